@@ -1,0 +1,90 @@
+// agent/procfs/procfs.h - the one door to /proc: what the kernel says about processes, parsed and bounded.
+//
+// Shape    every call reads afresh; nothing is cached. The root directory can be a fake tree (tests).
+// Errors   kNotFound (process gone: a normal result), kPermissionDenied (names what to change), kInvalidArgument
+//          (contents that do not parse).
+// Threads  thread-safe (const).
+// Source   proc(5).
+#ifndef AGENT_PROCFS_PROCFS_H_
+#define AGENT_PROCFS_PROCFS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace perfd {
+
+// One line of /proc/PID/maps.
+struct MapEntry {
+  uint64_t start = 0;
+  uint64_t end = 0;  // exclusive
+  bool readable = false;
+  bool writable = false;
+  bool executable = false;
+  bool shared = false;
+  uint64_t file_offset = 0;
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  uint64_t inode = 0;
+  std::string path;      // without the " (deleted)" mark; "[vdso]" and the like; empty: anonymous
+  bool deleted = false;
+
+  bool operator==(const MapEntry&) const = default;
+};
+
+// Parts of /proc/PID/status that matter here.
+struct ProcessStatus {
+  std::string name;
+  int32_t tgid = 0;
+  int32_t parent_pid = 0;
+  int32_t tracer_pid = 0;
+  uint32_t real_uid = 0;
+  uint32_t effective_uid = 0;
+  uint32_t real_gid = 0;
+  int32_t thread_count = 0;
+  int32_t seccomp_mode = 0;
+  uint64_t resident_bytes = 0;
+  char state = '?';
+};
+
+// Pure parser of maps text: foreign bytes. Lines that do not parse are an error.
+absl::StatusOr<std::vector<MapEntry>> ParseMaps(absl::string_view text);
+
+class ProcFs {
+ public:
+  explicit ProcFs(std::string root = "/proc");
+
+  const std::string& root() const { return root_; }
+  absl::StatusOr<std::vector<int32_t>> Pids() const;
+  absl::StatusOr<std::vector<int32_t>> Threads(int32_t pid) const;
+  absl::StatusOr<ProcessStatus> Status(int32_t pid) const;
+  // Field 22 of stat, clock ticks since boot.
+  absl::StatusOr<uint64_t> StartTicks(int32_t pid) const;
+  // CPU time used by a thread (tid) or, with tid 0, by the whole process, ns.
+  absl::StatusOr<uint64_t> CpuNs(int32_t pid, int32_t tid) const;
+  absl::StatusOr<absl::flat_hash_map<std::string, std::string>> Environment(int32_t pid) const;
+  absl::StatusOr<std::vector<std::string>> CommandLine(int32_t pid) const;
+  // Target of the exe link as the process sees it, without " (deleted)".
+  absl::StatusOr<std::string> Executable(int32_t pid) const;
+  absl::StatusOr<std::vector<MapEntry>> Maps(int32_t pid) const;
+  // Path in the unified hierarchy (the "0::" line), else of the first v1 controller that is not the root.
+  absl::StatusOr<std::string> Cgroup(int32_t pid) const;
+  // First bytes of the executable: tells ELF class and machine. At most `limit` bytes.
+  absl::StatusOr<std::string> ExecutableHead(int32_t pid, size_t limit) const;
+  // A number in /proc/sys, e.g. SysctlInt("kernel/perf_event_paranoid").
+  absl::StatusOr<int64_t> SysctlInt(absl::string_view name) const;
+
+ private:
+  absl::StatusOr<std::string> ReadFile(absl::string_view relative, size_t limit) const;
+
+  std::string root_;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_PROCFS_PROCFS_H_

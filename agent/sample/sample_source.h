@@ -1,0 +1,83 @@
+// agent/sample/sample_source.h - samples of the threads of some processes, and the events that explain them.
+//
+// Shape    AddProcess(pid) for each rank, then Drain(sink) every fraction of a second: everything that the kernel
+//          wrote since the last call reaches the sink, each ring in order. New threads are covered by the source itself.
+// Units    times in ns of CLOCK_MONOTONIC; periods in ns of CPU time (cpu-clock) or in events.
+// Errors   AddProcess: kNotFound (gone), kPermissionDenied (names the sysctl or capability), kResourceExhausted
+//          (descriptors, locked memory), kUnimplemented (no such event here). Drain never fails.
+// Threads  thread-bound: one thread owns a source.
+// Loss     kernel overruns and throttling reach the sink; nothing is dropped silently.
+#ifndef AGENT_SAMPLE_SAMPLE_SOURCE_H_
+#define AGENT_SAMPLE_SAMPLE_SOURCE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/model/window.h"
+
+namespace perfd {
+
+struct Sample {
+  uint64_t ip = 0;
+  int32_t pid = 0;
+  int32_t tid = 0;
+  uint64_t time_ns = 0;
+  uint32_t cpu = 0;
+  uint64_t period = 0;
+  bool kernel = false;
+  std::span<const uint64_t> callchain;      // innermost first, user frames only; empty: not recorded
+  std::span<const uint64_t> user_registers;  // with callpaths dwarf; in the order of PERF_REG_X86_*
+  std::span<const std::byte> user_stack;     // with callpaths dwarf
+};
+
+// A file or anonymous memory became executable in a process.
+struct MappingEvent {
+  int32_t pid = 0;
+  uint64_t start = 0;
+  uint64_t length = 0;
+  uint64_t file_offset = 0;
+  uint64_t inode = 0;
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  std::string path;
+};
+
+struct TaskEvent {
+  enum class Kind { kThreadStarted, kProcessForked, kExited, kExec };
+  Kind kind = Kind::kThreadStarted;
+  int32_t pid = 0;
+  int32_t tid = 0;
+  int32_t parent_pid = 0;
+};
+
+class SampleSink {
+ public:
+  virtual ~SampleSink() = default;
+  virtual void OnSample(const Sample& sample) = 0;
+  virtual void OnMapping(const MappingEvent& event) = 0;
+  virtual void OnTask(const TaskEvent& event) = 0;
+  virtual void OnLost(uint64_t records) = 0;
+  virtual void OnThrottled() = 0;
+  virtual void OnMalformed() = 0;
+  // A thread was first seen after it had already used cpu_ns.
+  virtual void OnLateThread(int32_t pid, int32_t tid, uint64_t cpu_ns) = 0;
+};
+
+class SampleSource {
+ public:
+  virtual ~SampleSource() = default;
+  // Samples every thread of `pid` from now on, present and future.
+  virtual absl::Status AddProcess(int32_t pid) = 0;
+  // Stops sampling it; unread samples of it are still delivered by the next Drain.
+  virtual void RemoveProcess(int32_t pid) = 0;
+  virtual void Drain(SampleSink& sink) = 0;
+  virtual absl::Status SetFrequency(double hz) = 0;
+  virtual SamplingSetup setup() const = 0;
+  virtual int thread_count() const = 0;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_SAMPLE_SAMPLE_SOURCE_H_

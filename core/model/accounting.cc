@@ -1,0 +1,45 @@
+#include "core/model/accounting.h"
+
+#include <numeric>
+
+namespace perfd {
+
+const char* DropReasonName(DropReason reason) {
+  switch (reason) {
+    case DropReason::kForeignProcess: return "foreign_process";
+    case DropReason::kUnselectedRank: return "unselected_rank";
+    case DropReason::kOutOfWindow: return "out_of_window";
+    case DropReason::kQueueFull: return "queue_full";
+    case DropReason::kMalformed: return "malformed";
+    case DropReason::kSpoolFull: return "spool_full";
+    case DropReason::kTargetGone: return "target_gone";
+  }
+  return "unknown";
+}
+
+uint64_t Accounting::TotalDropped() const {
+  return std::accumulate(dropped.begin(), dropped.end(), uint64_t{0});
+}
+
+Accounting& Accounting::operator+=(const Accounting& other) {
+  seen += other.seen;
+  kept += other.kept;
+  for (size_t i = 0; i < kDropReasonCount; ++i) dropped[i] += other.dropped[i];
+  lost += other.lost;
+  throttled += other.throttled;
+  stack_truncated += other.stack_truncated;
+  late_threads += other.late_threads;
+  late_thread_cpu_ns += other.late_thread_cpu_ns;
+  return *this;
+}
+
+OverheadFigures& OverheadFigures::operator+=(const OverheadFigures& other) {
+  agent_cpu_ns += other.agent_cpu_ns;
+  kernel_sampling_ns += other.kernel_sampling_ns;
+  job_cpu_ns += other.job_cpu_ns;
+  stop_ns += other.stop_ns;
+  stops += other.stops;
+  return *this;
+}
+
+}  // namespace perfd

@@ -1,0 +1,37 @@
+#include "core/model/code.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace perfd {
+
+const char* CategoryName(Category category) {
+  switch (category) {
+    case Category::kLoop: return "loops";
+    case Category::kOutsideLoop: return "outside loops";
+    case Category::kLibrary: return "libraries";
+    case Category::kKernel: return "kernel";
+    case Category::kUnknown: return "unknown";
+  }
+  return "unknown";
+}
+
+std::string LocationKey(const CodeLocation& location) {
+  std::string key = absl::StrCat(static_cast<int>(location.category), "|", location.module_id, "|");
+  if (location.loop.has_value()) {
+    absl::StrAppend(&key, "L", absl::Hex(location.loop->header));
+  } else if (location.function_low != 0) {
+    absl::StrAppend(&key, "F", absl::Hex(location.function_low));
+  } else {
+    absl::StrAppend(&key, "N", location.function);
+  }
+  return key;
+}
+
+std::string LocationId(const CodeLocation& location) {
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a offset basis and prime, RFC draft-eastlake-fnv
+  for (unsigned char c : LocationKey(location)) hash = (hash ^ c) * 0x100000001b3u;
+  return absl::StrFormat("%016x", hash);
+}
+
+}  // namespace perfd

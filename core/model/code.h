@@ -1,0 +1,98 @@
+// core/model/code.h - where a sample landed: module, function, loop, and what kind of place that is.
+//
+// Shape    a CodeLocation is a leaf of the report: every sample belongs to exactly one.
+// Units    addresses are ELF virtual addresses of the module file (not run-time addresses, not file offsets).
+#ifndef CORE_MODEL_CODE_H_
+#define CORE_MODEL_CODE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace perfd {
+
+// The five parts into which the whole time of a job is divided; they add up to 100 %.
+enum class Category {
+  kLoop,         // inside a natural loop of the program or of a library it computes with
+  kOutsideLoop,  // in a function of the program, outside any loop
+  kLibrary,      // a shared library outside loops, and everything in MPI, OpenMP and C runtimes
+  kKernel,
+  kUnknown,      // no module, no function
+};
+inline constexpr int kCategoryCount = 5;
+
+const char* CategoryName(Category category);
+
+enum class LoopKind {
+  kCompute,
+  kWaiting,  // in an MPI, OpenMP, thread or C runtime: shown, never altered
+};
+
+enum class OpenMpKind { kNone, kOutlined };
+
+// A position in the sources; line 0 means unknown.
+struct SourceRange {
+  std::string file;
+  int32_t first_line = 0;
+  int32_t last_line = 0;
+
+  bool operator==(const SourceRange&) const = default;
+};
+
+// One natural loop. Its identity is (module, header address).
+struct LoopFacts {
+  uint64_t header = 0;
+  uint64_t parent_header = 0;  // 0: outermost
+  int32_t depth = 1;           // 1: outermost
+  bool innermost = true;
+  bool irreducible = false;    // part of a region with several entries
+  uint64_t low = 0;            // lowest address of the body
+  uint64_t high = 0;           // one past the last byte of the body
+  int32_t block_count = 0;
+  int32_t instruction_count = 0;
+  SourceRange source;
+  std::string inlined_from;    // innermost inlined function that holds the loop; empty: none
+
+  bool operator==(const LoopFacts&) const = default;
+};
+
+// How the bounds of a function became known, best first.
+enum class FunctionSource { kSymbol, kEhFrame, kDwarf, kGuess };
+
+struct FunctionFacts {
+  std::string name;      // demangled; "sub_401000" when only the bounds are known
+  uint64_t low = 0;
+  uint64_t high = 0;     // exclusive
+  FunctionSource source = FunctionSource::kSymbol;
+  OpenMpKind openmp = OpenMpKind::kNone;
+  SourceRange declaration;  // of the function itself
+  std::vector<LoopFacts> loops;
+  std::string note;      // why the loops may be incomplete (undecodable bytes, unresolved indirect jump); empty: none
+
+  bool operator==(const FunctionFacts&) const = default;
+};
+
+struct CodeLocation {
+  Category category = Category::kUnknown;
+  std::string module_id;    // build-id in hex, else "path:" + path; empty for kernel and unknown
+  std::string module_path;  // as the rank sees it
+  std::string function;
+  uint64_t function_low = 0;
+  OpenMpKind openmp = OpenMpKind::kNone;
+  LoopKind loop_kind = LoopKind::kCompute;
+  std::optional<LoopFacts> loop;  // set for every place inside a loop, waiting loops included
+  SourceRange source;             // of the loop, else of the function
+
+  bool operator==(const CodeLocation&) const = default;
+};
+
+// Same place <=> same key. Stable across ranks, nodes and runs of the same binary.
+std::string LocationKey(const CodeLocation& location);
+
+// 64-bit FNV-1a of the key as 16 hex digits: the id shown to people and used in metrics.
+std::string LocationId(const CodeLocation& location);
+
+}  // namespace perfd
+
+#endif  // CORE_MODEL_CODE_H_

@@ -1,0 +1,48 @@
+// core/model/module.h - one ELF file as its reader describes it.
+//
+// Units    file offsets and sizes in bytes; virtual addresses as in the ELF file.
+#ifndef CORE_MODEL_MODULE_H_
+#define CORE_MODEL_MODULE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/model/code.h"
+
+namespace perfd {
+
+// File bytes [file_offset, file_offset + file_size) are loaded at virtual_address. Source: ELF gABI, Program Header.
+struct ModuleSegment {
+  uint64_t file_offset = 0;
+  uint64_t virtual_address = 0;
+  uint64_t file_size = 0;
+  bool executable = false;
+
+  bool operator==(const ModuleSegment&) const = default;
+};
+
+struct ModuleFacts {
+  std::string build_id;  // hex; empty: none
+  bool has_lines = false;
+  bool has_symbols = false;
+  std::vector<ModuleSegment> segments;
+
+  bool operator==(const ModuleFacts&) const = default;
+};
+
+// The functions around some addresses, and the addresses that lie in none.
+struct CodeFacts {
+  std::vector<FunctionFacts> functions;
+  std::vector<uint64_t> unresolved;
+
+  bool operator==(const CodeFacts&) const = default;
+};
+
+// The virtual address of a file offset, or nothing when no segment holds it.
+std::optional<uint64_t> VirtualAddress(const ModuleFacts& module, uint64_t file_offset);
+
+}  // namespace perfd
+
+#endif  // CORE_MODEL_MODULE_H_

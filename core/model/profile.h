@@ -1,0 +1,80 @@
+// core/model/profile.h - the life of one profile: its states and the messages that explain them.
+//
+// Shape    PENDING -> DISCOVERING -> SAMPLING -> INJECTING -> ANALYZING -> DONE | PARTIAL | FAILED | CANCELLED
+#ifndef CORE_MODEL_PROFILE_H_
+#define CORE_MODEL_PROFILE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/model/identity.h"
+#include "core/model/profile_spec.h"
+
+namespace perfd {
+
+enum class ProfileState {
+  kPending,
+  kDiscovering,
+  kSampling,
+  kInjecting,
+  kAnalyzing,
+  kDone,
+  kPartial,    // some ranks or nodes are missing from the result, with reasons
+  kFailed,
+  kCancelled,
+};
+
+const char* ProfileStateName(ProfileState state);
+bool IsFinal(ProfileState state);
+// True when the state machine allows the step.
+bool CanGo(ProfileState from, ProfileState to);
+
+// Something a user must know about the result, with the node or rank it concerns.
+struct Notice {
+  enum class Severity { kInfo, kWarning, kError };
+  Severity severity = Severity::kInfo;
+  absl::StatusCode code = absl::StatusCode::kOk;  // kind of trouble, kOk for plain information
+  std::string node;                               // empty: all
+  int32_t pid = 0;                                // 0: none
+  std::string text;                               // what happened and what to change
+
+  bool operator==(const Notice&) const = default;
+};
+
+struct NodeProgress {
+  enum class Phase { kAsked, kDiscovering, kSampling, kAnalyzing, kFinished, kFailed, kDisconnected };
+  std::string node;
+  Phase phase = Phase::kAsked;
+  int32_t ranks = 0;
+  int32_t threads = 0;
+  int64_t covered_ns = 0;  // span of the windows stored so far
+  uint64_t windows = 0;
+
+  bool operator==(const NodeProgress&) const = default;
+};
+
+const char* NodePhaseName(NodeProgress::Phase phase);
+
+struct ProfileStatus {
+  std::string id;  // "p-000042"
+  std::string name;
+  ProfileState state = ProfileState::kPending;
+  Requester requester;
+  ProfileSpec spec;
+  int64_t submitted_unix_ns = 0;
+  int64_t started_unix_ns = 0;        // first sample; 0: none yet
+  int64_t finished_unix_ns = 0;       // 0: not yet
+  int64_t submit_to_first_sample_ns = 0;  // 0: none yet
+  double progress_ratio = 0;          // 0..1 of the sampling time
+  uint64_t samples = 0;
+  std::vector<NodeProgress> nodes;
+  std::vector<Notice> notices;
+
+  bool operator==(const ProfileStatus&) const = default;
+};
+
+}  // namespace perfd
+
+#endif  // CORE_MODEL_PROFILE_H_

@@ -1,0 +1,83 @@
+// core/model/window.h - a few seconds of one profile on one node, reduced to counts.
+//
+// Shape    threads and locations are dictionaries of this window alone; rows refer to them by index.
+//          A window explains itself: no other window is needed to read it.
+// Units    times in ns; weight in ns of CPU time (cpu-clock) or in events.
+#ifndef CORE_MODEL_WINDOW_H_
+#define CORE_MODEL_WINDOW_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/model/accounting.h"
+#include "core/model/code.h"
+#include "core/model/identity.h"
+
+namespace perfd {
+
+// Where a figure came from.
+enum class Provenance { kSampled, kHardware, kLive, kShadow, kSimulated, kReplayed, kEstimated };
+
+const char* ProvenanceName(Provenance provenance);
+
+struct WindowThread {
+  int32_t rank = 0;
+  int32_t pid = 0;
+  int32_t tid = 0;
+
+  bool operator==(const WindowThread&) const = default;
+};
+
+struct WindowRow {
+  uint32_t thread = 0;    // index into Window::threads
+  uint32_t location = 0;  // index into Window::locations
+  uint64_t samples = 0;
+  uint64_t weight = 0;    // sum of the sample periods
+
+  bool operator==(const WindowRow&) const = default;
+};
+
+// One call path, outermost frame first, with the rank it was seen in.
+struct WindowStack {
+  int32_t rank = 0;
+  std::vector<uint32_t> frames;  // indices into Window::frame_names
+  uint64_t samples = 0;
+
+  bool operator==(const WindowStack&) const = default;
+};
+
+// The samples were taken with this.
+struct SamplingSetup {
+  std::string event;             // as opened, e.g. "cpu-clock" or "cycles:u (precise 2)"
+  double frequency_hz = 0;       // in force in this window, after the governor
+  bool kernel_included = false;
+  std::string method;            // "per-thread" or "cgroup"
+  Provenance provenance = Provenance::kSampled;
+
+  bool operator==(const SamplingSetup&) const = default;
+};
+
+struct Window {
+  std::string profile_id;
+  std::string node;
+  std::string stream_id;     // spool uuid: with sequence, the window's identity for ever
+  uint64_t sequence = 0;     // 1, 2, 3 ... per stream_id, never used twice
+  int64_t start_unix_ns = 0;
+  int64_t duration_ns = 0;   // by the monotonic clock
+  SamplingSetup setup;
+  std::vector<RankInfo> ranks;  // ranks first seen or still running in this window
+  std::vector<WindowThread> threads;
+  std::vector<CodeLocation> locations;
+  std::vector<WindowRow> rows;
+  std::vector<std::string> frame_names;
+  std::vector<WindowStack> stacks;
+  Accounting accounting;
+  OverheadFigures overhead;
+
+  bool operator==(const Window&) const = default;
+};
+
+}  // namespace perfd
+
+#endif  // CORE_MODEL_WINDOW_H_
