@@ -1,6 +1,10 @@
 # Compiler settings shared by every target: warnings, sanitizers, ccache and a fast linker where they are installed.
 add_library(perfd_warnings INTERFACE)
 target_compile_options(perfd_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wold-style-cast -Wnon-virtual-dtor)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # False positives on std::string in optimised builds: GCC bug 105651.
+  target_compile_options(perfd_warnings INTERFACE -Wno-restrict)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(perfd_warnings INTERFACE -Wthread-safety)
 endif()

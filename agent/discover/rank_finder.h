@@ -28,7 +28,7 @@ struct RejectedProcess {
 struct Discovery {
   std::vector<RankInfo> ranks;            // by rank, then pid
   std::vector<RejectedProcess> rejected;  // named or matching, but not usable
-  std::string cgroup;                     // the job's own cgroup when it holds nothing but the job; else empty
+  std::string cgroup;  // the job's own cgroup when it holds nothing but the job; else empty
 };
 
 class RankFinder {

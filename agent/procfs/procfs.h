@@ -2,7 +2,7 @@
 //
 // Shape    every call reads afresh; nothing is cached. The root directory can be a fake tree (tests).
 // Errors   kNotFound (process gone: a normal result), kPermissionDenied (names what to change), kInvalidArgument
-//          (contents that do not parse).
+//          (contents that do not parse), kResourceExhausted (longer than any honest file of its kind).
 // Threads  thread-safe (const).
 // Source   proc(5).
 #ifndef AGENT_PROCFS_PROCFS_H_
@@ -31,7 +31,7 @@ struct MapEntry {
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
   uint64_t inode = 0;
-  std::string path;      // without the " (deleted)" mark; "[vdso]" and the like; empty: anonymous
+  std::string path;  // without the " (deleted)" mark; "[vdso]" and the like; empty: anonymous
   bool deleted = false;
 
   bool operator==(const MapEntry&) const = default;
@@ -49,11 +49,33 @@ struct ProcessStatus {
   int32_t thread_count = 0;
   int32_t seccomp_mode = 0;
   uint64_t resident_bytes = 0;
+  uint64_t effective_capabilities = 0;  // bit n: capability n of linux/capability.h
   char state = '?';
+};
+
+// One line of /proc/PID/cgroup.
+struct CgroupEntry {
+  int32_t hierarchy = 0;    // 0: the unified one
+  std::string controllers;  // comma separated; empty for the unified one
+  std::string path;         // from the root of the hierarchy, starts with '/'
+
+  bool operator==(const CgroupEntry&) const = default;
+};
+
+// One line of /proc/mounts.
+struct MountEntry {
+  std::string directory;
+  std::string type;
+  std::string options;
+
+  bool operator==(const MountEntry&) const = default;
 };
 
 // Pure parser of maps text: foreign bytes. Lines that do not parse are an error.
 absl::StatusOr<std::vector<MapEntry>> ParseMaps(absl::string_view text);
+
+// Pure parser of the text of /proc/PID/status; unknown lines are skipped, a missing Tgid is an error.
+absl::StatusOr<ProcessStatus> ParseStatus(absl::string_view text);
 
 class ProcFs {
  public:
@@ -72,8 +94,12 @@ class ProcFs {
   // Target of the exe link as the process sees it, without " (deleted)".
   absl::StatusOr<std::string> Executable(int32_t pid) const;
   absl::StatusOr<std::vector<MapEntry>> Maps(int32_t pid) const;
-  // Path in the unified hierarchy (the "0::" line), else of the first v1 controller that is not the root.
+  // Path in the unified hierarchy (the "0::" line) unless that is its root, else of the first v1 controller that is not
+  // the root, else "/".
   absl::StatusOr<std::string> Cgroup(int32_t pid) const;
+  absl::StatusOr<std::vector<CgroupEntry>> Cgroups(int32_t pid) const;
+  // What is mounted where, as this process sees it.
+  absl::StatusOr<std::vector<MountEntry>> Mounts() const;
   // First bytes of the executable: tells ELF class and machine. At most `limit` bytes.
   absl::StatusOr<std::string> ExecutableHead(int32_t pid, size_t limit) const;
   // A number in /proc/sys, e.g. SysctlInt("kernel/perf_event_paranoid").

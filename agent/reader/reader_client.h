@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,26 +25,28 @@ namespace perfd {
 
 // Which file, and under whose rights to read it.
 struct ModuleFile {
-  int32_t pid = 0;              // a process that has it mapped
+  int32_t pid = 0;  // a process that has it mapped
   uint32_t uid = 0;
   uint32_t gid = 0;
-  std::string path;             // as that process sees it (looked up below /proc/PID/root)
-  uint32_t device_major = 0;    // identity of the mapped file: a replaced file at the same path is not read
+  std::string path;  // as that process sees it (looked up below /proc/PID/root)
+  uint32_t device_major =
+      0;  // identity of the mapped file: a replaced file at the same path is not read
   uint32_t device_minor = 0;
   uint64_t inode = 0;
-  uint64_t map_start = 0;       // one mapping of it, for /proc/PID/map_files when the path is gone
+  uint64_t map_start = 0;  // one mapping of it, for /proc/PID/map_files when the path is gone
   uint64_t map_end = 0;
 };
 
 struct ReaderOptions {
-  std::string reader_binary;                            // path of perf-agent-reader
-  uint64_t memory_limit_bytes = uint64_t{4} << 30;      // address space of the reader
+  std::string reader_binary;                        // path of perf-agent-reader
+  uint64_t memory_limit_bytes = uint64_t{4} << 30;  // address space of the reader
   absl::Duration start_timeout = absl::Seconds(10);
 };
 
 class ReaderClient {
  public:
-  static absl::StatusOr<std::unique_ptr<ReaderClient>> Start(const ModuleFile& file, const ReaderOptions& options);
+  static absl::StatusOr<std::unique_ptr<ReaderClient>> Start(const ModuleFile& file,
+                                                             const ReaderOptions& options);
   ~ReaderClient();
   ReaderClient(const ReaderClient&) = delete;
   ReaderClient& operator=(const ReaderClient&) = delete;
@@ -55,9 +58,12 @@ class ReaderClient {
 
  private:
   ReaderClient(int32_t pid, UniqueFd socket) : pid_(pid), socket_(std::move(socket)) {}
+  std::string End();
+  absl::Status Fail(const absl::Status& status);
 
-  int32_t pid_;
+  int32_t pid_;  // 0: has ended
   UniqueFd socket_;
+  std::string path_;
   ModuleFacts facts_;
 };
 

@@ -6,10 +6,12 @@
 // Errors   AddProcess: kNotFound (gone), kPermissionDenied (names the sysctl or capability), kResourceExhausted
 //          (descriptors, locked memory), kUnimplemented (no such event here). Drain never fails.
 // Threads  thread-bound: one thread owns a source.
+// Calls    a sink may call AddProcess and RemoveProcess from inside Drain.
 // Loss     kernel overruns and throttling reach the sink; nothing is dropped silently.
 #ifndef AGENT_SAMPLE_SAMPLE_SOURCE_H_
 #define AGENT_SAMPLE_SAMPLE_SOURCE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -27,9 +29,10 @@ struct Sample {
   uint32_t cpu = 0;
   uint64_t period = 0;
   bool kernel = false;
-  std::span<const uint64_t> callchain;      // innermost first, user frames only; empty: not recorded
-  std::span<const uint64_t> user_registers;  // with callpaths dwarf; in the order of PERF_REG_X86_*
-  std::span<const std::byte> user_stack;     // with callpaths dwarf
+  std::span<const uint64_t> callchain;  // innermost first, user frames only; empty: not recorded
+  std::span<const uint64_t>
+      user_registers;  // with callpaths dwarf: AX BX CX DX SI DI BP SP IP R8 ... R15
+  std::span<const std::byte> user_stack;  // with callpaths dwarf
 };
 
 // A file or anonymous memory became executable in a process.
@@ -41,6 +44,8 @@ struct MappingEvent {
   uint64_t inode = 0;
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
+  std::string
+      build_id;  // raw bytes, when the kernel gave it instead of inode and device; else empty
   std::string path;
 };
 
@@ -49,7 +54,7 @@ struct TaskEvent {
   Kind kind = Kind::kThreadStarted;
   int32_t pid = 0;
   int32_t tid = 0;
-  int32_t parent_pid = 0;
+  int32_t parent_pid = 0;  // of kThreadStarted and kProcessForked
 };
 
 class SampleSink {

@@ -21,7 +21,8 @@ class BoundedQueue {
  public:
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
-  bool TryPush(T value) {
+  // Moves from `value` only when it returns true.
+  bool TryPush(T&& value) {
     absl::MutexLock lock(&mutex_);
     if (closed_ || items_.size() >= capacity_) return false;
     items_.push_back(std::move(value));

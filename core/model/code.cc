@@ -1,5 +1,7 @@
 #include "core/model/code.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -16,6 +18,15 @@ const char* CategoryName(Category category) {
   return "unknown";
 }
 
+const LoopFacts* InnermostLoop(const FunctionFacts& function, uint64_t address) {
+  auto after = std::upper_bound(function.spans.begin(), function.spans.end(), address,
+                                [](uint64_t a, const LoopSpan& span) { return a < span.low; });
+  if (after == function.spans.begin()) return nullptr;
+  const LoopSpan& span = *std::prev(after);
+  if (address >= span.high || span.loop >= function.loops.size()) return nullptr;
+  return &function.loops[span.loop];
+}
+
 std::string LocationKey(const CodeLocation& location) {
   std::string key = absl::StrCat(static_cast<int>(location.category), "|", location.module_id, "|");
   if (location.loop.has_value()) {
@@ -30,7 +41,8 @@ std::string LocationKey(const CodeLocation& location) {
 
 std::string LocationId(const CodeLocation& location) {
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a offset basis and prime, RFC draft-eastlake-fnv
-  for (unsigned char c : LocationKey(location)) hash = (hash ^ c) * 0x100000001b3u;
+  for (char c : LocationKey(location))
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return absl::StrFormat("%016x", hash);
 }
 

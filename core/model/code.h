@@ -57,6 +57,15 @@ struct LoopFacts {
   bool operator==(const LoopFacts&) const = default;
 };
 
+// Code of a function whose innermost loop is loops[loop]. Loop bodies need not be contiguous, so membership is by span.
+struct LoopSpan {
+  uint64_t low = 0;
+  uint64_t high = 0;  // exclusive
+  uint32_t loop = 0;  // index into FunctionFacts::loops
+
+  bool operator==(const LoopSpan&) const = default;
+};
+
 // How the bounds of a function became known, best first.
 enum class FunctionSource { kSymbol, kEhFrame, kDwarf, kGuess };
 
@@ -68,10 +77,14 @@ struct FunctionFacts {
   OpenMpKind openmp = OpenMpKind::kNone;
   SourceRange declaration;  // of the function itself
   std::vector<LoopFacts> loops;
+  std::vector<LoopSpan> spans;  // sorted, disjoint; code in no span is outside loops
   std::string note;      // why the loops may be incomplete (undecodable bytes, unresolved indirect jump); empty: none
 
   bool operator==(const FunctionFacts&) const = default;
 };
+
+// The innermost loop at `address`, or null when it is outside every loop.
+const LoopFacts* InnermostLoop(const FunctionFacts& function, uint64_t address);
 
 struct CodeLocation {
   Category category = Category::kUnknown;

@@ -1,6 +1,7 @@
 // core/wire/wire.h - model values to protobuf messages and back; the only place that knows both.
 //
-// Shape    ToProto never fails. FromProto checks every enum, range and index: the bytes may come from anyone.
+// Shape    ToProto never fails; names that are no UTF-8 are cleaned. FromProto checks every enum,
+//          range and index (limits.h): the bytes may come from anyone.
 // Errors   kInvalidArgument, naming the field.
 // Threads  thread-safe (pure).
 #ifndef CORE_WIRE_WIRE_H_
@@ -49,7 +50,8 @@ absl::StatusOr<ReportRow> FromProto(const v1::ReportRow& row);
 v1::Report ToProto(const Report& report);
 absl::StatusOr<Report> FromProto(const v1::Report& report);
 
-// The reader's first message and its answers.
+// The reader's first message and its answers. A reply that carries an error code becomes that
+// status.
 v1::ReaderReply ToProto(const ModuleFacts& facts);
 v1::ReaderReply ToProto(const CodeFacts& facts);
 absl::StatusOr<ModuleFacts> ModuleFactsFromProto(const v1::ReaderReply& reply);

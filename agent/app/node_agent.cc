@@ -1,0 +1,210 @@
+#include "agent/app/node_agent.h"
+
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "agent/link/link_codec.h"
+#include "agent/reader/reader_client.h"
+#include "agent/sample/event_choice.h"
+#include "agent/sample/perf_event.h"
+#include "agent/sample/perf_sample_source.h"
+#include "agent/sample/sample_cost.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr char kReaderName[] = "perf-agent-reader";
+constexpr absl::Duration kDrainOnExit = absl::Seconds(3);
+
+std::string HostName() {
+  utsname name{};
+  return ::uname(&name) == 0 ? name.nodename : "localhost";
+}
+
+std::string KernelRelease() {
+  utsname name{};
+  return ::uname(&name) == 0 ? name.release : "";
+}
+
+std::string BootId() {
+  std::ifstream in("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(in, id);
+  return id;
+}
+
+std::string BesideThisProgram(const char* name) {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::string(name) : (self.parent_path() / name).string();
+}
+
+// What `auto` chooses on this node; empty when nothing can be sampled.
+std::string UsableEvent() {
+  const auto event = ChooseEvent(SamplingOptions(), ProbePerfEvent);
+  return event.ok() ? event->name : "";
+}
+
+// A reader process as the pipeline sees it.
+class ProcessCodeSource final : public CodeSource {
+ public:
+  explicit ProcessCodeSource(std::unique_ptr<ReaderClient> client) : client_(std::move(client)) {}
+  const ModuleFacts& facts() const override { return client_->facts(); }
+  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses, absl::Duration timeout) override {
+    return client_->Lookup(addresses, timeout);
+  }
+
+ private:
+  std::unique_ptr<ReaderClient> client_;
+};
+
+OpenCodeSource ReaderOpener(const ReaderOptions& options) {
+  return [options](const RawModule& module) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
+    const ModuleFile file{
+        .pid = module.pid,
+        .uid = module.uid,
+        .gid = module.gid,
+        .path = module.key.path,
+        .device_major = module.key.device_major,
+        .device_minor = module.key.device_minor,
+        .inode = module.key.inode,
+        .map_start = module.map_start,
+        .map_end = module.map_end,
+    };
+    ASSIGN_OR_RETURN(auto client, ReaderClient::Start(file, options));
+    return std::make_unique<ProcessCodeSource>(std::move(client));
+  };
+}
+
+SamplingOptions OptionsOf(const ProfileSpec& spec, const Discovery& discovery) {
+  SamplingOptions options;
+  options.event = spec.hotspots.event;
+  options.frequency_hz = spec.hotspots.frequency_hz;
+  options.callpaths = spec.hotspots.callpaths;
+  options.cgroup = discovery.cgroup;
+  return options;
+}
+
+}  // namespace
+
+NodeAgent::NodeAgent(AgentOptions options, std::unique_ptr<Spool> spool)
+    : options_(std::move(options)), finder_(procfs_, options_.node), spool_(std::move(spool)) {}
+
+absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions options) {
+  if (options.node.empty()) options.node = HostName();
+  if (options.reader_binary.empty()) options.reader_binary = BesideThisProgram(kReaderName);
+  if (::access(options.reader_binary.c_str(), X_OK) != 0)
+    return absl::NotFoundError(absl::StrCat(options.reader_binary,
+                                            " is missing; install it beside perf-agent or give --reader"));
+  ASSIGN_OR_RETURN(auto spool, Spool::Create(options.spool_directory, options.spool_limit_bytes));
+  std::unique_ptr<NodeAgent> agent(new NodeAgent(std::move(options), std::move(spool)));
+  const AgentOptions& o = agent->options_;
+  agent->resolver_ =
+      std::make_unique<Resolver>(ReaderOpener({.reader_binary = o.reader_binary}), agent->clock_);
+  const AgentIdentity identity{
+      .node = o.node,
+      .sampling_event = UsableEvent(),
+      .kernel = KernelRelease(),
+      .boot_id = BootId(),
+      .cpus = static_cast<int32_t>(std::thread::hardware_concurrency()),
+      .uid = ::geteuid(),
+      .user_mode = o.user_mode,
+  };
+  agent->link_ = std::make_unique<DaemonLink>(o.dial, identity, *agent->spool_, *agent);
+  agent->sessions_ = std::make_unique<SessionTable>(agent->Tools(), agent.get());
+  LogInfo("node {}, sampling with {}, spool {} ({} windows waiting)", o.node,
+          identity.sampling_event.empty() ? "nothing (see perf-agent doctor)" : identity.sampling_event,
+          o.spool_directory, agent->spool_->windows());
+  agent->link_->Start();
+  return agent;
+}
+
+NodeAgent::~NodeAgent() {
+  sessions_.reset();
+  link_.reset();
+  resolver_.reset();
+}
+
+SessionTools NodeAgent::Tools() {
+  SessionTools tools;
+  tools.procfs = &procfs_;
+  tools.finder = &finder_;
+  tools.clock = &clock_;
+  tools.resolver = resolver_.get();
+  tools.output = this;
+  tools.node = options_.node;
+  tools.open_source = [this](const ProfileSpec& spec,
+                             const Discovery& discovery) -> absl::StatusOr<OpenedSource> {
+    OpenedSource opened;
+    ASSIGN_OR_RETURN(auto source, PerfSampleSource::Create(OptionsOf(spec, discovery), procfs_, &clock_));
+    const auto cost = MeasureSampleCost(source->event());
+    if (!cost.ok()) LogWarning("the cost of a sample is not known: {}", Text(cost.status()));
+    opened.sample_cost_ns = static_cast<double>(cost.value_or(0));
+    opened.source = std::move(source);
+    return opened;
+  };
+  return tools;
+}
+
+void NodeAgent::Tick() { sessions_->Tidy(); }
+
+void NodeAgent::Shutdown() {
+  sessions_->EndAll();
+  link_->AwaitDrained(connected() ? kDrainOnExit : absl::ZeroDuration());
+  if (spool_->windows() > 0) LogInfo("{} windows stay in the spool for the next start", spool_->windows());
+}
+
+void NodeAgent::OnStart(SessionRequest request) {
+  if (options_.user_mode && request.requester.uid != ::geteuid()) {
+    OnNews(FailedNews(request.profile_id, options_.node,
+                      absl::PermissionDeniedError("this agent runs in user mode and serves only its own user")));
+    return;
+  }
+  sessions_->Start(std::move(request));
+}
+
+void NodeAgent::OnStop(const std::string& profile_id, bool discard) { sessions_->Stop(profile_id, discard); }
+
+std::vector<NodeCheck> NodeAgent::Check(const AgentOptions& options) {
+  NodeCheckOptions checks;
+  checks.reader_binary = options.reader_binary.empty() ? BesideThisProgram(kReaderName) : options.reader_binary;
+  checks.user_mode = options.user_mode;
+  return RunNodeChecks(ProcFs(), checks);
+}
+
+std::vector<NodeCheck> NodeAgent::OnDoctor() { return Check(options_); }
+
+AgentHealth NodeAgent::Health() {
+  AgentHealth health;
+  timespec cpu{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+  health.cpu_ns = static_cast<uint64_t>(cpu.tv_sec) * kNsPerSecond + static_cast<uint64_t>(cpu.tv_nsec);
+  if (auto status = procfs_.Status(::getpid()); status.ok()) health.resident_bytes = status->resident_bytes;
+  health.sessions = sessions_->running();
+  return health;
+}
+
+std::vector<SessionNews> NodeAgent::LatestNews() { return sessions_->LatestNews(); }
+
+void NodeAgent::OnNews(const SessionNews& news) {
+  sessions_->Remember(news);
+  link_->SendNews(news);
+}
+
+absl::StatusOr<uint64_t> NodeAgent::OnWindow(Window window) {
+  auto sequence = spool_->Append(std::move(window));
+  if (sequence.ok()) link_->WindowReady();
+  return sequence;
+}
+
+}  // namespace perfd

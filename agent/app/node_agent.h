@@ -1,0 +1,71 @@
+// agent/app/node_agent.h - puts the parts of the agent together: link, spool, sessions, resolver.
+//
+// Shape    Create, then Tick() every few hundred milliseconds until the program ends.
+// Threads  Tick and the destructor on the main thread.
+#ifndef AGENT_APP_NODE_AGENT_H_
+#define AGENT_APP_NODE_AGENT_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/discover/rank_finder.h"
+#include "agent/doctor/node_checks.h"
+#include "agent/link/daemon_link.h"
+#include "agent/link/spool.h"
+#include "agent/pipeline/resolver.h"
+#include "agent/pipeline/session_table.h"
+#include "agent/procfs/procfs.h"
+#include "core/base/clock.h"
+
+namespace perfd {
+
+struct AgentOptions {
+  DialOptions dial;
+  std::string node;           // empty: the host name
+  std::string spool_directory;
+  uint64_t spool_limit_bytes = uint64_t{256} << 20;
+  std::string reader_binary;  // empty: beside this executable
+  bool user_mode = false;     // serve only our own user
+};
+
+class NodeAgent final : public LinkHandler, public SessionOutput {
+ public:
+  static absl::StatusOr<std::unique_ptr<NodeAgent>> Create(AgentOptions options);
+  // What this node has and lacks, without an agent.
+  static std::vector<NodeCheck> Check(const AgentOptions& options);
+  ~NodeAgent() override;
+
+  void Tick();
+  // Ends sessions and waits a moment for their windows to reach the daemon; what does not stays in the spool.
+  void Shutdown();
+  bool connected() const { return link_->connected(); }
+  int sessions() const { return sessions_->running(); }
+
+  // For the link and the sessions.
+  void OnStart(SessionRequest request) override;
+  void OnStop(const std::string& profile_id, bool discard) override;
+  std::vector<NodeCheck> OnDoctor() override;
+  AgentHealth Health() override;
+  std::vector<SessionNews> LatestNews() override;
+  void OnNews(const SessionNews& news) override;
+  absl::StatusOr<uint64_t> OnWindow(Window window) override;
+
+ private:
+  NodeAgent(AgentOptions options, std::unique_ptr<Spool> spool);
+  SessionTools Tools();
+
+  const AgentOptions options_;
+  ProcFs procfs_;
+  SystemClock clock_;
+  RankFinder finder_;
+  std::unique_ptr<Spool> spool_;
+  std::unique_ptr<Resolver> resolver_;
+  std::unique_ptr<DaemonLink> link_;
+  std::unique_ptr<SessionTable> sessions_;  // last: its threads use all the others
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_APP_NODE_AGENT_H_

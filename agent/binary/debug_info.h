@@ -1,0 +1,46 @@
+// agent/binary/debug_info.h - DWARF, read only as far as asked. The libdw door.
+//
+// Shape    Lines(low, high) reads the one compilation unit that holds `low`: by .debug_aranges, else by the ranges of
+//          the units (clang writes no .debug_aranges). Subprogram(address) gives bounds where no symbol does.
+// Errors   none: what is missing or damaged is left out.
+// Limits   entries per unit, inlined calls per function and nesting are capped.
+// Threads  thread-bound.
+// Source   DWARF 5 sections 2.17 (ranges), 3.3 (subprograms, inlined calls), 6.1.2 (.debug_aranges), 6.2 (lines).
+#ifndef AGENT_BINARY_DEBUG_INFO_H_
+#define AGENT_BINARY_DEBUG_INFO_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/binary/eh_frame.h"
+#include "agent/binary/elf_file.h"
+#include "agent/binary/function_lines.h"
+
+namespace perfd {
+
+struct Subprogram {
+  AddressRange range;
+  std::string name;  // as linked where known
+};
+
+class DebugInfo {
+ public:
+  // nullptr: the file has no usable DWARF. `file` must outlive the result.
+  static std::unique_ptr<DebugInfo> Open(const ElfFile& file);
+  ~DebugInfo();
+
+  FunctionLines Lines(uint64_t low, uint64_t high);
+  std::optional<Subprogram> FindSubprogram(uint64_t address);
+
+ private:
+  class Units;
+  explicit DebugInfo(std::unique_ptr<Units> units);
+
+  std::unique_ptr<Units> units_;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_BINARY_DEBUG_INFO_H_

@@ -1,0 +1,38 @@
+// agent/binary/eh_frame.h - bounds of functions from call frame information: works on stripped binaries.
+//
+// Shape    ParseEhFrame(bytes, address) -> ranges sorted by low, each once.
+// Errors   none: entries that do not parse are skipped and counted; parsing stops where lengths leave the section.
+// Threads  thread-safe (pure). The bytes are foreign.
+// Source   LSB Core 5.0 chapter 10.6.1 (.eh_frame) and 10.5 (pointer encodings, table 10-5 and 10-6).
+#ifndef AGENT_BINARY_EH_FRAME_H_
+#define AGENT_BINARY_EH_FRAME_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace perfd {
+
+struct AddressRange {
+  uint64_t low = 0;
+  uint64_t high = 0;  // exclusive
+
+  bool Contains(uint64_t address) const { return address >= low && address < high; }
+  bool operator==(const AddressRange&) const = default;
+};
+
+struct EhFrame {
+  std::vector<AddressRange> functions;
+  size_t skipped = 0;
+};
+
+// `address` is the virtual address of the first byte (pc-relative pointers count from where they stand).
+EhFrame ParseEhFrame(std::span<const std::byte> bytes, uint64_t address);
+
+// The address of .eh_frame from the bytes of .eh_frame_hdr at `address`; 0: not understood.
+uint64_t EhFrameAddress(std::span<const std::byte> header, uint64_t address);
+
+}  // namespace perfd
+
+#endif  // AGENT_BINARY_EH_FRAME_H_

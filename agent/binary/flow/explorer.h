@@ -1,0 +1,61 @@
+// agent/binary/flow/explorer.h - every instruction of a function, found by following its control flow.
+//
+// Shape    Explore(code) -> steps. Phase 0 is what the entry reaches; each later phase starts at bytes that nothing
+//          reached before (landing pads, targets of unresolved jumps).
+// Errors   none: what could not be followed is counted.
+// Threads  thread-safe (pure).
+#ifndef AGENT_BINARY_FLOW_EXPLORER_H_
+#define AGENT_BINARY_FLOW_EXPLORER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "agent/binary/flow/instruction.h"
+#include "agent/binary/flow/jump_table.h"
+
+namespace perfd {
+
+// The bytes of one function and what may be asked about the rest of the module.
+struct FunctionCode {
+  uint64_t low = 0;
+  std::span<const std::byte> bytes;
+  ReadMemory read;                                     // may be empty
+  std::function<bool(uint64_t callee)> never_returns;  // may be empty
+
+  uint64_t high() const { return low + bytes.size(); }
+};
+
+inline constexpr uint32_t kNoStep = UINT32_MAX;
+inline constexpr size_t kMaxFunctionBytes = size_t{4} << 20;
+inline constexpr size_t kMaxInstructions = 1'000'000;
+
+struct Step {
+  Instruction instruction;
+  uint32_t previous = kNoStep;  // the step that led here first
+  uint32_t phase = 0;
+  bool ends = false;  // a call that never returns
+};
+
+struct TableJump {
+  uint32_t step = 0;
+  std::vector<uint64_t> targets;
+};
+
+struct Exploration {
+  std::vector<Step> steps;
+  std::vector<uint32_t> step_at;  // by offset from low; kNoStep where no instruction starts
+  std::vector<uint32_t> roots;    // first step of each phase
+  std::vector<TableJump> tables;
+  std::vector<uint32_t> unresolved;  // indirect jumps without a known target
+  size_t undecodable = 0;            // places where decoding stopped
+  bool truncated = false;            // kMaxFunctionBytes or kMaxInstructions
+};
+
+Exploration Explore(const FunctionCode& code);
+
+}  // namespace perfd
+
+#endif  // AGENT_BINARY_FLOW_EXPLORER_H_

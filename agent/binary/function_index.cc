@@ -1,0 +1,130 @@
+#include "agent/binary/function_index.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace perfd {
+namespace {
+
+std::vector<AddressRange> ReadEntries(const ElfFile& file) {
+  const ElfSection* section = file.FindSection(".eh_frame");
+  if (section != nullptr && !section->bytes.empty())
+    return ParseEhFrame(section->bytes, section->address).functions;
+  // Without section headers: through the program header, which tells the start but not the end; a terminator follows.
+  const uint64_t header = file.eh_frame_header();
+  if (header == 0) return {};
+  const uint64_t address = EhFrameAddress(file.ReadToEnd(header), header);
+  return address == 0 ? std::vector<AddressRange>()
+                      : ParseEhFrame(file.ReadToEnd(address), address).functions;
+}
+
+template <typename T>
+const T* LastBefore(const std::vector<T>& sorted, uint64_t address) {
+  auto at = std::upper_bound(sorted.begin(), sorted.end(), address,
+                             [](uint64_t a, const T& item) { return a < item.low; });
+  return at == sorted.begin() ? nullptr : &*std::prev(at);
+}
+
+SymbolTable ReadSymbols(const ElfFile& main, const ElfFile* debug) {
+  std::vector<FunctionSymbol> symbols;
+  AppendSymbols(main, main, symbols);
+  if (debug != nullptr) AppendSymbols(*debug, main, symbols);
+  return SymbolTable(std::move(symbols));
+}
+
+}  // namespace
+
+FunctionIndex::FunctionIndex(const ElfFile& main, const ElfFile* debug)
+    : main_(main), symbols_(ReadSymbols(main, debug)), stubs_(ReadPltStubs(main)) {}
+
+const std::vector<AddressRange>& FunctionIndex::Entries() {
+  if (!entries_) {
+    entries_ = ReadEntries(main_);
+    std::erase_if(*entries_, [this](const AddressRange& range) {
+      const ModuleSegment* segment = main_.SegmentAt(range.low);
+      return segment == nullptr || !segment->executable ||
+             range.high > segment->virtual_address + segment->file_size;
+    });
+  }
+  return *entries_;
+}
+
+const PltStub* FunctionIndex::StubAt(uint64_t address) const {
+  const PltStub* stub = LastBefore(stubs_, address);
+  return stub != nullptr && address < stub->high ? stub : nullptr;
+}
+
+const AddressRange* FunctionIndex::EntryBefore(uint64_t address) {
+  return LastBefore(Entries(), address);
+}
+
+absl::string_view FunctionIndex::NameAt(uint64_t address) const {
+  if (const PltStub* stub = StubAt(address); stub != nullptr && stub->low == address)
+    return absl::string_view(stub->name).substr(0, stub->name.size() - 4);
+  const FunctionSymbol* symbol = symbols_.Before(address);
+  return symbol != nullptr && symbol->low == address ? symbol->name : absl::string_view();
+}
+
+std::optional<FunctionBounds> FunctionIndex::Find(uint64_t address) {
+  const ModuleSegment* segment = main_.SegmentAt(address);
+  if (segment == nullptr || !segment->executable) return std::nullopt;
+  if (const PltStub* stub = StubAt(address))
+    return FunctionBounds{stub->low, stub->high, stub->name, FunctionSource::kSymbol};
+  if (const FunctionSymbol* symbol = symbols_.Find(address))
+    return FunctionBounds{symbol->low, symbol->high, symbol->name, FunctionSource::kSymbol};
+  if (auto bounds = FindUnsized(address)) return bounds;
+  const AddressRange* entry = EntryBefore(address);
+  if (entry == nullptr || !entry->Contains(address)) return std::nullopt;
+  return FunctionBounds{entry->low, entry->high, {}, FunctionSource::kEhFrame};
+}
+
+std::optional<FunctionBounds> FunctionIndex::FindUnsized(uint64_t address) {
+  const FunctionSymbol* symbol = symbols_.Before(address);
+  if (symbol == nullptr || symbol->sized()) return std::nullopt;
+  const ElfSection* section = main_.SectionAt(address);
+  // What lies in another section does not belong to it.
+  if (section != nullptr && symbol->low < section->address) return std::nullopt;
+  const ModuleSegment* segment = main_.SegmentAt(address);
+  uint64_t high = section != nullptr ? section->address + section->size
+                                     : segment->virtual_address + segment->file_size;
+  if (const FunctionSymbol* next = symbols_.After(address)) high = std::min(high, next->low);
+  const AddressRange* entry = EntryBefore(address);
+  FunctionSource source = FunctionSource::kGuess;
+  if (entry != nullptr && entry->low > symbol->low) return std::nullopt;
+  if (entry != nullptr && entry->Contains(symbol->low)) {
+    if (!entry->Contains(address)) return std::nullopt;
+    high = std::min(high, entry->high);
+    source = FunctionSource::kSymbol;
+  }
+  return FunctionBounds{symbol->low, high, symbol->name, source};
+}
+
+std::optional<FunctionBounds> FunctionIndex::Guess(uint64_t address) {
+  const ElfSection* section = main_.SectionAt(address);
+  const ModuleSegment* segment = main_.SegmentAt(address);
+  if (segment == nullptr || !segment->executable) return std::nullopt;
+  if (section == nullptr ? !main_.sections().empty() : !section->executable) return std::nullopt;
+  FunctionBounds bounds{segment->virtual_address,
+                        segment->virtual_address + segment->file_size,
+                        {},
+                        FunctionSource::kGuess};
+  if (section != nullptr) {
+    bounds.low = std::max(bounds.low, section->address);
+    bounds.high = std::min(bounds.high, section->address + section->size);
+  }
+  if (const FunctionSymbol* symbol = symbols_.Before(address))
+    bounds.low = std::max(bounds.low, symbol->high);
+  if (const FunctionSymbol* symbol = symbols_.After(address))
+    bounds.high = std::min(bounds.high, symbol->low);
+  if (const AddressRange* entry = EntryBefore(address))
+    bounds.low = std::max(bounds.low, entry->high);
+  const auto& entries = Entries();
+  const auto next =
+      std::upper_bound(entries.begin(), entries.end(), address,
+                       [](uint64_t a, const AddressRange& range) { return a < range.low; });
+  if (next != entries.end()) bounds.high = std::min(bounds.high, next->low);
+  if (address < bounds.low || address >= bounds.high) return std::nullopt;
+  return bounds;
+}
+
+}  // namespace perfd

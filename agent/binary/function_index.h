@@ -1,0 +1,54 @@
+// agent/binary/function_index.h - which function an address belongs to, from everything but DWARF.
+//
+// Shape    Find: PLT stub, sized symbol, symbol without size (to the end of its unwind entry, else to the next symbol),
+//          unwind entry. Guess: the gap between two known functions.
+// Threads  thread-bound (call frame information is read at the first address that no symbol holds).
+#ifndef AGENT_BINARY_FUNCTION_INDEX_H_
+#define AGENT_BINARY_FUNCTION_INDEX_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "agent/binary/eh_frame.h"
+#include "agent/binary/elf_file.h"
+#include "agent/binary/plt.h"
+#include "agent/binary/symbol_table.h"
+#include "core/model/code.h"
+
+namespace perfd {
+
+struct FunctionBounds {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  absl::string_view symbol;  // as linked; empty: unknown
+  FunctionSource source = FunctionSource::kSymbol;
+};
+
+class FunctionIndex {
+ public:
+  // `debug` may be null. Both must outlive the index.
+  FunctionIndex(const ElfFile& main, const ElfFile* debug);
+
+  std::optional<FunctionBounds> Find(uint64_t address);
+  std::optional<FunctionBounds> Guess(uint64_t address);
+  // Name of the function that starts here, PLT stubs included; empty: unknown.
+  absl::string_view NameAt(uint64_t address) const;
+
+ private:
+  const PltStub* StubAt(uint64_t address) const;
+  std::optional<FunctionBounds> FindUnsized(uint64_t address);
+  const AddressRange* EntryBefore(uint64_t address);
+  const std::vector<AddressRange>& Entries();
+
+  const ElfFile& main_;
+  SymbolTable symbols_;
+  std::vector<PltStub> stubs_;
+  std::optional<std::vector<AddressRange>> entries_;  // sorted by low
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_BINARY_FUNCTION_INDEX_H_

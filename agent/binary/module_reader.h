@@ -1,0 +1,60 @@
+// agent/binary/module_reader.h - functions and loops of one ELF file around given addresses.
+//
+// Shape    Open(file, debug file or none); FunctionsAt(addresses) -> each function once, sorted by low.
+// Units    ELF virtual addresses.
+// Errors   Open: kInvalidArgument (see ElfFile). FunctionsAt never fails: addresses in no function are `unresolved`.
+// Limits   analysed functions are cached, at most kMaxCachedFunctions.
+// Threads  thread-bound.
+#ifndef AGENT_BINARY_MODULE_READER_H_
+#define AGENT_BINARY_MODULE_READER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "agent/binary/debug_info.h"
+#include "agent/binary/elf_file.h"
+#include "agent/binary/function_index.h"
+#include "agent/binary/return_oracle.h"
+#include "core/base/unique_fd.h"
+#include "core/model/module.h"
+
+namespace perfd {
+
+inline constexpr size_t kMaxCachedFunctions = 65536;
+
+class ModuleReader {
+ public:
+  // A debug file that does not belong to the module or cannot be read is ignored.
+  static absl::StatusOr<std::unique_ptr<ModuleReader>> Open(UniqueFd main, UniqueFd debug = {});
+
+  const ModuleFacts& facts() const { return facts_; }
+  CodeFacts FunctionsAt(std::span<const uint64_t> addresses);
+
+ private:
+  ModuleReader(std::unique_ptr<ElfFile> main, std::unique_ptr<ElfFile> debug);
+
+  // Bounds with an own name (DWARF names do not live in the file image).
+  struct Found {
+    FunctionBounds bounds;
+    std::string name;
+  };
+  std::optional<Found> FindFunction(uint64_t address);
+  const FunctionFacts* FunctionAt(uint64_t address);
+  FunctionFacts Analyse(const Found& found);
+
+  std::unique_ptr<ElfFile> main_;
+  std::unique_ptr<ElfFile> debug_;
+  FunctionIndex index_;
+  ReturnOracle returns_;
+  std::unique_ptr<DebugInfo> debug_info_;
+  ModuleFacts facts_;
+  std::map<uint64_t, FunctionFacts> cache_;  // by low
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_BINARY_MODULE_READER_H_

@@ -1,0 +1,46 @@
+// agent/binary/return_oracle.h - whether a called function ever comes back: what stands after the call depends on it.
+//
+// Shape    NeverReturns(callee): by name (abort, throw), else when every path from its entry ends in a trap or in calls
+//          that never return. Stripped binaries have such functions of their own (error exits); taking what follows them
+//          for reachable would give loops a second entry.
+// Limits   kMaxInstructionsFollowed per question, kMaxCallDepth; beyond them a function is taken to return.
+// Threads  thread-bound (answers are cached).
+#ifndef AGENT_BINARY_RETURN_ORACLE_H_
+#define AGENT_BINARY_RETURN_ORACLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+
+namespace perfd {
+
+class ReturnOracle {
+ public:
+  static constexpr int kMaxInstructionsFollowed = 1000;
+  static constexpr int kMaxCallDepth = 6;
+
+  using ReadCode =
+      std::function<std::span<const std::byte>(uint64_t address)>;    // to the end of the code
+  using NameAt = std::function<absl::string_view(uint64_t address)>;  // empty: unknown
+
+  ReturnOracle(ReadCode read, NameAt name) : read_(std::move(read)), name_(std::move(name)) {}
+
+  bool NeverReturns(uint64_t callee);
+
+ private:
+  bool Ask(uint64_t callee, int depth);
+  bool Follow(uint64_t callee, int depth);
+
+  ReadCode read_;
+  NameAt name_;
+  int budget_ = 0;  // instructions left for this question
+  absl::flat_hash_map<uint64_t, bool> known_;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_BINARY_RETURN_ORACLE_H_

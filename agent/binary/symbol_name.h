@@ -1,0 +1,34 @@
+// agent/binary/symbol_name.h - what the name of a symbol says: the readable name, OpenMP outlining, aliases.
+//
+// Limits   names over kMaxMangledName bytes stay as they are; readable names are cut at kMaxReadableName bytes.
+// Threads  thread-safe (pure).
+// Source   Itanium C++ ABI 5.1 (mangling); gcc omp-expand ("._omp_fn.N"), clang CGOpenMPRuntime (".omp_outlined."),
+//          Intel compilers' "L_<function>_<line>__par_loop<n>_..." and "<function>.DIR.OMP.PARALLEL.<n>".
+#ifndef AGENT_BINARY_SYMBOL_NAME_H_
+#define AGENT_BINARY_SYMBOL_NAME_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "core/model/code.h"
+
+namespace perfd {
+
+inline constexpr size_t kMaxMangledName = 4096;
+inline constexpr size_t kMaxReadableName = 2048;
+
+// "_Z3fooi._omp_fn.0" -> "foo(int)._omp_fn.0"; names that are not C++ are returned unchanged, without "@VERSION".
+std::string ReadableName(absl::string_view symbol);
+
+OpenMpKind OpenMpOf(absl::string_view symbol);
+
+// True when `a` is the better name for an address that has both.
+bool IsBetterName(absl::string_view a, absl::string_view b);
+
+// Functions of the C, C++ and Fortran runtimes that never return to the caller.
+bool NeverReturns(absl::string_view symbol);
+
+}  // namespace perfd
+
+#endif  // AGENT_BINARY_SYMBOL_NAME_H_

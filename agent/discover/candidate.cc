@@ -1,0 +1,169 @@
+#include "agent/discover/candidate.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr absl::string_view kLaunchers[] = {"mpirun",
+                                            "mpiexec",
+                                            "mpiexec.hydra",
+                                            "orterun",
+                                            "orted",
+                                            "prterun",
+                                            "prted",
+                                            "prte",
+                                            "srun",
+                                            "hydra_pmi_proxy",
+                                            "hydra_bstrap_proxy",
+                                            "slurmstepd",
+                                            "slurmd",
+                                            "palsd",
+                                            "pmi_proxy"};
+constexpr absl::string_view kWrappers[] = {
+    "sh",      "bash", "dash",    "zsh",    "ksh",    "csh",  "tcsh",   "fish",   "busybox",
+    "env",     "time", "timeout", "nice",   "stdbuf", "perf", "strace", "ltrace", "numactl",
+    "taskset", "sudo", "su",      "setsid", "nohup",  "ssh",  "sshd",   "tee",    "script"};
+constexpr absl::string_view kInterpreters[] = {"python", "perl", "ruby", "Rscript", "julia", "java",
+                                               "node",   "lua",  "php",  "sh",      "bash",  "dash",
+                                               "zsh",    "ksh",  "csh",  "tcsh"};
+
+template <size_t n>
+bool Contains(const absl::string_view (&list)[n], absl::string_view name) {
+  return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
+
+absl::string_view BaseName(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// "python3.11" is "python": versions are digits and dots after the name.
+bool IsInterpreter(absl::string_view base_name) {
+  while (!base_name.empty() && (absl::ascii_isdigit(static_cast<unsigned char>(base_name.back())) ||
+                                base_name.back() == '.')) {
+    base_name.remove_suffix(1);
+  }
+  return Contains(kInterpreters, base_name);
+}
+
+// The first argument that is no option; "-c" and "-m" take program text or a module, not a file.
+absl::string_view ScriptOf(const std::vector<std::string>& arguments) {
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    if (arguments[i] == "-c" || arguments[i] == "-m") return {};
+    if (!arguments[i].empty() && arguments[i][0] != '-') return arguments[i];
+  }
+  return {};
+}
+
+template <typename T>
+absl::Status Keep(absl::StatusOr<T> from, T* to, Candidate* candidate) {
+  if (from.ok()) {
+    *to = *std::move(from);
+  } else if (absl::IsPermissionDenied(from.status())) {
+    candidate->unreadable = true;
+  } else {
+    return from.status();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Candidate> ReadCandidate(const ProcFs& procfs, int32_t pid) {
+  Candidate candidate;
+  candidate.pid = pid;
+  ASSIGN_OR_RETURN(candidate.start_ticks, procfs.StartTicks(pid));
+  ASSIGN_OR_RETURN(const ProcessStatus status, procfs.Status(pid));
+  candidate.uid = status.real_uid;
+  candidate.state = status.state;
+  RETURN_IF_ERROR(Keep(procfs.CommandLine(pid), &candidate.arguments, &candidate));
+  absl::StatusOr<std::string> executable = procfs.Executable(pid);
+  candidate.has_executable = !absl::IsNotFound(executable.status());
+  if (candidate.has_executable) {
+    RETURN_IF_ERROR(Keep(std::move(executable), &candidate.executable, &candidate));
+  }
+  EnvironmentMap environment;
+  // The environment of a kernel thread or zombie reads as empty; some kernels refuse it.
+  if (candidate.has_executable) {
+    RETURN_IF_ERROR(Keep(procfs.Environment(pid), &environment, &candidate));
+  }
+  candidate.environment = ReadRankEnvironment(environment);
+  absl::StatusOr<std::vector<CgroupEntry>> cgroups = procfs.Cgroups(pid);
+  if (cgroups.ok()) candidate.cgroups = *std::move(cgroups);  // a kernel may have no cgroups
+  // Everything above must be about one process: a reused pid starts at another time.
+  ASSIGN_OR_RETURN(const uint64_t start_again, procfs.StartTicks(pid));
+  if (start_again != candidate.start_ticks) {
+    return absl::NotFoundError(absl::StrCat("process ", pid, " ended and its pid was reused"));
+  }
+  return candidate;
+}
+
+std::string CommandName(const Candidate& candidate) {
+  if (!candidate.executable.empty()) return std::string(BaseName(candidate.executable));
+  return candidate.arguments.empty() ? "" : std::string(BaseName(candidate.arguments[0]));
+}
+
+bool MatchesCommand(const Candidate& candidate, absl::string_view command) {
+  if (BaseName(candidate.executable) == command) return true;
+  if (candidate.arguments.empty()) return false;
+  if (BaseName(candidate.arguments[0]) == command) return true;
+  return IsInterpreter(CommandName(candidate)) &&
+         BaseName(ScriptOf(candidate.arguments)) == command;
+}
+
+bool BelongsToSlurmJob(const Candidate& candidate, uint32_t job) {
+  if (candidate.environment.slurm_job == job) return true;
+  const std::string component = absl::StrCat("job_", job);
+  for (const CgroupEntry& entry : candidate.cgroups) {
+    for (absl::string_view part : absl::StrSplit(entry.path, '/')) {
+      if (part == component) return true;
+    }
+  }
+  return false;
+}
+
+bool IsLauncher(absl::string_view base_name) {
+  return Contains(kLaunchers, base_name);
+}
+bool IsWrapper(absl::string_view base_name) {
+  return Contains(kWrappers, base_name);
+}
+
+// ELF identification: System V gABI chapter 4 "ELF Header" (elf(5)); EM_X86_64 with ELFCLASS32 is the x32 ABI.
+absl::Status CheckRunnable(const Candidate& candidate, absl::string_view head) {
+  const std::string who =
+      absl::StrCat("process ", candidate.pid, " (", CommandName(candidate), ") ");
+  if (candidate.state == 'Z' || candidate.state == 'X') {
+    return absl::FailedPreconditionError(who + "has ended and waits for its parent (zombie)");
+  }
+  if (!candidate.has_executable) {
+    return absl::FailedPreconditionError(who + "is a kernel thread: it has no program to profile");
+  }
+  if (head.empty()) return absl::OkStatus();  // not readable here; its reader will say why
+  Elf64_Ehdr header{};
+  if (head.size() < offsetof(Elf64_Ehdr, e_version) ||
+      !absl::StartsWith(head, absl::string_view(ELFMAG, SELFMAG))) {
+    return absl::UnimplementedError(who + "does not run an ELF file");
+  }
+  std::memcpy(&header, head.data(), offsetof(Elf64_Ehdr, e_version));
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) {
+    return absl::UnimplementedError(who + "is a 32-bit program: only 64-bit x86 is supported");
+  }
+  if (header.e_machine != EM_X86_64) {
+    return absl::UnimplementedError(absl::StrCat(who, "is built for another machine (ELF machine ",
+                                                 header.e_machine, "): only x86-64 is supported"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace perfd

@@ -1,0 +1,260 @@
+#include "agent/link/daemon_link.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "agent/link/link_codec.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/base/version.h"
+#include "core/wire/wire.h"
+
+namespace perfd {
+namespace {
+
+constexpr size_t kMaxOutbox = 1024;
+constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
+constexpr absl::Duration kLongestPause = absl::Seconds(5);
+constexpr int64_t kClockSkewNs = kNsPerSecond;
+
+std::string RandomId() {
+  std::random_device device;
+  return absl::StrFormat("%08x%08x", device(), device());
+}
+
+}  // namespace
+
+// One life of the stream.
+struct DaemonLink::Connection {
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::AgentService::Stub> stub;
+  grpc::ClientContext context;
+  std::unique_ptr<Stream> stream;
+  uint64_t sent_sequence = 0;  // highest written on this connection
+};
+
+DaemonLink::DaemonLink(DialOptions dial, AgentIdentity identity, Spool& spool, LinkHandler& handler)
+    : dial_(std::move(dial)),
+      identity_(std::move(identity)),
+      instance_id_(RandomId()),
+      spool_(spool),
+      handler_(handler) {}
+
+DaemonLink::~DaemonLink() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stop_ = true;
+    if (context_ != nullptr) context_->TryCancel();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void DaemonLink::Start() {
+  thread_ = std::thread([this] { Run(); });
+  pthread_setname_np(thread_.native_handle(), "perfd-link");
+}
+
+void DaemonLink::SendNews(const SessionNews& news) {
+  v1::AgentMessage message;
+  *message.mutable_session() = EncodeNews(news);
+  absl::MutexLock lock(&mutex_);
+  if (!connected_) return;  // the latest news of each session is told again after connecting
+  if (outbox_.size() < kMaxOutbox) outbox_.push_back(std::move(message));
+}
+
+void DaemonLink::WindowReady() {
+  absl::MutexLock lock(&mutex_);
+  windows_ = true;
+}
+
+bool DaemonLink::AwaitDrained(absl::Duration timeout) {
+  const absl::Time end = absl::Now() + timeout;
+  while (spool_.windows() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(20));
+  return spool_.windows() == 0;
+}
+
+bool DaemonLink::Wakeup() const {
+  return stop_ || broken_ || !outbox_.empty() || (windows_ && unacknowledged_ < kMaxUnacknowledged);
+}
+
+void DaemonLink::Run() {
+  absl::Duration pause = kFirstPause;
+  std::string last_error;
+  while (true) {
+    const absl::Time began = absl::Now();
+    const absl::Status status = Converse();
+    connected_ = false;
+    absl::MutexLock lock(&mutex_);
+    if (stop_) return;
+    const std::string error = Text(status);
+    if (error != last_error) LogWarning("perfd at {}: {}; trying again", dial_.address, error);
+    last_error = error;
+    if (absl::Now() - began > absl::Seconds(10)) pause = kFirstPause;
+    mutex_.AwaitWithTimeout(absl::Condition(&stop_), pause);
+    if (stop_) return;
+    pause = std::min(pause * 2, kLongestPause);
+  }
+}
+
+absl::Status DaemonLink::Converse() {
+  Connection connection;
+  ASSIGN_OR_RETURN(connection.channel, Dial(dial_));
+  connection.stub = v1::AgentService::NewStub(connection.channel);
+  connection.stream = connection.stub->Connect(&connection.context);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stop_) {
+      connection.context.TryCancel();
+    }
+    context_ = &connection.context;
+    broken_ = false;
+    windows_ = true;
+    unacknowledged_ = 0;
+    outbox_.clear();
+  }
+  absl::Status status = Greet(connection);
+  if (status.ok()) {
+    LogInfo("connected to perfd at {}", dial_.address);
+    for (const SessionNews& news : handler_.LatestNews()) SendNews(news);
+    std::thread reader([&] { Read(connection); });
+    pthread_setname_np(reader.native_handle(), "perfd-link-read");
+    status = Write(connection);
+    connection.context.TryCancel();
+    reader.join();
+  } else {
+    connection.context.TryCancel();
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    context_ = nullptr;
+  }
+  const absl::Status finish = ToAbsl(connection.stream->Finish());
+  return absl::IsCancelled(finish) || finish.ok() ? status : finish;
+}
+
+absl::Status DaemonLink::Greet(Connection& connection) {
+  v1::AgentMessage hello;
+  v1::Register& reg = *hello.mutable_register_();
+  reg.set_node(identity_.node);
+  reg.set_version(kVersion);
+  reg.set_protocol_version(kProtocolVersion);
+  reg.set_stream_id(spool_.stream_id());
+  reg.set_instance_id(instance_id_);
+  reg.set_user_mode(identity_.user_mode);
+  reg.set_uid(identity_.uid);
+  reg.set_cpus(identity_.cpus);
+  reg.set_kernel(identity_.kernel);
+  reg.set_sampling_event(identity_.sampling_event);
+  reg.set_boot_id(identity_.boot_id);
+  for (const std::string& id : spool_.profiles()) reg.add_active_profiles(id);
+  v1::DaemonMessage answer;
+  if (!connection.stream->Write(hello) || !connection.stream->Read(&answer))
+    return absl::UnavailableError("the daemon closed the stream");
+  if (!answer.has_welcome()) return absl::InternalError("the daemon did not greet; is it really perfd?");
+  const int64_t skew_ns = SystemClock().UnixNs() - answer.welcome().unix_ns();
+  if (std::abs(skew_ns) > kClockSkewNs)
+    LogWarning("this node's clock differs from the daemon's by {:.1f} s",
+               static_cast<double>(skew_ns) / static_cast<double>(kNsPerSecond));
+  absl::MutexLock lock(&mutex_);
+  heartbeat_ms_ = std::clamp(answer.welcome().heartbeat_ms(), 100, 60'000);
+  connected_ = true;
+  return absl::OkStatus();
+}
+
+v1::AgentMessage DaemonLink::HeartbeatMessage() {
+  const AgentHealth health = handler_.Health();
+  v1::AgentMessage message;
+  v1::Heartbeat& beat = *message.mutable_heartbeat();
+  beat.set_resident_bytes(health.resident_bytes);
+  beat.set_cpu_ns(health.cpu_ns);
+  beat.set_spooled_windows(spool_.windows());
+  beat.set_spool_bytes(spool_.bytes());
+  beat.set_sessions(health.sessions);
+  return message;
+}
+
+absl::Status DaemonLink::Write(Connection& connection) {
+  absl::Time next_beat = absl::Now();
+  while (true) {
+    std::vector<v1::AgentMessage> messages;
+    bool send_windows = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.AwaitWithDeadline(absl::Condition(this, &DaemonLink::Wakeup), next_beat);
+      if (stop_ || broken_) return absl::UnavailableError("the stream has ended");
+      messages = std::exchange(outbox_, {});
+      send_windows = windows_ && unacknowledged_ < kMaxUnacknowledged;
+    }
+    if (send_windows) {
+      // A window before the news that may call it the last one.
+      auto window = spool_.Next(connection.sent_sequence);
+      if (window.has_value()) {
+        v1::AgentMessage message;
+        if (message.mutable_window()->ParseFromString(window->bytes))
+          messages.insert(messages.begin(), std::move(message));
+        connection.sent_sequence = window->sequence;
+      }
+      absl::MutexLock lock(&mutex_);
+      if (window.has_value()) ++unacknowledged_;
+      else windows_ = false;
+    }
+    if (absl::Now() >= next_beat) {
+      messages.push_back(HeartbeatMessage());
+      absl::MutexLock lock(&mutex_);
+      next_beat = absl::Now() + absl::Milliseconds(heartbeat_ms_);
+    }
+    for (const v1::AgentMessage& message : messages) {
+      if (!connection.stream->Write(message)) return absl::UnavailableError("the daemon closed the stream");
+    }
+  }
+}
+
+void DaemonLink::Read(Connection& connection) {
+  v1::DaemonMessage message;
+  while (connection.stream->Read(&message)) OnMessage(message);
+  absl::MutexLock lock(&mutex_);
+  broken_ = true;
+}
+
+void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
+  switch (message.kind_case()) {
+    case v1::DaemonMessage::kStart: {
+      auto request = DecodeStart(message.start());
+      if (request.ok()) handler_.OnStart(std::move(request).value());
+      else SendNews(FailedNews(message.start().profile_id(), identity_.node, request.status()));
+      break;
+    }
+    case v1::DaemonMessage::kStop:
+      if (message.stop().discard()) spool_.Forget(message.stop().profile_id());
+      handler_.OnStop(message.stop().profile_id(), message.stop().discard());
+      break;
+    case v1::DaemonMessage::kAcknowledge: {
+      if (message.acknowledge().stream_id() != spool_.stream_id()) break;
+      for (uint64_t sequence : message.acknowledge().sequences()) spool_.Acknowledge(sequence);
+      absl::MutexLock lock(&mutex_);
+      const auto count = static_cast<uint64_t>(message.acknowledge().sequences_size());
+      unacknowledged_ -= std::min(unacknowledged_, count);
+      windows_ = true;
+      break;
+    }
+    case v1::DaemonMessage::kDoctor: {
+      v1::AgentMessage answer;
+      *answer.mutable_doctor() = EncodeDoctor(message.doctor().request_id(), handler_.OnDoctor());
+      absl::MutexLock lock(&mutex_);
+      if (outbox_.size() < kMaxOutbox) outbox_.push_back(std::move(answer));
+      break;
+    }
+    case v1::DaemonMessage::kWelcome:
+    case v1::DaemonMessage::KIND_NOT_SET:
+      LogWarning("perfd sent a message of no use here (kind {})", static_cast<int>(message.kind_case()));
+      break;
+  }
+}
+
+}  // namespace perfd

@@ -1,0 +1,105 @@
+// agent/link/daemon_link.h - the one stream to the daemon: news and windows up, commands down, for ever reconnecting.
+//
+// Shape    Start() begins; SendNews and WindowReady wake it; Handler gets the commands. Windows go out of the spool in
+//          order, at most kMaxUnacknowledged ahead of the daemon's acknowledgements, and again after a reconnect.
+// Errors   logged and retried with growing pauses (0.2 s to 5 s); the reason is logged once while it stays the same.
+// Threads  SendNews and WindowReady are thread-safe. Handler is called from the link's reading thread.
+// Safety   a unix daemon must run as root, as us, or as --daemon-uid (core/dial); commands come from no one else.
+#ifndef AGENT_LINK_DAEMON_LINK_H_
+#define AGENT_LINK_DAEMON_LINK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/doctor/node_checks.h"
+#include "agent/link/spool.h"
+#include "agent/pipeline/session_news.h"
+#include "core/dial/dial.h"
+#include "perfd/v1/agent.grpc.pb.h"
+
+namespace perfd {
+
+// Who this agent is; sent first.
+struct AgentIdentity {
+  std::string node;
+  std::string sampling_event;
+  std::string kernel;
+  std::string boot_id;
+  int32_t cpus = 0;
+  uint32_t uid = 0;
+  bool user_mode = false;
+};
+
+struct AgentHealth {
+  uint64_t resident_bytes = 0;
+  uint64_t cpu_ns = 0;
+  int32_t sessions = 0;
+};
+
+class LinkHandler {
+ public:
+  virtual ~LinkHandler() = default;
+  virtual void OnStart(SessionRequest request) = 0;
+  virtual void OnStop(const std::string& profile_id, bool discard) = 0;
+  virtual std::vector<NodeCheck> OnDoctor() = 0;
+  virtual AgentHealth Health() = 0;
+  // Sessions that run or ended lately: told again to a daemon that may not have heard.
+  virtual std::vector<SessionNews> LatestNews() = 0;
+};
+
+class DaemonLink {
+ public:
+  static constexpr uint64_t kMaxUnacknowledged = 32;
+
+  DaemonLink(DialOptions dial, AgentIdentity identity, Spool& spool, LinkHandler& handler);
+  ~DaemonLink();
+
+  void Start();
+  void SendNews(const SessionNews& news);
+  void WindowReady();
+  // Waits until every window is acknowledged; false at the timeout.
+  bool AwaitDrained(absl::Duration timeout);
+  bool connected() const { return connected_; }
+
+ private:
+  using Stream = grpc::ClientReaderWriter<v1::AgentMessage, v1::DaemonMessage>;
+  struct Connection;
+
+  void Run();
+  absl::Status Converse();
+  absl::Status Greet(Connection& connection);
+  absl::Status Write(Connection& connection);
+  void Read(Connection& connection);
+  void OnMessage(const v1::DaemonMessage& message);
+  v1::AgentMessage HeartbeatMessage();
+  bool Wakeup() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const DialOptions dial_;
+  const AgentIdentity identity_;
+  const std::string instance_id_;
+  Spool& spool_;
+  LinkHandler& handler_;
+  std::atomic<bool> connected_ = false;
+
+  absl::Mutex mutex_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;    // the reading side has ended
+  bool windows_ ABSL_GUARDED_BY(mutex_) = false;   // something new in the spool, or room again
+  std::vector<v1::AgentMessage> outbox_ ABSL_GUARDED_BY(mutex_);  // news; bounded, see kMaxOutbox
+  uint64_t unacknowledged_ ABSL_GUARDED_BY(mutex_) = 0;
+  int heartbeat_ms_ ABSL_GUARDED_BY(mutex_) = 5000;
+  grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the live stream, to cancel it
+  std::thread thread_;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_LINK_DAEMON_LINK_H_

@@ -1,0 +1,57 @@
+#include "agent/link/link_codec.h"
+
+#include "core/base/status_macros.h"
+#include "core/wire/wire.h"
+
+namespace perfd {
+
+v1::SessionUpdate EncodeNews(const SessionNews& news) {
+  v1::SessionUpdate update;
+  update.set_profile_id(news.profile_id);
+  update.set_phase(wire::ToProto(news.phase));
+  for (const RankInfo& rank : news.ranks) *update.add_ranks() = wire::ToProto(rank);
+  update.set_threads(news.threads);
+  for (const Notice& notice : news.notices) *update.add_notices() = wire::ToProto(notice);
+  update.set_last_sequence(news.last_sequence);
+  update.set_first_sample(news.first_sample);
+  return update;
+}
+
+absl::StatusOr<SessionRequest> DecodeStart(const v1::StartCommand& start) {
+  SessionRequest request;
+  request.profile_id = start.profile_id();
+  if (request.profile_id.empty()) return absl::InvalidArgumentError("StartCommand.profile_id is empty");
+  ASSIGN_OR_RETURN(request.spec, wire::FromProto(start.spec()));
+  request.requester = wire::FromProto(start.requester());
+  request.remaining_ns = start.remaining_ns();
+  if (request.remaining_ns <= 0 || request.remaining_ns > request.spec.duration_ns)
+    return absl::InvalidArgumentError("StartCommand.remaining_ns is not within the profile's duration");
+  return request;
+}
+
+v1::DoctorResult EncodeDoctor(uint64_t request_id, const std::vector<NodeCheck>& checks) {
+  v1::DoctorResult result;
+  result.set_request_id(request_id);
+  for (const NodeCheck& check : checks) {
+    v1::DoctorCheck& out = *result.add_checks();
+    out.set_name(check.name);
+    out.set_ok(check.ok);
+    out.set_optional(check.optional);
+    out.set_found(check.found);
+    out.set_fix(check.fix);
+  }
+  return result;
+}
+
+SessionNews FailedNews(const std::string& profile_id, const std::string& node, const absl::Status& status) {
+  SessionNews news;
+  news.profile_id = profile_id;
+  news.phase = NodeProgress::Phase::kFailed;
+  news.notices.push_back({.severity = Notice::Severity::kError,
+                          .code = status.code(),
+                          .node = node,
+                          .text = std::string(status.message())});
+  return news;
+}
+
+}  // namespace perfd

@@ -1,0 +1,212 @@
+#include "agent/link/spool.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "agent/link/small_file.h"
+#include "core/base/byte_reader.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/wire/wire.h"
+
+namespace perfd {
+namespace {
+
+constexpr size_t kMaxWindowBytes = 16 << 20;  // the daemon's receive limit
+constexpr uint64_t kReserveBlock = 1024;
+constexpr char kSuffix[] = ".window";
+
+std::string NewUuid() {
+  unsigned char bytes[16];
+  if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) return "";
+  std::string text;
+  for (unsigned char byte : bytes) absl::StrAppendFormat(&text, "%02x", byte);
+  return text;
+}
+
+uint32_t Checksum(absl::string_view bytes) {
+  return static_cast<uint32_t>(
+      crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
+}
+
+absl::StatusOr<UniqueFd> LockDirectory(const std::string& directory) {
+  const std::string path = absl::StrCat(directory, "/lock");
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("open ", path));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
+    return absl::FailedPreconditionError(absl::StrCat("the spool ", directory,
+                                                      " is used by another agent; stop it, or give --spool-dir"));
+  return fd;
+}
+
+}  // namespace
+
+Spool::Spool(std::string directory, uint64_t limit_bytes, UniqueFd lock)
+    : directory_(std::move(directory)), limit_bytes_(limit_bytes), lock_(std::move(lock)) {}
+
+absl::StatusOr<std::unique_ptr<Spool>> Spool::Create(const std::string& directory, uint64_t limit_bytes) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error)
+    return absl::ErrnoToStatus(error.value(), absl::StrCat("create the spool directory ", directory));
+  std::filesystem::permissions(directory, std::filesystem::perms::owner_all, error);
+  ASSIGN_OR_RETURN(UniqueFd lock, LockDirectory(directory));
+  std::unique_ptr<Spool> spool(new Spool(directory, limit_bytes, std::move(lock)));
+  RETURN_IF_ERROR(spool->Load());
+  return spool;
+}
+
+std::string Spool::PathOf(uint64_t sequence) const {
+  return absl::StrFormat("%s/%020d%s", directory_, sequence, kSuffix);
+}
+
+absl::Status Spool::Load() {
+  absl::MutexLock lock(&mutex_);
+  const std::string id_path = absl::StrCat(directory_, "/stream-id");
+  stream_id_ = ReadSmallFile(id_path, 64).value_or("");
+  if (stream_id_.size() != 32) {
+    stream_id_ = NewUuid();
+    RETURN_IF_ERROR(ReplaceSmallFile(id_path, stream_id_));
+  }
+  uint64_t reserved = 1;
+  const std::string text = ReadSmallFile(absl::StrCat(directory_, "/reserved"), 32).value_or("1");
+  if (!absl::SimpleAtoi(text, &reserved)) reserved = 1;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
+    uint64_t sequence = 0;
+    if (file.path().extension() != kSuffix || !absl::SimpleAtoi(file.path().stem().string(), &sequence)) continue;
+    reserved = std::max(reserved, sequence + 1);
+    auto bytes = ReadChecked(sequence);
+    v1::Window window;
+    if (!bytes.ok() || !window.ParseFromString(*bytes)) {
+      SetAside(sequence);
+      continue;
+    }
+    entries_[sequence] = {.bytes = bytes->size() + 4, .profile_id = window.profile_id()};
+    total_bytes_ += bytes->size() + 4;
+  }
+  if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("read the spool directory ", directory_));
+  next_ = reserved_until_ = reserved;
+  return absl::OkStatus();
+}
+
+absl::Status Spool::Reserve() {
+  if (next_ < reserved_until_) return absl::OkStatus();
+  RETURN_IF_ERROR(ReplaceSmallFile(absl::StrCat(directory_, "/reserved"), absl::StrCat(next_ + kReserveBlock)));
+  reserved_until_ = next_ + kReserveBlock;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Spool::ReadChecked(uint64_t sequence) const {
+  auto contents = ReadSmallFile(PathOf(sequence), kMaxWindowBytes + 4);
+  if (!contents.ok()) return contents.status();
+  ByteReader reader(std::as_bytes(std::span<const char>(*contents)));
+  const auto stored = reader.Read<uint32_t>();
+  if (!reader.ok()) return absl::DataLossError("the spool file is cut off");
+  contents->erase(0, sizeof(stored));
+  if (stored != Checksum(*contents)) return absl::DataLossError("the spool file does not match its checksum");
+  return contents;
+}
+
+void Spool::SetAside(uint64_t sequence) {
+  const std::string path = PathOf(sequence);
+  LogWarning("{} is damaged; it is kept as .damaged and not sent", path);
+  std::error_code error;
+  std::filesystem::rename(path, absl::StrCat(path, ".damaged"), error);
+  ++damaged_;
+}
+
+void Spool::Remove(uint64_t sequence) {
+  auto it = entries_.find(sequence);
+  if (it == entries_.end()) return;
+  ::unlink(PathOf(sequence).c_str());
+  total_bytes_ -= it->second.bytes;
+  entries_.erase(it);
+}
+
+absl::StatusOr<uint64_t> Spool::Append(Window window) {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(Reserve());
+  const uint64_t sequence = next_;
+  window.stream_id = stream_id_;
+  window.sequence = sequence;
+  const std::string profile_id = window.profile_id;
+  std::string bytes = wire::ToProto(window).SerializeAsString();
+  if (bytes.size() > kMaxWindowBytes)
+    return absl::ResourceExhaustedError(absl::StrCat("a window of ", bytes.size(), " bytes is over the limit of ",
+                                                     kMaxWindowBytes, "; lower hotspots.frequency"));
+  if (total_bytes_ + bytes.size() + 4 > limit_bytes_)
+    return absl::ResourceExhaustedError(absl::StrCat("the spool ", directory_, " holds ", total_bytes_,
+                                                     " bytes, its limit is ", limit_bytes_,
+                                                     " (--spool-limit); is the daemon away?"));
+  const uint32_t checksum = Checksum(bytes);
+  bytes.insert(0, reinterpret_cast<const char*>(&checksum), sizeof(checksum));
+  RETURN_IF_ERROR(ReplaceSmallFile(PathOf(sequence), bytes));
+  entries_[sequence] = {.bytes = bytes.size(), .profile_id = profile_id};
+  total_bytes_ += bytes.size();
+  ++next_;
+  return sequence;
+}
+
+std::optional<SpooledWindow> Spool::Next(uint64_t after) {
+  absl::MutexLock lock(&mutex_);
+  for (auto it = entries_.upper_bound(after); it != entries_.end(); it = entries_.upper_bound(after)) {
+    const uint64_t sequence = it->first;
+    auto bytes = ReadChecked(sequence);
+    if (bytes.ok()) return SpooledWindow{sequence, std::move(bytes).value()};
+    SetAside(sequence);
+    total_bytes_ -= it->second.bytes;
+    entries_.erase(it);
+  }
+  return std::nullopt;
+}
+
+void Spool::Acknowledge(uint64_t sequence) {
+  absl::MutexLock lock(&mutex_);
+  Remove(sequence);
+}
+
+void Spool::Forget(const std::string& profile_id) {
+  absl::MutexLock lock(&mutex_);
+  std::vector<uint64_t> sequences;
+  for (const auto& [sequence, entry] : entries_) {
+    if (entry.profile_id == profile_id) sequences.push_back(sequence);
+  }
+  for (uint64_t sequence : sequences) Remove(sequence);
+}
+
+uint64_t Spool::windows() const {
+  absl::MutexLock lock(&mutex_);
+  return entries_.size();
+}
+
+uint64_t Spool::bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return total_bytes_;
+}
+
+uint64_t Spool::damaged() const {
+  absl::MutexLock lock(&mutex_);
+  return damaged_;
+}
+
+std::set<std::string> Spool::profiles() const {
+  absl::MutexLock lock(&mutex_);
+  std::set<std::string> ids;
+  for (const auto& [sequence, entry] : entries_) ids.insert(entry.profile_id);
+  return ids;
+}
+
+}  // namespace perfd

@@ -1,0 +1,76 @@
+// agent/link/spool.h - windows on disk until the daemon has them in its store.
+//
+// Shape    Append gives a window its sequence and writes it; Next reads the oldest after a sequence; Acknowledge removes.
+//          One file per window: "<sequence>.window" = CRC-32 (4 bytes, little endian) + serialised v1::Window.
+// Errors   kResourceExhausted: the spool is at its limit or the disk is full (nothing was written).
+// Threads  thread-safe.
+// Loss     a file that does not match its checksum is set aside as "<sequence>.damaged" and counted.
+// Safety   a sequence is never used twice, not even after a crash: blocks of sequences are reserved on disk first.
+#ifndef AGENT_LINK_SPOOL_H_
+#define AGENT_LINK_SPOOL_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "core/base/unique_fd.h"
+#include "core/model/window.h"
+
+namespace perfd {
+
+struct SpooledWindow {
+  uint64_t sequence = 0;
+  std::string bytes;  // serialised v1::Window
+};
+
+class Spool {
+ public:
+  static absl::StatusOr<std::unique_ptr<Spool>> Create(const std::string& directory, uint64_t limit_bytes);
+
+  const std::string& stream_id() const { return stream_id_; }
+  absl::StatusOr<uint64_t> Append(Window window);
+  // The oldest window with a sequence above `after`, if any.
+  std::optional<SpooledWindow> Next(uint64_t after);
+  void Acknowledge(uint64_t sequence);
+  // Removes everything of one profile.
+  void Forget(const std::string& profile_id);
+  uint64_t windows() const;
+  uint64_t bytes() const;
+  uint64_t damaged() const;
+  // Profiles with windows that are not yet acknowledged.
+  std::set<std::string> profiles() const;
+
+ private:
+  struct Entry {
+    uint64_t bytes = 0;
+    std::string profile_id;
+  };
+  Spool(std::string directory, uint64_t limit_bytes, UniqueFd lock);
+  absl::Status Load();
+  absl::Status Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string PathOf(uint64_t sequence) const;
+  absl::StatusOr<std::string> ReadChecked(uint64_t sequence) const;
+  void SetAside(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string directory_;
+  const uint64_t limit_bytes_;
+  UniqueFd lock_;  // one agent per spool
+  std::string stream_id_;
+  mutable absl::Mutex mutex_;
+  std::map<uint64_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t reserved_until_ ABSL_GUARDED_BY(mutex_) = 1;  // exclusive
+  uint64_t damaged_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_LINK_SPOOL_H_

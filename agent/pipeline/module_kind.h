@@ -1,0 +1,24 @@
+// agent/pipeline/module_kind.h - what a mapped file is to the job: its program, a library, or a runtime.
+//
+// Shape    pure; decides by the file name alone.
+// Source   file names of Open MPI 4/5, MPICH, Intel MPI, UCX, libfabric, PMIx, libgomp, LLVM and Intel OpenMP, glibc.
+#ifndef AGENT_PIPELINE_MODULE_KIND_H_
+#define AGENT_PIPELINE_MODULE_KIND_H_
+
+#include "absl/strings/string_view.h"
+
+namespace perfd {
+
+enum class ModuleKind {
+  kProgram,    // the executable itself
+  kLibrary,    // a library the program computes with
+  kRuntime,    // MPI, OpenMP, threads, C: its loops wait or copy, and are never altered
+  kVdso,
+  kAnonymous,  // code without a file: just-in-time compiled
+};
+
+ModuleKind ClassifyModule(absl::string_view path, absl::string_view executable);
+
+}  // namespace perfd
+
+#endif  // AGENT_PIPELINE_MODULE_KIND_H_

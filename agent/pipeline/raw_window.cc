@@ -1,0 +1,63 @@
+#include "agent/pipeline/raw_window.h"
+
+#include <utility>
+
+namespace perfd {
+
+uint32_t WindowBuilder::Module(const RawModule& module) {
+  auto [it, is_new] = module_index_.try_emplace(module.key, static_cast<uint32_t>(modules_.size()));
+  if (is_new) modules_.push_back(module);
+  return it->second;
+}
+
+uint32_t WindowBuilder::Thread(const WindowThread& thread) {
+  auto [it, is_new] = thread_index_.try_emplace(thread.tid, static_cast<uint32_t>(threads_.size()));
+  if (is_new) threads_.push_back(thread);
+  return it->second;
+}
+
+void WindowBuilder::Count(const WindowThread& thread, const RawPlace& place, uint64_t period) {
+  const Key key{Thread(thread), place};
+  auto it = counts_.find(key);
+  if (it == counts_.end()) {
+    if (counts_.size() >= kMaxRawRows) {
+      accounting_.Drop(DropReason::kQueueFull);
+      return;
+    }
+    it = counts_.emplace(key, Counts{}).first;
+  }
+  ++it->second.samples;
+  it->second.weight += period;
+  ++accounting_.kept;
+}
+
+void WindowBuilder::CountStack(int32_t rank, std::vector<RawPlace> frames) {
+  if (frames.empty()) return;
+  std::pair<int32_t, std::vector<RawPlace>> key{rank, std::move(frames)};
+  auto it = stacks_.find(key);
+  if (it != stacks_.end()) {
+    ++it->second;
+  } else if (stacks_.size() < kMaxRawStacks) {
+    stacks_.emplace(std::move(key), 1);
+  } else {
+    ++accounting_.stack_truncated;
+  }
+}
+
+RawWindow WindowBuilder::Take() {
+  RawWindow window;
+  window.modules = std::exchange(modules_, {});
+  window.threads = std::exchange(threads_, {});
+  window.accounting = std::exchange(accounting_, {});
+  window.rows.reserve(counts_.size());
+  for (const auto& [key, counts] : counts_)
+    window.rows.push_back({key.thread, key.place, counts.samples, counts.weight});
+  for (auto& [key, samples] : stacks_) window.stacks.push_back({key.first, key.second, samples});
+  module_index_.clear();
+  thread_index_.clear();
+  counts_.clear();
+  stacks_.clear();
+  return window;
+}
+
+}  // namespace perfd

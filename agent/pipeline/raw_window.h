@@ -1,0 +1,125 @@
+// agent/pipeline/raw_window.h - the counts of one window before their addresses are understood.
+//
+// Shape    WindowBuilder counts samples by (thread, module, file offset); Take() hands over a RawWindow and starts anew.
+// Units    file offsets in bytes; times in ns.
+// Threads  thread-compatible.
+// Loss     a window holds at most kMaxRawRows different (thread, place) pairs; later new ones are counted as queue_full.
+#ifndef AGENT_PIPELINE_RAW_WINDOW_H_
+#define AGENT_PIPELINE_RAW_WINDOW_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "agent/pipeline/module_kind.h"
+#include "core/model/window.h"
+
+namespace perfd {
+
+inline constexpr size_t kMaxRawRows = 1 << 20;
+inline constexpr size_t kMaxRawStacks = 1 << 14;
+
+// Which file, told apart as the kernel does.
+struct ModuleKey {
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  uint64_t inode = 0;
+  std::string path;
+
+  bool operator==(const ModuleKey&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const ModuleKey& k) {
+    return H::combine(std::move(h), k.device_major, k.device_minor, k.inode, k.path);
+  }
+};
+
+// A module of a raw window, with one process and mapping through which its bytes can be read.
+struct RawModule {
+  ModuleKey key;
+  ModuleKind kind = ModuleKind::kLibrary;
+  int32_t pid = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint64_t map_start = 0;
+  uint64_t map_end = 0;
+};
+
+// Where an address is, as far as the maps tell.
+struct RawPlace {
+  enum class Kind : uint8_t { kModule, kKernel, kUnmapped };
+  Kind kind = Kind::kUnmapped;
+  uint32_t module = 0;       // index, with kModule
+  uint64_t file_offset = 0;  // with kModule
+
+  bool operator==(const RawPlace&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const RawPlace& p) {
+    return H::combine(std::move(h), p.kind, p.module, p.file_offset);
+  }
+};
+
+struct RawRow {
+  uint32_t thread = 0;
+  RawPlace place;
+  uint64_t samples = 0;
+  uint64_t weight = 0;
+};
+
+struct RawStack {
+  int32_t rank = 0;
+  std::vector<RawPlace> frames;  // innermost first
+  uint64_t samples = 0;
+};
+
+struct RawWindow {
+  std::vector<RawModule> modules;
+  std::vector<WindowThread> threads;
+  std::vector<RawRow> rows;
+  std::vector<RawStack> stacks;
+  Accounting accounting;
+  OverheadFigures overhead;
+  SamplingSetup setup;
+  std::vector<RankInfo> ranks;
+  int64_t start_unix_ns = 0;
+  int64_t duration_ns = 0;
+};
+
+class WindowBuilder {
+ public:
+  // The index of a module in the current window.
+  uint32_t Module(const RawModule& module);
+  void Count(const WindowThread& thread, const RawPlace& place, uint64_t period);
+  void CountStack(int32_t rank, std::vector<RawPlace> frames);
+  Accounting& accounting() { return accounting_; }
+  // Everything counted since the last Take; times, setup, ranks and overhead are left for the caller.
+  RawWindow Take();
+
+ private:
+  struct Key {
+    uint32_t thread;
+    RawPlace place;
+    bool operator==(const Key&) const = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const Key& k) {
+      return H::combine(std::move(h), k.thread, k.place);
+    }
+  };
+  struct Counts {
+    uint64_t samples = 0;
+    uint64_t weight = 0;
+  };
+  uint32_t Thread(const WindowThread& thread);
+
+  std::vector<RawModule> modules_;
+  absl::flat_hash_map<ModuleKey, uint32_t> module_index_;
+  std::vector<WindowThread> threads_;
+  absl::flat_hash_map<int32_t, uint32_t> thread_index_;
+  absl::flat_hash_map<Key, Counts> counts_;
+  absl::flat_hash_map<std::pair<int32_t, std::vector<RawPlace>>, uint64_t> stacks_;
+  Accounting accounting_;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_PIPELINE_RAW_WINDOW_H_

@@ -1,0 +1,175 @@
+#include "agent/pipeline/resolve_window.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace perfd {
+namespace {
+
+constexpr char kOtherName[] = "(other)";
+
+CodeLocation Named(Category category, const char* name) {
+  CodeLocation location;
+  location.category = category;
+  location.function = name;
+  return location;
+}
+
+// Where one address of a readable module is.
+CodeLocation LocateInModule(const RawModule& module, const ModuleCode& code, uint64_t file_offset) {
+  CodeLocation location = Named(Category::kUnknown, "[no function]");
+  location.module_id = code.id;
+  location.module_path = module.key.path;
+  if (!code.error.ok() && code.functions.empty()) {
+    location.function = "[unreadable module]";
+    return location;
+  }
+  const auto address = VirtualAddress(code.facts, file_offset);
+  const FunctionFacts* function = address.has_value() ? code.FunctionAt(*address) : nullptr;
+  if (function == nullptr) return location;
+  const LoopFacts* loop = InnermostLoop(*function, *address);
+  const bool runtime = module.kind == ModuleKind::kRuntime;
+  location.function = function->name;
+  location.function_low = function->low;
+  location.openmp = function->openmp;
+  location.loop_kind = runtime ? LoopKind::kWaiting : LoopKind::kCompute;
+  location.source = loop != nullptr ? loop->source : function->declaration;
+  if (loop != nullptr) location.loop = *loop;
+  if (runtime) location.category = Category::kLibrary;
+  else if (loop != nullptr) location.category = Category::kLoop;
+  else
+    location.category =
+        module.kind == ModuleKind::kProgram ? Category::kOutsideLoop : Category::kLibrary;
+  return location;
+}
+
+class Resolution {
+ public:
+  Resolution(const RawWindow& raw, CodeIndex& index, absl::Duration timeout, UnreadableModules* unreadable)
+      : raw_(raw) {
+    std::vector<std::vector<uint64_t>> offsets(raw.modules.size());
+    auto note = [&](const RawPlace& place) {
+      if (place.kind == RawPlace::Kind::kModule) offsets[place.module].push_back(place.file_offset);
+    };
+    for (const RawRow& row : raw.rows) note(row.place);
+    for (const RawStack& stack : raw.stacks) std::for_each(stack.frames.begin(), stack.frames.end(), note);
+    code_.resize(raw.modules.size());
+    for (size_t i = 0; i < raw.modules.size(); ++i) {
+      const RawModule& module = raw.modules[i];
+      if (module.kind == ModuleKind::kVdso || module.kind == ModuleKind::kAnonymous) continue;
+      code_[i] = index.Learn(module, offsets[i], timeout);
+      if (!code_[i]->error.ok()) unreadable->emplace_back(module.key.path, code_[i]->error);
+    }
+  }
+
+  CodeLocation Locate(const RawPlace& place) const {
+    switch (place.kind) {
+      case RawPlace::Kind::kKernel: return Named(Category::kKernel, "[kernel]");
+      case RawPlace::Kind::kUnmapped: return Named(Category::kUnknown, "[unmapped]");
+      case RawPlace::Kind::kModule: break;
+    }
+    const RawModule& module = raw_.modules[place.module];
+    if (module.kind == ModuleKind::kVdso) return Named(Category::kLibrary, "[vdso]");
+    if (module.kind == ModuleKind::kAnonymous) return Named(Category::kUnknown, "[anonymous code]");
+    return LocateInModule(module, *code_[place.module], place.file_offset);
+  }
+
+ private:
+  const RawWindow& raw_;
+  std::vector<std::shared_ptr<const ModuleCode>> code_;  // null for vdso and anonymous code
+};
+
+// Hands out indices for equal keys.
+class LocationTable {
+ public:
+  uint32_t Index(CodeLocation location, std::vector<CodeLocation>& table) {
+    auto [it, is_new] = index_.try_emplace(LocationKey(location), static_cast<uint32_t>(table.size()));
+    if (is_new) table.push_back(std::move(location));
+    return it->second;
+  }
+
+ private:
+  absl::flat_hash_map<std::string, uint32_t> index_;
+};
+
+void AddRows(const RawWindow& raw, const Resolution& resolution, Window& window) {
+  LocationTable table;
+  absl::flat_hash_map<RawPlace, uint32_t> known;
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, size_t> row_index;
+  for (const RawRow& row : raw.rows) {
+    auto [place, is_new] = known.try_emplace(row.place, 0);
+    if (is_new) place->second = table.Index(resolution.Locate(row.place), window.locations);
+    auto [it, first] = row_index.try_emplace({row.thread, place->second}, window.rows.size());
+    if (first) window.rows.push_back({.thread = row.thread, .location = place->second});
+    window.rows[it->second].samples += row.samples;
+    window.rows[it->second].weight += row.weight;
+  }
+}
+
+void AddStacks(const RawWindow& raw, const Resolution& resolution, Window& window) {
+  absl::flat_hash_map<std::string, uint32_t> names;
+  absl::flat_hash_map<std::pair<int32_t, std::vector<uint32_t>>, uint64_t> merged;
+  for (const RawStack& stack : raw.stacks) {
+    std::vector<uint32_t> frames;
+    for (auto it = stack.frames.rbegin(); it != stack.frames.rend(); ++it) {
+      const std::string name = resolution.Locate(*it).function;
+      auto [entry, is_new] = names.try_emplace(name, static_cast<uint32_t>(window.frame_names.size()));
+      if (is_new) window.frame_names.push_back(name);
+      frames.push_back(entry->second);
+    }
+    merged[{stack.rank, std::move(frames)}] += stack.samples;
+  }
+  for (const auto& [key, samples] : merged) window.stacks.push_back({key.first, key.second, samples});
+}
+
+}  // namespace
+
+void FoldLightLocations(Window& window, size_t limit) {
+  if (window.locations.size() <= limit) return;
+  std::vector<uint64_t> weight(window.locations.size());
+  for (const WindowRow& row : window.rows) weight[row.location] += row.samples;
+  std::vector<uint32_t> order(window.locations.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return weight[a] != weight[b] ? weight[a] > weight[b] : a < b;
+  });
+  const size_t keep = limit > kCategoryCount ? limit - kCategoryCount : 0;
+  LocationTable table;
+  std::vector<CodeLocation> locations;
+  std::vector<uint32_t> moved(window.locations.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    CodeLocation& old = window.locations[order[i]];
+    moved[order[i]] = table.Index(i < keep ? old : Named(old.category, kOtherName), locations);
+  }
+  window.locations = std::move(locations);
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, WindowRow> rows;
+  for (const WindowRow& row : window.rows) {
+    WindowRow& sum = rows[{row.thread, moved[row.location]}];
+    sum.thread = row.thread;
+    sum.location = moved[row.location];
+    sum.samples += row.samples;
+    sum.weight += row.weight;
+  }
+  window.rows.clear();
+  for (const auto& [key, row] : rows) window.rows.push_back(row);
+}
+
+Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout, UnreadableModules* unreadable) {
+  Window window;
+  const Resolution resolution(raw, index, timeout, unreadable);
+  AddRows(raw, resolution, window);
+  AddStacks(raw, resolution, window);
+  window.start_unix_ns = raw.start_unix_ns;
+  window.duration_ns = raw.duration_ns;
+  window.setup = std::move(raw.setup);
+  window.ranks = std::move(raw.ranks);
+  window.threads = std::move(raw.threads);
+  window.accounting = raw.accounting;
+  window.overhead = raw.overhead;
+  FoldLightLocations(window, kMaxWindowLocations);
+  return window;
+}
+
+}  // namespace perfd

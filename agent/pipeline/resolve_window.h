@@ -1,0 +1,33 @@
+// agent/pipeline/resolve_window.h - addresses become functions and loops: RawWindow -> Window.
+//
+// Shape    pure but for the lookups it makes through the CodeIndex. Rows of the same place and thread are added up.
+// Loss     none: sum of samples in == sum of samples out. Beyond kMaxWindowLocations the lightest places of a category
+//          become that category's "(other)".
+#ifndef AGENT_PIPELINE_RESOLVE_WINDOW_H_
+#define AGENT_PIPELINE_RESOLVE_WINDOW_H_
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "agent/pipeline/code_index.h"
+#include "agent/pipeline/raw_window.h"
+#include "core/model/window.h"
+
+namespace perfd {
+
+inline constexpr size_t kMaxWindowLocations = 4096;
+
+// Why some modules could not be read: path and reason.
+using UnreadableModules = std::vector<std::pair<std::string, absl::Status>>;
+
+Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout, UnreadableModules* unreadable);
+
+// Folds the lightest locations into "(other)" until at most `limit` are left. Totals per category and thread stay.
+void FoldLightLocations(Window& window, size_t limit);
+
+}  // namespace perfd
+
+#endif  // AGENT_PIPELINE_RESOLVE_WINDOW_H_

@@ -1,0 +1,272 @@
+#include "agent/pipeline/session.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "core/analysis/budget_governor.h"
+#include "core/base/log.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kDrainNs = 100 * kNsPerMs;
+constexpr int64_t kLookNs = kNsPerSecond;
+constexpr size_t kMaxPendingWindows = 64;
+constexpr absl::Duration kResolveTimeout = absl::Seconds(60);
+
+uint64_t CpuNs(clockid_t clock) {
+  timespec ts{};
+  clock_gettime(clock, &ts);
+  return static_cast<uint64_t>(ts.tv_sec) * kNsPerSecond + static_cast<uint64_t>(ts.tv_nsec);
+}
+
+}  // namespace
+
+int64_t WindowLengthNs(int64_t duration_ns, int windows_sent) {
+  if (windows_sent == 0) return std::min(duration_ns, 500 * kNsPerMs);
+  return std::clamp(duration_ns / 12, kNsPerSecond, 5 * kNsPerSecond);
+}
+
+Session::Session(SessionRequest request, SessionTools tools)
+    : request_(std::move(request)),
+      tools_(std::move(tools)),
+      ranks_(*tools_.procfs),
+      delivery_(std::make_shared<WindowDelivery>(tools_.output, request_.profile_id, tools_.node)) {}
+
+void Session::Stop(bool discard) {
+  if (discard) delivery_->Discard();
+  stop_ = true;
+}
+
+void Session::AddNotice(Notice::Severity severity, const absl::Status& status, int32_t pid) {
+  notices_.push_back({.severity = severity,
+                      .code = status.code(),
+                      .node = tools_.node,
+                      .pid = pid,
+                      .text = std::string(status.message())});
+}
+
+void Session::Announce(NodeProgress::Phase phase) {
+  SessionNews news;
+  news.profile_id = request_.profile_id;
+  news.phase = phase;
+  news.ranks = ranks_.infos();
+  news.threads = source_ != nullptr ? source_->thread_count() : 0;
+  news.notices = std::exchange(notices_, {});
+  for (Notice& notice : delivery_->TakeNotices()) news.notices.push_back(std::move(notice));
+  news.last_sequence = delivery_->last_sequence();
+  news.first_sample = first_sample_announced_;
+  tools_.output->OnNews(news);
+}
+
+void Session::Run() {
+  Announce(NodeProgress::Phase::kDiscovering);
+  if (!Discover()) return;
+  Sample();
+  Finish();
+}
+
+bool Session::Discover() {
+  const ProfileSpec& spec = request_.spec;
+  auto discovery = tools_.finder->Find(spec.target, spec.ranks, request_.requester);
+  if (!discovery.ok()) {
+    const bool none = absl::IsNotFound(discovery.status());
+    AddNotice(none ? Notice::Severity::kInfo : Notice::Severity::kError, discovery.status(), 0);
+    Announce(none ? NodeProgress::Phase::kFinished : NodeProgress::Phase::kFailed);
+    return false;
+  }
+  for (const RejectedProcess& rejected : discovery->rejected)
+    AddNotice(Notice::Severity::kError, rejected.reason, rejected.pid);
+  if (!discovery->ranks.empty() && OpenSource(*discovery)) return true;
+  const bool failed = !discovery->ranks.empty() || !discovery->rejected.empty();
+  Announce(failed ? NodeProgress::Phase::kFailed : NodeProgress::Phase::kFinished);
+  return false;
+}
+
+bool Session::OpenSource(const Discovery& discovery) {
+  auto source = tools_.open_source(request_.spec, discovery);
+  if (!source.ok()) {
+    AddNotice(Notice::Severity::kError, source.status(), 0);
+    return false;
+  }
+  source_ = std::move(source->source);
+  sample_cost_ns_ = source->sample_cost_ns;
+  bool any = false;
+  for (const RankInfo& info : discovery.ranks) any |= AddRank(info);
+  return any;
+}
+
+bool Session::AddRank(const RankInfo& info) {
+  const int64_t now = tools_.clock->MonotonicNs();
+  if (!tools_.claim_pids({info.pid}).empty()) {
+    AddNotice(Notice::Severity::kError,
+              absl::FailedPreconditionError(absl::StrCat("rank ", info.rank, " (pid ", info.pid,
+                                                         ") is already measured by another profile; cancel that one "
+                                                         "or wait for its end")),
+              info.pid);
+    return false;
+  }
+  // Events first, maps second: whatever is mapped in between is in one of the two.
+  absl::Status status = source_->AddProcess(info.pid);
+  if (status.ok()) status = ranks_.Add(info, now);
+  if (status.ok()) return true;
+  AddNotice(Notice::Severity::kError,
+            absl::Status(status.code(), absl::StrCat("rank ", info.rank, " (pid ", info.pid,
+                                                     ") cannot be sampled: ", status.message())),
+            info.pid);
+  return false;
+}
+
+void Session::Sample() {
+  started_ns_ = window_started_ns_ = looked_ns_ = tools_.clock->MonotonicNs();
+  window_started_unix_ns_ = tools_.clock->UnixNs();
+  agent_cpu_ns_ = CpuNs(CLOCK_PROCESS_CPUTIME_ID);
+  span_own_cpu_ns_ = CpuNs(CLOCK_THREAD_CPUTIME_ID);
+  Announce(NodeProgress::Phase::kSampling);
+  const int64_t end_ns = started_ns_ + request_.remaining_ns;
+  while (!stop_) {
+    DrainOnce();
+    const int64_t now = tools_.clock->MonotonicNs();
+    if (now - looked_ns_ >= kLookNs) LookAround();
+    if (now >= end_ns || ranks_.living() == 0) break;
+    if (now - window_started_ns_ >= WindowLengthNs(request_.spec.duration_ns, windows_)) CloseWindow();
+    SubmitPending();
+    absl::SleepFor(absl::Nanoseconds(std::min(kDrainNs, end_ns - now)));
+  }
+  DrainOnce();
+}
+
+void Session::DrainOnce() {
+  source_->Drain(*this);
+  // A child that is gone already, or that may not be sampled, is no trouble of the rank's profile.
+  for (int32_t pid : std::exchange(children_, {})) source_->AddProcess(pid).IgnoreError();
+}
+
+void Session::LookAround() {
+  looked_ns_ = tools_.clock->MonotonicNs();
+  NoteEnded();
+  FindNewRanks();
+  AdjustFrequency();
+  if (!notices_.empty()) Announce(NodeProgress::Phase::kSampling);
+}
+
+void Session::NoteEnded() {
+  std::vector<const TrackedProcess*> ended;
+  const uint64_t used_ns = ranks_.Refresh(&ended);
+  job_cpu_ns_ += used_ns;
+  span_job_cpu_ns_ += used_ns;
+  const double seconds =
+      static_cast<double>(tools_.clock->MonotonicNs() - started_ns_) / static_cast<double>(kNsPerSecond);
+  for (const TrackedProcess* process : ended) {
+    source_->RemoveProcess(process->info.pid);
+    if (process->helper) continue;
+    AddNotice(Notice::Severity::kWarning,
+              absl::NotFoundError(absl::StrFormat("rank %d (pid %d) ended after %.1f s; its samples are kept",
+                                                  process->info.rank, process->info.pid, seconds)),
+              process->info.pid);
+  }
+}
+
+// Ranks that start late, and ranks that replaced themselves, belong to the job too. Named pids do not grow.
+void Session::FindNewRanks() {
+  if (!request_.spec.target.pids.empty()) return;
+  const auto discovery = tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester);
+  if (!discovery.ok()) return;
+  for (const RankInfo& info : discovery->ranks) {
+    if (ranks_.Contains(info.pid) || !AddRank(info)) continue;
+    AddNotice(Notice::Severity::kInfo,
+              absl::OkStatus(), info.pid);
+    notices_.back().text = absl::StrCat("rank ", info.rank, " (pid ", info.pid, ") joined late");
+  }
+}
+
+// The agent's part is this thread's: reading code is paid once and does not grow with the frequency.
+void Session::AdjustFrequency() {
+  const uint64_t own_cpu_ns = CpuNs(CLOCK_THREAD_CPUTIME_ID);
+  const GovernorSpan span{
+      .job_cpu_ns = std::exchange(span_job_cpu_ns_, 0),
+      .samples = std::exchange(span_samples_, 0),
+      .sample_cost_ns = sample_cost_ns_,
+      .agent_cpu_ns = own_cpu_ns - std::exchange(span_own_cpu_ns_, own_cpu_ns),
+      .stop_ns = 0,
+      .budget_ratio = request_.spec.budget.overhead_ratio,
+      .current_hz = source_->setup().frequency_hz,
+      .requested_hz = static_cast<double>(request_.spec.hotspots.frequency_hz),
+  };
+  const GovernorDecision decision = NextFrequency(span);
+  if (decision.frequency_hz == span.current_hz) return;
+  const absl::Status status = source_->SetFrequency(decision.frequency_hz);
+  if (!status.ok()) {
+    LogWarning("{}: {}", request_.profile_id, Text(status));
+    return;
+  }
+  LogInfo("{}: {:.1f} Hz -> {:.1f} Hz: {}", request_.profile_id, span.current_hz, decision.frequency_hz,
+          decision.reason);
+}
+
+void Session::CloseWindow() {
+  const int64_t now = tools_.clock->MonotonicNs();
+  auto raw = std::make_unique<RawWindow>(builder_.Take());
+  raw->start_unix_ns = window_started_unix_ns_;
+  raw->duration_ns = now - window_started_ns_;
+  raw->setup = source_->setup();
+  raw->ranks = ranks_.infos();
+  NoteEnded();
+  raw->overhead.agent_cpu_ns = CpuNs(CLOCK_PROCESS_CPUTIME_ID) - agent_cpu_ns_;
+  raw->overhead.job_cpu_ns = std::exchange(job_cpu_ns_, 0);
+  raw->overhead.kernel_sampling_ns =
+      static_cast<uint64_t>(static_cast<double>(raw->accounting.seen) * sample_cost_ns_);
+  agent_cpu_ns_ = CpuNs(CLOCK_PROCESS_CPUTIME_ID);
+  window_started_ns_ = now;
+  window_started_unix_ns_ = tools_.clock->UnixNs();
+  ++windows_;
+  pending_.push_back(std::move(raw));
+  SubmitPending();
+}
+
+void Session::SubmitPending() {
+  while (!pending_.empty()) {
+    delivery_->Expect();
+    const bool taken = tools_.resolver->Submit(
+        pending_.front(), [delivery = delivery_](Window window, const UnreadableModules& unreadable) {
+          delivery->Deliver(std::move(window), unreadable);
+        });
+    if (!taken) {
+      delivery_->Unexpect();
+      break;
+    }
+    pending_.erase(pending_.begin());
+  }
+  while (pending_.size() > kMaxPendingWindows) {
+    const Accounting& lost = pending_.front()->accounting;
+    builder_.accounting() += lost;
+    builder_.accounting().Drop(DropReason::kQueueFull, lost.kept);
+    builder_.accounting().kept -= lost.kept;
+    pending_.erase(pending_.begin());
+  }
+}
+
+void Session::Finish() {
+  CloseWindow();
+  Announce(NodeProgress::Phase::kAnalyzing);
+  const int64_t end_ns = tools_.clock->MonotonicNs() + absl::ToInt64Nanoseconds(kResolveTimeout);
+  while (!pending_.empty() && tools_.clock->MonotonicNs() < end_ns) {
+    SubmitPending();
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  if (!pending_.empty() || !delivery_->AwaitAll(kResolveTimeout)) {
+    AddNotice(Notice::Severity::kWarning,
+              absl::DeadlineExceededError(absl::StrCat("the code of the last windows could not be read within ",
+                                                       absl::FormatDuration(kResolveTimeout),
+                                                       "; their samples are missing")),
+              0);
+  }
+  Announce(NodeProgress::Phase::kFinished);
+}
+
+}  // namespace perfd

@@ -1,0 +1,109 @@
+// agent/pipeline/session.h - one profile on one node: find the ranks, sample them, hand over windows, say how it went.
+//
+// Shape    Run() does everything and returns when the profile is over; Stop() ends it early from another thread.
+//          kDiscovering -> kSampling -> kAnalyzing -> kFinished | kFailed, each announced through SessionOutput.
+// Errors   never returned: every trouble becomes a Notice with what to change.
+// Threads  Run on one thread of its own; Stop is thread-safe.
+#ifndef AGENT_PIPELINE_SESSION_H_
+#define AGENT_PIPELINE_SESSION_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/discover/rank_finder.h"
+#include "agent/pipeline/resolver.h"
+#include "agent/pipeline/session_news.h"
+#include "agent/pipeline/tracked_ranks.h"
+#include "agent/pipeline/window_delivery.h"
+#include "agent/sample/sample_source.h"
+#include "core/base/clock.h"
+
+namespace perfd {
+
+struct OpenedSource {
+  std::unique_ptr<SampleSource> source;
+  double sample_cost_ns = 0;  // calibrated cost of taking one sample
+};
+
+// What a session needs from its node.
+struct SessionTools {
+  const ProcFs* procfs = nullptr;
+  const RankFinder* finder = nullptr;
+  const Clock* clock = nullptr;
+  Resolver* resolver = nullptr;
+  SessionOutput* output = nullptr;
+  std::string node;
+  std::function<absl::StatusOr<OpenedSource>(const ProfileSpec&, const Discovery&)> open_source;
+  // Claims processes for this session; returns those that another session already measures.
+  std::function<std::vector<int32_t>(const std::vector<int32_t>&)> claim_pids;
+};
+
+// Length of a window: short ones early so that news comes soon, then the usual length.
+int64_t WindowLengthNs(int64_t duration_ns, int windows_sent);
+
+class Session final : private SampleSink {
+ public:
+  Session(SessionRequest request, SessionTools tools);
+
+  void Run();
+  // discard: forget what is not yet handed over.
+  void Stop(bool discard);
+  const std::string& profile_id() const { return request_.profile_id; }
+
+ private:
+  bool Discover();
+  bool OpenSource(const Discovery& discovery);
+  void Sample();
+  void DrainOnce();
+  void LookAround();
+  void NoteEnded();
+  void FindNewRanks();
+  bool AddRank(const RankInfo& info);
+  void AdjustFrequency();
+  void CloseWindow();
+  void SubmitPending();
+  void Finish();
+  void AddNotice(Notice::Severity severity, const absl::Status& status, int32_t pid);
+  void Announce(NodeProgress::Phase phase);
+  RawPlace Place(TrackedProcess& process, uint64_t ip, bool kernel);
+
+  void OnSample(const perfd::Sample& sample) override;
+  void OnMapping(const MappingEvent& event) override;
+  void OnTask(const TaskEvent& event) override;
+  void OnLost(uint64_t records) override;
+  void OnThrottled() override;
+  void OnMalformed() override;
+  void OnLateThread(int32_t pid, int32_t tid, uint64_t cpu_ns) override;
+
+  const SessionRequest request_;
+  const SessionTools tools_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<bool> discard_ = false;
+
+  TrackedRanks ranks_;
+  std::unique_ptr<SampleSource> source_;
+  WindowBuilder builder_;
+  std::shared_ptr<WindowDelivery> delivery_;  // also held by the resolver's callbacks
+  std::vector<std::unique_ptr<RawWindow>> pending_;  // the resolver's queue was full
+  std::vector<int32_t> children_;                    // forked by ranks, seen in this drain, not yet sampled
+  std::vector<Notice> notices_;
+  int64_t started_ns_ = 0;
+  int64_t window_started_ns_ = 0;
+  int64_t window_started_unix_ns_ = 0;
+  int64_t looked_ns_ = 0;
+  int windows_ = 0;
+  double sample_cost_ns_ = 0;
+  uint64_t agent_cpu_ns_ = 0;    // of the agent when the window began
+  uint64_t job_cpu_ns_ = 0;      // used since the window began
+  uint64_t span_job_cpu_ns_ = 0;  // used, and samples seen, since the governor last looked
+  uint64_t span_samples_ = 0;
+  uint64_t span_own_cpu_ns_ = 0;  // of this thread when the governor last looked
+  bool first_sample_announced_ = false;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_PIPELINE_SESSION_H_

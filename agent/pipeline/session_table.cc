@@ -1,0 +1,136 @@
+#include "agent/pipeline/session_table.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kKeepNewsNs = 3600 * kNsPerSecond;
+constexpr size_t kMaxLastWords = 256;
+constexpr size_t kMaxNotices = 256;
+
+}  // namespace
+
+SessionTable::SessionTable(SessionTools tools, SessionOutput* output)
+    : tools_(std::move(tools)), output_(output) {}
+
+SessionTable::~SessionTable() { EndAll(); }
+
+void SessionTable::EndAll() {
+  std::map<std::string, Entry> entries;
+  {
+    absl::MutexLock lock(&mutex_);
+    ending_ = true;
+    for (auto& [id, entry] : entries_) entry.session->Stop(false);
+    entries.swap(entries_);
+  }
+  for (auto& [id, entry] : entries) entry.thread.join();
+}
+
+void SessionTable::Start(SessionRequest request) {
+  const std::string id = request.profile_id;
+  Tidy();
+  absl::MutexLock lock(&mutex_);
+  if (ending_ || entries_.contains(id)) return;
+  if (entries_.size() >= kMaxSessions) {
+    SessionNews news;
+    news.profile_id = id;
+    news.phase = NodeProgress::Phase::kFailed;
+    news.notices.push_back(
+        {.severity = Notice::Severity::kError,
+         .code = absl::StatusCode::kResourceExhausted,
+         .node = tools_.node,
+         .text = absl::StrCat("this node already runs ", kMaxSessions, " profiles; wait for one to end")});
+    output_->OnNews(news);
+    return;
+  }
+  SessionTools tools = tools_;
+  tools.claim_pids = [this, id](const std::vector<int32_t>& pids) { return Claim(id, pids); };
+  Entry& entry = entries_[id];
+  entry.session = std::make_unique<Session>(std::move(request), std::move(tools));
+  entry.thread = std::thread([this, id, session = entry.session.get()] {
+    LogInfo("{}: begins", id);
+    session->Run();
+    LogInfo("{}: is over", id);
+    OnOver(id);
+  });
+  pthread_setname_np(entry.thread.native_handle(), "perfd-session");
+}
+
+std::vector<int32_t> SessionTable::Claim(const std::string& profile_id, const std::vector<int32_t>& pids) {
+  absl::MutexLock lock(&mutex_);
+  std::vector<int32_t> taken;
+  for (int32_t pid : pids) {
+    auto [it, is_new] = claims_.try_emplace(pid, profile_id);
+    if (!is_new && it->second != profile_id) taken.push_back(pid);
+  }
+  return taken;
+}
+
+void SessionTable::OnOver(const std::string& profile_id) {
+  absl::MutexLock lock(&mutex_);
+  absl::erase_if(claims_, [&](const auto& claim) { return claim.second == profile_id; });
+  auto it = entries_.find(profile_id);
+  if (it != entries_.end()) it->second.over = true;
+}
+
+void SessionTable::Stop(const std::string& profile_id, bool discard) {
+  absl::MutexLock lock(&mutex_);
+  auto it = entries_.find(profile_id);
+  if (it != entries_.end()) it->second.session->Stop(discard);
+}
+
+void SessionTable::Remember(const SessionNews& news) {
+  absl::MutexLock lock(&mutex_);
+  LastWord& word = last_words_[news.profile_id];
+  word.news = news;
+  for (const Notice& notice : news.notices) {
+    if (word.notices.size() < kMaxNotices) word.notices.push_back(notice);
+  }
+  word.at_ns = tools_.clock->MonotonicNs();
+  while (last_words_.size() > kMaxLastWords) last_words_.erase(last_words_.begin());
+}
+
+std::vector<SessionNews> SessionTable::LatestNews() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<SessionNews> all;
+  for (const auto& [id, word] : last_words_) {
+    all.push_back(word.news);
+    all.back().notices = word.notices;
+  }
+  return all;
+}
+
+void SessionTable::Tidy() {
+  std::vector<Entry> over;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto it = entries_.begin(); it != entries_.end();) {
+      if (it->second.over) {
+        over.push_back(std::move(it->second));
+        it = entries_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+    const int64_t now = tools_.clock->MonotonicNs();
+    std::erase_if(last_words_, [&](const auto& word) {
+      return now - word.second.at_ns > kKeepNewsNs && !entries_.contains(word.first);
+    });
+  }
+  for (Entry& entry : over) entry.thread.join();
+}
+
+int SessionTable::running() const {
+  absl::MutexLock lock(&mutex_);
+  int count = 0;
+  for (const auto& [id, entry] : entries_) count += entry.over ? 0 : 1;
+  return count;
+}
+
+}  // namespace perfd

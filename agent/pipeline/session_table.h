@@ -1,0 +1,67 @@
+// agent/pipeline/session_table.h - the sessions of this node: started, stopped, told about, cleared away.
+//
+// Shape    Start runs a session on its own thread; a profile that already runs is left alone (the daemon repeats itself
+//          after a reconnect). LatestNews keeps the last word of each session for an hour.
+// Threads  thread-safe.
+// Bounds   at most kMaxSessions at a time; one more is refused with a notice.
+#ifndef AGENT_PIPELINE_SESSION_TABLE_H_
+#define AGENT_PIPELINE_SESSION_TABLE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/pipeline/session.h"
+
+namespace perfd {
+
+class SessionTable {
+ public:
+  static constexpr size_t kMaxSessions = 16;
+
+  // `tools.claim_pids` is set here.
+  SessionTable(SessionTools tools, SessionOutput* output);
+  ~SessionTable();  // EndAll
+
+  void Start(SessionRequest request);
+  // Ends every session, waits for their last windows, and starts no more.
+  void EndAll();
+  void Stop(const std::string& profile_id, bool discard);
+  // Remembers a session's last word; call for every news.
+  void Remember(const SessionNews& news);
+  std::vector<SessionNews> LatestNews();
+  // Joins threads of sessions that are over, forgets old news.
+  void Tidy();
+  int running() const;
+
+ private:
+  struct Entry {
+    std::unique_ptr<Session> session;
+    std::thread thread;
+    bool over = false;
+  };
+  struct LastWord {
+    SessionNews news;
+    std::vector<Notice> notices;  // all of them, for a daemon that heard none
+    int64_t at_ns = 0;
+  };
+  std::vector<int32_t> Claim(const std::string& profile_id, const std::vector<int32_t>& pids);
+  void OnOver(const std::string& profile_id);
+
+  const SessionTools tools_;
+  SessionOutput* const output_;
+  mutable absl::Mutex mutex_;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<int32_t, std::string> claims_ ABSL_GUARDED_BY(mutex_);  // pid -> profile
+  std::map<std::string, LastWord> last_words_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_PIPELINE_SESSION_TABLE_H_

@@ -1,0 +1,81 @@
+#include "agent/pipeline/window_delivery.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+
+namespace perfd {
+
+WindowDelivery::WindowDelivery(SessionOutput* output, std::string profile_id, std::string node)
+    : output_(output), profile_id_(std::move(profile_id)), node_(std::move(node)) {}
+
+void WindowDelivery::Expect() {
+  absl::MutexLock lock(&mutex_);
+  ++outstanding_;
+}
+
+void WindowDelivery::Unexpect() {
+  absl::MutexLock lock(&mutex_);
+  --outstanding_;
+}
+
+void WindowDelivery::NoteUnreadable(const UnreadableModules& unreadable) {
+  for (const auto& [path, status] : unreadable) {
+    if (!noted_.insert(path).second) continue;
+    notices_.push_back({.severity = Notice::Severity::kWarning,
+                        .code = status.code(),
+                        .node = node_,
+                        .text = absl::StrCat("the code of ", path, " cannot be read, its samples count as unknown: ",
+                                             status.message())});
+  }
+}
+
+void WindowDelivery::Deliver(Window window, const UnreadableModules& unreadable) {
+  absl::MutexLock lock(&mutex_);
+  --outstanding_;
+  if (discard_) return;
+  NoteUnreadable(unreadable);
+  window.profile_id = profile_id_;
+  window.node = node_;
+  window.accounting += refused_;
+  Accounting own = window.accounting;
+  auto sequence = output_->OnWindow(std::move(window));
+  if (sequence.ok()) {
+    last_sequence_ = *sequence;
+    refused_ = {};
+    return;
+  }
+  LogWarning("{}: a window is lost: {}", profile_id_, Text(sequence.status()));
+  own.Drop(DropReason::kSpoolFull, own.kept);
+  own.kept = 0;
+  refused_ = own;
+  if (noted_.insert("spool").second) {
+    notices_.push_back({.severity = Notice::Severity::kWarning,
+                        .code = sequence.status().code(),
+                        .node = node_,
+                        .text = absl::StrCat("windows are lost: ", sequence.status().message())});
+  }
+}
+
+bool WindowDelivery::AwaitAll(absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  return mutex_.AwaitWithTimeout(absl::Condition(this, &WindowDelivery::AllDelivered), timeout);
+}
+
+void WindowDelivery::Discard() {
+  absl::MutexLock lock(&mutex_);
+  discard_ = true;
+}
+
+uint64_t WindowDelivery::last_sequence() const {
+  absl::MutexLock lock(&mutex_);
+  return last_sequence_;
+}
+
+std::vector<Notice> WindowDelivery::TakeNotices() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(notices_, {});
+}
+
+}  // namespace perfd

@@ -1,0 +1,53 @@
+// agent/pipeline/window_delivery.h - the last step of a window on the node: from the resolver to the spool.
+//
+// Shape    shared by a session and the resolver's callbacks, which may outlive each other.
+// Threads  thread-safe.
+// Loss     a window that the spool refuses is counted, and the count goes out with the next one that it takes.
+#ifndef AGENT_PIPELINE_WINDOW_DELIVERY_H_
+#define AGENT_PIPELINE_WINDOW_DELIVERY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/pipeline/resolve_window.h"
+#include "agent/pipeline/session_news.h"
+
+namespace perfd {
+
+class WindowDelivery {
+ public:
+  WindowDelivery(SessionOutput* output, std::string profile_id, std::string node);
+
+  void Expect();    // one more window is with the resolver
+  void Unexpect();  // it was not taken after all
+  void Deliver(Window window, const UnreadableModules& unreadable);
+  // Waits until nothing is with the resolver; false at the timeout.
+  bool AwaitAll(absl::Duration timeout);
+  void Discard();  // forget windows from now on
+  uint64_t last_sequence() const;
+  // Troubles since the last call.
+  std::vector<Notice> TakeNotices();
+
+ private:
+  bool AllDelivered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return outstanding_ == 0; }
+  void NoteUnreadable(const UnreadableModules& unreadable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  SessionOutput* const output_;
+  const std::string profile_id_;
+  const std::string node_;
+  mutable absl::Mutex mutex_;
+  int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool discard_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  Accounting refused_ ABSL_GUARDED_BY(mutex_);  // of windows that found no room
+  absl::flat_hash_set<std::string> noted_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Notice> notices_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_PIPELINE_WINDOW_DELIVERY_H_

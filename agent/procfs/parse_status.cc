@@ -1,0 +1,66 @@
+// Source   proc(5) "/proc/pid/status"; fs/proc/array.c proc_pid_status.
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "agent/procfs/procfs.h"
+
+namespace perfd {
+namespace {
+
+using Fields = std::vector<absl::string_view>;
+
+// The n-th white-space separated field as a number; false when it is missing or is none.
+template <typename T>
+bool Number(const Fields& fields, size_t n, T* value) {
+  return n < fields.size() && absl::SimpleAtoi(fields[n], value);
+}
+
+// Lines that are not here are not needed. False: the line is one of ours and does not parse.
+bool ParseField(absl::string_view key, const Fields& fields, ProcessStatus* status) {
+  if (key == "Tgid") return Number(fields, 0, &status->tgid);
+  if (key == "PPid") return Number(fields, 0, &status->parent_pid);
+  if (key == "TracerPid") return Number(fields, 0, &status->tracer_pid);
+  if (key == "Uid") {
+    return Number(fields, 0, &status->real_uid) && Number(fields, 1, &status->effective_uid);
+  }
+  if (key == "Gid") return Number(fields, 0, &status->real_gid);
+  if (key == "Threads") return Number(fields, 0, &status->thread_count);
+  if (key == "Seccomp") return Number(fields, 0, &status->seccomp_mode);
+  if (key == "VmRSS") {
+    uint64_t kib = 0;
+    if (!Number(fields, 0, &kib) || kib > (UINT64_MAX >> 10)) return false;
+    status->resident_bytes = kib << 10;
+    return true;
+  }
+  if (key == "CapEff") {
+    return !fields.empty() && absl::SimpleHexAtoi(fields[0], &status->effective_capabilities);
+  }
+  if (key == "State") {
+    if (fields.empty() || fields[0].size() != 1) return false;
+    status->state = fields[0][0];
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<ProcessStatus> ParseStatus(absl::string_view text) {
+  ProcessStatus status;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
+    if (parts.first == "Name") {
+      status.name = std::string(absl::StripAsciiWhitespace(parts.second));
+      continue;
+    }
+    const Fields fields = absl::StrSplit(parts.second, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    if (!ParseField(parts.first, fields, &status)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("status: cannot read '", line.substr(0, 120), "'"));
+    }
+  }
+  if (status.tgid == 0) return absl::InvalidArgumentError("status: no Tgid line");
+  return status;
+}
+
+}  // namespace perfd

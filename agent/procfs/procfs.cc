@@ -1,0 +1,198 @@
+#include "agent/procfs/procfs.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "agent/procfs/read_file.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+// No honest file of its kind is longer. maps: vm.max_map_count is 65530 by default and a line is at most a path long;
+// environ and cmdline: a quarter of the largest stack limit (execve(2)), here a generous fixed bound.
+constexpr size_t kSmallFileLimit = size_t{64} << 10;
+constexpr size_t kMapsLimit = size_t{64} << 20;
+constexpr size_t kVectorLimit = size_t{8} << 20;
+constexpr size_t kMaxLinkBytes = 4096;  // PATH_MAX
+constexpr absl::string_view kDeleted = " (deleted)";
+
+absl::StatusOr<std::vector<int32_t>> NumericEntries(const std::string& directory) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(directory.c_str()), ::closedir);
+  if (dir == nullptr) return FileError(errno, "list", directory);
+  std::vector<int32_t> numbers;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    int32_t number = 0;
+    if (absl::SimpleAtoi(entry->d_name, &number) && number > 0) numbers.push_back(number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+// Fields of stat after the command name, which may hold spaces and parentheses: the last ')' ends it. Index 0 is
+// field 3 (state).
+absl::StatusOr<std::vector<std::string>> StatFields(absl::string_view text) {
+  const size_t end = text.rfind(')');
+  if (end == absl::string_view::npos) return absl::InvalidArgumentError("stat: no command name");
+  return std::vector<std::string>(
+      absl::StrSplit(text.substr(end + 1), absl::ByAnyChar(" \n"), absl::SkipEmpty()));
+}
+
+absl::StatusOr<uint64_t> StatNumber(absl::string_view text, size_t field) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> fields, StatFields(text));
+  uint64_t value = 0;
+  if (field < 3 || field - 3 >= fields.size() || !absl::SimpleAtoi(fields[field - 3], &value)) {
+    return absl::InvalidArgumentError(absl::StrCat("stat: no number in field ", field));
+  }
+  return value;
+}
+
+std::string Under(int32_t pid, absl::string_view file) {
+  return absl::StrCat(pid, "/", file);
+}
+
+// NUL-separated strings; the last may lack its NUL when a process has overwritten it.
+std::vector<std::string> SplitNul(absl::string_view text) {
+  if (absl::EndsWith(text, absl::string_view("\0", 1))) text.remove_suffix(1);
+  if (text.empty()) return {};
+  return absl::StrSplit(text, '\0');
+}
+
+}  // namespace
+
+ProcFs::ProcFs(std::string root) : root_(std::move(root)) {}
+
+absl::StatusOr<std::string> ProcFs::ReadFile(absl::string_view relative, size_t limit) const {
+  return ReadWholeFile(absl::StrCat(root_, "/", relative), limit);
+}
+
+absl::StatusOr<std::vector<int32_t>> ProcFs::Pids() const {
+  return NumericEntries(root_);
+}
+
+absl::StatusOr<std::vector<int32_t>> ProcFs::Threads(int32_t pid) const {
+  return NumericEntries(absl::StrCat(root_, "/", pid, "/task"));
+}
+
+absl::StatusOr<ProcessStatus> ProcFs::Status(int32_t pid) const {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "status"), kSmallFileLimit));
+  return ParseStatus(text);
+}
+
+absl::StatusOr<uint64_t> ProcFs::StartTicks(int32_t pid) const {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "stat"), kSmallFileLimit));
+  return StatNumber(text, 22);
+}
+
+// A thread: the first number of schedstat is ns on a CPU (Documentation/scheduler/sched-stats.rst). A process, or a
+// kernel without schedstat: utime + stime of stat (fields 14 and 15) in clock ticks; they include ended threads.
+absl::StatusOr<uint64_t> ProcFs::CpuNs(int32_t pid, int32_t tid) const {
+  const std::string base = tid == 0 ? absl::StrCat(pid) : absl::StrCat(pid, "/task/", tid);
+  if (tid != 0) {
+    const absl::StatusOr<std::string> text = ReadFile(base + "/schedstat", kSmallFileLimit);
+    uint64_t ns = 0;
+    if (text.ok() && absl::SimpleAtoi(text->substr(0, text->find(' ')), &ns)) return ns;
+  }
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(base + "/stat", kSmallFileLimit));
+  ASSIGN_OR_RETURN(const uint64_t user, StatNumber(text, 14));
+  ASSIGN_OR_RETURN(const uint64_t system, StatNumber(text, 15));
+  const long ticks_per_second = ::sysconf(_SC_CLK_TCK);
+  const uint64_t ns_per_tick =
+      1'000'000'000u / static_cast<uint64_t>(ticks_per_second > 0 ? ticks_per_second : 100);
+  return (user + system) * ns_per_tick;
+}
+
+absl::StatusOr<absl::flat_hash_map<std::string, std::string>> ProcFs::Environment(
+    int32_t pid) const {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "environ"), kVectorLimit));
+  absl::flat_hash_map<std::string, std::string> environment;
+  for (const std::string& entry : SplitNul(text)) {
+    const size_t equals = entry.find('=');
+    if (equals == std::string::npos || equals == 0) continue;
+    // getenv(3) finds the first of several; so do we.
+    environment.try_emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return environment;
+}
+
+absl::StatusOr<std::vector<std::string>> ProcFs::CommandLine(int32_t pid) const {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "cmdline"), kVectorLimit));
+  return SplitNul(text);
+}
+
+absl::StatusOr<std::string> ProcFs::Executable(int32_t pid) const {
+  const std::string path = absl::StrCat(root_, "/", pid, "/exe");
+  std::string target(kMaxLinkBytes, '\0');
+  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+  if (length < 0) return FileError(errno, "read link", path);
+  target.resize(static_cast<size_t>(length));
+  if (absl::EndsWith(target, kDeleted)) target.resize(target.size() - kDeleted.size());
+  return target;
+}
+
+absl::StatusOr<std::vector<MapEntry>> ProcFs::Maps(int32_t pid) const {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "maps"), kMapsLimit));
+  return ParseMaps(text);
+}
+
+absl::StatusOr<std::vector<CgroupEntry>> ProcFs::Cgroups(int32_t pid) const {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "cgroup"), kSmallFileLimit));
+  std::vector<CgroupEntry> entries;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    CgroupEntry entry;
+    if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &entry.hierarchy)) {
+      return absl::InvalidArgumentError(absl::StrCat("cgroup: cannot read '", line, "'"));
+    }
+    entry.controllers = std::string(parts[1]);
+    entry.path = std::string(parts[2]);
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+absl::StatusOr<std::string> ProcFs::Cgroup(int32_t pid) const {
+  ASSIGN_OR_RETURN(const std::vector<CgroupEntry> entries, Cgroups(pid));
+  for (const CgroupEntry& entry : entries) {
+    if (entry.hierarchy == 0 && entry.path != "/") return entry.path;
+  }
+  for (const CgroupEntry& entry : entries) {
+    if (entry.path != "/") return entry.path;
+  }
+  return std::string("/");
+}
+
+absl::StatusOr<std::vector<MountEntry>> ProcFs::Mounts() const {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile("mounts", kVectorLimit));
+  std::vector<MountEntry> mounts;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const std::vector<std::string> parts = absl::StrSplit(line, ' ');
+    if (parts.size() >= 4) mounts.push_back({parts[1], parts[2], parts[3]});
+  }
+  return mounts;
+}
+
+absl::StatusOr<std::string> ProcFs::ExecutableHead(int32_t pid, size_t limit) const {
+  return HeadOfFile(absl::StrCat(root_, "/", pid, "/exe"), limit);
+}
+
+absl::StatusOr<int64_t> ProcFs::SysctlInt(absl::string_view name) const {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(absl::StrCat("sys/", name), kSmallFileLimit));
+  int64_t value = 0;
+  if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &value)) {
+    return absl::InvalidArgumentError(absl::StrCat("sysctl ", name, " is not a number"));
+  }
+  return value;
+}
+
+}  // namespace perfd

@@ -1,0 +1,82 @@
+#include "agent/procfs/read_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/base/unique_fd.h"
+
+namespace perfd {
+namespace {
+
+constexpr size_t kChunkBytes = 16384;
+
+// Reads until the end or until one byte more than `limit` has arrived.
+absl::StatusOr<std::string> ReadUpTo(const std::string& path, size_t limit) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return FileError(errno, "open", path);
+  struct stat facts {};
+  if (::fstat(fd.get(), &facts) != 0) return FileError(errno, "stat", path);
+  if (!S_ISREG(facts.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat("read ", path, ": not a regular file"));
+  }
+  std::string contents;
+  while (contents.size() <= limit) {
+    const size_t used = contents.size();
+    const size_t want = std::min(kChunkBytes, limit + 1 - used);
+    contents.resize(used + want);
+    const ssize_t got = ::read(fd.get(), contents.data() + used, want);
+    const int error = errno;
+    contents.resize(used + (got > 0 ? static_cast<size_t>(got) : 0));
+    if (got < 0 && error == EINTR) continue;
+    if (got < 0) return FileError(error, "read", path);
+    if (got == 0) break;
+  }
+  return contents;
+}
+
+}  // namespace
+
+absl::Status FileError(int error, absl::string_view operation, absl::string_view path) {
+  const std::string text = absl::StrCat(operation, " ", path, ": ", std::strerror(error));
+  switch (error) {
+    case ENOENT:
+    case ESRCH:
+    case ENOTDIR:
+      return absl::NotFoundError(text);
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(
+          absl::StrCat(text,
+                       " (the process belongs to another user or is not dumpable; the agent "
+                       "needs to be root or to have CAP_SYS_PTRACE)"));
+    case EMFILE:
+    case ENFILE:
+      return absl::ResourceExhaustedError(absl::StrCat(text, " (raise RLIMIT_NOFILE)"));
+    default:
+      return absl::UnavailableError(text);
+  }
+}
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t limit) {
+  ASSIGN_OR_RETURN(std::string contents, ReadUpTo(path, limit));
+  if (contents.size() > limit) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("read ", path, ": longer than ", limit, " bytes"));
+  }
+  return contents;
+}
+
+absl::StatusOr<std::string> HeadOfFile(const std::string& path, size_t limit) {
+  ASSIGN_OR_RETURN(std::string contents, ReadUpTo(path, limit));
+  contents.resize(std::min(contents.size(), limit));
+  return contents;
+}
+
+}  // namespace perfd

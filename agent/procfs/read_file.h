@@ -1,0 +1,27 @@
+// agent/procfs/read_file.h - reads a whole small kernel file, bounded, never blocking.
+//
+// Units    limit in bytes; a longer file is an error, not a truncation, unless HeadOfFile is asked.
+// Errors   kNotFound (ENOENT, ESRCH), kPermissionDenied (EACCES, EPERM), kResourceExhausted (over the limit),
+//          kUnavailable (anything else).
+// Source   open(2) O_NONBLOCK: a FIFO planted by a user must not stop the agent.
+#ifndef AGENT_PROCFS_READ_FILE_H_
+#define AGENT_PROCFS_READ_FILE_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace perfd {
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t limit);
+absl::StatusOr<std::string> HeadOfFile(const std::string& path, size_t limit);
+
+// "operation path: text of errno", with the code that the error deserves.
+absl::Status FileError(int error, absl::string_view operation, absl::string_view path);
+
+}  // namespace perfd
+
+#endif  // AGENT_PROCFS_READ_FILE_H_

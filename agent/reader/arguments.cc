@@ -1,0 +1,64 @@
+#include "agent/reader/arguments.h"
+
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr size_t kNumberCount = 9;
+
+template <typename T>
+absl::Status Take(uint64_t number, absl::string_view name, T& out) {
+  if (number > static_cast<uint64_t>(std::numeric_limits<T>::max()))
+    return absl::InvalidArgumentError(absl::StrCat(name, ": ", number, " is too large"));
+  out = static_cast<T>(number);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> FormatArguments(const ReaderArguments& arguments) {
+  const ModuleFile& file = arguments.file;
+  return {absl::StrCat(file.pid),
+          absl::StrCat(file.uid),
+          absl::StrCat(file.gid),
+          absl::StrCat(file.device_major),
+          absl::StrCat(file.device_minor),
+          absl::StrCat(file.inode),
+          absl::StrCat(file.map_start),
+          absl::StrCat(file.map_end),
+          absl::StrCat(arguments.memory_limit_bytes),
+          file.path};
+}
+
+absl::StatusOr<ReaderArguments> ParseArguments(const std::vector<std::string>& arguments) {
+  if (arguments.size() != kNumberCount + 1)
+    return absl::InvalidArgumentError(
+        "usage: perf-agent-reader PID UID GID MAJOR MINOR INODE MAP_START MAP_END MEMORY PATH "
+        "(started by perf-agent, socket on descriptor 3)");
+  uint64_t numbers[kNumberCount] = {};
+  for (size_t i = 0; i < kNumberCount; ++i) {
+    if (!absl::SimpleAtoi(arguments[i], &numbers[i]))
+      return absl::InvalidArgumentError(
+          absl::StrCat("argument ", i + 1, ": '", arguments[i], "' is not a number"));
+  }
+  ReaderArguments out;
+  RETURN_IF_ERROR(Take(numbers[0], "pid", out.file.pid));
+  RETURN_IF_ERROR(Take(numbers[1], "uid", out.file.uid));
+  RETURN_IF_ERROR(Take(numbers[2], "gid", out.file.gid));
+  RETURN_IF_ERROR(Take(numbers[3], "device major", out.file.device_major));
+  RETURN_IF_ERROR(Take(numbers[4], "device minor", out.file.device_minor));
+  out.file.inode = numbers[5];
+  out.file.map_start = numbers[6];
+  out.file.map_end = numbers[7];
+  out.memory_limit_bytes = numbers[8];
+  out.file.path = arguments[kNumberCount];
+  return out;
+}
+
+}  // namespace perfd

@@ -1,0 +1,27 @@
+// agent/reader/arguments.h - the command line of perf-agent-reader: which file, for whom.
+//
+// Shape    ParseArguments(FormatArguments(a)) == a.
+// Errors   kInvalidArgument, naming the argument.
+// Threads  thread-safe (pure).
+#ifndef AGENT_READER_ARGUMENTS_H_
+#define AGENT_READER_ARGUMENTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/reader/reader_client.h"
+
+namespace perfd {
+
+struct ReaderArguments {
+  ModuleFile file;
+  uint64_t memory_limit_bytes = 0;
+};
+
+std::vector<std::string> FormatArguments(const ReaderArguments& arguments);
+absl::StatusOr<ReaderArguments> ParseArguments(const std::vector<std::string>& arguments);
+
+}  // namespace perfd
+
+#endif  // AGENT_READER_ARGUMENTS_H_

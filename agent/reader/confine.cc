@@ -1,0 +1,119 @@
+#include "agent/reader/confine.h"
+
+#include <fcntl.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+absl::Status Failed(absl::string_view what, int error) {
+  return absl::InternalError(
+      absl::StrCat("reader: cannot confine itself: ", what, ": ", strerror(error)));
+}
+
+absl::Status SetLimits(const ConfineLimits& limits) {
+  const std::array<std::pair<__rlimit_resource_t, uint64_t>, 5> values = {{
+      {RLIMIT_AS, limits.memory_bytes},
+      {RLIMIT_CPU, limits.cpu_seconds},
+      {RLIMIT_CORE, 0},
+      {RLIMIT_FSIZE, 0},
+      {RLIMIT_NOFILE, 1},  // descriptor 0 is taken, so there is none left; 0 would forbid poll() itself
+  }};
+  for (const auto& [resource, value] : values) {
+    rlimit now{};
+    if (::getrlimit(resource, &now) != 0) return Failed("getrlimit", errno);
+    const rlim_t bound = std::min<rlim_t>(value, now.rlim_max);
+    const rlimit wanted{bound, bound};
+    if (::setrlimit(resource, &wanted) != 0) return Failed("setrlimit", errno);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetFlags() {
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failed("no_new_privs", errno);
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return Failed("dumpable", errno);
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return Failed("pdeathsig", errno);
+  return absl::OkStatus();
+}
+
+struct ReleaseFilter {
+  void operator()(void* filter) const { seccomp_release(filter); }
+};
+using Filter = std::unique_ptr<void, ReleaseFilter>;
+
+int AllowPlain(scmp_filter_ctx filter) {
+  for (const int call :
+       {SCMP_SYS(read),         SCMP_SYS(write),          SCMP_SYS(readv),
+        SCMP_SYS(writev),       SCMP_SYS(pread64),        SCMP_SYS(recvfrom),
+        SCMP_SYS(sendto),       SCMP_SYS(poll),           SCMP_SYS(ppoll),
+        SCMP_SYS(munmap),       SCMP_SYS(mremap),         SCMP_SYS(madvise),
+        SCMP_SYS(brk),          SCMP_SYS(fstat),          SCMP_SYS(lseek),
+        SCMP_SYS(close),        SCMP_SYS(exit),           SCMP_SYS(exit_group),
+        SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
+        SCMP_SYS(futex),        SCMP_SYS(clock_gettime),  SCMP_SYS(gettimeofday),
+        SCMP_SYS(getrandom),    SCMP_SYS(getpid),         SCMP_SYS(gettid),
+        SCMP_SYS(sysinfo),      SCMP_SYS(sched_yield),    SCMP_SYS(restart_syscall)}) {
+    if (const int error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0)) return error;
+  }
+  return 0;
+}
+
+// Memory that is not executable; questions about open descriptors; abort().
+int AllowChecked(scmp_filter_ctx filter) {
+  const auto no_exec = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+  const auto own = SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()));
+  const auto by_descriptor = SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH);
+  int error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, no_exec);
+  if (error == 0) error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, no_exec);
+  if (error == 0) error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, own);
+  if (error == 0)
+    error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1, by_descriptor);
+  for (const unsigned question : {F_GETFD, F_GETFL}) {
+    if (error == 0)
+      error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+                               SCMP_A1(SCMP_CMP_EQ, question));
+  }
+  return error;
+}
+
+// Nothing here ever tries these: who does is not this program any more.
+int KillHostile(scmp_filter_ctx filter) {
+  for (const int call : {SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(ptrace),
+                         SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev)}) {
+    if (const int error = seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, call, 0)) return error;
+  }
+  return 0;
+}
+
+absl::Status LoadFilter() {
+  const Filter filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)));
+  if (filter == nullptr) return Failed("seccomp_init", ENOMEM);
+  int error = AllowPlain(filter.get());
+  if (error == 0) error = AllowChecked(filter.get());
+  if (error == 0) error = KillHostile(filter.get());
+  if (error == 0) error = seccomp_load(filter.get());
+  return error == 0 ? absl::OkStatus() : Failed("seccomp", -error);
+}
+
+}  // namespace
+
+absl::Status Confine(const ConfineLimits& limits) {
+  RETURN_IF_ERROR(SetLimits(limits));
+  RETURN_IF_ERROR(SetFlags());
+  return LoadFilter();
+}
+
+}  // namespace perfd

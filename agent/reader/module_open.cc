@@ -1,0 +1,165 @@
+#include "agent/reader/module_open.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "agent/binary/elf_file.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+// Opens without side effects first: a path may name a device or a pipe. Relative to `root`, and never out of it.
+UniqueFd OpenPath(int root, absl::string_view path) {
+  const std::string name(path);
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root, name.c_str(), &how, sizeof how)));
+}
+
+// The same file, for reading; invalid (errno set) unless it is a regular file that may be read.
+UniqueFd Reopen(const UniqueFd& path) {
+  struct stat facts;
+  if (!path.valid() || ::fstat(path.get(), &facts) != 0) return {};
+  if (!S_ISREG(facts.st_mode)) {
+    errno = EINVAL;
+    return {};
+  }
+  const std::string self = absl::StrCat("/proc/self/fd/", path.get());
+  return UniqueFd(::open(self.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+}
+
+UniqueFd OpenLink(const std::string& link) {
+  return Reopen(UniqueFd(::open(link.c_str(), O_PATH | O_CLOEXEC)));
+}
+
+bool SameFile(const UniqueFd& a, const UniqueFd& b) {
+  struct stat x;
+  struct stat y;
+  return a.valid() && b.valid() && ::fstat(a.get(), &x) == 0 && ::fstat(b.get(), &y) == 0 &&
+         x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+// Some file systems (btrfs, overlayfs) show another device in maps than in stat: then the inode alone decides.
+bool HasIdentity(const UniqueFd& fd, const ModuleFile& file) {
+  struct stat facts;
+  if (!fd.valid() || ::fstat(fd.get(), &facts) != 0) return false;
+  return file.inode == 0 || facts.st_ino == file.inode;
+}
+
+bool HasDevice(const UniqueFd& fd, const ModuleFile& file) {
+  struct stat facts;
+  return ::fstat(fd.get(), &facts) == 0 && major(facts.st_dev) == file.device_major &&
+         minor(facts.st_dev) == file.device_minor;
+}
+
+absl::Status BecomeUser(uint32_t uid, uint32_t gid) {
+  if (::geteuid() != 0) return absl::OkStatus();  // an ordinary user can only be itself
+  if (::setgroups(0, nullptr) != 0 || ::setresgid(gid, gid, gid) != 0 ||
+      ::setresuid(uid, uid, uid) != 0)
+    return absl::InternalError(
+        absl::StrCat("reader: cannot become user ", uid, ": ", strerror(errno)));
+  if (uid != 0 && ::setresuid(0, 0, 0) == 0)
+    return absl::InternalError("reader: rights of root were not given up");
+  return absl::OkStatus();
+}
+
+// What only the starter may open: the mapping itself, whatever became of its path.
+struct Mapping {
+  UniqueFd root;
+  UniqueFd mapped;
+};
+
+Mapping OpenMapping(const ModuleFile& file) {
+  Mapping out;
+  const std::string process = absl::StrCat("/proc/", file.pid);
+  out.root =
+      UniqueFd(::open(absl::StrCat(process, "/root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (file.map_end > file.map_start)
+    out.mapped = OpenLink(absl::StrCat(process, "/map_files/", absl::Hex(file.map_start), "-",
+                                       absl::Hex(file.map_end)));
+  if (out.mapped.valid()) return out;
+  UniqueFd executable = OpenLink(process + "/exe");
+  if (file.inode != 0 && HasIdentity(executable, file)) out.mapped = std::move(executable);
+  return out;
+}
+
+absl::Status CannotRead(const ModuleFile& file, int error, bool replaced) {
+  if (replaced)
+    return absl::NotFoundError(
+        absl::StrCat(file.path, ": replaced on disk since process ", file.pid,
+                     " mapped it, and the mapping "
+                     "cannot be read; restart the job or run perf-agent as root"));
+  if (error == EACCES || error == EPERM)
+    return absl::PermissionDeniedError(
+        absl::StrCat(file.path, ": user ", file.uid, " may not read it (", strerror(error), ")"));
+  if (error == EINVAL)
+    return absl::InvalidArgumentError(absl::StrCat(file.path, ": not a regular file"));
+  return absl::NotFoundError(absl::StrCat(file.path, ": ", strerror(error)));
+}
+
+}  // namespace
+
+absl::StatusOr<OpenedModule> OpenModule(const ModuleFile& file) {
+  if (file.path.empty() || file.path[0] == '[')
+    return absl::UnimplementedError(absl::StrCat("'", file.path, "' is not a file"));
+  Mapping mapping = OpenMapping(file);
+  RETURN_IF_ERROR(BecomeUser(file.uid, file.gid));
+  if (!mapping.root.valid())
+    return absl::NotFoundError(
+        absl::StrCat("process ", file.pid, " is gone, or its files may not be seen"));
+  errno = 0;
+  UniqueFd named = Reopen(OpenPath(mapping.root.get(), file.path));
+  const int error = errno;
+  const bool same = HasIdentity(named, file);
+  if (same &&
+      (HasDevice(named, file) || !mapping.mapped.valid() || SameFile(named, mapping.mapped)))
+    return OpenedModule{std::move(mapping.root), std::move(named)};
+  // What its own user may not read is not read for them.
+  const bool gone = named.valid() || error == ENOENT || error == ENOTDIR;
+  if (gone && mapping.mapped.valid())
+    return OpenedModule{std::move(mapping.root), std::move(mapping.mapped)};
+  return CannotRead(file, error, named.valid());
+}
+
+UniqueFd OpenDebugFile(const OpenedModule& module, absl::string_view path) {
+  const auto main = ElfFile::Open(UniqueFd(::fcntl(module.main.get(), F_DUPFD_CLOEXEC, 0)));
+  if (!main.ok() || (*main)->HasDebugInfo()) return {};
+  std::vector<std::string> names;
+  const std::string& id = (*main)->build_id();
+  if (id.size() > 2)
+    names.push_back(
+        absl::StrCat("usr/lib/debug/.build-id/", id.substr(0, 2), "/", id.substr(2), ".debug"));
+  if (const std::string link = (*main)->debug_link().name; !link.empty()) {
+    const std::string directory(path.substr(0, path.rfind('/')));
+    names.push_back(absl::StrCat(directory, "/", link));
+    names.push_back(absl::StrCat(directory, "/.debug/", link));
+    names.push_back(absl::StrCat("usr/lib/debug", directory, "/", link));
+  }
+  const UniqueFd host(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (const int root : {module.root.get(), host.get()}) {
+    for (const std::string& name : names) {
+      UniqueFd found = Reopen(OpenPath(root, name));
+      if (!found.valid()) continue;
+      const auto debug = ElfFile::Open(UniqueFd(::fcntl(found.get(), F_DUPFD_CLOEXEC, 0)));
+      if (debug.ok() && IsDebugFileOf(**debug, **main)) return found;
+    }
+  }
+  return {};
+}
+
+}  // namespace perfd

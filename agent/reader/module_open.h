@@ -1,0 +1,31 @@
+// agent/reader/module_open.h - finds the file a process has mapped, under the rights of that process's user.
+//
+// Shape    OpenModule(file): what needs the starter's rights is opened first (the process's root directory, the mapping
+//          itself), then the process becomes the target's user for good, then everything named by a path is opened.
+// Errors   kNotFound (file and mapping gone, or replaced), kPermissionDenied, kUnimplemented ([vdso] and the like),
+//          kInternal (rights could not be given up: nothing is read).
+// Threads  changes the credentials of the whole process; call it once, first.
+// Safety   regular files only, checked before they are opened for reading; symbolic links stay below the root directory.
+// Source   proc(5) /proc/PID/{root,exe,map_files}; openat2(2) RESOLVE_IN_ROOT; setresuid(2).
+#ifndef AGENT_READER_MODULE_OPEN_H_
+#define AGENT_READER_MODULE_OPEN_H_
+
+#include "absl/status/statusor.h"
+#include "agent/reader/reader_client.h"
+#include "core/base/unique_fd.h"
+
+namespace perfd {
+
+struct OpenedModule {
+  UniqueFd root;  // the target's root directory; for OpenDebugFile
+  UniqueFd main;
+};
+
+absl::StatusOr<OpenedModule> OpenModule(const ModuleFile& file);
+
+// The separate debug file of `module`, in the target's root or the host's; invalid: none, or none needed.
+UniqueFd OpenDebugFile(const OpenedModule& module, absl::string_view path);
+
+}  // namespace perfd
+
+#endif  // AGENT_READER_MODULE_OPEN_H_

@@ -1,0 +1,57 @@
+#include "agent/reader/reader_server.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "agent/binary/module_reader.h"
+#include "agent/reader/confine.h"
+#include "agent/reader/frame.h"
+#include "agent/reader/module_open.h"
+#include "core/base/status_macros.h"
+#include "core/wire/wire.h"
+
+namespace perfd {
+namespace {
+
+absl::StatusOr<std::unique_ptr<ModuleReader>> OpenConfined(const ReaderArguments& arguments) {
+  ASSIGN_OR_RETURN(OpenedModule module, OpenModule(arguments.file));
+  UniqueFd debug = OpenDebugFile(module, arguments.file.path);
+  module.root.Reset();
+  RETURN_IF_ERROR(Confine({.memory_bytes = arguments.memory_limit_bytes}));
+  return ModuleReader::Open(std::move(module.main), std::move(debug));
+}
+
+absl::Status Reply(int socket, const v1::ReaderReply& reply) {
+  absl::Status sent = SendFrame(socket, reply.SerializeAsString(), kNoDeadline);
+  if (sent.code() != absl::StatusCode::kResourceExhausted) return sent;
+  v1::ReaderReply refusal;
+  refusal.set_error_code(static_cast<int>(sent.code()));
+  refusal.set_error("answer too large: ask for fewer addresses");
+  return SendFrame(socket, refusal.SerializeAsString(), kNoDeadline);
+}
+
+absl::Status ReplyError(int socket, const absl::Status& status) {
+  v1::ReaderReply reply;
+  reply.set_error_code(static_cast<int>(status.code()));
+  reply.set_error(std::string(status.message()));
+  return Reply(socket, reply);
+}
+
+}  // namespace
+
+absl::Status Serve(int socket, const ReaderArguments& arguments) {
+  auto reader = OpenConfined(arguments);
+  if (!reader.ok()) return ReplyError(socket, reader.status());
+  RETURN_IF_ERROR(Reply(socket, wire::ToProto((*reader)->facts())));
+  while (true) {
+    ASSIGN_OR_RETURN(const std::string message, ReceiveFrame(socket, kNoDeadline));
+    v1::ReaderRequest request;
+    if (!request.ParseFromString(message))
+      return absl::InvalidArgumentError("reader: request does not parse");
+    const std::vector<uint64_t> addresses(request.addresses().begin(), request.addresses().end());
+    RETURN_IF_ERROR(Reply(socket, wire::ToProto((*reader)->FunctionsAt(addresses))));
+  }
+}
+
+}  // namespace perfd

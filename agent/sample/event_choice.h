@@ -1,0 +1,33 @@
+// agent/sample/event_choice.h - picks the event that will really open here.
+//
+// Shape    ChooseEvent("auto" or a name) -> attribute that was tried on this machine.
+// Rules    auto: cycles with the highest precision that opens, else cpu-clock. With the kernel when that is allowed.
+// Errors   kPermissionDenied (names the sysctl), kUnimplemented (no such event here), kInvalidArgument (unknown name).
+// Source   perf_event_open(2) precise_ip; Documentation/admin-guide/sysctl/kernel.rst perf_event_paranoid.
+#ifndef AGENT_SAMPLE_EVENT_CHOICE_H_
+#define AGENT_SAMPLE_EVENT_CHOICE_H_
+
+#include <linux/perf_event.h>
+
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "agent/sample/sampling_event.h"
+
+namespace perfd {
+
+struct ChosenEvent {
+  perf_event_attr attr{};
+  std::string name;  // "cpu-clock", "cycles:u (precise 2)"
+  bool kernel_included = false;
+};
+
+// Tries to open an event and closes it again; 0 or errno. ProbePerfEvent outside tests.
+using EventProbe = absl::FunctionRef<int(const perf_event_attr&)>;
+
+absl::StatusOr<ChosenEvent> ChooseEvent(const SamplingOptions& options, EventProbe probe);
+
+}  // namespace perfd
+
+#endif  // AGENT_SAMPLE_EVENT_CHOICE_H_

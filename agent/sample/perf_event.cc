@@ -1,0 +1,142 @@
+#include "agent/sample/perf_event.h"
+
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace perfd {
+namespace {
+
+int OpenOnce(const perf_event_attr& attr, const PerfTarget& target) {
+  const unsigned long flags =
+      PERF_FLAG_FD_CLOEXEC |
+      (target.cgroup ? static_cast<unsigned long>(PERF_FLAG_PID_CGROUP) : 0ul);
+  return static_cast<int>(::syscall(SYS_perf_event_open, &attr, target.id, target.cpu, -1, flags));
+}
+
+// False when there was nothing left to raise.
+bool RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
+  limit.rlim_cur = limit.rlim_max;
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+std::span<const std::byte> DataArea(void* mapping, uint64_t mapped_bytes, uint64_t page_bytes) {
+  return {static_cast<const std::byte*>(mapping) + page_bytes, mapped_bytes - page_bytes};
+}
+
+}  // namespace
+
+uint64_t PageBytes() {
+  return static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+PerfOpenResult OpenPerfEvent(const perf_event_attr& attr, const PerfTarget& target) {
+  int fd = OpenOnce(attr, target);
+  if (fd < 0 && errno == EMFILE && RaiseDescriptorLimit()) fd = OpenOnce(attr, target);
+  return {UniqueFd(fd), fd < 0 ? errno : 0};
+}
+
+int ProbePerfEvent(const perf_event_attr& attr) {
+  return OpenPerfEvent(attr, {}).error;
+}
+
+absl::Status PerfOpenError(int error, absl::string_view event, absl::string_view subject) {
+  const std::string text =
+      absl::StrCat("perf_event_open(", event, ") for ", subject, ": ", std::strerror(error));
+  switch (error) {
+    case ESRCH:
+      return absl::NotFoundError(text);
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(absl::StrCat(
+          text,
+          "; lower it with `sysctl -w kernel.perf_event_paranoid=1`, or give the agent "
+          "CAP_PERFMON (and CAP_SYS_PTRACE for processes of other users)"));
+    case EMFILE:
+    case ENFILE:
+      return absl::ResourceExhaustedError(absl::StrCat(
+          text, "; raise the hard limit of RLIMIT_NOFILE (LimitNOFILE= of the service)"));
+    case ENOMEM:
+    case ENOSPC:
+      return absl::ResourceExhaustedError(text);
+    case EBUSY:
+      return absl::UnavailableError(absl::StrCat(text, "; another profiler holds the counters"));
+    case ENOENT:
+    case ENODEV:
+    case EOPNOTSUPP:
+    case ENOSYS:
+      return absl::UnimplementedError(
+          absl::StrCat(text,
+                       "; this machine has no such event (a virtual machine without a PMU?): "
+                       "use event auto or cpu-clock"));
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat(text, "; see kernel.perf_event_max_sample_rate for the highest frequency"));
+  }
+}
+
+absl::StatusOr<PerfRing> PerfRing::Create(UniqueFd fd, uint64_t bytes) {
+  const uint64_t page = PageBytes();
+  int error = 0;
+  for (uint64_t size = bytes; size >= page; size /= 2) {
+    void* mapping = ::mmap(nullptr, size + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    if (mapping != MAP_FAILED) return PerfRing(std::move(fd), mapping, size + page, page);
+    error = errno;
+    if (error != EPERM && error != ENOMEM && error != EAGAIN) break;
+  }
+  const std::string text =
+      absl::StrCat("map a perf ring of ", bytes, " bytes: ", std::strerror(error));
+  if (error == EINVAL) return absl::InvalidArgumentError(text);
+  return absl::ResourceExhaustedError(
+      absl::StrCat(text,
+                   "; raise `sysctl -w kernel.perf_event_mlock_kb=2048` or RLIMIT_MEMLOCK "
+                   "(LimitMEMLOCK= of the service), or give the agent CAP_IPC_LOCK"));
+}
+
+PerfRing::PerfRing(UniqueFd fd, void* mapping, uint64_t mapped_bytes, uint64_t page_bytes)
+    : fd_(std::move(fd)),
+      mapping_(mapping),
+      mapped_bytes_(mapped_bytes),
+      page_bytes_(page_bytes),
+      buffer_(static_cast<perf_event_mmap_page*>(mapping),
+              DataArea(mapping, mapped_bytes, page_bytes)) {}
+
+PerfRing::PerfRing(PerfRing&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      mapping_(std::exchange(other.mapping_, nullptr)),
+      mapped_bytes_(other.mapped_bytes_),
+      page_bytes_(other.page_bytes_),
+      buffer_(std::move(other.buffer_)) {}
+
+PerfRing::~PerfRing() {
+  if (mapping_ != nullptr) ::munmap(mapping_, mapped_bytes_);
+}
+
+// A failure means that the event is gone already: nothing is left to stop.
+void PerfRing::Disable() {
+  static_cast<void>(::ioctl(fd_.get(), PERF_EVENT_IOC_DISABLE, 0));
+}
+
+// Source: perf_event_open(2) "Reading results": value, then lost.
+uint64_t PerfRing::LostRecords() const {
+  uint64_t result[2] = {0, 0};
+  return ::read(fd_.get(), result, sizeof result) == sizeof result ? result[1] : 0;
+}
+
+absl::Status PerfRing::SetRate(uint64_t value) {
+  if (::ioctl(fd_.get(), PERF_EVENT_IOC_PERIOD, &value) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("change the sampling rate: ", std::strerror(errno)));
+}
+
+}  // namespace perfd

@@ -1,0 +1,74 @@
+// agent/sample/perf_event.h - the one door to perf_event_open(2): events and their rings as owned objects.
+//
+// Shape    OpenPerfEvent -> descriptor or errno; PerfRing::Create maps a ring over it and owns both.
+// Errors   errno where the caller must decide by it; PerfOpenError turns it into a Status that names what to change.
+//          PerfRing: kResourceExhausted (locked memory), after trying smaller rings down to one page.
+// Threads  thread-compatible; a PerfRing has one reader.
+// Source   perf_event_open(2); Documentation/admin-guide/perf-security.rst (perf_event_mlock_kb, CAP_PERFMON).
+#ifndef AGENT_SAMPLE_PERF_EVENT_H_
+#define AGENT_SAMPLE_PERF_EVENT_H_
+
+#include <linux/perf_event.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "agent/sample/ring_buffer.h"
+#include "core/base/unique_fd.h"
+
+namespace perfd {
+
+struct PerfTarget {
+  int32_t id = 0;    // thread; 0: the caller; with cgroup: a descriptor of the cgroup's directory
+  int32_t cpu = -1;  // -1: wherever the thread runs
+  bool cgroup = false;
+};
+
+struct PerfOpenResult {
+  UniqueFd fd;
+  int error = 0;  // errno when fd is not valid
+};
+
+// Raises the soft limit of descriptors to the hard one when it is in the way.
+PerfOpenResult OpenPerfEvent(const perf_event_attr& attr, const PerfTarget& target);
+
+// 0 when the event opens on the calling thread, else errno.
+int ProbePerfEvent(const perf_event_attr& attr);
+
+absl::Status PerfOpenError(int error, absl::string_view event, absl::string_view subject);
+
+class [[nodiscard]] PerfRing {
+ public:
+  // `bytes`: power of two of pages; less is taken when the kernel refuses so much locked memory.
+  static absl::StatusOr<PerfRing> Create(UniqueFd fd, uint64_t bytes);
+  ~PerfRing();
+  PerfRing(PerfRing&& other) noexcept;
+  PerfRing& operator=(PerfRing&& other) = delete;
+
+  RingBuffer& buffer() { return buffer_; }
+  uint64_t data_bytes() const { return mapped_bytes_ - page_bytes_; }
+  void Disable();
+  // Records that found no room so far, reported by LOST records or not; 0 when the kernel does not say. Needs
+  // attr.read_format == PERF_FORMAT_LOST.
+  uint64_t LostRecords() const;
+  // A frequency or a period, as RateValue gives it.
+  absl::Status SetRate(uint64_t value);
+
+ private:
+  PerfRing(UniqueFd fd, void* mapping, uint64_t mapped_bytes, uint64_t page_bytes);
+
+  UniqueFd fd_;
+  void* mapping_;
+  uint64_t mapped_bytes_;
+  uint64_t page_bytes_;
+  RingBuffer buffer_;
+};
+
+uint64_t PageBytes();
+
+}  // namespace perfd
+
+#endif  // AGENT_SAMPLE_PERF_EVENT_H_

@@ -1,0 +1,63 @@
+// agent/sample/perf_sample_source.h - SampleSource on perf_event_open: a ring per thread, or per CPU of a cgroup.
+//
+// Shape    Create chooses the event by trying it; then as SampleSource says.
+// Rules    with a cgroup everything in it is sampled, and the sink sorts out what is not the job's; a cgroup that perf
+//          refuses falls back to threads. FORK records open new threads; a rescan per second finds what they missed.
+// Errors   Create: as ChooseEvent. Records that do not decode reach OnMalformed.
+// Source   perf_event_open(2).
+#ifndef AGENT_SAMPLE_PERF_SAMPLE_SOURCE_H_
+#define AGENT_SAMPLE_PERF_SAMPLE_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/procfs/procfs.h"
+#include "agent/sample/sample_source.h"
+#include "agent/sample/thread_rings.h"
+#include "core/base/clock.h"
+
+namespace perfd {
+
+class PerfSampleSource final : public SampleSource {
+ public:
+  // `clock` outlives the source.
+  static absl::StatusOr<std::unique_ptr<PerfSampleSource>> Create(const SamplingOptions& options,
+                                                                  const ProcFs& procfs,
+                                                                  const Clock* clock);
+
+  absl::Status AddProcess(int32_t pid) override;
+  void RemoveProcess(int32_t pid) override;
+  void Drain(SampleSink& sink) override;
+  absl::Status SetFrequency(double hz) override;
+  SamplingSetup setup() const override;
+  int thread_count() const override;
+
+  // For MeasureSampleCost.
+  const ChosenEvent& event() const { return rings_.event(); }
+
+ private:
+  PerfSampleSource(ProcFs procfs, const Clock* clock, ThreadRings rings, double frequency_hz);
+
+  void DrainRing(SampleRing& ring, SampleSink& sink);
+  void Deliver(const PerfRecord& record, SampleRing& ring, SampleSink& sink);
+  void OnTaskRecord(const TaskEvent& event, SampleRing& ring);
+  void FollowThreads();
+
+  ProcFs procfs_;
+  const Clock* clock_;
+  ThreadRings rings_;
+  double frequency_hz_;
+  bool by_cgroup_ = false;
+  int64_t next_rescan_ns_ = 0;
+  absl::flat_hash_set<int32_t> cgroup_pids_;
+  std::vector<std::pair<int32_t, int32_t>> started_;  // pid, tid of FORK records not yet opened
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_SAMPLE_PERF_SAMPLE_SOURCE_H_

@@ -1,0 +1,72 @@
+// agent/sample/record_decoder.h - bytes of one perf record -> what it says. Pure; the bytes are foreign.
+//
+// Shape    Decode(bytes) -> variant. A Sample's spans point into the decoder and the bytes: valid until either changes.
+// Errors   a record that contradicts its header or its layout is MalformedRecord; a kind that is not needed is
+//          IgnoredRecord, whatever its contents.
+// Threads  thread-bound.
+// Source   perf_event_open(2) "MMAP layout", order of the PERF_SAMPLE_* fields; include/uapi/linux/perf_event.h,
+//          enum perf_event_type.
+#ifndef AGENT_SAMPLE_RECORD_DECODER_H_
+#define AGENT_SAMPLE_RECORD_DECODER_H_
+
+#include <linux/perf_event.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "agent/sample/sample_source.h"
+#include "core/base/byte_reader.h"
+
+namespace perfd {
+
+// AX..IP and R8..R15: what an x86-64 unwinder needs. Bits: arch/x86/include/uapi/asm/perf_regs.h.
+inline constexpr uint64_t kUserRegisterMask = 0xff01ff;
+inline constexpr int kUserRegisterCount = 17;
+
+// How the samples of one event are laid out. Only the fields below can be decoded.
+inline constexpr uint64_t kBaseSampleType = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP |
+                                            PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
+                                            PERF_SAMPLE_PERIOD;
+inline constexpr uint64_t kDecodableSampleType =
+    kBaseSampleType | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+
+struct MalformedRecord {};
+struct IgnoredRecord {};
+struct LostRecord {
+  uint64_t count = 0;
+};
+struct ThrottleRecord {
+  bool begin = true;  // false: UNTHROTTLE
+};
+
+using PerfRecord = std::variant<MalformedRecord, IgnoredRecord, Sample, MappingEvent, TaskEvent,
+                                LostRecord, ThrottleRecord>;
+
+class RecordDecoder {
+ public:
+  // `sample_type`: bits of kDecodableSampleType, as in the attr, with sample_id_all set.
+  explicit RecordDecoder(uint64_t sample_type);
+
+  PerfRecord Decode(std::span<const std::byte> record);
+
+ private:
+  PerfRecord DecodeSample(ByteReader body, uint16_t misc);
+  bool ReadCallchain(ByteReader& body);
+  bool ReadRegisters(ByteReader& body);
+  bool ReadStack(ByteReader& body, Sample* sample) const;
+  PerfRecord DecodeMapping(ByteReader body, uint16_t misc) const;
+
+  bool Has(uint64_t bit) const { return (sample_type_ & bit) != 0; }
+
+  uint64_t sample_type_;
+  size_t trailer_bytes_;  // sample_id at the end of every other record
+  std::vector<uint64_t> callchain_;
+  std::vector<uint64_t> registers_;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_SAMPLE_RECORD_DECODER_H_

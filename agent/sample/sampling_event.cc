@@ -1,0 +1,78 @@
+#include "agent/sample/sampling_event.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <ctime>
+
+#include "agent/sample/record_decoder.h"
+
+namespace perfd {
+namespace {
+
+constexpr double kNsPerS = 1e9;
+constexpr uint32_t kMaxStackBytes = 32u << 10;   // the whole record must stay below 64 KiB
+constexpr uint64_t kPlainRingBytes = 64u << 10;  // 199 Hz x 80 B: some 4 s without a Drain
+constexpr uint64_t kStackRingBytes = 512u << 10;
+constexpr uint64_t kMaxRingBytes = 64u << 20;
+
+void AddCallPaths(const SamplingOptions& options, perf_event_attr* attr) {
+  if (options.callpaths == CallPaths::kFramePointer) {
+    attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
+    attr->exclude_callchain_kernel = 1;
+  } else if (options.callpaths == CallPaths::kDwarf) {
+    attr->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    attr->sample_regs_user = kUserRegisterMask;
+    attr->sample_stack_user = std::clamp<uint32_t>(options.stack_bytes & ~7u, 8, kMaxStackBytes);
+  }
+}
+
+}  // namespace
+
+bool IsClockEvent(const perf_event_attr& attr) {
+  return attr.type == PERF_TYPE_SOFTWARE &&
+         (attr.config == PERF_COUNT_SW_CPU_CLOCK || attr.config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
+uint64_t RateValue(const perf_event_attr& attr, double hz) {
+  const double rate =
+      std::clamp(std::isfinite(hz) ? hz : kMinFrequencyHz, kMinFrequencyHz, kMaxFrequencyHz);
+  return static_cast<uint64_t>(std::llround(IsClockEvent(attr) ? kNsPerS / rate : rate));
+}
+
+perf_event_attr MakeSamplingAttr(const EventEncoding& encoding, const SamplingOptions& options) {
+  perf_event_attr attr{};
+  attr.size = sizeof attr;
+  attr.type = encoding.type;
+  attr.config = encoding.config;
+  attr.config1 = encoding.config1;
+  attr.config2 = encoding.config2;
+  attr.exclude_user = encoding.exclude_user;
+  attr.exclude_kernel = encoding.exclude_kernel;
+  attr.exclude_hv = 1;
+  attr.precise_ip = encoding.precise & 3;
+  attr.freq = IsClockEvent(attr) ? 0 : 1;
+  attr.sample_freq = RateValue(attr, options.frequency_hz);  // one union with sample_period
+  attr.sample_type = kBaseSampleType;
+  attr.sample_id_all = 1;
+  attr.read_format = PERF_FORMAT_LOST;  // since Linux 6.0: ChooseEvent does without where it must
+  attr.use_clockid = 1;
+  attr.clockid = CLOCK_MONOTONIC;
+  attr.mmap = 1;
+  attr.mmap2 = 1;
+  attr.comm = 1;
+  attr.comm_exec = 1;
+  attr.task = 1;
+  AddCallPaths(options, &attr);
+  return attr;
+}
+
+uint64_t RingBytes(const SamplingOptions& options, uint64_t page_bytes) {
+  uint64_t bytes = options.ring_bytes;
+  if (bytes == 0) {
+    bytes = options.callpaths == CallPaths::kDwarf ? kStackRingBytes : kPlainRingBytes;
+  }
+  return std::clamp(std::bit_ceil(std::min(bytes, kMaxRingBytes)), page_bytes, kMaxRingBytes);
+}
+
+}  // namespace perfd

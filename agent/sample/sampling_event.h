@@ -1,0 +1,46 @@
+// agent/sample/sampling_event.h - what to sample and how often -> the attribute that the kernel takes. Pure.
+//
+// Units    frequency in Hz per thread; clock events are programmed by their period in ns, others by frequency.
+// Source   perf_event_open(2); kernel/events/core.c perf_swevent_init_hrtimer: a clock event turns its frequency into a
+//          fixed period when it is opened and takes a period, not a frequency, from PERF_EVENT_IOC_PERIOD ever after.
+//          So clock events are opened with a period in the first place.
+#ifndef AGENT_SAMPLE_SAMPLING_EVENT_H_
+#define AGENT_SAMPLE_SAMPLING_EVENT_H_
+
+#include <linux/perf_event.h>
+
+#include <cstdint>
+#include <string>
+
+#include "agent/sample/event_names.h"
+#include "core/model/profile_spec.h"
+
+namespace perfd {
+
+struct SamplingOptions {
+  std::string event = "auto";
+  double frequency_hz = 199;
+  CallPaths callpaths = CallPaths::kOff;
+  uint32_t stack_bytes =
+      8192;  // with callpaths dwarf: copied per sample; made a multiple of 8, at most 32 KiB
+  std::string cgroup{};  // Discovery::cgroup; empty: one event per thread
+  uint64_t ring_bytes =
+      0;  // per thread or CPU, rounded to a power of two of pages; 0: chosen by callpaths
+};
+
+inline constexpr double kMinFrequencyHz = 1;
+inline constexpr double kMaxFrequencyHz = 10'000;
+
+// cpu-clock and task-clock: their period is CPU time in ns.
+bool IsClockEvent(const perf_event_attr& attr);
+
+// The value of attr.sample_period or attr.sample_freq, and of PERF_EVENT_IOC_PERIOD, for this rate.
+uint64_t RateValue(const perf_event_attr& attr, double hz);
+
+perf_event_attr MakeSamplingAttr(const EventEncoding& encoding, const SamplingOptions& options);
+
+uint64_t RingBytes(const SamplingOptions& options, uint64_t page_bytes);
+
+}  // namespace perfd
+
+#endif  // AGENT_SAMPLE_SAMPLING_EVENT_H_

@@ -1,0 +1,256 @@
+#include "agent/sample/thread_rings.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "agent/procfs/read_file.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+// A process whose threads create threads faster than we can open them is caught up with by later rescans.
+constexpr int kMaxPasses = 20;
+constexpr size_t kMaxForked = 65536;
+// The end of a leader is written before exec has made another thread the leader: look again a few times.
+constexpr int kLeaderTries = 5;
+constexpr int32_t kMaxCpus = 8192;  // CONFIG_NR_CPUS_RANGE_END with MAXSMP, arch/x86/Kconfig
+constexpr char kOnlineCpus[] = "/sys/devices/system/cpu/online";
+
+}  // namespace
+
+std::vector<int32_t> ParseCpuList(absl::string_view text) {
+  std::vector<int32_t> cpus;
+  for (absl::string_view part : absl::StrSplit(absl::StripAsciiWhitespace(text), ',')) {
+    const std::vector<absl::string_view> ends = absl::StrSplit(part, '-');
+    int32_t first = 0;
+    int32_t last = 0;
+    if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &first) ||
+        !absl::SimpleAtoi(ends.back(), &last) || first < 0 || first > last || last >= kMaxCpus) {
+      return {};
+    }
+    for (int32_t cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+ThreadRings::ThreadRings(ProcFs procfs, ChosenEvent event, uint64_t ring_bytes)
+    : procfs_(std::move(procfs)), event_(std::move(event)), ring_bytes_(ring_bytes) {}
+
+bool ThreadRings::HasRing(int32_t tid) const {
+  return open_tids_.contains(tid);
+}
+
+void ThreadRings::Add(PerfRing ring, int32_t pid, int32_t tid) {
+  rings_.push_back(std::make_unique<SampleRing>(
+      SampleRing{std::move(ring), RecordDecoder(event_.attr.sample_type), pid, tid}));
+  if (tid != 0) open_tids_.insert(tid);
+}
+
+absl::Status ThreadRings::Open(int32_t pid, int32_t tid) {
+  PerfOpenResult opened = OpenPerfEvent(event_.attr, {.id = tid});
+  if (!opened.fd.valid()) {
+    return PerfOpenError(opened.error, event_.name,
+                         absl::StrCat("thread ", tid, " of process ", pid));
+  }
+  ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Create(std::move(opened.fd), ring_bytes_));
+  Add(std::move(ring), pid, tid);
+  return absl::OkStatus();
+}
+
+absl::Status ThreadRings::OpenNewThreads(int32_t pid, bool* found) {
+  ASSIGN_OR_RETURN(const std::vector<int32_t> tids, procfs_.Threads(pid));
+  for (const int32_t tid : tids) {
+    if (HasRing(tid)) continue;
+    const absl::Status opened = Open(pid, tid);
+    if (absl::IsNotFound(opened)) continue;  // ended since the listing
+    RETURN_IF_ERROR(opened);
+    *found = true;
+    if (forked_.contains(pid)) ReportLate(pid, tid);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ThreadRings::AddProcess(int32_t pid) {
+  if (processes_.contains(pid)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint64_t start_ticks, procfs_.StartTicks(pid));
+  bool found = true;
+  absl::Status status;
+  for (int pass = 0; pass < kMaxPasses && found && status.ok(); ++pass) {
+    found = false;
+    status = OpenNewThreads(pid, &found);
+  }
+  const absl::StatusOr<uint64_t> start_again = procfs_.StartTicks(pid);
+  const bool same = start_again.ok() && *start_again == start_ticks;
+  const bool any = std::any_of(rings_.begin(), rings_.end(), [&](const auto& ring) {
+    return ring->pid == pid && !ring->closing;
+  });
+  if (status.ok() && (!same || !any)) {
+    status = absl::NotFoundError(absl::StrCat("process ", pid, " has ended"));
+  }
+  if (status.ok()) {
+    processes_[pid] = start_ticks;
+    forked_.erase(pid);
+  } else {
+    CloseProcess(pid);
+  }
+  return status;
+}
+
+absl::Status ThreadRings::AddCgroup(const std::string& directory) {
+  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return FileError(errno, "open", directory);
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(kOnlineCpus, PageBytes()));
+  const std::vector<int32_t> cpus = ParseCpuList(text);
+  if (cpus.empty()) return absl::InternalError(absl::StrCat(kOnlineCpus, " does not parse"));
+  for (const int32_t cpu : cpus) {
+    PerfOpenResult opened =
+        OpenPerfEvent(event_.attr, {.id = fd.get(), .cpu = cpu, .cgroup = true});
+    absl::StatusOr<PerfRing> ring =
+        opened.fd.valid() ? PerfRing::Create(std::move(opened.fd), ring_bytes_)
+                          : PerfOpenError(opened.error, event_.name,
+                                          absl::StrCat("cgroup ", directory, " on CPU ", cpu));
+    if (!ring.ok()) {
+      rings_.clear();
+      return ring.status();
+    }
+    Add(*std::move(ring), 0, 0);
+  }
+  return absl::OkStatus();
+}
+
+void ThreadRings::ReportLate(int32_t pid, int32_t tid) {
+  const absl::StatusOr<uint64_t> cpu_ns = procfs_.CpuNs(pid, tid);
+  // Gone already: how long it ran is not known, but that it was missed is.
+  if (!cpu_ns.ok() || *cpu_ns > 0) late_.push_back({pid, tid, cpu_ns.ok() ? *cpu_ns : 0});
+}
+
+void ThreadRings::OpenThread(int32_t pid, int32_t tid, bool announced) {
+  if (!processes_.contains(pid) || HasRing(tid)) return;
+  const absl::Status status = Open(pid, tid);
+  // A thread that is listed but cannot be opened any more is ending: it was sampled until now, or has been announced.
+  const bool was_missed = announced || !absl::IsNotFound(status);
+  if (was_missed && !failed_tids_.contains(tid)) ReportLate(pid, tid);
+  if (status.ok() || absl::IsNotFound(status)) {
+    failed_tids_.erase(tid);
+    return;
+  }
+  if (failed_tids_.insert(tid).second && failed_tids_.size() == 1) {
+    LogWarning("a new thread cannot be sampled: {}", Text(status));
+  }
+}
+
+void ThreadRings::NoteForked(int32_t pid) {
+  if (forked_.size() < kMaxForked) forked_.insert(pid);
+}
+
+// exec leaves one thread, which takes the pid as its tid whatever it was before, and keeps its event. Everything else
+// of the process is gone. Source: fs/exec.c de_thread.
+void ThreadRings::NoteExec(SampleRing& seen_in, int32_t pid) {
+  // Closing: a rescan was faster and has opened the thread anew.
+  if (seen_in.tid == 0 || seen_in.pid != pid || seen_in.closing) return;
+  for (const auto& ring : rings_) {
+    if (ring->pid != pid || ring.get() == &seen_in) continue;
+    ring->closing = true;
+    open_tids_.erase(ring->tid);
+  }
+  open_tids_.erase(seen_in.tid);
+  seen_in.tid = pid;
+  open_tids_.insert(pid);
+}
+
+void ThreadRings::NoteExit(SampleRing& ring) {
+  if (ring.closing) return;
+  ring.closing = true;
+  open_tids_.erase(ring.tid);
+  if (ring.tid == ring.pid) leader_ended_[ring.pid] = kLeaderTries;
+}
+
+void ThreadRings::CloseProcess(int32_t pid) {
+  processes_.erase(pid);
+  for (const auto& ring : rings_) {
+    if (ring->pid != pid || ring->tid == 0 || ring->closing) continue;
+    ring->ring.Disable();
+    ring->closing = true;
+    open_tids_.erase(ring->tid);
+  }
+}
+
+bool ThreadRings::HasEnded(int32_t pid) const {
+  const absl::StatusOr<ProcessStatus> status = procfs_.Status(pid);
+  return status.ok() && (status->state == 'Z' || status->state == 'X');
+}
+
+void ThreadRings::RescanProcess(int32_t pid) {
+  const absl::StatusOr<std::vector<int32_t>> tids = procfs_.Threads(pid);
+  const absl::StatusOr<uint64_t> start_ticks = procfs_.StartTicks(pid);
+  const bool gone = absl::IsNotFound(tids.status()) || absl::IsNotFound(start_ticks.status()) ||
+                    (start_ticks.ok() && *start_ticks != processes_[pid]);
+  if (gone) CloseProcess(pid);
+  // Reads can also fail for want of a descriptor, which says nothing about the process.
+  if (gone || !tids.ok()) return;
+  for (const auto& ring : rings_) {
+    if (ring->pid != pid || ring->closing ||
+        std::binary_search(tids->begin(), tids->end(), ring->tid)) {
+      continue;
+    }
+    ring->ring.Disable();
+    ring->closing = true;
+    open_tids_.erase(ring->tid);
+  }
+  for (const int32_t tid : *tids) {
+    // The leader of a process can end before its threads: it stays listed, and there is nothing to sample.
+    if (HasRing(tid) || (tid == pid && HasEnded(pid))) continue;
+    OpenThread(pid, tid, /*announced=*/false);
+    // A leader without a ring that runs: a thread that was too young to have one has called exec.
+    if (tid == pid && HasRing(pid)) execs_.push_back(pid);
+  }
+}
+
+void ThreadRings::FollowLeaders() {
+  std::vector<int32_t> pids;
+  for (auto& [pid, tries] : leader_ended_) {
+    if (tries-- > 0) pids.push_back(pid);
+  }
+  for (const int32_t pid : pids) {
+    if (processes_.contains(pid) && !HasRing(pid)) RescanProcess(pid);
+  }
+  absl::erase_if(leader_ended_, [](const auto& entry) { return entry.second <= 0; });
+}
+
+void ThreadRings::Rescan() {
+  if (!rings_.empty() && rings_.front()->tid == 0) return;  // a cgroup needs none
+  std::vector<int32_t> pids;
+  for (const auto& [pid, start_ticks] : processes_) pids.push_back(pid);
+  for (const int32_t pid : pids) RescanProcess(pid);
+}
+
+void ThreadRings::Sweep() {
+  std::erase_if(rings_, [](const auto& ring) { return ring->closing && ring->read_since_close; });
+}
+
+absl::Status ThreadRings::SetFrequency(double hz) {
+  const uint64_t value = RateValue(event_.attr, hz);
+  event_.attr.sample_freq = value;  // for threads to come; one union with sample_period
+  absl::Status first_error;
+  for (const auto& ring : rings_) {
+    if (!ring->closing) first_error.Update(ring->ring.SetRate(value));
+  }
+  return first_error;
+}
+
+int ThreadRings::thread_count() const {
+  return static_cast<int>(open_tids_.size());
+}
+
+}  // namespace perfd

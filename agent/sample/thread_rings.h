@@ -1,0 +1,104 @@
+// agent/sample/thread_rings.h - one event and ring per thread of some processes, kept in step with the threads.
+//
+// Shape    AddProcess opens what runs now; OpenThread what a FORK record announced; Rescan finds what was missed.
+//          Rings are closed in two steps: Close* marks, Sweep removes what had been marked before it was last read.
+// Errors   AddProcess: kNotFound, kPermissionDenied, kResourceExhausted, kUnimplemented; then nothing of it is open.
+// Threads  thread-bound.
+// Source   perf_event_open(2): pid > 0, cpu -1. `inherit` cannot be used: kernel/events/core.c perf_mmap refuses it
+//          with cpu -1.
+#ifndef AGENT_SAMPLE_THREAD_RINGS_H_
+#define AGENT_SAMPLE_THREAD_RINGS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/procfs/procfs.h"
+#include "agent/sample/event_choice.h"
+#include "agent/sample/perf_event.h"
+#include "agent/sample/record_decoder.h"
+
+namespace perfd {
+
+struct SampleRing {
+  PerfRing ring;
+  RecordDecoder decoder;
+  int32_t pid = 0;  // 0: a ring per CPU, of a cgroup
+  int32_t tid = 0;
+  bool closing = false;  // no more records will be written
+  bool read_since_close = false;
+  uint64_t corrupt_reported = 0;
+  uint64_t lost_reported = 0;
+};
+
+// A thread that ran before it was sampled.
+struct LateThread {
+  int32_t pid = 0;
+  int32_t tid = 0;
+  uint64_t cpu_ns = 0;
+};
+
+class ThreadRings {
+ public:
+  ThreadRings(ProcFs procfs, ChosenEvent event, uint64_t ring_bytes);
+
+  absl::Status AddProcess(int32_t pid);
+  // One ring per online CPU for everything in the cgroup at this directory.
+  absl::Status AddCgroup(const std::string& directory);
+  // A thread that started after its process was added. Failures are counted as late threads and tried again.
+  // `announced`: by a FORK record, so it has run unseen even when it is gone by now.
+  void OpenThread(int32_t pid, int32_t tid, bool announced);
+  // A process was forked by one of ours: should it be added, what it ran until then is late.
+  void NoteForked(int32_t pid);
+  void NoteExec(SampleRing& seen_in, int32_t pid);
+  void NoteExit(SampleRing& ring);
+  void CloseProcess(int32_t pid);
+  void Rescan();
+  // Every Drain: looks whether a process goes on after its leader ended.
+  void FollowLeaders();
+  void Sweep();
+  absl::Status SetFrequency(double hz);
+
+  // By index: the container may grow while it is walked, and its elements stay where they are.
+  size_t size() const { return rings_.size(); }
+  SampleRing& at(size_t i) { return *rings_[i]; }
+  int thread_count() const;
+  std::vector<LateThread> TakeLate() { return std::exchange(late_, {}); }
+  // Processes that called exec where no ring could see it.
+  std::vector<int32_t> TakeExecs() { return std::exchange(execs_, {}); }
+  const ChosenEvent& event() const { return event_; }
+
+ private:
+  absl::Status Open(int32_t pid, int32_t tid);
+  absl::Status OpenNewThreads(int32_t pid, bool* found);
+  void ReportLate(int32_t pid, int32_t tid);
+  void RescanProcess(int32_t pid);
+  bool HasRing(int32_t tid) const;
+  bool HasEnded(int32_t pid) const;
+  void Add(PerfRing ring, int32_t pid, int32_t tid);
+
+  ProcFs procfs_;
+  ChosenEvent event_;
+  uint64_t ring_bytes_;
+  std::vector<std::unique_ptr<SampleRing>> rings_;
+  absl::flat_hash_map<int32_t, uint64_t> processes_;  // pid -> start ticks
+  absl::flat_hash_set<int32_t> open_tids_;
+  absl::flat_hash_set<int32_t> failed_tids_;  // reported late already, tried again by each Rescan
+  absl::flat_hash_set<int32_t> forked_;
+  absl::flat_hash_map<int32_t, int> leader_ended_;  // pid -> how often to look again
+  std::vector<LateThread> late_;
+  std::vector<int32_t> execs_;
+};
+
+// "0-3,8,10-11" of /sys/devices/system/cpu/online -> CPU numbers; empty when it does not parse. Pure.
+std::vector<int32_t> ParseCpuList(absl::string_view text);
+
+}  // namespace perfd
+
+#endif  // AGENT_SAMPLE_THREAD_RINGS_H_

@@ -1,0 +1,11 @@
+#include "client/commands/command_table.h"
+
+namespace perfd {
+
+std::vector<CommandEntry> AllCommands() {
+  return {SubmitCommand(), ValidateCommand(), ExplainCommand(), ListCommand(),      StatusCommand(),
+          WatchCommand(),  ReportCommand(),   LoopsCommand(),   DiffCommand(),      CancelCommand(),
+          NodesCommand(),  DoctorCommand(),   VersionCommand(), CompletionCommand()};
+}
+
+}  // namespace perfd

@@ -1,0 +1,30 @@
+// client/commands/command_table.h - every command of perfctl, in the order of the help text.
+#ifndef CLIENT_COMMANDS_COMMAND_TABLE_H_
+#define CLIENT_COMMANDS_COMMAND_TABLE_H_
+
+#include <vector>
+
+#include "client/commands/command.h"
+
+namespace perfd {
+
+CommandEntry SubmitCommand();
+CommandEntry ValidateCommand();
+CommandEntry ExplainCommand();
+CommandEntry ListCommand();
+CommandEntry StatusCommand();
+CommandEntry WatchCommand();
+CommandEntry ReportCommand();
+CommandEntry LoopsCommand();
+CommandEntry DiffCommand();
+CommandEntry CancelCommand();
+CommandEntry NodesCommand();
+CommandEntry DoctorCommand();
+CommandEntry VersionCommand();
+CommandEntry CompletionCommand();
+
+std::vector<CommandEntry> AllCommands();
+
+}  // namespace perfd
+
+#endif  // CLIENT_COMMANDS_COMMAND_TABLE_H_

@@ -1,0 +1,53 @@
+// perfctl diff: two profiles, loop by loop.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "client/commands/command_table.h"
+#include "client/render/report_diff.h"
+#include "client/render/status_json.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+struct Options {
+  std::string a;
+  std::string b;
+};
+
+absl::StatusOr<ExitCode> Run(Terminal& terminal, DaemonClient& daemon, const Options& options) {
+  ASSIGN_OR_RETURN(const Report a, daemon.GetReport(options.a));
+  ASSIGN_OR_RETURN(const Report b, daemon.GetReport(options.b));
+  terminal.out << (terminal.json ? JsonLine(DiffToJson(a, b)) : RenderDiff(a, b, terminal.style));
+  return ExitCode::kOk;
+}
+
+CommandRun Define(CLI::App& app) {
+  auto options = std::make_shared<Options>();  // shared by the parser and the command
+  app.add_option("A", options->a, kIdHelp)->required();
+  app.add_option("B", options->b, kIdHelp)->required();
+  return [options](Terminal& terminal) {
+    return WithDaemon(terminal,
+                      [&](DaemonClient& daemon) { return Run(terminal, daemon, *options); });
+  };
+}
+
+}  // namespace
+
+CommandEntry DiffCommand() {
+  return {
+      "diff", "Compare two profiles loop by loop",
+      R"(Loops are matched by id; when the program was built again, by function and line. A change is
+marked with ! only when the two 95 % intervals do not overlap.
+
+EXAMPLES
+  perfctl diff p-000041 last
+
+EXIT CODES
+  0 ok   2 usage   3 no such profile   4 not permitted   1 anything else)",
+      Define};
+}
+
+}  // namespace perfd

@@ -1,0 +1,39 @@
+// client/commands/exit_code.h - what scripts see: the exit codes of perfctl and the stable names of errors.
+//
+// Source   design: exit codes. 124 as timeout(1).
+#ifndef CLIENT_COMMANDS_EXIT_CODE_H_
+#define CLIENT_COMMANDS_EXIT_CODE_H_
+
+#include "absl/status/status.h"
+#include "core/model/profile.h"
+
+namespace perfd {
+
+enum class ExitCode : int {
+  kOk = 0,
+  kFailure = 1,
+  kUsage = 2,
+  kNotFound = 3,
+  kPermission = 4,
+  kInvalidSpec = 5,
+  kUnsafeTarget = 6,
+  kBudget = 7,
+  kPartial = 8,
+  kTimeout = 124,
+};
+
+// For an error of a request about a profile that exists or not.
+ExitCode ExitCodeOf(const absl::Status& status);
+
+// For an error of Submit: the request itself may be invalid, unsafe or beyond the budget.
+ExitCode SubmitExitCodeOf(const absl::Status& status);
+
+// For a profile in a final state: PARTIAL and CANCELLED are kPartial, FAILED is what its first error notice says.
+ExitCode ExitCodeOf(const ProfileStatus& status);
+
+// The `code` of the JSON error object for exit codes that name a cause of their own; else the status' own name.
+const char* ErrorKey(ExitCode exit_code, absl::StatusCode status_code);
+
+}  // namespace perfd
+
+#endif  // CLIENT_COMMANDS_EXIT_CODE_H_

@@ -1,0 +1,55 @@
+// perfctl explain: what a job file may say.
+#include "core/spec/explain.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "client/commands/command_table.h"
+#include "client/render/status_json.h"
+
+namespace perfd {
+namespace {
+
+struct Options {
+  std::string key;
+  bool schema = false;
+};
+
+ExitCode Run(Terminal& terminal, const Options& options) {
+  if (options.schema) {
+    terminal.out << ProfileJsonSchema();
+    return ExitCode::kOk;
+  }
+  const auto text =
+      options.key.empty() ? absl::StatusOr<std::string>(ExplainAllKeys()) : ExplainKey(options.key);
+  if (!text.ok()) return Fail(terminal, text.status());
+  terminal.out << (terminal.json ? JsonLine({{"text", *text}}) : *text);
+  return ExitCode::kOk;
+}
+
+CommandRun Define(CLI::App& app) {
+  auto options = std::make_shared<Options>();  // shared by the parser and the command
+  app.add_option("KEY", options->key, "A key or section, e.g. hotspots.frequency");
+  app.add_flag("--schema", options->schema, "Print a JSON Schema for editors");
+  return [options](Terminal& terminal) { return Run(terminal, *options); };
+}
+
+}  // namespace
+
+CommandEntry ExplainCommand() {
+  return {"explain", "Describe the keys of a job file",
+          R"(Every key with its type, default, range and meaning. Needs no daemon.
+
+EXAMPLES
+  perfctl explain
+  perfctl explain hotspots.frequency
+  perfctl explain --schema > perfd-profile.schema.json
+
+EXIT CODES
+  0 ok   2 usage   3 no such key)",
+          Define};
+}
+
+}  // namespace perfd

@@ -1,0 +1,126 @@
+#include "client/commands/follow.h"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+
+#include "absl/strings/str_cat.h"
+#include "client/render/live_view.h"
+#include "client/render/report_json.h"
+#include "client/render/report_text.h"
+#include "client/render/report_totals.h"
+#include "client/render/status_json.h"
+#include "core/base/status_macros.h"
+#include "core/spec/units.h"
+
+namespace perfd {
+namespace {
+
+constexpr double kLogStep = 0.1;  // of the progress, between two lines of the plain log
+
+// Shows events in the way the terminal allows.
+class ProgressView {
+ public:
+  ProgressView(Terminal& terminal, bool to_err)
+      : terminal_(terminal),
+        stream_(to_err ? terminal.err : terminal.out),
+        live_(to_err ? terminal.err_is_tty : terminal.out_is_tty) {}
+
+  void Show(const WatchEvent& event) {
+    last_ = event.status;
+    if (terminal_.json) {
+      terminal_.out << JsonLine(WatchEventToJson(event.status, event.top_loops)) << std::flush;
+    } else if (live_) {
+      const auto lines = RenderLive(event.status, event.top_loops, terminal_.style);
+      stream_ << Redraw(lines_, lines) << std::flush;
+      lines_ = lines.size();
+    } else {
+      Log(event);
+    }
+  }
+
+  const std::optional<ProfileStatus>& last() const { return last_; }
+
+ private:
+  void Log(const WatchEvent& event) {
+    const bool news = !logged_state_.has_value() || *logged_state_ != event.status.state ||
+                      event.status.progress_ratio >= logged_progress_ + kLogStep;
+    if (!news) return;
+    logged_state_ = event.status.state;
+    logged_progress_ = event.status.progress_ratio;
+    stream_ << RenderLogLine(event.status, event.top_loops) << std::flush;
+  }
+
+  Terminal& terminal_;
+  std::ostream& stream_;
+  const bool live_;
+  size_t lines_ = 0;
+  std::optional<ProfileStatus> last_;
+  std::optional<ProfileState> logged_state_;
+  double logged_progress_ = 0;
+};
+
+absl::Status PrintReport(Terminal& terminal, DaemonClient& daemon, const std::string& id) {
+  ASSIGN_OR_RETURN(const Report report, daemon.GetReport(id));
+  if (terminal.json) {
+    terminal.out << JsonLine({{"report", ReportToJson(report)}});
+    return absl::OkStatus();
+  }
+  ReportTextOptions options;
+  options.style = terminal.style;
+  terminal.out << "\n" << RenderReport(report, options);
+  return absl::OkStatus();
+}
+
+// A FAILED profile has no report; its notices say why.
+void PrintFailure(Terminal& terminal, const ProfileStatus& status, ExitCode exit_code) {
+  std::string text = absl::StrCat("profile ", status.id, " failed");
+  for (const Notice& notice : status.notices) {
+    if (notice.severity != Notice::Severity::kError) continue;
+    absl::StrAppend(&text, "\n", notice.node.empty() ? "" : notice.node + ": ", notice.text);
+  }
+  Fail(terminal, absl::InternalError(text), exit_code);
+}
+
+absl::StatusOr<ExitCode> Finish(Terminal& terminal, DaemonClient& daemon,
+                                const FollowOptions& options, const ProfileStatus& status) {
+  const ExitCode exit_code = ExitCodeOf(status);
+  if (status.state == ProfileState::kFailed) {
+    PrintFailure(terminal, status, exit_code);
+    return exit_code;
+  }
+  if (options.report) {
+    RETURN_IF_ERROR(PrintReport(terminal, daemon, status.id));
+  } else if (!terminal.json) {
+    terminal.err << RenderNotices(status.notices, TextStyle());
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> Follow(Terminal& terminal, DaemonClient& daemon,
+                                const FollowOptions& options) {
+  terminal.catch_interrupts();
+  ProgressView view(terminal, options.to_err);
+  const absl::Status status =
+      daemon.Watch({options.id, options.top, options.timeout, terminal.interrupted},
+                   [&view](const WatchEvent& event) { view.Show(event); });
+  const std::string id = view.last().has_value() ? view.last()->id : options.id;
+  if (absl::IsCancelled(status)) {
+    Remark(terminal, absl::StrCat("Interrupted. Profile ", id, " goes on: `perfctl watch ", id,
+                                  "` follows it, `perfctl cancel ", id, "` ends it."));
+    return ExitCode::kFailure;  // to a script this is not a complete profile
+  }
+  RETURN_IF_ERROR(status);
+  if (!view.last().has_value()) return absl::InternalError("the daemon sent no status");
+  return Finish(terminal, daemon, options, *view.last());
+}
+
+absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
+  if (text.empty()) return absl::InfiniteDuration();
+  ASSIGN_OR_RETURN(const int64_t ns, ParseDuration(text));
+  return absl::Nanoseconds(ns);
+}
+
+}  // namespace perfd

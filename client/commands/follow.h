@@ -1,0 +1,31 @@
+// client/commands/follow.h - follow a profile to its end: live view, log lines or JSON Lines.
+#ifndef CLIENT_COMMANDS_FOLLOW_H_
+#define CLIENT_COMMANDS_FOLLOW_H_
+
+#include <iosfwd>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/commands/command.h"
+
+namespace perfd {
+
+struct FollowOptions {
+  std::string id;
+  absl::Duration timeout = absl::InfiniteDuration();
+  int top = 10;
+  bool report = false;  // print the report at the end
+  bool to_err = false;  // progress goes to `err`: `out` carries other data
+};
+
+// The exit code of the profile's final state; kFailure after an interrupt, which leaves the profile running.
+absl::StatusOr<ExitCode> Follow(Terminal& terminal, DaemonClient& daemon,
+                                const FollowOptions& options);
+
+// "30s" as a duration, empty as for ever.
+absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text);
+
+}  // namespace perfd
+
+#endif  // CLIENT_COMMANDS_FOLLOW_H_

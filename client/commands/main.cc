@@ -1,0 +1,53 @@
+// perfctl: flags -> terminal -> command.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+
+#include "client/commands/command_line.h"
+#include "client/rpc/grpc_daemon_client.h"
+
+namespace {
+
+// A signal handler can reach nothing but this.
+volatile std::sig_atomic_t g_interrupted = 0;
+
+void CatchInterrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { g_interrupted = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second interrupt ends the process
+  sigaction(SIGINT, &action, nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<perfd::DaemonClient>> Connect(const perfd::DialOptions& options,
+                                                             perfd::VersionCheck check) {
+  auto client = check == perfd::VersionCheck::kAny ? perfd::GrpcDaemonClient::ConnectAny(options)
+                                                   : perfd::GrpcDaemonClient::Connect(options);
+  if (!client.ok()) return client.status();
+  return *std::move(client);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, not the end
+  const char* address = std::getenv("PERFD_ADDRESS");
+  const perfd::SystemClock clock;
+  const perfd::StyleInputs inputs = perfd::DetectStyleInputs(STDOUT_FILENO);
+  perfd::Terminal terminal{.in = std::cin,
+                           .out = std::cout,
+                           .err = std::cerr,
+                           .clock = clock,
+                           .style = perfd::ChooseStyle(inputs),
+                           .out_is_tty = inputs.is_tty,
+                           .err_is_tty = isatty(STDERR_FILENO) == 1,
+                           .connect = {},
+                           .catch_interrupts = CatchInterrupts,
+                           .interrupted = [] { return g_interrupted != 0; }};
+  const perfd::ExitCode code = perfd::RunCommandLine(
+      {argv + 1, argv + argc}, address == nullptr ? "" : address, Connect, terminal);
+  std::cout.flush();
+  if (!std::cout.good() && code == perfd::ExitCode::kOk) return 1;
+  return static_cast<int>(code);
+}

@@ -1,0 +1,126 @@
+// perfctl report: the result, as table, JSON, CSV, folded stacks or pprof.
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "absl/strings/str_cat.h"
+#include "client/commands/command_table.h"
+#include "client/render/csv.h"
+#include "client/render/folded.h"
+#include "client/render/pprof.h"
+#include "client/render/report_json.h"
+#include "client/render/report_text.h"
+#include "client/render/status_json.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+struct Options {
+  std::string id;
+  bool csv = false;
+  bool folded = false;
+  std::string pprof;
+  std::optional<int32_t> rank;
+  int top = 12;
+  bool threads = false;
+};
+
+absl::Status WritePprof(Terminal& terminal, const Report& report, const std::string& file) {
+  ASSIGN_OR_RETURN(const std::string bytes, RenderPprof(report));
+  if (file == "-") {
+    terminal.out << bytes;
+    return absl::OkStatus();
+  }
+  std::ofstream out(file, std::ios::binary);
+  out << bytes << std::flush;
+  if (!out.good())
+    return absl::UnknownError(absl::StrCat("cannot write '", file, "': ", strerror(errno)));
+  Remark(terminal,
+         absl::StrCat("Wrote ", file, "; look at it with `go tool pprof -http=: ", file, "`."));
+  return absl::OkStatus();
+}
+
+absl::Status Print(Terminal& terminal, const Report& report, const Options& options) {
+  if (!options.pprof.empty()) return WritePprof(terminal, report, options.pprof);
+  if (options.csv) {
+    terminal.out << RenderCsv(report);
+  } else if (options.folded) {
+    terminal.out << RenderFolded(report);
+  } else if (terminal.json) {
+    terminal.out << JsonLine(ReportToJson(report));
+  } else {
+    terminal.out << RenderReport(report, {.style = terminal.style,
+                                          .top = options.top,
+                                          .threads = options.threads,
+                                          .rank = options.rank});
+  }
+  return absl::OkStatus();
+}
+
+bool HasRank(const Report& report, int32_t rank) {
+  for (const RankSummary& summary : report.ranks) {
+    if (summary.info.rank == rank) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<ExitCode> Run(Terminal& terminal, DaemonClient& daemon, const Options& options) {
+  ASSIGN_OR_RETURN(const Report report, daemon.GetReport(options.id));
+  if (options.rank.has_value() && !HasRank(report, *options.rank))
+    return absl::NotFoundError(
+        absl::StrCat("profile ", report.status.id, " has no rank ", *options.rank));
+  RETURN_IF_ERROR(Print(terminal, report, options));
+  if (!IsFinal(report.status.state))
+    Remark(terminal,
+           absl::StrCat("Profile ", report.status.id, " is still ",
+                        ProfileStateName(report.status.state), ": these are the figures so far."));
+  return ExitCodeOf(report.status);
+}
+
+CommandRun Define(CLI::App& app) {
+  auto options = std::make_shared<Options>();  // shared by the parser and the command
+  app.add_option("ID", options->id, kIdHelp)->required();
+  auto* csv = app.add_flag("--csv", options->csv, "Every row as CSV");
+  auto* folded = app.add_flag("--folded", options->folded, "Folded stacks for flame graphs");
+  auto* pprof =
+      app.add_option("--pprof", options->pprof, "Write a pprof file; - is standard output");
+  auto* rank =
+      app.add_option("--rank", options->rank, "Only this rank, with shares of its own time");
+  app.add_option("--top", options->top, "Loops shown, 0: all (default 12)")
+      ->check(CLI::Range(0, 100000));
+  app.add_flag("--threads", options->threads, "Each thread's part of each loop");
+  csv->excludes(folded)->excludes(pprof)->excludes(rank);
+  folded->excludes(pprof)->excludes(rank);
+  pprof->excludes(rank);
+  return [options](Terminal& terminal) {
+    return WithDaemon(terminal,
+                      [&](DaemonClient& daemon) { return Run(terminal, daemon, *options); });
+  };
+}
+
+}  // namespace
+
+CommandEntry ReportCommand() {
+  return {
+      "report", "Show the result of a profile",
+      R"(Loops by share of the job's time with 95 % intervals, their ranks and threads, totals that
+add up to 100 %, lost and dropped samples, the cost of the profile, and where figures came from.
+
+EXAMPLES
+  perfctl report last
+  perfctl report p-000042 --rank 3 --top 0
+  perfctl report last --folded | flamegraph.pl > flame.svg
+  perfctl report last --pprof out.pb.gz
+
+EXIT CODES
+  0 complete or still running   2 usage   3 no such profile or rank   4 not permitted
+  8 partial or cancelled        1 failed)",
+      Define};
+}
+
+}  // namespace perfd

@@ -1,0 +1,110 @@
+#include "client/commands/spec_source.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <istream>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/spec/spec.h"
+#include "core/spec/units.h"
+#include "core/spec/yaml_tree.h"
+
+namespace perfd {
+namespace {
+
+bool HasTarget(const SpecFlags& flags) {
+  return !flags.pids.empty() || !flags.command.empty() || flags.slurm_job.has_value();
+}
+
+absl::Status Contradiction(absl::string_view text) {
+  return absl::FailedPreconditionError(text);
+}
+
+absl::StatusOr<CallPaths> ParseCallPaths(const std::string& text) {
+  if (text == "off") return CallPaths::kOff;
+  if (text == "fp") return CallPaths::kFramePointer;
+  if (text == "dwarf") return CallPaths::kDwarf;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--callpaths: '", text, "' is not one of off, fp, dwarf"));
+}
+
+absl::Status Named(absl::string_view flag, const absl::Status& status) {
+  return {status.code(), absl::StrCat(flag, ": ", status.message())};
+}
+
+absl::Status ApplyQuantities(const SpecFlags& flags, ProfileSpec* spec) {
+  if (!flags.duration.empty()) {
+    const auto duration = ParseDuration(flags.duration);
+    if (!duration.ok()) return Named("--duration", duration.status());
+    spec->duration_ns = *duration;
+  }
+  if (!flags.frequency.empty()) {
+    const auto frequency = ParseFrequency(flags.frequency);
+    if (!frequency.ok()) return Named("--frequency", frequency.status());
+    spec->hotspots.frequency_hz = *frequency;
+  }
+  if (!flags.ranks.empty()) {
+    const auto ranks = ParseRanks(flags.ranks);
+    if (!ranks.ok()) return Named("--ranks", ranks.status());
+    spec->ranks = *ranks;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Apply(const SpecFlags& flags, ProfileSpec* spec) {
+  RETURN_IF_ERROR(ApplyQuantities(flags, spec));
+  if (!flags.pids.empty()) spec->target.pids = flags.pids;
+  if (!flags.command.empty()) spec->target.command = flags.command;
+  if (flags.slurm_job.has_value()) spec->target.slurm_job = flags.slurm_job;
+  if (!flags.user.empty()) spec->target.user = flags.user;
+  if (!flags.node.empty()) spec->target.node = flags.node;
+  if (!flags.name.empty()) spec->name = flags.name;
+  if (!flags.event.empty()) spec->hotspots.event = flags.event;
+  if (!flags.callpaths.empty()) {
+    ASSIGN_OR_RETURN(spec->hotspots.callpaths, ParseCallPaths(flags.callpaths));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadSpecText(const std::string& file, std::istream& in) {
+  std::string text(kMaxYamlBytes + 1, '\0');
+  std::ifstream opened;
+  if (file != "-") opened.open(file, std::ios::binary);
+  std::istream& source = file == "-" ? in : opened;
+  if (file != "-" && !opened.is_open())
+    return Contradiction(absl::StrCat("cannot open '", file, "': ", strerror(errno)));
+  errno = 0;
+  source.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (source.bad()) return Contradiction(absl::StrCat("cannot read '", file, "'"));
+  // A folder can be opened but not read.
+  if (file != "-" && source.gcount() == 0 && errno == EISDIR)
+    return Contradiction(absl::StrCat("'", file, "' is a folder"));
+  text.resize(static_cast<size_t>(source.gcount()));
+  return text;
+}
+
+absl::StatusOr<ProfileSpec> MakeSpec(const SpecFlags& flags, std::istream& in) {
+  if (flags.file.empty() && !HasTarget(flags))
+    return Contradiction("give a job file, or one of --pid, --command and --slurm-job");
+  if (!flags.file.empty() && HasTarget(flags))
+    return Contradiction("give a job file or --pid, --command, --slurm-job, not both");
+  ProfileSpec spec;
+  if (!flags.file.empty()) {
+    ASSIGN_OR_RETURN(const std::string text, ReadSpecText(flags.file, in));
+    auto parsed = ParseProfileSpec(text);
+    if (!parsed.ok())
+      return absl::InvalidArgumentError(
+          absl::StrCat(flags.file == "-" ? "standard input" : flags.file,
+                       " is not a valid profile:\n", parsed.status().message()));
+    spec = *std::move(parsed);
+  }
+  RETURN_IF_ERROR(Apply(flags, &spec));
+  RETURN_IF_ERROR(ValidateProfileSpec(spec));
+  return spec;
+}
+
+}  // namespace perfd

@@ -1,0 +1,39 @@
+// client/commands/spec_source.h - the spec of a submit: from a file, from flags, or a file changed by flags.
+#ifndef CLIENT_COMMANDS_SPEC_SOURCE_H_
+#define CLIENT_COMMANDS_SPEC_SOURCE_H_
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/model/profile_spec.h"
+
+namespace perfd {
+
+struct SpecFlags {
+  std::string file;  // empty: none; "-": standard input
+  std::vector<int32_t> pids;
+  std::string command;
+  std::optional<uint32_t> slurm_job;
+  std::string user;
+  std::string node;
+  std::string ranks;
+  std::string duration;
+  std::string frequency;
+  std::string event;
+  std::string callpaths;
+  std::string name;
+};
+
+// At most one byte more than a spec may have, so that the parser can refuse it.
+absl::StatusOr<std::string> ReadSpecText(const std::string& file, std::istream& in);
+
+// kInvalidArgument when the spec is wrong, kFailedPrecondition when the flags contradict each other.
+absl::StatusOr<ProfileSpec> MakeSpec(const SpecFlags& flags, std::istream& in);
+
+}  // namespace perfd
+
+#endif  // CLIENT_COMMANDS_SPEC_SOURCE_H_

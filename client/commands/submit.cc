@@ -1,0 +1,115 @@
+// perfctl submit: ask for a profile.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/commands/command_table.h"
+#include "client/commands/follow.h"
+#include "client/commands/spec_source.h"
+#include "client/render/status_json.h"
+#include "core/base/status_macros.h"
+#include "core/spec/spec.h"
+
+namespace perfd {
+namespace {
+
+struct Options {
+  SpecFlags spec;
+  bool watch = false;
+  bool dry_run = false;
+  std::string timeout;
+};
+
+void ShowUnmeasured(Terminal& terminal, const ProfileSpec& spec) {
+  const std::vector<std::string> notes = ListUnmeasured(spec);
+  if (!notes.empty()) Remark(terminal, absl::StrCat("note: ", absl::StrJoin(notes, "; ")));
+}
+
+ExitCode DryRun(Terminal& terminal, const ProfileSpec& spec) {
+  const std::string text = FormatProfileSpec(spec);
+  if (terminal.json) {
+    terminal.out << JsonLine(
+        {{"valid", true}, {"spec", text}, {"unmeasured", ListUnmeasured(spec)}});
+  } else {
+    terminal.out << text;
+  }
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon, const Options& options,
+                                const ProfileSpec& spec) {
+  ASSIGN_OR_RETURN(const absl::Duration timeout, ParseTimeout(options.timeout));
+  const auto status = daemon.Submit(spec);
+  if (!status.ok()) return Fail(terminal, status.status(), SubmitExitCodeOf(status.status()));
+  if (!terminal.json) {
+    terminal.out << status->id << "\n" << std::flush;
+  } else if (!options.watch) {
+    terminal.out << JsonLine(StatusToJson(*status));
+  }
+  if (options.watch)
+    return Follow(terminal, daemon,
+                  {.id = status->id, .timeout = timeout, .report = true, .to_err = true});
+  Remark(terminal, absl::StrCat("Follow it with `perfctl watch ", status->id,
+                                "`, see the result with `perfctl report ", status->id, "`."));
+  return ExitCode::kOk;
+}
+
+ExitCode Run(Terminal& terminal, const Options& options) {
+  const auto spec = MakeSpec(options.spec, terminal.in);
+  if (!spec.ok())
+    return Fail(terminal, spec.status(),
+                absl::IsInvalidArgument(spec.status()) ? ExitCode::kInvalidSpec : ExitCode::kUsage);
+  if (const auto timeout = ParseTimeout(options.timeout); !timeout.ok())
+    return Fail(terminal, timeout.status());
+  ShowUnmeasured(terminal, *spec);
+  if (options.dry_run) return DryRun(terminal, *spec);
+  return WithDaemon(terminal,
+                    [&](DaemonClient& daemon) { return Submit(terminal, daemon, options, *spec); });
+}
+
+CommandRun Define(CLI::App& app) {
+  auto options = std::make_shared<Options>();  // shared by the parser and the command it returns
+  SpecFlags& spec = options->spec;
+  app.add_option("FILE", spec.file, "Job file in YAML; - reads standard input");
+  app.add_option("--pid", spec.pids, "Profile these processes")->delimiter(',');
+  app.add_option("--command", spec.command, "Profile processes whose executable has this name");
+  app.add_option("--slurm-job", spec.slurm_job, "Profile all steps of this Slurm job");
+  app.add_option("--user", spec.user, "With --command: only processes of this user");
+  app.add_option("--node", spec.node, "Only this node");
+  app.add_option("--ranks", spec.ranks, "Only these ranks, e.g. 0-7,9");
+  app.add_option("--duration", spec.duration, "How long to sample, e.g. 30s (default 60s)");
+  app.add_option("--frequency", spec.frequency, "Samples per second and thread (default 199Hz)");
+  app.add_option("--event", spec.event, "auto, cpu-clock or a libpfm4 event (default auto)");
+  app.add_option("--callpaths", spec.callpaths, "off, fp or dwarf (default off)");
+  app.add_option("--name", spec.name, "Text shown in lists and reports");
+  app.add_flag("--watch,-w", options->watch, "Follow the profile and print its report");
+  app.add_option("--timeout", options->timeout, "With --watch: give up following after, e.g. 5m");
+  app.add_flag("--dry-run", options->dry_run, "Check only; print the spec with all defaults");
+  return [options](Terminal& terminal) { return Run(terminal, *options); };
+}
+
+}  // namespace
+
+CommandEntry SubmitCommand() {
+  return {"submit", "Ask for a profile of running processes",
+          R"(Prints the id of the new profile. The job is not stopped, restarted or changed.
+Options given beside a job file replace what the file says.
+
+EXAMPLES
+  perfctl submit job.yaml --watch
+  perfctl submit --pid 4711 --duration 30s --watch
+  perfctl submit --command lulesh2.0 --callpaths fp
+  perfctl submit job.yaml --dry-run
+
+EXIT CODES
+  0 accepted (with --watch: complete)   2 usage            3 no such process or job
+  4 not permitted   5 invalid spec      6 unsafe target    7 limit or budget reached
+  8 partial result (with --watch)       124 timeout        1 anything else
+An interrupt (Ctrl-C) during --watch leaves the profile running.)",
+          Define};
+}
+
+}  // namespace perfd

@@ -1,0 +1,70 @@
+#include "client/render/csv.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace perfd {
+namespace {
+
+constexpr char kHeader[] =
+    "kind,id,share,share_low,share_high,inclusive_share,hot,samples,function,file,first_line,"
+    "last_line,module,build_id,depth,innermost,openmp,rank_min_seconds,rank_median_seconds,"
+    "rank_max_seconds,worst_rank,imbalance,threads\n";
+
+std::string Number(double value) {
+  return absl::StrFormat("%.6g", value);
+}
+
+std::string Line(const char* kind, const ReportRow& row) {
+  const CodeLocation& at = row.location;
+  const std::vector<std::string> fields = {
+      kind,
+      row.id,
+      Number(row.share),
+      Number(row.share_interval.low),
+      Number(row.share_interval.high),
+      Number(row.inclusive_share),
+      row.hot ? "1" : "0",
+      absl::StrCat(row.samples),
+      CsvField(at.function),
+      CsvField(at.source.file),
+      absl::StrCat(at.source.first_line),
+      absl::StrCat(at.source.last_line),
+      CsvField(at.module_path),
+      CsvField(at.module_id),
+      at.loop.has_value() ? absl::StrCat(at.loop->depth) : "",
+      at.loop.has_value() ? (at.loop->innermost ? "1" : "0") : "",
+      at.openmp == OpenMpKind::kOutlined ? "1" : "0",
+      Number(row.rank_min_seconds),
+      Number(row.rank_median_seconds),
+      Number(row.rank_max_seconds),
+      CsvField(row.worst_rank),
+      Number(row.imbalance),
+      absl::StrCat(row.thread_count)};
+  return absl::StrCat(absl::StrJoin(fields, ","), "\n");
+}
+
+}  // namespace
+
+std::string CsvField(absl::string_view text) {
+  if (text.find_first_of(",\"\r\n") == absl::string_view::npos) return std::string(text);
+  std::string field = "\"";
+  for (const char c : text) {
+    if (c == '"') field.push_back('"');
+    field.push_back(c);
+  }
+  return field + "\"";
+}
+
+std::string RenderCsv(const Report& report) {
+  std::string text = kHeader;
+  for (const ReportRow& row : report.loops) text += Line("loop", row);
+  for (const ReportRow& row : report.waiting) text += Line("waiting", row);
+  for (const ReportRow& row : report.functions) text += Line("function", row);
+  return text;
+}
+
+}  // namespace perfd

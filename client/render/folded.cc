@@ -1,0 +1,55 @@
+#include "client/render/folded.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "client/render/report_text.h"
+
+namespace perfd {
+namespace {
+
+// ';' separates frames and a line break ends the line.
+std::string Frame(absl::string_view name) {
+  std::string frame = Clean(name);
+  std::replace(frame.begin(), frame.end(), ';', ':');
+  return frame.empty() ? "?" : frame;
+}
+
+std::string Line(const std::vector<std::string>& frames, uint64_t samples) {
+  std::string line;
+  for (const std::string& frame : frames)
+    absl::StrAppend(&line, line.empty() ? "" : ";", Frame(frame));
+  return absl::StrCat(line, " ", samples, "\n");
+}
+
+}  // namespace
+
+std::vector<std::string> PlaceFrames(const ReportRow& row) {
+  const CodeLocation& at = row.location;
+  const bool module = !at.module_path.empty();
+  std::vector<std::string> frames = {
+      module ? BaseName(at.module_path) : std::string(CategoryName(at.category)),
+      at.function.empty() ? "?" : at.function};
+  if (!at.loop.has_value()) return frames;
+  const std::string place = at.source.file.empty()
+                                ? absl::StrCat("0x", absl::Hex(at.loop->header))
+                                : absl::StrCat(BaseName(at.source.file), ":", at.source.first_line);
+  frames.push_back(absl::StrCat("loop@", place));
+  return frames;
+}
+
+std::string RenderFolded(const Report& report) {
+  std::string text;
+  for (const ReportStack& stack : report.stacks) {
+    std::vector<std::string> frames = {absl::StrCat("rank ", stack.rank)};
+    frames.insert(frames.end(), stack.frames.begin(), stack.frames.end());
+    text += Line(frames, stack.samples);
+  }
+  if (!report.stacks.empty()) return text;
+  for (const auto* rows : {&report.loops, &report.waiting, &report.functions}) {
+    for (const ReportRow& row : *rows) text += Line(PlaceFrames(row), row.samples);
+  }
+  return text;
+}
+
+}  // namespace perfd

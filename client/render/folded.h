@@ -1,0 +1,21 @@
+// client/render/folded.h - folded stacks, the input of flame graph programs: "rank 0;main;foo 12".
+//
+// Shape    with call paths: one line per path. Without: "module;function;loop@file:line count" per place.
+#ifndef CLIENT_RENDER_FOLDED_H_
+#define CLIENT_RENDER_FOLDED_H_
+
+#include <string>
+#include <vector>
+
+#include "core/model/report.h"
+
+namespace perfd {
+
+// The frames of a place without call paths, outermost first: module, function, loop.
+std::vector<std::string> PlaceFrames(const ReportRow& row);
+
+std::string RenderFolded(const Report& report);
+
+}  // namespace perfd
+
+#endif  // CLIENT_RENDER_FOLDED_H_

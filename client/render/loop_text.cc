@@ -1,0 +1,81 @@
+#include "client/render/loop_text.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/render/report_text.h"
+#include "client/render/text_table.h"
+
+namespace perfd {
+
+absl::StatusOr<const ReportRow*> FindRow(const Report& report, absl::string_view prefix) {
+  const ReportRow* found = nullptr;
+  for (const auto* rows : {&report.loops, &report.waiting, &report.functions}) {
+    for (const ReportRow& row : *rows) {
+      if (row.id == prefix) return &row;
+      if (prefix.empty() || !absl::StartsWith(row.id, prefix)) continue;
+      if (found != nullptr)
+        return absl::InvalidArgumentError(
+            absl::StrCat("loop id '", Clean(prefix), "' is not unique; give more digits"));
+      found = &row;
+    }
+  }
+  if (found != nullptr) return found;
+  return absl::NotFoundError(absl::StrCat("profile ", report.status.id, " has no loop '",
+                                          Clean(prefix), "'; `perfctl loops ", report.status.id,
+                                          "` lists them"));
+}
+
+std::string RenderLoop(const ReportRow& row, const TextStyle& style) {
+  const CodeLocation& at = row.location;
+  std::string text = Painted(style, Paint::kBold, absl::StrCat("Loop ", Clean(row.id))) + "\n";
+  absl::StrAppend(&text, "  function   ", Clean(PlaceText(row)), "\n  source     ",
+                  Clean(at.source.file), at.source.file.empty() ? "?" : "", " (",
+                  Clean(SourceText(at.source)), ")\n  module     ", Clean(at.module_path), " (",
+                  Clean(at.module_id), ")\n");
+  if (at.loop.has_value())
+    absl::StrAppendFormat(&text, "  loop       %s; header 0x%x, %d blocks, %d instructions\n",
+                          LoopFactsText(row), at.loop->header, at.loop->block_count,
+                          at.loop->instruction_count);
+  absl::StrAppendFormat(&text, "  share      %s %s, with inner loops %s, %d samples\n",
+                        Percent(row.share),
+                        Interval95(row.share_interval.low, row.share_interval.high),
+                        Percent(row.inclusive_share), row.samples);
+  absl::StrAppendFormat(&text, "  imbalance  %.2f (max / mean)%s%s\n\n", row.imbalance,
+                        row.worst_rank.empty() ? "" : ", worst ", Clean(row.worst_rank));
+  TextTable ranks(
+      {{"RANK", true}, {"NODE"}, {"SECONDS", true}, {"OF RANK", true}, {"SAMPLES", true}});
+  for (const RankShare& r : row.ranks)
+    ranks.Add({absl::StrCat(r.rank), r.node, Seconds(r.seconds), Percent(r.share_of_rank),
+               absl::StrCat(r.samples)});
+  TextTable threads({{"RANK", true},
+                     {"NODE"},
+                     {"PID", true},
+                     {"TID", true},
+                     {"OF THREAD", true},
+                     {"SAMPLES", true}});
+  for (const ThreadShare& t : row.threads)
+    threads.Add({absl::StrCat(t.thread.rank), t.thread.node, absl::StrCat(t.thread.pid),
+                 absl::StrCat(t.thread.tid), Percent(t.share_of_thread), absl::StrCat(t.samples)});
+  return absl::StrCat(text, ranks.Render(), "\n", threads.Render());
+}
+
+std::string RenderLoopList(const Report& report, const TextStyle& style) {
+  if (report.loops.empty()) return "No time was seen in loops.\n";
+  TextTable table({{"LOOP"},
+                   {"SHARE", true},
+                   {"95% INTERVAL"},
+                   {"IMBAL", true},
+                   {"FUNCTION"},
+                   {"SOURCE"},
+                   {"FACTS"}});
+  const size_t room = static_cast<size_t>(std::max(style.width / 3, 20));
+  for (const ReportRow& row : report.loops)
+    table.Add({ShortId(row), Percent(row.share),
+               Interval95(row.share_interval.low, row.share_interval.high),
+               absl::StrFormat("%.2f", row.imbalance), CutEnd(Clean(PlaceText(row)), room),
+               CutFront(SourceText(row.location.source), room), LoopFactsText(row)});
+  return table.Render();
+}
+
+}  // namespace perfd

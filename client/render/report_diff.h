@@ -1,0 +1,39 @@
+// client/render/report_diff.h - two reports compared loop by loop.
+//
+// Shape    a loop of A and a loop of B are the same when their ids are, else when function, file and first line are, else
+//          when each is the only unmatched loop of that function and depth (another build moved its lines).
+//          A change is significant only when the two 95 % intervals do not overlap.
+// Units    ratios 0..1; change = share in B - share in A.
+#ifndef CLIENT_RENDER_REPORT_DIFF_H_
+#define CLIENT_RENDER_REPORT_DIFF_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/render/text_style.h"
+#include "core/model/report.h"
+
+namespace perfd {
+
+enum class LoopMatch { kSameId, kSameLines, kSameFunction, kOnlyInA, kOnlyInB };
+
+struct LoopDiff {
+  LoopMatch match = LoopMatch::kSameId;
+  const ReportRow* a = nullptr;  // into the reports; null when only the other has it
+  const ReportRow* b = nullptr;
+  double change = 0;
+  bool significant = false;
+};
+
+// Largest change first. The reports must outlive the result.
+std::vector<LoopDiff> DiffReports(const Report& a, const Report& b);
+
+std::string RenderDiff(const Report& a, const Report& b, const TextStyle& style);
+// {"a": id, "b": id, "loops": [{match, a_id, b_id, function, source, a_share, ..., change, significant}]}
+nlohmann::ordered_json DiffToJson(const Report& a, const Report& b);
+
+}  // namespace perfd
+
+#endif  // CLIENT_RENDER_REPORT_DIFF_H_

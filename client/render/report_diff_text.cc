@@ -1,0 +1,81 @@
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/render/report_diff.h"
+#include "client/render/report_text.h"
+#include "client/render/text_table.h"
+
+namespace perfd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* MatchKey(LoopMatch match) {
+  switch (match) {
+    case LoopMatch::kSameId:
+      return "same_id";
+    case LoopMatch::kSameLines:
+      return "same_lines";
+    case LoopMatch::kSameFunction:
+      return "same_function";
+    case LoopMatch::kOnlyInA:
+      return "only_in_a";
+    case LoopMatch::kOnlyInB:
+      return "only_in_b";
+  }
+  return "same_id";
+}
+
+std::string ShareText(const ReportRow* row) {
+  if (row == nullptr) return "-";
+  return absl::StrCat(Percent(row->share), " ",
+                      Interval95(row->share_interval.low, row->share_interval.high));
+}
+
+void AddSide(const char* side, const ReportRow* row, Json* json) {
+  const std::string prefix = absl::StrCat(side, "_");
+  (*json)[prefix + "id"] = row == nullptr ? Json(nullptr) : Json(row->id);
+  (*json)[prefix + "share"] = row == nullptr ? Json(nullptr) : Json(row->share);
+  (*json)[prefix + "share_low"] = row == nullptr ? Json(nullptr) : Json(row->share_interval.low);
+  (*json)[prefix + "share_high"] = row == nullptr ? Json(nullptr) : Json(row->share_interval.high);
+}
+
+}  // namespace
+
+std::string RenderDiff(const Report& a, const Report& b, const TextStyle& style) {
+  TextTable table(
+      {{""}, {"CHANGE", true}, {"A 95%"}, {"B 95%"}, {"FUNCTION"}, {"SOURCE"}, {"MATCHED BY"}});
+  const size_t room = static_cast<size_t>(std::max(style.width / 4, 20));
+  for (const LoopDiff& diff : DiffReports(a, b)) {
+    const ReportRow& row = diff.b != nullptr ? *diff.b : *diff.a;
+    table.Add({diff.significant ? "!" : "", absl::StrFormat("%+.1f", diff.change * 100),
+               ShareText(diff.a), ShareText(diff.b), CutEnd(Clean(PlaceText(row)), room),
+               CutFront(SourceText(row.location.source), room), MatchKey(diff.match)});
+  }
+  const std::string title = absl::StrCat("A = ", Clean(a.status.id), "   B = ", Clean(b.status.id),
+                                         "   change = B - A in points of the job's time\n");
+  if (table.empty()) return title + "Neither profile has loops.\n";
+  return absl::StrCat(title, table.Render(),
+                      "  ! the 95 % intervals do not overlap: more than noise\n");
+}
+
+Json DiffToJson(const Report& a, const Report& b) {
+  Json loops = Json::array();
+  for (const LoopDiff& diff : DiffReports(a, b)) {
+    const ReportRow& row = diff.b != nullptr ? *diff.b : *diff.a;
+    Json json = {{"match", MatchKey(diff.match)},
+                 {"function", row.location.function},
+                 {"file", row.location.source.file},
+                 {"first_line", row.location.source.first_line},
+                 {"last_line", row.location.source.last_line}};
+    AddSide("a", diff.a, &json);
+    AddSide("b", diff.b, &json);
+    json["change"] = diff.change;
+    json["significant"] = diff.significant;
+    loops.push_back(std::move(json));
+  }
+  return {{"a", a.status.id}, {"b", b.status.id}, {"loops", loops}};
+}
+
+}  // namespace perfd

@@ -1,0 +1,188 @@
+#include "client/render/report_json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "client/render/status_json.h"
+
+namespace perfd {
+namespace {
+
+std::string Address(uint64_t address) {
+  return absl::StrCat("0x", absl::Hex(address));
+}
+
+// "outside loops" -> "outside_loops".
+std::string CategoryKey(Category category) {
+  std::string key = CategoryName(category);
+  std::replace(key.begin(), key.end(), ' ', '_');
+  return key;
+}
+
+const char* RankSourceKey(RankSource source) {
+  switch (source) {
+    case RankSource::kNone:
+      return "none";
+    case RankSource::kPmix:
+      return "pmix";
+    case RankSource::kOpenMpi:
+      return "open_mpi";
+    case RankSource::kPmi:
+      return "pmi";
+    case RankSource::kSlurm:
+      return "slurm";
+  }
+  return "none";
+}
+
+Json LoopToJson(const LoopFacts& loop) {
+  return {{"header", Address(loop.header)},
+          {"parent_header", Address(loop.parent_header)},
+          {"depth", loop.depth},
+          {"innermost", loop.innermost},
+          {"irreducible", loop.irreducible},
+          {"blocks", loop.block_count},
+          {"instructions", loop.instruction_count},
+          {"inlined_from", loop.inlined_from}};
+}
+
+Json RowsToJson(const std::vector<ReportRow>& rows) {
+  Json list = Json::array();
+  for (const ReportRow& row : rows) list.push_back(RowToJson(row));
+  return list;
+}
+
+Json TotalsToJson(const Report& report) {
+  Json totals = Json::object();
+  for (size_t i = 0; i < kCategoryCount; ++i)
+    totals[CategoryKey(static_cast<Category>(i))] = {{"share", report.category_share[i]},
+                                                     {"samples", report.category_samples[i]}};
+  totals["waiting_share"] = report.waiting_share;
+  return totals;
+}
+
+Json RanksToJson(const std::vector<RankSummary>& ranks) {
+  Json list = Json::array();
+  for (const RankSummary& r : ranks)
+    list.push_back({{"rank", r.info.rank},
+                    {"world_size", r.info.world_size},
+                    {"node", r.info.node},
+                    {"pid", r.info.pid},
+                    {"uid", r.info.uid},
+                    {"job_id", r.info.job_id},
+                    {"command", r.info.command},
+                    {"rank_source", RankSourceKey(r.info.source)},
+                    {"samples", r.samples},
+                    {"seconds", r.seconds},
+                    {"compute_seconds", r.compute_seconds},
+                    {"threads", r.threads},
+                    {"ended_early", r.ended_early}});
+  return list;
+}
+
+Json CoverageToJson(const std::vector<NodeCoverage>& nodes) {
+  Json list = Json::array();
+  for (const NodeCoverage& n : nodes)
+    list.push_back({{"node", n.node},
+                    {"windows", n.windows},
+                    {"covered_ns", n.covered_ns},
+                    {"event", n.setup.event},
+                    {"frequency_hz", n.setup.frequency_hz},
+                    {"kernel_included", n.setup.kernel_included},
+                    {"method", n.setup.method},
+                    {"provenance", ProvenanceName(n.setup.provenance)}});
+  return list;
+}
+
+Json AccountingToJson(const Accounting& a) {
+  Json dropped = Json::object();
+  for (size_t i = 0; i < kDropReasonCount; ++i)
+    dropped[DropReasonName(static_cast<DropReason>(i))] = a.dropped[i];
+  return {{"seen", a.seen},
+          {"kept", a.kept},
+          {"lost", a.lost},
+          {"dropped", dropped},
+          {"dropped_total", a.TotalDropped()},
+          {"throttled", a.throttled},
+          {"stack_truncated", a.stack_truncated},
+          {"late_threads", a.late_threads},
+          {"late_thread_cpu_ns", a.late_thread_cpu_ns}};
+}
+
+}  // namespace
+
+Json RowToJson(const ReportRow& row) {
+  const CodeLocation& at = row.location;
+  Json ranks = Json::array();
+  for (const RankShare& r : row.ranks)
+    ranks.push_back({{"node", r.node},
+                     {"rank", r.rank},
+                     {"samples", r.samples},
+                     {"seconds", r.seconds},
+                     {"share_of_rank", r.share_of_rank}});
+  Json threads = Json::array();
+  for (const ThreadShare& t : row.threads)
+    threads.push_back({{"node", t.thread.node},
+                       {"rank", t.thread.rank},
+                       {"pid", t.thread.pid},
+                       {"tid", t.thread.tid},
+                       {"samples", t.samples},
+                       {"share_of_thread", t.share_of_thread}});
+  return {{"id", row.id},
+          {"function", at.function},
+          {"file", at.source.file},
+          {"first_line", at.source.first_line},
+          {"last_line", at.source.last_line},
+          {"module", at.module_path},
+          {"module_id", at.module_id},
+          {"category", CategoryKey(at.category)},
+          {"waiting", at.loop_kind == LoopKind::kWaiting},
+          {"openmp", at.openmp == OpenMpKind::kOutlined},
+          {"loop", at.loop.has_value() ? LoopToJson(*at.loop) : Json(nullptr)},
+          {"samples", row.samples},
+          {"share", row.share},
+          {"share_low", row.share_interval.low},
+          {"share_high", row.share_interval.high},
+          {"inclusive_share", row.inclusive_share},
+          {"hot", row.hot},
+          {"rank_min_seconds", row.rank_min_seconds},
+          {"rank_median_seconds", row.rank_median_seconds},
+          {"rank_max_seconds", row.rank_max_seconds},
+          {"worst_rank", row.worst_rank},
+          {"imbalance", row.imbalance},
+          {"thread_count", row.thread_count},
+          {"ranks", ranks},
+          {"threads", threads}};
+}
+
+Json ReportToJson(const Report& report) {
+  Json stacks = Json::array();
+  for (const ReportStack& s : report.stacks)
+    stacks.push_back({{"rank", s.rank}, {"frames", s.frames}, {"samples", s.samples}});
+  const OverheadFigures& o = report.overhead;
+  return {{"status", StatusToJson(report.status)},
+          {"loops", RowsToJson(report.loops)},
+          {"waiting", RowsToJson(report.waiting)},
+          {"functions", RowsToJson(report.functions)},
+          {"totals", TotalsToJson(report)},
+          {"ranks", RanksToJson(report.ranks)},
+          {"worst_rank", report.worst_rank},
+          {"imbalance", report.imbalance},
+          {"nodes", CoverageToJson(report.nodes)},
+          {"stacks", stacks},
+          {"accounting", AccountingToJson(report.accounting)},
+          {"overhead",
+           {{"agent_cpu_ns", o.agent_cpu_ns},
+            {"kernel_sampling_ns", o.kernel_sampling_ns},
+            {"kernel_sampling_provenance", "estimated"},
+            {"job_cpu_ns", o.job_cpu_ns},
+            {"stop_ns", o.stop_ns},
+            {"stops", o.stops}}},
+          {"overhead_ratio", report.overhead_ratio},
+          {"missing_ratio", report.missing_ratio},
+          {"provenance", ProvenanceName(report.provenance)}};
+}
+
+}  // namespace perfd

@@ -1,0 +1,25 @@
+// client/render/report_json.h - the whole report as JSON. Keys are stable: they are only ever added to.
+//
+// Shape    status{} (status_json.h), loops[], waiting[], functions[] (rows), totals{loops, outside_loops, libraries,
+//          kernel, unknown: {share, samples}; waiting_share}, ranks[], worst_rank, imbalance, nodes[], stacks[],
+//          accounting{seen, kept, lost, dropped{reason}, ...}, overhead{...}, overhead_ratio, missing_ratio, provenance
+//   row    id, function, file, first_line, last_line, module, module_id, category, waiting, openmp, loop{header,
+//          parent_header, depth, innermost, irreducible, blocks, instructions, inlined_from} or null, samples, share,
+//          share_low, share_high, inclusive_share, hot, rank_{min,median,max}_seconds, worst_rank, imbalance,
+//          thread_count, ranks[], threads[]
+// Units    shares and ratios 0..1; *_ns, *_seconds; addresses as "0x..." text.
+#ifndef CLIENT_RENDER_REPORT_JSON_H_
+#define CLIENT_RENDER_REPORT_JSON_H_
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/model/report.h"
+
+namespace perfd {
+
+nlohmann::ordered_json RowToJson(const ReportRow& row);
+nlohmann::ordered_json ReportToJson(const Report& report);
+
+}  // namespace perfd
+
+#endif  // CLIENT_RENDER_REPORT_JSON_H_

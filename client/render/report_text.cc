@@ -1,0 +1,179 @@
+#include "client/render/report_text.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/render/report_totals.h"
+#include "client/render/text_table.h"
+
+namespace perfd {
+namespace {
+
+constexpr int kBarCells = 12;
+constexpr size_t kShortIdDigits = 8;
+
+size_t Shown(size_t have, int top) {
+  return top <= 0 ? have : std::min(have, static_cast<size_t>(top));
+}
+
+std::string LoopBlock(const ReportRow& row, double heaviest, const ReportTextOptions& options) {
+  const TextStyle& style = options.style;
+  const size_t room = static_cast<size_t>(std::max(style.width - 58, 20));
+  const std::string head = absl::StrFormat(
+      "%c %-8s  %6s  %-14s %6s  %s  %s\n", row.hot ? '*' : ' ', ShortId(row), Percent(row.share),
+      Interval95(row.share_interval.low, row.share_interval.high), Percent(row.inclusive_share),
+      Bar(style, heaviest > 0 ? row.share / heaviest : 0, kBarCells),
+      Painted(style, Paint::kBold, CutEnd(Clean(PlaceText(row)), room)));
+  std::string where =
+      absl::StrCat("            ", Clean(SourceText(row.location.source)), "  ",
+                   Clean(BaseName(row.location.module_path)), "  ", LoopFactsText(row), "\n");
+  std::string ranks =
+      absl::StrCat("            rank min/median/max ", Seconds(row.rank_min_seconds), "/",
+                   Seconds(row.rank_median_seconds), "/", Seconds(row.rank_max_seconds), " s");
+  if (!row.worst_rank.empty()) absl::StrAppend(&ranks, "  worst ", Clean(row.worst_rank));
+  absl::StrAppendFormat(&ranks, "  imbalance %.2f  threads %d\n", row.imbalance, row.thread_count);
+  return absl::StrCat(head, where, ranks);
+}
+
+std::string ThreadLines(const ReportRow& row) {
+  TextTable table(
+      {{"NODE"}, {"RANK", true}, {"TID", true}, {"SAMPLES", true}, {"OF THREAD", true}});
+  for (const ThreadShare& t : row.threads)
+    table.Add({t.thread.node, absl::StrCat(t.thread.rank), absl::StrCat(t.thread.tid),
+               absl::StrCat(t.samples), Percent(t.share_of_thread)});
+  return table.empty() ? "" : table.Render();
+}
+
+std::string LoopSection(const Report& report, const ReportTextOptions& options) {
+  if (report.loops.empty()) return "No time was seen in loops.\n";
+  std::string text = Painted(options.style, Paint::kBold,
+                             "  LOOP       SHARE  95% INTERVAL     INCL  BAR           FUNCTION");
+  text += "\n";
+  const size_t shown = Shown(report.loops.size(), options.top);
+  for (size_t i = 0; i < shown; ++i) {
+    text += LoopBlock(report.loops[i], report.loops.front().share, options);
+    if (options.threads) text += ThreadLines(report.loops[i]);
+  }
+  if (shown < report.loops.size())
+    absl::StrAppend(&text, "  ... and ", report.loops.size() - shown, " more loops (--top 0)\n");
+  return absl::StrCat(text, "  * hot set: innermost loops that together hold ",
+                      Percent(report.status.spec.hotspots.coverage_ratio), " of the loop time\n");
+}
+
+std::string PlainRows(const std::vector<ReportRow>& rows, size_t shown) {
+  TextTable table(
+      {{"ID"}, {"SHARE", true}, {"95% INTERVAL"}, {"FUNCTION"}, {"SOURCE"}, {"MODULE"}});
+  for (size_t i = 0; i < shown; ++i) {
+    const ReportRow& row = rows[i];
+    table.Add({ShortId(row), Percent(row.share),
+               Interval95(row.share_interval.low, row.share_interval.high),
+               CutEnd(Clean(PlaceText(row)), 40), CutFront(SourceText(row.location.source), 36),
+               BaseName(row.location.module_path)});
+  }
+  std::string text = table.Render();
+  if (shown < rows.size()) absl::StrAppend(&text, "  ... and ", rows.size() - shown, " more\n");
+  return text;
+}
+
+// One rank's own view: shares are of that rank's time, heaviest first.
+std::string RankSection(const Report& report, const ReportTextOptions& options) {
+  struct Line {
+    const ReportRow* row;
+    const RankShare* part;
+  };
+  std::vector<Line> lines;
+  for (const auto* rows : {&report.loops, &report.waiting, &report.functions}) {
+    for (const ReportRow& row : *rows) {
+      for (const RankShare& part : row.ranks) {
+        if (part.rank == *options.rank) lines.push_back({&row, &part});
+      }
+    }
+  }
+  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+    return a.part->share_of_rank > b.part->share_of_rank;
+  });
+  TextTable table({{"ID"},
+                   {"OF RANK", true},
+                   {"SECONDS", true},
+                   {"SAMPLES", true},
+                   {"KIND"},
+                   {"FUNCTION"},
+                   {"SOURCE"}});
+  const size_t shown = Shown(lines.size(), options.top);
+  for (size_t i = 0; i < shown; ++i) {
+    const ReportRow& row = *lines[i].row;
+    const bool waiting = row.location.loop_kind == LoopKind::kWaiting;
+    table.Add({ShortId(row), Percent(lines[i].part->share_of_rank), Seconds(lines[i].part->seconds),
+               absl::StrCat(lines[i].part->samples),
+               waiting                         ? "waiting"
+               : row.location.loop.has_value() ? "loop"
+                                               : "function",
+               CutEnd(Clean(PlaceText(row)), 40), CutFront(SourceText(row.location.source), 36)});
+  }
+  return absl::StrCat("Rank ", *options.rank, " (shares of this rank's own time)\n",
+                      table.Render());
+}
+
+std::string Title(const Report& report, const TextStyle& style) {
+  const ProfileStatus& status = report.status;
+  std::string text = absl::StrCat("Profile ", Clean(status.id));
+  if (!status.name.empty()) absl::StrAppend(&text, " \"", Clean(status.name), "\"");
+  absl::StrAppend(&text, "  ", ProfileStateName(status.state));
+  absl::StrAppend(&text, "  ", report.ranks.size(), report.ranks.size() == 1 ? " rank" : " ranks",
+                  " on ", report.nodes.size(), report.nodes.size() == 1 ? " node" : " nodes");
+  return Painted(style, Paint::kBold, text) + "\n";
+}
+
+}  // namespace
+
+std::string ShortId(const ReportRow& row) {
+  return Clean(row.id.substr(0, kShortIdDigits));
+}
+
+std::string SourceText(const SourceRange& source) {
+  if (source.file.empty()) return "?";
+  const std::string file = BaseName(source.file);
+  if (source.first_line <= 0) return file;
+  if (source.last_line <= source.first_line) return absl::StrCat(file, ":", source.first_line);
+  return absl::StrCat(file, ":", source.first_line, "-", source.last_line);
+}
+
+std::string PlaceText(const ReportRow& row) {
+  std::string text = row.location.function.empty() ? "?" : row.location.function;
+  if (row.location.loop.has_value() && !row.location.loop->inlined_from.empty())
+    absl::StrAppend(&text, " (inlined ", row.location.loop->inlined_from, ")");
+  return text;
+}
+
+std::string LoopFactsText(const ReportRow& row) {
+  if (!row.location.loop.has_value()) return "no loop";
+  std::string text = absl::StrCat("depth ", row.location.loop->depth);
+  absl::StrAppend(&text, row.location.loop->innermost ? ", innermost" : ", outer");
+  if (row.location.loop->irreducible) absl::StrAppend(&text, ", irreducible");
+  if (row.location.openmp == OpenMpKind::kOutlined) absl::StrAppend(&text, ", OpenMP");
+  return text;
+}
+
+std::string RenderReport(const Report& report, const ReportTextOptions& options) {
+  std::string text = Title(report, options.style) + "\n";
+  if (options.rank.has_value()) {
+    text += RankSection(report, options);
+  } else {
+    text += LoopSection(report, options);
+    if (!report.functions.empty())
+      absl::StrAppend(&text, "\nOutside loops\n",
+                      PlainRows(report.functions, std::min<size_t>(report.functions.size(), 5)));
+    if (!report.waiting.empty())
+      absl::StrAppend(&text, "\nWaiting loops of MPI, OpenMP and C runtimes\n",
+                      PlainRows(report.waiting, std::min<size_t>(report.waiting.size(), 5)));
+  }
+  absl::StrAppend(&text, "\n", RenderTotals(report, options.style));
+  absl::StrAppend(&text, "\n", RenderRanks(report));
+  absl::StrAppend(&text, "\n", RenderAccounting(report));
+  absl::StrAppend(&text, RenderNotices(report.status.notices, options.style));
+  return text;
+}
+
+}  // namespace perfd

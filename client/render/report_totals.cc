@@ -1,0 +1,147 @@
+#include "client/render/report_totals.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/render/shares.h"
+#include "client/render/text_table.h"
+#include "core/base/clock.h"
+
+namespace perfd {
+namespace {
+
+constexpr size_t kMaxRanksShown = 64;
+
+double ToSeconds(uint64_t ns) {
+  return static_cast<double>(ns) / kNsPerSecond;
+}
+
+std::string Tenths(int tenths) {
+  return absl::StrFormat("%d.%d%%", tenths / 10, tenths % 10);
+}
+
+std::string SampleLine(const Accounting& a, double missing_ratio) {
+  std::string text = absl::StrCat("Samples: ", a.seen, " seen, ", a.kept, " kept, ", a.lost,
+                                  " lost in the kernel, ", a.TotalDropped(), " dropped");
+  std::string reasons;
+  for (size_t i = 0; i < kDropReasonCount; ++i) {
+    if (a.dropped[i] == 0) continue;
+    absl::StrAppend(&reasons, reasons.empty() ? "" : ", ",
+                    DropReasonName(static_cast<DropReason>(i)), " ", a.dropped[i]);
+  }
+  if (!reasons.empty()) absl::StrAppend(&text, " (", reasons, ")");
+  absl::StrAppend(&text, "; ", Percent(missing_ratio), " missing\n");
+  if (!a.Balanced()) absl::StrAppend(&text, "  these counts do not add up: please report this\n");
+  if (a.throttled > 0)
+    absl::StrAppend(&text, "  the kernel throttled sampling ", a.throttled, " times\n");
+  if (a.stack_truncated > 0)
+    absl::StrAppend(&text, "  ", a.stack_truncated, " call paths ended early\n");
+  if (a.late_threads > 0)
+    absl::StrAppend(&text, "  ", a.late_threads, " threads were first seen after ",
+                    Seconds(ToSeconds(a.late_thread_cpu_ns)), " s of CPU time\n");
+  return text;
+}
+
+std::string CostLine(const Report& report) {
+  const OverheadFigures& o = report.overhead;
+  std::string text = absl::StrFormat(
+      "Cost: %.3f%% of the job's CPU time (sampling %s s, estimated; stops %s s in %d stops; "
+      "job %s s); budget %s\n",
+      report.overhead_ratio * 100, Seconds(ToSeconds(o.kernel_sampling_ns)),
+      Seconds(ToSeconds(o.stop_ns)), o.stops, Seconds(ToSeconds(o.job_cpu_ns)),
+      Percent(report.status.spec.budget.overhead_ratio));
+  return absl::StrCat(text, "  agents used ", Seconds(ToSeconds(o.agent_cpu_ns)),
+                      " s of CPU time beside the job\n");
+}
+
+std::string SetupLines(const Report& report) {
+  std::string text = absl::StrCat("Source: ", ProvenanceName(report.provenance), "\n");
+  for (const NodeCoverage& node : report.nodes)
+    absl::StrAppend(&text, "  ", Clean(node.node), ": ", Clean(node.setup.event), " at ",
+                    absl::StrFormat("%.0f", node.setup.frequency_hz), " Hz, ",
+                    Clean(node.setup.method),
+                    node.setup.kernel_included ? ", user and kernel" : ", user only", ", ",
+                    ProvenanceName(node.setup.provenance), ", ",
+                    Seconds(static_cast<double>(node.covered_ns) / kNsPerSecond), " s in ",
+                    node.windows, " windows\n");
+  return text;
+}
+
+}  // namespace
+
+std::string RenderTotals(const Report& report, const TextStyle& style) {
+  const std::vector<int> tenths = RoundToTenths(report.category_share);
+  std::string text = "Where the time went\n";
+  int sum = 0;
+  uint64_t samples = 0;
+  for (int c = 0; c < kCategoryCount; ++c) {
+    const auto i = static_cast<size_t>(c);
+    const auto category = static_cast<Category>(c);
+    absl::StrAppendFormat(&text, "  %-14s %6s  %s %10d samples", CategoryName(category),
+                          Tenths(tenths[i]), Bar(style, report.category_share[i], 20),
+                          report.category_samples[i]);
+    if (category == Category::kLibrary && report.waiting_share > 0)
+      absl::StrAppend(&text, "  (waiting loops ", Percent(report.waiting_share), ")");
+    text += "\n";
+    sum += tenths[i];
+    samples += report.category_samples[i];
+  }
+  return text +
+         absl::StrFormat("  %-14s %6s  %20s %10d samples\n", "total", Tenths(sum), "", samples);
+}
+
+std::string RenderRanks(const Report& report) {
+  if (report.ranks.empty()) return "No rank was seen.\n";
+  TextTable table({{"RANK", true},
+                   {"NODE"},
+                   {"PID", true},
+                   {"COMMAND"},
+                   {"CPU S", true},
+                   {"COMPUTE S", true},
+                   {"SAMPLES", true},
+                   {"THREADS", true},
+                   {""}});
+  const size_t shown = std::min(report.ranks.size(), kMaxRanksShown);
+  for (size_t i = 0; i < shown; ++i) {
+    const RankSummary& r = report.ranks[i];
+    table.Add({absl::StrCat(r.info.rank), r.info.node, absl::StrCat(r.info.pid),
+               CutEnd(Clean(r.info.command), 24), Seconds(r.seconds), Seconds(r.compute_seconds),
+               absl::StrCat(r.samples), absl::StrCat(r.threads),
+               r.ended_early ? "ended early" : ""});
+  }
+  std::string text = "Ranks\n" + table.Render();
+  if (shown < report.ranks.size())
+    absl::StrAppend(&text, "  ... and ", report.ranks.size() - shown, " more (--json has all)\n");
+  if (!report.worst_rank.empty())
+    absl::StrAppendFormat(&text, "  worst %s, imbalance %.2f (max / mean of compute seconds)\n",
+                          Clean(report.worst_rank), report.imbalance);
+  return text;
+}
+
+std::string RenderAccounting(const Report& report) {
+  return absl::StrCat(SampleLine(report.accounting, report.missing_ratio), CostLine(report),
+                      SetupLines(report));
+}
+
+std::string RenderNotices(const std::vector<Notice>& notices, const TextStyle& style) {
+  std::string text;
+  for (const auto severity :
+       {Notice::Severity::kError, Notice::Severity::kWarning, Notice::Severity::kInfo}) {
+    for (const Notice& notice : notices) {
+      if (notice.severity != severity) continue;
+      std::string where;
+      if (!notice.node.empty()) where = absl::StrCat(Clean(notice.node), ": ");
+      if (notice.pid != 0) absl::StrAppend(&where, "pid ", notice.pid, ": ");
+      const std::string rest = absl::StrCat(where, Clean(notice.text), "\n");
+      if (severity == Notice::Severity::kError)
+        text += Painted(style, Paint::kRed, "error: ") + rest;
+      if (severity == Notice::Severity::kWarning)
+        text += Painted(style, Paint::kYellow, "warning: ") + rest;
+      if (severity == Notice::Severity::kInfo) text += "note: " + rest;
+    }
+  }
+  return text;
+}
+
+}  // namespace perfd

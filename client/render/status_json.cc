@@ -1,0 +1,162 @@
+#include "client/render/status_json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "client/render/report_json.h"
+#include "core/spec/spec.h"
+
+namespace perfd {
+namespace {
+
+const char* SeverityKey(Notice::Severity severity) {
+  switch (severity) {
+    case Notice::Severity::kInfo:
+      return "info";
+    case Notice::Severity::kWarning:
+      return "warning";
+    case Notice::Severity::kError:
+      return "error";
+  }
+  return "info";
+}
+
+Json ProgressToJson(const NodeProgress& node) {
+  return {
+      {"node", node.node},       {"phase", NodePhaseName(node.phase)}, {"ranks", node.ranks},
+      {"threads", node.threads}, {"covered_ns", node.covered_ns},      {"windows", node.windows}};
+}
+
+}  // namespace
+
+const char* StatusCodeKey(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOk:
+      return "ok";
+    case absl::StatusCode::kCancelled:
+      return "cancelled";
+    case absl::StatusCode::kInvalidArgument:
+      return "invalid_argument";
+    case absl::StatusCode::kDeadlineExceeded:
+      return "timeout";
+    case absl::StatusCode::kNotFound:
+      return "not_found";
+    case absl::StatusCode::kAlreadyExists:
+      return "already_exists";
+    case absl::StatusCode::kPermissionDenied:
+      return "permission_denied";
+    case absl::StatusCode::kUnauthenticated:
+      return "unauthenticated";
+    case absl::StatusCode::kResourceExhausted:
+      return "resource_exhausted";
+    case absl::StatusCode::kFailedPrecondition:
+      return "failed_precondition";
+    case absl::StatusCode::kUnimplemented:
+      return "unimplemented";
+    case absl::StatusCode::kUnavailable:
+      return "unavailable";
+    case absl::StatusCode::kDataLoss:
+      return "data_loss";
+    default:
+      return "internal";
+  }
+}
+
+Json NoticesToJson(const std::vector<Notice>& notices) {
+  Json list = Json::array();
+  for (const Notice& n : notices)
+    list.push_back({{"severity", SeverityKey(n.severity)},
+                    {"code", StatusCodeKey(n.code)},
+                    {"node", n.node},
+                    {"pid", n.pid},
+                    {"text", n.text}});
+  return list;
+}
+
+Json StatusToJson(const ProfileStatus& s) {
+  Json nodes = Json::array();
+  for (const NodeProgress& node : s.nodes) nodes.push_back(ProgressToJson(node));
+  return {{"id", s.id},
+          {"name", s.name},
+          {"state", ProfileStateName(s.state)},
+          {"requester",
+           {{"uid", s.requester.uid},
+            {"name", s.requester.name},
+            {"privileged", s.requester.privileged}}},
+          {"submitted_unix_ns", s.submitted_unix_ns},
+          {"started_unix_ns", s.started_unix_ns},
+          {"finished_unix_ns", s.finished_unix_ns},
+          {"submit_to_first_sample_ns", s.submit_to_first_sample_ns},
+          {"progress_ratio", s.progress_ratio},
+          {"samples", s.samples},
+          {"spec", FormatProfileSpec(s.spec)},
+          {"nodes", nodes},
+          {"notices", NoticesToJson(s.notices)}};
+}
+
+Json ProfilesToJson(const std::vector<ProfileStatus>& profiles) {
+  Json list = Json::array();
+  for (const ProfileStatus& status : profiles) list.push_back(StatusToJson(status));
+  return {{"profiles", list}};
+}
+
+Json NodesToJson(const std::vector<NodeStatus>& nodes) {
+  Json list = Json::array();
+  for (const NodeStatus& n : nodes) {
+    Json dropped = Json::object();
+    for (size_t i = 0; i < kDropReasonCount; ++i)
+      dropped[DropReasonName(static_cast<DropReason>(i))] = n.health.dropped[i];
+    list.push_back({{"node", n.node},
+                    {"connected", n.connected},
+                    {"version", n.version},
+                    {"user_mode", n.user_mode},
+                    {"uid", n.uid},
+                    {"cpus", n.cpus},
+                    {"kernel", n.kernel},
+                    {"sampling_event", n.sampling_event},
+                    {"last_seen_unix_ns", n.last_seen_unix_ns},
+                    {"resident_bytes", n.health.resident_bytes},
+                    {"cpu_ns", n.health.cpu_ns},
+                    {"spooled_windows", n.health.spooled_windows},
+                    {"spool_bytes", n.health.spool_bytes},
+                    {"sessions", n.health.sessions},
+                    {"dropped", dropped}});
+  }
+  return {{"nodes", list}};
+}
+
+Json DoctorToJson(const std::vector<DoctorReport>& reports) {
+  Json places = Json::array();
+  bool all_ok = true;
+  for (const DoctorReport& report : reports) {
+    Json checks = Json::array();
+    for (const DoctorCheck& c : report.checks) {
+      all_ok = all_ok && (c.ok || c.optional);
+      checks.push_back({{"name", c.name},
+                        {"ok", c.ok},
+                        {"optional", c.optional},
+                        {"found", c.found},
+                        {"fix", c.fix}});
+    }
+    places.push_back({{"place", report.place}, {"checks", checks}});
+  }
+  return {{"ok", all_ok}, {"places", places}};
+}
+
+Json WatchEventToJson(const ProfileStatus& status, const std::vector<ReportRow>& top_loops) {
+  Json loops = Json::array();
+  for (const ReportRow& row : top_loops) loops.push_back(RowToJson(row));
+  return {{"status", StatusToJson(status)}, {"top_loops", loops}};
+}
+
+Json ErrorToJson(absl::string_view code, absl::string_view message, int exit_code) {
+  return {
+      {"error",
+       {{"code", std::string(code)}, {"message", std::string(message)}, {"exit_code", exit_code}}}};
+}
+
+std::string JsonLine(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace perfd

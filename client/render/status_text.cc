@@ -1,0 +1,92 @@
+#include "client/render/status_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/render/report_totals.h"
+#include "client/render/text_table.h"
+#include "core/base/clock.h"
+#include "core/spec/units.h"
+
+namespace perfd {
+namespace {
+
+constexpr size_t kMaxPidsShown = 8;
+
+std::string PidsText(const std::vector<int32_t>& pids) {
+  const size_t shown = std::min(pids.size(), kMaxPidsShown);
+  std::string text = absl::StrJoin(pids.begin(), pids.begin() + static_cast<int64_t>(shown), ", ");
+  if (shown < pids.size()) absl::StrAppend(&text, " and ", pids.size() - shown, " more");
+  return absl::StrCat(pids.size() == 1 ? "pid " : "pids ", text);
+}
+
+std::string NodeTable(const std::vector<NodeProgress>& nodes) {
+  TextTable table({{"NODE"},
+                   {"PHASE"},
+                   {"RANKS", true},
+                   {"THREADS", true},
+                   {"COVERED S", true},
+                   {"WINDOWS", true}});
+  for (const NodeProgress& n : nodes)
+    table.Add({n.node, NodePhaseName(n.phase), absl::StrCat(n.ranks), absl::StrCat(n.threads),
+               Seconds(static_cast<double>(n.covered_ns) / kNsPerSecond), absl::StrCat(n.windows)});
+  return table.empty() ? "" : "\n" + table.Render();
+}
+
+}  // namespace
+
+std::string TargetText(const TargetSpec& target) {
+  std::string text;
+  if (target.slurm_job.has_value()) text = absl::StrCat("Slurm job ", *target.slurm_job);
+  if (target.command.has_value()) text = absl::StrCat("command ", Clean(*target.command));
+  if (!target.pids.empty()) text = PidsText(target.pids);
+  if (!target.user.empty()) absl::StrAppend(&text, " of ", Clean(target.user));
+  if (!target.node.empty()) absl::StrAppend(&text, " on ", Clean(target.node));
+  return text;
+}
+
+std::string StateText(ProfileState state, const TextStyle& style) {
+  const char* name = ProfileStateName(state);
+  if (state == ProfileState::kDone) return Painted(style, Paint::kGreen, name);
+  if (state == ProfileState::kFailed) return Painted(style, Paint::kRed, name);
+  if (state == ProfileState::kPartial || state == ProfileState::kCancelled)
+    return Painted(style, Paint::kYellow, name);
+  return name;
+}
+
+std::string RenderStatus(const ProfileStatus& s, const TextStyle& style) {
+  std::string text = Painted(style, Paint::kBold, absl::StrCat("Profile ", Clean(s.id))) + "  ";
+  absl::StrAppend(&text, StateText(s.state, style), "\n");
+  if (!s.name.empty()) absl::StrAppend(&text, "  name       ", Clean(s.name), "\n");
+  absl::StrAppend(&text, "  target     ", TargetText(s.spec.target), ", ranks ",
+                  FormatRanks(s.spec.ranks), "\n  requester  ", Clean(s.requester.name), " (uid ",
+                  s.requester.uid, ")\n  submitted  ", UtcTime(s.submitted_unix_ns),
+                  "\n  started    ", UtcTime(s.started_unix_ns));
+  if (s.submit_to_first_sample_ns > 0)
+    absl::StrAppend(&text, " (first sample after ",
+                    Seconds(static_cast<double>(s.submit_to_first_sample_ns) / kNsPerSecond),
+                    " s)");
+  absl::StrAppend(&text, "\n  finished   ", UtcTime(s.finished_unix_ns), "\n  progress   ",
+                  Percent(s.progress_ratio), " of ", FormatDuration(s.spec.duration_ns), ", ",
+                  s.samples, " samples\n");
+  return absl::StrCat(text, NodeTable(s.nodes), RenderNotices(s.notices, style));
+}
+
+std::string RenderProfileList(const std::vector<ProfileStatus>& profiles, const TextStyle&) {
+  if (profiles.empty()) return "No profiles.\n";
+  TextTable table({{"ID"},
+                   {"STATE"},
+                   {"PROGRESS", true},
+                   {"SAMPLES", true},
+                   {"USER"},
+                   {"SUBMITTED"},
+                   {"TARGET"},
+                   {"NAME"}});
+  for (const ProfileStatus& s : profiles)
+    table.Add({s.id, ProfileStateName(s.state), Percent(s.progress_ratio), absl::StrCat(s.samples),
+               s.requester.name, UtcTime(s.submitted_unix_ns),
+               CutEnd(TargetText(s.spec.target), 32), CutEnd(Clean(s.name), 32)});
+  return table.Render();
+}
+
+}  // namespace perfd

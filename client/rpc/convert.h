@@ -1,0 +1,19 @@
+// client/rpc/convert.h - the messages that only clients see, as model values.
+#ifndef CLIENT_RPC_CONVERT_H_
+#define CLIENT_RPC_CONVERT_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/rpc/daemon_client.h"
+#include "perfd/v1/profiler.pb.h"
+
+namespace perfd {
+
+std::vector<NodeStatus> NodesFromProto(const v1::ListNodesResponse& response);
+std::vector<DoctorReport> DoctorFromProto(const v1::DoctorResponse& response);
+absl::StatusOr<WatchEvent> WatchEventFromProto(const v1::WatchEvent& event);
+
+}  // namespace perfd
+
+#endif  // CLIENT_RPC_CONVERT_H_

@@ -1,0 +1,38 @@
+#include "client/rpc/rpc_status.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/base/version.h"
+
+namespace perfd {
+
+absl::Status FromRpc(const grpc::Status& status, const std::string& address) {
+  if (status.ok()) return absl::OkStatus();
+  // Both enumerations are the canonical codes, 0..16.
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  std::string text = status.error_message();
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+      text = absl::StrCat("perfd at ", address, " does not answer (", text,
+                          "); is it running? See `systemctl status perfd`");
+      break;
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      text = absl::StrCat("perfd at ", address, " did not answer in time (", text, ")");
+      break;
+    case grpc::StatusCode::UNIMPLEMENTED:
+      text = absl::StrCat("perfd at ", address, " does not know this request (", text,
+                          "); it is probably of another version than this perfctl ", kVersion);
+      break;
+    default:
+      break;
+  }
+  return {code, text};
+}
+
+absl::Status CheckProtocol(const std::string& daemon_version, int daemon_protocol) {
+  if (daemon_protocol == kProtocolVersion) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "perfd ", daemon_version, " speaks protocol ", daemon_protocol, ", this perfctl ", kVersion,
+      " speaks protocol ", kProtocolVersion, "; install the same version of both"));
+}
+
+}  // namespace perfd

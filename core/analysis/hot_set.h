@@ -1,0 +1,30 @@
+// core/analysis/hot_set.h - the few loops worth looking at.
+//
+// Shape    innermost compute loops, heaviest first, until their sum exceeds `coverage` of the loop
+//          time; a sum that only equals it takes one loop more.
+// Units    samples.
+// Threads  thread-safe (pure).
+// Source   design: hot set.
+#ifndef CORE_ANALYSIS_HOT_SET_H_
+#define CORE_ANALYSIS_HOT_SET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace perfd {
+
+struct LoopWeight {
+  uint64_t samples = 0;
+  bool innermost = true;
+};
+
+// Indices into `loops`, in the order taken. Loops without samples are never hot; equal loops are
+// taken in the order given. `loops` holds every compute loop: their sum is the loop time.
+std::vector<size_t> HotSet(std::span<const LoopWeight> loops, double coverage_ratio,
+                           int32_t max_loops);
+
+}  // namespace perfd
+
+#endif  // CORE_ANALYSIS_HOT_SET_H_

@@ -1,0 +1,60 @@
+// core/model/node.h - what is known about a node with an agent, and what `doctor` found there.
+#ifndef CORE_MODEL_NODE_H_
+#define CORE_MODEL_NODE_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/model/accounting.h"
+
+namespace perfd {
+
+// The last heartbeat of an agent.
+struct AgentHealth {
+  uint64_t resident_bytes = 0;
+  uint64_t cpu_ns = 0;  // since the agent started
+  uint64_t spooled_windows = 0;
+  uint64_t spool_bytes = 0;
+  int32_t sessions = 0;
+  std::array<uint64_t, kDropReasonCount> dropped{};  // samples since start, by DropReason
+
+  bool operator==(const AgentHealth&) const = default;
+};
+
+struct NodeStatus {
+  std::string node;
+  bool connected = false;
+  std::string version;
+  bool user_mode = false;  // the agent runs as an ordinary user and serves only that user
+  uint32_t uid = 0;
+  int32_t cpus = 0;
+  std::string kernel;
+  std::string sampling_event;  // what `auto` chooses; empty: sampling is impossible
+  int64_t last_seen_unix_ns = 0;
+  AgentHealth health;
+
+  bool operator==(const NodeStatus&) const = default;
+};
+
+struct DoctorCheck {
+  std::string name;
+  bool ok = false;
+  bool optional = false;  // when not ok: something works less well, nothing fails
+  std::string found;
+  std::string fix;  // the line that repairs it; empty when ok
+
+  bool operator==(const DoctorCheck&) const = default;
+};
+
+struct DoctorReport {
+  std::string place;  // "perfd" or a node name
+  std::vector<DoctorCheck> checks;
+
+  bool operator==(const DoctorReport&) const = default;
+};
+
+}  // namespace perfd
+
+#endif  // CORE_MODEL_NODE_H_

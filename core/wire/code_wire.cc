@@ -1,0 +1,138 @@
+// Ranks, source ranges, loops and places in the code.
+#include "core/base/status_macros.h"
+#include "core/wire/check.h"
+#include "core/wire/parts.h"
+#include "core/wire/wire.h"
+
+namespace perfd::wire {
+namespace {
+
+// The one enum whose zero is a value: a process that is no MPI rank.
+static_assert(static_cast<int>(RankSource::kNone) == v1::RANK_SOURCE_UNSPECIFIED);
+static_assert(static_cast<int>(RankSource::kSlurm) == v1::RANK_SOURCE_SLURM);
+static_assert(static_cast<int>(Category::kUnknown) + 1 == v1::CATEGORY_UNKNOWN);
+
+}  // namespace
+
+v1::RankInfo ToProto(const RankInfo& rank) {
+  v1::RankInfo out;
+  out.set_node(CleanText(rank.node));
+  out.set_pid(rank.pid);
+  out.set_uid(rank.uid);
+  out.set_start_ticks(rank.start_ticks);
+  out.set_rank(rank.rank);
+  out.set_world_size(rank.world_size);
+  out.set_source(static_cast<v1::RankSource>(rank.source));
+  out.set_job_id(CleanText(rank.job_id));
+  out.set_command(CleanText(rank.command));
+  return out;
+}
+
+absl::StatusOr<RankInfo> FromProto(const v1::RankInfo& rank) {
+  RETURN_IF_ERROR(CheckText(rank.node(), "rank.node"));
+  RETURN_IF_ERROR(CheckText(rank.job_id(), "rank.job_id"));
+  RETURN_IF_ERROR(CheckText(rank.command(), "rank.command"));
+  RETURN_IF_ERROR(CheckRange(rank.pid(), 0, INT32_MAX, "rank.pid"));
+  RETURN_IF_ERROR(CheckRange(rank.rank(), 0, INT32_MAX, "rank.rank"));
+  RETURN_IF_ERROR(CheckRange(rank.world_size(), 0, INT32_MAX, "rank.world_size"));
+  RETURN_IF_ERROR(CheckRange(rank.source(), 0, v1::RANK_SOURCE_SLURM, "rank.source"));
+  RankInfo out;
+  out.node = rank.node();
+  out.pid = rank.pid();
+  out.uid = rank.uid();
+  out.start_ticks = rank.start_ticks();
+  out.rank = rank.rank();
+  out.world_size = rank.world_size();
+  out.source = static_cast<RankSource>(rank.source());
+  out.job_id = rank.job_id();
+  out.command = rank.command();
+  return out;
+}
+
+v1::SourceRange ToProto(const SourceRange& source) {
+  v1::SourceRange out;
+  out.set_file(CleanText(source.file));
+  out.set_first_line(source.first_line);
+  out.set_last_line(source.last_line);
+  return out;
+}
+
+absl::StatusOr<SourceRange> FromProto(const v1::SourceRange& source) {
+  RETURN_IF_ERROR(CheckText(source.file(), "source.file"));
+  RETURN_IF_ERROR(CheckRange(source.first_line(), 0, INT32_MAX, "source.first_line"));
+  RETURN_IF_ERROR(CheckRange(source.last_line(), 0, INT32_MAX, "source.last_line"));
+  return SourceRange{source.file(), source.first_line(), source.last_line()};
+}
+
+v1::LoopFacts ToProto(const LoopFacts& loop) {
+  v1::LoopFacts out;
+  out.set_header(loop.header);
+  out.set_parent_header(loop.parent_header);
+  out.set_depth(loop.depth);
+  out.set_innermost(loop.innermost);
+  out.set_irreducible(loop.irreducible);
+  out.set_low(loop.low);
+  out.set_high(loop.high);
+  out.set_block_count(loop.block_count);
+  out.set_instruction_count(loop.instruction_count);
+  *out.mutable_source() = ToProto(loop.source);
+  out.set_inlined_from(CleanText(loop.inlined_from));
+  return out;
+}
+
+absl::StatusOr<LoopFacts> FromProto(const v1::LoopFacts& loop) {
+  RETURN_IF_ERROR(CheckRange(loop.depth(), 1, INT32_MAX, "loop.depth"));
+  RETURN_IF_ERROR(CheckRange(loop.block_count(), 0, INT32_MAX, "loop.block_count"));
+  RETURN_IF_ERROR(CheckRange(loop.instruction_count(), 0, INT32_MAX, "loop.instruction_count"));
+  RETURN_IF_ERROR(CheckText(loop.inlined_from(), "loop.inlined_from"));
+  if (loop.low() > loop.high()) return absl::InvalidArgumentError("loop.low: above loop.high");
+  LoopFacts out;
+  out.header = loop.header();
+  out.parent_header = loop.parent_header();
+  out.depth = loop.depth();
+  out.innermost = loop.innermost();
+  out.irreducible = loop.irreducible();
+  out.low = loop.low();
+  out.high = loop.high();
+  out.block_count = loop.block_count();
+  out.instruction_count = loop.instruction_count();
+  ASSIGN_OR_RETURN(out.source, FromProto(loop.source()));
+  out.inlined_from = loop.inlined_from();
+  return out;
+}
+
+v1::CodeLocation ToProto(const CodeLocation& location) {
+  v1::CodeLocation out;
+  out.set_category(WireEnum<v1::Category>(location.category));
+  out.set_module_id(CleanText(location.module_id));
+  out.set_module_path(CleanText(location.module_path));
+  out.set_function(CleanText(location.function));
+  out.set_function_low(location.function_low);
+  out.set_openmp_outlined(location.openmp == OpenMpKind::kOutlined);
+  out.set_waiting(location.loop_kind == LoopKind::kWaiting);
+  if (location.loop.has_value()) *out.mutable_loop() = ToProto(*location.loop);
+  *out.mutable_source() = ToProto(location.source);
+  return out;
+}
+
+absl::StatusOr<CodeLocation> FromProto(const v1::CodeLocation& location) {
+  RETURN_IF_ERROR(CheckText(location.module_id(), "location.module_id"));
+  RETURN_IF_ERROR(CheckText(location.module_path(), "location.module_path"));
+  RETURN_IF_ERROR(CheckText(location.function(), "location.function"));
+  CodeLocation out;
+  ASSIGN_OR_RETURN(out.category,
+                   ModelEnum(location.category(), Category::kUnknown, "location.category"));
+  out.module_id = location.module_id();
+  out.module_path = location.module_path();
+  out.function = location.function();
+  out.function_low = location.function_low();
+  out.openmp = location.openmp_outlined() ? OpenMpKind::kOutlined : OpenMpKind::kNone;
+  out.loop_kind = location.waiting() ? LoopKind::kWaiting : LoopKind::kCompute;
+  if (location.has_loop()) {
+    ASSIGN_OR_RETURN(out.loop, FromProto(location.loop()));
+  }
+  ASSIGN_OR_RETURN(out.source, FromProto(location.source()));
+  return out;
+}
+
+}  // namespace perfd::wire

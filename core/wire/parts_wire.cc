@@ -1,0 +1,92 @@
+// Setup, accounting and overhead: what windows, reports and stored aggregates share.
+#include "core/base/status_macros.h"
+#include "core/wire/check.h"
+#include "core/wire/parts.h"
+
+namespace perfd::wire {
+
+static_assert(static_cast<int>(Provenance::kEstimated) + 1 == v1::PROVENANCE_ESTIMATED);
+
+v1::SamplingSetup ToProto(const SamplingSetup& setup) {
+  v1::SamplingSetup out;
+  out.set_event(CleanText(setup.event));
+  out.set_frequency_hz(setup.frequency_hz);
+  out.set_kernel_included(setup.kernel_included);
+  out.set_method(CleanText(setup.method));
+  out.set_provenance(WireEnum<v1::Provenance>(setup.provenance));
+  return out;
+}
+
+absl::StatusOr<SamplingSetup> FromProto(const v1::SamplingSetup& setup) {
+  RETURN_IF_ERROR(CheckText(setup.event(), "setup.event"));
+  RETURN_IF_ERROR(CheckText(setup.method(), "setup.method"));
+  RETURN_IF_ERROR(CheckNumber(setup.frequency_hz(), 0, 1e9, "setup.frequency_hz"));
+  SamplingSetup out;
+  out.event = setup.event();
+  out.frequency_hz = setup.frequency_hz();
+  out.kernel_included = setup.kernel_included();
+  out.method = setup.method();
+  ASSIGN_OR_RETURN(out.provenance,
+                   ModelEnum(setup.provenance(), Provenance::kEstimated, "setup.provenance"));
+  return out;
+}
+
+v1::Accounting ToProto(const Accounting& accounting) {
+  v1::Accounting out;
+  out.set_seen(accounting.seen);
+  out.set_kept(accounting.kept);
+  for (uint64_t count : accounting.dropped) out.add_dropped(count);
+  out.set_lost(accounting.lost);
+  out.set_throttled(accounting.throttled);
+  out.set_stack_truncated(accounting.stack_truncated);
+  out.set_late_threads(accounting.late_threads);
+  out.set_late_thread_cpu_ns(accounting.late_thread_cpu_ns);
+  return out;
+}
+
+absl::StatusOr<Accounting> FromProto(const v1::Accounting& accounting, uint64_t limit) {
+  RETURN_IF_ERROR(CheckCount(accounting.dropped_size(), kDropReasonCount, "accounting.dropped"));
+  Accounting out;
+  out.seen = accounting.seen();
+  out.kept = accounting.kept();
+  for (int i = 0; i < accounting.dropped_size(); ++i) {
+    out.dropped[static_cast<size_t>(i)] = accounting.dropped(i);
+    RETURN_IF_ERROR(CheckTotal(accounting.dropped(i), "accounting.dropped", limit));
+  }
+  out.lost = accounting.lost();
+  out.throttled = accounting.throttled();
+  out.stack_truncated = accounting.stack_truncated();
+  out.late_threads = accounting.late_threads();
+  out.late_thread_cpu_ns = accounting.late_thread_cpu_ns();
+  for (uint64_t count : {out.seen, out.kept, out.lost, out.throttled, out.stack_truncated,
+                         out.late_threads, out.late_thread_cpu_ns}) {
+    RETURN_IF_ERROR(CheckTotal(count, "accounting", limit));
+  }
+  return out;
+}
+
+v1::Overhead ToProto(const OverheadFigures& overhead) {
+  v1::Overhead out;
+  out.set_agent_cpu_ns(overhead.agent_cpu_ns);
+  out.set_kernel_sampling_ns(overhead.kernel_sampling_ns);
+  out.set_job_cpu_ns(overhead.job_cpu_ns);
+  out.set_stop_ns(overhead.stop_ns);
+  out.set_stops(overhead.stops);
+  return out;
+}
+
+absl::StatusOr<OverheadFigures> FromProto(const v1::Overhead& overhead, uint64_t limit) {
+  OverheadFigures out;
+  out.agent_cpu_ns = overhead.agent_cpu_ns();
+  out.kernel_sampling_ns = overhead.kernel_sampling_ns();
+  out.job_cpu_ns = overhead.job_cpu_ns();
+  out.stop_ns = overhead.stop_ns();
+  out.stops = overhead.stops();
+  for (uint64_t value :
+       {out.agent_cpu_ns, out.kernel_sampling_ns, out.job_cpu_ns, out.stop_ns, out.stops}) {
+    RETURN_IF_ERROR(CheckTotal(value, "overhead", limit));
+  }
+  return out;
+}
+
+}  // namespace perfd::wire

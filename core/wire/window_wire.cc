@@ -1,0 +1,178 @@
+// Windows: what agents measured.
+#include "core/base/status_macros.h"
+#include "core/wire/check.h"
+#include "core/wire/parts.h"
+#include "core/wire/wire.h"
+
+namespace perfd::wire {
+namespace {
+
+void FillRows(const Window& window, v1::WindowRows& out) {
+  const int count = static_cast<int>(window.rows.size());
+  out.mutable_thread()->Reserve(count);
+  out.mutable_location()->Reserve(count);
+  out.mutable_samples()->Reserve(count);
+  out.mutable_weight()->Reserve(count);
+  for (const WindowRow& row : window.rows) {
+    out.add_thread(row.thread);
+    out.add_location(row.location);
+    out.add_samples(row.samples);
+    out.add_weight(row.weight);
+  }
+}
+
+void FillStacks(const Window& window, v1::Window& out) {
+  for (const std::string& name : window.frame_names) out.add_frame_names(CleanText(name));
+  for (const WindowStack& stack : window.stacks) {
+    v1::WindowStack* to = out.add_stacks();
+    to->set_rank(stack.rank);
+    to->mutable_frames()->Add(stack.frames.begin(), stack.frames.end());
+    to->set_samples(stack.samples);
+  }
+}
+
+// Adds to a running sum; false when the sum passes the limit.
+bool AddWithin(uint64_t value, uint64_t limit, uint64_t& sum) {
+  if (value > limit - sum) return false;
+  sum += value;
+  return true;
+}
+
+absl::Status ReadIdentity(const v1::Window& window, Window& out) {
+  RETURN_IF_ERROR(CheckText(window.profile_id(), "window.profile_id"));
+  RETURN_IF_ERROR(CheckText(window.node(), "window.node"));
+  RETURN_IF_ERROR(CheckText(window.stream_id(), "window.stream_id"));
+  if (window.profile_id().empty() || window.node().empty() || window.stream_id().empty() ||
+      window.sequence() == 0) {
+    return absl::InvalidArgumentError(
+        "window: profile_id, node, stream_id and sequence must be set");
+  }
+  RETURN_IF_ERROR(CheckRange(window.start_unix_ns(), 0, INT64_MAX, "window.start_unix_ns"));
+  RETURN_IF_ERROR(
+      CheckRange(window.duration_ns(), 0, static_cast<int64_t>(kMaxTotal), "window.duration_ns"));
+  out.profile_id = window.profile_id();
+  out.node = window.node();
+  out.stream_id = window.stream_id();
+  out.sequence = window.sequence();
+  out.start_unix_ns = window.start_unix_ns();
+  out.duration_ns = window.duration_ns();
+  return absl::OkStatus();
+}
+
+absl::Status ReadDictionaries(const v1::Window& window, Window& out) {
+  RETURN_IF_ERROR(CheckCount(window.ranks_size(), kMaxRanks, "window.ranks"));
+  RETURN_IF_ERROR(CheckCount(window.threads_size(), kMaxThreads, "window.threads"));
+  RETURN_IF_ERROR(CheckCount(window.locations_size(), kMaxLocations, "window.locations"));
+  for (const v1::RankInfo& rank : window.ranks()) {
+    ASSIGN_OR_RETURN(RankInfo read, FromProto(rank));
+    out.ranks.push_back(std::move(read));
+  }
+  for (const v1::WindowThread& thread : window.threads()) {
+    RETURN_IF_ERROR(CheckRange(thread.rank(), 0, INT32_MAX, "window.threads.rank"));
+    RETURN_IF_ERROR(CheckRange(thread.pid(), 0, INT32_MAX, "window.threads.pid"));
+    RETURN_IF_ERROR(CheckRange(thread.tid(), 0, INT32_MAX, "window.threads.tid"));
+    out.threads.push_back({thread.rank(), thread.pid(), thread.tid()});
+  }
+  for (const v1::CodeLocation& location : window.locations()) {
+    ASSIGN_OR_RETURN(CodeLocation read, FromProto(location));
+    out.locations.push_back(std::move(read));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRow(const WindowRow& row, const Window& window) {
+  if (row.thread >= window.threads.size())
+    return absl::InvalidArgumentError("window.rows.thread: outside the dictionary");
+  if (row.location >= window.locations.size())
+    return absl::InvalidArgumentError("window.rows.location: outside the dictionary");
+  if (row.samples == 0) return absl::InvalidArgumentError("window.rows.samples: zero");
+  return absl::OkStatus();
+}
+
+absl::Status ReadRows(const v1::WindowRows& rows, Window& out) {
+  const int count = rows.thread_size();
+  RETURN_IF_ERROR(CheckCount(count, kMaxRows, "window.rows"));
+  if (rows.location_size() != count || rows.samples_size() != count || rows.weight_size() != count)
+    return absl::InvalidArgumentError("window.rows: columns of different length");
+  uint64_t samples = 0;
+  uint64_t weight = 0;
+  out.rows.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    const WindowRow row{rows.thread(i), rows.location(i), rows.samples(i), rows.weight(i)};
+    RETURN_IF_ERROR(CheckRow(row, out));
+    if (!AddWithin(row.samples, kMaxSampleTotal, samples) ||
+        !AddWithin(row.weight, kMaxTotal, weight)) {
+      return absl::InvalidArgumentError("window.rows: the sums are too large");
+    }
+    out.rows.push_back(row);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadStack(const v1::WindowStack& stack, Window& out) {
+  RETURN_IF_ERROR(CheckRange(stack.rank(), 0, INT32_MAX, "window.stacks.rank"));
+  RETURN_IF_ERROR(CheckCount(stack.frames_size(), kMaxStackFrames, "window.stacks.frames"));
+  for (uint32_t frame : stack.frames()) {
+    if (frame >= out.frame_names.size())
+      return absl::InvalidArgumentError("window.stacks.frames: outside the dictionary");
+  }
+  out.stacks.push_back(
+      {stack.rank(), {stack.frames().begin(), stack.frames().end()}, stack.samples()});
+  return absl::OkStatus();
+}
+
+absl::Status ReadStacks(const v1::Window& window, Window& out) {
+  RETURN_IF_ERROR(CheckCount(window.frame_names_size(), kMaxFrameNames, "window.frame_names"));
+  RETURN_IF_ERROR(CheckCount(window.stacks_size(), kMaxStacks, "window.stacks"));
+  for (const std::string& name : window.frame_names()) {
+    RETURN_IF_ERROR(CheckText(name, "window.frame_names"));
+    out.frame_names.push_back(name);
+  }
+  uint64_t samples = 0;
+  for (const v1::WindowStack& stack : window.stacks()) {
+    if (!AddWithin(stack.samples(), kMaxSampleTotal, samples))
+      return absl::InvalidArgumentError("window.stacks: the sum is too large");
+    RETURN_IF_ERROR(ReadStack(stack, out));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+v1::Window ToProto(const Window& window) {
+  v1::Window out;
+  out.set_profile_id(CleanText(window.profile_id));
+  out.set_node(CleanText(window.node));
+  out.set_stream_id(CleanText(window.stream_id));
+  out.set_sequence(window.sequence);
+  out.set_start_unix_ns(window.start_unix_ns);
+  out.set_duration_ns(window.duration_ns);
+  *out.mutable_setup() = ToProto(window.setup);
+  for (const RankInfo& rank : window.ranks) *out.add_ranks() = ToProto(rank);
+  for (const WindowThread& thread : window.threads) {
+    v1::WindowThread* to = out.add_threads();
+    to->set_rank(thread.rank);
+    to->set_pid(thread.pid);
+    to->set_tid(thread.tid);
+  }
+  for (const CodeLocation& location : window.locations) *out.add_locations() = ToProto(location);
+  FillRows(window, *out.mutable_rows());
+  FillStacks(window, out);
+  *out.mutable_accounting() = ToProto(window.accounting);
+  *out.mutable_overhead() = ToProto(window.overhead);
+  return out;
+}
+
+absl::StatusOr<Window> FromProto(const v1::Window& window) {
+  Window out;
+  RETURN_IF_ERROR(ReadIdentity(window, out));
+  ASSIGN_OR_RETURN(out.setup, FromProto(window.setup()));
+  RETURN_IF_ERROR(ReadDictionaries(window, out));
+  RETURN_IF_ERROR(ReadRows(window.rows(), out));
+  RETURN_IF_ERROR(ReadStacks(window, out));
+  ASSIGN_OR_RETURN(out.accounting, FromProto(window.accounting(), kMaxTotal));
+  ASSIGN_OR_RETURN(out.overhead, FromProto(window.overhead(), kMaxTotal));
+  return out;
+}
+
+}  // namespace perfd::wire

@@ -1,0 +1,124 @@
+// The canonical value of an aggregate, and a canonical value into the sums.
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "core/base/status_macros.h"
+#include "daemon/aggregate/profile_aggregate.h"
+
+namespace perfd {
+namespace {
+
+// order[i]: index of the i-th smallest key.
+template <typename Key>
+std::vector<uint32_t> SortedOrder(const std::vector<Key>& keys) {
+  std::vector<uint32_t> order(keys.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return keys[a] < keys[b]; });
+  return order;
+}
+
+std::vector<uint32_t> Inverse(const std::vector<uint32_t>& order) {
+  std::vector<uint32_t> inverse(order.size());
+  for (uint32_t i = 0; i < order.size(); ++i) inverse[order[i]] = i;
+  return inverse;
+}
+
+}  // namespace
+
+AggregateState ProfileAggregate::State() const {
+  AggregateState state;
+  std::vector<std::string> place_keys;
+  for (const PlaceTotals& place : places_) place_keys.push_back(LocationKey(place.location));
+  const std::vector<uint32_t> place_order = SortedOrder(place_keys);
+  for (uint32_t i : place_order) state.places.push_back(places_[i]);
+
+  std::vector<ThreadKey> thread_keys;
+  for (size_t i = 0; i < threads_.size(); ++i) thread_keys.push_back(thread(i).key);
+  const std::vector<uint32_t> thread_order = SortedOrder(thread_keys);
+  for (uint32_t i : thread_order) state.threads.push_back(thread(i));
+
+  const std::vector<uint32_t> new_place = Inverse(place_order);
+  const std::vector<uint32_t> new_thread = Inverse(thread_order);
+  state.cells.reserve(cells_.size());
+  ForEachCell([&](uint32_t thread, uint32_t place, const Counts& counts) {
+    state.cells.push_back({new_thread[thread], new_place[place], counts});
+  });
+  std::sort(state.cells.begin(), state.cells.end(), [](const Cell& a, const Cell& b) {
+    return std::tie(a.thread, a.place) < std::tie(b.thread, b.place);
+  });
+
+  state.ranks = ranks();
+  std::sort(state.ranks.begin(), state.ranks.end(), [](const RankInfo& a, const RankInfo& b) {
+    return std::tie(a.node, a.rank, a.pid) < std::tie(b.node, b.rank, b.pid);
+  });
+  state.nodes = nodes_;
+  std::sort(state.nodes.begin(), state.nodes.end(),
+            [](const NodeTotals& a, const NodeTotals& b) { return a.node < b.node; });
+  const std::vector<uint32_t> frame_order = SortedOrder(frame_names_);
+  const std::vector<uint32_t> new_frame = Inverse(frame_order);
+  for (uint32_t i : frame_order) state.frame_names.push_back(frame_names_[i]);
+  for (const auto& [key, samples] : stacks_) {
+    WindowStack stack{key.first, {}, samples};
+    for (uint32_t frame : key.second) stack.frames.push_back(new_frame[frame]);
+    state.stacks.push_back(std::move(stack));
+  }
+  std::sort(state.stacks.begin(), state.stacks.end(),
+            [](const WindowStack& a, const WindowStack& b) {
+              return std::tie(a.rank, a.frames) < std::tie(b.rank, b.frames);
+            });
+  for (const auto& [rank, samples] : other_stacks_) state.other_stacks.push_back({rank, samples});
+  std::sort(state.other_stacks.begin(), state.other_stacks.end(),
+            [](const OtherStacks& a, const OtherStacks& b) { return a.rank < b.rank; });
+  state.totals = totals_;
+  return state;
+}
+
+void ProfileAggregate::AbsorbStacks(const AggregateState& state) {
+  std::vector<const std::string*> frames;
+  for (const WindowStack& stack : state.stacks) {
+    frames.clear();
+    for (uint32_t frame : stack.frames) frames.push_back(&state.frame_names[frame]);
+    AddStack(stack.rank, frames, stack.samples);
+  }
+  for (const OtherStacks& other : state.other_stacks) {
+    AddOtherStack(other.rank, other.samples);
+    totals_.lost.stack_samples -= other.samples;  // already in the other's own count
+  }
+}
+
+void ProfileAggregate::Absorb(const AggregateState& state) {
+  for (const NodeTotals& node : state.nodes) nodes_[InternNode(node.node)] += node;
+  for (const RankInfo& rank : state.ranks) AddRank(rank, InternNode(rank.node));
+
+  std::vector<uint32_t> place;
+  for (const PlaceTotals& from : state.places) {
+    place.push_back(InternPlace(from.location));
+    if (PlaceFolded(from.location, place.back())) totals_.lost.place_samples += from.counts.samples;
+    PlaceTotals& to = places_[place.back()];
+    to.counts += from.counts;
+    to.yy += from.yy;
+    to.xy += from.xy;
+  }
+  std::vector<uint32_t> thread;
+  for (const ThreadTotals& from : state.threads) {
+    const ThreadKey& key = from.key;
+    const ShortThread short_key{InternNode(key.node), key.rank, key.pid, key.tid};
+    thread.push_back(InternThread(short_key));
+    if (ThreadFolded(short_key, thread.back())) totals_.lost.thread_samples += from.counts.samples;
+    threads_[thread.back()].counts += from.counts;
+  }
+  for (const Cell& cell : state.cells) AddCell(thread[cell.thread], place[cell.place], cell.counts);
+  AbsorbStacks(state);
+  totals_ += state.totals;
+}
+
+absl::StatusOr<ProfileAggregate> ProfileAggregate::FromState(const AggregateState& state,
+                                                             AggregateLimits limits) {
+  RETURN_IF_ERROR(CheckState(state));
+  ProfileAggregate aggregate(limits);
+  aggregate.Absorb(state);
+  return aggregate;
+}
+
+}  // namespace perfd

@@ -1,0 +1,139 @@
+// One window into the sums.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "daemon/aggregate/profile_aggregate.h"
+
+namespace perfd {
+namespace {
+
+constexpr uint32_t kNone = UINT32_MAX;
+
+// Periods of the software clocks are ns of CPU time. Source: perf_event_open(2), PERF_COUNT_SW_CPU_CLOCK.
+bool WeightIsNs(const std::string& event) {
+  return absl::StartsWith(event, "cpu-clock") || absl::StartsWith(event, "task-clock");
+}
+
+// CPU time that one sample stands for; 0 when the frequency is unknown.
+uint64_t NsPerSample(double frequency_hz) {
+  if (!(frequency_hz >= 1e-3)) return 0;  // also keeps the quotient far from overflow
+  return static_cast<uint64_t>(std::llround(1e9 / frequency_hz));
+}
+
+uint64_t MilliHertz(double frequency_hz) {
+  return frequency_hz > 0 ? static_cast<uint64_t>(std::llround(frequency_hz * 1000)) : 0;
+}
+
+}  // namespace
+
+struct ProfileAggregate::WindowIds {
+  struct Hit {
+    uint32_t cluster;
+    uint32_t place;
+    uint64_t samples;
+  };
+  std::vector<uint32_t> thread;  // window index -> ours; kNone: not needed so far
+  std::vector<uint32_t> place;
+  std::vector<uint32_t> cluster;  // of each thread of the window
+  std::vector<uint64_t> cluster_samples;
+  std::vector<Hit> hits;
+};
+
+namespace {
+
+// Numbers the processes of the window; threads of one process are one cluster.
+template <typename Ids>
+void NumberClusters(const Window& window, Ids& ids) {
+  absl::flat_hash_map<std::pair<int32_t, int32_t>, uint32_t> numbers;
+  for (const WindowThread& thread : window.threads) {
+    const auto next = static_cast<uint32_t>(numbers.size());
+    ids.cluster.push_back(numbers.try_emplace({thread.rank, thread.pid}, next).first->second);
+  }
+  ids.cluster_samples.resize(numbers.size());
+}
+
+}  // namespace
+
+void ProfileAggregate::AddRows(const Window& window, uint32_t node) {
+  WindowIds ids;
+  ids.thread.resize(window.threads.size(), kNone);
+  ids.place.resize(window.locations.size(), kNone);
+  ids.hits.reserve(window.rows.size());
+  NumberClusters(window, ids);
+  const bool weight_is_ns = WeightIsNs(window.setup.event);
+  const uint64_t ns_per_sample = NsPerSample(window.setup.frequency_hz);
+
+  for (const WindowRow& row : window.rows) {
+    const WindowThread& from = window.threads[row.thread];
+    const CodeLocation& location = window.locations[row.location];
+    const ShortThread key{node, from.rank, from.pid, from.tid};
+    uint32_t& thread = ids.thread[row.thread];
+    if (thread == kNone) thread = InternThread(key);
+    uint32_t& place = ids.place[row.location];
+    if (place == kNone) place = InternPlace(location);
+    if (ThreadFolded(key, thread)) totals_.lost.thread_samples += row.samples;
+    if (PlaceFolded(location, place)) totals_.lost.place_samples += row.samples;
+
+    const bool has_ns = weight_is_ns && row.weight > 0;
+    const Counts counts{row.samples, row.weight, has_ns ? row.weight : row.samples * ns_per_sample};
+    places_[place].counts += counts;
+    threads_[thread].counts += counts;
+    AddCell(thread, place, counts);
+    ids.cluster_samples[ids.cluster[row.thread]] += row.samples;
+    ids.hits.push_back({ids.cluster[row.thread], place, row.samples});
+  }
+  std::sort(ids.hits.begin(), ids.hits.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.cluster, a.place) < std::tie(b.cluster, b.place);
+  });
+  AddClusters(ids);
+}
+
+void ProfileAggregate::AddClusters(const WindowIds& ids) {
+  for (size_t i = 0; i < ids.hits.size();) {
+    const WindowIds::Hit& first = ids.hits[i];
+    absl::uint128 y = 0;
+    for (; i < ids.hits.size() && ids.hits[i].cluster == first.cluster &&
+           ids.hits[i].place == first.place;
+         ++i) {
+      y += ids.hits[i].samples;
+    }
+    places_[first.place].yy += y * y;
+    places_[first.place].xy += y * ids.cluster_samples[first.cluster];
+  }
+  for (uint64_t x : ids.cluster_samples) {
+    if (x == 0) continue;
+    ++totals_.clusters;
+    totals_.samples += x;
+    totals_.xx += absl::uint128(x) * x;
+  }
+}
+
+void ProfileAggregate::AddNode(const Window& window, uint32_t node) {
+  NodeTotals totals;
+  totals.windows = 1;
+  totals.covered_ns = static_cast<uint64_t>(std::max<int64_t>(window.duration_ns, 0));
+  totals.frequency_span = absl::uint128(MilliHertz(window.setup.frequency_hz)) * totals.covered_ns;
+  totals.setup = window.setup;
+  totals.last_start_unix_ns = window.start_unix_ns;
+  totals.last_sequence = window.sequence;
+  totals.last_stream_id = window.stream_id;
+  nodes_[node] += totals;
+}
+
+void ProfileAggregate::Add(const Window& window) {
+  const uint32_t node = InternNode(window.node);
+  AddNode(window, node);
+  for (const RankInfo& rank : window.ranks) AddRank(rank, node);
+  AddRows(window, node);
+  std::vector<const std::string*> frames;
+  for (const WindowStack& stack : window.stacks) {
+    frames.clear();
+    for (uint32_t frame : stack.frames) frames.push_back(&window.frame_names[frame]);
+    AddStack(stack.rank, frames, stack.samples);
+  }
+  totals_.accounting += window.accounting;
+  totals_.overhead += window.overhead;
+}
+
+}  // namespace perfd

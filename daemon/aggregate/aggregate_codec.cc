@@ -1,0 +1,211 @@
+#include "daemon/aggregate/aggregate_codec.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/wire/check.h"
+#include "core/wire/parts.h"
+#include "core/wire/wire.h"
+#include "perfd/v1/aggregate.pb.h"
+
+namespace perfd {
+namespace {
+
+constexpr int kVersion = 1;
+
+using wire::CleanText;
+
+void Fill(const Counts& counts, v1::AggregateCounts& out) {
+  out.set_samples(counts.samples);
+  out.set_weight(counts.weight);
+  out.set_cpu_ns(counts.cpu_ns);
+}
+
+Counts Read(const v1::AggregateCounts& counts) {
+  return {counts.samples(), counts.weight(), counts.cpu_ns()};
+}
+
+void Fill(absl::uint128 value, v1::AggregateWide& out) {
+  out.set_high(absl::Uint128High64(value));
+  out.set_low(absl::Uint128Low64(value));
+}
+
+absl::uint128 Read(const v1::AggregateWide& wide) {
+  return absl::MakeUint128(wide.high(), wide.low());
+}
+
+void FillPlaces(const AggregateState& state, v1::Aggregate& out) {
+  for (const PlaceTotals& place : state.places) {
+    v1::AggregatePlace* to = out.add_places();
+    *to->mutable_location() = wire::ToProto(place.location);
+    Fill(place.counts, *to->mutable_counts());
+    Fill(place.yy, *to->mutable_yy());
+    Fill(place.xy, *to->mutable_xy());
+  }
+}
+
+absl::Status ReadPlaces(const v1::Aggregate& from, AggregateState& state) {
+  for (const v1::AggregatePlace& place : from.places()) {
+    ASSIGN_OR_RETURN(CodeLocation location, wire::FromProto(place.location()));
+    state.places.push_back(
+        {std::move(location), Read(place.counts()), Read(place.yy()), Read(place.xy())});
+  }
+  return absl::OkStatus();
+}
+
+void FillThreads(const AggregateState& state, v1::Aggregate& out) {
+  for (const ThreadTotals& thread : state.threads) {
+    v1::AggregateThread* to = out.add_threads();
+    to->set_node(CleanText(thread.key.node));
+    to->set_rank(thread.key.rank);
+    to->set_pid(thread.key.pid);
+    to->set_tid(thread.key.tid);
+    Fill(thread.counts, *to->mutable_counts());
+  }
+  v1::AggregateCells& cells = *out.mutable_cells();
+  for (const Cell& cell : state.cells) {
+    cells.add_thread(cell.thread);
+    cells.add_place(cell.place);
+    cells.add_samples(cell.counts.samples);
+    cells.add_weight(cell.counts.weight);
+    cells.add_cpu_ns(cell.counts.cpu_ns);
+  }
+}
+
+absl::Status ReadThreads(const v1::Aggregate& from, AggregateState& state) {
+  for (const v1::AggregateThread& thread : from.threads()) {
+    state.threads.push_back(
+        {{thread.node(), thread.rank(), thread.pid(), thread.tid()}, Read(thread.counts())});
+  }
+  const v1::AggregateCells& cells = from.cells();
+  const int count = cells.thread_size();
+  if (cells.place_size() != count || cells.samples_size() != count ||
+      cells.weight_size() != count || cells.cpu_ns_size() != count) {
+    return absl::DataLossError("cells: columns of different length");
+  }
+  for (int i = 0; i < count; ++i) {
+    state.cells.push_back(
+        {cells.thread(i), cells.place(i), {cells.samples(i), cells.weight(i), cells.cpu_ns(i)}});
+  }
+  return absl::OkStatus();
+}
+
+void FillNodes(const AggregateState& state, v1::Aggregate& out) {
+  for (const RankInfo& rank : state.ranks) *out.add_ranks() = wire::ToProto(rank);
+  for (const NodeTotals& node : state.nodes) {
+    v1::AggregateNode* to = out.add_nodes();
+    to->set_node(CleanText(node.node));
+    to->set_windows(node.windows);
+    to->set_covered_ns(node.covered_ns);
+    Fill(node.frequency_span, *to->mutable_frequency_span());
+    *to->mutable_setup() = wire::ToProto(node.setup);
+    to->set_last_start_unix_ns(node.last_start_unix_ns);
+    to->set_last_sequence(node.last_sequence);
+    to->set_last_stream_id(CleanText(node.last_stream_id));
+  }
+}
+
+absl::Status ReadNodes(const v1::Aggregate& from, AggregateState& state) {
+  for (const v1::RankInfo& rank : from.ranks()) {
+    ASSIGN_OR_RETURN(RankInfo read, wire::FromProto(rank));
+    state.ranks.push_back(std::move(read));
+  }
+  for (const v1::AggregateNode& node : from.nodes()) {
+    ASSIGN_OR_RETURN(SamplingSetup setup, wire::FromProto(node.setup()));
+    state.nodes.push_back({node.node(), node.windows(), node.covered_ns(),
+                           Read(node.frequency_span()), std::move(setup), node.last_start_unix_ns(),
+                           node.last_sequence(), node.last_stream_id()});
+  }
+  return absl::OkStatus();
+}
+
+void FillStacks(const AggregateState& state, v1::Aggregate& out) {
+  for (const std::string& name : state.frame_names) out.add_frame_names(CleanText(name));
+  for (const WindowStack& stack : state.stacks) {
+    v1::WindowStack* to = out.add_stacks();
+    to->set_rank(stack.rank);
+    to->mutable_frames()->Add(stack.frames.begin(), stack.frames.end());
+    to->set_samples(stack.samples);
+  }
+  for (const OtherStacks& other : state.other_stacks) {
+    v1::AggregateOtherStacks* to = out.add_other_stacks();
+    to->set_rank(other.rank);
+    to->set_samples(other.samples);
+  }
+}
+
+void ReadStacks(const v1::Aggregate& from, AggregateState& state) {
+  state.frame_names.assign(from.frame_names().begin(), from.frame_names().end());
+  for (const v1::WindowStack& stack : from.stacks()) {
+    state.stacks.push_back(
+        {stack.rank(), {stack.frames().begin(), stack.frames().end()}, stack.samples()});
+  }
+  for (const v1::AggregateOtherStacks& other : from.other_stacks())
+    state.other_stacks.push_back({other.rank(), other.samples()});
+}
+
+void FillTotals(const JobTotals& totals, v1::Aggregate& out) {
+  out.set_clusters(totals.clusters);
+  out.set_x(totals.samples);
+  Fill(totals.xx, *out.mutable_xx());
+  *out.mutable_accounting() = wire::ToProto(totals.accounting);
+  *out.mutable_overhead() = wire::ToProto(totals.overhead);
+  v1::AggregateLost& lost = *out.mutable_lost();
+  lost.set_place_samples(totals.lost.place_samples);
+  lost.set_thread_samples(totals.lost.thread_samples);
+  lost.set_cell_samples(totals.lost.cell_samples);
+  lost.set_stack_samples(totals.lost.stack_samples);
+  lost.set_ranks(totals.lost.ranks);
+}
+
+absl::Status ReadTotals(const v1::Aggregate& from, JobTotals& totals) {
+  totals.clusters = from.clusters();
+  totals.samples = from.x();
+  totals.xx = Read(from.xx());
+  ASSIGN_OR_RETURN(totals.accounting, wire::FromProto(from.accounting()));
+  ASSIGN_OR_RETURN(totals.overhead, wire::FromProto(from.overhead()));
+  const v1::AggregateLost& lost = from.lost();
+  totals.lost = {lost.place_samples(), lost.thread_samples(), lost.cell_samples(),
+                 lost.stack_samples(), lost.ranks()};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AggregateState> ReadState(const v1::Aggregate& from) {
+  AggregateState state;
+  RETURN_IF_ERROR(ReadPlaces(from, state));
+  RETURN_IF_ERROR(ReadThreads(from, state));
+  RETURN_IF_ERROR(ReadNodes(from, state));
+  ReadStacks(from, state);
+  RETURN_IF_ERROR(ReadTotals(from, state.totals));
+  return state;
+}
+
+}  // namespace
+
+std::string SerializeAggregate(const ProfileAggregate& aggregate) {
+  const AggregateState state = aggregate.State();
+  v1::Aggregate out;
+  out.set_version(kVersion);
+  FillPlaces(state, out);
+  FillThreads(state, out);
+  FillNodes(state, out);
+  FillStacks(state, out);
+  FillTotals(state.totals, out);
+  return out.SerializeAsString();
+}
+
+absl::StatusOr<ProfileAggregate> ParseAggregate(absl::string_view bytes, AggregateLimits limits) {
+  v1::Aggregate from;
+  if (bytes.size() > INT32_MAX ||
+      !from.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError("stored aggregate: not a message");
+  }
+  if (from.version() != kVersion)
+    return absl::DataLossError(absl::StrCat("stored aggregate: version ", from.version()));
+  absl::StatusOr<AggregateState> state = ReadState(from);
+  if (!state.ok()) {
+    return absl::DataLossError(absl::StrCat("stored aggregate: ", state.status().message()));
+  }
+  return ProfileAggregate::FromState(*state, limits);
+}
+
+}  // namespace perfd

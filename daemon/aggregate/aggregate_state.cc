@@ -1,0 +1,67 @@
+#include "daemon/aggregate/aggregate_state.h"
+
+#include <tuple>
+
+#include "daemon/aggregate/richer.h"
+
+namespace perfd {
+
+Counts& Counts::operator+=(const Counts& other) {
+  samples += other.samples;
+  weight += other.weight;
+  cpu_ns += other.cpu_ns;
+  return *this;
+}
+
+double NodeTotals::MeanFrequencyHz() const {
+  if (covered_ns == 0) return setup.frequency_hz;
+  return static_cast<double>(frequency_span) / static_cast<double>(covered_ns) / 1000;
+}
+
+NodeTotals& NodeTotals::operator+=(const NodeTotals& other) {
+  if (windows == 0 || LaterSetup(other, *this)) {
+    setup = other.setup;
+    last_start_unix_ns = other.last_start_unix_ns;
+    last_sequence = other.last_sequence;
+    last_stream_id = other.last_stream_id;
+  }
+  windows += other.windows;
+  covered_ns += other.covered_ns;
+  frequency_span += other.frequency_span;
+  return *this;
+}
+
+LostDetail& LostDetail::operator+=(const LostDetail& other) {
+  place_samples += other.place_samples;
+  thread_samples += other.thread_samples;
+  cell_samples += other.cell_samples;
+  stack_samples += other.stack_samples;
+  ranks += other.ranks;
+  return *this;
+}
+
+JobTotals& JobTotals::operator+=(const JobTotals& other) {
+  clusters += other.clusters;
+  samples += other.samples;
+  xx += other.xx;
+  accounting += other.accounting;
+  overhead += other.overhead;
+  lost += other.lost;
+  return *this;
+}
+
+absl::Status CheckState(const AggregateState& state) {
+  for (const Cell& cell : state.cells) {
+    if (cell.thread >= state.threads.size() || cell.place >= state.places.size())
+      return absl::DataLossError("stored aggregate: a cell is outside its dictionary");
+  }
+  for (const WindowStack& stack : state.stacks) {
+    for (uint32_t frame : stack.frames) {
+      if (frame >= state.frame_names.size())
+        return absl::DataLossError("stored aggregate: a frame is outside its dictionary");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace perfd

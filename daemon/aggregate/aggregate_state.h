@@ -1,0 +1,120 @@
+// daemon/aggregate/aggregate_state.h - the merged sums of one profile as a plain value.
+//
+// Shape    canonical: every list sorted and without duplicates, so equal aggregates are equal values.
+//          The store keeps it (aggregate_codec.h); the report reads the living ProfileAggregate.
+// Units    samples; weight in ns (cpu-clock) or events; cpu_ns always ns of CPU time.
+#ifndef DAEMON_AGGREGATE_AGGREGATE_STATE_H_
+#define DAEMON_AGGREGATE_AGGREGATE_STATE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "core/model/accounting.h"
+#include "core/model/window.h"
+
+namespace perfd {
+
+struct Counts {
+  uint64_t samples = 0;
+  uint64_t weight = 0;
+  uint64_t cpu_ns = 0;
+
+  Counts& operator+=(const Counts& other);
+  bool operator==(const Counts&) const = default;
+};
+
+struct PlaceTotals {
+  CodeLocation location;
+  Counts counts;
+  absl::uint128 yy = 0;  // over clusters: samples here, squared
+  absl::uint128 xy = 0;  // over clusters: samples here x samples of the cluster
+
+  bool operator==(const PlaceTotals&) const = default;
+};
+
+struct ThreadTotals {
+  ThreadKey key;
+  Counts counts;
+
+  bool operator==(const ThreadTotals&) const = default;
+};
+
+struct Cell {
+  uint32_t thread = 0;
+  uint32_t place = 0;
+  Counts counts;
+
+  bool operator==(const Cell&) const = default;
+};
+
+struct NodeTotals {
+  std::string node;
+  uint64_t windows = 0;
+  uint64_t covered_ns = 0;
+  absl::uint128 frequency_span = 0;  // sum of frequency x span, mHz x ns
+  SamplingSetup setup;               // of the last window, which the next three name
+  int64_t last_start_unix_ns = 0;
+  uint64_t last_sequence = 0;
+  std::string last_stream_id;
+
+  double MeanFrequencyHz() const;
+  NodeTotals& operator+=(const NodeTotals& other);
+  bool operator==(const NodeTotals&) const = default;
+};
+
+struct OtherStacks {
+  int32_t rank = 0;
+  uint64_t samples = 0;
+
+  bool operator==(const OtherStacks&) const = default;
+};
+
+// Detail that the limits did not let in, in samples (ranks: in windows). The totals hold it all.
+struct LostDetail {
+  uint64_t place_samples = 0;
+  uint64_t thread_samples = 0;
+  uint64_t cell_samples = 0;
+  uint64_t stack_samples = 0;
+  uint64_t ranks = 0;
+
+  bool Any() const { return *this != LostDetail{}; }
+  LostDetail& operator+=(const LostDetail& other);
+  bool operator==(const LostDetail&) const = default;
+};
+
+// Sums over the whole job. A cluster is one rank in one window, counted when it has samples.
+struct JobTotals {
+  uint64_t clusters = 0;
+  uint64_t samples = 0;
+  absl::uint128 xx = 0;  // over clusters: samples squared
+  Accounting accounting;
+  OverheadFigures overhead;
+  LostDetail lost;
+
+  JobTotals& operator+=(const JobTotals& other);
+  bool operator==(const JobTotals&) const = default;
+};
+
+struct AggregateState {
+  std::vector<PlaceTotals> places;        // by LocationKey
+  std::vector<ThreadTotals> threads;      // by key
+  std::vector<Cell> cells;                // by thread, place
+  std::vector<RankInfo> ranks;            // by node, rank, pid
+  std::vector<NodeTotals> nodes;          // by name
+  std::vector<std::string> frame_names;   // sorted
+  std::vector<WindowStack> stacks;        // by rank, frames
+  std::vector<OtherStacks> other_stacks;  // by rank
+  JobTotals totals;
+
+  bool operator==(const AggregateState&) const = default;
+};
+
+// Every index within its list; kDataLoss otherwise.
+absl::Status CheckState(const AggregateState& state);
+
+}  // namespace perfd
+
+#endif  // DAEMON_AGGREGATE_AGGREGATE_STATE_H_

@@ -1,0 +1,158 @@
+// Dictionaries and limits, and what readers ask for.
+#include "daemon/aggregate/profile_aggregate.h"
+
+#include <algorithm>
+
+#include "daemon/aggregate/richer.h"
+
+namespace perfd {
+namespace {
+
+constexpr char kOther[] = "(other)";
+
+CodeLocation OtherPlace(Category category) {
+  CodeLocation location;
+  location.category = category;
+  location.function = kOther;
+  return location;
+}
+
+}  // namespace
+
+uint32_t ProfileAggregate::InternNode(const std::string& name) {
+  if (auto found = node_index_.find(name); found != node_index_.end()) return found->second;
+  if (nodes_.size() >= limits_.nodes && name != kOther) return InternNode(kOther);
+  const uint32_t id = static_cast<uint32_t>(nodes_.size());
+  nodes_.push_back({});
+  nodes_.back().node = name;
+  node_index_.emplace(name, id);
+  return id;
+}
+
+uint32_t ProfileAggregate::InternPlace(const CodeLocation& location) {
+  std::string key = LocationKey(location);
+  if (auto found = place_index_.find(key); found != place_index_.end()) {
+    CodeLocation& known = places_[found->second].location;
+    if (!(known == location) && Richer(location, known)) known = location;
+    return found->second;
+  }
+  if (places_.size() >= limits_.places) {
+    const CodeLocation other = OtherPlace(location.category);
+    if (key != LocationKey(other)) return InternPlace(other);
+  }
+  const uint32_t id = static_cast<uint32_t>(places_.size());
+  places_.push_back({location, {}, 0, 0});
+  place_index_.emplace(std::move(key), id);
+  return id;
+}
+
+bool ProfileAggregate::PlaceFolded(const CodeLocation& location, uint32_t place) const {
+  return places_[place].location.function == kOther && location.function != kOther;
+}
+
+uint32_t ProfileAggregate::InternThread(const ShortThread& key) {
+  if (auto found = thread_index_.find(key); found != thread_index_.end()) return found->second;
+  ShortThread kept = key;
+  if (threads_.size() >= limits_.threads) {
+    kept.tid = 0;  // one entry for all further threads of the process
+    if (auto found = thread_index_.find(kept); found != thread_index_.end()) return found->second;
+  }
+  if (threads_.size() >= 2 * limits_.threads) {
+    kept = {InternNode(kOther), 0, 0, 0};
+    if (auto found = thread_index_.find(kept); found != thread_index_.end()) return found->second;
+  }
+  const uint32_t id = static_cast<uint32_t>(threads_.size());
+  threads_.push_back({kept, {}});
+  thread_index_.emplace(kept, id);
+  return id;
+}
+
+void ProfileAggregate::AddCell(uint32_t thread, uint32_t place, const Counts& counts) {
+  const uint64_t key = uint64_t{thread} << 32 | place;
+  if (cells_.size() < limits_.cells) {
+    cells_[key] += counts;
+  } else if (auto found = cells_.find(key); found != cells_.end()) {
+    found->second += counts;
+  } else {
+    totals_.lost.cell_samples += counts.samples;
+  }
+}
+
+void ProfileAggregate::AddRank(RankInfo rank, uint32_t node) {
+  rank.node = nodes_[node].node;  // the node that sent it, whatever it says
+  const ShortThread key{node, rank.rank, rank.pid, 0};
+  if (auto found = ranks_.find(key); found != ranks_.end()) {
+    if (Richer(rank, found->second)) found->second = std::move(rank);
+  } else if (ranks_.size() < limits_.ranks) {
+    ranks_.emplace(key, std::move(rank));
+  } else {
+    ++totals_.lost.ranks;
+  }
+}
+
+void ProfileAggregate::AddOtherStack(int32_t rank, uint64_t samples) {
+  totals_.lost.stack_samples += samples;
+  if (other_stacks_.size() < limits_.ranks || other_stacks_.contains(rank))
+    other_stacks_[rank] += samples;
+}
+
+void ProfileAggregate::AddStack(int32_t rank, const std::vector<const std::string*>& frames,
+                                uint64_t samples) {
+  StackKey key{rank, {}};
+  key.second.reserve(frames.size());
+  for (const std::string* frame : frames) {
+    auto found = frame_index_.find(*frame);
+    if (found == frame_index_.end()) {
+      if (frame_names_.size() >= limits_.frame_names || stacks_.size() >= limits_.stacks)
+        return AddOtherStack(rank, samples);
+      found = frame_index_.emplace(*frame, static_cast<uint32_t>(frame_names_.size())).first;
+      frame_names_.push_back(*frame);
+    }
+    key.second.push_back(found->second);
+  }
+  if (auto found = stacks_.find(key); found != stacks_.end()) {
+    found->second += samples;
+  } else if (stacks_.size() < limits_.stacks) {
+    stacks_.emplace(std::move(key), samples);
+  } else {
+    AddOtherStack(rank, samples);
+  }
+}
+
+ThreadTotals ProfileAggregate::thread(size_t index) const {
+  const Thread& thread = threads_[index];
+  return {{nodes_[thread.key.node].node, thread.key.rank, thread.key.pid, thread.key.tid},
+          thread.counts};
+}
+
+std::vector<RankInfo> ProfileAggregate::ranks() const {
+  std::vector<RankInfo> ranks;
+  ranks.reserve(ranks_.size());
+  for (const auto& [key, rank] : ranks_) ranks.push_back(rank);
+  return ranks;
+}
+
+std::vector<ReportStack> ProfileAggregate::stacks() const {
+  std::vector<ReportStack> stacks;
+  stacks.reserve(stacks_.size() + other_stacks_.size());
+  for (const auto& [key, samples] : stacks_) {
+    ReportStack stack{key.first, {}, samples};
+    for (uint32_t frame : key.second) stack.frames.push_back(frame_names_[frame]);
+    stacks.push_back(std::move(stack));
+  }
+  for (const auto& [rank, samples] : other_stacks_) stacks.push_back({rank, {kOther}, samples});
+  return stacks;
+}
+
+ClusterSums ProfileAggregate::SumsOf(const PlaceTotals& place) const {
+  ClusterSums sums;
+  sums.clusters = totals_.clusters;
+  sums.x = totals_.samples;
+  sums.xx = totals_.xx;
+  sums.y = place.counts.samples;
+  sums.xy = place.xy;
+  sums.yy = place.yy;
+  return sums;
+}
+
+}  // namespace perfd

@@ -1,0 +1,52 @@
+// daemon/control/decisions.h - what the session table wants done, as values: it does nothing itself.
+#ifndef DAEMON_CONTROL_DECISIONS_H_
+#define DAEMON_CONTROL_DECISIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/model/profile.h"
+
+namespace perfd {
+
+// Tell a node to begin, or to go on with, a profile.
+struct StartNode {
+  std::string node;
+  std::string profile_id;
+  ProfileSpec spec;
+  Requester requester;
+  int64_t remaining_ns = 0;
+
+  bool operator==(const StartNode&) const = default;
+};
+
+struct StopNode {
+  std::string node;
+  std::string profile_id;
+  std::string reason;
+
+  bool operator==(const StopNode&) const = default;
+};
+
+// Write the status to the store when convenient.
+struct SaveProfile {
+  ProfileStatus status;
+
+  bool operator==(const SaveProfile&) const = default;
+};
+
+// Build the report, store it with this final status, and say so with SessionTable::Finalised.
+struct FinaliseProfile {
+  ProfileStatus status;
+
+  bool operator==(const FinaliseProfile&) const = default;
+};
+
+using Decision = std::variant<StartNode, StopNode, SaveProfile, FinaliseProfile>;
+using Decisions = std::vector<Decision>;
+
+}  // namespace perfd
+
+#endif  // DAEMON_CONTROL_DECISIONS_H_

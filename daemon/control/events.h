@@ -1,0 +1,69 @@
+// daemon/control/events.h - what the session table is told: by agents, by people, by the store and by the clock.
+//
+// Units    Moment: one reading of both clocks; intervals use only the monotonic one.
+#ifndef DAEMON_CONTROL_EVENTS_H_
+#define DAEMON_CONTROL_EVENTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/model/identity.h"
+#include "core/model/profile.h"
+#include "core/model/profile_spec.h"
+
+namespace perfd {
+
+struct Moment {
+  int64_t monotonic_ns = 0;
+  int64_t unix_ns = 0;
+};
+
+// What an agent says about itself when it connects.
+struct AgentFacts {
+  std::string node;
+  std::string version;
+  std::string stream_id;
+  std::string instance_id;
+  std::string boot_id;
+  bool user_mode = false;  // serves only profiles of `uid`
+  uint32_t uid = 0;
+  int32_t cpus = 0;
+  std::string kernel;
+  std::string sampling_event;                // empty: cannot sample
+  std::vector<std::string> active_profiles;  // running or with unsent windows
+  uint64_t stored_sequence = 0;              // highest sequence of its stream in the store; set by the daemon
+};
+
+// What a session on a node is doing now.
+struct SessionUpdate {
+  std::string profile_id;
+  NodeProgress::Phase phase = NodeProgress::Phase::kAsked;
+  int32_t ranks = 0;
+  int32_t threads = 0;
+  std::vector<Notice> notices;
+  uint64_t last_sequence = 0;  // with kFinished and kFailed: the session's last window; 0: none
+  bool first_sample = false;
+};
+
+// One window is in the store (and in the aggregate).
+struct StoredWindow {
+  std::string profile_id;
+  std::string node;
+  std::string stream_id;
+  uint64_t sequence = 0;
+  int64_t start_unix_ns = 0;
+  int64_t duration_ns = 0;
+  uint64_t samples = 0;
+  uint64_t stream_missing = 0;  // gaps in the stream, all profiles
+};
+
+struct SubmitRequest {
+  ProfileSpec spec;
+  Requester requester;
+  std::string client_node;  // the node meant by `pids` without `node`
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_CONTROL_EVENTS_H_

@@ -1,0 +1,91 @@
+// daemon/control/profile_session.h - one profile from acceptance to its end: the state machine and its deadlines.
+//
+// Shape    every event returns what is to be done; state moves only along core/model/profile.h CanGo.
+//          The final state is taken when the report is stored (Finalised), not before.
+// Units    deadlines in monotonic ns.
+// Threads  none of its own; thread-compatible.
+#ifndef DAEMON_CONTROL_PROFILE_SESSION_H_
+#define DAEMON_CONTROL_PROFILE_SESSION_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "daemon/control/decisions.h"
+#include "daemon/control/events.h"
+#include "daemon/control/node_session.h"
+
+namespace perfd {
+
+struct ControlLimits {
+  int64_t discovery_ns = 10 * kNsPerSecond;   // a node that found no rank by then is left out
+  int64_t away_ns = 60 * kNsPerSecond;        // an agent may be away so long
+  int64_t overrun_ns = 60 * kNsPerSecond;     // a profile may end so long after its duration
+  int64_t cancel_ns = 10 * kNsPerSecond;      // last windows are awaited so long after a cancel
+  int64_t retry_ns = kNsPerSecond;            // between attempts to store the report
+  int64_t save_ns = 5 * kNsPerSecond;         // progress is saved at most so often
+  size_t active_profiles = 64;
+  size_t notices = 256;                       // per profile
+};
+
+class ProfileSession {
+ public:
+  // A new profile (PENDING) or one from the store; nodes are those of `status`.
+  ProfileSession(ProfileStatus status, const ControlLimits& limits, Moment now);
+
+  // Asks every node that is connected. `restored`: the daemon was away; agents get their grace to come back.
+  Decisions Start(Moment now);
+  void Restore(Moment now);
+
+  Decisions Connected(const AgentFacts& facts, Moment now);
+  Decisions Disconnected(const std::string& node, Moment now);
+  Decisions Update(const std::string& node, const SessionUpdate& update, Moment now);
+  Decisions Stored(const StoredWindow& window, Moment now);
+  Decisions Cancel(const std::string& by, Moment now);
+  Decisions Tick(Moment now);
+  // The report is stored (or could not be: it is tried again).
+  Decisions Finalised(bool ok, Moment now);
+
+  ProfileStatus Status(Moment now) const;
+  const ProfileStatus& stored_status() const { return status_; }
+  bool final() const { return IsFinal(status_.state); }
+  bool HasNode(const std::string& node) const;
+  void AddNotice(Notice notice);
+
+ private:
+  NodeSession* FindNode(const std::string& node);
+  StartNode Ask(NodeSession& node, Moment now);
+  int64_t Remaining(const NodeSession& node) const;
+  bool HadEnded(const NodeSession& node) const;
+  void Go(ProfileState state, Decisions& out);
+  void NoteFirstSample(Moment now, int64_t started_unix_ns, Decisions& out);
+  void GiveUp(NodeSession& node, absl::StatusCode code, const std::string& why, Decisions& out);
+  void CheckDeadlines(Moment now, Decisions& out);
+  void CheckDiscovery(NodeSession& node, Moment now, Decisions& out);
+  void Evaluate(Moment now, Decisions& out);
+  void Finish(ProfileState outcome, Moment now, Decisions& out);
+  ProfileState Outcome();
+  bool LooksPartial() const;
+  void NoteMissingWindows();
+  void NoteNothingFound();
+  void CopyNodes(ProfileStatus& status) const;
+  double Progress(Moment now) const;
+  Decisions Save(Moment now);
+
+  ProfileStatus status_;
+  ControlLimits limits_;
+  std::vector<NodeSession> nodes_;
+  int64_t begin_ns_ = 0;     // monotonic: accepted
+  int64_t deadline_ns_ = 0;  // monotonic: everything is over by then
+  int64_t first_sample_ns_ = 0;
+  int64_t saved_ns_ = 0;
+  bool dirty_ = false;
+  std::optional<int64_t> cancelled_ns_;
+  std::optional<ProfileStatus> outcome_;  // being stored
+  std::optional<int64_t> retry_ns_;
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_CONTROL_PROFILE_SESSION_H_

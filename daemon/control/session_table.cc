@@ -1,0 +1,183 @@
+#include "daemon/control/session_table.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/status_macros.h"
+#include "core/spec/spec.h"
+
+namespace perfd {
+namespace {
+
+void Append(Decisions& out, Decisions more) {
+  out.insert(out.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+absl::Status Authorise(const SubmitRequest& request) {
+  const std::string& user = request.spec.target.user;
+  if (request.requester.privileged || user.empty() || user == request.requester.name) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("user ", request.requester.name, " may not profile processes of user ", user,
+                   ": ask the site to put you into perfd's --admin-group"));
+}
+
+bool Serves(const AgentFacts& agent, const Requester& requester) {
+  return !agent.user_mode || agent.uid == requester.uid;
+}
+
+}  // namespace
+
+Decisions SessionTable::AgentConnected(const AgentFacts& facts, Moment now) {
+  agents_[facts.node] = facts;
+  Decisions out;
+  for (const std::string& id : facts.active_profiles) {
+    const auto it = sessions_.find(id);
+    if (it == sessions_.end() || !it->second.HasNode(facts.node)) {
+      out.push_back(StopNode{facts.node, id, "the profile is over"});
+    }
+  }
+  for (auto& [id, session] : sessions_) {
+    if (Serves(facts, session.stored_status().requester)) Append(out, session.Connected(facts, now));
+  }
+  return out;
+}
+
+Decisions SessionTable::AgentGone(const std::string& node, Moment now) {
+  agents_.erase(node);
+  Decisions out;
+  for (auto& [id, session] : sessions_) Append(out, session.Disconnected(node, now));
+  return out;
+}
+
+const AgentFacts* SessionTable::FindAgent(const std::string& node) const {
+  const auto it = agents_.find(node);
+  return it == agents_.end() ? nullptr : &it->second;
+}
+
+absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, Moment now) const {
+  RETURN_IF_ERROR(ValidateProfileSpec(request.spec));
+  RETURN_IF_ERROR(Authorise(request));
+  if (sessions_.size() >= limits_.active_profiles) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        limits_.active_profiles, " profiles are active, which is the limit: wait for one to end or cancel one"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> nodes, ChooseNodes(request));
+  ProfileStatus status;
+  status.name = request.spec.name;
+  status.requester = request.requester;
+  status.spec = request.spec;
+  status.submitted_unix_ns = now.unix_ns;
+  for (const std::string& node : nodes) {
+    NodeProgress progress;
+    progress.node = node;
+    status.nodes.push_back(progress);
+  }
+  return status;
+}
+
+absl::StatusOr<std::vector<std::string>> SessionTable::ChooseNodes(const SubmitRequest& request) const {
+  const TargetSpec& target = request.spec.target;
+  if (agents_.empty()) {
+    return absl::UnavailableError("no node is connected: start perf-agent on the nodes of the job");
+  }
+  std::vector<std::string> usable;
+  for (const auto& [node, agent] : agents_) {
+    if (Serves(agent, request.requester)) usable.push_back(node);
+  }
+  if (usable.empty()) {
+    return absl::UnavailableError(
+        absl::StrCat("the connected agents belong to other users: start perf-agent as root, or with --user-mode as ",
+                     request.requester.name));
+  }
+  if (!target.node.empty()) {
+    if (std::find(usable.begin(), usable.end(), target.node) == usable.end()) {
+      return absl::UnavailableError(absl::StrCat("node ", target.node, " is not connected (connected: ",
+                                                 absl::StrJoin(usable, ", "), ")"));
+    }
+    return std::vector<std::string>{target.node};
+  }
+  if (target.pids.empty()) return usable;
+  ASSIGN_OR_RETURN(std::string node, NodeOfPids(request, usable));
+  return std::vector<std::string>{std::move(node)};
+}
+
+absl::StatusOr<std::string> SessionTable::NodeOfPids(const SubmitRequest& request,
+                                                     const std::vector<std::string>& usable) const {
+  if (std::find(usable.begin(), usable.end(), request.client_node) != usable.end()) return request.client_node;
+  if (usable.size() == 1) return usable.front();
+  return absl::InvalidArgumentError(
+      absl::StrCat("pids need a node: ", request.client_node.empty() ? "your host" : request.client_node,
+                   " has no agent and several nodes are connected (", absl::StrJoin(usable, ", "),
+                   "): set target.node"));
+}
+
+Decisions SessionTable::Add(ProfileStatus status, Moment now) {
+  std::string id = status.id;
+  auto [it, added] = sessions_.try_emplace(id, std::move(status), limits_, now);
+  if (!added) return {};
+  // A node may have left between Plan and Add; its grace begins now.
+  Decisions out = it->second.Start(now);
+  for (const NodeProgress& node : it->second.stored_status().nodes) {
+    if (!agents_.contains(node.node)) Append(out, it->second.Disconnected(node.node, now));
+  }
+  std::erase_if(out, [&](const Decision& decision) {
+    const auto* start = std::get_if<StartNode>(&decision);
+    return start != nullptr && !agents_.contains(start->node);
+  });
+  return out;
+}
+
+void SessionTable::Restore(ProfileStatus status, Moment now) {
+  std::string id = status.id;
+  auto [it, added] = sessions_.try_emplace(id, std::move(status), limits_, now);
+  if (added) it->second.Restore(now);
+}
+
+Decisions SessionTable::Update(const std::string& node, const SessionUpdate& update, Moment now) {
+  const auto it = sessions_.find(update.profile_id);
+  return it == sessions_.end() ? Decisions{} : it->second.Update(node, update, now);
+}
+
+Decisions SessionTable::Stored(const StoredWindow& window, Moment now) {
+  const auto it = sessions_.find(window.profile_id);
+  return it == sessions_.end() ? Decisions{} : it->second.Stored(window, now);
+}
+
+absl::StatusOr<Decisions> SessionTable::Cancel(const std::string& profile_id, const std::string& by, Moment now) {
+  const auto it = sessions_.find(profile_id);
+  if (it == sessions_.end()) {
+    return absl::FailedPreconditionError(absl::StrCat(profile_id, " is already over"));
+  }
+  return it->second.Cancel(by, now);
+}
+
+Decisions SessionTable::Tick(Moment now) {
+  Decisions out;
+  for (auto& [id, session] : sessions_) Append(out, session.Tick(now));
+  return out;
+}
+
+Decisions SessionTable::Finalised(const std::string& profile_id, bool ok, Moment now) {
+  const auto it = sessions_.find(profile_id);
+  if (it == sessions_.end()) return {};
+  Decisions out = it->second.Finalised(ok, now);
+  if (it->second.final()) sessions_.erase(it);
+  return out;
+}
+
+absl::StatusOr<ProfileStatus> SessionTable::Status(const std::string& profile_id, Moment now) const {
+  const auto it = sessions_.find(profile_id);
+  if (it == sessions_.end()) return absl::NotFoundError(absl::StrCat(profile_id, " is not active"));
+  return it->second.Status(now);
+}
+
+std::vector<ProfileStatus> SessionTable::Statuses(Moment now) const {
+  std::vector<ProfileStatus> statuses;
+  for (const auto& [id, session] : sessions_) statuses.push_back(session.Status(now));
+  return statuses;
+}
+
+}  // namespace perfd

@@ -1,0 +1,60 @@
+// daemon/control/session_table.h - every profile that is not over, and the agents that could work on them.
+//
+// Shape    events in, decisions out; it sends nothing, stores nothing and reads no clock.
+// Errors   Plan: kInvalidArgument, kPermissionDenied, kUnavailable (no node), kResourceExhausted.
+// Threads  none of its own; thread-compatible: the pipeline's lock covers it.
+#ifndef DAEMON_CONTROL_SESSION_TABLE_H_
+#define DAEMON_CONTROL_SESSION_TABLE_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/control/decisions.h"
+#include "daemon/control/events.h"
+#include "daemon/control/profile_session.h"
+
+namespace perfd {
+
+class SessionTable {
+ public:
+  explicit SessionTable(ControlLimits limits = {}) : limits_(limits) {}
+
+  Decisions AgentConnected(const AgentFacts& facts, Moment now);
+  Decisions AgentGone(const std::string& node, Moment now);
+  const AgentFacts* FindAgent(const std::string& node) const;
+
+  // The status a request would begin with (no id yet), or why it is refused.
+  absl::StatusOr<ProfileStatus> Plan(const SubmitRequest& request, Moment now) const;
+  // Begins a planned profile that has its id.
+  Decisions Add(ProfileStatus status, Moment now);
+  // Takes up a profile the store says is not over.
+  void Restore(ProfileStatus status, Moment now);
+
+  Decisions Update(const std::string& node, const SessionUpdate& update, Moment now);
+  Decisions Stored(const StoredWindow& window, Moment now);
+  absl::StatusOr<Decisions> Cancel(const std::string& profile_id, const std::string& by, Moment now);
+  Decisions Tick(Moment now);
+  // The profile leaves the table when `ok`.
+  Decisions Finalised(const std::string& profile_id, bool ok, Moment now);
+
+  bool Active(const std::string& profile_id) const { return sessions_.contains(profile_id); }
+  absl::StatusOr<ProfileStatus> Status(const std::string& profile_id, Moment now) const;
+  std::vector<ProfileStatus> Statuses(Moment now) const;
+  size_t size() const { return sessions_.size(); }
+
+ private:
+  absl::StatusOr<std::vector<std::string>> ChooseNodes(const SubmitRequest& request) const;
+  absl::StatusOr<std::string> NodeOfPids(const SubmitRequest& request,
+                                         const std::vector<std::string>& usable) const;
+
+  const ControlLimits limits_;
+  std::map<std::string, AgentFacts> agents_;  // connected, by node
+  std::map<std::string, ProfileSession> sessions_;
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_CONTROL_SESSION_TABLE_H_

@@ -1,0 +1,79 @@
+#include "daemon/pipeline/agent_book.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace perfd {
+namespace {
+
+// The same agent come back, or the node's own agent in the place of a user's. A user's agent never takes the place of
+// another's: it could otherwise catch that agent's commands.
+bool MayReplace(const AgentFacts& present, const AgentFacts& next) {
+  if (present.uid == next.uid) return true;
+  return !next.user_mode && (present.user_mode || present.stream_id == next.stream_id);
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> AgentBook::Connect(const AgentFacts& facts, std::shared_ptr<AgentLink> link,
+                                            int64_t now_unix_ns) {
+  if (!entries_.contains(facts.node) && entries_.size() >= kMaxNodes) {
+    return absl::ResourceExhaustedError(absl::StrCat("more than ", kMaxNodes, " nodes"));
+  }
+  Entry& entry = entries_[facts.node];
+  if (entry.connection != 0) {
+    if (!MayReplace(entry.facts, facts)) {
+      return absl::AlreadyExistsError(absl::StrCat("node ", facts.node, " already has an agent (of uid ",
+                                                   entry.facts.uid, "): stop it, or give this one another --node"));
+    }
+    by_connection_.erase(entry.connection);
+    entry.link->Close(absl::AbortedError("replaced by a newer connection of the same agent"));
+  }
+  entry.connection = next_connection_++;
+  entry.facts = facts;
+  entry.link = std::move(link);
+  entry.status = {.node = facts.node,
+                  .connected = true,
+                  .version = facts.version,
+                  .user_mode = facts.user_mode,
+                  .uid = facts.uid,
+                  .cpus = facts.cpus,
+                  .kernel = facts.kernel,
+                  .sampling_event = facts.sampling_event,
+                  .last_seen_unix_ns = now_unix_ns,
+                  .health = {}};
+  by_connection_[entry.connection] = facts.node;
+  return entry.connection;
+}
+
+std::string AgentBook::Disconnect(uint64_t connection, int64_t now_unix_ns) {
+  const auto it = by_connection_.find(connection);
+  if (it == by_connection_.end()) return "";
+  std::string node = it->second;
+  by_connection_.erase(it);
+  Entry& entry = entries_[node];
+  entry.connection = 0;
+  entry.link.reset();
+  entry.status.connected = false;
+  entry.status.last_seen_unix_ns = now_unix_ns;
+  return node;
+}
+
+AgentBook::Entry* AgentBook::Find(uint64_t connection) {
+  const auto it = by_connection_.find(connection);
+  return it == by_connection_.end() ? nullptr : &entries_[it->second];
+}
+
+std::shared_ptr<AgentLink> AgentBook::Link(const std::string& node) const {
+  const auto it = entries_.find(node);
+  return it == entries_.end() ? nullptr : it->second.link;
+}
+
+void AgentBook::Forget(int64_t older_than_unix_ns) {
+  std::erase_if(entries_, [&](const auto& item) {
+    return item.second.connection == 0 && item.second.status.last_seen_unix_ns < older_than_unix_ns;
+  });
+}
+
+}  // namespace perfd

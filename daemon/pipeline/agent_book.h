@@ -1,0 +1,54 @@
+// daemon/pipeline/agent_book.h - the agents: who is connected, who was, and how they are.
+//
+// Shape    a connection has a number; only the present connection of a node may speak for it.
+// Limits   kMaxNodes nodes are remembered; nodes not seen for a day are forgotten.
+// Threads  thread-compatible: the pipeline's lock covers it.
+#ifndef DAEMON_PIPELINE_AGENT_BOOK_H_
+#define DAEMON_PIPELINE_AGENT_BOOK_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/model/node.h"
+#include "daemon/control/events.h"
+#include "daemon/pipeline/agent_link.h"
+
+namespace perfd {
+
+class AgentBook {
+ public:
+  static constexpr size_t kMaxNodes = 65536;
+
+  struct Entry {
+    uint64_t connection = 0;  // 0: not connected
+    AgentFacts facts;
+    std::shared_ptr<AgentLink> link;  // shared with the stream, which may outlive the entry
+    NodeStatus status;
+  };
+
+  // Returns the connection's number. Another live agent of that name is replaced when it is the same one come
+  // back (same user, or the same stream) or outranks a user's own agent, else kAlreadyExists.
+  absl::StatusOr<uint64_t> Connect(const AgentFacts& facts, std::shared_ptr<AgentLink> link, int64_t now_unix_ns);
+  // The node's name when this was its present connection, else empty.
+  std::string Disconnect(uint64_t connection, int64_t now_unix_ns);
+  // The entry this connection may speak for, or nullptr when it was replaced.
+  Entry* Find(uint64_t connection);
+  std::shared_ptr<AgentLink> Link(const std::string& node) const;
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+  size_t connected() const { return by_connection_.size(); }
+  void Forget(int64_t older_than_unix_ns);
+
+ private:
+  std::map<std::string, Entry> entries_;  // by node
+  std::map<uint64_t, std::string> by_connection_;
+  uint64_t next_connection_ = 1;
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_PIPELINE_AGENT_BOOK_H_

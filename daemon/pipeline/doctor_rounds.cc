@@ -1,0 +1,64 @@
+#include "daemon/pipeline/doctor_rounds.h"
+
+#include <utility>
+
+namespace perfd {
+
+void DoctorRounds::Round::Answer() const {
+  std::vector<DoctorReport> reports = own;
+  for (const auto& [node, checks] : answers) {
+    if (!checks.empty()) {
+      reports.push_back({node, checks});
+    } else {
+      reports.push_back({node,
+                         {{.name = "agent",
+                           .ok = false,
+                           .optional = false,
+                           .found = "no answer within 5 s",
+                           .fix = "systemctl restart perf-agent"}}});
+    }
+  }
+  done(std::move(reports));
+}
+
+absl::StatusOr<uint64_t> DoctorRounds::Begin(const std::vector<std::string>& nodes, std::vector<DoctorReport> own,
+                                             int64_t now_ns, Done done) {
+  if (rounds_.size() >= kMaxRounds) return absl::ResourceExhaustedError("too many doctor requests at once");
+  const uint64_t id = next_id_++;
+  Round& round = rounds_[id];
+  for (const std::string& node : nodes) round.answers[node];
+  round.own = std::move(own);
+  round.open = round.answers.size();
+  round.deadline_ns = round.open == 0 ? now_ns : now_ns + kWaitNs;
+  round.done = std::move(done);
+  return id;
+}
+
+std::vector<DoctorRounds::Round> DoctorRounds::Take(uint64_t id, const std::string& node,
+                                                    std::vector<DoctorCheck> checks) {
+  const auto it = rounds_.find(id);
+  if (it == rounds_.end() || checks.empty()) return {};
+  const auto answer = it->second.answers.find(node);
+  if (answer == it->second.answers.end() || !answer->second.empty()) return {};
+  answer->second = std::move(checks);
+  if (--it->second.open > 0) return {};
+  std::vector<Round> finished;
+  finished.push_back(std::move(it->second));
+  rounds_.erase(it);
+  return finished;
+}
+
+std::vector<DoctorRounds::Round> DoctorRounds::Expire(int64_t now_ns) {
+  std::vector<Round> finished;
+  for (auto it = rounds_.begin(); it != rounds_.end();) {
+    if (now_ns < it->second.deadline_ns) {
+      ++it;
+      continue;
+    }
+    finished.push_back(std::move(it->second));
+    it = rounds_.erase(it);
+  }
+  return finished;
+}
+
+}  // namespace perfd

@@ -1,0 +1,51 @@
+// daemon/pipeline/doctor_rounds.h - questions to several agents at once, answered together or at the deadline.
+//
+// Threads  thread-compatible: the pipeline's lock covers it. Finished rounds are returned; the caller answers them
+//          without that lock.
+#ifndef DAEMON_PIPELINE_DOCTOR_ROUNDS_H_
+#define DAEMON_PIPELINE_DOCTOR_ROUNDS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/base/clock.h"
+#include "core/model/node.h"
+
+namespace perfd {
+
+class DoctorRounds {
+ public:
+  using Done = std::function<void(std::vector<DoctorReport>)>;
+  struct Round {
+    std::map<std::string, std::vector<DoctorCheck>> answers;  // empty: none yet
+    std::vector<DoctorReport> own;
+    int64_t deadline_ns = 0;
+    size_t open = 0;
+    Done done;
+
+    void Answer() const;
+  };
+
+  static constexpr size_t kMaxRounds = 64;
+  static constexpr int64_t kWaitNs = 5 * kNsPerSecond;
+
+  // The id to ask with; kResourceExhausted when too many are open.
+  absl::StatusOr<uint64_t> Begin(const std::vector<std::string>& nodes, std::vector<DoctorReport> own,
+                                 int64_t now_ns, Done done);
+  // Rounds that are complete with this answer.
+  std::vector<Round> Take(uint64_t id, const std::string& node, std::vector<DoctorCheck> checks);
+  // Rounds that have waited long enough, or have nobody to wait for.
+  std::vector<Round> Expire(int64_t now_ns);
+
+ private:
+  std::map<uint64_t, Round> rounds_;
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_PIPELINE_DOCTOR_ROUNDS_H_

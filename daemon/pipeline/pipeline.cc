@@ -1,0 +1,249 @@
+#include "daemon/pipeline/pipeline.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "daemon/pipeline/to_figure.h"
+
+namespace perfd {
+namespace {
+
+constexpr uint64_t kWindowsUnderWay = 4096;
+constexpr size_t kMergeQueue = kWindowsUnderWay + 256;  // room for every window and for reports
+constexpr absl::Duration kTick = absl::Milliseconds(250);
+constexpr int64_t kChoresNs = 60 * kNsPerSecond;
+constexpr int64_t kSickChoresNs = 2 * kNsPerSecond;
+constexpr int64_t kLateDelayNs = kNsPerSecond;
+constexpr int64_t kForgetNodeNs = 24 * 3600 * kNsPerSecond;
+constexpr int64_t kRecentNs = 3600 * kNsPerSecond;
+constexpr size_t kMaxRecent = 20;
+constexpr int32_t kMaxRestored = 1000;
+
+}  // namespace
+
+Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions options)
+    : store_(store),
+      clock_(clock),
+      options_(std::move(options)),
+      results_(store),
+      table_(options_.limits),
+      ingest_(IngestPorts(), kWindowsUnderWay),
+      merge_("perfd-merge", 1, kMergeQueue),
+      chores_("perfd-chores", 1, 16) {}
+
+Pipeline::~Pipeline() { Stop(); }
+
+absl::Status Pipeline::Restore() {
+  ASSIGN_OR_RETURN(std::vector<ProfileStatus> unfinished,
+                   store_.Profiles({.uid = std::nullopt, .active_only = true, .limit = kMaxRestored}));
+  for (ProfileStatus& status : unfinished) {
+    if (const absl::Status loaded = results_.Load(status); !loaded.ok()) {
+      LogError("{} cannot go on: {}", status.id, Text(loaded));
+      status.notices.push_back({Notice::Severity::kError, absl::StatusCode::kDataLoss, "", 0,
+                                absl::StrCat("the stored data could not be read: ", loaded.message())});
+    }
+    LogInfo("{} goes on: {} samples are stored", status.id, status.samples);
+    absl::MutexLock lock(&mutex_);
+    if (status.submit_to_first_sample_ns > 0) attached_.insert(status.id);
+    table_.Restore(std::move(status), Now());
+  }
+  return absl::OkStatus();
+}
+
+void Pipeline::Run() {
+  ticker_ = std::thread([this] { TickLoop(); });
+}
+
+void Pipeline::Stop() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  if (ticker_.joinable()) ticker_.join();
+  chores_.Close();
+  merge_.Close();
+}
+
+void Pipeline::TickLoop() {
+  pthread_setname_np(pthread_self(), "perfd-tick");
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kTick)) return;
+    }
+    Tick();
+  }
+}
+
+void Pipeline::Tick() {
+  std::vector<DoctorRounds::Round> rounds;
+  {
+    absl::MutexLock lock(&mutex_);
+    const Moment now = Now();
+    Execute(table_.Tick(now));
+    rounds = doctor_.Expire(now.monotonic_ns);
+    for (auto it = late_.begin(); it != late_.end();) {
+      const bool due = now.monotonic_ns >= it->second.due_ns;
+      if (due && merge_.Post([this, id = it->first, n = it->second.windows] { RebuildLate(id, n); })) {
+        it = late_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+    book_.Forget(now.unix_ns - kForgetNodeNs);
+    std::erase_if(recent_, [&](const RecentProfile& recent) { return now.monotonic_ns >= recent.until_ns; });
+    if (now.monotonic_ns >= chores_due_ns_ && !chores_running_.exchange(true)) {
+      chores_due_ns_ = now.monotonic_ns + (store_.healthy() ? kChoresNs : kSickChoresNs);
+      if (!chores_.Post([this] { Chores(); })) chores_running_ = false;
+    }
+    if (!store_.healthy()) chores_due_ns_ = std::min(chores_due_ns_, now.monotonic_ns + kSickChoresNs);
+  }
+  for (const DoctorRounds::Round& round : rounds) round.Answer();
+}
+
+void Pipeline::Chores() {
+  if (!store_.healthy()) (void)store_.Probe();
+  const absl::StatusOr<int> deleted = store_.Retain(options_.retention, clock_.UnixNs());
+  if (!deleted.ok()) {
+    LogWarning("old profiles could not be deleted: {}", Text(deleted.status()));
+  } else if (*deleted > 0) {
+    LogInfo("{} old profiles were deleted", *deleted);
+  }
+  chores_running_ = false;
+}
+
+Ingest::Ports Pipeline::IngestPorts() {
+  Ingest::Ports ports;
+  ports.fate = [this](const std::string& id) { return Fate(id); };
+  ports.append = [this](const IncomingWindow& incoming, std::function<void(absl::StatusOr<Appended>)> done) {
+    const Window& window = incoming.window;
+    return store_.Append({window.profile_id, window.stream_id, window.sequence, window.node, incoming.body},
+                         [done = std::move(done)](const absl::StatusOr<AppendResult>& result) {
+                           if (!result.ok()) return done(result.status());
+                           done(Appended{result->duplicate, result->row_id, result->stream_missing});
+                         });
+  };
+  ports.merge = [this](std::shared_ptr<const IncomingWindow> incoming, const Appended& appended,
+                       std::function<void()> done) {
+    return merge_.Post([this, incoming = std::move(incoming), appended, done = std::move(done)] {
+      Merge(*incoming, appended);
+      done();
+    });
+  };
+  return ports;
+}
+
+ProfileFate Pipeline::Fate(const std::string& profile_id) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (table_.Active(profile_id)) return ProfileFate::kActive;
+  }
+  const absl::StatusOr<ProfileStatus> status = store_.Profile(profile_id);
+  if (!status.ok()) return ProfileFate::kUnknown;
+  return status->state == ProfileState::kPartial ? ProfileFate::kLate : ProfileFate::kOver;
+}
+
+void Pipeline::Merge(const IncomingWindow& incoming, const Appended& appended) {
+  const Window& window = incoming.window;
+  const absl::Status added = results_.Add(window.profile_id, window, appended.row_id);
+  if (!added.ok()) LogError("window {} of {}: {}", window.sequence, window.profile_id, Text(added));
+  absl::MutexLock lock(&mutex_);
+  if (!table_.Active(window.profile_id)) {
+    LateProfile& late = late_[window.profile_id];
+    ++late.windows;
+    late.due_ns = clock_.MonotonicNs() + kLateDelayNs;
+    return;
+  }
+  Execute(table_.Stored({.profile_id = window.profile_id,
+                         .node = window.node,
+                         .stream_id = window.stream_id,
+                         .sequence = window.sequence,
+                         .start_unix_ns = window.start_unix_ns,
+                         .duration_ns = window.duration_ns,
+                         .samples = window.accounting.kept,
+                         .stream_missing = appended.stream_missing},
+                        Now()));
+}
+
+void Pipeline::Execute(const Decisions& decisions) {
+  for (const Decision& decision : decisions) {
+    if (const auto* start = std::get_if<StartNode>(&decision)) {
+      if (const auto link = book_.Link(start->node)) link->Start(*start);
+    } else if (const auto* stop = std::get_if<StopNode>(&decision)) {
+      if (const auto link = book_.Link(stop->node)) link->Stop(*stop);
+    } else if (const auto* save = std::get_if<SaveProfile>(&decision)) {
+      Save(save->status);
+    } else if (const auto* final_status = std::get_if<FinaliseProfile>(&decision)) {
+      PostFinalise(final_status->status);
+    }
+  }
+}
+
+void Pipeline::Save(const ProfileStatus& status) {
+  if (status.submit_to_first_sample_ns > 0 && attached_.insert(status.id).second && options_.on_attach) {
+    options_.on_attach(static_cast<double>(status.submit_to_first_sample_ns) / static_cast<double>(kNsPerSecond));
+  }
+  const absl::Status queued = store_.Update(status, [id = status.id](const absl::Status& saved) {
+    if (!saved.ok()) LogWarning("the state of {} is not saved yet: {}", id, Text(saved));
+  });
+  if (!queued.ok()) LogWarning("the state of {} is not saved yet: {}", status.id, Text(queued));
+}
+
+void Pipeline::PostFinalise(const ProfileStatus& status) {
+  if (!merge_.Post([this, status] { Finalise(status); })) Execute(table_.Finalised(status.id, false, Now()));
+}
+
+void Pipeline::Finalise(const ProfileStatus& status) {
+  const absl::StatusOr<Report> report = results_.Finalise(status);
+  if (report.ok()) {
+    LogInfo("{} is {}", status.id, ProfileStateName(status.state));
+    results_.Forget(status.id);
+  } else {
+    LogWarning("the report of {} is not stored yet: {}", status.id, Text(report.status()));
+  }
+  absl::MutexLock lock(&mutex_);
+  if (report.ok()) {
+    Remember(*report);
+    attached_.erase(status.id);
+  }
+  Execute(table_.Finalised(status.id, report.ok(), Now()));
+}
+
+void Pipeline::RebuildLate(const std::string& profile_id, uint64_t windows) {
+  absl::StatusOr<ProfileStatus> status = store_.Profile(profile_id);
+  if (status.ok()) {
+    const Notice notice{Notice::Severity::kInfo, absl::StatusCode::kOk, "", 0,
+                        "windows that arrived after the end are included"};
+    if (std::find(status->notices.begin(), status->notices.end(), notice) == status->notices.end()) {
+      status->notices.push_back(notice);
+    }
+    const absl::StatusOr<Report> report = results_.Finalise(*status);
+    if (report.ok()) {
+      results_.Forget(profile_id);
+      LogInfo("{} late windows are now part of {}", windows, profile_id);
+      return;
+    }
+    status = report.status();
+  }
+  LogWarning("late windows of {} are stored but not in its report: {}", profile_id, Text(status.status()));
+  if (absl::IsNotFound(status.status())) return;
+  absl::MutexLock lock(&mutex_);
+  LateProfile& late = late_[profile_id];
+  late.windows += windows;
+  late.due_ns = clock_.MonotonicNs() + kSickChoresNs;
+}
+
+void Pipeline::Remember(const Report& report) {
+  RecentProfile recent;
+  recent.figure = ToFigure(report.status, report.loops, static_cast<size_t>(options_.hot_loops));
+  recent.until_ns = clock_.MonotonicNs() + kRecentNs;
+  recent_.push_front(std::move(recent));
+  if (recent_.size() > kMaxRecent) recent_.pop_back();
+}
+
+}  // namespace perfd

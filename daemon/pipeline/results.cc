@@ -1,0 +1,127 @@
+#include "daemon/pipeline/results.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/wire/wire.h"
+#include "daemon/aggregate/aggregate_codec.h"
+#include "daemon/report/report_builder.h"
+#include "daemon/report/top_loops.h"
+
+namespace perfd {
+namespace {
+
+// Windows kept one by one before they are folded into the stored aggregate: bounds the time of a restart.
+constexpr uint64_t kMaxLooseWindows = 20'000;
+
+absl::StatusOr<Window> DecodeWindow(const std::string& body) {
+  v1::Window message;
+  if (!message.ParseFromString(body)) return absl::DataLossError("a stored window is damaged");
+  return wire::FromProto(message);
+}
+
+// The aggregate knows better than a status that was written before the last windows came.
+void Refresh(ProfileStatus& status, const ProfileAggregate& aggregate) {
+  status.samples = aggregate.totals().accounting.kept;
+  for (const NodeTotals& totals : aggregate.nodes()) {
+    const auto it = std::find_if(status.nodes.begin(), status.nodes.end(),
+                                 [&](const NodeProgress& node) { return node.node == totals.node; });
+    if (it == status.nodes.end()) continue;
+    it->windows = totals.windows;
+    it->covered_ns = static_cast<int64_t>(totals.covered_ns);
+  }
+}
+
+}  // namespace
+
+void Results::Begin(const std::string& profile_id) {
+  absl::MutexLock lock(&mutex_);
+  live_.try_emplace(profile_id, std::make_shared<Live>());
+}
+
+absl::Status Results::Load(ProfileStatus& status) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(status.id));
+  absl::MutexLock lock(&live->mutex);
+  Refresh(status, live->aggregate);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Results::Live>> Results::Get(const std::string& profile_id) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto it = live_.find(profile_id);
+    if (it != live_.end()) return it->second;
+  }
+  // Not under the lock: reading a large profile takes seconds. Should two threads do it, one result is dropped.
+  ASSIGN_OR_RETURN(std::shared_ptr<Live> live, Rebuild(profile_id));
+  absl::MutexLock lock(&mutex_);
+  return live_.try_emplace(profile_id, std::move(live)).first->second;
+}
+
+absl::StatusOr<std::shared_ptr<Results::Live>> Results::Rebuild(const std::string& profile_id) {
+  auto live = std::make_shared<Live>();
+  absl::MutexLock lock(&live->mutex);
+  ASSIGN_OR_RETURN(const std::string compacted, store_.Aggregate(profile_id));
+  if (!compacted.empty()) {
+    ASSIGN_OR_RETURN(live->aggregate, ParseAggregate(compacted));
+  }
+  RETURN_IF_ERROR(store_.ForEachWindow(profile_id, [&](int64_t row_id, const std::string& body) -> absl::Status {
+    live->mutex.AssertHeld();
+    const absl::StatusOr<Window> window = DecodeWindow(body);
+    if (window.ok()) {
+      live->aggregate.Add(*window);
+    } else {
+      LogError("window {} of {} is left out: {}", row_id, profile_id, Text(window.status()));
+    }
+    live->row_id = row_id;
+    ++live->loose_windows;
+    return absl::OkStatus();
+  }));
+  return live;
+}
+
+absl::Status Results::Add(const std::string& profile_id, const Window& window, int64_t row_id) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(profile_id));
+  absl::MutexLock lock(&live->mutex);
+  if (row_id <= live->row_id) return absl::OkStatus();  // came in with the rebuild
+  live->aggregate.Add(window);
+  live->row_id = row_id;
+  if (++live->loose_windows < kMaxLooseWindows) return absl::OkStatus();
+  RETURN_IF_ERROR(store_.Compact(profile_id, SerializeAggregate(live->aggregate), live->row_id));
+  live->loose_windows = 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Report> Results::Build(const ProfileStatus& status) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(status.id));
+  absl::MutexLock lock(&live->mutex);
+  return BuildReport(status, live->aggregate);
+}
+
+absl::StatusOr<std::vector<ReportRow>> Results::Top(const std::string& profile_id, int count) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(profile_id));
+  absl::MutexLock lock(&live->mutex);
+  return TopLoops(live->aggregate, static_cast<size_t>(std::max(0, count)));
+}
+
+absl::StatusOr<Report> Results::Finalise(ProfileStatus status) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(status.id));
+  absl::MutexLock lock(&live->mutex);
+  Refresh(status, live->aggregate);
+  Report report = BuildReport(status, live->aggregate);
+  RETURN_IF_ERROR(store_.PutFinal({.status = std::move(status),
+                                   .report = report,
+                                   .aggregate = SerializeAggregate(live->aggregate),
+                                   .up_to_row_id = live->row_id}));
+  return report;
+}
+
+void Results::Forget(const std::string& profile_id) {
+  absl::MutexLock lock(&mutex_);
+  live_.erase(profile_id);
+}
+
+}  // namespace perfd

@@ -1,0 +1,60 @@
+// daemon/pipeline/results.h - the aggregates of the profiles at work, kept equal to what the store holds.
+//
+// Shape    every stored window is in its aggregate exactly once, in the order of commits; an aggregate that is not in
+//          memory is rebuilt from the store (compacted aggregate, then the windows after it).
+// Threads  thread-safe; one profile's aggregate is locked at a time, so a long report delays only its own profile.
+#ifndef DAEMON_PIPELINE_RESULTS_H_
+#define DAEMON_PIPELINE_RESULTS_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "core/model/report.h"
+#include "core/model/window.h"
+#include "daemon/aggregate/profile_aggregate.h"
+#include "daemon/store/sqlite_store.h"
+
+namespace perfd {
+
+class Results {
+ public:
+  explicit Results(SqliteStore& store) : store_(store) {}
+
+  // A profile that has no windows yet.
+  void Begin(const std::string& profile_id);
+  // Brings the aggregate into memory and corrects the status: counts and spans as the stored windows have them.
+  absl::Status Load(ProfileStatus& status);
+  // Adds a window that was committed as `row_id`.
+  absl::Status Add(const std::string& profile_id, const Window& window, int64_t row_id);
+  absl::StatusOr<Report> Build(const ProfileStatus& status);
+  absl::StatusOr<std::vector<ReportRow>> Top(const std::string& profile_id, int count);
+  // Stores report, aggregate and final status in one transaction.
+  absl::StatusOr<Report> Finalise(ProfileStatus status);
+  void Forget(const std::string& profile_id);
+
+ private:
+  struct Live {
+    absl::Mutex mutex;
+    ProfileAggregate aggregate ABSL_GUARDED_BY(mutex);
+    int64_t row_id ABSL_GUARDED_BY(mutex) = 0;       // contained up to here
+    uint64_t loose_windows ABSL_GUARDED_BY(mutex) = 0;  // in the store one by one, not yet compacted
+  };
+
+  // Shared: a report may be under construction while the profile is forgotten.
+  absl::StatusOr<std::shared_ptr<Live>> Get(const std::string& profile_id);
+  absl::StatusOr<std::shared_ptr<Live>> Rebuild(const std::string& profile_id);
+
+  SqliteStore& store_;
+  absl::Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Live>> live_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_PIPELINE_RESULTS_H_

@@ -1,0 +1,64 @@
+#include "daemon/report/inclusive.h"
+
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+
+namespace perfd {
+namespace {
+
+constexpr size_t kNone = SIZE_MAX;
+
+std::string FunctionKey(const CodeLocation& location) {
+  return absl::StrCat(static_cast<int>(location.category), "|", location.module_id, "|",
+                      location.function_low, "|",
+                      location.function_low == 0 ? location.function : "");
+}
+
+// A smaller depth makes a parent: headers from a hostile agent cannot form a ring.
+bool MayHold(const LoopFacts& outer, const LoopFacts& inner) {
+  return outer.depth < inner.depth;
+}
+
+bool Surrounds(const LoopFacts& outer, const LoopFacts& inner) {
+  return MayHold(outer, inner) && outer.low <= inner.header && inner.header < outer.high;
+}
+
+size_t FindParent(const std::vector<PlaceTotals>& places, const std::vector<size_t>& siblings,
+                  const LoopFacts& loop) {
+  if (loop.parent_header == 0) return kNone;
+  size_t best = kNone;
+  uint64_t best_size = UINT64_MAX;
+  for (size_t i : siblings) {
+    const LoopFacts& other = *places[i].location.loop;
+    if (other.header == loop.parent_header && MayHold(other, loop)) return i;
+    if (Surrounds(other, loop) && other.high - other.low < best_size) {
+      best = i;
+      best_size = other.high - other.low;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<uint64_t> InclusiveSamples(const std::vector<PlaceTotals>& places) {
+  std::vector<uint64_t> inclusive;
+  absl::flat_hash_map<std::string, std::vector<size_t>> functions;
+  for (size_t i = 0; i < places.size(); ++i) {
+    inclusive.push_back(places[i].counts.samples);
+    if (places[i].location.loop.has_value())
+      functions[FunctionKey(places[i].location)].push_back(i);
+  }
+  std::vector<size_t> parent(places.size(), kNone);
+  for (const auto& [key, loops] : functions) {
+    for (size_t i : loops) parent[i] = FindParent(places, loops, *places[i].location.loop);
+  }
+  for (size_t i = 0; i < places.size(); ++i) {
+    for (size_t p = parent[i]; p != kNone; p = parent[p]) inclusive[p] += places[i].counts.samples;
+  }
+  return inclusive;
+}
+
+}  // namespace perfd

@@ -1,0 +1,22 @@
+// daemon/report/inclusive.h - samples of loops together with the loops inside them.
+//
+// Shape    one sum per place; for a place that is no loop, its own samples.
+// Units    samples.
+// Threads  thread-safe (pure).
+// Source   a loop's parent is LoopFacts::parent_header in the same function; when that loop itself has
+//          no samples (so nobody sent it), the smallest loop of lower depth around the header.
+#ifndef DAEMON_REPORT_INCLUSIVE_H_
+#define DAEMON_REPORT_INCLUSIVE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "daemon/aggregate/aggregate_state.h"
+
+namespace perfd {
+
+std::vector<uint64_t> InclusiveSamples(const std::vector<PlaceTotals>& places);
+
+}  // namespace perfd
+
+#endif  // DAEMON_REPORT_INCLUSIVE_H_

@@ -1,0 +1,45 @@
+#include "daemon/report/place_row.h"
+
+#include <algorithm>
+
+namespace perfd {
+
+bool IsWaitingLoop(const CodeLocation& location) {
+  return location.loop.has_value() && location.loop_kind == LoopKind::kWaiting;
+}
+
+bool IsComputeLoop(const CodeLocation& location) {
+  return location.category == Category::kLoop && !IsWaitingLoop(location);
+}
+
+double Ratio(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+ReportRow PlaceRow(const ProfileAggregate& aggregate, const PlaceTotals& place,
+                   uint64_t inclusive) {
+  const uint64_t total = aggregate.totals().samples;
+  ReportRow row;
+  row.id = LocationId(place.location);
+  row.location = place.location;
+  row.samples = place.counts.samples;
+  row.share = Ratio(place.counts.samples, total);
+  row.share_interval = ShareInterval(aggregate.SumsOf(place));
+  row.inclusive_share = Ratio(inclusive, total);
+  return row;
+}
+
+std::vector<uint32_t> HeaviestFirst(const std::vector<PlaceTotals>& places) {
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < places.size(); ++i) {
+    if (places[i].counts.samples > 0) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    if (places[a].counts.samples != places[b].counts.samples)
+      return places[a].counts.samples > places[b].counts.samples;
+    return LocationKey(places[a].location) < LocationKey(places[b].location);
+  });
+  return order;
+}
+
+}  // namespace perfd

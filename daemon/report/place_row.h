@@ -1,0 +1,29 @@
+// daemon/report/place_row.h - what reports and live views say of a place without looking at ranks.
+//
+// Threads  thread-safe (pure).
+#ifndef DAEMON_REPORT_PLACE_ROW_H_
+#define DAEMON_REPORT_PLACE_ROW_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/model/report.h"
+#include "daemon/aggregate/profile_aggregate.h"
+
+namespace perfd {
+
+// Waiting loops are those of runtimes; compute loops all others of Category::kLoop.
+bool IsWaitingLoop(const CodeLocation& location);
+bool IsComputeLoop(const CodeLocation& location);
+
+// id, location, samples, shares and interval; `inclusive` of InclusiveSamples.
+ReportRow PlaceRow(const ProfileAggregate& aggregate, const PlaceTotals& place, uint64_t inclusive);
+
+// Places with samples, heaviest first, then by key: the same order for equal aggregates.
+std::vector<uint32_t> HeaviestFirst(const std::vector<PlaceTotals>& places);
+
+double Ratio(uint64_t part, uint64_t whole);  // 0 of nothing is 0
+
+}  // namespace perfd
+
+#endif  // DAEMON_REPORT_PLACE_ROW_H_

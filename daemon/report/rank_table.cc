@@ -1,0 +1,167 @@
+#include "daemon/report/rank_table.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "core/analysis/imbalance.h"
+#include "daemon/report/place_row.h"
+
+namespace perfd {
+namespace {
+
+double Seconds(uint64_t ns) {
+  return static_cast<double>(ns) / 1e9;
+}
+
+// What a rank computes: no waiting, no runtimes or libraries, no kernel.
+bool IsCompute(const CodeLocation& location) {
+  if (IsWaitingLoop(location)) return false;
+  return location.category == Category::kLoop || location.category == Category::kOutsideLoop ||
+         location.category == Category::kUnknown;
+}
+
+auto Order(const RankInfo& rank) {
+  return std::tie(rank.rank, rank.node, rank.pid);
+}
+
+RankInfo InfoOf(const ThreadKey& thread) {
+  RankInfo info;
+  info.node = thread.node;
+  info.rank = thread.rank;
+  info.pid = thread.pid;
+  info.world_size = 0;
+  return info;
+}
+
+// Keeps the heaviest `limit` lines, in the order they had.
+template <typename Line>
+void KeepHeaviest(size_t limit, std::vector<Line>& lines) {
+  if (lines.size() <= limit) return;
+  std::vector<uint64_t> samples;
+  for (const Line& line : lines) samples.push_back(line.samples);
+  std::sort(samples.begin(), samples.end(), std::greater<>());
+  const uint64_t least = limit == 0 ? UINT64_MAX : samples[limit - 1];
+  size_t ties = limit - static_cast<size_t>(std::distance(
+                            samples.begin(), std::find(samples.begin(), samples.end(), least)));
+  if (limit == 0) ties = 0;
+  std::erase_if(lines, [&](const Line& line) {
+    if (line.samples != least) return line.samples < least;
+    return ties == 0 || ties-- == 0;
+  });
+}
+
+}  // namespace
+
+RankTable::RankTable(const ProfileAggregate& aggregate) {
+  CollectRanks(aggregate);
+  CollectCells(aggregate);
+}
+
+void RankTable::CollectRanks(const ProfileAggregate& aggregate) {
+  std::vector<RankInfo> infos = aggregate.ranks();
+  std::sort(infos.begin(), infos.end(),
+            [](const RankInfo& a, const RankInfo& b) { return Order(a) < Order(b); });
+  const size_t described = infos.size();
+  const auto is_described = [&](const RankInfo& info) {
+    return std::binary_search(
+        infos.begin(), infos.begin() + static_cast<std::ptrdiff_t>(described), info,
+        [](const RankInfo& a, const RankInfo& b) { return Order(a) < Order(b); });
+  };
+  for (size_t i = 0; i < aggregate.thread_count(); ++i) {
+    threads_.push_back(aggregate.thread(i));
+    RankInfo info = InfoOf(threads_.back().key);
+    if (!is_described(info)) infos.push_back(std::move(info));
+  }
+  std::sort(infos.begin(), infos.end(),
+            [](const RankInfo& a, const RankInfo& b) { return Order(a) < Order(b); });
+  infos.erase(
+      std::unique(infos.begin(), infos.end(),
+                  [](const RankInfo& a, const RankInfo& b) { return Order(a) == Order(b); }),
+      infos.end());
+  for (RankInfo& info : infos) ranks_.push_back({std::move(info), 0, 0, 0, 0, false});
+}
+
+void RankTable::CollectCells(const ProfileAggregate& aggregate) {
+  std::vector<uint64_t> cpu_ns(ranks_.size());
+  std::vector<uint64_t> compute_ns(ranks_.size());
+  for (const ThreadTotals& thread : threads_) {
+    const RankInfo info = InfoOf(thread.key);
+    const auto found = std::lower_bound(
+        ranks_.begin(), ranks_.end(), info,
+        [](const RankSummary& a, const RankInfo& b) { return Order(a.info) < Order(b); });
+    const size_t rank = static_cast<size_t>(std::distance(ranks_.begin(), found));
+    rank_of_thread_.push_back(static_cast<uint32_t>(rank));
+    ranks_[rank].samples += thread.counts.samples;
+    if (thread.counts.samples > 0) ++ranks_[rank].threads;
+    cpu_ns[rank] += thread.counts.cpu_ns;
+  }
+  cells_.resize(aggregate.places().size());
+  aggregate.ForEachCell([&](uint32_t thread, uint32_t place, const Counts& counts) {
+    cells_[place].push_back({thread, counts});
+    if (IsCompute(aggregate.places()[place].location))
+      compute_ns[rank_of_thread_[thread]] += counts.cpu_ns;
+  });
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    ranks_[i].seconds = Seconds(cpu_ns[i]);
+    ranks_[i].compute_seconds = Seconds(compute_ns[i]);
+  }
+}
+
+std::string RankTable::Name(size_t rank) const {
+  if (ranks_.size() <= 1) return "";
+  return absl::StrCat("rank ", ranks_[rank].info.rank, " on ", ranks_[rank].info.node);
+}
+
+void RankTable::FillThreads(uint32_t place, size_t limit, ReportRow& row) const {
+  for (const ThreadCell& cell : cells_[place]) {
+    const ThreadTotals& thread = threads_[cell.thread];
+    row.threads.push_back(
+        {thread.key, cell.counts.samples, Ratio(cell.counts.samples, thread.counts.samples)});
+  }
+  row.thread_count = static_cast<int32_t>(row.threads.size());
+  const auto order = [](const ThreadShare& t) {
+    return std::tie(t.thread.rank, t.thread.node, t.thread.pid, t.thread.tid);
+  };
+  std::sort(row.threads.begin(), row.threads.end(),
+            [&](const ThreadShare& a, const ThreadShare& b) { return order(a) < order(b); });
+  KeepHeaviest(limit, row.threads);
+}
+
+void RankTable::FillRanks(uint32_t place, size_t limit, ReportRow& row) const {
+  std::map<uint32_t, Counts> by_rank;
+  for (const ThreadCell& cell : cells_[place]) by_rank[rank_of_thread_[cell.thread]] += cell.counts;
+  std::vector<double> seconds;
+  std::vector<uint32_t> index;
+  for (const auto& [rank, counts] : by_rank) {
+    const RankSummary& summary = ranks_[rank];
+    seconds.push_back(Seconds(counts.cpu_ns));
+    index.push_back(rank);
+    row.ranks.push_back({summary.info.node, summary.info.rank, counts.samples, seconds.back(),
+                         Ratio(counts.samples, summary.samples)});
+  }
+  const Spread spread = SpreadOf(seconds, ranks_.size() - seconds.size());
+  row.rank_min_seconds = spread.min;
+  row.rank_median_seconds = spread.median;
+  row.rank_max_seconds = spread.max;
+  row.imbalance = spread.imbalance;
+  if (!seconds.empty()) row.worst_rank = Name(index[spread.worst]);
+  KeepHeaviest(limit, row.ranks);
+}
+
+void RankTable::FillRow(uint32_t place, const ReportLimits& limits, ReportRow& row) const {
+  FillThreads(place, limits.threads_per_row, row);
+  FillRanks(place, limits.ranks_per_row, row);
+}
+
+void RankTable::FillReport(Report& report) const {
+  report.ranks = ranks_;
+  std::vector<double> compute;
+  for (const RankSummary& rank : ranks_) compute.push_back(rank.compute_seconds);
+  const Spread spread = SpreadOf(compute);
+  report.imbalance = spread.imbalance;
+  if (spread.max > 0) report.worst_rank = Name(spread.worst);
+}
+
+}  // namespace perfd

@@ -1,0 +1,49 @@
+// daemon/report/rank_table.h - the ranks of a job, and one place's counts spread over them.
+//
+// Shape    built once per report; FillRow adds ranks, threads and their spread to a row.
+// Units    CPU seconds.
+// Threads  thread-compatible.
+#ifndef DAEMON_REPORT_RANK_TABLE_H_
+#define DAEMON_REPORT_RANK_TABLE_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/model/report.h"
+#include "daemon/aggregate/profile_aggregate.h"
+#include "daemon/report/report_builder.h"
+
+namespace perfd {
+
+class RankTable {
+ public:
+  explicit RankTable(const ProfileAggregate& aggregate);
+
+  // Every rank of the job, also those without samples, by rank, node, pid.
+  const std::vector<RankSummary>& ranks() const { return ranks_; }
+  void FillRow(uint32_t place, const ReportLimits& limits, ReportRow& row) const;
+  // worst_rank, imbalance and ranks of the report.
+  void FillReport(Report& report) const;
+
+ private:
+  struct ThreadCell {
+    uint32_t thread;
+    Counts counts;
+  };
+
+  void CollectRanks(const ProfileAggregate& aggregate);
+  void CollectCells(const ProfileAggregate& aggregate);
+  void FillThreads(uint32_t place, size_t limit, ReportRow& row) const;
+  void FillRanks(uint32_t place, size_t limit, ReportRow& row) const;
+  std::string Name(size_t rank) const;  // "rank 3 on node17"; empty with one rank
+
+  std::vector<RankSummary> ranks_;
+  std::vector<ThreadTotals> threads_;
+  std::vector<uint32_t> rank_of_thread_;
+  std::vector<std::vector<ThreadCell>> cells_;  // of each place
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_REPORT_RANK_TABLE_H_

@@ -1,0 +1,168 @@
+#include "daemon/report/report_builder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "core/analysis/hot_set.h"
+#include "daemon/report/inclusive.h"
+#include "daemon/report/place_row.h"
+#include "daemon/report/rank_table.h"
+#include "daemon/report/report_stacks.h"
+
+namespace perfd {
+namespace {
+
+std::vector<ReportRow>& TableOf(const CodeLocation& location, Report& report) {
+  if (IsWaitingLoop(location)) return report.waiting;
+  if (IsComputeLoop(location)) return report.loops;
+  return report.functions;
+}
+
+// Returns how many rows did not fit.
+size_t FillRows(const ProfileAggregate& aggregate, const RankTable& ranks,
+                const ReportLimits& limits, Report& report) {
+  const std::vector<PlaceTotals>& places = aggregate.places();
+  const std::vector<uint64_t> inclusive = InclusiveSamples(places);
+  size_t left_out = 0;
+  for (uint32_t i : HeaviestFirst(places)) {
+    std::vector<ReportRow>& table = TableOf(places[i].location, report);
+    if (table.size() >= limits.rows) {
+      ++left_out;
+      continue;
+    }
+    table.push_back(PlaceRow(aggregate, places[i], inclusive[i]));
+    ranks.FillRow(i, limits, table.back());
+  }
+  return left_out;
+}
+
+void MarkHotLoops(const ProfileAggregate& aggregate, const HotspotSpec& spec, Report& report) {
+  std::vector<LoopWeight> weights;
+  for (const ReportRow& row : report.loops) {
+    const bool innermost = row.location.loop.has_value() && row.location.loop->innermost;
+    weights.push_back({row.samples, innermost});
+  }
+  // Rows past the limit still are loop time.
+  uint64_t shown = 0;
+  uint64_t all = 0;
+  for (const LoopWeight& weight : weights) shown += weight.samples;
+  for (const PlaceTotals& place : aggregate.places()) {
+    if (IsComputeLoop(place.location)) all += place.counts.samples;
+  }
+  weights.push_back({all - shown, false});
+  for (size_t i : HotSet(weights, spec.coverage_ratio, spec.max_loops)) report.loops[i].hot = true;
+}
+
+// Makes the shares add up to exactly 1 in any order: as multiples of 2^-53 they and their sums are
+// exact in a double, and what rounding leaves over goes to the largest.
+void RoundToOne(std::array<double, kCategoryCount>& shares) {
+  constexpr double kOne = 9007199254740992;  // 2^53
+  double sum = 0;
+  for (double& share : shares) {
+    share = std::round(share * kOne);
+    sum += share;
+  }
+  *std::max_element(shares.begin(), shares.end()) += kOne - sum;
+  for (double& share : shares) share /= kOne;
+}
+
+void FillCategories(const ProfileAggregate& aggregate, Report& report) {
+  uint64_t waiting = 0;
+  for (const PlaceTotals& place : aggregate.places()) {
+    report.category_samples[static_cast<size_t>(place.location.category)] += place.counts.samples;
+    if (IsWaitingLoop(place.location) && place.location.category == Category::kLibrary)
+      waiting += place.counts.samples;
+  }
+  const uint64_t total = aggregate.totals().samples;
+  if (total == 0) return;
+  for (size_t i = 0; i < report.category_share.size(); ++i)
+    report.category_share[i] = Ratio(report.category_samples[i], total);
+  RoundToOne(report.category_share);
+  report.waiting_share = Ratio(waiting, total);
+}
+
+void FillNodes(const ProfileAggregate& aggregate, Report& report) {
+  for (const NodeTotals& node : aggregate.nodes()) {
+    NodeCoverage coverage{node.node, node.windows, static_cast<int64_t>(node.covered_ns),
+                          node.setup};
+    coverage.setup.frequency_hz = node.MeanFrequencyHz();
+    report.nodes.push_back(std::move(coverage));
+  }
+  std::sort(report.nodes.begin(), report.nodes.end(),
+            [](const NodeCoverage& a, const NodeCoverage& b) { return a.node < b.node; });
+}
+
+// What all nodes agree on; else whatever claims least.
+Provenance CommonProvenance(const Report& report) {
+  if (report.nodes.empty()) return Provenance::kSampled;
+  const Provenance first = report.nodes.front().setup.provenance;
+  bool replayed = false;
+  bool same = true;
+  for (const NodeCoverage& node : report.nodes) {
+    same = same && node.setup.provenance == first;
+    replayed = replayed || node.setup.provenance == Provenance::kReplayed;
+  }
+  if (same) return first;
+  return replayed ? Provenance::kReplayed : Provenance::kSampled;
+}
+
+uint64_t DroppedByUs(const Accounting& accounting) {
+  return accounting.TotalDropped() -
+         accounting.dropped[static_cast<size_t>(DropReason::kForeignProcess)] -
+         accounting.dropped[static_cast<size_t>(DropReason::kUnselectedRank)];
+}
+
+void FillRatios(Report& report) {
+  const Accounting& accounting = report.accounting;
+  report.missing_ratio = std::min(
+      1.0, Ratio(accounting.lost + DroppedByUs(accounting), accounting.seen + accounting.lost));
+  report.overhead_ratio = Ratio(report.overhead.kernel_sampling_ns + report.overhead.stop_ns,
+                                report.overhead.job_cpu_ns);
+}
+
+void AddNotice(std::string text, Report& report) {
+  Notice notice;
+  notice.severity = Notice::Severity::kWarning;
+  notice.code = absl::StatusCode::kResourceExhausted;
+  notice.text = std::move(text);
+  report.status.notices.push_back(std::move(notice));
+}
+
+void SayWhatIsMissing(const LostDetail& lost, size_t rows_left_out, Report& report) {
+  if (rows_left_out > 0) {
+    AddNotice(
+        absl::StrCat(rows_left_out, " places are not listed; the categories hold their samples"),
+        report);
+  }
+  if (!lost.Any()) return;
+  AddNotice(absl::StrCat("the profile is larger than perfd keeps in detail: ", lost.place_samples,
+                         " samples are in (other), ", lost.thread_samples,
+                         " are not told apart by thread, ", lost.cell_samples,
+                         " are missing from the tables per rank and thread, ", lost.stack_samples,
+                         " have no call path; the totals hold them all"),
+            report);
+}
+
+}  // namespace
+
+Report BuildReport(const ProfileStatus& status, const ProfileAggregate& aggregate,
+                   const ReportLimits& limits) {
+  Report report;
+  report.status = status;
+  const RankTable ranks(aggregate);
+  const size_t rows_left_out = FillRows(aggregate, ranks, limits, report);
+  MarkHotLoops(aggregate, status.spec.hotspots, report);
+  FillCategories(aggregate, report);
+  ranks.FillReport(report);
+  FillNodes(aggregate, report);
+  report.stacks = HeaviestStacks(aggregate, limits.stacks);
+  report.accounting = aggregate.totals().accounting;
+  report.overhead = aggregate.totals().overhead;
+  FillRatios(report);
+  report.provenance = CommonProvenance(report);
+  SayWhatIsMissing(aggregate.lost(), rows_left_out, report);
+  return report;
+}
+
+}  // namespace perfd

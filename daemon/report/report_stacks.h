@@ -1,0 +1,20 @@
+// daemon/report/report_stacks.h - the call paths of a report, heaviest first and bounded.
+//
+// Shape    what does not fit is added to one path "(other)" per rank, so each rank's sum stays.
+// Threads  thread-safe (pure).
+#ifndef DAEMON_REPORT_REPORT_STACKS_H_
+#define DAEMON_REPORT_REPORT_STACKS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "core/model/report.h"
+#include "daemon/aggregate/profile_aggregate.h"
+
+namespace perfd {
+
+std::vector<ReportStack> HeaviestStacks(const ProfileAggregate& aggregate, size_t limit);
+
+}  // namespace perfd
+
+#endif  // DAEMON_REPORT_REPORT_STACKS_H_

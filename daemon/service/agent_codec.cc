@@ -1,0 +1,136 @@
+#include "daemon/service/agent_codec.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/base/version.h"
+#include "core/wire/wire.h"
+
+namespace perfd {
+namespace {
+
+constexpr size_t kMaxName = 255;
+constexpr int kMaxNotices = 256;
+constexpr int kMaxRanks = 65536;
+constexpr int kMaxChecks = 256;
+constexpr int kMaxActive = 4096;
+
+absl::Status CheckName(const char* what, const std::string& text, bool required = true) {
+  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+  if ((text.empty() && required) || text.size() > kMaxName || !printable) {
+    return absl::InvalidArgumentError(absl::StrCat("register: ", what, " is empty, too long or not printable"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRight(const v1::Register& message, const Peer& peer) {
+  if (!peer.agent_node.empty() && peer.agent_node != message.node()) {
+    return absl::PermissionDeniedError(absl::StrCat("the certificate is for the agent of node ", peer.agent_node,
+                                                    ", not of ", message.node()));
+  }
+  if (!peer.full_agent && !message.user_mode()) {
+    return absl::PermissionDeniedError(absl::StrCat("user ", peer.requester.name,
+                                                    " may only run an agent for their own processes: start perf-agent "
+                                                    "with --user-mode"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<AgentFacts> ToFacts(const v1::Register& message, const Peer& peer) {
+  if (message.protocol_version() != kProtocolVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the agent (version ", message.version(), ") speaks protocol ", message.protocol_version(), ", this perfd (",
+        kVersion, ") speaks ", kProtocolVersion, ": install the same version on both"));
+  }
+  RETURN_IF_ERROR(CheckName("node", message.node()));
+  RETURN_IF_ERROR(CheckName("stream_id", message.stream_id()));
+  RETURN_IF_ERROR(CheckName("instance_id", message.instance_id(), false));
+  RETURN_IF_ERROR(CheckName("version", message.version(), false));
+  RETURN_IF_ERROR(CheckRight(message, peer));
+  if (message.active_profiles_size() > kMaxActive || message.kernel().size() > kMaxName ||
+      message.sampling_event().size() > kMaxName || message.boot_id().size() > kMaxName) {
+    return absl::InvalidArgumentError("register: a field is too long");
+  }
+  AgentFacts facts;
+  facts.node = message.node();
+  facts.version = message.version();
+  facts.stream_id = message.stream_id();
+  facts.instance_id = message.instance_id();
+  facts.boot_id = message.boot_id();
+  facts.user_mode = message.user_mode();
+  facts.uid = peer.requester.uid;  // what the kernel or the certificate says, not what the message says
+  facts.cpus = message.cpus();
+  facts.kernel = message.kernel();
+  facts.sampling_event = message.sampling_event();
+  facts.active_profiles.assign(message.active_profiles().begin(), message.active_profiles().end());
+  return facts;
+}
+
+AgentHealth ToHealth(const v1::Heartbeat& message) {
+  AgentHealth health;
+  health.resident_bytes = message.resident_bytes();
+  health.cpu_ns = message.cpu_ns();
+  health.spooled_windows = message.spooled_windows();
+  health.spool_bytes = message.spool_bytes();
+  health.sessions = message.sessions();
+  const int count = std::min(message.dropped_size(), static_cast<int>(kDropReasonCount));
+  for (int i = 0; i < count; ++i) health.dropped[static_cast<size_t>(i)] = message.dropped(i);
+  return health;
+}
+
+absl::StatusOr<SessionUpdate> ToUpdate(const v1::SessionUpdate& message) {
+  if (message.notices_size() > kMaxNotices || message.ranks_size() > kMaxRanks || message.threads() < 0) {
+    return absl::InvalidArgumentError("session: too many notices or ranks");
+  }
+  SessionUpdate update;
+  update.profile_id = message.profile_id();
+  ASSIGN_OR_RETURN(update.phase, wire::FromProto(message.phase()));
+  update.ranks = message.ranks_size();
+  update.threads = message.threads();
+  for (const v1::Notice& from : message.notices()) {
+    ASSIGN_OR_RETURN(Notice notice, wire::FromProto(from));
+    update.notices.push_back(std::move(notice));
+  }
+  update.last_sequence = message.last_sequence();
+  update.first_sample = message.first_sample();
+  return update;
+}
+
+absl::StatusOr<IncomingWindow> ToWindow(const v1::Window& message) {
+  IncomingWindow incoming;
+  ASSIGN_OR_RETURN(incoming.window, wire::FromProto(message));
+  incoming.body = message.SerializeAsString();
+  return incoming;
+}
+
+absl::StatusOr<std::vector<DoctorCheck>> ToChecks(const v1::DoctorResult& message) {
+  if (message.checks_size() > kMaxChecks) return absl::InvalidArgumentError("doctor: too many checks");
+  std::vector<DoctorCheck> checks;
+  for (const v1::DoctorCheck& from : message.checks()) {
+    checks.push_back({from.name(), from.ok(), from.optional(), from.found(), from.fix()});
+  }
+  return checks;
+}
+
+v1::DaemonMessage ToMessage(const StartNode& command) {
+  v1::DaemonMessage message;
+  v1::StartCommand& start = *message.mutable_start();
+  start.set_profile_id(command.profile_id);
+  *start.mutable_spec() = wire::ToProto(command.spec);
+  *start.mutable_requester() = wire::ToProto(command.requester);
+  start.set_remaining_ns(command.remaining_ns);
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const StopNode& command) {
+  v1::DaemonMessage message;
+  message.mutable_stop()->set_profile_id(command.profile_id);
+  message.mutable_stop()->set_reason(command.reason);
+  return message;
+}
+
+}  // namespace perfd

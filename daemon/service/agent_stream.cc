@@ -1,0 +1,260 @@
+#include "daemon/service/agent_stream.h"
+
+#include <grpcpp/support/proto_buffer_reader.h>
+#include <grpcpp/support/proto_buffer_writer.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/base/version.h"
+#include "daemon/service/agent_codec.h"
+#include "daemon/service/rpc_status.h"
+
+namespace perfd {
+namespace {
+
+constexpr int kHeartbeatMs = 5000;
+constexpr size_t kMaxSequencesPerMessage = 1024;
+
+bool Parse(const grpc::ByteBuffer& bytes, v1::AgentMessage& message) {
+  grpc::ByteBuffer copy(bytes);  // shares the slices
+  grpc::ProtoBufferReader reader(&copy);
+  return reader.status().ok() && message.ParseFromZeroCopyStream(&reader);
+}
+
+grpc::ByteBuffer Serialise(const v1::DaemonMessage& message) {
+  const std::string bytes = message.SerializeAsString();
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+}  // namespace
+
+std::shared_ptr<AgentStream> AgentStream::Begin(absl::StatusOr<Peer> peer, Pipeline& pipeline, Worker& pump) {
+  std::shared_ptr<AgentStream> stream(new AgentStream(pipeline, pump));
+  absl::MutexLock lock(&stream->mutex_);
+  stream->self_ = stream;
+  stream->last_heard_ = absl::Now();
+  if (peer.ok()) {
+    stream->peer_ = *std::move(peer);
+  } else {
+    stream->end_ = peer.status();
+  }
+  stream->SchedulePump();
+  return stream;
+}
+
+void AgentStream::SchedulePump() {
+  if (pumping_ || finished_) return;
+  pumping_ = pump_.Post([self = shared_from_this()] { self->Pump(); });
+  if (!pumping_) LogError("an agent stream cannot go on: the pump's queue is full");
+}
+
+void AgentStream::Pump() {
+  bool read = false;
+  bool write = false;
+  std::optional<absl::Status> end;
+  {
+    absl::MutexLock lock(&mutex_);
+    pumping_ = false;
+    if (finished_) return;
+    v1::DaemonMessage message;
+    if (end_.has_value() && !writing_) {
+      finished_ = true;
+      end = end_;
+    } else if (!end_.has_value() && !writing_ && NextMessage(message)) {
+      write = writing_ = true;
+      write_buffer_ = Serialise(message);
+    }
+    if (want_read_ && !end_.has_value() && unacknowledged_ < kMaxUnacknowledged) {
+      want_read_ = false;
+      read = true;
+    }
+  }
+  // Outside the lock: the callbacks of these may run before they return.
+  if (read) StartRead(&read_buffer_);
+  if (write) StartWrite(&write_buffer_);
+  if (end.has_value()) Finish(ToRpc(*end));
+}
+
+bool AgentStream::NextMessage(v1::DaemonMessage& message) {
+  if (!outbox_.empty()) {
+    message = std::move(outbox_.front());
+    outbox_.pop_front();
+    return true;
+  }
+  if (acknowledged_.empty()) return false;
+  v1::Acknowledge& acknowledge = *message.mutable_acknowledge();
+  acknowledge.set_stream_id(stream_id_);
+  const size_t count = std::min(acknowledged_.size(), kMaxSequencesPerMessage);
+  acknowledge.mutable_sequences()->Add(acknowledged_.begin(), acknowledged_.begin() + static_cast<ptrdiff_t>(count));
+  acknowledged_.erase(acknowledged_.begin(), acknowledged_.begin() + static_cast<ptrdiff_t>(count));
+  return true;
+}
+
+void AgentStream::Send(v1::DaemonMessage message) {
+  absl::MutexLock lock(&mutex_);
+  if (end_.has_value()) return;
+  if (outbox_.size() >= kMaxOutbox) {
+    end_ = absl::ResourceExhaustedError("the agent does not read its commands");
+  } else {
+    outbox_.push_back(std::move(message));
+  }
+  SchedulePump();
+}
+
+void AgentStream::Welcome(uint64_t stored_sequence) {
+  v1::DaemonMessage message;
+  v1::Welcome& welcome = *message.mutable_welcome();
+  welcome.set_version(kVersion);
+  welcome.set_heartbeat_ms(kHeartbeatMs);
+  welcome.set_unix_ns(SystemClock().UnixNs());
+  welcome.set_stored_sequence(stored_sequence);
+  Send(std::move(message));
+}
+
+void AgentStream::Start(const StartNode& command) { Send(ToMessage(command)); }
+
+void AgentStream::Stop(const StopNode& command) { Send(ToMessage(command)); }
+
+void AgentStream::AskDoctor(uint64_t request_id) {
+  v1::DaemonMessage message;
+  message.mutable_doctor()->set_request_id(request_id);
+  Send(std::move(message));
+}
+
+void AgentStream::Close(const absl::Status& reason) {
+  absl::MutexLock lock(&mutex_);
+  if (end_.has_value()) return;
+  end_ = reason;
+  SchedulePump();
+}
+
+void AgentStream::CheckSilence(absl::Time now) {
+  absl::Time heard;
+  bool registered = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    // While we do not read, its silence is our doing.
+    if (end_.has_value() || unacknowledged_ >= kMaxUnacknowledged) return;
+    heard = last_heard_;
+    registered = connection_ != 0;
+  }
+  if (now - heard < (registered ? kSilence : kRegisterWithin)) return;
+  Close(absl::DeadlineExceededError(registered ? "no heartbeat for 90 s" : "no Register message within 10 s"));
+}
+
+bool AgentStream::done() {
+  absl::MutexLock lock(&mutex_);
+  return self_ == nullptr;
+}
+
+void AgentStream::OnReadDone(bool ok) {
+  if (!ok) return Close(absl::OkStatus());  // the agent has closed its side, or is gone
+  const absl::Status handled = Handle(read_buffer_);
+  if (!handled.ok()) {
+    if (absl::IsInvalidArgument(handled)) pipeline_.CountMalformed();
+    LogWarning("an agent's stream ends (uid {}): {}", peer_.requester.uid, Text(handled));
+    return Close(handled);
+  }
+  absl::MutexLock lock(&mutex_);
+  last_heard_ = absl::Now();
+  want_read_ = true;
+  SchedulePump();
+}
+
+void AgentStream::OnWriteDone(bool ok) {
+  absl::MutexLock lock(&mutex_);
+  writing_ = false;
+  if (!ok && !end_.has_value()) end_ = absl::UnavailableError("the agent is gone");
+  SchedulePump();
+}
+
+void AgentStream::OnCancel() { Close(absl::CancelledError("the agent is gone")); }
+
+void AgentStream::OnDone() {
+  std::shared_ptr<AgentStream> self;
+  uint64_t connection = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    self = std::move(self_);
+    self_ = nullptr;
+    connection = connection_;
+  }
+  if (connection != 0) pipeline_.AgentGone(connection);
+}
+
+absl::Status AgentStream::Handle(const grpc::ByteBuffer& bytes) {
+  v1::AgentMessage message;
+  if (!Parse(bytes, message)) return absl::InvalidArgumentError("a message from the agent cannot be parsed");
+  uint64_t connection = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    connection = connection_;
+  }
+  if (message.has_register_() != (connection == 0)) {
+    return absl::InvalidArgumentError("the first message, and only the first, must be Register");
+  }
+  switch (message.kind_case()) {
+    case v1::AgentMessage::kRegister: return HandleRegister(message.register_());
+    case v1::AgentMessage::kHeartbeat:
+      pipeline_.Heartbeat(connection, ToHealth(message.heartbeat()));
+      return absl::OkStatus();
+    case v1::AgentMessage::kSession: {
+      ASSIGN_OR_RETURN(const SessionUpdate update, ToUpdate(message.session()));
+      pipeline_.News(connection, update);
+      return absl::OkStatus();
+    }
+    case v1::AgentMessage::kWindow: return HandleWindow(connection, message.window());
+    case v1::AgentMessage::kDoctor: {
+      ASSIGN_OR_RETURN(std::vector<DoctorCheck> checks, ToChecks(message.doctor()));
+      pipeline_.DoctorAnswer(connection, message.doctor().request_id(), std::move(checks));
+      return absl::OkStatus();
+    }
+    case v1::AgentMessage::KIND_NOT_SET: break;
+  }
+  return absl::InvalidArgumentError("an empty message, or one of a newer agent");
+}
+
+absl::Status AgentStream::HandleRegister(const v1::Register& message) {
+  ASSIGN_OR_RETURN(AgentFacts facts, ToFacts(message, peer_));
+  {
+    absl::MutexLock lock(&mutex_);
+    stream_id_ = facts.stream_id;
+  }
+  ASSIGN_OR_RETURN(const uint64_t connection, pipeline_.AgentConnected(std::move(facts), shared_from_this()));
+  absl::MutexLock lock(&mutex_);
+  connection_ = connection;
+  return absl::OkStatus();
+}
+
+absl::Status AgentStream::HandleWindow(uint64_t connection, const v1::Window& message) {
+  ASSIGN_OR_RETURN(IncomingWindow window, ToWindow(message));
+  const uint64_t sequence = window.window.sequence;
+  {
+    absl::MutexLock lock(&mutex_);
+    ++unacknowledged_;
+  }
+  pipeline_.TakeWindow(connection, std::move(window), [self = shared_from_this(), sequence](const absl::Status& status) {
+    self->Settled(sequence, status);
+  });
+  return absl::OkStatus();
+}
+
+void AgentStream::Settled(uint64_t sequence, const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  --unacknowledged_;
+  if (status.ok()) {
+    acknowledged_.push_back(sequence);
+  } else if (!end_.has_value()) {
+    LogWarning("window {} is not stored: {}; the agent has to come back with it", sequence, Text(status));
+    end_ = status;
+  }
+  SchedulePump();
+}
+
+}  // namespace perfd

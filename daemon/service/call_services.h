@@ -1,0 +1,93 @@
+// daemon/service/call_services.h - the two gRPC services as seen by one kind of peer.
+//
+// Shape    one pair per server; what they share with all other pairs is in Shared.
+// Threads  callback API: no thread per call. Questions that may take a while run on the query workers.
+#ifndef DAEMON_SERVICE_CALL_SERVICES_H_
+#define DAEMON_SERVICE_CALL_SERVICES_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/ingest/worker.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/service/agent_stream.h"
+#include "daemon/service/peer_source.h"
+#include "daemon/service/watch_streams.h"
+#include "perfd/v1/agent.grpc.pb.h"
+#include "perfd/v1/profiler.grpc.pb.h"
+
+namespace perfd {
+
+// Open agent streams, to find the silent ones.
+class StreamList {
+ public:
+  static constexpr size_t kMaxStreams = 65536;
+
+  // False: too many.
+  bool Add(std::shared_ptr<AgentStream> stream);
+  void CheckSilence();
+  void CloseAll(const absl::Status& reason);
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<std::shared_ptr<AgentStream>> streams_ ABSL_GUARDED_BY(mutex_);  // shared with gRPC and the pipeline
+};
+
+// Outlives every server.
+struct ServiceShared {
+  explicit ServiceShared(Pipeline& spine) : pipeline(spine), watches(spine) {}
+
+  Pipeline& pipeline;
+  Worker pump{"perfd-pump", 1, 1 << 18};
+  Worker queries{"perfd-query", 2, 256};
+  StreamList streams;
+  WatchStreams watches;
+};
+
+class AgentCalls final : public v1::AgentService::WithRawCallbackMethod_Connect<v1::AgentService::Service> {
+ public:
+  AgentCalls(ServiceShared& shared, PeerSource peer) : shared_(shared), peer_(std::move(peer)) {}
+
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Connect(
+      grpc::CallbackServerContext* context) override;
+
+ private:
+  ServiceShared& shared_;
+  const PeerSource peer_;
+};
+
+class ProfilerCalls final : public v1::Profiler::CallbackService {
+ public:
+  ProfilerCalls(ServiceShared& shared, PeerSource peer) : shared_(shared), peer_(std::move(peer)) {}
+
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+
+  Reactor* Submit(Context* context, const v1::SubmitRequest* request, v1::SubmitResponse* response) override;
+  Reactor* GetProfile(Context* context, const v1::GetProfileRequest* request, v1::ProfileStatus* response) override;
+  Reactor* ListProfiles(Context* context, const v1::ListProfilesRequest* request,
+                        v1::ListProfilesResponse* response) override;
+  grpc::ServerWriteReactor<v1::WatchEvent>* Watch(Context* context, const v1::WatchRequest* request) override;
+  Reactor* GetReport(Context* context, const v1::GetReportRequest* request, v1::Report* response) override;
+  Reactor* Cancel(Context* context, const v1::CancelRequest* request, v1::ProfileStatus* response) override;
+  Reactor* ListNodes(Context* context, const v1::ListNodesRequest* request,
+                     v1::ListNodesResponse* response) override;
+  Reactor* Doctor(Context* context, const v1::DoctorRequest* request, v1::DoctorResponse* response) override;
+  Reactor* GetVersion(Context* context, const v1::GetVersionRequest* request,
+                      v1::GetVersionResponse* response) override;
+
+ private:
+  absl::StatusOr<Requester> Person(const Context& context) const;
+  // Runs `answer` on a query worker as the caller; its status ends the call.
+  Reactor* Answer(Context* context, std::function<absl::Status(const Requester&)> answer);
+
+  ServiceShared& shared_;
+  const PeerSource peer_;
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_SERVICE_CALL_SERVICES_H_

@@ -1,0 +1,194 @@
+#include "daemon/service/grpc_host.h"
+
+#include <fcntl.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/server_posix.h>
+#include <pthread.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "daemon/service/tls_files.h"
+
+namespace perfd {
+namespace {
+
+constexpr absl::Duration kLookUpAgain = absl::Seconds(30);  // group membership may change
+constexpr absl::Duration kWatch = absl::Seconds(1);
+constexpr absl::Duration kEvictWithin = absl::Seconds(1);
+constexpr int kKeepaliveMs = 20'000;
+constexpr int kKeepaliveTimeoutMs = 10'000;
+constexpr int kMinPingMs = 5'000;
+constexpr int kMaxCallsPerConnection = 128;
+
+void Configure(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(GrpcHost::kMaxMessageBytes);
+  builder.SetMaxSendMessageSize(-1);  // reports of large jobs; the client sets its own limit
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
+  // Two daemons on one port would share its connections unseen.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+}
+
+std::vector<std::string> AlternativeNames(const grpc::CallbackServerContext& context) {
+  std::vector<std::string> names;
+  const auto auth = context.auth_context();
+  if (auth == nullptr || !auth->IsPeerAuthenticated()) return names;
+  for (const grpc::string_ref& name : auth->FindPropertyValues(GRPC_X509_SAN_PROPERTY_NAME)) {
+    names.emplace_back(name.data(), name.size());
+  }
+  return names;
+}
+
+}  // namespace
+
+GrpcHost::GrpcHost(Pipeline& pipeline, IdentityOptions identity)
+    : identities_(std::move(identity)), shared_(pipeline) {
+  grpc::EnableDefaultHealthCheckService(true);
+  watchdog_ = std::thread([this] { Watchdog(); });
+}
+
+GrpcHost::~GrpcHost() { Shutdown(absl::Seconds(1)); }
+
+std::shared_ptr<GrpcHost::Door> GrpcHost::MakeDoor(PeerSource source, const TlsOptions* tls, int* port) {
+  auto door = std::make_shared<Door>();
+  door->agents = std::make_unique<AgentCalls>(shared_, source);
+  door->profiler = std::make_unique<ProfilerCalls>(shared_, std::move(source));
+  grpc::ServerBuilder builder;
+  Configure(builder);
+  if (tls != nullptr) {
+    auto credentials = ReadServerCredentials(*tls);
+    if (!credentials.ok()) return nullptr;
+    builder.AddListeningPort(tls->listen, *credentials, port);
+  }
+  builder.RegisterService(door->agents.get());
+  builder.RegisterService(door->profiler.get());
+  door->server = builder.BuildAndStart();
+  if (door->server == nullptr) return nullptr;
+  door->server->GetHealthCheckService()->SetServingStatus(shared_.pipeline.Healthy());
+  return door;
+}
+
+std::shared_ptr<GrpcHost::Door> GrpcHost::EvictOldest() {
+  auto oldest = doors_.begin();
+  for (auto it = doors_.begin(); it != doors_.end(); ++it) {
+    if (it->second->used < oldest->second->used) oldest = it;
+  }
+  std::shared_ptr<Door> door = std::move(oldest->second);
+  doors_.erase(oldest);
+  return door;
+}
+
+std::shared_ptr<GrpcHost::Door> GrpcHost::DoorOf(uint32_t uid) {
+  const absl::Time now = absl::Now();
+  std::shared_ptr<Door>& door = doors_[uid];
+  if (door == nullptr) {
+    // The source must find the door it belongs to, which is made with it.
+    auto self = std::make_shared<std::weak_ptr<Door>>();
+    door = MakeDoor(
+        [self](const grpc::CallbackServerContext&) -> absl::StatusOr<Peer> {
+          const std::shared_ptr<Door> own = self->lock();
+          if (own == nullptr) return absl::UnavailableError("the connection is closing");
+          absl::MutexLock lock(&own->mutex);
+          return own->peer;
+        },
+        nullptr, nullptr);
+    if (door == nullptr) {
+      doors_.erase(uid);
+      return nullptr;
+    }
+    *self = door;
+    door->looked_up = absl::InfinitePast();
+  }
+  if (now - door->looked_up > kLookUpAgain) {
+    absl::MutexLock lock(&door->mutex);
+    door->peer = identities_.FromUid(uid);
+    door->looked_up = now;
+  }
+  door->used = now;
+  return door;
+}
+
+void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
+  std::shared_ptr<Door> door;
+  std::shared_ptr<Door> evicted;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopping_) return;
+    if (doors_.size() >= kMaxUids && !doors_.contains(uid)) evicted = EvictOldest();
+    door = DoorOf(uid);
+  }
+  if (evicted != nullptr) evicted->server->Shutdown(absl::ToChronoTime(absl::Now() + kEvictWithin));
+  if (door == nullptr) {
+    LogError("no gRPC server could be made for uid {}", uid);
+    return;
+  }
+  const int flags = ::fcntl(connection.get(), F_GETFL);
+  ::fcntl(connection.get(), F_SETFL, flags | O_NONBLOCK);
+  grpc::AddInsecureChannelFromFd(door->server.get(), connection.Release());
+}
+
+absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
+  RETURN_IF_ERROR(ReadServerCredentials(options).status());
+  int port = 0;
+  auto door = MakeDoor(
+      [this](const grpc::CallbackServerContext& context) -> absl::StatusOr<Peer> {
+        return identities_.FromCertificate(AlternativeNames(context));
+      },
+      &options, &port);
+  if (door == nullptr || port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", options.listen, ": the port is taken or the address is not ours"));
+  }
+  absl::MutexLock lock(&mutex_);
+  tls_door_ = std::move(door);
+  return absl::StrCat(options.listen.substr(0, options.listen.rfind(':') + 1), port);
+}
+
+void GrpcHost::Watchdog() {
+  pthread_setname_np(pthread_self(), "perfd-health");
+  while (true) {
+    std::vector<std::shared_ptr<Door>> doors;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kWatch)) return;
+      for (const auto& [uid, door] : doors_) doors.push_back(door);
+      if (tls_door_ != nullptr) doors.push_back(tls_door_);
+    }
+    const bool healthy = shared_.pipeline.Healthy();
+    for (const auto& door : doors) door->server->GetHealthCheckService()->SetServingStatus(healthy);
+    shared_.streams.CheckSilence();
+  }
+}
+
+void GrpcHost::Shutdown(absl::Duration within) {
+  std::vector<std::shared_ptr<Door>> doors;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    for (auto& [uid, door] : doors_) doors.push_back(std::move(door));
+    doors_.clear();
+    if (tls_door_ != nullptr) doors.push_back(std::move(tls_door_));
+    tls_door_ = nullptr;
+  }
+  if (watchdog_.joinable()) watchdog_.join();
+  const auto deadline = absl::ToChronoTime(absl::Now() + within);
+  const absl::Status reason = absl::UnavailableError("perfd is stopping");
+  shared_.streams.CloseAll(reason);
+  shared_.watches.End(reason);
+  for (const auto& door : doors) door->server->Shutdown(deadline);
+}
+
+size_t GrpcHost::servers() {
+  absl::MutexLock lock(&mutex_);
+  return doors_.size();
+}
+
+}  // namespace perfd

@@ -1,0 +1,80 @@
+// daemon/service/grpc_host.h - the gRPC servers: one per Unix uid, fed with accepted descriptors, and one for TLS.
+//
+// Shape    Adopt(fd, uid) hands a connection to the server of that uid; ListenTls opens the TCP door.
+// Limits   kMaxUids servers; the one unused for longest makes room (its connections end and come again).
+// Errors   ListenTls: kInvalidArgument (certificates; names deploy/make-certs.sh), kUnavailable (port taken).
+// Threads  thread-safe. A watchdog thread (perfd-health) sets the health service and ends silent streams.
+// Source   grpcpp/server_posix.h AddInsecureChannelFromFd; gRPC doc/keepalive.md.
+#ifndef DAEMON_SERVICE_GRPC_HOST_H_
+#define DAEMON_SERVICE_GRPC_HOST_H_
+
+#include <grpcpp/server.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "core/base/unique_fd.h"
+#include "daemon/service/call_services.h"
+#include "daemon/service/identity.h"
+
+namespace perfd {
+
+struct TlsOptions {
+  std::string listen;  // HOST:PORT
+  std::string ca;      // PEM files
+  std::string cert;
+  std::string key;
+};
+
+class GrpcHost {
+ public:
+  static constexpr size_t kMaxUids = 256;
+  static constexpr int kMaxMessageBytes = 16 << 20;
+
+  GrpcHost(Pipeline& pipeline, IdentityOptions identity);
+  ~GrpcHost();
+
+  void Adopt(UniqueFd connection, uint32_t uid);
+  // Returns the address with its real port.
+  absl::StatusOr<std::string> ListenTls(const TlsOptions& options);
+  // Ends every call within `within`.
+  void Shutdown(absl::Duration within);
+  size_t servers();
+
+ private:
+  // Services and the server built on them, in the order of destruction.
+  struct Door {
+    absl::Mutex mutex;
+    Peer peer ABSL_GUARDED_BY(mutex);  // of a Unix door; looked up anew now and then
+    absl::Time looked_up;
+    absl::Time used;
+    std::unique_ptr<AgentCalls> agents;
+    std::unique_ptr<ProfilerCalls> profiler;
+    std::unique_ptr<grpc::Server> server;
+  };
+
+  std::shared_ptr<Door> DoorOf(uint32_t uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Door> MakeDoor(PeerSource source, const TlsOptions* tls, int* port);
+  std::shared_ptr<Door> EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Watchdog();
+
+  Identities identities_;
+  ServiceShared shared_;
+  absl::Mutex mutex_;
+  // Doors are shared with their own peer source.
+  std::map<uint32_t, std::shared_ptr<Door>> doors_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Door> tls_door_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread watchdog_;
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_SERVICE_GRPC_HOST_H_

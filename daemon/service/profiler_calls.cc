@@ -1,0 +1,126 @@
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/base/version.h"
+#include "core/wire/wire.h"
+#include "daemon/service/call_services.h"
+#include "daemon/service/node_codec.h"
+#include "daemon/service/rpc_status.h"
+
+namespace perfd {
+
+absl::StatusOr<Requester> ProfilerCalls::Person(const Context& context) const {
+  ASSIGN_OR_RETURN(const Peer peer, peer_(context));
+  if (peer.person) return peer.requester;
+  return absl::PermissionDeniedError("an agent's certificate may not be used to ask questions");
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::Answer(Context* context,
+                                                std::function<absl::Status(const Requester&)> answer) {
+  Reactor* reactor = context->DefaultReactor();
+  absl::StatusOr<Requester> requester = Person(*context);
+  if (!requester.ok()) {
+    reactor->Finish(ToRpc(requester.status()));
+    return reactor;
+  }
+  // Request and response stay valid until Finish, also when the client has gone.
+  const bool queued = shared_.queries.Post([reactor, answer = std::move(answer), requester = *std::move(requester)] {
+    reactor->Finish(ToRpc(answer(requester)));
+  });
+  if (!queued) reactor->Finish(ToRpc(absl::ResourceExhaustedError("the daemon is busy: try again")));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::Submit(Context* context, const v1::SubmitRequest* request,
+                                                v1::SubmitResponse* response) {
+  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+    if (request->protocol_version() != kProtocolVersion) {
+      return absl::FailedPreconditionError(absl::StrCat("the client speaks protocol ", request->protocol_version(),
+                                                        ", this perfd (", kVersion, ") speaks ", kProtocolVersion,
+                                                        ": install the same version on both"));
+    }
+    perfd::SubmitRequest submit;
+    ASSIGN_OR_RETURN(submit.spec, wire::FromProto(request->spec()));
+    submit.requester = requester;
+    submit.client_node = request->client_node();
+    ASSIGN_OR_RETURN(const ProfileStatus status, shared_.pipeline.Submit(submit));
+    *response->mutable_status() = wire::ToProto(status);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::GetProfile(Context* context, const v1::GetProfileRequest* request,
+                                                    v1::ProfileStatus* response) {
+  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+    ASSIGN_OR_RETURN(const ProfileStatus status, shared_.pipeline.Get(requester, request->id()));
+    *response = wire::ToProto(status);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::ListProfiles(Context* context, const v1::ListProfilesRequest* request,
+                                                      v1::ListProfilesResponse* response) {
+  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<ProfileStatus> profiles,
+                     shared_.pipeline.List(requester, request->active_only(), request->limit()));
+    for (const ProfileStatus& status : profiles) *response->add_profiles() = wire::ToProto(status);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerWriteReactor<v1::WatchEvent>* ProfilerCalls::Watch(Context* context, const v1::WatchRequest* request) {
+  return shared_.watches.Begin(Person(*context), request->id(), request->top_loops());
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::GetReport(Context* context, const v1::GetReportRequest* request,
+                                                   v1::Report* response) {
+  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+    ASSIGN_OR_RETURN(const Report report, shared_.pipeline.GetReport(requester, request->id()));
+    *response = wire::ToProto(report);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::Cancel(Context* context, const v1::CancelRequest* request,
+                                                v1::ProfileStatus* response) {
+  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+    ASSIGN_OR_RETURN(const ProfileStatus status, shared_.pipeline.Cancel(requester, request->id()));
+    *response = wire::ToProto(status);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::ListNodes(Context* context, const v1::ListNodesRequest*,
+                                                   v1::ListNodesResponse* response) {
+  return Answer(context, [this, response](const Requester&) -> absl::Status {
+    for (const NodeStatus& node : shared_.pipeline.Nodes()) *response->add_nodes() = ToProto(node);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::DoctorRequest* request,
+                                                v1::DoctorResponse* response) {
+  Reactor* reactor = context->DefaultReactor();
+  const absl::StatusOr<Requester> requester = Person(*context);
+  absl::Status begun = requester.status();
+  if (begun.ok()) {
+    begun = shared_.pipeline.Doctor(request->node(), [reactor, response](const std::vector<DoctorReport>& reports) {
+      for (const DoctorReport& report : reports) *response->add_reports() = ToProto(report);
+      reactor->Finish(grpc::Status::OK);
+    });
+  }
+  if (!begun.ok()) reactor->Finish(ToRpc(begun));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::GetVersion(Context* context, const v1::GetVersionRequest*,
+                                                    v1::GetVersionResponse* response) {
+  response->set_version(kVersion);
+  response->set_protocol_version(kProtocolVersion);
+  Reactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+}  // namespace perfd

@@ -1,0 +1,20 @@
+// daemon/service/rpc_status.h - a status on the wire: same code, same text (bounded: it travels in HTTP headers).
+#ifndef DAEMON_SERVICE_RPC_STATUS_H_
+#define DAEMON_SERVICE_RPC_STATUS_H_
+
+#include <grpcpp/support/status.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace perfd {
+
+inline grpc::Status ToRpc(const absl::Status& status) {
+  constexpr size_t kMaxText = 4096;
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message().substr(0, kMaxText)));
+}
+
+}  // namespace perfd
+
+#endif  // DAEMON_SERVICE_RPC_STATUS_H_

@@ -1,0 +1,151 @@
+#include "daemon/service/unix_door.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr int kBacklog = 1024;
+constexpr mode_t kSocketMode = 0666;
+constexpr absl::Duration kNoDescriptors = absl::Milliseconds(100);
+
+std::string Errno() { return std::strerror(errno); }
+
+absl::StatusOr<sockaddr_un> Address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--socket ", path, ": the path must be 1..", sizeof(address.sun_path) - 1, " bytes"));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+const sockaddr* Generic(const sockaddr_un& address) {
+  return static_cast<const sockaddr*>(static_cast<const void*>(&address));
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) return absl::OkStatus();
+  std::error_code error;
+  if (std::filesystem::exists(folder, error)) return absl::OkStatus();
+  std::filesystem::create_directories(folder, error);
+  if (error || ::chmod(folder.c_str(), 0755) != 0) {
+    return absl::PermissionDeniedError(absl::StrCat("cannot make ", folder.string(), ": ",
+                                                    error ? error.message() : Errno(),
+                                                    "; choose another --socket"));
+  }
+  return absl::OkStatus();
+}
+
+// A socket nobody answers on is left over from a daemon that was killed.
+absl::Status RemoveStale(const std::string& path, const sockaddr_un& address) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return absl::OkStatus();
+  if (!S_ISSOCK(info.st_mode)) {
+    return absl::AlreadyExistsError(absl::StrCat(path, " exists and is not a socket; choose another --socket"));
+  }
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!probe.valid()) return absl::ResourceExhaustedError(absl::StrCat("socket: ", Errno()));
+  if (::connect(probe.get(), Generic(address), sizeof(address)) == 0 || errno != ECONNREFUSED) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("another perfd answers on ", path, "; stop it or choose another --socket"));
+  }
+  if (::unlink(path.c_str()) != 0) return absl::PermissionDeniedError(absl::StrCat("unlink ", path, ": ", Errno()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<UnixDoor>> UnixDoor::Open(const std::string& path) {
+  ASSIGN_OR_RETURN(const sockaddr_un address, Address(path));
+  RETURN_IF_ERROR(MakeFolder(path));
+  RETURN_IF_ERROR(RemoveStale(path, address));
+  UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener.valid()) return absl::ResourceExhaustedError(absl::StrCat("socket: ", Errno()));
+  if (::bind(listener.get(), Generic(address), sizeof(address)) != 0) {
+    return absl::PermissionDeniedError(absl::StrCat("bind ", path, ": ", Errno(), "; choose another --socket"));
+  }
+  if (::chmod(path.c_str(), kSocketMode) != 0 || ::listen(listener.get(), kBacklog) != 0) {
+    return absl::PermissionDeniedError(absl::StrCat("listen on ", path, ": ", Errno()));
+  }
+  return std::unique_ptr<UnixDoor>(new UnixDoor(path, std::move(listener)));
+}
+
+UnixDoor::~UnixDoor() {
+  Stop();
+  ::unlink(path_.c_str());
+}
+
+absl::Status UnixDoor::Serve(OnConnection on_connection) {
+  wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_.valid()) return absl::ResourceExhaustedError(absl::StrCat("eventfd: ", Errno()));
+  thread_ = std::thread([this, on_connection = std::move(on_connection)] { Run(on_connection); });
+  return absl::OkStatus();
+}
+
+void UnixDoor::Stop() {
+  if (!thread_.joinable()) return;
+  ::eventfd_write(wake_.get(), 1);
+  thread_.join();
+}
+
+void UnixDoor::Run(const OnConnection& on_connection) {
+  pthread_setname_np(pthread_self(), "perfd-accept");
+  while (true) {
+    std::array<pollfd, 2> fds = {pollfd{listener_.get(), POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
+    if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
+    if (fds[1].revents != 0) return;
+    if (fds[0].revents != 0) AcceptOne(on_connection);
+  }
+}
+
+void UnixDoor::AcceptOne(const OnConnection& on_connection) {
+  UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!connection.valid()) {
+    if (errno != EMFILE && errno != ENFILE && errno != ENOMEM) return;
+    LogError("accept: {}; raise LimitNOFILE of perfd", Errno());
+    absl::SleepFor(kNoDescriptors);
+    return;
+  }
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || size != sizeof(peer)) {
+    LogError("SO_PEERCRED: {}; the connection is closed", Errno());
+    return;
+  }
+  on_connection(std::move(connection), peer.uid);
+}
+
+std::vector<DoctorCheck> UnixDoor::Checks() const {
+  struct stat info {};
+  DoctorCheck check{.name = "socket", .ok = false, .optional = false, .found = path_ + " is gone", .fix = "restart perfd"};
+  if (::stat(path_.c_str(), &info) == 0 && S_ISSOCK(info.st_mode)) {
+    check.ok = (info.st_mode & 0777) == kSocketMode;
+    check.found = absl::StrFormat("%s, mode %04o", path_, info.st_mode & 0777);
+    check.fix = check.ok ? "" : absl::StrFormat("chmod %04o %s", kSocketMode, path_);
+  }
+  return {check};
+}
+
+}  // namespace perfd

@@ -1,0 +1,51 @@
+// daemon/service/unix_door.h - the Unix socket: accepts, asks the kernel who it is, hands the connection on.
+//
+// Shape    Open binds and listens; Serve starts the accepting thread; the destructor ends it and removes the socket.
+// Errors   Open: kAlreadyExists when another daemon answers on the socket; kPermissionDenied for the folder.
+// Threads  own thread: perfd-accept.
+// Safety   the socket is open to everyone (0666) in a folder only its owner may change (0755): who may do what is
+//          decided by the peer's uid, never by what it says.
+// Source   unix(7) SO_PEERCRED.
+#ifndef DAEMON_SERVICE_UNIX_DOOR_H_
+#define DAEMON_SERVICE_UNIX_DOOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/base/unique_fd.h"
+#include "core/model/node.h"
+
+namespace perfd {
+
+class UnixDoor {
+ public:
+  using OnConnection = std::function<void(UniqueFd connection, uint32_t uid)>;
+
+  static absl::StatusOr<std::unique_ptr<UnixDoor>> Open(const std::string& path);
+  ~UnixDoor();
+
+  absl::Status Serve(OnConnection on_connection);
+  void Stop();
+  // For `doctor`.
+  std::vector<DoctorCheck> Checks() const;
+
+ private:
+  UnixDoor(std::string path, UniqueFd listener) : path_(std::move(path)), listener_(std::move(listener)) {}
+
+  void Run(const OnConnection& on_connection);
+  void AcceptOne(const OnConnection& on_connection);
+
+  const std::string path_;
+  UniqueFd listener_;
+  UniqueFd wake_;  // eventfd: end
+  std::thread thread_;
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_SERVICE_UNIX_DOOR_H_

@@ -1,0 +1,54 @@
+// daemon/service/watch_streams.h - everyone who follows a profile: one thread looks and tells them what changed.
+//
+// Shape    an event at every change of state, notices or windows, and each second; the last one ends the call.
+// Limits   kMaxWatches at a time.
+// Threads  thread-safe. Own thread: perfd-watch; it sleeps while nobody watches.
+#ifndef DAEMON_SERVICE_WATCH_STREAMS_H_
+#define DAEMON_SERVICE_WATCH_STREAMS_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/pipeline/pipeline.h"
+#include "perfd/v1/profiler.pb.h"
+
+namespace perfd {
+
+class WatchStreams {
+ public:
+  static constexpr size_t kMaxWatches = 256;
+
+  explicit WatchStreams(Pipeline& pipeline);
+  ~WatchStreams();
+
+  grpc::ServerWriteReactor<v1::WatchEvent>* Begin(absl::StatusOr<Requester> requester, std::string id,
+                                                  int32_t top_loops);
+  // Ends every call, now and from now on.
+  void End(const absl::Status& reason);
+
+ private:
+  class Stream;
+
+  void Run();
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !streams_.empty(); }
+
+  Pipeline& pipeline_;
+  absl::Mutex mutex_;
+  std::vector<std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mutex_);  // shared with gRPC
+  std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_SERVICE_WATCH_STREAMS_H_

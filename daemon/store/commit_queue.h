@@ -1,0 +1,59 @@
+// daemon/store/commit_queue.h - writes that wait for the next commit, so that many share one.
+//
+// Shape    a batch is everything that waits, once the oldest has waited `delay` or one of them is urgent.
+// Units    bounded by count and by bytes; Push refuses what does not fit.
+// Threads  thread-safe; one thread takes batches.
+#ifndef DAEMON_STORE_COMMIT_QUEUE_H_
+#define DAEMON_STORE_COMMIT_QUEUE_H_
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "daemon/store/database.h"
+
+namespace perfd {
+
+class CommitQueue {
+ public:
+  struct Write {
+    std::function<absl::Status(Database&)> run;  // inside the transaction; may be called a second time after a rollback
+    std::function<void(absl::Status)> done;      // after the commit, or with the reason there was none
+    size_t bytes = 0;
+    bool urgent = false;
+  };
+
+  static constexpr size_t kMaxWrites = 8192;
+  static constexpr size_t kMaxBytes = size_t{256} << 20;
+  static constexpr size_t kMaxBatch = 512;
+
+  explicit CommitQueue(absl::Duration delay) : delay_(delay) {}
+
+  absl::Status Push(Write write);
+  // Waits for work; empty once closed and drained.
+  std::vector<Write> Take();
+  void Close();
+  size_t size() const;
+
+ private:
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !writes_.empty(); }
+  bool ShouldCommit() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return closed_ || urgent_ > 0 || writes_.size() >= kMaxBatch;
+  }
+
+  const absl::Duration delay_;
+  mutable absl::Mutex mutex_;
+  std::deque<Write> writes_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t urgent_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_STORE_COMMIT_QUEUE_H_

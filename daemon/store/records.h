@@ -1,0 +1,62 @@
+// daemon/store/records.h - the values that go into the store and come out of it.
+#ifndef DAEMON_STORE_RECORDS_H_
+#define DAEMON_STORE_RECORDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/model/profile.h"
+#include "core/model/report.h"
+
+namespace perfd {
+
+// One window as it arrived; (stream_id, sequence) is its identity for ever.
+struct WindowRecord {
+  std::string profile_id;
+  std::string stream_id;
+  uint64_t sequence = 0;  // 1..2^62
+  std::string node;
+  std::string body;       // serialised v1.Window
+};
+
+struct AppendResult {
+  bool duplicate = false;
+  int64_t row_id = 0;           // position in the order of commits; 0 for a duplicate
+  uint64_t stream_missing = 0;  // sequences of the stream, between its first and last, that are not stored
+};
+
+// Everything a profile leaves behind when it ends; stored in one transaction, its windows are then deleted.
+struct FinalRecord {
+  ProfileStatus status;
+  Report report;
+  std::string aggregate;     // serialised; base for windows that arrive late
+  int64_t up_to_row_id = 0;  // windows up to here are contained in the aggregate
+};
+
+struct ProfileQuery {
+  std::optional<uint32_t> uid;  // only this owner's
+  bool active_only = false;
+  int32_t limit = 50;
+};
+
+struct RetentionPolicy {
+  int64_t keep_ns = 0;     // final profiles older than this go; 0: keep for ever
+  int64_t max_bytes = 0;   // above it the oldest final profiles go; 0: no limit
+};
+
+// One line of the history of a loop.
+struct LoopHistory {
+  std::string profile_id;
+  std::string function;
+  std::string file;
+  int32_t first_line = 0;
+  int32_t last_line = 0;
+  double share = 0;
+  Interval share_interval;
+  uint64_t samples = 0;
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_STORE_RECORDS_H_

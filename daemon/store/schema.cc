@@ -1,0 +1,86 @@
+#include "daemon/store/schema.h"
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+// Version 1. `stream_range` holds, per stream, the stored sequences as disjoint closed intervals, so that a window is
+// known as stored for ever at the cost of one row per gap. `window.id` is the order of commits.
+constexpr char kVersion1[] = R"sql(
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE profile(
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  uid INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  state INTEGER NOT NULL,
+  final INTEGER NOT NULL,
+  submitted_ns INTEGER NOT NULL,
+  finished_ns INTEGER NOT NULL,
+  status BLOB NOT NULL);
+CREATE INDEX profile_by_final ON profile(final, finished_ns);
+CREATE TABLE window(
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  profile INTEGER NOT NULL,
+  stream_id TEXT NOT NULL,
+  sequence INTEGER NOT NULL,
+  node TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  body BLOB NOT NULL,
+  UNIQUE(stream_id, sequence));
+CREATE INDEX window_by_profile ON window(profile, id);
+CREATE TABLE stream_range(
+  stream_id TEXT NOT NULL,
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL,
+  PRIMARY KEY(stream_id, first)) WITHOUT ROWID;
+CREATE TABLE aggregate(profile INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE report(profile INTEGER PRIMARY KEY, body BLOB NOT NULL);
+)sql";
+
+// Version 2: one row per loop of a final profile, for the history of a loop over many profiles.
+constexpr char kVersion2[] = R"sql(
+CREATE TABLE loop_result(
+  profile INTEGER NOT NULL,
+  location TEXT NOT NULL,
+  function TEXT NOT NULL,
+  file TEXT NOT NULL,
+  first_line INTEGER NOT NULL,
+  last_line INTEGER NOT NULL,
+  share REAL NOT NULL,
+  share_low REAL NOT NULL,
+  share_high REAL NOT NULL,
+  samples INTEGER NOT NULL,
+  PRIMARY KEY(profile, location)) WITHOUT ROWID;
+CREATE INDEX loop_result_by_location ON loop_result(location, profile);
+CREATE INDEX profile_by_uid ON profile(uid, id);
+)sql";
+
+constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2};
+
+}  // namespace
+
+absl::Status Migrate(Database& db) {
+  ASSIGN_OR_RETURN(int64_t version, db.QueryInt("PRAGMA user_version"));
+  if (version > kSchemaVersion || version < 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the store has schema version ", version, ", this perfd knows versions up to ",
+                     kSchemaVersion, ": start the newer perfd, or another --store-dir"));
+  }
+  for (; version < kSchemaVersion; ++version) {
+    RETURN_IF_ERROR(db.Exec("BEGIN IMMEDIATE"));
+    absl::Status step = db.Exec(kSteps[static_cast<size_t>(version)]);
+    if (step.ok()) step = db.Exec(absl::StrCat("PRAGMA user_version=", version + 1));
+    if (step.ok()) step = db.Exec("COMMIT");
+    if (!step.ok()) {
+      if (db.InTransaction()) (void)db.Exec("ROLLBACK");
+      return step;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace perfd

@@ -1,0 +1,270 @@
+#include "daemon/store/sqlite_store.h"
+
+#include <pthread.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "daemon/store/profile_id.h"
+#include "daemon/store/profile_table.h"
+#include "daemon/store/schema.h"
+#include "daemon/store/window_table.h"
+
+namespace perfd {
+namespace {
+
+constexpr absl::Duration kWriteTimeout = absl::Seconds(30);
+constexpr int64_t kProbeBytes = 64 << 10;
+constexpr int64_t kNoLimitPages = 4294967294;  // SQLite's own largest page count (sqlite.org/limits.html, 13)
+
+absl::Status Configure(Database& db) {
+  // auto_vacuum only takes effect before the first table exists.
+  RETURN_IF_ERROR(db.Exec("PRAGMA auto_vacuum=INCREMENTAL"));
+  RETURN_IF_ERROR(db.Exec("PRAGMA journal_mode=WAL"));
+  RETURN_IF_ERROR(db.Exec("PRAGMA synchronous=FULL"));
+  return db.Exec("PRAGMA journal_size_limit=67108864");
+}
+
+absl::Status LimitSize(Database& db, int64_t bytes) {
+  ASSIGN_OR_RETURN(const int64_t page, db.QueryInt("PRAGMA page_size"));
+  const int64_t pages = bytes <= 0 ? kNoLimitPages : std::max<int64_t>(1, bytes / page);
+  return db.QueryInt(absl::StrCat("PRAGMA max_page_count=", pages)).status();
+}
+
+absl::Status CommitOne(Database& db, const std::function<absl::Status()>& body) {
+  RETURN_IF_ERROR(db.Exec("BEGIN IMMEDIATE"));
+  absl::Status status = body();
+  if (status.ok()) status = db.Exec("COMMIT");
+  if (!status.ok() && db.InTransaction()) (void)db.Exec("ROLLBACK");
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(StoreOptions options) {
+  ASSIGN_OR_RETURN(StoreDirectory directory, StoreDirectory::Hold(options.directory));
+  ASSIGN_OR_RETURN(Database writer, Database::Open(directory.DatabasePath()));
+  RETURN_IF_ERROR(Configure(writer));
+  RETURN_IF_ERROR(Migrate(writer));
+  RETURN_IF_ERROR(LimitSize(writer, options.hard_limit_bytes));
+  ASSIGN_OR_RETURN(Database reader, Database::Open(directory.DatabasePath()));
+  RETURN_IF_ERROR(reader.Exec("PRAGMA query_only=1"));
+  return std::unique_ptr<SqliteStore>(
+      new SqliteStore(std::move(options), std::move(directory), std::move(writer), std::move(reader)));
+}
+
+SqliteStore::SqliteStore(StoreOptions options, StoreDirectory directory, Database writer, Database reader)
+    : options_(std::move(options)),
+      directory_(std::move(directory)),
+      writer_(std::move(writer)),
+      queue_(options_.group_delay),
+      reader_(std::move(reader)),
+      thread_([this] { Run(); }) {}
+
+SqliteStore::~SqliteStore() {
+  queue_.Close();
+  thread_.join();
+}
+
+void SqliteStore::Run() {
+  pthread_setname_np(pthread_self(), "perfd-store");
+  while (true) {
+    std::vector<CommitQueue::Write> batch = queue_.Take();
+    if (batch.empty()) return;
+    CommitBatch(batch);
+  }
+}
+
+void SqliteStore::CommitBatch(std::vector<CommitQueue::Write>& batch) {
+  const absl::Time start = absl::Now();
+  const absl::Status together = CommitTogether(batch);
+  if (options_.on_commit) options_.on_commit(absl::ToDoubleSeconds(absl::Now() - start));
+  for (CommitQueue::Write& write : batch) {
+    // One bad write must not cost the others their place: after a failed batch each gets a transaction of its own.
+    const absl::Status status =
+        together.ok() ? together : CommitOne(writer_, [&] { return write.run(writer_); });
+    NoteOutcome(status);
+    if (write.done) write.done(status);
+  }
+}
+
+absl::Status SqliteStore::CommitTogether(std::vector<CommitQueue::Write>& batch) {
+  return CommitOne(writer_, [&]() -> absl::Status {
+    for (CommitQueue::Write& write : batch) RETURN_IF_ERROR(write.run(writer_));
+    return absl::OkStatus();
+  });
+}
+
+void SqliteStore::NoteOutcome(const absl::Status& status) {
+  const bool sick = absl::IsResourceExhausted(status) || absl::IsUnavailable(status) || absl::IsDataLoss(status) ||
+                    absl::IsPermissionDenied(status) || absl::IsInternal(status);
+  if (!status.ok() && !sick) return;  // the write itself was refused; the store is fine
+  if (healthy_.exchange(!sick) == !sick) return;
+  if (sick) {
+    LogError("the store cannot write: {}; nothing is acknowledged until it can", Text(status));
+  } else {
+    LogInfo("the store can write again");
+  }
+}
+
+absl::Status SqliteStore::Append(WindowRecord record, std::function<void(absl::StatusOr<AppendResult>)> done) {
+  const size_t bytes = record.body.size();
+  // Shared by the two callbacks of one write.
+  auto result = std::make_shared<AppendResult>();
+  auto shared = std::make_shared<const WindowRecord>(std::move(record));
+  return queue_.Push(
+      {.run = [result, shared](Database& db) -> absl::Status {
+         ASSIGN_OR_RETURN(*result, AppendWindow(db, *shared));
+         return absl::OkStatus();
+       },
+       .done =
+           [result, done = std::move(done)](const absl::Status& status) {
+             if (status.ok()) {
+               done(*result);
+             } else {
+               done(status);
+             }
+           },
+       .bytes = bytes,
+       .urgent = false});
+}
+
+absl::Status SqliteStore::Update(ProfileStatus status, std::function<void(absl::Status)> done) {
+  auto shared = std::make_shared<const ProfileStatus>(std::move(status));
+  return queue_.Push({.run = [shared](Database& db) { return UpdateProfile(db, *shared); },
+                      .done = std::move(done),
+                      .bytes = 4096,
+                      .urgent = false});
+}
+
+absl::Status SqliteStore::Wait(std::function<absl::Status(Database&)> write) {
+  struct Outcome {
+    absl::Notification ready;
+    absl::Status status;
+  };
+  // Shared: the writer may finish after we stopped waiting.
+  auto outcome = std::make_shared<Outcome>();
+  RETURN_IF_ERROR(queue_.Push({.run = std::move(write),
+                               .done =
+                                   [outcome](const absl::Status& status) {
+                                     outcome->status = status;
+                                     outcome->ready.Notify();
+                                   },
+                               .bytes = 4096,
+                               .urgent = true}));
+  if (!outcome->ready.WaitForNotificationWithTimeout(kWriteTimeout)) {
+    return absl::UnavailableError("the store did not commit within 30 s");
+  }
+  return outcome->status;
+}
+
+absl::StatusOr<std::string> SqliteStore::Create(const ProfileStatus& status) {
+  auto id = std::make_shared<std::string>();  // shared with a writer that may outlive the wait
+  RETURN_IF_ERROR(Wait([id, status](Database& db) -> absl::Status {
+    ASSIGN_OR_RETURN(*id, InsertProfile(db, status));
+    return absl::OkStatus();
+  }));
+  return *id;
+}
+
+absl::Status SqliteStore::PutFinal(FinalRecord record) {
+  auto shared = std::make_shared<const FinalRecord>(std::move(record));
+  return Wait([shared](Database& db) { return WriteFinal(db, *shared); });
+}
+
+absl::Status SqliteStore::Compact(const std::string& profile_id, std::string aggregate, int64_t up_to_row_id) {
+  ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
+  return Wait([profile, up_to_row_id, body = std::move(aggregate)](Database& db) -> absl::Status {
+    RETURN_IF_ERROR(WriteAggregate(db, profile, body));
+    return DeleteWindows(db, profile, up_to_row_id);
+  });
+}
+
+absl::StatusOr<int> SqliteStore::Retain(RetentionPolicy policy, int64_t now_unix_ns) {
+  auto count = std::make_shared<int>(0);  // shared with a writer that may outlive the wait
+  RETURN_IF_ERROR(Wait([=](Database& db) -> absl::Status {
+    ASSIGN_OR_RETURN(*count, ApplyRetention(db, policy, now_unix_ns));
+    return db.Exec("PRAGMA incremental_vacuum(1024)");
+  }));
+  return *count;
+}
+
+absl::Status SqliteStore::Probe() {
+  RETURN_IF_ERROR(Wait([](Database& db) {
+    return db.Exec(absl::StrCat("INSERT OR REPLACE INTO meta(key, value) VALUES('probe', zeroblob(", kProbeBytes,
+                                "))"));
+  }));
+  return Wait([](Database& db) { return db.Exec("DELETE FROM meta WHERE key='probe'"); });
+}
+
+absl::Status SqliteStore::SetHardLimit(int64_t bytes) {
+  return Wait([bytes](Database& db) { return LimitSize(db, bytes); });
+}
+
+absl::StatusOr<ProfileStatus> SqliteStore::Profile(const std::string& profile_id) {
+  ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
+  absl::MutexLock lock(&read_mutex_);
+  return ReadProfile(reader_, profile);
+}
+
+absl::StatusOr<std::vector<ProfileStatus>> SqliteStore::Profiles(const ProfileQuery& query) {
+  absl::MutexLock lock(&read_mutex_);
+  return ReadProfiles(reader_, query);
+}
+
+absl::StatusOr<std::vector<std::string>> SqliteStore::Find(absl::string_view prefix, std::optional<uint32_t> uid) {
+  absl::MutexLock lock(&read_mutex_);
+  return FindProfiles(reader_, prefix, uid);
+}
+
+absl::StatusOr<std::string> SqliteStore::Aggregate(const std::string& profile_id) {
+  ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
+  absl::MutexLock lock(&read_mutex_);
+  return ReadAggregate(reader_, profile);
+}
+
+absl::StatusOr<Report> SqliteStore::FinalReport(const std::string& profile_id) {
+  ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
+  absl::MutexLock lock(&read_mutex_);
+  return ReadReport(reader_, profile);
+}
+
+absl::StatusOr<std::vector<LoopHistory>> SqliteStore::History(absl::string_view location, int limit) {
+  absl::MutexLock lock(&read_mutex_);
+  return ReadLoopHistory(reader_, location, limit);
+}
+
+absl::StatusOr<std::vector<uint64_t>> SqliteStore::StateCounts() {
+  absl::MutexLock lock(&read_mutex_);
+  return CountStates(reader_);
+}
+
+absl::StatusOr<uint64_t> SqliteStore::StoredSequence(absl::string_view stream_id) {
+  absl::MutexLock lock(&read_mutex_);
+  return perfd::StoredSequence(reader_, stream_id);
+}
+
+absl::Status SqliteStore::ForEachWindow(
+    const std::string& profile_id,
+    const std::function<absl::Status(int64_t row_id, std::string body)>& visit) {
+  ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
+  absl::MutexLock lock(&read_mutex_);
+  return perfd::ForEachWindow(reader_, profile, 0, visit);
+}
+
+int64_t SqliteStore::SizeBytes() const {
+  int64_t total = 0;
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(directory_.DatabasePath() + suffix, error);
+    if (!error) total += static_cast<int64_t>(size);
+  }
+  return total;
+}
+
+}  // namespace perfd

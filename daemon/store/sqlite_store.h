@@ -1,0 +1,96 @@
+// daemon/store/sqlite_store.h - what the daemon must never lose: profiles, windows, aggregates, reports.
+//
+// Shape    writes queue up and one thread commits everything that waits in one transaction (WAL, synchronous=FULL);
+//          a write is answered only after its commit. Reads go through a connection of their own.
+// Errors   disk or size limit full: kResourceExhausted and healthy() is false until a write succeeds again.
+//          Queue full: kUnavailable. A damaged database: kDataLoss.
+// Threads  thread-safe. `done` runs on the writer thread, in commit order, and must not wait for the store.
+// Source   sqlite.org/wal.html, pragma.html#pragma_synchronous (FULL: durable across power loss in WAL mode).
+#ifndef DAEMON_STORE_SQLITE_STORE_H_
+#define DAEMON_STORE_SQLITE_STORE_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "daemon/store/commit_queue.h"
+#include "daemon/store/database.h"
+#include "daemon/store/records.h"
+#include "daemon/store/store_directory.h"
+
+namespace perfd {
+
+struct StoreOptions {
+  std::string directory;
+  int64_t hard_limit_bytes = 0;  // the database never grows beyond it; 0: as large as the disk allows
+  absl::Duration group_delay = absl::Milliseconds(10);  // how long a window waits for others to share its commit
+  std::function<void(double seconds)> on_commit;        // how long each commit took; may be empty
+};
+
+class SqliteStore {
+ public:
+  static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(StoreOptions options);
+  ~SqliteStore();  // commits what is queued
+  SqliteStore(const SqliteStore&) = delete;
+  SqliteStore& operator=(const SqliteStore&) = delete;
+
+  // Queued; `done` is called exactly once unless this returns an error.
+  absl::Status Append(WindowRecord record, std::function<void(absl::StatusOr<AppendResult>)> done);
+  absl::Status Update(ProfileStatus status, std::function<void(absl::Status)> done);
+
+  // These wait for the commit, at most 30 s.
+  absl::StatusOr<std::string> Create(const ProfileStatus& status);
+  absl::Status PutFinal(FinalRecord record);
+  // Replaces the windows up to `up_to_row_id` by the aggregate that contains them.
+  absl::Status Compact(const std::string& profile_id, std::string aggregate, int64_t up_to_row_id);
+  absl::StatusOr<int> Retain(RetentionPolicy policy, int64_t now_unix_ns);
+  // Writes and removes a few pages: tells whether a full disk has room again.
+  absl::Status Probe();
+  absl::Status SetHardLimit(int64_t bytes);
+
+  absl::StatusOr<ProfileStatus> Profile(const std::string& profile_id);
+  absl::StatusOr<std::vector<ProfileStatus>> Profiles(const ProfileQuery& query);
+  absl::StatusOr<std::vector<std::string>> Find(absl::string_view prefix, std::optional<uint32_t> uid);
+  absl::StatusOr<std::string> Aggregate(const std::string& profile_id);
+  absl::StatusOr<Report> FinalReport(const std::string& profile_id);
+  absl::StatusOr<std::vector<LoopHistory>> History(absl::string_view location, int limit);
+  absl::StatusOr<std::vector<uint64_t>> StateCounts();  // indexed by ProfileState
+  absl::StatusOr<uint64_t> StoredSequence(absl::string_view stream_id);
+  absl::Status ForEachWindow(const std::string& profile_id,
+                             const std::function<absl::Status(int64_t row_id, std::string body)>& visit);
+
+  bool healthy() const { return healthy_.load(); }
+  int64_t SizeBytes() const;
+  size_t QueueLength() const { return queue_.size(); }
+  const std::string& directory() const { return directory_.path(); }
+
+ private:
+  SqliteStore(StoreOptions options, StoreDirectory directory, Database writer, Database reader);
+
+  void Run();
+  void CommitBatch(std::vector<CommitQueue::Write>& batch);
+  absl::Status CommitTogether(std::vector<CommitQueue::Write>& batch);
+  absl::Status Wait(std::function<absl::Status(Database&)> write);
+  void NoteOutcome(const absl::Status& status);
+
+  const StoreOptions options_;
+  StoreDirectory directory_;
+  Database writer_;  // writer thread only
+  CommitQueue queue_;
+  std::atomic<bool> healthy_{true};
+  absl::Mutex read_mutex_;
+  Database reader_ ABSL_GUARDED_BY(read_mutex_);
+  std::thread thread_;
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_STORE_SQLITE_STORE_H_

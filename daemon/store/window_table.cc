@@ -1,0 +1,138 @@
+#include "daemon/store/window_table.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "daemon/store/profile_id.h"
+
+namespace perfd {
+namespace {
+
+struct Range {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+// The range that starts at or before `sequence`, and the one right after it.
+struct Neighbours {
+  std::optional<Range> before;
+  std::optional<Range> after;
+};
+
+absl::StatusOr<std::optional<Range>> OneRange(Database& db, const char* sql, absl::string_view stream,
+                                              int64_t sequence) {
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
+  statement.Bind(1, stream);
+  statement.Bind(2, sequence);
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row) return std::optional<Range>();
+  return std::optional<Range>(Range{statement.Int(0), statement.Int(1)});
+}
+
+absl::StatusOr<Neighbours> FindNeighbours(Database& db, absl::string_view stream, int64_t sequence) {
+  Neighbours found;
+  ASSIGN_OR_RETURN(found.before, OneRange(db,
+                                          "SELECT first, last FROM stream_range WHERE stream_id=?1 AND first<=?2 "
+                                          "ORDER BY first DESC LIMIT 1",
+                                          stream, sequence));
+  ASSIGN_OR_RETURN(found.after, OneRange(db,
+                                         "SELECT first, last FROM stream_range WHERE stream_id=?1 AND first>?2 "
+                                         "ORDER BY first LIMIT 1",
+                                         stream, sequence));
+  return found;
+}
+
+absl::Status WriteRange(Database& db, const char* sql, absl::string_view stream, int64_t first, int64_t last) {
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
+  statement.Bind(1, stream);
+  statement.Bind(2, first);
+  statement.Bind(3, last);
+  return statement.Run();
+}
+
+// Adds one sequence to the set, joining ranges that now touch.
+absl::Status AddSequence(Database& db, absl::string_view stream, int64_t sequence, const Neighbours& near) {
+  const bool joins_before = near.before.has_value() && near.before->last + 1 == sequence;
+  const bool joins_after = near.after.has_value() && near.after->first == sequence + 1;
+  const int64_t first = joins_before ? near.before->first : sequence;
+  const int64_t last = joins_after ? near.after->last : sequence;
+  if (joins_after) {
+    RETURN_IF_ERROR(WriteRange(db, "DELETE FROM stream_range WHERE stream_id=?1 AND first=?2 AND last=?3",
+                               stream, near.after->first, near.after->last));
+  }
+  return WriteRange(db, "INSERT OR REPLACE INTO stream_range(stream_id, first, last) VALUES(?1, ?2, ?3)",
+                    stream, first, last);
+}
+
+absl::StatusOr<uint64_t> MissingSequences(Database& db, absl::string_view stream) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT max(last)-min(first)+1-sum(last-first+1) FROM stream_range "
+                              "WHERE stream_id=?1"));
+  statement.Bind(1, stream);
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? static_cast<uint64_t>(statement.Int(0)) : 0;
+}
+
+absl::StatusOr<int64_t> InsertWindow(Database& db, const WindowRecord& record, int64_t profile) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("INSERT INTO window(profile, stream_id, sequence, node, bytes, body) "
+                              "VALUES(?1, ?2, ?3, ?4, ?5, ?6)"));
+  statement.Bind(1, profile);
+  statement.Bind(2, record.stream_id);
+  statement.Bind(3, static_cast<int64_t>(record.sequence));
+  statement.Bind(4, record.node);
+  statement.Bind(5, static_cast<int64_t>(record.body.size()));
+  statement.BindBlob(6, record.body);
+  RETURN_IF_ERROR(statement.Run());
+  return db.LastInsertId();
+}
+
+}  // namespace
+
+absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record) {
+  ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(record.profile_id));
+  if (record.sequence == 0 || record.sequence > kMaxSequence || record.stream_id.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("window sequence ", record.sequence, " of stream '",
+                                                   record.stream_id, "' is out of range"));
+  }
+  const auto sequence = static_cast<int64_t>(record.sequence);
+  ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, record.stream_id, sequence));
+  AppendResult result;
+  result.duplicate = near.before.has_value() && near.before->last >= sequence;
+  if (!result.duplicate) {
+    ASSIGN_OR_RETURN(result.row_id, InsertWindow(db, record, profile));
+    RETURN_IF_ERROR(AddSequence(db, record.stream_id, sequence, near));
+  }
+  ASSIGN_OR_RETURN(result.stream_missing, MissingSequences(db, record.stream_id));
+  return result;
+}
+
+absl::StatusOr<uint64_t> StoredSequence(Database& db, absl::string_view stream_id) {
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare("SELECT max(last) FROM stream_range WHERE stream_id=?1"));
+  statement.Bind(1, stream_id);
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? static_cast<uint64_t>(statement.Int(0)) : 0;
+}
+
+absl::Status ForEachWindow(Database& db, int64_t profile, int64_t after_row_id,
+                           const std::function<absl::Status(int64_t row_id, std::string body)>& visit) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT id, body FROM window WHERE profile=?1 AND id>?2 ORDER BY id"));
+  statement.Bind(1, profile);
+  statement.Bind(2, after_row_id);
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return absl::OkStatus();
+    RETURN_IF_ERROR(visit(statement.Int(0), statement.Blob(1)));
+  }
+}
+
+absl::Status DeleteWindows(Database& db, int64_t profile, int64_t up_to_row_id) {
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare("DELETE FROM window WHERE profile=?1 AND id<=?2"));
+  statement.Bind(1, profile);
+  statement.Bind(2, up_to_row_id);
+  return statement.Run();
+}
+
+}  // namespace perfd

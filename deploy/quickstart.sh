@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# From a bare Debian 12 to the first report: builds perfd, starts it with an agent on this machine, profiles a real
+# MPI x OpenMP job while it runs, prints the report, and stops everything again.
+#   deploy/quickstart.sh            packages are installed if they are missing (root or sudo)
+#   SECONDS_TO_PROFILE=30 deploy/quickstart.sh
+# Everything it writes is below build/. Nothing is left running.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+seconds=${SECONDS_TO_PROFILE:-10}
+say() { printf '\n\033[1m== %s\033[0m\n' "$*" | if [ -t 1 ]; then cat; else sed 's/\x1b\[[0-9;]*m//g'; fi; }
+
+say "1/5 packages and build"
+deploy/install-packages.sh bq
+begin=$SECONDS
+cmake --preset release -DPERFD_TESTS=OFF >build-configure.log 2>&1 || { tail -n 20 build-configure.log; exit 1; }
+mv build-configure.log build/
+ninja -C build/release perfd perf-agent perf-agent-reader perfctl >build/build.log 2>&1 || {
+  grep -E 'error|FAILED' -A 5 build/build.log | head -n 40; exit 1; }
+echo "built in $((SECONDS - begin)) s"
+bin=$root/build/release/bin
+scratch=$(mktemp -d "$root/build/quickstart.XXXXXX")
+mpicc -O2 -g -fopenmp -o "$scratch/heat" deploy/quickstart/heat.c -lm
+
+pids=()
+stop_all() {
+  local pid
+  trap - EXIT INT TERM
+  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+  for pid in "${pids[@]}"; do
+    for _ in $(seq 100); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+    kill -9 "$pid" 2>/dev/null || true
+  done
+  rm -rf "$scratch"
+}
+trap stop_all EXIT
+trap 'exit 130' INT TERM
+
+# wait_for FILE PATTERN: up to 20 s for a line in a log.
+wait_for() {
+  for _ in $(seq 200); do grep -qE "$2" "$1" 2>/dev/null && return 0; sleep 0.1; done
+  echo "no '$2' in $1 after 20 s:" >&2; tail -n 20 "$1" >&2; return 1
+}
+
+say "2/5 perfd and perf-agent"
+export PERFD_ADDRESS=unix:$scratch/perfd.sock
+"$bin/perfd" --store-dir "$scratch/store" --socket "$scratch/perfd.sock" --metrics-listen 127.0.0.1:0 \
+  2>"$scratch/perfd.log" & pids+=($!)
+wait_for "$scratch/perfd.log" 'metrics on http'
+metrics=$(grep -oE 'http://[^ ]+' "$scratch/perfd.log" | head -n 1)
+"$bin/perf-agent" --spool-dir "$scratch/spool" 2>"$scratch/agent.log" & pids+=($!)
+wait_for "$scratch/agent.log" 'connected to perfd'
+"$bin/perfctl" nodes
+
+say "3/5 a job: mpirun -n 2 heat, 2 threads each"
+run_as_root=; [ "$(id -u)" -ne 0 ] || run_as_root=--allow-run-as-root
+OMP_WAIT_POLICY=passive OMP_NUM_THREADS=2 mpirun $run_as_root --oversubscribe --bind-to none -n 2 "$scratch/heat" $((seconds + 6)) \
+  >"$scratch/heat.log" 2>&1 & job=$!; pids+=($job)
+sleep 1
+
+say "4/5 profile it: perfctl submit job.yaml --watch"
+sed "s/^duration: .*/duration: ${seconds}s/" deploy/quickstart/job.yaml >"$scratch/job.yaml"
+"$bin/perfctl" submit "$scratch/job.yaml" --watch
+
+say "5/5 the report: perfctl report last"
+"$bin/perfctl" report last
+echo
+echo "metrics for Prometheus were at $metrics ($(curl -fsS "$metrics" 2>/dev/null | grep -c '^perfd_' || true) perfd series)"
+wait "$job"
+echo "the job itself says: $(cat "$scratch/heat.log")"
+stop_all
+echo "everything is stopped; nothing is left but $root/build"

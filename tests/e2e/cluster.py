@@ -1,0 +1,173 @@
+"""A whole perfd on one machine for a test: daemon, agents, MPI jobs, perfctl. Everything it starts it also ends."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = pathlib.Path(os.environ.get("PERFD_BUILD_DIR", pathlib.Path(__file__).resolve().parents[2] / "build/ci"))
+BIN = BUILD / "bin"
+PUPPETS = BUILD / "puppets"
+SKIP = 77
+
+
+def skip(reason):
+    print(f"SKIPPED: {reason}")
+    sys.exit(SKIP)
+
+
+def wait_until(condition, seconds, what):
+    """The condition's value once it is true; an error after `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"after {seconds} s still not: {what}")
+        time.sleep(0.05)
+
+
+class Cluster:
+    def __init__(self, nodes=("node1",), daemon_flags=()):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="perfd-e2e-"))
+        self.dir.chmod(0o755)
+        self.socket = self.dir / "perfd.sock"
+        self.processes = []
+        self.nodes, self.daemon_flags = nodes, list(daemon_flags)
+        self.daemon, self.agents = None, {}
+
+    def __enter__(self):
+        try:
+            self.start_daemon()
+            for node in self.nodes:
+                self.start_agent(node)
+            self.wait_connected(len(self.nodes))
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def __exit__(self, kind, *_):
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(5)
+        if kind is not None and kind is not SystemExit:
+            for log in sorted(self.dir.glob("*.log")):
+                print(f"--- {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-25:]))
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def spawn(self, name, command, env=None, **kwargs):
+        with open(self.dir / f"{name}.log", "ab") as log:
+            process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       env={**os.environ, **(env or {})}, **kwargs)
+        self.processes.append(process)
+        return process
+
+    def start_daemon(self):
+        self.daemon = self.spawn("perfd", [BIN / "perfd", "--store-dir", self.dir / "store", "--socket", self.socket,
+                                           "--metrics-listen", "127.0.0.1:0", *self.daemon_flags])
+        wait_until(lambda: self.socket.exists() and self.perfctl("version").returncode == 0, 20, "perfd answers")
+
+    def start_agent(self, node, flags=(), env=None, **kwargs):
+        self.agents[node] = self.spawn(f"agent-{node}", [
+            BIN / "perf-agent", "--address", f"unix:{self.socket}", "--node", node, "--spool-dir",
+            self.dir / f"spool-{node}", *flags], env=env, **kwargs)
+        return self.agents[node]
+
+    def wait_connected(self, count):
+        def connected():
+            run = self.perfctl("nodes", "--json")
+            return run.returncode == 0 and sum(n["connected"] for n in json.loads(run.stdout)["nodes"]) == count
+        wait_until(connected, 20, f"{count} nodes connected")
+
+    def metrics_url(self):
+        text = (self.dir / "perfd.log").read_text()
+        return re.findall(r"http://\S+", text)[-1]
+
+    def perfctl(self, *arguments, timeout=120, env=None, **kwargs):
+        return subprocess.run([str(BIN / "perfctl"), *map(str, arguments)], capture_output=True, text=True,
+                              timeout=timeout, stdin=subprocess.DEVNULL,
+                              env={**os.environ, "PERFD_ADDRESS": f"unix:{self.socket}", **(env or {})}, **kwargs)
+
+    def json(self, *arguments, **kwargs):
+        run = self.perfctl(*arguments, "--json", **kwargs)
+        assert run.returncode in (0, 8), f"perfctl {arguments}: exit {run.returncode}\n{run.stdout}\n{run.stderr}"
+        return json.loads(run.stdout)
+
+    def submit(self, *arguments, expect=0):
+        run = self.perfctl("submit", *arguments, "--json")
+        assert run.returncode == expect, f"submit {arguments}: exit {run.returncode}\n{run.stdout}\n{run.stderr}"
+        return json.loads(run.stdout)["id"]
+
+    def wait_state(self, profile, states, seconds):
+        def reached():
+            status = self.json("status", profile)
+            return status if status["state"] in states else None
+        return wait_until(reached, seconds, f"{profile} in {states}")
+
+    def wait_over(self, profile, seconds=90):
+        return self.wait_state(profile, ("DONE", "PARTIAL", "FAILED", "CANCELLED"), seconds)
+
+    def mpirun(self, name, ranks, command, threads=1, env=None, launcher=()):
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return self.spawn(name, ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "-n", ranks, *launcher,
+                                 *command],
+                          env={"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive", **(env or {})})
+
+    def log(self, name):
+        return (self.dir / f"{name}.log").read_text(errors="replace")
+
+
+def ranks_of(command):
+    """Processes whose executable has this base name, by pid."""
+    pids = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if os.readlink(entry / "exe").split("/")[-1] == command:
+                    pids.append(int(entry.name))
+            except OSError:
+                pass
+    return sorted(pids)
+
+
+def marked_lines(source):
+    """{name: (first, last)} of the lines between 'LOOP name begin' and 'LOOP name end'."""
+    marks = {}
+    for number, line in enumerate(pathlib.Path(source).read_text().splitlines(), 1):
+        for name, edge in re.findall(r"LOOP (\w+) (begin|end)", line):
+            first, last = marks.get(name, (0, 0))
+            marks[name] = (number, last) if edge == "begin" else (first, number)
+    return marks
+
+
+def run_tests(module):
+    """Runs every function test_* of the module; the closing line says how many passed and failed."""
+    wanted = sys.argv[1:]
+    names = [n for n in dir(module) if n.startswith("test_") and (not wanted or n in wanted)]
+    failed = 0
+    for name in names:
+        begin = time.monotonic()
+        try:
+            getattr(module, name)()
+            print(f"ok    {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+        except Exception as error:  # noqa: BLE001 - every failure is reported and counted
+            import traceback
+            traceback.print_exc()
+            print(f"FAIL  {name}: {error}", flush=True)
+            failed += 1
+    print(f"{len(names) - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)

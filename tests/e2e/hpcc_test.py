@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""An unmodified program from Debian, hpcc, under a profile: its samples land in functions and loops, and it verifies."""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import cluster
+from cluster import Cluster
+
+HPCC = shutil.which("hpcc")
+
+
+
+def write_input(folder, size=3000):
+    """HPL on a 1 x 2 grid, small enough for a minute on two cores; hpcc runs its other tests as well."""
+    lines = f"""HPLinpack benchmark input file
+perfd test
+HPL.out      output file name (if any)
+8            device out (6=stdout,7=stderr,file)
+1            # of problems sizes (N)
+{size}         Ns
+1            # of NBs
+80           NBs
+0            PMAP process mapping (0=Row-,1=Column-major)
+1            # of process grids (P x Q)
+1            Ps
+2            Qs
+16.0         threshold
+1            # of panel fact
+2            PFACTs (0=left, 1=Crout, 2=Right)
+1            # of recursive stopping criterium
+4            NBMINs (>= 1)
+1            # of panels in recursion
+2            NDIVs
+1            # of recursive panel fact.
+1            RFACTs (0=left, 1=Crout, 2=Right)
+1            # of broadcast
+1            BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
+1            # of lookahead depth
+1            DEPTHs (>=0)
+2            SWAP (0=bin-exch,1=long,2=mix)
+64           swapping threshold
+0            L1 in (0=transposed,1=no-transposed) form
+0            U  in (0=transposed,1=no-transposed) form
+1            Equilibration (0=no,1=yes)
+8            memory alignment in double (> 0)
+0            Number of additional problem sizes for PTRANS
+1200 10000 30000        values of N
+0            number of additional blocking sizes for PTRANS
+40 9 8 13 13 20 16 32 64        values of NB
+"""
+    (folder / "hpccinf.txt").write_text(lines)
+
+
+def share_in(report, predicate):
+    rows = report["loops"] + report["waiting"] + report["functions"]
+    return sum(r["samples"] for r in rows if predicate(r))
+
+
+def check_hpcc(program):
+    name = pathlib.Path(program).name
+    with Cluster() as c:
+        work = c.dir / "work"
+        work.mkdir()
+        write_input(work)
+        job = c.mpirun("job", 2, [program], launcher=["-wdir", str(work)])
+        cluster.wait_until(lambda: len(cluster.ranks_of(name)) == 2, 20, "two ranks run")
+        profile = c.submit("--command", name, "--duration", "15s")
+        c.wait_over(profile, 120)
+        report = c.json("report", profile)
+        assert job.wait(400) == 0, c.log("job")
+        output = (work / "hpccoutf.txt").read_text()
+        assert "Success=1" in output, output[-2000:]
+        assert "tests completed and failed residual checks" not in output or \
+            "0 tests completed and failed residual checks" in output
+    totals = report["totals"]
+    user = sum(totals[k]["samples"] for k in ("loops", "outside_loops", "libraries", "unknown"))
+    in_function = user - totals["unknown"]["samples"]
+    assert user > 1000, totals
+    print(f"   {name}: {user} user samples, {in_function / user:.4f} in a function")
+    assert in_function / user > 0.95, totals
+    loops = report["loops"] + report["waiting"]
+    with_loops = {(r["module_id"], r["function"]) for r in loops}
+    in_loops = sum(r["samples"] for r in loops)
+    beside = share_in(report, lambda r: r["loop"] is None and (r["module_id"], r["function"]) in with_loops)
+    print(f"   {name}: {in_loops / (in_loops + beside):.4f} of the samples in functions with loops are in a loop")
+    assert in_loops / (in_loops + beside) > 0.80
+
+
+def test_hpcc_as_packaged():
+    check_hpcc(HPCC)
+
+
+def test_hpcc_without_any_symbols():
+    folder = pathlib.Path(cluster.tempfile.mkdtemp(prefix="perfd-hpcc-"))
+    try:
+        copy = folder / "hpcc_bare"
+        subprocess.run(["strip", "--strip-all", "-R", ".comment", "-o", copy, HPCC], check=True)
+        check_hpcc(copy)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    if HPCC is None:
+        cluster.skip("hpcc is not installed")
+    cluster.run_tests(sys.modules[__name__])

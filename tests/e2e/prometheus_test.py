@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""The metrics endpoint: clean by promtool, scraped by a real Prometheus."""
+import json
+import shutil
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+
+import cluster
+from cluster import Cluster, PUPPETS, wait_until
+
+
+def fetch(url):
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return answer.read().decode()
+
+
+def profile_something(c):
+    c.mpirun("job", 2, [PUPPETS / "counting", 20000, 60000])
+    wait_until(lambda: len(cluster.ranks_of("counting")) == 2, 20, "the ranks run")
+    profile = c.submit("--command", "counting", "--duration", "3s")
+    c.wait_over(profile)
+    return profile
+
+
+def test_promtool_finds_nothing():
+    with Cluster() as c:
+        profile = profile_something(c)
+        text = wait_until(lambda: (t := fetch(c.metrics_url())) if profile in (t := fetch(c.metrics_url())) else None,
+                          20, "the profile is in the metrics")
+        run = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)
+        assert run.returncode == 0 and not run.stdout.strip() and not run.stderr.strip(), run
+        for name in ("perfd_build_info", "perfd_windows_stored_total", "perfd_loop_share_ratio",
+                     "perfd_samples_dropped_total", "process_resident_memory_bytes"):
+            assert name in text, f"{name} is missing"
+
+
+def test_a_real_prometheus_scrapes_it():
+    with Cluster() as c:
+        profile = profile_something(c)
+        target = urllib.parse.urlparse(c.metrics_url())
+        config = c.dir / "prometheus.yml"
+        config.write_text(f"""global: {{ scrape_interval: 1s }}
+scrape_configs:
+  - job_name: perfd
+    metrics_path: {target.path or '/metrics'}
+    static_configs: [{{ targets: ['{target.netloc}'] }}]
+""")
+        port = 39090
+        c.spawn("prometheus", ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={c.dir}/tsdb",
+                               f"--web.listen-address=127.0.0.1:{port}"])
+
+        def query(expression):
+            try:
+                url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
+                return json.loads(fetch(url))["data"]["result"]
+            except OSError:
+                return None
+        wait_until(lambda: query('up{job="perfd"} == 1'), 30, "Prometheus scraped perfd")
+        shares = wait_until(lambda: query(f'perfd_loop_share_ratio{{profile="{profile}"}}'), 20, "loop shares")
+        assert 0 < max(float(s["value"][1]) for s in shares) <= 1
+        joined = query(f'perfd_loop_share_ratio{{profile="{profile}"}} * on(profile, loop) group_left(function) '
+                       'perfd_loop_info')
+        assert joined and joined[0]["metric"]["function"], joined
+
+
+if __name__ == "__main__":
+    if shutil.which("promtool") is None or shutil.which("prometheus") is None:
+        cluster.skip("Prometheus is not installed")
+    cluster.run_tests(sys.modules[__name__])

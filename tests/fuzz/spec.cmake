@@ -1,0 +1,1 @@
+perfd_fuzzer(fuzz_spec SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/fuzz_spec.cc DEPS perfd::spec CORPUS spec)

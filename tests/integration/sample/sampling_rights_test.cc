@@ -1,0 +1,176 @@
+// What happens without rights: each case runs in a forked child that gives them up. Needs root to have any to give up.
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "agent/sample/perf_sample_source.h"
+#include "tests/integration/sample/puppet_process.h"
+
+namespace perfd {
+namespace {
+
+constexpr uint32_t kNobody = 65534;
+
+// Runs `body` in a child and says whether it returned true within the puppet's alarm.
+bool InChild(const std::function<bool()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    ::_exit(body() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// A child that became another user may not be looked at in /proc unless it says so.
+bool BecomeNobody() {
+  return ::setresgid(kNobody, kNobody, kNobody) == 0 &&
+         ::setresuid(kNobody, kNobody, kNobody) == 0 && ::prctl(PR_SET_DUMPABLE, 1) == 0;
+}
+
+class SamplingRights : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root to give rights up";
+  }
+};
+
+TEST_F(SamplingRights, AnotherUsersProcessIsDenied) {
+  PuppetProcess puppet({"wait"});
+  EXPECT_TRUE(InChild([&] {
+    if (!BecomeNobody()) return false;
+    SystemClock clock;
+    auto source = PerfSampleSource::Create({.event = "cpu-clock"}, ProcFs(), &clock);
+    if (!source.ok()) return absl::IsPermissionDenied(source.status());
+    const absl::Status status = (*source)->AddProcess(puppet.pid());
+    return absl::IsPermissionDenied(status) && (*source)->thread_count() == 0 &&
+           status.message().find("CAP_PERFMON") != absl::string_view::npos;
+  }));
+}
+
+TEST_F(SamplingRights, ASmallerRingServesWhenLockedMemoryRunsOut) {
+  EXPECT_TRUE(InChild([&] {
+    const rlimit none{0, 0};
+    if (::setrlimit(RLIMIT_MEMLOCK, &none) != 0 || !BecomeNobody()) return false;
+    SystemClock clock;
+    auto source =
+        PerfSampleSource::Create({.event = "cpu-clock", .ring_bytes = 64u << 20}, ProcFs(), &clock);
+    if (!source.ok()) return absl::IsPermissionDenied(source.status());
+    return (*source)->AddProcess(::getpid()).ok() && (*source)->thread_count() == 1;
+  }));
+}
+
+TEST_F(SamplingRights, TheSoftLimitOfDescriptorsIsRaised) {
+  EXPECT_TRUE(InChild([&] {
+    const rlimit tight{8, 256};
+    if (::setrlimit(RLIMIT_NOFILE, &tight) != 0) return false;
+    while (::dup(0) >= 0) {
+    }
+    SystemClock clock;
+    auto opened = PerfSampleSource::Create({.event = "cpu-clock"}, ProcFs(), &clock);
+    return opened.ok();
+  }));
+}
+
+TEST_F(SamplingRights, NoDescriptorsAtAllIsResourceExhausted) {
+  EXPECT_TRUE(InChild([&] {
+    const rlimit tight{8, 8};
+    if (::setrlimit(RLIMIT_NOFILE, &tight) != 0) return false;
+    while (::dup(0) >= 0) {
+    }
+    SystemClock clock;
+    auto opened = PerfSampleSource::Create({.event = "cpu-clock"}, ProcFs(), &clock);
+    return absl::IsResourceExhausted(opened.status());
+  }));
+}
+
+struct CountingSink final : SampleSink {
+  void OnSample(const Sample& s) override { ++by_pid[s.pid]; }
+  void OnMapping(const MappingEvent&) override {}
+  void OnTask(const TaskEvent&) override {}
+  void OnLost(uint64_t) override {}
+  void OnThrottled() override {}
+  void OnMalformed() override { ++malformed; }
+  void OnLateThread(int32_t, int32_t, uint64_t) override { ++late; }
+
+  std::map<int32_t, int> by_pid;
+  int malformed = 0, late = 0;
+};
+
+// A cgroup of our own below the unified hierarchy, removed at the end.
+class ScratchCgroup {
+ public:
+  ScratchCgroup() {
+    const auto mounts = ProcFs().Mounts();
+    for (const MountEntry& mount : *mounts) {
+      if (mount.type == "cgroup2") {
+        directory_ = mount.directory + "/perfd-test-" + std::to_string(::getpid());
+      }
+    }
+    if (!directory_.empty() && ::mkdir(directory_.c_str(), 0755) != 0) directory_.clear();
+  }
+  ~ScratchCgroup() {
+    if (!directory_.empty()) ::rmdir(directory_.c_str());
+  }
+  bool Add(int pid) const {
+    std::ofstream out(directory_ + "/cgroup.procs");
+    out << pid << std::flush;
+    return out.good();
+  }
+  const std::string& directory() const { return directory_; }
+
+ private:
+  std::string directory_;
+};
+
+TEST_F(SamplingRights, CgroupEventsSampleTheGroupAndNobodyElse) {
+  ScratchCgroup group;
+  if (group.directory().empty()) GTEST_SKIP() << "no writable unified cgroup hierarchy";
+  SystemClock clock;
+  CountingSink sink;
+  {
+    PuppetProcess inside({"wait", "threads:2:200", "say:done"});
+    PuppetProcess outside({"wait", "spin:200", "say:done"});
+    ASSERT_TRUE(group.Add(inside.pid()));
+    auto source = PerfSampleSource::Create(
+        {.event = "cpu-clock", .frequency_hz = 499, .cgroup = group.directory()}, ProcFs(), &clock);
+    ASSERT_TRUE(source.ok()) << source.status();
+    EXPECT_EQ((*source)->setup().method, "cgroup");
+    ASSERT_TRUE((*source)->AddProcess(inside.pid()).ok());
+    EXPECT_EQ((*source)->thread_count(), 1);
+    inside.Go();
+    outside.Go();
+    EXPECT_TRUE(inside.Heard());
+    EXPECT_TRUE(outside.Heard());
+    (*source)->Drain(sink);
+    EXPECT_GT(sink.by_pid[inside.pid()], 100);
+    // A timer that fires in the middle of a context switch names the next task: a stray sample is the sink's to drop.
+    for (const auto& [pid, samples] : sink.by_pid) {
+      if (pid != inside.pid()) {
+        EXPECT_LT(samples, 5) << "process " << pid << ", the other puppet is " << outside.pid();
+      }
+    }
+    EXPECT_EQ(sink.late, 0);
+    EXPECT_EQ(sink.malformed, 0);
+    inside.Wait();
+  }
+}
+
+TEST_F(SamplingRights, ACgroupThatCannotBeUsedFallsBackToThreads) {
+  SystemClock clock;
+  auto source =
+      PerfSampleSource::Create({.event = "cpu-clock", .cgroup = "/nonexistent"}, ProcFs(), &clock);
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ((*source)->setup().method, "per-thread");
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Builds everything and runs every test and lint. On a bare Debian 12 it installs what it needs first (root or sudo).
+#   tests/run.sh            everything: release build, all tests, sanitizers on the pure parts, fuzz smoke
+#   tests/run.sh quick      release build and its tests only
+# Ends with one line: "N passed, N failed, N skipped". Skipped tests are listed with their reasons.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mode=${1:-all}
+case $mode in all|quick) ;; *) sed -n 2,5p "$0"; exit 2 ;; esac
+deploy/install-packages.sh bqt
+out=build/test-logs
+mkdir -p "$out"
+passed=0 failed=0 skipped=0
+jobs=$(nproc)
+
+# build PRESET TARGETS...: configures and builds, quietly unless it fails.
+build() {
+  local preset=$1; shift
+  local begin=$SECONDS
+  cmake --preset "$preset" >"$out/$preset-configure.log" 2>&1 || { tail -n 30 "$out/$preset-configure.log"; return 1; }
+  ninja -C "build/$preset" -j "$jobs" "$@" >"$out/$preset-build.log" 2>&1 || {
+    grep -E 'error|FAILED' -A 5 "$out/$preset-build.log" | head -n 60; return 1; }
+  echo "built $preset in $((SECONDS - begin)) s"
+}
+
+# check PRESET CTEST-ARGUMENTS...: runs tests and adds up what happened.
+check() {
+  local preset=$1; shift
+  local log=$out/$preset-ctest-$((passed + failed + skipped)).log
+  local begin=$SECONDS status=0
+  ctest --test-dir "build/$preset" --output-on-failure --timeout 600 "$@" >"$log" 2>&1 || status=$?
+  local ran bad none
+  bad=$(grep -cE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log" || true)
+  none=$(grep -cE '\*\*\*Skipped' "$log" || true)
+  ran=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#' "$log" || true)
+  passed=$((passed + ran - bad - none)) failed=$((failed + bad)) skipped=$((skipped + none))
+  echo "ran $ran tests of $preset ($*) in $((SECONDS - begin)) s: $((ran - bad - none)) passed, $bad failed, $none skipped"
+  [ "$bad" -eq 0 ] || grep -vE ' +Passed +' "$log" | tail -n 150
+  grep -hE '^ *[0-9]+: SKIPPED:|\*\*\*Skipped' "$log" || true
+  if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ] || [ "$ran" -eq 0 ]; then tail -n 5 "$log"; failed=$((failed + 1)); fi
+}
+
+build ci
+check ci -L 'lint|unit' -j "$jobs"
+check ci -L 'integration|e2e|timing' -j 1
+if [ "$mode" = all ]; then
+  for preset in asan tsan; do
+    build "$preset"
+    check "$preset" -L unit -j "$jobs"
+  done
+  build fuzz fuzzers
+  check fuzz -L fuzz -j "$jobs"
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

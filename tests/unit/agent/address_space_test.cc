@@ -1,0 +1,93 @@
+#include "agent/pipeline/address_space.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace perfd {
+namespace {
+
+MappingEvent Event(uint64_t start, uint64_t length, uint64_t offset, std::string path) {
+  MappingEvent event;
+  event.pid = 1;
+  event.start = start;
+  event.length = length;
+  event.file_offset = offset;
+  event.inode = 7;
+  event.path = std::move(path);
+  return event;
+}
+
+TEST(AddressSpace, FindsTheMappingAndItsFileOffset) {
+  AddressSpace space;
+  space.Add(Event(0x1000, 0x2000, 0x500, "/a"));
+  EXPECT_EQ(space.Find(0xfff), nullptr);
+  ASSERT_NE(space.Find(0x1000), nullptr);
+  EXPECT_EQ(space.Find(0x2fff)->FileOffset(0x2fff), 0x500u + 0x1fff);
+  EXPECT_EQ(space.Find(0x3000), nullptr);
+}
+
+TEST(AddressSpace, ReplaceTakesOnlyExecutableEntries) {
+  AddressSpace space;
+  space.Add(Event(0x9000, 0x1000, 0, "/old"));
+  MapEntry code;
+  code.start = 0x1000;
+  code.end = 0x2000;
+  code.executable = true;
+  code.path = "/code";
+  MapEntry data = code;
+  data.start = 0x2000;
+  data.end = 0x3000;
+  data.executable = false;
+  space.Replace({code, data});
+  EXPECT_EQ(space.size(), 1u);
+  EXPECT_EQ(space.Find(0x9000), nullptr);
+  ASSERT_NE(space.Find(0x1800), nullptr);
+  EXPECT_EQ(space.Find(0x2000), nullptr);
+}
+
+TEST(AddressSpace, ANewMappingInTheMiddleLeavesHeadAndTail) {
+  AddressSpace space;
+  space.Add(Event(0x1000, 0x3000, 0, "/a"));
+  space.Add(Event(0x2000, 0x1000, 0x100, "/b"));
+  EXPECT_EQ(space.Find(0x1fff)->path, "/a");
+  EXPECT_EQ(space.Find(0x2000)->path, "/b");
+  EXPECT_EQ(space.Find(0x3000)->path, "/a");
+  EXPECT_EQ(space.Find(0x3000)->FileOffset(0x3000), 0x2000u);
+}
+
+TEST(AddressSpace, RefusesEmptyAndOverflowingEvents) {
+  AddressSpace space;
+  space.Add(Event(0x1000, 0, 0, "/a"));
+  space.Add(Event(~uint64_t{0} - 5, 100, 0, "/a"));
+  EXPECT_EQ(space.size(), 0u);
+}
+
+// The last event that covers a page decides, as with mmap itself.
+TEST(AddressSpace, AgreesWithAPageTableOnRandomEvents) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 200; ++round) {
+    AddressSpace space;
+    std::map<uint64_t, std::pair<std::string, uint64_t>> pages;  // page -> path, file offset
+    for (int i = 0; i < 12; ++i) {
+      const uint64_t start = random() % 40;
+      const uint64_t length = 1 + random() % 12;
+      const uint64_t offset = random() % 100;
+      const std::string path = std::to_string(i);
+      space.Add(Event(start * 4096, length * 4096, offset * 4096, path));
+      for (uint64_t p = 0; p < length; ++p) pages[start + p] = {path, (offset + p) * 4096};
+    }
+    for (uint64_t page = 0; page < 60; ++page) {
+      const CodeMapping* found = space.Find(page * 4096 + 8);
+      auto expected = pages.find(page);
+      ASSERT_EQ(found != nullptr, expected != pages.end());
+      if (found == nullptr) continue;
+      EXPECT_EQ(found->path, expected->second.first);
+      EXPECT_EQ(found->FileOffset(page * 4096), expected->second.second);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace perfd

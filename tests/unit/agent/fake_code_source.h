@@ -1,0 +1,69 @@
+// tests/unit/agent/fake_code_source.h - a module whose functions are a table.
+#ifndef TESTS_UNIT_AGENT_FAKE_CODE_SOURCE_H_
+#define TESTS_UNIT_AGENT_FAKE_CODE_SOURCE_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "agent/pipeline/code_index.h"
+
+namespace perfd {
+
+class FakeClock final : public Clock {
+ public:
+  int64_t MonotonicNs() const override { return now_ns; }
+  int64_t UnixNs() const override { return now_ns; }
+  int64_t now_ns = 1;
+};
+
+// Loaded at file offset 0 = address 0x400000.
+class FakeCodeSource final : public CodeSource {
+ public:
+  FakeCodeSource(std::vector<FunctionFacts> functions, int* lookups)
+      : functions_(std::move(functions)), lookups_(lookups) {
+    facts_.build_id = "abcd";
+    facts_.segments = {{0, 0x400000, 0x100000, true}};
+  }
+  const ModuleFacts& facts() const override { return facts_; }
+  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses, absl::Duration) override {
+    ++*lookups_;
+    CodeFacts facts;
+    for (uint64_t address : addresses) {
+      bool found = false;
+      for (const FunctionFacts& function : functions_) {
+        if (address < function.low || address >= function.high) continue;
+        facts.functions.push_back(function);
+        found = true;
+      }
+      if (!found) facts.unresolved.push_back(address);
+    }
+    return facts;
+  }
+
+ private:
+  ModuleFacts facts_;
+  std::vector<FunctionFacts> functions_;
+  int* lookups_;
+};
+
+inline FunctionFacts LoopyFunction() {
+  FunctionFacts function;
+  function.name = "kernel";
+  function.low = 0x400100;
+  function.high = 0x400200;
+  LoopFacts outer, inner;
+  outer.header = 0x400120;
+  outer.innermost = false;
+  inner.header = 0x400140;
+  inner.parent_header = 0x400120;
+  inner.depth = 2;
+  inner.source = {"kernel.c", 10, 12};
+  function.loops = {outer, inner};
+  function.spans = {{0x400120, 0x400140, 0}, {0x400140, 0x400160, 1}, {0x400160, 0x400170, 0}};
+  return function;
+}
+
+}  // namespace perfd
+
+#endif  // TESTS_UNIT_AGENT_FAKE_CODE_SOURCE_H_

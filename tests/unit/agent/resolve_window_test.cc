@@ -1,0 +1,144 @@
+#include "agent/pipeline/resolve_window.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "tests/unit/agent/fake_code_source.h"
+
+namespace perfd {
+namespace {
+
+class ResolveWindowTest : public testing::Test {
+ protected:
+  ResolveWindowTest()
+      : index_(
+            [this](const RawModule& module) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
+              if (module.key.path == "/gone") return absl::NotFoundError("no such file");
+              return std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups_);
+            },
+            clock_) {}
+
+  // One sample at a file offset of a module of this kind.
+  CodeLocation Locate(ModuleKind kind, uint64_t file_offset, const char* path = "/app") {
+    RawWindow raw;
+    RawModule module;
+    module.key.path = path;
+    module.kind = kind;
+    raw.modules = {module};
+    raw.threads = {{0, 1, 1}};
+    raw.rows = {{0, {.kind = RawPlace::Kind::kModule, .module = 0, .file_offset = file_offset}, 2, 20}};
+    Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
+    EXPECT_EQ(window.rows.size(), 1u);
+    EXPECT_EQ(window.rows[0].samples, 2u);
+    EXPECT_EQ(window.rows[0].weight, 20u);
+    return window.locations.at(window.rows[0].location);
+  }
+
+  FakeClock clock_;
+  int lookups_ = 0;
+  CodeIndex index_;
+  UnreadableModules unreadable_;
+};
+
+TEST_F(ResolveWindowTest, InnermostLoopOfTheProgram) {
+  const CodeLocation location = Locate(ModuleKind::kProgram, 0x144);
+  EXPECT_EQ(location.category, Category::kLoop);
+  EXPECT_EQ(location.function, "kernel");
+  ASSERT_TRUE(location.loop.has_value());
+  EXPECT_EQ(location.loop->header, 0x400140u);
+  EXPECT_EQ(location.source.first_line, 10);
+  EXPECT_EQ(location.module_id, "abcd");
+}
+
+TEST_F(ResolveWindowTest, OuterLoopAndOutside) {
+  EXPECT_EQ(Locate(ModuleKind::kProgram, 0x165).loop->header, 0x400120u);
+  const CodeLocation outside = Locate(ModuleKind::kProgram, 0x171);
+  EXPECT_EQ(outside.category, Category::kOutsideLoop);
+  EXPECT_FALSE(outside.loop.has_value());
+}
+
+TEST_F(ResolveWindowTest, LibraryLoopsComputeButRuntimeLoopsWait) {
+  EXPECT_EQ(Locate(ModuleKind::kLibrary, 0x144).category, Category::kLoop);
+  EXPECT_EQ(Locate(ModuleKind::kLibrary, 0x101).category, Category::kLibrary);
+  const CodeLocation waiting = Locate(ModuleKind::kRuntime, 0x144);
+  EXPECT_EQ(waiting.category, Category::kLibrary);
+  EXPECT_EQ(waiting.loop_kind, LoopKind::kWaiting);
+  EXPECT_TRUE(waiting.loop.has_value());
+}
+
+TEST_F(ResolveWindowTest, WhatHasNoFunctionIsUnknownAndSaysWhy) {
+  EXPECT_EQ(Locate(ModuleKind::kProgram, 0x900).function, "[no function]");
+  EXPECT_EQ(Locate(ModuleKind::kProgram, 0x900'0000).category, Category::kUnknown);
+  EXPECT_EQ(Locate(ModuleKind::kAnonymous, 0x10, "").function, "[anonymous code]");
+  EXPECT_EQ(Locate(ModuleKind::kVdso, 0x10, "[vdso]").category, Category::kLibrary);
+  EXPECT_TRUE(unreadable_.empty());
+  EXPECT_EQ(Locate(ModuleKind::kLibrary, 0x144, "/gone").function, "[unreadable module]");
+  ASSERT_EQ(unreadable_.size(), 1u);
+  EXPECT_EQ(unreadable_[0].first, "/gone");
+}
+
+TEST_F(ResolveWindowTest, AddressesOfOneLoopBecomeOneRow) {
+  RawWindow raw;
+  RawModule module;
+  module.key.path = "/app";
+  module.kind = ModuleKind::kProgram;
+  raw.modules = {module};
+  raw.threads = {{0, 1, 1}};
+  for (uint64_t offset : {0x140u, 0x144u, 0x15fu})
+    raw.rows.push_back({0, {.kind = RawPlace::Kind::kModule, .module = 0, .file_offset = offset}, 1, 10});
+  const Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
+  ASSERT_EQ(window.rows.size(), 1u);
+  EXPECT_EQ(window.rows[0].samples, 3u);
+  EXPECT_EQ(window.rows[0].weight, 30u);
+}
+
+TEST_F(ResolveWindowTest, StacksBecomeNamesOutermostFirst) {
+  RawWindow raw;
+  RawModule module;
+  module.key.path = "/app";
+  module.kind = ModuleKind::kProgram;
+  raw.modules = {module};
+  raw.stacks = {{3, {{.kind = RawPlace::Kind::kKernel}, {.kind = RawPlace::Kind::kModule, .file_offset = 0x144}}, 5}};
+  const Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
+  ASSERT_EQ(window.stacks.size(), 1u);
+  ASSERT_EQ(window.stacks[0].frames.size(), 2u);
+  EXPECT_EQ(window.frame_names[window.stacks[0].frames[0]], "kernel");
+  EXPECT_EQ(window.frame_names[window.stacks[0].frames[1]], "[kernel]");
+  EXPECT_EQ(window.stacks[0].samples, 5u);
+}
+
+TEST(FoldLightLocations, KeepsTotalsPerCategoryAndThread) {
+  std::mt19937_64 random(3);
+  Window window;
+  for (int i = 0; i < 500; ++i) {
+    CodeLocation location;
+    location.category = static_cast<Category>(random() % kCategoryCount);
+    location.function = std::to_string(i);
+    window.locations.push_back(location);
+  }
+  for (uint32_t t = 0; t < 4; ++t) {
+    window.threads.push_back({0, 1, static_cast<int32_t>(t)});
+    for (uint32_t l = 0; l < 500; ++l) window.rows.push_back({t, l, 1 + random() % 50, random() % 1000});
+  }
+  const auto totals = [](const Window& w) {
+    std::map<std::pair<uint32_t, Category>, std::pair<uint64_t, uint64_t>> sums;
+    for (const WindowRow& row : w.rows) {
+      auto& sum = sums[{row.thread, w.locations[row.location].category}];
+      sum.first += row.samples;
+      sum.second += row.weight;
+    }
+    return sums;
+  };
+  const auto before = totals(window);
+  FoldLightLocations(window, 500);
+  EXPECT_EQ(window.locations.size(), 500u);  // at the limit nothing happens
+  FoldLightLocations(window, 20);
+  EXPECT_LE(window.locations.size(), 20u);
+  EXPECT_EQ(totals(window), before);
+}
+
+}  // namespace
+}  // namespace perfd

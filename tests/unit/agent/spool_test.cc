@@ -1,0 +1,114 @@
+#include "agent/link/spool.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/wire/wire.h"
+
+namespace perfd {
+namespace {
+
+class SpoolTest : public testing::Test {
+ protected:
+  SpoolTest() {
+    char pattern[] = "/tmp/spool-test-XXXXXX";
+    directory_ = mkdtemp(pattern);
+  }
+  ~SpoolTest() override { std::filesystem::remove_all(directory_); }
+
+  std::unique_ptr<Spool> Open(uint64_t limit = 1 << 20) {
+    auto spool = Spool::Create(directory_, limit);
+    EXPECT_TRUE(spool.ok()) << spool.status();
+    return std::move(spool).value();
+  }
+  static Window Of(const std::string& profile) {
+    Window window;
+    window.profile_id = profile;
+    window.node = "n";
+    window.setup.provenance = Provenance::kSampled;
+    return window;
+  }
+
+  std::string directory_;
+};
+
+TEST_F(SpoolTest, KeepsOrderUntilAcknowledged) {
+  auto spool = Open();
+  EXPECT_EQ(*spool->Append(Of("p-1")), 1u);
+  EXPECT_EQ(*spool->Append(Of("p-1")), 2u);
+  EXPECT_EQ(spool->Next(0)->sequence, 1u);
+  EXPECT_EQ(spool->Next(1)->sequence, 2u);
+  EXPECT_FALSE(spool->Next(2).has_value());
+  spool->Acknowledge(1);
+  EXPECT_EQ(spool->Next(0)->sequence, 2u);
+  EXPECT_EQ(spool->windows(), 1u);
+  spool->Acknowledge(77);  // never sent: no harm
+  EXPECT_EQ(spool->windows(), 1u);
+}
+
+TEST_F(SpoolTest, SurvivesARestartAndNeverReusesASequence) {
+  std::string id;
+  {
+    auto spool = Open();
+    id = spool->stream_id();
+    ASSERT_TRUE(spool->Append(Of("p-1")).ok());
+    ASSERT_TRUE(spool->Append(Of("p-2")).ok());
+    spool->Acknowledge(1);
+    spool->Acknowledge(2);
+    ASSERT_EQ(*spool->Append(Of("p-3")), 3u);
+  }
+  auto spool = Open();
+  EXPECT_EQ(spool->stream_id(), id);
+  EXPECT_EQ(spool->windows(), 1u);
+  EXPECT_EQ(spool->profiles(), std::set<std::string>{"p-3"});
+  EXPECT_GT(*spool->Append(Of("p-4")), 3u);
+  v1::Window window;
+  ASSERT_TRUE(window.ParseFromString(spool->Next(0)->bytes));
+  EXPECT_EQ(window.profile_id(), "p-3");
+  EXPECT_EQ(window.sequence(), 3u);
+  EXPECT_EQ(window.stream_id(), id);
+}
+
+TEST_F(SpoolTest, ADamagedFileIsSetAsideAndCounted) {
+  auto spool = Open();
+  ASSERT_TRUE(spool->Append(Of("p-1")).ok());
+  ASSERT_TRUE(spool->Append(Of("p-1")).ok());
+  for (const auto& file : std::filesystem::directory_iterator(directory_)) {
+    if (file.path().filename().string().find("0001.window") == std::string::npos) continue;
+    std::fstream out(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+    out.seekp(6);
+    out.put('!');
+  }
+  EXPECT_EQ(spool->Next(0)->sequence, 2u);
+  EXPECT_EQ(spool->damaged(), 1u);
+  spool.reset();
+  EXPECT_EQ(Open()->windows(), 1u);
+}
+
+TEST_F(SpoolTest, RefusesBeyondItsLimit) {
+  auto spool = Open(200);
+  int taken = 0;
+  absl::Status status;
+  for (int i = 0; i < 100 && status.ok(); ++i) {
+    status = spool->Append(Of("p-1")).status();
+    taken += status.ok() ? 1 : 0;
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_GT(taken, 0);
+  EXPECT_LE(spool->bytes(), 200u);
+  spool->Forget("p-1");
+  EXPECT_EQ(spool->bytes(), 0u);
+  EXPECT_TRUE(spool->Append(Of("p-1")).ok());
+}
+
+TEST_F(SpoolTest, ASecondAgentIsRefused) {
+  auto spool = Open();
+  auto second = Spool::Create(directory_, 1 << 20);
+  EXPECT_TRUE(absl::IsFailedPrecondition(second.status())) << second.status();
+}
+
+}  // namespace
+}  // namespace perfd

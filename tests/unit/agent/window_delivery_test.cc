@@ -1,0 +1,82 @@
+#include "agent/pipeline/window_delivery.h"
+
+#include <gtest/gtest.h>
+
+namespace perfd {
+namespace {
+
+class FakeOutput final : public SessionOutput {
+ public:
+  void OnNews(const SessionNews&) override {}
+  absl::StatusOr<uint64_t> OnWindow(Window window) override {
+    if (full) return absl::ResourceExhaustedError("the disk is full");
+    windows.push_back(std::move(window));
+    return windows.size();
+  }
+  bool full = false;
+  std::vector<Window> windows;
+};
+
+Window WithSamples(uint64_t samples) {
+  Window window;
+  window.accounting.seen = window.accounting.kept = samples;
+  return window;
+}
+
+TEST(WindowDelivery, StampsAndCountsSequences) {
+  FakeOutput output;
+  WindowDelivery delivery(&output, "p-1", "node");
+  delivery.Expect();
+  EXPECT_FALSE(delivery.AwaitAll(absl::ZeroDuration()));
+  delivery.Deliver(WithSamples(3), {});
+  EXPECT_TRUE(delivery.AwaitAll(absl::ZeroDuration()));
+  ASSERT_EQ(output.windows.size(), 1u);
+  EXPECT_EQ(output.windows[0].profile_id, "p-1");
+  EXPECT_EQ(output.windows[0].node, "node");
+  EXPECT_EQ(delivery.last_sequence(), 1u);
+}
+
+TEST(WindowDelivery, ARefusedWindowIsCountedInTheNext) {
+  FakeOutput output;
+  WindowDelivery delivery(&output, "p-1", "node");
+  output.full = true;
+  for (int i = 0; i < 2; ++i) {
+    delivery.Expect();
+    delivery.Deliver(WithSamples(10), {});
+  }
+  EXPECT_EQ(delivery.TakeNotices().size(), 1u) << "said once, not once per window";
+  output.full = false;
+  delivery.Expect();
+  delivery.Deliver(WithSamples(5), {});
+  ASSERT_EQ(output.windows.size(), 1u);
+  const Accounting& accounting = output.windows[0].accounting;
+  EXPECT_EQ(accounting.seen, 25u);
+  EXPECT_EQ(accounting.kept, 5u);
+  EXPECT_EQ(accounting.dropped[static_cast<size_t>(DropReason::kSpoolFull)], 20u);
+  EXPECT_TRUE(accounting.Balanced());
+}
+
+TEST(WindowDelivery, UnreadableModulesAreSaidOnce) {
+  FakeOutput output;
+  WindowDelivery delivery(&output, "p-1", "node");
+  for (int i = 0; i < 2; ++i) {
+    delivery.Expect();
+    delivery.Deliver(WithSamples(1), {{"/lib/x.so", absl::NotFoundError("gone")}});
+  }
+  const auto notices = delivery.TakeNotices();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices[0].code, absl::StatusCode::kNotFound);
+}
+
+TEST(WindowDelivery, DiscardForgets) {
+  FakeOutput output;
+  WindowDelivery delivery(&output, "p-1", "node");
+  delivery.Expect();
+  delivery.Discard();
+  delivery.Deliver(WithSamples(1), {});
+  EXPECT_TRUE(output.windows.empty());
+  EXPECT_TRUE(delivery.AwaitAll(absl::ZeroDuration()));
+}
+
+}  // namespace
+}  // namespace perfd

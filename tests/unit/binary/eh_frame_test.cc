@@ -1,0 +1,124 @@
+#include "agent/binary/eh_frame.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "agent/binary/elf_file.h"
+#include "tests/unit/binary/fixture.h"
+
+namespace perfd {
+namespace {
+
+std::set<std::pair<uint64_t, uint64_t>> ReadelfRanges(const std::string& path) {
+  std::set<std::pair<uint64_t, uint64_t>> ranges;
+  for (const std::string& line : OutputOf("readelf --debug-dump=frames -wN " + path)) {
+    const size_t at = line.find(" pc=");
+    const size_t dots = line.find("..", at);
+    if (line.find(" FDE ") == std::string::npos || at == std::string::npos) continue;
+    ranges.insert({std::stoull(line.substr(at + 4, dots - at - 4), nullptr, 16),
+                   std::stoull(line.substr(dots + 2), nullptr, 16)});
+  }
+  return ranges;
+}
+
+TEST(EhFrameTest, EqualsReadelf) {
+  for (const std::string& path : {Fixture("kernels-gcc-O2"), Fixture("kernels-clang-O2-stripped"),
+                                  Fixture("shapes"), std::string("/bin/ls")}) {
+    auto file = ElfFile::Open(OpenFile(path));
+    ASSERT_TRUE(file.ok()) << file.status();
+    const ElfSection* section = (*file)->FindSection(".eh_frame");
+    ASSERT_NE(section, nullptr);
+    const EhFrame parsed = ParseEhFrame(section->bytes, section->address);
+    std::set<std::pair<uint64_t, uint64_t>> ours;
+    for (const AddressRange& range : parsed.functions) ours.insert({range.low, range.high});
+    const auto theirs = ReadelfRanges(path);
+    ASSERT_FALSE(theirs.empty()) << path;
+    EXPECT_EQ(ours, theirs) << path;
+    EXPECT_EQ(parsed.skipped, 0U);
+    // The header leads to the same place, for files without section headers.
+    const uint64_t header = (*file)->eh_frame_header();
+    EXPECT_EQ(EhFrameAddress((*file)->ReadToEnd(header), header), section->address);
+  }
+}
+
+class EhFrameBytesTest : public ::testing::Test {
+ protected:
+  template <typename T>
+  void Put(T value) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+    out_.insert(out_.end(), bytes, bytes + sizeof value);
+  }
+  void Text(const char* text) {
+    for (; *text != 0; ++text) Put(*text);
+    Put('\0');
+  }
+  // A CIE with augmentation "zR" and the encoding; 20 bytes.
+  void Cie(uint8_t encoding) {
+    Put(uint32_t{16});
+    Put(uint32_t{0});
+    Put(uint8_t{1});
+    Text("zR");
+    Put(uint8_t{1});
+    Put(uint8_t{0x78});
+    Put(uint8_t{16});
+    Put(uint8_t{1});
+    Put(encoding);
+    while (out_.size() % 4 != 0) Put(uint8_t{0});
+  }
+  std::vector<AddressRange> Parse() { return ParseEhFrame(out_, 0x5000).functions; }
+
+  std::vector<std::byte> out_;
+};
+
+TEST_F(EhFrameBytesTest, PointerEncodings) {
+  Cie(0x1B);  // pc-relative, signed 4 bytes
+  ASSERT_EQ(out_.size(), 20U);
+  Put(uint32_t{12});
+  Put(uint32_t{24});    // back to the CIE
+  Put(int32_t{-0x1C});  // from 0x501C
+  Put(uint32_t{0x40});
+  EXPECT_THAT(Parse(), ::testing::ElementsAre(AddressRange{0x5000, 0x5040}));
+  out_.clear();
+  Cie(0x00);  // absolute, 8 bytes
+  Put(uint32_t{20});
+  Put(uint32_t{24});
+  Put(uint64_t{0x401000});
+  Put(uint64_t{0x10});
+  EXPECT_THAT(Parse(), ::testing::ElementsAre(AddressRange{0x401000, 0x401010}));
+  out_.clear();
+  Cie(0x03);  // absolute, unsigned 4 bytes
+  Put(uint32_t{12});
+  Put(uint32_t{24});
+  Put(uint32_t{0x80000000});
+  Put(uint32_t{0x10});
+  EXPECT_THAT(Parse(), ::testing::ElementsAre(AddressRange{0x80000000, 0x80000010}));
+}
+
+TEST_F(EhFrameBytesTest, SkipsWhatItCannotTrust) {
+  Cie(0x9B);  // indirect: the pointer is elsewhere
+  Put(uint32_t{12});
+  Put(uint32_t{24});
+  Put(uint32_t{0});
+  Put(uint32_t{0x10});
+  Put(uint32_t{12});  // an FDE whose CIE pointer leads before the section
+  Put(uint32_t{0xFFFFFF});
+  Put(uint64_t{0});
+  const EhFrame parsed = ParseEhFrame(out_, 0x5000);
+  EXPECT_TRUE(parsed.functions.empty());
+  EXPECT_EQ(parsed.skipped, 2U);
+}
+
+TEST_F(EhFrameBytesTest, StopsWhereALengthLeavesTheSection) {
+  Cie(0x1B);
+  Put(uint32_t{13});  // one more than is there
+  Put(uint32_t{24});
+  Put(int32_t{-0x1C});
+  Put(uint32_t{0x40});
+  EXPECT_TRUE(Parse().empty());
+  EXPECT_TRUE(ParseEhFrame({}, 0).functions.empty());
+}
+
+}  // namespace
+}  // namespace perfd

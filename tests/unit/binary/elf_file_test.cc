@@ -1,0 +1,108 @@
+#include "agent/binary/elf_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/unit/binary/fixture.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string FileText(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+UniqueFd MemoryFile(const std::string& bytes) {
+  UniqueFd fd(::memfd_create("elf", MFD_CLOEXEC));
+  EXPECT_EQ(::write(fd.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  return fd;
+}
+
+std::string ErrorOf(const std::string& bytes) {
+  const auto file = ElfFile::Open(MemoryFile(bytes));
+  EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(file.status().message());
+}
+
+TEST(ElfFileTest, FactsEqualReadelf) {
+  const std::string path = Fixture("kernels-gcc-O2");
+  auto file = ElfFile::Open(OpenFile(path));
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::string build_id;
+  for (const std::string& line : OutputOf("readelf -n " + path))
+    if (const size_t at = line.find("Build ID: "); at != std::string::npos)
+      build_id = line.substr(at + 10);
+  EXPECT_EQ((*file)->build_id(), build_id);
+  EXPECT_FALSE(build_id.empty());
+  size_t loads = 0;
+  for (const std::string& line : OutputOf("readelf -lW " + path)) {
+    const size_t at = line.find("LOAD ");
+    if (at == std::string::npos) continue;
+    ASSERT_LT(loads, (*file)->segments().size());
+    const ModuleSegment& segment = (*file)->segments()[loads++];
+    unsigned long offset = 0, address = 0, physical = 0, size = 0;
+    ASSERT_EQ(
+        std::sscanf(line.c_str() + at + 5, "%lx %lx %lx %lx", &offset, &address, &physical, &size),
+        4);
+    EXPECT_EQ(segment.file_offset, offset);
+    EXPECT_EQ(segment.virtual_address, address);
+    EXPECT_EQ(segment.file_size, size);
+    EXPECT_EQ(segment.executable, line.find("R E") != std::string::npos);
+  }
+  EXPECT_EQ(loads, (*file)->segments().size());
+}
+
+TEST(ElfFileTest, ReadsOnlyInsideASegment) {
+  auto file = ElfFile::Open(OpenFile(Fixture("kernels-gcc-O2")));
+  ASSERT_TRUE(file.ok());
+  const ModuleSegment& segment = (*file)->segments()[0];
+  const uint64_t low = segment.virtual_address;
+  EXPECT_EQ((*file)->Read(low, segment.file_size).size(), segment.file_size);
+  EXPECT_TRUE((*file)->Read(low, segment.file_size + 1).empty());
+  EXPECT_TRUE((*file)->Read(low + 8, UINT64_MAX).empty());
+  EXPECT_TRUE((*file)->Read(UINT64_MAX, 1).empty());
+}
+
+TEST(ElfFileTest, RefusesWithTheReason) {
+  EXPECT_THAT(ErrorOf("#!/bin/sh\nexit 0\n"), HasSubstr("script"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("not an ELF file"));
+  EXPECT_THAT(ErrorOf("\x7f"
+                      "EL"),
+              HasSubstr("not an ELF file"));
+  const std::string good = FileText(Fixture("kernels-gcc-O2"));
+  std::string bytes = good;
+  bytes[4] = 1;  // EI_CLASS
+  EXPECT_THAT(ErrorOf(bytes), HasSubstr("32-bit"));
+  bytes = good;
+  bytes[18] = static_cast<char>(183);  // e_machine: AArch64
+  EXPECT_THAT(ErrorOf(bytes), HasSubstr("machine 183"));
+  bytes = good;
+  bytes[16] = 4;  // e_type: a core file
+  EXPECT_THAT(ErrorOf(bytes), HasSubstr("type 4"));
+  EXPECT_THAT(ErrorOf(good.substr(0, 63)), HasSubstr("truncated"));
+}
+
+TEST(ElfFileTest, SurvivesEveryTruncation) {
+  const std::string good = FileText(Fixture("shapes"));
+  for (size_t size = 64; size < good.size(); size += 97) {
+    auto file = ElfFile::Open(MemoryFile(good.substr(0, size)));
+    if (!file.ok()) continue;
+    for (const ElfSection& section : (*file)->sections()) EXPECT_LE(section.bytes.size(), size);
+  }
+}
+
+// Source: the check value of CRC-32 is the one of "123456789".
+TEST(ElfFileTest, DebugLinkCrcHasTheCheckValue) {
+  const std::string text = "123456789";
+  EXPECT_EQ(DebugLinkCrc(std::as_bytes(std::span(text))), 0xCBF43926U);
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,34 @@
+#include "client/render/csv.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_split.h"
+#include "tests/unit/client/sample_report.h"
+
+namespace perfd {
+namespace {
+
+TEST(CsvTest, QuotesOnlyWhereNeeded) {
+  EXPECT_EQ(CsvField("plain"), "plain");
+  EXPECT_EQ(CsvField(""), "");
+  EXPECT_EQ(CsvField("f(int, int)"), "\"f(int, int)\"");
+  EXPECT_EQ(CsvField("operator\"\"_x"), "\"operator\"\"\"\"_x\"");
+  EXPECT_EQ(CsvField("a\nb"), "\"a\nb\"");
+}
+
+TEST(CsvTest, OneLinePerRowWithAllColumns) {
+  const std::string csv = RenderCsv(SampleReport());
+  const std::vector<std::string> lines = absl::StrSplit(csv, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 5u);  // header, two loops, one waiting loop, one function
+  for (const std::string& line : lines)
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 22) << line;
+  EXPECT_EQ(lines[1],
+            "loop,3fa9c2d100000001,0.5,0.48,0.52,0.5,1,500,compute_forces,/src/lulesh.cc,812,821,"
+            "/opt/lulesh2.0,abc123,2,1,1,1,1.25,1.5,rank 1 on node2,1.2,2");
+  EXPECT_EQ(lines[4].substr(0, 26), "function,cafe000000000004,");
+}
+
+}  // namespace
+}  // namespace perfd

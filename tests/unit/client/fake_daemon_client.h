@@ -1,0 +1,81 @@
+// A daemon that answers what the test says and remembers what it was asked.
+#ifndef TESTS_UNIT_CLIENT_FAKE_DAEMON_CLIENT_H_
+#define TESTS_UNIT_CLIENT_FAKE_DAEMON_CLIENT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/rpc/daemon_client.h"
+#include "core/base/version.h"
+#include "tests/unit/client/sample_report.h"
+
+namespace perfd {
+
+// What the fake answers with; outlives the client that a command makes and drops.
+struct FakeDaemon {
+  absl::Status error;  // of every request when not OK
+  Report report = SampleReport();
+  std::vector<NodeStatus> nodes;
+  std::vector<DoctorReport> doctor;
+  DaemonVersion version{"9.9.9", kProtocolVersion};
+  std::vector<WatchEvent> events;
+  absl::Status watch_result;
+  std::optional<ProfileSpec> submitted;
+  std::vector<std::string> ids;  // asked for, in order
+  absl::Duration watch_timeout;
+};
+
+class FakeDaemonClient final : public DaemonClient {
+ public:
+  explicit FakeDaemonClient(FakeDaemon& fake) : fake_(fake) {}
+
+  absl::StatusOr<ProfileStatus> Submit(const ProfileSpec& spec) override {
+    fake_.submitted = spec;
+    return Answer(fake_.report.status);
+  }
+  absl::StatusOr<ProfileStatus> GetProfile(absl::string_view id) override {
+    fake_.ids.emplace_back(id);
+    return Answer(fake_.report.status);
+  }
+  absl::StatusOr<std::vector<ProfileStatus>> ListProfiles(bool, int) override {
+    return Answer(std::vector<ProfileStatus>{fake_.report.status});
+  }
+  absl::StatusOr<Report> GetReport(absl::string_view id) override {
+    fake_.ids.emplace_back(id);
+    return Answer(fake_.report);
+  }
+  absl::StatusOr<ProfileStatus> Cancel(absl::string_view id) override {
+    fake_.ids.emplace_back(id);
+    return Answer(fake_.report.status);
+  }
+  absl::StatusOr<std::vector<NodeStatus>> ListNodes() override { return Answer(fake_.nodes); }
+  absl::StatusOr<std::vector<DoctorReport>> Doctor(absl::string_view) override {
+    return Answer(fake_.doctor);
+  }
+  absl::StatusOr<DaemonVersion> GetVersion() override { return Answer(fake_.version); }
+
+  absl::Status Watch(const WatchOptions& options,
+                     const std::function<void(const WatchEvent&)>& on_event) override {
+    fake_.ids.push_back(options.id);
+    fake_.watch_timeout = options.timeout;
+    for (const WatchEvent& event : fake_.events) {
+      if (options.stop()) return absl::CancelledError("interrupted");
+      on_event(event);
+    }
+    return fake_.watch_result;
+  }
+
+ private:
+  template <typename T>
+  absl::StatusOr<T> Answer(const T& value) {
+    if (!fake_.error.ok()) return fake_.error;
+    return value;
+  }
+
+  FakeDaemon& fake_;
+};
+
+}  // namespace perfd
+
+#endif  // TESTS_UNIT_CLIENT_FAKE_DAEMON_CLIENT_H_

@@ -1,0 +1,74 @@
+#include "client/render/report_json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "client/render/status_json.h"
+#include "tests/unit/client/sample_report.h"
+
+namespace perfd {
+namespace {
+
+using nlohmann::json;
+
+TEST(ReportJsonTest, HoldsEverythingUnderStableKeys) {
+  const json report = json::parse(JsonLine(ReportToJson(SampleReport())));
+  EXPECT_EQ(report["status"]["id"], "p-000042");
+  EXPECT_EQ(report["status"]["state"], "DONE");
+  ASSERT_EQ(report["loops"].size(), 2u);
+  const json& loop = report["loops"][0];
+  EXPECT_EQ(loop["id"], "3fa9c2d100000001");
+  EXPECT_EQ(loop["function"], "compute_forces");
+  EXPECT_EQ(loop["file"], "/src/lulesh.cc");
+  EXPECT_EQ(loop["first_line"], 812);
+  EXPECT_EQ(loop["last_line"], 821);
+  EXPECT_EQ(loop["loop"]["depth"], 2);
+  EXPECT_EQ(loop["loop"]["header"], "0x401000");
+  EXPECT_EQ(loop["openmp"], true);
+  EXPECT_EQ(loop["hot"], true);
+  EXPECT_DOUBLE_EQ(loop["share_low"], 0.48);
+  EXPECT_EQ(loop["ranks"][1]["node"], "node2");
+  EXPECT_EQ(loop["threads"][0]["tid"], 101);
+  EXPECT_EQ(report["waiting"][0]["waiting"], true);
+  EXPECT_TRUE(report["functions"][0]["loop"].is_null());
+  EXPECT_EQ(report["totals"]["outside_loops"]["samples"], 100);
+  EXPECT_EQ(report["ranks"][1]["ended_early"], true);
+  EXPECT_EQ(report["accounting"]["lost"], 7);
+  EXPECT_EQ(report["accounting"]["dropped_total"], 5);
+  EXPECT_EQ(report["nodes"][0]["event"], "cpu-clock");
+  EXPECT_EQ(report["overhead"]["job_cpu_ns"], 5'000'000'000);
+  EXPECT_EQ(report["provenance"], "sampled");
+}
+
+TEST(ReportJsonTest, TotalsAddToOne) {
+  const json report = json::parse(JsonLine(ReportToJson(SampleReport())));
+  double sum = 0;
+  for (const char* key : {"loops", "outside_loops", "libraries", "kernel", "unknown"})
+    sum += report["totals"][key]["share"].get<double>();
+  EXPECT_NEAR(sum, 1, 1e-12);
+}
+
+TEST(ReportJsonTest, NamesThatAreNotUtf8StayParsable) {
+  Report report = SampleReport();
+  report.loops[0].location.function = "bad\xFFname";
+  const std::string line = JsonLine(ReportToJson(report));
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  EXPECT_TRUE(json::accept(line));
+}
+
+TEST(ReportJsonTest, ErrorsNameTheirCode) {
+  const json error = json::parse(JsonLine(ErrorToJson("not_found", "no profile", 3)));
+  EXPECT_EQ(error["error"]["code"], "not_found");
+  EXPECT_EQ(error["error"]["exit_code"], 3);
+}
+
+TEST(ReportJsonTest, DoctorIsOkWhenOnlyOptionalChecksFail) {
+  const std::vector<DoctorReport> reports = {
+      {"perfd", {{"a", true, false, "", ""}, {"b", false, true, "", "fix"}}}};
+  EXPECT_EQ(DoctorToJson(reports)["ok"], true);
+  EXPECT_EQ(DoctorToJson({{"n", {{"c", false, false, "", "fix"}}}})["ok"], false);
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,128 @@
+#include "client/render/report_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/render/loop_text.h"
+#include "tests/unit/client/sample_report.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kGolden[] = R"(Profile p-000042 "demo"  DONE  2 ranks on 1 node
+
+  LOOP       SHARE  95% INTERVAL     INCL  BAR           FUNCTION
+* 3fa9c2d1   50.0%  [48.0, 52.0]    50.0%  ############  compute_forces
+            lulesh.cc:812-821  lulesh2.0  depth 2, innermost, OpenMP
+            rank min/median/max 1.00/1.25/1.50 s  worst rank 1 on node2  imbalance 1.20  threads 2
+  77aa0000   25.0%  [23.0, 27.0]    75.0%  ######        update
+            lulesh.cc:100-109  lulesh2.0  depth 1, outer
+            rank min/median/max 0.50/0.62/0.75 s  worst rank 1 on node2  imbalance 1.20  threads 2
+  * hot set: innermost loops that together hold 80.0% of the loop time
+
+Outside loops
+  ID        SHARE  95% INTERVAL  FUNCTION  SOURCE           MODULE
+  cafe0000  10.0%  [8.0, 12.0]   main      lulesh.cc:10-19  lulesh2.0
+
+Waiting loops of MPI, OpenMP and C runtimes
+  ID        SHARE  95% INTERVAL  FUNCTION       SOURCE  MODULE
+  beef0000  10.0%  [8.0, 12.0]   opal_progress  ?       lulesh2.0
+
+Where the time went
+  loops           75.0%  ###############             750 samples
+  outside loops   10.0%  ##                          100 samples
+  libraries       10.0%  ##                          100 samples  (waiting loops 10.0%)
+  kernel           4.0%  #                            40 samples
+  unknown          1.0%                               10 samples
+  total          100.0%                             1000 samples
+
+Ranks
+  RANK  NODE   PID  COMMAND    CPU S  COMPUTE S  SAMPLES  THREADS
+     0  node1  100  lulesh2.0   2.50       2.00      500        2
+     1  node2  200  lulesh2.0   2.50       3.00      500        2  ended early
+  worst rank 1 on node2, imbalance 1.20 (max / mean of compute seconds)
+
+Samples: 1005 seen, 1000 kept, 7 lost in the kernel, 5 dropped (queue_full 5); 1.2% missing
+Cost: 0.240% of the job's CPU time (sampling 0.0120 s, estimated; stops 0.0000 s in 0 stops; job 5.00 s); budget 2.0%
+  agents used 0.90 s of CPU time beside the job
+Source: sampled
+  node1: cpu-clock at 199 Hz, per-thread, user only, sampled, 60.00 s in 12 windows
+warning: node2: pid 77: rank ended early
+note: no PMU here
+)";
+
+TEST(ReportTextTest, Golden) {
+  EXPECT_EQ(RenderReport(SampleReport(), {}), kGolden);
+}
+
+TEST(ReportTextTest, TopCutsAndSaysSo) {
+  ReportTextOptions options;
+  options.top = 1;
+  const std::string text = RenderReport(SampleReport(), options);
+  EXPECT_THAT(text, HasSubstr("... and 1 more loops (--top 0)"));
+  EXPECT_THAT(text, Not(HasSubstr("77aa0000")));
+  options.top = 0;
+  EXPECT_THAT(RenderReport(SampleReport(), options), HasSubstr("77aa0000"));
+}
+
+TEST(ReportTextTest, ThreadsAndRankViews) {
+  ReportTextOptions options;
+  options.threads = true;
+  EXPECT_THAT(RenderReport(SampleReport(), options),
+              HasSubstr("node1     0  101      500      50.0%"));
+  options.threads = false;
+  options.rank = 1;
+  const std::string text = RenderReport(SampleReport(), options);
+  EXPECT_THAT(text, HasSubstr("Rank 1 (shares of this rank's own time)"));
+  EXPECT_THAT(text, HasSubstr("beef0000    10.0%     0.30       50  waiting"));
+}
+
+TEST(ReportTextTest, ColoursAndBarsOnlyWhenAllowed) {
+  EXPECT_THAT(RenderReport(SampleReport(), {}), Not(HasSubstr("\x1b")));
+  ReportTextOptions options;
+  options.style = {.utf8 = true, .color = true};
+  const std::string text = RenderReport(SampleReport(), options);
+  EXPECT_THAT(text, HasSubstr("\x1b[33mwarning: "));
+  EXPECT_THAT(text, HasSubstr("████████████"));
+}
+
+TEST(ReportTextTest, HostileNamesAreDefused) {
+  Report report = SampleReport();
+  report.loops[0].location.function = "\x1b]0;title\x07";
+  report.loops[0].location.source.file = "a\x1b[2J.c";
+  report.ranks[0].info.command = "\x1b[31m";
+  report.status.notices[0].text = "x\ny";
+  EXPECT_THAT(RenderReport(report, {}), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(RenderLoop(report.loops[0], {}), Not(HasSubstr("\x1b")));
+}
+
+TEST(ReportTextTest, AnEmptyReportIsStillAReport) {
+  const std::string text = RenderReport(Report(), {});
+  EXPECT_THAT(text, HasSubstr("No time was seen in loops."));
+  EXPECT_THAT(text, HasSubstr("No rank was seen."));
+}
+
+TEST(LoopTextTest, FindsByUniqueBeginning) {
+  const Report report = SampleReport();
+  EXPECT_EQ((*FindRow(report, "3fa9"))->location.function, "compute_forces");
+  EXPECT_EQ((*FindRow(report, "beef"))->location.function, "opal_progress");
+  EXPECT_EQ(FindRow(report, "1").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(FindRow(report, "").status().code(), absl::StatusCode::kNotFound);
+  Report twins = SampleReport();
+  twins.loops[1].id = "3fa9c2d1ffffffff";
+  EXPECT_EQ(FindRow(twins, "3fa9").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(LoopTextTest, DrillsDownToRanksAndThreads) {
+  const std::string text = RenderLoop(SampleReport().loops[0], {});
+  EXPECT_THAT(text, HasSubstr("source     /src/lulesh.cc (lulesh.cc:812-821)"));
+  EXPECT_THAT(text, HasSubstr("depth 2, innermost, OpenMP; header 0x401000"));
+  EXPECT_THAT(text, HasSubstr("    1  node2     1.50    50.0%      250"));
+  EXPECT_THAT(text, HasSubstr("    0  node1  100  101      50.0%      500"));
+}
+
+}  // namespace
+}  // namespace perfd

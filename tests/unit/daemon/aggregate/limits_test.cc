@@ -1,0 +1,120 @@
+// At each limit nothing is lost; one past it the loss is counted and the totals stay.
+#include <gtest/gtest.h>
+
+#include "daemon/aggregate/profile_aggregate.h"
+#include "tests/unit/daemon/aggregate/random_windows.h"
+
+namespace perfd {
+namespace {
+
+Window ManyPlaces(int count) {
+  Window window = EmptyWindow("node0", 1);
+  for (int i = 0; i < count; ++i)
+    AddRow({0, 1, 1}, LoopAt(0x1000 + static_cast<uint64_t>(i) * 16), 1, window);
+  return window;
+}
+
+TEST(AggregateLimits, PlacesPastTheLimitAreFoldedByCategory) {
+  AggregateLimits limits;
+  limits.places = 10;
+  ProfileAggregate exact(limits);
+  exact.Add(ManyPlaces(10));
+  EXPECT_FALSE(exact.lost().Any());
+
+  ProfileAggregate folded(limits);
+  folded.Add(ManyPlaces(13));
+  folded.Add(ManyPlaces(13));
+  EXPECT_EQ(folded.places().size(), 11u);
+  EXPECT_EQ(folded.lost().place_samples, 6u);
+  EXPECT_EQ(folded.totals().samples, 26u);
+  EXPECT_EQ(folded.places().back().location.function, "(other)");
+  EXPECT_EQ(folded.places().back().location.category, Category::kLoop);
+  EXPECT_EQ(folded.places().back().counts.samples, 6u);
+}
+
+TEST(AggregateLimits, ANameLikeOursDoesNotPassTheLimit) {
+  AggregateLimits limits;
+  limits.places = 2;
+  ProfileAggregate aggregate(limits);
+  Window window = EmptyWindow("node0", 1);
+  for (uint64_t i = 0; i < 50; ++i) {
+    CodeLocation location = LoopAt(0x1000 + i);
+    location.function = "(other)";
+    AddRow({0, 1, 1}, location, 1, window);
+  }
+  aggregate.Add(window);
+  EXPECT_LE(aggregate.places().size(), 3u);
+}
+
+TEST(AggregateLimits, ThreadsPastTheLimitAreOnePerProcess) {
+  AggregateLimits limits;
+  limits.threads = 4;
+  ProfileAggregate aggregate(limits);
+  Window window = EmptyWindow("node0", 1);
+  for (int32_t tid = 1; tid <= 4; ++tid) AddRow({0, 1, tid}, LoopAt(0x1000), 1, window);
+  aggregate.Add(window);
+  EXPECT_FALSE(aggregate.lost().Any());
+  for (int32_t tid = 5; tid <= 9; ++tid) AddRow({0, 1, tid}, LoopAt(0x1000), 1, window);
+  aggregate.Add(window);
+  EXPECT_EQ(aggregate.thread_count(), 5u);
+  EXPECT_EQ(aggregate.lost().thread_samples, 5u);
+  EXPECT_EQ(aggregate.thread(4).key, (ThreadKey{"node0", 0, 1, 0}));
+  for (int32_t pid = 2; pid < 50; ++pid) AddRow({pid, pid, 7}, LoopAt(0x1000), 1, window);
+  aggregate.Add(window);
+  EXPECT_EQ(aggregate.thread_count(), 9u) << "twice the limit and one for everything else";
+  EXPECT_EQ(aggregate.places()[0].counts.samples, 4u + 9 + 57);
+}
+
+TEST(AggregateLimits, CellsPastTheLimitAreCounted) {
+  AggregateLimits limits;
+  limits.cells = 3;
+  ProfileAggregate aggregate(limits);
+  aggregate.Add(ManyPlaces(3));
+  EXPECT_FALSE(aggregate.lost().Any());
+  aggregate.Add(ManyPlaces(5));
+  EXPECT_EQ(aggregate.lost().cell_samples, 2u);
+  Counts cells;
+  aggregate.ForEachCell([&](uint32_t, uint32_t, const Counts& counts) { cells += counts; });
+  EXPECT_EQ(cells.samples + aggregate.lost().cell_samples, aggregate.totals().samples);
+}
+
+TEST(AggregateLimits, StacksPastTheLimitBecomeOtherOfTheirRank) {
+  AggregateLimits limits;
+  limits.stacks = 2;
+  ProfileAggregate aggregate(limits);
+  Window window = EmptyWindow("node0", 1);
+  window.frame_names = {"a", "b", "c"};
+  window.stacks = {{3, {0}, 1}, {3, {0, 1}, 2}};
+  aggregate.Add(window);
+  EXPECT_FALSE(aggregate.lost().Any());
+  window.stacks.push_back({3, {2}, 5});
+  aggregate.Add(window);
+  EXPECT_EQ(aggregate.lost().stack_samples, 5u);
+  uint64_t samples = 0;
+  for (const ReportStack& stack : aggregate.stacks()) samples += stack.samples;
+  EXPECT_EQ(samples, 11u);
+
+  ProfileAggregate copy(limits);
+  copy.Merge(aggregate);
+  EXPECT_EQ(copy.lost().stack_samples, 5u) << "a loss is counted once";
+}
+
+TEST(AggregateLimits, RanksAndNodes) {
+  AggregateLimits limits;
+  limits.ranks = 1;
+  limits.nodes = 1;
+  ProfileAggregate aggregate(limits);
+  Window window = EmptyWindow("node0", 1);
+  window.ranks.resize(2);
+  window.ranks[1].rank = 1;
+  aggregate.Add(window);
+  EXPECT_EQ(aggregate.lost().ranks, 1u);
+  aggregate.Add(EmptyWindow("node1", 1));
+  aggregate.Add(EmptyWindow("node2", 1));
+  ASSERT_EQ(aggregate.nodes().size(), 2u);
+  EXPECT_EQ(aggregate.nodes()[1].node, "(other)");
+  EXPECT_EQ(aggregate.nodes()[1].windows, 2u);
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,124 @@
+// Totals against sums made by hand or straight from the windows.
+#include <gtest/gtest.h>
+
+#include "daemon/aggregate/profile_aggregate.h"
+#include "tests/unit/daemon/aggregate/random_windows.h"
+
+namespace perfd {
+namespace {
+
+TEST(AggregateSums, TotalsEqualTheSumsOfTheWindows) {
+  const std::vector<Window> windows = RandomWindows(11, 60);
+  ProfileAggregate aggregate;
+  uint64_t samples = 0;
+  uint64_t weight = 0;
+  uint64_t stack_samples = 0;
+  Accounting accounting;
+  OverheadFigures overhead;
+  for (const Window& window : windows) {
+    aggregate.Add(window);
+    for (const WindowRow& row : window.rows) {
+      samples += row.samples;
+      weight += row.weight;
+    }
+    for (const WindowStack& stack : window.stacks) stack_samples += stack.samples;
+    accounting += window.accounting;
+    overhead += window.overhead;
+  }
+  EXPECT_EQ(aggregate.totals().samples, samples);
+  EXPECT_EQ(aggregate.totals().accounting, accounting);
+  EXPECT_EQ(aggregate.totals().overhead, overhead);
+  Counts places;
+  for (const PlaceTotals& place : aggregate.places()) places += place.counts;
+  Counts threads;
+  for (size_t i = 0; i < aggregate.thread_count(); ++i) threads += aggregate.thread(i).counts;
+  Counts cells;
+  aggregate.ForEachCell([&](uint32_t, uint32_t, const Counts& counts) { cells += counts; });
+  EXPECT_EQ(places.samples, samples);
+  EXPECT_EQ(places.weight, weight);
+  EXPECT_EQ(threads, places);
+  EXPECT_EQ(cells, places);
+  uint64_t kept_stacks = 0;
+  for (const ReportStack& stack : aggregate.stacks()) kept_stacks += stack.samples;
+  EXPECT_EQ(kept_stacks, stack_samples);
+}
+
+// Two processes in one window: 30 of 100 and 0 of 50 samples in the loop; a second window of the
+// first process: 10 of 20. Threads of a process are one cluster.
+TEST(AggregateSums, ClustersAreRankTimesWindow) {
+  CodeLocation elsewhere;
+  Window first = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 20, first);
+  AddRow({0, 10, 11}, LoopAt(0x1000), 10, first);
+  AddRow({0, 10, 11}, elsewhere, 70, first);
+  AddRow({1, 20, 20}, elsewhere, 50, first);
+  Window second = EmptyWindow("node0", 2);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 10, second);
+  AddRow({0, 10, 10}, elsewhere, 10, second);
+  ProfileAggregate aggregate;
+  aggregate.Add(first);
+  aggregate.Add(second);
+  ASSERT_EQ(aggregate.places().size(), 2u);
+  ClusterSums expected;
+  expected.Add(100, 30);
+  expected.Add(50, 0);
+  expected.Add(20, 10);
+  EXPECT_EQ(aggregate.SumsOf(aggregate.places()[0]), expected);
+}
+
+TEST(AggregateSums, ThreadsThatShareARankNumberButNotAProcessAreTwoClusters) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 1, window);
+  AddRow({0, 11, 11}, LoopAt(0x1000), 1, window);
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  EXPECT_EQ(aggregate.totals().clusters, 2u);
+}
+
+TEST(AggregateSums, CpuTimeFollowsTheEvent) {
+  Window clock = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 3, clock);  // 3 x 10 ms of weight
+  Window cycles = EmptyWindow("node0", 2);
+  cycles.setup.event = "cycles:u";
+  cycles.setup.frequency_hz = 200;
+  AddRow({0, 10, 10}, LoopAt(0x1000), 4, cycles);
+  Window no_weight = EmptyWindow("node0", 3);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 2, no_weight);
+  no_weight.rows[0].weight = 0;
+  ProfileAggregate aggregate;
+  aggregate.Add(clock);
+  EXPECT_EQ(aggregate.places()[0].counts.cpu_ns, 30'000'000u);
+  aggregate.Add(cycles);
+  EXPECT_EQ(aggregate.places()[0].counts.cpu_ns, 50'000'000u);
+  aggregate.Add(no_weight);
+  EXPECT_EQ(aggregate.places()[0].counts.cpu_ns, 70'000'000u);
+}
+
+TEST(AggregateSums, MeanFrequencyIsWeightedByTime) {
+  ProfileAggregate aggregate;
+  Window fast = EmptyWindow("node0", 1);
+  fast.setup.frequency_hz = 199;
+  fast.duration_ns = 3'000'000'000;
+  Window slow = EmptyWindow("node0", 2);
+  slow.setup.frequency_hz = 99;
+  slow.start_unix_ns = 5;
+  aggregate.Add(slow);
+  aggregate.Add(fast);
+  ASSERT_EQ(aggregate.nodes().size(), 1u);
+  EXPECT_DOUBLE_EQ(aggregate.nodes()[0].MeanFrequencyHz(), (3 * 199 + 99) / 4.0);
+  EXPECT_DOUBLE_EQ(aggregate.nodes()[0].setup.frequency_hz, 99) << "setup of the last window";
+  EXPECT_EQ(aggregate.nodes()[0].windows, 2u);
+  EXPECT_EQ(aggregate.nodes()[0].covered_ns, 4'000'000'000u);
+}
+
+TEST(AggregateSums, ARankBelongsToTheNodeThatSentIt) {
+  Window window = EmptyWindow("node0", 1);
+  window.ranks.resize(1);
+  window.ranks[0].node = "somewhere else";
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  EXPECT_EQ(aggregate.ranks()[0].node, "node0");
+}
+
+}  // namespace
+}  // namespace perfd

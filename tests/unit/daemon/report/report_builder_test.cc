@@ -1,0 +1,199 @@
+// Small jobs whose report is known by hand.
+#include "daemon/report/report_builder.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/report/top_loops.h"
+#include "tests/unit/daemon/aggregate/random_windows.h"
+
+namespace perfd {
+namespace {
+
+CodeLocation Waiting() {
+  CodeLocation location = LoopAt(0x9000);
+  location.category = Category::kLibrary;
+  location.module_id = "libmpi";
+  location.loop_kind = LoopKind::kWaiting;
+  return location;
+}
+
+CodeLocation Function(const char* name, Category category) {
+  CodeLocation location;
+  location.category = category;
+  location.module_id = "aa";
+  location.function = name;
+  return location;
+}
+
+// Ranks 0 and 1 on node0 (pids 10, 11), rank 2 on node1, described but never sampled in the loop.
+// Loop A: 60 of rank 0 (two threads), 20 of rank 1; waiting: 15 of rank 1; main: 5 of rank 2.
+ProfileAggregate SmallJob() {
+  Window first = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 40, first);
+  AddRow({0, 10, 12}, LoopAt(0x1000), 20, first);
+  AddRow({1, 11, 11}, LoopAt(0x1000), 20, first);
+  AddRow({1, 11, 11}, Waiting(), 15, first);
+  first.accounting.seen = first.accounting.kept = 95;
+  first.overhead.job_cpu_ns = 1000;
+  first.overhead.kernel_sampling_ns = 5;
+  first.overhead.stop_ns = 15;
+  Window second = EmptyWindow("node1", 1);
+  second.ranks.resize(1);
+  second.ranks[0].rank = 2;
+  second.ranks[0].pid = 20;
+  AddRow({2, 20, 20}, Function("main", Category::kOutsideLoop), 5, second);
+  second.accounting.seen = 6;
+  second.accounting.kept = 5;
+  second.accounting.Drop(DropReason::kQueueFull);
+  second.accounting.lost = 4;
+  ProfileAggregate aggregate;
+  aggregate.Add(first);
+  aggregate.Add(second);
+  return aggregate;
+}
+
+TEST(BuildReport, SharesAndTables) {
+  const Report report = BuildReport({}, SmallJob());
+  ASSERT_EQ(report.loops.size(), 1u);
+  ASSERT_EQ(report.waiting.size(), 1u);
+  ASSERT_EQ(report.functions.size(), 1u);
+  EXPECT_DOUBLE_EQ(report.loops[0].share, 0.8);
+  EXPECT_DOUBLE_EQ(report.waiting[0].share, 0.15);
+  EXPECT_DOUBLE_EQ(report.functions[0].share, 0.05);
+  EXPECT_DOUBLE_EQ(report.waiting_share, 0.15);
+  EXPECT_DOUBLE_EQ(report.category_share[static_cast<size_t>(Category::kLoop)], 0.8);
+  EXPECT_EQ(report.category_samples[static_cast<size_t>(Category::kLibrary)], 15u);
+  EXPECT_LT(report.loops[0].share_interval.low, 0.8);
+  EXPECT_GT(report.loops[0].share_interval.high, 0.8);
+  EXPECT_TRUE(report.loops[0].hot);
+  EXPECT_FALSE(report.waiting[0].hot);
+}
+
+TEST(BuildReport, RanksWithoutASampleCountAsZero) {
+  const ReportRow loop = BuildReport({}, SmallJob()).loops[0];
+  EXPECT_DOUBLE_EQ(loop.rank_min_seconds, 0);
+  EXPECT_DOUBLE_EQ(loop.rank_median_seconds, 0.2);
+  EXPECT_DOUBLE_EQ(loop.rank_max_seconds, 0.6);
+  EXPECT_DOUBLE_EQ(loop.imbalance, 0.6 / (0.8 / 3));
+  EXPECT_EQ(loop.worst_rank, "rank 0 on node0");
+  EXPECT_EQ(loop.thread_count, 3);
+  ASSERT_EQ(loop.ranks.size(), 2u);
+  EXPECT_EQ(loop.ranks[1], (RankShare{"node0", 1, 20, 0.2, 20.0 / 35}));
+  ASSERT_EQ(loop.threads.size(), 3u);
+  EXPECT_EQ(loop.threads[0], (ThreadShare{{"node0", 0, 10, 10}, 40, 1}));
+}
+
+TEST(BuildReport, RankSummaries) {
+  const Report report = BuildReport({}, SmallJob());
+  ASSERT_EQ(report.ranks.size(), 3u);
+  EXPECT_EQ(report.ranks[0].samples, 60u);
+  EXPECT_EQ(report.ranks[0].threads, 2);
+  EXPECT_DOUBLE_EQ(report.ranks[1].seconds, 0.35);
+  EXPECT_DOUBLE_EQ(report.ranks[1].compute_seconds, 0.2) << "waiting is no computing";
+  EXPECT_EQ(report.ranks[2].info.pid, 20);
+  EXPECT_EQ(report.worst_rank, "rank 0 on node0");
+  EXPECT_DOUBLE_EQ(report.imbalance, 0.6 / (0.85 / 3));
+}
+
+TEST(BuildReport, Ratios) {
+  const Report report = BuildReport({}, SmallJob());
+  EXPECT_DOUBLE_EQ(report.missing_ratio, 5.0 / 105);
+  EXPECT_DOUBLE_EQ(report.overhead_ratio, 0.02);
+  EXPECT_EQ(report.nodes.size(), 2u);
+  EXPECT_TRUE(report.status.notices.empty());
+}
+
+TEST(BuildReport, ForeignSamplesAreNotMissing) {
+  Window window = EmptyWindow("node0", 1);
+  window.accounting.seen = 100;
+  window.accounting.Drop(DropReason::kForeignProcess, 50);
+  window.accounting.Drop(DropReason::kUnselectedRank, 50);
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  EXPECT_DOUBLE_EQ(BuildReport({}, aggregate).missing_ratio, 0);
+}
+
+TEST(BuildReport, NothingMeasured) {
+  const Report report = BuildReport({}, ProfileAggregate());
+  EXPECT_EQ(report, Report{});
+}
+
+TEST(BuildReport, OneRankHasNoWorst) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 4, window);
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const Report report = BuildReport({}, aggregate);
+  EXPECT_EQ(report.worst_rank, "");
+  EXPECT_EQ(report.loops[0].worst_rank, "");
+  EXPECT_DOUBLE_EQ(report.loops[0].imbalance, 1);
+}
+
+// Innermost loops of 50, 30 and 20 samples: 0.8 is reached exactly by two, so the third belongs.
+TEST(BuildReport, HotSetAtTheBoundary) {
+  Window window = EmptyWindow("node0", 1);
+  for (uint64_t samples : {20u, 50u, 30u})
+    AddRow({0, 10, 10}, LoopAt(0x1000 + samples * 16), samples, window);
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  ProfileStatus status;
+  const auto hot = [&](double coverage, int32_t max_loops) {
+    status.spec.hotspots.coverage_ratio = coverage;
+    status.spec.hotspots.max_loops = max_loops;
+    int count = 0;
+    for (const ReportRow& row : BuildReport(status, aggregate).loops) count += row.hot ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(hot(0.79, 12), 2);
+  EXPECT_EQ(hot(0.8, 12), 3);
+  EXPECT_EQ(hot(0.8, 1), 1);
+}
+
+TEST(BuildReport, LimitsAreSaidAndTotalsStay) {
+  const ProfileAggregate aggregate = SmallJob();
+  ReportLimits limits;
+  limits.rows = 0;
+  Report report = BuildReport({}, aggregate, limits);
+  EXPECT_TRUE(report.loops.empty());
+  EXPECT_EQ(report.status.notices.size(), 1u);
+  EXPECT_EQ(report.category_samples[static_cast<size_t>(Category::kLoop)], 80u);
+  limits = {};
+  limits.ranks_per_row = 1;
+  limits.threads_per_row = 2;
+  report = BuildReport({}, aggregate, limits);
+  ASSERT_EQ(report.loops[0].ranks.size(), 1u);
+  EXPECT_EQ(report.loops[0].ranks[0].rank, 0);
+  EXPECT_EQ(report.loops[0].threads.size(), 2u);
+  EXPECT_EQ(report.loops[0].thread_count, 3);
+  EXPECT_DOUBLE_EQ(report.loops[0].rank_max_seconds, 0.6);
+}
+
+TEST(BuildReport, StacksPastTheLimitKeepTheRanksSum) {
+  Window window = EmptyWindow("node0", 1);
+  window.frame_names = {"main", "a", "b"};
+  window.stacks = {{0, {0, 1}, 5}, {0, {0, 2}, 3}, {1, {0}, 2}, {0, {0}, 1}};
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  ReportLimits limits;
+  limits.stacks = 1;
+  const Report report = BuildReport({}, aggregate, limits);
+  ASSERT_EQ(report.stacks.size(), 3u);
+  EXPECT_EQ(report.stacks[0], (ReportStack{0, {"main", "a"}, 5}));
+  EXPECT_EQ(report.stacks[1], (ReportStack{0, {"(other)"}, 4}));
+  EXPECT_EQ(report.stacks[2], (ReportStack{1, {"(other)"}, 2}));
+}
+
+TEST(TopLoops, AgreeWithTheReport) {
+  const ProfileAggregate aggregate = SmallJob();
+  EXPECT_TRUE(TopLoops(aggregate, 0).empty());
+  const std::vector<ReportRow> top = TopLoops(aggregate, 5);
+  const ReportRow full = BuildReport({}, aggregate).loops[0];
+  ASSERT_EQ(top.size(), 1u) << "waiting loops are no hot loops";
+  EXPECT_EQ(top[0].id, full.id);
+  EXPECT_EQ(top[0].share_interval, full.share_interval);
+  EXPECT_DOUBLE_EQ(top[0].inclusive_share, full.inclusive_share);
+  EXPECT_TRUE(top[0].ranks.empty());
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,98 @@
+// What must hold for every report, over random jobs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "core/wire/wire.h"
+#include "daemon/report/report_builder.h"
+#include "tests/unit/daemon/aggregate/random_windows.h"
+
+namespace perfd {
+namespace {
+
+void CheckRow(const ReportRow& row, size_t ranks) {
+  EXPECT_LE(row.share_interval.low, row.share);
+  EXPECT_GE(row.share_interval.high, row.share);
+  EXPECT_GE(row.inclusive_share, row.share);
+  EXPECT_LE(row.inclusive_share, 1);
+  EXPECT_LE(row.rank_min_seconds, row.rank_median_seconds);
+  EXPECT_LE(row.rank_median_seconds, row.rank_max_seconds);
+  EXPECT_GE(row.imbalance, 1);
+  EXPECT_LE(row.imbalance, static_cast<double>(ranks) + 1e-9);
+  uint64_t by_rank = 0;
+  for (const RankShare& rank : row.ranks) by_rank += rank.samples;
+  uint64_t by_thread = 0;
+  for (const ThreadShare& thread : row.threads) by_thread += thread.samples;
+  EXPECT_EQ(by_rank, row.samples);
+  EXPECT_EQ(by_thread, row.samples);
+  EXPECT_EQ(static_cast<size_t>(row.thread_count), row.threads.size());
+}
+
+void CheckReport(const Report& report, uint64_t samples) {
+  uint64_t listed = 0;
+  double shares = 0;
+  for (const auto* table : {&report.loops, &report.waiting, &report.functions}) {
+    EXPECT_TRUE(std::is_sorted(
+        table->begin(), table->end(),
+        [](const ReportRow& a, const ReportRow& b) { return a.samples > b.samples; }));
+    for (const ReportRow& row : *table) {
+      CheckRow(row, report.ranks.size());
+      listed += row.samples;
+      shares += row.share;
+    }
+  }
+  EXPECT_EQ(listed, samples);
+  EXPECT_NEAR(shares, 1, 1e-9);
+  EXPECT_EQ(std::accumulate(report.category_share.begin(), report.category_share.end(), 0.0), 1.0);
+  EXPECT_EQ(
+      std::accumulate(report.category_samples.begin(), report.category_samples.end(), uint64_t{0}),
+      samples);
+  EXPECT_LE(report.waiting_share,
+            report.category_share[static_cast<size_t>(Category::kLibrary)] + 1e-12);
+  uint64_t by_rank = 0;
+  for (const RankSummary& rank : report.ranks) {
+    by_rank += rank.samples;
+    EXPECT_LE(rank.compute_seconds, rank.seconds);
+  }
+  EXPECT_EQ(by_rank, samples);
+  EXPECT_GE(report.missing_ratio, 0);
+  EXPECT_LE(report.missing_ratio, 1);
+}
+
+TEST(ReportInvariants, HoldForRandomJobs) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    ProfileAggregate aggregate;
+    for (const Window& window : RandomWindows(seed, 1 + static_cast<int>(seed) / 2))
+      aggregate.Add(window);
+    if (aggregate.totals().samples == 0) continue;
+    SCOPED_TRACE(seed);
+    CheckReport(BuildReport({}, aggregate), aggregate.totals().samples);
+  }
+}
+
+TEST(ReportInvariants, EqualAggregatesGiveEqualReports) {
+  std::vector<Window> windows = RandomWindows(77, 30);
+  ProfileAggregate forward;
+  for (const Window& window : windows) forward.Add(window);
+  std::mt19937_64 random(1);
+  std::shuffle(windows.begin(), windows.end(), random);
+  ProfileAggregate shuffled;
+  for (const Window& window : windows) shuffled.Add(window);
+  EXPECT_EQ(BuildReport({}, forward), BuildReport({}, shuffled));
+}
+
+TEST(ReportInvariants, EveryReportPassesTheWire) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    ProfileAggregate aggregate;
+    for (const Window& window : RandomWindows(seed, 20)) aggregate.Add(window);
+    const Report report = BuildReport({}, aggregate);
+    const auto back = wire::FromProto(wire::ToProto(report));
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(*back, report);
+  }
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,257 @@
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/client_callback.h>
+#include <unistd.h>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "core/base/version.h"
+#include "tests/unit/daemon/service/service_fixture.h"
+
+namespace perfd {
+namespace {
+
+using grpc::StatusCode;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class AgentStreamTest : public ServiceFixture {};
+
+TEST_F(AgentStreamTest, AProfileFromSubmitToReport) {
+  FakeAgent agent(Connect(), "a");
+  const auto welcome = agent.Join();
+  ASSERT_TRUE(welcome.has_value());
+  EXPECT_EQ(welcome->stored_sequence(), 0u);
+  EXPECT_EQ(welcome->version(), kVersion);
+  const auto person = Person();
+  std::string id;
+  ASSERT_TRUE(Submit(*person, &id).ok());
+  const auto start = agent.Read();
+  ASSERT_TRUE(start.has_value() && start->has_start());
+  EXPECT_EQ(start->start().profile_id(), id);
+  EXPECT_EQ(start->start().requester().uid(), ::getuid());
+  EXPECT_EQ(start->start().remaining_ns(), 60'000'000'000);
+  agent.SendNews(id, v1::NODE_PHASE_SAMPLING, 1);
+  for (uint64_t i = 1; i <= 3; ++i) {
+    agent.SendWindow(agent.MakeWindow(id, i));
+    EXPECT_THAT(agent.ReadAcknowledged(), ElementsAre(i));
+    EXPECT_EQ(*store_->StoredSequence("stream-a"), i);  // acknowledged means stored
+  }
+  agent.SendNews(id, v1::NODE_PHASE_FINISHED, 1, 3);
+  ASSERT_TRUE(Await(id, v1::PROFILE_STATE_DONE));
+  grpc::ClientContext context;
+  v1::GetReportRequest request;
+  request.set_id("last");
+  v1::Report report;
+  ASSERT_TRUE(person->GetReport(&context, request, &report).ok());
+  EXPECT_EQ(report.status().samples(), 30u);
+  ASSERT_EQ(report.loops_size(), 1);
+  EXPECT_EQ(report.loops(0).samples(), 30u);
+  EXPECT_EQ(report.loops(0).location().function(), "kernel");
+}
+
+TEST_F(AgentStreamTest, DuplicatesAreAcknowledgedAndCountedOnce) {
+  FakeAgent agent(Connect(), "a");
+  ASSERT_TRUE(agent.Join().has_value());
+  std::string id;
+  ASSERT_TRUE(Submit(*Person(), &id).ok());
+  for (int i = 0; i < 3; ++i) {
+    agent.SendWindow(agent.MakeWindow(id, 1));
+    EXPECT_THAT(agent.ReadAcknowledged(), ElementsAre(1));
+  }
+  agent.SendNews(id, v1::NODE_PHASE_FINISHED, 1, 1);
+  ASSERT_TRUE(Await(id, v1::PROFILE_STATE_DONE));
+  EXPECT_EQ(Get(id).samples(), 10u);
+  EXPECT_EQ(pipeline_->Figures().windows_duplicate, 2u);
+}
+
+TEST_F(AgentStreamTest, AFullStoreAcknowledgesNothing) {
+  std::string id;
+  {
+    FakeAgent agent(Connect(), "a");
+    ASSERT_TRUE(agent.Join().has_value());
+    ASSERT_TRUE(Submit(*Person(), &id).ok());
+    agent.SendWindow(agent.MakeWindow(id, 1));
+    EXPECT_THAT(agent.ReadAcknowledged(), ElementsAre(1));
+    ASSERT_TRUE(store_->SetHardLimit(1).ok());
+    v1::Window big = agent.MakeWindow(id, 2);
+    for (int i = 0; i < 20'000; ++i) big.add_frame_names(std::string(50, 'f'));
+    agent.SendWindow(big);
+    EXPECT_TRUE(agent.ReadAcknowledged().empty());
+    EXPECT_EQ(agent.End().error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  }
+  FakeAgent refused(Connect(), "a");
+  EXPECT_FALSE(refused.Join().has_value());
+  EXPECT_EQ(refused.End().error_code(), StatusCode::UNAVAILABLE);
+  ASSERT_TRUE(store_->SetHardLimit(0).ok());
+  FakeAgent again(Connect(), "a");
+  const auto welcome = again.Join();
+  ASSERT_TRUE(welcome.has_value());
+  EXPECT_EQ(welcome->stored_sequence(), 1u);
+  again.SendWindow(again.MakeWindow(id, 2));
+  EXPECT_THAT(again.ReadAcknowledged(), ElementsAre(2));
+}
+
+TEST_F(AgentStreamTest, ARestartInTheMiddleLosesNothing) {
+  std::string id;
+  {
+    FakeAgent agent(Connect(), "a");
+    ASSERT_TRUE(agent.Join().has_value());
+    ASSERT_TRUE(Submit(*Person(), &id).ok());
+    agent.SendWindow(agent.MakeWindow(id, 1));
+    EXPECT_THAT(agent.ReadAcknowledged(), ElementsAre(1));
+    StopDaemon();
+  }
+  StartDaemon();
+  EXPECT_EQ(Get(id).samples(), 10u);
+  FakeAgent agent(Connect(), "a");
+  EXPECT_EQ(agent.Join()->stored_sequence(), 1u);
+  const auto start = agent.Read();
+  ASSERT_TRUE(start.has_value() && start->has_start());
+  EXPECT_EQ(start->start().remaining_ns(), 55'000'000'000);
+  agent.SendWindow(agent.MakeWindow(id, 1));  // its acknowledgement might have been lost
+  agent.SendWindow(agent.MakeWindow(id, 2));
+  agent.SendNews(id, v1::NODE_PHASE_FINISHED, 1, 2);
+  ASSERT_TRUE(Await(id, v1::PROFILE_STATE_DONE));
+  EXPECT_EQ(Get(id).samples(), 20u);
+}
+
+TEST_F(AgentStreamTest, LateWindowsOfAPartialProfileEnterItsReport) {
+  FakeAgent a(Connect(), "a");
+  ASSERT_TRUE(a.Join().has_value());
+  std::string id;
+  ASSERT_TRUE(Submit(*Person(), &id).ok());
+  a.SendWindow(a.MakeWindow(id, 1));
+  a.SendWindow(a.MakeWindow(id, 3));  // 2 is missing
+  a.SendNews(id, v1::NODE_PHASE_FINISHED, 1, 3);
+  ASSERT_TRUE(Await(id, v1::PROFILE_STATE_PARTIAL));
+  EXPECT_EQ(Get(id).samples(), 20u);
+  a.SendWindow(a.MakeWindow(id, 2));
+  for (int i = 0; i < 500 && Get(id).samples() != 30; ++i) absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_EQ(Get(id).samples(), 30u);
+}
+
+TEST_F(AgentStreamTest, AnotherProtocolIsRefusedWithBothVersions) {
+  FakeAgent agent(Connect(), "a");
+  v1::Register hello = agent.Hello();
+  hello.set_version("9.9");
+  hello.set_protocol_version(kProtocolVersion + 1);
+  agent.SendRegister(hello);
+  const grpc::Status end = agent.End();
+  EXPECT_EQ(end.error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(end.error_message(), HasSubstr("9.9"));
+  EXPECT_THAT(end.error_message(), HasSubstr(kVersion));
+}
+
+TEST_F(AgentStreamTest, SenselessMessagesEndTheStream) {
+  using Spoil = std::function<void(FakeAgent&)>;
+  const std::vector<std::pair<const char*, Spoil>> cases = {
+      {"empty", [](FakeAgent& agent) { agent.Send({}); }},
+      {"second register", [](FakeAgent& agent) { agent.SendRegister(agent.Hello()); }},
+      {"row outside its dictionary",
+       [](FakeAgent& agent) {
+         v1::Window window = agent.MakeWindow("p-000001", 1);
+         window.mutable_rows()->set_location(0, 7);
+         agent.SendWindow(window);
+       }},
+      {"another node's window",
+       [](FakeAgent& agent) {
+         v1::Window window = agent.MakeWindow("p-000001", 1);
+         window.set_node("b");
+         agent.SendWindow(window);
+       }},
+      {"unspecified phase", [](FakeAgent& agent) { agent.SendNews("p-000001", v1::NODE_PHASE_UNSPECIFIED, 1); }},
+  };
+  for (const auto& [name, spoil] : cases) {
+    SCOPED_TRACE(name);
+    FakeAgent agent(Connect(), "a");
+    ASSERT_TRUE(agent.Join().has_value());
+    spoil(agent);
+    EXPECT_EQ(agent.End().error_code(), StatusCode::INVALID_ARGUMENT);
+  }
+  FakeAgent window_first(Connect(), "b");
+  window_first.SendWindow(window_first.MakeWindow("p-000001", 1));
+  EXPECT_EQ(window_first.End().error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_GE(pipeline_->Figures().streams_malformed, 5u);
+}
+
+// Sends one message of raw bytes and keeps the final status.
+class RawCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit RawCall(const std::string& bytes) {
+    const grpc::Slice slice(bytes);
+    message_ = grpc::ByteBuffer(&slice, 1);
+  }
+  void Begin() {
+    StartWriteLast(&message_, {});
+    StartRead(&answer_);
+    StartCall();
+  }
+  void OnDone(const grpc::Status& status) override {
+    status_ = status;
+    done_.Notify();
+  }
+  grpc::Status Wait() {
+    done_.WaitForNotificationWithTimeout(absl::Seconds(10));
+    return status_;
+  }
+
+ private:
+  grpc::ByteBuffer message_;
+  grpc::ByteBuffer answer_;
+  grpc::Status status_;
+  absl::Notification done_;
+};
+
+grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel, const std::string& bytes) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  RawCall call(bytes);
+  stub.PrepareBidiStreamingCall(&context, "/perfd.v1.AgentService/Connect", {}, &call);
+  call.Begin();
+  return call.Wait();
+}
+
+TEST_F(AgentStreamTest, BytesThatAreNoMessageAreMalformed) {
+  const grpc::Status status = SendRaw(Connect(), "\x0a\xff\xff\xff\xff\x0fgarbage");
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT) << status.error_message();
+  EXPECT_EQ(pipeline_->Figures().streams_malformed, 1u);
+}
+
+TEST_F(AgentStreamTest, OversizedMessagesAreRefused) {
+  const grpc::Status status = SendRaw(Connect(), std::string((16 << 20) + 1, 'x'));
+  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+}
+
+TEST_F(AgentStreamTest, TheSameAgentReplacesItselfAnotherDoesNot) {
+  FakeAgent first(Connect(), "a");
+  ASSERT_TRUE(first.Join().has_value());
+  FakeAgent second(Connect(), "a");
+  ASSERT_TRUE(second.Join().has_value());
+  EXPECT_EQ(first.End().error_code(), StatusCode::ABORTED);
+  if (::getuid() != 0) GTEST_SKIP() << "the rest needs root";
+  FakeAgent stranger(Connect(kNobody), "a");
+  v1::Register hello = stranger.Hello();
+  hello.set_user_mode(true);
+  stranger.SendRegister(hello);
+  EXPECT_EQ(stranger.End().error_code(), StatusCode::ALREADY_EXISTS);
+}
+
+TEST_F(AgentStreamTest, AnOrdinaryUsersAgentServesItsUserOnly) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root";
+  FakeAgent pretender(Connect(kNobody), "b");
+  pretender.SendRegister(pretender.Hello());
+  EXPECT_EQ(pretender.End().error_code(), StatusCode::PERMISSION_DENIED);
+  FakeAgent agent(Connect(kNobody), "a");
+  v1::Register hello = agent.Hello();
+  hello.set_user_mode(true);
+  hello.set_uid(0);  // a lie: the kernel knows better
+  agent.SendRegister(hello);
+  ASSERT_TRUE(agent.Read().has_value());
+  std::string id;
+  EXPECT_EQ(Submit(*Person(), &id).error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(Submit(*Person(kNobody), &id).ok());
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,126 @@
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "tests/unit/daemon/service/service_fixture.h"
+
+namespace perfd {
+namespace {
+
+using grpc::StatusCode;
+using testing::HasSubstr;
+
+class TlsTest : public ServiceFixture {
+ protected:
+  void SetUp() override {
+    if (std::system("command -v openssl >/dev/null 2>&1") != 0) GTEST_SKIP() << "openssl is not installed";
+    certs_ = folder_ + "/certs";
+    const std::string command = absl::StrCat("deploy/make-certs.sh ", certs_,
+                                             " server localhost 127.0.0.1 agent node1 user root nosuchuser >/dev/null");
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  }
+
+  std::string Read(const std::string& name) const {
+    std::ifstream file(certs_ + "/" + name);
+    return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  }
+
+  TlsOptions Options() const {
+    return {"127.0.0.1:0", certs_ + "/ca.crt", certs_ + "/server.crt", certs_ + "/server.key"};
+  }
+
+  std::shared_ptr<grpc::Channel> Dial(const std::string& address, const std::string& who) const {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = Read("ca.crt");
+    if (!who.empty()) {
+      options.pem_private_key = Read(who + ".key");
+      options.pem_cert_chain = Read(who + ".crt");
+    }
+    return grpc::CreateChannel(address, grpc::SslCredentials(options));
+  }
+
+  static grpc::Status List(const std::shared_ptr<grpc::Channel>& channel) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    v1::ListProfilesResponse response;
+    return v1::Profiler::NewStub(channel)->ListProfiles(&context, {}, &response);
+  }
+
+  std::string certs_;
+};
+
+TEST_F(TlsTest, IdentitiesComeFromCertificates) {
+  const auto address = host_->ListenTls(Options());
+  ASSERT_TRUE(address.ok()) << address.status();
+  EXPECT_TRUE(List(Dial(*address, "user-root")).ok());
+  EXPECT_EQ(List(Dial(*address, "")).error_code(), StatusCode::UNAVAILABLE);  // no certificate: no connection
+  EXPECT_EQ(List(Dial(*address, "agent-node1")).error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(List(Dial(*address, "user-nosuchuser")).error_code(), StatusCode::PERMISSION_DENIED);
+
+  FakeAgent wrong(Dial(*address, "agent-node1"), "node2");
+  EXPECT_FALSE(wrong.Join().has_value());
+  EXPECT_EQ(wrong.End().error_code(), StatusCode::PERMISSION_DENIED);
+  FakeAgent agent(Dial(*address, "agent-node1"), "node1");
+  ASSERT_TRUE(agent.Join().has_value());
+  std::string id;
+  const auto root = v1::Profiler::NewStub(Dial(*address, "user-root"));
+  ASSERT_TRUE(Submit(*root, &id).ok());
+  const auto start = agent.Read();
+  ASSERT_TRUE(start.has_value() && start->has_start());
+  EXPECT_TRUE(start->start().requester().privileged());  // named by --tls-admin
+}
+
+TEST_F(TlsTest, ACertificateOfAnotherSiteIsRefused) {
+  const auto address = host_->ListenTls(Options());
+  ASSERT_TRUE(address.ok());
+  const std::string other = folder_ + "/other";
+  ASSERT_EQ(std::system(absl::StrCat("deploy/make-certs.sh ", other, " user root >/dev/null").c_str()), 0);
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = Read("ca.crt");
+  options.pem_private_key = Read("../other/user-root.key");
+  options.pem_cert_chain = Read("../other/user-root.crt");
+  EXPECT_EQ(List(grpc::CreateChannel(*address, grpc::SslCredentials(options))).error_code(),
+            StatusCode::UNAVAILABLE);
+}
+
+TEST_F(TlsTest, WithoutCertificatesTheDoorStaysShut) {
+  TlsOptions options = Options();
+  options.cert.clear();
+  const absl::Status status = host_->ListenTls(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("deploy/make-certs.sh"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--tls-cert"));
+}
+
+TEST_F(TlsTest, AKeyThatOthersCanReadIsRefused) {
+  ASSERT_EQ(::chmod((certs_ + "/server.key").c_str(), 0640), 0);
+  const absl::Status status = host_->ListenTls(Options()).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 600"));
+}
+
+TEST_F(TlsTest, ATakenPortIsAnError) {
+  const auto address = host_->ListenTls(Options());
+  ASSERT_TRUE(address.ok());
+  TlsOptions again = Options();
+  again.listen = *address;
+  EXPECT_EQ(host_->ListenTls(again).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(Certificates, NameExactlyOneIdentity) {
+  const Identities identities({"", {}, 0});
+  EXPECT_FALSE(identities.FromCertificate({}).ok());
+  EXPECT_FALSE(identities.FromCertificate({"DNS:perfd"}).ok());
+  EXPECT_FALSE(identities.FromCertificate({"perfd://user/root", "perfd://agent/a"}).ok());
+  EXPECT_FALSE(identities.FromCertificate({"perfd://user/"}).ok());
+  EXPECT_FALSE(identities.FromCertificate({"perfd://admin/root"}).ok());
+  const auto root = identities.FromCertificate({"host.site", "perfd://user/root"});
+  ASSERT_TRUE(root.ok());
+  EXPECT_FALSE(root->requester.privileged);  // root over the network is not root here
+  EXPECT_EQ(identities.FromCertificate({"perfd://agent/a"})->agent_node, "a");
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,86 @@
+// A store in a folder of its own, and the values to put into it.
+#ifndef TESTS_UNIT_DAEMON_STORE_STORE_FIXTURE_H_
+#define TESTS_UNIT_DAEMON_STORE_STORE_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "daemon/store/sqlite_store.h"
+
+namespace perfd {
+
+class StoreFixture : public testing::Test {
+ protected:
+  StoreFixture() {
+    std::string name = (std::filesystem::temp_directory_path() / "perfd-store-XXXXXX").string();
+    if (::mkdtemp(name.data()) != nullptr) folder_ = name;
+  }
+  ~StoreFixture() override {
+    store_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  absl::Status Open(int64_t hard_limit_bytes = 0) {
+    store_.reset();
+    StoreOptions options;
+    options.directory = folder_ + "/store";
+    options.hard_limit_bytes = hard_limit_bytes;
+    auto store = SqliteStore::Open(std::move(options));
+    if (!store.ok()) return store.status();
+    store_ = *std::move(store);
+    return absl::OkStatus();
+  }
+
+  static ProfileStatus Profile(uint32_t uid, ProfileState state = ProfileState::kPending) {
+    ProfileStatus status;
+    status.name = "test";
+    status.state = state;
+    status.requester = {uid, "user", false};
+    status.spec.target.command = "app";
+    status.submitted_unix_ns = 1000;
+    return status;
+  }
+
+  static WindowRecord Record(const std::string& profile, uint64_t sequence, size_t bytes = 100) {
+    return {profile, "stream", sequence, "node", std::string(bytes, 'w')};
+  }
+
+  absl::StatusOr<AppendResult> Append(WindowRecord record) { return AppendTo(*store_, std::move(record)); }
+
+  static absl::StatusOr<AppendResult> AppendTo(SqliteStore& store, WindowRecord record) {
+    absl::Notification ready;
+    absl::StatusOr<AppendResult> result;
+    const absl::Status queued = store.Append(std::move(record), [&](absl::StatusOr<AppendResult> got) {
+      result = std::move(got);
+      ready.Notify();
+    });
+    if (!queued.ok()) return queued;
+    ready.WaitForNotification();
+    return result;
+  }
+
+  std::vector<std::string> Windows(const std::string& profile) {
+    std::vector<std::string> bodies;
+    EXPECT_TRUE(store_
+                    ->ForEachWindow(profile,
+                                    [&](int64_t, std::string body) {
+                                      bodies.push_back(std::move(body));
+                                      return absl::OkStatus();
+                                    })
+                    .ok());
+    return bodies;
+  }
+
+  std::string folder_;
+  std::unique_ptr<SqliteStore> store_;
+};
+
+}  // namespace perfd
+
+#endif  // TESTS_UNIT_DAEMON_STORE_STORE_FIXTURE_H_

@@ -1,0 +1,63 @@
+#include "agent/discover/rank_environment.h"
+
+#include <gtest/gtest.h>
+
+namespace perfd {
+namespace {
+
+TEST(RankEnvironment, NothingSaysNothing) {
+  const RankEnvironment none = ReadRankEnvironment({{"PATH", "/bin"}});
+  EXPECT_EQ(none.source, RankSource::kNone);
+  EXPECT_FALSE(none.slurm_job.has_value());
+}
+
+TEST(RankEnvironment, OpenMpiUnderPmix) {
+  const RankEnvironment r = ReadRankEnvironment({{"PMIX_RANK", "3"},
+                                                 {"PMIX_NAMESPACE", "2004090881"},
+                                                 {"OMPI_COMM_WORLD_RANK", "3"},
+                                                 {"OMPI_COMM_WORLD_SIZE", "8"}});
+  EXPECT_EQ(r.source, RankSource::kPmix);
+  EXPECT_EQ(r.rank, 3);
+  EXPECT_EQ(r.world_size, 8);
+  EXPECT_EQ(r.job_id, "2004090881");
+}
+
+TEST(RankEnvironment, EachSchemeAlone) {
+  EXPECT_EQ(
+      ReadRankEnvironment({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}).source,
+      RankSource::kOpenMpi);
+  const RankEnvironment pmi = ReadRankEnvironment({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}});
+  EXPECT_EQ(pmi.source, RankSource::kPmi);
+  EXPECT_EQ(pmi.world_size, 2);
+  const RankEnvironment slurm = ReadRankEnvironment({{"SLURM_PROCID", "5"},
+                                                     {"SLURM_NTASKS", "6"},
+                                                     {"SLURM_JOBID", "4711"},
+                                                     {"SLURM_STEP_ID", "2"}});
+  EXPECT_EQ(slurm.source, RankSource::kSlurm);
+  EXPECT_EQ(slurm.job_id, "4711");
+  EXPECT_EQ(slurm.slurm_job, 4711u);
+  EXPECT_EQ(slurm.launch, "2");
+}
+
+TEST(RankEnvironment, TheInnermostLauncherWins) {
+  const RankEnvironment r = ReadRankEnvironment({{"PMIX_RANK", "7"},
+                                                 {"OMPI_COMM_WORLD_SIZE", "8"},
+                                                 {"SLURM_PROCID", "0"},
+                                                 {"SLURM_NTASKS", "2"},
+                                                 {"SLURM_JOB_ID", "12"}});
+  EXPECT_EQ(r.rank, 7);
+  EXPECT_EQ(r.world_size, 8);
+  EXPECT_EQ(r.job_id, "12");
+}
+
+TEST(RankEnvironment, ValuesThatCannotBeAreAbsent) {
+  EXPECT_EQ(ReadRankEnvironment({{"PMIX_RANK", "-1"}}).source, RankSource::kNone);
+  EXPECT_EQ(ReadRankEnvironment({{"PMIX_RANK", "1x"}}).source, RankSource::kNone);
+  EXPECT_EQ(ReadRankEnvironment({{"PMIX_RANK", "99999999999"}}).source, RankSource::kNone);
+  EXPECT_EQ(ReadRankEnvironment({{"PMIX_RANK", "1073741824"}}).source, RankSource::kPmix);
+  EXPECT_EQ(ReadRankEnvironment({{"PMIX_RANK", "1073741825"}}).source, RankSource::kNone);
+  EXPECT_EQ(ReadRankEnvironment({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}).world_size, 0);
+}
+
+}  // namespace
+}  // namespace perfd

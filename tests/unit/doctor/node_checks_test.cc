@@ -1,0 +1,129 @@
+#include "agent/doctor/node_checks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "tests/unit/procfs/fake_proc.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::HasSubstr;
+
+class NodeChecksTest : public testing::Test {
+ protected:
+  NodeChecksTest() {
+    proc_.AddProcess({.pid = 7, .executable = "/usr/bin/perf-agent"});
+    SetCapabilities("000001ffffffffff");
+    Sysctl("perf_event_paranoid", "1");
+    Sysctl("perf_event_mlock_kb", "516");
+    Sysctl("perf_event_max_sample_rate", "100000");
+    Sysctl("kptr_restrict", "0");
+    Sysctl("osrelease", "6.1.0-18-amd64");
+    Sysctl("seccomp/actions_avail", "kill_process kill_thread errno");
+    proc_.Write("mounts", "none /cg cgroup2 rw 0 0\n");
+    proc_.Write("kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    proc_.Write(".build-id/x", "");
+    options_.pid = 7;
+    options_.sys_root = options_.debug_root = proc_.root();
+    options_.probe = [](const perf_event_attr&) { return 0; };
+  }
+  void Sysctl(const std::string& name, const std::string& value) {
+    proc_.Write("sys/kernel/" + name, value + "\n");
+  }
+  void SetCapabilities(const std::string& hex) {
+    proc_.Write("7/status", "Tgid:\t7\nCapEff:\t" + hex + "\n");
+  }
+  NodeCheck Check(const std::string& name) {
+    for (const NodeCheck& check : RunNodeChecks(ProcFs(proc_.root()), options_)) {
+      if (check.name == name) return check;
+    }
+    ADD_FAILURE() << "no check " << name;
+    return {};
+  }
+
+  FakeProc proc_;
+  NodeCheckOptions options_;
+};
+
+TEST_F(NodeChecksTest, AGoodNodePasses) {
+  for (const NodeCheck& check : RunNodeChecks(ProcFs(proc_.root()), options_)) {
+    if (check.name == "RLIMIT_NOFILE") continue;  // of the machine that runs the test
+    EXPECT_TRUE(check.ok) << check.name << ": " << check.found;
+    EXPECT_EQ(check.fix, "") << check.name;
+  }
+}
+
+TEST_F(NodeChecksTest, EveryFailureCarriesALineThatFixesIt) {
+  SetCapabilities("0");
+  for (const char* name : {"perf_event_paranoid", "kptr_restrict"}) Sysctl(name, "3");
+  Sysctl("perf_event_mlock_kb", "515");
+  Sysctl("perf_event_max_sample_rate", "9999");
+  Sysctl("osrelease", "5.11.99");
+  Sysctl("seccomp/actions_avail", "");
+  Sysctl("yama/ptrace_scope", "1");
+  proc_.Write("mounts", "none / ext4 rw 0 0\n");
+  proc_.Write("kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
+  options_.debug_root = "/nonexistent";
+  options_.reader_binary = "/nonexistent/reader";
+  options_.probe = [](const perf_event_attr&) { return EACCES; };
+  for (const NodeCheck& check : RunNodeChecks(ProcFs(proc_.root()), options_)) {
+    if (check.name == "RLIMIT_NOFILE") continue;
+    EXPECT_FALSE(check.ok) << check.name << ": " << check.found;
+    EXPECT_NE(check.fix, "") << check.name;
+    EXPECT_NE(check.found, "") << check.name;
+  }
+  EXPECT_EQ(Check("kernel.perf_event_paranoid").fix, "sysctl -w kernel.perf_event_paranoid=1");
+  EXPECT_EQ(Check("perf_event_open cpu-clock").fix, "sysctl -w kernel.perf_event_paranoid=1");
+  EXPECT_EQ(Check("CAP_PERFMON").fix,
+            "setcap cap_perfmon,cap_sys_ptrace,cap_ipc_lock,cap_dac_read_search+ep "
+            "/usr/bin/perf-agent");
+  EXPECT_EQ(Check("kernel.yama.ptrace_scope").fix, "sysctl -w kernel.yama.ptrace_scope=0");
+}
+
+TEST_F(NodeChecksTest, CapabilitiesExcuseSysctls) {
+  Sysctl("perf_event_paranoid", "3");
+  EXPECT_TRUE(Check("kernel.perf_event_paranoid").ok);
+  EXPECT_THAT(Check("kernel.perf_event_paranoid").found, HasSubstr("3"));
+}
+
+TEST_F(NodeChecksTest, BoundariesOfTheSysctls) {
+  SetCapabilities("0");
+  EXPECT_TRUE(Check("kernel.perf_event_paranoid").ok);
+  EXPECT_TRUE(Check("kernel.perf_event_mlock_kb").ok);
+  Sysctl("perf_event_paranoid", "2");
+  Sysctl("perf_event_max_sample_rate", "10000");
+  Sysctl("osrelease", "5.12.0");
+  EXPECT_FALSE(Check("kernel.perf_event_paranoid").ok);
+  EXPECT_TRUE(Check("kernel.perf_event_max_sample_rate").ok);
+  EXPECT_TRUE(Check("kernel version").ok);
+}
+
+TEST_F(NodeChecksTest, NoPmuIsOptional) {
+  options_.probe = [](const perf_event_attr& a) {
+    return a.type == PERF_TYPE_HARDWARE ? ENOENT : 0;
+  };
+  EXPECT_FALSE(Check("perf_event_open cycles").ok);
+  EXPECT_TRUE(Check("perf_event_open cycles").optional);
+  EXPECT_TRUE(Check("perf_event_open cpu-clock").ok);
+  EXPECT_FALSE(Check("perf_event_open cpu-clock").optional);
+}
+
+TEST_F(NodeChecksTest, UserModeNeedsNoCapabilities) {
+  SetCapabilities("0");
+  EXPECT_FALSE(Check("CAP_SYS_PTRACE").optional);
+  options_.user_mode = true;
+  EXPECT_TRUE(Check("CAP_SYS_PTRACE").optional);
+}
+
+TEST_F(NodeChecksTest, TheReaderMustRun) {
+  options_.reader_binary = "/bin/true";
+  EXPECT_TRUE(Check("perf-agent-reader").ok);
+  options_.reader_binary = "/bin/false";
+  EXPECT_THAT(Check("perf-agent-reader").found, HasSubstr("code 1"));
+}
+
+}  // namespace
+}  // namespace perfd

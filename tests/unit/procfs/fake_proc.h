@@ -1,0 +1,48 @@
+// tests/unit/procfs/fake_proc.h - a fake /proc in a scratch folder, removed at the end.
+//
+// Shape    FakeProc proc; proc.AddProcess({...}); ProcFs(proc.root()).
+#ifndef TESTS_UNIT_PROCFS_FAKE_PROC_H_
+#define TESTS_UNIT_PROCFS_FAKE_PROC_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace perfd {
+
+struct FakeProcess {
+  int32_t pid = 0;
+  uint32_t uid = 1000;
+  std::string executable = "/usr/bin/app";  // empty: a kernel thread
+  std::vector<std::string> arguments = {"app"};
+  std::vector<std::pair<std::string, std::string>> environment{};
+  std::string cgroup = "0::/\n";
+  uint64_t start_ticks = 100;
+  char state = 'R';
+};
+
+class FakeProc {
+ public:
+  FakeProc();
+  ~FakeProc();
+  FakeProc(const FakeProc&) = delete;
+  FakeProc& operator=(const FakeProc&) = delete;
+
+  const std::string& root() const { return root_; }
+  void AddProcess(const FakeProcess& process);
+  void Remove(int32_t pid);
+  // `path` is relative to the root; folders are made.
+  void Write(absl::string_view path, absl::string_view contents);
+  // What /proc/PID/exe leads to: an ELF header with this class and machine, as a file of the fake tree.
+  void SetExecutableHead(int32_t pid, uint8_t elf_class, uint16_t machine);
+
+ private:
+  std::string root_;
+};
+
+}  // namespace perfd
+
+#endif  // TESTS_UNIT_PROCFS_FAKE_PROC_H_

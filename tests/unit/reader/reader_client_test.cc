@@ -1,0 +1,247 @@
+#include "agent/reader/reader_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "agent/binary/module_reader.h"
+#include "tests/unit/binary/fixture.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kNobody = 65534;  // Source: Debian base-passwd
+constexpr absl::Duration kPlenty = absl::Seconds(30);
+
+// A scratch directory that everyone may enter.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = "/tmp/reader_test.XXXXXX";
+    path_ = ::mkdtemp(name.data());
+    ::chmod(path_.c_str(), 0755);
+  }
+  ~Scratch() { std::filesystem::remove_all(path_); }
+  std::string Copy(const std::string& from, const std::string& name) const {
+    const std::string to = path_ + "/" + name;
+    std::filesystem::copy_file(from, to);
+    return to;
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// A private mapping of a file in this process, as a rank has of its binary.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path) : path_(path) {
+    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    ::fstat(fd.get(), &facts_);
+    address_ = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  }
+  ~MappedFile() { ::munmap(address_, 4096); }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  ModuleFile Describe() const {
+    const auto start = reinterpret_cast<uint64_t>(address_);
+    return {.pid = ::getpid(),
+            .uid = ::geteuid(),
+            .gid = ::getegid(),
+            .path = path_,
+            .device_major = major(facts_.st_dev),
+            .device_minor = minor(facts_.st_dev),
+            .inode = facts_.st_ino,
+            .map_start = start,
+            .map_end = start + 4096};
+  }
+
+ private:
+  std::string path_;
+  struct stat facts_ {};
+  void* address_;
+};
+
+ReaderOptions Options() {
+  return {.reader_binary = PERFD_READER};
+}
+
+std::string StatusField(int32_t pid, const std::string& key) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind(key + ":", 0) == 0) return line.substr(key.size() + 2);
+  return "";
+}
+
+TEST(ReaderClientTest, AnswersLikeTheReaderInThisProcess) {
+  const std::string path = Fixture("kernels-gcc-O2");
+  const MappedFile mapped(path);
+  auto client = ReaderClient::Start(mapped.Describe(), Options());
+  ASSERT_TRUE(client.ok()) << client.status();
+  auto here = ModuleReader::Open(OpenFile(path));
+  ASSERT_TRUE(here.ok());
+  EXPECT_EQ((*client)->facts(), (*here)->facts());
+  std::vector<uint64_t> addresses = {3};
+  for (const char* name : {"single", "triple", "switched", "inlined", "main"})
+    addresses.push_back(SymbolAddress(path, name));
+  for (int round = 0; round < 2; ++round) {
+    const auto answer = (*client)->Lookup(addresses, kPlenty);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(*answer, (*here)->FunctionsAt(addresses));
+    EXPECT_EQ(answer->functions.size(), 5U);
+    size_t spans = 0;
+    for (const FunctionFacts& function : answer->functions) spans += function.spans.size();
+    EXPECT_GE(spans, 4U);  // each kernel has a loop
+  }
+}
+
+TEST(ReaderClientTest, ReaderIsConfined) {
+  const MappedFile mapped(Fixture("shapes"));
+  auto client = ReaderClient::Start(mapped.Describe(), Options());
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ(StatusField((*client)->pid(), "Seccomp"), "2");
+  EXPECT_EQ(StatusField((*client)->pid(), "NoNewPrivs"), "1");
+  EXPECT_EQ(StatusField((*client)->pid(), "Threads"), "1");
+}
+
+TEST(ReaderClientTest, ReaderHasTheRightsOfTheTargetsUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can start a reader for another user";
+  const Scratch scratch;
+  const std::string path = scratch.Copy(Fixture("shapes"), "program");
+  const MappedFile mapped(path);
+  ModuleFile file = mapped.Describe();
+  file.uid = file.gid = kNobody;
+  {
+    auto client = ReaderClient::Start(file, Options());
+    ASSERT_TRUE(client.ok()) << client.status();
+    EXPECT_EQ(StatusField((*client)->pid(), "Uid"), "65534\t65534\t65534\t65534");
+    EXPECT_EQ(StatusField((*client)->pid(), "Gid"), "65534\t65534\t65534\t65534");
+    EXPECT_THAT(StatusField((*client)->pid(), "CapEff"), "0000000000000000");
+  }
+  ::chmod(path.c_str(), 0600);
+  const auto refused = ReaderClient::Start(file, Options());
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kPermissionDenied) << refused.status();
+}
+
+TEST(ReaderClientTest, DeletedOrReplacedFileIsReadThroughTheMapping) {
+  const Scratch scratch;
+  const std::string path = scratch.Copy(Fixture("shapes"), "program");
+  const MappedFile mapped(path);
+  std::filesystem::remove(path);
+  std::string expected_id;
+  {
+    auto here = ModuleReader::Open(OpenFile(Fixture("shapes")));
+    ASSERT_TRUE(here.ok());
+    expected_id = (*here)->facts().build_id;
+  }
+  for (const bool replaced : {false, true}) {
+    if (replaced) scratch.Copy(Fixture("team-gcc"), "program");
+    auto client = ReaderClient::Start(mapped.Describe(), Options());
+    if (::geteuid() == 0) {
+      ASSERT_TRUE(client.ok()) << client.status();
+      EXPECT_EQ((*client)->facts().build_id, expected_id);
+    } else {
+      EXPECT_EQ(client.status().code(), absl::StatusCode::kNotFound) << client.status();
+    }
+  }
+  ModuleFile without_mapping = mapped.Describe();
+  without_mapping.map_start = without_mapping.map_end = 0;
+  const auto replaced = ReaderClient::Start(without_mapping, Options());
+  EXPECT_EQ(replaced.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(replaced.status().message()), HasSubstr("replaced on disk"));
+}
+
+TEST(ReaderClientTest, SeparateDebugFileBesideTheBinaryIsFound) {
+  const Scratch scratch;
+  scratch.Copy(Fixture("kernels-gcc-O2.debug"), "program.debug");
+  const std::string path = scratch.path() + "/program";
+  OutputOf("objcopy --add-gnu-debuglink=" + scratch.path() + "/program.debug " +
+           Fixture("kernels-gcc-O2-stripped") + " " + path);
+  const MappedFile mapped(path);
+  auto client = ReaderClient::Start(mapped.Describe(), Options());
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE((*client)->facts().has_lines);
+  EXPECT_TRUE((*client)->facts().has_symbols);
+}
+
+TEST(ReaderClientTest, RefusalsSayWhy) {
+  const Scratch scratch;
+  std::ofstream(scratch.path() + "/script") << "#!/bin/sh\n" << std::string(8192, '\n');
+  auto start = [](const std::string& path) {
+    const MappedFile mapped(path);
+    return ReaderClient::Start(mapped.Describe(), Options()).status();
+  };
+  const absl::Status script = start(scratch.path() + "/script");
+  EXPECT_EQ(script.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(script.message()), HasSubstr("script"));
+  ModuleFile file{.pid = ::getpid(), .uid = ::geteuid(), .gid = ::getegid(), .path = "[vdso]"};
+  EXPECT_EQ(ReaderClient::Start(file, Options()).status().code(), absl::StatusCode::kUnimplemented);
+  file.path = "/dev/zero";
+  EXPECT_EQ(ReaderClient::Start(file, Options()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  file.path = scratch.path() + "/nothing";
+  EXPECT_EQ(ReaderClient::Start(file, Options()).status().code(), absl::StatusCode::kNotFound);
+  file.pid = 0x7FFFFFFF;
+  EXPECT_EQ(ReaderClient::Start(file, Options()).status().code(), absl::StatusCode::kNotFound);
+  const auto none = ReaderClient::Start(file, {.reader_binary = scratch.path() + "/none"});
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// A symbolic link must not lead out of the process's root; a pipe must not block the reader.
+TEST(ReaderClientTest, PipesAreRefusedAtOnce) {
+  const Scratch scratch;
+  const std::string path = scratch.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0644), 0);
+  const ModuleFile file{.pid = ::getpid(), .uid = ::geteuid(), .gid = ::getegid(), .path = path};
+  EXPECT_EQ(ReaderClient::Start(file, Options()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ReaderClientTest, DeathOfTheReaderIsAStatus) {
+  const MappedFile mapped(Fixture("shapes"));
+  auto client = ReaderClient::Start(mapped.Describe(), Options());
+  ASSERT_TRUE(client.ok()) << client.status();
+  const int32_t pid = (*client)->pid();
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  const auto answer = (*client)->Lookup({1}, kPlenty);
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kInternal) << answer.status();
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("signal 9"));
+  EXPECT_EQ(::kill(pid, 0), -1);  // reaped
+  EXPECT_EQ((*client)->Lookup({1}, kPlenty).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(ReaderClientTest, SlowReaderIsKilled) {
+  const MappedFile mapped(Fixture("shapes"));
+  auto client = ReaderClient::Start(mapped.Describe(), Options());
+  ASSERT_TRUE(client.ok()) << client.status();
+  const int32_t pid = (*client)->pid();
+  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  const auto answer = (*client)->Lookup({1}, absl::Milliseconds(50));
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kDeadlineExceeded) << answer.status();
+  EXPECT_EQ(::kill(pid, 0), -1);
+}
+
+TEST(ReaderClientTest, TooManyAddresses) {
+  const MappedFile mapped(Fixture("shapes"));
+  auto client = ReaderClient::Start(mapped.Describe(), Options());
+  ASSERT_TRUE(client.ok()) << client.status();
+  const auto most = (*client)->Lookup(std::vector<uint64_t>(65536, 1), kPlenty);
+  ASSERT_TRUE(most.ok()) << most.status();
+  EXPECT_EQ(most->unresolved.size(), 1U);
+  EXPECT_EQ((*client)->Lookup(std::vector<uint64_t>(65537, 1), kPlenty).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace perfd

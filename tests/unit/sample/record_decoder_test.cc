@@ -1,0 +1,230 @@
+#include "agent/sample/record_decoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/sample/record_builder.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::ElementsAre;
+
+RecordBuilder BaseSample(uint16_t misc = PERF_RECORD_MISC_USER) {
+  RecordBuilder b(PERF_RECORD_SAMPLE, misc);
+  b.U64(99).U64(0x401234).U32(10).U32(11).U64(1'000'000).U32(3).U32(0).U64(5'025'126);
+  return b;
+}
+
+template <typename T>
+T Expect(const PerfRecord& record) {
+  const T* value = std::get_if<T>(&record);
+  EXPECT_NE(value, nullptr) << "variant index " << record.index();
+  return value != nullptr ? *value : T{};
+}
+
+TEST(RecordDecoder, PlainSample) {
+  RecordDecoder decoder(kBaseSampleType);
+  const auto bytes = BaseSample().Build();
+  const auto s = Expect<Sample>(decoder.Decode(bytes));
+  EXPECT_EQ(s.ip, 0x401234u);
+  EXPECT_EQ(s.pid, 10);
+  EXPECT_EQ(s.tid, 11);
+  EXPECT_EQ(s.time_ns, 1'000'000u);
+  EXPECT_EQ(s.cpu, 3u);
+  EXPECT_EQ(s.period, 5'025'126u);
+  EXPECT_FALSE(s.kernel);
+  EXPECT_TRUE(s.callchain.empty());
+  EXPECT_TRUE(Expect<Sample>(decoder.Decode(BaseSample(PERF_RECORD_MISC_KERNEL).Build())).kernel);
+}
+
+TEST(RecordDecoder, CallchainKeepsUserFramesOnly) {
+  RecordDecoder decoder(kBaseSampleType | PERF_SAMPLE_CALLCHAIN);
+  const auto bytes = BaseSample()
+                         .U64(6)
+                         .U64(static_cast<uint64_t>(PERF_CONTEXT_KERNEL))
+                         .U64(0xffffffff81000000)
+                         .U64(static_cast<uint64_t>(PERF_CONTEXT_USER))
+                         .U64(0x401234)
+                         .U64(0x402000)
+                         .U64(0x403000)
+                         .Build();
+  const auto s = Expect<Sample>(decoder.Decode(bytes));
+  EXPECT_THAT(s.callchain, ElementsAre(0x401234, 0x402000, 0x403000));
+}
+
+TEST(RecordDecoder, RegistersAndStack) {
+  RecordDecoder decoder(kBaseSampleType | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER);
+  RecordBuilder b = BaseSample();
+  b.U64(PERF_SAMPLE_REGS_ABI_64);
+  for (uint64_t i = 0; i < kUserRegisterCount; ++i) b.U64(100 + i);
+  b.U64(32).Fill(24, 0xaa).Fill(8, 0).U64(24);
+  const auto bytes = b.Build();
+  const auto s = Expect<Sample>(decoder.Decode(bytes));
+  ASSERT_EQ(s.user_registers.size(), static_cast<size_t>(kUserRegisterCount));
+  EXPECT_EQ(s.user_registers[8], 108u) << "the instruction pointer";
+  ASSERT_EQ(s.user_stack.size(), 24u);
+  EXPECT_EQ(s.user_stack[23], std::byte{0xaa});
+}
+
+TEST(RecordDecoder, NoUserStateIsNoRegistersAndNoStack) {
+  RecordDecoder decoder(kBaseSampleType | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER);
+  const auto bytes = BaseSample().U64(PERF_SAMPLE_REGS_ABI_NONE).U64(0).Build();
+  const auto s = Expect<Sample>(decoder.Decode(bytes));
+  EXPECT_TRUE(s.user_registers.empty());
+  EXPECT_TRUE(s.user_stack.empty());
+}
+
+TEST(RecordDecoder, SamplesThatContradictTheirLayoutAreMalformed) {
+  RecordDecoder plain(kBaseSampleType);
+  EXPECT_TRUE(std::holds_alternative<MalformedRecord>(plain.Decode(BaseSample().U64(1).Build())));
+  RecordDecoder chain(kBaseSampleType | PERF_SAMPLE_CALLCHAIN);
+  for (const uint64_t count : {uint64_t{2}, UINT64_MAX, UINT64_MAX / 8, uint64_t{1} << 61}) {
+    EXPECT_TRUE(std::holds_alternative<MalformedRecord>(
+        chain.Decode(BaseSample().U64(count).U64(1).Build())))
+        << count;
+  }
+  RecordDecoder stack(kBaseSampleType | PERF_SAMPLE_STACK_USER);
+  EXPECT_TRUE(std::holds_alternative<MalformedRecord>(
+      stack.Decode(BaseSample().U64(8).U64(0).U64(9).Build())))
+      << "more used than copied";
+  EXPECT_TRUE(std::holds_alternative<MalformedRecord>(
+      stack.Decode(BaseSample().U64(UINT64_MAX).U64(0).Build())));
+}
+
+TEST(RecordDecoder, EveryTruncationOfEveryKindIsMalformed) {
+  const uint64_t type = kDecodableSampleType;
+  RecordBuilder sample = BaseSample();
+  sample.U64(1).U64(0x401000).U64(PERF_SAMPLE_REGS_ABI_64);
+  for (int i = 0; i < kUserRegisterCount; ++i) sample.U64(7);
+  sample.U64(8).U64(0).U64(8);
+  const std::vector<std::vector<std::byte>> records = {
+      sample.Build(),
+      RecordBuilder(PERF_RECORD_FORK, 0).U32(1).U32(1).U32(2).U32(1).U64(9).SampleId().Build(),
+      RecordBuilder(PERF_RECORD_LOST, 0).U64(1).U64(2).SampleId().Build(),
+      RecordBuilder(PERF_RECORD_LOST_SAMPLES, 0).U64(2).SampleId().Build(),
+  };
+  RecordDecoder decoder(type);
+  for (const auto& whole : records) {
+    EXPECT_FALSE(std::holds_alternative<MalformedRecord>(decoder.Decode(whole)));
+    for (size_t size = 0; size < whole.size(); size += 4) {
+      std::vector<std::byte> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+      if (size >= 8) {
+        const auto fixed = static_cast<uint16_t>(size);
+        std::memcpy(cut.data() + 6, &fixed, 2);
+      }
+      EXPECT_TRUE(std::holds_alternative<MalformedRecord>(decoder.Decode(cut))) << size;
+    }
+  }
+}
+
+TEST(RecordDecoder, AHeaderThatLiesAboutItsSizeIsMalformed) {
+  auto bytes = BaseSample().Build();
+  bytes.insert(bytes.end(), 8, std::byte{0});
+  EXPECT_TRUE(
+      std::holds_alternative<MalformedRecord>(RecordDecoder(kBaseSampleType).Decode(bytes)));
+}
+
+TEST(RecordDecoder, Mappings) {
+  RecordDecoder decoder(kBaseSampleType);
+  const auto make = [](uint16_t misc, bool build_id) {
+    RecordBuilder b(PERF_RECORD_MMAP2, misc);
+    b.U32(10).U32(11).U64(0x7f0000000000).U64(0x2000).U64(0x1000);
+    if (build_id) {
+      b.Fill(1, 20).Fill(3, 0).Fill(20, 0xcd);
+    } else {
+      b.U32(8).U32(1).U64(4711).U64(0);
+    }
+    return b.U32(5).U32(2).Text("/opt/my app").SampleId().Build();
+  };
+  const auto file = Expect<MappingEvent>(decoder.Decode(make(0, false)));
+  EXPECT_EQ(file.pid, 10);
+  EXPECT_EQ(file.start, 0x7f0000000000u);
+  EXPECT_EQ(file.length, 0x2000u);
+  EXPECT_EQ(file.file_offset, 0x1000u);
+  EXPECT_EQ(file.device_major, 8u);
+  EXPECT_EQ(file.device_minor, 1u);
+  EXPECT_EQ(file.inode, 4711u);
+  EXPECT_EQ(file.path, "/opt/my app");
+  EXPECT_EQ(file.build_id, "");
+  const auto id = Expect<MappingEvent>(decoder.Decode(make(PERF_RECORD_MISC_MMAP_BUILD_ID, true)));
+  EXPECT_EQ(id.build_id, std::string(20, '\xcd'));
+  EXPECT_EQ(id.inode, 0u);
+}
+
+TEST(RecordDecoder, MappingsThatCannotBeAreMalformed) {
+  RecordDecoder decoder(kBaseSampleType);
+  const auto make = [](uint64_t start, uint8_t id_size, size_t text) {
+    return RecordBuilder(PERF_RECORD_MMAP2, PERF_RECORD_MISC_MMAP_BUILD_ID)
+        .U32(1)
+        .U32(1)
+        .U64(start)
+        .U64(0x1000)
+        .U64(0)
+        .Fill(1, id_size)
+        .Fill(23, 0)
+        .U32(5)
+        .U32(2)
+        .Fill(8, static_cast<uint8_t>(text))
+        .SampleId()
+        .Build();
+  };
+  EXPECT_TRUE(std::holds_alternative<MappingEvent>(decoder.Decode(make(0, 20, 0))));
+  EXPECT_TRUE(std::holds_alternative<MalformedRecord>(decoder.Decode(make(0, 21, 0))));
+  EXPECT_TRUE(std::holds_alternative<MalformedRecord>(decoder.Decode(make(0, 20, 'x'))))
+      << "the trailer must not end the name";
+  EXPECT_TRUE(std::holds_alternative<MalformedRecord>(decoder.Decode(make(UINT64_MAX - 5, 20, 0))));
+}
+
+TEST(RecordDecoder, Tasks) {
+  RecordDecoder decoder(kBaseSampleType);
+  const auto task = [&](uint32_t type, uint32_t pid, uint32_t parent) {
+    return Expect<TaskEvent>(decoder.Decode(
+        RecordBuilder(type, 0).U32(pid).U32(parent).U32(12).U32(11).U64(9).SampleId().Build()));
+  };
+  EXPECT_EQ(task(PERF_RECORD_FORK, 10, 10).kind, TaskEvent::Kind::kThreadStarted);
+  const TaskEvent forked = task(PERF_RECORD_FORK, 12, 10);
+  EXPECT_EQ(forked.kind, TaskEvent::Kind::kProcessForked);
+  EXPECT_EQ(forked.pid, 12);
+  EXPECT_EQ(forked.tid, 12);
+  EXPECT_EQ(forked.parent_pid, 10);
+  EXPECT_EQ(task(PERF_RECORD_EXIT, 10, 1).kind, TaskEvent::Kind::kExited);
+  const auto comm = [&](uint16_t misc) {
+    return decoder.Decode(
+        RecordBuilder(PERF_RECORD_COMM, misc).U32(10).U32(10).Text("app").SampleId().Build());
+  };
+  EXPECT_EQ(Expect<TaskEvent>(comm(PERF_RECORD_MISC_COMM_EXEC)).kind, TaskEvent::Kind::kExec);
+  EXPECT_TRUE(std::holds_alternative<IgnoredRecord>(comm(0))) << "a thread only changed its name";
+}
+
+TEST(RecordDecoder, LossAndThrottling) {
+  RecordDecoder decoder(kBaseSampleType);
+  EXPECT_EQ(
+      Expect<LostRecord>(
+          decoder.Decode(RecordBuilder(PERF_RECORD_LOST, 0).U64(1).U64(33).SampleId().Build()))
+          .count,
+      33u);
+  EXPECT_EQ(
+      Expect<LostRecord>(
+          decoder.Decode(RecordBuilder(PERF_RECORD_LOST_SAMPLES, 0).U64(7).SampleId().Build()))
+          .count,
+      7u);
+  const auto throttle = [&](uint32_t type) {
+    return Expect<ThrottleRecord>(
+        decoder.Decode(RecordBuilder(type, 0).U64(1).U64(2).U64(3).SampleId().Build()));
+  };
+  EXPECT_TRUE(throttle(PERF_RECORD_THROTTLE).begin);
+  EXPECT_FALSE(throttle(PERF_RECORD_UNTHROTTLE).begin);
+}
+
+TEST(RecordDecoder, UnknownKindsAreIgnoredWhateverTheyHold) {
+  RecordDecoder decoder(kBaseSampleType);
+  for (const uint32_t type : {0u, 1u, 11u, 14u, 64u, 4'000'000'000u}) {
+    EXPECT_TRUE(
+        std::holds_alternative<IgnoredRecord>(decoder.Decode(RecordBuilder(type, 0).Build())))
+        << type;
+  }
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,207 @@
+// Each case takes a valid message, spoils one field and expects a refusal that names it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "core/wire/limits.h"
+#include "core/wire/wire.h"
+#include "tests/unit/wire/random_model.h"
+
+namespace perfd {
+namespace {
+
+template <typename Message>
+struct Spoiler {
+  const char* field;
+  std::function<void(Message&)> spoil;
+};
+
+template <typename Message>
+void ExpectRefused(const Message& valid, const std::vector<Spoiler<Message>>& spoilers) {
+  ASSERT_TRUE(wire::FromProto(valid).ok()) << wire::FromProto(valid).status();
+  for (const Spoiler<Message>& spoiler : spoilers) {
+    Message message = valid;
+    spoiler.spoil(message);
+    const absl::Status status = wire::FromProto(message).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << spoiler.field;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(spoiler.field));
+  }
+}
+
+v1::Window ValidWindow() {
+  Window window;
+  window.profile_id = "p-000001";
+  window.node = "node1";
+  window.stream_id = "uuid";
+  window.sequence = 1;
+  window.threads = {{0, 10, 11}};
+  window.locations.resize(1);
+  window.rows = {{0, 0, 5, 50}};
+  window.frame_names = {"main"};
+  window.stacks = {{0, {0}, 5}};
+  window.ranks.resize(1);
+  return wire::ToProto(window);
+}
+
+TEST(Hostile, WindowIdentityAndNumbers) {
+  using W = v1::Window;
+  ExpectRefused<W>(
+      ValidWindow(),
+      {{"profile_id", [](W& w) { w.clear_profile_id(); }},
+       {"sequence", [](W& w) { w.set_sequence(0); }},
+       {"stream_id", [](W& w) { w.set_stream_id(std::string(wire::kMaxTextBytes + 1, 'x')); }},
+       {"duration_ns", [](W& w) { w.set_duration_ns(-1); }},
+       {"start_unix_ns", [](W& w) { w.set_start_unix_ns(-1); }},
+       {"frequency_hz", [](W& w) { w.mutable_setup()->set_frequency_hz(std::nan("")); }},
+       {"provenance", [](W& w) { w.mutable_setup()->clear_provenance(); }},
+       {"accounting", [](W& w) { w.mutable_accounting()->set_seen(UINT64_MAX); }},
+       {"dropped", [](W& w) { w.mutable_accounting()->add_dropped(1); }},
+       {"overhead", [](W& w) { w.mutable_overhead()->set_stop_ns(UINT64_MAX); }}});
+}
+
+TEST(Hostile, WindowDictionariesAndRows) {
+  using W = v1::Window;
+  ExpectRefused<W>(
+      ValidWindow(),
+      {{"columns", [](W& w) { w.mutable_rows()->add_weight(1); }},
+       {"columns", [](W& w) { w.mutable_rows()->clear_samples(); }},
+       {"rows.thread", [](W& w) { w.mutable_rows()->set_thread(0, 1); }},
+       {"rows.location", [](W& w) { w.mutable_rows()->set_location(0, 1); }},
+       {"rows.samples", [](W& w) { w.mutable_rows()->set_samples(0, 0); }},
+       {"sums", [](W& w) { w.mutable_rows()->set_samples(0, wire::kMaxSampleTotal + 1); }},
+       {"sums", [](W& w) { w.mutable_rows()->set_weight(0, UINT64_MAX); }},
+       {"stacks.frames", [](W& w) { w.mutable_stacks(0)->set_frames(0, 1); }},
+       {"stacks.rank", [](W& w) { w.mutable_stacks(0)->set_rank(-1); }},
+       {"stacks", [](W& w) { w.mutable_stacks(0)->set_samples(UINT64_MAX); }},
+       {"threads.tid", [](W& w) { w.mutable_threads(0)->set_tid(-5); }},
+       {"rank.source", [](W& w) { w.mutable_ranks(0)->set_source(v1::RankSource(99)); }},
+       {"location.category", [](W& w) { w.mutable_locations(0)->set_category(v1::Category(0)); }},
+       {"loop.depth", [](W& w) { w.mutable_locations(0)->mutable_loop()->set_depth(0); }}});
+}
+
+TEST(Hostile, TwoRowsWhoseSumWouldWrapAreRefused) {
+  v1::Window window = ValidWindow();
+  window.mutable_rows()->set_weight(0, UINT64_MAX - 1);
+  for (int i = 0; i < 2; ++i) {
+    window.mutable_rows()->add_thread(0);
+    window.mutable_rows()->add_location(0);
+    window.mutable_rows()->add_samples(1);
+    window.mutable_rows()->add_weight(2);
+  }
+  EXPECT_FALSE(wire::FromProto(window).ok());
+}
+
+TEST(Hostile, CountsAreCappedAtTheirLimit) {
+  v1::Window window = ValidWindow();
+  while (window.threads_size() < wire::kMaxThreads) window.add_threads();
+  EXPECT_TRUE(wire::FromProto(window).ok());
+  window.add_threads();
+  EXPECT_FALSE(wire::FromProto(window).ok());
+}
+
+v1::ProfileSpec ValidSpec() {
+  ProfileSpec spec;
+  spec.target.pids = {7};
+  spec.ranks = {{0, 3}};
+  return wire::ToProto(spec);
+}
+
+TEST(Hostile, Spec) {
+  using S = v1::ProfileSpec;
+  ExpectRefused<S>(
+      ValidSpec(),
+      {{"target", [](S& s) { s.clear_target(); }},
+       {"pids", [](S& s) { s.mutable_target()->mutable_pids()->set_pids(0, 0); }},
+       {"pids", [](S& s) { s.mutable_target()->mutable_pids()->clear_pids(); }},
+       {"command", [](S& s) { s.mutable_target()->set_command(""); }},
+       {"slurm_job", [](S& s) { s.mutable_target()->set_slurm_job(0); }},
+       {"ranks.last", [](S& s) { s.mutable_ranks(0)->set_first(4); }},
+       {"duration_ns", [](S& s) { s.set_duration_ns(999'999'999); }},
+       {"overhead_ratio", [](S& s) { s.mutable_budget()->set_overhead_ratio(0.51); }},
+       {"overhead_ratio", [](S& s) { s.mutable_budget()->set_overhead_ratio(std::nan("")); }},
+       {"stop_ns", [](S& s) { s.mutable_budget()->set_stop_ns(0); }},
+       {"frequency_hz", [](S& s) { s.mutable_hotspots()->set_frequency_hz(10'001); }},
+       {"coverage", [](S& s) { s.mutable_hotspots()->set_coverage_ratio(-0.1); }},
+       {"max_loops", [](S& s) { s.mutable_hotspots()->set_max_loops(0); }},
+       {"callpaths", [](S& s) { s.mutable_hotspots()->clear_callpaths(); }},
+       {"event", [](S& s) { s.mutable_hotspots()->clear_event(); }},
+       {"repetitions", [](S& s) { s.mutable_variants()->set_repetitions(2); }},
+       {"trace", [](S& s) { s.mutable_memory()->set_trace("on"); }},
+       {"name", [](S& s) { s.set_name(std::string(129, 'n')); }}});
+}
+
+TEST(Hostile, Report) {
+  using R = v1::Report;
+  Report report;
+  report.loops.resize(1);
+  report.stacks.resize(1);
+  ExpectRefused<R>(
+      wire::ToProto(report),
+      {{"category", [](R& r) { r.add_category_share(0); }},
+       {"category_share", [](R& r) { r.set_category_share(0, -1); }},
+       {"imbalance", [](R& r) { r.set_imbalance(HUGE_VAL); }},
+       {"provenance", [](R& r) { r.set_provenance(v1::Provenance(8)); }},
+       {"share_interval", [](R& r) { r.mutable_loops(0)->mutable_share_interval()->set_low(0.5); }},
+       {"row.share", [](R& r) { r.mutable_loops(0)->set_share(2); }},
+       {"stacks.rank", [](R& r) { r.mutable_stacks(0)->set_rank(-1); }},
+       {"state", [](R& r) { r.mutable_status()->clear_state(); }},
+       {"progress", [](R& r) { r.mutable_status()->set_progress_ratio(1.5); }}});
+}
+
+TEST(Hostile, ReaderReply) {
+  v1::ReaderReply reply;
+  reply.add_segments()->set_file_offset(UINT64_MAX);
+  reply.mutable_segments(0)->set_file_size(1);
+  EXPECT_FALSE(wire::ModuleFactsFromProto(reply).ok());
+
+  reply = v1::ReaderReply();
+  v1::FunctionFacts* function = reply.add_functions();
+  EXPECT_FALSE(wire::CodeFactsFromProto(reply).ok()) << "source is unspecified";
+  function->set_source(v1::FUNCTION_SOURCE_SYMBOL);
+  EXPECT_TRUE(wire::CodeFactsFromProto(reply).ok());
+  function->set_low(5);
+  EXPECT_FALSE(wire::CodeFactsFromProto(reply).ok()) << "low above high";
+}
+
+TEST(Hostile, SpansOutOfOrderOrOfNoLoop) {
+  v1::ReaderReply reply;
+  v1::FunctionFacts* function = reply.add_functions();
+  function->set_source(v1::FUNCTION_SOURCE_SYMBOL);
+  function->add_loops()->set_depth(1);
+  for (uint64_t low : {10u, 20u}) {
+    v1::LoopSpan* span = function->add_spans();
+    span->set_low(low);
+    span->set_high(low + 10);
+  }
+  EXPECT_TRUE(wire::CodeFactsFromProto(reply).ok());
+  function->mutable_spans(1)->set_low(19);
+  EXPECT_FALSE(wire::CodeFactsFromProto(reply).ok()) << "overlap";
+  function->mutable_spans(1)->set_low(30);
+  EXPECT_FALSE(wire::CodeFactsFromProto(reply).ok()) << "empty";
+  function->mutable_spans(1)->set_low(20);
+  function->mutable_spans(1)->set_loop(1);
+  EXPECT_FALSE(wire::CodeFactsFromProto(reply).ok()) << "no such loop";
+}
+
+TEST(Hostile, AReaderErrorBecomesItsStatus) {
+  v1::ReaderReply reply;
+  reply.set_error_code(5);
+  reply.set_error("no such file");
+  EXPECT_EQ(wire::CodeFactsFromProto(reply).status(), absl::NotFoundError("no such file"));
+  reply.set_error_code(99);
+  EXPECT_EQ(wire::ModuleFactsFromProto(reply).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Hostile, NoticeAndPhase) {
+  v1::Notice notice = wire::ToProto(Notice{});
+  EXPECT_TRUE(wire::FromProto(notice).ok());
+  notice.set_code(17);
+  EXPECT_FALSE(wire::FromProto(notice).ok());
+  EXPECT_FALSE(wire::FromProto(v1::NODE_PHASE_UNSPECIFIED).ok());
+  EXPECT_FALSE(wire::FromProto(v1::NodePhase(8)).ok());
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,230 @@
+#include "tests/unit/wire/random_model.h"
+
+namespace perfd {
+
+std::string RandomModel::Text() {
+  static const char* const kPieces[] = {"", "a", "loop_", "é", "∑", "😀", "/usr/lib/x.so", " "};
+  std::string text;
+  for (uint64_t n = Below(5); n > 0; --n) text += kPieces[Below(std::size(kPieces))];
+  return text;
+}
+
+ProfileSpec RandomModel::Spec() {
+  ProfileSpec spec;
+  spec.name = Text();
+  const uint64_t kind = Below(3);
+  if (kind == 0) spec.target.slurm_job = static_cast<uint32_t>(1 + Below(UINT32_MAX - 1));
+  if (kind == 1) spec.target.command = "c" + Text();
+  if (kind == 2) spec.target.pids = {1, INT32_MAX, Positive() + 1};
+  spec.target.user = Text();
+  spec.target.node = Text();
+  for (uint64_t n = Below(4); n > 0; --n) {
+    const int32_t first = Positive();
+    spec.ranks.push_back({first, first + Positive()});
+  }
+  spec.duration_ns = static_cast<int64_t>(1'000'000'000 + Big() / 1024);
+  spec.budget = {Ratio() / 2, static_cast<int64_t>(1'000'000 + Below(999'000'001)),
+                 static_cast<int64_t>(10'000'000 + Below(9'990'000'001))};
+  spec.hotspots.event = "e" + Text();
+  spec.hotspots.frequency_hz = static_cast<int32_t>(1 + Below(10'000));
+  spec.hotspots.coverage_ratio = Ratio();
+  spec.hotspots.max_loops = static_cast<int32_t>(1 + Below(1000));
+  spec.hotspots.callpaths = Enum(CallPaths::kDwarf);
+  spec.variants.set.resize(Below(9), "FP");
+  spec.variants.repetitions = static_cast<int32_t>(3 + Below(998));
+  spec.memory = {static_cast<int32_t>(3 + Below(65'533)), Coin(), Coin() ? "auto" : "off"};
+  spec.coherence_enabled = Coin();
+  spec.pages = {Coin(), Coin()};
+  return spec;
+}
+
+Notice RandomModel::News() {
+  return {Enum(Notice::Severity::kError), Enum(absl::StatusCode::kUnauthenticated), Text(),
+          Positive(), Text()};
+}
+
+ProfileStatus RandomModel::Status() {
+  ProfileStatus status;
+  status.id = Text();
+  status.name = Text();
+  status.state = Enum(ProfileState::kCancelled);
+  status.requester = Who();
+  status.spec = Coin() ? Spec() : ProfileSpec{};
+  status.submitted_unix_ns = static_cast<int64_t>(Big());
+  status.started_unix_ns = static_cast<int64_t>(Big());
+  status.finished_unix_ns = static_cast<int64_t>(Big());
+  status.submit_to_first_sample_ns = static_cast<int64_t>(Big());
+  status.progress_ratio = Ratio();
+  status.samples = random_();
+  for (uint64_t n = Below(3); n > 0; --n) {
+    status.nodes.push_back({Text(), Enum(NodeProgress::Phase::kDisconnected), Positive(),
+                            Positive(), static_cast<int64_t>(Big()), random_()});
+    status.notices.push_back(News());
+  }
+  return status;
+}
+
+RankInfo RandomModel::Rank() {
+  return {Text(),     Positive(), static_cast<uint32_t>(random_()), random_(),
+          Positive(), Positive(), Enum(RankSource::kSlurm),         Text(),
+          Text()};
+}
+
+LoopFacts RandomModel::Loop() {
+  LoopFacts loop;
+  loop.header = random_();
+  loop.parent_header = Coin() ? 0 : random_();
+  loop.depth = 1 + Positive();
+  loop.innermost = Coin();
+  loop.irreducible = Coin();
+  loop.low = Big();
+  loop.high = loop.low + Big();
+  loop.block_count = Positive();
+  loop.instruction_count = Positive();
+  loop.source = Source();
+  loop.inlined_from = Text();
+  return loop;
+}
+
+CodeLocation RandomModel::Location() {
+  CodeLocation location;
+  location.category = Enum(Category::kUnknown);
+  location.module_id = Text();
+  location.module_path = Text();
+  location.function = Text();
+  location.function_low = random_();
+  location.openmp = Enum(OpenMpKind::kOutlined);
+  location.loop_kind = Enum(LoopKind::kWaiting);
+  if (Coin()) location.loop = Loop();
+  location.source = Source();
+  return location;
+}
+
+SamplingSetup RandomModel::Setup() {
+  return {Text(), Ratio() * 1000, Coin(), Text(), Enum(Provenance::kEstimated)};
+}
+
+Accounting RandomModel::Counts() {
+  Accounting counts;
+  counts.seen = Big();
+  counts.kept = Big();
+  for (uint64_t& dropped : counts.dropped) dropped = Big();
+  counts.lost = Big();
+  counts.throttled = Big();
+  counts.stack_truncated = Big();
+  counts.late_threads = Big();
+  counts.late_thread_cpu_ns = Big();
+  return counts;
+}
+
+OverheadFigures RandomModel::Overhead() {
+  return {Big(), Big(), Big(), Big(), Big()};
+}
+
+Window RandomModel::OneWindow() {
+  Window window;
+  window.profile_id = "p" + Text();
+  window.node = "n" + Text();
+  window.stream_id = "s" + Text();
+  window.sequence = 1 + Big();
+  window.start_unix_ns = static_cast<int64_t>(Big());
+  window.duration_ns = static_cast<int64_t>(Big());
+  window.setup = Setup();
+  for (uint64_t n = Below(4); n > 0; --n) window.ranks.push_back(Rank());
+  for (uint64_t n = 1 + Below(4); n > 0; --n)
+    window.threads.push_back({Positive(), Positive(), Positive()});
+  for (uint64_t n = 1 + Below(4); n > 0; --n) window.locations.push_back(Location());
+  for (uint64_t n = Below(9); n > 0; --n) {
+    window.rows.push_back({static_cast<uint32_t>(Below(window.threads.size())),
+                           static_cast<uint32_t>(Below(window.locations.size())), 1 + Below(1000),
+                           Big()});
+  }
+  for (uint64_t n = 1 + Below(4); n > 0; --n) window.frame_names.push_back(Text());
+  for (uint64_t n = Below(4); n > 0; --n) {
+    WindowStack stack{Positive(), {}, Below(1000)};
+    for (uint64_t f = Below(5); f > 0; --f)
+      stack.frames.push_back(static_cast<uint32_t>(Below(window.frame_names.size())));
+    window.stacks.push_back(stack);
+  }
+  window.accounting = Counts();
+  window.overhead = Overhead();
+  return window;
+}
+
+ReportRow RandomModel::Row() {
+  ReportRow row;
+  row.id = Text();
+  row.location = Location();
+  row.samples = random_();
+  row.share = Ratio();
+  row.share_interval = {row.share / 2, row.share};
+  row.inclusive_share = Ratio();
+  row.hot = Coin();
+  row.rank_min_seconds = Ratio();
+  row.rank_median_seconds = Ratio() * 100;
+  row.rank_max_seconds = Ratio() * 1000;
+  row.worst_rank = Text();
+  row.imbalance = 1 + Ratio();
+  row.thread_count = Positive();
+  for (uint64_t n = Below(3); n > 0; --n) {
+    row.ranks.push_back({Text(), Positive(), random_(), Ratio() * 10, Ratio()});
+    row.threads.push_back({{Text(), Positive(), Positive(), Positive()}, random_(), Ratio()});
+  }
+  return row;
+}
+
+Report RandomModel::OneReport() {
+  Report report;
+  report.status = Status();
+  for (uint64_t n = Below(3); n > 0; --n) {
+    report.loops.push_back(Row());
+    report.waiting.push_back(Row());
+    report.functions.push_back(Row());
+    report.ranks.push_back({Rank(), random_(), Ratio(), Ratio(), Positive(), Coin()});
+    report.nodes.push_back({Text(), random_(), static_cast<int64_t>(Big()), Setup()});
+    report.stacks.push_back({Positive(), {Text(), Text()}, random_()});
+  }
+  for (double& share : report.category_share) share = Ratio();
+  for (uint64_t& samples : report.category_samples) samples = random_();
+  report.waiting_share = Ratio();
+  report.worst_rank = Text();
+  report.imbalance = 1 + Ratio();
+  report.accounting = Counts();
+  report.overhead = Overhead();
+  report.overhead_ratio = Ratio() * 3;
+  report.missing_ratio = Ratio();
+  report.provenance = Enum(Provenance::kEstimated);
+  return report;
+}
+
+ModuleFacts RandomModel::Module() {
+  ModuleFacts module{Text(), Coin(), Coin(), {}};
+  for (uint64_t n = Below(4); n > 0; --n) module.segments.push_back({Big(), Big(), Big(), Coin()});
+  return module;
+}
+
+CodeFacts RandomModel::Code() {
+  CodeFacts code;
+  for (uint64_t n = Below(4); n > 0; --n) {
+    FunctionFacts function;
+    function.name = Text();
+    function.low = Big();
+    function.high = function.low + Big();
+    function.source = Enum(FunctionSource::kGuess);
+    function.openmp = Enum(OpenMpKind::kOutlined);
+    function.declaration = Source();
+    for (uint64_t l = Below(4); l > 0; --l) function.loops.push_back(Loop());
+    uint64_t end = 0;
+    for (uint32_t l = 0; l < function.loops.size(); ++l) {
+      const uint64_t low = end + Below(64);
+      end = low + 1 + Below(64);
+      function.spans.push_back({low, end, l});
+    }
+    function.note = Text();
+    code.functions.push_back(function);
+  }
+  for (uint64_t n = Below(4); n > 0; --n) code.unresolved.push_back(random_());
+  return code;
+}
+
+}  // namespace perfd
