@@ -36,32 +36,43 @@ struct Flags {
 
 void Declare(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", std::string("perfd ") + kVersion);
-  app.add_option("--store-dir", flags.store_dir, "folder of the database, on a local disk")->capture_default_str();
-  app.add_option("--socket", flags.socket, "Unix socket for agents and clients")->capture_default_str();
-  app.add_option("--listen-tcp", flags.tls.listen, "HOST:PORT for agents and clients; needs the three --tls files");
-  app.add_option("--tls-ca", flags.tls.ca, "CA that signs agents and clients (see deploy/make-certs.sh)");
+  app.add_option("--store-dir", flags.store_dir, "folder of the database, on a local disk")
+      ->capture_default_str();
+  app.add_option("--socket", flags.socket, "Unix socket for agents and clients")
+      ->capture_default_str();
+  app.add_option("--listen-tcp", flags.tls.listen,
+                 "HOST:PORT for agents and clients; needs the three --tls files");
+  app.add_option("--tls-ca", flags.tls.ca,
+                 "CA that signs agents and clients (see deploy/make-certs.sh)");
   app.add_option("--tls-cert", flags.tls.cert, "certificate of this daemon");
   app.add_option("--tls-key", flags.tls.key, "key of this daemon, mode 0600");
-  app.add_option("--tls-admin", flags.tls_admins, "user who may profile anyone over TCP; may be repeated");
-  app.add_option("--metrics-listen", flags.metrics_listen, "HOST:PORT of /metrics; port 0: any")->capture_default_str();
+  app.add_option("--tls-admin", flags.tls_admins,
+                 "user who may profile anyone over TCP; may be repeated");
+  app.add_option("--metrics-listen", flags.metrics_listen, "HOST:PORT of /metrics; port 0: any")
+      ->capture_default_str();
   app.add_option("--admin-group", flags.admin_group, "members of this group may profile anyone");
-  app.add_option("--retention-days", flags.retention_days, "finished profiles are kept so long; 0: for ever")
+  app.add_option("--retention-days", flags.retention_days,
+                 "finished profiles are kept so long; 0: for ever")
       ->capture_default_str()
       ->check(CLI::Range(0, 36500));
-  app.add_option("--retention-mib", flags.retention_mib, "above this size the oldest profiles go; 0: no limit")
+  app.add_option("--retention-mib", flags.retention_mib,
+                 "above this size the oldest profiles go; 0: no limit")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24));
-  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")->capture_default_str();
+  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
+      ->capture_default_str();
 }
 
 absl::Status Serve(const Flags& flags) {
   ASSIGN_OR_RETURN(const StopSignal stop, StopSignal::Catch());
   RaiseFileLimit();
-  ASSIGN_OR_RETURN(const std::unique_ptr<MetricsServer> metrics, MetricsServer::Create(flags.metrics_listen));
+  ASSIGN_OR_RETURN(const std::unique_ptr<MetricsServer> metrics,
+                   MetricsServer::Create(flags.metrics_listen));
   StoreOptions store_options;
   store_options.directory = flags.store_dir;
   store_options.on_commit = [&](double seconds) { metrics->ObserveCommit(seconds); };
-  ASSIGN_OR_RETURN(const std::unique_ptr<SqliteStore> store, SqliteStore::Open(std::move(store_options)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<SqliteStore> store,
+                   SqliteStore::Open(std::move(store_options)));
   ASSIGN_OR_RETURN(const std::unique_ptr<UnixDoor> door, UnixDoor::Open(flags.socket));
 
   const SystemClock clock;
@@ -81,7 +92,8 @@ absl::Status Serve(const Flags& flags) {
   pipeline.Run();
   metrics->Serve([&] { return pipeline.Figures(); });
   RETURN_IF_ERROR(door->Serve([&](UniqueFd fd, uint32_t uid) { host.Adopt(std::move(fd), uid); }));
-  LogInfo("perfd {} listens on {}; metrics on http://{}/metrics", kVersion, flags.socket, metrics->address());
+  LogInfo("perfd {} listens on {}; metrics on http://{}/metrics", kVersion, flags.socket,
+          metrics->address());
 
   LogInfo("stopping on signal {}", stop.Wait());
   door->Stop();

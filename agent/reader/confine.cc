@@ -30,7 +30,7 @@ absl::Status SetLimits(const ConfineLimits& limits) {
       {RLIMIT_CPU, limits.cpu_seconds},
       {RLIMIT_CORE, 0},
       {RLIMIT_FSIZE, 0},
-      {RLIMIT_NOFILE, 1},  // descriptor 0 is taken, so there is none left; 0 would forbid poll() itself
+      {RLIMIT_NOFILE, 1},  // 0 is taken, so none is left; with 0 poll() itself would fail
   }};
   for (const auto& [resource, value] : values) {
     rlimit now{};
@@ -74,17 +74,17 @@ int AllowPlain(scmp_filter_ctx filter) {
 // Memory that is not executable; questions about open descriptors; abort().
 int AllowChecked(scmp_filter_ctx filter) {
   const auto no_exec = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
-  const auto own = SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()));
+  const auto own = SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()), 0);
   const auto by_descriptor = SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH);
   int error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, no_exec);
   if (error == 0) error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, no_exec);
   if (error == 0) error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, own);
   if (error == 0)
     error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1, by_descriptor);
-  for (const unsigned question : {F_GETFD, F_GETFL}) {
+  for (const scmp_datum_t question : {scmp_datum_t{F_GETFD}, scmp_datum_t{F_GETFL}}) {
     if (error == 0)
       error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
-                               SCMP_A1(SCMP_CMP_EQ, question));
+                               SCMP_A1(SCMP_CMP_EQ, question, 0));
   }
   return error;
 }

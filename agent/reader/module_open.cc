@@ -82,6 +82,7 @@ absl::Status BecomeUser(uint32_t uid, uint32_t gid) {
 struct Mapping {
   UniqueFd root;
   UniqueFd mapped;
+  bool ended = false;  // the process is gone: root is our own, and only the very same file will do
 };
 
 Mapping OpenMapping(const ModuleFile& file) {
@@ -89,6 +90,11 @@ Mapping OpenMapping(const ModuleFile& file) {
   const std::string process = absl::StrCat("/proc/", file.pid);
   out.root =
       UniqueFd(::open(absl::StrCat(process, "/root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!out.root.valid()) {
+    out.root = UniqueFd(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    out.ended = true;
+    return out;
+  }
   if (file.map_end > file.map_start)
     out.mapped = OpenLink(absl::StrCat(process, "/map_files/", absl::Hex(file.map_start), "-",
                                        absl::Hex(file.map_end)));
@@ -120,12 +126,13 @@ absl::StatusOr<OpenedModule> OpenModule(const ModuleFile& file) {
   Mapping mapping = OpenMapping(file);
   RETURN_IF_ERROR(BecomeUser(file.uid, file.gid));
   if (!mapping.root.valid())
-    return absl::NotFoundError(
-        absl::StrCat("process ", file.pid, " is gone, or its files may not be seen"));
+    return absl::NotFoundError(absl::StrCat("open /: ", strerror(errno)));
   errno = 0;
   UniqueFd named = Reopen(OpenPath(mapping.root.get(), file.path));
   const int error = errno;
   const bool same = HasIdentity(named, file);
+  if (mapping.ended && !(same && file.inode != 0 && HasDevice(named, file)))
+    return absl::NotFoundError(absl::StrCat("process ", file.pid, " is gone, or its files may not be seen"));
   if (same &&
       (HasDevice(named, file) || !mapping.mapped.valid() || SameFile(named, mapping.mapped)))
     return OpenedModule{std::move(mapping.root), std::move(named)};

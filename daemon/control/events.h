@@ -32,7 +32,7 @@ struct AgentFacts {
   std::string kernel;
   std::string sampling_event;                // empty: cannot sample
   std::vector<std::string> active_profiles;  // running or with unsent windows
-  uint64_t stored_sequence = 0;              // highest sequence of its stream in the store; set by the daemon
+  uint64_t stored_sequence = 0;  // highest sequence of its stream in the store; set by the daemon
 };
 
 // What a session on a node is doing now.

@@ -13,24 +13,25 @@ namespace perfd {
 
 struct NodeSession {
   NodeProgress progress;
-  std::string stream_id;          // of the agent's present spool; empty until it is known
+  std::string stream_id;  // of the agent's present spool; empty until it is known
   bool connected = false;
-  bool lost = false;              // failed because the agent stayed away
-  bool ended = false;             // reported FINISHED or FAILED
-  bool ended_badly = false;       // ... FAILED
-  bool ended_before = false;      // had reported its end before the daemon restarted
-  uint64_t last_sequence = 0;     // its last window, when `ended`
-  uint64_t stored_sequence = 0;   // highest stored sequence of stream_id
-  int64_t asked_ns = 0;           // monotonic: when the last command was sent
-  int64_t away_since_ns = 0;      // monotonic: when the stream broke
-  uint64_t first_missing = 0;     // gaps of the stream at the profile's first window
-  uint64_t missing = 0;           // gaps that appeared since
+  bool lost = false;             // failed because the agent stayed away
+  bool ended = false;            // reported FINISHED or FAILED
+  bool ended_badly = false;      // ... FAILED
+  bool ended_before = false;     // had reported its end before the daemon restarted
+  uint64_t last_sequence = 0;    // its last window, when `ended`
+  uint64_t stored_sequence = 0;  // highest stored sequence of stream_id
+  int64_t asked_ns = 0;          // monotonic: when the last command was sent
+  int64_t away_since_ns = 0;     // monotonic: when the stream broke
+  uint64_t first_missing = 0;    // gaps of the stream at the profile's first window
+  uint64_t missing = 0;          // gaps that appeared since
 
   bool Drained() const { return ended && (last_sequence == 0 || stored_sequence >= last_sequence); }
   bool Failed() const { return progress.phase == NodeProgress::Phase::kFailed; }
   bool Over() const { return Drained() || (Failed() && !ended); }
   bool FoundNothing() const {
-    return ended && !ended_badly && progress.ranks == 0 && progress.windows == 0 && last_sequence == 0;
+    return ended && !ended_badly && progress.ranks == 0 && progress.windows == 0 &&
+           last_sequence == 0;
   }
 
   void Connect(const AgentFacts& facts);

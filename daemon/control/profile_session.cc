@@ -34,9 +34,11 @@ void ProfileSession::Restore(Moment now) {
   const int64_t passed =
       std::clamp<int64_t>(now.unix_ns - status_.submitted_unix_ns, 0, status_.spec.duration_ns);
   begin_ns_ = now.monotonic_ns - passed;
-  deadline_ns_ = now.monotonic_ns + (status_.spec.duration_ns - passed) + limits_.overrun_ns + limits_.away_ns;
+  deadline_ns_ =
+      now.monotonic_ns + (status_.spec.duration_ns - passed) + limits_.overrun_ns + limits_.away_ns;
   if (status_.started_unix_ns != 0) {
-    first_sample_ns_ = now.monotonic_ns - std::clamp<int64_t>(now.unix_ns - status_.started_unix_ns, 0, passed);
+    first_sample_ns_ =
+        now.monotonic_ns - std::clamp<int64_t>(now.unix_ns - status_.started_unix_ns, 0, passed);
   }
   for (NodeSession& node : nodes_) {
     // The stored phase tells whether the node had ended, but not whether its last windows came: the agent knows.
@@ -49,7 +51,8 @@ void ProfileSession::Restore(Moment now) {
 StartNode ProfileSession::Ask(NodeSession& node, Moment now) {
   node.progress.phase = Phase::kAsked;
   node.asked_ns = now.monotonic_ns;
-  return StartNode{node.progress.node, status_.id, status_.spec, status_.requester, Remaining(node)};
+  return StartNode{node.progress.node, status_.id, status_.spec, status_.requester,
+                   Remaining(node)};
 }
 
 // It ended while nobody listened: it had said so, or its time is over.
@@ -144,9 +147,11 @@ Decisions ProfileSession::Cancel(const std::string& by, Moment now) {
   Decisions out;
   if (cancelled_ns_.has_value()) return out;
   cancelled_ns_ = now.monotonic_ns;
-  AddNotice({Notice::Severity::kInfo, absl::StatusCode::kCancelled, "", 0, absl::StrCat("cancelled by ", by)});
+  AddNotice({Notice::Severity::kInfo, absl::StatusCode::kCancelled, "", 0,
+             absl::StrCat("cancelled by ", by)});
   for (const NodeSession& node : nodes_) {
-    if (node.connected && !node.Over()) out.push_back(StopNode{node.progress.node, status_.id, "cancelled"});
+    if (node.connected && !node.Over())
+      out.push_back(StopNode{node.progress.node, status_.id, "cancelled"});
   }
   Evaluate(now, out);
   return out;

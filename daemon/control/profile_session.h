@@ -19,14 +19,14 @@
 namespace perfd {
 
 struct ControlLimits {
-  int64_t discovery_ns = 10 * kNsPerSecond;   // a node that found no rank by then is left out
-  int64_t away_ns = 60 * kNsPerSecond;        // an agent may be away so long
-  int64_t overrun_ns = 60 * kNsPerSecond;     // a profile may end so long after its duration
-  int64_t cancel_ns = 10 * kNsPerSecond;      // last windows are awaited so long after a cancel
-  int64_t retry_ns = kNsPerSecond;            // between attempts to store the report
-  int64_t save_ns = 5 * kNsPerSecond;         // progress is saved at most so often
+  int64_t discovery_ns = 10 * kNsPerSecond;  // a node that found no rank by then is left out
+  int64_t away_ns = 60 * kNsPerSecond;       // an agent may be away so long
+  int64_t overrun_ns = 60 * kNsPerSecond;    // a profile may end so long after its duration
+  int64_t cancel_ns = 10 * kNsPerSecond;     // last windows are awaited so long after a cancel
+  int64_t retry_ns = kNsPerSecond;           // between attempts to store the report
+  int64_t save_ns = 5 * kNsPerSecond;        // progress is saved at most so often
   size_t active_profiles = 64;
-  size_t notices = 256;                       // per profile
+  size_t notices = 256;  // per profile
 };
 
 class ProfileSession {

@@ -15,7 +15,9 @@ namespace {
 
 constexpr int64_t kProgressSlackNs = 10 * kNsPerSecond;  // two windows may be under way
 
-int64_t Seconds(int64_t ns) { return ns / kNsPerSecond; }
+int64_t Seconds(int64_t ns) {
+  return ns / kNsPerSecond;
+}
 
 // A process or a node that was asked for and is not (wholly) in the result.
 bool MeansMissing(const Notice& notice) {
@@ -29,14 +31,17 @@ bool MeansMissing(const Notice& notice) {
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kAborted:
       return notice.pid != 0;
-    case absl::StatusCode::kDataLoss: return true;
-    default: return false;
+    case absl::StatusCode::kDataLoss:
+      return true;
+    default:
+      return false;
   }
 }
 
 }  // namespace
 
-void ProfileSession::GiveUp(NodeSession& node, absl::StatusCode code, const std::string& why, Decisions& out) {
+void ProfileSession::GiveUp(NodeSession& node, absl::StatusCode code, const std::string& why,
+                            Decisions& out) {
   if (node.connected) out.push_back(StopNode{node.progress.node, status_.id, why});
   node.progress.phase = Phase::kFailed;
   node.ended = false;
@@ -51,8 +56,10 @@ void ProfileSession::CheckDiscovery(NodeSession& node, Moment now, Decisions& ou
     node.ended = true;
     node.progress.phase = Phase::kFinished;
   } else if (node.progress.phase == Phase::kAsked && node.connected) {
-    GiveUp(node, absl::StatusCode::kDeadlineExceeded,
-           absl::StrCat("node ", name, " did not answer within ", Seconds(limits_.discovery_ns), " s"), out);
+    GiveUp(
+        node, absl::StatusCode::kDeadlineExceeded,
+        absl::StrCat("node ", name, " did not answer within ", Seconds(limits_.discovery_ns), " s"),
+        out);
   } else if (node.progress.phase == Phase::kDiscovering && node.progress.ranks == 0) {
     out.push_back(StopNode{name, status_.id, "no matching process was found in time"});
     node.ended = true;
@@ -66,11 +73,12 @@ void ProfileSession::CheckDeadlines(Moment now, Decisions& out) {
     const std::string& name = node.progress.node;
     if (now.monotonic_ns >= deadline_ns_) {
       GiveUp(node, absl::StatusCode::kDeadlineExceeded,
-             absl::StrCat("node ", name, " did not finish in time; its data until then is kept"), out);
+             absl::StrCat("node ", name, " did not finish in time; its data until then is kept"),
+             out);
     } else if (!node.connected && now.monotonic_ns - node.away_since_ns >= limits_.away_ns) {
       GiveUp(node, absl::StatusCode::kUnavailable,
-             absl::StrCat("the agent of node ", name, " did not come back within ", Seconds(limits_.away_ns),
-                          " s; its data until then is kept"),
+             absl::StrCat("the agent of node ", name, " did not come back within ",
+                          Seconds(limits_.away_ns), " s; its data until then is kept"),
              out);
     } else if (!cancelled_ns_.has_value()) {
       CheckDiscovery(node, now, out);
@@ -80,8 +88,8 @@ void ProfileSession::CheckDeadlines(Moment now, Decisions& out) {
 
 void ProfileSession::Evaluate(Moment now, Decisions& out) {
   if (outcome_.has_value() || final()) return;
-  const bool all_over =
-      std::all_of(nodes_.begin(), nodes_.end(), [](const NodeSession& node) { return node.Over(); });
+  const bool all_over = std::all_of(nodes_.begin(), nodes_.end(),
+                                    [](const NodeSession& node) { return node.Over(); });
   if (cancelled_ns_.has_value()) {
     const bool nobody_left = std::all_of(nodes_.begin(), nodes_.end(), [](const NodeSession& node) {
       return node.Over() || !node.connected;
@@ -130,7 +138,8 @@ void ProfileSession::Finish(ProfileState outcome, Moment now, Decisions& out) {
 }
 
 bool ProfileSession::LooksPartial() const {
-  return std::any_of(nodes_.begin(), nodes_.end(), [](const NodeSession& node) { return node.Failed(); }) ||
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const NodeSession& node) { return node.Failed(); }) ||
          std::any_of(status_.notices.begin(), status_.notices.end(), MeansMissing);
 }
 
@@ -144,8 +153,8 @@ void ProfileSession::NoteMissingWindows() {
 }
 
 void ProfileSession::NoteNothingFound() {
-  const bool nowhere =
-      std::all_of(nodes_.begin(), nodes_.end(), [](const NodeSession& node) { return node.FoundNothing(); });
+  const bool nowhere = std::all_of(nodes_.begin(), nodes_.end(),
+                                   [](const NodeSession& node) { return node.FoundNothing(); });
   std::vector<std::string> names;
   for (const NodeSession& node : nodes_) names.push_back(node.progress.node);
   if (names.size() > 8) {
@@ -155,13 +164,13 @@ void ProfileSession::NoteNothingFound() {
   }
   if (nowhere) {
     AddNotice({Notice::Severity::kError, absl::StatusCode::kNotFound, "", 0,
-               absl::StrCat("no process matches ", TargetText(status_.spec, status_.requester), " on ",
-                            absl::StrJoin(names, ", "))});
+               absl::StrCat("no process matches ", TargetText(status_.spec, status_.requester),
+                            " on ", absl::StrJoin(names, ", "))});
     return;
   }
-  const bool explained = std::any_of(status_.notices.begin(), status_.notices.end(), [](const Notice& notice) {
-    return notice.severity == Notice::Severity::kError;
-  });
+  const bool explained =
+      std::any_of(status_.notices.begin(), status_.notices.end(),
+                  [](const Notice& notice) { return notice.severity == Notice::Severity::kError; });
   if (explained) return;
   AddNotice({Notice::Severity::kError, absl::StatusCode::kUnavailable, "", 0,
              "nothing was measured: the ranks ended before the first window"});
@@ -180,7 +189,8 @@ double ProfileSession::Progress(Moment now) const {
   const int64_t mean = covered / measuring;
   const int64_t elapsed = first_sample_ns_ == 0 ? 0 : now.monotonic_ns - first_sample_ns_;
   const int64_t done = std::max(mean, std::min(elapsed, mean + kProgressSlackNs));
-  return std::clamp(static_cast<double>(done) / static_cast<double>(status_.spec.duration_ns), 0.0, 1.0);
+  return std::clamp(static_cast<double>(done) / static_cast<double>(status_.spec.duration_ns), 0.0,
+                    1.0);
 }
 
 }  // namespace perfd

@@ -18,7 +18,8 @@ void Append(Decisions& out, Decisions more) {
 
 absl::Status Authorise(const SubmitRequest& request) {
   const std::string& user = request.spec.target.user;
-  if (request.requester.privileged || user.empty() || user == request.requester.name) return absl::OkStatus();
+  if (request.requester.privileged || user.empty() || user == request.requester.name)
+    return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat("user ", request.requester.name, " may not profile processes of user ", user,
                    ": ask the site to put you into perfd's --admin-group"));
@@ -40,7 +41,8 @@ Decisions SessionTable::AgentConnected(const AgentFacts& facts, Moment now) {
     }
   }
   for (auto& [id, session] : sessions_) {
-    if (Serves(facts, session.stored_status().requester)) Append(out, session.Connected(facts, now));
+    if (Serves(facts, session.stored_status().requester))
+      Append(out, session.Connected(facts, now));
   }
   return out;
 }
@@ -62,7 +64,8 @@ absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, M
   RETURN_IF_ERROR(Authorise(request));
   if (sessions_.size() >= limits_.active_profiles) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        limits_.active_profiles, " profiles are active, which is the limit: wait for one to end or cancel one"));
+        limits_.active_profiles,
+        " profiles are active, which is the limit: wait for one to end or cancel one"));
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> nodes, ChooseNodes(request));
   ProfileStatus status;
@@ -78,7 +81,8 @@ absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, M
   return status;
 }
 
-absl::StatusOr<std::vector<std::string>> SessionTable::ChooseNodes(const SubmitRequest& request) const {
+absl::StatusOr<std::vector<std::string>> SessionTable::ChooseNodes(
+    const SubmitRequest& request) const {
   const TargetSpec& target = request.spec.target;
   if (agents_.empty()) {
     return absl::UnavailableError("no node is connected: start perf-agent on the nodes of the job");
@@ -89,13 +93,15 @@ absl::StatusOr<std::vector<std::string>> SessionTable::ChooseNodes(const SubmitR
   }
   if (usable.empty()) {
     return absl::UnavailableError(
-        absl::StrCat("the connected agents belong to other users: start perf-agent as root, or with --user-mode as ",
+        absl::StrCat("the connected agents belong to other users: start perf-agent as root, or "
+                     "with --user-mode as ",
                      request.requester.name));
   }
   if (!target.node.empty()) {
     if (std::find(usable.begin(), usable.end(), target.node) == usable.end()) {
-      return absl::UnavailableError(absl::StrCat("node ", target.node, " is not connected (connected: ",
-                                                 absl::StrJoin(usable, ", "), ")"));
+      return absl::UnavailableError(
+          absl::StrCat("node ", target.node,
+                       " is not connected (connected: ", absl::StrJoin(usable, ", "), ")"));
     }
     return std::vector<std::string>{target.node};
   }
@@ -106,12 +112,13 @@ absl::StatusOr<std::vector<std::string>> SessionTable::ChooseNodes(const SubmitR
 
 absl::StatusOr<std::string> SessionTable::NodeOfPids(const SubmitRequest& request,
                                                      const std::vector<std::string>& usable) const {
-  if (std::find(usable.begin(), usable.end(), request.client_node) != usable.end()) return request.client_node;
+  if (std::find(usable.begin(), usable.end(), request.client_node) != usable.end())
+    return request.client_node;
   if (usable.size() == 1) return usable.front();
-  return absl::InvalidArgumentError(
-      absl::StrCat("pids need a node: ", request.client_node.empty() ? "your host" : request.client_node,
-                   " has no agent and several nodes are connected (", absl::StrJoin(usable, ", "),
-                   "): set target.node"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "pids need a node: ", request.client_node.empty() ? "your host" : request.client_node,
+      " has no agent and several nodes are connected (", absl::StrJoin(usable, ", "),
+      "): set target.node"));
 }
 
 Decisions SessionTable::Add(ProfileStatus status, Moment now) {
@@ -146,7 +153,8 @@ Decisions SessionTable::Stored(const StoredWindow& window, Moment now) {
   return it == sessions_.end() ? Decisions{} : it->second.Stored(window, now);
 }
 
-absl::StatusOr<Decisions> SessionTable::Cancel(const std::string& profile_id, const std::string& by, Moment now) {
+absl::StatusOr<Decisions> SessionTable::Cancel(const std::string& profile_id, const std::string& by,
+                                               Moment now) {
   const auto it = sessions_.find(profile_id);
   if (it == sessions_.end()) {
     return absl::FailedPreconditionError(absl::StrCat(profile_id, " is already over"));
@@ -168,7 +176,8 @@ Decisions SessionTable::Finalised(const std::string& profile_id, bool ok, Moment
   return out;
 }
 
-absl::StatusOr<ProfileStatus> SessionTable::Status(const std::string& profile_id, Moment now) const {
+absl::StatusOr<ProfileStatus> SessionTable::Status(const std::string& profile_id,
+                                                   Moment now) const {
   const auto it = sessions_.find(profile_id);
   if (it == sessions_.end()) return absl::NotFoundError(absl::StrCat(profile_id, " is not active"));
   return it->second.Status(now);

@@ -35,7 +35,8 @@ class SessionTable {
 
   Decisions Update(const std::string& node, const SessionUpdate& update, Moment now);
   Decisions Stored(const StoredWindow& window, Moment now);
-  absl::StatusOr<Decisions> Cancel(const std::string& profile_id, const std::string& by, Moment now);
+  absl::StatusOr<Decisions> Cancel(const std::string& profile_id, const std::string& by,
+                                   Moment now);
   Decisions Tick(Moment now);
   // The profile leaves the table when `ok`.
   Decisions Finalised(const std::string& profile_id, bool ok, Moment now);

@@ -17,7 +17,8 @@ std::string TargetText(const ProfileSpec& spec, const Requester& requester) {
     text = absl::StrCat("command '", *target.command, "' of user ", user);
   } else {
     const size_t shown = target.pids.size() > 8 ? 8 : target.pids.size();
-    const std::vector<int32_t> some(target.pids.begin(), target.pids.begin() + static_cast<ptrdiff_t>(shown));
+    const std::vector<int32_t> some(target.pids.begin(),
+                                    target.pids.begin() + static_cast<ptrdiff_t>(shown));
     text = absl::StrCat(target.pids.size() == 1 ? "pid " : "pids ", absl::StrJoin(some, ", "),
                         shown < target.pids.size() ? ", ..." : "");
   }

@@ -8,11 +8,16 @@ namespace perfd {
 
 const char* WindowDropName(WindowDrop reason) {
   switch (reason) {
-    case WindowDrop::kUnknownProfile: return "unknown_profile";
-    case WindowDrop::kProfileOver: return "profile_over";
-    case WindowDrop::kQueueFull: return "queue_full";
-    case WindowDrop::kStoreFailed: return "store_failed";
-    case WindowDrop::kMalformed: return "malformed";
+    case WindowDrop::kUnknownProfile:
+      return "unknown_profile";
+    case WindowDrop::kProfileOver:
+      return "profile_over";
+    case WindowDrop::kQueueFull:
+      return "queue_full";
+    case WindowDrop::kStoreFailed:
+      return "store_failed";
+    case WindowDrop::kMalformed:
+      return "malformed";
   }
   return "unknown";
 }
@@ -56,7 +61,8 @@ void Ingest::Stored(std::shared_ptr<const IncomingWindow> window, const Appended
       figures_.accounting += window->window.accounting;
       for (const WindowRow& row : window->window.rows) {
         if (row.location >= window->window.locations.size()) continue;
-        figures_.samples[static_cast<size_t>(window->window.locations[row.location].category)] += row.samples;
+        figures_.samples[static_cast<size_t>(window->window.locations[row.location].category)] +=
+            row.samples;
       }
     }
   }

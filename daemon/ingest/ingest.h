@@ -59,9 +59,12 @@ class Ingest {
  public:
   struct Ports {
     std::function<ProfileFate(const std::string& profile_id)> fate;
-    std::function<absl::Status(const IncomingWindow&, std::function<void(absl::StatusOr<Appended>)>)> append;
+    std::function<absl::Status(const IncomingWindow&,
+                               std::function<void(absl::StatusOr<Appended>)>)>
+        append;
     // Takes the window; calls back when it is merged. False: no room.
-    std::function<bool(std::shared_ptr<const IncomingWindow>, Appended, std::function<void()>)> merge;
+    std::function<bool(std::shared_ptr<const IncomingWindow>, Appended, std::function<void()>)>
+        merge;
   };
 
   Ingest(Ports ports, uint64_t capacity) : ports_(std::move(ports)), capacity_(capacity) {}

@@ -10,9 +10,13 @@ Worker::Worker(std::string name, size_t threads, size_t capacity) : queue_(capac
   for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this, name] { Run(name); });
 }
 
-Worker::~Worker() { Close(); }
+Worker::~Worker() {
+  Close();
+}
 
-bool Worker::Post(std::function<void()> task) { return queue_.TryPush(std::move(task)); }
+bool Worker::Post(std::function<void()> task) {
+  return queue_.TryPush(std::move(task));
+}
 
 void Worker::Close() {
   queue_.Close();

@@ -48,25 +48,30 @@ void ExposeOwn(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
   constexpr MetricType kCounter = MetricType::Counter;
   constexpr MetricType kGauge = MetricType::Gauge;
   MetricFamily build = Family("perfd_build_info", "Version of this perfd; always 1.", kGauge);
-  build.metric.push_back(Sample(kGauge, 1, {{"version", kVersion}, {"protocol", absl::StrCat(kProtocolVersion)}}));
+  build.metric.push_back(
+      Sample(kGauge, 1, {{"version", kVersion}, {"protocol", absl::StrCat(kProtocolVersion)}}));
   out.push_back(std::move(build));
-  out.push_back(Labelled("perfd_profiles", "Stored profiles by state.", kGauge, "state", figures.profiles));
+  out.push_back(
+      Labelled("perfd_profiles", "Stored profiles by state.", kGauge, "state", figures.profiles));
   out.push_back(One("perfd_agents_connected", "Agents with a live stream.", kGauge,
                     static_cast<double>(figures.agents_connected)));
   out.push_back(One("perfd_windows_stored_total", "Windows committed to the store.", kCounter,
                     static_cast<double>(figures.windows_stored)));
-  out.push_back(One("perfd_windows_duplicate_total", "Windows that arrived again and were stored before.", kCounter,
+  out.push_back(One("perfd_windows_duplicate_total",
+                    "Windows that arrived again and were stored before.", kCounter,
                     static_cast<double>(figures.windows_duplicate)));
-  out.push_back(Labelled("perfd_windows_dropped_total", "Windows that were not stored.", kCounter, "reason",
-                         figures.windows_dropped));
-  out.push_back(Labelled("perfd_samples_total", "Samples in stored windows by kind of place.", kCounter, "category",
-                         figures.samples));
-  out.push_back(Labelled("perfd_samples_dropped_total", "Samples that agents read and dropped.", kCounter, "reason",
-                         figures.samples_dropped));
-  out.push_back(One("perfd_samples_lost_total", "Samples overwritten in the kernel before agents read them.",
-                    kCounter, static_cast<double>(figures.samples_lost)));
-  out.push_back(One("perfd_streams_malformed_total", "Agent streams ended for a message that made no sense.",
-                    kCounter, static_cast<double>(figures.streams_malformed)));
+  out.push_back(Labelled("perfd_windows_dropped_total", "Windows that were not stored.", kCounter,
+                         "reason", figures.windows_dropped));
+  out.push_back(Labelled("perfd_samples_total", "Samples in stored windows by kind of place.",
+                         kCounter, "category", figures.samples));
+  out.push_back(Labelled("perfd_samples_dropped_total", "Samples that agents read and dropped.",
+                         kCounter, "reason", figures.samples_dropped));
+  out.push_back(One("perfd_samples_lost_total",
+                    "Samples overwritten in the kernel before agents read them.", kCounter,
+                    static_cast<double>(figures.samples_lost)));
+  out.push_back(One("perfd_streams_malformed_total",
+                    "Agent streams ended for a message that made no sense.", kCounter,
+                    static_cast<double>(figures.streams_malformed)));
   out.push_back(One("perfd_ingest_queue_windows", "Windows between arrival and merge.", kGauge,
                     static_cast<double>(figures.ingest_queue_windows)));
   out.push_back(One("perfd_store_bytes", "Size of the database and its log.", kGauge,
@@ -77,12 +82,15 @@ void ExposeOwn(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
 
 void ExposeLoops(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
   constexpr MetricType kGauge = MetricType::Gauge;
-  MetricFamily profiles = Family("perfd_profile_info", "Active and recent profiles; always 1.", kGauge);
-  MetricFamily loops = Family("perfd_loop_info", "Heaviest loops of those profiles; always 1.", kGauge);
-  MetricFamily shares = Family("perfd_loop_share_ratio", "Share of the job's time spent in the loop.", kGauge);
+  MetricFamily profiles =
+      Family("perfd_profile_info", "Active and recent profiles; always 1.", kGauge);
+  MetricFamily loops =
+      Family("perfd_loop_info", "Heaviest loops of those profiles; always 1.", kGauge);
+  MetricFamily shares =
+      Family("perfd_loop_share_ratio", "Share of the job's time spent in the loop.", kGauge);
   for (const ProfileFigure& profile : figures.hot) {
-    profiles.metric.push_back(
-        Sample(kGauge, 1, {{"profile", profile.id}, {"name", profile.name}, {"user", profile.user}}));
+    profiles.metric.push_back(Sample(
+        kGauge, 1, {{"profile", profile.id}, {"name", profile.name}, {"user", profile.user}}));
     for (const LoopFigure& loop : profile.loops) {
       loops.metric.push_back(Sample(kGauge, 1,
                                     {{"profile", profile.id},
@@ -91,7 +99,8 @@ void ExposeLoops(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
                                      {"file", loop.file},
                                      {"line", absl::StrCat(loop.line)},
                                      {"module", loop.module}}));
-      shares.metric.push_back(Sample(kGauge, loop.share_ratio, {{"profile", profile.id}, {"loop", loop.loop}}));
+      shares.metric.push_back(
+          Sample(kGauge, loop.share_ratio, {{"profile", profile.id}, {"loop", loop.loop}}));
     }
   }
   out.push_back(std::move(profiles));
@@ -100,17 +109,20 @@ void ExposeLoops(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
 }
 
 void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
-  MetricFamily resident =
-      Family("perfd_agent_resident_bytes", "Resident memory of the node's agent.", MetricType::Gauge);
-  MetricFamily cpu =
-      Family("perfd_agent_cpu_seconds_total", "CPU time of the node's agent since its start.", MetricType::Counter);
+  MetricFamily resident = Family("perfd_agent_resident_bytes",
+                                 "Resident memory of the node's agent.", MetricType::Gauge);
+  MetricFamily cpu = Family("perfd_agent_cpu_seconds_total",
+                            "CPU time of the node's agent since its start.", MetricType::Counter);
   MetricFamily spool =
-      Family("perfd_agent_spool_bytes", "Measurements on the node that are not yet stored.", MetricType::Gauge);
+      Family("perfd_agent_spool_bytes", "Measurements on the node that are not yet stored.",
+             MetricType::Gauge);
   for (const AgentFigure& agent : figures.agents) {
     const Labels labels = {{"node", agent.node}};
-    resident.metric.push_back(Sample(MetricType::Gauge, static_cast<double>(agent.resident_bytes), labels));
+    resident.metric.push_back(
+        Sample(MetricType::Gauge, static_cast<double>(agent.resident_bytes), labels));
     cpu.metric.push_back(Sample(MetricType::Counter, agent.cpu_seconds, labels));
-    spool.metric.push_back(Sample(MetricType::Gauge, static_cast<double>(agent.spool_bytes), labels));
+    spool.metric.push_back(
+        Sample(MetricType::Gauge, static_cast<double>(agent.spool_bytes), labels));
   }
   out.push_back(std::move(resident));
   out.push_back(std::move(cpu));
@@ -118,13 +130,14 @@ void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) 
 }
 
 void ExposeProcess(const ProcessFigures& process, std::vector<MetricFamily>& out) {
-  out.push_back(One("process_cpu_seconds_total", "CPU time of perfd.", MetricType::Counter, process.cpu_seconds));
+  out.push_back(One("process_cpu_seconds_total", "CPU time of perfd.", MetricType::Counter,
+                    process.cpu_seconds));
   out.push_back(One("process_resident_memory_bytes", "Resident memory of perfd.", MetricType::Gauge,
                     static_cast<double>(process.resident_bytes)));
   out.push_back(One("process_open_fds", "Open file descriptors of perfd.", MetricType::Gauge,
                     static_cast<double>(process.open_fds)));
-  out.push_back(One("process_start_time_seconds", "Start of perfd since the epoch.", MetricType::Gauge,
-                    process.start_time_seconds));
+  out.push_back(One("process_start_time_seconds", "Start of perfd since the epoch.",
+                    MetricType::Gauge, process.start_time_seconds));
 }
 
 }  // namespace

@@ -17,7 +17,8 @@
 
 namespace perfd {
 
-std::vector<prometheus::MetricFamily> Expose(const DaemonFigures& figures, const ProcessFigures& process);
+std::vector<prometheus::MetricFamily> Expose(const DaemonFigures& figures,
+                                             const ProcessFigures& process);
 
 }  // namespace perfd
 

@@ -38,7 +38,8 @@ class Snapshot final : public prometheus::Collectable {
   std::vector<prometheus::MetricFamily> families_ ABSL_GUARDED_BY(mutex_);
 };
 
-prometheus::Histogram& AddHistogram(prometheus::Registry& registry, const char* name, const char* help,
+prometheus::Histogram& AddHistogram(prometheus::Registry& registry, const char* name,
+                                    const char* help,
                                     const prometheus::Histogram::BucketBoundaries& bounds) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add({}, bounds);
 }
@@ -49,15 +50,15 @@ struct MetricsServer::Parts {
   // Shared with the exposer, which keeps weak references.
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   std::shared_ptr<Snapshot> snapshot = std::make_shared<Snapshot>();
-  prometheus::Histogram& commit = AddHistogram(*registry, "perfd_store_commit_seconds",
-                                               "Time of one group commit of the store.",
-                                               {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1, 5});
+  prometheus::Histogram& commit = AddHistogram(
+      *registry, "perfd_store_commit_seconds", "Time of one group commit of the store.",
+      {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1, 5});
   prometheus::Histogram& attach = AddHistogram(*registry, "perfd_attach_seconds",
                                                "Time from an accepted request to its first sample.",
                                                {0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30});
-  prometheus::Histogram& stop = AddHistogram(*registry, "perfd_stop_seconds",
-                                             "Time a rank stood still for one stop.",
-                                             {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1});
+  prometheus::Histogram& stop =
+      AddHistogram(*registry, "perfd_stop_seconds", "Time a rank stood still for one stop.",
+                   {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1});
   absl::Mutex mutex;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   std::thread refresher;
@@ -66,12 +67,15 @@ struct MetricsServer::Parts {
 
 MetricsServer::MetricsServer() : parts_(std::make_unique<Parts>()) {}
 
-MetricsServer::~MetricsServer() { Stop(); }
+MetricsServer::~MetricsServer() {
+  Stop();
+}
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Create(const std::string& address) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--metrics-listen '", address, "' is not HOST:PORT"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--metrics-listen '", address, "' is not HOST:PORT"));
   }
   std::unique_ptr<MetricsServer> server(new MetricsServer());
   Parts& parts = *server->parts_;
@@ -80,10 +84,11 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Create(const std::
     parts.exposer->RegisterCollectable(parts.snapshot);
     parts.exposer->RegisterCollectable(parts.registry);
     const std::vector<int> ports = parts.exposer->GetListeningPorts();
-    server->address_ = absl::StrCat(address.substr(0, colon + 1), ports.empty() ? 0 : ports.front());
+    server->address_ =
+        absl::StrCat(address.substr(0, colon + 1), ports.empty() ? 0 : ports.front());
   } catch (const std::exception& error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot serve metrics on ", address, ": ", error.what(), "; choose another --metrics-listen"));
+    return absl::UnavailableError(absl::StrCat("cannot serve metrics on ", address, ": ",
+                                               error.what(), "; choose another --metrics-listen"));
   }
   return server;
 }
@@ -111,8 +116,12 @@ void MetricsServer::Stop() {
   if (parts_->refresher.joinable()) parts_->refresher.join();
 }
 
-void MetricsServer::ObserveCommit(double seconds) { parts_->commit.Observe(seconds); }
+void MetricsServer::ObserveCommit(double seconds) {
+  parts_->commit.Observe(seconds);
+}
 
-void MetricsServer::ObserveAttach(double seconds) { parts_->attach.Observe(seconds); }
+void MetricsServer::ObserveAttach(double seconds) {
+  parts_->attach.Observe(seconds);
+}
 
 }  // namespace perfd

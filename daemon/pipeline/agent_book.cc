@@ -16,16 +16,17 @@ bool MayReplace(const AgentFacts& present, const AgentFacts& next) {
 
 }  // namespace
 
-absl::StatusOr<uint64_t> AgentBook::Connect(const AgentFacts& facts, std::shared_ptr<AgentLink> link,
-                                            int64_t now_unix_ns) {
+absl::StatusOr<uint64_t> AgentBook::Connect(const AgentFacts& facts,
+                                            std::shared_ptr<AgentLink> link, int64_t now_unix_ns) {
   if (!entries_.contains(facts.node) && entries_.size() >= kMaxNodes) {
     return absl::ResourceExhaustedError(absl::StrCat("more than ", kMaxNodes, " nodes"));
   }
   Entry& entry = entries_[facts.node];
   if (entry.connection != 0) {
     if (!MayReplace(entry.facts, facts)) {
-      return absl::AlreadyExistsError(absl::StrCat("node ", facts.node, " already has an agent (of uid ",
-                                                   entry.facts.uid, "): stop it, or give this one another --node"));
+      return absl::AlreadyExistsError(
+          absl::StrCat("node ", facts.node, " already has an agent (of uid ", entry.facts.uid,
+                       "): stop it, or give this one another --node"));
     }
     by_connection_.erase(entry.connection);
     entry.link->Close(absl::AbortedError("replaced by a newer connection of the same agent"));

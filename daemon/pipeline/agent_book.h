@@ -33,7 +33,8 @@ class AgentBook {
 
   // Returns the connection's number. Another live agent of that name is replaced when it is the same one come
   // back (same user, or the same stream) or outranks a user's own agent, else kAlreadyExists.
-  absl::StatusOr<uint64_t> Connect(const AgentFacts& facts, std::shared_ptr<AgentLink> link, int64_t now_unix_ns);
+  absl::StatusOr<uint64_t> Connect(const AgentFacts& facts, std::shared_ptr<AgentLink> link,
+                                   int64_t now_unix_ns);
   // The node's name when this was its present connection, else empty.
   std::string Disconnect(uint64_t connection, int64_t now_unix_ns);
   // The entry this connection may speak for, or nullptr when it was replaced.

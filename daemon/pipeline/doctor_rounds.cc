@@ -21,9 +21,11 @@ void DoctorRounds::Round::Answer() const {
   done(std::move(reports));
 }
 
-absl::StatusOr<uint64_t> DoctorRounds::Begin(const std::vector<std::string>& nodes, std::vector<DoctorReport> own,
-                                             int64_t now_ns, Done done) {
-  if (rounds_.size() >= kMaxRounds) return absl::ResourceExhaustedError("too many doctor requests at once");
+absl::StatusOr<uint64_t> DoctorRounds::Begin(const std::vector<std::string>& nodes,
+                                             std::vector<DoctorReport> own, int64_t now_ns,
+                                             Done done) {
+  if (rounds_.size() >= kMaxRounds)
+    return absl::ResourceExhaustedError("too many doctor requests at once");
   const uint64_t id = next_id_++;
   Round& round = rounds_[id];
   for (const std::string& node : nodes) round.answers[node];

@@ -34,8 +34,8 @@ class DoctorRounds {
   static constexpr int64_t kWaitNs = 5 * kNsPerSecond;
 
   // The id to ask with; kResourceExhausted when too many are open.
-  absl::StatusOr<uint64_t> Begin(const std::vector<std::string>& nodes, std::vector<DoctorReport> own,
-                                 int64_t now_ns, Done done);
+  absl::StatusOr<uint64_t> Begin(const std::vector<std::string>& nodes,
+                                 std::vector<DoctorReport> own, int64_t now_ns, Done done);
   // Rounds that are complete with this answer.
   std::vector<Round> Take(uint64_t id, const std::string& node, std::vector<DoctorCheck> checks);
   // Rounds that have waited long enough, or have nobody to wait for.

@@ -36,16 +36,20 @@ Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions optio
       merge_("perfd-merge", 1, kMergeQueue),
       chores_("perfd-chores", 1, 16) {}
 
-Pipeline::~Pipeline() { Stop(); }
+Pipeline::~Pipeline() {
+  Stop();
+}
 
 absl::Status Pipeline::Restore() {
-  ASSIGN_OR_RETURN(std::vector<ProfileStatus> unfinished,
-                   store_.Profiles({.uid = std::nullopt, .active_only = true, .limit = kMaxRestored}));
+  ASSIGN_OR_RETURN(
+      std::vector<ProfileStatus> unfinished,
+      store_.Profiles({.uid = std::nullopt, .active_only = true, .limit = kMaxRestored}));
   for (ProfileStatus& status : unfinished) {
     if (const absl::Status loaded = results_.Load(status); !loaded.ok()) {
       LogError("{} cannot go on: {}", status.id, Text(loaded));
-      status.notices.push_back({Notice::Severity::kError, absl::StatusCode::kDataLoss, "", 0,
-                                absl::StrCat("the stored data could not be read: ", loaded.message())});
+      status.notices.push_back(
+          {Notice::Severity::kError, absl::StatusCode::kDataLoss, "", 0,
+           absl::StrCat("the stored data could not be read: ", loaded.message())});
     }
     LogInfo("{} goes on: {} samples are stored", status.id, status.samples);
     absl::MutexLock lock(&mutex_);
@@ -89,19 +93,22 @@ void Pipeline::Tick() {
     rounds = doctor_.Expire(now.monotonic_ns);
     for (auto it = late_.begin(); it != late_.end();) {
       const bool due = now.monotonic_ns >= it->second.due_ns;
-      if (due && merge_.Post([this, id = it->first, n = it->second.windows] { RebuildLate(id, n); })) {
+      if (due &&
+          merge_.Post([this, id = it->first, n = it->second.windows] { RebuildLate(id, n); })) {
         it = late_.erase(it);
       } else {
         ++it;
       }
     }
     book_.Forget(now.unix_ns - kForgetNodeNs);
-    std::erase_if(recent_, [&](const RecentProfile& recent) { return now.monotonic_ns >= recent.until_ns; });
+    std::erase_if(recent_,
+                  [&](const RecentProfile& recent) { return now.monotonic_ns >= recent.until_ns; });
     if (now.monotonic_ns >= chores_due_ns_ && !chores_running_.exchange(true)) {
       chores_due_ns_ = now.monotonic_ns + (store_.healthy() ? kChoresNs : kSickChoresNs);
       if (!chores_.Post([this] { Chores(); })) chores_running_ = false;
     }
-    if (!store_.healthy()) chores_due_ns_ = std::min(chores_due_ns_, now.monotonic_ns + kSickChoresNs);
+    if (!store_.healthy())
+      chores_due_ns_ = std::min(chores_due_ns_, now.monotonic_ns + kSickChoresNs);
   }
   for (const DoctorRounds::Round& round : rounds) round.Answer();
 }
@@ -120,13 +127,15 @@ void Pipeline::Chores() {
 Ingest::Ports Pipeline::IngestPorts() {
   Ingest::Ports ports;
   ports.fate = [this](const std::string& id) { return Fate(id); };
-  ports.append = [this](const IncomingWindow& incoming, std::function<void(absl::StatusOr<Appended>)> done) {
+  ports.append = [this](const IncomingWindow& incoming,
+                        std::function<void(absl::StatusOr<Appended>)> done) {
     const Window& window = incoming.window;
-    return store_.Append({window.profile_id, window.stream_id, window.sequence, window.node, incoming.body},
-                         [done = std::move(done)](const absl::StatusOr<AppendResult>& result) {
-                           if (!result.ok()) return done(result.status());
-                           done(Appended{result->duplicate, result->row_id, result->stream_missing});
-                         });
+    return store_.Append(
+        {window.profile_id, window.stream_id, window.sequence, window.node, incoming.body},
+        [done = std::move(done)](const absl::StatusOr<AppendResult>& result) {
+          if (!result.ok()) return done(result.status());
+          done(Appended{result->duplicate, result->row_id, result->stream_missing});
+        });
   };
   ports.merge = [this](std::shared_ptr<const IncomingWindow> incoming, const Appended& appended,
                        std::function<void()> done) {
@@ -185,8 +194,10 @@ void Pipeline::Execute(const Decisions& decisions) {
 }
 
 void Pipeline::Save(const ProfileStatus& status) {
-  if (status.submit_to_first_sample_ns > 0 && attached_.insert(status.id).second && options_.on_attach) {
-    options_.on_attach(static_cast<double>(status.submit_to_first_sample_ns) / static_cast<double>(kNsPerSecond));
+  if (status.submit_to_first_sample_ns > 0 && attached_.insert(status.id).second &&
+      options_.on_attach) {
+    options_.on_attach(static_cast<double>(status.submit_to_first_sample_ns) /
+                       static_cast<double>(kNsPerSecond));
   }
   const absl::Status queued = store_.Update(status, [id = status.id](const absl::Status& saved) {
     if (!saved.ok()) LogWarning("the state of {} is not saved yet: {}", id, Text(saved));
@@ -195,7 +206,8 @@ void Pipeline::Save(const ProfileStatus& status) {
 }
 
 void Pipeline::PostFinalise(const ProfileStatus& status) {
-  if (!merge_.Post([this, status] { Finalise(status); })) Execute(table_.Finalised(status.id, false, Now()));
+  if (!merge_.Post([this, status] { Finalise(status); }))
+    Execute(table_.Finalised(status.id, false, Now()));
 }
 
 void Pipeline::Finalise(const ProfileStatus& status) {
@@ -219,7 +231,8 @@ void Pipeline::RebuildLate(const std::string& profile_id, uint64_t windows) {
   if (status.ok()) {
     const Notice notice{Notice::Severity::kInfo, absl::StatusCode::kOk, "", 0,
                         "windows that arrived after the end are included"};
-    if (std::find(status->notices.begin(), status->notices.end(), notice) == status->notices.end()) {
+    if (std::find(status->notices.begin(), status->notices.end(), notice) ==
+        status->notices.end()) {
       status->notices.push_back(notice);
     }
     const absl::StatusOr<Report> report = results_.Finalise(*status);
@@ -230,7 +243,8 @@ void Pipeline::RebuildLate(const std::string& profile_id, uint64_t windows) {
     }
     status = report.status();
   }
-  LogWarning("late windows of {} are stored but not in its report: {}", profile_id, Text(status.status()));
+  LogWarning("late windows of {} are stored but not in its report: {}", profile_id,
+             Text(status.status()));
   if (absl::IsNotFound(status.status())) return;
   absl::MutexLock lock(&mutex_);
   LateProfile& late = late_[profile_id];

@@ -67,9 +67,11 @@ class Pipeline {
   // People.
   absl::StatusOr<ProfileStatus> Submit(const SubmitRequest& request);
   absl::StatusOr<ProfileStatus> Get(const Requester& requester, const std::string& id);
-  absl::StatusOr<std::vector<ProfileStatus>> List(const Requester& requester, bool active_only, int32_t limit);
+  absl::StatusOr<std::vector<ProfileStatus>> List(const Requester& requester, bool active_only,
+                                                  int32_t limit);
   absl::StatusOr<Report> GetReport(const Requester& requester, const std::string& id);
-  absl::StatusOr<WatchView> Watch(const Requester& requester, const std::string& id, int32_t top_loops);
+  absl::StatusOr<WatchView> Watch(const Requester& requester, const std::string& id,
+                                  int32_t top_loops);
   absl::StatusOr<ProfileStatus> Cancel(const Requester& requester, const std::string& id);
   std::vector<NodeStatus> Nodes();
   // `node` empty: every node. `done` runs on another thread, within about 5 s.
@@ -81,7 +83,8 @@ class Pipeline {
   void Heartbeat(uint64_t connection, const AgentHealth& health);
   void News(uint64_t connection, const SessionUpdate& update);
   // done(OK): acknowledge.
-  void TakeWindow(uint64_t connection, IncomingWindow window, std::function<void(absl::Status)> done);
+  void TakeWindow(uint64_t connection, IncomingWindow window,
+                  std::function<void(absl::Status)> done);
   void DoctorAnswer(uint64_t connection, uint64_t request_id, std::vector<DoctorCheck> checks);
   void CountMalformed();
 
@@ -100,7 +103,8 @@ class Pipeline {
 
   Moment Now() const { return {clock_.MonotonicNs(), clock_.UnixNs()}; }
   Ingest::Ports IngestPorts();
-  bool MaySpeakFor(const AgentFacts& agent, const std::string& profile_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MaySpeakFor(const AgentFacts& agent, const std::string& profile_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ProfileFate Fate(const std::string& profile_id);
   void Merge(const IncomingWindow& incoming, const Appended& appended);
   void Execute(const Decisions& decisions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -125,7 +129,8 @@ class Pipeline {
   SessionTable table_ ABSL_GUARDED_BY(mutex_);
   AgentBook book_ ABSL_GUARDED_BY(mutex_);
   DoctorRounds doctor_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> attached_ ABSL_GUARDED_BY(mutex_);  // active profiles whose first sample was noted
+  std::set<std::string> attached_
+      ABSL_GUARDED_BY(mutex_);  // active profiles whose first sample was noted
   std::map<std::string, LateProfile> late_ ABSL_GUARDED_BY(mutex_);
   std::deque<RecentProfile> recent_ ABSL_GUARDED_BY(mutex_);
   uint64_t malformed_ ABSL_GUARDED_BY(mutex_) = 0;

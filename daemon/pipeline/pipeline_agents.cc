@@ -8,9 +8,11 @@
 
 namespace perfd {
 
-absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts, std::shared_ptr<AgentLink> link) {
+absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
+                                                  std::shared_ptr<AgentLink> link) {
   if (!store_.healthy()) {
-    return absl::UnavailableError("the daemon's store cannot write (disk full?): keep the windows and try again");
+    return absl::UnavailableError(
+        "the daemon's store cannot write (disk full?): keep the windows and try again");
   }
   ASSIGN_OR_RETURN(facts.stored_sequence, store_.StoredSequence(facts.stream_id));
   absl::MutexLock lock(&mutex_);
@@ -48,36 +50,42 @@ void Pipeline::News(uint64_t connection, const SessionUpdate& update) {
   if (entry == nullptr) return;
   const Moment now = Now();
   entry->status.last_seen_unix_ns = now.unix_ns;
-  if (MaySpeakFor(entry->facts, update.profile_id)) Execute(table_.Update(entry->facts.node, update, now));
+  if (MaySpeakFor(entry->facts, update.profile_id))
+    Execute(table_.Update(entry->facts.node, update, now));
 }
 
 bool Pipeline::MaySpeakFor(const AgentFacts& agent, const std::string& profile_id) {
   if (!agent.user_mode) return true;
   absl::StatusOr<ProfileStatus> status = table_.Status(profile_id, Now());
   if (!status.ok()) status = store_.Profile(profile_id);
-  return !status.ok() || status->requester.uid == agent.uid;  // unknown profiles are sorted out by ingest
+  return !status.ok() ||
+         status->requester.uid == agent.uid;  // unknown profiles are sorted out by ingest
 }
 
-void Pipeline::TakeWindow(uint64_t connection, IncomingWindow window, std::function<void(absl::Status)> done) {
+void Pipeline::TakeWindow(uint64_t connection, IncomingWindow window,
+                          std::function<void(absl::Status)> done) {
   absl::Status refused;
   {
     absl::MutexLock lock(&mutex_);
     AgentBook::Entry* entry = book_.Find(connection);
     if (entry == nullptr) {
       refused = absl::AbortedError("replaced by a newer connection of the same agent");
-    } else if (window.window.node != entry->facts.node || window.window.stream_id != entry->facts.stream_id) {
+    } else if (window.window.node != entry->facts.node ||
+               window.window.stream_id != entry->facts.stream_id) {
       refused = absl::InvalidArgumentError(
           absl::StrCat("a window of node '", window.window.node, "' came from the agent of node '",
                        entry->facts.node, "' or names a stream that is not its own"));
     } else if (!MaySpeakFor(entry->facts, window.window.profile_id)) {
-      refused = absl::PermissionDeniedError("a user-mode agent may only speak for its own user's profiles");
+      refused = absl::PermissionDeniedError(
+          "a user-mode agent may only speak for its own user's profiles");
     }
   }
   if (!refused.ok()) return done(refused);
   ingest_.Take(std::move(window), std::move(done));
 }
 
-void Pipeline::DoctorAnswer(uint64_t connection, uint64_t request_id, std::vector<DoctorCheck> checks) {
+void Pipeline::DoctorAnswer(uint64_t connection, uint64_t request_id,
+                            std::vector<DoctorCheck> checks) {
   std::vector<DoctorRounds::Round> finished;
   {
     absl::MutexLock lock(&mutex_);

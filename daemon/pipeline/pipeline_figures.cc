@@ -14,8 +14,10 @@ constexpr size_t kMaxAgentFigures = 1024;
 
 }  // namespace
 
-ProfileFigure ToFigure(const ProfileStatus& status, const std::vector<ReportRow>& loops, size_t count) {
-  ProfileFigure figure{.id = status.id, .name = status.name, .user = status.requester.name, .loops = {}};
+ProfileFigure ToFigure(const ProfileStatus& status, const std::vector<ReportRow>& loops,
+                       size_t count) {
+  ProfileFigure figure{
+      .id = status.id, .name = status.name, .user = status.requester.name, .loops = {}};
   for (const ReportRow& row : loops) {
     if (figure.loops.size() == count) break;
     figure.loops.push_back({.loop = row.id,
@@ -37,13 +39,16 @@ std::vector<ProfileFigure> Pipeline::HotProfiles() {
     for (const RecentProfile& profile : recent_) recent.push_back(profile.figure);
   }
   std::vector<ProfileFigure> hot;
-  for (auto status = active.rbegin(); status != active.rend() && hot.size() < kMaxHotProfiles; ++status) {
+  for (auto status = active.rbegin(); status != active.rend() && hot.size() < kMaxHotProfiles;
+       ++status) {
     if (status->samples == 0) continue;
     const auto loops = results_.Top(status->id, options_.hot_loops);
-    if (loops.ok()) hot.push_back(ToFigure(*status, *loops, static_cast<size_t>(options_.hot_loops)));
+    if (loops.ok())
+      hot.push_back(ToFigure(*status, *loops, static_cast<size_t>(options_.hot_loops)));
   }
   for (ProfileFigure& figure : recent) {
-    const bool known = std::any_of(hot.begin(), hot.end(), [&](const auto& other) { return other.id == figure.id; });
+    const bool known = std::any_of(hot.begin(), hot.end(),
+                                   [&](const auto& other) { return other.id == figure.id; });
     if (!known && hot.size() < kMaxHotProfiles) hot.push_back(std::move(figure));
   }
   return hot;
@@ -53,18 +58,21 @@ DaemonFigures Pipeline::Figures() {
   DaemonFigures figures;
   if (const auto counts = store_.StateCounts(); counts.ok()) {
     for (size_t state = 0; state < counts->size(); ++state) {
-      figures.profiles.emplace_back(ProfileStateName(static_cast<ProfileState>(state)), (*counts)[state]);
+      figures.profiles.emplace_back(ProfileStateName(static_cast<ProfileState>(state)),
+                                    (*counts)[state]);
     }
   }
   const IngestFigures ingest = ingest_.figures();
   for (size_t i = 0; i < ingest.dropped.size(); ++i) {
-    figures.windows_dropped.emplace_back(WindowDropName(static_cast<WindowDrop>(i)), ingest.dropped[i]);
+    figures.windows_dropped.emplace_back(WindowDropName(static_cast<WindowDrop>(i)),
+                                         ingest.dropped[i]);
   }
   for (size_t i = 0; i < ingest.samples.size(); ++i) {
     figures.samples.emplace_back(CategoryName(static_cast<Category>(i)), ingest.samples[i]);
   }
   for (size_t i = 0; i < ingest.accounting.dropped.size(); ++i) {
-    figures.samples_dropped.emplace_back(DropReasonName(static_cast<DropReason>(i)), ingest.accounting.dropped[i]);
+    figures.samples_dropped.emplace_back(DropReasonName(static_cast<DropReason>(i)),
+                                         ingest.accounting.dropped[i]);
   }
   figures.windows_stored = ingest.stored;
   figures.windows_duplicate = ingest.duplicate;
@@ -79,10 +87,11 @@ DaemonFigures Pipeline::Figures() {
   for (const auto& [node, entry] : book_.entries()) {
     if (entry.connection == 0 || figures.agents.size() == kMaxAgentFigures) continue;
     const AgentHealth& health = entry.status.health;
-    figures.agents.push_back({.node = node,
-                              .resident_bytes = health.resident_bytes,
-                              .cpu_seconds = static_cast<double>(health.cpu_ns) / static_cast<double>(kNsPerSecond),
-                              .spool_bytes = health.spool_bytes});
+    figures.agents.push_back(
+        {.node = node,
+         .resident_bytes = health.resident_bytes,
+         .cpu_seconds = static_cast<double>(health.cpu_ns) / static_cast<double>(kNsPerSecond),
+         .spool_bytes = health.spool_bytes});
   }
   return figures;
 }

@@ -23,7 +23,8 @@ bool MaySee(const Requester& requester, const ProfileStatus& status) {
 }
 
 std::vector<ReportRow> Brief(const std::vector<ReportRow>& rows, size_t count) {
-  std::vector<ReportRow> brief(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(std::min(count, rows.size())));
+  std::vector<ReportRow> brief(rows.begin(),
+                               rows.begin() + static_cast<ptrdiff_t>(std::min(count, rows.size())));
   for (ReportRow& row : brief) {
     row.ranks.clear();
     row.threads.clear();
@@ -33,7 +34,8 @@ std::vector<ReportRow> Brief(const std::vector<ReportRow>& rows, size_t count) {
 
 DoctorCheck DiskCheck(const std::string& directory) {
   struct statvfs info {};
-  DoctorCheck check{.name = "free disk", .ok = false, .optional = true, .found = "unknown", .fix = ""};
+  DoctorCheck check{
+      .name = "free disk", .ok = false, .optional = true, .found = "unknown", .fix = ""};
   if (::statvfs(directory.c_str(), &info) != 0) return check;
   const uint64_t free = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
   check.ok = free >= kLowDiskBytes;
@@ -84,14 +86,16 @@ absl::StatusOr<std::string> Pipeline::Resolve(const Requester& requester, const 
   }
   if (ParseProfileId(text).ok()) return text;
   if (!absl::StartsWith(text, "p-") || text.size() > 24) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text.substr(0, 32), "' is not a profile: give an id such as p-000042, or 'last'"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text.substr(0, 32), "' is not a profile: give an id such as p-000042, or 'last'"));
   }
-  ASSIGN_OR_RETURN(const std::vector<std::string> found,
-                   store_.Find(text, requester.privileged ? std::nullopt : std::optional(requester.uid)));
+  ASSIGN_OR_RETURN(
+      const std::vector<std::string> found,
+      store_.Find(text, requester.privileged ? std::nullopt : std::optional(requester.uid)));
   if (found.empty()) return absl::NotFoundError(absl::StrCat("there is no profile ", text, "..."));
   if (found.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(text, " is not unique: ", found[1], " and ", found[0], " match"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(text, " is not unique: ", found[1], " and ", found[0], " match"));
   }
   return found.front();
 }
@@ -114,8 +118,8 @@ absl::StatusOr<ProfileStatus> Pipeline::Get(const Requester& requester, const st
   return Visible(requester, id);
 }
 
-absl::StatusOr<std::vector<ProfileStatus>> Pipeline::List(const Requester& requester, bool active_only,
-                                                          int32_t limit) {
+absl::StatusOr<std::vector<ProfileStatus>> Pipeline::List(const Requester& requester,
+                                                          bool active_only, int32_t limit) {
   ProfileQuery query{.uid = std::nullopt,
                      .active_only = active_only,
                      .limit = limit == 0 ? 50 : std::clamp(limit, 1, 1000)};
@@ -136,7 +140,8 @@ absl::StatusOr<Report> Pipeline::GetReport(const Requester& requester, const std
   return results_.Build(status);
 }
 
-absl::StatusOr<WatchView> Pipeline::Watch(const Requester& requester, const std::string& id, int32_t top_loops) {
+absl::StatusOr<WatchView> Pipeline::Watch(const Requester& requester, const std::string& id,
+                                          int32_t top_loops) {
   WatchView view;
   ASSIGN_OR_RETURN(view.status, Visible(requester, id));
   const int count = std::clamp(top_loops, 0, 100);
@@ -173,9 +178,11 @@ std::vector<DoctorCheck> Pipeline::OwnChecks() {
       {.name = "store",
        .ok = healthy,
        .optional = false,
-       .found = absl::StrCat(store_.directory(), healthy ? " can be written" : " cannot be written"),
+       .found =
+           absl::StrCat(store_.directory(), healthy ? " can be written" : " cannot be written"),
        .fix = healthy ? "" : absl::StrCat("free space in ", store_.directory())},
-      DiskCheck(store_.directory()), FileLimitCheck()};
+      DiskCheck(store_.directory()),
+      FileLimitCheck()};
   if (options_.extra_checks) {
     for (DoctorCheck& check : options_.extra_checks()) checks.push_back(std::move(check));
   }
@@ -193,7 +200,8 @@ absl::Status Pipeline::Doctor(const std::string& node, DoctorRounds::Done done) 
   if (own.empty() && nodes.empty()) {
     return absl::NotFoundError(absl::StrCat("node ", node, " is not connected"));
   }
-  ASSIGN_OR_RETURN(const uint64_t id, doctor_.Begin(nodes, std::move(own), clock_.MonotonicNs(), std::move(done)));
+  ASSIGN_OR_RETURN(const uint64_t id,
+                   doctor_.Begin(nodes, std::move(own), clock_.MonotonicNs(), std::move(done)));
   for (const std::string& name : nodes) {
     if (const auto link = book_.Link(name)) link->AskDoctor(id);
   }

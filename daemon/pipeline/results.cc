@@ -27,8 +27,9 @@ absl::StatusOr<Window> DecodeWindow(const std::string& body) {
 void Refresh(ProfileStatus& status, const ProfileAggregate& aggregate) {
   status.samples = aggregate.totals().accounting.kept;
   for (const NodeTotals& totals : aggregate.nodes()) {
-    const auto it = std::find_if(status.nodes.begin(), status.nodes.end(),
-                                 [&](const NodeProgress& node) { return node.node == totals.node; });
+    const auto it =
+        std::find_if(status.nodes.begin(), status.nodes.end(),
+                     [&](const NodeProgress& node) { return node.node == totals.node; });
     if (it == status.nodes.end()) continue;
     it->windows = totals.windows;
     it->covered_ns = static_cast<int64_t>(totals.covered_ns);
@@ -68,18 +69,19 @@ absl::StatusOr<std::shared_ptr<Results::Live>> Results::Rebuild(const std::strin
   if (!compacted.empty()) {
     ASSIGN_OR_RETURN(live->aggregate, ParseAggregate(compacted));
   }
-  RETURN_IF_ERROR(store_.ForEachWindow(profile_id, [&](int64_t row_id, const std::string& body) -> absl::Status {
-    live->mutex.AssertHeld();
-    const absl::StatusOr<Window> window = DecodeWindow(body);
-    if (window.ok()) {
-      live->aggregate.Add(*window);
-    } else {
-      LogError("window {} of {} is left out: {}", row_id, profile_id, Text(window.status()));
-    }
-    live->row_id = row_id;
-    ++live->loose_windows;
-    return absl::OkStatus();
-  }));
+  RETURN_IF_ERROR(store_.ForEachWindow(
+      profile_id, [&](int64_t row_id, const std::string& body) -> absl::Status {
+        live->mutex.AssertHeld();
+        const absl::StatusOr<Window> window = DecodeWindow(body);
+        if (window.ok()) {
+          live->aggregate.Add(*window);
+        } else {
+          LogError("window {} of {} is left out: {}", row_id, profile_id, Text(window.status()));
+        }
+        live->row_id = row_id;
+        ++live->loose_windows;
+        return absl::OkStatus();
+      }));
   return live;
 }
 

@@ -42,8 +42,9 @@ class Results {
   struct Live {
     absl::Mutex mutex;
     ProfileAggregate aggregate ABSL_GUARDED_BY(mutex);
-    int64_t row_id ABSL_GUARDED_BY(mutex) = 0;       // contained up to here
-    uint64_t loose_windows ABSL_GUARDED_BY(mutex) = 0;  // in the store one by one, not yet compacted
+    int64_t row_id ABSL_GUARDED_BY(mutex) = 0;  // contained up to here
+    uint64_t loose_windows ABSL_GUARDED_BY(mutex) =
+        0;  // in the store one by one, not yet compacted
   };
 
   // Shared: a report may be under construction while the profile is forgotten.

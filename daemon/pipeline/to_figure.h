@@ -9,7 +9,8 @@
 
 namespace perfd {
 
-ProfileFigure ToFigure(const ProfileStatus& status, const std::vector<ReportRow>& loops, size_t count);
+ProfileFigure ToFigure(const ProfileStatus& status, const std::vector<ReportRow>& loops,
+                       size_t count);
 
 }  // namespace perfd
 

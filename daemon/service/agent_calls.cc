@@ -35,9 +35,11 @@ void StreamList::CloseAll(const absl::Status& reason) {
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* AgentCalls::Connect(
     grpc::CallbackServerContext* context) {
-  std::shared_ptr<AgentStream> stream = AgentStream::Begin(peer_(*context), shared_.pipeline, shared_.pump);
+  std::shared_ptr<AgentStream> stream =
+      AgentStream::Begin(peer_(*context), shared_.pipeline, shared_.pump);
   AgentStream* reactor = stream.get();
-  if (!shared_.streams.Add(std::move(stream))) reactor->Close(absl::ResourceExhaustedError("too many agents"));
+  if (!shared_.streams.Add(std::move(stream)))
+    reactor->Close(absl::ResourceExhaustedError("too many agents"));
   return reactor;
 }
 

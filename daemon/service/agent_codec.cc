@@ -18,22 +18,25 @@ constexpr int kMaxChecks = 256;
 constexpr int kMaxActive = 4096;
 
 absl::Status CheckName(const char* what, const std::string& text, bool required = true) {
-  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+  const bool printable =
+      std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
   if ((text.empty() && required) || text.size() > kMaxName || !printable) {
-    return absl::InvalidArgumentError(absl::StrCat("register: ", what, " is empty, too long or not printable"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("register: ", what, " is empty, too long or not printable"));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckRight(const v1::Register& message, const Peer& peer) {
   if (!peer.agent_node.empty() && peer.agent_node != message.node()) {
-    return absl::PermissionDeniedError(absl::StrCat("the certificate is for the agent of node ", peer.agent_node,
-                                                    ", not of ", message.node()));
+    return absl::PermissionDeniedError(absl::StrCat("the certificate is for the agent of node ",
+                                                    peer.agent_node, ", not of ", message.node()));
   }
   if (!peer.full_agent && !message.user_mode()) {
-    return absl::PermissionDeniedError(absl::StrCat("user ", peer.requester.name,
-                                                    " may only run an agent for their own processes: start perf-agent "
-                                                    "with --user-mode"));
+    return absl::PermissionDeniedError(
+        absl::StrCat("user ", peer.requester.name,
+                     " may only run an agent for their own processes: start perf-agent "
+                     "with --user-mode"));
   }
   return absl::OkStatus();
 }
@@ -42,9 +45,10 @@ absl::Status CheckRight(const v1::Register& message, const Peer& peer) {
 
 absl::StatusOr<AgentFacts> ToFacts(const v1::Register& message, const Peer& peer) {
   if (message.protocol_version() != kProtocolVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the agent (version ", message.version(), ") speaks protocol ", message.protocol_version(), ", this perfd (",
-        kVersion, ") speaks ", kProtocolVersion, ": install the same version on both"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the agent (version ", message.version(), ") speaks protocol ",
+                     message.protocol_version(), ", this perfd (", kVersion, ") speaks ",
+                     kProtocolVersion, ": install the same version on both"));
   }
   RETURN_IF_ERROR(CheckName("node", message.node()));
   RETURN_IF_ERROR(CheckName("stream_id", message.stream_id()));
@@ -62,7 +66,8 @@ absl::StatusOr<AgentFacts> ToFacts(const v1::Register& message, const Peer& peer
   facts.instance_id = message.instance_id();
   facts.boot_id = message.boot_id();
   facts.user_mode = message.user_mode();
-  facts.uid = peer.requester.uid;  // what the kernel or the certificate says, not what the message says
+  facts.uid =
+      peer.requester.uid;  // what the kernel or the certificate says, not what the message says
   facts.cpus = message.cpus();
   facts.kernel = message.kernel();
   facts.sampling_event = message.sampling_event();
@@ -83,7 +88,8 @@ AgentHealth ToHealth(const v1::Heartbeat& message) {
 }
 
 absl::StatusOr<SessionUpdate> ToUpdate(const v1::SessionUpdate& message) {
-  if (message.notices_size() > kMaxNotices || message.ranks_size() > kMaxRanks || message.threads() < 0) {
+  if (message.notices_size() > kMaxNotices || message.ranks_size() > kMaxRanks ||
+      message.threads() < 0) {
     return absl::InvalidArgumentError("session: too many notices or ranks");
   }
   SessionUpdate update;
@@ -108,7 +114,8 @@ absl::StatusOr<IncomingWindow> ToWindow(const v1::Window& message) {
 }
 
 absl::StatusOr<std::vector<DoctorCheck>> ToChecks(const v1::DoctorResult& message) {
-  if (message.checks_size() > kMaxChecks) return absl::InvalidArgumentError("doctor: too many checks");
+  if (message.checks_size() > kMaxChecks)
+    return absl::InvalidArgumentError("doctor: too many checks");
   std::vector<DoctorCheck> checks;
   for (const v1::DoctorCheck& from : message.checks()) {
     checks.push_back({from.name(), from.ok(), from.optional(), from.found(), from.fix()});

@@ -34,7 +34,8 @@ grpc::ByteBuffer Serialise(const v1::DaemonMessage& message) {
 
 }  // namespace
 
-std::shared_ptr<AgentStream> AgentStream::Begin(absl::StatusOr<Peer> peer, Pipeline& pipeline, Worker& pump) {
+std::shared_ptr<AgentStream> AgentStream::Begin(absl::StatusOr<Peer> peer, Pipeline& pipeline,
+                                                Worker& pump) {
   std::shared_ptr<AgentStream> stream(new AgentStream(pipeline, pump));
   absl::MutexLock lock(&stream->mutex_);
   stream->self_ = stream;
@@ -91,7 +92,8 @@ bool AgentStream::NextMessage(v1::DaemonMessage& message) {
   v1::Acknowledge& acknowledge = *message.mutable_acknowledge();
   acknowledge.set_stream_id(stream_id_);
   const size_t count = std::min(acknowledged_.size(), kMaxSequencesPerMessage);
-  acknowledge.mutable_sequences()->Add(acknowledged_.begin(), acknowledged_.begin() + static_cast<ptrdiff_t>(count));
+  acknowledge.mutable_sequences()->Add(acknowledged_.begin(),
+                                       acknowledged_.begin() + static_cast<ptrdiff_t>(count));
   acknowledged_.erase(acknowledged_.begin(), acknowledged_.begin() + static_cast<ptrdiff_t>(count));
   return true;
 }
@@ -117,9 +119,13 @@ void AgentStream::Welcome(uint64_t stored_sequence) {
   Send(std::move(message));
 }
 
-void AgentStream::Start(const StartNode& command) { Send(ToMessage(command)); }
+void AgentStream::Start(const StartNode& command) {
+  Send(ToMessage(command));
+}
 
-void AgentStream::Stop(const StopNode& command) { Send(ToMessage(command)); }
+void AgentStream::Stop(const StopNode& command) {
+  Send(ToMessage(command));
+}
 
 void AgentStream::AskDoctor(uint64_t request_id) {
   v1::DaemonMessage message;
@@ -145,7 +151,8 @@ void AgentStream::CheckSilence(absl::Time now) {
     registered = connection_ != 0;
   }
   if (now - heard < (registered ? kSilence : kRegisterWithin)) return;
-  Close(absl::DeadlineExceededError(registered ? "no heartbeat for 90 s" : "no Register message within 10 s"));
+  Close(absl::DeadlineExceededError(registered ? "no heartbeat for 90 s"
+                                               : "no Register message within 10 s"));
 }
 
 bool AgentStream::done() {
@@ -174,7 +181,9 @@ void AgentStream::OnWriteDone(bool ok) {
   SchedulePump();
 }
 
-void AgentStream::OnCancel() { Close(absl::CancelledError("the agent is gone")); }
+void AgentStream::OnCancel() {
+  Close(absl::CancelledError("the agent is gone"));
+}
 
 void AgentStream::OnDone() {
   std::shared_ptr<AgentStream> self;
@@ -190,7 +199,8 @@ void AgentStream::OnDone() {
 
 absl::Status AgentStream::Handle(const grpc::ByteBuffer& bytes) {
   v1::AgentMessage message;
-  if (!Parse(bytes, message)) return absl::InvalidArgumentError("a message from the agent cannot be parsed");
+  if (!Parse(bytes, message))
+    return absl::InvalidArgumentError("a message from the agent cannot be parsed");
   uint64_t connection = 0;
   {
     absl::MutexLock lock(&mutex_);
@@ -200,7 +210,8 @@ absl::Status AgentStream::Handle(const grpc::ByteBuffer& bytes) {
     return absl::InvalidArgumentError("the first message, and only the first, must be Register");
   }
   switch (message.kind_case()) {
-    case v1::AgentMessage::kRegister: return HandleRegister(message.register_());
+    case v1::AgentMessage::kRegister:
+      return HandleRegister(message.register_());
     case v1::AgentMessage::kHeartbeat:
       pipeline_.Heartbeat(connection, ToHealth(message.heartbeat()));
       return absl::OkStatus();
@@ -209,13 +220,15 @@ absl::Status AgentStream::Handle(const grpc::ByteBuffer& bytes) {
       pipeline_.News(connection, update);
       return absl::OkStatus();
     }
-    case v1::AgentMessage::kWindow: return HandleWindow(connection, message.window());
+    case v1::AgentMessage::kWindow:
+      return HandleWindow(connection, message.window());
     case v1::AgentMessage::kDoctor: {
       ASSIGN_OR_RETURN(std::vector<DoctorCheck> checks, ToChecks(message.doctor()));
       pipeline_.DoctorAnswer(connection, message.doctor().request_id(), std::move(checks));
       return absl::OkStatus();
     }
-    case v1::AgentMessage::KIND_NOT_SET: break;
+    case v1::AgentMessage::KIND_NOT_SET:
+      break;
   }
   return absl::InvalidArgumentError("an empty message, or one of a newer agent");
 }
@@ -226,7 +239,8 @@ absl::Status AgentStream::HandleRegister(const v1::Register& message) {
     absl::MutexLock lock(&mutex_);
     stream_id_ = facts.stream_id;
   }
-  ASSIGN_OR_RETURN(const uint64_t connection, pipeline_.AgentConnected(std::move(facts), shared_from_this()));
+  ASSIGN_OR_RETURN(const uint64_t connection,
+                   pipeline_.AgentConnected(std::move(facts), shared_from_this()));
   absl::MutexLock lock(&mutex_);
   connection_ = connection;
   return absl::OkStatus();
@@ -239,9 +253,10 @@ absl::Status AgentStream::HandleWindow(uint64_t connection, const v1::Window& me
     absl::MutexLock lock(&mutex_);
     ++unacknowledged_;
   }
-  pipeline_.TakeWindow(connection, std::move(window), [self = shared_from_this(), sequence](const absl::Status& status) {
-    self->Settled(sequence, status);
-  });
+  pipeline_.TakeWindow(connection, std::move(window),
+                       [self = shared_from_this(), sequence](const absl::Status& status) {
+                         self->Settled(sequence, status);
+                       });
   return absl::OkStatus();
 }
 
@@ -251,7 +266,8 @@ void AgentStream::Settled(uint64_t sequence, const absl::Status& status) {
   if (status.ok()) {
     acknowledged_.push_back(sequence);
   } else if (!end_.has_value()) {
-    LogWarning("window {} is not stored: {}; the agent has to come back with it", sequence, Text(status));
+    LogWarning("window {} is not stored: {}; the agent has to come back with it", sequence,
+               Text(status));
     end_ = status;
   }
   SchedulePump();

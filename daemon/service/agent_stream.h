@@ -35,10 +35,12 @@ class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   static constexpr uint64_t kMaxUnacknowledged = 64;
   static constexpr size_t kMaxOutbox = 4096;
   static constexpr absl::Duration kRegisterWithin = absl::Seconds(10);
-  static constexpr absl::Duration kSilence = absl::Seconds(90);  // heartbeats come every few seconds
+  static constexpr absl::Duration kSilence =
+      absl::Seconds(90);  // heartbeats come every few seconds
 
   // The stream keeps itself alive until gRPC is done with it, and is shared with the pipeline beyond that.
-  static std::shared_ptr<AgentStream> Begin(absl::StatusOr<Peer> peer, Pipeline& pipeline, Worker& pump);
+  static std::shared_ptr<AgentStream> Begin(absl::StatusOr<Peer> peer, Pipeline& pipeline,
+                                            Worker& pump);
 
   void Welcome(uint64_t stored_sequence) override;
   void Start(const StartNode& command) override;

@@ -33,7 +33,8 @@ class StreamList {
 
  private:
   absl::Mutex mutex_;
-  std::vector<std::shared_ptr<AgentStream>> streams_ ABSL_GUARDED_BY(mutex_);  // shared with gRPC and the pipeline
+  std::vector<std::shared_ptr<AgentStream>> streams_
+      ABSL_GUARDED_BY(mutex_);  // shared with gRPC and the pipeline
 };
 
 // Outlives every server.
@@ -47,7 +48,8 @@ struct ServiceShared {
   WatchStreams watches;
 };
 
-class AgentCalls final : public v1::AgentService::WithRawCallbackMethod_Connect<v1::AgentService::Service> {
+class AgentCalls final
+    : public v1::AgentService::WithRawCallbackMethod_Connect<v1::AgentService::Service> {
  public:
   AgentCalls(ServiceShared& shared, PeerSource peer) : shared_(shared), peer_(std::move(peer)) {}
 
@@ -66,16 +68,22 @@ class ProfilerCalls final : public v1::Profiler::CallbackService {
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
-  Reactor* Submit(Context* context, const v1::SubmitRequest* request, v1::SubmitResponse* response) override;
-  Reactor* GetProfile(Context* context, const v1::GetProfileRequest* request, v1::ProfileStatus* response) override;
+  Reactor* Submit(Context* context, const v1::SubmitRequest* request,
+                  v1::SubmitResponse* response) override;
+  Reactor* GetProfile(Context* context, const v1::GetProfileRequest* request,
+                      v1::ProfileStatus* response) override;
   Reactor* ListProfiles(Context* context, const v1::ListProfilesRequest* request,
                         v1::ListProfilesResponse* response) override;
-  grpc::ServerWriteReactor<v1::WatchEvent>* Watch(Context* context, const v1::WatchRequest* request) override;
-  Reactor* GetReport(Context* context, const v1::GetReportRequest* request, v1::Report* response) override;
-  Reactor* Cancel(Context* context, const v1::CancelRequest* request, v1::ProfileStatus* response) override;
+  grpc::ServerWriteReactor<v1::WatchEvent>* Watch(Context* context,
+                                                  const v1::WatchRequest* request) override;
+  Reactor* GetReport(Context* context, const v1::GetReportRequest* request,
+                     v1::Report* response) override;
+  Reactor* Cancel(Context* context, const v1::CancelRequest* request,
+                  v1::ProfileStatus* response) override;
   Reactor* ListNodes(Context* context, const v1::ListNodesRequest* request,
                      v1::ListNodesResponse* response) override;
-  Reactor* Doctor(Context* context, const v1::DoctorRequest* request, v1::DoctorResponse* response) override;
+  Reactor* Doctor(Context* context, const v1::DoctorRequest* request,
+                  v1::DoctorResponse* response) override;
   Reactor* GetVersion(Context* context, const v1::GetVersionRequest* request,
                       v1::GetVersionResponse* response) override;
 

@@ -55,9 +55,12 @@ GrpcHost::GrpcHost(Pipeline& pipeline, IdentityOptions identity)
   watchdog_ = std::thread([this] { Watchdog(); });
 }
 
-GrpcHost::~GrpcHost() { Shutdown(absl::Seconds(1)); }
+GrpcHost::~GrpcHost() {
+  Shutdown(absl::Seconds(1));
+}
 
-std::shared_ptr<GrpcHost::Door> GrpcHost::MakeDoor(PeerSource source, const TlsOptions* tls, int* port) {
+std::shared_ptr<GrpcHost::Door> GrpcHost::MakeDoor(PeerSource source, const TlsOptions* tls,
+                                                   int* port) {
   auto door = std::make_shared<Door>();
   door->agents = std::make_unique<AgentCalls>(shared_, source);
   door->profiler = std::make_unique<ProfilerCalls>(shared_, std::move(source));
@@ -144,8 +147,8 @@ absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
       },
       &options, &port);
   if (door == nullptr || port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", options.listen, ": the port is taken or the address is not ours"));
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen,
+                                               ": the port is taken or the address is not ours"));
   }
   absl::MutexLock lock(&mutex_);
   tls_door_ = std::move(door);

@@ -28,7 +28,8 @@ std::optional<Account> ByUid(uint32_t uid) {
   std::vector<char> buffer(kBufferBytes);
   passwd entry{};
   passwd* found = nullptr;
-  if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) return std::nullopt;
+  if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
+    return std::nullopt;
   return Account{entry.pw_name, entry.pw_uid, entry.pw_gid};
 }
 
@@ -36,7 +37,8 @@ std::optional<Account> ByName(const std::string& name) {
   std::vector<char> buffer(kBufferBytes);
   passwd entry{};
   passwd* found = nullptr;
-  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+      found == nullptr) {
     return std::nullopt;
   }
   return Account{entry.pw_name, entry.pw_uid, entry.pw_gid};
@@ -47,10 +49,13 @@ bool InGroup(const Account& account, const std::string& group) {
   std::vector<char> buffer(kBufferBytes);
   struct group entry {};
   struct group* found = nullptr;
-  if (::getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) return false;
+  if (::getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+      found == nullptr)
+    return false;
   int count = kMaxGroups;
   std::vector<gid_t> groups(static_cast<size_t>(count));
-  if (::getgrouplist(account.name.c_str(), account.gid, groups.data(), &count) < 0) count = kMaxGroups;
+  if (::getgrouplist(account.name.c_str(), account.gid, groups.data(), &count) < 0)
+    count = kMaxGroups;
   groups.resize(static_cast<size_t>(std::min(count, kMaxGroups)));
   return std::find(groups.begin(), groups.end(), entry.gr_gid) != groups.end();
 }
@@ -68,16 +73,17 @@ Peer Identities::FromUid(uint32_t uid) const {
   return peer;
 }
 
-absl::StatusOr<Peer> Identities::FromCertificate(const std::vector<std::string>& alternative_names) const {
+absl::StatusOr<Peer> Identities::FromCertificate(
+    const std::vector<std::string>& alternative_names) const {
   std::vector<absl::string_view> ours;
   for (const std::string& name : alternative_names) {
     if (absl::StartsWith(name, "perfd://")) ours.push_back(name);
   }
   if (ours.size() != 1) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("the certificate names ", ours.size(),
-                     " perfd identities instead of one (perfd://user/NAME or perfd://agent/NODE): make one with "
-                     "deploy/make-certs.sh"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        "the certificate names ", ours.size(),
+        " perfd identities instead of one (perfd://user/NAME or perfd://agent/NODE): make one with "
+        "deploy/make-certs.sh"));
   }
   Peer peer;
   absl::string_view rest = ours.front();
@@ -91,7 +97,8 @@ absl::StatusOr<Peer> Identities::FromCertificate(const std::vector<std::string>&
   if (absl::ConsumePrefix(&rest, "perfd://user/") && !rest.empty()) {
     const std::optional<Account> account = ByName(std::string(rest));
     if (!account.has_value()) {
-      return absl::PermissionDeniedError(absl::StrCat("the daemon's host does not know user ", rest));
+      return absl::PermissionDeniedError(
+          absl::StrCat("the daemon's host does not know user ", rest));
     }
     peer.requester = {.uid = account->uid,
                       .name = account->name,

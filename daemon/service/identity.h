@@ -20,15 +20,15 @@ namespace perfd {
 
 struct Peer {
   Requester requester;
-  bool person = true;        // may submit and ask
-  bool full_agent = false;   // may be the agent of a whole node
-  std::string agent_node;    // ... of this node only; empty: any
+  bool person = true;       // may submit and ask
+  bool full_agent = false;  // may be the agent of a whole node
+  std::string agent_node;   // ... of this node only; empty: any
 };
 
 struct IdentityOptions {
-  std::string admin_group;             // its members may profile anyone; empty: nobody
-  std::set<std::string> tls_admins;    // names in certificates that may
-  uint32_t own_uid = 0;                // of the daemon
+  std::string admin_group;           // its members may profile anyone; empty: nobody
+  std::set<std::string> tls_admins;  // names in certificates that may
+  uint32_t own_uid = 0;              // of the daemon
 };
 
 class Identities {

@@ -16,8 +16,8 @@ absl::StatusOr<Requester> ProfilerCalls::Person(const Context& context) const {
   return absl::PermissionDeniedError("an agent's certificate may not be used to ask questions");
 }
 
-grpc::ServerUnaryReactor* ProfilerCalls::Answer(Context* context,
-                                                std::function<absl::Status(const Requester&)> answer) {
+grpc::ServerUnaryReactor* ProfilerCalls::Answer(
+    Context* context, std::function<absl::Status(const Requester&)> answer) {
   Reactor* reactor = context->DefaultReactor();
   absl::StatusOr<Requester> requester = Person(*context);
   if (!requester.ok()) {
@@ -25,10 +25,12 @@ grpc::ServerUnaryReactor* ProfilerCalls::Answer(Context* context,
     return reactor;
   }
   // Request and response stay valid until Finish, also when the client has gone.
-  const bool queued = shared_.queries.Post([reactor, answer = std::move(answer), requester = *std::move(requester)] {
-    reactor->Finish(ToRpc(answer(requester)));
-  });
-  if (!queued) reactor->Finish(ToRpc(absl::ResourceExhaustedError("the daemon is busy: try again")));
+  const bool queued = shared_.queries.Post(
+      [reactor, answer = std::move(answer), requester = *std::move(requester)] {
+        reactor->Finish(ToRpc(answer(requester)));
+      });
+  if (!queued)
+    reactor->Finish(ToRpc(absl::ResourceExhaustedError("the daemon is busy: try again")));
   return reactor;
 }
 
@@ -36,9 +38,9 @@ grpc::ServerUnaryReactor* ProfilerCalls::Submit(Context* context, const v1::Subm
                                                 v1::SubmitResponse* response) {
   return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
     if (request->protocol_version() != kProtocolVersion) {
-      return absl::FailedPreconditionError(absl::StrCat("the client speaks protocol ", request->protocol_version(),
-                                                        ", this perfd (", kVersion, ") speaks ", kProtocolVersion,
-                                                        ": install the same version on both"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the client speaks protocol ", request->protocol_version(), ", this perfd (", kVersion,
+          ") speaks ", kProtocolVersion, ": install the same version on both"));
     }
     perfd::SubmitRequest submit;
     ASSIGN_OR_RETURN(submit.spec, wire::FromProto(request->spec()));
@@ -50,7 +52,8 @@ grpc::ServerUnaryReactor* ProfilerCalls::Submit(Context* context, const v1::Subm
   });
 }
 
-grpc::ServerUnaryReactor* ProfilerCalls::GetProfile(Context* context, const v1::GetProfileRequest* request,
+grpc::ServerUnaryReactor* ProfilerCalls::GetProfile(Context* context,
+                                                    const v1::GetProfileRequest* request,
                                                     v1::ProfileStatus* response) {
   return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
     ASSIGN_OR_RETURN(const ProfileStatus status, shared_.pipeline.Get(requester, request->id()));
@@ -59,7 +62,8 @@ grpc::ServerUnaryReactor* ProfilerCalls::GetProfile(Context* context, const v1::
   });
 }
 
-grpc::ServerUnaryReactor* ProfilerCalls::ListProfiles(Context* context, const v1::ListProfilesRequest* request,
+grpc::ServerUnaryReactor* ProfilerCalls::ListProfiles(Context* context,
+                                                      const v1::ListProfilesRequest* request,
                                                       v1::ListProfilesResponse* response) {
   return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<ProfileStatus> profiles,
@@ -69,11 +73,13 @@ grpc::ServerUnaryReactor* ProfilerCalls::ListProfiles(Context* context, const v1
   });
 }
 
-grpc::ServerWriteReactor<v1::WatchEvent>* ProfilerCalls::Watch(Context* context, const v1::WatchRequest* request) {
+grpc::ServerWriteReactor<v1::WatchEvent>* ProfilerCalls::Watch(Context* context,
+                                                               const v1::WatchRequest* request) {
   return shared_.watches.Begin(Person(*context), request->id(), request->top_loops());
 }
 
-grpc::ServerUnaryReactor* ProfilerCalls::GetReport(Context* context, const v1::GetReportRequest* request,
+grpc::ServerUnaryReactor* ProfilerCalls::GetReport(Context* context,
+                                                   const v1::GetReportRequest* request,
                                                    v1::Report* response) {
   return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
     ASSIGN_OR_RETURN(const Report report, shared_.pipeline.GetReport(requester, request->id()));
@@ -105,10 +111,12 @@ grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::Doct
   const absl::StatusOr<Requester> requester = Person(*context);
   absl::Status begun = requester.status();
   if (begun.ok()) {
-    begun = shared_.pipeline.Doctor(request->node(), [reactor, response](const std::vector<DoctorReport>& reports) {
-      for (const DoctorReport& report : reports) *response->add_reports() = ToProto(report);
-      reactor->Finish(grpc::Status::OK);
-    });
+    begun = shared_.pipeline.Doctor(request->node(),
+                                    [reactor, response](const std::vector<DoctorReport>& reports) {
+                                      for (const DoctorReport& report : reports)
+                                        *response->add_reports() = ToProto(report);
+                                      reactor->Finish(grpc::Status::OK);
+                                    });
   }
   if (!begun.ok()) reactor->Finish(ToRpc(begun));
   return reactor;

@@ -12,7 +12,8 @@ namespace perfd {
 
 inline grpc::Status ToRpc(const absl::Status& status) {
   constexpr size_t kMaxText = 4096;
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message().substr(0, kMaxText)));
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
+                      std::string(status.message().substr(0, kMaxText)));
 }
 
 }  // namespace perfd

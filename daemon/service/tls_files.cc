@@ -19,11 +19,13 @@ constexpr off_t kMaxPemBytes = 1 << 20;
 
 absl::StatusOr<std::string> ReadPem(const char* flag, const std::string& path) {
   if (path.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("--listen-tcp needs mutual TLS, but ", flag, " is not given", kAdvice));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen-tcp needs mutual TLS, but ", flag, " is not given", kAdvice));
   }
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(flag, " ", path, ": ", std::strerror(errno), kAdvice));
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " ", path, ": ", std::strerror(errno), kAdvice));
   }
   if (!S_ISREG(info.st_mode) || info.st_size > kMaxPemBytes) {
     return absl::InvalidArgumentError(absl::StrCat(flag, " ", path, " is not a PEM file", kAdvice));
@@ -39,12 +41,14 @@ absl::StatusOr<std::string> ReadPem(const char* flag, const std::string& path) {
 absl::Status CheckPrivate(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || (info.st_mode & 077) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the key ", path, " can be read by others: chmod 600 ", path));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the key ", path, " can be read by others: chmod 600 ", path));
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ReadServerCredentials(const TlsOptions& options) {
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ReadServerCredentials(
+    const TlsOptions& options) {
   grpc::SslServerCredentialsOptions ssl(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   ASSIGN_OR_RETURN(ssl.pem_root_certs, ReadPem("--tls-ca", options.ca));
   grpc::SslServerCredentialsOptions::PemKeyCertPair pair;

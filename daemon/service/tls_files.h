@@ -15,7 +15,8 @@
 namespace perfd {
 
 // Clients must show a certificate of the same CA.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ReadServerCredentials(const TlsOptions& options);
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ReadServerCredentials(
+    const TlsOptions& options);
 
 }  // namespace perfd
 

@@ -27,14 +27,16 @@ constexpr int kBacklog = 1024;
 constexpr mode_t kSocketMode = 0666;
 constexpr absl::Duration kNoDescriptors = absl::Milliseconds(100);
 
-std::string Errno() { return std::strerror(errno); }
+std::string Errno() {
+  return std::strerror(errno);
+}
 
 absl::StatusOr<sockaddr_un> Address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--socket ", path, ": the path must be 1..", sizeof(address.sun_path) - 1, " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("--socket ", path, ": the path must be 1..",
+                                                   sizeof(address.sun_path) - 1, " bytes"));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
@@ -63,7 +65,8 @@ absl::Status RemoveStale(const std::string& path, const sockaddr_un& address) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return absl::OkStatus();
   if (!S_ISSOCK(info.st_mode)) {
-    return absl::AlreadyExistsError(absl::StrCat(path, " exists and is not a socket; choose another --socket"));
+    return absl::AlreadyExistsError(
+        absl::StrCat(path, " exists and is not a socket; choose another --socket"));
   }
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe.valid()) return absl::ResourceExhaustedError(absl::StrCat("socket: ", Errno()));
@@ -71,7 +74,8 @@ absl::Status RemoveStale(const std::string& path, const sockaddr_un& address) {
     return absl::AlreadyExistsError(
         absl::StrCat("another perfd answers on ", path, "; stop it or choose another --socket"));
   }
-  if (::unlink(path.c_str()) != 0) return absl::PermissionDeniedError(absl::StrCat("unlink ", path, ": ", Errno()));
+  if (::unlink(path.c_str()) != 0)
+    return absl::PermissionDeniedError(absl::StrCat("unlink ", path, ": ", Errno()));
   return absl::OkStatus();
 }
 
@@ -84,7 +88,8 @@ absl::StatusOr<std::unique_ptr<UnixDoor>> UnixDoor::Open(const std::string& path
   UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.valid()) return absl::ResourceExhaustedError(absl::StrCat("socket: ", Errno()));
   if (::bind(listener.get(), Generic(address), sizeof(address)) != 0) {
-    return absl::PermissionDeniedError(absl::StrCat("bind ", path, ": ", Errno(), "; choose another --socket"));
+    return absl::PermissionDeniedError(
+        absl::StrCat("bind ", path, ": ", Errno(), "; choose another --socket"));
   }
   if (::chmod(path.c_str(), kSocketMode) != 0 || ::listen(listener.get(), kBacklog) != 0) {
     return absl::PermissionDeniedError(absl::StrCat("listen on ", path, ": ", Errno()));
@@ -113,7 +118,8 @@ void UnixDoor::Stop() {
 void UnixDoor::Run(const OnConnection& on_connection) {
   pthread_setname_np(pthread_self(), "perfd-accept");
   while (true) {
-    std::array<pollfd, 2> fds = {pollfd{listener_.get(), POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
+    std::array<pollfd, 2> fds = {pollfd{listener_.get(), POLLIN, 0},
+                                 pollfd{wake_.get(), POLLIN, 0}};
     if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
     if (fds[1].revents != 0) return;
     if (fds[0].revents != 0) AcceptOne(on_connection);
@@ -130,7 +136,8 @@ void UnixDoor::AcceptOne(const OnConnection& on_connection) {
   }
   ucred peer{};
   socklen_t size = sizeof(peer);
-  if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || size != sizeof(peer)) {
+  if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+      size != sizeof(peer)) {
     LogError("SO_PEERCRED: {}; the connection is closed", Errno());
     return;
   }
@@ -139,7 +146,11 @@ void UnixDoor::AcceptOne(const OnConnection& on_connection) {
 
 std::vector<DoctorCheck> UnixDoor::Checks() const {
   struct stat info {};
-  DoctorCheck check{.name = "socket", .ok = false, .optional = false, .found = path_ + " is gone", .fix = "restart perfd"};
+  DoctorCheck check{.name = "socket",
+                    .ok = false,
+                    .optional = false,
+                    .found = path_ + " is gone",
+                    .fix = "restart perfd"};
   if (::stat(path_.c_str(), &info) == 0 && S_ISSOCK(info.st_mode)) {
     check.ok = (info.st_mode & 0777) == kSocketMode;
     check.found = absl::StrFormat("%s, mode %04o", path_, info.st_mode & 0777);

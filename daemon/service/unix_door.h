@@ -35,7 +35,8 @@ class UnixDoor {
   std::vector<DoctorCheck> Checks() const;
 
  private:
-  UnixDoor(std::string path, UniqueFd listener) : path_(std::move(path)), listener_(std::move(listener)) {}
+  UnixDoor(std::string path, UniqueFd listener)
+      : path_(std::move(path)), listener_(std::move(listener)) {}
 
   void Run(const OnConnection& on_connection);
   void AcceptOne(const OnConnection& on_connection);

@@ -132,8 +132,8 @@ WatchStreams::~WatchStreams() {
   thread_.join();
 }
 
-grpc::ServerWriteReactor<v1::WatchEvent>* WatchStreams::Begin(absl::StatusOr<Requester> requester, std::string id,
-                                                              int32_t top_loops) {
+grpc::ServerWriteReactor<v1::WatchEvent>* WatchStreams::Begin(absl::StatusOr<Requester> requester,
+                                                              std::string id, int32_t top_loops) {
   absl::MutexLock lock(&mutex_);
   if (streams_.size() >= kMaxWatches && requester.ok()) {
     requester = absl::ResourceExhaustedError("too many watches at once: try again later");

@@ -29,8 +29,8 @@ class WatchStreams {
   explicit WatchStreams(Pipeline& pipeline);
   ~WatchStreams();
 
-  grpc::ServerWriteReactor<v1::WatchEvent>* Begin(absl::StatusOr<Requester> requester, std::string id,
-                                                  int32_t top_loops);
+  grpc::ServerWriteReactor<v1::WatchEvent>* Begin(absl::StatusOr<Requester> requester,
+                                                  std::string id, int32_t top_loops);
   // Ends every call, now and from now on.
   void End(const absl::Status& reason);
 
@@ -38,7 +38,9 @@ class WatchStreams {
   class Stream;
 
   void Run();
-  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !streams_.empty(); }
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !streams_.empty();
+  }
 
   Pipeline& pipeline_;
   absl::Mutex mutex_;

@@ -22,8 +22,9 @@ namespace perfd {
 class CommitQueue {
  public:
   struct Write {
-    std::function<absl::Status(Database&)> run;  // inside the transaction; may be called a second time after a rollback
-    std::function<void(absl::Status)> done;      // after the commit, or with the reason there was none
+    std::function<absl::Status(Database&)>
+        run;  // inside the transaction; may be called a second time after a rollback
+    std::function<void(absl::Status)> done;  // after the commit, or with the reason there was none
     size_t bytes = 0;
     bool urgent = false;
   };

@@ -11,20 +11,27 @@ namespace {
 constexpr int kBusyTimeoutMs = 5000;
 
 absl::Status ToStatus(sqlite3* db, absl::string_view operation) {
-  const std::string text =
-      absl::StrCat(operation, ": ", sqlite3_errmsg(db), " (sqlite ", sqlite3_extended_errcode(db), ")");
+  const std::string text = absl::StrCat(operation, ": ", sqlite3_errmsg(db), " (sqlite ",
+                                        sqlite3_extended_errcode(db), ")");
   switch (sqlite3_errcode(db)) {
-    case SQLITE_FULL: return absl::ResourceExhaustedError(text);
+    case SQLITE_FULL:
+      return absl::ResourceExhaustedError(text);
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return absl::UnavailableError(text);
+    case SQLITE_LOCKED:
+      return absl::UnavailableError(text);
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: return absl::DataLossError(text);
-    case SQLITE_TOOBIG: return absl::InvalidArgumentError(text);
+    case SQLITE_NOTADB:
+      return absl::DataLossError(text);
+    case SQLITE_TOOBIG:
+      return absl::InvalidArgumentError(text);
     case SQLITE_PERM:
     case SQLITE_READONLY:
-    case SQLITE_CANTOPEN: return absl::PermissionDeniedError(text);
-    case SQLITE_IOERR: return absl::UnavailableError(text);
-    default: return absl::InternalError(text);
+    case SQLITE_CANTOPEN:
+      return absl::PermissionDeniedError(text);
+    case SQLITE_IOERR:
+      return absl::UnavailableError(text);
+    default:
+      return absl::InternalError(text);
   }
 }
 
@@ -32,27 +39,36 @@ absl::Status ToStatus(sqlite3* db, absl::string_view operation) {
 
 Statement::Statement(sqlite3_stmt* statement) : statement_(statement) {}
 
-void Statement::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+void Statement::Finalizer::operator()(sqlite3_stmt* statement) const {
+  sqlite3_finalize(statement);
+}
 
-void Statement::Bind(int index, int64_t value) { sqlite3_bind_int64(statement_.get(), index, value); }
+void Statement::Bind(int index, int64_t value) {
+  sqlite3_bind_int64(statement_.get(), index, value);
+}
 
-void Statement::Bind(int index, double value) { sqlite3_bind_double(statement_.get(), index, value); }
+void Statement::Bind(int index, double value) {
+  sqlite3_bind_double(statement_.get(), index, value);
+}
 
 void Statement::Bind(int index, absl::string_view text) {
-  sqlite3_bind_text64(statement_.get(), index, text.data() == nullptr ? "" : text.data(), text.size(),
-                      SQLITE_TRANSIENT, SQLITE_UTF8);
+  sqlite3_bind_text64(statement_.get(), index, text.data() == nullptr ? "" : text.data(),
+                      text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
 void Statement::BindBlob(int index, absl::string_view bytes) {
-  sqlite3_bind_blob64(statement_.get(), index, bytes.data() == nullptr ? "" : bytes.data(), bytes.size(),
-                      SQLITE_TRANSIENT);
+  sqlite3_bind_blob64(statement_.get(), index, bytes.data() == nullptr ? "" : bytes.data(),
+                      bytes.size(), SQLITE_TRANSIENT);
 }
 
 absl::StatusOr<bool> Statement::Step() {
   switch (sqlite3_step(statement_.get())) {
-    case SQLITE_ROW: return true;
-    case SQLITE_DONE: return false;
-    default: return ToStatus(sqlite3_db_handle(statement_.get()), sqlite3_sql(statement_.get()));
+    case SQLITE_ROW:
+      return true;
+    case SQLITE_DONE:
+      return false;
+    default:
+      return ToStatus(sqlite3_db_handle(statement_.get()), sqlite3_sql(statement_.get()));
   }
 }
 
@@ -63,13 +79,21 @@ absl::Status Statement::Run() {
   return more.status();
 }
 
-void Statement::Reset() { sqlite3_reset(statement_.get()); }
+void Statement::Reset() {
+  sqlite3_reset(statement_.get());
+}
 
-int64_t Statement::Int(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+int64_t Statement::Int(int column) const {
+  return sqlite3_column_int64(statement_.get(), column);
+}
 
-double Statement::Real(int column) const { return sqlite3_column_double(statement_.get(), column); }
+double Statement::Real(int column) const {
+  return sqlite3_column_double(statement_.get(), column);
+}
 
-std::string Statement::Text(int column) const { return Blob(column); }
+std::string Statement::Text(int column) const {
+  return Blob(column);
+}
 
 std::string Statement::Blob(int column) const {
   const void* bytes = sqlite3_column_blob(statement_.get(), column);
@@ -78,7 +102,9 @@ std::string Statement::Blob(int column) const {
   return std::string(static_cast<const char*>(bytes), static_cast<size_t>(size));
 }
 
-void Database::Closer::operator()(sqlite3* db) const { sqlite3_close_v2(db); }
+void Database::Closer::operator()(sqlite3* db) const {
+  sqlite3_close_v2(db);
+}
 
 absl::StatusOr<Database> Database::Open(const std::string& path) {
   sqlite3* raw = nullptr;
@@ -103,7 +129,8 @@ absl::Status Database::Exec(const std::string& sql) {
 
 absl::StatusOr<Statement> Database::Prepare(absl::string_view sql) {
   sqlite3_stmt* raw = nullptr;
-  if (sqlite3_prepare_v2(db_.get(), sql.data(), static_cast<int>(sql.size()), &raw, nullptr) != SQLITE_OK) {
+  if (sqlite3_prepare_v2(db_.get(), sql.data(), static_cast<int>(sql.size()), &raw, nullptr) !=
+      SQLITE_OK) {
     return ToStatus(db_.get(), sql);
   }
   return Statement(raw);
@@ -116,8 +143,12 @@ absl::StatusOr<int64_t> Database::QueryInt(absl::string_view sql) {
   return statement.Int(0);
 }
 
-int64_t Database::LastInsertId() const { return sqlite3_last_insert_rowid(db_.get()); }
+int64_t Database::LastInsertId() const {
+  return sqlite3_last_insert_rowid(db_.get());
+}
 
-bool Database::InTransaction() const { return sqlite3_get_autocommit(db_.get()) == 0; }
+bool Database::InTransaction() const {
+  return sqlite3_get_autocommit(db_.get()) == 0;
+}
 
 }  // namespace perfd

@@ -7,7 +7,9 @@
 
 namespace perfd {
 
-std::string FormatProfileId(int64_t number) { return absl::StrFormat("p-%06d", number); }
+std::string FormatProfileId(int64_t number) {
+  return absl::StrFormat("p-%06d", number);
+}
 
 absl::StatusOr<int64_t> ParseProfileId(absl::string_view id) {
   absl::string_view digits = id;

@@ -13,7 +13,8 @@ constexpr int kMaxDeletedPerCall = 16;
 absl::StatusOr<ProfileStatus> DecodeStatus(int64_t profile, const std::string& bytes) {
   v1::ProfileStatus message;
   if (!message.ParseFromString(bytes)) {
-    return absl::DataLossError(absl::StrCat("the stored status of ", FormatProfileId(profile), " is damaged"));
+    return absl::DataLossError(
+        absl::StrCat("the stored status of ", FormatProfileId(profile), " is damaged"));
   }
   return wire::FromProto(message);
 }
@@ -28,34 +29,41 @@ void BindProfile(Statement& statement, const ProfileStatus& status) {
   statement.BindBlob(7, wire::ToProto(status).SerializeAsString());
 }
 
-absl::Status PutBlob(Database& db, absl::string_view table, int64_t profile, absl::string_view body) {
-  ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare(absl::StrCat("INSERT OR REPLACE INTO ", table, "(profile, body) VALUES(?1, ?2)")));
+absl::Status PutBlob(Database& db, absl::string_view table, int64_t profile,
+                     absl::string_view body) {
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare(absl::StrCat("INSERT OR REPLACE INTO ", table,
+                                                                "(profile, body) VALUES(?1, ?2)")));
   statement.Bind(1, profile);
   statement.BindBlob(2, body);
   return statement.Run();
 }
 
-absl::StatusOr<std::optional<std::string>> GetBlob(Database& db, absl::string_view table, int64_t profile) {
-  ASSIGN_OR_RETURN(Statement statement, db.Prepare(absl::StrCat("SELECT body FROM ", table, " WHERE profile=?1")));
+absl::StatusOr<std::optional<std::string>> GetBlob(Database& db, absl::string_view table,
+                                                   int64_t profile) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare(absl::StrCat("SELECT body FROM ", table, " WHERE profile=?1")));
   statement.Bind(1, profile);
   ASSIGN_OR_RETURN(const bool row, statement.Step());
   if (!row) return std::optional<std::string>();
   return std::optional<std::string>(statement.Blob(0));
 }
 
-absl::Status DeleteFrom(Database& db, absl::string_view table, absl::string_view column, int64_t profile) {
-  ASSIGN_OR_RETURN(Statement statement, db.Prepare(absl::StrCat("DELETE FROM ", table, " WHERE ", column, "=?1")));
+absl::Status DeleteFrom(Database& db, absl::string_view table, absl::string_view column,
+                        int64_t profile) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare(absl::StrCat("DELETE FROM ", table, " WHERE ", column, "=?1")));
   statement.Bind(1, profile);
   return statement.Run();
 }
 
 absl::Status WriteLoopResults(Database& db, int64_t profile, const Report& report) {
   RETURN_IF_ERROR(DeleteFrom(db, "loop_result", "profile", profile));
-  ASSIGN_OR_RETURN(Statement insert,
-                   db.Prepare("INSERT OR REPLACE INTO loop_result(profile, location, function, file, first_line, "
-                              "last_line, share, share_low, share_high, samples) "
-                              "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"));
+  ASSIGN_OR_RETURN(
+      Statement insert,
+      db.Prepare(
+          "INSERT OR REPLACE INTO loop_result(profile, location, function, file, first_line, "
+          "last_line, share, share_low, share_high, samples) "
+          "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"));
   for (const ReportRow& row : report.loops) {
     insert.Bind(1, profile);
     insert.Bind(2, row.id);
@@ -81,8 +89,9 @@ absl::Status DeleteProfile(Database& db, int64_t profile) {
 
 // The oldest final profile that ended before `before`; 0: none.
 absl::StatusOr<int64_t> OldestFinal(Database& db, int64_t before) {
-  ASSIGN_OR_RETURN(Statement statement, db.Prepare("SELECT id FROM profile WHERE final=1 AND finished_ns<?1 "
-                                                   "ORDER BY finished_ns, id LIMIT 1"));
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT id FROM profile WHERE final=1 AND finished_ns<?1 "
+                              "ORDER BY finished_ns, id LIMIT 1"));
   statement.Bind(1, before);
   ASSIGN_OR_RETURN(const bool row, statement.Step());
   return row ? statement.Int(0) : 0;
@@ -91,8 +100,9 @@ absl::StatusOr<int64_t> OldestFinal(Database& db, int64_t before) {
 }  // namespace
 
 absl::StatusOr<std::string> InsertProfile(Database& db, ProfileStatus status) {
-  ASSIGN_OR_RETURN(Statement statement, db.Prepare("INSERT INTO profile(uid, name, state, final, submitted_ns, "
-                                                   "finished_ns, status) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"));
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("INSERT INTO profile(uid, name, state, final, submitted_ns, "
+                              "finished_ns, status) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"));
   BindProfile(statement, status);
   RETURN_IF_ERROR(statement.Run());
   status.id = FormatProfileId(db.LastInsertId());
@@ -102,8 +112,9 @@ absl::StatusOr<std::string> InsertProfile(Database& db, ProfileStatus status) {
 
 absl::Status UpdateProfile(Database& db, const ProfileStatus& status) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(status.id));
-  ASSIGN_OR_RETURN(Statement statement, db.Prepare("UPDATE profile SET uid=?1, name=?2, state=?3, final=?4, "
-                                                   "submitted_ns=?5, finished_ns=?6, status=?7 WHERE id=?8"));
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("UPDATE profile SET uid=?1, name=?2, state=?3, final=?4, "
+                              "submitted_ns=?5, finished_ns=?6, status=?7 WHERE id=?8"));
   BindProfile(statement, status);
   statement.Bind(8, profile);
   return statement.Run();
@@ -125,13 +136,15 @@ absl::Status WriteFinal(Database& db, const FinalRecord& record) {
   return windows.Run();
 }
 
-absl::StatusOr<int> ApplyRetention(Database& db, const RetentionPolicy& policy, int64_t now_unix_ns) {
+absl::StatusOr<int> ApplyRetention(Database& db, const RetentionPolicy& policy,
+                                   int64_t now_unix_ns) {
   int deleted = 0;
   for (; deleted < kMaxDeletedPerCall; ++deleted) {
     ASSIGN_OR_RETURN(const int64_t used, UsedBytes(db));
     const bool too_big = policy.max_bytes > 0 && used > policy.max_bytes;
     if (!too_big && policy.keep_ns <= 0) break;
-    ASSIGN_OR_RETURN(const int64_t profile, OldestFinal(db, too_big ? INT64_MAX : now_unix_ns - policy.keep_ns));
+    ASSIGN_OR_RETURN(const int64_t profile,
+                     OldestFinal(db, too_big ? INT64_MAX : now_unix_ns - policy.keep_ns));
     if (profile == 0) break;
     RETURN_IF_ERROR(DeleteProfile(db, profile));
   }
@@ -142,14 +155,16 @@ absl::StatusOr<ProfileStatus> ReadProfile(Database& db, int64_t profile) {
   ASSIGN_OR_RETURN(Statement statement, db.Prepare("SELECT status FROM profile WHERE id=?1"));
   statement.Bind(1, profile);
   ASSIGN_OR_RETURN(const bool row, statement.Step());
-  if (!row) return absl::NotFoundError(absl::StrCat("there is no profile ", FormatProfileId(profile)));
+  if (!row)
+    return absl::NotFoundError(absl::StrCat("there is no profile ", FormatProfileId(profile)));
   return DecodeStatus(profile, statement.Blob(0));
 }
 
 absl::StatusOr<std::vector<ProfileStatus>> ReadProfiles(Database& db, const ProfileQuery& query) {
-  ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare("SELECT id, status FROM profile WHERE (?1<0 OR uid=?1) AND (?2=0 OR final=0) "
-                              "ORDER BY id DESC LIMIT ?3"));
+  ASSIGN_OR_RETURN(
+      Statement statement,
+      db.Prepare("SELECT id, status FROM profile WHERE (?1<0 OR uid=?1) AND (?2=0 OR final=0) "
+                 "ORDER BY id DESC LIMIT ?3"));
   statement.Bind(1, query.uid.has_value() ? static_cast<int64_t>(*query.uid) : int64_t{-1});
   statement.Bind(2, static_cast<int64_t>(query.active_only ? 1 : 0));
   statement.Bind(3, static_cast<int64_t>(query.limit));
@@ -164,9 +179,10 @@ absl::StatusOr<std::vector<ProfileStatus>> ReadProfiles(Database& db, const Prof
 
 absl::StatusOr<std::vector<std::string>> FindProfiles(Database& db, absl::string_view prefix,
                                                       std::optional<uint32_t> uid) {
-  ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare("SELECT id FROM profile WHERE (?1<0 OR uid=?1) AND "
-                              "substr(printf('p-%06d', id), 1, length(?2))=?2 ORDER BY id DESC LIMIT 2"));
+  ASSIGN_OR_RETURN(
+      Statement statement,
+      db.Prepare("SELECT id FROM profile WHERE (?1<0 OR uid=?1) AND "
+                 "substr(printf('p-%06d', id), 1, length(?2))=?2 ORDER BY id DESC LIMIT 2"));
   statement.Bind(1, uid.has_value() ? static_cast<int64_t>(*uid) : int64_t{-1});
   statement.Bind(2, prefix);
   std::vector<std::string> found;
@@ -189,15 +205,19 @@ absl::StatusOr<Report> ReadReport(Database& db, int64_t profile) {
   }
   v1::Report message;
   if (!message.ParseFromString(*body)) {
-    return absl::DataLossError(absl::StrCat("the stored report of ", FormatProfileId(profile), " is damaged"));
+    return absl::DataLossError(
+        absl::StrCat("the stored report of ", FormatProfileId(profile), " is damaged"));
   }
   return wire::FromProto(message);
 }
 
-absl::StatusOr<std::vector<LoopHistory>> ReadLoopHistory(Database& db, absl::string_view location, int limit) {
-  ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare("SELECT profile, function, file, first_line, last_line, share, share_low, share_high, "
-                              "samples FROM loop_result WHERE location=?1 ORDER BY profile DESC LIMIT ?2"));
+absl::StatusOr<std::vector<LoopHistory>> ReadLoopHistory(Database& db, absl::string_view location,
+                                                         int limit) {
+  ASSIGN_OR_RETURN(
+      Statement statement,
+      db.Prepare(
+          "SELECT profile, function, file, first_line, last_line, share, share_low, share_high, "
+          "samples FROM loop_result WHERE location=?1 ORDER BY profile DESC LIMIT ?2"));
   statement.Bind(1, location);
   statement.Bind(2, static_cast<int64_t>(limit));
   std::vector<LoopHistory> history;
@@ -217,7 +237,8 @@ absl::StatusOr<std::vector<LoopHistory>> ReadLoopHistory(Database& db, absl::str
 
 absl::StatusOr<std::vector<uint64_t>> CountStates(Database& db) {
   std::vector<uint64_t> counts(static_cast<size_t>(ProfileState::kCancelled) + 1);
-  ASSIGN_OR_RETURN(Statement statement, db.Prepare("SELECT state, count(*) FROM profile GROUP BY state"));
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT state, count(*) FROM profile GROUP BY state"));
   while (true) {
     ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return counts;

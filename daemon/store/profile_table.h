@@ -21,7 +21,8 @@ absl::Status UpdateProfile(Database& db, const ProfileStatus& status);
 absl::Status WriteAggregate(Database& db, int64_t profile, absl::string_view body);
 absl::Status WriteFinal(Database& db, const FinalRecord& record);
 // Deletes what the policy no longer keeps, at most a few profiles per call. Returns how many.
-absl::StatusOr<int> ApplyRetention(Database& db, const RetentionPolicy& policy, int64_t now_unix_ns);
+absl::StatusOr<int> ApplyRetention(Database& db, const RetentionPolicy& policy,
+                                   int64_t now_unix_ns);
 
 absl::StatusOr<ProfileStatus> ReadProfile(Database& db, int64_t profile);
 absl::StatusOr<std::vector<ProfileStatus>> ReadProfiles(Database& db, const ProfileQuery& query);
@@ -30,7 +31,8 @@ absl::StatusOr<std::vector<std::string>> FindProfiles(Database& db, absl::string
                                                       std::optional<uint32_t> uid);
 absl::StatusOr<std::string> ReadAggregate(Database& db, int64_t profile);  // empty: none
 absl::StatusOr<Report> ReadReport(Database& db, int64_t profile);
-absl::StatusOr<std::vector<LoopHistory>> ReadLoopHistory(Database& db, absl::string_view location, int limit);
+absl::StatusOr<std::vector<LoopHistory>> ReadLoopHistory(Database& db, absl::string_view location,
+                                                         int limit);
 // Number of profiles in each state, indexed by ProfileState.
 absl::StatusOr<std::vector<uint64_t>> CountStates(Database& db);
 // Bytes in use, free pages not counted.

@@ -17,13 +17,14 @@ struct WindowRecord {
   std::string stream_id;
   uint64_t sequence = 0;  // 1..2^62
   std::string node;
-  std::string body;       // serialised v1.Window
+  std::string body;  // serialised v1.Window
 };
 
 struct AppendResult {
   bool duplicate = false;
-  int64_t row_id = 0;           // position in the order of commits; 0 for a duplicate
-  uint64_t stream_missing = 0;  // sequences of the stream, between its first and last, that are not stored
+  int64_t row_id = 0;  // position in the order of commits; 0 for a duplicate
+  uint64_t stream_missing =
+      0;  // sequences of the stream, between its first and last, that are not stored
 };
 
 // Everything a profile leaves behind when it ends; stored in one transaction, its windows are then deleted.
@@ -41,8 +42,8 @@ struct ProfileQuery {
 };
 
 struct RetentionPolicy {
-  int64_t keep_ns = 0;     // final profiles older than this go; 0: keep for ever
-  int64_t max_bytes = 0;   // above it the oldest final profiles go; 0: no limit
+  int64_t keep_ns = 0;    // final profiles older than this go; 0: keep for ever
+  int64_t max_bytes = 0;  // above it the oldest final profiles go; 0: no limit
 };
 
 // One line of the history of a loop.

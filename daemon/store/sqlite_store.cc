@@ -20,7 +20,8 @@ namespace {
 
 constexpr absl::Duration kWriteTimeout = absl::Seconds(30);
 constexpr int64_t kProbeBytes = 64 << 10;
-constexpr int64_t kNoLimitPages = 4294967294;  // SQLite's own largest page count (sqlite.org/limits.html, 13)
+constexpr int64_t kNoLimitPages =
+    4294967294;  // SQLite's own largest page count (sqlite.org/limits.html, 13)
 
 absl::Status Configure(Database& db) {
   // auto_vacuum only takes effect before the first table exists.
@@ -54,11 +55,12 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(StoreOptions opti
   RETURN_IF_ERROR(LimitSize(writer, options.hard_limit_bytes));
   ASSIGN_OR_RETURN(Database reader, Database::Open(directory.DatabasePath()));
   RETURN_IF_ERROR(reader.Exec("PRAGMA query_only=1"));
-  return std::unique_ptr<SqliteStore>(
-      new SqliteStore(std::move(options), std::move(directory), std::move(writer), std::move(reader)));
+  return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(options), std::move(directory),
+                                                      std::move(writer), std::move(reader)));
 }
 
-SqliteStore::SqliteStore(StoreOptions options, StoreDirectory directory, Database writer, Database reader)
+SqliteStore::SqliteStore(StoreOptions options, StoreDirectory directory, Database writer,
+                         Database reader)
     : options_(std::move(options)),
       directory_(std::move(directory)),
       writer_(std::move(writer)),
@@ -101,37 +103,33 @@ absl::Status SqliteStore::CommitTogether(std::vector<CommitQueue::Write>& batch)
 }
 
 void SqliteStore::NoteOutcome(const absl::Status& status) {
-  const bool sick = absl::IsResourceExhausted(status) || absl::IsUnavailable(status) || absl::IsDataLoss(status) ||
-                    absl::IsPermissionDenied(status) || absl::IsInternal(status);
-  if (!status.ok() && !sick) return;  // the write itself was refused; the store is fine
-  if (healthy_.exchange(!sick) == !sick) return;
-  if (sick) {
-    LogError("the store cannot write: {}; nothing is acknowledged until it can", Text(status));
-  } else {
-    LogInfo("the store can write again");
-  }
+  const bool sick = absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
+                    absl::IsDataLoss(status) || absl::IsPermissionDenied(status) ||
+                    absl::IsInternal(status);
+  if (!sick || !healthy_.exchange(false)) return;
+  LogError("the store cannot write: {}; nothing is acknowledged until it can", Text(status));
 }
 
-absl::Status SqliteStore::Append(WindowRecord record, std::function<void(absl::StatusOr<AppendResult>)> done) {
+absl::Status SqliteStore::Append(WindowRecord record,
+                                 std::function<void(absl::StatusOr<AppendResult>)> done) {
   const size_t bytes = record.body.size();
   // Shared by the two callbacks of one write.
   auto result = std::make_shared<AppendResult>();
   auto shared = std::make_shared<const WindowRecord>(std::move(record));
-  return queue_.Push(
-      {.run = [result, shared](Database& db) -> absl::Status {
-         ASSIGN_OR_RETURN(*result, AppendWindow(db, *shared));
-         return absl::OkStatus();
-       },
-       .done =
-           [result, done = std::move(done)](const absl::Status& status) {
-             if (status.ok()) {
-               done(*result);
-             } else {
-               done(status);
-             }
-           },
-       .bytes = bytes,
-       .urgent = false});
+  return queue_.Push({.run = [result, shared](Database& db) -> absl::Status {
+                        ASSIGN_OR_RETURN(*result, AppendWindow(db, *shared));
+                        return absl::OkStatus();
+                      },
+                      .done =
+                          [result, done = std::move(done)](const absl::Status& status) {
+                            if (status.ok()) {
+                              done(*result);
+                            } else {
+                              done(status);
+                            }
+                          },
+                      .bytes = bytes,
+                      .urgent = false});
 }
 
 absl::Status SqliteStore::Update(ProfileStatus status, std::function<void(absl::Status)> done) {
@@ -177,7 +175,8 @@ absl::Status SqliteStore::PutFinal(FinalRecord record) {
   return Wait([shared](Database& db) { return WriteFinal(db, *shared); });
 }
 
-absl::Status SqliteStore::Compact(const std::string& profile_id, std::string aggregate, int64_t up_to_row_id) {
+absl::Status SqliteStore::Compact(const std::string& profile_id, std::string aggregate,
+                                  int64_t up_to_row_id) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
   return Wait([profile, up_to_row_id, body = std::move(aggregate)](Database& db) -> absl::Status {
     RETURN_IF_ERROR(WriteAggregate(db, profile, body));
@@ -196,10 +195,12 @@ absl::StatusOr<int> SqliteStore::Retain(RetentionPolicy policy, int64_t now_unix
 
 absl::Status SqliteStore::Probe() {
   RETURN_IF_ERROR(Wait([](Database& db) {
-    return db.Exec(absl::StrCat("INSERT OR REPLACE INTO meta(key, value) VALUES('probe', zeroblob(", kProbeBytes,
-                                "))"));
+    return db.Exec(absl::StrCat("INSERT OR REPLACE INTO meta(key, value) VALUES('probe', zeroblob(",
+                                kProbeBytes, "))"));
   }));
-  return Wait([](Database& db) { return db.Exec("DELETE FROM meta WHERE key='probe'"); });
+  RETURN_IF_ERROR(Wait([](Database& db) { return db.Exec("DELETE FROM meta WHERE key='probe'"); }));
+  if (!healthy_.exchange(true)) LogInfo("the store can write again");
+  return absl::OkStatus();
 }
 
 absl::Status SqliteStore::SetHardLimit(int64_t bytes) {
@@ -217,7 +218,8 @@ absl::StatusOr<std::vector<ProfileStatus>> SqliteStore::Profiles(const ProfileQu
   return ReadProfiles(reader_, query);
 }
 
-absl::StatusOr<std::vector<std::string>> SqliteStore::Find(absl::string_view prefix, std::optional<uint32_t> uid) {
+absl::StatusOr<std::vector<std::string>> SqliteStore::Find(absl::string_view prefix,
+                                                           std::optional<uint32_t> uid) {
   absl::MutexLock lock(&read_mutex_);
   return FindProfiles(reader_, prefix, uid);
 }
@@ -234,7 +236,8 @@ absl::StatusOr<Report> SqliteStore::FinalReport(const std::string& profile_id) {
   return ReadReport(reader_, profile);
 }
 
-absl::StatusOr<std::vector<LoopHistory>> SqliteStore::History(absl::string_view location, int limit) {
+absl::StatusOr<std::vector<LoopHistory>> SqliteStore::History(absl::string_view location,
+                                                              int limit) {
   absl::MutexLock lock(&read_mutex_);
   return ReadLoopHistory(reader_, location, limit);
 }

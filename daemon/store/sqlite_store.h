@@ -2,7 +2,7 @@
 //
 // Shape    writes queue up and one thread commits everything that waits in one transaction (WAL, synchronous=FULL);
 //          a write is answered only after its commit. Reads go through a connection of their own.
-// Errors   disk or size limit full: kResourceExhausted and healthy() is false until a write succeeds again.
+// Errors   disk or size limit full: kResourceExhausted and healthy() is false until a Probe succeeds.
 //          Queue full: kUnavailable. A damaged database: kDataLoss.
 // Threads  thread-safe. `done` runs on the writer thread, in commit order, and must not wait for the store.
 // Source   sqlite.org/wal.html, pragma.html#pragma_synchronous (FULL: durable across power loss in WAL mode).
@@ -30,9 +30,11 @@ namespace perfd {
 
 struct StoreOptions {
   std::string directory;
-  int64_t hard_limit_bytes = 0;  // the database never grows beyond it; 0: as large as the disk allows
-  absl::Duration group_delay = absl::Milliseconds(10);  // how long a window waits for others to share its commit
-  std::function<void(double seconds)> on_commit;        // how long each commit took; may be empty
+  int64_t hard_limit_bytes =
+      0;  // the database never grows beyond it; 0: as large as the disk allows
+  absl::Duration group_delay =
+      absl::Milliseconds(10);  // how long a window waits for others to share its commit
+  std::function<void(double seconds)> on_commit;  // how long each commit took; may be empty
 };
 
 class SqliteStore {
@@ -52,20 +54,22 @@ class SqliteStore {
   // Replaces the windows up to `up_to_row_id` by the aggregate that contains them.
   absl::Status Compact(const std::string& profile_id, std::string aggregate, int64_t up_to_row_id);
   absl::StatusOr<int> Retain(RetentionPolicy policy, int64_t now_unix_ns);
-  // Writes and removes a few pages: tells whether a full disk has room again.
+  // Writes and removes some pages: only this shows that a full disk has room again (small writes may reuse pages).
   absl::Status Probe();
   absl::Status SetHardLimit(int64_t bytes);
 
   absl::StatusOr<ProfileStatus> Profile(const std::string& profile_id);
   absl::StatusOr<std::vector<ProfileStatus>> Profiles(const ProfileQuery& query);
-  absl::StatusOr<std::vector<std::string>> Find(absl::string_view prefix, std::optional<uint32_t> uid);
+  absl::StatusOr<std::vector<std::string>> Find(absl::string_view prefix,
+                                                std::optional<uint32_t> uid);
   absl::StatusOr<std::string> Aggregate(const std::string& profile_id);
   absl::StatusOr<Report> FinalReport(const std::string& profile_id);
   absl::StatusOr<std::vector<LoopHistory>> History(absl::string_view location, int limit);
   absl::StatusOr<std::vector<uint64_t>> StateCounts();  // indexed by ProfileState
   absl::StatusOr<uint64_t> StoredSequence(absl::string_view stream_id);
-  absl::Status ForEachWindow(const std::string& profile_id,
-                             const std::function<absl::Status(int64_t row_id, std::string body)>& visit);
+  absl::Status ForEachWindow(
+      const std::string& profile_id,
+      const std::function<absl::Status(int64_t row_id, std::string body)>& visit);
 
   bool healthy() const { return healthy_.load(); }
   int64_t SizeBytes() const;

@@ -23,24 +23,27 @@ struct NamedMagic {
 };
 
 constexpr std::array kNetworkFileSystems = {
-    NamedMagic{0x6969, "NFS"},           NamedMagic{0xFF534D42, "CIFS"},
-    NamedMagic{0xFE534D42, "SMB2"},      NamedMagic{0x517B, "SMB"},
-    NamedMagic{0x0BD00BD0, "Lustre"},    NamedMagic{0x47504653, "GPFS"},
-    NamedMagic{0x19830326, "BeeGFS"},    NamedMagic{0x00C36400, "Ceph"},
-    NamedMagic{0x5346414F, "AFS"},       NamedMagic{0x6B414653, "AFS"},
-    NamedMagic{0x01021997, "9P"},        NamedMagic{0x73757245, "Coda"},
-    NamedMagic{0x20030528, "OrangeFS"},  NamedMagic{0xAAD7AAEA, "PanFS"},
-    NamedMagic{0x01161970, "GFS2"},      NamedMagic{0x7461636F, "OCFS2"},
+    NamedMagic{0x6969, "NFS"},          NamedMagic{0xFF534D42, "CIFS"},
+    NamedMagic{0xFE534D42, "SMB2"},     NamedMagic{0x517B, "SMB"},
+    NamedMagic{0x0BD00BD0, "Lustre"},   NamedMagic{0x47504653, "GPFS"},
+    NamedMagic{0x19830326, "BeeGFS"},   NamedMagic{0x00C36400, "Ceph"},
+    NamedMagic{0x5346414F, "AFS"},      NamedMagic{0x6B414653, "AFS"},
+    NamedMagic{0x01021997, "9P"},       NamedMagic{0x73757245, "Coda"},
+    NamedMagic{0x20030528, "OrangeFS"}, NamedMagic{0xAAD7AAEA, "PanFS"},
+    NamedMagic{0x01161970, "GFS2"},     NamedMagic{0x7461636F, "OCFS2"},
 };
 
-std::string Errno() { return std::strerror(errno); }
+std::string Errno() {
+  return std::strerror(errno);
+}
 
 absl::Status MakeDirectory(const std::string& path) {
   std::error_code error;
   const bool existed = std::filesystem::exists(path, error);
   if (!existed) std::filesystem::create_directories(path, error);
   if (error) {
-    return absl::PermissionDeniedError(absl::StrCat("cannot make the store folder ", path, ": ", error.message(),
+    return absl::PermissionDeniedError(absl::StrCat("cannot make the store folder ", path, ": ",
+                                                    error.message(),
                                                     "; choose another with --store-dir"));
   }
   if (!existed && ::chmod(path.c_str(), 0700) != 0) {
@@ -72,8 +75,9 @@ absl::StatusOr<UniqueFd> TakeLock(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) return absl::PermissionDeniedError(absl::StrCat("open ", path, ": ", Errno()));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "another perfd (pid ", HolderPid(fd.get()), ") uses this store; stop it or choose another --store-dir"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("another perfd (pid ", HolderPid(fd.get()),
+                     ") uses this store; stop it or choose another --store-dir"));
   }
   const std::string pid = absl::StrCat(::getpid(), "\n");
   if (::ftruncate(fd.get(), 0) != 0 ||
@@ -96,7 +100,15 @@ absl::StatusOr<StoreDirectory> StoreDirectory::Hold(const std::string& path) {
   RETURN_IF_ERROR(MakeDirectory(path));
   RETURN_IF_ERROR(CheckLocal(path));
   ASSIGN_OR_RETURN(UniqueFd lock, TakeLock(path + "/perfd.lock"));
-  return StoreDirectory(path, std::move(lock));
+  StoreDirectory directory(path, std::move(lock));
+  // SQLite would make it readable to all; its log files take the mode of the database.
+  const UniqueFd database(
+      ::open(directory.DatabasePath().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!database.valid()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("open ", directory.DatabasePath(), ": ", Errno()));
+  }
+  return directory;
 }
 
 }  // namespace perfd

@@ -27,7 +27,8 @@ class StoreDirectory {
   std::string DatabasePath() const { return path_ + "/perfd.db"; }
 
  private:
-  StoreDirectory(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  StoreDirectory(std::string path, UniqueFd lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
 
   std::string path_;
   UniqueFd lock_;

@@ -20,8 +20,8 @@ struct Neighbours {
   std::optional<Range> after;
 };
 
-absl::StatusOr<std::optional<Range>> OneRange(Database& db, const char* sql, absl::string_view stream,
-                                              int64_t sequence) {
+absl::StatusOr<std::optional<Range>> OneRange(Database& db, const char* sql,
+                                              absl::string_view stream, int64_t sequence) {
   ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
   statement.Bind(1, stream);
   statement.Bind(2, sequence);
@@ -30,20 +30,24 @@ absl::StatusOr<std::optional<Range>> OneRange(Database& db, const char* sql, abs
   return std::optional<Range>(Range{statement.Int(0), statement.Int(1)});
 }
 
-absl::StatusOr<Neighbours> FindNeighbours(Database& db, absl::string_view stream, int64_t sequence) {
+absl::StatusOr<Neighbours> FindNeighbours(Database& db, absl::string_view stream,
+                                          int64_t sequence) {
   Neighbours found;
-  ASSIGN_OR_RETURN(found.before, OneRange(db,
-                                          "SELECT first, last FROM stream_range WHERE stream_id=?1 AND first<=?2 "
-                                          "ORDER BY first DESC LIMIT 1",
-                                          stream, sequence));
-  ASSIGN_OR_RETURN(found.after, OneRange(db,
-                                         "SELECT first, last FROM stream_range WHERE stream_id=?1 AND first>?2 "
-                                         "ORDER BY first LIMIT 1",
-                                         stream, sequence));
+  ASSIGN_OR_RETURN(found.before,
+                   OneRange(db,
+                            "SELECT first, last FROM stream_range WHERE stream_id=?1 AND first<=?2 "
+                            "ORDER BY first DESC LIMIT 1",
+                            stream, sequence));
+  ASSIGN_OR_RETURN(found.after,
+                   OneRange(db,
+                            "SELECT first, last FROM stream_range WHERE stream_id=?1 AND first>?2 "
+                            "ORDER BY first LIMIT 1",
+                            stream, sequence));
   return found;
 }
 
-absl::Status WriteRange(Database& db, const char* sql, absl::string_view stream, int64_t first, int64_t last) {
+absl::Status WriteRange(Database& db, const char* sql, absl::string_view stream, int64_t first,
+                        int64_t last) {
   ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
   statement.Bind(1, stream);
   statement.Bind(2, first);
@@ -52,17 +56,20 @@ absl::Status WriteRange(Database& db, const char* sql, absl::string_view stream,
 }
 
 // Adds one sequence to the set, joining ranges that now touch.
-absl::Status AddSequence(Database& db, absl::string_view stream, int64_t sequence, const Neighbours& near) {
+absl::Status AddSequence(Database& db, absl::string_view stream, int64_t sequence,
+                         const Neighbours& near) {
   const bool joins_before = near.before.has_value() && near.before->last + 1 == sequence;
   const bool joins_after = near.after.has_value() && near.after->first == sequence + 1;
   const int64_t first = joins_before ? near.before->first : sequence;
   const int64_t last = joins_after ? near.after->last : sequence;
   if (joins_after) {
-    RETURN_IF_ERROR(WriteRange(db, "DELETE FROM stream_range WHERE stream_id=?1 AND first=?2 AND last=?3",
-                               stream, near.after->first, near.after->last));
+    RETURN_IF_ERROR(
+        WriteRange(db, "DELETE FROM stream_range WHERE stream_id=?1 AND first=?2 AND last=?3",
+                   stream, near.after->first, near.after->last));
   }
-  return WriteRange(db, "INSERT OR REPLACE INTO stream_range(stream_id, first, last) VALUES(?1, ?2, ?3)",
-                    stream, first, last);
+  return WriteRange(
+      db, "INSERT OR REPLACE INTO stream_range(stream_id, first, last) VALUES(?1, ?2, ?3)", stream,
+      first, last);
 }
 
 absl::StatusOr<uint64_t> MissingSequences(Database& db, absl::string_view stream) {
@@ -93,8 +100,9 @@ absl::StatusOr<int64_t> InsertWindow(Database& db, const WindowRecord& record, i
 absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(record.profile_id));
   if (record.sequence == 0 || record.sequence > kMaxSequence || record.stream_id.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("window sequence ", record.sequence, " of stream '",
-                                                   record.stream_id, "' is out of range"));
+    return absl::InvalidArgumentError(absl::StrCat("window sequence ", record.sequence,
+                                                   " of stream '", record.stream_id,
+                                                   "' is out of range"));
   }
   const auto sequence = static_cast<int64_t>(record.sequence);
   ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, record.stream_id, sequence));
@@ -109,16 +117,19 @@ absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& reco
 }
 
 absl::StatusOr<uint64_t> StoredSequence(Database& db, absl::string_view stream_id) {
-  ASSIGN_OR_RETURN(Statement statement, db.Prepare("SELECT max(last) FROM stream_range WHERE stream_id=?1"));
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT max(last) FROM stream_range WHERE stream_id=?1"));
   statement.Bind(1, stream_id);
   ASSIGN_OR_RETURN(const bool row, statement.Step());
   return row ? static_cast<uint64_t>(statement.Int(0)) : 0;
 }
 
-absl::Status ForEachWindow(Database& db, int64_t profile, int64_t after_row_id,
-                           const std::function<absl::Status(int64_t row_id, std::string body)>& visit) {
-  ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare("SELECT id, body FROM window WHERE profile=?1 AND id>?2 ORDER BY id"));
+absl::Status ForEachWindow(
+    Database& db, int64_t profile, int64_t after_row_id,
+    const std::function<absl::Status(int64_t row_id, std::string body)>& visit) {
+  ASSIGN_OR_RETURN(
+      Statement statement,
+      db.Prepare("SELECT id, body FROM window WHERE profile=?1 AND id>?2 ORDER BY id"));
   statement.Bind(1, profile);
   statement.Bind(2, after_row_id);
   while (true) {
@@ -129,7 +140,8 @@ absl::Status ForEachWindow(Database& db, int64_t profile, int64_t after_row_id,
 }
 
 absl::Status DeleteWindows(Database& db, int64_t profile, int64_t up_to_row_id) {
-  ASSIGN_OR_RETURN(Statement statement, db.Prepare("DELETE FROM window WHERE profile=?1 AND id<=?2"));
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("DELETE FROM window WHERE profile=?1 AND id<=?2"));
   statement.Bind(1, profile);
   statement.Bind(2, up_to_row_id);
   return statement.Run();

@@ -22,8 +22,9 @@ absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& reco
 absl::StatusOr<uint64_t> StoredSequence(Database& db, absl::string_view stream_id);
 
 // Windows of a profile in the order of commits.
-absl::Status ForEachWindow(Database& db, int64_t profile, int64_t after_row_id,
-                           const std::function<absl::Status(int64_t row_id, std::string body)>& visit);
+absl::Status ForEachWindow(
+    Database& db, int64_t profile, int64_t after_row_id,
+    const std::function<absl::Status(int64_t row_id, std::string body)>& visit);
 
 absl::Status DeleteWindows(Database& db, int64_t profile, int64_t up_to_row_id);
 

@@ -24,7 +24,7 @@ def arguments():
     parser.add_argument("--frequency", type=int, default=199)
     parser.add_argument("--half-width", type=float, default=0.005)
     parser.add_argument("--most", type=int, default=60)
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--steps", type=int, default=30000)
     parser.add_argument("--ranks", type=int, default=2)
     return parser.parse_args()
 

@@ -53,8 +53,8 @@ def test_misspelt_key_has_line_column_and_nearest():
         spec.write_text("apiVersion: perfd/v1\nkind: Profile\ntarget: { command: x }\nduration: 5 parsecs\n")
         expect_error(c, ["validate", spec], 5, "line 4", "parsecs")
         spec.write_text("a: " + "x" * 200_000)
-        expect_error(c, ["validate", spec], 5, "KiB")
-        expect_error(c, ["validate", c.dir / "none.yaml"], 3, "none.yaml")
+        expect_error(c, ["validate", spec], 5, "65536")
+        expect_error(c, ["validate", c.dir / "none.yaml"], 2, "none.yaml")
 
 
 def test_no_daemon_and_no_node():
@@ -119,9 +119,9 @@ def test_a_user_sees_only_their_own_profiles():
 
 def test_rank_ends_early_is_partial():
     with Cluster() as c:
-        job = Job(c, steps=6000)
+        job = Job(c, steps=60000)
         pids = cluster.ranks_of("counting")
-        lone = c.spawn("lone", [PUPPETS / "counting", 20000000], env={"OMP_NUM_THREADS": "1"})
+        lone = c.spawn("lone", [PUPPETS / "counting", 20000000, 60000], env={"OMP_NUM_THREADS": "1"})
         profile = c.submit("--pid", pids[0], "--pid", lone.pid, "--node", "node1", "--duration", "6s")
         c.wait_state(profile, ("SAMPLING",), 20)
         time.sleep(2)
@@ -138,7 +138,7 @@ def test_rank_ends_early_is_partial():
 
 def test_stripped_without_debug_information():
     with Cluster() as c:
-        job = Job(c, program="counting_nodebug", steps=8000)
+        job = Job(c, program="counting_nodebug", steps=60000)
         profile = c.submit("--command", "counting_nodebug", "--duration", "3s")
         assert c.wait_over(profile)["state"] in ("DONE", "PARTIAL")
         report = c.json("report", profile)
@@ -151,12 +151,12 @@ def test_binary_replaced_on_disk():
     with Cluster() as c:
         program = c.dir / "moving"
         shutil.copy(PUPPETS / "counting", program)
-        c.mpirun("job", 1, [program, 20000000])
+        c.mpirun("job", 1, [program, 20000000, 60000])
         wait_until(lambda: cluster.ranks_of("moving"), 20, "the rank runs")
         program.unlink()
         shutil.copy("/bin/true", program)
         pid = [int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit()
-               and os.path.exists(p / "exe") is False and "moving (deleted)" in _exe(p)]
+               and _exe(p).endswith("moving (deleted)")]
         assert pid, "the rank with the deleted binary"
         profile = c.submit("--pid", pid[0], "--node", "node1", "--duration", "3s")
         c.wait_over(profile)
@@ -174,7 +174,7 @@ def _exe(process):
 
 def test_cancel_keeps_what_was_measured():
     with Cluster() as c:
-        Job(c, steps=20000)
+        Job(c, steps=200000)
         profile = c.submit("--command", "counting", "--duration", "60s")
         c.wait_state(profile, ("SAMPLING",), 20)
         time.sleep(2)
@@ -189,7 +189,7 @@ def test_cancel_keeps_what_was_measured():
 
 def test_two_profiles_of_one_rank():
     with Cluster() as c:
-        Job(c, steps=20000)
+        Job(c, steps=200000)
         first = c.submit("--command", "counting", "--duration", "20s")
         c.wait_state(first, ("SAMPLING",), 20)
         second = c.submit("--command", "counting", "--duration", "5s")
@@ -201,7 +201,7 @@ def test_two_profiles_of_one_rank():
 def test_kill_9_of_the_agent():
     with Cluster() as c:
         alone = Job(c, "alone", steps=3000).checks()
-        job = Job(c, "profiled", steps=12000)
+        job = Job(c, "profiled", steps=150000)
         profile = c.submit("--command", "counting", "--duration", "12s")
         c.wait_state(profile, ("SAMPLING",), 20)
         time.sleep(3)
@@ -224,7 +224,7 @@ def test_kill_9_of_the_agent():
 def test_kill_9_of_the_daemon():
     with Cluster() as c:
         plain = Job(c, "plain", steps=3000).checks()
-        job = Job(c, "profiled", steps=12000)
+        job = Job(c, "profiled", steps=150000)
         profile = c.submit("--command", "counting", "--duration", "12s")
         c.wait_state(profile, ("SAMPLING",), 20)
         time.sleep(3)
@@ -245,8 +245,8 @@ def test_kill_9_of_the_daemon():
 
 def test_output_is_the_same_with_and_without_a_profile():
     with Cluster() as c:
-        plain = Job(c, "plain", steps=5000).checks()
-        job = Job(c, "profiled", steps=5000)
+        plain = Job(c, "plain", steps=25000).checks()
+        job = Job(c, "profiled", steps=25000)
         c.submit("--command", "counting", "--duration", "3s")
         assert job.checks() == plain
 
@@ -266,7 +266,7 @@ def test_agent_of_another_protocol_and_second_daemon():
 
 def test_exec_runs_a_program_under_ones_own_agent():
     with Cluster(nodes=()) as c:
-        agent = c.start_agent("mine", flags=["--user-mode", "exec", "--", str(PUPPETS / "counting"), "6000", "60000"],
+        agent = c.start_agent("mine", flags=["--user-mode", "exec", "--", str(PUPPETS / "counting"), "30000", "60000"],
                               env={"OMP_NUM_THREADS": "1"})
         c.wait_connected(1)
         profile = c.submit("--command", "counting", "--duration", "2s")

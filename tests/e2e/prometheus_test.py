@@ -17,7 +17,7 @@ def fetch(url):
 
 
 def profile_something(c):
-    c.mpirun("job", 2, [PUPPETS / "counting", 20000, 60000])
+    c.mpirun("job", 2, [PUPPETS / "counting", 200000, 60000])
     wait_until(lambda: len(cluster.ranks_of("counting")) == 2, 20, "the ranks run")
     profile = c.submit("--command", "counting", "--duration", "3s")
     c.wait_over(profile)

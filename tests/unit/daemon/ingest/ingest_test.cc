@@ -17,13 +17,14 @@ class IngestTest : public testing::Test {
   Ingest::Ports Ports() {
     Ingest::Ports ports;
     ports.fate = [this](const std::string&) { return fate_; };
-    ports.append = [this](const IncomingWindow&, std::function<void(absl::StatusOr<Appended>)> done) {
+    ports.append = [this](const IncomingWindow&,
+                          std::function<void(absl::StatusOr<Appended>)> done) {
       if (!queue_status_.ok()) return queue_status_;
       commits_.push_back(std::move(done));
       return absl::OkStatus();
     };
-    ports.merge = [this](const std::shared_ptr<const IncomingWindow>& window, const Appended& appended,
-                         std::function<void()> done) {
+    ports.merge = [this](const std::shared_ptr<const IncomingWindow>& window,
+                         const Appended& appended, std::function<void()> done) {
       merged_.emplace_back(window->window.sequence, appended.row_id);
       merge_done_.push_back(std::move(done));
       return merge_has_room_;
@@ -44,7 +45,9 @@ class IngestTest : public testing::Test {
     return answer;
   }
 
-  uint64_t Dropped(WindowDrop reason) const { return ingest_.figures().dropped[static_cast<size_t>(reason)]; }
+  uint64_t Dropped(WindowDrop reason) const {
+    return ingest_.figures().dropped[static_cast<size_t>(reason)];
+  }
 
   ProfileFate fate_ = ProfileFate::kActive;
   absl::Status queue_status_;

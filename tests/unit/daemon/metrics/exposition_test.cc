@@ -46,13 +46,17 @@ int Promtool(const std::string& text) {
 }
 
 TEST(Exposition, HasTheFigures) {
-  const std::string text = prometheus::TextSerializer().Serialize(Expose(Sample(), ReadProcessFigures()));
+  const std::string text =
+      prometheus::TextSerializer().Serialize(Expose(Sample(), ReadProcessFigures()));
   EXPECT_THAT(text, HasSubstr("perfd_profiles{state=\"DONE\"} 2"));
   EXPECT_THAT(text, HasSubstr("perfd_windows_stored_total 17"));
-  EXPECT_THAT(text, HasSubstr("perfd_loop_share_ratio{profile=\"p-000001\",loop=\"0123456789abcdef\"} 0.5"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("perfd_loop_share_ratio{profile=\"p-000001\",loop=\"0123456789abcdef\"} 0.5"));
   EXPECT_THAT(text, HasSubstr("name=\"a \\\"quoted\\\"\\nname\""));
   EXPECT_THAT(text, HasSubstr("perfd_agent_cpu_seconds_total{node=\"node1\"} 2.5"));
-  for (const char* forbidden : {"pid=", "rank=", "address="}) EXPECT_THAT(text, Not(HasSubstr(forbidden)));
+  for (const char* forbidden : {"pid=", "rank=", "address="})
+    EXPECT_THAT(text, Not(HasSubstr(forbidden)));
 }
 
 TEST(ProcessFigures, AreOurs) {

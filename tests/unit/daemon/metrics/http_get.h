@@ -19,9 +19,12 @@ inline std::string HttpGet(const std::string& address, const std::string& path) 
   to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(colon + 1))));
   ::inet_pton(AF_INET, address.substr(0, colon).c_str(), &to.sin_addr);
   const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::connect(fd.get(), static_cast<const sockaddr*>(static_cast<const void*>(&to)), sizeof(to)) != 0) return "";
+  if (::connect(fd.get(), static_cast<const sockaddr*>(static_cast<const void*>(&to)),
+                sizeof(to)) != 0)
+    return "";
   const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
-  if (::send(fd.get(), request.data(), request.size(), 0) != static_cast<ssize_t>(request.size())) return "";
+  if (::send(fd.get(), request.data(), request.size(), 0) != static_cast<ssize_t>(request.size()))
+    return "";
   std::string answer;
   char buffer[4096];
   for (ssize_t size; (size = ::recv(fd.get(), buffer, sizeof(buffer), 0)) > 0;) {

@@ -84,6 +84,7 @@ TEST_F(AgentStreamTest, AFullStoreAcknowledgesNothing) {
   EXPECT_FALSE(refused.Join().has_value());
   EXPECT_EQ(refused.End().error_code(), StatusCode::UNAVAILABLE);
   ASSERT_TRUE(store_->SetHardLimit(0).ok());
+  ASSERT_TRUE(store_->Probe().ok());
   FakeAgent again(Connect(), "a");
   const auto welcome = again.Join();
   ASSERT_TRUE(welcome.has_value());
@@ -160,7 +161,8 @@ TEST_F(AgentStreamTest, SenselessMessagesEndTheStream) {
          window.set_node("b");
          agent.SendWindow(window);
        }},
-      {"unspecified phase", [](FakeAgent& agent) { agent.SendNews("p-000001", v1::NODE_PHASE_UNSPECIFIED, 1); }},
+      {"unspecified phase",
+       [](FakeAgent& agent) { agent.SendNews("p-000001", v1::NODE_PHASE_UNSPECIFIED, 1); }},
   };
   for (const auto& [name, spoil] : cases) {
     SCOPED_TRACE(name);

@@ -26,10 +26,11 @@ inline int Health(const std::shared_ptr<grpc::Channel>& channel) {
   grpc::ByteBuffer answer;
   absl::Notification done;
   bool ok = false;
-  stub.UnaryCall(&context, "/grpc.health.v1.Health/Check", {}, &request, &answer, [&](const grpc::Status& status) {
-    ok = status.ok();
-    done.Notify();
-  });
+  stub.UnaryCall(&context, "/grpc.health.v1.Health/Check", {}, &request, &answer,
+                 [&](const grpc::Status& status) {
+                   ok = status.ok();
+                   done.Notify();
+                 });
   done.WaitForNotification();
   std::vector<grpc::Slice> slices;
   if (!ok || !answer.Dump(&slices).ok() || slices.empty() || slices[0].size() != 2) return -1;

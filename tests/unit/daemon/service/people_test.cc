@@ -41,7 +41,8 @@ TEST_F(PeopleTest, AnotherProtocolIsRefused) {
   request.set_protocol_version(kProtocolVersion + 1);
   grpc::ClientContext context;
   v1::SubmitResponse response;
-  EXPECT_EQ(Person()->Submit(&context, request, &response).error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(Person()->Submit(&context, request, &response).error_code(),
+            StatusCode::FAILED_PRECONDITION);
 }
 
 TEST_F(PeopleTest, TheKernelSaysWhoAsks) {
@@ -141,7 +142,8 @@ TEST_F(PeopleTest, DoctorAsksEveryNode) {
   EXPECT_EQ(response.reports(1).place(), "a");
   EXPECT_EQ(response.reports(1).checks(0).name(), "perf_event_paranoid");
   for (const auto& check : response.reports(0).checks()) {
-    if (check.name() == "socket" || check.name() == "store") EXPECT_TRUE(check.ok()) << check.found();
+    const bool certain = check.name() == "socket" || check.name() == "store";
+    EXPECT_TRUE(check.ok() || !certain) << check.found();
   }
 }
 
@@ -161,10 +163,12 @@ TEST_F(PeopleTest, HealthFollowsTheStore) {
   ASSERT_TRUE(store_->SetHardLimit(1).ok());
   ASSERT_FALSE(store_->Probe().ok());
   const auto channel = Connect();
-  for (int i = 0; i < 100 && Health(channel) != kNotServing; ++i) absl::SleepFor(absl::Milliseconds(50));
+  for (int i = 0; i < 100 && Health(channel) != kNotServing; ++i)
+    absl::SleepFor(absl::Milliseconds(50));
   EXPECT_EQ(Health(channel), kNotServing);
   ASSERT_TRUE(store_->SetHardLimit(0).ok());
-  for (int i = 0; i < 100 && Health(channel) != kServing; ++i) absl::SleepFor(absl::Milliseconds(50));
+  for (int i = 0; i < 100 && Health(channel) != kServing; ++i)
+    absl::SleepFor(absl::Milliseconds(50));
   EXPECT_EQ(Health(channel), kServing);
 }
 

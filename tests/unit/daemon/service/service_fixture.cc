@@ -20,12 +20,16 @@
 namespace perfd {
 
 FakeAgent::FakeAgent(std::shared_ptr<grpc::Channel> channel, std::string node)
-    : channel_(std::move(channel)), node_(std::move(node)), stub_(v1::AgentService::NewStub(channel_)) {
+    : channel_(std::move(channel)),
+      node_(std::move(node)),
+      stub_(v1::AgentService::NewStub(channel_)) {
   context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
   stream_ = stub_->Connect(&context_);
 }
 
-FakeAgent::~FakeAgent() { (void)End(); }
+FakeAgent::~FakeAgent() {
+  (void)End();
+}
 
 v1::Register FakeAgent::Hello() const {
   v1::Register hello;
@@ -43,7 +47,8 @@ bool FakeAgent::SendRegister(const v1::Register& hello) {
   return Send(message);
 }
 
-bool FakeAgent::SendNews(const std::string& profile, v1::NodePhase phase, int ranks, uint64_t last_sequence) {
+bool FakeAgent::SendNews(const std::string& profile, v1::NodePhase phase, int ranks,
+                         uint64_t last_sequence) {
   v1::AgentMessage message;
   v1::SessionUpdate& update = *message.mutable_session();
   update.set_profile_id(profile);
@@ -89,7 +94,8 @@ grpc::Status FakeAgent::End() {
   return stream_->Finish();
 }
 
-v1::Window FakeAgent::MakeWindow(const std::string& profile, uint64_t sequence, uint64_t samples) const {
+v1::Window FakeAgent::MakeWindow(const std::string& profile, uint64_t sequence,
+                                 uint64_t samples) const {
   Window window;
   window.profile_id = profile;
   window.node = node_;
@@ -141,7 +147,8 @@ void ServiceFixture::StartDaemon() {
   EXPECT_TRUE(pipeline_->Restore().ok());
   host_ = std::make_unique<GrpcHost>(*pipeline_, IdentityOptions{"", {"root"}, ::getuid()});
   pipeline_->Run();
-  EXPECT_TRUE(door_->Serve([this](UniqueFd fd, uint32_t uid) { host_->Adopt(std::move(fd), uid); }).ok());
+  EXPECT_TRUE(
+      door_->Serve([this](UniqueFd fd, uint32_t uid) { host_->Adopt(std::move(fd), uid); }).ok());
 }
 
 void ServiceFixture::StopDaemon() {
@@ -161,9 +168,11 @@ std::shared_ptr<grpc::Channel> ServiceFixture::Connect(std::optional<uint32_t> u
   std::memcpy(address.sun_path, path.data(), path.size());
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   // The kernel notes the credentials of the connecting thread; the raw call changes this thread only.
-  if (uid.has_value()) EXPECT_EQ(::syscall(SYS_setresuid, -1, *uid, -1), 0);
-  const int connected = ::connect(fd, static_cast<sockaddr*>(static_cast<void*>(&address)), sizeof(address));
-  if (uid.has_value()) EXPECT_EQ(::syscall(SYS_setresuid, -1, 0, -1), 0);
+  const uint32_t own = ::geteuid();
+  EXPECT_EQ(::syscall(SYS_setresuid, -1, uid.value_or(own), -1), 0);
+  const int connected =
+      ::connect(fd, static_cast<sockaddr*>(static_cast<void*>(&address)), sizeof(address));
+  EXPECT_EQ(::syscall(SYS_setresuid, -1, own, -1), 0);
   EXPECT_EQ(connected, 0) << std::strerror(errno);
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   return grpc::CreateInsecureChannelFromFd("perfd", fd);
@@ -173,7 +182,8 @@ std::unique_ptr<v1::Profiler::Stub> ServiceFixture::Person(std::optional<uint32_
   return v1::Profiler::NewStub(Connect(uid));
 }
 
-grpc::Status ServiceFixture::Submit(v1::Profiler::Stub& stub, std::string* id, const std::string& command) {
+grpc::Status ServiceFixture::Submit(v1::Profiler::Stub& stub, std::string* id,
+                                    const std::string& command) {
   ProfileSpec spec;
   spec.name = "test";
   spec.target.command = command;

@@ -29,7 +29,8 @@ class FakeAgent {
   v1::Register Hello() const;
   bool Send(const v1::AgentMessage& message) { return stream_->Write(message); }
   bool SendRegister(const v1::Register& hello);
-  bool SendNews(const std::string& profile, v1::NodePhase phase, int ranks, uint64_t last_sequence = 0);
+  bool SendNews(const std::string& profile, v1::NodePhase phase, int ranks,
+                uint64_t last_sequence = 0);
   bool SendWindow(const v1::Window& window);
   std::optional<v1::DaemonMessage> Read();
   // Registers and returns the welcome.
@@ -61,7 +62,8 @@ class ServiceFixture : public testing::Test {
   // A channel over a fresh connection; as another uid when given (needs root).
   std::shared_ptr<grpc::Channel> Connect(std::optional<uint32_t> uid = std::nullopt);
   std::unique_ptr<v1::Profiler::Stub> Person(std::optional<uint32_t> uid = std::nullopt);
-  grpc::Status Submit(v1::Profiler::Stub& stub, std::string* id, const std::string& command = "app");
+  grpc::Status Submit(v1::Profiler::Stub& stub, std::string* id,
+                      const std::string& command = "app");
   v1::ProfileStatus Get(const std::string& id);
   // Waits, at most 10 s, until the profile is in this state.
   bool Await(const std::string& id, v1::ProfileState state);

@@ -16,10 +16,12 @@ using testing::HasSubstr;
 class TlsTest : public ServiceFixture {
  protected:
   void SetUp() override {
-    if (std::system("command -v openssl >/dev/null 2>&1") != 0) GTEST_SKIP() << "openssl is not installed";
+    if (std::system("command -v openssl >/dev/null 2>&1") != 0)
+      GTEST_SKIP() << "openssl is not installed";
     certs_ = folder_ + "/certs";
-    const std::string command = absl::StrCat("deploy/make-certs.sh ", certs_,
-                                             " server localhost 127.0.0.1 agent node1 user root nosuchuser >/dev/null");
+    const std::string command =
+        absl::StrCat("deploy/make-certs.sh ", certs_,
+                     " server localhost 127.0.0.1 agent node1 user root nosuchuser >/dev/null");
     ASSERT_EQ(std::system(command.c_str()), 0);
   }
 
@@ -56,7 +58,8 @@ TEST_F(TlsTest, IdentitiesComeFromCertificates) {
   const auto address = host_->ListenTls(Options());
   ASSERT_TRUE(address.ok()) << address.status();
   EXPECT_TRUE(List(Dial(*address, "user-root")).ok());
-  EXPECT_EQ(List(Dial(*address, "")).error_code(), StatusCode::UNAVAILABLE);  // no certificate: no connection
+  EXPECT_EQ(List(Dial(*address, "")).error_code(),
+            StatusCode::UNAVAILABLE);  // no certificate: no connection
   EXPECT_EQ(List(Dial(*address, "agent-node1")).error_code(), StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(List(Dial(*address, "user-nosuchuser")).error_code(), StatusCode::PERMISSION_DENIED);
 
@@ -77,7 +80,9 @@ TEST_F(TlsTest, ACertificateOfAnotherSiteIsRefused) {
   const auto address = host_->ListenTls(Options());
   ASSERT_TRUE(address.ok());
   const std::string other = folder_ + "/other";
-  ASSERT_EQ(std::system(absl::StrCat("deploy/make-certs.sh ", other, " user root >/dev/null").c_str()), 0);
+  ASSERT_EQ(
+      std::system(absl::StrCat("deploy/make-certs.sh ", other, " user root >/dev/null").c_str()),
+      0);
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = Read("ca.crt");
   options.pem_private_key = Read("../other/user-root.key");

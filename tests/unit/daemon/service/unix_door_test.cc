@@ -54,7 +54,8 @@ TEST_F(UnixDoorTest, AStaleSocketIsReplaced) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path_.data(), path_.size());
-    ASSERT_EQ(::bind(fd.get(), static_cast<sockaddr*>(static_cast<void*>(&address)), sizeof(address)), 0);
+    ASSERT_EQ(
+        ::bind(fd.get(), static_cast<sockaddr*>(static_cast<void*>(&address)), sizeof(address)), 0);
   }
   EXPECT_TRUE(UnixDoor::Open(path_).ok());
 }
@@ -67,7 +68,8 @@ TEST_F(UnixDoorTest, AFileThatIsNoSocketIsLeftAlone) {
 }
 
 TEST_F(UnixDoorTest, LongPathsAreRefused) {
-  EXPECT_EQ(UnixDoor::Open("/" + std::string(107, 'x')).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(UnixDoor::Open("/" + std::string(107, 'x')).status().code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(UnixDoor::Open("").status().code(), absl::StatusCode::kInvalidArgument);
 }
 

@@ -43,16 +43,20 @@ TEST_F(StoreTest, ListsByOwnerAndActivity) {
   done.id = *store_->Create(done);
   done.state = ProfileState::kDone;
   absl::Notification saved;
-  ASSERT_TRUE(store_->Update(done, [&](const absl::Status& status) {
-                      EXPECT_TRUE(status.ok());
-                      saved.Notify();
-                    })
+  ASSERT_TRUE(store_
+                  ->Update(done,
+                           [&](const absl::Status& status) {
+                             EXPECT_TRUE(status.ok());
+                             saved.Notify();
+                           })
                   .ok());
   saved.WaitForNotification();
   ASSERT_TRUE(store_->Create(Profile(1001)).ok());
   EXPECT_EQ(store_->Profiles({.uid = std::nullopt, .active_only = false, .limit = 10})->size(), 2u);
-  EXPECT_EQ(store_->Profiles({.uid = std::nullopt, .active_only = false, .limit = 1})->at(0).id, "p-000002");
-  EXPECT_EQ(store_->Profiles({.uid = 1000, .active_only = false, .limit = 10})->at(0).state, ProfileState::kDone);
+  EXPECT_EQ(store_->Profiles({.uid = std::nullopt, .active_only = false, .limit = 1})->at(0).id,
+            "p-000002");
+  EXPECT_EQ(store_->Profiles({.uid = 1000, .active_only = false, .limit = 10})->at(0).state,
+            ProfileState::kDone);
   EXPECT_TRUE(store_->Profiles({.uid = 1000, .active_only = true, .limit = 10})->empty());
   EXPECT_EQ((*store_->StateCounts())[static_cast<size_t>(ProfileState::kDone)], 1u);
 }
@@ -71,7 +75,8 @@ TEST_F(StoreTest, SequencesMayComeInAnyOrder) {
   const std::string id = *store_->Create(Profile(1));
   const std::vector<uint64_t> order = {5, 1, 3, 2, 9, 4, 8};
   for (const uint64_t sequence : order) EXPECT_FALSE(Append(Record(id, sequence))->duplicate);
-  for (const uint64_t sequence : order) EXPECT_TRUE(Append(Record(id, sequence))->duplicate) << sequence;
+  for (const uint64_t sequence : order)
+    EXPECT_TRUE(Append(Record(id, sequence))->duplicate) << sequence;
   EXPECT_EQ(*store_->StoredSequence("stream"), 9u);
   EXPECT_EQ(Append(Record(id, 1))->stream_missing, 2u);  // 6 and 7
   EXPECT_FALSE(Append(Record(id, 7))->duplicate);
@@ -83,7 +88,8 @@ TEST_F(StoreTest, SequenceBoundaries) {
   const std::string id = *store_->Create(Profile(1));
   EXPECT_EQ(Append(Record(id, 0)).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(Append(Record(id, uint64_t{1} << 62)).ok());
-  EXPECT_EQ(Append(Record(id, (uint64_t{1} << 62) + 1)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Append(Record(id, (uint64_t{1} << 62) + 1)).status().code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(store_->healthy());  // a bad request is not a sick store
 }
 
@@ -94,10 +100,12 @@ TEST_F(StoreTest, OneBadWindowDoesNotHurtItsNeighbours) {
   int bad = 0;
   for (uint64_t i = 0; i <= 20; ++i) {
     const bool final_one = i == 20;
-    ASSERT_TRUE(store_->Append(Record(id, i), [&, final_one](const absl::StatusOr<AppendResult>& result) {
-                        (result.ok() ? good : bad) += 1;
-                        if (final_one) last.Notify();
-                      })
+    ASSERT_TRUE(store_
+                    ->Append(Record(id, i),
+                             [&, final_one](const absl::StatusOr<AppendResult>& result) {
+                               (result.ok() ? good : bad) += 1;
+                               if (final_one) last.Notify();
+                             })
                     .ok());
   }
   last.WaitForNotification();
@@ -221,6 +229,10 @@ TEST_F(StoreTest, TheFolderIsPrivate) {
   struct stat info {};
   ASSERT_EQ(::stat((folder_ + "/store").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
+  for (const char* file : {"perfd.db", "perfd.db-wal"}) {
+    ASSERT_EQ(::stat((folder_ + "/store/" + file).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u) << file;
+  }
 }
 
 TEST_F(StoreTest, CommitsAreGrouped) {
@@ -232,7 +244,8 @@ TEST_F(StoreTest, CommitsAreGrouped) {
   options.on_commit = [&](double) { ++commits; };
   store_ = *SqliteStore::Open(std::move(options));
   for (uint64_t i = 1; i <= 100; ++i) {
-    ASSERT_TRUE(store_->Append(Record("p-000001", i), [](const absl::StatusOr<AppendResult>&) {}).ok());
+    ASSERT_TRUE(
+        store_->Append(Record("p-000001", i), [](const absl::StatusOr<AppendResult>&) {}).ok());
   }
   ASSERT_TRUE(store_->Create(Profile(1)).ok());  // urgent: takes the others with it
   EXPECT_EQ(Windows("p-000001").size(), 100u);

@@ -23,9 +23,10 @@ class StoreCrashTest : public StoreFixture {
       WindowRecord record = Record("p-000001", sequence);
       record.body = absl::StrCat(sequence);
       while (store_->QueueLength() > 64) ::usleep(100);
-      const absl::Status queued =
-          store_->Append(std::move(record), [pipe_fd, sequence](const absl::StatusOr<AppendResult>& result) {
-            if (!result.ok() || ::write(pipe_fd, &sequence, sizeof(sequence)) != sizeof(sequence)) ::_exit(3);
+      const absl::Status queued = store_->Append(
+          std::move(record), [pipe_fd, sequence](const absl::StatusOr<AppendResult>& result) {
+            if (!result.ok() || ::write(pipe_fd, &sequence, sizeof(sequence)) != sizeof(sequence))
+              ::_exit(3);
           });
       if (!queued.ok()) ::_exit(4);
     }
@@ -43,12 +44,14 @@ class StoreCrashTest : public StoreFixture {
     ::close(fds[1]);
     std::set<uint64_t> acknowledged;
     uint64_t sequence = 0;
-    while (acknowledged.size() < kAcknowledged && ::read(fds[0], &sequence, sizeof(sequence)) == sizeof(sequence)) {
+    while (acknowledged.size() < kAcknowledged &&
+           ::read(fds[0], &sequence, sizeof(sequence)) == sizeof(sequence)) {
       acknowledged.insert(sequence);
     }
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    while (::read(fds[0], &sequence, sizeof(sequence)) == sizeof(sequence)) acknowledged.insert(sequence);
+    while (::read(fds[0], &sequence, sizeof(sequence)) == sizeof(sequence))
+      acknowledged.insert(sequence);
     ::close(fds[0]);
     return acknowledged;
   }

@@ -51,15 +51,18 @@ class StoreFixture : public testing::Test {
     return {profile, "stream", sequence, "node", std::string(bytes, 'w')};
   }
 
-  absl::StatusOr<AppendResult> Append(WindowRecord record) { return AppendTo(*store_, std::move(record)); }
+  absl::StatusOr<AppendResult> Append(WindowRecord record) {
+    return AppendTo(*store_, std::move(record));
+  }
 
   static absl::StatusOr<AppendResult> AppendTo(SqliteStore& store, WindowRecord record) {
     absl::Notification ready;
     absl::StatusOr<AppendResult> result;
-    const absl::Status queued = store.Append(std::move(record), [&](absl::StatusOr<AppendResult> got) {
-      result = std::move(got);
-      ready.Notify();
-    });
+    const absl::Status queued =
+        store.Append(std::move(record), [&](absl::StatusOr<AppendResult> got) {
+          result = std::move(got);
+          ready.Notify();
+        });
     if (!queued.ok()) return queued;
     ready.WaitForNotification();
     return result;
