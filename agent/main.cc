@@ -91,7 +91,7 @@ int Main(int argc, char** argv) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
   exit_code = Serve(**agent, signals.get(), child);
-  (*agent)->Shutdown();
+  (*agent)->Shutdown(/*may_return=*/child <= 0);
   return exit_code;
 }
 

@@ -1,7 +1,6 @@
 // perfd: accepts profile requests, directs agents, merges and stores what they measure, serves reports and metrics.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
 #include "daemon/metrics/metrics_server.h"
+#include "daemon/perfd_flags.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/service/grpc_host.h"
 #include "daemon/service/stop_signal.h"
@@ -22,48 +22,7 @@ namespace {
 constexpr int64_t kNsPerDay = 24 * 3600 * kNsPerSecond;
 constexpr absl::Duration kShutdownWithin = absl::Seconds(5);
 
-struct Flags {
-  std::string store_dir = "/var/lib/perfd";
-  std::string socket = "/run/perfd/perfd.sock";
-  TlsOptions tls;
-  std::vector<std::string> tls_admins;
-  std::string metrics_listen = "127.0.0.1:9754";
-  std::string admin_group;
-  int64_t retention_days = 90;
-  int64_t retention_mib = 0;
-  std::string log_level = "info";
-};
-
-void Declare(CLI::App& app, Flags& flags) {
-  app.set_version_flag("--version", std::string("perfd ") + kVersion);
-  app.add_option("--store-dir", flags.store_dir, "folder of the database, on a local disk")
-      ->capture_default_str();
-  app.add_option("--socket", flags.socket, "Unix socket for agents and clients")
-      ->capture_default_str();
-  app.add_option("--listen-tcp", flags.tls.listen,
-                 "HOST:PORT for agents and clients; needs the three --tls files");
-  app.add_option("--tls-ca", flags.tls.ca,
-                 "CA that signs agents and clients (see deploy/make-certs.sh)");
-  app.add_option("--tls-cert", flags.tls.cert, "certificate of this daemon");
-  app.add_option("--tls-key", flags.tls.key, "key of this daemon, mode 0600");
-  app.add_option("--tls-admin", flags.tls_admins,
-                 "user who may profile anyone over TCP; may be repeated");
-  app.add_option("--metrics-listen", flags.metrics_listen, "HOST:PORT of /metrics; port 0: any")
-      ->capture_default_str();
-  app.add_option("--admin-group", flags.admin_group, "members of this group may profile anyone");
-  app.add_option("--retention-days", flags.retention_days,
-                 "finished profiles are kept so long; 0: for ever")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 36500));
-  app.add_option("--retention-mib", flags.retention_mib,
-                 "above this size the oldest profiles go; 0: no limit")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 24));
-  app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
-      ->capture_default_str();
-}
-
-absl::Status Serve(const Flags& flags) {
+absl::Status Serve(const PerfdFlags& flags) {
   ASSIGN_OR_RETURN(const StopSignal stop, StopSignal::Catch());
   RaiseFileLimit();
   ASSIGN_OR_RETURN(const std::unique_ptr<MetricsServer> metrics,
@@ -107,14 +66,11 @@ absl::Status Serve(const Flags& flags) {
 }  // namespace perfd
 
 int main(int argc, char** argv) {
-  CLI::App app("perfd, the daemon of the remote profiler");
-  perfd::Flags flags;
-  perfd::Declare(app, flags);
-  CLI11_PARSE(app, argc, argv);
-  perfd::LogLevel level{};
-  absl::Status status = perfd::ParseLogLevel(flags.log_level, &level);
-  perfd::InitLog("perfd", level);
-  if (status.ok()) status = perfd::Serve(flags);
+  perfd::PerfdFlags flags;
+  int exit_code = 0;
+  if (!perfd::ParsePerfdFlags(argc, argv, &flags, &exit_code)) return exit_code;
+  perfd::InitLog("perfd", flags.log_level);
+  const absl::Status status = perfd::Serve(flags);
   if (status.ok()) return 0;
   perfd::LogError("{}", std::string(status.message()));
   return 1;

@@ -158,7 +158,8 @@ SessionTools NodeAgent::Tools() {
 
 void NodeAgent::Tick() { sessions_->Tidy(); }
 
-void NodeAgent::Shutdown() {
+void NodeAgent::Shutdown(bool may_return) {
+  leaving_ = may_return;
   sessions_->EndAll();
   link_->AwaitDrained(connected() ? kDrainOnExit : absl::ZeroDuration());
   if (spool_->windows() > 0) LogInfo("{} windows stay in the spool for the next start", spool_->windows());
@@ -196,7 +197,10 @@ AgentHealth NodeAgent::Health() {
 
 std::vector<SessionNews> NodeAgent::LatestNews() { return sessions_->LatestNews(); }
 
-void NodeAgent::OnNews(const SessionNews& news) {
+void NodeAgent::OnNews(const SessionNews& told) {
+  SessionNews news = told;
+  // A session that ends because we do is not done: the daemon waits for the agent to come back for the rest.
+  if (leaving_ && news.phase == NodeProgress::Phase::kFinished) news.phase = NodeProgress::Phase::kAnalyzing;
   sessions_->Remember(news);
   link_->SendNews(news);
 }

@@ -5,6 +5,7 @@
 #ifndef AGENT_APP_NODE_AGENT_H_
 #define AGENT_APP_NODE_AGENT_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +40,8 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
 
   void Tick();
   // Ends sessions and waits a moment for their windows to reach the daemon; what does not stays in the spool.
-  void Shutdown();
+  // `may_return`: profiles are told that the node is away, not that it is done; the next agent goes on with them.
+  void Shutdown(bool may_return);
   bool connected() const { return link_->connected(); }
   int sessions() const { return sessions_->running(); }
 
@@ -60,6 +62,7 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   ProcFs procfs_;
   SystemClock clock_;
   RankFinder finder_;
+  std::atomic<bool> leaving_ = false;
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<Resolver> resolver_;
   std::unique_ptr<DaemonLink> link_;

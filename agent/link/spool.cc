@@ -24,7 +24,7 @@
 namespace perfd {
 namespace {
 
-constexpr size_t kMaxWindowBytes = 16 << 20;  // the daemon's receive limit
+constexpr size_t kMaxWindowBytes = (16 << 20) - 1024;  // the daemon's receive limit, less the message around it
 constexpr uint64_t kReserveBlock = 1024;
 constexpr char kSuffix[] = ".window";
 
@@ -90,7 +90,7 @@ absl::Status Spool::Load() {
     reserved = std::max(reserved, sequence + 1);
     auto bytes = ReadChecked(sequence);
     v1::Window window;
-    if (!bytes.ok() || !window.ParseFromString(*bytes)) {
+    if (!bytes.ok() || !window.ParseFromString(*bytes) || !wire::FromProto(window).ok()) {
       SetAside(sequence);
       continue;
     }
@@ -143,7 +143,11 @@ absl::StatusOr<uint64_t> Spool::Append(Window window) {
   window.stream_id = stream_id_;
   window.sequence = sequence;
   const std::string profile_id = window.profile_id;
-  std::string bytes = wire::ToProto(window).SerializeAsString();
+  const v1::Window message = wire::ToProto(window);
+  // What the daemon cannot read it refuses by ending the stream: it would be sent again, and refused again, for ever.
+  if (const absl::Status readable = wire::FromProto(message).status(); !readable.ok())
+    return absl::ResourceExhaustedError(absl::StrCat("the window cannot be sent: ", readable.message()));
+  std::string bytes = message.SerializeAsString();
   if (bytes.size() > kMaxWindowBytes)
     return absl::ResourceExhaustedError(absl::StrCat("a window of ", bytes.size(), " bytes is over the limit of ",
                                                      kMaxWindowBytes, "; lower hotspots.frequency"));

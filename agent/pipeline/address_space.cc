@@ -5,7 +5,8 @@
 namespace perfd {
 
 void AddressSpace::Replace(const std::vector<MapEntry>& maps) {
-  by_start_.clear();
+  const std::map<uint64_t, CodeMapping> before = std::exchange(by_start_, {});
+  const uint64_t generation = generation_;
   for (const MapEntry& entry : maps) {
     if (!entry.executable || entry.end <= entry.start) continue;
     Insert({.start = entry.start,
@@ -16,6 +17,7 @@ void AddressSpace::Replace(const std::vector<MapEntry>& maps) {
             .inode = entry.inode,
             .path = entry.path});
   }
+  generation_ = generation + (by_start_ == before ? 0 : 1);
 }
 
 void AddressSpace::Add(const MappingEvent& event) {
@@ -29,7 +31,15 @@ void AddressSpace::Add(const MappingEvent& event) {
           .path = event.path});
 }
 
+std::vector<CodeMapping> AddressSpace::Mappings() const {
+  std::vector<CodeMapping> mappings;
+  mappings.reserve(by_start_.size());
+  for (const auto& [start, mapping] : by_start_) mappings.push_back(mapping);
+  return mappings;
+}
+
 void AddressSpace::Insert(CodeMapping mapping) {
+  ++generation_;
   auto it = by_start_.upper_bound(mapping.start);
   if (it != by_start_.begin() && std::prev(it)->second.end > mapping.start) --it;
   while (it != by_start_.end() && it->second.start < mapping.end) {

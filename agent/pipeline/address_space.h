@@ -13,21 +13,9 @@
 
 #include "agent/procfs/procfs.h"
 #include "agent/sample/sample_source.h"
+#include "core/model/stack.h"
 
 namespace perfd {
-
-struct CodeMapping {
-  uint64_t start = 0;
-  uint64_t end = 0;  // exclusive
-  uint64_t file_offset = 0;
-  uint32_t device_major = 0;
-  uint32_t device_minor = 0;
-  uint64_t inode = 0;
-  std::string path;
-
-  uint64_t FileOffset(uint64_t address) const { return address - start + file_offset; }
-  bool operator==(const CodeMapping&) const = default;
-};
 
 class AddressSpace {
  public:
@@ -38,11 +26,15 @@ class AddressSpace {
   // The mapping that holds `address`, or null. Valid until the next change.
   const CodeMapping* Find(uint64_t address) const;
   size_t size() const { return by_start_.size(); }
+  std::vector<CodeMapping> Mappings() const;  // by start
+  // Another number after every change of the mappings.
+  uint64_t generation() const { return generation_; }
 
  private:
   void Insert(CodeMapping mapping);
 
   std::map<uint64_t, CodeMapping> by_start_;  // disjoint
+  uint64_t generation_ = 0;
 };
 
 }  // namespace perfd

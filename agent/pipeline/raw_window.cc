@@ -17,6 +17,10 @@ uint32_t WindowBuilder::Thread(const WindowThread& thread) {
 }
 
 void WindowBuilder::Count(const WindowThread& thread, const RawPlace& place, uint64_t period) {
+  if (threads_.size() >= kMaxRawThreads && !thread_index_.contains(thread.tid)) {
+    accounting_.Drop(DropReason::kQueueFull);
+    return;
+  }
   const Key key{Thread(thread), place};
   auto it = counts_.find(key);
   if (it == counts_.end()) {

@@ -3,7 +3,8 @@
 // Shape    WindowBuilder counts samples by (thread, module, file offset); Take() hands over a RawWindow and starts anew.
 // Units    file offsets in bytes; times in ns.
 // Threads  thread-compatible.
-// Loss     a window holds at most kMaxRawRows different (thread, place) pairs; later new ones are counted as queue_full.
+// Loss     a window holds at most kMaxRawRows different (thread, place) pairs of kMaxRawThreads threads; samples of later
+//          new ones are counted as queue_full.
 #ifndef AGENT_PIPELINE_RAW_WINDOW_H_
 #define AGENT_PIPELINE_RAW_WINDOW_H_
 
@@ -17,7 +18,9 @@
 
 namespace perfd {
 
-inline constexpr size_t kMaxRawRows = 1 << 20;
+// Not more than the daemon takes (core/wire/limits.h): a window that it refuses would be sent again for ever.
+inline constexpr size_t kMaxRawRows = 1'000'000;
+inline constexpr size_t kMaxRawThreads = 65'536;
 inline constexpr size_t kMaxRawStacks = 1 << 14;
 
 // Which file, told apart as the kernel does.

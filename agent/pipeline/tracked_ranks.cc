@@ -6,6 +6,12 @@
 #include "core/base/status_macros.h"
 
 namespace perfd {
+namespace {
+
+// Their last samples are read well before that.
+constexpr int kLooksAtEndedHelpers = 10;
+
+}  // namespace
 
 absl::Status TrackedRanks::Add(const RankInfo& info, int64_t now_ns) {
   ASSIGN_OR_RETURN(const ProcessStatus status, procfs_.Status(info.pid));
@@ -44,6 +50,10 @@ void TrackedRanks::ReadMaps(TrackedProcess& process, int64_t now_ns, bool force)
 }
 
 uint64_t TrackedRanks::Refresh(std::vector<const TrackedProcess*>* ended) {
+  std::erase_if(processes_, [](auto& entry) {
+    TrackedProcess& process = entry.second;
+    return process.ended && process.helper && ++process.looks_since_end > kLooksAtEndedHelpers;
+  });
   uint64_t used_ns = 0;
   for (auto& [pid, process] : processes_) {
     if (process.ended) continue;

@@ -24,6 +24,7 @@ struct TrackedProcess {
   AddressSpace space;
   bool helper = false;          // a child of a rank, counted under the rank's number
   bool ended = false;
+  int looks_since_end = 0;      // Refresh calls since then
   uint64_t cpu_ns = 0;          // at the last Refresh
   int64_t maps_read_ns = 0;     // monotonic time of the last look at its maps
 };
@@ -39,7 +40,8 @@ class TrackedRanks {
   bool Contains(int32_t pid) const { return processes_.contains(pid); }
   // Reads the maps anew, at most once a second per process.
   void ReadMaps(TrackedProcess& process, int64_t now_ns, bool force);
-  // CPU time used by all since the last call, ns; appends those that have ended since then.
+  // CPU time used by all since the last call, ns; appends those that have ended since then (valid until the next call).
+  // Helpers are forgotten some calls after their end: a job may start them for ever.
   uint64_t Refresh(std::vector<const TrackedProcess*>* ended);
   // Ranks (without their helpers) that live, and all that ever were.
   int living() const;

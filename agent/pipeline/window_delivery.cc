@@ -52,7 +52,7 @@ void WindowDelivery::Deliver(Window window, const UnreadableModules& unreadable)
   refused_ = own;
   if (noted_.insert("spool").second) {
     notices_.push_back({.severity = Notice::Severity::kWarning,
-                        .code = sequence.status().code(),
+                        .code = absl::StatusCode::kDataLoss,
                         .node = node_,
                         .text = absl::StrCat("windows are lost: ", sequence.status().message())});
   }
@@ -60,7 +60,15 @@ void WindowDelivery::Deliver(Window window, const UnreadableModules& unreadable)
 
 bool WindowDelivery::AwaitAll(absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
-  return mutex_.AwaitWithTimeout(absl::Condition(this, &WindowDelivery::AllDelivered), timeout);
+  const bool all = mutex_.AwaitWithTimeout(absl::Condition(this, &WindowDelivery::AllDelivered), timeout);
+  if (all && refused_.seen > 0) {  // no later window can carry their count
+    notices_.push_back({.severity = Notice::Severity::kWarning,
+                        .code = absl::StatusCode::kDataLoss,
+                        .node = node_,
+                        .text = absl::StrCat("the last ", refused_.seen, " samples of node ", node_,
+                                             " are in no window: the spool had no room for them")});
+  }
+  return all;
 }
 
 void WindowDelivery::Discard() {

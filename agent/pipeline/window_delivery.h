@@ -2,7 +2,8 @@
 //
 // Shape    shared by a session and the resolver's callbacks, which may outlive each other.
 // Threads  thread-safe.
-// Loss     a window that the spool refuses is counted, and the count goes out with the next one that it takes.
+// Loss     a window that the spool refuses is counted, and the count goes out with the next one that it takes, or,
+//          when there is none, in a notice. Both are DATA_LOSS: the profile is PARTIAL.
 #ifndef AGENT_PIPELINE_WINDOW_DELIVERY_H_
 #define AGENT_PIPELINE_WINDOW_DELIVERY_H_
 
@@ -25,7 +26,7 @@ class WindowDelivery {
   void Expect();    // one more window is with the resolver
   void Unexpect();  // it was not taken after all
   void Deliver(Window window, const UnreadableModules& unreadable);
-  // Waits until nothing is with the resolver; false at the timeout.
+  // Waits until nothing is with the resolver; false at the timeout. Call it last: notes what is lost for good.
   bool AwaitAll(absl::Duration timeout);
   void Discard();  // forget windows from now on
   uint64_t last_sequence() const;

@@ -11,6 +11,21 @@ namespace perfd {
 namespace {
 
 constexpr size_t kNumberCount = 9;
+constexpr size_t kUnwindNumberCount = 4;
+constexpr char kUsage[] =
+    "usage: perf-agent-reader PID UID GID MAJOR MINOR INODE MAP_START MAP_END MEMORY PATH, or "
+    "perf-agent-reader unwind PID UID GID MEMORY (started by perf-agent, socket on descriptor 3)";
+
+absl::StatusOr<std::vector<uint64_t>> Numbers(std::vector<std::string>::const_iterator word,
+                                              size_t count) {
+  std::vector<uint64_t> numbers(count);
+  for (size_t i = 0; i < count; ++i, ++word) {
+    if (!absl::SimpleAtoi(*word, &numbers[i]))
+      return absl::InvalidArgumentError(
+          absl::StrCat("argument ", i + 1, ": '", *word, "' is not a number"));
+  }
+  return numbers;
+}
 
 template <typename T>
 absl::Status Take(uint64_t number, absl::string_view name, T& out) {
@@ -36,17 +51,28 @@ std::vector<std::string> FormatArguments(const ReaderArguments& arguments) {
           file.path};
 }
 
+std::vector<std::string> FormatArguments(const UnwindArguments& arguments) {
+  const UnwindProcess& process = arguments.process;
+  return {kUnwindMode, absl::StrCat(process.pid), absl::StrCat(process.uid),
+          absl::StrCat(process.gid), absl::StrCat(arguments.memory_limit_bytes)};
+}
+
+absl::StatusOr<UnwindArguments> ParseUnwindArguments(const std::vector<std::string>& arguments) {
+  if (arguments.size() != kUnwindNumberCount + 1 || arguments[0] != kUnwindMode)
+    return absl::InvalidArgumentError(kUsage);
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers,
+                   Numbers(arguments.begin() + 1, kUnwindNumberCount));
+  UnwindArguments out;
+  RETURN_IF_ERROR(Take(numbers[0], "pid", out.process.pid));
+  RETURN_IF_ERROR(Take(numbers[1], "uid", out.process.uid));
+  RETURN_IF_ERROR(Take(numbers[2], "gid", out.process.gid));
+  out.memory_limit_bytes = numbers[3];
+  return out;
+}
+
 absl::StatusOr<ReaderArguments> ParseArguments(const std::vector<std::string>& arguments) {
-  if (arguments.size() != kNumberCount + 1)
-    return absl::InvalidArgumentError(
-        "usage: perf-agent-reader PID UID GID MAJOR MINOR INODE MAP_START MAP_END MEMORY PATH "
-        "(started by perf-agent, socket on descriptor 3)");
-  uint64_t numbers[kNumberCount] = {};
-  for (size_t i = 0; i < kNumberCount; ++i) {
-    if (!absl::SimpleAtoi(arguments[i], &numbers[i]))
-      return absl::InvalidArgumentError(
-          absl::StrCat("argument ", i + 1, ": '", arguments[i], "' is not a number"));
-  }
+  if (arguments.size() != kNumberCount + 1) return absl::InvalidArgumentError(kUsage);
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(arguments.begin(), kNumberCount));
   ReaderArguments out;
   RETURN_IF_ERROR(Take(numbers[0], "pid", out.file.pid));
   RETURN_IF_ERROR(Take(numbers[1], "uid", out.file.uid));

@@ -1,4 +1,4 @@
-// agent/reader/arguments.h - the command line of perf-agent-reader: which file, for whom.
+// agent/reader/arguments.h - the command line of perf-agent-reader: which file or process, for whom.
 //
 // Shape    ParseArguments(FormatArguments(a)) == a.
 // Errors   kInvalidArgument, naming the argument.
@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/reader/reader_client.h"
+#include "agent/reader/unwind_client.h"
 
 namespace perfd {
 
@@ -21,6 +22,17 @@ struct ReaderArguments {
 
 std::vector<std::string> FormatArguments(const ReaderArguments& arguments);
 absl::StatusOr<ReaderArguments> ParseArguments(const std::vector<std::string>& arguments);
+
+// The other mode: the stacks of one process. Its mappings come as the first message.
+struct UnwindArguments {
+  UnwindProcess process;
+  uint64_t memory_limit_bytes = 0;
+};
+
+inline constexpr char kUnwindMode[] = "unwind";  // the first word
+
+std::vector<std::string> FormatArguments(const UnwindArguments& arguments);
+absl::StatusOr<UnwindArguments> ParseUnwindArguments(const std::vector<std::string>& arguments);
 
 }  // namespace perfd
 

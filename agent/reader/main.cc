@@ -1,24 +1,40 @@
-// perf-agent-reader: reads one ELF file for perf-agent, confined. Not meant to be started by hand.
+// perf-agent-reader: reads ELF files for perf-agent, confined. Not meant to be started by hand.
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "agent/reader/reader_server.h"
 #include "agent/reader/spawn.h"
+#include "agent/reader/unwind_server.h"
 #include "core/base/log.h"
 
-int main(int argc, char** argv) {
-  perfd::InitLog("perf-agent-reader", perfd::LogLevel::kWarning);
-  const auto arguments = perfd::ParseArguments(std::vector<std::string>(argv + 1, argv + argc));
+namespace perfd {
+namespace {
+
+// Parses with `parse`, serves with `serve`; returns the exit code.
+template <typename Parse, typename ServeWith>
+int Run(const std::vector<std::string>& words, Parse parse, ServeWith serve) {
+  const auto arguments = parse(words);
   if (!arguments.ok()) {
-    perfd::LogError("{}", perfd::Text(arguments.status()));
+    LogError("{}", Text(arguments.status()));
     return 2;
   }
   try {
-    const absl::Status end = perfd::Serve(perfd::kReaderSocket, *arguments);
+    const absl::Status end = serve(kReaderSocket, *arguments);
     return end.ok() || absl::IsUnavailable(end) ? 0 : 1;
   } catch (const std::exception& e) {  // out of memory under the limit
-    perfd::LogError("{}: {}", arguments->file.path, e.what());
+    LogError("{}: {}", words.back(), e.what());
     return 1;
   }
+}
+
+}  // namespace
+}  // namespace perfd
+
+int main(int argc, char** argv) {
+  perfd::InitLog("perf-agent-reader", perfd::LogLevel::kWarning);
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words[0] == perfd::kUnwindMode)
+    return perfd::Run(words, perfd::ParseUnwindArguments, perfd::ServeUnwind);
+  return perfd::Run(words, perfd::ParseArguments, perfd::Serve);
 }

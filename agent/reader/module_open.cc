@@ -120,11 +120,18 @@ absl::Status CannotRead(const ModuleFile& file, int error, bool replaced) {
 
 }  // namespace
 
-absl::StatusOr<OpenedModule> OpenModule(const ModuleFile& file) {
-  if (file.path.empty() || file.path[0] == '[')
-    return absl::UnimplementedError(absl::StrCat("'", file.path, "' is not a file"));
-  Mapping mapping = OpenMapping(file);
-  RETURN_IF_ERROR(BecomeUser(file.uid, file.gid));
+namespace {
+
+bool IsFile(const ModuleFile& file) {
+  return !file.path.empty() && file.path[0] != '[';
+}
+
+absl::Status NotAFile(const ModuleFile& file) {
+  return absl::UnimplementedError(absl::StrCat("'", file.path, "' is not a file"));
+}
+
+// As the target's user already.
+absl::StatusOr<OpenedModule> OpenNamed(const ModuleFile& file, Mapping mapping) {
   if (!mapping.root.valid())
     return absl::NotFoundError(absl::StrCat("open /: ", strerror(errno)));
   errno = 0;
@@ -141,6 +148,36 @@ absl::StatusOr<OpenedModule> OpenModule(const ModuleFile& file) {
   if (gone && mapping.mapped.valid())
     return OpenedModule{std::move(mapping.root), std::move(mapping.mapped)};
   return CannotRead(file, error, named.valid());
+}
+
+}  // namespace
+
+absl::StatusOr<OpenedModule> OpenModule(const ModuleFile& file) {
+  if (!IsFile(file)) return NotAFile(file);
+  Mapping mapping = OpenMapping(file);
+  RETURN_IF_ERROR(BecomeUser(file.uid, file.gid));
+  return OpenNamed(file, std::move(mapping));
+}
+
+absl::StatusOr<std::vector<absl::StatusOr<UniqueFd>>> OpenModules(
+    const std::vector<ModuleFile>& files) {
+  if (files.empty()) return absl::InvalidArgumentError("no module to open");
+  std::vector<Mapping> mappings;
+  for (const ModuleFile& file : files)
+    mappings.push_back(IsFile(file) ? OpenMapping(file) : Mapping{});
+  RETURN_IF_ERROR(BecomeUser(files[0].uid, files[0].gid));
+  std::vector<absl::StatusOr<UniqueFd>> opened;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!IsFile(files[i])) {
+      opened.emplace_back(NotAFile(files[i]));
+      continue;
+    }
+    auto module = OpenNamed(files[i], std::move(mappings[i]));
+    if (module.ok()) opened.emplace_back(std::move(module->main));
+    else
+      opened.emplace_back(module.status());
+  }
+  return opened;
 }
 
 UniqueFd OpenDebugFile(const OpenedModule& module, absl::string_view path) {

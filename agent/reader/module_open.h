@@ -10,6 +10,8 @@
 #ifndef AGENT_READER_MODULE_OPEN_H_
 #define AGENT_READER_MODULE_OPEN_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "agent/reader/reader_client.h"
 #include "core/base/unique_fd.h"
@@ -22,6 +24,11 @@ struct OpenedModule {
 };
 
 absl::StatusOr<OpenedModule> OpenModule(const ModuleFile& file);
+
+// The files of one process, in their order, under the rights of the first one's user: each descriptor or why there is
+// none. Needs three descriptors per file for a moment.
+absl::StatusOr<std::vector<absl::StatusOr<UniqueFd>>> OpenModules(
+    const std::vector<ModuleFile>& files);
 
 // The separate debug file of `module`, in the target's root or the host's; invalid: none, or none needed.
 UniqueFd OpenDebugFile(const OpenedModule& module, absl::string_view path);

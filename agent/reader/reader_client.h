@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "core/base/unique_fd.h"
+#include "agent/reader/reader_process.h"
 #include "core/model/module.h"
 
 namespace perfd {
@@ -47,23 +47,15 @@ class ReaderClient {
  public:
   static absl::StatusOr<std::unique_ptr<ReaderClient>> Start(const ModuleFile& file,
                                                              const ReaderOptions& options);
-  ~ReaderClient();
-  ReaderClient(const ReaderClient&) = delete;
-  ReaderClient& operator=(const ReaderClient&) = delete;
-
   const ModuleFacts& facts() const { return facts_; }
-  int32_t pid() const { return pid_; }
+  int32_t pid() const { return process_->pid(); }
   // Functions around `addresses` (ELF virtual addresses, at most 65536).
   absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses, absl::Duration timeout);
 
  private:
-  ReaderClient(int32_t pid, UniqueFd socket) : pid_(pid), socket_(std::move(socket)) {}
-  std::string End();
-  absl::Status Fail(const absl::Status& status);
+  explicit ReaderClient(std::unique_ptr<ReaderProcess> process) : process_(std::move(process)) {}
 
-  int32_t pid_;  // 0: has ended
-  UniqueFd socket_;
-  std::string path_;
+  std::unique_ptr<ReaderProcess> process_;
   ModuleFacts facts_;
 };
 

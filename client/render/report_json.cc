@@ -107,6 +107,7 @@ Json AccountingToJson(const Accounting& a) {
           {"dropped_total", a.TotalDropped()},
           {"throttled", a.throttled},
           {"stack_truncated", a.stack_truncated},
+          {"stack_skipped", a.stack_skipped},
           {"late_threads", a.late_threads},
           {"late_thread_cpu_ns", a.late_thread_cpu_ns}};
 }

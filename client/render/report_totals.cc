@@ -37,6 +37,8 @@ std::string SampleLine(const Accounting& a, double missing_ratio) {
     absl::StrAppend(&text, "  the kernel throttled sampling ", a.throttled, " times\n");
   if (a.stack_truncated > 0)
     absl::StrAppend(&text, "  ", a.stack_truncated, " call paths ended early\n");
+  if (a.stack_skipped > 0)
+    absl::StrAppend(&text, "  ", a.stack_skipped, " samples have no call path\n");
   if (a.late_threads > 0)
     absl::StrAppend(&text, "  ", a.late_threads, " threads were first seen after ",
                     Seconds(ToSeconds(a.late_thread_cpu_ns)), " s of CPU time\n");

@@ -28,6 +28,7 @@ Accounting& Accounting::operator+=(const Accounting& other) {
   lost += other.lost;
   throttled += other.throttled;
   stack_truncated += other.stack_truncated;
+  stack_skipped += other.stack_skipped;
   late_threads += other.late_threads;
   late_thread_cpu_ns += other.late_thread_cpu_ns;
   return *this;

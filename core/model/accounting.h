@@ -30,7 +30,8 @@ struct Accounting {
   std::array<uint64_t, kDropReasonCount> dropped{};
   uint64_t lost = 0;       // PERF_RECORD_LOST(_SAMPLES): overwritten in the kernel before we read them
   uint64_t throttled = 0;  // PERF_RECORD_THROTTLE events
-  uint64_t stack_truncated = 0;   // call paths that ended early
+  uint64_t stack_truncated = 0;   // call paths that ended before the outermost frame; counted as far as they go
+  uint64_t stack_skipped = 0;     // kept samples without a call path: beyond the rate or a queue, or unreadable
   uint64_t late_threads = 0;      // threads first seen after they had already run
   uint64_t late_thread_cpu_ns = 0;  // the CPU time they had used by then: time the profile did not see
 

@@ -25,6 +25,7 @@ inline constexpr int kMaxReportRanks = 1'048'576;  // ranks of a report; rank, t
 inline constexpr int kMaxSegments = 4'096;         // program headers of one module
 inline constexpr int kMaxFunctions = 65'536;       // functions, or addresses, of one reader reply
 inline constexpr int kMaxLoops = 65'536;           // loops of one function
+inline constexpr int kMaxMappings = 65'536;         // executable mappings of one process
 inline constexpr int kMaxSpans = 262'144;          // spans of one function
 
 // A sum of samples of one window, and a sum of anything else (ns, events). Both leave 64-bit sums

@@ -39,6 +39,7 @@ v1::Accounting ToProto(const Accounting& accounting) {
   out.set_lost(accounting.lost);
   out.set_throttled(accounting.throttled);
   out.set_stack_truncated(accounting.stack_truncated);
+  out.set_stack_skipped(accounting.stack_skipped);
   out.set_late_threads(accounting.late_threads);
   out.set_late_thread_cpu_ns(accounting.late_thread_cpu_ns);
   return out;
@@ -56,10 +57,11 @@ absl::StatusOr<Accounting> FromProto(const v1::Accounting& accounting, uint64_t 
   out.lost = accounting.lost();
   out.throttled = accounting.throttled();
   out.stack_truncated = accounting.stack_truncated();
+  out.stack_skipped = accounting.stack_skipped();
   out.late_threads = accounting.late_threads();
   out.late_thread_cpu_ns = accounting.late_thread_cpu_ns();
   for (uint64_t count : {out.seen, out.kept, out.lost, out.throttled, out.stack_truncated,
-                         out.late_threads, out.late_thread_cpu_ns}) {
+                         out.stack_skipped, out.late_threads, out.late_thread_cpu_ns}) {
     RETURN_IF_ERROR(CheckTotal(count, "accounting", limit));
   }
   return out;

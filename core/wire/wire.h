@@ -12,6 +12,7 @@
 #include "core/model/profile.h"
 #include "core/model/profile_spec.h"
 #include "core/model/report.h"
+#include "core/model/stack.h"
 #include "core/model/window.h"
 #include "perfd/v1/agent.pb.h"
 #include "perfd/v1/profile.pb.h"
@@ -56,6 +57,15 @@ v1::ReaderReply ToProto(const ModuleFacts& facts);
 v1::ReaderReply ToProto(const CodeFacts& facts);
 absl::StatusOr<ModuleFacts> ModuleFactsFromProto(const v1::ReaderReply& reply);
 absl::StatusOr<CodeFacts> CodeFactsFromProto(const v1::ReaderReply& reply);
+
+// The conversation with a reader that unwinds stacks. A reply that carries an error code becomes
+// that status.
+v1::UnwindTarget ToProto(const std::vector<CodeMapping>& mappings);
+absl::StatusOr<std::vector<CodeMapping>> FromProto(const v1::UnwindTarget& target);
+v1::UnwindRequest ToProto(const StackCopy& copy);
+absl::StatusOr<StackCopy> FromProto(const v1::UnwindRequest& request);
+v1::UnwindReply ToProto(const CallPath& path);
+absl::StatusOr<CallPath> FromProto(const v1::UnwindReply& reply);
 
 }  // namespace perfd::wire
 

@@ -1,9 +1,12 @@
 #include "daemon/pipeline/results.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/wire/wire.h"
@@ -16,6 +19,7 @@ namespace {
 
 // Windows kept one by one before they are folded into the stored aggregate: bounds the time of a restart.
 constexpr uint64_t kMaxLooseWindows = 20'000;
+constexpr size_t kMaxNamedJobs = 8;
 
 absl::StatusOr<Window> DecodeWindow(const std::string& body) {
   v1::Window message;
@@ -34,6 +38,27 @@ void Refresh(ProfileStatus& status, const ProfileAggregate& aggregate) {
     it->windows = totals.windows;
     it->covered_ns = static_cast<int64_t>(totals.covered_ns);
   }
+}
+
+// Two launches of one program have the same rank numbers: each process keeps its own line, and the user is told.
+void NoteSeveralJobs(ProfileStatus& status, const ProfileAggregate& aggregate) {
+  std::set<std::string> jobs;
+  std::map<int32_t, std::string> job_of_rank;
+  bool repeated = false;
+  for (const RankInfo& rank : aggregate.ranks()) {
+    if (rank.source == RankSource::kNone || rank.job_id.empty()) continue;
+    jobs.insert(rank.job_id);
+    repeated |= job_of_rank.try_emplace(rank.rank, rank.job_id).first->second != rank.job_id;
+  }
+  if (!repeated) return;
+  const size_t count = jobs.size();
+  if (count > kMaxNamedJobs) jobs.erase(std::next(jobs.begin(), kMaxNamedJobs), jobs.end());
+  const Notice notice{Notice::Severity::kWarning, absl::StatusCode::kOk, "", 0,
+                      absl::StrCat("the target matches ", count, " jobs (", absl::StrJoin(jobs, ", "),
+                                   jobs.size() < count ? ", ..." : "",
+                                   ") whose rank numbers repeat: name one by its pids or its Slurm job")};
+  if (std::find(status.notices.begin(), status.notices.end(), notice) == status.notices.end())
+    status.notices.push_back(notice);
 }
 
 }  // namespace
@@ -113,6 +138,7 @@ absl::StatusOr<Report> Results::Finalise(ProfileStatus status) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(status.id));
   absl::MutexLock lock(&live->mutex);
   Refresh(status, live->aggregate);
+  NoteSeveralJobs(status, live->aggregate);
   Report report = BuildReport(status, live->aggregate);
   RETURN_IF_ERROR(store_.PutFinal({.status = std::move(status),
                                    .report = report,

@@ -26,6 +26,16 @@ auto Order(const RankInfo& rank) {
   return std::tie(rank.rank, rank.node, rank.pid);
 }
 
+bool Before(const RankInfo& a, const RankInfo& b) {
+  return Order(a) < Order(b);
+}
+
+// Sorts before every process of the rank.
+RankInfo FirstOfRank(RankInfo info) {
+  info.pid = 0;
+  return info;
+}
+
 RankInfo InfoOf(const ThreadKey& thread) {
   RankInfo info;
   info.node = thread.node;
@@ -61,21 +71,20 @@ RankTable::RankTable(const ProfileAggregate& aggregate) {
 
 void RankTable::CollectRanks(const ProfileAggregate& aggregate) {
   std::vector<RankInfo> infos = aggregate.ranks();
-  std::sort(infos.begin(), infos.end(),
-            [](const RankInfo& a, const RankInfo& b) { return Order(a) < Order(b); });
+  std::sort(infos.begin(), infos.end(), Before);
   const size_t described = infos.size();
-  const auto is_described = [&](const RankInfo& info) {
-    return std::binary_search(
-        infos.begin(), infos.begin() + static_cast<std::ptrdiff_t>(described), info,
-        [](const RankInfo& a, const RankInfo& b) { return Order(a) < Order(b); });
+  const auto has_rank = [&](const RankInfo& info) {
+    const auto end = infos.begin() + static_cast<std::ptrdiff_t>(described);
+    const auto it = std::lower_bound(infos.begin(), end, FirstOfRank(info), Before);
+    return it != end && it->rank == info.rank && it->node == info.node;
   };
   for (size_t i = 0; i < aggregate.thread_count(); ++i) {
     threads_.push_back(aggregate.thread(i));
     RankInfo info = InfoOf(threads_.back().key);
-    if (!is_described(info)) infos.push_back(std::move(info));
+    // A process that nobody described is a child of its rank, and part of it.
+    if (!has_rank(info)) infos.push_back(std::move(info));
   }
-  std::sort(infos.begin(), infos.end(),
-            [](const RankInfo& a, const RankInfo& b) { return Order(a) < Order(b); });
+  std::sort(infos.begin(), infos.end(), Before);
   infos.erase(
       std::unique(infos.begin(), infos.end(),
                   [](const RankInfo& a, const RankInfo& b) { return Order(a) == Order(b); }),
@@ -83,15 +92,28 @@ void RankTable::CollectRanks(const ProfileAggregate& aggregate) {
   for (RankInfo& info : infos) ranks_.push_back({std::move(info), 0, 0, 0, 0, false});
 }
 
+// The process itself, else the first of its rank: a child's parent.
+size_t RankTable::IndexOf(const RankInfo& info) const {
+  const auto before = [](const RankSummary& a, const RankInfo& b) { return Before(a.info, b); };
+  auto found = std::lower_bound(ranks_.begin(), ranks_.end(), info, before);
+  if (found == ranks_.end() || Before(info, found->info))
+    found = std::lower_bound(ranks_.begin(), ranks_.end(), FirstOfRank(info), before);
+  return static_cast<size_t>(std::distance(ranks_.begin(), found));
+}
+
+bool RankTable::Repeated(size_t rank) const {
+  const auto same = [&](size_t other) {
+    return other < ranks_.size() && ranks_[other].info.rank == ranks_[rank].info.rank &&
+           ranks_[other].info.node == ranks_[rank].info.node;
+  };
+  return same(rank + 1) || (rank > 0 && same(rank - 1));
+}
+
 void RankTable::CollectCells(const ProfileAggregate& aggregate) {
   std::vector<uint64_t> cpu_ns(ranks_.size());
   std::vector<uint64_t> compute_ns(ranks_.size());
   for (const ThreadTotals& thread : threads_) {
-    const RankInfo info = InfoOf(thread.key);
-    const auto found = std::lower_bound(
-        ranks_.begin(), ranks_.end(), info,
-        [](const RankSummary& a, const RankInfo& b) { return Order(a.info) < Order(b); });
-    const size_t rank = static_cast<size_t>(std::distance(ranks_.begin(), found));
+    const size_t rank = IndexOf(InfoOf(thread.key));
     rank_of_thread_.push_back(static_cast<uint32_t>(rank));
     ranks_[rank].samples += thread.counts.samples;
     if (thread.counts.samples > 0) ++ranks_[rank].threads;
@@ -111,7 +133,9 @@ void RankTable::CollectCells(const ProfileAggregate& aggregate) {
 
 std::string RankTable::Name(size_t rank) const {
   if (ranks_.size() <= 1) return "";
-  return absl::StrCat("rank ", ranks_[rank].info.rank, " on ", ranks_[rank].info.node);
+  const RankInfo& info = ranks_[rank].info;
+  const std::string pid = Repeated(rank) ? absl::StrCat(" (pid ", info.pid, ")") : "";
+  return absl::StrCat("rank ", info.rank, " on ", info.node, pid);
 }
 
 void RankTable::FillThreads(uint32_t place, size_t limit, ReportRow& row) const {

@@ -36,7 +36,9 @@ class RankTable {
   void CollectCells(const ProfileAggregate& aggregate);
   void FillThreads(uint32_t place, size_t limit, ReportRow& row) const;
   void FillRanks(uint32_t place, size_t limit, ReportRow& row) const;
-  std::string Name(size_t rank) const;  // "rank 3 on node17"; empty with one rank
+  size_t IndexOf(const RankInfo& info) const;
+  bool Repeated(size_t rank) const;  // another process has this rank number on this node
+  std::string Name(size_t rank) const;  // "rank 3 on node17", with the pid where ranks repeat; empty with one rank
 
   std::vector<RankSummary> ranks_;
   std::vector<ThreadTotals> threads_;

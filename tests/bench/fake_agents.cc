@@ -203,8 +203,10 @@ class FakeAgent final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::Dae
 int Run(const Plan& plan) {
   Totals totals;
   std::vector<std::unique_ptr<FakeAgent>> agents;
+  DialOptions dial;
+  dial.address = plan.address;
   for (int i = 0; i < plan.agents; ++i) {
-    auto channel = Dial({.address = plan.address});
+    auto channel = Dial(dial);
     if (!channel.ok()) {
       std::fprintf(stderr, "agent %d: %s\n", i, std::string(channel.status().message()).c_str());
       return 1;

@@ -105,4 +105,4 @@ def test_hpcc_without_any_symbols():
 if __name__ == "__main__":
     if HPCC is None:
         cluster.skip("hpcc is not installed")
-    cluster.run_tests(sys.modules[__name__])
+    cluster.run_tests(sys.modules[__name__], retries=1)

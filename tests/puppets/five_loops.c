@@ -29,7 +29,8 @@ static double WallSeconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-#define REPEAT 16
+// A call lasts some 100 us: far below its slot, far above the two readings of the clock around it.
+#define REPEAT 64
 
 __attribute__((noinline)) static void Triad(Work* w) {
   for (int r = 0; r < REPEAT; ++r) {
@@ -41,14 +42,17 @@ __attribute__((noinline)) static void Triad(Work* w) {
 }
 
 __attribute__((noinline)) static void Divide(Work* w) {
-  for (int i = 0; i < N; ++i) {  // LOOP divide begin
-    w->b[i] = 1.0 + 1.0 / (w->b[i] + 2.0);
-  }  // LOOP divide end
+  for (int r = 0; r < REPEAT / 4; ++r) {
+    __asm__ volatile("" ::: "memory");
+    for (int i = 0; i < N; ++i) {  // LOOP divide begin
+      w->b[i] = 1.0 + 1.0 / (w->b[i] + 2.0);
+    }  // LOOP divide end
+  }
 }
 
 __attribute__((noinline)) static double Gather(const Work* w) {
   double sum = 0;
-  for (int r = 0; r < REPEAT / 4; ++r) {
+  for (int r = 0; r < REPEAT / 2; ++r) {
     __asm__ volatile("" ::: "memory");
     for (int i = 0; i < N; ++i) {  // LOOP gather begin
       sum += w->c[w->index[i]];
@@ -58,7 +62,7 @@ __attribute__((noinline)) static double Gather(const Work* w) {
 }
 
 __attribute__((noinline)) static void Hash(Work* w) {
-  for (int r = 0; r < 4; ++r) {
+  for (int r = 0; r < REPEAT / 2; ++r) {
     __asm__ volatile("" ::: "memory");
     for (int i = 0; i < N; ++i) {  // LOOP hash begin
       uint64_t x = w->bits[i];
@@ -96,7 +100,8 @@ int main(int argc, char** argv) {
     while (WallSeconds() < end) {
       for (int k = 0; k < LOOPS; ++k) {
         const double begin = ThreadSeconds();
-        const double stop = begin + 0.02 * kShare[k];
+        // 23.7 ms a round: no multiple of any sampling period in use, so that samples do not keep one phase.
+        const double stop = begin + 0.0237 * kShare[k];
         double now = begin;
         while (now < stop) {
           switch (k) {
@@ -106,7 +111,7 @@ int main(int argc, char** argv) {
             case 3: Hash(w); break;
             default: {
               double x = 1.0 + sum * 1e-300;
-              for (int i = 0; i < 4 * N; ++i) {  // LOOP chain begin
+              for (int i = 0; i < 16 * N; ++i) {  // LOOP chain begin
                 x = x * 0.999999 + 1e-6;
               }  // LOOP chain end
               sum += x * 1e-9;

@@ -64,5 +64,18 @@ TEST(WindowBuilder, StacksBeyondTheBoundAreCounted) {
   EXPECT_EQ(window.accounting.stack_truncated, 2u);
 }
 
+TEST(WindowBuilder, ThreadsAreBounded) {
+  WindowBuilder builder;
+  const RawPlace kernel{.kind = RawPlace::Kind::kKernel};
+  builder.accounting().seen = kMaxRawThreads + 2;
+  for (size_t i = 0; i < kMaxRawThreads; ++i) builder.Count({0, 1, static_cast<int32_t>(i + 1)}, kernel, 1);
+  builder.Count({0, 1, static_cast<int32_t>(kMaxRawThreads + 1)}, kernel, 1);  // one too many
+  builder.Count({0, 1, 1}, kernel, 1);                                         // known
+  const RawWindow window = builder.Take();
+  EXPECT_EQ(window.threads.size(), kMaxRawThreads);
+  EXPECT_EQ(window.accounting.kept, kMaxRawThreads + 1);
+  EXPECT_TRUE(window.accounting.Balanced());
+}
+
 }  // namespace
 }  // namespace perfd

@@ -49,6 +49,20 @@ TEST_F(SpoolTest, KeepsOrderUntilAcknowledged) {
   EXPECT_EQ(spool->windows(), 1u);
 }
 
+TEST_F(SpoolTest, TakesOnlyWhatTheDaemonCanRead) {
+  auto spool = Open(64 << 20);
+  Window window = Of("p-1");
+  for (int32_t tid = 1; tid <= 65'536; ++tid) window.threads.push_back({0, 1, tid});
+  EXPECT_TRUE(spool->Append(window).ok());
+  window.threads.push_back({0, 1, 65'537});
+  const auto refused = spool->Append(window);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  EXPECT_EQ(spool->windows(), 1u);
+  window.threads.clear();
+  window.rows.push_back({.thread = 5, .location = 0, .samples = 1, .weight = 1});
+  EXPECT_FALSE(spool->Append(window).ok());
+}
+
 TEST_F(SpoolTest, SurvivesARestartAndNeverReusesASequence) {
   std::string id;
   {

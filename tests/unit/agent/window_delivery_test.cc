@@ -56,6 +56,32 @@ TEST(WindowDelivery, ARefusedWindowIsCountedInTheNext) {
   EXPECT_TRUE(accounting.Balanced());
 }
 
+TEST(WindowDelivery, WhatIsLostAtTheEndIsSaidAndMakesTheProfilePartial) {
+  FakeOutput output;
+  WindowDelivery delivery(&output, "p-1", "node");
+  output.full = true;
+  delivery.Expect();
+  delivery.Deliver(WithSamples(10), {});
+  EXPECT_TRUE(delivery.AwaitAll(absl::ZeroDuration()));
+  const auto notices = delivery.TakeNotices();
+  ASSERT_EQ(notices.size(), 2u);
+  for (const Notice& notice : notices) EXPECT_EQ(notice.code, absl::StatusCode::kDataLoss);
+  EXPECT_NE(notices[1].text.find("last 10 samples"), std::string::npos) << notices[1].text;
+}
+
+TEST(WindowDelivery, NothingIsSaidAtTheEndWhenALaterWindowCarriedTheCount) {
+  FakeOutput output;
+  WindowDelivery delivery(&output, "p-1", "node");
+  output.full = true;
+  delivery.Expect();
+  delivery.Deliver(WithSamples(10), {});
+  output.full = false;
+  delivery.Expect();
+  delivery.Deliver(WithSamples(1), {});
+  EXPECT_TRUE(delivery.AwaitAll(absl::ZeroDuration()));
+  EXPECT_EQ(delivery.TakeNotices().size(), 1u);
+}
+
 TEST(WindowDelivery, UnreadableModulesAreSaidOnce) {
   FakeOutput output;
   WindowDelivery delivery(&output, "p-1", "node");

@@ -112,6 +112,7 @@ Accounting RandomModel::Counts() {
   counts.lost = Big();
   counts.throttled = Big();
   counts.stack_truncated = Big();
+  counts.stack_skipped = Big();
   counts.late_threads = Big();
   counts.late_thread_cpu_ns = Big();
   return counts;

@@ -69,6 +69,44 @@ TEST(BuildReport, SharesAndTables) {
   EXPECT_FALSE(report.waiting[0].hot);
 }
 
+// Two described processes on node0: pid 10 is `first`, pid 11 is `second`.
+Window TwoRanks(int32_t first, int32_t second) {
+  Window window = EmptyWindow("node0", 1);
+  window.ranks.resize(2);
+  window.ranks[0].rank = first;
+  window.ranks[0].pid = 10;
+  window.ranks[1].rank = second;
+  window.ranks[1].pid = 11;
+  return window;
+}
+
+TEST(BuildReport, ChildrenOfARankArePartOfIt) {
+  Window window = TwoRanks(0, 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 40, window);
+  AddRow({0, 900, 900}, LoopAt(0x1000), 5, window);
+  AddRow({0, 901, 901}, LoopAt(0x1000), 5, window);
+  AddRow({1, 11, 11}, LoopAt(0x1000), 50, window);
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const Report report = BuildReport({}, aggregate);
+  ASSERT_EQ(report.ranks.size(), 2u);
+  EXPECT_EQ(report.ranks[0].info.pid, 10);
+  EXPECT_EQ(report.ranks[0].samples, 50u);
+  EXPECT_DOUBLE_EQ(report.imbalance, 1.0);
+  EXPECT_EQ(report.loops[0].thread_count, 4);
+}
+
+TEST(BuildReport, RepeatedRankNumbersAreToldApartByPid) {
+  Window window = TwoRanks(0, 0);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 40, window);
+  AddRow({0, 11, 11}, LoopAt(0x1000), 50, window);
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const Report report = BuildReport({}, aggregate);
+  ASSERT_EQ(report.ranks.size(), 2u);
+  EXPECT_EQ(report.loops[0].worst_rank, "rank 0 on node0 (pid 11)");
+}
+
 TEST(BuildReport, RanksWithoutASampleCountAsZero) {
   const ReportRow loop = BuildReport({}, SmallJob()).loops[0];
   EXPECT_DOUBLE_EQ(loop.rank_min_seconds, 0);

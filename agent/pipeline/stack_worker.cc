@@ -1,0 +1,138 @@
+#include "agent/pipeline/stack_worker.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+
+namespace perfd {
+namespace {
+
+constexpr absl::Duration kUnwindTimeout = absl::Seconds(1);
+constexpr absl::Duration kIdle = absl::Milliseconds(500);
+
+uint64_t ThreadCpuNs() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<uint64_t>(used.tv_sec) * kNsPerSecond + static_cast<uint64_t>(used.tv_nsec);
+}
+
+bool Maps(const StackTarget& target, uint64_t address) {
+  auto at = std::upper_bound(target.mappings.begin(), target.mappings.end(), address,
+                             [](uint64_t a, const CodeMapping& m) { return a < m.start; });
+  return at != target.mappings.begin() && address < std::prev(at)->end;
+}
+
+}  // namespace
+
+StackWorker::StackWorker(OpenStackSource open, const Clock& clock)
+    : open_(std::move(open)), clock_(clock), thread_([this] { Run(); }) {
+  pthread_setname_np(thread_.native_handle(), "perfd-unwind");
+}
+
+StackWorker::~StackWorker() {
+  ending_ = true;
+  queue_.Close();
+  thread_.join();
+}
+
+bool StackWorker::Submit(StackTask& task) {
+  ++outstanding_;
+  if (queue_.TryPush(std::move(task))) return true;
+  --outstanding_;
+  return false;
+}
+
+std::vector<StackResult> StackWorker::Take() {
+  std::vector<StackResult> results;
+  {
+    absl::MutexLock lock(&mutex_);
+    results.swap(results_);
+  }
+  outstanding_ -= results.size();
+  return results;
+}
+
+std::vector<std::pair<int32_t, absl::Status>> StackWorker::TakeTroubles() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(troubles_, {});
+}
+
+void StackWorker::Trouble(int32_t pid, const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  if (troubled_.insert(pid).second) troubles_.emplace_back(pid, status);
+}
+
+void StackWorker::Run() {
+  while (!ending_) {
+    auto task = queue_.Pop(kIdle);
+    if (!task.has_value()) continue;
+    StackResult result{task->target, task->rank, task->kernel, Unwind(*task)};
+    thread_cpu_ns_ = ThreadCpuNs();
+    absl::MutexLock lock(&mutex_);
+    results_.push_back(std::move(result));
+  }
+  slots_.clear();  // readers are bound to this thread
+}
+
+// The slot of a process; null when there is no room for one more.
+StackWorker::Slot* StackWorker::SlotOf(const StackTarget& target) {
+  auto it = slots_.find(target.pid);
+  if (it != slots_.end()) return &it->second;
+  if (slots_.size() >= kMaxSources) {
+    auto oldest = std::min_element(slots_.begin(), slots_.end(), [](const auto& a, const auto& b) {
+      return a.second.opened_ns < b.second.opened_ns;
+    });
+    if (clock_.MonotonicNs() - oldest->second.opened_ns < kMinSourceNs) return nullptr;
+    slots_.erase(oldest);
+  }
+  return &slots_[target.pid];
+}
+
+bool StackWorker::Open(Slot& slot, const std::shared_ptr<const StackTarget>& target) {
+  slot.source.reset();
+  slot.target = target;
+  slot.opened_ns = clock_.MonotonicNs();
+  slot.counted_cpu_ns = 0;
+  auto source = open_(*target);
+  if (!source.ok()) {
+    slot.retry_at_ns = slot.opened_ns + kRetryNs;
+    Trouble(target->pid, source.status());
+    return false;
+  }
+  slot.source = std::move(source).value();
+  return true;
+}
+
+std::optional<CallPath> StackWorker::Ask(Slot& slot, const StackTask& task) {
+  auto path = slot.source->Unwind(task.copy, kUnwindTimeout);
+  const uint64_t cpu_ns = slot.source->cpu_ns();
+  source_cpu_ns_ += cpu_ns - std::min(cpu_ns, slot.counted_cpu_ns);
+  slot.counted_cpu_ns = std::max(cpu_ns, slot.counted_cpu_ns);
+  if (path.ok()) return std::move(path).value();
+  slot.source.reset();
+  slot.retry_at_ns = clock_.MonotonicNs() + kRetryNs;
+  Trouble(task.target->pid, path.status());
+  return std::nullopt;
+}
+
+std::optional<CallPath> StackWorker::Unwind(const StackTask& task) {
+  Slot* slot = SlotOf(*task.target);
+  if (slot == nullptr) return std::nullopt;
+  const bool other_program = slot->target != nullptr && slot->target->image != task.target->image;
+  if (slot->source == nullptr || other_program) {
+    if (!other_program && clock_.MonotonicNs() < slot->retry_at_ns) return std::nullopt;
+    if (!Open(*slot, task.target)) return std::nullopt;
+  }
+  auto path = Ask(*slot, task);
+  if (!path.has_value() || path->unknown_address == 0) return path;
+  // Mapped since the source was opened?
+  if (slot->target->generation == task.target->generation || !Maps(*task.target, path->unknown_address) ||
+      clock_.MonotonicNs() - slot->opened_ns < kReopenNs)
+    return path;
+  if (!Open(*slot, task.target)) return path;
+  auto again = Ask(*slot, task);
+  return again.has_value() ? again : path;
+}
+
+}  // namespace perfd

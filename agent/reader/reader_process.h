@@ -1,0 +1,57 @@
+// agent/reader/reader_process.h - a running reader and the conversation with it.
+//
+// Shape    Start, then Send and Receive frames; the first failure ends the process for good.
+// Units    deadlines in ns of CLOCK_MONOTONIC.
+// Errors   kFailedPrecondition (cannot be started, or has ended before), kDeadlineExceeded (too slow: killed), kInternal
+//          (died; the message says how).
+// Threads  thread-bound. The reader dies with the thread that started it. No call waits longer than its deadline.
+#ifndef AGENT_READER_READER_PROCESS_H_
+#define AGENT_READER_READER_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/base/unique_fd.h"
+
+namespace perfd {
+
+int64_t DeadlineAfter(absl::Duration timeout);
+
+class ReaderProcess {
+ public:
+  // subject: what it reads, for messages.
+  static absl::StatusOr<std::unique_ptr<ReaderProcess>> Start(
+      const std::string& program, const std::vector<std::string>& arguments, std::string subject);
+  ~ReaderProcess();
+  ReaderProcess(const ReaderProcess&) = delete;
+  ReaderProcess& operator=(const ReaderProcess&) = delete;
+
+  absl::Status Send(absl::string_view message, int64_t deadline_ns);
+  absl::StatusOr<std::string> Receive(int64_t deadline_ns);
+  // CPU time it has used so far; 0 when it has ended.
+  uint64_t CpuNs() const;
+  pid_t pid() const { return pid_; }  // 0: has ended
+
+ private:
+  ReaderProcess(pid_t pid, UniqueFd socket, std::string subject)
+      : pid_(pid), socket_(std::move(socket)), subject_(std::move(subject)) {}
+  std::string End();
+  absl::Status Fail(const absl::Status& status);
+  absl::Status Gone() const;
+
+  pid_t pid_;
+  UniqueFd socket_;
+  const std::string subject_;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_READER_READER_PROCESS_H_

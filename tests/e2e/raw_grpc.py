@@ -1,0 +1,136 @@
+"""gRPC by hand: enough HTTP/2 to say to perfd, or to an agent, what a well-behaved library never would.
+
+Source: RFC 9113 sections 3.4, 4.1, 6.2; RFC 7541 section 6.2.2; gRPC over HTTP/2 (PROTOCOL-HTTP2.md).
+"""
+import os
+import socket
+import struct
+import threading
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, SETTINGS = 0, 1, 4
+END_STREAM, END_HEADERS = 1, 4
+CONNECT = "/perfd.v1.AgentService/Connect"
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def header_block(headers):
+    """Literal fields without indexing, plain strings below 127 bytes."""
+    block = b""
+    for name, value in headers:
+        for text in (b"\0", name.encode(), value.encode()):
+            block += text if text == b"\0" else bytes([len(text)]) + text
+    return block
+
+
+def message(payload, declared=None):
+    return b"\0" + struct.pack(">I", len(payload) if declared is None else declared) + payload
+
+
+def field(number, value):
+    """One protobuf field: an int as varint, bytes or text with their length."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def varint(value):
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def register(node, protocol=1, stream="0123456789abcdef0123456789abcdef"):
+    """An AgentMessage with a Register, as proto/perfd/v1/agent.proto numbers its fields."""
+    return field(1, field(1, node) + field(2, "9.9.9") + field(3, protocol) + field(4, stream))
+
+
+class Talk:
+    """A connection to perfd's Unix socket."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(5)
+        self.socket.connect(str(path))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, data):
+        try:
+            self.socket.sendall(data)
+        except OSError:
+            pass  # perfd may have closed: the point is that it lives on
+
+    def call(self, path):
+        self.send(PREFACE + frame(SETTINGS, 0, 0))
+        self.send(frame(HEADERS, END_HEADERS, 1, header_block([
+            (":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "perfd"),
+            ("te", "trailers"), ("content-type", "application/grpc")])))
+
+    def say(self, data):
+        for begin in range(0, len(data), 16384):
+            self.send(frame(DATA, 0, 1, data[begin:begin + 16384]))
+
+    def hear(self, wanted=None):
+        """Everything that arrives until `wanted` is in it, the peer closes, or 5 s pass."""
+        heard = b""
+        try:
+            while wanted is None or wanted not in heard:
+                piece = self.socket.recv(65536)
+                if not piece:
+                    break
+                heard += piece
+        except OSError:
+            pass
+        return heard
+
+
+class FalseDaemon:
+    """Listens where an agent expects its daemon and answers each connection with `answer`."""
+
+    def __init__(self, path, answer):
+        self.path, self.answer, self.visits = str(path), answer, 0
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(self.path)
+        self.socket.listen(8)
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        while True:
+            try:
+                peer, _ = self.socket.accept()
+            except OSError:
+                return
+            self.visits += 1
+            with peer:
+                peer.settimeout(0.5)
+                try:
+                    peer.sendall(self.answer)
+                    while peer.recv(65536):
+                        pass
+                except OSError:
+                    pass
+
+    def close(self):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        self.thread.join(5)
+        os.unlink(self.path)
+
+
+def refusal(status, text):
+    """What a daemon says that ends the agent's stream at once."""
+    return frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS | END_STREAM, 1, header_block([
+        (":status", "200"), ("content-type", "application/grpc"), ("grpc-status", str(status)),
+        ("grpc-message", text)]))

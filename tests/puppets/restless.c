@@ -1,0 +1,110 @@
+// A program that does not keep still: it replaces itself, writes code, loads code, starts threads and processes.
+// Usage: restless spin SECONDS | exec SECONDS PROGRAM | jit SECONDS | load SECONDS LIBRARY
+//                 threads SECONDS COUNT | churn SECONDS
+// Every piece of work is done again and again and must give what it gave the first time. The last line says so.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PASSES 40000  // about a fifth of a millisecond
+
+static double end_at;
+static double expected;
+static int wrong;
+
+static double WallSeconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+__attribute__((noinline)) static double Work(double x) {
+  for (int i = 0; i < PASSES; ++i) {  // LOOP work begin
+    x = 1.0 / (1.0 + x);
+  }  // LOOP work end
+  return x;
+}
+
+static void Check(int right) {
+  if (!right) __atomic_store_n(&wrong, 1, __ATOMIC_RELAXED);
+}
+
+static void* Worker(void* nothing) {
+  do Check(Work(0.25) == expected);
+  while (WallSeconds() < end_at);
+  return nothing;
+}
+
+static void* Once(void* nothing) {
+  Check(Work(0.25) == expected);
+  return nothing;
+}
+
+// The sum of 1..n: xor eax,eax; add rax,rdi; dec rdi; jnz; ret.
+static void Jit(void) {
+  static const unsigned char code[] = {0x31, 0xc0, 0x48, 0x01, 0xf8, 0x48, 0xff, 0xcf, 0x75, 0xf8, 0xc3};
+  void* page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) exit(3);
+  memcpy(page, code, sizeof code);
+  uint64_t (*sum)(uint64_t) = (uint64_t(*)(uint64_t))(uintptr_t)page;
+  while (WallSeconds() < end_at) Check(sum(1000000) == 500000500000u);
+}
+
+static void Load(const char* path) {
+  const double load_at = end_at - (end_at - WallSeconds()) * 2 / 3;
+  while (WallSeconds() < load_at) Check(Work(0.25) == expected);
+  void* library = dlopen(path, RTLD_NOW);
+  if (library == NULL) exit(3);
+  double (*plugin)(double) = (double (*)(double))(uintptr_t)dlsym(library, "PluginWork");
+  if (plugin == NULL) exit(3);
+  const double first = plugin(0.25);
+  while (WallSeconds() < end_at) Check(plugin(0.25) == first);
+}
+
+static void Threads(int count) {
+  pthread_t* threads = malloc((size_t)count * sizeof *threads);
+  for (int i = 0; i < count; ++i)
+    if (pthread_create(&threads[i], NULL, Worker, NULL) != 0) exit(3);
+  for (int i = 0; i < count; ++i) pthread_join(threads[i], NULL);
+}
+
+static void Churn(void) {
+  while (WallSeconds() < end_at) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, Once, NULL) != 0) exit(3);
+    const pid_t child = fork();
+    if (child == 0) _exit(Work(0.25) == expected ? 0 : 1);
+    int status = 1;
+    Check(waitpid(child, &status, 0) == child && status == 0);
+    pthread_join(thread, NULL);
+    Once(NULL);
+  }
+}
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  const char* mode = argv[1];
+  end_at = WallSeconds() + atof(argv[2]);
+  expected = Work(0.25);
+  if (strcmp(mode, "spin") == 0 || strcmp(mode, "exec") == 0) Worker(NULL);
+  if (strcmp(mode, "jit") == 0) Jit();
+  if (strcmp(mode, "load") == 0 && argc > 3) Load(argv[3]);
+  if (strcmp(mode, "threads") == 0 && argc > 3) Threads(atoi(argv[3]));
+  if (strcmp(mode, "churn") == 0) Churn();
+  if (strcmp(mode, "exec") == 0 && argc > 3) {
+    printf("%s\n", wrong ? "WRONG" : "right so far");
+    fflush(stdout);
+    execl(argv[3], argv[3], "spin", argv[2], (char*)NULL);
+    return 3;
+  }
+  printf("%s\n", wrong ? "WRONG" : "right");
+  return wrong;
+}
