@@ -55,21 +55,23 @@ int Doctor(const AgentOptions& options) {
   return ok ? 0 : 1;
 }
 
-// Ticks until SIGINT or SIGTERM, or until the program under `exec` ends. Returns the exit code.
-int Serve(NodeAgent& agent, int signals, pid_t child) {
+// Ticks until SIGINT or SIGTERM, or until the program under `exec` ends. Returns the exit code. `agent` may be null: the
+// user's program comes first, and runs on without a profile.
+int Serve(NodeAgent* agent, int signals, pid_t child) {
   while (true) {
     pollfd wait{.fd = signals, .events = POLLIN, .revents = 0};
     ::poll(&wait, 1, kTickMs);
     signalfd_siginfo info{};
     while (::read(signals, &info, sizeof(info)) == sizeof(info)) {
       if (info.ssi_signo == SIGCHLD) continue;
-      if (child > 0) kill(child, static_cast<int>(info.ssi_signo));
-      else return 0;
+      if (child <= 0) return 0;
+      // What the terminal sends has reached the program itself already.
+      if (info.ssi_code == SI_USER) kill(child, static_cast<int>(info.ssi_signo));
     }
     int status = 0;
     if (child > 0 && waitpid(child, &status, WNOHANG) == child)
       return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    agent.Tick();
+    if (agent != nullptr) agent->Tick();
   }
 }
 
@@ -85,13 +87,11 @@ int Main(int argc, char** argv) {
   if (!agent.ok()) {
     LogError("{}", std::string(agent.status().message()));
     if (child <= 0) return 1;
-    int status = 0;  // the user's program comes first: it runs on without a profile
     LogWarning("the program runs without an agent");
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return Serve(nullptr, signals.get(), child);
   }
-  exit_code = Serve(**agent, signals.get(), child);
-  (*agent)->Shutdown(/*may_return=*/child <= 0);
+  exit_code = Serve(agent->get(), signals.get(), child);
+  (*agent)->Shutdown(/*for_good=*/child > 0);
   return exit_code;
 }
 

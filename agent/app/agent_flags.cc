@@ -1,5 +1,6 @@
 #include "agent/app/agent_flags.h"
 
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,13 +13,21 @@
 namespace perfd {
 namespace {
 
-std::string DefaultSpool(bool user_mode) {
-  if (!user_mode) return "/var/lib/perf-agent/spool";
+std::string HostName() {
+  utsname name{};
+  return ::uname(&name) == 0 ? name.nodename : "localhost";
+}
+
+// A user's home is often shared by all nodes, and a user may run several programs under `exec`: each has its own spool.
+std::string DefaultSpool(const AgentFlags& flags) {
+  if (!flags.options.user_mode) return "/var/lib/perf-agent/spool";
+  std::string own = flags.options.node;
+  if (flags.command == AgentCommand::kExec) absl::StrAppend(&own, "-", ::getpid());
   if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/')
-    return absl::StrCat(state, "/perf-agent/spool");
+    return absl::StrCat(state, "/perf-agent/spool-", own);
   if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
-    return absl::StrCat(home, "/.local/state/perf-agent/spool");
-  return absl::StrCat("/tmp/perf-agent-", ::geteuid(), "/spool");
+    return absl::StrCat(home, "/.local/state/perf-agent/spool-", own);
+  return absl::StrCat("/tmp/perf-agent-", ::geteuid(), "/spool-", own);
 }
 
 std::string DefaultAddress() {
@@ -80,7 +89,8 @@ bool ParseAgentFlags(int argc, char** argv, AgentFlags* flags, int* exit_code) {
   if (doctor->parsed()) flags->command = AgentCommand::kDoctor;
   options.user_mode |= ::geteuid() != 0;
   options.spool_limit_bytes = spool_mib << 20;
-  if (options.spool_directory.empty()) options.spool_directory = DefaultSpool(options.user_mode);
+  if (options.node.empty()) options.node = HostName();
+  if (options.spool_directory.empty()) options.spool_directory = DefaultSpool(*flags);
   return true;
 }
 

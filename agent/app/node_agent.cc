@@ -11,8 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "agent/link/link_codec.h"
 #include "agent/reader/reader_client.h"
+#include "agent/reader/unwind_client.h"
 #include "agent/sample/event_choice.h"
 #include "agent/sample/perf_event.h"
 #include "agent/sample/perf_sample_source.h"
@@ -25,11 +27,7 @@ namespace {
 
 constexpr char kReaderName[] = "perf-agent-reader";
 constexpr absl::Duration kDrainOnExit = absl::Seconds(3);
-
-std::string HostName() {
-  utsname name{};
-  return ::uname(&name) == 0 ? name.nodename : "localhost";
-}
+constexpr absl::Duration kSayGoodbye = absl::Seconds(5);
 
 std::string KernelRelease() {
   utsname name{};
@@ -86,6 +84,27 @@ OpenCodeSource ReaderOpener(const ReaderOptions& options) {
   };
 }
 
+// A reader process that unwinds, as the pipeline sees it.
+class ProcessStackSource final : public StackSource {
+ public:
+  explicit ProcessStackSource(std::unique_ptr<UnwindClient> client) : client_(std::move(client)) {}
+  absl::StatusOr<CallPath> Unwind(const StackCopy& copy, absl::Duration timeout) override {
+    return client_->Unwind(copy, timeout);
+  }
+  uint64_t cpu_ns() const override { return client_->CpuNs(); }
+
+ private:
+  std::unique_ptr<UnwindClient> client_;
+};
+
+OpenStackSource StackOpener(const ReaderOptions& options) {
+  return [options](const StackTarget& target) -> absl::StatusOr<std::unique_ptr<StackSource>> {
+    const UnwindProcess process{.pid = target.pid, .uid = target.uid, .gid = target.gid};
+    ASSIGN_OR_RETURN(auto client, UnwindClient::Start(process, target.mappings, options));
+    return std::make_unique<ProcessStackSource>(std::move(client));
+  };
+}
+
 SamplingOptions OptionsOf(const ProfileSpec& spec, const Discovery& discovery) {
   SamplingOptions options;
   options.event = spec.hotspots.event;
@@ -101,7 +120,6 @@ NodeAgent::NodeAgent(AgentOptions options, std::unique_ptr<Spool> spool)
     : options_(std::move(options)), finder_(procfs_, options_.node), spool_(std::move(spool)) {}
 
 absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions options) {
-  if (options.node.empty()) options.node = HostName();
   if (options.reader_binary.empty()) options.reader_binary = BesideThisProgram(kReaderName);
   if (::access(options.reader_binary.c_str(), X_OK) != 0)
     return absl::NotFoundError(absl::StrCat(options.reader_binary,
@@ -130,9 +148,12 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
 }
 
 NodeAgent::~NodeAgent() {
+  // From the outside in: no command, no callback and no window may meet a part that is gone.
+  sessions_->EndAll();
+  link_->Stop();
+  resolver_.reset();
   sessions_.reset();
   link_.reset();
-  resolver_.reset();
 }
 
 SessionTools NodeAgent::Tools() {
@@ -143,6 +164,7 @@ SessionTools NodeAgent::Tools() {
   tools.resolver = resolver_.get();
   tools.output = this;
   tools.node = options_.node;
+  tools.open_stacks = StackOpener({.reader_binary = options_.reader_binary});
   tools.open_source = [this](const ProfileSpec& spec,
                              const Discovery& discovery) -> absl::StatusOr<OpenedSource> {
     OpenedSource opened;
@@ -158,8 +180,9 @@ SessionTools NodeAgent::Tools() {
 
 void NodeAgent::Tick() { sessions_->Tidy(); }
 
-void NodeAgent::Shutdown(bool may_return) {
-  leaving_ = may_return;
+void NodeAgent::Shutdown(bool for_good) {
+  const absl::Time end = absl::Now() + kSayGoodbye;
+  while (for_good && sessions_->running() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(20));
   sessions_->EndAll();
   link_->AwaitDrained(connected() ? kDrainOnExit : absl::ZeroDuration());
   if (spool_->windows() > 0) LogInfo("{} windows stay in the spool for the next start", spool_->windows());
@@ -171,10 +194,27 @@ void NodeAgent::OnStart(SessionRequest request) {
                       absl::PermissionDeniedError("this agent runs in user mode and serves only its own user")));
     return;
   }
-  sessions_->Start(std::move(request));
+  if (!AlreadyMeasured(request)) sessions_->Start(std::move(request));
 }
 
-void NodeAgent::OnStop(const std::string& profile_id, bool discard) { sessions_->Stop(profile_id, discard); }
+// A daemon that was away asks for all that it has not stored, also for what an agent before this one left in the spool.
+// Takes that off the request; true, and the daemon is told, when nothing is left to do.
+bool NodeAgent::AlreadyMeasured(SessionRequest& request) {
+  for (const SessionNews& last : sessions_->LatestNews()) {
+    if (last.profile_id == request.profile_id) return false;  // its session began here and answers for itself
+  }
+  const SpoolBacklog waiting = spool_->Waiting(request.profile_id, link_->stored_sequence());
+  request.remaining_ns -= waiting.covered_ns;
+  if (request.remaining_ns > 0) return false;
+  SessionNews news;
+  news.profile_id = request.profile_id;
+  news.phase = NodeProgress::Phase::kFinished;
+  news.last_sequence = waiting.last_sequence;
+  OnNews(news);
+  return true;
+}
+
+void NodeAgent::OnStop(const std::string& profile_id) { sessions_->Stop(profile_id); }
 
 std::vector<NodeCheck> NodeAgent::Check(const AgentOptions& options) {
   NodeCheckOptions checks;
@@ -197,10 +237,7 @@ AgentHealth NodeAgent::Health() {
 
 std::vector<SessionNews> NodeAgent::LatestNews() { return sessions_->LatestNews(); }
 
-void NodeAgent::OnNews(const SessionNews& told) {
-  SessionNews news = told;
-  // A session that ends because we do is not done: the daemon waits for the agent to come back for the rest.
-  if (leaving_ && news.phase == NodeProgress::Phase::kFinished) news.phase = NodeProgress::Phase::kAnalyzing;
+void NodeAgent::OnNews(const SessionNews& news) {
   sessions_->Remember(news);
   link_->SendNews(news);
 }

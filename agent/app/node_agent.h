@@ -5,7 +5,6 @@
 #ifndef AGENT_APP_NODE_AGENT_H_
 #define AGENT_APP_NODE_AGENT_H_
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +23,7 @@ namespace perfd {
 
 struct AgentOptions {
   DialOptions dial;
-  std::string node;           // empty: the host name
+  std::string node;           // name of this node
   std::string spool_directory;
   uint64_t spool_limit_bytes = uint64_t{256} << 20;
   std::string reader_binary;  // empty: beside this executable
@@ -39,15 +38,15 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   ~NodeAgent() override;
 
   void Tick();
-  // Ends sessions and waits a moment for their windows to reach the daemon; what does not stays in the spool.
-  // `may_return`: profiles are told that the node is away, not that it is done; the next agent goes on with them.
-  void Shutdown(bool may_return);
+  // Suspends sessions and waits a moment for their windows to reach the daemon; what does not stays in the spool.
+  // `for_good`: no agent comes after this one, and the ranks are gone: sessions first get the time to say that.
+  void Shutdown(bool for_good);
   bool connected() const { return link_->connected(); }
   int sessions() const { return sessions_->running(); }
 
   // For the link and the sessions.
   void OnStart(SessionRequest request) override;
-  void OnStop(const std::string& profile_id, bool discard) override;
+  void OnStop(const std::string& profile_id) override;
   std::vector<NodeCheck> OnDoctor() override;
   AgentHealth Health() override;
   std::vector<SessionNews> LatestNews() override;
@@ -56,13 +55,13 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
 
  private:
   NodeAgent(AgentOptions options, std::unique_ptr<Spool> spool);
+  bool AlreadyMeasured(SessionRequest& request);
   SessionTools Tools();
 
   const AgentOptions options_;
   ProcFs procfs_;
   SystemClock clock_;
   RankFinder finder_;
-  std::atomic<bool> leaving_ = false;
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<Resolver> resolver_;
   std::unique_ptr<DaemonLink> link_;

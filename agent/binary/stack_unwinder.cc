@@ -110,7 +110,8 @@ class StackUnwinder::Session {
     path_ = {};
     copy_ = &copy;
     const int end = ::dwfl_getthread_frames(dwfl_.get(), kThread, OnFrame, this);
-    path_.complete = end == 0 && path_.unknown_address == 0 && !path_.addresses.empty();
+    // libdwfl also says "no more frames" when it could not read the return address.
+    path_.complete = end == 0 && !unread_ && path_.unknown_address == 0 && !path_.addresses.empty();
     copy_ = nullptr;
     return std::move(path_);
   }
@@ -126,8 +127,8 @@ class StackUnwinder::Session {
     if (!bias.has_value()) return;
     // The name keeps two copies of a file apart.
     const std::string name = absl::StrCat(mapping.path, "@", absl::Hex(*bias));
-    if (::dwfl_report_elf(dwfl_.get(), name.c_str(), name.c_str(), module.file.get(), *bias, true) ==
-        nullptr)
+    if (::dwfl_report_elf(dwfl_.get(), name.c_str(), name.c_str(), module.file.get(), *bias,
+                          true) == nullptr)
       return;
     module.file.Release();  // libdwfl's from here on
     ++modules_;
@@ -136,8 +137,7 @@ class StackUnwinder::Session {
   void AddVdso(const CodeMapping& mapping) {
     if (vdso_.empty()) vdso_ = OwnVdso();
     if (vdso_.empty()) return;
-    Dwfl_Module* module =
-        ::dwfl_report_module(dwfl_.get(), kVdso, mapping.start, mapping.end);
+    Dwfl_Module* module = ::dwfl_report_module(dwfl_.get(), kVdso, mapping.start, mapping.end);
     void** user = nullptr;
     if (module == nullptr) return;
     ::dwfl_module_info(module, &user, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
@@ -156,9 +156,13 @@ class StackUnwinder::Session {
   }
 
   static bool ReadMemory(Dwfl*, Dwarf_Addr address, Dwarf_Word* out, void* self) {
-    const StackCopy& copy = *static_cast<Session*>(self)->copy_;
+    auto* session = static_cast<Session*>(self);
+    const StackCopy& copy = *session->copy_;
     const uint64_t offset = address - copy.registers[kStackPointerIndex];
-    if (copy.bytes.size() < sizeof *out || offset > copy.bytes.size() - sizeof *out) return false;
+    if (copy.bytes.size() < sizeof *out || offset > copy.bytes.size() - sizeof *out) {
+      session->unread_ = true;
+      return false;
+    }
     std::memcpy(out, copy.bytes.data() + offset, sizeof *out);
     return true;
   }
@@ -166,8 +170,7 @@ class StackUnwinder::Session {
   static bool SetRegisters(Dwfl_Thread* thread, void* self) {
     const StackCopy& copy = *static_cast<Session*>(self)->copy_;
     std::array<Dwarf_Word, kStackRegisters> registers;
-    for (size_t i = 0; i < registers.size(); ++i)
-      registers[i] = copy.registers[kDwarfRegisters[i]];
+    for (size_t i = 0; i < registers.size(); ++i) registers[i] = copy.registers[kDwarfRegisters[i]];
     return ::dwfl_thread_state_registers(thread, 0, kStackRegisters, registers.data());
   }
 
@@ -176,6 +179,7 @@ class StackUnwinder::Session {
     CallPath& path = session->path_;
     Dwarf_Addr address = 0;
     bool at_instruction = false;
+    session->unread_ = false;  // what is read from here on belongs to the next frame
     if (path.addresses.size() >= kMaxCallPathFrames ||
         !::dwfl_frame_pc(frame, &address, &at_instruction))
       return DWARF_CB_ABORT;
@@ -201,6 +205,7 @@ class StackUnwinder::Session {
   std::unique_ptr<Dwfl, EndDwfl> dwfl_;  // uses vdso_
   size_t modules_ = 0;
   const StackCopy* copy_ = nullptr;
+  bool unread_ = false;  // memory beyond the copy was wanted for the next frame
   CallPath path_;
 };
 

@@ -42,20 +42,6 @@ bool Contains(const absl::string_view (&list)[n], absl::string_view name) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
 }
 
-absl::string_view BaseName(absl::string_view path) {
-  const size_t slash = path.rfind('/');
-  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
-}
-
-// "python3.11" is "python": versions are digits and dots after the name.
-bool IsInterpreter(absl::string_view base_name) {
-  while (!base_name.empty() && (absl::ascii_isdigit(static_cast<unsigned char>(base_name.back())) ||
-                                base_name.back() == '.')) {
-    base_name.remove_suffix(1);
-  }
-  return Contains(kInterpreters, base_name);
-}
-
 // The first argument that is no option; "-c" and "-m" take program text or a module, not a file.
 absl::string_view ScriptOf(const std::vector<std::string>& arguments) {
   for (size_t i = 1; i < arguments.size(); ++i) {
@@ -79,33 +65,53 @@ absl::Status Keep(absl::StatusOr<T> from, T* to, Candidate* candidate) {
 
 }  // namespace
 
-absl::StatusOr<Candidate> ReadCandidate(const ProcFs& procfs, int32_t pid) {
-  Candidate candidate;
-  candidate.pid = pid;
-  ASSIGN_OR_RETURN(candidate.start_ticks, procfs.StartTicks(pid));
-  ASSIGN_OR_RETURN(const ProcessStatus status, procfs.Status(pid));
-  candidate.uid = status.real_uid;
-  candidate.state = status.state;
-  RETURN_IF_ERROR(Keep(procfs.CommandLine(pid), &candidate.arguments, &candidate));
-  absl::StatusOr<std::string> executable = procfs.Executable(pid);
-  candidate.has_executable = !absl::IsNotFound(executable.status());
-  if (candidate.has_executable) {
-    RETURN_IF_ERROR(Keep(std::move(executable), &candidate.executable, &candidate));
+absl::string_view BaseName(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// "python3.11" is "python": versions are digits and dots after the name.
+bool IsInterpreter(absl::string_view base_name) {
+  while (!base_name.empty() && (absl::ascii_isdigit(static_cast<unsigned char>(base_name.back())) ||
+                                base_name.back() == '.')) {
+    base_name.remove_suffix(1);
   }
+  return Contains(kInterpreters, base_name);
+}
+
+absl::Status ReadProgram(const ProcFs& procfs, Candidate* candidate) {
+  absl::StatusOr<std::string> executable = procfs.Executable(candidate->pid);
+  candidate->has_executable = !absl::IsNotFound(executable.status());
+  if (!candidate->has_executable)
+    return absl::OkStatus();  // a kernel thread or zombie has no arguments either
+  RETURN_IF_ERROR(Keep(std::move(executable), &candidate->executable, candidate));
+  if (IsStuck(*candidate)) return absl::OkStatus();
+  return Keep(procfs.CommandLine(candidate->pid), &candidate->arguments, candidate);
+}
+
+absl::Status ReadRights(const ProcFs& procfs, Candidate* candidate) {
+  ASSIGN_OR_RETURN(const ProcessStatus status, procfs.Status(candidate->pid));
+  candidate->uid = status.real_uid;
+  candidate->rights = RightsOf(status);
+  candidate->state = status.state;
+  return absl::OkStatus();
+}
+
+absl::Status ReadEnvironment(const ProcFs& procfs, Candidate* candidate) {
   EnvironmentMap environment;
   // The environment of a kernel thread or zombie reads as empty; some kernels refuse it.
-  if (candidate.has_executable) {
-    RETURN_IF_ERROR(Keep(procfs.Environment(pid), &environment, &candidate));
+  if (candidate->has_executable) {
+    RETURN_IF_ERROR(Keep(procfs.Environment(candidate->pid), &environment, candidate));
   }
-  candidate.environment = ReadRankEnvironment(environment);
-  absl::StatusOr<std::vector<CgroupEntry>> cgroups = procfs.Cgroups(pid);
-  if (cgroups.ok()) candidate.cgroups = *std::move(cgroups);  // a kernel may have no cgroups
-  // Everything above must be about one process: a reused pid starts at another time.
-  ASSIGN_OR_RETURN(const uint64_t start_again, procfs.StartTicks(pid));
-  if (start_again != candidate.start_ticks) {
-    return absl::NotFoundError(absl::StrCat("process ", pid, " ended and its pid was reused"));
-  }
-  return candidate;
+  candidate->environment = ReadRankEnvironment(environment);
+  return absl::OkStatus();
+}
+
+absl::Status CheckSame(const ProcFs& procfs, const Candidate& candidate) {
+  ASSIGN_OR_RETURN(const uint64_t start, procfs.StartTicks(candidate.pid));
+  if (start == candidate.start_ticks) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("process ", candidate.pid, " ended and its pid was reused"));
 }
 
 std::string CommandName(const Candidate& candidate) {

@@ -1,7 +1,8 @@
 // agent/discover/candidate.h - one local process as discovery sees it, and the judgements that need no other process.
 //
-// Shape    ReadCandidate gathers what /proc says; the predicates below are pure.
-// Errors   ReadCandidate: kNotFound (gone). What is forbidden to read is left empty and `unreadable` says so.
+// Shape    ReadProgram, ReadRights and ReadEnvironment gather what /proc says, cheapest first; the predicates are pure.
+// Errors   Read*: kNotFound (gone). What is forbidden to read is left empty and `unreadable` says so.
+// Safety   of a process that waits in the kernel (state D) nothing is read that needs its memory: that could hang, too.
 // Threads  thread-safe.
 #ifndef AGENT_DISCOVER_CANDIDATE_H_
 #define AGENT_DISCOVER_CANDIDATE_H_
@@ -14,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agent/discover/rank_environment.h"
+#include "agent/procfs/process_rights.h"
 #include "agent/procfs/procfs.h"
 
 namespace perfd {
@@ -21,6 +23,7 @@ namespace perfd {
 struct Candidate {
   int32_t pid = 0;
   uint32_t uid = 0;  // real uid: the owner
+  ProcessRights rights;
   uint64_t start_ticks = 0;
   char state = '?';
   bool unreadable = false;      // environment or executable may not be read
@@ -31,7 +34,24 @@ struct Candidate {
   RankEnvironment environment;
 };
 
-absl::StatusOr<Candidate> ReadCandidate(const ProcFs& procfs, int32_t pid);
+// Its memory cannot be read without the risk of waiting with it.
+inline bool IsStuck(const Candidate& candidate) {
+  return candidate.state == 'D';
+}
+
+// Executable and arguments.
+absl::Status ReadProgram(const ProcFs& procfs, Candidate* candidate);
+absl::Status ReadRights(const ProcFs& procfs, Candidate* candidate);
+// Not of a stuck one.
+absl::Status ReadEnvironment(const ProcFs& procfs, Candidate* candidate);
+// Everything was about one process: a reused pid starts at another time.
+absl::Status CheckSame(const ProcFs& procfs, const Candidate& candidate);
+
+// The part of a path after its last slash.
+absl::string_view BaseName(absl::string_view path);
+
+// Python, a shell and the like: what it runs is among its arguments.
+bool IsInterpreter(absl::string_view base_name);
 
 // Base name of the executable, of argv[0], or of the script that an interpreter runs (`python3 -u x.py`, `sh x.sh`).
 bool MatchesCommand(const Candidate& candidate, absl::string_view command);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "agent/discover/candidate.h"
+#include "agent/procfs/process_rights.h"
 #include "agent/procfs/read_file.h"
 
 namespace perfd {
@@ -57,7 +58,8 @@ bool OwnedByJob(const ProcFs& procfs, int32_t pid, uint32_t owner) {
   const absl::StatusOr<ProcessStatus> status = procfs.Status(pid);
   if (absl::IsNotFound(status.status())) return true;  // ended meanwhile: it holds nothing any more
   if (!status.ok()) return false;
-  return status->real_uid == owner || (status->real_uid == 0 && status->name == "slurmstepd");
+  if (status->real_uid == 0 && status->name == "slurmstepd") return true;
+  return status->real_uid == owner && CheckPlain(RightsOf(*status), "").ok();
 }
 
 // Every process listed in this one directory is the job's.

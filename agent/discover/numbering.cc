@@ -44,10 +44,9 @@ std::vector<Candidate> KeepPrograms(std::vector<Candidate> candidates) {
   return candidates;
 }
 
-std::vector<RankInfo> NumberRanks(const std::vector<Candidate>& candidates,
-                                  const std::string& node) {
+std::vector<RankInfo> NumberRanks(const std::vector<Candidate>& candidates, const std::string& node,
+                                  GivenNumbers* given) {
   std::vector<RankInfo> ranks;
-  int32_t first_free = 0;
   int32_t unnumbered = 0;
   for (const Candidate& candidate : candidates) {
     const RankEnvironment& environment = candidate.environment;
@@ -64,15 +63,18 @@ std::vector<RankInfo> NumberRanks(const std::vector<Candidate>& candidates,
     if (info.source == RankSource::kNone) {
       ++unnumbered;
     } else {
-      first_free = std::max(first_free, info.rank + 1);
+      given->first_free = std::max(given->first_free, info.rank + 1);
     }
     ranks.push_back(std::move(info));
   }
   std::sort(ranks.begin(), ranks.end(),
             [](const RankInfo& a, const RankInfo& b) { return a.pid < b.pid; });
+  const auto before = std::exchange(given->by_process, {});
   for (RankInfo& info : ranks) {
     if (info.source != RankSource::kNone) continue;
-    info.rank = first_free++;
+    const auto known = before.find({info.pid, info.start_ticks});
+    info.rank = known != before.end() ? known->second : given->first_free++;
+    given->by_process[{info.pid, info.start_ticks}] = info.rank;
     info.world_size = unnumbered;
     if (info.job_id.empty()) info.job_id = absl::StrCat("pid-", info.pid);
   }

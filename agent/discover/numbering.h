@@ -4,11 +4,14 @@
 //          NumberRanks turns what is left into ranks, sorted by rank, then pid.
 // Rules    Several programs with one rank number (an application and the helpers it forked) are all kept: the rank's
 //          time is the sum. Processes without a rank number get consecutive ones after the largest MPI rank, in pid
-//          order.
+//          order; who has got one keeps it, and it is never given again.
 #ifndef AGENT_DISCOVER_NUMBERING_H_
 #define AGENT_DISCOVER_NUMBERING_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/discover/candidate.h"
@@ -18,8 +21,15 @@ namespace perfd {
 
 std::vector<Candidate> KeepPrograms(std::vector<Candidate> candidates);
 
-std::vector<RankInfo> NumberRanks(const std::vector<Candidate>& candidates,
-                                  const std::string& node);
+// Numbers given to processes that have none of their own, from scan to scan.
+struct GivenNumbers {
+  std::map<std::pair<int32_t, uint64_t>, int32_t>
+      by_process;  // pid, start ticks; only of those seen last
+  int32_t first_free = 0;
+};
+
+std::vector<RankInfo> NumberRanks(const std::vector<Candidate>& candidates, const std::string& node,
+                                  GivenNumbers* given);
 
 }  // namespace perfd
 

@@ -4,32 +4,23 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "agent/discover/candidate.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "agent/discover/cgroup_scope.h"
-#include "agent/discover/numbering.h"
+#include "agent/discover/job_choice.h"
 #include "core/base/status_macros.h"
 
 namespace perfd {
 namespace {
 
-constexpr size_t kElfHeadBytes = 64;  // sizeof(Elf64_Ehdr)
 constexpr size_t kNameBufferBytes = 16384;
-
-// "alice (uid 1000)"; the number alone when nobody knows the name.
-std::string UserText(uint32_t uid) {
-  std::array<char, kNameBufferBytes> buffer{};
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
-    return absl::StrCat("uid ", uid);
-  }
-  return absl::StrCat(found->pw_name, " (uid ", uid, ")");
-}
+constexpr absl::Duration kStuckPause = absl::Milliseconds(20);
 
 absl::StatusOr<uint32_t> UserId(const std::string& user) {
   uint32_t uid = 0;
@@ -45,44 +36,6 @@ absl::StatusOr<uint32_t> UserId(const std::string& user) {
   return found->pw_uid;
 }
 
-// Whose processes the target means.
-struct Scope {
-  const TargetSpec* target;
-  const Requester* requester;
-  uint32_t wanted_uid;  // only for targets by command
-};
-
-bool IsNamed(const Scope& scope, const Candidate& candidate) {
-  if (scope.target->slurm_job) return BelongsToSlurmJob(candidate, *scope.target->slurm_job);
-  return MatchesCommand(candidate, *scope.target->command);
-}
-
-absl::Status CheckOwner(const Scope& scope, const Candidate& candidate) {
-  const std::string owner = absl::StrCat("process ", candidate.pid, " (", CommandName(candidate),
-                                         ") belongs to ", UserText(candidate.uid));
-  if (candidate.uid != scope.requester->uid && !scope.requester->privileged) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(owner, "; ", scope.requester->name.empty() ? "you" : scope.requester->name,
-                     " may profile only processes of uid ", scope.requester->uid));
-  }
-  if (scope.target->command && candidate.uid != scope.wanted_uid) {
-    return absl::PermissionDeniedError(absl::StrCat(owner, ", not to ", UserText(scope.wanted_uid),
-                                                    "; name the owner with target.user"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckCandidate(const ProcFs& procfs, const Scope& scope, const Candidate& candidate) {
-  RETURN_IF_ERROR(CheckOwner(scope, candidate));
-  if (candidate.unreadable) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("process ", candidate.pid, " (", CommandName(candidate),
-                     ") cannot be inspected: run the agent as root or with CAP_SYS_PTRACE"));
-  }
-  const absl::StatusOr<std::string> head = procfs.ExecutableHead(candidate.pid, kElfHeadBytes);
-  return CheckRunnable(candidate, head.ok() ? *head : std::string());
-}
-
 absl::Status CheckTarget(const TargetSpec& target) {
   const int kinds =
       (target.slurm_job ? 1 : 0) + (target.command ? 1 : 0) + (target.pids.empty() ? 0 : 1);
@@ -90,7 +43,7 @@ absl::Status CheckTarget(const TargetSpec& target) {
   return absl::InvalidArgumentError("target: give exactly one of slurm_job, command and pids");
 }
 
-// The pids to look at, each once.
+// The pids to look at, each once, sorted.
 absl::StatusOr<std::vector<int32_t>> PidsToRead(const ProcFs& procfs, const TargetSpec& target) {
   if (target.pids.empty()) return procfs.Pids();
   std::vector<int32_t> pids = target.pids;
@@ -102,73 +55,137 @@ absl::StatusOr<std::vector<int32_t>> PidsToRead(const ProcFs& procfs, const Targ
 struct Matches {
   std::vector<Candidate> accepted;
   std::vector<RejectedProcess> rejected;
+  std::map<uint32_t, int> foreign;  // uid -> processes that match a command
+  std::vector<RejectedProcess> stuck;
 };
 
-Matches Match(const ProcFs& procfs, const Scope& scope, const std::vector<int32_t>& pids) {
-  Matches matches;
-  const bool by_pid = !scope.target->pids.empty();
-  for (const int32_t pid : pids) {
-    absl::StatusOr<Candidate> candidate = ReadCandidate(procfs, pid);
-    if (!candidate.ok()) {
+class Matcher {
+ public:
+  Matcher(const ProcFs& procfs, const Scope& scope, ProcessScan* scan)
+      : procfs_(procfs), scope_(scope), scan_(scan) {}
+
+  Matches Match(const std::vector<int32_t>& pids, absl::Duration patience) {
+    Matches matches;
+    for (const int32_t pid : pids) Look(pid, &matches);
+    for (; !matches.stuck.empty() && patience > absl::ZeroDuration(); patience -= kStuckPause) {
+      absl::SleepFor(kStuckPause);
+      for (const RejectedProcess& process : std::exchange(matches.stuck, {}))
+        Look(process.pid, &matches);
+    }
+    // Without a reason it is not known to match.
+    for (RejectedProcess& process : matches.stuck) {
+      if (!process.reason.ok()) matches.rejected.push_back(std::move(process));
+    }
+    return matches;
+  }
+
+ private:
+  void Look(int32_t pid, Matches* matches) {
+    const absl::StatusOr<ProcessStamp> stamp = procfs_.Stamp(pid);
+    if (!stamp.ok()) {
       // Processes come and go while /proc is read: only a pid that was named is worth a word.
-      if (by_pid) matches.rejected.push_back({pid, candidate.status()});
-      continue;
+      if (!scope_.target->pids.empty()) matches->rejected.push_back({pid, stamp.status()});
+      return;
     }
-    if (!by_pid && (!IsNamed(scope, *candidate) || IsLauncher(CommandName(*candidate)))) continue;
-    // Known by its cgroup alone, perhaps.
-    if (scope.target->slurm_job) {
-      candidate->environment.job_id = absl::StrCat(*scope.target->slurm_job);
-    }
-    const absl::Status usable = CheckCandidate(procfs, scope, *candidate);
-    if (usable.ok()) {
-      matches.accepted.push_back(*std::move(candidate));
-    } else {
-      matches.rejected.push_back({pid, usable});
+    if (const Verdict* known = scan_->Recall(pid, *stamp)) return Sort(*known, matches);
+    const Verdict verdict = Judge(procfs_, scope_, pid, *stamp);
+    scan_->Remember(*stamp, verdict);
+    Sort(verdict, matches);
+  }
+
+  static void Sort(const Verdict& verdict, Matches* matches) {
+    const Candidate& candidate = verdict.candidate;
+    switch (verdict.kind) {
+      case Verdict::Kind::kNoMatch:
+        break;
+      case Verdict::Kind::kAccepted:
+        matches->accepted.push_back(candidate);
+        break;
+      case Verdict::Kind::kRejected:
+        matches->rejected.push_back({candidate.pid, verdict.reason});
+        break;
+      case Verdict::Kind::kForeign:
+        ++matches->foreign[candidate.uid];
+        break;
+      case Verdict::Kind::kStuck:
+        matches->stuck.push_back({candidate.pid, verdict.reason});
+        break;
     }
   }
-  return matches;
+
+  const ProcFs& procfs_;
+  const Scope& scope_;
+  ProcessScan* const scan_;
+};
+
+absl::Status NothingFound(const std::string& node, const Scope& scope,
+                          const std::map<uint32_t, int>& foreign) {
+  if (foreign.empty())
+    return absl::NotFoundError(absl::StrCat("no process on ", node, " matches the target"));
+  std::vector<std::string> owners;
+  for (const auto& [uid, count] : foreign)
+    owners.push_back(absl::StrCat(count, " of ", UserText(uid)));
+  return absl::NotFoundError(absl::StrCat(
+      "no process of ", UserText(scope.wanted_uid), " on ", node, " matches '",
+      *scope.target->command, "'; those that match belong to others: ", absl::StrJoin(owners, ", "),
+      scope.requester->privileged ? "; name the owner with target.user" : ""));
+}
+
+// The pid of what was accepted may have been reused since it was judged.
+void DropEnded(const ProcFs& procfs, Discovery* discovery) {
+  std::erase_if(discovery->ranks, [&](const RankInfo& info) {
+    const absl::StatusOr<uint64_t> start = procfs.StartTicks(info.pid);
+    if (start.ok() && *start == info.start_ticks) return false;
+    discovery->rejected.push_back(
+        {info.pid, absl::NotFoundError(absl::StrCat("process ", info.pid, " has ended"))});
+    return true;
+  });
 }
 
 }  // namespace
 
-RankFinder::RankFinder(ProcFs procfs, std::string node)
-    : procfs_(std::move(procfs)), node_(std::move(node)) {}
+RankFinder::RankFinder(ProcFs procfs, std::string node, absl::Duration patience)
+    : procfs_(std::move(procfs)), node_(std::move(node)), patience_(patience) {}
 
 absl::StatusOr<Discovery> RankFinder::Find(const TargetSpec& target,
                                            const std::vector<RankRange>& ranks,
                                            const Requester& requester) const {
+  const SystemClock clock;
+  ProcessScan once(clock);
+  return Find(target, ranks, requester, &once);
+}
+
+absl::StatusOr<Discovery> RankFinder::Find(const TargetSpec& target,
+                                           const std::vector<RankRange>& ranks,
+                                           const Requester& requester, ProcessScan* scan) const {
   RETURN_IF_ERROR(CheckTarget(target));
   Scope scope{&target, &requester, requester.uid};
   if (!target.user.empty()) {
     ASSIGN_OR_RETURN(scope.wanted_uid, UserId(target.user));
   }
   ASSIGN_OR_RETURN(const std::vector<int32_t> pids, PidsToRead(procfs_, target));
-  Matches matches = Match(procfs_, scope, pids);
+  scan->Keep(pids);
+  const bool first = scan->first();
+  Matches matches =
+      Matcher(procfs_, scope, scan).Match(pids, first ? patience_ : absl::ZeroDuration());
+  scan->NoteScanned();
   if (target.pids.empty()) matches.accepted = KeepPrograms(std::move(matches.accepted));
   if (matches.accepted.empty() && matches.rejected.empty()) {
-    return absl::NotFoundError(absl::StrCat("no process on ", node_, " matches the target"));
-  }
-  // Others may run a program of the same name: of interest only to who finds none of their own.
-  if (target.command && !matches.accepted.empty()) {
-    std::erase_if(matches.rejected, [](const RejectedProcess& process) {
-      return absl::IsPermissionDenied(process.reason);
-    });
+    return NothingFound(node_, scope, matches.foreign);
   }
   Discovery discovery;
+  discovery.job_ids = JobIds(matches.accepted);
+  if (target.command) RETURN_IF_ERROR(ChooseJob(&scan->job_id(), &matches.accepted));
+  if (std::string warning = CollidingLaunches(matches.accepted); first && !warning.empty())
+    discovery.warnings.push_back(std::move(warning));
   discovery.rejected = std::move(matches.rejected);
-  for (RankInfo& info : NumberRanks(matches.accepted, node_)) {
+  for (RankInfo& info : NumberRanks(matches.accepted, node_, &scan->numbers())) {
     if (SelectsRank(ranks, info.rank)) discovery.ranks.push_back(std::move(info));
   }
-  // The pid of what was accepted may have been reused since it was judged.
-  for (size_t i = discovery.ranks.size(); i-- > 0;) {
-    const RankInfo& info = discovery.ranks[i];
-    const absl::StatusOr<uint64_t> start = procfs_.StartTicks(info.pid);
-    if (start.ok() && *start == info.start_ticks) continue;
-    discovery.rejected.push_back(
-        {info.pid, absl::NotFoundError(absl::StrCat("process ", info.pid, " has ended"))});
-    discovery.ranks.erase(discovery.ranks.begin() + static_cast<std::ptrdiff_t>(i));
+  if (first) {
+    DropEnded(procfs_, &discovery);
+    discovery.cgroup = FindJobCgroup(procfs_, discovery.ranks);
   }
-  discovery.cgroup = FindJobCgroup(procfs_, discovery.ranks);
   return discovery;
 }
 

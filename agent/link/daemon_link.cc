@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,7 +47,9 @@ DaemonLink::DaemonLink(DialOptions dial, AgentIdentity identity, Spool& spool, L
       spool_(spool),
       handler_(handler) {}
 
-DaemonLink::~DaemonLink() {
+DaemonLink::~DaemonLink() { Stop(); }
+
+void DaemonLink::Stop() {
   {
     absl::MutexLock lock(&mutex_);
     stop_ = true;
@@ -74,8 +77,8 @@ void DaemonLink::WindowReady() {
 }
 
 bool DaemonLink::AwaitDrained(absl::Duration timeout) {
-  const absl::Time end = absl::Now() + timeout;
-  while (spool_.windows() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(20));
+  const int64_t end_ns = clock_.MonotonicNs() + absl::ToInt64Nanoseconds(timeout);
+  while (spool_.windows() > 0 && clock_.MonotonicNs() < end_ns) absl::SleepFor(absl::Milliseconds(20));
   return spool_.windows() == 0;
 }
 
@@ -87,7 +90,7 @@ void DaemonLink::Run() {
   absl::Duration pause = kFirstPause;
   std::string last_error;
   while (true) {
-    const absl::Time began = absl::Now();
+    const int64_t began_ns = clock_.MonotonicNs();
     const absl::Status status = Converse();
     connected_ = false;
     absl::MutexLock lock(&mutex_);
@@ -95,7 +98,7 @@ void DaemonLink::Run() {
     const std::string error = Text(status);
     if (error != last_error) LogWarning("perfd at {}: {}; trying again", dial_.address, error);
     last_error = error;
-    if (absl::Now() - began > absl::Seconds(10)) pause = kFirstPause;
+    if (clock_.MonotonicNs() - began_ns > 10 * kNsPerSecond) pause = kFirstPause;
     mutex_.AwaitWithTimeout(absl::Condition(&stop_), pause);
     if (stop_) return;
     pause = std::min(pause * 2, kLongestPause);
@@ -125,10 +128,10 @@ absl::Status DaemonLink::Converse() {
     std::thread reader([&] { Read(connection); });
     pthread_setname_np(reader.native_handle(), "perfd-link-read");
     status = Write(connection);
-    connection.context.TryCancel();
+    CancelUnlessEnded(connection, status);
     reader.join();
   } else {
-    connection.context.TryCancel();
+    CancelUnlessEnded(connection, status);
   }
   {
     absl::MutexLock lock(&mutex_);
@@ -136,6 +139,12 @@ absl::Status DaemonLink::Converse() {
   }
   const absl::Status finish = ToAbsl(connection.stream->Finish());
   return absl::IsCancelled(finish) || finish.ok() ? status : finish;
+}
+
+// A stream that the daemon has ended carries its reason, and a cancel would take the place of that.
+void DaemonLink::CancelUnlessEnded(Connection& connection, const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  if (stop_ || !absl::IsUnavailable(status)) connection.context.TryCancel();
 }
 
 absl::Status DaemonLink::Greet(Connection& connection) {
@@ -152,15 +161,22 @@ absl::Status DaemonLink::Greet(Connection& connection) {
   reg.set_kernel(identity_.kernel);
   reg.set_sampling_event(identity_.sampling_event);
   reg.set_boot_id(identity_.boot_id);
-  for (const std::string& id : spool_.profiles()) reg.add_active_profiles(id);
+  std::set<std::string> active = spool_.profiles();
+  for (const SessionNews& news : handler_.LatestNews()) {
+    if (news.phase != NodeProgress::Phase::kFinished && news.phase != NodeProgress::Phase::kFailed)
+      active.insert(news.profile_id);
+  }
+  for (const std::string& id : active) reg.add_active_profiles(id);
   v1::DaemonMessage answer;
   if (!connection.stream->Write(hello) || !connection.stream->Read(&answer))
     return absl::UnavailableError("the daemon closed the stream");
   if (!answer.has_welcome()) return absl::InternalError("the daemon did not greet; is it really perfd?");
-  const int64_t skew_ns = SystemClock().UnixNs() - answer.welcome().unix_ns();
+  spool_.ContinueAfter(answer.welcome().stored_sequence());
+  const int64_t skew_ns = clock_.UnixNs() - answer.welcome().unix_ns();
   if (std::abs(skew_ns) > kClockSkewNs)
     LogWarning("this node's clock differs from the daemon's by {:.1f} s",
                static_cast<double>(skew_ns) / static_cast<double>(kNsPerSecond));
+  stored_sequence_ = answer.welcome().stored_sequence();
   absl::MutexLock lock(&mutex_);
   heartbeat_ms_ = std::clamp(answer.welcome().heartbeat_ms(), 100, 60'000);
   connected_ = true;
@@ -180,34 +196,39 @@ v1::AgentMessage DaemonLink::HeartbeatMessage() {
 }
 
 absl::Status DaemonLink::Write(Connection& connection) {
-  absl::Time next_beat = absl::Now();
+  int64_t next_beat_ns = clock_.MonotonicNs();
   while (true) {
     std::vector<v1::AgentMessage> messages;
     bool send_windows = false;
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithDeadline(absl::Condition(this, &DaemonLink::Wakeup), next_beat);
+      const int64_t wait_ns = std::max<int64_t>(0, next_beat_ns - clock_.MonotonicNs());
+      mutex_.AwaitWithTimeout(absl::Condition(this, &DaemonLink::Wakeup), absl::Nanoseconds(wait_ns));
       if (stop_ || broken_) return absl::UnavailableError("the stream has ended");
       messages = std::exchange(outbox_, {});
       send_windows = windows_ && unacknowledged_ < kMaxUnacknowledged;
     }
     if (send_windows) {
+      {
+        absl::MutexLock lock(&mutex_);
+        windows_ = false;  // before looking: what comes while we look sets it again
+      }
       // A window before the news that may call it the last one.
       auto window = spool_.Next(connection.sent_sequence);
-      if (window.has_value()) {
-        v1::AgentMessage message;
-        if (message.mutable_window()->ParseFromString(window->bytes))
-          messages.insert(messages.begin(), std::move(message));
-        connection.sent_sequence = window->sequence;
-      }
+      v1::AgentMessage message;
+      const bool sends = window.has_value() && message.mutable_window()->ParseFromString(window->bytes);
+      if (sends) messages.insert(messages.begin(), std::move(message));
       absl::MutexLock lock(&mutex_);
-      if (window.has_value()) ++unacknowledged_;
-      else windows_ = false;
+      if (sends) ++unacknowledged_;
+      if (window.has_value()) {
+        connection.sent_sequence = window->sequence;
+        windows_ = true;  // perhaps there is another
+      }
     }
-    if (absl::Now() >= next_beat) {
+    if (clock_.MonotonicNs() >= next_beat_ns) {
       messages.push_back(HeartbeatMessage());
       absl::MutexLock lock(&mutex_);
-      next_beat = absl::Now() + absl::Milliseconds(heartbeat_ms_);
+      next_beat_ns = clock_.MonotonicNs() + heartbeat_ms_ * kNsPerMs;
     }
     for (const v1::AgentMessage& message : messages) {
       if (!connection.stream->Write(message)) return absl::UnavailableError("the daemon closed the stream");
@@ -231,8 +252,7 @@ void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
       break;
     }
     case v1::DaemonMessage::kStop:
-      if (message.stop().discard()) spool_.Forget(message.stop().profile_id());
-      handler_.OnStop(message.stop().profile_id(), message.stop().discard());
+      handler_.OnStop(message.stop().profile_id());
       break;
     case v1::DaemonMessage::kAcknowledge: {
       if (message.acknowledge().stream_id() != spool_.stream_id()) break;

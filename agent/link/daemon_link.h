@@ -22,6 +22,7 @@
 #include "agent/doctor/node_checks.h"
 #include "agent/link/spool.h"
 #include "agent/pipeline/session_news.h"
+#include "core/base/clock.h"
 #include "core/dial/dial.h"
 #include "perfd/v1/agent.grpc.pb.h"
 
@@ -48,7 +49,7 @@ class LinkHandler {
  public:
   virtual ~LinkHandler() = default;
   virtual void OnStart(SessionRequest request) = 0;
-  virtual void OnStop(const std::string& profile_id, bool discard) = 0;
+  virtual void OnStop(const std::string& profile_id) = 0;
   virtual std::vector<NodeCheck> OnDoctor() = 0;
   virtual AgentHealth Health() = 0;
   // Sessions that run or ended lately: told again to a daemon that may not have heard.
@@ -63,11 +64,15 @@ class DaemonLink {
   ~DaemonLink();
 
   void Start();
+  // Ends the stream and its threads; no handler call comes after. The destructor does it too.
+  void Stop();
   void SendNews(const SessionNews& news);
   void WindowReady();
   // Waits until every window is acknowledged; false at the timeout.
   bool AwaitDrained(absl::Duration timeout);
   bool connected() const { return connected_; }
+  // The highest sequence of our stream that the daemon had when it greeted us: what its commands take into account.
+  uint64_t stored_sequence() const { return stored_sequence_; }
 
  private:
   using Stream = grpc::ClientReaderWriter<v1::AgentMessage, v1::DaemonMessage>;
@@ -78,6 +83,7 @@ class DaemonLink {
   absl::Status Greet(Connection& connection);
   absl::Status Write(Connection& connection);
   void Read(Connection& connection);
+  void CancelUnlessEnded(Connection& connection, const absl::Status& status);
   void OnMessage(const v1::DaemonMessage& message);
   v1::AgentMessage HeartbeatMessage();
   bool Wakeup() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -87,7 +93,9 @@ class DaemonLink {
   const std::string instance_id_;
   Spool& spool_;
   LinkHandler& handler_;
+  const SystemClock clock_;
   std::atomic<bool> connected_ = false;
+  std::atomic<uint64_t> stored_sequence_ = 0;
 
   absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -24,8 +25,7 @@
 namespace perfd {
 namespace {
 
-constexpr size_t kMaxWindowBytes = (16 << 20) - 1024;  // the daemon's receive limit, less the message around it
-constexpr uint64_t kReserveBlock = 1024;
+constexpr size_t kMaxWindowBytes = (16 << 20) - 65536;  // the daemon's receive limit, less the message around it
 constexpr char kSuffix[] = ".window";
 
 std::string NewUuid() {
@@ -45,10 +45,11 @@ absl::StatusOr<UniqueFd> LockDirectory(const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/lock");
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("open ", path));
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno == EWOULDBLOCK)
     return absl::FailedPreconditionError(absl::StrCat("the spool ", directory,
                                                       " is used by another agent; stop it, or give --spool-dir"));
-  return fd;
+  return absl::ErrnoToStatus(errno, absl::StrCat("lock ", path, "; give --spool-dir on a local disk"));
 }
 
 }  // namespace
@@ -61,6 +62,10 @@ absl::StatusOr<std::unique_ptr<Spool>> Spool::Create(const std::string& director
   std::filesystem::create_directories(directory, error);
   if (error)
     return absl::ErrnoToStatus(error.value(), absl::StrCat("create the spool directory ", directory));
+  struct stat facts {};
+  if (::stat(directory.c_str(), &facts) != 0 || facts.st_uid != ::geteuid())
+    return absl::PermissionDeniedError(absl::StrCat("the spool directory ", directory,
+                                                    " belongs to somebody else; give --spool-dir"));
   std::filesystem::permissions(directory, std::filesystem::perms::owner_all, error);
   ASSIGN_OR_RETURN(UniqueFd lock, LockDirectory(directory));
   std::unique_ptr<Spool> spool(new Spool(directory, limit_bytes, std::move(lock)));
@@ -80,33 +85,29 @@ absl::Status Spool::Load() {
     stream_id_ = NewUuid();
     RETURN_IF_ERROR(ReplaceSmallFile(id_path, stream_id_));
   }
-  uint64_t reserved = 1;
-  const std::string text = ReadSmallFile(absl::StrCat(directory_, "/reserved"), 32).value_or("1");
-  if (!absl::SimpleAtoi(text, &reserved)) reserved = 1;
   std::error_code error;
   for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
     uint64_t sequence = 0;
     if (file.path().extension() != kSuffix || !absl::SimpleAtoi(file.path().stem().string(), &sequence)) continue;
-    reserved = std::max(reserved, sequence + 1);
+    next_ = std::max(next_, sequence + 1);
     auto bytes = ReadChecked(sequence);
+    if (!bytes.ok() && !absl::IsDataLoss(bytes.status())) return bytes.status();
     v1::Window window;
-    if (!bytes.ok() || !window.ParseFromString(*bytes) || !wire::FromProto(window).ok()) {
+    if (!bytes.ok() || !window.ParseFromString(*bytes) || window.stream_id() != stream_id_ || !wire::FromProto(window).ok()) {
       SetAside(sequence);
       continue;
     }
-    entries_[sequence] = {.bytes = bytes->size() + 4, .profile_id = window.profile_id()};
+    entries_[sequence] = {
+        .bytes = bytes->size() + 4, .duration_ns = window.duration_ns(), .profile_id = window.profile_id()};
     total_bytes_ += bytes->size() + 4;
   }
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("read the spool directory ", directory_));
-  next_ = reserved_until_ = reserved;
   return absl::OkStatus();
 }
 
-absl::Status Spool::Reserve() {
-  if (next_ < reserved_until_) return absl::OkStatus();
-  RETURN_IF_ERROR(ReplaceSmallFile(absl::StrCat(directory_, "/reserved"), absl::StrCat(next_ + kReserveBlock)));
-  reserved_until_ = next_ + kReserveBlock;
-  return absl::OkStatus();
+void Spool::ContinueAfter(uint64_t stored) {
+  absl::MutexLock lock(&mutex_);
+  next_ = std::max(next_, stored + 1);
 }
 
 absl::StatusOr<std::string> Spool::ReadChecked(uint64_t sequence) const {
@@ -138,7 +139,6 @@ void Spool::Remove(uint64_t sequence) {
 
 absl::StatusOr<uint64_t> Spool::Append(Window window) {
   absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(Reserve());
   const uint64_t sequence = next_;
   window.stream_id = stream_id_;
   window.sequence = sequence;
@@ -158,7 +158,7 @@ absl::StatusOr<uint64_t> Spool::Append(Window window) {
   const uint32_t checksum = Checksum(bytes);
   bytes.insert(0, reinterpret_cast<const char*>(&checksum), sizeof(checksum));
   RETURN_IF_ERROR(ReplaceSmallFile(PathOf(sequence), bytes));
-  entries_[sequence] = {.bytes = bytes.size(), .profile_id = profile_id};
+  entries_[sequence] = {.bytes = bytes.size(), .duration_ns = window.duration_ns, .profile_id = profile_id};
   total_bytes_ += bytes.size();
   ++next_;
   return sequence;
@@ -170,6 +170,10 @@ std::optional<SpooledWindow> Spool::Next(uint64_t after) {
     const uint64_t sequence = it->first;
     auto bytes = ReadChecked(sequence);
     if (bytes.ok()) return SpooledWindow{sequence, std::move(bytes).value()};
+    if (!absl::IsDataLoss(bytes.status())) {  // out of descriptors, say: it will be read later
+      LogWarning("{}", Text(bytes.status()));
+      return std::nullopt;
+    }
     SetAside(sequence);
     total_bytes_ -= it->second.bytes;
     entries_.erase(it);
@@ -182,13 +186,15 @@ void Spool::Acknowledge(uint64_t sequence) {
   Remove(sequence);
 }
 
-void Spool::Forget(const std::string& profile_id) {
+SpoolBacklog Spool::Waiting(const std::string& profile_id, uint64_t after) const {
   absl::MutexLock lock(&mutex_);
-  std::vector<uint64_t> sequences;
-  for (const auto& [sequence, entry] : entries_) {
-    if (entry.profile_id == profile_id) sequences.push_back(sequence);
+  SpoolBacklog backlog;
+  for (auto it = entries_.upper_bound(after); it != entries_.end(); ++it) {
+    if (it->second.profile_id != profile_id) continue;
+    backlog.covered_ns += it->second.duration_ns;
+    backlog.last_sequence = it->first;
   }
-  for (uint64_t sequence : sequences) Remove(sequence);
+  return backlog;
 }
 
 uint64_t Spool::windows() const {

@@ -5,7 +5,8 @@
 // Errors   kResourceExhausted: the spool is at its limit or the disk is full (nothing was written).
 // Threads  thread-safe.
 // Loss     a file that does not match its checksum is set aside as "<sequence>.damaged" and counted.
-// Safety   a sequence is never used twice, not even after a crash: blocks of sequences are reserved on disk first.
+// Safety   a sequence is never used twice, not even after a crash: each that was ever used is either on disk here or
+//          stored by the daemon, which says so when it welcomes us (ContinueAfter).
 #ifndef AGENT_LINK_SPOOL_H_
 #define AGENT_LINK_SPOOL_H_
 
@@ -29,17 +30,25 @@ struct SpooledWindow {
   std::string bytes;  // serialised v1::Window
 };
 
+// What waits of one profile.
+struct SpoolBacklog {
+  int64_t covered_ns = 0;  // sampling time of the windows
+  uint64_t last_sequence = 0;
+};
+
 class Spool {
  public:
   static absl::StatusOr<std::unique_ptr<Spool>> Create(const std::string& directory, uint64_t limit_bytes);
 
   const std::string& stream_id() const { return stream_id_; }
+  // The daemon has everything up to `stored`: the next sequence is above it.
+  void ContinueAfter(uint64_t stored);
   absl::StatusOr<uint64_t> Append(Window window);
   // The oldest window with a sequence above `after`, if any.
   std::optional<SpooledWindow> Next(uint64_t after);
   void Acknowledge(uint64_t sequence);
-  // Removes everything of one profile.
-  void Forget(const std::string& profile_id);
+  // The windows of a profile with a sequence above `after`.
+  SpoolBacklog Waiting(const std::string& profile_id, uint64_t after) const;
   uint64_t windows() const;
   uint64_t bytes() const;
   uint64_t damaged() const;
@@ -49,11 +58,11 @@ class Spool {
  private:
   struct Entry {
     uint64_t bytes = 0;
+    int64_t duration_ns = 0;
     std::string profile_id;
   };
   Spool(std::string directory, uint64_t limit_bytes, UniqueFd lock);
   absl::Status Load();
-  absl::Status Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string PathOf(uint64_t sequence) const;
   absl::StatusOr<std::string> ReadChecked(uint64_t sequence) const;
   void SetAside(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -67,7 +76,6 @@ class Spool {
   std::map<uint64_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
-  uint64_t reserved_until_ ABSL_GUARDED_BY(mutex_) = 1;  // exclusive
   uint64_t damaged_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

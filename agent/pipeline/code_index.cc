@@ -1,5 +1,9 @@
 #include "agent/pipeline/code_index.h"
 
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,10 +11,21 @@
 namespace perfd {
 namespace {
 
-constexpr int64_t kRetryNs = 10 * kNsPerSecond;
-
 std::string CodeId(const RawModule& module, const ModuleFacts& facts) {
   return facts.build_id.empty() ? absl::StrCat("path:", module.key.path) : facts.build_id;
+}
+
+// Addresses of which nothing is known, each once.
+std::vector<uint64_t> MissingFrom(const ModuleCode& code, const std::vector<uint64_t>& offsets) {
+  std::vector<uint64_t> missing;
+  for (uint64_t offset : offsets) {
+    const auto address = VirtualAddress(code.facts, offset);
+    if (!address.has_value() || code.FunctionAt(*address) != nullptr) continue;
+    if (!code.unresolved.contains(*address)) missing.push_back(*address);
+  }
+  std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  return missing;
 }
 
 }  // namespace
@@ -22,70 +37,125 @@ const FunctionFacts* ModuleCode::FunctionAt(uint64_t address) const {
   return address < function.high ? &function : nullptr;
 }
 
-CodeIndex::Source& CodeIndex::Open(const RawModule& module) {
-  const int64_t now = clock_.MonotonicNs();
-  Source& source = sources_[module.key];
-  source.last_used_ns = now;
-  if (source.reader != nullptr || now < source.retry_at_ns) return source;
-  auto reader = open_(module);
-  if (!reader.ok()) {
-    source.retry_at_ns = now + kRetryNs;
-    if (source.code_id.empty()) source.code_id = absl::StrCat("path:", module.key.path);
-    auto& code = code_[source.code_id];
-    if (code == nullptr) code = std::make_shared<ModuleCode>();
-    code->id = source.code_id;
-    code->error = reader.status();
-    return source;
-  }
-  source.reader = std::move(reader).value();
-  source.code_id = CodeId(module, source.reader->facts());
+bool ProcessIsAlive(int32_t pid) {
+  return ::kill(pid, 0) == 0 || errno != ESRCH;
+}
+
+// An open reader holds the file, and so does the process through which it was opened: no other file can have its inode.
+bool CodeIndex::Trusts(const Source& source, const RawModule& module) const {
+  return source.known &&
+         (source.reader != nullptr || source.pid == module.pid || is_alive_(source.pid));
+}
+
+ModuleCode& CodeIndex::Code(Source& source, std::string code_id) {
+  source.code_id = std::move(code_id);
   auto& code = code_[source.code_id];
   if (code == nullptr) code = std::make_shared<ModuleCode>();
   code->id = source.code_id;
-  code->facts = source.reader->facts();
-  code->error = absl::OkStatus();
-  return source;
+  return *code;
 }
 
-void CodeIndex::LearnMissing(Source& source, ModuleCode& code, const std::vector<uint64_t>& offsets,
+// False: there is no reader now.
+bool CodeIndex::Open(const RawModule& module, Source& source) {
+  if (source.reader != nullptr) return true;
+  const int64_t now = clock_.MonotonicNs();
+  if (now < source.retry_at_ns) return false;
+  auto reader = open_(module);
+  if (!reader.ok()) {
+    Fail(source, reader.status(), now);
+    if (!source.known) Code(source, absl::StrCat("path:", module.key.path)).error = source.failure;
+    return false;
+  }
+  source.reader = std::move(reader).value();
+  source.known = true;
+  source.pid = module.pid;
+  source.reader_used_ns = now;
+  ModuleCode& code = Code(source, CodeId(module, source.reader->facts()));
+  code.facts = source.reader->facts();
+  code.error = absl::OkStatus();
+  return true;
+}
+
+// A module that always fails slowly gets a small part of the resolver's time.
+void CodeIndex::Fail(Source& source, const absl::Status& status, int64_t since_ns) {
+  constexpr int64_t kPausePerTime = 4;
+  const int64_t now = clock_.MonotonicNs();
+  source.reader.reset();
+  source.retry_pause_ns =
+      std::clamp(std::max(2 * source.retry_pause_ns, kPausePerTime * (now - since_ns)), kMinRetryNs,
+                 kMaxRetryNs);
+  source.retry_at_ns = now + source.retry_pause_ns;
+  source.failure = status;
+}
+
+void CodeIndex::LearnMissing(Source& source, ModuleCode& code, std::vector<uint64_t> missing,
                              absl::Duration timeout) {
-  std::vector<uint64_t> missing;
-  for (uint64_t offset : offsets) {
-    const auto address = VirtualAddress(code.facts, offset);
-    if (!address.has_value() || code.FunctionAt(*address) != nullptr) continue;
-    if (!code.unresolved.contains(*address)) missing.push_back(*address);
+  const int64_t start = clock_.MonotonicNs();
+  const int64_t end = start + absl::ToInt64Nanoseconds(timeout);
+  for (size_t first = 0; first < missing.size(); first += kMaxAddresses) {
+    const size_t last = std::min(first + kMaxAddresses, missing.size());
+    const std::vector<uint64_t> chunk(missing.begin() + static_cast<std::ptrdiff_t>(first),
+                                      missing.begin() + static_cast<std::ptrdiff_t>(last));
+    auto facts = source.reader->Lookup(
+        chunk, absl::Nanoseconds(std::max<int64_t>(end - clock_.MonotonicNs(), 0)));
+    if (!facts.ok()) return Fail(source, facts.status(), start);
+    for (FunctionFacts& function : facts->functions) {
+      const uint64_t low = function.low;
+      code.functions.insert_or_assign(low, std::move(function));
+    }
+    code.unresolved.insert(facts->unresolved.begin(), facts->unresolved.end());
   }
-  if (missing.empty()) return;
-  auto facts = source.reader->Lookup(missing, timeout);
-  if (!facts.ok()) {
-    source.reader.reset();
-    source.retry_at_ns = clock_.MonotonicNs() + kRetryNs;
-    code.error = facts.status();
-    return;
-  }
-  for (FunctionFacts& function : facts->functions) {
-    const uint64_t low = function.low;
-    code.functions.insert_or_assign(low, std::move(function));
-  }
-  code.unresolved.insert(facts->unresolved.begin(), facts->unresolved.end());
+  source.reader_used_ns = clock_.MonotonicNs();
+  source.retry_pause_ns = 0;
 }
 
 std::shared_ptr<const ModuleCode> CodeIndex::Learn(const RawModule& module,
                                                    const std::vector<uint64_t>& file_offsets,
                                                    absl::Duration timeout) {
-  Source& source = Open(module);
+  Source& source = sources_[module.key];
+  source.last_used_ns = clock_.MonotonicNs();
+  // A job that has ended may leave nothing to open: then what was known of the file a moment ago is the best there is.
+  if (!Trusts(source, module)) Open(module, source);
   std::shared_ptr<ModuleCode> code = code_.at(source.code_id);
+  if (source.known && !MissingFrom(*code, file_offsets).empty()) {
+    if (Open(module, source)) {
+      code = code_.at(source.code_id);  // the file may turn out to be another one
+      LearnMissing(source, *code, MissingFrom(*code, file_offsets), timeout);
+    }
+    if (source.reader == nullptr) code->error = source.failure;
+  }
   code->last_used_ns = source.last_used_ns;
-  if (source.reader != nullptr) LearnMissing(source, *code, file_offsets, timeout);
+  CloseReaders(source);
   Evict(source.code_id);
   return code;
 }
 
+size_t CodeIndex::reader_count() const {
+  return static_cast<size_t>(std::count_if(sources_.begin(), sources_.end(), [](const auto& entry) {
+    return entry.second.reader != nullptr;
+  }));
+}
+
+void CodeIndex::CloseReaders(const Source& keep) {
+  while (reader_count() > kMaxReaders) {
+    Source* oldest = nullptr;
+    for (auto& [key, source] : sources_) {
+      if (source.reader == nullptr || &source == &keep) continue;
+      if (oldest == nullptr || source.reader_used_ns < oldest->reader_used_ns) oldest = &source;
+    }
+    oldest->reader.reset();
+  }
+}
+
 void CodeIndex::CloseIdleReaders(int64_t idle_ns) {
   const int64_t now = clock_.MonotonicNs();
-  absl::erase_if(sources_, [&](const auto& entry) {
-    return now - entry.second.last_used_ns >= idle_ns && now >= entry.second.retry_at_ns;
+  absl::erase_if(sources_, [&](auto& entry) {
+    const Source& source = entry.second;
+    return now - source.last_used_ns >= idle_ns && now - source.retry_at_ns >= idle_ns;
   });
+  for (auto& [key, source] : sources_) {
+    if (now - source.reader_used_ns >= idle_ns) source.reader.reset();
+  }
 }
 
 void CodeIndex::Evict(const std::string& keep) {
@@ -95,7 +165,8 @@ void CodeIndex::Evict(const std::string& keep) {
     auto oldest = code_.end();
     for (auto it = code_.begin(); it != code_.end(); ++it) {
       if (it->first == keep) continue;
-      if (oldest == code_.end() || it->second->last_used_ns < oldest->second->last_used_ns) oldest = it;
+      if (oldest == code_.end() || it->second->last_used_ns < oldest->second->last_used_ns)
+        oldest = it;
     }
     total -= oldest->second->functions.size() + oldest->second->unresolved.size();
     const std::string id = oldest->first;

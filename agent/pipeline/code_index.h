@@ -1,9 +1,11 @@
 // agent/pipeline/code_index.h - what is known about the code of each module, learnt from readers and kept by build-id.
 //
-// Shape    Learn(module, file offsets) asks the module's reader for what is missing and returns all that is known.
-// Errors   a module that cannot be read has its reason in ModuleCode::error; it is tried again after a while.
-// Threads  thread-bound (the resolver's thread); blocks up to the timeout given.
-// Bounds   at most kMaxFunctions are kept; the module unused for longest goes first.
+// Shape    Learn(module, file offsets) asks the module's reader for what is missing and returns all that is known. A
+//          module of which nothing is missing needs no reader.
+// Errors   a module that cannot be read has its reason in ModuleCode::error; it is tried again after a pause that doubles
+//          with each failure, and is several times as long as the failure took.
+// Threads  thread-bound (the resolver's thread); blocks up to the timeout given, and as long as opening takes.
+// Bounds   kMaxFunctions and kMaxReaders are kept; what is unused for longest goes first.
 #ifndef AGENT_PIPELINE_CODE_INDEX_H_
 #define AGENT_PIPELINE_CODE_INDEX_H_
 
@@ -30,14 +32,18 @@ class CodeSource {
  public:
   virtual ~CodeSource() = default;
   virtual const ModuleFacts& facts() const = 0;
-  virtual absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses, absl::Duration timeout) = 0;
+  virtual absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses,
+                                           absl::Duration timeout) = 0;
 };
 using OpenCodeSource = std::function<absl::StatusOr<std::unique_ptr<CodeSource>>(const RawModule&)>;
+// Whether a process still runs: while it does, the inode of a file that it maps means that file.
+using IsAlive = std::function<bool(int32_t pid)>;
+bool ProcessIsAlive(int32_t pid);
 
 struct ModuleCode {
-  std::string id;      // build-id, else "path:" + path
+  std::string id;  // build-id, else "path:" + path
   ModuleFacts facts;
-  absl::Status error;  // why there is no code
+  absl::Status error;                           // why there is no code
   std::map<uint64_t, FunctionFacts> functions;  // by low
   absl::flat_hash_set<uint64_t> unresolved;     // addresses known to be in no function
   int64_t last_used_ns = 0;
@@ -49,29 +55,45 @@ struct ModuleCode {
 class CodeIndex {
  public:
   static constexpr size_t kMaxFunctions = 200'000;
+  static constexpr size_t kMaxReaders = 8;
+  static constexpr size_t kMaxAddresses = 1024;  // of one question to a reader
+  static constexpr int64_t kMinRetryNs = 10 * kNsPerSecond;
+  static constexpr int64_t kMaxRetryNs = 300 * kNsPerSecond;
 
-  CodeIndex(OpenCodeSource open, const Clock& clock) : open_(std::move(open)), clock_(clock) {}
+  CodeIndex(OpenCodeSource open, const Clock& clock, IsAlive is_alive = ProcessIsAlive)
+      : open_(std::move(open)), is_alive_(std::move(is_alive)), clock_(clock) {}
 
   // Shared, because a later Learn may evict the module while a window still needs it.
-  std::shared_ptr<const ModuleCode> Learn(const RawModule& module, const std::vector<uint64_t>& file_offsets,
+  std::shared_ptr<const ModuleCode> Learn(const RawModule& module,
+                                          const std::vector<uint64_t>& file_offsets,
                                           absl::Duration timeout);
-  // Ends readers that were not asked for `idle_ns`.
+  // Ends readers that were not asked for `idle_ns`; forgets failures that are that old and over.
   void CloseIdleReaders(int64_t idle_ns);
-  size_t reader_count() const { return sources_.size(); }
+  size_t reader_count() const;
 
  private:
   struct Source {
     std::unique_ptr<CodeSource> reader;  // null: closed or failed
-    std::string code_id;                 // key in code_
+    std::string code_id;                 // key in code_; empty: never tried
+    bool known = false;                  // code_id was learnt from a reader
+    int32_t pid = 0;                     // the process through which it was
     int64_t last_used_ns = 0;
-    int64_t retry_at_ns = 0;             // after a failure
+    int64_t reader_used_ns = 0;
+    int64_t retry_at_ns = 0;     // after a failure
+    int64_t retry_pause_ns = 0;  // the last one; 0: it did not fail
+    absl::Status failure;        // the last one
   };
-  Source& Open(const RawModule& module);
-  void LearnMissing(Source& source, ModuleCode& code, const std::vector<uint64_t>& offsets,
+  bool Open(const RawModule& module, Source& source);
+  bool Trusts(const Source& source, const RawModule& module) const;
+  void LearnMissing(Source& source, ModuleCode& code, std::vector<uint64_t> missing,
                     absl::Duration timeout);
+  void Fail(Source& source, const absl::Status& status, int64_t since_ns);
+  ModuleCode& Code(Source& source, std::string code_id);
+  void CloseReaders(const Source& keep);
   void Evict(const std::string& keep);
 
   OpenCodeSource open_;
+  IsAlive is_alive_;
   const Clock& clock_;
   absl::flat_hash_map<ModuleKey, Source> sources_;
   absl::flat_hash_map<std::string, std::shared_ptr<ModuleCode>> code_;

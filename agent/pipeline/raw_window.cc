@@ -16,23 +16,24 @@ uint32_t WindowBuilder::Thread(const WindowThread& thread) {
   return it->second;
 }
 
-void WindowBuilder::Count(const WindowThread& thread, const RawPlace& place, uint64_t period) {
+bool WindowBuilder::Count(const WindowThread& thread, const RawPlace& place, uint64_t period) {
   if (threads_.size() >= kMaxRawThreads && !thread_index_.contains(thread.tid)) {
     accounting_.Drop(DropReason::kQueueFull);
-    return;
+    return false;
   }
   const Key key{Thread(thread), place};
   auto it = counts_.find(key);
   if (it == counts_.end()) {
     if (counts_.size() >= kMaxRawRows) {
       accounting_.Drop(DropReason::kQueueFull);
-      return;
+      return false;
     }
     it = counts_.emplace(key, Counts{}).first;
   }
   ++it->second.samples;
   it->second.weight += period;
   ++accounting_.kept;
+  return true;
 }
 
 void WindowBuilder::CountStack(int32_t rank, std::vector<RawPlace> frames) {
@@ -44,7 +45,7 @@ void WindowBuilder::CountStack(int32_t rank, std::vector<RawPlace> frames) {
   } else if (stacks_.size() < kMaxRawStacks) {
     stacks_.emplace(std::move(key), 1);
   } else {
-    ++accounting_.stack_truncated;
+    ++accounting_.stack_skipped;
   }
 }
 

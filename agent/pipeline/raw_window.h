@@ -4,7 +4,7 @@
 // Units    file offsets in bytes; times in ns.
 // Threads  thread-compatible.
 // Loss     a window holds at most kMaxRawRows different (thread, place) pairs of kMaxRawThreads threads; samples of later
-//          new ones are counted as queue_full.
+//          new ones are counted as queue_full. At most kMaxRawStacks call paths; later new ones: stack_skipped.
 #ifndef AGENT_PIPELINE_RAW_WINDOW_H_
 #define AGENT_PIPELINE_RAW_WINDOW_H_
 
@@ -50,7 +50,7 @@ struct RawModule {
 
 // Where an address is, as far as the maps tell.
 struct RawPlace {
-  enum class Kind : uint8_t { kModule, kKernel, kUnmapped };
+  enum class Kind : uint8_t { kModule, kKernel, kUnmapped, kTruncated };  // the last: outermost in a stack
   Kind kind = Kind::kUnmapped;
   uint32_t module = 0;       // index, with kModule
   uint64_t file_offset = 0;  // with kModule
@@ -92,7 +92,8 @@ class WindowBuilder {
  public:
   // The index of a module in the current window.
   uint32_t Module(const RawModule& module);
-  void Count(const WindowThread& thread, const RawPlace& place, uint64_t period);
+  // False: there was no room.
+  bool Count(const WindowThread& thread, const RawPlace& place, uint64_t period);
   void CountStack(int32_t rank, std::vector<RawPlace> frames);
   Accounting& accounting() { return accounting_; }
   // Everything counted since the last Take; times, setup, ranks and overhead are left for the caller.

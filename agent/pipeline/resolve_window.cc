@@ -68,6 +68,7 @@ class Resolution {
     switch (place.kind) {
       case RawPlace::Kind::kKernel: return Named(Category::kKernel, "[kernel]");
       case RawPlace::Kind::kUnmapped: return Named(Category::kUnknown, "[unmapped]");
+      case RawPlace::Kind::kTruncated: return Named(Category::kUnknown, "[truncated]");
       case RawPlace::Kind::kModule: break;
     }
     const RawModule& module = raw_.modules[place.module];

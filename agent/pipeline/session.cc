@@ -18,6 +18,13 @@ constexpr int64_t kDrainNs = 100 * kNsPerMs;
 constexpr int64_t kLookNs = kNsPerSecond;
 constexpr size_t kMaxPendingWindows = 64;
 constexpr absl::Duration kResolveTimeout = absl::Seconds(60);
+constexpr absl::Duration kSuspendTimeout = absl::Seconds(4);  // well within the stop timeout of a service manager
+constexpr int64_t kScanNs = 2 * kNsPerSecond;
+constexpr int64_t kScanShare = 200;  // looking for late ranks may use 1/200 of a core
+constexpr size_t kMaxNotices = 100;  // per news
+// Some 50 us each, agent and reader together: a quarter of a percent of one CPU, whatever the frequency and the number of
+// threads.
+constexpr double kStacksPerSecond = 50;
 
 uint64_t CpuNs(clockid_t clock) {
   timespec ts{};
@@ -35,11 +42,13 @@ int64_t WindowLengthNs(int64_t duration_ns, int windows_sent) {
 Session::Session(SessionRequest request, SessionTools tools)
     : request_(std::move(request)),
       tools_(std::move(tools)),
-      ranks_(*tools_.procfs),
-      delivery_(std::make_shared<WindowDelivery>(tools_.output, request_.profile_id, tools_.node)) {}
+      scan_(*tools_.clock),
+      ranks_(*tools_.procfs, request_.requester.privileged),
+      delivery_(std::make_shared<WindowDelivery>(tools_.output, request_.profile_id, tools_.node)),
+      stack_choice_(kStacksPerSecond) {}
 
-void Session::Stop(bool discard) {
-  if (discard) delivery_->Discard();
+void Session::Suspend() {
+  suspended_ = true;
   stop_ = true;
 }
 
@@ -59,6 +68,11 @@ void Session::Announce(NodeProgress::Phase phase) {
   news.threads = source_ != nullptr ? source_->thread_count() : 0;
   news.notices = std::exchange(notices_, {});
   for (Notice& notice : delivery_->TakeNotices()) news.notices.push_back(std::move(notice));
+  if (news.notices.size() > kMaxNotices) {
+    const size_t more = news.notices.size() - kMaxNotices;
+    news.notices.resize(kMaxNotices);
+    news.notices.back().text = absl::StrCat("... and ", more + 1, " more notices of this kind");
+  }
   news.last_sequence = delivery_->last_sequence();
   news.first_sample = first_sample_announced_;
   tools_.output->OnNews(news);
@@ -69,11 +83,12 @@ void Session::Run() {
   if (!Discover()) return;
   Sample();
   Finish();
+  stacks_.reset();  // its readers end here, not when the session is cleared away
 }
 
 bool Session::Discover() {
   const ProfileSpec& spec = request_.spec;
-  auto discovery = tools_.finder->Find(spec.target, spec.ranks, request_.requester);
+  auto discovery = tools_.finder->Find(spec.target, spec.ranks, request_.requester, &scan_);
   if (!discovery.ok()) {
     const bool none = absl::IsNotFound(discovery.status());
     AddNotice(none ? Notice::Severity::kInfo : Notice::Severity::kError, discovery.status(), 0);
@@ -82,6 +97,10 @@ bool Session::Discover() {
   }
   for (const RejectedProcess& rejected : discovery->rejected)
     AddNotice(Notice::Severity::kError, rejected.reason, rejected.pid);
+  for (const std::string& warning : discovery->warnings) {
+    AddNotice(Notice::Severity::kWarning, absl::OkStatus(), 0);
+    notices_.back().text = warning;
+  }
   if (!discovery->ranks.empty() && OpenSource(*discovery)) return true;
   const bool failed = !discovery->ranks.empty() || !discovery->rejected.empty();
   Announce(failed ? NodeProgress::Phase::kFailed : NodeProgress::Phase::kFinished);
@@ -103,6 +122,8 @@ bool Session::OpenSource(const Discovery& discovery) {
 
 bool Session::AddRank(const RankInfo& info) {
   const int64_t now = tools_.clock->MonotonicNs();
+  if (auto known = refused_.find(info.pid); known != refused_.end() && known->second == info.start_ticks) return false;
+  refused_[info.pid] = info.start_ticks;  // until it has been added
   if (!tools_.claim_pids({info.pid}).empty()) {
     AddNotice(Notice::Severity::kError,
               absl::FailedPreconditionError(absl::StrCat("rank ", info.rank, " (pid ", info.pid,
@@ -114,7 +135,11 @@ bool Session::AddRank(const RankInfo& info) {
   // Events first, maps second: whatever is mapped in between is in one of the two.
   absl::Status status = source_->AddProcess(info.pid);
   if (status.ok()) status = ranks_.Add(info, now);
-  if (status.ok()) return true;
+  if (status.ok()) {
+    refused_.erase(info.pid);
+    return true;
+  }
+  source_->RemoveProcess(info.pid);
   AddNotice(Notice::Severity::kError,
             absl::Status(status.code(), absl::StrCat("rank ", info.rank, " (pid ", info.pid,
                                                      ") cannot be sampled: ", status.message())),
@@ -127,6 +152,8 @@ void Session::Sample() {
   window_started_unix_ns_ = tools_.clock->UnixNs();
   agent_cpu_ns_ = CpuNs(CLOCK_PROCESS_CPUTIME_ID);
   span_own_cpu_ns_ = CpuNs(CLOCK_THREAD_CPUTIME_ID);
+  if (request_.spec.hotspots.callpaths == CallPaths::kDwarf && tools_.open_stacks != nullptr)
+    stacks_ = std::make_unique<StackWorker>(tools_.open_stacks, *tools_.clock);
   Announce(NodeProgress::Phase::kSampling);
   const int64_t end_ns = started_ns_ + request_.remaining_ns;
   while (!stop_) {
@@ -136,13 +163,21 @@ void Session::Sample() {
     if (now >= end_ns || ranks_.living() == 0) break;
     if (now - window_started_ns_ >= WindowLengthNs(request_.spec.duration_ns, windows_)) CloseWindow();
     SubmitPending();
-    absl::SleepFor(absl::Nanoseconds(std::min(kDrainNs, end_ns - now)));
+    Rest(std::min(kDrainNs, end_ns - now));
   }
   DrainOnce();
+  source_->ReportLost(*this);
+}
+
+void Session::Rest(int64_t ns) {
+  if (tools_.sleep) tools_.sleep(ns);
+  else absl::SleepFor(absl::Nanoseconds(ns));
 }
 
 void Session::DrainOnce() {
+  stack_choice_.Begin(tools_.clock->MonotonicNs());
   source_->Drain(*this);
+  ExchangeStacks();
   // A child that is gone already, or that may not be sampled, is no trouble of the rank's profile.
   for (int32_t pid : std::exchange(children_, {})) source_->AddProcess(pid).IgnoreError();
 }
@@ -152,18 +187,23 @@ void Session::LookAround() {
   NoteEnded();
   FindNewRanks();
   AdjustFrequency();
+  NoteStackTroubles();
   if (!notices_.empty()) Announce(NodeProgress::Phase::kSampling);
 }
 
 void Session::NoteEnded() {
-  std::vector<const TrackedProcess*> ended;
-  const uint64_t used_ns = ranks_.Refresh(&ended);
+  std::vector<const TrackedProcess*> ended, changed;
+  const uint64_t used_ns = ranks_.Refresh(&ended, &changed);
+  for (const TrackedProcess* process : changed) {
+    source_->RemoveProcess(process->info.pid);
+    AddNotice(Notice::Severity::kWarning, ChangedOwnerError(*process), process->info.pid);
+  }
   job_cpu_ns_ += used_ns;
   span_job_cpu_ns_ += used_ns;
   const double seconds =
       static_cast<double>(tools_.clock->MonotonicNs() - started_ns_) / static_cast<double>(kNsPerSecond);
   for (const TrackedProcess* process : ended) {
-    source_->RemoveProcess(process->info.pid);
+    if (!ranks_.Lives(process->info.pid)) source_->RemoveProcess(process->info.pid);
     if (process->helper) continue;
     AddNotice(Notice::Severity::kWarning,
               absl::NotFoundError(absl::StrFormat("rank %d (pid %d) ended after %.1f s; its samples are kept",
@@ -174,25 +214,32 @@ void Session::NoteEnded() {
 
 // Ranks that start late, and ranks that replaced themselves, belong to the job too. Named pids do not grow.
 void Session::FindNewRanks() {
-  if (!request_.spec.target.pids.empty()) return;
-  const auto discovery = tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester);
+  const int64_t now = tools_.clock->MonotonicNs();
+  if (!request_.spec.target.pids.empty() || now < next_scan_ns_) return;
+  const uint64_t begin_ns = CpuNs(CLOCK_THREAD_CPUTIME_ID);
+  const auto discovery = tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan_);
+  const uint64_t cost_ns = CpuNs(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+  span_own_cpu_ns_ += cost_ns;  // nothing that the governor could steer
+  next_scan_ns_ = now + std::max(kScanNs, kScanShare * static_cast<int64_t>(cost_ns));
   if (!discovery.ok()) return;
   for (const RankInfo& info : discovery->ranks) {
-    if (ranks_.Contains(info.pid) || !AddRank(info)) continue;
+    if (ranks_.Knows(info) || !AddRank(info)) continue;
     AddNotice(Notice::Severity::kInfo,
               absl::OkStatus(), info.pid);
     notices_.back().text = absl::StrCat("rank ", info.rank, " (pid ", info.pid, ") joined late");
   }
 }
 
-// The agent's part is this thread's: reading code is paid once and does not grow with the frequency.
+// The agent's part is this thread's and that of unwinding: reading code is paid once and does not grow with the frequency.
 void Session::AdjustFrequency() {
   const uint64_t own_cpu_ns = CpuNs(CLOCK_THREAD_CPUTIME_ID);
+  const uint64_t stack_cpu_ns = stacks_ == nullptr ? 0 : stacks_->unwind_cpu_ns();
   const GovernorSpan span{
       .job_cpu_ns = std::exchange(span_job_cpu_ns_, 0),
       .samples = std::exchange(span_samples_, 0),
       .sample_cost_ns = sample_cost_ns_,
-      .agent_cpu_ns = own_cpu_ns - std::exchange(span_own_cpu_ns_, own_cpu_ns),
+      .agent_cpu_ns = own_cpu_ns - std::exchange(span_own_cpu_ns_, own_cpu_ns) + stack_cpu_ns -
+                      std::exchange(stack_cpu_ns_, stack_cpu_ns),
       .stop_ns = 0,
       .budget_ratio = request_.spec.budget.overhead_ratio,
       .current_hz = source_->setup().frequency_hz,
@@ -200,6 +247,7 @@ void Session::AdjustFrequency() {
   };
   const GovernorDecision decision = NextFrequency(span);
   if (decision.frequency_hz == span.current_hz) return;
+  CloseWindow();  // a window has one frequency
   const absl::Status status = source_->SetFrequency(decision.frequency_hz);
   if (!status.ok()) {
     LogWarning("{}: {}", request_.profile_id, Text(status));
@@ -217,7 +265,9 @@ void Session::CloseWindow() {
   raw->setup = source_->setup();
   raw->ranks = ranks_.infos();
   NoteEnded();
-  raw->overhead.agent_cpu_ns = CpuNs(CLOCK_PROCESS_CPUTIME_ID) - agent_cpu_ns_;
+  const uint64_t source_cpu_ns = stacks_ == nullptr ? 0 : stacks_->source_cpu_ns();
+  raw->overhead.agent_cpu_ns = CpuNs(CLOCK_PROCESS_CPUTIME_ID) - agent_cpu_ns_ + source_cpu_ns -
+                               std::exchange(stack_source_cpu_ns_, source_cpu_ns);
   raw->overhead.job_cpu_ns = std::exchange(job_cpu_ns_, 0);
   raw->overhead.kernel_sampling_ns =
       static_cast<uint64_t>(static_cast<double>(raw->accounting.seen) * sample_cost_ns_);
@@ -252,18 +302,22 @@ void Session::SubmitPending() {
 }
 
 void Session::Finish() {
+  AwaitStacks();
   CloseWindow();
-  Announce(NodeProgress::Phase::kAnalyzing);
-  const int64_t end_ns = tools_.clock->MonotonicNs() + absl::ToInt64Nanoseconds(kResolveTimeout);
+  if (!suspended_) Announce(NodeProgress::Phase::kAnalyzing);
+  const absl::Duration timeout = suspended_ ? kSuspendTimeout : kResolveTimeout;
+  const int64_t end_ns = tools_.clock->MonotonicNs() + absl::ToInt64Nanoseconds(timeout);
   while (!pending_.empty() && tools_.clock->MonotonicNs() < end_ns) {
     SubmitPending();
-    absl::SleepFor(absl::Milliseconds(20));
+    Rest(20 * kNsPerMs);
   }
-  if (!pending_.empty() || !delivery_->AwaitAll(kResolveTimeout)) {
+  const bool all = pending_.empty() && delivery_->AwaitAll(timeout);
+  delivery_->Flush();
+  if (suspended_) return;
+  if (!all) {
     AddNotice(Notice::Severity::kWarning,
-              absl::DeadlineExceededError(absl::StrCat("the code of the last windows could not be read within ",
-                                                       absl::FormatDuration(kResolveTimeout),
-                                                       "; their samples are missing")),
+              absl::DataLossError(absl::StrCat("the code of the last windows could not be read within ",
+                                               absl::FormatDuration(timeout), "; their samples are missing")),
               0);
   }
   Announce(NodeProgress::Phase::kFinished);

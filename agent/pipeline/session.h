@@ -1,6 +1,7 @@
 // agent/pipeline/session.h - one profile on one node: find the ranks, sample them, hand over windows, say how it went.
 //
 // Shape    Run() does everything and returns when the profile is over; Stop() ends it early from another thread.
+//          Suspend() ends it without saying so: the daemon will ask another agent process for the rest.
 //          kDiscovering -> kSampling -> kAnalyzing -> kFinished | kFailed, each announced through SessionOutput.
 // Errors   never returned: every trouble becomes a Notice with what to change.
 // Threads  Run on one thread of its own; Stop is thread-safe.
@@ -9,6 +10,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +18,8 @@
 #include "agent/discover/rank_finder.h"
 #include "agent/pipeline/resolver.h"
 #include "agent/pipeline/session_news.h"
+#include "agent/pipeline/stack_choice.h"
+#include "agent/pipeline/stack_worker.h"
 #include "agent/pipeline/tracked_ranks.h"
 #include "agent/pipeline/window_delivery.h"
 #include "agent/sample/sample_source.h"
@@ -36,7 +40,10 @@ struct SessionTools {
   Resolver* resolver = nullptr;
   SessionOutput* output = nullptr;
   std::string node;
+  std::function<void(int64_t ns)> sleep;  // empty: really sleeps
   std::function<absl::StatusOr<OpenedSource>(const ProfileSpec&, const Discovery&)> open_source;
+  // For callpaths: dwarf.
+  OpenStackSource open_stacks;
   // Claims processes for this session; returns those that another session already measures.
   std::function<std::vector<int32_t>(const std::vector<int32_t>&)> claim_pids;
 };
@@ -49,14 +56,15 @@ class Session final : private SampleSink {
   Session(SessionRequest request, SessionTools tools);
 
   void Run();
-  // discard: forget what is not yet handed over.
-  void Stop(bool discard);
+  void Stop() { stop_ = true; }
+  void Suspend();
   const std::string& profile_id() const { return request_.profile_id; }
 
  private:
   bool Discover();
   bool OpenSource(const Discovery& discovery);
   void Sample();
+  void Rest(int64_t ns);
   void DrainOnce();
   void LookAround();
   void NoteEnded();
@@ -69,6 +77,12 @@ class Session final : private SampleSink {
   void AddNotice(Notice::Severity severity, const absl::Status& status, int32_t pid);
   void Announce(NodeProgress::Phase phase);
   RawPlace Place(TrackedProcess& process, uint64_t ip, bool kernel);
+  void TakeCallPath(TrackedProcess& process, const perfd::Sample& sample);
+  void ChooseStack(TrackedProcess& process, const perfd::Sample& sample);
+  void ExchangeStacks();
+  void CountPath(TrackedProcess& process, int32_t rank, bool kernel, const CallPath& path);
+  void NoteStackTroubles();
+  void AwaitStacks();
 
   void OnSample(const perfd::Sample& sample) override;
   void OnMapping(const MappingEvent& event) override;
@@ -81,8 +95,9 @@ class Session final : private SampleSink {
   const SessionRequest request_;
   const SessionTools tools_;
   std::atomic<bool> stop_ = false;
-  std::atomic<bool> discard_ = false;
+  std::atomic<bool> suspended_ = false;
 
+  ProcessScan scan_;
   TrackedRanks ranks_;
   std::unique_ptr<SampleSource> source_;
   WindowBuilder builder_;
@@ -94,6 +109,8 @@ class Session final : private SampleSink {
   int64_t window_started_ns_ = 0;
   int64_t window_started_unix_ns_ = 0;
   int64_t looked_ns_ = 0;
+  int64_t next_scan_ns_ = 0;                    // for ranks that start late
+  std::map<int32_t, uint64_t> refused_;         // pid -> start ticks of ranks that cannot be added: said once
   int windows_ = 0;
   double sample_cost_ns_ = 0;
   uint64_t agent_cpu_ns_ = 0;    // of the agent when the window began
@@ -102,6 +119,12 @@ class Session final : private SampleSink {
   uint64_t span_samples_ = 0;
   uint64_t span_own_cpu_ns_ = 0;  // of this thread when the governor last looked
   bool first_sample_announced_ = false;
+
+  std::unique_ptr<StackWorker> stacks_;  // null: no stacks to unwind
+  StackChoice stack_choice_;
+  std::vector<StackTask> chosen_stacks_;  // of this drain
+  uint64_t stack_cpu_ns_ = 0;         // of unwinding when the governor last looked
+  uint64_t stack_source_cpu_ns_ = 0;  // of the sources when the window began
 };
 
 }  // namespace perfd

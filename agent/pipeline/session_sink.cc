@@ -36,16 +36,12 @@ void Session::OnSample(const perfd::Sample& sample) {
   ++span_samples_;
   const WindowThread thread{process->info.rank, sample.pid, sample.tid};
   const RawPlace leaf = Place(*process, sample.ip, sample.kernel);
-  builder_.Count(thread, leaf, sample.period);
+  const bool counted = builder_.Count(thread, leaf, sample.period);
   if (!first_sample_announced_) {
     first_sample_announced_ = true;
     Announce(NodeProgress::Phase::kSampling);
   }
-  if (sample.callchain.empty()) return;
-  std::vector<RawPlace> frames;
-  if (sample.kernel) frames.push_back(leaf);
-  for (uint64_t ip : sample.callchain) frames.push_back(Place(*process, ip, false));
-  builder_.CountStack(process->info.rank, std::move(frames));
+  if (counted) TakeCallPath(*process, sample);
 }
 
 void Session::OnMapping(const MappingEvent& event) {
@@ -61,6 +57,7 @@ void Session::OnTask(const TaskEvent& event) {
     case TaskEvent::Kind::kExec:
       if (TrackedProcess* process = ranks_.Find(event.pid); process != nullptr) {
         ranks_.ReadMaps(*process, now, true);
+        ++process->image;
         process->executable = tools_.procfs->Executable(event.pid).value_or(process->executable);
         if (process->helper) break;
         AddNotice(Notice::Severity::kInfo, absl::OkStatus(), event.pid);

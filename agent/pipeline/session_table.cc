@@ -26,7 +26,7 @@ void SessionTable::EndAll() {
   {
     absl::MutexLock lock(&mutex_);
     ending_ = true;
-    for (auto& [id, entry] : entries_) entry.session->Stop(false);
+    for (auto& [id, entry] : entries_) entry.session->Suspend();
     entries.swap(entries_);
   }
   for (auto& [id, entry] : entries) entry.thread.join();
@@ -35,20 +35,13 @@ void SessionTable::EndAll() {
 void SessionTable::Start(SessionRequest request) {
   const std::string id = request.profile_id;
   Tidy();
-  absl::MutexLock lock(&mutex_);
-  if (ending_ || entries_.contains(id)) return;
-  if (entries_.size() >= kMaxSessions) {
-    SessionNews news;
-    news.profile_id = id;
-    news.phase = NodeProgress::Phase::kFailed;
-    news.notices.push_back(
-        {.severity = Notice::Severity::kError,
-         .code = absl::StatusCode::kResourceExhausted,
-         .node = tools_.node,
-         .text = absl::StrCat("this node already runs ", kMaxSessions, " profiles; wait for one to end")});
-    output_->OnNews(news);
+  // Told without the lock: the output remembers news here.
+  if (const auto answer = AnswerInstead(id); answer.has_value()) {
+    output_->OnNews(*answer);
     return;
   }
+  absl::MutexLock lock(&mutex_);
+  if (ending_ || entries_.contains(id)) return;
   SessionTools tools = tools_;
   tools.claim_pids = [this, id](const std::vector<int32_t>& pids) { return Claim(id, pids); };
   Entry& entry = entries_[id];
@@ -60,6 +53,29 @@ void SessionTable::Start(SessionRequest request) {
     OnOver(id);
   });
   pthread_setname_np(entry.thread.native_handle(), "perfd-session");
+}
+
+std::optional<SessionNews> SessionTable::AnswerInstead(const std::string& profile_id) {
+  absl::MutexLock lock(&mutex_);
+  if (ending_ || entries_.contains(profile_id)) return std::nullopt;
+  // It ended while the daemon was away, and the daemon has not heard: measuring again would count that time twice.
+  auto word = last_words_.find(profile_id);
+  if (word != last_words_.end() && (word->second.news.phase == NodeProgress::Phase::kFinished ||
+                                    word->second.news.phase == NodeProgress::Phase::kFailed)) {
+    SessionNews news = word->second.news;
+    news.notices.clear();  // told after connecting
+    return news;
+  }
+  if (entries_.size() < kMaxSessions) return std::nullopt;
+  SessionNews news;
+  news.profile_id = profile_id;
+  news.phase = NodeProgress::Phase::kFailed;
+  news.notices.push_back(
+      {.severity = Notice::Severity::kError,
+       .code = absl::StatusCode::kResourceExhausted,
+       .node = tools_.node,
+       .text = absl::StrCat("this node already runs ", kMaxSessions, " profiles; wait for one to end")});
+  return news;
 }
 
 std::vector<int32_t> SessionTable::Claim(const std::string& profile_id, const std::vector<int32_t>& pids) {
@@ -79,10 +95,10 @@ void SessionTable::OnOver(const std::string& profile_id) {
   if (it != entries_.end()) it->second.over = true;
 }
 
-void SessionTable::Stop(const std::string& profile_id, bool discard) {
+void SessionTable::Stop(const std::string& profile_id) {
   absl::MutexLock lock(&mutex_);
   auto it = entries_.find(profile_id);
-  if (it != entries_.end()) it->second.session->Stop(discard);
+  if (it != entries_.end()) it->second.session->Stop();
 }
 
 void SessionTable::Remember(const SessionNews& news) {

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,9 +30,10 @@ class SessionTable {
   ~SessionTable();  // EndAll
 
   void Start(SessionRequest request);
-  // Ends every session, waits for their last windows, and starts no more.
+  // Suspends every session and starts no more: their windows are handed over, but the daemon is not told of an end and
+  // asks the next agent for the rest. Takes at most a few seconds.
   void EndAll();
-  void Stop(const std::string& profile_id, bool discard);
+  void Stop(const std::string& profile_id);
   // Remembers a session's last word; call for every news.
   void Remember(const SessionNews& news);
   std::vector<SessionNews> LatestNews();
@@ -50,6 +52,8 @@ class SessionTable {
     std::vector<Notice> notices;  // all of them, for a daemon that heard none
     int64_t at_ns = 0;
   };
+  // The news with which a start is answered when it must not happen: it is over already, or there is no room.
+  std::optional<SessionNews> AnswerInstead(const std::string& profile_id);
   std::vector<int32_t> Claim(const std::string& profile_id, const std::vector<int32_t>& pids);
   void OnOver(const std::string& profile_id);
 

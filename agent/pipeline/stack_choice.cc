@@ -13,7 +13,8 @@ constexpr double kMostSeconds = 0.5;
 }  // namespace
 
 void StackChoice::Begin(int64_t now_ns) {
-  const double seconds = static_cast<double>(now_ns - begun_ns_) / static_cast<double>(kNsPerSecond);
+  const double seconds =
+      static_cast<double>(now_ns - begun_ns_) / static_cast<double>(kNsPerSecond);
   credit_ -= static_cast<double>(std::min(room_, candidates_));
   credit_ += per_second_ * (started_ ? std::max(seconds, 0.0) : kFirstSeconds);
   credit_ = std::min(credit_, per_second_ * kMostSeconds);

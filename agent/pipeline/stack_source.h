@@ -22,9 +22,9 @@ struct StackTarget {
   int32_t pid = 0;
   uint32_t uid = 0;
   uint32_t gid = 0;
-  uint32_t image = 0;       // counts the programs the process has run (exec)
-  uint64_t generation = 0;  // of the mappings
-  std::vector<CodeMapping> mappings;  // by start, disjoint
+  uint32_t image = 0;                 // counts the programs the process has run (exec)
+  uint64_t generation = 0;            // of the mappings
+  std::vector<CodeMapping> mappings{};  // by start, disjoint
 };
 
 class StackSource {

@@ -68,7 +68,6 @@ void StackWorker::Run() {
     auto task = queue_.Pop(kIdle);
     if (!task.has_value()) continue;
     StackResult result{task->target, task->rank, task->kernel, Unwind(*task)};
-    thread_cpu_ns_ = ThreadCpuNs();
     absl::MutexLock lock(&mutex_);
     results_.push_back(std::move(result));
   }
@@ -101,14 +100,18 @@ bool StackWorker::Open(Slot& slot, const std::shared_ptr<const StackTarget>& tar
     return false;
   }
   slot.source = std::move(source).value();
+  slot.counted_cpu_ns = slot.source->cpu_ns();
+  source_cpu_ns_ += slot.counted_cpu_ns;
   return true;
 }
 
 std::optional<CallPath> StackWorker::Ask(Slot& slot, const StackTask& task) {
+  const uint64_t begin_ns = ThreadCpuNs();
   auto path = slot.source->Unwind(task.copy, kUnwindTimeout);
-  const uint64_t cpu_ns = slot.source->cpu_ns();
-  source_cpu_ns_ += cpu_ns - std::min(cpu_ns, slot.counted_cpu_ns);
-  slot.counted_cpu_ns = std::max(cpu_ns, slot.counted_cpu_ns);
+  const uint64_t cpu_ns = std::max(slot.source->cpu_ns(), slot.counted_cpu_ns);
+  const uint64_t used_ns = cpu_ns - std::exchange(slot.counted_cpu_ns, cpu_ns);
+  source_cpu_ns_ += used_ns;
+  unwind_cpu_ns_ += used_ns + ThreadCpuNs() - begin_ns;
   if (path.ok()) return std::move(path).value();
   slot.source.reset();
   slot.retry_at_ns = clock_.MonotonicNs() + kRetryNs;
@@ -120,6 +123,8 @@ std::optional<CallPath> StackWorker::Unwind(const StackTask& task) {
   Slot* slot = SlotOf(*task.target);
   if (slot == nullptr) return std::nullopt;
   const bool other_program = slot->target != nullptr && slot->target->image != task.target->image;
+  if (other_program && task.target->image < slot->target->image)
+    return std::nullopt;  // from before an exec
   if (slot->source == nullptr || other_program) {
     if (!other_program && clock_.MonotonicNs() < slot->retry_at_ns) return std::nullopt;
     if (!Open(*slot, task.target)) return std::nullopt;
@@ -127,7 +132,8 @@ std::optional<CallPath> StackWorker::Unwind(const StackTask& task) {
   auto path = Ask(*slot, task);
   if (!path.has_value() || path->unknown_address == 0) return path;
   // Mapped since the source was opened?
-  if (slot->target->generation == task.target->generation || !Maps(*task.target, path->unknown_address) ||
+  if (task.target->generation <= slot->target->generation ||
+      !Maps(*task.target, path->unknown_address) ||
       clock_.MonotonicNs() - slot->opened_ns < kReopenNs)
     return path;
   if (!Open(*slot, task.target)) return path;

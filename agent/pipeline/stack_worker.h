@@ -30,7 +30,7 @@ struct StackTask {
   std::shared_ptr<const StackTarget> target;  // shared by all tasks until the mappings change
   int32_t rank = 0;
   bool kernel = false;  // the sample was taken in the kernel, on behalf of the innermost frame
-  StackCopy copy;
+  StackCopy copy{};
 };
 
 struct StackResult {
@@ -56,9 +56,9 @@ class StackWorker {
   std::vector<StackResult> Take();
   // Tasks that have not yet given a result to Take.
   size_t outstanding() const { return outstanding_; }
-  // CPU time of the thread, and of the sources, ns.
-  uint64_t thread_cpu_ns() const { return thread_cpu_ns_; }
+  // CPU time, ns: of the sources; of the thread and the sources for unwinding alone, which grows with the rate.
   uint64_t source_cpu_ns() const { return source_cpu_ns_; }
+  uint64_t unwind_cpu_ns() const { return unwind_cpu_ns_; }
   // Processes whose paths cannot be read, each once.
   std::vector<std::pair<int32_t, absl::Status>> TakeTroubles();
 
@@ -82,7 +82,7 @@ class StackWorker {
   absl::flat_hash_map<int32_t, Slot> slots_;  // by pid; the thread's own
   BoundedQueue<StackTask> queue_{kMaxQueued};
   std::atomic<size_t> outstanding_ = 0;
-  std::atomic<uint64_t> thread_cpu_ns_ = 0;
+  std::atomic<uint64_t> unwind_cpu_ns_ = 0;
   std::atomic<uint64_t> source_cpu_ns_ = 0;
   std::atomic<bool> ending_ = false;
   absl::Mutex mutex_;

@@ -1,7 +1,9 @@
 #include "agent/pipeline/tracked_ranks.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
@@ -9,28 +11,75 @@ namespace perfd {
 namespace {
 
 // Their last samples are read well before that.
-constexpr int kLooksAtEndedHelpers = 10;
+constexpr int kLooksAtEndedHelpers = 1;
+constexpr size_t kMaxPast = 4096;
+
+bool IsDead(char state) {
+  return state == 'Z' || state == 'X';
+}
+
+absl::Status EndedError(int32_t pid) {
+  return absl::NotFoundError(absl::StrCat("process ", pid, " has ended"));
+}
 
 }  // namespace
 
+absl::Status ChangedOwnerError(const TrackedProcess& process) {
+  const ProcessRights& now = process.rights_now;
+  const std::string who = absl::StrCat("rank ", process.info.rank, " (pid ", process.info.pid, ", ",
+                                       process.executable, ")");
+  if (now.uids == process.rights.uids)
+    return absl::PermissionDeniedError(
+        absl::StrCat(who, " has changed its group (setgid): it is no longer sampled"));
+  return absl::PermissionDeniedError(absl::StrCat(
+      who, " ran for ", UserText(process.rights.uids[0]), " and has now the rights of ",
+      UserText(now.uids[1]), ": it is no longer sampled"));
+}
+
+absl::Status TrackedRanks::CheckRights(const RankInfo& info, const ProcessRights& rights) const {
+  const std::string who = absl::StrCat("process ", info.pid);
+  if (rights.uids[0] != info.uid)
+    return absl::PermissionDeniedError(absl::StrCat(who, " belongs to ", UserText(rights.uids[0]),
+                                                    " now, not to ", UserText(info.uid)));
+  return privileged_ ? absl::OkStatus() : CheckPlain(rights, who);
+}
+
 absl::Status TrackedRanks::Add(const RankInfo& info, int64_t now_ns) {
   ASSIGN_OR_RETURN(const ProcessStatus status, procfs_.Status(info.pid));
+  ASSIGN_OR_RETURN(const uint64_t start_ticks, procfs_.StartTicks(info.pid));
+  if (start_ticks != info.start_ticks || IsDead(status.state)) return EndedError(info.pid);
+  RETURN_IF_ERROR(CheckRights(info, RightsOf(status)));
+  auto old = processes_.find(info.pid);
+  if (old != processes_.end() && old->second.info.start_ticks == info.start_ticks)
+    return old->second.changed_owner ? ChangedOwnerError(old->second) : absl::OkStatus();
+  if (old != processes_.end()) Replace(std::move(processes_.extract(old).mapped()));
   TrackedProcess process;
   process.info = info;
   process.gid = status.real_gid;
+  process.rights = process.rights_now = RightsOf(status);
   process.executable = procfs_.Executable(info.pid).value_or("");
   process.cpu_ns = procfs_.CpuNs(info.pid, 0).value_or(0);
-  ReadMaps(process, now_ns, true);
-  processes_.insert_or_assign(info.pid, std::move(process));
+  LoadMaps(process, now_ns);
+  processes_.emplace(info.pid, std::move(process));
   return absl::OkStatus();
 }
 
+void TrackedRanks::Replace(TrackedProcess old) {
+  if (!old.helper && past_.size() < kMaxPast) past_.push_back(old.info);
+  if (!old.ended && replaced_.size() < kMaxPast) replaced_.push_back(std::move(old));
+}
+
+// A child has the rights of its parent until it executes something setuid: that one is not followed.
 TrackedProcess* TrackedRanks::AddChild(int32_t parent_pid, int32_t pid, int64_t now_ns) {
   const TrackedProcess* parent = Find(parent_pid);
-  if (parent == nullptr) return nullptr;
+  const auto start_ticks = procfs_.StartTicks(pid);
+  const auto status = procfs_.Status(pid);
+  if (parent == nullptr || !start_ticks.ok() || !status.ok() || RightsOf(*status) != parent->rights)
+    return nullptr;
   RankInfo info = parent->info;
   info.pid = pid;
-  info.start_ticks = procfs_.StartTicks(pid).value_or(0);
+  info.start_ticks = *start_ticks;
+  if (Knows(info)) return Find(pid);  // a rank that was discovered before its fork was read
   if (!Add(info, now_ns).ok()) return nullptr;
   TrackedProcess* child = Find(pid);
   child->helper = true;
@@ -39,32 +88,67 @@ TrackedProcess* TrackedRanks::AddChild(int32_t parent_pid, int32_t pid, int64_t 
 
 TrackedProcess* TrackedRanks::Find(int32_t pid) {
   auto it = processes_.find(pid);
-  return it == processes_.end() ? nullptr : &it->second;
+  return it == processes_.end() || it->second.changed_owner ? nullptr : &it->second;
+}
+
+bool TrackedRanks::Lives(int32_t pid) const {
+  auto it = processes_.find(pid);
+  return it != processes_.end() && !it->second.ended;
+}
+
+bool TrackedRanks::Knows(const RankInfo& info) const {
+  auto it = processes_.find(info.pid);
+  return it != processes_.end() && it->second.info.start_ticks == info.start_ticks;
 }
 
 void TrackedRanks::ReadMaps(TrackedProcess& process, int64_t now_ns, bool force) {
   if (!force && now_ns - process.maps_read_ns < kNsPerSecond) return;
+  if (force) HasEnded(process);
+  if (!process.changed_owner) LoadMaps(process, now_ns);
+}
+
+void TrackedRanks::LoadMaps(TrackedProcess& process, int64_t now_ns) {
   process.maps_read_ns = now_ns;
+  // Of a process that is stuck in the kernel, reading could wait with it.
+  const auto stamp = procfs_.Stamp(process.info.pid);
+  if (!stamp.ok() || stamp->state == 'D' || stamp->start_ticks != process.info.start_ticks) return;
   auto maps = procfs_.Maps(process.info.pid);
   if (maps.ok() && !maps->empty()) process.space.Replace(*maps);
 }
 
-uint64_t TrackedRanks::Refresh(std::vector<const TrackedProcess*>* ended) {
-  std::erase_if(processes_, [](auto& entry) {
-    TrackedProcess& process = entry.second;
-    return process.ended && process.helper && ++process.looks_since_end > kLooksAtEndedHelpers;
-  });
+// What cannot be read for another reason than its end (want of descriptors) still lives.
+bool TrackedRanks::HasEnded(TrackedProcess& process) {
+  const auto ticks = procfs_.StartTicks(process.info.pid);
+  const auto status = procfs_.Status(process.info.pid);
+  if (absl::IsNotFound(ticks.status()) || absl::IsNotFound(status.status())) return true;
+  if (ticks.ok() && *ticks != process.info.start_ticks) return true;
+  if (!ticks.ok() || !status.ok()) return false;
+  process.rights_now = RightsOf(*status);
+  process.changed_owner = process.rights_now != process.rights;
+  process.ended |= process.changed_owner;
+  return IsDead(status->state);
+}
+
+uint64_t TrackedRanks::Refresh(std::vector<const TrackedProcess*>* ended,
+                               std::vector<const TrackedProcess*>* changed) {
+  if (changed == nullptr) changed = ended;
+  told_ = std::exchange(replaced_, {});
+  for (const TrackedProcess& process : told_) ended->push_back(&process);
+  for (auto it = processes_.begin(); it != processes_.end();) {
+    TrackedProcess& process = it->second;
+    const bool told = process.ended && (!process.changed_owner || process.change_told);
+    const bool forget = told && process.helper && ++process.looks_since_end > kLooksAtEndedHelpers;
+    it = forget ? processes_.erase(it) : std::next(it);
+  }
   uint64_t used_ns = 0;
   for (auto& [pid, process] : processes_) {
-    if (process.ended) continue;
-    const auto ticks = procfs_.StartTicks(pid);
-    const auto status = procfs_.Status(pid);
-    const bool same = ticks.ok() && *ticks == process.info.start_ticks;
-    if (!same || !status.ok() || status->state == 'Z' || status->state == 'X') {
+    if (!process.ended && HasEnded(process)) {
       process.ended = true;
-      ended->push_back(&process);
-      continue;
+      if (!process.changed_owner) ended->push_back(&process);
     }
+    if (process.changed_owner && !std::exchange(process.change_told, true))
+      changed->push_back(&process);
+    if (process.ended) continue;
     const uint64_t cpu_ns = procfs_.CpuNs(pid, 0).value_or(process.cpu_ns);
     used_ns += cpu_ns - std::min(cpu_ns, process.cpu_ns);
     process.cpu_ns = cpu_ns;
@@ -73,13 +157,13 @@ uint64_t TrackedRanks::Refresh(std::vector<const TrackedProcess*>* ended) {
 }
 
 int TrackedRanks::living() const {
-  return static_cast<int>(std::count_if(processes_.begin(), processes_.end(), [](const auto& entry) {
-    return !entry.second.ended && !entry.second.helper;
-  }));
+  return static_cast<int>(
+      std::count_if(processes_.begin(), processes_.end(),
+                    [](const auto& entry) { return !entry.second.ended && !entry.second.helper; }));
 }
 
 std::vector<RankInfo> TrackedRanks::infos() const {
-  std::vector<RankInfo> infos;
+  std::vector<RankInfo> infos = past_;
   for (const auto& [pid, process] : processes_) {
     if (!process.helper) infos.push_back(process.info);
   }

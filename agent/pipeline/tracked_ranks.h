@@ -1,17 +1,22 @@
 // agent/pipeline/tracked_ranks.h - the processes of one session: who they are, what they have mapped, whether they live.
 //
-// Shape    Add each discovered rank, Follow their forks and execs, Refresh to see who has ended.
+// Shape    Add each discovered rank, Follow their forks and execs, Refresh to see who has ended or changed owner.
+// Safety   a process whose ids are not what they were when it was added (a setuid program, a root process that became
+//          someone) is not the one that the requester asked for: Find hides it at once, Refresh tells of it.
 // Threads  thread-bound (the session's thread).
 #ifndef AGENT_PIPELINE_TRACKED_RANKS_H_
 #define AGENT_PIPELINE_TRACKED_RANKS_H_
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "agent/pipeline/address_space.h"
+#include "agent/pipeline/stack_source.h"
+#include "agent/procfs/process_rights.h"
 #include "agent/procfs/procfs.h"
 #include "core/model/identity.h"
 
@@ -20,37 +25,66 @@ namespace perfd {
 struct TrackedProcess {
   RankInfo info;
   uint32_t gid = 0;
+  ProcessRights rights;      // when it was added
+  ProcessRights rights_now;  // differs: changed_owner
   std::string executable;
   AddressSpace space;
-  bool helper = false;          // a child of a rank, counted under the rank's number
-  bool ended = false;
-  int looks_since_end = 0;      // Refresh calls since then
-  uint64_t cpu_ns = 0;          // at the last Refresh
-  int64_t maps_read_ns = 0;     // monotonic time of the last look at its maps
+  uint32_t image = 0;  // counts its programs (exec)
+  std::shared_ptr<const StackTarget>
+      stack_target;     // what its stacks are unwound with; null: not yet asked for
+  bool helper = false;  // a child of a rank, counted under the rank's number
+  bool ended = false;   // or changed its owner
+  bool changed_owner = false;
+  bool change_told = false;  // by Refresh
+  int looks_since_end = 0;   // Refresh calls since then
+  uint64_t cpu_ns = 0;       // at the last Refresh
+  int64_t maps_read_ns = 0;  // monotonic time of the last look at its maps
 };
 
 class TrackedRanks {
  public:
-  explicit TrackedRanks(const ProcFs& procfs) : procfs_(procfs) {}
+  // privileged: the requester may profile programs that run with borrowed rights (setuid).
+  explicit TrackedRanks(const ProcFs& procfs, bool privileged = false)
+      : procfs_(procfs), privileged_(privileged) {}
 
+  // kNotFound: it has ended. kPermissionDenied: its owner is not info.uid, or its rights are borrowed.
   absl::Status Add(const RankInfo& info, int64_t now_ns);
-  // A child of a tracked process: same rank. Null when it is already gone.
+  // A child of a tracked process: same rank. Null when it is already gone, or has other rights than its parent.
   TrackedProcess* AddChild(int32_t parent_pid, int32_t pid, int64_t now_ns);
+  // Null also for a process that has changed its owner.
   TrackedProcess* Find(int32_t pid);
   bool Contains(int32_t pid) const { return processes_.contains(pid); }
-  // Reads the maps anew, at most once a second per process.
+  bool Lives(int32_t pid) const;
+  // This very process: a reused pid is another one.
+  bool Knows(const RankInfo& info) const;
+  // Reads the maps anew, at most once a second per process; `force`, after an exec, looks at its owner first.
   void ReadMaps(TrackedProcess& process, int64_t now_ns, bool force);
-  // CPU time used by all since the last call, ns; appends those that have ended since then (valid until the next call).
-  // Helpers are forgotten some calls after their end: a job may start them for ever.
-  uint64_t Refresh(std::vector<const TrackedProcess*>* ended);
+  // CPU time used by all since the last call, ns; appends those that have ended and those that have changed their owner
+  // since then (valid until the next call; without `changed`, these are among `ended`).
+  // Helpers are forgotten after a Refresh more: a job may start them for ever.
+  uint64_t Refresh(std::vector<const TrackedProcess*>* ended,
+                   std::vector<const TrackedProcess*>* changed = nullptr);
   // Ranks (without their helpers) that live, and all that ever were.
   int living() const;
   std::vector<RankInfo> infos() const;
 
  private:
+  void LoadMaps(TrackedProcess& process, int64_t now_ns);
+  absl::Status CheckRights(const RankInfo& info, const ProcessRights& rights) const;
+  void Replace(TrackedProcess old);
+  bool HasEnded(TrackedProcess& process);
+
   const ProcFs& procfs_;
+  const bool privileged_;
   std::map<int32_t, TrackedProcess> processes_;
+  std::vector<RankInfo> past_;  // ranks whose pid has been reused
+  std::vector<TrackedProcess>
+      replaced_;                      // by a process of the same pid, before Refresh saw their end
+  std::vector<TrackedProcess> told_;  // what the last Refresh told of them
 };
+
+// What to tell the user about a process of `changed`.
+absl::Status ChangedOwnerError(const TrackedProcess& process);
 
 }  // namespace perfd
 

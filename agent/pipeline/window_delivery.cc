@@ -34,12 +34,30 @@ void WindowDelivery::NoteUnreadable(const UnreadableModules& unreadable) {
 void WindowDelivery::Deliver(Window window, const UnreadableModules& unreadable) {
   absl::MutexLock lock(&mutex_);
   --outstanding_;
-  if (discard_) return;
   NoteUnreadable(unreadable);
+  Hand(std::move(window));
+}
+
+void WindowDelivery::Flush() {
+  absl::MutexLock lock(&mutex_);
+  if (refused_ == Accounting{}) return;
+  Window window;
+  window.setup = last_setup_;
+  Hand(std::move(window));
+  if (refused_.seen == 0) return;
+  notices_.push_back({.severity = Notice::Severity::kWarning,
+                      .code = absl::StatusCode::kDataLoss,
+                      .node = node_,
+                      .text = absl::StrCat("the last ", refused_.seen, " samples of node ", node_,
+                                           " are in no window: the spool had no room for them")});
+}
+
+void WindowDelivery::Hand(Window window) {
   window.profile_id = profile_id_;
   window.node = node_;
   window.accounting += refused_;
   Accounting own = window.accounting;
+  last_setup_ = window.setup;
   auto sequence = output_->OnWindow(std::move(window));
   if (sequence.ok()) {
     last_sequence_ = *sequence;
@@ -60,20 +78,7 @@ void WindowDelivery::Deliver(Window window, const UnreadableModules& unreadable)
 
 bool WindowDelivery::AwaitAll(absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
-  const bool all = mutex_.AwaitWithTimeout(absl::Condition(this, &WindowDelivery::AllDelivered), timeout);
-  if (all && refused_.seen > 0) {  // no later window can carry their count
-    notices_.push_back({.severity = Notice::Severity::kWarning,
-                        .code = absl::StatusCode::kDataLoss,
-                        .node = node_,
-                        .text = absl::StrCat("the last ", refused_.seen, " samples of node ", node_,
-                                             " are in no window: the spool had no room for them")});
-  }
-  return all;
-}
-
-void WindowDelivery::Discard() {
-  absl::MutexLock lock(&mutex_);
-  discard_ = true;
+  return mutex_.AwaitWithTimeout(absl::Condition(this, &WindowDelivery::AllDelivered), timeout);
 }
 
 uint64_t WindowDelivery::last_sequence() const {

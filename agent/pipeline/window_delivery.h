@@ -26,15 +26,17 @@ class WindowDelivery {
   void Expect();    // one more window is with the resolver
   void Unexpect();  // it was not taken after all
   void Deliver(Window window, const UnreadableModules& unreadable);
-  // Waits until nothing is with the resolver; false at the timeout. Call it last: notes what is lost for good.
+  // Waits until nothing is with the resolver; false at the timeout.
   bool AwaitAll(absl::Duration timeout);
-  void Discard();  // forget windows from now on
+  // The last chance for the counts of windows that found no room: a window with nothing but them.
+  void Flush();
   uint64_t last_sequence() const;
   // Troubles since the last call.
   std::vector<Notice> TakeNotices();
 
  private:
   bool AllDelivered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return outstanding_ == 0; }
+  void Hand(Window window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteUnreadable(const UnreadableModules& unreadable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   SessionOutput* const output_;
@@ -42,9 +44,9 @@ class WindowDelivery {
   const std::string node_;
   mutable absl::Mutex mutex_;
   int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool discard_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   Accounting refused_ ABSL_GUARDED_BY(mutex_);  // of windows that found no room
+  SamplingSetup last_setup_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<std::string> noted_ ABSL_GUARDED_BY(mutex_);
   std::vector<Notice> notices_ ABSL_GUARDED_BY(mutex_);
 };

@@ -15,15 +15,32 @@ bool Number(const Fields& fields, size_t n, T* value) {
   return n < fields.size() && absl::SimpleAtoi(fields[n], value);
 }
 
+// Source: include/uapi/linux/limits.h NGROUPS_MAX.
+constexpr size_t kMaxGroups = 65536;
+
+bool ParseGroups(const Fields& fields, std::vector<uint32_t>* groups) {
+  if (fields.size() > kMaxGroups) return false;
+  groups->resize(fields.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (!Number(fields, i, &(*groups)[i])) return false;
+  }
+  return true;
+}
+
 // Lines that are not here are not needed. False: the line is one of ours and does not parse.
 bool ParseField(absl::string_view key, const Fields& fields, ProcessStatus* status) {
   if (key == "Tgid") return Number(fields, 0, &status->tgid);
   if (key == "PPid") return Number(fields, 0, &status->parent_pid);
   if (key == "TracerPid") return Number(fields, 0, &status->tracer_pid);
   if (key == "Uid") {
-    return Number(fields, 0, &status->real_uid) && Number(fields, 1, &status->effective_uid);
+    return Number(fields, 0, &status->real_uid) && Number(fields, 1, &status->effective_uid) &&
+           Number(fields, 2, &status->saved_uid);
   }
-  if (key == "Gid") return Number(fields, 0, &status->real_gid);
+  if (key == "Gid") {
+    return Number(fields, 0, &status->real_gid) && Number(fields, 1, &status->effective_gid) &&
+           Number(fields, 2, &status->saved_gid);
+  }
+  if (key == "Groups") return ParseGroups(fields, &status->groups);
   if (key == "Threads") return Number(fields, 0, &status->thread_count);
   if (key == "Seccomp") return Number(fields, 0, &status->seccomp_mode);
   if (key == "VmRSS") {

@@ -22,6 +22,7 @@ namespace {
 // No honest file of its kind is longer. maps: vm.max_map_count is 65530 by default and a line is at most a path long;
 // environ and cmdline: a quarter of the largest stack limit (execve(2)), here a generous fixed bound.
 constexpr size_t kSmallFileLimit = size_t{64} << 10;
+constexpr size_t kStatusLimit = size_t{1} << 20;  // 65536 groups of up to 11 bytes each
 constexpr size_t kMapsLimit = size_t{64} << 20;
 constexpr size_t kVectorLimit = size_t{8} << 20;
 constexpr size_t kMaxLinkBytes = 4096;  // PATH_MAX
@@ -39,22 +40,19 @@ absl::StatusOr<std::vector<int32_t>> NumericEntries(const std::string& directory
   return numbers;
 }
 
-// Fields of stat after the command name, which may hold spaces and parentheses: the last ')' ends it. Index 0 is
-// field 3 (state).
-absl::StatusOr<std::vector<std::string>> StatFields(absl::string_view text) {
+// A number of stat by its field (the state is 3). The command name may hold spaces and parentheses: the last ')' ends it.
+absl::StatusOr<uint64_t> StatNumber(absl::string_view text, size_t field) {
   const size_t end = text.rfind(')');
   if (end == absl::string_view::npos) return absl::InvalidArgumentError("stat: no command name");
-  return std::vector<std::string>(
-      absl::StrSplit(text.substr(end + 1), absl::ByAnyChar(" \n"), absl::SkipEmpty()));
-}
-
-absl::StatusOr<uint64_t> StatNumber(absl::string_view text, size_t field) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> fields, StatFields(text));
-  uint64_t value = 0;
-  if (field < 3 || field - 3 >= fields.size() || !absl::SimpleAtoi(fields[field - 3], &value)) {
-    return absl::InvalidArgumentError(absl::StrCat("stat: no number in field ", field));
+  size_t number = 3;
+  for (absl::string_view word :
+       absl::StrSplit(text.substr(end + 1), absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
+    uint64_t value = 0;
+    if (number++ != field) continue;
+    if (absl::SimpleAtoi(word, &value)) return value;
+    break;
   }
-  return value;
+  return absl::InvalidArgumentError(absl::StrCat("stat: no number in field ", field));
 }
 
 std::string Under(int32_t pid, absl::string_view file) {
@@ -85,8 +83,22 @@ absl::StatusOr<std::vector<int32_t>> ProcFs::Threads(int32_t pid) const {
 }
 
 absl::StatusOr<ProcessStatus> ProcFs::Status(int32_t pid) const {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "status"), kSmallFileLimit));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "status"), kStatusLimit));
   return ParseStatus(text);
+}
+
+absl::StatusOr<ProcessStamp> ProcFs::Stamp(int32_t pid) const {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "stat"), kSmallFileLimit));
+  ProcessStamp stamp;
+  ASSIGN_OR_RETURN(stamp.start_ticks, StatNumber(text, 22));
+  const size_t open = text.find('(');
+  const size_t close = text.rfind(')');
+  if (open == std::string::npos || open > close || close + 2 >= text.size()) {
+    return absl::InvalidArgumentError("stat: no command name");
+  }
+  stamp.command = text.substr(open + 1, close - open - 1);
+  stamp.state = text[close + 2];
+  return stamp;
 }
 
 absl::StatusOr<uint64_t> ProcFs::StartTicks(int32_t pid) const {

@@ -45,11 +45,22 @@ struct ProcessStatus {
   int32_t tracer_pid = 0;
   uint32_t real_uid = 0;
   uint32_t effective_uid = 0;
+  uint32_t saved_uid = 0;
   uint32_t real_gid = 0;
+  uint32_t effective_gid = 0;
+  uint32_t saved_gid = 0;
+  std::vector<uint32_t> groups;  // supplementary
   int32_t thread_count = 0;
   int32_t seccomp_mode = 0;
   uint64_t resident_bytes = 0;
   uint64_t effective_capabilities = 0;  // bit n: capability n of linux/capability.h
+  char state = '?';
+};
+
+// Field 22 and the parentheses of /proc/PID/stat: who runs under this pid, read cheaply.
+struct ProcessStamp {
+  uint64_t start_ticks = 0;  // clock ticks since boot
+  std::string command;       // at most 15 bytes, the process may change it; exec does
   char state = '?';
 };
 
@@ -85,6 +96,7 @@ class ProcFs {
   absl::StatusOr<std::vector<int32_t>> Pids() const;
   absl::StatusOr<std::vector<int32_t>> Threads(int32_t pid) const;
   absl::StatusOr<ProcessStatus> Status(int32_t pid) const;
+  absl::StatusOr<ProcessStamp> Stamp(int32_t pid) const;
   // Field 22 of stat, clock ticks since boot.
   absl::StatusOr<uint64_t> StartTicks(int32_t pid) const;
   // CPU time used by a thread (tid) or, with tid 0, by the whole process, ns.

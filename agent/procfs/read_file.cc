@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -27,16 +28,14 @@ absl::StatusOr<std::string> ReadUpTo(const std::string& path, size_t limit) {
     return absl::FailedPreconditionError(absl::StrCat("read ", path, ": not a regular file"));
   }
   std::string contents;
+  std::array<char, kChunkBytes> chunk;
   while (contents.size() <= limit) {
-    const size_t used = contents.size();
-    const size_t want = std::min(kChunkBytes, limit + 1 - used);
-    contents.resize(used + want);
-    const ssize_t got = ::read(fd.get(), contents.data() + used, want);
-    const int error = errno;
-    contents.resize(used + (got > 0 ? static_cast<size_t>(got) : 0));
-    if (got < 0 && error == EINTR) continue;
-    if (got < 0) return FileError(error, "read", path);
+    const size_t want = std::min(kChunkBytes, limit + 1 - contents.size());
+    const ssize_t got = ::read(fd.get(), chunk.data(), want);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FileError(errno, "read", path);
     if (got == 0) break;
+    contents.append(chunk.data(), static_cast<size_t>(got));
   }
   return contents;
 }

@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -24,22 +23,19 @@ absl::Status Failed(absl::string_view what, int error) {
       absl::StrCat("reader: cannot confine itself: ", what, ": ", strerror(error)));
 }
 
+absl::Status Bound(__rlimit_resource_t resource, uint64_t value) {
+  rlimit now{};
+  if (::getrlimit(resource, &now) != 0) return Failed("getrlimit", errno);
+  const rlim_t bound = std::min<rlim_t>(value, now.rlim_max);
+  const rlimit wanted{bound, bound};
+  return ::setrlimit(resource, &wanted) == 0 ? absl::OkStatus() : Failed("setrlimit", errno);
+}
+
 absl::Status SetLimits(const ConfineLimits& limits) {
-  const std::array<std::pair<__rlimit_resource_t, uint64_t>, 5> values = {{
-      {RLIMIT_AS, limits.memory_bytes},
-      {RLIMIT_CPU, limits.cpu_seconds},
-      {RLIMIT_CORE, 0},
-      {RLIMIT_FSIZE, 0},
-      {RLIMIT_NOFILE, 1},  // 0 is taken, so none is left; with 0 poll() itself would fail
-  }};
-  for (const auto& [resource, value] : values) {
-    rlimit now{};
-    if (::getrlimit(resource, &now) != 0) return Failed("getrlimit", errno);
-    const rlim_t bound = std::min<rlim_t>(value, now.rlim_max);
-    const rlimit wanted{bound, bound};
-    if (::setrlimit(resource, &wanted) != 0) return Failed("setrlimit", errno);
-  }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(Bound(RLIMIT_AS, limits.memory_bytes));
+  RETURN_IF_ERROR(Bound(RLIMIT_CPU, limits.cpu_seconds));
+  RETURN_IF_ERROR(Bound(RLIMIT_CORE, 0));
+  return Bound(RLIMIT_FSIZE, 0);
 }
 
 absl::Status SetFlags() {
@@ -98,11 +94,28 @@ int KillHostile(scmp_filter_ctx filter) {
   return 0;
 }
 
-absl::Status LoadFilter() {
+// For reading only, with duplicates; and what it takes to load the final filter.
+int AllowOpening(scmp_filter_ctx filter) {
+  const auto read_only = SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
+  const auto own = SCMP_A0(SCMP_CMP_EQ, 0, 0);
+  int error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, read_only);
+  if (error == 0) error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, own);
+  if (error == 0)
+    error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+                             SCMP_A1(SCMP_CMP_EQ, F_DUPFD_CLOEXEC, 0));
+  // The flags of openat2 are in memory, out of a filter's sight; RLIMIT_FSIZE and the user's rights bound the rest.
+  for (const int call : {SCMP_SYS(openat2), SCMP_SYS(prctl), SCMP_SYS(seccomp)}) {
+    if (error == 0) error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0);
+  }
+  return error;
+}
+
+absl::Status LoadFilter(bool opening) {
   const Filter filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)));
   if (filter == nullptr) return Failed("seccomp_init", ENOMEM);
   int error = AllowPlain(filter.get());
   if (error == 0) error = AllowChecked(filter.get());
+  if (error == 0 && opening) error = AllowOpening(filter.get());
   if (error == 0) error = KillHostile(filter.get());
   if (error == 0) error = seccomp_load(filter.get());
   return error == 0 ? absl::OkStatus() : Failed("seccomp", -error);
@@ -110,10 +123,18 @@ absl::Status LoadFilter() {
 
 }  // namespace
 
-absl::Status Confine(const ConfineLimits& limits) {
+absl::Status ConfineForOpening(const ConfineLimits& limits) {
   RETURN_IF_ERROR(SetLimits(limits));
   RETURN_IF_ERROR(SetFlags());
-  return LoadFilter();
+  return LoadFilter(true);
+}
+
+absl::Status Confine(const ConfineLimits& limits) {
+  RETURN_IF_ERROR(SetLimits(limits));
+  // 0 is taken, so none is left; with 0 poll() itself would fail.
+  RETURN_IF_ERROR(Bound(RLIMIT_NOFILE, 1));
+  RETURN_IF_ERROR(SetFlags());
+  return LoadFilter(false);
 }
 
 }  // namespace perfd

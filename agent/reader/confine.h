@@ -1,6 +1,7 @@
 // agent/reader/confine.h - takes from this process everything that reading an already open file does not need.
 //
-// Shape    Confine(limits), once, before the first foreign byte is interpreted beyond its headers. There is no way back.
+// Shape    ConfineForOpening(limits) before the first foreign byte is interpreted: files can still be opened for reading,
+//          with what rights there are left; then Confine(limits), once. There is no way back.
 // Errors   kInternal; the caller must not go on.
 // Threads  the process must have one thread.
 // Safety   afterwards open, socket, fork and the like fail with EPERM; exec and ptrace kill the process; nothing new can
@@ -20,6 +21,7 @@ struct ConfineLimits {
   uint64_t cpu_seconds = 300;
 };
 
+absl::Status ConfineForOpening(const ConfineLimits& limits);
 absl::Status Confine(const ConfineLimits& limits);
 
 }  // namespace perfd

@@ -17,6 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "agent/binary/elf_file.h"
+#include "agent/procfs/process_rights.h"
+#include "agent/procfs/procfs.h"
 #include "core/base/status_macros.h"
 
 namespace perfd {
@@ -43,8 +45,9 @@ UniqueFd Reopen(const UniqueFd& path) {
   return UniqueFd(::open(self.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
 }
 
+// Names the file without opening it for reading: whether the user may read it is asked later, as the user.
 UniqueFd OpenLink(const std::string& link) {
-  return Reopen(UniqueFd(::open(link.c_str(), O_PATH | O_CLOEXEC)));
+  return UniqueFd(::open(link.c_str(), O_PATH | O_CLOEXEC));
 }
 
 bool SameFile(const UniqueFd& a, const UniqueFd& b) {
@@ -67,9 +70,21 @@ bool HasDevice(const UniqueFd& fd, const ModuleFile& file) {
          minor(facts.st_dev) == file.device_minor;
 }
 
-absl::Status BecomeUser(uint32_t uid, uint32_t gid) {
+// The groups through which the process itself reaches its files; none when it is not, or no longer, that user's.
+std::vector<gid_t> GroupsOf(const ModuleFile& file) {
+  const auto status = ProcFs().Status(file.pid);
+  if (!status.ok()) return {};
+  const ProcessRights expected{{file.uid, file.uid, file.uid}, {file.gid, file.gid, file.gid}};
+  if (RightsOf(*status) != expected) return {};
+  return {status->groups.begin(), status->groups.end()};
+}
+
+absl::Status BecomeUser(const ModuleFile& file) {
   if (::geteuid() != 0) return absl::OkStatus();  // an ordinary user can only be itself
-  if (::setgroups(0, nullptr) != 0 || ::setresgid(gid, gid, gid) != 0 ||
+  const std::vector<gid_t> groups = GroupsOf(file);
+  const uint32_t uid = file.uid;
+  const uint32_t gid = file.gid;
+  if (::setgroups(groups.size(), groups.data()) != 0 || ::setresgid(gid, gid, gid) != 0 ||
       ::setresuid(uid, uid, uid) != 0)
     return absl::InternalError(
         absl::StrCat("reader: cannot become user ", uid, ": ", strerror(errno)));
@@ -78,7 +93,7 @@ absl::Status BecomeUser(uint32_t uid, uint32_t gid) {
   return absl::OkStatus();
 }
 
-// What only the starter may open: the mapping itself, whatever became of its path.
+// What only the starter may name: the mapping itself, whatever became of its path. Neither can be read from.
 struct Mapping {
   UniqueFd root;
   UniqueFd mapped;
@@ -132,22 +147,23 @@ absl::Status NotAFile(const ModuleFile& file) {
 
 // As the target's user already.
 absl::StatusOr<OpenedModule> OpenNamed(const ModuleFile& file, Mapping mapping) {
-  if (!mapping.root.valid())
-    return absl::NotFoundError(absl::StrCat("open /: ", strerror(errno)));
+  if (!mapping.root.valid()) return absl::NotFoundError(absl::StrCat("open /: ", strerror(errno)));
   errno = 0;
   UniqueFd named = Reopen(OpenPath(mapping.root.get(), file.path));
   const int error = errno;
   const bool same = HasIdentity(named, file);
   if (mapping.ended && !(same && file.inode != 0 && HasDevice(named, file)))
-    return absl::NotFoundError(absl::StrCat("process ", file.pid, " is gone, or its files may not be seen"));
+    return absl::NotFoundError(
+        absl::StrCat("process ", file.pid, " is gone, or its files may not be seen"));
   if (same &&
       (HasDevice(named, file) || !mapping.mapped.valid() || SameFile(named, mapping.mapped)))
     return OpenedModule{std::move(mapping.root), std::move(named)};
   // What its own user may not read is not read for them.
   const bool gone = named.valid() || error == ENOENT || error == ENOTDIR;
-  if (gone && mapping.mapped.valid())
-    return OpenedModule{std::move(mapping.root), std::move(mapping.mapped)};
-  return CannotRead(file, error, named.valid());
+  if (!gone || !mapping.mapped.valid()) return CannotRead(file, error, named.valid());
+  UniqueFd mapped = Reopen(mapping.mapped);
+  if (!mapped.valid()) return CannotRead(file, errno, false);
+  return OpenedModule{std::move(mapping.root), std::move(mapped)};
 }
 
 }  // namespace
@@ -155,7 +171,7 @@ absl::StatusOr<OpenedModule> OpenNamed(const ModuleFile& file, Mapping mapping) 
 absl::StatusOr<OpenedModule> OpenModule(const ModuleFile& file) {
   if (!IsFile(file)) return NotAFile(file);
   Mapping mapping = OpenMapping(file);
-  RETURN_IF_ERROR(BecomeUser(file.uid, file.gid));
+  RETURN_IF_ERROR(BecomeUser(file));
   return OpenNamed(file, std::move(mapping));
 }
 
@@ -165,7 +181,7 @@ absl::StatusOr<std::vector<absl::StatusOr<UniqueFd>>> OpenModules(
   std::vector<Mapping> mappings;
   for (const ModuleFile& file : files)
     mappings.push_back(IsFile(file) ? OpenMapping(file) : Mapping{});
-  RETURN_IF_ERROR(BecomeUser(files[0].uid, files[0].gid));
+  RETURN_IF_ERROR(BecomeUser(files[0]));
   std::vector<absl::StatusOr<UniqueFd>> opened;
   for (size_t i = 0; i < files.size(); ++i) {
     if (!IsFile(files[i])) {
@@ -173,7 +189,8 @@ absl::StatusOr<std::vector<absl::StatusOr<UniqueFd>>> OpenModules(
       continue;
     }
     auto module = OpenNamed(files[i], std::move(mappings[i]));
-    if (module.ok()) opened.emplace_back(std::move(module->main));
+    if (module.ok())
+      opened.emplace_back(std::move(module->main));
     else
       opened.emplace_back(module.status());
   }

@@ -1,12 +1,13 @@
 // agent/reader/module_open.h - finds the file a process has mapped, under the rights of that process's user.
 //
-// Shape    OpenModule(file): what needs the starter's rights is opened first (the process's root directory, the mapping
-//          itself), then the process becomes the target's user for good, then everything named by a path is opened.
+// Shape    OpenModule(file): what needs the starter's rights is named first (the process's root directory, the mapping
+//          itself; O_PATH), then this process becomes the target's user, with its groups, for good; then files are opened.
 // Errors   kNotFound (file and mapping gone, or replaced), kPermissionDenied, kUnimplemented ([vdso] and the like),
 //          kInternal (rights could not be given up: nothing is read).
 // Threads  changes the credentials of the whole process; call it once, first.
-// Safety   regular files only, checked before they are opened for reading; symbolic links stay below the root directory.
-// Source   proc(5) /proc/PID/{root,exe,map_files}; openat2(2) RESOLVE_IN_ROOT; setresuid(2).
+// Safety   regular files only, checked before they are opened for reading; symbolic links stay below the root directory;
+//          nothing is opened for reading with the starter's rights. OpenDebugFile parses: confine first (confine.h).
+// Source   proc(5) /proc/PID/{root,exe,map_files,status}; openat2(2) RESOLVE_IN_ROOT; setresuid(2).
 #ifndef AGENT_READER_MODULE_OPEN_H_
 #define AGENT_READER_MODULE_OPEN_H_
 

@@ -26,9 +26,8 @@ absl::StatusOr<std::unique_ptr<ReaderClient>> ReaderClient::Start(const ModuleFi
                                                                   const ReaderOptions& options) {
   const int64_t deadline_ns = DeadlineAfter(options.start_timeout);
   const ReaderArguments arguments{file, options.memory_limit_bytes};
-  ASSIGN_OR_RETURN(
-      auto process,
-      ReaderProcess::Start(options.reader_binary, FormatArguments(arguments), file.path));
+  ASSIGN_OR_RETURN(auto process, ReaderProcess::Start(options.reader_binary,
+                                                      FormatArguments(arguments), file.path));
   std::unique_ptr<ReaderClient> client(new ReaderClient(std::move(process)));
   ASSIGN_OR_RETURN(const v1::ReaderReply reply, ReceiveReply(*client->process_, deadline_ns));
   ASSIGN_OR_RETURN(client->facts_, wire::ModuleFactsFromProto(reply));

@@ -26,8 +26,7 @@ absl::StatusOr<std::unique_ptr<ReaderProcess>> ReaderProcess::Start(
   UniqueFd own(ends[0]);
   const UniqueFd theirs(ends[1]);
   ASSIGN_OR_RETURN(const pid_t pid, StartReader(program, arguments, theirs.get()));
-  return std::unique_ptr<ReaderProcess>(
-      new ReaderProcess(pid, std::move(own), std::move(subject)));
+  return std::unique_ptr<ReaderProcess>(new ReaderProcess(pid, std::move(own), std::move(subject)));
 }
 
 ReaderProcess::~ReaderProcess() {

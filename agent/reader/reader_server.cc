@@ -16,9 +16,12 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<ModuleReader>> OpenConfined(const ReaderArguments& arguments) {
   ASSIGN_OR_RETURN(OpenedModule module, OpenModule(arguments.file));
+  // To find the debug file, the module's headers and those of the candidates must be read.
+  const ConfineLimits limits{.memory_bytes = arguments.memory_limit_bytes};
+  RETURN_IF_ERROR(ConfineForOpening(limits));
   UniqueFd debug = OpenDebugFile(module, arguments.file.path);
   module.root.Reset();
-  RETURN_IF_ERROR(Confine({.memory_bytes = arguments.memory_limit_bytes}));
+  RETURN_IF_ERROR(Confine(limits));
   return ModuleReader::Open(std::move(module.main), std::move(debug));
 }
 

@@ -37,7 +37,8 @@ std::vector<CodeMapping> Distinct(std::vector<CodeMapping> mappings) {
   std::vector<CodeMapping> distinct;
   for (CodeMapping& mapping : mappings) {
     if (distinct.size() == kMaxUnwindFiles) break;
-    if (!mapping.path.empty() && seen.emplace(mapping.path, mapping.start - mapping.file_offset).second)
+    if (!mapping.path.empty() &&
+        seen.emplace(mapping.path, mapping.start - mapping.file_offset).second)
       distinct.push_back(std::move(mapping));
   }
   return distinct;

@@ -15,7 +15,8 @@
 
 namespace perfd {
 
-inline constexpr size_t kMaxUnwindFiles = 320;  // three descriptors each, below the usual limit of 1024
+inline constexpr size_t kMaxUnwindFiles =
+    320;  // three descriptors each, below the usual limit of 1024
 
 absl::Status ServeUnwind(int socket, const UnwindArguments& arguments);
 

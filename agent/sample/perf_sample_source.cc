@@ -14,6 +14,13 @@ constexpr int64_t kRescanNs = kNsPerSecond;
 // The kernel may write while we read: one Drain of one ring ends after this many times its size.
 constexpr uint64_t kMaxLaps = 4;
 
+// `lost`: of this ring since its begin, as its records or its counter say; they tell of the same losses.
+void NoteLost(uint64_t lost, SampleRing& ring, SampleSink& sink) {
+  if (lost <= ring.lost_reported) return;
+  sink.OnLost(lost - ring.lost_reported);
+  ring.lost_reported = lost;
+}
+
 // Above the sysctl an event with a frequency is refused (EINVAL); clock events would obey, at a cost nobody wants.
 double ClampFrequency(const ProcFs& procfs, double hz) {
   const absl::StatusOr<int64_t> limit = procfs.SysctlInt("kernel/perf_event_max_sample_rate");
@@ -96,9 +103,14 @@ void PerfSampleSource::DrainRing(SampleRing& ring, SampleSink& sink) {
   for (; ring.corrupt_reported < buffer.corrupt(); ++ring.corrupt_reported) sink.OnMalformed();
   ring.read_since_close = closed_before && emptied;
   // The kernel tells of a loss when the next record has room; at the end there is no next record.
-  if (!ring.read_since_close) return;
-  const uint64_t lost = ring.ring.LostRecords();
-  if (lost > ring.lost_reported) sink.OnLost(lost - ring.lost_reported);
+  if (ring.read_since_close) NoteLost(ring.ring.LostRecords(), ring, sink);
+}
+
+void PerfSampleSource::ReportLost(SampleSink& sink) {
+  for (size_t i = 0; i < rings_.size(); ++i) {
+    SampleRing& ring = rings_.at(i);
+    NoteLost(ring.ring.LostRecords(), ring, sink);
+  }
 }
 
 void PerfSampleSource::Deliver(const PerfRecord& record, SampleRing& ring, SampleSink& sink) {
@@ -112,8 +124,8 @@ void PerfSampleSource::Deliver(const PerfRecord& record, SampleRing& ring, Sampl
                    sink.OnTask(event);
                  },
                  [&](const LostRecord& lost) {
-                   ring.lost_reported += lost.count;
-                   sink.OnLost(lost.count);
+                   ring.lost_recorded += lost.count;
+                   NoteLost(ring.lost_recorded, ring, sink);
                  },
                  [&](const ThrottleRecord& throttle) {
                    if (throttle.begin) sink.OnThrottled();

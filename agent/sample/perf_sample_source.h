@@ -33,6 +33,7 @@ class PerfSampleSource final : public SampleSource {
   absl::Status AddProcess(int32_t pid) override;
   void RemoveProcess(int32_t pid) override;
   void Drain(SampleSink& sink) override;
+  void ReportLost(SampleSink& sink) override;
   absl::Status SetFrequency(double hz) override;
   SamplingSetup setup() const override;
   int thread_count() const override;

@@ -1,7 +1,6 @@
 #include "agent/sample/sample_cost.h"
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 #include <variant>
 
@@ -18,12 +17,6 @@ constexpr double kMeasureHz = 5000;
 constexpr uint64_t kRingBytes = uint64_t{1} << 20;
 constexpr size_t kMaxReadings = size_t{1} << 21;
 constexpr size_t kMinSamples = 15;
-
-int64_t MonotonicNs() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kNsPerSecond + now.tv_nsec;
-}
 
 std::vector<int64_t> SampleTimes(RingBuffer& buffer, uint64_t sample_type) {
   std::vector<int64_t> times;
@@ -69,9 +62,10 @@ absl::StatusOr<uint64_t> MeasureSampleCost(const ChosenEvent& event) {
   ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Create(std::move(opened.fd), kRingBytes));
   std::vector<int64_t> readings;
   readings.reserve(kMaxReadings);
-  const int64_t end = MonotonicNs() + kMeasureNs;
+  const SystemClock clock;
+  const int64_t end = clock.MonotonicNs() + kMeasureNs;
   do {
-    readings.push_back(MonotonicNs());
+    readings.push_back(clock.MonotonicNs());
   } while (readings.back() < end && readings.size() < kMaxReadings);
   ring.Disable();
   return CostFromGaps(readings, SampleTimes(ring.buffer(), attr.sample_type));

@@ -7,7 +7,8 @@
 //          (descriptors, locked memory), kUnimplemented (no such event here). Drain never fails.
 // Threads  thread-bound: one thread owns a source.
 // Calls    a sink may call AddProcess and RemoveProcess from inside Drain.
-// Loss     kernel overruns and throttling reach the sink; nothing is dropped silently.
+// Loss     kernel overruns and throttling reach the sink; nothing is dropped silently. The kernel tells of an overrun
+//          when it next has room: call ReportLost after the last Drain.
 #ifndef AGENT_SAMPLE_SAMPLE_SOURCE_H_
 #define AGENT_SAMPLE_SAMPLE_SOURCE_H_
 
@@ -78,6 +79,8 @@ class SampleSource {
   // Stops sampling it; unread samples of it are still delivered by the next Drain.
   virtual void RemoveProcess(int32_t pid) = 0;
   virtual void Drain(SampleSink& sink) = 0;
+  // Losses that no record has told of, each once. A source that counts none has none to tell.
+  virtual void ReportLost(SampleSink& /*sink*/) {}
   virtual absl::Status SetFrequency(double hz) = 0;
   virtual SamplingSetup setup() const = 0;
   virtual int thread_count() const = 0;

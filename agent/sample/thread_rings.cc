@@ -81,25 +81,42 @@ absl::Status ThreadRings::OpenNewThreads(int32_t pid, bool* found) {
   return absl::OkStatus();
 }
 
-absl::Status ThreadRings::AddProcess(int32_t pid) {
-  if (processes_.contains(pid)) return absl::OkStatus();
+absl::StatusOr<ThreadRings::Process> ThreadRings::ReadProcess(int32_t pid) const {
   ASSIGN_OR_RETURN(const uint64_t start_ticks, procfs_.StartTicks(pid));
+  ASSIGN_OR_RETURN(const ProcessStatus status, procfs_.Status(pid));
+  return Process{start_ticks, RightsOf(status)};
+}
+
+bool ThreadRings::IsSame(int32_t pid) const {
+  const auto known = processes_.find(pid);
+  const absl::StatusOr<Process> process = ReadProcess(pid);
+  // Reads can also fail for want of a descriptor, which says nothing about the process.
+  if (!process.ok()) return !absl::IsNotFound(process.status());
+  return known != processes_.end() && *process == known->second;
+}
+
+absl::Status ThreadRings::AddProcess(int32_t pid) {
+  if (processes_.contains(pid)) {
+    if (IsSame(pid)) return absl::OkStatus();
+    CloseProcess(pid);  // the pid has been reused
+  }
+  ASSIGN_OR_RETURN(const Process process, ReadProcess(pid));
   bool found = true;
   absl::Status status;
   for (int pass = 0; pass < kMaxPasses && found && status.ok(); ++pass) {
     found = false;
     status = OpenNewThreads(pid, &found);
   }
-  const absl::StatusOr<uint64_t> start_again = procfs_.StartTicks(pid);
-  const bool same = start_again.ok() && *start_again == start_ticks;
+  const absl::StatusOr<Process> again = ReadProcess(pid);
+  const bool same = again.ok() && *again == process;
   const bool any = std::any_of(rings_.begin(), rings_.end(), [&](const auto& ring) {
     return ring->pid == pid && !ring->closing;
   });
   if (status.ok() && (!same || !any)) {
-    status = absl::NotFoundError(absl::StrCat("process ", pid, " has ended"));
+    status = absl::NotFoundError(absl::StrCat("process ", pid, " has ended or changed its owner"));
   }
   if (status.ok()) {
-    processes_[pid] = start_ticks;
+    processes_[pid] = process;
     forked_.erase(pid);
   } else {
     CloseProcess(pid);
@@ -167,6 +184,7 @@ void ThreadRings::NoteExec(SampleRing& seen_in, int32_t pid) {
   open_tids_.erase(seen_in.tid);
   seen_in.tid = pid;
   open_tids_.insert(pid);
+  if (processes_.contains(pid) && !IsSame(pid)) CloseProcess(pid);
 }
 
 void ThreadRings::NoteExit(SampleRing& ring) {
@@ -193,11 +211,8 @@ bool ThreadRings::HasEnded(int32_t pid) const {
 
 void ThreadRings::RescanProcess(int32_t pid) {
   const absl::StatusOr<std::vector<int32_t>> tids = procfs_.Threads(pid);
-  const absl::StatusOr<uint64_t> start_ticks = procfs_.StartTicks(pid);
-  const bool gone = absl::IsNotFound(tids.status()) || absl::IsNotFound(start_ticks.status()) ||
-                    (start_ticks.ok() && *start_ticks != processes_[pid]);
+  const bool gone = absl::IsNotFound(tids.status()) || !IsSame(pid);
   if (gone) CloseProcess(pid);
-  // Reads can also fail for want of a descriptor, which says nothing about the process.
   if (gone || !tids.ok()) return;
   for (const auto& ring : rings_) {
     if (ring->pid != pid || ring->closing ||

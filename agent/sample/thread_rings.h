@@ -2,6 +2,7 @@
 //
 // Shape    AddProcess opens what runs now; OpenThread what a FORK record announced; Rescan finds what was missed.
 //          Rings are closed in two steps: Close* marks, Sweep removes what had been marked before it was last read.
+// Safety   a process whose ids change (a setuid program, a root process that becomes someone) is closed, never reopened.
 // Errors   AddProcess: kNotFound, kPermissionDenied, kResourceExhausted, kUnimplemented; then nothing of it is open.
 // Threads  thread-bound.
 // Source   perf_event_open(2): pid > 0, cpu -1. `inherit` cannot be used: kernel/events/core.c perf_mmap refuses it
@@ -19,6 +20,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/procfs/process_rights.h"
 #include "agent/procfs/procfs.h"
 #include "agent/sample/event_choice.h"
 #include "agent/sample/perf_event.h"
@@ -34,7 +36,8 @@ struct SampleRing {
   bool closing = false;  // no more records will be written
   bool read_since_close = false;
   uint64_t corrupt_reported = 0;
-  uint64_t lost_reported = 0;
+  uint64_t lost_recorded = 0;  // the sum of its LOST records
+  uint64_t lost_reported = 0;  // to the sink
 };
 
 // A thread that ran before it was sampled.
@@ -75,6 +78,15 @@ class ThreadRings {
   const ChosenEvent& event() const { return event_; }
 
  private:
+  struct Process {
+    uint64_t start_ticks = 0;
+    ProcessRights rights;
+
+    bool operator==(const Process&) const = default;
+  };
+  absl::StatusOr<Process> ReadProcess(int32_t pid) const;
+  // What Add and Rescan found is still the same process with the same rights; true also when /proc cannot be read.
+  bool IsSame(int32_t pid) const;
   absl::Status Open(int32_t pid, int32_t tid);
   absl::Status OpenNewThreads(int32_t pid, bool* found);
   void ReportLate(int32_t pid, int32_t tid);
@@ -87,7 +99,7 @@ class ThreadRings {
   ChosenEvent event_;
   uint64_t ring_bytes_;
   std::vector<std::unique_ptr<SampleRing>> rings_;
-  absl::flat_hash_map<int32_t, uint64_t> processes_;  // pid -> start ticks
+  absl::flat_hash_map<int32_t, Process> processes_;  // by pid
   absl::flat_hash_set<int32_t> open_tids_;
   absl::flat_hash_set<int32_t> failed_tids_;  // reported late already, tried again by each Rescan
   absl::flat_hash_set<int32_t> forked_;

@@ -36,7 +36,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
 ExitCode SubmitExitCodeOf(const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) return ExitCode::kInvalidSpec;
   if (absl::IsFailedPrecondition(status)) return ExitCode::kUnsafeTarget;
-  if (absl::IsResourceExhausted(status)) return ExitCode::kBudget;
+  if (absl::IsOutOfRange(status)) return ExitCode::kBudget;
   return ExitCodeOf(status);
 }
 

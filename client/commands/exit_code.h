@@ -25,7 +25,9 @@ enum class ExitCode : int {
 // For an error of a request about a profile that exists or not.
 ExitCode ExitCodeOf(const absl::Status& status);
 
-// For an error of Submit: the request itself may be invalid, unsafe or beyond the budget.
+// For an error of Submit: the request itself may be invalid (kInvalidArgument), unsafe (kFailedPrecondition) or not to be
+// had within its budget (kOutOfRange). A limit of the daemon (kResourceExhausted: too many active profiles, a full disk)
+// is a plain failure: the same request may succeed later.
 ExitCode SubmitExitCodeOf(const absl::Status& status);
 
 // For a profile in a final state: PARTIAL and CANCELLED are kPartial, FAILED is what its first error notice says.

@@ -106,7 +106,7 @@ EXAMPLES
 
 EXIT CODES
   0 accepted (with --watch: complete)   2 usage            3 no such process or job
-  4 not permitted   5 invalid spec      6 unsafe target    7 limit or budget reached
+  4 not permitted   5 invalid spec      6 unsafe target    7 beyond the budget
   8 partial result (with --watch)       124 timeout        1 anything else
 An interrupt (Ctrl-C) during --watch leaves the profile running.)",
           Define};

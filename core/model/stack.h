@@ -36,7 +36,7 @@ struct CodeMapping {
 
 struct StackCopy {
   std::array<uint64_t, kStackRegisters> registers{};  // AX BX CX DX SI DI BP SP IP R8 ... R15
-  std::vector<std::byte> bytes;                        // memory from SP upwards
+  std::vector<std::byte> bytes;                       // memory from SP upwards
 
   bool operator==(const StackCopy&) const = default;
 };
@@ -44,8 +44,9 @@ struct StackCopy {
 struct CallPath {
   // Innermost first. The first is the instruction itself, the others lie inside the call that has not yet returned.
   std::vector<uint64_t> addresses;
-  bool complete = false;         // ends at the outermost frame
-  uint64_t unknown_address = 0;  // the path ended here: in none of the mappings known; 0: it did not
+  bool complete = false;  // ends at the outermost frame
+  uint64_t unknown_address =
+      0;  // the path ended here: in none of the mappings known; 0: it did not
 
   bool operator==(const CallPath&) const = default;
 };

@@ -10,8 +10,8 @@ namespace perfd::wire {
 namespace {
 
 absl::StatusOr<CodeMapping> ReadMapping(const v1::CodeMapping& mapping) {
-  RETURN_IF_ERROR(CheckRange(static_cast<int64_t>(mapping.path().size()), 0, kMaxTextBytes,
-                             "mapping.path"));
+  RETURN_IF_ERROR(
+      CheckRange(static_cast<int64_t>(mapping.path().size()), 0, kMaxTextBytes, "mapping.path"));
   if (mapping.end() <= mapping.start())
     return absl::InvalidArgumentError("mapping.end: not above mapping.start");
   if (mapping.file_offset() > UINT64_MAX - (mapping.end() - mapping.start()))
@@ -65,15 +65,14 @@ v1::UnwindRequest ToProto(const StackCopy& copy) {
 }
 
 absl::StatusOr<StackCopy> FromProto(const v1::UnwindRequest& request) {
-  RETURN_IF_ERROR(CheckRange(request.registers_size(), kStackRegisters, kStackRegisters,
-                             "request.registers"));
+  RETURN_IF_ERROR(
+      CheckRange(request.registers_size(), kStackRegisters, kStackRegisters, "request.registers"));
   RETURN_IF_ERROR(CheckRange(static_cast<int64_t>(request.stack().size()), 0, kMaxStackCopyBytes,
                              "request.stack"));
   StackCopy out;
   std::copy(request.registers().begin(), request.registers().end(), out.registers.begin());
   out.bytes.resize(request.stack().size());
-  if (!out.bytes.empty())
-    std::memcpy(out.bytes.data(), request.stack().data(), out.bytes.size());
+  if (!out.bytes.empty()) std::memcpy(out.bytes.data(), request.stack().data(), out.bytes.size());
   return out;
 }
 

@@ -32,7 +32,9 @@ struct AgentFacts {
   std::string kernel;
   std::string sampling_event;                // empty: cannot sample
   std::vector<std::string> active_profiles;  // running or with unsent windows
-  uint64_t stored_sequence = 0;  // highest sequence of its stream in the store; set by the daemon
+  // Set by the daemon:
+  uint64_t stored_sequence = 0;  // highest sequence of its stream that is stored or was refused
+  uint64_t stream_missing = 0;   // sequences of its stream that were never seen
 };
 
 // What a session on a node is doing now.
@@ -55,7 +57,16 @@ struct StoredWindow {
   int64_t start_unix_ns = 0;
   int64_t duration_ns = 0;
   uint64_t samples = 0;
-  uint64_t stream_missing = 0;  // gaps in the stream, all profiles
+  uint64_t stream_missing = 0;  // sequences of the stream that were never seen, all profiles
+};
+
+// One window that will never be stored; the agent has been told to drop it.
+struct RefusedWindow {
+  std::string profile_id;
+  std::string node;
+  std::string stream_id;
+  uint64_t sequence = 0;
+  Notice notice;
 };
 
 struct SubmitRequest {

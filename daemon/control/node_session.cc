@@ -15,6 +15,16 @@ void NodeSession::Connect(const AgentFacts& facts) {
     if (ended) last_sequence = 0;
   }
   stored_sequence = std::max(stored_sequence, facts.stored_sequence);
+  // Windows of before the daemon's restart are known, what the stream lacked then is not: it begins anew.
+  if (!first_missing.has_value() && progress.windows > 0)
+    BeginGaps(facts.stream_id, facts.stream_missing);
+}
+
+void NodeSession::BeginGaps(const std::string& stream, uint64_t gaps) {
+  missing_before += missing;
+  missing = 0;
+  gap_stream = stream;
+  first_missing = gaps;
 }
 
 void NodeSession::Disconnect(int64_t now_ns) {
@@ -36,11 +46,16 @@ void NodeSession::Apply(const SessionUpdate& update) {
 }
 
 void NodeSession::Count(const StoredWindow& window) {
-  if (progress.windows == 0) first_missing = window.stream_missing;
+  if (!first_missing.has_value() || gap_stream != window.stream_id)
+    BeginGaps(window.stream_id, window.stream_missing);
   ++progress.windows;
   progress.covered_ns += std::max<int64_t>(0, window.duration_ns);
-  missing = window.stream_missing > first_missing ? window.stream_missing - first_missing : 0;
+  missing = window.stream_missing > *first_missing ? window.stream_missing - *first_missing : 0;
   if (stream_id.empty()) stream_id = window.stream_id;
+  if (stream_id == window.stream_id) stored_sequence = std::max(stored_sequence, window.sequence);
+}
+
+void NodeSession::Pass(const RefusedWindow& window) {
   if (stream_id == window.stream_id) stored_sequence = std::max(stored_sequence, window.sequence);
 }
 

@@ -5,6 +5,7 @@
 #define DAEMON_CONTROL_NODE_SESSION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "daemon/control/events.h"
@@ -20,11 +21,14 @@ struct NodeSession {
   bool ended_badly = false;      // ... FAILED
   bool ended_before = false;     // had reported its end before the daemon restarted
   uint64_t last_sequence = 0;    // its last window, when `ended`
-  uint64_t stored_sequence = 0;  // highest stored sequence of stream_id
+  uint64_t stored_sequence = 0;  // highest stored or refused sequence of stream_id
   int64_t asked_ns = 0;          // monotonic: when the last command was sent
   int64_t away_since_ns = 0;     // monotonic: when the stream broke
-  uint64_t first_missing = 0;    // gaps of the stream at the profile's first window
-  uint64_t missing = 0;          // gaps that appeared since
+  std::string gap_stream;        // the stream of the next two
+  std::optional<uint64_t>
+      first_missing;            // its gaps when this profile began, or the daemon came back
+  uint64_t missing = 0;         // gaps that appeared since
+  uint64_t missing_before = 0;  // the same of its earlier streams
 
   bool Drained() const { return ended && (last_sequence == 0 || stored_sequence >= last_sequence); }
   bool Failed() const { return progress.phase == NodeProgress::Phase::kFailed; }
@@ -38,6 +42,11 @@ struct NodeSession {
   void Disconnect(int64_t now_ns);
   void Apply(const SessionUpdate& update);
   void Count(const StoredWindow& window);
+  void Pass(const RefusedWindow& window);
+  uint64_t Missing() const { return missing_before + missing; }
+
+ private:
+  void BeginGaps(const std::string& stream, uint64_t gaps);
 };
 
 }  // namespace perfd

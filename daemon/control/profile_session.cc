@@ -97,6 +97,11 @@ Decisions ProfileSession::Disconnected(const std::string& name, Moment now) {
 Decisions ProfileSession::Update(const std::string& name, const SessionUpdate& update, Moment now) {
   Decisions out;
   NodeSession* node = FindNode(name);
+  const bool at_work = update.phase == Phase::kDiscovering || update.phase == Phase::kSampling;
+  if (at_work && (node == nullptr || outcome_.has_value() || cancelled_ns_.has_value())) {
+    // It missed the end, or was never asked.
+    out.push_back(StopNode{name, status_.id, "the profile does not go on"});
+  }
   if (node == nullptr || outcome_.has_value() || final()) return out;
   node->Apply(update);
   for (Notice notice : update.notices) {
@@ -122,6 +127,15 @@ Decisions ProfileSession::Stored(const StoredWindow& window, Moment now) {
   dirty_ = true;
   if (outcome_.has_value() || final()) return out;
   if (window.samples > 0) NoteFirstSample(now, window.start_unix_ns, out);
+  Evaluate(now, out);
+  return out;
+}
+
+Decisions ProfileSession::Refused(const RefusedWindow& window, Moment now) {
+  Decisions out;
+  if (outcome_.has_value() || final()) return out;
+  AddNotice(window.notice);
+  if (NodeSession* node = FindNode(window.node); node != nullptr) node->Pass(window);
   Evaluate(now, out);
   return out;
 }

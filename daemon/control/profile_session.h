@@ -42,6 +42,7 @@ class ProfileSession {
   Decisions Disconnected(const std::string& node, Moment now);
   Decisions Update(const std::string& node, const SessionUpdate& update, Moment now);
   Decisions Stored(const StoredWindow& window, Moment now);
+  Decisions Refused(const RefusedWindow& window, Moment now);
   Decisions Cancel(const std::string& by, Moment now);
   Decisions Tick(Moment now);
   // The report is stored (or could not be: it is tried again).
@@ -69,6 +70,7 @@ class ProfileSession {
   bool LooksPartial() const;
   void NoteMissingWindows();
   void NoteNothingFound();
+  std::string NothingFoundText() const;
   void CopyNodes(ProfileStatus& status) const;
   double Progress(Moment now) const;
   Decisions Save(Moment now);

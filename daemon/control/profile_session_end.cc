@@ -15,8 +15,19 @@ namespace {
 
 constexpr int64_t kProgressSlackNs = 10 * kNsPerSecond;  // two windows may be under way
 
+constexpr size_t kMaxNamed = 8;
+
 int64_t Seconds(int64_t ns) {
   return ns / kNsPerSecond;
+}
+
+std::string JoinSome(std::vector<std::string> parts, absl::string_view separator) {
+  if (parts.size() > kMaxNamed) {
+    const size_t more = parts.size() - kMaxNamed;
+    parts.resize(kMaxNamed);
+    parts.push_back(absl::StrCat(more, " more"));
+  }
+  return absl::StrJoin(parts, separator);
 }
 
 // A process or a node that was asked for and is not (wholly) in the result.
@@ -145,9 +156,9 @@ bool ProfileSession::LooksPartial() const {
 
 void ProfileSession::NoteMissingWindows() {
   for (const NodeSession& node : nodes_) {
-    if (node.missing == 0) continue;
+    if (node.Missing() == 0) continue;
     AddNotice({Notice::Severity::kWarning, absl::StatusCode::kDataLoss, node.progress.node, 0,
-               absl::StrCat("up to ", node.missing, " windows of node ", node.progress.node,
+               absl::StrCat("up to ", node.Missing(), " windows of node ", node.progress.node,
                             " never arrived (its spool was full or was lost)")});
   }
 }
@@ -155,17 +166,8 @@ void ProfileSession::NoteMissingWindows() {
 void ProfileSession::NoteNothingFound() {
   const bool nowhere = std::all_of(nodes_.begin(), nodes_.end(),
                                    [](const NodeSession& node) { return node.FoundNothing(); });
-  std::vector<std::string> names;
-  for (const NodeSession& node : nodes_) names.push_back(node.progress.node);
-  if (names.size() > 8) {
-    const size_t more = names.size() - 8;
-    names.resize(8);
-    names.push_back(absl::StrCat(more, " more"));
-  }
   if (nowhere) {
-    AddNotice({Notice::Severity::kError, absl::StatusCode::kNotFound, "", 0,
-               absl::StrCat("no process matches ", TargetText(status_.spec, status_.requester),
-                            " on ", absl::StrJoin(names, ", "))});
+    AddNotice({Notice::Severity::kError, absl::StatusCode::kNotFound, "", 0, NothingFoundText()});
     return;
   }
   const bool explained =
@@ -174,6 +176,23 @@ void ProfileSession::NoteNothingFound() {
   if (explained) return;
   AddNotice({Notice::Severity::kError, absl::StatusCode::kUnavailable, "", 0,
              "nothing was measured: the ranks ended before the first window"});
+}
+
+// Where it was looked for; and, of nodes that found something they may not measure, what they said.
+std::string ProfileSession::NothingFoundText() const {
+  std::vector<std::string> refusals;
+  for (const Notice& notice : status_.notices) {
+    if (notice.severity == Notice::Severity::kInfo && notice.code == absl::StatusCode::kNotFound)
+      refusals.push_back(notice.node.empty() ? notice.text
+                                             : absl::StrCat(notice.node, ": ", notice.text));
+  }
+  std::vector<std::string> names;
+  for (const NodeSession& node : nodes_) names.push_back(node.progress.node);
+  std::string text =
+      absl::StrCat("no process matches ", TargetText(status_.spec, status_.requester), " on ",
+                   JoinSome(names, ", "));
+  if (!refusals.empty()) absl::StrAppend(&text, " (", JoinSome(refusals, "; "), ")");
+  return text;
 }
 
 double ProfileSession::Progress(Moment now) const {

@@ -145,12 +145,27 @@ void SessionTable::Restore(ProfileStatus status, Moment now) {
 
 Decisions SessionTable::Update(const std::string& node, const SessionUpdate& update, Moment now) {
   const auto it = sessions_.find(update.profile_id);
-  return it == sessions_.end() ? Decisions{} : it->second.Update(node, update, now);
+  if (it != sessions_.end()) return it->second.Update(node, update, now);
+  if (update.phase == NodeProgress::Phase::kFinished ||
+      update.phase == NodeProgress::Phase::kFailed)
+    return {};
+  return {StopNode{node, update.profile_id, "the profile is over"}};
 }
 
 Decisions SessionTable::Stored(const StoredWindow& window, Moment now) {
   const auto it = sessions_.find(window.profile_id);
   return it == sessions_.end() ? Decisions{} : it->second.Stored(window, now);
+}
+
+Decisions SessionTable::Refused(const RefusedWindow& window, Moment now) {
+  const auto it = sessions_.find(window.profile_id);
+  return it == sessions_.end() ? Decisions{} : it->second.Refused(window, now);
+}
+
+std::optional<uint32_t> SessionTable::Owner(const std::string& profile_id) const {
+  const auto it = sessions_.find(profile_id);
+  if (it == sessions_.end()) return std::nullopt;
+  return it->second.stored_status().requester.uid;
 }
 
 absl::StatusOr<Decisions> SessionTable::Cancel(const std::string& profile_id, const std::string& by,
@@ -181,6 +196,12 @@ absl::StatusOr<ProfileStatus> SessionTable::Status(const std::string& profile_id
   const auto it = sessions_.find(profile_id);
   if (it == sessions_.end()) return absl::NotFoundError(absl::StrCat(profile_id, " is not active"));
   return it->second.Status(now);
+}
+
+std::vector<std::string> SessionTable::Ids() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, session] : sessions_) ids.push_back(id);
+  return ids;
 }
 
 std::vector<ProfileStatus> SessionTable::Statuses(Moment now) const {

@@ -7,6 +7,7 @@
 #define DAEMON_CONTROL_SESSION_TABLE_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ class SessionTable {
 
   Decisions Update(const std::string& node, const SessionUpdate& update, Moment now);
   Decisions Stored(const StoredWindow& window, Moment now);
+  Decisions Refused(const RefusedWindow& window, Moment now);
   absl::StatusOr<Decisions> Cancel(const std::string& profile_id, const std::string& by,
                                    Moment now);
   Decisions Tick(Moment now);
@@ -42,8 +44,10 @@ class SessionTable {
   Decisions Finalised(const std::string& profile_id, bool ok, Moment now);
 
   bool Active(const std::string& profile_id) const { return sessions_.contains(profile_id); }
+  std::optional<uint32_t> Owner(const std::string& profile_id) const;  // of an active profile
   absl::StatusOr<ProfileStatus> Status(const std::string& profile_id, Moment now) const;
   std::vector<ProfileStatus> Statuses(Moment now) const;
+  std::vector<std::string> Ids() const;
   size_t size() const { return sessions_.size(); }
 
  private:

@@ -18,40 +18,77 @@ const char* WindowDropName(WindowDrop reason) {
       return "store_failed";
     case WindowDrop::kMalformed:
       return "malformed";
+    case WindowDrop::kInvalid:
+      return "invalid";
+    case WindowDrop::kNotPermitted:
+      return "not_permitted";
+    case WindowDrop::kForeign:
+      return "foreign";
   }
   return "unknown";
 }
 
 void Ingest::Take(IncomingWindow incoming, std::function<void(absl::Status)> done) {
-  const ProfileFate fate = ports_.fate(incoming.window.profile_id);
-  if (fate == ProfileFate::kUnknown || fate == ProfileFate::kOver) {
-    Drop(fate == ProfileFate::kUnknown ? WindowDrop::kUnknownProfile : WindowDrop::kProfileOver);
-    return done(absl::OkStatus());
+  const absl::StatusOr<ProfileFate> fate = ports_.fate(incoming.window.profile_id);
+  if (!fate.ok()) {
+    Drop(WindowDrop::kStoreFailed);
+    return done(fate.status());
   }
-  if (under_way_.fetch_add(1) >= capacity_) {
-    Leave();
-    Drop(WindowDrop::kQueueFull);
-    return done(absl::UnavailableError("too many windows are under way: send it again later"));
+  if (*fate == ProfileFate::kUnknown || *fate == ProfileFate::kOver) {
+    return Refuse(
+        *fate == ProfileFate::kUnknown ? WindowDrop::kUnknownProfile : WindowDrop::kProfileOver,
+        incoming.window.stream_id, incoming.window.sequence, std::move(done));
   }
+  const uint64_t bytes = incoming.body.size();
+  if (const absl::Status entered = Enter(bytes); !entered.ok()) return done(entered);
   // Shared by the commit and the merge, which run on different threads.
   auto window = std::make_shared<const IncomingWindow>(std::move(incoming));
-  auto committed = [this, window, done](const absl::StatusOr<Appended>& appended) {
-    if (!appended.ok()) {
-      Leave();
-      Drop(WindowDrop::kStoreFailed);
-      return done(appended.status());
-    }
-    done(absl::OkStatus());
-    Stored(window, *appended);
+  auto committed = [this, life = life_, window, done](const absl::StatusOr<Appended>& appended) {
+    absl::ReaderMutexLock lock(&life->mutex);
+    if (life->over) return done(absl::UnavailableError("perfd is stopping"));
+    Committed(window, appended, done);
   };
   const absl::Status queued = ports_.append(*window, committed);
   if (queued.ok()) return;
-  Leave();
+  Leave(bytes);
   Drop(WindowDrop::kQueueFull);
   done(queued);
 }
 
+void Ingest::Refuse(WindowDrop reason, const std::string& stream_id, uint64_t sequence,
+                    std::function<void(absl::Status)> done) {
+  if (const absl::Status entered = Enter(0); !entered.ok()) return done(entered);
+  auto skipped = [this, life = life_, reason, done](const absl::Status& status) {
+    absl::ReaderMutexLock lock(&life->mutex);
+    if (life->over) return done(absl::UnavailableError("perfd is stopping"));
+    Leave(0);
+    // A sequence that cannot even be remembered is not worth a second try either.
+    const bool settled = status.ok() || absl::IsInvalidArgument(status);
+    Drop(settled ? reason : WindowDrop::kStoreFailed);
+    done(settled ? absl::OkStatus() : status);
+  };
+  const absl::Status queued = ports_.skip(stream_id, sequence, skipped);
+  if (queued.ok()) return;
+  Leave(0);
+  Drop(WindowDrop::kQueueFull);
+  done(queued);
+}
+
+void Ingest::Committed(std::shared_ptr<const IncomingWindow> window,
+                       const absl::StatusOr<Appended>& appended,
+                       const std::function<void(absl::Status)>& done) {
+  if (appended.ok()) {
+    Stored(std::move(window), *appended);
+    return done(absl::OkStatus());
+  }
+  Leave(window->body.size());
+  const bool never = absl::IsInvalidArgument(appended.status());
+  Drop(never ? WindowDrop::kInvalid : WindowDrop::kStoreFailed);
+  done(never ? absl::OkStatus() : appended.status());
+}
+
 void Ingest::Stored(std::shared_ptr<const IncomingWindow> window, const Appended& appended) {
+  const uint64_t bytes = window->body.size();
   {
     absl::MutexLock lock(&mutex_);
     if (appended.duplicate) {
@@ -66,12 +103,57 @@ void Ingest::Stored(std::shared_ptr<const IncomingWindow> window, const Appended
       }
     }
   }
-  if (appended.duplicate) return Leave();
+  if (appended.duplicate) return Leave(bytes);
   // The store has it: should there ever be no room here, the aggregate is rebuilt from the store at the next start.
-  if (!ports_.merge(std::move(window), appended, [this] { Leave(); })) {
-    Leave();
+  if (!ports_.merge(std::move(window), appended, [this, bytes] { Leave(bytes); })) {
+    Leave(bytes);
     LogError("a stored window could not be merged: the merge queue is full or closing");
   }
+}
+
+absl::Status Ingest::Enter(uint64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  if (closed_) return absl::UnavailableError("perfd is stopping");
+  if (figures_.under_way >= limits_.most_windows || bytes_ + bytes > limits_.most_bytes) {
+    ++figures_.dropped[static_cast<size_t>(WindowDrop::kQueueFull)];
+    return absl::UnavailableError("too many windows are under way: send it again later");
+  }
+  ++figures_.under_way;
+  bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+void Ingest::Leave(uint64_t bytes) {
+  std::vector<std::function<void()>> wake;
+  {
+    absl::MutexLock lock(&mutex_);
+    --figures_.under_way;
+    bytes_ -= bytes;
+    // Not at the limit itself: every sender that wakes up brings a window.
+    if (figures_.under_way <= limits_.windows / 2 && bytes_ <= limits_.bytes / 2)
+      wake.swap(waiting_);
+  }
+  for (const std::function<void()>& go_on : wake) go_on();
+}
+
+bool Ingest::AwaitRoom(std::function<void()> wake) {
+  absl::MutexLock lock(&mutex_);
+  if (closed_ || (figures_.under_way < limits_.windows && bytes_ < limits_.bytes)) return false;
+  waiting_.push_back(std::move(wake));
+  return true;
+}
+
+void Ingest::Close(absl::Duration within) {
+  std::vector<std::function<void()>> forgotten;  // may own the last of a stream: not under the lock
+  {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+    forgotten.swap(waiting_);
+    if (!mutex_.AwaitWithTimeout(absl::Condition(this, &Ingest::Idle), within))
+      LogWarning("{} windows were still under way; agents send them again", figures_.under_way);
+  }
+  absl::MutexLock lock(&life_->mutex);
+  life_->over = true;
 }
 
 void Ingest::Drop(WindowDrop reason) {
@@ -81,9 +163,7 @@ void Ingest::Drop(WindowDrop reason) {
 
 IngestFigures Ingest::figures() const {
   absl::MutexLock lock(&mutex_);
-  IngestFigures figures = figures_;
-  figures.under_way = under_way_.load();
-  return figures;
+  return figures_;
 }
 
 }  // namespace perfd

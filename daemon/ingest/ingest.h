@@ -1,23 +1,28 @@
 // daemon/ingest/ingest.h - the way of a window: admission, store, acknowledgement, merge.
 //
 // Shape    done(OK) is the acknowledgement: the window is committed, was committed before, or is of no use to anyone
-//          (unknown or finished profile: counted by reason). Stored windows are merged in the order of commits.
+//          (unknown or finished profile, refused: counted by reason; its sequence is remembered, so that it is no gap).
+//          Stored windows are merged in the order of commits.
 // Errors   done(error): not stored; the agent keeps the window and sends it again.
-// Threads  thread-safe. `done` and `merge` run on threads of the ports; at most `capacity` windows are under way.
+// Limits   above `windows` or `bytes` under way AwaitRoom asks the senders to wait; beyond `most_windows` or
+//          `most_bytes` a window is turned away.
+// Threads  thread-safe. `done` and `merge` run on threads of the ports; after Close they touch nothing of ours.
 #ifndef DAEMON_INGEST_INGEST_H_
 #define DAEMON_INGEST_INGEST_H_
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "core/model/window.h"
 
 namespace perfd {
@@ -42,8 +47,17 @@ enum class ProfileFate {
   kUnknown,  // never existed or was deleted
 };
 
-enum class WindowDrop { kUnknownProfile, kProfileOver, kQueueFull, kStoreFailed, kMalformed };
-inline constexpr size_t kWindowDropCount = 5;
+enum class WindowDrop {
+  kUnknownProfile,
+  kProfileOver,
+  kQueueFull,     // not acknowledged: comes again
+  kStoreFailed,   // not acknowledged: comes again
+  kMalformed,     // a message that was no window at all
+  kInvalid,       // a window that contradicts itself or is beyond the limits
+  kNotPermitted,  // of a profile the agent may not speak for
+  kForeign,       // of a stream or node that is not the agent's
+};
+inline constexpr size_t kWindowDropCount = 8;
 const char* WindowDropName(WindowDrop reason);
 
 struct IngestFigures {
@@ -55,35 +69,69 @@ struct IngestFigures {
   uint64_t under_way = 0;
 };
 
+struct IngestLimits {
+  uint64_t windows = 4096;
+  uint64_t bytes = uint64_t{128} << 20;
+  uint64_t most_windows = 65536;  // one per stream that was already reading
+  uint64_t most_bytes = uint64_t{512} << 20;
+};
+
 class Ingest {
  public:
   struct Ports {
-    std::function<ProfileFate(const std::string& profile_id)> fate;
+    // An error: it cannot be told now.
+    std::function<absl::StatusOr<ProfileFate>(const std::string& profile_id)> fate;
     std::function<absl::Status(const IncomingWindow&,
                                std::function<void(absl::StatusOr<Appended>)>)>
         append;
+    // Remembers the sequence of a window that is not wanted.
+    std::function<absl::Status(const std::string& stream_id, uint64_t sequence,
+                               std::function<void(absl::Status)>)>
+        skip;
     // Takes the window; calls back when it is merged. False: no room.
     std::function<bool(std::shared_ptr<const IncomingWindow>, Appended, std::function<void()>)>
         merge;
   };
 
-  Ingest(Ports ports, uint64_t capacity) : ports_(std::move(ports)), capacity_(capacity) {}
+  explicit Ingest(Ports ports, IngestLimits limits = {})
+      : ports_(std::move(ports)), limits_(limits) {}
 
   void Take(IncomingWindow window, std::function<void(absl::Status)> done);
+  // A window that will never be taken: counted, remembered, acknowledged.
+  void Refuse(WindowDrop reason, const std::string& stream_id, uint64_t sequence,
+              std::function<void(absl::Status)> done);
+  // False: send on. True: too much is under way; `wake` is called once when there is room again.
+  bool AwaitRoom(std::function<void()> wake);
+  // Takes nothing more and waits until nothing is under way, at most so long.
+  void Close(absl::Duration within);
   // A message that was no window at all.
   void CountMalformed() { Drop(WindowDrop::kMalformed); }
   IngestFigures figures() const;
 
  private:
+  // Commits may be answered after the wait in Close: then there is nobody left to hear them.
+  struct Life {
+    absl::Mutex mutex;
+    bool over ABSL_GUARDED_BY(mutex) = false;
+  };
+
+  void Committed(std::shared_ptr<const IncomingWindow> window,
+                 const absl::StatusOr<Appended>& appended,
+                 const std::function<void(absl::Status)>& done);
   void Stored(std::shared_ptr<const IncomingWindow> window, const Appended& appended);
   void Drop(WindowDrop reason);
-  void Leave() { under_way_.fetch_sub(1); }
+  absl::Status Enter(uint64_t bytes);
+  void Leave(uint64_t bytes);
+  bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return figures_.under_way == 0; }
 
   const Ports ports_;
-  const uint64_t capacity_;
-  std::atomic<uint64_t> under_way_{0};
+  const IngestLimits limits_;
+  const std::shared_ptr<Life> life_ = std::make_shared<Life>();  // shared with queued commits
   mutable absl::Mutex mutex_;
   IngestFigures figures_ ABSL_GUARDED_BY(mutex_);
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the windows under way
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perfd

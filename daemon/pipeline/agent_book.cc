@@ -8,22 +8,24 @@ namespace perfd {
 namespace {
 
 // The same agent come back, or the node's own agent in the place of a user's. A user's agent never takes the place of
-// another's: it could otherwise catch that agent's commands.
-bool MayReplace(const AgentFacts& present, const AgentFacts& next) {
-  if (present.uid == next.uid) return true;
-  return !next.user_mode && (present.user_mode || present.stream_id == next.stream_id);
+// another's: it could otherwise catch that agent's commands. Nor does it take the place of its user's other agent that
+// is alive: each would come back and throw the other out, for ever.
+bool MayReplace(const AgentFacts& present, const AgentFacts& next, bool silent) {
+  const bool same_stream = present.stream_id == next.stream_id;
+  if (next.user_mode) return present.uid == next.uid && (same_stream || silent);
+  return present.user_mode || same_stream || present.uid == next.uid;
 }
 
 }  // namespace
 
 absl::StatusOr<uint64_t> AgentBook::Connect(const AgentFacts& facts,
-                                            std::shared_ptr<AgentLink> link, int64_t now_unix_ns) {
+                                            std::shared_ptr<AgentLink> link, Moment now) {
   if (!entries_.contains(facts.node) && entries_.size() >= kMaxNodes) {
     return absl::ResourceExhaustedError(absl::StrCat("more than ", kMaxNodes, " nodes"));
   }
   Entry& entry = entries_[facts.node];
   if (entry.connection != 0) {
-    if (!MayReplace(entry.facts, facts)) {
+    if (!MayReplace(entry.facts, facts, now.monotonic_ns - entry.heard_ns >= kSilentNs)) {
       return absl::AlreadyExistsError(
           absl::StrCat("node ", facts.node, " already has an agent (of uid ", entry.facts.uid,
                        "): stop it, or give this one another --node"));
@@ -42,8 +44,9 @@ absl::StatusOr<uint64_t> AgentBook::Connect(const AgentFacts& facts,
                   .cpus = facts.cpus,
                   .kernel = facts.kernel,
                   .sampling_event = facts.sampling_event,
-                  .last_seen_unix_ns = now_unix_ns,
+                  .last_seen_unix_ns = now.unix_ns,
                   .health = {}};
+  entry.heard_ns = now.monotonic_ns;
   by_connection_[entry.connection] = facts.node;
   return entry.connection;
 }
@@ -64,6 +67,16 @@ std::string AgentBook::Disconnect(uint64_t connection, int64_t now_unix_ns) {
 AgentBook::Entry* AgentBook::Find(uint64_t connection) {
   const auto it = by_connection_.find(connection);
   return it == by_connection_.end() ? nullptr : &entries_[it->second];
+}
+
+void AgentBook::Heard(Entry& entry, Moment now) {
+  entry.heard_ns = now.monotonic_ns;
+  entry.status.last_seen_unix_ns = now.unix_ns;
+}
+
+bool AgentBook::MayBeNameOf(const std::string& node, const std::string& stream_id) const {
+  const auto it = entries_.find(node);
+  return it == entries_.end() || it->second.facts.stream_id == stream_id;
 }
 
 std::shared_ptr<AgentLink> AgentBook::Link(const std::string& node) const {

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/base/clock.h"
 #include "core/model/node.h"
 #include "daemon/control/events.h"
 #include "daemon/pipeline/agent_link.h"
@@ -23,22 +24,28 @@ namespace perfd {
 class AgentBook {
  public:
   static constexpr size_t kMaxNodes = 65536;
+  static constexpr int64_t kSilentNs = 20 * kNsPerSecond;  // heartbeats come every 5 s
 
   struct Entry {
     uint64_t connection = 0;  // 0: not connected
     AgentFacts facts;
     std::shared_ptr<AgentLink> link;  // shared with the stream, which may outlive the entry
     NodeStatus status;
+    int64_t heard_ns = 0;  // monotonic: its last sign of life
   };
 
-  // Returns the connection's number. Another live agent of that name is replaced when it is the same one come
-  // back (same user, or the same stream) or outranks a user's own agent, else kAlreadyExists.
+  // Returns the connection's number. Another live agent of that name is replaced when it is the same one come back
+  // (same user and stream, or it has been silent for kSilentNs; of two that are no user's own the same user will do) or
+  // when the new one outranks a user's own agent; else kAlreadyExists.
   absl::StatusOr<uint64_t> Connect(const AgentFacts& facts, std::shared_ptr<AgentLink> link,
-                                   int64_t now_unix_ns);
+                                   Moment now);
   // The node's name when this was its present connection, else empty.
   std::string Disconnect(uint64_t connection, int64_t now_unix_ns);
   // The entry this connection may speak for, or nullptr when it was replaced.
   Entry* Find(uint64_t connection);
+  static void Heard(Entry& entry, Moment now);
+  // True when no agent of another stream is known under this name: its windows may be of a node that was renamed.
+  bool MayBeNameOf(const std::string& node, const std::string& stream_id) const;
   std::shared_ptr<AgentLink> Link(const std::string& node) const;
   const std::map<std::string, Entry>& entries() const { return entries_; }
   size_t connected() const { return by_connection_.size(); }

@@ -13,14 +13,16 @@
 namespace perfd {
 namespace {
 
-constexpr uint64_t kWindowsUnderWay = 4096;
-constexpr size_t kMergeQueue = kWindowsUnderWay + 256;  // room for every window and for reports
+constexpr size_t kMergeReserve = 256;  // besides every window: reports
+constexpr absl::Duration kStopWithin = absl::Seconds(10);
 constexpr absl::Duration kTick = absl::Milliseconds(250);
 constexpr int64_t kChoresNs = 60 * kNsPerSecond;
 constexpr int64_t kSickChoresNs = 2 * kNsPerSecond;
 constexpr int64_t kLateDelayNs = kNsPerSecond;
 constexpr int64_t kForgetNodeNs = 24 * 3600 * kNsPerSecond;
 constexpr int64_t kRecentNs = 3600 * kNsPerSecond;
+constexpr int64_t kFreshNs = 3600 * kNsPerSecond;
+constexpr size_t kMaxFresh = 4096;
 constexpr size_t kMaxRecent = 20;
 constexpr int32_t kMaxRestored = 1000;
 
@@ -30,10 +32,11 @@ Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions optio
     : store_(store),
       clock_(clock),
       options_(std::move(options)),
+      born_(Now()),
       results_(store),
       table_(options_.limits),
-      ingest_(IngestPorts(), kWindowsUnderWay),
-      merge_("perfd-merge", 1, kMergeQueue),
+      ingest_(IngestPorts(), options_.ingest),
+      merge_("perfd-merge", 1, options_.ingest.most_windows + kMergeReserve),
       chores_("perfd-chores", 1, 16) {}
 
 Pipeline::~Pipeline() {
@@ -70,6 +73,7 @@ void Pipeline::Stop() {
   }
   if (ticker_.joinable()) ticker_.join();
   chores_.Close();
+  ingest_.Close(kStopWithin);
   merge_.Close();
 }
 
@@ -115,13 +119,39 @@ void Pipeline::Tick() {
 
 void Pipeline::Chores() {
   if (!store_.healthy()) (void)store_.Probe();
-  const absl::StatusOr<int> deleted = store_.Retain(options_.retention, clock_.UnixNs());
+  SweepAggregates();
+  // The clock may have been set since: for ages, time passes no faster than it does.
+  const Moment now = Now();
+  const int64_t passed_ns = now.monotonic_ns - born_.monotonic_ns;
+  const absl::StatusOr<int> deleted =
+      store_.Retain(Retention(), std::min(now.unix_ns, born_.unix_ns + passed_ns));
   if (!deleted.ok()) {
     LogWarning("old profiles could not be deleted: {}", Text(deleted.status()));
   } else if (*deleted > 0) {
     LogInfo("{} old profiles were deleted", *deleted);
   }
   chores_running_ = false;
+}
+
+RetentionPolicy Pipeline::Retention() {
+  RetentionPolicy policy = options_.retention;
+  absl::MutexLock lock(&mutex_);
+  const int64_t now_ns = clock_.MonotonicNs();
+  // A clock that is wrong at the start may yet be put right.
+  if (now_ns - born_.monotonic_ns < kFreshNs) policy.keep_ns = 0;
+  std::erase_if(fresh_, [&](const Fresh& fresh) { return now_ns >= fresh.until_ns; });
+  for (const Fresh& fresh : fresh_) policy.spared.push_back(fresh.profile_id);
+  return policy;
+}
+
+void Pipeline::SweepAggregates() {
+  std::set<std::string> wanted;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [id, late] : late_) wanted.insert(id);
+    for (const std::string& id : table_.Ids()) wanted.insert(id);
+  }
+  results_.KeepOnly([&](const std::string& id) { return wanted.contains(id); });
 }
 
 Ingest::Ports Pipeline::IngestPorts() {
@@ -137,6 +167,10 @@ Ingest::Ports Pipeline::IngestPorts() {
           done(Appended{result->duplicate, result->row_id, result->stream_missing});
         });
   };
+  ports.skip = [this](const std::string& stream_id, uint64_t sequence,
+                      std::function<void(absl::Status)> done) {
+    return store_.Skip(stream_id, sequence, std::move(done));
+  };
   ports.merge = [this](std::shared_ptr<const IncomingWindow> incoming, const Appended& appended,
                        std::function<void()> done) {
     return merge_.Post([this, incoming = std::move(incoming), appended, done = std::move(done)] {
@@ -147,13 +181,17 @@ Ingest::Ports Pipeline::IngestPorts() {
   return ports;
 }
 
-ProfileFate Pipeline::Fate(const std::string& profile_id) {
+absl::StatusOr<ProfileFate> Pipeline::Fate(const std::string& profile_id) {
   {
     absl::MutexLock lock(&mutex_);
     if (table_.Active(profile_id)) return ProfileFate::kActive;
   }
   const absl::StatusOr<ProfileStatus> status = store_.Profile(profile_id);
-  if (!status.ok()) return ProfileFate::kUnknown;
+  const bool nobodys = absl::IsNotFound(status.status()) ||
+                       absl::IsInvalidArgument(status.status()) ||
+                       absl::IsDataLoss(status.status());
+  if (nobodys) return ProfileFate::kUnknown;
+  RETURN_IF_ERROR(status.status());
   return status->state == ProfileState::kPartial ? ProfileFate::kLate : ProfileFate::kOver;
 }
 
@@ -211,19 +249,37 @@ void Pipeline::PostFinalise(const ProfileStatus& status) {
 }
 
 void Pipeline::Finalise(const ProfileStatus& status) {
-  const absl::StatusOr<Report> report = results_.Finalise(status);
+  const absl::StatusOr<Report> report = FinaliseOrFail(status);
   if (report.ok()) {
-    LogInfo("{} is {}", status.id, ProfileStateName(status.state));
-    results_.Forget(status.id);
+    LogInfo("{} is {}", status.id, ProfileStateName(report->status.state));
   } else {
     LogWarning("the report of {} is not stored yet: {}", status.id, Text(report.status()));
   }
-  absl::MutexLock lock(&mutex_);
-  if (report.ok()) {
-    Remember(*report);
-    attached_.erase(status.id);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (report.ok()) {
+      Remember(*report);
+      attached_.erase(status.id);
+    }
+    Execute(table_.Finalised(status.id, report.ok(), Now()));
   }
-  Execute(table_.Finalised(status.id, report.ok(), Now()));
+  // Not before: whoever asks while it is still active would bring the aggregate back.
+  if (report.ok()) results_.Forget(status.id);
+}
+
+// What is damaged stays damaged: such a profile ends without a report.
+absl::StatusOr<Report> Pipeline::FinaliseOrFail(ProfileStatus status) {
+  absl::StatusOr<Report> report = results_.Finalise(status);
+  if (!absl::IsDataLoss(report.status())) return report;
+  LogError("{} has no report: {}", status.id, Text(report.status()));
+  status.state = ProfileState::kFailed;
+  status.notices.push_back(
+      {Notice::Severity::kError, absl::StatusCode::kDataLoss, "", 0,
+       absl::StrCat("the stored data could not be read: ", report.status().message())});
+  RETURN_IF_ERROR(store_.PutStatus(status));
+  report = Report{};
+  report->status = std::move(status);
+  return report;
 }
 
 void Pipeline::RebuildLate(const std::string& profile_id, uint64_t windows) {
@@ -245,7 +301,7 @@ void Pipeline::RebuildLate(const std::string& profile_id, uint64_t windows) {
   }
   LogWarning("late windows of {} are stored but not in its report: {}", profile_id,
              Text(status.status()));
-  if (absl::IsNotFound(status.status())) return;
+  if (absl::IsNotFound(status.status()) || absl::IsDataLoss(status.status())) return;
   absl::MutexLock lock(&mutex_);
   LateProfile& late = late_[profile_id];
   late.windows += windows;
@@ -256,6 +312,8 @@ void Pipeline::Remember(const Report& report) {
   RecentProfile recent;
   recent.figure = ToFigure(report.status, report.loops, static_cast<size_t>(options_.hot_loops));
   recent.until_ns = clock_.MonotonicNs() + kRecentNs;
+  fresh_.push_back({report.status.id, clock_.MonotonicNs() + kFreshNs});
+  if (fresh_.size() > kMaxFresh) fresh_.pop_front();
   recent_.push_front(std::move(recent));
   if (recent_.size() > kMaxRecent) recent_.pop_back();
 }

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -39,6 +40,7 @@ namespace perfd {
 struct PipelineOptions {
   RetentionPolicy retention;
   ControlLimits limits;
+  IngestLimits ingest;
   int hot_loops = 12;                                      // per profile in the figures
   std::function<void(double seconds)> on_attach;           // submit to first sample; may be empty
   std::function<std::vector<DoctorCheck>()> extra_checks;  // of the service; may be empty
@@ -60,7 +62,7 @@ class Pipeline {
   absl::Status Restore();
   // Starts the clockwork; without it Tick is called by hand (tests).
   void Run();
-  // Merges and stores what is queued. Streams must have ended.
+  // Merges and stores what is queued, for at most kStopWithin. Streams must have ended. Without Stop the destructor does.
   void Stop();
   void Tick();
 
@@ -82,14 +84,20 @@ class Pipeline {
   void AgentGone(uint64_t connection);
   void Heartbeat(uint64_t connection, const AgentHealth& health);
   void News(uint64_t connection, const SessionUpdate& update);
-  // done(OK): acknowledge.
+  // done(OK): acknowledge. A window that can never be taken is acknowledged too: counted, logged, and told its profile.
   void TakeWindow(uint64_t connection, IncomingWindow window,
                   std::function<void(absl::Status)> done);
+  // A window that could not even be read.
+  void RefuseWindow(uint64_t connection, const std::string& profile_id, uint64_t sequence,
+                    const absl::Status& why, std::function<void(absl::Status)> done);
+  // True: too many windows are under way; do not read on until `wake` is called (once, from any thread).
+  bool AwaitRoom(std::function<void()> wake) { return ingest_.AwaitRoom(std::move(wake)); }
   void DoctorAnswer(uint64_t connection, uint64_t request_id, std::vector<DoctorCheck> checks);
   void CountMalformed();
 
   DaemonFigures Figures();
   bool Healthy() const { return store_.healthy(); }
+  size_t aggregates() { return results_.size(); }  // in memory
 
  private:
   struct LateProfile {
@@ -101,17 +109,34 @@ class Pipeline {
     int64_t until_ns = 0;
   };
 
+  // Who sent a message, as far as it was checked.
+  struct Sender {
+    std::string node;
+    std::string stream_id;
+    bool user_mode = false;
+    uint32_t uid = 0;
+  };
+  struct Fresh {
+    std::string profile_id;
+    int64_t until_ns = 0;
+  };
+
   Moment Now() const { return {clock_.MonotonicNs(), clock_.UnixNs()}; }
   Ingest::Ports IngestPorts();
-  bool MaySpeakFor(const AgentFacts& agent, const std::string& profile_id)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  ProfileFate Fate(const std::string& profile_id);
+  std::optional<Sender> FindSender(uint64_t connection);
+  bool MaySpeakFor(const Sender& sender, const std::string& profile_id);
+  absl::Status Check(const Sender& sender, const Window& window);
+  void LogRefusal(const Sender& sender, const RefusedWindow& window, const absl::Status& why);
+  absl::StatusOr<ProfileFate> Fate(const std::string& profile_id);
   void Merge(const IncomingWindow& incoming, const Appended& appended);
   void Execute(const Decisions& decisions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Save(const ProfileStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostFinalise(const ProfileStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finalise(const ProfileStatus& status);
+  absl::StatusOr<Report> FinaliseOrFail(ProfileStatus status);
   void RebuildLate(const std::string& profile_id, uint64_t windows);
+  void SweepAggregates();
+  RetentionPolicy Retention();
   void Remember(const Report& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickLoop();
   void Chores();
@@ -123,6 +148,7 @@ class Pipeline {
   SqliteStore& store_;
   const Clock& clock_;
   const PipelineOptions options_;
+  const Moment born_;
   Results results_;
 
   absl::Mutex mutex_;
@@ -133,6 +159,9 @@ class Pipeline {
       ABSL_GUARDED_BY(mutex_);  // active profiles whose first sample was noted
   std::map<std::string, LateProfile> late_ ABSL_GUARDED_BY(mutex_);
   std::deque<RecentProfile> recent_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Fresh> fresh_ ABSL_GUARDED_BY(mutex_);  // ended within the last hour of uptime
+  int64_t refusal_logged_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t refusals_unlogged_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t malformed_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t chores_due_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

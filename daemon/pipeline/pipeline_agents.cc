@@ -5,8 +5,14 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/store/window_table.h"
 
 namespace perfd {
+namespace {
+
+constexpr size_t kMaxShownName = 128;
+
+}  // namespace
 
 absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
                                                   std::shared_ptr<AgentLink> link) {
@@ -14,11 +20,13 @@ absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
     return absl::UnavailableError(
         "the daemon's store cannot write (disk full?): keep the windows and try again");
   }
-  ASSIGN_OR_RETURN(facts.stored_sequence, store_.StoredSequence(facts.stream_id));
+  ASSIGN_OR_RETURN(const StreamState stream, store_.Stream(facts.stream_id));
+  facts.stored_sequence = stream.last;
+  facts.stream_missing = stream.missing;
   absl::MutexLock lock(&mutex_);
   const AgentFacts* present = table_.FindAgent(facts.node);
   const Moment now = Now();
-  ASSIGN_OR_RETURN(const uint64_t connection, book_.Connect(facts, link, now.unix_ns));
+  ASSIGN_OR_RETURN(const uint64_t connection, book_.Connect(facts, link, now));
   link->Welcome(facts.stored_sequence);
   if (present != nullptr) Execute(table_.AgentGone(facts.node, now));
   Execute(table_.AgentConnected(facts, now));
@@ -41,47 +49,112 @@ void Pipeline::Heartbeat(uint64_t connection, const AgentHealth& health) {
   AgentBook::Entry* entry = book_.Find(connection);
   if (entry == nullptr) return;
   entry->status.health = health;
-  entry->status.last_seen_unix_ns = clock_.UnixNs();
+  AgentBook::Heard(*entry, Now());
 }
 
 void Pipeline::News(uint64_t connection, const SessionUpdate& update) {
+  const std::optional<Sender> sender = FindSender(connection);
+  if (!sender.has_value() || !MaySpeakFor(*sender, update.profile_id)) return;
   absl::MutexLock lock(&mutex_);
   AgentBook::Entry* entry = book_.Find(connection);
   if (entry == nullptr) return;
-  const Moment now = Now();
-  entry->status.last_seen_unix_ns = now.unix_ns;
-  if (MaySpeakFor(entry->facts, update.profile_id))
-    Execute(table_.Update(entry->facts.node, update, now));
+  AgentBook::Heard(*entry, Now());
+  Execute(table_.Update(sender->node, update, Now()));
 }
 
-bool Pipeline::MaySpeakFor(const AgentFacts& agent, const std::string& profile_id) {
-  if (!agent.user_mode) return true;
-  absl::StatusOr<ProfileStatus> status = table_.Status(profile_id, Now());
-  if (!status.ok()) status = store_.Profile(profile_id);
-  return !status.ok() ||
-         status->requester.uid == agent.uid;  // unknown profiles are sorted out by ingest
+std::optional<Pipeline::Sender> Pipeline::FindSender(uint64_t connection) {
+  absl::MutexLock lock(&mutex_);
+  const AgentBook::Entry* entry = book_.Find(connection);
+  if (entry == nullptr) return std::nullopt;
+  return Sender{entry->facts.node, entry->facts.stream_id, entry->facts.user_mode,
+                entry->facts.uid};
+}
+
+bool Pipeline::MaySpeakFor(const Sender& sender, const std::string& profile_id) {
+  if (!sender.user_mode) return true;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (const auto owner = table_.Owner(profile_id); owner.has_value()) return *owner == sender.uid;
+  }
+  // Not under the lock: the store may take its time. Unknown profiles are sorted out by ingest.
+  const absl::StatusOr<ProfileStatus> status = store_.Profile(profile_id);
+  return !status.ok() || status->requester.uid == sender.uid;
+}
+
+absl::Status Pipeline::Check(const Sender& sender, const Window& window) {
+  if (window.stream_id != sender.stream_id) {
+    return absl::FailedPreconditionError(absl::StrCat("it is of stream '",
+                                                      window.stream_id.substr(0, kMaxShownName),
+                                                      "', not of the agent's own"));
+  }
+  if (window.sequence > kMaxSequence) return absl::InvalidArgumentError("its sequence is too high");
+  if (!MaySpeakFor(sender, window.profile_id)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("a user-mode agent of uid ", sender.uid,
+                     " sent a window of this profile, which belongs to another user"));
+  }
+  if (window.node == sender.node) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  if (book_.MayBeNameOf(window.node, sender.stream_id)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "it is of node '", window.node.substr(0, kMaxShownName), "', which has an agent of its own"));
 }
 
 void Pipeline::TakeWindow(uint64_t connection, IncomingWindow window,
                           std::function<void(absl::Status)> done) {
-  absl::Status refused;
-  {
-    absl::MutexLock lock(&mutex_);
-    AgentBook::Entry* entry = book_.Find(connection);
-    if (entry == nullptr) {
-      refused = absl::AbortedError("replaced by a newer connection of the same agent");
-    } else if (window.window.node != entry->facts.node ||
-               window.window.stream_id != entry->facts.stream_id) {
-      refused = absl::InvalidArgumentError(
-          absl::StrCat("a window of node '", window.window.node, "' came from the agent of node '",
-                       entry->facts.node, "' or names a stream that is not its own"));
-    } else if (!MaySpeakFor(entry->facts, window.window.profile_id)) {
-      refused = absl::PermissionDeniedError(
-          "a user-mode agent may only speak for its own user's profiles");
-    }
+  const std::optional<Sender> sender = FindSender(connection);
+  if (!sender.has_value()) {
+    return done(absl::AbortedError("replaced by a newer connection of the same agent"));
   }
-  if (!refused.ok()) return done(refused);
-  ingest_.Take(std::move(window), std::move(done));
+  const absl::Status refused = Check(*sender, window.window);
+  if (refused.ok()) return ingest_.Take(std::move(window), std::move(done));
+  RefuseWindow(connection, window.window.profile_id, window.window.sequence, refused,
+               std::move(done));
+}
+
+void Pipeline::RefuseWindow(uint64_t connection, const std::string& profile_id, uint64_t sequence,
+                            const absl::Status& why, std::function<void(absl::Status)> done) {
+  const std::optional<Sender> sender = FindSender(connection);
+  if (!sender.has_value()) {
+    return done(absl::AbortedError("replaced by a newer connection of the same agent"));
+  }
+  RefusedWindow window{profile_id, sender->node, sender->stream_id, sequence, {}};
+  WindowDrop reason = WindowDrop::kInvalid;
+  if (absl::IsFailedPrecondition(why)) reason = WindowDrop::kForeign;
+  if (MaySpeakFor(*sender, profile_id)) {
+    window.notice = {
+        Notice::Severity::kWarning, absl::StatusCode::kDataLoss, sender->node, 0,
+        absl::StrCat("perfd refused windows of node ", sender->node, ": ", why.message())};
+  } else {
+    // A stranger cannot spoil a result, but its owner may know.
+    reason = WindowDrop::kNotPermitted;
+    window.notice = {Notice::Severity::kInfo, absl::StatusCode::kPermissionDenied, "", 0,
+                     absl::StrCat("perfd refused windows of a user-mode agent of uid ", sender->uid,
+                                  ": it may only speak for its own user's profiles")};
+  }
+  LogRefusal(*sender, window, why);
+  ingest_.Refuse(reason, sender->stream_id, sequence,
+                 [this, window = std::move(window), done = std::move(done)](absl::Status status) {
+                   if (status.ok()) {
+                     absl::MutexLock lock(&mutex_);
+                     Execute(table_.Refused(window, Now()));
+                   }
+                   done(std::move(status));
+                 });
+}
+
+void Pipeline::LogRefusal(const Sender& sender, const RefusedWindow& window,
+                          const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  const int64_t now_ns = clock_.MonotonicNs();
+  if (refusal_logged_ns_ != 0 && now_ns - refusal_logged_ns_ < kNsPerSecond) {
+    ++refusals_unlogged_;
+    return;
+  }
+  LogWarning("window {} of node {} (uid {}) is refused: {} ({} more since the last such line)",
+             window.sequence, sender.node, sender.uid, Text(why), refusals_unlogged_);
+  refusal_logged_ns_ = now_ns;
+  refusals_unlogged_ = 0;
 }
 
 void Pipeline::DoctorAnswer(uint64_t connection, uint64_t request_id,

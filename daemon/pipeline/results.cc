@@ -53,10 +53,11 @@ void NoteSeveralJobs(ProfileStatus& status, const ProfileAggregate& aggregate) {
   if (!repeated) return;
   const size_t count = jobs.size();
   if (count > kMaxNamedJobs) jobs.erase(std::next(jobs.begin(), kMaxNamedJobs), jobs.end());
-  const Notice notice{Notice::Severity::kWarning, absl::StatusCode::kOk, "", 0,
-                      absl::StrCat("the target matches ", count, " jobs (", absl::StrJoin(jobs, ", "),
-                                   jobs.size() < count ? ", ..." : "",
-                                   ") whose rank numbers repeat: name one by its pids or its Slurm job")};
+  const Notice notice{
+      Notice::Severity::kWarning, absl::StatusCode::kOk, "", 0,
+      absl::StrCat("the target matches ", count, " jobs (", absl::StrJoin(jobs, ", "),
+                   jobs.size() < count ? ", ..." : "",
+                   ") whose rank numbers repeat: name one by its pids or its Slurm job")};
   if (std::find(status.notices.begin(), status.notices.end(), notice) == status.notices.end())
     status.notices.push_back(notice);
 }
@@ -90,23 +91,26 @@ absl::StatusOr<std::shared_ptr<Results::Live>> Results::Get(const std::string& p
 absl::StatusOr<std::shared_ptr<Results::Live>> Results::Rebuild(const std::string& profile_id) {
   auto live = std::make_shared<Live>();
   absl::MutexLock lock(&live->mutex);
-  ASSIGN_OR_RETURN(const std::string compacted, store_.Aggregate(profile_id));
-  if (!compacted.empty()) {
-    ASSIGN_OR_RETURN(live->aggregate, ParseAggregate(compacted));
-  }
-  RETURN_IF_ERROR(store_.ForEachWindow(
-      profile_id, [&](int64_t row_id, const std::string& body) -> absl::Status {
-        live->mutex.AssertHeld();
-        const absl::StatusOr<Window> window = DecodeWindow(body);
-        if (window.ok()) {
-          live->aggregate.Add(*window);
-        } else {
-          LogError("window {} of {} is left out: {}", row_id, profile_id, Text(window.status()));
-        }
-        live->row_id = row_id;
-        ++live->loose_windows;
-        return absl::OkStatus();
-      }));
+  ResultsVisitor visitor;
+  visitor.aggregate = [&](const std::string& body, int64_t up_to_row_id) -> absl::Status {
+    live->mutex.AssertHeld();
+    live->row_id = up_to_row_id;
+    if (body.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(live->aggregate, ParseAggregate(body));
+    return absl::OkStatus();
+  };
+  visitor.window = [&](int64_t row_id, const std::string& body) {
+    live->mutex.AssertHeld();
+    const absl::StatusOr<Window> window = DecodeWindow(body);
+    if (window.ok()) {
+      live->aggregate.Add(*window);
+    } else {
+      LogError("window {} of {} is left out: {}", row_id, profile_id, Text(window.status()));
+    }
+    ++live->loose_windows;
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(store_.ReadResults(profile_id, visitor));
   return live;
 }
 
@@ -150,6 +154,16 @@ absl::StatusOr<Report> Results::Finalise(ProfileStatus status) {
 void Results::Forget(const std::string& profile_id) {
   absl::MutexLock lock(&mutex_);
   live_.erase(profile_id);
+}
+
+void Results::KeepOnly(const std::function<bool(const std::string& profile_id)>& wanted) {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(live_, [&](const auto& item) { return !wanted(item.first); });
+}
+
+size_t Results::size() {
+  absl::MutexLock lock(&mutex_);
+  return live_.size();
 }
 
 }  // namespace perfd

@@ -6,6 +6,7 @@
 #ifndef DAEMON_PIPELINE_RESULTS_H_
 #define DAEMON_PIPELINE_RESULTS_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,6 +27,7 @@ class Results {
  public:
   explicit Results(SqliteStore& store) : store_(store) {}
 
+  // Errors of all: kDataLoss when the stored aggregate is damaged; what the store says.
   // A profile that has no windows yet.
   void Begin(const std::string& profile_id);
   // Brings the aggregate into memory and corrects the status: counts and spans as the stored windows have them.
@@ -37,6 +39,9 @@ class Results {
   // Stores report, aggregate and final status in one transaction.
   absl::StatusOr<Report> Finalise(ProfileStatus status);
   void Forget(const std::string& profile_id);
+  // Forgets the others: whoever asks about a profile that has just ended brings its aggregate back.
+  void KeepOnly(const std::function<bool(const std::string& profile_id)>& wanted);
+  size_t size();
 
  private:
   struct Live {

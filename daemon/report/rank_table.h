@@ -38,7 +38,8 @@ class RankTable {
   void FillRanks(uint32_t place, size_t limit, ReportRow& row) const;
   size_t IndexOf(const RankInfo& info) const;
   bool Repeated(size_t rank) const;  // another process has this rank number on this node
-  std::string Name(size_t rank) const;  // "rank 3 on node17", with the pid where ranks repeat; empty with one rank
+  std::string Name(size_t rank)
+      const;  // "rank 3 on node17", with the pid where ranks repeat; empty with one rank
 
   std::vector<RankSummary> ranks_;
   std::vector<ThreadTotals> threads_;

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "core/base/clock.h"
 #include "daemon/service/call_services.h"
 
 namespace perfd {
@@ -20,8 +20,8 @@ void StreamList::CheckSilence() {
     std::erase_if(streams_, [](const auto& stream) { return stream->done(); });
     streams = streams_;
   }
-  const absl::Time now = absl::Now();
-  for (const auto& stream : streams) stream->CheckSilence(now);
+  const int64_t now_ns = SystemClock().MonotonicNs();
+  for (const auto& stream : streams) stream->CheckSilence(now_ns);
 }
 
 void StreamList::CloseAll(const absl::Status& reason) {

@@ -12,7 +12,7 @@ namespace perfd {
 namespace {
 
 constexpr size_t kMaxName = 255;
-constexpr int kMaxNotices = 256;
+constexpr size_t kMaxNotices = 256;
 constexpr int kMaxRanks = 65536;
 constexpr int kMaxChecks = 256;
 constexpr int kMaxActive = 4096;
@@ -88,18 +88,16 @@ AgentHealth ToHealth(const v1::Heartbeat& message) {
 }
 
 absl::StatusOr<SessionUpdate> ToUpdate(const v1::SessionUpdate& message) {
-  if (message.notices_size() > kMaxNotices || message.ranks_size() > kMaxRanks ||
-      message.threads() < 0) {
-    return absl::InvalidArgumentError("session: too many notices or ranks");
-  }
   SessionUpdate update;
   update.profile_id = message.profile_id();
   ASSIGN_OR_RETURN(update.phase, wire::FromProto(message.phase()));
-  update.ranks = message.ranks_size();
-  update.threads = message.threads();
+  // The agent tells its latest news again after every reconnect: what is too much of it is cut, not refused.
+  update.ranks = std::min(message.ranks_size(), kMaxRanks);
+  update.threads = std::max(0, message.threads());
   for (const v1::Notice& from : message.notices()) {
-    ASSIGN_OR_RETURN(Notice notice, wire::FromProto(from));
-    update.notices.push_back(std::move(notice));
+    if (update.notices.size() == kMaxNotices) break;
+    absl::StatusOr<Notice> notice = wire::FromProto(from);
+    if (notice.ok()) update.notices.push_back(*std::move(notice));
   }
   update.last_sequence = message.last_sequence();
   update.first_sample = message.first_sample();

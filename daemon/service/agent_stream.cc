@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -39,7 +38,7 @@ std::shared_ptr<AgentStream> AgentStream::Begin(absl::StatusOr<Peer> peer, Pipel
   std::shared_ptr<AgentStream> stream(new AgentStream(pipeline, pump));
   absl::MutexLock lock(&stream->mutex_);
   stream->self_ = stream;
-  stream->last_heard_ = absl::Now();
+  stream->last_heard_ns_ = SystemClock().MonotonicNs();
   if (peer.ok()) {
     stream->peer_ = *std::move(peer);
   } else {
@@ -71,15 +70,27 @@ void AgentStream::Pump() {
       write = writing_ = true;
       write_buffer_ = Serialise(message);
     }
-    if (want_read_ && !end_.has_value() && unacknowledged_ < kMaxUnacknowledged) {
-      want_read_ = false;
-      read = true;
-    }
+    read = MayRead();
+    if (read) want_read_ = false;
   }
   // Outside the lock: the callbacks of these may run before they return.
   if (read) StartRead(&read_buffer_);
   if (write) StartWrite(&write_buffer_);
   if (end.has_value()) Finish(ToRpc(*end));
+}
+
+bool AgentStream::MayRead() {
+  if (!want_read_ || end_.has_value() || parked_ || unacknowledged_ >= kMaxUnacknowledged)
+    return false;
+  // Only a stream that has registered can bring windows.
+  if (connection_ == 0) return true;
+  parked_ = pipeline_.AwaitRoom([self = shared_from_this()] {
+    absl::MutexLock lock(&self->mutex_);
+    self->parked_ = false;
+    self->last_heard_ns_ = SystemClock().MonotonicNs();
+    self->SchedulePump();
+  });
+  return !parked_;
 }
 
 bool AgentStream::NextMessage(v1::DaemonMessage& message) {
@@ -140,17 +151,17 @@ void AgentStream::Close(const absl::Status& reason) {
   SchedulePump();
 }
 
-void AgentStream::CheckSilence(absl::Time now) {
-  absl::Time heard;
+void AgentStream::CheckSilence(int64_t now_ns) {
+  int64_t heard_ns = 0;
   bool registered = false;
   {
     absl::MutexLock lock(&mutex_);
     // While we do not read, its silence is our doing.
-    if (end_.has_value() || unacknowledged_ >= kMaxUnacknowledged) return;
-    heard = last_heard_;
+    if (end_.has_value() || parked_ || unacknowledged_ >= kMaxUnacknowledged) return;
+    heard_ns = last_heard_ns_;
     registered = connection_ != 0;
   }
-  if (now - heard < (registered ? kSilence : kRegisterWithin)) return;
+  if (absl::Nanoseconds(now_ns - heard_ns) < (registered ? kSilence : kRegisterWithin)) return;
   Close(absl::DeadlineExceededError(registered ? "no heartbeat for 90 s"
                                                : "no Register message within 10 s"));
 }
@@ -169,7 +180,7 @@ void AgentStream::OnReadDone(bool ok) {
     return Close(handled);
   }
   absl::MutexLock lock(&mutex_);
-  last_heard_ = absl::Now();
+  last_heard_ns_ = SystemClock().MonotonicNs();
   want_read_ = true;
   SchedulePump();
 }
@@ -247,16 +258,22 @@ absl::Status AgentStream::HandleRegister(const v1::Register& message) {
 }
 
 absl::Status AgentStream::HandleWindow(uint64_t connection, const v1::Window& message) {
-  ASSIGN_OR_RETURN(IncomingWindow window, ToWindow(message));
-  const uint64_t sequence = window.window.sequence;
+  absl::StatusOr<IncomingWindow> window = ToWindow(message);
+  const uint64_t sequence = message.sequence();
+  if (sequence == 0) return absl::InvalidArgumentError("a window without a sequence");
   {
     absl::MutexLock lock(&mutex_);
     ++unacknowledged_;
   }
-  pipeline_.TakeWindow(connection, std::move(window),
-                       [self = shared_from_this(), sequence](const absl::Status& status) {
-                         self->Settled(sequence, status);
-                       });
+  auto settled = [self = shared_from_this(), sequence](const absl::Status& status) {
+    self->Settled(sequence, status);
+  };
+  if (window.ok()) {
+    pipeline_.TakeWindow(connection, *std::move(window), std::move(settled));
+  } else {
+    pipeline_.RefuseWindow(connection, message.profile_id(), sequence, window.status(),
+                           std::move(settled));
+  }
   return absl::OkStatus();
 }
 

@@ -3,8 +3,10 @@
 // Shape    a reactor without a thread. Everything that starts an operation (read, write, finish) does so in Pump, on
 //          the pump worker, because gRPC may call back on the very thread that starts an operation.
 // Limits   kMaxUnacknowledged windows are read ahead of their commits: then reading stops, and with it the agent.
+//          The same when the daemon has too many windows of all agents under way.
 //          kMaxOutbox commands may wait; an agent that does not read them is cut off.
-// Errors   a message that makes no sense ends the stream with kInvalidArgument; it is logged and counted.
+// Errors   a message that makes no sense ends the stream with kInvalidArgument; it is logged and counted. A window that
+//          is refused does not: it would come again for ever.
 // Threads  thread-safe.
 #ifndef DAEMON_SERVICE_AGENT_STREAM_H_
 #define DAEMON_SERVICE_AGENT_STREAM_H_
@@ -49,7 +51,7 @@ class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   void Close(const absl::Status& reason) override;
 
   // Ends a stream that never registered or has gone silent.
-  void CheckSilence(absl::Time now);
+  void CheckSilence(int64_t now_ns);
   bool done();
 
   void OnReadDone(bool ok) override;
@@ -68,6 +70,7 @@ class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   absl::Status HandleRegister(const v1::Register& message);
   absl::Status HandleWindow(uint64_t connection, const v1::Window& message);
   void Settled(uint64_t sequence, const absl::Status& status);
+  bool MayRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Pipeline& pipeline_;
   Worker& pump_;
@@ -81,10 +84,11 @@ class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   std::vector<uint64_t> acknowledged_ ABSL_GUARDED_BY(mutex_);  // to be told
   std::string stream_id_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
-  absl::Time last_heard_ ABSL_GUARDED_BY(mutex_);
-  uint64_t connection_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: not registered
+  int64_t last_heard_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // monotonic
+  uint64_t connection_ ABSL_GUARDED_BY(mutex_) = 0;    // 0: not registered
   uint64_t unacknowledged_ ABSL_GUARDED_BY(mutex_) = 0;
   bool want_read_ ABSL_GUARDED_BY(mutex_) = true;
+  bool parked_ ABSL_GUARDED_BY(mutex_) = false;  // waits for room in the daemon before it reads on
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool pumping_ ABSL_GUARDED_BY(mutex_) = false;  // a Pump is scheduled

@@ -29,8 +29,8 @@ class CommitQueue {
     bool urgent = false;
   };
 
-  static constexpr size_t kMaxWrites = 8192;
-  static constexpr size_t kMaxBytes = size_t{256} << 20;
+  static constexpr size_t kMaxWrites = size_t{1} << 17;
+  static constexpr size_t kMaxBytes = size_t{512} << 20;
   static constexpr size_t kMaxBatch = 512;
 
   explicit CommitQueue(absl::Duration delay) : delay_(delay) {}

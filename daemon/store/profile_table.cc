@@ -1,5 +1,7 @@
 #include "daemon/store/profile_table.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/wire/wire.h"
@@ -9,6 +11,7 @@ namespace perfd {
 namespace {
 
 constexpr int kMaxDeletedPerCall = 16;
+constexpr int kAgedShare = 16;
 
 absl::StatusOr<ProfileStatus> DecodeStatus(int64_t profile, const std::string& bytes) {
   v1::ProfileStatus message;
@@ -88,13 +91,19 @@ absl::Status DeleteProfile(Database& db, int64_t profile) {
 }
 
 // The oldest final profile that ended before `before`; 0: none.
-absl::StatusOr<int64_t> OldestFinal(Database& db, int64_t before) {
+absl::StatusOr<int64_t> OldestFinal(Database& db, int64_t before,
+                                    const std::vector<std::string>& spared) {
   ASSIGN_OR_RETURN(Statement statement,
                    db.Prepare("SELECT id FROM profile WHERE final=1 AND finished_ns<?1 "
-                              "ORDER BY finished_ns, id LIMIT 1"));
+                              "ORDER BY finished_ns, id"));
   statement.Bind(1, before);
-  ASSIGN_OR_RETURN(const bool row, statement.Step());
-  return row ? statement.Int(0) : 0;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return 0;
+    const int64_t profile = statement.Int(0);
+    if (std::find(spared.begin(), spared.end(), FormatProfileId(profile)) == spared.end())
+      return profile;
+  }
 }
 
 }  // namespace
@@ -139,12 +148,15 @@ absl::Status WriteFinal(Database& db, const FinalRecord& record) {
 absl::StatusOr<int> ApplyRetention(Database& db, const RetentionPolicy& policy,
                                    int64_t now_unix_ns) {
   int deleted = 0;
+  ASSIGN_OR_RETURN(const int64_t finals, db.QueryInt("SELECT count(*) FROM profile WHERE final=1"));
+  const int64_t most_aged = 1 + finals / kAgedShare;
   for (; deleted < kMaxDeletedPerCall; ++deleted) {
     ASSIGN_OR_RETURN(const int64_t used, UsedBytes(db));
     const bool too_big = policy.max_bytes > 0 && used > policy.max_bytes;
-    if (!too_big && policy.keep_ns <= 0) break;
+    if (!too_big && (policy.keep_ns <= 0 || deleted >= most_aged)) break;
     ASSIGN_OR_RETURN(const int64_t profile,
-                     OldestFinal(db, too_big ? INT64_MAX : now_unix_ns - policy.keep_ns));
+                     too_big ? OldestFinal(db, INT64_MAX, {})
+                             : OldestFinal(db, now_unix_ns - policy.keep_ns, policy.spared));
     if (profile == 0) break;
     RETURN_IF_ERROR(DeleteProfile(db, profile));
   }
@@ -198,13 +210,17 @@ absl::StatusOr<std::string> ReadAggregate(Database& db, int64_t profile) {
   return std::move(body).value_or("");
 }
 
-absl::StatusOr<Report> ReadReport(Database& db, int64_t profile) {
+absl::StatusOr<std::string> ReadReport(Database& db, int64_t profile) {
   ASSIGN_OR_RETURN(std::optional<std::string> body, GetBlob(db, "report", profile));
   if (!body.has_value()) {
     return absl::NotFoundError(absl::StrCat(FormatProfileId(profile), " has no stored report"));
   }
+  return *std::move(body);
+}
+
+absl::StatusOr<Report> DecodeReport(int64_t profile, const std::string& body) {
   v1::Report message;
-  if (!message.ParseFromString(*body)) {
+  if (!message.ParseFromString(body)) {
     return absl::DataLossError(
         absl::StrCat("the stored report of ", FormatProfileId(profile), " is damaged"));
   }

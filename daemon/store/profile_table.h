@@ -20,7 +20,8 @@ absl::StatusOr<std::string> InsertProfile(Database& db, ProfileStatus status);
 absl::Status UpdateProfile(Database& db, const ProfileStatus& status);
 absl::Status WriteAggregate(Database& db, int64_t profile, absl::string_view body);
 absl::Status WriteFinal(Database& db, const FinalRecord& record);
-// Deletes what the policy no longer keeps, at most a few profiles per call. Returns how many.
+// Deletes what the policy no longer keeps, at most a few profiles per call, and for their age at most one in
+// kAgedShare of all: a clock that is wrong for a while does not empty the store. Returns how many.
 absl::StatusOr<int> ApplyRetention(Database& db, const RetentionPolicy& policy,
                                    int64_t now_unix_ns);
 
@@ -30,7 +31,8 @@ absl::StatusOr<std::vector<ProfileStatus>> ReadProfiles(Database& db, const Prof
 absl::StatusOr<std::vector<std::string>> FindProfiles(Database& db, absl::string_view prefix,
                                                       std::optional<uint32_t> uid);
 absl::StatusOr<std::string> ReadAggregate(Database& db, int64_t profile);  // empty: none
-absl::StatusOr<Report> ReadReport(Database& db, int64_t profile);
+absl::StatusOr<std::string> ReadReport(Database& db, int64_t profile);     // kNotFound: none
+absl::StatusOr<Report> DecodeReport(int64_t profile, const std::string& body);
 absl::StatusOr<std::vector<LoopHistory>> ReadLoopHistory(Database& db, absl::string_view location,
                                                          int limit);
 // Number of profiles in each state, indexed by ProfileState.

@@ -3,9 +3,12 @@
 #define DAEMON_STORE_RECORDS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "core/model/profile.h"
 #include "core/model/report.h"
 
@@ -27,6 +30,20 @@ struct AppendResult {
       0;  // sequences of the stream, between its first and last, that are not stored
 };
 
+struct StreamState {
+  uint64_t last = 0;     // highest sequence stored or skipped; 0: none
+  uint64_t missing = 0;  // sequences before it that were never seen
+};
+
+// What the store has of a profile's measurements. An error of a visitor ends the reading.
+struct ResultsVisitor {
+  // First; empty: no aggregate. Every window of the profile with a row id up to `up_to_row_id` is in the aggregate or
+  // among the windows that follow.
+  std::function<absl::Status(const std::string& body, int64_t up_to_row_id)> aggregate;
+  std::function<absl::Status(int64_t row_id, const std::string& body)>
+      window;  // in the order of commits
+};
+
 // Everything a profile leaves behind when it ends; stored in one transaction, its windows are then deleted.
 struct FinalRecord {
   ProfileStatus status;
@@ -44,6 +61,8 @@ struct ProfileQuery {
 struct RetentionPolicy {
   int64_t keep_ns = 0;    // final profiles older than this go; 0: keep for ever
   int64_t max_bytes = 0;  // above it the oldest final profiles go; 0: no limit
+  std::vector<std::string> spared =
+      {};  // never deleted for their age: whatever the clock says, they are new
 };
 
 // One line of the history of a loop.

@@ -19,6 +19,7 @@ namespace perfd {
 namespace {
 
 constexpr absl::Duration kWriteTimeout = absl::Seconds(30);
+constexpr size_t kSmallWriteBytes = 4096;
 constexpr int64_t kProbeBytes = 64 << 10;
 constexpr int64_t kNoLimitPages =
     4294967294;  // SQLite's own largest page count (sqlite.org/limits.html, 13)
@@ -132,11 +133,20 @@ absl::Status SqliteStore::Append(WindowRecord record,
                       .urgent = false});
 }
 
+absl::Status SqliteStore::Skip(std::string stream_id, uint64_t sequence,
+                               std::function<void(absl::Status)> done) {
+  return queue_.Push({.run = [stream_id = std::move(stream_id), sequence](
+                                 Database& db) { return SkipWindow(db, stream_id, sequence); },
+                      .done = std::move(done),
+                      .bytes = kSmallWriteBytes,
+                      .urgent = false});
+}
+
 absl::Status SqliteStore::Update(ProfileStatus status, std::function<void(absl::Status)> done) {
   auto shared = std::make_shared<const ProfileStatus>(std::move(status));
   return queue_.Push({.run = [shared](Database& db) { return UpdateProfile(db, *shared); },
                       .done = std::move(done),
-                      .bytes = 4096,
+                      .bytes = kSmallWriteBytes,
                       .urgent = false});
 }
 
@@ -153,7 +163,7 @@ absl::Status SqliteStore::Wait(std::function<absl::Status(Database&)> write) {
                                      outcome->status = status;
                                      outcome->ready.Notify();
                                    },
-                               .bytes = 4096,
+                               .bytes = kSmallWriteBytes,
                                .urgent = true}));
   if (!outcome->ready.WaitForNotificationWithTimeout(kWriteTimeout)) {
     return absl::UnavailableError("the store did not commit within 30 s");
@@ -173,6 +183,14 @@ absl::StatusOr<std::string> SqliteStore::Create(const ProfileStatus& status) {
 absl::Status SqliteStore::PutFinal(FinalRecord record) {
   auto shared = std::make_shared<const FinalRecord>(std::move(record));
   return Wait([shared](Database& db) { return WriteFinal(db, *shared); });
+}
+
+absl::Status SqliteStore::PutStatus(const ProfileStatus& status) {
+  return Wait([status](Database& db) { return UpdateProfile(db, status); });
+}
+
+absl::Status SqliteStore::Flush() {
+  return Wait([](Database&) { return absl::OkStatus(); });
 }
 
 absl::Status SqliteStore::Compact(const std::string& profile_id, std::string aggregate,
@@ -224,16 +242,14 @@ absl::StatusOr<std::vector<std::string>> SqliteStore::Find(absl::string_view pre
   return FindProfiles(reader_, prefix, uid);
 }
 
-absl::StatusOr<std::string> SqliteStore::Aggregate(const std::string& profile_id) {
-  ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
-  absl::MutexLock lock(&read_mutex_);
-  return ReadAggregate(reader_, profile);
-}
-
 absl::StatusOr<Report> SqliteStore::FinalReport(const std::string& profile_id) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
-  absl::MutexLock lock(&read_mutex_);
-  return ReadReport(reader_, profile);
+  std::string body;
+  {
+    absl::MutexLock lock(&read_mutex_);
+    ASSIGN_OR_RETURN(body, ReadReport(reader_, profile));
+  }
+  return DecodeReport(profile, body);  // a large report takes a while: nobody waits for it
 }
 
 absl::StatusOr<std::vector<LoopHistory>> SqliteStore::History(absl::string_view location,
@@ -247,17 +263,25 @@ absl::StatusOr<std::vector<uint64_t>> SqliteStore::StateCounts() {
   return CountStates(reader_);
 }
 
-absl::StatusOr<uint64_t> SqliteStore::StoredSequence(absl::string_view stream_id) {
+absl::StatusOr<StreamState> SqliteStore::Stream(absl::string_view stream_id) {
   absl::MutexLock lock(&read_mutex_);
-  return perfd::StoredSequence(reader_, stream_id);
+  StreamState state;
+  ASSIGN_OR_RETURN(state.last, StoredSequence(reader_, stream_id));
+  ASSIGN_OR_RETURN(state.missing, MissingSequences(reader_, stream_id));
+  return state;
 }
 
-absl::Status SqliteStore::ForEachWindow(
-    const std::string& profile_id,
-    const std::function<absl::Status(int64_t row_id, std::string body)>& visit) {
+absl::Status SqliteStore::ReadResults(const std::string& profile_id,
+                                      const ResultsVisitor& visitor) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
-  absl::MutexLock lock(&read_mutex_);
-  return perfd::ForEachWindow(reader_, profile, 0, visit);
+  ASSIGN_OR_RETURN(Database db, Database::Open(directory_.DatabasePath()));
+  RETURN_IF_ERROR(db.Exec("PRAGMA query_only=1"));
+  // One transaction: a compaction in between would take the windows from under us. Closing the connection ends it.
+  RETURN_IF_ERROR(db.Exec("BEGIN"));
+  ASSIGN_OR_RETURN(const std::string aggregate, ReadAggregate(db, profile));
+  ASSIGN_OR_RETURN(const int64_t up_to, LastRowId(db));
+  RETURN_IF_ERROR(visitor.aggregate(aggregate, up_to));
+  return ForEachWindow(db, profile, 0, visitor.window);
 }
 
 int64_t SqliteStore::SizeBytes() const {

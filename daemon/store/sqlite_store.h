@@ -3,7 +3,7 @@
 // Shape    writes queue up and one thread commits everything that waits in one transaction (WAL, synchronous=FULL);
 //          a write is answered only after its commit. Reads go through a connection of their own.
 // Errors   disk or size limit full: kResourceExhausted and healthy() is false until a Probe succeeds.
-//          Queue full: kUnavailable. A damaged database: kDataLoss.
+//          Queue full: kUnavailable. A damaged database or record: kDataLoss.
 // Threads  thread-safe. `done` runs on the writer thread, in commit order, and must not wait for the store.
 // Source   sqlite.org/wal.html, pragma.html#pragma_synchronous (FULL: durable across power loss in WAL mode).
 #ifndef DAEMON_STORE_SQLITE_STORE_H_
@@ -46,11 +46,17 @@ class SqliteStore {
 
   // Queued; `done` is called exactly once unless this returns an error.
   absl::Status Append(WindowRecord record, std::function<void(absl::StatusOr<AppendResult>)> done);
+  // Remembers the sequence of a window that nobody wants: from now on it is a duplicate, and no gap.
+  absl::Status Skip(std::string stream_id, uint64_t sequence,
+                    std::function<void(absl::Status)> done);
   absl::Status Update(ProfileStatus status, std::function<void(absl::Status)> done);
 
   // These wait for the commit, at most 30 s.
   absl::StatusOr<std::string> Create(const ProfileStatus& status);
   absl::Status PutFinal(FinalRecord record);
+  absl::Status PutStatus(const ProfileStatus& status);
+  // Everything queued before this is committed and answered.
+  absl::Status Flush();
   // Replaces the windows up to `up_to_row_id` by the aggregate that contains them.
   absl::Status Compact(const std::string& profile_id, std::string aggregate, int64_t up_to_row_id);
   absl::StatusOr<int> Retain(RetentionPolicy policy, int64_t now_unix_ns);
@@ -62,14 +68,14 @@ class SqliteStore {
   absl::StatusOr<std::vector<ProfileStatus>> Profiles(const ProfileQuery& query);
   absl::StatusOr<std::vector<std::string>> Find(absl::string_view prefix,
                                                 std::optional<uint32_t> uid);
-  absl::StatusOr<std::string> Aggregate(const std::string& profile_id);
   absl::StatusOr<Report> FinalReport(const std::string& profile_id);
   absl::StatusOr<std::vector<LoopHistory>> History(absl::string_view location, int limit);
   absl::StatusOr<std::vector<uint64_t>> StateCounts();  // indexed by ProfileState
-  absl::StatusOr<uint64_t> StoredSequence(absl::string_view stream_id);
-  absl::Status ForEachWindow(
-      const std::string& profile_id,
-      const std::function<absl::Status(int64_t row_id, std::string body)>& visit);
+  // Of a stream: its highest sequence, and how many below it were never seen.
+  absl::StatusOr<StreamState> Stream(absl::string_view stream_id);
+  // The aggregate, then the windows that it does not contain: as of one instant, on a connection of its own, so that
+  // nobody waits for a visitor.
+  absl::Status ReadResults(const std::string& profile_id, const ResultsVisitor& visitor);
 
   bool healthy() const { return healthy_.load(); }
   int64_t SizeBytes() const;

@@ -72,15 +72,6 @@ absl::Status AddSequence(Database& db, absl::string_view stream, int64_t sequenc
       first, last);
 }
 
-absl::StatusOr<uint64_t> MissingSequences(Database& db, absl::string_view stream) {
-  ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare("SELECT max(last)-min(first)+1-sum(last-first+1) FROM stream_range "
-                              "WHERE stream_id=?1"));
-  statement.Bind(1, stream);
-  ASSIGN_OR_RETURN(const bool row, statement.Step());
-  return row ? static_cast<uint64_t>(statement.Int(0)) : 0;
-}
-
 absl::StatusOr<int64_t> InsertWindow(Database& db, const WindowRecord& record, int64_t profile) {
   ASSIGN_OR_RETURN(Statement statement,
                    db.Prepare("INSERT INTO window(profile, stream_id, sequence, node, bytes, body) "
@@ -95,25 +86,55 @@ absl::StatusOr<int64_t> InsertWindow(Database& db, const WindowRecord& record, i
   return db.LastInsertId();
 }
 
+absl::Status CheckIdentity(absl::string_view stream_id, uint64_t sequence) {
+  if (sequence != 0 && sequence <= kMaxSequence && !stream_id.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("window sequence ", sequence, " of stream '", stream_id, "' is out of range"));
+}
+
+bool Contains(const Neighbours& near, int64_t sequence) {
+  return near.before.has_value() && near.before->last >= sequence;
+}
+
 }  // namespace
 
 absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(record.profile_id));
-  if (record.sequence == 0 || record.sequence > kMaxSequence || record.stream_id.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("window sequence ", record.sequence,
-                                                   " of stream '", record.stream_id,
-                                                   "' is out of range"));
-  }
+  RETURN_IF_ERROR(CheckIdentity(record.stream_id, record.sequence));
   const auto sequence = static_cast<int64_t>(record.sequence);
   ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, record.stream_id, sequence));
   AppendResult result;
-  result.duplicate = near.before.has_value() && near.before->last >= sequence;
+  result.duplicate = Contains(near, sequence);
   if (!result.duplicate) {
     ASSIGN_OR_RETURN(result.row_id, InsertWindow(db, record, profile));
     RETURN_IF_ERROR(AddSequence(db, record.stream_id, sequence, near));
   }
   ASSIGN_OR_RETURN(result.stream_missing, MissingSequences(db, record.stream_id));
   return result;
+}
+
+absl::Status SkipWindow(Database& db, absl::string_view stream_id, uint64_t sequence) {
+  RETURN_IF_ERROR(CheckIdentity(stream_id, sequence));
+  const auto number = static_cast<int64_t>(sequence);
+  ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, stream_id, number));
+  return Contains(near, number) ? absl::OkStatus() : AddSequence(db, stream_id, number, near);
+}
+
+absl::StatusOr<uint64_t> MissingSequences(Database& db, absl::string_view stream_id) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT max(last)-min(first)+1-sum(last-first+1) FROM stream_range "
+                              "WHERE stream_id=?1"));
+  statement.Bind(1, stream_id);
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? static_cast<uint64_t>(statement.Int(0)) : 0;
+}
+
+absl::StatusOr<int64_t> LastRowId(Database& db) {
+  // AUTOINCREMENT keeps it here even when the row is gone (sqlite.org/autoinc.html).
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT seq FROM sqlite_sequence WHERE name='window'"));
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? statement.Int(0) : 0;
 }
 
 absl::StatusOr<uint64_t> StoredSequence(Database& db, absl::string_view stream_id) {
@@ -126,7 +147,7 @@ absl::StatusOr<uint64_t> StoredSequence(Database& db, absl::string_view stream_i
 
 absl::Status ForEachWindow(
     Database& db, int64_t profile, int64_t after_row_id,
-    const std::function<absl::Status(int64_t row_id, std::string body)>& visit) {
+    const std::function<absl::Status(int64_t row_id, const std::string& body)>& visit) {
   ASSIGN_OR_RETURN(
       Statement statement,
       db.Prepare("SELECT id, body FROM window WHERE profile=?1 AND id>?2 ORDER BY id"));

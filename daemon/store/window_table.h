@@ -1,6 +1,7 @@
 // daemon/store/window_table.h - windows and the set of sequences every stream has delivered.
 //
-// Shape    Append inserts a window exactly once: the set of stored sequences outlives the window itself.
+// Shape    Append inserts a window exactly once: the set of stored sequences outlives the window itself. Skip puts a
+//          sequence into that set without a window: nobody wants it, but it is no gap and is never used again.
 // Errors   call inside a transaction; on an error roll it back.
 #ifndef DAEMON_STORE_WINDOW_TABLE_H_
 #define DAEMON_STORE_WINDOW_TABLE_H_
@@ -17,14 +18,19 @@ namespace perfd {
 inline constexpr uint64_t kMaxSequence = uint64_t{1} << 62;
 
 absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record);
+absl::Status SkipWindow(Database& db, absl::string_view stream_id, uint64_t sequence);
 
-// Highest stored sequence; 0: none.
+// Highest stored or skipped sequence; 0: none.
 absl::StatusOr<uint64_t> StoredSequence(Database& db, absl::string_view stream_id);
+// Sequences of the stream, between its first and last, that were never seen.
+absl::StatusOr<uint64_t> MissingSequences(Database& db, absl::string_view stream_id);
+// The highest row id any window ever had.
+absl::StatusOr<int64_t> LastRowId(Database& db);
 
 // Windows of a profile in the order of commits.
 absl::Status ForEachWindow(
     Database& db, int64_t profile, int64_t after_row_id,
-    const std::function<absl::Status(int64_t row_id, std::string body)>& visit);
+    const std::function<absl::Status(int64_t row_id, const std::string& body)>& visit);
 
 absl::Status DeleteWindows(Database& db, int64_t profile, int64_t up_to_row_id);
 

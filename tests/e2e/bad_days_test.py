@@ -210,13 +210,14 @@ def test_kill_9_of_the_agent():
         time.sleep(1)
         c.start_agent("node1")
         status = c.wait_over(profile, 90)
-        assert status["state"] in ("DONE", "PARTIAL"), status
+        assert status["state"] == "DONE", status
         report = c.json("report", profile)
         accounting = report["accounting"]
         assert accounting["seen"] == accounting["kept"] + sum(accounting["dropped"].values()), accounting
         assert sum(r["samples"] for r in report["ranks"]) == accounting["kept"], accounting
         covered = report["nodes"][0]["covered_ns"]
-        assert 7e9 < covered < 13e9, covered
+        # What died with the agent is measured again: only the outage itself is not seen.
+        assert 11e9 < covered < 13e9, covered
         job.checks()
         del alone
 

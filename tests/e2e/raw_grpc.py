@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 import threading
+import time
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, SETTINGS = 0, 1, 4
@@ -81,11 +82,13 @@ class Talk:
         for begin in range(0, len(data), 16384):
             self.send(frame(DATA, 0, 1, data[begin:begin + 16384]))
 
-    def hear(self, wanted=None):
-        """Everything that arrives until `wanted` is in it, the peer closes, or 5 s pass."""
+    def hear(self, wanted, seconds=5):
+        """Everything that arrives until `wanted` is in it, the peer closes, or the time is over."""
         heard = b""
+        self.socket.settimeout(seconds)
+        end = time.monotonic() + seconds
         try:
-            while wanted is None or wanted not in heard:
+            while wanted not in heard and time.monotonic() < end:
                 piece = self.socket.recv(65536)
                 if not piece:
                     break
@@ -96,10 +99,10 @@ class Talk:
 
 
 class FalseDaemon:
-    """Listens where an agent expects its daemon and answers each connection with `answer`."""
+    """Listens where an agent expects its daemon: says `hello`, and `answer` once it has been asked something."""
 
-    def __init__(self, path, answer):
-        self.path, self.answer, self.visits = str(path), answer, 0
+    def __init__(self, path, hello, answer=b""):
+        self.path, self.hello, self.answer, self.visits = str(path), hello, answer, 0
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(self.path)
         self.socket.listen(8)
@@ -116,6 +119,13 @@ class FalseDaemon:
             with peer:
                 peer.settimeout(0.5)
                 try:
+                    peer.sendall(self.hello)
+                    heard = b""
+                    while CONNECT.encode() not in heard and b"/perfd.v1." not in heard:
+                        piece = peer.recv(65536)
+                        if not piece:
+                            break
+                        heard += piece
                     peer.sendall(self.answer)
                     while peer.recv(65536):
                         pass
@@ -130,7 +140,7 @@ class FalseDaemon:
 
 
 def refusal(status, text):
-    """What a daemon says that ends the agent's stream at once."""
-    return frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS | END_STREAM, 1, header_block([
+    """What a daemon says that ends a call at once."""
+    return frame(HEADERS, END_HEADERS | END_STREAM, 1, header_block([
         (":status", "200"), ("content-type", "application/grpc"), ("grpc-status", str(status)),
         ("grpc-message", text)]))

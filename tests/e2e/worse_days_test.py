@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -37,7 +38,7 @@ def processes():
 
 def files_of_ours():
     return {f"{folder}/{name}" for folder in ("/tmp", "/dev/shm", "/run") for name in os.listdir(folder)
-            if "perf" in name and not name.startswith(("perfd-e2e-", "perfd-hpcc-"))}
+            if name.startswith(("perf-agent", "perfd.", "perf-"))}
 
 
 class Tidy(Cluster):
@@ -121,6 +122,11 @@ class Tidy(Cluster):
                               timeout=60, env={**os.environ, "PERFD_ADDRESS": f"unix:{self.socket}", "HOME": "/"},
                               **NOBODY)
 
+    def submit_as_nobody(self, pid):
+        run = self.as_nobody("submit", "--pid", pid, "--node", "mine", "--duration", "3s")
+        assert run.returncode == 0, run
+        return json.loads(run.stdout)["id"]
+
 
 def check_sums(report):
     accounting = report["accounting"]
@@ -135,6 +141,11 @@ def in_loop(report, file, mark):
     first, last = cluster.marked_lines(SOURCES / file)[mark]
     return sum(r["share"] for r in report["loops"]
                if r["file"].endswith(file) and first <= r["first_line"] and r["last_line"] <= last)
+
+
+def yielding():
+    """For a job of very many threads: the test itself must get a turn."""
+    os.nice(19)
 
 
 def error_of(run):
@@ -156,7 +167,8 @@ def fill(folder):
 def test_exec_in_mid_profile():
     with Tidy() as c:
         second = c.dir / "second"
-        shutil.copy(RESTLESS, second)
+        # Without the id that would make it the same module as the first.
+        subprocess.run(["objcopy", "--remove-section", ".note.gnu.build-id", RESTLESS, second], check=True)
         job = c.restless("exec", 4, second)
         profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "6s")
         report = c.finish(profile)
@@ -187,7 +199,7 @@ def test_library_loaded_in_mid_profile():
 
 def test_two_hundred_threads():
     with Tidy() as c:
-        job = c.restless("threads", 8, 200)
+        job = c.restless("threads", 14, 200, preexec_fn=yielding)
         time.sleep(1)
         report = c.measure(job, "5s")
         assert report["ranks"][0]["threads"] >= 195, report["ranks"]
@@ -208,8 +220,8 @@ def test_threads_and_processes_that_come_and_go():
 def test_a_32_bit_program():
     with Tidy() as c:
         (c.dir / "spin32.s").write_text(".globl _start\n_start: inc %eax\n jmp _start\n")
-        for command in (["as", "--32", "-o", "spin32.o", "spin32.s"], ["ld", "-m", "elf_i386", "-o", "spin32", "spin32.o"]):
-            subprocess.run(command, cwd=c.dir, check=True)
+        for command in ("as --32 -o spin32.o spin32.s", "ld -m elf_i386 -o spin32 spin32.o"):
+            subprocess.run(command.split(), cwd=c.dir, check=True)
         try:
             job = c.spawn("job32", [c.dir / "spin32"])
         except OSError as error:
@@ -236,10 +248,10 @@ def test_scripts():
         python.write_text("x = 0\nwhile True:\n    x = x * 3 % 1000003\n")
         job = c.spawn("shell", ["sh", shell])
         report = c.measure(job, "3s")
-        assert report["accounting"]["kept"] > 300 and report["totals"]["unknown"]["share"] < 0.1, report["totals"]
+        assert report["accounting"]["kept"] > 100 and report["totals"]["unknown"]["share"] < 0.1, report["totals"]
         c.spawn("python", [os.path.realpath(sys.executable), python])
         report = c.finish(c.submit("--command", "spin_forever.py", "--duration", "3s"))
-        assert report["accounting"]["kept"] > 300, report["accounting"]
+        assert report["accounting"]["kept"] > 100, report["accounting"]
         assert sum(t["share"] for t in (report["totals"]["loops"], report["totals"]["outside_loops"],
                                         report["totals"]["libraries"])) > 0.8, report["totals"]
         assert job.poll() is None
@@ -294,12 +306,18 @@ def test_two_jobs_of_the_same_command():
         shutil.copy(PUPPETS / "counting", program)
         for name in ("one", "two"):
             c.mpirun(name, 2, [program, 20_000_000, 60000])
-        pids = wait_until(lambda: (p := cluster.ranks_of("twofold")) if len(p) == 4 else None, 20, "four ranks run")
+        wait_until(lambda: len(cluster.ranks_of("twofold")) == 4, 20, "four ranks run")
+        pids = cluster.ranks_of("twofold")
         profile = c.submit("--command", "twofold", "--duration", "4s")
-        report = c.finish(profile, ("DONE", "PARTIAL"))
+        assert c.wait_over(profile, 30)["state"] == "FAILED"
+        assert "2 MPI jobs" in c.notices(profile) and all(str(p) in c.notices(profile) for p in pids), c.notices(profile)
+        assert c.perfctl("watch", profile).returncode != 0
+        # Who names the processes gets them, and rank numbers that repeat are told apart.
+        named = [word for pid in pids for word in ("--pid", pid)]
+        profile = c.submit(*named, "--node", "node1", "--duration", "4s")
+        report = c.finish(profile)
         assert sorted(r["pid"] for r in report["ranks"]) == pids, report["ranks"]
         assert len({r["job_id"] for r in report["ranks"]}) == 2, report["ranks"]
-        # Rank numbers repeat: a row must say which rank 0 it means, and the user must be told.
         assert "pid" in report["worst_rank"], report["worst_rank"]
         assert "2 jobs" in c.notices(profile), c.notices(profile)
 
@@ -319,13 +337,10 @@ def test_an_agent_of_an_ordinary_user():
         c.start_agent("mine", flags=["--user-mode"], **NOBODY)
         c.wait_connected(1)
         own = c.restless("spin", 10, **NOBODY)
-        run = c.as_nobody("submit", "--pid", own.pid, "--node", "mine", "--duration", "3s")
-        assert run.returncode == 0, run
-        report = c.finish(json.loads(run.stdout)["id"])
+        report = c.finish(c.submit_as_nobody(own.pid))
         assert in_loop(report, "restless.c", "work") > 0.8, (report["totals"], report["status"]["notices"])
         roots = c.spawn("roots", [RESTLESS, "spin", 30])
-        run = c.as_nobody("submit", "--pid", roots.pid, "--node", "mine", "--duration", "3s")
-        profile = json.loads(run.stdout)["id"]
+        profile = c.submit_as_nobody(roots.pid)
         assert c.wait_over(profile, 30)["state"] == "FAILED"
         assert "belongs to root" in c.notices(profile), c.notices(profile)
         assert c.as_nobody("watch", profile).returncode == 4
@@ -340,30 +355,31 @@ def test_an_agent_of_an_ordinary_user():
         thief = c.spawn("thief", [BIN / "perf-agent", "--address", f"unix:{c.socket}", "--node", "node1", "--user-mode",
                                   "--spool-dir", spool], **NOBODY)
         wait_until(lambda: "already has an agent" in c.log("thief"), 10, "the second agent is refused")
-        assert thief.poll() is None and not [n for n in c.json("nodes")["nodes"] if n["node"] == "node1"][0]["user_mode"]
+        modes = {n["node"]: n["user_mode"] for n in c.json("nodes")["nodes"]}
+        assert thief.poll() is None and modes == {"mine": True, "node1": False}, modes
         c.ends_right(own)
 
 
 def test_no_locked_memory():
     with nobody_cluster() as c:
         def no_lock():
-            import resource
             resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
         c.start_agent("mine", flags=["--user-mode"], preexec_fn=no_lock, **NOBODY)
         c.wait_connected(1)
-        few = c.restless("threads", 20, 2, **NOBODY)
-        many = c.spawn("many", [RESTLESS, "threads", 20, 600], **NOBODY)
+        few = c.restless("threads", 6, 2, **NOBODY)
         time.sleep(1)
-        profile = json.loads(c.as_nobody("submit", "--pid", few.pid, "--node", "mine", "--duration", "3s").stdout)["id"]
+        profile = c.submit_as_nobody(few.pid)
         report = c.finish(profile)
-        assert report["accounting"]["kept"] > 20, report["accounting"]
-        profile = json.loads(c.as_nobody("submit", "--pid", many.pid, "--node", "mine", "--duration", "3s").stdout)["id"]
+        assert report["accounting"]["kept"] > 100, report["accounting"]
+        c.ends_right(few)
+        many = c.spawn("many", [RESTLESS, "threads", 12, 600], preexec_fn=yielding, **NOBODY)
+        time.sleep(1)
+        profile = c.submit_as_nobody(many.pid)
         status = c.wait_over(profile, 30)
         if status["state"] == "FAILED":
             assert "perf_event_mlock_kb" in c.notices(profile) and "RLIMIT_MEMLOCK" in c.notices(profile), status
         else:  # smaller rings found room for all
             assert status["state"] == "DONE", status
-        c.ends_right(few)
         assert many.wait(60) == 0
 
 
@@ -398,14 +414,14 @@ def test_perf_is_forbidden():
 
 def test_the_disk_of_the_store_is_full():
     with Tidy().small_disk("store", 6000) as c:
-        job = c.restless("spin", 40)
+        job = c.restless("spin", 30)
         profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "14s")
         c.wait_state(profile, ("SAMPLING",), 20)
         fill(c.dir / "store")
         wait_until(lambda: "cannot write" in c.log("perfd"), 30, "perfd notices")
         wait_until(c.spooled, 20, "the agent keeps what is not stored")
         run = c.perfctl("submit", "--pid", job.pid, "--node", "node1", "--duration", "1s", "--json")
-        assert run.returncode == 7 and str(c.dir / "store") in error_of(run), run
+        assert run.returncode == 1 and str(c.dir / "store") in error_of(run), run
         assert c.perfctl("doctor").returncode == 1
         time.sleep(8)
         assert c.daemon.poll() is None and c.agents["node1"].poll() is None
@@ -429,7 +445,7 @@ def test_perfd_starts_on_a_full_disk():
 
 def test_the_disk_of_the_spool_is_full():
     with Tidy().small_disk("spool-node1", 1000) as c:
-        job = c.restless("spin", 40)
+        job = c.restless("spin", 30)
         profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "12s")
         c.wait_state(profile, ("SAMPLING",), 20)
         time.sleep(2)
@@ -524,9 +540,9 @@ def test_a_hostile_agent():
         wait_until(lambda: metric(c, "perfd_streams_malformed_total") >= 4, 10, "it is counted")
         with raw_grpc.Talk(c.socket) as talk:
             talk.call(raw_grpc.CONNECT)
-            talk.say(raw_grpc.message(b"x" * 10_000, declared=17 << 20))
-            heard = talk.hear(b"larger than max")
-            assert b"larger than max" in heard, heard
+            talk.say(raw_grpc.message(b"x" * 10_000, declared=17 << 20))  # over the limit, and never whole
+            heard = talk.hear(b"no Register message", seconds=20)
+            assert b"no Register message within 10 s" in heard, heard
         job = c.restless("spin", 4)
         c.measure(job, "2s")
         c.ends_right(job)
@@ -541,7 +557,7 @@ def test_a_false_or_other_daemon():
         wait_until(lambda: false.visits >= 2 and "trying again" in c.log("agent-node1"), 20, "the agent complains")
         false.close()
         text = "the agent speaks protocol 1, this perfd (9.9.9) speaks 2: install the same version on both"
-        false = raw_grpc.FalseDaemon(c.socket, raw_grpc.refusal(9, text))
+        false = raw_grpc.FalseDaemon(c.socket, raw_grpc.frame(raw_grpc.SETTINGS, 0, 0), raw_grpc.refusal(9, text))
         wait_until(lambda: "install the same version on both" in c.log("agent-node1"), 30, "the reason is in the log")
         run = c.perfctl("list", timeout=30)
         assert run.returncode == 1 and "install the same version" in run.stderr, run
@@ -583,22 +599,24 @@ def stop_for_ten_seconds(process):
 def test_the_agent_stands_still():
     with Tidy() as c:
         job = c.restless("spin", 30)
-        profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "18s")
+        profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "18s", "--frequency", "997Hz")
         c.wait_state(profile, ("SAMPLING",), 20)
         time.sleep(3)
         stop_for_ten_seconds(c.agents["node1"])
         report = c.finish(profile)
         accounting = report["accounting"]
-        # The ring holds some seconds: the rest is lost and counted.
-        assert accounting["lost"] > 100 and accounting["kept"] > 1000, accounting
-        assert 0.8 < (accounting["lost"] + accounting["kept"]) / (199 * 18) < 1.1, accounting
+        # The ring holds a second or two: the rest is lost and counted.
+        assert accounting["lost"] > 100 and accounting["kept"] > 500, accounting
+        due = 997 * report["overhead"]["job_cpu_ns"] / 1e9  # at most: the governor may have lowered it
+        assert 0.5 < (accounting["lost"] + accounting["kept"]) / due < 1.2, (accounting, due)
         assert report["missing_ratio"] > 0.02, report["missing_ratio"]
         c.ends_right(job)
 
 
 def test_the_daemon_stands_still():
     report = run_through(18, lambda c: stop_for_ten_seconds(c.daemon))
-    assert report["accounting"]["kept"] > 0.85 * 199 * 18, report["accounting"]
+    due = 199 * report["overhead"]["job_cpu_ns"] / 1e9
+    assert 0.85 < report["accounting"]["kept"] / due < 1.15, (report["accounting"], due)
 
 
 def test_both_are_ended_and_started_again():
@@ -624,6 +642,15 @@ def test_the_daemon_is_ended_first():
         time.sleep(1)
         c.start_daemon()
     run_through(12, restart)
+
+
+def test_the_daemon_returns_after_the_end():
+    def away(c):
+        c.daemon.kill()
+        c.daemon.wait()
+        time.sleep(6)
+        c.start_daemon()
+    run_through(6, away)
 
 
 def test_five_kills_of_the_agent():
@@ -666,7 +693,7 @@ def test_the_65th_profile():
         c.agents["node1"].send_signal(signal.SIGSTOP)
         profiles = [c.submit("--pid", job.pid, "--node", "node1", "--duration", "2s") for job in jobs]
         run = c.perfctl("submit", "--pid", jobs[0].pid, "--node", "node1", "--json")
-        assert run.returncode == 7 and "64" in error_of(run) and "cancel" in error_of(run), run
+        assert run.returncode == 1 and "64" in error_of(run) and "cancel" in error_of(run), run
         c.agents["node1"].send_signal(signal.SIGCONT)
         states = [c.wait_over(profile, 60)["state"] for profile in profiles]
         assert states.count("DONE") >= 16 and set(states) <= {"DONE", "FAILED"}, states

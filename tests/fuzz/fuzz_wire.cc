@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0 || size > (1u << 20)) return 0;
   const uint8_t* rest = data + 1;
   --size;
-  switch (data[0] % 6) {
+  switch (data[0] % 9) {
     case 0:
       CheckMessage<v1::Window>(rest, size);
       break;
@@ -50,8 +50,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 4:
       Check<v1::ReaderReply>(rest, size, wire::ModuleFactsFromProto);
       break;
-    default:
+    case 5:
       Check<v1::ReaderReply>(rest, size, wire::CodeFactsFromProto);
+      break;
+    case 6:
+      CheckMessage<v1::UnwindTarget>(rest, size);
+      break;
+    case 7:
+      CheckMessage<v1::UnwindRequest>(rest, size);
+      break;
+    default:
+      CheckMessage<v1::UnwindReply>(rest, size);
       break;
   }
   return 0;

@@ -9,7 +9,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLANTS = {
     "layers": ("core/base/planted.cc", '#include "daemon/store/database.h"\n'),
-    "cycles": ("core/base/planted.cc", '#include "core/model/code.h"\n'),
+    "cycles": ("core/model/planted.cc", '#include "core/analysis/hot_set.h"\n'),
     "doors": ("core/base/planted.cc", "long f() { return ptrace(0); }\n"),
     "sizes": ("core/base/planted.cc", "int x;\n" * 401),
     "headers": ("core/base/planted.h", "int x;\n"),

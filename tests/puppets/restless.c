@@ -26,7 +26,8 @@ static double WallSeconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-__attribute__((noinline)) static double Work(double x) {
+// noipa: it must run each time, although it gives the same.
+__attribute__((noipa)) static double Work(double x) {
   for (int i = 0; i < PASSES; ++i) {  // LOOP work begin
     x = 1.0 / (1.0 + x);
   }  // LOOP work end

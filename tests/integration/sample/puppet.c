@@ -2,8 +2,10 @@
 //   spin:MS      use MS of CPU time in this thread        threads:N:MS  N new threads use MS of CPU time each, joined
 //   wait         wait for one byte on standard input      say:TEXT      write TEXT and a newline to standard output
 //   exec         start again from the next step by exec   fork:MS       a child process uses MS of CPU time, reaped
+//   setuid:UID   become that user, for good
 //   texec:MS     the same, but from a second thread, which first uses MS of CPU time
 // It ends after 60 s in any case.
+#define _GNU_SOURCE  // setresuid
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +54,8 @@ int main(int argc, char** argv) {
       puppet_spin(a);
     } else if (sscanf(argv[i], "threads:%ld:%ld", &a, &b) == 2) {
       run_threads(a, b);
+    } else if (sscanf(argv[i], "setuid:%ld", &a) == 1) {
+      if (setresuid((uid_t)a, (uid_t)a, (uid_t)a) != 0) return 1;
     } else if (strcmp(argv[i], "wait") == 0) {
       if (read(0, &c, 1) != 1) return 1;
     } else if (strncmp(argv[i], "say:", 4) == 0) {

@@ -96,12 +96,13 @@ struct CountingSink final : SampleSink {
   void OnSample(const Sample& s) override { ++by_pid[s.pid]; }
   void OnMapping(const MappingEvent&) override {}
   void OnTask(const TaskEvent&) override {}
-  void OnLost(uint64_t) override {}
+  void OnLost(uint64_t records) override { lost += records; }
   void OnThrottled() override {}
   void OnMalformed() override { ++malformed; }
   void OnLateThread(int32_t, int32_t, uint64_t) override { ++late; }
 
   std::map<int32_t, int> by_pid;
+  uint64_t lost = 0;
   int malformed = 0, late = 0;
 };
 
@@ -162,6 +163,53 @@ TEST_F(SamplingRights, CgroupEventsSampleTheGroupAndNobodyElse) {
     EXPECT_EQ(sink.malformed, 0);
     inside.Wait();
   }
+}
+
+TEST_F(SamplingRights, WhatACgroupsRingsLostIsReportedAtTheEnd) {
+  ScratchCgroup group;
+  if (group.directory().empty()) GTEST_SKIP() << "no writable unified cgroup hierarchy";
+  SystemClock clock;
+  CountingSink sink;
+  PuppetProcess inside({"wait", "spin:400", "say:done", "wait"});
+  ASSERT_TRUE(group.Add(inside.pid()));
+  auto source = PerfSampleSource::Create(
+      {.event = "cpu-clock", .frequency_hz = 4999, .cgroup = group.directory(), .ring_bytes = 4096},
+      ProcFs(), &clock);
+  ASSERT_TRUE(source.ok()) << source.status();
+  ASSERT_EQ((*source)->setup().method, "cgroup");
+  inside.Go();
+  EXPECT_TRUE(inside.Heard());
+  (*source)->Drain(sink);
+  (*source)->ReportLost(sink);
+  const uint64_t lost = sink.lost;
+  EXPECT_GT(lost, 100u) << "a page holds some hundred records";
+  (*source)->Drain(sink);
+  (*source)->ReportLost(sink);
+  EXPECT_LE(sink.lost, lost + 5) << "each loss once";
+  inside.Go();
+  inside.Wait();
+}
+
+TEST_F(SamplingRights, AProcessThatBecomesAnothersIsNotSampledAnyMore) {
+  SystemClock clock;
+  CountingSink sink;
+  PuppetProcess puppet({"wait", "setuid:65534", "say:other", "spin:1500", "say:done", "wait"});
+  auto source =
+      PerfSampleSource::Create({.event = "cpu-clock", .frequency_hz = 499}, ProcFs(), &clock);
+  ASSERT_TRUE(source.ok()) << source.status();
+  ASSERT_TRUE((*source)->AddProcess(puppet.pid()).ok());
+  puppet.Go();
+  EXPECT_TRUE(puppet.Heard());
+  ::usleep(1'100'000);  // a rescan is due
+  (*source)->Drain(sink);
+  EXPECT_EQ((*source)->thread_count(), 0);
+  EXPECT_TRUE(puppet.Heard());
+  (*source)->Drain(sink);
+  const int samples = sink.by_pid[puppet.pid()];
+  ::usleep(100'000);
+  (*source)->Drain(sink);
+  EXPECT_EQ(sink.by_pid[puppet.pid()], samples);
+  puppet.Go();
 }
 
 TEST_F(SamplingRights, ACgroupThatCannotBeUsedFallsBackToThreads) {

@@ -28,6 +28,27 @@ TEST(AddressSpace, FindsTheMappingAndItsFileOffset) {
   EXPECT_EQ(space.Find(0x3000), nullptr);
 }
 
+TEST(AddressSpace, GenerationChangesWithTheMappings) {
+  AddressSpace space;
+  space.Add(Event(0x1000, 0x1000, 0, "/a"));
+  const uint64_t first = space.generation();
+  MapEntry same;
+  same.start = 0x1000;
+  same.end = 0x2000;
+  same.executable = true;
+  same.inode = 7;
+  same.path = "/a";
+  space.Replace({same});
+  EXPECT_EQ(space.generation(), first) << "the same mappings, read again";
+  space.Add(Event(0x4000, 0x1000, 0, "/b"));
+  const uint64_t second = space.generation();
+  EXPECT_GT(second, first);
+  space.Replace({same});
+  EXPECT_GT(space.generation(), second);
+  ASSERT_EQ(space.Mappings().size(), 1u);
+  EXPECT_EQ(space.Mappings()[0], *space.Find(0x1000));
+}
+
 TEST(AddressSpace, ReplaceTakesOnlyExecutableEntries) {
   AddressSpace space;
   space.Add(Event(0x9000, 0x1000, 0, "/old"));

@@ -7,21 +7,54 @@
 namespace perfd {
 namespace {
 
+// Counts the addresses of each question; fails, and takes its time, on demand.
+struct Questions {
+  absl::Status error;
+  int64_t takes_ns = 0;
+  std::vector<size_t> sizes;
+};
+
+class SlowCodeSource final : public CodeSource {
+ public:
+  SlowCodeSource(std::unique_ptr<CodeSource> source, Questions* questions, FakeClock* clock)
+      : source_(std::move(source)), questions_(questions), clock_(clock) {}
+  const ModuleFacts& facts() const override { return source_->facts(); }
+  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses,
+                                   absl::Duration timeout) override {
+    questions_->sizes.push_back(addresses.size());
+    clock_->now_ns += questions_->takes_ns;
+    if (!questions_->error.ok()) return questions_->error;
+    return source_->Lookup(addresses, timeout);
+  }
+
+ private:
+  std::unique_ptr<CodeSource> source_;
+  Questions* questions_;
+  FakeClock* clock_;
+};
+
 class CodeIndexTest : public testing::Test {
  protected:
   CodeIndexTest()
-      : index_(
-            [this](const RawModule&) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
-              ++opens_;
-              if (!open_error_.ok()) return open_error_;
-              return std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups_);
-            },
-            clock_) {
+      : index_([this](const RawModule& module) { return Open(module); }, clock_,
+               [this](int32_t pid) { return pid == alive_; }) {
     module_.key.path = "/app";
+    module_.pid = 7;
+  }
+  absl::StatusOr<std::unique_ptr<CodeSource>> Open(const RawModule& module) {
+    ++opens_;
+    if (!open_error_.ok()) return open_error_;
+    const std::string id = build_id_.empty() ? module.key.path : build_id_;
+    return std::make_unique<SlowCodeSource>(
+        std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups_, id), &questions_,
+        &clock_);
   }
 
   FakeClock clock_;
   absl::Status open_error_;
+  std::string build_id_ = "abcd";
+  int32_t alive_ = 7;
+  Questions questions_;
   int opens_ = 0;
   int lookups_ = 0;
   RawModule module_;
@@ -67,6 +100,108 @@ TEST_F(CodeIndexTest, IdleReadersEndButTheirKnowledgeStays) {
   index_.Learn(module_, {0x110}, absl::Seconds(1));
   EXPECT_EQ(opens_, 2);
   EXPECT_EQ(lookups_, 1);
+}
+
+TEST_F(CodeIndexTest, NoReaderIsOpenedOrKeptWhenNothingIsMissing) {
+  index_.Learn(module_, {0x100}, absl::Seconds(1));
+  for (int i = 0; i < 40; ++i) {
+    clock_.now_ns += kNsPerSecond;
+    index_.Learn(module_, {0x110}, absl::Seconds(1));
+    index_.CloseIdleReaders(30 * kNsPerSecond);
+  }
+  EXPECT_EQ(index_.reader_count(), 0u) << "asked once, 40 s ago";
+  EXPECT_EQ(opens_, 1);
+  index_.Learn(module_, {0x900}, absl::Seconds(1));
+  EXPECT_EQ(opens_, 2);
+}
+
+TEST_F(CodeIndexTest, TheFilesIdentityIsTrustedOnlyWhileSomebodyHoldsIt) {
+  index_.Learn(module_, {0x100}, absl::Seconds(1));
+  clock_.now_ns += 29 * kNsPerSecond;
+  index_.Learn(module_, {0x100}, absl::Seconds(1));
+  clock_.now_ns += 2 * kNsPerSecond;
+  index_.CloseIdleReaders(30 * kNsPerSecond);
+  ASSERT_EQ(index_.reader_count(), 0u);
+  module_.pid = 8;
+  index_.Learn(module_, {0x100}, absl::Seconds(1));
+  EXPECT_EQ(opens_, 1) << "7 still runs";
+  alive_ = 8;
+  build_id_ = "rebuilt";
+  EXPECT_EQ(index_.Learn(module_, {0x100}, absl::Seconds(1))->id, "rebuilt");
+  EXPECT_EQ(opens_, 2);
+}
+
+TEST_F(CodeIndexTest, WhatIsKnownOutlivesTheJob) {
+  index_.Learn(module_, {0x100}, absl::Seconds(1));
+  clock_.now_ns += 29 * kNsPerSecond;
+  index_.Learn(module_, {0x100}, absl::Seconds(1));
+  clock_.now_ns += 2 * kNsPerSecond;
+  index_.CloseIdleReaders(30 * kNsPerSecond);
+  alive_ = 0;
+  open_error_ = absl::NotFoundError("gone");
+  for (int32_t pid : {7, 8}) {
+    module_.pid = pid;
+    const auto code = index_.Learn(module_, {0x110}, absl::Seconds(1));
+    EXPECT_NE(code->FunctionAt(0x400110), nullptr);
+    EXPECT_TRUE(code->error.ok()) << "nothing was missing";
+  }
+  EXPECT_TRUE(absl::IsNotFound(index_.Learn(module_, {0x110, 0x900}, absl::Seconds(1))->error));
+}
+
+TEST_F(CodeIndexTest, FewReadersAreKept) {
+  build_id_ = "";
+  for (int i = 0; i < 300; ++i) {
+    clock_.now_ns += kNsPerMs;
+    module_.key.path = "/lib" + std::to_string(i);
+    index_.Learn(module_, {0x100}, absl::Seconds(1));
+    EXPECT_LE(index_.reader_count(), CodeIndex::kMaxReaders);
+  }
+  EXPECT_EQ(index_.reader_count(), CodeIndex::kMaxReaders);
+  const int opens = opens_;
+  index_.Learn(module_, {0x901}, absl::Seconds(1));
+  EXPECT_EQ(opens_, opens) << "the last one is kept";
+  module_.key.path = "/lib291";
+  index_.Learn(module_, {0x901}, absl::Seconds(1));
+  EXPECT_EQ(opens_, opens + 1);
+}
+
+TEST_F(CodeIndexTest, AddressesAreAskedForOnceInBoundedPortions) {
+  std::vector<uint64_t> offsets;
+  for (uint64_t i = 0; i <= 2 * CodeIndex::kMaxAddresses; ++i)
+    offsets.insert(offsets.end(), {0x1000 + i, 0x1000 + i});
+  index_.Learn(module_, offsets, absl::Seconds(1));
+  EXPECT_EQ(questions_.sizes,
+            (std::vector<size_t>{CodeIndex::kMaxAddresses, CodeIndex::kMaxAddresses, 1}));
+}
+
+TEST_F(CodeIndexTest, PausesDoubleUpToALimitAndEndWithASuccess) {
+  open_error_ = absl::PermissionDeniedError("no");
+  int64_t pause = CodeIndex::kMinRetryNs;
+  for (int i = 0; i < 8; ++i) {
+    index_.Learn(module_, {0x100}, absl::Seconds(1));
+    const int opens = opens_;
+    clock_.now_ns += pause - 1;
+    index_.CloseIdleReaders(30 * kNsPerSecond);
+    index_.Learn(module_, {0x100}, absl::Seconds(1));
+    EXPECT_EQ(opens_, opens) << "pause " << pause;
+    clock_.now_ns += 1;
+    pause = std::min(2 * pause, CodeIndex::kMaxRetryNs);
+  }
+  EXPECT_EQ(pause, CodeIndex::kMaxRetryNs);
+  open_error_ = absl::OkStatus();
+  EXPECT_TRUE(index_.Learn(module_, {0x100}, absl::Seconds(1))->error.ok());
+}
+
+TEST_F(CodeIndexTest, AModuleThatTimesOutGetsAFifthOfTheTimeAtMost) {
+  questions_.error = absl::DeadlineExceededError("too slow");
+  questions_.takes_ns = 30 * kNsPerSecond;
+  const int64_t start = clock_.now_ns;
+  while (clock_.now_ns - start < 1200 * kNsPerSecond) {
+    EXPECT_FALSE(index_.Learn(module_, {0x100}, absl::Seconds(30))->error.ok());
+    clock_.now_ns += kNsPerSecond;
+  }
+  EXPECT_LE(questions_.sizes.size() * 30, 1200u / 5);
+  EXPECT_GE(questions_.sizes.size(), 3u) << "it is tried again";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #ifndef TESTS_UNIT_AGENT_FAKE_CODE_SOURCE_H_
 #define TESTS_UNIT_AGENT_FAKE_CODE_SOURCE_H_
 
+#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,21 +13,22 @@ namespace perfd {
 
 class FakeClock final : public Clock {
  public:
-  int64_t MonotonicNs() const override { return now_ns; }
-  int64_t UnixNs() const override { return now_ns; }
-  int64_t now_ns = 1;
+  int64_t MonotonicNs() const override { return now_ns.load(); }
+  int64_t UnixNs() const override { return now_ns.load(); }
+  std::atomic<int64_t> now_ns = 1;  // also read by the resolver's thread
 };
 
 // Loaded at file offset 0 = address 0x400000.
 class FakeCodeSource final : public CodeSource {
  public:
-  FakeCodeSource(std::vector<FunctionFacts> functions, int* lookups)
+  FakeCodeSource(std::vector<FunctionFacts> functions, int* lookups, std::string build_id = "abcd")
       : functions_(std::move(functions)), lookups_(lookups) {
-    facts_.build_id = "abcd";
+    facts_.build_id = std::move(build_id);
     facts_.segments = {{0, 0x400000, 0x100000, true}};
   }
   const ModuleFacts& facts() const override { return facts_; }
-  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses, absl::Duration) override {
+  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses,
+                                   absl::Duration) override {
     ++*lookups_;
     CodeFacts facts;
     for (uint64_t address : addresses) {

@@ -61,7 +61,7 @@ TEST(WindowBuilder, StacksBeyondTheBoundAreCounted) {
   builder.CountStack(0, {});
   const RawWindow window = builder.Take();
   EXPECT_EQ(window.stacks.size(), kMaxRawStacks);
-  EXPECT_EQ(window.accounting.stack_truncated, 2u);
+  EXPECT_EQ(window.accounting.stack_skipped, 2u);
 }
 
 TEST(WindowBuilder, ThreadsAreBounded) {

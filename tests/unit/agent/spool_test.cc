@@ -49,6 +49,24 @@ TEST_F(SpoolTest, KeepsOrderUntilAcknowledged) {
   EXPECT_EQ(spool->windows(), 1u);
 }
 
+TEST_F(SpoolTest, KnowsWhatWaitsOfAProfileAlsoAfterARestart) {
+  auto spool = Open();
+  for (const char* id : {"p-1", "p-2", "p-1", "p-1"}) {
+    Window window = Of(id);
+    window.duration_ns = 5;
+    ASSERT_TRUE(spool->Append(window).ok());
+  }
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(spool->Waiting("p-1", 0).covered_ns, 15);
+    EXPECT_EQ(spool->Waiting("p-1", 1).covered_ns, 10) << "what the daemon has is not counted";
+    EXPECT_EQ(spool->Waiting("p-1", 1).last_sequence, 4u);
+    EXPECT_EQ(spool->Waiting("p-2", 2).covered_ns, 0);
+    EXPECT_EQ(spool->Waiting("p-2", 2).last_sequence, 0u);
+    spool.reset();
+    spool = Open();
+  }
+}
+
 TEST_F(SpoolTest, TakesOnlyWhatTheDaemonCanRead) {
   auto spool = Open(64 << 20);
   Window window = Of("p-1");
@@ -75,10 +93,11 @@ TEST_F(SpoolTest, SurvivesARestartAndNeverReusesASequence) {
     ASSERT_EQ(*spool->Append(Of("p-3")), 3u);
   }
   auto spool = Open();
+  spool->ContinueAfter(2);  // less than what is on disk: no step back
   EXPECT_EQ(spool->stream_id(), id);
   EXPECT_EQ(spool->windows(), 1u);
   EXPECT_EQ(spool->profiles(), std::set<std::string>{"p-3"});
-  EXPECT_GT(*spool->Append(Of("p-4")), 3u);
+  EXPECT_EQ(*spool->Append(Of("p-4")), 4u);
   v1::Window window;
   ASSERT_TRUE(window.ParseFromString(spool->Next(0)->bytes));
   EXPECT_EQ(window.profile_id(), "p-3");
@@ -113,9 +132,25 @@ TEST_F(SpoolTest, RefusesBeyondItsLimit) {
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_GT(taken, 0);
   EXPECT_LE(spool->bytes(), 200u);
-  spool->Forget("p-1");
+  for (uint64_t sequence = 1; sequence <= 100; ++sequence) spool->Acknowledge(sequence);
   EXPECT_EQ(spool->bytes(), 0u);
   EXPECT_TRUE(spool->Append(Of("p-1")).ok());
+}
+
+TEST_F(SpoolTest, GoesOnAfterWhatTheDaemonHas) {
+  auto spool = Open();
+  spool->ContinueAfter(41);
+  EXPECT_EQ(*spool->Append(Of("p-1")), 42u);
+  spool->ContinueAfter(7);
+  EXPECT_EQ(*spool->Append(Of("p-1")), 43u);
+}
+
+TEST_F(SpoolTest, WindowsOfAnotherStreamAreSetAside) {
+  { ASSERT_TRUE(Open()->Append(Of("p-1")).ok()); }
+  std::ofstream(directory_ + "/stream-id") << std::string(32, 'a');
+  auto spool = Open();
+  EXPECT_EQ(spool->windows(), 0u);
+  EXPECT_EQ(spool->damaged(), 1u);
 }
 
 TEST_F(SpoolTest, ASecondAgentIsRefused) {

@@ -62,7 +62,7 @@ TEST(WindowDelivery, WhatIsLostAtTheEndIsSaidAndMakesTheProfilePartial) {
   output.full = true;
   delivery.Expect();
   delivery.Deliver(WithSamples(10), {});
-  EXPECT_TRUE(delivery.AwaitAll(absl::ZeroDuration()));
+  delivery.Flush();
   const auto notices = delivery.TakeNotices();
   ASSERT_EQ(notices.size(), 2u);
   for (const Notice& notice : notices) EXPECT_EQ(notice.code, absl::StatusCode::kDataLoss);
@@ -78,7 +78,7 @@ TEST(WindowDelivery, NothingIsSaidAtTheEndWhenALaterWindowCarriedTheCount) {
   output.full = false;
   delivery.Expect();
   delivery.Deliver(WithSamples(1), {});
-  EXPECT_TRUE(delivery.AwaitAll(absl::ZeroDuration()));
+  delivery.Flush();
   EXPECT_EQ(delivery.TakeNotices().size(), 1u);
 }
 
@@ -94,14 +94,23 @@ TEST(WindowDelivery, UnreadableModulesAreSaidOnce) {
   EXPECT_EQ(notices[0].code, absl::StatusCode::kNotFound);
 }
 
-TEST(WindowDelivery, DiscardForgets) {
+TEST(WindowDelivery, FlushCarriesTheCountsOfRefusedWindows) {
   FakeOutput output;
   WindowDelivery delivery(&output, "p-1", "node");
+  delivery.Flush();
+  EXPECT_TRUE(output.windows.empty()) << "nothing was refused";
+  output.full = true;
   delivery.Expect();
-  delivery.Discard();
-  delivery.Deliver(WithSamples(1), {});
-  EXPECT_TRUE(output.windows.empty());
-  EXPECT_TRUE(delivery.AwaitAll(absl::ZeroDuration()));
+  delivery.Deliver(WithSamples(4), {});
+  delivery.Flush();  // still full: nothing is forgotten
+  output.full = false;
+  delivery.Flush();
+  ASSERT_EQ(output.windows.size(), 1u);
+  EXPECT_EQ(output.windows[0].accounting.seen, 4u);
+  EXPECT_EQ(output.windows[0].accounting.TotalDropped(), 4u);
+  EXPECT_TRUE(output.windows[0].accounting.Balanced());
+  delivery.Flush();
+  EXPECT_EQ(output.windows.size(), 1u);
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ TEST(ExitCodeTest, Requests) {
 TEST(ExitCodeTest, Submissions) {
   EXPECT_EQ(SubmitExitCodeOf(absl::InvalidArgumentError("")), ExitCode::kInvalidSpec);
   EXPECT_EQ(SubmitExitCodeOf(absl::FailedPreconditionError("")), ExitCode::kUnsafeTarget);
-  EXPECT_EQ(SubmitExitCodeOf(absl::ResourceExhaustedError("")), ExitCode::kBudget);
+  EXPECT_EQ(SubmitExitCodeOf(absl::OutOfRangeError("")), ExitCode::kBudget);
+  EXPECT_EQ(SubmitExitCodeOf(absl::ResourceExhaustedError("")), ExitCode::kFailure);
   EXPECT_EQ(SubmitExitCodeOf(absl::NotFoundError("")), ExitCode::kNotFound);
 }
 

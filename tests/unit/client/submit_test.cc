@@ -84,7 +84,8 @@ TEST(SubmitTest, RefusalsOfTheDaemonHaveTheirCodes) {
   const std::vector<std::pair<absl::Status, int>> cases = {
       {absl::PermissionDeniedError("not yours"), 4},  {absl::NotFoundError("no job"), 3},
       {absl::InvalidArgumentError("bad"), 5},         {absl::FailedPreconditionError("jit"), 6},
-      {absl::ResourceExhaustedError("budget"), 7},    {absl::UnavailableError("no node"), 1},
+      {absl::OutOfRangeError("budget"), 7},           {absl::UnavailableError("no node"), 1},
+      {absl::ResourceExhaustedError("64 profiles"), 1},
       {absl::DeadlineExceededError("no answer"), 124}};
   for (const auto& [status, code] : cases) {
     perfctl.daemon.error = status;

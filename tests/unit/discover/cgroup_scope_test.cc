@@ -61,6 +61,14 @@ TEST_F(CgroupScopeTest, AStrangerSpoilsIt) {
   EXPECT_EQ(Scope(), "");
 }
 
+TEST_F(CgroupScopeTest, ASetuidProgramSpoilsIt) {
+  proc_.Write("cg/s/job_7/step_9/cgroup.procs", "12\n");
+  Add(12, 1000, "su");
+  EXPECT_NE(Scope(), "");
+  proc_.AddProcess({.pid = 12, .arguments = {"su"}, .effective_uid = 0});
+  EXPECT_EQ(Scope(), "");
+}
+
 TEST_F(CgroupScopeTest, AProcessOfAnotherPidNamespaceSpoilsIt) {
   proc_.Write("cg/s/job_7/step_9/cgroup.procs", "0\n");
   EXPECT_EQ(Scope(), "");

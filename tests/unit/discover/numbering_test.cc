@@ -22,6 +22,11 @@ Candidate Make(int32_t pid, const std::string& executable, int32_t rank,
   return c;
 }
 
+std::vector<RankInfo> Number(const std::vector<Candidate>& candidates) {
+  GivenNumbers given;
+  return NumberRanks(candidates, "n1", &given);
+}
+
 std::vector<int32_t> Pids(const std::vector<Candidate>& candidates) {
   std::vector<int32_t> pids;
   for (const Candidate& c : candidates) pids.push_back(c.pid);
@@ -53,7 +58,7 @@ TEST(KeepPrograms, KeepsTheHelpersOfARank) {
 }
 
 TEST(NumberRanks, SortsByRankThenPid) {
-  const auto ranks = NumberRanks({Make(30, "/a", 1), Make(20, "/a", 0), Make(10, "/a", 1)}, "n1");
+  const auto ranks = Number({Make(30, "/a", 1), Make(20, "/a", 0), Make(10, "/a", 1)});
   ASSERT_EQ(ranks.size(), 3u);
   EXPECT_EQ(ranks[0].pid, 20);
   EXPECT_EQ(ranks[1].pid, 10);
@@ -67,16 +72,31 @@ TEST(NumberRanks, NumbersTheRestAfterTheRanksInPidOrder) {
   Candidate x = Make(50, "/x", 0, RankSource::kNone);
   Candidate y = Make(40, "/x", 0, RankSource::kNone);
   x.environment.job_id = y.environment.job_id = "";
-  const auto alone = NumberRanks({x, y}, "n");
+  const auto alone = Number({x, y});
   EXPECT_EQ(alone[0].pid, 40);
   EXPECT_EQ(alone[0].rank, 0);
   EXPECT_EQ(alone[0].job_id, "pid-40");
   EXPECT_EQ(alone[0].world_size, 2);
   EXPECT_EQ(alone[1].rank, 1);
-  const auto mixed = NumberRanks({x, Make(60, "/a", 4)}, "n");
+  const auto mixed = Number({x, Make(60, "/a", 4)});
   EXPECT_EQ(mixed[0].pid, 60);
   EXPECT_EQ(mixed[1].rank, 5);
   EXPECT_EQ(mixed[1].world_size, 1);
+}
+
+TEST(NumberRanks, ANumberOnceGivenStaysAndIsNotGivenAgain) {
+  GivenNumbers given;
+  const auto single = [](int32_t pid) { return Make(pid, "/x", 0, RankSource::kNone); };
+  EXPECT_EQ(NumberRanks({single(100), single(200)}, "n", &given)[1].rank, 1);
+  const auto later = NumberRanks({single(200), single(300), single(50)}, "n", &given);
+  EXPECT_EQ(later[0].pid, 200);
+  EXPECT_EQ(later[0].rank, 1);
+  EXPECT_EQ(later[1].pid, 50);
+  EXPECT_EQ(later[1].rank, 2);
+  EXPECT_EQ(later[2].rank, 3);
+  Candidate reused = single(200);
+  reused.start_ticks = 9;
+  EXPECT_EQ(NumberRanks({reused}, "n", &given)[0].rank, 4) << "another process under this pid";
 }
 
 }  // namespace

@@ -34,7 +34,10 @@ class RankFinderTest : public testing::Test {
   }
   absl::StatusOr<Discovery> Find(const TargetSpec& target, const Requester& who = kAlice,
                                  const std::vector<RankRange>& ranks = {}) {
-    return RankFinder(ProcFs(proc_.root()), "node1").Find(target, ranks, who);
+    return finder().Find(target, ranks, who);
+  }
+  RankFinder finder() const {
+    return RankFinder(ProcFs(proc_.root()), "node1", absl::ZeroDuration());
   }
   static TargetSpec Command(const std::string& name, const std::string& user = "") {
     TargetSpec target;
@@ -48,7 +51,14 @@ class RankFinderTest : public testing::Test {
     return target;
   }
 
+  struct FixedClock final : Clock {
+    int64_t MonotonicNs() const override { return now_ns; }
+    int64_t UnixNs() const override { return now_ns; }
+    int64_t now_ns = 1;
+  };
+
   FakeProc proc_;
+  FixedClock clock_;
 };
 
 TEST_F(RankFinderTest, FindsRanksByCommand) {
@@ -103,7 +113,6 @@ TEST_F(RankFinderTest, RefusesProcessesOfOthers) {
   ASSERT_EQ(by_pid->rejected.size(), 1u);
   EXPECT_TRUE(absl::IsPermissionDenied(by_pid->rejected[0].reason));
   EXPECT_THAT(std::string(by_pid->rejected[0].reason.message()), HasSubstr("uid 4000002"));
-  EXPECT_EQ(Find(Command("app"))->rejected.size(), 1u);
   EXPECT_EQ(Find(Pids({5}), kRoot)->ranks.size(), 1u) << "root may";
 }
 
@@ -118,7 +127,136 @@ TEST_F(RankFinderTest, ACommandMeansTheRequestersOwnUnlessAUserIsNamed) {
   ASSERT_EQ(named->ranks.size(), 1u);
   EXPECT_EQ(named->ranks[0].pid, 5);
   EXPECT_TRUE(absl::IsInvalidArgument(Find(Command("app", "no such user"), kRoot).status()));
-  EXPECT_TRUE(Find(Command("app", "4000002"), kAlice)->ranks.empty());
+  EXPECT_TRUE(absl::IsNotFound(Find(Command("app", "4000002"), kAlice).status()));
+}
+
+TEST_F(RankFinderTest, ACommandThatOnlyOthersRunIsNotFoundAndSaysSo) {
+  Add({.pid = 5, .uid = 4000002});
+  Add({.pid = 6, .uid = 4000002});
+  Add({.pid = 7, .uid = 4000003});
+  const absl::Status none = Find(Command("app")).status();
+  EXPECT_TRUE(absl::IsNotFound(none)) << none;
+  EXPECT_THAT(std::string(none.message()), HasSubstr("2 of uid 4000002, 1 of uid 4000003"));
+  EXPECT_THAT(std::string(none.message()), HasSubstr("belong to others"));
+}
+
+TEST_F(RankFinderTest, RefusesSetuidAndSetgidProgramsToAllButThePrivileged) {
+  Add({.pid = 5, .effective_uid = 0});
+  Add({.pid = 6, .effective_gid = 0});
+  for (const TargetSpec& target : {Pids({5, 6}), Command("app")}) {
+    const auto found = Find(target);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_TRUE(found->ranks.empty());
+    ASSERT_EQ(found->rejected.size(), 2u);
+    for (const RejectedProcess& process : found->rejected) {
+      EXPECT_TRUE(absl::IsPermissionDenied(process.reason)) << process.reason;
+    }
+    EXPECT_THAT(std::string(found->rejected[0].reason.message()),
+                HasSubstr("runs with the rights of root (setuid)"));
+    EXPECT_THAT(std::string(found->rejected[1].reason.message()),
+                HasSubstr("runs with the rights of group root (setgid)"));
+  }
+  EXPECT_EQ(Find(Pids({5, 6}), kRoot)->ranks.size(), 2u);
+}
+
+TEST_F(RankFinderTest, TwoJobsOfOneCommandAreNotMixed) {
+  const auto add = [&](int32_t pid, const char* job) {
+    Add({.pid = pid, .environment = {{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", job}}});
+  };
+  add(10, "77");
+  add(20, "78");
+  const absl::Status both = Find(Command("app")).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(both)) << both;
+  EXPECT_THAT(std::string(both.message()), HasSubstr("job 77 (pid 10), job 78 (pid 20)"));
+  EXPECT_THAT(std::string(both.message()), HasSubstr("--pid or --slurm-job"));
+  EXPECT_EQ(Find(Pids({10, 20}))->ranks.size(), 2u) << "named";
+  EXPECT_EQ(Find(Pids({10, 20}))->job_ids, (std::vector<std::string>{"77", "78"}));
+  proc_.Remove(20);
+  ProcessScan scan(clock_);
+  ASSERT_EQ(finder().Find(Command("app"), {}, kAlice, &scan)->ranks.size(), 1u);
+  add(20, "78");
+  const auto later = finder().Find(Command("app"), {}, kAlice, &scan);
+  ASSERT_TRUE(later.ok()) << later.status();
+  ASSERT_EQ(later->ranks.size(), 1u) << "the other job started later";
+  EXPECT_EQ(later->ranks[0].pid, 10);
+}
+
+TEST_F(RankFinderTest, StepsOfOneSlurmJobMayCollideWithAWarning) {
+  for (int step = 0; step < 2; ++step) {
+    Add({.pid = 10 + step,
+         .environment = {
+             {"SLURM_JOB_ID", "9"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", absl::StrCat(step)}}});
+  }
+  TargetSpec target;
+  target.slurm_job = 9;
+  const auto found = Find(target);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->ranks.size(), 2u);
+  ASSERT_EQ(found->warnings.size(), 1u);
+  EXPECT_THAT(found->warnings[0], HasSubstr("several launches"));
+}
+
+TEST_F(RankFinderTest, NothingIsReadOfTheMemoryOfAStuckProcess) {
+  Add({.pid = 5, .environment = {{"PMIX_RANK", "0"}}, .state = 'D'});
+  Add({.pid = 6, .executable = "/bin/python3", .arguments = {"python3", "app"}, .state = 'D'});
+  proc_.Write("5/environ", std::string(size_t{9} << 20, 'x'));  // reading it would be an error
+  for (const TargetSpec& target : {Pids({5}), Command("app")}) {
+    const auto found = Find(target);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_TRUE(found->ranks.empty());
+    ASSERT_EQ(found->rejected.size(), 1u) << "whether python runs app is not known";
+    EXPECT_TRUE(absl::IsUnavailable(found->rejected[0].reason)) << found->rejected[0].reason;
+  }
+  ProcessScan scan(clock_);
+  EXPECT_TRUE(finder().Find(Command("app"), {}, kAlice, &scan)->ranks.empty());
+  proc_.Remove(5);
+  Add({.pid = 5});
+  EXPECT_EQ(finder().Find(Command("app"), {}, kAlice, &scan)->ranks.size(), 1u) << "not remembered";
+}
+
+TEST_F(RankFinderTest, AScanJudgesAProcessAgainWhenItHasChangedOrMuchLater) {
+  Add({.pid = 5, .executable = "/bin/other", .arguments = {"other"}});
+  ProcessScan scan(clock_);
+  const auto find = [&] { return finder().Find(Command("app"), {}, kAlice, &scan); };
+  EXPECT_TRUE(absl::IsNotFound(find().status()));
+  // The same name in stat: as after an exec of a program of that name.
+  Add({.pid = 5, .executable = "/bin/app", .arguments = {"other"}});
+  clock_.now_ns += ProcessScan::kHoldNs - 1;
+  EXPECT_TRUE(absl::IsNotFound(find().status())) << "known not to match";
+  clock_.now_ns += ProcessScan::kHoldNs + 1;
+  EXPECT_EQ(find()->ranks.size(), 1u);
+  Add({.pid = 6, .executable = "/bin/other", .arguments = {"other"}});
+  find().IgnoreError();
+  Add({.pid = 6, .executable = "/bin/app", .arguments = {"app"}});
+  EXPECT_EQ(find()->ranks.size(), 2u) << "another name: exec";
+  Add({.pid = 7, .executable = "/bin/other", .arguments = {"other"}});
+  find().IgnoreError();
+  Add({.pid = 7, .executable = "/bin/app", .arguments = {"other"}, .start_ticks = 101});
+  EXPECT_EQ(find()->ranks.size(), 3u) << "another process";
+}
+
+TEST_F(RankFinderTest, NumbersStayFromScanToScan) {
+  Add({.pid = 100});
+  Add({.pid = 200});
+  ProcessScan scan(clock_);
+  const auto find = [&] { return finder().Find(Command("app"), {}, kAlice, &scan); };
+  EXPECT_EQ(find()->ranks.at(1).rank, 1);
+  proc_.Remove(100);
+  Add({.pid = 300});
+  const auto later = find();
+  ASSERT_EQ(later->ranks.size(), 2u);
+  EXPECT_EQ(later->ranks[0].pid, 200);
+  EXPECT_EQ(later->ranks[0].rank, 1);
+  EXPECT_EQ(later->ranks[1].pid, 300);
+  EXPECT_EQ(later->ranks[1].rank, 2);
+}
+
+TEST_F(RankFinderTest, TheEnvironmentOfOthersIsNotReadForASlurmJob) {
+  Add({.pid = 5, .uid = 4000002, .environment = {{"SLURM_JOB_ID", "9"}}});
+  TargetSpec target;
+  target.slurm_job = 9;
+  EXPECT_TRUE(absl::IsNotFound(Find(target).status()));
+  EXPECT_EQ(Find(target, kRoot)->ranks.size(), 1u);
 }
 
 TEST_F(RankFinderTest, SaysWhyAProcessCannotBeUsed) {

@@ -33,14 +33,16 @@ void FakeProc::Write(absl::string_view path, absl::string_view contents) {
 void FakeProc::AddProcess(const FakeProcess& p) {
   const std::string dir = absl::StrCat(p.pid, "/");
   const std::string name = p.arguments.empty() ? "kthread" : p.arguments[0];
+  const uint32_t effective = p.effective_uid < 0 ? p.uid : static_cast<uint32_t>(p.effective_uid);
   // Fields 4 to 21 are 0 but for utime (14) and stime (15).
   Write(dir + "stat",
         absl::StrCat(p.pid, " (", name, ") ", std::string(1, p.state),
                      " 0 0 0 0 0 0 0 0 0 0 150 50 0 0 0 0 0 0 ", p.start_ticks, " 0 0\n"));
   Write(dir + "status",
         absl::StrCat("Name:\t", name, "\nState:\t", std::string(1, p.state), " (x)\nTgid:\t", p.pid,
-                     "\nPPid:\t1\nTracerPid:\t0\nUid:\t", p.uid, "\t", p.uid, "\t", p.uid, "\t",
-                     p.uid, "\nGid:\t100\t100\t100\t100\nThreads:\t1\n"));
+                     "\nPPid:\t1\nTracerPid:\t0\nUid:\t", p.uid, "\t", effective, "\t", effective,
+                     "\t", effective, "\nGid:\t100\t", p.effective_gid, "\t", p.effective_gid,
+                     "\t100\nThreads:\t1\nGroups:\t100 200 \n"));
   const std::string nul(1, '\0');
   std::string arguments = absl::StrJoin(p.arguments, nul);
   if (!p.arguments.empty()) arguments += nul;
@@ -53,6 +55,7 @@ void FakeProc::AddProcess(const FakeProcess& p) {
   Write(dir + "cgroup", p.cgroup);
   Write(absl::StrCat(dir, "task/", p.pid, "/schedstat"), "123456789 5 6\n");
   // The link of a real /proc leads to a file of another name space; here it dangles unless a head is set.
+  fs::remove(fs::path(root_) / (dir + "exe"));
   if (!p.executable.empty()) fs::create_symlink(p.executable, fs::path(root_) / (dir + "exe"));
 }
 

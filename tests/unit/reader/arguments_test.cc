@@ -25,7 +25,7 @@ TEST(ArgumentsTest, RoundTrip) {
 }
 
 TEST(ArgumentsTest, Refusals) {
-  std::vector<std::string> words = FormatArguments({});
+  std::vector<std::string> words = FormatArguments(ReaderArguments{});
   EXPECT_TRUE(ParseArguments(words).ok());
   words[0] = "2147483648";
   EXPECT_EQ(ParseArguments(words).status().code(), absl::StatusCode::kInvalidArgument);

@@ -14,12 +14,12 @@
 namespace perfd {
 namespace {
 
-// Runs `check` in a confined child; its result is the wait status.
+// Runs `check` in a child, confined by `confine`; its result is the wait status.
 template <typename Check>
-int InConfinedChild(Check check) {
+int InConfinedChild(Check check, absl::Status (*confine)(const ConfineLimits&) = Confine) {
   const pid_t child = ::fork();
   if (child == 0) {
-    if (!Confine({}).ok()) ::_exit(99);
+    if (!confine({}).ok()) ::_exit(99);
     ::_exit(check() ? 0 : 1);
   }
   int status = -1;
@@ -70,6 +70,33 @@ TEST(ConfineTest, MemoryIsBounded) {
                      errno == ENOMEM;
             }),
             0);
+}
+
+TEST(ConfineTest, ForOpeningFilesCanBeReadAndNothingElse) {
+  const auto opens = [](int flags) {
+    const int fd = ::open("/proc/self/stat", flags | O_CLOEXEC);
+    return fd >= 0 && ::fcntl(fd, F_DUPFD_CLOEXEC, 0) >= 0;
+  };
+  EXPECT_EQ(InConfinedChild([&] { return opens(O_RDONLY) && opens(O_PATH); }, ConfineForOpening),
+            0);
+  EXPECT_EQ(
+      InConfinedChild([] { return Refused(::open("/dev/null", O_WRONLY)); }, ConfineForOpening), 0);
+  EXPECT_EQ(InConfinedChild([] { return Refused(::open("/dev/null", O_RDWR)); }, ConfineForOpening),
+            0);
+  EXPECT_EQ(
+      InConfinedChild([] { return Refused(::open("/tmp/perfd-none", O_RDONLY | O_CREAT, 0600)); },
+                      ConfineForOpening),
+      0);
+  EXPECT_EQ(
+      InConfinedChild([] { return Refused(::socket(AF_UNIX, SOCK_STREAM, 0)); }, ConfineForOpening),
+      0);
+  EXPECT_EQ(InConfinedChild([] { return Refused(::syscall(SYS_fork)); }, ConfineForOpening), 0);
+  EXPECT_EQ(InConfinedChild([] { return Refused(::syscall(SYS_setuid, 0)); }, ConfineForOpening),
+            0);
+  EXPECT_TRUE(WIFSIGNALED(InConfinedChild([] { return ::execl("/bin/true", "true", nullptr) == 0; },
+                                          ConfineForOpening)));
+  EXPECT_EQ(
+      InConfinedChild([&] { return Confine({}).ok() && !opens(O_RDONLY); }, ConfineForOpening), 0);
 }
 
 TEST(ConfineTest, WhatReadingNeedsStillWorks) {

@@ -1,11 +1,13 @@
 #include "agent/reader/reader_client.h"
 
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -132,6 +134,81 @@ TEST(ReaderClientTest, ReaderHasTheRightsOfTheTargetsUser) {
   ::chmod(path.c_str(), 0600);
   const auto refused = ReaderClient::Start(file, Options());
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kPermissionDenied) << refused.status();
+}
+
+// A process of another user that waits to be killed; what it maps is described by the test's own mapping.
+class OtherUsersProcess {
+ public:
+  explicit OtherUsersProcess(std::vector<gid_t> groups) : pid_(::fork()) {
+    if (pid_ != 0) {
+      for (int i = 0; i < 1000 && StatusField(pid_, "Uid") != "65534\t65534\t65534\t65534"; ++i)
+        ::usleep(1000);
+      return;
+    }
+    ::alarm(30);
+    if (::setgroups(groups.size(), groups.data()) == 0 &&
+        ::setresgid(kNobody, kNobody, kNobody) == 0 && ::setresuid(kNobody, kNobody, kNobody) == 0)
+      ::pause();
+    ::_exit(1);
+  }
+  ~OtherUsersProcess() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  OtherUsersProcess(const OtherUsersProcess&) = delete;
+  OtherUsersProcess& operator=(const OtherUsersProcess&) = delete;
+  ModuleFile Describe(const MappedFile& mapped) const {
+    ModuleFile file = mapped.Describe();
+    file.pid = pid_;
+    file.uid = file.gid = kNobody;
+    return file;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(ReaderClientTest, ReaderHasTheGroupsOfTheProcess) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can start a reader for another user";
+  constexpr gid_t kProject = 4000007;
+  const Scratch scratch;
+  const std::string folder = scratch.path() + "/project";
+  std::filesystem::create_directory(folder);
+  const std::string path = scratch.Copy(Fixture("shapes"), "project/program");
+  ASSERT_EQ(::chown(folder.c_str(), 0, kProject), 0);
+  ASSERT_EQ(::chmod(folder.c_str(), 0750), 0);
+  const MappedFile mapped(path);
+  {
+    const OtherUsersProcess member({kProject, 4000008});
+    auto client = ReaderClient::Start(member.Describe(mapped), Options());
+    ASSERT_TRUE(client.ok()) << client.status();
+    EXPECT_THAT(StatusField((*client)->pid(), "Groups"), HasSubstr("4000007 4000008"));
+  }
+  const OtherUsersProcess stranger({});
+  EXPECT_EQ(ReaderClient::Start(stranger.Describe(mapped), Options()).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  ModuleFile wrong = stranger.Describe(mapped);
+  wrong.pid = ::getpid();  // another user's: its groups are not to be had
+  EXPECT_EQ(ReaderClient::Start(wrong, Options()).status().code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+TEST(ReaderClientTest, ADeletedFileIsReadWithTheRightsOfTheUserOnly) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can start a reader for another user";
+  const Scratch scratch;
+  const std::string path = scratch.Copy(Fixture("shapes"), "program");
+  const MappedFile mapped(path);
+  const OtherUsersProcess process({});
+  ModuleFile file = process.Describe(mapped);  // forked from here: the same mappings
+  ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  const int inode = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  std::filesystem::remove(path);
+  EXPECT_TRUE(ReaderClient::Start(file, Options()).ok());
+  ASSERT_EQ(::fchmod(inode, 0711), 0);
+  const auto execute_only = ReaderClient::Start(file, Options());
+  EXPECT_EQ(execute_only.status().code(), absl::StatusCode::kPermissionDenied)
+      << execute_only.status();
+  ::close(inode);
 }
 
 TEST(ReaderClientTest, DeletedOrReplacedFileIsReadThroughTheMapping) {

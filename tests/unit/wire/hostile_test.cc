@@ -194,6 +194,36 @@ TEST(Hostile, AReaderErrorBecomesItsStatus) {
   EXPECT_EQ(wire::ModuleFactsFromProto(reply).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(Hostile, UnwindMessages) {
+  v1::UnwindRequest request = wire::ToProto(StackCopy{});
+  EXPECT_TRUE(wire::FromProto(request).ok());
+  request.mutable_stack()->resize(kMaxStackCopyBytes);
+  EXPECT_TRUE(wire::FromProto(request).ok());
+  request.mutable_stack()->push_back(0);
+  EXPECT_FALSE(wire::FromProto(request).ok()) << "more than one record holds";
+  request.clear_stack();
+  request.add_registers(1);
+  EXPECT_FALSE(wire::FromProto(request).ok()) << "18 registers";
+
+  v1::UnwindReply reply;
+  reply.mutable_addresses()->Resize(kMaxCallPathFrames, 1);
+  EXPECT_TRUE(wire::FromProto(reply).ok());
+  reply.add_addresses(1);
+  EXPECT_FALSE(wire::FromProto(reply).ok());
+  reply.set_error_code(4);
+  EXPECT_EQ(wire::FromProto(reply).status().code(), absl::StatusCode::kDeadlineExceeded);
+  reply.set_error_code(99);
+  EXPECT_EQ(wire::FromProto(reply).status().code(), absl::StatusCode::kInvalidArgument);
+
+  v1::UnwindTarget target = wire::ToProto(std::vector<CodeMapping>{
+      {.start = 1, .end = 2, .path = "/a"}, {.start = 2, .end = 3, .path = "/b"}});
+  EXPECT_TRUE(wire::FromProto(target).ok());
+  target.mutable_mappings(0)->set_end(3);
+  EXPECT_FALSE(wire::FromProto(target).ok()) << "overlap";
+  target.mutable_mappings(0)->set_end(1);
+  EXPECT_FALSE(wire::FromProto(target).ok()) << "empty";
+}
+
 TEST(Hostile, NoticeAndPhase) {
   v1::Notice notice = wire::ToProto(Notice{});
   EXPECT_TRUE(wire::FromProto(notice).ok());

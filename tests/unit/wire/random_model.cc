@@ -1,5 +1,7 @@
 #include "tests/unit/wire/random_model.h"
 
+#include <array>
+
 namespace perfd {
 
 std::string RandomModel::Text() {
@@ -226,6 +228,40 @@ CodeFacts RandomModel::Code() {
   }
   for (uint64_t n = Below(4); n > 0; --n) code.unresolved.push_back(random_());
   return code;
+}
+
+std::vector<CodeMapping> RandomModel::Mappings() {
+  std::vector<CodeMapping> mappings;
+  uint64_t at = 0;
+  for (uint64_t i = Below(6); i > 0; --i) {
+    CodeMapping mapping;
+    mapping.start = at + Below(1 << 20);
+    mapping.file_offset = Big();
+    mapping.inode = random_();
+    at = mapping.end = mapping.start + 1 + Below(1 << 20);
+    mapping.device_major = static_cast<uint32_t>(random_());
+    mapping.device_minor = static_cast<uint32_t>(random_());
+    mapping.path = Coin() ? Text() : "/\xFF any bytes";
+    mappings.push_back(std::move(mapping));
+  }
+  return mappings;
+}
+
+StackCopy RandomModel::Stack() {
+  StackCopy copy;
+  for (uint64_t& value : copy.registers) value = random_();
+  const std::array<size_t, 4> sizes = {0, 1, 8192, kMaxStackCopyBytes};
+  copy.bytes.resize(sizes[Below(sizes.size())], static_cast<std::byte>(random_()));
+  return copy;
+}
+
+CallPath RandomModel::Path() {
+  CallPath path;
+  path.addresses.resize(Coin() ? kMaxCallPathFrames : Below(20));
+  for (uint64_t& address : path.addresses) address = random_();
+  path.complete = Coin();
+  path.unknown_address = Coin() ? 0 : random_();
+  return path;
 }
 
 }  // namespace perfd

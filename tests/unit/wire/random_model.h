@@ -11,6 +11,7 @@
 #include "core/model/module.h"
 #include "core/model/profile.h"
 #include "core/model/report.h"
+#include "core/model/stack.h"
 #include "core/model/window.h"
 
 namespace perfd {
@@ -40,6 +41,9 @@ class RandomModel {
   Report OneReport();
   ModuleFacts Module();
   CodeFacts Code();
+  std::vector<CodeMapping> Mappings();
+  StackCopy Stack();
+  CallPath Path();
 
  private:
   int32_t Positive() { return static_cast<int32_t>(Below(1u << 20)); }

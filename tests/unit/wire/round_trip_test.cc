@@ -80,6 +80,18 @@ TEST(RoundTrip, ReaderReplies) {
   }
 }
 
+TEST(RoundTrip, Unwinding) {
+  for (uint64_t seed = 0; seed < kRounds; ++seed) {
+    RandomModel random(seed);
+    const auto mappings = random.Mappings();
+    const StackCopy copy = random.Stack();
+    const CallPath path = random.Path();
+    EXPECT_EQ(wire::FromProto(ThroughBytes(wire::ToProto(mappings))).value(), mappings);
+    EXPECT_EQ(wire::FromProto(ThroughBytes(wire::ToProto(copy))).value(), copy);
+    EXPECT_EQ(wire::FromProto(ThroughBytes(wire::ToProto(path))).value(), path);
+  }
+}
+
 TEST(RoundTrip, DefaultValuesOfWhatTheDaemonMakes) {
   EXPECT_EQ(wire::FromProto(wire::ToProto(ProfileStatus{})).value(), ProfileStatus{});
   EXPECT_EQ(wire::FromProto(wire::ToProto(Report{})).value(), Report{});

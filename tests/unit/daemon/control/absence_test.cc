@@ -136,6 +136,27 @@ TEST_F(RestartTest, GoesOnWithWhatIsLeft) {
   EXPECT_EQ(Finalising()->submit_to_first_sample_ns, kSecond);
 }
 
+TEST_F(RestartTest, GapsOfBeforeTheProfileDoNotCount) {
+  table_.Restore(Stored(Phase::kSampling, 25 * kSecond), now());
+  AgentFacts facts = Agent("a");
+  facts.stream_missing = 1000;  // of earlier days
+  Note(table_.AgentConnected(facts, now()));
+  Window("a", "p-000007", 9, 10, 5 * kSecond, 1000);
+  Tell("a", "p-000007", Phase::kFinished, 1, 9);
+  EXPECT_EQ(Finalising()->state, ProfileState::kDone);
+}
+
+TEST_F(RestartTest, GapsAfterTheRestartCount) {
+  table_.Restore(Stored(Phase::kSampling, 25 * kSecond), now());
+  AgentFacts facts = Agent("a");
+  facts.stream_missing = 1000;
+  Note(table_.AgentConnected(facts, now()));
+  Window("a", "p-000007", 9, 10, 5 * kSecond, 1003);
+  Tell("a", "p-000007", Phase::kFinished, 1, 9);
+  EXPECT_EQ(Finalising()->state, ProfileState::kPartial);
+  EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kDataLoss, "up to 3 windows"));
+}
+
 TEST_F(RestartTest, AgentThatDoesNotComeBackIsGivenUp) {
   table_.Restore(Stored(Phase::kSampling, 25 * kSecond), now());
   Pass(60 * kSecond - 1);

@@ -201,6 +201,86 @@ TEST_F(ControlTest, MissingWindowsMakeItPartial) {
   EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kDataLoss, "up to 3 windows of node a"));
 }
 
+TEST_F(ControlTest, ARefusedWindowIsNoReasonToWait) {
+  Connect("a");
+  const std::string id = Submit();
+  Window("a", id, 1);
+  Tell("a", id, Phase::kFinished, 1, 2);
+  EXPECT_FALSE(Finalising().has_value());
+  const Notice notice{Severity::kWarning, Code::kDataLoss, "a", 0, "perfd refused windows"};
+  Note(table_.Refused({id, "a", "stream-a", 2, notice}, now()));
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kPartial);
+  EXPECT_TRUE(HasNotice(*Finalising(), Code::kDataLoss, "perfd refused windows"));
+}
+
+TEST_F(ControlTest, AStreamThatBeginsAnewKeepsWhatWasLostBefore) {
+  Connect("a");
+  const std::string id = Submit();
+  Window("a", id, 1, 10, 5 * kSecond, 7);
+  Window("a", id, 4, 10, 5 * kSecond, 9);
+  AgentFacts facts = Agent("a");
+  facts.stream_id = "new";
+  Note(table_.AgentConnected(facts, now()));
+  Note(table_.Stored({id, "a", "new", 1, now().unix_ns, kSecond, 1, 0}, now()));
+  Tell("a", id, Phase::kFinished, 1, 1);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_TRUE(HasNotice(*Finalising(), Code::kDataLoss, "up to 2 windows of node a"));
+}
+
+TEST_F(ControlTest, NewsOfAProfileThatIsOverIsAnsweredWithStop) {
+  Connect("a");
+  Tell("a", "p-000099", Phase::kSampling, 1);
+  ASSERT_EQ(All<StopNode>().size(), 1u);
+  EXPECT_EQ(All<StopNode>()[0].profile_id, "p-000099");
+  EXPECT_EQ(All<StopNode>()[0].node, "a");
+  Tell("a", "p-000099", Phase::kFinished, 1);
+  Tell("a", "p-000099", Phase::kFailed, 1);
+  EXPECT_EQ(All<StopNode>().size(), 1u);
+}
+
+TEST_F(ControlTest, ASessionThatMissedItsCancelIsStoppedAgain) {
+  Connect("a");
+  Connect("b");
+  const std::string id = Submit();
+  Note(*table_.Cancel(id, "alice", now()));
+  EXPECT_EQ(All<StopNode>().size(), 2u);
+  Tell("a", id, Phase::kSampling, 1);
+  EXPECT_EQ(All<StopNode>().size(), 3u);
+  Tell("a", id, Phase::kAnalyzing, 1);  // it is stopping
+  EXPECT_EQ(All<StopNode>().size(), 3u);
+  Connect("c");
+  Tell("c", id, Phase::kDiscovering, 1);  // was never asked
+  EXPECT_EQ(All<StopNode>().size(), 4u);
+}
+
+TEST_F(ControlTest, ANodeThatRefusedEverythingIsNothingMissing) {
+  Connect("a");
+  Connect("b");
+  const std::string id = Submit();
+  const Notice refusal{Severity::kInfo, Code::kNotFound, "", 0, "2 processes belong to user bob"};
+  Tell("b", id, Phase::kFinished, 0, 0, {refusal});
+  Tell("a", id, Phase::kSampling, 1);
+  Window("a", id, 1);
+  Tell("a", id, Phase::kFinished, 1, 1);
+  EXPECT_EQ(Finalising()->state, ProfileState::kDone);
+}
+
+TEST_F(ControlTest, WhenNobodyMeasuredTheRefusalIsTheReason) {
+  Connect("a");
+  Connect("b");
+  const std::string id = Submit();
+  const Notice refusal{Severity::kInfo, Code::kNotFound, "", 0, "2 processes belong to user bob"};
+  Tell("b", id, Phase::kFinished, 0, 0, {refusal});
+  Tell("a", id, Phase::kFinished);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kFailed);
+  ASSERT_EQ(Finalising()->notices.back().severity, Severity::kError);
+  EXPECT_THAT(Finalising()->notices.back().text,
+              testing::AllOf(testing::HasSubstr("no process matches"),
+                             testing::HasSubstr("b: 2 processes belong to user bob")));
+}
+
 TEST_F(ControlTest, ProfilesNobodyKnowsAreStopped) {
   AgentFacts facts = Agent("a");
   facts.active_profiles = {"p-000099"};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,13 @@ class IngestTest : public testing::Test {
   Ingest::Ports Ports() {
     Ingest::Ports ports;
     ports.fate = [this](const std::string&) { return fate_; };
+    ports.skip = [this](const std::string& stream, uint64_t sequence,
+                        std::function<void(absl::Status)> done) {
+      if (!queue_status_.ok()) return queue_status_;
+      skipped_.emplace_back(stream, sequence);
+      skip_done_.push_back(std::move(done));
+      return absl::OkStatus();
+    };
     ports.append = [this](const IncomingWindow&,
                           std::function<void(absl::StatusOr<Appended>)> done) {
       if (!queue_status_.ok()) return queue_status_;
@@ -32,8 +40,10 @@ class IngestTest : public testing::Test {
     return ports;
   }
 
-  std::optional<absl::Status>& Take(uint64_t sequence) {
+  std::optional<absl::Status>& Take(uint64_t sequence, size_t bytes = 10) {
     IncomingWindow incoming;
+    incoming.body.resize(bytes);
+    incoming.window.stream_id = "stream";
     incoming.window.profile_id = "p-000001";
     incoming.window.sequence = sequence;
     incoming.window.locations.resize(1);
@@ -49,14 +59,16 @@ class IngestTest : public testing::Test {
     return ingest_.figures().dropped[static_cast<size_t>(reason)];
   }
 
-  ProfileFate fate_ = ProfileFate::kActive;
+  absl::StatusOr<ProfileFate> fate_ = ProfileFate::kActive;
   absl::Status queue_status_;
   bool merge_has_room_ = true;
   std::deque<std::function<void(absl::StatusOr<Appended>)>> commits_;
   std::vector<std::pair<uint64_t, int64_t>> merged_;
   std::vector<std::function<void()>> merge_done_;
   std::deque<std::optional<absl::Status>> answers_;
-  Ingest ingest_{Ports(), 2};
+  std::vector<std::pair<std::string, uint64_t>> skipped_;
+  std::deque<std::function<void(absl::Status)>> skip_done_;
+  Ingest ingest_{Ports(), {.windows = 2, .bytes = 1000, .most_windows = 4, .most_bytes = 3000}};
 };
 
 TEST_F(IngestTest, AcknowledgesOnlyAfterTheCommit) {
@@ -89,14 +101,48 @@ TEST_F(IngestTest, AFailedCommitIsNotAcknowledged) {
   EXPECT_EQ(Dropped(WindowDrop::kStoreFailed), 1u);
 }
 
-TEST_F(IngestTest, UselessWindowsAreAcknowledgedAndCounted) {
+TEST_F(IngestTest, UselessWindowsAreRememberedAcknowledgedAndCounted) {
   fate_ = ProfileFate::kUnknown;
-  EXPECT_TRUE(Take(1)->ok());
+  auto& unknown = Take(1);
   fate_ = ProfileFate::kOver;
-  EXPECT_TRUE(Take(2)->ok());
+  auto& over = Take(2);
+  EXPECT_FALSE(unknown.has_value());  // not before the store knows the sequence
   EXPECT_TRUE(commits_.empty());
+  EXPECT_EQ(skipped_,
+            (std::vector<std::pair<std::string, uint64_t>>{{"stream", 1}, {"stream", 2}}));
+  for (const auto& done : skip_done_) done(absl::OkStatus());
+  EXPECT_TRUE(unknown->ok());
+  EXPECT_TRUE(over->ok());
   EXPECT_EQ(Dropped(WindowDrop::kUnknownProfile), 1u);
   EXPECT_EQ(Dropped(WindowDrop::kProfileOver), 1u);
+  EXPECT_EQ(ingest_.figures().under_way, 0u);
+}
+
+TEST_F(IngestTest, AProfileThatCannotBeReadNowIsNotUnknown) {
+  fate_ = absl::UnavailableError("busy");
+  EXPECT_EQ(Take(1)->code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(skipped_.empty());
+}
+
+TEST_F(IngestTest, ARefusalThatCannotBeRememberedComesAgainUnlessItNeverCan) {
+  std::vector<absl::Status> answers;
+  const auto note = [&](const absl::Status& status) { answers.push_back(status); };
+  ingest_.Refuse(WindowDrop::kInvalid, "stream", 1, note);
+  ingest_.Refuse(WindowDrop::kInvalid, "stream", 2, note);
+  skip_done_[0](absl::ResourceExhaustedError("disk full"));
+  skip_done_[1](absl::InvalidArgumentError("out of range"));
+  EXPECT_EQ(answers[0].code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(answers[1].ok());
+  EXPECT_EQ(Dropped(WindowDrop::kInvalid), 1u);
+  EXPECT_EQ(Dropped(WindowDrop::kStoreFailed), 1u);
+}
+
+TEST_F(IngestTest, AWindowTheStoreWillNeverTakeIsAcknowledged) {
+  auto& answer = Take(1);
+  commits_.front()(absl::InvalidArgumentError("out of range"));
+  EXPECT_TRUE(answer->ok());
+  EXPECT_EQ(Dropped(WindowDrop::kInvalid), 1u);
+  EXPECT_EQ(ingest_.figures().under_way, 0u);
 }
 
 TEST_F(IngestTest, LateWindowsAreStored) {
@@ -106,14 +152,55 @@ TEST_F(IngestTest, LateWindowsAreStored) {
 }
 
 TEST_F(IngestTest, OnlySoManyAreUnderWay) {
-  Take(1);
-  Take(2);
-  EXPECT_EQ(Take(3)->code(), absl::StatusCode::kUnavailable);
+  for (uint64_t i = 1; i <= 4; ++i) EXPECT_FALSE(Take(i).has_value());
+  EXPECT_EQ(Take(5)->code(), absl::StatusCode::kUnavailable);
   commits_.front()(Appended{false, 1, 0});
-  EXPECT_EQ(Take(4)->code(), absl::StatusCode::kUnavailable);  // committed, not yet merged
+  EXPECT_EQ(Take(6)->code(), absl::StatusCode::kUnavailable);  // committed, not yet merged
   merge_done_.front()();
-  EXPECT_FALSE(Take(5).has_value());
+  EXPECT_FALSE(Take(7).has_value());
   EXPECT_EQ(Dropped(WindowDrop::kQueueFull), 2u);
+}
+
+TEST_F(IngestTest, OnlySoManyBytesAreUnderWay) {
+  EXPECT_FALSE(Take(1, 3000).has_value());
+  EXPECT_EQ(Take(2, 1)->code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(IngestTest, SendersWaitForRoom) {
+  int woken = 0;
+  const auto wake = [&] { ++woken; };
+  Take(1);
+  EXPECT_FALSE(ingest_.AwaitRoom(wake));
+  Take(2);
+  EXPECT_TRUE(ingest_.AwaitRoom(wake));
+  EXPECT_TRUE(ingest_.AwaitRoom(wake));
+  EXPECT_FALSE(Take(3).has_value());  // was under way already
+  commits_[0](Appended{true, 0, 0});
+  EXPECT_EQ(woken, 0);
+  commits_[1](Appended{true, 0, 0});  // half of the limit
+  EXPECT_EQ(woken, 2);
+  commits_[2](Appended{true, 0, 0});
+  EXPECT_EQ(woken, 2);  // once
+  Take(4, 1000);
+  EXPECT_TRUE(ingest_.AwaitRoom(wake));  // bytes count as well
+  commits_[3](Appended{true, 0, 0});
+  EXPECT_EQ(woken, 3);
+}
+
+TEST_F(IngestTest, ACommitAfterTheEndTouchesNothing) {
+  auto& answer = Take(1);
+  auto ingest = std::make_unique<Ingest>(Ports());
+  IncomingWindow incoming;
+  incoming.window.profile_id = "p-000001";
+  absl::Status late;
+  ingest->Take(std::move(incoming), [&](const absl::Status& status) { late = status; });
+  ingest->Close(absl::ZeroDuration());  // the store is slower than we can wait
+  ingest->Take({}, [](const absl::Status& status) { EXPECT_TRUE(absl::IsUnavailable(status)); });
+  ingest.reset();
+  commits_[1](Appended{false, 1, 0});
+  EXPECT_TRUE(absl::IsUnavailable(late)) << late;
+  EXPECT_TRUE(merged_.empty());
+  EXPECT_FALSE(answer.has_value());
 }
 
 TEST_F(IngestTest, AFullStoreQueueIsNotAcknowledged) {

@@ -128,7 +128,6 @@ ServiceFixture::ServiceFixture() {
   std::string name = (std::filesystem::temp_directory_path() / "perfd-service-XXXXXX").string();
   if (::mkdtemp(name.data()) != nullptr) folder_ = name;
   ::chmod(folder_.c_str(), 0755);  // other users must reach the socket
-  StartDaemon();
 }
 
 ServiceFixture::~ServiceFixture() {
@@ -142,6 +141,7 @@ void ServiceFixture::StartDaemon() {
   store_ = *SqliteStore::Open(std::move(options));
   door_ = *UnixDoor::Open(folder_ + "/run/perfd.sock");
   PipelineOptions pipeline_options;
+  pipeline_options.ingest = ingest_limits_;
   pipeline_options.extra_checks = [this] { return door_->Checks(); };
   pipeline_ = std::make_unique<Pipeline>(*store_, clock_, std::move(pipeline_options));
   EXPECT_TRUE(pipeline_->Restore().ok());

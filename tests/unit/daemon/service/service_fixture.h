@@ -56,6 +56,7 @@ class ServiceFixture : public testing::Test {
   ServiceFixture();
   ~ServiceFixture() override;
 
+  void SetUp() override { StartDaemon(); }
   void StartDaemon();
   void StopDaemon();
 
@@ -70,6 +71,7 @@ class ServiceFixture : public testing::Test {
 
   std::string folder_;
   SystemClock clock_;
+  IngestLimits ingest_limits_;
   std::unique_ptr<SqliteStore> store_;
   std::unique_ptr<UnixDoor> door_;
   std::unique_ptr<Pipeline> pipeline_;

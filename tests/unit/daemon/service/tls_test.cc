@@ -16,6 +16,7 @@ using testing::HasSubstr;
 class TlsTest : public ServiceFixture {
  protected:
   void SetUp() override {
+    ServiceFixture::SetUp();
     if (std::system("command -v openssl >/dev/null 2>&1") != 0)
       GTEST_SKIP() << "openssl is not installed";
     certs_ = folder_ + "/certs";

@@ -77,11 +77,63 @@ TEST_F(StoreTest, SequencesMayComeInAnyOrder) {
   for (const uint64_t sequence : order) EXPECT_FALSE(Append(Record(id, sequence))->duplicate);
   for (const uint64_t sequence : order)
     EXPECT_TRUE(Append(Record(id, sequence))->duplicate) << sequence;
-  EXPECT_EQ(*store_->StoredSequence("stream"), 9u);
+  EXPECT_EQ(store_->Stream("stream")->last, 9u);
   EXPECT_EQ(Append(Record(id, 1))->stream_missing, 2u);  // 6 and 7
   EXPECT_FALSE(Append(Record(id, 7))->duplicate);
   EXPECT_EQ(Append(Record(id, 6))->stream_missing, 0u);
-  EXPECT_EQ(*store_->StoredSequence("other"), 0u);
+  EXPECT_EQ(store_->Stream("other")->last, 0u);
+}
+
+TEST_F(StoreTest, ASkippedSequenceIsNoGapAndIsNeverUsedAgain) {
+  const std::string id = *store_->Create(Profile(1));
+  ASSERT_TRUE(Append(Record(id, 1)).ok());
+  ASSERT_TRUE(Skip("stream", 2).ok());
+  EXPECT_EQ(Append(Record(id, 3))->stream_missing, 0u);
+  ASSERT_TRUE(Skip("stream", 9).ok());
+  ASSERT_TRUE(Skip("stream", 9).ok());  // its acknowledgement was lost
+  EXPECT_EQ(store_->Stream("stream")->last, 9u);
+  EXPECT_EQ(store_->Stream("stream")->missing, 5u);
+  EXPECT_TRUE(Append(Record(id, 9))->duplicate);
+  EXPECT_EQ(Windows(id).size(), 2u);
+  EXPECT_EQ(Skip("stream", 0).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Skip("stream", uint64_t{1} << 62).ok());
+  EXPECT_EQ(Skip("stream", (uint64_t{1} << 62) + 1).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(StoreTest, ResultsAreOfOneInstant) {
+  const std::string id = *store_->Create(Profile(1));
+  ASSERT_TRUE(Append(Record(id, 1)).ok());
+  const int64_t last = Append(Record(id, 2))->row_id;
+  ResultsVisitor visitor;
+  int windows = 0;
+  visitor.aggregate = [&](const std::string& body, int64_t up_to_row_id) {
+    EXPECT_EQ(body, "");
+    EXPECT_EQ(up_to_row_id, last);
+    // What is folded now is not in the aggregate that was just read: the windows must still be there.
+    EXPECT_TRUE(store_->Compact(id, "sums", last).ok());
+    EXPECT_TRUE(store_->Profile(id).ok());  // and nobody waits meanwhile
+    return absl::OkStatus();
+  };
+  visitor.window = [&](int64_t, const std::string&) {
+    ++windows;
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(store_->ReadResults(id, visitor).ok());
+  EXPECT_EQ(windows, 2);
+  EXPECT_EQ(ReadAll(*store_, id).up_to_row_id, last);  // known though its row is gone
+  EXPECT_TRUE(Windows(id).empty());
+}
+
+TEST_F(StoreTest, FlushAnswersWhatWasQueued) {
+  const std::string id = *store_->Create(Profile(1));
+  int answered = 0;
+  for (uint64_t i = 1; i <= 1000; ++i) {
+    ASSERT_TRUE(
+        store_->Append(Record(id, i), [&](const absl::StatusOr<AppendResult>&) { ++answered; })
+            .ok());
+  }
+  ASSERT_TRUE(store_->Flush().ok());
+  EXPECT_EQ(answered, 1000);
 }
 
 TEST_F(StoreTest, SequenceBoundaries) {
@@ -119,7 +171,7 @@ TEST_F(StoreTest, CompactionKeepsLaterWindowsAndTheMemoryOfOldOnes) {
   const int64_t first = Append(Record(id, 1))->row_id;
   ASSERT_TRUE(Append(Record(id, 2)).ok());
   ASSERT_TRUE(store_->Compact(id, "sums", first).ok());
-  EXPECT_EQ(*store_->Aggregate(id), "sums");
+  EXPECT_EQ(ReadAll(*store_, id).aggregate, "sums");
   EXPECT_EQ(Windows(id).size(), 1u);
   EXPECT_TRUE(Append(Record(id, 1))->duplicate);
 }
@@ -177,6 +229,25 @@ TEST_F(StoreTest, RetentionByAge) {
   EXPECT_EQ(*store_->Create(Profile(1)), "p-000003");  // numbers are never used twice
 }
 
+TEST_F(StoreTest, RetentionByAgeIsBoundedAndSparesTheNew) {
+  std::vector<std::string> ids;
+  for (int i = 0; i < 32; ++i) {
+    ProfileStatus status = Profile(1);
+    status.finished_unix_ns = 1000 + i;
+    status.id = *store_->Create(status);
+    ASSERT_TRUE(store_->PutFinal(Final(status, 0)).ok());
+    ids.push_back(status.id);
+  }
+  const int64_t far_future = int64_t{1} << 60;
+  EXPECT_EQ(*store_->Retain({.keep_ns = 1, .max_bytes = 0}, far_future), 3);  // 1 + 32 / 16
+  EXPECT_FALSE(store_->Profile(ids[2]).ok());
+  EXPECT_TRUE(store_->Profile(ids[3]).ok());
+  const std::vector<std::string> spared(ids.begin() + 3, ids.end() - 1);
+  EXPECT_EQ(*store_->Retain({.keep_ns = 1, .max_bytes = 0, .spared = spared}, far_future), 1);
+  EXPECT_FALSE(store_->Profile(ids[31]).ok());
+  EXPECT_TRUE(store_->Profile(ids[3]).ok());
+}
+
 TEST_F(StoreTest, RetentionBySizeTakesTheOldestFirst) {
   std::vector<std::string> ids;
   for (int i = 0; i < 4; ++i) {
@@ -202,7 +273,7 @@ TEST_F(StoreTest, AFullDiskAcknowledgesNothingAndHeals) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_FALSE(store_->healthy());
   EXPECT_EQ(Windows(id).size(), sequence - 1);
-  EXPECT_EQ(*store_->StoredSequence("stream"), sequence - 1);
+  EXPECT_EQ(store_->Stream("stream")->last, sequence - 1);
   ASSERT_TRUE(store_->SetHardLimit(0).ok());
   ASSERT_TRUE(store_->Probe().ok());
   EXPECT_TRUE(store_->healthy());
@@ -253,6 +324,11 @@ TEST_F(StoreTest, CommitsAreGrouped) {
   EXPECT_LE(commits, 2);
 }
 
+// The fixture's reader without its store.
+struct OldWindows : StoreFixture {
+  using StoreFixture::ReadAll;
+};
+
 TEST(Schema, MigratesAVersionOneDatabase) {
   std::string folder = (std::filesystem::temp_directory_path() / "perfd-schema-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
@@ -268,17 +344,8 @@ TEST(Schema, MigratesAVersionOneDatabase) {
   options.directory = folder;
   auto store = SqliteStore::Open(std::move(options));
   ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_EQ(*(*store)->StoredSequence("old-stream"), 17u);
-  int windows = 0;
-  ASSERT_TRUE((*store)
-                  ->ForEachWindow("p-000003",
-                                  [&](int64_t, const std::string& body) {
-                                    EXPECT_EQ(body, "old window");
-                                    ++windows;
-                                    return absl::OkStatus();
-                                  })
-                  .ok());
-  EXPECT_EQ(windows, 1);
+  EXPECT_EQ((*store)->Stream("old-stream")->last, 17u);
+  EXPECT_THAT(OldWindows::ReadAll(**store, "p-000003").windows, ElementsAre("old window"));
   EXPECT_TRUE((*store)->History("none", 1).ok());
   store->reset();
   auto db = Database::Open(folder + "/perfd.db");

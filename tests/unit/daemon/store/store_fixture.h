@@ -69,15 +69,41 @@ class StoreFixture : public testing::Test {
   }
 
   std::vector<std::string> Windows(const std::string& profile) {
-    std::vector<std::string> bodies;
-    EXPECT_TRUE(store_
-                    ->ForEachWindow(profile,
-                                    [&](int64_t, std::string body) {
-                                      bodies.push_back(std::move(body));
-                                      return absl::OkStatus();
-                                    })
-                    .ok());
-    return bodies;
+    return ReadAll(*store_, profile).windows;
+  }
+
+  struct Stored {
+    std::string aggregate;
+    int64_t up_to_row_id = 0;
+    std::vector<std::string> windows;
+  };
+  static Stored ReadAll(SqliteStore& store, const std::string& profile) {
+    Stored stored;
+    ResultsVisitor visitor;
+    visitor.aggregate = [&](const std::string& body, int64_t up_to_row_id) {
+      stored.aggregate = body;
+      stored.up_to_row_id = up_to_row_id;
+      return absl::OkStatus();
+    };
+    visitor.window = [&](int64_t row_id, const std::string& body) {
+      EXPECT_LE(row_id, stored.up_to_row_id);
+      stored.windows.push_back(body);
+      return absl::OkStatus();
+    };
+    EXPECT_TRUE(store.ReadResults(profile, visitor).ok());
+    return stored;
+  }
+
+  absl::Status Skip(const std::string& stream, uint64_t sequence) {
+    absl::Notification ready;
+    absl::Status result;
+    const absl::Status queued = store_->Skip(stream, sequence, [&](const absl::Status& status) {
+      result = status;
+      ready.Notify();
+    });
+    if (!queued.ok()) return queued;
+    ready.WaitForNotification();
+    return result;
   }
 
   std::string folder_;

@@ -1,0 +1,145 @@
+#include "agent/discover/verdict.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr size_t kElfHeadBytes = 64;  // sizeof(Elf64_Ehdr)
+using Kind = Verdict::Kind;
+
+std::string Who(const Candidate& candidate) {
+  return absl::StrCat("process ", candidate.pid, " (", CommandName(candidate), ")");
+}
+
+bool MayProfile(const Scope& scope, uint32_t uid) {
+  return uid == scope.requester->uid || scope.requester->privileged;
+}
+
+absl::Status CheckOwner(const Scope& scope, const Candidate& candidate) {
+  const Requester& requester = *scope.requester;
+  if (!MayProfile(scope, candidate.uid)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(Who(candidate), " belongs to ", UserText(candidate.uid), "; ",
+                     requester.name.empty() ? "you" : requester.name,
+                     " may profile only processes of uid ", requester.uid));
+  }
+  return requester.privileged ? absl::OkStatus() : CheckPlain(candidate.rights, Who(candidate));
+}
+
+absl::Status CheckUsable(const ProcFs& procfs, const Candidate& candidate) {
+  if (candidate.unreadable) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        Who(candidate), " cannot be inspected: run the agent as root or with CAP_SYS_PTRACE"));
+  }
+  const absl::StatusOr<std::string> head = procfs.ExecutableHead(candidate.pid, kElfHeadBytes);
+  return CheckRunnable(candidate, head.ok() ? *head : std::string());
+}
+
+absl::Status StuckError(const Candidate& candidate) {
+  return absl::UnavailableError(absl::StrCat(
+      Who(candidate),
+      " waits in the kernel (state D; often a file system that does not answer) and cannot be "
+      "inspected now; try again"));
+}
+
+void ReadCgroups(const ProcFs& procfs, Candidate* candidate) {
+  absl::StatusOr<std::vector<CgroupEntry>> cgroups = procfs.Cgroups(candidate->pid);
+  if (cgroups.ok()) candidate->cgroups = *std::move(cgroups);  // a kernel may have no cgroups
+}
+
+class Judgement {
+ public:
+  Judgement(const ProcFs& procfs, const Scope& scope) : procfs_(procfs), scope_(scope) {}
+
+  // The verdict so far is in `out`; an error: the process is gone.
+  absl::Status Run(Verdict* out) const {
+    RETURN_IF_ERROR(ReadProgram(procfs_, &out->candidate));
+    if (scope_.target->command) return ByCommand(out);
+    if (scope_.target->slurm_job) return BySlurmJob(out);
+    return Usable(out, false);
+  }
+
+ private:
+  absl::Status ByCommand(Verdict* out) const {
+    Candidate& candidate = out->candidate;
+    if (!MatchesCommand(candidate, *scope_.target->command)) {
+      // Its arguments are not known: a script of this name may be among them.
+      if (IsStuck(candidate) && IsInterpreter(CommandName(candidate))) out->kind = Kind::kStuck;
+      return absl::OkStatus();
+    }
+    if (IsLauncher(CommandName(candidate))) return absl::OkStatus();
+    RETURN_IF_ERROR(ReadRights(procfs_, &candidate));
+    if (candidate.uid != scope_.wanted_uid || !MayProfile(scope_, candidate.uid)) {
+      out->kind = Kind::kForeign;
+      return absl::OkStatus();
+    }
+    return Usable(out, true);
+  }
+
+  absl::Status BySlurmJob(Verdict* out) const {
+    Candidate& candidate = out->candidate;
+    if (IsLauncher(CommandName(candidate))) return absl::OkStatus();
+    ReadCgroups(procfs_, &candidate);
+    const uint32_t job = *scope_.target->slurm_job;
+    bool belongs = BelongsToSlurmJob(candidate, job);
+    RETURN_IF_ERROR(ReadRights(procfs_, &candidate));
+    if (!belongs && (!candidate.has_executable || !CheckOwner(scope_, candidate).ok()))
+      return absl::OkStatus();
+    if (!belongs && IsStuck(candidate)) {
+      out->kind = Kind::kStuck;
+      return absl::OkStatus();
+    }
+    if (!belongs) {
+      RETURN_IF_ERROR(ReadEnvironment(procfs_, &candidate));
+      belongs = BelongsToSlurmJob(candidate, job);
+    }
+    if (!belongs) return absl::OkStatus();
+    RETURN_IF_ERROR(Usable(out, true));
+    candidate.environment.job_id = absl::StrCat(job);  // known by its cgroup alone, perhaps
+    return absl::OkStatus();
+  }
+
+  // Of a process that is meant.
+  absl::Status Usable(Verdict* out, bool rights_known) const {
+    Candidate& candidate = out->candidate;
+    if (!rights_known) RETURN_IF_ERROR(ReadRights(procfs_, &candidate));
+    out->kind = Kind::kRejected;
+    out->reason = CheckOwner(scope_, candidate);
+    if (!out->reason.ok()) return absl::OkStatus();
+    if (IsStuck(candidate)) {
+      out->kind = Kind::kStuck;
+      out->reason = StuckError(candidate);
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(ReadEnvironment(procfs_, &candidate));
+    if (candidate.cgroups.empty()) ReadCgroups(procfs_, &candidate);
+    RETURN_IF_ERROR(CheckSame(procfs_, candidate));
+    out->reason = CheckUsable(procfs_, candidate);
+    if (out->reason.ok()) out->kind = Kind::kAccepted;
+    return absl::OkStatus();
+  }
+
+  const ProcFs& procfs_;
+  const Scope& scope_;
+};
+
+}  // namespace
+
+Verdict Judge(const ProcFs& procfs, const Scope& scope, int32_t pid, const ProcessStamp& stamp) {
+  Verdict verdict;
+  verdict.candidate.pid = pid;
+  verdict.candidate.start_ticks = stamp.start_ticks;
+  verdict.candidate.state = stamp.state;
+  const absl::Status read = Judgement(procfs, scope).Run(&verdict);
+  if (read.ok()) return verdict;
+  // Processes come and go while /proc is read: only a pid that was named is worth a word.
+  verdict.kind = scope.target->pids.empty() ? Kind::kNoMatch : Kind::kRejected;
+  verdict.reason = read;
+  return verdict;
+}
+
+}  // namespace perfd

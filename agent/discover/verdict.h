@@ -1,0 +1,44 @@
+// agent/discover/verdict.h - what one process is to a target: reads of it only what the verdict needs, cheapest first.
+//
+// Shape    Judge(procfs, scope, pid, stamp) -> Verdict.
+// Order    by command: program and arguments, then the owner, then environment and cgroup; by Slurm job: cgroup, then the
+//          owner, then the environment (never of a process that the requester may not see); by pid: the owner first.
+// Errors   in Verdict::reason of a rejected process, as rank_finder.h lists them.
+// Threads  thread-safe.
+#ifndef AGENT_DISCOVER_VERDICT_H_
+#define AGENT_DISCOVER_VERDICT_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "agent/discover/candidate.h"
+#include "core/model/identity.h"
+#include "core/model/profile_spec.h"
+
+namespace perfd {
+
+// Whose processes the target means.
+struct Scope {
+  const TargetSpec* target;
+  const Requester* requester;
+  uint32_t wanted_uid;  // only for targets by command
+};
+
+struct Verdict {
+  enum class Kind {
+    kNoMatch,
+    kAccepted,
+    kRejected,  // named or matching, but not usable: `reason`
+    kForeign,   // matches a command, but is another user's
+    kStuck,  // matches, or perhaps does: cannot be told while it waits in the kernel; `reason`: it does
+  };
+  Kind kind = Kind::kNoMatch;
+  Candidate candidate;
+  absl::Status reason;
+};
+
+Verdict Judge(const ProcFs& procfs, const Scope& scope, int32_t pid, const ProcessStamp& stamp);
+
+}  // namespace perfd
+
+#endif  // AGENT_DISCOVER_VERDICT_H_

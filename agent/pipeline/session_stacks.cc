@@ -1,0 +1,116 @@
+// How samples get their call paths: from the kernel's chain, or from a copy of the stack by way of the stack worker.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "agent/pipeline/session.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kAwaitStacksNs = 3 * kNsPerSecond;
+constexpr int64_t kSuspendStacksNs = kNsPerSecond / 2;
+
+// The kernel's chain holds return addresses, which may already belong to the next function: the call is before them.
+CallPath PathOfChain(std::span<const uint64_t> chain) {
+  CallPath path;
+  for (uint64_t address : chain.first(std::min(chain.size(), kMaxCallPathFrames)))
+    path.addresses.push_back(path.addresses.empty() ? address : address - 1);
+  path.complete = chain.size() <= kMaxCallPathFrames;  // as far as frame pointers can tell
+  return path;
+}
+
+StackTarget Describe(const TrackedProcess& process) {
+  return {.pid = process.info.pid,
+          .uid = process.info.uid,
+          .gid = process.gid,
+          .image = process.image,
+          .generation = process.space.generation(),
+          .mappings = process.space.Mappings()};
+}
+
+}  // namespace
+
+void Session::TakeCallPath(TrackedProcess& process, const perfd::Sample& sample) {
+  if (request_.spec.hotspots.callpaths == CallPaths::kOff) return;
+  if (stacks_ != nullptr && sample.user_registers.size() == kStackRegisters) {
+    ChooseStack(process, sample);
+  } else if (!sample.callchain.empty()) {
+    CountPath(process, process.info.rank, sample.kernel, PathOfChain(sample.callchain));
+  } else {
+    ++builder_.accounting().stack_skipped;
+  }
+}
+
+void Session::ChooseStack(TrackedProcess& process, const perfd::Sample& sample) {
+  const auto place = stack_choice_.Next();
+  if (!place.has_value() || *place < chosen_stacks_.size()) ++builder_.accounting().stack_skipped;
+  if (!place.has_value()) return;
+  if (*place >= chosen_stacks_.size()) chosen_stacks_.emplace_back();
+  const bool current = process.stack_target != nullptr &&
+                       process.stack_target->image == process.image &&
+                       process.stack_target->generation == process.space.generation();
+  if (!current) process.stack_target = std::make_shared<const StackTarget>(Describe(process));
+  StackTask& task = chosen_stacks_[std::min(*place, chosen_stacks_.size() - 1)];
+  task.target = process.stack_target;
+  task.rank = process.info.rank;
+  task.kernel = sample.kernel;
+  std::copy(sample.user_registers.begin(), sample.user_registers.end(),
+            task.copy.registers.begin());
+  task.copy.bytes.assign(sample.user_stack.begin(), sample.user_stack.end());
+}
+
+void Session::ExchangeStacks() {
+  if (stacks_ == nullptr) return;
+  for (StackTask& task : chosen_stacks_) {
+    if (!stacks_->Submit(task)) ++builder_.accounting().stack_skipped;
+  }
+  chosen_stacks_.clear();
+  for (const StackResult& result : stacks_->Take()) {
+    TrackedProcess* process = ranks_.Find(result.target->pid);
+    // After an exec the addresses mean something else.
+    const bool same = process != nullptr && process->image == result.target->image;
+    if (same && result.path.has_value() && !result.path->addresses.empty())
+      CountPath(*process, result.rank, result.kernel, *result.path);
+    else
+      ++builder_.accounting().stack_skipped;
+  }
+}
+
+void Session::CountPath(TrackedProcess& process, int32_t rank, bool kernel, const CallPath& path) {
+  std::vector<RawPlace> frames;
+  frames.reserve(path.addresses.size() + 2);
+  if (kernel) frames.push_back({.kind = RawPlace::Kind::kKernel});
+  for (uint64_t address : path.addresses) frames.push_back(Place(process, address, false));
+  if (!path.complete) {
+    frames.push_back({.kind = RawPlace::Kind::kTruncated});
+    ++builder_.accounting().stack_truncated;
+  }
+  builder_.CountStack(rank, std::move(frames));
+}
+
+void Session::NoteStackTroubles() {
+  if (stacks_ == nullptr) return;
+  for (const auto& [pid, status] : stacks_->TakeTroubles()) {
+    AddNotice(Notice::Severity::kWarning,
+              absl::Status(status.code(), absl::StrCat("call paths of pid ", pid,
+                                                       " are missing: ", status.message())),
+              pid);
+  }
+}
+
+// The last stacks are still with the worker when sampling ends.
+void Session::AwaitStacks() {
+  if (stacks_ == nullptr) return;
+  const int64_t wait_ns = suspended_ ? kSuspendStacksNs : kAwaitStacksNs;
+  const int64_t end_ns = tools_.clock->MonotonicNs() + wait_ns;
+  while (stacks_->outstanding() > 0 && tools_.clock->MonotonicNs() < end_ns) {
+    absl::SleepFor(absl::Milliseconds(5));
+    ExchangeStacks();
+  }
+  ExchangeStacks();
+  builder_.accounting().stack_skipped += stacks_->outstanding();
+  NoteStackTroubles();
+}
+
+}  // namespace perfd

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Call paths of programs whose call structure is known: by frame pointers and by unwinding copies of stacks."""
+import os
+import pathlib
+import signal
+import sys
+
+import cluster
+from cluster import Cluster, PUPPETS
+
+SECONDS = 6
+NEARLY_ALL = 0.95
+
+
+def contains(frames, wanted):
+    """True when `wanted` is a contiguous part of `frames`."""
+    n = len(wanted)
+    return any(frames[i:i + n] == wanted for i in range(len(frames) - n + 1))
+
+
+def read_stacks(c, profile_id):
+    """(report, folded lines as (frames, samples)), their accounting checked."""
+    report = c.json("report", profile_id)
+    folded = c.perfctl("report", profile_id, "--folded")
+    assert folded.returncode in (0, 8), folded.stderr
+    stacks = []
+    for line in folded.stdout.splitlines():
+        path, _, samples = line.rpartition(" ")
+        stacks.append((path.split(";"), int(samples)))
+    check_accounting(report, stacks)
+    return report, stacks
+
+
+def profile(puppet, arguments, callpaths):
+    """Of one process that runs the puppet."""
+    with Cluster() as c:
+        job = c.spawn("job", [PUPPETS / puppet, SECONDS + 3, *arguments])
+        cluster.wait_until(lambda: cluster.ranks_of(puppet), 10, "the puppet runs")
+        id_ = c.submit("--pid", job.pid, "--duration", f"{SECONDS}s", "--callpaths", callpaths)
+        status = c.wait_over(id_)
+        assert status["state"] == "DONE", status
+        assert job.poll() is None or job.returncode == 0
+        return read_stacks(c, id_)
+
+
+def check_accounting(report, stacks):
+    a = report["accounting"]
+    assert a["seen"] == a["kept"] + sum(a["dropped"].values()), a
+    paths = sum(samples for _, samples in stacks)
+    assert paths + a["stack_skipped"] == a["kept"], (paths, a)
+    truncated = sum(samples for frames, samples in stacks if "[truncated]" in frames)
+    assert truncated == a["stack_truncated"], (truncated, a)
+    for frames, _ in stacks:
+        assert "[truncated]" not in frames[2:], f"only the outermost frame can be missing: {frames}"
+
+
+def share(stacks, condition):
+    total = sum(samples for _, samples in stacks)
+    return sum(samples for frames, samples in stacks if condition(frames)) / total
+
+
+def expect_chain(puppet, arguments, callpaths, wanted, at_least=NEARLY_ALL):
+    report, stacks = profile(puppet, arguments, callpaths)
+    found = share(stacks, lambda f: contains(f, wanted))
+    complete = share(stacks, lambda f: "[truncated]" not in f)
+    total = sum(samples for _, samples in stacks)
+    print(f"   {puppet} {' '.join(map(str, arguments))} {callpaths}: {';'.join(wanted)} in {found:.4f} of {total} paths,"
+          f" complete {complete:.4f}, {report['accounting']['stack_skipped']} of {report['accounting']['kept']} samples"
+          " without a path")
+    if found < at_least:
+        for frames, samples in sorted(stacks, key=lambda s: -s[1])[:10]:
+            print("     ", samples, ";".join(frames))
+    assert found >= at_least, found
+    return report, stacks
+
+
+def test_dwarf_finds_the_chain_without_frame_pointers():
+    report, stacks = expect_chain("callpaths_omit", ["chain"], "dwarf", ["main", "path_a", "path_b", "path_leaf"])
+    # At most 50 a second, and not far below when more samples are offered: one process on a CPU of its own has 199.
+    paths, kept = sum(samples for _, samples in stacks), report["accounting"]["kept"]
+    assert 0.6 * min(50 * SECONDS, kept) < paths <= 50 * (SECONDS + 1), (paths, kept)
+    assert share(stacks, lambda f: "[truncated]" not in f) > NEARLY_ALL
+
+
+def test_frame_pointers_find_the_chain():
+    report, _ = expect_chain("callpaths_frames", ["chain"], "fp", ["main", "path_a", "path_b", "path_leaf"])
+    assert report["accounting"]["stack_skipped"] <= 0.01 * report["accounting"]["kept"], report["accounting"]
+
+
+def test_dwarf_goes_through_a_library_without_frame_pointers():
+    _, stacks = profile("callpaths_omit", ["sort"], "dwarf")
+
+    def good(frames):
+        if "compare_numbers" not in frames or "sort_numbers" not in frames:
+            return False
+        outer, inner = frames.index("sort_numbers"), frames.index("compare_numbers")
+        return frames[outer - 1] == "main" and inner > outer + 1
+    in_compare = share(stacks, lambda f: "compare_numbers" in f)
+    found = share(stacks, good)
+    print(f"   compare_numbers in {in_compare:.4f} of the paths, called by way of sort_numbers and libc in {found:.4f}")
+    for frames, samples in sorted(stacks, key=lambda s: -s[1])[:3]:
+        print("     ", samples, ";".join(frames))
+    assert in_compare > 0.8 and found >= NEARLY_ALL * in_compare, (in_compare, found)
+
+
+def test_code_that_is_loaded_later_is_followed():
+    _, stacks = expect_chain("callpaths_omit", ["plugin", PUPPETS / "callpaths_plugin.so"], "dwarf",
+                             ["main", "use_plugin", "plugin_call", "path_leaf"], at_least=0.4)
+    # Before: one second of the chain; the reader that knew no plugin may stand for two seconds more.
+    early = share(stacks, lambda f: contains(f, ["path_a", "path_b", "path_leaf"]))
+    assert early > 0.02, early
+
+
+def test_stacks_deeper_than_the_copy_are_counted_as_truncated():
+    # 100 frames of at least 256 bytes: three times what is copied (8 KiB).
+    report, stacks = profile("callpaths_omit", ["deep", 100], "dwarf")
+    truncated = share(stacks, lambda f: f[1] == "[truncated]")
+    print(f"   truncated {truncated:.4f}: {report['accounting']['stack_truncated']} paths")
+    assert truncated > NEARLY_ALL, truncated
+    inner = share(stacks, lambda f: contains(f, ["path_deep"] * 10 + ["path_leaf"]))
+    assert inner > NEARLY_ALL, inner
+
+
+def unwinder_of(pid):
+    """The process that unwinds the stacks of `pid`, or nothing."""
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_text().split("\0")
+        except OSError:
+            continue
+        if words[0].endswith("perf-agent-reader") and words[1:3] == ["unwind", str(pid)]:
+            return int(entry.name)
+    return None
+
+
+def test_the_unwinder_is_the_targets_user_and_its_death_costs_only_paths():
+    user = "nobody" if os.geteuid() == 0 else None
+    with Cluster() as c:
+        job = c.spawn("job", [PUPPETS / "callpaths_omit", 12, "chain"], user=user)
+        cluster.wait_until(lambda: cluster.ranks_of("callpaths_omit"), 10, "the puppet runs")
+        id_ = c.submit("--pid", job.pid, "--duration", "5s", "--callpaths", "dwarf")
+        unwinder = cluster.wait_until(lambda: unwinder_of(job.pid), 10, "an unwinder runs")
+        status = cluster.wait_until(lambda: "Seccomp:\t2" in (text := (pathlib.Path("/proc") / str(unwinder) /
+                                    "status").read_text()) and text, 5, "it is confined")
+        uid = pathlib.Path(f"/proc/{job.pid}").stat().st_uid
+        assert f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n" in status, status
+        assert "CapEff:\t0000000000000000" in status or os.geteuid() != 0, status
+        cluster.wait_until(lambda: c.json("status", id_)["state"] == "SAMPLING", 10, "sampling")
+        os.kill(unwinder, signal.SIGKILL)
+        over = c.wait_over(id_)
+        assert over["state"] in ("DONE", "PARTIAL"), over
+        report, stacks = read_stacks(c, id_)
+        assert report["accounting"]["stack_skipped"] > 0, report["accounting"]
+        assert report["accounting"]["kept"] > 100, report["accounting"]
+        assert "call paths of pid" in str(over) + str(report), over
+        assert job.poll() is None, "the job runs on"
+        print(f"   {sum(n for _, n in stacks)} paths before the kill, {report['accounting']['kept']} samples kept")
+        assert unwinder_of(job.pid) is None
+
+
+if __name__ == "__main__":
+    if not (PUPPETS / "callpaths_omit").exists():
+        cluster.skip("the puppets are not built (mpicc is missing)")
+    cluster.run_tests(sys.modules[__name__])

@@ -1,0 +1,181 @@
+#include "agent/pipeline/tracked_ranks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/procfs/fake_proc.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::HasSubstr;
+constexpr uint32_t kAlice = 4000001;
+constexpr uint32_t kBob = 4000002;
+
+class TrackedRanksTest : public testing::Test {
+ protected:
+  void Put(FakeProcess process) {
+    if (process.uid == 1000) process.uid = kAlice;
+    proc_.AddProcess(process);
+  }
+  static RankInfo Info(int32_t pid, int32_t rank = 0, uint64_t start_ticks = 100) {
+    RankInfo info;
+    info.pid = pid;
+    info.uid = kAlice;
+    info.start_ticks = start_ticks;
+    info.rank = rank;
+    return info;
+  }
+  absl::Status PutAndAdd(int32_t pid, int32_t rank = 0) {
+    Put({.pid = pid});
+    return ranks_.Add(Info(pid, rank), 1);
+  }
+  void Refresh() {
+    ended_.clear();
+    changed_.clear();
+    ranks_.Refresh(&ended_, &changed_);
+  }
+
+  FakeProc proc_;
+  ProcFs procfs_{proc_.root()};
+  TrackedRanks ranks_{procfs_};
+  std::vector<const TrackedProcess*> ended_;
+  std::vector<const TrackedProcess*> changed_;
+};
+
+TEST_F(TrackedRanksTest, TellsOnceOfAnEnd) {
+  ASSERT_TRUE(PutAndAdd(5).ok());
+  Refresh();
+  EXPECT_TRUE(ended_.empty());
+  EXPECT_EQ(ranks_.living(), 1);
+  proc_.Remove(5);
+  Refresh();
+  ASSERT_EQ(ended_.size(), 1u);
+  EXPECT_EQ(ended_[0]->info.pid, 5);
+  EXPECT_EQ(ranks_.living(), 0);
+  Refresh();
+  EXPECT_TRUE(ended_.empty());
+  EXPECT_NE(ranks_.Find(5), nullptr) << "its last samples may still come";
+  EXPECT_EQ(ranks_.infos().size(), 1u);
+}
+
+TEST_F(TrackedRanksTest, AProcessThatBecameSomeoneElsesIsHiddenAndToldOnce) {
+  ASSERT_TRUE(PutAndAdd(5).ok());
+  ASSERT_TRUE(PutAndAdd(6, 1).ok());
+  Put({.pid = 5, .effective_uid = 0});
+  Refresh();
+  EXPECT_TRUE(ended_.empty());
+  ASSERT_EQ(changed_.size(), 1u);
+  EXPECT_THAT(std::string(ChangedOwnerError(*changed_[0]).message()),
+              HasSubstr("rights of root (uid 0)"));
+  EXPECT_EQ(ranks_.Find(5), nullptr);
+  EXPECT_NE(ranks_.Find(6), nullptr);
+  EXPECT_EQ(ranks_.living(), 1);
+  Refresh();
+  EXPECT_TRUE(changed_.empty());
+  EXPECT_FALSE(ranks_.Add(Info(5), 2).ok()) << "and does not come back";
+  Put({.pid = 6, .effective_gid = 0});
+  std::vector<const TrackedProcess*> both;
+  ranks_.Refresh(&both);
+  ASSERT_EQ(both.size(), 1u);
+  EXPECT_THAT(std::string(ChangedOwnerError(*both[0]).message()), HasSubstr("setgid"));
+}
+
+TEST_F(TrackedRanksTest, APrivilegedRequestersRankThatBecomesAnothersIsHidden) {
+  TrackedRanks ranks(procfs_, true);
+  Put({.pid = 5});
+  ASSERT_TRUE(ranks.Add(Info(5), 1).ok());
+  Put({.pid = 5, .uid = kBob});
+  std::vector<const TrackedProcess*> changed;
+  ranks.Refresh(&ended_, &changed);
+  EXPECT_EQ(changed.size(), 1u);
+  EXPECT_EQ(ranks.Find(5), nullptr);
+}
+
+TEST_F(TrackedRanksTest, AnExecLooksAtTheOwnerAtOnce) {
+  ASSERT_TRUE(PutAndAdd(5).ok());
+  Put({.pid = 5, .effective_uid = 0});
+  TrackedProcess* process = ranks_.Find(5);
+  ranks_.ReadMaps(*process, 1, false);
+  EXPECT_NE(ranks_.Find(5), nullptr);
+  ranks_.ReadMaps(*process, 1, true);
+  EXPECT_EQ(ranks_.Find(5), nullptr);
+  Refresh();
+  EXPECT_EQ(changed_.size(), 1u);
+}
+
+TEST_F(TrackedRanksTest, AddRefusesAnotherOwnerAndBorrowedRights) {
+  Put({.pid = 5, .uid = kBob});
+  EXPECT_TRUE(absl::IsPermissionDenied(ranks_.Add(Info(5), 1)));
+  Put({.pid = 6, .effective_uid = 0});
+  const absl::Status setuid = ranks_.Add(Info(6), 1);
+  EXPECT_TRUE(absl::IsPermissionDenied(setuid));
+  EXPECT_THAT(std::string(setuid.message()), HasSubstr("(setuid)"));
+  EXPECT_TRUE(TrackedRanks(procfs_, true).Add(Info(6), 1).ok());
+  Put({.pid = 7, .start_ticks = 101});
+  EXPECT_TRUE(absl::IsNotFound(ranks_.Add(Info(7), 1))) << "another process of this pid";
+}
+
+TEST_F(TrackedRanksTest, ChildrenAreFollowedUnlessTheyHaveOtherRights) {
+  ASSERT_TRUE(PutAndAdd(5, 3).ok());
+  Put({.pid = 6, .start_ticks = 200});
+  Put({.pid = 7, .effective_uid = 0});
+  const TrackedProcess* child = ranks_.AddChild(5, 6, 1);
+  ASSERT_NE(child, nullptr);
+  EXPECT_TRUE(child->helper);
+  EXPECT_EQ(child->info.rank, 3);
+  EXPECT_EQ(ranks_.AddChild(5, 7, 1), nullptr);
+  EXPECT_EQ(ranks_.AddChild(5, 8, 1), nullptr) << "gone";
+  EXPECT_EQ(ranks_.living(), 1);
+}
+
+TEST_F(TrackedRanksTest, AForkReadLateDoesNotMakeARankAHelper) {
+  ASSERT_TRUE(PutAndAdd(5, 0).ok());
+  ASSERT_TRUE(PutAndAdd(6, 1).ok());
+  const TrackedProcess* rank = ranks_.AddChild(5, 6, 1);
+  ASSERT_NE(rank, nullptr);
+  EXPECT_FALSE(rank->helper);
+  EXPECT_EQ(rank->info.rank, 1);
+}
+
+TEST_F(TrackedRanksTest, EndedHelpersAreForgottenARefreshLater) {
+  ASSERT_TRUE(PutAndAdd(5).ok());
+  Put({.pid = 6});
+  ASSERT_NE(ranks_.AddChild(5, 6, 1), nullptr);
+  proc_.Remove(6);
+  Refresh();
+  ASSERT_EQ(ended_.size(), 1u);
+  Refresh();
+  EXPECT_TRUE(ranks_.Contains(6));
+  Refresh();
+  EXPECT_FALSE(ranks_.Contains(6));
+}
+
+TEST_F(TrackedRanksTest, AReusedPidIsAnotherProcessAndBothAreTold) {
+  ASSERT_TRUE(PutAndAdd(5).ok());
+  EXPECT_TRUE(ranks_.Knows(Info(5)));
+  EXPECT_FALSE(ranks_.Knows(Info(5, 0, 101)));
+  Put({.pid = 5, .start_ticks = 101});
+  ASSERT_TRUE(ranks_.Add(Info(5, 7, 101), 2).ok());
+  EXPECT_EQ(ranks_.Find(5)->info.rank, 7);
+  EXPECT_EQ(ranks_.infos().size(), 2u) << "the first one's samples are in the report";
+  Refresh();
+  ASSERT_EQ(ended_.size(), 1u);
+  EXPECT_EQ(ended_[0]->info.rank, 0);
+  EXPECT_TRUE(ranks_.Lives(5)) << "the second one: its pid must not be removed from the source";
+  EXPECT_EQ(ranks_.living(), 1);
+}
+
+TEST_F(TrackedRanksTest, TheMapsOfAStuckProcessAreNotRead) {
+  const std::string line = "1000-2000 r-xp 00000000 08:01 7 /app\n";
+  Put({.pid = 5, .state = 'D'});
+  proc_.Write("5/maps", line);
+  ASSERT_TRUE(ranks_.Add(Info(5), 1).ok());
+  EXPECT_EQ(ranks_.Find(5)->space.Find(0x1000), nullptr);
+  Put({.pid = 5, .state = 'R'});
+  ranks_.ReadMaps(*ranks_.Find(5), 1, true);
+  EXPECT_NE(ranks_.Find(5)->space.Find(0x1000), nullptr);
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,152 @@
+#include "daemon/pipeline/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/time/clock.h"
+#include "tests/unit/daemon/pipeline/pipeline_fixture.h"
+
+namespace perfd {
+namespace {
+
+using testing::HasSubstr;
+
+class PipelineTest : public PipelineFixture {};
+
+std::string Notices(const ProfileStatus& status) {
+  std::string text;
+  for (const Notice& notice : status.notices) text += notice.text + "\n";
+  return text;
+}
+
+TEST_F(PipelineTest, StopWaitsForWhatIsInTheCommitQueue) {
+  Begin(absl::Milliseconds(300));
+  const uint64_t agent = Connect("a");
+  const std::string id = Submit();
+  std::atomic<int> answered{0};
+  for (uint64_t i = 1; i <= 50; ++i) {
+    pipeline_->TakeWindow(agent, Window(id, "a", i), [&](const absl::Status& status) {
+      if (status.ok()) ++answered;
+    });
+  }
+  pipeline_->Stop();
+  EXPECT_EQ(answered, 50);
+  EXPECT_EQ(pipeline_->Figures().ingest_queue_windows, 0u);
+  EXPECT_EQ(pipeline_->Get({1000, "user", false}, id)->samples, 500u);  // merged as well
+}
+
+TEST_F(PipelineTest, AStrangersWindowSpoilsNothing) {
+  const uint64_t own = Connect("a");
+  const uint64_t stranger = Connect("b", 1001, true);
+  const std::string id = Submit();
+  EXPECT_TRUE(Take(stranger, Window(id, "b", 1)).ok());
+  pipeline_->RefuseWindow(stranger, id, 2, absl::InvalidArgumentError("rows"),
+                          [](const absl::Status&) {});
+  EXPECT_TRUE(Take(own, Window(id, "a", 1)).ok());
+  End(own, id, 1);
+  pipeline_->Stop();
+  const auto status = store_->Profile(id);
+  EXPECT_EQ(status->state, ProfileState::kDone) << Notices(*status);
+  EXPECT_THAT(Notices(*status), HasSubstr("user-mode agent of uid 1001"));
+  EXPECT_EQ(status->samples, 10u);
+}
+
+TEST_F(PipelineTest, ADamagedAggregateEndsAsFailed) {
+  const std::string id = [&] {
+    const uint64_t agent = Connect("a");
+    const std::string submitted = Submit();
+    EXPECT_TRUE(Take(agent, Window(submitted, "a", 1)).ok());
+    return submitted;
+  }();
+  ASSERT_TRUE(store_->Flush().ok());
+  ASSERT_TRUE(store_->Compact(id, "no aggregate", 0).ok());
+  Begin();  // the daemon restarts and reads it
+  const uint64_t agent = Connect("a");
+  EXPECT_TRUE(Take(agent, Window(id, "a", 2)).ok());
+  End(agent, id, 2);
+  pipeline_->Stop();
+  const auto status = store_->Profile(id);
+  EXPECT_EQ(status->state, ProfileState::kFailed);
+  EXPECT_THAT(Notices(*status), HasSubstr("the stored data could not be read"));
+}
+
+TEST_F(PipelineTest, NoAggregateOutlivesItsProfile) {
+  const uint64_t agent = Connect("a");
+  const std::string id = Submit();
+  EXPECT_TRUE(Take(agent, Window(id, "a", 1)).ok());
+  EXPECT_EQ(pipeline_->aggregates(), 1u);
+  End(agent, id, 1);
+  pipeline_->Stop();
+  EXPECT_EQ(pipeline_->aggregates(), 0u);
+}
+
+TEST_F(PipelineTest, NewsOfAnUnknownProfileIsAnsweredWithStop) {
+  const uint64_t agent = Connect("a");
+  SessionUpdate update;
+  update.profile_id = "p-000077";
+  update.phase = NodeProgress::Phase::kSampling;
+  pipeline_->News(agent, update);
+  ASSERT_EQ(link_->stops.size(), 1u);
+  EXPECT_EQ(link_->stops[0].profile_id, "p-000077");
+}
+
+class RetentionTest : public PipelineFixture {
+ protected:
+  std::string Finished() {
+    const uint64_t agent = Connect("a");
+    const std::string id = Submit();
+    EXPECT_TRUE(Take(agent, Window(id, "a", ++sequence_)).ok());
+    End(agent, id, sequence_);
+    // Its aggregate goes last of all.
+    const absl::Time end = absl::Now() + absl::Seconds(10);
+    while (pipeline_->aggregates() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_EQ(pipeline_->aggregates(), 0u);
+    return id;
+  }
+  // One run of the chores.
+  bool KeptAfterChores(const std::string& id) {
+    pipeline_->Tick();
+    pipeline_->Stop();  // waits for the chores
+    return store_->Profile(id).ok();
+  }
+  uint64_t sequence_ = 0;
+};
+
+constexpr int64_t kHour = 3600 * kNsPerSecond;
+
+TEST_F(RetentionTest, AStepOfTheClockDeletesNothing) {
+  const std::string id = Finished();
+  clock_.Pass(2 * kHour);
+  clock_.unix_ns += 100'000 * kHour;
+  EXPECT_TRUE(KeptAfterChores(id));
+}
+
+TEST_F(RetentionTest, NothingIsDeletedSoonAfterTheStart) {
+  const std::string id = Finished();
+  pipeline_->Stop();
+  clock_.unix_ns += 100'000 * kHour;  // wrong at the start
+  Begin();
+  clock_.Pass(kHour - 1);
+  EXPECT_TRUE(KeptAfterChores(id));
+}
+
+TEST_F(RetentionTest, WhatIsOldGoes) {
+  const std::string id = Finished();
+  pipeline_->Stop();
+  clock_.unix_ns += 100'000 * kHour;
+  Begin();
+  clock_.Pass(kHour);
+  EXPECT_FALSE(KeptAfterChores(id));
+}
+
+TEST_F(RetentionTest, WhatHasJustEndedIsNewWhateverTheClockSaid) {
+  clock_.Pass(2 * kHour);
+  const int64_t right = clock_.unix_ns;
+  clock_.unix_ns = kHour;  // 1970
+  const std::string id = Finished();
+  clock_.unix_ns = right;
+  EXPECT_TRUE(KeptAfterChores(id));
+}
+
+}  // namespace
+}  // namespace perfd

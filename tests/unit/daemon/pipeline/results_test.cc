@@ -1,0 +1,55 @@
+#include "daemon/pipeline/results.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/daemon/pipeline/pipeline_fixture.h"
+
+namespace perfd {
+namespace {
+
+class ResultsTest : public PipelineFixture {
+ protected:
+  uint64_t Samples(const std::string& id) {
+    ProfileStatus status = Profile(1);
+    status.id = id;
+    EXPECT_TRUE(results_->Load(status).ok());
+    return status.samples;
+  }
+  void SetUp() override {
+    ASSERT_TRUE(Open().ok());
+    results_ = std::make_unique<Results>(*store_);
+  }
+  int64_t Store(const std::string& id, uint64_t sequence) {
+    const IncomingWindow incoming = Window(id, "a", sequence);
+    return Append({id, "stream-a", sequence, "a", incoming.body})->row_id;
+  }
+  std::unique_ptr<Results> results_;
+};
+
+TEST_F(ResultsTest, AWindowThatWasFoldedBeforeItsTurnCountsOnce) {
+  ProfileStatus status = Profile(1);
+  status.id = *store_->Create(status);
+  status.state = ProfileState::kPartial;
+  const int64_t row = Store(status.id, 1);
+  // Somebody asks, the report is built from the store, and only then the window's own turn comes.
+  ASSERT_TRUE(results_->Finalise(status).ok());
+  results_->Forget(status.id);
+  ASSERT_TRUE(results_->Add(status.id, Window(status.id, "a", 1).window, row).ok());
+  EXPECT_EQ(Samples(status.id), 10u);
+  const int64_t next = Store(status.id, 2);
+  ASSERT_TRUE(results_->Add(status.id, Window(status.id, "a", 2).window, next).ok());
+  EXPECT_EQ(Samples(status.id), 20u);
+}
+
+TEST_F(ResultsTest, TheSweepForgetsWhatNobodyWants) {
+  const std::string kept = *store_->Create(Profile(1));
+  const std::string gone = *store_->Create(Profile(1));
+  ASSERT_TRUE(results_->Top(kept, 1).ok());
+  ASSERT_TRUE(results_->Top(gone, 1).ok());
+  EXPECT_EQ(results_->size(), 2u);
+  results_->KeepOnly([&](const std::string& id) { return id == kept; });
+  EXPECT_EQ(results_->size(), 1u);
+}
+
+}  // namespace
+}  // namespace perfd
