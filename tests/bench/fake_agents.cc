@@ -59,15 +59,25 @@ Window MakeWindow(const Plan& plan, int agent, const std::string& profile, uint6
     location.module_path = "/opt/app/bin/simulation";
     location.function = "Solver::Step" + std::to_string(l) + "(Field const&, Field&)";
     location.function_low = 0x401000 + static_cast<uint64_t>(l) * 0x1000;
-    location.loop = LoopFacts{.header = location.function_low + 0x40, .depth = 2};
+    LoopFacts loop;
+    loop.header = location.function_low + 0x40;
+    loop.depth = 2;
+    location.loop = loop;
     location.source = {"/home/user/app/src/solver.cc", 100 + l * 20, 110 + l * 20};
     window.locations.push_back(location);
   }
   for (int r = 0; r < plan.ranks; ++r) {
     const int32_t rank = agent * plan.ranks + r;
     const int32_t pid = 1000 + r;
-    window.ranks.push_back({.node = window.node, .pid = pid, .uid = ::getuid(), .start_ticks = 1, .rank = rank,
-                            .world_size = plan.agents * plan.ranks, .command = "simulation"});
+    RankInfo info;
+    info.node = window.node;
+    info.pid = pid;
+    info.uid = ::getuid();
+    info.start_ticks = 1;
+    info.rank = rank;
+    info.world_size = plan.agents * plan.ranks;
+    info.command = "simulation";
+    window.ranks.push_back(info);
     window.threads.push_back({rank, pid, pid});
     for (int l = 0; l < plan.loops; ++l) {
       const uint64_t samples = 20 + (static_cast<uint64_t>(r * 7 + l * 13) + sequence) % 60;
