@@ -56,6 +56,7 @@ void NodeSession::Count(const StoredWindow& window) {
 }
 
 void NodeSession::Pass(const RefusedWindow& window) {
+  if (stream_id.empty()) stream_id = window.stream_id;
   if (stream_id == window.stream_id) stored_sequence = std::max(stored_sequence, window.sequence);
 }
 

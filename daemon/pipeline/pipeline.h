@@ -126,6 +126,7 @@ class Pipeline {
   std::optional<Sender> FindSender(uint64_t connection);
   bool MaySpeakFor(const Sender& sender, const std::string& profile_id);
   absl::Status Check(const Sender& sender, const Window& window);
+  void PostRefused(const RefusedWindow& window);
   void LogRefusal(const Sender& sender, const RefusedWindow& window, const absl::Status& why);
   absl::StatusOr<ProfileFate> Fate(const std::string& profile_id);
   void Merge(const IncomingWindow& incoming, const Appended& appended);

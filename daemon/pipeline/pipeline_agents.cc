@@ -135,12 +135,18 @@ void Pipeline::RefuseWindow(uint64_t connection, const std::string& profile_id, 
   LogRefusal(*sender, window, why);
   ingest_.Refuse(reason, sender->stream_id, sequence,
                  [this, window = std::move(window), done = std::move(done)](absl::Status status) {
-                   if (status.ok()) {
-                     absl::MutexLock lock(&mutex_);
-                     Execute(table_.Refused(window, Now()));
-                   }
+                   if (status.ok()) PostRefused(window);
                    done(std::move(status));
                  });
+}
+
+// By way of the merge queue: the windows before it must have been counted when it may be the last one.
+void Pipeline::PostRefused(const RefusedWindow& window) {
+  const auto tell = [this, window] {
+    absl::MutexLock lock(&mutex_);
+    Execute(table_.Refused(window, Now()));
+  };
+  if (!merge_.Post(tell)) tell();
 }
 
 void Pipeline::LogRefusal(const Sender& sender, const RefusedWindow& window,

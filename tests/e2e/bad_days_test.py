@@ -201,7 +201,7 @@ def test_two_profiles_of_one_rank():
 def test_kill_9_of_the_agent():
     with Cluster() as c:
         alone = Job(c, "alone", steps=3000).checks()
-        job = Job(c, "profiled", steps=150000)
+        job = Job(c, "profiled", steps=250000)
         profile = c.submit("--command", "counting", "--duration", "12s")
         c.wait_state(profile, ("SAMPLING",), 20)
         time.sleep(3)
@@ -225,7 +225,7 @@ def test_kill_9_of_the_agent():
 def test_kill_9_of_the_daemon():
     with Cluster() as c:
         plain = Job(c, "plain", steps=3000).checks()
-        job = Job(c, "profiled", steps=150000)
+        job = Job(c, "profiled", steps=250000)
         profile = c.submit("--command", "counting", "--duration", "12s")
         c.wait_state(profile, ("SAMPLING",), 20)
         time.sleep(3)
