@@ -28,15 +28,18 @@ check() {
   local preset=$1; shift
   local log=$out/$preset-ctest-$((passed + failed + skipped)).log
   local begin=$SECONDS status=0
-  ctest --test-dir "build/$preset" --output-on-failure --timeout 600 "$@" >"$log" 2>&1 || status=$?
-  local ran bad none
+  ctest --test-dir "build/$preset" --verbose --timeout 600 "$@" >"$log" 2>&1 || status=$?
+  local ran bad none number
   bad=$(grep -cE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log" || true)
   none=$(grep -cE '\*\*\*Skipped' "$log" || true)
   ran=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#' "$log" || true)
   passed=$((passed + ran - bad - none)) failed=$((failed + bad)) skipped=$((skipped + none))
   echo "ran $ran tests of $preset ($*) in $((SECONDS - begin)) s: $((ran - bad - none)) passed, $bad failed, $none skipped"
-  [ "$bad" -eq 0 ] || grep -vE ' +Passed +' "$log" | tail -n 150
-  grep -hE '^ *[0-9]+: SKIPPED:|\*\*\*Skipped' "$log" || true
+  grep -E '\*\*\*(Skipped|Failed|Timeout|Exception|Not Run)' "$log" || true
+  grep -E '^[0-9]+: (SKIPPED:|retry )' "$log" | cut -c1-300 || true
+  for number in $(sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#([0-9]+):.*\*\*\*(Failed|Timeout|Exception).*/\1/p' "$log"); do
+    grep -E "^$number: " "$log" | tail -n 80 | cut -c1-1000
+  done
   if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ] || [ "$ran" -eq 0 ]; then tail -n 5 "$log"; failed=$((failed + 1)); fi
 }
 

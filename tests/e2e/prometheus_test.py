@@ -68,4 +68,4 @@ scrape_configs:
 if __name__ == "__main__":
     if shutil.which("promtool") is None or shutil.which("prometheus") is None:
         cluster.skip("Prometheus is not installed")
-    cluster.run_tests(sys.modules[__name__])
+    cluster.run_tests(sys.modules[__name__], retries=1)

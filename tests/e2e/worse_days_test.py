@@ -709,4 +709,4 @@ if __name__ == "__main__":
         cluster.skip("the puppets are not built (mpicc is missing)")
     if os.geteuid() != 0:
         cluster.skip("needs root: it mounts small disks and becomes other users")
-    cluster.run_tests(sys.modules[__name__])
+    cluster.run_tests(sys.modules[__name__], retries=1)
