@@ -132,6 +132,16 @@ class Cluster:
         return (self.dir / f"{name}.log").read_text(errors="replace")
 
 
+def host_is_calm():
+    """Two processes of pure arithmetic must get two CPUs: otherwise the machine, not perfd, decides the shares."""
+    code = "import time\nt=time.process_time()\nwhile time.process_time()-t<0.5: pass"
+    begin = time.monotonic()
+    children = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    for child in children:
+        child.wait(30)
+    return time.monotonic() - begin < 1.2
+
+
 def ranks_of(command):
     """Processes whose executable has this base name, by pid."""
     pids = []

@@ -12,18 +12,6 @@ SECONDS = 10
 TOLERANCE = 0.03  # points of share: the aim of the project; sampling noise at 199 Hz x 2 CPUs x 10 s is below 0.012
 
 
-def host_is_calm():
-    """Two threads of pure arithmetic must get two CPUs: otherwise the machine, not perfd, decides the shares."""
-    import subprocess
-    import time
-    code = "import time\nt=time.process_time()\nwhile time.process_time()-t<0.5: pass"
-    begin = time.monotonic()
-    children = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
-    for child in children:
-        child.wait(30)
-    return time.monotonic() - begin < 1.2
-
-
 def profile_puppet(puppet):
     with Cluster() as c:
         job = c.mpirun("job", 2, [PUPPETS / puppet, SECONDS + 6], threads=2)
@@ -99,6 +87,6 @@ def test_slow_rank_is_the_worst():
 if __name__ == "__main__":
     if not (PUPPETS / "five_loops_gcc_O2").exists():
         cluster.skip("the puppets are not built (mpicc is missing)")
-    if not host_is_calm():
+    if not cluster.host_is_calm():
         cluster.skip("this host does not give two threads two CPUs right now")
     cluster.run_tests(sys.modules[__name__], retries=1)
