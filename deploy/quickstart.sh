@@ -58,12 +58,13 @@ OMP_WAIT_POLICY=passive OMP_NUM_THREADS=2 mpirun $run_as_root --oversubscribe --
   >"$scratch/heat.log" 2>&1 & job=$!; pids+=($job)
 sleep 1
 
-say "4/5 profile it: perfctl submit job.yaml --watch"
+say "4/5 profile it: perfctl submit job.yaml, perfctl watch"
 sed "s/^duration: .*/duration: ${seconds}s/" deploy/quickstart/job.yaml >"$scratch/job.yaml"
-"$bin/perfctl" submit "$scratch/job.yaml" --watch
+profile=$("$bin/perfctl" submit "$scratch/job.yaml")
+"$bin/perfctl" watch "$profile"
 
-say "5/5 the report: perfctl report last"
-"$bin/perfctl" report last
+say "5/5 the report: perfctl report $profile"
+"$bin/perfctl" report "$profile"
 echo
 echo "metrics for Prometheus were at $metrics ($(curl -fsS "$metrics" 2>/dev/null | grep -c '^perfd_' || true) perfd series)"
 wait "$job"
