@@ -7,12 +7,9 @@ namespace perfd {
 const char* DropReasonName(DropReason reason) {
   switch (reason) {
     case DropReason::kForeignProcess: return "foreign_process";
-    case DropReason::kUnselectedRank: return "unselected_rank";
-    case DropReason::kOutOfWindow: return "out_of_window";
     case DropReason::kQueueFull: return "queue_full";
     case DropReason::kMalformed: return "malformed";
     case DropReason::kSpoolFull: return "spool_full";
-    case DropReason::kTargetGone: return "target_gone";
   }
   return "unknown";
 }

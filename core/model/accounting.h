@@ -13,14 +13,11 @@ namespace perfd {
 
 enum class DropReason {
   kForeignProcess,   // a process that is not part of the profile (cgroup and CPU-wide events)
-  kUnselectedRank,   // the job's, but not in `ranks`
-  kOutOfWindow,      // older than the window that was already sent
   kQueueFull,        // a bounded queue of ours was full
   kMalformed,        // a record that contradicts its own header
   kSpoolFull,        // the spool on disk had no room (counted in samples of the dropped window)
-  kTargetGone,       // the process ended before its code could be read
 };
-inline constexpr size_t kDropReasonCount = 7;
+inline constexpr size_t kDropReasonCount = 4;
 
 const char* DropReasonName(DropReason reason);
 

@@ -2,12 +2,9 @@
 #ifndef CORE_MODEL_NODE_H_
 #define CORE_MODEL_NODE_H_
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "core/model/accounting.h"
 
 namespace perfd {
 
@@ -18,7 +15,7 @@ struct AgentHealth {
   uint64_t spooled_windows = 0;
   uint64_t spool_bytes = 0;
   int32_t sessions = 0;
-  std::array<uint64_t, kDropReasonCount> dropped{};  // samples since start, by DropReason
+  uint64_t set_aside_windows = 0;  // since it started: damaged or unsendable, in no profile
 
   bool operator==(const AgentHealth&) const = default;
 };

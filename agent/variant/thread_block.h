@@ -1,0 +1,63 @@
+// agent/variant/thread_block.h - the memory of one thread that changed copies of a loop may touch, addressed through GS.
+//
+// Shape    offsets into a block of kThreadBlockBytes, 4096-byte aligned; plain C++ without any library, because the code that
+//          lives in the rank includes it too. In a shadow GS base is the address of the running thread's block.
+//          Programs that use GS themselves are refused.
+// Units    bytes.
+// Source   our own layout; changing it means raising kShadowLayoutVersion (agent/shadow/protocol.h).
+#ifndef AGENT_VARIANT_THREAD_BLOCK_H_
+#define AGENT_VARIANT_THREAD_BLOCK_H_
+
+#include <cstdint>
+
+namespace perfd {
+
+inline constexpr uint32_t kThreadBlockBytes = 0x10000;
+
+// Written by COUNT and TRACE copies.
+inline constexpr uint32_t kBlockIterations = 0x000;  // u64: passes through the header
+inline constexpr uint32_t kBlockIterationLimit =
+    0x008;  // u64: a capped copy leaves through its exit when it gets there
+inline constexpr uint32_t kBlockScratch =
+    0x010;  // u64[6]: free for a copy, not preserved between copies
+
+// Used by the code around the copies.
+inline constexpr uint32_t kBlockPayload = 0x040;
+inline constexpr uint32_t kBlockPayloadBytes = 0xfc0;
+
+// One slot for each memory operand that DL1 pins: a line and its neighbour, so that no two slots share a pair.
+inline constexpr uint32_t kBlockSlots = 0x1000;
+inline constexpr uint32_t kSlotBytes = 128;
+inline constexpr uint32_t kSlotCount = 64;
+
+// Operands of controlled divisions and square roots: 64 bytes of equal lanes each, full mantissas, no early-out quotients.
+inline constexpr uint32_t kBlockControl = 0x3000;
+inline constexpr uint32_t kControlDividendF64 = kBlockControl + 0x00;
+inline constexpr uint32_t kControlDivisorF64 = kBlockControl + 0x40;
+inline constexpr uint32_t kControlDividendF32 = kBlockControl + 0x80;
+inline constexpr uint32_t kControlDivisorF32 = kBlockControl + 0xc0;
+
+// What TRACE writes for each reference: the lowest and highest address seen, the first two addresses, accesses counted.
+inline constexpr uint32_t kBlockTrace = 0x4000;
+struct TraceRecord {
+  uint64_t lowest;   // starts at ~0
+  uint64_t highest;  // of the first byte of an access; starts at 0
+  uint64_t first;
+  uint64_t count;
+};
+inline constexpr uint32_t kTraceCount = 256;
+
+// Saved vector state, and a stack for the code around the copies.
+inline constexpr uint32_t kBlockXsave = 0x6000;
+inline constexpr uint32_t kBlockXsaveBytes = 0x4000;
+inline constexpr uint32_t kBlockStack = 0xa000;
+inline constexpr uint32_t kBlockStackBytes = 0x6000;
+
+static_assert(kBlockSlots + kSlotBytes * kSlotCount <= kBlockControl);
+static_assert(kBlockTrace + sizeof(TraceRecord) * kTraceCount <= kBlockXsave);
+static_assert(kBlockXsave + kBlockXsaveBytes <= kBlockStack);
+static_assert(kBlockStack + kBlockStackBytes <= kThreadBlockBytes);
+
+}  // namespace perfd
+
+#endif  // AGENT_VARIANT_THREAD_BLOCK_H_

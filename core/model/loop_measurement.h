@@ -1,0 +1,158 @@
+// core/model/loop_measurement.h - what the variants of one loop told on one rank.
+//
+// Shape    a LoopMeasurement replaces every earlier one with the same (profile, node, pid, loop): it is cumulative, so
+//          merging is "the highest revision wins" and order does not matter.
+// Units    cycles are TSC cycles per loop instance (entry to exit), probe cost subtracted; intervals are 95 %.
+// Source   Sat(V, base) = T(V) / T(base): Bendifallah 2015, 4.3; stability (median - min) / min: ibid. 8.5.
+#ifndef CORE_MODEL_LOOP_MEASUREMENT_H_
+#define CORE_MODEL_LOOP_MEASUREMENT_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/model/code.h"
+#include "core/model/window.h"
+
+namespace perfd {
+
+// A ratio with its 95 % interval; value 0 with low == high == 0: not measured.
+struct Ratio {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+
+  bool operator==(const Ratio&) const = default;
+};
+
+// Why a run did not count, or a loop or variant was not measured at all.
+struct Refusal {
+  std::string variant;       // canonical name; empty: the whole loop
+  uint64_t instruction = 0;  // ELF address of the culprit; 0: none
+  std::string reason;        // for people, with the instruction's text
+  uint64_t count = 1;        // runs, where runs were invalid
+
+  bool operator==(const Refusal&) const = default;
+};
+
+inline constexpr int32_t kTeam = -1;  // the slowest thread of each instance
+
+struct VariantFigures {
+  std::string variant;     // canonical name (core/model/variant_name.h)
+  std::string base;        // REF, REF_FTZ or REF_CTL
+  int32_t thread = kTeam;  // index of the thread in the team, or kTeam
+  Ratio saturation;        // median of the runs paired with their neighbouring base
+  double cycles = 0;       // median per instance
+  double cycles_min = 0;
+  double iterations = 0;  // median trip count of the instances
+  double stability = 0;
+  uint32_t valid_runs = 0;
+  uint32_t invalid_runs = 0;
+  uint32_t shadows = 0;  // independent loop instances behind the runs
+  int32_t changed = 0;   // instructions changed by the variant
+  int32_t pinned = 0;    // DL1: accesses pinned
+  int32_t accesses = 0;  // memory accesses of the loop body
+
+  bool operator==(const VariantFigures&) const = default;
+};
+
+// Trip counts of the instances seen, in ten equal shares from short to long.
+struct TripCounts {
+  uint64_t instances = 0;
+  std::array<double, 11> decile{};  // minimum, 10 % ... 90 %, maximum
+
+  bool operator==(const TripCounts&) const = default;
+};
+
+// What one instruction touched in the traced instance.
+struct TracedReference {
+  uint64_t instruction = 0;  // ELF address
+  bool reads = false;
+  bool writes = false;
+  int32_t group = -1;    // static group
+  int32_t bytes = 0;     // per access
+  uint64_t lowest = 0;   // run-time addresses
+  uint64_t highest = 0;  // one past the last byte
+  bool operator==(const TracedReference&) const = default;
+};
+
+// One line of the assembly listing; `original` and `changed` side by side.
+struct ListingLine {
+  uint64_t address = 0;  // ELF address
+  std::string original;
+  std::string changed;  // empty: the same
+  bool operator==(const ListingLine&) const = default;
+};
+
+struct VariantListing {
+  std::string variant;
+  std::vector<ListingLine> lines;
+  bool operator==(const VariantListing&) const = default;
+};
+
+// What measuring cost the rank, in ns of wall time.
+struct InjectionCost {
+  uint64_t stops = 0;
+  int64_t stop_ns = 0;
+  int64_t longest_stop_ns = 0;
+  uint64_t shadows = 0;
+  uint64_t failed_arms = 0;  // the team did not meet in time
+  int64_t pause_ns = 0;      // the team waited for shadows
+  int64_t longest_pause_ns = 0;
+  int64_t later_fault_ns = 0;   // estimated: first writes to pages the fork had write-protected
+  int64_t pass_through_ns = 0;  // estimated: entries x cost of an idle entry
+
+  bool operator==(const InjectionCost&) const = default;
+};
+
+enum class MeasureState { kOpen, kMeasured, kRefused, kNeverEntered };
+
+const char* MeasureStateName(MeasureState state);
+
+struct LoopMeasurement {
+  std::string profile_id;
+  std::string node;
+  int32_t pid = 0;
+  int32_t rank = 0;
+  std::string loop_id;       // LocationId of the loop
+  std::string location_key;  // LocationKey, for people and for joins
+  uint64_t revision = 0;
+  MeasureState state = MeasureState::kOpen;
+  std::string reason;    // of kRefused, kNeverEntered, and what is still open in kOpen
+  int32_t team = 0;      // threads that meet at the loop
+  Ratio fidelity;        // T(REF, shadow) / T(REF, live)
+  std::string protocol;  // "warm" or "cold"
+  TripCounts trips;
+  std::vector<VariantFigures> figures;
+  std::vector<Refusal> refusals;
+  std::vector<std::string> open;  // variants the budget has not yet bought
+  std::vector<TracedReference> references;
+  std::vector<VariantListing> listings;
+  InjectionCost cost;
+  Provenance provenance = Provenance::kShadow;
+
+  bool operator==(const LoopMeasurement&) const = default;
+};
+
+// One injection into a rank, for the audit log. Never altered once written.
+struct AuditEntry {
+  int64_t unix_ns = 0;
+  std::string profile_id;
+  std::string requester;  // user name or uid
+  std::string node;
+  int32_t pid = 0;
+  std::string loop_id;         // empty: the whole rank (map, unmap)
+  std::string action;          // "map", "install", "shadow", "restore", "unmap", "heal"
+  uint64_t address = 0;        // run-time address of changed text
+  std::string original_bytes;  // hex
+  std::string written_bytes;   // hex
+  int64_t pause_ns = 0;
+  std::string outcome;  // "ok" or what went wrong
+
+  bool operator==(const AuditEntry&) const = default;
+};
+
+}  // namespace perfd
+
+#endif  // CORE_MODEL_LOOP_MEASUREMENT_H_
