@@ -1,0 +1,53 @@
+#include "core/analysis/injection_budget.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace perfd {
+namespace {
+
+constexpr double kLeastFactor = 0.1;
+constexpr double kMostFactor = 10;
+
+int64_t Earned(double ratio, int64_t ns) {
+  return static_cast<int64_t>(ratio * static_cast<double>(ns));
+}
+
+}  // namespace
+
+InjectionBudget::InjectionBudget(double ratio, int64_t begin_ns, int64_t end_ns)
+    : ratio_(std::clamp(ratio, 0.0, 0.5)),
+      begin_ns_(begin_ns),
+      end_ns_(std::max(begin_ns, end_ns)) {}
+
+int64_t InjectionBudget::TotalNs() const {
+  return Earned(ratio_, end_ns_ - begin_ns_);
+}
+
+int64_t InjectionBudget::CreditNs(int64_t now_ns) const {
+  const int64_t elapsed = std::clamp(now_ns, begin_ns_, end_ns_) - begin_ns_;
+  const int64_t ahead = std::min(kAheadNs, end_ns_ - begin_ns_ - elapsed);
+  return Earned(ratio_, elapsed + ahead) - spent_ns_;
+}
+
+int64_t InjectionBudget::WaitNs(int64_t cost_ns, int64_t now_ns) const {
+  const int64_t missing = cost_ns - CreditNs(now_ns);
+  if (missing <= 0) return 0;
+  if (ratio_ <= 0 || spent_ns_ + cost_ns > TotalNs()) return -1;
+  return static_cast<int64_t>(std::ceil(static_cast<double>(missing) / ratio_));
+}
+
+int64_t CostCorrection::Corrected(int64_t predicted_ns) const {
+  return static_cast<int64_t>(factor_ * static_cast<double>(predicted_ns));
+}
+
+// Up at once, down by half of the difference: a step that costs more than was said must not be repeated.
+void CostCorrection::Learn(int64_t predicted_ns, int64_t measured_ns) {
+  if (predicted_ns <= 0 || measured_ns < 0) return;
+  const double seen =
+      std::clamp(static_cast<double>(measured_ns) / static_cast<double>(predicted_ns), kLeastFactor,
+                 kMostFactor);
+  factor_ = seen > factor_ ? seen : 0.5 * (factor_ + seen);
+}
+
+}  // namespace perfd

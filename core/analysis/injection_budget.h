@@ -1,0 +1,55 @@
+// core/analysis/injection_budget.h - how long a rank may still be held up by its measurement.
+//
+// Shape    Spend what a step cost; ask before the next one with its predicted cost. Predictions are corrected by the ratio
+//          of what earlier steps of the same kind really cost.
+// Units    ns of wall time added to the job.
+// Threads  thread-compatible.
+// Source   design P4: added wall time <= ratio x elapsed time. A little may be spent ahead of time, so that a profile does
+//          not begin with waiting: never more than is earned in kAheadNs, nor more than the profile earns until its end.
+#ifndef CORE_ANALYSIS_INJECTION_BUDGET_H_
+#define CORE_ANALYSIS_INJECTION_BUDGET_H_
+
+#include <cstdint>
+
+namespace perfd {
+
+class InjectionBudget {
+ public:
+  static constexpr int64_t kAheadNs = 10'000'000'000;
+
+  // The profile lasts from `begin_ns` to `end_ns` (monotonic); ratio 0..0.5.
+  InjectionBudget(double ratio, int64_t begin_ns, int64_t end_ns);
+
+  void Spend(int64_t ns) { spent_ns_ += ns; }
+  int64_t spent_ns() const { return spent_ns_; }
+
+  // What may be spent at `now_ns`; negative: overspent.
+  int64_t CreditNs(int64_t now_ns) const;
+  bool Allows(int64_t cost_ns, int64_t now_ns) const { return cost_ns <= CreditNs(now_ns); }
+  // How long to wait until `cost_ns` is allowed; -1: not within this profile.
+  int64_t WaitNs(int64_t cost_ns, int64_t now_ns) const;
+  // The whole of what this profile may spend.
+  int64_t TotalNs() const;
+
+ private:
+  double ratio_;
+  int64_t begin_ns_;
+  int64_t end_ns_;
+  int64_t spent_ns_ = 0;
+};
+
+// Predicted against measured cost of one kind of step.
+class CostCorrection {
+ public:
+  // What to expect of a step whose model says `predicted_ns`.
+  int64_t Corrected(int64_t predicted_ns) const;
+  void Learn(int64_t predicted_ns, int64_t measured_ns);
+  double factor() const { return factor_; }
+
+ private:
+  double factor_ = 1;  // 0.1 .. 10
+};
+
+}  // namespace perfd
+
+#endif  // CORE_ANALYSIS_INJECTION_BUDGET_H_

@@ -1,0 +1,59 @@
+#include "core/analysis/injection_budget.h"
+
+#include <gtest/gtest.h>
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+TEST(InjectionBudgetTest, EarnsItsShareOfElapsedTimeAndALittleAhead) {
+  const InjectionBudget budget(0.02, 100 * kSecond, 160 * kSecond);
+  EXPECT_EQ(budget.TotalNs(), kSecond * 12 / 10);
+  EXPECT_EQ(budget.CreditNs(100 * kSecond), kSecond / 5);        // 10 s ahead
+  EXPECT_EQ(budget.CreditNs(130 * kSecond), kSecond * 8 / 10);   // 30 s + 10 s
+  EXPECT_EQ(budget.CreditNs(155 * kSecond), kSecond * 12 / 10);  // no more than the whole
+  EXPECT_EQ(budget.CreditNs(999 * kSecond), kSecond * 12 / 10);
+}
+
+TEST(InjectionBudgetTest, SaysHowLongToWaitAndWhenItIsNoUse) {
+  InjectionBudget budget(0.02, 0, 60 * kSecond);
+  EXPECT_EQ(budget.WaitNs(kSecond / 5, 0), 0);
+  EXPECT_EQ(budget.WaitNs(kSecond / 5 + kSecond / 50, 0), kSecond);
+  EXPECT_EQ(budget.WaitNs(2 * kSecond, 0), -1);
+  budget.Spend(kSecond);
+  EXPECT_LT(budget.CreditNs(0), 0);
+  EXPECT_EQ(budget.WaitNs(kSecond / 5, 0), 50 * kSecond);
+  EXPECT_EQ(budget.WaitNs(kSecond / 5 + 1, 0), -1);
+}
+
+TEST(InjectionBudgetTest, WaitingAsLongAsToldIsEnough) {
+  InjectionBudget budget(0.013, 0, 100 * kSecond);
+  budget.Spend(77'777'777);
+  for (int64_t cost = 1; cost < 900'000'000; cost = cost * 3 + 7) {
+    const int64_t wait = budget.WaitNs(cost, 3 * kSecond);
+    ASSERT_GE(wait, 0) << cost;
+    EXPECT_TRUE(budget.Allows(cost - 1, 3 * kSecond + wait)) << cost;
+  }
+}
+
+TEST(InjectionBudgetTest, ZeroRatioAllowsNothing) {
+  const InjectionBudget budget(0, 0, 60 * kSecond);
+  EXPECT_FALSE(budget.Allows(1, 30 * kSecond));
+  EXPECT_EQ(budget.WaitNs(1, 30 * kSecond), -1);
+}
+
+TEST(CostCorrectionTest, LearnsDearAtOnceAndCheapSlowly) {
+  CostCorrection correction;
+  correction.Learn(100, 300);
+  EXPECT_EQ(correction.Corrected(100), 300);
+  correction.Learn(100, 100);
+  EXPECT_EQ(correction.Corrected(100), 200);
+  correction.Learn(100, 100'000);
+  EXPECT_EQ(correction.Corrected(100), 1000);  // bounded
+  correction.Learn(0, 5);                      // no model, nothing learnt
+  EXPECT_EQ(correction.Corrected(100), 1000);
+}
+
+}  // namespace
+}  // namespace perfd
