@@ -81,6 +81,7 @@ int Main(int argc, char** argv) {
   if (!ParseAgentFlags(argc, argv, &flags, &exit_code)) return exit_code;
   InitLog("perf-agent", flags.log_level);
   if (flags.command == AgentCommand::kDoctor) return Doctor(flags.options);
+  if (flags.command == AgentCommand::kHeal) return Heal(flags.options, flags.heal);
   const UniqueFd signals = BlockSignals();
   const pid_t child = flags.command == AgentCommand::kExec ? StartProgram(flags.program) : 0;
   auto agent = NodeAgent::Create(flags.options);

@@ -15,7 +15,7 @@ deploy/install-packages.sh bq
 begin=$SECONDS
 cmake --preset release -DPERFD_TESTS=OFF >build-configure.log 2>&1 || { tail -n 20 build-configure.log; exit 1; }
 mv build-configure.log build/
-ninja -C build/release perfd perf-agent perf-agent-reader perfctl >build/build.log 2>&1 || {
+ninja -C build/release perfd perf-agent perf-agent-reader perf-agent-tracer perfctl >build/build.log 2>&1 || {
   grep -E 'error|FAILED' -A 5 build/build.log | head -n 40; exit 1; }
 echo "built in $((SECONDS - begin)) s"
 bin=$root/build/release/bin

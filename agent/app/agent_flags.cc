@@ -1,6 +1,5 @@
 #include "agent/app/agent_flags.h"
 
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -8,15 +7,11 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/host_name.h"
 #include "core/base/version.h"
 
 namespace perfd {
 namespace {
-
-std::string HostName() {
-  utsname name{};
-  return ::uname(&name) == 0 ? name.nodename : "localhost";
-}
 
 // A user's home is often shared by all nodes, and a user may run several programs under `exec`: each has its own spool.
 std::string DefaultSpool(const AgentFlags& flags) {
@@ -41,6 +36,8 @@ constexpr char kFooter[] =
     "  perf-agent --user-mode --address unix:/tmp/me/perfd.sock\n"
     "                                              serve one's own perfd, for one's own processes\n"
     "  perf-agent exec -- mpirun -n 4 ./app        run a program under an agent of one's own\n"
+    "  perf-agent heal --all                       restore every rank of this node, without agent or daemon\n"
+    "  touch /etc/perfd/no-injection               stop altering loops on this node at once\n"
     "  perf-agent doctor                           what this node needs, with the line that fixes it\n"
     "Exit codes: 0 ok, 1 failure, 2 usage; exec: the program's own.";
 
@@ -64,6 +61,11 @@ bool ParseAgentFlags(int argc, char** argv, AgentFlags* flags, int* exit_code) {
   app.add_option("--spool-limit-mib", spool_mib, "most MiB in the spool")->capture_default_str()->check(
       CLI::Range(1, 1 << 20));
   app.add_option("--reader", options.reader_binary, "path of perf-agent-reader [beside this program]");
+  app.add_option("--tracer", options.tracer_binary, "path of perf-agent-tracer [beside this program]");
+  app.add_option("--journal-dir", options.journal_directory, "folder with what is in ranks now [SPOOL-DIR-journal]");
+  app.add_option("--disable-file", options.disable_file, "while this file exists, no loop on this node is altered")
+      ->capture_default_str();
+  app.add_flag("!--no-injection", options.inject, "never alter a loop: sampling only");
   app.add_flag("--user-mode", options.user_mode, "serve only one's own processes, without root");
   app.add_option("--log-level", level, "debug, info, warning or error")->capture_default_str();
   app.set_version_flag("--version", absl::StrCat("perf-agent ", kVersion));
@@ -72,6 +74,9 @@ bool ParseAgentFlags(int argc, char** argv, AgentFlags* flags, int* exit_code) {
   auto* exec = app.add_subcommand("exec", "start a program under a user's own agent");
   exec->add_option("program", flags->program, "the program and its arguments, after --")->required();
   exec->positionals_at_end();
+  auto* heal = app.add_subcommand("heal", "take out of ranks what an agent left there");
+  heal->add_option("pid", flags->heal.pids, "processes");
+  heal->add_flag("--all", flags->heal.all, "every rank of this node");
   auto* doctor = app.add_subcommand("doctor", "check what this node needs");
   try {
     app.parse(argc, argv);
@@ -86,6 +91,7 @@ bool ParseAgentFlags(int argc, char** argv, AgentFlags* flags, int* exit_code) {
   }
   if (daemon_uid >= 0) options.dial.daemon_uid = static_cast<uint32_t>(daemon_uid);
   if (exec->parsed()) flags->command = AgentCommand::kExec;
+  if (heal->parsed()) flags->command = AgentCommand::kHeal;
   if (doctor->parsed()) flags->command = AgentCommand::kDoctor;
   options.user_mode |= ::geteuid() != 0;
   options.spool_limit_bytes = spool_mib << 20;

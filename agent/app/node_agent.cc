@@ -4,6 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <climits>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -12,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "agent/experiment/node_experimenter.h"
 #include "agent/link/link_codec.h"
 #include "agent/reader/reader_client.h"
 #include "agent/reader/unwind_client.h"
@@ -26,6 +29,7 @@ namespace perfd {
 namespace {
 
 constexpr char kReaderName[] = "perf-agent-reader";
+constexpr char kTracerName[] = "perf-agent-tracer";
 constexpr absl::Duration kDrainOnExit = absl::Seconds(3);
 constexpr absl::Duration kSayGoodbye = absl::Seconds(5);
 
@@ -105,12 +109,22 @@ OpenStackSource StackOpener(const ReaderOptions& options) {
   };
 }
 
-SamplingOptions OptionsOf(const ProfileSpec& spec, const Discovery& discovery) {
+int ThreadsOf(const Discovery& discovery, const ProcFs& procfs) {
+  size_t threads = 0;
+  for (const RankInfo& rank : discovery.ranks) {
+    const auto tids = procfs.Threads(rank.pid);
+    if (tids.ok()) threads += tids->size();
+  }
+  return static_cast<int>(std::min<size_t>(threads, INT_MAX));
+}
+
+SamplingOptions OptionsOf(const ProfileSpec& spec, const Discovery& discovery, const ProcFs& procfs) {
   SamplingOptions options;
   options.event = spec.hotspots.event;
   options.frequency_hz = spec.hotspots.frequency_hz;
   options.callpaths = spec.hotspots.callpaths;
   options.cgroup = discovery.cgroup;
+  options.threads = ThreadsOf(discovery, procfs);
   return options;
 }
 
@@ -124,6 +138,8 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
   if (::access(options.reader_binary.c_str(), X_OK) != 0)
     return absl::NotFoundError(absl::StrCat(options.reader_binary,
                                             " is missing; install it beside perf-agent or give --reader"));
+  options.tracer_binary = TracerBinary(options);
+  options.journal_directory = JournalDirectory(options);
   ASSIGN_OR_RETURN(auto spool, Spool::Create(options.spool_directory, options.spool_limit_bytes));
   std::unique_ptr<NodeAgent> agent(new NodeAgent(std::move(options), std::move(spool)));
   const AgentOptions& o = agent->options_;
@@ -147,6 +163,14 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
   return agent;
 }
 
+std::string NodeAgent::TracerBinary(const AgentOptions& options) {
+  return options.tracer_binary.empty() ? BesideThisProgram(kTracerName) : options.tracer_binary;
+}
+
+std::string NodeAgent::JournalDirectory(const AgentOptions& options) {
+  return options.journal_directory.empty() ? options.spool_directory + "-journal" : options.journal_directory;
+}
+
 NodeAgent::~NodeAgent() {
   // From the outside in: no command, no callback and no window may meet a part that is gone.
   sessions_->EndAll();
@@ -164,11 +188,21 @@ SessionTools NodeAgent::Tools() {
   tools.resolver = resolver_.get();
   tools.output = this;
   tools.node = options_.node;
+  if (options_.inject) {
+    tools.make_experimenter = [this]() -> std::unique_ptr<Experimenter> {
+      return std::make_unique<NodeExperimenter>(ExperimenterOptions{
+          .tracer = {.program = options_.tracer_binary, .arguments = {}},
+          .journal_directory = options_.journal_directory,
+          .disable_file = options_.disable_file,
+          .clock = &clock_,
+          .open_lab = nullptr});
+    };
+  }
   tools.open_stacks = StackOpener({.reader_binary = options_.reader_binary});
   tools.open_source = [this](const ProfileSpec& spec,
                              const Discovery& discovery) -> absl::StatusOr<OpenedSource> {
     OpenedSource opened;
-    ASSIGN_OR_RETURN(auto source, PerfSampleSource::Create(OptionsOf(spec, discovery), procfs_, &clock_));
+    ASSIGN_OR_RETURN(auto source, PerfSampleSource::Create(OptionsOf(spec, discovery, procfs_), procfs_, &clock_));
     const auto cost = MeasureSampleCost(source->event());
     if (!cost.ok()) LogWarning("the cost of a sample is not known: {}", Text(cost.status()));
     opened.sample_cost_ns = static_cast<double>(cost.value_or(0));

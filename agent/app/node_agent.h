@@ -27,6 +27,10 @@ struct AgentOptions {
   std::string spool_directory;
   uint64_t spool_limit_bytes = uint64_t{256} << 20;
   std::string reader_binary;  // empty: beside this executable
+  std::string tracer_binary;  // empty: beside this executable
+  std::string journal_directory;  // of what was put into ranks; empty: beside the spool
+  std::string disable_file = "/etc/perfd/no-injection";  // while it exists, no loop of this node is altered
+  bool inject = true;
   bool user_mode = false;     // serve only our own user
 };
 
@@ -35,6 +39,9 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   static absl::StatusOr<std::unique_ptr<NodeAgent>> Create(AgentOptions options);
   // What this node has and lacks, without an agent.
   static std::vector<NodeCheck> Check(const AgentOptions& options);
+  // The options, or their defaults.
+  static std::string TracerBinary(const AgentOptions& options);
+  static std::string JournalDirectory(const AgentOptions& options);
   ~NodeAgent() override;
 
   void Tick();
@@ -47,6 +54,7 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   // For the link and the sessions.
   void OnStart(SessionRequest request) override;
   void OnStop(const std::string& profile_id) override;
+  void OnMeasure(MeasureOrder order) override { sessions_->Measure(std::move(order)); }
   std::vector<NodeCheck> OnDoctor() override;
   AgentHealth Health() override;
   std::vector<SessionNews> LatestNews() override;

@@ -14,6 +14,8 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
+#include "core/wire/node_wire.h"
+#include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 
 namespace perfd {
@@ -23,6 +25,7 @@ constexpr size_t kMaxOutbox = 1024;
 constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
 constexpr absl::Duration kLongestPause = absl::Seconds(5);
 constexpr int64_t kClockSkewNs = kNsPerSecond;
+constexpr int64_t kNewsGoneNs = 100 * kNsPerMs;
 
 std::string RandomId() {
   std::random_device device;
@@ -37,7 +40,6 @@ struct DaemonLink::Connection {
   std::unique_ptr<v1::AgentService::Stub> stub;
   grpc::ClientContext context;
   std::unique_ptr<Stream> stream;
-  uint64_t sent_sequence = 0;  // highest written on this connection
 };
 
 DaemonLink::DaemonLink(DialOptions dial, AgentIdentity identity, Spool& spool, LinkHandler& handler)
@@ -78,12 +80,23 @@ void DaemonLink::WindowReady() {
 
 bool DaemonLink::AwaitDrained(absl::Duration timeout) {
   const int64_t end_ns = clock_.MonotonicNs() + absl::ToInt64Nanoseconds(timeout);
-  while (spool_.windows() > 0 && clock_.MonotonicNs() < end_ns) absl::SleepFor(absl::Milliseconds(20));
+  while ((spool_.windows() > 0 || NewsUnderWay()) && clock_.MonotonicNs() < end_ns)
+    absl::SleepFor(absl::Milliseconds(20));
   return spool_.windows() == 0;
 }
 
+// News are not acknowledged: they have a moment to get through before the stream may be cancelled.
+bool DaemonLink::NewsUnderWay() {
+  absl::MutexLock lock(&mutex_);
+  return !outbox_.empty() || writing_news_ || clock_.MonotonicNs() - news_written_ns_ < kNewsGoneNs;
+}
+
 bool DaemonLink::Wakeup() const {
-  return stop_ || broken_ || !outbox_.empty() || (windows_ && unacknowledged_ < kMaxUnacknowledged);
+  return stop_ || broken_ || !outbox_.empty() || (windows_ && RoomAhead());
+}
+
+bool DaemonLink::RoomAhead() const {
+  return unacknowledged_ < refused_.Ahead(sent_sequence_, kMaxUnacknowledged);
 }
 
 void DaemonLink::Run() {
@@ -119,7 +132,9 @@ absl::Status DaemonLink::Converse() {
     broken_ = false;
     windows_ = true;
     unacknowledged_ = 0;
+    sent_sequence_ = 0;
     outbox_.clear();
+    writing_news_ = false;
   }
   absl::Status status = Greet(connection);
   if (status.ok()) {
@@ -138,7 +153,23 @@ absl::Status DaemonLink::Converse() {
     context_ = nullptr;
   }
   const absl::Status finish = ToAbsl(connection.stream->Finish());
+  NoteEnd(finish);
   return absl::IsCancelled(finish) || finish.ok() ? status : finish;
+}
+
+void DaemonLink::NoteEnd(const absl::Status& why) {
+  const auto oldest = spool_.Next(0);
+  std::optional<uint64_t> refused;
+  {
+    absl::MutexLock lock(&mutex_);
+    refused = refused_.Ended(why, {.oldest = oldest.has_value() ? oldest->sequence : 0,
+                                   .sent = sent_sequence_,
+                                   .stored = stored_sequence_});
+  }
+  if (!refused.has_value()) return;
+  LogError("perfd ended the stream {} times for window {} ({}): it is given up", RefusedWindows::kTries, *refused,
+           Text(why));
+  spool_.GiveUp(*refused);
 }
 
 // A stream that the daemon has ended carries its reason, and a cancel would take the place of that.
@@ -184,14 +215,12 @@ absl::Status DaemonLink::Greet(Connection& connection) {
 }
 
 v1::AgentMessage DaemonLink::HeartbeatMessage() {
-  const AgentHealth health = handler_.Health();
+  AgentHealth health = handler_.Health();
+  health.spooled_windows = spool_.windows();
+  health.spool_bytes = spool_.bytes();
+  health.set_aside_windows = spool_.damaged();
   v1::AgentMessage message;
-  v1::Heartbeat& beat = *message.mutable_heartbeat();
-  beat.set_resident_bytes(health.resident_bytes);
-  beat.set_cpu_ns(health.cpu_ns);
-  beat.set_spooled_windows(spool_.windows());
-  beat.set_spool_bytes(spool_.bytes());
-  beat.set_sessions(health.sessions);
+  *message.mutable_heartbeat() = wire::ToProto(health);
   return message;
 }
 
@@ -200,13 +229,16 @@ absl::Status DaemonLink::Write(Connection& connection) {
   while (true) {
     std::vector<v1::AgentMessage> messages;
     bool send_windows = false;
+    uint64_t sent = 0;
     {
       absl::MutexLock lock(&mutex_);
       const int64_t wait_ns = std::max<int64_t>(0, next_beat_ns - clock_.MonotonicNs());
       mutex_.AwaitWithTimeout(absl::Condition(this, &DaemonLink::Wakeup), absl::Nanoseconds(wait_ns));
       if (stop_ || broken_) return absl::UnavailableError("the stream has ended");
       messages = std::exchange(outbox_, {});
-      send_windows = windows_ && unacknowledged_ < kMaxUnacknowledged;
+      writing_news_ = !messages.empty();
+      send_windows = windows_ && RoomAhead();
+      sent = sent_sequence_;
     }
     if (send_windows) {
       {
@@ -214,14 +246,14 @@ absl::Status DaemonLink::Write(Connection& connection) {
         windows_ = false;  // before looking: what comes while we look sets it again
       }
       // A window before the news that may call it the last one.
-      auto window = spool_.Next(connection.sent_sequence);
+      auto window = spool_.Next(sent);
       v1::AgentMessage message;
       const bool sends = window.has_value() && message.mutable_window()->ParseFromString(window->bytes);
       if (sends) messages.insert(messages.begin(), std::move(message));
       absl::MutexLock lock(&mutex_);
       if (sends) ++unacknowledged_;
       if (window.has_value()) {
-        connection.sent_sequence = window->sequence;
+        sent_sequence_ = window->sequence;
         windows_ = true;  // perhaps there is another
       }
     }
@@ -233,6 +265,8 @@ absl::Status DaemonLink::Write(Connection& connection) {
     for (const v1::AgentMessage& message : messages) {
       if (!connection.stream->Write(message)) return absl::UnavailableError("the daemon closed the stream");
     }
+    absl::MutexLock lock(&mutex_);
+    if (std::exchange(writing_news_, false)) news_written_ns_ = clock_.MonotonicNs();
   }
 }
 
@@ -254,6 +288,12 @@ void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
     case v1::DaemonMessage::kStop:
       handler_.OnStop(message.stop().profile_id());
       break;
+    case v1::DaemonMessage::kMeasure: {
+      auto order = wire::FromProto(message.measure());
+      if (order.ok()) handler_.OnMeasure(*std::move(order));
+      else LogWarning("an order of perfd is not understood: {}", Text(order.status()));
+      break;
+    }
     case v1::DaemonMessage::kAcknowledge: {
       if (message.acknowledge().stream_id() != spool_.stream_id()) break;
       for (uint64_t sequence : message.acknowledge().sequences()) spool_.Acknowledge(sequence);

@@ -3,6 +3,7 @@
 // Shape    Start() begins; SendNews and WindowReady wake it; Handler gets the commands. Windows go out of the spool in
 //          order, at most kMaxUnacknowledged ahead of the daemon's acknowledgements, and again after a reconnect.
 // Errors   logged and retried with growing pauses (0.2 s to 5 s); the reason is logged once while it stays the same.
+//          A window for which the daemon ends the stream again and again is set aside (refused_windows.h).
 // Threads  SendNews and WindowReady are thread-safe. Handler is called from the link's reading thread.
 // Safety   a unix daemon must run as root, as us, or as --daemon-uid (core/dial); commands come from no one else.
 #ifndef AGENT_LINK_DAEMON_LINK_H_
@@ -20,10 +21,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "agent/doctor/node_checks.h"
+#include "agent/link/refused_windows.h"
 #include "agent/link/spool.h"
 #include "agent/pipeline/session_news.h"
 #include "core/base/clock.h"
 #include "core/dial/dial.h"
+#include "core/model/measure_order.h"
+#include "core/model/node.h"
 #include "perfd/v1/agent.grpc.pb.h"
 
 namespace perfd {
@@ -39,19 +43,14 @@ struct AgentIdentity {
   bool user_mode = false;
 };
 
-struct AgentHealth {
-  uint64_t resident_bytes = 0;
-  uint64_t cpu_ns = 0;
-  int32_t sessions = 0;
-};
-
 class LinkHandler {
  public:
   virtual ~LinkHandler() = default;
   virtual void OnStart(SessionRequest request) = 0;
   virtual void OnStop(const std::string& profile_id) = 0;
+  virtual void OnMeasure(MeasureOrder order) = 0;
   virtual std::vector<NodeCheck> OnDoctor() = 0;
-  virtual AgentHealth Health() = 0;
+  virtual AgentHealth Health() = 0;  // all but the spool
   // Sessions that run or ended lately: told again to a daemon that may not have heard.
   virtual std::vector<SessionNews> LatestNews() = 0;
 };
@@ -68,7 +67,7 @@ class DaemonLink {
   void Stop();
   void SendNews(const SessionNews& news);
   void WindowReady();
-  // Waits until every window is acknowledged; false at the timeout.
+  // Waits until every window is acknowledged and the news are written; false at the timeout with windows left.
   bool AwaitDrained(absl::Duration timeout);
   bool connected() const { return connected_; }
   // The highest sequence of our stream that the daemon had when it greeted us: what its commands take into account.
@@ -83,9 +82,12 @@ class DaemonLink {
   absl::Status Greet(Connection& connection);
   absl::Status Write(Connection& connection);
   void Read(Connection& connection);
+  void NoteEnd(const absl::Status& why);
+  bool RoomAhead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CancelUnlessEnded(Connection& connection, const absl::Status& status);
   void OnMessage(const v1::DaemonMessage& message);
   v1::AgentMessage HeartbeatMessage();
+  bool NewsUnderWay();
   bool Wakeup() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const DialOptions dial_;
@@ -102,7 +104,11 @@ class DaemonLink {
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;    // the reading side has ended
   bool windows_ ABSL_GUARDED_BY(mutex_) = false;   // something new in the spool, or room again
   std::vector<v1::AgentMessage> outbox_ ABSL_GUARDED_BY(mutex_);  // news; bounded, see kMaxOutbox
+  bool writing_news_ ABSL_GUARDED_BY(mutex_) = false;  // taken out of the outbox
+  int64_t news_written_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t unacknowledged_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t sent_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // highest written on this connection
+  RefusedWindows refused_ ABSL_GUARDED_BY(mutex_);
   int heartbeat_ms_ ABSL_GUARDED_BY(mutex_) = 5000;
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the live stream, to cancel it
   std::thread thread_;

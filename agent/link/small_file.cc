@@ -20,22 +20,6 @@ absl::Status ErrnoError(const std::string& what, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t limit_bytes) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd.valid()) return ErrnoError("open", path);
-  std::string contents;
-  char buffer[1 << 16];
-  while (true) {
-    const ssize_t got = ::read(fd.get(), buffer, sizeof(buffer));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoError("read", path);
-    if (got == 0) return contents;
-    contents.append(buffer, static_cast<size_t>(got));
-    if (contents.size() > limit_bytes)
-      return absl::ResourceExhaustedError(absl::StrCat("read ", path, ": larger than ", limit_bytes, " bytes"));
-  }
-}
-
 absl::Status ReplaceSmallFile(const std::string& path, absl::string_view contents) {
   const std::string temporary = absl::StrCat(path, ".new");
   UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));

@@ -1,18 +1,16 @@
-// agent/link/small_file.h - reads and atomically replaces small files.
+// agent/link/small_file.h - atomically replaces small files.
 //
-// Errors   kNotFound, kPermissionDenied, kResourceExhausted (disk full), kInternal; the text names the path.
+// Errors   kNotFound, kPermissionDenied, kResourceExhausted (disk full), kInternal; the text names the path. Reading:
+//          agent/procfs/read_file.h.
 #ifndef AGENT_LINK_SMALL_FILE_H_
 #define AGENT_LINK_SMALL_FILE_H_
 
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace perfd {
-
-absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t limit_bytes);
 
 // Writes beside the file, then renames: readers see the old or the new contents, never a part.
 absl::Status ReplaceSmallFile(const std::string& path, absl::string_view contents);

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/link/small_file.h"
+#include "agent/procfs/read_file.h"
 #include "core/base/byte_reader.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -80,7 +81,7 @@ std::string Spool::PathOf(uint64_t sequence) const {
 absl::Status Spool::Load() {
   absl::MutexLock lock(&mutex_);
   const std::string id_path = absl::StrCat(directory_, "/stream-id");
-  stream_id_ = ReadSmallFile(id_path, 64).value_or("");
+  stream_id_ = ReadWholeFile(id_path, 64).value_or("");
   if (stream_id_.size() != 32) {
     stream_id_ = NewUuid();
     RETURN_IF_ERROR(ReplaceSmallFile(id_path, stream_id_));
@@ -111,7 +112,7 @@ void Spool::ContinueAfter(uint64_t stored) {
 }
 
 absl::StatusOr<std::string> Spool::ReadChecked(uint64_t sequence) const {
-  auto contents = ReadSmallFile(PathOf(sequence), kMaxWindowBytes + 4);
+  auto contents = ReadWholeFile(PathOf(sequence), kMaxWindowBytes + 4);
   if (!contents.ok()) return contents.status();
   ByteReader reader(std::as_bytes(std::span<const char>(*contents)));
   const auto stored = reader.Read<uint32_t>();
@@ -184,6 +185,15 @@ std::optional<SpooledWindow> Spool::Next(uint64_t after) {
 void Spool::Acknowledge(uint64_t sequence) {
   absl::MutexLock lock(&mutex_);
   Remove(sequence);
+}
+
+void Spool::GiveUp(uint64_t sequence) {
+  absl::MutexLock lock(&mutex_);
+  const auto it = entries_.find(sequence);
+  if (it == entries_.end()) return;
+  SetAside(sequence);
+  total_bytes_ -= it->second.bytes;
+  entries_.erase(it);
 }
 
 SpoolBacklog Spool::Waiting(const std::string& profile_id, uint64_t after) const {

@@ -47,11 +47,13 @@ class Spool {
   // The oldest window with a sequence above `after`, if any.
   std::optional<SpooledWindow> Next(uint64_t after);
   void Acknowledge(uint64_t sequence);
+  // Sets a window aside that the daemon will not have: it counts as damaged.
+  void GiveUp(uint64_t sequence);
   // The windows of a profile with a sequence above `after`.
   SpoolBacklog Waiting(const std::string& profile_id, uint64_t after) const;
   uint64_t windows() const;
   uint64_t bytes() const;
-  uint64_t damaged() const;
+  uint64_t damaged() const;  // set aside since Create
   // Profiles with windows that are not yet acknowledged.
   std::set<std::string> profiles() const;
 

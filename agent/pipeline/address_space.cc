@@ -1,70 +1,121 @@
 #include "agent/pipeline/address_space.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace perfd {
+namespace {
 
-void AddressSpace::Replace(const std::vector<MapEntry>& maps) {
-  const std::map<uint64_t, CodeMapping> before = std::exchange(by_start_, {});
+CodeMapping MappingOf(const MapEntry& entry) {
+  return {.start = entry.start,
+          .end = entry.end,
+          .file_offset = entry.file_offset,
+          .device_major = entry.device_major,
+          .device_minor = entry.device_minor,
+          .inode = entry.inode,
+          .path = entry.path};
+}
+
+}  // namespace
+
+void AddressSpace::Forget(const Held& held, uint64_t until_ns) {
+  if (held.since_ns >= until_ns) return;
+  past_.push_back({held.mapping, held.since_ns, until_ns});
+  past_until_ns_ = std::max(past_until_ns_, until_ns);
+  if (past_.size() > kMaxPast) past_.pop_front();
+}
+
+void AddressSpace::Replace(const std::vector<MapEntry>& maps, uint64_t read_ns) {
+  std::map<uint64_t, Held> before = std::exchange(by_start_, {});
   const uint64_t generation = generation_;
   for (const MapEntry& entry : maps) {
-    if (!entry.executable || entry.end <= entry.start) continue;
-    Insert({.start = entry.start,
-            .end = entry.end,
-            .file_offset = entry.file_offset,
-            .device_major = entry.device_major,
-            .device_minor = entry.device_minor,
-            .inode = entry.inode,
-            .path = entry.path});
+    if (entry.executable && entry.end > entry.start) Insert(MappingOf(entry), exec_ns_);
   }
-  generation_ = generation + (by_start_ == before ? 0 : 1);
+  bool changed = by_start_.size() != before.size();
+  for (const auto& [start, old] : before) {
+    auto it = by_start_.find(start);
+    const bool same = it != by_start_.end() && it->second.mapping == old.mapping;
+    if (same)
+      it->second.since_ns = old.since_ns;
+    else
+      Forget(old, read_ns);
+    changed |= !same;
+  }
+  generation_ = generation + (changed ? 1 : 0);
 }
 
 void AddressSpace::Add(const MappingEvent& event) {
   if (event.length == 0 || event.start + event.length < event.start) return;
-  Insert({.start = event.start,
-          .end = event.start + event.length,
-          .file_offset = event.file_offset,
-          .device_major = event.device_major,
-          .device_minor = event.device_minor,
-          .inode = event.inode,
-          .path = event.path});
+  CodeMapping mapping{.start = event.start,
+                      .end = event.start + event.length,
+                      .file_offset = event.file_offset,
+                      .device_major = event.device_major,
+                      .device_minor = event.device_minor,
+                      .inode = event.inode,
+                      .path = event.path};
+  if (event.time_ns < exec_ns_)
+    Forget({std::move(mapping), event.time_ns}, exec_ns_);
+  else
+    Insert(std::move(mapping), event.time_ns);
+}
+
+void AddressSpace::Exec(uint64_t time_ns) {
+  // Also what was read of the new program before its exec was heard of: it is read again.
+  for (auto it = by_start_.begin(); it != by_start_.end();) {
+    const bool old = it->second.since_ns < time_ns;
+    if (old) Forget(it->second, time_ns);
+    it = old ? by_start_.erase(it) : std::next(it);
+  }
+  for (Past& past : past_) {
+    if (past.since_ns < time_ns) past.until_ns = std::min(past.until_ns, time_ns);
+  }
+  exec_ns_ = std::max(exec_ns_, time_ns);
+  ++generation_;
 }
 
 std::vector<CodeMapping> AddressSpace::Mappings() const {
   std::vector<CodeMapping> mappings;
   mappings.reserve(by_start_.size());
-  for (const auto& [start, mapping] : by_start_) mappings.push_back(mapping);
+  for (const auto& [start, held] : by_start_) mappings.push_back(held.mapping);
   return mappings;
 }
 
-void AddressSpace::Insert(CodeMapping mapping) {
+void AddressSpace::Insert(CodeMapping mapping, uint64_t since_ns) {
   ++generation_;
   auto it = by_start_.upper_bound(mapping.start);
-  if (it != by_start_.begin() && std::prev(it)->second.end > mapping.start) --it;
-  while (it != by_start_.end() && it->second.start < mapping.end) {
-    CodeMapping old = std::move(it->second);
+  if (it != by_start_.begin() && std::prev(it)->second.mapping.end > mapping.start) --it;
+  while (it != by_start_.end() && it->second.mapping.start < mapping.end) {
+    Held old = std::move(it->second);
     it = by_start_.erase(it);
-    if (old.end > mapping.end) {  // keep the tail
-      CodeMapping tail = old;
-      tail.file_offset += mapping.end - old.start;
-      tail.start = mapping.end;
-      it = by_start_.emplace(tail.start, std::move(tail)).first;
+    Forget(old, since_ns);
+    if (old.mapping.end > mapping.end) {  // keep the tail
+      Held tail = old;
+      tail.mapping.file_offset += mapping.end - old.mapping.start;
+      tail.mapping.start = mapping.end;
+      it = by_start_.emplace(tail.mapping.start, std::move(tail)).first;
     }
-    if (old.start < mapping.start) {  // keep the head
-      old.end = mapping.start;
-      by_start_.emplace(old.start, std::move(old));
+    if (old.mapping.start < mapping.start) {  // keep the head
+      old.mapping.end = mapping.start;
+      by_start_.emplace(old.mapping.start, std::move(old));
     }
   }
   const uint64_t start = mapping.start;
-  by_start_.insert_or_assign(start, std::move(mapping));
+  by_start_.insert_or_assign(start, Held{std::move(mapping), since_ns});
 }
 
-const CodeMapping* AddressSpace::Find(uint64_t address) const {
+const CodeMapping* AddressSpace::Find(uint64_t address, uint64_t time_ns) const {
+  if (time_ns < past_until_ns_) {
+    for (const Past& past : past_) {
+      const CodeMapping& mapping = past.mapping;
+      if (address >= mapping.start && address < mapping.end && time_ns >= past.since_ns &&
+          time_ns < past.until_ns)
+        return &mapping;
+    }
+  }
   auto it = by_start_.upper_bound(address);
   if (it == by_start_.begin()) return nullptr;
-  const CodeMapping& mapping = std::prev(it)->second;
-  return address < mapping.end ? &mapping : nullptr;
+  const Held& held = std::prev(it)->second;
+  return address < held.mapping.end && time_ns >= held.since_ns ? &held.mapping : nullptr;
 }
 
 }  // namespace perfd

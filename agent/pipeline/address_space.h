@@ -1,12 +1,15 @@
-// agent/pipeline/address_space.h - the executable mappings of one process, kept up to date by kernel records.
+// agent/pipeline/address_space.h - the executable mappings of one process, now and a while ago.
 //
-// Shape    Replace with /proc/PID/maps, Add for each later mapping record; Find tells what holds an address.
-// Units    run-time addresses of the process; file offsets in bytes.
+// Shape    Replace with /proc/PID/maps, Add for each later mapping record, Exec when it runs another program; Find tells
+//          what held an address at the time of a sample: samples are read later than they were taken.
+// Units    run-time addresses of the process; file offsets in bytes; times in ns of CLOCK_MONOTONIC.
+// Bounds   kMaxPast mappings that are no more are remembered, the latest.
 // Threads  thread-compatible.
 #ifndef AGENT_PIPELINE_ADDRESS_SPACE_H_
 #define AGENT_PIPELINE_ADDRESS_SPACE_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,21 +22,41 @@ namespace perfd {
 
 class AddressSpace {
  public:
-  // Forgets everything and takes the executable entries of a maps file.
-  void Replace(const std::vector<MapEntry>& maps);
+  static constexpr size_t kMaxPast = 1024;
+  static constexpr uint64_t kNow = UINT64_MAX;
+
+  // The executable entries of a maps file, read at that time: what is not among them is no more. The new ones have
+  // been there since nobody knows when, but not since before an exec.
+  void Replace(const std::vector<MapEntry>& maps, uint64_t read_ns);
   // A new mapping hides whatever lay below it, as mmap does.
   void Add(const MappingEvent& event);
-  // The mapping that holds `address`, or null. Valid until the next change.
-  const CodeMapping* Find(uint64_t address) const;
+  // What was mapped before is no more.
+  void Exec(uint64_t time_ns);
+  // What held `address` at that time, or null. Valid until the next change.
+  const CodeMapping* Find(uint64_t address, uint64_t time_ns = kNow) const;
   size_t size() const { return by_start_.size(); }
-  std::vector<CodeMapping> Mappings() const;  // by start
+  std::vector<CodeMapping> Mappings() const;  // those of now, by start
   // Another number after every change of the mappings.
   uint64_t generation() const { return generation_; }
+  uint64_t exec_ns() const { return exec_ns_; }  // of the last one; 0: none was seen
 
  private:
-  void Insert(CodeMapping mapping);
+  struct Held {
+    CodeMapping mapping;
+    uint64_t since_ns = 0;
+  };
+  struct Past {
+    CodeMapping mapping;
+    uint64_t since_ns = 0;
+    uint64_t until_ns = 0;
+  };
+  void Insert(CodeMapping mapping, uint64_t since_ns);
+  void Forget(const Held& held, uint64_t until_ns);
 
-  std::map<uint64_t, CodeMapping> by_start_;  // disjoint
+  std::map<uint64_t, Held> by_start_;  // disjoint
+  std::deque<Past> past_;              // in the order in which they were found to be gone
+  uint64_t past_until_ns_ = 0;         // the latest until_ns
+  uint64_t exec_ns_ = 0;
   uint64_t generation_ = 0;
 };
 

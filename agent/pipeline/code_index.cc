@@ -61,6 +61,7 @@ bool CodeIndex::Open(const RawModule& module, Source& source) {
   const int64_t now = clock_.MonotonicNs();
   if (now < source.retry_at_ns) return false;
   auto reader = open_(module);
+  waited_ns_ += clock_.MonotonicNs() - now;
   if (!reader.ok()) {
     Fail(source, reader.status(), now);
     if (!source.known) Code(source, absl::StrCat("path:", module.key.path)).error = source.failure;
@@ -96,8 +97,10 @@ void CodeIndex::LearnMissing(Source& source, ModuleCode& code, std::vector<uint6
     const size_t last = std::min(first + kMaxAddresses, missing.size());
     const std::vector<uint64_t> chunk(missing.begin() + static_cast<std::ptrdiff_t>(first),
                                       missing.begin() + static_cast<std::ptrdiff_t>(last));
-    auto facts = source.reader->Lookup(
-        chunk, absl::Nanoseconds(std::max<int64_t>(end - clock_.MonotonicNs(), 0)));
+    const int64_t asked = clock_.MonotonicNs();
+    auto facts =
+        source.reader->Lookup(chunk, absl::Nanoseconds(std::max<int64_t>(end - asked, 0)));
+    waited_ns_ += clock_.MonotonicNs() - asked;
     if (!facts.ok()) return Fail(source, facts.status(), start);
     for (FunctionFacts& function : facts->functions) {
       const uint64_t low = function.low;
@@ -128,6 +131,25 @@ std::shared_ptr<const ModuleCode> CodeIndex::Learn(const RawModule& module,
   CloseReaders(source);
   Evict(source.code_id);
   return code;
+}
+
+bool CodeIndex::Knows(const RawModule& module, const std::vector<uint64_t>& file_offsets) const {
+  const auto source = sources_.find(module.key);
+  if (source == sources_.end() || source->second.code_id.empty()) return false;
+  if (source->second.reader == nullptr && clock_.MonotonicNs() < source->second.retry_at_ns)
+    return true;  // it would not be tried again
+  return Trusts(source->second, module) &&
+         MissingFrom(*code_.at(source->second.code_id), file_offsets).empty();
+}
+
+std::shared_ptr<const ModuleCode> CodeIndex::Recall(const RawModule& module) const {
+  const auto source = sources_.find(module.key);
+  if (source != sources_.end() && !source->second.code_id.empty())
+    return code_.at(source->second.code_id);
+  auto nothing = std::make_shared<ModuleCode>();
+  nothing->id = absl::StrCat("path:", module.key.path);
+  nothing->error = absl::DeadlineExceededError("it has not been read");
+  return nothing;
 }
 
 size_t CodeIndex::reader_count() const {

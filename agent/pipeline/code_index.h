@@ -4,7 +4,7 @@
 //          module of which nothing is missing needs no reader.
 // Errors   a module that cannot be read has its reason in ModuleCode::error; it is tried again after a pause that doubles
 //          with each failure, and is several times as long as the failure took.
-// Threads  thread-bound (the resolver's thread); blocks up to the timeout given, and as long as opening takes.
+// Threads  thread-bound (the resolver's thread); Learn blocks up to the timeout given, and as long as opening takes.
 // Bounds   kMaxFunctions and kMaxReaders are kept; what is unused for longest goes first.
 #ifndef AGENT_PIPELINE_CODE_INDEX_H_
 #define AGENT_PIPELINE_CODE_INDEX_H_
@@ -67,6 +67,12 @@ class CodeIndex {
   std::shared_ptr<const ModuleCode> Learn(const RawModule& module,
                                           const std::vector<uint64_t>& file_offsets,
                                           absl::Duration timeout);
+  // Whether Learn would not wait for a reader.
+  bool Knows(const RawModule& module, const std::vector<uint64_t>& file_offsets) const;
+  // What is known already, be it nothing.
+  std::shared_ptr<const ModuleCode> Recall(const RawModule& module) const;
+  // How long all calls of Learn have waited for readers, ns.
+  int64_t waited_ns() const { return waited_ns_; }
   // Ends readers that were not asked for `idle_ns`; forgets failures that are that old and over.
   void CloseIdleReaders(int64_t idle_ns);
   size_t reader_count() const;
@@ -95,6 +101,7 @@ class CodeIndex {
   OpenCodeSource open_;
   IsAlive is_alive_;
   const Clock& clock_;
+  int64_t waited_ns_ = 0;
   absl::flat_hash_map<ModuleKey, Source> sources_;
   absl::flat_hash_map<std::string, std::shared_ptr<ModuleCode>> code_;
 };

@@ -84,6 +84,8 @@ struct RawWindow {
   OverheadFigures overhead;
   SamplingSetup setup;
   std::vector<RankInfo> ranks;
+  std::vector<LoopMeasurement> measurements;
+  std::vector<AuditEntry> audit;
   int64_t start_unix_ns = 0;
   int64_t duration_ns = 0;
 };

@@ -56,11 +56,12 @@ class Resolution {
     for (const RawRow& row : raw.rows) note(row.place);
     for (const RawStack& stack : raw.stacks) std::for_each(stack.frames.begin(), stack.frames.end(), note);
     code_.resize(raw.modules.size());
+    const int64_t waited_ns = index.waited_ns();
     for (size_t i = 0; i < raw.modules.size(); ++i) {
       const RawModule& module = raw.modules[i];
       if (module.kind == ModuleKind::kVdso || module.kind == ModuleKind::kAnonymous) continue;
-      code_[i] = index.Learn(module, offsets[i], timeout);
-      if (!code_[i]->error.ok()) unreadable->emplace_back(module.key.path, code_[i]->error);
+      const absl::Duration left = timeout - absl::Nanoseconds(index.waited_ns() - waited_ns);
+      Learn(i, index, offsets[i], left, unreadable);
     }
   }
 
@@ -78,6 +79,20 @@ class Resolution {
   }
 
  private:
+  void Learn(size_t i, CodeIndex& index, const std::vector<uint64_t>& offsets, absl::Duration left,
+             UnreadableModules* unreadable) {
+    const RawModule& module = raw_.modules[i];
+    if (left <= absl::ZeroDuration() && !index.Knows(module, offsets)) {
+      code_[i] = index.Recall(module);
+      unreadable->emplace_back(
+          module.key.path, absl::DeadlineExceededError(
+                               "reading the code of this profile has taken too long already"));
+      return;
+    }
+    code_[i] = index.Learn(module, offsets, left);
+    if (!code_[i]->error.ok()) unreadable->emplace_back(module.key.path, code_[i]->error);
+  }
+
   const RawWindow& raw_;
   std::vector<std::shared_ptr<const ModuleCode>> code_;  // null for vdso and anonymous code
 };
@@ -167,6 +182,8 @@ Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout, Un
   window.setup = std::move(raw.setup);
   window.ranks = std::move(raw.ranks);
   window.threads = std::move(raw.threads);
+  window.measurements = std::move(raw.measurements);
+  window.audit = std::move(raw.audit);
   window.accounting = raw.accounting;
   window.overhead = raw.overhead;
   FoldLightLocations(window, kMaxWindowLocations);

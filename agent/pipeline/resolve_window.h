@@ -23,6 +23,8 @@ inline constexpr size_t kMaxWindowLocations = 4096;
 // Why some modules could not be read: path and reason.
 using UnreadableModules = std::vector<std::pair<std::string, absl::Status>>;
 
+// `timeout`: for all modules together. Those that it does not suffice for are among the unreadable, and what was known of
+// them before is used.
 Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout, UnreadableModules* unreadable);
 
 // Folds the lightest locations into "(other)" until at most `limit` are left. Totals per category and thread stay.

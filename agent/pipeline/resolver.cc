@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace perfd {
@@ -23,20 +24,35 @@ Resolver::~Resolver() {
   thread_.join();
 }
 
-bool Resolver::Submit(std::unique_ptr<RawWindow>& raw, Done done) {
-  Task task{std::move(raw), std::move(done)};
+bool Resolver::Submit(std::unique_ptr<RawWindow>& raw, std::shared_ptr<ReadBudget> budget,
+                      Done done) {
+  Task task{std::move(raw), std::move(budget), std::move(done), nullptr};
   if (queue_.TryPush(std::move(task))) return true;
   raw = std::move(task.raw);
   return false;
 }
 
+bool Resolver::Post(std::function<void(CodeIndex&)> work) {
+  return queue_.TryPush(Task{nullptr, nullptr, nullptr, std::move(work)});
+}
+
+void Resolver::Resolve(Task task) {
+  UnreadableModules unreadable;
+  const absl::Duration timeout =
+      queue_.closed() ? absl::ZeroDuration() : std::min(kLookupTimeout, task.budget->Left());
+  const int64_t waited_ns = index_.waited_ns();
+  Window window = ResolveWindow(std::move(*task.raw), index_, timeout, &unreadable);
+  task.budget->Spend(index_.waited_ns() - waited_ns);
+  task.done(std::move(window), std::move(unreadable));
+}
+
 void Resolver::Run() {
   while (true) {
     auto task = queue_.Pop(absl::Seconds(5));
-    if (task.has_value()) {
-      UnreadableModules unreadable;
-      Window window = ResolveWindow(std::move(*task->raw), index_, kLookupTimeout, &unreadable);
-      task->done(std::move(window), std::move(unreadable));
+    if (task.has_value() && task->work) {
+      if (!queue_.closed()) task->work(index_);
+    } else if (task.has_value()) {
+      Resolve(*std::move(task));
     } else if (queue_.closed()) {
       return;
     }

@@ -2,7 +2,8 @@
 //
 // Shape    Submit(task); the callback gets the resolved window on the resolver's thread.
 // Threads  Submit is thread-safe; one thread of its own ("perfd-resolve").
-// Bounds   at most kMaxQueued windows wait; Submit returns false beyond (the caller keeps or counts them).
+// Bounds   at most kMaxQueued windows wait; Submit returns false beyond (the caller keeps or counts them). A window waits
+//          for readers as long as its profile's budget allows, and kLookupTimeout at most for all its modules.
 #ifndef AGENT_PIPELINE_RESOLVER_H_
 #define AGENT_PIPELINE_RESOLVER_H_
 
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "agent/pipeline/code_index.h"
+#include "agent/pipeline/read_budget.h"
 #include "agent/pipeline/resolve_window.h"
 #include "core/base/bounded_queue.h"
 
@@ -23,17 +25,22 @@ class Resolver {
   using Done = std::function<void(Window, UnreadableModules)>;
 
   Resolver(OpenCodeSource open, const Clock& clock);
-  ~Resolver();  // finishes what is queued, at most a few seconds
+  ~Resolver();  // finishes what is queued, with what is known by then
 
-  // `raw` is consumed only on success.
-  bool Submit(std::unique_ptr<RawWindow>& raw, Done done);
+  // Work with what is known about code. False: no room.
+  bool Post(std::function<void(CodeIndex&)> work);
+  // `raw` is consumed only on success. The budget is used by the resolver's thread alone.
+  bool Submit(std::unique_ptr<RawWindow>& raw, std::shared_ptr<ReadBudget> budget, Done done);
 
  private:
   struct Task {
     std::unique_ptr<RawWindow> raw;
+    std::shared_ptr<ReadBudget> budget;
     Done done;
+    std::function<void(CodeIndex&)> work;  // instead of a window
   };
   void Run();
+  void Resolve(Task task);
 
   CodeIndex index_;
   BoundedQueue<Task> queue_{kMaxQueued};

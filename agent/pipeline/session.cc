@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "agent/procfs/process_rights.h"
 #include "core/analysis/budget_governor.h"
 #include "core/base/log.h"
 
@@ -16,28 +17,21 @@ namespace {
 
 constexpr int64_t kDrainNs = 100 * kNsPerMs;
 constexpr int64_t kLookNs = kNsPerSecond;
-constexpr size_t kMaxPendingWindows = 64;
 constexpr absl::Duration kResolveTimeout = absl::Seconds(60);
 constexpr absl::Duration kSuspendTimeout = absl::Seconds(4);  // well within the stop timeout of a service manager
 constexpr int64_t kScanNs = 2 * kNsPerSecond;
 constexpr int64_t kScanShare = 200;  // looking for late ranks may use 1/200 of a core
-constexpr size_t kMaxNotices = 100;  // per news
 // Some 50 us each, agent and reader together: a quarter of a percent of one CPU, whatever the frequency and the number of
 // threads.
 constexpr double kStacksPerSecond = 50;
 
-uint64_t CpuNs(clockid_t clock) {
+uint64_t OwnCpuNs() {
   timespec ts{};
-  clock_gettime(clock, &ts);
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
   return static_cast<uint64_t>(ts.tv_sec) * kNsPerSecond + static_cast<uint64_t>(ts.tv_nsec);
 }
 
 }  // namespace
-
-int64_t WindowLengthNs(int64_t duration_ns, int windows_sent) {
-  if (windows_sent == 0) return std::min(duration_ns, 500 * kNsPerMs);
-  return std::clamp(duration_ns / 12, kNsPerSecond, 5 * kNsPerSecond);
-}
 
 Session::Session(SessionRequest request, SessionTools tools)
     : request_(std::move(request)),
@@ -45,19 +39,14 @@ Session::Session(SessionRequest request, SessionTools tools)
       scan_(*tools_.clock),
       ranks_(*tools_.procfs, request_.requester.privileged),
       delivery_(std::make_shared<WindowDelivery>(tools_.output, request_.profile_id, tools_.node)),
+      windows_(tools_.resolver, *tools_.clock, delivery_),
+      notices_(tools_.node),
+      experiment_(tools_.make_experimenter, tools_.resolver),
       stack_choice_(kStacksPerSecond) {}
 
 void Session::Suspend() {
   suspended_ = true;
   stop_ = true;
-}
-
-void Session::AddNotice(Notice::Severity severity, const absl::Status& status, int32_t pid) {
-  notices_.push_back({.severity = severity,
-                      .code = status.code(),
-                      .node = tools_.node,
-                      .pid = pid,
-                      .text = std::string(status.message())});
 }
 
 void Session::Announce(NodeProgress::Phase phase) {
@@ -66,13 +55,7 @@ void Session::Announce(NodeProgress::Phase phase) {
   news.phase = phase;
   news.ranks = ranks_.infos();
   news.threads = source_ != nullptr ? source_->thread_count() : 0;
-  news.notices = std::exchange(notices_, {});
-  for (Notice& notice : delivery_->TakeNotices()) news.notices.push_back(std::move(notice));
-  if (news.notices.size() > kMaxNotices) {
-    const size_t more = news.notices.size() - kMaxNotices;
-    news.notices.resize(kMaxNotices);
-    news.notices.back().text = absl::StrCat("... and ", more + 1, " more notices of this kind");
-  }
+  news.notices = notices_.Take(delivery_->TakeNotices());
   news.last_sequence = delivery_->last_sequence();
   news.first_sample = first_sample_announced_;
   tools_.output->OnNews(news);
@@ -91,16 +74,15 @@ bool Session::Discover() {
   auto discovery = tools_.finder->Find(spec.target, spec.ranks, request_.requester, &scan_);
   if (!discovery.ok()) {
     const bool none = absl::IsNotFound(discovery.status());
-    AddNotice(none ? Notice::Severity::kInfo : Notice::Severity::kError, discovery.status(), 0);
+    if (none) notices_.Info(discovery.status(), 0);
+    else notices_.Error(discovery.status(), 0);
     Announce(none ? NodeProgress::Phase::kFinished : NodeProgress::Phase::kFailed);
     return false;
   }
   for (const RejectedProcess& rejected : discovery->rejected)
-    AddNotice(Notice::Severity::kError, rejected.reason, rejected.pid);
-  for (const std::string& warning : discovery->warnings) {
-    AddNotice(Notice::Severity::kWarning, absl::OkStatus(), 0);
-    notices_.back().text = warning;
-  }
+    notices_.Error(rejected.reason, rejected.pid);
+  for (const std::string& warning : discovery->warnings)
+    notices_.Say(Notice::Severity::kWarning, warning, 0);
   if (!discovery->ranks.empty() && OpenSource(*discovery)) return true;
   const bool failed = !discovery->ranks.empty() || !discovery->rejected.empty();
   Announce(failed ? NodeProgress::Phase::kFailed : NodeProgress::Phase::kFinished);
@@ -110,7 +92,7 @@ bool Session::Discover() {
 bool Session::OpenSource(const Discovery& discovery) {
   auto source = tools_.open_source(request_.spec, discovery);
   if (!source.ok()) {
-    AddNotice(Notice::Severity::kError, source.status(), 0);
+    notices_.Error(source.status(), 0);
     return false;
   }
   source_ = std::move(source->source);
@@ -125,7 +107,7 @@ bool Session::AddRank(const RankInfo& info) {
   if (auto known = refused_.find(info.pid); known != refused_.end() && known->second == info.start_ticks) return false;
   refused_[info.pid] = info.start_ticks;  // until it has been added
   if (!tools_.claim_pids({info.pid}).empty()) {
-    AddNotice(Notice::Severity::kError,
+    notices_.Error(
               absl::FailedPreconditionError(absl::StrCat("rank ", info.rank, " (pid ", info.pid,
                                                          ") is already measured by another profile; cancel that one "
                                                          "or wait for its end")),
@@ -140,7 +122,7 @@ bool Session::AddRank(const RankInfo& info) {
     return true;
   }
   source_->RemoveProcess(info.pid);
-  AddNotice(Notice::Severity::kError,
+  notices_.Error(
             absl::Status(status.code(), absl::StrCat("rank ", info.rank, " (pid ", info.pid,
                                                      ") cannot be sampled: ", status.message())),
             info.pid);
@@ -148,10 +130,9 @@ bool Session::AddRank(const RankInfo& info) {
 }
 
 void Session::Sample() {
-  started_ns_ = window_started_ns_ = looked_ns_ = tools_.clock->MonotonicNs();
-  window_started_unix_ns_ = tools_.clock->UnixNs();
-  agent_cpu_ns_ = CpuNs(CLOCK_PROCESS_CPUTIME_ID);
-  span_own_cpu_ns_ = CpuNs(CLOCK_THREAD_CPUTIME_ID);
+  started_ns_ = looked_ns_ = tools_.clock->MonotonicNs();
+  windows_.Begin();
+  span_own_cpu_ns_ = OwnCpuNs();
   if (request_.spec.hotspots.callpaths == CallPaths::kDwarf && tools_.open_stacks != nullptr)
     stacks_ = std::make_unique<StackWorker>(tools_.open_stacks, *tools_.clock);
   Announce(NodeProgress::Phase::kSampling);
@@ -161,8 +142,8 @@ void Session::Sample() {
     const int64_t now = tools_.clock->MonotonicNs();
     if (now - looked_ns_ >= kLookNs) LookAround();
     if (now >= end_ns || ranks_.living() == 0) break;
-    if (now - window_started_ns_ >= WindowLengthNs(request_.spec.duration_ns, windows_)) CloseWindow();
-    SubmitPending();
+    if (windows_.IsDue(request_.spec.duration_ns)) CloseWindow();
+    windows_.Submit();
     Rest(std::min(kDrainNs, end_ns - now));
   }
   DrainOnce();
@@ -175,7 +156,8 @@ void Session::Rest(int64_t ns) {
 }
 
 void Session::DrainOnce() {
-  stack_choice_.Begin(tools_.clock->MonotonicNs());
+  drained_ns_ = tools_.clock->MonotonicNs();
+  stack_choice_.Begin(drained_ns_);
   source_->Drain(*this);
   ExchangeStacks();
   // A child that is gone already, or that may not be sampled, is no trouble of the rank's profile.
@@ -188,15 +170,30 @@ void Session::LookAround() {
   FindNewRanks();
   AdjustFrequency();
   NoteStackTroubles();
+  LookForLoops();
   if (!notices_.empty()) Announce(NodeProgress::Phase::kSampling);
+}
+
+void Session::LookForLoops() {
+  experiment_.Advance();
+  if (!experiment_.Waits()) return;
+  std::vector<ProcessImage> images;
+  for (const TrackedProcess* process : ranks_.LivingRanks())
+    images.push_back({process->info, process->gid, process->executable, process->space.Mappings()});
+  ExperimentRequest request;
+  request.requester = UserText(request_.requester.uid);
+  request.node = tools_.node;
+  request.begin_ns = started_ns_;
+  request.end_ns = started_ns_ + request_.remaining_ns;
+  experiment_.Look(std::move(images), std::move(request));
 }
 
 void Session::NoteEnded() {
   std::vector<const TrackedProcess*> ended, changed;
-  const uint64_t used_ns = ranks_.Refresh(&ended, &changed);
+  const uint64_t used_ns = ranks_.Refresh(drained_ns_, &ended, &changed);
   for (const TrackedProcess* process : changed) {
     source_->RemoveProcess(process->info.pid);
-    AddNotice(Notice::Severity::kWarning, ChangedOwnerError(*process), process->info.pid);
+    notices_.Warning(ChangedOwnerError(*process), process->info.pid);
   }
   job_cpu_ns_ += used_ns;
   span_job_cpu_ns_ += used_ns;
@@ -205,7 +202,7 @@ void Session::NoteEnded() {
   for (const TrackedProcess* process : ended) {
     if (!ranks_.Lives(process->info.pid)) source_->RemoveProcess(process->info.pid);
     if (process->helper) continue;
-    AddNotice(Notice::Severity::kWarning,
+    notices_.Warning(
               absl::NotFoundError(absl::StrFormat("rank %d (pid %d) ended after %.1f s; its samples are kept",
                                                   process->info.rank, process->info.pid, seconds)),
               process->info.pid);
@@ -216,23 +213,22 @@ void Session::NoteEnded() {
 void Session::FindNewRanks() {
   const int64_t now = tools_.clock->MonotonicNs();
   if (!request_.spec.target.pids.empty() || now < next_scan_ns_) return;
-  const uint64_t begin_ns = CpuNs(CLOCK_THREAD_CPUTIME_ID);
+  const uint64_t begin_ns = OwnCpuNs();
   const auto discovery = tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan_);
-  const uint64_t cost_ns = CpuNs(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+  const uint64_t cost_ns = OwnCpuNs() - begin_ns;
   span_own_cpu_ns_ += cost_ns;  // nothing that the governor could steer
   next_scan_ns_ = now + std::max(kScanNs, kScanShare * static_cast<int64_t>(cost_ns));
   if (!discovery.ok()) return;
   for (const RankInfo& info : discovery->ranks) {
     if (ranks_.Knows(info) || !AddRank(info)) continue;
-    AddNotice(Notice::Severity::kInfo,
-              absl::OkStatus(), info.pid);
-    notices_.back().text = absl::StrCat("rank ", info.rank, " (pid ", info.pid, ") joined late");
+    notices_.Say(Notice::Severity::kInfo,
+                 absl::StrCat("rank ", info.rank, " (pid ", info.pid, ") joined late"), info.pid);
   }
 }
 
 // The agent's part is this thread's and that of unwinding: reading code is paid once and does not grow with the frequency.
 void Session::AdjustFrequency() {
-  const uint64_t own_cpu_ns = CpuNs(CLOCK_THREAD_CPUTIME_ID);
+  const uint64_t own_cpu_ns = OwnCpuNs();
   const uint64_t stack_cpu_ns = stacks_ == nullptr ? 0 : stacks_->unwind_cpu_ns();
   const GovernorSpan span{
       .job_cpu_ns = std::exchange(span_job_cpu_ns_, 0),
@@ -258,69 +254,35 @@ void Session::AdjustFrequency() {
 }
 
 void Session::CloseWindow() {
-  const int64_t now = tools_.clock->MonotonicNs();
-  auto raw = std::make_unique<RawWindow>(builder_.Take());
-  raw->start_unix_ns = window_started_unix_ns_;
-  raw->duration_ns = now - window_started_ns_;
-  raw->setup = source_->setup();
-  raw->ranks = ranks_.infos();
+  WindowFacts facts;
+  facts.setup = source_->setup();
+  facts.ranks = ranks_.infos();
   NoteEnded();
-  const uint64_t source_cpu_ns = stacks_ == nullptr ? 0 : stacks_->source_cpu_ns();
-  raw->overhead.agent_cpu_ns = CpuNs(CLOCK_PROCESS_CPUTIME_ID) - agent_cpu_ns_ + source_cpu_ns -
-                               std::exchange(stack_source_cpu_ns_, source_cpu_ns);
-  raw->overhead.job_cpu_ns = std::exchange(job_cpu_ns_, 0);
-  raw->overhead.kernel_sampling_ns =
-      static_cast<uint64_t>(static_cast<double>(raw->accounting.seen) * sample_cost_ns_);
-  agent_cpu_ns_ = CpuNs(CLOCK_PROCESS_CPUTIME_ID);
-  window_started_ns_ = now;
-  window_started_unix_ns_ = tools_.clock->UnixNs();
-  ++windows_;
-  pending_.push_back(std::move(raw));
-  SubmitPending();
-}
-
-void Session::SubmitPending() {
-  while (!pending_.empty()) {
-    delivery_->Expect();
-    const bool taken = tools_.resolver->Submit(
-        pending_.front(), [delivery = delivery_](Window window, const UnreadableModules& unreadable) {
-          delivery->Deliver(std::move(window), unreadable);
-        });
-    if (!taken) {
-      delivery_->Unexpect();
-      break;
-    }
-    pending_.erase(pending_.begin());
-  }
-  while (pending_.size() > kMaxPendingWindows) {
-    const Accounting& lost = pending_.front()->accounting;
-    builder_.accounting() += lost;
-    builder_.accounting().Drop(DropReason::kQueueFull, lost.kept);
-    builder_.accounting().kept -= lost.kept;
-    pending_.erase(pending_.begin());
-  }
+  facts.job_cpu_ns = std::exchange(job_cpu_ns_, 0);
+  facts.sources_cpu_ns = stacks_ == nullptr ? 0 : stacks_->source_cpu_ns();
+  facts.sample_cost_ns = sample_cost_ns_;
+  facts.experiment = experiment_.Take();
+  for (const Notice& notice : facts.experiment.notices) notices_.Say(notice.severity, notice.text, notice.pid);
+  windows_.Close(std::move(facts));
 }
 
 void Session::Finish() {
+  experiment_.End();
   AwaitStacks();
   CloseWindow();
   if (!suspended_) Announce(NodeProgress::Phase::kAnalyzing);
   const absl::Duration timeout = suspended_ ? kSuspendTimeout : kResolveTimeout;
-  const int64_t end_ns = tools_.clock->MonotonicNs() + absl::ToInt64Nanoseconds(timeout);
-  while (!pending_.empty() && tools_.clock->MonotonicNs() < end_ns) {
-    SubmitPending();
-    Rest(20 * kNsPerMs);
-  }
-  const bool all = pending_.empty() && delivery_->AwaitAll(timeout);
+  const bool all = windows_.AwaitAll(timeout, [this] { Rest(20 * kNsPerMs); });
   delivery_->Flush();
-  if (suspended_) return;
   if (!all) {
-    AddNotice(Notice::Severity::kWarning,
-              absl::DataLossError(absl::StrCat("the code of the last windows could not be read within ",
-                                               absl::FormatDuration(timeout), "; their samples are missing")),
-              0);
+    notices_.Warning(absl::DataLossError(absl::StrCat(
+                         "the code of the last windows could not be read within ",
+                         absl::FormatDuration(timeout), "; their samples are missing")),
+                     0);
   }
-  Announce(NodeProgress::Phase::kFinished);
+  // A suspended session goes on elsewhere: it has not finished, but what it lost is lost.
+  if (!suspended_) Announce(NodeProgress::Phase::kFinished);
+  else if (!notices_.empty() || delivery_->HasNotices()) Announce(NodeProgress::Phase::kSampling);
 }
 
 }  // namespace perfd

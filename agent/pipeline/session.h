@@ -17,7 +17,10 @@
 
 #include "agent/discover/rank_finder.h"
 #include "agent/pipeline/resolver.h"
+#include "agent/pipeline/session_experiment.h"
 #include "agent/pipeline/session_news.h"
+#include "agent/pipeline/session_notices.h"
+#include "agent/pipeline/session_windows.h"
 #include "agent/pipeline/stack_choice.h"
 #include "agent/pipeline/stack_worker.h"
 #include "agent/pipeline/tracked_ranks.h"
@@ -44,12 +47,11 @@ struct SessionTools {
   std::function<absl::StatusOr<OpenedSource>(const ProfileSpec&, const Discovery&)> open_source;
   // For callpaths: dwarf.
   OpenStackSource open_stacks;
+  // Empty: no loop is ever altered.
+  MakeExperimenter make_experimenter;
   // Claims processes for this session; returns those that another session already measures.
   std::function<std::vector<int32_t>(const std::vector<int32_t>&)> claim_pids;
 };
-
-// Length of a window: short ones early so that news comes soon, then the usual length.
-int64_t WindowLengthNs(int64_t duration_ns, int windows_sent);
 
 class Session final : private SampleSink {
  public:
@@ -57,6 +59,8 @@ class Session final : private SampleSink {
 
   void Run();
   void Stop() { stop_ = true; }
+  // Which loops to measure by variants; thread-safe.
+  void Measure(MeasureOrder order) { experiment_.Order(std::move(order)); }
   void Suspend();
   const std::string& profile_id() const { return request_.profile_id; }
 
@@ -71,16 +75,19 @@ class Session final : private SampleSink {
   void FindNewRanks();
   bool AddRank(const RankInfo& info);
   void AdjustFrequency();
+  void LookForLoops();
   void CloseWindow();
-  void SubmitPending();
   void Finish();
-  void AddNotice(Notice::Severity severity, const absl::Status& status, int32_t pid);
   void Announce(NodeProgress::Phase phase);
-  RawPlace Place(TrackedProcess& process, uint64_t ip, bool kernel);
+  // Where an address was at that time.
+  RawPlace Place(TrackedProcess& process, uint64_t ip, bool kernel, uint64_t time_ns);
+  // A child that ends without a signal to its parent: one of our own.
+  bool IsShadow(int32_t pid) const;
   void TakeCallPath(TrackedProcess& process, const perfd::Sample& sample);
   void ChooseStack(TrackedProcess& process, const perfd::Sample& sample);
   void ExchangeStacks();
-  void CountPath(TrackedProcess& process, int32_t rank, bool kernel, const CallPath& path);
+  void CountPath(TrackedProcess& process, int32_t rank, bool kernel, uint64_t time_ns,
+                 const CallPath& path);
   void NoteStackTroubles();
   void AwaitStacks();
 
@@ -100,20 +107,17 @@ class Session final : private SampleSink {
   ProcessScan scan_;
   TrackedRanks ranks_;
   std::unique_ptr<SampleSource> source_;
-  WindowBuilder builder_;
   std::shared_ptr<WindowDelivery> delivery_;  // also held by the resolver's callbacks
-  std::vector<std::unique_ptr<RawWindow>> pending_;  // the resolver's queue was full
-  std::vector<int32_t> children_;                    // forked by ranks, seen in this drain, not yet sampled
-  std::vector<Notice> notices_;
+  SessionWindows windows_;
+  SessionNotices notices_;
+  SessionExperiment experiment_;
+  std::vector<int32_t> children_;  // forked by ranks, seen in this drain, not yet sampled
   int64_t started_ns_ = 0;
-  int64_t window_started_ns_ = 0;
-  int64_t window_started_unix_ns_ = 0;
   int64_t looked_ns_ = 0;
+  int64_t drained_ns_ = 0;  // when the last drain began: what was sampled until then has been read
   int64_t next_scan_ns_ = 0;                    // for ranks that start late
   std::map<int32_t, uint64_t> refused_;         // pid -> start ticks of ranks that cannot be added: said once
-  int windows_ = 0;
   double sample_cost_ns_ = 0;
-  uint64_t agent_cpu_ns_ = 0;    // of the agent when the window began
   uint64_t job_cpu_ns_ = 0;      // used since the window began
   uint64_t span_job_cpu_ns_ = 0;  // used, and samples seen, since the governor last looked
   uint64_t span_samples_ = 0;
@@ -123,8 +127,7 @@ class Session final : private SampleSink {
   std::unique_ptr<StackWorker> stacks_;  // null: no stacks to unwind
   StackChoice stack_choice_;
   std::vector<StackTask> chosen_stacks_;  // of this drain
-  uint64_t stack_cpu_ns_ = 0;         // of unwinding when the governor last looked
-  uint64_t stack_source_cpu_ns_ = 0;  // of the sources when the window began
+  uint64_t stack_cpu_ns_ = 0;  // of unwinding when the governor last looked
 };
 
 }  // namespace perfd

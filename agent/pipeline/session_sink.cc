@@ -3,17 +3,24 @@
 
 namespace perfd {
 
-RawPlace Session::Place(TrackedProcess& process, uint64_t ip, bool kernel) {
+RawPlace Session::Place(TrackedProcess& process, uint64_t ip, bool kernel, uint64_t time_ns) {
   if (kernel) return {.kind = RawPlace::Kind::kKernel};
-  const CodeMapping* mapping = process.space.Find(ip);
-  if (mapping == nullptr) {  // its mapping record may still sit in the ring of another thread
-    ranks_.ReadMaps(process, tools_.clock->MonotonicNs(), false);
-    mapping = process.space.Find(ip);
+  const CodeMapping* mapping = process.space.Find(ip, time_ns);
+  // Its mapping record may have come into the ring of another thread since we looked. What was before an exec is gone.
+  if (mapping == nullptr && time_ns >= process.space.exec_ns()) {
+    ranks_.ReadMaps(process, tools_.clock->MonotonicNs());
+    mapping = process.space.Find(ip, time_ns);
   }
   if (mapping == nullptr) return {.kind = RawPlace::Kind::kUnmapped};
+  if (mapping->path.empty()) {
+    // In a copy of a loop: the sample belongs to the loop.
+    const auto original = experiment_.OriginalAddress(process.info.pid, ip);
+    const CodeMapping* before = original.has_value() ? process.space.Find(*original, time_ns) : nullptr;
+    if (before != nullptr) mapping = before, ip = *original;
+  }
   const RawModule module{
       .key = {mapping->device_major, mapping->device_minor, mapping->inode, mapping->path},
-      .kind = ClassifyModule(mapping->path, process.executable),
+      .kind = ClassifyModule(mapping->path, TrackedRanks::ExecutableAt(process, time_ns)),
       .pid = process.info.pid,
       .uid = process.info.uid,
       .gid = process.gid,
@@ -21,12 +28,18 @@ RawPlace Session::Place(TrackedProcess& process, uint64_t ip, bool kernel) {
       .map_end = mapping->end,
   };
   return {.kind = RawPlace::Kind::kModule,
-          .module = builder_.Module(module),
+          .module = windows_.builder().Module(module),
           .file_offset = mapping->FileOffset(ip)};
 }
 
+// Ordinary children have SIGCHLD; a shadow must not be noticed by its parent.
+bool Session::IsShadow(int32_t pid) const {
+  const auto stamp = tools_.procfs->Stamp(pid);
+  return stamp.ok() && stamp->exit_signal == 0;
+}
+
 void Session::OnSample(const perfd::Sample& sample) {
-  Accounting& accounting = builder_.accounting();
+  Accounting& accounting = windows_.accounting();
   ++accounting.seen;
   TrackedProcess* process = ranks_.Find(sample.pid);
   if (process == nullptr) {
@@ -35,8 +48,8 @@ void Session::OnSample(const perfd::Sample& sample) {
   }
   ++span_samples_;
   const WindowThread thread{process->info.rank, sample.pid, sample.tid};
-  const RawPlace leaf = Place(*process, sample.ip, sample.kernel);
-  const bool counted = builder_.Count(thread, leaf, sample.period);
+  const RawPlace leaf = Place(*process, sample.ip, sample.kernel, sample.time_ns);
+  const bool counted = windows_.builder().Count(thread, leaf, sample.period);
   if (!first_sample_announced_) {
     first_sample_announced_ = true;
     Announce(NodeProgress::Phase::kSampling);
@@ -52,16 +65,15 @@ void Session::OnTask(const TaskEvent& event) {
   const int64_t now = tools_.clock->MonotonicNs();
   switch (event.kind) {
     case TaskEvent::Kind::kProcessForked:
+      if (experiment_.active() && IsShadow(event.pid)) break;
       if (ranks_.AddChild(event.parent_pid, event.pid, now) != nullptr) children_.push_back(event.pid);
       break;
     case TaskEvent::Kind::kExec:
       if (TrackedProcess* process = ranks_.Find(event.pid); process != nullptr) {
-        ranks_.ReadMaps(*process, now, true);
-        ++process->image;
-        process->executable = tools_.procfs->Executable(event.pid).value_or(process->executable);
+        ranks_.Exec(*process, event.time_ns, now);
         if (process->helper) break;
-        AddNotice(Notice::Severity::kInfo, absl::OkStatus(), event.pid);
-        notices_.back().text = "the rank replaced its program (exec): " + process->executable;
+        notices_.Say(Notice::Severity::kInfo,
+                     "the rank replaced its program (exec): " + process->executable, event.pid);
       }
       break;
     case TaskEvent::Kind::kThreadStarted:
@@ -70,18 +82,18 @@ void Session::OnTask(const TaskEvent& event) {
   }
 }
 
-void Session::OnLost(uint64_t records) { builder_.accounting().lost += records; }
-void Session::OnThrottled() { ++builder_.accounting().throttled; }
+void Session::OnLost(uint64_t records) { windows_.accounting().lost += records; }
+void Session::OnThrottled() { ++windows_.accounting().throttled; }
 
 void Session::OnMalformed() {
-  ++builder_.accounting().seen;
-  builder_.accounting().Drop(DropReason::kMalformed);
+  ++windows_.accounting().seen;
+  windows_.accounting().Drop(DropReason::kMalformed);
 }
 
 void Session::OnLateThread(int32_t pid, int32_t /*tid*/, uint64_t cpu_ns) {
   if (!ranks_.Contains(pid)) return;
-  ++builder_.accounting().late_threads;
-  builder_.accounting().late_thread_cpu_ns += cpu_ns;
+  ++windows_.accounting().late_threads;
+  windows_.accounting().late_thread_cpu_ns += cpu_ns;
 }
 
 }  // namespace perfd

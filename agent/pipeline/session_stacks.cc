@@ -34,17 +34,19 @@ StackTarget Describe(const TrackedProcess& process) {
 void Session::TakeCallPath(TrackedProcess& process, const perfd::Sample& sample) {
   if (request_.spec.hotspots.callpaths == CallPaths::kOff) return;
   if (stacks_ != nullptr && sample.user_registers.size() == kStackRegisters) {
-    ChooseStack(process, sample);
+    if (sample.time_ns >= process.space.exec_ns()) ChooseStack(process, sample);
+    else ++windows_.accounting().stack_skipped;  // the files of that program are no longer mapped
   } else if (!sample.callchain.empty()) {
-    CountPath(process, process.info.rank, sample.kernel, PathOfChain(sample.callchain));
+    CountPath(process, process.info.rank, sample.kernel, sample.time_ns,
+              PathOfChain(sample.callchain));
   } else {
-    ++builder_.accounting().stack_skipped;
+    ++windows_.accounting().stack_skipped;
   }
 }
 
 void Session::ChooseStack(TrackedProcess& process, const perfd::Sample& sample) {
   const auto place = stack_choice_.Next();
-  if (!place.has_value() || *place < chosen_stacks_.size()) ++builder_.accounting().stack_skipped;
+  if (!place.has_value() || *place < chosen_stacks_.size()) ++windows_.accounting().stack_skipped;
   if (!place.has_value()) return;
   if (*place >= chosen_stacks_.size()) chosen_stacks_.emplace_back();
   const bool current = process.stack_target != nullptr &&
@@ -55,6 +57,7 @@ void Session::ChooseStack(TrackedProcess& process, const perfd::Sample& sample) 
   task.target = process.stack_target;
   task.rank = process.info.rank;
   task.kernel = sample.kernel;
+  task.time_ns = sample.time_ns;
   std::copy(sample.user_registers.begin(), sample.user_registers.end(),
             task.copy.registers.begin());
   task.copy.bytes.assign(sample.user_stack.begin(), sample.user_stack.end());
@@ -63,7 +66,7 @@ void Session::ChooseStack(TrackedProcess& process, const perfd::Sample& sample) 
 void Session::ExchangeStacks() {
   if (stacks_ == nullptr) return;
   for (StackTask& task : chosen_stacks_) {
-    if (!stacks_->Submit(task)) ++builder_.accounting().stack_skipped;
+    if (!stacks_->Submit(task)) ++windows_.accounting().stack_skipped;
   }
   chosen_stacks_.clear();
   for (const StackResult& result : stacks_->Take()) {
@@ -71,31 +74,31 @@ void Session::ExchangeStacks() {
     // After an exec the addresses mean something else.
     const bool same = process != nullptr && process->image == result.target->image;
     if (same && result.path.has_value() && !result.path->addresses.empty())
-      CountPath(*process, result.rank, result.kernel, *result.path);
+      CountPath(*process, result.rank, result.kernel, result.time_ns, *result.path);
     else
-      ++builder_.accounting().stack_skipped;
+      ++windows_.accounting().stack_skipped;
   }
 }
 
-void Session::CountPath(TrackedProcess& process, int32_t rank, bool kernel, const CallPath& path) {
+void Session::CountPath(TrackedProcess& process, int32_t rank, bool kernel, uint64_t time_ns,
+                        const CallPath& path) {
   std::vector<RawPlace> frames;
   frames.reserve(path.addresses.size() + 2);
   if (kernel) frames.push_back({.kind = RawPlace::Kind::kKernel});
-  for (uint64_t address : path.addresses) frames.push_back(Place(process, address, false));
+  for (uint64_t address : path.addresses) frames.push_back(Place(process, address, false, time_ns));
   if (!path.complete) {
     frames.push_back({.kind = RawPlace::Kind::kTruncated});
-    ++builder_.accounting().stack_truncated;
+    ++windows_.accounting().stack_truncated;
   }
-  builder_.CountStack(rank, std::move(frames));
+  windows_.builder().CountStack(rank, std::move(frames));
 }
 
 void Session::NoteStackTroubles() {
   if (stacks_ == nullptr) return;
   for (const auto& [pid, status] : stacks_->TakeTroubles()) {
-    AddNotice(Notice::Severity::kWarning,
-              absl::Status(status.code(), absl::StrCat("call paths of pid ", pid,
-                                                       " are missing: ", status.message())),
-              pid);
+    notices_.Warning(absl::Status(status.code(), absl::StrCat("call paths of pid ", pid,
+                                                              " are missing: ", status.message())),
+                     pid);
   }
 }
 
@@ -109,7 +112,7 @@ void Session::AwaitStacks() {
     ExchangeStacks();
   }
   ExchangeStacks();
-  builder_.accounting().stack_skipped += stacks_->outstanding();
+  windows_.accounting().stack_skipped += stacks_->outstanding();
   NoteStackTroubles();
 }
 

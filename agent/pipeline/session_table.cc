@@ -101,6 +101,12 @@ void SessionTable::Stop(const std::string& profile_id) {
   if (it != entries_.end()) it->second.session->Stop();
 }
 
+void SessionTable::Measure(MeasureOrder order) {
+  absl::MutexLock lock(&mutex_);
+  auto it = entries_.find(order.profile_id);
+  if (it != entries_.end()) it->second.session->Measure(std::move(order));
+}
+
 void SessionTable::Remember(const SessionNews& news) {
   absl::MutexLock lock(&mutex_);
   LastWord& word = last_words_[news.profile_id];

@@ -34,6 +34,7 @@ class SessionTable {
   // asks the next agent for the rest. Takes at most a few seconds.
   void EndAll();
   void Stop(const std::string& profile_id);
+  void Measure(MeasureOrder order);
   // Remembers a session's last word; call for every news.
   void Remember(const SessionNews& news);
   std::vector<SessionNews> LatestNews();

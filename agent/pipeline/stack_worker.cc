@@ -67,7 +67,7 @@ void StackWorker::Run() {
   while (!ending_) {
     auto task = queue_.Pop(kIdle);
     if (!task.has_value()) continue;
-    StackResult result{task->target, task->rank, task->kernel, Unwind(*task)};
+    StackResult result{task->target, task->rank, task->kernel, Unwind(*task), task->time_ns};
     absl::MutexLock lock(&mutex_);
     results_.push_back(std::move(result));
   }

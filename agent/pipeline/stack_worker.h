@@ -31,6 +31,7 @@ struct StackTask {
   int32_t rank = 0;
   bool kernel = false;  // the sample was taken in the kernel, on behalf of the innermost frame
   StackCopy copy{};
+  uint64_t time_ns = 0;  // of the sample
 };
 
 struct StackResult {
@@ -38,6 +39,7 @@ struct StackResult {
   int32_t rank = 0;
   bool kernel = false;
   std::optional<CallPath> path;  // nothing: it could not be found
+  uint64_t time_ns = 0;          // of the sample
 };
 
 class StackWorker {

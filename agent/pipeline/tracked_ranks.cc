@@ -10,8 +10,6 @@
 namespace perfd {
 namespace {
 
-// Their last samples are read well before that.
-constexpr int kLooksAtEndedHelpers = 1;
 constexpr size_t kMaxPast = 4096;
 
 bool IsDead(char state) {
@@ -74,8 +72,9 @@ TrackedProcess* TrackedRanks::AddChild(int32_t parent_pid, int32_t pid, int64_t 
   const TrackedProcess* parent = Find(parent_pid);
   const auto start_ticks = procfs_.StartTicks(pid);
   const auto status = procfs_.Status(pid);
-  if (parent == nullptr || !start_ticks.ok() || !status.ok() || RightsOf(*status) != parent->rights)
-    return nullptr;
+  if (parent == nullptr) return nullptr;
+  if (absl::IsNotFound(start_ticks.status())) return AddEndedChild(*parent, pid);
+  if (!start_ticks.ok() || !status.ok() || RightsOf(*status) != parent->rights) return nullptr;
   RankInfo info = parent->info;
   info.pid = pid;
   info.start_ticks = *start_ticks;
@@ -84,6 +83,25 @@ TrackedProcess* TrackedRanks::AddChild(int32_t parent_pid, int32_t pid, int64_t 
   TrackedProcess* child = Find(pid);
   child->helper = true;
   return child;
+}
+
+// Its mappings are its parent's and its rights too, unless it was root's, which can become anyone.
+TrackedProcess* TrackedRanks::AddEndedChild(const TrackedProcess& parent, int32_t pid) {
+  const auto& uids = parent.rights.uids;
+  if (std::find(uids.begin(), uids.end(), 0u) != uids.end() || processes_.contains(pid))
+    return nullptr;
+  TrackedProcess child;
+  child.info = parent.info;
+  child.info.pid = pid;
+  child.info.start_ticks = 0;
+  child.gid = parent.gid;
+  child.rights = child.rights_now = parent.rights;
+  child.executable = parent.executable;
+  child.executable_before = parent.executable_before;
+  child.space = parent.space;
+  child.helper = child.ended = true;
+  child.ended_ns = read_ns_;
+  return &processes_.emplace(pid, std::move(child)).first->second;
 }
 
 TrackedProcess* TrackedRanks::Find(int32_t pid) {
@@ -101,10 +119,23 @@ bool TrackedRanks::Knows(const RankInfo& info) const {
   return it != processes_.end() && it->second.info.start_ticks == info.start_ticks;
 }
 
-void TrackedRanks::ReadMaps(TrackedProcess& process, int64_t now_ns, bool force) {
-  if (!force && now_ns - process.maps_read_ns < kNsPerSecond) return;
-  if (force) HasEnded(process);
-  if (!process.changed_owner) LoadMaps(process, now_ns);
+void TrackedRanks::ReadMaps(TrackedProcess& process, int64_t now_ns) {
+  if (now_ns - process.maps_read_ns >= kNsPerSecond) LoadMaps(process, now_ns);
+}
+
+void TrackedRanks::Exec(TrackedProcess& process, uint64_t time_ns, int64_t now_ns) {
+  ++process.image;
+  process.executable_before = process.executable;
+  process.space.Exec(time_ns != 0 ? time_ns : static_cast<uint64_t>(now_ns));
+  if (process.info.start_ticks ==
+      0) {  // ended before it was seen: nobody knows whose rights the program gave it
+    process.changed_owner = process.change_told = true;
+    return;
+  }
+  HasEnded(process);
+  if (process.changed_owner) return;
+  process.executable = procfs_.Executable(process.info.pid).value_or(process.executable);
+  LoadMaps(process, now_ns);
 }
 
 void TrackedRanks::LoadMaps(TrackedProcess& process, int64_t now_ns) {
@@ -113,7 +144,7 @@ void TrackedRanks::LoadMaps(TrackedProcess& process, int64_t now_ns) {
   const auto stamp = procfs_.Stamp(process.info.pid);
   if (!stamp.ok() || stamp->state == 'D' || stamp->start_ticks != process.info.start_ticks) return;
   auto maps = procfs_.Maps(process.info.pid);
-  if (maps.ok() && !maps->empty()) process.space.Replace(*maps);
+  if (maps.ok() && !maps->empty()) process.space.Replace(*maps, static_cast<uint64_t>(now_ns));
 }
 
 // What cannot be read for another reason than its end (want of descriptors) still lives.
@@ -129,25 +160,28 @@ bool TrackedRanks::HasEnded(TrackedProcess& process) {
   return IsDead(status->state);
 }
 
-uint64_t TrackedRanks::Refresh(std::vector<const TrackedProcess*>* ended,
+uint64_t TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
                                std::vector<const TrackedProcess*>* changed) {
   if (changed == nullptr) changed = ended;
+  read_ns_ = read_ns;
   told_ = std::exchange(replaced_, {});
   for (const TrackedProcess& process : told_) ended->push_back(&process);
   for (auto it = processes_.begin(); it != processes_.end();) {
     TrackedProcess& process = it->second;
     const bool told = process.ended && (!process.changed_owner || process.change_told);
-    const bool forget = told && process.helper && ++process.looks_since_end > kLooksAtEndedHelpers;
+    const bool forget = told && process.helper && read_ns - process.ended_ns > kKeepEndedNs;
     it = forget ? processes_.erase(it) : std::next(it);
   }
   uint64_t used_ns = 0;
   for (auto& [pid, process] : processes_) {
+    const bool had_ended = process.ended;
     if (!process.ended && HasEnded(process)) {
       process.ended = true;
       if (!process.changed_owner) ended->push_back(&process);
     }
     if (process.changed_owner && !std::exchange(process.change_told, true))
       changed->push_back(&process);
+    if (process.ended && !had_ended) process.ended_ns = read_ns;
     if (process.ended) continue;
     const uint64_t cpu_ns = procfs_.CpuNs(pid, 0).value_or(process.cpu_ns);
     used_ns += cpu_ns - std::min(cpu_ns, process.cpu_ns);
@@ -160,6 +194,14 @@ int TrackedRanks::living() const {
   return static_cast<int>(
       std::count_if(processes_.begin(), processes_.end(),
                     [](const auto& entry) { return !entry.second.ended && !entry.second.helper; }));
+}
+
+std::vector<const TrackedProcess*> TrackedRanks::LivingRanks() const {
+  std::vector<const TrackedProcess*> ranks;
+  for (const auto& [pid, process] : processes_) {
+    if (!process.ended && !process.helper) ranks.push_back(&process);
+  }
+  return ranks;
 }
 
 std::vector<RankInfo> TrackedRanks::infos() const {

@@ -3,6 +3,8 @@
 // Shape    Add each discovered rank, Follow their forks and execs, Refresh to see who has ended or changed owner.
 // Safety   a process whose ids are not what they were when it was added (a setuid program, a root process that became
 //          someone) is not the one that the requester asked for: Find hides it at once, Refresh tells of it.
+// Loss     samples are read after they were taken: ended helpers are kept for kKeepEndedNs of reading, and a child that
+//          ended before its fork was heard of is one too, with the mappings of its parent.
 // Threads  thread-bound (the session's thread).
 #ifndef AGENT_PIPELINE_TRACKED_RANKS_H_
 #define AGENT_PIPELINE_TRACKED_RANKS_H_
@@ -28,6 +30,7 @@ struct TrackedProcess {
   ProcessRights rights;      // when it was added
   ProcessRights rights_now;  // differs: changed_owner
   std::string executable;
+  std::string executable_before;  // its last exec
   AddressSpace space;
   uint32_t image = 0;  // counts its programs (exec)
   std::shared_ptr<const StackTarget>
@@ -36,7 +39,7 @@ struct TrackedProcess {
   bool ended = false;   // or changed its owner
   bool changed_owner = false;
   bool change_told = false;  // by Refresh
-  int looks_since_end = 0;   // Refresh calls since then
+  int64_t ended_ns = 0;      // what had been read when its end was seen
   uint64_t cpu_ns = 0;       // at the last Refresh
   int64_t maps_read_ns = 0;  // monotonic time of the last look at its maps
 };
@@ -53,19 +56,27 @@ class TrackedRanks {
   TrackedProcess* AddChild(int32_t parent_pid, int32_t pid, int64_t now_ns);
   // Null also for a process that has changed its owner.
   TrackedProcess* Find(int32_t pid);
+  // What it ran at the time of a sample.
+  static const std::string& ExecutableAt(const TrackedProcess& process, uint64_t time_ns) {
+    return time_ns < process.space.exec_ns() ? process.executable_before : process.executable;
+  }
   bool Contains(int32_t pid) const { return processes_.contains(pid); }
   bool Lives(int32_t pid) const;
   // This very process: a reused pid is another one.
   bool Knows(const RankInfo& info) const;
-  // Reads the maps anew, at most once a second per process; `force`, after an exec, looks at its owner first.
-  void ReadMaps(TrackedProcess& process, int64_t now_ns, bool force);
+  // Reads the maps anew, at most once a second per process.
+  void ReadMaps(TrackedProcess& process, int64_t now_ns);
+  // It runs another program since that time (0: since a moment ago): looks at its owner, then at its maps.
+  void Exec(TrackedProcess& process, uint64_t time_ns, int64_t now_ns);
   // CPU time used by all since the last call, ns; appends those that have ended and those that have changed their owner
   // since then (valid until the next call; without `changed`, these are among `ended`).
-  // Helpers are forgotten after a Refresh more: a job may start them for ever.
-  uint64_t Refresh(std::vector<const TrackedProcess*>* ended,
+  // read_ns: samples up to then have been read. Helpers are forgotten a while later: a job may start them for ever.
+  static constexpr int64_t kKeepEndedNs = 2'000'000'000;
+  uint64_t Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
                    std::vector<const TrackedProcess*>* changed = nullptr);
   // Ranks (without their helpers) that live, and all that ever were.
   int living() const;
+  std::vector<const TrackedProcess*> LivingRanks() const;
   std::vector<RankInfo> infos() const;
 
  private:
@@ -73,6 +84,7 @@ class TrackedRanks {
   absl::Status CheckRights(const RankInfo& info, const ProcessRights& rights) const;
   void Replace(TrackedProcess old);
   bool HasEnded(TrackedProcess& process);
+  TrackedProcess* AddEndedChild(const TrackedProcess& parent, int32_t pid);
 
   const ProcFs& procfs_;
   const bool privileged_;
@@ -81,6 +93,7 @@ class TrackedRanks {
   std::vector<TrackedProcess>
       replaced_;                      // by a process of the same pid, before Refresh saw their end
   std::vector<TrackedProcess> told_;  // what the last Refresh told of them
+  int64_t read_ns_ = 0;               // at the last Refresh
 };
 
 // What to tell the user about a process of `changed`.

@@ -86,6 +86,11 @@ uint64_t WindowDelivery::last_sequence() const {
   return last_sequence_;
 }
 
+bool WindowDelivery::HasNotices() const {
+  absl::MutexLock lock(&mutex_);
+  return !notices_.empty();
+}
+
 std::vector<Notice> WindowDelivery::TakeNotices() {
   absl::MutexLock lock(&mutex_);
   return std::exchange(notices_, {});

@@ -33,6 +33,7 @@ class WindowDelivery {
   uint64_t last_sequence() const;
   // Troubles since the last call.
   std::vector<Notice> TakeNotices();
+  bool HasNotices() const;
 
  private:
   bool AllDelivered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return outstanding_ == 0; }

@@ -98,6 +98,7 @@ absl::StatusOr<ProcessStamp> ProcFs::Stamp(int32_t pid) const {
   }
   stamp.command = text.substr(open + 1, close - open - 1);
   stamp.state = text[close + 2];
+  stamp.exit_signal = StatNumber(text, 38).value_or(stamp.exit_signal);
   return stamp;
 }
 

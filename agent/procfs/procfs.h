@@ -57,11 +57,12 @@ struct ProcessStatus {
   char state = '?';
 };
 
-// Field 22 and the parentheses of /proc/PID/stat: who runs under this pid, read cheaply.
+// Fields 22, 38 and the parentheses of /proc/PID/stat: who runs under this pid, read cheaply.
 struct ProcessStamp {
   uint64_t start_ticks = 0;  // clock ticks since boot
   std::string command;       // at most 15 bytes, the process may change it; exec does
   char state = '?';
+  uint64_t exit_signal = 17;  // what its parent gets when it ends (SIGCHLD); 0: nothing
 };
 
 // One line of /proc/PID/cgroup.

@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "agent/reader/frame.h"
 #include "agent/reader/spawn.h"
 #include "core/base/clock.h"
+#include "core/base/frame.h"
 #include "core/base/status_macros.h"
 
 namespace perfd {

@@ -6,8 +6,8 @@
 
 #include "agent/binary/module_reader.h"
 #include "agent/reader/confine.h"
-#include "agent/reader/frame.h"
 #include "agent/reader/module_open.h"
+#include "core/base/frame.h"
 #include "core/base/status_macros.h"
 #include "core/wire/wire.h"
 

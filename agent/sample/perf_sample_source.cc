@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include "agent/sample/explanations.h"
+#include "agent/sample/ring_budget.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
@@ -11,8 +13,6 @@ namespace perfd {
 namespace {
 
 constexpr int64_t kRescanNs = kNsPerSecond;
-// The kernel may write while we read: one Drain of one ring ends after this many times its size.
-constexpr uint64_t kMaxLaps = 4;
 
 // `lost`: of this ring since its begin, as its records or its counter say; they tell of the same losses.
 void NoteLost(uint64_t lost, SampleRing& ring, SampleSink& sink) {
@@ -48,6 +48,7 @@ absl::StatusOr<std::unique_ptr<PerfSampleSource>> PerfSampleSource::Create(
     by_cgroup = rings.AddCgroup(options.cgroup);
     if (!by_cgroup.ok()) LogInfo("sampling per thread instead: {}", Text(by_cgroup));
   }
+  if (!by_cgroup.ok()) rings.LimitRings(clamped.threads, LockableBytes(procfs));
   std::unique_ptr<PerfSampleSource> source(
       new PerfSampleSource(procfs, clock, std::move(rings), clamped.frequency_hz));
   source->by_cgroup_ = by_cgroup.ok();
@@ -74,13 +75,24 @@ void PerfSampleSource::RemoveProcess(int32_t pid) {
   if (!by_cgroup_) rings_.CloseProcess(pid);
 }
 
+// Who was forked, what was mapped, which program runs: the samples of one ring can need what is said in another.
 void PerfSampleSource::Drain(SampleSink& sink) {
-  // The sink may add processes: only indices stay valid.
-  for (size_t i = 0; i < rings_.size(); ++i) DrainRing(rings_.at(i), sink);
+  // The sink may add processes: their rings have their turn next time. Those that are here stay where they are.
+  const size_t count = rings_.size();
+  for (size_t i = 0; i < count; ++i) rings_.at(i).Look();
+  std::vector<Explanation> explanations;
+  for (size_t i = 0; i < count; ++i) {
+    SampleRing& ring = rings_.at(i);
+    CollectExplanations(ring.ring.buffer(), ring.decoder, i, &explanations);
+  }
+  SortByTime(&explanations);
+  for (const Explanation& e : explanations) Deliver(e.record, rings_.at(e.ring), sink);
+  for (size_t i = 0; i < count; ++i) DrainRing(rings_.at(i), sink);
   rings_.Sweep();
+  const auto followed_ns = static_cast<uint64_t>(clock_->MonotonicNs());
   FollowThreads();
   for (const int32_t pid : rings_.TakeExecs()) {
-    sink.OnTask({.kind = TaskEvent::Kind::kExec, .pid = pid, .tid = pid});
+    sink.OnTask({.kind = TaskEvent::Kind::kExec, .pid = pid, .tid = pid, .time_ns = followed_ns});
   }
   for (const LateThread& late : rings_.TakeLate()) {
     sink.OnLateThread(late.pid, late.tid, late.cpu_ns);
@@ -88,20 +100,12 @@ void PerfSampleSource::Drain(SampleSink& sink) {
 }
 
 void PerfSampleSource::DrainRing(SampleRing& ring, SampleSink& sink) {
-  // Closed before this reading started: nothing can arrive after it, unless it was cut short.
-  const bool closed_before = ring.closing;
-  uint64_t budget = kMaxLaps * ring.ring.data_bytes();
   RingBuffer& buffer = ring.ring.buffer();
-  bool emptied = false;
-  while (budget > 0) {
-    const std::span<const std::byte> record = buffer.Next();
-    emptied = record.empty();
-    if (emptied) break;
-    budget -= std::min<uint64_t>(budget, record.size());
-    Deliver(ring.decoder.Decode(record), ring, sink);
+  for (auto record = buffer.Take(); !record.empty(); record = buffer.Take()) {
+    if (!RecordDecoder::ExplainsSamples(record)) Deliver(ring.decoder.Decode(record), ring, sink);
   }
   for (; ring.corrupt_reported < buffer.corrupt(); ++ring.corrupt_reported) sink.OnMalformed();
-  ring.read_since_close = closed_before && emptied;
+  ring.read_since_close = ring.closed_before_look;
   // The kernel tells of a loss when the next record has room; at the end there is no next record.
   if (ring.read_since_close) NoteLost(ring.ring.LostRecords(), ring, sink);
 }

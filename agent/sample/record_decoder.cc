@@ -55,10 +55,11 @@ static_assert(std::popcount(kUserRegisterMask) == kUserRegisterCount);
 constexpr uint64_t kTrailerBits =
     PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER;
 
-PerfRecord DecodeTask(ByteReader body, bool exit) {
+PerfRecord DecodeTask(ByteReader body, bool exit, uint64_t time_ns) {
   const auto raw = body.Read<TaskBody>();
   if (!body.ok()) return MalformedRecord{};
   TaskEvent event;
+  event.time_ns = time_ns;
   event.pid = static_cast<int32_t>(raw.pid);
   event.tid = static_cast<int32_t>(raw.tid);
   event.parent_pid = static_cast<int32_t>(raw.parent_pid);
@@ -69,12 +70,13 @@ PerfRecord DecodeTask(ByteReader body, bool exit) {
   return event;
 }
 
-PerfRecord DecodeComm(ByteReader body, uint16_t misc) {
+PerfRecord DecodeComm(ByteReader body, uint16_t misc, uint64_t time_ns) {
   const auto raw = body.Read<CommBody>();
   if (!body.ok()) return MalformedRecord{};
   if ((misc & PERF_RECORD_MISC_COMM_EXEC) == 0) return IgnoredRecord{};
   TaskEvent event;
   event.kind = TaskEvent::Kind::kExec;
+  event.time_ns = time_ns;
   event.pid = static_cast<int32_t>(raw.pid);
   event.tid = static_cast<int32_t>(raw.tid);
   return event;
@@ -104,6 +106,23 @@ RecordDecoder::RecordDecoder(uint64_t sample_type)
     : sample_type_(sample_type & kDecodableSampleType),
       trailer_bytes_(8 * static_cast<size_t>(std::popcount(sample_type_ & kTrailerBits))) {}
 
+// Source: perf_event_open(2) "struct sample_id": pid and tid, then the time, then the rest.
+uint64_t RecordDecoder::TimeOf(std::span<const std::byte> trailer) const {
+  if (!Has(PERF_SAMPLE_TIME)) return 0;
+  ByteReader reader(trailer);
+  if (Has(PERF_SAMPLE_TID)) reader.Skip(2 * sizeof(uint32_t));
+  const auto time_ns = reader.Read<uint64_t>();
+  return reader.ok() ? time_ns : 0;
+}
+
+bool RecordDecoder::ExplainsSamples(std::span<const std::byte> record) {
+  ByteReader reader(record);
+  const auto header = reader.Read<perf_event_header>();
+  if (!reader.ok()) return false;
+  return header.type == PERF_RECORD_MMAP2 || header.type == PERF_RECORD_COMM ||
+         header.type == PERF_RECORD_FORK || header.type == PERF_RECORD_EXIT;
+}
+
 PerfRecord RecordDecoder::Decode(std::span<const std::byte> record) {
   ByteReader reader(record);
   const auto header = reader.Read<perf_event_header>();
@@ -123,12 +142,14 @@ PerfRecord RecordDecoder::Decode(std::span<const std::byte> record) {
       return IgnoredRecord{};
   }
   if (reader.remaining() < trailer_bytes_) return MalformedRecord{};
-  ByteReader body(record.subspan(sizeof header, reader.remaining() - trailer_bytes_));
+  const size_t body_bytes = reader.remaining() - trailer_bytes_;
+  ByteReader body(record.subspan(sizeof header, body_bytes));
+  const uint64_t time_ns = TimeOf(record.subspan(sizeof header + body_bytes));
   switch (header.type) {
     case PERF_RECORD_MMAP2:
-      return DecodeMapping(body, header.misc);
+      return DecodeMapping(body, header.misc, time_ns);
     case PERF_RECORD_COMM:
-      return DecodeComm(body, header.misc);
+      return DecodeComm(body, header.misc, time_ns);
     case PERF_RECORD_LOST:
     case PERF_RECORD_LOST_SAMPLES:
       return DecodeLost(body, header.type == PERF_RECORD_LOST_SAMPLES);
@@ -136,7 +157,7 @@ PerfRecord RecordDecoder::Decode(std::span<const std::byte> record) {
     case PERF_RECORD_UNTHROTTLE:
       return ThrottleRecord{header.type == PERF_RECORD_THROTTLE};
     default:
-      return DecodeTask(body, header.type == PERF_RECORD_EXIT);
+      return DecodeTask(body, header.type == PERF_RECORD_EXIT, time_ns);
   }
 }
 
@@ -205,10 +226,11 @@ bool RecordDecoder::ReadStack(ByteReader& body, Sample* sample) const {
   return true;
 }
 
-PerfRecord RecordDecoder::DecodeMapping(ByteReader body, uint16_t misc) const {
+PerfRecord RecordDecoder::DecodeMapping(ByteReader body, uint16_t misc, uint64_t time_ns) const {
   const auto raw = body.Read<MappingBody>();
   if (!body.ok()) return MalformedRecord{};
   MappingEvent event;
+  event.time_ns = time_ns;
   event.pid = static_cast<int32_t>(raw.pid);
   event.start = raw.start;
   event.length = raw.length;

@@ -51,13 +51,16 @@ class RecordDecoder {
   explicit RecordDecoder(uint64_t sample_type);
 
   PerfRecord Decode(std::span<const std::byte> record);
+  // Mappings and task events: what must be known before the samples of the same time are understood.
+  static bool ExplainsSamples(std::span<const std::byte> record);
 
  private:
   PerfRecord DecodeSample(ByteReader body, uint16_t misc);
   bool ReadCallchain(ByteReader& body);
   bool ReadRegisters(ByteReader& body);
   bool ReadStack(ByteReader& body, Sample* sample) const;
-  PerfRecord DecodeMapping(ByteReader body, uint16_t misc) const;
+  PerfRecord DecodeMapping(ByteReader body, uint16_t misc, uint64_t time_ns) const;
+  uint64_t TimeOf(std::span<const std::byte> trailer) const;
 
   bool Has(uint64_t bit) const { return (sample_type_ & bit) != 0; }
 

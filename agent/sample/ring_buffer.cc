@@ -27,33 +27,61 @@ void RingBuffer::CopyOut(uint64_t from, std::span<std::byte> to) const {
   if (first < to.size()) std::memcpy(to.data() + first, data_.data(), to.size() - first);
 }
 
-std::span<const std::byte> RingBuffer::Next() {
-  Publish();
-  if (tail_ == head_) {
-    // The acquire pairs with the kernel's barrier between writing a record and moving data_head.
-    head_ = __atomic_load_n(&control_->data_head, __ATOMIC_ACQUIRE);
-    if (tail_ == head_) return {};
-  }
-  const uint64_t available = head_ - tail_;
+// The acquire pairs with the kernel's barrier between writing a record and moving data_head.
+void RingBuffer::Look() {
+  head_ = __atomic_load_n(&control_->data_head, __ATOMIC_ACQUIRE);
+}
+
+// 0: what is there cannot be a record. The kernel writes sizes that are multiples of 8 and never laps the reader.
+uint64_t RingBuffer::SizeAt(uint64_t position) const {
+  const uint64_t available = head_ - position;
   perf_event_header header{};
-  if (available >= sizeof header && available <= data_.size()) {
-    CopyOut(tail_, std::as_writable_bytes(std::span(&header, 1)));
-  }
-  // The kernel writes sizes that are multiples of 8 and never laps the reader; anything else cannot be resumed from.
-  if (header.size < sizeof header || header.size % 8 != 0 || header.size > available) {
+  if (available < sizeof header || available > data_.size()) return 0;
+  CopyOut(position, std::as_writable_bytes(std::span(&header, 1)));
+  const bool sound =
+      header.size >= sizeof header && header.size % 8 == 0 && header.size <= available;
+  return sound ? header.size : 0;
+}
+
+std::span<const std::byte> RingBuffer::At(uint64_t position, size_t size) {
+  const size_t at = position & (data_.size() - 1);
+  if (at + size <= data_.size()) return data_.subspan(at, size);
+  scratch_.resize(size);
+  CopyOut(position, scratch_);
+  return scratch_;
+}
+
+std::span<const std::byte> RingBuffer::Peek(uint64_t* cursor) {
+  if (*cursor == kFirst) *cursor = tail_;
+  if (*cursor == head_) return {};
+  const uint64_t size = SizeAt(*cursor);
+  if (size == 0) return {};
+  const uint64_t position = *cursor;
+  *cursor += size;
+  return At(position, size);
+}
+
+std::span<const std::byte> RingBuffer::Take() {
+  Publish();
+  if (tail_ == head_) return {};
+  const uint64_t size = SizeAt(tail_);
+  if (size == 0) {  // nothing behind it can be made out
     ++corrupt_;
     tail_ = head_;
     Publish();
     return {};
   }
-  const size_t at = tail_ & (data_.size() - 1);
-  const size_t size = header.size;
-  const uint64_t start = tail_;
+  const uint64_t position = tail_;
   tail_ += size;
-  if (at + size <= data_.size()) return data_.subspan(at, size);
-  scratch_.resize(size);
-  CopyOut(start, scratch_);
-  return scratch_;
+  return At(position, size);
+}
+
+std::span<const std::byte> RingBuffer::Next() {
+  if (tail_ == head_) {
+    Publish();
+    Look();
+  }
+  return Take();
 }
 
 }  // namespace perfd

@@ -1,7 +1,8 @@
 // agent/sample/ring_buffer.h - reads whole kernel records from one perf_event ring, in order.
 //
 // Shape    Next() -> span of bytes: one record, header first, contiguous, 8-byte aligned; empty when there is none.
-//          A span is valid until the next call, which gives its bytes back to the kernel.
+//          Or in two steps: Look() notes what is there now; Peek walks over it, Take consumes it and no more than it.
+//          A span is valid until the next call; Next and Take then give its bytes back to the kernel.
 // Units    sizes in bytes; the data area is a power of two.
 // Errors   Next never fails. A record that contradicts the ring empties the ring and is counted in corrupt().
 // Threads  thread-bound: one reader. The kernel is the only writer.
@@ -25,10 +26,17 @@ class RingBuffer {
   RingBuffer(perf_event_mmap_page* control, std::span<const std::byte> data);
 
   std::span<const std::byte> Next();
+  void Look();
+  // The record at `cursor`, which is moved behind it; the first one for kFirst. Empty: no more, or a corrupt one.
+  std::span<const std::byte> Peek(uint64_t* cursor);
+  std::span<const std::byte> Take();
+  static constexpr uint64_t kFirst = UINT64_MAX;
   uint64_t corrupt() const { return corrupt_; }
 
  private:
   void Publish();
+  uint64_t SizeAt(uint64_t position) const;
+  std::span<const std::byte> At(uint64_t position, size_t size);
   void CopyOut(uint64_t from, std::span<std::byte> to) const;
 
   perf_event_mmap_page* control_;

@@ -1,7 +1,8 @@
 // agent/sample/sample_source.h - samples of the threads of some processes, and the events that explain them.
 //
 // Shape    AddProcess(pid) for each rank, then Drain(sink) every fraction of a second: everything that the kernel
-//          wrote since the last call reaches the sink, each ring in order. New threads are covered by the source itself.
+//          wrote since the last call reaches the sink: mappings and task events first, in the order of time whichever
+//          ring they come from, then the samples, each ring in order. New threads are covered by the source itself.
 // Units    times in ns of CLOCK_MONOTONIC; periods in ns of CPU time (cpu-clock) or in events.
 // Errors   AddProcess: kNotFound (gone), kPermissionDenied (names the sysctl or capability), kResourceExhausted
 //          (descriptors, locked memory), kUnimplemented (no such event here). Drain never fails.
@@ -39,6 +40,7 @@ struct Sample {
 // A file or anonymous memory became executable in a process.
 struct MappingEvent {
   int32_t pid = 0;
+  uint64_t time_ns = 0;
   uint64_t start = 0;
   uint64_t length = 0;
   uint64_t file_offset = 0;
@@ -56,6 +58,7 @@ struct TaskEvent {
   int32_t pid = 0;
   int32_t tid = 0;
   int32_t parent_pid = 0;  // of kThreadStarted and kProcessForked
+  uint64_t time_ns = 0;
 };
 
 class SampleSink {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "agent/procfs/read_file.h"
+#include "agent/sample/ring_budget.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
@@ -95,17 +96,38 @@ bool ThreadRings::IsSame(int32_t pid) const {
   return known != processes_.end() && *process == known->second;
 }
 
+absl::Status ThreadRings::OpenAllThreads(int32_t pid) {
+  bool found = true;
+  for (int pass = 0; pass < kMaxPasses && found; ++pass) {
+    found = false;
+    RETURN_IF_ERROR(OpenNewThreads(pid, &found));
+  }
+  return absl::OkStatus();
+}
+
+// Only such as were opened a moment ago: what they hold is lost.
+void ThreadRings::ForgetRingsFrom(size_t first) {
+  for (size_t i = first; i < rings_.size(); ++i) open_tids_.erase(rings_[i]->tid);
+  rings_.resize(first);
+}
+
+void ThreadRings::LimitRings(int threads, uint64_t lockable_bytes) {
+  ring_bytes_ = FairRingBytes(ring_bytes_, threads, lockable_bytes, PageBytes());
+}
+
 absl::Status ThreadRings::AddProcess(int32_t pid) {
   if (processes_.contains(pid)) {
     if (IsSame(pid)) return absl::OkStatus();
     CloseProcess(pid);  // the pid has been reused
   }
   ASSIGN_OR_RETURN(const Process process, ReadProcess(pid));
-  bool found = true;
-  absl::Status status;
-  for (int pass = 0; pass < kMaxPasses && found && status.ok(); ++pass) {
-    found = false;
-    status = OpenNewThreads(pid, &found);
+  const size_t before = rings_.size();
+  absl::Status status = OpenAllThreads(pid);
+  // The first threads must not take the memory that the last ones need.
+  while (absl::IsResourceExhausted(status) && ring_bytes_ > PageBytes()) {
+    ring_bytes_ /= 2;
+    ForgetRingsFrom(before);
+    status = OpenAllThreads(pid);
   }
   const absl::StatusOr<Process> again = ReadProcess(pid);
   const bool same = again.ok() && *again == process;

@@ -34,10 +34,17 @@ struct SampleRing {
   int32_t pid = 0;  // 0: a ring per CPU, of a cgroup
   int32_t tid = 0;
   bool closing = false;  // no more records will be written
+  bool closed_before_look = false;
   bool read_since_close = false;
   uint64_t corrupt_reported = 0;
   uint64_t lost_recorded = 0;  // the sum of its LOST records
   uint64_t lost_reported = 0;  // to the sink
+
+  // Notes what is there to be read. Closed before that: nothing can arrive after it.
+  void Look() {
+    closed_before_look = closing;
+    ring.buffer().Look();
+  }
 };
 
 // A thread that ran before it was sampled.
@@ -51,6 +58,8 @@ class ThreadRings {
  public:
   ThreadRings(ProcFs procfs, ChosenEvent event, uint64_t ring_bytes);
 
+  // The rings of threads to come share the memory that may be locked for so many (FairRingBytes).
+  void LimitRings(int threads, uint64_t lockable_bytes);
   absl::Status AddProcess(int32_t pid);
   // One ring per online CPU for everything in the cgroup at this directory.
   absl::Status AddCgroup(const std::string& directory);
@@ -89,6 +98,8 @@ class ThreadRings {
   bool IsSame(int32_t pid) const;
   absl::Status Open(int32_t pid, int32_t tid);
   absl::Status OpenNewThreads(int32_t pid, bool* found);
+  absl::Status OpenAllThreads(int32_t pid);
+  void ForgetRingsFrom(size_t first);
   void ReportLate(int32_t pid, int32_t tid);
   void RescanProcess(int32_t pid);
   bool HasRing(int32_t tid) const;

@@ -1,29 +1,17 @@
 // perfctl cancel: end a profile.
-#include <CLI/CLI.hpp>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <ostream>
-
 #include "absl/strings/str_cat.h"
 #include "client/commands/command_table.h"
-#include "client/render/status_json.h"
-#include "core/base/status_macros.h"
+#include "client/commands/one_profile.h"
 
 namespace perfd {
 namespace {
 
+std::string Brief(const ProfileStatus& status, const TextStyle&) {
+  return absl::StrCat(status.id, " ", ProfileStateName(status.state), "\n");
+}
+
 CommandRun Define(CLI::App& app) {
-  auto id = std::make_shared<std::string>();  // shared by the parser and the command
-  app.add_option("ID", *id, kIdHelp)->required();
-  return [id](Terminal& terminal) {
-    return WithDaemon(terminal, [&](DaemonClient& daemon) -> absl::StatusOr<ExitCode> {
-      ASSIGN_OR_RETURN(const ProfileStatus status, daemon.Cancel(*id));
-      terminal.out << (terminal.json
-                           ? JsonLine(StatusToJson(status))
-                           : absl::StrCat(status.id, " ", ProfileStateName(status.state), "\n"));
-      return ExitCode::kOk;
-    });
-  };
+  return DefineOneProfile(app, &DaemonClient::Cancel, Brief);
 }
 
 }  // namespace

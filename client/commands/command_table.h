@@ -17,6 +17,7 @@ CommandEntry WatchCommand();
 CommandEntry ReportCommand();
 CommandEntry LoopsCommand();
 CommandEntry DiffCommand();
+CommandEntry AuditCommand();
 CommandEntry CancelCommand();
 CommandEntry NodesCommand();
 CommandEntry DoctorCommand();

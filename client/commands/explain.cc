@@ -5,9 +5,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/commands/command_table.h"
 #include "client/render/status_json.h"
+#include "client/render/text_table.h"
+#include "core/model/variant_name.h"
 
 namespace perfd {
 namespace {
@@ -17,14 +21,28 @@ struct Options {
   bool schema = false;
 };
 
+// The catalogue, below the keys that take names of it.
+std::string Variants() {
+  TextTable table({{"VARIANT"}, {"WHAT IT TELLS"}});
+  for (int i = 0; i < kChangeCount; ++i) {
+    const auto change = static_cast<Change>(i);
+    std::string name = ChangeName(change);
+    if (change == Change::kGroup) name += "(k)";
+    if (change == Change::kPrefetch) name += "(p)";
+    table.Add({std::move(name), ChangeQuestion(change)});
+  }
+  return absl::StrCat("\nVariants; combined with +, as in NO_DIV+NO_RED\n", table.Render());
+}
+
 ExitCode Run(Terminal& terminal, const Options& options) {
   if (options.schema) {
     terminal.out << ProfileJsonSchema();
     return ExitCode::kOk;
   }
-  const auto text =
+  auto text =
       options.key.empty() ? absl::StatusOr<std::string>(ExplainAllKeys()) : ExplainKey(options.key);
   if (!text.ok()) return Fail(terminal, text.status());
+  if (options.key == "variants" || options.key == "variants.set") *text += Variants();
   terminal.out << (terminal.json ? JsonLine({{"text", *text}}) : *text);
   return ExitCode::kOk;
 }

@@ -45,6 +45,11 @@ absl::Status ApplyQuantities(const SpecFlags& flags, ProfileSpec* spec) {
     if (!frequency.ok()) return Named("--frequency", frequency.status());
     spec->hotspots.frequency_hz = *frequency;
   }
+  if (!flags.overhead.empty()) {
+    const auto overhead = ParsePercent(flags.overhead);
+    if (!overhead.ok()) return Named("--overhead", overhead.status());
+    spec->budget.overhead_ratio = *overhead;
+  }
   if (!flags.ranks.empty()) {
     const auto ranks = ParseRanks(flags.ranks);
     if (!ranks.ok()) return Named("--ranks", ranks.status());
@@ -62,6 +67,8 @@ absl::Status Apply(const SpecFlags& flags, ProfileSpec* spec) {
   if (!flags.node.empty()) spec->target.node = flags.node;
   if (!flags.name.empty()) spec->name = flags.name;
   if (!flags.event.empty()) spec->hotspots.event = flags.event;
+  if (flags.variants == std::vector<std::string>{"none"}) spec->variants.set.clear();
+  else if (!flags.variants.empty()) spec->variants.set = flags.variants;
   if (!flags.callpaths.empty()) {
     ASSIGN_OR_RETURN(spec->hotspots.callpaths, ParseCallPaths(flags.callpaths));
   }

@@ -25,6 +25,8 @@ struct SpecFlags {
   std::string frequency;
   std::string event;
   std::string callpaths;
+  std::vector<std::string> variants;  // "none" alone: none
+  std::string overhead;
   std::string name;
 };
 

@@ -84,6 +84,10 @@ CommandRun Define(CLI::App& app) {
   app.add_option("--frequency", spec.frequency, "Samples per second and thread (default 199Hz)");
   app.add_option("--event", spec.event, "auto, cpu-clock or a libpfm4 event (default auto)");
   app.add_option("--callpaths", spec.callpaths, "off, fp or dwarf (default off)");
+  app.add_option("--variants", spec.variants,
+                 "Altered copies of the hot loops to time in shadows, e.g. LS,FP,NO_RED+NO_DIV; none: alter nothing")
+      ->delimiter(',');
+  app.add_option("--overhead", spec.overhead, "Most wall time the profile may add, e.g. 1% (default 2%)");
   app.add_option("--name", spec.name, "Text shown in lists and reports");
   app.add_flag("--watch,-w", options->watch, "Follow the profile and print its report");
   app.add_option("--timeout", options->timeout, "With --watch: give up following after, e.g. 5m");
@@ -95,13 +99,15 @@ CommandRun Define(CLI::App& app) {
 
 CommandEntry SubmitCommand() {
   return {"submit", "Ask for a profile of running processes",
-          R"(Prints the id of the new profile. The job is not stopped, restarted or changed.
+          R"(Prints the id of the new profile. The job is not restarted and its results do not change: hot loops are altered only
+in short-lived copies of its processes (shadows), within the budget.
 Options given beside a job file replace what the file says.
 
 EXAMPLES
   perfctl submit job.yaml --watch
   perfctl submit --pid 4711 --duration 30s --watch
   perfctl submit --command lulesh2.0 --callpaths fp
+  perfctl submit --pid 4711 --variants none
   perfctl submit job.yaml --dry-run
 
 EXIT CODES

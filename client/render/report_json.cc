@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/render/status_json.h"
+#include "client/render/verdict_json.h"
 
 namespace perfd {
 namespace {
@@ -162,6 +163,8 @@ Json ReportToJson(const Report& report) {
   Json stacks = Json::array();
   for (const ReportStack& s : report.stacks)
     stacks.push_back({{"rank", s.rank}, {"frames", s.frames}, {"samples", s.samples}});
+  Json verdicts = Json::array();
+  for (const LoopVerdict& loop : report.verdicts) verdicts.push_back(VerdictToJson(loop));
   const OverheadFigures& o = report.overhead;
   return {{"status", StatusToJson(report.status)},
           {"loops", RowsToJson(report.loops)},
@@ -183,7 +186,9 @@ Json ReportToJson(const Report& report) {
             {"stops", o.stops}}},
           {"overhead_ratio", report.overhead_ratio},
           {"missing_ratio", report.missing_ratio},
-          {"provenance", ProvenanceName(report.provenance)}};
+          {"provenance", ProvenanceName(report.provenance)},
+          {"verdicts", verdicts},
+          {"injection", InjectionToJson(report.injection)}};
 }
 
 }  // namespace perfd

@@ -2,7 +2,8 @@
 //
 // Shape    status{} (status_json.h), loops[], waiting[], functions[] (rows), totals{loops, outside_loops, libraries,
 //          kernel, unknown: {share, samples}; waiting_share}, ranks[], worst_rank, imbalance, nodes[], stacks[],
-//          accounting{seen, kept, lost, dropped{reason}, ...}, overhead{...}, overhead_ratio, missing_ratio, provenance
+//          accounting{seen, kept, lost, dropped{reason}, ...}, overhead{...}, overhead_ratio, missing_ratio, provenance,
+//          verdicts[], injection{} (verdict_json.h)
 //   row    id, function, file, first_line, last_line, module, module_id, category, waiting, openmp, loop{header,
 //          parent_header, depth, innermost, irreducible, blocks, instructions, inlined_from} or null, samples, share,
 //          share_low, share_high, inclusive_share, hot, rank_{min,median,max}_seconds, worst_rank, imbalance,

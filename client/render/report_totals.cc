@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/render/saturation_text.h"
 #include "client/render/shares.h"
 #include "client/render/text_table.h"
 #include "core/base/clock.h"
@@ -123,7 +124,7 @@ std::string RenderRanks(const Report& report) {
 
 std::string RenderAccounting(const Report& report) {
   return absl::StrCat(SampleLine(report.accounting, report.missing_ratio), CostLine(report),
-                      SetupLines(report));
+                      RenderInjection(report), SetupLines(report));
 }
 
 std::string RenderNotices(const std::vector<Notice>& notices, const TextStyle& style) {

@@ -103,9 +103,6 @@ Json ProfilesToJson(const std::vector<ProfileStatus>& profiles) {
 Json NodesToJson(const std::vector<NodeStatus>& nodes) {
   Json list = Json::array();
   for (const NodeStatus& n : nodes) {
-    Json dropped = Json::object();
-    for (size_t i = 0; i < kDropReasonCount; ++i)
-      dropped[DropReasonName(static_cast<DropReason>(i))] = n.health.dropped[i];
     list.push_back({{"node", n.node},
                     {"connected", n.connected},
                     {"version", n.version},
@@ -120,7 +117,7 @@ Json NodesToJson(const std::vector<NodeStatus>& nodes) {
                     {"spooled_windows", n.health.spooled_windows},
                     {"spool_bytes", n.health.spool_bytes},
                     {"sessions", n.health.sessions},
-                    {"dropped", dropped}});
+                    {"set_aside_windows", n.health.set_aside_windows}});
   }
   return {{"nodes", list}};
 }

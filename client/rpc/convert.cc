@@ -1,57 +1,39 @@
 #include "client/rpc/convert.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/status_macros.h"
+#include "core/wire/check.h"
+#include "core/wire/node_wire.h"
+#include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 
 namespace perfd {
-namespace {
-
-AgentHealth HealthFromProto(const v1::Heartbeat& beat) {
-  AgentHealth health;
-  health.resident_bytes = beat.resident_bytes();
-  health.cpu_ns = beat.cpu_ns();
-  health.spooled_windows = beat.spooled_windows();
-  health.spool_bytes = beat.spool_bytes();
-  health.sessions = beat.sessions();
-  const int count = std::min(beat.dropped_size(), static_cast<int>(kDropReasonCount));
-  for (int i = 0; i < count; ++i) health.dropped[static_cast<size_t>(i)] = beat.dropped(i);
-  return health;
-}
-
-}  // namespace
-
 std::vector<NodeStatus> NodesFromProto(const v1::ListNodesResponse& response) {
   std::vector<NodeStatus> nodes;
-  for (const v1::NodeStatus& from : response.nodes()) {
-    NodeStatus node;
-    node.node = from.node();
-    node.connected = from.connected();
-    node.version = from.version();
-    node.user_mode = from.user_mode();
-    node.uid = from.uid();
-    node.cpus = from.cpus();
-    node.kernel = from.kernel();
-    node.sampling_event = from.sampling_event();
-    node.last_seen_unix_ns = from.last_seen_unix_ns();
-    node.health = HealthFromProto(from.heartbeat());
-    nodes.push_back(std::move(node));
-  }
+  for (const v1::NodeStatus& node : response.nodes()) nodes.push_back(wire::FromProto(node));
   return nodes;
 }
 
-std::vector<DoctorReport> DoctorFromProto(const v1::DoctorResponse& response) {
+absl::StatusOr<std::vector<DoctorReport>> DoctorFromProto(const v1::DoctorResponse& response) {
   std::vector<DoctorReport> reports;
   for (const v1::DoctorReport& from : response.reports()) {
     DoctorReport report{from.place(), {}};
-    for (const v1::DoctorCheck& check : from.checks())
-      report.checks.push_back(
-          {check.name(), check.ok(), check.optional(), check.found(), check.fix()});
+    ASSIGN_OR_RETURN(report.checks, wire::FromProto(from.checks()));
     reports.push_back(std::move(report));
   }
   return reports;
+}
+
+absl::StatusOr<std::vector<AuditEntry>> AuditFromProto(const v1::ListAuditResponse& response) {
+  RETURN_IF_ERROR(
+      wire::CheckCount(response.entries_size(), wire::kMaxAuditEntries, "audit.entries"));
+  std::vector<AuditEntry> entries;
+  for (const v1::AuditEntry& from : response.entries()) {
+    ASSIGN_OR_RETURN(AuditEntry entry, wire::FromProto(from));
+    entries.push_back(std::move(entry));
+  }
+  return entries;
 }
 
 absl::StatusOr<WatchEvent> WatchEventFromProto(const v1::WatchEvent& event) {

@@ -11,7 +11,8 @@
 namespace perfd {
 
 std::vector<NodeStatus> NodesFromProto(const v1::ListNodesResponse& response);
-std::vector<DoctorReport> DoctorFromProto(const v1::DoctorResponse& response);
+absl::StatusOr<std::vector<DoctorReport>> DoctorFromProto(const v1::DoctorResponse& response);
+absl::StatusOr<std::vector<AuditEntry>> AuditFromProto(const v1::ListAuditResponse& response);
 absl::StatusOr<WatchEvent> WatchEventFromProto(const v1::WatchEvent& event);
 
 }  // namespace perfd

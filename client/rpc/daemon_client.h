@@ -49,6 +49,8 @@ class DaemonClient {
   virtual absl::StatusOr<Report> GetReport(absl::string_view id) = 0;
   virtual absl::StatusOr<ProfileStatus> Cancel(absl::string_view id) = 0;
   virtual absl::StatusOr<std::vector<NodeStatus>> ListNodes() = 0;
+  // What was injected, newest first; `id` empty: into any profile's ranks.
+  virtual absl::StatusOr<std::vector<AuditEntry>> ListAudit(absl::string_view id, int limit) = 0;
   // `node` empty: the daemon and every connected node.
   virtual absl::StatusOr<std::vector<DoctorReport>> Doctor(absl::string_view node) = 0;
   virtual absl::StatusOr<DaemonVersion> GetVersion() = 0;

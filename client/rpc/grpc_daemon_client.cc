@@ -1,9 +1,7 @@
 #include "client/rpc/grpc_daemon_client.h"
 
 #include <grpcpp/client_context.h>
-#include <unistd.h>
 
-#include <array>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -11,6 +9,7 @@
 #include "client/rpc/convert.h"
 #include "client/rpc/rpc_status.h"
 #include "client/rpc/watch_stream.h"
+#include "core/base/host_name.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
 #include "core/wire/wire.h"
@@ -21,12 +20,6 @@ namespace {
 constexpr absl::Duration kQuick = absl::Seconds(10);
 constexpr absl::Duration kReport = absl::Seconds(60);  // merging and sending tens of megabytes
 constexpr absl::Duration kDoctor = absl::Seconds(30);  // asks every node
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "";
-  return name.data();
-}
 
 template <typename Request>
 Request WithId(absl::string_view id) {
@@ -116,6 +109,15 @@ absl::StatusOr<std::vector<NodeStatus>> GrpcDaemonClient::ListNodes() {
   ASSIGN_OR_RETURN(const v1::ListNodesResponse response,
                    Call(&v1::Profiler::Stub::ListNodes, v1::ListNodesRequest(), kQuick));
   return NodesFromProto(response);
+}
+
+absl::StatusOr<std::vector<AuditEntry>> GrpcDaemonClient::ListAudit(absl::string_view id,
+                                                                    int limit) {
+  auto request = WithId<v1::ListAuditRequest>(id);
+  request.set_limit(limit);
+  ASSIGN_OR_RETURN(const v1::ListAuditResponse response,
+                   Call(&v1::Profiler::Stub::ListAudit, request, kReport));
+  return AuditFromProto(response);
 }
 
 absl::StatusOr<std::vector<DoctorReport>> GrpcDaemonClient::Doctor(absl::string_view node) {

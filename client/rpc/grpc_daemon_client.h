@@ -26,6 +26,7 @@ class GrpcDaemonClient final : public DaemonClient {
   absl::StatusOr<Report> GetReport(absl::string_view id) override;
   absl::StatusOr<ProfileStatus> Cancel(absl::string_view id) override;
   absl::StatusOr<std::vector<NodeStatus>> ListNodes() override;
+  absl::StatusOr<std::vector<AuditEntry>> ListAudit(absl::string_view id, int limit) override;
   absl::StatusOr<std::vector<DoctorReport>> Doctor(absl::string_view node) override;
   absl::StatusOr<DaemonVersion> GetVersion() override;
   absl::Status Watch(const WatchOptions& options,

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/model/code.h"
-#include "core/model/window.h"
+#include "core/model/provenance.h"
 
 namespace perfd {
 
@@ -134,6 +134,11 @@ struct LoopMeasurement {
 
   bool operator==(const LoopMeasurement&) const = default;
 };
+
+// The actions of the audit log; whatever else an agent says counts as the last.
+inline constexpr std::array<const char*, 7> kAuditActions = {
+    "map", "install", "shadow", "restore", "unmap", "heal", "other"};
+size_t AuditActionIndex(const std::string& action);
 
 // One injection into a rank, for the audit log. Never altered once written.
 struct AuditEntry {

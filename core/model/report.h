@@ -13,6 +13,7 @@
 #include "core/model/accounting.h"
 #include "core/model/code.h"
 #include "core/model/identity.h"
+#include "core/model/loop_verdict.h"
 #include "core/model/profile.h"
 #include "core/model/window.h"
 
@@ -110,6 +111,8 @@ struct Report {
   double overhead_ratio = 0;         // (kernel_sampling + stop) / job CPU time
   double missing_ratio = 0;          // (lost + dropped by us) / (seen + lost)
   Provenance provenance = Provenance::kSampled;
+  std::vector<LoopVerdict> verdicts;  // measured and refused loops, largest gain first
+  InjectionTotal injection;
 
   bool operator==(const Report&) const = default;
 };

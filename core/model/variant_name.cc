@@ -20,6 +20,26 @@ constexpr std::array<const char*, kChangeCount> kNames = {
     "REF",     "COUNT", "TRACE",    "LS",    "FP",       "DL1",  "NO_DIV",  "NO_SQRT", "NO_RED",
     "NO_CALL", "S2L",   "NO_STORE", "GROUP", "PREFETCH", "CTRL", "REF_FTZ", "REF_CTL"};
 
+// Source: design, 7 Variants.
+constexpr std::array<const char*, kChangeCount> kQuestions = {
+    "the loop itself: the base of all others",
+    "the loop with an iteration counter: its trip count",
+    "the loop recording its addresses: what does it touch?",
+    "arithmetic deleted: is it bound by data access?",
+    "memory operations deleted: is it bound by arithmetic?",
+    "every memory operand pinned to L1: what would a perfect cache bring?",
+    "divisions deleted: what do they cost?",
+    "square roots deleted: what do they cost?",
+    "accumulating operations deleted: what does the chain cost?",
+    "calls deleted: what do they cost?",
+    "stores become loads: what do stores and coherence cost?",
+    "stores deleted: what do they cost?",
+    "accesses of array group k deleted: which array costs?",
+    "p % extra prefetches: how much load bandwidth is spare?",
+    "only the control: loop overhead",
+    "the loop with denormals flushed to zero: a base",
+    "the loop with controlled operands of division and square root: a base"};
+
 struct Range {
   int32_t low = 0;
   int32_t high = 0;
@@ -81,6 +101,10 @@ absl::StatusOr<VariantPart> ParsePart(absl::string_view text) {
 
 const char* ChangeName(Change change) {
   return kNames.at(static_cast<size_t>(change));
+}
+
+const char* ChangeQuestion(Change change) {
+  return kQuestions.at(static_cast<size_t>(change));
 }
 
 bool VariantName::Has(Change change) const {

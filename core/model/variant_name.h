@@ -1,6 +1,6 @@
 // core/model/variant_name.h - the names of variants: changed copies of a loop, as job.yaml, reports and metrics spell them.
 //
-// Shape    a VariantName is one or more changes, written "NO_RED+NO_DIV"; a change may have a parameter: "GROUP(2)",
+// Shape    a VariantName is one or more changes, written "NO_DIV+NO_RED"; a change may have a parameter: "GROUP(2)",
 //          "PREFETCH(50)". Text() is canonical: changes in the order of the enumeration, so equal names have equal texts.
 // Units    GROUP: index of a static group, 0..63; PREFETCH: percent of extra accesses, 1..100.
 // Errors   ParseVariantName says which part is wrong and the nearest known name.
@@ -56,6 +56,8 @@ struct VariantName {
 };
 
 const char* ChangeName(Change change);
+// What the change tells, for people: "is it bound by data access?"
+const char* ChangeQuestion(Change change);
 VariantName SingleVariant(Change change, int32_t parameter = 0);
 absl::StatusOr<VariantName> ParseVariantName(absl::string_view text);
 

@@ -13,13 +13,10 @@
 #include "core/model/accounting.h"
 #include "core/model/code.h"
 #include "core/model/identity.h"
+#include "core/model/loop_measurement.h"
+#include "core/model/provenance.h"
 
 namespace perfd {
-
-// Where a figure came from.
-enum class Provenance { kSampled, kHardware, kLive, kShadow, kSimulated, kReplayed, kEstimated };
-
-const char* ProvenanceName(Provenance provenance);
 
 struct WindowThread {
   int32_t rank = 0;
@@ -72,6 +69,8 @@ struct Window {
   std::vector<WindowRow> rows;
   std::vector<std::string> frame_names;
   std::vector<WindowStack> stacks;
+  std::vector<LoopMeasurement> measurements;  // those that changed in this window, each complete
+  std::vector<AuditEntry> audit;              // injections of this window
   Accounting accounting;
   OverheadFigures overhead;
 

@@ -78,6 +78,17 @@ Json ListSchema(const SpecKey& key, Json items) {
           {"uniqueItems", true}};
 }
 
+// One name of the catalogue or several, joined by +.
+std::string VariantPattern(const SpecKey& key) {
+  std::vector<std::string> names = StringChoices(key);
+  for (std::string& name : names) {
+    if (name == "GROUP(k)") name = "GROUP\\(([0-9]|[1-5][0-9]|6[0-3])\\)";
+    if (name == "PREFETCH(p)") name = "PREFETCH\\(([1-9][0-9]?|100)\\)";
+  }
+  const std::string one = absl::StrCat("(", absl::StrJoin(names, "|"), ")");
+  return absl::StrCat("^", one, "(\\+", one, ")*$");
+}
+
 Json ValueSchema(const SpecKey& key) {
   switch (key.type) {
     case KeyType::kSection:
@@ -113,7 +124,7 @@ Json ValueSchema(const SpecKey& key) {
     case KeyType::kPids:
       return ListSchema(key, {{"type", "integer"}, {"minimum", 1}});
     case KeyType::kVariants:
-      return ListSchema(key, {{"enum", StringChoices(key)}});
+      return ListSchema(key, {{"type", "string"}, {"pattern", VariantPattern(key)}});
   }
   return Json::object();
 }

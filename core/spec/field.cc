@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/model/variant_name.h"
 #include "core/spec/nearest.h"
 #include "core/spec/text.h"
 #include "core/spec/units.h"
@@ -229,6 +230,21 @@ std::string CheckList(const SpecKey& key, const std::vector<T>& values) {
   return "";
 }
 
+// REF, COUNT and TRACE are always measured, so nobody asks for them.
+std::string CheckVariants(const SpecKey& key, const std::vector<std::string>& texts) {
+  std::vector<std::string> canonical;
+  for (const std::string& text : texts) {
+    const absl::StatusOr<VariantName> name = ParseVariantName(text);
+    if (!name.ok()) {
+      const bool known = IsChoice(key, text) || text.find_first_of("(+") != std::string::npos;
+      return known ? std::string(name.status().message()) : NotAChoice(key, text);
+    }
+    if (name->parts.front().change <= Change::kTrace) return NotAChoice(key, text);
+    canonical.push_back(name->Text());
+  }
+  return CheckList(key, canonical);
+}
+
 std::string CheckRanks(const SpecKey& key, const std::vector<RankRange>& ranks) {
   if (ranks.size() > kMaxRankRanges)
     return absl::StrCat("has ", ranks.size(), " ranges; at most ", kMaxRankRanges);
@@ -347,12 +363,7 @@ std::string CheckField(const SpecKey& key, const ProfileSpec& spec) {
                                                      [](int32_t pid) { return pid > 0; });
                    return positive ? CheckList(key, *field) : "has a process id below 1";
                  },
-                 [&](std::vector<std::string>* field) {
-                   for (const std::string& name : *field) {
-                     if (!IsChoice(key, name)) return NotAChoice(key, name);
-                   }
-                   return CheckList(key, *field);
-                 },
+                 [&](std::vector<std::string>* field) { return CheckVariants(key, *field); },
                  [&](std::vector<RankRange>* field) { return CheckRanks(key, *field); }},
       FieldOf(key, spec));
 }

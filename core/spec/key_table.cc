@@ -11,7 +11,9 @@ using S = ProfileSpec;
 constexpr double kMs = 1e6;
 constexpr double kSecond = 1e9;
 constexpr double kDay = 86400 * kSecond;
-constexpr char kVariantNames[] = "LS|FP|DL1|NO_DIV|NO_SQRT|NO_RED|NO_CALL|S2L|NO_STORE|CTRL";
+constexpr char kVariantNames[] =
+    "LS|FP|DL1|NO_DIV|NO_SQRT|NO_RED|NO_CALL|S2L|NO_STORE|GROUP(k)|PREFETCH(p)|CTRL|REF_FTZ|REF_"
+    "CTL";
 
 SpecField None(S&) {
   return std::monostate();
@@ -82,7 +84,7 @@ constexpr std::array kKeys = {
   SpecKey{"variants", KeyType::kSection, 0, 0, "", "",
     "Which altered copies of the hot loops are timed in shadows.", None},
   SpecKey{"variants.set", KeyType::kVariants, 0, 32, kVariantNames, "[LS, FP, DL1]",
-    "Names of the catalogue; an empty list measures none.",
+    "Names of the catalogue, combined with +: NO_RED+NO_DIV; an empty list measures none.",
     [](S& s) -> SpecField { return &s.variants.set; }},
   SpecKey{"variants.repetitions", KeyType::kInteger, 3, 1000, "", "31",
     "Valid repetitions wanted of each variant.",
@@ -114,8 +116,7 @@ constexpr std::array kKeys = {
 };
 // clang-format on
 
-constexpr std::array<absl::string_view, 4> kUnmeasured = {"variants", "memory", "coherence",
-                                                          "pages"};
+constexpr std::array<absl::string_view, 3> kUnmeasured = {"memory", "coherence", "pages"};
 
 }  // namespace
 

@@ -50,8 +50,6 @@ absl::Status ValidateProfileSpec(const ProfileSpec& spec) {
 
 std::vector<std::string> ListUnmeasured(const ProfileSpec& spec) {
   std::vector<std::string> notes;
-  if (!spec.variants.set.empty())
-    notes.push_back("variants: not measured by this version (no loop is altered)");
   if (spec.memory.dtlb || spec.memory.trace != "off")
     notes.push_back("memory: not measured by this version");
   if (spec.coherence_enabled) notes.push_back("coherence: not measured by this version");

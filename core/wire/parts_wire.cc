@@ -1,11 +1,36 @@
 // Setup, accounting and overhead: what windows, reports and stored aggregates share.
+#include <algorithm>
+#include <array>
+
 #include "core/base/status_macros.h"
 #include "core/wire/check.h"
 #include "core/wire/parts.h"
 
 namespace perfd::wire {
 
+namespace {
+
 static_assert(static_cast<int>(Provenance::kEstimated) + 1 == v1::PROVENANCE_ESTIMATED);
+
+// Where each DropReason stands in Accounting.dropped. Stored windows keep their meaning for ever, so the positions of
+// reasons that no longer exist stay empty.
+// Source: proto/perfd/v1/sample.proto Accounting.dropped.
+constexpr std::array<int, kDropReasonCount> kDropPosition = {0, 3, 4, 5};
+static_assert(static_cast<size_t>(DropReason::kSpoolFull) + 1 == kDropReasonCount);
+constexpr int kDropPositions = 7;  // with the reserved ones
+
+absl::Status ReadDropped(const v1::Accounting& from, uint64_t limit, Accounting& out) {
+  RETURN_IF_ERROR(CheckCount(from.dropped_size(), kDropPositions, "accounting.dropped"));
+  for (int i = 0; i < from.dropped_size(); ++i) {
+    const auto* place = std::find(kDropPosition.begin(), kDropPosition.end(), i);
+    const bool known = place != kDropPosition.end();
+    RETURN_IF_ERROR(CheckTotal(from.dropped(i), "accounting.dropped", known ? limit : 0));
+    if (known) out.dropped[static_cast<size_t>(place - kDropPosition.begin())] = from.dropped(i);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 v1::SamplingSetup ToProto(const SamplingSetup& setup) {
   v1::SamplingSetup out;
@@ -35,7 +60,9 @@ v1::Accounting ToProto(const Accounting& accounting) {
   v1::Accounting out;
   out.set_seen(accounting.seen);
   out.set_kept(accounting.kept);
-  for (uint64_t count : accounting.dropped) out.add_dropped(count);
+  out.mutable_dropped()->Resize(kDropPosition.back() + 1, 0);
+  for (size_t i = 0; i < kDropReasonCount; ++i)
+    out.set_dropped(kDropPosition[i], accounting.dropped[i]);
   out.set_lost(accounting.lost);
   out.set_throttled(accounting.throttled);
   out.set_stack_truncated(accounting.stack_truncated);
@@ -46,14 +73,10 @@ v1::Accounting ToProto(const Accounting& accounting) {
 }
 
 absl::StatusOr<Accounting> FromProto(const v1::Accounting& accounting, uint64_t limit) {
-  RETURN_IF_ERROR(CheckCount(accounting.dropped_size(), kDropReasonCount, "accounting.dropped"));
   Accounting out;
+  RETURN_IF_ERROR(ReadDropped(accounting, limit, out));
   out.seen = accounting.seen();
   out.kept = accounting.kept();
-  for (int i = 0; i < accounting.dropped_size(); ++i) {
-    out.dropped[static_cast<size_t>(i)] = accounting.dropped(i);
-    RETURN_IF_ERROR(CheckTotal(accounting.dropped(i), "accounting.dropped", limit));
-  }
   out.lost = accounting.lost();
   out.throttled = accounting.throttled();
   out.stack_truncated = accounting.stack_truncated();

@@ -2,6 +2,7 @@
 #include "core/base/status_macros.h"
 #include "core/wire/check.h"
 #include "core/wire/parts.h"
+#include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 
 namespace perfd::wire {
@@ -122,6 +123,16 @@ absl::Status ReadTotals(const v1::Report& report, Report& out) {
   return absl::OkStatus();
 }
 
+absl::Status ReadVerdicts(const v1::Report& report, Report& out) {
+  RETURN_IF_ERROR(CheckCount(report.verdicts_size(), kMaxMeasureLoops, "report.verdicts"));
+  for (const v1::LoopVerdict& loop : report.verdicts()) {
+    ASSIGN_OR_RETURN(LoopVerdict read, FromProto(loop));
+    out.verdicts.push_back(std::move(read));
+  }
+  ASSIGN_OR_RETURN(out.injection, FromProto(report.injection()));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 v1::Report ToProto(const Report& report) {
@@ -143,6 +154,8 @@ v1::Report ToProto(const Report& report) {
   out.set_overhead_ratio(report.overhead_ratio);
   out.set_missing_ratio(report.missing_ratio);
   out.set_provenance(WireEnum<v1::Provenance>(report.provenance));
+  for (const LoopVerdict& loop : report.verdicts) *out.add_verdicts() = ToProto(loop);
+  *out.mutable_injection() = ToProto(report.injection);
   return out;
 }
 
@@ -157,6 +170,7 @@ absl::StatusOr<Report> FromProto(const v1::Report& report) {
   RETURN_IF_ERROR(ReadNodes(report, out));
   RETURN_IF_ERROR(ReadStacks(report, out));
   RETURN_IF_ERROR(ReadTotals(report, out));
+  RETURN_IF_ERROR(ReadVerdicts(report, out));
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include "core/base/status_macros.h"
 #include "core/wire/check.h"
 #include "core/wire/parts.h"
+#include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 
 namespace perfd::wire {
@@ -137,6 +138,25 @@ absl::Status ReadStacks(const v1::Window& window, Window& out) {
   return absl::OkStatus();
 }
 
+// Every measurement and entry is of this window's own profile and node: nobody speaks for others.
+absl::Status ReadMeasurements(const v1::Window& window, Window& out) {
+  RETURN_IF_ERROR(CheckCount(window.measurements_size(), kMaxMeasurements, "window.measurements"));
+  RETURN_IF_ERROR(CheckCount(window.audit_size(), kMaxAuditEntries, "window.audit"));
+  for (const v1::LoopMeasurement& loop : window.measurements()) {
+    ASSIGN_OR_RETURN(LoopMeasurement read, FromProto(loop));
+    if (read.profile_id != out.profile_id || read.node != out.node)
+      return absl::InvalidArgumentError("window.measurements: of another profile or node");
+    out.measurements.push_back(std::move(read));
+  }
+  for (const v1::AuditEntry& entry : window.audit()) {
+    ASSIGN_OR_RETURN(AuditEntry read, FromProto(entry));
+    if (read.profile_id != out.profile_id || read.node != out.node)
+      return absl::InvalidArgumentError("window.audit: of another profile or node");
+    out.audit.push_back(std::move(read));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 v1::Window ToProto(const Window& window) {
@@ -160,6 +180,8 @@ v1::Window ToProto(const Window& window) {
   FillStacks(window, out);
   *out.mutable_accounting() = ToProto(window.accounting);
   *out.mutable_overhead() = ToProto(window.overhead);
+  for (const LoopMeasurement& loop : window.measurements) *out.add_measurements() = ToProto(loop);
+  for (const AuditEntry& entry : window.audit) *out.add_audit() = ToProto(entry);
   return out;
 }
 
@@ -172,6 +194,7 @@ absl::StatusOr<Window> FromProto(const v1::Window& window) {
   RETURN_IF_ERROR(ReadStacks(window, out));
   ASSIGN_OR_RETURN(out.accounting, FromProto(window.accounting(), kMaxTotal));
   ASSIGN_OR_RETURN(out.overhead, FromProto(window.overhead(), kMaxTotal));
+  RETURN_IF_ERROR(ReadMeasurements(window, out));
   return out;
 }
 

@@ -71,6 +71,7 @@ AggregateState ProfileAggregate::State() const {
   std::sort(state.other_stacks.begin(), state.other_stacks.end(),
             [](const OtherStacks& a, const OtherStacks& b) { return a.rank < b.rank; });
   state.totals = totals_;
+  state.measured = measured_.State();
   return state;
 }
 
@@ -111,6 +112,7 @@ void ProfileAggregate::Absorb(const AggregateState& state) {
   for (const Cell& cell : state.cells) AddCell(thread[cell.thread], place[cell.place], cell.counts);
   AbsorbStacks(state);
   totals_ += state.totals;
+  measured_.Absorb(state.measured);
 }
 
 absl::StatusOr<ProfileAggregate> ProfileAggregate::FromState(const AggregateState& state,

@@ -134,6 +134,8 @@ void ProfileAggregate::Add(const Window& window) {
   }
   totals_.accounting += window.accounting;
   totals_.overhead += window.overhead;
+  for (const LoopMeasurement& loop : window.measurements) measured_.Add(loop);
+  for (const AuditEntry& entry : window.audit) measured_.AddAudit(entry);
 }
 
 }  // namespace perfd

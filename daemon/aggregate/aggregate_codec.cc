@@ -5,6 +5,7 @@
 #include "core/wire/check.h"
 #include "core/wire/parts.h"
 #include "core/wire/wire.h"
+#include "daemon/aggregate/measured_codec.h"
 #include "perfd/v1/aggregate.pb.h"
 
 namespace perfd {
@@ -176,6 +177,7 @@ absl::StatusOr<AggregateState> ReadState(const v1::Aggregate& from) {
   RETURN_IF_ERROR(ReadNodes(from, state));
   ReadStacks(from, state);
   RETURN_IF_ERROR(ReadTotals(from, state.totals));
+  ASSIGN_OR_RETURN(state.measured, FromProto(from.measured()));
   return state;
 }
 
@@ -190,6 +192,7 @@ std::string SerializeAggregate(const ProfileAggregate& aggregate) {
   FillNodes(state, out);
   FillStacks(state, out);
   FillTotals(state.totals, out);
+  *out.mutable_measured() = ToProto(state.measured);
   return out.SerializeAsString();
 }
 

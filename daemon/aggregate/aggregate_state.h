@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "core/model/accounting.h"
 #include "core/model/window.h"
+#include "daemon/aggregate/measured_loops.h"
 
 namespace perfd {
 
@@ -108,6 +109,7 @@ struct AggregateState {
   std::vector<WindowStack> stacks;        // by rank, frames
   std::vector<OtherStacks> other_stacks;  // by rank
   JobTotals totals;
+  MeasuredState measured;
 
   bool operator==(const AggregateState&) const = default;
 };

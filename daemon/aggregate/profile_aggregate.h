@@ -35,11 +35,13 @@ struct AggregateLimits {
   size_t nodes = 65'536;
   size_t stacks = 100'000;
   size_t frame_names = 100'000;
+  MeasureLimits measured = {};
 };
 
 class ProfileAggregate {
  public:
-  explicit ProfileAggregate(AggregateLimits limits = {}) : limits_(limits) {}
+  explicit ProfileAggregate(AggregateLimits limits = {})
+      : limits_(limits), measured_(limits.measured) {}
 
   void Add(const Window& window);
   void Merge(const ProfileAggregate& other) { Absorb(other.State()); }
@@ -67,6 +69,7 @@ class ProfileAggregate {
   std::vector<ReportStack> stacks() const;
   const JobTotals& totals() const { return totals_; }
   const LostDetail& lost() const { return totals_.lost; }
+  const MeasuredLoops& measured() const { return measured_; }
   // The sums behind the interval of a place's share.
   ClusterSums SumsOf(const PlaceTotals& place) const;
 
@@ -122,6 +125,7 @@ class ProfileAggregate {
   absl::flat_hash_map<StackKey, uint64_t> stacks_;
   absl::flat_hash_map<int32_t, uint64_t> other_stacks_;  // by rank
   JobTotals totals_;
+  MeasuredLoops measured_;
 };
 
 }  // namespace perfd

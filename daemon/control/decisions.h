@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/model/measure_order.h"
 #include "core/model/profile.h"
 
 namespace perfd {
@@ -30,6 +31,14 @@ struct StopNode {
   bool operator==(const StopNode&) const = default;
 };
 
+// Tell a node which loops to measure by variants.
+struct MeasureNode {
+  std::string node;
+  MeasureOrder order;
+
+  bool operator==(const MeasureNode&) const = default;
+};
+
 // Write the status to the store when convenient.
 struct SaveProfile {
   ProfileStatus status;
@@ -44,7 +53,7 @@ struct FinaliseProfile {
   bool operator==(const FinaliseProfile&) const = default;
 };
 
-using Decision = std::variant<StartNode, StopNode, SaveProfile, FinaliseProfile>;
+using Decision = std::variant<StartNode, StopNode, MeasureNode, SaveProfile, FinaliseProfile>;
 using Decisions = std::vector<Decision>;
 
 }  // namespace perfd

@@ -28,6 +28,7 @@ struct AgentFacts {
   std::string boot_id;
   bool user_mode = false;  // serves only profiles of `uid`
   uint32_t uid = 0;
+  bool certified = false;  // a certificate names the node: it speaks under no other name
   int32_t cpus = 0;
   std::string kernel;
   std::string sampling_event;                // empty: cannot sample

@@ -4,10 +4,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/variant_name.h"
 
 namespace perfd {
 
 using Phase = NodeProgress::Phase;
+
+namespace {
+
+constexpr int64_t kAskLoopsAgainNs = 2 * kNsPerSecond;
+
+}  // namespace
 
 ProfileSession::ProfileSession(ProfileStatus status, const ControlLimits& limits, Moment now)
     : status_(std::move(status)), limits_(limits), begin_ns_(now.monotonic_ns) {
@@ -80,6 +87,7 @@ Decisions ProfileSession::Connected(const AgentFacts& facts, Moment now) {
   } else if (!node->ended) {
     node->lost = false;
     out.push_back(Ask(*node, now));
+    if (!hot_loops_.empty()) out.push_back(Order(*node));
   }
   Evaluate(now, out);
   return out;
@@ -147,6 +155,45 @@ void ProfileSession::NoteFirstSample(Moment now, int64_t started_unix_ns, Decisi
     status_.submit_to_first_sample_ns = std::max<int64_t>(1, now.monotonic_ns - begin_ns_);
   }
   if (status_.state < ProfileState::kSampling) Go(ProfileState::kSampling, out);
+}
+
+bool ProfileSession::WantsLoops(Moment now) const {
+  if (status_.spec.variants.set.empty() || !hot_loops_.empty() || first_sample_ns_ == 0)
+    return false;
+  if (outcome_.has_value() || cancelled_ns_.has_value() || status_.state > ProfileState::kInjecting)
+    return false;
+  const int64_t look_ns = std::min(limits_.look_ns, status_.spec.duration_ns / 4);
+  return now.monotonic_ns >= std::max(first_sample_ns_ + look_ns, ask_loops_ns_);
+}
+
+Decisions ProfileSession::HotLoops(std::vector<MeasureLoop> loops, Moment now) {
+  Decisions out;
+  ask_loops_ns_ = now.monotonic_ns + kAskLoopsAgainNs;
+  if (loops.empty() || !WantsLoops({now.monotonic_ns + kAskLoopsAgainNs, now.unix_ns})) return out;
+  hot_loops_ = std::move(loops);
+  Go(ProfileState::kInjecting, out);
+  for (const NodeSession& node : nodes_) {
+    if (node.connected && !node.Over()) out.push_back(Order(node));
+  }
+  return out;
+}
+
+// Nodes pause their ranks on their own, so in the worst case their pauses add up: each gets its part of the budget.
+MeasureNode ProfileSession::Order(const NodeSession& node) const {
+  MeasureNode out{node.progress.node, {}};
+  out.order.profile_id = status_.id;
+  out.order.loops = hot_loops_;
+  for (const std::string& text : status_.spec.variants.set) {
+    const absl::StatusOr<VariantName> name = ParseVariantName(text);
+    if (name.ok()) out.order.variants.push_back(name->Text());
+  }
+  out.order.repetitions = status_.spec.variants.repetitions;
+  out.order.budget = status_.spec.budget;
+  const auto at_work = std::count_if(nodes_.begin(), nodes_.end(), [](const NodeSession& other) {
+    return other.progress.ranks > 0;
+  });
+  out.order.budget.overhead_ratio /= static_cast<double>(std::max<std::ptrdiff_t>(1, at_work));
+  return out;
 }
 
 void ProfileSession::Go(ProfileState state, Decisions& out) {

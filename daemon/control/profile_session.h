@@ -25,6 +25,9 @@ struct ControlLimits {
   int64_t cancel_ns = 10 * kNsPerSecond;     // last windows are awaited so long after a cancel
   int64_t retry_ns = kNsPerSecond;           // between attempts to store the report
   int64_t save_ns = 5 * kNsPerSecond;        // progress is saved at most so often
+  int64_t look_ns =
+      10 *
+      kNsPerSecond;  // sampled before loops are chosen; a quarter of the duration when that is less
   size_t active_profiles = 64;
   size_t notices = 256;  // per profile
 };
@@ -45,6 +48,10 @@ class ProfileSession {
   Decisions Refused(const RefusedWindow& window, Moment now);
   Decisions Cancel(const std::string& by, Moment now);
   Decisions Tick(Moment now);
+  // True when enough was sampled to say which loops are hot, and variants of them are asked for.
+  bool WantsLoops(Moment now) const;
+  // The hot loops of the whole job: every node measures them. None: asked again a while later.
+  Decisions HotLoops(std::vector<MeasureLoop> loops, Moment now);
   // The report is stored (or could not be: it is tried again).
   Decisions Finalised(bool ok, Moment now);
 
@@ -59,6 +66,7 @@ class ProfileSession {
   StartNode Ask(NodeSession& node, Moment now);
   int64_t Remaining(const NodeSession& node) const;
   bool HadEnded(const NodeSession& node) const;
+  MeasureNode Order(const NodeSession& node) const;
   void Go(ProfileState state, Decisions& out);
   void NoteFirstSample(Moment now, int64_t started_unix_ns, Decisions& out);
   void GiveUp(NodeSession& node, absl::StatusCode code, const std::string& why, Decisions& out);
@@ -82,6 +90,8 @@ class ProfileSession {
   int64_t deadline_ns_ = 0;  // monotonic: everything is over by then
   int64_t first_sample_ns_ = 0;
   int64_t saved_ns_ = 0;
+  std::vector<MeasureLoop> hot_loops_;  // empty: not yet known
+  int64_t ask_loops_ns_ = 0;            // not before
   bool dirty_ = false;
   std::optional<int64_t> cancelled_ns_;
   std::optional<ProfileStatus> outcome_;  // being stored

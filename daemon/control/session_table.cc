@@ -59,10 +59,10 @@ const AgentFacts* SessionTable::FindAgent(const std::string& node) const {
   return it == agents_.end() ? nullptr : &it->second;
 }
 
-absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, Moment now) const {
+absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, Moment now) {
   RETURN_IF_ERROR(ValidateProfileSpec(request.spec));
   RETURN_IF_ERROR(Authorise(request));
-  if (sessions_.size() >= limits_.active_profiles) {
+  if (sessions_.size() + planned_ >= limits_.active_profiles) {
     return absl::ResourceExhaustedError(absl::StrCat(
         limits_.active_profiles,
         " profiles are active, which is the limit: wait for one to end or cancel one"));
@@ -78,6 +78,7 @@ absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, M
     progress.node = node;
     status.nodes.push_back(progress);
   }
+  ++planned_;
   return status;
 }
 
@@ -121,7 +122,12 @@ absl::StatusOr<std::string> SessionTable::NodeOfPids(const SubmitRequest& reques
       "): set target.node"));
 }
 
+void SessionTable::Abandon() {
+  planned_ -= std::min<size_t>(planned_, 1);
+}
+
 Decisions SessionTable::Add(ProfileStatus status, Moment now) {
+  Abandon();  // its place is a session's now
   std::string id = status.id;
   auto [it, added] = sessions_.try_emplace(id, std::move(status), limits_, now);
   if (!added) return {};
@@ -175,6 +181,20 @@ absl::StatusOr<Decisions> SessionTable::Cancel(const std::string& profile_id, co
     return absl::FailedPreconditionError(absl::StrCat(profile_id, " is already over"));
   }
   return it->second.Cancel(by, now);
+}
+
+std::vector<ProfileStatus> SessionTable::WantingLoops(Moment now) const {
+  std::vector<ProfileStatus> wanting;
+  for (const auto& [id, session] : sessions_) {
+    if (session.WantsLoops(now)) wanting.push_back(session.stored_status());
+  }
+  return wanting;
+}
+
+Decisions SessionTable::HotLoops(const std::string& profile_id, std::vector<MeasureLoop> loops,
+                                 Moment now) {
+  const auto it = sessions_.find(profile_id);
+  return it == sessions_.end() ? Decisions{} : it->second.HotLoops(std::move(loops), now);
 }
 
 Decisions SessionTable::Tick(Moment now) {

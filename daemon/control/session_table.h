@@ -27,10 +27,13 @@ class SessionTable {
   Decisions AgentGone(const std::string& node, Moment now);
   const AgentFacts* FindAgent(const std::string& node) const;
 
-  // The status a request would begin with (no id yet), or why it is refused.
-  absl::StatusOr<ProfileStatus> Plan(const SubmitRequest& request, Moment now) const;
+  // The status a request begins with (no id yet), or why it is refused. A plan takes one of the limited places until
+  // Add or Abandon: the store gives profiles their ids, outside the lock, and others may plan meanwhile.
+  absl::StatusOr<ProfileStatus> Plan(const SubmitRequest& request, Moment now);
   // Begins a planned profile that has its id.
   Decisions Add(ProfileStatus status, Moment now);
+  // A plan came to nothing.
+  void Abandon();
   // Takes up a profile the store says is not over.
   void Restore(ProfileStatus status, Moment now);
 
@@ -40,6 +43,9 @@ class SessionTable {
   absl::StatusOr<Decisions> Cancel(const std::string& profile_id, const std::string& by,
                                    Moment now);
   Decisions Tick(Moment now);
+  // Profiles whose hot loops are wanted now; answered with HotLoops.
+  std::vector<ProfileStatus> WantingLoops(Moment now) const;
+  Decisions HotLoops(const std::string& profile_id, std::vector<MeasureLoop> loops, Moment now);
   // The profile leaves the table when `ok`.
   Decisions Finalised(const std::string& profile_id, bool ok, Moment now);
 
@@ -58,6 +64,7 @@ class SessionTable {
   const ControlLimits limits_;
   std::map<std::string, AgentFacts> agents_;  // connected, by node
   std::map<std::string, ProfileSession> sessions_;
+  size_t planned_ = 0;  // between Plan and Add
 };
 
 }  // namespace perfd

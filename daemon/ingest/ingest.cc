@@ -35,9 +35,9 @@ void Ingest::Take(IncomingWindow incoming, std::function<void(absl::Status)> don
     return done(fate.status());
   }
   if (*fate == ProfileFate::kUnknown || *fate == ProfileFate::kOver) {
-    return Refuse(
-        *fate == ProfileFate::kUnknown ? WindowDrop::kUnknownProfile : WindowDrop::kProfileOver,
-        incoming.window.stream_id, incoming.window.sequence, std::move(done));
+    const WindowDrop reason =
+        *fate == ProfileFate::kUnknown ? WindowDrop::kUnknownProfile : WindowDrop::kProfileOver;
+    return TakeOnlyAudit(reason, incoming, std::move(done));
   }
   const uint64_t bytes = incoming.body.size();
   if (const absl::Status entered = Enter(bytes); !entered.ok()) return done(entered);
@@ -51,6 +51,30 @@ void Ingest::Take(IncomingWindow incoming, std::function<void(absl::Status)> don
   const absl::Status queued = ports_.append(*window, committed);
   if (queued.ok()) return;
   Leave(bytes);
+  Drop(WindowDrop::kQueueFull);
+  done(queued);
+}
+
+void Ingest::TakeOnlyAudit(WindowDrop reason, const IncomingWindow& incoming,
+                           std::function<void(absl::Status)> done) {
+  const std::string& stream = incoming.window.stream_id;
+  const uint64_t sequence = incoming.window.sequence;
+  if (incoming.window.audit.empty() || !ports_.keep_audit)
+    return Refuse(reason, stream, sequence, std::move(done));
+  if (const absl::Status entered = Enter(0); !entered.ok()) return done(entered);
+  auto kept = [this, life = life_, reason, stream, sequence, done](const absl::Status& status) {
+    absl::ReaderMutexLock lock(&life->mutex);
+    if (life->over) return done(absl::UnavailableError("perfd is stopping"));
+    Leave(0);
+    // Entries that can never be stored (no such profile number) must not come back for ever.
+    if (status.ok() || absl::IsInvalidArgument(status))
+      return Refuse(reason, stream, sequence, done);
+    Drop(WindowDrop::kStoreFailed);
+    done(status);
+  };
+  const absl::Status queued = ports_.keep_audit(incoming, kept);
+  if (queued.ok()) return;
+  Leave(0);
   Drop(WindowDrop::kQueueFull);
   done(queued);
 }
@@ -96,6 +120,10 @@ void Ingest::Stored(std::shared_ptr<const IncomingWindow> window, const Appended
     } else {
       ++figures_.stored;
       figures_.accounting += window->window.accounting;
+      for (const AuditEntry& entry : window->window.audit) {
+        ++figures_.injections[AuditActionIndex(entry.action)];
+        figures_.injection_pause_ns += static_cast<uint64_t>(entry.pause_ns);
+      }
       for (const WindowRow& row : window->window.rows) {
         if (row.location >= window->window.locations.size()) continue;
         figures_.samples[static_cast<size_t>(window->window.locations[row.location].category)] +=

@@ -64,8 +64,10 @@ struct IngestFigures {
   uint64_t stored = 0;
   uint64_t duplicate = 0;
   std::array<uint64_t, kWindowDropCount> dropped{};
-  std::array<uint64_t, kCategoryCount> samples{};  // of stored windows, by category
-  Accounting accounting;                           // of stored windows
+  std::array<uint64_t, kCategoryCount> samples{};           // of stored windows, by category
+  Accounting accounting;                                    // of stored windows
+  std::array<uint64_t, kAuditActions.size()> injections{};  // of stored windows, by action
+  uint64_t injection_pause_ns = 0;
   uint64_t under_way = 0;
 };
 
@@ -88,6 +90,9 @@ class Ingest {
     std::function<absl::Status(const std::string& stream_id, uint64_t sequence,
                                std::function<void(absl::Status)>)>
         skip;
+    // Stores the audit entries of a window that is not wanted: the log misses nothing. May be empty.
+    std::function<absl::Status(const IncomingWindow&, std::function<void(absl::Status)>)>
+        keep_audit = {};
     // Takes the window; calls back when it is merged. False: no room.
     std::function<bool(std::shared_ptr<const IncomingWindow>, Appended, std::function<void()>)>
         merge;
@@ -115,6 +120,9 @@ class Ingest {
     bool over ABSL_GUARDED_BY(mutex) = false;
   };
 
+  // Nobody wants the window, but its injections happened.
+  void TakeOnlyAudit(WindowDrop reason, const IncomingWindow& incoming,
+                     std::function<void(absl::Status)> done);
   void Committed(std::shared_ptr<const IncomingWindow> window,
                  const absl::StatusOr<Appended>& appended,
                  const std::function<void(absl::Status)>& done);

@@ -70,8 +70,8 @@ void ExposeOwn(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
                     "Samples overwritten in the kernel before agents read them.", kCounter,
                     static_cast<double>(figures.samples_lost)));
   out.push_back(One("perfd_streams_malformed_total",
-                    "Agent streams ended for a message that made no sense.", kCounter,
-                    static_cast<double>(figures.streams_malformed)));
+                    "Agent streams ended for a message that made no sense or was too large.",
+                    kCounter, static_cast<double>(figures.streams_malformed)));
   out.push_back(One("perfd_ingest_queue_windows", "Windows between arrival and merge.", kGauge,
                     static_cast<double>(figures.ingest_queue_windows)));
   out.push_back(One("perfd_store_bytes", "Size of the database and its log.", kGauge,
@@ -108,6 +108,41 @@ void ExposeLoops(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
   out.push_back(std::move(shares));
 }
 
+void ExposeMeasured(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
+  constexpr MetricType kGauge = MetricType::Gauge;
+  MetricFamily saturations = Family(
+      "perfd_loop_saturation_ratio",
+      "Time of a variant of the loop over the loop's own, in shadows, of the median rank.", kGauge);
+  MetricFamily gains =
+      Family("perfd_loop_gain_ratio",
+             "Share of the job's time that the best fix of the loop would save.", kGauge);
+  MetricFamily states =
+      Family("perfd_profile_loops", "Loops that variants were to measure, by state.", kGauge);
+  for (const ProfileFigure& profile : figures.hot) {
+    for (const auto& [state, count] : profile.measure_states) {
+      states.metric.push_back(
+          Sample(kGauge, static_cast<double>(count), {{"profile", profile.id}, {"state", state}}));
+    }
+    for (const MeasuredFigure& loop : profile.measured) {
+      gains.metric.push_back(
+          Sample(kGauge, loop.gain_ratio, {{"profile", profile.id}, {"loop", loop.loop}}));
+      for (const SaturationFigure& s : loop.saturations) {
+        saturations.metric.push_back(
+            Sample(kGauge, s.ratio,
+                   {{"profile", profile.id}, {"loop", loop.loop}, {"variant", s.variant}}));
+      }
+    }
+  }
+  out.push_back(std::move(saturations));
+  out.push_back(std::move(gains));
+  out.push_back(std::move(states));
+  out.push_back(Labelled("perfd_injections_total", "Audited injections into ranks by action.",
+                         MetricType::Counter, "action", figures.injections));
+  out.push_back(One("perfd_injection_pause_seconds_total",
+                    "Time ranks stood still or waited for shadows, summed over ranks.",
+                    MetricType::Counter, figures.injection_pause_seconds));
+}
+
 void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
   MetricFamily resident = Family("perfd_agent_resident_bytes",
                                  "Resident memory of the node's agent.", MetricType::Gauge);
@@ -116,6 +151,10 @@ void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) 
   MetricFamily spool =
       Family("perfd_agent_spool_bytes", "Measurements on the node that are not yet stored.",
              MetricType::Gauge);
+  MetricFamily set_aside =
+      Family("perfd_agent_windows_set_aside_total",
+             "Windows the agent set aside since its start: damaged or unsendable, in no profile.",
+             MetricType::Counter);
   for (const AgentFigure& agent : figures.agents) {
     const Labels labels = {{"node", agent.node}};
     resident.metric.push_back(
@@ -123,10 +162,13 @@ void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) 
     cpu.metric.push_back(Sample(MetricType::Counter, agent.cpu_seconds, labels));
     spool.metric.push_back(
         Sample(MetricType::Gauge, static_cast<double>(agent.spool_bytes), labels));
+    set_aside.metric.push_back(
+        Sample(MetricType::Counter, static_cast<double>(agent.set_aside_windows), labels));
   }
   out.push_back(std::move(resident));
   out.push_back(std::move(cpu));
   out.push_back(std::move(spool));
+  out.push_back(std::move(set_aside));
 }
 
 void ExposeProcess(const ProcessFigures& process, std::vector<MetricFamily>& out) {
@@ -146,6 +188,7 @@ std::vector<MetricFamily> Expose(const DaemonFigures& figures, const ProcessFigu
   std::vector<MetricFamily> families;
   ExposeOwn(figures, families);
   ExposeLoops(figures, families);
+  ExposeMeasured(figures, families);
   ExposeAgents(figures, families);
   ExposeProcess(process, families);
   return families;

@@ -20,11 +20,25 @@ struct LoopFigure {
   double share_ratio = 0;
 };
 
+struct SaturationFigure {
+  std::string variant;
+  double ratio = 0;  // of the median rank
+};
+
+// A loop measured by variants.
+struct MeasuredFigure {
+  std::string loop;       // LocationId
+  double gain_ratio = 0;  // the best
+  std::vector<SaturationFigure> saturations;
+};
+
 struct ProfileFigure {
   std::string id;
   std::string name;
   std::string user;
-  std::vector<LoopFigure> loops;  // heaviest first
+  std::vector<LoopFigure> loops;                                      // heaviest first
+  std::vector<MeasuredFigure> measured = {};                          // largest gain first
+  std::vector<std::pair<std::string, uint64_t>> measure_states = {};  // loops by state
 };
 
 struct AgentFigure {
@@ -32,6 +46,7 @@ struct AgentFigure {
   uint64_t resident_bytes = 0;
   double cpu_seconds = 0;
   uint64_t spool_bytes = 0;
+  uint64_t set_aside_windows = 0;
 };
 
 using LabelledCount = std::pair<std::string, uint64_t>;
@@ -41,6 +56,8 @@ struct DaemonFigures {
   std::vector<LabelledCount> windows_dropped;  // by reason
   std::vector<LabelledCount> samples;          // by category
   std::vector<LabelledCount> samples_dropped;  // by reason
+  std::vector<LabelledCount> injections;       // by action
+  double injection_pause_seconds = 0;
   uint64_t agents_connected = 0;
   uint64_t windows_stored = 0;
   uint64_t windows_duplicate = 0;

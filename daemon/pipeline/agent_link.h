@@ -18,6 +18,7 @@ class AgentLink {
   virtual void Welcome(uint64_t stored_sequence) = 0;
   virtual void Start(const StartNode& command) = 0;
   virtual void Stop(const StopNode& command) = 0;
+  virtual void Measure(const MeasureNode& command) = 0;
   virtual void AskDoctor(uint64_t request_id) = 0;
   // Ends the stream with this status.
   virtual void Close(const absl::Status& reason) = 0;

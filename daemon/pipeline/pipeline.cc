@@ -90,10 +90,12 @@ void Pipeline::TickLoop() {
 
 void Pipeline::Tick() {
   std::vector<DoctorRounds::Round> rounds;
+  std::vector<ProfileStatus> wanting;
   {
     absl::MutexLock lock(&mutex_);
     const Moment now = Now();
     Execute(table_.Tick(now));
+    wanting = table_.WantingLoops(now);
     rounds = doctor_.Expire(now.monotonic_ns);
     for (auto it = late_.begin(); it != late_.end();) {
       const bool due = now.monotonic_ns >= it->second.due_ns;
@@ -115,6 +117,16 @@ void Pipeline::Tick() {
       chores_due_ns_ = std::min(chores_due_ns_, now.monotonic_ns + kSickChoresNs);
   }
   for (const DoctorRounds::Round& round : rounds) round.Answer();
+  for (const ProfileStatus& status : wanting) ChooseLoops(status);
+}
+
+void Pipeline::ChooseLoops(const ProfileStatus& status) {
+  absl::StatusOr<std::vector<MeasureLoop>> loops = results_.HotLoops(status);
+  if (!loops.ok())
+    LogWarning("{}: its hot loops are not known: {}", status.id, Text(loops.status()));
+  absl::MutexLock lock(&mutex_);
+  Execute(table_.HotLoops(status.id, loops.ok() ? *std::move(loops) : std::vector<MeasureLoop>(),
+                          Now()));
 }
 
 void Pipeline::Chores() {
@@ -161,7 +173,8 @@ Ingest::Ports Pipeline::IngestPorts() {
                         std::function<void(absl::StatusOr<Appended>)> done) {
     const Window& window = incoming.window;
     return store_.Append(
-        {window.profile_id, window.stream_id, window.sequence, window.node, incoming.body},
+        {window.profile_id, window.stream_id, window.sequence, window.node, incoming.body,
+         window.audit},
         [done = std::move(done)](const absl::StatusOr<AppendResult>& result) {
           if (!result.ok()) return done(result.status());
           done(Appended{result->duplicate, result->row_id, result->stream_missing});
@@ -170,6 +183,13 @@ Ingest::Ports Pipeline::IngestPorts() {
   ports.skip = [this](const std::string& stream_id, uint64_t sequence,
                       std::function<void(absl::Status)> done) {
     return store_.Skip(stream_id, sequence, std::move(done));
+  };
+  ports.keep_audit = [this](const IncomingWindow& incoming,
+                            std::function<void(absl::Status)> done) {
+    const Window& window = incoming.window;
+    return store_.KeepAudit(
+        {window.profile_id, window.stream_id, window.sequence, window.node, "", window.audit},
+        std::move(done));
   };
   ports.merge = [this](std::shared_ptr<const IncomingWindow> incoming, const Appended& appended,
                        std::function<void()> done) {
@@ -223,6 +243,8 @@ void Pipeline::Execute(const Decisions& decisions) {
       if (const auto link = book_.Link(start->node)) link->Start(*start);
     } else if (const auto* stop = std::get_if<StopNode>(&decision)) {
       if (const auto link = book_.Link(stop->node)) link->Stop(*stop);
+    } else if (const auto* measure = std::get_if<MeasureNode>(&decision)) {
+      if (const auto link = book_.Link(measure->node)) link->Measure(*measure);
     } else if (const auto* save = std::get_if<SaveProfile>(&decision)) {
       Save(save->status);
     } else if (const auto* final_status = std::get_if<FinaliseProfile>(&decision)) {
@@ -311,6 +333,7 @@ void Pipeline::RebuildLate(const std::string& profile_id, uint64_t windows) {
 void Pipeline::Remember(const Report& report) {
   RecentProfile recent;
   recent.figure = ToFigure(report.status, report.loops, static_cast<size_t>(options_.hot_loops));
+  AddVerdicts(report.verdicts, static_cast<size_t>(options_.hot_loops), recent.figure);
   recent.until_ns = clock_.MonotonicNs() + kRecentNs;
   fresh_.push_back({report.status.id, clock_.MonotonicNs() + kFreshNs});
   if (fresh_.size() > kMaxFresh) fresh_.pop_front();

@@ -75,6 +75,9 @@ class Pipeline {
   absl::StatusOr<WatchView> Watch(const Requester& requester, const std::string& id,
                                   int32_t top_loops);
   absl::StatusOr<ProfileStatus> Cancel(const Requester& requester, const std::string& id);
+  // Injections, newest first; `id` empty: of every profile the requester may see.
+  absl::StatusOr<std::vector<AuditEntry>> Audit(const Requester& requester, const std::string& id,
+                                                int32_t limit);
   std::vector<NodeStatus> Nodes();
   // `node` empty: every node. `done` runs on another thread, within about 5 s.
   absl::Status Doctor(const std::string& node, DoctorRounds::Done done);
@@ -115,6 +118,7 @@ class Pipeline {
     std::string stream_id;
     bool user_mode = false;
     uint32_t uid = 0;
+    bool certified = false;
   };
   struct Fresh {
     std::string profile_id;
@@ -139,6 +143,7 @@ class Pipeline {
   void SweepAggregates();
   RetentionPolicy Retention();
   void Remember(const Report& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ChooseLoops(const ProfileStatus& status);
   void TickLoop();
   void Chores();
   absl::StatusOr<std::string> Resolve(const Requester& requester, const std::string& text);

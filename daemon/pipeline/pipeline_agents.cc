@@ -66,8 +66,8 @@ std::optional<Pipeline::Sender> Pipeline::FindSender(uint64_t connection) {
   absl::MutexLock lock(&mutex_);
   const AgentBook::Entry* entry = book_.Find(connection);
   if (entry == nullptr) return std::nullopt;
-  return Sender{entry->facts.node, entry->facts.stream_id, entry->facts.user_mode,
-                entry->facts.uid};
+  const AgentFacts& facts = entry->facts;
+  return Sender{facts.node, facts.stream_id, facts.user_mode, facts.uid, facts.certified};
 }
 
 bool Pipeline::MaySpeakFor(const Sender& sender, const std::string& profile_id) {
@@ -94,6 +94,11 @@ absl::Status Pipeline::Check(const Sender& sender, const Window& window) {
                      " sent a window of this profile, which belongs to another user"));
   }
   if (window.node == sender.node) return absl::OkStatus();
+  if (sender.certified) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("it is of node '", window.node.substr(0, kMaxShownName),
+                     "', but the agent's certificate is for '", sender.node, "'"));
+  }
   absl::MutexLock lock(&mutex_);
   if (book_.MayBeNameOf(window.node, sender.stream_id)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(

@@ -1,5 +1,6 @@
 // What the spine shows of itself.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/base/log.h"
@@ -11,6 +12,12 @@ namespace {
 
 constexpr size_t kMaxHotProfiles = 20;
 constexpr size_t kMaxAgentFigures = 1024;
+// Indexed by MeasureState.
+constexpr std::array<const char*, 4> kMeasureStates = {"open", "measured", "refused",
+                                                       "never_entered"};
+// Combinations and array groups are in the report: here they would be series without bound.
+constexpr std::array<absl::string_view, 9> kShownVariants = {
+    "LS", "FP", "DL1", "NO_DIV", "NO_SQRT", "NO_RED", "S2L", "NO_STORE", "CTRL"};
 
 }  // namespace
 
@@ -30,6 +37,25 @@ ProfileFigure ToFigure(const ProfileStatus& status, const std::vector<ReportRow>
   return figure;
 }
 
+void AddVerdicts(const std::vector<LoopVerdict>& verdicts, size_t count, ProfileFigure& figure) {
+  std::array<uint64_t, kMeasureStates.size()> states{};
+  for (const LoopVerdict& loop : verdicts) {
+    ++states[static_cast<size_t>(loop.state)];
+    if (figure.measured.size() == count || loop.variants.empty()) continue;
+    MeasuredFigure measured{.loop = loop.loop_id, .gain_ratio = 0, .saturations = {}};
+    if (!loop.gains.empty()) measured.gain_ratio = loop.gains.front().of_job.value;
+    for (const VariantSummary& v : loop.variants) {
+      const bool known = std::find(kShownVariants.begin(), kShownVariants.end(), v.variant) !=
+                         kShownVariants.end();
+      if (known && v.ranks > 0) measured.saturations.push_back({v.variant, v.saturation.value});
+    }
+    figure.measured.push_back(std::move(measured));
+  }
+  if (verdicts.empty()) return;
+  for (size_t i = 0; i < states.size(); ++i)
+    figure.measure_states.emplace_back(kMeasureStates[i], states[i]);
+}
+
 std::vector<ProfileFigure> Pipeline::HotProfiles() {
   std::vector<ProfileStatus> active;
   std::vector<ProfileFigure> recent;
@@ -43,8 +69,11 @@ std::vector<ProfileFigure> Pipeline::HotProfiles() {
        ++status) {
     if (status->samples == 0) continue;
     const auto loops = results_.Top(status->id, options_.hot_loops);
-    if (loops.ok())
-      hot.push_back(ToFigure(*status, *loops, static_cast<size_t>(options_.hot_loops)));
+    if (!loops.ok()) continue;
+    const auto count = static_cast<size_t>(options_.hot_loops);
+    hot.push_back(ToFigure(*status, *loops, count));
+    const auto verdicts = results_.Verdicts(status->id, *loops);
+    if (verdicts.ok()) AddVerdicts(*verdicts, count, hot.back());
   }
   for (ProfileFigure& figure : recent) {
     const bool known = std::any_of(hot.begin(), hot.end(),
@@ -74,6 +103,10 @@ DaemonFigures Pipeline::Figures() {
     figures.samples_dropped.emplace_back(DropReasonName(static_cast<DropReason>(i)),
                                          ingest.accounting.dropped[i]);
   }
+  for (size_t i = 0; i < ingest.injections.size(); ++i)
+    figures.injections.emplace_back(kAuditActions[i], ingest.injections[i]);
+  figures.injection_pause_seconds =
+      static_cast<double>(ingest.injection_pause_ns) / static_cast<double>(kNsPerSecond);
   figures.windows_stored = ingest.stored;
   figures.windows_duplicate = ingest.duplicate;
   figures.samples_lost = ingest.accounting.lost;
@@ -91,7 +124,8 @@ DaemonFigures Pipeline::Figures() {
         {.node = node,
          .resident_bytes = health.resident_bytes,
          .cpu_seconds = static_cast<double>(health.cpu_ns) / static_cast<double>(kNsPerSecond),
-         .spool_bytes = health.spool_bytes});
+         .spool_bytes = health.spool_bytes,
+         .set_aside_windows = health.set_aside_windows});
   }
   return figures;
 }

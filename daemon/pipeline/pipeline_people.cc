@@ -69,13 +69,17 @@ absl::StatusOr<ProfileStatus> Pipeline::Submit(const SubmitRequest& request) {
     planned = table_.Plan(request, Now());
   }
   RETURN_IF_ERROR(planned.status());
-  ASSIGN_OR_RETURN(planned->id, store_.Create(*planned));
-  const std::string id = planned->id;
-  results_.Begin(id);
+  const absl::StatusOr<std::string> created = store_.Create(*planned);
+  if (created.ok()) results_.Begin(*created);
   absl::MutexLock lock(&mutex_);
-  LogInfo("{} submitted by {} (uid {})", id, request.requester.name, request.requester.uid);
+  if (!created.ok()) {
+    table_.Abandon();
+    return created.status();
+  }
+  LogInfo("{} submitted by {} (uid {})", *created, request.requester.name, request.requester.uid);
+  planned->id = *created;
   Execute(table_.Add(*std::move(planned), Now()));
-  return table_.Status(id, Now());
+  return table_.Status(*created, Now());
 }
 
 absl::StatusOr<std::string> Pipeline::Resolve(const Requester& requester, const std::string& text) {
@@ -163,6 +167,19 @@ absl::StatusOr<ProfileStatus> Pipeline::Cancel(const Requester& requester, const
     Execute(decisions);
   }
   return Visible(requester, status.id);
+}
+
+absl::StatusOr<std::vector<AuditEntry>> Pipeline::Audit(const Requester& requester,
+                                                        const std::string& id, int32_t limit) {
+  AuditQuery query{.profile_id = "",
+                   .uid = std::nullopt,
+                   .limit = limit == 0 ? 1000 : std::clamp(limit, 1, 10'000)};
+  if (!requester.privileged) query.uid = requester.uid;
+  // Also of a profile that was deleted: the log outlives it.
+  if (!id.empty()) {
+    ASSIGN_OR_RETURN(query.profile_id, Resolve(requester, id));
+  }
+  return store_.Audit(query);
 }
 
 std::vector<NodeStatus> Pipeline::Nodes() {

@@ -11,6 +11,8 @@
 #include "core/base/status_macros.h"
 #include "core/wire/wire.h"
 #include "daemon/aggregate/aggregate_codec.h"
+#include "daemon/report/hot_loops.h"
+#include "daemon/report/loop_verdicts.h"
 #include "daemon/report/report_builder.h"
 #include "daemon/report/top_loops.h"
 
@@ -136,6 +138,19 @@ absl::StatusOr<std::vector<ReportRow>> Results::Top(const std::string& profile_i
   ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(profile_id));
   absl::MutexLock lock(&live->mutex);
   return TopLoops(live->aggregate, static_cast<size_t>(std::max(0, count)));
+}
+
+absl::StatusOr<std::vector<LoopVerdict>> Results::Verdicts(const std::string& profile_id,
+                                                           const std::vector<ReportRow>& rows) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(profile_id));
+  absl::MutexLock lock(&live->mutex);
+  return TopVerdicts(live->aggregate, rows, rows.size());
+}
+
+absl::StatusOr<std::vector<MeasureLoop>> Results::HotLoops(const ProfileStatus& status) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(status.id));
+  absl::MutexLock lock(&live->mutex);
+  return perfd::HotLoops(live->aggregate, status.spec.hotspots);
 }
 
 absl::StatusOr<Report> Results::Finalise(ProfileStatus status) {

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "core/model/measure_order.h"
 #include "core/model/report.h"
 #include "core/model/window.h"
 #include "daemon/aggregate/profile_aggregate.h"
@@ -36,6 +37,11 @@ class Results {
   absl::Status Add(const std::string& profile_id, const Window& window, int64_t row_id);
   absl::StatusOr<Report> Build(const ProfileStatus& status);
   absl::StatusOr<std::vector<ReportRow>> Top(const std::string& profile_id, int count);
+  // What variants told so far of the loops in `rows`, without ranks.
+  absl::StatusOr<std::vector<LoopVerdict>> Verdicts(const std::string& profile_id,
+                                                    const std::vector<ReportRow>& rows);
+  // What to measure by variants.
+  absl::StatusOr<std::vector<MeasureLoop>> HotLoops(const ProfileStatus& status);
   // Stores report, aggregate and final status in one transaction.
   absl::StatusOr<Report> Finalise(ProfileStatus status);
   void Forget(const std::string& profile_id);

@@ -12,6 +12,9 @@ namespace perfd {
 ProfileFigure ToFigure(const ProfileStatus& status, const std::vector<ReportRow>& loops,
                        size_t count);
 
+// Adds the verdicts: at most `count` loops, and of those only the variants that every loop may have.
+void AddVerdicts(const std::vector<LoopVerdict>& verdicts, size_t count, ProfileFigure& figure);
+
 }  // namespace perfd
 
 #endif  // DAEMON_PIPELINE_TO_FIGURE_H_

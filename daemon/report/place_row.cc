@@ -12,7 +12,7 @@ bool IsComputeLoop(const CodeLocation& location) {
   return location.category == Category::kLoop && !IsWaitingLoop(location);
 }
 
-double Ratio(uint64_t part, uint64_t whole) {
+double RatioOf(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
@@ -23,9 +23,9 @@ ReportRow PlaceRow(const ProfileAggregate& aggregate, const PlaceTotals& place,
   row.id = LocationId(place.location);
   row.location = place.location;
   row.samples = place.counts.samples;
-  row.share = Ratio(place.counts.samples, total);
+  row.share = RatioOf(place.counts.samples, total);
   row.share_interval = ShareInterval(aggregate.SumsOf(place));
-  row.inclusive_share = Ratio(inclusive, total);
+  row.inclusive_share = RatioOf(inclusive, total);
   return row;
 }
 

@@ -22,7 +22,7 @@ ReportRow PlaceRow(const ProfileAggregate& aggregate, const PlaceTotals& place, 
 // Places with samples, heaviest first, then by key: the same order for equal aggregates.
 std::vector<uint32_t> HeaviestFirst(const std::vector<PlaceTotals>& places);
 
-double Ratio(uint64_t part, uint64_t whole);  // 0 of nothing is 0
+double RatioOf(uint64_t part, uint64_t whole);  // 0 of nothing is 0
 
 }  // namespace perfd
 

@@ -142,7 +142,7 @@ void RankTable::FillThreads(uint32_t place, size_t limit, ReportRow& row) const 
   for (const ThreadCell& cell : cells_[place]) {
     const ThreadTotals& thread = threads_[cell.thread];
     row.threads.push_back(
-        {thread.key, cell.counts.samples, Ratio(cell.counts.samples, thread.counts.samples)});
+        {thread.key, cell.counts.samples, RatioOf(cell.counts.samples, thread.counts.samples)});
   }
   row.thread_count = static_cast<int32_t>(row.threads.size());
   const auto order = [](const ThreadShare& t) {
@@ -163,7 +163,7 @@ void RankTable::FillRanks(uint32_t place, size_t limit, ReportRow& row) const {
     seconds.push_back(Seconds(counts.cpu_ns));
     index.push_back(rank);
     row.ranks.push_back({summary.info.node, summary.info.rank, counts.samples, seconds.back(),
-                         Ratio(counts.samples, summary.samples)});
+                         RatioOf(counts.samples, summary.samples)});
   }
   const Spread spread = SpreadOf(seconds, ranks_.size() - seconds.size());
   row.rank_min_seconds = spread.min;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/analysis/hot_set.h"
 #include "daemon/report/inclusive.h"
+#include "daemon/report/loop_verdicts.h"
 #include "daemon/report/place_row.h"
 #include "daemon/report/rank_table.h"
 #include "daemon/report/report_stacks.h"
@@ -77,9 +78,9 @@ void FillCategories(const ProfileAggregate& aggregate, Report& report) {
   const uint64_t total = aggregate.totals().samples;
   if (total == 0) return;
   for (size_t i = 0; i < report.category_share.size(); ++i)
-    report.category_share[i] = Ratio(report.category_samples[i], total);
+    report.category_share[i] = RatioOf(report.category_samples[i], total);
   RoundToOne(report.category_share);
-  report.waiting_share = Ratio(waiting, total);
+  report.waiting_share = RatioOf(waiting, total);
 }
 
 void FillNodes(const ProfileAggregate& aggregate, Report& report) {
@@ -109,16 +110,15 @@ Provenance CommonProvenance(const Report& report) {
 
 uint64_t DroppedByUs(const Accounting& accounting) {
   return accounting.TotalDropped() -
-         accounting.dropped[static_cast<size_t>(DropReason::kForeignProcess)] -
-         accounting.dropped[static_cast<size_t>(DropReason::kUnselectedRank)];
+         accounting.dropped[static_cast<size_t>(DropReason::kForeignProcess)];
 }
 
 void FillRatios(Report& report) {
   const Accounting& accounting = report.accounting;
   report.missing_ratio = std::min(
-      1.0, Ratio(accounting.lost + DroppedByUs(accounting), accounting.seen + accounting.lost));
-  report.overhead_ratio = Ratio(report.overhead.kernel_sampling_ns + report.overhead.stop_ns,
-                                report.overhead.job_cpu_ns);
+      1.0, RatioOf(accounting.lost + DroppedByUs(accounting), accounting.seen + accounting.lost));
+  report.overhead_ratio = RatioOf(report.overhead.kernel_sampling_ns + report.overhead.stop_ns,
+                                  report.overhead.job_cpu_ns);
 }
 
 void AddNotice(std::string text, Report& report) {
@@ -161,7 +161,13 @@ Report BuildReport(const ProfileStatus& status, const ProfileAggregate& aggregat
   report.overhead = aggregate.totals().overhead;
   FillRatios(report);
   report.provenance = CommonProvenance(report);
+  FillVerdicts(aggregate, limits.measured_ranks, report);
   SayWhatIsMissing(aggregate.lost(), rows_left_out, report);
+  if (aggregate.measured().lost() > 0) {
+    AddNotice(absl::StrCat(aggregate.measured().lost(),
+                           " measurements of loops by variants were not kept in full"),
+              report);
+  }
   return report;
 }
 

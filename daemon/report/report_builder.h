@@ -23,6 +23,7 @@ struct ReportLimits {
   size_t ranks_per_row = 65'536;    // lines of a row's rank table, the heaviest
   size_t threads_per_row = 16'384;  // lines of a row's thread table, the heaviest
   size_t stacks = 20'000;           // the rest becomes "(other)" per rank
+  size_t measured_ranks = 256;      // lines of a verdict's rank table, those that differ first
 };
 
 Report BuildReport(const ProfileStatus& status, const ProfileAggregate& aggregate,

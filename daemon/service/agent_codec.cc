@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
+#include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 
 namespace perfd {
@@ -14,7 +15,6 @@ namespace {
 constexpr size_t kMaxName = 255;
 constexpr size_t kMaxNotices = 256;
 constexpr int kMaxRanks = 65536;
-constexpr int kMaxChecks = 256;
 constexpr int kMaxActive = 4096;
 
 absl::Status CheckName(const char* what, const std::string& text, bool required = true) {
@@ -68,23 +68,12 @@ absl::StatusOr<AgentFacts> ToFacts(const v1::Register& message, const Peer& peer
   facts.user_mode = message.user_mode();
   facts.uid =
       peer.requester.uid;  // what the kernel or the certificate says, not what the message says
+  facts.certified = !peer.agent_node.empty();
   facts.cpus = message.cpus();
   facts.kernel = message.kernel();
   facts.sampling_event = message.sampling_event();
   facts.active_profiles.assign(message.active_profiles().begin(), message.active_profiles().end());
   return facts;
-}
-
-AgentHealth ToHealth(const v1::Heartbeat& message) {
-  AgentHealth health;
-  health.resident_bytes = message.resident_bytes();
-  health.cpu_ns = message.cpu_ns();
-  health.spooled_windows = message.spooled_windows();
-  health.spool_bytes = message.spool_bytes();
-  health.sessions = message.sessions();
-  const int count = std::min(message.dropped_size(), static_cast<int>(kDropReasonCount));
-  for (int i = 0; i < count; ++i) health.dropped[static_cast<size_t>(i)] = message.dropped(i);
-  return health;
 }
 
 absl::StatusOr<SessionUpdate> ToUpdate(const v1::SessionUpdate& message) {
@@ -111,16 +100,6 @@ absl::StatusOr<IncomingWindow> ToWindow(const v1::Window& message) {
   return incoming;
 }
 
-absl::StatusOr<std::vector<DoctorCheck>> ToChecks(const v1::DoctorResult& message) {
-  if (message.checks_size() > kMaxChecks)
-    return absl::InvalidArgumentError("doctor: too many checks");
-  std::vector<DoctorCheck> checks;
-  for (const v1::DoctorCheck& from : message.checks()) {
-    checks.push_back({from.name(), from.ok(), from.optional(), from.found(), from.fix()});
-  }
-  return checks;
-}
-
 v1::DaemonMessage ToMessage(const StartNode& command) {
   v1::DaemonMessage message;
   v1::StartCommand& start = *message.mutable_start();
@@ -135,6 +114,12 @@ v1::DaemonMessage ToMessage(const StopNode& command) {
   v1::DaemonMessage message;
   message.mutable_stop()->set_profile_id(command.profile_id);
   message.mutable_stop()->set_reason(command.reason);
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const MeasureNode& command) {
+  v1::DaemonMessage message;
+  *message.mutable_measure() = wire::ToProto(command.order);
   return message;
 }
 

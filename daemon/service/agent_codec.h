@@ -5,10 +5,7 @@
 #ifndef DAEMON_SERVICE_AGENT_CODEC_H_
 #define DAEMON_SERVICE_AGENT_CODEC_H_
 
-#include <vector>
-
 #include "absl/status/statusor.h"
-#include "core/model/node.h"
 #include "daemon/control/decisions.h"
 #include "daemon/control/events.h"
 #include "daemon/ingest/ingest.h"
@@ -19,13 +16,12 @@ namespace perfd {
 
 // Also checks that `peer` may be this agent and that both speak the same protocol (kFailedPrecondition).
 absl::StatusOr<AgentFacts> ToFacts(const v1::Register& message, const Peer& peer);
-AgentHealth ToHealth(const v1::Heartbeat& message);
 absl::StatusOr<SessionUpdate> ToUpdate(const v1::SessionUpdate& message);
 absl::StatusOr<IncomingWindow> ToWindow(const v1::Window& message);
-absl::StatusOr<std::vector<DoctorCheck>> ToChecks(const v1::DoctorResult& message);
 
 v1::DaemonMessage ToMessage(const StartNode& command);
 v1::DaemonMessage ToMessage(const StopNode& command);
+v1::DaemonMessage ToMessage(const MeasureNode& command);
 
 }  // namespace perfd
 

@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
+#include "core/wire/node_wire.h"
 #include "daemon/service/agent_codec.h"
 #include "daemon/service/rpc_status.h"
 
@@ -19,10 +20,16 @@ namespace {
 constexpr int kHeartbeatMs = 5000;
 constexpr size_t kMaxSequencesPerMessage = 1024;
 
-bool Parse(const grpc::ByteBuffer& bytes, v1::AgentMessage& message) {
+absl::Status Parse(const grpc::ByteBuffer& bytes, v1::AgentMessage& message) {
+  if (bytes.Length() > AgentStream::kMaxMessageBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("a message of ", bytes.Length(),
+                                                     " bytes is over the limit of ",
+                                                     AgentStream::kMaxMessageBytes));
+  }
   grpc::ByteBuffer copy(bytes);  // shares the slices
   grpc::ProtoBufferReader reader(&copy);
-  return reader.status().ok() && message.ParseFromZeroCopyStream(&reader);
+  if (reader.status().ok() && message.ParseFromZeroCopyStream(&reader)) return absl::OkStatus();
+  return absl::InvalidArgumentError("a message from the agent cannot be parsed");
 }
 
 grpc::ByteBuffer Serialise(const v1::DaemonMessage& message) {
@@ -113,7 +120,7 @@ void AgentStream::Send(v1::DaemonMessage message) {
   absl::MutexLock lock(&mutex_);
   if (end_.has_value()) return;
   if (outbox_.size() >= kMaxOutbox) {
-    end_ = absl::ResourceExhaustedError("the agent does not read its commands");
+    end_ = absl::AbortedError("the agent does not read its commands");
   } else {
     outbox_.push_back(std::move(message));
   }
@@ -135,6 +142,10 @@ void AgentStream::Start(const StartNode& command) {
 }
 
 void AgentStream::Stop(const StopNode& command) {
+  Send(ToMessage(command));
+}
+
+void AgentStream::Measure(const MeasureNode& command) {
   Send(ToMessage(command));
 }
 
@@ -173,9 +184,12 @@ bool AgentStream::done() {
 
 void AgentStream::OnReadDone(bool ok) {
   if (!ok) return Close(absl::OkStatus());  // the agent has closed its side, or is gone
-  const absl::Status handled = Handle(read_buffer_);
+  v1::AgentMessage message;
+  absl::Status handled = Parse(read_buffer_, message);
+  const bool readable = handled.ok();
+  if (readable) handled = Handle(message);
   if (!handled.ok()) {
-    if (absl::IsInvalidArgument(handled)) pipeline_.CountMalformed();
+    if (!readable || absl::IsInvalidArgument(handled)) pipeline_.CountMalformed();
     LogWarning("an agent's stream ends (uid {}): {}", peer_.requester.uid, Text(handled));
     return Close(handled);
   }
@@ -208,10 +222,7 @@ void AgentStream::OnDone() {
   if (connection != 0) pipeline_.AgentGone(connection);
 }
 
-absl::Status AgentStream::Handle(const grpc::ByteBuffer& bytes) {
-  v1::AgentMessage message;
-  if (!Parse(bytes, message))
-    return absl::InvalidArgumentError("a message from the agent cannot be parsed");
+absl::Status AgentStream::Handle(const v1::AgentMessage& message) {
   uint64_t connection = 0;
   {
     absl::MutexLock lock(&mutex_);
@@ -224,7 +235,7 @@ absl::Status AgentStream::Handle(const grpc::ByteBuffer& bytes) {
     case v1::AgentMessage::kRegister:
       return HandleRegister(message.register_());
     case v1::AgentMessage::kHeartbeat:
-      pipeline_.Heartbeat(connection, ToHealth(message.heartbeat()));
+      pipeline_.Heartbeat(connection, wire::FromProto(message.heartbeat()));
       return absl::OkStatus();
     case v1::AgentMessage::kSession: {
       ASSIGN_OR_RETURN(const SessionUpdate update, ToUpdate(message.session()));
@@ -234,7 +245,7 @@ absl::Status AgentStream::Handle(const grpc::ByteBuffer& bytes) {
     case v1::AgentMessage::kWindow:
       return HandleWindow(connection, message.window());
     case v1::AgentMessage::kDoctor: {
-      ASSIGN_OR_RETURN(std::vector<DoctorCheck> checks, ToChecks(message.doctor()));
+      ASSIGN_OR_RETURN(std::vector<DoctorCheck> checks, wire::FromProto(message.doctor().checks()));
       pipeline_.DoctorAnswer(connection, message.doctor().request_id(), std::move(checks));
       return absl::OkStatus();
     }
@@ -285,7 +296,7 @@ void AgentStream::Settled(uint64_t sequence, const absl::Status& status) {
   } else if (!end_.has_value()) {
     LogWarning("window {} is not stored: {}; the agent has to come back with it", sequence,
                Text(status));
-    end_ = status;
+    end_ = absl::UnavailableError(absl::StrCat("the window is not stored: ", status.message()));
   }
   SchedulePump();
 }

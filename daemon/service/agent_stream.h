@@ -5,8 +5,9 @@
 // Limits   kMaxUnacknowledged windows are read ahead of their commits: then reading stops, and with it the agent.
 //          The same when the daemon has too many windows of all agents under way.
 //          kMaxOutbox commands may wait; an agent that does not read them is cut off.
-// Errors   a message that makes no sense ends the stream with kInvalidArgument; it is logged and counted. A window that
-//          is refused does not: it would come again for ever.
+// Errors   kInvalidArgument (a message that makes no sense) and kResourceExhausted (one over kMaxMessageBytes) blame
+//          the message: logged and counted; the agent gives such a window up in the end. With any other code it comes
+//          back with its windows. A window that is refused does not end the stream.
 // Threads  thread-safe.
 #ifndef DAEMON_SERVICE_AGENT_STREAM_H_
 #define DAEMON_SERVICE_AGENT_STREAM_H_
@@ -35,6 +36,7 @@ class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
                           public std::enable_shared_from_this<AgentStream> {
  public:
   static constexpr uint64_t kMaxUnacknowledged = 64;
+  static constexpr size_t kMaxMessageBytes = 16 << 20;
   static constexpr size_t kMaxOutbox = 4096;
   static constexpr absl::Duration kRegisterWithin = absl::Seconds(10);
   static constexpr absl::Duration kSilence =
@@ -47,6 +49,7 @@ class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   void Welcome(uint64_t stored_sequence) override;
   void Start(const StartNode& command) override;
   void Stop(const StopNode& command) override;
+  void Measure(const MeasureNode& command) override;
   void AskDoctor(uint64_t request_id) override;
   void Close(const absl::Status& reason) override;
 
@@ -66,7 +69,7 @@ class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   void SchedulePump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Pump();
   bool NextMessage(v1::DaemonMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Handle(const grpc::ByteBuffer& bytes);
+  absl::Status Handle(const v1::AgentMessage& message);
   absl::Status HandleRegister(const v1::Register& message);
   absl::Status HandleWindow(uint64_t connection, const v1::Window& message);
   void Settled(uint64_t sequence, const absl::Status& status);

@@ -80,6 +80,8 @@ class ProfilerCalls final : public v1::Profiler::CallbackService {
                      v1::Report* response) override;
   Reactor* Cancel(Context* context, const v1::CancelRequest* request,
                   v1::ProfileStatus* response) override;
+  Reactor* ListAudit(Context* context, const v1::ListAuditRequest* request,
+                     v1::ListAuditResponse* response) override;
   Reactor* ListNodes(Context* context, const v1::ListNodesRequest* request,
                      v1::ListNodesResponse* response) override;
   Reactor* Doctor(Context* context, const v1::DoctorRequest* request,

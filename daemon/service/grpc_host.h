@@ -36,7 +36,9 @@ struct TlsOptions {
 class GrpcHost {
  public:
   static constexpr size_t kMaxUids = 256;
-  static constexpr int kMaxMessageBytes = 16 << 20;
+  // Somewhat over AgentStream's limit, so that it can say what is wrong and count it. What is larger still gRPC ends with
+  // RESOURCE_EXHAUSTED by itself.
+  static constexpr int kMaxMessageBytes = AgentStream::kMaxMessageBytes + (4 << 20);
 
   GrpcHost(Pipeline& pipeline, IdentityOptions identity);
   ~GrpcHost();

@@ -3,9 +3,10 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
+#include "core/wire/node_wire.h"
+#include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 #include "daemon/service/call_services.h"
-#include "daemon/service/node_codec.h"
 #include "daemon/service/rpc_status.h"
 
 namespace perfd {
@@ -97,10 +98,22 @@ grpc::ServerUnaryReactor* ProfilerCalls::Cancel(Context* context, const v1::Canc
   });
 }
 
+grpc::ServerUnaryReactor* ProfilerCalls::ListAudit(Context* context,
+                                                   const v1::ListAuditRequest* request,
+                                                   v1::ListAuditResponse* response) {
+  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<AuditEntry> entries,
+                     shared_.pipeline.Audit(requester, request->id(), request->limit()));
+    for (const AuditEntry& entry : entries) *response->add_entries() = wire::ToProto(entry);
+    return absl::OkStatus();
+  });
+}
+
 grpc::ServerUnaryReactor* ProfilerCalls::ListNodes(Context* context, const v1::ListNodesRequest*,
                                                    v1::ListNodesResponse* response) {
   return Answer(context, [this, response](const Requester&) -> absl::Status {
-    for (const NodeStatus& node : shared_.pipeline.Nodes()) *response->add_nodes() = ToProto(node);
+    for (const NodeStatus& node : shared_.pipeline.Nodes())
+      *response->add_nodes() = wire::ToProto(node);
     return absl::OkStatus();
   });
 }
@@ -113,8 +126,11 @@ grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::Doct
   if (begun.ok()) {
     begun = shared_.pipeline.Doctor(request->node(),
                                     [reactor, response](const std::vector<DoctorReport>& reports) {
-                                      for (const DoctorReport& report : reports)
-                                        *response->add_reports() = ToProto(report);
+                                      for (const DoctorReport& report : reports) {
+                                        v1::DoctorReport& out = *response->add_reports();
+                                        out.set_place(report.place);
+                                        wire::ToProto(report.checks, *out.mutable_checks());
+                                      }
                                       reactor->Finish(grpc::Status::OK);
                                     });
   }

@@ -20,7 +20,8 @@ struct WindowRecord {
   std::string stream_id;
   uint64_t sequence = 0;  // 1..2^62
   std::string node;
-  std::string body;  // serialised v1.Window
+  std::string body;                    // serialised v1.Window
+  std::vector<AuditEntry> audit = {};  // those of the body
 };
 
 struct AppendResult {
@@ -56,6 +57,12 @@ struct ProfileQuery {
   std::optional<uint32_t> uid;  // only this owner's
   bool active_only = false;
   int32_t limit = 50;
+};
+
+struct AuditQuery {
+  std::string profile_id;       // empty: of every profile
+  std::optional<uint32_t> uid;  // only this owner's
+  int32_t limit = 1000;
 };
 
 struct RetentionPolicy {

@@ -59,7 +59,23 @@ CREATE INDEX loop_result_by_location ON loop_result(location, profile);
 CREATE INDEX profile_by_uid ON profile(uid, id);
 )sql";
 
-constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2};
+// Version 3: the audit log of injections. No profile's end and no retention of profiles touches it.
+constexpr char kVersion3[] = R"sql(
+CREATE TABLE audit(
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  profile INTEGER NOT NULL,
+  uid INTEGER NOT NULL,
+  unix_ns INTEGER NOT NULL,
+  stream_id TEXT NOT NULL,
+  sequence INTEGER NOT NULL,
+  item INTEGER NOT NULL,
+  body BLOB NOT NULL,
+  UNIQUE(stream_id, sequence, item));
+CREATE INDEX audit_by_time ON audit(unix_ns);
+CREATE INDEX audit_by_profile ON audit(profile, unix_ns);
+)sql";
+
+constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3};
 
 }  // namespace
 

@@ -11,7 +11,7 @@
 
 namespace perfd {
 
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 
 absl::Status Migrate(Database& db);
 

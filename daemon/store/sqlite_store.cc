@@ -10,6 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "daemon/store/audit_table.h"
 #include "daemon/store/profile_id.h"
 #include "daemon/store/profile_table.h"
 #include "daemon/store/schema.h"
@@ -142,6 +143,16 @@ absl::Status SqliteStore::Skip(std::string stream_id, uint64_t sequence,
                       .urgent = false});
 }
 
+absl::Status SqliteStore::KeepAudit(WindowRecord record, std::function<void(absl::Status)> done) {
+  record.body.clear();
+  const size_t bytes = kSmallWriteBytes * (1 + record.audit.size() / 16);
+  auto shared = std::make_shared<const WindowRecord>(std::move(record));
+  return queue_.Push({.run = [shared](Database& db) { return InsertAudit(db, *shared); },
+                      .done = std::move(done),
+                      .bytes = bytes,
+                      .urgent = false});
+}
+
 absl::Status SqliteStore::Update(ProfileStatus status, std::function<void(absl::Status)> done) {
   auto shared = std::make_shared<const ProfileStatus>(std::move(status));
   return queue_.Push({.run = [shared](Database& db) { return UpdateProfile(db, *shared); },
@@ -206,6 +217,8 @@ absl::StatusOr<int> SqliteStore::Retain(RetentionPolicy policy, int64_t now_unix
   auto count = std::make_shared<int>(0);  // shared with a writer that may outlive the wait
   RETURN_IF_ERROR(Wait([=](Database& db) -> absl::Status {
     ASSIGN_OR_RETURN(*count, ApplyRetention(db, policy, now_unix_ns));
+    absl::Status audit = ApplyAuditRetention(db);
+    if (!audit.ok()) return audit;
     return db.Exec("PRAGMA incremental_vacuum(1024)");
   }));
   return *count;
@@ -256,6 +269,11 @@ absl::StatusOr<std::vector<LoopHistory>> SqliteStore::History(absl::string_view 
                                                               int limit) {
   absl::MutexLock lock(&read_mutex_);
   return ReadLoopHistory(reader_, location, limit);
+}
+
+absl::StatusOr<std::vector<AuditEntry>> SqliteStore::Audit(const AuditQuery& query) {
+  absl::MutexLock lock(&read_mutex_);
+  return ReadAudit(reader_, query);
 }
 
 absl::StatusOr<std::vector<uint64_t>> SqliteStore::StateCounts() {

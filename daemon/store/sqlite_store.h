@@ -49,6 +49,8 @@ class SqliteStore {
   // Remembers the sequence of a window that nobody wants: from now on it is a duplicate, and no gap.
   absl::Status Skip(std::string stream_id, uint64_t sequence,
                     std::function<void(absl::Status)> done);
+  // The audit entries of a window that is not wanted itself: what was done to a rank stays on record.
+  absl::Status KeepAudit(WindowRecord record, std::function<void(absl::Status)> done);
   absl::Status Update(ProfileStatus status, std::function<void(absl::Status)> done);
 
   // These wait for the commit, at most 30 s.
@@ -70,6 +72,7 @@ class SqliteStore {
                                                 std::optional<uint32_t> uid);
   absl::StatusOr<Report> FinalReport(const std::string& profile_id);
   absl::StatusOr<std::vector<LoopHistory>> History(absl::string_view location, int limit);
+  absl::StatusOr<std::vector<AuditEntry>> Audit(const AuditQuery& query);  // newest first
   absl::StatusOr<std::vector<uint64_t>> StateCounts();  // indexed by ProfileState
   // Of a stream: its highest sequence, and how many below it were never seen.
   absl::StatusOr<StreamState> Stream(absl::string_view stream_id);

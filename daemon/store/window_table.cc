@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "daemon/store/audit_table.h"
 #include "daemon/store/profile_id.h"
 
 namespace perfd {
@@ -107,6 +108,7 @@ absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& reco
   result.duplicate = Contains(near, sequence);
   if (!result.duplicate) {
     ASSIGN_OR_RETURN(result.row_id, InsertWindow(db, record, profile));
+    RETURN_IF_ERROR(InsertAudit(db, record));
     RETURN_IF_ERROR(AddSequence(db, record.stream_id, sequence, near));
   }
   ASSIGN_OR_RETURN(result.stream_missing, MissingSequences(db, record.stream_id));

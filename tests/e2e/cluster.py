@@ -22,7 +22,7 @@ def skip(reason):
     sys.exit(SKIP)
 
 
-def wait_until(condition, seconds, what):
+def wait_until(condition, seconds, what, pause=0.05):
     """The condition's value once it is true; an error after `seconds`."""
     end = time.monotonic() + seconds
     while True:
@@ -31,7 +31,7 @@ def wait_until(condition, seconds, what):
             return value
         if time.monotonic() > end:
             raise AssertionError(f"after {seconds} s still not: {what}")
-        time.sleep(0.05)
+        time.sleep(pause)
 
 
 class Cluster:
@@ -109,6 +109,9 @@ class Cluster:
         return json.loads(run.stdout)
 
     def submit(self, *arguments, expect=0):
+        """Samples only, unless the test asks for variants."""
+        if "--variants" not in arguments:
+            arguments = (*arguments, "--variants", "none")
         run = self.perfctl("submit", *arguments, "--json")
         assert run.returncode == expect, f"submit {arguments}: exit {run.returncode}\n{run.stdout}\n{run.stderr}"
         return json.loads(run.stdout)["id"]

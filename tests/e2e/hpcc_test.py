@@ -11,7 +11,6 @@ from cluster import Cluster
 HPCC = shutil.which("hpcc")
 
 
-
 def write_input(folder, size=4200):
     """HPL on a 1 x 2 grid, small enough for a minute on two cores; hpcc runs its other tests as well."""
     lines = f"""HPLinpack benchmark input file
@@ -80,12 +79,25 @@ def check_hpcc(program):
     assert user > 1000, totals
     print(f"   {name}: {user} user samples, {in_function / user:.4f} in a function")
     assert in_function / user > 0.95, totals
-    loops = report["loops"] + report["waiting"]
-    with_loops = {(r["module_id"], r["function"]) for r in loops}
-    in_loops = sum(r["samples"] for r in loops)
+    whole = share_in_loops(report, set())
+    runtimes = {r["module_id"] for r in report["waiting"]}
+    computing = share_in_loops(report, runtimes)
+    print(f"   {name}: {whole:.4f} of the samples in functions with loops are in a loop; {computing:.4f} outside runtimes")
+    assert computing > 0.80
+    # Ranks that lack a CPU mostly wait, in the polling functions of MPI rather than in loops.
+    if cluster.host_is_calm():
+        assert whole > 0.80
+    else:
+        print("   skipped: the share with the runtimes, because this host is busy now")
+
+
+def share_in_loops(report, left_out):
+    """Of the samples in functions that contain loops, those in a loop; without the modules left out."""
+    rows = [r for r in report["loops"] + report["waiting"] if r["module_id"] not in left_out]
+    with_loops = {(r["module_id"], r["function"]) for r in rows}
+    inside = sum(r["samples"] for r in rows)
     beside = share_in(report, lambda r: r["loop"] is None and (r["module_id"], r["function"]) in with_loops)
-    print(f"   {name}: {in_loops / (in_loops + beside):.4f} of the samples in functions with loops are in a loop")
-    assert in_loops / (in_loops + beside) > 0.80
+    return inside / (inside + beside)
 
 
 def test_hpcc_as_packaged():

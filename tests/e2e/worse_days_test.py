@@ -143,6 +143,11 @@ def in_loop(report, file, mark):
                if r["file"].endswith(file) and first <= r["first_line"] and r["last_line"] <= last)
 
 
+def in_module(report, path):
+    """Share of samples in the loops of one program."""
+    return sum(r["share"] for r in report["loops"] if r["module"] == str(path))
+
+
 def yielding():
     """For a job of very many threads: the test itself must get a turn."""
     os.nice(19)
@@ -173,8 +178,9 @@ def test_exec_in_mid_profile():
         profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "6s")
         report = c.finish(profile)
         assert str(second) in c.notices(profile), c.notices(profile)
-        modules = {r["module"]: r["share"] for r in report["loops"] if r["file"].endswith("restless.c")}
-        assert modules.get(str(RESTLESS), 0) > 0.3 and modules.get(str(second), 0) > 0.2, modules
+        # Each has the loop that works and the one around it, which may have a row too.
+        found = (report["loops"], report["totals"], c.notices(profile))
+        assert in_module(report, RESTLESS) > 0.3 and in_module(report, second) > 0.2, found
         assert in_loop(report, "restless.c", "work") > 0.8
         c.ends_right(job)
 
@@ -257,13 +263,20 @@ def test_scripts():
         assert job.poll() is None
 
 
+def unshare(*arguments):
+    # In a chroot whose root is no mount point, propagation cannot be changed (and need not be).
+    mounts = pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
+    chroot = not any(line.split()[4] == "/" for line in mounts)
+    return ["unshare", *(["--propagation", "unchanged"] if chroot else []), *arguments]
+
+
 def test_another_mount_namespace_and_another_pid_namespace():
     with Tidy() as c:
         hidden = c.dir / "hidden"
         hidden.mkdir()
         script = f"mount -t tmpfs none {hidden} && cp {RESTLESS} {hidden}/boxed && exec {hidden}/boxed spin 12"
-        job = c.spawn("job", ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script])
-        boxed = wait_until(lambda: [p for p in processes() if exe_of(p) == f"{hidden}/boxed"], 10, "it runs")[0]
+        job = c.spawn("job", unshare("--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script))
+        boxed = wait_until(lambda: [p for p in processes() if exe_of(p).endswith(f"{hidden}/boxed")], 10, "it runs")[0]
         assert not (hidden / "boxed").exists(), "our mount namespace does not have the program"
         report = c.finish(c.submit("--pid", boxed, "--node", "node1", "--duration", "3s"))
         assert in_loop(report, "restless.c", "work") > 0.8, (report["totals"], report["status"]["notices"])
@@ -274,11 +287,11 @@ def test_another_mount_namespace_and_another_pid_namespace():
 
 def test_an_agent_in_a_container_and_pid_1():
     with Tidy(nodes=()) as c:
-        job = c.spawn("job", ["unshare", "--pid", "--fork", "--mount-proc", str(RESTLESS), "spin", 8])
+        job = c.spawn("job", unshare("--pid", "--fork", "--mount-proc", str(RESTLESS), "spin", 8))
         inside = wait_until(lambda: [p for p in processes() if Tidy.parent(p) == job.pid], 10, "it runs")[0]
-        wait_until(lambda: exe_of(inside) == str(RESTLESS), 10, "its program runs")
+        wait_until(lambda: exe_of(inside).endswith(str(RESTLESS)), 10, "its program runs")
         c.agents["box"] = c.spawn("agent-box", [
-            "nsenter", "-t", inside, "-p", "-m", BIN / "perf-agent", "--address", f"unix:{c.socket}", "--node", "box",
+            "nsenter", "-t", inside, "-p", "-m", "-r", BIN / "perf-agent", "--address", f"unix:{c.socket}", "--node", "box",
             "--spool-dir", c.dir / "spool-box"])
         c.wait_connected(1)
         report = c.finish(c.submit("--pid", 1, "--node", "box", "--duration", "3s"))

@@ -26,6 +26,7 @@ struct RecordingSink final : SampleSink {
   void OnSample(const Sample& s) override {
     ++samples;
     period_ns += s.period;
+    if (s.time_ns < exec_ns) period_before_exec_ns += s.period;
     by_tid[s.tid] += s.period;
     pids.insert(s.pid);
     if (s.callchain.size() > 1) ++with_callers;
@@ -35,6 +36,7 @@ struct RecordingSink final : SampleSink {
   void OnMapping(const MappingEvent& e) override { mappings.push_back(e); }
   void OnTask(const TaskEvent& e) override {
     tasks.push_back(e);
+    if (e.kind == TaskEvent::Kind::kExec) exec_ns = e.time_ns;
     if (on_task) on_task(e);
   }
   void OnLost(uint64_t records) override { lost += records; }
@@ -43,6 +45,7 @@ struct RecordingSink final : SampleSink {
   void OnLateThread(int32_t, int32_t tid, uint64_t cpu_ns) override { late[tid] += cpu_ns; }
 
   uint64_t samples = 0, period_ns = 0, with_callers = 0, with_stack = 0, chains_from_ip = 0;
+  uint64_t exec_ns = 0, period_before_exec_ns = 0;  // counted once the exec has been heard of
   uint64_t lost = 0, throttled = 0, malformed = 0;
   std::map<int32_t, uint64_t> by_tid, late;
   std::set<int32_t> pids;
@@ -171,6 +174,18 @@ TEST_F(PerfSampleSourceTest, FollowsExecOfTheLeaderAndOfAThread) {
     puppet.Go();
     EXPECT_EQ(puppet.Wait(), 0);
   }
+}
+
+// Both programs and the exec between them lie in the ring: the exec is told first, with the time that divides them.
+TEST_F(PerfSampleSourceTest, AnExecIsToldBeforeTheSamplesThatItDivides) {
+  PuppetProcess puppet({"wait", "spin:200", "exec", "spin:300", "say:done", "wait"});
+  OPEN_OR_SKIP({.frequency_hz = 499});
+  ASSERT_TRUE(source_->AddProcess(puppet.pid()).ok());
+  puppet.Go();
+  ASSERT_TRUE(puppet.Heard());
+  source_->Drain(sink_);
+  ExpectNear(sink_.period_before_exec_ns, 200 * kMs);
+  ExpectNear(sink_.period_ns - sink_.period_before_exec_ns, 300 * kMs);
 }
 
 // The thread is too young to have a ring when it becomes the leader.

@@ -5,12 +5,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "agent/sample/perf_sample_source.h"
+#include "agent/sample/ring_budget.h"
 #include "tests/integration/sample/puppet_process.h"
 
 namespace perfd {
@@ -65,6 +70,29 @@ TEST_F(SamplingRights, ASmallerRingServesWhenLockedMemoryRunsOut) {
         PerfSampleSource::Create({.event = "cpu-clock", .ring_bytes = 64u << 20}, ProcFs(), &clock);
     if (!source.ok()) return absl::IsPermissionDenied(source.status());
     return (*source)->AddProcess(::getpid()).ok() && (*source)->thread_count() == 1;
+  }));
+}
+
+// As many threads as fit with small rings; with rings of the usual size, a quarter of them would.
+TEST_F(SamplingRights, RingsShrinkUntilEveryThreadHasOne) {
+  EXPECT_TRUE(InChild([&] {
+    const rlimit none{0, 0};
+    if (::setrlimit(RLIMIT_MEMLOCK, &none) != 0 || !BecomeNobody()) return false;
+    const uint64_t room = LockableBytes(ProcFs());
+    if (room == kUnlimitedBytes) return true;
+    const auto count = static_cast<int>(std::min<uint64_t>(room / 2 / (2 * PageBytes()), 200));
+    std::atomic<bool> over = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < count; ++i) threads.emplace_back([&] { over.wait(false); });
+    SystemClock clock;
+    auto source = PerfSampleSource::Create({.event = "cpu-clock"}, ProcFs(), &clock);
+    absl::Status added = source.status();
+    if (source.ok()) added = (*source)->AddProcess(::getpid());
+    const bool all = added.ok() && (*source)->thread_count() == count + 1;
+    over = true;
+    over.notify_all();
+    for (std::thread& thread : threads) thread.join();
+    return all || absl::IsPermissionDenied(added);
   }));
 }
 

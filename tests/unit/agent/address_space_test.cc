@@ -38,12 +38,12 @@ TEST(AddressSpace, GenerationChangesWithTheMappings) {
   same.executable = true;
   same.inode = 7;
   same.path = "/a";
-  space.Replace({same});
+  space.Replace({same}, 0);
   EXPECT_EQ(space.generation(), first) << "the same mappings, read again";
   space.Add(Event(0x4000, 0x1000, 0, "/b"));
   const uint64_t second = space.generation();
   EXPECT_GT(second, first);
-  space.Replace({same});
+  space.Replace({same}, 0);
   EXPECT_GT(space.generation(), second);
   ASSERT_EQ(space.Mappings().size(), 1u);
   EXPECT_EQ(space.Mappings()[0], *space.Find(0x1000));
@@ -61,7 +61,7 @@ TEST(AddressSpace, ReplaceTakesOnlyExecutableEntries) {
   data.start = 0x2000;
   data.end = 0x3000;
   data.executable = false;
-  space.Replace({code, data});
+  space.Replace({code, data}, 0);
   EXPECT_EQ(space.size(), 1u);
   EXPECT_EQ(space.Find(0x9000), nullptr);
   ASSERT_NE(space.Find(0x1800), nullptr);
@@ -108,6 +108,91 @@ TEST(AddressSpace, AgreesWithAPageTableOnRandomEvents) {
       EXPECT_EQ(found->FileOffset(page * 4096), expected->second.second);
     }
   }
+}
+
+MappingEvent EventAt(uint64_t time_ns, uint64_t start, uint64_t length, std::string path) {
+  MappingEvent event = Event(start, length, 0, std::move(path));
+  event.time_ns = time_ns;
+  return event;
+}
+
+MapEntry Code(uint64_t start, uint64_t end, std::string path) {
+  MapEntry entry;
+  entry.start = start;
+  entry.end = end;
+  entry.executable = true;
+  entry.path = std::move(path);
+  return entry;
+}
+
+std::string PathAt(const AddressSpace& space, uint64_t address, uint64_t time_ns) {
+  const CodeMapping* mapping = space.Find(address, time_ns);
+  return mapping == nullptr ? "" : mapping->path;
+}
+
+TEST(AddressSpace, AnExecHidesNothingFromTheSamplesBeforeIt) {
+  AddressSpace space;
+  space.Replace({Code(0x1000, 0x3000, "/old"), Code(0x9000, 0xa000, "/libc")}, 0);
+  space.Exec(500);
+  EXPECT_EQ(space.size(), 0u);
+  space.Replace({Code(0x2000, 0x4000, "/new")}, 900);
+  EXPECT_EQ(PathAt(space, 0x2000, 499), "/old");
+  EXPECT_EQ(PathAt(space, 0x9000, 499), "/libc");
+  EXPECT_EQ(PathAt(space, 0x3000, 499), "") << "the new program was not there yet";
+  EXPECT_EQ(PathAt(space, 0x2000, 500), "/new");
+  EXPECT_EQ(PathAt(space, 0x9000, 500), "");
+  EXPECT_EQ(PathAt(space, 0x1000, AddressSpace::kNow), "");
+}
+
+// The maps can already be the new program's while the record of its exec is not yet read.
+TEST(AddressSpace, MapsThatWereReadAheadOfTheExecAreOfTheNewProgram) {
+  AddressSpace space;
+  space.Replace({Code(0x1000, 0x3000, "/old")}, 0);
+  space.Replace({Code(0x1000, 0x3000, "/new")}, 900);
+  EXPECT_EQ(PathAt(space, 0x1000, 899), "/old");
+  space.Exec(500);
+  space.Add(EventAt(600, 0x1000, 0x2000, "/new"));
+  EXPECT_EQ(PathAt(space, 0x1000, 499), "/old");
+  EXPECT_EQ(PathAt(space, 0x1000, 500), "");
+  EXPECT_EQ(PathAt(space, 0x1000, 600), "/new");
+}
+
+TEST(AddressSpace, AMappingOfBeforeTheExecIsNotTheNewProgramsWhenItsRecordComesLate) {
+  AddressSpace space;
+  space.Exec(500);
+  space.Add(EventAt(400, 0x1000, 0x1000, "/old"));
+  EXPECT_EQ(space.size(), 0u);
+  EXPECT_EQ(PathAt(space, 0x1000, 399), "");
+  EXPECT_EQ(PathAt(space, 0x1000, 400), "/old");
+  EXPECT_EQ(PathAt(space, 0x1000, 499), "/old");
+  EXPECT_EQ(PathAt(space, 0x1000, 500), "");
+}
+
+TEST(AddressSpace, AMappingHoldsFromItsTimeOn) {
+  AddressSpace space;
+  space.Add(EventAt(100, 0x1000, 0x3000, "/a"));
+  space.Add(EventAt(200, 0x2000, 0x1000, "/b"));
+  EXPECT_EQ(PathAt(space, 0x2000, 99), "");
+  EXPECT_EQ(PathAt(space, 0x2000, 199), "/a");
+  EXPECT_EQ(PathAt(space, 0x2000, 200), "/b");
+  EXPECT_EQ(PathAt(space, 0x1000, 150), "/a") << "its head is still there";
+  EXPECT_EQ(PathAt(space, 0x1000, 250), "/a");
+  space.Replace({Code(0x2000, 0x3000, "/c")}, 300);
+  EXPECT_EQ(PathAt(space, 0x2000, 299), "/b");
+  EXPECT_EQ(PathAt(space, 0x1000, 299), "/a");
+  EXPECT_EQ(PathAt(space, 0x1000, 300), "");
+}
+
+TEST(AddressSpace, ForgetsTheOldestOfTooManyThatAreNoMore) {
+  AddressSpace space;
+  space.Add(EventAt(1, 0x1000, 0x1000, "0"));
+  for (uint64_t i = 1; i <= AddressSpace::kMaxPast; ++i)
+    space.Add(EventAt(i + 1, 0x1000, 0x1000, std::to_string(i)));
+  EXPECT_EQ(PathAt(space, 0x1000, 1), "0");
+  space.Add(EventAt(AddressSpace::kMaxPast + 2, 0x1000, 0x1000, "last"));
+  EXPECT_EQ(PathAt(space, 0x1000, 1), "");
+  EXPECT_EQ(PathAt(space, 0x1000, 2), "1");
+  EXPECT_EQ(PathAt(space, 0x1000, AddressSpace::kNow), "last");
 }
 
 }  // namespace

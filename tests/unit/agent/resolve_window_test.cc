@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "agent/pipeline/read_budget.h"
 #include "tests/unit/agent/fake_code_source.h"
 
 namespace perfd {
@@ -108,6 +109,67 @@ TEST_F(ResolveWindowTest, StacksBecomeNamesOutermostFirst) {
   EXPECT_EQ(window.frame_names[window.stacks[0].frames[0]], "kernel");
   EXPECT_EQ(window.frame_names[window.stacks[0].frames[1]], "[kernel]");
   EXPECT_EQ(window.stacks[0].samples, 5u);
+}
+
+// One that takes long must not make all the others wait for their own timeouts: the time is for all together.
+TEST(ResolveWindowBudget, ModulesThatTheTimeDoesNotSufficeForAreNotReadAndNotOpened) {
+  FakeClock clock;
+  int opened = 0;
+  CodeIndex index(
+      [&](const RawModule& module) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
+        ++opened;
+        if (module.key.path != "/known") clock.now_ns += 6 * kNsPerSecond;
+        if (module.key.path == "/known") {
+          static int lookups = 0;
+          return std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups);
+        }
+        return absl::DeadlineExceededError("no answer in time");
+      },
+      clock);
+  const auto window_of = [](const std::vector<std::string>& paths) {
+    RawWindow raw;
+    raw.threads = {{0, 1, 1}};
+    for (const std::string& path : paths) {
+      RawModule module;
+      module.key.path = path;
+      raw.rows.push_back({0, {.kind = RawPlace::Kind::kModule, .module = static_cast<uint32_t>(raw.modules.size()),
+                              .file_offset = 0x144}, 1, 10});
+      raw.modules.push_back(module);
+    }
+    return raw;
+  };
+  UnreadableModules unreadable;
+  ResolveWindow(window_of({"/known"}), index, absl::Seconds(10), &unreadable);
+  ASSERT_TRUE(unreadable.empty());
+  opened = 0;
+  const Window window =
+      ResolveWindow(window_of({"/a", "/b", "/c", "/d", "/known"}), index, absl::Seconds(10), &unreadable);
+  EXPECT_EQ(opened, 2) << "12 s for 10";
+  ASSERT_EQ(unreadable.size(), 4u);
+  EXPECT_EQ(unreadable[2].first, "/c");
+  EXPECT_NE(unreadable[2].second.message().find("too long already"), absl::string_view::npos);
+  uint64_t known = 0;
+  for (const WindowRow& row : window.rows) known += window.locations[row.location].function == "kernel" ? 1 : 0;
+  EXPECT_EQ(known, 1u) << "what is known needs no time";
+  EXPECT_EQ(window.rows.size(), 5u) << "nothing is lost";
+  opened = 0;
+  ResolveWindow(window_of({"/c", "/d"}), index, absl::Seconds(10), &unreadable);
+  EXPECT_EQ(opened, 2) << "with new time they have their turn";
+}
+
+TEST(ReadBudget, IsSpentAndEarnedAgainUpToTheBurst) {
+  FakeClock clock;
+  ReadBudget budget(clock);
+  const absl::Duration burst = absl::Nanoseconds(ReadBudget::kBurstNs);
+  EXPECT_EQ(budget.Left(), burst);
+  budget.Spend(ReadBudget::kBurstNs + 5 * kNsPerSecond);
+  EXPECT_EQ(budget.Left(), absl::ZeroDuration());
+  clock.now_ns += 5 * kNsPerSecond * ReadBudget::kShare;
+  EXPECT_EQ(budget.Left(), absl::ZeroDuration()) << "what was overdrawn is earned first";
+  clock.now_ns += 2 * kNsPerSecond * ReadBudget::kShare;
+  EXPECT_EQ(budget.Left(), absl::Seconds(2));
+  clock.now_ns += 1000 * kNsPerSecond * ReadBudget::kShare;
+  EXPECT_EQ(budget.Left(), burst);
 }
 
 TEST(FoldLightLocations, KeepsTotalsPerCategoryAndThread) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 
 #include "absl/synchronization/notification.h"
 #include "agent/pipeline/session_table.h"
@@ -56,6 +57,7 @@ class RecordingOutput final : public SessionOutput {
   }
   absl::StatusOr<uint64_t> OnWindow(Window window) override {
     absl::MutexLock lock(&mutex);
+    if (refuse) return absl::ResourceExhaustedError("the spool is full");
     windows.push_back(std::move(window));
     return windows.size();
   }
@@ -75,6 +77,7 @@ class RecordingOutput final : public SessionOutput {
   absl::Mutex mutex;
   std::vector<SessionNews> news;
   std::vector<Window> windows;
+  bool refuse = false;  // every window
   std::function<void(const SessionNews&)> on_news;
 };
 
@@ -86,9 +89,10 @@ class SessionTest : public testing::Test {
       : procfs_(proc_.root()),
         finder_(procfs_, "node1"),
         resolver_(
-            [](const RawModule&) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
+            [](const RawModule& module) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
               static int lookups = 0;
-              return std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups);
+              return std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups,
+                                                      "id of " + module.key.path);
             },
             clock_) {
     AddRank(kPid);
@@ -194,6 +198,46 @@ TEST_F(SessionTest, ARankThatEndsEndsTheSessionAndIsSaid) {
   EXPECT_THAT(script_.removed, testing::Contains(kPid));
   EXPECT_GE(output_.Total().kept, 12u);
   EXPECT_LT(clock_.now_ns, request_.remaining_ns);
+}
+
+// As with a ring per thread: the exec is told by the ring of one thread, the samples of the others come after it.
+TEST_F(SessionTest, SamplesOfBeforeAnExecBelongToTheProgramOfTheirTime) {
+  const auto at = [](uint64_t ip, uint64_t time_ns) {
+    Sample sample = At(ip);
+    sample.time_ns = time_ns;
+    return sample;
+  };
+  script_.on_drain = [&, this](SampleSink& sink, int drain) {
+    if (drain != 2) return;
+    proc_.Write(std::to_string(kPid) + "/maps",
+                "00400000-00500000 r-xp 00000000 08:01 78 /usr/bin/second\n");
+    sink.OnTask({.kind = TaskEvent::Kind::kExec, .pid = kPid, .tid = kPid, .time_ns = 1000});
+    for (int i = 0; i < 3; ++i) sink.OnSample(at(0x400144, 999));
+    sink.OnSample(at(0x400144, 1000));
+    sink.OnSample(at(0x600000, 999));  // never mapped: the new maps do not say what was there before
+  };
+  Run();
+  std::map<std::string, uint64_t> samples;
+  for (const Window& window : output_.windows) {
+    for (const WindowRow& row : window.rows)
+      samples[window.locations[row.location].module_path] += row.samples;
+  }
+  EXPECT_EQ(samples["/usr/bin/app"], 3u);
+  EXPECT_EQ(samples["/usr/bin/second"], 1u);
+  EXPECT_EQ(samples[""], 1u) << "[unmapped]";
+}
+
+TEST_F(SessionTest, ASuspendedSessionTellsWhatItLost) {
+  output_.refuse = true;
+  Session session(request_, tools_);
+  script_.on_drain = [&](SampleSink& sink, int drain) {
+    sink.OnSample(At(0x400144));
+    if (drain == 3) session.Suspend();
+  };
+  session.Run();
+  EXPECT_THAT(output_.AllNotices(), HasSubstr("samples of node node1 are in no window"));
+  EXPECT_FALSE(output_.news.back().notices.empty());
+  EXPECT_EQ(output_.news.back().phase, Phase::kSampling) << "another agent goes on";
 }
 
 TEST_F(SessionTest, ARankOfAnotherProfileIsRefused) {

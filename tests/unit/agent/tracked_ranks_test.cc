@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/clock.h"
 #include "tests/unit/procfs/fake_proc.h"
 
 namespace perfd {
@@ -33,7 +34,7 @@ class TrackedRanksTest : public testing::Test {
   void Refresh() {
     ended_.clear();
     changed_.clear();
-    ranks_.Refresh(&ended_, &changed_);
+    ranks_.Refresh(read_ns_, &ended_, &changed_);
   }
 
   FakeProc proc_;
@@ -41,6 +42,7 @@ class TrackedRanksTest : public testing::Test {
   TrackedRanks ranks_{procfs_};
   std::vector<const TrackedProcess*> ended_;
   std::vector<const TrackedProcess*> changed_;
+  int64_t read_ns_ = 0;  // samples up to then have been read
 };
 
 TEST_F(TrackedRanksTest, TellsOnceOfAnEnd) {
@@ -76,7 +78,7 @@ TEST_F(TrackedRanksTest, AProcessThatBecameSomeoneElsesIsHiddenAndToldOnce) {
   EXPECT_FALSE(ranks_.Add(Info(5), 2).ok()) << "and does not come back";
   Put({.pid = 6, .effective_gid = 0});
   std::vector<const TrackedProcess*> both;
-  ranks_.Refresh(&both);
+  ranks_.Refresh(0, &both);
   ASSERT_EQ(both.size(), 1u);
   EXPECT_THAT(std::string(ChangedOwnerError(*both[0]).message()), HasSubstr("setgid"));
 }
@@ -87,7 +89,7 @@ TEST_F(TrackedRanksTest, APrivilegedRequestersRankThatBecomesAnothersIsHidden) {
   ASSERT_TRUE(ranks.Add(Info(5), 1).ok());
   Put({.pid = 5, .uid = kBob});
   std::vector<const TrackedProcess*> changed;
-  ranks.Refresh(&ended_, &changed);
+  ranks.Refresh(0, &ended_, &changed);
   EXPECT_EQ(changed.size(), 1u);
   EXPECT_EQ(ranks.Find(5), nullptr);
 }
@@ -96,9 +98,9 @@ TEST_F(TrackedRanksTest, AnExecLooksAtTheOwnerAtOnce) {
   ASSERT_TRUE(PutAndAdd(5).ok());
   Put({.pid = 5, .effective_uid = 0});
   TrackedProcess* process = ranks_.Find(5);
-  ranks_.ReadMaps(*process, 1, false);
+  ranks_.ReadMaps(*process, 1);
   EXPECT_NE(ranks_.Find(5), nullptr);
-  ranks_.ReadMaps(*process, 1, true);
+  ranks_.Exec(*process, 1, 1);
   EXPECT_EQ(ranks_.Find(5), nullptr);
   Refresh();
   EXPECT_EQ(changed_.size(), 1u);
@@ -125,7 +127,6 @@ TEST_F(TrackedRanksTest, ChildrenAreFollowedUnlessTheyHaveOtherRights) {
   EXPECT_TRUE(child->helper);
   EXPECT_EQ(child->info.rank, 3);
   EXPECT_EQ(ranks_.AddChild(5, 7, 1), nullptr);
-  EXPECT_EQ(ranks_.AddChild(5, 8, 1), nullptr) << "gone";
   EXPECT_EQ(ranks_.living(), 1);
 }
 
@@ -138,17 +139,66 @@ TEST_F(TrackedRanksTest, AForkReadLateDoesNotMakeARankAHelper) {
   EXPECT_EQ(rank->info.rank, 1);
 }
 
-TEST_F(TrackedRanksTest, EndedHelpersAreForgottenARefreshLater) {
+// A window that closes and a look around refresh twice without a reading in between.
+TEST_F(TrackedRanksTest, EndedHelpersAreKeptUntilTheirLastSamplesHaveBeenRead) {
   ASSERT_TRUE(PutAndAdd(5).ok());
   Put({.pid = 6});
   ASSERT_NE(ranks_.AddChild(5, 6, 1), nullptr);
+  read_ns_ = 7 * kNsPerSecond;
   proc_.Remove(6);
   Refresh();
   ASSERT_EQ(ended_.size(), 1u);
+  for (int i = 0; i < 5; ++i) Refresh();
+  EXPECT_TRUE(ranks_.Contains(6)) << "nothing has been read since its end";
+  read_ns_ += TrackedRanks::kKeepEndedNs;
   Refresh();
   EXPECT_TRUE(ranks_.Contains(6));
+  read_ns_ += 1;
   Refresh();
-  EXPECT_FALSE(ranks_.Contains(6));
+  EXPECT_FALSE(ranks_.Contains(6)) << "a job may start helpers for ever";
+  EXPECT_TRUE(ranks_.Contains(5)) << "a rank is never forgotten";
+}
+
+TEST_F(TrackedRanksTest, AChildThatEndedBeforeItsForkWasReadHasItsParentsMappings) {
+  Put({.pid = 5});
+  proc_.Write("5/maps", "1000-2000 r-xp 00000000 08:01 7 /app\n");
+  ASSERT_TRUE(ranks_.Add(Info(5, 3), 1).ok());
+  TrackedProcess* child = ranks_.AddChild(5, 8, 1);
+  ASSERT_NE(child, nullptr);
+  EXPECT_TRUE(child->helper && child->ended);
+  EXPECT_EQ(child->info.rank, 3);
+  EXPECT_NE(child->space.Find(0x1000), nullptr);
+  Refresh();
+  EXPECT_TRUE(ended_.empty()) << "nobody had heard of it";
+  // Whose rights another program had cannot be asked any more.
+  ranks_.Exec(*child, 9, 9);
+  EXPECT_EQ(ranks_.Find(8), nullptr);
+  read_ns_ = TrackedRanks::kKeepEndedNs + 1;
+  Refresh();
+  EXPECT_FALSE(ranks_.Contains(8));
+}
+
+TEST_F(TrackedRanksTest, AnEndedChildOfRootIsNotTakenOnTrust) {
+  Put({.pid = 5, .uid = 0});
+  RankInfo root = Info(5);
+  root.uid = 0;
+  ASSERT_TRUE(ranks_.Add(root, 1).ok());
+  EXPECT_EQ(ranks_.AddChild(5, 8, 1), nullptr);
+}
+
+TEST_F(TrackedRanksTest, TheProgramOfASampleIsTheOneOfItsTime) {
+  Put({.pid = 5});
+  proc_.Write("5/maps", "1000-2000 r-xp 00000000 08:01 7 /old\n");
+  ASSERT_TRUE(ranks_.Add(Info(5), 1).ok());
+  TrackedProcess& process = *ranks_.Find(5);
+  process.executable = "/old";
+  proc_.Write("5/maps", "1000-2000 r-xp 00000000 08:01 8 /new\n");
+  ranks_.Exec(process, 1000, 5000);
+  process.executable = "/new";
+  EXPECT_EQ(process.space.Find(0x1800, 999)->path, "/old");
+  EXPECT_EQ(process.space.Find(0x1800, 1000)->path, "/new");
+  EXPECT_EQ(TrackedRanks::ExecutableAt(process, 999), "/old");
+  EXPECT_EQ(TrackedRanks::ExecutableAt(process, 1000), "/new");
 }
 
 TEST_F(TrackedRanksTest, AReusedPidIsAnotherProcessAndBothAreTold) {
@@ -173,7 +223,7 @@ TEST_F(TrackedRanksTest, TheMapsOfAStuckProcessAreNotRead) {
   ASSERT_TRUE(ranks_.Add(Info(5), 1).ok());
   EXPECT_EQ(ranks_.Find(5)->space.Find(0x1000), nullptr);
   Put({.pid = 5, .state = 'R'});
-  ranks_.ReadMaps(*ranks_.Find(5), 1, true);
+  ranks_.ReadMaps(*ranks_.Find(5), kNsPerSecond + 1);
   EXPECT_NE(ranks_.Find(5)->space.Find(0x1000), nullptr);
 }
 

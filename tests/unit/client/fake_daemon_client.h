@@ -18,6 +18,7 @@ struct FakeDaemon {
   Report report = SampleReport();
   std::vector<NodeStatus> nodes;
   std::vector<DoctorReport> doctor;
+  std::vector<AuditEntry> audit;
   DaemonVersion version{"9.9.9", kProtocolVersion};
   std::vector<WatchEvent> events;
   absl::Status watch_result;
@@ -50,6 +51,10 @@ class FakeDaemonClient final : public DaemonClient {
     return Answer(fake_.report.status);
   }
   absl::StatusOr<std::vector<NodeStatus>> ListNodes() override { return Answer(fake_.nodes); }
+  absl::StatusOr<std::vector<AuditEntry>> ListAudit(absl::string_view id, int) override {
+    fake_.ids.emplace_back(id);
+    return Answer(fake_.audit);
+  }
   absl::StatusOr<std::vector<DoctorReport>> Doctor(absl::string_view) override {
     return Answer(fake_.doctor);
   }

@@ -47,17 +47,20 @@ TEST(ConvertTest, NodesAndDoctor) {
   node->set_node("node1");
   node->set_connected(true);
   node->mutable_heartbeat()->set_sessions(3);
-  for (int i = 0; i < 100; ++i) node->mutable_heartbeat()->add_dropped(7);  // more than we know
+  node->mutable_heartbeat()->set_set_aside_windows(7);
   const auto converted = NodesFromProto(nodes);
   ASSERT_EQ(converted.size(), 1u);
   EXPECT_EQ(converted[0].node, "node1");
   EXPECT_EQ(converted[0].health.sessions, 3);
-  EXPECT_EQ(converted[0].health.dropped.back(), 7u);
+  EXPECT_EQ(converted[0].health.set_aside_windows, 7u);
   v1::DoctorResponse doctor;
   v1::DoctorReport* report = doctor.add_reports();
   report->set_place("perfd");
   report->add_checks()->set_name("store");
-  EXPECT_EQ(DoctorFromProto(doctor)[0].checks[0].name, "store");
+  const auto reports = DoctorFromProto(doctor);
+  ASSERT_TRUE(reports.ok()) << reports.status();
+  EXPECT_EQ((*reports)[0].place, "perfd");
+  EXPECT_EQ((*reports)[0].checks[0].name, "store");
 }
 
 TEST(ConvertTest, AnEventWithoutAStateIsRefused) {

@@ -41,7 +41,7 @@ TEST(SubmitTest, ReadsStandardInputAndFlagsWin) {
 TEST(SubmitTest, SaysWhatIsNotMeasured) {
   CommandRunner perfctl;
   perfctl.Run({"submit", "--pid", "1"});
-  EXPECT_THAT(perfctl.err, HasSubstr("variants: not measured by this version"));
+  EXPECT_THAT(perfctl.err, HasSubstr("memory: not measured by this version"));
 }
 
 TEST(SubmitTest, InvalidSpecsExitFiveWithEveryError) {

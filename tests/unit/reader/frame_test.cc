@@ -1,4 +1,4 @@
-#include "agent/reader/frame.h"
+#include "core/base/frame.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

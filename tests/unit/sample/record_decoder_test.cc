@@ -147,6 +147,7 @@ TEST(RecordDecoder, Mappings) {
   EXPECT_EQ(file.inode, 4711u);
   EXPECT_EQ(file.path, "/opt/my app");
   EXPECT_EQ(file.build_id, "");
+  EXPECT_EQ(file.time_ns, 3u);
   const auto id = Expect<MappingEvent>(decoder.Decode(make(PERF_RECORD_MISC_MMAP_BUILD_ID, true)));
   EXPECT_EQ(id.build_id, std::string(20, '\xcd'));
   EXPECT_EQ(id.inode, 0u);
@@ -188,12 +189,14 @@ TEST(RecordDecoder, Tasks) {
   EXPECT_EQ(forked.pid, 12);
   EXPECT_EQ(forked.tid, 12);
   EXPECT_EQ(forked.parent_pid, 10);
+  EXPECT_EQ(forked.time_ns, 3u);
   EXPECT_EQ(task(PERF_RECORD_EXIT, 10, 1).kind, TaskEvent::Kind::kExited);
   const auto comm = [&](uint16_t misc) {
     return decoder.Decode(
         RecordBuilder(PERF_RECORD_COMM, misc).U32(10).U32(10).Text("app").SampleId().Build());
   };
   EXPECT_EQ(Expect<TaskEvent>(comm(PERF_RECORD_MISC_COMM_EXEC)).kind, TaskEvent::Kind::kExec);
+  EXPECT_EQ(Expect<TaskEvent>(comm(PERF_RECORD_MISC_COMM_EXEC)).time_ns, 3u);
   EXPECT_TRUE(std::holds_alternative<IgnoredRecord>(comm(0))) << "a thread only changed its name";
 }
 

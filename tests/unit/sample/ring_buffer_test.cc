@@ -8,36 +8,11 @@
 #include <random>
 #include <thread>
 
+#include "tests/unit/sample/fake_kernel.h"
 #include "tests/unit/sample/record_builder.h"
 
 namespace perfd {
 namespace {
-
-// Plays the kernel: writes whole records, never over what the reader has not given back.
-class FakeKernel {
- public:
-  explicit FakeKernel(size_t size, uint64_t start = 0)
-      : control_(std::make_unique<perf_event_mmap_page>()), data_(size / 8) {
-    control_->data_head = control_->data_tail = start;
-  }
-
-  bool Write(std::span<const std::byte> record) {
-    const uint64_t head = control_->data_head;
-    const uint64_t tail = __atomic_load_n(&control_->data_tail, __ATOMIC_ACQUIRE);
-    if (head + record.size() - tail > Size()) return false;
-    for (size_t i = 0; i < record.size(); ++i) Bytes()[(head + i) % Size()] = record[i];
-    __atomic_store_n(&control_->data_head, head + record.size(), __ATOMIC_RELEASE);
-    return true;
-  }
-  RingBuffer Reader() { return RingBuffer(control_.get(), {Bytes(), Size()}); }
-  perf_event_mmap_page& control() { return *control_; }
-  size_t Size() const { return data_.size() * 8; }
-  std::byte* Bytes() { return reinterpret_cast<std::byte*>(data_.data()); }
-
- private:
-  std::unique_ptr<perf_event_mmap_page> control_;
-  std::vector<uint64_t> data_;
-};
 
 // A record of `words` 8-byte words with recognisable contents.
 std::vector<std::byte> Record(uint64_t serial, size_t words) {
@@ -123,6 +98,52 @@ TEST(RingBuffer, RecordsThatContradictTheRingEmptyItAndAreCounted) {
     EXPECT_TRUE(reader.Next().empty());
     EXPECT_EQ(reader.corrupt(), 1u);
   }
+}
+
+// Peek sees what Take then gives, wherever records wrap, and neither more than the last Look.
+TEST(RingBuffer, PeeksAtWhatTheLastLookSawAndTakesNoMore) {
+  std::mt19937_64 random(9);
+  for (int round = 0; round < 100; ++round) {
+    FakeKernel kernel(4096, (random() % 1000) * 8);
+    RingBuffer reader = kernel.Reader();
+    for (uint64_t lap = 0; lap < 5; ++lap) {
+      std::vector<std::vector<std::byte>> expected;
+      for (uint64_t i = 0; i < 30; ++i) {
+        const auto record = Record(lap * 100 + i, 1 + random() % 40);
+        if (!kernel.Write(record)) break;
+        expected.push_back(record);
+      }
+      reader.Look();
+      const bool later = kernel.Write(Record(999, 2));
+      uint64_t cursor = RingBuffer::kFirst;
+      for (const auto& record : expected) ASSERT_TRUE(Same(reader.Peek(&cursor), record));
+      ASSERT_TRUE(reader.Peek(&cursor).empty());
+      for (const auto& record : expected) ASSERT_TRUE(Same(reader.Take(), record));
+      ASSERT_TRUE(reader.Take().empty()) << "written after the look";
+      if (later) {
+        ASSERT_TRUE(Same(reader.Next(), Record(999, 2)));
+      }
+      ASSERT_TRUE(reader.Next().empty());
+    }
+    EXPECT_EQ(reader.corrupt(), 0u);
+  }
+}
+
+TEST(RingBuffer, PeekEndsAtACorruptRecordAndTakeCountsIt) {
+  FakeKernel kernel(4096);
+  RingBuffer reader = kernel.Reader();
+  ASSERT_TRUE(kernel.Write(Record(1, 2)));
+  ASSERT_TRUE(kernel.Write(Record(2, 2)));
+  const uint16_t size = 12;
+  std::memcpy(kernel.Bytes() + 16 + 6, &size, 2);
+  reader.Look();
+  uint64_t cursor = RingBuffer::kFirst;
+  EXPECT_FALSE(reader.Peek(&cursor).empty());
+  EXPECT_TRUE(reader.Peek(&cursor).empty());
+  EXPECT_EQ(reader.corrupt(), 0u);
+  EXPECT_FALSE(reader.Take().empty());
+  EXPECT_TRUE(reader.Take().empty());
+  EXPECT_EQ(reader.corrupt(), 1u);
 }
 
 // The barriers, for the thread sanitizer and for weaker machines.

@@ -1,11 +1,17 @@
 #include "agent/sample/sampling_event.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "agent/sample/record_decoder.h"
+#include "agent/sample/ring_budget.h"
 #include "agent/sample/thread_rings.h"
+#include "tests/unit/procfs/fake_proc.h"
 
 namespace perfd {
 namespace {
@@ -52,6 +58,49 @@ TEST(RingBytes, IsAPowerOfTwoOfPages) {
   EXPECT_EQ(RingBytes({.ring_bytes = 4097}, 4096), 8192u);
   EXPECT_EQ(RingBytes({.ring_bytes = UINT64_MAX}, 4096), 64u << 20);
   EXPECT_EQ(RingBytes({}, 4096), 65536u);
+}
+
+TEST(FairRingBytes, GivesEveryThreadARingOfTheSameSize) {
+  constexpr uint64_t kPage = 4096;
+  constexpr uint64_t kLockable = 1032 << 10;  // the kernel's default on two CPUs
+  EXPECT_EQ(FairRingBytes(65536, 1, kLockable, kPage), 65536u);
+  EXPECT_EQ(FairRingBytes(65536, 1000, kUnlimitedBytes, kPage), 65536u);
+  EXPECT_EQ(FairRingBytes(65536, 0, kLockable, kPage), 65536u) << "nobody knows how many";
+  for (int threads = 1; threads <= 96; ++threads) {
+    const uint64_t bytes = FairRingBytes(65536, threads, kLockable, kPage);
+    EXPECT_LE((bytes + kPage) * static_cast<uint64_t>(threads), kLockable * 3 / 4) << threads;
+    EXPECT_EQ(bytes & (bytes - 1), 0u);
+    const bool larger_would_do =
+        (2 * bytes + kPage) * static_cast<uint64_t>(threads) <= kLockable * 3 / 4;
+    EXPECT_FALSE(bytes < 65536 && larger_would_do) << threads;
+  }
+  EXPECT_EQ(FairRingBytes(65536, 97, kLockable, kPage), kPage)
+      << "a page each is tried in any case";
+  EXPECT_EQ(FairRingBytes(65536, 5, 0, kPage), kPage);
+}
+
+TEST(LockableBytes, FollowsTheKernelsRules) {
+  FakeProc proc;
+  const ProcFs procfs(proc.root());
+  const auto put = [&](const char* paranoid, const char* capabilities) {
+    proc.Write("sys/kernel/perf_event_paranoid", paranoid);
+    proc.Write("sys/kernel/perf_event_mlock_kb", "516\n");
+    proc.AddProcess({.pid = ::getpid()});
+    proc.Write(std::to_string(::getpid()) + "/status",
+               std::string("Name:\tx\nTgid:\t1\nCapEff:\t") + capabilities + "\n");
+  };
+  put("-1\n", "0000000000000000");
+  EXPECT_EQ(LockableBytes(procfs), kUnlimitedBytes);
+  put("2\n", "0000000000004000");  // CAP_IPC_LOCK is bit 14
+  EXPECT_EQ(LockableBytes(procfs), kUnlimitedBytes);
+  rlimit saved{};
+  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &saved), 0);
+  const rlimit low{std::min<rlim_t>(12345, saved.rlim_max), saved.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &low), 0);
+  put("2\n", "0000000000000000");
+  const auto cpus = static_cast<uint64_t>(::sysconf(_SC_NPROCESSORS_ONLN));
+  EXPECT_EQ(LockableBytes(procfs), cpus * (516 << 10) + low.rlim_cur);
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &saved), 0);
 }
 
 TEST(ParseCpuList, ReadsRangesAndRefusesNonsense) {

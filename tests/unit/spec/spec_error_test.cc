@@ -90,6 +90,12 @@ TEST(SpecErrorTest, Choices) {
               HasSubstr("'dwraf' is not one of off, fp, dwarf; did you mean 'dwarf'?"));
   EXPECT_THAT(ErrorOf("variants: {set: [LS, NODIV]}\n"), HasSubstr("did you mean 'NO_DIV'?"));
   EXPECT_THAT(ErrorOf("variants: {set: [LS, LS]}\n"), HasSubstr("twice"));
+  EXPECT_EQ(ErrorOf("variants: {set: [NO_RED+NO_DIV, GROUP(0), GROUP(63), PREFETCH(100)]}\n"), "");
+  EXPECT_THAT(ErrorOf("variants: {set: [NO_RED+NO_DIV, NO_DIV+NO_RED]}\n"), HasSubstr("twice"));
+  EXPECT_THAT(ErrorOf("variants: {set: [GROUP(64)]}\n"), HasSubstr("0..63"));
+  EXPECT_THAT(ErrorOf("variants: {set: [GROUP(k)]}\n"), HasSubstr("0..63"));
+  EXPECT_THAT(ErrorOf("variants: {set: [PREFETCH]}\n"), HasSubstr("PREFETCH"));
+  EXPECT_THAT(ErrorOf("variants: {set: [REF]}\n"), HasSubstr("'REF' is not one of"));
   EXPECT_THAT(ErrorOf("apiVersion: perfd/v2\n"), HasSubstr("this version reads 'perfd/v1'"));
   EXPECT_THAT(ErrorOf("hotspots: {event: 'a b'}\n"), HasSubstr("not an event name"));
 }

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "core/wire/limits.h"
+#include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 #include "tests/unit/wire/random_model.h"
 
@@ -99,6 +100,69 @@ TEST(Hostile, CountsAreCappedAtTheirLimit) {
   EXPECT_TRUE(wire::FromProto(window).ok());
   window.add_threads();
   EXPECT_FALSE(wire::FromProto(window).ok());
+}
+
+v1::Window MeasuringWindow() {
+  v1::Window window = ValidWindow();
+  LoopMeasurement loop;
+  loop.profile_id = window.profile_id();
+  loop.node = window.node();
+  loop.loop_id = "abc";
+  loop.figures.resize(1);
+  loop.figures[0].saturation = {0.5, 0.4, 0.6};
+  loop.references.resize(1);
+  loop.trips.instances = 1;
+  *window.add_measurements() = wire::ToProto(loop);
+  AuditEntry entry;
+  entry.profile_id = window.profile_id();
+  entry.node = window.node();
+  *window.add_audit() = wire::ToProto(entry);
+  return window;
+}
+
+TEST(Hostile, Measurements) {
+  using W = v1::Window;
+  const auto figures = [](W& w) { return w.mutable_measurements(0)->mutable_figures(0); };
+  ExpectRefused<W>(
+      MeasuringWindow(),
+      {{"another profile", [](W& w) { w.mutable_measurements(0)->set_profile_id("p-000099"); }},
+       {"another profile", [](W& w) { w.mutable_measurements(0)->set_node("elsewhere"); }},
+       {"another profile", [](W& w) { w.mutable_audit(0)->set_node("elsewhere"); }},
+       {"loop_id", [](W& w) { w.mutable_measurements(0)->clear_loop_id(); }},
+       {"state", [](W& w) { w.mutable_measurements(0)->clear_state(); }},
+       {"provenance", [](W& w) { w.mutable_measurements(0)->set_provenance(v1::Provenance(9)); }},
+       {"pid", [](W& w) { w.mutable_measurements(0)->set_pid(-1); }},
+       {"ratio.low", [=](W& w) { figures(w)->mutable_saturation()->set_low(0.51); }},
+       {"ratio.high", [=](W& w) { figures(w)->mutable_saturation()->set_high(0.49); }},
+       {"ratio.value", [=](W& w) { figures(w)->mutable_saturation()->set_value(std::nan("")); }},
+       {"thread", [=](W& w) { figures(w)->set_thread(-2); }},
+       {"pinned", [=](W& w) { figures(w)->set_pinned(1); }},
+       {"cycles", [=](W& w) { figures(w)->set_cycles(HUGE_VAL); }},
+       {"trips", [](W& w) { w.mutable_measurements(0)->mutable_trips()->add_decile(1); }},
+       {"group", [](W& w) { w.mutable_measurements(0)->mutable_references(0)->set_group(-2); }},
+       {"cost.pause_ns", [](W& w) { w.mutable_measurements(0)->mutable_cost()->set_pause_ns(-1); }},
+       {"audit.unix_ns", [](W& w) { w.mutable_audit(0)->set_unix_ns(INT64_MAX); }},
+       {"audit.pause_ns", [](W& w) { w.mutable_audit(0)->set_pause_ns(INT64_MAX); }}});
+}
+
+TEST(Hostile, MeasurementsAreCapped) {
+  v1::Window window = MeasuringWindow();
+  auto& open = *window.mutable_measurements(0)->mutable_open();
+  while (open.size() < wire::kMaxVariants) open.Add("LS");
+  EXPECT_TRUE(wire::FromProto(window).ok());
+  open.Add("LS");
+  EXPECT_FALSE(wire::FromProto(window).ok());
+}
+
+TEST(Hostile, MeasureCommand) {
+  using M = v1::MeasureCommand;
+  MeasureOrder order;
+  order.profile_id = "p-000001";
+  ExpectRefused<M>(wire::ToProto(order),
+                   {{"profile_id", [](M& m) { m.clear_profile_id(); }},
+                    {"repetitions", [](M& m) { m.set_repetitions(1001); }},
+                    {"overhead_ratio", [](M& m) { m.set_overhead_ratio(0.51); }},
+                    {"stop_ns", [](M& m) { m.set_stop_ns(-1); }}});
 }
 
 v1::ProfileSpec ValidSpec() {

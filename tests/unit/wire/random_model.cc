@@ -151,6 +151,14 @@ Window RandomModel::OneWindow() {
   }
   window.accounting = Counts();
   window.overhead = Overhead();
+  for (uint64_t n = Below(3); n > 0; --n) {
+    window.measurements.push_back(Measurement());
+    window.measurements.back().profile_id = window.profile_id;
+    window.measurements.back().node = window.node;
+    window.audit.push_back(Audit());
+    window.audit.back().profile_id = window.profile_id;
+    window.audit.back().node = window.node;
+  }
   return window;
 }
 
@@ -197,6 +205,8 @@ Report RandomModel::OneReport() {
   report.overhead_ratio = Ratio() * 3;
   report.missing_ratio = Ratio();
   report.provenance = Enum(Provenance::kEstimated);
+  for (uint64_t n = Below(3); n > 0; --n) report.verdicts.push_back(Verdict());
+  report.injection = {Cost(), static_cast<int64_t>(Big()), Ratio()};
   return report;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/model/measure_order.h"
 #include "core/model/module.h"
 #include "core/model/profile.h"
 #include "core/model/report.h"
@@ -44,6 +45,15 @@ class RandomModel {
   std::vector<CodeMapping> Mappings();
   StackCopy Stack();
   CallPath Path();
+  ::perfd::Ratio RatioOfTimes();
+  std::string Hex() { return Coin() ? "0f1f4000" : ""; }
+  VariantFigures Figures();
+  InjectionCost Cost();
+  VariantListing Listing();
+  LoopMeasurement Measurement();
+  AuditEntry Audit();
+  LoopVerdict Verdict();
+  MeasureOrder Order();
 
  private:
   int32_t Positive() { return static_cast<int32_t>(Below(1u << 20)); }

@@ -1,6 +1,7 @@
 // ToProto -> bytes -> FromProto gives back the value, for every type and many random values.
 #include <gtest/gtest.h>
 
+#include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 #include "tests/unit/wire/random_model.h"
 
@@ -50,6 +51,19 @@ TEST(RoundTrip, ReportRow) {
 }
 TEST(RoundTrip, Report) {
   ExpectRoundTrips<Report>([](RandomModel& r) { return r.OneReport(); });
+}
+
+TEST(RoundTrip, LoopMeasurement) {
+  ExpectRoundTrips<LoopMeasurement>([](RandomModel& r) { return r.Measurement(); });
+}
+TEST(RoundTrip, AuditEntry) {
+  ExpectRoundTrips<AuditEntry>([](RandomModel& r) { return r.Audit(); });
+}
+TEST(RoundTrip, LoopVerdict) {
+  ExpectRoundTrips<LoopVerdict>([](RandomModel& r) { return r.Verdict(); });
+}
+TEST(RoundTrip, MeasureOrder) {
+  ExpectRoundTrips<MeasureOrder>([](RandomModel& r) { return r.Order(); });
 }
 
 TEST(RoundTrip, Requester) {

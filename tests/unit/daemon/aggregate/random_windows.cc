@@ -29,6 +29,7 @@ class Maker {
     window.accounting.Drop(DropReason::kQueueFull, Below(9));
     window.accounting.lost = Below(9);
     window.overhead = {Below(99), Below(99), Below(99), Below(99), Below(9)};
+    for (uint64_t n = Below(3); n > 0; --n) AddMeasurement(window);
     return window;
   }
 
@@ -55,6 +56,25 @@ class Maker {
     rank.start_ticks = Below(3);
     rank.command = Below(2) == 0 ? "a.out" : "b.out";
     window.ranks.push_back(rank);
+  }
+
+  void AddMeasurement(Window& window) {
+    LoopMeasurement loop;
+    loop.profile_id = window.profile_id;
+    loop.node = window.node;
+    loop.pid = 100 + Int(2);
+    loop.loop_id = Below(2) == 0 ? "l1" : "l2";
+    loop.revision =
+        Below(4);  // agents should not use one twice; if they do, the order must not matter
+    loop.team = Int(3);
+    loop.figures.resize(Below(3));
+    loop.listings.push_back({"LS", {}});
+    loop.listings[0].lines.resize(Below(2), {0x10, Below(2) == 0 ? "nop" : "ret", ""});
+    window.measurements.push_back(loop);
+    AuditEntry entry;
+    entry.unix_ns = static_cast<int64_t>(Below(100));
+    entry.pause_ns = static_cast<int64_t>(Below(10));
+    window.audit.push_back(entry);
   }
 
   void AddStacks(Window& window) {

@@ -66,6 +66,30 @@ TEST_F(ControlTest, ActiveProfilesAreLimited) {
             absl::StatusCode::kResourceExhausted);
 }
 
+TEST_F(ControlTest, APlanTakesAPlaceUntilItIsAddedOrAbandoned) {
+  Connect("a");
+  const SubmitRequest request{CommandSpec(), kAlice, ""};
+  for (int i = 0; i < 62; ++i) Submit();
+  auto first = table_.Plan(request, now());
+  ASSERT_TRUE(first.ok());
+  ASSERT_TRUE(table_.Plan(request, now()).ok());
+  EXPECT_EQ(table_.Plan(request, now()).status().code(), absl::StatusCode::kResourceExhausted);
+  table_.Abandon();
+  EXPECT_TRUE(table_.Plan(request, now()).ok());
+  first->id = "p-1";
+  Note(table_.Add(*std::move(first), now()));
+  EXPECT_EQ(table_.Plan(request, now()).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(ControlTest, ARefusedRequestTakesNoPlace) {
+  Connect("a");
+  ProfileSpec spec = CommandSpec();
+  spec.target.node = "elsewhere";
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(table_.Plan({spec, kAlice, ""}, now()).ok());
+  Submit();
+  EXPECT_EQ(table_.size(), 1u);
+}
+
 TEST_F(ControlTest, WholeLife) {
   Connect("a");
   const std::string id = Submit();

@@ -25,6 +25,13 @@ class IngestTest : public testing::Test {
       skip_done_.push_back(std::move(done));
       return absl::OkStatus();
     };
+    ports.keep_audit = [this](const IncomingWindow& incoming,
+                              std::function<void(absl::Status)> done) {
+      if (!queue_status_.ok()) return queue_status_;
+      audited_.push_back(incoming.window.sequence);
+      audit_done_.push_back(std::move(done));
+      return absl::OkStatus();
+    };
     ports.append = [this](const IncomingWindow&,
                           std::function<void(absl::StatusOr<Appended>)> done) {
       if (!queue_status_.ok()) return queue_status_;
@@ -49,6 +56,7 @@ class IngestTest : public testing::Test {
     incoming.window.locations.resize(1);
     incoming.window.locations[0].category = Category::kLoop;
     incoming.window.rows = {{0, 0, 7, 70}};
+    incoming.window.audit.resize(audit_entries_);
     incoming.window.accounting.seen = incoming.window.accounting.kept = 7;
     std::optional<absl::Status>& answer = answers_.emplace_back();
     ingest_.Take(std::move(incoming), [&answer](const absl::Status& status) { answer = status; });
@@ -68,6 +76,9 @@ class IngestTest : public testing::Test {
   std::deque<std::optional<absl::Status>> answers_;
   std::vector<std::pair<std::string, uint64_t>> skipped_;
   std::deque<std::function<void(absl::Status)>> skip_done_;
+  std::vector<uint64_t> audited_;
+  std::deque<std::function<void(absl::Status)>> audit_done_;
+  size_t audit_entries_ = 0;  // of the next windows
   Ingest ingest_{Ports(), {.windows = 2, .bytes = 1000, .most_windows = 4, .most_bytes = 3000}};
 };
 
@@ -116,6 +127,48 @@ TEST_F(IngestTest, UselessWindowsAreRememberedAcknowledgedAndCounted) {
   EXPECT_EQ(Dropped(WindowDrop::kUnknownProfile), 1u);
   EXPECT_EQ(Dropped(WindowDrop::kProfileOver), 1u);
   EXPECT_EQ(ingest_.figures().under_way, 0u);
+}
+
+TEST_F(IngestTest, TheAuditEntriesOfAnUnwantedWindowAreKept) {
+  fate_ = ProfileFate::kOver;
+  audit_entries_ = 1;
+  auto& answer = Take(1);
+  EXPECT_EQ(audited_, std::vector<uint64_t>{1});
+  EXPECT_TRUE(skipped_.empty());  // the entries first
+  audit_done_[0](absl::OkStatus());
+  ASSERT_EQ(skip_done_.size(), 1u);
+  EXPECT_FALSE(answer.has_value());
+  skip_done_[0](absl::OkStatus());
+  EXPECT_TRUE(answer->ok());
+  EXPECT_EQ(Dropped(WindowDrop::kProfileOver), 1u);
+  EXPECT_EQ(ingest_.figures().under_way, 0u);
+}
+
+TEST_F(IngestTest, CountsTheInjectionsOfStoredWindows) {
+  audit_entries_ = 2;  // without an action
+  Take(1);
+  commits_[0](Appended{.duplicate = false, .row_id = 1, .stream_missing = 0});
+  EXPECT_EQ(ingest_.figures().injections.back(), 2u);
+  Take(1);
+  commits_[1](Appended{.duplicate = true, .row_id = 0, .stream_missing = 0});
+  EXPECT_EQ(ingest_.figures().injections.back(), 2u);
+  EXPECT_EQ(AuditActionIndex("map"), 0u);
+  EXPECT_EQ(AuditActionIndex("heal"), 5u);
+  EXPECT_EQ(AuditActionIndex("strange"), 6u);
+}
+
+TEST_F(IngestTest, AuditEntriesThatCannotBeKeptNowComeAgain) {
+  fate_ = ProfileFate::kOver;
+  audit_entries_ = 1;
+  auto& failed = Take(1);
+  audit_done_[0](absl::ResourceExhaustedError("disk full"));
+  EXPECT_EQ(failed->code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(skipped_.empty());
+  auto& never = Take(2);
+  audit_done_[1](absl::InvalidArgumentError("no such profile number"));
+  EXPECT_FALSE(never.has_value());
+  EXPECT_EQ(skipped_.size(), 1u);
+  EXPECT_EQ(ingest_.figures().under_way, 1u);
 }
 
 TEST_F(IngestTest, AProfileThatCannotBeReadNowIsNotUnknown) {

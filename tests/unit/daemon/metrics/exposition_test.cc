@@ -31,7 +31,12 @@ DaemonFigures Sample() {
                   .name = "a \"quoted\"\nname",
                   .user = "alice",
                   .loops = {{"0123456789abcdef", "kernel(int)", "a.c", 10, "/bin/app", 0.5}}}};
-  figures.agents = {{"node1", 1 << 20, 2.5, 4096}};
+  figures.hot[0].measured = {
+      {.loop = "0123456789abcdef", .gain_ratio = 0.25, .saturations = {{"LS", 0.97}}}};
+  figures.hot[0].measure_states = {{"measured", 1}, {"refused", 2}};
+  figures.injections = {{"shadow", 5}};
+  figures.injection_pause_seconds = 0.5;
+  figures.agents = {{"node1", 1 << 20, 2.5, 4096, 3}};
   return figures;
 }
 
@@ -53,8 +58,16 @@ TEST(Exposition, HasTheFigures) {
   EXPECT_THAT(
       text,
       HasSubstr("perfd_loop_share_ratio{profile=\"p-000001\",loop=\"0123456789abcdef\"} 0.5"));
+  EXPECT_THAT(text, HasSubstr("perfd_loop_saturation_ratio{profile=\"p-000001\",loop="
+                              "\"0123456789abcdef\",variant=\"LS\"} 0.97"));
+  EXPECT_THAT(text, HasSubstr("perfd_loop_gain_ratio{profile=\"p-000001\",loop="
+                              "\"0123456789abcdef\"} 0.25"));
+  EXPECT_THAT(text, HasSubstr("perfd_profile_loops{profile=\"p-000001\",state=\"refused\"} 2"));
+  EXPECT_THAT(text, HasSubstr("perfd_injections_total{action=\"shadow\"} 5"));
+  EXPECT_THAT(text, HasSubstr("perfd_injection_pause_seconds_total 0.5"));
   EXPECT_THAT(text, HasSubstr("name=\"a \\\"quoted\\\"\\nname\""));
   EXPECT_THAT(text, HasSubstr("perfd_agent_cpu_seconds_total{node=\"node1\"} 2.5"));
+  EXPECT_THAT(text, HasSubstr("perfd_agent_windows_set_aside_total{node=\"node1\"} 3"));
   for (const char* forbidden : {"pid=", "rank=", "address="})
     EXPECT_THAT(text, Not(HasSubstr(forbidden)));
 }

@@ -10,6 +10,7 @@ class SilentLink final : public AgentLink {
   void Welcome(uint64_t) override {}
   void Start(const StartNode&) override {}
   void Stop(const StopNode&) override {}
+  void Measure(const MeasureNode&) override {}
   void AskDoctor(uint64_t) override {}
   void Close(const absl::Status&) override {}
 };

@@ -34,9 +34,11 @@ class NotingLink final : public AgentLink {
   void Welcome(uint64_t) override {}
   void Start(const StartNode&) override {}
   void Stop(const StopNode& command) override { stops.push_back(command); }
+  void Measure(const MeasureNode& command) override { orders.push_back(command); }
   void AskDoctor(uint64_t) override {}
   void Close(const absl::Status&) override {}
   std::vector<StopNode> stops;
+  std::vector<MeasureNode> orders;
 };
 
 class PipelineFixture : public StoreFixture {

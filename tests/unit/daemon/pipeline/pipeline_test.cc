@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/synchronization/barrier.h"
 #include "absl/time/clock.h"
 #include "tests/unit/daemon/pipeline/pipeline_fixture.h"
 
@@ -49,6 +50,48 @@ TEST_F(PipelineTest, AStrangersWindowSpoilsNothing) {
   EXPECT_EQ(status->state, ProfileState::kDone) << Notices(*status);
   EXPECT_THAT(Notices(*status), HasSubstr("user-mode agent of uid 1001"));
   EXPECT_EQ(status->samples, 10u);
+}
+
+// The store takes its time over an id, and meanwhile others submit.
+TEST_F(PipelineTest, ParallelSubmitsKeepTheLimit) {
+  constexpr int kThreads = 100;
+  const size_t limit = ControlLimits().active_profiles;
+  Begin(absl::Milliseconds(20));
+  Connect("a");
+  absl::Barrier* barrier = new absl::Barrier(kThreads);  // deletes itself by way of Block
+  std::atomic<size_t> accepted{0};
+  std::atomic<size_t> refused{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      if (barrier->Block()) delete barrier;
+      ProfileSpec spec;
+      spec.target.command = "app";
+      const auto status = pipeline_->Submit({spec, {1000, "user", false}, ""});
+      if (status.ok()) ++accepted;
+      if (absl::IsResourceExhausted(status.status())) ++refused;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(accepted, limit);
+  EXPECT_EQ(refused, kThreads - limit);
+  EXPECT_EQ(store_->Profiles({.uid = std::nullopt, .active_only = true, .limit = 1000})->size(),
+            limit);
+}
+
+TEST_F(PipelineTest, APlaceIsFreeAgainWhenTheStoreFails) {
+  Connect("a");
+  ProfileSpec spec;
+  spec.target.command = "app";
+  const std::string name(2'000'000, 'u');  // for which a full store has no room left
+  for (size_t i = 0; i <= ControlLimits().active_profiles; ++i) {
+    ASSERT_TRUE(store_->SetHardLimit(1).ok());
+    const auto refused = pipeline_->Submit({spec, {1000, name, false}, ""}).status();
+    ASSERT_THAT(std::string(refused.message()), HasSubstr("full"));
+    ASSERT_TRUE(store_->SetHardLimit(0).ok());
+    ASSERT_TRUE(store_->Probe().ok());
+  }
+  EXPECT_NE(Submit(), "");
 }
 
 TEST_F(PipelineTest, ADamagedAggregateEndsAsFailed) {

@@ -144,8 +144,7 @@ TEST(BuildReport, Ratios) {
 TEST(BuildReport, ForeignSamplesAreNotMissing) {
   Window window = EmptyWindow("node0", 1);
   window.accounting.seen = 100;
-  window.accounting.Drop(DropReason::kForeignProcess, 50);
-  window.accounting.Drop(DropReason::kUnselectedRank, 50);
+  window.accounting.Drop(DropReason::kForeignProcess, 100);
   ProfileAggregate aggregate;
   aggregate.Add(window);
   EXPECT_DOUBLE_EQ(BuildReport({}, aggregate).missing_ratio, 0);

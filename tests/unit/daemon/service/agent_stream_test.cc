@@ -81,7 +81,7 @@ TEST_F(AgentStreamTest, AFullStoreAcknowledgesNothing) {
     for (int i = 0; i < 20'000; ++i) big.add_frame_names(std::string(50, 'f'));
     agent.SendWindow(big);
     EXPECT_TRUE(agent.ReadAcknowledged().empty());
-    EXPECT_EQ(agent.End().error_code(), StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(agent.End().error_code(), StatusCode::UNAVAILABLE);  // not the window's fault
   }
   FakeAgent refused(Connect(), "a");
   EXPECT_FALSE(refused.Join().has_value());
@@ -303,17 +303,25 @@ TEST_F(AgentStreamTest, SenselessMessagesEndTheStream) {
   EXPECT_GE(pipeline_->Figures().streams_malformed, 4u);
 }
 
-// Sends one message of raw bytes and keeps the final status.
+// Sends messages of raw bytes, without closing its side, and keeps the final status.
 class RawCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  explicit RawCall(const std::string& bytes) {
-    const grpc::Slice slice(bytes);
-    message_ = grpc::ByteBuffer(&slice, 1);
+  explicit RawCall(const std::vector<std::string>& messages) {
+    for (const std::string& bytes : messages) {
+      const grpc::Slice slice(bytes);
+      messages_.emplace_back(&slice, 1);
+    }
   }
   void Begin() {
-    StartWriteLast(&message_, {});
+    StartWrite(&messages_[0]);
     StartRead(&answer_);
     StartCall();
+  }
+  void OnWriteDone(bool ok) override {
+    if (ok && ++sent_ < messages_.size()) StartWrite(&messages_[sent_]);
+  }
+  void OnReadDone(bool ok) override {
+    if (ok) StartRead(&answer_);
   }
   void OnDone(const grpc::Status& status) override {
     status_ = status;
@@ -325,30 +333,81 @@ class RawCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   }
 
  private:
-  grpc::ByteBuffer message_;
+  std::vector<grpc::ByteBuffer> messages_;
+  size_t sent_ = 0;
   grpc::ByteBuffer answer_;
   grpc::Status status_;
   absl::Notification done_;
 };
 
-grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel, const std::string& bytes) {
+grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel,
+                     const std::vector<std::string>& messages) {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
-  RawCall call(bytes);
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  RawCall call(messages);
   stub.PrepareBidiStreamingCall(&context, "/perfd.v1.AgentService/Connect", {}, &call);
   call.Begin();
   return call.Wait();
 }
 
-TEST_F(AgentStreamTest, BytesThatAreNoMessageAreMalformed) {
-  const grpc::Status status = SendRaw(Connect(), "\x0a\xff\xff\xff\xff\x0fgarbage");
-  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT) << status.error_message();
-  EXPECT_EQ(pipeline_->Figures().streams_malformed, 1u);
+std::string HelloBytes() {
+  v1::AgentMessage hello;
+  hello.mutable_register_()->set_node("a");
+  hello.mutable_register_()->set_protocol_version(kProtocolVersion);
+  hello.mutable_register_()->set_stream_id("stream-a");
+  return hello.SerializeAsString();
 }
 
-TEST_F(AgentStreamTest, OversizedMessagesAreRefused) {
-  const grpc::Status status = SendRaw(Connect(), std::string((16 << 20) + 1, 'x'));
-  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+// A heartbeat of so many bytes: its unknown field 15 is filled.
+std::string Padded(size_t bytes) {
+  const auto varint = [](size_t value) {
+    std::string text;
+    for (; value >= 128; value >>= 7) text += static_cast<char>(value | 128);
+    return text + static_cast<char>(value);
+  };
+  constexpr size_t kHeads = 1 + 4 + 1 + 4;  // two tags, two lengths of four bytes: 2 MiB to 256 MiB
+  const size_t inner = bytes - kHeads;
+  return "\x12" + varint(inner + 5) + "\x7a" + varint(inner) + std::string(inner, 'x');
+}
+
+TEST_F(AgentStreamTest, BytesThatAreNoMessageAreMalformed) {
+  const std::string garbage = "\x0a\xff\xff\xff\xff\x0fgarbage";
+  for (const auto& messages :
+       {std::vector<std::string>{garbage}, std::vector<std::string>{HelloBytes(), garbage}}) {
+    const grpc::Status status = SendRaw(Connect(), messages);
+    EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr("cannot be parsed"));
+  }
+  EXPECT_EQ(pipeline_->Figures().streams_malformed, 2u);
+  EXPECT_EQ(Dropped(*pipeline_, "malformed"), 2u);
+}
+
+TEST_F(AgentStreamTest, OversizedMessagesAreRefusedWithTheLimitAndCounted) {
+  constexpr size_t kLimit = AgentStream::kMaxMessageBytes;
+  for (const auto& messages :
+       {std::vector<std::string>{Padded(kLimit + 1)},
+        std::vector<std::string>{HelloBytes(), Padded(kLimit + 1)},
+        std::vector<std::string>{HelloBytes(), Padded(GrpcHost::kMaxMessageBytes)}}) {
+    ASSERT_GT(messages.back().size(), kLimit);
+    const grpc::Status status = SendRaw(Connect(), messages);
+    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr("over the limit of 16777216"));
+  }
+  EXPECT_EQ(pipeline_->Figures().streams_malformed, 3u);
+  // What gRPC does not even hand over.
+  for (const size_t bytes : {size_t{GrpcHost::kMaxMessageBytes} + 1, 2 * kLimit + 1}) {
+    const grpc::Status status = SendRaw(Connect(), {HelloBytes(), Padded(bytes)});
+    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+  }
+}
+
+TEST_F(AgentStreamTest, AMessageAtTheLimitIsRead) {
+  const std::string largest = Padded(AgentStream::kMaxMessageBytes);
+  ASSERT_EQ(largest.size(), AgentStream::kMaxMessageBytes);
+  const grpc::Status status = SendRaw(Connect(), {HelloBytes(), largest, HelloBytes()});
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("only the first, must be Register"));
 }
 
 TEST_F(AgentStreamTest, TheSameAgentReplacesItselfAnotherDoesNot) {

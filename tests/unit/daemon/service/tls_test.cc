@@ -77,6 +77,26 @@ TEST_F(TlsTest, IdentitiesComeFromCertificates) {
   EXPECT_TRUE(start->start().requester().privileged());  // named by --tls-admin
 }
 
+// Over the Unix socket these would pass as windows of a renamed node (WindowsOfARenamedNodeAreStored).
+TEST_F(TlsTest, ACertifiedAgentSpeaksForItsNodeOnly) {
+  const auto address = host_->ListenTls(Options());
+  ASSERT_TRUE(address.ok()) << address.status();
+  FakeAgent agent(Dial(*address, "agent-node1"), "node1");
+  ASSERT_TRUE(agent.Join().has_value());
+  std::string id;
+  ASSERT_TRUE(Submit(*Person(), &id).ok());
+  v1::Window window = agent.MakeWindow(id, 1);
+  window.set_node("unused-name");
+  agent.SendWindow(window);
+  EXPECT_THAT(agent.ReadAcknowledged(), testing::ElementsAre(1));  // or it would come for ever
+  EXPECT_EQ(pipeline_->Figures().windows_stored, 0u);
+  EXPECT_THAT(pipeline_->Figures().windows_dropped, testing::Contains(LabelledCount("foreign", 1)));
+  agent.SendWindow(agent.MakeWindow(id, 2));
+  EXPECT_THAT(agent.ReadAcknowledged(), testing::ElementsAre(2));
+  EXPECT_EQ(pipeline_->Figures().windows_stored, 1u);
+  EXPECT_THAT(Get(id).ShortDebugString(), HasSubstr("certificate is for"));
+}
+
 TEST_F(TlsTest, ACertificateOfAnotherSiteIsRefused) {
   const auto address = host_->ListenTls(Options());
   ASSERT_TRUE(address.ok());

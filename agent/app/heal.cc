@@ -1,0 +1,40 @@
+#include "agent/app/heal.h"
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "agent/shadow/rank_lab.h"
+#include "core/base/log.h"
+
+namespace perfd {
+
+int Heal(const AgentOptions& options, const HealFlags& flags) {
+  if (flags.pids.empty() && !flags.all) {
+    std::fprintf(stderr, "perf-agent heal: name pids, or --all for every rank of this node\n");
+    return 2;
+  }
+  auto tracer = Tracer::Start({.program = NodeAgent::TracerBinary(options), .arguments = {}});
+  if (!tracer.ok()) {
+    std::fprintf(stderr, "perf-agent heal: %s\n", std::string(tracer.status().message()).c_str());
+    return 1;
+  }
+  LabOptions lab;
+  lab.tracer = tracer->get();
+  lab.journal_directory = NodeAgent::JournalDirectory(options);
+  std::vector<HealReport> reports;
+  if (flags.all) reports = HealAll(lab);
+  for (const int32_t pid : flags.pids) reports.push_back(HealRank(pid, lab));
+  if (reports.empty()) std::printf("no journal in %s: nothing was injected\n", lab.journal_directory.c_str());
+  int code = 0;
+  for (const HealReport& report : reports) {
+    if (report.status.ok()) {
+      std::printf("pid %d: %s\n", report.pid, report.done.c_str());
+    } else {
+      std::fprintf(stderr, "pid %d: %s\n", report.pid, std::string(report.status.message()).c_str());
+      code = 1;
+    }
+  }
+  return code;
+}
+
+}  // namespace perfd

@@ -1,0 +1,39 @@
+// perf-agent-tracer: holds ranks still for perf-agent. Not meant to be started by hand.
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "agent/attach/tracer_server.h"
+#include "agent/attach/tracer_spawn.h"
+#include "core/base/log.h"
+
+namespace perfd {
+namespace {
+
+// The only arguments are for tests.
+bool ParseArguments(const std::vector<std::string>& words, TestTrap* trap) {
+  if (words.empty()) return true;
+  if (words.size() != 2 || !absl::SimpleAtoi(words[1], &trap->before_operation)) return false;
+  if (words[0] == "--die-before-operation") trap->signal = SIGKILL;
+  if (words[0] == "--hang-before-operation") trap->signal = SIGSTOP;
+  return trap->signal != 0;
+}
+
+}  // namespace
+}  // namespace perfd
+
+int main(int argc, char** argv) {
+  perfd::InitLog("perf-agent-tracer", perfd::LogLevel::kWarning);
+  perfd::TestTrap trap;
+  if (!perfd::ParseArguments(std::vector<std::string>(argv + 1, argv + argc), &trap)) {
+    perfd::LogError("usage: perf-agent-tracer (started by perf-agent, socket on descriptor 3)");
+    return 2;
+  }
+  absl::Status end = perfd::SetUpTracer();
+  if (end.ok()) end = perfd::ServeHolds(perfd::kTracerSocket, trap);
+  if (end.ok() || absl::IsUnavailable(end)) return 0;
+  perfd::LogError("{}", perfd::Text(end));
+  return 1;
+}

@@ -1,0 +1,85 @@
+#include "agent/attach/tracer.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "agent/attach/hold_codec.h"
+#include "agent/attach/tracer_spawn.h"
+#include "core/base/clock.h"
+#include "core/base/frame.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kPrepareNs = 10 * kNsPerSecond;  // nothing is stopped yet
+constexpr int64_t kSlackNs = 20 * kNsPerMs;
+constexpr int64_t kStopFactor = 2;  // the tracer kills itself then; if it cannot, we do
+
+int64_t After(int64_t ns) {
+  return SystemClock().MonotonicNs() + ns;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tracer>> Tracer::Start(TracerOptions options) {
+  std::unique_ptr<Tracer> tracer(new Tracer(std::move(options)));
+  RETURN_IF_ERROR(tracer->Spawn());
+  return tracer;
+}
+
+Tracer::~Tracer() {
+  End();
+}
+
+absl::Status Tracer::Spawn() {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return absl::ResourceExhaustedError(absl::StrCat("tracer socket: ", strerror(errno)));
+  UniqueFd own(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  ASSIGN_OR_RETURN(pid_, StartTracer(options_.program, options_.arguments, theirs.get()));
+  socket_ = std::move(own);
+  return absl::OkStatus();
+}
+
+std::string Tracer::End() {
+  socket_.Reset();
+  return pid_ > 0 ? EndTracer(std::exchange(pid_, 0)) : "ended before";
+}
+
+absl::Status Tracer::Fail(const absl::Status& status, const HoldRequest& request) {
+  const std::string end = End();
+  const std::string subject = absl::StrCat("stop of process ", request.pid, ": the tracer ");
+  if (absl::IsUnavailable(status))
+    return absl::UnavailableError(absl::StrCat(subject, "died: ", end));
+  if (absl::IsDeadlineExceeded(status))
+    return absl::DeadlineExceededError(absl::StrCat(subject, "hung and was ended: ", end));
+  return absl::Status(status.code(), absl::StrCat(subject, "answered badly: ", status.message()));
+}
+
+absl::StatusOr<HoldReply> Tracer::Run(const HoldRequest& request) {
+  const std::string bytes = EncodeRequest(request);
+  RETURN_IF_ERROR(DecodeRequest(bytes).status());
+  if (pid_ == 0) RETURN_IF_ERROR(Spawn());
+  absl::Status sent = SendFrame(socket_.get(), bytes, After(kPrepareNs));
+  if (absl::IsUnavailable(sent)) {  // it ended after its last reply: nothing has happened yet
+    End();
+    RETURN_IF_ERROR(Spawn());
+    sent = SendFrame(socket_.get(), bytes, After(kPrepareNs));
+  }
+  if (!sent.ok()) return Fail(sent, request);
+  auto answer = ReceiveFrame(socket_.get(), After(kPrepareNs));
+  if (answer.ok() && answer->empty())
+    answer = ReceiveFrame(socket_.get(), After(kStopFactor * request.max_stop_ns + kSlackNs));
+  if (!answer.ok()) return Fail(answer.status(), request);
+  auto reply = DecodeReply(*answer);
+  if (!reply.ok()) return Fail(reply.status(), request);
+  if (reply->tracer_ends) End();
+  return reply;
+}
+
+}  // namespace perfd

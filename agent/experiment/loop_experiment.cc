@@ -1,0 +1,307 @@
+#include "agent/experiment/loop_experiment.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/analysis/verdict.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kFirstCensusNs = 50 * kMs;
+constexpr int64_t kLongestCensusNs = 3200 * kMs;
+constexpr int32_t kLiveInstances = 15;
+constexpr int32_t kLeastLive = 3;
+constexpr int32_t kMostFailures = 4;
+constexpr uint32_t kMostShadows = 64;  // of one loop: what is not known by then will not be
+constexpr uint64_t kTraceIterations =
+    20'000;                            // with records of some 10 ns each well below a millisecond
+constexpr double kTraceSlowdown = 40;  // Bendifallah 2015, 12.3: 7 to 37 for a tracer in the loop
+constexpr double kShadowShare = 0.7;   // of the longest pause; the rest is for surprises
+constexpr double kDistantFidelity = 0.10;  // farther from live than this: try the other protocol
+constexpr uint64_t kMostRestored = 64u << 20;
+constexpr double kEvictNs = 4e6;  // a walk through a buffer of the size of the caches
+
+constexpr int32_t kRefIndex = 0, kCountIndex = 1, kTraceIndex = 2;
+
+template <typename T>
+T Median(std::vector<T> values) {
+  if (values.empty()) return T{};
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The slowest thread of one run; 0 when a thread has no result.
+uint64_t TeamCycles(const ShadowAnswer& answer, int32_t run) {
+  uint64_t slowest = 0;
+  for (const ShadowRun& result : answer.runs) {
+    if (result.run != run) continue;
+    if (!result.ok) return 0;
+    slowest = std::max(slowest, result.cycles);
+  }
+  return slowest;
+}
+
+std::string FirstFailure(const ShadowAnswer& answer, int32_t run) {
+  for (const ShadowRun& result : answer.runs) {
+    if (result.run == run && !result.ok) return result.failure;
+  }
+  return answer.outcome;
+}
+
+}  // namespace
+
+LoopExperiment::LoopExperiment(LoopSetup setup, InstalledLoop installed)
+    : setup_(std::move(setup)), installed_(std::move(installed)), census_ns_(kFirstCensusNs) {
+  if (!installed_.status.ok())
+    Refuse(MeasureState::kRefused, std::string(installed_.status.message()));
+}
+
+void LoopExperiment::Refuse(MeasureState state, const std::string& reason) {
+  state_ = state;
+  reason_ = reason;
+  stage_ = Stage::kDone;
+}
+
+void LoopExperiment::Close(const std::string& reason) {
+  if (stage_ == Stage::kDone) return;
+  const bool entered = census_.team > 0;
+  if (!entered)
+    return Refuse(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
+  Refuse(MeasureState::kOpen, reason);
+}
+
+// Unavailable: the next attempt may succeed. Anything else will not change.
+void LoopExperiment::Fail(const absl::Status& status) {
+  const bool passing = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  if (passing && ++failures_ < kMostFailures) return;
+  Refuse(passing ? MeasureState::kOpen : MeasureState::kRefused, std::string(status.message()));
+}
+
+int32_t LoopExperiment::IndexOf(const std::string& variant) const {
+  for (size_t i = 0; i < installed_.names.size(); ++i) {
+    if (installed_.names[i].Text() == variant) return static_cast<int32_t>(i);
+  }
+  return -1;
+}
+
+int32_t LoopExperiment::BaseOf(int32_t variant) const {
+  const std::string base = installed_.copies[static_cast<size_t>(variant)].base.Text();
+  return std::max(kRefIndex, IndexOf(base));
+}
+
+int64_t LoopExperiment::RunNs() const {
+  const double cycles = std::max(run_cycles_, live_cycles_);
+  double ns = setup_.ticks_per_ns > 0 ? cycles / setup_.ticks_per_ns : cycles;
+  if (cold_) ns += kEvictNs;
+  // Copying back moves two bytes for each; some 4 GB/s.
+  if (trace_.in_place) ns += static_cast<double>(trace_.written_bytes) / 2.0;
+  return std::max<int64_t>(1000, static_cast<int64_t>(ns));
+}
+
+int64_t LoopExperiment::FixedCost(const ShadowPrediction& prediction) const {
+  const double mb = static_cast<double>(trace_.written_bytes) / (1 << 20);
+  const double copies =
+      mb * static_cast<double>(prediction.copy_ns_per_mb) * (trace_.in_place ? 2 : 1);
+  return prediction.fork_ns + prediction.later_fault_ns + static_cast<int64_t>(copies);
+}
+
+int64_t LoopExperiment::LeastCost(const ShadowPrediction& prediction) const {
+  if (stage_ != Stage::kLook && stage_ != Stage::kMeasure) return 0;
+  return FixedCost(prediction) + 5 * RunNs();
+}
+
+StepCost LoopExperiment::Step(RankLab& lab, const StepRoom& room) {
+  switch (stage_) {
+    case Stage::kCensus:
+      TakeCensus(lab);
+      return {};
+    case Stage::kLive:
+      TakeLive(lab, room);
+      return {};
+    case Stage::kLook:
+      return Look(lab, room);
+    case Stage::kMeasure:
+      return Measure(lab, room);
+    case Stage::kDone:
+      return {};
+  }
+  return {};
+}
+
+void LoopExperiment::TakeCensus(RankLab& lab) {
+  const absl::StatusOr<Census> census = lab.TakeCensus(setup_.lab_loop, census_ns_);
+  if (!census.ok()) return Fail(census.status());
+  census_ = *census;
+  if (census_.team > 0) {
+    stage_ = Stage::kLive;
+    failures_ = 0;
+    return;
+  }
+  census_ns_ *= 4;
+  if (census_ns_ > kLongestCensusNs)
+    Refuse(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
+}
+
+void LoopExperiment::TakeLive(RankLab& lab, const StepRoom& room) {
+  auto ticks = lab.TimeLive(setup_.lab_loop, kLiveInstances * census_.team, room.timeout_ns);
+  if (!ticks.ok()) return Fail(ticks.status());
+  live_.insert(live_.end(), ticks->begin(), ticks->end());
+  if (static_cast<int32_t>(live_.size()) < kLeastLive)
+    return Fail(absl::UnavailableError("the loop is entered too rarely to be timed"));
+  live_cycles_ = static_cast<double>(Median(live_));
+  failures_ = 0;
+  const int64_t longest =
+      static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
+  if (3 * RunNs() > longest) {
+    return Refuse(
+        MeasureState::kRefused,
+        absl::StrFormat(
+            "one instance takes %.0f ms; a shadow of three needs budget.shadow of %.0f ms",
+            static_cast<double>(RunNs()) / 1e6,
+            3 * static_cast<double>(RunNs()) / 1e6 / kShadowShare));
+  }
+  stage_ = shadows_ == 0 ? Stage::kLook : Stage::kMeasure;
+}
+
+StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vector<RunWish> runs,
+                                   bool restore, ShadowAnswer* answer) {
+  ShadowWish wish;
+  wish.loop = setup_.lab_loop;
+  wish.team = census_.team;
+  // By number of entries, not by time: entries after long gaps must not be chosen more often.
+  wish.countdown = static_cast<int64_t>((shadows_ * 7919 + 13) % 29) * std::max(1, census_.team);
+  wish.shadow_ns = setup_.shadow_ns;
+  wish.timeout_ns = room.timeout_ns;
+  wish.runs = std::move(runs);
+  if (restore) wish.restores = trace_.written;
+  const int64_t predicted =
+      FixedCost(room.prediction) + static_cast<int64_t>(wish.runs.size()) * RunNs();
+  auto result = lab.RunShadow(wish);
+  if (!result.ok()) {
+    if (absl::IsUnavailable(result.status()) || absl::IsDeadlineExceeded(result.status()))
+      ++cost_.failed_arms;
+    Fail(result.status());
+    return {};
+  }
+  *answer = *std::move(result);
+  failures_ = 0;
+  ++shadows_;
+  probe_cycles_ = static_cast<double>(answer->probe_cycles);
+  cost_.failed_arms += static_cast<uint64_t>(answer->failed_gathers);
+  cost_.later_fault_ns += room.prediction.later_fault_ns;
+  ++cost_.shadows;
+  cost_.pause_ns += answer->pause_ns;
+  cost_.longest_pause_ns = std::max(cost_.longest_pause_ns, answer->pause_ns);
+  return {.pause_begin_ns = answer->pause_begin_ns,
+          .pause_ns = answer->pause_ns,
+          .later_ns = room.prediction.later_fault_ns,
+          .predicted_ns = predicted};
+}
+
+StepCost LoopExperiment::Look(RankLab& lab, const StepRoom& room) {
+  const std::vector<RunWish> runs = {{.variant = kRefIndex},
+                                     {.variant = kCountIndex},
+                                     {.variant = kTraceIndex, .iteration_limit = kTraceIterations}};
+  ShadowAnswer answer;
+  const StepCost cost = RunShadow(lab, room, runs, false, &answer);
+  if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
+  if (TeamCycles(answer, 0) == 0) {
+    Refuse(MeasureState::kRefused,
+           absl::StrCat("the unchanged loop cannot run in a shadow: ", FirstFailure(answer, 0)));
+    return cost;
+  }
+  run_cycles_ = static_cast<double>(TeamCycles(answer, 0));
+  if (!LearnTrace(answer)) return cost;
+  stage_ = Stage::kMeasure;
+  if (Missing().empty()) Refuse(MeasureState::kMeasured, "");
+  return cost;
+}
+
+bool LoopExperiment::LearnTrace(const ShadowAnswer& answer) {
+  std::vector<ThreadTrace> threads(answer.traces.size());
+  uint64_t longest = 0;
+  for (const ShadowRun& run : answer.runs) {
+    if (!run.ok && run.run >= 1) {
+      Refuse(MeasureState::kRefused,
+             absl::StrCat(run.run == 1 ? "COUNT" : "TRACE", " failed: ", run.failure));
+      return false;
+    }
+    const auto thread = static_cast<size_t>(run.thread);
+    if (run.run == 1) longest = std::max(longest, run.iterations);
+    if (thread >= threads.size()) continue;
+    if (run.run == 1) threads[thread].whole_iterations = run.iterations;
+    if (run.run == 2) threads[thread].traced_iterations = run.iterations;
+  }
+  trips_.push_back(longest);
+  for (size_t i = 0; i < threads.size(); ++i) threads[i].records = answer.traces[i];
+  trace_ = SummarizeTrace(installed_.copies[kTraceIndex].references, threads, setup_.bias);
+  if (trace_.untraced) {
+    Refuse(MeasureState::kRefused,
+           "an instruction writes memory at addresses that cannot be traced");
+    return false;
+  }
+  if (trace_.in_place && trace_.written_bytes > kMostRestored) {
+    Refuse(MeasureState::kRefused,
+           absl::StrFormat("it updates %.0f MB in place; at most %d MB are restored between runs",
+                           static_cast<double>(trace_.written_bytes) / (1 << 20),
+                           static_cast<int>(kMostRestored >> 20)));
+    return false;
+  }
+  return true;
+}
+
+std::vector<std::string> LoopExperiment::Missing() const {
+  StagePlan plan;
+  plan.asked = setup_.asked;
+  plan.repetitions = static_cast<uint32_t>(setup_.repetitions);
+  for (const Reference& reference : installed_.copies[kRefIndex].references)
+    plan.groups = std::max(plan.groups, reference.group + 1);
+  std::vector<std::string> missing;
+  for (const std::string& name : NextStage(Measurement(0), plan)) {
+    if (IndexOf(name) > kTraceIndex) missing.push_back(name);
+  }
+  return missing;
+}
+
+StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
+  ScheduleWish wish;
+  for (const std::string& name : Missing()) {
+    wish.variants.push_back(IndexOf(name));
+    wish.bases.push_back(BaseOf(wish.variants.back()));
+  }
+  wish.run_ns = RunNs();
+  const int64_t longest =
+      static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
+  wish.room_ns = std::min(longest, room.credit_ns) - FixedCost(room.prediction);
+  wish.rounds =
+      std::max<int32_t>(1, (setup_.repetitions + static_cast<int32_t>(kLeastShadows) - 1) /
+                               static_cast<int32_t>(kLeastShadows));
+  wish.cold = cold_;
+  wish.restore = trace_.in_place;
+  wish.seed = shadows_ + 1;
+  // Rounds that do not fit lose variants, not repetitions of REF: the first ones are the most wanted.
+  while (wish.variants.size() > 1 && MakeSchedule(wish).predicted_ns > wish.room_ns) {
+    wish.variants.pop_back();
+    wish.bases.pop_back();
+  }
+  Schedule schedule = MakeSchedule(wish);
+  // One counted run at the end tells how long this instance is.
+  schedule.runs.push_back({.variant = kCountIndex, .cold = wish.cold, .restore = wish.restore});
+  ShadowAnswer answer;
+  const StepCost cost = RunShadow(lab, room, schedule.runs, wish.restore, &answer);
+  if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
+  Keep(answer, schedule.runs, schedule.warm_ups);
+  Reduce();
+  ChooseProtocol();
+  if (stage_ == Stage::kMeasure && (Missing().empty() || shadows_ >= kMostShadows))
+    Refuse(MeasureState::kMeasured, "");
+  return cost;
+}
+
+}  // namespace perfd

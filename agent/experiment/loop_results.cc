@@ -1,0 +1,130 @@
+// What a LoopExperiment makes of the runs it has: figures, protocol, the measurement that is sent.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "agent/experiment/listing.h"
+#include "agent/experiment/loop_experiment.h"
+
+namespace perfd {
+namespace {
+
+constexpr double kDistantFidelity = 0.10;  // farther from live than this: try the other protocol
+constexpr int32_t kCountIndex = 1;
+
+// One thread's time of REF, comparable with that of one thread in the rank; the team's when there is only one.
+double ThreadCycles(const std::vector<VariantFigures>& figures) {
+  std::vector<double> threads;
+  double team = 0;
+  for (const VariantFigures& figure : figures) {
+    if (figure.variant != "REF" || figure.cycles <= 0) continue;
+    if (figure.thread == kTeam)
+      team = figure.cycles;
+    else
+      threads.push_back(figure.cycles);
+  }
+  if (threads.empty()) return team;
+  std::sort(threads.begin(), threads.end());
+  return threads[threads.size() / 2];
+}
+
+}  // namespace
+
+void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>& runs,
+                          int32_t skip) {
+  uint64_t trips = 0;
+  for (const ShadowRun& result : answer.runs) {
+    const auto index = static_cast<size_t>(result.run);
+    if (index >= runs.size() || runs[index].variant != kCountIndex || !result.ok) continue;
+    trips = std::max(trips, result.iterations);
+  }
+  if (trips > 0) trips_.push_back(trips);
+  for (const ShadowRun& result : answer.runs) {
+    const auto index = static_cast<size_t>(result.run);
+    // The last warm-up is the base before the first variant.
+    if (index >= runs.size() || result.run + 1 < skip || runs[index].variant == kCountIndex)
+      continue;
+    RunSample sample;
+    sample.shadow = shadows_;
+    sample.order = static_cast<uint32_t>(result.run);
+    sample.thread = result.thread;
+    sample.variant = installed_.names[static_cast<size_t>(runs[index].variant)].Text();
+    sample.cycles = static_cast<double>(result.cycles);
+    sample.iterations = result.iterations;
+    sample.status = result.ok                                 ? RunStatus::kOk
+                    : result.failure.rfind("not run", 0) == 0 ? RunStatus::kNotRun
+                                                              : RunStatus::kFault;
+    runs_.push_back(std::move(sample));
+  }
+}
+
+void LoopExperiment::Reduce() {
+  ReduceOptions options;
+  options.probe_cycles = probe_cycles_;
+  for (size_t i = 0; i < installed_.names.size(); ++i)
+    options.base_of[installed_.names[i].Text()] = installed_.copies[i].base.Text();
+  reduction_ = ReduceRuns(runs_, options);
+  if (const double cycles = ThreadCycles(reduction_.figures); cycles > 0) run_cycles_ = cycles;
+}
+
+// Warm first; when live is far from it, one attempt with cold caches, and the nearer of the two stays.
+void LoopExperiment::ChooseProtocol() {
+  if (live_cycles_ <= 0 || run_cycles_ <= 0) return;
+  const double gap = std::abs(std::log(run_cycles_ / live_cycles_));
+  if (!cold_tried_ && !cold_ && run_cycles_ < live_cycles_ && gap > kDistantFidelity) {
+    warm_gap_ = gap;
+    cold_ = cold_tried_ = true;
+    runs_.clear();
+    reduction_ = {};
+  } else if (cold_ && warm_gap_ > 0 && gap > warm_gap_) {
+    cold_ = false;
+    warm_gap_ = 0;
+    runs_.clear();
+    reduction_ = {};
+  }
+}
+
+LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
+  LoopMeasurement out;
+  out.profile_id = setup_.profile_id;
+  out.node = setup_.node;
+  out.pid = setup_.rank.pid;
+  out.rank = setup_.rank.rank;
+  out.loop_id = setup_.loop_id;
+  out.location_key = setup_.location_key;
+  out.revision = revision;
+  out.state = state_;
+  out.reason = reason_;
+  out.team = census_.team;
+  if (live_cycles_ > 0 && run_cycles_ > 0 && !reduction_.figures.empty()) {
+    std::vector<uint64_t> live = live_;
+    std::sort(live.begin(), live.end());
+    const auto at = [&](double q) {
+      return static_cast<double>(
+          live[static_cast<size_t>(q * static_cast<double>(live.size() - 1))]);
+    };
+    out.fidelity = {run_cycles_ / live_cycles_, run_cycles_ / at(0.75), run_cycles_ / at(0.25)};
+  }
+  if (shadows_ > 0) out.protocol = cold_ ? "cold" : "warm";
+  out.trips = TripDeciles(trips_);
+  out.figures = reduction_.figures;
+  for (VariantFigures& figures : out.figures) {
+    const int32_t index = IndexOf(figures.variant);
+    if (index < 0) continue;
+    const CodeCopy& copy = installed_.copies[static_cast<size_t>(index)];
+    figures.changed = static_cast<int32_t>(copy.changed.size());
+    figures.pinned = copy.pinned;
+    figures.accesses = copy.accesses;
+  }
+  out.refusals = installed_.refusals;
+  out.refusals.insert(out.refusals.end(), reduction_.refusals.begin(), reduction_.refusals.end());
+  if (stage_ == Stage::kMeasure || state_ == MeasureState::kOpen)
+    out.open = OpenVariants(setup_.asked, out);
+  out.references = trace_.references;
+  if (setup_.with_listings && state_ != MeasureState::kRefused)
+    out.listings = MakeListings(installed_, out.figures, setup_.bias);
+  out.cost = cost_;
+  return out;
+}
+
+}  // namespace perfd

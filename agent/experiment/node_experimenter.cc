@@ -1,0 +1,314 @@
+#include "agent/experiment/node_experimenter.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "agent/experiment/preparation.h"
+#include "core/base/log.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kNapNs = 50 * kNsPerMs;
+constexpr int64_t kReserveNs =
+    kNsPerSecond;  // before the end of the profile: for taking everything out
+constexpr size_t kMostThreads = 64;
+constexpr size_t kMostNews = 4096;
+
+}  // namespace
+
+NodeExperimenter::~NodeExperimenter() {
+  End();
+}
+
+void NodeExperimenter::Begin(ExperimentRequest request) {
+  if (thread_.joinable()) return;
+  request_ = std::move(request);
+  // Another agent process may have sent measurements of the same loops.
+  revision_ = static_cast<uint64_t>(std::max<int64_t>(1, options_.clock->UnixNs()));
+  budget_ = std::make_unique<InjectionBudget>(request_.plan.budget.overhead_ratio, request_.begin_ns,
+                                              request_.end_ns);
+  thread_ = std::thread([this] { Run(); });
+}
+
+void NodeExperimenter::End() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+ExperimentNews NodeExperimenter::Take() {
+  absl::MutexLock lock(&mutex_);
+  ExperimentNews news = std::move(news_);
+  news_ = {};
+  news_.over = news.over;
+  return news;
+}
+
+std::optional<uint64_t> NodeExperimenter::OriginalAddress(int32_t pid, uint64_t address) const {
+  std::shared_ptr<RankBench> found;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& bench : benches_) {
+      if (bench->rank().pid == pid) found = bench;
+    }
+  }
+  return found == nullptr ? std::nullopt : found->OriginalAddress(address);
+}
+
+bool NodeExperimenter::Disabled() const {
+  return !options_.disable_file.empty() && access(options_.disable_file.c_str(), F_OK) == 0;
+}
+
+void NodeExperimenter::Notify(Notice::Severity severity, const absl::Status& status, int32_t pid) {
+  absl::MutexLock lock(&mutex_);
+  if (news_.notices.size() >= kMostNews) return;
+  news_.notices.push_back(
+      {severity, status.code(), request_.node, pid, std::string(status.message())});
+}
+
+void NodeExperimenter::Audit(AuditEntry entry, const RankInfo& rank) {
+  entry.profile_id = request_.plan.profile_id;
+  entry.requester = request_.requester;
+  entry.node = request_.node;
+  entry.pid = rank.pid;
+  if (entry.unix_ns == 0) entry.unix_ns = options_.clock->UnixNs();
+  LogInfo("audit: {} pid {} loop {} at {:#x}: {}", entry.action, entry.pid, entry.loop_id,
+          entry.address, entry.outcome);
+  absl::MutexLock lock(&mutex_);
+  if (news_.audit.size() < kMostNews) news_.audit.push_back(std::move(entry));
+}
+
+void NodeExperimenter::Run() {
+  pthread_setname_np(pthread_self(), "perfd-measure");
+  ticks_per_ns_ = MeasureTicksPerNs();
+  if (Disabled()) {
+    Notify(Notice::Severity::kWarning,
+           absl::FailedPreconditionError(
+               absl::StrCat("no loop is altered on this node: ", options_.disable_file,
+                            " exists; remove it to allow variants")),
+           0);
+  } else if (ticks_per_ns_ <= 0) {
+    Notify(Notice::Severity::kWarning,
+           absl::FailedPreconditionError(
+               "no loop is measured: this machine's time stamp counter is not invariant"),
+           0);
+  } else if (StartTracer()) {
+    for (const RankPlaces& places : request_.ranks) {
+      if (stop_) break;
+      OpenRank(places);
+    }
+    while (!stop_ && Step()) {
+    }
+    CloseAll("the profile ended first; a longer duration learns more");
+    RestoreAll();
+  }
+  tracer_.reset();
+  absl::MutexLock lock(&mutex_);
+  news_.over = true;
+}
+
+bool NodeExperimenter::StartTracer() {
+  if (options_.open_lab) return true;
+  auto tracer = Tracer::Start(options_.tracer);
+  if (tracer.ok()) {
+    tracer_ = *std::move(tracer);
+    return true;
+  }
+  Notify(Notice::Severity::kError, tracer.status(), 0);
+  return false;
+}
+
+void NodeExperimenter::OpenRank(const RankPlaces& places) {
+  LabOptions options;
+  options.tracer = tracer_.get();
+  options.journal_directory = options_.journal_directory;
+  options.max_stop_ns = request_.plan.budget.stop_ns;
+  options.max_shadow_ns = request_.plan.budget.shadow_ns;
+  options.audit = [this, rank = places.rank](AuditEntry entry) { Audit(std::move(entry), rank); };
+  auto lab = options_.open_lab ? options_.open_lab(places.rank, options)
+                               : RankLab::Open(places.rank, options);
+  if (!lab.ok()) {
+    Refuse(places, lab.status());
+    Notify(Notice::Severity::kWarning,
+           absl::Status(lab.status().code(),
+                        absl::StrCat("rank ", places.rank.rank, " (pid ", places.rank.pid,
+                                     ") is not injected into: ", lab.status().message())),
+           places.rank.pid);
+    return;
+  }
+  auto bench = std::make_shared<RankBench>(places.rank, *std::move(lab));
+  bench->Install(places, request_, ticks_per_ns_);
+  absl::MutexLock lock(&mutex_);
+  benches_.push_back(std::move(bench));
+}
+
+void NodeExperimenter::Refuse(const RankPlaces& places, const absl::Status& status) {
+  for (const LoopPlace& place : places.loops) {
+    LoopMeasurement measurement;
+    measurement.profile_id = request_.plan.profile_id;
+    measurement.node = request_.node;
+    measurement.pid = places.rank.pid;
+    measurement.rank = places.rank.rank;
+    measurement.loop_id = place.target.loop_id;
+    measurement.location_key = place.target.location_key;
+    measurement.revision = ++revision_;
+    measurement.state = MeasureState::kRefused;
+    measurement.reason = std::string(status.message());
+    absl::MutexLock lock(&mutex_);
+    if (news_.measurements.size() < kMostNews) news_.measurements.push_back(std::move(measurement));
+  }
+}
+
+std::vector<RankBench*> NodeExperimenter::Benches() const {
+  std::vector<RankBench*> benches;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& bench : benches_) benches.push_back(bench.get());
+  return benches;
+}
+
+// The least advanced loop; of those the one with the fewest steps; of those the heaviest.
+size_t NodeExperimenter::NextLoop() const {
+  const std::vector<RankBench*> benches = Benches();
+  size_t best = request_.plan.loops.size();
+  std::pair<LoopExperiment::Stage, int> least{LoopExperiment::Stage::kDone, 0};
+  for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) {
+    for (const RankBench* bench : benches) {
+      if (bench->stage(loop) == LoopExperiment::Stage::kDone) continue;
+      const std::pair advanced{bench->stage(loop), bench->steps(loop)};
+      if (advanced < least) least = advanced, best = loop;
+    }
+  }
+  return best;
+}
+
+// The ranks that are least advanced on this loop step together.
+std::vector<RankBench*> NodeExperimenter::Waiting(size_t loop) const {
+  std::vector<RankBench*> waiting;
+  auto least = LoopExperiment::Stage::kDone;
+  for (const RankBench* bench : Benches()) least = std::min(least, bench->stage(loop));
+  for (RankBench* bench : Benches()) {
+    if (bench->stage(loop) == least && waiting.size() < kMostThreads) waiting.push_back(bench);
+  }
+  return waiting;
+}
+
+bool NodeExperimenter::Step() {
+  if (options_.clock->MonotonicNs() + kReserveNs >= request_.end_ns) return false;
+  if (Disabled()) {
+    Notify(Notice::Severity::kWarning,
+           absl::CancelledError(
+               absl::StrCat("variants were stopped: ", options_.disable_file, " exists")),
+           0);
+    return false;
+  }
+  const size_t loop = NextLoop();
+  if (loop >= request_.plan.loops.size()) return false;
+  const std::vector<RankBench*> benches = Waiting(loop);
+  int64_t cost = 0;
+  for (RankBench* bench : benches) cost = std::max(cost, bench->LeastCost(loop));
+  cost = correction_.Corrected(cost);
+  if (cost > 0 && !AwaitCredit(cost)) {
+    const std::string reason = absl::StrFormat(
+        "the budget (%.1f %% of the elapsed time) does not buy the next shadow: it costs %.0f ms, "
+        "%.0f ms are left",
+        100 * request_.plan.budget.overhead_ratio, static_cast<double>(cost) / 1e6,
+        static_cast<double>(budget_->TotalNs() - budget_->spent_ns()) / 1e6);
+    for (RankBench* bench : benches) bench->Close(loop, reason);
+  } else if (!stop_) {
+    StepRanks(loop, benches);
+  }
+  Publish(loop, benches);
+  return true;
+}
+
+// False: not within this profile.
+bool NodeExperimenter::AwaitCredit(int64_t cost_ns) {
+  while (!stop_ && !Disabled()) {
+    const int64_t now = options_.clock->MonotonicNs();
+    const int64_t wait = budget_->WaitNs(cost_ns, now);
+    if (wait == 0) return true;
+    if (wait < 0 || now + wait + kReserveNs >= request_.end_ns) return false;
+    absl::SleepFor(absl::Nanoseconds(std::min(wait, kNapNs)));
+  }
+  return true;
+}
+
+void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankBench*>& benches) {
+  const int64_t credit = budget_->CreditNs(options_.clock->MonotonicNs());
+  std::vector<StepRoom> rooms;
+  for (RankBench* bench : benches) rooms.push_back(bench->Prepare(loop, credit));
+  std::vector<StepCost> costs(benches.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < benches.size(); ++i)
+    threads.emplace_back([&, i] { costs[i] = benches[i]->Step(loop, rooms[i]); });
+  for (std::thread& thread : threads) thread.join();
+  for (RankBench* bench : benches) bench->Settle(loop);
+  int64_t predicted = 0;
+  for (const StepCost& cost : costs) predicted = std::max(predicted, cost.predicted_ns);
+  const int64_t measured = AddedWallNs(costs);
+  budget_->Spend(measured);
+  correction_.Learn(predicted, measured);
+}
+
+void NodeExperimenter::Publish(size_t loop, const std::vector<RankBench*>& benches) {
+  const int64_t now = options_.clock->MonotonicNs();
+  for (const RankBench* bench : benches) {
+    LoopMeasurement measurement = bench->Measurement(loop, ++revision_, now);
+    absl::MutexLock lock(&mutex_);
+    std::vector<LoopMeasurement>& all = news_.measurements;
+    std::erase_if(all, [&](const LoopMeasurement& old) {
+      return old.pid == measurement.pid && old.loop_id == measurement.loop_id;
+    });
+    if (all.size() < kMostNews) all.push_back(std::move(measurement));
+  }
+}
+
+void NodeExperimenter::CloseAll(const std::string& reason) {
+  const std::vector<RankBench*> benches = Benches();
+  for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) {
+    for (RankBench* bench : benches) bench->Close(loop, reason);
+  }
+}
+
+void NodeExperimenter::RestoreAll() {
+  const std::vector<RankBench*> benches = Benches();
+  for (RankBench* bench : benches) {
+    const absl::Status status = bench->Restore();
+    if (status.ok()) continue;
+    const int32_t pid = bench->rank().pid;
+    Notify(
+        Notice::Severity::kError,
+        absl::Status(status.code(), absl::StrCat("rank ", bench->rank().rank, " (pid ", pid,
+                                                 ") still has our jumps, which only pass through: ",
+                                                 status.message(), "; run: perf-agent heal ", pid)),
+        pid);
+  }
+  // Last words, with the stops of the restoring.
+  for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) Publish(loop, benches);
+}
+
+int64_t AddedWallNs(const std::vector<StepCost>& costs) {
+  std::vector<std::pair<int64_t, int64_t>> pauses;
+  int64_t later = 0;
+  for (const StepCost& cost : costs) {
+    if (cost.pause_begin_ns != 0)
+      pauses.emplace_back(cost.pause_begin_ns, cost.pause_begin_ns + cost.pause_ns);
+    later = std::max(later, cost.later_ns);
+  }
+  std::sort(pauses.begin(), pauses.end());
+  int64_t paused = 0, until = 0;
+  for (const auto& [begin, end] : pauses) {
+    paused += std::max<int64_t>(0, end - std::max(begin, until));
+    until = std::max(until, end);
+  }
+  return paused + later;
+}
+
+}  // namespace perfd

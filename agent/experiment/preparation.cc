@@ -1,0 +1,103 @@
+#include "agent/experiment/preparation.h"
+
+#include <cpuid.h>
+#include <time.h>
+#include <x86intrin.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "core/base/clock.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+// Names that cannot be parsed were refused when the request was read; here they only cost themselves.
+std::vector<VariantName> ParseAll(const std::vector<std::string>& texts) {
+  std::vector<VariantName> names;
+  for (const std::string& text : texts) {
+    if (auto name = ParseVariantName(text); name.ok()) names.push_back(*std::move(name));
+  }
+  return names;
+}
+
+// Source: Intel SDM vol. 3, 18.17.1 (invariant TSC): CPUID 80000007H, EDX bit 8.
+bool TscIsInvariant() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & 1u << 8) != 0;
+}
+
+struct Moment {
+  uint64_t ticks = 0;
+  int64_t ns = 0;
+};
+
+// The closest of a few readings: an interruption between the two clocks would skew the rate.
+Moment Now() {
+  Moment best;
+  uint64_t least = ~uint64_t{0};
+  for (int i = 0; i < 16; ++i) {
+    timespec ts{};
+    const uint64_t before = __rdtsc();
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    const uint64_t after = __rdtsc();
+    if (after - before >= least) continue;
+    least = after - before;
+    best = {before + (after - before) / 2, ts.tv_sec * kNsPerSecond + ts.tv_nsec};
+  }
+  return best;
+}
+
+}  // namespace
+
+absl::StatusOr<LoopBytes> PlaceLoop(const LoopPlace& place) {
+  const FunctionFacts& function = place.function;
+  const auto loop =
+      std::find_if(function.loops.begin(), function.loops.end(),
+                   [&](const LoopFacts& facts) { return facts.header == place.target.header; });
+  if (loop == function.loops.end())
+    return absl::InvalidArgumentError(absl::StrCat("the loop is not in function ", function.name));
+  if (!loop->innermost) return absl::FailedPreconditionError("only innermost loops are measured");
+  if (loop->irreducible)
+    return absl::FailedPreconditionError(
+        "the loop can be entered at more than one place (irreducible)");
+  if (function.high - function.low > kMaxFunctionBytes)
+    return absl::FailedPreconditionError(
+        absl::StrCat("function ", function.name, " is longer than 4 MB"));
+  LoopBytes bytes;
+  bytes.address = function.low + place.bias;
+  bytes.header = loop->header + place.bias;
+  const auto index = static_cast<uint32_t>(loop - function.loops.begin());
+  for (const LoopSpan& span : function.spans) {
+    if (span.loop == index) bytes.body.push_back({span.low + place.bias, span.high + place.bias});
+  }
+  return bytes;
+}
+
+absl::StatusOr<LabLoop> PrepareLoop(const LoopPlace& place,
+                                    const std::vector<std::string>& variants,
+                                    const Memory& memory) {
+  if (!place.refusal.empty()) return absl::FailedPreconditionError(place.refusal);
+  ASSIGN_OR_RETURN(LoopBytes bytes, PlaceLoop(place));
+  ASSIGN_OR_RETURN(bytes.bytes,
+                   memory.Read(bytes.address, place.function.high - place.function.low));
+  LabLoop loop;
+  loop.loop_id = place.target.loop_id;
+  loop.variants = ParseAll(variants);
+  ASSIGN_OR_RETURN(loop.code, DecodeLoop(bytes));
+  return loop;
+}
+
+double MeasureTicksPerNs() {
+  if (!TscIsInvariant()) return 0;
+  const Moment begin = Now();
+  absl::SleepFor(absl::Milliseconds(20));
+  const Moment end = Now();
+  if (end.ns <= begin.ns || end.ticks <= begin.ticks) return 0;
+  return static_cast<double>(end.ticks - begin.ticks) / static_cast<double>(end.ns - begin.ns);
+}
+
+}  // namespace perfd

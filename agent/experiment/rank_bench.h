@@ -1,0 +1,69 @@
+// agent/experiment/rank_bench.h - one rank with its lab and the experiments on its loops.
+//
+// Shape    Install once; Prepare / Step / Settle for one loop at a time; Restore at the end.
+// Threads  Step may run on another thread than the rest, one at a time; OriginalAddress is thread-safe.
+#ifndef AGENT_EXPERIMENT_RANK_BENCH_H_
+#define AGENT_EXPERIMENT_RANK_BENCH_H_
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agent/experiment/loop_experiment.h"
+#include "agent/pipeline/experimenter.h"
+#include "agent/shadow/rank_lab.h"
+
+namespace perfd {
+
+class RankBench {
+ public:
+  RankBench(RankInfo rank, std::unique_ptr<RankLab> lab)
+      : rank_(std::move(rank)), lab_(std::move(lab)) {}
+
+  void Install(const RankPlaces& places, const ExperimentRequest& request, double ticks_per_ns);
+
+  const RankInfo& rank() const { return rank_; }
+  size_t loops() const { return loops_.size(); }
+  LoopExperiment::Stage stage(size_t loop) const { return loops_[loop].experiment.stage(); }
+  int steps(size_t loop) const { return loops_[loop].steps; }
+  int64_t LeastCost(size_t loop) {
+    return loops_[loop].experiment.LeastCost(lab_->PredictShadow());
+  }
+  void Close(size_t loop, const std::string& reason) { loops_[loop].experiment.Close(reason); }
+
+  // Puts the jump in where it is not; what the step may use.
+  StepRoom Prepare(size_t loop, int64_t credit_ns);
+  StepCost Step(size_t loop, const StepRoom& room) {
+    return loops_[loop].experiment.Step(*lab_, room);
+  }
+  // Takes the jump out of loops whose idle entries cost too much.
+  void Settle(size_t loop);
+  LoopMeasurement Measurement(size_t loop, uint64_t revision, int64_t now_ns) const;
+  // OK: nothing of ours is left in it, or it has ended.
+  absl::Status Restore();
+  std::optional<uint64_t> OriginalAddress(uint64_t address) const {
+    return lab_->OriginalAddress(address);
+  }
+
+ private:
+  struct Loop {
+    LoopExperiment experiment;
+    int32_t lab_loop = 0;
+    int steps = 0;
+    bool patched = false;
+    int64_t since_ns = 0;    // patched since
+    int64_t patched_ns = 0;  // before that
+  };
+  absl::StatusOr<std::vector<InstalledLoop>> TryInstall(const std::vector<LabLoop>& loops);
+  void SetPatched(Loop& loop, bool patched);
+
+  const RankInfo rank_;
+  const std::unique_ptr<RankLab> lab_;
+  std::vector<Loop> loops_;
+  bool touched_ = false;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_EXPERIMENT_RANK_BENCH_H_

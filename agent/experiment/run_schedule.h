@@ -1,0 +1,44 @@
+// agent/experiment/run_schedule.h - the order of the runs of one shadow.
+//
+// Shape    warm-ups of REF first, then rounds: every variant stands between two runs of its base, and the order of the variants
+//          differs from round to round, so that neither drift nor neighbours favour one.
+// Units    ns of wall time per run.
+// Threads  thread-safe (pure).
+// Source   design section 6, step 7 (A/B/A); Bendifallah 2015, 8.4 (repetitions); hazards of measuring, "Interval".
+#ifndef AGENT_EXPERIMENT_RUN_SCHEDULE_H_
+#define AGENT_EXPERIMENT_RUN_SCHEDULE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "agent/shadow/rank_lab.h"
+
+namespace perfd {
+
+inline constexpr int kWarmUps = 2;
+inline constexpr int kMostScheduled = 256;  // runs of one shadow
+
+struct ScheduleWish {
+  std::vector<int32_t> variants;  // to be measured
+  std::vector<int32_t> bases;     // of each of them
+  int64_t run_ns = 0;             // of one run of REF, restoring included
+  int64_t room_ns = 0;            // for all runs
+  int32_t rounds = 1;             // wanted
+  bool cold = false;
+  bool restore = false;
+  uint64_t seed = 1;
+};
+
+struct Schedule {
+  std::vector<RunWish> runs;
+  int32_t warm_ups = 0;  // the first runs, which do not count
+  int32_t rounds = 0;
+  int64_t predicted_ns = 0;
+};
+
+// At least one round, even when it does not fit: whoever asks checks predicted_ns.
+Schedule MakeSchedule(const ScheduleWish& wish);
+
+}  // namespace perfd
+
+#endif  // AGENT_EXPERIMENT_RUN_SCHEDULE_H_

@@ -1,0 +1,22 @@
+#include "agent/link/refused_windows.h"
+
+#include <algorithm>
+
+namespace perfd {
+
+std::optional<uint64_t> RefusedWindows::Ended(const absl::Status& why, const StreamEnd& end) {
+  if (!absl::IsInvalidArgument(why) && !absl::IsResourceExhausted(why)) return std::nullopt;
+  const bool under_way = end.oldest != 0 && end.sent >= end.oldest;
+  // What is stored was readable: some other message is to blame.
+  if (!under_way || end.oldest <= end.stored) return std::nullopt;
+  const bool alone = end.sent == end.oldest;
+  careful_ = std::max(careful_, end.sent);
+  if (suspect_ != end.oldest) tries_ = 0;
+  suspect_ = end.oldest;
+  if (alone) ++tries_;
+  if (tries_ < kTries) return std::nullopt;
+  tries_ = 0;
+  return end.oldest;
+}
+
+}  // namespace perfd

@@ -1,0 +1,73 @@
+// agent/pipeline/experimenter.h - what a session sees of the part that alters loops: it is told where the loops are, and
+//                                 asked from time to time what it has found out.
+//
+// Shape    Begin once the daemon has said which loops; Take at every window; End before the session ends. AddRank for ranks
+//          that come late is not needed: they are measured by the next profile.
+// Errors   never returned: a rank or a loop that cannot be measured has a LoopMeasurement that says why.
+// Threads  Begin, Take and End from the session's thread; OriginalAddress from any. Works on threads of its own.
+// Bounds   End returns within some seconds, with every rank restored or a notice that says what is left.
+#ifndef AGENT_PIPELINE_EXPERIMENTER_H_
+#define AGENT_PIPELINE_EXPERIMENTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/model/code.h"
+#include "core/model/identity.h"
+#include "core/model/loop_measurement.h"
+#include "core/model/measure_order.h"
+#include "core/model/profile.h"
+
+namespace perfd {
+
+// Where one loop lies in one process.
+struct LoopPlace {
+  MeasureLoop target;
+  uint64_t bias = 0;  // run-time address = ELF address + bias
+  FunctionFacts function;
+  std::string refusal;  // not empty: it was not found there, and why
+};
+
+struct RankPlaces {
+  RankInfo rank;
+  std::vector<LoopPlace> loops;  // in the order of the plan
+};
+
+struct ExperimentRequest {
+  MeasureOrder plan;
+  std::string requester;  // for the audit log
+  std::string node;
+  std::vector<RankPlaces> ranks;
+  int64_t begin_ns = 0;  // monotonic: when the profile began on this node
+  int64_t end_ns = 0;    // when it is to end
+};
+
+// Since the last Take. Measurements are whole: each replaces the earlier ones of its loop and rank.
+struct ExperimentNews {
+  std::vector<LoopMeasurement> measurements;
+  std::vector<AuditEntry> audit;
+  std::vector<Notice> notices;
+  int64_t stop_ns = 0;   // ranks stood still, summed over ranks
+  int64_t pause_ns = 0;  // teams waited for shadows, summed over ranks
+  bool over = false;     // nothing more will be measured
+};
+
+class Experimenter {
+ public:
+  virtual ~Experimenter() = default;
+  virtual void Begin(ExperimentRequest request) = 0;
+  virtual ExperimentNews Take() = 0;
+  virtual void End() = 0;
+  // Of an address in a copy: the instruction it was copied from, so that samples stay with their loop.
+  virtual std::optional<uint64_t> OriginalAddress(int32_t pid, uint64_t address) const = 0;
+};
+
+using MakeExperimenter = std::function<std::unique_ptr<Experimenter>()>;
+
+}  // namespace perfd
+
+#endif  // AGENT_PIPELINE_EXPERIMENTER_H_

@@ -1,0 +1,83 @@
+#include "agent/pipeline/loop_places.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+
+namespace perfd {
+namespace {
+
+RawModule ModuleOf(const ProcessImage& image, const CodeMapping& mapping) {
+  return {.key = {mapping.device_major, mapping.device_minor, mapping.inode, mapping.path},
+          .kind = ClassifyModule(mapping.path, image.executable),
+          .pid = image.rank.pid,
+          .uid = image.rank.uid,
+          .gid = image.gid,
+          .map_start = mapping.start,
+          .map_end = mapping.end};
+}
+
+// The reverse of VirtualAddress.
+std::optional<uint64_t> FileOffset(const ModuleFacts& module, uint64_t address) {
+  for (const ModuleSegment& segment : module.segments) {
+    if (address >= segment.virtual_address && address - segment.virtual_address < segment.file_size)
+      return address - segment.virtual_address + segment.file_offset;
+  }
+  return std::nullopt;
+}
+
+// The mapping of the loop's file that holds this offset of it.
+const CodeMapping* MappingAt(const ProcessImage& image, const std::string& path, uint64_t offset) {
+  for (const CodeMapping& mapping : image.mappings) {
+    if (mapping.path != path || offset < mapping.file_offset) continue;
+    if (offset - mapping.file_offset < mapping.end - mapping.start) return &mapping;
+  }
+  return nullptr;
+}
+
+std::string Fill(LoopPlace& place, const ProcessImage& image, CodeIndex& index,
+                 absl::Duration timeout) {
+  const MeasureLoop& target = place.target;
+  const auto any =
+      std::find_if(image.mappings.begin(), image.mappings.end(),
+                   [&](const CodeMapping& mapping) { return mapping.path == target.module_path; });
+  if (any == image.mappings.end())
+    return absl::StrCat("the rank has not loaded ", target.module_path);
+  const RawModule module = ModuleOf(image, *any);
+  if (module.kind == ModuleKind::kRuntime)
+    return "it belongs to an MPI, OpenMP, thread or C runtime: those are never altered";
+  auto code = index.Learn(module, {any->file_offset}, timeout);
+  if (!code->error.ok()) return absl::StrCat("its code cannot be read: ", code->error.message());
+  if (code->id != target.module_id)
+    return absl::StrCat("the rank runs another build of ", target.module_path);
+  const std::optional<uint64_t> offset = FileOffset(code->facts, target.header);
+  const CodeMapping* mapping =
+      offset.has_value() ? MappingAt(image, target.module_path, *offset) : nullptr;
+  if (mapping == nullptr) return "its code is not mapped in the rank";
+  code = index.Learn(module, {*offset}, timeout);
+  const FunctionFacts* function = code->FunctionAt(target.header);
+  if (function == nullptr) return "its function is not known";
+  place.function = *function;
+  place.bias = mapping->start + (*offset - mapping->file_offset) - target.header;
+  return "";
+}
+
+}  // namespace
+
+RankPlaces PlaceLoops(const ProcessImage& image, const std::vector<MeasureLoop>& loops,
+                      CodeIndex& index, absl::Duration timeout) {
+  RankPlaces places;
+  places.rank = image.rank;
+  const int64_t waited_ns = index.waited_ns();
+  for (const MeasureLoop& loop : loops) {
+    LoopPlace place;
+    place.target = loop;
+    const absl::Duration left = timeout - absl::Nanoseconds(index.waited_ns() - waited_ns);
+    place.refusal = Fill(place, image, index, std::max(left, absl::ZeroDuration()));
+    places.loops.push_back(std::move(place));
+  }
+  return places;
+}
+
+}  // namespace perfd

@@ -1,0 +1,34 @@
+// agent/pipeline/loop_places.h - where the loops of an order lie in one process.
+//
+// Shape    for each loop: the mapping that holds it, the load bias, the facts of its function; or why it is not there.
+// Units    ELF addresses; bias = run-time address - ELF address.
+// Threads  PlaceLoops on the resolver's thread (CodeIndex); blocks up to the timeout for modules that nobody has read yet.
+// Source   ELF gABI, Program Loading: a segment's bytes keep their distance to each other.
+#ifndef AGENT_PIPELINE_LOOP_PLACES_H_
+#define AGENT_PIPELINE_LOOP_PLACES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "agent/pipeline/code_index.h"
+#include "agent/pipeline/experimenter.h"
+#include "core/model/stack.h"
+
+namespace perfd {
+
+// A rank as the session knows it at this moment.
+struct ProcessImage {
+  RankInfo rank;
+  uint32_t gid = 0;
+  std::string executable;
+  std::vector<CodeMapping> mappings;
+};
+
+RankPlaces PlaceLoops(const ProcessImage& image, const std::vector<MeasureLoop>& loops,
+                      CodeIndex& index, absl::Duration timeout);
+
+}  // namespace perfd
+
+#endif  // AGENT_PIPELINE_LOOP_PLACES_H_

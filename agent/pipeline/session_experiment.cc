@@ -1,0 +1,64 @@
+#include "agent/pipeline/session_experiment.h"
+
+#include <utility>
+
+namespace perfd {
+namespace {
+
+constexpr absl::Duration kPlaceTimeout = absl::Seconds(20);
+
+}  // namespace
+
+void SessionExperiment::Order(MeasureOrder order) {
+  absl::MutexLock lock(&mutex_);
+  if (!order_.has_value()) order_ = std::move(order);
+}
+
+bool SessionExperiment::Waits() const {
+  if (make_ == nullptr || ended_ || found_ != nullptr) return false;
+  absl::MutexLock lock(&mutex_);
+  return order_.has_value();
+}
+
+void SessionExperiment::Look(std::vector<ProcessImage> images, ExperimentRequest request) {
+  {
+    absl::MutexLock lock(&mutex_);
+    request.plan = *order_;
+  }
+  auto found = std::make_shared<Found>();
+  const bool taken = resolver_->Post(
+      [found, images = std::move(images), loops = request.plan.loops](CodeIndex& index) {
+        std::vector<RankPlaces> ranks;
+        for (const ProcessImage& image : images)
+          ranks.push_back(PlaceLoops(image, loops, index, kPlaceTimeout));
+        absl::MutexLock lock(&found->mutex);
+        found->ranks = std::move(ranks);
+        found->done = true;
+      });
+  if (!taken) return;  // asked again at the next look
+  found_ = std::move(found);
+  request_ = std::move(request);
+}
+
+void SessionExperiment::Advance() {
+  if (!request_.has_value() || ended_) return;
+  {
+    absl::MutexLock lock(&found_->mutex);
+    if (!found_->done) return;
+    request_->ranks = std::move(found_->ranks);
+  }
+  experimenter_ = make_();
+  experimenter_->Begin(*std::move(request_));
+  request_.reset();
+}
+
+ExperimentNews SessionExperiment::Take() {
+  return active() ? experimenter_->Take() : ExperimentNews{};
+}
+
+void SessionExperiment::End() {
+  ended_ = true;
+  if (active()) experimenter_->End();
+}
+
+}  // namespace perfd

@@ -1,0 +1,64 @@
+// agent/pipeline/session_experiment.h - a session's part in measuring variants: takes the order, finds the loops, hands the
+//                                       experimenter over to its work and carries home what it finds.
+//
+// Shape    Order (from the link) -> Look (each look around) -> Take (each window) -> End (before the last window).
+// Units    times in ns of CLOCK_MONOTONIC.
+// Errors   as notices.
+// Threads  Order is thread-safe; the rest from the session's thread.
+// Bounds   one order per session; a later one is ignored: the daemon repeats itself after a reconnect.
+#ifndef AGENT_PIPELINE_SESSION_EXPERIMENT_H_
+#define AGENT_PIPELINE_SESSION_EXPERIMENT_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/pipeline/experimenter.h"
+#include "agent/pipeline/loop_places.h"
+#include "agent/pipeline/resolver.h"
+
+namespace perfd {
+
+class SessionExperiment {
+ public:
+  SessionExperiment(MakeExperimenter make, Resolver* resolver)
+      : make_(std::move(make)), resolver_(resolver) {}
+
+  void Order(MeasureOrder order);
+  // True when an order waits for the images of the ranks: call Look with them.
+  bool Waits() const;
+  // `request` without ranks and order, which are filled in here.
+  void Look(std::vector<ProcessImage> images, ExperimentRequest request);
+  // Begins as soon as the loops are found.
+  void Advance();
+  ExperimentNews Take();
+  void End();
+  bool active() const { return experimenter_ != nullptr; }
+  std::optional<uint64_t> OriginalAddress(int32_t pid, uint64_t address) const {
+    return active() ? experimenter_->OriginalAddress(pid, address) : std::nullopt;
+  }
+
+ private:
+  // Filled on the resolver's thread, which may outlive the session.
+  struct Found {
+    absl::Mutex mutex;
+    bool done ABSL_GUARDED_BY(mutex) = false;
+    std::vector<RankPlaces> ranks ABSL_GUARDED_BY(mutex);
+  };
+
+  const MakeExperimenter make_;
+  Resolver* const resolver_;
+  mutable absl::Mutex mutex_;
+  std::optional<MeasureOrder> order_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ = false;
+  std::optional<ExperimentRequest> request_;  // waits for its loops
+  std::shared_ptr<Found> found_;
+  std::unique_ptr<Experimenter> experimenter_;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_PIPELINE_SESSION_EXPERIMENT_H_

@@ -1,0 +1,43 @@
+#include "agent/pipeline/session_notices.h"
+
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace perfd {
+
+void SessionNotices::Add(Notice::Severity severity, absl::StatusCode code, absl::string_view text,
+                         int32_t pid) {
+  notices_.push_back(
+      {.severity = severity, .code = code, .node = node_, .pid = pid, .text = std::string(text)});
+}
+
+void SessionNotices::Error(const absl::Status& status, int32_t pid) {
+  Add(Notice::Severity::kError, status.code(), status.message(), pid);
+}
+
+void SessionNotices::Warning(const absl::Status& status, int32_t pid) {
+  Add(Notice::Severity::kWarning, status.code(), status.message(), pid);
+}
+
+void SessionNotices::Info(const absl::Status& status, int32_t pid) {
+  Add(Notice::Severity::kInfo, status.code(), status.message(), pid);
+}
+
+void SessionNotices::Say(Notice::Severity severity, absl::string_view text, int32_t pid) {
+  Add(severity, absl::StatusCode::kOk, text, pid);
+}
+
+std::vector<Notice> SessionNotices::Take(std::vector<Notice> more) {
+  std::vector<Notice> all = std::exchange(notices_, {});
+  std::move(more.begin(), more.end(), std::back_inserter(all));
+  if (all.size() > kMaxPerNews) {
+    const size_t left = all.size() - kMaxPerNews;
+    all.resize(kMaxPerNews);
+    all.back().text = absl::StrCat("... and ", left + 1, " more notices of this kind");
+  }
+  return all;
+}
+
+}  // namespace perfd

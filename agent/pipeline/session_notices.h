@@ -1,0 +1,42 @@
+// agent/pipeline/session_notices.h - the troubles of one session that its next news will tell.
+//
+// Bounds   kMaxPerNews go out at a time; the last of them says how many more there were.
+// Threads  thread-bound (the session's thread).
+#ifndef AGENT_PIPELINE_SESSION_NOTICES_H_
+#define AGENT_PIPELINE_SESSION_NOTICES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/model/profile.h"
+
+namespace perfd {
+
+class SessionNotices {
+ public:
+  static constexpr size_t kMaxPerNews = 100;
+
+  explicit SessionNotices(std::string node) : node_(std::move(node)) {}
+
+  // pid 0: of none in particular.
+  void Error(const absl::Status& status, int32_t pid);
+  void Warning(const absl::Status& status, int32_t pid);
+  void Info(const absl::Status& status, int32_t pid);
+  // For what is no failure.
+  void Say(Notice::Severity severity, absl::string_view text, int32_t pid);
+  bool empty() const { return notices_.empty(); }
+  // All since the last call, and `more` behind them.
+  std::vector<Notice> Take(std::vector<Notice> more);
+
+ private:
+  void Add(Notice::Severity severity, absl::StatusCode code, absl::string_view text, int32_t pid);
+
+  const std::string node_;
+  std::vector<Notice> notices_;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_PIPELINE_SESSION_NOTICES_H_

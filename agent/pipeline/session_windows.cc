@@ -1,0 +1,93 @@
+#include "agent/pipeline/session_windows.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace perfd {
+namespace {
+
+uint64_t AgentCpuNs() {
+  timespec ts{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+  return static_cast<uint64_t>(ts.tv_sec) * kNsPerSecond + static_cast<uint64_t>(ts.tv_nsec);
+}
+
+}  // namespace
+
+int64_t WindowLengthNs(int64_t duration_ns, int windows_sent) {
+  if (windows_sent == 0) return std::min(duration_ns, 500 * kNsPerMs);
+  return std::clamp(duration_ns / 12, kNsPerSecond, 5 * kNsPerSecond);
+}
+
+SessionWindows::SessionWindows(Resolver* resolver, const Clock& clock,
+                               std::shared_ptr<WindowDelivery> delivery)
+    : resolver_(resolver),
+      clock_(clock),
+      delivery_(std::move(delivery)),
+      budget_(std::make_shared<ReadBudget>(clock)) {}
+
+void SessionWindows::Begin() {
+  started_ns_ = clock_.MonotonicNs();
+  started_unix_ns_ = clock_.UnixNs();
+  agent_cpu_ns_ = AgentCpuNs();
+}
+
+bool SessionWindows::IsDue(int64_t duration_ns) const {
+  return clock_.MonotonicNs() - started_ns_ >= WindowLengthNs(duration_ns, closed_);
+}
+
+void SessionWindows::Close(WindowFacts facts) {
+  auto raw = std::make_unique<RawWindow>(builder_.Take());
+  raw->start_unix_ns = started_unix_ns_;
+  raw->duration_ns = clock_.MonotonicNs() - started_ns_;
+  raw->setup = std::move(facts.setup);
+  raw->ranks = std::move(facts.ranks);
+  raw->overhead.agent_cpu_ns = AgentCpuNs() - agent_cpu_ns_ + facts.sources_cpu_ns -
+                               std::exchange(sources_cpu_ns_, facts.sources_cpu_ns);
+  raw->overhead.job_cpu_ns = facts.job_cpu_ns;
+  raw->overhead.kernel_sampling_ns =
+      static_cast<uint64_t>(static_cast<double>(raw->accounting.seen) * facts.sample_cost_ns);
+  raw->measurements = std::move(facts.experiment.measurements);
+  raw->audit = std::move(facts.experiment.audit);
+  raw->overhead.stop_ns = static_cast<uint64_t>(facts.experiment.stop_ns);
+  ++closed_;
+  pending_.push_back(std::move(raw));
+  Begin();
+  Submit();
+}
+
+void SessionWindows::Submit() {
+  while (!pending_.empty()) {
+    delivery_->Expect();
+    const bool taken = resolver_->Submit(
+        pending_.front(), budget_,
+        [delivery = delivery_](Window window, const UnreadableModules& unreadable) {
+          delivery->Deliver(std::move(window), unreadable);
+        });
+    if (!taken) {
+      delivery_->Unexpect();
+      break;
+    }
+    pending_.erase(pending_.begin());
+  }
+  while (pending_.size() > kMaxPending) {
+    const Accounting& lost = pending_.front()->accounting;
+    accounting() += lost;
+    accounting().Drop(DropReason::kQueueFull, lost.kept);
+    accounting().kept -= lost.kept;
+    pending_.erase(pending_.begin());
+  }
+}
+
+bool SessionWindows::AwaitAll(absl::Duration timeout, const std::function<void()>& rest) {
+  const int64_t end_ns = clock_.MonotonicNs() + absl::ToInt64Nanoseconds(timeout);
+  while (!pending_.empty() && clock_.MonotonicNs() < end_ns) {
+    Submit();
+    rest();
+  }
+  return pending_.empty() && delivery_->AwaitAll(timeout);
+}
+
+}  // namespace perfd

@@ -1,0 +1,67 @@
+// agent/pipeline/session_windows.h - the windows of one session: samples are counted, a window closes, the resolver gets it.
+//
+// Shape    Begin; count into builder(); Close when IsDue; Submit now and then; at the end AwaitAll.
+// Units    times in ns.
+// Threads  thread-bound (the session's thread).
+// Loss     kMaxPending windows wait for room at the resolver; older ones are counted as queue_full in the next one.
+#ifndef AGENT_PIPELINE_SESSION_WINDOWS_H_
+#define AGENT_PIPELINE_SESSION_WINDOWS_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "agent/pipeline/experimenter.h"
+#include "agent/pipeline/read_budget.h"
+#include "agent/pipeline/resolver.h"
+#include "agent/pipeline/window_delivery.h"
+#include "core/base/clock.h"
+
+namespace perfd {
+
+// Length of a window: short ones early so that news comes soon, then the usual length.
+int64_t WindowLengthNs(int64_t duration_ns, int windows_sent);
+
+// What a window says besides its counts.
+struct WindowFacts {
+  SamplingSetup setup;
+  std::vector<RankInfo> ranks;
+  uint64_t job_cpu_ns = 0;
+  uint64_t sources_cpu_ns = 0;  // of the processes that unwind, since the session began
+  double sample_cost_ns = 0;
+  ExperimentNews experiment;
+};
+
+class SessionWindows {
+ public:
+  static constexpr size_t kMaxPending = 64;
+
+  SessionWindows(Resolver* resolver, const Clock& clock, std::shared_ptr<WindowDelivery> delivery);
+
+  WindowBuilder& builder() { return builder_; }
+  Accounting& accounting() { return builder_.accounting(); }
+  void Begin();
+  bool IsDue(int64_t duration_ns) const;
+  void Close(WindowFacts facts);
+  // Gives the resolver as many as it takes.
+  void Submit();
+  // Until all are delivered; `rest` is called between two looks. False: some are not, after `timeout`.
+  bool AwaitAll(absl::Duration timeout, const std::function<void()>& rest);
+
+ private:
+  Resolver* const resolver_;
+  const Clock& clock_;
+  const std::shared_ptr<WindowDelivery> delivery_;  // also held by the resolver's callbacks
+  const std::shared_ptr<ReadBudget> budget_;        // also held by the resolver
+  WindowBuilder builder_;
+  std::vector<std::unique_ptr<RawWindow>> pending_;  // the resolver's queue was full
+  int64_t started_ns_ = 0;
+  int64_t started_unix_ns_ = 0;
+  uint64_t agent_cpu_ns_ = 0;    // of the agent when the window began
+  uint64_t sources_cpu_ns_ = 0;  // of the sources when the window began
+  int closed_ = 0;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_PIPELINE_SESSION_WINDOWS_H_

@@ -1,0 +1,183 @@
+#include "agent/shadow/cache_builder.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "agent/shadow/payload_blob.h"
+#include "agent/shadow/protocol.h"
+#include "agent/shadow/region_layout.h"
+#include "agent/shadow/trampoline.h"
+#include "agent/variant/decode.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr uint64_t kLine = 64;
+constexpr uint64_t kSlack = 2 * kLine;  // alignment of one copy
+
+std::vector<uint64_t> ExitTargets(const LoopCode& loop) {
+  std::set<uint64_t> targets;
+  for (const std::vector<uint64_t>& exits : loop.exits) targets.insert(exits.begin(), exits.end());
+  return {targets.begin(), targets.end()};
+}
+
+uint64_t LoopBound(const LabLoop& loop) {
+  const VariantName ref = SingleVariant(Change::kRef);
+  uint64_t bound = kTrampolineBytes * (1 + ExitTargets(loop.code).size());
+  bound += 2 * (CopyBound(loop.code, ref) + kSlack);
+  for (const VariantName& name : NamesOf(loop)) bound += CopyBound(loop.code, name) + kSlack;
+  // Bases are made where a variant needs them.
+  for (Change base : {Change::kRefFtz, Change::kRefCtl})
+    bound += CopyBound(loop.code, SingleVariant(base)) + kSlack;
+  return bound;
+}
+
+}  // namespace
+
+std::vector<VariantName> NamesOf(const LabLoop& loop) {
+  std::vector<VariantName> names;
+  for (Change change : {Change::kRef, Change::kCount, Change::kTrace})
+    names.push_back(SingleVariant(change));
+  for (const VariantName& name : loop.variants) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+uint64_t CacheBound(const std::vector<const LabLoop*>& loops) {
+  uint64_t bound = PayloadBlob().size() + 2 * kLine;
+  for (const LabLoop* loop : loops) bound += LoopBound(*loop);
+  return RoundToPage(bound);
+}
+
+absl::Status RedirectExits(CodeCopy* copy, const std::vector<ExitPlace>& places) {
+  const uint64_t end = copy->address + copy->bytes.size();
+  for (uint64_t at = copy->address; at < end;) {
+    const uint64_t offset = at - copy->address;
+    auto step = DecodeFlow(std::span(copy->bytes).subspan(offset), at);
+    if (!step || step->length == 0)
+      return absl::InternalError(absl::StrCat("no instruction at 0x", absl::Hex(at)));
+    at += step->length;
+    if (step->flow != LoopFlow::kBranch && step->flow != LoopFlow::kJump) continue;
+    if (step->target >= copy->address && step->target < end) continue;
+    auto place = std::find_if(places.begin(), places.end(),
+                              [&](const ExitPlace& p) { return p.target == step->target; });
+    if (place == places.end() || step->length < 5)
+      return absl::FailedPreconditionError(
+          absl::StrCat("an exit to 0x", absl::Hex(step->target), " cannot be timed"));
+    const auto distance = static_cast<int64_t>(place->place - at);
+    if (distance != static_cast<int32_t>(distance))
+      return absl::OutOfRangeError("timed exit out of reach");
+    for (int i = 0; i < 4; ++i) {
+      copy->bytes[offset + step->length - 4 + static_cast<size_t>(i)] =
+          static_cast<uint8_t>(distance >> (8 * i));
+    }
+  }
+  return absl::OkStatus();
+}
+
+CacheBuilder::CacheBuilder(uint64_t address, uint64_t bound) : address_(address), bound_(bound) {
+  std::span<const uint8_t> blob = PayloadBlob();
+  bytes_.assign(blob.begin(), blob.end());
+  empty_copy_ = Reserve(kLine);
+  auto jump = EmitJump(empty_copy_, address_ + kPayloadExitStub);
+  if (jump.ok()) std::copy(jump->begin(), jump->end(), bytes_.end() - kLine);
+}
+
+// The rest is filled with INT3: nothing ever runs there.
+uint64_t CacheBuilder::Reserve(uint64_t bytes) {
+  bytes_.resize((bytes_.size() + kLine - 1) / kLine * kLine, 0xcc);
+  const uint64_t at = address_ + bytes_.size();
+  bytes_.resize(bytes_.size() + bytes, 0xcc);
+  return at;
+}
+
+absl::Status CacheBuilder::Put(uint64_t address, const std::vector<uint8_t>& bytes) {
+  const uint64_t offset = address - address_;
+  if (offset + bytes.size() > bound_) return absl::InternalError("the code cache is too small");
+  if (offset + bytes.size() > bytes_.size()) bytes_.resize(offset + bytes.size(), 0xcc);
+  std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CodeCopy> CacheBuilder::Copy(const LabLoop& loop, const VariantName& name,
+                                            Exits exits) {
+  const uint64_t at = address_ + (bytes_.size() + kLine - 1) / kLine * kLine;
+  ASSIGN_OR_RETURN(CodeCopy copy,
+                   MakeCopy(loop.code, name, {at, exits, address_ + kPayloadExitStub}));
+  if (copy.address < at) return absl::InternalError("a copy was placed too low");
+  RETURN_IF_ERROR(Put(copy.address, copy.bytes));
+  return copy;
+}
+
+absl::Status CacheBuilder::BuildLive(const LabLoop& loop, uint64_t site, BuiltLoop* built) {
+  ASSIGN_OR_RETURN(built->patch, PlanPatch(loop.code));
+  const uint64_t last = built->patch.address + kJumpBytes - 1;
+  if (built->patch.address / kRegionPage != last / kRegionPage)
+    return absl::FailedPreconditionError(
+        "the jump at its entry would cross a page and could not be written at once");
+  built->trampoline = Reserve(kTrampolineBytes);
+  ASSIGN_OR_RETURN(built->live, Copy(loop, SingleVariant(Change::kRef), Exits::kOriginalText));
+  if (absl::Status timed = BuildTimed(loop, site, built); !timed.ok()) {
+    built->timed.reset();
+    built->untimed = std::string(timed.message());
+  }
+  const uint64_t timed = built->timed ? built->timed->entry : built->live.entry;
+  ASSIGN_OR_RETURN(std::vector<uint8_t> code,
+                   EmitTrampoline({built->trampoline, site, address_ + kPayloadSlowEntry,
+                                   built->live.entry, timed}));
+  RETURN_IF_ERROR(Put(built->trampoline, code));
+  ASSIGN_OR_RETURN(built->jump, built->patch.Jump(built->trampoline));
+  return absl::OkStatus();
+}
+
+absl::Status CacheBuilder::BuildTimed(const LabLoop& loop, uint64_t site, BuiltLoop* built) {
+  std::vector<ExitPlace> places;
+  for (uint64_t target : ExitTargets(loop.code)) {
+    const uint64_t at = Reserve(kTrampolineBytes);
+    ASSIGN_OR_RETURN(std::vector<uint8_t> code,
+                     EmitTimedExit({at, site, address_ + kPayloadSlowEntry, target}));
+    RETURN_IF_ERROR(Put(at, code));
+    places.push_back({target, at});
+  }
+  ASSIGN_OR_RETURN(built->timed, Copy(loop, SingleVariant(Change::kRef), Exits::kOriginalText));
+  RETURN_IF_ERROR(RedirectExits(&*built->timed, places));
+  return Put(built->timed->address, built->timed->bytes);
+}
+
+absl::Status CacheBuilder::BuildVariants(const LabLoop& loop, BuiltLoop* built) {
+  constexpr size_t kAlways = 3;
+  InstalledLoop& out = built->installed;
+  std::vector<VariantName> names = NamesOf(loop);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const VariantName name = names[i];
+    absl::StatusOr<CodeCopy> copy = Copy(loop, name, Exits::kStub);
+    if (!copy.ok() && i < kAlways)
+      return absl::FailedPreconditionError(
+          absl::StrCat(name.Text(), ": ", copy.status().message()));
+    if (!copy.ok()) {
+      out.refusals.push_back({name.Text(), 0, std::string(copy.status().message()), 1});
+      continue;
+    }
+    const bool has_base = std::find(names.begin(), names.end(), copy->base) != names.end();
+    if (!has_base && !copy->base.parts.empty()) names.push_back(copy->base);
+    out.names.push_back(name);
+    out.copies.push_back(*std::move(copy));
+  }
+  for (const LoopInstruction& instruction : loop.code.instructions)
+    out.texts.emplace_back(instruction.address, instruction.text);
+  return absl::OkStatus();
+}
+
+BuiltLoop CacheBuilder::Build(const LabLoop& loop, uint64_t site) {
+  BuiltLoop built;
+  const std::vector<uint8_t> before = bytes_;
+  built.installed.status = BuildLive(loop, site, &built);
+  if (built.installed.status.ok()) built.installed.status = BuildVariants(loop, &built);
+  if (!built.installed.status.ok()) bytes_ = before;
+  return built;
+}
+
+}  // namespace perfd

@@ -1,0 +1,73 @@
+// agent/shadow/cache_builder.h - the bytes of one code cache: payload, then for each loop its trampoline and all copies. Pure.
+//
+// Shape    CacheBuilder at an address; Build per loop; bytes() is what is written there.
+// Units    run-time addresses.
+// Errors   Build never fails as a whole: InstalledLoop::status says why a loop is refused.
+// Source   design section 6, steps 1 and 2.
+#ifndef AGENT_SHADOW_CACHE_BUILDER_H_
+#define AGENT_SHADOW_CACHE_BUILDER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/shadow/rank_lab.h"
+#include "agent/variant/copy.h"
+#include "agent/variant/patch_plan.h"
+
+namespace perfd {
+
+struct BuiltLoop {
+  InstalledLoop installed;
+  PatchPlan patch;
+  std::array<uint8_t, kJumpBytes> jump{};
+  uint64_t trampoline = 0;
+  CodeCopy live;
+  std::optional<CodeCopy> timed;  // none: this loop cannot be timed in the rank
+  std::string untimed;            // why
+};
+
+// REF, COUNT and TRACE, then the wanted ones, each once.
+std::vector<VariantName> NamesOf(const LabLoop& loop);
+
+// No cache of these loops is larger.
+uint64_t CacheBound(const std::vector<const LabLoop*>& loops);
+
+class CacheBuilder {
+ public:
+  CacheBuilder(uint64_t address, uint64_t bound);
+
+  // site: address of the loop's Site.
+  BuiltLoop Build(const LabLoop& loop, uint64_t site);
+
+  uint64_t address() const { return address_; }
+  uint64_t empty_copy() const { return empty_copy_; }
+  const std::vector<uint8_t>& bytes() const { return bytes_; }
+
+ private:
+  absl::Status BuildLive(const LabLoop& loop, uint64_t site, BuiltLoop* built);
+  absl::Status BuildTimed(const LabLoop& loop, uint64_t site, BuiltLoop* built);
+  absl::Status BuildVariants(const LabLoop& loop, BuiltLoop* built);
+  absl::StatusOr<CodeCopy> Copy(const LabLoop& loop, const VariantName& name, Exits exits);
+  uint64_t Reserve(uint64_t bytes);
+  absl::Status Put(uint64_t address, const std::vector<uint8_t>& bytes);
+
+  const uint64_t address_;
+  const uint64_t bound_;
+  uint64_t empty_copy_ = 0;
+  std::vector<uint8_t> bytes_;
+};
+
+// Leads every branch that leaves `copy` to where `places` says. Errors: a branch that cannot be led elsewhere.
+struct ExitPlace {
+  uint64_t target = 0;
+  uint64_t place = 0;
+};
+absl::Status RedirectExits(CodeCopy* copy, const std::vector<ExitPlace>& places);
+
+}  // namespace perfd
+
+#endif  // AGENT_SHADOW_CACHE_BUILDER_H_

@@ -1,0 +1,163 @@
+#include "agent/shadow/forking/preconditions.h"
+
+#include <fcntl.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "agent/procfs/read_file.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr uint64_t kMb = 1 << 20;
+constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
+
+absl::Status Refuse(int32_t pid, absl::string_view reason) {
+  return absl::FailedPreconditionError(absl::StrCat("process ", pid, ": ", reason));
+}
+
+std::optional<uint64_t> ReadNumber(const std::string& path) {
+  auto text = ReadWholeFile(path, 256);
+  uint64_t value = 0;
+  if (!text.ok() || !absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &value))
+    return std::nullopt;
+  return value;
+}
+
+// Of every page size.
+uint64_t FreeHugetlb() {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", error)) {
+    std::string name = entry.path().filename().string();
+    absl::string_view size = name;
+    uint64_t kb = 0;
+    if (!absl::ConsumePrefix(&size, "hugepages-") || !absl::ConsumeSuffix(&size, "kB") ||
+        !absl::SimpleAtoi(size, &kb))
+      continue;
+    bytes += (kb << 10) * ReadNumber(entry.path().string() + "/free_hugepages").value_or(0);
+  }
+  return bytes;
+}
+
+absl::Status JudgeFiles(const RankHazards& h) {
+  for (const OpenFile& file : h.files) {
+    const std::string which = absl::StrCat(" (descriptor ", file.number, ", ", file.target, ")");
+    if (file.flags & O_DIRECT)
+      return Refuse(h.pid, absl::StrCat("a file is open for direct I/O", which));
+    if (file.target == "anon_inode:[userfaultfd]")
+      return Refuse(h.pid, absl::StrCat("it handles its own page faults", which));
+    for (absl::string_view device : {"/dev/knem", "/dev/nvidia", "/dev/kfd", "/dev/dri/"}) {
+      if (absl::StartsWith(file.target, device))
+        return Refuse(h.pid, absl::StrCat("a device is open that a fork disturbs", which));
+    }
+  }
+  for (const MapEntry& map : h.maps) {
+    if (absl::StrContains(map.path, "[aio]"))
+      return Refuse(h.pid, "asynchronous I/O is set up (io_setup)");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsDevice(const MapEntry& map) {
+  if (!absl::StartsWith(map.path, "/dev/")) return false;
+  return !absl::StartsWith(map.path, "/dev/shm/") && map.path != "/dev/zero" &&
+         !absl::StartsWith(map.path, "/dev/hugepages/");
+}
+
+CgroupMemory ReadCgroupMemory(int32_t pid) {
+  CgroupMemory memory;
+  auto path = ProcFs().Cgroup(pid);
+  if (!path.ok()) return memory;
+  std::filesystem::path at = absl::StrCat(kCgroupRoot, *path);
+  for (int depth = 0; depth < 64 && at.string().size() > sizeof("/sys/fs/cgroup");
+       ++depth, at = at.parent_path()) {
+    const std::string folder = at.string();
+    if (ReadNumber(folder + "/memory.oom.group").value_or(0) == 1) memory.oom_group = true;
+    auto limit = ReadNumber(folder + "/memory.max");
+    auto current = ReadNumber(folder + "/memory.current");
+    if (!limit || !current) continue;
+    const uint64_t room = *limit > *current ? *limit - *current : 0;
+    if (memory.limit && *memory.limit - std::min(*memory.limit, memory.current) <= room) continue;
+    memory.limit = limit;
+    memory.current = *current;
+  }
+  return memory;
+}
+
+absl::StatusOr<RankHazards> ReadHazards(int32_t pid) {
+  ProcFs procfs;
+  RankHazards h;
+  h.pid = pid;
+  ASSIGN_OR_RETURN(h.status, procfs.Status(pid));
+  ASSIGN_OR_RETURN(h.memory, ReadMemoryFacts(pid));
+  ASSIGN_OR_RETURN(h.node, ReadNodeMemory());
+  ASSIGN_OR_RETURN(h.files, ReadOpenFiles(pid));
+  ASSIGN_OR_RETURN(h.maps, procfs.Maps(pid));
+  h.cgroup = ReadCgroupMemory(pid);
+  h.free_hugetlb = FreeHugetlb();
+  utsname name{};
+  if (uname(&name) != 0 || sscanf(name.release, "%d.%d", &h.kernel_major, &h.kernel_minor) != 2)
+    return absl::UnimplementedError("the kernel does not say its version");
+  return h;
+}
+
+uint64_t ShadowHeadroom(const MemoryFacts& memory) {
+  return 64 * kMb + 2 * memory.page_tables;
+}
+
+absl::Status JudgeMemory(const MemoryFacts& memory, const NodeMemory& node,
+                         const CgroupMemory& cgroup, uint64_t extra) {
+  const uint64_t need = ShadowHeadroom(memory) + extra;
+  if (node.available < need) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "a shadow needs %d MB of memory, the node has %d MB", need / kMb, node.available / kMb));
+  }
+  if (cgroup.limit && *cgroup.limit < cgroup.current + need) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "a shadow needs %d MB of memory; the job's control group has used %d of %d MB", need / kMb,
+        cgroup.current / kMb, *cgroup.limit / kMb));
+  }
+  constexpr int64_t kNever = 2;
+  if (node.overcommit == kNever && node.commit_limit < node.committed + memory.private_dirty + need)
+    return absl::FailedPreconditionError(
+        "the node does not overcommit memory, and a copy of the rank does not fit");
+  return absl::OkStatus();
+}
+
+absl::Status JudgeHazards(const RankHazards& h) {
+  if (h.status.tracer_pid != 0)
+    return Refuse(h.pid, absl::StrCat("process ", h.status.tracer_pid, " traces it (a debugger?)"));
+  if (h.status.seccomp_mode != 0) return Refuse(h.pid, "a seccomp filter watches its system calls");
+  if (h.status.state == 'Z' || h.status.state == 'X')
+    return absl::NotFoundError(absl::StrCat("process ", h.pid, " has ended"));
+  if (h.cgroup.oom_group)
+    return Refuse(h.pid,
+                  "memory.oom.group=1: running out of memory in a shadow would end the whole job");
+  RETURN_IF_ERROR(JudgeFiles(h));
+  if (h.memory.private_hugetlb > h.free_hugetlb)
+    return Refuse(h.pid, absl::StrFormat("it has %d MB of private huge pages (hugetlb), %d MB are "
+                                         "free: a copy could not be written",
+                                         h.memory.private_hugetlb / kMb, h.free_hugetlb / kMb));
+  // Until 5.12 a fork left pinned pages with whoever writes last: mm/memory.c copy_present_page.
+  const bool old = h.kernel_major < 5 || (h.kernel_major == 5 && h.kernel_minor < 12);
+  if (h.memory.pinned > 0 && old)
+    return Refuse(h.pid,
+                  "it has pinned memory (RDMA), which this kernel does not copy when it forks");
+  absl::Status memory = JudgeMemory(h.memory, h.node, h.cgroup);
+  return memory.ok() ? memory : Refuse(h.pid, memory.message());
+}
+
+}  // namespace perfd

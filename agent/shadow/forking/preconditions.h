@@ -1,0 +1,56 @@
+// agent/shadow/forking/preconditions.h - may this rank be forked at all? What would make a shadow dangerous is refused by name.
+//
+// Shape    ReadHazards looks; JudgeHazards decides (pure).
+// Errors   kFailedPrecondition: the reason, and where there is one, the remedy; kNotFound: gone.
+// Source   hazards: "Forking"; design section 6, "Refuse beforehand".
+#ifndef AGENT_SHADOW_FORKING_PRECONDITIONS_H_
+#define AGENT_SHADOW_FORKING_PRECONDITIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/procfs/procfs.h"
+#include "agent/shadow/forking/process_files.h"
+
+namespace perfd {
+
+struct CgroupMemory {
+  std::optional<uint64_t> limit;  // the tightest of the ancestors
+  uint64_t current = 0;           // of that one
+  bool oom_group = false;
+};
+
+struct RankHazards {
+  int32_t pid = 0;
+  ProcessStatus status;
+  MemoryFacts memory;
+  NodeMemory node;
+  CgroupMemory cgroup;
+  std::vector<OpenFile> files;
+  std::vector<MapEntry> maps;
+  uint64_t free_hugetlb = 0;
+  int32_t kernel_major = 0;
+  int32_t kernel_minor = 0;
+};
+
+absl::StatusOr<RankHazards> ReadHazards(int32_t pid);
+absl::Status JudgeHazards(const RankHazards& hazards);
+
+// What a shadow of this rank may need at most besides what its loop writes: page tables, stacks, buffers.
+uint64_t ShadowHeadroom(const MemoryFacts& memory);
+// Headroom only: cheap enough before every shadow.
+// extra: bytes that the runs are known to write or to put aside.
+absl::Status JudgeMemory(const MemoryFacts& memory, const NodeMemory& node,
+                         const CgroupMemory& cgroup, uint64_t extra = 0);
+CgroupMemory ReadCgroupMemory(int32_t pid);
+
+// A mapping of a device: its pages are not memory.
+bool IsDevice(const MapEntry& map);
+
+}  // namespace perfd
+
+#endif  // AGENT_SHADOW_FORKING_PRECONDITIONS_H_

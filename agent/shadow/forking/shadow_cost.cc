@@ -1,0 +1,52 @@
+#include "agent/shadow/forking/shadow_cost.h"
+
+#include <algorithm>
+
+namespace perfd {
+namespace {
+
+constexpr double kForkBaseNs = 300e3;
+constexpr double kForkSmallNsPerMb = 30e3;
+constexpr double kForkHugeNsPerMb = 800;
+constexpr double kFaultNs = 2700;
+constexpr double kWeight = 0.5;  // of the newest observation
+
+double Mb(uint64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+uint64_t SmallBytes(const MemoryFacts& facts) {
+  return facts.anonymous - std::min(facts.anonymous, facts.huge);
+}
+
+double PlainForkNs(const MemoryFacts& facts) {
+  // Pinned pages are copied inside the fork, on kernels that do.
+  return kForkBaseNs + Mb(SmallBytes(facts)) * kForkSmallNsPerMb +
+         Mb(facts.huge) * kForkHugeNsPerMb + Mb(facts.pinned) * 250e3;
+}
+
+double SmallPages(const MemoryFacts& facts) {
+  return static_cast<double>(SmallBytes(facts)) / 4096;
+}
+
+}  // namespace
+
+int64_t ShadowCost::ForkNs(const MemoryFacts& facts) const {
+  return static_cast<int64_t>(PlainForkNs(facts) * fork_factor_);
+}
+
+int64_t ShadowCost::LaterFaultNs(const MemoryFacts& facts) const {
+  return static_cast<int64_t>(SmallPages(facts) * later_share_ * kFaultNs);
+}
+
+void ShadowCost::LearnFork(const MemoryFacts& facts, int64_t fork_ns) {
+  double factor = std::clamp(static_cast<double>(fork_ns) / PlainForkNs(facts), 0.01, 100.0);
+  fork_factor_ = (1 - kWeight) * fork_factor_ + kWeight * factor;
+}
+
+void ShadowCost::LearnLaterFaults(const MemoryFacts& facts, uint64_t faults) {
+  if (SmallPages(facts) < 1) return;
+  double share = std::clamp(static_cast<double>(faults) / SmallPages(facts), 0.0, 1.0);
+  later_share_ = (1 - kWeight) * later_share_ + kWeight * share;
+}
+
+}  // namespace perfd

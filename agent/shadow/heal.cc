@@ -1,0 +1,84 @@
+// HealRank, HealAll: take out what an agent that is no more has left.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "agent/shadow/journal.h"
+#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/region_injection.h"
+#include "agent/shadow/restore.h"
+#include "core/base/clock.h"
+
+namespace perfd {
+namespace {
+
+void Audit(const LabOptions& options, const Injection& injection, const RestoreResult& result,
+           const absl::Status& status) {
+  if (!options.audit) return;
+  AuditEntry entry;
+  entry.unix_ns = SystemClock().UnixNs();
+  entry.pid = injection.pid;
+  entry.action = "heal";
+  for (int64_t ns : result.stops_ns) entry.pause_ns += ns;
+  entry.outcome = status.ok() ? "ok" : std::string(status.message());
+  options.audit(std::move(entry));
+}
+
+HealReport Heal(const Injection& injection, const LabOptions& options) {
+  HealReport report;
+  report.pid = injection.pid;
+  if (options.tracer == nullptr) {
+    report.status = absl::InvalidArgumentError("healing needs a tracer");
+    return report;
+  }
+  RestoreResult result;
+  report.status = RestoreRank(
+      injection, {options.tracer, options.max_stop_ns, 5 * kNsPerSecond, true}, &result);
+  if (!result.ended) Audit(options, injection, result, report.status);
+  if (result.ended) {
+    report.done = "the process has ended";
+  } else if (result.sites == 0 && result.unmapped_bytes == 0) {
+    report.done = "nothing of ours was left in it";
+  } else {
+    report.done = absl::StrFormat("restored %d loops, unmapped %.1f MB", result.sites,
+                                  static_cast<double>(result.unmapped_bytes) / (1 << 20));
+  }
+  if (report.status.ok()) report.status = Journal(options.journal_directory).Remove(injection);
+  return report;
+}
+
+}  // namespace
+
+HealReport HealRank(int32_t pid, const LabOptions& options) {
+  std::vector<std::string> damaged;
+  HealReport report;
+  report.pid = pid;
+  report.done = "nothing was injected";
+  for (const Injection& injection : Journal(options.journal_directory).ReadAll(&damaged)) {
+    if (injection.pid != pid) continue;
+    report = Heal(injection, options);
+    if (!report.status.ok()) return report;
+  }
+  // The journal may be lost, or tell of another process under this pid.
+  auto found = ReadInjectionFromRank(pid);
+  if (found.ok()) return Heal(*found, options);
+  if (!absl::IsNotFound(found.status())) report.status = found.status();
+  return report;
+}
+
+std::vector<HealReport> HealAll(const LabOptions& options) {
+  std::vector<std::string> damaged;
+  std::vector<HealReport> reports;
+  for (const Injection& injection : Journal(options.journal_directory).ReadAll(&damaged)) {
+    reports.push_back(Heal(injection, options));
+  }
+  for (const std::string& text : damaged) {
+    HealReport report;
+    report.status =
+        absl::InvalidArgumentError(absl::StrCat("journal ", text, "; heal its process by its pid"));
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace perfd

@@ -1,0 +1,41 @@
+// agent/shadow/journal.h - what was done to which rank, on disk before it is done.
+//
+// Shape    one file per rank, PID-STARTTICKS.injection, replaced as a whole: written beside, synced, renamed, folder synced.
+//          Text, one fact per line; the last line is a checksum.
+// Errors   kInvalidArgument: not ours, cut off or changed; kNotFound: none; kUnavailable: the disk refuses.
+// Threads  thread-safe between different ranks.
+// Source   rename(2), fsync(2).
+#ifndef AGENT_SHADOW_JOURNAL_H_
+#define AGENT_SHADOW_JOURNAL_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "agent/shadow/injection.h"
+
+namespace perfd {
+
+std::string EncodeInjection(const Injection& injection);
+absl::StatusOr<Injection> DecodeInjection(absl::string_view text);
+
+class Journal {
+ public:
+  explicit Journal(std::string directory) : directory_(std::move(directory)) {}
+
+  absl::Status Write(const Injection& injection) const;
+  absl::Status Remove(const Injection& injection) const;
+  // Every rank named; files that do not decode are listed in *damaged.
+  std::vector<Injection> ReadAll(std::vector<std::string>* damaged) const;
+
+ private:
+  std::string PathOf(const Injection& injection) const;
+
+  std::string directory_;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_SHADOW_JOURNAL_H_

@@ -1,0 +1,52 @@
+// agent/shadow/payload/block_state.h - the payload's own part of a thread block, as a shadow uses it.
+//
+// Shape    begins kBlockPayload bytes into the block; in a shadow GS base is the address of the block.
+// Source   agent/variant/thread_block.h; offsets.h repeats the offsets for the assembly.
+#ifndef AGENT_SHADOW_PAYLOAD_BLOCK_STATE_H_
+#define AGENT_SHADOW_PAYLOAD_BLOCK_STATE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "agent/shadow/payload/offsets.h"
+#include "agent/shadow/protocol.h"
+
+namespace perfd {
+
+struct BlockState {
+  uint64_t self;           // address of the block
+  uint64_t stack_pointer;  // of the payload, while a copy runs
+  uint64_t target;         // copy to run
+  uint64_t start;          // ticks
+  uint64_t end;
+  uint32_t end_cpu;  // TSC_AUX: node << 12 | cpu
+  uint32_t in_run;
+  uint64_t xsave_mask;
+  uint64_t region;
+  SavedRegisters registers;
+  uint32_t index;  // place in the team
+  uint32_t faulted;
+  uint32_t team;
+  uint32_t mxcsr;  // the thread's own, exceptions masked
+  uint64_t fs_base;
+  uint64_t evict;  // address of the eviction buffer
+  uint64_t evict_bytes;
+};
+
+static_assert(kBlockPayload + offsetof(BlockState, self) == BLOCK_SELF);
+static_assert(kBlockPayload + offsetof(BlockState, stack_pointer) == BLOCK_STACK_POINTER);
+static_assert(kBlockPayload + offsetof(BlockState, target) == BLOCK_TARGET);
+static_assert(kBlockPayload + offsetof(BlockState, start) == BLOCK_START);
+static_assert(kBlockPayload + offsetof(BlockState, end) == BLOCK_END);
+static_assert(kBlockPayload + offsetof(BlockState, end_cpu) == BLOCK_END_CPU);
+static_assert(kBlockPayload + offsetof(BlockState, xsave_mask) == BLOCK_XSAVE_MASK);
+static_assert(kBlockPayload + offsetof(BlockState, registers) == BLOCK_REGISTERS);
+static_assert(kBlockXsave == BLOCK_XSAVE && sizeof(BlockState) <= kBlockPayloadBytes);
+static_assert(offsetof(SavedRegisters, rcx) == 16 * 8 && offsetof(SavedRegisters, rsp) == 17 * 8);
+
+// The upper half of a block's stack is for the payload, the lower half for the handler of faults.
+inline constexpr uint32_t kAltStackBytes = kBlockStackBytes / 2;
+
+}  // namespace perfd
+
+#endif  // AGENT_SHADOW_PAYLOAD_BLOCK_STATE_H_

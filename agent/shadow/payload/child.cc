@@ -1,0 +1,229 @@
+// The shadow from its first instruction to the rebuilt team. It opens nothing, closes nothing and writes to no memory that it
+// shares with the rank but its own part of the region.
+#include "agent/shadow/payload/payload.h"
+
+namespace perfd {
+namespace {
+
+enum : uint64_t { kSignals = 64, kMaskBytes = 8, kSetMask = 2 };
+enum : uint64_t {
+  kIll = 4,
+  kTrap = 5,
+  kBus = 7,
+  kFpe = 8,
+  kKill = 9,
+  kSegv = 11,
+  kAlarm = 14,
+  kStop = 19
+};
+enum : uint64_t { kPrSetDeathSignal = 1, kPrSetDumpable = 4, kRlimitCore = 4 };
+inline constexpr uint64_t kMaxFaults = 8;
+
+struct KernelAction {  // struct sigaction of the system call
+  uint64_t handler;
+  uint64_t flags;
+  uint64_t restorer;
+  uint64_t mask;
+};
+
+// The parts of siginfo_t and ucontext_t that are read: arch/x86/include/uapi/asm/sigcontext.h.
+struct SignalInfo {
+  int32_t signal, error, code, pad;
+  uint64_t address;
+};
+inline constexpr uint64_t kContextRip = 40 + 16 * 8;
+
+BlockState* OwnState() {
+  uint64_t block;
+  asm volatile("mov %%gs:%c1, %0" : "=r"(block) : "i"(BLOCK_SELF));
+  return StateOf(block);
+}
+
+// In any thread of the shadow, on its alternative stack. The first fault is kept; a fault inside a copy ends that run only.
+void OnSignal(uint64_t signal, SignalInfo* info, uint64_t context) {
+  BlockState* state = OwnState();
+  auto* child = ChildOf(At<RegionHeader>(state->region));
+  if (signal == kAlarm) EndShadow(child, kChildWatchdog);
+  uint64_t* rip = At<uint64_t>(context + kContextRip);
+  uint32_t before = FetchAdd(child->fault_count, 1);
+  if (before == 0) {
+    child->fault = {static_cast<uint32_t>(signal),
+                    info->code,
+                    info->address,
+                    *rip,
+                    static_cast<uint16_t>(child->current_run),
+                    static_cast<uint16_t>(state->index),
+                    0};
+  }
+  if (state->in_run == 0 || before + 1 >= kMaxFaults) EndShadow(child, kChildFaulted);
+  state->faulted = 1;
+  *rip = AddressOf(&payload_exit_stub);
+}
+
+void SetSignals() {
+  KernelAction action{0, 0, 0, 0};
+  for (uint64_t signal = 1; signal <= kSignals; ++signal) {
+    if (signal != kKill && signal != kStop)
+      SysCall(kSysSigaction, signal, AddressOf(&action), 0, kMaskBytes);
+  }
+  constexpr uint64_t kSigInfo = 4, kOnStack = 0x08000000, kRestorer = 0x04000000;
+  action = {AddressOf(&OnSignal), kSigInfo | kOnStack | kRestorer, AddressOf(&payload_restorer),
+            ~uint64_t{0}};
+  constexpr uint64_t kMine =
+      1 << kSegv | 1 << kBus | 1 << kIll | 1 << kTrap | 1 << kFpe | 1 << kAlarm;
+  for (uint64_t signal = 1; signal <= kAlarm; ++signal) {
+    if (kMine >> signal & 1) SysCall(kSysSigaction, signal, AddressOf(&action), 0, kMaskBytes);
+  }
+}
+
+// A little before the rank's own limit, so that an endless run is named rather than killed.
+void StartWatchdog(uint64_t shadow_ns) {
+  uint64_t us = shadow_ns / 1000 * 7 / 8 + 1;
+  uint64_t timer[4] = {0, 0, us / 1000000, us % 1000000};
+  SysCall(kSysSetitimer, 0, AddressOf(timer));
+}
+
+void BeAlone(ShadowPlan* plan) {
+  SysCall(kSysPrctl, kPrSetDeathSignal, kKill);
+  uint64_t none[2] = {0, 0};
+  SysCall(kSysPrlimit, 0, kRlimitCore, AddressOf(none), 0);
+  SetSignals();
+  StartWatchdog(plan->shadow_ns);
+}
+
+// No core, not even to a program that collects them; afterwards only root may look into the shadow.
+void BeUndumpable() {
+  SysCall(kSysPrctl, kPrSetDumpable, 0);
+}
+
+// The agent looks at the shadow's own mappings, which nobody changes any more, and completes the list of what to protect.
+void WaitForAgent(ChildControl* child, ShadowPlan* plan) {
+  if ((plan->flags & kPlanWaitForAgent) == 0) return;
+  Store(child->waiting, 1);
+  uint64_t deadline = MonotonicNs() + plan->agent_wait_ns;
+  while (Load(child->go) == 0) {
+    if (MonotonicNs() >= deadline) FailShadow(child, kStepAgent, 0);
+    SleepNs(100000);
+  }
+  Store(child->waiting, 0);
+}
+
+void Protect(RegionHeader* region, ChildControl* child, ShadowPlan* plan) {
+  uint32_t count = plan->protect_count;
+  if (count > kMaxProtects) FailShadow(child, kStepPlan, 0);
+  for (uint32_t i = 0; i < count; ++i) {
+    const ProtectRange& range = plan->protects[i];
+    int64_t error = SysCall(kSysMprotect, range.address, range.bytes, range.protection & 1);
+    constexpr int64_t kNotMapped = -12;  // gone since the list was made
+    if (error < 0 && error != kNotMapped) FailShadow(child, kStepProtect, error);
+  }
+  constexpr uint64_t kRead = 1;
+  int64_t error = SysCall(kSysMprotect, AddressOf(region), ChildOffset(BlockCount(region)), kRead);
+  if (error < 0) FailShadow(child, kStepProtect, error);
+}
+
+uint64_t MapBuffer(ChildControl* child, uint64_t bytes) {
+  constexpr uint64_t kReadWrite = 3, kPrivateAnonymous = 0x22, kNoFile = ~uint64_t{0};
+  int64_t address = SysCall(kSysMmap, 0, bytes, kReadWrite, kPrivateAnonymous, kNoFile, 0);
+  if (address < 0 && address > -4096) FailShadow(child, kStepBuffer, address);
+  return static_cast<uint64_t>(address);
+}
+
+// What the runs may change is put aside once; runs that ask for it get it back.
+void SaveRestores(ChildControl* child, ShadowPlan* plan) {
+  uint32_t count = plan->restore_count;
+  if (count > kMaxRestores) FailShadow(child, kStepPlan, 0);
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < count; ++i) total += plan->restores[i].bytes;
+  if (total == 0) return;
+  child->restore_buffer = MapBuffer(child, total);
+  uint64_t at = child->restore_buffer;
+  for (uint32_t i = 0; i < count; ++i) {
+    CopyBytes(at, plan->restores[i].address, plan->restores[i].bytes);
+    at += plan->restores[i].bytes;
+  }
+}
+
+uint64_t EvictBytes(ShadowPlan* plan) {
+  uint32_t count = plan->run_count < kMaxRuns ? plan->run_count : kMaxRuns;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (plan->runs[i].flags & kRunCold) return plan->evict_bytes;
+  }
+  return 0;
+}
+
+void PrepareBlock(RegionHeader* region, ChildControl* child, uint32_t place) {
+  ThreadRecord* record = RecordOf(region, child->records[place]);
+  uint64_t block = BlockOf(region, child->records[place]);
+  BlockState* state = StateOf(block);
+  ZeroBytes(AddressOf(state), sizeof(BlockState));
+  state->self = block;
+  state->xsave_mask = region->xsave_mask;
+  state->region = AddressOf(region);
+  state->index = place;
+  state->team = child->team;
+  state->fs_base = record->fs_base;
+  CopyBytes(AddressOf(&state->registers), AddressOf(&record->registers), sizeof(SavedRegisters));
+  constexpr uint64_t kTrapFlag = 0x100;
+  state->registers.flags &= ~kTrapFlag;
+  state->evict_bytes = EvictBytes(PlanOf(region));
+  if (state->evict_bytes != 0) state->evict = MapBuffer(child, state->evict_bytes);
+}
+
+void RebuildTeam(RegionHeader* region, ChildControl* child, uint64_t own_block) {
+  enum : uint64_t {
+    kVm = 0x100,
+    kFs = 0x200,
+    kFiles = 0x400,
+    kHand = 0x800,
+    kThread = 0x10000,
+    kSem = 0x40000
+  };
+  constexpr uint64_t kSetTls = 0x80000;
+  for (uint32_t i = 0; i < child->team; ++i) PrepareBlock(region, child, i);
+  for (uint32_t i = 0; i < child->team; ++i) {
+    uint64_t block = BlockOf(region, child->records[i]);
+    if (block == own_block) continue;
+    int64_t tid = payload_clone(kVm | kFs | kFiles | kHand | kThread | kSem | kSetTls,
+                                block + kBlockStack + kBlockStackBytes, StateOf(block)->fs_base,
+                                ThreadMain, block);
+    if (tid < 0) FailShadow(child, kStepClone, tid);
+  }
+}
+
+}  // namespace
+
+void EndShadow(ChildControl* child, ChildDone how) {
+  child->end_tsc = Ticks();
+  Exchange(child->done, uint32_t{kChildRunning}, uint32_t{how});
+  FutexWakeAll(&child->done);
+  for (;;) SysCall(kSysExitGroup, 0);
+}
+
+void FailShadow(ChildControl* child, SetupStep step, int64_t error) {
+  child->error_step = step;
+  child->error = static_cast<int32_t>(-error);
+  EndShadow(child, kChildSetupFailed);
+}
+
+void ShadowMain(uint64_t block) {
+  // The block still holds what the rank wrote; only the region's address is needed, and the leader's block lies in it.
+  RegionHeader* region = At<RegionHeader>(StateOf(block)->region);
+  ChildControl* child = ChildOf(region);
+  ShadowPlan* plan = PlanOf(region);
+  child->fork_tsc = Ticks();
+  BeAlone(plan);
+  if (child->team == 0 || child->team > kMaxTeam || plan->run_count > kMaxRuns ||
+      uint64_t{plan->run_count} * child->team > kResultSlots) {
+    FailShadow(child, kStepPlan, 0);
+  }
+  ZeroBytes(AddressOf(ResultsOf(region)), plan->run_count * child->team * sizeof(RunResult));
+  WaitForAgent(child, plan);
+  BeUndumpable();
+  Protect(region, child, plan);
+  SaveRestores(child, plan);
+  RebuildTeam(region, child, block);
+  ThreadMain(block);
+}
+
+}  // namespace perfd

@@ -1,0 +1,155 @@
+// The leader: forks the shadow, sleeps until it is done, and lets the team go on whatever happened.
+#include "agent/shadow/payload/payload.h"
+
+namespace perfd {
+namespace {
+
+enum : uint64_t { kNoHang = 1, kWaitClone = 0x80000000, kSigKill = 9 };
+enum : uint64_t { kCloneFs = 0x200, kCloneFiles = 0x400 };
+inline constexpr uint64_t kSliceNs = 10000000;
+inline constexpr uint64_t kCollectNs = 1000000;
+inline constexpr uint64_t kReapNs = 200000000;
+
+void ResetChild(ChildControl* child, ShadowPlan* plan) {
+  ZeroBytes(AddressOf(child), sizeof(ChildControl));
+  child->generation = plan->generation;
+  child->team = plan->team;
+}
+
+// A member says its place right after it joined; it may have lost its CPU in between.
+bool CollectTeam(RegionHeader* region, ChildControl* child, uint32_t round) {
+  uint64_t deadline = MonotonicNs() + kCollectNs;
+  for (;;) {
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < BlockCount(region); ++i) {
+      ThreadRecord* record = RecordOf(region, i);
+      uint32_t slot = Load(record->slot);
+      if (slot == 0 || slot > child->team || slot > kMaxTeam || record->round != round) continue;
+      child->records[slot - 1] = static_cast<uint16_t>(i);
+      child->tids[slot - 1] = record->tid;
+      ++found;
+    }
+    if (found == child->team) return true;
+    if (MonotonicNs() >= deadline) return false;
+    Pause();
+  }
+}
+
+// Pinning each member where it arrived is right only when they arrived on different CPUs.
+bool CpusDiffer(RegionHeader* region, ChildControl* child) {
+  for (uint32_t i = 0; i < child->team; ++i) {
+    for (uint32_t j = 0; j < i; ++j) {
+      if (RecordOf(region, child->records[i])->cpu == RecordOf(region, child->records[j])->cpu)
+        return false;
+    }
+  }
+  return true;
+}
+
+struct Reaped {
+  bool yes = false;
+  int32_t status = 0;
+};
+
+// No signal reached the rank when the shadow ended, and wait() of the application does not see it: its exit signal is 0.
+Reaped Look(int64_t pid) {
+  Reaped reaped;
+  int64_t got = SysCall(kSysWait4, static_cast<uint64_t>(pid), AddressOf(&reaped.status),
+                        kNoHang | kWaitClone);
+  constexpr int64_t kNoChild = -10;
+  reaped.yes = got == pid || got == kNoChild;
+  return reaped;
+}
+
+// Sleeps until the shadow says that it is done; killed and dead shadows are noticed at the next slice.
+Outcome WaitForWord(ChildControl* child, int64_t pid, uint64_t deadline, Reaped* reaped) {
+  for (;;) {
+    switch (Load(child->done)) {
+      case kChildRunning:
+        break;
+      case kChildFinished:
+        return kOutcomeDone;
+      case kChildSetupFailed:
+        return kOutcomeSetupFailed;
+      case kChildWatchdog:
+        return kOutcomeWatchdog;
+      default:
+        return kOutcomeFaulted;
+    }
+    uint64_t now = MonotonicNs();
+    if (now >= deadline) return kOutcomeKilled;
+    uint64_t slice = now + kSliceNs < deadline ? now + kSliceNs : deadline;
+    FutexWait(&child->done, kChildRunning, slice);
+    if (MonotonicNs() < slice) continue;
+    *reaped = Look(pid);
+    if (reaped->yes && Load(child->done) == kChildRunning) return kOutcomeDied;
+  }
+}
+
+// The parent may not go on while the copy lives: it would split huge pages and copy what both share.
+Reaped Reap(int64_t pid, uint64_t deadline) {
+  uint64_t pause = 20000;
+  bool killed = false;
+  for (;;) {
+    Reaped reaped = Look(pid);
+    uint64_t now = MonotonicNs();
+    if (reaped.yes || now >= deadline + kReapNs) return reaped;
+    if (now >= deadline && !killed) {
+      SysCall(kSysKill, static_cast<uint64_t>(pid), kSigKill);
+      killed = true;
+    }
+    SleepNs(pause);
+    pause = pause < 2000000 ? pause * 2 : pause;
+  }
+}
+
+struct Ending {
+  Outcome outcome;
+  int32_t error;
+};
+
+Ending ForkAndWait(RegionHeader* region, Site* site, uint64_t own_block, uint64_t shadow_ns) {
+  ChildControl* child = ChildOf(region);
+  StateOf(own_block)->region = AddressOf(region);
+  uint64_t start = Ticks();
+  // No exit signal, and nothing of the file table or directory is copied, so nothing is flushed when the copy ends.
+  int64_t pid = payload_clone(kCloneFs | kCloneFiles, own_block + kBlockStack + kBlockStackBytes, 0,
+                              ShadowMain, own_block);
+  site->fork_ticks = Ticks() - start;
+  if (pid < 0) return {kOutcomeForkFailed, static_cast<int32_t>(-pid)};
+  Store(site->child_pid, pid);
+  uint64_t deadline = MonotonicNs() + shadow_ns;
+  Reaped reaped;
+  Outcome outcome = WaitForWord(child, pid, deadline, &reaped);
+  if (!reaped.yes) {
+    reaped = Reap(pid, outcome == kOutcomeKilled ? MonotonicNs() : deadline + kReapNs);
+    if (!reaped.yes) Store(region->orphan, pid);
+  }
+  Store(site->child_pid, 0);
+  FetchAdd(site->shadows, 1);
+  return {outcome, reaped.status};
+}
+
+}  // namespace
+
+void Lead(RegionHeader* region, Site* site, uint32_t round, uint64_t own_block) {
+  ShadowPlan* plan = PlanOf(region);
+  ChildControl* child = ChildOf(region);
+  site->gather_ticks = Ticks() - site->first_arrival;
+  ResetChild(child, plan);
+  Store(region->busy, site->index + 1);
+  Store(site->mode, kModeIdle);
+  Ending ending{kOutcomeTeamLost, 0};
+  if (CollectTeam(region, child, round)) {
+    child->pin = (plan->flags & kPlanPinCpu) != 0 && CpusDiffer(region, child);
+    ending = ForkAndWait(region, site, own_block, plan->shadow_ns);
+  }
+  Store(region->busy, 0);
+  site->pause_end_ticks = Ticks();
+  site->pause_ticks = site->pause_end_ticks - site->first_arrival;
+  Finish(site, plan, ending.outcome, ending.error);
+  Store(site->state, SiteState(round + 1, 0, kPhaseIdle));
+  FutexWakeAll(&site->state);
+}
+
+}  // namespace perfd

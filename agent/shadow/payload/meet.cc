@@ -1,0 +1,221 @@
+// The way of a thread through a patched loop entry: count, time, or meet the others of its team.
+#include "agent/shadow/payload/payload.h"
+
+namespace perfd {
+namespace {
+
+enum : uint64_t { kTagExit = 1, kTagTimed = 2, kTagMask = 63 };
+
+// TSCs of different sockets may differ a little: a heartbeat from the future is fresh.
+bool IsStale(RegionHeader* region) {
+  int64_t age = static_cast<int64_t>(Ticks() - Load(region->heartbeat_ticks));
+  return age > 0 && static_cast<uint64_t>(age) > region->stale_ticks;
+}
+
+ThreadRecord* FindRecord(RegionHeader* region, uint32_t tid, uint32_t* index) {
+  uint32_t count = BlockCount(region);
+  if (count == 0) return nullptr;
+  for (uint32_t i = 0, at = tid % count; i < count; ++i, at = at + 1 == count ? 0 : at + 1) {
+    ThreadRecord* record = RecordOf(region, at);
+    uint32_t owner = Load(record->tid);
+    if (owner == 0 && Exchange(record->tid, 0U, tid)) owner = tid;
+    *index = at;
+    if (owner == tid) return record;
+  }
+  FetchAdd(region->no_block, 1);
+  return nullptr;
+}
+
+void RecordLive(RegionHeader* region, Site* site, ThreadRecord* record, uint64_t ticks) {
+  uint64_t start = record->live_start;
+  if (start == 0 || record->live_site != site->index + 1) return;
+  record->live_start = 0;
+  uint32_t number = FetchAdd(region->live_next, 1);
+  LiveRecord* live = At<LiveRecord>(AddressOf(region) + kLiveOffset) + number % kLiveSlots;
+  Store(live->sequence, 0);
+  live->start = start;
+  live->end = ticks;
+  live->tid = record->tid;
+  live->site = site->index;
+  live->cpu = CurrentCpu();
+  Store(live->sequence, number + 1);
+  if (number + 1 >= region->live_limit)
+    Exchange(site->mode, uint32_t{kModeLive}, uint32_t{kModeIdle});
+}
+
+uint64_t FsBase(RegionHeader* region) {
+  uint64_t base = 0;
+  if (region->flags & kRegionHasFsgsbase) {
+    asm volatile("rdfsbase %0" : "=r"(base));
+  } else {
+    constexpr uint64_t kGetFs = 0x1003;
+    SysCall(kSysArchPrctl, kGetFs, AddressOf(&base));
+  }
+  return base;
+}
+
+// Everything a shadow needs to be this thread. Saving does not change the thread's own state.
+void SaveState(RegionHeader* region, ThreadRecord* record, uint64_t block, SavedRegisters* frame) {
+  constexpr uint64_t kPushed = 17 * 8, kRedZone = 128;
+  CopyBytes(AddressOf(&record->registers), AddressOf(frame), kPushed);
+  record->registers.rsp = AddressOf(frame) + kPushed + kRedZone;
+  record->fs_base = FsBase(region);
+  record->cpu = CurrentCpu();
+  ZeroBytes(AddressOf(record->affinity), sizeof(record->affinity));
+  SysCall(kSysGetAffinity, 0, sizeof(record->affinity), AddressOf(record->affinity));
+  // XSAVE leaves most of the 64 bytes of its header alone, and XRSTOR faults on what it finds there (SDM vol. 1, 13.4.2).
+  ZeroBytes(block + kBlockXsave + 512, 64);
+  uint64_t mask = region->xsave_mask;
+  asm volatile("xsave64 (%0)" ::"r"(block + kBlockXsave), "a"(static_cast<uint32_t>(mask)),
+               "d"(static_cast<uint32_t>(mask >> 32))
+               : "memory");
+}
+
+// True when the gathering of `site` is open to this thread; the round it is in goes to *round.
+bool IsOpen(Site* site, uint64_t ticks, uint32_t* round) {
+  for (;;) {
+    uint64_t state = Load(site->state);
+    *round = SiteRound(state);
+    if (SitePhase(state) == kPhaseGather) return true;
+    if (SitePhase(state) != kPhaseArmed) return false;
+    if (FetchAdd(site->countdown, -1) > 1) return false;
+    if (Exchange(site->state, state, SiteState(*round, 0, kPhaseGather))) {
+      site->first_arrival = ticks;
+      FetchAdd(site->gathers, 1);
+    }
+  }
+}
+
+// Ends a gathering that did not complete. True when this thread ended it.
+bool Abandon(Site* site, ShadowPlan* plan, uint64_t state) {
+  bool again = Load(site->failures) < plan->retries;
+  Store(site->countdown, 1);
+  uint64_t next = SiteState(SiteRound(state) + 1, 0, again ? kPhaseArmed : kPhaseIdle);
+  if (!Exchange(site->state, state, next)) return false;
+  FetchAdd(site->timeouts, 1);
+  FetchAdd(site->failures, 1);
+  if (!again) Finish(site, plan, kOutcomeGatherTimeout, 0);
+  FutexWakeAll(&site->state);
+  return true;
+}
+
+void Wait(Site* site, ShadowPlan* plan, uint32_t round) {
+  for (int spins = 0; spins < 200 && SitePhase(Load(site->state)) == kPhaseGather; ++spins) Pause();
+  uint64_t now = MonotonicNs();
+  uint64_t gather_deadline = now + plan->gather_ns;
+  // The leader kills and reaps within this; longer means that it is gone.
+  uint64_t last_deadline = gather_deadline + plan->shadow_ns + 2000000000;
+  for (;; now = MonotonicNs()) {
+    uint64_t state = Load(site->state);
+    if (SiteRound(state) != round || now >= last_deadline) return;
+    bool gathering = SitePhase(state) == kPhaseGather;
+    if (gathering && now >= gather_deadline) {
+      if (Abandon(site, plan, state)) return;
+      continue;
+    }
+    FutexWait(&site->state, static_cast<uint32_t>(state),
+              gathering ? gather_deadline : last_deadline);
+  }
+}
+
+// Joins round `round`; returns this thread's place + 1, 0 when the gathering is over.
+uint32_t Join(Site* site, ThreadRecord* record, uint32_t round, uint32_t team) {
+  for (;;) {
+    uint64_t state = Load(site->state);
+    if (SitePhase(state) != kPhaseGather || SiteRound(state) != round) return 0;
+    uint32_t joined = SiteJoined(state) + 1;
+    uint64_t next = SiteState(round, joined, joined >= team ? kPhaseShadow : kPhaseGather);
+    record->round = round;
+    if (!Exchange(site->state, state, next)) continue;
+    Store(record->slot, joined);
+    return joined;
+  }
+}
+
+void TakePart(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame,
+              uint32_t round) {
+  ShadowPlan* plan = PlanOf(region);
+  uint32_t team = plan->team;
+  uint64_t records = AddressOf(RecordOf(region, 0));
+  uint32_t index = static_cast<uint32_t>((AddressOf(record) - records) / sizeof(ThreadRecord));
+  uint64_t block = BlockOf(region, index);
+  SaveState(region, record, block, frame);
+  uint32_t place = Join(site, record, round, team);
+  if (place == team) {
+    Lead(region, site, round, block);
+  } else if (place != 0) {
+    Wait(site, plan, round);
+  }
+  Store(record->slot, 0);
+}
+
+}  // namespace
+
+void Finish(Site* site, ShadowPlan* plan, Outcome outcome, int32_t error) {
+  site->last_outcome = outcome;
+  site->last_error = error;
+  Exchange(site->mode, uint32_t{kModeArmed}, uint32_t{kModeIdle});
+  Store(site->generation_done, plan->generation);
+}
+
+void Meet(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame) {
+  ShadowPlan* plan = PlanOf(region);
+  uint32_t team = plan->team, round = 0;
+  if (plan->site != site->index || team == 0 || team > BlockCount(region)) return;
+  if (!IsOpen(site, Ticks(), &round)) return;
+  // Signals first: a handler that jumps away must not leave the record busy.
+  constexpr uint64_t kSetMask = 2, kMaskBytes = 8;
+  uint64_t all = ~uint64_t{0}, old_mask = 0;
+  SysCall(kSysSigprocmask, kSetMask, AddressOf(&all), AddressOf(&old_mask), kMaskBytes);
+  if (Exchange(record->busy, 0U, 1U)) {
+    TakePart(region, site, record, frame, round);
+    Store(record->busy, 0);
+  } else {
+    FetchAdd(region->busy_entries, 1);
+  }
+  SysCall(kSysSigprocmask, kSetMask, AddressOf(&old_mask), 0, kMaskBytes);
+}
+
+}  // namespace perfd
+
+using perfd::AddressOf;
+using perfd::At;
+using perfd::FetchAdd;
+using perfd::Load;
+
+// Returns where the caller writes the time just before it runs the timed copy, or 0.
+extern "C" uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* frame,
+                                  uint64_t ticks) {
+  auto* site = At<perfd::Site>(tagged_site & ~uint64_t{perfd::kTagMask});
+  uint64_t tag = tagged_site & perfd::kTagMask;
+  auto* region = At<perfd::RegionHeader>(site->region);
+  if (region->magic != perfd::kShadowMagic) return 0;
+  if (static_cast<uint32_t>(perfd::SysCall(perfd::kSysGetpid)) != region->pid) {
+    FetchAdd(region->foreign_entries, 1);
+    return 0;
+  }
+  uint32_t mode = Load(site->mode);
+  if (tag != perfd::kTagExit) {
+    FetchAdd(site->entries, 1);
+    if (perfd::IsStale(region)) {
+      FetchAdd(region->stale_entries, 1);
+      perfd::Exchange(site->mode, mode, uint32_t{perfd::kModeIdle});
+      return 0;
+    }
+  }
+  uint32_t index = 0;
+  perfd::ThreadRecord* record =
+      perfd::FindRecord(region, static_cast<uint32_t>(perfd::SysCall(perfd::kSysGettid)), &index);
+  if (record == nullptr) return 0;
+  if (tag == perfd::kTagExit) {
+    perfd::RecordLive(region, site, record, ticks);
+    return 0;
+  }
+  if (site->index < perfd::kMaxSites) FetchAdd(record->entries[site->index], 1);
+  if (tag == perfd::kTagTimed) {
+    record->live_site = site->index + 1;
+    return mode == perfd::kModeLive ? AddressOf(&record->live_start) : 0;
+  }
+  if (mode == perfd::kModeArmed) perfd::Meet(region, site, record, frame);
+  return 0;
+}

@@ -1,0 +1,80 @@
+// agent/shadow/payload/payload.h - the pieces of the payload: code that lives in the rank, without libc, without writable globals.
+//
+// Shape    a trampoline calls payload_slow_entry (entry.S), which calls payload_enter: count, or join a rendezvous (meet.cc); the
+//          last to join forks (lead.cc); the copy rebuilds the team and runs the plan (child.cc, runs.cc).
+// Threads  anything here runs in any thread of the rank, at any loop entry. It uses at most about 1 KB of the thread's stack.
+// Errors   on any doubt a thread passes through: it runs the original loop.
+#ifndef AGENT_SHADOW_PAYLOAD_PAYLOAD_H_
+#define AGENT_SHADOW_PAYLOAD_PAYLOAD_H_
+
+#include <cstdint>
+
+#include "agent/shadow/payload/block_state.h"
+#include "agent/shadow/payload/kernel.h"
+#include "agent/shadow/protocol.h"
+#include "agent/shadow/region_layout.h"
+#include "agent/shadow/shadow_plan.h"
+
+// Declarations too: a symbol that could come from elsewhere would be reached through a table of absolute addresses.
+#pragma GCC visibility push(hidden)
+
+extern "C" {
+uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* frame, uint64_t ticks);
+void payload_run(uint64_t block);
+int64_t payload_clone(uint64_t flags, uint64_t stack_top, uint64_t tls, void (*function)(uint64_t),
+                      uint64_t argument);
+void payload_exit_stub();
+void payload_restorer();
+}
+
+namespace perfd {
+
+inline uint64_t RegionAddress(RegionHeader* region) {
+  return AddressOf(region);
+}
+inline uint32_t BlockCount(RegionHeader* region) {
+  uint32_t count = Load(region->block_count);
+  return count < kMaxTeam ? count : kMaxTeam;
+}
+inline ShadowPlan* PlanOf(RegionHeader* region) {
+  return At<ShadowPlan>(AddressOf(region) + kPlanOffset);
+}
+inline Site* SiteOf(RegionHeader* region, uint32_t index) {
+  return At<Site>(AddressOf(region) + kSitesOffset) + (index < kMaxSites ? index : 0);
+}
+inline ThreadRecord* RecordOf(RegionHeader* region, uint32_t index) {
+  return At<ThreadRecord>(AddressOf(region) + kRecordsOffset) + index;
+}
+inline ChildControl* ChildOf(RegionHeader* region) {
+  return At<ChildControl>(AddressOf(region) + ChildOffset(BlockCount(region)));
+}
+inline RunResult* ResultsOf(RegionHeader* region) {
+  return At<RunResult>(AddressOf(region) + ResultsOffset(BlockCount(region)));
+}
+inline uint64_t BlockOf(RegionHeader* region, uint32_t index) {
+  return AddressOf(region) + BlockOffset(BlockCount(region), index);
+}
+inline BlockState* StateOf(uint64_t block) {
+  return At<BlockState>(block + kBlockPayload);
+}
+
+// meet.cc
+void Meet(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame);
+void Finish(Site* site, ShadowPlan* plan, Outcome outcome, int32_t error);
+
+// lead.cc: called by the last to join, with the site's state in kPhaseShadow.
+void Lead(RegionHeader* region, Site* site, uint32_t round, uint64_t own_block);
+
+// child.cc, in the shadow
+void ShadowMain(uint64_t block);
+[[noreturn]] void EndShadow(ChildControl* child, ChildDone how);
+[[noreturn]] void FailShadow(ChildControl* child, SetupStep step, int64_t error);
+
+// runs.cc, in every thread of the shadow
+void ThreadMain(uint64_t block);
+
+}  // namespace perfd
+
+#pragma GCC visibility pop
+
+#endif  // AGENT_SHADOW_PAYLOAD_PAYLOAD_H_

@@ -1,0 +1,169 @@
+// One thread of the rebuilt team: its place on the machine, then the runs of the plan in step with the others.
+#include "agent/shadow/payload/payload.h"
+
+namespace perfd {
+namespace {
+
+inline constexpr uint64_t kCacheLine = 64;
+
+// Threads spin briefly, then sleep: there may be fewer CPUs than threads.
+void Barrier(ChildControl* child) {
+  uint32_t turn = Load(child->barrier_turn);
+  if (FetchAdd(child->barrier_count, 1) + 1 == child->team) {
+    Store(child->barrier_count, 0);
+    FetchAdd(child->barrier_turn, 1);
+    if (child->team > 1) FutexWakeAll(&child->barrier_turn);
+    return;
+  }
+  for (int spins = 0; spins < 2000; ++spins) {
+    if (Load(child->barrier_turn) != turn) return;
+    Pause();
+  }
+  while (Load(child->barrier_turn) == turn)
+    FutexWait(&child->barrier_turn, turn, MonotonicNs() + 100000000);
+}
+
+void TakePlace(ChildControl* child, ThreadRecord* record, uint64_t block) {
+  constexpr uint64_t kSetGs = 0x1001;
+  SysCall(kSysArchPrctl, kSetGs, block);
+  uint64_t mask[kAffinityWords];
+  CopyBytes(AddressOf(mask), AddressOf(record->affinity), sizeof(mask));
+  if (child->pin && record->cpu < 64 * kAffinityWords) {
+    ZeroBytes(AddressOf(mask), sizeof(mask));
+    mask[record->cpu / 64] = uint64_t{1} << record->cpu % 64;
+  }
+  // Inherited masks are the leader's; all threads on one core falsify memory variants while REF still looks right.
+  SysCall(kSysSetAffinity, 0, sizeof(mask), AddressOf(mask));
+  struct {
+    uint64_t address;
+    uint32_t flags, pad;
+    uint64_t bytes;
+  } stack = {block + kBlockStack, 0, 0, kAltStackBytes};
+  SysCall(kSysSigaltstack, AddressOf(&stack), 0);
+  constexpr uint64_t kSetMask = 2, kMaskBytes = 8;
+  constexpr uint64_t kIll = 4, kTrap = 5, kBus = 7, kFpe = 8, kSegv = 11, kAlarm = 14;
+  constexpr uint64_t kOpen = uint64_t{1} << (kIll - 1) | 1 << (kTrap - 1) | 1 << (kBus - 1) |
+                             1 << (kFpe - 1) | 1 << (kSegv - 1) | 1 << (kAlarm - 1);
+  uint64_t blocked = ~kOpen;
+  SysCall(kSysSigprocmask, kSetMask, AddressOf(&blocked), 0, kMaskBytes);
+}
+
+// Masks every exception in the saved image; a copy may compute with garbage. SDM vol. 1, 10.2.3 (MXCSR) and 8.1.5 (FCW).
+void MaskExceptions(BlockState* state, uint64_t block) {
+  uint16_t* control_word = At<uint16_t>(block + kBlockXsave);
+  *control_word = static_cast<uint16_t>(*control_word | 0x3f);
+  state->mxcsr = (*At<uint32_t>(block + kBlockXsave + 24) | 0x1f80) & ~0x3fU;
+}
+
+// Lanes of 64 bytes with full mantissas: no early-out quotient or root.
+void FillControl(uint64_t block) {
+  for (uint32_t at = 0; at < kCacheLine; at += 8) {
+    *At<uint64_t>(block + kControlDividendF64 + at) = 0x3ff5555555555555;  // 1.333
+    *At<uint64_t>(block + kControlDivisorF64 + at) = 0x3ffb6db6db6db6db;   // 1.714
+    *At<uint64_t>(block + kControlDividendF32 + at) = 0x3faaaaab3faaaaab;
+    *At<uint64_t>(block + kControlDivisorF32 + at) = 0x3fdb6db73fdb6db7;
+  }
+}
+
+// This thread's share of the bytes that runs may have changed.
+void Restore(ChildControl* child, ShadowPlan* plan, BlockState* state) {
+  uint64_t from = child->restore_buffer;
+  uint32_t count = plan->restore_count < kMaxRestores ? plan->restore_count : kMaxRestores;
+  if (from == 0) return;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint64_t bytes = plan->restores[i].bytes;
+    uint64_t share = bytes / child->team, low = share * state->index;
+    if (state->index + 1 == child->team) share = bytes - low;
+    CopyBytes(plan->restores[i].address + low, from + low, share);
+    from += bytes;
+  }
+}
+
+void Evict(BlockState* state) {
+  for (uint64_t at = 0; at < state->evict_bytes; at += kCacheLine) {
+    auto* word = At<volatile uint64_t>(state->evict + at);
+    *word = *word + 1;
+  }
+}
+
+void ResetTrace(uint64_t block) {
+  auto* record = At<TraceRecord>(block + kBlockTrace);
+  for (uint32_t i = 0; i < kTraceCount; ++i) record[i] = {~uint64_t{0}, 0, 0, 0};
+}
+
+// Slots whose value is an address: they point into the thread's own block.
+void SetSelves(ShadowPlan* plan, const RunEntry& run, uint64_t block) {
+  for (uint32_t i = run.self_first;
+       i < uint32_t{run.self_first} + run.self_count && i < kMaxSelfWords; ++i) {
+    const SelfWord& self = plan->selves[i];
+    if (self.word < kBlockSlots || self.word > kBlockXsave - 8) continue;
+    *At<uint64_t>(block + self.word) = block + static_cast<uint64_t>(self.value);
+  }
+}
+
+void Prepare(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64_t block) {
+  *At<uint64_t>(block + kBlockIterations) = 0;
+  *At<uint64_t>(block + kBlockIterationLimit) =
+      run.iteration_limit ? run.iteration_limit : ~uint64_t{0};
+  uint32_t mxcsr = state->mxcsr;
+  if (run.flags & kRunFtz) mxcsr |= 0x8000;
+  if (run.flags & kRunDaz) mxcsr |= 0x40;
+  *At<uint32_t>(block + kBlockXsave + 24) = mxcsr;
+  if (run.flags & kRunTrace) ResetTrace(block);
+  state->target = run.copy;
+  state->faulted = 0;
+  if (run.flags & kRunCold) Evict(state);
+  if (run.flags & kRunPinned) ZeroBytes(block + kBlockSlots, kSlotBytes * kSlotCount);
+  SetSelves(plan, run, block);
+}
+
+void RunOne(ChildControl* child, BlockState* state, uint64_t block, RunResult* result) {
+  Barrier(child);
+  state->in_run = 1;
+  payload_run(block);
+  state->in_run = 0;
+  result->cycles = state->end - state->start;
+  result->iterations = *At<uint64_t>(block + kBlockIterations);
+  result->start = state->start;
+  result->cpu = state->end_cpu & 0xfff;
+  result->status = state->faulted ? kRunFaulted : kRunOk;
+}
+
+void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint64_t block) {
+  ShadowPlan* plan = PlanOf(region);
+  uint32_t count = plan->run_count < kMaxRuns ? plan->run_count : kMaxRuns;
+  for (uint32_t i = 0; i < count; ++i) {
+    RunEntry run = plan->runs[i];
+    if (state->index == 0) {
+      child->current_run = i;
+      if (Ticks() - child->fork_tsc > plan->soft_ticks) child->stop = 1;
+    }
+    Barrier(child);
+    if (Load(child->stop)) return;
+    if (run.flags & kRunRestore) Restore(child, plan, state);
+    Barrier(child);
+    Prepare(plan, run, state, block);
+    RunOne(child, state, block, ResultsOf(region) + uint64_t{i} * child->team + state->index);
+    Barrier(child);
+    if (state->index == 0) child->runs_done = i + 1;
+  }
+}
+
+}  // namespace
+
+void ThreadMain(uint64_t block) {
+  BlockState* state = StateOf(block);
+  auto* region = At<RegionHeader>(state->region);
+  ChildControl* child = ChildOf(region);
+  TakePlace(child, RecordOf(region, child->records[state->index]), block);
+  MaskExceptions(state, block);
+  FillControl(block);
+  Barrier(child);
+  if (state->index == 0) child->ready_tsc = Ticks();
+  RunPlan(region, child, state, block);
+  Barrier(child);
+  if (state->index == 0) EndShadow(child, kChildFinished);
+  for (;;) SysCall(kSysExit, 0);
+}
+
+}  // namespace perfd

@@ -1,0 +1,149 @@
+#include "agent/shadow/process_lab.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "agent/procfs/procfs.h"
+#include "agent/shadow/forking/preconditions.h"
+#include "agent/shadow/restore.h"
+#include "core/base/clock.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+
+absl::StatusOr<std::unique_ptr<RankLab>> RankLab::Open(const RankInfo& rank, LabOptions options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ProcessLab> lab, ProcessLab::Open(rank, std::move(options)));
+  return lab;
+}
+
+absl::StatusOr<std::unique_ptr<ProcessLab>> ProcessLab::Open(const RankInfo& rank,
+                                                             LabOptions options) {
+  if (options.tracer == nullptr) return absl::InvalidArgumentError("a lab needs a tracer");
+  ASSIGN_OR_RETURN(Memory memory, Memory::Open(rank.pid, rank.start_ticks));
+  ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank.pid));
+  RETURN_IF_ERROR(JudgeHazards(hazards));
+  return std::unique_ptr<ProcessLab>(new ProcessLab(rank, std::move(options), std::move(memory)));
+}
+
+ProcessLab::ProcessLab(RankInfo rank, LabOptions options, Memory memory)
+    : rank_(std::move(rank)),
+      options_(std::move(options)),
+      memory_(std::move(memory)),
+      journal_(options_.journal_directory) {
+  injection_.pid = rank_.pid;
+  injection_.start_ticks = rank_.start_ticks;
+  injection_.boot_id = BootId();
+}
+
+ProcessLab::~ProcessLab() {
+  // Once Uninstall has been tried the tracer may be gone; what is left is in the journal.
+  if (installed_ && !uninstall_tried_) Uninstall().IgnoreError();
+}
+
+absl::StatusOr<HoldReply> ProcessLab::Hold(std::vector<HoldOp> ops) {
+  constexpr int64_t kPatienceNs = 2 * kNsPerSecond;
+  std::vector<int64_t> stops;
+  HoldRequest request{rank_.pid, rank_.start_ticks, options_.max_stop_ns, std::move(ops)};
+  auto reply =
+      HoldPatiently(*options_.tracer, request, SystemClock().MonotonicNs() + kPatienceNs, &stops);
+  CountStops(stops);
+  if (!reply.ok()) tracer_died_ = true;
+  RETURN_IF_ERROR(reply.status());
+  RETURN_IF_ERROR(reply->status);
+  return reply;
+}
+
+void ProcessLab::CountStops(const std::vector<int64_t>& stops_ns) {
+  for (int64_t ns : stops_ns) {
+    ++cost_.stops;
+    cost_.stop_ns += ns;
+    cost_.longest_stop_ns = std::max(cost_.longest_stop_ns, ns);
+  }
+}
+
+absl::Status ProcessLab::SetPatched(int32_t loop, bool patched) {
+  ASSIGN_OR_RETURN(LabSite * site, SiteOf(loop, false));
+  if (site->patched == patched) return absl::OkStatus();
+  const PatchPlan& patch = site->built.patch;
+  const std::vector<uint8_t> original(patch.original.begin(), patch.original.end());
+  const std::vector<uint8_t> jump(site->built.jump.begin(), site->built.jump.end());
+  std::vector<HoldOp> ops;
+  if (patched) {
+    ops = PatchOps(*site);
+  } else {
+    RETURN_IF_ERROR(SetMode(*site, kModeIdle));
+    // Threads in the live copy leave it by themselves.
+    ops = {ExpectBytesOp{{patch.address}, jump}, WriteOp{{patch.address}, original, true}};
+  }
+  const int64_t before = cost_.stop_ns;
+  absl::Status status = Hold(std::move(ops)).status();
+  Audit(patched ? "install" : "restore", site, cost_.stop_ns - before, status);
+  RETURN_IF_ERROR(status);
+  site->patched = patched;
+  return absl::OkStatus();
+}
+
+absl::Status ProcessLab::Uninstall() {
+  if (!installed_) return absl::OkStatus();
+  uninstall_tried_ = true;
+  RestoreResult result;
+  absl::Status status = RestoreRank(
+      injection_, {options_.tracer, options_.max_stop_ns, 5 * kNsPerSecond, tracer_died_}, &result);
+  CountStops(result.stops_ns);
+  int64_t pause = 0;
+  for (int64_t ns : result.stops_ns) pause += ns;
+  for (LabSite& site : sites_) {
+    if (site.index < 0) continue;
+    if (site.patched) Audit("restore", &site, pause, status);
+    pause = 0;  // one stop for all
+    if (status.ok()) site.patched = false;
+  }
+  Audit("unmap", nullptr, pause, status);
+  RETURN_IF_ERROR(status);
+  installed_ = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    addresses_.clear();
+    code_.clear();
+  }
+  return journal_.Remove(injection_);
+}
+
+std::optional<uint64_t> ProcessLab::OriginalAddress(uint64_t address) const {
+  absl::MutexLock lock(&mutex_);
+  const bool ours = std::any_of(code_.begin(), code_.end(), [&](const PcRange& range) {
+    return address >= range.start && address < range.end;
+  });
+  if (!ours) return std::nullopt;
+  auto after =
+      std::upper_bound(addresses_.begin(), addresses_.end(), address,
+                       [](uint64_t value, const AddressPair& pair) { return value < pair.copy; });
+  if (after == addresses_.begin()) return std::nullopt;
+  return std::prev(after)->original;
+}
+
+void ProcessLab::Audit(const char* action, const LabSite* site, int64_t pause_ns,
+                       const absl::Status& outcome) {
+  if (!options_.audit) return;
+  AuditEntry entry;
+  entry.unix_ns = SystemClock().UnixNs();
+  entry.node = rank_.node;
+  entry.pid = rank_.pid;
+  entry.action = action;
+  entry.pause_ns = pause_ns;
+  entry.outcome = outcome.ok() ? "ok" : std::string(outcome.message());
+  if (site != nullptr) {
+    auto hex = [](const std::array<uint8_t, kJumpBytes>& bytes) {
+      std::string text;
+      for (uint8_t byte : bytes) absl::StrAppend(&text, absl::Hex(byte, absl::kZeroPad2));
+      return text;
+    };
+    entry.loop_id = site->loop_id;
+    entry.address = site->built.patch.address;
+    entry.original_bytes = hex(site->built.patch.original);
+    entry.written_bytes = hex(site->built.jump);
+  }
+  options_.audit(std::move(entry));
+}
+
+}  // namespace perfd

@@ -1,0 +1,118 @@
+// agent/shadow/process_lab.h - the RankLab of a real process: holds it by the tracer, talks to its region.
+//
+// Shape    see rank_lab.h. One region, up to kMaxCaches code caches, one site per accepted loop; one shadow at a time.
+// Threads  Install, SetPatched, Uninstall: the tracer's thread. OriginalAddress: any.
+#ifndef AGENT_SHADOW_PROCESS_LAB_H_
+#define AGENT_SHADOW_PROCESS_LAB_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/attach/memory.h"
+#include "agent/shadow/cache_builder.h"
+#include "agent/shadow/forking/shadow_cost.h"
+#include "agent/shadow/gaps.h"
+#include "agent/shadow/injection.h"
+#include "agent/shadow/journal.h"
+#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/region_access.h"
+#include "agent/shadow/tick_clock.h"
+
+namespace perfd {
+
+class ProcessLab final : public RankLab {
+ public:
+  static absl::StatusOr<std::unique_ptr<ProcessLab>> Open(const RankInfo& rank, LabOptions options);
+  ~ProcessLab() override;
+
+  absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LabLoop> loops) override;
+  absl::StatusOr<Census> TakeCensus(int32_t loop, int64_t ns) override;
+  ShadowPrediction PredictShadow() override;
+  absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish& wish) override;
+  absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t loop, int32_t count,
+                                                 int64_t timeout_ns) override;
+  absl::Status SetPatched(int32_t loop, bool patched) override;
+  absl::Status Uninstall() override;
+  std::optional<uint64_t> OriginalAddress(uint64_t address) const override;
+  InjectionCost cost() const override { return cost_; }
+
+ private:
+  struct LabSite {
+    BuiltLoop built;
+    std::string loop_id;
+    uint64_t empty_copy = 0;
+    int32_t index = -1;  // of the Site; -1: the loop was refused
+    TextIdentity text;
+    std::vector<CodeRange> body;
+    bool patched = false;
+  };
+  struct Cache {
+    Reach reach;
+    uint64_t address = 0;
+    uint64_t bound = 0;
+    std::vector<uint8_t> bytes;
+  };
+
+  ProcessLab(RankInfo rank, LabOptions options, Memory memory);
+
+  // process_lab_install.cc
+  absl::Status Lay(const std::vector<LabLoop>& loops);
+  absl::Status RefuseUnfit(const std::vector<LabLoop>& loops);
+  absl::Status BuildAll(const std::vector<LabLoop>& loops);
+  void Note();
+  absl::Status MapAll();
+  absl::Status FillRegion();
+  absl::Status PatchAll();
+  std::vector<HoldOp> PatchOps(const LabSite& site) const;
+  void PublishAddresses();
+  absl::StatusOr<HoldReply> Hold(std::vector<HoldOp> ops);
+  void CountStops(const std::vector<int64_t>& stops_ns);
+  void Audit(const char* action, const LabSite* site, int64_t pause_ns,
+             const absl::Status& outcome);
+
+  // process_lab_shadow.cc
+  absl::StatusOr<ShadowPlan> MakePlan(const LabSite& site, const ShadowWish& wish) const;
+  absl::Status AddRun(const LabSite& site, const RunWish& wish, ShadowPlan* plan,
+                      uint32_t* selves) const;
+  absl::Status Arm(const LabSite& site, const ShadowPlan& plan, int64_t countdown);
+  absl::Status AwaitShadow(const LabSite& site, const ShadowPlan& plan, int64_t timeout_ns);
+  absl::Status ServeShadow(const LabSite& site, const ShadowPlan& plan, bool* served);
+  absl::StatusOr<ShadowAnswer> Collect(const LabSite& site, const ShadowPlan& plan,
+                                       const ShadowWish& wish);
+
+  // process_lab_watch.cc
+  absl::StatusOr<LabSite*> SiteOf(int32_t loop, bool must_be_patched);
+  absl::Status Beat();
+  absl::Status SetMode(const LabSite& site, uint32_t mode);
+  absl::Status ForgetEndedThreads();
+  absl::StatusOr<std::vector<ThreadRecord>> Records() const;
+
+  const RankInfo rank_;
+  const LabOptions options_;
+  const Memory memory_;
+  const Journal journal_;
+  const TickClock ticks_;
+  std::optional<RegionAccess> region_;
+  Injection injection_;
+  std::vector<LabSite> sites_;
+  std::vector<Cache> caches_;
+  uint32_t generation_ = 0;
+  ShadowCost shadow_cost_;
+  std::optional<uint64_t> faults_before_;  // at the end of the last shadow
+  InjectionCost cost_;
+  bool installed_ = false;
+  bool uninstall_tried_ = false;
+  bool tracer_died_ = false;  // in one of our holds
+
+  mutable absl::Mutex mutex_;
+  std::vector<AddressPair> addresses_ ABSL_GUARDED_BY(mutex_);  // sorted by copy
+  std::vector<PcRange> code_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_SHADOW_PROCESS_LAB_H_

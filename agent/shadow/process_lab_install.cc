@@ -1,0 +1,325 @@
+// ProcessLab: from loops to a patched rank. Everything is laid out and written to disk before the first stop.
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "agent/procfs/procfs.h"
+#include "agent/shadow/cpu_state.h"
+#include "agent/shadow/forking/process_files.h"
+#include "agent/shadow/gaps.h"
+#include "agent/shadow/process_lab.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr uint32_t kSpareBlocks = 8;
+constexpr int64_t kStaleNs =
+    1'000'000'000;  // a payload without an agent for so long passes through
+
+bool Overlap(const std::vector<CodeRange>& a, const std::vector<CodeRange>& b) {
+  for (const CodeRange& x : a) {
+    for (const CodeRange& y : b) {
+      if (x.low < y.high && y.low < x.high) return true;
+    }
+  }
+  return false;
+}
+
+Reach SpanOf(const LoopCode& loop) {
+  Reach reach{loop.header, loop.header};
+  auto extend = [&](uint64_t address) {
+    reach.low = std::min(reach.low, address);
+    reach.high = std::max(reach.high, address);
+  };
+  for (const LoopInstruction& instruction : loop.instructions) {
+    extend(instruction.address);
+    extend(instruction.end());
+    if (instruction.memory && instruction.memory->base == kInstructionPointer)
+      extend(instruction.memory->target);
+  }
+  for (const auto& exits : loop.exits) {
+    for (uint64_t exit : exits) extend(exit);
+  }
+  return reach;
+}
+
+bool InBody(const std::vector<CodeRange>& body, uint64_t address) {
+  return std::any_of(body.begin(), body.end(), [&](const CodeRange& range) {
+    return address >= range.low && address < range.high;
+  });
+}
+
+CallOp MapCall(uint64_t address, uint64_t bytes, uint64_t protection, uint64_t flags) {
+  CallOp call;
+  call.call = SYS_mmap;
+  call.arguments = {OpValue{address},      OpValue{bytes},
+                    OpValue{protection},   OpValue{flags | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE},
+                    OpValue{~uint64_t{0}}, OpValue{0}};
+  call.expect = CallOp::Expect::kEqual;
+  call.expected = address;
+  return call;
+}
+
+}  // namespace
+
+// Two loops that share instructions cannot both be patched; the one named first wins.
+absl::Status ProcessLab::RefuseUnfit(const std::vector<LabLoop>& loops) {
+  ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
+  int32_t accepted = 0;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    LabSite& site = sites_[i];
+    absl::Status& status = site.built.installed.status;
+    const MapEntry* map = FindMapping(maps, loops[i].code.header);
+    for (size_t k = 0; k < i; ++k) {
+      if (sites_[k].built.installed.status.ok() && Overlap(site.body, sites_[k].body))
+        status = absl::FailedPreconditionError("it shares code with another loop that is measured");
+    }
+    if (map == nullptr || !map->executable) {
+      status = absl::FailedPreconditionError("its text is not mapped");
+    } else if (map->shared || map->writable || map->inode == 0) {
+      status =
+          absl::FailedPreconditionError("its text is not that of a file (generated at run time?)");
+    } else if (status.ok() && accepted >= static_cast<int32_t>(kMaxSites)) {
+      status =
+          absl::ResourceExhaustedError(absl::StrCat("at most ", kMaxSites, " loops at a time"));
+    }
+    if (!status.ok()) continue;
+    site.text = IdentityOf(*map);
+    site.index = accepted++;
+  }
+  return absl::OkStatus();
+}
+
+// Addresses of everything, so that all code can be made before anything is mapped.
+absl::Status ProcessLab::Lay(const std::vector<LabLoop>& loops) {
+  ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
+  ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
+  const auto blocks =
+      std::min<uint32_t>(kMaxTeam, static_cast<uint32_t>(threads.size()) + kSpareBlocks);
+  std::vector<Reach> spans;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    if (sites_[i].index >= 0) spans.push_back(SpanOf(loops[i].code));
+  }
+  ASSIGN_OR_RETURN(std::vector<Reach> groups, GroupByReach(spans, kMaxCaches));
+  uint64_t region_bytes = RegionBytes(blocks);
+  for (const Reach& reach : groups) {
+    std::vector<const LabLoop*> members;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      const uint64_t header = loops[i].code.header;
+      if (sites_[i].index >= 0 && header >= reach.low && header <= reach.high)
+        members.push_back(&loops[i]);
+    }
+    Cache cache{reach, 0, CacheBound(members), {}};
+    // The region follows the first cache.
+    ASSIGN_OR_RETURN(cache.address, FindGap(maps, reach, cache.bound + region_bytes));
+    if (region_bytes != 0) {
+      injection_.region = {cache.address + cache.bound, cache.address + cache.bound + region_bytes};
+      region_.emplace(&memory_, injection_.region.start, blocks);
+      region_bytes = 0;
+      MapEntry taken;
+      taken.start = cache.address;
+      taken.end = injection_.region.end;
+      maps.insert(
+          std::upper_bound(maps.begin(), maps.end(), taken,
+                           [](const MapEntry& a, const MapEntry& b) { return a.start < b.start; }),
+          taken);
+    }
+    caches_.push_back(std::move(cache));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProcessLab::BuildAll(const std::vector<LabLoop>& loops) {
+  for (Cache& cache : caches_) {
+    CacheBuilder builder(cache.address, cache.bound);
+    for (size_t i = 0; i < loops.size(); ++i) {
+      LabSite& site = sites_[i];
+      const uint64_t header = loops[i].code.header;
+      if (site.index < 0 || header < cache.reach.low || header > cache.reach.high) continue;
+      site.built = builder.Build(loops[i], region_->SiteAddress(static_cast<uint32_t>(site.index)));
+      site.empty_copy = builder.empty_copy();
+    }
+    cache.bytes = builder.bytes();
+    injection_.caches.push_back({cache.address, cache.address + cache.bound});
+  }
+  return absl::OkStatus();
+}
+
+// What the journal needs. Sites that were refused when built keep their index; nothing is written for them.
+void ProcessLab::Note() {
+  for (const LabSite& site : sites_) {
+    if (site.index < 0 || !site.built.installed.status.ok()) continue;
+    InjectedSite noted;
+    noted.loop_id = site.loop_id;
+    noted.header = site.built.patch.address;
+    noted.original.assign(site.built.patch.original.begin(), site.built.patch.original.end());
+    noted.written.assign(site.built.jump.begin(), site.built.jump.end());
+    noted.text = site.text;
+    noted.pairs = site.built.live.address_map;
+    if (site.built.timed) {
+      noted.pairs.insert(noted.pairs.end(), site.built.timed->address_map.begin(),
+                         site.built.timed->address_map.end());
+    }
+    injection_.sites.push_back(std::move(noted));
+  }
+}
+
+absl::Status ProcessLab::MapAll() {
+  std::vector<HoldOp> ops;
+  for (const Cache& cache : caches_) {
+    ops.push_back(MapCall(cache.address, cache.bound, PROT_READ | PROT_WRITE, MAP_PRIVATE));
+  }
+  const PcRange& region = injection_.region;
+  ops.push_back(
+      MapCall(region.start, region.end - region.start, PROT_READ | PROT_WRITE, MAP_SHARED));
+  return Hold(std::move(ops)).status();
+}
+
+absl::Status ProcessLab::FillRegion() {
+  ASSIGN_OR_RETURN(NamespacePid pid, ReadNamespacePid(rank_.pid));
+  RegionHeader header{};
+  header.magic = kShadowMagic;
+  header.version = kShadowLayoutVersion;
+  header.header_bytes = sizeof(RegionHeader);
+  header.region_bytes = injection_.region.end - injection_.region.start;
+  header.region_address = injection_.region.start;
+  for (size_t i = 0; i < caches_.size(); ++i) {
+    header.cache_address[i] = caches_[i].address;
+    header.cache_bytes[i] = caches_[i].bound;
+  }
+  header.pid = static_cast<uint32_t>(pid.inner);
+  constexpr uint64_t kFsgsbase = 2;  // arch/x86/include/uapi/asm/hwcap2.h
+  if (getauxval(AT_HWCAP2) & kFsgsbase) header.flags = kRegionHasFsgsbase;
+  header.start_ticks = rank_.start_ticks;
+  header.site_count = static_cast<uint32_t>(injection_.sites.size());
+  header.block_count = region_->blocks();
+  ASSIGN_OR_RETURN(header.xsave_mask, XsaveMaskOfThisCpu());
+  header.heartbeat_ticks = TickClock::Ticks();
+  header.stale_ticks = ticks_.ToTicks(kStaleNs);
+  uint32_t used = 0;
+  for (const LabSite& lab_site : sites_) {
+    if (lab_site.index < 0 || !lab_site.built.installed.status.ok()) continue;
+    const BuiltLoop& built = lab_site.built;
+    Site site{};
+    site.index = static_cast<uint32_t>(lab_site.index);
+    site.region = injection_.region.start;
+    site.header_address = built.patch.address;
+    site.trampoline = built.trampoline;
+    site.live_copy = built.live.entry;
+    site.timed_copy = built.timed ? built.timed->entry : 0;
+    site.stolen_bytes = kJumpBytes;
+    std::copy(built.patch.original.begin(), built.patch.original.end(), site.original);
+    std::copy(built.jump.begin(), built.jump.end(), site.written);
+    std::vector<InstructionPair> pairs;
+    for (const CodeCopy* copy : {&built.live, built.timed ? &*built.timed : nullptr}) {
+      for (size_t i = 0; copy != nullptr && i < copy->address_map.size(); ++i) {
+        pairs.push_back({copy->address_map[i].original, copy->address_map[i].copy});
+      }
+    }
+    if (used + pairs.size() <= kMaxMapEntries) {
+      site.map_first = used;
+      site.map_count = static_cast<uint32_t>(pairs.size());
+      RETURN_IF_ERROR(
+          region_->WriteMany(region_->MapAddress() + used * sizeof(InstructionPair), pairs));
+      used += site.map_count;
+    }
+    RETURN_IF_ERROR(region_->Write(region_->SiteAddress(site.index), site));
+  }
+  header.map_used = used;
+  return region_->Write(region_->address(), header);
+}
+
+std::vector<HoldOp> ProcessLab::PatchOps(const LabSite& site) const {
+  const PatchPlan& patch = site.built.patch;
+  const std::vector<uint8_t> original(patch.original.begin(), patch.original.end());
+  MoveThreadsOp move;
+  for (const AddressPair& pair : site.built.live.address_map) {
+    if (InBody(site.body, pair.original)) move.pairs.emplace_back(pair.original, pair.copy);
+  }
+  move.pairs_only = {{patch.address, patch.covered_end}};
+  return {ExpectBytesOp{{patch.address}, original}, std::move(move),
+          WriteOp{{patch.address}, {site.built.jump.begin(), site.built.jump.end()}, true}};
+}
+
+absl::Status ProcessLab::PatchAll() {
+  std::vector<HoldOp> ops;
+  for (const Cache& cache : caches_) {
+    CallOp protect;
+    protect.call = SYS_mprotect;
+    protect.arguments = {OpValue{cache.address}, OpValue{cache.bound},
+                         OpValue{PROT_READ | PROT_EXEC}};
+    protect.expect = CallOp::Expect::kEqual;
+    protect.expected = 0;
+    ops.push_back(protect);
+  }
+  for (const LabSite& site : sites_) {
+    if (site.index < 0 || !site.built.installed.status.ok()) continue;
+    for (HoldOp& op : PatchOps(site)) ops.push_back(std::move(op));
+  }
+  return Hold(std::move(ops)).status();
+}
+
+void ProcessLab::PublishAddresses() {
+  std::vector<AddressPair> addresses;
+  auto add = [&](const CodeCopy& copy) {
+    addresses.insert(addresses.end(), copy.address_map.begin(), copy.address_map.end());
+  };
+  for (const LabSite& site : sites_) {
+    if (site.index < 0 || !site.built.installed.status.ok()) continue;
+    addresses.push_back({site.built.patch.address, site.built.trampoline});
+    add(site.built.live);
+    if (site.built.timed) add(*site.built.timed);
+    for (const CodeCopy& copy : site.built.installed.copies) add(copy);
+  }
+  std::sort(addresses.begin(), addresses.end(),
+            [](const AddressPair& a, const AddressPair& b) { return a.copy < b.copy; });
+  absl::MutexLock lock(&mutex_);
+  code_ = injection_.caches;
+  addresses_ = std::move(addresses);
+}
+
+absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLoop> loops) {
+  if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
+  for (const LabLoop& loop : loops) {
+    LabSite& site = sites_.emplace_back();
+    site.loop_id = loop.loop_id;
+    site.body = loop.code.body;
+  }
+  RETURN_IF_ERROR(RefuseUnfit(loops));
+  RETURN_IF_ERROR(Lay(loops));
+  RETURN_IF_ERROR(BuildAll(loops));
+  Note();
+  if (!injection_.sites.empty()) {
+    RETURN_IF_ERROR(journal_.Write(injection_));
+    installed_ = true;
+    const int64_t before = cost_.stop_ns;
+    absl::Status status = MapAll();
+    Audit("map", nullptr, cost_.stop_ns - before, status);
+    const int64_t mapped = cost_.stop_ns;
+    for (size_t i = 0; status.ok() && i < caches_.size(); ++i)
+      status = memory_.Write(caches_[i].address, caches_[i].bytes);
+    if (status.ok()) status = FillRegion();
+    if (status.ok()) status = PatchAll();
+    int64_t pause = cost_.stop_ns - mapped;
+    for (LabSite& site : sites_) {
+      if (site.index < 0 || !site.built.installed.status.ok()) continue;
+      Audit("install", &site, pause, status);
+      pause = 0;
+      site.patched = status.ok();
+    }
+    if (!status.ok()) {
+      Uninstall().IgnoreError();  // what it leaves is in the journal
+      return status;
+    }
+    PublishAddresses();
+  }
+  std::vector<InstalledLoop> installed;
+  for (const LabSite& site : sites_) installed.push_back(site.built.installed);
+  return installed;
+}
+
+}  // namespace perfd

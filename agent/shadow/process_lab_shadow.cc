@@ -1,0 +1,269 @@
+// ProcessLab: one shadow from the plan to the answer.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "agent/procfs/procfs.h"
+#include "agent/procfs/read_file.h"
+#include "agent/shadow/cpu_state.h"
+#include "agent/shadow/forking/preconditions.h"
+#include "agent/shadow/forking/process_files.h"
+#include "agent/shadow/process_lab.h"
+#include "agent/shadow/protect_list.h"
+#include "agent/shadow/shadow_reading.h"
+#include "core/base/clock.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+// The shadow waits for its list of shared memory: look often while it may come soon.
+constexpr int64_t kEagerPollNs = 300'000;
+constexpr int64_t kEagerNs = 200 * kNsPerMs;
+constexpr int64_t kPollNs = kNsPerMs;
+constexpr uint64_t kGatherNs = 1'000'000;
+constexpr uint32_t kRetries = 8;
+constexpr int64_t kGraceNs = 3 * kNsPerSecond;  // for a shadow that must be killed and reaped
+constexpr double kSoftShare = 0.85;             // of the hard limit: no run begins later
+constexpr uint64_t kAgentWaitNs = 50'000'000;
+
+int64_t Now() {
+  return SystemClock().MonotonicNs();
+}
+
+// What is put aside is copied once more when it is written to.
+uint64_t BytesWritten(const ShadowWish& wish) {
+  uint64_t bytes = 0;
+  for (const auto& range : wish.restores) bytes += 2 * std::min(range.second, uint64_t{1} << 40);
+  const bool cold =
+      std::any_of(wish.runs.begin(), wish.runs.end(), [](const RunWish& run) { return run.cold; });
+  if (cold) bytes += EvictBytesOfThisCpu() * static_cast<uint64_t>(std::max(1, wish.team));
+  return bytes;
+}
+
+absl::Status SetOomScore(int32_t pid) {
+  const std::string path = absl::StrCat("/proc/", pid, "/oom_score_adj");
+  UniqueFd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.get() < 0 || write(file.get(), "1000", 4) != 4) return FileError(errno, "write", path);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ProcessLab::AddRun(const LabSite& site, const RunWish& wish, ShadowPlan* plan,
+                                uint32_t* selves) const {
+  const InstalledLoop& installed = site.built.installed;
+  if (wish.variant < 0 || static_cast<size_t>(wish.variant) >= installed.copies.size())
+    return absl::InvalidArgumentError(absl::StrCat("no variant ", wish.variant));
+  const auto variant = static_cast<size_t>(wish.variant);
+  const CodeCopy& copy = installed.copies[variant];
+  RunEntry& run = plan->runs[plan->run_count++];
+  run.copy = copy.entry;
+  run.iteration_limit = wish.iteration_limit;
+  if (wish.cold) run.flags |= kRunCold;
+  if (wish.restore) run.flags |= kRunRestore;
+  if (copy.flush_denormals) run.flags |= kRunFtz | kRunDaz;
+  if (installed.names[variant].Has(Change::kTrace)) run.flags |= kRunTrace;
+  if (copy.pinned > 0 || !copy.self_pointers.empty()) run.flags |= kRunPinned;
+  // Runs of the same copy share their entries.
+  for (uint32_t i = 0; i + 1 < plan->run_count && !copy.self_pointers.empty(); ++i) {
+    if (plan->runs[i].copy != run.copy) continue;
+    run.self_first = plan->runs[i].self_first;
+    run.self_count = plan->runs[i].self_count;
+    return absl::OkStatus();
+  }
+  run.self_first = static_cast<uint16_t>(*selves);
+  run.self_count = static_cast<uint16_t>(copy.self_pointers.size());
+  for (const SelfPointer& self : copy.self_pointers) {
+    if (*selves >= kMaxSelfWords)
+      return absl::ResourceExhaustedError("too many pointers into the thread block");
+    plan->selves[(*selves)++] = {self.word, 0, self.value};
+  }
+  return absl::OkStatus();
+}
+
+// The runs that were wished for stand between runs of an empty copy: first, and two at the end.
+absl::StatusOr<ShadowPlan> ProcessLab::MakePlan(const LabSite& site, const ShadowWish& wish) const {
+  if (wish.team < 1 || static_cast<uint32_t>(wish.team) > region_->blocks())
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a team of ", wish.team, ": there is room for ", region_->blocks(), " threads"));
+  const size_t runs = wish.runs.size() + kProbeRuns;
+  if (runs > kMaxRuns || runs * static_cast<size_t>(wish.team) > kResultSlots ||
+      wish.restores.size() > kMaxRestores)
+    return absl::InvalidArgumentError(absl::StrCat("a shadow of ", runs, " runs and ",
+                                                   wish.restores.size(),
+                                                   " ranges to restore is too large"));
+  ShadowPlan plan{};
+  plan.site = static_cast<uint32_t>(site.index);
+  plan.team = static_cast<uint32_t>(wish.team);
+  plan.retries = kRetries;
+  plan.flags = kPlanPinCpu | kPlanWaitForAgent;
+  plan.gather_ns = kGatherNs;
+  const int64_t longest = std::clamp<int64_t>(wish.shadow_ns, kNsPerMs, options_.max_shadow_ns);
+  plan.shadow_ns = static_cast<uint64_t>(longest);
+  plan.soft_ticks = ticks_.ToTicks(static_cast<int64_t>(kSoftShare * static_cast<double>(longest)));
+  plan.agent_wait_ns = std::min(kAgentWaitNs, plan.shadow_ns / 2);
+  plan.evict_bytes = EvictBytesOfThisCpu();
+  uint32_t selves = 0;
+  plan.runs[plan.run_count++].copy = site.empty_copy;
+  for (const RunWish& run : wish.runs) RETURN_IF_ERROR(AddRun(site, run, &plan, &selves));
+  for (size_t i = 1; i < kProbeRuns; ++i) plan.runs[plan.run_count++].copy = site.empty_copy;
+  for (const auto& [address, bytes] : wish.restores)
+    plan.restores[plan.restore_count++] = {address, bytes};
+  return plan;
+}
+
+absl::Status ProcessLab::Arm(const LabSite& site, const ShadowPlan& plan, int64_t countdown) {
+  const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
+  ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));
+  if (SitePhase(state.state) == kPhaseShadow || SitePhase(state.state) == kPhaseGather)
+    return absl::UnavailableError("the last rendezvous is not over yet");
+  ASSIGN_OR_RETURN(uint32_t busy,
+                   region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, busy)));
+  if (busy != 0) return absl::UnavailableError("the last shadow is not over yet");
+  RETURN_IF_ERROR(SetMode(site, kModeIdle));
+  RETURN_IF_ERROR(Beat());
+  RETURN_IF_ERROR(region_->Write(region_->PlanAddress(), plan));
+  RETURN_IF_ERROR(
+      region_->Write(at + offsetof(Site, countdown), std::max<int64_t>(0, countdown) + 1));
+  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, failures), uint32_t{0}));
+  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, last_outcome), uint32_t{kOutcomeNone}));
+  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, state),
+                                 SiteState(SiteRound(state.state) + 1, 0, kPhaseArmed)));
+  return SetMode(site, kModeArmed);
+}
+
+// The shadow's own mappings cannot change any more: what it shares with others is exactly what they say.
+absl::Status ProcessLab::ServeShadow(const LabSite& site, const ShadowPlan& plan, bool* served) {
+  struct Head {
+    uint32_t done, error_step;
+    int32_t error;
+    uint32_t generation, waiting, go;
+  };
+  static_assert(offsetof(ChildControl, go) == 20);
+  ASSIGN_OR_RETURN(Head head, region_->Read<Head>(region_->ChildAddress()));
+  if (head.generation != plan.generation || head.waiting == 0) return absl::OkStatus();
+  const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
+  ASSIGN_OR_RETURN(uint32_t inner, region_->Read<uint32_t>(at + offsetof(Site, child_pid)));
+  if (inner == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(int32_t child, FindChild(rank_.pid, static_cast<int32_t>(inner)));
+  ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(child));
+  ASSIGN_OR_RETURN(std::vector<ProtectRange> ranges, ProtectList(maps, injection_.region));
+  const uint64_t plan_at = region_->PlanAddress();
+  RETURN_IF_ERROR(region_->WriteMany(plan_at + offsetof(ShadowPlan, protects), ranges));
+  RETURN_IF_ERROR(region_->Write(plan_at + offsetof(ShadowPlan, protect_count),
+                                 static_cast<uint32_t>(ranges.size())));
+  const std::vector<RestoreRange> wished(plan.restores, plan.restores + plan.restore_count);
+  const std::vector<RestoreRange> restores = ClipRestores(maps, wished);
+  if (restores.size() > kMaxRestores)
+    return absl::ResourceExhaustedError("too many ranges to restore");
+  RETURN_IF_ERROR(region_->WriteMany(plan_at + offsetof(ShadowPlan, restores), restores));
+  RETURN_IF_ERROR(region_->Write(plan_at + offsetof(ShadowPlan, restore_count),
+                                 static_cast<uint32_t>(restores.size())));
+  RETURN_IF_ERROR(SetOomScore(child));
+  *served = true;
+  return region_->Write(region_->ChildAddress() + offsetof(ChildControl, go), uint32_t{1});
+}
+
+absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan,
+                                     int64_t timeout_ns) {
+  const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
+  const int64_t begin = Now(), give_up = begin + timeout_ns;
+  const int64_t last = give_up + static_cast<int64_t>(plan.shadow_ns) + kGraceNs;
+  bool served = false, disarmed = false;
+  for (;;) {
+    RETURN_IF_ERROR(Beat());
+    ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));
+    if (state.generation_done == plan.generation && SitePhase(state.state) != kPhaseShadow)
+      return absl::OkStatus();
+    const bool under_way =
+        SitePhase(state.state) == kPhaseShadow || SitePhase(state.state) == kPhaseGather;
+    absl::Status status;
+    if (SitePhase(state.state) == kPhaseShadow && !served)
+      status = ServeShadow(site, plan, &served);
+    // A shadow that is not served gives up by itself.
+    if (!status.ok() && absl::IsNotFound(status) && Memory::Open(rank_.pid, rank_.start_ticks).ok())
+      status = absl::OkStatus();
+    RETURN_IF_ERROR(status);
+    if (disarmed && !under_way) {
+      return absl::DeadlineExceededError(
+          "the loop was not entered, or its team did not meet, in time");
+    }
+    // One more look after the disarming: a thread may just have come in.
+    if (Now() >= give_up && !disarmed) {
+      RETURN_IF_ERROR(SetMode(site, kModeIdle));
+      disarmed = true;
+    }
+    if (Now() >= last) return absl::InternalError("a shadow does not end");
+    absl::SleepFor(absl::Nanoseconds(!served && Now() - begin < kEagerNs ? kEagerPollNs : kPollNs));
+  }
+}
+
+absl::StatusOr<ShadowAnswer> ProcessLab::Collect(const LabSite& site, const ShadowPlan& plan,
+                                                 const ShadowWish& wish) {
+  ShadowReading reading;
+  ASSIGN_OR_RETURN(reading.site,
+                   region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));
+  ASSIGN_OR_RETURN(reading.child, region_->Read<ChildControl>(region_->ChildAddress()));
+  const size_t slots = size_t{plan.run_count} * plan.team;
+  ASSIGN_OR_RETURN(reading.results, region_->ReadMany<RunResult>(region_->ResultsAddress(), slots));
+  for (size_t i = 0; i < wish.runs.size(); ++i) {
+    if (plan.runs[i + 1].flags & kRunTrace) reading.trace_run = static_cast<int32_t>(i);
+  }
+  const size_t references = site.built.installed.copies[0].references.size();
+  for (uint32_t place = 0; place < plan.team && reading.trace_run >= 0; ++place) {
+    const uint32_t record = std::min<uint32_t>(reading.child.records[place], region_->blocks() - 1);
+    const size_t count = std::min<size_t>(references, kTraceCount);
+    ASSIGN_OR_RETURN(
+        std::vector<TraceRecord> trace,
+        region_->ReadMany<TraceRecord>(region_->BlockAddress(record) + kBlockTrace, count));
+    reading.traces.push_back(std::move(trace));
+  }
+  reading.team = plan.team;
+  reading.runs = wish.runs.size();
+  reading.copies = &site.built.installed.copies;
+  for (const RunWish& run : wish.runs) reading.variants.push_back(run.variant);
+  ASSIGN_OR_RETURN(ShadowAnswer answer, ReadAnswer(reading));
+  answer.pause_ns = ticks_.ToNs(reading.site.pause_ticks);
+  answer.fork_ns = ticks_.ToNs(reading.site.fork_ticks);
+  answer.pause_begin_ns = ticks_.MonotonicAt(reading.site.first_arrival);
+  return answer;
+}
+
+absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
+  ASSIGN_OR_RETURN(LabSite * site, SiteOf(wish.loop, true));
+  ShadowPrediction prediction = PredictShadow();
+  RETURN_IF_ERROR(prediction.status);
+  ASSIGN_OR_RETURN(MemoryFacts facts, ReadMemoryFacts(rank_.pid));
+  ASSIGN_OR_RETURN(NodeMemory node, ReadNodeMemory());
+  RETURN_IF_ERROR(JudgeMemory(facts, node, ReadCgroupMemory(rank_.pid), BytesWritten(wish)));
+  ASSIGN_OR_RETURN(ShadowPlan plan, MakePlan(*site, wish));
+  plan.generation = ++generation_;
+  RETURN_IF_ERROR(Arm(*site, plan, wish.countdown));
+  absl::Status ended = AwaitShadow(*site, plan, wish.timeout_ns);
+  if (!ended.ok()) {
+    SetMode(*site, kModeIdle).IgnoreError();
+    ++cost_.failed_arms;
+    return ended;
+  }
+  absl::StatusOr<ShadowAnswer> answer = Collect(*site, plan, wish);
+  if (answer.ok()) {
+    shadow_cost_.LearnFork(facts, answer->fork_ns);
+    auto faults = ReadMinorFaults(rank_.pid);
+    if (faults.ok()) faults_before_ = *faults;
+    ++cost_.shadows;
+    cost_.pause_ns += answer->pause_ns;
+    cost_.longest_pause_ns = std::max(cost_.longest_pause_ns, answer->pause_ns);
+    cost_.failed_arms += static_cast<uint64_t>(answer->failed_gathers);
+  }
+  Audit("shadow", site, answer.ok() ? answer->pause_ns : 0, answer.status());
+  return answer;
+}
+
+}  // namespace perfd

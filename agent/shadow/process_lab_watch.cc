@@ -1,0 +1,167 @@
+// ProcessLab: what needs no shadow - counting entries, timing the loop in the rank itself, costs.
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "agent/procfs/procfs.h"
+#include "agent/shadow/forking/preconditions.h"
+#include "agent/shadow/forking/process_files.h"
+#include "agent/shadow/process_lab.h"
+#include "core/base/clock.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kSliceNs = 5 * kNsPerMs;
+constexpr uint64_t kEnoughEntries = 20'000;  // of a census: each costs the rank some 0.4 us
+
+int64_t Now() {
+  return SystemClock().MonotonicNs();
+}
+void Sleep(int64_t ns) {
+  absl::SleepFor(absl::Nanoseconds(ns));
+}
+
+}  // namespace
+
+absl::StatusOr<ProcessLab::LabSite*> ProcessLab::SiteOf(int32_t loop, bool must_be_patched) {
+  if (loop < 0 || static_cast<size_t>(loop) >= sites_.size())
+    return absl::InvalidArgumentError(absl::StrCat("no loop ", loop));
+  LabSite& site = sites_[static_cast<size_t>(loop)];
+  if (!site.built.installed.status.ok()) return site.built.installed.status;
+  if (!installed_ || (must_be_patched && !site.patched))
+    return absl::FailedPreconditionError("the loop is not patched");
+  return &site;
+}
+
+absl::Status ProcessLab::Beat() {
+  return region_->Write(region_->address() + offsetof(RegionHeader, heartbeat_ticks),
+                        TickClock::Ticks());
+}
+
+absl::Status ProcessLab::SetMode(const LabSite& site, uint32_t mode) {
+  return region_->Write(
+      region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, mode), mode);
+}
+
+absl::StatusOr<std::vector<ThreadRecord>> ProcessLab::Records() const {
+  return region_->ReadMany<ThreadRecord>(region_->RecordAddress(0), region_->blocks());
+}
+
+// Records are claimed for good; those of threads that ended are given back here, while nobody enters slowly.
+absl::Status ProcessLab::ForgetEndedThreads() {
+  ASSIGN_OR_RETURN(NamespacePid pid, ReadNamespacePid(rank_.pid));
+  if (pid.levels > 1) return absl::OkStatus();  // the rank knows its threads by other numbers
+  ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
+  ASSIGN_OR_RETURN(std::vector<ThreadRecord> records, Records());
+  for (uint32_t i = 0; i < records.size(); ++i) {
+    const auto tid = static_cast<int32_t>(records[i].tid);
+    if (tid == 0 || std::find(threads.begin(), threads.end(), tid) != threads.end()) continue;
+    RETURN_IF_ERROR(region_->Write(region_->RecordAddress(i), ThreadRecord{}));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
+  ASSIGN_OR_RETURN(LabSite * site, SiteOf(loop, true));
+  const auto index = static_cast<uint32_t>(site->index);
+  RETURN_IF_ERROR(ForgetEndedThreads());
+  RETURN_IF_ERROR(Beat());
+  const uint64_t counter = region_->SiteAddress(index) + offsetof(Site, entries);
+  ASSIGN_OR_RETURN(std::vector<ThreadRecord> before, Records());
+  ASSIGN_OR_RETURN(uint64_t entries_before, region_->Read<uint64_t>(counter));
+  const int64_t begin = Now();
+  RETURN_IF_ERROR(SetMode(*site, kModeCensus));
+  absl::StatusOr<uint64_t> entries = entries_before;
+  absl::Status status;
+  while (status.ok() && Now() - begin < ns && *entries - entries_before < kEnoughEntries) {
+    Sleep(std::min(kSliceNs, ns));
+    status = Beat();
+    if (status.ok()) entries = region_->Read<uint64_t>(counter);
+    if (status.ok()) status = entries.status();
+  }
+  absl::Status idle = SetMode(*site, kModeIdle);
+  const int64_t elapsed = std::max<int64_t>(1, Now() - begin);
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(idle);
+  ASSIGN_OR_RETURN(std::vector<ThreadRecord> after, Records());
+  std::vector<uint64_t> counts;
+  for (size_t i = 0; i < after.size(); ++i) {
+    const uint64_t earlier = before[i].tid == after[i].tid ? before[i].entries[index] : 0;
+    if (after[i].tid != 0 && after[i].entries[index] > earlier)
+      counts.push_back(after[i].entries[index] - earlier);
+  }
+  Census census;
+  const uint64_t most = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
+  // A thread that comes only now and then is no member of the team that is to meet.
+  census.team = static_cast<int32_t>(
+      std::count_if(counts.begin(), counts.end(), [&](uint64_t n) { return 2 * n >= most; }));
+  census.entries_per_second =
+      static_cast<double>(*entries - entries_before) * 1e9 / static_cast<double>(elapsed);
+  cost_.pass_through_ns += static_cast<int64_t>(400 * (*entries - entries_before));
+  return census;
+}
+
+absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t count,
+                                                           int64_t timeout_ns) {
+  ASSIGN_OR_RETURN(LabSite * site, SiteOf(loop, true));
+  if (!site->built.timed) return absl::FailedPreconditionError(site->built.untimed);
+  const uint64_t next_address = region_->address() + offsetof(RegionHeader, live_next);
+  // The first instance of each thread may pay for what the last shadow left behind.
+  const auto limit =
+      static_cast<uint32_t>(std::clamp<int64_t>(int64_t{count} + region_->blocks(), 1, kLiveSlots));
+  RETURN_IF_ERROR(region_->Write(next_address, uint32_t{0}));
+  RETURN_IF_ERROR(region_->Write(next_address + 4, limit));
+  static_assert(offsetof(RegionHeader, live_limit) == offsetof(RegionHeader, live_next) + 4);
+  RETURN_IF_ERROR(region_->WriteMany(region_->LiveAddress(0), std::vector<LiveRecord>(kLiveSlots)));
+  RETURN_IF_ERROR(Beat());
+  RETURN_IF_ERROR(SetMode(*site, kModeLive));
+  const int64_t deadline = Now() + timeout_ns;
+  absl::StatusOr<uint32_t> next = 0;
+  while (next.ok() && *next < limit && Now() < deadline) {
+    Sleep(std::min<int64_t>(kSliceNs, timeout_ns));
+    absl::Status beat = Beat();
+    next = beat.ok() ? region_->Read<uint32_t>(next_address) : absl::StatusOr<uint32_t>(beat);
+  }
+  RETURN_IF_ERROR(SetMode(*site, kModeIdle));
+  RETURN_IF_ERROR(next.status());
+  ASSIGN_OR_RETURN(
+      std::vector<LiveRecord> records,
+      region_->ReadMany<LiveRecord>(region_->LiveAddress(0), std::min(*next, kLiveSlots)));
+  std::vector<uint64_t> ticks;
+  std::map<uint32_t, int> seen;
+  for (const LiveRecord& record : records) {
+    if (record.sequence == 0 || record.site != static_cast<uint32_t>(site->index) ||
+        record.end < record.start)
+      continue;
+    if (seen[record.tid]++ > 0 && ticks.size() < static_cast<size_t>(count))
+      ticks.push_back(record.end - record.start);
+  }
+  if (ticks.empty()) return absl::DeadlineExceededError("the loop was not entered in time");
+  return ticks;
+}
+
+ShadowPrediction ProcessLab::PredictShadow() {
+  ShadowPrediction prediction;
+  auto facts = ReadMemoryFacts(rank_.pid);
+  auto node = ReadNodeMemory();
+  if (!facts.ok() || !node.ok()) {
+    prediction.status = facts.ok() ? node.status() : facts.status();
+    return prediction;
+  }
+  if (faults_before_) {
+    auto faults = ReadMinorFaults(rank_.pid);
+    if (faults.ok() && *faults >= *faults_before_)
+      shadow_cost_.LearnLaterFaults(*facts, *faults - *faults_before_);
+    faults_before_.reset();
+  }
+  prediction.status = JudgeMemory(*facts, *node, ReadCgroupMemory(rank_.pid));
+  prediction.fork_ns = shadow_cost_.ForkNs(*facts);
+  prediction.later_fault_ns = shadow_cost_.LaterFaultNs(*facts);
+  prediction.copy_ns_per_mb = shadow_cost_.CopyNsPerMb();
+  return prediction;
+}
+
+}  // namespace perfd

@@ -1,0 +1,48 @@
+#include "agent/shadow/protect_list.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "agent/shadow/forking/preconditions.h"
+
+namespace perfd {
+
+absl::StatusOr<std::vector<ProtectRange>> ProtectList(const std::vector<MapEntry>& maps,
+                                                      const PcRange& region) {
+  std::vector<ProtectRange> ranges;
+  for (const MapEntry& map : maps) {
+    const bool device = IsDevice(map);
+    const bool shared = map.shared && map.writable;
+    const bool ours = map.start >= region.start && map.end <= region.end;
+    if (ours || (!device && !shared)) continue;
+    const uint32_t protection = device ? PROT_NONE : PROT_READ;
+    if (!ranges.empty() && ranges.back().address + ranges.back().bytes == map.start &&
+        ranges.back().protection == protection) {
+      ranges.back().bytes += map.end - map.start;
+    } else {
+      ranges.push_back({map.start, map.end - map.start, protection, 0});
+    }
+  }
+  if (ranges.size() > kMaxProtects)
+    return absl::ResourceExhaustedError(
+        absl::StrCat(ranges.size(), " shared mappings; a shadow protects at most ", kMaxProtects));
+  return ranges;
+}
+
+std::vector<RestoreRange> ClipRestores(const std::vector<MapEntry>& maps,
+                                       const std::vector<RestoreRange>& ranges) {
+  std::vector<RestoreRange> clipped;
+  for (const RestoreRange& range : ranges) {
+    const uint64_t end = range.address + range.bytes;
+    for (const MapEntry& map : maps) {
+      const uint64_t low = std::max(range.address, map.start), high = std::min(end, map.end);
+      if (low >= high || map.shared || !map.writable || !map.readable) continue;
+      clipped.push_back({low, high - low});
+    }
+  }
+  return clipped;
+}
+
+}  // namespace perfd

@@ -1,0 +1,144 @@
+// agent/shadow/rank_lab.h - experiments on the loops of one running rank: install copies, run shadows, take everything out.
+//
+// Shape    Open -> Install (once, all loops) -> any number of TakeCensus / RunShadow / TimeLive -> Uninstall. Waiting is
+//          sleeping; every call has a bound. Several labs (ranks of one node) may run their shadows at the same time.
+// Units    ns of CLOCK_MONOTONIC; cycles are TSC ticks, the cost of the probes included (see ShadowAnswer::probe_cycles).
+// Errors   kFailedPrecondition: unsafe, the reason is in the message (P6); kUnavailable: not at this moment, try again;
+//          kNotFound: the rank is gone; kDeadlineExceeded: the loop was not entered or the team did not meet in time.
+// Threads  thread-compatible; OriginalAddress is thread-safe. The Tracer is called from the thread that calls the lab.
+// Source   design section 6; hazards.
+#ifndef AGENT_SHADOW_RANK_LAB_H_
+#define AGENT_SHADOW_RANK_LAB_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/attach/tracer.h"
+#include "agent/variant/copy.h"
+#include "agent/variant/loop_code.h"
+#include "agent/variant/thread_block.h"
+#include "core/model/identity.h"
+#include "core/model/loop_measurement.h"
+
+namespace perfd {
+
+struct LabOptions {
+  Tracer* tracer = nullptr;
+  std::string journal_directory;        // of the node, root's own
+  int64_t max_stop_ns = 20'000'000;     // budget.stop
+  int64_t max_shadow_ns = 500'000'000;  // budget.shadow
+  std::function<void(AuditEntry)>
+      audit;  // every change of the rank; profile and requester are filled in by the caller
+};
+
+struct LabLoop {
+  std::string loop_id;
+  LoopCode code;
+  std::vector<VariantName>
+      variants;  // REF, COUNT and TRACE are always made, and every base that a variant needs
+};
+
+// What became of a loop's copies. Indices are those of RunWish::variant.
+struct InstalledLoop {
+  absl::Status status;             // not OK: the loop is refused
+  std::vector<VariantName> names;  // REF, COUNT, TRACE first, then what could be made
+  std::vector<CodeCopy> copies;    // one per name
+  std::vector<std::pair<uint64_t, std::string>> texts;  // of the loop's instructions, by address
+  std::vector<Refusal> refusals;                        // variants that could not be made
+};
+
+struct Census {
+  int32_t team = 0;               // threads that enter the loop
+  double entries_per_second = 0;  // of the whole rank
+};
+
+struct RunWish {
+  int32_t variant = 0;
+  bool cold = false;             // evict the caches before
+  bool restore = false;          // copy ShadowWish::restores back before
+  uint64_t iteration_limit = 0;  // COUNT and TRACE only; 0: none
+};
+
+struct ShadowWish {
+  int32_t loop = 0;
+  int32_t team = 1;
+  int64_t countdown = 0;   // entries to let pass first
+  int64_t shadow_ns = 0;   // hard limit of the pause; at most LabOptions::max_shadow_ns
+  int64_t timeout_ns = 0;  // for the loop to be entered and the team to meet
+  std::vector<RunWish> runs;
+  std::vector<std::pair<uint64_t, uint64_t>> restores;  // address, bytes
+};
+
+struct ShadowRun {
+  int32_t run = 0;     // index into ShadowWish::runs
+  int32_t thread = 0;  // place in the team
+  uint64_t cycles = 0;
+  uint64_t iterations = 0;  // 0 where the copy does not count
+  bool ok = false;
+  std::string failure;  // "SIGSEGV at 0x... (instruction 0x...)", "not run: time was up"
+};
+
+struct ShadowAnswer {
+  std::vector<ShadowRun> runs;
+  std::vector<std::vector<TraceRecord>>
+      traces;                  // per thread, of the last TRACE run; index as CodeCopy::references
+  uint64_t probe_cycles = 0;   // an empty copy, median of the shadow's own runs of it
+  int64_t pause_begin_ns = 0;  // CLOCK_MONOTONIC
+  int64_t pause_ns = 0;        // the team stood still
+  int64_t fork_ns = 0;
+  int32_t failed_gathers = 0;
+  std::string outcome;  // "done", or what ended it early
+};
+
+// What the next shadow of this rank would cost by /proc/PID/smaps_rollup and the rates measured so far.
+struct ShadowPrediction {
+  absl::Status status;  // kFailedPrecondition: refused, and why (memory headroom, O_DIRECT, ...)
+  int64_t fork_ns = 0;
+  int64_t later_fault_ns = 0;  // in the rank, afterwards
+  int64_t copy_ns_per_mb = 0;  // of what the runs write, in the shadow
+};
+
+class RankLab {
+ public:
+  virtual ~RankLab() = default;
+
+  // Checks that the rank may be touched at all (P6), maps nothing yet.
+  static absl::StatusOr<std::unique_ptr<RankLab>> Open(const RankInfo& rank, LabOptions options);
+
+  // One entry per loop, in order. Not OK as a whole: nothing was left in the rank.
+  virtual absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LabLoop> loops) = 0;
+  virtual absl::StatusOr<Census> TakeCensus(int32_t loop, int64_t ns) = 0;
+  virtual ShadowPrediction PredictShadow() = 0;
+  virtual absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish& wish) = 0;
+  // Ticks of the next `count` instances of the unchanged loop in the rank itself, one vector per instance's thread.
+  virtual absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t loop, int32_t count,
+                                                         int64_t timeout_ns) = 0;
+  // Takes the jump of one loop out of the text (retreat rule); puts it back with `patched`.
+  virtual absl::Status SetPatched(int32_t loop, bool patched) = 0;
+  // Restores every byte, checks it, unmaps. Repeats for a few seconds while threads are in the way.
+  virtual absl::Status Uninstall() = 0;
+  // The original instruction for an address in the code cache: samples there belong to the loop.
+  virtual std::optional<uint64_t> OriginalAddress(uint64_t address) const = 0;
+  virtual InjectionCost cost() const = 0;
+};
+
+// Restores a rank without its agent: from the journal and the region in the rank. OK when nothing of ours is (left) in it.
+struct HealReport {
+  int32_t pid = 0;
+  absl::Status status;
+  std::string done;  // "restored 3 loops, unmapped 1.2 MB", "nothing was injected"
+};
+HealReport HealRank(int32_t pid, const LabOptions& options);
+// Every rank the journals of the node name.
+std::vector<HealReport> HealAll(const LabOptions& options);
+
+}  // namespace perfd
+
+#endif  // AGENT_SHADOW_RANK_LAB_H_

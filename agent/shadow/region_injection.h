@@ -1,0 +1,17 @@
+// agent/shadow/region_injection.h - what was injected into a rank, as the region in the rank itself tells it.
+//
+// Shape    for ranks whose journal is lost. The bytes are the rank's own: every count and address is checked.
+// Errors   kNotFound: there is no region of ours; kFailedPrecondition: there is one of another version or a damaged one.
+#ifndef AGENT_SHADOW_REGION_INJECTION_H_
+#define AGENT_SHADOW_REGION_INJECTION_H_
+
+#include "absl/status/statusor.h"
+#include "agent/shadow/injection.h"
+
+namespace perfd {
+
+absl::StatusOr<Injection> ReadInjectionFromRank(int32_t pid);
+
+}  // namespace perfd
+
+#endif  // AGENT_SHADOW_REGION_INJECTION_H_

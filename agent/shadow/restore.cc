@@ -1,0 +1,237 @@
+#include "agent/shadow/restore.h"
+
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "agent/attach/memory.h"
+#include "agent/procfs/procfs.h"
+#include "agent/shadow/forking/process_files.h"
+#include "agent/shadow/payload_blob.h"
+#include "agent/shadow/region_access.h"
+#include "core/base/clock.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kNapNs = 2 * kNsPerMs;
+constexpr int kMostTracerDeaths = 3;
+constexpr int64_t kShadowPatienceNs = 3 * kNsPerSecond;
+
+int64_t Now() {
+  return SystemClock().MonotonicNs();
+}
+void Nap() {
+  absl::SleepFor(absl::Nanoseconds(kNapNs));
+}
+
+// What of the injection is still there to be taken out.
+struct Left {
+  std::vector<const InjectedSite*> sites;  // our jump is in the text
+  std::vector<PcRange> ranges;             // ours, mapped
+  bool region = false;
+  uint32_t orphan = 0;
+};
+
+// After an exec another program may have memory at these addresses: it must look like ours, too.
+bool IsOurs(const std::vector<MapEntry>& maps, const Memory& memory, const PcRange& range,
+            bool shared, const std::vector<uint8_t>& begins) {
+  const MapEntry* map = FindMapping(maps, range.start);
+  const bool anonymous = map != nullptr && (map->path.empty() || map->path == "/dev/zero");
+  if (range.end <= range.start || !anonymous || map->shared != shared) return false;
+  auto bytes = memory.Read(range.start, begins.size());
+  if (!bytes.ok()) return false;
+  // Mapped, but not filled yet.
+  const bool empty =
+      std::all_of(bytes->begin(), bytes->end(), [](uint8_t byte) { return byte == 0; });
+  return *bytes == begins || (empty && map->start == range.start);
+}
+
+std::vector<uint8_t> CacheBegins() {
+  constexpr size_t kEnough = 8;  // of the exit stub
+  const std::span<const uint8_t> blob = PayloadBlob();
+  return {blob.begin(), blob.begin() + kEnough};
+}
+
+std::vector<uint8_t> RegionBegins() {
+  std::vector<uint8_t> bytes(sizeof(kShadowMagic));
+  std::memcpy(bytes.data(), &kShadowMagic, bytes.size());
+  return bytes;
+}
+
+bool HasOurJump(const std::vector<MapEntry>& maps, const Memory& memory, const InjectedSite& site) {
+  const MapEntry* map = FindMapping(maps, site.header);
+  if (map == nullptr || IdentityOf(*map) != site.text) return false;
+  auto bytes = memory.Read(site.header, site.written.size());
+  return bytes.ok() && *bytes == site.written;
+}
+
+absl::StatusOr<Left> LookAt(const Injection& injection, const Memory& memory) {
+  ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(injection.pid));
+  Left left;
+  for (const InjectedSite& site : injection.sites) {
+    if (HasOurJump(maps, memory, site)) left.sites.push_back(&site);
+  }
+  for (const PcRange& cache : injection.caches) {
+    if (IsOurs(maps, memory, cache, false, CacheBegins())) left.ranges.push_back(cache);
+  }
+  if (IsOurs(maps, memory, injection.region, true, RegionBegins())) {
+    RegionAccess region(&memory, injection.region.start, 1);
+    ASSIGN_OR_RETURN(RegionHeader header, region.Read<RegionHeader>(injection.region.start));
+    left.ranges.push_back(injection.region);
+    left.region = header.magic == kShadowMagic;
+    left.orphan = header.orphan;
+  }
+  return left;
+}
+
+// No new rendezvous; the shadow under way, if any, ends within its limit.
+void Quiet(const Injection& injection, const Memory& memory) {
+  RegionAccess region(&memory, injection.region.start, 1);
+  for (uint32_t i = 0; i < kMaxSites; ++i)
+    (void)region.Write(region.SiteAddress(i) + offsetof(Site, mode), uint32_t{0});
+  const int64_t deadline = Now() + kShadowPatienceNs;
+  while (Now() < deadline) {
+    auto header = region.Read<RegionHeader>(injection.region.start);
+    if (!header.ok() || header->busy == 0) return;
+    Nap();
+  }
+}
+
+std::vector<HoldOp> MakeOps(const Injection& injection, const Left& left) {
+  std::vector<HoldOp> ops;
+  MoveThreadsOp move;
+  RequireOutsideOp outside;
+  for (const InjectedSite* site : left.sites) {
+    ops.push_back(ExpectBytesOp{{site->header}, site->written});
+    ops.push_back(WriteOp{{site->header}, site->original, true});
+  }
+  for (const InjectedSite& site : injection.sites) {
+    for (const AddressPair& pair : site.pairs) move.pairs.emplace_back(pair.copy, pair.original);
+  }
+  if (!move.pairs.empty()) ops.push_back(std::move(move));
+  for (const PcRange& range : left.ranges) outside.ranges.push_back(range);
+  if (!outside.ranges.empty()) ops.push_back(outside);
+  for (const PcRange& cache : injection.caches) ops.push_back(ScanStacksOp{cache});
+  if (left.orphan != 0) {
+    CallOp reap;
+    reap.call = SYS_wait4;
+    reap.arguments = {OpValue{left.orphan}, OpValue{0}, OpValue{WNOHANG | uint64_t{0x80000000}},
+                      OpValue{0}};
+    reap.expect = CallOp::Expect::kAny;
+    ops.push_back(reap);
+  }
+  for (const PcRange& range : left.ranges) {
+    CallOp unmap;
+    unmap.call = SYS_munmap;
+    unmap.arguments = {OpValue{range.start}, OpValue{range.end - range.start}};
+    ops.push_back(unmap);
+  }
+  return ops;
+}
+
+// *suspect: the tracer died, perhaps in the middle of a remote call.
+absl::StatusOr<HoldReply> RunHold(const RestoreOptions& options, const HoldRequest& request,
+                                  RestoreResult* result, bool* suspect) {
+  auto reply = options.tracer->Run(request);
+  if (!reply.ok()) *suspect = true;
+  if (reply.ok() && reply->stop_ns > 0) result->stops_ns.push_back(reply->stop_ns);
+  return reply;
+}
+
+// A remote call of a tracer that died is still made, by the thread itself, once it runs: until then the mappings are not what
+// they are about to be. OK when no thread stands before a system call.
+absl::Status Settle(const Injection& injection, const Memory& memory, const RestoreOptions& options,
+                    RestoreResult* result, bool* suspect) {
+  HoldRequest request{injection.pid, injection.start_ticks, options.max_stop_ns, {ReadThreadsOp{}}};
+  ASSIGN_OR_RETURN(HoldReply reply, RunHold(options, request, result, suspect));
+  RETURN_IF_ERROR(reply.status);
+  const std::vector<uint8_t> system_call = {0x0f, 0x05};
+  for (const ThreadFacts& thread : reply.results.at(0).threads) {
+    auto code = memory.Read(thread.pc, system_call.size());
+    if (!thread.in_call && code.ok() && *code == system_call)
+      return absl::UnavailableError(
+          absl::StrCat("thread ", thread.tid, " is about to make a system call"));
+  }
+  *suspect = false;
+  return absl::OkStatus();
+}
+
+absl::Status Attempt(const Injection& injection, const Memory& memory,
+                     const RestoreOptions& options, RestoreResult* result, bool* suspect,
+                     bool* done) {
+  ASSIGN_OR_RETURN(Left left, LookAt(injection, memory));
+  if (left.sites.empty() && left.ranges.empty()) {
+    *done = true;
+    return absl::OkStatus();
+  }
+  if (left.region) Quiet(injection, memory);
+  HoldRequest request{injection.pid, injection.start_ticks, options.max_stop_ns,
+                      MakeOps(injection, left)};
+  ASSIGN_OR_RETURN(HoldReply reply, RunHold(options, request, result, suspect));
+  const size_t written = std::min(left.sites.size(), reply.results.size() / 2);
+  if (reply.results.size() > 2 * left.sites.size() || reply.status.ok())
+    result->sites += static_cast<int32_t>(written);
+  if (reply.status.ok()) {
+    for (const PcRange& range : left.ranges) result->unmapped_bytes += range.end - range.start;
+  }
+  return reply.status;
+}
+
+// Another process, another address space: nothing to restore.
+bool HasEnded(const Injection& injection) {
+  auto stamp = ProcFs().Stamp(injection.pid);
+  return !stamp.ok() || stamp->start_ticks != injection.start_ticks || stamp->state == 'Z' ||
+         stamp->state == 'X' ||
+         (!injection.boot_id.empty() && injection.boot_id != "-" && injection.boot_id != BootId());
+}
+
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+absl::StatusOr<HoldReply> HoldPatiently(Tracer& tracer, const HoldRequest& request,
+                                        int64_t deadline_ns, std::vector<int64_t>* stops_ns) {
+  for (;;) {
+    ASSIGN_OR_RETURN(HoldReply reply, tracer.Run(request));
+    if (reply.stop_ns > 0) stops_ns->push_back(reply.stop_ns);
+    if (!absl::IsUnavailable(reply.status) || Now() >= deadline_ns) return reply;
+    Nap();
+  }
+}
+
+absl::Status RestoreRank(const Injection& injection, const RestoreOptions& options,
+                         RestoreResult* result) {
+  const int64_t begin = Now(), deadline = begin + options.patience_ns;
+  auto memory = Memory::Open(injection.pid, injection.start_ticks);
+  bool suspect = options.suspect;
+  int deaths = 0;
+  for (bool done = false; !done;) {
+    if (HasEnded(injection) || (!memory.ok() && absl::IsNotFound(memory.status()))) {
+      result->ended = true;
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(memory.status());
+    absl::Status status = suspect ? Settle(injection, *memory, options, result, &suspect)
+                                  : Attempt(injection, *memory, options, result, &suspect, &done);
+    if (absl::IsNotFound(status) && HasEnded(injection)) continue;
+    if (absl::IsUnavailable(status) && options.tracer->pid() == 0) ++deaths;
+    // The tracer of an agent that was killed just now may still be in the way.
+    const bool traced =
+        absl::IsFailedPrecondition(status) && options.suspect && Now() < begin + kNsPerSecond;
+    const bool hopeless =
+        (!MayPass(status) && !traced) || deaths >= kMostTracerDeaths || Now() >= deadline;
+    if (!status.ok() && hopeless) return status;
+    if (!status.ok()) Nap();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace perfd

@@ -1,0 +1,147 @@
+// agent/shadow/shadow_plan.h - what a shadow is asked to run, and what it answers.
+//
+// Shape    part of the shared region (agent/shadow/protocol.h): ShadowPlan is in the rank's part, ChildControl and the results in
+//          the shadow's. A result is at [run x team + place in the team].
+// Units    ticks are TSC ticks, ns are CLOCK_MONOTONIC; addresses are those of the rank.
+// Threads  the agent writes the plan while no shadow is under way and reads the answers when Site::generation_done says so.
+// Source   our own layout; design section 6. Any change raises kShadowLayoutVersion.
+#ifndef AGENT_SHADOW_SHADOW_PLAN_H_
+#define AGENT_SHADOW_SHADOW_PLAN_H_
+
+#include <cstdint>
+
+#include "agent/shadow/protocol.h"
+
+namespace perfd {
+
+enum RunStatus : uint32_t {
+  kRunNotRun = 0,
+  kRunOk = 1,
+  kRunFaulted = 2,
+};
+
+enum : uint32_t {
+  kRunCold = 1,     // walk the eviction buffer before
+  kRunRestore = 2,  // copy the restore ranges back before
+  kRunFtz = 4,      // flush denormal results
+  kRunDaz = 8,      // denormal operands are zero
+  kRunTrace = 16,   // reset the trace records before
+  kRunPinned = 32,  // zero the slots of pinned operands before, which also brings them into L1
+};
+enum : uint32_t {
+  kPlanPinCpu = 1,        // pin each member to the CPU it arrived on, if those differ
+  kPlanWaitForAgent = 2,  // the shadow waits for ChildControl::go before it protects and runs
+};
+struct RunEntry {
+  uint64_t copy;
+  uint64_t iteration_limit;  // 0: none
+  uint32_t flags;
+  uint16_t self_first;  // ShadowPlan::selves of this run
+  uint16_t self_count;
+};
+
+// Before the run the u64 at `word` of the thread block becomes the address of the block + value.
+struct SelfWord {
+  uint32_t word;
+  uint32_t reserved;
+  int64_t value;
+};
+
+struct RestoreRange {
+  uint64_t address;
+  uint64_t bytes;
+};
+
+struct ProtectRange {
+  uint64_t address;
+  uint64_t bytes;
+  uint32_t protection;  // PROT_READ or PROT_NONE
+  uint32_t reserved;
+};
+
+struct ShadowPlan {
+  uint32_t site;
+  uint32_t generation;
+  uint32_t team;  // threads that must meet
+  uint32_t retries;
+  uint32_t flags;
+  uint32_t run_count;
+  uint32_t restore_count;
+  uint32_t protect_count;
+  uint64_t gather_ns;
+  uint64_t shadow_ns;   // hard: the watchdog, and the rank's own kill
+  uint64_t soft_ticks;  // no run starts later than this after the fork
+  uint64_t agent_wait_ns;
+  uint64_t evict_bytes;  // per thread
+  uint64_t reserved[3];
+  RunEntry runs[kMaxRuns];
+  SelfWord selves[kMaxSelfWords];
+  RestoreRange restores[kMaxRestores];
+  ProtectRange protects[kMaxProtects];
+};
+
+struct FaultRecord {
+  uint32_t signal;
+  int32_t code;
+  uint64_t address;
+  uint64_t pc;
+  uint16_t run;
+  uint16_t thread;
+  uint32_t reserved;
+};
+
+enum ChildDone : uint32_t {
+  kChildRunning = 0,
+  kChildFinished = 1,
+  kChildSetupFailed = 2,
+  kChildWatchdog = 3,
+  kChildFaulted = 4
+};
+enum SetupStep : uint32_t {
+  kStepNone = 0,
+  kStepSignals = 1,
+  kStepProtect = 2,
+  kStepBuffer = 3,
+  kStepClone = 4,
+  kStepAgent = 5,
+  kStepPlan = 6
+};
+
+struct alignas(64) ChildControl {
+  uint32_t done;  // atomic futex: ChildDone
+  uint32_t error_step;
+  int32_t error;  // errno
+  uint32_t generation;
+  uint32_t waiting;  // atomic: the shadow is up and waits for `go`
+  uint32_t go;       // atomic futex: written by the agent
+  uint32_t current_run;
+  uint32_t runs_done;
+  uint32_t fault_count;
+  uint32_t team;
+  FaultRecord fault;
+  alignas(64) uint32_t barrier_count;
+  uint32_t barrier_turn;          // atomic futex
+  uint32_t stop;                  // no further run
+  uint32_t pin;                   // every member goes to the CPU it arrived on
+  alignas(64) uint64_t fork_tsc;  // first thing in the shadow
+  uint64_t ready_tsc;             // the team is rebuilt
+  uint64_t end_tsc;
+  uint64_t restore_buffer;
+  uint32_t tids[kMaxTeam];     // of the rank's threads, by place in the team
+  uint16_t records[kMaxTeam];  // index of the record and block
+};
+
+struct RunResult {
+  uint64_t cycles;
+  uint64_t iterations;
+  uint64_t start;
+  uint32_t cpu;
+  uint32_t status;
+};
+
+static_assert(sizeof(RunEntry) == 24 && sizeof(RestoreRange) == 16 && sizeof(ProtectRange) == 24);
+static_assert(sizeof(RunResult) == 32 && sizeof(FaultRecord) == 32);
+
+}  // namespace perfd
+
+#endif  // AGENT_SHADOW_SHADOW_PLAN_H_

@@ -1,0 +1,159 @@
+#include "agent/shadow/shadow_reading.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+
+namespace perfd {
+namespace {
+
+std::string ErrnoText(int32_t error) {
+  return error == 0 ? "" : absl::StrCat(": ", strerror(error));
+}
+
+const char* StepText(uint32_t step) {
+  switch (step) {
+    case kStepProtect:
+      return "shared memory could not be protected";
+    case kStepBuffer:
+      return "no memory for its buffers";
+    case kStepClone:
+      return "its threads could not be made";
+    case kStepAgent:
+      return "the agent did not look at it in time";
+    case kStepPlan:
+      return "its plan is broken";
+    default:
+      return "it could not be set up";
+  }
+}
+
+// OK when there may be results to read.
+absl::Status Judge(const ShadowReading& r) {
+  switch (r.site.last_outcome) {
+    case kOutcomeDone:
+    case kOutcomeKilled:
+    case kOutcomeDied:
+    case kOutcomeWatchdog:
+    case kOutcomeFaulted:
+      return absl::OkStatus();
+    case kOutcomeGatherTimeout:
+    case kOutcomeTeamLost:
+      return absl::UnavailableError("the team did not meet at the loop within a millisecond");
+    case kOutcomeForkFailed:
+      return absl::FailedPreconditionError(
+          absl::StrCat("the rank could not fork", ErrnoText(r.site.last_error)));
+    case kOutcomeSetupFailed: {
+      const std::string text = absl::StrCat(
+          "the shadow did not start: ", StepText(r.child.error_step), ErrnoText(r.child.error));
+      return r.child.error_step == kStepAgent ? absl::UnavailableError(text)
+                                              : absl::FailedPreconditionError(text);
+    }
+    default:
+      return absl::InternalError(absl::StrCat("unknown outcome ", r.site.last_outcome));
+  }
+}
+
+// The original instruction behind an address in one of the copies.
+std::string InstructionText(const ShadowReading& r, uint64_t pc) {
+  for (const CodeCopy& copy : *r.copies) {
+    if (pc < copy.address || pc >= copy.address + copy.bytes.size()) continue;
+    uint64_t original = 0;
+    for (const AddressPair& pair : copy.address_map) {
+      if (pair.copy <= pc) original = pair.original;
+    }
+    return absl::StrCat(" (instruction 0x", absl::Hex(original), ")");
+  }
+  return absl::StrCat(" (at 0x", absl::Hex(pc), ")");
+}
+
+std::string FaultText(const ShadowReading& r) {
+  const FaultRecord& fault = r.child.fault;
+  const char* name = sigabbrev_np(static_cast<int>(fault.signal));
+  return absl::StrCat("SIG", name != nullptr ? name : "?", " at 0x", absl::Hex(fault.address),
+                      InstructionText(r, fault.pc));
+}
+
+std::string OutcomeText(const ShadowReading& r) {
+  switch (r.site.last_outcome) {
+    case kOutcomeDone:
+      return "done";
+    case kOutcomeKilled:
+      return "overdue, killed by the rank";
+    case kOutcomeDied:
+      return absl::StrCat("died, wait status ", r.site.last_error);
+    case kOutcomeWatchdog:
+      return "overdue, ended by its own timer";
+    default:
+      return absl::StrCat("ended by faults, first ", FaultText(r));
+  }
+}
+
+std::string FailureText(const ShadowReading& r, const RunResult& result, size_t run) {
+  const size_t planned = run + 1;  // a probe comes first
+  if (result.status == kRunFaulted) {
+    // Only the first fault is kept in full.
+    return r.child.fault.run == planned ? FaultText(r)
+                                        : absl::StrCat("fault, like the first one: ", FaultText(r));
+  }
+  if (r.site.last_outcome == kOutcomeDone) return "not run: time was up";
+  if (r.child.current_run == planned) return absl::StrCat("did not end: ", OutcomeText(r));
+  return absl::StrCat("not run: the shadow ", OutcomeText(r));
+}
+
+std::vector<uint32_t> PlacesByTid(const ShadowReading& r) {
+  std::vector<uint32_t> places(r.team);
+  std::iota(places.begin(), places.end(), 0U);
+  std::sort(places.begin(), places.end(),
+            [&](uint32_t a, uint32_t b) { return r.child.tids[a] < r.child.tids[b]; });
+  return places;
+}
+
+uint64_t ProbeCycles(const ShadowReading& r) {
+  std::vector<uint64_t> cycles;
+  for (size_t run : {size_t{0}, r.runs + 1, r.runs + 2}) {
+    for (uint32_t place = 0; place < r.team; ++place) {
+      const RunResult& result = r.results[run * r.team + place];
+      if (result.status == kRunOk) cycles.push_back(result.cycles);
+    }
+  }
+  if (cycles.empty()) return 0;
+  std::nth_element(cycles.begin(), cycles.begin() + static_cast<std::ptrdiff_t>(cycles.size() / 2),
+                   cycles.end());
+  return cycles[cycles.size() / 2];
+}
+
+}  // namespace
+
+absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& r) {
+  absl::Status status = Judge(r);
+  if (!status.ok()) return status;
+  if (r.team == 0 || r.team > kMaxTeam || r.results.size() != (r.runs + kProbeRuns) * r.team)
+    return absl::InternalError("the shadow's results have the wrong size");
+  ShadowAnswer answer;
+  answer.outcome = OutcomeText(r);
+  answer.probe_cycles = ProbeCycles(r);
+  answer.failed_gathers = static_cast<int32_t>(std::min<uint32_t>(r.site.failures, 1000));
+  const std::vector<uint32_t> places = PlacesByTid(r);
+  for (size_t run = 0; run < r.runs; ++run) {
+    for (size_t thread = 0; thread < places.size(); ++thread) {
+      const RunResult& result = r.results[(run + 1) * r.team + places[thread]];
+      ShadowRun out;
+      out.run = static_cast<int32_t>(run);
+      out.thread = static_cast<int32_t>(thread);
+      out.cycles = result.cycles;
+      out.iterations = result.iterations;
+      out.ok = result.status == kRunOk;
+      if (!out.ok) out.failure = FailureText(r, result, run);
+      answer.runs.push_back(std::move(out));
+    }
+  }
+  for (uint32_t place : places) {
+    if (place < r.traces.size()) answer.traces.push_back(r.traces[place]);
+  }
+  return answer;
+}
+
+}  // namespace perfd

@@ -1,0 +1,35 @@
+// agent/shadow/shadow_reading.h - from what a shadow left in the region to the answer. Pure; the bytes are foreign.
+//
+// Shape    threads are numbered by their thread ids, so that a number means the same thread in every shadow.
+// Errors   kUnavailable: nothing was run, another try may succeed; kFailedPrecondition: it will not.
+#ifndef AGENT_SHADOW_SHADOW_READING_H_
+#define AGENT_SHADOW_SHADOW_READING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/shadow_plan.h"
+
+namespace perfd {
+
+inline constexpr size_t kProbeRuns = 3;  // of an empty copy: one before and two after the others
+
+struct ShadowReading {
+  Site site{};
+  ChildControl child{};
+  std::vector<RunResult> results;                // (runs + kProbeRuns) x team
+  std::vector<std::vector<TraceRecord>> traces;  // by place in the team
+  uint32_t team = 0;
+  size_t runs = 0;
+  int32_t trace_run = -1;
+  std::vector<int32_t> variants;  // of each run
+  const std::vector<CodeCopy>* copies = nullptr;
+};
+
+absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& reading);
+
+}  // namespace perfd
+
+#endif  // AGENT_SHADOW_SHADOW_READING_H_

@@ -1,0 +1,189 @@
+#include "agent/variant/copy.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/variant/counting.h"
+#include "agent/variant/edges.h"
+#include "agent/variant/encode.h"
+#include "agent/variant/wishes.h"
+#include "agent/variant/work.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+bool Observes(const VariantName& name) {
+  return std::all_of(name.parts.begin(), name.parts.end(), [](const VariantPart& p) {
+    return p.change == Change::kRef || p.change == Change::kCount || p.change == Change::kTrace;
+  });
+}
+
+// Whether arithmetic that stays may see other values than in the loop, denormals among them.
+bool ChangesValues(const VariantName& name) {
+  constexpr Change kChanging[] = {Change::kFp,     Change::kDl1,    Change::kNoDiv,
+                                  Change::kNoSqrt, Change::kNoRed,  Change::kNoCall,
+                                  Change::kGroup,  Change::kRefFtz, Change::kRefCtl};
+  return std::any_of(std::begin(kChanging), std::end(kChanging),
+                     [&name](Change c) { return name.Has(c); });
+}
+
+bool ComputesFloats(const LoopCode& loop) {
+  return std::any_of(loop.instructions.begin(), loop.instructions.end(),
+                     [](const LoopInstruction& i) { return i.Is(kFloating | kX87); });
+}
+
+absl::Status CheckCalls(const LoopCode& loop, const VariantName& name) {
+  for (uint32_t at : loop.calls) {
+    const LoopInstruction& call = loop.instructions[at];
+    if (!name.Has(Change::kNoCall)) {
+      return Refuse(call, call.target == 0 ? "calls through a pointer"
+                                           : absl::StrCat("calls 0x", absl::Hex(call.target)));
+    }
+    if (loop.roles[at].fixed()) return Refuse(call, "decides a branch or an address of the loop");
+  }
+  return absl::OkStatus();
+}
+
+// An integer division of what a deleted load would have brought traps.
+absl::Status CheckDivisions(const LoopCode& loop, const Wishes& wishes,
+                            const std::vector<bool>& fed) {
+  for (size_t n = 0; n < fed.size(); ++n) {
+    const LoopInstruction& i = loop.instructions[n];
+    const bool gone = wishes.arithmetic[n] || wishes.all[n] || wishes.access[n];
+    if (fed[n] && i.Is(kDivides) && !i.Is(kFloating) && !gone)
+      return Refuse(i, "an integer division fed by a changed load could trap");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyOne(const Wishes& wishes, uint32_t at, Work* work) {
+  const LoopInstruction& i = work->loop.instructions[at];
+  if (wishes.Any(at) && i.Is(kLocked))
+    return Refuse(i, "a locked instruction cannot be taken apart");
+  if (wishes.all[at] || (wishes.access[at] && wishes.arithmetic[at])) {
+    work->draft.slots[at].replacement = Delete(i);
+    return absl::OkStatus();
+  }
+  if (wishes.access[at]) {
+    if (work->controlled[at]) return ControlOperands(work, at, false, std::nullopt);
+    return DeleteMemory(work, at);
+  }
+  const bool pinned_later = wishes.pin && i.Accesses() && !work->loop.roles[at].control;
+  if (wishes.load_only[at]) {
+    if (i.Is(kScatters)) return Refuse(i, "a scatter has no load of the same addresses");
+    return AccessOnly(work, at);
+  }
+  if (pinned_later) return absl::OkStatus();
+  if (wishes.arithmetic[at]) return DeleteArithmetic(work, at, std::nullopt);
+  if (work->controlled[at]) return ControlOperands(work, at, true, std::nullopt);
+  return absl::OkStatus();
+}
+
+absl::Status Apply(const Wishes& wishes, Work* work) {
+  const LoopCode& loop = work->loop;
+  const std::vector<bool> fed = FedByLoads(loop, TakenLoads(loop, wishes));
+  RETURN_IF_ERROR(CheckDivisions(loop, wishes, fed));
+  const std::vector<bool> operations = ControlledOperations(loop);
+  bool control = work->name.Has(Change::kRefCtl);
+  for (size_t n = 0; n < fed.size(); ++n)
+    control = control || (operations[n] && fed[n] && !wishes.arithmetic[n] && !wishes.all[n]);
+  for (size_t n = 0; n < fed.size(); ++n)
+    work->controlled[n] = control && operations[n] && !wishes.arithmetic[n] && !wishes.all[n];
+  for (uint32_t at = 0; at < fed.size(); ++at) RETURN_IF_ERROR(ApplyOne(wishes, at, work));
+  if (wishes.pin) RETURN_IF_ERROR(PinAll(work, wishes.arithmetic));
+  for (uint32_t at : loop.calls) work->draft.slots[at].replacement = Delete(loop.instructions[at]);
+  return RemoveAddedDependences(work);
+}
+
+// Every (100 / percent)-th access is repeated as a prefetch: a hit in L1. Source: Bendifallah 2015, 4.2 (dosing).
+absl::Status AddPrefetches(int percent, Work* work, std::vector<Changed>* notes) {
+  int due = 0;
+  for (uint32_t at = 0; at < work->loop.instructions.size(); ++at) {
+    const LoopInstruction& i = work->loop.instructions[at];
+    if (!i.Accesses() || i.memory->vector_index) continue;
+    due += percent;
+    // An instruction that overwrites its own address leaves the dose to the next one.
+    if (due < 100 || (i.writes & i.address_reads) != 0) continue;
+    due -= 100;
+    ASSIGN_OR_RETURN(Encoded prefetch, EncodePrefetch(i));
+    Piece piece;
+    piece.code = std::move(prefetch);
+    work->draft.slots[at].after.push_back(std::move(piece));
+    notes->push_back({i.address, i.text, absl::StrCat(i.text, "; prefetcht0 of the same line")});
+  }
+  return absl::OkStatus();
+}
+
+VariantName BaseOf(const Work& work, bool flush) {
+  const bool control =
+      std::find(work.controlled.begin(), work.controlled.end(), true) != work.controlled.end();
+  if (control || work.name.Has(Change::kRefCtl)) return SingleVariant(Change::kRefCtl);
+  return SingleVariant(flush ? Change::kRefFtz : Change::kRef);
+}
+
+// Offsets of the instructions from the header, in the order of the map.
+std::vector<std::pair<uint64_t, uint64_t>> Offsets(const LoopCode& loop, const CodeCopy& copy) {
+  uint64_t header = 0;
+  for (const AddressPair& p : copy.address_map)
+    if (p.original == loop.header) header = p.copy;
+  std::vector<std::pair<uint64_t, uint64_t>> offsets;
+  for (const AddressPair& p : copy.address_map) offsets.emplace_back(p.original, p.copy - header);
+  return offsets;
+}
+
+absl::Status Describe(const Work& work, const std::vector<Changed>& notes, CodeCopy* copy) {
+  for (uint32_t at = 0; at < work.loop.instructions.size(); ++at) {
+    const LoopInstruction& i = work.loop.instructions[at];
+    const std::optional<Replacement>& r = work.draft.slots[at].replacement;
+    if (r && r->text != i.text) copy->changed.push_back({i.address, i.text, r->text});
+  }
+  copy->changed.insert(copy->changed.end(), notes.begin(), notes.end());
+  copy->references = References(work.loop);
+  copy->accesses = static_cast<int32_t>(copy->references.size());
+  copy->pinned = work.pinned;
+  copy->self_pointers = work.self_pointers;
+  const bool counts = work.name.Has(Change::kCount) || work.name.Has(Change::kTrace);
+  copy->needs_shadow_gs = counts || work.uses_block;
+  copy->flush_denormals = ChangesValues(work.name) && ComputesFloats(work.loop);
+  copy->base = BaseOf(work, copy->flush_denormals);
+  Draft plain;
+  plain.slots.resize(work.loop.instructions.size());
+  ASSIGN_OR_RETURN(const CodeCopy ref, Assemble(work.loop, plain, work.place));
+  copy->same_layout = Offsets(work.loop, ref) == Offsets(work.loop, *copy);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,
+                                  const CopyPlace& place) {
+  RETURN_IF_ERROR(CheckCalls(loop, name));
+  ASSIGN_OR_RETURN(const Wishes wishes, MakeWishes(loop, name));
+  Work work = StartWork(loop, name, place);
+  if (!Observes(name)) RETURN_IF_ERROR(Apply(wishes, &work));
+  std::vector<Changed> notes;
+  if (name.Has(Change::kPrefetch))
+    RETURN_IF_ERROR(AddPrefetches(name.Parameter(Change::kPrefetch), &work, &notes));
+  if (name.Has(Change::kTrace)) RETURN_IF_ERROR(AddTracing(loop, &work.draft));
+  if (name.Has(Change::kCount) || name.Has(Change::kTrace)) AddCounting(loop, place, &work.draft);
+  ASSIGN_OR_RETURN(CodeCopy copy, Assemble(loop, work.draft, place));
+  RETURN_IF_ERROR(Describe(work, notes, &copy));
+  return copy;
+}
+
+uint64_t CopyBound(const LoopCode& loop, const VariantName& name) {
+  // Per instruction: tracing code (moves, two comparisons and a count, for each lane of a gather), or three long
+  // instructions; a pad.
+  constexpr uint64_t kTraced = 256;
+  constexpr uint64_t kTracedVector = 3072;
+  uint64_t bound = 256;
+  for (const LoopInstruction& i : loop.instructions) {
+    const bool vector = i.memory && i.memory->vector_index;
+    bound += !name.Has(Change::kTrace) ? 64 : vector ? kTracedVector : kTraced;
+  }
+  return bound;
+}
+
+}  // namespace perfd

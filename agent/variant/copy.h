@@ -1,0 +1,90 @@
+// agent/variant/copy.h - a relocated, perhaps changed copy of a loop: the bytes of one variant.
+//
+// Shape    MakeCopy is pure. The copy's header keeps its offset within 64 bytes; where every change has the length of what it
+//          replaces, so do all instructions (`same_layout`). Execution starts at `entry`.
+// Units    run-time addresses; offsets into the thread block (thread_block.h).
+// Errors   FailedPrecondition names instruction and reason; OutOfRange: exits or operands farther than 2 GiB;
+//          InvalidArgument: the name asks for what the loop has not (a group), or parts that do not go together.
+// Source   design, section 7; Bendifallah 2015, 4.2 (variants), 4.3 (encodings), 6 (side effects and remedies).
+#ifndef AGENT_VARIANT_COPY_H_
+#define AGENT_VARIANT_COPY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/variant/loop_code.h"
+#include "core/model/variant_name.h"
+
+namespace perfd {
+
+enum class Exits {
+  kOriginalText,  // exits continue in the loop's own function: live copies
+  kStub,          // exits jump to exit_stub: shadow copies
+};
+
+struct CopyPlace {
+  uint64_t address = 0;  // the copy is placed at the first fitting address at or above
+  Exits exits = Exits::kOriginalText;
+  uint64_t exit_stub = 0;
+};
+
+struct AddressPair {
+  uint64_t original = 0;
+  uint64_t copy = 0;
+
+  bool operator==(const AddressPair&) const = default;
+};
+
+struct Changed {
+  uint64_t address = 0;  // of the original instruction
+  std::string original;
+  std::string changed;  // "deleted", or the new instructions
+};
+
+// One memory access of the loop; its place in CodeCopy::references is its TraceRecord. Same order in every copy.
+struct Reference {
+  uint64_t instruction = 0;  // original address
+  bool reads = false;
+  bool writes = false;
+  int32_t bytes = 0;
+  int32_t group = -1;
+  bool traced = true;  // false: TRACE cannot tell its addresses (string operation)
+};
+
+// Before the copy runs, the u64 at `word` of the thread block must be (linear address of the block) + value.
+struct SelfPointer {
+  uint32_t word = 0;
+  int64_t value = 0;
+};
+
+struct CodeCopy {
+  uint64_t address = 0;  // of bytes[0]
+  uint64_t entry =
+      0;  // where to jump to instead of the header; not always the header's copy (DL1 of pointer chases)
+  std::vector<uint8_t> bytes;
+  // Every instruction boundary, sorted by copy; a jump that only leaves the copy pairs with where it goes.
+  // Code that only the copy has (counting, tracing, preparing) is not in it.
+  std::vector<AddressPair> address_map;
+  std::vector<Changed>
+      changed;  // empty: nothing of what the name takes away is there, or all of it is black-listed
+  std::vector<Reference> references;
+  int32_t pinned = 0;            // DL1: accesses pinned
+  int32_t accesses = 0;          // memory accesses of the loop
+  bool needs_shadow_gs = false;  // addresses the thread block
+  bool flush_denormals = false;  // to be run with FTZ and DAZ set in MXCSR
+  bool same_layout = false;  // every instruction at the offset from the header that it has in REF
+  std::vector<SelfPointer> self_pointers;
+  VariantName base;  // REF, REF_FTZ or REF_CTL: what its time is compared with
+};
+
+absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,
+                                  const CopyPlace& place);
+
+// Largest size a copy of this loop can have, preparation, exits and alignment included.
+uint64_t CopyBound(const LoopCode& loop, const VariantName& name);
+
+}  // namespace perfd
+
+#endif  // AGENT_VARIANT_COPY_H_

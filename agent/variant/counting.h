@@ -1,0 +1,23 @@
+// agent/variant/counting.h - code that counts passes through the header and records the addresses of accesses.
+//
+// Shape    everything goes through GS into the thread block; registers and flags are preserved, the stack is not touched.
+// Source   thread_block.h; LAHF, SAHF, SETcc: Intel SDM vol. 2.
+#ifndef AGENT_VARIANT_COUNTING_H_
+#define AGENT_VARIANT_COUNTING_H_
+
+#include "absl/status/status.h"
+#include "agent/variant/rewrite.h"
+
+namespace perfd {
+
+// Counts passes; with an exit stub it leaves the copy when the limit is reached.
+void AddCounting(const LoopCode& loop, const CopyPlace& place, Draft* draft);
+
+// One TraceRecord per entry of References(loop).
+absl::Status AddTracing(const LoopCode& loop, Draft* draft);
+
+std::vector<Reference> References(const LoopCode& loop);
+
+}  // namespace perfd
+
+#endif  // AGENT_VARIANT_COUNTING_H_

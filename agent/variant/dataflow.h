@@ -1,0 +1,63 @@
+// agent/variant/dataflow.h - liveness, reaching definitions and loop-carried uses over the edges of a loop.
+//
+// Shape    works on Effects, one per original instruction, so that it serves the loop and its changed copies alike.
+// Source   Aho et al., Compilers, 9.2; recurrences: Bendifallah 2015, 6.2.
+#ifndef AGENT_VARIANT_DATAFLOW_H_
+#define AGENT_VARIANT_DATAFLOW_H_
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "agent/variant/loop_code.h"
+
+namespace perfd {
+
+struct Effect {
+  RegisterSet reads = 0;
+  RegisterSet writes = 0;
+  RegisterSet kills = 0;
+};
+
+Effect EffectOf(const LoopInstruction& instruction);
+// Of several instructions in a row.
+Effect EffectOf(std::span<const LoopInstruction> instructions);
+std::vector<Effect> Effects(const LoopCode& loop);
+
+// Registers live before each instruction; `at_exit` are live where the loop is left.
+std::vector<RegisterSet> LiveBefore(const LoopCode& loop, std::span<const Effect> effects,
+                                    RegisterSet at_exit);
+
+class Definitions {
+ public:
+  Definitions(const LoopCode& loop, std::span<const Effect> effects);
+
+  struct Reach {
+    std::vector<uint32_t> from;  // instructions whose value may be read
+    bool from_outside = false;   // or the value at the entry of the loop
+  };
+  // The definitions of register `number` that instruction `at` may read.
+  Reach Of(uint32_t at, int number) const;
+
+ private:
+  uint32_t entry_;
+  std::span<const Effect> effects_;
+  std::vector<std::vector<uint32_t>> previous_;
+};
+
+// A use of a register whose value may come from the iteration before.
+struct CarriedUse {
+  uint32_t instruction = 0;
+  int number = 0;
+
+  auto operator<=>(const CarriedUse&) const = default;
+};
+std::vector<CarriedUse> CarriedUses(const LoopCode& loop, std::span<const Effect> effects);
+
+// Carried uses of a copy that the loop does not have: dependences a change has added.
+std::vector<CarriedUse> AddedRecurrences(const LoopCode& loop, std::span<const Effect> copy);
+
+}  // namespace perfd
+
+#endif  // AGENT_VARIANT_DATAFLOW_H_

@@ -1,0 +1,187 @@
+#include "agent/variant/edges.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/variant/decode.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+absl::Status AddEdge(uint64_t target, uint32_t from, LoopCode* loop) {
+  const int to = InstructionAt(*loop, target);
+  if (to >= 0) {
+    loop->next[from].push_back(static_cast<uint32_t>(to));
+    return absl::OkStatus();
+  }
+  if (InBody(*loop, target))
+    return Refuse(loop->instructions[from], "leads into the middle of an instruction of the loop");
+  loop->exits[from].push_back(target);
+  return absl::OkStatus();
+}
+
+absl::Status AddEdges(uint32_t from, LoopCode* loop) {
+  const LoopInstruction& i = loop->instructions[from];
+  if (!i.refusal.empty()) return Refuse(i, i.refusal);
+  if (i.flow == LoopFlow::kCall) loop->calls.push_back(from);
+  if (i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump)
+    RETURN_IF_ERROR(AddEdge(i.target, from, loop));
+  if (i.flow != LoopFlow::kJump && i.flow != LoopFlow::kEnd)
+    RETURN_IF_ERROR(AddEdge(i.end(), from, loop));
+  return absl::OkStatus();
+}
+
+absl::Status CheckShape(const LoopCode& loop) {
+  bool returns = false;
+  bool leaves = false;
+  for (size_t i = 0; i < loop.next.size(); ++i) {
+    leaves = leaves || !loop.exits[i].empty();
+    returns = returns ||
+              std::find(loop.next[i].begin(), loop.next[i].end(), loop.entry) != loop.next[i].end();
+  }
+  const LoopInstruction& header = loop.instructions[loop.entry];
+  if (!returns) return Refuse(header, "nothing in the body leads back to this header");
+  if (!leaves) return Refuse(header, "the loop has no exit");
+  return absl::OkStatus();
+}
+
+// Depth-first over the edges that do not lead to the header; a cycle among them is an inner loop.
+absl::Status CheckInnermost(const LoopCode& loop) {
+  enum : uint8_t { kNew, kOpen, kDone };
+  std::vector<uint8_t> state(loop.next.size(), kNew);
+  std::vector<std::pair<uint32_t, size_t>> stack = {{loop.entry, 0}};
+  state[loop.entry] = kOpen;
+  while (!stack.empty()) {
+    auto& [at, edge] = stack.back();
+    if (edge == loop.next[at].size()) {
+      state[at] = kDone;
+      stack.pop_back();
+      continue;
+    }
+    const uint32_t to = loop.next[at][edge++];
+    if (to == loop.entry || state[to] == kDone) continue;
+    if (state[to] == kOpen) return Refuse(loop.instructions[to], "heads an inner loop");
+    state[to] = kOpen;
+    stack.emplace_back(to, 0);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SecondEntry(uint64_t from, uint64_t to) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the loop has a second entry: 0x", absl::Hex(from), " leads to 0x", absl::Hex(to)));
+}
+
+// One stretch of the function between parts of the loop. `falls`: control can run into its first byte.
+struct Stretch {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  bool falls = true;
+};
+
+absl::Status CheckStretch(const LoopBytes& bytes, const LoopCode& loop, const Stretch& stretch) {
+  bool falls = stretch.falls;
+  uint64_t at = stretch.low;
+  uint64_t last = at;
+  while (at < stretch.high) {
+    const std::span<const uint8_t> rest = std::span(bytes.bytes).subspan(at - bytes.address);
+    const std::optional<FlowStep> step = DecodeFlow(rest, at);
+    if (!step) {
+      ++at;
+      continue;
+    }
+    const bool jumps = step->flow == LoopFlow::kBranch || step->flow == LoopFlow::kJump;
+    if (jumps && step->target != loop.header && InBody(loop, step->target))
+      return SecondEntry(at, step->target);
+    if (step->flow == LoopFlow::kJump || step->flow == LoopFlow::kEnd) falls = false;
+    if (step->flow != LoopFlow::kJump && step->flow != LoopFlow::kEnd && !step->padding)
+      falls = true;
+    last = at;
+    at += step->length;
+  }
+  if (falls && at == stretch.high && at != loop.header && InBody(loop, at) && last < at)
+    return SecondEntry(last, at);
+  return absl::OkStatus();
+}
+
+bool FallsThrough(const LoopCode& loop, uint64_t end) {
+  for (const LoopInstruction& i : loop.instructions)
+    if (i.end() == end) return i.flow != LoopFlow::kJump && i.flow != LoopFlow::kEnd;
+  return false;
+}
+
+}  // namespace
+
+absl::Status Refuse(const LoopInstruction& instruction, absl::string_view reason) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("0x", absl::Hex(instruction.address), " `", instruction.text, "`: ", reason));
+}
+
+bool InBody(const LoopCode& loop, uint64_t address) {
+  return std::any_of(loop.body.begin(), loop.body.end(), [address](const CodeRange& r) {
+    return address >= r.low && address < r.high;
+  });
+}
+
+int InstructionAt(const LoopCode& loop, uint64_t address) {
+  const auto at =
+      std::lower_bound(loop.instructions.begin(), loop.instructions.end(), address,
+                       [](const LoopInstruction& i, uint64_t value) { return i.address < value; });
+  if (at == loop.instructions.end() || at->address != address) return -1;
+  return static_cast<int>(at - loop.instructions.begin());
+}
+
+absl::Status BuildEdges(LoopCode* loop) {
+  const size_t count = loop->instructions.size();
+  const int entry = InstructionAt(*loop, loop->header);
+  if (entry < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no instruction of the body starts at the header 0x", absl::Hex(loop->header)));
+  }
+  loop->entry = static_cast<uint32_t>(entry);
+  loop->next.assign(count, {});
+  loop->exits.assign(count, {});
+  loop->calls.clear();
+  for (uint32_t i = 0; i < count; ++i) RETURN_IF_ERROR(AddEdges(i, loop));
+  RETURN_IF_ERROR(CheckShape(*loop));
+  return CheckInnermost(*loop);
+}
+
+absl::Status CheckEntries(const LoopBytes& bytes, const LoopCode& loop) {
+  Stretch stretch;
+  stretch.low = bytes.address;
+  stretch.falls = true;
+  for (const CodeRange& range : loop.body) {
+    stretch.high = range.low;
+    RETURN_IF_ERROR(CheckStretch(bytes, loop, stretch));
+    stretch.low = range.high;
+    stretch.falls = FallsThrough(loop, range.high);
+  }
+  stretch.high = bytes.address + bytes.bytes.size();
+  return CheckStretch(bytes, loop, stretch);
+}
+
+std::vector<uint32_t> ForwardOrder(const LoopCode& loop) {
+  std::vector<bool> seen(loop.next.size());
+  std::vector<std::pair<uint32_t, size_t>> stack = {{loop.entry, 0}};
+  std::vector<uint32_t> order;
+  seen[loop.entry] = true;
+  while (!stack.empty()) {
+    auto& [at, edge] = stack.back();
+    if (edge == loop.next[at].size()) {
+      order.push_back(at);
+      stack.pop_back();
+      continue;
+    }
+    const uint32_t to = loop.next[at][edge++];
+    if (seen[to]) continue;
+    seen[to] = true;
+    stack.emplace_back(to, 0);
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+}  // namespace perfd

@@ -1,0 +1,70 @@
+// agent/variant/loop_code.h - the machine code of one innermost loop, understood well enough to be copied and changed.
+//
+// Shape    LoopCode: instructions in address order, their edges, and what each one is for (subsets). Entered only at the
+//          header; may have several blocks and exits. A plain value: nothing in it refers to the bytes it came from.
+// Units    run-time addresses.
+// Errors   FailedPrecondition names instruction and reason: indirect jump, GS operand, stack pointer changed, second entry,
+//          system call, inner loop, no exit. InvalidArgument: ranges outside the bytes.
+// Source   design, section 7; Bendifallah 2015, 3.1-3.4 (subsets), 4.1 (grouping).
+#ifndef AGENT_VARIANT_LOOP_CODE_H_
+#define AGENT_VARIANT_LOOP_CODE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/variant/instruction.h"
+
+namespace perfd {
+
+struct CodeRange {
+  uint64_t low = 0;
+  uint64_t high = 0;  // exclusive
+
+  bool operator==(const CodeRange&) const = default;
+};
+
+struct LoopBytes {
+  uint64_t address = 0;        // run-time address of bytes[0]
+  std::vector<uint8_t> bytes;  // text of the whole function
+  uint64_t header = 0;
+  std::vector<CodeRange>
+      body;  // whole blocks of the loop: spans of core/model/code.h plus the load bias
+};
+
+inline constexpr int kMaxLoopInstructions = 2048;
+
+// What an instruction is for in its loop.
+struct Role {
+  bool control = false;    // decides a branch: in its slice through registers, flags and memory
+  bool address = false;    // feeds the address of a memory operand
+  bool reduction = false;  // carries a value round the loop through accumulating operations only
+  int32_t group = -1;      // static group of its memory operand; -1: no memory operand
+  uint64_t offset = 0;     // of the operand within its group, modulo 2^64
+
+  // The black list: no variant touches these.
+  bool fixed() const { return control || address; }
+};
+
+struct LoopCode {
+  uint64_t header = 0;
+  uint32_t entry = 0;                         // index of the header instruction
+  std::vector<LoopInstruction> instructions;  // sorted by address
+  std::vector<Role> roles;                    // one per instruction
+  std::vector<std::vector<uint32_t>> next;    // edges inside the loop
+  std::vector<std::vector<uint64_t>> exits;   // addresses outside that an instruction may go to
+  std::vector<uint32_t> calls;  // instructions that call: only NO_CALL copies are made
+  int32_t groups = 0;
+  RegisterSet live_at_entry =
+      0;  // registers and flags read before they are written, and all that an exit may need
+  RegisterSet used_at_entry = 0;  // the part that the loop itself reads
+  std::vector<CodeRange> body;    // sorted, merged
+  CodeRange function;             // whose bytes were searched for other entries
+};
+
+absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& loop);
+
+}  // namespace perfd
+
+#endif  // AGENT_VARIANT_LOOP_CODE_H_

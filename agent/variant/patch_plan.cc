@@ -1,0 +1,75 @@
+#include "agent/variant/patch_plan.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "agent/variant/edges.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+absl::Status CheckCovered(const LoopCode& loop, uint32_t at, uint64_t next) {
+  if (at >= loop.instructions.size() || loop.instructions[at].address != next) {
+    return Refuse(loop.instructions[loop.entry],
+                  "the loop's bytes end before the five that a jump needs");
+  }
+  if (loop.instructions[at].flow == LoopFlow::kCall)
+    return Refuse(loop.instructions[at], "calls from under the jump at the loop's header");
+  return absl::OkStatus();
+}
+
+// Code outside the function (its cold part) that the loop goes to may come back to any instruction of the loop, and nobody
+// has looked whether to one under the jump.
+absl::Status CheckFarExits(const LoopCode& loop) {
+  for (size_t i = 0; i < loop.exits.size(); ++i) {
+    for (uint64_t exit : loop.exits[i]) {
+      if (exit >= loop.function.low && exit <= loop.function.high) continue;
+      return Refuse(loop.instructions[i],
+                    "leaves the function, and what it leads to may come back under the jump");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<PatchPlan> PlanPatch(const LoopCode& loop) {
+  PatchPlan plan;
+  plan.address = loop.header;
+  const uint64_t end = loop.header + kJumpBytes;
+  uint64_t next = loop.header;
+  for (uint32_t at = loop.entry; next < end; ++at) {
+    RETURN_IF_ERROR(CheckCovered(loop, at, next));
+    const LoopInstruction& i = loop.instructions[at];
+    plan.covered.push_back({i.address, i.length});
+    for (uint64_t b = 0; b < i.length && next + b < end; ++b)
+      plan.original[next + b - loop.header] = i.bytes[b];
+    next = i.end();
+  }
+  plan.covered_end = next;
+  if (plan.covered.size() > 1) RETURN_IF_ERROR(CheckFarExits(loop));
+  for (const LoopInstruction& i : loop.instructions) {
+    const bool jumps = i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump;
+    if (jumps && i.target > loop.header && i.target < end)
+      return Refuse(i, "leads into the five bytes of the jump at the loop's header");
+  }
+  return plan;
+}
+
+absl::StatusOr<std::array<uint8_t, kJumpBytes>> PatchPlan::Jump(uint64_t target) const {
+  const auto distance = static_cast<int64_t>(target - (address + kJumpBytes));
+  if (distance < std::numeric_limits<int32_t>::min() ||
+      distance > std::numeric_limits<int32_t>::max()) {
+    return absl::OutOfRangeError(
+        absl::StrCat("0x", absl::Hex(target), " is more than 2 GiB from 0x", absl::Hex(address)));
+  }
+  std::array<uint8_t, kJumpBytes> jump = {0xe9};
+  for (int i = 0; i < 4; ++i)
+    jump[static_cast<size_t>(i) + 1] =
+        static_cast<uint8_t>(static_cast<uint64_t>(distance) >> (8 * i));
+  return jump;
+}
+
+}  // namespace perfd

@@ -1,0 +1,138 @@
+#include "agent/variant/roles.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "agent/variant/symbolic.h"
+
+namespace perfd {
+namespace {
+
+class Slicer {
+ public:
+  explicit Slicer(const LoopCode& loop)
+      : loop_(loop), effects_(Effects(loop)), definitions_(loop, effects_) {}
+
+  std::vector<bool> From(std::vector<uint32_t> work) const {
+    std::vector<bool> in(loop_.instructions.size());
+    for (uint32_t i : work) in[i] = true;
+    while (!work.empty()) {
+      const uint32_t at = work.back();
+      work.pop_back();
+      for (uint32_t source : SourcesOf(at)) {
+        if (in[source]) continue;
+        in[source] = true;
+        work.push_back(source);
+      }
+    }
+    return in;
+  }
+
+  std::vector<uint32_t> MakersOf(uint32_t at, RegisterSet set) const {
+    std::vector<uint32_t> makers;
+    for (; set != 0; set &= set - 1) {
+      const Definitions::Reach reach = definitions_.Of(at, std::countr_zero(set));
+      makers.insert(makers.end(), reach.from.begin(), reach.from.end());
+    }
+    return makers;
+  }
+
+ private:
+  std::vector<uint32_t> SourcesOf(uint32_t at) const {
+    std::vector<uint32_t> sources = MakersOf(at, effects_[at].reads);
+    const LoopInstruction& i = loop_.instructions[at];
+    if (!i.Is(kLoads | kStringOp)) return sources;
+    for (uint32_t s = 0; s < loop_.instructions.size(); ++s) {
+      const bool stores = loop_.instructions[s].Is(kStores | kStringOp | kX87) ||
+                          loop_.instructions[s].flow == LoopFlow::kCall;
+      if (stores && s != at && MayAlias(loop_, s, at) && !(IsInteger(i) && StoresFloats(s)))
+        sources.push_back(s);
+    }
+    return sources;
+  }
+
+  static bool IsInteger(const LoopInstruction& i) { return !i.Is(kVectorOp | kX87 | kStringOp); }
+
+  // Every value it may store was computed by floating-point arithmetic in this loop.
+  bool StoresFloats(uint32_t at) const {
+    const LoopInstruction& i = loop_.instructions[at];
+    if (!i.Is(kVectorOp) || i.Is(kStringOp)) return false;
+    const RegisterSet data = i.reads & kAllVector & ~i.address_reads;
+    if (data == 0) return false;
+    for (RegisterSet set = data; set != 0; set &= set - 1) {
+      const Definitions::Reach reach = definitions_.Of(at, std::countr_zero(set));
+      if (reach.from_outside || reach.from.empty()) return false;
+      for (uint32_t maker : reach.from)
+        if (!loop_.instructions[maker].Is(kFloating)) return false;
+    }
+    return true;
+  }
+
+  const LoopCode& loop_;
+  std::vector<Effect> effects_;
+  Definitions definitions_;
+};
+
+bool CarriesOn(const LoopInstruction& i) {
+  if (i.Is(kDivides | kSquareRoots | kStores)) return false;
+  return i.Is(kAccumulates) || (i.Is(kMoves) && i.Is(kVectorOp) && !i.Accesses());
+}
+
+// Whether a value of instruction `start` comes back to it through accumulating operations and copies only.
+bool ComesBack(uint32_t start, const std::vector<std::vector<uint32_t>>& makers) {
+  std::vector<bool> seen(makers.size());
+  std::vector<uint32_t> work = {start};
+  while (!work.empty()) {
+    const uint32_t at = work.back();
+    work.pop_back();
+    for (uint32_t maker : makers[at]) {
+      if (maker == start) return true;
+      if (seen[maker]) continue;
+      seen[maker] = true;
+      work.push_back(maker);
+    }
+  }
+  return false;
+}
+
+void AssignReductions(const Slicer& slicer, LoopCode* loop) {
+  const size_t count = loop->instructions.size();
+  std::vector<std::vector<uint32_t>> makers(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!CarriesOn(loop->instructions[i])) continue;
+    const RegisterSet values = loop->instructions[i].reads & kAllVector;
+    for (uint32_t maker : slicer.MakersOf(i, values))
+      if (CarriesOn(loop->instructions[maker])) makers[i].push_back(maker);
+  }
+  for (uint32_t i = 0; i < count; ++i)
+    loop->roles[i].reduction = loop->instructions[i].Is(kAccumulates) && ComesBack(i, makers);
+}
+
+}  // namespace
+
+std::vector<bool> BackwardSlice(const LoopCode& loop, const std::vector<uint32_t>& seeds) {
+  return Slicer(loop).From(seeds);
+}
+
+void AssignRoles(LoopCode* loop) {
+  const Slicer slicer(*loop);
+  std::vector<uint32_t> branches;
+  std::vector<uint32_t> addresses;
+  for (uint32_t i = 0; i < loop->instructions.size(); ++i) {
+    const LoopInstruction& instruction = loop->instructions[i];
+    const bool branches_here =
+        instruction.flow == LoopFlow::kBranch || instruction.flow == LoopFlow::kJump;
+    if (branches_here || instruction.Is(kStringOp)) branches.push_back(i);
+    const std::vector<uint32_t> makers = slicer.MakersOf(i, instruction.address_reads);
+    addresses.insert(addresses.end(), makers.begin(), makers.end());
+  }
+  const std::vector<bool> control = slicer.From(branches);
+  const std::vector<bool> address = slicer.From(addresses);
+  for (size_t i = 0; i < loop->roles.size(); ++i) {
+    loop->roles[i].control = control[i];
+    loop->roles[i].address = address[i];
+  }
+  AssignReductions(slicer, loop);
+}
+
+}  // namespace perfd

@@ -1,0 +1,25 @@
+// agent/variant/roles.h - what each instruction of a loop is for: control, addresses, reductions.
+//
+// Shape    slices run backwards through registers, flags and memory. A load in a slice brings in every store that may write
+//          what it reads; floating-point results never reach integer loads (types do not alias).
+// Source   Bendifallah 2015, 3.4, 4.1 (CTRL, RED) and digest 3.2-3.4; C17 6.5 paragraph 7 (aliasing of types).
+#ifndef AGENT_VARIANT_ROLES_H_
+#define AGENT_VARIANT_ROLES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "agent/variant/dataflow.h"
+#include "agent/variant/loop_code.h"
+
+namespace perfd {
+
+// Fills control, address and reduction; groups must be assigned.
+void AssignRoles(LoopCode* loop);
+
+// Everything the values read by `seeds` are made of, the seeds included.
+std::vector<bool> BackwardSlice(const LoopCode& loop, const std::vector<uint32_t>& seeds);
+
+}  // namespace perfd
+
+#endif  // AGENT_VARIANT_ROLES_H_

@@ -1,0 +1,199 @@
+#include "agent/variant/symbolic.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <tuple>
+
+#include "agent/variant/edges.h"
+
+namespace perfd {
+namespace {
+
+// Displacements from here on are taken for the address of a static array (non-PIC code), not for a field or a neighbour.
+// Source: System V ABI AMD64, 3.3.2: text and data of executables start at 0x400000.
+constexpr int64_t kStaticDisplacement = 0x400000;
+// Static accesses farther apart than this are different arrays.
+constexpr uint64_t kStaticGap = 256;
+
+// Roots: header registers, then one per (instruction, register) written, then one per (instruction, register) joined.
+uint32_t MadeRoot(uint32_t instruction, int reg) {
+  return 16 + instruction * 32 + static_cast<uint32_t>(reg);
+}
+uint32_t JoinRoot(uint32_t instruction, int reg) {
+  return 16 + instruction * 32 + 16 + static_cast<uint32_t>(reg);
+}
+
+SymbolicState Header() {
+  SymbolicState state;
+  for (uint32_t r = 0; r < state.size(); ++r) state[r].root = r;
+  return state;
+}
+
+void Step(const LoopInstruction& i, uint32_t at, SymbolicState* state) {
+  const SymbolicState before = *state;
+  for (RegisterSet set = i.writes & kAllGeneral; set != 0; set &= set - 1) {
+    const int reg = std::countr_zero(set);
+    (*state)[static_cast<size_t>(reg)] = {MadeRoot(at, reg), 0};
+  }
+  if (i.step_source < 0 || i.step_source >= kVectorRegisters) return;
+  SymbolicValue value = before[static_cast<size_t>(i.step_source)];
+  value.offset += static_cast<uint64_t>(i.step);
+  (*state)[static_cast<size_t>(i.destination)] = value;
+}
+
+void Join(const SymbolicState& incoming, uint32_t at, SymbolicState* state) {
+  for (int r = 0; r < 16; ++r) {
+    const auto n = static_cast<size_t>(r);
+    if (!((*state)[n] == incoming[n])) (*state)[n] = {JoinRoot(at, r), 0};
+  }
+}
+
+struct GroupKey {
+  uint32_t base = 0;   // root + 1; 0: none
+  uint32_t index = 0;  // general: root + 1; vector: 1 + 2^31 + number
+  int scale = 1;
+  bool thread_local_segment = false;
+  uint64_t place = 0;  // of static operands
+
+  auto operator<=>(const GroupKey&) const = default;
+};
+
+struct Place {
+  GroupKey key;
+  uint64_t offset = 0;
+};
+
+Place PlaceOf(const MemoryOperand& m, const SymbolicState& state) {
+  Place place;
+  place.key.thread_local_segment = m.thread_local_segment;
+  place.offset = static_cast<uint64_t>(m.displacement);
+  if (m.base == kInstructionPointer) {
+    place.offset = 0;
+    place.key.place = m.target;
+    return place;
+  }
+  if (m.base >= 0) {
+    const SymbolicValue& v = state[static_cast<size_t>(m.base)];
+    place.key.base = v.root + 1;
+    place.offset += v.offset;
+  }
+  if (m.index < 0) return place;
+  place.key.scale = m.scale;
+  if (m.vector_index) {
+    place.key.index = (1u << 31) + static_cast<uint32_t>(m.index);
+    return place;
+  }
+  const SymbolicValue& v = state[static_cast<size_t>(m.index)];
+  place.key.index = v.root + 1;
+  place.offset += v.offset * static_cast<uint64_t>(m.scale);
+  return place;
+}
+
+bool IsStatic(const MemoryOperand& m) {
+  return m.base != kInstructionPointer && (m.base < 0 || m.displacement >= kStaticDisplacement);
+}
+
+// Static operands with one key are split where their offsets lie far apart; the place becomes part of the key.
+void SplitStatic(const LoopCode& loop, std::map<uint32_t, Place>* places) {
+  std::vector<uint32_t> order;
+  for (const auto& [at, place] : *places)
+    if (IsStatic(*loop.instructions[at].memory)) order.push_back(at);
+  std::sort(order.begin(), order.end(), [places](uint32_t a, uint32_t b) {
+    const Place& x = places->at(a);
+    const Place& y = places->at(b);
+    return std::tie(x.key, x.offset) < std::tie(y.key, y.offset);
+  });
+  GroupKey key;
+  uint64_t start = 0;
+  uint64_t last = 0;
+  bool open = false;
+  for (uint32_t at : order) {
+    Place& place = places->at(at);
+    if (!open || place.key != key || place.offset - last > kStaticGap) start = place.offset;
+    key = place.key;
+    last = place.offset;
+    open = true;
+    place.key.place = start + 1;
+  }
+}
+
+bool Overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
+  return b - a < a_bytes || a - b < b_bytes;
+}
+
+// The operand names the same bytes in every pass.
+bool IsInvariant(const LoopCode& loop, const MemoryOperand& m) {
+  if (m.vector_index) return false;
+  RegisterSet used = 0;
+  if (m.base >= 0) used |= Bit(m.base);
+  if (m.index >= 0) used |= Bit(m.index);
+  return std::none_of(loop.instructions.begin(), loop.instructions.end(),
+                      [used](const LoopInstruction& i) { return (i.writes & used) != 0; });
+}
+
+bool OnStack(const MemoryOperand& m) {
+  return m.base == kStackPointer && m.index == kNoRegister;
+}
+
+}  // namespace
+
+std::vector<SymbolicState> SymbolicStates(const LoopCode& loop) {
+  std::vector<SymbolicState> before(loop.instructions.size(), Header());
+  std::vector<bool> reached(loop.instructions.size());
+  reached[loop.entry] = true;
+  for (uint32_t at : ForwardOrder(loop)) {
+    SymbolicState state = before[at];
+    Step(loop.instructions[at], at, &state);
+    for (uint32_t to : loop.next[at]) {
+      if (to == loop.entry) continue;
+      if (reached[to]) {
+        Join(state, to, &before[to]);
+      } else {
+        before[to] = state;
+      }
+      reached[to] = true;
+    }
+  }
+  return before;
+}
+
+void AssignGroups(LoopCode* loop) {
+  const std::vector<SymbolicState> states = SymbolicStates(*loop);
+  std::map<uint32_t, Place> places;
+  for (uint32_t i = 0; i < loop->instructions.size(); ++i) {
+    const LoopInstruction& instruction = loop->instructions[i];
+    if (instruction.Accesses()) places[i] = PlaceOf(*instruction.memory, states[i]);
+  }
+  SplitStatic(*loop, &places);
+  std::map<GroupKey, int32_t> numbers;
+  for (const auto& [at, place] : places) {
+    const auto number = static_cast<int32_t>(numbers.size());
+    Role& role = loop->roles[at];
+    role.group = numbers.emplace(place.key, number).first->second;
+    role.offset = place.offset;
+  }
+  loop->groups = static_cast<int32_t>(numbers.size());
+}
+
+bool MayAlias(const LoopCode& loop, uint32_t store, uint32_t load) {
+  const LoopInstruction& s = loop.instructions[store];
+  const LoopInstruction& l = loop.instructions[load];
+  // x87 and MMX instructions without a memory operand that writes store nothing.
+  if (s.Is(kX87) && !s.Is(kStores | kStringOp)) return false;
+  // What a callee may write is not the frame of its caller.
+  if (s.flow == LoopFlow::kCall) return !(l.memory && OnStack(*l.memory));
+  if (!s.memory || !l.memory || s.Is(kStringOp) || l.Is(kStringOp)) return true;
+  const MemoryOperand& to = *s.memory;
+  const MemoryOperand& from = *l.memory;
+  if (!IsInvariant(loop, to) || !IsInvariant(loop, from)) return true;
+  const bool both_named = to.base == kInstructionPointer && from.base == kInstructionPointer;
+  if (both_named) return Overlap(to.target, to.bytes, from.target, from.bytes);
+  if (loop.roles[store].group == loop.roles[load].group)
+    return Overlap(loop.roles[store].offset, to.bytes, loop.roles[load].offset, from.bytes);
+  const bool apart = (OnStack(to) && from.base == kInstructionPointer) ||
+                     (OnStack(from) && to.base == kInstructionPointer);
+  return !apart;
+}
+
+}  // namespace perfd

@@ -1,0 +1,36 @@
+// agent/variant/symbolic.h - symbolic values of general registers within one pass through a loop; grouping of accesses.
+//
+// Shape    a value is a root (what a register held at the header, or what an instruction or a join made) plus an offset.
+//          Accesses whose base, index and scale have the same roots belong to one group and differ by a constant.
+// Source   Bendifallah 2015, 4.1 (GR subset, table 4.2).
+#ifndef AGENT_VARIANT_SYMBOLIC_H_
+#define AGENT_VARIANT_SYMBOLIC_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "agent/variant/loop_code.h"
+
+namespace perfd {
+
+struct SymbolicValue {
+  uint32_t root = 0;  // below 16: the register at the header
+  uint64_t offset = 0;
+
+  bool operator==(const SymbolicValue&) const = default;
+};
+using SymbolicState = std::array<SymbolicValue, 16>;
+
+// Before each instruction.
+std::vector<SymbolicState> SymbolicStates(const LoopCode& loop);
+
+// Fills Role::group, Role::offset and LoopCode::groups.
+void AssignGroups(LoopCode* loop);
+
+// Whether what `store` writes may be what `load` reads, in this or another pass through the loop.
+bool MayAlias(const LoopCode& loop, uint32_t store, uint32_t load);
+
+}  // namespace perfd
+
+#endif  // AGENT_VARIANT_SYMBOLIC_H_

@@ -1,0 +1,35 @@
+// agent/variant/wishes.h - which instructions a variant's name asks to change, and how; the black list already applied.
+//
+// Source   design, section 7; Bendifallah 2015, 4.2; digest 3.2-3.4.
+#ifndef AGENT_VARIANT_WISHES_H_
+#define AGENT_VARIANT_WISHES_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/variant/loop_code.h"
+#include "core/model/variant_name.h"
+
+namespace perfd {
+
+struct Wishes {
+  std::vector<bool> arithmetic;  // delete the operation
+  std::vector<bool> access;      // delete the memory operand
+  std::vector<bool> all;         // delete the instruction
+  std::vector<bool> load_only;   // stores become loads
+  bool pin = false;
+
+  bool Any(size_t i) const { return arithmetic[i] || access[i] || all[i] || load_only[i]; }
+};
+
+// InvalidArgument: parts that do not go together, a group that the loop has not.
+absl::StatusOr<Wishes> MakeWishes(const LoopCode& loop, const VariantName& name);
+
+// Divisions and square roots that some variant may starve: their operands are controlled in REF_CTL.
+std::vector<bool> ControlledOperations(const LoopCode& loop);
+// Loads that the wishes take away or redirect.
+std::vector<bool> TakenLoads(const LoopCode& loop, const Wishes& wishes);
+
+}  // namespace perfd
+
+#endif  // AGENT_VARIANT_WISHES_H_

@@ -1,0 +1,67 @@
+// agent/variant/work.h - a variant in the making: what its transformations know and change.
+//
+// Shape    each family of transformations sets replacements in the draft; an instruction without one stays as it is.
+// Source   Bendifallah 2015, 4.1-4.2; digest 4.3 (encodings), 4.4 (remarks).
+#ifndef AGENT_VARIANT_WORK_H_
+#define AGENT_VARIANT_WORK_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "agent/variant/copy.h"
+#include "agent/variant/dataflow.h"
+#include "agent/variant/rewrite.h"
+
+namespace perfd {
+
+struct Work {
+  const LoopCode& loop;
+  const VariantName& name;
+  CopyPlace place;
+  std::vector<Effect> effects;          // of the loop
+  std::vector<RegisterSet> live_after;  // within the loop: nothing is live where a shadow leaves it
+  RegisterSet written = 0;              // anywhere in the loop
+  Draft draft;
+  std::vector<bool>
+      controlled;  // divisions and square roots whose operands come from the thread block
+  int pinned = 0;
+  bool uses_block = false;
+  std::vector<SelfPointer> self_pointers;
+};
+
+Work StartWork(const LoopCode& loop, const VariantName& name, const CopyPlace& place);
+
+absl::Status SetReplacement(Work* work, uint32_t at, std::vector<Encoded> codes);
+
+// Within the loop nothing reads the register after instruction `at` before it is written; kNoRegister: there is none.
+int DeadVector(const Work& work, uint32_t at);
+int DeadGeneral(const Work& work, uint32_t at);
+bool FlagsDead(const Work& work, uint32_t at);
+// A vector register that the loop never writes.
+int InvariantVector(const Work& work, uint32_t at);
+
+// The access of instruction `at` as a load into a dead register, a comparison or a prefetch, whichever is possible.
+absl::Status AccessOnly(Work* work, uint32_t at);
+
+// deletion.cc: the operation goes, a memory source is still read (from `slot` when given).
+absl::Status DeleteArithmetic(Work* work, uint32_t at, std::optional<uint32_t> slot);
+// The access goes, the operation stays on registers.
+absl::Status DeleteMemory(Work* work, uint32_t at);
+// pin.cc: DL1. `also_deletes`: instructions whose arithmetic is deleted as well.
+absl::Status PinAll(Work* work, const std::vector<bool>& also_deletes);
+
+// control_operands.cc: divisions and square roots fed by a load that some variant may take away.
+std::vector<bool> FedByLoads(const LoopCode& loop, const std::vector<bool>& taken_loads);
+// Its operands become those of the thread block. `keep_access`: its own memory operand is still read.
+absl::Status ControlOperands(Work* work, uint32_t at, bool keep_access,
+                             std::optional<uint32_t> slot);
+
+// dependences.cc: deleted writers become zero idioms where a reader would otherwise see an older value.
+absl::Status RemoveAddedDependences(Work* work);
+std::vector<Effect> DraftEffects(const Work& work);
+
+}  // namespace perfd
+
+#endif  // AGENT_VARIANT_WORK_H_

@@ -1,0 +1,54 @@
+// perfctl audit: what was done to ranks, and by whose order.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "client/commands/command_table.h"
+#include "client/render/status_json.h"
+#include "client/render/verdict_json.h"
+#include "client/render/verdict_text.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+struct Options {
+  std::string id;
+  int limit = 1000;
+};
+
+CommandRun Define(CLI::App& app) {
+  auto options = std::make_shared<Options>();  // shared by the parser and the command
+  app.add_option("ID", options->id,
+                 "Only this profile: p-000042, a unique beginning of it, or last");
+  app.add_option("--limit", options->limit, "At most so many, newest first (default 1000)")
+      ->check(CLI::Range(1, 10000));
+  return [options](Terminal& terminal) {
+    return WithDaemon(terminal, [&](DaemonClient& daemon) -> absl::StatusOr<ExitCode> {
+      ASSIGN_OR_RETURN(const auto entries, daemon.ListAudit(options->id, options->limit));
+      terminal.out << (terminal.json ? JsonLine(AuditToJson(entries)) : RenderAudit(entries));
+      return ExitCode::kOk;
+    });
+  };
+}
+
+}  // namespace
+
+CommandEntry AuditCommand() {
+  return {
+      "audit", "List what was injected into ranks",
+      R"(Every change of a rank's text, every shadow and every restoration: when, by whose order, which
+bytes, and how long the rank waited. Your own profiles; all of them for those who may see all.
+The record outlives the profiles.
+
+EXAMPLES
+  perfctl audit last
+  perfctl audit --limit 20 --json
+
+EXIT CODES
+  0 ok   1 daemon not reachable   2 usage   3 no such profile)",
+      Define};
+}
+
+}  // namespace perfd

@@ -1,0 +1,179 @@
+#include "client/render/saturation_text.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/render/report_text.h"
+#include "core/base/clock.h"
+
+namespace perfd {
+namespace {
+
+constexpr int kBarCells = 20;
+constexpr size_t kReasonsShown = 4;
+constexpr size_t kShortIdDigits = 8;
+constexpr char kIndent[] = "            ";
+
+double ToSeconds(int64_t ns) {
+  return static_cast<double>(ns) / kNsPerSecond;
+}
+
+// A base without a ratio to itself has only its cycles.
+bool IsBase(const VariantSummary& v) {
+  return v.variant == v.base;
+}
+
+bool IsShown(const VariantSummary& v) {
+  return !IsBase(v) && v.variant != "COUNT" && v.variant != "TRACE";
+}
+
+std::string VariantLine(const VariantSummary& v, const TextStyle& style) {
+  std::string line = absl::StrFormat("%s%-13s ", kIndent, Clean(v.variant));
+  if (v.ranks == 0) return absl::StrCat(line, "no valid run of ", v.invalid_runs, "\n");
+  absl::StrAppend(&line, PadRight(SaturationText(v.saturation, style), 13), " ",
+                  Bar(style, v.saturation.value, kBarCells));
+  if (v.ranks > 1) absl::StrAppendFormat(&line, "  ranks %.2f..%.2f", v.rank_min, v.rank_max);
+  if (v.base != "REF") absl::StrAppend(&line, "  base ", Clean(v.base));
+  if (v.pinned < v.accesses && v.variant == "DL1")
+    absl::StrAppend(&line, "  pinned ", v.pinned, " of ", v.accesses);
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+const ReportRow* RowOf(const Report& report, const std::string& loop_id) {
+  const auto found = std::find_if(report.loops.begin(), report.loops.end(),
+                                  [&](const ReportRow& row) { return row.id == loop_id; });
+  return found == report.loops.end() ? nullptr : &*found;
+}
+
+std::string Head(const Report& report, const LoopVerdict& loop, const TextStyle& style) {
+  const ReportRow* row = RowOf(report, loop.loop_id);
+  const std::string place =
+      row == nullptr ? loop.location_key
+                     : absl::StrCat(PlaceText(*row), "  ", SourceText(row->location.source));
+  const size_t room = static_cast<size_t>(std::max(style.width - 58, 20));
+  const std::string verdict = loop.state == MeasureState::kMeasured || loop.bound != Bound::kUnknown
+                                  ? BoundText(loop)
+                                  : std::string(MeasureStateName(loop.state));
+  return absl::StrFormat("  %-8s  %6s  %-25s %-9s  %s\n",
+                         Clean(loop.loop_id.substr(0, kShortIdDigits)), Percent(loop.share),
+                         verdict,
+                         loop.level == DataLevel::kUnknown ? "" : DataLevelName(loop.level),
+                         Painted(style, Paint::kBold, CutEnd(Clean(place), room)));
+}
+
+std::string Quality(const LoopVerdict& loop, const TextStyle& style) {
+  std::vector<std::string> parts;
+  if (!loop.agreement.empty()) parts.push_back(loop.agreement);
+  if (loop.fidelity.value > 0)
+    parts.push_back(absl::StrCat("fidelity ", SaturationText(loop.fidelity, style),
+                                 loop.protocol.empty() ? "" : ", ", Clean(loop.protocol)));
+  uint64_t most = 0;
+  uint64_t shadows = 0;
+  for (const VariantSummary& v : loop.variants) {
+    if (IsShown(v)) most = std::max(most, v.valid_runs);
+    shadows = std::max(shadows, v.shadows);
+  }
+  if (most > 0) parts.push_back(absl::StrCat("up to ", most, " runs in ", shadows, " instances"));
+  return parts.empty() ? "" : absl::StrCat(kIndent, absl::StrJoin(parts, "; "), "\n");
+}
+
+std::string Reasons(const LoopVerdict& loop) {
+  std::string text;
+  if (!loop.open.empty())
+    absl::StrAppend(&text, kIndent,
+                    "open (the budget did not reach): ", Clean(absl::StrJoin(loop.open, ", ")),
+                    "\n");
+  const size_t shown = std::min(loop.refusals.size(), kReasonsShown);
+  for (size_t i = 0; i < shown; ++i)
+    absl::StrAppend(&text, kIndent, RefusalText(loop.refusals[i]), "\n");
+  if (shown < loop.refusals.size())
+    absl::StrAppend(&text, kIndent, "... and ", loop.refusals.size() - shown, " more reasons\n");
+  for (const std::string& remark : loop.remarks)
+    absl::StrAppend(&text, kIndent, Clean(remark), "\n");
+  return text;
+}
+
+std::string Gains(const LoopVerdict& loop, const TextStyle& style) {
+  if (loop.gains.empty()) return "";
+  std::string text = absl::StrCat(kIndent, "best gain  ",
+                                  Painted(style, Paint::kBold, Clean(GainText(loop.gains.front()))),
+                                  " of the job\n");
+  const size_t shown = std::min<size_t>(loop.gains.size(), 4);
+  std::vector<std::string> rest;
+  for (size_t i = 1; i < shown; ++i) {
+    const Gain& gain = loop.gains[i];
+    rest.push_back(absl::StrCat(Percent(gain.of_job.value), " ", Clean(gain.name)));
+  }
+  if (!rest.empty())
+    absl::StrAppend(&text, kIndent, "also       ", absl::StrJoin(rest, ", "), "\n");
+  return text;
+}
+
+}  // namespace
+
+std::string SaturationText(const Ratio& ratio, const TextStyle& style) {
+  const double half = std::max(ratio.high - ratio.value, ratio.value - ratio.low);
+  return absl::StrFormat("%.2f %s%.2f", ratio.value, style.utf8 ? "±" : "+-", half);
+}
+
+std::string GainText(const Gain& gain) {
+  return absl::StrFormat("%s %s %s (%s)", Percent(gain.of_job.value),
+                         Interval95(gain.of_job.low, gain.of_job.high), gain.name, gain.variant);
+}
+
+std::string RefusalText(const Refusal& refusal) {
+  std::string text = refusal.variant.empty() ? "refused" : absl::StrCat("not ", refusal.variant);
+  if (refusal.instruction != 0) absl::StrAppend(&text, " at 0x", absl::Hex(refusal.instruction));
+  absl::StrAppend(&text, ": ", refusal.reason);
+  if (refusal.count > 1) absl::StrAppend(&text, " (", refusal.count, " times)");
+  return Clean(text);
+}
+
+std::string BoundText(const LoopVerdict& loop) {
+  return absl::StrCat(BoundName(loop.bound),
+                      loop.sure || loop.bound == Bound::kUnknown ? "" : " (unsure)");
+}
+
+std::string CostText(const InjectionCost& cost) {
+  return absl::StrFormat(
+      "%d stops %s s (longest %.1f ms), %d shadows %s s (longest %.1f ms), %d failed arms, later "
+      "faults %s s and pass-through %s s (estimated)",
+      cost.stops, Seconds(ToSeconds(cost.stop_ns)), ToSeconds(cost.longest_stop_ns) * 1e3,
+      cost.shadows, Seconds(ToSeconds(cost.pause_ns)), ToSeconds(cost.longest_pause_ns) * 1e3,
+      cost.failed_arms, Seconds(ToSeconds(cost.later_fault_ns)),
+      Seconds(ToSeconds(cost.pass_through_ns)));
+}
+
+std::string RenderSaturations(const Report& report, const TextStyle& style, int top) {
+  if (report.verdicts.empty()) return "";
+  std::string text = Painted(style, Paint::kBold, "What a fix would save") +
+                     "  (times in shadows of the running job; gains are estimated)\n" +
+                     Painted(style, Paint::kBold,
+                             "  LOOP       SHARE  VERDICT                   DATA       FUNCTION") +
+                     "\n";
+  const size_t have = report.verdicts.size();
+  const size_t shown = top <= 0 ? have : std::min(have, static_cast<size_t>(top));
+  for (size_t i = 0; i < shown; ++i) {
+    const LoopVerdict& loop = report.verdicts[i];
+    absl::StrAppend(&text, Head(report, loop, style), Gains(loop, style));
+    for (const VariantSummary& v : loop.variants) {
+      if (IsShown(v)) text += VariantLine(v, style);
+    }
+    absl::StrAppend(&text, Quality(loop, style), Reasons(loop));
+  }
+  if (shown < have) absl::StrAppend(&text, "  ... and ", have - shown, " more loops (--top 0)\n");
+  return text;
+}
+
+std::string RenderInjection(const Report& report) {
+  if (report.injection == InjectionTotal{}) return "";
+  return absl::StrFormat(
+      "Injection: %s s of wall time added, %.3f%% of the profile; budget %s\n  %s\n",
+      Seconds(ToSeconds(report.injection.added_wall_ns)), report.injection.added_ratio * 100,
+      Percent(report.status.spec.budget.overhead_ratio), CostText(report.injection.sum));
+}
+
+}  // namespace perfd

@@ -1,0 +1,32 @@
+// client/render/saturation_text.h - what the variants said, as a person reads it: the table of the report.
+//
+// Shape    loops in the order of what a fix would save; for each its verdict, a line with a bar for every variant, what is
+//          open or refused, and remarks. Empty when no loop was measured or refused.
+// Units    saturations T(V) / T(base) as numbers with +- (the wider half of the 95 % interval); gains in % of the job.
+// Threads  thread-safe (pure).
+#ifndef CLIENT_RENDER_SATURATION_TEXT_H_
+#define CLIENT_RENDER_SATURATION_TEXT_H_
+
+#include <string>
+
+#include "client/render/text_style.h"
+#include "core/model/report.h"
+
+namespace perfd {
+
+// At most `top` loops; 0: all.
+std::string RenderSaturations(const Report& report, const TextStyle& style, int top);
+
+// What the injections cost, for the report's cost section; empty when there were none.
+std::string RenderInjection(const Report& report);
+
+// Pieces shared with the drill-down.
+std::string SaturationText(const Ratio& ratio, const TextStyle& style);  // "0.97 +-0.01"
+std::string GainText(const Gain& gain);  // "35.0% [30.1, 40.2] perfect cache (DL1)"
+std::string RefusalText(const Refusal& refusal);
+std::string BoundText(const LoopVerdict& loop);  // "memory bound", "memory bound (unsure)"
+std::string CostText(const InjectionCost& cost);
+
+}  // namespace perfd
+
+#endif  // CLIENT_RENDER_SATURATION_TEXT_H_

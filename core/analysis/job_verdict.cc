@@ -1,0 +1,311 @@
+#include "core/analysis/job_verdict.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "core/analysis/injection_total.h"
+
+namespace perfd {
+namespace {
+
+using Ranks = std::vector<const LoopMeasurement*>;
+
+struct RankFigure {
+  const LoopMeasurement* rank;
+  const VariantFigures* figures;
+};
+
+// The names of all variants that some rank has figures of, in the order they appear.
+std::vector<std::string> VariantsOf(const Ranks& ranks) {
+  std::vector<std::string> names;
+  std::set<std::string> known;
+  for (const LoopMeasurement* rank : ranks) {
+    for (const VariantFigures& f : rank->figures) {
+      if (f.thread == kTeam && known.insert(f.variant).second) names.push_back(f.variant);
+    }
+  }
+  return names;
+}
+
+// By saturation; ties in the order of ranks.
+std::vector<RankFigure> FiguresOf(const Ranks& ranks, const std::string& variant) {
+  std::vector<RankFigure> all;
+  for (const LoopMeasurement* rank : ranks) {
+    const VariantFigures* figures = FindFigures(*rank, variant);
+    if (figures != nullptr) all.push_back({rank, figures});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const RankFigure& a, const RankFigure& b) {
+    return a.figures->saturation.value < b.figures->saturation.value;
+  });
+  return all;
+}
+
+// The lower middle: always the figure of one rank.
+const RankFigure& MedianRank(const std::vector<RankFigure>& sorted) {
+  return sorted[(sorted.size() - 1) / 2];
+}
+
+VariantSummary Summary(const Ranks& ranks, const std::string& variant) {
+  VariantSummary summary;
+  summary.variant = variant;
+  for (const LoopMeasurement* rank : ranks) {
+    for (const VariantFigures& f : rank->figures) {
+      if (f.variant != variant || f.thread != kTeam) continue;
+      summary.base = f.base;
+      summary.valid_runs += f.valid_runs;
+      summary.invalid_runs += f.invalid_runs;
+      summary.shadows += f.shadows;
+    }
+  }
+  const std::vector<RankFigure> sorted = FiguresOf(ranks, variant);
+  summary.ranks = static_cast<uint32_t>(sorted.size());
+  if (sorted.empty()) return summary;
+  const VariantFigures& median = *MedianRank(sorted).figures;
+  summary.saturation = median.saturation;
+  summary.cycles = median.cycles;
+  summary.changed = median.changed;
+  summary.pinned = median.pinned;
+  summary.accesses = median.accesses;
+  summary.rank_min = sorted.front().figures->saturation.value;
+  summary.rank_max = sorted.back().figures->saturation.value;
+  summary.min_rank = RankName(*sorted.front().rank);
+  summary.max_rank = RankName(*sorted.back().rank);
+  return summary;
+}
+
+// One rank's verdict before its measurement is copied: few of many ranks are shown.
+struct RankLine {
+  const LoopMeasurement* rank;
+  Bound bound;
+  std::string outlier;
+};
+
+std::array<uint32_t, kBoundCount> CountBounds(const std::vector<RankLine>& lines) {
+  std::array<uint32_t, kBoundCount> counts{};
+  for (const RankLine& line : lines) ++counts[static_cast<size_t>(line.bound)];
+  return counts;
+}
+
+// Of the ranks that have a verdict; the first of equals.
+Bound MostFrequent(const std::array<uint32_t, kBoundCount>& counts) {
+  const auto most = std::max_element(counts.begin() + 1, counts.end());
+  return *most == 0 ? Bound::kUnknown : static_cast<Bound>(most - counts.begin());
+}
+
+std::string Agreement(const std::array<uint32_t, kBoundCount>& counts) {
+  uint32_t judged = 0;
+  std::vector<std::pair<uint32_t, Bound>> found;
+  for (size_t i = 1; i < counts.size(); ++i) {
+    judged += counts[i];
+    if (counts[i] > 0) found.emplace_back(counts[i], static_cast<Bound>(i));
+  }
+  if (judged == 0) return "";
+  if (judged == 1) return "1 rank";
+  if (found.size() == 1) return absl::StrCat("all ", judged, " ranks agree");
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text =
+      absl::StrCat(found[0].first, " of ", judged, " ranks ", BoundName(found[0].second));
+  for (size_t i = 1; i < found.size(); ++i)
+    absl::StrAppend(&text, ", ", found[i].first, " ", BoundName(found[i].second));
+  return text;
+}
+
+std::string WhyOutlier(const RankLine& rank, const LoopVerdict& loop, const VerdictEdges& edges) {
+  if (rank.bound != Bound::kUnknown && rank.bound != loop.bound)
+    return absl::StrCat(BoundName(rank.bound), " where most are ", BoundName(loop.bound));
+  for (const VariantSummary& summary : loop.variants) {
+    const VariantFigures* f = FindFigures(*rank.rank, summary.variant);
+    if (f == nullptr || summary.ranks < 3) continue;
+    const double median = summary.saturation.value;
+    const bool excluded = median < f->saturation.low || median > f->saturation.high;
+    if (!excluded || std::abs(f->saturation.value - median) <= edges.much_difference) continue;
+    return absl::StrFormat("%s %.2f where the median rank has %.2f", summary.variant,
+                           f->saturation.value, median);
+  }
+  return "";
+}
+
+MeasureState Furthest(const Ranks& ranks) {
+  for (const MeasureState state :
+       {MeasureState::kMeasured, MeasureState::kOpen, MeasureState::kRefused}) {
+    if (std::any_of(ranks.begin(), ranks.end(),
+                    [&](const LoopMeasurement* rank) { return rank->state == state; })) {
+      return state;
+    }
+  }
+  return MeasureState::kNeverEntered;
+}
+
+std::vector<Refusal> MergedRefusals(const Ranks& ranks) {
+  std::map<std::tuple<std::string, std::string, uint64_t>, uint64_t> counts;
+  for (const LoopMeasurement* rank : ranks) {
+    for (const Refusal& r : rank->refusals) counts[{r.variant, r.reason, r.instruction}] += r.count;
+    if (rank->state == MeasureState::kRefused || rank->state == MeasureState::kNeverEntered)
+      ++counts[{"", rank->reason.empty() ? MeasureStateName(rank->state) : rank->reason, 0}];
+  }
+  std::vector<Refusal> merged;
+  for (const auto& [key, count] : counts)
+    merged.push_back({std::get<0>(key), std::get<2>(key), std::get<1>(key), count});
+  return merged;
+}
+
+std::vector<std::string> OpenVariants(const Ranks& ranks) {
+  std::set<std::string> open;
+  for (const LoopMeasurement* rank : ranks) open.insert(rank->open.begin(), rank->open.end());
+  return {open.begin(), open.end()};
+}
+
+// One listing of each variant; ranks of one binary have the same.
+void TakeListings(const LoopMeasurement& rank, std::vector<VariantListing>& listings) {
+  for (const VariantListing& listing : rank.listings) {
+    const bool known = std::any_of(listings.begin(), listings.end(), [&](const auto& other) {
+      return other.variant == listing.variant;
+    });
+    if (!known) listings.push_back(listing);
+  }
+}
+
+void FillFidelity(const Ranks& ranks, LoopVerdict& loop) {
+  std::vector<const LoopMeasurement*> known;
+  for (const LoopMeasurement* rank : ranks) {
+    if (rank->fidelity.value > 0) known.push_back(rank);
+  }
+  if (known.empty()) return;
+  std::stable_sort(known.begin(), known.end(), [](const auto* a, const auto* b) {
+    return a->fidelity.value < b->fidelity.value;
+  });
+  const LoopMeasurement& median = *known[(known.size() - 1) / 2];
+  loop.fidelity = median.fidelity;
+  loop.protocol = median.protocol;
+}
+
+// How many ranks have threads that do not share the team's verdict.
+uint32_t RanksWithUnevenThreads(const Ranks& ranks, const VerdictEdges& edges) {
+  uint32_t uneven = 0;
+  for (const LoopMeasurement* rank : ranks) {
+    const Bound team = VerdictOf(*rank, kTeam, edges).bound;
+    std::set<int32_t> threads;
+    for (const VariantFigures& f : rank->figures) threads.insert(f.thread);
+    uneven += std::any_of(threads.begin(), threads.end(), [&](int32_t thread) {
+      const Bound bound = VerdictOf(*rank, thread, edges).bound;
+      return bound != Bound::kUnknown && bound != team;
+    });
+  }
+  return uneven;
+}
+
+// The rank the job waits for, if it was measured; else the median rank by LS, else the first with figures.
+const LoopMeasurement& Decisive(const Ranks& ranks, const LoopTime& time) {
+  for (const LoopMeasurement* rank : ranks) {
+    if (rank->node == time.slowest_node && rank->pid == time.slowest_pid &&
+        rank->state != MeasureState::kRefused) {
+      return *rank;
+    }
+  }
+  const std::vector<RankFigure> by_ls = FiguresOf(ranks, "LS");
+  if (!by_ls.empty()) return *MedianRank(by_ls).rank;
+  for (const LoopMeasurement* rank : ranks) {
+    if (!rank->figures.empty()) return *rank;
+  }
+  return *ranks.front();
+}
+
+void FillGains(const Ranks& ranks, const LoopTime& time, const JudgeOptions& options,
+               LoopVerdict& loop) {
+  const LoopMeasurement& decisive = Decisive(ranks, time);
+  // The share of one rank has no interval of its own: as wide, relatively, as that of the whole job.
+  Ratio share{time.slowest_share, time.slowest_share, time.slowest_share};
+  if (time.share > 0) {
+    share.low *= time.share_low / time.share;
+    share.high = std::min(1.0, share.high * time.share_high / time.share);
+  }
+  loop.gains = GainsOf(decisive, share);
+  loop.remarks = RemarksOf(decisive, options.edges);
+  loop.level = LevelOf(decisive, options.edges);
+}
+
+// Outliers stay; of the rest the first.
+void CopyRanks(std::vector<RankLine> lines, size_t limit, LoopVerdict& loop) {
+  if (lines.size() > limit) {
+    loop.ranks_left_out = lines.size() - limit;
+    std::stable_partition(lines.begin(), lines.end(),
+                          [](const RankLine& line) { return !line.outlier.empty(); });
+    lines.resize(limit);
+  }
+  for (RankLine& line : lines) {
+    loop.ranks.push_back({line.bound, std::move(line.outlier), *line.rank});
+    loop.ranks.back().measurement.listings.clear();
+  }
+}
+
+void FillRanks(const Ranks& ranks, const JudgeOptions& options, LoopVerdict& loop) {
+  std::vector<RankLine> lines;
+  bool sure = true;
+  for (const LoopMeasurement* rank : ranks) {
+    const BoundVerdict verdict = VerdictOf(*rank, kTeam, options.edges);
+    lines.push_back({rank, verdict.bound, ""});
+    sure = sure && (verdict.bound == Bound::kUnknown || verdict.sure);
+    loop.ranks_measured += verdict.bound != Bound::kUnknown;
+  }
+  const auto counts = CountBounds(lines);
+  loop.bound = MostFrequent(counts);
+  loop.sure = sure && loop.bound != Bound::kUnknown;
+  loop.agreement = Agreement(counts);
+  uint32_t outliers = 0;
+  for (RankLine& line : lines) {
+    line.outlier = WhyOutlier(line, loop, options.edges);
+    outliers += !line.outlier.empty();
+  }
+  if (outliers > 0)
+    loop.remarks.push_back(absl::StrCat(outliers, outliers == 1 ? " rank differs" : " ranks differ",
+                                        " from the others: see `loops --loop`"));
+  CopyRanks(std::move(lines), options.ranks, loop);
+}
+
+}  // namespace
+
+std::string RankName(const LoopMeasurement& loop) {
+  return absl::StrCat("rank ", loop.rank, " on ", loop.node);
+}
+
+LoopVerdict JudgeLoop(Ranks ranks, const LoopTime& time, const JudgeOptions& options) {
+  std::sort(ranks.begin(), ranks.end(), [](const LoopMeasurement* a, const LoopMeasurement* b) {
+    return std::tie(a->rank, a->node, a->pid) < std::tie(b->rank, b->node, b->pid);
+  });
+  LoopVerdict loop;
+  loop.loop_id = ranks.front()->loop_id;
+  loop.location_key = ranks.front()->location_key;
+  loop.state = Furthest(ranks);
+  loop.share = time.share;
+  loop.slowest_share = time.slowest_share;
+  loop.slowest_rank = time.slowest_rank;
+  loop.ranks_total = static_cast<uint32_t>(ranks.size());
+  for (const std::string& variant : VariantsOf(ranks))
+    loop.variants.push_back(Summary(ranks, variant));
+  FillGains(ranks, time, options, loop);
+  FillRanks(ranks, options, loop);
+  FillFidelity(ranks, loop);
+  if (const uint32_t uneven = RanksWithUnevenThreads(ranks, options.edges); uneven > 0) {
+    loop.remarks.push_back(
+        absl::StrCat("in ", uneven, uneven == 1 ? " rank" : " ranks",
+                     " some threads have another verdict than the slowest: see `loops --loop`"));
+  }
+  loop.refusals = MergedRefusals(ranks);
+  loop.open = OpenVariants(ranks);
+  for (const LoopMeasurement* rank : ranks) {
+    AddCost(rank->cost, loop.cost);
+    TakeListings(*rank, loop.listings);
+  }
+  return loop;
+}
+
+}  // namespace perfd

@@ -1,0 +1,68 @@
+// core/analysis/verdict.h - what one rank's saturations say about a loop, and what to measure next.
+//
+// Shape    figures -> verdict, data level, gains, remarks, next stage. Only figures with valid runs are looked at.
+// Units    saturations T(V) / T(base); gains are shares of the job's time.
+// Threads  thread-safe (pure).
+// Source   LS/FP rule: Bendifallah 2015, Algorithm 2 (no numbers are given there: the edges below are ours, after the
+//          note to 9.2 and 10.9 of its digest); level by DL1 and gain = share x (1 - Sat): ibid., ROI; interaction of
+//          NO_RED+NO_DIV with NO_DIV: ibid., 4.2; stages: hazards, "What the budget buys".
+#ifndef CORE_ANALYSIS_VERDICT_H_
+#define CORE_ANALYSIS_VERDICT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "core/model/loop_verdict.h"
+
+namespace perfd {
+
+struct VerdictEdges {
+  double noise = 0.05;            // a saturation is "1" within max(2 x stability, this)
+  double much_difference = 0.15;  // LS is "far above" FP from this difference ...
+  double much_ratio = 1.25;       // ... or from this ratio, when the larger is at least
+  double ratio_from = 0.5;        //     this (0.06 against 0.04 is not far apart)
+  double coherence = 0.95;        // S2L below this, with its whole interval, prices stores
+  double level_l2 = 0.5;          // DL1 above this: the data are in L2
+};
+
+struct BoundVerdict {
+  Bound bound = Bound::kUnknown;
+  bool sure = false;  // the corners of the intervals give the same verdict
+};
+
+// The figures of `variant`, or null when there are none that count.
+const VariantFigures* FindFigures(const LoopMeasurement& loop, absl::string_view variant,
+                                  int32_t thread = kTeam);
+
+Bound BoundOf(double ls, double fp, double ls_noise, double fp_noise,
+              const VerdictEdges& edges = {});
+// Of the team, or of one thread.
+BoundVerdict VerdictOf(const LoopMeasurement& loop, int32_t thread = kTeam,
+                       const VerdictEdges& edges = {});
+DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges = {});
+
+// "perfect cache", "no division"; empty for variants that no fix could reach (LS, FP, CTRL, PREFETCH, bases).
+std::string FixName(absl::string_view variant);
+// Largest first; `share` is the loop's part of the time that decides. No gain below zero.
+std::vector<Gain> GainsOf(const LoopMeasurement& loop, const Ratio& share);
+
+// Sentences: stores and coherence, interaction of reductions and divisions, accesses not pinned, doubtful fidelity.
+std::vector<std::string> RemarksOf(const LoopMeasurement& loop, const VerdictEdges& edges = {});
+
+struct StagePlan {
+  std::vector<std::string> asked;  // canonical names of the request
+  int groups = 0;                  // static groups of the loop
+  uint32_t repetitions = 31;
+};
+inline constexpr int kMostGroups = 8;  // GROUP(0) .. GROUP(7) are added where memory decides
+
+// What is not yet known well enough of the first stage that is not complete: REF LS FP DL1; then what the verdict asks for;
+// then the rest of the request. Empty: nothing is left. Refused variants are never named.
+std::vector<std::string> NextStage(const LoopMeasurement& loop, const StagePlan& plan,
+                                   const VerdictEdges& edges = {});
+
+}  // namespace perfd
+
+#endif  // CORE_ANALYSIS_VERDICT_H_

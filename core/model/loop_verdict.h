@@ -1,0 +1,112 @@
+// core/model/loop_verdict.h - what the variants of one loop say about the whole job, for the report.
+//
+// Shape    made from the LoopMeasurements of all ranks by core/analysis/job_verdict.h. A distribution over ranks is shown
+//          as minimum, median and maximum of whole ranks: the median is the figure of one rank, never a mean.
+// Units    saturations T(V) / T(base); gains are shares of the job's time, 0..1; cycles of the TSC per instance.
+// Source   verdicts: Bendifallah 2015, Algorithm 2; gain = share x (1 - Sat): ibid., ROI.
+#ifndef CORE_MODEL_LOOP_VERDICT_H_
+#define CORE_MODEL_LOOP_VERDICT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/model/loop_measurement.h"
+
+namespace perfd {
+
+// What the loop waits for.
+enum class Bound {
+  kUnknown,      // LS or FP was not measured
+  kMemory,       // LS far above FP
+  kArithmetic,   // FP far above LS
+  kBalanced,     // both near REF: neither hides the other
+  kUnsaturated,  // both well below REF: dependences between them, or the front end
+};
+inline constexpr int kBoundCount = 5;
+const char* BoundName(Bound bound);
+
+// Where the data are, by DL1.
+enum class DataLevel { kUnknown, kL1, kL2, kBeyondL2 };
+const char* DataLevelName(DataLevel level);
+
+struct VariantSummary {
+  std::string variant;
+  std::string base;
+  Ratio saturation;  // of the median rank, with its own interval
+  double rank_min = 0;
+  double rank_max = 0;
+  std::string min_rank;  // "rank 3 on node17"
+  std::string max_rank;
+  uint32_t ranks = 0;  // that have a valid figure
+  uint64_t valid_runs = 0;
+  uint64_t invalid_runs = 0;
+  uint64_t shadows = 0;
+  double cycles = 0;  // median instance of the median rank
+  int32_t changed = 0;
+  int32_t pinned = 0;
+  int32_t accesses = 0;
+
+  bool operator==(const VariantSummary&) const = default;
+};
+
+// What a fix would be worth at most.
+struct Gain {
+  std::string variant;
+  std::string name;  // "perfect cache", "no division", ...
+  Ratio of_job;      // share of the slowest rank's time x (1 - Sat)
+
+  bool operator==(const Gain&) const = default;
+};
+
+// One rank in the drill-down. The listings of its measurement are in LoopVerdict::listings.
+struct RankVerdict {
+  Bound bound = Bound::kUnknown;
+  std::string outlier;  // why it differs from the other ranks; empty: it does not
+  LoopMeasurement measurement;
+
+  bool operator==(const RankVerdict&) const = default;
+};
+
+struct LoopVerdict {
+  std::string loop_id;
+  std::string location_key;
+  MeasureState state = MeasureState::kOpen;
+  Bound bound = Bound::kUnknown;  // of most ranks
+  bool sure = false;              // no value within the intervals gives another verdict
+  DataLevel level = DataLevel::kUnknown;
+  std::string agreement;     // "all 8 ranks agree", "5 of 8 ranks memory bound"
+  double share = 0;          // of the job's samples
+  double slowest_share = 0;  // of the slowest rank's own time
+  std::string slowest_rank;  // the rank that gains refer to
+  uint32_t ranks_measured = 0;
+  uint32_t ranks_total = 0;  // that were asked
+  std::vector<VariantSummary> variants;
+  std::vector<Gain> gains;           // largest first
+  std::vector<std::string> remarks;  // coherence, interactions, outliers, in sentences
+  Ratio fidelity;                    // of the median rank
+  std::string protocol;
+  std::vector<Refusal> refusals;  // merged over ranks; count: runs
+  std::vector<std::string> open;  // variants that some rank still lacks
+  InjectionCost cost;             // summed over ranks; the longest of any rank
+  std::vector<VariantListing> listings;
+  std::vector<RankVerdict> ranks;  // by rank, node, pid; outliers always
+  uint64_t ranks_left_out = 0;     // of `ranks`, by the report's limits
+
+  bool operator==(const LoopVerdict&) const = default;
+};
+
+// What all injections of a profile cost.
+struct InjectionTotal {
+  InjectionCost sum;  // over ranks and loops; the longest of any
+  // Wall time added to the job: pauses and stops where those of several ranks overlap counted once, and the largest
+  // estimate of any rank for later faults and pass-through.
+  int64_t added_wall_ns = 0;
+  double added_ratio = 0;  // of the profile's elapsed time
+
+  bool operator==(const InjectionTotal&) const = default;
+};
+
+}  // namespace perfd
+
+#endif  // CORE_MODEL_LOOP_VERDICT_H_

@@ -1,0 +1,98 @@
+#include "daemon/aggregate/measured_loops.h"
+
+#include <algorithm>
+
+#include "core/wire/variant_wire.h"
+
+namespace perfd {
+namespace {
+
+// A total order: revisions are never used twice, but nothing may depend on that.
+bool Later(const LoopMeasurement& a, const LoopMeasurement& b) {
+  if (a.revision != b.revision) return a.revision > b.revision;
+  return a != b && wire::ToProto(a).SerializeAsString() > wire::ToProto(b).SerializeAsString();
+}
+
+bool Longer(const VariantListing& a, const VariantListing& b) {
+  if (a.lines.size() != b.lines.size()) return a.lines.size() > b.lines.size();
+  return std::lexicographical_compare(b.lines.begin(), b.lines.end(), a.lines.begin(),
+                                      a.lines.end(),
+                                      [](const ListingLine& x, const ListingLine& y) {
+                                        return std::tie(x.address, x.original, x.changed) <
+                                               std::tie(y.address, y.original, y.changed);
+                                      });
+}
+
+void DropThreads(LoopMeasurement& loop) {
+  loop.figures.erase(std::remove_if(loop.figures.begin(), loop.figures.end(),
+                                    [](const VariantFigures& f) { return f.thread != kTeam; }),
+                     loop.figures.end());
+}
+
+int64_t Sum(int64_t a, int64_t b) {
+  return b >= kMostCost - std::min(a, kMostCost) ? kMostCost : a + b;
+}
+
+}  // namespace
+
+void MeasuredLoops::Add(LoopMeasurement loop) {
+  for (VariantListing& listing : loop.listings) AddListing(loop.loop_id, std::move(listing));
+  loop.listings.clear();
+  const auto at = loops_.find({loop.node, loop.pid, loop.loop_id});
+  if (at != loops_.end() && !Later(loop, at->second)) return;
+  if (at == loops_.end() && loops_.size() >= limits_.loops) {
+    ++lost_;
+    return;
+  }
+  if (at != loops_.end()) figures_ -= at->second.figures.size();
+  if (figures_ + loop.figures.size() > limits_.figures) {
+    DropThreads(loop);
+    ++lost_;
+  }
+  figures_ += loop.figures.size();
+  Key key{loop.node, loop.pid, loop.loop_id};
+  loops_.insert_or_assign(std::move(key), std::move(loop));
+}
+
+void MeasuredLoops::AddListing(const std::string& loop_id, VariantListing listing) {
+  const auto at = listings_.find({loop_id, listing.variant});
+  if (at == listings_.end()) {
+    if (listings_.size() >= limits_.listings) {
+      ++lost_;
+      return;
+    }
+    std::string variant = listing.variant;
+    listings_.emplace(std::pair(loop_id, std::move(variant)), std::move(listing));
+  } else if (Longer(listing, at->second)) {
+    at->second = std::move(listing);
+  }
+}
+
+void MeasuredLoops::AddAudit(const AuditEntry& entry) {
+  ++audited_;
+  if (entry.pause_ns <= 0) return;
+  pauses_.Add(entry.unix_ns, entry.unix_ns + entry.pause_ns);
+  audited_ns_ = Sum(audited_ns_, entry.pause_ns);
+}
+
+void MeasuredLoops::Absorb(const MeasuredState& other) {
+  for (const LoopMeasurement& loop : other.loops) Add(loop);
+  for (const LoopListing& l : other.listings) AddListing(l.loop_id, l.listing);
+  pauses_.Merge(other.pauses);
+  audited_ns_ = Sum(audited_ns_, other.audited_ns);
+  audited_ += other.audited;
+  lost_ += other.lost;
+}
+
+MeasuredState MeasuredLoops::State() const {
+  MeasuredState state;
+  for (const auto& [key, loop] : loops_) state.loops.push_back(loop);
+  for (const auto& [key, listing] : listings_) state.listings.push_back({key.first, listing});
+  state.pauses = pauses_;
+  state.audited_ns = audited_ns_;
+  state.audited = audited_;
+  state.lost = lost_;
+  return state;
+}
+
+}  // namespace perfd

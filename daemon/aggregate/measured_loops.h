@@ -1,0 +1,83 @@
+// daemon/aggregate/measured_loops.h - what variants told of the loops of a profile, merged over windows and agents.
+//
+// Shape    of each (node, pid, loop) the measurement with the highest revision is kept, whatever the order of arrival; the
+//          assembly is kept once per loop, as ranks of one binary share it. Pauses of the audit log become a union of
+//          spans; the log itself is the store's (daemon/store/audit_table.h).
+// Limits   beyond `figures` new measurements lose their figures per thread, beyond `loops` they are lost: counted in lost.
+// Threads  thread-compatible.
+#ifndef DAEMON_AGGREGATE_MEASURED_LOOPS_H_
+#define DAEMON_AGGREGATE_MEASURED_LOOPS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/analysis/injection_total.h"
+#include "core/model/loop_measurement.h"
+
+namespace perfd {
+
+struct MeasureLimits {
+  size_t loops = 800'000;      // 64,000 ranks x 12 loops
+  size_t figures = 4'000'000;  // about 1 GB
+  size_t listings = 4'096;
+};
+
+struct LoopListing {
+  std::string loop_id;
+  VariantListing listing;
+
+  bool operator==(const LoopListing&) const = default;
+};
+
+struct MeasuredState {
+  std::vector<LoopMeasurement> loops;  // by node, pid, loop; without listings
+  std::vector<LoopListing> listings;   // by loop, variant
+  PauseSet pauses;
+  int64_t audited_ns = 0;
+  uint64_t audited = 0;
+  uint64_t lost = 0;
+
+  bool operator==(const MeasuredState&) const = default;
+};
+
+class MeasuredLoops {
+ public:
+  explicit MeasuredLoops(MeasureLimits limits = {}) : limits_(limits) {}
+
+  void Add(LoopMeasurement loop);
+  void AddAudit(const AuditEntry& entry);
+  void Absorb(const MeasuredState& other);
+
+  MeasuredState State() const;
+
+  // Reading without a copy.
+  using Key = std::tuple<std::string, int32_t, std::string>;  // node, pid, loop
+  const std::map<Key, LoopMeasurement>& loops() const { return loops_; }
+  const std::map<std::pair<std::string, std::string>, VariantListing>& listings() const {
+    return listings_;  // by loop, variant
+  }
+  const PauseSet& pauses() const { return pauses_; }
+  int64_t audited_ns() const { return audited_ns_; }
+  uint64_t lost() const { return lost_; }
+
+ private:
+  void AddListing(const std::string& loop_id, VariantListing listing);
+
+  MeasureLimits limits_;
+  std::map<Key, LoopMeasurement> loops_;
+  std::map<std::pair<std::string, std::string>, VariantListing> listings_;
+  size_t figures_ = 0;  // of all loops_
+  PauseSet pauses_;
+  int64_t audited_ns_ = 0;
+  uint64_t audited_ = 0;
+  uint64_t lost_ = 0;
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_AGGREGATE_MEASURED_LOOPS_H_

@@ -1,0 +1,105 @@
+#include "daemon/report/loop_verdicts.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "core/analysis/injection_total.h"
+#include "core/analysis/job_verdict.h"
+
+namespace perfd {
+namespace {
+
+using RanksByLoop = std::map<std::string, std::vector<const LoopMeasurement*>>;
+
+RanksByLoop Group(const MeasuredLoops& measured) {
+  RanksByLoop by_loop;
+  for (const auto& [key, loop] : measured.loops()) by_loop[loop.loop_id].push_back(&loop);
+  return by_loop;
+}
+
+const RankSummary* SlowestRank(const std::vector<RankSummary>& ranks) {
+  const auto slowest =
+      std::max_element(ranks.begin(), ranks.end(), [](const RankSummary& a, const RankSummary& b) {
+        return a.compute_seconds < b.compute_seconds;
+      });
+  return slowest == ranks.end() ? nullptr : &*slowest;
+}
+
+LoopTime TimeOf(const ReportRow& row, const RankSummary* slowest) {
+  LoopTime time;
+  time.share = row.share;
+  time.share_low = row.share_interval.low;
+  time.share_high = row.share_interval.high;
+  time.slowest_share = row.share;  // until a rank is known
+  if (slowest == nullptr) return time;
+  time.slowest_node = slowest->info.node;
+  time.slowest_pid = slowest->info.pid;
+  time.slowest_rank = absl::StrCat("rank ", slowest->info.rank, " on ", slowest->info.node);
+  time.slowest_share = 0;
+  for (const RankShare& share : row.ranks) {
+    if (share.node == slowest->info.node && share.rank == slowest->info.rank)
+      time.slowest_share = share.share_of_rank;
+  }
+  return time;
+}
+
+double BestGain(const LoopVerdict& loop) {
+  return loop.gains.empty() ? 0 : loop.gains.front().of_job.value;
+}
+
+void SortByGain(std::vector<LoopVerdict>& loops) {
+  std::sort(loops.begin(), loops.end(), [](const LoopVerdict& a, const LoopVerdict& b) {
+    if (BestGain(a) != BestGain(b)) return BestGain(a) > BestGain(b);
+    if (a.share != b.share) return a.share > b.share;
+    return a.loop_id < b.loop_id;
+  });
+}
+
+const ReportRow* FindLoop(const std::vector<ReportRow>& rows, const std::string& id) {
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [&](const ReportRow& row) { return row.id == id; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+int64_t ElapsedNs(const Report& report) {
+  int64_t elapsed = 0;
+  for (const NodeCoverage& node : report.nodes) elapsed = std::max(elapsed, node.covered_ns);
+  return elapsed;
+}
+
+}  // namespace
+
+void FillVerdicts(const ProfileAggregate& aggregate, size_t ranks, Report& report) {
+  const MeasuredLoops& measured = aggregate.measured();
+  const RankSummary* slowest = SlowestRank(report.ranks);
+  for (auto& [id, of_loop] : Group(measured)) {
+    const ReportRow* row = FindLoop(report.loops, id);
+    const LoopTime time = row == nullptr ? LoopTime{} : TimeOf(*row, slowest);
+    report.verdicts.push_back(JudgeLoop(of_loop, time, {.ranks = ranks}));
+    for (const auto& [key, listing] : measured.listings()) {
+      if (key.first == id) report.verdicts.back().listings.push_back(listing);
+    }
+  }
+  SortByGain(report.verdicts);
+  std::vector<const LoopMeasurement*> all;
+  for (const auto& [key, loop] : measured.loops()) all.push_back(&loop);
+  report.injection =
+      TotalInjection(all, measured.pauses(), measured.audited_ns(), ElapsedNs(report));
+}
+
+std::vector<LoopVerdict> TopVerdicts(const ProfileAggregate& aggregate,
+                                     const std::vector<ReportRow>& rows, size_t count) {
+  std::vector<LoopVerdict> verdicts;
+  for (auto& [id, of_loop] : Group(aggregate.measured())) {
+    const ReportRow* row = FindLoop(rows, id);
+    if (row == nullptr) continue;
+    verdicts.push_back(JudgeLoop(of_loop, TimeOf(*row, nullptr), {.ranks = 0}));
+  }
+  SortByGain(verdicts);
+  if (verdicts.size() > count) verdicts.resize(count);
+  return verdicts;
+}
+
+}  // namespace perfd

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""What measuring by variants costs and how true it is, on this machine, as one JSON line per figure.
+
+  variants.py fidelity   T(REF in the shadow) / T(REF live) for kernels of the size of L1, L2 and memory
+  variants.py spread     saturations of the same loop in several profiles: largest difference from their median
+  variants.py cost       accounted against observed added wall time over interleaved pairs
+  variants.py verdict    time from submit to the LS/FP/DL1 verdict
+"""
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "e2e"))
+from cluster import Cluster, PUPPETS  # noqa: E402
+from variants_test import plain, steps_for  # noqa: E402
+
+KERNEL = PUPPETS / "kernels_gcc_avx2"
+SIZES = {"L1": 1200, "L2": 40_000, "memory": 2_000_000}
+
+
+def profile(c, kernel, n, threads=1, seconds=12, variants="LS,FP,DL1", overhead="20%"):
+    """The measured loop of one profile, and how long its verdict took."""
+    steps = steps_for(KERNEL, kernel, n, threads, seconds + 3)
+    job = c.spawn("job", [KERNEL, kernel, n, steps, threads], env={"OMP_WAIT_POLICY": "passive"})
+    time.sleep(0.3)
+    begin = time.monotonic()
+    name = c.submit("--pid", job.pid, "--duration", f"{seconds}s", "--variants", variants, "--overhead", overhead)
+    verdict = None
+    while c.json("status", name)["state"] not in ("DONE", "PARTIAL", "FAILED", "CANCELLED"):
+        if verdict is None:
+            loops = c.json("report", name)["verdicts"]
+            if any(v["bound"] != "unknown" for v in loops):
+                verdict = time.monotonic() - begin
+        time.sleep(0.2)
+    job.wait(120)
+    report = c.json("report", name)
+    loop = max(report["verdicts"], key=lambda v: v["share"])
+    return loop, report, verdict
+
+
+def saturations(loop):
+    return {v["variant"]: v["saturation"]["value"] for v in loop["variants"]}
+
+
+def fidelity():
+    with Cluster() as c:
+        for kernel in ("triad", "divide"):
+            for level, n in SIZES.items():
+                loop, _, _ = profile(c, kernel, n)
+                print(json.dumps({"figure": "fidelity", "kernel": kernel, "size": level, "value": loop["fidelity"],
+                                  "protocol": loop["protocol"], "saturations": saturations(loop), "state": loop["state"],
+                                  "refusals": loop["refusals"][:3]}), flush=True)
+
+
+def spread():
+    with Cluster() as c:
+        for kernel, n in (("triad", SIZES["memory"]), ("divide", SIZES["L1"])):
+            seen = [saturations(profile(c, kernel, n)[0]) for _ in range(5)]
+            for variant in ("LS", "FP", "DL1"):
+                values = [s[variant] for s in seen if variant in s]
+                middle = statistics.median(values)
+                print(json.dumps({"figure": "spread", "kernel": kernel, "variant": variant, "median": middle,
+                                  "largest_difference": max(abs(v - middle) for v in values), "profiles": len(values)}),
+                      flush=True)
+
+
+def verdict():
+    with Cluster() as c:
+        for level, n in SIZES.items():
+            _, _, seconds = profile(c, "triad", n, seconds=30, overhead="2%")
+            print(json.dumps({"figure": "verdict", "size": level, "seconds": seconds}), flush=True)
+
+
+def cost(pairs=8):
+    with Cluster() as c:
+        steps = steps_for(KERNEL, "triad", 200_000, 2, 12)
+        arguments = [KERNEL, "triad", 200_000, steps, 2]
+        ratios, accounted = [], []
+        for _ in range(pairs):
+            alone = plain(KERNEL, "triad", 200_000, steps, 2)["seconds"]
+            job = c.spawn("job", arguments, env={"OMP_WAIT_POLICY": "passive"})
+            name = c.submit("--pid", job.pid, "--duration", "10s", "--variants", "LS,FP,DL1,S2L,NO_STORE,CTRL")
+            c.wait_over(name, 60)
+            job.wait(120)
+            seconds = json.loads(c.log("job").splitlines()[-1])["seconds"]
+            report = c.json("report", name)
+            ratios.append(seconds / alone - 1)
+            accounted.append((report["injection"]["added_wall_ns"] / 1e9 + report["overhead"]["kernel_sampling_ns"] / 2e9)
+                             / alone)
+        print(json.dumps({"figure": "cost", "pairs": pairs, "observed_median": statistics.median(ratios),
+                          "observed": ratios, "accounted_median": statistics.median(accounted), "accounted": accounted}))
+
+
+if __name__ == "__main__":
+    what = sys.argv[1] if len(sys.argv) == 2 else ""
+    run = {"fidelity": fidelity, "spread": spread, "verdict": verdict, "cost": cost}.get(what)
+    if run is None:
+        sys.exit(__doc__)
+    run()

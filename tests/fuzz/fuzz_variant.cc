@@ -1,0 +1,54 @@
+// Machine code to copies: whatever the bytes, a loop is refused or its copies keep what they promise.
+#include <cstdint>
+#include <cstdlib>
+
+#include "agent/variant/copy.h"
+#include "agent/variant/patch_plan.h"
+
+namespace {
+
+constexpr perfd::Change kChanges[] = {
+    perfd::Change::kRef,   perfd::Change::kCount,  perfd::Change::kTrace,  perfd::Change::kLs,
+    perfd::Change::kFp,    perfd::Change::kDl1,    perfd::Change::kNoDiv,  perfd::Change::kNoSqrt,
+    perfd::Change::kNoRed, perfd::Change::kNoCall, perfd::Change::kS2l,    perfd::Change::kNoStore,
+    perfd::Change::kGroup, perfd::Change::kCtrl,   perfd::Change::kRefFtz, perfd::Change::kRefCtl};
+
+void Check(bool condition) {
+  if (!condition) std::abort();
+}
+
+void CheckCopy(const perfd::LoopCode& loop, const perfd::VariantName& name) {
+  const perfd::CopyPlace place = {0x700000, perfd::Exits::kStub, 0x6f0000};
+  const auto copy = perfd::MakeCopy(loop, name, place);
+  if (!copy.ok()) return;
+  Check(copy->address >= place.address);
+  Check(copy->address - place.address + copy->bytes.size() <= perfd::CopyBound(loop, name));
+  Check(copy->entry >= copy->address && copy->entry < copy->address + copy->bytes.size());
+  Check(copy->address_map.size() >= loop.instructions.size());
+  Check(copy->pinned <= copy->accesses);
+  uint64_t last = 0;
+  for (const perfd::AddressPair& pair : copy->address_map) {
+    Check(pair.copy > last && pair.copy < copy->address + copy->bytes.size());
+    last = pair.copy;
+    if (pair.original == loop.header) Check(pair.copy % 64 == loop.header % 64);
+  }
+}
+
+}  // namespace
+
+// Byte 0: where the header is; byte 1: where the body ends; the rest is the function.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 4 || size > 4096) return 0;
+  perfd::LoopBytes bytes;
+  bytes.address = 0x401000;
+  bytes.bytes.assign(data + 2, data + size);
+  const uint64_t count = bytes.bytes.size();
+  bytes.header = bytes.address + data[0] % count;
+  bytes.body = {{bytes.address, bytes.address + 1 + (count - 1) * data[1] / 255}};
+  const auto loop = perfd::DecodeLoop(bytes);
+  if (!loop.ok()) return 0;
+  (void)perfd::PlanPatch(*loop);
+  for (const perfd::Change change : kChanges) CheckCopy(*loop, perfd::SingleVariant(change));
+  CheckCopy(*loop, perfd::SingleVariant(perfd::Change::kPrefetch, 70));
+  return 0;
+}

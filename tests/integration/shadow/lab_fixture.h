@@ -1,0 +1,68 @@
+// tests/integration/shadow/lab_fixture.h - a tracer, a journal folder of its own, and patience.
+#ifndef TESTS_INTEGRATION_SHADOW_LAB_FIXTURE_H_
+#define TESTS_INTEGRATION_SHADOW_LAB_FIXTURE_H_
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/shadow/journal.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/integration/shadow/lab_process.h"
+
+namespace perfd {
+
+inline constexpr int64_t kMs = 1'000'000;
+
+class RankLabTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = absl::StrCat(::testing::TempDir(), "/lab-journal-", getpid());
+    auto tracer = Tracer::Start({PERFD_TRACER, {}});
+    ASSERT_TRUE(tracer.ok()) << tracer.status();
+    tracer_ = *std::move(tracer);
+    options_.tracer = tracer_.get();
+    options_.journal_directory = directory_;
+    options_.max_stop_ns = 200 * kMs;  // the machine is shared
+    options_.max_shadow_ns = 2000 * kMs;
+    options_.audit = [this](AuditEntry entry) { audit_.push_back(std::move(entry)); };
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  size_t Journals() const {
+    std::vector<std::string> damaged;
+    return Journal(directory_).ReadAll(&damaged).size() + damaged.size();
+  }
+  ShadowWish Wish(std::vector<RunWish> runs, int team) const {
+    ShadowWish wish;
+    wish.team = team;
+    wish.shadow_ns = 1000 * kMs;
+    wish.timeout_ns = 5000 * kMs;
+    wish.runs = std::move(runs);
+    return wish;
+  }
+  // Arming may meet a moment when the team does not.
+  absl::StatusOr<ShadowAnswer> Shadow(RankLab& lab, const ShadowWish& wish) {
+    absl::StatusOr<ShadowAnswer> answer;
+    for (int i = 0; i < 10; ++i) {
+      answer = lab.RunShadow(wish);
+      if (!absl::IsUnavailable(answer.status())) break;
+    }
+    return answer;
+  }
+
+  std::string directory_;
+  std::unique_ptr<Tracer> tracer_;
+  LabOptions options_;
+  std::vector<AuditEntry> audit_;
+};
+
+}  // namespace perfd
+
+#endif  // TESTS_INTEGRATION_SHADOW_LAB_FIXTURE_H_

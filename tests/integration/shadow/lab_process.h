@@ -1,0 +1,53 @@
+// tests/integration/shadow/lab_process.h - a puppet process to experiment on, and what a test must find unchanged in it.
+#ifndef TESTS_INTEGRATION_SHADOW_LAB_PROCESS_H_
+#define TESTS_INTEGRATION_SHADOW_LAB_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/attach/tracer.h"
+#include "agent/shadow/rank_lab.h"
+
+namespace perfd {
+
+struct PuppetEnd {
+  int64_t passes = 0;
+  std::string checksum;
+  int status = -1;  // of wait
+};
+
+class LabProcess {
+ public:
+  // Arguments of lab_puppet.
+  explicit LabProcess(std::vector<std::string> arguments);
+  ~LabProcess();
+
+  pid_t pid() const { return pid_; }
+  RankInfo rank() const;
+  // which: 0 triad, 1 bump.
+  LabLoop MakeLoop(const std::vector<std::string>& variants, int which = 0) const;
+  std::vector<uint8_t> Text() const;      // of the two functions
+  std::vector<std::string> Maps() const;  // lines without those of stacks and heap sizes
+  int Descriptors() const;
+  std::vector<int32_t> Children() const;  // zombies too
+  PuppetEnd Stop();                       // SIGTERM, waits
+
+ private:
+  pid_t pid_ = 0;
+  int out_ = -1;
+  struct Place {
+    uint64_t low = 0, header = 0, exit = 0, high = 0;
+  };
+  Place loops_[2];
+};
+
+// What an undisturbed puppet computes.
+std::string ChecksumOf(int threads, int64_t n, int64_t passes, const std::string& mode = "");
+
+}  // namespace perfd
+
+#endif  // TESTS_INTEGRATION_SHADOW_LAB_PROCESS_H_

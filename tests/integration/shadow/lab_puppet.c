@@ -1,0 +1,194 @@
+// A rank to experiment on: THREADS threads run a[i] = b[i] * s + c[i] between barriers, results feed the next pass.
+// lab_puppet THREADS N PASSES [MODE]; PASSES 0: until SIGTERM; else the same figures are computed without threads. Prints where the loop is, at the end passes and a checksum.
+// MODE: shared (a lies in a MAP_SHARED mapping), direct FILE (a file is open with O_DIRECT), two (a second loop updates c in
+// place), forks (children are made and waited for), churn (threads come, run the loop and go). Exit status 9: a child was
+// not seen as it must be. SIGUSR1: becomes another program.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void triad(double* a, const double* b, const double* c, long n);
+extern char triad_header[], triad_exit[], triad_end[];
+__asm__(
+    ".text\n.balign 64\n.globl triad, triad_header, triad_exit, triad_end\n.type triad,@function\n"
+    "triad:\n"
+    "  xor %eax,%eax\n"
+    "  movsd triad_scale(%rip),%xmm1\n"
+    "triad_header:\n1:\n"
+    "  movsd (%rsi,%rax,8),%xmm0\n"
+    "  mulsd triad_scale(%rip),%xmm0\n"
+    "  addsd (%rdx,%rax,8),%xmm0\n"
+    "  movsd %xmm0,(%rdi,%rax,8)\n"
+    "  inc %rax\n"
+    "  cmp %rcx,%rax\n"
+    "  jne 1b\n"
+    "triad_exit:\n"
+    "  ret\n"
+    "triad_end:\n"
+    ".size triad,.-triad\n"
+    ".section .rodata\n.balign 8\ntriad_scale: .double 0.75\n.text\n");
+
+void bump(double* c, long n);
+extern char bump_header[], bump_exit[], bump_end[];
+__asm__(
+    ".balign 64\n.globl bump, bump_header, bump_exit, bump_end\n.type bump,@function\n"
+    "bump:\n"
+    "  xor %eax,%eax\n"
+    "bump_header:\n1:\n"
+    "  movsd (%rdi,%rax,8),%xmm0\n"
+    "  addsd triad_scale(%rip),%xmm0\n"
+    "  movsd %xmm0,(%rdi,%rax,8)\n"
+    "  inc %rax\n"
+    "  cmp %rsi,%rax\n"
+    "  jne 1b\n"
+    "bump_exit:\n"
+    "  ret\n"
+    "bump_end:\n"
+    ".size bump,.-bump\n");
+
+static volatile sig_atomic_t stop_asked, child_signals;
+static volatile sig_atomic_t exec_asked;
+static int two, forks, churn, children;
+static int threads, all_stop;
+static long n, passes_wanted, passes_done;
+static pthread_barrier_t barrier;
+static double **as, *bs[64], *cs[64];
+
+static void on_term(int s) {
+  (void)s;
+  stop_asked = 1;
+}
+
+static void on_usr1(int s) {
+  (void)s;
+  exec_asked = 1;
+}
+
+static void on_child(int s) {
+  (void)s;
+  child_signals = child_signals + 1;
+}
+
+static void* guest(void* p) {
+  double a[64], b[64] = {1}, c[64] = {2};
+  triad(a, b, c, 64);
+  if (a[0] != 2.75 || a[63] != 0) _exit(9);
+  return p;
+}
+
+// The application's own child runs the patched loop, too; nobody else's child may turn up.
+static void make_child(void) {
+  pid_t child = fork();
+  if (child == 0) {
+    guest(0);
+    _exit(5);
+  }
+  int status = 0;
+  pid_t got;
+  do got = waitpid(-1, &status, 0);
+  while (got < 0 && errno == EINTR);
+  if (got != child || !WIFEXITED(status) || WEXITSTATUS(status) != 5) _exit(9);
+  ++children;
+  if (waitpid(-1, &status, WNOHANG) != -1 || errno != ECHILD) _exit(9);
+}
+
+static uint64_t checksum(void) {
+  uint64_t sum = 1469598103934665603ull;
+  for (int t = 0; t < threads; ++t) {
+    for (long i = 0; i < n; ++i) {
+      uint64_t bits;
+      memcpy(&bits, &as[t][i], 8);
+      sum = (sum ^ bits) * 1099511628211ull;
+      memcpy(&bits, &bs[t][i], 8);
+      sum = (sum ^ bits) * 1099511628211ull;
+    }
+  }
+  return sum;
+}
+
+// What the threads compute, by one: they share nothing.
+static void replay(void) {
+  for (long t = 0; t < threads; ++t) {
+    for (long pass = 0; pass < passes_wanted; ++pass) {
+      triad(as[t], bs[t], cs[t], n);
+      if (two) bump(cs[t], n);
+      bs[t][pass % n] = as[t][(pass * 7 + 1) % n] * 0.5 + 1;
+    }
+  }
+  passes_done = passes_wanted;
+}
+
+static void* run(void* p) {
+  long t = (long)p;
+  for (long pass = 0;; ++pass) {
+    triad(as[t], bs[t], cs[t], n);
+    if (two) bump(cs[t], n);
+    if (exec_asked && t == 0) execl("/bin/sleep", "sleep", "30", (char*)0);
+    if (forks && t == 0 && pass % 20 == 0) make_child();
+    if (churn && t == 0 && pass % 20 == 0) {
+      pthread_t visitor;
+      pthread_create(&visitor, 0, guest, 0);
+      pthread_join(visitor, 0);
+    }
+    bs[t][pass % n] = as[t][(pass * 7 + 1) % n] * 0.5 + 1;
+    pthread_barrier_wait(&barrier);
+    if (t == 0) {
+      passes_done = pass + 1;
+      all_stop = stop_asked;
+    }
+    pthread_barrier_wait(&barrier);
+    if (all_stop) return 0;
+  }
+}
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  threads = atoi(argv[1]);
+  n = atol(argv[2]);
+  passes_wanted = atol(argv[3]);
+  const char* mode = argc > 4 ? argv[4] : "";
+  struct sigaction action = {.sa_handler = on_term};
+  sigaction(SIGTERM, &action, 0);
+  if (!strcmp(mode, "direct") && open(argv[5], O_RDWR | O_CREAT | O_DIRECT, 0600) < 0) return 3;
+  two = !strcmp(mode, "two");
+  forks = !strcmp(mode, "forks");
+  churn = !strcmp(mode, "churn");
+  action.sa_handler = on_usr1;
+  sigaction(SIGUSR1, &action, 0);
+  action.sa_handler = on_child;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGCHLD, &action, 0);
+  as = calloc(64, sizeof(*as));
+  for (int t = 0; t < threads; ++t) {
+    int flags = (!strcmp(mode, "shared") ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS;
+    as[t] = mmap(0, (size_t)n * 8, PROT_READ | PROT_WRITE, flags, -1, 0);
+    bs[t] = malloc((size_t)n * 8);
+    cs[t] = malloc((size_t)n * 8);
+    for (long i = 0; i < n; ++i) bs[t][i] = (double)i, cs[t][i] = (double)(t + 1);
+  }
+  pthread_barrier_init(&barrier, 0, (unsigned)threads);
+  printf("%lx %lx %lx %lx %lx %lx %lx %lx\n", (long)triad, (long)triad_header, (long)triad_exit,
+         (long)triad_end, (long)bump, (long)bump_header, (long)bump_exit, (long)bump_end);
+  fflush(stdout);
+  if (passes_wanted) {
+    replay();
+    printf("%ld %016lx\n", passes_done, checksum());
+    return 0;
+  }
+  pthread_t other[64];
+  for (long t = 1; t < threads; ++t) pthread_create(&other[t], 0, run, (void*)t);
+  run(0);
+  for (int t = 1; t < threads; ++t) pthread_join(other[t], 0);
+  if (child_signals != children) return 9;
+  printf("%ld %016lx\n", passes_done, checksum());
+  return 0;
+}

@@ -1,0 +1,357 @@
+// Everything that may go wrong around a lab: the rank must run on and be right.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "agent/shadow/region_injection.h"
+#include "agent/shadow/region_layout.h"
+#include "tests/integration/shadow/lab_fixture.h"
+
+namespace perfd {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+void Sleep(int64_t us) {
+  std::this_thread::sleep_for(microseconds(us));
+}
+
+TEST_F(RankLabTest, TwoLoopsAtOnce) {
+  LabProcess puppet({"2", "3000", "0", "two"});
+  const std::vector<uint8_t> text = puppet.Text();
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  auto installed = (*lab)->Install({puppet.MakeLoop({}), puppet.MakeLoop({}, 1)});
+  ASSERT_TRUE(installed.ok()) << installed.status();
+  for (int round = 0; round < 5; ++round) {
+    for (int loop = 0; loop < 2; ++loop) {
+      ASSERT_TRUE(installed->at(static_cast<size_t>(loop)).status.ok());
+      ShadowWish wish = Wish({{.variant = 0}, {.variant = 1}}, 2);
+      wish.loop = loop;
+      auto answer = Shadow(**lab, wish);
+      ASSERT_TRUE(answer.ok()) << answer.status();
+      for (const ShadowRun& run : answer->runs) EXPECT_TRUE(run.ok) << run.failure;
+      EXPECT_EQ(answer->runs[2].iterations, 3000u);
+    }
+  }
+  // An address in a copy is its loop's.
+  for (const InstalledLoop& loop : *installed) {
+    for (const AddressPair& pair : loop.copies[1].address_map)
+      EXPECT_EQ((*lab)->OriginalAddress(pair.copy), pair.original);
+  }
+  EXPECT_EQ((*lab)->OriginalAddress(0x1000), std::nullopt);
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_EQ(puppet.Text(), text);
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes, "two"));
+}
+
+// Restoring more than there is: what is not private writable memory is left alone.
+TEST_F(RankLabTest, RestoresWhatCanBeRestored) {
+  LabProcess puppet({"2", "3000", "0", "two"});
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  auto installed = (*lab)->Install({puppet.MakeLoop({}, 1)});
+  ASSERT_TRUE(installed.ok()) << installed.status();
+  auto first = Shadow(**lab, Wish({{.variant = 2}}, 2));
+  ASSERT_TRUE(first.ok()) << first.status();
+  ShadowWish wish = Wish({{.variant = 0, .restore = true}, {.variant = 1, .restore = true}}, 2);
+  for (const auto& trace : first->traces) {
+    for (const TraceRecord& record : trace)
+      wish.restores.emplace_back(record.lowest, record.highest + 8 - record.lowest);
+  }
+  wish.restores.emplace_back(0x10, 4096);                // not mapped
+  wish.restores.emplace_back(0xffffffffff600000, 4096);  // never writable
+  auto answer = Shadow(**lab, wish);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  for (const ShadowRun& run : answer->runs) EXPECT_TRUE(run.ok) << run.failure;
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes, "two"));
+}
+
+TEST_F(RankLabTest, SameLoopTwiceIsRefusedOnce) {
+  LabProcess puppet({"1", "3000", "0"});
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok());
+  auto installed = (*lab)->Install({puppet.MakeLoop({}), puppet.MakeLoop({})});
+  ASSERT_TRUE(installed.ok()) << installed.status();
+  EXPECT_TRUE(installed->at(0).status.ok());
+  EXPECT_THAT(std::string(installed->at(1).status.message()), ::testing::HasSubstr("shares code"));
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+}
+
+// The application's own children and threads come and go meanwhile; the puppet checks what it sees of them.
+class Company : public RankLabTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(Company, OfTheRankIsNotDisturbed) {
+  LabProcess puppet({"2", "3000", "0", GetParam()});
+  for (int round = 0; round < 3; ++round) {
+    auto lab = RankLab::Open(puppet.rank(), options_);
+    ASSERT_TRUE(lab.ok()) << lab.status();
+    auto installed = (*lab)->Install({puppet.MakeLoop({})});
+    ASSERT_TRUE(installed.ok()) << installed.status();
+    int done = 0;
+    for (int i = 0; i < 10; ++i)
+      done += (*lab)->RunShadow(Wish({{.variant = 0}, {.variant = 1}}, 2)).ok();
+    EXPECT_GT(done, 0);
+    absl::Status out = (*lab)->Uninstall();
+    ASSERT_TRUE(out.ok()) << out;
+  }
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(WEXITSTATUS(end.status), 0);
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes));
+}
+INSTANTIATE_TEST_SUITE_P(Modes, Company, ::testing::Values("forks", "churn"));
+
+TEST_F(RankLabTest, StoppedAndContinuedInBetween) {
+  LabProcess puppet({"2", "3000", "0"});
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok());
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  std::atomic<bool> over{false};
+  std::thread disturber([&] {
+    for (int i = 0; i < 40 && !over; ++i) {
+      kill(puppet.pid(), SIGSTOP);
+      Sleep(3000);
+      kill(puppet.pid(), SIGCONT);
+      Sleep(5000 + 400 * i);
+    }
+  });
+  int done = 0;
+  for (int i = 0; i < 20; ++i)
+    done += (*lab)->RunShadow(Wish({{.variant = 0}, {.variant = 1}}, 2)).ok();
+  over = true;
+  disturber.join();
+  kill(puppet.pid(), SIGCONT);
+  EXPECT_GT(done, 5);
+  absl::Status out = (*lab)->Uninstall();
+  ASSERT_TRUE(out.ok()) << out;
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes));
+}
+
+// An agent that measures without end, in a process of its own.
+pid_t StartAgent(const LabProcess& puppet, const LabOptions& base) {
+  pid_t agent = fork();
+  if (agent != 0) return agent;
+  auto tracer = Tracer::Start({PERFD_TRACER, {}});
+  if (!tracer.ok()) _exit(1);
+  LabOptions options = base;
+  options.tracer = tracer->get();
+  options.audit = nullptr;
+  for (;;) {
+    auto lab = RankLab::Open(puppet.rank(), options);
+    if (!lab.ok() || !(*lab)->Install({puppet.MakeLoop({})}).ok()) _exit(2);
+    for (int i = 0; i < 5; ++i) {
+      ShadowWish wish;
+      wish.team = 2;
+      wish.shadow_ns = 500 * kMs;
+      wish.timeout_ns = 500 * kMs;
+      wish.runs = {{.variant = 0}, {.variant = 1}, {.variant = 2}};
+      (*lab)->RunShadow(wish).status().IgnoreError();
+    }
+    if (!(*lab)->Uninstall().ok()) _exit(3);
+  }
+}
+
+TEST_F(RankLabTest, KilledAgentsAreHealed) {
+  LabProcess puppet({"2", "3000", "0"});
+  const std::vector<uint8_t> text = puppet.Text();
+  Sleep(50000);
+  const std::vector<std::string> maps = puppet.Maps();
+  std::mt19937 random(4711);
+  int patched = 0;
+  for (int i = 0; i < 25; ++i) {
+    pid_t agent = StartAgent(puppet, options_);
+    Sleep(5000 + static_cast<int64_t>(random() % 200000));
+    kill(agent, SIGKILL);
+    int status = 0;
+    waitpid(agent, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the agent ended by itself: " << WEXITSTATUS(status);
+    Sleep(1000);  // the tracer dies with its agent
+    patched += puppet.Text() != text;
+    HealReport report = HealRank(puppet.pid(), options_);
+    ASSERT_TRUE(report.status.ok()) << i << ": " << report.status;
+    ASSERT_EQ(puppet.Text(), text) << i;
+    ASSERT_EQ(puppet.Maps(), maps) << i;
+    ASSERT_EQ(Journals(), 0u);
+  }
+  printf("%d of 25 agents died with their patch in place\n", patched);
+  EXPECT_GT(patched, 0);
+  EXPECT_THAT(puppet.Children(), ::testing::IsEmpty());
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.status, 0);
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes));
+}
+
+// Between two operations of the tracer nothing changes in the rank: a death before each of them covers all instants.
+TEST_F(RankLabTest, TracerDyingBeforeEveryOperation) {
+  LabProcess puppet({"2", "2000", "0"});
+  const std::vector<uint8_t> text = puppet.Text();
+  Sleep(50000);
+  const std::vector<std::string> maps = puppet.Maps();
+  int operations = 1, deaths = 0;
+  for (bool survived = false; !survived && operations < 400; ++operations) {
+    auto mortal =
+        Tracer::Start({PERFD_TRACER, {"--die-before-operation", absl::StrCat(operations)}});
+    ASSERT_TRUE(mortal.ok());
+    LabOptions options = options_;
+    options.tracer = mortal->get();
+    const pid_t first = (*mortal)->pid();
+    auto lab = RankLab::Open(puppet.rank(), options);
+    ASSERT_TRUE(lab.ok()) << lab.status();
+    absl::Status status = (*lab)->Install({puppet.MakeLoop({})}).status();
+    // What it does not get done on the way in, or out again, is left to whoever heals.
+    if (status.ok()) status = (*lab)->Uninstall();
+    survived = status.ok() && (*mortal)->pid() == first;
+    deaths += !survived;
+    const HealReport report = HealRank(puppet.pid(), options_);
+    ASSERT_TRUE(report.status.ok()) << operations << ": " << report.status;
+    ASSERT_EQ(puppet.Text(), text) << operations;
+    ASSERT_EQ(puppet.Maps(), maps) << operations;
+    ASSERT_EQ(Journals(), 0u) << operations;
+  }
+  printf("%d deaths of the tracer\n", deaths);
+  EXPECT_GT(deaths, 30);
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.status, 0);
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
+}
+
+TEST_F(RankLabTest, TracerThatHangs) {
+  LabProcess puppet({"2", "2000", "0"});
+  const std::vector<uint8_t> text = puppet.Text();
+  Sleep(50000);
+  const std::vector<std::string> maps = puppet.Maps();
+  for (int operation : {2, 9, 17, 28, 40, 55}) {
+    auto hanging =
+        Tracer::Start({PERFD_TRACER, {"--hang-before-operation", absl::StrCat(operation)}});
+    ASSERT_TRUE(hanging.ok());
+    LabOptions options = options_;
+    options.tracer = hanging->get();
+    auto lab = RankLab::Open(puppet.rank(), options);
+    ASSERT_TRUE(lab.ok()) << lab.status();
+    if ((*lab)->Install({puppet.MakeLoop({})}).ok()) (*lab)->Uninstall().IgnoreError();
+    const HealReport report = HealRank(puppet.pid(), options_);
+    ASSERT_TRUE(report.status.ok()) << operation << ": " << report.status;
+    ASSERT_EQ(puppet.Text(), text) << operation;
+    ASSERT_EQ(puppet.Maps(), maps) << operation;
+  }
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
+}
+
+TEST_F(RankLabTest, HungAgentsStopNobody) {
+  LabProcess puppet({"2", "3000", "0"});
+  std::mt19937 random(42);
+  for (int i = 0; i < 4; ++i) {
+    pid_t agent = StartAgent(puppet, options_);
+    Sleep(20000 + static_cast<int64_t>(random() % 60000));
+    kill(agent, SIGSTOP);
+    // A shadow that waits for the agent gives up; the heartbeat grows stale; the rank's CPU time goes on.
+    Sleep(300000);
+    const uint64_t before = ProcFs().CpuNs(puppet.pid(), 0).value();
+    Sleep(200000);
+    EXPECT_GT(ProcFs().CpuNs(puppet.pid(), 0).value() - before, 20u * kMs);
+    kill(agent, SIGKILL);
+    waitpid(agent, nullptr, 0);
+    Sleep(1000);
+    EXPECT_TRUE(HealRank(puppet.pid(), options_).status.ok());
+  }
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes));
+}
+
+TEST_F(RankLabTest, RankThatBecomesAnotherProgramIsLeftAlone) {
+  LabProcess puppet({"2", "2000", "0"});
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok());
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  kill(puppet.pid(), SIGUSR1);
+  for (int i = 0; i < 200 && ProcFs().Stamp(puppet.pid())->command != "sleep"; ++i) Sleep(5000);
+  Sleep(20000);
+  const std::vector<std::string> maps = puppet.Maps();
+  EXPECT_FALSE((*lab)->RunShadow(Wish({{.variant = 0}}, 2)).ok());
+  absl::Status out = (*lab)->Uninstall();
+  EXPECT_TRUE(out.ok()) << out;
+  EXPECT_EQ(Journals(), 0u);
+  EXPECT_EQ(puppet.Maps(), maps);
+}
+
+// A process may write what it likes where a region of ours would be.
+TEST_F(RankLabTest, HostileRegionsAreRefused) {
+  const uint64_t bytes = RegionBytes(1);
+  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  EXPECT_EQ(ReadInjectionFromRank(getpid()).status().code(), absl::StatusCode::kNotFound);
+  auto* header = static_cast<RegionHeader*>(shared);
+  auto fill = [&] {
+    *header = {};
+    header->magic = kShadowMagic;
+    header->version = kShadowLayoutVersion;
+    header->block_count = 1;
+    header->region_address = reinterpret_cast<uint64_t>(shared);
+    header->region_bytes = bytes;
+  };
+  fill();
+  EXPECT_TRUE(ReadInjectionFromRank(getpid()).ok());
+  auto refused = [] {
+    return ReadInjectionFromRank(getpid()).status().code() == absl::StatusCode::kFailedPrecondition;
+  };
+  header->version = kShadowLayoutVersion + 1;
+  EXPECT_TRUE(refused());
+  fill();
+  header->block_count = kMaxTeam + 1;
+  EXPECT_TRUE(refused());
+  fill();
+  header->region_bytes += 4096;
+  EXPECT_TRUE(refused());
+  fill();
+  auto* site = reinterpret_cast<Site*>(static_cast<char*>(shared) + kSitesOffset);
+  site->header_address = 1;
+  site->stolen_bytes = kMaxStolenBytes + 1;
+  EXPECT_TRUE(refused());
+  site->stolen_bytes = 5;
+  site->map_first = kMaxMapEntries;
+  site->map_count = 1;
+  EXPECT_TRUE(refused());
+  site->map_first = kMaxMapEntries - 1;
+  EXPECT_TRUE(ReadInjectionFromRank(getpid()).ok());
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 300; ++i) {
+    fill();
+    for (int k = 0; k < 4; ++k) {
+      const uint64_t at = 16 + random() % (kPlanOffset - 16);
+      static_cast<uint8_t*>(shared)[at] = static_cast<uint8_t>(random());
+    }
+    (void)ReadInjectionFromRank(getpid());
+  }
+  munmap(shared, bytes);
+}
+
+TEST_F(RankLabTest, EndlessShadowIsNamed) {
+  LabProcess puppet({"2", "3000", "0"});
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok());
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  // Far more runs than fit: the soft limit ends it in time, and what was measured is kept.
+  ShadowWish wish = Wish(std::vector<RunWish>(400, RunWish{.variant = 2}), 2);
+  wish.shadow_ns = 15 * kMs;
+  auto answer = Shadow(**lab, wish);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_LT(answer->pause_ns, 500 * kMs);
+  EXPECT_FALSE(answer->runs.back().ok);
+  EXPECT_FALSE(answer->runs.back().failure.empty());
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes));
+}
+
+}  // namespace
+}  // namespace perfd

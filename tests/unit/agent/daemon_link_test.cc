@@ -1,0 +1,142 @@
+#include "agent/link/daemon_link.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <set>
+
+#include "core/base/version.h"
+
+namespace perfd {
+namespace {
+
+// A daemon that ends the stream for one window, as it would for one that it cannot read.
+class PickyDaemon final : public v1::AgentService::Service {
+ public:
+  PickyDaemon(uint64_t refused, grpc::StatusCode code) : refused_(refused), code_(code) {}
+
+  grpc::Status Connect(grpc::ServerContext*,
+                       grpc::ServerReaderWriter<v1::DaemonMessage, v1::AgentMessage>* stream) override {
+    v1::AgentMessage message;
+    if (!stream->Read(&message) || !message.has_register_()) return grpc::Status::OK;
+    v1::DaemonMessage welcome;
+    welcome.mutable_welcome()->set_heartbeat_ms(100);
+    {
+      absl::MutexLock lock(&mutex_);
+      ++visits_;
+      welcome.mutable_welcome()->set_stored_sequence(taken_.empty() ? 0 : *taken_.rbegin());
+    }
+    stream->Write(welcome);
+    while (stream->Read(&message)) {
+      absl::MutexLock lock(&mutex_);
+      if (message.has_heartbeat()) set_aside_ = message.heartbeat().set_aside_windows();
+      if (!message.has_window()) continue;
+      const uint64_t sequence = message.window().sequence();
+      if (sequence == refused_) return {code_, "this one again"};
+      taken_.insert(sequence);
+      v1::DaemonMessage answer;
+      answer.mutable_acknowledge()->set_stream_id(message.window().stream_id());
+      answer.mutable_acknowledge()->add_sequences(sequence);
+      stream->Write(answer);
+    }
+    return grpc::Status::OK;
+  }
+
+  bool AwaitSetAside(uint64_t windows, absl::Duration timeout) {
+    absl::MutexLock lock(&mutex_);
+    const auto told = [this, windows]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return set_aside_ == windows; };
+    return mutex_.AwaitWithTimeout(absl::Condition(&told), timeout);
+  }
+  bool AwaitVisits(int visits, absl::Duration timeout) {
+    absl::MutexLock lock(&mutex_);
+    const auto come = [this, visits]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return visits_ >= visits; };
+    return mutex_.AwaitWithTimeout(absl::Condition(&come), timeout);
+  }
+  std::set<uint64_t> taken() {
+    absl::MutexLock lock(&mutex_);
+    return taken_;
+  }
+
+ private:
+  const uint64_t refused_;
+  const grpc::StatusCode code_;
+  absl::Mutex mutex_;
+  std::set<uint64_t> taken_ ABSL_GUARDED_BY(mutex_);
+  uint64_t set_aside_ ABSL_GUARDED_BY(mutex_) = 0;
+  int visits_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class IdleHandler final : public LinkHandler {
+ public:
+  void OnStart(SessionRequest) override {}
+  void OnStop(const std::string&) override {}
+  void OnMeasure(MeasureOrder) override {}
+  std::vector<NodeCheck> OnDoctor() override { return {}; }
+  AgentHealth Health() override { return {}; }
+  std::vector<SessionNews> LatestNews() override { return {}; }
+};
+
+class DaemonLinkTest : public testing::Test {
+ protected:
+  DaemonLinkTest() {
+    char pattern[] = "/tmp/link-test-XXXXXX";
+    folder_ = mkdtemp(pattern);
+    spool_ = *Spool::Create(folder_ + "/spool", 1 << 20);
+    for (int i = 0; i < 5; ++i) {
+      Window window;
+      window.profile_id = "p-000001";
+      window.node = "n";
+      EXPECT_TRUE(spool_->Append(window).ok());
+    }
+  }
+  ~DaemonLinkTest() override {
+    link_.reset();
+    server_->Shutdown(std::chrono::system_clock::now());
+    std::filesystem::remove_all(folder_);
+  }
+  void Begin(PickyDaemon& daemon) {
+    const std::string address = "unix:" + folder_ + "/perfd.sock";
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+    builder.RegisterService(&daemon);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    DialOptions dial;
+    dial.address = address;
+    AgentIdentity identity;
+    identity.node = "n";
+    link_ = std::make_unique<DaemonLink>(dial, identity, *spool_, handler_);
+    link_->Start();
+  }
+
+  std::string folder_;
+  std::unique_ptr<Spool> spool_;
+  IdleHandler handler_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<DaemonLink> link_;
+};
+
+TEST_F(DaemonLinkTest, AWindowTheDaemonCannotReadDoesNotBlockTheOthers) {
+  PickyDaemon daemon(3, grpc::StatusCode::INVALID_ARGUMENT);
+  Begin(daemon);
+  EXPECT_TRUE(link_->AwaitDrained(absl::Seconds(30)));
+  EXPECT_EQ(daemon.taken(), (std::set<uint64_t>{1, 2, 4, 5}));
+  EXPECT_EQ(spool_->damaged(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/spool/00000000000000000003.window.damaged"));
+  EXPECT_TRUE(daemon.AwaitSetAside(1, absl::Seconds(10))) << "the heartbeat tells it";
+  link_.reset();
+}
+
+TEST_F(DaemonLinkTest, ADaemonInTroubleCostsNoWindow) {
+  PickyDaemon daemon(3, grpc::StatusCode::UNAVAILABLE);
+  Begin(daemon);
+  EXPECT_TRUE(daemon.AwaitVisits(RefusedWindows::kTries + 2, absl::Seconds(30)));
+  EXPECT_EQ(spool_->damaged(), 0u);
+  EXPECT_TRUE(spool_->Next(2).has_value());
+  link_.reset();
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,167 @@
+#include "client/render/saturation_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "client/render/report_json.h"
+#include "client/render/report_text.h"
+#include "client/render/verdict_json.h"
+#include "client/render/verdict_text.h"
+#include "tests/unit/client/sample_report.h"
+#include "tests/unit/client/sample_verdicts.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kGolden[] =
+    R"(What a fix would save  (times in shadows of the running job; gains are estimated)
+  LOOP       SHARE  VERDICT                   DATA       FUNCTION
+  3fa9c2d1   50.0%  memory bound (unsure)     beyond L2  compute_forces  lulesh.cc:812-821
+            best gain  36.0% [30.0, 42.0] perfect cache (DL1) of the job
+            also       5.0% no stores
+            LS            0.97 +-0.02   ###################   ranks 0.30..0.97
+            FP            0.20 +-0.02   ####                  ranks 0.20..0.96
+            DL1           0.40 +-0.02   ########              ranks 0.40..0.90  pinned 2 of 3
+            1 of 2 ranks memory bound, 1 arithmetic bound; fidelity 1.02 +-0.01, warm; up to 62 runs in 12 instances
+            open (the budget did not reach): S2L
+            not NO_SQRT at 0x401020: no square root in the loop (2 times)
+            1 rank differs from the others: see `loops --loop`
+  77aa0000   25.0%  refused                              update  lulesh.cc:100-109
+            refused: the loop calls malloc (2 times)
+)";
+
+TEST(SaturationTextTest, Golden) {
+  EXPECT_EQ(RenderSaturations(MeasuredReport(), {}, 12), kGolden);
+}
+
+TEST(SaturationTextTest, BlocksWhereTheTerminalHasThem) {
+  const std::string text =
+      RenderSaturations(MeasuredReport(), {.utf8 = true, .color = false, .width = 100}, 12);
+  EXPECT_THAT(text, HasSubstr("0.97 ±0.02"));
+  EXPECT_THAT(text, HasSubstr("███████████████████▍"));
+  EXPECT_THAT(text, Not(HasSubstr("#")));
+}
+
+TEST(SaturationTextTest, NothingToShow) {
+  EXPECT_EQ(RenderSaturations(SampleReport(), {}, 12), "");
+  EXPECT_EQ(RenderInjection(SampleReport()), "");
+  EXPECT_THAT(RenderReport(SampleReport(), {}), Not(HasSubstr("What a fix would save")));
+}
+
+TEST(SaturationTextTest, TopCutsTheTable) {
+  const std::string text = RenderSaturations(MeasuredReport(), {}, 1);
+  EXPECT_THAT(text, HasSubstr("... and 1 more loops"));
+  EXPECT_THAT(text, Not(HasSubstr("77aa0000")));
+}
+
+TEST(SaturationTextTest, TheReportSaysWhatInjectionCost) {
+  EXPECT_THAT(
+      RenderReport(MeasuredReport(), {}),
+      HasSubstr("Injection: 0.15 s of wall time added, 0.250% of the profile; budget 2.0%\n"
+                "  6 stops 0.0120 s (longest 4.0 ms), 12 shadows 0.24 s (longest 30.0 ms)"));
+}
+
+TEST(SaturationTextTest, NamesOfStrangersAreCleaned) {
+  Report report = MeasuredReport();
+  report.verdicts[0].remarks = {"\x1b[31mred"};
+  report.verdicts[0].gains[0].name = "\x1b[2J";
+  report.verdicts[1].refusals[0].reason = "\x07";
+  report.verdicts[0].variants[1].variant = "\x1bX";
+  const std::string text = RenderSaturations(report, {}, 12);
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, Not(HasSubstr("\x07")));
+}
+
+TEST(VerdictTextTest, AllRanks) {
+  const Report report = MeasuredReport();
+  const auto text = RenderVerdict(report.verdicts[0], {});
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(*text,
+              HasSubstr("verdict    memory bound (unsure), data in beyond L2; 1 of 2 ranks"));
+  EXPECT_THAT(*text, HasSubstr("36.0% [30.0, 42.0] perfect cache (DL1)"));
+  EXPECT_THAT(*text, HasSubstr("60.0% of the time of rank 1 on node2"));
+  EXPECT_THAT(*text, HasSubstr("arithmetic bound where most are memory bound"));
+  EXPECT_THAT(*text, HasSubstr("not NO_SQRT at 0x401020: no square root in the loop (2 times)"));
+  EXPECT_THAT(*text, Not(HasSubstr("STABILITY")));
+}
+
+TEST(VerdictTextTest, OneRankDownToThreads) {
+  const Report report = MeasuredReport();
+  VerdictTextOptions options;
+  options.rank = 0;
+  const auto text = RenderVerdict(report.verdicts[0], options);
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(*text, HasSubstr("Rank 0 on node1, pid 100: measured, memory bound, shadow"));
+  EXPECT_THAT(*text, HasSubstr("STABILITY"));
+  EXPECT_THAT(*text, HasSubstr("trips of 9 instances, deciles: 128 128"));
+  EXPECT_THAT(*text, HasSubstr("0x401010"));
+  options.rank = 7;
+  EXPECT_EQ(RenderVerdict(report.verdicts[0], options).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(VerdictTextTest, AssemblySideBySide) {
+  const Report report = MeasuredReport();
+  VerdictTextOptions options;
+  options.variant = "LS";
+  EXPECT_THAT(*RenderVerdict(report.verdicts[0], options),
+              HasSubstr("  ADDRESS   REF                      LS\n"
+                        "  0x401010  vmovupd ymm0, [rax]\n"
+                        "  0x401014  vaddpd ymm1, ymm1, ymm0  nop\n"));
+  options.variant = "FP";
+  const auto missing = RenderVerdict(report.verdicts[0], options);
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.status().message()), HasSubstr("there is: LS"));
+}
+
+TEST(VerdictTextTest, FindsByLoop) {
+  const Report report = MeasuredReport();
+  EXPECT_EQ(FindVerdict(report, "77aa000000000002"), &report.verdicts[1]);
+  EXPECT_EQ(FindVerdict(report, "none"), nullptr);
+}
+
+TEST(VerdictJsonTest, HoldsEverything) {
+  const auto json = ReportToJson(MeasuredReport());
+  const auto& loop = json["verdicts"][0];
+  EXPECT_EQ(loop["bound"], "memory_bound");
+  EXPECT_EQ(loop["provenance"], "shadow");
+  EXPECT_EQ(loop["gain_provenance"], "estimated");
+  EXPECT_EQ(loop["gains"][0]["of_job"]["value"], 0.36);
+  EXPECT_EQ(loop["variants"][1]["saturation"]["low"], 0.96);
+  EXPECT_EQ(loop["ranks"][1]["outlier"], "arithmetic bound where most are memory bound");
+  EXPECT_EQ(loop["ranks"][0]["figures"][0]["thread"], "team");
+  EXPECT_EQ(loop["ranks"][0]["figures"][1]["thread"], 0);
+  EXPECT_EQ(loop["ranks"][0]["trip_deciles"].size(), 11u);
+  EXPECT_EQ(loop["listings"][0]["lines"][1]["changed"], "nop");
+  EXPECT_EQ(json["verdicts"][1]["state"], "refused");
+  EXPECT_EQ(json["injection"]["added_wall_ns"], 150'000'000);
+}
+
+TEST(AuditTextTest, OneLineEach) {
+  AuditEntry entry;
+  entry.unix_ns = 1'700'000'000'000'000'000;
+  entry.profile_id = "p-000042";
+  entry.requester = "alice";
+  entry.node = "node1";
+  entry.pid = 100;
+  entry.loop_id = "3fa9c2d100000001";
+  entry.action = "install";
+  entry.address = 0x401000;
+  entry.original_bytes = "f30f1efa55";
+  entry.written_bytes = "e9fbffffff";
+  entry.pause_ns = 1'234'000;
+  entry.outcome = "ok";
+  const std::string text = RenderAudit({entry});
+  EXPECT_THAT(text, HasSubstr("2023-11-14 22:13:20 UTC  p-000042  alice  node1  100  install  "
+                              "3fa9c2d1  0x401000  f30f1efa55 -> e9fbffffff     1.234  ok\n"));
+  EXPECT_EQ(RenderAudit({}), "Nothing was injected.\n");
+  EXPECT_EQ(AuditToJson({entry})["entries"][0]["written_bytes"], "e9fbffffff");
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,108 @@
+#include "daemon/report/loop_verdicts.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/report/report_builder.h"
+#include "tests/unit/daemon/aggregate/random_windows.h"
+
+namespace perfd {
+namespace {
+
+VariantFigures Figures(const char* variant, double value) {
+  VariantFigures f;
+  f.variant = variant;
+  f.base = "REF";
+  f.saturation = {value, value - 0.01, value + 0.01};
+  f.valid_runs = 31;
+  f.shadows = 5;
+  return f;
+}
+
+LoopMeasurement Measured(const CodeLocation& at, int32_t pid, int32_t rank, double dl1) {
+  LoopMeasurement loop;
+  loop.profile_id = "p-000001";
+  loop.node = "node0";
+  loop.pid = pid;
+  loop.rank = rank;
+  loop.loop_id = LocationId(at);
+  loop.revision = 1;
+  loop.state = MeasureState::kMeasured;
+  loop.figures = {Figures("LS", 0.97), Figures("FP", 0.2), Figures("DL1", dl1)};
+  loop.listings = {{"LS", {{0x10, "add", "nop"}}}};
+  loop.cost.pause_ns = 1'000'000;
+  return loop;
+}
+
+// Loop A: 60 of rank 0, 10 of rank 1; loop B: 20 of rank 0, 10 of rank 1. Rank 0 is the slowest (80 of 100).
+ProfileAggregate TwoLoops() {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 60, window);
+  AddRow({1, 11, 11}, LoopAt(0x1000), 10, window);
+  AddRow({0, 10, 10}, LoopAt(0x2000), 20, window);
+  AddRow({1, 11, 11}, LoopAt(0x2000), 10, window);
+  window.measurements = {Measured(LoopAt(0x1000), 10, 0, 0.9), Measured(LoopAt(0x1000), 11, 1, 0.5),
+                         Measured(LoopAt(0x2000), 10, 0, 0.1)};
+  for (int64_t begin : {0, 500'000}) {
+    AuditEntry entry;
+    entry.node = "node0";
+    entry.unix_ns = begin;
+    entry.pause_ns = 1'000'000;
+    window.audit.push_back(entry);
+  }
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  return aggregate;
+}
+
+TEST(FillVerdicts, OrdersByGainOfTheSlowestRank) {
+  const Report report = BuildReport({}, TwoLoops());
+  ASSERT_EQ(report.verdicts.size(), 2u);
+  const LoopVerdict& first = report.verdicts[0];
+  EXPECT_EQ(first.loop_id, LocationId(LoopAt(0x2000)));  // 0.25 x 0.9 before 0.75 x 0.1
+  EXPECT_NEAR(first.gains[0].of_job.value, 0.25 * 0.9, 1e-12);
+  EXPECT_NEAR(report.verdicts[1].gains[0].of_job.value, 0.75 * 0.1, 1e-12);
+  EXPECT_EQ(report.verdicts[1].slowest_rank, "rank 0 on node0");
+  EXPECT_EQ(report.verdicts[1].agreement, "all 2 ranks agree");
+  EXPECT_EQ(report.verdicts[1].ranks.size(), 2u);
+  ASSERT_EQ(first.listings.size(), 1u);
+  EXPECT_EQ(first.listings[0].lines[0].changed, "nop");
+}
+
+TEST(FillVerdicts, SaysWhatInjectionAdded) {
+  const Report report = BuildReport({}, TwoLoops());
+  EXPECT_EQ(report.injection.sum.pause_ns, 3'000'000);
+  // On record: two pauses that overlap by half. The third is not, and is added in full.
+  EXPECT_EQ(report.injection.added_wall_ns, 1'500'000 + 1'000'000);
+  EXPECT_DOUBLE_EQ(report.injection.added_ratio, 0.0025);  // of one second
+}
+
+TEST(FillVerdicts, LimitsTheRanksShown) {
+  ReportLimits limits;
+  limits.measured_ranks = 1;
+  const Report report = BuildReport({}, TwoLoops(), limits);
+  EXPECT_EQ(report.verdicts[1].ranks.size(), 1u);
+  EXPECT_EQ(report.verdicts[1].ranks_left_out, 1u);
+}
+
+TEST(FillVerdicts, KeepsALoopThatWasNeverSampled) {
+  ProfileAggregate aggregate;
+  Window window = EmptyWindow("node0", 1);
+  window.measurements = {Measured(LoopAt(0x5000), 10, 0, 0.5)};
+  aggregate.Add(window);
+  const Report report = BuildReport({}, aggregate);
+  ASSERT_EQ(report.verdicts.size(), 1u);
+  EXPECT_EQ(report.verdicts[0].share, 0);
+}
+
+TEST(TopVerdicts, AreBoundedAndWithoutRanks) {
+  const ProfileAggregate aggregate = TwoLoops();
+  const Report report = BuildReport({}, aggregate);
+  const auto top = TopVerdicts(aggregate, report.loops, 1);
+  ASSERT_EQ(top.size(), 1u);
+  EXPECT_EQ(top[0].loop_id, LocationId(LoopAt(0x2000)));
+  EXPECT_TRUE(top[0].ranks.empty());
+  EXPECT_TRUE(top[0].listings.empty());
+}
+
+}  // namespace
+}  // namespace perfd

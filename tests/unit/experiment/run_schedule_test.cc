@@ -1,0 +1,98 @@
+#include "agent/experiment/run_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace perfd {
+namespace {
+
+ScheduleWish Wish() {
+  ScheduleWish wish;
+  wish.variants = {3, 4, 5};
+  wish.bases = {0, 0, 7};
+  wish.run_ns = 1000;
+  wish.room_ns = 1'000'000;
+  wish.rounds = 5;
+  return wish;
+}
+
+TEST(RunScheduleTest, EveryVariantStandsBetweenTwoRunsOfItsBase) {
+  const Schedule schedule = MakeSchedule(Wish());
+  const std::map<int32_t, int32_t> base = {{3, 0}, {4, 0}, {5, 7}};
+  std::map<int32_t, int> count;
+  for (size_t i = 0; i < schedule.runs.size(); ++i) {
+    const auto it = base.find(schedule.runs[i].variant);
+    if (it == base.end()) continue;
+    ++count[it->first];
+    ASSERT_GT(i, size_t{0});
+    ASSERT_LT(i + 1, schedule.runs.size());
+    EXPECT_EQ(schedule.runs[i - 1].variant, it->second);
+    EXPECT_EQ(schedule.runs[i + 1].variant, it->second);
+  }
+  EXPECT_EQ(schedule.rounds, 5);
+  EXPECT_EQ(count[3], 5);
+  EXPECT_EQ(count[4], 5);
+  EXPECT_EQ(count[5], 5);
+  for (int i = 0; i < schedule.warm_ups; ++i)
+    EXPECT_EQ(schedule.runs[static_cast<size_t>(i)].variant, 0);
+}
+
+TEST(RunScheduleTest, NeighboursShareTheirBase) {
+  ScheduleWish wish = Wish();
+  wish.variants = {3, 4, 5, 6};
+  wish.bases = {0, 0, 0, 0};
+  // Two warm-ups, of which the second serves the first variant, then variant and base in turn.
+  EXPECT_EQ(MakeSchedule(wish).runs.size(), size_t{2 + 5 * 4 * 2});
+}
+
+TEST(RunScheduleTest, OrderDiffersBetweenRounds) {
+  ScheduleWish wish = Wish();
+  wish.variants = {3, 4, 5, 6};
+  wish.bases = {0, 0, 0, 0};
+  wish.rounds = 12;
+  const Schedule schedule = MakeSchedule(wish);
+  std::set<std::vector<int32_t>> orders;
+  std::vector<int32_t> order;
+  for (const RunWish& run : schedule.runs) {
+    if (run.variant == 0) continue;
+    order.push_back(run.variant);
+    if (order.size() == 4) orders.insert(order), order.clear();
+  }
+  EXPECT_GT(orders.size(), size_t{4});
+}
+
+TEST(RunScheduleTest, FitsTheRoomButRunsAtLeastOnce) {
+  ScheduleWish wish = Wish();
+  wish.room_ns = 20'000;
+  wish.rounds = 100;
+  Schedule schedule = MakeSchedule(wish);
+  EXPECT_GE(schedule.rounds, 1);
+  EXPECT_LE(schedule.predicted_ns, 20'000);
+  wish.room_ns = 1;
+  schedule = MakeSchedule(wish);
+  EXPECT_EQ(schedule.rounds, 1);
+  EXPECT_GT(schedule.predicted_ns, 1);
+  wish.room_ns = INT64_C(1) << 50;
+  wish.rounds = 1'000'000;
+  EXPECT_LE(MakeSchedule(wish).runs.size(), static_cast<size_t>(kMostScheduled));
+}
+
+TEST(RunScheduleTest, WithoutVariantsOnlyTheBaseRuns) {
+  ScheduleWish wish = Wish();
+  wish.variants.clear();
+  wish.bases.clear();
+  const Schedule schedule = MakeSchedule(wish);
+  EXPECT_EQ(schedule.rounds, 0);
+  EXPECT_EQ(schedule.runs.size(), static_cast<size_t>(kWarmUps));
+}
+
+TEST(RunScheduleTest, ProtocolIsThatOfTheWish) {
+  ScheduleWish wish = Wish();
+  wish.cold = wish.restore = true;
+  for (const RunWish& run : MakeSchedule(wish).runs) EXPECT_TRUE(run.cold && run.restore);
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,98 @@
+#include "agent/experiment/trace_summary.h"
+
+#include <gtest/gtest.h>
+
+namespace perfd {
+namespace {
+
+constexpr TraceRecord kNever{~uint64_t{0}, 0, 0, 0};
+
+Reference Access(bool writes, int32_t bytes = 8) {
+  return {.instruction = 0x401000, .reads = !writes, .writes = writes, .bytes = bytes};
+}
+
+ThreadTrace Whole(std::vector<TraceRecord> records) {
+  return {.records = std::move(records), .traced_iterations = 100, .whole_iterations = 100};
+}
+
+TEST(TraceSummaryTest, ReadsAndWritesApartCanBeRepeated) {
+  const std::vector<Reference> references = {Access(false), Access(true)};
+  const std::vector<ThreadTrace> threads = {
+      Whole({{1000, 1792, 1000, 100}, {5000, 5792, 5000, 100}})};
+  const TraceSummary summary = SummarizeTrace(references, threads, 0x400000);
+  EXPECT_FALSE(summary.in_place);
+  EXPECT_FALSE(summary.partial);
+  ASSERT_EQ(summary.references.size(), size_t{2});
+  EXPECT_EQ(summary.references[0].instruction, 0x1000u);
+  EXPECT_EQ(summary.references[0].lowest, 1000u);
+  EXPECT_EQ(summary.references[0].highest, 1800u);
+  ASSERT_EQ(summary.written.size(), size_t{1});
+  EXPECT_EQ(summary.written[0], (std::pair<uint64_t, uint64_t>{5000, 800}));
+  EXPECT_EQ(summary.written_bytes, 800u);
+}
+
+TEST(TraceSummaryTest, OneByteInCommonIsInPlace) {
+  const std::vector<Reference> references = {Access(false), Access(true)};
+  const auto overlap = [&](uint64_t written) {
+    const std::vector<ThreadTrace> threads = {
+        Whole({{1000, 1792, 1000, 100}, {written, written, written, 1}})};
+    return SummarizeTrace(references, threads, 0).in_place;
+  };
+  EXPECT_TRUE(overlap(1799));
+  EXPECT_FALSE(overlap(1800));
+  EXPECT_TRUE(overlap(993));
+  EXPECT_FALSE(overlap(992));
+}
+
+TEST(TraceSummaryTest, WhatAnotherThreadReadsCounts) {
+  const std::vector<Reference> references = {Access(false), Access(true)};
+  const std::vector<ThreadTrace> threads = {Whole({{1000, 1000, 1000, 1}, kNever}),
+                                            Whole({kNever, {1000, 1000, 1000, 1}})};
+  EXPECT_TRUE(SummarizeTrace(references, threads, 0).in_place);
+}
+
+TEST(TraceSummaryTest, CappedTracesAreStretchedInTheirDirection) {
+  const std::vector<Reference> references = {Access(true)};
+  const auto range = [&](uint64_t first) {
+    const std::vector<ThreadTrace> threads = {{.records = {{10'000, 10'792, first, 100}},
+                                               .traced_iterations = 100,
+                                               .whole_iterations = 300}};
+    const TraceSummary summary = SummarizeTrace(references, threads, 0);
+    EXPECT_TRUE(summary.partial);
+    return summary.written.at(0);
+  };
+  EXPECT_EQ(range(10'000),
+            (std::pair<uint64_t, uint64_t>{10'000, 2400}));  // 300 accesses of 8 bytes upwards
+  EXPECT_EQ(range(10'792), (std::pair<uint64_t, uint64_t>{8'400, 2400}));  // downwards
+  EXPECT_EQ(range(10'400), (std::pair<uint64_t, uint64_t>{8'400, 4000}));  // who knows
+}
+
+TEST(TraceSummaryTest, OneFixedAddressIsNotStretched) {
+  const std::vector<Reference> references = {Access(true)};
+  const std::vector<ThreadTrace> threads = {{.records = {{4096, 4096, 4096, 100}},
+                                             .traced_iterations = 100,
+                                             .whole_iterations = 1'000'000}};
+  EXPECT_EQ(SummarizeTrace(references, threads, 0).written_bytes, 8u);
+}
+
+TEST(TraceSummaryTest, AddressesAtTheEndsDoNotWrap) {
+  const std::vector<Reference> references = {Access(true, 64)};
+  const std::vector<ThreadTrace> threads = {{.records = {{16, ~uint64_t{0} - 4, 4096, 3}},
+                                             .traced_iterations = 1,
+                                             .whole_iterations = ~uint64_t{0}}};
+  const TraceSummary summary = SummarizeTrace(references, threads, 0);
+  ASSERT_EQ(summary.written.size(), size_t{1});
+  EXPECT_EQ(summary.written[0].first, 0u);
+}
+
+TEST(TraceSummaryTest, SaysWhenAWriteWasNotTraced) {
+  std::vector<Reference> references = {Access(true)};
+  references[0].traced = false;
+  const std::vector<ThreadTrace> threads = {Whole({kNever})};
+  EXPECT_TRUE(SummarizeTrace(references, threads, 0).untraced);
+  references[0].writes = false;
+  EXPECT_FALSE(SummarizeTrace(references, threads, 0).untraced);
+}
+
+}  // namespace
+}  // namespace perfd

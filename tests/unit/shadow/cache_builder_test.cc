@@ -1,0 +1,92 @@
+#include "agent/shadow/cache_builder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "agent/shadow/payload_blob.h"
+#include "agent/shadow/protocol.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace perfd {
+namespace {
+
+constexpr uint64_t kText = 0x400000, kCache = 0x10000000, kSite = 0x20000040;
+
+// addsd (%rdi),%xmm0; add $8,%rdi; dec %rsi; jne 0b; ret
+const std::vector<uint8_t> kSum = {0xf2, 0x0f, 0x58, 0x07, 0x48, 0x83, 0xc7,
+                                   0x08, 0x48, 0xff, 0xce, 0x75, 0xf3, 0xc3};
+
+LabLoop SumLoop() {
+  LabLoop loop;
+  loop.loop_id = "sum";
+  auto code = DecodeLoop({kText, kSum, kText, {{kText, kText + 13}}});
+  EXPECT_TRUE(code.ok()) << code.status();
+  if (code.ok()) loop.code = *std::move(code);
+  return loop;
+}
+
+uint64_t JumpTarget(const std::vector<uint8_t>& bytes, uint64_t base, uint64_t at) {
+  EXPECT_EQ(bytes[at - base], 0xe9);
+  int32_t distance;
+  memcpy(&distance, &bytes[at - base + 1], 4);
+  return at + 5 + static_cast<uint64_t>(int64_t{distance});
+}
+
+TEST(CacheBuilderTest, BeginsWithThePayloadAndAnEmptyCopy) {
+  CacheBuilder builder(kCache, 1 << 20);
+  std::span<const uint8_t> blob = PayloadBlob();
+  ASSERT_GE(builder.bytes().size(), blob.size());
+  EXPECT_TRUE(std::equal(blob.begin(), blob.end(), builder.bytes().begin()));
+  EXPECT_EQ(JumpTarget(builder.bytes(), kCache, builder.empty_copy()), kCache + kPayloadExitStub);
+}
+
+TEST(CacheBuilderTest, LoopHasTrampolineLiveAndTimedCopyAndVariants) {
+  LabLoop loop = SumLoop();
+  CacheBuilder builder(kCache, CacheBound({&loop}));
+  BuiltLoop built = builder.Build(loop, kSite);
+  ASSERT_TRUE(built.installed.status.ok()) << built.installed.status;
+  EXPECT_EQ(built.installed.names.size(), 3u);
+  EXPECT_EQ(built.installed.names[1].Text(), "COUNT");
+  EXPECT_EQ(built.patch.address, kText);
+  std::vector<uint8_t> jump(built.jump.begin(), built.jump.end());
+  EXPECT_EQ(JumpTarget(jump, kText, kText), built.trampoline);
+  ASSERT_TRUE(built.timed.has_value()) << built.untimed;
+  EXPECT_NE(built.timed->address, built.live.address);
+  EXPECT_LE(builder.bytes().size(), CacheBound({&loop}));
+  for (const CodeCopy& copy : built.installed.copies) EXPECT_EQ(copy.address % 64, kText % 64);
+}
+
+TEST(CacheBuilderTest, RefusedLoopLeavesNoTrace) {
+  LabLoop loop = SumLoop();
+  loop.code.instructions.resize(1);  // shorter than a jump
+  CacheBuilder builder(kCache, 1 << 20);
+  const std::vector<uint8_t> before = builder.bytes();
+  EXPECT_FALSE(builder.Build(loop, kSite).installed.status.ok());
+  EXPECT_EQ(builder.bytes(), before);
+}
+
+TEST(RedirectExitsTest, OnlyExitsAreLedElsewhere) {
+  CodeCopy copy;
+  copy.address = kCache;
+  // 0: je 0x400100 (near); 6: jmp 0 (short, stays); 8: jmp 0x400200
+  copy.bytes = {0x0f, 0x84, 0, 0, 0, 0, 0xeb, 0xf8, 0xe9, 0, 0, 0, 0};
+  auto set = [&](size_t at, uint64_t end, uint64_t target) {
+    auto distance = static_cast<int32_t>(target - end);
+    memcpy(&copy.bytes[at], &distance, 4);
+  };
+  set(2, kCache + 6, 0x400100);
+  set(9, kCache + 13, 0x400200);
+  CodeCopy missing = copy;
+  EXPECT_FALSE(RedirectExits(&missing, {{0x400100, kCache + 0x1000}}).ok());
+  ASSERT_TRUE(
+      RedirectExits(&copy, {{0x400100, kCache + 0x1000}, {0x400200, kCache + 0x2000}}).ok());
+  int32_t distance;
+  memcpy(&distance, &copy.bytes[2], 4);
+  EXPECT_EQ(kCache + 6 + static_cast<uint64_t>(distance), kCache + 0x1000);
+  EXPECT_EQ(JumpTarget(copy.bytes, kCache, kCache + 8), kCache + 0x2000);
+  EXPECT_EQ(copy.bytes[7], 0xf8);
+}
+
+}  // namespace
+}  // namespace perfd

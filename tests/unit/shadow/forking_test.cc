@@ -1,0 +1,208 @@
+// May a rank be forked, at what cost, and what must its shadow not touch.
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "agent/shadow/forking/preconditions.h"
+#include "agent/shadow/forking/process_files.h"
+#include "agent/shadow/forking/shadow_cost.h"
+#include "agent/shadow/protect_list.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kMb = 1 << 20;
+
+RankHazards Harmless() {
+  RankHazards h;
+  h.pid = 7;
+  h.status.state = 'R';
+  h.memory.anonymous = 100 * kMb;
+  h.node.available = 4096 * kMb;
+  h.kernel_major = 6;
+  h.kernel_minor = 1;
+  h.files = {{0, "/dev/null", O_RDWR}, {3, "/scratch/data", O_RDWR}};
+  return h;
+}
+
+void ExpectRefused(const RankHazards& hazards, const char* because) {
+  absl::Status status = JudgeHazards(hazards);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << because;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(because));
+}
+
+TEST(PreconditionsTest, OrdinaryRankMayBeForked) {
+  EXPECT_TRUE(JudgeHazards(Harmless()).ok());
+}
+
+TEST(PreconditionsTest, EveryHazardIsNamed) {
+  RankHazards h = Harmless();
+  h.status.tracer_pid = 5;
+  ExpectRefused(h, "traces it");
+  h = Harmless();
+  h.status.seccomp_mode = 2;
+  ExpectRefused(h, "seccomp");
+  h = Harmless();
+  h.cgroup.oom_group = true;
+  ExpectRefused(h, "memory.oom.group");
+  h = Harmless();
+  h.files.push_back({4, "/scratch/x", O_RDONLY | O_DIRECT});
+  ExpectRefused(h, "direct I/O");
+  h = Harmless();
+  h.files.push_back({4, "anon_inode:[userfaultfd]", 0});
+  ExpectRefused(h, "page faults");
+  for (const char* device : {"/dev/nvidia0", "/dev/knem", "/dev/kfd", "/dev/dri/renderD128"}) {
+    h = Harmless();
+    h.files.push_back({4, device, O_RDWR});
+    ExpectRefused(h, device);
+  }
+  h = Harmless();
+  h.maps.emplace_back().path = "/[aio]";
+  ExpectRefused(h, "asynchronous I/O");
+}
+
+TEST(PreconditionsTest, PrivateHugePagesNeedAPool) {
+  RankHazards h = Harmless();
+  h.memory.private_hugetlb = 10 * kMb;
+  h.free_hugetlb = 10 * kMb;
+  EXPECT_TRUE(JudgeHazards(h).ok());
+  h.free_hugetlb -= 1;
+  ExpectRefused(h, "hugetlb");
+}
+
+TEST(PreconditionsTest, PinnedMemoryNeedsAKernelThatCopiesIt) {
+  RankHazards h = Harmless();
+  h.memory.pinned = kMb;
+  EXPECT_TRUE(JudgeHazards(h).ok());
+  h.kernel_major = 5;
+  h.kernel_minor = 12;
+  EXPECT_TRUE(JudgeHazards(h).ok());
+  h.kernel_minor = 11;
+  ExpectRefused(h, "pinned");
+}
+
+TEST(PreconditionsTest, HeadroomOfNodeAndControlGroup) {
+  RankHazards h = Harmless();
+  const uint64_t need = ShadowHeadroom(h.memory);
+  h.node.available = need;
+  h.cgroup.limit = 1000 * kMb;
+  h.cgroup.current = 1000 * kMb - need;
+  EXPECT_TRUE(JudgeHazards(h).ok());
+  h.cgroup.current += 1;
+  ExpectRefused(h, "control group");
+  h = Harmless();
+  h.node.available = need - 1;
+  ExpectRefused(h, "the node has");
+  h = Harmless();
+  h.node.overcommit = 2;
+  h.node.commit_limit = 1000 * kMb;
+  h.node.committed = 1000 * kMb;
+  ExpectRefused(h, "overcommit");
+}
+
+TEST(PreconditionsTest, RealProcessIsRead) {
+  auto hazards = ReadHazards(getpid());
+  ASSERT_TRUE(hazards.ok()) << hazards.status();
+  EXPECT_GT(hazards->memory.resident, 0u);
+  EXPECT_GT(hazards->node.available, 0u);
+  EXPECT_FALSE(hazards->maps.empty());
+  EXPECT_EQ(ReadNamespacePid(getpid())->inner, getpid());
+  EXPECT_GT(*ReadMinorFaults(getpid()), 0u);
+}
+
+TEST(ProcessFilesTest, HostileLinesAreSkipped) {
+  auto lines = ParseKbLines(
+      "Rss:   12 kB\nBad\nName: a b\nHuge: 99999999999999999999 kB\nTop: 18014398509481983 kB\n:: "
+      "1 kB\n");
+  EXPECT_EQ(lines["Rss"], 12u << 10);
+  EXPECT_EQ(lines.count("Huge"), 0u);
+  EXPECT_EQ(lines["Top"], 18014398509481983u << 10);
+  EXPECT_EQ(ParseKbLines("T: 18014398509481984 kB").count("T"), 0u);  // would overflow
+}
+
+TEST(ProcessFilesTest, InnermostNumberOfNameSpaces) {
+  auto pid = ParseNamespacePid("Name:\tx\nNSpid:\t4711\t12\t1\n");
+  ASSERT_TRUE(pid.ok());
+  EXPECT_EQ(pid->inner, 1);
+  EXPECT_EQ(pid->levels, 3);
+  EXPECT_FALSE(ParseNamespacePid("NSpid:\n").ok());
+  EXPECT_FALSE(ParseNamespacePid("Pid: 4\n").ok());
+}
+
+TEST(ShadowCostTest, LearnsWhatForksCost) {
+  ShadowCost cost;
+  MemoryFacts facts;
+  facts.anonymous = 1024 * kMb;
+  const int64_t first = cost.ForkNs(facts);
+  EXPECT_GT(first, 19'000'000);  // 19-38 us per MB
+  EXPECT_LT(first, 38'000'000);
+  for (int i = 0; i < 20; ++i) cost.LearnFork(facts, 2 * first);
+  EXPECT_NEAR(static_cast<double>(cost.ForkNs(facts)), 2.0 * static_cast<double>(first),
+              0.01 * static_cast<double>(first));
+  MemoryFacts huge = facts;
+  huge.huge = huge.anonymous;
+  EXPECT_LT(cost.ForkNs(huge), cost.ForkNs(facts) / 10);
+  for (int i = 0; i < 20; ++i) cost.LearnLaterFaults(facts, 0);
+  EXPECT_LT(cost.LaterFaultNs(facts), 1000);
+  cost.LearnLaterFaults(facts, ~uint64_t{0});  // more than there are pages: all of them
+  EXPECT_LE(cost.LaterFaultNs(facts), 262144 * 2700);
+}
+
+MapEntry Map(uint64_t start, uint64_t end, bool writable, bool shared, std::string path) {
+  MapEntry map;
+  map.start = start;
+  map.end = end;
+  map.readable = true;
+  map.writable = writable;
+  map.shared = shared;
+  map.path = std::move(path);
+  return map;
+}
+
+TEST(ProtectListTest, SharedAndDevicesButNotOurs) {
+  auto list = ProtectList(
+      {Map(0x1000, 0x2000, true, false, "[heap]"), Map(0x2000, 0x3000, true, true, "/dev/shm/a"),
+       Map(0x3000, 0x4000, true, true, "/SYSV0001"), Map(0x4000, 0x5000, false, true, "/lib/x"),
+       Map(0x5000, 0x6000, true, true, "/dev/zero"), Map(0x6000, 0x7000, true, true, "/dev/zero"),
+       Map(0x7000, 0x8000, false, true, "/dev/infiniband/uverbs0"),
+       Map(0x8000, 0x9000, true, false, "/dev/nvidia0")},
+      {0x6000, 0x7000});
+  ASSERT_TRUE(list.ok());
+  ASSERT_EQ(list->size(), 3u);
+  EXPECT_EQ(list->at(0).address, 0x2000u);
+  EXPECT_EQ(list->at(0).bytes, 0x2000u);  // neighbours merged
+  EXPECT_EQ(list->at(0).protection, static_cast<uint32_t>(PROT_READ));
+  EXPECT_EQ(list->at(1).address, 0x5000u);
+  EXPECT_EQ(list->at(1).bytes, 0x1000u);
+  EXPECT_EQ(list->at(2).address, 0x7000u);
+  EXPECT_EQ(list->at(2).bytes, 0x2000u);
+  EXPECT_EQ(list->at(2).protection, static_cast<uint32_t>(PROT_NONE));
+}
+
+TEST(ProtectListTest, OnlyPrivateWritableMemoryIsRestored) {
+  const std::vector<MapEntry> maps = {
+      Map(0x1000, 0x3000, true, false, ""), Map(0x3000, 0x4000, true, true, "/dev/shm/a"),
+      Map(0x4000, 0x5000, false, false, "/lib/x"), Map(0x6000, 0x7000, true, false, "")};
+  // From inside the first over everything into the last; then one that is nowhere.
+  auto clipped = ClipRestores(maps, {{0x2800, 0x3900}, {0x9000, 0x10}});
+  ASSERT_EQ(clipped.size(), 2u);
+  EXPECT_EQ(clipped[0].address, 0x2800u);
+  EXPECT_EQ(clipped[0].bytes, 0x800u);
+  EXPECT_EQ(clipped[1].address, 0x6000u);
+  EXPECT_EQ(clipped[1].bytes, 0x100u);
+}
+
+TEST(ProtectListTest, AsManyAsAPlanHolds) {
+  std::vector<MapEntry> maps;
+  for (uint64_t i = 0; i < kMaxProtects; ++i)
+    maps.push_back(Map(0x10000 * i, 0x10000 * i + 0x1000, true, true, "/s"));
+  EXPECT_TRUE(ProtectList(maps, {}).ok());
+  maps.push_back(Map(0x7f0000000000, 0x7f0000001000, true, true, "/s"));
+  EXPECT_EQ(ProtectList(maps, {}).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,103 @@
+#include "agent/shadow/journal.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace perfd {
+namespace {
+
+Injection Example() {
+  Injection injection;
+  injection.pid = 4711;
+  injection.start_ticks = 123456;
+  injection.boot_id = "0b1c-22";
+  injection.region = {0x555500000000, 0x555500100000};
+  injection.caches = {{0x5554fff00000, 0x555500000000}, {0x7f0000000000, 0x7f0000010000}};
+  InjectedSite site;
+  site.loop_id = "loop 1\nwith a line";
+  site.header = 0x555500401000;
+  site.original = {0xf2, 0x0f, 0x58, 0x07, 0x48};
+  site.written = {0xe9, 1, 2, 3, 4};
+  site.text = {"/home/a b/lulesh", 99, 8, 1, 0x555500400000};
+  site.pairs = {{0x555500401000, 0x5554fff00100}, {0x555500401004, 0x5554fff00104}};
+  injection.sites = {site, site};
+  injection.sites[1].pairs.clear();
+  return injection;
+}
+
+void ExpectSame(const Injection& a, const Injection& b) {
+  EXPECT_EQ(a.pid, b.pid);
+  EXPECT_EQ(a.start_ticks, b.start_ticks);
+  EXPECT_EQ(a.boot_id, b.boot_id);
+  EXPECT_EQ(a.region.start, b.region.start);
+  EXPECT_EQ(a.region.end, b.region.end);
+  ASSERT_EQ(a.caches.size(), b.caches.size());
+  EXPECT_EQ(a.caches[1].start, b.caches[1].start);
+  ASSERT_EQ(a.sites.size(), b.sites.size());
+  for (size_t i = 0; i < a.sites.size(); ++i) {
+    EXPECT_EQ(a.sites[i].loop_id, b.sites[i].loop_id);
+    EXPECT_EQ(a.sites[i].header, b.sites[i].header);
+    EXPECT_EQ(a.sites[i].original, b.sites[i].original);
+    EXPECT_EQ(a.sites[i].written, b.sites[i].written);
+    EXPECT_EQ(a.sites[i].text, b.sites[i].text);
+    EXPECT_EQ(a.sites[i].pairs, b.sites[i].pairs);
+  }
+}
+
+TEST(JournalTest, WhatIsWrittenIsRead) {
+  auto decoded = DecodeInjection(EncodeInjection(Example()));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  ExpectSame(*decoded, Example());
+}
+
+// Anonymous text has no path.
+TEST(JournalTest, EmptyNamesSurvive) {
+  Injection injection = Example();
+  injection.sites[0].text = {};
+  injection.sites[0].loop_id.clear();
+  auto decoded = DecodeInjection(EncodeInjection(injection));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  ExpectSame(*decoded, injection);
+}
+
+TEST(JournalTest, EveryCutIsNoticed) {
+  const std::string text = EncodeInjection(Example());
+  for (size_t size = 0; size < text.size(); ++size)
+    EXPECT_FALSE(DecodeInjection(text.substr(0, size)).ok()) << size;
+}
+
+TEST(JournalTest, EveryChangedByteIsNoticed) {
+  const std::string text = EncodeInjection(Example());
+  for (size_t i = 0; i < text.size(); ++i) {
+    std::string changed = text;
+    changed[i] = static_cast<char>(changed[i] ^ 1);
+    EXPECT_FALSE(DecodeInjection(changed).ok()) << i;
+  }
+}
+
+TEST(JournalTest, FilesComeAndGo) {
+  const std::string directory = absl::StrCat(::testing::TempDir(), "/journal-test-", getpid());
+  Journal journal(directory);
+  std::vector<std::string> damaged;
+  EXPECT_TRUE(journal.ReadAll(&damaged).empty());
+  ASSERT_TRUE(journal.Write(Example()).ok());
+  ASSERT_TRUE(journal.Write(Example()).ok());  // replaces
+  std::ofstream(directory + "/9-9.injection") << "perfd injection 1\nend 0\n";
+  std::ofstream(directory + "/1-1.injection.new") << "half";  // a writer died
+  auto all = journal.ReadAll(&damaged);
+  ASSERT_EQ(all.size(), 1u);
+  ExpectSame(all[0], Example());
+  EXPECT_THAT(damaged, ::testing::ElementsAre(::testing::HasSubstr("9-9.injection")));
+  EXPECT_TRUE(journal.Remove(Example()).ok());
+  EXPECT_TRUE(journal.Remove(Example()).ok());  // again is no error
+  damaged.clear();
+  EXPECT_TRUE(journal.ReadAll(&damaged).empty());
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace perfd

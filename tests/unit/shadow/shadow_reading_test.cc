@@ -1,0 +1,92 @@
+#include "agent/shadow/shadow_reading.h"
+
+#include <csignal>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Two runs of a team of two; place 0 is the thread with the higher id.
+class ShadowReadingTest : public ::testing::Test {
+ protected:
+  ShadowReadingTest() {
+    reading_.site.last_outcome = kOutcomeDone;
+    reading_.team = 2;
+    reading_.runs = 2;
+    reading_.child.team = 2;
+    reading_.child.tids[0] = 200;
+    reading_.child.tids[1] = 100;
+    reading_.results.resize((2 + kProbeRuns) * 2, RunResult{70, 0, 0, 0, kRunOk});
+    for (size_t run = 1; run <= 2; ++run) {
+      for (size_t place = 0; place < 2; ++place)
+        reading_.results[run * 2 + place] = {1000 * run + place, 5, 0, 0, kRunOk};
+    }
+    copies_.emplace_back();
+    copies_[0].address = 0x1000;
+    copies_[0].bytes.resize(16);
+    copies_[0].address_map = {{0x400000, 0x1000}, {0x400004, 0x1004}};
+    reading_.copies = &copies_;
+  }
+  ShadowReading reading_;
+  std::vector<CodeCopy> copies_;
+};
+
+TEST_F(ShadowReadingTest, ThreadsAreNumberedByTheirIds) {
+  auto answer = ReadAnswer(reading_);
+  ASSERT_TRUE(answer.ok());
+  ASSERT_EQ(answer->runs.size(), 4u);
+  EXPECT_EQ(answer->runs[0].cycles, 1001u);  // run 0, thread 0: place 1
+  EXPECT_EQ(answer->runs[1].cycles, 1000u);
+  EXPECT_EQ(answer->runs[3].cycles, 2000u);
+  EXPECT_EQ(answer->runs[3].run, 1);
+  EXPECT_EQ(answer->probe_cycles, 70u);
+  EXPECT_EQ(answer->outcome, "done");
+}
+
+TEST_F(ShadowReadingTest, FaultsNameTheInstruction) {
+  reading_.results[2].status = kRunFaulted;  // run 0 is the second of the plan
+  reading_.child.fault = {SIGSEGV, 0, 0x10, 0x1005, 1, 0, 0};
+  auto answer = ReadAnswer(reading_);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_FALSE(answer->runs[1].ok);
+  EXPECT_EQ(answer->runs[1].failure, "SIGSEGV at 0x10 (instruction 0x400004)");
+}
+
+TEST_F(ShadowReadingTest, RunsThatDidNotHappenSayWhy) {
+  reading_.results[4].status = kRunNotRun;
+  auto answer = ReadAnswer(reading_);
+  EXPECT_EQ(answer->runs[3].failure, "not run: time was up");
+  reading_.site.last_outcome = kOutcomeWatchdog;
+  reading_.child.current_run = 2;
+  answer = ReadAnswer(reading_);
+  EXPECT_THAT(answer->runs[3].failure, HasSubstr("did not end"));
+}
+
+TEST_F(ShadowReadingTest, ShadowsThatDidNotStart) {
+  reading_.site.last_outcome = kOutcomeGatherTimeout;
+  EXPECT_EQ(ReadAnswer(reading_).status().code(), absl::StatusCode::kUnavailable);
+  reading_.site.last_outcome = kOutcomeForkFailed;
+  reading_.site.last_error = 12;
+  EXPECT_EQ(ReadAnswer(reading_).status().code(), absl::StatusCode::kFailedPrecondition);
+  reading_.site.last_outcome = kOutcomeSetupFailed;
+  reading_.child.error_step = kStepAgent;
+  EXPECT_EQ(ReadAnswer(reading_).status().code(), absl::StatusCode::kUnavailable);
+  reading_.child.error_step = kStepProtect;
+  EXPECT_EQ(ReadAnswer(reading_).status().code(), absl::StatusCode::kFailedPrecondition);
+  reading_.site.last_outcome = 77;
+  EXPECT_EQ(ReadAnswer(reading_).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(ShadowReadingTest, SizesThatDoNotFitAreRefused) {
+  reading_.results.pop_back();
+  EXPECT_FALSE(ReadAnswer(reading_).ok());
+  reading_.team = kMaxTeam + 1;
+  EXPECT_FALSE(ReadAnswer(reading_).ok());
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,69 @@
+#include "agent/shadow/trampoline.h"
+
+#include <cstring>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace perfd {
+namespace {
+
+constexpr uint64_t kAt = 0x555000000000, kSite = 0x7fff00000040, kSlow = kAt - 0x10000,
+                   kLive = kAt + 0x1000, kTimed = kAt + 0x2000;
+
+uint64_t BranchTarget(const std::vector<uint8_t>& code, size_t at, uint64_t address) {
+  int32_t distance;
+  memcpy(&distance, code.data() + at + 1, 4);
+  return address + at + 5 + static_cast<uint64_t>(int64_t{distance});
+}
+
+uint64_t Immediate(const std::vector<uint8_t>& code, size_t at) {
+  uint64_t value;
+  memcpy(&value, code.data() + at + 2, 8);
+  return value;
+}
+
+TEST(TrampolineTest, EveryWayLeadsToItsCopy) {
+  absl::StatusOr<std::vector<uint8_t>> code = EmitTrampoline({kAt, kSite, kSlow, kLive, kTimed});
+  ASSERT_TRUE(code.ok());
+  ASSERT_LE(code->size(), kTrampolineBytes);
+  const std::vector<uint8_t>& c = *code;
+  // lea -128(%rsp),%rsp; push %rcx; movabs $site,%rcx; mov (%rcx),%ecx; jrcxz +2; jmp +14
+  EXPECT_EQ(Immediate(c, 6), kSite);
+  EXPECT_EQ(c[18], 0xe3);
+  EXPECT_EQ(c[19], 2);
+  EXPECT_EQ(c[20], 0xeb);
+  EXPECT_EQ(c[22], 0x59);  // idle: pop %rcx; lea 128(%rsp),%rsp; jmp live
+  EXPECT_EQ(c[31], 0xe9);
+  EXPECT_EQ(BranchTarget(c, 31, kAt), kLive);
+  EXPECT_EQ(22u + c[21], 36u);
+  // lea -3(%rcx),%ecx; jrcxz timed; movabs; call slow; pop; lea; jmp live
+  EXPECT_EQ(c[39], 0xe3);
+  EXPECT_EQ(Immediate(c, 41), kSite);
+  EXPECT_EQ(BranchTarget(c, 51, kAt), kSlow);
+  EXPECT_EQ(BranchTarget(c, 74, kAt), kLive);
+  size_t timed = 41 + c[40];
+  EXPECT_EQ(timed, 79u);
+  EXPECT_EQ(Immediate(c, timed), kSite | 2);
+  EXPECT_EQ(BranchTarget(c, timed + 10, kAt), kSlow);
+  EXPECT_EQ(BranchTarget(c, timed + 33, kAt), kTimed);
+}
+
+TEST(TrampolineTest, TimedExitGoesOnInTheText) {
+  absl::StatusOr<std::vector<uint8_t>> code = EmitTimedExit({kAt, kSite, kSlow, kLive});
+  ASSERT_TRUE(code.ok());
+  EXPECT_EQ(Immediate(*code, 6), kSite | 1);
+  EXPECT_EQ(BranchTarget(*code, 16, kAt), kSlow);
+  EXPECT_EQ(BranchTarget(*code, 39, kAt), kLive);
+}
+
+TEST(TrampolineTest, ReachEndsAtTwoGigabytes) {
+  EXPECT_TRUE(EmitJump(kAt, kAt + 5 + 0x7fffffff).ok());
+  EXPECT_TRUE(EmitJump(kAt, kAt + 5 - 0x80000000).ok());
+  EXPECT_EQ(EmitJump(kAt, kAt + 5 + 0x80000000).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(EmitJump(kAt, kAt + 5 - 0x80000001).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_FALSE(EmitTrampoline({kAt, kSite, kAt + 0x100000000, kLive, kTimed}).ok());
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,99 @@
+// Liveness, reaching definitions, and the check that a change adds no recurrence.
+#include "agent/variant/dataflow.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/variant/decode.h"
+#include "tests/unit/variant/fixtures.h"
+
+namespace perfd {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+LoopInstruction Decode(absl::string_view hex) {
+  const std::string bytes = absl::HexStringToBytes(hex);
+  const std::vector<uint8_t> code(bytes.begin(), bytes.end());
+  return *DecodeLoopInstruction(code, 0x1000);
+}
+
+TEST(DataflowTest, CarriedUsesAreTheAccumulatorsAndTheCounter) {
+  const LoopCode loop = *DecodeLoop(FixtureBytes(kSvdcmp));
+  std::vector<CarriedUse> vectors;
+  for (const CarriedUse& use : CarriedUses(loop, Effects(loop)))
+    if (use.number >= kVectorRegisters) vectors.push_back(use);
+  EXPECT_THAT(vectors, ElementsAre(CarriedUse{12, kVectorRegisters + 3},
+                                   CarriedUse{13, kVectorRegisters + 2}));
+}
+
+TEST(DataflowTest, TheNaiveFormOfAMergingLoadAddsARecurrence) {
+  // Table 6.1: the load of instruction 1 as vxorps %xmm2,%xmm6,%xmm2 (V1) and as vxorps %xmm6,%xmm6,%xmm2 (V2).
+  const LoopCode loop = *DecodeLoop(FixtureBytes(kMerge));
+  std::vector<Effect> effects = Effects(loop);
+  effects[1] = EffectOf(Decode("c5c857d2"));
+  EXPECT_THAT(AddedRecurrences(loop, effects), ElementsAre(CarriedUse{1, kVectorRegisters + 2}));
+  effects[1] = EffectOf(Decode("c5c857d6"));
+  EXPECT_THAT(AddedRecurrences(loop, effects), IsEmpty());
+}
+
+TEST(DataflowTest, LivenessStopsAtWholeWritesOnly) {
+  const LoopCode loop = *DecodeLoop(FixtureBytes(kTriad));
+  const std::vector<RegisterSet> inside = LiveBefore(loop, Effects(loop), 0);
+  EXPECT_EQ(inside[0] & Bit(kVectorRegisters + 4), 0u);
+  EXPECT_NE(inside[1] & Bit(kVectorRegisters + 4), 0u);
+  EXPECT_NE(inside[4] & Bit(12), 0u) << "R12 is compared";
+  EXPECT_EQ(inside[5] & kStatusFlags, Bit(kCarryFlag)) << "jb reads CF only";
+  const std::vector<RegisterSet> all = LiveBefore(loop, Effects(loop), ~RegisterSet{0});
+  EXPECT_NE(all[0] & Bit(11), 0u) << "R11 may be needed behind the exit";
+}
+
+TEST(DataflowTest, DefinitionsReachRoundTheBackEdge) {
+  const LoopCode loop = *DecodeLoop(FixtureBytes(kSvdcmp));
+  const std::vector<Effect> effects = Effects(loop);
+  const Definitions definitions(loop, effects);
+  const auto sum = definitions.Of(12, kVectorRegisters + 3);
+  EXPECT_THAT(sum.from, ElementsAre(19));
+  EXPECT_TRUE(sum.from_outside);
+  const auto divided = definitions.Of(8, kVectorRegisters + 4);
+  EXPECT_THAT(divided.from, ElementsAre(2));
+  EXPECT_FALSE(divided.from_outside);
+}
+
+TEST(DecodeTest, RegistersReadAndWritten) {
+  struct Row {
+    const char* hex;
+    RegisterSet reads;
+    RegisterSet writes;
+    RegisterSet kills;
+  };
+  const RegisterSet v = Bit(kVectorRegisters);
+  const Row rows[] = {
+      {"31c0", 0, 1 | kStatusFlags, 1 | kStatusFlags},  // xor %eax,%eax
+      {"88d8", 1 | 8, 1, 0},                            // mov %bl,%al keeps the rest
+      {"480f44c3", 1 | 8 | Bit(kCarryFlag + 3), 1, 0},  // cmove %rbx,%rax
+      {"c5f857c0", 0, v, v},                            // vxorps, zero idiom
+      {"f20f2ac0", 1 | v, v, 0},                        // cvtsi2sd merges
+      {"f20f100b", 8, v << 1, v << 1},                  // movsd load clears the rest
+      {"f20f10ca", (v << 2) | (v << 1), v << 1, 0},     // movsd register merges
+      {"62f1f54958c2", (v << 1) | (v << 2) | v | Bit(kMaskRegisters + 1), v, 0},  // merge mask
+      {"62f1f54858c2", (v << 1) | (v << 2), v, v},                                // no mask
+      {"48d3e0", 1 | 2, 1 | kStatusFlags, 1},  // shl %cl: flags perhaps
+  };
+  for (const Row& row : rows) {
+    const LoopInstruction i = Decode(row.hex);
+    EXPECT_EQ(i.reads, row.reads) << i.text;
+    EXPECT_EQ(i.writes, row.writes) << i.text;
+    EXPECT_EQ(i.kills, row.kills) << i.text;
+  }
+}
+
+TEST(DecodeTest, AMaskOfAMemoryOperandIsPartOfItsAddress) {
+  EXPECT_EQ(Decode("62f1fd49110b").address_reads,
+            8 | Bit(kMaskRegisters + 1));  // zmm1 -> (rbx){k1}
+  EXPECT_EQ(Decode("c4e2752d13").address_reads, 8 | Bit(kVectorRegisters + 1));  // vmaskmovpd
+}
+
+}  // namespace
+}  // namespace perfd

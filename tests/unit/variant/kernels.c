@@ -1,0 +1,164 @@
+/* Loops as compilers write them. Every function reads and writes only what `d` points to and returns a value. */
+#include <math.h>
+#include <stddef.h>
+
+struct node {
+  struct node* next;
+  double value;
+};
+
+struct data {
+  double *restrict a, *restrict b, *restrict c;
+  float* restrict f;
+  long* restrict index;
+  int* restrict small;
+  struct node* list;
+};
+
+double kernel_triad(struct data* d, long n) {
+  for (long i = 0; i < n; i++) d->a[i] = d->b[i] + 3.0 * d->c[i];
+  return d->a[n - 1];
+}
+
+double kernel_sum(struct data* d, long n) {
+  double s = 0;
+  for (long i = 0; i < n; i++) s += d->a[i];
+  return s;
+}
+
+double kernel_dot(struct data* d, long n) {
+  double s = 0;
+  for (long i = 0; i < n; i++) s += d->a[i] * d->b[i];
+  return s;
+}
+
+double kernel_svdcmp(struct data* d, long n) {
+  double s = 0;
+  const double scale = d->b[0];
+  double* restrict a = d->a;
+  for (long i = 0; i < n; i++) {
+    a[i] = a[i] / scale;
+    s += a[i] * a[i];
+  }
+  return s;
+}
+
+double kernel_roots(struct data* d, long n) {
+  for (long i = 0; i < n; i++) d->a[i] = sqrt(d->b[i]) / d->c[i];
+  return d->a[0];
+}
+
+double kernel_stencil(struct data* d, long n) {
+  for (long i = 1; i < n - 1; i++) d->a[i] = 0.25 * (d->b[i - 1] + 2 * d->b[i] + d->b[i + 1]);
+  return d->a[1];
+}
+
+double kernel_scale(struct data* d, long n) {
+  for (long i = 0; i < n; i++) d->a[i] *= 1.5;
+  return d->a[n - 1];
+}
+
+double kernel_gather(struct data* d, long n) {
+  double s = 0;
+  for (long i = 0; i < n; i++) s += d->a[d->index[i]];
+  return s;
+}
+
+double kernel_scatter(struct data* d, long n) {
+  for (long i = 0; i < n; i++) d->a[d->index[i]] += d->b[i];
+  return d->a[0];
+}
+
+double kernel_histogram(struct data* d, long n) {
+  for (long i = 0; i < n; i++) d->small[d->index[i] & 63]++;
+  return d->small[5];
+}
+
+double kernel_choose(struct data* d, long n) {
+  double s = 0;
+  for (long i = 0; i < n; i++) {
+    if (d->a[i] > 0.5) {
+      s += d->b[i];
+    } else {
+      d->c[i] = s;
+    }
+  }
+  return s;
+}
+
+double kernel_search(struct data* d, long n) {
+  long i = 0;
+  while (i < n && d->a[i] != d->b[7]) i++;
+  return (double)i;
+}
+
+double kernel_prefix(struct data* d, long n) {
+  double s = 0;
+  for (long i = 0; i < n; i++) {
+    s += d->b[i];
+    d->a[i] = s;
+  }
+  return s;
+}
+
+double kernel_horner(struct data* d, long n) {
+  double s = 0;
+  for (long i = 0; i < n; i++) s = s * 0.5 + d->a[i];
+  return s;
+}
+
+double kernel_chase(struct data* d, long n) {
+  double s = 0;
+  struct node* p = d->list;
+  for (long i = 0; i < n; i++) {
+    s += p->value;
+    p = p->next;
+  }
+  return s;
+}
+
+double kernel_list(struct data* d, long n) {
+  double s = 0;
+  long i = 0;
+  for (struct node* p = d->list; p != NULL && i < n; p = p->next, i++) s += p->value;
+  return s;
+}
+
+double kernel_widen(struct data* d, long n) {
+  for (long i = 0; i < n; i++) d->a[i] = d->f[i] + d->small[i];
+  return d->a[2];
+}
+
+double kernel_integers(struct data* d, long n) {
+  int s = 0;
+  for (long i = 0; i < n; i++) s += d->small[i] * 3;
+  return s;
+}
+
+double kernel_maximum(struct data* d, long n) {
+  double m = d->a[0];
+  for (long i = 0; i < n; i++) m = d->a[i] > m ? d->a[i] : m;
+  return m;
+}
+
+double kernel_strided(struct data* d, long n) {
+  for (long i = 0; i < n / 4; i++) d->a[4 * i] = d->b[4 * i + 1] - d->c[4 * i + 2];
+  return d->a[0];
+}
+
+double kernel_remainders(struct data* d, long n) {
+  long s = 0;
+  for (long i = 0; i < n; i++) s += d->index[i] % (d->small[i] + 7);
+  return (double)s;
+}
+
+double kernel_matrix(struct data* d, long n) {
+  const long m = n < 30 ? n : 30;
+  for (long i = 0; i < m; i++)
+    for (long j = 0; j < m; j++) {
+      double s = 0;
+      for (long k = 0; k < m; k++) s += d->a[i * m + k] * d->b[k * m + j];
+      d->c[i * m + j] = s;
+    }
+  return d->c[0];
+}

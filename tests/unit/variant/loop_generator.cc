@@ -1,0 +1,262 @@
+#include "tests/unit/variant/loop_generator.h"
+
+#include <algorithm>
+#include <map>
+
+namespace perfd {
+namespace {
+
+constexpr int kPointer = 6;  // RSI: the array
+constexpr int kIndex = 1;    // RCX: 0, 1, 2 ...
+constexpr int kCounter = 8;  // R8: counts down
+constexpr int kFree[] = {0, 2, 3, 5, 7, 9, 10, 11, 12, 13, 14, 15};
+
+// A label and the branches to it; two sizes.
+struct Branch {
+  size_t at = 0;  // of the displacement
+  int size = 4;
+  int label = 0;
+};
+
+class Writer {
+ public:
+  Writer(const Arena& arena, std::mt19937* random)
+      : arena_(arena), random_(*random), at_(arena.text()) {}
+
+  int Pick(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
+  uint64_t here() const { return at_ + bytes_.size(); }
+  std::vector<uint8_t>& bytes() { return bytes_; }
+
+  void Raw(std::initializer_list<int> bytes) {
+    for (int b : bytes) bytes_.push_back(static_cast<uint8_t>(b));
+  }
+  void Word(uint64_t value) {
+    for (int i = 0; i < 4; ++i) bytes_.push_back(static_cast<uint8_t>(value >> (8 * i)));
+  }
+  void Bind(int label) { labels_[label] = bytes_.size(); }
+  void Jump(int label, bool near) {
+    Raw({near ? 0xe9 : 0xeb});
+    Displacement(label, near);
+  }
+  void JumpIf(int condition, int label, bool near) {
+    if (near) Raw({0x0f, 0x80 | condition});
+    if (!near) Raw({0x70 | condition});
+    Displacement(label, near);
+  }
+  // False when a short branch does not reach.
+  bool Resolve() {
+    for (const Branch& b : branches_) {
+      const int64_t distance =
+          static_cast<int64_t>(labels_.at(b.label)) - static_cast<int64_t>(b.at) - b.size;
+      if (b.size == 1 && (distance < -128 || distance > 127)) return false;
+      for (int i = 0; i < b.size; ++i)
+        bytes_[b.at + static_cast<size_t>(i)] = static_cast<uint8_t>(distance >> (8 * i));
+    }
+    return true;
+  }
+
+  // An exit: notes `id`, leaves.
+  void Exit(int id) {
+    Raw({0xc7, 0x05});
+    Word(arena_.exit_id() - (here() + 8));
+    Word(static_cast<uint64_t>(id));
+    Leave();
+  }
+  void Leave() {
+    Raw({0xff, 0x25});
+    Word(arena_.back() - (here() + 4));
+  }
+
+  int FreeRegister() { return kFree[Pick(12)]; }
+  // ModRM and the rest for `reg` with a random memory operand; rex/vex bits are for low registers only.
+  void Memory(int reg) {
+    if (Pick(4) == 0) {
+      Raw({(reg & 7) << 3 | 5});
+      Word(arena_.data() + static_cast<uint64_t>(Pick(64)) * 32 - (here() + 4) - tail_);
+    } else {
+      Raw({0x44 | (reg & 7) << 3, Pick(4) << 6 | kIndex << 3 | kPointer, Pick(4) * 32});
+    }
+  }
+  void Integer();
+  void Vector();
+  void Any() {
+    if (Pick(2) == 0) return Integer();
+    Vector();
+  }
+
+ private:
+  void Displacement(int label, bool near) {
+    branches_.push_back({bytes_.size(), near ? 4 : 1, label});
+    bytes_.resize(bytes_.size() + (near ? 4 : 1));
+  }
+
+  const Arena& arena_;
+  std::mt19937& random_;
+  uint64_t at_;
+  std::vector<uint8_t> bytes_;
+  std::map<int, size_t> labels_;
+  std::vector<Branch> branches_;
+  uint64_t tail_ = 0;  // immediate bytes behind a displacement
+};
+
+void Writer::Integer() {
+  const int a = FreeRegister();
+  const int b = FreeRegister();
+  const int rex = 0x48 | (b >> 3) << 2 | a >> 3;
+  const int modrm = 0xc0 | (b & 7) << 3 | (a & 7);
+  constexpr int kBinary[] = {0x01, 0x29, 0x31, 0x21, 0x09, 0x11, 0x19, 0x39, 0x85, 0x89};
+  switch (Pick(9)) {
+    case 0:
+    case 1:
+      return Raw({rex, kBinary[Pick(10)], modrm});  // add sub xor and or adc sbb cmp test mov
+    case 2:
+      return Raw({0x48 | a >> 3, 0x83, 0xc0 | Pick(8) << 3 | (a & 7), Pick(256)});  // op $imm8
+    case 3:
+      return Raw({0x48 | (a >> 3) << 2 | b >> 3, 0x0f, 0x40 | Pick(16),
+                  0xc0 | (a & 7) << 3 | (b & 7)});  // cmov
+    case 4:
+      return Raw({0x48 | (a >> 3) << 2 | b >> 3, 0x0f, 0xaf, 0xc0 | (a & 7) << 3 | (b & 7)});
+    case 5:
+      Raw({0x48 | (a >> 3) << 2, 0x8b});  // load
+      return Memory(a);
+    case 6:
+      Raw({0x48 | (a >> 3) << 2, 0x01});  // add to memory
+      return Memory(a);
+    case 7:
+      Raw({0x48, 0x81});  // op $imm32, memory
+      tail_ = 4;
+      Memory(Pick(7));
+      tail_ = 0;
+      return Word(random_());
+    default:
+      Raw({0x48 | (a >> 3) << 2, 0x8d});  // lea
+      return Memory(a);
+  }
+}
+
+void Writer::Vector() {
+  const int a = Pick(8);
+  const int b = Pick(8);
+  const int c = Pick(8);
+  constexpr int kOps[] = {0x54, 0x55, 0x56, 0x57, 0xfe, 0xfa};
+  switch (Pick(7)) {
+    case 0:
+      return Raw({0x66, 0x0f, 0xfe, 0xc0 | a << 3 | b});  // paddd
+    case 1:
+      return Raw({0x0f, 0x57, 0xc0 | a << 3 | b});  // xorps
+    case 2:
+      Raw({0x0f, 0x10});  // movups load
+      return Memory(a);
+    case 3:
+      Raw({0x0f, 0x11});  // movups store
+      return Memory(a);
+    case 4:
+      return Raw({0xc5, 0x85 | ((~b & 15) << 3 & 0x78), kOps[Pick(6)], 0xc0 | a << 3 | c});
+    case 5:
+      Raw({0xc5, 0x85 | ((~b & 15) << 3 & 0x78), kOps[Pick(6)]});
+      return Memory(a);
+    default:
+      Raw({0xc5, 0xfc, 0x11});  // vmovups store
+      return Memory(a);
+  }
+}
+
+constexpr int kHeader = 0, kBottom = 1, kSecond = 2, kExit = 10, kBlock = 20;
+
+void Blocks(Writer* w, int first, int last, int exits) {
+  for (int block = first; block < last; ++block) {
+    w->Bind(kBlock + block);
+    for (int n = w->Pick(6); n >= 0; --n) w->Any();
+    const int later = block + 1 + w->Pick(last - block);
+    if (later < last && w->Pick(2) == 0) w->JumpIf(w->Pick(16), kBlock + later, w->Pick(3) == 0);
+    if (w->Pick(3) == 0) {
+      const int r = w->FreeRegister();
+      w->Raw({0x49 - (r < 8), 0xf7, 0xc0 | (r & 7)});  // test $imm32
+      w->Word(0xf000);
+      w->JumpIf(4, kExit + w->Pick(exits), w->Pick(3) == 0);
+    }
+  }
+}
+
+void Bottom(Writer* w) {
+  w->Bind(kBottom);
+  w->Raw({0x48, 0x8d, 0x49, 0x01});  // lea 1(%rcx), %rcx
+  w->Raw({0x49, 0xff, 0xc8});        // dec %r8
+  w->JumpIf(5, kHeader, w->Pick(2) == 0);
+}
+
+bool Write(Writer* w, const Arena& arena, GeneratedLoop* loop) {
+  const int blocks = 2 + w->Pick(4);
+  const int cut = 1 + w->Pick(blocks - 1);
+  const int exits = 1 + w->Pick(3);
+  const bool turned = w->Pick(3) == 0;
+  const bool gap = w->Pick(2) == 0;
+  w->bytes().insert(w->bytes().end(), static_cast<size_t>(w->Pick(64)), 0x90);
+  w->Jump(kHeader, true);
+  const uint64_t low = w->here();
+  uint64_t middle = low;
+  uint64_t resume = low;
+  if (turned) {
+    w->Bind(kSecond);
+    Blocks(w, cut, blocks, exits);
+    Bottom(w);
+    if (!gap) w->Jump(kExit, w->Pick(2) == 0);
+    middle = w->here();
+    if (gap) w->Exit(7);
+    resume = w->here();
+    w->Bind(kHeader);
+    Blocks(w, 0, cut, exits);
+    w->Jump(kSecond, w->Pick(2) == 0);
+  } else {
+    w->Bind(kHeader);
+    Blocks(w, 0, blocks, exits);
+    Bottom(w);
+  }
+  loop->bytes.body = {{low, middle}, {resume, w->here()}};
+  if (!turned) loop->bytes.body = {{low, w->here()}};
+  for (int e = 0; e < 3; ++e) {
+    w->Bind(kExit + e);
+    w->Exit(e + 1);
+  }
+  loop->stub = w->here();
+  w->Leave();
+  loop->bytes.address = arena.text();
+  return w->Resolve();
+}
+
+}  // namespace
+
+GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random) {
+  while (true) {
+    Writer w(arena, random);
+    GeneratedLoop loop;
+    if (!Write(&w, arena, &loop)) continue;
+    loop.bytes.bytes = w.bytes();
+    arena.Put(arena.text(), w.bytes());
+    // The entry is the first jump after the leading NOPs.
+    const size_t jump = static_cast<size_t>(std::find(w.bytes().begin(), w.bytes().end(), 0xe9) -
+                                            w.bytes().begin());
+    uint64_t distance = 0;
+    for (size_t i = 0; i < 4; ++i) distance |= uint64_t{w.bytes()[jump + 1 + i]} << (8 * i);
+    loop.bytes.header = arena.text() + jump + 5 + distance;
+    loop.trips = 1 + static_cast<int>((*random)() % 40);
+    return loop;
+  }
+}
+
+MachineState GenerateState(const Arena& arena, const GeneratedLoop& loop, std::mt19937* random) {
+  MachineState state;
+  for (uint64_t& r : state.general) r = (*random)() | uint64_t{(*random)()} << 32;
+  state.general[4] = 0;
+  state.general[kPointer] = arena.data() + 4096;
+  state.general[kIndex] = 0;
+  state.general[kCounter] = static_cast<uint64_t>(loop.trips);
+  state.flags = 0x202 | ((*random)() & 0x8d5);
+  for (auto& v : state.vector)
+    for (uint8_t& b : v) b = static_cast<uint8_t>((*random)());
+  for (uint8_t& b : arena.Bytes(arena.data(), Arena::kDataBytes))
+    b = static_cast<uint8_t>((*random)());
+  return state;
+}
+
+}  // namespace perfd

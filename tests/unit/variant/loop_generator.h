@@ -1,0 +1,28 @@
+// tests/unit/variant/loop_generator.h - random loops that end, and the code around them.
+//
+// Shape    several blocks, forward branches, several exits, body sometimes in two parts in the wrong order with a gap
+//          between; operands in an array, rip-relative ones, flags that live round the loop.
+#ifndef TESTS_UNIT_VARIANT_LOOP_GENERATOR_H_
+#define TESTS_UNIT_VARIANT_LOOP_GENERATOR_H_
+
+#include <random>
+
+#include "agent/variant/loop_code.h"
+#include "tests/unit/variant/native_run.h"
+
+namespace perfd {
+
+struct GeneratedLoop {
+  LoopBytes bytes;
+  uint64_t stub = 0;  // leaves without noting an exit
+  int trips = 0;
+};
+
+// The code is written to arena.text().
+GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random);
+// Registers and memory to start it with.
+MachineState GenerateState(const Arena& arena, const GeneratedLoop& loop, std::mt19937* random);
+
+}  // namespace perfd
+
+#endif  // TESTS_UNIT_VARIANT_LOOP_GENERATOR_H_

@@ -1,0 +1,131 @@
+// Measurements by variants.
+#include "tests/unit/wire/random_model.h"
+
+namespace perfd {
+
+Ratio RandomModel::RatioOfTimes() {
+  const double value = Ratio();
+  return {value, value / 2, value * 2};
+}
+
+VariantFigures RandomModel::Figures() {
+  VariantFigures figures;
+  figures.variant = Text();
+  figures.base = Text();
+  figures.thread = Coin() ? kTeam : Positive();
+  figures.saturation = RatioOfTimes();
+  figures.cycles = Ratio() * 1e9;
+  figures.cycles_min = Ratio() * 1e9;
+  figures.iterations = Ratio() * 1e6;
+  figures.stability = Ratio();
+  figures.valid_runs = static_cast<uint32_t>(Positive());
+  figures.invalid_runs = static_cast<uint32_t>(Positive());
+  figures.shadows = static_cast<uint32_t>(Positive());
+  figures.changed = Positive();
+  figures.pinned = static_cast<int32_t>(Below(5));
+  figures.accesses = figures.pinned + static_cast<int32_t>(Below(5));
+  return figures;
+}
+
+InjectionCost RandomModel::Cost() {
+  const auto ns = [this] { return static_cast<int64_t>(Big()); };
+  return {Big(), ns(), ns(), Big(), Big(), ns(), ns(), ns(), ns()};
+}
+
+VariantListing RandomModel::Listing() {
+  VariantListing listing{Text(), {}};
+  for (uint64_t n = Below(4); n > 0; --n) listing.lines.push_back({random_(), Text(), Text()});
+  return listing;
+}
+
+LoopMeasurement RandomModel::Measurement() {
+  LoopMeasurement loop;
+  loop.profile_id = Text();
+  loop.node = Text();
+  loop.pid = Positive();
+  loop.rank = Positive();
+  loop.loop_id = "l" + Text();
+  loop.location_key = Text();
+  loop.revision = random_();
+  loop.state = Enum(MeasureState::kNeverEntered);
+  loop.reason = Text();
+  loop.team = Positive();
+  loop.fidelity = RatioOfTimes();
+  loop.protocol = Text();
+  loop.trips.instances = Below(3);
+  if (loop.trips.instances > 0) {
+    for (double& value : loop.trips.decile) value = Ratio() * 1000;
+  }
+  for (uint64_t n = Below(4); n > 0; --n) {
+    loop.figures.push_back(Figures());
+    loop.refusals.push_back({Text(), random_(), Text(), Big() >> 20});
+    loop.open.push_back(Text());
+    loop.references.push_back(
+        {random_(), Coin(), Coin(), Coin() ? -1 : Positive(), Positive(), random_(), random_()});
+    loop.listings.push_back(Listing());
+  }
+  loop.cost = Cost();
+  loop.provenance = Enum(Provenance::kEstimated);
+  return loop;
+}
+
+AuditEntry RandomModel::Audit() {
+  return {static_cast<int64_t>(Big()),
+          Text(),
+          Text(),
+          Text(),
+          Positive(),
+          Text(),
+          Text(),
+          random_(),
+          Hex(),
+          Hex(),
+          static_cast<int64_t>(Big()),
+          Text()};
+}
+
+LoopVerdict RandomModel::Verdict() {
+  LoopVerdict loop;
+  loop.loop_id = Text();
+  loop.location_key = Text();
+  loop.state = Enum(MeasureState::kNeverEntered);
+  loop.bound = Enum(Bound::kUnsaturated);
+  loop.sure = Coin();
+  loop.level = Enum(DataLevel::kBeyondL2);
+  loop.agreement = Text();
+  loop.share = Ratio();
+  loop.slowest_share = Ratio();
+  loop.slowest_rank = Text();
+  loop.ranks_measured = static_cast<uint32_t>(Positive());
+  loop.ranks_total = static_cast<uint32_t>(Positive());
+  for (uint64_t n = Below(3); n > 0; --n) {
+    loop.variants.push_back({Text(), Text(), RatioOfTimes(), Ratio(), Ratio(), Text(), Text(),
+                             static_cast<uint32_t>(Positive()), Big(), Big(), Big(), Ratio() * 1e6,
+                             Positive(), 1, 2});
+    loop.gains.push_back({Text(), Text(), RatioOfTimes()});
+    loop.remarks.push_back(Text());
+    loop.refusals.push_back({Text(), random_(), Text(), Below(1000)});
+    loop.open.push_back(Text());
+    loop.listings.push_back(Listing());
+    loop.ranks.push_back({Enum(Bound::kUnsaturated), Text(), Measurement()});
+  }
+  loop.fidelity = RatioOfTimes();
+  loop.protocol = Text();
+  loop.cost = Cost();
+  loop.ranks_left_out = random_();
+  return loop;
+}
+
+MeasureOrder RandomModel::Order() {
+  MeasureOrder order;
+  order.profile_id = "p" + Text();
+  for (uint64_t n = Below(4); n > 0; --n) {
+    order.loops.push_back({Text(), Text(), Text(), Text(), random_(), random_()});
+    order.variants.push_back(Text());
+  }
+  order.repetitions = 1 + static_cast<int32_t>(Below(1000));
+  order.budget = {Ratio() / 2, Positive(), Positive()};
+  return order;
+}
+
+}  // namespace perfd
