@@ -139,6 +139,7 @@ void Session::Sample() {
   const int64_t end_ns = started_ns_ + request_.remaining_ns;
   while (!stop_) {
     DrainOnce();
+    LookForLoops();
     const int64_t now = tools_.clock->MonotonicNs();
     if (now - looked_ns_ >= kLookNs) LookAround();
     if (now >= end_ns || ranks_.living() == 0) break;
@@ -170,7 +171,6 @@ void Session::LookAround() {
   FindNewRanks();
   AdjustFrequency();
   NoteStackTroubles();
-  LookForLoops();
   if (!notices_.empty()) Announce(NodeProgress::Phase::kSampling);
 }
 

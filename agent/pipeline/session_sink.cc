@@ -5,6 +5,8 @@ namespace perfd {
 
 RawPlace Session::Place(TrackedProcess& process, uint64_t ip, bool kernel, uint64_t time_ns) {
   if (kernel) return {.kind = RawPlace::Kind::kKernel};
+  // In a copy of a loop: the sample belongs to the loop.
+  ip = experiment_.OriginalAddress(process.info.pid, ip).value_or(ip);
   const CodeMapping* mapping = process.space.Find(ip, time_ns);
   // Its mapping record may have come into the ring of another thread since we looked. What was before an exec is gone.
   if (mapping == nullptr && time_ns >= process.space.exec_ns()) {
@@ -12,12 +14,6 @@ RawPlace Session::Place(TrackedProcess& process, uint64_t ip, bool kernel, uint6
     mapping = process.space.Find(ip, time_ns);
   }
   if (mapping == nullptr) return {.kind = RawPlace::Kind::kUnmapped};
-  if (mapping->path.empty()) {
-    // In a copy of a loop: the sample belongs to the loop.
-    const auto original = experiment_.OriginalAddress(process.info.pid, ip);
-    const CodeMapping* before = original.has_value() ? process.space.Find(*original, time_ns) : nullptr;
-    if (before != nullptr) mapping = before, ip = *original;
-  }
   const RawModule module{
       .key = {mapping->device_major, mapping->device_minor, mapping->inode, mapping->path},
       .kind = ClassifyModule(mapping->path, TrackedRanks::ExecutableAt(process, time_ns)),

@@ -89,6 +89,7 @@ class ProcessLab final : public RankLab {
   absl::Status Beat();
   absl::Status SetMode(const LabSite& site, uint32_t mode);
   absl::Status ForgetEndedThreads();
+  void LearnLaterFaults(const MemoryFacts& facts);
   absl::StatusOr<std::vector<ThreadRecord>> Records() const;
 
   const RankInfo rank_;
@@ -100,9 +101,11 @@ class ProcessLab final : public RankLab {
   Injection injection_;
   std::vector<LabSite> sites_;
   std::vector<Cache> caches_;
+  std::vector<ProtectRange> protects_;  // of the last shadow
   uint32_t generation_ = 0;
   ShadowCost shadow_cost_;
   std::optional<uint64_t> faults_before_;  // at the end of the last shadow
+  int64_t shadow_end_ns_ = 0;
   InjectionCost cost_;
   bool installed_ = false;
   bool uninstall_tried_ = false;

@@ -167,6 +167,7 @@ absl::Status ProcessLab::ServeShadow(const LabSite& site, const ShadowPlan& plan
   RETURN_IF_ERROR(region_->Write(plan_at + offsetof(ShadowPlan, restore_count),
                                  static_cast<uint32_t>(restores.size())));
   RETURN_IF_ERROR(SetOomScore(child));
+  protects_ = std::move(ranges);
   *served = true;
   return region_->Write(region_->ChildAddress() + offsetof(ChildControl, go), uint32_t{1});
 }
@@ -208,6 +209,7 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
 absl::StatusOr<ShadowAnswer> ProcessLab::Collect(const LabSite& site, const ShadowPlan& plan,
                                                  const ShadowWish& wish) {
   ShadowReading reading;
+  reading.protects = protects_;
   ASSIGN_OR_RETURN(reading.site,
                    region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));
   ASSIGN_OR_RETURN(reading.child, region_->Read<ChildControl>(region_->ChildAddress()));
@@ -257,6 +259,7 @@ absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
     shadow_cost_.LearnFork(facts, answer->fork_ns);
     auto faults = ReadMinorFaults(rank_.pid);
     if (faults.ok()) faults_before_ = *faults;
+    shadow_end_ns_ = Now();
     ++cost_.shadows;
     cost_.pause_ns += answer->pause_ns;
     cost_.longest_pause_ns = std::max(cost_.longest_pause_ns, answer->pause_ns);

@@ -143,6 +143,17 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
   return ticks;
 }
 
+// The rank needs some time to write again to what the fork protected; after much more its own faults would be counted, too.
+void ProcessLab::LearnLaterFaults(const MemoryFacts& facts) {
+  constexpr int64_t kSoonestNs = 100 * kNsPerMs, kLatestNs = 2 * kNsPerSecond;
+  const int64_t elapsed = Now() - shadow_end_ns_;
+  if (!faults_before_ || elapsed < kSoonestNs) return;
+  auto faults = ReadMinorFaults(rank_.pid);
+  if (elapsed <= kLatestNs && faults.ok() && *faults >= *faults_before_)
+    shadow_cost_.LearnLaterFaults(facts, *faults - *faults_before_);
+  faults_before_.reset();
+}
+
 ShadowPrediction ProcessLab::PredictShadow() {
   ShadowPrediction prediction;
   auto facts = ReadMemoryFacts(rank_.pid);
@@ -151,12 +162,7 @@ ShadowPrediction ProcessLab::PredictShadow() {
     prediction.status = facts.ok() ? node.status() : facts.status();
     return prediction;
   }
-  if (faults_before_) {
-    auto faults = ReadMinorFaults(rank_.pid);
-    if (faults.ok() && *faults >= *faults_before_)
-      shadow_cost_.LearnLaterFaults(*facts, *faults - *faults_before_);
-    faults_before_.reset();
-  }
+  LearnLaterFaults(*facts);
   prediction.status = JudgeMemory(*facts, *node, ReadCgroupMemory(rank_.pid));
   prediction.fork_ns = shadow_cost_.ForkNs(*facts);
   prediction.later_fault_ns = shadow_cost_.LaterFaultNs(*facts);

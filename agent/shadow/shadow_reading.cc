@@ -1,5 +1,7 @@
 #include "agent/shadow/shadow_reading.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -69,11 +71,20 @@ std::string InstructionText(const ShadowReading& r, uint64_t pc) {
   return absl::StrCat(" (at 0x", absl::Hex(pc), ")");
 }
 
+// Why a good loop faults in a shadow: it touches what others can see.
+const char* SharedText(const ShadowReading& r, uint64_t address) {
+  for (const ProtectRange& range : r.protects) {
+    if (address < range.address || address - range.address >= range.bytes) continue;
+    return range.protection == PROT_NONE ? "touches device memory: " : "writes shared memory: ";
+  }
+  return "";
+}
+
 std::string FaultText(const ShadowReading& r) {
   const FaultRecord& fault = r.child.fault;
   const char* name = sigabbrev_np(static_cast<int>(fault.signal));
-  return absl::StrCat("SIG", name != nullptr ? name : "?", " at 0x", absl::Hex(fault.address),
-                      InstructionText(r, fault.pc));
+  return absl::StrCat(SharedText(r, fault.address), "SIG", name != nullptr ? name : "?", " at 0x",
+                      absl::Hex(fault.address), InstructionText(r, fault.pc));
 }
 
 std::string OutcomeText(const ShadowReading& r) {

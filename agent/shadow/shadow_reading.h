@@ -26,6 +26,7 @@ struct ShadowReading {
   int32_t trace_run = -1;
   std::vector<int32_t> variants;  // of each run
   const std::vector<CodeCopy>* copies = nullptr;
+  std::vector<ProtectRange> protects;  // what the shadow was kept away from
 };
 
 absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& reading);

@@ -168,10 +168,11 @@ def marked_lines(source):
     return marks
 
 
-def run_tests(module, retries=0):
+def run_tests(module, retries=0, only_calm=False):
     """Runs every function test_* of the module; the closing line says how many passed and failed.
 
-    Tests whose thresholds depend on timing may be tried once more; the reason is printed.
+    Tests whose thresholds depend on timing may be tried once more; the reason is printed. With only_calm a failure counts
+    only on a host that gives two threads two CPUs right after it: otherwise it is printed as skipped, with that reason.
     """
     wanted = sys.argv[1:]
     names = [n for n in dir(module) if n.startswith("test_") and (not wanted or n in wanted)]
@@ -186,6 +187,9 @@ def run_tests(module, retries=0):
             except Exception as error:  # noqa: BLE001 - every failure is reported and counted
                 traceback.print_exc()
                 print(f"{'retry' if left else 'FAIL '} {name}: {error}", flush=True)
-                failed += 0 if left else 1
+                busy = left == 0 and only_calm and not host_is_calm()
+                if busy:
+                    print(f"SKIPPED: {name} failed while this host was busy with other things", flush=True)
+                failed += 0 if left or busy else 1
     print(f"{len(names) - failed} passed, {failed} failed")
     sys.exit(1 if failed else 0)

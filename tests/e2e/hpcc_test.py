@@ -119,4 +119,4 @@ if __name__ == "__main__":
         cluster.skip("hpcc is not installed")
     if not cluster.host_is_calm():  # ranks that lack a CPU mostly wait, in polling functions rather than in loops
         cluster.skip("this host does not give two threads two CPUs right now")
-    cluster.run_tests(sys.modules[__name__], retries=1)
+    cluster.run_tests(sys.modules[__name__], retries=1, only_calm=True)

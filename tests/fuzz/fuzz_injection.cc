@@ -31,7 +31,7 @@ void ReadAnswer(const uint8_t* data, size_t size) {
   const std::vector<perfd::CodeCopy> copies(1);
   reading.copies = &copies;
   if (size < 8) return;
-  reading.team = data[0] | data[1] << 8;
+  reading.team = static_cast<uint32_t>(data[0]) | static_cast<uint32_t>(data[1]) << 8;
   reading.runs = data[2];
   reading.results.resize((reading.runs + perfd::kProbeRuns) * (reading.team % 300));
   data += 3;
