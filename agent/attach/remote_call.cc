@@ -60,6 +60,7 @@ absl::Status CheckStackRoom(const std::vector<MapEntry>& maps, uint64_t stack_po
 absl::Status CheckOutsideRseq(Operations& operations, const Memory& memory,
                               const HeldThread& thread) {
   const auto area = operations.Rseq(thread.tid);
+  if (absl::IsNotFound(area.status())) return area.status();  // killed just now
   if (!area.ok())
     return CallImpossible(thread.tid, "the kernel does not tell about restartable sequences");
   if (area->address == 0) return absl::OkStatus();

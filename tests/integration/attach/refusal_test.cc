@@ -167,7 +167,7 @@ TEST_F(RefusalTest, ThreadInVfork) {
   HoldRequest request = MapAndUnmap(puppet);
   request.max_stop_ns = 30 * kNsPerMs;
   int refused = 0;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 50 && refused < 5; ++i) {  // most holds meet it inside its vfork, but not each on a busy host
     const auto reply = tracer_->Run(request);
     if (reply.ok() && reply->status.ok()) continue;
     ++refused;
@@ -210,9 +210,12 @@ TEST_F(RefusalTest, ProcessThatIsKilled) {
       ::kill(puppet.pid(), SIGKILL);
     });
     absl::Status status;
-    for (int k = 0; k < 100 && status.ok(); ++k) {
+    // It may take its time to die: then a hold may be given up first.
+    for (int k = 0; k < 200 && !absl::IsNotFound(status); ++k) {
       const auto reply = tracer_->Run(request);
       status = reply.ok() ? reply->status : reply.status();
+      EXPECT_NE(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+      EXPECT_NE(status.code(), absl::StatusCode::kInternal) << status;
     }
     killer.join();
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
