@@ -87,6 +87,8 @@ class Matcher {
       if (!scope_.target->pids.empty()) matches->rejected.push_back({pid, stamp.status()});
       return;
     }
+    // A shadow of a rank (agent/shadow) looks like one, but ends without a word to its parent.
+    if (scope_.target->pids.empty() && stamp->exit_signal == 0) return;
     if (const Verdict* known = scan_->Recall(pid, *stamp)) return Sort(*known, matches);
     const Verdict verdict = Judge(procfs_, scope_, pid, *stamp);
     scan_->Remember(*stamp, verdict);

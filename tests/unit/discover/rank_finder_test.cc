@@ -61,6 +61,15 @@ class RankFinderTest : public testing::Test {
   FixedClock clock_;
 };
 
+TEST_F(RankFinderTest, ShadowsOfRanksAreNoRanks) {
+  AddRank(100, 0);
+  Add({.pid = 101, .executable = "/home/alice/lulesh2.0", .arguments = {"./lulesh2.0"}, .exit_signal = 0});
+  const auto found = Find(Command("lulesh2.0"));
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->ranks.size(), 1u);
+  EXPECT_EQ(found->ranks[0].pid, 100);
+}
+
 TEST_F(RankFinderTest, FindsRanksByCommand) {
   AddRank(101, 1);
   AddRank(100, 0);

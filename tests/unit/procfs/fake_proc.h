@@ -22,6 +22,7 @@ struct FakeProcess {
   std::string cgroup = "0::/\n";
   uint64_t start_ticks = 100;
   char state = 'R';
+  int exit_signal = 17;
   int64_t effective_uid = -1;  // -1: uid; also the saved one
   uint32_t effective_gid = 100;
 };
