@@ -38,6 +38,7 @@ absl::Status Serve(const PerfdFlags& flags) {
   PipelineOptions options;
   options.retention = {flags.retention_days * kNsPerDay, flags.retention_mib << 20};
   options.on_attach = [&](double seconds) { metrics->ObserveAttach(seconds); };
+  options.on_stop = [&](double seconds) { metrics->ObserveStop(seconds); };
   options.extra_checks = [&] { return door->Checks(); };
   Pipeline pipeline(*store, clock, std::move(options));
   RETURN_IF_ERROR(pipeline.Restore());

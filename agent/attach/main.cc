@@ -6,7 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "agent/attach/tracer_server.h"
-#include "agent/attach/tracer_spawn.h"
+#include "agent/spawn/helper_process.h"
 #include "core/base/log.h"
 
 namespace perfd {
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   absl::Status end = perfd::SetUpTracer();
-  if (end.ok()) end = perfd::ServeHolds(perfd::kTracerSocket, trap);
+  if (end.ok()) end = perfd::ServeHolds(perfd::kHelperSocket, trap);
   if (end.ok() || absl::IsUnavailable(end)) return 0;
   perfd::LogError("{}", perfd::Text(end));
   return 1;

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/attach/hold_codec.h"
-#include "agent/attach/tracer_spawn.h"
+#include "agent/spawn/helper_process.h"
 #include "core/base/clock.h"
 #include "core/base/frame.h"
 #include "core/base/status_macros.h"
@@ -41,14 +41,16 @@ absl::Status Tracer::Spawn() {
     return absl::ResourceExhaustedError(absl::StrCat("tracer socket: ", strerror(errno)));
   UniqueFd own(ends[0]);
   const UniqueFd theirs(ends[1]);
-  ASSIGN_OR_RETURN(pid_, StartTracer(options_.program, options_.arguments, theirs.get()));
+  const HelperProgram program{"tracer", options_.program, options_.arguments, /*own_session=*/true};
+  ASSIGN_OR_RETURN(pid_, StartHelper(program, theirs.get()));
   socket_ = std::move(own);
   return absl::OkStatus();
 }
 
 std::string Tracer::End() {
   socket_.Reset();
-  return pid_ > 0 ? EndTracer(std::exchange(pid_, 0)) : "ended before";
+  // At once: what it holds is free from then on.
+  return pid_ > 0 ? EndHelper(std::exchange(pid_, 0), 0) : "ended before";
 }
 
 absl::Status Tracer::Fail(const absl::Status& status, const HoldRequest& request) {

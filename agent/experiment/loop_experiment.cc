@@ -59,10 +59,10 @@ std::string FirstFailure(const ShadowAnswer& answer, int32_t run) {
 LoopExperiment::LoopExperiment(LoopSetup setup, InstalledLoop installed)
     : setup_(std::move(setup)), installed_(std::move(installed)), census_ns_(kFirstCensusNs) {
   if (!installed_.status.ok())
-    Refuse(MeasureState::kRefused, std::string(installed_.status.message()));
+    Finish(MeasureState::kRefused, std::string(installed_.status.message()));
 }
 
-void LoopExperiment::Refuse(MeasureState state, const std::string& reason) {
+void LoopExperiment::Finish(MeasureState state, const std::string& reason) {
   state_ = state;
   reason_ = reason;
   stage_ = Stage::kDone;
@@ -72,15 +72,15 @@ void LoopExperiment::Close(const std::string& reason) {
   if (stage_ == Stage::kDone) return;
   const bool entered = census_.team > 0;
   if (!entered)
-    return Refuse(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
-  Refuse(MeasureState::kOpen, reason);
+    return Finish(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
+  Finish(MeasureState::kOpen, reason);
 }
 
 // Unavailable: the next attempt may succeed. Anything else will not change.
 void LoopExperiment::Fail(const absl::Status& status) {
   const bool passing = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
   if (passing && ++failures_ < kMostFailures) return;
-  Refuse(passing ? MeasureState::kOpen : MeasureState::kRefused, std::string(status.message()));
+  Finish(passing ? MeasureState::kOpen : MeasureState::kRefused, std::string(status.message()));
 }
 
 int32_t LoopExperiment::IndexOf(const std::string& variant) const {
@@ -145,7 +145,7 @@ void LoopExperiment::TakeCensus(RankLab& lab) {
   }
   census_ns_ *= 4;
   if (census_ns_ > kLongestCensusNs)
-    Refuse(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
+    Finish(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
 }
 
 void LoopExperiment::TakeLive(RankLab& lab, const StepRoom& room) {
@@ -159,7 +159,7 @@ void LoopExperiment::TakeLive(RankLab& lab, const StepRoom& room) {
   const int64_t longest =
       static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
   if (3 * RunNs() > longest) {
-    return Refuse(
+    return Finish(
         MeasureState::kRefused,
         absl::StrFormat(
             "one instance takes %.0f ms; a shadow of three needs budget.shadow of %.0f ms",
@@ -212,14 +212,14 @@ StepCost LoopExperiment::Look(RankLab& lab, const StepRoom& room) {
   const StepCost cost = RunShadow(lab, room, runs, false, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
   if (TeamCycles(answer, 0) == 0) {
-    Refuse(MeasureState::kRefused,
+    Finish(MeasureState::kRefused,
            absl::StrCat("the unchanged loop cannot run in a shadow: ", FirstFailure(answer, 0)));
     return cost;
   }
   run_cycles_ = static_cast<double>(TeamCycles(answer, 0));
   if (!LearnTrace(answer)) return cost;
   stage_ = Stage::kMeasure;
-  if (Missing().empty()) Refuse(MeasureState::kMeasured, "");
+  if (Missing().empty()) Finish(MeasureState::kMeasured, "");
   return cost;
 }
 
@@ -228,7 +228,7 @@ bool LoopExperiment::LearnTrace(const ShadowAnswer& answer) {
   uint64_t longest = 0;
   for (const ShadowRun& run : answer.runs) {
     if (!run.ok && run.run >= 1) {
-      Refuse(MeasureState::kRefused,
+      Finish(MeasureState::kRefused,
              absl::StrCat(run.run == 1 ? "COUNT" : "TRACE", " failed: ", run.failure));
       return false;
     }
@@ -242,12 +242,12 @@ bool LoopExperiment::LearnTrace(const ShadowAnswer& answer) {
   for (size_t i = 0; i < threads.size(); ++i) threads[i].records = answer.traces[i];
   trace_ = SummarizeTrace(installed_.copies[kTraceIndex].references, threads, setup_.bias);
   if (trace_.untraced) {
-    Refuse(MeasureState::kRefused,
+    Finish(MeasureState::kRefused,
            "an instruction writes memory at addresses that cannot be traced");
     return false;
   }
   if (trace_.in_place && trace_.written_bytes > kMostRestored) {
-    Refuse(MeasureState::kRefused,
+    Finish(MeasureState::kRefused,
            absl::StrFormat("it updates %.0f MB in place; at most %d MB are restored between runs",
                            static_cast<double>(trace_.written_bytes) / (1 << 20),
                            static_cast<int>(kMostRestored >> 20)));
@@ -300,7 +300,7 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   Reduce();
   ChooseProtocol();
   if (stage_ == Stage::kMeasure && (Missing().empty() || shadows_ >= kMostShadows))
-    Refuse(MeasureState::kMeasured, "");
+    Finish(MeasureState::kMeasured, "");
   return cost;
 }
 

@@ -68,7 +68,7 @@ class LoopExperiment {
   const Census& census() const { return census_; }
 
  private:
-  void Refuse(MeasureState state, const std::string& reason);
+  void Finish(MeasureState state, const std::string& reason);
   void TakeCensus(RankLab& lab);
   void TakeLive(RankLab& lab, const StepRoom& room);
   StepCost Look(RankLab& lab, const StepRoom& room);

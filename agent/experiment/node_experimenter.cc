@@ -33,8 +33,8 @@ void NodeExperimenter::Begin(ExperimentRequest request) {
   request_ = std::move(request);
   // Another agent process may have sent measurements of the same loops.
   revision_ = static_cast<uint64_t>(std::max<int64_t>(1, options_.clock->UnixNs()));
-  budget_ = std::make_unique<InjectionBudget>(request_.plan.budget.overhead_ratio, request_.begin_ns,
-                                              request_.end_ns);
+  budget_ = std::make_unique<InjectionBudget>(request_.plan.budget.overhead_ratio,
+                                              request_.begin_ns, request_.end_ns);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -45,10 +45,7 @@ void NodeExperimenter::End() {
 
 ExperimentNews NodeExperimenter::Take() {
   absl::MutexLock lock(&mutex_);
-  ExperimentNews news = std::move(news_);
-  news_ = {};
-  news_.over = news.over;
-  return news;
+  return std::exchange(news_, {});
 }
 
 std::optional<uint64_t> NodeExperimenter::OriginalAddress(int32_t pid, uint64_t address) const {
@@ -110,8 +107,6 @@ void NodeExperimenter::Run() {
     RestoreAll();
   }
   tracer_.reset();
-  absl::MutexLock lock(&mutex_);
-  news_.over = true;
 }
 
 bool NodeExperimenter::StartTracer() {

@@ -83,7 +83,8 @@ void RankBench::Install(const RankPlaces& places, const ExperimentRequest& reque
 }
 
 // A busy node may not let all threads come to rest within the time of one stop: not now does not mean never.
-absl::StatusOr<std::vector<InstalledLoop>> RankBench::TryInstall(const std::vector<LabLoop>& loops) {
+absl::StatusOr<std::vector<InstalledLoop>> RankBench::TryInstall(
+    const std::vector<LabLoop>& loops) {
   absl::StatusOr<std::vector<InstalledLoop>> result = absl::UnavailableError("not tried");
   for (int i = 0; i < kInstallAttempts; ++i) {
     if (i > 0) absl::SleepFor(kInstallPause);

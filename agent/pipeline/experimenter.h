@@ -51,9 +51,6 @@ struct ExperimentNews {
   std::vector<LoopMeasurement> measurements;
   std::vector<AuditEntry> audit;
   std::vector<Notice> notices;
-  int64_t stop_ns = 0;   // ranks stood still, summed over ranks
-  int64_t pause_ns = 0;  // teams waited for shadows, summed over ranks
-  bool over = false;     // nothing more will be measured
 };
 
 class Experimenter {

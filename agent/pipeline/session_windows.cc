@@ -51,7 +51,6 @@ void SessionWindows::Close(WindowFacts facts) {
       static_cast<uint64_t>(static_cast<double>(raw->accounting.seen) * facts.sample_cost_ns);
   raw->measurements = std::move(facts.experiment.measurements);
   raw->audit = std::move(facts.experiment.audit);
-  raw->overhead.stop_ns = static_cast<uint64_t>(facts.experiment.stop_ns);
   ++closed_;
   pending_.push_back(std::move(raw));
   Begin();

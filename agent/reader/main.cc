@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "agent/reader/reader_server.h"
-#include "agent/reader/spawn.h"
+#include "agent/spawn/helper_process.h"
 #include "agent/reader/unwind_server.h"
 #include "core/base/log.h"
 
@@ -20,7 +20,7 @@ int Run(const std::vector<std::string>& words, Parse parse, ServeWith serve) {
     return 2;
   }
   try {
-    const absl::Status end = serve(kReaderSocket, *arguments);
+    const absl::Status end = serve(kHelperSocket, *arguments);
     return end.ok() || absl::IsUnavailable(end) ? 0 : 1;
   } catch (const std::exception& e) {  // out of memory under the limit
     LogError("{}: {}", words.back(), e.what());

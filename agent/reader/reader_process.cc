@@ -7,12 +7,17 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "agent/reader/spawn.h"
+#include "agent/spawn/helper_process.h"
 #include "core/base/clock.h"
 #include "core/base/frame.h"
 #include "core/base/status_macros.h"
 
 namespace perfd {
+namespace {
+
+constexpr int kOwnEndMs = 100;  // a reader that closed its socket is about to end by itself
+
+}  // namespace
 
 int64_t DeadlineAfter(absl::Duration timeout) {
   return SystemClock().MonotonicNs() + absl::ToInt64Nanoseconds(timeout);
@@ -25,7 +30,7 @@ absl::StatusOr<std::unique_ptr<ReaderProcess>> ReaderProcess::Start(
     return absl::ResourceExhaustedError(absl::StrCat("reader socket: ", strerror(errno)));
   UniqueFd own(ends[0]);
   const UniqueFd theirs(ends[1]);
-  ASSIGN_OR_RETURN(const pid_t pid, StartReader(program, arguments, theirs.get()));
+  ASSIGN_OR_RETURN(const pid_t pid, StartHelper({"reader", program, arguments}, theirs.get()));
   return std::unique_ptr<ReaderProcess>(new ReaderProcess(pid, std::move(own), std::move(subject)));
 }
 
@@ -35,7 +40,7 @@ ReaderProcess::~ReaderProcess() {
 
 std::string ReaderProcess::End() {
   socket_.Reset();
-  return pid_ > 0 ? EndReader(std::exchange(pid_, 0)) : "ended before";
+  return pid_ > 0 ? EndHelper(std::exchange(pid_, 0), kOwnEndMs) : "ended before";
 }
 
 absl::Status ReaderProcess::Gone() const {

@@ -49,10 +49,10 @@ std::string SampleLine(const Accounting& a, double missing_ratio) {
 std::string CostLine(const Report& report) {
   const OverheadFigures& o = report.overhead;
   std::string text = absl::StrFormat(
-      "Cost: %.3f%% of the job's CPU time (sampling %s s, estimated; stops %s s in %d stops; "
+      "Cost: %.3f%% of the job's CPU time (sampling %s s, estimated; "
       "job %s s); budget %s\n",
       report.overhead_ratio * 100, Seconds(ToSeconds(o.kernel_sampling_ns)),
-      Seconds(ToSeconds(o.stop_ns)), o.stops, Seconds(ToSeconds(o.job_cpu_ns)),
+      Seconds(ToSeconds(o.job_cpu_ns)),
       Percent(report.status.spec.budget.overhead_ratio));
   return absl::StrCat(text, "  agents used ", Seconds(ToSeconds(o.agent_cpu_ns)),
                       " s of CPU time beside the job\n");

@@ -124,4 +124,8 @@ void MetricsServer::ObserveAttach(double seconds) {
   parts_->attach.Observe(seconds);
 }
 
+void MetricsServer::ObserveStop(double seconds) {
+  parts_->stop.Observe(seconds);
+}
+
 }  // namespace perfd

@@ -28,6 +28,7 @@ class MetricsServer {
 
   void ObserveCommit(double seconds);
   void ObserveAttach(double seconds);
+  void ObserveStop(double seconds);
 
  private:
   struct Parts;

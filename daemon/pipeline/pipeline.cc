@@ -215,8 +215,18 @@ absl::StatusOr<ProfileFate> Pipeline::Fate(const std::string& profile_id) {
   return status->state == ProfileState::kPartial ? ProfileFate::kLate : ProfileFate::kOver;
 }
 
+// A pause for a shadow is no stop: the rank's other threads run on.
+void Pipeline::TellStops(const std::vector<AuditEntry>& audit) {
+  if (!options_.on_stop) return;
+  for (const AuditEntry& entry : audit) {
+    if (entry.action != "shadow" && entry.pause_ns > 0)
+      options_.on_stop(static_cast<double>(entry.pause_ns) / static_cast<double>(kNsPerSecond));
+  }
+}
+
 void Pipeline::Merge(const IncomingWindow& incoming, const Appended& appended) {
   const Window& window = incoming.window;
+  TellStops(window.audit);
   const absl::Status added = results_.Add(window.profile_id, window, appended.row_id);
   if (!added.ok()) LogError("window {} of {}: {}", window.sequence, window.profile_id, Text(added));
   absl::MutexLock lock(&mutex_);

@@ -41,8 +41,9 @@ struct PipelineOptions {
   RetentionPolicy retention;
   ControlLimits limits;
   IngestLimits ingest;
-  int hot_loops = 12;                                      // per profile in the figures
-  std::function<void(double seconds)> on_attach;           // submit to first sample; may be empty
+  int hot_loops = 12;                             // per profile in the figures
+  std::function<void(double seconds)> on_attach;  // submit to first sample; may be empty
+  std::function<void(double seconds)> on_stop;    // of a rank, by the audit log; may be empty
   std::function<std::vector<DoctorCheck>()> extra_checks;  // of the service; may be empty
 };
 
@@ -134,6 +135,7 @@ class Pipeline {
   void LogRefusal(const Sender& sender, const RefusedWindow& window, const absl::Status& why);
   absl::StatusOr<ProfileFate> Fate(const std::string& profile_id);
   void Merge(const IncomingWindow& incoming, const Appended& appended);
+  void TellStops(const std::vector<AuditEntry>& audit);
   void Execute(const Decisions& decisions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Save(const ProfileStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostFinalise(const ProfileStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

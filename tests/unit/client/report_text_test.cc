@@ -46,7 +46,7 @@ Ranks
   worst rank 1 on node2, imbalance 1.20 (max / mean of compute seconds)
 
 Samples: 1005 seen, 1000 kept, 7 lost in the kernel, 5 dropped (queue_full 5); 1.2% missing
-Cost: 0.240% of the job's CPU time (sampling 0.0120 s, estimated; stops 0.0000 s in 0 stops; job 5.00 s); budget 2.0%
+Cost: 0.240% of the job's CPU time (sampling 0.0120 s, estimated; job 5.00 s); budget 2.0%
   agents used 0.90 s of CPU time beside the job
 Source: sampled
   node1: cpu-clock at 199 Hz, per-thread, user only, sampled, 60.00 s in 12 windows

@@ -1,4 +1,4 @@
-#include "agent/reader/spawn.h"
+#include "agent/spawn/helper_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -18,17 +18,16 @@
 namespace perfd {
 namespace {
 
-constexpr int kOwnEndMs = 100;      // a reader that closed its socket is about to end by itself
 constexpr int kKilledEndMs = 5000;  // after SIGKILL; longer only in an uninterruptible wait
 
 class SpawnSettings {
  public:
-  explicit SpawnSettings(int socket) {
+  SpawnSettings(int socket, bool own_session) {
     ::posix_spawn_file_actions_init(&files_);
-    ::posix_spawn_file_actions_adddup2(&files_, socket, kReaderSocket);
+    ::posix_spawn_file_actions_adddup2(&files_, socket, kHelperSocket);
     ::posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_addopen(&files_, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    ::posix_spawn_file_actions_addclosefrom_np(&files_, kReaderSocket + 1);
+    ::posix_spawn_file_actions_addclosefrom_np(&files_, kHelperSocket + 1);
     ::posix_spawnattr_init(&attributes_);
     sigset_t none;
     sigset_t all;
@@ -36,7 +35,9 @@ class SpawnSettings {
     sigfillset(&all);
     ::posix_spawnattr_setsigmask(&attributes_, &none);
     ::posix_spawnattr_setsigdefault(&attributes_, &all);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const int session = own_session ? POSIX_SPAWN_SETSID : 0;
+    ::posix_spawnattr_setflags(
+        &attributes_, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | session));
   }
   ~SpawnSettings() {
     ::posix_spawn_file_actions_destroy(&files_);
@@ -67,28 +68,27 @@ std::string Describe(const siginfo_t& end) {
 
 }  // namespace
 
-absl::StatusOr<pid_t> StartReader(const std::string& program,
-                                  const std::vector<std::string>& arguments, int socket) {
-  std::vector<std::string> words = {program};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+absl::StatusOr<pid_t> StartHelper(const HelperProgram& program, int socket) {
+  std::vector<std::string> words = {program.path};
+  words.insert(words.end(), program.arguments.begin(), program.arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   char* no_environment[] = {nullptr};
-  const SpawnSettings settings(socket);
+  const SpawnSettings settings(socket, program.own_session);
   pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, program.c_str(), settings.files(), settings.attributes(),
-                                  argv.data(), no_environment);
+  const int error = ::posix_spawn(&pid, program.path.c_str(), settings.files(),
+                                  settings.attributes(), argv.data(), no_environment);
   if (error != 0)
     return absl::FailedPreconditionError(
-        absl::StrCat("cannot start reader '", program, "': ", strerror(error)));
+        absl::StrCat("cannot start ", program.name, " '", program.path, "': ", strerror(error)));
   return pid;
 }
 
-std::string EndReader(pid_t pid) {
+std::string EndHelper(pid_t pid, int grace_ms) {
   // Not yet reaped, so the pid cannot have been given to another process.
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!AwaitEnd(process, kOwnEndMs)) {
+  if (!AwaitEnd(process, grace_ms)) {
     ::kill(pid, SIGKILL);
     AwaitEnd(process, kKilledEndMs);
   }

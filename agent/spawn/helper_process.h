@@ -1,0 +1,36 @@
+// agent/spawn/helper_process.h - starts and ends the processes that work for the agent: readers and the tracer.
+//
+// Shape    StartHelper -> pid, with the socket on descriptor kHelperSocket, nothing else inherited but standard error.
+//          EndHelper kills the process if it still runs, reaps it and tells how it ended.
+// Errors   kFailedPrecondition (the program cannot be executed).
+// Threads  thread-safe: posix_spawn is safe with threads. Helpers die with the thread that started them (PDEATHSIG, set by them).
+// Source   posix_spawn(3), pidfd_open(2), waitid(2).
+#ifndef AGENT_SPAWN_HELPER_PROCESS_H_
+#define AGENT_SPAWN_HELPER_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace perfd {
+
+inline constexpr int kHelperSocket = 3;
+
+struct HelperProgram {
+  std::string name;  // for messages: "reader", "tracer"
+  std::string path;
+  std::vector<std::string> arguments = {};
+  bool own_session = false;  // a Ctrl-Z at the agent's terminal does not reach it
+};
+
+absl::StatusOr<pid_t> StartHelper(const HelperProgram& program, int socket);
+
+// E.g. "exit status 1" or "signal 9 (Killed)". Waits `grace_ms` for it to end by itself, and a bounded time after SIGKILL.
+std::string EndHelper(pid_t pid, int grace_ms);
+
+}  // namespace perfd
+
+#endif  // AGENT_SPAWN_HELPER_PROCESS_H_
