@@ -58,6 +58,21 @@ TEST_F(MeasuredTest, TheLatestRevisionIsInTheReportAlsoAfterARestart) {
   EXPECT_EQ(store_->Audit({})->size(), 2u);
 }
 
+TEST_F(MeasuredTest, StopsAreToldOnceAndPausesForShadowsAreNone) {
+  const uint64_t agent = Connect("a");
+  const std::string id = Submit();
+  ASSERT_TRUE(Take(agent, Measured(id, 1, 1)).ok());  // a shadow
+  IncomingWindow stopped = Measured(id, 2, 2);
+  stopped.window.audit[0].action = "install";
+  stopped.window.audit[0].pause_ns = 2'000'000;
+  stopped.body = wire::ToProto(stopped.window).SerializeAsString();
+  ASSERT_TRUE(Take(agent, stopped).ok());
+  ASSERT_TRUE(Take(agent, stopped).ok());  // sent again
+  pipeline_->Stop();
+  absl::MutexLock lock(&stops_mutex_);
+  EXPECT_EQ(stops_, std::vector<double>{0.002});
+}
+
 TEST_F(MeasuredTest, TheLogIsSeenByItsOwnerOnly) {
   const uint64_t agent = Connect("a");
   const std::string id = Submit();

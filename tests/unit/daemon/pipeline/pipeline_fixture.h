@@ -54,6 +54,10 @@ class PipelineFixture : public StoreFixture {
     options.group_delay = group_delay;
     store_ = *SqliteStore::Open(std::move(options));
     PipelineOptions pipeline_options;
+    pipeline_options.on_stop = [this](double seconds) {
+      absl::MutexLock lock(&stops_mutex_);
+      stops_.push_back(seconds);
+    };
     pipeline_options.retention.keep_ns = 24 * 3600 * kNsPerSecond;
     pipeline_ = std::make_unique<Pipeline>(*store_, clock_, std::move(pipeline_options));
     ASSERT_TRUE(pipeline_->Restore().ok());
@@ -113,6 +117,8 @@ class PipelineFixture : public StoreFixture {
 
   HandClock clock_;
   std::shared_ptr<NotingLink> link_;  // of the agent that connected last
+  absl::Mutex stops_mutex_;
+  std::vector<double> stops_;  // what on_stop was told
   std::unique_ptr<Pipeline> pipeline_;
 };
 
