@@ -11,14 +11,9 @@
 namespace perfd {
 
 absl::StatusOr<std::unique_ptr<StopWatchdog>> StopWatchdog::Create() {
-  ::signal(SIGALRM, SIG_DFL);
-  sigset_t alarm;
-  sigemptyset(&alarm);
-  sigaddset(&alarm, SIGALRM);
-  ::sigprocmask(SIG_UNBLOCK, &alarm, nullptr);
   sigevent event{};
   event.sigev_notify = SIGEV_SIGNAL;
-  event.sigev_signo = SIGALRM;
+  event.sigev_signo = SIGKILL;
   timer_t timer{};
   if (::timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
     return absl::ResourceExhaustedError(absl::StrCat("watchdog timer: ", strerror(errno)));

@@ -1,7 +1,7 @@
 // agent/attach/stop_watchdog.h - a timer that kills this process: what it holds is then released by the kernel.
 //
-// Shape    Arm before the first thread is stopped, Disarm after the last is released. The default action of SIGALRM does it,
-//          without any code of ours: it also works when this process hangs in the kernel or runs wild.
+// Shape    Arm before the first thread is stopped, Disarm after the last is released. The timer sends SIGKILL: it takes no
+//          code of ours, so it also works when this process hangs, runs wild, or was stopped itself (SIGSTOP).
 // Units    ns of CLOCK_MONOTONIC.
 // Errors   Create: kResourceExhausted.
 // Threads  thread-bound.

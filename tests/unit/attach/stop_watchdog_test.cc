@@ -9,22 +9,29 @@
 namespace perfd {
 namespace {
 
-// In a process of its own: the test's own SIGALRM must stay as it is.
-[[noreturn]] void HangUnderWatchdog(bool disarm) {
+enum class Hang { kSleeps, kStopped, kDisarmed };
+
+// In a process of its own, which it kills.
+[[noreturn]] void HangUnderWatchdog(Hang hang) {
   const auto watchdog = StopWatchdog::Create();
   if (!watchdog.ok()) std::exit(1);
   (*watchdog)->Arm(20'000'000);
-  if (disarm) (*watchdog)->Disarm();
-  ::usleep(disarm ? 60'000 : 10'000'000);
+  if (hang == Hang::kDisarmed) (*watchdog)->Disarm();
+  if (hang == Hang::kStopped) ::raise(SIGSTOP);
+  ::usleep(hang == Hang::kDisarmed ? 60'000 : 10'000'000);
   std::exit(3);
 }
 
 TEST(StopWatchdogTest, KillsAProcessThatHangs) {
-  EXPECT_EXIT(HangUnderWatchdog(false), ::testing::KilledBySignal(SIGALRM), "");
+  EXPECT_EXIT(HangUnderWatchdog(Hang::kSleeps), ::testing::KilledBySignal(SIGKILL), "");
+}
+
+TEST(StopWatchdogTest, KillsAProcessThatWasStopped) {
+  EXPECT_EXIT(HangUnderWatchdog(Hang::kStopped), ::testing::KilledBySignal(SIGKILL), "");
 }
 
 TEST(StopWatchdogTest, DisarmedItDoesNot) {
-  EXPECT_EXIT(HangUnderWatchdog(true), ::testing::ExitedWithCode(3), "");
+  EXPECT_EXIT(HangUnderWatchdog(Hang::kDisarmed), ::testing::ExitedWithCode(3), "");
 }
 
 }  // namespace
