@@ -34,7 +34,7 @@ absl::StatusOr<Memory> Memory::Open(int32_t pid, uint64_t start_ticks) {
   ASSIGN_OR_RETURN(const uint64_t found, ProcFs().StartTicks(pid));
   if (found != start_ticks)
     return absl::NotFoundError(absl::StrCat("process ", pid, " is another one than was named"));
-  return Memory(std::move(file));
+  return Memory(pid, std::move(file));
 }
 
 absl::Status Memory::Read(uint64_t address, std::span<uint8_t> out) const {

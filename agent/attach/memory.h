@@ -30,10 +30,12 @@ class Memory {
   absl::Status Write(uint64_t address, std::span<const uint8_t> bytes) const;
   // As many bytes as are mapped from `address` on, at most out.size().
   size_t ReadSome(uint64_t address, std::span<uint8_t> out) const;
+  int32_t pid() const { return pid_; }
 
  private:
-  explicit Memory(UniqueFd file) : file_(std::move(file)) {}
+  Memory(int32_t pid, UniqueFd file) : pid_(pid), file_(std::move(file)) {}
 
+  int32_t pid_;
   UniqueFd file_;
 };
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/variant/counting.h"
-#include "agent/variant/edges.h"
+#include "agent/variant/flow/edges.h"
 #include "agent/variant/encode.h"
 #include "agent/variant/wishes.h"
 #include "agent/variant/work.h"
@@ -38,8 +38,9 @@ absl::Status CheckCalls(const LoopCode& loop, const VariantName& name) {
   for (uint32_t at : loop.calls) {
     const LoopInstruction& call = loop.instructions[at];
     if (!name.Has(Change::kNoCall)) {
-      return Refuse(call, call.target == 0 ? "calls through a pointer"
-                                           : absl::StrCat("calls 0x", absl::Hex(call.target)));
+      return Refuse(call, call.target == 0
+                              ? "calls through a pointer"
+                              : absl::StrCat("calls 0x", absl::Hex(call.Listed(call.target))));
     }
     if (loop.roles[at].fixed()) return Refuse(call, "decides a branch or an address of the loop");
   }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/variant/edges.h"
+#include "agent/variant/flow/edges.h"
 #include "agent/variant/encode.h"
 #include "agent/variant/gs_code.h"
 #include "agent/variant/thread_block.h"

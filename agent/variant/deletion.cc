@@ -1,6 +1,6 @@
 // Deleted arithmetic (LS, NO_DIV, NO_SQRT, NO_RED) and deleted accesses (FP, GROUP, NO_STORE).
 #include "absl/strings/match.h"
-#include "agent/variant/edges.h"
+#include "agent/variant/flow/edges.h"
 #include "agent/variant/encode.h"
 #include "agent/variant/work.h"
 #include "core/base/status_macros.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/variant/edges.h"
+#include "agent/variant/flow/edges.h"
 #include "agent/variant/encode.h"
 #include "agent/variant/work.h"
 #include "core/base/status_macros.h"

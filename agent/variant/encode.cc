@@ -24,7 +24,7 @@ struct Request {
 
 absl::Status NoForm(const LoopInstruction& i, absl::string_view what) {
   return absl::UnimplementedError(
-      absl::StrCat("0x", absl::Hex(i.address), " `", i.text, "`: ", what));
+      absl::StrCat("0x", absl::Hex(i.listed), " `", i.text, "`: ", what));
 }
 
 absl::StatusOr<Request> Open(const LoopInstruction& i) {
@@ -236,11 +236,15 @@ absl::Status NeedMemory(const LoopInstruction& i, const Request& r) {
 
 }  // namespace
 
-absl::StatusOr<Encoded> EncodeToBlock(const LoopInstruction& i, uint32_t offset) {
+absl::StatusOr<Encoded> EncodeToBlock(const LoopInstruction& i, uint32_t offset, int index) {
   ASSIGN_OR_RETURN(Request r, Open(i));
   RETURN_IF_ERROR(NeedMemory(i, r));
   ZydisEncoderOperand& operand = r.request.operands[r.memory];
   operand = BlockOperand(offset, operand.mem.size);
+  if (index != kNoRegister) {
+    operand.mem.index = GeneralRegister(index, 8);
+    operand.mem.scale = static_cast<ZyanU8>(index == i.memory->index ? i.memory->scale : 1);
+  }
   if (i.Is(kNonTemporal)) MakeTemporal(i, &r.request);
   PointToBlock(&r.request);
   ASSIGN_OR_RETURN(Encoded code, Close(i, r.request));

@@ -16,8 +16,10 @@
 
 namespace perfd {
 
-// The memory operand replaced by gs:[offset], or by a register of the right width.
-absl::StatusOr<Encoded> EncodeToBlock(const LoopInstruction& instruction, uint32_t offset);
+// The memory operand replaced by gs:[offset], plus `index` of the operand with its scale when given, or by a register of the
+// right width.
+absl::StatusOr<Encoded> EncodeToBlock(const LoopInstruction& instruction, uint32_t offset,
+                                      int index = kNoRegister);
 absl::StatusOr<Encoded> EncodeToRegister(const LoopInstruction& instruction, int number);
 
 // A plain load of the memory operand (or of gs:[offset]) into `number`.

@@ -81,6 +81,7 @@ struct MemoryOperand {
 
 struct LoopInstruction {
   uint64_t address = 0;
+  uint64_t listed = 0;  // ELF address, for people; `text` has such addresses too
   uint8_t length = 0;
   std::array<uint8_t, 15> bytes{};
   std::string text;
@@ -107,6 +108,7 @@ struct LoopInstruction {
   // Has an explicit memory operand that it reads or writes.
   bool Accesses() const { return memory.has_value() && (memory->reads || memory->writes); }
   uint64_t end() const { return address + length; }
+  uint64_t Listed(uint64_t run_time) const { return run_time - (address - listed); }
   std::span<const uint8_t> code() const { return std::span(bytes).first(length); }
 };
 

@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "agent/variant/dataflow.h"
+#include "agent/variant/flow/cut.h"
+#include "agent/variant/flow/dataflow.h"
 #include "agent/variant/decode.h"
-#include "agent/variant/edges.h"
+#include "agent/variant/flow/edges.h"
 #include "agent/variant/roles.h"
 #include "agent/variant/symbolic.h"
 #include "core/base/status_macros.h"
@@ -44,10 +45,10 @@ absl::Status DecodeRange(const LoopBytes& bytes, const CodeRange& range, LoopCod
   while (at < range.high) {
     const std::span<const uint8_t> rest =
         std::span(bytes.bytes).subspan(at - bytes.address, range.high - at);
-    std::optional<LoopInstruction> instruction = DecodeLoopInstruction(rest, at);
+    std::optional<LoopInstruction> instruction = DecodeLoopInstruction(rest, at, bytes.bias);
     if (!instruction) {
       return absl::FailedPreconditionError(
-          absl::StrCat("0x", absl::Hex(at), ": the bytes are no known instruction"));
+          absl::StrCat("0x", absl::Hex(at - bytes.bias), ": the bytes are no known instruction"));
     }
     at = instruction->end();
     loop->instructions.push_back(*std::move(instruction));
@@ -64,9 +65,11 @@ absl::Status DecodeRange(const LoopBytes& bytes, const CodeRange& range, LoopCod
 absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& bytes) {
   LoopCode loop;
   loop.header = bytes.header;
+  loop.bias = bytes.bias;
   loop.function = {bytes.address, bytes.address + bytes.bytes.size()};
   ASSIGN_OR_RETURN(loop.body, Body(bytes));
   for (const CodeRange& range : loop.body) RETURN_IF_ERROR(DecodeRange(bytes, range, &loop));
+  CutDetours(&loop);
   RETURN_IF_ERROR(BuildEdges(&loop));
   RETURN_IF_ERROR(CheckEntries(bytes, loop));
   loop.roles.resize(loop.instructions.size());

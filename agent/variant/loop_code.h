@@ -1,7 +1,7 @@
 // agent/variant/loop_code.h - the machine code of one innermost loop, understood well enough to be copied and changed.
 //
 // Shape    LoopCode: instructions in address order, their edges, and what each one is for (subsets). Entered only at the
-//          header; may have several blocks and exits. A plain value: nothing in it refers to the bytes it came from.
+//          header; may have several blocks and exits; paths that cannot be copied are cut (flow/cut.h). A plain value.
 // Units    run-time addresses.
 // Errors   FailedPrecondition names instruction and reason: indirect jump, GS operand, stack pointer changed, second entry,
 //          system call, inner loop, no exit. InvalidArgument: ranges outside the bytes.
@@ -10,6 +10,7 @@
 #define AGENT_VARIANT_LOOP_CODE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct CodeRange {
 
 struct LoopBytes {
   uint64_t address = 0;        // run-time address of bytes[0]
+  uint64_t bias = 0;           // run-time minus ELF addresses; people are told the latter
   std::vector<uint8_t> bytes;  // text of the whole function
   uint64_t header = 0;
   std::vector<CodeRange>
@@ -34,6 +36,7 @@ struct LoopBytes {
 };
 
 inline constexpr int kMaxLoopInstructions = 2048;
+inline constexpr int kJumpBytes = 5;  // at the header: E9 rel32
 
 // What an instruction is for in its loop.
 struct Role {
@@ -49,6 +52,7 @@ struct Role {
 
 struct LoopCode {
   uint64_t header = 0;
+  uint64_t bias = 0;                          // as in LoopBytes
   uint32_t entry = 0;                         // index of the header instruction
   std::vector<LoopInstruction> instructions;  // sorted by address
   std::vector<Role> roles;                    // one per instruction
@@ -60,7 +64,11 @@ struct LoopCode {
       0;  // registers and flags read before they are written, and all that an exit may need
   RegisterSet used_at_entry = 0;  // the part that the loop itself reads
   std::vector<CodeRange> body;    // sorted, merged
-  CodeRange function;             // whose bytes were searched for other entries
+  std::vector<CodeRange> cut;     // paths of the loop that the copies leave through exits (flow/cut.h)
+  std::vector<std::string> detours;  // the first few instructions for which they were cut
+  CodeRange function;                // whose bytes were searched for other entries
+  // Branches outside the function that lead under the jump (flow/far_branches.h); none: nobody has looked.
+  std::optional<std::vector<uint64_t>> far_branches;
 };
 
 absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& loop);

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "agent/variant/edges.h"
+#include "agent/variant/flow/edges.h"
 #include "core/base/status_macros.h"
 
 namespace perfd {
@@ -20,20 +20,33 @@ absl::Status CheckCovered(const LoopCode& loop, uint32_t at, uint64_t next) {
   return absl::OkStatus();
 }
 
-// Code outside the function (its cold part) that the loop goes to may come back to any instruction of the loop, and nobody
-// has looked whether to one under the jump.
-absl::Status CheckFarExits(const LoopCode& loop) {
-  for (size_t i = 0; i < loop.exits.size(); ++i) {
-    for (uint64_t exit : loop.exits[i]) {
-      if (exit >= loop.function.low && exit <= loop.function.high) continue;
-      return Refuse(loop.instructions[i],
-                    "leaves the function, and what it leads to may come back under the jump");
-    }
+bool LeavesFunction(const LoopCode& loop) {
+  for (const std::vector<uint64_t>& exits : loop.exits) {
+    for (uint64_t exit : exits)
+      if (exit < loop.function.low || exit > loop.function.high) return true;
   }
-  return absl::OkStatus();
+  return false;
+}
+
+// Code outside the function (its cold part, a handler of what a call on a detour throws) may come back to any instruction of
+// the loop. To one under the jump it must not.
+absl::Status CheckFarBranches(const LoopCode& loop) {
+  const LoopInstruction& header = loop.instructions[loop.entry];
+  if (!NeedsFarBranches(loop)) return absl::OkStatus();
+  if (loop.far_branches) {
+    if (loop.far_branches->empty()) return absl::OkStatus();
+    return Refuse(header, absl::StrCat("0x", absl::Hex(loop.far_branches->front() - loop.bias),
+                                       " leads under the jump at the loop's header"));
+  }
+  return Refuse(header, "leaves the function, and what it leads to may come back under the jump");
 }
 
 }  // namespace
+
+bool NeedsFarBranches(const LoopCode& loop) {
+  const bool one_covered = loop.instructions[loop.entry].length >= kJumpBytes;
+  return !one_covered && (LeavesFunction(loop) || !loop.cut.empty());
+}
 
 absl::StatusOr<PatchPlan> PlanPatch(const LoopCode& loop) {
   PatchPlan plan;
@@ -49,7 +62,7 @@ absl::StatusOr<PatchPlan> PlanPatch(const LoopCode& loop) {
     next = i.end();
   }
   plan.covered_end = next;
-  if (plan.covered.size() > 1) RETURN_IF_ERROR(CheckFarExits(loop));
+  RETURN_IF_ERROR(CheckFarBranches(loop));
   for (const LoopInstruction& i : loop.instructions) {
     const bool jumps = i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump;
     if (jumps && i.target > loop.header && i.target < end)

@@ -15,8 +15,6 @@
 
 namespace perfd {
 
-inline constexpr int kJumpBytes = 5;
-
 struct CoveredInstruction {
   uint64_t address = 0;
   uint8_t length = 0;
@@ -31,6 +29,9 @@ struct PatchPlan {
   // The jump to `target`; OutOfRange when it is farther than 2 GiB.
   absl::StatusOr<std::array<uint8_t, kJumpBytes>> Jump(uint64_t target) const;
 };
+
+// Whether code outside the function may come back under the jump, so that LoopCode::far_branches must be known.
+bool NeedsFarBranches(const LoopCode& loop);
 
 absl::StatusOr<PatchPlan> PlanPatch(const LoopCode& loop);
 

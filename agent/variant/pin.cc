@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "agent/variant/edges.h"
+#include "agent/variant/flow/edges.h"
 #include "agent/variant/encode.h"
 #include "agent/variant/gs_code.h"
 #include "agent/variant/roles.h"
@@ -93,11 +93,13 @@ class Pinner {
     return makers;
   }
 
-  // The address of the access is made, through registers, of what the access itself loads.
+  // The address of the access, or the part of it in `registers`, is made, through registers, of what the access loads.
   bool FeedsItself(uint32_t at) const {
+    return FeedsItself(at, loop_.instructions[at].address_reads);
+  }
+  bool FeedsItself(uint32_t at, RegisterSet registers) const {
     std::vector<bool> seen(pinned_.size());
-    std::vector<std::pair<uint32_t, RegisterSet>> work = {
-        {at, loop_.instructions[at].address_reads}};
+    std::vector<std::pair<uint32_t, RegisterSet>> work = {{at, registers}};
     while (!work.empty()) {
       auto [here, set] = work.back();
       work.pop_back();
@@ -113,29 +115,58 @@ class Pinner {
     return false;
   }
 
-  bool CouldChase(const LoopInstruction& i) const {
-    return i.mnemonic == "mov" && i.memory->reads && i.memory->bytes == 8 && i.destination >= 0 &&
-           i.destination < kVectorRegisters && i.memory->base >= 0 &&
-           i.memory->index == kNoRegister && !i.memory->thread_local_segment;
+  // The register that carries the chase from one load to the next; kNoRegister: none, or more than one.
+  int ChainOf(uint32_t at) const {
+    const MemoryOperand& m = *loop_.instructions[at].memory;
+    const bool base = m.base >= 0 && FeedsItself(at, Bit(m.base));
+    const bool index = m.index >= 0 && FeedsItself(at, Bit(m.index));
+    if (base == index) return kNoRegister;
+    return base ? m.base : m.index;
   }
 
-  // Loads that feed their own address either chase a pointer in the simplest way or stay as they are.
+  // A pointer: `mov disp(reg), reg`. It stays, and reads a slot that holds its own address.
+  static bool FollowsPointer(const LoopInstruction& i) {
+    return i.mnemonic == "mov" && i.memory->bytes == 8 && i.memory->index == kNoRegister;
+  }
+
+  // An index: `mov disp(base,reg,scale), reg`, also of 4 bytes and with extension. Without the base it reads a slot that
+  // holds zero: the next index is zero again, of whatever scale, and still every load waits for the one before.
+  static bool FollowsIndex(const LoopInstruction& i) {
+    const bool extends = i.mnemonic == "movsxd" || i.mnemonic == "movsx" || i.mnemonic == "movzx";
+    return (extends || i.mnemonic == "mov") && i.destination_bytes >= 4 && !FollowsPointer(i);
+  }
+
+  bool CouldChase(uint32_t at) const {
+    const LoopInstruction& i = loop_.instructions[at];
+    const bool loads = i.memory->reads && !i.memory->writes && i.destination >= 0 &&
+                       i.destination < kVectorRegisters && !i.memory->thread_local_segment;
+    const int chain = loads ? ChainOf(at) : kNoRegister;
+    return chain != kNoRegister && chain != kStackPointer && (FollowsPointer(i) || FollowsIndex(i));
+  }
+
+  // Loads that feed their own address either chase a pointer or an index in the simplest way or stay as they are.
   void ChooseChases() {
     for (uint32_t i = 0; i < pinned_.size(); ++i) {
       if (!pinned_[i] || !loop_.roles[i].address || !FeedsItself(i)) continue;
-      chases_[i] = CouldChase(loop_.instructions[i]);
+      chases_[i] = CouldChase(i);
       pinned_[i] = chases_[i];
     }
   }
 
+  // All of one kind, each fed by chases alone; pointers with one displacement, because they share the slot.
   bool ChasesAgree() {
     std::optional<int64_t> displacement;
+    std::optional<bool> pointers;
     for (uint32_t i = 0; i < chases_.size(); ++i) {
       if (!chases_[i]) continue;
-      const MemoryOperand& m = *loop_.instructions[i].memory;
-      if (displacement.value_or(m.displacement) != m.displacement) return false;
-      displacement = m.displacement;
-      const Makers makers = MakersOf(i, m.base);
+      const LoopInstruction& chase = loop_.instructions[i];
+      const bool pointer = FollowsPointer(chase);
+      if (pointers.value_or(pointer) != pointer) return false;
+      pointers = pointer;
+      const int64_t at = pointer ? chase.memory->displacement : 0;
+      if (displacement.value_or(at) != at) return false;
+      displacement = at;
+      const Makers makers = MakersOf(i, ChainOf(i));
       for (uint32_t maker : makers.instructions)
         if (!chases_[maker]) return false;
       chase_starts_ |= makers.outside;
@@ -181,7 +212,7 @@ class Pinner {
       if (!pinned_[i]) continue;
       if (chases_[i]) {
         if (!chase_slot) chase_slot = SlotFor(loop_.instructions[i]);
-        ++work_.pinned;
+        RETURN_IF_ERROR(PinChase(i, *chase_slot));
         continue;
       }
       RETURN_IF_ERROR(Pin(i));
@@ -201,15 +232,28 @@ class Pinner {
     return SetReplacement(&work_, at, {code});
   }
 
+  absl::Status PinChase(uint32_t at, uint32_t slot) {
+    const LoopInstruction& i = loop_.instructions[at];
+    ++work_.pinned;
+    if (FollowsPointer(i)) return absl::OkStatus();
+    ASSIGN_OR_RETURN(Encoded code, EncodeToBlock(i, slot, ChainOf(at)));
+    return SetReplacement(&work_, at, {code});
+  }
+
+  // The registers that the first load reads: the slot's content, which is its own address or zero (as all slots are).
   void StartChases(uint32_t word) {
     int64_t displacement = 0;
-    for (uint32_t i = 0; i < chases_.size(); ++i)
-      if (chases_[i]) displacement = loop_.instructions[i].memory->displacement;
+    bool pointers = false;
+    for (uint32_t i = 0; i < chases_.size(); ++i) {
+      if (!chases_[i]) continue;
+      displacement = loop_.instructions[i].memory->displacement;
+      pointers = FollowsPointer(loop_.instructions[i]);
+    }
     GsCode code;
     for (RegisterSet set = chase_starts_; set != 0; set &= set - 1)
       code.Load(std::countr_zero(set), word);
     work_.draft.preparation.push_back(PieceOf(code.Take()));
-    work_.self_pointers.push_back({word, static_cast<int64_t>(word) - displacement});
+    if (pointers) work_.self_pointers.push_back({word, static_cast<int64_t>(word) - displacement});
     work_.uses_block = true;
   }
 

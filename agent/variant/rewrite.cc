@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/variant/decode.h"
-#include "agent/variant/edges.h"
+#include "agent/variant/flow/edges.h"
 #include "core/base/status_macros.h"
 
 namespace perfd {

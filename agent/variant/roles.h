@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/variant/dataflow.h"
+#include "agent/variant/flow/dataflow.h"
 #include "agent/variant/loop_code.h"
 
 namespace perfd {

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "agent/variant/edges.h"
+#include "agent/variant/flow/edges.h"
 
 namespace perfd {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "agent/variant/copy.h"
-#include "agent/variant/dataflow.h"
+#include "agent/variant/flow/dataflow.h"
 #include "agent/variant/rewrite.h"
 
 namespace perfd {

@@ -1,10 +1,10 @@
-#include "agent/variant/dataflow.h"
+#include "agent/variant/flow/dataflow.h"
 
 #include <algorithm>
 #include <bit>
 #include <iterator>
 
-#include "agent/variant/edges.h"
+#include "agent/variant/flow/edges.h"
 
 namespace perfd {
 namespace {

@@ -1,9 +1,9 @@
-// agent/variant/dataflow.h - liveness, reaching definitions and loop-carried uses over the edges of a loop.
+// agent/variant/flow/dataflow.h - liveness, reaching definitions and loop-carried uses over the edges of a loop.
 //
 // Shape    works on Effects, one per original instruction, so that it serves the loop and its changed copies alike.
 // Source   Aho et al., Compilers, 9.2; recurrences: Bendifallah 2015, 6.2.
-#ifndef AGENT_VARIANT_DATAFLOW_H_
-#define AGENT_VARIANT_DATAFLOW_H_
+#ifndef AGENT_VARIANT_FLOW_DATAFLOW_H_
+#define AGENT_VARIANT_FLOW_DATAFLOW_H_
 
 #include <cstdint>
 #include <span>
@@ -60,4 +60,4 @@ std::vector<CarriedUse> AddedRecurrences(const LoopCode& loop, std::span<const E
 
 }  // namespace perfd
 
-#endif  // AGENT_VARIANT_DATAFLOW_H_
+#endif  // AGENT_VARIANT_FLOW_DATAFLOW_H_

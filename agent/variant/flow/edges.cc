@@ -1,10 +1,11 @@
-#include "agent/variant/edges.h"
+#include "agent/variant/flow/edges.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/variant/decode.h"
+#include "agent/variant/flow/cut.h"
 #include "core/base/status_macros.h"
 
 namespace perfd {
@@ -69,9 +70,10 @@ absl::Status CheckInnermost(const LoopCode& loop) {
   return absl::OkStatus();
 }
 
-absl::Status SecondEntry(uint64_t from, uint64_t to) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the loop has a second entry: 0x", absl::Hex(from), " leads to 0x", absl::Hex(to)));
+absl::Status SecondEntry(const LoopCode& loop, uint64_t from, uint64_t to) {
+  return absl::FailedPreconditionError(absl::StrCat("the loop has a second entry: 0x",
+                                                    absl::Hex(from - loop.bias), " leads to 0x",
+                                                    absl::Hex(to - loop.bias)));
 }
 
 // One stretch of the function between parts of the loop. `falls`: control can run into its first byte.
@@ -80,6 +82,12 @@ struct Stretch {
   uint64_t high = 0;
   bool falls = true;
 };
+
+// The loop's own detours come back to its original text, which stays as it is but for the jump at the header.
+bool Forbidden(const LoopCode& loop, uint64_t from, uint64_t to) {
+  if (to == loop.header || !InBody(loop, to)) return false;
+  return !InCut(loop, from) || (to > loop.header && to < loop.header + kJumpBytes);
+}
 
 absl::Status CheckStretch(const LoopBytes& bytes, const LoopCode& loop, const Stretch& stretch) {
   bool falls = stretch.falls;
@@ -93,16 +101,15 @@ absl::Status CheckStretch(const LoopBytes& bytes, const LoopCode& loop, const St
       continue;
     }
     const bool jumps = step->flow == LoopFlow::kBranch || step->flow == LoopFlow::kJump;
-    if (jumps && step->target != loop.header && InBody(loop, step->target))
-      return SecondEntry(at, step->target);
+    if (jumps && Forbidden(loop, at, step->target)) return SecondEntry(loop, at, step->target);
     if (step->flow == LoopFlow::kJump || step->flow == LoopFlow::kEnd) falls = false;
     if (step->flow != LoopFlow::kJump && step->flow != LoopFlow::kEnd && !step->padding)
       falls = true;
     last = at;
     at += step->length;
   }
-  if (falls && at == stretch.high && at != loop.header && InBody(loop, at) && last < at)
-    return SecondEntry(last, at);
+  if (falls && at == stretch.high && last < at && Forbidden(loop, last, at))
+    return SecondEntry(loop, last, at);
   return absl::OkStatus();
 }
 
@@ -116,7 +123,7 @@ bool FallsThrough(const LoopCode& loop, uint64_t end) {
 
 absl::Status Refuse(const LoopInstruction& instruction, absl::string_view reason) {
   return absl::FailedPreconditionError(
-      absl::StrCat("0x", absl::Hex(instruction.address), " `", instruction.text, "`: ", reason));
+      absl::StrCat("0x", absl::Hex(instruction.listed), " `", instruction.text, "`: ", reason));
 }
 
 bool InBody(const LoopCode& loop, uint64_t address) {

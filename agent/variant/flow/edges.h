@@ -1,9 +1,9 @@
-// agent/variant/edges.h - control flow of a loop body, and proof that it is entered at its header only.
+// agent/variant/flow/edges.h - control flow of a loop body, and proof that it is entered at its header only.
 //
 // Errors   FailedPrecondition names the instruction and the reason.
 // Source   Aho et al., Compilers, 9.6 (natural loops).
-#ifndef AGENT_VARIANT_EDGES_H_
-#define AGENT_VARIANT_EDGES_H_
+#ifndef AGENT_VARIANT_FLOW_EDGES_H_
+#define AGENT_VARIANT_FLOW_EDGES_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -14,7 +14,8 @@ namespace perfd {
 // Fills next, exits, entry and calls from the instructions.
 absl::Status BuildEdges(LoopCode* loop);
 
-// Nothing in the rest of the function leads into the body but to its header.
+// Nothing in the rest of the function leads into the body but to its header; the loop's own detours may, but not under the
+// jump there.
 absl::Status CheckEntries(const LoopBytes& bytes, const LoopCode& loop);
 
 // Instructions in an order in which every edge but those to the header leads forward; unreachable ones are missing.
@@ -29,4 +30,4 @@ absl::Status Refuse(const LoopInstruction& instruction, absl::string_view reason
 
 }  // namespace perfd
 
-#endif  // AGENT_VARIANT_EDGES_H_
+#endif  // AGENT_VARIANT_FLOW_EDGES_H_

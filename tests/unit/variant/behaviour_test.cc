@@ -240,5 +240,33 @@ TEST_F(BehaviourTest, Dl1ChaseRunsOnItsOwnSlot) {
   EXPECT_EQ(value + 8, arena_.block() + pointer.word);
 }
 
+TEST_F(BehaviourTest, Dl1ChaseByIndexRunsOnAZeroSlot) {
+  // loop: movslq 8(%rsi,%rdx,4), %rdx; mov (%rsi,%rdx,4), %edx; dec %rcx; jnz loop; jmp *back
+  std::vector<uint8_t> text = {0x48, 0x63, 0x54, 0x96, 0x08, 0x8b, 0x14, 0x96, 0x48, 0xff,
+                               0xc9, 0x75, 0xf3, 0xff, 0x25, 0,    0,    0,    0};
+  const uint64_t distance = arena_.back() - (arena_.text() + 19);
+  for (size_t i = 0; i < 4; ++i) text[15 + i] = static_cast<uint8_t>(distance >> (8 * i));
+  arena_.Put(arena_.text(), text);
+  LoopBytes bytes;
+  bytes.address = bytes.header = arena_.text();
+  bytes.bytes = text;
+  bytes.body = {{arena_.text(), arena_.text() + 13}};
+  const auto code = DecodeLoop(bytes);
+  ASSERT_TRUE(code.ok()) << code.status();
+  const auto copy = MakeCopy(*code, SingleVariant(Change::kDl1),
+                             {arena_.copy(), Exits::kStub, arena_.text() + 13});
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_EQ(copy->pinned, 2);
+  std::memset(&arena_.At<uint8_t>(arena_.block() + kBlockSlots), 0, kSlotBytes * kSlotCount);
+  arena_.Put(copy->address, copy->bytes);
+  MachineState state;
+  state.general[6] = 0xdead;  // would fault
+  state.general[2] = 0xbeef;
+  state.general[1] = 50;
+  arena_.Run(copy->entry, &state);
+  EXPECT_EQ(state.general[1], 0u);
+  EXPECT_EQ(state.general[2], 0u);
+}
+
 }  // namespace
 }  // namespace perfd

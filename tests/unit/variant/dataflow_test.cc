@@ -1,5 +1,5 @@
 // Liveness, reaching definitions, and the check that a change adds no recurrence.
-#include "agent/variant/dataflow.h"
+#include "agent/variant/flow/dataflow.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

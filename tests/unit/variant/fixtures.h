@@ -26,6 +26,8 @@ inline constexpr char kDivide[] = "c5fd105cc820c5e55ef8c5fd113cca4883c1044c39f17
 inline constexpr char kMerge[] =
     "c5fb100cc8c5c91654c808c5f358dac5fb111ccac5e35954c810c5fb1154ca0848ffc14c39f172d8";
 inline constexpr char kChase[] = "f20f104808f20f58c1488b0048ffc975ef";
+// add $1, %rax; mov (%rsi,%rdx,8), %rdx; cmp %rcx, %rax; jne
+inline constexpr char kHops[] = "4883c001488b14d64839c875f3";
 inline constexpr char kWhile[] = "f20f584008488b004885c075f3";
 inline constexpr char kIndexed[] = "4863148ef20f100cd7f20f58c1f20f1104d348ffc14c39c172e6";
 inline constexpr char kTriad[] = "c4a17d1024fac4a2fda824f9c4a17d1124f84983c7044d39e772e5";

@@ -117,6 +117,13 @@ double kernel_chase(struct data* d, long n) {
   return s;
 }
 
+double kernel_hops(struct data* d, long n) {
+  const long* next = d->index;
+  long at = 0;
+  for (long i = 0; i < n; i++) at = next[at];
+  return (double)at;
+}
+
 double kernel_list(struct data* d, long n) {
   double s = 0;
   long i = 0;

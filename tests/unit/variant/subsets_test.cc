@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "agent/variant/dataflow.h"
+#include "agent/variant/flow/dataflow.h"
 #include "agent/variant/symbolic.h"
 #include "tests/unit/variant/fixtures.h"
 

@@ -140,6 +140,22 @@ TEST(VariantsTest, Dl1OfAPointerChaseReadsItsOwnAddressWhenTheTripCountIsIndepen
   EXPECT_EQ(bound.copy.accesses, 2);
 }
 
+TEST(VariantsTest, Dl1OfAChaseByIndexReadsAZeroThatLeadsToItself) {
+  const Made made = Make(kHops, "DL1");
+  EXPECT_EQ(made.copy.pinned, 1);
+  EXPECT_EQ(made.copy.accesses, 1);
+  EXPECT_THAT(made.texts[1], HasSubstr("(,%rdx,8), %rdx")) << "without the base";
+  EXPECT_THAT(made.texts[1], HasSubstr("%gs:"));
+  EXPECT_TRUE(made.copy.self_pointers.empty()) << "slots are zero";
+  EXPECT_NE(made.copy.entry % 64, kFixtureAddress % 64) << "the register is prepared first";
+  // mov (%rsi,%rdx,8), %rdx; mov (%rsi,%rdx,8), %rsi; dec %rcx; jnz: both registers come from the chase.
+  const Made both = Make("488b14d6488b34d648ffc975f3", "DL1");
+  EXPECT_EQ(both.copy.pinned, 0);
+  EXPECT_EQ(both.copy.accesses, 2);
+  // mov (%rax), %rax; mov (%rsi,%rdx,8), %rdx; dec %rcx; jnz: one slot cannot serve both kinds.
+  EXPECT_EQ(Make("488b00488b14d648ffc975f4", "DL1").copy.pinned, 0);
+}
+
 TEST(VariantsTest, Dl1PinsIndexLoadsThatDecideNoBranch) {
   const Made made = Make(kIndexed, "DL1");
   EXPECT_EQ(made.copy.pinned, 3);

@@ -1,0 +1,24 @@
+// agent/experiment/text_scan.h - looks through the text of a module for branches that lead under a loop's jump.
+//
+// Shape    reads the mapping that holds the loop, in pieces; some milliseconds for each 10 MB, in the agent, stopping nobody.
+// Units    run-time addresses.
+// Errors   kNotFound: the process or its mapping is gone; kResourceExhausted: the text is longer than 1 GiB.
+// Threads  thread-safe.
+#ifndef AGENT_EXPERIMENT_TEXT_SCAN_H_
+#define AGENT_EXPERIMENT_TEXT_SCAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/attach/memory.h"
+#include "agent/variant/loop_code.h"
+
+namespace perfd {
+
+// Of branches outside the loop's function.
+absl::StatusOr<std::vector<uint64_t>> FindFarBranches(const LoopCode& loop, const Memory& memory);
+
+}  // namespace perfd
+
+#endif  // AGENT_EXPERIMENT_TEXT_SCAN_H_

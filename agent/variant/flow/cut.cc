@@ -1,0 +1,115 @@
+#include "agent/variant/flow/cut.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/variant/flow/edges.h"
+
+namespace perfd {
+namespace {
+
+constexpr size_t kMostDetours = 4;  // named to people
+
+using Graph = std::vector<std::vector<uint32_t>>;
+
+bool CannotBeCopied(const LoopInstruction& i) {
+  return !i.refusal.empty() || i.flow == LoopFlow::kCall;
+}
+
+// Nobody knows where it leads, so nobody knows that it does not lead under the jump at the header.
+bool LeadsAnywhere(const LoopInstruction& i) {
+  return !i.refusal.empty() && i.flow != LoopFlow::kPlain && i.flow != LoopFlow::kCall &&
+         i.target == 0;
+}
+
+// Edges between instructions that can be copied.
+Graph Successors(const LoopCode& loop) {
+  Graph next(loop.instructions.size());
+  const auto add = [&](uint32_t from, uint64_t target) {
+    const int to = InstructionAt(loop, target);
+    if (to >= 0 && !CannotBeCopied(loop.instructions[static_cast<size_t>(to)]))
+      next[from].push_back(static_cast<uint32_t>(to));
+  };
+  for (uint32_t n = 0; n < next.size(); ++n) {
+    const LoopInstruction& i = loop.instructions[n];
+    if (CannotBeCopied(i)) continue;
+    if (i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump) add(n, i.target);
+    if (i.flow != LoopFlow::kJump && i.flow != LoopFlow::kEnd) add(n, i.end());
+  }
+  return next;
+}
+
+Graph Reversed(const Graph& graph) {
+  Graph reversed(graph.size());
+  for (uint32_t n = 0; n < graph.size(); ++n)
+    for (uint32_t to : graph[n]) reversed[to].push_back(n);
+  return reversed;
+}
+
+std::vector<bool> ReachedFrom(uint32_t start, const Graph& graph) {
+  std::vector<bool> reached(graph.size());
+  std::vector<uint32_t> work = {start};
+  reached[start] = true;
+  while (!work.empty()) {
+    const uint32_t at = work.back();
+    work.pop_back();
+    for (uint32_t to : graph[at]) {
+      if (reached[to]) continue;
+      reached[to] = true;
+      work.push_back(to);
+    }
+  }
+  return reached;
+}
+
+void AddRange(const LoopInstruction& i, std::vector<CodeRange>* ranges) {
+  if (!ranges->empty() && ranges->back().high == i.address)
+    ranges->back().high = i.end();
+  else
+    ranges->push_back({i.address, i.end()});
+}
+
+void NameDetour(const LoopInstruction& i, LoopCode* loop) {
+  if (!CannotBeCopied(i) || loop->detours.size() >= kMostDetours) return;
+  loop->detours.push_back(absl::StrCat("0x", absl::Hex(i.listed), " `", i.text, "`",
+                                       i.refusal.empty() ? "" : ": ", i.refusal));
+}
+
+void Keep(const std::vector<bool>& kept, LoopCode* loop) {
+  std::vector<LoopInstruction> all = std::exchange(loop->instructions, {});
+  loop->body.clear();
+  for (size_t n = 0; n < all.size(); ++n) {
+    if (!kept[n]) NameDetour(all[n], loop);
+    AddRange(all[n], kept[n] ? &loop->body : &loop->cut);
+    if (kept[n]) loop->instructions.push_back(std::move(all[n]));
+  }
+}
+
+}  // namespace
+
+void CutDetours(LoopCode* loop) {
+  const std::vector<LoopInstruction>& all = loop->instructions;
+  if (std::none_of(all.begin(), all.end(), CannotBeCopied)) return;
+  if (std::any_of(all.begin(), all.end(), LeadsAnywhere)) return;
+  const int entry = InstructionAt(*loop, loop->header);
+  if (entry < 0 || CannotBeCopied(all[static_cast<size_t>(entry)])) return;
+  const auto start = static_cast<uint32_t>(entry);
+  const Graph next = Successors(*loop);
+  std::vector<bool> kept = ReachedFrom(start, next);
+  const std::vector<bool> returning = ReachedFrom(start, Reversed(next));
+  for (size_t n = 0; n < kept.size(); ++n) kept[n] = kept[n] && returning[n];
+  const bool goes_round = std::any_of(next.begin(), next.end(), [&](const auto& successors) {
+    const auto n = static_cast<size_t>(&successors - next.data());
+    return kept[n] && std::find(successors.begin(), successors.end(), start) != successors.end();
+  });
+  if (goes_round) Keep(kept, loop);
+}
+
+bool InCut(const LoopCode& loop, uint64_t address) {
+  return std::any_of(loop.cut.begin(), loop.cut.end(), [address](const CodeRange& r) {
+    return address >= r.low && address < r.high;
+  });
+}
+
+}  // namespace perfd

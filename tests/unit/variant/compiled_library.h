@@ -1,0 +1,158 @@
+// tests/unit/variant/compiled_library.h - kernels as compilers write them: a library, its loops, and running them patched.
+#ifndef TESTS_UNIT_VARIANT_COMPILED_LIBRARY_H_
+#define TESTS_UNIT_VARIANT_COMPILED_LIBRARY_H_
+
+#include <asm/prctl.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/binary/module_reader.h"
+#include "agent/variant/copy.h"
+#include "agent/variant/loop_code.h"
+#include "agent/variant/patch_plan.h"
+#include "agent/variant/thread_block.h"
+#include "tests/unit/variant/kernel_run.h"
+
+namespace perfd {
+
+inline constexpr const char* kKernels[] = {
+    "triad",   "sum",       "dot",      "svdcmp",  "roots",   "stencil",    "scale", "gather",
+    "scatter", "histogram", "choose",   "search",  "prefix",  "horner",     "chase", "hops",
+    "list",    "widen",     "integers", "maximum", "strided", "remainders", "matrix"};
+
+inline constexpr const char* kVariants[] = {
+    "LS",       "FP",       "DL1",          "NO_DIV", "NO_SQRT", "NO_RED",  "S2L",
+    "NO_STORE", "GROUP(0)", "PREFETCH(50)", "CTRL",   "REF_FTZ", "REF_CTL", "NO_RED+NO_DIV"};
+
+inline uint8_t* Bytes(uint64_t address) {
+  return reinterpret_cast<uint8_t*>(address);
+}
+
+// The thread block that GS points to, as a shadow would prepare it.
+class Block {
+ public:
+  Block() {
+    at_ = mmap(nullptr, kThreadBlockBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+               0);
+    syscall(SYS_arch_prctl, ARCH_SET_GS, at_);
+  }
+  ~Block() {
+    syscall(SYS_arch_prctl, ARCH_SET_GS, 0);
+    munmap(at_, kThreadBlockBytes);
+  }
+  uint64_t address() const { return reinterpret_cast<uint64_t>(at_); }
+  uint64_t& Word(uint32_t offset) const { return *reinterpret_cast<uint64_t*>(address() + offset); }
+  void Prepare(const CodeCopy& copy) const {
+    std::memset(at_, 0, kThreadBlockBytes);
+    for (uint32_t i = 0; i < 64; i += 8) {
+      const double dividend = 1.7320508075688772, divisor = 1.4142135623730951;
+      std::memcpy(&Word(kControlDividendF64 + i), &dividend, 8);
+      std::memcpy(&Word(kControlDivisorF64 + i), &divisor, 8);
+    }
+    for (const SelfPointer& p : copy.self_pointers)
+      Word(p.word) = address() + static_cast<uint64_t>(p.value);
+  }
+
+ private:
+  void* at_;
+};
+
+// A jump over the header for as long as it lives.
+class Installed {
+ public:
+  Installed(const PatchPlan& plan, uint64_t target) : plan_(plan) {
+    std::copy_n(plan.Jump(target)->begin(), kJumpBytes, Bytes(plan.address));
+  }
+  ~Installed() { std::copy_n(plan_.original.begin(), kJumpBytes, Bytes(plan_.address)); }
+
+ private:
+  PatchPlan plan_;
+};
+
+class Library {
+ public:
+  explicit Library(const std::string& path) : path_(path) {
+    handle_ = dlopen(path.c_str(), RTLD_NOW);
+    EXPECT_NE(handle_, nullptr) << dlerror();
+    link_map* map = nullptr;
+    dlinfo(handle_, RTLD_DI_LINKMAP, &map);
+    bias_ = map->l_addr;
+    auto reader = ModuleReader::Open(UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)));
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    reader_ = *std::move(reader);
+    constexpr size_t kCacheBytes = 1 << 20;
+    cache_ = mmap(Bytes(bias_ - (64 << 20)), kCacheBytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
+  ~Library() {
+    munmap(cache_, 1 << 20);
+    dlclose(handle_);
+  }
+
+  Kernel Find(const char* name) const {
+    void* symbol = dlsym(handle_, absl::StrCat("kernel_", name).c_str());
+    return reinterpret_cast<Kernel>(symbol);
+  }
+  uint64_t cache() const { return reinterpret_cast<uint64_t>(cache_); }
+
+  // The innermost loops of a kernel, ready to decode; its text becomes writable.
+  std::vector<LoopBytes> Loops(Kernel kernel) {
+    if (kernel == nullptr) return {};
+    const uint64_t address = reinterpret_cast<uint64_t>(kernel) - bias_;
+    const CodeFacts facts = reader_->FunctionsAt(std::span(&address, 1));
+    std::vector<LoopBytes> loops;
+    for (const FunctionFacts& f : facts.functions) {
+      const uint64_t low = (f.low + bias_) & ~uint64_t{4095};
+      mprotect(Bytes(low), f.high + bias_ - low, PROT_READ | PROT_WRITE | PROT_EXEC);
+      for (uint32_t n = 0; n < f.loops.size(); ++n)
+        if (f.loops[n].innermost) loops.push_back(LoopOf(f, n));
+    }
+    return loops;
+  }
+
+ private:
+  LoopBytes LoopOf(const FunctionFacts& f, uint32_t n) const {
+    LoopBytes loop;
+    loop.address = f.low + bias_;
+    loop.bytes.assign(Bytes(loop.address), Bytes(f.high + bias_));
+    loop.header = f.loops[n].header + bias_;
+    for (const LoopSpan& s : f.spans)
+      if (s.loop == n) loop.body.push_back({s.low + bias_, s.high + bias_});
+    return loop;
+  }
+
+  std::string path_;
+  void* handle_ = nullptr;
+  uint64_t bias_ = 0;
+  std::unique_ptr<ModuleReader> reader_;
+  void* cache_ = nullptr;
+};
+
+inline std::string PathOf(const char* name) {
+  return absl::StrCat(PERFD_VARIANT_FIXTURES, "/", name);
+}
+
+inline std::string LibraryTestName(const testing::TestParamInfo<const char*>& test) {
+  std::string name = test.param;
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name;
+}
+
+}  // namespace perfd
+
+#endif  // TESTS_UNIT_VARIANT_COMPILED_LIBRARY_H_
