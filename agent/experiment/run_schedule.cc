@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <set>
 
 namespace perfd {
 namespace {
@@ -11,8 +12,9 @@ class Writer {
  public:
   explicit Writer(const ScheduleWish& wish) : wish_(wish) {}
 
-  void Run(int32_t variant) {
-    runs_.push_back({.variant = variant, .cold = wish_.cold, .restore = wish_.restore});
+  void Run(int32_t variant, bool learn = false) {
+    runs_.push_back(
+        {.variant = variant, .cold = wish_.cold, .restore = wish_.restore, .learn = learn});
   }
   // Unless the last run was one already.
   void Base(int32_t base) {
@@ -25,6 +27,13 @@ class Writer {
   const ScheduleWish& wish_;
   std::vector<RunWish> runs_;
 };
+
+// Variants may leave other values, and other lines changed, than the loop itself.
+void Learn(const ScheduleWish& wish, Writer& out) {
+  std::set<int32_t> copies(wish.variants.begin(), wish.variants.end());
+  copies.insert(wish.bases.begin(), wish.bases.end());
+  for (const int32_t copy : copies) out.Run(copy, true);
+}
 
 void WriteRound(const ScheduleWish& wish, const std::vector<size_t>& order, Writer& out) {
   for (const size_t i : order) {
@@ -39,8 +48,11 @@ void WriteRound(const ScheduleWish& wish, const std::vector<size_t>& order, Writ
 Schedule MakeSchedule(const ScheduleWish& wish) {
   Schedule schedule;
   Writer out(wish);
+  if (wish.restore && wish.learn_ns > 0) Learn(wish, out);
+  const auto learning = static_cast<int64_t>(out.size());
+  const int64_t learn_ns = learning * (wish.learn_ns - wish.run_ns);
   for (int i = 0; i < kWarmUps; ++i) out.Run(wish.bases.empty() ? 0 : wish.bases.front());
-  schedule.warm_ups = kWarmUps;
+  schedule.warm_ups = static_cast<int32_t>(out.size());
   std::vector<size_t> order(wish.variants.size());
   std::iota(order.begin(), order.end(), size_t{0});
   // Variants of one base stay together: changing the base costs a run.
@@ -53,14 +65,15 @@ Schedule MakeSchedule(const ScheduleWish& wish) {
     Writer round(wish);
     WriteRound(wish, order, round);
     const auto after = static_cast<int64_t>(out.size() + round.size());
-    const bool fits = after * wish.run_ns <= wish.room_ns && out.size() + round.size() <= most;
+    const bool fits =
+        after * wish.run_ns + learn_ns <= wish.room_ns && out.size() + round.size() <= most;
     if (schedule.rounds > 0 && !fits) break;
     if (order.empty()) break;
     WriteRound(wish, order, out);
     ++schedule.rounds;
   }
   schedule.runs = out.Take();
-  schedule.predicted_ns = static_cast<int64_t>(schedule.runs.size()) * wish.run_ns;
+  schedule.predicted_ns = static_cast<int64_t>(schedule.runs.size()) * wish.run_ns + learn_ns;
   return schedule;
 }
 

@@ -1,6 +1,6 @@
 // agent/experiment/run_schedule.h - the order of the runs of one shadow.
 //
-// Shape    warm-ups of REF first, then rounds: every variant stands between two runs of its base, and the order of the variants
+// Shape    runs that learn what to restore, one per copy; warm-ups of REF, then rounds: every variant stands between two runs of its base, and the order of the variants
 //          differs from round to round, so that neither drift nor neighbours favour one.
 // Units    ns of wall time per run.
 // Threads  thread-safe (pure).
@@ -22,8 +22,10 @@ struct ScheduleWish {
   std::vector<int32_t> variants;  // to be measured
   std::vector<int32_t> bases;     // of each of them
   int64_t run_ns = 0;             // of one run of REF, restoring included
-  int64_t room_ns = 0;            // for all runs
-  int32_t rounds = 1;             // wanted
+  int64_t learn_ns =
+      0;  // of one that learns what to restore; 0: whole ranges are restored before every run
+  int64_t room_ns = 0;  // for all runs
+  int32_t rounds = 1;   // wanted
   bool cold = false;
   bool restore = false;
   uint64_t seed = 1;

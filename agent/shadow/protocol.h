@@ -17,11 +17,12 @@
 namespace perfd {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
-inline constexpr uint32_t kShadowLayoutVersion = 1;
+inline constexpr uint32_t kShadowLayoutVersion = 2;
 inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
 inline constexpr uint32_t kMaxRestores = 1024;
+inline constexpr uint32_t kMaxLines = 1 << 16;  // noted by runs that learn what to restore
 inline constexpr uint32_t kMaxSelfWords = 256;
 inline constexpr uint32_t kMaxProtects = 512;
 inline constexpr uint32_t kMaxMapEntries = 16384;

@@ -26,6 +26,7 @@ enum : uint32_t {
   kRunFtz = 4,      // flush denormal results
   kRunDaz = 8,      // denormal operands are zero
   kRunTrace = 16,   // reset the trace records before
+  kRunLearn = 64,   // afterwards, note and bring back the lines that differ from what was put aside
   kRunPinned = 32,  // zero the slots of pinned operands before, which also brings them into L1
 };
 enum : uint32_t {
@@ -49,6 +50,13 @@ struct SelfWord {
 
 struct RestoreRange {
   uint64_t address;
+  uint64_t bytes;
+};
+
+// A line that runs change, and what was put aside of it.
+struct RestoreLine {
+  uint64_t address;
+  uint64_t from;
   uint64_t bytes;
 };
 
@@ -127,6 +135,10 @@ struct alignas(64) ChildControl {
   uint64_t ready_tsc;             // the team is rebuilt
   uint64_t end_tsc;
   uint64_t restore_buffer;
+  uint64_t lines;              // RestoreLine x kMaxLines; 0: no run learns
+  uint64_t line_known;         // a byte per line of the ranges: noted already
+  uint32_t line_count;         // atomic
+  uint32_t lines_overflow;     // atomic: there were more; whole ranges are restored
   uint32_t tids[kMaxTeam];     // of the rank's threads, by place in the team
   uint16_t records[kMaxTeam];  // index of the record and block
 };

@@ -122,13 +122,6 @@ void Protect(RegionHeader* region, ChildControl* child, ShadowPlan* plan) {
   if (error < 0) FailShadow(child, kStepProtect, error);
 }
 
-uint64_t MapBuffer(ChildControl* child, uint64_t bytes) {
-  constexpr uint64_t kReadWrite = 3, kPrivateAnonymous = 0x22, kNoFile = ~uint64_t{0};
-  int64_t address = SysCall(kSysMmap, 0, bytes, kReadWrite, kPrivateAnonymous, kNoFile, 0);
-  if (address < 0 && address > -4096) FailShadow(child, kStepBuffer, address);
-  return static_cast<uint64_t>(address);
-}
-
 // What the runs may change is put aside once; runs that ask for it get it back.
 void SaveRestores(ChildControl* child, ShadowPlan* plan) {
   uint32_t count = plan->restore_count;
@@ -138,6 +131,7 @@ void SaveRestores(ChildControl* child, ShadowPlan* plan) {
   if (total == 0) return;
   child->restore_buffer = MapBuffer(child, total);
   uint64_t at = child->restore_buffer;
+  MapLines(child, plan, total);
   for (uint32_t i = 0; i < count; ++i) {
     CopyBytes(at, plan->restores[i].address, plan->restores[i].bytes);
     at += plan->restores[i].bytes;
@@ -192,6 +186,13 @@ void RebuildTeam(RegionHeader* region, ChildControl* child, uint64_t own_block) 
 }
 
 }  // namespace
+
+uint64_t MapBuffer(ChildControl* child, uint64_t bytes) {
+  constexpr uint64_t kReadWrite = 3, kPrivateAnonymous = 0x22, kNoFile = ~uint64_t{0};
+  int64_t address = SysCall(kSysMmap, 0, bytes, kReadWrite, kPrivateAnonymous, kNoFile, 0);
+  if (address < 0 && address > -4096) FailShadow(child, kStepBuffer, address);
+  return static_cast<uint64_t>(address);
+}
 
 void EndShadow(ChildControl* child, ChildDone how) {
   child->end_tsc = Ticks();

@@ -69,6 +69,12 @@ void Lead(RegionHeader* region, Site* site, uint32_t round, uint64_t own_block);
 void ShadowMain(uint64_t block);
 [[noreturn]] void EndShadow(ChildControl* child, ChildDone how);
 [[noreturn]] void FailShadow(ChildControl* child, SetupStep step, int64_t error);
+uint64_t MapBuffer(ChildControl* child, uint64_t bytes);
+
+// lines.cc; `index`: place in the team, which shares the work
+void MapLines(ChildControl* child, ShadowPlan* plan, uint64_t total);
+void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index);
+bool RestoreLines(ChildControl* child, uint32_t index);
 
 // runs.cc, in every thread of the shadow
 void ThreadMain(uint64_t block);

@@ -140,11 +140,12 @@ void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint6
     }
     Barrier(child);
     if (Load(child->stop)) return;
-    if (run.flags & kRunRestore) Restore(child, plan, state);
+    if (run.flags & kRunRestore && !RestoreLines(child, state->index)) Restore(child, plan, state);
     Barrier(child);
     Prepare(plan, run, state, block);
     RunOne(child, state, block, ResultsOf(region) + uint64_t{i} * child->team + state->index);
     Barrier(child);
+    if (run.flags & kRunLearn) LearnLines(child, plan, state->index);
     if (state->index == 0) child->runs_done = i + 1;
   }
 }

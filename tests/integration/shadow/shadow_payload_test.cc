@@ -1,4 +1,4 @@
-// The payload in the test's own process, one thread: pass-through, census, live timing, shadows and every way they may go wrong.
+// The payload in the test's own process, one thread: pass-through, census, live timing, shadows and what they tell.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -7,55 +7,12 @@
 
 #include <csignal>
 #include <cstring>
-#include <filesystem>
-#include <numeric>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
-#include "tests/integration/shadow/self_hosted.h"
+#include "tests/integration/shadow/payload_fixture.h"
 
 namespace perfd {
 namespace {
-
-const LoopText kSum = TextOf(loop_sum_header, loop_sum_exit);
-const LoopText kUpdate = TextOf(loop_update_header, loop_update_exit);
-const LoopText kState = TextOf(loop_state_header, loop_state_exit);
-
-std::vector<double> Ramp(int64_t n) {
-  std::vector<double> v(static_cast<size_t>(n));
-  std::iota(v.begin(), v.end(), 1.0);
-  return v;
-}
-
-int OpenDescriptors() {
-  int n = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-    n += !entry.path().empty();
-  return n;
-}
-
-volatile sig_atomic_t g_child_signals = 0;
-
-// After any shadow: no child, no signal, no descriptor.
-class PayloadTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    g_child_signals = 0;
-    signal(SIGCHLD, [](int) { g_child_signals = g_child_signals + 1; });
-    descriptors_ = OpenDescriptors();
-  }
-  void TearDown() override {
-    EXPECT_EQ(g_child_signals, 0);
-    EXPECT_EQ(waitpid(-1, nullptr, WNOHANG | __WALL), -1);
-    EXPECT_EQ(errno, ECHILD);
-    EXPECT_EQ(OpenDescriptors(), descriptors_);
-    sigset_t blocked;
-    sigprocmask(SIG_SETMASK, nullptr, &blocked);
-    EXPECT_FALSE(sigismember(&blocked, SIGTERM));
-    signal(SIGCHLD, SIG_DFL);
-  }
-  int descriptors_ = 0;
-};
 
 TEST_F(PayloadTest, IdleEntryPassesThrough) {
   std::vector<double> v = Ramp(100);
@@ -220,6 +177,63 @@ TEST_F(PayloadTest, RestoreGivesEveryRunTheSameMemory) {
   EXPECT_EQ(v[0], 8);
 }
 
+// Code that stores 9 into the word at `offset` of the array, and code that reports that word as its "iterations".
+uint64_t Poke(SelfHosted& lab, uint32_t offset) {
+  const auto low = static_cast<uint8_t>(offset), high = static_cast<uint8_t>(offset >> 8);
+  return lab.Raw({0x48, 0xc7, 0x87, low, high, 0, 0, 9, 0, 0, 0});
+}
+uint64_t Peek(SelfHosted& lab, uint32_t offset) {
+  const auto low = static_cast<uint8_t>(offset), high = static_cast<uint8_t>(offset >> 8);
+  return lab.Raw({0x48, 0x8b, 0x87, low, high, 0, 0, 0x65, 0x48, 0x89, 0x04, 0x25, 0, 0, 0, 0});
+}
+
+TEST_F(PayloadTest, LinesThatRunsChangeAreLearntAndBroughtBack) {
+  std::vector<int64_t> v(512, 5);
+  SelfHosted lab;
+  uint32_t site = lab.Install(kUpdate);
+  uint64_t ref = lab.Ref(kUpdate);
+  // The second line of what is put aside is changed by one run that learns, the third only later.
+  uint64_t poke_second = Poke(lab, 64), poke_third = Poke(lab, 128);
+  uint64_t peek_first = Peek(lab, 0), peek_second = Peek(lab, 64), peek_third = Peek(lab, 128);
+  ShadowPlan& plan = lab.Plan(site, 1,
+                              {{ref, 0, kRunRestore | kRunLearn, 0, 0},
+                               {peek_first, 0, 0, 0, 0},
+                               {poke_second, 0, kRunRestore | kRunLearn, 0, 0},
+                               {ref, 0, 0, 0, 0},
+                               {poke_second, 0, 0, 0, 0},
+                               {poke_third, 0, 0, 0, 0},
+                               {peek_first, 0, kRunRestore, 0, 0},
+                               {peek_second, 0, 0, 0, 0},
+                               {peek_third, 0, 0, 0, 0}});
+  plan.restore_count = 1;
+  plan.restores[0] = {reinterpret_cast<uint64_t>(v.data()), v.size() * 8};
+  lab.Arm(site);
+  loop_update(v.data(), 8);
+  EXPECT_EQ(lab.result(1, 0).iterations, 5u) << "learning brings back at once";
+  EXPECT_EQ(lab.result(6, 0).iterations, 5u);
+  EXPECT_EQ(lab.result(7, 0).iterations, 5u);
+  EXPECT_EQ(lab.result(8, 0).iterations, 9u) << "no run had changed it while they learnt";
+  EXPECT_EQ(v[0], 8);
+  EXPECT_EQ(v[8], 5);
+}
+
+TEST_F(PayloadTest, MoreLinesThanCanBeNotedAreRestoredWhole) {
+  std::vector<int64_t> v(size_t{kMaxLines} * 8 + 8, 5);
+  SelfHosted lab;
+  uint32_t site = lab.Install(kUpdate);
+  uint64_t ref = lab.Ref(kUpdate);
+  uint64_t poke = Poke(lab, 64), peek = Peek(lab, 64);
+  ShadowPlan& plan = lab.Plan(
+      site, 1,
+      {{ref, 0, kRunRestore | kRunLearn, 0, 0}, {poke, 0, 0, 0, 0}, {peek, 0, kRunRestore, 0, 0}});
+  plan.restore_count = 1;
+  plan.restores[0] = {reinterpret_cast<uint64_t>(v.data()), v.size() * 8};
+  lab.Arm(site);
+  loop_update(v.data(), static_cast<int64_t>(v.size()));
+  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeDone);
+  EXPECT_EQ(lab.result(2, 0).iterations, 5u);
+}
+
 TEST_F(PayloadTest, CountdownChoosesTheEntry) {
   std::vector<double> v = Ramp(10);
   SelfHosted lab;
@@ -230,195 +244,6 @@ TEST_F(PayloadTest, CountdownChoosesTheEntry) {
   EXPECT_EQ(lab.site(site).shadows, 0u);
   loop_sum(v.data(), 10);
   EXPECT_EQ(lab.site(site).shadows, 1u);
-}
-
-TEST_F(PayloadTest, FaultEndsOneRunAndIsReported) {
-  std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  uint64_t bad = lab.Raw({0x48, 0xa1, 0x10, 0, 0, 0, 0, 0, 0, 0});  // movabs 0x10,%rax
-  uint64_t count = lab.Count(kSum);
-  lab.Plan(site, 1, {{count, 0, 0, 0, 0}, {bad, 0, 0, 0, 0}, {count, 0, 0, 0, 0}});
-  lab.Arm(site);
-  EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeDone);
-  EXPECT_EQ(lab.result(1, 0).status, uint32_t{kRunFaulted});
-  EXPECT_EQ(lab.child().fault_count, 1u);
-  EXPECT_EQ(lab.child().fault.signal, uint32_t{SIGSEGV});
-  EXPECT_EQ(lab.child().fault.address, 0x10u);
-  EXPECT_EQ(lab.child().fault.pc, bad);
-  EXPECT_EQ(lab.child().fault.run, 1u);
-  EXPECT_EQ(lab.result(2, 0).iterations, 10u);
-}
-
-TEST_F(PayloadTest, ManyFaultsEndTheShadow) {
-  std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  uint64_t bad = lab.Raw({0x0f, 0x0b});  // ud2
-  lab.Plan(site, 1, std::vector<RunEntry>(20, RunEntry{bad, 0, 0, 0, 0}));
-  lab.Arm(site);
-  EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeFaulted);
-  EXPECT_EQ(lab.child().fault.signal, uint32_t{SIGILL});
-  EXPECT_EQ(lab.child().fault_count, 8u);
-}
-
-TEST_F(PayloadTest, EndlessRunIsEndedAndNamed) {
-  std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  ShadowPlan& plan =
-      lab.Plan(site, 1, {{lab.Ref(kSum), 0, 0, 0, 0}, {lab.Raw({0xeb, 0xfe}), 0, 0, 0, 0}});
-  plan.shadow_ns = 100000000;
-  lab.Arm(site);
-  uint64_t start = ReadTicks();
-  EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_LT(ReadTicks() - start, 2000000000u);  // under a second at any TSC pace from 2 GHz
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeWatchdog);
-  EXPECT_EQ(lab.child().current_run, 1u);
-  EXPECT_EQ(lab.result(0, 0).status, uint32_t{kRunOk});
-}
-
-// A copy that makes itself deaf to its own watchdog: only the rank's limit is left.
-TEST_F(PayloadTest, DeafShadowIsKilledByTheRank) {
-  std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  // rt_sigprocmask(SIG_SETMASK, &~0, 0, 8): push $-1; mov %rsp,%rsi; mov $2,%edi; xor %edx,%edx; mov $8,%r10d; mov $14,%eax; syscall
-  uint64_t deaf =
-      lab.Raw({0x6a, 0xff, 0x48, 0x89, 0xe6, 0xbf, 2, 0, 0, 0,    0x31, 0xd2, 0x41, 0xba,
-               8,    0,    0,    0,    0xb8, 14,   0, 0, 0, 0x0f, 0x05, 0xeb, 0xfe});
-  lab.Plan(site, 1, {{deaf, 0, 0, 0, 0}}).shadow_ns = 100000000;
-  lab.Arm(site);
-  EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeKilled);
-  EXPECT_EQ(lab.site(site).last_error, SIGKILL);
-  EXPECT_EQ(lab.region().orphan, 0u);
-}
-
-TEST_F(PayloadTest, ShadowThatIsGoneIsNoticed) {
-  std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  uint64_t leave = lab.Raw({0xbf, 7, 0, 0, 0, 0xb8, 231, 0, 0, 0, 0x0f, 0x05});  // exit_group(7)
-  lab.Plan(site, 1, {{leave, 0, 0, 0, 0}});
-  lab.Arm(site);
-  EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeDied);
-  EXPECT_EQ(lab.site(site).last_error, 7 << 8);
-}
-
-TEST_F(PayloadTest, SharedMemoryStaysUntouched) {
-  constexpr size_t kBytes = 8192;
-  auto* shared = static_cast<int64_t*>(
-      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
-  ShadowPlan& plan = lab.Plan(site, 1, {{lab.Ref(kUpdate), 0, 0, 0, 0}});
-  plan.protect_count = 1;
-  plan.protects[0] = {reinterpret_cast<uint64_t>(shared), kBytes, PROT_READ, 0};
-  lab.Arm(site);
-  loop_update(shared, 1000);
-  EXPECT_EQ(lab.result(0, 0).status, uint32_t{kRunFaulted});
-  EXPECT_EQ(lab.child().fault.address, reinterpret_cast<uint64_t>(shared));
-  for (int i = 0; i < 1000; ++i) ASSERT_EQ(shared[i], 3);  // once, by the rank
-  munmap(shared, kBytes);
-}
-
-TEST_F(PayloadTest, ShadowMayNotWriteTheRanksPartOfTheRegion) {
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
-  std::vector<int64_t> v(4, 0);
-  auto victim = reinterpret_cast<uint64_t>(&lab.region().magic);
-  std::vector<uint8_t> poke = {
-      0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0x48, 0xff, 0x00};  // movabs $victim,%rax; incq (%rax)
-  memcpy(poke.data() + 2, &victim, 8);
-  lab.Plan(site, 1, {{lab.Raw(poke), 0, 0, 0, 0}});
-  lab.Arm(site);
-  loop_update(v.data(), 4);
-  EXPECT_EQ(lab.region().magic, kShadowMagic);
-  EXPECT_EQ(lab.result(0, 0).status, uint32_t{kRunFaulted});
-}
-
-TEST_F(PayloadTest, HostilePlansAreRefused) {
-  std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  uint64_t ref = lab.Ref(kSum);
-  lab.Plan(site, 1, {{ref, 0, 0, 0, 0}}).run_count = kMaxRuns + 1;
-  lab.Arm(site);
-  loop_sum(v.data(), 10);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeSetupFailed);
-  EXPECT_EQ(lab.child().error_step, uint32_t{kStepPlan});
-  lab.Plan(site, 1, {{ref, 0, 0, 0, 0}}).protect_count = kMaxProtects + 1;
-  lab.Arm(site);
-  loop_sum(v.data(), 10);
-  EXPECT_EQ(lab.child().error_step, uint32_t{kStepPlan});
-  lab.Plan(site, 1, {{ref, 0, 0, 0, 0}}).restore_count = kMaxRestores + 1;
-  lab.Arm(site);
-  loop_sum(v.data(), 10);
-  EXPECT_EQ(lab.child().error_step, uint32_t{kStepPlan});
-  for (uint32_t team : {0u, 9u, 1000000u}) {
-    lab.Plan(site, team, {{ref, 0, 0, 0, 0}});
-    lab.Arm(site);
-    EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-    EXPECT_EQ(lab.site(site).mode, uint32_t{kModeArmed});  // nobody joined
-    lab.SetMode(site, kModeIdle);
-  }
-}
-
-TEST_F(PayloadTest, StaleHeartbeatPassesThroughAndGoesIdle) {
-  std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  lab.Plan(site, 1, {{lab.Ref(kSum), 0, 0, 0, 0}});
-  lab.Arm(site);
-  lab.region().stale_ticks = 1000;
-  EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab.site(site).shadows, 0u);
-  EXPECT_EQ(lab.site(site).mode, uint32_t{kModeIdle});
-  EXPECT_EQ(lab.region().stale_entries, 1u);
-}
-
-TEST_F(PayloadTest, ForkOfTheApplicationPassesThrough) {
-  std::vector<double> v = Ramp(10);
-  signal(SIGCHLD, SIG_DFL);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  lab.Plan(site, 1, {{lab.Ref(kSum), 0, 0, 0, 0}});
-  lab.Arm(site);
-  pid_t pid = fork();
-  if (pid == 0) _exit(loop_sum(v.data(), 10) == 55.0 ? 42 : 1);
-  int status = 0;
-  waitpid(pid, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 42);
-  EXPECT_EQ(lab.region().foreign_entries, 1u);
-  EXPECT_EQ(lab.site(site).shadows, 0u);
-  EXPECT_EQ(lab.site(site).mode, uint32_t{kModeArmed});
-}
-
-// RLIMIT_NPROC does not bind root, so a process of another user tries.
-TEST_F(PayloadTest, ForkThatFailsIsReported) {
-  if (geteuid() != 0) GTEST_SKIP() << "SKIPPED: needs another user";
-  signal(SIGCHLD, SIG_DFL);
-  pid_t pid = fork();
-  if (pid == 0) {
-    std::vector<double> v = Ramp(10);
-    SelfHosted lab;
-    uint32_t site = lab.Install(kSum);
-    rlimit none = {0, 0};
-    setrlimit(RLIMIT_NPROC, &none);
-    if (setresuid(65534, 65534, 65534) != 0) _exit(2);
-    lab.Plan(site, 1, {{lab.Ref(kSum), 0, 0, 0, 0}});
-    lab.Arm(site);
-    bool right = loop_sum(v.data(), 10) == 55.0;
-    const Site& s = lab.site(site);
-    _exit(right && s.last_outcome == kOutcomeForkFailed && s.last_error == EAGAIN ? 42 : 1);
-  }
-  int status = 0;
-  waitpid(pid, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 42);
 }
 
 TEST_F(PayloadTest, SoftLimitKeepsWhatWasMeasured) {
@@ -434,19 +259,6 @@ TEST_F(PayloadTest, SoftLimitKeepsWhatWasMeasured) {
   uint32_t done = lab.child().runs_done;
   EXPECT_LT(done, kMaxRuns);
   EXPECT_EQ(lab.result(done, 0).status, uint32_t{kRunNotRun});
-}
-
-TEST_F(PayloadTest, ShadowWaitsForTheAgentAndGivesUp) {
-  std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  ShadowPlan& plan = lab.Plan(site, 1, {{lab.Ref(kSum), 0, 0, 0, 0}});
-  plan.flags = kPlanWaitForAgent;
-  plan.agent_wait_ns = 20000000;
-  lab.Arm(site);
-  EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeSetupFailed);
-  EXPECT_EQ(lab.child().error_step, uint32_t{kStepAgent});
 }
 
 TEST_F(PayloadTest, FlushToZeroOnlyWhereAsked) {
@@ -480,22 +292,6 @@ TEST_F(PayloadTest, SelfPointersAreSetBeforeTheRun) {
   EXPECT_EQ((lab.result(0, 0).iterations - blocks) % kThreadBlockBytes, kBlockSlots + 8);
   EXPECT_EQ(lab.result(0, 0).status, uint32_t{kRunOk});
   EXPECT_EQ(lab.result(1, 0).status, uint32_t{kRunFaulted});  // zeroed again
-}
-
-TEST_F(PayloadTest, TwoHundredShadowsInARow) {
-  std::vector<int64_t> v(64, 0);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
-  uint64_t ref = lab.Ref(kUpdate), count = lab.Count(kUpdate);
-  for (int i = 0; i < 200; ++i) {
-    lab.Plan(site, 1, {{ref, 0, 0, 0, 0}, {count, 0, kRunCold, 0, 0}}).evict_bytes = 65536;
-    lab.Arm(site);
-    loop_update(v.data(), 64);
-    ASSERT_EQ(lab.site(site).last_outcome, kOutcomeDone) << i;
-    ASSERT_EQ(lab.result(1, 0).iterations, 64u);
-  }
-  EXPECT_EQ(lab.site(site).shadows, 200u);
-  for (int64_t x : v) ASSERT_EQ(x, 600);
 }
 
 }  // namespace

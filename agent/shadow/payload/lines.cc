@@ -1,0 +1,72 @@
+// What runs change of the memory put aside, by cache lines: bringing back the few lines of a short instance leaves its caches
+// as the loop leaves them, bringing back whole arrays does not.
+#include "agent/shadow/payload/payload.h"
+
+namespace perfd {
+namespace {
+
+inline constexpr uint64_t kLine = 64;
+
+bool Differs(uint64_t a, uint64_t b, uint64_t bytes) {
+  uint64_t at = 0;
+  for (; at + 8 <= bytes; at += 8) {
+    if (*At<uint64_t>(a + at) != *At<uint64_t>(b + at)) return true;
+  }
+  for (; at < bytes; ++at) {
+    if (*At<uint8_t>(a + at) != *At<uint8_t>(b + at)) return true;
+  }
+  return false;
+}
+
+void Note(ChildControl* child, uint64_t address, uint64_t from, uint64_t bytes) {
+  uint32_t place = FetchAdd(child->line_count, 1);
+  if (place < kMaxLines)
+    At<RestoreLine>(child->lines)[place] = {address, from, bytes};
+  else
+    Store(child->lines_overflow, 1);
+}
+
+}  // namespace
+
+void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index) {
+  uint64_t from = child->restore_buffer;
+  if (from == 0 || child->lines == 0) return;
+  uint32_t count = plan->restore_count < kMaxRestores ? plan->restore_count : kMaxRestores;
+  uint64_t number = 0;  // of a line, over all ranges
+  for (uint32_t i = 0; i < count; ++i) {
+    uint64_t bytes = plan->restores[i].bytes;
+    for (uint64_t at = 0; at < bytes; at += kLine, ++number) {
+      if (number % child->team != index) continue;
+      uint64_t size = bytes - at < kLine ? bytes - at : kLine;
+      uint64_t address = plan->restores[i].address + at;
+      if (!Differs(address, from + at, size)) continue;
+      CopyBytes(address, from + at, size);
+      uint8_t* known = At<uint8_t>(child->line_known + number);
+      if (*known) continue;
+      *known = 1;
+      Note(child, address, from + at, size);
+    }
+    from += bytes;
+  }
+}
+
+bool RestoreLines(ChildControl* child, uint32_t index) {
+  if (child->lines == 0 || Load(child->lines_overflow) || Load(child->line_count) == 0)
+    return false;
+  uint32_t count = Load(child->line_count);
+  const RestoreLine* lines = At<RestoreLine>(child->lines);
+  for (uint32_t i = index; i < count; i += child->team)
+    CopyBytes(lines[i].address, lines[i].from, lines[i].bytes);
+  return true;
+}
+
+void MapLines(ChildControl* child, ShadowPlan* plan, uint64_t total) {
+  uint32_t runs = plan->run_count < kMaxRuns ? plan->run_count : kMaxRuns;
+  bool learns = false;
+  for (uint32_t i = 0; i < runs; ++i) learns = learns || (plan->runs[i].flags & kRunLearn) != 0;
+  if (!learns) return;
+  child->lines = MapBuffer(child, kMaxLines * sizeof(RestoreLine));
+  child->line_known = MapBuffer(child, total / kLine + kMaxRestores);
+}
+
+}  // namespace perfd
