@@ -277,6 +277,15 @@ void DaemonLink::Read(Connection& connection) {
   broken_ = true;
 }
 
+void DaemonLink::OnOrder(absl::StatusOr<MeasureOrder> order, bool dry_run) {
+  if (!order.ok()) {
+    LogWarning("an order of perfd is not understood: {}", Text(order.status()));
+    return;
+  }
+  order->dry_run |= dry_run;  // what would be too much is never done by mistake
+  handler_.OnMeasure(*std::move(order));
+}
+
 void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
   switch (message.kind_case()) {
     case v1::DaemonMessage::kStart: {
@@ -288,12 +297,12 @@ void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
     case v1::DaemonMessage::kStop:
       handler_.OnStop(message.stop().profile_id());
       break;
-    case v1::DaemonMessage::kMeasure: {
-      auto order = wire::FromProto(message.measure());
-      if (order.ok()) handler_.OnMeasure(*std::move(order));
-      else LogWarning("an order of perfd is not understood: {}", Text(order.status()));
+    case v1::DaemonMessage::kMeasure:
+      OnOrder(wire::FromProto(message.measure()), false);
       break;
-    }
+    case v1::DaemonMessage::kRehearse:
+      OnOrder(wire::FromProto(message.rehearse()), true);
+      break;
     case v1::DaemonMessage::kAcknowledge: {
       if (message.acknowledge().stream_id() != spool_.stream_id()) break;
       for (uint64_t sequence : message.acknowledge().sequences()) spool_.Acknowledge(sequence);

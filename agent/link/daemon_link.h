@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "agent/doctor/node_checks.h"
 #include "agent/link/refused_windows.h"
@@ -86,6 +87,7 @@ class DaemonLink {
   bool RoomAhead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CancelUnlessEnded(Connection& connection, const absl::Status& status);
   void OnMessage(const v1::DaemonMessage& message);
+  void OnOrder(absl::StatusOr<MeasureOrder> order, bool dry_run);
   v1::AgentMessage HeartbeatMessage();
   bool NewsUnderWay();
   bool Wakeup() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,9 +1,15 @@
 #include "agent/link/link_codec.h"
 
+#include "core/base/clock.h"
 #include "core/base/status_macros.h"
 #include "core/wire/wire.h"
 
 namespace perfd {
+namespace {
+
+constexpr int64_t kMostLookNs = 60 * kNsPerSecond;
+
+}  // namespace
 
 v1::SessionUpdate EncodeNews(const SessionNews& news) {
   v1::SessionUpdate update;
@@ -24,7 +30,9 @@ absl::StatusOr<SessionRequest> DecodeStart(const v1::StartCommand& start) {
   ASSIGN_OR_RETURN(request.spec, wire::FromProto(start.spec()));
   request.requester = wire::FromProto(start.requester());
   request.remaining_ns = start.remaining_ns();
-  if (request.remaining_ns <= 0 || request.remaining_ns > request.spec.duration_ns)
+  // The duration of a dry run is that of the profile it stands for: its own look may take longer than a short one.
+  const int64_t most_ns = request.spec.duration_ns + (request.spec.dry_run ? kMostLookNs : 0);
+  if (request.remaining_ns <= 0 || request.remaining_ns > most_ns)
     return absl::InvalidArgumentError("StartCommand.remaining_ns is not within the profile's duration");
   return request;
 }

@@ -59,6 +59,8 @@ class Experimenter {
   virtual void Begin(ExperimentRequest request) = 0;
   virtual ExperimentNews Take() = 0;
   virtual void End() = 0;
+  // True when there is no more to come: of a dry run, once every rank was looked at. Its session ends then.
+  virtual bool Finished() const { return false; }
   // Of an address in a copy: the instruction it was copied from, so that samples stay with their loop.
   virtual std::optional<uint64_t> OriginalAddress(int32_t pid, uint64_t address) const = 0;
 };

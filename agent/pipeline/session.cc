@@ -142,7 +142,7 @@ void Session::Sample() {
     LookForLoops();
     const int64_t now = tools_.clock->MonotonicNs();
     if (now - looked_ns_ >= kLookNs) LookAround();
-    if (now >= end_ns || ranks_.living() == 0) break;
+    if (now >= end_ns || ranks_.living() == 0 || experiment_.Finished()) break;
     if (windows_.IsDue(request_.spec.duration_ns)) CloseWindow();
     windows_.Submit();
     Rest(std::min(kDrainNs, end_ns - now));

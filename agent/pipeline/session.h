@@ -60,7 +60,10 @@ class Session final : private SampleSink {
   void Run();
   void Stop() { stop_ = true; }
   // Which loops to measure by variants; thread-safe.
-  void Measure(MeasureOrder order) { experiment_.Order(std::move(order)); }
+  void Measure(MeasureOrder order) {
+    order.dry_run |= request_.spec.dry_run;  // whatever the order says
+    experiment_.Order(std::move(order));
+  }
   void Suspend();
   const std::string& profile_id() const { return request_.profile_id; }
 

@@ -52,6 +52,13 @@ void SessionExperiment::Advance() {
   request_.reset();
 }
 
+bool SessionExperiment::Finished() const {
+  if (active()) return experimenter_->Finished();
+  if (make_ != nullptr) return false;
+  absl::MutexLock lock(&mutex_);
+  return order_.has_value() && order_->dry_run;  // there is nobody who could answer it
+}
+
 ExperimentNews SessionExperiment::Take() {
   return active() ? experimenter_->Take() : ExperimentNews{};
 }

@@ -37,6 +37,8 @@ class SessionExperiment {
   ExperimentNews Take();
   void End();
   bool active() const { return experimenter_ != nullptr; }
+  // Everything was found out that was asked: the session may end early.
+  bool Finished() const;
   std::optional<uint64_t> OriginalAddress(int32_t pid, uint64_t address) const {
     return active() ? experimenter_->OriginalAddress(pid, address) : std::nullopt;
   }

@@ -21,13 +21,15 @@ constexpr double kLogStep = 0.1;  // of the progress, between two lines of the p
 // Shows events in the way the terminal allows.
 class ProgressView {
  public:
-  ProgressView(Terminal& terminal, bool to_err)
+  ProgressView(Terminal& terminal, bool to_err, bool silent)
       : terminal_(terminal),
+        silent_(silent),
         stream_(to_err ? terminal.err : terminal.out),
         live_(to_err ? terminal.err_is_tty : terminal.out_is_tty) {}
 
   void Show(const WatchEvent& event) {
     last_ = event.status;
+    if (silent_) return;
     if (terminal_.json) {
       terminal_.out << JsonLine(WatchEventToJson(event.status, event.top_loops)) << std::flush;
     } else if (live_) {
@@ -52,6 +54,7 @@ class ProgressView {
   }
 
   Terminal& terminal_;
+  const bool silent_;
   std::ostream& stream_;
   const bool live_;
   size_t lines_ = 0;
@@ -72,16 +75,6 @@ absl::Status PrintReport(Terminal& terminal, DaemonClient& daemon, const std::st
   return absl::OkStatus();
 }
 
-// A FAILED profile has no report; its notices say why.
-void PrintFailure(Terminal& terminal, const ProfileStatus& status, ExitCode exit_code) {
-  std::string text = absl::StrCat("profile ", status.id, " failed");
-  for (const Notice& notice : status.notices) {
-    if (notice.severity != Notice::Severity::kError) continue;
-    absl::StrAppend(&text, "\n", notice.node.empty() ? "" : notice.node + ": ", notice.text);
-  }
-  Fail(terminal, absl::InternalError(text), exit_code);
-}
-
 absl::StatusOr<ExitCode> Finish(Terminal& terminal, DaemonClient& daemon,
                                 const FollowOptions& options, const ProfileStatus& status) {
   const ExitCode exit_code = ExitCodeOf(status);
@@ -97,24 +90,49 @@ absl::StatusOr<ExitCode> Finish(Terminal& terminal, DaemonClient& daemon,
   return exit_code;
 }
 
-}  // namespace
-
-absl::StatusOr<ExitCode> Follow(Terminal& terminal, DaemonClient& daemon,
-                                const FollowOptions& options) {
+// `last`: what the daemon said before the wait ended, however it ended.
+absl::Status Watch(Terminal& terminal, DaemonClient& daemon, const FollowOptions& options,
+                   bool silent, std::optional<ProfileStatus>& last) {
   terminal.catch_interrupts();
-  ProgressView view(terminal, options.to_err);
+  ProgressView view(terminal, options.to_err, silent);
   const absl::Status status =
       daemon.Watch({options.id, options.top, options.timeout, terminal.interrupted},
                    [&view](const WatchEvent& event) { view.Show(event); });
-  const std::string id = view.last().has_value() ? view.last()->id : options.id;
+  last = view.last();
+  if (status.ok() && !last.has_value()) return absl::InternalError("the daemon sent no status");
+  return status;
+}
+
+}  // namespace
+
+void PrintFailure(Terminal& terminal, const ProfileStatus& status, ExitCode exit_code) {
+  std::string text = absl::StrCat("profile ", status.id, " failed");
+  for (const Notice& notice : status.notices) {
+    if (notice.severity != Notice::Severity::kError) continue;
+    absl::StrAppend(&text, "\n", notice.node.empty() ? "" : notice.node + ": ", notice.text);
+  }
+  Fail(terminal, absl::InternalError(text), exit_code);
+}
+
+absl::StatusOr<ProfileStatus> Await(Terminal& terminal, DaemonClient& daemon,
+                                    const FollowOptions& options) {
+  std::optional<ProfileStatus> last;
+  RETURN_IF_ERROR(Watch(terminal, daemon, options, terminal.json && options.to_err, last));
+  return *std::move(last);
+}
+
+absl::StatusOr<ExitCode> Follow(Terminal& terminal, DaemonClient& daemon,
+                                const FollowOptions& options) {
+  std::optional<ProfileStatus> last;
+  const absl::Status status = Watch(terminal, daemon, options, false, last);
+  const std::string id = last.has_value() ? last->id : options.id;
   if (absl::IsCancelled(status)) {
     Remark(terminal, absl::StrCat("Interrupted. Profile ", id, " goes on: `perfctl watch ", id,
                                   "` follows it, `perfctl cancel ", id, "` ends it."));
     return ExitCode::kFailure;  // to a script this is not a complete profile
   }
   RETURN_IF_ERROR(status);
-  if (!view.last().has_value()) return absl::InternalError("the daemon sent no status");
-  return Finish(terminal, daemon, options, *view.last());
+  return Finish(terminal, daemon, options, *last);
 }
 
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text) {

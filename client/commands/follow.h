@@ -19,6 +19,14 @@ struct FollowOptions {
   bool to_err = false;  // progress goes to `err`: `out` carries other data
 };
 
+// Shows the progress (not with --json when `to_err`) until the profile is over; its last status. kCancelled after an
+// interrupt.
+absl::StatusOr<ProfileStatus> Await(Terminal& terminal, DaemonClient& daemon,
+                                    const FollowOptions& options);
+
+// A FAILED profile has no report; its notices say why.
+void PrintFailure(Terminal& terminal, const ProfileStatus& status, ExitCode exit_code);
+
 // The exit code of the profile's final state; kFailure after an interrupt, which leaves the profile running.
 absl::StatusOr<ExitCode> Follow(Terminal& terminal, DaemonClient& daemon,
                                 const FollowOptions& options);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/commands/command_table.h"
+#include "client/commands/dry_run.h"
 #include "client/commands/follow.h"
 #include "client/commands/spec_source.h"
 #include "client/render/status_json.h"
@@ -26,17 +27,6 @@ struct Options {
 void ShowUnmeasured(Terminal& terminal, const ProfileSpec& spec) {
   const std::vector<std::string> notes = ListUnmeasured(spec);
   if (!notes.empty()) Remark(terminal, absl::StrCat("note: ", absl::StrJoin(notes, "; ")));
-}
-
-ExitCode DryRun(Terminal& terminal, const ProfileSpec& spec) {
-  const std::string text = FormatProfileSpec(spec);
-  if (terminal.json) {
-    terminal.out << JsonLine(
-        {{"valid", true}, {"spec", text}, {"unmeasured", ListUnmeasured(spec)}});
-  } else {
-    terminal.out << text;
-  }
-  return ExitCode::kOk;
 }
 
 absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon, const Options& options,
@@ -65,7 +55,7 @@ ExitCode Run(Terminal& terminal, const Options& options) {
   if (const auto timeout = ParseTimeout(options.timeout); !timeout.ok())
     return Fail(terminal, timeout.status());
   ShowUnmeasured(terminal, *spec);
-  if (options.dry_run) return DryRun(terminal, *spec);
+  if (options.dry_run) return DryRun(terminal, *spec, *ParseTimeout(options.timeout));
   return WithDaemon(terminal,
                     [&](DaemonClient& daemon) { return Submit(terminal, daemon, options, *spec); });
 }
@@ -90,8 +80,11 @@ CommandRun Define(CLI::App& app) {
   app.add_option("--overhead", spec.overhead, "Most wall time the profile may add, e.g. 1% (default 2%)");
   app.add_option("--name", spec.name, "Text shown in lists and reports");
   app.add_flag("--watch,-w", options->watch, "Follow the profile and print its report");
-  app.add_option("--timeout", options->timeout, "With --watch: give up following after, e.g. 5m");
-  app.add_flag("--dry-run", options->dry_run, "Check only; print the spec with all defaults");
+  app.add_option("--timeout", options->timeout,
+                 "With --watch or --dry-run: give up following after, e.g. 5m");
+  app.add_flag("--dry-run", options->dry_run,
+               "Look at the job for some seconds and say which loops would be altered, which not "
+               "and why, and what it would cost; nothing is altered");
   return [options](Terminal& terminal) { return Run(terminal, *options); };
 }
 
@@ -114,7 +107,8 @@ EXIT CODES
   0 accepted (with --watch: complete)   2 usage            3 no such process or job
   4 not permitted   5 invalid spec      6 unsafe target    7 beyond the budget
   8 partial result (with --watch)       124 timeout        1 anything else
-An interrupt (Ctrl-C) during --watch leaves the profile running.)",
+With --dry-run: 0 some loop would be altered, 3 there is no hot loop, 6 every loop is refused, 7 the budget buys no shadow.
+An interrupt (Ctrl-C) during --watch leaves the profile running; it ends a dry run.)",
           Define};
 }
 

@@ -19,7 +19,8 @@ size_t Width(const TextStyle& style) {
 }
 
 std::string HeadLine(const ProfileStatus& status, const TextStyle& style) {
-  return absl::StrCat(Clean(status.id), "  ", StateText(status.state, style), "  |",
+  return absl::StrCat(Clean(status.id), "  ", StateText(status.state, style),
+                      status.spec.dry_run ? " (dry run)" : "", "  |",
                       Bar(style, status.progress_ratio, kProgressCells), "| ",
                       Percent(status.progress_ratio), "  ", status.samples, " samples");
 }
@@ -62,7 +63,8 @@ std::string Redraw(size_t lines_before, const std::vector<std::string>& lines) {
 }
 
 std::string RenderLogLine(const ProfileStatus& status, const std::vector<ReportRow>& loops) {
-  std::string line = absl::StrCat(Clean(status.id), " ", ProfileStateName(status.state), " ",
+  std::string line = absl::StrCat(Clean(status.id), " ", ProfileStateName(status.state),
+                                  status.spec.dry_run ? " (dry run) " : " ",
                                   Percent(status.progress_ratio), " ", status.samples, " samples");
   if (!loops.empty())
     absl::StrAppend(&line, ", heaviest loop ", Percent(loops.front().share), " ",

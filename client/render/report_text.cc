@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/render/dry_run/dry_run.h"
 #include "client/render/report_totals.h"
 #include "client/render/saturation_text.h"
 #include "client/render/text_table.h"
@@ -163,10 +164,10 @@ std::string RenderReport(const Report& report, const ReportTextOptions& options)
     text += RankSection(report, options);
   } else {
     text += LoopSection(report, options);
-    if (const std::string measured = RenderSaturations(report, options.style, options.top);
-        !measured.empty()) {
-      absl::StrAppend(&text, "\n", measured);
-    }
+    const std::string measured = report.status.spec.dry_run
+                                     ? RenderDryRun(report, options.style)
+                                     : RenderSaturations(report, options.style, options.top);
+    if (!measured.empty()) absl::StrAppend(&text, "\n", measured);
     if (!report.functions.empty())
       absl::StrAppend(&text, "\nOutside loops\n",
                       PlainRows(report.functions, std::min<size_t>(report.functions.size(), 5)));

@@ -89,6 +89,7 @@ Json StatusToJson(const ProfileStatus& s) {
           {"submit_to_first_sample_ns", s.submit_to_first_sample_ns},
           {"progress_ratio", s.progress_ratio},
           {"samples", s.samples},
+          {"dry_run", s.spec.dry_run},
           {"spec", FormatProfileSpec(s.spec)},
           {"nodes", nodes},
           {"notices", NoticesToJson(s.notices)}};

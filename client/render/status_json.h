@@ -2,7 +2,7 @@
 //
 // Shape    snake_case keys that are only ever added to. Times in ns since the epoch (*_unix_ns), ratios 0..1.
 //   status  id, name, state, requester{uid,name,privileged}, submitted_unix_ns, started_unix_ns, finished_unix_ns,
-//           submit_to_first_sample_ns, progress_ratio, samples, spec (YAML text), nodes[], notices[]
+//           submit_to_first_sample_ns, progress_ratio, samples, dry_run, spec (YAML text), nodes[], notices[]
 //   node    node, phase, ranks, threads, covered_ns, windows     notice  severity, code, node, pid, text
 //   error   {"error": {"code", "message", "exit_code"}}
 #ifndef CLIENT_RENDER_STATUS_JSON_H_

@@ -56,7 +56,8 @@ std::string StateText(ProfileState state, const TextStyle& style) {
 
 std::string RenderStatus(const ProfileStatus& s, const TextStyle& style) {
   std::string text = Painted(style, Paint::kBold, absl::StrCat("Profile ", Clean(s.id))) + "  ";
-  absl::StrAppend(&text, StateText(s.state, style), "\n");
+  absl::StrAppend(&text, StateText(s.state, style),
+                  s.spec.dry_run ? "  (dry run: nothing is altered)\n" : "\n");
   if (!s.name.empty()) absl::StrAppend(&text, "  name       ", Clean(s.name), "\n");
   absl::StrAppend(&text, "  target     ", TargetText(s.spec.target), ", ranks ",
                   FormatRanks(s.spec.ranks), "\n  requester  ", Clean(s.requester.name), " (uid ",
@@ -67,8 +68,9 @@ std::string RenderStatus(const ProfileStatus& s, const TextStyle& style) {
                     Seconds(static_cast<double>(s.submit_to_first_sample_ns) / kNsPerSecond),
                     " s)");
   absl::StrAppend(&text, "\n  finished   ", UtcTime(s.finished_unix_ns), "\n  progress   ",
-                  Percent(s.progress_ratio), " of ", FormatDuration(s.spec.duration_ns), ", ",
-                  s.samples, " samples\n");
+                  Percent(s.progress_ratio), " of ",
+                  s.spec.dry_run ? "the look" : FormatDuration(s.spec.duration_ns), ", ", s.samples,
+                  " samples\n");
   return absl::StrCat(text, NodeTable(s.nodes), RenderNotices(s.notices, style));
 }
 
@@ -83,9 +85,10 @@ std::string RenderProfileList(const std::vector<ProfileStatus>& profiles, const 
                    {"TARGET"},
                    {"NAME"}});
   for (const ProfileStatus& s : profiles)
-    table.Add({s.id, ProfileStateName(s.state), Percent(s.progress_ratio), absl::StrCat(s.samples),
-               s.requester.name, UtcTime(s.submitted_unix_ns),
-               CutEnd(TargetText(s.spec.target), 32), CutEnd(Clean(s.name), 32)});
+    table.Add({s.id, absl::StrCat(ProfileStateName(s.state), s.spec.dry_run ? " (dry run)" : ""),
+               Percent(s.progress_ratio), absl::StrCat(s.samples), s.requester.name,
+               UtcTime(s.submitted_unix_ns), CutEnd(TargetText(s.spec.target), 32),
+               CutEnd(Clean(s.name), 32)});
   return table.Render();
 }
 

@@ -37,6 +37,14 @@ Json CostToJson(const InjectionCost& cost) {
           {"pass_through_ns", cost.pass_through_ns}};
 }
 
+// null: no dry run, or refused.
+Json PredictedToJson(const PredictedCost& cost) {
+  if (cost == PredictedCost{}) return nullptr;
+  return {{"fork_ns", cost.fork_ns},
+          {"later_fault_ns", cost.later_fault_ns},
+          {"most_run_ns", cost.most_run_ns}};
+}
+
 Json RefusalsToJson(const std::vector<Refusal>& refusals) {
   Json list = Json::array();
   for (const Refusal& r : refusals)
@@ -102,6 +110,7 @@ Json RankToJson(const RankVerdict& rank) {
           {"open", m.open},
           {"references", ReferencesToJson(m.references)},
           {"cost", CostToJson(m.cost)},
+          {"predicted", PredictedToJson(m.predicted)},
           {"provenance", ProvenanceName(m.provenance)}};
 }
 
@@ -173,6 +182,7 @@ Json VerdictToJson(const LoopVerdict& loop) {
           {"refusals", RefusalsToJson(loop.refusals)},
           {"open", loop.open},
           {"cost", CostToJson(loop.cost)},
+          {"predicted", PredictedToJson(loop.predicted)},
           {"listings", ListingsToJson(loop.listings)},
           {"ranks", ranks},
           {"ranks_left_out", loop.ranks_left_out},

@@ -2,7 +2,7 @@
 //
 // Shape    verdict   loop_id, location_key, state, bound, sure, level, agreement, share, slowest_share, slowest_rank,
 //                    ranks_measured, ranks_total, variants[], gains[], remarks[], fidelity{}, protocol, refusals[], open[],
-//                    cost{}, listings[], ranks[], ranks_left_out, provenance, gain_provenance
+//                    cost{}, predicted{}, listings[], ranks[], ranks_left_out, provenance, gain_provenance
 //          ratio     value, low, high      injection  cost{}, added_wall_ns, added_ratio
 //          audit     unix_ns, profile, requester, node, pid, loop, action, address, original_bytes, written_bytes, pause_ns,
 //                    outcome

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/analysis/injection_forecast.h"
 #include "core/analysis/injection_total.h"
 
 namespace perfd {
@@ -301,6 +302,7 @@ LoopVerdict JudgeLoop(Ranks ranks, const LoopTime& time, const JudgeOptions& opt
   }
   loop.refusals = MergedRefusals(ranks);
   loop.open = OpenVariants(ranks);
+  loop.predicted = JobCost(ranks);
   for (const LoopMeasurement* rank : ranks) {
     AddCost(rank->cost, loop.cost);
     TakeListings(*rank, loop.listings);

@@ -12,15 +12,15 @@
 namespace perfd {
 namespace {
 
-const char* StatusReason(RunStatus status) {
+const char* StatusReason(RunOutcome status) {
   switch (status) {
-    case RunStatus::kOk:
+    case RunOutcome::kOk:
       return "";
-    case RunStatus::kFault:
+    case RunOutcome::kFault:
       return "the variant faulted in the shadow";
-    case RunStatus::kTimeout:
+    case RunOutcome::kTimeout:
       return "the variant did not end in time";
-    case RunStatus::kNotRun:
+    case RunOutcome::kNotRun:
       return "the shadow ended before this run";
   }
   return "unknown status";

@@ -22,7 +22,7 @@
 
 namespace perfd {
 
-enum class RunStatus : uint8_t { kOk, kFault, kTimeout, kNotRun };
+enum class RunOutcome : uint8_t { kOk, kFault, kTimeout, kNotRun };
 
 struct RunSample {
   uint32_t shadow = 0;  // one number per shadow: one instance of the loop
@@ -31,7 +31,7 @@ struct RunSample {
   std::string variant;  // canonical name
   double cycles = 0;
   uint64_t iterations = 0;  // 0: not counted
-  RunStatus status = RunStatus::kOk;
+  RunOutcome status = RunOutcome::kOk;
 };
 
 struct ReduceOptions {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "core/analysis/saturation.h"
 #include "core/model/variant_name.h"
 
@@ -234,6 +235,10 @@ std::vector<std::string> RemarksOf(const LoopMeasurement& loop, const VerdictEdg
       dl1 != nullptr && dl1->pinned < dl1->accesses) {
     remarks.push_back(absl::StrCat("DL1 pinned ", dl1->pinned, " of ", dl1->accesses,
                                    " accesses: it shows less than a perfect cache would bring"));
+  }
+  if (!loop.detours.empty()) {
+    remarks.push_back(absl::StrCat("paths over ", absl::StrJoin(loop.detours, ", "),
+                                   " are left out: measured is what runs between them"));
   }
   if (loop.fidelity.value > 0 && std::abs(loop.fidelity.value - 1) > kDoubtfulFidelity) {
     remarks.push_back(absl::StrFormat(

@@ -106,6 +106,16 @@ struct InjectionCost {
   bool operator==(const InjectionCost&) const = default;
 };
 
+// Of a dry run: what one shadow of the loop would cost, in ns of wall time. All zero: not predicted.
+struct PredictedCost {
+  int64_t fork_ns = 0;         // the team waits while the rank is forked
+  int64_t later_fault_ns = 0;  // afterwards: first writes to pages the fork has protected
+  // The longest that the runs may take: how long they do take is known once an instance was timed.
+  int64_t most_run_ns = 0;
+
+  bool operator==(const PredictedCost&) const = default;
+};
+
 enum class MeasureState { kOpen, kMeasured, kRefused, kNeverEntered };
 
 const char* MeasureStateName(MeasureState state);
@@ -126,10 +136,12 @@ struct LoopMeasurement {
   TripCounts trips;
   std::vector<VariantFigures> figures;
   std::vector<Refusal> refusals;
-  std::vector<std::string> open;  // variants the budget has not yet bought
+  std::vector<std::string> open;     // variants the budget has not yet bought
+  std::vector<std::string> detours;  // instructions (calls) on paths left out: measured is what lies between them
   std::vector<TracedReference> references;
   std::vector<VariantListing> listings;
   InjectionCost cost;
+  PredictedCost predicted;  // of a dry run; `open` then names the variants that could be made
   Provenance provenance = Provenance::kShadow;
 
   bool operator==(const LoopMeasurement&) const = default;

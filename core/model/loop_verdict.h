@@ -89,6 +89,7 @@ struct LoopVerdict {
   std::vector<Refusal> refusals;  // merged over ranks; count: runs
   std::vector<std::string> open;  // variants that some rank still lacks
   InjectionCost cost;             // summed over ranks; the longest of any rank
+  PredictedCost predicted;        // of a dry run: one shadow on every node (core/analysis/injection_forecast.h)
   std::vector<VariantListing> listings;
   std::vector<RankVerdict> ranks;  // by rank, node, pid; outliers always
   uint64_t ranks_left_out = 0;     // of `ranks`, by the report's limits

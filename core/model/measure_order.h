@@ -31,6 +31,7 @@ struct MeasureOrder {
   std::vector<std::string> variants;  // canonical names
   int32_t repetitions = 31;
   BudgetSpec budget;
+  bool dry_run = false;  // prepare and predict only: no rank is stopped, altered or forked
 
   bool operator==(const MeasureOrder&) const = default;
 };

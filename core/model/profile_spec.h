@@ -84,6 +84,9 @@ struct ProfileSpec {
   MemorySpec memory;
   bool coherence_enabled = true;
   PagesSpec pages;
+  // Only say what would be altered: the job is sampled for a short look, its loops are prepared, nothing is injected. No key
+  // of job.yaml: the same file serves the dry run and the profile.
+  bool dry_run = false;
 
   bool operator==(const ProfileSpec&) const = default;
 };

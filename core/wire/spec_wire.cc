@@ -149,6 +149,7 @@ v1::ProfileSpec ToProto(const ProfileSpec& spec) {
   out.set_coherence_enabled(spec.coherence_enabled);
   out.mutable_pages()->set_enabled(spec.pages.enabled);
   out.mutable_pages()->set_apply(spec.pages.apply);
+  out.set_dry_run(spec.dry_run);
   return out;
 }
 
@@ -166,6 +167,7 @@ absl::StatusOr<ProfileSpec> SpecFromProto(const v1::ProfileSpec& spec, bool need
   RETURN_IF_ERROR(ReadMemory(spec.memory(), out.memory));
   out.coherence_enabled = spec.coherence_enabled();
   out.pages = {spec.pages().enabled(), spec.pages().apply()};
+  out.dry_run = spec.dry_run();
   return out;
 }
 

@@ -110,6 +110,7 @@ absl::Status ReadLists(const v1::LoopMeasurement& loop, LoopMeasurement& out) {
   RETURN_IF_ERROR(CheckCount(loop.figures_size(), kMaxFigures, "measurement.figures"));
   RETURN_IF_ERROR(CheckCount(loop.refusals_size(), kMaxRefusals, "measurement.refusals"));
   RETURN_IF_ERROR(CheckCount(loop.open_size(), kMaxVariants, "measurement.open"));
+  RETURN_IF_ERROR(CheckCount(loop.detours_size(), kMaxDetours, "measurement.detours"));
   RETURN_IF_ERROR(CheckCount(loop.listings_size(), kMaxVariants, "measurement.listings"));
   for (const v1::VariantFigures& figures : loop.figures()) {
     ASSIGN_OR_RETURN(VariantFigures read, FromProto(figures));
@@ -122,6 +123,10 @@ absl::Status ReadLists(const v1::LoopMeasurement& loop, LoopMeasurement& out) {
   for (const std::string& variant : loop.open()) {
     RETURN_IF_ERROR(CheckText(variant, "measurement.open"));
     out.open.push_back(variant);
+  }
+  for (const std::string& detour : loop.detours()) {
+    RETURN_IF_ERROR(CheckText(detour, "measurement.detours"));
+    out.detours.push_back(detour);
   }
   for (const v1::VariantListing& listing : loop.listings()) {
     ASSIGN_OR_RETURN(VariantListing read, wire::FromProto(listing));
@@ -235,6 +240,21 @@ absl::StatusOr<InjectionCost> FromProto(const v1::InjectionCost& cost) {
       cost.pass_through_ns()};
 }
 
+v1::PredictedCost ToProto(const PredictedCost& cost) {
+  v1::PredictedCost out;
+  out.set_fork_ns(cost.fork_ns);
+  out.set_later_fault_ns(cost.later_fault_ns);
+  out.set_most_run_ns(cost.most_run_ns);
+  return out;
+}
+
+absl::StatusOr<PredictedCost> FromProto(const v1::PredictedCost& cost) {
+  RETURN_IF_ERROR(CheckNs(cost.fork_ns(), "predicted.fork_ns"));
+  RETURN_IF_ERROR(CheckNs(cost.later_fault_ns(), "predicted.later_fault_ns"));
+  RETURN_IF_ERROR(CheckNs(cost.most_run_ns(), "predicted.most_run_ns"));
+  return PredictedCost{cost.fork_ns(), cost.later_fault_ns(), cost.most_run_ns()};
+}
+
 v1::LoopMeasurement ToProto(const LoopMeasurement& loop) {
   v1::LoopMeasurement out;
   out.set_profile_id(CleanText(loop.profile_id));
@@ -253,11 +273,13 @@ v1::LoopMeasurement ToProto(const LoopMeasurement& loop) {
   for (const VariantFigures& figures : loop.figures) *out.add_figures() = ToProto(figures);
   for (const Refusal& refusal : loop.refusals) *out.add_refusals() = ToProto(refusal);
   for (const std::string& variant : loop.open) out.add_open(CleanText(variant));
+  for (const std::string& detour : loop.detours) out.add_detours(CleanText(detour));
   for (const TracedReference& reference : loop.references)
     FillReference(reference, *out.add_references());
   for (const VariantListing& listing : loop.listings) *out.add_listings() = ToProto(listing);
   *out.mutable_cost() = ToProto(loop.cost);
   out.set_provenance(WireEnum<v1::Provenance>(loop.provenance));
+  if (loop.predicted != PredictedCost{}) *out.mutable_predicted() = ToProto(loop.predicted);
   return out;
 }
 
@@ -278,6 +300,7 @@ absl::StatusOr<LoopMeasurement> FromProto(const v1::LoopMeasurement& loop) {
   RETURN_IF_ERROR(ReadTrips(loop.trips(), out.trips));
   RETURN_IF_ERROR(ReadLists(loop, out));
   ASSIGN_OR_RETURN(out.cost, FromProto(loop.cost()));
+  ASSIGN_OR_RETURN(out.predicted, FromProto(loop.predicted()));
   return out;
 }
 

@@ -28,6 +28,9 @@ absl::StatusOr<VariantListing> FromProto(const v1::VariantListing& listing);
 v1::InjectionCost ToProto(const InjectionCost& cost);
 absl::StatusOr<InjectionCost> FromProto(const v1::InjectionCost& cost);
 
+v1::PredictedCost ToProto(const PredictedCost& cost);
+absl::StatusOr<PredictedCost> FromProto(const v1::PredictedCost& cost);
+
 v1::LoopMeasurement ToProto(const LoopMeasurement& loop);
 absl::StatusOr<LoopMeasurement> FromProto(const v1::LoopMeasurement& loop);
 

@@ -176,6 +176,7 @@ v1::LoopVerdict ToProto(const LoopVerdict& loop) {
   out.set_protocol(CleanText(loop.protocol));
   *out.mutable_cost() = ToProto(loop.cost);
   out.set_ranks_left_out(loop.ranks_left_out);
+  if (loop.predicted != PredictedCost{}) *out.mutable_predicted() = ToProto(loop.predicted);
   return out;
 }
 
@@ -185,6 +186,7 @@ absl::StatusOr<LoopVerdict> FromProto(const v1::LoopVerdict& loop) {
   RETURN_IF_ERROR(ReadLists(loop, out));
   ASSIGN_OR_RETURN(out.fidelity, FromProto(loop.fidelity()));
   ASSIGN_OR_RETURN(out.cost, FromProto(loop.cost()));
+  ASSIGN_OR_RETURN(out.predicted, FromProto(loop.predicted()));
   return out;
 }
 
@@ -220,6 +222,7 @@ v1::MeasureCommand ToProto(const MeasureOrder& order) {
   out.set_overhead_ratio(order.budget.overhead_ratio);
   out.set_stop_ns(order.budget.stop_ns);
   out.set_shadow_ns(order.budget.shadow_ns);
+  out.set_dry_run(order.dry_run);
   return out;
 }
 
@@ -248,6 +251,7 @@ absl::StatusOr<MeasureOrder> FromProto(const v1::MeasureCommand& command) {
   }
   out.repetitions = command.repetitions();
   out.budget = {command.overhead_ratio(), command.stop_ns(), command.shadow_ns()};
+  out.dry_run = command.dry_run();
   return out;
 }
 

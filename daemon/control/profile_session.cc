@@ -23,7 +23,7 @@ ProfileSession::ProfileSession(ProfileStatus status, const ControlLimits& limits
     node.progress = progress;
     nodes_.push_back(node);
   }
-  deadline_ns_ = begin_ns_ + status_.spec.duration_ns + limits_.overrun_ns + limits_.away_ns;
+  deadline_ns_ = begin_ns_ + SpanNs() + limits_.overrun_ns + limits_.away_ns;
 }
 
 Decisions ProfileSession::Start(Moment now) {
@@ -38,11 +38,9 @@ Decisions ProfileSession::Start(Moment now) {
 
 void ProfileSession::Restore(Moment now) {
   // The monotonic clock may have started anew: what has passed is taken from the wall clock, within its bounds.
-  const int64_t passed =
-      std::clamp<int64_t>(now.unix_ns - status_.submitted_unix_ns, 0, status_.spec.duration_ns);
+  const int64_t passed = std::clamp<int64_t>(now.unix_ns - status_.submitted_unix_ns, 0, SpanNs());
   begin_ns_ = now.monotonic_ns - passed;
-  deadline_ns_ =
-      now.monotonic_ns + (status_.spec.duration_ns - passed) + limits_.overrun_ns + limits_.away_ns;
+  deadline_ns_ = now.monotonic_ns + (SpanNs() - passed) + limits_.overrun_ns + limits_.away_ns;
   if (status_.started_unix_ns != 0) {
     first_sample_ns_ =
         now.monotonic_ns - std::clamp<int64_t>(now.unix_ns - status_.started_unix_ns, 0, passed);
@@ -67,8 +65,16 @@ bool ProfileSession::HadEnded(const NodeSession& node) const {
   return node.ended_before || (node.progress.windows > 0 && Remaining(node) < kNsPerSecond);
 }
 
+int64_t ProfileSession::LookNs() const {
+  return std::min(limits_.look_ns, status_.spec.duration_ns / 4);
+}
+
+int64_t ProfileSession::SpanNs() const {
+  return status_.spec.dry_run ? LookNs() + limits_.dry_run_ns : status_.spec.duration_ns;
+}
+
 int64_t ProfileSession::Remaining(const NodeSession& node) const {
-  return std::max<int64_t>(0, status_.spec.duration_ns - node.progress.covered_ns);
+  return std::max<int64_t>(0, SpanNs() - node.progress.covered_ns);
 }
 
 Decisions ProfileSession::Connected(const AgentFacts& facts, Moment now) {
@@ -162,8 +168,7 @@ bool ProfileSession::WantsLoops(Moment now) const {
     return false;
   if (outcome_.has_value() || cancelled_ns_.has_value() || status_.state > ProfileState::kInjecting)
     return false;
-  const int64_t look_ns = std::min(limits_.look_ns, status_.spec.duration_ns / 4);
-  return now.monotonic_ns >= std::max(first_sample_ns_ + look_ns, ask_loops_ns_);
+  return now.monotonic_ns >= std::max(first_sample_ns_ + LookNs(), ask_loops_ns_);
 }
 
 Decisions ProfileSession::HotLoops(std::vector<MeasureLoop> loops, Moment now) {
@@ -171,7 +176,7 @@ Decisions ProfileSession::HotLoops(std::vector<MeasureLoop> loops, Moment now) {
   ask_loops_ns_ = now.monotonic_ns + kAskLoopsAgainNs;
   if (loops.empty() || !WantsLoops({now.monotonic_ns + kAskLoopsAgainNs, now.unix_ns})) return out;
   hot_loops_ = std::move(loops);
-  Go(ProfileState::kInjecting, out);
+  if (!status_.spec.dry_run) Go(ProfileState::kInjecting, out);
   for (const NodeSession& node : nodes_) {
     if (node.connected && !node.Over()) out.push_back(Order(node));
   }
@@ -189,6 +194,7 @@ MeasureNode ProfileSession::Order(const NodeSession& node) const {
   }
   out.order.repetitions = status_.spec.variants.repetitions;
   out.order.budget = status_.spec.budget;
+  out.order.dry_run = status_.spec.dry_run;
   const auto at_work = std::count_if(nodes_.begin(), nodes_.end(), [](const NodeSession& other) {
     return other.progress.ranks > 0;
   });

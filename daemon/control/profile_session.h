@@ -28,6 +28,8 @@ struct ControlLimits {
   int64_t look_ns =
       10 *
       kNsPerSecond;  // sampled before loops are chosen; a quarter of the duration when that is less
+  // After the look of a dry run: for finding, reading and preparing its loops.
+  int64_t dry_run_ns = 30 * kNsPerSecond;
   size_t active_profiles = 64;
   size_t notices = 256;  // per profile
 };
@@ -64,6 +66,9 @@ class ProfileSession {
  private:
   NodeSession* FindNode(const std::string& node);
   StartNode Ask(NodeSession& node, Moment now);
+  int64_t LookNs() const;
+  // How long nodes sample at most: a dry run only looks.
+  int64_t SpanNs() const;
   int64_t Remaining(const NodeSession& node) const;
   bool HadEnded(const NodeSession& node) const;
   MeasureNode Order(const NodeSession& node) const;

@@ -196,7 +196,9 @@ std::string ProfileSession::NothingFoundText() const {
 }
 
 double ProfileSession::Progress(Moment now) const {
-  if (status_.spec.duration_ns <= 0) return 0;
+  // What a dry run does after the look takes no time that could be told beforehand.
+  const int64_t whole = status_.spec.dry_run ? LookNs() : status_.spec.duration_ns;
+  if (whole <= 0) return 0;
   int64_t covered = 0;
   int64_t measuring = 0;
   for (const NodeSession& node : nodes_) {
@@ -208,8 +210,7 @@ double ProfileSession::Progress(Moment now) const {
   const int64_t mean = covered / measuring;
   const int64_t elapsed = first_sample_ns_ == 0 ? 0 : now.monotonic_ns - first_sample_ns_;
   const int64_t done = std::max(mean, std::min(elapsed, mean + kProgressSlackNs));
-  return std::clamp(static_cast<double>(done) / static_cast<double>(status_.spec.duration_ns), 0.0,
-                    1.0);
+  return std::clamp(static_cast<double>(done) / static_cast<double>(whole), 0.0, 1.0);
 }
 
 }  // namespace perfd

@@ -119,7 +119,9 @@ v1::DaemonMessage ToMessage(const StopNode& command) {
 
 v1::DaemonMessage ToMessage(const MeasureNode& command) {
   v1::DaemonMessage message;
-  *message.mutable_measure() = wire::ToProto(command.order);
+  v1::MeasureCommand& order =
+      command.order.dry_run ? *message.mutable_rehearse() : *message.mutable_measure();
+  order = wire::ToProto(command.order);
   return message;
 }
 

@@ -24,6 +24,7 @@ struct FakeDaemon {
   absl::Status watch_result;
   std::optional<ProfileSpec> submitted;
   std::vector<std::string> ids;  // asked for, in order
+  std::vector<std::string> cancelled;
   absl::Duration watch_timeout;
 };
 
@@ -48,6 +49,7 @@ class FakeDaemonClient final : public DaemonClient {
   }
   absl::StatusOr<ProfileStatus> Cancel(absl::string_view id) override {
     fake_.ids.emplace_back(id);
+    fake_.cancelled.emplace_back(id);
     return Answer(fake_.report.status);
   }
   absl::StatusOr<std::vector<NodeStatus>> ListNodes() override { return Answer(fake_.nodes); }

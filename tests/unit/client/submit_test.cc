@@ -70,15 +70,6 @@ TEST(SubmitTest, ContradictionsAreUsageErrors) {
   EXPECT_EQ(perfctl.Run({"submit", "--pid", "1", "--watch", "--timeout", "5"}), 2);
 }
 
-TEST(SubmitTest, DryRunAsksNobody) {
-  CommandRunner perfctl;
-  EXPECT_EQ(perfctl.Run({"submit", "--command", "x", "--dry-run"}), 0);
-  EXPECT_THAT(perfctl.out, HasSubstr("  frequency: 199Hz\n"));
-  EXPECT_EQ(perfctl.address, "");
-  EXPECT_EQ(perfctl.Run({"submit", "--command", "x", "--dry-run", "--json"}), 0);
-  EXPECT_EQ(json::parse(perfctl.out)["valid"], true);
-}
-
 TEST(SubmitTest, RefusalsOfTheDaemonHaveTheirCodes) {
   CommandRunner perfctl;
   const std::vector<std::pair<absl::Status, int>> cases = {

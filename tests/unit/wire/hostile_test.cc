@@ -141,6 +141,10 @@ TEST(Hostile, Measurements) {
        {"trips", [](W& w) { w.mutable_measurements(0)->mutable_trips()->add_decile(1); }},
        {"group", [](W& w) { w.mutable_measurements(0)->mutable_references(0)->set_group(-2); }},
        {"cost.pause_ns", [](W& w) { w.mutable_measurements(0)->mutable_cost()->set_pause_ns(-1); }},
+       {"predicted.fork_ns",
+        [](W& w) { w.mutable_measurements(0)->mutable_predicted()->set_fork_ns(-1); }},
+       {"predicted.most_run_ns",
+        [](W& w) { w.mutable_measurements(0)->mutable_predicted()->set_most_run_ns(INT64_MAX); }},
        {"audit.unix_ns", [](W& w) { w.mutable_audit(0)->set_unix_ns(INT64_MAX); }},
        {"audit.pause_ns", [](W& w) { w.mutable_audit(0)->set_pause_ns(INT64_MAX); }}});
 }

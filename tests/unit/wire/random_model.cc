@@ -37,6 +37,7 @@ ProfileSpec RandomModel::Spec() {
   spec.memory = {static_cast<int32_t>(3 + Below(65'533)), Coin(), Coin() ? "auto" : "off"};
   spec.coherence_enabled = Coin();
   spec.pages = {Coin(), Coin()};
+  spec.dry_run = Coin();
   return spec;
 }
 

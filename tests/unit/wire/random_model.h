@@ -49,6 +49,7 @@ class RandomModel {
   std::string Hex() { return Coin() ? "0f1f4000" : ""; }
   VariantFigures Figures();
   InjectionCost Cost();
+  PredictedCost Predicted();
   VariantListing Listing();
   LoopMeasurement Measurement();
   AuditEntry Audit();

@@ -32,6 +32,11 @@ InjectionCost RandomModel::Cost() {
   return {Big(), ns(), ns(), Big(), Big(), ns(), ns(), ns(), ns()};
 }
 
+PredictedCost RandomModel::Predicted() {
+  const auto ns = [this] { return static_cast<int64_t>(Big()); };
+  return {ns(), ns(), ns()};
+}
+
 VariantListing RandomModel::Listing() {
   VariantListing listing{Text(), {}};
   for (uint64_t n = Below(4); n > 0; --n) listing.lines.push_back({random_(), Text(), Text()});
@@ -60,11 +65,13 @@ LoopMeasurement RandomModel::Measurement() {
     loop.figures.push_back(Figures());
     loop.refusals.push_back({Text(), random_(), Text(), Big() >> 20});
     loop.open.push_back(Text());
+    loop.detours.push_back(Text());
     loop.references.push_back(
         {random_(), Coin(), Coin(), Coin() ? -1 : Positive(), Positive(), random_(), random_()});
     loop.listings.push_back(Listing());
   }
   loop.cost = Cost();
+  if (Coin()) loop.predicted = Predicted();
   loop.provenance = Enum(Provenance::kEstimated);
   return loop;
 }
@@ -112,6 +119,7 @@ LoopVerdict RandomModel::Verdict() {
   loop.fidelity = RatioOfTimes();
   loop.protocol = Text();
   loop.cost = Cost();
+  if (Coin()) loop.predicted = Predicted();
   loop.ranks_left_out = random_();
   return loop;
 }
@@ -125,6 +133,7 @@ MeasureOrder RandomModel::Order() {
   }
   order.repetitions = 1 + static_cast<int32_t>(Below(1000));
   order.budget = {Ratio() / 2, Positive(), Positive()};
+  order.dry_run = Coin();
   return order;
 }
 

@@ -43,6 +43,29 @@ TEST(InjectionBudgetTest, ZeroRatioAllowsNothing) {
   EXPECT_EQ(budget.WaitNs(1, 30 * kSecond), -1);
 }
 
+TEST(InjectionBudgetTest, NeverMoreThanHalfOfTheTime) {
+  EXPECT_EQ(InjectionBudget(0.9, 0, 60 * kSecond).TotalNs(), 30 * kSecond);
+  EXPECT_EQ(InjectionBudget(-1, 0, 60 * kSecond).TotalNs(), 0);
+}
+
+TEST(InjectionBudgetTest, BeforeTheBeginNothingHasElapsed) {
+  const InjectionBudget budget(0.02, 100 * kSecond, 160 * kSecond);
+  EXPECT_EQ(budget.CreditNs(0), budget.CreditNs(100 * kSecond));
+}
+
+TEST(CostCorrectionTest, NothingIsLearntFromNothing) {
+  CostCorrection correction;
+  correction.Learn(0, 5);
+  correction.Learn(100, -1);
+  EXPECT_EQ(correction.Corrected(100), 100);
+}
+
+TEST(CostCorrectionTest, CheapIsBoundedToo) {
+  CostCorrection correction;
+  for (int i = 0; i < 100; ++i) correction.Learn(1000, 0);
+  EXPECT_NEAR(static_cast<double>(correction.Corrected(1000)), 100, 1);
+}
+
 TEST(CostCorrectionTest, LearnsDearAtOnceAndCheapSlowly) {
   CostCorrection correction;
   correction.Learn(100, 300);

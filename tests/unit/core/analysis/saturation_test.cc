@@ -15,7 +15,7 @@ class Shadow {
  public:
   explicit Shadow(uint32_t number, int32_t thread = 0) : number_(number), thread_(thread) {}
   Shadow& Run(const char* variant, double cycles, uint64_t iterations = 0,
-              RunStatus status = RunStatus::kOk) {
+              RunOutcome status = RunOutcome::kOk) {
     runs_.push_back({number_, order_++, thread_, variant, cycles, iterations, status});
     return *this;
   }
@@ -101,9 +101,9 @@ TEST(ReduceRuns, EachInvalidRunHasItsReason) {
                             .Run("REF", 100)
                             .Run("LS", 60, 49)
                             .Run("FP", 60, 50)
-                            .Run("DL1", 1, 0, RunStatus::kFault)
-                            .Run("S2L", 1, 0, RunStatus::kTimeout)
-                            .Run("NO_DIV", 1, 0, RunStatus::kNotRun);
+                            .Run("DL1", 1, 0, RunOutcome::kFault)
+                            .Run("S2L", 1, 0, RunOutcome::kTimeout)
+                            .Run("NO_DIV", 1, 0, RunOutcome::kNotRun);
   const Reduction reduction = ReduceRuns(shadow.runs());
   EXPECT_EQ(ReasonOf(reduction, "LS"), "its trip count is not the loop's");
   EXPECT_EQ(ReasonOf(reduction, "FP"), "");
@@ -154,7 +154,7 @@ TEST(ReduceRuns, TheTeamIsTheSlowestThreadOfEachRun) {
 
 TEST(ReduceRuns, AFaultOfOneThreadVoidsTheTeamsRun) {
   const auto runs = Together({Shadow(1, 0).Run("REF", 100).Run("LS", 90),
-                              Shadow(1, 1).Run("REF", 200).Run("LS", 50, 0, RunStatus::kFault)});
+                              Shadow(1, 1).Run("REF", 200).Run("LS", 50, 0, RunOutcome::kFault)});
   const Reduction reduction = ReduceRuns(runs);
   EXPECT_EQ(Find(reduction, "LS").valid_runs, 0u);
   EXPECT_EQ(Find(reduction, "LS", 0).valid_runs, 1u);
@@ -198,6 +198,31 @@ TEST(StoppingRule, NeedsATightIntervalOfSeveralInstancesOrManyRuns) {
   EXPECT_FALSE(IntervalIsTight({}));
 }
 
+TEST(StoppingRule, BothHalvesOfTheIntervalCount) {
+  VariantFigures figures;
+  figures.valid_runs = 5;
+  figures.shadows = 3;
+  figures.saturation = {0.5, 0.4, 0.51};
+  EXPECT_FALSE(IntervalIsTight(figures));
+  figures.saturation = {0.5, 0.49, 0.6};
+  EXPECT_FALSE(IntervalIsTight(figures));
+  figures.saturation = {0.5, 0.49, 0.51};
+  EXPECT_TRUE(IntervalIsTight(figures));
+}
+
+TEST(NoiseOf, IsTwiceTheStabilityAndNeverLessThanTheLeast) {
+  EXPECT_DOUBLE_EQ(NoiseOf(0.04), 0.08);
+  EXPECT_DOUBLE_EQ(NoiseOf(0.02), 0.05);
+  EXPECT_DOUBLE_EQ(NoiseOf(0, 0.01), 0.01);
+}
+
+TEST(SortedQuantile, IsLinearBetweenTheValues) {
+  const std::vector<double> values = {0, 10, 20};
+  EXPECT_DOUBLE_EQ(SortedQuantile(values, 0.25), 5);
+  EXPECT_DOUBLE_EQ(SortedQuantile(values, 1), 20);
+  EXPECT_DOUBLE_EQ(SortedQuantile({}, 0.5), 0);
+}
+
 TEST(TripDeciles, AreExactOnElevenValues) {
   std::vector<uint64_t> counts;
   for (uint64_t i = 11; i > 0; --i) counts.push_back(i * 100);
@@ -228,6 +253,22 @@ TEST(ClusterMedian, IsTheMedianAndDeterministic) {
 TEST(ClusterMedian, OneClusterIsItsRangeAndNeverLessThanFivePercent) {
   EXPECT_EQ(ClusterMedian(std::vector<ClusterValue>{{7, 1.0}, {7, 1.01}, {7, 0.8}}),
             (Ratio{1.0, 0.8, 1.05}));
+}
+
+TEST(ClusterMedian, TakesTheFirstOfTooManyValues) {
+  std::vector<ClusterValue> values(kMaxValues, {1, 1.0});
+  values.insert(values.end(), 2 * kMaxValues, {2, 9.0});
+  EXPECT_EQ(ClusterMedian(values).value, 1);
+}
+
+TEST(ClusterMedian, NoIntervalReachesBelowZero) {
+  EXPECT_EQ(ClusterMedian(std::vector<ClusterValue>{{1, 0.001}, {2, 1.0}, {3, 1.001}}).low, 0);
+}
+
+TEST(ClusterMedian, OtherSeedsDrawOtherClusters) {
+  std::vector<ClusterValue> values;
+  for (uint32_t i = 0; i < 30; ++i) values.push_back({i, 1 + 0.01 * ((i * 37) % 31)});
+  EXPECT_NE(ClusterMedian(values, 1), ClusterMedian(values, 2));
 }
 
 TEST(MedianQuotient, DividesTheMedians) {

@@ -93,5 +93,55 @@ TEST_F(HotLoopsTest, NothingIsOrderedWithoutVariantsOrAfterACancel) {
   EXPECT_TRUE(All<MeasureNode>().empty());
 }
 
+ProfileSpec DryRunSpec() {
+  ProfileSpec spec = CommandSpec();
+  spec.dry_run = true;
+  return spec;
+}
+
+TEST_F(HotLoopsTest, ADryRunOrdersADryRunAndIsNeverInjecting) {
+  Connect("a");
+  const std::string id = Submit(DryRunSpec());
+  Tell("a", id, Phase::kSampling, 1);
+  Window("a", id, 1);
+  Pass(10 * kSecond);
+  Note(table_.HotLoops(id, kLoops, now()));
+  ASSERT_EQ(All<MeasureNode>().size(), size_t{1});
+  EXPECT_TRUE(All<MeasureNode>()[0].order.dry_run);
+  EXPECT_EQ(State(id), ProfileState::kSampling);
+  // The node has nothing more to tell: so is the profile, long before its duration.
+  Window("a", id, 2);
+  Tell("a", id, Phase::kFinished, 1, 2);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kDone);
+}
+
+TEST_F(HotLoopsTest, AProfileOrdersNoDryRun) {
+  Connect("a");
+  const std::string id = Submit();
+  Tell("a", id, Phase::kSampling, 1);
+  Window("a", id, 1);
+  Pass(10 * kSecond);
+  Note(table_.HotLoops(id, kLoops, now()));
+  ASSERT_EQ(All<MeasureNode>().size(), size_t{1});
+  EXPECT_FALSE(All<MeasureNode>()[0].order.dry_run);
+}
+
+TEST_F(HotLoopsTest, ADryRunSamplesForItsLookNotForTheDuration) {
+  Connect("a");
+  ProfileSpec spec = DryRunSpec();
+  spec.duration_ns = 3600 * kSecond;
+  const std::string id = Submit(spec);
+  ASSERT_EQ(All<StartNode>().size(), size_t{1});
+  EXPECT_EQ(All<StartNode>()[0].remaining_ns, 40 * kSecond);
+  EXPECT_EQ(All<StartNode>()[0].spec.duration_ns, 3600 * kSecond);
+  Tell("a", id, Phase::kSampling, 1);
+  Window("a", id, 1);
+  Pass(5 * kSecond);
+  EXPECT_DOUBLE_EQ(table_.Status(id, now())->progress_ratio, 0.5);
+  Pass(60 * kSecond);
+  EXPECT_DOUBLE_EQ(table_.Status(id, now())->progress_ratio, 1);
+}
+
 }  // namespace
 }  // namespace perfd

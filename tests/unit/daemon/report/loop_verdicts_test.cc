@@ -84,6 +84,37 @@ TEST(FillVerdicts, LimitsTheRanksShown) {
   EXPECT_EQ(report.verdicts[1].ranks_left_out, 1u);
 }
 
+TEST(FillVerdicts, OfADryRunWithWhatItWouldCostAndWhoRefuses) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 60, window);
+  LoopMeasurement would = Measured(LoopAt(0x1000), 10, 0, 0.5);
+  would.figures.clear();
+  would.cost = {};
+  would.state = MeasureState::kOpen;
+  would.open = {"LS", "FP"};
+  would.predicted = {20, 5, 100};
+  LoopMeasurement would_not = would;
+  would_not.pid = 11;
+  would_not.rank = 1;
+  would_not.state = MeasureState::kRefused;
+  would_not.reason = "another build";
+  would_not.open.clear();
+  would_not.predicted = {};
+  window.measurements = {would, would_not};
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const Report report = BuildReport({}, aggregate);
+  ASSERT_EQ(report.verdicts.size(), 1u);
+  const LoopVerdict& loop = report.verdicts[0];
+  EXPECT_EQ(loop.state, MeasureState::kOpen);
+  EXPECT_EQ(loop.predicted, (PredictedCost{20, 5, 100}));
+  EXPECT_EQ(loop.open, (std::vector<std::string>{"FP", "LS"}));
+  EXPECT_EQ(loop.ranks_total, 2u);
+  ASSERT_EQ(loop.refusals.size(), 1u);
+  EXPECT_EQ(loop.refusals[0].reason, "another build");
+  EXPECT_EQ(report.injection, InjectionTotal{});
+}
+
 TEST(FillVerdicts, KeepsALoopThatWasNeverSampled) {
   ProfileAggregate aggregate;
   Window window = EmptyWindow("node0", 1);

@@ -78,6 +78,14 @@ class ServiceFixture : public testing::Test {
   std::unique_ptr<GrpcHost> host_;
 };
 
+// Windows that were dropped for this reason.
+inline uint64_t Dropped(Pipeline& pipeline, const std::string& reason) {
+  for (const auto& [name, count] : pipeline.Figures().windows_dropped) {
+    if (name == reason) return count;
+  }
+  return 0;
+}
+
 }  // namespace perfd
 
 #endif  // TESTS_UNIT_DAEMON_SERVICE_SERVICE_FIXTURE_H_

@@ -1,0 +1,249 @@
+#include "core/analysis/job_verdict.h"
+
+#include <gtest/gtest.h>
+
+#include "core/analysis/injection_total.h"
+#include "tests/unit/core/analysis/some_figures.h"
+
+namespace perfd {
+namespace {
+
+LoopVerdict Judge(const std::vector<LoopMeasurement>& loops, LoopTime time = {},
+                  JudgeOptions options = {}) {
+  std::vector<const LoopMeasurement*> ranks;
+  for (const LoopMeasurement& loop : loops) ranks.push_back(&loop);
+  return JudgeLoop(ranks, time, options);
+}
+
+LoopMeasurement Memory(int32_t rank, double ls = 0.97) {
+  return Loop({Figures("LS", ls), Figures("FP", 0.2), Figures("DL1", 0.3)}, rank);
+}
+
+LoopMeasurement Arithmetic(int32_t rank) {
+  return Loop({Figures("LS", 0.3), Figures("FP", 0.97), Figures("DL1", 0.95)}, rank);
+}
+
+TEST(JudgeLoop, SaysThatAllAgree) {
+  const LoopVerdict loop = Judge({Memory(0), Memory(1), Memory(2)});
+  EXPECT_EQ(loop.bound, Bound::kMemory);
+  EXPECT_TRUE(loop.sure);
+  EXPECT_EQ(loop.agreement, "all 3 ranks agree");
+  EXPECT_EQ(Judge({Memory(0)}).agreement, "1 rank");
+}
+
+TEST(JudgeLoop, ShowsThoseThatDiffer) {
+  const LoopVerdict loop = Judge({Memory(0), Memory(1), Memory(2), Arithmetic(3)});
+  EXPECT_EQ(loop.bound, Bound::kMemory);
+  EXPECT_EQ(loop.agreement, "3 of 4 ranks memory bound, 1 arithmetic bound");
+  ASSERT_EQ(loop.ranks.size(), 4u);
+  EXPECT_EQ(loop.ranks[3].outlier, "arithmetic bound where most are memory bound");
+  EXPECT_EQ(loop.ranks[0].outlier, "");
+  ASSERT_FALSE(loop.variants.empty());
+  EXPECT_EQ(loop.variants[0].variant, "LS");
+  EXPECT_DOUBLE_EQ(loop.variants[0].rank_min, 0.3);
+  EXPECT_EQ(loop.variants[0].min_rank, "rank 3 on n1");
+  EXPECT_DOUBLE_EQ(loop.variants[0].rank_max, 0.97);
+  EXPECT_DOUBLE_EQ(loop.variants[0].saturation.value, 0.97) << "a rank's figure, not the mean";
+}
+
+TEST(JudgeLoop, SameBoundButFarFromTheMedianIsAnOutlierToo) {
+  const LoopVerdict loop = Judge({Memory(0), Memory(1), Memory(2, 0.7)});
+  EXPECT_EQ(loop.ranks[2].outlier, "LS 0.70 where the median rank has 0.97");
+}
+
+TEST(JudgeLoop, DoesNotDependOnTheOrder) {
+  const std::vector<LoopMeasurement> loops = {Memory(0), Arithmetic(1), Memory(2), Memory(3, 0.7)};
+  const std::vector<LoopMeasurement> turned(loops.rbegin(), loops.rend());
+  EXPECT_EQ(Judge(loops), Judge(turned));
+}
+
+TEST(JudgeLoop, GainsUseTheSlowestRank) {
+  LoopTime time{.share = 0.4,
+                .share_low = 0.3,
+                .share_high = 0.5,
+                .slowest_share = 0.8,
+                .slowest_node = "n1",
+                .slowest_pid = 101,
+                .slowest_rank = "rank 1 on n1"};
+  const LoopVerdict loop = Judge({Memory(0), Arithmetic(1), Memory(2)}, time);
+  ASSERT_EQ(loop.gains.size(), 1u);
+  EXPECT_NEAR(loop.gains[0].of_job.value, 0.8 * 0.05, 1e-12);
+  EXPECT_NEAR(loop.gains[0].of_job.low, 0.6 * 0.04, 1e-12);
+  EXPECT_NEAR(loop.gains[0].of_job.high, 1.0 * 0.06, 1e-12);
+  EXPECT_EQ(loop.level, DataLevel::kL1);
+}
+
+TEST(JudgeLoop, KeepsRefusalsOpenVariantsAndCosts) {
+  LoopMeasurement refused = Loop({}, 0);
+  refused.state = MeasureState::kRefused;
+  refused.reason = "seccomp filter";
+  LoopMeasurement open = Loop({}, 1);
+  open.state = MeasureState::kOpen;
+  open.open = {"DL1"};
+  open.refusals = {{"NO_DIV", 0x20, "x87", 2}};
+  open.cost.pause_ns = 5;
+  open.cost.longest_pause_ns = 5;
+  LoopMeasurement third = open;
+  third.pid = 7;
+  third.open = {"FP"};
+  third.cost.longest_pause_ns = 3;
+  const LoopVerdict loop = Judge({refused, open, third});
+  EXPECT_EQ(loop.state, MeasureState::kOpen);
+  EXPECT_EQ(Joined(loop.open), "DL1 FP");
+  ASSERT_EQ(loop.refusals.size(), 2u);
+  EXPECT_EQ(loop.refusals[0].reason, "seccomp filter");
+  EXPECT_EQ(loop.refusals[1].count, 4u);
+  EXPECT_EQ(loop.cost.pause_ns, 10);
+  EXPECT_EQ(loop.cost.longest_pause_ns, 5);
+  EXPECT_EQ(Judge({refused}).state, MeasureState::kRefused);
+}
+
+TEST(JudgeLoop, CutsRanksButKeepsOutliersAndTheWholeDistribution) {
+  std::vector<LoopMeasurement> loops;
+  for (int32_t rank = 0; rank < 9; ++rank) loops.push_back(Memory(rank));
+  loops.push_back(Arithmetic(9));
+  const LoopVerdict loop = Judge(loops, {}, {.ranks = 2});
+  ASSERT_EQ(loop.ranks.size(), 2u);
+  EXPECT_EQ(loop.ranks_left_out, 8u);
+  EXPECT_EQ(loop.ranks[0].measurement.rank, 9);
+  EXPECT_EQ(loop.variants[0].ranks, 10u);
+}
+
+TEST(JudgeLoop, SaysWhenThreadsDiffer) {
+  LoopMeasurement loop = Memory(0);
+  loop.figures.push_back(Figures("LS", 0.2, 0.01, 1));
+  loop.figures.push_back(Figures("FP", 0.98, 0.01, 1));
+  EXPECT_NE(Joined(Judge({loop}).remarks).find("in 1 rank some threads"), std::string::npos);
+  EXPECT_EQ(Joined(Judge({Memory(0)}).remarks).find("threads"), std::string::npos);
+}
+
+TEST(JudgeLoop, OfTwoRanksTheLowerIsTheMedian) {
+  const LoopVerdict loop = Judge({Memory(0, 0.97), Memory(1, 0.7)});
+  EXPECT_DOUBLE_EQ(loop.variants[0].saturation.value, 0.7);
+  EXPECT_EQ(loop.ranks[0].outlier, "") << "two ranks: neither is an outlier";
+}
+
+TEST(JudgeLoop, NoOutlierWithinItsIntervalOrNearTheMedian) {
+  LoopMeasurement wide = Memory(2);
+  wide.figures[0] = Figures("LS", 0.7, 0.28);
+  EXPECT_EQ(Judge({Memory(0), Memory(1), wide}).ranks[2].outlier, "");
+  EXPECT_EQ(Judge({Memory(0), Memory(1), Memory(2, 0.83)}).ranks[2].outlier, "");
+  EXPECT_NE(Judge({Memory(0), Memory(1), Memory(2, 0.81)}).ranks[2].outlier, "");
+}
+
+TEST(JudgeLoop, IsAsSureAsTheLeastSureRank) {
+  LoopMeasurement wide = Memory(2);
+  wide.figures[1] = Figures("FP", 0.7, 0.25);
+  EXPECT_EQ(VerdictOf(wide).bound, Bound::kMemory);
+  EXPECT_FALSE(Judge({Memory(0), Memory(1), wide}).sure);
+}
+
+TEST(JudgeLoop, RanksWithoutVerdictDoNotVote) {
+  const LoopVerdict loop = Judge({Loop({}, 0), Loop({}, 1), Memory(2)});
+  EXPECT_EQ(loop.bound, Bound::kMemory);
+  EXPECT_EQ(loop.agreement, "1 rank");
+  EXPECT_EQ(loop.ranks_measured, 1u);
+  EXPECT_EQ(loop.ranks_total, 3u);
+}
+
+TEST(JudgeLoop, ARefusedRankDecidesNothingThoughItIsTheSlowest) {
+  LoopMeasurement refused = Loop({}, 1);
+  refused.state = MeasureState::kRefused;
+  LoopTime time;
+  time.slowest_share = 0.8;
+  time.slowest_node = "n1";
+  time.slowest_pid = 101;
+  EXPECT_EQ(Judge({Memory(0), refused}, time).gains.size(), 1u);
+}
+
+TEST(JudgeLoop, NoGainIsOfMoreThanAllTime) {
+  const LoopTime time{.share = 0.4,
+                      .share_low = 0.3,
+                      .share_high = 0.6,
+                      .slowest_share = 0.8,
+                      .slowest_node = "n1",
+                      .slowest_pid = 100,
+                      .slowest_rank = "rank 0 on n1"};
+  EXPECT_NEAR(Judge({Memory(0)}, time).gains.at(0).of_job.high, 1 - 0.29, 1e-12);
+}
+
+TEST(JudgeLoop, IsMeasuredWhenSomeRankIs) {
+  LoopMeasurement open = Memory(1);
+  open.state = MeasureState::kOpen;
+  EXPECT_EQ(Judge({open, Memory(0)}).state, MeasureState::kMeasured);
+}
+
+TEST(JudgeLoop, NeverEnteredSaysSo) {
+  LoopMeasurement never = Loop({}, 0);
+  never.state = MeasureState::kNeverEntered;
+  never.reason = "no thread entered the loop";
+  const LoopVerdict loop = Judge({never});
+  EXPECT_EQ(loop.state, MeasureState::kNeverEntered);
+  ASSERT_EQ(loop.refusals.size(), 1u);
+  EXPECT_EQ(loop.refusals[0].reason, "no thread entered the loop");
+}
+
+TEST(JudgeLoop, ShowsEachListingOnce) {
+  LoopMeasurement a = Memory(0), b = Memory(1);
+  a.listings = {{"LS", {{0x10, "addsd", "nop"}}}};
+  b.listings = {a.listings[0], {"FP", {}}};
+  const LoopVerdict loop = Judge({a, b});
+  ASSERT_EQ(loop.listings.size(), 2u);
+  EXPECT_EQ(loop.listings[0], a.listings[0]);
+  for (const RankVerdict& rank : loop.ranks) EXPECT_TRUE(rank.measurement.listings.empty());
+}
+
+TEST(JudgeLoop, FidelityIsThatOfTheMedianRank) {
+  std::vector<LoopMeasurement> ranks = {Memory(0), Memory(1), Memory(2), Memory(3)};
+  ranks[0].fidelity = {1.2, 1.1, 1.3};
+  ranks[1].fidelity = {0.9, 0.8, 1.0};
+  ranks[2].fidelity = {1.0, 0.9, 1.1};
+  ranks[2].protocol = "cold";
+  const LoopVerdict loop = Judge(ranks);  // the last has none
+  EXPECT_EQ(loop.fidelity, ranks[2].fidelity);
+  EXPECT_EQ(loop.protocol, "cold");
+}
+
+TEST(PauseSet, CountsOverlapsOnceInAnyOrder) {
+  const std::vector<PauseSpan> spans = {{10, 20}, {15, 30}, {40, 50}, {30, 35}, {0, 100}, {5, 5}};
+  PauseSet forward;
+  PauseSet backward;
+  for (size_t i = 0; i + 2 < spans.size(); ++i) forward.Add(spans[i].begin_ns, spans[i].end_ns);
+  EXPECT_EQ(forward.TotalNs(), 35);  // 10..35 and 40..50
+  EXPECT_EQ(forward.spans().size(), 2u);
+  forward.Add(0, 100);
+  for (auto span = spans.rbegin(); span != spans.rend(); ++span)
+    backward.Add(span->begin_ns, span->end_ns);
+  EXPECT_EQ(forward, backward);
+  PauseSet merged = forward;
+  merged.Merge(forward);
+  EXPECT_EQ(merged, forward);
+}
+
+TEST(PauseSet, IsBounded) {
+  PauseSet set;
+  const auto many = static_cast<int64_t>(PauseSet::kMaxSpans);
+  for (int64_t i = 0; i < many + 3; ++i) set.Add(10 * i, 10 * i + 1);
+  EXPECT_EQ(set.spans().size(), PauseSet::kMaxSpans);
+  EXPECT_EQ(set.TotalNs(), many + 3);
+}
+
+TEST(TotalInjection, AddsWhatIsNotOnRecordAndTheWorstRank) {
+  LoopMeasurement a = Loop({}, 0);
+  a.cost.pause_ns = 100;
+  a.cost.later_fault_ns = 7;
+  LoopMeasurement b = Loop({}, 1);
+  b.cost.stop_ns = 50;
+  b.cost.later_fault_ns = 5;
+  b.cost.pass_through_ns = 4;
+  PauseSet pauses;
+  pauses.Add(0, 80);  // 120 ns of pauses, 40 of them at the same time
+  const std::vector<const LoopMeasurement*> loops = {&a, &b};
+  const InjectionTotal total = TotalInjection(loops, pauses, 120, 1000);
+  EXPECT_EQ(total.added_wall_ns, 80 + 30 + 9);
+  EXPECT_DOUBLE_EQ(total.added_ratio, 0.119);
+  EXPECT_EQ(TotalInjection(loops, pauses, 150, 0).added_wall_ns, 80 + 9);
+}
+
+}  // namespace
+}  // namespace perfd
