@@ -19,12 +19,14 @@ constexpr int32_t kLeastLive = 3;
 constexpr int32_t kMostFailures = 4;
 constexpr uint32_t kMostShadows = 64;  // of one loop: what is not known by then will not be
 constexpr uint64_t kTraceIterations =
-    20'000;                            // with records of some 10 ns each well below a millisecond
-constexpr double kTraceSlowdown = 40;  // Bendifallah 2015, 12.3: 7 to 37 for a tracer in the loop
-constexpr double kShadowShare = 0.7;   // of the longest pause; the rest is for surprises
-constexpr double kDistantFidelity = 0.10;  // farther from live than this: try the other protocol
+    20'000;  // with records of some 10 ns each well below a millisecond
 constexpr uint64_t kMostRestored = 64u << 20;
-constexpr double kEvictNs = 4e6;  // a walk through a buffer of the size of the caches
+constexpr double kMostRestoring = 0.05;  // of an instance's time
+constexpr double kEvictNs = 4e6;         // a walk through a buffer of the size of the caches
+
+constexpr uint64_t kLeastStretch =
+    4;  // passes between two detours; fewer are mostly entry and exit
+constexpr int32_t kMostShortLooks = 3;
 
 constexpr int32_t kRefIndex = 0, kCountIndex = 1, kTraceIndex = 2;
 
@@ -70,8 +72,9 @@ void LoopExperiment::Finish(MeasureState state, const std::string& reason) {
 
 void LoopExperiment::Close(const std::string& reason) {
   if (stage_ == Stage::kDone) return;
-  const bool entered = census_.team > 0;
-  if (!entered)
+  // A census that found nobody is followed by a longer one; before the first nobody has looked.
+  const bool watched = census_ns_ > kFirstCensusNs;
+  if (census_.team == 0 && watched)
     return Finish(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
   Finish(MeasureState::kOpen, reason);
 }
@@ -95,12 +98,25 @@ int32_t LoopExperiment::BaseOf(int32_t variant) const {
   return std::max(kRefIndex, IndexOf(base));
 }
 
-int64_t LoopExperiment::RunNs() const {
+// Whole ranges are copied back before every run only where that takes little of its time.
+bool LoopExperiment::Learns() const {
+  return trace_.in_place && static_cast<double>(RestoreNs()) > kMostRestoring * InstanceNs();
+}
+
+double LoopExperiment::InstanceNs() const {
   const double cycles = std::max(run_cycles_, live_cycles_);
-  double ns = setup_.ticks_per_ns > 0 ? cycles / setup_.ticks_per_ns : cycles;
+  return setup_.ticks_per_ns > 0 ? cycles / setup_.ticks_per_ns : cycles;
+}
+
+// Copying back moves two bytes for each, comparing reads as many; some 4 GB/s.
+int64_t LoopExperiment::RestoreNs() const {
+  return static_cast<int64_t>(trace_.written_bytes / 2);
+}
+
+int64_t LoopExperiment::RunNs() const {
+  double ns = InstanceNs();
   if (cold_) ns += kEvictNs;
-  // Copying back moves two bytes for each; some 4 GB/s.
-  if (trace_.in_place) ns += static_cast<double>(trace_.written_bytes) / 2.0;
+  if (trace_.in_place && !Learns()) ns += static_cast<double>(RestoreNs());
   return std::max<int64_t>(1000, static_cast<int64_t>(ns));
 }
 
@@ -205,38 +221,63 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
 }
 
 StepCost LoopExperiment::Look(RankLab& lab, const StepRoom& room) {
-  const std::vector<RunWish> runs = {{.variant = kRefIndex},
-                                     {.variant = kCountIndex},
-                                     {.variant = kTraceIndex, .iteration_limit = kTraceIterations}};
+  std::vector<RunWish> runs = {{.variant = kTraceIndex, .iteration_limit = kTraceIterations}};
+  if (!trace_alone_) runs.insert(runs.begin(), {{.variant = kRefIndex}, {.variant = kCountIndex}});
   ShadowAnswer answer;
   const StepCost cost = RunShadow(lab, room, runs, false, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
-  if (TeamCycles(answer, 0) == 0) {
-    Finish(MeasureState::kRefused,
-           absl::StrCat("the unchanged loop cannot run in a shadow: ", FirstFailure(answer, 0)));
-    return cost;
+  if (!trace_alone_) {
+    if (TeamCycles(answer, 0) == 0) {
+      Finish(MeasureState::kRefused,
+             absl::StrCat("the unchanged loop cannot run in a shadow: ", FirstFailure(answer, 0)));
+      return cost;
+    }
+    run_cycles_ = static_cast<double>(TeamCycles(answer, 0));
   }
-  run_cycles_ = static_cast<double>(TeamCycles(answer, 0));
-  if (!LearnTrace(answer)) return cost;
+  if (!LearnTrace(answer, runs)) return cost;
   stage_ = Stage::kMeasure;
   if (Missing().empty()) Finish(MeasureState::kMeasured, "");
   return cost;
 }
 
-bool LoopExperiment::LearnTrace(const ShadowAnswer& answer) {
+// A second run began from what the first one left in memory. Some loops cannot bear that: they are traced in a shadow of its
+// own, and restored between runs from then on.
+void LoopExperiment::RepeatFailed(const char* variant, const std::string& failure) {
+  if (trace_alone_) Finish(MeasureState::kRefused, absl::StrCat(variant, " failed: ", failure));
+  trace_alone_ = true;
+}
+
+bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<RunWish>& runs) {
   std::vector<ThreadTrace> threads(answer.traces.size());
   uint64_t longest = 0;
   for (const ShadowRun& run : answer.runs) {
-    if (!run.ok && run.run >= 1) {
-      Finish(MeasureState::kRefused,
-             absl::StrCat(run.run == 1 ? "COUNT" : "TRACE", " failed: ", run.failure));
+    const auto index = static_cast<size_t>(run.run);
+    if (index >= runs.size() || runs[index].variant == kRefIndex) continue;
+    const bool counts = runs[index].variant == kCountIndex;
+    if (!run.ok) {
+      RepeatFailed(counts ? "COUNT" : "TRACE", run.failure);
       return false;
     }
+    longest = std::max(longest, run.iterations);
     const auto thread = static_cast<size_t>(run.thread);
-    if (run.run == 1) longest = std::max(longest, run.iterations);
     if (thread >= threads.size()) continue;
-    if (run.run == 1) threads[thread].whole_iterations = run.iterations;
-    if (run.run == 2) threads[thread].traced_iterations = run.iterations;
+    uint64_t& whole = threads[thread].whole_iterations;
+    whole = std::max(whole, run.iterations);
+    if (!counts) threads[thread].traced_iterations = run.iterations;
+  }
+  if (trace_alone_ && longest >= kTraceIterations) {
+    Finish(MeasureState::kRefused,
+           absl::StrCat("it changes what it depends on, and makes more than ", kTraceIterations,
+                        " passes: what to restore between runs is not known"));
+    return false;
+  }
+  if (!installed_.detours.empty() && longest < kLeastStretch) {
+    if (++short_looks_ >= kMostShortLooks) {
+      Finish(MeasureState::kRefused,
+             absl::StrCat("nearly every pass goes over ", installed_.detours.front(),
+                          ", which no copy can hold"));
+    }
+    return false;
   }
   trips_.push_back(longest);
   for (size_t i = 0; i < threads.size(); ++i) threads[i].records = answer.traces[i];
@@ -262,9 +303,17 @@ std::vector<std::string> LoopExperiment::Missing() const {
   plan.repetitions = static_cast<uint32_t>(setup_.repetitions);
   for (const Reference& reference : installed_.copies[kRefIndex].references)
     plan.groups = std::max(plan.groups, reference.group + 1);
+  // The stages also name variants that nobody asked for, which may not be installed: they must not hide the stages after them.
+  LoopMeasurement known = Measurement(0);
   std::vector<std::string> missing;
-  for (const std::string& name : NextStage(Measurement(0), plan)) {
-    if (IndexOf(name) > kTraceIndex) missing.push_back(name);
+  for (bool again = true; missing.empty() && again;) {
+    again = false;
+    for (const std::string& name : NextStage(known, plan)) {
+      if (IndexOf(name) > kTraceIndex)
+        missing.push_back(name);
+      else
+        known.refusals.push_back({name, 0, "not installed"}), again = true;
+    }
   }
   return missing;
 }
@@ -276,6 +325,7 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
     wish.bases.push_back(BaseOf(wish.variants.back()));
   }
   wish.run_ns = RunNs();
+  if (Learns()) wish.learn_ns = RunNs() + 2 * RestoreNs();
   const int64_t longest =
       static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
   wish.room_ns = std::min(longest, room.credit_ns) - FixedCost(room.prediction);

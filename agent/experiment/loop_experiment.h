@@ -23,6 +23,8 @@
 
 namespace perfd {
 
+inline constexpr double kShadowShare = 0.7;  // of the longest pause; the rest is for surprises
+
 struct LoopSetup {
   std::string profile_id;
   std::string node;
@@ -75,13 +77,17 @@ class LoopExperiment {
   StepCost Measure(RankLab& lab, const StepRoom& room);
   StepCost RunShadow(RankLab& lab, const StepRoom& room, std::vector<RunWish> runs, bool restore,
                      ShadowAnswer* answer);
-  bool LearnTrace(const ShadowAnswer& answer);
+  bool LearnTrace(const ShadowAnswer& answer, const std::vector<RunWish>& runs);
+  void RepeatFailed(const char* variant, const std::string& failure);
   void Keep(const ShadowAnswer& answer, const std::vector<RunWish>& runs, int32_t skip);
   void Reduce();
   void ChooseProtocol();
   int32_t IndexOf(const std::string& variant) const;
   int32_t BaseOf(int32_t variant) const;
   int64_t FixedCost(const ShadowPrediction& prediction) const;
+  bool Learns() const;
+  double InstanceNs() const;
+  int64_t RestoreNs() const;
   int64_t RunNs() const;
   std::vector<std::string> Missing() const;
   void Fail(const absl::Status& status);
@@ -101,6 +107,8 @@ class LoopExperiment {
   bool cold_tried_ = false;
   double warm_gap_ = 0;  // |ln fidelity| of the warm protocol
   TraceSummary trace_;
+  bool trace_alone_ = false;     // a look of several runs failed
+  int32_t short_looks_ = 0;      // that saw too few passes between detours
   std::vector<uint64_t> trips_;  // one per counted instance
   uint32_t shadows_ = 0;
   double probe_cycles_ = 0;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "agent/experiment/listing.h"
 #include "agent/experiment/loop_experiment.h"
 
@@ -28,6 +29,13 @@ double ThreadCycles(const std::vector<VariantFigures>& figures) {
   return threads[threads.size() / 2];
 }
 
+// By what a lab says of the run (ShadowRun::failure).
+RunOutcome OutcomeOf(const ShadowRun& run) {
+  if (run.ok) return RunOutcome::kOk;
+  if (absl::StartsWith(run.failure, "not run")) return RunOutcome::kNotRun;
+  return absl::StartsWith(run.failure, "did not end") ? RunOutcome::kTimeout : RunOutcome::kFault;
+}
+
 }  // namespace
 
 void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>& runs,
@@ -51,9 +59,7 @@ void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>
     sample.variant = installed_.names[static_cast<size_t>(runs[index].variant)].Text();
     sample.cycles = static_cast<double>(result.cycles);
     sample.iterations = result.iterations;
-    sample.status = result.ok                                 ? RunStatus::kOk
-                    : result.failure.rfind("not run", 0) == 0 ? RunStatus::kNotRun
-                                                              : RunStatus::kFault;
+    sample.status = OutcomeOf(result);
     runs_.push_back(std::move(sample));
   }
 }
@@ -121,6 +127,7 @@ LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
   if (stage_ == Stage::kMeasure || state_ == MeasureState::kOpen)
     out.open = OpenVariants(setup_.asked, out);
   out.references = trace_.references;
+  out.detours = installed_.detours;
   if (setup_.with_listings && state_ != MeasureState::kRefused)
     out.listings = MakeListings(installed_, out.figures, setup_.bias);
   out.cost = cost_;

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "agent/experiment/preparation.h"
 #include "core/base/log.h"
+#include "core/base/status_macros.h"
 
 namespace perfd {
 namespace {
@@ -21,6 +22,7 @@ constexpr int64_t kReserveNs =
     kNsPerSecond;  // before the end of the profile: for taking everything out
 constexpr size_t kMostThreads = 64;
 constexpr size_t kMostNews = 4096;
+constexpr char kEndedFirst[] = "the profile ended first; a longer duration learns more";
 
 }  // namespace
 
@@ -59,6 +61,10 @@ std::optional<uint64_t> NodeExperimenter::OriginalAddress(int32_t pid, uint64_t 
   return found == nullptr ? std::nullopt : found->OriginalAddress(address);
 }
 
+std::string NodeExperimenter::DisabledText() const {
+  return absl::StrCat("variants were stopped: ", options_.disable_file, " exists");
+}
+
 bool NodeExperimenter::Disabled() const {
   return !options_.disable_file.empty() && access(options_.disable_file.c_str(), F_OK) == 0;
 }
@@ -85,39 +91,71 @@ void NodeExperimenter::Audit(AuditEntry entry, const RankInfo& rank) {
 void NodeExperimenter::Run() {
   pthread_setname_np(pthread_self(), "perfd-measure");
   ticks_per_ns_ = MeasureTicksPerNs();
-  if (Disabled()) {
-    Notify(Notice::Severity::kWarning,
-           absl::FailedPreconditionError(
-               absl::StrCat("no loop is altered on this node: ", options_.disable_file,
-                            " exists; remove it to allow variants")),
-           0);
-  } else if (ticks_per_ns_ <= 0) {
-    Notify(Notice::Severity::kWarning,
-           absl::FailedPreconditionError(
-               "no loop is measured: this machine's time stamp counter is not invariant"),
-           0);
-  } else if (StartTracer()) {
-    for (const RankPlaces& places : request_.ranks) {
-      if (stop_) break;
-      OpenRank(places);
-    }
-    while (!stop_ && Step()) {
-    }
-    CloseAll("the profile ended first; a longer duration learns more");
-    RestoreAll();
+  if (request_.plan.dry_run) return Rehearse();
+  absl::Status may = MayMeasure();
+  const auto severity = may.ok() ? Notice::Severity::kError : Notice::Severity::kWarning;
+  if (may.ok()) may = StartTracer();
+  if (may.ok()) {
+    Measure();
+  } else {
+    Notify(severity, may, 0);
+    for (const RankPlaces& places : request_.ranks) Leave(places, MeasureState::kRefused, may);
   }
   tracer_.reset();
 }
 
-bool NodeExperimenter::StartTracer() {
-  if (options_.open_lab) return true;
-  auto tracer = Tracer::Start(options_.tracer);
-  if (tracer.ok()) {
-    tracer_ = *std::move(tracer);
-    return true;
+absl::Status NodeExperimenter::MayMeasure() const {
+  if (Disabled()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no loop is altered on this node: ", options_.disable_file,
+                     " exists; remove it to allow variants"));
   }
-  Notify(Notice::Severity::kError, tracer.status(), 0);
-  return false;
+  if (ticks_per_ns_ > 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "no loop is measured: this machine's time stamp counter is not invariant");
+}
+
+void NodeExperimenter::Measure() {
+  for (const RankPlaces& places : request_.ranks) {
+    if (!stop_)
+      OpenRank(places);
+    else
+      Leave(places, MeasureState::kOpen, absl::CancelledError(kEndedFirst));
+  }
+  SpendHeld(Benches());
+  while (!stop_ && Step()) {
+  }
+  CloseAll(Disabled() ? DisabledText() : kEndedFirst);
+  RestoreAll();
+}
+
+// Without a tracer there is nothing a lab could stop a rank with.
+void NodeExperimenter::Rehearse() {
+  const absl::Status may = MayMeasure();
+  size_t seen = 0;
+  for (const RankPlaces& places : request_.ranks) {
+    if (stop_) break;
+    if (may.ok())
+      OpenRank(places);
+    else
+      Leave(places, MeasureState::kRefused, may);
+    ++seen;
+  }
+  if (seen < request_.ranks.size()) {
+    Notify(Notice::Severity::kWarning,
+           absl::DataLossError(absl::StrCat("the dry run ended when ", seen, " of ",
+                                            request_.ranks.size(), " ranks had been looked at")),
+           0);
+  }
+  const std::vector<RankBench*> benches = Benches();
+  for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) Publish(loop, benches);
+  finished_ = true;
+}
+
+absl::Status NodeExperimenter::StartTracer() {
+  if (options_.open_lab) return absl::OkStatus();
+  ASSIGN_OR_RETURN(tracer_, Tracer::Start(options_.tracer));
+  return absl::OkStatus();
 }
 
 void NodeExperimenter::OpenRank(const RankPlaces& places) {
@@ -130,7 +168,8 @@ void NodeExperimenter::OpenRank(const RankPlaces& places) {
   auto lab = options_.open_lab ? options_.open_lab(places.rank, options)
                                : RankLab::Open(places.rank, options);
   if (!lab.ok()) {
-    Refuse(places, lab.status());
+    Leave(places, MeasureState::kRefused, lab.status());
+    if (request_.plan.dry_run) return;  // the refusal is the answer
     Notify(Notice::Severity::kWarning,
            absl::Status(lab.status().code(),
                         absl::StrCat("rank ", places.rank.rank, " (pid ", places.rank.pid,
@@ -144,7 +183,9 @@ void NodeExperimenter::OpenRank(const RankPlaces& places) {
   benches_.push_back(std::move(bench));
 }
 
-void NodeExperimenter::Refuse(const RankPlaces& places, const absl::Status& status) {
+// A rank without a lab: its loops stay as they are, and say why.
+void NodeExperimenter::Leave(const RankPlaces& places, MeasureState state,
+                             const absl::Status& why) {
   for (const LoopPlace& place : places.loops) {
     LoopMeasurement measurement;
     measurement.profile_id = request_.plan.profile_id;
@@ -154,8 +195,8 @@ void NodeExperimenter::Refuse(const RankPlaces& places, const absl::Status& stat
     measurement.loop_id = place.target.loop_id;
     measurement.location_key = place.target.location_key;
     measurement.revision = ++revision_;
-    measurement.state = MeasureState::kRefused;
-    measurement.reason = std::string(status.message());
+    measurement.state = state;
+    measurement.reason = std::string(why.message());
     absl::MutexLock lock(&mutex_);
     if (news_.measurements.size() < kMostNews) news_.measurements.push_back(std::move(measurement));
   }
@@ -197,10 +238,7 @@ std::vector<RankBench*> NodeExperimenter::Waiting(size_t loop) const {
 bool NodeExperimenter::Step() {
   if (options_.clock->MonotonicNs() + kReserveNs >= request_.end_ns) return false;
   if (Disabled()) {
-    Notify(Notice::Severity::kWarning,
-           absl::CancelledError(
-               absl::StrCat("variants were stopped: ", options_.disable_file, " exists")),
-           0);
+    Notify(Notice::Severity::kWarning, absl::CancelledError(DisabledText()), 0);
     return false;
   }
   const size_t loop = NextLoop();
@@ -215,8 +253,11 @@ bool NodeExperimenter::Step() {
         "%.0f ms are left",
         100 * request_.plan.budget.overhead_ratio, static_cast<double>(cost) / 1e6,
         static_cast<double>(budget_->TotalNs() - budget_->spent_ns()) / 1e6);
-    for (RankBench* bench : benches) bench->Close(loop, reason);
-  } else if (!stop_) {
+    for (RankBench* bench : benches) {
+      bench->Close(loop, reason);
+      bench->Settle(loop);  // nothing will need its jump
+    }
+  } else if (!stop_ && !Disabled()) {
     StepRanks(loop, benches);
   }
   Publish(loop, benches);
@@ -245,11 +286,19 @@ void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankBench*>& ben
     threads.emplace_back([&, i] { costs[i] = benches[i]->Step(loop, rooms[i]); });
   for (std::thread& thread : threads) thread.join();
   for (RankBench* bench : benches) bench->Settle(loop);
+  SpendHeld(benches);
   int64_t predicted = 0;
   for (const StepCost& cost : costs) predicted = std::max(predicted, cost.predicted_ns);
   const int64_t measured = AddedWallNs(costs);
   budget_->Spend(measured);
   correction_.Learn(predicted, measured);
+}
+
+// Ranks are stopped one after the other, and a job waits for each of them.
+void NodeExperimenter::SpendHeld(const std::vector<RankBench*>& benches) {
+  int64_t held = 0;
+  for (RankBench* bench : benches) held += bench->TakeHeldNs();
+  budget_->Spend(held);
 }
 
 void NodeExperimenter::Publish(size_t loop, const std::vector<RankBench*>& benches) {

@@ -2,7 +2,8 @@
 //
 // Shape    Begin starts a thread: open and install every rank, then step after step - the least advanced loop first, all
 //          ranks at the same time, so that their shadows contend for the machine as the job does - and at the end everything
-//          is taken out again.
+//          is taken out again. A dry run ends after the preparation of every rank: no tracer is started, no rank is stopped,
+//          altered or forked.
 // Units    see agent/pipeline/experimenter.h.
 // Errors   as notices and as reasons of measurements.
 // Threads  thread "perfd-measure" does all stops; one short-lived thread per rank waits for a shadow.
@@ -46,23 +47,29 @@ class NodeExperimenter final : public Experimenter {
   void Begin(ExperimentRequest request) override;
   ExperimentNews Take() override;
   void End() override;
+  bool Finished() const override { return finished_; }
   std::optional<uint64_t> OriginalAddress(int32_t pid, uint64_t address) const override;
 
  private:
   void Run();
-  bool StartTracer();
+  void Measure();
+  void Rehearse();
+  absl::Status MayMeasure() const;
+  absl::Status StartTracer();
   void OpenRank(const RankPlaces& places);
-  void Refuse(const RankPlaces& places, const absl::Status& status);
+  void Leave(const RankPlaces& places, MeasureState state, const absl::Status& why);
   std::vector<RankBench*> Benches() const;
   bool Step();
   size_t NextLoop() const;
   std::vector<RankBench*> Waiting(size_t loop) const;
   bool AwaitCredit(int64_t cost_ns);
   void StepRanks(size_t loop, const std::vector<RankBench*>& benches);
+  void SpendHeld(const std::vector<RankBench*>& benches);
   void Publish(size_t loop, const std::vector<RankBench*>& benches);
   void CloseAll(const std::string& reason);
   void RestoreAll();
   bool Disabled() const;
+  std::string DisabledText() const;
   void Notify(Notice::Severity severity, const absl::Status& status, int32_t pid);
   void Audit(AuditEntry entry, const RankInfo& rank);
 
@@ -75,6 +82,7 @@ class NodeExperimenter final : public Experimenter {
   uint64_t revision_ = 0;
   std::thread thread_;
   std::atomic<bool> stop_ = false;
+  std::atomic<bool> finished_ = false;  // a dry run, with its last news
 
   mutable absl::Mutex mutex_;
   std::vector<std::shared_ptr<RankBench>> benches_

@@ -9,6 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "agent/experiment/text_scan.h"
+#include "agent/variant/patch_plan.h"
+#include "core/analysis/verdict.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
@@ -22,6 +25,25 @@ std::vector<VariantName> ParseAll(const std::vector<std::string>& texts) {
     if (auto name = ParseVariantName(text); name.ok()) names.push_back(*std::move(name));
   }
   return names;
+}
+
+// What later stages measure without being asked (core/analysis/verdict.cc): which group of accesses costs, where stores are
+// in question; whether divisions and reductions hide each other, where both are.
+void AddStageVariants(LabLoop* loop) {
+  const auto asks = [loop](Change change) {
+    return std::find(loop->variants.begin(), loop->variants.end(), SingleVariant(change)) !=
+           loop->variants.end();
+  };
+  const auto add = [loop](const VariantName& name) {
+    if (std::find(loop->variants.begin(), loop->variants.end(), name) == loop->variants.end())
+      loop->variants.push_back(name);
+  };
+  if (asks(Change::kNoDiv) && asks(Change::kNoRed))
+    add(VariantName{{{Change::kNoDiv}, {Change::kNoRed}}});
+  const bool stores = asks(Change::kS2l) || asks(Change::kNoStore);
+  for (int k = 0; stores && loop->code.groups > 1 && k < std::min(loop->code.groups, kMostGroups);
+       ++k)
+    add(SingleVariant(Change::kGroup, k));
 }
 
 // Source: Intel SDM vol. 3, 18.17.1 (invariant TSC): CPUID 80000007H, EDX bit 8.
@@ -69,6 +91,7 @@ absl::StatusOr<LoopBytes> PlaceLoop(const LoopPlace& place) {
         absl::StrCat("function ", function.name, " is longer than 4 MB"));
   LoopBytes bytes;
   bytes.address = function.low + place.bias;
+  bytes.bias = place.bias;
   bytes.header = loop->header + place.bias;
   const auto index = static_cast<uint32_t>(loop - function.loops.begin());
   for (const LoopSpan& span : function.spans) {
@@ -88,6 +111,10 @@ absl::StatusOr<LabLoop> PrepareLoop(const LoopPlace& place,
   loop.loop_id = place.target.loop_id;
   loop.variants = ParseAll(variants);
   ASSIGN_OR_RETURN(loop.code, DecodeLoop(bytes));
+  AddStageVariants(&loop);
+  if (NeedsFarBranches(loop.code)) {
+    ASSIGN_OR_RETURN(loop.code.far_branches, FindFarBranches(loop.code, memory));
+  }
   return loop;
 }
 

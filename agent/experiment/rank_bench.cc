@@ -1,6 +1,7 @@
 #include "agent/experiment/rank_bench.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "agent/attach/memory.h"
@@ -15,7 +16,7 @@ constexpr int64_t kLongestWaitNs = 10 * kNsPerSecond;
 constexpr double kEntriesAwaited = 100;  // for the loop to be entered by the whole team
 constexpr double kPassThroughNs = 2;     // of one idle entry (docs/benchmarks.md)
 constexpr double kMostPassThrough =
-    0.002;  // of wall time; above it the jump stays only while it is needed
+    0.002;  // of wall time, all loops together; a loop above its part keeps the jump only while it is needed
 constexpr int kRestoreAttempts = 5;
 constexpr int kInstallAttempts = 5;
 constexpr absl::Duration kInstallPause = absl::Milliseconds(300);
@@ -44,6 +45,16 @@ LoopSetup SetupOf(const LoopPlace& place, const RankInfo& rank, const Experiment
   return setup;
 }
 
+// A copy like the loop itself can be made, but nobody would miss it.
+void SayWhatIsIdle(const std::vector<std::string>& asked, InstalledLoop& loop) {
+  for (size_t i = 0; i < std::min(loop.names.size(), loop.copies.size()); ++i) {
+    const std::string name = loop.names[i].Text();
+    const bool wanted = std::find(asked.begin(), asked.end(), name) != asked.end();
+    if (wanted && loop.copies[i].changed.empty())
+      loop.refusals.push_back({name, 0, "it changes no instruction of this loop", 1});
+  }
+}
+
 }  // namespace
 
 void RankBench::Install(const RankPlaces& places, const ExperimentRequest& request,
@@ -51,6 +62,7 @@ void RankBench::Install(const RankPlaces& places, const ExperimentRequest& reque
   std::vector<InstalledLoop> installed(places.loops.size());
   std::vector<int32_t> lab_loop(places.loops.size(), 0);
   std::vector<LabLoop> wanted;
+  dry_run_ = request.plan.dry_run;
   const auto memory = Memory::Open(rank_.pid, rank_.start_ticks);
   for (size_t i = 0; i < places.loops.size(); ++i) {
     auto loop = memory.ok() ? PrepareLoop(places.loops[i], request.plan.variants, *memory)
@@ -61,8 +73,8 @@ void RankBench::Install(const RankPlaces& places, const ExperimentRequest& reque
     wanted.push_back(*std::move(loop));
   }
   if (!wanted.empty()) {
-    touched_ = true;
-    const auto result = TryInstall(wanted);
+    touched_ = !dry_run_;
+    const auto result = dry_run_ ? lab_->Rehearse(wanted) : TryInstall(wanted);
     for (size_t i = 0; i < installed.size(); ++i) {
       if (!installed[i].status.ok()) continue;
       const auto k = static_cast<size_t>(lab_loop[i]);
@@ -70,16 +82,31 @@ void RankBench::Install(const RankPlaces& places, const ExperimentRequest& reque
         installed[i].status = result.status();
       else if (k < result->size())
         installed[i] = (*result)[k];
+      else
+        installed[i].status = absl::InternalError("the lab has no answer for this loop");
     }
   }
   for (size_t i = 0; i < places.loops.size(); ++i) {
+    if (dry_run_) SayWhatIsIdle(request.plan.variants, installed[i]);
     LoopSetup setup = SetupOf(places.loops[i], rank_, request);
     setup.lab_loop = lab_loop[i];
     setup.ticks_per_ns = ticks_per_ns;
-    const bool ok = installed[i].status.ok();
-    loops_.push_back({LoopExperiment(std::move(setup), std::move(installed[i])), lab_loop[i], 0, ok,
-                      MonotonicNs(), 0});
+    const bool patched = installed[i].status.ok() && !dry_run_;
+    loops_.push_back({LoopExperiment(std::move(setup), std::move(installed[i])), lab_loop[i], 0,
+                      patched, MonotonicNs(), 0});
   }
+  if (dry_run_) Predict(request.plan.budget.shadow_ns);
+}
+
+// A shadow is planned for what its fork and the faults afterwards leave of its room (LoopExperiment::Measure).
+void RankBench::Predict(int64_t shadow_ns) {
+  const ShadowPrediction prediction = lab_->PredictShadow();
+  may_fork_ = prediction.status;
+  predicted_.fork_ns = prediction.fork_ns;
+  predicted_.later_fault_ns = prediction.later_fault_ns;
+  const auto room = static_cast<int64_t>(kShadowShare * static_cast<double>(shadow_ns));
+  predicted_.most_run_ns =
+      std::max<int64_t>(0, room - prediction.fork_ns - prediction.later_fault_ns);
 }
 
 // A busy node may not let all threads come to rest within the time of one stop: not now does not mean never.
@@ -121,12 +148,33 @@ void RankBench::Settle(size_t loop) {
   Loop& it = loops_[loop];
   ++it.steps;
   const bool over = it.experiment.stage() == LoopExperiment::Stage::kDone;
-  if (over || PassThroughShare(it.experiment.census()) > kMostPassThrough) SetPatched(it, false);
+  const double most = kMostPassThrough / static_cast<double>(loops_.size());
+  if (over || PassThroughShare(it.experiment.census()) > most) SetPatched(it, false);
+}
+
+int64_t RankBench::TakeHeldNs() {
+  const InjectionCost cost = lab_->cost();
+  const int64_t all = cost.stop_ns + cost.pass_through_ns;
+  return all - std::exchange(held_ns_, all);
+}
+
+LoopMeasurement RankBench::Predicted(LoopMeasurement measurement) const {
+  measurement.provenance = Provenance::kEstimated;
+  if (measurement.state == MeasureState::kRefused) return measurement;
+  if (may_fork_.ok()) {
+    measurement.predicted = predicted_;
+    return measurement;
+  }
+  measurement.state = MeasureState::kRefused;
+  measurement.reason = std::string(may_fork_.message());
+  measurement.open.clear();
+  return measurement;
 }
 
 LoopMeasurement RankBench::Measurement(size_t loop, uint64_t revision, int64_t now_ns) const {
   const Loop& it = loops_[loop];
   LoopMeasurement measurement = it.experiment.Measurement(revision);
+  if (dry_run_) return Predicted(std::move(measurement));
   const int64_t patched_ns = it.patched_ns + (it.patched ? now_ns - it.since_ns : 0);
   measurement.cost.pass_through_ns = static_cast<int64_t>(PassThroughShare(it.experiment.census()) *
                                                           static_cast<double>(patched_ns));

@@ -1,6 +1,7 @@
 // agent/experiment/rank_bench.h - one rank with its lab and the experiments on its loops.
 //
-// Shape    Install once; Prepare / Step / Settle for one loop at a time; Restore at the end.
+// Shape    Install once; Prepare / Step / Settle for one loop at a time; Restore at the end. After the Install of a dry run
+//          only Measurement: the rank was read, nothing of it was touched.
 // Threads  Step may run on another thread than the rest, one at a time; OriginalAddress is thread-safe.
 #ifndef AGENT_EXPERIMENT_RANK_BENCH_H_
 #define AGENT_EXPERIMENT_RANK_BENCH_H_
@@ -39,6 +40,8 @@ class RankBench {
   }
   // Takes the jump out of loops whose idle entries cost too much.
   void Settle(size_t loop);
+  // Wall time of stops and of counting entries since the last call.
+  int64_t TakeHeldNs();
   LoopMeasurement Measurement(size_t loop, uint64_t revision, int64_t now_ns) const;
   // OK: nothing of ours is left in it, or it has ended.
   absl::Status Restore();
@@ -56,12 +59,18 @@ class RankBench {
     int64_t patched_ns = 0;  // before that
   };
   absl::StatusOr<std::vector<InstalledLoop>> TryInstall(const std::vector<LabLoop>& loops);
+  void Predict(int64_t shadow_ns);
+  LoopMeasurement Predicted(LoopMeasurement measurement) const;
   void SetPatched(Loop& loop, bool patched);
 
   const RankInfo rank_;
   const std::unique_ptr<RankLab> lab_;
   std::vector<Loop> loops_;
   bool touched_ = false;
+  int64_t held_ns_ = 0;  // told by TakeHeldNs
+  bool dry_run_ = false;
+  absl::Status may_fork_;  // of a dry run, with its prediction
+  PredictedCost predicted_;
 };
 
 }  // namespace perfd

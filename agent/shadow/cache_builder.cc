@@ -166,6 +166,7 @@ absl::Status CacheBuilder::BuildVariants(const LabLoop& loop, BuiltLoop* built) 
     out.names.push_back(name);
     out.copies.push_back(*std::move(copy));
   }
+  out.detours = loop.code.detours;
   for (const LoopInstruction& instruction : loop.code.instructions)
     out.texts.emplace_back(instruction.address, instruction.text);
   return absl::OkStatus();

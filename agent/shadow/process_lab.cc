@@ -18,7 +18,6 @@ absl::StatusOr<std::unique_ptr<RankLab>> RankLab::Open(const RankInfo& rank, Lab
 
 absl::StatusOr<std::unique_ptr<ProcessLab>> ProcessLab::Open(const RankInfo& rank,
                                                              LabOptions options) {
-  if (options.tracer == nullptr) return absl::InvalidArgumentError("a lab needs a tracer");
   ASSIGN_OR_RETURN(Memory memory, Memory::Open(rank.pid, rank.start_ticks));
   ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank.pid));
   RETURN_IF_ERROR(JudgeHazards(hazards));

@@ -30,6 +30,7 @@ class ProcessLab final : public RankLab {
   ~ProcessLab() override;
 
   absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LabLoop> loops) override;
+  absl::StatusOr<std::vector<InstalledLoop>> Rehearse(std::vector<LabLoop> loops) override;
   absl::StatusOr<Census> TakeCensus(int32_t loop, int64_t ns) override;
   ShadowPrediction PredictShadow() override;
   absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish& wish) override;
@@ -60,6 +61,9 @@ class ProcessLab final : public RankLab {
   ProcessLab(RankInfo rank, LabOptions options, Memory memory);
 
   // process_lab_install.cc
+  absl::Status Prepare(const std::vector<LabLoop>& loops);
+  void Forget();
+  std::vector<InstalledLoop> Installed() const;
   absl::Status Lay(const std::vector<LabLoop>& loops);
   absl::Status RefuseUnfit(const std::vector<LabLoop>& loops);
   absl::Status BuildAll(const std::vector<LabLoop>& loops);

@@ -282,7 +282,8 @@ void ProcessLab::PublishAddresses() {
   addresses_ = std::move(addresses);
 }
 
-absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLoop> loops) {
+// Reads the rank and touches nothing.
+absl::Status ProcessLab::Prepare(const std::vector<LabLoop>& loops) {
   if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
   for (const LabLoop& loop : loops) {
     LabSite& site = sites_.emplace_back();
@@ -291,7 +292,36 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLo
   }
   RETURN_IF_ERROR(RefuseUnfit(loops));
   RETURN_IF_ERROR(Lay(loops));
-  RETURN_IF_ERROR(BuildAll(loops));
+  return BuildAll(loops);
+}
+
+// After an attempt that left nothing in the rank: the next one begins anew.
+void ProcessLab::Forget() {
+  sites_.clear();
+  caches_.clear();
+  injection_.sites.clear();
+  injection_.caches.clear();
+  injection_.region = {};
+  region_.reset();
+  uninstall_tried_ = false;
+}
+
+std::vector<InstalledLoop> ProcessLab::Installed() const {
+  std::vector<InstalledLoop> installed;
+  for (const LabSite& site : sites_) installed.push_back(site.built.installed);
+  return installed;
+}
+
+absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Rehearse(std::vector<LabLoop> loops) {
+  ASSIGN_OR_RETURN(const ProcessStatus status, ProcFs().Status(rank_.pid));
+  if (status.state == 'T') return absl::FailedPreconditionError("the process is stopped (SIGSTOP)");
+  RETURN_IF_ERROR(Prepare(loops));
+  return Installed();
+}
+
+absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLoop> loops) {
+  if (options_.tracer == nullptr) return absl::InvalidArgumentError("a lab needs a tracer");
+  RETURN_IF_ERROR(Prepare(loops));
   Note();
   if (!injection_.sites.empty()) {
     RETURN_IF_ERROR(journal_.Write(injection_));
@@ -312,14 +342,12 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLo
       site.patched = status.ok();
     }
     if (!status.ok()) {
-      Uninstall().IgnoreError();  // what it leaves is in the journal
+      if (Uninstall().ok()) Forget();  // else: what it leaves is in the journal
       return status;
     }
     PublishAddresses();
   }
-  std::vector<InstalledLoop> installed;
-  for (const LabSite& site : sites_) installed.push_back(site.built.installed);
-  return installed;
+  return Installed();
 }
 
 }  // namespace perfd

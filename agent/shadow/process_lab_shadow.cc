@@ -68,6 +68,7 @@ absl::Status ProcessLab::AddRun(const LabSite& site, const RunWish& wish, Shadow
   run.iteration_limit = wish.iteration_limit;
   if (wish.cold) run.flags |= kRunCold;
   if (wish.restore) run.flags |= kRunRestore;
+  if (wish.learn) run.flags |= kRunLearn;
   if (copy.flush_denormals) run.flags |= kRunFtz | kRunDaz;
   if (installed.names[variant].Has(Change::kTrace)) run.flags |= kRunTrace;
   if (copy.pinned > 0 || !copy.self_pointers.empty()) run.flags |= kRunPinned;

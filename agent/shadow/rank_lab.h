@@ -30,7 +30,7 @@
 namespace perfd {
 
 struct LabOptions {
-  Tracer* tracer = nullptr;
+  Tracer* tracer = nullptr;             // none: the lab can only rehearse
   std::string journal_directory;        // of the node, root's own
   int64_t max_stop_ns = 20'000'000;     // budget.stop
   int64_t max_shadow_ns = 500'000'000;  // budget.shadow
@@ -52,6 +52,7 @@ struct InstalledLoop {
   std::vector<CodeCopy> copies;    // one per name
   std::vector<std::pair<uint64_t, std::string>> texts;  // of the loop's instructions, by address
   std::vector<Refusal> refusals;                        // variants that could not be made
+  std::vector<std::string> detours;                     // paths that the copies leave out
 };
 
 struct Census {
@@ -61,8 +62,10 @@ struct Census {
 
 struct RunWish {
   int32_t variant = 0;
-  bool cold = false;             // evict the caches before
-  bool restore = false;          // copy ShadowWish::restores back before
+  bool cold = false;     // evict the caches before
+  bool restore = false;  // copy ShadowWish::restores back before
+  bool learn =
+      false;  // afterwards, note what it changed of them: later runs restore only what was noted
   uint64_t iteration_limit = 0;  // COUNT and TRACE only; 0: none
 };
 
@@ -112,8 +115,12 @@ class RankLab {
   // Checks that the rank may be touched at all (P6), maps nothing yet.
   static absl::StatusOr<std::unique_ptr<RankLab>> Open(const RankInfo& rank, LabOptions options);
 
-  // One entry per loop, in order. Not OK as a whole: nothing was left in the rank.
+  // One entry per loop, in order. Not OK as a whole: nothing was left in the rank, and it may be tried again.
   virtual absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LabLoop> loops) = 0;
+  // What Install would answer: everything is laid out and built, the rank is only read. Instead of Install, once.
+  virtual absl::StatusOr<std::vector<InstalledLoop>> Rehearse(std::vector<LabLoop> /*loops*/) {
+    return absl::UnimplementedError("this lab cannot rehearse");
+  }
   virtual absl::StatusOr<Census> TakeCensus(int32_t loop, int64_t ns) = 0;
   virtual ShadowPrediction PredictShadow() = 0;
   virtual absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish& wish) = 0;

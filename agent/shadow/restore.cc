@@ -179,6 +179,7 @@ absl::Status Attempt(const Injection& injection, const Memory& memory,
     result->sites += static_cast<int32_t>(written);
   if (reply.status.ok()) {
     for (const PcRange& range : left.ranges) result->unmapped_bytes += range.end - range.start;
+    *done = true;  // what is mapped there from now on is the rank's own
   }
   return reply.status;
 }

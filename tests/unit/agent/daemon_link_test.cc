@@ -29,6 +29,7 @@ class PickyDaemon final : public v1::AgentService::Service {
       welcome.mutable_welcome()->set_stored_sequence(taken_.empty() ? 0 : *taken_.rbegin());
     }
     stream->Write(welcome);
+    for (const v1::DaemonMessage& order : orders) stream->Write(order);
     while (stream->Read(&message)) {
       absl::MutexLock lock(&mutex_);
       if (message.has_heartbeat()) set_aside_ = message.heartbeat().set_aside_windows();
@@ -43,6 +44,8 @@ class PickyDaemon final : public v1::AgentService::Service {
     }
     return grpc::Status::OK;
   }
+
+  std::vector<v1::DaemonMessage> orders;  // given to everybody who comes
 
   bool AwaitSetAside(uint64_t windows, absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
@@ -72,10 +75,23 @@ class IdleHandler final : public LinkHandler {
  public:
   void OnStart(SessionRequest) override {}
   void OnStop(const std::string&) override {}
-  void OnMeasure(MeasureOrder) override {}
+  void OnMeasure(MeasureOrder order) override {
+    absl::MutexLock lock(&mutex_);
+    orders_.push_back(std::move(order));
+  }
+  std::vector<MeasureOrder> AwaitOrders(size_t count, absl::Duration timeout) {
+    absl::MutexLock lock(&mutex_);
+    const auto come = [this, count]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return orders_.size() >= count; };
+    mutex_.AwaitWithTimeout(absl::Condition(&come), timeout);
+    return orders_;
+  }
   std::vector<NodeCheck> OnDoctor() override { return {}; }
   AgentHealth Health() override { return {}; }
   std::vector<SessionNews> LatestNews() override { return {}; }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<MeasureOrder> orders_ ABSL_GUARDED_BY(mutex_);
 };
 
 class DaemonLinkTest : public testing::Test {
@@ -135,6 +151,29 @@ TEST_F(DaemonLinkTest, ADaemonInTroubleCostsNoWindow) {
   EXPECT_TRUE(daemon.AwaitVisits(RefusedWindows::kTries + 2, absl::Seconds(30)));
   EXPECT_EQ(spool_->damaged(), 0u);
   EXPECT_TRUE(spool_->Next(2).has_value());
+  link_.reset();
+}
+
+v1::MeasureCommand AnyOrder() {
+  v1::MeasureCommand order;
+  order.set_profile_id("p-000001");
+  order.set_repetitions(9);
+  return order;
+}
+
+TEST_F(DaemonLinkTest, WhatComesAsADryRunIsOne) {
+  PickyDaemon daemon(0, grpc::StatusCode::OK);
+  daemon.orders.resize(3);
+  *daemon.orders[0].mutable_measure() = AnyOrder();
+  *daemon.orders[1].mutable_rehearse() = AnyOrder();
+  *daemon.orders[2].mutable_measure() = AnyOrder();
+  daemon.orders[2].mutable_measure()->set_dry_run(true);
+  Begin(daemon);
+  const std::vector<MeasureOrder> orders = handler_.AwaitOrders(3, absl::Seconds(30));
+  ASSERT_EQ(orders.size(), 3u);
+  EXPECT_FALSE(orders[0].dry_run);
+  EXPECT_TRUE(orders[1].dry_run);
+  EXPECT_TRUE(orders[2].dry_run);
   link_.reset();
 }
 

@@ -40,7 +40,9 @@ class FakeSampleSource final : public SampleSource {
     script_.hz = hz;
     return absl::OkStatus();
   }
-  SamplingSetup setup() const override { return {"cpu-clock", script_.hz, true, "per-thread", Provenance::kSampled}; }
+  SamplingSetup setup() const override {
+    return {"cpu-clock", script_.hz, true, "per-thread", Provenance::kSampled};
+  }
   int thread_count() const override { return static_cast<int>(script_.added.size()); }
 
  private:
@@ -103,7 +105,8 @@ class SessionTest : public testing::Test {
     tools_.output = &output_;
     tools_.node = "node1";
     tools_.sleep = [this](int64_t ns) { clock_.now_ns += ns; };
-    tools_.open_source = [this](const ProfileSpec&, const Discovery&) -> absl::StatusOr<OpenedSource> {
+    tools_.open_source = [this](const ProfileSpec&,
+                                const Discovery&) -> absl::StatusOr<OpenedSource> {
       OpenedSource opened;
       opened.source = std::make_unique<FakeSampleSource>(script_);
       return opened;
@@ -120,7 +123,8 @@ class SessionTest : public testing::Test {
     app.pid = pid;
     app.environment = {{"PMIX_RANK", "0"}};
     proc_.AddProcess(app);
-    proc_.Write(std::to_string(pid) + "/maps", "00400000-00500000 r-xp 00000000 08:01 77 /usr/bin/app\n");
+    proc_.Write(std::to_string(pid) + "/maps",
+                "00400000-00500000 r-xp 00000000 08:01 77 /usr/bin/app\n");
   }
 
   static Sample At(uint64_t ip, int32_t pid = kPid) {
@@ -214,7 +218,8 @@ TEST_F(SessionTest, SamplesOfBeforeAnExecBelongToTheProgramOfTheirTime) {
     sink.OnTask({.kind = TaskEvent::Kind::kExec, .pid = kPid, .tid = kPid, .time_ns = 1000});
     for (int i = 0; i < 3; ++i) sink.OnSample(at(0x400144, 999));
     sink.OnSample(at(0x400144, 1000));
-    sink.OnSample(at(0x600000, 999));  // never mapped: the new maps do not say what was there before
+    sink.OnSample(
+        at(0x600000, 999));  // never mapped: the new maps do not say what was there before
   };
   Run();
   std::map<std::string, uint64_t> samples;
@@ -274,6 +279,93 @@ TEST_F(SessionTest, ASuspendedSessionHandsOverWindowsButTellsNoEnd) {
   for (const SessionNews& news : output_.news) EXPECT_LT(news.phase, Phase::kAnalyzing);
 }
 
+// Finds something out in the moment it begins.
+class FakeExperimenter final : public Experimenter {
+ public:
+  explicit FakeExperimenter(std::vector<ExperimentRequest>* begun) : begun_(begun) {}
+  void Begin(ExperimentRequest request) override {
+    finished_ = request.plan.dry_run;
+    LoopMeasurement loop;
+    loop.loop_id = "loop";
+    news_.measurements = {loop};
+    begun_->push_back(std::move(request));
+  }
+  ExperimentNews Take() override { return std::exchange(news_, {}); }
+  void End() override {}
+  bool Finished() const override { return finished_; }
+  std::optional<uint64_t> OriginalAddress(int32_t, uint64_t) const override { return {}; }
+
+ private:
+  std::vector<ExperimentRequest>* const begun_;
+  ExperimentNews news_;
+  bool finished_ = false;
+};
+
+class OrderedSessionTest : public SessionTest {
+ protected:
+  OrderedSessionTest() {
+    tools_.make_experimenter = [this] { return std::make_unique<FakeExperimenter>(&begun_); };
+    // Time passes when the resolver has done what it was asked.
+    tools_.sleep = [this](int64_t ns) {
+      absl::Notification done;
+      if (resolver_.Post([&done](CodeIndex&) { done.Notify(); })) done.WaitForNotification();
+      clock_.now_ns += ns;
+    };
+    script_.on_drain = [](SampleSink& sink, int) { sink.OnSample(At(0x400144)); };
+  }
+
+  void RunWith(bool dry_order) {
+    Session session(request_, tools_);
+    MeasureOrder order;
+    order.profile_id = request_.profile_id;
+    order.dry_run = dry_order;
+    session.Measure(order);
+    session.Run();
+  }
+
+  int64_t CoveredNs() const {
+    int64_t covered_ns = 0;
+    for (const Window& window : output_.windows) covered_ns += window.duration_ns;
+    return covered_ns;
+  }
+
+  std::vector<ExperimentRequest> begun_;
+};
+
+TEST_F(OrderedSessionTest, ADryRunEndsWhenEverythingIsKnown) {
+  request_.spec.dry_run = true;
+  RunWith(true);
+  ASSERT_EQ(begun_.size(), 1u);
+  EXPECT_TRUE(begun_[0].plan.dry_run);
+  EXPECT_LT(CoveredNs(), request_.remaining_ns / 2);
+  EXPECT_EQ(output_.news.back().phase, Phase::kFinished);
+  size_t measurements = 0;
+  for (const Window& window : output_.windows) measurements += window.measurements.size();
+  EXPECT_EQ(measurements, 1u);
+}
+
+TEST_F(OrderedSessionTest, AProfileGoesOnToItsEnd) {
+  RunWith(false);
+  ASSERT_EQ(begun_.size(), 1u);
+  EXPECT_FALSE(begun_[0].plan.dry_run);
+  EXPECT_EQ(CoveredNs(), request_.remaining_ns);
+}
+
+TEST_F(OrderedSessionTest, ADryRunThatNobodyMayAnswerEndsToo) {
+  request_.spec.dry_run = true;
+  tools_.make_experimenter = nullptr;
+  RunWith(true);
+  EXPECT_LT(CoveredNs(), request_.remaining_ns / 2);
+  EXPECT_EQ(output_.news.back().phase, Phase::kFinished);
+}
+
+TEST_F(OrderedSessionTest, ADryRunStaysOneWhateverTheOrderSays) {
+  request_.spec.dry_run = true;
+  RunWith(false);
+  ASSERT_EQ(begun_.size(), 1u);
+  EXPECT_TRUE(begun_[0].plan.dry_run);
+}
+
 TEST_F(SessionTest, TheTableAnswersARepeatedStartOfAFinishedSessionInsteadOfMeasuringAgain) {
   SessionTable table(tools_, &output_);
   output_.on_news = [&](const SessionNews& news) { table.Remember(news); };
@@ -293,6 +385,16 @@ TEST_F(SessionTest, TheTableAnswersARepeatedStartOfAFinishedSessionInsteadOfMeas
 TEST_F(SessionTest, OneSessionTooManyIsRefusedAndTheOthersGoOn) {
   absl::Notification go_on;
   tools_.sleep = [&](int64_t) { go_on.WaitForNotification(); };
+  // Sessions run in threads of their own: each needs its own script.
+  absl::Mutex mutex;
+  std::vector<std::unique_ptr<FakeSampleSource::Script>> scripts;
+  tools_.open_source = [&](const ProfileSpec&, const Discovery&) -> absl::StatusOr<OpenedSource> {
+    absl::MutexLock lock(&mutex);
+    scripts.push_back(std::make_unique<FakeSampleSource::Script>());
+    OpenedSource opened;
+    opened.source = std::make_unique<FakeSampleSource>(*scripts.back());
+    return opened;
+  };
   SessionTable table(tools_, &output_);
   output_.on_news = [&](const SessionNews& news) { table.Remember(news); };
   for (size_t i = 0; i <= SessionTable::kMaxSessions; ++i) {

@@ -1,10 +1,16 @@
 // tests/unit/experiment/fake_lab.h - a lab without a rank: it answers from a table of truths.
+//
+// Shape    FakeTruth says how the rank behaves and what goes wrong, FakeLog what was done to it.
+// Threads  as RankLab: one call at a time; read the log when the lab's owner has ended.
 #ifndef TESTS_UNIT_EXPERIMENT_FAKE_LAB_H_
 #define TESTS_UNIT_EXPERIMENT_FAKE_LAB_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,18 +23,37 @@ namespace perfd {
 // How the loops of the fake rank behave.
 struct FakeTruth {
   double ref_cycles = 100'000;
-  double live_factor = 1;                    // live cycles / shadow cycles, warm
+  double live_factor = 1;         // live cycles / shadow cycles, warm
+  double live_spread = 0;         // longest live instance - shortest, / their middle
+  double cold_factor = 0;         // cold cycles / warm cycles; 0: the live ones
+  double last_thread_factor = 1;  // of the last thread of the team
+  double pause_factor = 1;        // of what the runs predict
+  uint64_t probe_cycles = 0;
   std::map<std::string, double> saturation;  // by variant; others: 1
+  std::map<std::string, std::string> bases;  // by variant; others: REF
   std::vector<std::string> refused;          // variants that cannot be made
-  std::string faulting;                      // a variant that faults
+  std::string faulting;                      // a variant that never gives a result ...
+  std::string failure = "SIGSEGV at 0x0";    // ... and why
   int32_t team = 2;
   double entries_per_second = 1000;
   int64_t fork_ns = 100'000;
   int64_t later_fault_ns = 50'000;
   uint64_t iterations = 5000;
   bool in_place = false;
+  bool memory_carried = false;  // a run that follows another without restoring faults
+  std::vector<std::string> detours;
   absl::Status shadow_status;   // of every RunShadow
   absl::Status install_status;  // of every loop
+  absl::Status census_status;   // of every TakeCensus
+  absl::Status live_status;     // of every TimeLive
+  absl::Status patch_status;    // of every SetPatched
+  // What the next calls answer as a whole, one each; then OK.
+  std::vector<absl::Status> install_answers;
+  std::vector<absl::Status> uninstall_answers;
+  int32_t loops_forgotten = 0;  // entries missing from Install's answer
+  int calls_to_live = -1;       // then the rank has ended; -1: it lives on
+  // Before each call that may wait, with its name.
+  std::function<void(const std::string&)> on_call;
 };
 
 // What was done to it; outlives the lab.
@@ -38,8 +63,13 @@ struct FakeLog {
   int shadows = 0;
   int restored_runs = 0;
   int cold_runs = 0;
+  int learning_runs = 0;
   int64_t pause_ns = 0;
   std::vector<std::pair<int32_t, bool>> patches;
+  std::vector<std::string> calls;
+  std::vector<LabLoop> asked;  // to be installed
+  std::set<int32_t> jumps;     // loops whose jump is in the text
+  bool installed = false;      // something of ours is in the rank
 };
 
 class FakeLab final : public RankLab {
@@ -48,6 +78,7 @@ class FakeLab final : public RankLab {
 
   absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LabLoop> loops) override;
   absl::StatusOr<Census> TakeCensus(int32_t, int64_t) override {
+    if (absl::Status status = Enter("census", truth_.census_status); !status.ok()) return status;
     return Census{.team = truth_.team, .entries_per_second = truth_.entries_per_second};
   }
   ShadowPrediction PredictShadow() override {
@@ -58,37 +89,87 @@ class FakeLab final : public RankLab {
   }
   absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish& wish) override;
   absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t, int32_t count, int64_t) override {
-    return std::vector<uint64_t>(static_cast<size_t>(count),
-                                 static_cast<uint64_t>(truth_.ref_cycles * truth_.live_factor));
+    if (absl::Status status = Enter("live", truth_.live_status); !status.ok()) return status;
+    std::vector<uint64_t> ticks;
+    for (int32_t i = 0; i < count; ++i) {
+      const double place = count > 1 ? static_cast<double>(i) / (count - 1) - 0.5 : 0;
+      ticks.push_back(static_cast<uint64_t>(truth_.ref_cycles * truth_.live_factor *
+                                            (1 + place * truth_.live_spread)));
+    }
+    return ticks;
   }
   absl::Status SetPatched(int32_t loop, bool patched) override {
+    if (absl::Status status = Enter("patch", truth_.patch_status); !status.ok()) return status;
     log_->patches.emplace_back(loop, patched);
+    if (patched)
+      log_->jumps.insert(loop);
+    else
+      log_->jumps.erase(loop);
     return absl::OkStatus();
   }
-  absl::Status Uninstall() override {
-    ++log_->uninstalls;
-    return absl::OkStatus();
-  }
+  absl::Status Uninstall() override;
   std::optional<uint64_t> OriginalAddress(uint64_t address) const override { return address - 1; }
   InjectionCost cost() const override {
     return {.stops = 2, .stop_ns = 400'000, .longest_stop_ns = 300'000};
   }
 
  private:
-  ShadowRun Answer(const RunWish& wish, int32_t run, int32_t thread);
+  absl::Status Enter(const std::string& call, const absl::Status& answer);
+  static absl::Status Next(std::vector<absl::Status>& answers);
+  VariantName BaseOf(const VariantName& name) const;
+  ShadowRun Answer(const ShadowWish& wish, int32_t run, int32_t thread);
 
-  const FakeTruth truth_;
+  FakeTruth truth_;
   FakeLog* const log_;
   std::vector<std::vector<VariantName>> names_;
   uint64_t noise_ = 1;
 };
 
+inline absl::Status FakeLab::Enter(const std::string& call, const absl::Status& answer) {
+  log_->calls.push_back(call);
+  if (truth_.on_call) truth_.on_call(call);
+  if (truth_.calls_to_live == 0) {
+    // Its memory went with it.
+    log_->installed = false;
+    log_->jumps.clear();
+    return absl::NotFoundError("the process has ended");
+  }
+  if (truth_.calls_to_live > 0) --truth_.calls_to_live;
+  return answer;
+}
+
+inline absl::Status FakeLab::Next(std::vector<absl::Status>& answers) {
+  if (answers.empty()) return absl::OkStatus();
+  const absl::Status first = answers.front();
+  answers.erase(answers.begin());
+  return first;
+}
+
+inline absl::Status FakeLab::Uninstall() {
+  ++log_->uninstalls;
+  if (absl::Status status = Enter("uninstall", Next(truth_.uninstall_answers)); !status.ok())
+    return status;
+  log_->installed = false;
+  log_->jumps.clear();
+  return absl::OkStatus();
+}
+
+inline VariantName FakeLab::BaseOf(const VariantName& name) const {
+  const auto it = truth_.bases.find(name.Text());
+  return it == truth_.bases.end() ? SingleVariant(Change::kRef) : *ParseVariantName(it->second);
+}
+
 inline absl::StatusOr<std::vector<InstalledLoop>> FakeLab::Install(std::vector<LabLoop> loops) {
   ++log_->installs;
+  log_->asked = loops;
+  if (absl::Status status = Enter("install", Next(truth_.install_answers)); !status.ok())
+    return status;
+  log_->installed = true;
   std::vector<InstalledLoop> installed;
   for (const LabLoop& loop : loops) {
     InstalledLoop out;
     out.status = truth_.install_status;
+    out.detours = truth_.detours;
     out.names = {SingleVariant(Change::kRef), SingleVariant(Change::kCount),
                  SingleVariant(Change::kTrace)};
     for (const VariantName& name : loop.variants) {
@@ -98,10 +179,16 @@ inline absl::StatusOr<std::vector<InstalledLoop>> FakeLab::Install(std::vector<L
         out.refusals.push_back({name.Text(), 0, "the loop has none", 1});
       else
         out.names.push_back(name);
+      if (const VariantName base = BaseOf(name);
+          std::find(out.names.begin(), out.names.end(), base) == out.names.end())
+        out.names.push_back(base);
     }
     for (size_t i = 0; i < out.names.size(); ++i) {
       CodeCopy copy;
-      copy.base = SingleVariant(Change::kRef);
+      copy.base = BaseOf(out.names[i]);
+      copy.changed.resize(i);
+      copy.pinned = static_cast<int32_t>(i) + 1;
+      copy.accesses = static_cast<int32_t>(i) + 2;
       copy.references = {
           {.instruction = loop.code.header, .reads = true, .writes = false, .bytes = 8, .group = 0},
           {.instruction = loop.code.header + 4,
@@ -111,49 +198,58 @@ inline absl::StatusOr<std::vector<InstalledLoop>> FakeLab::Install(std::vector<L
            .group = 1}};
       out.copies.push_back(copy);
     }
+    if (out.status.ok()) log_->jumps.insert(static_cast<int32_t>(names_.size()));
     names_.push_back(out.names);
     installed.push_back(std::move(out));
   }
+  installed.resize(installed.size() - static_cast<size_t>(truth_.loops_forgotten));
   return installed;
 }
 
-inline ShadowRun FakeLab::Answer(const RunWish& wish, int32_t run, int32_t thread) {
-  const std::string name = names_[0][static_cast<size_t>(wish.variant)].Text();
+inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t thread) {
+  const RunWish& wish = shadow.runs[static_cast<size_t>(run)];
+  const std::vector<VariantName>& names = names_[static_cast<size_t>(shadow.loop)];
+  const std::string name = names[static_cast<size_t>(wish.variant)].Text();
   ShadowRun out{.run = run,
                 .thread = thread,
                 .cycles = 0,
                 .iterations = 0,
                 .ok = name != truth_.faulting,
                 .failure = ""};
-  if (!out.ok) out.failure = "SIGSEGV at 0x0";
+  if (truth_.memory_carried && run > 0 && !wish.restore) out.ok = false;
+  if (!out.ok) out.failure = truth_.failure;
   noise_ = noise_ * 6364136223846793005u + 1442695040888963407u;
   const double jitter = 1 + 0.01 * static_cast<double>(noise_ >> 40) / static_cast<double>(1 << 24);
   const auto it = truth_.saturation.find(name);
   double cycles = truth_.ref_cycles * jitter * (it == truth_.saturation.end() ? 1 : it->second);
-  if (wish.cold) cycles *= truth_.live_factor;
-  out.cycles = static_cast<uint64_t>(cycles);
+  if (wish.cold) cycles *= truth_.cold_factor > 0 ? truth_.cold_factor : truth_.live_factor;
+  if (thread + 1 == shadow.team) cycles *= truth_.last_thread_factor;
+  out.cycles = static_cast<uint64_t>(cycles) + truth_.probe_cycles;
   if (name == "COUNT") out.iterations = truth_.iterations;
   if (name == "TRACE") out.iterations = std::min(truth_.iterations, wish.iteration_limit);
   log_->restored_runs += wish.restore ? 1 : 0;
   log_->cold_runs += wish.cold ? 1 : 0;
+  log_->learning_runs += wish.learn ? 1 : 0;
   return out;
 }
 
 inline absl::StatusOr<ShadowAnswer> FakeLab::RunShadow(const ShadowWish& wish) {
-  if (!truth_.shadow_status.ok()) return truth_.shadow_status;
+  if (absl::Status status = Enter("shadow", truth_.shadow_status); !status.ok()) return status;
   ++log_->shadows;
   ShadowAnswer answer;
   answer.outcome = "done";
-  answer.probe_cycles = 0;
+  answer.probe_cycles = truth_.probe_cycles;
   answer.fork_ns = truth_.fork_ns;
   answer.pause_begin_ns = SystemClock().MonotonicNs();
   answer.pause_ns = truth_.fork_ns;
   for (size_t run = 0; run < wish.runs.size(); ++run) {
     for (int32_t thread = 0; thread < wish.team; ++thread) {
-      answer.runs.push_back(Answer(wish.runs[run], static_cast<int32_t>(run), thread));
+      answer.runs.push_back(Answer(wish, static_cast<int32_t>(run), thread));
       if (thread == 0) answer.pause_ns += static_cast<int64_t>(answer.runs.back().cycles) / 2;
     }
   }
+  answer.pause_ns =
+      static_cast<int64_t>(static_cast<double>(answer.pause_ns) * truth_.pause_factor);
   const uint64_t written = truth_.in_place ? 0x10000 : 0x90000;
   answer.traces.assign(static_cast<size_t>(wish.team), {{0x10000, 0x10800, 0x10000, 257},
                                                         {written, written + 0x800, written, 257}});

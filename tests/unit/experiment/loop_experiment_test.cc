@@ -35,6 +35,14 @@ class LoopExperimentTest : public ::testing::Test {
     return experiment.Measurement(7);
   }
 
+  static VariantFigures Team(const LoopMeasurement& loop, const std::string& variant) {
+    for (const VariantFigures& figures : loop.figures) {
+      if (figures.variant == variant && figures.thread == kTeam) return figures;
+    }
+    ADD_FAILURE() << "no figures of " << variant;
+    return {};
+  }
+
   static double Saturation(const LoopMeasurement& loop, const std::string& variant) {
     for (const VariantFigures& figures : loop.figures) {
       if (figures.variant == variant && figures.thread == kTeam) return figures.saturation.value;
@@ -71,6 +79,56 @@ TEST_F(LoopExperimentTest, LoopsThatUpdateInPlaceAreRestoredBeforeEachRun) {
   EXPECT_GT(log_.restored_runs, 10);
 }
 
+TEST_F(LoopExperimentTest, ShortInstancesLearnWhatToRestore) {
+  FakeTruth truth;
+  truth.in_place = true;  // 2056 bytes: a microsecond
+  Run(truth, {"LS", "FP"});
+  EXPECT_EQ(log_.learning_runs, 0) << "it takes 2 % of an instance of 50 us";
+  truth.ref_cycles = 4000;
+  Run(truth, {"LS", "FP"});
+  EXPECT_GT(log_.learning_runs, 0);
+}
+
+TEST_F(LoopExperimentTest, LoopsThatCannotRunTwiceAreTracedAlone) {
+  FakeTruth truth;
+  truth.in_place = true;
+  truth.memory_carried = true;
+  truth.saturation = {{"LS", 0.6}};
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_NEAR(Saturation(loop, "LS"), 0.6, 0.02);
+}
+
+TEST_F(LoopExperimentTest, TracedAloneALoopMustEndWithinTheTrace) {
+  FakeTruth truth;
+  truth.in_place = true;
+  truth.memory_carried = true;
+  truth.iterations = 20'000;
+  EXPECT_THAT(Run(truth, {"LS"}).reason, HasSubstr("more than 20000 passes"));
+  truth.iterations = 19'999;
+  EXPECT_EQ(Run(truth, {"LS"}).state, MeasureState::kMeasured);
+}
+
+TEST_F(LoopExperimentTest, WhatIsLeftOutIsTold) {
+  FakeTruth truth;
+  truth.detours = {"0x10 `call 0x20`"};
+  truth.iterations = 4;
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_THAT(loop.detours, ElementsAre("0x10 `call 0x20`"));
+}
+
+TEST_F(LoopExperimentTest, ALoopThatHardlyGoesRoundBetweenDetoursIsRefused) {
+  FakeTruth truth;
+  truth.detours = {"0x10 `call 0x20`"};
+  truth.iterations = 3;
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.state, MeasureState::kRefused);
+  EXPECT_THAT(loop.reason, HasSubstr("nearly every pass goes over 0x10 `call 0x20`"));
+  truth.detours.clear();
+  EXPECT_EQ(Run(truth, {"LS"}).state, MeasureState::kMeasured) << "short loops are no detours";
+}
+
 TEST_F(LoopExperimentTest, ColdProtocolWhereLiveIsSlower) {
   FakeTruth truth;
   truth.live_factor = 1.5;
@@ -80,6 +138,87 @@ TEST_F(LoopExperimentTest, ColdProtocolWhereLiveIsSlower) {
   EXPECT_NEAR(loop.fidelity.value, 1, 0.02);
   EXPECT_NEAR(Saturation(loop, "LS"), 0.9, 0.02);
   EXPECT_GT(log_.cold_runs, 10);
+}
+
+TEST_F(LoopExperimentTest, WarmWhereLiveIsFaster) {
+  FakeTruth truth;
+  truth.live_factor = 0.5;
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.protocol, "warm");
+  EXPECT_EQ(log_.cold_runs, 0);
+  EXPECT_NEAR(loop.fidelity.value, 2, 0.04);
+}
+
+TEST_F(LoopExperimentTest, WarmAgainWhereColdIsFartherFromLive) {
+  FakeTruth truth;
+  truth.live_factor = 1.2;
+  truth.cold_factor = 3;
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.protocol, "warm");
+  EXPECT_GT(log_.cold_runs, 0);
+  EXPECT_NEAR(loop.fidelity.value, 1 / 1.2, 0.02);
+  EXPECT_NEAR(Team(loop, "REF").cycles, truth.ref_cycles, 0.02 * truth.ref_cycles);
+}
+
+TEST_F(LoopExperimentTest, WarmRunsDoNotCountAmongColdOnes) {
+  FakeTruth truth;
+  truth.live_factor = 1.5;
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.protocol, "cold");
+  // One shadow was the first look, one was warm.
+  EXPECT_EQ(Team(loop, "LS").shadows + 2, static_cast<uint32_t>(log_.shadows));
+}
+
+TEST_F(LoopExperimentTest, FidelityComparesOneThreadWithOneThread) {
+  FakeTruth truth;
+  truth.team = 3;
+  truth.last_thread_factor = 2;
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_NEAR(loop.fidelity.value, 1, 0.02);
+  EXPECT_NEAR(Team(loop, "REF").cycles, 2 * truth.ref_cycles, 0.04 * truth.ref_cycles);
+}
+
+TEST_F(LoopExperimentTest, FidelityHasTheSpreadOfLiveInstances) {
+  FakeTruth truth;
+  truth.live_spread = 0.4;  // the middle half within 10 %
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_NEAR(loop.fidelity.value, 1, 0.02);
+  EXPECT_NEAR(loop.fidelity.low, 1 / 1.1, 0.02);
+  EXPECT_NEAR(loop.fidelity.high, 1 / 0.9, 0.02);
+}
+
+TEST_F(LoopExperimentTest, TheBaseBeforeTheFirstVariantCountsTheWarmUpBeforeItDoesNot) {
+  const LoopMeasurement loop = Run({}, {"LS"});
+  const VariantFigures ls = Team(loop, "LS");
+  EXPECT_EQ(Team(loop, "REF").valid_runs, ls.valid_runs + ls.shadows);
+  for (const VariantFigures& figures : loop.figures) EXPECT_NE(figures.variant, "COUNT");
+}
+
+TEST_F(LoopExperimentTest, TheProbeIsNoPartOfTheLoop) {
+  FakeTruth truth;
+  truth.probe_cycles = 50'000;
+  truth.saturation = {{"LS", 0.2}};
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_NEAR(Saturation(loop, "LS"), 0.2, 0.01);
+  EXPECT_NEAR(Team(loop, "REF").cycles, truth.ref_cycles, 0.02 * truth.ref_cycles);
+}
+
+TEST_F(LoopExperimentTest, VariantsStandAgainstTheirOwnBase) {
+  FakeTruth truth;
+  truth.bases = {{"FP", "REF_CTL"}};
+  truth.saturation = {{"LS", 0.9}, {"REF_CTL", 2}, {"FP", 0.4}};
+  const LoopMeasurement loop = Run(truth, {"LS", "FP"});
+  EXPECT_EQ(Team(loop, "FP").base, "REF_CTL");
+  EXPECT_NEAR(Saturation(loop, "FP"), 0.2, 0.01);
+  EXPECT_NEAR(Saturation(loop, "LS"), 0.9, 0.02);
+}
+
+TEST_F(LoopExperimentTest, FiguresSayWhatWasChanged) {
+  const LoopMeasurement loop = Run({}, {"LS", "FP"});
+  EXPECT_EQ(Team(loop, "LS").changed, 3);  // the fake lab's fourth copy
+  EXPECT_EQ(Team(loop, "LS").pinned, 4);
+  EXPECT_EQ(Team(loop, "LS").accesses, 5);
+  EXPECT_EQ(Team(loop, "FP").changed, 4);
 }
 
 TEST_F(LoopExperimentTest, RefusalsKeepTheirReasons) {
@@ -107,6 +246,45 @@ TEST_F(LoopExperimentTest, AReferenceThatFaultsRefusesTheLoop) {
   EXPECT_EQ(loop.state, MeasureState::kRefused);
   EXPECT_THAT(loop.reason, HasSubstr("SIGSEGV"));
   EXPECT_EQ(log_.shadows, 1);
+}
+
+TEST_F(LoopExperimentTest, InvalidRunsSayWhatHappenedToThem) {
+  FakeTruth truth;
+  truth.faulting = "FP";
+  const auto reason = [&](const char* failure) {
+    truth.failure = failure;
+    for (const Refusal& refusal : Run(truth, {"LS", "FP"}).refusals) {
+      if (refusal.variant == "FP") return refusal.reason;
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(reason("SIGFPE at 0x10"), "the variant faulted in the shadow");
+  EXPECT_EQ(reason("fault, like the first one: SIGFPE"), "the variant faulted in the shadow");
+  EXPECT_EQ(reason("did not end: overdue, ended by its own timer"),
+            "the variant did not end in time");
+  EXPECT_EQ(reason("not run: time was up"), "the shadow ended before this run");
+}
+
+TEST_F(LoopExperimentTest, ClosedBeforeAnybodyLookedIsOpenNotNeverEntered) {
+  FakeTruth truth;
+  truth.team = 0;
+  FakeLab lab(truth, &log_);
+  LabLoop loop;
+  loop.variants = {*ParseVariantName("LS")};
+  const auto installed = lab.Install({loop});
+  LoopSetup setup;
+  setup.asked = {"LS"};
+  LoopExperiment unwatched(setup, (*installed)[0]);
+  unwatched.Close("the profile ended first");
+  EXPECT_EQ(unwatched.Measurement(1).state, MeasureState::kOpen);
+  EXPECT_EQ(unwatched.Measurement(1).reason, "the profile ended first");
+  EXPECT_THAT(unwatched.Measurement(1).open, ElementsAre("LS"));
+  LoopExperiment watched(setup, (*installed)[0]);
+  watched.Step(lab, {});
+  watched.Close("the profile ended first");
+  EXPECT_EQ(watched.Measurement(1).state, MeasureState::kNeverEntered);
+  watched.Close("and again");
+  EXPECT_THAT(watched.Measurement(1).reason, HasSubstr("no thread entered"));
 }
 
 TEST_F(LoopExperimentTest, LoopsNobodyEntersAreSaidToBeSo) {

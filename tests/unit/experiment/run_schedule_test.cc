@@ -39,6 +39,24 @@ TEST(RunScheduleTest, EveryVariantStandsBetweenTwoRunsOfItsBase) {
     EXPECT_EQ(schedule.runs[static_cast<size_t>(i)].variant, 0);
 }
 
+TEST(RunScheduleTest, EveryCopyLearnsOnceBeforeTheWarmUps) {
+  ScheduleWish wish = Wish();
+  wish.restore = true;
+  wish.learn_ns = 5000;
+  const Schedule schedule = MakeSchedule(wish);
+  std::set<int32_t> learning;
+  for (size_t i = 0; i < schedule.runs.size(); ++i) {
+    EXPECT_TRUE(schedule.runs[i].restore);
+    EXPECT_EQ(schedule.runs[i].learn, i < 5) << i;
+    if (schedule.runs[i].learn) learning.insert(schedule.runs[i].variant);
+  }
+  EXPECT_EQ(learning, (std::set<int32_t>{0, 3, 4, 5, 7}));
+  EXPECT_EQ(schedule.warm_ups, 5 + 2);
+  EXPECT_EQ(schedule.predicted_ns, static_cast<int64_t>(schedule.runs.size()) * 1000 + 5 * 4000);
+  wish.restore = false;
+  EXPECT_FALSE(MakeSchedule(wish).runs[0].learn);
+}
+
 TEST(RunScheduleTest, NeighboursShareTheirBase) {
   ScheduleWish wish = Wish();
   wish.variants = {3, 4, 5, 6};
@@ -86,6 +104,43 @@ TEST(RunScheduleTest, WithoutVariantsOnlyTheBaseRuns) {
   const Schedule schedule = MakeSchedule(wish);
   EXPECT_EQ(schedule.rounds, 0);
   EXPECT_EQ(schedule.runs.size(), static_cast<size_t>(kWarmUps));
+}
+
+TEST(RunScheduleTest, VariantsOfOneBaseStayTogether) {
+  ScheduleWish wish = Wish();
+  wish.variants = {3, 4, 5, 6};
+  wish.bases = {0, 7, 0, 7};
+  wish.rounds = 8;
+  const Schedule schedule = MakeSchedule(wish);
+  // Each round goes from one base to the other once: 2 x 2 variants and bases, and the new base.
+  EXPECT_EQ(schedule.runs.size(), static_cast<size_t>(kWarmUps + 8 * (4 * 2 + 1) + 8 - 1));
+}
+
+TEST(RunScheduleTest, WarmsUpTheBaseOfTheFirst) {
+  ScheduleWish wish = Wish();
+  wish.variants = {5};
+  wish.bases = {7};
+  const Schedule schedule = MakeSchedule(wish);
+  for (const RunWish& run : schedule.runs) EXPECT_NE(run.variant, 0);
+}
+
+TEST(RunScheduleTest, PredictsEveryRun) {
+  const Schedule schedule = MakeSchedule(Wish());
+  EXPECT_EQ(schedule.predicted_ns, static_cast<int64_t>(schedule.runs.size()) * Wish().run_ns);
+}
+
+TEST(RunScheduleTest, OrderDiffersBetweenShadows) {
+  ScheduleWish wish = Wish();
+  wish.variants = {3, 4, 5, 6};
+  wish.bases = {0, 0, 0, 0};
+  wish.rounds = 1;
+  std::set<std::vector<int32_t>> orders;
+  for (wish.seed = 1; wish.seed <= 20; ++wish.seed) {
+    std::vector<int32_t> order;
+    for (const RunWish& run : MakeSchedule(wish).runs) order.push_back(run.variant);
+    orders.insert(order);
+  }
+  EXPECT_GT(orders.size(), size_t{5});
 }
 
 TEST(RunScheduleTest, ProtocolIsThatOfTheWish) {

@@ -82,7 +82,49 @@ TEST(TraceSummaryTest, AddressesAtTheEndsDoNotWrap) {
                                              .whole_iterations = ~uint64_t{0}}};
   const TraceSummary summary = SummarizeTrace(references, threads, 0);
   ASSERT_EQ(summary.written.size(), size_t{1});
-  EXPECT_EQ(summary.written[0].first, 0u);
+  EXPECT_EQ(summary.written[0], (std::pair<uint64_t, uint64_t>{0, ~uint64_t{0}}));
+}
+
+// What threads write side by side or one inside the other is one range.
+TEST(TraceSummaryTest, RangesThatTouchAreOne) {
+  const std::vector<Reference> references = {Access(true)};
+  const auto written = [&](TraceRecord a, TraceRecord b) {
+    const std::vector<ThreadTrace> threads = {Whole({a}), Whole({b})};
+    return SummarizeTrace(references, threads, 0).written;
+  };
+  using Ranges = std::vector<std::pair<uint64_t, uint64_t>>;
+  EXPECT_EQ(written({1000, 1792, 1000, 100}, {1800, 2592, 1800, 100}), (Ranges{{1000, 1600}}));
+  EXPECT_EQ(written({1000, 1792, 1000, 100}, {1801, 2593, 1801, 100}),
+            (Ranges{{1000, 800}, {1801, 800}}));
+  EXPECT_EQ(written({1000, 4992, 1000, 500}, {2000, 2092, 2000, 10}), (Ranges{{1000, 4000}}));
+}
+
+TEST(TraceSummaryTest, FindsTheOneOverlapAmongManyRanges) {
+  const std::vector<Reference> references = {Access(false), Access(true)};
+  const TraceRecord low{1000, 1000, 1000, 1}, between{2000, 2000, 2000, 1},
+      high{5000, 5000, 5000, 1};
+  const auto in_place = [&](TraceRecord read, TraceRecord write) {
+    const std::vector<ThreadTrace> threads = {Whole({read, write}), Whole({high, kNever}),
+                                              Whole({kNever, high})};
+    return SummarizeTrace(references, threads, 0).in_place;
+  };
+  EXPECT_TRUE(in_place(low, between));
+  EXPECT_TRUE(in_place(between, low));
+}
+
+TEST(TraceSummaryTest, WhatWasNotExecutedIsNotTold) {
+  const std::vector<Reference> references = {Access(false), Access(true)};
+  const std::vector<ThreadTrace> threads = {Whole({{1000, 1000, 1000, 1}, kNever})};
+  const TraceSummary summary = SummarizeTrace(references, threads, 0);
+  ASSERT_EQ(summary.references.size(), size_t{1});
+  EXPECT_TRUE(summary.references[0].reads);
+}
+
+TEST(TraceSummaryTest, WritesBeyondTheRecordsAreNotTraced) {
+  std::vector<Reference> references(kTraceCount, Access(true));
+  EXPECT_FALSE(SummarizeTrace(references, {}, 0).untraced);
+  references.push_back(Access(true));
+  EXPECT_TRUE(SummarizeTrace(references, {}, 0).untraced);
 }
 
 TEST(TraceSummaryTest, SaysWhenAWriteWasNotTraced) {

@@ -20,7 +20,8 @@ const std::vector<uint8_t> kSum = {0xf2, 0x0f, 0x58, 0x07, 0x48, 0x83, 0xc7,
 LabLoop SumLoop() {
   LabLoop loop;
   loop.loop_id = "sum";
-  auto code = DecodeLoop({kText, kSum, kText, {{kText, kText + 13}}});
+  auto code =
+      DecodeLoop({.address = kText, .bytes = kSum, .header = kText, .body = {{kText, kText + 13}}});
   EXPECT_TRUE(code.ok()) << code.status();
   if (code.ok()) loop.code = *std::move(code);
   return loop;

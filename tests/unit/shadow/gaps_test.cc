@@ -60,6 +60,47 @@ TEST(GapsTest, NeverWhereTheStackGrows) {
   EXPECT_FALSE(FindGap(maps, {0x7ff000000000 - kMb, 0x7ff000000000 - kMb + 10}, kMb).ok());
 }
 
+TEST(GapsTest, TheStackKeepsAGigabyte) {
+  const uint64_t text = 64 * kGb, stack = text + 3 * kGb / 2;
+  const std::vector<MapEntry> maps = {Map(kMb, text), Map(stack, stack + kMb, "[stack]"),
+                                      Map(stack + kMb, 1024 * kGb)};
+  const auto at = FindGap(maps, {text - kMb, text - kMb + 10}, kMb);
+  ASSERT_TRUE(at.ok());
+  EXPECT_GE(*at, text);
+  EXPECT_LE(*at + kMb, stack - kGb);
+}
+
+TEST(GapsTest, AboveTheHeapDirectlyBelowWhatComesNext) {
+  const uint64_t next = kGb;
+  const std::vector<MapEntry> maps = {Map(kMb, 5 * kMb), Map(6 * kMb, 7 * kMb, "[heap]"),
+                                      Map(next, 64 * kGb)};
+  const auto at = FindGap(maps, {2 * kMb, 2 * kMb + 10}, 64 * kMb);
+  ASSERT_TRUE(at.ok());
+  EXPECT_EQ(*at, next - 64 * kMb);
+}
+
+TEST(GapsTest, NothingBeyondReachBelow) {
+  const std::vector<MapEntry> maps = {Map(kMb, 4 * kGb), Map(8 * kGb, 64 * kGb)};
+  EXPECT_FALSE(FindGap(maps, {16 * kGb, 16 * kGb + 10}, kMb).ok());
+  const auto at = FindGap(maps, {9 * kGb, 9 * kGb + 10}, kMb);
+  ASSERT_TRUE(at.ok());
+  EXPECT_GE(*at + 2 * kGb, 9 * kGb + 10);
+}
+
+TEST(GapsTest, TheFirstMegabyteIsLeftAlone) {
+  const std::vector<MapEntry> maps = {Map(2 * kMb, 64 * kGb)};
+  EXPECT_FALSE(FindGap(maps, {4 * kMb, 4 * kMb + 10}, kMb + 4096).ok());
+  const auto at = FindGap(maps, {4 * kMb, 4 * kMb + 10}, kMb);
+  ASSERT_TRUE(at.ok());
+  EXPECT_EQ(*at, kMb);
+}
+
+TEST(GapsTest, AGroupReachesToTheFarthestEnd) {
+  const auto groups = GroupByReach({{1 * kGb, 1 * kGb + 100}, {1 * kGb + 10, 1 * kGb + 20}}, 1);
+  ASSERT_TRUE(groups.ok());
+  EXPECT_EQ(groups->at(0).high, 1 * kGb + 100);
+}
+
 TEST(GapsTest, DistantLoopsHaveTheirOwnGroups) {
   auto groups = GroupByReach({{0x7f0000000000, 0x7f0000001000},
                               {0x555500000000, 0x555500001000},

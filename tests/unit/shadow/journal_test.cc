@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "agent/shadow/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -77,6 +78,92 @@ TEST(JournalTest, EveryChangedByteIsNoticed) {
     changed[i] = static_cast<char>(changed[i] ^ 1);
     EXPECT_FALSE(DecodeInjection(changed).ok()) << i;
   }
+}
+
+// FNV-1a, 64 bits, written anew: what a careless writer would seal.
+std::string Sealed(const std::string& body) {
+  uint64_t sum = 14695981039346656037u;
+  for (const char c : body) {
+    sum ^= static_cast<unsigned char>(c);
+    sum *= 1099511628211u;
+  }
+  char line[32];
+  snprintf(line, sizeof(line), "end %016llx\n", static_cast<unsigned long long>(sum));
+  return body + line;
+}
+
+TEST(JournalTest, SealedNonsenseIsRefused) {
+  const std::string head = "perfd injection 1\n", process = "process 1 2 -\n";
+  const auto reads = [](const std::string& body) { return DecodeInjection(Sealed(body)).ok(); };
+  EXPECT_TRUE(reads(head + process));
+  EXPECT_FALSE(reads(head));  // names no process
+  EXPECT_FALSE(reads(head + "process 0 2 -\n"));
+  EXPECT_FALSE(reads(head + process + "pair 1 2\n"));  // of no site
+  EXPECT_FALSE(reads(head + process + "jump 1 2\n"));
+  const auto site = [&](const char* original, const char* written) {
+    return reads(head + process + "site 10 " + original + " " + written + " 1 2 3 4 2f61 6c\n");
+  };
+  EXPECT_TRUE(site("0102", "e901"));
+  EXPECT_FALSE(site("0102", "e9"));  // of different length
+  EXPECT_FALSE(site("01zz", "e901"));
+  EXPECT_FALSE(site("010", "e90"));
+}
+
+TEST(JournalTest, StatedLimitsAreKept) {
+  const auto reads = [](const Injection& injection) {
+    return DecodeInjection(EncodeInjection(injection)).ok();
+  };
+  Injection injection = Example();
+  injection.sites[0].original.assign(kMaxStolenBytes, 1);
+  injection.sites[0].written.assign(kMaxStolenBytes, 2);
+  EXPECT_TRUE(reads(injection));
+  injection.sites[0].original.push_back(1);
+  injection.sites[0].written.push_back(2);
+  EXPECT_FALSE(reads(injection));
+  injection = Example();
+  injection.sites.assign(kMaxSites, Example().sites[0]);
+  EXPECT_TRUE(reads(injection));
+  injection.sites.push_back(Example().sites[0]);
+  EXPECT_FALSE(reads(injection));
+  injection = Example();
+  injection.caches.assign(kMaxCaches, {1, 2});
+  EXPECT_TRUE(reads(injection));
+  injection.caches.push_back({1, 2});
+  EXPECT_FALSE(reads(injection));
+  injection = Example();
+  injection.region = {5, 5};
+  EXPECT_TRUE(reads(injection));
+  injection.region = {5, 4};
+  EXPECT_FALSE(reads(injection));
+}
+
+TEST(JournalTest, NobodyElseReadsItOrChoosesWhereItIsWritten) {
+  const std::string directory = absl::StrCat(::testing::TempDir(), "/journal-mode-", getpid());
+  const std::string path = directory + "/4711-123456.injection";
+  const Journal journal(directory);
+  ASSERT_TRUE(journal.Write(Example()).ok());
+  EXPECT_EQ(std::filesystem::status(path).permissions() & std::filesystem::perms::all,
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::ofstream(directory + "/victim") << "mine";
+  std::filesystem::create_symlink(directory + "/victim", path + ".new");
+  EXPECT_FALSE(journal.Write(Example()).ok());
+  EXPECT_EQ(std::filesystem::file_size(directory + "/victim"), 4u);
+  std::filesystem::remove_all(directory);
+}
+
+TEST(JournalTest, AReusedPidHasAJournalOfItsOwn) {
+  const std::string directory = absl::StrCat(::testing::TempDir(), "/journal-pid-", getpid());
+  const Journal journal(directory);
+  Injection next = Example();
+  next.start_ticks += 1;
+  ASSERT_TRUE(journal.Write(Example()).ok());
+  ASSERT_TRUE(journal.Write(next).ok());
+  std::vector<std::string> damaged;
+  EXPECT_EQ(journal.ReadAll(&damaged).size(), 2u);
+  ASSERT_TRUE(journal.Remove(Example()).ok());
+  ASSERT_EQ(journal.ReadAll(&damaged).size(), 1u);
+  EXPECT_EQ(journal.ReadAll(&damaged)[0].start_ticks, next.start_ticks);
+  std::filesystem::remove_all(directory);
 }
 
 TEST(JournalTest, FilesComeAndGo) {

@@ -1,0 +1,211 @@
+#include "agent/pipeline/loop_places.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/agent/fake_code_source.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kBase = 0x10000000;  // where /app's 0x400000 minus 0x400000 lies
+
+// LoopyFunction and the same 0x2000 further up, after which the file goes on.
+FunctionFacts FarFunction() {
+  FunctionFacts function = LoopyFunction();
+  function.low += 0x2000;
+  function.high += 0x2000;
+  for (LoopFacts& loop : function.loops) loop.header += 0x2000;
+  return function;
+}
+
+// Takes its time with every question.
+class SlowSource final : public CodeSource {
+ public:
+  SlowSource(FakeClock* clock, std::vector<absl::Duration>* timeouts)
+      : source_({LoopyFunction(), FarFunction()}, &lookups_), clock_(clock), timeouts_(timeouts) {}
+  const ModuleFacts& facts() const override { return source_.facts(); }
+  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses,
+                                   absl::Duration timeout) override {
+    timeouts_->push_back(timeout);
+    clock_->now_ns += 2 * kNsPerSecond;
+    return source_.Lookup(addresses, timeout);
+  }
+
+ private:
+  int lookups_ = 0;
+  FakeCodeSource source_;
+  FakeClock* const clock_;
+  std::vector<absl::Duration>* const timeouts_;
+};
+
+class LoopPlacesTest : public ::testing::Test {
+ protected:
+  LoopPlacesTest() : index_([this](const RawModule& module) { return Open(module); }, clock_) {
+    image_.rank.pid = 42;
+    image_.rank.rank = 7;
+    image_.rank.uid = 1000;
+    image_.gid = 100;
+    image_.executable = "/app";
+    image_.mappings = {Mapping(kBase + 0x400000, 0x100000, 0)};
+  }
+
+  static CodeMapping Mapping(uint64_t start, uint64_t bytes, uint64_t file_offset,
+                             std::string path = "/app") {
+    CodeMapping mapping;
+    mapping.start = start;
+    mapping.end = start + bytes;
+    mapping.file_offset = file_offset;
+    mapping.inode = 5;
+    mapping.path = std::move(path);
+    return mapping;
+  }
+
+  static MeasureLoop Target(uint64_t header = 0x400140) {
+    return {.loop_id = "l",
+            .location_key = "k",
+            .module_id = "abcd",
+            .module_path = "/app",
+            .function_low = 0x400100,
+            .header = header};
+  }
+
+  LoopPlace Place(const MeasureLoop& loop) {
+    return PlaceLoops(image_, {loop}, index_, absl::Seconds(20)).loops.at(0);
+  }
+
+  absl::StatusOr<std::unique_ptr<CodeSource>> Open(const RawModule& module) {
+    opened_.push_back(module);
+    if (!open_status_.ok()) return open_status_;
+    if (slow_) return std::make_unique<SlowSource>(&clock_, &timeouts_);
+    return std::make_unique<FakeCodeSource>(std::vector{LoopyFunction(), FarFunction()}, &lookups_,
+                                            build_id_);
+  }
+
+  FakeClock clock_;
+  ProcessImage image_;
+  std::string build_id_ = "abcd";
+  absl::Status open_status_;
+  bool slow_ = false;
+  std::vector<absl::Duration> timeouts_;
+  std::vector<RawModule> opened_;
+  int lookups_ = 0;
+  CodeIndex index_;
+};
+
+TEST_F(LoopPlacesTest, FindsTheFunctionAndHowFarItWasMoved) {
+  const RankPlaces places = PlaceLoops(image_, {Target()}, index_, absl::Seconds(20));
+  EXPECT_EQ(places.rank, image_.rank);
+  ASSERT_EQ(places.loops.size(), size_t{1});
+  EXPECT_EQ(places.loops[0].refusal, "");
+  EXPECT_EQ(places.loops[0].target, Target());
+  EXPECT_EQ(places.loops[0].function, LoopyFunction());
+  EXPECT_EQ(places.loops[0].bias, kBase);
+  // The reader works with the rights of the rank.
+  ASSERT_EQ(opened_.size(), size_t{1});
+  EXPECT_EQ(opened_[0].pid, 42);
+  EXPECT_EQ(opened_[0].uid, 1000u);
+  EXPECT_EQ(opened_[0].gid, 100u);
+  EXPECT_EQ(opened_[0].kind, ModuleKind::kProgram);
+}
+
+TEST_F(LoopPlacesTest, CodeInTwoMappingsHasTheBiasOfItsOwn) {
+  image_.mappings = {Mapping(0x70000000, 0x1000, 0), Mapping(0x70010000, 0x1000, 0x2000)};
+  EXPECT_EQ(Place(Target()).bias, 0x70000000 - 0x400000);
+  const LoopPlace far = Place(Target(0x402140));
+  EXPECT_EQ(far.refusal, "");
+  EXPECT_EQ(far.bias, 0x70010000 - 0x402000);
+  EXPECT_EQ(far.function.low, 0x402100u);
+}
+
+// The last byte of a mapping belongs to it, the next does not.
+TEST_F(LoopPlacesTest, AMappingEndsWhereItEnds) {
+  image_.mappings = {Mapping(0x70000000, 0x141, 0)};
+  EXPECT_EQ(Place(Target()).refusal, "");
+  image_.mappings = {Mapping(0x70000000, 0x140, 0)};
+  EXPECT_EQ(Place(Target()).refusal, "its code is not mapped in the rank");
+  image_.mappings = {Mapping(0x70000000, 0x1000, 0x140)};
+  EXPECT_EQ(Place(Target()).refusal, "");
+  image_.mappings = {Mapping(0x70000000, 0x1000, 0x141)};
+  EXPECT_EQ(Place(Target()).refusal, "its code is not mapped in the rank");
+}
+
+TEST_F(LoopPlacesTest, AnotherFileAtThisOffsetIsNotIt) {
+  image_.mappings = {Mapping(0x60000000, 0x1000, 0, "/lib/other.so"),
+                     Mapping(0x70000000, 0x1000, 0)};
+  EXPECT_EQ(Place(Target()).bias, 0x70000000 - 0x400000);
+}
+
+TEST_F(LoopPlacesTest, SaysWhatTheRankHasNotLoaded) {
+  MeasureLoop loop = Target();
+  loop.module_path = "/lib/libfoo.so";
+  EXPECT_EQ(Place(loop).refusal, "the rank has not loaded /lib/libfoo.so");
+  EXPECT_TRUE(opened_.empty());
+}
+
+TEST_F(LoopPlacesTest, RuntimesAreNeverAlteredNotEvenRead) {
+  MeasureLoop loop = Target();
+  loop.module_path = "/usr/lib/x86_64-linux-gnu/libmpi.so.40";
+  image_.mappings.push_back(Mapping(0x70000000, 0x100000, 0, loop.module_path));
+  EXPECT_THAT(Place(loop).refusal, HasSubstr("never altered"));
+  EXPECT_TRUE(opened_.empty());
+}
+
+TEST_F(LoopPlacesTest, AnotherBuildHasOtherLoops) {
+  build_id_ = "ef01";
+  EXPECT_EQ(Place(Target()).refusal, "the rank runs another build of /app");
+}
+
+TEST_F(LoopPlacesTest, WithoutABuildIdThePathIsTheName) {
+  build_id_ = "";
+  MeasureLoop loop = Target();
+  loop.module_id = "path:/app";
+  EXPECT_EQ(Place(loop).refusal, "");
+}
+
+TEST_F(LoopPlacesTest, CodeThatCannotBeReadKeepsTheReason) {
+  open_status_ = absl::PermissionDeniedError("may not open /app");
+  EXPECT_EQ(Place(Target()).refusal, "its code cannot be read: may not open /app");
+}
+
+TEST_F(LoopPlacesTest, AHeaderOutsideTheFileIsNotMapped) {
+  image_.mappings = {Mapping(kBase + 0x400000, 0x200000, 0)};  // more than the segment has
+  EXPECT_EQ(Place(Target(0x500000)).refusal, "its code is not mapped in the rank");
+  EXPECT_EQ(Place(Target(0x3fffff)).refusal, "its code is not mapped in the rank");
+}
+
+TEST_F(LoopPlacesTest, AHeaderInNoFunctionIsSaidToBe) {
+  EXPECT_EQ(Place(Target(0x400800)).refusal, "its function is not known");
+}
+
+TEST_F(LoopPlacesTest, OneLoopThatIsNotThereLeavesTheOthersInOrder) {
+  const RankPlaces places =
+      PlaceLoops(image_, {Target(0x402140), Target(0x400800), Target()}, index_, absl::Seconds(20));
+  ASSERT_EQ(places.loops.size(), size_t{3});
+  EXPECT_EQ(places.loops[0].function.low, 0x402100u);
+  EXPECT_NE(places.loops[1].refusal, "");
+  EXPECT_EQ(places.loops[2].function.low, 0x400100u);
+}
+
+// All loops of a rank together wait no longer than they are given.
+TEST_F(LoopPlacesTest, TheTimeoutIsForAllLoopsTogether) {
+  slow_ = true;
+  PlaceLoops(image_, {Target(), Target(0x402140), Target(0x400800), Target(0x400900)}, index_,
+             absl::Seconds(5));
+  // Each question takes 2 s; the first is about where the mapping begins.
+  ASSERT_GE(timeouts_.size(), size_t{3});
+  EXPECT_EQ(timeouts_[0], absl::Seconds(5));
+  EXPECT_EQ(timeouts_[2], absl::Seconds(1));
+  for (size_t i = 3; i < timeouts_.size(); ++i) EXPECT_EQ(timeouts_[i], absl::ZeroDuration());
+}
+
+TEST_F(LoopPlacesTest, NoLoopsNoQuestions) {
+  EXPECT_TRUE(PlaceLoops(image_, {}, index_, absl::Seconds(5)).loops.empty());
+  EXPECT_TRUE(opened_.empty());
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,135 @@
+// HealRank and HealAll: by the journal, as a later agent does.
+#include <gmock/gmock.h>
+
+#include "agent/shadow/journal.h"
+#include "agent/shadow/rank_lab.h"
+#include "tests/unit/shadow/injected_rank.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class HealTest : public InjectedRankTest {
+ protected:
+  HealTest() : directory_(absl::StrCat(::testing::TempDir(), "/heal-", getpid())) {
+    std::filesystem::remove_all(directory_);
+    std::memset(region_, 0, 64);  // the journal knows, the rank does not
+  }
+  ~HealTest() override { std::filesystem::remove_all(directory_); }
+
+  LabOptions Options() {
+    LabOptions options;
+    options.tracer = tracer_.get();
+    options.journal_directory = directory_;
+    options.audit = [this](AuditEntry entry) { audit_.push_back(std::move(entry)); };
+    return options;
+  }
+  void WriteJournal() { ASSERT_TRUE(Journal(directory_).Write(injection_).ok()); }
+  std::vector<Injection> Journals() const {
+    std::vector<std::string> damaged;
+    return Journal(directory_).ReadAll(&damaged);
+  }
+
+  const std::string directory_;
+  std::vector<AuditEntry> audit_;
+};
+
+TEST_F(HealTest, TakesOutWhatTheJournalNames) {
+  StartRank();
+  WriteJournal();
+  StartTracer({});
+  const HealReport report = HealRank(pid_, Options());
+  EXPECT_TRUE(report.status.ok()) << report.status;
+  EXPECT_EQ(report.pid, pid_);
+  EXPECT_THAT(report.done, HasSubstr("restored 2 loops"));
+  EXPECT_EQ(TextAt(0x10), kOriginal);
+  EXPECT_THAT(Journals(), IsEmpty());
+  ASSERT_THAT(audit_, SizeIs(1));
+  EXPECT_EQ(audit_[0].action, "heal");
+  EXPECT_EQ(audit_[0].outcome, "ok");
+  EXPECT_EQ(audit_[0].pid, pid_);
+  EXPECT_GE(audit_[0].pause_ns, 2000);
+  EXPECT_GT(audit_[0].unix_ns, 0);
+}
+
+TEST_F(HealTest, AgainThereIsNothing) {
+  StartRank();
+  StartTracer({});
+  const HealReport report = HealRank(pid_, Options());
+  EXPECT_TRUE(report.status.ok());
+  EXPECT_EQ(report.done, "nothing was injected");
+  EXPECT_THAT(audit_, IsEmpty());
+}
+
+TEST_F(HealTest, ARegionThatCannotBeReadIsNotNothing) {
+  std::memcpy(region_, &kShadowMagic, sizeof(kShadowMagic));
+  StartRank();
+  StartTracer({});
+  const HealReport report = HealRank(pid_, Options());
+  EXPECT_EQ(report.status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(report.status.message()), HasSubstr("another version"));
+}
+
+TEST_F(HealTest, TheJournalStaysUntilTheRankIsHealed) {
+  StartRank();
+  WriteJournal();
+  StartTracer({"gone"});  // says so, but the process is there
+  const HealReport report = HealRank(pid_, Options());
+  EXPECT_FALSE(report.status.ok());
+  EXPECT_THAT(Journals(), SizeIs(1));
+  ASSERT_THAT(audit_, SizeIs(1));
+  EXPECT_EQ(audit_[0].outcome, "gone");
+}
+
+TEST_F(HealTest, JournalsOfTheDeadAreRemoved) {
+  StartRank();
+  WriteJournal();
+  StartTracer({});
+  Kill();
+  const std::vector<HealReport> reports = HealAll(Options());
+  ASSERT_THAT(reports, SizeIs(1));
+  EXPECT_TRUE(reports[0].status.ok());
+  EXPECT_EQ(reports[0].done, "the process has ended");
+  EXPECT_THAT(Journals(), IsEmpty());
+  EXPECT_THAT(audit_, IsEmpty());  // nothing was altered
+}
+
+TEST_F(HealTest, AllRanksAndEveryDamagedJournalAreReported) {
+  StartRank();
+  WriteJournal();
+  injection_.start_ticks += 1;  // an earlier process under the same pid
+  WriteJournal();
+  std::ofstream(directory_ + "/8-8.injection") << "half";
+  StartTracer({});
+  const std::vector<HealReport> reports = HealAll(Options());
+  ASSERT_THAT(reports, SizeIs(3));
+  EXPECT_THAT(std::string(reports[2].status.message()), HasSubstr("8-8.injection"));
+  EXPECT_THAT(std::string(reports[2].status.message()), HasSubstr("heal its process by its pid"));
+  EXPECT_THAT(Journals(), IsEmpty());
+}
+
+TEST_F(HealTest, OnlyTheRankThatWasNamed) {
+  StartRank();
+  injection_.sites.clear();
+  WriteJournal();
+  injection_.pid = 1;
+  WriteJournal();
+  StartTracer({});
+  EXPECT_EQ(HealRank(pid_, Options()).done, "nothing of ours was left in it");
+  ASSERT_THAT(Journals(), SizeIs(1));
+  EXPECT_EQ(Journals()[0].pid, 1);
+}
+
+TEST_F(HealTest, WithoutATracerNothingIsHealed) {
+  StartRank();
+  WriteJournal();
+  const HealReport report = HealRank(pid_, Options());
+  EXPECT_EQ(report.status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Journals(), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace perfd
