@@ -117,6 +117,11 @@ def test_a_user_sees_only_their_own_profiles():
             assert run.returncode in (3, 4), (verb, run)
 
 
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_rank_ends_early_is_partial():
     with Cluster() as c:
         job = Job(c, steps=60000)
@@ -124,7 +129,8 @@ def test_rank_ends_early_is_partial():
         lone = c.spawn("lone", [PUPPETS / "counting", 20000000, 60000], env={"OMP_NUM_THREADS": "1"})
         profile = c.submit("--pid", pids[0], "--pid", lone.pid, "--node", "node1", "--duration", "6s")
         c.wait_state(profile, ("SAMPLING",), 20)
-        time.sleep(2)
+        begin = cpu_seconds(lone.pid)
+        cluster.wait_until(lambda: cpu_seconds(lone.pid) > begin + 1, 4, "a second of CPU time used")
         lone.kill()
         lone.wait()
         status = c.wait_over(profile, 40)
@@ -132,7 +138,8 @@ def test_rank_ends_early_is_partial():
         assert f"pid {lone.pid}" in notices(c, profile)
         run = c.perfctl("report", profile, "--json")
         assert run.returncode == 8, run
-        assert any(r["pid"] == lone.pid and r["samples"] > 100 for r in json.loads(run.stdout)["ranks"])
+        # Of a second at 199 Hz, less what the budget governor may have taken.
+        assert any(r["pid"] == lone.pid and r["samples"] > 50 for r in json.loads(run.stdout)["ranks"])
         job.checks()
 
 

@@ -1,10 +1,12 @@
 // One hot loop of known nature, over and over, for a given number of steps; every result feeds the next step, so that one
 // changed bit anywhere changes the checksum printed at the end.
 // Usage: kernels KERNEL N STEPS THREADS      prints one JSON line: {"kernel":..., "checksum":..., "instance_ns":...}
-// N is the trip count of one instance (one thread's part of a step).
+// N is the trip count of one instance (one thread's part of a step). With 0 STEPS it goes on until SIGTERM; the line says
+// how many steps it made, and a run of as many computes the same.
 #define _GNU_SOURCE
 #include <math.h>
 #include <omp.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +14,30 @@
 #include <sys/mman.h>
 #include <time.h>
 
+// As wide as the build's instruction set: what these loops wait for must not depend on what a compiler vectorises.
+#if defined(__AVX512F__)
+#define LANES 8
+#elif defined(__AVX__)
+#define LANES 4
+#else
+#define LANES 2
+#endif
+typedef long long Integers __attribute__((vector_size(8 * LANES), may_alias));
+
+#define LINE 8  // words
+
+typedef struct Node {
+  struct Node* next;
+  long pad[LINE - 1];  // a line each
+} Node;
+
 typedef struct {
   long n;
-  double *a, *b, *c;  // private to the thread, 64-byte aligned
-  long* next;         // a permutation of 0..n-1
+  double *a, *b, *c;  // private to the thread, 64-byte aligned; what a kernel does not use is not there
+  long m;             // doubles in b
+  double* rows;  // n lines of LINE doubles
+  long* next;         // n lines; the first word of each is the index of the next one's, one cycle through all
+  Node* nodes;        // the same by pointer
   int* index;
   double small[1024];
   double result;
@@ -55,16 +77,41 @@ __attribute__((noinline)) static void Sum8(Part* p) {
   p->result = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
 }
 
-// Algorithm 1 of Bendifallah 2015: in place, one division and one accumulation.
+// Keeps compilers from packing what made it into vectors.
+#define KEEP(x) __asm__ volatile("" : "+x"(x))
+
+// Algorithm 1 of Bendifallah 2015, unrolled as its table 4.1 has it: in place, four divisions by the same value a pass, the
+// squares into two accumulators. Down a column of a matrix of short rows, as Numerical Recipes in C has it: today's dividers
+// are no faster than a large third-level cache feeds them with consecutive elements, but every line for one element is dear.
+// n is a multiple of 4.
 __attribute__((noinline)) static void Svdcmp(Part* p) {
-  double* a = p->a;
+  double* restrict a = p->rows;
   const double scale = p->b[0];
-  double s = 0;
-  for (long k = 0; k < p->n; ++k) {  // LOOP svdcmp
-    a[k] = a[k] / scale;
-    s += a[k] * a[k];
+  double s0 = 0, s1 = 0;
+  for (long k = 0; k < p->n; k += 4, a += 4 * LINE) {  // LOOP svdcmp
+    double x0 = a[0] / scale, x1 = a[LINE] / scale, x2 = a[2 * LINE] / scale, x3 = a[3 * LINE] / scale;
+    KEEP(x0);
+    KEEP(x1);
+    KEEP(x2);
+    KEEP(x3);
+    a[0] = x0, a[LINE] = x1, a[2 * LINE] = x2, a[3 * LINE] = x3;
+    s0 += x0 * x0, s1 += x1 * x1, s0 += x2 * x2, s1 += x3 * x3;
   }
-  p->result = s;
+  p->result = s0 + s1;
+}
+
+// Two or three loads a cycle, always of the same 32 KB, and next to nothing else. n is a multiple of 64, 4096 at least.
+__attribute__((noinline)) static void Loads(Part* p) {
+  const Integers* b = (const Integers*)p->b;
+  const long n = p->n / LANES;
+  Integers s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0}, s5 = {0}, s6 = {0}, s7 = {0};
+  for (long i = 0; i < n; i += 8) {  // LOOP loads
+    const Integers* at = b + (i & (4096 / LANES - 1));
+    s0 ^= at[0], s1 ^= at[1], s2 ^= at[2], s3 ^= at[3];
+    s4 ^= at[4], s5 ^= at[5], s6 ^= at[6], s7 ^= at[7];
+  }
+  s0 ^= s1 ^ s2 ^ s3 ^ s4 ^ s5 ^ s6 ^ s7;
+  p->result = (double)((s0[0] ^ s0[1]) & 0xffffff) * 1e-3;
 }
 
 // Writes one word of its cell and reads the other: dear only when another thread writes into the same line meanwhile.
@@ -76,10 +123,18 @@ __attribute__((noinline)) static void Count(Part* p) {
   p->result = sum;
 }
 
+// Each load needs the one before; how many there are does not.
 __attribute__((noinline)) static void Chase(Part* p) {
+  const Node* at = p->nodes;
+  for (long i = 0; i < p->n; ++i) at = at->next;  // LOOP chase
+  p->result = (double)(at - p->nodes);
+}
+
+// The same by index.
+__attribute__((noinline)) static void Hops(Part* p) {
   const long* next = p->next;
   long at = 0;
-  for (long i = 0; i < p->n; ++i) at = next[at];  // LOOP chase
+  for (long i = 0; i < p->n; ++i) at = next[at];  // LOOP hops
   p->result = (double)at;
 }
 
@@ -116,7 +171,7 @@ __attribute__((noinline)) static void Gather(Part* p) {
 
 __attribute__((noinline)) static void Window(Part* p) {
   double *restrict w = p->window, *restrict b = p->b;
-  for (long i = 0; i < p->n; ++i) w[i] = w[i] * 0.5 + b[i];  // LOOP window
+  for (long i = 0; i < p->n; ++i) w[i] += b[i];  // LOOP window: one pass too many would show for ever
 }
 
 // Several blocks, two exits.
@@ -133,17 +188,22 @@ __attribute__((noinline)) static void Branchy(Part* p) {
   p->result = s;
 }
 
+// What a kernel uses; b is always there, but short when it is not named.
+enum { kA = 1, kB = 2, kC = 4, kNext = 8, kNodes = 16, kIndex = 32, kWindow = 64, kRows = 128 };
+
 typedef struct {
   const char* name;
   void (*run)(Part*);
-  int stores;  // into a
+  int uses;
 } Kernel;
 
 static const Kernel kKernels[] = {
-    {"triad", Triad, 1},      {"divide", Divide, 1},  {"sqrt", Root, 1},        {"sum1", Sum1, 0},
-    {"sum8", Sum8, 0},        {"svdcmp", Svdcmp, 1},  {"count", Count, 0},      {"count_padded", Count, 0},
-    {"chase", Chase, 0},      {"empty", Empty, 0},    {"two_arrays", TwoArrays, 0},
-    {"in_place", InPlace, 1}, {"gather", Gather, 0},  {"window", Window, 0},    {"branchy", Branchy, 0}};
+    {"triad", Triad, kA | kB | kC}, {"divide", Divide, kA | kB | kC},  {"sqrt", Root, kA | kB},
+    {"sum1", Sum1, kB},             {"sum8", Sum8, kB},                {"svdcmp", Svdcmp, kRows},
+    {"loads", Loads, kB},           {"count", Count, 0},               {"count_padded", Count, 0},
+    {"chase", Chase, kNodes},       {"hops", Hops, kNext},             {"empty", Empty, 0},
+    {"two_arrays", TwoArrays, kB},  {"in_place", InPlace, kA | kB},    {"gather", Gather, kB | kIndex},
+    {"window", Window, kB | kWindow}, {"branchy", Branchy, kB | kIndex}};
 
 static uint64_t Random(uint64_t* state) {
   *state ^= *state << 13;
@@ -158,37 +218,51 @@ static void* Memory(size_t bytes, int shared) {
   return p;
 }
 
-static void Fill(Part* p, long n, int thread) {
+// One cycle through all lines (Sattolo).
+static void Cycle(long* next, long n, uint64_t* seed) {
+  for (long i = 0; i < n; ++i) next[LINE * i] = LINE * i;
+  for (long i = n - 1; i > 0; --i) {
+    const long j = (long)(Random(seed) % (uint64_t)i), t = next[LINE * i];
+    next[LINE * i] = next[LINE * j];
+    next[LINE * j] = t;
+  }
+}
+
+static double* Values(long n, double least, double unit, uint64_t* seed) {
+  double* values = Memory((size_t)n * 8 + 2048, 0);
+  for (long i = 0; i < n; ++i) values[i] = least + (double)(Random(seed) >> 40) * unit;
+  for (long i = n; i < 256; ++i) values[i] = 1.0;
+  return values;
+}
+
+static void Fill(Part* p, const Kernel* k, long n, int thread) {
   uint64_t seed = 88172645463325252ull + (uint64_t)thread;
   p->n = n;
-  p->a = Memory((size_t)n * 8, 0);
-  p->b = Memory((size_t)n * 8 + 2048, 0);
-  p->c = Memory((size_t)n * 8, 0);
-  p->next = Memory((size_t)n * sizeof(long), 0);
-  p->index = Memory((size_t)n * sizeof(int), 0);
-  p->window = Memory((size_t)n * 8, 1);
-  for (long i = 0; i < n; ++i) {
-    p->a[i] = 1.0 + (double)(Random(&seed) >> 40) * 1e-7;
-    p->b[i] = 1.0 + (double)(Random(&seed) >> 40) * 1e-7;
-    p->c[i] = 1.5 + (double)(Random(&seed) >> 40) * 1e-8;
-    p->index[i] = (int)(Random(&seed) % (uint64_t)n);
-    p->next[i] = i;
+  p->m = k->uses & kB ? n : 256;
+  p->b = Values(p->m, 1.0, 1e-7, &seed);
+  if (k->uses & kA) p->a = Values(n, 1.0, 1e-7, &seed);
+  if (k->uses & kC) p->c = Values(n, 1.5, 1e-8, &seed);
+  if (k->uses & kRows) p->rows = Values(n * LINE, 1.0, 1e-7, &seed);
+  if (k->uses & (kNext | kNodes)) {
+    p->next = Memory((size_t)n * sizeof(Node), 0);
+    Cycle(p->next, n, &seed);
   }
-  for (long i = n; i < 256; ++i) p->b[i] = 1.0;
-  for (long i = n - 1; i > 0; --i) {  // Sattolo: one cycle
-    const long j = (long)(Random(&seed) % (uint64_t)i), t = p->next[i];
-    p->next[i] = p->next[j];
-    p->next[j] = t;
+  if (k->uses & kNodes) {
+    p->nodes = Memory((size_t)n * sizeof(Node), 0);
+    for (long i = 0; i < n; ++i) p->nodes[i].next = &p->nodes[p->next[LINE * i] / LINE];
   }
+  if (k->uses & kIndex) p->index = Memory((size_t)n * sizeof(int), 0);
+  for (long i = 0; i < n && p->index != NULL; ++i) p->index[i] = (int)(Random(&seed) % (uint64_t)n);
+  if (k->uses & kWindow) p->window = Memory((size_t)n * 8, 1);
   for (int i = 0; i < 1024; ++i) p->small[i] = 0.5 + 1e-3 * i;
 }
 
 // A few of the results become inputs; values stay near one.
-static void Feed(Part* p, const Kernel* k, long step) {
-  const long at = (step * 7919) % p->n;
-  if (k->stores) {
-    const double x = p->a[at];
-    p->b[(at + 1) % p->n] = 1.0 + (x - floor(x)) * 0.25;
+static void Feed(Part* p, long step) {
+  const long at = (step * 7919) % p->m;
+  if (p->a != NULL || p->rows != NULL) {
+    const double x = p->a != NULL ? p->a[at] : p->result;
+    p->b[(at + 1) % p->m] = 1.0 + (x - floor(x)) * 0.25;
     p->b[0] = (step & 1) ? 1.25 : 0.8;  // the scale of svdcmp: two steps cancel, so its values stay near one
   } else {
     p->b[at] = 1.0 + (p->result - floor(p->result)) * 0.25;
@@ -197,6 +271,7 @@ static void Feed(Part* p, const Kernel* k, long step) {
 
 static uint64_t Mix(uint64_t sum, const void* data, size_t bytes) {
   const unsigned char* at = data;
+  if (data == NULL) return sum;
   for (size_t i = 0; i + 8 <= bytes; i += 8) {
     uint64_t word;
     memcpy(&word, at + i, 8);
@@ -204,6 +279,10 @@ static uint64_t Mix(uint64_t sum, const void* data, size_t bytes) {
   }
   return sum;
 }
+
+static volatile sig_atomic_t stopped;
+
+static void Stop(int number) { stopped = number; }
 
 int main(int argc, char** argv) {
   if (argc != 5) return fprintf(stderr, "usage: kernels KERNEL N STEPS THREADS\n"), 2;
@@ -213,6 +292,8 @@ int main(int argc, char** argv) {
   const long n = atol(argv[2]), steps = atol(argv[3]);
   const int threads = atoi(argv[4]);
   if (kernel == NULL || n < 1 || threads < 1 || threads > 64) return fprintf(stderr, "kernels: bad arguments\n"), 2;
+  struct sigaction stop = {.sa_handler = Stop, .sa_flags = SA_RESTART};
+  sigaction(SIGTERM, &stop, NULL);
   omp_set_num_threads(threads);
   Part* parts = aligned_alloc(64, sizeof(Part) * (size_t)threads);
   double* cells = aligned_alloc(4096, 4096 * 64);
@@ -223,23 +304,25 @@ int main(int argc, char** argv) {
 #pragma omp parallel
   {
     const int t = omp_get_thread_num();
-    Fill(&parts[t], n, t);
+    Fill(&parts[t], kernel, n, t);
     parts[t].shared = &cells[t * stride];
   }
   clock_gettime(CLOCK_MONOTONIC, &begin);
-  for (long step = 0; step < steps; ++step) {
+  long step = 0;
+  for (; steps > 0 ? step < steps : !stopped; ++step) {
 #pragma omp parallel
     {
       Part* p = &parts[omp_get_thread_num()];
       kernel->run(p);
-      Feed(p, kernel, step);
+      Feed(p, step);
     }
   }
   clock_gettime(CLOCK_MONOTONIC, &end);
   uint64_t sum = 14695981039346656037ull;
   for (int t = 0; t < threads; ++t) {
     sum = Mix(sum, parts[t].a, (size_t)n * 8);
-    sum = Mix(sum, parts[t].b, (size_t)n * 8);
+    sum = Mix(sum, parts[t].b, (size_t)parts[t].m * 8);
+    sum = Mix(sum, parts[t].rows, (size_t)n * LINE * 8);
     sum = Mix(sum, parts[t].window, (size_t)n * 8);
     sum = Mix(sum, &parts[t].result, 8);
     sum = Mix(sum, (const void*)parts[t].shared, 8);
@@ -247,6 +330,6 @@ int main(int argc, char** argv) {
   const double seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
   printf("{\"kernel\": \"%s\", \"n\": %ld, \"steps\": %ld, \"threads\": %d, \"checksum\": \"%016llx\", "
          "\"seconds\": %.6f, \"instance_ns\": %.1f}\n",
-         kernel->name, n, steps, threads, (unsigned long long)sum, seconds, seconds * 1e9 / (double)steps);
+         kernel->name, n, step, threads, (unsigned long long)sum, seconds, seconds * 1e9 / (double)step);
   return 0;
 }
