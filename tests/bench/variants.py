@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What measuring by variants costs and how true it is, on this machine, as one JSON line per figure.
 
-  variants.py fidelity   T(REF in the shadow) / T(REF live) for kernels of the size of L1, L2 and memory
+  variants.py fidelity   T(REF in the shadow) / T(REF live) for kernels of the size of L1, L2 and memory, 4 KiB and huge pages
   variants.py spread     saturations of the same loop in several profiles: largest difference from their median
   variants.py cost       accounted against observed added wall time over interleaved pairs
-  variants.py verdict    time from submit to the LS/FP/DL1 verdict
+  variants.py verdict    time from submit to the LS/FP/DL1 verdict, of one loop and of twelve
 """
 import json
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -21,23 +22,40 @@ KERNEL = PUPPETS / "kernels_gcc_avx2"
 SIZES = {"L1": 1200, "L2": 40_000, "memory": 2_000_000}
 
 
-def profile(c, kernel, n, threads=1, seconds=12, variants="LS,FP,DL1", overhead="20%"):
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # glibc 2.35: malloc advises the kernel to use them
+OVER = ("DONE", "PARTIAL", "FAILED", "CANCELLED")
+
+
+def huge_kilobytes(pid):
+    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return int(re.search(r"AnonHugePages:\s+(\d+)", text).group(1))
+
+
+def follow(c, name, loops, begin):
+    """Seconds from `begin` until so many loops had a verdict; None when they never had."""
+    known = None
+    while c.json("status", name)["state"] not in OVER:
+        if known is None:
+            verdicts = c.json("report", name)["verdicts"]
+            if sum(v["bound"] != "unknown" for v in verdicts) >= loops:
+                known = time.monotonic() - begin
+        time.sleep(0.2)
+    return known
+
+
+def profile(c, kernel, n, threads=1, seconds=12, variants="LS,FP,DL1", overhead="20%", env=None):
     """The measured loop of one profile, and how long its verdict took."""
-    steps = steps_for(KERNEL, kernel, n, threads, seconds + 3)
-    job = c.spawn("job", [KERNEL, kernel, n, steps, threads], env={"OMP_WAIT_POLICY": "passive"})
-    time.sleep(0.3)
+    job = c.spawn("job", [KERNEL, kernel, n, 0, threads], env={"OMP_WAIT_POLICY": "passive", **(env or {})})
+    time.sleep(0.5)
     begin = time.monotonic()
     name = c.submit("--pid", job.pid, "--duration", f"{seconds}s", "--variants", variants, "--overhead", overhead)
-    verdict = None
-    while c.json("status", name)["state"] not in ("DONE", "PARTIAL", "FAILED", "CANCELLED"):
-        if verdict is None:
-            loops = c.json("report", name)["verdicts"]
-            if any(v["bound"] != "unknown" for v in loops):
-                verdict = time.monotonic() - begin
-        time.sleep(0.2)
+    verdict = follow(c, name, 1, begin)
+    huge = huge_kilobytes(job.pid)
+    job.terminate()
     job.wait(120)
     report = c.json("report", name)
     loop = max(report["verdicts"], key=lambda v: v["share"])
+    loop["huge_kb"] = huge
     return loop, report, verdict
 
 
@@ -49,10 +67,12 @@ def fidelity():
     with Cluster() as c:
         for kernel in ("triad", "divide"):
             for level, n in SIZES.items():
-                loop, _, _ = profile(c, kernel, n)
-                print(json.dumps({"figure": "fidelity", "kernel": kernel, "size": level, "value": loop["fidelity"],
-                                  "protocol": loop["protocol"], "saturations": saturations(loop), "state": loop["state"],
-                                  "refusals": loop["refusals"][:3]}), flush=True)
+                for pages, env in (("4K", {}), ("huge", HUGE_PAGES)):
+                    loop, _, _ = profile(c, kernel, n, env=env)
+                    print(json.dumps({"figure": "fidelity", "kernel": kernel, "size": level, "pages": pages,
+                                      "huge_mb": loop["huge_kb"] // 1024, "value": loop["fidelity"],
+                                      "protocol": loop["protocol"], "saturations": saturations(loop),
+                                      "state": loop["state"], "refusals": loop["refusals"][:3]}), flush=True)
 
 
 def spread():
@@ -72,6 +92,17 @@ def verdict():
         for level, n in SIZES.items():
             _, _, seconds = profile(c, "triad", n, seconds=30, overhead="2%")
             print(json.dumps({"figure": "verdict", "size": level, "seconds": seconds}), flush=True)
+        job = c.spawn("twelve", [PUPPETS / "twelve_loops"])
+        time.sleep(1)
+        begin = time.monotonic()
+        name = c.submit("--pid", job.pid, "--duration", "120s", "--variants", "LS,FP,DL1", "--overhead", "2%")
+        seconds = follow(c, name, 12, begin)
+        report = c.json("report", name)
+        job.terminate()
+        job.wait(60)
+        found = {v["location_key"].split("|")[-1]: v["bound"] for v in report["verdicts"]}
+        print(json.dumps({"figure": "verdict", "size": "twelve loops, 16 KB to 16 MB", "seconds": seconds, "loops": found}),
+              flush=True)
 
 
 def cost(pairs=8):
