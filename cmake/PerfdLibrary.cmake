@@ -1,5 +1,6 @@
 # perfd_library(NAME SOURCES ... HEADERS ... DEPS ...)   one target per module, alias perfd::NAME
-# perfd_test(NAME LABEL unit|integration|... [USES_ABSL_MUTEX] SOURCES ... DEPS ...)
+# perfd_test(NAME LABEL unit|integration|... [THREADS] [USES_ABSL_MUTEX] SOURCES ... DEPS ...)
+#   THREADS: has more than one thread; ThreadSanitizer has nothing to see in the others, and its preset leaves them out.
 # perfd_fuzzer(NAME SOURCES ... DEPS ...)                always compiled; libFuzzer when PERFD_FUZZ is on
 
 function(perfd_library name)
@@ -26,22 +27,29 @@ function(perfd_binary name)
 endfunction()
 
 function(perfd_test name)
-  cmake_parse_arguments(A "USES_ABSL_MUTEX" "LABEL;TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(A "THREADS;USES_ABSL_MUTEX" "LABEL;TIMEOUT" "SOURCES;DEPS" ${ARGN})
   if(NOT PERFD_TESTS)
     return()
   endif()
   add_executable(${name} ${A_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE perfd_warnings ${A_DEPS} GTest::gmock GTest::gtest_main)
+  set(command ${name})
+  if(PERFD_SANITIZE STREQUAL "thread" AND A_USES_ABSL_MUTEX)
+    # The packaged Abseil is not instrumented: ThreadSanitizer does not see its mutexes order anything.
+    set(command sh -c "echo 'SKIPPED: ThreadSanitizer cannot see the packaged absl::Mutex'; exit 77")
+  elseif(PERFD_SANITIZE STREQUAL "thread" AND NOT A_THREADS)
+    return()
+  elseif(A_LABEL STREQUAL "unit")
+    if(NOT TARGET unit_tests)
+      add_custom_target(unit_tests)
+    endif()
+    add_dependencies(unit_tests ${name})
+  endif()
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 60)
   endif()
-  if(A_USES_ABSL_MUTEX AND PERFD_SANITIZE STREQUAL "thread")
-    # The packaged Abseil is not instrumented: ThreadSanitizer does not see its mutexes order anything.
-    add_test(NAME ${name} COMMAND sh -c "echo 'SKIPPED: ThreadSanitizer cannot see the packaged absl::Mutex'; exit 77")
-  else()
-    add_test(NAME ${name} COMMAND ${name})
-  endif()
+  add_test(NAME ${name} COMMAND ${command})
   set_tests_properties(${name} PROPERTIES LABELS "${A_LABEL}" TIMEOUT ${A_TIMEOUT}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} SKIP_RETURN_CODE 77
     ENVIRONMENT "PERFD_BUILD_DIR=${PROJECT_BINARY_DIR}")

@@ -48,7 +48,7 @@ check ci -L 'lint|unit' -j "$jobs"
 check ci -L 'integration|e2e|timing' -j 1
 if [ "$mode" = all ]; then
   for preset in asan tsan; do
-    build "$preset"
+    build "$preset" unit_tests
     check "$preset" -L unit -j "$jobs"
   done
   build fuzz fuzzers
