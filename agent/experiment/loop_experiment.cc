@@ -195,7 +195,10 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   wish.shadow_ns = setup_.shadow_ns;
   wish.timeout_ns = room.timeout_ns;
   wish.runs = std::move(runs);
-  if (restore) wish.restores = trace_.written;
+  if (restore) {
+    wish.restores = trace_.written;
+    wish.writers = trace_.writers;
+  }
   const int64_t predicted =
       FixedCost(room.prediction) + static_cast<int64_t>(wish.runs.size()) * RunNs();
   auto result = lab.RunShadow(wish);

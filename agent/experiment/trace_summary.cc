@@ -9,7 +9,8 @@ namespace {
 
 struct Range {
   uint64_t low = 0;
-  uint64_t high = 0;  // exclusive
+  uint64_t high = 0;    // exclusive
+  int32_t thread = -1;  // the only one that touches it
 };
 
 uint64_t SaturatingAdd(uint64_t a, uint64_t b) {
@@ -48,8 +49,12 @@ std::vector<Range> Merge(std::vector<Range> ranges) {
             [](const Range& a, const Range& b) { return a.low < b.low; });
   std::vector<Range> merged;
   for (const Range& range : ranges) {
-    if (!merged.empty() && range.low <= merged.back().high) {
+    // Parts of one array that belong to different threads touch, but stay apart.
+    const bool touches = !merged.empty() && range.low == merged.back().high;
+    const bool overlaps = !merged.empty() && range.low < merged.back().high;
+    if (overlaps || (touches && range.thread == merged.back().thread)) {
       merged.back().high = std::max(merged.back().high, range.high);
+      if (range.thread != merged.back().thread) merged.back().thread = -1;
     } else {
       merged.push_back(range);
     }
@@ -87,8 +92,9 @@ TraceSummary SummarizeTrace(std::span<const Reference> references,
     for (const ThreadTrace& thread : threads) {
       summary.partial |= thread.whole_iterations > thread.traced_iterations;
       if (i >= thread.records.size()) continue;
-      const std::optional<Range> range = Touched(thread.records[i], reference, thread);
+      std::optional<Range> range = Touched(thread.records[i], reference, thread);
       if (!range.has_value()) continue;
+      range->thread = static_cast<int32_t>(&thread - threads.data());
       Widen(traced, *range);
       if (reference.reads) read.push_back(*range);
       if (reference.writes) written.push_back(*range);
@@ -100,6 +106,7 @@ TraceSummary SummarizeTrace(std::span<const Reference> references,
   summary.in_place = Overlap(read, written);
   for (const Range& range : written) {
     summary.written.emplace_back(range.low, range.high - range.low);
+    summary.writers.push_back(range.thread);
     summary.written_bytes += range.high - range.low;
   }
   return summary;

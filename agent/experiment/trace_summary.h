@@ -22,6 +22,7 @@ namespace perfd {
 struct TraceSummary {
   std::vector<TracedReference> references;  // over all threads; one per reference that was executed
   std::vector<std::pair<uint64_t, uint64_t>> written;  // address, bytes; disjoint, sorted
+  std::vector<int32_t> writers;  // of each of them: the only thread that writes there, or -1
   uint64_t written_bytes = 0;
   bool in_place = false;  // something is both read and written
   bool partial = false;   // stretched

@@ -115,8 +115,12 @@ absl::StatusOr<ShadowPlan> ProcessLab::MakePlan(const LabSite& site, const Shado
   plan.runs[plan.run_count++].copy = site.empty_copy;
   for (const RunWish& run : wish.runs) RETURN_IF_ERROR(AddRun(site, run, &plan, &selves));
   for (size_t i = 1; i < kProbeRuns; ++i) plan.runs[plan.run_count++].copy = site.empty_copy;
-  for (const auto& [address, bytes] : wish.restores)
-    plan.restores[plan.restore_count++] = {address, bytes};
+  for (size_t i = 0; i < wish.restores.size(); ++i) {
+    const int32_t writer = i < wish.writers.size() ? wish.writers[i] : -1;
+    plan.restores[plan.restore_count++] = {wish.restores[i].first, wish.restores[i].second,
+                                           writer < 0 ? kSharedOut : static_cast<uint32_t>(writer),
+                                           0};
+  }
   return plan;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kSliceNs = 5 * kNsPerMs;
 constexpr uint64_t kEnoughEntries = 20'000;  // of a census
-constexpr int64_t kCountedEntryNs = 400;      // of a thread, for each (docs/benchmarks.md)
+constexpr int64_t kCountedEntryNs = 400;     // of a thread, for each (docs/benchmarks.md)
 
 int64_t Now() {
   return SystemClock().MonotonicNs();

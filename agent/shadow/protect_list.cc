@@ -39,7 +39,7 @@ std::vector<RestoreRange> ClipRestores(const std::vector<MapEntry>& maps,
     for (const MapEntry& map : maps) {
       const uint64_t low = std::max(range.address, map.start), high = std::min(end, map.end);
       if (low >= high || map.shared || !map.writable || !map.readable) continue;
-      clipped.push_back({low, high - low});
+      clipped.push_back({low, high - low, range.owner, 0});
     }
   }
   return clipped;

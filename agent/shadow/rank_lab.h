@@ -77,6 +77,8 @@ struct ShadowWish {
   int64_t timeout_ns = 0;  // for the loop to be entered and the team to meet
   std::vector<RunWish> runs;
   std::vector<std::pair<uint64_t, uint64_t>> restores;  // address, bytes
+  std::vector<int32_t>
+      writers;  // of restores: the only thread that writes there, or -1; none: nobody knows
 };
 
 struct ShadowRun {

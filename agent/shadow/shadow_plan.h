@@ -48,16 +48,22 @@ struct SelfWord {
   int64_t value;
 };
 
+inline constexpr uint32_t kSharedOut = ~uint32_t{0};
+
 struct RestoreRange {
   uint64_t address;
   uint64_t bytes;
+  uint32_t
+      owner;  // place in the team of the thread that writes it; kSharedOut: each restores a part
+  uint32_t reserved;
 };
 
 // A line that runs change, and what was put aside of it.
 struct RestoreLine {
   uint64_t address;
   uint64_t from;
-  uint64_t bytes;
+  uint32_t bytes;
+  uint32_t owner;  // whose cache it belongs into
 };
 
 struct ProtectRange {
@@ -151,7 +157,7 @@ struct RunResult {
   uint32_t status;
 };
 
-static_assert(sizeof(RunEntry) == 24 && sizeof(RestoreRange) == 16 && sizeof(ProtectRange) == 24);
+static_assert(sizeof(RunEntry) == 24 && sizeof(RestoreRange) == 24 && sizeof(ProtectRange) == 24);
 static_assert(sizeof(RunResult) == 32 && sizeof(FaultRecord) == 32);
 
 }  // namespace perfd

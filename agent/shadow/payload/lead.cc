@@ -16,7 +16,8 @@ void ResetChild(ChildControl* child, ShadowPlan* plan) {
   child->team = plan->team;
 }
 
-// A member says its place right after it joined; it may have lost its CPU in between.
+// A member says that it joined right afterwards; it may have lost its CPU in between. Places are in the order of the records,
+// which threads keep for good: a thread has the same place in every shadow of the same team.
 bool CollectTeam(RegionHeader* region, ChildControl* child, uint32_t round) {
   uint64_t deadline = MonotonicNs() + kCollectNs;
   for (;;) {
@@ -25,8 +26,9 @@ bool CollectTeam(RegionHeader* region, ChildControl* child, uint32_t round) {
       ThreadRecord* record = RecordOf(region, i);
       uint32_t slot = Load(record->slot);
       if (slot == 0 || slot > child->team || slot > kMaxTeam || record->round != round) continue;
-      child->records[slot - 1] = static_cast<uint16_t>(i);
-      child->tids[slot - 1] = record->tid;
+      if (found == child->team) return false;
+      child->records[found] = static_cast<uint16_t>(i);
+      child->tids[found] = record->tid;
       ++found;
     }
     if (found == child->team) return true;

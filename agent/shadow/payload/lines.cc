@@ -18,35 +18,44 @@ bool Differs(uint64_t a, uint64_t b, uint64_t bytes) {
   return false;
 }
 
-void Note(ChildControl* child, uint64_t address, uint64_t from, uint64_t bytes) {
+void Note(ChildControl* child, const RestoreLine& line) {
   uint32_t place = FetchAdd(child->line_count, 1);
   if (place < kMaxLines)
-    At<RestoreLine>(child->lines)[place] = {address, from, bytes};
+    At<RestoreLine>(child->lines)[place] = line;
   else
     Store(child->lines_overflow, 1);
 }
 
 }  // namespace
 
+Share ShareOf(const ChildControl* child, const RestoreRange& range, uint32_t index) {
+  if (range.owner < child->team) return {0, range.owner == index ? range.bytes : 0};
+  // Whole lines: no two threads share one.
+  uint64_t lines = (range.bytes + kLine - 1) / kLine;
+  uint64_t low = lines * index / child->team * kLine;
+  uint64_t high = lines * (index + 1) / child->team * kLine;
+  return {low, high < range.bytes ? high : range.bytes};
+}
+
 void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index) {
   uint64_t from = child->restore_buffer;
   if (from == 0 || child->lines == 0) return;
   uint32_t count = plan->restore_count < kMaxRestores ? plan->restore_count : kMaxRestores;
-  uint64_t number = 0;  // of a line, over all ranges
+  uint64_t first = 0;  // number of the range's first line
   for (uint32_t i = 0; i < count; ++i) {
-    uint64_t bytes = plan->restores[i].bytes;
-    for (uint64_t at = 0; at < bytes; at += kLine, ++number) {
-      if (number % child->team != index) continue;
-      uint64_t size = bytes - at < kLine ? bytes - at : kLine;
-      uint64_t address = plan->restores[i].address + at;
-      if (!Differs(address, from + at, size)) continue;
-      CopyBytes(address, from + at, size);
-      uint8_t* known = At<uint8_t>(child->line_known + number);
+    const RestoreRange& range = plan->restores[i];
+    Share share = ShareOf(child, range, index);
+    for (uint64_t at = share.low; at < share.high; at += kLine) {
+      uint64_t size = share.high - at < kLine ? share.high - at : kLine;
+      if (!Differs(range.address + at, from + at, size)) continue;
+      CopyBytes(range.address + at, from + at, size);
+      uint8_t* known = At<uint8_t>(child->line_known + first + at / kLine);
       if (*known) continue;
       *known = 1;
-      Note(child, address, from + at, size);
+      Note(child, {range.address + at, from + at, static_cast<uint32_t>(size), index});
     }
-    from += bytes;
+    from += range.bytes;
+    first += (range.bytes + kLine - 1) / kLine;
   }
 }
 
@@ -55,8 +64,9 @@ bool RestoreLines(ChildControl* child, uint32_t index) {
     return false;
   uint32_t count = Load(child->line_count);
   const RestoreLine* lines = At<RestoreLine>(child->lines);
-  for (uint32_t i = index; i < count; i += child->team)
-    CopyBytes(lines[i].address, lines[i].from, lines[i].bytes);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (lines[i].owner == index) CopyBytes(lines[i].address, lines[i].from, lines[i].bytes);
+  }
   return true;
 }
 

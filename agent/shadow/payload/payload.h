@@ -73,6 +73,10 @@ uint64_t MapBuffer(ChildControl* child, uint64_t bytes);
 
 // lines.cc; `index`: place in the team, which shares the work
 void MapLines(ChildControl* child, ShadowPlan* plan, uint64_t total);
+struct Share {
+  uint64_t low, high;  // offsets into a range
+};
+Share ShareOf(const ChildControl* child, const RestoreRange& range, uint32_t index);
 void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index);
 bool RestoreLines(ChildControl* child, uint32_t index);
 

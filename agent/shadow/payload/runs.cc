@@ -71,11 +71,11 @@ void Restore(ChildControl* child, ShadowPlan* plan, BlockState* state) {
   uint32_t count = plan->restore_count < kMaxRestores ? plan->restore_count : kMaxRestores;
   if (from == 0) return;
   for (uint32_t i = 0; i < count; ++i) {
-    uint64_t bytes = plan->restores[i].bytes;
-    uint64_t share = bytes / child->team, low = share * state->index;
-    if (state->index + 1 == child->team) share = bytes - low;
-    CopyBytes(plan->restores[i].address + low, from + low, share);
-    from += bytes;
+    const RestoreRange& range = plan->restores[i];
+    Share share = ShareOf(child, range, state->index);
+    if (share.low < share.high)
+      CopyBytes(range.address + share.low, from + share.low, share.high - share.low);
+    from += range.bytes;
   }
 }
 

@@ -168,7 +168,7 @@ TEST_F(PayloadTest, RestoreGivesEveryRunTheSameMemory) {
                                {look, 0, 0, 0, 0},
                                {look, 0, kRunRestore, 0, 0}});
   plan.restore_count = 1;
-  plan.restores[0] = {reinterpret_cast<uint64_t>(v.data()), v.size() * 8};
+  plan.restores[0] = {reinterpret_cast<uint64_t>(v.data()), v.size() * 8, kSharedOut, 0};
   lab.Arm(site);
   loop_update(v.data(), 512);
   EXPECT_EQ(lab.result(1, 0).iterations, 8u);
@@ -206,7 +206,7 @@ TEST_F(PayloadTest, LinesThatRunsChangeAreLearntAndBroughtBack) {
                                {peek_second, 0, 0, 0, 0},
                                {peek_third, 0, 0, 0, 0}});
   plan.restore_count = 1;
-  plan.restores[0] = {reinterpret_cast<uint64_t>(v.data()), v.size() * 8};
+  plan.restores[0] = {reinterpret_cast<uint64_t>(v.data()), v.size() * 8, 0, 0};
   lab.Arm(site);
   loop_update(v.data(), 8);
   EXPECT_EQ(lab.result(1, 0).iterations, 5u) << "learning brings back at once";
@@ -227,7 +227,7 @@ TEST_F(PayloadTest, MoreLinesThanCanBeNotedAreRestoredWhole) {
       site, 1,
       {{ref, 0, kRunRestore | kRunLearn, 0, 0}, {poke, 0, 0, 0, 0}, {peek, 0, kRunRestore, 0, 0}});
   plan.restore_count = 1;
-  plan.restores[0] = {reinterpret_cast<uint64_t>(v.data()), v.size() * 8};
+  plan.restores[0] = {reinterpret_cast<uint64_t>(v.data()), v.size() * 8, kSharedOut, 0};
   lab.Arm(site);
   loop_update(v.data(), static_cast<int64_t>(v.size()));
   EXPECT_EQ(lab.site(site).last_outcome, kOutcomeDone);

@@ -51,6 +51,22 @@ TEST(TraceSummaryTest, WhatAnotherThreadReadsCounts) {
   EXPECT_TRUE(SummarizeTrace(references, threads, 0).in_place);
 }
 
+TEST(TraceSummaryTest, EachThreadsPartIsItsOwn) {
+  const std::vector<Reference> references = {Access(true)};
+  const auto of = [&](uint64_t second) {
+    const std::vector<ThreadTrace> threads = {Whole({{1000, 1792, 1000, 100}}),
+                                              Whole({{second, second + 792, second, 100}})};
+    return SummarizeTrace(references, threads, 0);
+  };
+  const TraceSummary halves = of(1800);  // of one array
+  ASSERT_EQ(halves.written.size(), size_t{2});
+  EXPECT_EQ(halves.writers, (std::vector<int32_t>{0, 1}));
+  const TraceSummary common = of(1799);
+  ASSERT_EQ(common.written.size(), size_t{1});
+  EXPECT_EQ(common.writers, std::vector<int32_t>{-1});
+  EXPECT_EQ(common.written_bytes, 1599u);
+}
+
 TEST(TraceSummaryTest, CappedTracesAreStretchedInTheirDirection) {
   const std::vector<Reference> references = {Access(true)};
   const auto range = [&](uint64_t first) {
@@ -85,11 +101,11 @@ TEST(TraceSummaryTest, AddressesAtTheEndsDoNotWrap) {
   EXPECT_EQ(summary.written[0], (std::pair<uint64_t, uint64_t>{0, ~uint64_t{0}}));
 }
 
-// What threads write side by side or one inside the other is one range.
+// What a thread writes side by side or one inside the other is one range.
 TEST(TraceSummaryTest, RangesThatTouchAreOne) {
-  const std::vector<Reference> references = {Access(true)};
+  const std::vector<Reference> references = {Access(true), Access(true)};
   const auto written = [&](TraceRecord a, TraceRecord b) {
-    const std::vector<ThreadTrace> threads = {Whole({a}), Whole({b})};
+    const std::vector<ThreadTrace> threads = {Whole({a, b})};
     return SummarizeTrace(references, threads, 0).written;
   };
   using Ranges = std::vector<std::pair<uint64_t, uint64_t>>;

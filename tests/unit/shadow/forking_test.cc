@@ -187,10 +187,11 @@ TEST(ProtectListTest, OnlyPrivateWritableMemoryIsRestored) {
       Map(0x1000, 0x3000, true, false, ""), Map(0x3000, 0x4000, true, true, "/dev/shm/a"),
       Map(0x4000, 0x5000, false, false, "/lib/x"), Map(0x6000, 0x7000, true, false, "")};
   // From inside the first over everything into the last; then one that is nowhere.
-  auto clipped = ClipRestores(maps, {{0x2800, 0x3900}, {0x9000, 0x10}});
+  auto clipped = ClipRestores(maps, {{0x2800, 0x3900, 1, 0}, {0x9000, 0x10, kSharedOut, 0}});
   ASSERT_EQ(clipped.size(), 2u);
   EXPECT_EQ(clipped[0].address, 0x2800u);
   EXPECT_EQ(clipped[0].bytes, 0x800u);
+  EXPECT_EQ(clipped[0].owner, 1u);
   EXPECT_EQ(clipped[1].address, 0x6000u);
   EXPECT_EQ(clipped[1].bytes, 0x100u);
 }
