@@ -22,7 +22,6 @@ constexpr uint64_t kTraceIterations =
     20'000;  // with records of some 10 ns each well below a millisecond
 constexpr uint64_t kMostRestored = 64u << 20;
 constexpr double kMostRestoring = 0.05;  // of an instance's time
-constexpr double kEvictNs = 4e6;         // a walk through a buffer of the size of the caches
 
 constexpr uint64_t kLeastStretch =
     4;  // passes between two detours; fewer are mostly entry and exit

@@ -54,6 +54,8 @@ struct StepCost {
   int64_t predicted_ns = 0;  // what this step was expected to cost
 };
 
+inline constexpr double kEvictNs = 4e6;  // a walk through a buffer of the size of the caches
+
 class LoopExperiment {
  public:
   enum class Stage { kCensus, kLive, kLook, kMeasure, kDone };

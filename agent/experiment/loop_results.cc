@@ -11,6 +11,8 @@ namespace perfd {
 namespace {
 
 constexpr double kDistantFidelity = 0.10;  // farther from live than this: try the other protocol
+constexpr double kMostEvicting = 100;      // instances that one eviction may cost
+constexpr double kUnlike = 0.69;           // ln 2: half or twice the live time
 constexpr int32_t kCountIndex = 1;
 
 // One thread's time of a base, comparable with that of one thread in the rank; the team's when there is only one.
@@ -83,6 +85,9 @@ void LoopExperiment::Reduce() {
 void LoopExperiment::ChooseProtocol() {
   if (live_cycles_ <= 0 || run_cycles_ <= 0) return;
   const double gap = std::abs(std::log(run_cycles_ / live_cycles_));
+  // Emptying the caches costs far more than a short instance: only where warm ones are nothing like the live ones.
+  const bool is_short = kMostEvicting * InstanceNs() < kEvictNs;
+  if (!cold_ && is_short && gap < kUnlike) return;
   if (!cold_tried_ && !cold_ && run_cycles_ < live_cycles_ && gap > kDistantFidelity) {
     warm_gap_ = gap;
     cold_ = cold_tried_ = true;

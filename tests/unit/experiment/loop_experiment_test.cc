@@ -140,6 +140,18 @@ TEST_F(LoopExperimentTest, ColdProtocolWhereLiveIsSlower) {
   EXPECT_GT(log_.cold_runs, 10);
 }
 
+TEST_F(LoopExperimentTest, ShortInstancesStayWarmUnlessTheyAreNothingLikeLive) {
+  FakeTruth truth;
+  truth.live_factor = 1.5;
+  truth.ref_cycles = 40'000;  // 20 us, live 30: 4 ms of evicting before each is too much
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.protocol, "warm");
+  EXPECT_EQ(log_.cold_runs, 0);
+  truth.live_factor = 2.1;
+  truth.ref_cycles = 30'000;
+  EXPECT_EQ(Run(truth, {"LS"}).protocol, "cold");
+}
+
 TEST_F(LoopExperimentTest, WarmWhereLiveIsFaster) {
   FakeTruth truth;
   truth.live_factor = 0.5;
