@@ -229,7 +229,9 @@ def test_chase_by_index():
 
 def test_arrays_in_l1():
     def check(program, threads):
-        assert abs(Measured(program, "triad", 1600, threads).sat("DL1") - 1) < 0.2  # 3 x 12.5 KB
+        # 3 x 12.5 KB. A perfect cache brings nothing; that the copy with operands in slots takes up to a third more, in a loop
+        # of one pass a cycle, is the price of addressing through GS.
+        assert 0.8 < Measured(program, "triad", 1600, threads).sat("DL1") < 1.5
     # With wide vectors or two threads an instance is too short to say much (0.1 us); all builds: the loads below.
     in_builds("l1", check, teams=(1,), isa="O2")
 
