@@ -37,7 +37,7 @@ function(perfd_test name)
   set(command ${name})
   if(PERFD_SANITIZE STREQUAL "thread" AND A_USES_ABSL_MUTEX)
     # The packaged Abseil is not instrumented: ThreadSanitizer does not see its mutexes order anything.
-    set(command sh -c "echo 'SKIPPED: ThreadSanitizer cannot see the packaged absl::Mutex'; exit 77")
+    set(command sh -c "echo 'SKIPPED: ThreadSanitizer cannot see the packaged absl::Mutex' && exit 77")
   elseif(PERFD_SANITIZE STREQUAL "thread" AND NOT A_THREADS)
     return()
   elseif(A_LABEL STREQUAL "unit")
