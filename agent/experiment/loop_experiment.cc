@@ -311,10 +311,12 @@ std::vector<std::string> LoopExperiment::Missing() const {
   for (bool again = true; missing.empty() && again;) {
     again = false;
     for (const std::string& name : NextStage(known, plan)) {
-      if (IndexOf(name) > kTraceIndex)
+      if (IndexOf(name) > kTraceIndex) {
         missing.push_back(name);
-      else
-        known.refusals.push_back({name, 0, "not installed"}), again = true;
+        continue;
+      }
+      known.refusals.push_back({name, 0, "not installed"});
+      again = true;
     }
   }
   return missing;

@@ -33,12 +33,11 @@ bool LeavesFunction(const LoopCode& loop) {
 absl::Status CheckFarBranches(const LoopCode& loop) {
   const LoopInstruction& header = loop.instructions[loop.entry];
   if (!NeedsFarBranches(loop)) return absl::OkStatus();
-  if (loop.far_branches) {
-    if (loop.far_branches->empty()) return absl::OkStatus();
-    return Refuse(header, absl::StrCat("0x", absl::Hex(loop.far_branches->front() - loop.bias),
-                                       " leads under the jump at the loop's header"));
-  }
-  return Refuse(header, "leaves the function, and what it leads to may come back under the jump");
+  if (!loop.far_branches)
+    return Refuse(header, "leaves the function, and what it leads to may come back under the jump");
+  if (loop.far_branches->empty()) return absl::OkStatus();
+  return Refuse(header, absl::StrCat("0x", absl::Hex(loop.far_branches->front() - loop.bias),
+                                     " leads under the jump at the loop's header"));
 }
 
 }  // namespace

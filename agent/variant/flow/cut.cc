@@ -97,12 +97,11 @@ void CutDetours(LoopCode* loop) {
   const auto start = static_cast<uint32_t>(entry);
   const Graph next = Successors(*loop);
   std::vector<bool> kept = ReachedFrom(start, next);
-  const std::vector<bool> returning = ReachedFrom(start, Reversed(next));
+  const Graph previous = Reversed(next);
+  const std::vector<bool> returning = ReachedFrom(start, previous);
   for (size_t n = 0; n < kept.size(); ++n) kept[n] = kept[n] && returning[n];
-  const bool goes_round = std::any_of(next.begin(), next.end(), [&](const auto& successors) {
-    const auto n = static_cast<size_t>(&successors - next.data());
-    return kept[n] && std::find(successors.begin(), successors.end(), start) != successors.end();
-  });
+  const bool goes_round = std::any_of(previous[start].begin(), previous[start].end(),
+                                      [&kept](uint32_t n) { return kept[n]; });
   if (goes_round) Keep(kept, loop);
 }
 

@@ -1,0 +1,61 @@
+#include "agent/pipeline/session_table.h"
+
+#include "absl/synchronization/notification.h"
+#include "tests/unit/agent/session_fixture.h"
+
+namespace perfd {
+namespace {
+
+using Phase = NodeProgress::Phase;
+using testing::HasSubstr;
+
+TEST_F(SessionTest, TheTableAnswersARepeatedStartOfAFinishedSessionInsteadOfMeasuringAgain) {
+  SessionTable table(tools_, &output_);
+  output_.on_news = [&](const SessionNews& news) { table.Remember(news); };
+  SessionNews finished;
+  finished.profile_id = request_.profile_id;
+  finished.phase = Phase::kFinished;
+  finished.last_sequence = 9;
+  table.Remember(finished);
+  table.Start(request_);
+  ASSERT_EQ(output_.news.size(), 1u);
+  EXPECT_EQ(output_.news[0].phase, Phase::kFinished);
+  EXPECT_EQ(output_.news[0].last_sequence, 9u);
+  EXPECT_EQ(table.running(), 0);
+  table.EndAll();
+}
+
+TEST_F(SessionTest, OneSessionTooManyIsRefusedAndTheOthersGoOn) {
+  absl::Notification go_on;
+  tools_.sleep = [&](int64_t) { go_on.WaitForNotification(); };
+  // Sessions run in threads of their own: each needs its own script.
+  absl::Mutex mutex;
+  std::vector<std::unique_ptr<FakeSampleSource::Script>> scripts;
+  tools_.open_source = [&](const ProfileSpec&, const Discovery&) -> absl::StatusOr<OpenedSource> {
+    absl::MutexLock lock(&mutex);
+    scripts.push_back(std::make_unique<FakeSampleSource::Script>());
+    OpenedSource opened;
+    opened.source = std::make_unique<FakeSampleSource>(*scripts.back());
+    return opened;
+  };
+  SessionTable table(tools_, &output_);
+  output_.on_news = [&](const SessionNews& news) { table.Remember(news); };
+  for (size_t i = 0; i <= SessionTable::kMaxSessions; ++i) {
+    request_.profile_id = "p-" + std::to_string(i);
+    request_.spec.target.pids = {static_cast<int32_t>(5000 + i)};
+    AddRank(request_.spec.target.pids[0]);
+    table.Start(request_);
+  }
+  EXPECT_EQ(table.running(), static_cast<int>(SessionTable::kMaxSessions));
+  {
+    absl::MutexLock lock(&output_.mutex);
+    EXPECT_THAT(output_.AllNotices(), HasSubstr("already runs 16 profiles"));
+  }
+  for (size_t i = 0; i < SessionTable::kMaxSessions; ++i) table.Stop("p-" + std::to_string(i));
+  go_on.Notify();
+  table.EndAll();
+  EXPECT_EQ(table.running(), 0);
+}
+
+}  // namespace
+}  // namespace perfd
