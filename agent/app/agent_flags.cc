@@ -66,6 +66,8 @@ bool ParseAgentFlags(int argc, char** argv, AgentFlags* flags, int* exit_code) {
   app.add_option("--disable-file", options.disable_file, "while this file exists, no loop on this node is altered")
       ->capture_default_str();
   app.add_flag("!--no-injection", options.inject, "never alter a loop: sampling only");
+  app.add_flag("--allow-recovery", options.allow_recovery,
+               "let requests ask for recovery mode: variants of very short loops run in the ranks' own threads");
   app.add_flag("--user-mode", options.user_mode, "serve only one's own processes, without root");
   app.add_option("--log-level", level, "debug, info, warning or error")->capture_default_str();
   app.set_version_flag("--version", absl::StrCat("perf-agent ", kVersion));

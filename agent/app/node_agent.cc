@@ -14,7 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "agent/doctor/injection_check.h"
 #include "agent/experiment/node_experimenter.h"
+#include "agent/experiment/preparation.h"
 #include "agent/link/link_codec.h"
 #include "agent/reader/reader_client.h"
 #include "agent/reader/unwind_client.h"
@@ -22,6 +24,7 @@
 #include "agent/sample/perf_event.h"
 #include "agent/sample/perf_sample_source.h"
 #include "agent/sample/sample_cost.h"
+#include "agent/sample/switch_cost.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
@@ -38,7 +41,7 @@ std::string KernelRelease() {
   return ::uname(&name) == 0 ? name.release : "";
 }
 
-std::string BootId() {
+std::string KernelBootId() {
   std::ifstream in("/proc/sys/kernel/random/boot_id");
   std::string id;
   std::getline(in, id);
@@ -149,7 +152,7 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
       .node = o.node,
       .sampling_event = UsableEvent(),
       .kernel = KernelRelease(),
-      .boot_id = BootId(),
+      .boot_id = KernelBootId(),
       .cpus = static_cast<int32_t>(std::thread::hardware_concurrency()),
       .uid = ::geteuid(),
       .user_mode = o.user_mode,
@@ -195,6 +198,9 @@ SessionTools NodeAgent::Tools() {
           .journal_directory = options_.journal_directory,
           .disable_file = options_.disable_file,
           .clock = &clock_,
+          .allow_recovery = options_.allow_recovery,
+          .leases = &leases_,
+          .sleep = nullptr,
           .open_lab = nullptr});
     };
   }
@@ -206,6 +212,10 @@ SessionTools NodeAgent::Tools() {
     const auto cost = MeasureSampleCost(source->event());
     if (!cost.ok()) LogWarning("the cost of a sample is not known: {}", Text(cost.status()));
     opened.sample_cost_ns = static_cast<double>(cost.value_or(0));
+    const auto switch_cost = MeasureSwitchCost(source->event());
+    if (!switch_cost.ok())
+      LogWarning("what sampling costs at a switch is not known: {}", Text(switch_cost.status()));
+    opened.switch_cost_ns = switch_cost.value_or(0);
     opened.source = std::move(source);
     return opened;
   };
@@ -250,11 +260,19 @@ bool NodeAgent::AlreadyMeasured(SessionRequest& request) {
 
 void NodeAgent::OnStop(const std::string& profile_id) { sessions_->Stop(profile_id); }
 
-std::vector<NodeCheck> NodeAgent::Check(const AgentOptions& options) {
+NodeCheckOptions NodeAgent::CheckOptions(const AgentOptions& options) {
   NodeCheckOptions checks;
   checks.reader_binary = options.reader_binary.empty() ? BesideThisProgram(kReaderName) : options.reader_binary;
+  checks.tracer_binary = TracerBinary(options);
+  checks.disable_file = options.disable_file;
+  checks.inject = options.inject;
+  checks.steady_clock = TscIsInvariant();
   checks.user_mode = options.user_mode;
-  return RunNodeChecks(ProcFs(), checks);
+  return checks;
+}
+
+std::vector<NodeCheck> NodeAgent::Check(const AgentOptions& options) {
+  return RunNodeChecks(ProcFs(), CheckOptions(options));
 }
 
 std::vector<NodeCheck> NodeAgent::OnDoctor() { return Check(options_); }
@@ -266,6 +284,8 @@ AgentHealth NodeAgent::Health() {
   health.cpu_ns = static_cast<uint64_t>(cpu.tv_sec) * kNsPerSecond + static_cast<uint64_t>(cpu.tv_nsec);
   if (auto status = procfs_.Status(::getpid()); status.ok()) health.resident_bytes = status->resident_bytes;
   health.sessions = sessions_->running();
+  health.inject_reason = FindObstacle(procfs_, CheckOptions(options_)).reason;
+  health.can_inject = health.inject_reason.empty();
   return health;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "agent/discover/rank_finder.h"
 #include "agent/doctor/node_checks.h"
+#include "agent/experiment/lease_board.h"
 #include "agent/link/daemon_link.h"
 #include "agent/link/spool.h"
 #include "agent/pipeline/resolver.h"
@@ -31,6 +32,7 @@ struct AgentOptions {
   std::string journal_directory;  // of what was put into ranks; empty: beside the spool
   std::string disable_file = "/etc/perfd/no-injection";  // while it exists, no loop of this node is altered
   bool inject = true;
+  bool allow_recovery = false;  // requests may ask for recovery mode (outside P1)
   bool user_mode = false;     // serve only our own user
 };
 
@@ -55,6 +57,10 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   void OnStart(SessionRequest request) override;
   void OnStop(const std::string& profile_id) override;
   void OnMeasure(MeasureOrder order) override { sessions_->Measure(std::move(order)); }
+  void OnClock(const ClockReading& reading) override { leases_.SetClock(reading); }
+  void OnLease(const std::string& profile_id, double charge) override {
+    leases_.SetCharge(profile_id, charge);
+  }
   std::vector<NodeCheck> OnDoctor() override;
   AgentHealth Health() override;
   std::vector<SessionNews> LatestNews() override;
@@ -63,6 +69,7 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
 
  private:
   NodeAgent(AgentOptions options, std::unique_ptr<Spool> spool);
+  static NodeCheckOptions CheckOptions(const AgentOptions& options);
   bool AlreadyMeasured(SessionRequest& request);
   SessionTools Tools();
 
@@ -70,6 +77,7 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   ProcFs procfs_;
   SystemClock clock_;
   RankFinder finder_;
+  LeaseBoard leases_;
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<Resolver> resolver_;
   std::unique_ptr<DaemonLink> link_;

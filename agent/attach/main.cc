@@ -1,13 +1,16 @@
 // perf-agent-tracer: holds ranks still for perf-agent. Not meant to be started by hand.
 #include <signal.h>
 
+#include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "agent/attach/tracer_server.h"
 #include "agent/spawn/helper_process.h"
 #include "core/base/log.h"
+#include "core/base/version.h"
 
 namespace perfd {
 namespace {
@@ -26,6 +29,10 @@ bool ParseArguments(const std::vector<std::string>& words, TestTrap* trap) {
 
 int main(int argc, char** argv) {
   perfd::InitLog("perf-agent-tracer", perfd::LogLevel::kWarning);
+  if (argc == 2 && std::string_view(argv[1]) == "--version") {
+    std::printf("perf-agent-tracer %s\n", perfd::kVersion);
+    return 0;
+  }
   perfd::TestTrap trap;
   if (!perfd::ParseArguments(std::vector<std::string>(argv + 1, argv + argc), &trap)) {
     perfd::LogError("usage: perf-agent-tracer (started by perf-agent, socket on descriptor 3)");

@@ -33,6 +33,9 @@ void CheckRights(const CheckScope& scope);
 void CheckKernel(const CheckScope& scope);
 void CheckPrograms(const CheckScope& scope);
 
+// Whether the file is there and `--version` of it ends well, in time.
+NodeCheck CheckProgram(const std::string& name, const std::string& binary);
+
 }  // namespace perfd
 
 #endif  // AGENT_DOCTOR_CHECK_SCOPE_H_

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/doctor/check_scope.h"
+#include "agent/doctor/injection_check.h"
 
 namespace perfd {
 
@@ -29,6 +30,7 @@ std::vector<NodeCheck> RunNodeChecks(const ProcFs& procfs, const NodeCheckOption
   CheckRights(scope);
   CheckKernel(scope);
   CheckPrograms(scope);
+  CheckInjection(scope);
   return checks;
 }
 

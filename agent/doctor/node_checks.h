@@ -31,6 +31,10 @@ struct NodeCheck {
 struct NodeCheckOptions {
   std::string agent_binary;   // for setcap; empty: the running program
   std::string reader_binary;  // perf-agent-reader; empty: not checked
+  std::string tracer_binary;  // perf-agent-tracer; empty: not checked
+  std::string disable_file;   // while it exists no loop is altered; empty: there is none
+  bool inject = true;         // the agent may alter loops
+  bool steady_clock = true;   // the time stamp counter is invariant
   bool user_mode = false;     // one user's own processes only: capabilities become optional
   int32_t pid = 0;            // whose rights; 0: this process
   std::string sys_root = "/sys";

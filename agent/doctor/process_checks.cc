@@ -157,13 +157,13 @@ int RunVersion(const std::string& binary) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-void CheckReader(const CheckScope& scope) {
-  const std::string& binary = scope.options.reader_binary;
-  if (binary.empty()) return;
-  NodeCheck check{.name = "perf-agent-reader"};
+}  // namespace
+
+NodeCheck CheckProgram(const std::string& name, const std::string& binary) {
+  NodeCheck check{.name = name};
   if (::access(binary.c_str(), X_OK) != 0) {
     check.found = absl::StrCat(binary, ": ", std::strerror(errno));
-    check.fix = absl::StrCat("install -m 0755 perf-agent-reader ", binary);
+    check.fix = absl::StrCat("install -m 0755 ", name, " ", binary);
   } else {
     const int code = RunVersion(binary);
     check.ok = code == 0;
@@ -172,10 +172,8 @@ void CheckReader(const CheckScope& scope) {
     check.fix =
         absl::StrCat("ldd ", binary, "  # a library is missing, or it is of another version");
   }
-  scope.Add(std::move(check));
+  return check;
 }
-
-}  // namespace
 
 void CheckRights(const CheckScope& scope) {
   const CapabilityRule rules[] = {
@@ -199,7 +197,8 @@ void CheckKernel(const CheckScope& scope) {
 }
 
 void CheckPrograms(const CheckScope& scope) {
-  CheckReader(scope);
+  if (!scope.options.reader_binary.empty())
+    scope.Add(CheckProgram("perf-agent-reader", scope.options.reader_binary));
   std::error_code error;
   const bool debug = std::filesystem::is_directory(scope.options.debug_root + "/.build-id", error);
   scope.Add({.name = "debug symbols of libc",

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/analysis/verdict.h"
 
 namespace perfd {
 namespace {
@@ -26,6 +25,9 @@ constexpr double kMostRestoring = 0.05;  // of an instance's time
 constexpr uint64_t kLeastStretch =
     4;  // passes between two detours; fewer are mostly entry and exit
 constexpr int32_t kMostShortLooks = 3;
+
+constexpr int32_t kInstanceRounds =
+    2;  // of one shadow then: more instances tell more than more runs
 
 constexpr int32_t kRefIndex = 0, kCountIndex = 1, kTraceIndex = 2;
 
@@ -75,14 +77,22 @@ void LoopExperiment::Close(const std::string& reason) {
   const bool watched = census_ns_ > kFirstCensusNs;
   if (census_.team == 0 && watched)
     return Finish(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
-  Finish(MeasureState::kOpen, reason);
+  LeaveUnfinished(MeasureState::kOpen, reason);
+}
+
+// What cannot be had any more may have been no more than further instances.
+void LoopExperiment::LeaveUnfinished(MeasureState state, const std::string& reason) {
+  if (stage_ == Stage::kMeasure && !runs_.empty() && Missing().empty())
+    return Finish(MeasureState::kMeasured, "");
+  Finish(state, reason);
 }
 
 // Unavailable: the next attempt may succeed. Anything else will not change.
 void LoopExperiment::Fail(const absl::Status& status) {
   const bool passing = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
   if (passing && ++failures_ < kMostFailures) return;
-  Finish(passing ? MeasureState::kOpen : MeasureState::kRefused, std::string(status.message()));
+  LeaveUnfinished(passing ? MeasureState::kOpen : MeasureState::kRefused,
+                  std::string(status.message()));
 }
 
 int32_t LoopExperiment::IndexOf(const std::string& variant) const {
@@ -128,29 +138,49 @@ int64_t LoopExperiment::FixedCost(const ShadowPrediction& prediction) const {
 
 int64_t LoopExperiment::LeastCost(const ShadowPrediction& prediction) const {
   if (stage_ != Stage::kLook && stage_ != Stage::kMeasure) return 0;
+  if (in_place_) return LeastInPlace();
   return FixedCost(prediction) + 5 * RunNs();
 }
 
 StepCost LoopExperiment::Step(RankLab& lab, const StepRoom& room) {
   switch (stage_) {
     case Stage::kCensus:
-      TakeCensus(lab);
+      TakeCensus(lab, room);
       return {};
     case Stage::kLive:
       TakeLive(lab, room);
       return {};
     case Stage::kLook:
-      return Look(lab, room);
-    case Stage::kMeasure:
-      return Measure(lab, room);
+      return ForkIsTooLong(room) ? StepCost{} : Look(lab, room);
+    case Stage::kMeasure: {
+      if (in_place_) return Recover(lab, room);
+      const StepRoom used = Narrowed(room);
+      return ForkIsTooLong(used) ? StepCost{} : Measure(lab, used);
+    }
     case Stage::kDone:
       return {};
   }
   return {};
 }
 
-void LoopExperiment::TakeCensus(RankLab& lab) {
-  const absl::StatusOr<Census> census = lab.TakeCensus(setup_.lab_loop, census_ns_);
+void LoopExperiment::Reopen() {
+  if (stage_ != Stage::kDone || state_ == MeasureState::kMeasured ||
+      state_ == MeasureState::kRefused)
+    return;
+  state_ = MeasureState::kOpen;
+  reason_.clear();
+  failures_ = 0;
+  if (census_.team == 0) census_ns_ = kFirstCensusNs;
+  stage_ = census_.team == 0   ? Stage::kCensus
+           : live_cycles_ == 0 ? Stage::kLive
+           : in_place_         ? Stage::kMeasure
+           : trips_.empty()    ? Stage::kLook
+                               : Stage::kMeasure;
+}
+
+void LoopExperiment::TakeCensus(RankLab& lab, const StepRoom& room) {
+  const int64_t ns = std::max<int64_t>(1, std::min(census_ns_, room.left_ns));
+  const absl::StatusOr<Census> census = lab.TakeCensus(setup_.lab_loop, ns);
   if (!census.ok()) return Fail(census.status());
   census_ = *census;
   if (census_.team > 0) {
@@ -181,6 +211,11 @@ void LoopExperiment::TakeLive(RankLab& lab, const StepRoom& room) {
             static_cast<double>(RunNs()) / 1e6,
             3 * static_cast<double>(RunNs()) / 1e6 / kShadowShare));
   }
+  ChooseMode();
+  if (in_place_) {
+    stage_ = Stage::kMeasure;
+    return;
+  }
   stage_ = shadows_ == 0 ? Stage::kLook : Stage::kMeasure;
 }
 
@@ -190,7 +225,11 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   wish.loop = setup_.lab_loop;
   wish.team = census_.team;
   // By number of entries, not by time: entries after long gaps must not be chosen more often.
-  wish.countdown = static_cast<int64_t>((shadows_ * 7919 + 13) % 29) * std::max(1, census_.team);
+  const uint64_t draw = room.generation > 0 ? room.generation : shadows_;
+  const auto most = static_cast<uint64_t>(std::max<int64_t>(1, room.most_countdown));
+  wish.countdown = static_cast<int64_t>((draw * 7919 + 13) % most) * std::max(1, census_.team);
+  wish.arm_from_ns = room.arm_from_ns;
+  wish.arm_until_ns = room.arm_until_ns;
   wish.shadow_ns = setup_.shadow_ns;
   wish.timeout_ns = room.timeout_ns;
   wish.runs = std::move(runs);
@@ -198,13 +237,19 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
     wish.restores = trace_.written;
     wish.writers = trace_.writers;
   }
+  if (room.narrow) wish.footprint = footprint();
   const int64_t predicted =
       FixedCost(room.prediction) + static_cast<int64_t>(wish.runs.size()) * RunNs();
   auto result = lab.RunShadow(wish);
   if (!result.ok()) {
     if (absl::IsUnavailable(result.status()) || absl::IsDeadlineExceeded(result.status()))
       ++cost_.failed_arms;
-    Fail(result.status());
+    if (!NarrowingFailed(result.status())) Fail(result.status());
+    return {};
+  }
+  if (result->pause_ns <= 0) {
+    // Nothing was learned, and nothing says that the next one would tell more.
+    Fail(absl::UnavailableError("a shadow came back without having held its team"));
     return {};
   }
   *answer = *std::move(result);
@@ -249,6 +294,21 @@ void LoopExperiment::RepeatFailed(const char* variant, const std::string& failur
   trace_alone_ = true;
 }
 
+// Few passes of a loop with detours: either it goes over one of them nearly every time, or its instances are that short by
+// themselves, as those of loops without detours may be. Which of the two, several instances tell by how they end.
+bool LoopExperiment::IsStretch(const ShadowAnswer& answer, uint64_t passes) {
+  if (installed_.detours.empty() || passes >= kLeastStretch) return true;
+  const std::vector<bool>& left = answer.left_by_detour;
+  short_by_detour_ = short_by_detour_ || std::find(left.begin(), left.end(), true) != left.end();
+  if (++short_looks_ < kMostShortLooks) return false;
+  if (short_by_detour_) {
+    Finish(MeasureState::kRefused,
+           absl::StrCat("nearly every pass goes over ", installed_.detours.front(),
+                        ", which no copy can hold"));
+  }
+  return !short_by_detour_;
+}
+
 bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<RunWish>& runs) {
   std::vector<ThreadTrace> threads(answer.traces.size());
   uint64_t longest = 0;
@@ -273,14 +333,7 @@ bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<Ru
                         " passes: what to restore between runs is not known"));
     return false;
   }
-  if (!installed_.detours.empty() && longest < kLeastStretch) {
-    if (++short_looks_ >= kMostShortLooks) {
-      Finish(MeasureState::kRefused,
-             absl::StrCat("nearly every pass goes over ", installed_.detours.front(),
-                          ", which no copy can hold"));
-    }
-    return false;
-  }
+  if (!IsStretch(answer, longest)) return false;
   trips_.push_back(longest);
   for (size_t i = 0; i < threads.size(); ++i) threads[i].records = answer.traces[i];
   trace_ = SummarizeTrace(installed_.copies[kTraceIndex].references, threads, setup_.bias);
@@ -299,32 +352,12 @@ bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<Ru
   return true;
 }
 
-std::vector<std::string> LoopExperiment::Missing() const {
-  StagePlan plan;
-  plan.asked = setup_.asked;
-  plan.repetitions = static_cast<uint32_t>(setup_.repetitions);
-  for (const Reference& reference : installed_.copies[kRefIndex].references)
-    plan.groups = std::max(plan.groups, reference.group + 1);
-  // The stages also name variants that nobody asked for, which may not be installed: they must not hide the stages after them.
-  LoopMeasurement known = Measurement(0);
-  std::vector<std::string> missing;
-  for (bool again = true; missing.empty() && again;) {
-    again = false;
-    for (const std::string& name : NextStage(known, plan)) {
-      if (IndexOf(name) > kTraceIndex) {
-        missing.push_back(name);
-        continue;
-      }
-      known.refusals.push_back({name, 0, "not installed"});
-      again = true;
-    }
-  }
-  return missing;
-}
-
 StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   ScheduleWish wish;
-  for (const std::string& name : Missing()) {
+  std::vector<std::string> missing = Missing();
+  const bool instances = missing.empty();
+  if (instances) missing = MissingInstances();
+  for (const std::string& name : missing) {
     wish.variants.push_back(IndexOf(name));
     wish.bases.push_back(BaseOf(wish.variants.back()));
   }
@@ -336,6 +369,7 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   wish.rounds =
       std::max<int32_t>(1, (setup_.repetitions + static_cast<int32_t>(kLeastShadows) - 1) /
                                static_cast<int32_t>(kLeastShadows));
+  if (instances) wish.rounds = std::min(wish.rounds, kInstanceRounds);
   wish.cold = cold_;
   wish.restore = trace_.in_place;
   wish.seed = shadows_ + 1;
@@ -350,10 +384,12 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   ShadowAnswer answer;
   const StepCost cost = RunShadow(lab, room, schedule.runs, wish.restore, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
+  if (room.narrow && MissedMemory(answer)) return cost;
   Keep(answer, schedule.runs, schedule.warm_ups);
   Reduce();
   ChooseProtocol();
-  if (stage_ == Stage::kMeasure && (Missing().empty() || shadows_ >= kMostShadows))
+  const bool all = Missing().empty() && MissingInstances().empty();
+  if (stage_ == Stage::kMeasure && (all || shadows_ >= kMostShadows))
     Finish(MeasureState::kMeasured, "");
   return cost;
 }

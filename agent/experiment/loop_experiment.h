@@ -11,6 +11,7 @@
 #define AGENT_EXPERIMENT_LOOP_EXPERIMENT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "agent/experiment/trace_summary.h"
 #include "agent/shadow/rank_lab.h"
 #include "core/analysis/saturation.h"
+#include "core/analysis/verdict.h"
 #include "core/model/loop_measurement.h"
 
 namespace perfd {
@@ -37,14 +39,23 @@ struct LoopSetup {
   int32_t repetitions = 31;
   int64_t shadow_ns = 0;    // longest pause
   double ticks_per_ns = 0;  // of the TSC
-  bool with_listings = false;
+  bool recovery = false;    // the request allows recovery mode
 };
 
 // What a step may use.
 struct StepRoom {
   int64_t credit_ns = 0;   // wall time that may be added now
-  int64_t timeout_ns = 0;  // for the loop to be entered
+  int64_t timeout_ns = 0;  // for the loop to be entered; at most left_ns
+  // Within a window of a lease (lease_gate.h): when the loop may be armed, CLOCK_MONOTONIC; 0: at once.
+  int64_t arm_from_ns = 0;
+  int64_t arm_until_ns = 0;
+  uint64_t generation = 0;      // all nodes let as many entries pass; 0: drawn for this rank alone
+  int64_t most_countdown = 29;  // entries of a thread
   ShadowPrediction prediction;
+  std::optional<ShadowPrediction> narrowed =
+      std::nullopt;             // without the memory outside the footprint, if that helps
+  bool narrow = false;          // `prediction` is that one
+  int64_t left_ns = INT64_MAX;  // until everything is to be taken out
 };
 
 struct StepCost {
@@ -68,22 +79,37 @@ class LoopExperiment {
   StepCost Step(RankLab& lab, const StepRoom& room);
   // The caller asks no more: what is missing stays open for this reason.
   void Close(const std::string& reason);
+  // It is hot again: what ended because nobody came into the loop, or because time was up, goes on.
+  void Reopen();
+  // From now on measurements have the assembly: one rank shows it for all.
+  void ShowListings() { with_listings_ = true; }
+  bool Lists() const { return with_listings_ && HasFigures(); }
+  bool HasFigures() const {
+    return state_ != MeasureState::kRefused && !reduction_.figures.empty();
+  }
   LoopMeasurement Measurement(uint64_t revision) const;
   const Census& census() const { return census_; }
+  // What shadows need of the rank's memory. None: not known yet, or it did not suffice.
+  std::optional<Footprint> footprint() const;
+  // Why memory cannot be left out of shadows.
+  void NoteNarrowing(const absl::Status& status) { narrow_note_ = std::string(status.message()); }
+  std::string NarrowNote() const;
 
  private:
   void Finish(MeasureState state, const std::string& reason);
-  void TakeCensus(RankLab& lab);
+  void TakeCensus(RankLab& lab, const StepRoom& room);
   void TakeLive(RankLab& lab, const StepRoom& room);
   StepCost Look(RankLab& lab, const StepRoom& room);
   StepCost Measure(RankLab& lab, const StepRoom& room);
   StepCost RunShadow(RankLab& lab, const StepRoom& room, std::vector<RunWish> runs, bool restore,
                      ShadowAnswer* answer);
   bool LearnTrace(const ShadowAnswer& answer, const std::vector<RunWish>& runs);
+  bool IsStretch(const ShadowAnswer& answer, uint64_t passes);
   void RepeatFailed(const char* variant, const std::string& failure);
   void Keep(const ShadowAnswer& answer, const std::vector<RunWish>& runs, int32_t skip);
   void Reduce();
   void ChooseProtocol();
+  void DescribeCopies(std::vector<VariantFigures>& all) const;
   int32_t IndexOf(const std::string& variant) const;
   int32_t BaseOf(int32_t variant) const;
   int64_t FixedCost(const ShadowPrediction& prediction) const;
@@ -91,8 +117,25 @@ class LoopExperiment {
   double InstanceNs() const;
   int64_t RestoreNs() const;
   int64_t RunNs() const;
+  StagePlan Plan() const;
   std::vector<std::string> Missing() const;
+  std::vector<std::string> MissingInstances() const;
   void Fail(const absl::Status& status);
+  // loop_recovery.cc
+  void ChooseMode();
+  StepCost Recover(RankLab& lab, const StepRoom& room);
+  int64_t InPlaceNs() const;
+  int64_t LeastInPlace() const;
+  std::vector<int32_t> InPlaceRound() const;
+  void KeepInPlace(const RecoveryAnswer& answer, const std::vector<int32_t>& round);
+  void CompareWithLive();
+  void DescribeMode(LoopMeasurement& out) const;
+  // loop_narrowing.cc
+  StepRoom Narrowed(const StepRoom& room) const;
+  bool ForkIsTooLong(const StepRoom& room);
+  bool NarrowingFailed(const absl::Status& status);
+  bool MissedMemory(const ShadowAnswer& answer);
+  void LeaveUnfinished(MeasureState state, const std::string& reason);
 
   const LoopSetup setup_;
   const InstalledLoop installed_;
@@ -109,13 +152,25 @@ class LoopExperiment {
   bool cold_tried_ = false;
   double warm_gap_ = 0;  // |ln fidelity| of the warm protocol
   TraceSummary trace_;
-  bool trace_alone_ = false;     // a look of several runs failed
-  int32_t short_looks_ = 0;      // that saw too few passes between detours
-  std::vector<uint64_t> trips_;  // one per counted instance
+  bool trace_alone_ = false;      // a look of several runs failed
+  int32_t short_looks_ = 0;       // that saw too few passes to be more than entry and exit
+  bool short_by_detour_ = false;  // one of them ended in a detour
+  std::vector<uint64_t> trips_;   // one per counted instance
   uint32_t shadows_ = 0;
   double probe_cycles_ = 0;
   std::vector<RunSample> runs_;
   Reduction reduction_;
+  bool with_listings_ = false;
+  std::vector<TripClass> trip_classes_;
+  int32_t narrow_misses_ = 0;    // shadows that touched what had been left out
+  int32_t narrow_failures_ = 0;  // in a row
+  std::string narrow_note_;
+  bool in_place_ = false;               // recovery mode
+  std::vector<Refusal> mode_refusals_;  // why not, of the loop or of single variants
+  uint32_t clusters_ = 0;               // of runs in place, so far
+  double in_place_ns_ = 0;              // what one run adds besides an instance; 0: not yet known
+  std::vector<double> likeness_;        // REF against the loop before which nothing ran
+  std::vector<uint64_t> probes_;        // of empty copies
   InjectionCost cost_;
 };
 

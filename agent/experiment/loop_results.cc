@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "agent/experiment/listing.h"
 #include "agent/experiment/loop_experiment.h"
+#include "core/analysis/trip_classes.h"
 
 namespace perfd {
 namespace {
@@ -13,7 +14,9 @@ namespace {
 constexpr double kDistantFidelity = 0.10;  // farther from live than this: try the other protocol
 constexpr double kMostEvicting = 100;      // instances that one eviction may cost
 constexpr double kUnlike = 0.69;           // ln 2: half or twice the live time
-constexpr int32_t kCountIndex = 1;
+constexpr int32_t kRefIndex = 0, kCountIndex = 1, kTraceIndex = 2;
+
+constexpr uint32_t kMostInstances = 31;  // where trip counts vary: enough for seven classes
 
 // One thread's time of a base, comparable with that of one thread in the rank; the team's when there is only one.
 double ThreadCycles(const std::vector<VariantFigures>& figures, absl::string_view base) {
@@ -52,8 +55,7 @@ void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>
   for (const ShadowRun& result : answer.runs) {
     const auto index = static_cast<size_t>(result.run);
     // The last warm-up is the base before the first variant.
-    if (index >= runs.size() || result.run + 1 < skip || runs[index].variant == kCountIndex)
-      continue;
+    if (index >= runs.size() || result.run + 1 < skip) continue;
     RunSample sample;
     sample.shadow = shadows_;
     sample.order = static_cast<uint32_t>(result.run);
@@ -72,6 +74,7 @@ void LoopExperiment::Reduce() {
   for (size_t i = 0; i < installed_.names.size(); ++i)
     options.base_of[installed_.names[i].Text()] = installed_.copies[i].base.Text();
   reduction_ = ReduceRuns(runs_, options);
+  trip_classes_ = TripClassesOf(runs_, options);
   // Where no variant is compared with REF itself, the next base that computes what the loop computes.
   for (const char* base : {"REF", "REF_FTZ"}) {
     const double cycles = ThreadCycles(reduction_.figures, base);
@@ -93,11 +96,58 @@ void LoopExperiment::ChooseProtocol() {
     cold_ = cold_tried_ = true;
     runs_.clear();
     reduction_ = {};
+    trip_classes_.clear();
   } else if (cold_ && warm_gap_ > 0 && gap > warm_gap_) {
     cold_ = false;
     warm_gap_ = 0;
     runs_.clear();
     reduction_ = {};
+    trip_classes_.clear();
+  }
+}
+
+StagePlan LoopExperiment::Plan() const {
+  StagePlan plan;
+  plan.asked = setup_.asked;
+  plan.repetitions = static_cast<uint32_t>(setup_.repetitions);
+  if (TripsVary(trips_)) plan.instances = std::min(plan.repetitions, kMostInstances);
+  for (const Reference& reference : installed_.copies[kRefIndex].references)
+    plan.groups = std::max(plan.groups, reference.group + 1);
+  return plan;
+}
+
+// Once all else is known: short and long instances are judged apart, and each class needs some of them.
+std::vector<std::string> LoopExperiment::MissingInstances() const {
+  return InstanceStage(Measurement(0), Plan());
+}
+
+std::vector<std::string> LoopExperiment::Missing() const {
+  const StagePlan plan = Plan();
+  // The stages also name variants that nobody asked for, which may not be installed: they must not hide the stages after them.
+  LoopMeasurement known = Measurement(0);
+  std::vector<std::string> missing;
+  for (bool again = true; missing.empty() && again;) {
+    again = false;
+    for (const std::string& name : NextStage(known, plan)) {
+      if (IndexOf(name) > kTraceIndex) {
+        missing.push_back(name);
+        continue;
+      }
+      known.refusals.push_back({name, 0, "not installed"});
+      again = true;
+    }
+  }
+  return missing;
+}
+
+void LoopExperiment::DescribeCopies(std::vector<VariantFigures>& all) const {
+  for (VariantFigures& figures : all) {
+    const int32_t index = IndexOf(figures.variant);
+    if (index < 0) continue;
+    const CodeCopy& copy = installed_.copies[static_cast<size_t>(index)];
+    figures.changed = static_cast<int32_t>(copy.changed.size());
+    figures.pinned = copy.pinned;
+    figures.accesses = copy.accesses;
   }
 }
 
@@ -125,21 +175,17 @@ LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
   if (shadows_ > 0) out.protocol = cold_ ? "cold" : "warm";
   out.trips = TripDeciles(trips_);
   out.figures = reduction_.figures;
-  for (VariantFigures& figures : out.figures) {
-    const int32_t index = IndexOf(figures.variant);
-    if (index < 0) continue;
-    const CodeCopy& copy = installed_.copies[static_cast<size_t>(index)];
-    figures.changed = static_cast<int32_t>(copy.changed.size());
-    figures.pinned = copy.pinned;
-    figures.accesses = copy.accesses;
-  }
+  DescribeCopies(out.figures);
+  out.trip_classes = trip_classes_;
+  for (TripClass& trips : out.trip_classes) DescribeCopies(trips.figures);
   out.refusals = installed_.refusals;
   out.refusals.insert(out.refusals.end(), reduction_.refusals.begin(), reduction_.refusals.end());
+  DescribeMode(out);
   if (stage_ == Stage::kMeasure || state_ == MeasureState::kOpen)
     out.open = OpenVariants(setup_.asked, out);
   out.references = trace_.references;
   out.detours = installed_.detours;
-  if (setup_.with_listings && state_ != MeasureState::kRefused)
+  if (with_listings_ && state_ != MeasureState::kRefused)
     out.listings = MakeListings(installed_, out.figures, setup_.bias);
   out.cost = cost_;
   return out;

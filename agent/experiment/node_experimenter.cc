@@ -8,8 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "agent/experiment/preparation.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -17,11 +15,9 @@
 namespace perfd {
 namespace {
 
-constexpr int64_t kNapNs = 50 * kNsPerMs;
-constexpr int64_t kReserveNs =
-    kNsPerSecond;  // before the end of the profile: for taking everything out
 constexpr size_t kMostThreads = 64;
-constexpr size_t kMostNews = 4096;
+constexpr size_t kMostNews = 4096;           // notices, and audit entries, between two windows
+constexpr size_t kMostMeasurements = 32768;  // of wire::kMaxMeasurements
 constexpr char kEndedFirst[] = "the profile ended first; a longer duration learns more";
 
 }  // namespace
@@ -37,6 +33,8 @@ void NodeExperimenter::Begin(ExperimentRequest request) {
   revision_ = static_cast<uint64_t>(std::max<int64_t>(1, options_.clock->UnixNs()));
   budget_ = std::make_unique<InjectionBudget>(request_.plan.budget.overhead_ratio,
                                               request_.begin_ns, request_.end_ns);
+  gate_.emplace(request_.plan, options_.leases);
+  charge_ = gate_->Charge();
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -47,6 +45,15 @@ void NodeExperimenter::End() {
 
 ExperimentNews NodeExperimenter::Take() {
   absl::MutexLock lock(&mutex_);
+  if (lost_notices_ + lost_audit_ + lost_measurements_ > 0) {
+    const std::string text =
+        absl::StrCat("more happened between two windows than can be kept: ", lost_notices_,
+                     " notices, ", lost_audit_, " entries of the audit log and ",
+                     lost_measurements_, " measurements were dropped");
+    news_.notices.push_back(
+        {Notice::Severity::kWarning, absl::StatusCode::kDataLoss, request_.node, 0, text});
+  }
+  lost_notices_ = lost_audit_ = lost_measurements_ = 0;
   return std::exchange(news_, {});
 }
 
@@ -71,7 +78,10 @@ bool NodeExperimenter::Disabled() const {
 
 void NodeExperimenter::Notify(Notice::Severity severity, const absl::Status& status, int32_t pid) {
   absl::MutexLock lock(&mutex_);
-  if (news_.notices.size() >= kMostNews) return;
+  if (news_.notices.size() >= kMostNews) {
+    ++lost_notices_;
+    return;
+  }
   news_.notices.push_back(
       {severity, status.code(), request_.node, pid, std::string(status.message())});
 }
@@ -85,7 +95,10 @@ void NodeExperimenter::Audit(AuditEntry entry, const RankInfo& rank) {
   LogInfo("audit: {} pid {} loop {} at {:#x}: {}", entry.action, entry.pid, entry.loop_id,
           entry.address, entry.outcome);
   absl::MutexLock lock(&mutex_);
-  if (news_.audit.size() < kMostNews) news_.audit.push_back(std::move(entry));
+  if (news_.audit.size() < kMostNews)
+    news_.audit.push_back(std::move(entry));
+  else
+    ++lost_audit_;
 }
 
 void NodeExperimenter::Run() {
@@ -125,7 +138,9 @@ void NodeExperimenter::Measure() {
   SpendHeld(Benches());
   while (!stop_ && Step()) {
   }
-  CloseAll(Disabled() ? DisabledText() : kEndedFirst);
+  const std::string reason = Disabled() ? DisabledText() : kEndedFirst;
+  LeaveWaiting(MeasureState::kOpen, absl::CancelledError(reason));
+  CloseAll(reason);
   RestoreAll();
 }
 
@@ -164,11 +179,15 @@ void NodeExperimenter::OpenRank(const RankPlaces& places) {
   options.journal_directory = options_.journal_directory;
   options.max_stop_ns = request_.plan.budget.stop_ns;
   options.max_shadow_ns = request_.plan.budget.shadow_ns;
+  options.ranks_at_once = static_cast<int32_t>(std::min(request_.ranks.size(), kMostThreads));
+  options.recovery = options_.allow_recovery && request_.plan.recovery;
+  options.cancelled = [this] { return stop_.load(); };
   options.audit = [this, rank = places.rank](AuditEntry entry) { Audit(std::move(entry), rank); };
   auto lab = options_.open_lab ? options_.open_lab(places.rank, options)
                                : RankLab::Open(places.rank, options);
   if (!lab.ok()) {
     Leave(places, MeasureState::kRefused, lab.status());
+    left_.push_back({places.rank, lab.status()});
     if (request_.plan.dry_run) return;  // the refusal is the answer
     Notify(Notice::Severity::kWarning,
            absl::Status(lab.status().code(),
@@ -198,7 +217,10 @@ void NodeExperimenter::Leave(const RankPlaces& places, MeasureState state,
     measurement.state = state;
     measurement.reason = std::string(why.message());
     absl::MutexLock lock(&mutex_);
-    if (news_.measurements.size() < kMostNews) news_.measurements.push_back(std::move(measurement));
+    if (news_.measurements.size() < kMostMeasurements)
+      news_.measurements.push_back(std::move(measurement));
+    else
+      ++lost_measurements_;
   }
 }
 
@@ -209,17 +231,22 @@ std::vector<RankBench*> NodeExperimenter::Benches() const {
   return benches;
 }
 
+// How far the least advanced rank is on this loop; kDone and 0: nothing is left to do.
+std::pair<LoopExperiment::Stage, int> NodeExperimenter::Advanced(size_t loop) const {
+  std::pair<LoopExperiment::Stage, int> least{LoopExperiment::Stage::kDone, 0};
+  for (const RankBench* bench : Benches()) {
+    if (bench->given_up(loop) || bench->stage(loop) == LoopExperiment::Stage::kDone) continue;
+    least = std::min(least, std::pair(bench->stage(loop), bench->steps(loop)));
+  }
+  return least;
+}
+
 // The least advanced loop; of those the one with the fewest steps; of those the heaviest.
 size_t NodeExperimenter::NextLoop() const {
-  const std::vector<RankBench*> benches = Benches();
   size_t best = request_.plan.loops.size();
   std::pair<LoopExperiment::Stage, int> least{LoopExperiment::Stage::kDone, 0};
   for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) {
-    for (const RankBench* bench : benches) {
-      if (bench->stage(loop) == LoopExperiment::Stage::kDone) continue;
-      const std::pair advanced{bench->stage(loop), bench->steps(loop)};
-      if (advanced < least) least = advanced, best = loop;
-    }
+    if (const auto advanced = Advanced(loop); advanced < least) least = advanced, best = loop;
   }
   return best;
 }
@@ -241,24 +268,17 @@ bool NodeExperimenter::Step() {
     Notify(Notice::Severity::kWarning, absl::CancelledError(DisabledText()), 0);
     return false;
   }
+  TakeUpOrder();
+  if (gate_->active()) return StepLeased();
   const size_t loop = NextLoop();
-  if (loop >= request_.plan.loops.size()) return false;
+  if (loop >= request_.plan.loops.size()) return AwaitOrder();
   const std::vector<RankBench*> benches = Waiting(loop);
-  int64_t cost = 0;
-  for (RankBench* bench : benches) cost = std::max(cost, bench->LeastCost(loop));
-  cost = correction_.Corrected(cost);
+  const int64_t cost = CostOf(loop, benches);
+  if (cost > 0 && AwaitInstall()) return true;
   if (cost > 0 && !AwaitCredit(cost)) {
-    const std::string reason = absl::StrFormat(
-        "the budget (%.1f %% of the elapsed time) does not buy the next shadow: it costs %.0f ms, "
-        "%.0f ms are left",
-        100 * request_.plan.budget.overhead_ratio, static_cast<double>(cost) / 1e6,
-        static_cast<double>(budget_->TotalNs() - budget_->spent_ns()) / 1e6);
-    for (RankBench* bench : benches) {
-      bench->Close(loop, reason);
-      bench->Settle(loop);  // nothing will need its jump
-    }
-  } else if (!stop_ && !Disabled()) {
-    StepRanks(loop, benches);
+    CloseUnaffordable(loop, benches, cost);
+  } else if (!stop_ && !Disabled() && !OrderIsDue()) {
+    StepRanks(loop, benches, nullptr);
   }
   Publish(loop, benches);
   return true;
@@ -266,20 +286,27 @@ bool NodeExperimenter::Step() {
 
 // False: not within this profile.
 bool NodeExperimenter::AwaitCredit(int64_t cost_ns) {
-  while (!stop_ && !Disabled()) {
+  while (!stop_ && !Disabled() && !OrderIsDue()) {
+    budget_->Spend(charged_ns_.exchange(0));
     const int64_t now = options_.clock->MonotonicNs();
     const int64_t wait = budget_->WaitNs(cost_ns, now);
     if (wait == 0) return true;
     if (wait < 0 || now + wait + kReserveNs >= request_.end_ns) return false;
-    absl::SleepFor(absl::Nanoseconds(std::min(wait, kNapNs)));
+    Nap(wait);
   }
   return true;
 }
 
-void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankBench*>& benches) {
-  const int64_t credit = budget_->CreditNs(options_.clock->MonotonicNs());
+void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankBench*>& benches,
+                                 const LeaseSlot* slot) {
+  const int64_t now = options_.clock->MonotonicNs();
+  const int64_t left = request_.end_ns - kReserveNs - now;
+  const auto credit = static_cast<double>(budget_->CreditNs(now));
   std::vector<StepRoom> rooms;
-  for (RankBench* bench : benches) rooms.push_back(bench->Prepare(loop, credit));
+  for (RankBench* bench : benches) {
+    rooms.push_back(bench->Prepare(loop, static_cast<int64_t>(credit / charge_), left));
+    if (slot != nullptr) KeepWithin(*slot, bench->EntryNs(loop), rooms.back());
+  }
   std::vector<StepCost> costs(benches.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < benches.size(); ++i)
@@ -290,27 +317,37 @@ void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankBench*>& ben
   int64_t predicted = 0;
   for (const StepCost& cost : costs) predicted = std::max(predicted, cost.predicted_ns);
   const int64_t measured = AddedWallNs(costs);
-  budget_->Spend(measured);
+  if (slot == nullptr)
+    budget_->Spend(measured);
+  else
+    SpendLeased(costs, *slot);
   correction_.Learn(predicted, measured);
 }
 
-// Ranks are stopped one after the other, and a job waits for each of them.
+// Ranks are stopped one after the other, and a job waits for each of them, on each of its nodes.
 void NodeExperimenter::SpendHeld(const std::vector<RankBench*>& benches) {
   int64_t held = 0;
   for (RankBench* bench : benches) held += bench->TakeHeldNs();
-  budget_->Spend(held);
+  budget_->Spend(static_cast<int64_t>(gate_->OutsideCharge() * static_cast<double>(held)));
 }
 
 void NodeExperimenter::Publish(size_t loop, const std::vector<RankBench*>& benches) {
   const int64_t now = options_.clock->MonotonicNs();
-  for (const RankBench* bench : benches) {
+  ChooseLister(loop);
+  for (RankBench* bench : benches) {
     LoopMeasurement measurement = bench->Measurement(loop, ++revision_, now);
+    const InjectionCost stops = bench->TakeStops();
     absl::MutexLock lock(&mutex_);
+    news_.stops += stops.stops;
+    news_.stop_ns += static_cast<uint64_t>(stops.stop_ns);
     std::vector<LoopMeasurement>& all = news_.measurements;
     std::erase_if(all, [&](const LoopMeasurement& old) {
       return old.pid == measurement.pid && old.loop_id == measurement.loop_id;
     });
-    if (all.size() < kMostNews) all.push_back(std::move(measurement));
+    if (all.size() < kMostMeasurements)
+      all.push_back(std::move(measurement));
+    else
+      ++lost_measurements_;
   }
 }
 

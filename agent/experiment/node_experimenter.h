@@ -3,22 +3,26 @@
 // Shape    Begin starts a thread: open and install every rank, then step after step - the least advanced loop first, all
 //          ranks at the same time, so that their shadows contend for the machine as the job does - and at the end everything
 //          is taken out again. A dry run ends after the preparation of every rank: no tracer is started, no rank is stopped,
-//          altered or forked.
+//          altered or forked. A later order adds loops and gives others up (revised_orders.cc). Under a lease ranks are paused in its windows only (lease_gate.h, leased_steps.cc).
 // Units    see agent/pipeline/experimenter.h.
 // Errors   as notices and as reasons of measurements.
 // Threads  thread "perfd-measure" does all stops; one short-lived thread per rank waits for a shadow.
-// Bounds   End: the step under way (budget.shadow), then the restoring of each rank; kEndWithin altogether, then a notice.
+// Bounds   End: what waits for a rank gives up at once, a shadow under way ends (budget.shadow), then each rank is restored.
+//          By itself everything ends kReserveNs before the profile. kMostKnown loops over the profile.
 #ifndef AGENT_EXPERIMENT_NODE_EXPERIMENTER_H_
 #define AGENT_EXPERIMENT_NODE_EXPERIMENTER_H_
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "agent/experiment/lease_board.h"
+#include "agent/experiment/lease_gate.h"
 #include "agent/experiment/rank_bench.h"
 #include "agent/pipeline/experimenter.h"
 #include "agent/shadow/rank_lab.h"
@@ -32,9 +36,16 @@ struct ExperimenterOptions {
   std::string journal_directory;
   std::string disable_file;  // while it exists nothing is injected
   const Clock* clock = nullptr;
+  bool allow_recovery =
+      false;  // the site's half of the opt-in; the other is MeasureOrder::recovery
+  const LeaseBoard* leases = nullptr;     // may be null
+  std::function<void(int64_t ns)> sleep;  // empty: really sleeps
   // Opens the lab of a rank; empty: RankLab::Open. Tests have labs of their own.
   std::function<absl::StatusOr<std::unique_ptr<RankLab>>(const RankInfo&, LabOptions)> open_lab;
 };
+
+// Before the end of the profile: for taking everything out.
+inline constexpr int64_t kReserveNs = kNsPerSecond;
 
 // Pauses of ranks that overlap hold the job up once.
 int64_t AddedWallNs(const std::vector<StepCost>& costs);
@@ -45,6 +56,8 @@ class NodeExperimenter final : public Experimenter {
   ~NodeExperimenter() override;
 
   void Begin(ExperimentRequest request) override;
+  void Revise(ExperimentRequest request) override;
+  void Charge(int64_t wall_ns) override { charged_ns_ += wall_ns; }
   ExperimentNews Take() override;
   void End() override;
   bool Finished() const override { return finished_; }
@@ -60,10 +73,31 @@ class NodeExperimenter final : public Experimenter {
   void Leave(const RankPlaces& places, MeasureState state, const absl::Status& why);
   std::vector<RankBench*> Benches() const;
   bool Step();
+  // revised_orders.cc
+  void TakeUpOrder();
+  bool OrderIsDue() const;
+  bool AwaitOrder() const;
+  bool AwaitInstall() const;
+  void TakeUpLoops(const ExperimentRequest& order);
+  int64_t InstallWaitNs() const;
+  void AddWaiting();
+  void AddTo(RankBench* bench);
+  void LeaveWaiting(MeasureState state, const absl::Status& why);
+  void ChooseLister(size_t loop);
+  bool StepLeased();
+  std::pair<LoopExperiment::Stage, int> Advanced(size_t loop) const;
   size_t NextLoop() const;
+  std::optional<LeaseTurn> NextTurn() const;
+  bool AwaitSlot(const LeaseSlot& slot);
+  int64_t CostOf(size_t loop, const std::vector<RankBench*>& benches) const;
+  void CloseUnaffordable(size_t loop, const std::vector<RankBench*>& benches, int64_t cost_ns);
+  void Nap(int64_t ns) const;
   std::vector<RankBench*> Waiting(size_t loop) const;
   bool AwaitCredit(int64_t cost_ns);
-  void StepRanks(size_t loop, const std::vector<RankBench*>& benches);
+  // `slot`: null where nothing is gated.
+  void StepRanks(size_t loop, const std::vector<RankBench*>& benches, const LeaseSlot* slot);
+  void SpendLeased(const std::vector<StepCost>& costs, const LeaseSlot& slot);
+  void Recharge();
   void SpendHeld(const std::vector<RankBench*>& benches);
   void Publish(size_t loop, const std::vector<RankBench*>& benches);
   void CloseAll(const std::string& reason);
@@ -73,14 +107,26 @@ class NodeExperimenter final : public Experimenter {
   void Notify(Notice::Severity severity, const absl::Status& status, int32_t pid);
   void Audit(AuditEntry entry, const RankInfo& rank);
 
+  struct LeftRank {
+    RankInfo rank;
+    absl::Status why;
+  };
+
   const ExperimenterOptions options_;
-  ExperimentRequest request_;
+  ExperimentRequest request_;              // its loops: all that were ever taken up
+  std::vector<MeasureLoop> waiting_;       // ordered, not yet bought
+  std::vector<RankPlaces> waiting_ranks_;  // where they lie
+  std::vector<LeftRank> left_;             // ranks without a lab
   std::unique_ptr<Tracer> tracer_;
   std::unique_ptr<InjectionBudget> budget_;
   CostCorrection correction_;
+  std::optional<LeaseGate> gate_;  // from Begin on
+  double charge_ = 1;              // of leased_ns_
+  int64_t leased_ns_ = 0;          // spent within windows
   double ticks_per_ns_ = 0;
   uint64_t revision_ = 0;
   std::thread thread_;
+  std::atomic<int64_t> charged_ns_ = 0;  // by the session, not yet spent
   std::atomic<bool> stop_ = false;
   std::atomic<bool> finished_ = false;  // a dry run, with its last news
 
@@ -88,6 +134,10 @@ class NodeExperimenter final : public Experimenter {
   std::vector<std::shared_ptr<RankBench>> benches_
       ABSL_GUARDED_BY(mutex_);  // only Run's thread changes them
   ExperimentNews news_ ABSL_GUARDED_BY(mutex_);
+  uint64_t lost_notices_ ABSL_GUARDED_BY(mutex_) = 0;  // since the last Take
+  uint64_t lost_audit_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t lost_measurements_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<ExperimentRequest> revised_ ABSL_GUARDED_BY(mutex_);  // the newest
 };
 
 }  // namespace perfd

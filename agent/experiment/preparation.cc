@@ -46,12 +46,6 @@ void AddStageVariants(LabLoop* loop) {
     add(SingleVariant(Change::kGroup, k));
 }
 
-// Source: Intel SDM vol. 3, 18.17.1 (invariant TSC): CPUID 80000007H, EDX bit 8.
-bool TscIsInvariant() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & 1u << 8) != 0;
-}
-
 struct Moment {
   uint64_t ticks = 0;
   int64_t ns = 0;
@@ -116,6 +110,12 @@ absl::StatusOr<LabLoop> PrepareLoop(const LoopPlace& place,
     ASSIGN_OR_RETURN(loop.code.far_branches, FindFarBranches(loop.code, memory));
   }
   return loop;
+}
+
+// Source: Intel SDM vol. 3, 18.17.1 (invariant TSC): CPUID 80000007H, EDX bit 8.
+bool TscIsInvariant() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & 1u << 8) != 0;
 }
 
 double MeasureTicksPerNs() {

@@ -25,6 +25,9 @@ absl::StatusOr<LoopBytes> PlaceLoop(const LoopPlace& place);
 absl::StatusOr<LabLoop> PrepareLoop(const LoopPlace& place,
                                     const std::vector<std::string>& variants, const Memory& memory);
 
+// Whether the TSC ticks steadily on this machine.
+bool TscIsInvariant();
+
 // Ticks of the TSC per ns, by watching both clocks for some 20 ms; 0: the TSC does not tick steadily on this machine.
 double MeasureTicksPerNs();
 

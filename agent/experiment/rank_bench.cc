@@ -17,8 +17,13 @@ constexpr double kEntriesAwaited = 100;  // for the loop to be entered by the wh
 constexpr double kPassThroughNs = 2;     // of one idle entry (docs/benchmarks.md)
 constexpr double kMostPassThrough =
     0.002;  // of wall time, all loops together; a loop above its part keeps the jump only while it is needed
+constexpr int64_t kWorthNarrowingNs =
+    5 * kNsPerMs;  // a fork and its faults; less is hardly made less
 constexpr int kRestoreAttempts = 5;
 constexpr int kInstallAttempts = 5;
+constexpr int kTakeOutAttempts = 5;  // of one jump; then it is left to the end
+constexpr int64_t kUsualStopNs = 2 * kNsPerMs;
+constexpr char kGivenUp[] = "it was hot no more, and its place went to other loops";
 constexpr absl::Duration kInstallPause = absl::Milliseconds(300);
 
 int64_t MonotonicNs() {
@@ -40,8 +45,7 @@ LoopSetup SetupOf(const LoopPlace& place, const RankInfo& rank, const Experiment
   setup.asked = request.plan.variants;
   setup.repetitions = request.plan.repetitions;
   setup.shadow_ns = request.plan.budget.shadow_ns;
-  // The code is the same in all ranks: one of them shows it.
-  setup.with_listings = rank.pid == request.ranks.front().rank.pid;
+  setup.recovery = request.plan.recovery;
   return setup;
 }
 
@@ -59,25 +63,37 @@ void SayWhatIsIdle(const std::vector<std::string>& asked, InstalledLoop& loop) {
 
 void RankBench::Install(const RankPlaces& places, const ExperimentRequest& request,
                         double ticks_per_ns) {
-  std::vector<InstalledLoop> installed(places.loops.size());
-  std::vector<int32_t> lab_loop(places.loops.size(), 0);
-  std::vector<LabLoop> wanted;
   dry_run_ = request.plan.dry_run;
+  Put(places.loops, request, ticks_per_ns);
+  if (dry_run_) Predict(request.plan.budget.shadow_ns);
+}
+
+void RankBench::Add(const std::vector<LoopPlace>& places, const ExperimentRequest& request,
+                    double ticks_per_ns) {
+  Put(places, request, ticks_per_ns);
+}
+
+void RankBench::Put(const std::vector<LoopPlace>& places, const ExperimentRequest& request,
+                    double ticks_per_ns) {
+  std::vector<InstalledLoop> installed(places.size());
+  std::vector<int32_t> lab_loop(places.size(), 0);
+  std::vector<LabLoop> wanted;
   const auto memory = Memory::Open(rank_.pid, rank_.start_ticks);
-  for (size_t i = 0; i < places.loops.size(); ++i) {
-    auto loop = memory.ok() ? PrepareLoop(places.loops[i], request.plan.variants, *memory)
+  for (size_t i = 0; i < places.size(); ++i) {
+    auto loop = memory.ok() ? PrepareLoop(places[i], request.plan.variants, *memory)
                             : absl::StatusOr<LabLoop>(memory.status());
     installed[i].status = loop.status();
     if (!loop.ok()) continue;
-    lab_loop[i] = static_cast<int32_t>(wanted.size());
+    lab_loop[i] = lab_loops_ + static_cast<int32_t>(wanted.size());
     wanted.push_back(*std::move(loop));
   }
+  const bool first = lab_loops_ == 0;  // its jumps are put in by the lab
   if (!wanted.empty()) {
     touched_ = !dry_run_;
     const auto result = dry_run_ ? lab_->Rehearse(wanted) : TryInstall(wanted);
     for (size_t i = 0; i < installed.size(); ++i) {
       if (!installed[i].status.ok()) continue;
-      const auto k = static_cast<size_t>(lab_loop[i]);
+      const auto k = static_cast<size_t>(lab_loop[i] - lab_loops_);
       if (!result.ok())
         installed[i].status = result.status();
       else if (k < result->size())
@@ -85,17 +101,17 @@ void RankBench::Install(const RankPlaces& places, const ExperimentRequest& reque
       else
         installed[i].status = absl::InternalError("the lab has no answer for this loop");
     }
+    if (result.ok()) lab_loops_ += static_cast<int32_t>(wanted.size());
   }
-  for (size_t i = 0; i < places.loops.size(); ++i) {
+  for (size_t i = 0; i < places.size(); ++i) {
     if (dry_run_) SayWhatIsIdle(request.plan.variants, installed[i]);
-    LoopSetup setup = SetupOf(places.loops[i], rank_, request);
+    LoopSetup setup = SetupOf(places[i], rank_, request);
     setup.lab_loop = lab_loop[i];
     setup.ticks_per_ns = ticks_per_ns;
-    const bool patched = installed[i].status.ok() && !dry_run_;
+    const bool patched = first && installed[i].status.ok() && !dry_run_;
     loops_.push_back({LoopExperiment(std::move(setup), std::move(installed[i])), lab_loop[i], 0,
                       patched, MonotonicNs(), 0});
   }
-  if (dry_run_) Predict(request.plan.budget.shadow_ns);
 }
 
 // A shadow is planned for what its fork and the faults afterwards leave of its room (LoopExperiment::Measure).
@@ -115,7 +131,7 @@ absl::StatusOr<std::vector<InstalledLoop>> RankBench::TryInstall(
   absl::StatusOr<std::vector<InstalledLoop>> result = absl::UnavailableError("not tried");
   for (int i = 0; i < kInstallAttempts; ++i) {
     if (i > 0) absl::SleepFor(kInstallPause);
-    result = lab_->Install(loops);
+    result = lab_loops_ == 0 ? lab_->Install(loops) : lab_->Add(loops);
     if (!absl::IsUnavailable(result.status()) && !absl::IsDeadlineExceeded(result.status())) break;
   }
   return result;
@@ -131,16 +147,76 @@ void RankBench::SetPatched(Loop& loop, bool patched) {
     loop.patched_ns += now - loop.since_ns;
 }
 
-StepRoom RankBench::Prepare(size_t loop, int64_t credit_ns) {
+void RankBench::GiveUp(size_t loop) {
+  loops_[loop].given_up = true;
+  loops_[loop].take_outs = 0;
+  TakeOutGivenUp();
+}
+
+void RankBench::TakeOutGivenUp() {
+  for (Loop& loop : loops_) {
+    if (loop.given_up && loop.patched && loop.take_outs++ < kTakeOutAttempts)
+      SetPatched(loop, false);
+  }
+}
+
+void RankBench::TakeUp(size_t loop) {
+  loops_[loop].given_up = false;
+  loops_[loop].experiment.Reopen();
+}
+
+void RankBench::Close(size_t loop, const std::string& reason) {
+  loops_[loop].experiment.Close(loops_[loop].given_up ? kGivenUp : reason);
+}
+
+int64_t RankBench::MeanStopNs() const {
+  const InjectionCost cost = lab_->cost();
+  return cost.stops == 0 ? kUsualStopNs : cost.stop_ns / static_cast<int64_t>(cost.stops);
+}
+
+int64_t RankBench::LeastCost(size_t loop) {
+  const ShadowPrediction whole = lab_->PredictShadow();
+  const LoopExperiment& experiment = loops_[loop].experiment;
+  const int64_t cost = experiment.LeastCost(whole);
+  const std::optional<ShadowPrediction> narrowed = Narrowed(loop, whole);
+  return narrowed ? std::min(cost, experiment.LeastCost(*narrowed)) : cost;
+}
+
+std::optional<ShadowPrediction> RankBench::Narrowed(size_t loop, const ShadowPrediction& whole) {
+  LoopExperiment& experiment = loops_[loop].experiment;
+  if (!whole.status.ok() || whole.fork_ns + whole.later_fault_ns < kWorthNarrowingNs)
+    return std::nullopt;
+  const std::optional<Footprint> footprint = experiment.footprint();
+  if (!footprint) return std::nullopt;
+  ShadowPrediction narrowed = lab_->PredictNarrowed(*footprint, experiment.census().team);
+  if (!narrowed.status.ok()) {
+    experiment.NoteNarrowing(narrowed.status);
+    return std::nullopt;
+  }
+  if (2 * (narrowed.fork_ns + narrowed.later_fault_ns) > whole.fork_ns + whole.later_fault_ns)
+    return std::nullopt;
+  return narrowed;
+}
+
+int64_t RankBench::EntryNs(size_t loop) const {
+  const Census& census = loops_[loop].experiment.census();
+  const double entries = std::max(1e-3, census.entries_per_second);
+  return static_cast<int64_t>(1e9 * std::max(1, census.team) / entries);
+}
+
+StepRoom RankBench::Prepare(size_t loop, int64_t credit_ns, int64_t left_ns) {
   SetPatched(loops_[loop], true);
   const Census& census = loops_[loop].experiment.census();
   StepRoom room;
   room.prediction = lab_->PredictShadow();
+  room.narrowed = Narrowed(loop, room.prediction);
   room.credit_ns = credit_ns;
   const double entries = kEntriesAwaited * std::max(1, census.team);
   const double wait_ns = entries / std::max(1e-3, census.entries_per_second) * 1e9;
   room.timeout_ns =
       std::clamp(static_cast<int64_t>(std::min(wait_ns, 1e12)), kShortestWaitNs, kLongestWaitNs);
+  room.left_ns = std::max<int64_t>(0, left_ns);
+  room.timeout_ns = std::min(room.timeout_ns, room.left_ns);
   return room;
 }
 
@@ -148,7 +224,9 @@ void RankBench::Settle(size_t loop) {
   Loop& it = loops_[loop];
   ++it.steps;
   const bool over = it.experiment.stage() == LoopExperiment::Stage::kDone;
-  const double most = kMostPassThrough / static_cast<double>(loops_.size());
+  const auto active = std::count_if(loops_.begin(), loops_.end(),
+                                    [](const Loop& other) { return !other.given_up; });
+  const double most = kMostPassThrough / static_cast<double>(std::max<std::ptrdiff_t>(1, active));
   if (over || PassThroughShare(it.experiment.census()) > most) SetPatched(it, false);
 }
 
@@ -156,6 +234,12 @@ int64_t RankBench::TakeHeldNs() {
   const InjectionCost cost = lab_->cost();
   const int64_t all = cost.stop_ns + cost.pass_through_ns;
   return all - std::exchange(held_ns_, all);
+}
+
+InjectionCost RankBench::TakeStops() {
+  const InjectionCost cost = lab_->cost();
+  const InjectionCost told = std::exchange(told_, cost);
+  return {.stops = cost.stops - told.stops, .stop_ns = cost.stop_ns - told.stop_ns};
 }
 
 LoopMeasurement RankBench::Predicted(LoopMeasurement measurement) const {
@@ -175,6 +259,8 @@ LoopMeasurement RankBench::Measurement(size_t loop, uint64_t revision, int64_t n
   const Loop& it = loops_[loop];
   LoopMeasurement measurement = it.experiment.Measurement(revision);
   if (dry_run_) return Predicted(std::move(measurement));
+  if (it.given_up && it.experiment.stage() != LoopExperiment::Stage::kDone)
+    measurement.reason = kGivenUp;
   const int64_t patched_ns = it.patched_ns + (it.patched ? now_ns - it.since_ns : 0);
   measurement.cost.pass_through_ns = static_cast<int64_t>(PassThroughShare(it.experiment.census()) *
                                                           static_cast<double>(patched_ns));

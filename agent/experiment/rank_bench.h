@@ -1,7 +1,8 @@
 // agent/experiment/rank_bench.h - one rank with its lab and the experiments on its loops.
 //
-// Shape    Install once; Prepare / Step / Settle for one loop at a time; Restore at the end. After the Install of a dry run
-//          only Measurement: the rank was read, nothing of it was touched.
+// Shape    Install once, Add for loops that become hot later; Prepare / Step / Settle for one loop at a time; GiveUp when a
+//          loop is hot no more, TakeUp when it is again; Restore at the end. Loops keep their numbers. After the Install of
+//          a dry run only Measurement: the rank was read, nothing of it was touched.
 // Threads  Step may run on another thread than the rest, one at a time; OriginalAddress is thread-safe.
 #ifndef AGENT_EXPERIMENT_RANK_BENCH_H_
 #define AGENT_EXPERIMENT_RANK_BENCH_H_
@@ -24,17 +25,30 @@ class RankBench {
 
   void Install(const RankPlaces& places, const ExperimentRequest& request, double ticks_per_ns);
 
+  // More loops, numbered after those there are, which go on. They get their jumps when they are prepared.
+  void Add(const std::vector<LoopPlace>& places, const ExperimentRequest& request,
+           double ticks_per_ns);
+  // Takes the jump out and keeps what is known; TakeOutGivenUp tries again where threads were in the way.
+  void GiveUp(size_t loop);
+  void TakeOutGivenUp();
+  void TakeUp(size_t loop);
+  bool given_up(size_t loop) const { return loops_[loop].given_up; }
+
   const RankInfo& rank() const { return rank_; }
   size_t loops() const { return loops_.size(); }
   LoopExperiment::Stage stage(size_t loop) const { return loops_[loop].experiment.stage(); }
   int steps(size_t loop) const { return loops_[loop].steps; }
-  int64_t LeastCost(size_t loop) {
-    return loops_[loop].experiment.LeastCost(lab_->PredictShadow());
-  }
-  void Close(size_t loop, const std::string& reason) { loops_[loop].experiment.Close(reason); }
+  int64_t LeastCost(size_t loop);
+  std::string NarrowNote(size_t loop) const { return loops_[loop].experiment.NarrowNote(); }
+  void Close(size_t loop, const std::string& reason);
+  bool HasFigures(size_t loop) const { return loops_[loop].experiment.HasFigures(); }
+  bool Lists(size_t loop) const { return loops_[loop].experiment.Lists(); }
+  void ShowListings(size_t loop) { loops_[loop].experiment.ShowListings(); }
 
+  // From one entry of a thread to its next, on average.
+  int64_t EntryNs(size_t loop) const;
   // Puts the jump in where it is not; what the step may use.
-  StepRoom Prepare(size_t loop, int64_t credit_ns);
+  StepRoom Prepare(size_t loop, int64_t credit_ns, int64_t left_ns = INT64_MAX);
   StepCost Step(size_t loop, const StepRoom& room) {
     return loops_[loop].experiment.Step(*lab_, room);
   }
@@ -42,6 +56,10 @@ class RankBench {
   void Settle(size_t loop);
   // Wall time of stops and of counting entries since the last call.
   int64_t TakeHeldNs();
+  // Number and wall time of stops since the last call; the rest is zero.
+  InjectionCost TakeStops();
+  // Of what the rank was held so far.
+  int64_t MeanStopNs() const;
   LoopMeasurement Measurement(size_t loop, uint64_t revision, int64_t now_ns) const;
   // OK: nothing of ours is left in it, or it has ended.
   absl::Status Restore();
@@ -57,8 +75,13 @@ class RankBench {
     bool patched = false;
     int64_t since_ns = 0;    // patched since
     int64_t patched_ns = 0;  // before that
+    bool given_up = false;
+    int take_outs = 0;  // attempts to take the jump out since it was given up
   };
+  void Put(const std::vector<LoopPlace>& places, const ExperimentRequest& request,
+           double ticks_per_ns);
   absl::StatusOr<std::vector<InstalledLoop>> TryInstall(const std::vector<LabLoop>& loops);
+  std::optional<ShadowPrediction> Narrowed(size_t loop, const ShadowPrediction& whole);
   void Predict(int64_t shadow_ns);
   LoopMeasurement Predicted(LoopMeasurement measurement) const;
   void SetPatched(Loop& loop, bool patched);
@@ -66,8 +89,10 @@ class RankBench {
   const RankInfo rank_;
   const std::unique_ptr<RankLab> lab_;
   std::vector<Loop> loops_;
+  int32_t lab_loops_ = 0;  // that the lab has numbers for
   bool touched_ = false;
   int64_t held_ns_ = 0;  // told by TakeHeldNs
+  InjectionCost told_;   // by TakeStops
   bool dry_run_ = false;
   absl::Status may_fork_;  // of a dry run, with its prediction
   PredictedCost predicted_;

@@ -83,6 +83,7 @@ TraceSummary SummarizeTrace(std::span<const Reference> references,
   std::vector<Range> read, written;
   for (size_t i = 0; i < references.size(); ++i) {
     const Reference& reference = references[i];
+    summary.blind |= !reference.traced || i >= kTraceCount;
     summary.untraced |= reference.writes && (!reference.traced || i >= kTraceCount);
     TracedReference traced{.instruction = reference.instruction - bias,
                            .reads = reference.reads,
@@ -104,6 +105,10 @@ TraceSummary SummarizeTrace(std::span<const Reference> references,
   read = Merge(std::move(read));
   written = Merge(std::move(written));
   summary.in_place = Overlap(read, written);
+  std::vector<Range> touched = read;
+  touched.insert(touched.end(), written.begin(), written.end());
+  for (const Range& range : Merge(std::move(touched)))
+    summary.touched.emplace_back(range.low, range.high - range.low);
   for (const Range& range : written) {
     summary.written.emplace_back(range.low, range.high - range.low);
     summary.writers.push_back(range.thread);

@@ -14,6 +14,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
+#include "core/wire/lease_wire.h"
 #include "core/wire/node_wire.h"
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
@@ -192,6 +193,8 @@ absl::Status DaemonLink::Greet(Connection& connection) {
   reg.set_kernel(identity_.kernel);
   reg.set_sampling_event(identity_.sampling_event);
   reg.set_boot_id(identity_.boot_id);
+  reg.set_pause_leases(true);
+  reg.set_can_inject(handler_.Health().can_inject);
   std::set<std::string> active = spool_.profiles();
   for (const SessionNews& news : handler_.LatestNews()) {
     if (news.phase != NodeProgress::Phase::kFinished && news.phase != NodeProgress::Phase::kFailed)
@@ -286,6 +289,20 @@ void DaemonLink::OnOrder(absl::StatusOr<MeasureOrder> order, bool dry_run) {
   handler_.OnMeasure(*std::move(order));
 }
 
+// The clock is read here: what the answer waits for makes the reading less exact, not wrong.
+void DaemonLink::OnProbe(const v1::ClockProbe& probe) {
+  v1::AgentMessage answer;
+  answer.mutable_clock()->set_sent_ns(probe.sent_ns());
+  answer.mutable_clock()->set_here_ns(clock_.MonotonicNs());
+  {
+    absl::MutexLock lock(&mutex_);
+    if (outbox_.size() < kMaxOutbox) outbox_.push_back(std::move(answer));
+  }
+  if (!probe.has_reading()) return;
+  const absl::StatusOr<ClockReading> reading = wire::FromProto(probe.reading());
+  if (reading.ok()) handler_.OnClock(*reading);
+}
+
 void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
   switch (message.kind_case()) {
     case v1::DaemonMessage::kStart: {
@@ -319,6 +336,12 @@ void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
       if (outbox_.size() < kMaxOutbox) outbox_.push_back(std::move(answer));
       break;
     }
+    case v1::DaemonMessage::kClock:
+      OnProbe(message.clock());
+      break;
+    case v1::DaemonMessage::kLease:
+      handler_.OnLease(message.lease().profile_id(), message.lease().charge());
+      break;
     case v1::DaemonMessage::kWelcome:
     case v1::DaemonMessage::KIND_NOT_SET:
       LogWarning("perfd sent a message of no use here (kind {})", static_cast<int>(message.kind_case()));

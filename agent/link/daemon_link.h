@@ -50,6 +50,9 @@ class LinkHandler {
   virtual void OnStart(SessionRequest request) = 0;
   virtual void OnStop(const std::string& profile_id) = 0;
   virtual void OnMeasure(MeasureOrder order) = 0;
+  // What the daemon knows of this node's clock, and how the pauses of a lease have turned out.
+  virtual void OnClock(const ClockReading& /*reading*/) {}
+  virtual void OnLease(const std::string& /*profile_id*/, double /*charge*/) {}
   virtual std::vector<NodeCheck> OnDoctor() = 0;
   virtual AgentHealth Health() = 0;  // all but the spool
   // Sessions that run or ended lately: told again to a daemon that may not have heard.
@@ -88,6 +91,7 @@ class DaemonLink {
   void CancelUnlessEnded(Connection& connection, const absl::Status& status);
   void OnMessage(const v1::DaemonMessage& message);
   void OnOrder(absl::StatusOr<MeasureOrder> order, bool dry_run);
+  void OnProbe(const v1::ClockProbe& probe);
   v1::AgentMessage HeartbeatMessage();
   bool NewsUnderWay();
   bool Wakeup() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

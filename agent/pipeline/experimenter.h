@@ -1,10 +1,10 @@
 // agent/pipeline/experimenter.h - what a session sees of the part that alters loops: it is told where the loops are, and
 //                                 asked from time to time what it has found out.
 //
-// Shape    Begin once the daemon has said which loops; Take at every window; End before the session ends. AddRank for ranks
-//          that come late is not needed: they are measured by the next profile.
+// Shape    Begin once the daemon has said which loops; Revise when it says otherwise; Take at every window; End before the
+//          session ends. AddRank for ranks that come late is not needed: they are measured by the next profile.
 // Errors   never returned: a rank or a loop that cannot be measured has a LoopMeasurement that says why.
-// Threads  Begin, Take and End from the session's thread; OriginalAddress from any. Works on threads of its own.
+// Threads  Begin, Revise, Take and End from the session's thread; OriginalAddress from any. Works on threads of its own.
 // Bounds   End returns within some seconds, with every rank restored or a notice that says what is left.
 #ifndef AGENT_PIPELINE_EXPERIMENTER_H_
 #define AGENT_PIPELINE_EXPERIMENTER_H_
@@ -20,6 +20,7 @@
 #include "core/model/identity.h"
 #include "core/model/loop_measurement.h"
 #include "core/model/measure_order.h"
+#include "core/model/pause_lease.h"
 #include "core/model/profile.h"
 
 namespace perfd {
@@ -51,12 +52,21 @@ struct ExperimentNews {
   std::vector<LoopMeasurement> measurements;
   std::vector<AuditEntry> audit;
   std::vector<Notice> notices;
+  std::vector<LeasedPause> pauses;  // within windows of the lease; each once
+  uint64_t pauses_dropped = 0;      // that were too many to be kept until now
+  uint64_t stops = 0;
+  uint64_t stop_ns = 0;  // ranks stood still for a tracer, summed over them
 };
 
 class Experimenter {
  public:
   virtual ~Experimenter() = default;
   virtual void Begin(ExperimentRequest request) = 0;
+  // A later order (core/model/measure_order.h says what it means), with the places of all its loops. Of the rest of the
+  // request only the loops count. Comes back at once; an experimenter that cannot change keeps to the first order.
+  virtual void Revise(ExperimentRequest /*request*/) {}
+  // Wall time that sampling has cost the job since the last call: it comes out of the same budget.
+  virtual void Charge(int64_t /*wall_ns*/) {}
   virtual ExperimentNews Take() = 0;
   virtual void End() = 0;
   // True when there is no more to come: of a dry run, once every rank was looked at. Its session ends then.

@@ -86,6 +86,8 @@ struct RawWindow {
   std::vector<RankInfo> ranks;
   std::vector<LoopMeasurement> measurements;
   std::vector<AuditEntry> audit;
+  std::vector<LeasedPause> pauses;
+  uint64_t pauses_dropped = 0;
   int64_t start_unix_ns = 0;
   int64_t duration_ns = 0;
 };

@@ -184,6 +184,8 @@ Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout, Un
   window.threads = std::move(raw.threads);
   window.measurements = std::move(raw.measurements);
   window.audit = std::move(raw.audit);
+  window.pauses = std::move(raw.pauses);
+  window.pauses_dropped = raw.pauses_dropped;
   window.accounting = raw.accounting;
   window.overhead = raw.overhead;
   FoldLightLocations(window, kMaxWindowLocations);

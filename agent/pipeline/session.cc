@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "agent/procfs/process_rights.h"
-#include "core/analysis/budget_governor.h"
 #include "core/base/log.h"
 
 namespace perfd {
@@ -24,6 +23,8 @@ constexpr int64_t kScanShare = 200;  // looking for late ranks may use 1/200 of 
 // Some 50 us each, agent and reader together: a quarter of a percent of one CPU, whatever the frequency and the number of
 // threads.
 constexpr double kStacksPerSecond = 50;
+// Of the budget, where loops are altered too; what sampling really takes is charged to the altering.
+constexpr double kSamplingPart = 0.5;
 
 uint64_t OwnCpuNs() {
   timespec ts{};
@@ -97,6 +98,7 @@ bool Session::OpenSource(const Discovery& discovery) {
   }
   source_ = std::move(source->source);
   sample_cost_ns_ = source->sample_cost_ns;
+  switch_cost_ns_ = source->switch_cost_ns;
   bool any = false;
   for (const RankInfo& info : discovery.ranks) any |= AddRank(info);
   return any;
@@ -130,7 +132,7 @@ bool Session::AddRank(const RankInfo& info) {
 }
 
 void Session::Sample() {
-  started_ns_ = looked_ns_ = tools_.clock->MonotonicNs();
+  started_ns_ = looked_ns_ = span_begin_ns_ = tools_.clock->MonotonicNs();
   windows_.Begin();
   span_own_cpu_ns_ = OwnCpuNs();
   if (request_.spec.hotspots.callpaths == CallPaths::kDwarf && tools_.open_stacks != nullptr)
@@ -190,13 +192,18 @@ void Session::LookForLoops() {
 
 void Session::NoteEnded() {
   std::vector<const TrackedProcess*> ended, changed;
-  const uint64_t used_ns = ranks_.Refresh(drained_ns_, &ended, &changed);
+  const TrackedRanks::Used used = ranks_.Refresh(drained_ns_, &ended, &changed);
   for (const TrackedProcess* process : changed) {
     source_->RemoveProcess(process->info.pid);
     notices_.Warning(ChangedOwnerError(*process), process->info.pid);
   }
-  job_cpu_ns_ += used_ns;
-  span_job_cpu_ns_ += used_ns;
+  job_cpu_ns_ += used.cpu_ns;
+  span_job_cpu_ns_ += used.cpu_ns;
+  span_switches_ += used.switches;
+  switching_ns_ += KernelSamplingNs({.switches = used.switches,
+                                     .switch_cost_ns = switch_cost_ns_,
+                                     .current_hz = source_->setup().frequency_hz,
+                                     .requested_hz = static_cast<double>(request_.spec.hotspots.frequency_hz)});
   const double seconds =
       static_cast<double>(tools_.clock->MonotonicNs() - started_ns_) / static_cast<double>(kNsPerSecond);
   for (const TrackedProcess* process : ended) {
@@ -226,22 +233,35 @@ void Session::FindNewRanks() {
   }
 }
 
+bool Session::MayAlter() const {
+  return tools_.make_experimenter != nullptr && !request_.spec.variants.set.empty();
+}
+
 // The agent's part is this thread's and that of unwinding: reading code is paid once and does not grow with the frequency.
-void Session::AdjustFrequency() {
+GovernorSpan Session::EndSpan() {
+  const int64_t now_ns = tools_.clock->MonotonicNs();
   const uint64_t own_cpu_ns = OwnCpuNs();
   const uint64_t stack_cpu_ns = stacks_ == nullptr ? 0 : stacks_->unwind_cpu_ns();
-  const GovernorSpan span{
+  return {
+      .wall_ns = now_ns - std::exchange(span_begin_ns_, now_ns),
+      .ranks = ranks_.living(),
       .job_cpu_ns = std::exchange(span_job_cpu_ns_, 0),
       .samples = std::exchange(span_samples_, 0),
       .sample_cost_ns = sample_cost_ns_,
+      .switches = std::exchange(span_switches_, 0),
+      .switch_cost_ns = switch_cost_ns_,
       .agent_cpu_ns = own_cpu_ns - std::exchange(span_own_cpu_ns_, own_cpu_ns) + stack_cpu_ns -
                       std::exchange(stack_cpu_ns_, stack_cpu_ns),
-      .stop_ns = 0,
-      .budget_ratio = request_.spec.budget.overhead_ratio,
+      .budget_ratio = request_.spec.budget.overhead_ratio * (MayAlter() ? kSamplingPart : 1),
       .current_hz = source_->setup().frequency_hz,
       .requested_hz = static_cast<double>(request_.spec.hotspots.frequency_hz),
   };
+}
+
+void Session::AdjustFrequency() {
+  const GovernorSpan span = EndSpan();
   const GovernorDecision decision = NextFrequency(span);
+  experiment_.Charge(static_cast<int64_t>(decision.cost_ratio * static_cast<double>(span.wall_ns)));
   if (decision.frequency_hz == span.current_hz) return;
   CloseWindow();  // a window has one frequency
   const absl::Status status = source_->SetFrequency(decision.frequency_hz);
@@ -261,6 +281,7 @@ void Session::CloseWindow() {
   facts.job_cpu_ns = std::exchange(job_cpu_ns_, 0);
   facts.sources_cpu_ns = stacks_ == nullptr ? 0 : stacks_->source_cpu_ns();
   facts.sample_cost_ns = sample_cost_ns_;
+  facts.switching_ns = static_cast<uint64_t>(std::exchange(switching_ns_, 0));
   facts.experiment = experiment_.Take();
   for (const Notice& notice : facts.experiment.notices) notices_.Say(notice.severity, notice.text, notice.pid);
   windows_.Close(std::move(facts));

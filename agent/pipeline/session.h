@@ -26,6 +26,7 @@
 #include "agent/pipeline/tracked_ranks.h"
 #include "agent/pipeline/window_delivery.h"
 #include "agent/sample/sample_source.h"
+#include "core/analysis/budget_governor.h"
 #include "core/base/clock.h"
 
 namespace perfd {
@@ -33,6 +34,7 @@ namespace perfd {
 struct OpenedSource {
   std::unique_ptr<SampleSource> source;
   double sample_cost_ns = 0;  // calibrated cost of taking one sample
+  double switch_cost_ns = 0;  // calibrated cost of a switch of a sampled thread
 };
 
 // What a session needs from its node.
@@ -78,6 +80,8 @@ class Session final : private SampleSink {
   void FindNewRanks();
   bool AddRank(const RankInfo& info);
   void AdjustFrequency();
+  GovernorSpan EndSpan();
+  bool MayAlter() const;
   void LookForLoops();
   void CloseWindow();
   void Finish();
@@ -121,9 +125,13 @@ class Session final : private SampleSink {
   int64_t next_scan_ns_ = 0;                    // for ranks that start late
   std::map<int32_t, uint64_t> refused_;         // pid -> start ticks of ranks that cannot be added: said once
   double sample_cost_ns_ = 0;
+  double switch_cost_ns_ = 0;
   uint64_t job_cpu_ns_ = 0;      // used since the window began
+  double switching_ns_ = 0;      // switches cost so much since the window began
   uint64_t span_job_cpu_ns_ = 0;  // used, and samples seen, since the governor last looked
   uint64_t span_samples_ = 0;
+  uint64_t span_switches_ = 0;
+  int64_t span_begin_ns_ = 0;
   uint64_t span_own_cpu_ns_ = 0;  // of this thread when the governor last looked
   bool first_sample_announced_ = false;
 

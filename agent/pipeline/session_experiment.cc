@@ -11,13 +11,16 @@ constexpr absl::Duration kPlaceTimeout = absl::Seconds(20);
 
 void SessionExperiment::Order(MeasureOrder order) {
   absl::MutexLock lock(&mutex_);
-  if (!order_.has_value()) order_ = std::move(order);
+  if (order_.has_value() && order.revision <= order_->revision) return;
+  if (order_.has_value()) order.dry_run = order_->dry_run;
+  order_ = std::move(order);
+  fresh_ = true;
 }
 
 bool SessionExperiment::Waits() const {
   if (make_ == nullptr || ended_ || found_ != nullptr) return false;
   absl::MutexLock lock(&mutex_);
-  return order_.has_value();
+  return fresh_;
 }
 
 void SessionExperiment::Look(std::vector<ProcessImage> images, ExperimentRequest request) {
@@ -36,6 +39,11 @@ void SessionExperiment::Look(std::vector<ProcessImage> images, ExperimentRequest
         found->done = true;
       });
   if (!taken) return;  // asked again at the next look
+  {
+    // One that came in meanwhile is looked for next.
+    absl::MutexLock lock(&mutex_);
+    fresh_ = order_->revision != request.plan.revision;
+  }
   found_ = std::move(found);
   request_ = std::move(request);
 }
@@ -47,9 +55,14 @@ void SessionExperiment::Advance() {
     if (!found_->done) return;
     request_->ranks = std::move(found_->ranks);
   }
-  experimenter_ = make_();
-  experimenter_->Begin(*std::move(request_));
+  if (experimenter_ == nullptr) {
+    experimenter_ = make_();
+    experimenter_->Begin(*std::move(request_));
+  } else {
+    experimenter_->Revise(*std::move(request_));
+  }
   request_.reset();
+  found_.reset();
 }
 
 bool SessionExperiment::Finished() const {
@@ -57,6 +70,11 @@ bool SessionExperiment::Finished() const {
   if (make_ != nullptr) return false;
   absl::MutexLock lock(&mutex_);
   return order_.has_value() && order_->dry_run;  // there is nobody who could answer it
+}
+
+void SessionExperiment::Charge(int64_t wall_ns) {
+  charged_ns_ += wall_ns;
+  if (active()) experimenter_->Charge(std::exchange(charged_ns_, 0));
 }
 
 ExperimentNews SessionExperiment::Take() {

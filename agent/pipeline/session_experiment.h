@@ -1,11 +1,12 @@
 // agent/pipeline/session_experiment.h - a session's part in measuring variants: takes the order, finds the loops, hands the
 //                                       experimenter over to its work and carries home what it finds.
 //
-// Shape    Order (from the link) -> Look (each look around) -> Take (each window) -> End (before the last window).
+// Shape    Order (from the link) -> Look (each look around) -> Take (each window) -> End (before the last window). The first
+//          order begins the work, each one of a higher revision (core/model/measure_order.h) changes it.
 // Units    times in ns of CLOCK_MONOTONIC.
 // Errors   as notices.
 // Threads  Order is thread-safe; the rest from the session's thread.
-// Bounds   one order per session; a later one is ignored: the daemon repeats itself after a reconnect.
+// Bounds   the newest order waits, no other: what it replaces is never looked for.
 #ifndef AGENT_PIPELINE_SESSION_EXPERIMENT_H_
 #define AGENT_PIPELINE_SESSION_EXPERIMENT_H_
 
@@ -34,6 +35,8 @@ class SessionExperiment {
   void Look(std::vector<ProcessImage> images, ExperimentRequest request);
   // Begins as soon as the loops are found.
   void Advance();
+  // Also what sampling costs before the first order comes out of the budget.
+  void Charge(int64_t wall_ns);
   ExperimentNews Take();
   void End();
   bool active() const { return experimenter_ != nullptr; }
@@ -54,10 +57,12 @@ class SessionExperiment {
   const MakeExperimenter make_;
   Resolver* const resolver_;
   mutable absl::Mutex mutex_;
-  std::optional<MeasureOrder> order_ ABSL_GUARDED_BY(mutex_);
+  std::optional<MeasureOrder> order_ ABSL_GUARDED_BY(mutex_);  // the newest
+  bool fresh_ ABSL_GUARDED_BY(mutex_) = false;                 // not looked for yet
   bool ended_ = false;
+  int64_t charged_ns_ = 0;                    // not yet handed on
   std::optional<ExperimentRequest> request_;  // waits for its loops
-  std::shared_ptr<Found> found_;
+  std::shared_ptr<Found> found_;              // of the look under way
   std::unique_ptr<Experimenter> experimenter_;
 };
 

@@ -48,9 +48,14 @@ void SessionWindows::Close(WindowFacts facts) {
                                std::exchange(sources_cpu_ns_, facts.sources_cpu_ns);
   raw->overhead.job_cpu_ns = facts.job_cpu_ns;
   raw->overhead.kernel_sampling_ns =
-      static_cast<uint64_t>(static_cast<double>(raw->accounting.seen) * facts.sample_cost_ns);
+      static_cast<uint64_t>(static_cast<double>(raw->accounting.seen) * facts.sample_cost_ns) +
+      facts.switching_ns;
+  raw->overhead.stops = facts.experiment.stops;
+  raw->overhead.stop_ns = facts.experiment.stop_ns;
   raw->measurements = std::move(facts.experiment.measurements);
   raw->audit = std::move(facts.experiment.audit);
+  raw->pauses = std::move(facts.experiment.pauses);
+  raw->pauses_dropped = facts.experiment.pauses_dropped;
   ++closed_;
   pending_.push_back(std::move(raw));
   Begin();

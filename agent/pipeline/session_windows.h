@@ -29,6 +29,7 @@ struct WindowFacts {
   uint64_t job_cpu_ns = 0;
   uint64_t sources_cpu_ns = 0;  // of the processes that unwind, since the session began
   double sample_cost_ns = 0;
+  uint64_t switching_ns = 0;  // what the switches of sampled threads cost
   ExperimentNews experiment;
 };
 

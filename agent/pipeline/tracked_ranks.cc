@@ -57,6 +57,7 @@ absl::Status TrackedRanks::Add(const RankInfo& info, int64_t now_ns) {
   process.rights = process.rights_now = RightsOf(status);
   process.executable = procfs_.Executable(info.pid).value_or("");
   process.cpu_ns = procfs_.CpuNs(info.pid, 0).value_or(0);
+  process.switches = procfs_.Switches(info.pid).value_or(0);
   LoadMaps(process, now_ns);
   processes_.emplace(info.pid, std::move(process));
   return absl::OkStatus();
@@ -160,8 +161,9 @@ bool TrackedRanks::HasEnded(TrackedProcess& process) {
   return IsDead(status->state);
 }
 
-uint64_t TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
-                               std::vector<const TrackedProcess*>* changed) {
+TrackedRanks::Used TrackedRanks::Refresh(int64_t read_ns,
+                                         std::vector<const TrackedProcess*>* ended,
+                                         std::vector<const TrackedProcess*>* changed) {
   if (changed == nullptr) changed = ended;
   read_ns_ = read_ns;
   told_ = std::exchange(replaced_, {});
@@ -172,7 +174,7 @@ uint64_t TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess
     const bool forget = told && process.helper && read_ns - process.ended_ns > kKeepEndedNs;
     it = forget ? processes_.erase(it) : std::next(it);
   }
-  uint64_t used_ns = 0;
+  Used used;
   for (auto& [pid, process] : processes_) {
     const bool had_ended = process.ended;
     if (!process.ended && HasEnded(process)) {
@@ -184,10 +186,13 @@ uint64_t TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess
     if (process.ended && !had_ended) process.ended_ns = read_ns;
     if (process.ended) continue;
     const uint64_t cpu_ns = procfs_.CpuNs(pid, 0).value_or(process.cpu_ns);
-    used_ns += cpu_ns - std::min(cpu_ns, process.cpu_ns);
+    used.cpu_ns += cpu_ns - std::min(cpu_ns, process.cpu_ns);
     process.cpu_ns = cpu_ns;
+    const uint64_t switches = procfs_.Switches(pid).value_or(process.switches);
+    used.switches += switches - std::min(switches, process.switches);
+    process.switches = switches;
   }
-  return used_ns;
+  return used;
 }
 
 int TrackedRanks::living() const {

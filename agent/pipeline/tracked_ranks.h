@@ -41,6 +41,7 @@ struct TrackedProcess {
   bool change_told = false;  // by Refresh
   int64_t ended_ns = 0;      // what had been read when its end was seen
   uint64_t cpu_ns = 0;       // at the last Refresh
+  uint64_t switches = 0;     // at the last Refresh
   int64_t maps_read_ns = 0;  // monotonic time of the last look at its maps
 };
 
@@ -68,11 +69,15 @@ class TrackedRanks {
   void ReadMaps(TrackedProcess& process, int64_t now_ns);
   // It runs another program since that time (0: since a moment ago): looks at its owner, then at its maps.
   void Exec(TrackedProcess& process, uint64_t time_ns, int64_t now_ns);
-  // CPU time used by all since the last call, ns; appends those that have ended and those that have changed their owner
+  struct Used {
+    uint64_t cpu_ns = 0;
+    uint64_t switches = 0;  // times a thread was put on a CPU; those of threads that ended in between are missing
+  };
+  // What all used since the last call; appends those that have ended and those that have changed their owner
   // since then (valid until the next call; without `changed`, these are among `ended`).
   // read_ns: samples up to then have been read. Helpers are forgotten a while later: a job may start them for ever.
   static constexpr int64_t kKeepEndedNs = 2'000'000'000;
-  uint64_t Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
+  Used Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
                    std::vector<const TrackedProcess*>* changed = nullptr);
   // Ranks (without their helpers) that live, and all that ever were.
   int living() const;

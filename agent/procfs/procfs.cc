@@ -125,6 +125,22 @@ absl::StatusOr<uint64_t> ProcFs::CpuNs(int32_t pid, int32_t tid) const {
   return (user + system) * ns_per_tick;
 }
 
+// Source: Documentation/scheduler/sched-stats.rst: the third number of schedstat.
+absl::StatusOr<uint64_t> ProcFs::Switches(int32_t pid) const {
+  ASSIGN_OR_RETURN(const std::vector<int32_t> tids, Threads(pid));
+  uint64_t sum = 0;
+  for (const int32_t tid : tids) {
+    const absl::StatusOr<std::string> text =
+        ReadFile(absl::StrCat(pid, "/task/", tid, "/schedstat"), kSmallFileLimit);
+    if (!text.ok()) continue;  // ended since the listing
+    uint64_t count = 0;
+    const std::vector<absl::string_view> numbers =
+        absl::StrSplit(absl::StripAsciiWhitespace(*text), ' ');
+    if (numbers.size() == 3 && absl::SimpleAtoi(numbers[2], &count)) sum += count;
+  }
+  return sum;
+}
+
 absl::StatusOr<absl::flat_hash_map<std::string, std::string>> ProcFs::Environment(
     int32_t pid) const {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "environ"), kVectorLimit));

@@ -102,6 +102,8 @@ class ProcFs {
   absl::StatusOr<uint64_t> StartTicks(int32_t pid) const;
   // CPU time used by a thread (tid) or, with tid 0, by the whole process, ns.
   absl::StatusOr<uint64_t> CpuNs(int32_t pid, int32_t tid) const;
+  // How often the threads that live now have been put on a CPU.
+  absl::StatusOr<uint64_t> Switches(int32_t pid) const;
   absl::StatusOr<absl::flat_hash_map<std::string, std::string>> Environment(int32_t pid) const;
   absl::StatusOr<std::vector<std::string>> CommandLine(int32_t pid) const;
   // Target of the exe link as the process sees it, without " (deleted)".

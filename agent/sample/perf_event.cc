@@ -113,6 +113,8 @@ PerfRing::PerfRing(UniqueFd fd, void* mapping, uint64_t mapped_bytes, uint64_t p
 
 PerfRing::PerfRing(PerfRing&& other) noexcept
     : fd_(std::move(other.fd_)),
+      sideband_(std::move(other.sideband_)),
+      rests_(other.rests_),
       mapping_(std::exchange(other.mapping_, nullptr)),
       mapped_bytes_(other.mapped_bytes_),
       page_bytes_(other.page_bytes_),
@@ -125,6 +127,44 @@ PerfRing::~PerfRing() {
 // A failure means that the event is gone already: nothing is left to stop.
 void PerfRing::Disable() {
   static_cast<void>(::ioctl(fd_.get(), PERF_EVENT_IOC_DISABLE, 0));
+  if (sideband_.valid()) static_cast<void>(::ioctl(sideband_.get(), PERF_EVENT_IOC_DISABLE, 0));
+}
+
+// One is on before the other is off: a record may be there twice, none is missing.
+bool PerfRing::Rest() {
+  if (rests_) return true;
+  if (!sideband_.valid() || ::ioctl(sideband_.get(), PERF_EVENT_IOC_ENABLE, 0) != 0) return false;
+  rests_ = ::ioctl(fd_.get(), PERF_EVENT_IOC_DISABLE, 0) == 0;
+  return rests_;
+}
+
+void PerfRing::GoOn() {
+  if (!std::exchange(rests_, false)) return;
+  static_cast<void>(::ioctl(fd_.get(), PERF_EVENT_IOC_ENABLE, 0));
+  static_cast<void>(::ioctl(sideband_.get(), PERF_EVENT_IOC_DISABLE, 0));
+}
+
+// Source: perf_event_open(2) PERF_EVENT_IOC_SET_OUTPUT, PERF_COUNT_SW_DUMMY. The bits of sample_type that decide how a record
+// other than a sample ends must be those of the ring's event; those of samples alone cost nothing here.
+absl::Status PerfRing::AddSideband(const perf_event_attr& attr, const PerfTarget& target) {
+  perf_event_attr dummy = attr;
+  dummy.type = PERF_TYPE_SOFTWARE;
+  dummy.config = PERF_COUNT_SW_DUMMY;
+  dummy.config1 = dummy.config2 = 0;
+  dummy.freq = 0;
+  dummy.sample_period = 0;
+  dummy.precise_ip = 0;
+  dummy.disabled = 1;
+  PerfOpenResult opened = OpenPerfEvent(dummy, target);
+  if (!opened.fd.valid()) {
+    return PerfOpenError(opened.error, "dummy", absl::StrCat("target ", target.id));
+  }
+  if (::ioctl(opened.fd.get(), PERF_EVENT_IOC_SET_OUTPUT, fd_.get()) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("let a second event write into a perf ring: ", std::strerror(errno)));
+  }
+  sideband_ = std::move(opened.fd);
+  return absl::OkStatus();
 }
 
 // Source: perf_event_open(2) "Reading results": value, then lost.

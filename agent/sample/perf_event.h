@@ -51,6 +51,13 @@ class [[nodiscard]] PerfRing {
   RingBuffer& buffer() { return buffer_; }
   uint64_t data_bytes() const { return mapped_bytes_ - page_bytes_; }
   void Disable();
+  // The event rests, or goes on. Mappings, forks and execs are recorded all the time: while it rests by a second event that
+  // counts nothing and writes into the same ring; Rest without one (AddSideband) does nothing and is false.
+  bool Rest();
+  void GoOn();
+  bool has_sideband() const { return sideband_.valid(); }
+  // `attr`: what the ring's event was opened with.
+  absl::Status AddSideband(const perf_event_attr& attr, const PerfTarget& target);
   // Records that found no room so far, reported by LOST records or not; 0 when the kernel does not say. Needs
   // attr.read_format == PERF_FORMAT_LOST.
   uint64_t LostRecords() const;
@@ -61,6 +68,8 @@ class [[nodiscard]] PerfRing {
   PerfRing(UniqueFd fd, void* mapping, uint64_t mapped_bytes, uint64_t page_bytes);
 
   UniqueFd fd_;
+  UniqueFd sideband_;
+  bool rests_ = false;
   void* mapping_;
   uint64_t mapped_bytes_;
   uint64_t page_bytes_;

@@ -13,6 +13,8 @@ namespace perfd {
 namespace {
 
 constexpr int64_t kRescanNs = kNsPerSecond;
+// Switching costs an interrupt per thread; a window of a second still has ten of them.
+constexpr int64_t kSlotNs = 100 * kNsPerMs;
 
 // `lost`: of this ring since its begin, as its records or its counter say; they tell of the same losses.
 void NoteLost(uint64_t lost, SampleRing& ring, SampleSink& sink) {
@@ -60,7 +62,9 @@ PerfSampleSource::PerfSampleSource(ProcFs procfs, const Clock* clock, ThreadRing
     : procfs_(std::move(procfs)),
       clock_(clock),
       rings_(std::move(rings)),
+      full_hz_(frequency_hz),
       frequency_hz_(frequency_hz),
+      duty_(static_cast<uint32_t>(clock->MonotonicNs())),
       next_rescan_ns_(clock->MonotonicNs() + kRescanNs) {}
 
 absl::Status PerfSampleSource::AddProcess(int32_t pid) {
@@ -97,6 +101,23 @@ void PerfSampleSource::Drain(SampleSink& sink) {
   for (const LateThread& late : rings_.TakeLate()) {
     sink.OnLateThread(late.pid, late.tid, late.cpu_ns);
   }
+  Pace();
+}
+
+void PerfSampleSource::Pace() {
+  const int64_t now_ns = clock_->MonotonicNs();
+  if (!may_rest_ || now_ns < next_slot_ns_) return;
+  next_slot_ns_ = now_ns + kSlotNs;
+  if (duty_.Next()) {
+    rings_.GoOn();
+    return;
+  }
+  const absl::Status rested = rings_.Rest();
+  if (rested.ok()) return;
+  may_rest_ = false;
+  LogInfo("events sample at longer periods instead of resting: {}", Text(rested));
+  const absl::Status slower = rings_.SetFrequency(frequency_hz_);
+  if (!slower.ok()) LogWarning("{}", Text(slower));
 }
 
 void PerfSampleSource::DrainRing(SampleRing& ring, SampleSink& sink) {
@@ -167,8 +188,15 @@ void PerfSampleSource::FollowThreads() {
 }
 
 absl::Status PerfSampleSource::SetFrequency(double hz) {
+  const bool was_faster = frequency_hz_ > full_hz_;
   frequency_hz_ = ClampFrequency(procfs_, hz);
-  return rings_.SetFrequency(frequency_hz_);
+  if (!may_rest_ || frequency_hz_ > full_hz_) {
+    duty_.SetShare(1);
+    rings_.GoOn();
+    return rings_.SetFrequency(frequency_hz_);
+  }
+  duty_.SetShare(frequency_hz_ / full_hz_);
+  return was_faster ? rings_.SetFrequency(full_hz_) : absl::OkStatus();
 }
 
 SamplingSetup PerfSampleSource::setup() const {

@@ -3,6 +3,8 @@
 // Shape    Create chooses the event by trying it; then as SampleSource says.
 // Rules    with a cgroup everything in it is sampled, and the sink sorts out what is not the job's; a cgroup that perf
 //          refuses falls back to threads. FORK records open new threads; a rescan per second finds what they missed.
+// Slower   a frequency below the one of Create is reached by resting in between: the timer of an event costs at every switch of
+//          its thread, however rare the samples are. Where events cannot rest the period becomes longer instead.
 // Errors   Create: as ChooseEvent. Records that do not decode reach OnMalformed.
 // Source   perf_event_open(2).
 #ifndef AGENT_SAMPLE_PERF_SAMPLE_SOURCE_H_
@@ -17,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/procfs/procfs.h"
+#include "agent/sample/duty_cycle.h"
 #include "agent/sample/sample_source.h"
 #include "agent/sample/thread_rings.h"
 #include "core/base/clock.h"
@@ -48,11 +51,16 @@ class PerfSampleSource final : public SampleSource {
   void Deliver(const PerfRecord& record, SampleRing& ring, SampleSink& sink);
   void OnTaskRecord(const TaskEvent& event, SampleRing& ring);
   void FollowThreads();
+  void Pace();
 
   ProcFs procfs_;
   const Clock* clock_;
   ThreadRings rings_;
-  double frequency_hz_;
+  const double full_hz_;  // of the events while they are on
+  double frequency_hz_;   // in the mean
+  DutyCycle duty_;
+  bool may_rest_ = true;
+  int64_t next_slot_ns_ = 0;
   bool by_cgroup_ = false;
   int64_t next_rescan_ns_ = 0;
   absl::flat_hash_set<int32_t> cgroup_pids_;

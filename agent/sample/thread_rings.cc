@@ -163,6 +163,8 @@ absl::Status ThreadRings::AddCgroup(const std::string& directory) {
       rings_.clear();
       return ring.status();
     }
+    // Later the cgroup may be gone.
+    ring->AddSideband(event_.attr, {.id = fd.get(), .cpu = cpu, .cgroup = true}).IgnoreError();
     Add(*std::move(ring), 0, 0);
   }
   return absl::OkStatus();
@@ -284,6 +286,35 @@ absl::Status ThreadRings::SetFrequency(double hz) {
     if (!ring->closing) first_error.Update(ring->ring.SetRate(value));
   }
   return first_error;
+}
+
+absl::Status ThreadRings::AddSidebands() {
+  for (const auto& ring : rings_) {
+    if (ring->closing || ring->ring.has_sideband()) continue;
+    if (ring->tid == 0) return absl::UnavailableError("the events of the cgroup cannot rest");
+    const absl::Status added = ring->ring.AddSideband(event_.attr, {.id = ring->tid});
+    if (!added.ok() && !absl::IsNotFound(added)) return added;  // not found: the thread has ended
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ThreadRings::Rest() {
+  if (const absl::Status added = AddSidebands(); !added.ok()) {
+    GoOn();
+    return added;
+  }
+  for (const auto& ring : rings_) {
+    if (!ring->closing) ring->ring.Rest();
+  }
+  rests_ = true;
+  return absl::OkStatus();
+}
+
+void ThreadRings::GoOn() {
+  if (!std::exchange(rests_, false)) return;
+  for (const auto& ring : rings_) {
+    if (!ring->closing) ring->ring.GoOn();
+  }
 }
 
 int ThreadRings::thread_count() const {

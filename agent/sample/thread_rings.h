@@ -76,6 +76,9 @@ class ThreadRings {
   void FollowLeaders();
   void Sweep();
   absl::Status SetFrequency(double hz);
+  // Every event rests, or goes on. An error of the first rest: nothing rests, and nothing will.
+  absl::Status Rest();
+  void GoOn();
 
   // By index: the container may grow while it is walked, and its elements stay where they are.
   size_t size() const { return rings_.size(); }
@@ -105,10 +108,12 @@ class ThreadRings {
   bool HasRing(int32_t tid) const;
   bool HasEnded(int32_t pid) const;
   void Add(PerfRing ring, int32_t pid, int32_t tid);
+  absl::Status AddSidebands();
 
   ProcFs procfs_;
   ChosenEvent event_;
   uint64_t ring_bytes_;
+  bool rests_ = false;
   std::vector<std::unique_ptr<SampleRing>> rings_;
   absl::flat_hash_map<int32_t, Process> processes_;  // by pid
   absl::flat_hash_set<int32_t> open_tids_;

@@ -9,6 +9,7 @@
 #include "agent/shadow/region_layout.h"
 #include "agent/shadow/trampoline.h"
 #include "agent/variant/decode.h"
+#include "agent/variant/recovery/in_place.h"
 #include "core/base/status_macros.h"
 
 namespace perfd {
@@ -172,12 +173,37 @@ absl::Status CacheBuilder::BuildVariants(const LabLoop& loop, BuiltLoop* built) 
   return absl::OkStatus();
 }
 
-BuiltLoop CacheBuilder::Build(const LabLoop& loop, uint64_t site) {
+void CacheBuilder::JudgeInPlace(const LabLoop& loop, bool recovery, BuiltLoop* built) const {
+  InstalledLoop& out = built->installed;
+  out.in_place_copies.assign(out.copies.size(), false);
+  if (!recovery) {
+    out.in_place =
+        absl::PermissionDeniedError("this site does not allow it (perf-agent --allow-recovery)");
+    return;
+  }
+  if (!built->timed) {
+    out.in_place = absl::FailedPreconditionError(built->untimed);
+    return;
+  }
+  const absl::StatusOr<TripCount> trips = ProveEnds(loop.code);
+  out.in_place = trips.status();
+  if (!trips.ok()) return;
+  built->trips = *trips;
+  for (size_t i = 0; i < out.copies.size(); ++i)
+    out.in_place_copies[i] =
+        CheckInPlace(loop.code, out.copies[i], address_ + kPayloadExitStub).ok();
+  // REF, with which everything is compared.
+  if (!out.in_place_copies.front())
+    out.in_place = CheckInPlace(loop.code, out.copies.front(), address_ + kPayloadExitStub);
+}
+
+BuiltLoop CacheBuilder::Build(const LabLoop& loop, uint64_t site, bool recovery) {
   BuiltLoop built;
   const std::vector<uint8_t> before = bytes_;
   built.installed.status = BuildLive(loop, site, &built);
   if (built.installed.status.ok()) built.installed.status = BuildVariants(loop, &built);
   if (!built.installed.status.ok()) bytes_ = before;
+  if (built.installed.status.ok()) JudgeInPlace(loop, recovery, &built);
   return built;
 }
 

@@ -17,6 +17,7 @@
 #include "agent/shadow/rank_lab.h"
 #include "agent/variant/copy.h"
 #include "agent/variant/patch_plan.h"
+#include "agent/variant/recovery/trip_count.h"
 
 namespace perfd {
 
@@ -28,6 +29,7 @@ struct BuiltLoop {
   CodeCopy live;
   std::optional<CodeCopy> timed;  // none: this loop cannot be timed in the rank
   std::string untimed;            // why
+  TripCount trips;                // where installed.in_place is OK
 };
 
 // REF, COUNT and TRACE, then the wanted ones, each once.
@@ -40,8 +42,8 @@ class CacheBuilder {
  public:
   CacheBuilder(uint64_t address, uint64_t bound);
 
-  // site: address of the loop's Site.
-  BuiltLoop Build(const LabLoop& loop, uint64_t site);
+  // site: address of the loop's Site. recovery: find out which copies may run in the rank itself.
+  BuiltLoop Build(const LabLoop& loop, uint64_t site, bool recovery = false);
 
   uint64_t address() const { return address_; }
   uint64_t empty_copy() const { return empty_copy_; }
@@ -51,6 +53,7 @@ class CacheBuilder {
   absl::Status BuildLive(const LabLoop& loop, uint64_t site, BuiltLoop* built);
   absl::Status BuildTimed(const LabLoop& loop, uint64_t site, BuiltLoop* built);
   absl::Status BuildVariants(const LabLoop& loop, BuiltLoop* built);
+  void JudgeInPlace(const LabLoop& loop, bool recovery, BuiltLoop* built) const;
   absl::StatusOr<CodeCopy> Copy(const LabLoop& loop, const VariantName& name, Exits exits);
   uint64_t Reserve(uint64_t bytes);
   absl::Status Put(uint64_t address, const std::vector<uint8_t>& bytes);

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "agent/attach/memory.h"
 #include "agent/shadow/cache_builder.h"
+#include "agent/shadow/forking/narrowing.h"
 #include "agent/shadow/forking/shadow_cost.h"
 #include "agent/shadow/gaps.h"
 #include "agent/shadow/injection.h"
@@ -30,12 +31,15 @@ class ProcessLab final : public RankLab {
   ~ProcessLab() override;
 
   absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LabLoop> loops) override;
+  absl::StatusOr<std::vector<InstalledLoop>> Add(std::vector<LabLoop> loops) override;
   absl::StatusOr<std::vector<InstalledLoop>> Rehearse(std::vector<LabLoop> loops) override;
   absl::StatusOr<Census> TakeCensus(int32_t loop, int64_t ns) override;
   ShadowPrediction PredictShadow() override;
+  ShadowPrediction PredictNarrowed(const Footprint& footprint, int32_t team) override;
   absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish& wish) override;
   absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t loop, int32_t count,
                                                  int64_t timeout_ns) override;
+  absl::StatusOr<RecoveryAnswer> Recover(const RecoveryWish& wish) override;
   absl::Status SetPatched(int32_t loop, bool patched) override;
   absl::Status Uninstall() override;
   std::optional<uint64_t> OriginalAddress(uint64_t address) const override;
@@ -50,6 +54,7 @@ class ProcessLab final : public RankLab {
     TextIdentity text;
     std::vector<CodeRange> body;
     bool patched = false;
+    uint64_t charged_timeouts = 0;  // gatherings that did not complete and were charged
   };
   struct Cache {
     Reach reach;
@@ -58,18 +63,37 @@ class ProcessLab final : public RankLab {
     std::vector<uint8_t> bytes;
   };
 
+  // A shadow that is to be narrowed.
+  struct NarrowWork {
+    Footprint footprint;
+    std::vector<MemoryArea> areas;  // before the arming
+    MemoryFacts facts;
+    Narrowing chosen;
+    absl::Status status;  // why not, when the leader was told not to
+    bool answered = false;
+  };
+
   ProcessLab(RankInfo rank, LabOptions options, Memory memory);
+
+  // Where the loops that are put in together begin.
+  struct Batch {
+    size_t site = 0;
+    size_t cache = 0;
+  };
 
   // process_lab_install.cc
   absl::Status Prepare(const std::vector<LabLoop>& loops);
   void Forget();
-  std::vector<InstalledLoop> Installed() const;
+  std::vector<InstalledLoop> Installed(size_t first_site) const;
   absl::Status Lay(const std::vector<LabLoop>& loops);
   absl::Status RefuseUnfit(const std::vector<LabLoop>& loops);
-  absl::Status BuildAll(const std::vector<LabLoop>& loops);
-  void Note();
-  absl::Status MapAll();
+  absl::Status BuildAll(const std::vector<LabLoop>& loops, size_t first_cache);
+  void Note(size_t first_site);
+  absl::Status MapAll(size_t first_cache);
+  absl::Status FillCaches(size_t first_cache);
   absl::Status FillRegion();
+  absl::StatusOr<uint32_t> FillSites(size_t first_site, uint32_t map_used);
+  std::vector<HoldOp> ProtectOps(size_t first_cache) const;
   absl::Status PatchAll();
   std::vector<HoldOp> PatchOps(const LabSite& site) const;
   void PublishAddresses();
@@ -78,22 +102,50 @@ class ProcessLab final : public RankLab {
   void Audit(const char* action, const LabSite* site, int64_t pause_ns,
              const absl::Status& outcome);
 
+  // process_lab_add.cc
+  absl::Status PutIn(Batch first);
+  absl::Status Announce(Batch first);
+  void TakeBack(Batch first, size_t noted);
+  void ForgetPlans();
+  void ForgetCaches(Batch first);
+
   // process_lab_shadow.cc
   absl::StatusOr<ShadowPlan> MakePlan(const LabSite& site, const ShadowWish& wish) const;
   absl::Status AddRun(const LabSite& site, const RunWish& wish, ShadowPlan* plan,
                       uint32_t* selves) const;
   absl::Status Arm(const LabSite& site, const ShadowPlan& plan, int64_t countdown);
   absl::Status AwaitShadow(const LabSite& site, const ShadowPlan& plan, int64_t timeout_ns);
+  void ChargeGathers(LabSite& site);
   absl::Status ServeShadow(const LabSite& site, const ShadowPlan& plan, bool* served);
   absl::StatusOr<ShadowAnswer> Collect(const LabSite& site, const ShadowPlan& plan,
                                        const ShadowWish& wish);
 
+  // process_lab_narrow.cc
+  absl::Status MayNarrow(int32_t team) const;
+  absl::StatusOr<NarrowWork> BeginNarrow(const Footprint& footprint, int32_t team);
+  absl::StatusOr<TeamPointers> ReadPointers(uint32_t team) const;
+  absl::Status ChooseNow(uint32_t team);
+  absl::Status AnswerLeader(const ShadowPlan& plan);
+  absl::Status EndNarrow(const LabSite& site);
+
+  // process_lab_recovery.cc
+  absl::Status MayRecover(const LabSite& site, const RecoveryWish& wish) const;
+  absl::StatusOr<ShadowPlan> MakeRecoveryPlan(const LabSite& site, const RecoveryWish& wish) const;
+  absl::Status ArmRecovery(const LabSite& site, const ShadowPlan& plan);
+  absl::StatusOr<bool> AwaitRecovery(const LabSite& site, const ShadowPlan& plan,
+                                     int64_t timeout_ns);
+  absl::Status AwaitNobodyInPlace() const;
+  absl::StatusOr<RecoveryAnswer> RunRecovery(const LabSite& site, const ShadowPlan& plan,
+                                             int64_t timeout_ns);
+  absl::StatusOr<RecoveryAnswer> CollectRecovery(const LabSite& site, const ShadowPlan& plan);
+
   // process_lab_watch.cc
   absl::StatusOr<LabSite*> SiteOf(int32_t loop, bool must_be_patched);
   absl::Status Beat();
+  bool Cancelled() const { return options_.cancelled && options_.cancelled(); }
   absl::Status SetMode(const LabSite& site, uint32_t mode);
   absl::Status ForgetEndedThreads();
-  void LearnLaterFaults(const MemoryFacts& facts);
+  void LearnLaterFaults();
   absl::StatusOr<std::vector<ThreadRecord>> Records() const;
 
   const RankInfo rank_;
@@ -108,6 +160,11 @@ class ProcessLab final : public RankLab {
   std::vector<ProtectRange> protects_;  // of the last shadow
   uint32_t generation_ = 0;
   ShadowCost shadow_cost_;
+  std::optional<NarrowWork> narrow_;                                        // of the last shadow
+  absl::StatusOr<NarrowWork> glance_ = absl::UnknownError("never looked");  // for predictions
+  int64_t glance_ns_ = 0;
+  int32_t stuck_marks_ = 0;                // the kernel did not take back
+  MemoryFacts forked_;                     // what the last shadow copied
   std::optional<uint64_t> faults_before_;  // at the end of the last shadow
   int64_t shadow_end_ns_ = 0;
   InjectionCost cost_;

@@ -69,12 +69,14 @@ CallOp MapCall(uint64_t address, uint64_t bytes, uint64_t protection, uint64_t f
 // Two loops that share instructions cannot both be patched; the one named first wins.
 absl::Status ProcessLab::RefuseUnfit(const std::vector<LabLoop>& loops) {
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
-  int32_t accepted = 0;
+  const size_t first = sites_.size() - loops.size();
+  auto accepted = static_cast<int32_t>(std::count_if(
+      sites_.begin(), sites_.end(), [](const LabSite& site) { return site.index >= 0; }));
   for (size_t i = 0; i < loops.size(); ++i) {
-    LabSite& site = sites_[i];
+    LabSite& site = sites_[first + i];
     absl::Status& status = site.built.installed.status;
     const MapEntry* map = FindMapping(maps, loops[i].code.header);
-    for (size_t k = 0; k < i; ++k) {
+    for (size_t k = 0; k < first + i; ++k) {
       if (sites_[k].built.installed.status.ok() && Overlap(site.body, sites_[k].body))
         status = absl::FailedPreconditionError("it shares code with another loop that is measured");
     }
@@ -100,17 +102,18 @@ absl::Status ProcessLab::Lay(const std::vector<LabLoop>& loops) {
   ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
   const auto blocks =
       std::min<uint32_t>(kMaxTeam, static_cast<uint32_t>(threads.size()) + kSpareBlocks);
+  const size_t first = sites_.size() - loops.size();
   std::vector<Reach> spans;
   for (size_t i = 0; i < loops.size(); ++i) {
-    if (sites_[i].index >= 0) spans.push_back(SpanOf(loops[i].code));
+    if (sites_[first + i].index >= 0) spans.push_back(SpanOf(loops[i].code));
   }
-  ASSIGN_OR_RETURN(std::vector<Reach> groups, GroupByReach(spans, kMaxCaches));
-  uint64_t region_bytes = RegionBytes(blocks);
+  ASSIGN_OR_RETURN(std::vector<Reach> groups, GroupByReach(spans, kMaxCaches - injection_.caches.size()));
+  uint64_t region_bytes = region_ ? 0 : RegionBytes(blocks);
   for (const Reach& reach : groups) {
     std::vector<const LabLoop*> members;
     for (size_t i = 0; i < loops.size(); ++i) {
       const uint64_t header = loops[i].code.header;
-      if (sites_[i].index >= 0 && header >= reach.low && header <= reach.high)
+      if (sites_[first + i].index >= 0 && header >= reach.low && header <= reach.high)
         members.push_back(&loops[i]);
     }
     Cache cache{reach, 0, CacheBound(members), {}};
@@ -133,14 +136,17 @@ absl::Status ProcessLab::Lay(const std::vector<LabLoop>& loops) {
   return absl::OkStatus();
 }
 
-absl::Status ProcessLab::BuildAll(const std::vector<LabLoop>& loops) {
-  for (Cache& cache : caches_) {
+absl::Status ProcessLab::BuildAll(const std::vector<LabLoop>& loops, size_t first_cache) {
+  const size_t first = sites_.size() - loops.size();
+  for (size_t k = first_cache; k < caches_.size(); ++k) {
+    Cache& cache = caches_[k];
     CacheBuilder builder(cache.address, cache.bound);
     for (size_t i = 0; i < loops.size(); ++i) {
-      LabSite& site = sites_[i];
+      LabSite& site = sites_[first + i];
       const uint64_t header = loops[i].code.header;
       if (site.index < 0 || header < cache.reach.low || header > cache.reach.high) continue;
-      site.built = builder.Build(loops[i], region_->SiteAddress(static_cast<uint32_t>(site.index)));
+      site.built = builder.Build(loops[i], region_->SiteAddress(static_cast<uint32_t>(site.index)),
+                                 options_.recovery);
       site.empty_copy = builder.empty_copy();
     }
     cache.bytes = builder.bytes();
@@ -150,8 +156,9 @@ absl::Status ProcessLab::BuildAll(const std::vector<LabLoop>& loops) {
 }
 
 // What the journal needs. Sites that were refused when built keep their index; nothing is written for them.
-void ProcessLab::Note() {
-  for (const LabSite& site : sites_) {
+void ProcessLab::Note(size_t first_site) {
+  for (size_t i = first_site; i < sites_.size(); ++i) {
+    const LabSite& site = sites_[i];
     if (site.index < 0 || !site.built.installed.status.ok()) continue;
     InjectedSite noted;
     noted.loop_id = site.loop_id;
@@ -168,15 +175,24 @@ void ProcessLab::Note() {
   }
 }
 
-absl::Status ProcessLab::MapAll() {
+absl::Status ProcessLab::MapAll(size_t first_cache) {
   std::vector<HoldOp> ops;
-  for (const Cache& cache : caches_) {
-    ops.push_back(MapCall(cache.address, cache.bound, PROT_READ | PROT_WRITE, MAP_PRIVATE));
+  for (size_t i = first_cache; i < caches_.size(); ++i) {
+    ops.push_back(
+        MapCall(caches_[i].address, caches_[i].bound, PROT_READ | PROT_WRITE, MAP_PRIVATE));
   }
   const PcRange& region = injection_.region;
-  ops.push_back(
-      MapCall(region.start, region.end - region.start, PROT_READ | PROT_WRITE, MAP_SHARED));
+  if (first_cache == 0) {
+    ops.push_back(
+        MapCall(region.start, region.end - region.start, PROT_READ | PROT_WRITE, MAP_SHARED));
+  }
   return Hold(std::move(ops)).status();
+}
+
+absl::Status ProcessLab::FillCaches(size_t first_cache) {
+  for (size_t i = first_cache; i < caches_.size(); ++i)
+    RETURN_IF_ERROR(memory_.Write(caches_[i].address, caches_[i].bytes));
+  return absl::OkStatus();
 }
 
 absl::Status ProcessLab::FillRegion() {
@@ -200,8 +216,15 @@ absl::Status ProcessLab::FillRegion() {
   ASSIGN_OR_RETURN(header.xsave_mask, XsaveMaskOfThisCpu());
   header.heartbeat_ticks = TickClock::Ticks();
   header.stale_ticks = ticks_.ToTicks(kStaleNs);
-  uint32_t used = 0;
-  for (const LabSite& lab_site : sites_) {
+  ASSIGN_OR_RETURN(header.map_used, FillSites(0, 0));
+  return region_->Write(region_->address(), header);
+}
+
+// The entries of the map that are used then.
+absl::StatusOr<uint32_t> ProcessLab::FillSites(size_t first_site, uint32_t map_used) {
+  uint32_t used = map_used;
+  for (size_t k = first_site; k < sites_.size(); ++k) {
+    const LabSite& lab_site = sites_[k];
     if (lab_site.index < 0 || !lab_site.built.installed.status.ok()) continue;
     const BuiltLoop& built = lab_site.built;
     Site site{};
@@ -229,8 +252,7 @@ absl::Status ProcessLab::FillRegion() {
     }
     RETURN_IF_ERROR(region_->Write(region_->SiteAddress(site.index), site));
   }
-  header.map_used = used;
-  return region_->Write(region_->address(), header);
+  return used;
 }
 
 std::vector<HoldOp> ProcessLab::PatchOps(const LabSite& site) const {
@@ -245,17 +267,22 @@ std::vector<HoldOp> ProcessLab::PatchOps(const LabSite& site) const {
           WriteOp{{patch.address}, {site.built.jump.begin(), site.built.jump.end()}, true}};
 }
 
-absl::Status ProcessLab::PatchAll() {
+std::vector<HoldOp> ProcessLab::ProtectOps(size_t first_cache) const {
   std::vector<HoldOp> ops;
-  for (const Cache& cache : caches_) {
+  for (size_t i = first_cache; i < caches_.size(); ++i) {
     CallOp protect;
     protect.call = SYS_mprotect;
-    protect.arguments = {OpValue{cache.address}, OpValue{cache.bound},
+    protect.arguments = {OpValue{caches_[i].address}, OpValue{caches_[i].bound},
                          OpValue{PROT_READ | PROT_EXEC}};
     protect.expect = CallOp::Expect::kEqual;
     protect.expected = 0;
     ops.push_back(protect);
   }
+  return ops;
+}
+
+absl::Status ProcessLab::PatchAll() {
+  std::vector<HoldOp> ops = ProtectOps(0);
   for (const LabSite& site : sites_) {
     if (site.index < 0 || !site.built.installed.status.ok()) continue;
     for (HoldOp& op : PatchOps(site)) ops.push_back(std::move(op));
@@ -284,7 +311,7 @@ void ProcessLab::PublishAddresses() {
 
 // Reads the rank and touches nothing.
 absl::Status ProcessLab::Prepare(const std::vector<LabLoop>& loops) {
-  if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
+  const size_t first_cache = caches_.size();
   for (const LabLoop& loop : loops) {
     LabSite& site = sites_.emplace_back();
     site.loop_id = loop.loop_id;
@@ -292,7 +319,7 @@ absl::Status ProcessLab::Prepare(const std::vector<LabLoop>& loops) {
   }
   RETURN_IF_ERROR(RefuseUnfit(loops));
   RETURN_IF_ERROR(Lay(loops));
-  return BuildAll(loops);
+  return BuildAll(loops, first_cache);
 }
 
 // After an attempt that left nothing in the rank: the next one begins anew.
@@ -306,32 +333,34 @@ void ProcessLab::Forget() {
   uninstall_tried_ = false;
 }
 
-std::vector<InstalledLoop> ProcessLab::Installed() const {
+std::vector<InstalledLoop> ProcessLab::Installed(size_t first_site) const {
   std::vector<InstalledLoop> installed;
-  for (const LabSite& site : sites_) installed.push_back(site.built.installed);
+  for (size_t i = first_site; i < sites_.size(); ++i)
+    installed.push_back(sites_[i].built.installed);
   return installed;
 }
 
 absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Rehearse(std::vector<LabLoop> loops) {
   ASSIGN_OR_RETURN(const ProcessStatus status, ProcFs().Status(rank_.pid));
   if (status.state == 'T') return absl::FailedPreconditionError("the process is stopped (SIGSTOP)");
+  if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
   RETURN_IF_ERROR(Prepare(loops));
-  return Installed();
+  return Installed(0);
 }
 
 absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLoop> loops) {
   if (options_.tracer == nullptr) return absl::InvalidArgumentError("a lab needs a tracer");
+  if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
   RETURN_IF_ERROR(Prepare(loops));
-  Note();
+  Note(0);
   if (!injection_.sites.empty()) {
     RETURN_IF_ERROR(journal_.Write(injection_));
     installed_ = true;
     const int64_t before = cost_.stop_ns;
-    absl::Status status = MapAll();
+    absl::Status status = MapAll(0);
     Audit("map", nullptr, cost_.stop_ns - before, status);
     const int64_t mapped = cost_.stop_ns;
-    for (size_t i = 0; status.ok() && i < caches_.size(); ++i)
-      status = memory_.Write(caches_[i].address, caches_[i].bytes);
+    if (status.ok()) status = FillCaches(0);
     if (status.ok()) status = FillRegion();
     if (status.ok()) status = PatchAll();
     int64_t pause = cost_.stop_ns - mapped;
@@ -347,7 +376,7 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLo
     }
     PublishAddresses();
   }
-  return Installed();
+  return Installed(0);
 }
 
 }  // namespace perfd

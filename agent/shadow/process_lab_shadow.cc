@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -32,6 +33,7 @@ constexpr uint32_t kRetries = 8;
 constexpr int64_t kGraceNs = 3 * kNsPerSecond;  // for a shadow that must be killed and reaped
 constexpr double kSoftShare = 0.85;             // of the hard limit: no run begins later
 constexpr uint64_t kAgentWaitNs = 50'000'000;
+constexpr int64_t kLongestEarlyNs = kNsPerSecond;  // of a caller that comes before its window
 
 int64_t Now() {
   return SystemClock().MonotonicNs();
@@ -45,6 +47,16 @@ uint64_t BytesWritten(const ShadowWish& wish) {
       std::any_of(wish.runs.begin(), wish.runs.end(), [](const RunWish& run) { return run.cold; });
   if (cold) bytes += EvictBytesOfThisCpu() * static_cast<uint64_t>(std::max(1, wish.team));
   return bytes;
+}
+
+// Everything is ready, the arming waits for its moment. How long the loop may stay armed then.
+absl::StatusOr<int64_t> AwaitMoment(const ShadowWish& wish) {
+  if (wish.arm_until_ns == 0) return wish.timeout_ns;
+  const int64_t early = std::min(wish.arm_from_ns - Now(), kLongestEarlyNs);
+  if (early > 0) absl::SleepFor(absl::Nanoseconds(early));
+  const int64_t left = wish.arm_until_ns - Now();
+  if (left <= 0) return absl::UnavailableError("its window was over before it could be armed");
+  return std::min(left, wish.timeout_ns);
 }
 
 absl::Status SetOomScore(int32_t pid) {
@@ -124,6 +136,15 @@ absl::StatusOr<ShadowPlan> ProcessLab::MakePlan(const LabSite& site, const Shado
   return plan;
 }
 
+// Whoever came waited in vain, at most this long.
+void ProcessLab::ChargeGathers(LabSite& site) {
+  const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
+  const auto timeouts = region_->Read<uint64_t>(at + offsetof(Site, timeouts));
+  if (!timeouts.ok() || *timeouts < site.charged_timeouts) return;
+  const uint64_t more = *timeouts - std::exchange(site.charged_timeouts, *timeouts);
+  cost_.pass_through_ns += static_cast<int64_t>(std::min<uint64_t>(more, 1000) * kGatherNs);
+}
+
 absl::Status ProcessLab::Arm(const LabSite& site, const ShadowPlan& plan, int64_t countdown) {
   const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
   ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));
@@ -132,6 +153,7 @@ absl::Status ProcessLab::Arm(const LabSite& site, const ShadowPlan& plan, int64_
   ASSIGN_OR_RETURN(uint32_t busy,
                    region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, busy)));
   if (busy != 0) return absl::UnavailableError("the last shadow is not over yet");
+  RETURN_IF_ERROR(AwaitNobodyInPlace());
   RETURN_IF_ERROR(SetMode(site, kModeIdle));
   RETURN_IF_ERROR(Beat());
   RETURN_IF_ERROR(region_->Write(region_->PlanAddress(), plan));
@@ -191,7 +213,9 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
     const bool under_way =
         SitePhase(state.state) == kPhaseShadow || SitePhase(state.state) == kPhaseGather;
     absl::Status status;
-    if (SitePhase(state.state) == kPhaseShadow && !served)
+    if (SitePhase(state.state) == kPhaseShadow && narrow_ && !narrow_->answered)
+      status = AnswerLeader(plan);
+    if (status.ok() && SitePhase(state.state) == kPhaseShadow && !served)
       status = ServeShadow(site, plan, &served);
     // A shadow that is not served gives up by itself.
     if (!status.ok() && absl::IsNotFound(status) && Memory::Open(rank_.pid, rank_.start_ticks).ok())
@@ -202,7 +226,7 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
           "the loop was not entered, or its team did not meet, in time");
     }
     // One more look after the disarming: a thread may just have come in.
-    if (Now() >= give_up && !disarmed) {
+    if ((Now() >= give_up || Cancelled()) && !disarmed) {
       RETURN_IF_ERROR(SetMode(site, kModeIdle));
       disarmed = true;
     }
@@ -215,6 +239,7 @@ absl::StatusOr<ShadowAnswer> ProcessLab::Collect(const LabSite& site, const Shad
                                                  const ShadowWish& wish) {
   ShadowReading reading;
   reading.protects = protects_;
+  if (narrow_) reading.left_out = narrow_->chosen.ranges;
   ASSIGN_OR_RETURN(reading.site,
                    region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));
   ASSIGN_OR_RETURN(reading.child, region_->Read<ChildControl>(region_->ChildAddress()));
@@ -231,6 +256,10 @@ absl::StatusOr<ShadowAnswer> ProcessLab::Collect(const LabSite& site, const Shad
         std::vector<TraceRecord> trace,
         region_->ReadMany<TraceRecord>(region_->BlockAddress(record) + kBlockTrace, count));
     reading.traces.push_back(std::move(trace));
+    if (site.built.installed.detours.empty()) continue;
+    ASSIGN_OR_RETURN(const uint64_t detour,
+                     region_->Read<uint64_t>(region_->BlockAddress(record) + kBlockDetour));
+    reading.detours.push_back(detour);
   }
   reading.team = plan.team;
   reading.runs = wish.runs.size();
@@ -247,21 +276,36 @@ absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
   ASSIGN_OR_RETURN(LabSite * site, SiteOf(wish.loop, true));
   ShadowPrediction prediction = PredictShadow();
   RETURN_IF_ERROR(prediction.status);
-  ASSIGN_OR_RETURN(MemoryFacts facts, ReadMemoryFacts(rank_.pid));
-  ASSIGN_OR_RETURN(NodeMemory node, ReadNodeMemory());
-  RETURN_IF_ERROR(JudgeMemory(facts, node, ReadCgroupMemory(rank_.pid), BytesWritten(wish)));
+  // Again: files may have been opened, a device mapped, a debugger may have come since the lab was opened.
+  ASSIGN_OR_RETURN(const RankHazards hazards, ReadHazards(rank_.pid));
+  RETURN_IF_ERROR(JudgeHazards(hazards));
+  const MemoryFacts& facts = hazards.memory;
+  RETURN_IF_ERROR(
+      JudgeMemory(facts, hazards.node, hazards.cgroup, BytesWritten(wish), options_.ranks_at_once));
   ASSIGN_OR_RETURN(ShadowPlan plan, MakePlan(*site, wish));
   plan.generation = ++generation_;
+  narrow_.reset();
+  if (wish.footprint) {
+    auto work = BeginNarrow(*wish.footprint, wish.team);
+    if (!work.ok()) return absl::AbortedError(work.status().message());
+    narrow_ = *std::move(work);
+    plan.flags |= kPlanNarrow;
+  }
+  ASSIGN_OR_RETURN(const int64_t timeout_ns, AwaitMoment(wish));
   RETURN_IF_ERROR(Arm(*site, plan, wish.countdown));
-  absl::Status ended = AwaitShadow(*site, plan, wish.timeout_ns);
+  absl::Status ended = AwaitShadow(*site, plan, timeout_ns);
+  ChargeGathers(*site);
   if (!ended.ok()) {
     SetMode(*site, kModeIdle).IgnoreError();
     ++cost_.failed_arms;
     return ended;
   }
+  if (narrow_) RETURN_IF_ERROR(EndNarrow(*site));
   absl::StatusOr<ShadowAnswer> answer = Collect(*site, plan, wish);
   if (answer.ok()) {
-    shadow_cost_.LearnFork(facts, answer->fork_ns);
+    forked_ = narrow_ ? Narrowed(facts, narrow_->chosen) : facts;
+    // What is left of a narrowed fork is mostly the same for all: it says nothing about the rest.
+    if (!narrow_) shadow_cost_.LearnFork(forked_, answer->fork_ns);
     auto faults = ReadMinorFaults(rank_.pid);
     if (faults.ok()) faults_before_ = *faults;
     shadow_end_ns_ = Now();

@@ -78,7 +78,8 @@ absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   RETURN_IF_ERROR(SetMode(*site, kModeCensus));
   absl::StatusOr<uint64_t> entries = entries_before;
   absl::Status status;
-  while (status.ok() && Now() - begin < ns && *entries - entries_before < kEnoughEntries) {
+  while (status.ok() && Now() - begin < ns && *entries - entries_before < kEnoughEntries &&
+         !Cancelled()) {
     Sleep(std::min(kSliceNs, ns));
     status = Beat();
     if (status.ok()) entries = region_->Read<uint64_t>(counter);
@@ -125,7 +126,7 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
   RETURN_IF_ERROR(SetMode(*site, kModeLive));
   const int64_t deadline = Now() + timeout_ns;
   absl::StatusOr<uint32_t> next = 0;
-  while (next.ok() && *next < limit && Now() < deadline) {
+  while (next.ok() && *next < limit && Now() < deadline && !Cancelled()) {
     Sleep(std::min<int64_t>(kSliceNs, timeout_ns));
     absl::Status beat = Beat();
     next = beat.ok() ? region_->Read<uint32_t>(next_address) : absl::StatusOr<uint32_t>(beat);
@@ -149,13 +150,13 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
 }
 
 // The rank needs some time to write again to what the fork protected; after much more its own faults would be counted, too.
-void ProcessLab::LearnLaterFaults(const MemoryFacts& facts) {
+void ProcessLab::LearnLaterFaults() {
   constexpr int64_t kSoonestNs = 100 * kNsPerMs, kLatestNs = 2 * kNsPerSecond;
   const int64_t elapsed = Now() - shadow_end_ns_;
   if (!faults_before_ || elapsed < kSoonestNs) return;
   auto faults = ReadMinorFaults(rank_.pid);
   if (elapsed <= kLatestNs && faults.ok() && *faults >= *faults_before_)
-    shadow_cost_.LearnLaterFaults(facts, *faults - *faults_before_);
+    shadow_cost_.LearnLaterFaults(forked_, *faults - *faults_before_);
   faults_before_.reset();
 }
 
@@ -167,8 +168,9 @@ ShadowPrediction ProcessLab::PredictShadow() {
     prediction.status = facts.ok() ? node.status() : facts.status();
     return prediction;
   }
-  LearnLaterFaults(*facts);
-  prediction.status = JudgeMemory(*facts, *node, ReadCgroupMemory(rank_.pid));
+  LearnLaterFaults();
+  prediction.status =
+      JudgeMemory(*facts, *node, ReadCgroupMemory(rank_.pid), 0, options_.ranks_at_once);
   prediction.fork_ns = shadow_cost_.ForkNs(*facts);
   prediction.later_fault_ns = shadow_cost_.LaterFaultNs(*facts);
   prediction.copy_ns_per_mb = shadow_cost_.CopyNsPerMb();

@@ -17,7 +17,7 @@
 namespace perfd {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
-inline constexpr uint32_t kShadowLayoutVersion = 2;
+inline constexpr uint32_t kShadowLayoutVersion = 4;
 inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
@@ -25,10 +25,12 @@ inline constexpr uint32_t kMaxRestores = 1024;
 inline constexpr uint32_t kMaxLines = 1 << 16;  // noted by runs that learn what to restore
 inline constexpr uint32_t kMaxSelfWords = 256;
 inline constexpr uint32_t kMaxProtects = 512;
+inline constexpr uint32_t kMaxNarrows = 64;  // ranges that a fork may leave out
 inline constexpr uint32_t kMaxMapEntries = 16384;
 inline constexpr uint32_t kResultSlots = 32768;  // runs x team of one shadow may not exceed it
 inline constexpr uint32_t kLiveSlots = 512;
-inline constexpr uint32_t kMaxCaches = 4;  // places within reach of the patched text
+inline constexpr uint32_t kMaxCaches =
+    16;  // each place within reach of patched text, and each later batch of loops
 inline constexpr uint32_t kMaxStolenBytes = 16;
 inline constexpr uint32_t kAffinityWords = 16;  // 1024 CPUs
 
@@ -36,8 +38,14 @@ inline constexpr uint32_t kAffinityWords = 16;  // 1024 CPUs
 inline constexpr uint32_t kPayloadExitStub = 0x00;
 inline constexpr uint32_t kPayloadSlowEntry = 0x80;
 
-// Site::mode. Anything else passes through.
-enum : uint32_t { kModeIdle = 0, kModeCensus = 1, kModeArmed = 2, kModeLive = 3 };
+// Site::mode. Anything else passes through. Trampolines look at the low byte only: recovery is timed as live entries are.
+enum : uint32_t {
+  kModeIdle = 0,
+  kModeCensus = 1,
+  kModeArmed = 2,
+  kModeLive = 3,
+  kModeRecovery = 0x103  // outside P1: recovery_plan.h
+};
 
 // Phases in the low byte of Site::state; bits 8..23 threads that joined; bits 32..63 the round.
 enum : uint32_t { kPhaseIdle = 0, kPhaseArmed = 1, kPhaseGather = 2, kPhaseShadow = 3 };
@@ -53,6 +61,8 @@ enum Outcome : uint32_t {
   kOutcomeWatchdog = 7,       // its own timer ended it; ChildControl::current_run says in which run
   kOutcomeFaulted = 8,        // too many faults
   kOutcomeTeamLost = 9,       // a member joined but never said so
+  kOutcomeNotNarrowed =
+      10,  // the fork was to leave memory out, and could not; NarrowStep in last_error
 };
 
 enum : uint32_t { kRegionHasFsgsbase = 1 };
@@ -82,7 +92,9 @@ struct RegionHeader {
   uint64_t map_used;
   uint32_t live_next;   // atomic: records ever written to the ring
   uint32_t live_limit;  // the payload goes idle when live_next gets there
-  uint64_t reserved[4];
+  uint32_t in_place;    // atomic: threads that may read the plan of a recovery, or run a copy of it
+  uint32_t reserved32;
+  uint64_t reserved[3];
 };
 
 struct LiveRecord {
@@ -125,7 +137,9 @@ struct alignas(64) Site {
   uint32_t reserved32;
   uint8_t original[kMaxStolenBytes];
   uint8_t written[kMaxStolenBytes];
-  uint64_t reserved[2];
+  uint32_t recoveries;      // atomic: runs begun, or refused because there were enough
+  uint32_t recovery_skips;  // atomic: entries in recovery mode without a run
+  uint64_t recovery_ticks;  // atomic: added by runs
 };
 
 // In the order of the pushes of the slow entry, from the lowest address.
@@ -144,7 +158,7 @@ struct alignas(64) ThreadRecord {
   uint32_t live_site;  // site index + 1
   uint64_t live_start;
   uint64_t fs_base;
-  uint64_t reserved;
+  uint64_t wait_until_ns;  // of a member that waits: it stays at least so long; 0: not known yet
   uint64_t affinity[kAffinityWords];
   uint64_t entries[kMaxSites];
   SavedRegisters registers;
@@ -155,7 +169,7 @@ struct InstructionPair {  // an instruction boundary of the original text and of
   uint64_t copy;
 };
 
-static_assert(sizeof(RegionHeader) == 232 && sizeof(LiveRecord) == 32 && sizeof(Site) == 256);
+static_assert(sizeof(RegionHeader) == 424 && sizeof(LiveRecord) == 32 && sizeof(Site) == 256);
 static_assert(sizeof(ThreadRecord) == 576 && sizeof(InstructionPair) == 16);
 static_assert(sizeof(SavedRegisters) == 144);
 

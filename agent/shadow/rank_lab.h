@@ -1,10 +1,11 @@
 // agent/shadow/rank_lab.h - experiments on the loops of one running rank: install copies, run shadows, take everything out.
 //
-// Shape    Open -> Install (once, all loops) -> any number of TakeCensus / RunShadow / TimeLive -> Uninstall. Waiting is
+// Shape    Open -> Install (once) -> any number of Add / TakeCensus / RunShadow / TimeLive -> Uninstall. Waiting is
 //          sleeping; every call has a bound. Several labs (ranks of one node) may run their shadows at the same time.
 // Units    ns of CLOCK_MONOTONIC; cycles are TSC ticks, the cost of the probes included (see ShadowAnswer::probe_cycles).
 // Errors   kFailedPrecondition: unsafe, the reason is in the message (P6); kUnavailable: not at this moment, try again;
-//          kNotFound: the rank is gone; kDeadlineExceeded: the loop was not entered or the team did not meet in time.
+//          kNotFound: the rank is gone; kDeadlineExceeded: the loop was not entered or the team did not meet in time;
+//          kAborted: memory could not be left out of a shadow, a whole one may still do.
 // Threads  thread-compatible; OriginalAddress is thread-safe. The Tracer is called from the thread that calls the lab.
 // Source   design section 6; hazards.
 #ifndef AGENT_SHADOW_RANK_LAB_H_
@@ -21,6 +22,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/attach/tracer.h"
+#include "agent/shadow/forking/narrowing.h"
+#include "agent/shadow/recovery_wish.h"
 #include "agent/variant/copy.h"
 #include "agent/variant/loop_code.h"
 #include "agent/variant/thread_block.h"
@@ -34,6 +37,11 @@ struct LabOptions {
   std::string journal_directory;        // of the node, root's own
   int64_t max_stop_ns = 20'000'000;     // budget.stop
   int64_t max_shadow_ns = 500'000'000;  // budget.shadow
+  int32_t ranks_at_once = 1;            // of the node, whose shadows may run at the same time
+  bool recovery =
+      false;  // copies may run in the rank itself (outside P1): the site AND the request say so
+  // True: whatever waits for the rank gives up, as if its time were up. May be empty; called from the thread that waits.
+  std::function<bool()> cancelled;
   std::function<void(AuditEntry)>
       audit;  // every change of the rank; profile and requester are filled in by the caller
 };
@@ -53,6 +61,9 @@ struct InstalledLoop {
   std::vector<std::pair<uint64_t, std::string>> texts;  // of the loop's instructions, by address
   std::vector<Refusal> refusals;                        // variants that could not be made
   std::vector<std::string> detours;                     // paths that the copies leave out
+  absl::Status in_place =
+      absl::UnimplementedError("nobody has looked");  // OK: see RankLab::Recover
+  std::vector<bool> in_place_copies;                  // which of the copies may
 };
 
 struct Census {
@@ -75,10 +86,13 @@ struct ShadowWish {
   int64_t countdown = 0;   // entries to let pass first
   int64_t shadow_ns = 0;   // hard limit of the pause; at most LabOptions::max_shadow_ns
   int64_t timeout_ns = 0;  // for the loop to be entered and the team to meet
+  // CLOCK_MONOTONIC: it is armed no earlier and disarmed by then (core/model/pause_lease.h); 0: at once, for timeout_ns.
+  int64_t arm_from_ns = 0, arm_until_ns = 0;
   std::vector<RunWish> runs;
   std::vector<std::pair<uint64_t, uint64_t>> restores;  // address, bytes
   std::vector<int32_t>
       writers;  // of restores: the only thread that writes there, or -1; none: nobody knows
+  std::optional<Footprint> footprint;  // set: large memory outside it is left out of the shadow
 };
 
 struct ShadowRun {
@@ -93,13 +107,16 @@ struct ShadowRun {
 struct ShadowAnswer {
   std::vector<ShadowRun> runs;
   std::vector<std::vector<TraceRecord>>
-      traces;                  // per thread, of the last TRACE run; index as CodeCopy::references
+      traces;  // per thread, of the last TRACE run; index as CodeCopy::references
+  // Per thread: the last run that counted or traced left through a path that the copies leave out. Empty: it has none.
+  std::vector<bool> left_by_detour;
   uint64_t probe_cycles = 0;   // an empty copy, median of the shadow's own runs of it
   int64_t pause_begin_ns = 0;  // CLOCK_MONOTONIC
   int64_t pause_ns = 0;        // the team stood still
   int64_t fork_ns = 0;
   int32_t failed_gathers = 0;
-  std::string outcome;  // "done", or what ended it early
+  std::string outcome;         // "done", or what ended it early
+  bool missed_memory = false;  // the first fault was at memory that had been left out
 };
 
 // What the next shadow of this rank would cost by /proc/PID/smaps_rollup and the rates measured so far.
@@ -119,16 +136,29 @@ class RankLab {
 
   // One entry per loop, in order. Not OK as a whole: nothing was left in the rank, and it may be tried again.
   virtual absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LabLoop> loops) = 0;
+  // More loops, once some are installed: numbers go on, and the loops that are there go on undisturbed. The jumps of the new
+  // ones are not in the text yet: SetPatched puts them in. Not OK: nothing has changed for the others.
+  virtual absl::StatusOr<std::vector<InstalledLoop>> Add(std::vector<LabLoop> /*loops*/) {
+    return absl::UnimplementedError("this lab takes no loops later");
+  }
   // What Install would answer: everything is laid out and built, the rank is only read. Instead of Install, once.
   virtual absl::StatusOr<std::vector<InstalledLoop>> Rehearse(std::vector<LabLoop> /*loops*/) {
     return absl::UnimplementedError("this lab cannot rehearse");
   }
   virtual absl::StatusOr<Census> TakeCensus(int32_t loop, int64_t ns) = 0;
   virtual ShadowPrediction PredictShadow() = 0;
+  // The same, of a shadow without the memory outside the footprint. kFailedPrecondition: the rank must not be narrowed.
+  virtual ShadowPrediction PredictNarrowed(const Footprint& /*footprint*/, int32_t /*team*/) {
+    return {absl::UnimplementedError("this lab cannot leave memory out"), 0, 0, 0};
+  }
   virtual absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish& wish) = 0;
   // Ticks of the next `count` instances of the unchanged loop in the rank itself, one vector per instance's thread.
   virtual absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t loop, int32_t count,
                                                          int64_t timeout_ns) = 0;
+  // Only for loops and copies whose InstalledLoop::in_place says so. Outside P1. Nothing is forked and no thread waits for another.
+  virtual absl::StatusOr<RecoveryAnswer> Recover(const RecoveryWish& /*wish*/) {
+    return absl::UnimplementedError("this lab has no recovery mode");
+  }
   // Takes the jump of one loop out of the text (retreat rule); puts it back with `patched`.
   virtual absl::Status SetPatched(int32_t loop, bool patched) = 0;
   // Restores every byte, checks it, unmaps. Repeats for a few seconds while threads are in the way.

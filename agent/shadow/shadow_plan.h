@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "agent/shadow/protocol.h"
+#include "agent/shadow/recovery_plan.h"
 
 namespace perfd {
 
@@ -27,11 +28,13 @@ enum : uint32_t {
   kRunDaz = 8,      // denormal operands are zero
   kRunTrace = 16,   // reset the trace records before
   kRunLearn = 64,   // afterwards, note and bring back the lines that differ from what was put aside
-  kRunPinned = 32,  // zero the slots of pinned operands before, which also brings them into L1
+  kRunInPlace = 128,  // may run in the rank itself; plans for shadows never say so
+  kRunPinned = 32,    // zero the slots of pinned operands before, which also brings them into L1
 };
 enum : uint32_t {
   kPlanPinCpu = 1,        // pin each member to the CPU it arrived on, if those differ
   kPlanWaitForAgent = 2,  // the shadow waits for ChildControl::go before it protects and runs
+  kPlanNarrow = 4,        // the leader asks for ranges to leave out before it forks
 };
 struct RunEntry {
   uint64_t copy;
@@ -73,6 +76,31 @@ struct ProtectRange {
   uint32_t reserved;
 };
 
+// Why a fork that was to be narrowed did not happen.
+enum NarrowStep : int32_t {
+  kNarrowNoAnswer = 1,
+  kNarrowRefused = 2,   // by the agent: its own text says why
+  kNarrowTooLate = 3,   // members might go on at any time
+  kNarrowNotMarked = 4  // madvise
+};
+enum : uint32_t { kNarrowGo = 1, kNarrowNo = 2 };
+
+struct NarrowRange {
+  uint64_t address;
+  uint64_t bytes;
+};
+
+// While `waiting`, the whole team stands still in the payload. The agent writes the ranges, then `answer`.
+struct NarrowControl {
+  uint32_t waiting;  // atomic: set by the leader, once
+  uint32_t answer;   // atomic: kNarrowGo, kNarrowNo
+  uint32_t marked;  // atomic: 1 while memory of the rank may bear our marks; no member goes on then
+  uint32_t stuck;   // ranges whose mark the kernel did not take back
+  uint32_t count;
+  uint32_t reserved;
+  NarrowRange ranges[kMaxNarrows];
+};
+
 struct ShadowPlan {
   uint32_t site;
   uint32_t generation;
@@ -88,10 +116,12 @@ struct ShadowPlan {
   uint64_t agent_wait_ns;
   uint64_t evict_bytes;  // per thread
   uint64_t reserved[3];
+  RecoveryPlan recovery;
   RunEntry runs[kMaxRuns];
   SelfWord selves[kMaxSelfWords];
   RestoreRange restores[kMaxRestores];
   ProtectRange protects[kMaxProtects];
+  NarrowControl narrow;
 };
 
 struct FaultRecord {
@@ -159,6 +189,7 @@ struct RunResult {
 
 static_assert(sizeof(RunEntry) == 24 && sizeof(RestoreRange) == 24 && sizeof(ProtectRange) == 24);
 static_assert(sizeof(RunResult) == 32 && sizeof(FaultRecord) == 32);
+static_assert(sizeof(NarrowControl) == 24 + 16 * kMaxNarrows);
 
 }  // namespace perfd
 

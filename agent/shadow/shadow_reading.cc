@@ -32,6 +32,19 @@ const char* StepText(uint32_t step) {
   }
 }
 
+const char* NarrowText(int32_t step) {
+  switch (step) {
+    case kNarrowNoAnswer:
+      return "the agent did not answer in time";
+    case kNarrowTooLate:
+      return "its threads could not be kept together";
+    case kNarrowNotMarked:
+      return "the kernel did not mark it";
+    default:
+      return "refused";
+  }
+}
+
 // OK when there may be results to read.
 absl::Status Judge(const ShadowReading& r) {
   switch (r.site.last_outcome) {
@@ -53,6 +66,9 @@ absl::Status Judge(const ShadowReading& r) {
       return r.child.error_step == kStepAgent ? absl::UnavailableError(text)
                                               : absl::FailedPreconditionError(text);
     }
+    case kOutcomeNotNarrowed:
+      return absl::AbortedError(absl::StrCat("memory could not be left out of a shadow: ",
+                                             NarrowText(r.site.last_error)));
     default:
       return absl::InternalError(absl::StrCat("unknown outcome ", r.site.last_outcome));
   }
@@ -80,11 +96,19 @@ const char* SharedText(const ShadowReading& r, uint64_t address) {
   return "";
 }
 
+bool MissedMemory(const ShadowReading& r) {
+  if (r.child.fault_count == 0) return false;
+  return std::any_of(r.left_out.begin(), r.left_out.end(), [&](const PcRange& range) {
+    return r.child.fault.address >= range.start && r.child.fault.address < range.end;
+  });
+}
+
 std::string FaultText(const ShadowReading& r) {
   const FaultRecord& fault = r.child.fault;
   const char* name = sigabbrev_np(static_cast<int>(fault.signal));
-  return absl::StrCat(SharedText(r, fault.address), "SIG", name != nullptr ? name : "?", " at 0x",
-                      absl::Hex(fault.address), InstructionText(r, fault.pc));
+  const char* missed = MissedMemory(r) ? "touches memory that was left out: " : "";
+  return absl::StrCat(missed, SharedText(r, fault.address), "SIG", name != nullptr ? name : "?",
+                      " at 0x", absl::Hex(fault.address), InstructionText(r, fault.pc));
 }
 
 std::string OutcomeText(const ShadowReading& r) {
@@ -146,6 +170,7 @@ absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& r) {
   ShadowAnswer answer;
   answer.outcome = OutcomeText(r);
   answer.probe_cycles = ProbeCycles(r);
+  answer.missed_memory = MissedMemory(r);
   answer.failed_gathers = static_cast<int32_t>(std::min<uint32_t>(r.site.failures, 1000));
   const std::vector<uint32_t> places = PlacesByTid(r);
   for (size_t run = 0; run < r.runs; ++run) {
@@ -163,6 +188,7 @@ absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& r) {
   }
   for (uint32_t place : places) {
     if (place < r.traces.size()) answer.traces.push_back(r.traces[place]);
+    if (place < r.detours.size()) answer.left_by_detour.push_back(r.detours[place] == 1);
   }
   return answer;
 }

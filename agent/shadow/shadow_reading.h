@@ -21,12 +21,14 @@ struct ShadowReading {
   ChildControl child{};
   std::vector<RunResult> results;                // (runs + kProbeRuns) x team
   std::vector<std::vector<TraceRecord>> traces;  // by place in the team
+  std::vector<uint64_t> detours;                 // kBlockDetour, by place in the team
   uint32_t team = 0;
   size_t runs = 0;
   int32_t trace_run = -1;
   std::vector<int32_t> variants;  // of each run
   const std::vector<CodeCopy>* copies = nullptr;
   std::vector<ProtectRange> protects;  // what the shadow was kept away from
+  std::vector<PcRange> left_out;       // what it had not at all
 };
 
 absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& reading);

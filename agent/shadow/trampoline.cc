@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<uint8_t>> EmitTrampoline(const TrampolinePlace& place
   Code code(place.address);
   code.Enter();
   code.MoveRcx(place.site);
-  code.Bytes({0x8b, 0x09});  // mov (%rcx),%ecx: Site::mode
+  code.Bytes({0x0f, 0xb6, 0x09});  // movzbl (%rcx),%ecx: low byte of Site::mode
   size_t idle = code.ShortBranch(kJrcxz);
   size_t busy = code.ShortBranch(kShortJump);
   code.Land(idle);

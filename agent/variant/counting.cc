@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/variant/flow/edges.h"
 #include "agent/variant/encode.h"
+#include "agent/variant/flow/edges.h"
 #include "agent/variant/gs_code.h"
 #include "agent/variant/thread_block.h"
 #include "core/base/status_macros.h"
@@ -33,6 +33,21 @@ Piece LeaveWhenAboveOrEqual(const CopyPlace& place) {
   piece.outside = true;
   piece.to = place.exit_stub;
   return piece;
+}
+
+// movq $value, gs:kBlockDetour; no flag changes.
+void StoreDetour(uint32_t value, GsCode* code) {
+  code->Raw({0x65, 0x48, 0xc7, 0x04, 0x25}).Word(kBlockDetour).Word(value);
+}
+
+std::vector<Piece> LeaveByDetour(const CopyPlace& place) {
+  GsCode note;
+  StoreDetour(1, &note);
+  Piece leave;
+  leave.jump = Jump::kAlways;
+  leave.outside = true;
+  leave.to = place.exit_stub;
+  return {PieceOf(note.Take()), leave};
 }
 
 constexpr uint32_t kSavedRcx = kBlockScratch + 16;
@@ -175,6 +190,10 @@ void AddCounting(const LoopCode& loop, const CopyPlace& place, Draft* draft) {
     pieces.push_back(PieceOf(head.Take()));
   }
   GsCode tail;
+  if (place.exits == Exits::kStub && !loop.cut.empty()) {
+    StoreDetour(0, &tail);
+    draft->detour = LeaveByDetour(place);
+  }
   tail.Raw({0x48, 0xff, 0xc0}).Store(kRax, kBlockIterations);  // inc %rax
   if (flags) RestoreFlags(&tail);
   tail.Load(kRax, kSavedRax);

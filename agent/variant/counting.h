@@ -10,7 +10,8 @@
 
 namespace perfd {
 
-// Counts passes; with an exit stub it leaves the copy when the limit is reached.
+// Counts passes; with an exit stub it leaves the copy when the limit is reached, and notes whether it left through a path
+// that was cut out of the loop.
 void AddCounting(const LoopCode& loop, const CopyPlace& place, Draft* draft);
 
 // One TraceRecord per entry of References(loop).

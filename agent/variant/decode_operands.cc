@@ -245,6 +245,9 @@ void SetOperands(const RawInstruction& raw, LoopInstruction* out) {
     out->destination = RegisterNumber(raw.operands[0].reg.value);
     out->destination_bytes = static_cast<uint16_t>(raw.operands[0].size / 8);
   }
+  if (i.operand_count_visible == 2 && raw.operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+      raw.operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+    out->immediate = raw.operands[1].imm.value.s;
   AddMemoryMask(raw, out);
   SetDataWidth(raw, out);
   DropIdiomReads(raw, out);

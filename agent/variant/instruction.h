@@ -98,6 +98,7 @@ struct LoopInstruction {
   int destination = kNoRegister;        // first visible operand when a register: bit number
   uint16_t destination_bytes = 0;
   int mask = kNoRegister;         // EVEX: 1..7
+  std::optional<int64_t> immediate;  // the second of two operands, the first a register
   int step_source = kNoRegister;  // set: destination = this general register + step, 64 bits wide
   int64_t step = 0;
   uint8_t branch_at =

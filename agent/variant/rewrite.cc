@@ -31,12 +31,14 @@ bool SameBytes(const LoopInstruction& old, const std::vector<Encoded>& codes) {
 class Assembler {
  public:
   Assembler(const LoopCode& loop, const Draft& draft, const CopyPlace& place)
-      : loop_(loop), draft_(draft), place_(place), starts_(loop.instructions.size()) {}
+      : loop_(loop), draft_(draft), place_(place), starts_(loop.instructions.size() + 1) {}
 
   absl::StatusOr<CodeCopy> Run() {
     for (uint32_t i = 0; i < loop_.instructions.size(); ++i) AddSlot(i);
     const size_t body_end = pieces_.size();
     AddPreparation();
+    starts_.back() = pieces_.size();
+    pieces_.insert(pieces_.end(), draft_.detour.begin(), draft_.detour.end());
     for (Piece& p : pieces_)
       if (p.jump != Jump::kNone && !p.outside) p.to = starts_[p.to];
     const Anchor anchor = {place_.address, starts_[loop_.entry], loop_.header % 64};
@@ -64,10 +66,20 @@ class Assembler {
   // Until the end, `to` of a jump inside the copy is the index of an instruction.
   void SetTarget(uint64_t target, Piece* piece) const {
     const int at = InstructionAt(loop_, target);
+    if (at < 0 && !draft_.detour.empty() && IsCut(target)) {
+      piece->to = starts_.size() - 1;
+      return;
+    }
     piece->outside = at < 0;
     piece->leads_to = at < 0 ? target : 0;
     piece->to = at >= 0 ? static_cast<uint64_t>(at)
                         : (place_.exits == Exits::kStub ? place_.exit_stub : target);
+  }
+
+  bool IsCut(uint64_t address) const {
+    return std::any_of(loop_.cut.begin(), loop_.cut.end(), [address](const CodeRange& range) {
+      return range.low <= address && address < range.high;
+    });
   }
 
   void AddJump(uint64_t target, uint64_t original) {
@@ -135,7 +147,7 @@ class Assembler {
   const Draft& draft_;
   const CopyPlace& place_;
   std::vector<Piece> pieces_;
-  std::vector<size_t> starts_;
+  std::vector<size_t> starts_;  // of each instruction; the last: of Draft::detour
 };
 
 }  // namespace

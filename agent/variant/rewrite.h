@@ -31,6 +31,8 @@ struct Slot {
 struct Draft {
   std::vector<Slot> slots;
   std::vector<Piece> preparation;  // run once, before the header; falls into it
+  // On the way out into a path that was cut out of the loop; ends in a jump outside. Empty: these exits are like any other.
+  std::vector<Piece> detour;
 };
 
 // One multi-byte NOP of 1..9 bytes, or several.

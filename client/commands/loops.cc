@@ -60,7 +60,10 @@ absl::StatusOr<ExitCode> Run(Terminal& terminal, DaemonClient& daemon, const Opt
     return ExitCodeOf(report.status);
   }
   Json loops = Json::array();
-  for (const ReportRow& row : report.loops) loops.push_back(RowToJson(row));
+  for (const ReportRow& row : report.loops) {
+    loops.push_back(RowToJson(row));
+    loops.back()["number"] = loops.size();
+  }
   terminal.out << JsonLine({{"id", report.status.id}, {"loops", loops}});
   return ExitCodeOf(report.status);
 }
@@ -69,7 +72,8 @@ CommandRun Define(CLI::App& app) {
   auto options = std::make_shared<Options>();  // shared by the parser and the command
   app.add_option("ID", options->id, kIdHelp)->required();
   auto* loop = app.add_option("--loop", options->loop,
-                              "Only this loop (beginning of its id), per rank and thread");
+                              "Only this loop, per rank and thread: its number in the report (3 or "
+                              "#3) or the beginning of its id");
   app.add_option("--rank", options->rank, "With --loop: down to the threads of this rank")
       ->needs(loop);
   app.add_option("--variant", options->variant,
@@ -87,6 +91,7 @@ CommandEntry LoopsCommand() {
   return {"loops", "List loops; drill down into one",
           R"(EXAMPLES
   perfctl loops last
+  perfctl loops last --loop 1
   perfctl loops last --loop 3fa9c2d1
   perfctl loops last --loop 3fa9c2d1 --rank 0 --variant LS
 

@@ -66,6 +66,7 @@ absl::Status Apply(const SpecFlags& flags, ProfileSpec* spec) {
   if (!flags.user.empty()) spec->target.user = flags.user;
   if (!flags.node.empty()) spec->target.node = flags.node;
   if (!flags.name.empty()) spec->name = flags.name;
+  if (!flags.mode.empty()) spec->variants.mode = flags.mode;
   if (!flags.event.empty()) spec->hotspots.event = flags.event;
   if (flags.variants == std::vector<std::string>{"none"}) spec->variants.set.clear();
   else if (!flags.variants.empty()) spec->variants.set = flags.variants;

@@ -25,6 +25,7 @@ struct SpecFlags {
   std::string frequency;
   std::string event;
   std::string callpaths;
+  std::string mode;
   std::vector<std::string> variants;  // "none" alone: none
   std::string overhead;
   std::string name;

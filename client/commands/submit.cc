@@ -29,6 +29,14 @@ void ShowUnmeasured(Terminal& terminal, const ProfileSpec& spec) {
   if (!notes.empty()) Remark(terminal, absl::StrCat("note: ", absl::StrJoin(notes, "; ")));
 }
 
+void ShowPromiseLeft(Terminal& terminal, const ProfileSpec& spec) {
+  if (!spec.variants.recovery() || spec.variants.set.empty()) return;
+  Remark(terminal,
+         "note: recovery mode leaves promise P1 (no variant ever executes in the job's own memory or threads): loops that "
+         "provably end, store nothing and are very short run their variants in the job's threads, on nodes whose agent was "
+         "started with --allow-recovery; all others in shadows");
+}
+
 absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon, const Options& options,
                                 const ProfileSpec& spec) {
   ASSIGN_OR_RETURN(const absl::Duration timeout, ParseTimeout(options.timeout));
@@ -55,6 +63,7 @@ ExitCode Run(Terminal& terminal, const Options& options) {
   if (const auto timeout = ParseTimeout(options.timeout); !timeout.ok())
     return Fail(terminal, timeout.status());
   ShowUnmeasured(terminal, *spec);
+  if (!options.dry_run) ShowPromiseLeft(terminal, *spec);
   if (options.dry_run) return DryRun(terminal, *spec, *ParseTimeout(options.timeout));
   return WithDaemon(terminal,
                     [&](DaemonClient& daemon) { return Submit(terminal, daemon, options, *spec); });
@@ -77,6 +86,9 @@ CommandRun Define(CLI::App& app) {
   app.add_option("--variants", spec.variants,
                  "Altered copies of the hot loops to time in shadows, e.g. LS,FP,NO_RED+NO_DIV; none: alter nothing")
       ->delimiter(',');
+  app.add_option("--mode", spec.mode,
+                 "shadow, or recovery: very short loops run their variants in the job's own threads, outside promise P1 "
+                 "(default shadow)");
   app.add_option("--overhead", spec.overhead, "Most wall time the profile may add, e.g. 1% (default 2%)");
   app.add_option("--name", spec.name, "Text shown in lists and reports");
   app.add_flag("--watch,-w", options->watch, "Follow the profile and print its report");

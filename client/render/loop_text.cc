@@ -1,29 +1,60 @@
 #include "client/render/loop_text.h"
 
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "client/render/report_text.h"
 #include "client/render/text_table.h"
 
 namespace perfd {
 
-absl::StatusOr<const ReportRow*> FindRow(const Report& report, absl::string_view prefix) {
+namespace {
+
+constexpr size_t kMostNumberDigits = 7;  // ids have more
+constexpr size_t kNeverAnId =
+    3;  // so few digits are the number of a loop, though an id may begin with them
+
+// 0: the text is no number.
+size_t ParseNumber(absl::string_view text) {
+  absl::ConsumePrefix(&text, "#");
+  const bool digits = std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+  size_t number = 0;
+  return digits && text.size() <= kMostNumberDigits && absl::SimpleAtoi(text, &number) ? number : 0;
+}
+
+absl::Status NoSuchLoop(const Report& report, absl::string_view text) {
+  const std::string have =
+      report.loops.empty() ? "no time was seen in loops"
+                           : absl::StrCat("its loops have the numbers 1 to ", report.loops.size(),
+                                          " and the ids of `perfctl loops ", report.status.id, "`");
+  return absl::NotFoundError(
+      absl::StrCat("profile ", report.status.id, " has no loop '", Clean(text), "': ", have));
+}
+
+}  // namespace
+
+absl::StatusOr<const ReportRow*> FindRow(const Report& report, absl::string_view text) {
+  const size_t number = ParseNumber(text);
+  if (number > 0 && number <= report.loops.size()) return &report.loops[number - 1];
+  if (number > 0 && text.size() <= kNeverAnId) return NoSuchLoop(report, text);
   const ReportRow* found = nullptr;
   for (const auto* rows : {&report.loops, &report.waiting, &report.functions}) {
     for (const ReportRow& row : *rows) {
-      if (row.id == prefix) return &row;
-      if (prefix.empty() || !absl::StartsWith(row.id, prefix)) continue;
+      if (row.id == text) return &row;
+      if (text.empty() || !absl::StartsWith(row.id, text)) continue;
       if (found != nullptr)
         return absl::InvalidArgumentError(
-            absl::StrCat("loop id '", Clean(prefix), "' is not unique; give more digits"));
+            absl::StrCat("loop id '", Clean(text), "' is not unique; give more digits"));
       found = &row;
     }
   }
   if (found != nullptr) return found;
-  return absl::NotFoundError(absl::StrCat("profile ", report.status.id, " has no loop '",
-                                          Clean(prefix), "'; `perfctl loops ", report.status.id,
-                                          "` lists them"));
+  return NoSuchLoop(report, text);
 }
 
 std::string RenderLoop(const ReportRow& row, const TextStyle& style) {
@@ -62,7 +93,8 @@ std::string RenderLoop(const ReportRow& row, const TextStyle& style) {
 
 std::string RenderLoopList(const Report& report, const TextStyle& style) {
   if (report.loops.empty()) return "No time was seen in loops.\n";
-  TextTable table({{"LOOP"},
+  TextTable table({{"#", true},
+                   {"LOOP"},
                    {"SHARE", true},
                    {"95% INTERVAL"},
                    {"IMBAL", true},
@@ -70,8 +102,9 @@ std::string RenderLoopList(const Report& report, const TextStyle& style) {
                    {"SOURCE"},
                    {"FACTS"}});
   const size_t room = static_cast<size_t>(std::max(style.width / 3, 20));
+  size_t number = 0;
   for (const ReportRow& row : report.loops)
-    table.Add({ShortId(row), Percent(row.share),
+    table.Add({absl::StrCat(++number), ShortId(row), Percent(row.share),
                Interval95(row.share_interval.low, row.share_interval.high),
                absl::StrFormat("%.2f", row.imbalance), CutEnd(Clean(PlaceText(row)), room),
                CutFront(SourceText(row.location.source), room), LoopFactsText(row)});

@@ -10,8 +10,10 @@
 
 namespace perfd {
 
-// The row whose id begins with `prefix`: kNotFound, or kInvalidArgument when several do.
-absl::StatusOr<const ReportRow*> FindRow(const Report& report, absl::string_view prefix);
+// The loop with this number in the report's order, from 1 on ("3" or "#3"), or the row whose id begins with `text`. Up to
+// three digits are always a number, more when there are so many loops. kNotFound, with the range of numbers;
+// kInvalidArgument when several ids begin so.
+absl::StatusOr<const ReportRow*> FindRow(const Report& report, absl::string_view text);
 
 std::string RenderLoop(const ReportRow& row, const TextStyle& style);
 

@@ -22,6 +22,12 @@ std::string Mark(const DoctorCheck& check, const TextStyle& style) {
   return Painted(style, Paint::kRed, "FAIL");
 }
 
+// Agents of before do not say.
+const char* InjectionText(const AgentHealth& health) {
+  if (health.can_inject) return "yes";
+  return health.inject_reason.empty() ? "?" : "no";
+}
+
 bool Passes(const DoctorCheck& check) {
   return check.ok || check.optional;
 }
@@ -38,17 +44,25 @@ std::string RenderNodes(const std::vector<NodeStatus>& nodes, int64_t now_unix_n
                    {"CPUS", true},
                    {"EVENT"},
                    {"MODE"},
+                   {"VARIANTS"},
                    {"SESSIONS", true},
                    {"MEMORY", true},
                    {"SPOOL", true},
                    {"KERNEL"}});
   for (const NodeStatus& n : nodes)
-    table.Add(
-        {n.node, n.connected ? "connected" : "away", Ago(n.last_seen_unix_ns, now_unix_ns),
-         n.version, absl::StrCat(n.cpus), n.sampling_event.empty() ? "none" : n.sampling_event,
-         n.user_mode ? absl::StrCat("user ", n.uid) : "system", absl::StrCat(n.health.sessions),
-         Bytes(n.health.resident_bytes), absl::StrCat(n.health.spooled_windows), n.kernel});
-  return table.Render();
+    table.Add({n.node, n.connected ? "connected" : "away", Ago(n.last_seen_unix_ns, now_unix_ns),
+               n.version, absl::StrCat(n.cpus),
+               n.sampling_event.empty() ? "none" : n.sampling_event,
+               n.user_mode ? absl::StrCat("user ", n.uid) : "system", InjectionText(n.health),
+               absl::StrCat(n.health.sessions), Bytes(n.health.resident_bytes),
+               absl::StrCat(n.health.spooled_windows), n.kernel});
+  std::string text = table.Render();
+  for (const NodeStatus& n : nodes) {
+    if (!n.health.can_inject && !n.health.inject_reason.empty())
+      absl::StrAppend(&text, "  ", Clean(n.node),
+                      ": no loop is altered: ", Clean(n.health.inject_reason), "\n");
+  }
+  return text;
 }
 
 std::string RenderDoctor(const std::vector<DoctorReport>& reports, const TextStyle& style) {

@@ -7,9 +7,20 @@
 #include "absl/strings/str_cat.h"
 #include "client/render/status_json.h"
 #include "client/render/verdict_json.h"
+#include "core/analysis/added_wall.h"
 
 namespace perfd {
 namespace {
+
+// At most; only `injection_ns` is measured.
+Json AddedWallToJson(const AddedWall& wall) {
+  return {{"sampling_ns", wall.sampling_ns},
+          {"agents_ns", wall.agents_ns},
+          {"injection_ns", wall.injection_ns},
+          {"total_ns", wall.TotalNs()},
+          {"ratio", wall.ratio},
+          {"provenance", "estimated"}};
+}
 
 std::string Address(uint64_t address) {
   return absl::StrCat("0x", absl::Hex(address));
@@ -184,6 +195,7 @@ Json ReportToJson(const Report& report) {
             {"job_cpu_ns", o.job_cpu_ns},
             {"stop_ns", o.stop_ns},
             {"stops", o.stops}}},
+          {"added_wall", AddedWallToJson(AddedWallOf(report))},
           {"overhead_ratio", report.overhead_ratio},
           {"missing_ratio", report.missing_ratio},
           {"provenance", ProvenanceName(report.provenance)},

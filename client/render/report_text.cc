@@ -20,7 +20,9 @@ size_t Shown(size_t have, int top) {
   return top <= 0 ? have : std::min(have, static_cast<size_t>(top));
 }
 
-std::string LoopBlock(const ReportRow& row, double heaviest, const ReportTextOptions& options) {
+std::string LoopBlock(const Report& report, size_t index, const ReportTextOptions& options) {
+  const ReportRow& row = report.loops[index];
+  const double heaviest = report.loops.front().share;
   const TextStyle& style = options.style;
   const size_t room = static_cast<size_t>(std::max(style.width - 58, 20));
   const std::string head = absl::StrFormat(
@@ -28,9 +30,9 @@ std::string LoopBlock(const ReportRow& row, double heaviest, const ReportTextOpt
       Interval95(row.share_interval.low, row.share_interval.high), Percent(row.inclusive_share),
       Bar(style, heaviest > 0 ? row.share / heaviest : 0, kBarCells),
       Painted(style, Paint::kBold, CutEnd(Clean(PlaceText(row)), room)));
-  std::string where =
-      absl::StrCat("            ", Clean(SourceText(row.location.source)), "  ",
-                   Clean(BaseName(row.location.module_path)), "  ", LoopFactsText(row), "\n");
+  std::string where = absl::StrCat(
+      PadRight(absl::StrCat("  #", index + 1), 12), Clean(SourceText(row.location.source)), "  ",
+      Clean(BaseName(row.location.module_path)), "  ", LoopFactsText(row), "\n");
   std::string ranks =
       absl::StrCat("            rank min/median/max ", Seconds(row.rank_min_seconds), "/",
                    Seconds(row.rank_median_seconds), "/", Seconds(row.rank_max_seconds), " s");
@@ -55,7 +57,7 @@ std::string LoopSection(const Report& report, const ReportTextOptions& options) 
   text += "\n";
   const size_t shown = Shown(report.loops.size(), options.top);
   for (size_t i = 0; i < shown; ++i) {
-    text += LoopBlock(report.loops[i], report.loops.front().share, options);
+    text += LoopBlock(report, i, options);
     if (options.threads) text += ThreadLines(report.loops[i]);
   }
   if (shown < report.loops.size())

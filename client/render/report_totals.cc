@@ -7,6 +7,7 @@
 #include "client/render/saturation_text.h"
 #include "client/render/shares.h"
 #include "client/render/text_table.h"
+#include "core/analysis/added_wall.h"
 #include "core/base/clock.h"
 
 namespace perfd {
@@ -14,7 +15,8 @@ namespace {
 
 constexpr size_t kMaxRanksShown = 64;
 
-double ToSeconds(uint64_t ns) {
+template <typename Int>
+double ToSeconds(Int ns) {
   return static_cast<double>(ns) / kNsPerSecond;
 }
 
@@ -46,16 +48,31 @@ std::string SampleLine(const Accounting& a, double missing_ratio) {
   return text;
 }
 
+// Of ranks stopped to alter their loops; the pauses for shadows are in the line on injection.
+std::string StopText(const OverheadFigures& overhead) {
+  if (overhead.stops == 0) return "";
+  return absl::StrFormat("%d stops of ranks %s s; ", overhead.stops,
+                         Seconds(ToSeconds(overhead.stop_ns)));
+}
+
 std::string CostLine(const Report& report) {
   const OverheadFigures& o = report.overhead;
   std::string text = absl::StrFormat(
-      "Cost: %.3f%% of the job's CPU time (sampling %s s, estimated; "
+      "Cost: %.3f%% of the job's CPU time (sampling %s s, estimated; %s"
       "job %s s); budget %s\n",
-      report.overhead_ratio * 100, Seconds(ToSeconds(o.kernel_sampling_ns)),
+      report.overhead_ratio * 100, Seconds(ToSeconds(o.kernel_sampling_ns)), StopText(o),
       Seconds(ToSeconds(o.job_cpu_ns)),
       Percent(report.status.spec.budget.overhead_ratio));
-  return absl::StrCat(text, "  agents used ", Seconds(ToSeconds(o.agent_cpu_ns)),
-                      " s of CPU time beside the job\n");
+  absl::StrAppend(&text, "  agents used ", Seconds(ToSeconds(o.agent_cpu_ns)),
+                  " s of CPU time beside the job\n");
+  const AddedWall wall = AddedWallOf(report);
+  if (wall.ratio <= 0) return text;
+  absl::StrAppendFormat(&text,
+                        "  added wall time: at most %.2f%% (sampling %s s, agents %s s, estimated; "
+                        "stops and shadows %s s)\n",
+                        wall.ratio * 100, Seconds(ToSeconds(wall.sampling_ns)),
+                        Seconds(ToSeconds(wall.agents_ns)), Seconds(ToSeconds(wall.injection_ns)));
+  return text;
 }
 
 std::string SetupLines(const Report& report) {

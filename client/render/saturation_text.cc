@@ -70,6 +70,8 @@ std::string Quality(const LoopVerdict& loop, const TextStyle& style) {
   if (loop.fidelity.value > 0)
     parts.push_back(absl::StrCat("fidelity ", SaturationText(loop.fidelity, style),
                                  loop.protocol.empty() ? "" : ", ", Clean(loop.protocol)));
+  if (loop.protocol == kInPlaceProtocol)
+    parts.push_back("timed live in the ranks, not in shadows (recovery mode)");
   uint64_t most = 0;
   uint64_t shadows = 0;
   for (const VariantSummary& v : loop.variants) {
@@ -132,19 +134,29 @@ std::string RefusalText(const Refusal& refusal) {
   return Clean(text);
 }
 
+std::string BoundText(Bound bound, bool sure, const std::string& why) {
+  if (bound == Bound::kUnknown)
+    return absl::StrCat(BoundName(bound), why.empty() ? "" : ": ", Clean(why));
+  return absl::StrCat(BoundName(bound), sure ? "" : " (unsure)");
+}
+
 std::string BoundText(const LoopVerdict& loop) {
-  return absl::StrCat(BoundName(loop.bound),
-                      loop.sure || loop.bound == Bound::kUnknown ? "" : " (unsure)");
+  return BoundText(loop.bound, loop.sure, loop.why);
 }
 
 std::string CostText(const InjectionCost& cost) {
-  return absl::StrFormat(
+  std::string text = absl::StrFormat(
       "%d stops %s s (longest %.1f ms), %d shadows %s s (longest %.1f ms), %d failed arms, later "
       "faults %s s and pass-through %s s (estimated)",
       cost.stops, Seconds(ToSeconds(cost.stop_ns)), ToSeconds(cost.longest_stop_ns) * 1e3,
       cost.shadows, Seconds(ToSeconds(cost.pause_ns)), ToSeconds(cost.longest_pause_ns) * 1e3,
       cost.failed_arms, Seconds(ToSeconds(cost.later_fault_ns)),
       Seconds(ToSeconds(cost.pass_through_ns)));
+  if (cost.recoveries > 0) {
+    absl::StrAppendFormat(&text, ", %d copies run in the ranks themselves %s s", cost.recoveries,
+                          Seconds(ToSeconds(cost.recovery_ns)));
+  }
+  return text;
 }
 
 std::string RenderSaturations(const Report& report, const TextStyle& style, int top) {

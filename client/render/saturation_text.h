@@ -24,7 +24,9 @@ std::string RenderInjection(const Report& report);
 std::string SaturationText(const Ratio& ratio, const TextStyle& style);  // "0.97 +-0.01"
 std::string GainText(const Gain& gain);  // "35.0% [30.1, 40.2] perfect cache (DL1)"
 std::string RefusalText(const Refusal& refusal);
-std::string BoundText(const LoopVerdict& loop);  // "memory bound", "memory bound (unsure)"
+// "memory bound", "memory bound (unsure)", "unknown: too noisy"
+std::string BoundText(Bound bound, bool sure, const std::string& why);
+std::string BoundText(const LoopVerdict& loop);
 std::string CostText(const InjectionCost& cost);
 
 }  // namespace perfd

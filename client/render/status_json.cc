@@ -118,7 +118,9 @@ Json NodesToJson(const std::vector<NodeStatus>& nodes) {
                     {"spooled_windows", n.health.spooled_windows},
                     {"spool_bytes", n.health.spool_bytes},
                     {"sessions", n.health.sessions},
-                    {"set_aside_windows", n.health.set_aside_windows}});
+                    {"set_aside_windows", n.health.set_aside_windows},
+                    {"can_inject", n.health.can_inject},
+                    {"inject_reason", n.health.inject_reason}});
   }
   return {{"nodes", list}};
 }

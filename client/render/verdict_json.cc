@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "client/render/measured/trip_text.h"
+#include "core/analysis/trip_classes.h"
 
 namespace perfd {
 namespace {
@@ -34,7 +36,9 @@ Json CostToJson(const InjectionCost& cost) {
           {"pause_ns", cost.pause_ns},
           {"longest_pause_ns", cost.longest_pause_ns},
           {"later_fault_ns", cost.later_fault_ns},
-          {"pass_through_ns", cost.pass_through_ns}};
+          {"pass_through_ns", cost.pass_through_ns},
+          {"recoveries", cost.recoveries},
+          {"recovery_ns", cost.recovery_ns}};
 }
 
 // null: no dry run, or refused.
@@ -75,6 +79,23 @@ Json FiguresToJson(const std::vector<VariantFigures>& figures) {
   return list;
 }
 
+Json TripClassesToJson(const std::vector<TripClass>& classes) {
+  Json list = Json::array();
+  const std::vector<double> times = TimeOfClasses(classes);
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const BoundVerdict verdict = VerdictOf(classes[i]);
+    list.push_back({{"shortest", classes[i].shortest},
+                    {"longest", classes[i].longest},
+                    {"instances", classes[i].instances},
+                    {"time", times[i]},
+                    {"bound", Key(BoundName(verdict.bound))},
+                    {"sure", verdict.sure},
+                    {"why", verdict.why},
+                    {"figures", FiguresToJson(classes[i].figures)}});
+  }
+  return list;
+}
+
 Json ReferencesToJson(const std::vector<TracedReference>& references) {
   Json list = Json::array();
   for (const TracedReference& r : references)
@@ -97,6 +118,7 @@ Json RankToJson(const RankVerdict& rank) {
           {"pid", m.pid},
           {"bound", Key(BoundName(rank.bound))},
           {"outlier", rank.outlier},
+          {"why", rank.why},
           {"revision", m.revision},
           {"state", Key(MeasureStateName(m.state))},
           {"reason", m.reason},
@@ -105,6 +127,7 @@ Json RankToJson(const RankVerdict& rank) {
           {"protocol", m.protocol},
           {"instances", m.trips.instances},
           {"trip_deciles", deciles},
+          {"trip_classes", TripClassesToJson(m.trip_classes)},
           {"figures", FiguresToJson(m.figures)},
           {"refusals", RefusalsToJson(m.refusals)},
           {"open", m.open},
@@ -166,6 +189,7 @@ Json VerdictToJson(const LoopVerdict& loop) {
           {"state", Key(MeasureStateName(loop.state))},
           {"bound", Key(BoundName(loop.bound))},
           {"sure", loop.sure},
+          {"why", loop.why},
           {"level", Key(DataLevelName(loop.level))},
           {"agreement", loop.agreement},
           {"share", loop.share},
@@ -186,13 +210,16 @@ Json VerdictToJson(const LoopVerdict& loop) {
           {"listings", ListingsToJson(loop.listings)},
           {"ranks", ranks},
           {"ranks_left_out", loop.ranks_left_out},
+          {"trip_classes", TripClassesToJson(loop.trip_classes)},
+          {"trip_rank", loop.trip_rank},
           {"provenance", ProvenanceName(Provenance::kShadow)}};
 }
 
 Json InjectionToJson(const InjectionTotal& total) {
   return {{"cost", CostToJson(total.sum)},
           {"added_wall_ns", total.added_wall_ns},
-          {"added_ratio", total.added_ratio}};
+          {"added_ratio", total.added_ratio},
+          {"shared_ns", total.shared_ns}};
 }
 
 Json AuditToJson(const std::vector<AuditEntry>& entries) {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/render/measured/trip_text.h"
 #include "client/render/saturation_text.h"
 #include "client/render/text_table.h"
 #include "core/base/status_macros.h"
@@ -100,9 +101,9 @@ std::string Ranks(const LoopVerdict& loop) {
     const LoopMeasurement& m = r.measurement;
     const std::string why = m.state == MeasureState::kMeasured ? r.outlier : m.reason;
     table.Add({absl::StrCat(m.rank), m.node, absl::StrCat(m.pid), MeasureStateName(m.state),
-               BoundName(r.bound), TeamFigure(m, "LS"), TeamFigure(m, "FP"), TeamFigure(m, "DL1"),
-               absl::StrCat(m.team), m.fidelity.value > 0 ? Two(m.fidelity.value) : "-", m.protocol,
-               why});
+               BoundText(r.bound, true, r.why), TeamFigure(m, "LS"), TeamFigure(m, "FP"),
+               TeamFigure(m, "DL1"), absl::StrCat(m.team),
+               m.fidelity.value > 0 ? Two(m.fidelity.value) : "-", m.protocol, why});
   }
   std::string text = table.empty() ? "" : absl::StrCat("\n", table.Render());
   if (loop.ranks_left_out > 0)
@@ -141,11 +142,17 @@ std::string References(const LoopMeasurement& rank) {
   return table.empty() ? "" : absl::StrCat("\nMemory accesses of one instance\n", table.Render());
 }
 
-std::string OneRank(const RankVerdict& rank) {
+std::string TripClasses(const LoopVerdict& loop, const TextStyle& style) {
+  if (loop.trip_classes.empty()) return "";
+  return absl::StrCat("\nInstances by trip count, of ", Clean(loop.trip_rank), "\n",
+                      RenderTripClasses(loop.trip_classes, style));
+}
+
+std::string OneRank(const RankVerdict& rank, const TextStyle& style) {
   const LoopMeasurement& m = rank.measurement;
-  std::string text = absl::StrCat("\nRank ", m.rank, " on ", Clean(m.node), ", pid ", m.pid, ": ",
-                                  MeasureStateName(m.state), ", ", BoundName(rank.bound), ", ",
-                                  ProvenanceName(m.provenance), "\n");
+  std::string text = absl::StrCat(
+      "\nRank ", m.rank, " on ", Clean(m.node), ", pid ", m.pid, ": ", MeasureStateName(m.state),
+      ", ", BoundText(rank.bound, true, rank.why), ", ", ProvenanceName(m.provenance), "\n");
   if (!m.reason.empty()) absl::StrAppend(&text, "  ", Clean(m.reason), "\n");
   if (!rank.outlier.empty()) absl::StrAppend(&text, "  differs: ", Clean(rank.outlier), "\n");
   absl::StrAppend(&text, "  cost ", CostText(m.cost), "\n");
@@ -154,7 +161,7 @@ std::string OneRank(const RankVerdict& rank) {
     for (double value : m.trips.decile) absl::StrAppendFormat(&text, " %.0f", value);
     text += "\n";
   }
-  return absl::StrCat(text, Threads(m), References(m));
+  return absl::StrCat(text, RenderTripClasses(m.trip_classes, style), Threads(m), References(m));
 }
 
 absl::StatusOr<std::string> Listing(const LoopVerdict& loop, const VerdictTextOptions& options) {
@@ -185,13 +192,13 @@ absl::StatusOr<std::string> RenderVerdict(const LoopVerdict& loop,
   std::string text = Summary(loop, options.style);
   absl::StrAppend(&text, Variants(loop));
   if (!options.rank.has_value()) {
-    absl::StrAppend(&text, Ranks(loop));
+    absl::StrAppend(&text, TripClasses(loop, options.style), Ranks(loop));
   } else {
     bool found = false;
     for (const RankVerdict& rank : loop.ranks) {
       if (rank.measurement.rank != *options.rank) continue;
       found = true;
-      absl::StrAppend(&text, OneRank(rank));
+      absl::StrAppend(&text, OneRank(rank, options.style));
     }
     if (!found)
       return absl::NotFoundError(absl::StrCat("rank ", *options.rank, " has no figures of loop ",

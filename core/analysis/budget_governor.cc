@@ -17,9 +17,8 @@ double Clamp(double frequency_hz, double requested_hz) {
   return std::min(std::max(frequency_hz, kGovernorFloorHz), requested_hz);
 }
 
-double CostNs(const GovernorSpan& span) {
-  return static_cast<double>(span.samples) * Sane(span.sample_cost_ns) +
-         static_cast<double>(span.agent_cpu_ns) + static_cast<double>(span.stop_ns);
+double AddedWallNs(const GovernorSpan& span) {
+  return KernelSamplingNs(span) / std::max(1, span.ranks) + static_cast<double>(span.agent_cpu_ns);
 }
 
 GovernorDecision Lower(const GovernorSpan& span, GovernorDecision decision, double alarm) {
@@ -29,7 +28,7 @@ GovernorDecision Lower(const GovernorSpan& span, GovernorDecision decision, doub
   decision.lowered = next < decision.frequency_hz;
   decision.frequency_hz = next;
   const std::string cost =
-      absl::StrFormat("the profile cost %.2f %% of the job's CPU time, the budget is %.2f %%: ",
+      absl::StrFormat("sampling cost up to %.2f %% of the job's time, its budget is %.2f %%: ",
                       100 * decision.cost_ratio, 100 * Sane(span.budget_ratio));
   decision.reason = decision.lowered
                         ? absl::StrFormat("%slowered to %.1f Hz", cost, next)
@@ -42,19 +41,26 @@ GovernorDecision Raise(const GovernorSpan& span, GovernorDecision decision) {
   if (next <= decision.frequency_hz) return decision;
   decision.frequency_hz = next;
   decision.reason =
-      absl::StrFormat("the profile cost %.2f %% of the job's CPU time: raised to %.1f Hz",
+      absl::StrFormat("sampling cost up to %.2f %% of the job's time: raised to %.1f Hz",
                       100 * decision.cost_ratio, next);
   return decision;
 }
 
 }  // namespace
 
+double KernelSamplingNs(const GovernorSpan& span) {
+  const double requested = Sane(span.requested_hz);
+  const double on = requested > 0 ? std::min(1.0, Sane(span.current_hz) / requested) : 1;
+  return static_cast<double>(span.samples) * Sane(span.sample_cost_ns) +
+         on * static_cast<double>(span.switches) * Sane(span.switch_cost_ns);
+}
+
 GovernorDecision NextFrequency(const GovernorSpan& span) {
   GovernorDecision decision;
   decision.frequency_hz = Clamp(Sane(span.current_hz), Sane(span.requested_hz));
   // Without job CPU time there is nothing to compare with, and nothing is sampled either.
-  if (span.job_cpu_ns == 0) return decision;
-  decision.cost_ratio = CostNs(span) / static_cast<double>(span.job_cpu_ns);
+  if (span.job_cpu_ns == 0 || span.wall_ns <= 0) return decision;
+  decision.cost_ratio = AddedWallNs(span) / static_cast<double>(span.wall_ns);
   const double budget = Sane(span.budget_ratio);
   if (decision.cost_ratio > kGovernorAlarmRatio * budget)
     return Lower(span, std::move(decision), kGovernorAlarmRatio * budget);

@@ -1,10 +1,14 @@
 // core/analysis/budget_governor.h - the sampling frequency that keeps a profile within its budget.
 //
 // Shape    NextFrequency(span) -> frequency for the next span, with the reason. The caller measures.
-// Units    Hz as double; ns of CPU time (stop_ns: of standing still); ratios of job CPU time.
+// Units    Hz as double; ns of CPU time; ratios of wall time. Stops and pauses of ranks are no part of it: a lower
+//          frequency would not spare them, and core/analysis/injection_budget.h keeps them within the budget.
+// Model    what interrupts one thread of a rank is waited for by the others (barriers): the costs of a rank's threads add up
+//          to wall time, those of ranks side by side do not; the agent takes its time from the job. Pessimistic on purpose.
 // Threads  thread-safe (pure).
 // Source   design P4. Decrease fast, recover slowly: after the AIMD rule of Chiu and Jain (Computer
-//          Networks 17, 1989), with a recovery of 10 % per span. 80 %: room for one span's surprise.
+//          Networks 17, 1989), with a recovery of 10 % per span. 80 %: room for one span's surprise. Switches:
+//          docs/benchmarks.md "What sampling costs".
 #ifndef CORE_ANALYSIS_BUDGET_GOVERNOR_H_
 #define CORE_ANALYSIS_BUDGET_GOVERNOR_H_
 
@@ -22,12 +26,15 @@ inline constexpr double kGovernorRecovery = 1.1;
 
 // What was seen since the last decision.
 struct GovernorSpan {
+  int64_t wall_ns = 0;
+  int ranks = 1;              // that live
   uint64_t job_cpu_ns = 0;    // CPU time of the ranks
   uint64_t samples = 0;       // taken by the kernel, kept or not
   double sample_cost_ns = 0;  // calibrated cost of one sample
+  uint64_t switches = 0;      // times a thread of the ranks was put on a CPU
+  double switch_cost_ns = 0;  // what one costs more while its thread's event is on
   uint64_t agent_cpu_ns = 0;  // CPU time of agent and readers
-  uint64_t stop_ns = 0;       // ranks stood still for us
-  double budget_ratio = 0;    // allowed cost / job CPU time
+  double budget_ratio = 0;    // allowed cost / wall time
   double current_hz = 0;      // in force in this span
   double requested_hz = 0;    // asked for by the user
 };
@@ -40,6 +47,9 @@ struct GovernorDecision {
 };
 
 GovernorDecision NextFrequency(const GovernorSpan& span);
+
+// Of the samples and switches of such a span, over all threads; the event is on for current_hz / requested_hz of the time.
+double KernelSamplingNs(const GovernorSpan& span);
 
 }  // namespace perfd
 

@@ -4,8 +4,8 @@
 // Units    ns of wall time; ratios of the profile's duration. How long the runs of a shadow take is not known before an
 //          instance was timed: every figure is a range, from runs that take no time to runs as long as they may be.
 // Threads  thread-safe (pure).
-// Source   the ranks of a node take their shadows together, the nodes do not know of each other (agent/experiment): on a
-//          node the longest counts, nodes add up.
+// Source   the ranks of a node take their shadows together (agent/experiment): on a node the longest counts. Nodes add up,
+//          which is the most they can: whether their pauses overlap (docs/adr/0009) is known when they were measured.
 #ifndef CORE_ANALYSIS_INJECTION_FORECAST_H_
 #define CORE_ANALYSIS_INJECTION_FORECAST_H_
 

@@ -5,8 +5,14 @@
 #include <string>
 #include <utility>
 
+#include "core/analysis/job_pauses.h"
+
 namespace perfd {
 namespace {
+
+// Those who came wait at most so long for the others: agent/shadow/process_lab_shadow.cc kGatherNs.
+constexpr int64_t kFailedArmNs = 1'000'000;
+constexpr uint64_t kMostFailedArms = 1'000'000;
 
 template <typename Int>
 void Raise(Int& sum, Int by) {
@@ -63,10 +69,12 @@ void AddCost(const InjectionCost& cost, InjectionCost& sum) {
   sum.longest_pause_ns = std::max(sum.longest_pause_ns, cost.longest_pause_ns);
   Raise(sum.later_fault_ns, cost.later_fault_ns);
   Raise(sum.pass_through_ns, cost.pass_through_ns);
+  Raise(sum.recoveries, cost.recoveries);
+  Raise(sum.recovery_ns, cost.recovery_ns);
 }
 
-InjectionTotal TotalInjection(std::span<const LoopMeasurement* const> loops, const PauseSet& pauses,
-                              int64_t audited_ns, int64_t elapsed_ns) {
+InjectionTotal TotalInjection(std::span<const LoopMeasurement* const> loops,
+                              const JobPauses& pauses, int64_t audited_ns, int64_t elapsed_ns) {
   InjectionTotal total;
   std::map<std::pair<std::string, int32_t>, int64_t> spread_out;  // by node, pid
   for (const LoopMeasurement* loop : loops) {
@@ -74,12 +82,15 @@ InjectionTotal TotalInjection(std::span<const LoopMeasurement* const> loops, con
     int64_t& of_rank = spread_out[{loop->node, loop->pid}];
     Raise(of_rank, loop->cost.later_fault_ns);
     Raise(of_rank, loop->cost.pass_through_ns);
+    Raise(of_rank, kFailedArmNs * static_cast<int64_t>(std::min<uint64_t>(loop->cost.failed_arms, kMostFailedArms)));
+    Raise(of_rank, loop->cost.recovery_ns);
   }
   int64_t worst = 0;
   for (const auto& [rank, ns] : spread_out) worst = std::max(worst, ns);
   const int64_t not_on_record =
       std::max<int64_t>(0, total.sum.stop_ns + total.sum.pause_ns - audited_ns);
   total.added_wall_ns = std::min(kMostCost, pauses.TotalNs());
+  total.shared_ns = std::min(kMostCost, pauses.SharedNs());
   Raise(total.added_wall_ns, not_on_record);
   Raise(total.added_wall_ns, worst);
   if (elapsed_ns > 0)

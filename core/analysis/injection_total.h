@@ -1,9 +1,9 @@
 // core/analysis/injection_total.h - what the injections of a profile added to the job's wall time.
 //
-// Shape    PauseSet: spans of time as a union, so that pauses of ranks that overlap count once. Adding is commutative,
-//          associative and idempotent up to kMaxSpans disjoint spans; what comes later adds its full length.
-// Units    ns; spans in ns since the epoch of the nodes' clocks: ranks of one node overlap exactly, those of several nodes as
-//          well as their clocks agree.
+// Shape    PauseSet: spans of time as a union, so that pauses of the ranks of one node that overlap count once. Adding is
+//          commutative, associative and idempotent up to kMaxSpans disjoint spans; what comes later adds its full length.
+//          Pauses of several nodes: job_pauses.h.
+// Units    ns; spans in ns since the epoch of the node's clock.
 // Threads  thread-compatible.
 // Source   promise P4: "summed over ranks where they do not overlap".
 #ifndef CORE_ANALYSIS_INJECTION_TOTAL_H_
@@ -23,6 +23,8 @@ struct PauseSpan {
 
   bool operator==(const PauseSpan&) const = default;
 };
+
+class JobPauses;
 
 class PauseSet {
  public:
@@ -53,8 +55,8 @@ void AddCost(const InjectionCost& cost, InjectionCost& sum);
 
 // `audited_ns`: the sum of all pauses that went into `pauses`. Pauses of the measurements beyond it are not on record: they
 // are added in full. `elapsed_ns` 0: no ratio.
-InjectionTotal TotalInjection(std::span<const LoopMeasurement* const> loops, const PauseSet& pauses,
-                              int64_t audited_ns, int64_t elapsed_ns);
+InjectionTotal TotalInjection(std::span<const LoopMeasurement* const> loops,
+                              const JobPauses& pauses, int64_t audited_ns, int64_t elapsed_ns);
 
 }  // namespace perfd
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "core/analysis/injection_forecast.h"
 #include "core/analysis/injection_total.h"
+#include "core/analysis/trip_classes.h"
 
 namespace perfd {
 namespace {
@@ -87,6 +88,7 @@ struct RankLine {
   const LoopMeasurement* rank;
   Bound bound;
   std::string outlier;
+  std::string why;
 };
 
 std::array<uint32_t, kBoundCount> CountBounds(const std::vector<RankLine>& lines) {
@@ -95,10 +97,18 @@ std::array<uint32_t, kBoundCount> CountBounds(const std::vector<RankLine>& lines
   return counts;
 }
 
-// Of the ranks that have a verdict; the first of equals.
+// Of the ranks that have a verdict; the first of equals. A weaker one counts where no rank has a full one.
 Bound MostFrequent(const std::array<uint32_t, kBoundCount>& counts) {
-  const auto most = std::max_element(counts.begin() + 1, counts.end());
-  return *most == 0 ? Bound::kUnknown : static_cast<Bound>(most - counts.begin());
+  Bound most =
+      counts[static_cast<size_t>(Bound::kWithinL1)] > 0 ? Bound::kWithinL1 : Bound::kUnknown;
+  uint32_t votes = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const auto bound = static_cast<Bound>(i);
+    if (!IsDefinite(bound) || counts[i] <= votes) continue;
+    most = bound;
+    votes = counts[i];
+  }
+  return most;
 }
 
 std::string Agreement(const std::array<uint32_t, kBoundCount>& counts) {
@@ -121,7 +131,7 @@ std::string Agreement(const std::array<uint32_t, kBoundCount>& counts) {
 }
 
 std::string WhyOutlier(const RankLine& rank, const LoopVerdict& loop, const VerdictEdges& edges) {
-  if (rank.bound != Bound::kUnknown && rank.bound != loop.bound)
+  if (IsDefinite(rank.bound) && IsDefinite(loop.bound) && rank.bound != loop.bound)
     return absl::StrCat(BoundName(rank.bound), " where most are ", BoundName(loop.bound));
   for (const VariantSummary& summary : loop.variants) {
     const VariantFigures* f = FindFigures(*rank.rank, summary.variant);
@@ -198,7 +208,7 @@ uint32_t RanksWithUnevenThreads(const Ranks& ranks, const VerdictEdges& edges) {
     for (const VariantFigures& f : rank->figures) threads.insert(f.thread);
     uneven += std::any_of(threads.begin(), threads.end(), [&](int32_t thread) {
       const Bound bound = VerdictOf(*rank, thread, edges).bound;
-      return bound != Bound::kUnknown && bound != team;
+      return IsDefinite(bound) && IsDefinite(team) && bound != team;
     });
   }
   return uneven;
@@ -234,6 +244,20 @@ void FillGains(const Ranks& ranks, const LoopTime& time, const JudgeOptions& opt
   loop.level = LevelOf(decisive, options.edges);
 }
 
+// Instances of several ranks cannot be joined: each has times of its own.
+void FillTripClasses(const Ranks& ranks, const LoopTime& time, const JudgeOptions& options,
+                     LoopVerdict& loop) {
+  const LoopMeasurement* shown = &Decisive(ranks, time);
+  for (const LoopMeasurement* rank : ranks) {
+    if (shown->trip_classes.empty()) shown = rank;
+  }
+  if (shown->trip_classes.empty()) return;
+  loop.trip_classes = shown->trip_classes;
+  loop.trip_rank = RankName(*shown);
+  std::string remark = TripRemark(loop.trip_classes, options.edges);
+  if (!remark.empty()) loop.remarks.push_back(std::move(remark));
+}
+
 // Outliers stay; of the rest the first.
 void CopyRanks(std::vector<RankLine> lines, size_t limit, LoopVerdict& loop) {
   if (lines.size() > limit) {
@@ -243,9 +267,16 @@ void CopyRanks(std::vector<RankLine> lines, size_t limit, LoopVerdict& loop) {
     lines.resize(limit);
   }
   for (RankLine& line : lines) {
-    loop.ranks.push_back({line.bound, std::move(line.outlier), *line.rank});
+    loop.ranks.push_back({line.bound, std::move(line.outlier), std::move(line.why), *line.rank});
     loop.ranks.back().measurement.listings.clear();
   }
+}
+
+std::string FirstWhy(const std::vector<RankLine>& lines) {
+  for (const RankLine& line : lines) {
+    if (!line.why.empty()) return line.why;
+  }
+  return "";
 }
 
 void FillRanks(const Ranks& ranks, const JudgeOptions& options, LoopVerdict& loop) {
@@ -253,7 +284,7 @@ void FillRanks(const Ranks& ranks, const JudgeOptions& options, LoopVerdict& loo
   bool sure = true;
   for (const LoopMeasurement* rank : ranks) {
     const BoundVerdict verdict = VerdictOf(*rank, kTeam, options.edges);
-    lines.push_back({rank, verdict.bound, ""});
+    lines.push_back({rank, verdict.bound, "", verdict.why});
     sure = sure && (verdict.bound == Bound::kUnknown || verdict.sure);
     loop.ranks_measured += verdict.bound != Bound::kUnknown;
   }
@@ -261,6 +292,7 @@ void FillRanks(const Ranks& ranks, const JudgeOptions& options, LoopVerdict& loo
   loop.bound = MostFrequent(counts);
   loop.sure = sure && loop.bound != Bound::kUnknown;
   loop.agreement = Agreement(counts);
+  if (loop.bound == Bound::kUnknown) loop.why = FirstWhy(lines);
   uint32_t outliers = 0;
   for (RankLine& line : lines) {
     line.outlier = WhyOutlier(line, loop, options.edges);
@@ -293,6 +325,7 @@ LoopVerdict JudgeLoop(Ranks ranks, const LoopTime& time, const JudgeOptions& opt
   for (const std::string& variant : VariantsOf(ranks))
     loop.variants.push_back(Summary(ranks, variant));
   FillGains(ranks, time, options, loop);
+  FillTripClasses(ranks, time, options, loop);
   FillRanks(ranks, options, loop);
   FillFidelity(ranks, loop);
   if (const uint32_t uneven = RanksWithUnevenThreads(ranks, options.edges); uneven > 0) {

@@ -67,6 +67,12 @@ void CheckTrips(std::vector<CheckedRun>& runs) {
     if (expected == trips.end() || !run.valid() || run.iterations == 0) continue;
     if (run.iterations != expected->second) run.reason = "its trip count is not the loop's";
   }
+  // Most copies do not count: their runs began where the counted one did.
+  for (CheckedRun& run : runs) {
+    const auto counted = trips.find(run.shadow);
+    if (counted != trips.end() && run.valid() && run.iterations == 0)
+      run.iterations = counted->second;
+  }
 }
 
 // The nearest run of `base` before and after runs[at] in the same shadow.

@@ -27,7 +27,9 @@ std::string BaseOf(const std::string& variant, const ReduceOptions& options) {
 // The catalogue's order; names that are none come last.
 std::vector<std::string> VariantsInOrder(std::span<const RunSample> runs) {
   std::set<std::string> names;
-  for (const RunSample& run : runs) names.insert(run.variant);
+  for (const RunSample& run : runs) {
+    if (run.variant != "COUNT") names.insert(run.variant);
+  }
   std::vector<std::string> ordered(names.begin(), names.end());
   const auto rank = [](const std::string& name) {
     const auto parsed = ParseVariantName(name);
@@ -40,13 +42,15 @@ std::vector<std::string> VariantsInOrder(std::span<const RunSample> runs) {
   return ordered;
 }
 
-// Cycles per iteration where all trip counts are known, so that instances of different length compare.
+// Cycles per iteration where trip counts are known, so that instances of different length compare.
 double StabilityOf(const std::vector<const CheckedRun*>& runs) {
-  const bool counted = std::all_of(runs.begin(), runs.end(),
+  const bool counted = std::any_of(runs.begin(), runs.end(),
                                    [](const CheckedRun* run) { return run->iterations != 0; });
   std::vector<double> times;
-  for (const CheckedRun* run : runs)
+  for (const CheckedRun* run : runs) {
+    if (counted && run->iterations == 0) continue;
     times.push_back(counted ? run->cycles / static_cast<double>(run->iterations) : run->cycles);
+  }
   if (times.empty()) return 0;
   const double least = *std::min_element(times.begin(), times.end());
   return (Median(times) - least) / least;
@@ -72,7 +76,7 @@ void FillTimes(const std::vector<const CheckedRun*>& runs, VariantFigures& figur
 // What only removes cannot take longer: then something else changed as well.
 void RefuseSlowRemoval(const ReduceOptions& options, VariantFigures& figures,
                        std::vector<Refusal>& refusals) {
-  const double allowed = 1 + NoiseOf(figures.stability, options.noise);
+  const double allowed = 1 + std::min(NoiseOf(figures.stability, options.noise), kMostNoise);
   if (!OnlyRemoves(figures.variant) || figures.saturation.low <= allowed) return;
   refusals.push_back({figures.variant, 0,
                       "slower than its base although it only removes instructions: the change has "
@@ -156,7 +160,7 @@ Reduction ReduceRuns(std::span<const RunSample> runs, const ReduceOptions& optio
   for (const RunSample& run : runs) threads.insert(run.thread);
   std::map<int32_t, std::vector<CheckedRun>> tables;  // kTeam first
   tables[kTeam] = CheckRuns(runs, kTeam, options);
-  if (threads.size() > 1) {
+  if (threads.size() > 1 && options.with_threads) {
     for (int32_t thread : threads) tables[thread] = CheckRuns(runs, thread, options);
   }
   Reduction out;

@@ -40,11 +40,13 @@ struct ReduceOptions {
   double base_spread = 0.25;  // base before and after a run differ by more: the machine changed
   double noise = 0.05;        // least relative difference that means something
   uint64_t seed = 1;
+  bool with_threads = true;  // figures of each thread too
 };
 
 struct Reduction {
-  std::vector<VariantFigures> figures;  // by variant, team first; REF and its relatives included
-  std::vector<Refusal> refusals;        // by variant and reason, counted in runs
+  // By variant, team first; REF and its relatives included, COUNT not: it tells the trip counts of the others.
+  std::vector<VariantFigures> figures;
+  std::vector<Refusal> refusals;  // by variant and reason, counted in runs
   double base_drift = 1;  // REF: last over first run of a shadow, median over shadows; 1: unknown
 };
 
@@ -66,8 +68,10 @@ bool IsEnough(const VariantFigures& figures, uint32_t repetitions = 31, double h
 // Minimum, deciles and maximum of trip counts.
 TripCounts TripDeciles(std::span<const uint64_t> counts);
 
-// max(2 x stability, noise): two times within this relative distance are called equal.
+// max(2 x stability, noise): two times within this relative distance are called equal, but never within more than
+// kMostNoise: instances that scatter widely (their trip counts differ, say) have ratios that do not.
 double NoiseOf(double stability, double noise = 0.05);
+inline constexpr double kMostNoise = 0.15;  // the edge of "far above" in verdict.h
 
 // True for variants that only delete, which therefore cannot be slower than their base.
 bool OnlyRemoves(absl::string_view variant);

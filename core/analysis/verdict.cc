@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "core/analysis/saturation.h"
 #include "core/model/variant_name.h"
 
 namespace perfd {
@@ -103,10 +102,97 @@ std::vector<std::string> SecondStage(const StagePlan& plan, Bound bound) {
   return stage;
 }
 
+double NoiseWithin(const VariantFigures& figures, const VerdictEdges& edges) {
+  return std::min(NoiseOf(figures.stability, edges.noise), edges.most_noise);
+}
+
+bool IsFull(const VariantFigures& figures, const VerdictEdges& edges) {
+  return figures.saturation.value >= 1 - NoiseWithin(figures, edges);
+}
+
+double ReachOf(const Ratio& ratio) {
+  return std::max(ratio.high - ratio.value, ratio.value - ratio.low);
+}
+
+// It was run, or could not be made, and has no figure that counts.
+bool DidNotCount(const LoopMeasurement& loop, absl::string_view variant, int32_t thread) {
+  if (FindFigures(loop, variant, thread) != nullptr) return false;
+  const bool ran =
+      std::any_of(loop.figures.begin(), loop.figures.end(), [&](const VariantFigures& figures) {
+        return figures.variant == variant && figures.thread == thread && figures.invalid_runs > 0;
+      });
+  return ran || std::any_of(loop.refusals.begin(), loop.refusals.end(),
+                            [&](const Refusal& refusal) { return refusal.variant == variant; });
+}
+
+BoundVerdict BothOf(const VariantFigures& ls, const VariantFigures& fp, const VerdictEdges& edges) {
+  const auto at = [&](double ls_value, double fp_value) {
+    return BoundOf(ls_value, fp_value, NoiseOf(ls.stability, edges.noise),
+                   NoiseOf(fp.stability, edges.noise), edges);
+  };
+  const Ratio& l = ls.saturation;
+  const Ratio& f = fp.saturation;
+  BoundVerdict verdict{at(l.value, f.value), true};
+  if (verdict.bound == Bound::kUnknown) return {Bound::kUnknown, false, kTooNoisy};
+  for (const double ls_value : {l.low, l.high}) {
+    for (const double fp_value : {f.low, f.high})
+      verdict.sure = verdict.sure && at(ls_value, fp_value) == verdict.bound;
+  }
+  if (!verdict.sure && std::max(ReachOf(l), ReachOf(f)) > edges.most_reach)
+    return {Bound::kUnknown, false, kTooNoisy};
+  return verdict;
+}
+
+// The verdict has one of LS and FP only. DL1 needs neither: with every operand in L1 the loop is no faster.
+BoundVerdict WithoutBoth(const LoopMeasurement& loop, int32_t thread, const VerdictEdges& edges) {
+  const bool ls = DidNotCount(loop, "LS", thread);
+  const bool fp = DidNotCount(loop, "FP", thread);
+  if (!ls && !fp) return {};
+  const bool one_counts = FindFigures(loop, ls ? "FP" : "LS", thread) != nullptr;
+  if (!one_counts || LevelOf(loop, edges, thread) != DataLevel::kL1)
+    return {Bound::kUnknown, false, ls ? "LS did not count" : "FP did not count"};
+  const VariantFigures& dl1 = *FindFigures(loop, "DL1", thread);
+  return {Bound::kWithinL1, dl1.saturation.low >= 1 - NoiseWithin(dl1, edges)};
+}
+
 // "S2L is 0.42 [0.40, 0.44]".
 std::string Figure(const VariantFigures& f) {
   return absl::StrFormat("%s %.2f [%.2f, %.2f]", f.variant, f.saturation.value, f.saturation.low,
                          f.saturation.high);
+}
+
+// What is left when LS or FP does not count (Bendifallah 2015, Algorithm 2 needs both; DL1 and the other one are read as in
+// its performance overview, where DL1 stands for the processor's side).
+void AddWeaker(const LoopMeasurement& loop, const VerdictEdges& edges,
+               std::vector<std::string>& remarks) {
+  if (VerdictOf(loop, kTeam, edges).bound != Bound::kWithinL1) return;
+  const VariantFigures* ls = FindFigures(loop, "LS");
+  const VariantFigures* fp = FindFigures(loop, "FP");
+  const VariantFigures& other = ls != nullptr ? *ls : *fp;
+  const char* rest = nullptr;
+  if (ls != nullptr) {
+    rest = IsFull(*ls, edges)
+               ? "arithmetic alone is not the limit either: accesses that hit L1, the control or "
+                 "the front end take all of the time"
+               : "arithmetic takes part";
+  } else {
+    rest = IsFull(*fp, edges) ? "the accesses alone are not the limit either"
+                              : "accesses that hit L1 take part";
+  }
+  remarks.push_back(absl::StrCat("memory beyond L1 is not the limit (",
+                                 Figure(*FindFigures(loop, "DL1")), "), and ", rest, " (",
+                                 Figure(other), "); more cannot be said, as ",
+                                 ls != nullptr ? "FP" : "LS", " did not count"));
+}
+
+void AddNoise(const LoopMeasurement& loop, const VerdictEdges& edges,
+              std::vector<std::string>& remarks) {
+  if (VerdictOf(loop, kTeam, edges).why != kTooNoisy) return;
+  const VariantFigures& ls = *FindFigures(loop, "LS");
+  const VariantFigures& fp = *FindFigures(loop, "FP");
+  remarks.push_back(absl::StrFormat("too noisy for a verdict: %s and %s; times scatter by %.0f %%",
+                                    Figure(ls), Figure(fp),
+                                    100 * std::max(ls.stability, fp.stability)));
 }
 
 void AddStores(const LoopMeasurement& loop, const VerdictEdges& edges,
@@ -135,8 +221,7 @@ void AddInteraction(const LoopMeasurement& loop, const VerdictEdges& edges,
   const VariantFigures* joint = FindFigures(loop, both);
   const VariantFigures* div = FindFigures(loop, "NO_DIV");
   if (joint == nullptr || div == nullptr) return;
-  const double noise =
-      std::max(NoiseOf(joint->stability, edges.noise), NoiseOf(div->stability, edges.noise));
+  const double noise = std::max(NoiseWithin(*joint, edges), NoiseWithin(*div, edges));
   const double rest = joint->saturation.value / div->saturation.value;
   if (rest < 1 - noise && joint->saturation.high < div->saturation.low) {
     remarks.push_back(
@@ -159,8 +244,8 @@ const VariantFigures* FindFigures(const LoopMeasurement& loop, absl::string_view
 }
 
 Bound BoundOf(double ls, double fp, double ls_noise, double fp_noise, const VerdictEdges& edges) {
-  const bool ls_full = ls >= 1 - ls_noise;
-  const bool fp_full = fp >= 1 - fp_noise;
+  const bool ls_full = ls >= 1 - std::min(ls_noise, edges.most_noise);
+  const bool fp_full = fp >= 1 - std::min(fp_noise, edges.most_noise);
   if (ls_full && fp_full) return Bound::kBalanced;
   const double larger = std::max(ls, fp);
   const double smaller = std::min(ls, fp);
@@ -168,33 +253,31 @@ Bound BoundOf(double ls, double fp, double ls_noise, double fp_noise, const Verd
                    (larger >= edges.ratio_from && larger > edges.much_ratio * smaller);
   if (far) return ls > fp ? Bound::kMemory : Bound::kArithmetic;
   // One of them full and the other near it is the first row of the table, seen through noise.
-  return ls_full || fp_full ? Bound::kBalanced : Bound::kUnsaturated;
+  if (ls_full || fp_full) return Bound::kBalanced;
+  const bool perhaps_full = ls >= 1 - ls_noise || fp >= 1 - fp_noise;
+  return perhaps_full ? Bound::kUnknown : Bound::kUnsaturated;
 }
 
 BoundVerdict VerdictOf(const LoopMeasurement& loop, int32_t thread, const VerdictEdges& edges) {
   const VariantFigures* ls = FindFigures(loop, "LS", thread);
   const VariantFigures* fp = FindFigures(loop, "FP", thread);
-  if (ls == nullptr || fp == nullptr) return {};
-  const auto at = [&](double ls_value, double fp_value) {
-    return BoundOf(ls_value, fp_value, NoiseOf(ls->stability, edges.noise),
-                   NoiseOf(fp->stability, edges.noise), edges);
-  };
-  const Ratio& l = ls->saturation;
-  const Ratio& f = fp->saturation;
-  BoundVerdict verdict{at(l.value, f.value), true};
-  for (const double ls_value : {l.low, l.high}) {
-    for (const double fp_value : {f.low, f.high})
-      verdict.sure = verdict.sure && at(ls_value, fp_value) == verdict.bound;
+  if (ls == nullptr || fp == nullptr) return WithoutBoth(loop, thread, edges);
+  BoundVerdict verdict = BothOf(*ls, *fp, edges);
+  const VariantFigures* ctrl = FindFigures(loop, "CTRL", thread);
+  if (verdict.bound == Bound::kBalanced && ctrl != nullptr && IsFull(*ctrl, edges)) {
+    verdict.bound = Bound::kOverhead;
+    verdict.sure = verdict.sure && ctrl->saturation.low >= 1 - NoiseWithin(*ctrl, edges);
   }
   return verdict;
 }
 
-DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges) {
-  const VariantFigures* dl1 = FindFigures(loop, "DL1");
+DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges, int32_t thread) {
+  const VariantFigures* dl1 = FindFigures(loop, "DL1", thread);
   // With accesses left unpinned, DL1 says nothing of where their data are.
   if (dl1 == nullptr || dl1->pinned < dl1->accesses) return DataLevel::kUnknown;
   const double value = dl1->saturation.value;
-  if (value >= 1 - NoiseOf(dl1->stability, edges.noise)) return DataLevel::kL1;
+  if (IsFull(*dl1, edges)) return DataLevel::kL1;
+  if (value >= 1 - NoiseOf(dl1->stability, edges.noise)) return DataLevel::kUnknown;  // too noisy
   return value > edges.level_l2 ? DataLevel::kL2 : DataLevel::kBeyondL2;
 }
 
@@ -229,6 +312,8 @@ std::vector<Gain> GainsOf(const LoopMeasurement& loop, const Ratio& share) {
 
 std::vector<std::string> RemarksOf(const LoopMeasurement& loop, const VerdictEdges& edges) {
   std::vector<std::string> remarks;
+  AddWeaker(loop, edges, remarks);
+  AddNoise(loop, edges, remarks);
   AddStores(loop, edges, remarks);
   AddInteraction(loop, edges, remarks);
   if (const VariantFigures* dl1 = FindFigures(loop, "DL1");
@@ -257,6 +342,18 @@ std::vector<std::string> NextStage(const LoopMeasurement& loop, const StagePlan&
   missing = Missing(loop, plan, SecondStage(plan, bound));
   if (!missing.empty()) return missing;
   return Missing(loop, plan, plan.asked);
+}
+
+std::vector<std::string> InstanceStage(const LoopMeasurement& loop, const StagePlan& plan) {
+  std::vector<std::string> stage = FirstStage(plan);
+  if (Asked(plan, "CTRL")) stage.push_back("CTRL");
+  std::vector<std::string> missing;
+  for (std::string& variant : stage) {
+    const VariantFigures* figures = FindFigures(loop, variant);
+    if (figures != nullptr && figures->shadows < plan.instances)
+      missing.push_back(std::move(variant));
+  }
+  return missing;
 }
 
 }  // namespace perfd

@@ -1,6 +1,7 @@
 // core/analysis/verdict.h - what one rank's saturations say about a loop, and what to measure next.
 //
 // Shape    figures -> verdict, data level, gains, remarks, next stage. Only figures with valid runs are looked at.
+//          Every edge and why it lies there: docs/adr/0008-verdict-edges.md.
 // Units    saturations T(V) / T(base); gains are shares of the job's time.
 // Threads  thread-safe (pure).
 // Source   LS/FP rule: Bendifallah 2015, Algorithm 2 (no numbers are given there: the edges below are ours, after the
@@ -14,47 +15,61 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "core/analysis/saturation.h"
 #include "core/model/loop_verdict.h"
 
 namespace perfd {
 
 struct VerdictEdges {
-  double noise = 0.05;            // a saturation is "1" within max(2 x stability, this)
-  double much_difference = 0.15;  // LS is "far above" FP from this difference ...
-  double much_ratio = 1.25;       // ... or from this ratio, when the larger is at least
-  double ratio_from = 0.5;        //     this (0.06 against 0.04 is not far apart)
-  double coherence = 0.95;        // S2L below this, with its whole interval, prices stores
-  double level_l2 = 0.5;          // DL1 above this: the data are in L2
+  double noise = 0.05;             // a saturation is "1" within max(2 x stability, this) ...
+  double most_noise = kMostNoise;  // ... but never within more than this
+  double much_difference = 0.15;   // LS is "far above" FP from this difference ...
+  double much_ratio = 1.25;        // ... or from this ratio, when the larger is at least
+  double ratio_from = 0.5;         //     this (0.06 against 0.04 is not far apart)
+  double coherence = 0.95;         // S2L below this, with its whole interval, prices stores
+  double level_l2 = 0.5;           // DL1 above this: the data are in L2
+  // 2 x much_difference. Of two values near each other, one whose interval reaches this far up and down may be far above the
+  // other, or far below it: what is not sure is then not known at all.
+  double most_reach = 0.3;
 };
+
+inline constexpr char kTooNoisy[] = "too noisy";
 
 struct BoundVerdict {
   Bound bound = Bound::kUnknown;
-  bool sure = false;  // the corners of the intervals give the same verdict
+  bool sure = false;     // the corners of the intervals give the same verdict
+  std::string why = {};  // of kUnknown: kTooNoisy, "FP did not count"; empty: not measured (yet)
 };
 
 // The figures of `variant`, or null when there are none that count.
 const VariantFigures* FindFigures(const LoopMeasurement& loop, absl::string_view variant,
                                   int32_t thread = kTeam);
 
+// kUnknown: within its own scatter of 1, but the scatter is too large to say so.
 Bound BoundOf(double ls, double fp, double ls_noise, double fp_noise,
               const VerdictEdges& edges = {});
-// Of the team, or of one thread.
+// Of the team, or of one thread. Where LS or FP was tried and does not count, DL1 may still show that no memory beyond L1
+// limits the loop (kWithinL1); where the control alone takes as long as the loop, it is kOverhead, not kBalanced.
 BoundVerdict VerdictOf(const LoopMeasurement& loop, int32_t thread = kTeam,
                        const VerdictEdges& edges = {});
-DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges = {});
+DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges = {},
+                  int32_t thread = kTeam);
 
 // "perfect cache", "no division"; empty for variants that no fix could reach (LS, FP, CTRL, PREFETCH, bases).
 std::string FixName(absl::string_view variant);
 // Largest first; `share` is the loop's part of the time that decides. No gain below zero.
 std::vector<Gain> GainsOf(const LoopMeasurement& loop, const Ratio& share);
 
-// Sentences: stores and coherence, interaction of reductions and divisions, accesses not pinned, doubtful fidelity.
+// Sentences: what a weaker or missing verdict rests on, stores and coherence, interaction of reductions and divisions,
+// accesses not pinned, doubtful fidelity.
 std::vector<std::string> RemarksOf(const LoopMeasurement& loop, const VerdictEdges& edges = {});
 
 struct StagePlan {
   std::vector<std::string> asked;  // canonical names of the request
   int groups = 0;                  // static groups of the loop
   uint32_t repetitions = 31;
+  // Where trip counts vary: as many instances of what the verdict needs, once everything else is known. 0: they do not.
+  uint32_t instances = 0;
 };
 inline constexpr int kMostGroups = 8;  // GROUP(0) .. GROUP(7) are added where memory decides
 
@@ -62,6 +77,8 @@ inline constexpr int kMostGroups = 8;  // GROUP(0) .. GROUP(7) are added where m
 // then the rest of the request. Empty: nothing is left. Refused variants are never named.
 std::vector<std::string> NextStage(const LoopMeasurement& loop, const StagePlan& plan,
                                    const VerdictEdges& edges = {});
+// After that: what has been seen in fewer than plan.instances instances, of the first stage and CTRL.
+std::vector<std::string> InstanceStage(const LoopMeasurement& loop, const StagePlan& plan);
 
 }  // namespace perfd
 

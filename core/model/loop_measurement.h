@@ -65,6 +65,17 @@ struct TripCounts {
   bool operator==(const TripCounts&) const = default;
 };
 
+// Instances of like length, judged apart from the others. Only made where trip counts differ a lot
+// (core/analysis/trip_classes.h).
+struct TripClass {
+  uint64_t shortest = 0;  // trips of its shortest instance, on the thread that makes most
+  uint64_t longest = 0;
+  uint32_t instances = 0;
+  std::vector<VariantFigures> figures;  // of the team; bases included
+
+  bool operator==(const TripClass&) const = default;
+};
+
 // What one instruction touched in the traced instance.
 struct TracedReference {
   uint64_t instruction = 0;  // ELF address
@@ -102,6 +113,8 @@ struct InjectionCost {
   int64_t longest_pause_ns = 0;
   int64_t later_fault_ns = 0;   // estimated: first writes to pages the fork had write-protected
   int64_t pass_through_ns = 0;  // estimated: entries x cost of an idle entry
+  uint64_t recoveries = 0;      // recovery mode: copies that ran in the rank itself
+  int64_t recovery_ns = 0;      // what they added to its entries
 
   bool operator==(const InjectionCost&) const = default;
 };
@@ -115,6 +128,9 @@ struct PredictedCost {
 
   bool operator==(const PredictedCost&) const = default;
 };
+
+// LoopMeasurement::protocol of copies that ran in the rank itself.
+inline constexpr char kInPlaceProtocol[] = "recovery";
 
 enum class MeasureState { kOpen, kMeasured, kRefused, kNeverEntered };
 
@@ -132,8 +148,9 @@ struct LoopMeasurement {
   std::string reason;    // of kRefused, kNeverEntered, and what is still open in kOpen
   int32_t team = 0;      // threads that meet at the loop
   Ratio fidelity;        // T(REF, shadow) / T(REF, live)
-  std::string protocol;  // "warm" or "cold"
+  std::string protocol;  // "warm", "cold"; "recovery": in the rank itself
   TripCounts trips;
+  std::vector<TripClass> trip_classes;  // from short to long; none: the instances are alike
   std::vector<VariantFigures> figures;
   std::vector<Refusal> refusals;
   std::vector<std::string> open;     // variants the budget has not yet bought
@@ -148,8 +165,8 @@ struct LoopMeasurement {
 };
 
 // The actions of the audit log; whatever else an agent says counts as the last.
-inline constexpr std::array<const char*, 7> kAuditActions = {
-    "map", "install", "shadow", "restore", "unmap", "heal", "other"};
+inline constexpr std::array<const char*, 8> kAuditActions = {
+    "map", "install", "shadow", "restore", "unmap", "heal", "recovery", "other"};
 size_t AuditActionIndex(const std::string& action);
 
 // One injection into a rank, for the audit log. Never altered once written.
@@ -160,7 +177,7 @@ struct AuditEntry {
   std::string node;
   int32_t pid = 0;
   std::string loop_id;         // empty: the whole rank (map, unmap)
-  std::string action;          // "map", "install", "shadow", "restore", "unmap", "heal"
+  std::string action;          // "map", "install", "shadow", "recovery", "restore", "unmap", "heal"
   uint64_t address = 0;        // run-time address of changed text
   std::string original_bytes;  // hex
   std::string written_bytes;   // hex

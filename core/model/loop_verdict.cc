@@ -14,8 +14,16 @@ const char* BoundName(Bound bound) {
       return "balanced";
     case Bound::kUnsaturated:
       return "unsaturated";
+    case Bound::kOverhead:
+      return "overhead bound";
+    case Bound::kWithinL1:
+      return "not bound beyond L1";
   }
   return "unknown";
+}
+
+bool IsDefinite(Bound bound) {
+  return bound != Bound::kUnknown && bound != Bound::kWithinL1;
 }
 
 const char* DataLevelName(DataLevel level) {

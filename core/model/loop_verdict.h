@@ -17,14 +17,18 @@ namespace perfd {
 
 // What the loop waits for.
 enum class Bound {
-  kUnknown,      // LS or FP was not measured
+  kUnknown,      // LS or FP was not measured or did not count, or the figures are too noisy
   kMemory,       // LS far above FP
   kArithmetic,   // FP far above LS
   kBalanced,     // both near REF: neither hides the other
   kUnsaturated,  // both well below REF: dependences between them, or the front end
+  kOverhead,     // the control alone takes as long as the loop
+  kWithinL1,     // weaker: LS or FP did not count, but DL1 shows that no memory beyond L1 limits it
 };
-inline constexpr int kBoundCount = 5;
+inline constexpr int kBoundCount = 7;
 const char* BoundName(Bound bound);
+// A full verdict; the others contradict none.
+bool IsDefinite(Bound bound);
 
 // Where the data are, by DL1.
 enum class DataLevel { kUnknown, kL1, kL2, kBeyondL2 };
@@ -63,6 +67,7 @@ struct Gain {
 struct RankVerdict {
   Bound bound = Bound::kUnknown;
   std::string outlier;  // why it differs from the other ranks; empty: it does not
+  std::string why;      // of an unknown bound: "too noisy", "FP did not count"; may be empty
   LoopMeasurement measurement;
 
   bool operator==(const RankVerdict&) const = default;
@@ -74,6 +79,7 @@ struct LoopVerdict {
   MeasureState state = MeasureState::kOpen;
   Bound bound = Bound::kUnknown;  // of most ranks
   bool sure = false;              // no value within the intervals gives another verdict
+  std::string why;                // of an unknown bound, as in RankVerdict
   DataLevel level = DataLevel::kUnknown;
   std::string agreement;     // "all 8 ranks agree", "5 of 8 ranks memory bound"
   double share = 0;          // of the job's samples
@@ -82,14 +88,17 @@ struct LoopVerdict {
   uint32_t ranks_measured = 0;
   uint32_t ranks_total = 0;  // that were asked
   std::vector<VariantSummary> variants;
-  std::vector<Gain> gains;           // largest first
-  std::vector<std::string> remarks;  // coherence, interactions, outliers, in sentences
-  Ratio fidelity;                    // of the median rank
+  std::vector<Gain> gains;              // largest first
+  std::vector<std::string> remarks;     // coherence, interactions, outliers, in sentences
+  std::vector<TripClass> trip_classes;  // of one rank: the one that gains refer to, if it has any
+  std::string trip_rank;                // which one
+  Ratio fidelity;                       // of the median rank
   std::string protocol;
   std::vector<Refusal> refusals;  // merged over ranks; count: runs
   std::vector<std::string> open;  // variants that some rank still lacks
   InjectionCost cost;             // summed over ranks; the longest of any rank
-  PredictedCost predicted;        // of a dry run: one shadow on every node (core/analysis/injection_forecast.h)
+  PredictedCost
+      predicted;  // of a dry run: one shadow on every node (core/analysis/injection_forecast.h)
   std::vector<VariantListing> listings;
   std::vector<RankVerdict> ranks;  // by rank, node, pid; outliers always
   uint64_t ranks_left_out = 0;     // of `ranks`, by the report's limits
@@ -100,10 +109,12 @@ struct LoopVerdict {
 // What all injections of a profile cost.
 struct InjectionTotal {
   InjectionCost sum;  // over ranks and loops; the longest of any
-  // Wall time added to the job: pauses and stops where those of several ranks overlap counted once, and the largest
+  // Wall time added to the job: pauses and stops, those that are known to overlap counted once, and the largest
   // estimate of any rank for later faults and pass-through.
   int64_t added_wall_ns = 0;
   double added_ratio = 0;  // of the profile's elapsed time
+  // Pauses of several nodes that overlapped, and are in added_wall_ns only once (core/analysis/job_pauses.h).
+  int64_t shared_ns = 0;
 
   bool operator==(const InjectionTotal&) const = default;
 };

@@ -54,7 +54,10 @@ struct VariantSpec {
   std::vector<std::string> set = {"LS", "FP", "DL1", "NO_DIV", "NO_SQRT", "NO_RED",
                                   "S2L", "NO_STORE", "CTRL"};
   int32_t repetitions = 31;
+  // "shadow", or "recovery": short loops that provably end and store nothing run in the rank itself, where the site allows it.
+  std::string mode = "shadow";
 
+  bool recovery() const { return mode == "recovery"; }
   bool operator==(const VariantSpec&) const = default;
 };
 

@@ -14,6 +14,7 @@
 #include "core/model/code.h"
 #include "core/model/identity.h"
 #include "core/model/loop_measurement.h"
+#include "core/model/pause_lease.h"
 #include "core/model/provenance.h"
 
 namespace perfd {
@@ -71,6 +72,8 @@ struct Window {
   std::vector<WindowStack> stacks;
   std::vector<LoopMeasurement> measurements;  // those that changed in this window, each complete
   std::vector<AuditEntry> audit;              // injections of this window
+  std::vector<LeasedPause> pauses;            // within windows of the profile's lease
+  uint64_t pauses_dropped = 0;                // that could not be kept until this window
   Accounting accounting;
   OverheadFigures overhead;
 

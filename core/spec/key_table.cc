@@ -89,6 +89,10 @@ constexpr std::array kKeys = {
   SpecKey{"variants.repetitions", KeyType::kInteger, 3, 1000, "", "31",
     "Valid repetitions wanted of each variant.",
     [](S& s) -> SpecField { return &s.variants.repetitions; }},
+  SpecKey{"variants.mode", KeyType::kChoice, 0, 0, "shadow|recovery", "shadow",
+    "recovery: very short loops that provably end and store nothing run their variants in the job's own threads (outside "
+    "promise P1); only where the site allows it (perf-agent --allow-recovery). All others run in shadows.",
+    [](S& s) -> SpecField { return &s.variants.mode; }},
   SpecKey{"memory", KeyType::kSection, 0, 0, "", "",
     "What to learn about memory accesses.", None},
   SpecKey{"memory.latency_threshold", KeyType::kInteger, 3, 65535, "", "30",

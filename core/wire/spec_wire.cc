@@ -106,6 +106,9 @@ absl::Status ReadVariants(const v1::Variants& variants, VariantSpec& out) {
     out.set.push_back(name);
   }
   out.repetitions = variants.repetitions();
+  if (!variants.mode().empty() && variants.mode() != "shadow" && variants.mode() != "recovery")
+    return absl::InvalidArgumentError("variants.mode: neither shadow nor recovery");
+  out.mode = variants.mode().empty() ? "shadow" : variants.mode();
   return absl::OkStatus();
 }
 
@@ -142,6 +145,7 @@ v1::ProfileSpec ToProto(const ProfileSpec& spec) {
   for (const std::string& name : spec.variants.set)
     out.mutable_variants()->add_set(CleanText(name));
   out.mutable_variants()->set_repetitions(spec.variants.repetitions);
+  out.mutable_variants()->set_mode(CleanText(spec.variants.mode));
   v1::Memory* memory = out.mutable_memory();
   memory->set_latency_threshold_cycles(spec.memory.latency_threshold_cycles);
   memory->set_dtlb(spec.memory.dtlb);

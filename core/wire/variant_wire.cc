@@ -112,6 +112,12 @@ absl::Status ReadLists(const v1::LoopMeasurement& loop, LoopMeasurement& out) {
   RETURN_IF_ERROR(CheckCount(loop.open_size(), kMaxVariants, "measurement.open"));
   RETURN_IF_ERROR(CheckCount(loop.detours_size(), kMaxDetours, "measurement.detours"));
   RETURN_IF_ERROR(CheckCount(loop.listings_size(), kMaxVariants, "measurement.listings"));
+  RETURN_IF_ERROR(
+      CheckCount(loop.trip_classes_size(), kMaxTripClasses, "measurement.trip_classes"));
+  for (const v1::TripClass& trips : loop.trip_classes()) {
+    ASSIGN_OR_RETURN(TripClass read, wire::FromProto(trips));
+    out.trip_classes.push_back(std::move(read));
+  }
   for (const v1::VariantFigures& figures : loop.figures()) {
     ASSIGN_OR_RETURN(VariantFigures read, FromProto(figures));
     out.figures.push_back(std::move(read));
@@ -221,6 +227,8 @@ v1::InjectionCost ToProto(const InjectionCost& cost) {
   out.set_longest_pause_ns(cost.longest_pause_ns);
   out.set_later_fault_ns(cost.later_fault_ns);
   out.set_pass_through_ns(cost.pass_through_ns);
+  out.set_recoveries(cost.recoveries);
+  out.set_recovery_ns(cost.recovery_ns);
   return out;
 }
 
@@ -234,10 +242,12 @@ absl::StatusOr<InjectionCost> FromProto(const v1::InjectionCost& cost) {
   RETURN_IF_ERROR(CheckNs(cost.longest_pause_ns(), "cost.longest_pause_ns"));
   RETURN_IF_ERROR(CheckNs(cost.later_fault_ns(), "cost.later_fault_ns"));
   RETURN_IF_ERROR(CheckNs(cost.pass_through_ns(), "cost.pass_through_ns"));
+  RETURN_IF_ERROR(CheckTotal(cost.recoveries(), "cost.recoveries"));
+  RETURN_IF_ERROR(CheckNs(cost.recovery_ns(), "cost.recovery_ns"));
   return InjectionCost{
-      cost.stops(),          cost.stop_ns(),  cost.longest_stop_ns(),  cost.shadows(),
-      cost.failed_arms(),    cost.pause_ns(), cost.longest_pause_ns(), cost.later_fault_ns(),
-      cost.pass_through_ns()};
+      cost.stops(),           cost.stop_ns(),    cost.longest_stop_ns(),  cost.shadows(),
+      cost.failed_arms(),     cost.pause_ns(),   cost.longest_pause_ns(), cost.later_fault_ns(),
+      cost.pass_through_ns(), cost.recoveries(), cost.recovery_ns()};
 }
 
 v1::PredictedCost ToProto(const PredictedCost& cost) {
@@ -255,6 +265,27 @@ absl::StatusOr<PredictedCost> FromProto(const v1::PredictedCost& cost) {
   return PredictedCost{cost.fork_ns(), cost.later_fault_ns(), cost.most_run_ns()};
 }
 
+v1::TripClass ToProto(const TripClass& trips) {
+  v1::TripClass out;
+  out.set_shortest(trips.shortest);
+  out.set_longest(trips.longest);
+  out.set_instances(trips.instances);
+  for (const VariantFigures& figures : trips.figures) *out.add_figures() = ToProto(figures);
+  return out;
+}
+
+absl::StatusOr<TripClass> FromProto(const v1::TripClass& trips) {
+  if (trips.shortest() > trips.longest())
+    return absl::InvalidArgumentError("trip_classes.longest: below the shortest");
+  RETURN_IF_ERROR(CheckCount(trips.figures_size(), kMaxVariants, "trip_classes.figures"));
+  TripClass out{trips.shortest(), trips.longest(), trips.instances(), {}};
+  for (const v1::VariantFigures& figures : trips.figures()) {
+    ASSIGN_OR_RETURN(VariantFigures read, FromProto(figures));
+    out.figures.push_back(std::move(read));
+  }
+  return out;
+}
+
 v1::LoopMeasurement ToProto(const LoopMeasurement& loop) {
   v1::LoopMeasurement out;
   out.set_profile_id(CleanText(loop.profile_id));
@@ -270,6 +301,7 @@ v1::LoopMeasurement ToProto(const LoopMeasurement& loop) {
   *out.mutable_fidelity() = ToProto(loop.fidelity);
   out.set_protocol(CleanText(loop.protocol));
   FillTrips(loop.trips, *out.mutable_trips());
+  for (const TripClass& trips : loop.trip_classes) *out.add_trip_classes() = ToProto(trips);
   for (const VariantFigures& figures : loop.figures) *out.add_figures() = ToProto(figures);
   for (const Refusal& refusal : loop.refusals) *out.add_refusals() = ToProto(refusal);
   for (const std::string& variant : loop.open) out.add_open(CleanText(variant));

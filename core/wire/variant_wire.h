@@ -31,6 +31,9 @@ absl::StatusOr<InjectionCost> FromProto(const v1::InjectionCost& cost);
 v1::PredictedCost ToProto(const PredictedCost& cost);
 absl::StatusOr<PredictedCost> FromProto(const v1::PredictedCost& cost);
 
+v1::TripClass ToProto(const TripClass& trips);
+absl::StatusOr<TripClass> FromProto(const v1::TripClass& trips);
+
 v1::LoopMeasurement ToProto(const LoopMeasurement& loop);
 absl::StatusOr<LoopMeasurement> FromProto(const v1::LoopMeasurement& loop);
 

@@ -1,6 +1,7 @@
 // Verdicts over the whole job, and the order that leads to them.
 #include "core/base/status_macros.h"
 #include "core/wire/check.h"
+#include "core/wire/lease_wire.h"
 #include "core/wire/variant_wire.h"
 
 namespace perfd::wire {
@@ -66,6 +67,7 @@ void FillLists(const LoopVerdict& loop, v1::LoopVerdict& out) {
     *to->mutable_of_job() = wire::ToProto(gain.of_job);
   }
   for (const std::string& remark : loop.remarks) out.add_remarks(CleanText(remark));
+  for (const TripClass& trips : loop.trip_classes) *out.add_trip_classes() = wire::ToProto(trips);
   for (const Refusal& refusal : loop.refusals) *out.add_refusals() = wire::ToProto(refusal);
   for (const std::string& variant : loop.open) out.add_open(CleanText(variant));
   for (const VariantListing& listing : loop.listings) *out.add_listings() = wire::ToProto(listing);
@@ -73,6 +75,7 @@ void FillLists(const LoopVerdict& loop, v1::LoopVerdict& out) {
     v1::RankVerdict* to = out.add_ranks();
     to->set_bound(WireEnum<v1::Bound>(rank.bound));
     to->set_outlier(CleanText(rank.outlier));
+    to->set_why(CleanText(rank.why));
     *to->mutable_measurement() = wire::ToProto(rank.measurement);
   }
 }
@@ -84,6 +87,7 @@ absl::Status CheckCounts(const v1::LoopVerdict& loop) {
   RETURN_IF_ERROR(CheckCount(loop.refusals_size(), kMaxReportRanks, "verdict.refusals"));
   RETURN_IF_ERROR(CheckCount(loop.open_size(), kMaxVariants, "verdict.open"));
   RETURN_IF_ERROR(CheckCount(loop.listings_size(), kMaxVariants, "verdict.listings"));
+  RETURN_IF_ERROR(CheckCount(loop.trip_classes_size(), kMaxTripClasses, "verdict.trip_classes"));
   return CheckCount(loop.ranks_size(), kMaxReportRanks, "verdict.ranks");
 }
 
@@ -120,30 +124,38 @@ absl::Status ReadLists(const v1::LoopVerdict& loop, LoopVerdict& out) {
     ASSIGN_OR_RETURN(VariantListing read, wire::FromProto(listing));
     out.listings.push_back(std::move(read));
   }
+  for (const v1::TripClass& trips : loop.trip_classes()) {
+    ASSIGN_OR_RETURN(TripClass read, wire::FromProto(trips));
+    out.trip_classes.push_back(std::move(read));
+  }
   for (const v1::RankVerdict& rank : loop.ranks()) {
     RETURN_IF_ERROR(CheckText(rank.outlier(), "verdict.ranks.outlier"));
+    RETURN_IF_ERROR(CheckText(rank.why(), "verdict.ranks.why"));
     ASSIGN_OR_RETURN(const Bound bound,
-                     ModelEnum(rank.bound(), Bound::kUnsaturated, "verdict.ranks.bound"));
+                     ModelEnum(rank.bound(), Bound::kWithinL1, "verdict.ranks.bound"));
     ASSIGN_OR_RETURN(LoopMeasurement read, wire::FromProto(rank.measurement()));
-    out.ranks.push_back({bound, rank.outlier(), std::move(read)});
+    out.ranks.push_back({bound, rank.outlier(), rank.why(), std::move(read)});
   }
   return absl::OkStatus();
 }
 
 absl::Status ReadVerdict(const v1::LoopVerdict& loop, LoopVerdict& out) {
-  for (const std::string* text : {&loop.loop_id(), &loop.location_key(), &loop.agreement(),
-                                  &loop.slowest_rank(), &loop.protocol()}) {
+  for (const std::string* text :
+       {&loop.loop_id(), &loop.location_key(), &loop.agreement(), &loop.slowest_rank(),
+        &loop.protocol(), &loop.why(), &loop.trip_rank()}) {
     RETURN_IF_ERROR(CheckText(*text, "verdict"));
   }
   RETURN_IF_ERROR(CheckRatio(loop.share(), "verdict.share"));
   RETURN_IF_ERROR(CheckRatio(loop.slowest_share(), "verdict.slowest_share"));
   ASSIGN_OR_RETURN(out.state,
                    ModelEnum(loop.state(), MeasureState::kNeverEntered, "verdict.state"));
-  ASSIGN_OR_RETURN(out.bound, ModelEnum(loop.bound(), Bound::kUnsaturated, "verdict.bound"));
+  ASSIGN_OR_RETURN(out.bound, ModelEnum(loop.bound(), Bound::kWithinL1, "verdict.bound"));
   ASSIGN_OR_RETURN(out.level, ModelEnum(loop.level(), DataLevel::kBeyondL2, "verdict.level"));
   out.loop_id = loop.loop_id();
   out.location_key = loop.location_key();
   out.sure = loop.sure();
+  out.why = loop.why();
+  out.trip_rank = loop.trip_rank();
   out.agreement = loop.agreement();
   out.share = loop.share();
   out.slowest_share = loop.slowest_share();
@@ -164,6 +176,8 @@ v1::LoopVerdict ToProto(const LoopVerdict& loop) {
   out.set_state(WireEnum<v1::MeasureState>(loop.state));
   out.set_bound(WireEnum<v1::Bound>(loop.bound));
   out.set_sure(loop.sure);
+  out.set_why(CleanText(loop.why));
+  out.set_trip_rank(CleanText(loop.trip_rank));
   out.set_level(WireEnum<v1::DataLevel>(loop.level));
   out.set_agreement(CleanText(loop.agreement));
   out.set_share(loop.share);
@@ -195,6 +209,7 @@ v1::InjectionTotal ToProto(const InjectionTotal& total) {
   *out.mutable_sum() = ToProto(total.sum);
   out.set_added_wall_ns(total.added_wall_ns);
   out.set_added_ratio(total.added_ratio);
+  out.set_shared_ns(total.shared_ns);
   return out;
 }
 
@@ -202,7 +217,8 @@ absl::StatusOr<InjectionTotal> FromProto(const v1::InjectionTotal& total) {
   RETURN_IF_ERROR(CheckRange(total.added_wall_ns(), 0, INT64_MAX, "injection.added_wall_ns"));
   RETURN_IF_ERROR(CheckNumber(total.added_ratio(), 0, kMaxRatio, "injection.added_ratio"));
   ASSIGN_OR_RETURN(const InjectionCost sum, FromProto(total.sum()));
-  return InjectionTotal{sum, total.added_wall_ns(), total.added_ratio()};
+  RETURN_IF_ERROR(CheckRange(total.shared_ns(), 0, INT64_MAX, "injection.shared_ns"));
+  return InjectionTotal{sum, total.added_wall_ns(), total.added_ratio(), total.shared_ns()};
 }
 
 v1::MeasureCommand ToProto(const MeasureOrder& order) {
@@ -223,6 +239,9 @@ v1::MeasureCommand ToProto(const MeasureOrder& order) {
   out.set_stop_ns(order.budget.stop_ns);
   out.set_shadow_ns(order.budget.shadow_ns);
   out.set_dry_run(order.dry_run);
+  out.set_recovery(order.recovery);
+  out.set_revision(order.revision);
+  if (order.lease.has_value()) *out.mutable_lease() = ToProto(*order.lease);
   return out;
 }
 
@@ -252,6 +271,11 @@ absl::StatusOr<MeasureOrder> FromProto(const v1::MeasureCommand& command) {
   out.repetitions = command.repetitions();
   out.budget = {command.overhead_ratio(), command.stop_ns(), command.shadow_ns()};
   out.dry_run = command.dry_run();
+  out.recovery = command.recovery();
+  out.revision = command.revision();
+  if (command.has_lease()) {
+    ASSIGN_OR_RETURN(out.lease, FromProto(command.lease()));
+  }
   return out;
 }
 

@@ -1,6 +1,7 @@
 // Windows: what agents measured.
 #include "core/base/status_macros.h"
 #include "core/wire/check.h"
+#include "core/wire/lease_wire.h"
 #include "core/wire/parts.h"
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
@@ -154,7 +155,13 @@ absl::Status ReadMeasurements(const v1::Window& window, Window& out) {
       return absl::InvalidArgumentError("window.audit: of another profile or node");
     out.audit.push_back(std::move(read));
   }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(CheckCount(window.pauses_size(), kMaxLeasedPauses, "window.pauses"));
+  for (const v1::LeasedPause& pause : window.pauses()) {
+    ASSIGN_OR_RETURN(const LeasedPause read, FromProto(pause));
+    out.pauses.push_back(read);
+  }
+  out.pauses_dropped = window.pauses_dropped();
+  return CheckTotal(out.pauses_dropped, "window.pauses_dropped", kMaxSampleTotal);
 }
 
 }  // namespace
@@ -182,6 +189,8 @@ v1::Window ToProto(const Window& window) {
   *out.mutable_overhead() = ToProto(window.overhead);
   for (const LoopMeasurement& loop : window.measurements) *out.add_measurements() = ToProto(loop);
   for (const AuditEntry& entry : window.audit) *out.add_audit() = ToProto(entry);
+  for (const LeasedPause& pause : window.pauses) *out.add_pauses() = ToProto(pause);
+  out.set_pauses_dropped(window.pauses_dropped);
   return out;
 }
 

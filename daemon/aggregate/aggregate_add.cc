@@ -136,6 +136,7 @@ void ProfileAggregate::Add(const Window& window) {
   totals_.overhead += window.overhead;
   for (const LoopMeasurement& loop : window.measurements) measured_.Add(loop);
   for (const AuditEntry& entry : window.audit) measured_.AddAudit(entry);
+  measured_.AddLeased(window.node, window.pauses, window.pauses_dropped);
 }
 
 }  // namespace perfd

@@ -23,7 +23,15 @@ bool Longer(const VariantListing& a, const VariantListing& b) {
                                       });
 }
 
-void DropThreads(LoopMeasurement& loop) {
+size_t FiguresIn(const LoopMeasurement& loop) {
+  size_t count = loop.figures.size();
+  for (const TripClass& trips : loop.trip_classes) count += trips.figures.size();
+  return count;
+}
+
+// What is told of parts: single threads, and instances by length.
+void DropDetail(LoopMeasurement& loop) {
+  loop.trip_classes.clear();
   loop.figures.erase(std::remove_if(loop.figures.begin(), loop.figures.end(),
                                     [](const VariantFigures& f) { return f.thread != kTeam; }),
                      loop.figures.end());
@@ -44,12 +52,12 @@ void MeasuredLoops::Add(LoopMeasurement loop) {
     ++lost_;
     return;
   }
-  if (at != loops_.end()) figures_ -= at->second.figures.size();
-  if (figures_ + loop.figures.size() > limits_.figures) {
-    DropThreads(loop);
+  if (at != loops_.end()) figures_ -= FiguresIn(at->second);
+  if (figures_ + FiguresIn(loop) > limits_.figures) {
+    DropDetail(loop);
     ++lost_;
   }
-  figures_ += loop.figures.size();
+  figures_ += FiguresIn(loop);
   Key key{loop.node, loop.pid, loop.loop_id};
   loops_.insert_or_assign(std::move(key), std::move(loop));
 }
@@ -71,8 +79,14 @@ void MeasuredLoops::AddListing(const std::string& loop_id, VariantListing listin
 void MeasuredLoops::AddAudit(const AuditEntry& entry) {
   ++audited_;
   if (entry.pause_ns <= 0) return;
-  pauses_.Add(entry.unix_ns, entry.unix_ns + entry.pause_ns);
+  pauses_.Add(entry.node, entry.unix_ns, entry.unix_ns + entry.pause_ns);
   audited_ns_ = Sum(audited_ns_, entry.pause_ns);
+}
+
+void MeasuredLoops::AddLeased(const std::string& node, const std::vector<LeasedPause>& pauses,
+                              uint64_t dropped) {
+  for (const LeasedPause& pause : pauses) pauses_.AddLeased(node, pause);
+  pauses_.AddLost(dropped);
 }
 
 void MeasuredLoops::Absorb(const MeasuredState& other) {

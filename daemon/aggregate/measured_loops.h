@@ -1,8 +1,8 @@
 // daemon/aggregate/measured_loops.h - what variants told of the loops of a profile, merged over windows and agents.
 //
 // Shape    of each (node, pid, loop) the measurement with the highest revision is kept, whatever the order of arrival; the
-//          assembly is kept once per loop, as ranks of one binary share it. Pauses of the audit log become a union of
-//          spans; the log itself is the store's (daemon/store/audit_table.h).
+//          assembly is kept once per loop, as ranks of one binary share it. Pauses of the audit log become spans of
+//          their node (core/analysis/job_pauses.h); the log itself is the store's (daemon/store/audit_table.h).
 // Limits   beyond `figures` new measurements lose their figures per thread, beyond `loops` they are lost: counted in lost.
 // Threads  thread-compatible.
 #ifndef DAEMON_AGGREGATE_MEASURED_LOOPS_H_
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/analysis/injection_total.h"
+#include "core/analysis/job_pauses.h"
 #include "core/model/loop_measurement.h"
 
 namespace perfd {
@@ -37,7 +38,7 @@ struct LoopListing {
 struct MeasuredState {
   std::vector<LoopMeasurement> loops;  // by node, pid, loop; without listings
   std::vector<LoopListing> listings;   // by loop, variant
-  PauseSet pauses;
+  JobPauses pauses;
   int64_t audited_ns = 0;
   uint64_t audited = 0;
   uint64_t lost = 0;
@@ -51,6 +52,8 @@ class MeasuredLoops {
 
   void Add(LoopMeasurement loop);
   void AddAudit(const AuditEntry& entry);
+  // Pauses of a node within windows of the lease, and how many more it could not tell.
+  void AddLeased(const std::string& node, const std::vector<LeasedPause>& pauses, uint64_t dropped);
   void Absorb(const MeasuredState& other);
 
   MeasuredState State() const;
@@ -61,7 +64,7 @@ class MeasuredLoops {
   const std::map<std::pair<std::string, std::string>, VariantListing>& listings() const {
     return listings_;  // by loop, variant
   }
-  const PauseSet& pauses() const { return pauses_; }
+  const JobPauses& pauses() const { return pauses_; }
   int64_t audited_ns() const { return audited_ns_; }
   uint64_t lost() const { return lost_; }
 
@@ -72,7 +75,7 @@ class MeasuredLoops {
   std::map<Key, LoopMeasurement> loops_;
   std::map<std::pair<std::string, std::string>, VariantListing> listings_;
   size_t figures_ = 0;  // of all loops_
-  PauseSet pauses_;
+  JobPauses pauses_;
   int64_t audited_ns_ = 0;
   uint64_t audited_ = 0;
   uint64_t lost_ = 0;

@@ -39,6 +39,15 @@ struct MeasureNode {
   bool operator==(const MeasureNode&) const = default;
 };
 
+// Tell a node how the pauses of its lease have turned out (LeaseLedger::Charge).
+struct ChargeNode {
+  std::string node;
+  std::string profile_id;
+  double charge = 0;
+
+  bool operator==(const ChargeNode&) const = default;
+};
+
 // Write the status to the store when convenient.
 struct SaveProfile {
   ProfileStatus status;
@@ -53,7 +62,8 @@ struct FinaliseProfile {
   bool operator==(const FinaliseProfile&) const = default;
 };
 
-using Decision = std::variant<StartNode, StopNode, MeasureNode, SaveProfile, FinaliseProfile>;
+using Decision =
+    std::variant<StartNode, StopNode, MeasureNode, ChargeNode, SaveProfile, FinaliseProfile>;
 using Decisions = std::vector<Decision>;
 
 }  // namespace perfd

@@ -1,14 +1,16 @@
 // daemon/control/events.h - what the session table is told: by agents, by people, by the store and by the clock.
 //
-// Units    Moment: one reading of both clocks; intervals use only the monotonic one.
+// Units    Moment: one reading of all clocks; intervals use only the monotonic one.
 #ifndef DAEMON_CONTROL_EVENTS_H_
 #define DAEMON_CONTROL_EVENTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/model/identity.h"
+#include "core/model/pause_lease.h"
 #include "core/model/profile.h"
 #include "core/model/profile_spec.h"
 
@@ -17,6 +19,7 @@ namespace perfd {
 struct Moment {
   int64_t monotonic_ns = 0;
   int64_t unix_ns = 0;
+  int64_t job_ns = 0;  // core/model/pause_lease.h
 };
 
 // What an agent says about itself when it connects.
@@ -32,10 +35,13 @@ struct AgentFacts {
   int32_t cpus = 0;
   std::string kernel;
   std::string sampling_event;                // empty: cannot sample
+  bool can_inject = false;                   // heartbeats say why not
   std::vector<std::string> active_profiles;  // running or with unsent windows
+  bool pause_leases = false;                 // keeps the lease of an order
   // Set by the daemon:
   uint64_t stored_sequence = 0;  // highest sequence of its stream that is stored or was refused
   uint64_t stream_missing = 0;   // sequences of its stream that were never seen
+  std::optional<ClockReading> clock;  // the best there is
 };
 
 // What a session on a node is doing now.
@@ -59,6 +65,7 @@ struct StoredWindow {
   int64_t duration_ns = 0;
   uint64_t samples = 0;
   uint64_t stream_missing = 0;  // sequences of the stream that were never seen, all profiles
+  std::vector<LeasedPause> pauses = {};
 };
 
 // One window that will never be stored; the agent has been told to drop it.

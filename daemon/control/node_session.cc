@@ -8,6 +8,8 @@ using Phase = NodeProgress::Phase;
 
 void NodeSession::Connect(const AgentFacts& facts) {
   connected = true;
+  keeps_leases = facts.pause_leases;
+  clock = facts.clock;
   if (stream_id != facts.stream_id) {
     stream_id = facts.stream_id;
     stored_sequence = 0;

@@ -29,6 +29,9 @@ struct NodeSession {
       first_missing;            // its gaps when this profile began, or the daemon came back
   uint64_t missing = 0;         // gaps that appeared since
   uint64_t missing_before = 0;  // the same of its earlier streams
+  bool keeps_leases = false;
+  std::optional<ClockReading> clock;  // of the node, as far as it is known
+  bool leased = false;                // the orders of this profile give it a lease
 
   bool Drained() const { return ended && (last_sequence == 0 || stored_sequence >= last_sequence); }
   bool Failed() const { return progress.phase == NodeProgress::Phase::kFailed; }

@@ -93,7 +93,9 @@ Decisions ProfileSession::Connected(const AgentFacts& facts, Moment now) {
   } else if (!node->ended) {
     node->lost = false;
     out.push_back(Ask(*node, now));
-    if (!hot_loops_.empty()) out.push_back(Order(*node));
+    if (order_revision_ != 0) out.push_back(Order(*node));
+    if (node->leased && charge_ > 0)
+      out.push_back(ChargeNode{facts.node, status_.id, charge_});
   }
   Evaluate(now, out);
   return out;
@@ -136,6 +138,7 @@ Decisions ProfileSession::Stored(const StoredWindow& window, Moment now) {
     return out;
   }
   node->Count(window);
+  NoteLeases(window);
   node->asked_ns = now.monotonic_ns;  // a sign of life
   status_.samples += window.samples;
   dirty_ = true;
@@ -164,7 +167,7 @@ void ProfileSession::NoteFirstSample(Moment now, int64_t started_unix_ns, Decisi
 }
 
 bool ProfileSession::WantsLoops(Moment now) const {
-  if (status_.spec.variants.set.empty() || !hot_loops_.empty() || first_sample_ns_ == 0)
+  if (status_.spec.variants.set.empty() || order_revision_ != 0 || first_sample_ns_ == 0)
     return false;
   if (outcome_.has_value() || cancelled_ns_.has_value() || status_.state > ProfileState::kInjecting)
     return false;
@@ -176,17 +179,17 @@ Decisions ProfileSession::HotLoops(std::vector<MeasureLoop> loops, Moment now) {
   ask_loops_ns_ = now.monotonic_ns + kAskLoopsAgainNs;
   if (loops.empty() || !WantsLoops({now.monotonic_ns + kAskLoopsAgainNs, now.unix_ns})) return out;
   hot_loops_ = std::move(loops);
+  BeginPhases(now);
+  GiveLeases(now);
   if (!status_.spec.dry_run) Go(ProfileState::kInjecting, out);
-  for (const NodeSession& node : nodes_) {
-    if (node.connected && !node.Over()) out.push_back(Order(node));
-  }
+  for (Decision& order : OrderAll()) out.push_back(std::move(order));
   return out;
 }
 
-// Nodes pause their ranks on their own, so in the worst case their pauses add up: each gets its part of the budget.
 MeasureNode ProfileSession::Order(const NodeSession& node) const {
   MeasureNode out{node.progress.node, {}};
   out.order.profile_id = status_.id;
+  out.order.revision = order_revision_;
   out.order.loops = hot_loops_;
   for (const std::string& text : status_.spec.variants.set) {
     const absl::StatusOr<VariantName> name = ParseVariantName(text);
@@ -195,10 +198,8 @@ MeasureNode ProfileSession::Order(const NodeSession& node) const {
   out.order.repetitions = status_.spec.variants.repetitions;
   out.order.budget = status_.spec.budget;
   out.order.dry_run = status_.spec.dry_run;
-  const auto at_work = std::count_if(nodes_.begin(), nodes_.end(), [](const NodeSession& other) {
-    return other.progress.ranks > 0;
-  });
-  out.order.budget.overhead_ratio /= static_cast<double>(std::max<std::ptrdiff_t>(1, at_work));
+  out.order.recovery = status_.spec.variants.recovery();
+  Share(node, out.order);
   return out;
 }
 
@@ -236,6 +237,7 @@ Decisions ProfileSession::Tick(Moment now) {
   }
   CheckDeadlines(now, out);
   Evaluate(now, out);
+  TellCharge(now, out);
   for (Decision& decision : Save(now)) out.push_back(std::move(decision));
   return out;
 }

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/analysis/hot_phases.h"
+#include "core/analysis/job_pauses.h"
 #include "core/base/clock.h"
 #include "daemon/control/decisions.h"
 #include "daemon/control/events.h"
@@ -50,10 +52,16 @@ class ProfileSession {
   Decisions Refused(const RefusedWindow& window, Moment now);
   Decisions Cancel(const std::string& by, Moment now);
   Decisions Tick(Moment now);
+  // What the agent of a node said when it connected, or how its clock was read since.
+  void Know(const AgentFacts& facts);
   // True when enough was sampled to say which loops are hot, and variants of them are asked for.
   bool WantsLoops(Moment now) const;
   // The hot loops of the whole job: every node measures them. None: asked again a while later.
   Decisions HotLoops(std::vector<MeasureLoop> loops, Moment now);
+  // True when the hot loops are to be chosen again: variants are being measured, and there is time to measure others.
+  bool WantsHeat(Moment now) const;
+  // Every compute loop of the job. Nodes are told when another set is to be measured from now on.
+  Decisions Heat(const std::vector<HeatedLoop>& loops, Moment now);
   // The report is stored (or could not be: it is tried again).
   Decisions Finalised(bool ok, Moment now);
 
@@ -72,6 +80,12 @@ class ProfileSession {
   int64_t Remaining(const NodeSession& node) const;
   bool HadEnded(const NodeSession& node) const;
   MeasureNode Order(const NodeSession& node) const;
+  void Share(const NodeSession& node, MeasureOrder& order) const;
+  void GiveLeases(Moment now);
+  void NoteLeases(const StoredWindow& window);
+  void TellCharge(Moment now, Decisions& out);
+  Decisions OrderAll() const;
+  void BeginPhases(Moment now);
   void Go(ProfileState state, Decisions& out);
   void NoteFirstSample(Moment now, int64_t started_unix_ns, Decisions& out);
   void GiveUp(NodeSession& node, absl::StatusCode code, const std::string& why, Decisions& out);
@@ -95,8 +109,17 @@ class ProfileSession {
   int64_t deadline_ns_ = 0;  // monotonic: everything is over by then
   int64_t first_sample_ns_ = 0;
   int64_t saved_ns_ = 0;
-  std::vector<MeasureLoop> hot_loops_;  // empty: not yet known
+  std::vector<MeasureLoop> hot_loops_;  // of the last order
+  uint64_t order_revision_ = 0;         // of the last order; 0: there was none
+  std::vector<PhaseLoop> phases_;       // every loop that was ever ordered
+  int64_t heat_ns_ = 0;                 // the heat is not asked for before
   int64_t ask_loops_ns_ = 0;            // not before
+  int32_t sharers_ = 1;  // nodes that were at work when the first order went out
+  int32_t leases_ = 0;   // of those, how many hold a lease
+  LeaseLedger ledger_;
+  double charge_ = 0;  // told; 0: nothing yet
+  int64_t charge_ns_ = 0;  // reckoned last
+  bool paused_ = false;    // since then
   bool dirty_ = false;
   std::optional<int64_t> cancelled_ns_;
   std::optional<ProfileStatus> outcome_;  // being stored

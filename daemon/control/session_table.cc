@@ -47,6 +47,13 @@ Decisions SessionTable::AgentConnected(const AgentFacts& facts, Moment now) {
   return out;
 }
 
+void SessionTable::ClockRead(const std::string& node, const ClockReading& reading) {
+  const auto it = agents_.find(node);
+  if (it == agents_.end()) return;
+  it->second.clock = reading;
+  for (auto& [id, session] : sessions_) session.Know(it->second);
+}
+
 Decisions SessionTable::AgentGone(const std::string& node, Moment now) {
   agents_.erase(node);
   Decisions out;
@@ -131,6 +138,7 @@ Decisions SessionTable::Add(ProfileStatus status, Moment now) {
   std::string id = status.id;
   auto [it, added] = sessions_.try_emplace(id, std::move(status), limits_, now);
   if (!added) return {};
+  for (const auto& [node, facts] : agents_) it->second.Know(facts);
   // A node may have left between Plan and Add; its grace begins now.
   Decisions out = it->second.Start(now);
   for (const NodeProgress& node : it->second.stored_status().nodes) {
@@ -195,6 +203,20 @@ Decisions SessionTable::HotLoops(const std::string& profile_id, std::vector<Meas
                                  Moment now) {
   const auto it = sessions_.find(profile_id);
   return it == sessions_.end() ? Decisions{} : it->second.HotLoops(std::move(loops), now);
+}
+
+std::vector<ProfileStatus> SessionTable::WantingHeat(Moment now) const {
+  std::vector<ProfileStatus> wanting;
+  for (const auto& [id, session] : sessions_) {
+    if (session.WantsHeat(now)) wanting.push_back(session.stored_status());
+  }
+  return wanting;
+}
+
+Decisions SessionTable::Heat(const std::string& profile_id, const std::vector<HeatedLoop>& loops,
+                             Moment now) {
+  const auto it = sessions_.find(profile_id);
+  return it == sessions_.end() ? Decisions{} : it->second.Heat(loops, now);
 }
 
 Decisions SessionTable::Tick(Moment now) {

@@ -25,6 +25,7 @@ class SessionTable {
 
   Decisions AgentConnected(const AgentFacts& facts, Moment now);
   Decisions AgentGone(const std::string& node, Moment now);
+  void ClockRead(const std::string& node, const ClockReading& reading);
   const AgentFacts* FindAgent(const std::string& node) const;
 
   // The status a request begins with (no id yet), or why it is refused. A plan takes one of the limited places until
@@ -46,6 +47,9 @@ class SessionTable {
   // Profiles whose hot loops are wanted now; answered with HotLoops.
   std::vector<ProfileStatus> WantingLoops(Moment now) const;
   Decisions HotLoops(const std::string& profile_id, std::vector<MeasureLoop> loops, Moment now);
+  // Profiles whose hot loops are to be chosen again now; answered with Heat.
+  std::vector<ProfileStatus> WantingHeat(Moment now) const;
+  Decisions Heat(const std::string& profile_id, const std::vector<HeatedLoop>& loops, Moment now);
   // The profile leaves the table when `ok`.
   Decisions Finalised(const std::string& profile_id, bool ok, Moment now);
 

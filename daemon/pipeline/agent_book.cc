@@ -34,6 +34,8 @@ absl::StatusOr<uint64_t> AgentBook::Connect(const AgentFacts& facts,
     entry.link->Close(absl::AbortedError("replaced by a newer connection of the same agent"));
   }
   entry.connection = next_connection_++;
+  if (entry.facts.boot_id != facts.boot_id) entry.clock = {};
+  entry.clock_asked_ns = 0;
   entry.facts = facts;
   entry.link = std::move(link);
   entry.status = {.node = facts.node,
@@ -46,6 +48,7 @@ absl::StatusOr<uint64_t> AgentBook::Connect(const AgentFacts& facts,
                   .sampling_event = facts.sampling_event,
                   .last_seen_unix_ns = now.unix_ns,
                   .health = {}};
+  entry.status.health.can_inject = facts.can_inject;
   entry.heard_ns = now.monotonic_ns;
   by_connection_[entry.connection] = facts.node;
   return entry.connection;

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/analysis/lease_windows.h"
 #include "core/base/clock.h"
 #include "core/model/node.h"
 #include "daemon/control/events.h"
@@ -32,6 +33,8 @@ class AgentBook {
     std::shared_ptr<AgentLink> link;  // shared with the stream, which may outlive the entry
     NodeStatus status;
     int64_t heard_ns = 0;  // monotonic: its last sign of life
+    ClockExchange clock;   // also of its earlier connections, while the node was not booted anew
+    int64_t clock_asked_ns = 0;  // job time; 0: no answer is awaited
   };
 
   // Returns the connection's number. Another live agent of that name is replaced when it is the same one come back

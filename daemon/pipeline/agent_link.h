@@ -5,6 +5,7 @@
 #define DAEMON_PIPELINE_AGENT_LINK_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "daemon/control/decisions.h"
@@ -19,6 +20,9 @@ class AgentLink {
   virtual void Start(const StartNode& command) = 0;
   virtual void Stop(const StopNode& command) = 0;
   virtual void Measure(const MeasureNode& command) = 0;
+  // Asks for the node's clock at job time `job_ns`, and tells what is known of it.
+  virtual void AskClock(int64_t /*job_ns*/, const std::optional<ClockReading>& /*known*/) {}
+  virtual void Charge(const ChargeNode& /*command*/) {}
   virtual void AskDoctor(uint64_t request_id) = 0;
   // Ends the stream with this status.
   virtual void Close(const absl::Status& reason) = 0;

@@ -20,7 +20,7 @@ constexpr int64_t kChoresNs = 60 * kNsPerSecond;
 constexpr int64_t kSickChoresNs = 2 * kNsPerSecond;
 constexpr int64_t kLateDelayNs = kNsPerSecond;
 constexpr int64_t kForgetNodeNs = 24 * 3600 * kNsPerSecond;
-constexpr int64_t kRecentNs = 3600 * kNsPerSecond;
+constexpr int64_t kKeepRecentNs = 3600 * kNsPerSecond;
 constexpr int64_t kFreshNs = 3600 * kNsPerSecond;
 constexpr size_t kMaxFresh = 4096;
 constexpr size_t kMaxRecent = 20;
@@ -32,7 +32,7 @@ Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions optio
     : store_(store),
       clock_(clock),
       options_(std::move(options)),
-      born_(Now()),
+      born_{clock_.MonotonicNs(), clock_.UnixNs()},
       results_(store),
       table_(options_.limits),
       ingest_(IngestPorts(), options_.ingest),
@@ -90,12 +90,13 @@ void Pipeline::TickLoop() {
 
 void Pipeline::Tick() {
   std::vector<DoctorRounds::Round> rounds;
-  std::vector<ProfileStatus> wanting;
+  std::vector<ProfileStatus> wanting, wanting_heat;
   {
     absl::MutexLock lock(&mutex_);
     const Moment now = Now();
     Execute(table_.Tick(now));
     wanting = table_.WantingLoops(now);
+    wanting_heat = table_.WantingHeat(now);
     rounds = doctor_.Expire(now.monotonic_ns);
     for (auto it = late_.begin(); it != late_.end();) {
       const bool due = now.monotonic_ns >= it->second.due_ns;
@@ -118,6 +119,7 @@ void Pipeline::Tick() {
   }
   for (const DoctorRounds::Round& round : rounds) round.Answer();
   for (const ProfileStatus& status : wanting) ChooseLoops(status);
+  for (const ProfileStatus& status : wanting_heat) ChooseAgain(status);
 }
 
 void Pipeline::ChooseLoops(const ProfileStatus& status) {
@@ -127,6 +129,15 @@ void Pipeline::ChooseLoops(const ProfileStatus& status) {
   absl::MutexLock lock(&mutex_);
   Execute(table_.HotLoops(status.id, loops.ok() ? *std::move(loops) : std::vector<MeasureLoop>(),
                           Now()));
+}
+
+void Pipeline::ChooseAgain(const ProfileStatus& status) {
+  const absl::StatusOr<std::vector<HeatedLoop>> loops = results_.Heat(status.id, clock_.UnixNs());
+  if (!loops.ok())
+    LogWarning("{}: its hot loops are not known: {}", status.id, Text(loops.status()));
+  absl::MutexLock lock(&mutex_);
+  // Without heat nothing changes, and it is asked for again a while later.
+  Execute(table_.Heat(status.id, loops.ok() ? *loops : std::vector<HeatedLoop>(), Now()));
 }
 
 void Pipeline::Chores() {
@@ -243,7 +254,8 @@ void Pipeline::Merge(const IncomingWindow& incoming, const Appended& appended) {
                          .start_unix_ns = window.start_unix_ns,
                          .duration_ns = window.duration_ns,
                          .samples = window.accounting.kept,
-                         .stream_missing = appended.stream_missing},
+                         .stream_missing = appended.stream_missing,
+                         .pauses = window.pauses},
                         Now()));
 }
 
@@ -255,6 +267,8 @@ void Pipeline::Execute(const Decisions& decisions) {
       if (const auto link = book_.Link(stop->node)) link->Stop(*stop);
     } else if (const auto* measure = std::get_if<MeasureNode>(&decision)) {
       if (const auto link = book_.Link(measure->node)) link->Measure(*measure);
+    } else if (const auto* charge = std::get_if<ChargeNode>(&decision)) {
+      if (const auto link = book_.Link(charge->node)) link->Charge(*charge);
     } else if (const auto* save = std::get_if<SaveProfile>(&decision)) {
       Save(save->status);
     } else if (const auto* final_status = std::get_if<FinaliseProfile>(&decision)) {
@@ -344,7 +358,7 @@ void Pipeline::Remember(const Report& report) {
   RecentProfile recent;
   recent.figure = ToFigure(report.status, report.loops, static_cast<size_t>(options_.hot_loops));
   AddVerdicts(report.verdicts, static_cast<size_t>(options_.hot_loops), recent.figure);
-  recent.until_ns = clock_.MonotonicNs() + kRecentNs;
+  recent.until_ns = clock_.MonotonicNs() + kKeepRecentNs;
   fresh_.push_back({report.status.id, clock_.MonotonicNs() + kFreshNs});
   if (fresh_.size() > kMaxFresh) fresh_.pop_front();
   recent_.push_front(std::move(recent));

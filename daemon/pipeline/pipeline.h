@@ -87,6 +87,8 @@ class Pipeline {
   absl::StatusOr<uint64_t> AgentConnected(AgentFacts facts, std::shared_ptr<AgentLink> link);
   void AgentGone(uint64_t connection);
   void Heartbeat(uint64_t connection, const AgentHealth& health);
+  // The answer to AskClock, asked at job time `sent_ns`: the node's CLOCK_MONOTONIC then.
+  void ClockAnswer(uint64_t connection, int64_t sent_ns, int64_t here_ns);
   void News(uint64_t connection, const SessionUpdate& update);
   // done(OK): acknowledge. A window that can never be taken is acknowledged too: counted, logged, and told its profile.
   void TakeWindow(uint64_t connection, IncomingWindow window,
@@ -126,7 +128,8 @@ class Pipeline {
     int64_t until_ns = 0;
   };
 
-  Moment Now() const { return {clock_.MonotonicNs(), clock_.UnixNs()}; }
+  Moment Now() const;
+  void AskClock(AgentBook::Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Ingest::Ports IngestPorts();
   std::optional<Sender> FindSender(uint64_t connection);
   bool MaySpeakFor(const Sender& sender, const std::string& profile_id);
@@ -146,6 +149,7 @@ class Pipeline {
   RetentionPolicy Retention();
   void Remember(const Report& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ChooseLoops(const ProfileStatus& status);
+  void ChooseAgain(const ProfileStatus& status);
   void TickLoop();
   void Chores();
   absl::StatusOr<std::string> Resolve(const Requester& requester, const std::string& text);

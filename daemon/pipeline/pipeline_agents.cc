@@ -28,6 +28,10 @@ absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
   const Moment now = Now();
   ASSIGN_OR_RETURN(const uint64_t connection, book_.Connect(facts, link, now));
   link->Welcome(facts.stored_sequence);
+  if (AgentBook::Entry* entry = book_.Find(connection); entry != nullptr) {
+    facts.clock = entry->clock.Best(now.job_ns);
+    AskClock(*entry);
+  }
   if (present != nullptr) Execute(table_.AgentGone(facts.node, now));
   Execute(table_.AgentConnected(facts, now));
   LogInfo("agent of node {} connected: version {}, uid {}{}", facts.node, facts.version, facts.uid,
@@ -50,6 +54,33 @@ void Pipeline::Heartbeat(uint64_t connection, const AgentHealth& health) {
   if (entry == nullptr) return;
   entry->status.health = health;
   AgentBook::Heard(*entry, Now());
+  AskClock(*entry);
+}
+
+Moment Pipeline::Now() const {
+  const int64_t monotonic_ns = clock_.MonotonicNs();
+  return {monotonic_ns, clock_.UnixNs(), born_.unix_ns + monotonic_ns - born_.monotonic_ns};
+}
+
+void Pipeline::AskClock(AgentBook::Entry& entry) {
+  if (!entry.facts.pause_leases || entry.link == nullptr) return;
+  const int64_t job_ns = Now().job_ns;
+  entry.clock_asked_ns = job_ns;
+  entry.link->AskClock(job_ns, entry.clock.Best(job_ns));
+}
+
+void Pipeline::ClockAnswer(uint64_t connection, int64_t sent_ns, int64_t here_ns) {
+  absl::MutexLock lock(&mutex_);
+  AgentBook::Entry* entry = book_.Find(connection);
+  if (entry == nullptr || sent_ns <= 0 || sent_ns != entry->clock_asked_ns) return;
+  entry->clock_asked_ns = 0;
+  const Moment now = Now();
+  AgentBook::Heard(*entry, now);
+  entry->clock.Learn(sent_ns, now.job_ns, here_ns);
+  const std::optional<ClockReading> best = entry->clock.Best(now.job_ns);
+  if (best.has_value()) table_.ClockRead(entry->facts.node, *best);
+  // Some in a row, as one of them may have been held up; then one with every heartbeat.
+  if (entry->clock.readings() < ClockExchange::kReadings / 2) AskClock(*entry);
 }
 
 void Pipeline::News(uint64_t connection, const SessionUpdate& update) {

@@ -106,6 +106,7 @@ absl::StatusOr<std::shared_ptr<Results::Live>> Results::Rebuild(const std::strin
     const absl::StatusOr<Window> window = DecodeWindow(body);
     if (window.ok()) {
       live->aggregate.Add(*window);
+      live->heat.Add(*window);
     } else {
       LogError("window {} of {} is left out: {}", row_id, profile_id, Text(window.status()));
     }
@@ -121,6 +122,7 @@ absl::Status Results::Add(const std::string& profile_id, const Window& window, i
   absl::MutexLock lock(&live->mutex);
   if (row_id <= live->row_id) return absl::OkStatus();  // came in with the rebuild
   live->aggregate.Add(window);
+  live->heat.Add(window);
   live->row_id = row_id;
   if (++live->loose_windows < kMaxLooseWindows) return absl::OkStatus();
   RETURN_IF_ERROR(store_.Compact(profile_id, SerializeAggregate(live->aggregate), live->row_id));
@@ -151,6 +153,13 @@ absl::StatusOr<std::vector<MeasureLoop>> Results::HotLoops(const ProfileStatus& 
   ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(status.id));
   absl::MutexLock lock(&live->mutex);
   return perfd::HotLoops(live->aggregate, status.spec.hotspots);
+}
+
+absl::StatusOr<std::vector<HeatedLoop>> Results::Heat(const std::string& profile_id,
+                                                      int64_t now_unix_ns) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(profile_id));
+  absl::MutexLock lock(&live->mutex);
+  return HeatOfLoops(live->aggregate, live->heat.Samples(now_unix_ns, kRecentNs));
 }
 
 absl::StatusOr<Report> Results::Finalise(ProfileStatus status) {

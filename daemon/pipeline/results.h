@@ -16,10 +16,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "core/analysis/hot_phases.h"
 #include "core/model/measure_order.h"
 #include "core/model/report.h"
 #include "core/model/window.h"
 #include "daemon/aggregate/profile_aggregate.h"
+#include "daemon/aggregate/recent_heat.h"
 #include "daemon/store/sqlite_store.h"
 
 namespace perfd {
@@ -42,6 +44,8 @@ class Results {
                                                     const std::vector<ReportRow>& rows);
   // What to measure by variants.
   absl::StatusOr<std::vector<MeasureLoop>> HotLoops(const ProfileStatus& status);
+  // Every compute loop, with what it had in the seconds before now.
+  absl::StatusOr<std::vector<HeatedLoop>> Heat(const std::string& profile_id, int64_t now_unix_ns);
   // Stores report, aggregate and final status in one transaction.
   absl::StatusOr<Report> Finalise(ProfileStatus status);
   void Forget(const std::string& profile_id);
@@ -53,6 +57,7 @@ class Results {
   struct Live {
     absl::Mutex mutex;
     ProfileAggregate aggregate ABSL_GUARDED_BY(mutex);
+    RecentHeat heat ABSL_GUARDED_BY(mutex);
     int64_t row_id ABSL_GUARDED_BY(mutex) = 0;  // contained up to here
     uint64_t loose_windows ABSL_GUARDED_BY(mutex) =
         0;  // in the store one by one, not yet compacted

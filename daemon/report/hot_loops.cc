@@ -1,24 +1,69 @@
 #include "daemon/report/hot_loops.h"
 
+#include <algorithm>
+#include <map>
+
 #include "core/analysis/hot_set.h"
 #include "daemon/report/place_row.h"
 
 namespace perfd {
+namespace {
+
+bool IsLoop(const PlaceTotals& place) {
+  return IsComputeLoop(place.location) && place.location.loop.has_value();
+}
+
+MeasureLoop LoopAt(const CodeLocation& at) {
+  return {LocationId(at), LocationKey(at), at.module_id,
+          at.module_path, at.function_low, at.loop->header};
+}
+
+// Whether every rank that was asked about a loop has nothing more to say.
+std::map<std::string, bool> Settled(const MeasuredLoops& measured) {
+  std::map<std::string, bool> settled;
+  for (const auto& [key, loop] : measured.loops()) {
+    const bool open =
+        loop.state == MeasureState::kOpen || loop.state == MeasureState::kNeverEntered;
+    bool& all = settled.try_emplace(loop.loop_id, true).first->second;
+    all = all && !open;
+  }
+  return settled;
+}
+
+}  // namespace
 
 std::vector<MeasureLoop> HotLoops(const ProfileAggregate& aggregate, const HotspotSpec& spec) {
   std::vector<const CodeLocation*> locations;
   std::vector<LoopWeight> weights;
   for (const PlaceTotals& place : aggregate.places()) {
-    if (!IsComputeLoop(place.location) || !place.location.loop.has_value()) continue;
+    if (!IsLoop(place)) continue;
     locations.push_back(&place.location);
     weights.push_back({place.counts.samples, place.location.loop->innermost});
   }
   std::vector<MeasureLoop> loops;
-  for (const size_t i : HotSet(weights, spec.coverage_ratio, spec.max_loops)) {
-    const CodeLocation& at = *locations[i];
-    loops.push_back({LocationId(at), LocationKey(at), at.module_id, at.module_path, at.function_low,
-                     at.loop->header});
+  for (const size_t i : HotSet(weights, spec.coverage_ratio, spec.max_loops))
+    loops.push_back(LoopAt(*locations[i]));
+  return loops;
+}
+
+std::vector<HeatedLoop> HeatOfLoops(const ProfileAggregate& aggregate,
+                                    const RecentHeat::ById& recent) {
+  const std::map<std::string, bool> settled = Settled(aggregate.measured());
+  std::vector<HeatedLoop> loops;
+  for (const PlaceTotals& place : aggregate.places()) {
+    if (!IsLoop(place)) continue;
+    HeatedLoop& out = loops.emplace_back();
+    out.loop = LoopAt(place.location);
+    out.heat.id = out.loop.loop_id;
+    out.heat.whole = place.counts.samples;
+    if (const auto it = recent.find(out.heat.id); it != recent.end()) out.heat.recent = it->second;
+    out.heat.innermost = place.location.loop->innermost;
+    if (const auto it = settled.find(out.heat.id); it != settled.end())
+      out.heat.settled = it->second;
   }
+  std::sort(loops.begin(), loops.end(), [](const HeatedLoop& a, const HeatedLoop& b) {
+    return a.loop.location_key < b.loop.location_key;
+  });
   return loops;
 }
 

@@ -1,19 +1,26 @@
 // daemon/report/hot_loops.h - the loops of a job that are worth measuring by variants.
 //
-// Shape    the hot set of the report (core/analysis/hot_set.h), heaviest first, by what an agent needs to find them.
+// Shape    HotLoops: the hot set of the report (core/analysis/hot_set.h), heaviest first, by what an agent needs to find them.
+//          HeatOfLoops: every compute loop with its heat, for choosing again (core/analysis/hot_phases.h).
 // Threads  thread-safe (pure).
 #ifndef DAEMON_REPORT_HOT_LOOPS_H_
 #define DAEMON_REPORT_HOT_LOOPS_H_
 
 #include <vector>
 
+#include "core/analysis/hot_phases.h"
 #include "core/model/measure_order.h"
 #include "core/model/profile_spec.h"
 #include "daemon/aggregate/profile_aggregate.h"
+#include "daemon/aggregate/recent_heat.h"
 
 namespace perfd {
 
 std::vector<MeasureLoop> HotLoops(const ProfileAggregate& aggregate, const HotspotSpec& spec);
+
+// By key: the same order for equal aggregates. `recent`: samples of the last kRecentNs, by LocationId.
+std::vector<HeatedLoop> HeatOfLoops(const ProfileAggregate& aggregate,
+                                    const RecentHeat::ById& recent);
 
 }  // namespace perfd
 

@@ -72,6 +72,8 @@ absl::StatusOr<AgentFacts> ToFacts(const v1::Register& message, const Peer& peer
   facts.cpus = message.cpus();
   facts.kernel = message.kernel();
   facts.sampling_event = message.sampling_event();
+  facts.pause_leases = message.pause_leases();
+  facts.can_inject = message.can_inject();
   facts.active_profiles.assign(message.active_profiles().begin(), message.active_profiles().end());
   return facts;
 }
@@ -122,6 +124,13 @@ v1::DaemonMessage ToMessage(const MeasureNode& command) {
   v1::MeasureCommand& order =
       command.order.dry_run ? *message.mutable_rehearse() : *message.mutable_measure();
   order = wire::ToProto(command.order);
+  return message;
+}
+
+v1::DaemonMessage ToMessage(const ChargeNode& command) {
+  v1::DaemonMessage message;
+  message.mutable_lease()->set_profile_id(command.profile_id);
+  message.mutable_lease()->set_charge(command.charge);
   return message;
 }
 

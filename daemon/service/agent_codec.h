@@ -22,6 +22,7 @@ absl::StatusOr<IncomingWindow> ToWindow(const v1::Window& message);
 v1::DaemonMessage ToMessage(const StartNode& command);
 v1::DaemonMessage ToMessage(const StopNode& command);
 v1::DaemonMessage ToMessage(const MeasureNode& command);
+v1::DaemonMessage ToMessage(const ChargeNode& command);
 
 }  // namespace perfd
 

@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
+#include "core/wire/lease_wire.h"
 #include "core/wire/node_wire.h"
 #include "daemon/service/agent_codec.h"
 #include "daemon/service/rpc_status.h"
@@ -149,6 +150,17 @@ void AgentStream::Measure(const MeasureNode& command) {
   Send(ToMessage(command));
 }
 
+void AgentStream::AskClock(int64_t job_ns, const std::optional<ClockReading>& known) {
+  v1::DaemonMessage message;
+  message.mutable_clock()->set_sent_ns(job_ns);
+  if (known.has_value()) *message.mutable_clock()->mutable_reading() = wire::ToProto(*known);
+  Send(std::move(message));
+}
+
+void AgentStream::Charge(const ChargeNode& command) {
+  Send(ToMessage(command));
+}
+
 void AgentStream::AskDoctor(uint64_t request_id) {
   v1::DaemonMessage message;
   message.mutable_doctor()->set_request_id(request_id);
@@ -249,6 +261,9 @@ absl::Status AgentStream::Handle(const v1::AgentMessage& message) {
       pipeline_.DoctorAnswer(connection, message.doctor().request_id(), std::move(checks));
       return absl::OkStatus();
     }
+    case v1::AgentMessage::kClock:
+      pipeline_.ClockAnswer(connection, message.clock().sent_ns(), message.clock().here_ns());
+      return absl::OkStatus();
     case v1::AgentMessage::KIND_NOT_SET:
       break;
   }

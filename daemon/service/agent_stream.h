@@ -50,6 +50,8 @@ class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   void Start(const StartNode& command) override;
   void Stop(const StopNode& command) override;
   void Measure(const MeasureNode& command) override;
+  void AskClock(int64_t job_ns, const std::optional<ClockReading>& known) override;
+  void Charge(const ChargeNode& command) override;
   void AskDoctor(uint64_t request_id) override;
   void Close(const absl::Status& reason) override;
 

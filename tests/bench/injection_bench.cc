@@ -1,4 +1,4 @@
-// What altering loops costs a rank: injection_bench [--part pass|stops|memory]... [--quick] [--json]
+// What altering loops costs a rank: injection_bench [--part pass|stops|memory|narrow]... [--quick] [--json]
 // Needs root (or CAP_SYS_PTRACE); starts the processes it measures on, and ends them. Prints tables, or JSON lines.
 #include "tests/bench/injection_bench.h"
 
@@ -27,8 +27,10 @@ struct Part {
   const char* name;
   absl::Status (*run)(const BenchSetup&);
 };
-constexpr Part kParts[] = {
-    {"pass", BenchPassThrough}, {"stops", BenchStops}, {"memory", BenchMemory}};
+constexpr Part kParts[] = {{"pass", BenchPassThrough},
+                           {"stops", BenchStops},
+                           {"memory", BenchMemory},
+                           {"narrow", BenchNarrow}};
 
 // A folder of its own for the journals, gone at the end.
 class Scratch {
@@ -93,8 +95,8 @@ int main(int argc, char** argv) {
   int64_t working_set_mb = 16, seconds = 0;
   std::string tracer_program = PERFD_TRACER;
   CLI::App app{"What altering loops costs a rank, measured on processes of its own."};
-  app.add_option("--part", parts, "pass, stops, memory; default: all")
-      ->check(CLI::IsMember({"pass", "stops", "memory"}));
+  app.add_option("--part", parts, "pass, stops, memory, narrow; default: all")
+      ->check(CLI::IsMember({"pass", "stops", "memory", "narrow"}));
   app.add_option("--sizes", setup.megabytes, "memory sizes, MB, with commas")->delimiter(',');
   app.add_option("--working-set", working_set_mb, "of the loop of the memory part, MB")
       ->check(CLI::Range(3, 4096));

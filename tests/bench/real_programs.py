@@ -107,8 +107,11 @@ def judge(report):
         if not row["loop"]["innermost"] or row["module_id"] in runtimes or row["share"] < HOT:
             continue
         verdict = verdicts.get(row["id"])
-        valid = verdict is not None and verdict["bound"] != "unknown"
-        reason = "verdict" if valid else "not among the loops chosen" if verdict is None else reason_of(verdict)
+        bound = verdict["bound"] if verdict is not None else "unknown"
+        weaker = bound == "not_bound_beyond_L1"  # by DL1 alone: no full verdict (docs/adr/0008)
+        valid = bound != "unknown" and not weaker
+        reason = ("verdict" if valid else "not bound beyond L1, no full verdict" if weaker
+                  else "not among the loops chosen" if verdict is None else reason_of(verdict))
         reasons[reason] += row["share"]
         rows.append({"id": row["id"][:8], "function": row["function"], "share": round(row["share"], 4),
                      "bound": verdict and verdict["bound"], "reason": reason,

@@ -51,6 +51,16 @@ class Rank:
         lines = pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines()
         return sorted(line for line in lines if "[heap]" not in line and "[stack]" not in line)
 
+    def flags(self):
+        """Of every mapping: a mark that keeps memory from forks would be among them. "sd" comes and goes with writes."""
+        found, mapping = [], ""
+        for line in pathlib.Path(f"/proc/{self.pid}/smaps").read_text().splitlines():
+            if not line.split(" ", 1)[0].endswith(":"):
+                mapping = line
+            elif line.startswith("VmFlags:") and "[heap]" not in mapping and "[stack]" not in mapping:
+                found.append(mapping.split(" ", 1)[0] + " " + " ".join(f for f in line.split()[1:] if f != "sd"))
+        return sorted(found)
+
     def fds(self):
         return sorted(os.listdir(f"/proc/{self.pid}/fd"))
 
@@ -62,8 +72,8 @@ class Rank:
         return [line for line in status if line.startswith(("SigBlk", "SigIgn", "SigCgt", "TracerPid"))]
 
     def all(self):
-        return {"text": self.text(), "maps": self.maps(), "fds": self.fds(), "children": self.children(),
-                "signals": self.signals()}
+        return {"text": self.text(), "maps": self.maps(), "flags": self.flags(), "fds": self.fds(),
+                "children": self.children(), "signals": self.signals()}
 
 
 def differences(before, after):

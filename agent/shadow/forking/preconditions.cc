@@ -20,7 +20,6 @@ namespace perfd {
 namespace {
 
 constexpr uint64_t kMb = 1 << 20;
-constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
 
 absl::Status Refuse(int32_t pid, absl::string_view reason) {
   return absl::FailedPreconditionError(absl::StrCat("process ", pid, ": ", reason));
@@ -50,6 +49,15 @@ uint64_t FreeHugetlb() {
   return bytes;
 }
 
+// GPUs and accelerators, and drivers that copy between processes by pages they hold without pinning them.
+bool DisturbedByForks(absl::string_view path) {
+  for (absl::string_view device : {"/dev/knem", "/dev/xpmem", "/dev/nvidia", "/dev/kfd",
+                                   "/dev/dri/", "/dev/accel/", "/dev/hl", "/dev/habanalabs"}) {
+    if (absl::StartsWith(path, device)) return true;
+  }
+  return false;
+}
+
 absl::Status JudgeFiles(const RankHazards& h) {
   for (const OpenFile& file : h.files) {
     const std::string which = absl::StrCat(" (descriptor ", file.number, ", ", file.target, ")");
@@ -57,12 +65,13 @@ absl::Status JudgeFiles(const RankHazards& h) {
       return Refuse(h.pid, absl::StrCat("a file is open for direct I/O", which));
     if (file.target == "anon_inode:[userfaultfd]")
       return Refuse(h.pid, absl::StrCat("it handles its own page faults", which));
-    for (absl::string_view device : {"/dev/knem", "/dev/nvidia", "/dev/kfd", "/dev/dri/"}) {
-      if (absl::StartsWith(file.target, device))
-        return Refuse(h.pid, absl::StrCat("a device is open that a fork disturbs", which));
-    }
+    if (DisturbedByForks(file.target))
+      return Refuse(h.pid, absl::StrCat("a device is open that a fork disturbs", which));
   }
   for (const MapEntry& map : h.maps) {
+    if (DisturbedByForks(map.path))
+      return Refuse(h.pid,
+                    absl::StrCat("a device is mapped that a fork disturbs (", map.path, ")"));
     if (absl::StrContains(map.path, "[aio]"))
       return Refuse(h.pid, "asynchronous I/O is set up (io_setup)");
   }
@@ -75,26 +84,6 @@ bool IsDevice(const MapEntry& map) {
   if (!absl::StartsWith(map.path, "/dev/")) return false;
   return !absl::StartsWith(map.path, "/dev/shm/") && map.path != "/dev/zero" &&
          !absl::StartsWith(map.path, "/dev/hugepages/");
-}
-
-CgroupMemory ReadCgroupMemory(int32_t pid) {
-  CgroupMemory memory;
-  auto path = ProcFs().Cgroup(pid);
-  if (!path.ok()) return memory;
-  std::filesystem::path at = absl::StrCat(kCgroupRoot, *path);
-  for (int depth = 0; depth < 64 && at.string().size() > sizeof("/sys/fs/cgroup");
-       ++depth, at = at.parent_path()) {
-    const std::string folder = at.string();
-    if (ReadNumber(folder + "/memory.oom.group").value_or(0) == 1) memory.oom_group = true;
-    auto limit = ReadNumber(folder + "/memory.max");
-    auto current = ReadNumber(folder + "/memory.current");
-    if (!limit || !current) continue;
-    const uint64_t room = *limit > *current ? *limit - *current : 0;
-    if (memory.limit && *memory.limit - std::min(*memory.limit, memory.current) <= room) continue;
-    memory.limit = limit;
-    memory.current = *current;
-  }
-  return memory;
 }
 
 absl::StatusOr<RankHazards> ReadHazards(int32_t pid) {
@@ -119,19 +108,24 @@ uint64_t ShadowHeadroom(const MemoryFacts& memory) {
 }
 
 absl::Status JudgeMemory(const MemoryFacts& memory, const NodeMemory& node,
-                         const CgroupMemory& cgroup, uint64_t extra) {
-  const uint64_t need = ShadowHeadroom(memory) + extra;
+                         const CgroupMemory& cgroup, uint64_t extra, int32_t ranks) {
+  const auto shadows = static_cast<uint64_t>(std::max(1, ranks));
+  const uint64_t need = shadows * (ShadowHeadroom(memory) + extra);
+  const std::string who =
+      shadows == 1 ? "a shadow needs"
+                   : absl::StrCat("the shadows of ", shadows, " ranks at the same time need");
   if (node.available < need) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "a shadow needs %d MB of memory, the node has %d MB", need / kMb, node.available / kMb));
+    return absl::FailedPreconditionError(absl::StrFormat("%s %d MB of memory, the node has %d MB",
+                                                         who, need / kMb, node.available / kMb));
   }
   if (cgroup.limit && *cgroup.limit < cgroup.current + need) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "a shadow needs %d MB of memory; the job's control group has used %d of %d MB", need / kMb,
-        cgroup.current / kMb, *cgroup.limit / kMb));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s %d MB of memory; the job's control group has used %d of %d MB", who,
+                        need / kMb, cgroup.current / kMb, *cgroup.limit / kMb));
   }
   constexpr int64_t kNever = 2;
-  if (node.overcommit == kNever && node.commit_limit < node.committed + memory.private_dirty + need)
+  if (node.overcommit == kNever &&
+      node.commit_limit < node.committed + shadows * memory.private_dirty + need)
     return absl::FailedPreconditionError(
         "the node does not overcommit memory, and a copy of the rank does not fit");
   return absl::OkStatus();
@@ -146,6 +140,11 @@ absl::Status JudgeHazards(const RankHazards& h) {
   if (h.cgroup.oom_group)
     return Refuse(h.pid,
                   "memory.oom.group=1: running out of memory in a shadow would end the whole job");
+  if (h.cgroup.oom_waits)
+    return Refuse(
+        h.pid,
+        "oom_kill_disable=1 in its control group: running out of memory in a shadow would "
+        "put the whole job to sleep");
   RETURN_IF_ERROR(JudgeFiles(h));
   if (h.memory.private_hugetlb > h.free_hugetlb)
     return Refuse(h.pid, absl::StrFormat("it has %d MB of private huge pages (hugetlb), %d MB are "

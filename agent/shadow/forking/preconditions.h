@@ -7,22 +7,16 @@
 #define AGENT_SHADOW_FORKING_PRECONDITIONS_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/procfs/procfs.h"
+#include "agent/shadow/forking/cgroup_memory.h"
 #include "agent/shadow/forking/process_files.h"
 
 namespace perfd {
-
-struct CgroupMemory {
-  std::optional<uint64_t> limit;  // the tightest of the ancestors
-  uint64_t current = 0;           // of that one
-  bool oom_group = false;
-};
 
 struct RankHazards {
   int32_t pid = 0;
@@ -42,11 +36,10 @@ absl::Status JudgeHazards(const RankHazards& hazards);
 
 // What a shadow of this rank may need at most besides what its loop writes: page tables, stacks, buffers.
 uint64_t ShadowHeadroom(const MemoryFacts& memory);
-// Headroom only: cheap enough before every shadow.
-// extra: bytes that the runs are known to write or to put aside.
+// Headroom only: cheap enough for every prediction.
+// extra: bytes that the runs are known to write or to put aside; ranks: so many, much like this one, fork at the same time.
 absl::Status JudgeMemory(const MemoryFacts& memory, const NodeMemory& node,
-                         const CgroupMemory& cgroup, uint64_t extra = 0);
-CgroupMemory ReadCgroupMemory(int32_t pid);
+                         const CgroupMemory& cgroup, uint64_t extra = 0, int32_t ranks = 1);
 
 // A mapping of a device: its pages are not memory.
 bool IsDevice(const MapEntry& map);

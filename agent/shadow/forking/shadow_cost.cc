@@ -5,9 +5,14 @@
 namespace perfd {
 namespace {
 
-constexpr double kForkBaseNs = 300e3;
-constexpr double kForkSmallNsPerMb = 30e3;
-constexpr double kForkHugeNsPerMb = 800;
+// What the first fork of a rank is expected to take: never less than docs/benchmarks.md measured (64 MB to 4 GB), and at most
+// half as much again. The first pages cost more each: their tables are in no cache.
+constexpr double kForkBaseNs = 250e3;
+constexpr double kForkSmallNsPerMb = 11e3;
+constexpr double kForkFirstNsPerMb = 11.5e3;  // more, of the first kFirstMb
+constexpr double kFirstMb = 64;
+constexpr double kForkHugeNsPerMb = 600;
+constexpr double kPinnedNsPerMb = 250e3;  // copied inside the fork, on kernels that do
 constexpr double kFaultNs = 2700;
 constexpr double kWeight = 0.5;  // of the newest observation
 
@@ -19,9 +24,9 @@ uint64_t SmallBytes(const MemoryFacts& facts) {
 }
 
 double PlainForkNs(const MemoryFacts& facts) {
-  // Pinned pages are copied inside the fork, on kernels that do.
-  return kForkBaseNs + Mb(SmallBytes(facts)) * kForkSmallNsPerMb +
-         Mb(facts.huge) * kForkHugeNsPerMb + Mb(facts.pinned) * 250e3;
+  const double small = Mb(SmallBytes(facts));
+  return kForkBaseNs + small * kForkSmallNsPerMb + std::min(small, kFirstMb) * kForkFirstNsPerMb +
+         Mb(facts.huge) * kForkHugeNsPerMb + Mb(facts.pinned) * kPinnedNsPerMb;
 }
 
 double SmallPages(const MemoryFacts& facts) {

@@ -3,7 +3,8 @@
 // Shape    Predict(facts); Learn* after each shadow.
 // Units    ns; per MB of resident memory, small and huge pages apart.
 // Threads  thread-compatible.
-// Source   injection findings 5.1 (19-38 us per MB of 4K pages, 0.3-0.8 us per MB of huge pages), 5.2 (2.7 us per later fault).
+// Source   docs/benchmarks.md, "What altering a loop costs" (forks of 64 MB to 4 GB); injection findings 5.2 (2.7 us per later
+//          fault), 5.3. An older machine took 19-38 us per MB of 4K pages: the first fork there is underrated, later ones are not.
 #ifndef AGENT_SHADOW_FORKING_SHADOW_COST_H_
 #define AGENT_SHADOW_FORKING_SHADOW_COST_H_
 

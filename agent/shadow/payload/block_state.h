@@ -10,6 +10,7 @@
 
 #include "agent/shadow/payload/offsets.h"
 #include "agent/shadow/protocol.h"
+#include "agent/shadow/shadow_plan.h"
 
 namespace perfd {
 
@@ -31,7 +32,22 @@ struct BlockState {
   uint64_t fs_base;
   uint64_t evict;  // address of the eviction buffer
   uint64_t evict_bytes;
+  // In recovery mode.
+  uint64_t signals;  // the program's mask
+  uint64_t began;    // ticks
+  uint64_t site;
+  uint64_t record;
+  RunEntry run;
+  uint64_t distance;
+  uint32_t slot;  // of the result
+  uint32_t turn;
+  uint32_t own_mxcsr;
+  uint32_t own_control;  // FCW
+  uint32_t generation;
 };
+
+// Behind it: what outlasts single entries and is not touched by shadows.
+inline constexpr uint32_t kBlockStrata = kBlockPayload + 0x800;
 
 static_assert(kBlockPayload + offsetof(BlockState, self) == BLOCK_SELF);
 static_assert(kBlockPayload + offsetof(BlockState, stack_pointer) == BLOCK_STACK_POINTER);
@@ -41,7 +57,9 @@ static_assert(kBlockPayload + offsetof(BlockState, end) == BLOCK_END);
 static_assert(kBlockPayload + offsetof(BlockState, end_cpu) == BLOCK_END_CPU);
 static_assert(kBlockPayload + offsetof(BlockState, xsave_mask) == BLOCK_XSAVE_MASK);
 static_assert(kBlockPayload + offsetof(BlockState, registers) == BLOCK_REGISTERS);
-static_assert(kBlockXsave == BLOCK_XSAVE && sizeof(BlockState) <= kBlockPayloadBytes);
+static_assert(kBlockXsave == BLOCK_XSAVE && sizeof(BlockState) <= kBlockStrata - kBlockPayload);
+static_assert(kBlockStrata + sizeof(Strata) <= kBlockPayload + kBlockPayloadBytes);
+static_assert(kBlockStack + kBlockStackBytes == BLOCK_STACK_TOP);
 static_assert(offsetof(SavedRegisters, rcx) == 16 * 8 && offsetof(SavedRegisters, rsp) == 17 * 8);
 
 // The upper half of a block's stack is for the payload, the lower half for the handler of faults.

@@ -56,6 +56,9 @@ payload_slow_entry:
         mov %rsp, %rbx
         and $-16, %rsp
         call payload_enter
+        test $1, %al
+        jnz payload_recovery
+payload_leave:
         mov %rbx, %rsp
         // Leave no return address into this code behind: whoever wants to unmap it looks for them on the stacks.
         mov %rax, %rdx
@@ -86,6 +89,23 @@ payload_slow_entry:
         pop %rax
         popfq
         ret
+
+// rax = block + 1, rbx = the saved registers: a copy is run first. It has the thread's own stack pointer, and a handler of the
+// program may come in between: nothing that is still needed may lie below it, so this goes on on the block's stack.
+payload_recovery:
+        lea -1(%rax), %r12
+        lea BLOCK_STACK_TOP(%r12), %rsp
+        mov %r12, %rdi
+        call payload_recover
+        mov BLOCK_XSAVE_MASK(%r12), %eax
+        mov BLOCK_XSAVE_MASK + 4(%r12), %edx
+        xrstor64 BLOCK_XSAVE(%r12)
+        mov %rbx, %rsp
+        and $-16, %rsp
+        mov %r12, %rdi
+        mov %rbx, %rsi
+        call payload_resume
+        jmp payload_leave
 
         .text
 

@@ -14,6 +14,7 @@ enum : int64_t {
   kSysMprotect = 10,
   kSysSigaction = 13,
   kSysSigprocmask = 14,
+  kSysMadvise = 28,
   kSysNanosleep = 35,
   kSysSetitimer = 38,
   kSysGetpid = 39,

@@ -110,17 +110,19 @@ struct Ending {
   int32_t error;
 };
 
-Ending ForkAndWait(RegionHeader* region, Site* site, uint64_t own_block, uint64_t shadow_ns) {
+Ending ForkAndWait(RegionHeader* region, Site* site, uint64_t own_block, ShadowPlan* plan) {
   ChildControl* child = ChildOf(region);
   StateOf(own_block)->region = AddressOf(region);
+  if (int32_t reason = BeginNarrow(region, child, plan)) return {kOutcomeNotNarrowed, reason};
   uint64_t start = Ticks();
   // No exit signal, and nothing of the file table or directory is copied, so nothing is flushed when the copy ends.
   int64_t pid = payload_clone(kCloneFs | kCloneFiles, own_block + kBlockStack + kBlockStackBytes, 0,
                               ShadowMain, own_block);
   site->fork_ticks = Ticks() - start;
+  EndNarrow(plan);
   if (pid < 0) return {kOutcomeForkFailed, static_cast<int32_t>(-pid)};
   Store(site->child_pid, pid);
-  uint64_t deadline = MonotonicNs() + shadow_ns;
+  uint64_t deadline = MonotonicNs() + plan->shadow_ns;
   Reaped reaped;
   Outcome outcome = WaitForWord(child, pid, deadline, &reaped);
   if (!reaped.yes) {
@@ -144,7 +146,7 @@ void Lead(RegionHeader* region, Site* site, uint32_t round, uint64_t own_block) 
   Ending ending{kOutcomeTeamLost, 0};
   if (CollectTeam(region, child, round)) {
     child->pin = (plan->flags & kPlanPinCpu) != 0 && CpusDiffer(region, child);
-    ending = ForkAndWait(region, site, own_block, plan->shadow_ns);
+    ending = ForkAndWait(region, site, own_block, plan);
   }
   Store(region->busy, 0);
   site->pause_end_ticks = Ticks();

@@ -43,6 +43,8 @@ void RecordLive(RegionHeader* region, Site* site, ThreadRecord* record, uint64_t
     Exchange(site->mode, uint32_t{kModeLive}, uint32_t{kModeIdle});
 }
 
+}  // namespace
+
 uint64_t FsBase(RegionHeader* region) {
   uint64_t base = 0;
   if (region->flags & kRegionHasFsgsbase) {
@@ -53,6 +55,8 @@ uint64_t FsBase(RegionHeader* region) {
   }
   return base;
 }
+
+namespace {
 
 // Everything a shadow needs to be this thread. Saving does not change the thread's own state.
 void SaveState(RegionHeader* region, ThreadRecord* record, uint64_t block, SavedRegisters* frame) {
@@ -99,15 +103,17 @@ bool Abandon(Site* site, ShadowPlan* plan, uint64_t state) {
   return true;
 }
 
-void Wait(Site* site, ShadowPlan* plan, uint32_t round) {
+void Wait(Site* site, ShadowPlan* plan, ThreadRecord* record, uint32_t round) {
   for (int spins = 0; spins < 200 && SitePhase(Load(site->state)) == kPhaseGather; ++spins) Pause();
   uint64_t now = MonotonicNs();
   uint64_t gather_deadline = now + plan->gather_ns;
   // The leader kills and reaps within this; longer means that it is gone.
   uint64_t last_deadline = gather_deadline + plan->shadow_ns + 2000000000;
+  Store(record->wait_until_ns, last_deadline);
   for (;; now = MonotonicNs()) {
     uint64_t state = Load(site->state);
-    if (SiteRound(state) != round || now >= last_deadline) return;
+    if (SiteRound(state) != round) return;
+    if (now >= last_deadline && MayLeave(plan)) return;
     bool gathering = SitePhase(state) == kPhaseGather;
     if (gathering && now >= gather_deadline) {
       if (Abandon(site, plan, state)) return;
@@ -140,11 +146,12 @@ void TakePart(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegis
   uint32_t index = static_cast<uint32_t>((AddressOf(record) - records) / sizeof(ThreadRecord));
   uint64_t block = BlockOf(region, index);
   SaveState(region, record, block, frame);
+  Store(record->wait_until_ns, 0);
   uint32_t place = Join(site, record, round, team);
   if (place == team) {
     Lead(region, site, round, block);
   } else if (place != 0) {
-    Wait(site, plan, round);
+    Wait(site, plan, record, round);
   }
   Store(record->slot, 0);
 }
@@ -183,7 +190,7 @@ using perfd::At;
 using perfd::FetchAdd;
 using perfd::Load;
 
-// Returns where the caller writes the time just before it runs the timed copy, or 0.
+// Returns where the caller writes the time just before it runs the timed copy, or 0; or the block of a recovery, tagged.
 extern "C" uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* frame,
                                   uint64_t ticks) {
   auto* site = At<perfd::Site>(tagged_site & ~uint64_t{perfd::kTagMask});
@@ -208,12 +215,15 @@ extern "C" uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* f
       perfd::FindRecord(region, static_cast<uint32_t>(perfd::SysCall(perfd::kSysGettid)), &index);
   if (record == nullptr) return 0;
   if (tag == perfd::kTagExit) {
-    perfd::RecordLive(region, site, record, ticks);
+    if (!perfd::EndPair(region, record, index, ticks))
+      perfd::RecordLive(region, site, record, ticks);
     return 0;
   }
   if (site->index < perfd::kMaxSites) FetchAdd(record->entries[site->index], 1);
   if (tag == perfd::kTagTimed) {
     record->live_site = site->index + 1;
+    if (mode == perfd::kModeRecovery)
+      return perfd::BeginRecovery({region, site, record, index, frame, ticks});
     return mode == perfd::kModeLive ? AddressOf(&record->live_start) : 0;
   }
   if (mode == perfd::kModeArmed) perfd::Meet(region, site, record, frame);

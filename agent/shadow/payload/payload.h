@@ -21,6 +21,8 @@
 extern "C" {
 uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* frame, uint64_t ticks);
 void payload_run(uint64_t block);
+void payload_recover(uint64_t block);
+uint64_t payload_resume(uint64_t block, perfd::SavedRegisters* frame);
 int64_t payload_clone(uint64_t flags, uint64_t stack_top, uint64_t tls, void (*function)(uint64_t),
                       uint64_t argument);
 void payload_exit_stub();
@@ -58,12 +60,41 @@ inline BlockState* StateOf(uint64_t block) {
   return At<BlockState>(block + kBlockPayload);
 }
 
+inline Strata* StrataOf(uint64_t block) {
+  return At<Strata>(block + kBlockStrata);
+}
+
+// recover.cc: an entry in recovery mode. What payload_enter returns: block | kRecoverTag, or 0: no run at this entry.
+inline constexpr uint64_t kRecoverTag = 1;
+struct Entry {
+  RegionHeader* region;
+  Site* site;
+  ThreadRecord* record;
+  uint32_t index;  // of the record
+  SavedRegisters* frame;
+  uint64_t ticks;
+};
+uint64_t BeginRecovery(const Entry& entry);
+// The loop itself was left. True when it belonged to a recovery.
+bool EndPair(RegionHeader* region, ThreadRecord* record, uint32_t index, uint64_t ticks);
+
+// runs.cc; both change the saved vector state, the first masks every exception in it
+void MaskExceptions(BlockState* state, uint64_t block);
+void PrepareRun(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64_t block);
+void FillControl(uint64_t block);
+
 // meet.cc
+uint64_t FsBase(RegionHeader* region);
 void Meet(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame);
 void Finish(Site* site, ShadowPlan* plan, Outcome outcome, int32_t error);
 
 // lead.cc: called by the last to join, with the site's state in kPhaseShadow.
 void Lead(RegionHeader* region, Site* site, uint32_t round, uint64_t own_block);
+
+// narrow.cc: a fork that leaves memory out. Marks are in place only between these two, while the whole process stands still.
+int32_t BeginNarrow(RegionHeader* region, ChildControl* child, ShadowPlan* plan);  // 0, or why not
+void EndNarrow(ShadowPlan* plan);
+bool MayLeave(ShadowPlan* plan);  // asked by a member whose time is up
 
 // child.cc, in the shadow
 void ShadowMain(uint64_t block);

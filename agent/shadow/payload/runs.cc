@@ -48,6 +48,8 @@ void TakePlace(ChildControl* child, ThreadRecord* record, uint64_t block) {
   SysCall(kSysSigprocmask, kSetMask, AddressOf(&blocked), 0, kMaskBytes);
 }
 
+}  // namespace
+
 // Masks every exception in the saved image; a copy may compute with garbage. SDM vol. 1, 10.2.3 (MXCSR) and 8.1.5 (FCW).
 void MaskExceptions(BlockState* state, uint64_t block) {
   uint16_t* control_word = At<uint16_t>(block + kBlockXsave);
@@ -64,6 +66,8 @@ void FillControl(uint64_t block) {
     *At<uint64_t>(block + kControlDivisorF32 + at) = 0x3fdb6db73fdb6db7;
   }
 }
+
+namespace {
 
 // This thread's share of the bytes that runs may have changed.
 void Restore(ChildControl* child, ShadowPlan* plan, BlockState* state) {
@@ -101,7 +105,9 @@ void SetSelves(ShadowPlan* plan, const RunEntry& run, uint64_t block) {
   }
 }
 
-void Prepare(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64_t block) {
+}  // namespace
+
+void PrepareRun(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64_t block) {
   *At<uint64_t>(block + kBlockIterations) = 0;
   *At<uint64_t>(block + kBlockIterationLimit) =
       run.iteration_limit ? run.iteration_limit : ~uint64_t{0};
@@ -116,6 +122,8 @@ void Prepare(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64_t 
   if (run.flags & kRunPinned) ZeroBytes(block + kBlockSlots, kSlotBytes * kSlotCount);
   SetSelves(plan, run, block);
 }
+
+namespace {
 
 void RunOne(ChildControl* child, BlockState* state, uint64_t block, RunResult* result) {
   Barrier(child);
@@ -142,7 +150,7 @@ void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint6
     if (Load(child->stop)) return;
     if (run.flags & kRunRestore && !RestoreLines(child, state->index)) Restore(child, plan, state);
     Barrier(child);
-    Prepare(plan, run, state, block);
+    PrepareRun(plan, run, state, block);
     RunOne(child, state, block, ResultsOf(region) + uint64_t{i} * child->team + state->index);
     Barrier(child);
     if (run.flags & kRunLearn) LearnLines(child, plan, state->index);

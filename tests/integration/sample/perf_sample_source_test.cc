@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "agent/sample/sample_cost.h"
+#include "agent/sample/switch_cost.h"
 #include "tests/integration/sample/puppet_process.h"
 
 namespace perfd {
@@ -233,6 +234,47 @@ TEST_F(PerfSampleSourceTest, ChangesTheFrequencyOfRunningEvents) {
   DrainUntilHeard(puppet);
   ExpectNear(slow, 39, 0.5, 1.4);
   ExpectNear(sink_.samples - slow, 399, 0.5, 1.4);
+}
+
+TEST_F(PerfSampleSourceTest, RestsToBecomeSlowerThanItBegan) {
+  PuppetProcess puppet({"wait", "spin:2000", "say:a", "wait"});
+  OPEN_OR_SKIP({.frequency_hz = 499});
+  ASSERT_TRUE(source_->AddProcess(puppet.pid()).ok());
+  ASSERT_TRUE(source_->SetFrequency(499.0 / 4).ok());
+  EXPECT_DOUBLE_EQ(source_->setup().frequency_hz, 499.0 / 4);
+  puppet.Go();
+  DrainUntilHeard(puppet);
+  ExpectNear(sink_.samples, 250, 0.5, 1.4);
+  EXPECT_NEAR(static_cast<double>(sink_.period_ns) / static_cast<double>(sink_.samples), 1e9 / 499, 1e5)
+      << "the period of the events themselves is what it was";
+  ASSERT_TRUE(source_->SetFrequency(499).ok());
+}
+
+// Nearly all the time at rest: what explains samples arrives all the same.
+TEST_F(PerfSampleSourceTest, SeesEveryThreadForkAndExecAtRest) {
+  PuppetProcess puppet({"wait", "threads:3:50", "fork:50", "exec", "spin:20", "say:a", "wait"});
+  OPEN_OR_SKIP({.frequency_hz = 499});
+  ASSERT_TRUE(source_->AddProcess(puppet.pid()).ok());
+  ASSERT_TRUE(source_->SetFrequency(1).ok());
+  for (int i = 0; i < 3; ++i) {
+    source_->Drain(sink_);
+    ::usleep(110'000);
+  }
+  puppet.Go();
+  DrainUntilHeard(puppet);
+  EXPECT_EQ(CountTasks(TaskEvent::Kind::kThreadStarted), 3);
+  EXPECT_EQ(CountTasks(TaskEvent::Kind::kProcessForked), 1);
+  EXPECT_EQ(CountTasks(TaskEvent::Kind::kExec), 1);
+  EXPECT_FALSE(sink_.mappings.empty());
+  EXPECT_LT(sink_.samples, 40u) << "all of it at the full rate is 100";
+}
+
+TEST_F(PerfSampleSourceTest, ASwitchOfASampledThreadHasACost) {
+  OPEN_OR_SKIP({});
+  const absl::StatusOr<double> cost = MeasureSwitchCost(source_->event());
+  ASSERT_TRUE(cost.ok()) << cost.status();
+  EXPECT_GT(*cost, 20);
+  EXPECT_LT(*cost, 200'000);
 }
 
 TEST_F(PerfSampleSourceTest, RemovedProcessesStillDeliverWhatWasWritten) {

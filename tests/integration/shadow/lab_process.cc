@@ -34,8 +34,9 @@ std::string ReadLine(int fd) {
 
 }  // namespace
 
-LabProcess::LabProcess(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), PERFD_LAB_PUPPET);
+LabProcess::LabProcess(std::vector<std::string> arguments, std::string program) {
+  if (program.empty()) program = PERFD_LAB_PUPPET;
+  arguments.insert(arguments.begin(), program);
   std::vector<char*> argv;
   for (std::string& a : arguments) argv.push_back(a.data());
   argv.push_back(nullptr);
@@ -44,7 +45,7 @@ LabProcess::LabProcess(std::vector<std::string> arguments) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  if (posix_spawn(&pid_, PERFD_LAB_PUPPET, &actions, nullptr, argv.data(), environ) != 0) abort();
+  if (posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), environ) != 0) abort();
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   out_ = ends[0];

@@ -22,8 +22,8 @@ struct PuppetEnd {
 
 class LabProcess {
  public:
-  // Arguments of lab_puppet.
-  explicit LabProcess(std::vector<std::string> arguments);
+  // Arguments of lab_puppet, or of another program that says the same.
+  explicit LabProcess(std::vector<std::string> arguments, std::string program = "");
   ~LabProcess();
 
   pid_t pid() const { return pid_; }

@@ -1,8 +1,8 @@
 // A rank to experiment on: THREADS threads run a[i] = b[i] * s + c[i] between barriers, results feed the next pass.
 // lab_puppet THREADS N PASSES [MODE]; PASSES 0: until SIGTERM; else the same figures are computed without threads. Prints where the loop is, at the end passes and a checksum.
 // MODE: shared (a lies in a MAP_SHARED mapping), direct FILE (a file is open with O_DIRECT), two (a second loop updates c in
-// place), forks (children are made and waited for), churn (threads come, run the loop and go). Exit status 9: a child was
-// not seen as it must be. SIGUSR1: becomes another program.
+// place), forks (children are made and waited for), big (forks, with 256 MB that every child must find as it is), churn (threads come, run the loop and go). Exit status 9: a child was
+// not seen as it must be. SIGUSR1: becomes another program. late FILE, SIGUSR2: opens it with O_DIRECT.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -56,8 +56,11 @@ __asm__(
     ".size bump,.-bump\n");
 
 static volatile sig_atomic_t stop_asked, child_signals;
-static volatile sig_atomic_t exec_asked;
+static volatile sig_atomic_t exec_asked, open_asked;
+static const char* late;
 static int two, forks, churn, children;
+static unsigned char* ballast;
+enum { BALLAST = 256 << 20, PAGE = 4096 };
 static int threads, all_stop;
 static long n, passes_wanted, passes_done;
 static pthread_barrier_t barrier;
@@ -71,6 +74,11 @@ static void on_term(int s) {
 static void on_usr1(int s) {
   (void)s;
   exec_asked = 1;
+}
+
+static void on_usr2(int s) {
+  (void)s;
+  open_asked = 1;
 }
 
 static void on_child(int s) {
@@ -90,6 +98,9 @@ static void make_child(void) {
   pid_t child = fork();
   if (child == 0) {
     guest(0);
+    for (long at = 0; ballast && at < BALLAST; at += 64 * PAGE) {
+      if (ballast[at] != 7) _exit(6);
+    }
     _exit(5);
   }
   int status = 0;
@@ -133,6 +144,10 @@ static void* run(void* p) {
     triad(as[t], bs[t], cs[t], n);
     if (two) bump(cs[t], n);
     if (exec_asked && t == 0) execl("/bin/sleep", "sleep", "30", (char*)0);
+    if (late && open_asked && t == 0) {
+      if (open(late, O_RDWR | O_CREAT | O_DIRECT, 0600) < 0) _exit(8);
+      late = 0;
+    }
     if (forks && t == 0 && pass % 20 == 0) make_child();
     if (churn && t == 0 && pass % 20 == 0) {
       pthread_t visitor;
@@ -160,10 +175,19 @@ int main(int argc, char** argv) {
   sigaction(SIGTERM, &action, 0);
   if (!strcmp(mode, "direct") && open(argv[5], O_RDWR | O_CREAT | O_DIRECT, 0600) < 0) return 3;
   two = !strcmp(mode, "two");
-  forks = !strcmp(mode, "forks");
+  if (!strcmp(mode, "big")) {
+    ballast = mmap(0, BALLAST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ballast == MAP_FAILED) return 4;
+    madvise(ballast, BALLAST, MADV_NOHUGEPAGE);
+    memset(ballast, 7, BALLAST);
+  }
+  forks = !strcmp(mode, "forks") || ballast;
   churn = !strcmp(mode, "churn");
   action.sa_handler = on_usr1;
   sigaction(SIGUSR1, &action, 0);
+  if (!strcmp(mode, "late")) late = argv[5];
+  action.sa_handler = on_usr2;
+  sigaction(SIGUSR2, &action, 0);
   action.sa_handler = on_child;
   action.sa_flags = SA_RESTART;
   sigaction(SIGCHLD, &action, 0);

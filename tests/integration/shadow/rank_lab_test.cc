@@ -3,9 +3,12 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "tests/integration/shadow/lab_fixture.h"
@@ -146,6 +149,57 @@ TEST_F(RankLabTest, DirectInputOutputIsRefused) {
   EXPECT_EQ(lab.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(lab.status().message()), ::testing::HasSubstr("direct I/O"));
   std::filesystem::remove(file);
+}
+
+// What was harmless when the lab was opened is looked at again before every fork.
+TEST_F(RankLabTest, DirectInputOutputThatBeginsLaterIsRefused) {
+  const std::string file = absl::StrCat(PERFD_SCRATCH, "/late-", getpid());
+  LabProcess puppet({"1", "2000", "0", "late", file});
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  const int descriptors = puppet.Descriptors();
+  EXPECT_TRUE(Shadow(**lab, Wish({{.variant = 0}}, 1)).ok());
+  kill(puppet.pid(), SIGUSR2);
+  for (int i = 0; i < 5000 && puppet.Descriptors() == descriptors; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const absl::Status status = (*lab)->RunShadow(Wish({{.variant = 0}}, 1)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("direct I/O"));
+  EXPECT_TRUE((*lab)->Uninstall().ok());
+  std::filesystem::remove(file);
+}
+
+std::string FileOf(pid_t pid, const char* name) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/", name));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The first to be ended where memory runs out, and no core whatever happens to it.
+TEST_F(RankLabTest, TheShadowMakesRoomForTheRank) {
+  LabProcess puppet({"1", "200000", "0"});
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  const std::string score = FileOf(puppet.pid(), "oom_score_adj");
+  std::atomic<bool> over = false;
+  std::string shadow_score, limits;
+  std::thread watch([&] {
+    while (!over && limits.empty()) {
+      for (int32_t child : puppet.Children()) {
+        shadow_score = FileOf(child, "oom_score_adj");
+        if (shadow_score == "1000\n") limits = FileOf(child, "limits");
+      }
+    }
+  });
+  const auto answer = Shadow(**lab, Wish(std::vector<RunWish>(400), 1));
+  over = true;
+  watch.join();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(shadow_score, "1000\n");
+  EXPECT_THAT(limits, ::testing::ContainsRegex("Max core file size +0 +0 "));
+  EXPECT_EQ(FileOf(puppet.pid(), "oom_score_adj"), score);
+  EXPECT_TRUE((*lab)->Uninstall().ok());
 }
 
 TEST_F(RankLabTest, LoopThatIsNotEnteredIsGivenUp) {

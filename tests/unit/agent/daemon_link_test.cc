@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "core/base/version.h"
+#include "core/wire/lease_wire.h"
 
 namespace perfd {
 namespace {
@@ -21,6 +24,7 @@ class PickyDaemon final : public v1::AgentService::Service {
                        grpc::ServerReaderWriter<v1::DaemonMessage, v1::AgentMessage>* stream) override {
     v1::AgentMessage message;
     if (!stream->Read(&message) || !message.has_register_()) return grpc::Status::OK;
+    keeps_leases = message.register_().pause_leases();
     v1::DaemonMessage welcome;
     welcome.mutable_welcome()->set_heartbeat_ms(100);
     {
@@ -33,6 +37,7 @@ class PickyDaemon final : public v1::AgentService::Service {
     while (stream->Read(&message)) {
       absl::MutexLock lock(&mutex_);
       if (message.has_heartbeat()) set_aside_ = message.heartbeat().set_aside_windows();
+      if (message.has_clock()) clocks_.push_back(message.clock());
       if (!message.has_window()) continue;
       const uint64_t sequence = message.window().sequence();
       if (sequence == refused_) return {code_, "this one again"};
@@ -46,6 +51,14 @@ class PickyDaemon final : public v1::AgentService::Service {
   }
 
   std::vector<v1::DaemonMessage> orders;  // given to everybody who comes
+  std::atomic<bool> keeps_leases = false;  // who came last
+
+  std::vector<v1::ClockAnswer> AwaitClocks(size_t count, absl::Duration timeout) {
+    absl::MutexLock lock(&mutex_);
+    const auto come = [this, count]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return clocks_.size() >= count; };
+    mutex_.AwaitWithTimeout(absl::Condition(&come), timeout);
+    return clocks_;
+  }
 
   bool AwaitSetAside(uint64_t windows, absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
@@ -69,6 +82,7 @@ class PickyDaemon final : public v1::AgentService::Service {
   std::set<uint64_t> taken_ ABSL_GUARDED_BY(mutex_);
   uint64_t set_aside_ ABSL_GUARDED_BY(mutex_) = 0;
   int visits_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<v1::ClockAnswer> clocks_ ABSL_GUARDED_BY(mutex_);
 };
 
 class IdleHandler final : public LinkHandler {
@@ -85,6 +99,24 @@ class IdleHandler final : public LinkHandler {
     mutex_.AwaitWithTimeout(absl::Condition(&come), timeout);
     return orders_;
   }
+  void OnClock(const ClockReading& reading) override {
+    absl::MutexLock lock(&mutex_);
+    readings_.push_back(reading);
+  }
+  void OnLease(const std::string& profile_id, double charge) override {
+    absl::MutexLock lock(&mutex_);
+    charges_[profile_id] = charge;
+  }
+  std::vector<ClockReading> readings() {
+    absl::MutexLock lock(&mutex_);
+    return readings_;
+  }
+  double AwaitCharge(const std::string& profile_id, absl::Duration timeout) {
+    absl::MutexLock lock(&mutex_);
+    const auto come = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return charges_.contains(profile_id); };
+    mutex_.AwaitWithTimeout(absl::Condition(&come), timeout);
+    return charges_[profile_id];
+  }
   std::vector<NodeCheck> OnDoctor() override { return {}; }
   AgentHealth Health() override { return {}; }
   std::vector<SessionNews> LatestNews() override { return {}; }
@@ -92,6 +124,8 @@ class IdleHandler final : public LinkHandler {
  private:
   absl::Mutex mutex_;
   std::vector<MeasureOrder> orders_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ClockReading> readings_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, double> charges_ ABSL_GUARDED_BY(mutex_);
 };
 
 class DaemonLinkTest : public testing::Test {
@@ -159,6 +193,39 @@ v1::MeasureCommand AnyOrder() {
   order.set_profile_id("p-000001");
   order.set_repetitions(9);
   return order;
+}
+
+TEST_F(DaemonLinkTest, TellsItsClockWhenItIsAskedAndNotBefore) {
+  PickyDaemon daemon(0, grpc::StatusCode::OK);
+  daemon.orders.resize(4);
+  daemon.orders[0].mutable_clock()->set_sent_ns(4711);
+  daemon.orders[1].mutable_clock()->set_sent_ns(4712);
+  *daemon.orders[1].mutable_clock()->mutable_reading() = wire::ToProto(ClockReading{5, 7, 1});
+  daemon.orders[2].mutable_clock()->set_sent_ns(4713);
+  daemon.orders[2].mutable_clock()->mutable_reading()->set_error_ns(-1);  // no reading at all
+  daemon.orders[3].mutable_lease()->set_profile_id("p-000001");
+  daemon.orders[3].mutable_lease()->set_charge(1.5);
+  const int64_t before = SystemClock().MonotonicNs();
+  Begin(daemon);
+  EXPECT_EQ(handler_.AwaitCharge("p-000001", absl::Seconds(30)), 1.5);
+  const std::vector<v1::ClockAnswer> clocks = daemon.AwaitClocks(3, absl::Seconds(30));
+  EXPECT_TRUE(daemon.keeps_leases);
+  ASSERT_EQ(clocks.size(), 3u);
+  for (size_t i = 0; i < clocks.size(); ++i) {
+    EXPECT_EQ(clocks[i].sent_ns(), 4711 + static_cast<int64_t>(i));
+    EXPECT_GE(clocks[i].here_ns(), before);
+    EXPECT_LE(clocks[i].here_ns(), SystemClock().MonotonicNs());
+  }
+  EXPECT_EQ(handler_.readings(), (std::vector<ClockReading>{{5, 7, 1}}));
+  link_.reset();
+}
+
+TEST_F(DaemonLinkTest, ADaemonThatDoesNotKnowClocksIsNotTroubled) {
+  PickyDaemon daemon(0, grpc::StatusCode::OK);
+  Begin(daemon);
+  EXPECT_TRUE(link_->AwaitDrained(absl::Seconds(30)));
+  EXPECT_TRUE(daemon.AwaitClocks(1, absl::Milliseconds(300)).empty());
+  link_.reset();
 }
 
 TEST_F(DaemonLinkTest, WhatComesAsADryRunIsOne) {

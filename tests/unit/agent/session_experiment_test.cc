@@ -17,6 +17,7 @@ constexpr absl::Duration kPatience = absl::Seconds(20);
 
 struct ExperimenterLog {
   std::vector<ExperimentRequest> begun;
+  std::vector<ExperimentRequest> revised;
   int taken = 0;
   int ended = 0;
 };
@@ -25,6 +26,7 @@ class FakeExperimenter final : public Experimenter {
  public:
   explicit FakeExperimenter(ExperimenterLog* log) : log_(log) {}
   void Begin(ExperimentRequest request) override { log_->begun.push_back(std::move(request)); }
+  void Revise(ExperimentRequest request) override { log_->revised.push_back(std::move(request)); }
   ExperimentNews Take() override {
     ++log_->taken;
     ExperimentNews news;
@@ -55,9 +57,10 @@ class SessionExperimentTest : public ::testing::Test {
     return [this] { return std::make_unique<FakeExperimenter>(&log_); };
   }
 
-  static MeasureOrder Order(const std::string& profile) {
+  static MeasureOrder Order(const std::string& profile, uint64_t revision = 0) {
     MeasureOrder order;
     order.profile_id = profile;
+    order.revision = revision;
     order.variants = {"LS"};
     order.loops = {{.loop_id = "a",
                     .location_key = "ka",
@@ -188,6 +191,77 @@ TEST_F(SessionExperimentTest, AnOrderThatIsRepeatedIsIgnored) {
   experiment_->Advance();
   ASSERT_THAT(log_.begun, SizeIs(1));
   EXPECT_EQ(log_.begun[0].plan.profile_id, "p1");
+}
+
+// Gives an order, looks for its loops when asked to, and hands them over.
+#define ORDER(revision)                      \
+  experiment_->Order(Order("p1", revision)); \
+  if (experiment_->Waits()) {                \
+    experiment_->Look(Images(), Request());  \
+    AwaitResolver();                         \
+  }                                          \
+  experiment_->Advance()
+
+TEST_F(SessionExperimentTest, AnOrderOfHigherRevisionIsHandedOnWithItsPlaces) {
+  ORDER(5);
+  ASSERT_THAT(log_.begun, SizeIs(1));
+  EXPECT_THAT(log_.revised, IsEmpty());
+  ORDER(6);
+  EXPECT_THAT(log_.begun, SizeIs(1));
+  ASSERT_THAT(log_.revised, SizeIs(1));
+  const ExperimentRequest& request = log_.revised[0];
+  EXPECT_EQ(request.plan.revision, 6u);
+  ASSERT_THAT(request.ranks, SizeIs(1));
+  ASSERT_THAT(request.ranks[0].loops, SizeIs(2));
+  EXPECT_EQ(request.ranks[0].loops[0].function.name, "kernel");
+  experiment_->Advance();
+  EXPECT_THAT(log_.revised, SizeIs(1));
+}
+
+TEST_F(SessionExperimentTest, OrdersThatComeTwiceOrLateChangeNothing) {
+  ORDER(5);
+  ORDER(7);
+  ASSERT_THAT(log_.revised, SizeIs(1));
+  ORDER(7);
+  EXPECT_FALSE(experiment_->Waits());
+  ORDER(6);
+  ORDER(5);
+  ORDER(0);
+  EXPECT_THAT(log_.begun, SizeIs(1));
+  EXPECT_THAT(log_.revised, SizeIs(1));
+}
+
+TEST_F(SessionExperimentTest, OfOrdersThatComeDuringALookTheNewestIsNext) {
+  Block();
+  experiment_->Order(Order("p1", 1));
+  experiment_->Look(Images(), Request());
+  experiment_->Order(Order("p1", 2));
+  experiment_->Order(Order("p1", 3));
+  EXPECT_FALSE(experiment_->Waits());  // one look at a time
+  Release();
+  AwaitResolver();
+  experiment_->Advance();
+  ASSERT_THAT(log_.begun, SizeIs(1));
+  EXPECT_EQ(log_.begun[0].plan.revision, 1u);
+  EXPECT_TRUE(experiment_->Waits());
+  experiment_->Look(Images(), Request());
+  AwaitResolver();
+  experiment_->Advance();
+  ASSERT_THAT(log_.revised, SizeIs(1));
+  EXPECT_EQ(log_.revised[0].plan.revision, 3u);
+  EXPECT_FALSE(experiment_->Waits());
+}
+
+TEST_F(SessionExperimentTest, ALaterOrderCannotTurnADryRunIntoAnother) {
+  MeasureOrder dry = Order("p1", 1);
+  dry.dry_run = true;
+  experiment_->Order(dry);
+  experiment_->Order(Order("p1", 2));
+  experiment_->Look(Images(), Request());
+  AwaitResolver();
+  experiment_->Advance();
+  ASSERT_THAT(log_.begun, SizeIs(1));
+  EXPECT_TRUE(log_.begun[0].plan.dry_run);
 }
 
 TEST_F(SessionExperimentTest, LooksAgainWhenTheResolverHasNoRoom) {

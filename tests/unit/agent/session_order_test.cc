@@ -17,6 +17,8 @@ class FakeExperimenter final : public Experimenter {
     LoopMeasurement loop;
     loop.loop_id = "loop";
     news_.measurements = {loop};
+    news_.stops = 3;
+    news_.stop_ns = 7'000'000;
     begun_->push_back(std::move(request));
   }
   ExperimentNews Take() override { return std::exchange(news_, {}); }
@@ -78,6 +80,14 @@ TEST_F(OrderedSessionTest, AProfileGoesOnToItsEnd) {
   ASSERT_EQ(begun_.size(), 1u);
   EXPECT_FALSE(begun_[0].plan.dry_run);
   EXPECT_EQ(CoveredNs(), request_.remaining_ns);
+}
+
+TEST_F(OrderedSessionTest, StopsOfRanksAreAmongTheCosts) {
+  RunWith(false);
+  OverheadFigures sum;
+  for (const Window& window : output_.windows) sum += window.overhead;
+  EXPECT_EQ(sum.stops, 3u);
+  EXPECT_EQ(sum.stop_ns, 7'000'000u);
 }
 
 TEST_F(OrderedSessionTest, ADryRunThatNobodyMayAnswerEndsToo) {

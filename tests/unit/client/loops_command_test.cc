@@ -25,6 +25,17 @@ TEST(LoopsCommandTest, DrillsDownIntoAMeasuredLoop) {
   EXPECT_EQ(perfctl.Run({"loops", "last", "--loop", "3fa9", "--variant", "FP"}), 3);
 }
 
+TEST(LoopsCommandTest, TakesANumber) {
+  CommandRunner perfctl;
+  perfctl.daemon.report = MeasuredReport();
+  EXPECT_EQ(perfctl.Run({"loops", "last", "--loop", "1"}), 0);
+  EXPECT_THAT(perfctl.out, HasSubstr("Loop 3fa9c2d100000001"));
+  EXPECT_EQ(perfctl.Run({"loops", "last", "--loop", "3"}), 3);
+  EXPECT_THAT(perfctl.err, HasSubstr("numbers 1 to 2"));
+  EXPECT_EQ(perfctl.Run({"loops", "last", "--json"}), 0);
+  EXPECT_EQ(json::parse(perfctl.out)["loops"][1]["number"], 2);
+}
+
 TEST(LoopsCommandTest, WithoutVariants) {
   CommandRunner perfctl;
   EXPECT_EQ(perfctl.Run({"loops", "last", "--loop", "3fa9"}), 0);

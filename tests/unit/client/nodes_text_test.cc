@@ -10,6 +10,7 @@ namespace perfd {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(NodesTextTest, OneLinePerNode) {
   NodeStatus node;
@@ -22,10 +23,26 @@ TEST(NodesTextTest, OneLinePerNode) {
   node.health.resident_bytes = 20'000'000;
   EXPECT_EQ(
       RenderNodes({node}, 4'000'000'000),
-      "  NODE   STATE      SEEN     VERSION  CPUS  EVENT  MODE    SESSIONS   MEMORY  SPOOL  "
-      "KERNEL\n"
-      "  node1  connected  3 s ago  0.2.0      64  none   system         0  20.0 MB      0  6.1\n");
+      "  NODE   STATE      SEEN     VERSION  CPUS  EVENT  MODE    VARIANTS  SESSIONS   MEMORY  "
+      "SPOOL  KERNEL\n"
+      "  node1  connected  3 s ago  0.2.0      64  none   system  ?                0  20.0 MB      "
+      "0  6.1\n");
   EXPECT_THAT(RenderNodes({}, 0), HasSubstr("systemctl start perf-agent"));
+}
+
+TEST(NodesTextTest, SaysWhereAndWhyNoLoopIsAltered) {
+  NodeStatus able;
+  able.node = "node1";
+  able.health.can_inject = true;
+  NodeStatus unable;
+  unable.node = "node2";
+  unable.health.inject_reason = "/etc/perfd/no-injection exists\x1b";
+  const std::string text = RenderNodes({able, unable}, 0);
+  EXPECT_THAT(text, HasSubstr("system  yes"));
+  EXPECT_THAT(text, HasSubstr("system  no "));
+  EXPECT_THAT(text, HasSubstr("\n  node2: no loop is altered: /etc/perfd/no-injection exists"));
+  EXPECT_THAT(text, Not(HasSubstr("node1: no loop")));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
 TEST(NodesTextTest, DoctorPrintsTheFixBelowTheFailure) {

@@ -16,10 +16,10 @@ constexpr char kGolden[] = R"(Profile p-000042 "demo"  DONE  2 ranks on 1 node
 
   LOOP       SHARE  95% INTERVAL     INCL  BAR           FUNCTION
 * 3fa9c2d1   50.0%  [48.0, 52.0]    50.0%  ############  compute_forces
-            lulesh.cc:812-821  lulesh2.0  depth 2, innermost, OpenMP
+  #1        lulesh.cc:812-821  lulesh2.0  depth 2, innermost, OpenMP
             rank min/median/max 1.00/1.25/1.50 s  worst rank 1 on node2  imbalance 1.20  threads 2
   77aa0000   25.0%  [23.0, 27.0]    75.0%  ######        update
-            lulesh.cc:100-109  lulesh2.0  depth 1, outer
+  #2        lulesh.cc:100-109  lulesh2.0  depth 1, outer
             rank min/median/max 0.50/0.62/0.75 s  worst rank 1 on node2  imbalance 1.20  threads 2
   * hot set: innermost loops that together hold 80.0% of the loop time
 
@@ -48,6 +48,7 @@ Ranks
 Samples: 1005 seen, 1000 kept, 7 lost in the kernel, 5 dropped (queue_full 5); 1.2% missing
 Cost: 0.240% of the job's CPU time (sampling 0.0120 s, estimated; job 5.00 s); budget 2.0%
   agents used 0.90 s of CPU time beside the job
+  added wall time: at most 1.51% (sampling 0.0060 s, agents 0.90 s, estimated; stops and shadows 0.0000 s)
 Source: sampled
   node1: cpu-clock at 199 Hz, per-thread, user only, sampled, 60.00 s in 12 windows
 warning: node2: pid 77: rank ended early
@@ -109,11 +110,46 @@ TEST(LoopTextTest, FindsByUniqueBeginning) {
   const Report report = SampleReport();
   EXPECT_EQ((*FindRow(report, "3fa9"))->location.function, "compute_forces");
   EXPECT_EQ((*FindRow(report, "beef"))->location.function, "opal_progress");
-  EXPECT_EQ(FindRow(report, "1").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(FindRow(report, "").status().code(), absl::StatusCode::kNotFound);
   Report twins = SampleReport();
   twins.loops[1].id = "3fa9c2d1ffffffff";
   EXPECT_EQ(FindRow(twins, "3fa9").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(LoopTextTest, FindsByNumber) {
+  const Report report = SampleReport();
+  EXPECT_EQ((*FindRow(report, "1"))->location.function, "compute_forces");
+  EXPECT_EQ((*FindRow(report, "#2"))->location.function, "update");
+  for (const char* none : {"0", "3", "77", "#0", "#3", "#7700", "#", "99999999999999999999"}) {
+    const absl::Status status = FindRow(report, none).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << none;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("numbers 1 to 2")) << none;
+  }
+  EXPECT_THAT(std::string(FindRow(Report(), "1").status().message()),
+              HasSubstr("no time was seen"));
+}
+
+TEST(LoopTextTest, ANumberWinsOverTheBeginningOfAnId) {
+  Report report = SampleReport();
+  report.loops[1].id = "1111111111111111";
+  EXPECT_EQ((*FindRow(report, "1111"))->location.function, "update") << "no such number, but an id";
+  EXPECT_EQ((*FindRow(report, "1"))->location.function, "compute_forces");
+  EXPECT_EQ((*FindRow(report, "1111111111111111"))->location.function, "update");
+}
+
+TEST(LoopTextTest, TheListHasTheNumbers) {
+  const std::string text = RenderLoopList(SampleReport(), {});
+  EXPECT_THAT(text, HasSubstr("  #  LOOP "));
+  EXPECT_THAT(text, HasSubstr("  1  3fa9c2d1"));
+  EXPECT_THAT(text, HasSubstr("  2  77aa0000"));
+}
+
+TEST(ReportTextTest, StopsOfRanksAreACost) {
+  Report report = SampleReport();
+  report.overhead.stops = 6;
+  report.overhead.stop_ns = 12'000'000;
+  EXPECT_THAT(RenderReport(report, {}),
+              HasSubstr("(sampling 0.0120 s, estimated; 6 stops of ranks 0.0120 s; job 5.00 s)"));
 }
 
 TEST(LoopTextTest, DrillsDownToRanksAndThreads) {

@@ -90,6 +90,78 @@ TEST(VerdictTextTest, AllRanks) {
   EXPECT_THAT(*text, Not(HasSubstr("STABILITY")));
 }
 
+VariantFigures Sat(const char* variant, double value, uint32_t valid = 31) {
+  VariantFigures figures;
+  figures.variant = variant;
+  figures.base = "REF";
+  figures.saturation = {value, value - 0.01, value + 0.01};
+  figures.cycles = 100;
+  figures.valid_runs = valid;
+  figures.invalid_runs = 31 - valid;
+  return figures;
+}
+
+Report WithTripClasses() {
+  Report report = MeasuredReport();
+  VariantFigures longer = Sat("REF", 1);
+  longer.cycles = 1900;
+  LoopVerdict& loop = report.verdicts[0];
+  loop.trip_rank = "rank 1 on node2";
+  loop.trip_classes = {
+      {3, 12, 5, {Sat("REF", 1), Sat("LS", 0.98), Sat("FP", 0.99), Sat("CTRL", 0.97)}},
+      {800, 800, 5, {longer, Sat("LS", 0.97), Sat("FP", 0.2), Sat("DL1", 0.4, 0)}}};
+  loop.ranks[1].measurement.trip_classes = loop.trip_classes;
+  return report;
+}
+
+TEST(VerdictTextTest, ShortAndLongInstancesApart) {
+  const Report report = WithTripClasses();
+  const auto text = RenderVerdict(report.verdicts[0], {});
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(
+      *text,
+      HasSubstr(
+          "Instances by trip count, of rank 1 on node2\n"
+          "  TRIPS  INSTANCES   TIME  VERDICT                  LS           FP         CTRL  DL1\n"
+          "   3-12          5   5.0%  overhead bound  0.98 +-0.01  0.99 +-0.01  0.97 +-0.01    -\n"
+          "    800          5  95.0%  memory bound    0.97 +-0.01  0.20 +-0.01            -    "
+          "-\n"));
+  VerdictTextOptions options;
+  options.rank = 1;
+  EXPECT_THAT(*RenderVerdict(report.verdicts[0], options),
+              HasSubstr("\n   3-12          5   5.0%"));
+  EXPECT_THAT(*RenderVerdict(MeasuredReport().verdicts[0], {}), Not(HasSubstr("by trip count")));
+}
+
+TEST(VerdictJsonTest, TripClasses) {
+  const auto json = VerdictToJson(WithTripClasses().verdicts[0]);
+  ASSERT_EQ(json["trip_classes"].size(), 2u);
+  EXPECT_EQ(json["trip_rank"], "rank 1 on node2");
+  EXPECT_EQ(json["trip_classes"][0]["bound"], "overhead_bound");
+  EXPECT_EQ(json["trip_classes"][1]["shortest"], 800);
+  EXPECT_DOUBLE_EQ(json["trip_classes"][1]["time"], 0.95);
+  EXPECT_EQ(json["trip_classes"][1]["figures"][1]["variant"], "LS");
+  EXPECT_EQ(json["ranks"][0]["trip_classes"].size(), 0u);
+  EXPECT_EQ(json["ranks"][1]["trip_classes"].size(), 2u);
+}
+
+TEST(VerdictTextTest, AnUnknownVerdictSaysWhy) {
+  Report report = MeasuredReport();
+  LoopVerdict& loop = report.verdicts[0];
+  loop.bound = Bound::kUnknown;
+  loop.why = "too noisy\x1b";
+  loop.ranks[0].bound = Bound::kUnknown;
+  loop.ranks[0].why = "FP did not count";
+  EXPECT_THAT(RenderSaturations(report, {}, 12), HasSubstr("50.0%  unknown: too noisy"));
+  EXPECT_THAT(RenderSaturations(report, {}, 12), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(*RenderVerdict(loop, {}), HasSubstr("unknown: FP did not count"));
+  EXPECT_EQ(VerdictToJson(loop)["ranks"][0]["why"], "FP did not count");
+  loop.bound = Bound::kWithinL1;
+  loop.why = "";
+  EXPECT_THAT(RenderSaturations(report, {}, 12), HasSubstr("50.0%  not bound beyond L1 (unsure)"));
+  EXPECT_EQ(VerdictToJson(loop)["bound"], "not_bound_beyond_L1");
+}
+
 TEST(VerdictTextTest, OneRankDownToThreads) {
   const Report report = MeasuredReport();
   VerdictTextOptions options;

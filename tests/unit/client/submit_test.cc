@@ -44,6 +44,18 @@ TEST(SubmitTest, SaysWhatIsNotMeasured) {
   EXPECT_THAT(perfctl.err, HasSubstr("memory: not measured by this version"));
 }
 
+TEST(SubmitTest, RecoverySaysWhichPromiseItLeaves) {
+  CommandRunner perfctl;
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "1", "--mode", "recovery"}), 0) << perfctl.err;
+  EXPECT_TRUE(perfctl.daemon.submitted->variants.recovery());
+  EXPECT_THAT(perfctl.err, HasSubstr("leaves promise P1"));
+  perfctl.input = "target: {pids: [1]}\nvariants: {mode: recovery}\n";
+  EXPECT_EQ(perfctl.Run({"submit", "-", "--mode", "shadow"}), 0) << perfctl.err;
+  EXPECT_FALSE(perfctl.daemon.submitted->variants.recovery()) << "flags win";
+  EXPECT_THAT(perfctl.err, testing::Not(HasSubstr("P1")));
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "1", "--mode", "fast"}), 5);
+}
+
 TEST(SubmitTest, InvalidSpecsExitFiveWithEveryError) {
   CommandRunner perfctl;
   perfctl.input = "target: {pids: [1]}\nhotspots: {frequncy: 1Hz}\nduration: 60\n";

@@ -1,10 +1,9 @@
-#include "agent/doctor/node_checks.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
 
+#include "agent/doctor/injection_check.h"
 #include "tests/unit/procfs/fake_proc.h"
 
 namespace perfd {
@@ -68,6 +67,7 @@ TEST_F(NodeChecksTest, EveryFailureCarriesALineThatFixesIt) {
   proc_.Write("kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
   options_.debug_root = "/nonexistent";
   options_.reader_binary = "/nonexistent/reader";
+  options_.tracer_binary = "/nonexistent/tracer";
   options_.probe = [](const perf_event_attr&) { return EACCES; };
   for (const NodeCheck& check : RunNodeChecks(ProcFs(proc_.root()), options_)) {
     if (check.name == "RLIMIT_NOFILE") continue;
@@ -116,6 +116,65 @@ TEST_F(NodeChecksTest, UserModeNeedsNoCapabilities) {
   EXPECT_FALSE(Check("CAP_SYS_PTRACE").optional);
   options_.user_mode = true;
   EXPECT_TRUE(Check("CAP_SYS_PTRACE").optional);
+}
+
+TEST_F(NodeChecksTest, TheTracerMustRunButSamplingDoesNotNeedIt) {
+  options_.tracer_binary = "/bin/true";
+  EXPECT_TRUE(Check("perf-agent-tracer").ok);
+  EXPECT_TRUE(Check("altering loops").ok);
+  options_.tracer_binary = "/bin/false";
+  EXPECT_FALSE(Check("perf-agent-tracer").ok);
+  EXPECT_TRUE(Check("perf-agent-tracer").optional);
+  EXPECT_THAT(Check("altering loops").found, HasSubstr("the tracer does not run: /bin/false"));
+  options_.tracer_binary = "/nonexistent/tracer";
+  EXPECT_THAT(Check("altering loops").found,
+              HasSubstr("/nonexistent/tracer cannot be started: No such"));
+  EXPECT_EQ(Check("perf-agent-tracer").fix,
+            "install -m 0755 perf-agent-tracer /nonexistent/tracer");
+}
+
+TEST_F(NodeChecksTest, SaysWhyNoLoopIsAltered) {
+  const auto reason = [this] { return FindObstacle(ProcFs(proc_.root()), options_).reason; };
+  EXPECT_EQ(reason(), "");
+  options_.steady_clock = false;
+  EXPECT_THAT(reason(), HasSubstr("time stamp counter"));
+  Sysctl("osrelease", "5.12.99-x");
+  EXPECT_THAT(reason(), HasSubstr("the kernel (5.12) is older than 5.13"));
+  options_.tracer_binary = "/nonexistent/tracer";
+  EXPECT_THAT(reason(), HasSubstr("/nonexistent/tracer"));
+  proc_.Write("no-injection", "");
+  options_.disable_file = proc_.root() + "/no-injection";
+  EXPECT_EQ(reason(), options_.disable_file + " exists");
+  EXPECT_EQ(Check("altering loops").fix, "rm " + options_.disable_file);
+  options_.inject = false;
+  EXPECT_THAT(reason(), HasSubstr("--no-injection"));
+}
+
+TEST_F(NodeChecksTest, TheKernelThatCanBeStoppedBegins) {
+  const auto ok = [this](const std::string& release) {
+    Sysctl("osrelease", release);
+    return FindObstacle(ProcFs(proc_.root()), options_).reason.empty();
+  };
+  EXPECT_TRUE(ok("5.13"));
+  EXPECT_TRUE(ok("6.0.0"));
+  EXPECT_FALSE(ok("5.12"));
+  EXPECT_FALSE(ok("4.19.0"));
+  EXPECT_FALSE(ok("unknown"));
+}
+
+TEST_F(NodeChecksTest, PtraceNeedsTheRightOrOnesOwnProcesses) {
+  const auto ok = [this](const char* capabilities, bool user_mode, const char* scope) {
+    SetCapabilities(capabilities);
+    options_.user_mode = user_mode;
+    Sysctl("yama/ptrace_scope", scope);
+    return FindObstacle(ProcFs(proc_.root()), options_).reason.empty();
+  };
+  constexpr char kPtrace[] = "0000000000080000";  // capability 19
+  EXPECT_TRUE(ok(kPtrace, false, "2"));
+  EXPECT_FALSE(ok(kPtrace, false, "3"));
+  EXPECT_FALSE(ok("0", false, "0"));
+  EXPECT_TRUE(ok("0", true, "0"));
+  EXPECT_FALSE(ok("0", true, "1"));
 }
 
 TEST_F(NodeChecksTest, TheReaderMustRun) {

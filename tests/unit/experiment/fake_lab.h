@@ -38,10 +38,18 @@ struct FakeTruth {
   double entries_per_second = 1000;
   int64_t fork_ns = 100'000;
   int64_t later_fault_ns = 50'000;
+  int64_t narrowed_ns =
+      -1;          // fork and faults of a shadow without the rest of the memory; -1: not possible
+  int misses = 0;  // of the first narrowed shadows
+  absl::Status narrow_status;  // of every narrowed RunShadow
   uint64_t iterations = 5000;
+  // Trips of the instances in turn, instead; times are in proportion. And what is different in shorter ones.
+  std::vector<uint64_t> trips;
+  std::map<std::string, double> short_saturation;
   bool in_place = false;
   bool memory_carried = false;  // a run that follows another without restoring faults
   std::vector<std::string> detours;
+  int32_t ends_by_detour = 1;   // each so many-th instance of a loop with detours; 0: none
   absl::Status shadow_status;   // of every RunShadow
   absl::Status install_status;  // of every loop
   absl::Status census_status;   // of every TakeCensus
@@ -49,11 +57,14 @@ struct FakeTruth {
   absl::Status patch_status;    // of every SetPatched
   // What the next calls answer as a whole, one each; then OK.
   std::vector<absl::Status> install_answers;
+  std::vector<absl::Status> add_answers;
   std::vector<absl::Status> uninstall_answers;
   int32_t loops_forgotten = 0;  // entries missing from Install's answer
   int calls_to_live = -1;       // then the rank has ended; -1: it lives on
   // Before each call that may wait, with its name.
   std::function<void(const std::string&)> on_call;
+  // The answer to a shadow that ran, to be changed.
+  std::function<absl::Status(const ShadowWish&, ShadowAnswer&)> on_shadow;
 };
 
 // What was done to it; outlives the lab.
@@ -64,12 +75,15 @@ struct FakeLog {
   int restored_runs = 0;
   int cold_runs = 0;
   int learning_runs = 0;
+  std::vector<std::optional<Footprint>> footprints;  // of every shadow
   int64_t pause_ns = 0;
   std::vector<std::pair<int32_t, bool>> patches;
   std::vector<std::string> calls;
-  std::vector<LabLoop> asked;  // to be installed
-  std::set<int32_t> jumps;     // loops whose jump is in the text
-  bool installed = false;      // something of ours is in the rank
+  std::vector<LabLoop> asked;      // to be installed
+  std::vector<std::string> added;  // later
+  std::vector<int64_t> waits_ns;   // how long each census, timing and shadow might have waited
+  std::set<int32_t> jumps;         // loops whose jump is in the text
+  bool installed = false;          // something of ours is in the rank
 };
 
 class FakeLab final : public RankLab {
@@ -77,7 +91,9 @@ class FakeLab final : public RankLab {
   FakeLab(FakeTruth truth, FakeLog* log) : truth_(std::move(truth)), log_(log) {}
 
   absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LabLoop> loops) override;
-  absl::StatusOr<Census> TakeCensus(int32_t, int64_t) override {
+  absl::StatusOr<std::vector<InstalledLoop>> Add(std::vector<LabLoop> loops) override;
+  absl::StatusOr<Census> TakeCensus(int32_t, int64_t ns) override {
+    log_->waits_ns.push_back(ns);
     if (absl::Status status = Enter("census", truth_.census_status); !status.ok()) return status;
     return Census{.team = truth_.team, .entries_per_second = truth_.entries_per_second};
   }
@@ -87,8 +103,14 @@ class FakeLab final : public RankLab {
             .later_fault_ns = truth_.later_fault_ns,
             .copy_ns_per_mb = 0};
   }
+  ShadowPrediction PredictNarrowed(const Footprint&, int32_t) override {
+    if (truth_.narrowed_ns < 0) return {absl::FailedPreconditionError("no luck"), 0, 0, 0};
+    return {absl::OkStatus(), truth_.narrowed_ns, 0, 0};
+  }
   absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish& wish) override;
-  absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t, int32_t count, int64_t) override {
+  absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t, int32_t count,
+                                                 int64_t timeout_ns) override {
+    log_->waits_ns.push_back(timeout_ns);
     if (absl::Status status = Enter("live", truth_.live_status); !status.ok()) return status;
     std::vector<uint64_t> ticks;
     for (int32_t i = 0; i < count; ++i) {
@@ -114,6 +136,7 @@ class FakeLab final : public RankLab {
   }
 
  private:
+  std::vector<InstalledLoop> Make(const std::vector<LabLoop>& loops, bool jumps);
   absl::Status Enter(const std::string& call, const absl::Status& answer);
   static absl::Status Next(std::vector<absl::Status>& answers);
   VariantName BaseOf(const VariantName& name) const;
@@ -123,6 +146,7 @@ class FakeLab final : public RankLab {
   FakeLog* const log_;
   std::vector<std::vector<VariantName>> names_;
   uint64_t noise_ = 1;
+  uint64_t trips_ = 0;  // of the instance that runs
 };
 
 inline absl::Status FakeLab::Enter(const std::string& call, const absl::Status& answer) {
@@ -164,6 +188,18 @@ inline absl::StatusOr<std::vector<InstalledLoop>> FakeLab::Install(std::vector<L
   log_->asked = loops;
   if (absl::Status status = Enter("install", Next(truth_.install_answers)); !status.ok())
     return status;
+  std::vector<InstalledLoop> installed = Make(loops, true);
+  installed.resize(installed.size() - static_cast<size_t>(truth_.loops_forgotten));
+  return installed;
+}
+
+inline absl::StatusOr<std::vector<InstalledLoop>> FakeLab::Add(std::vector<LabLoop> loops) {
+  if (absl::Status status = Enter("add", Next(truth_.add_answers)); !status.ok()) return status;
+  for (const LabLoop& loop : loops) log_->added.push_back(loop.loop_id);
+  return Make(loops, false);
+}
+
+inline std::vector<InstalledLoop> FakeLab::Make(const std::vector<LabLoop>& loops, bool jumps) {
   log_->installed = true;
   std::vector<InstalledLoop> installed;
   for (const LabLoop& loop : loops) {
@@ -198,11 +234,10 @@ inline absl::StatusOr<std::vector<InstalledLoop>> FakeLab::Install(std::vector<L
            .group = 1}};
       out.copies.push_back(copy);
     }
-    if (out.status.ok()) log_->jumps.insert(static_cast<int32_t>(names_.size()));
+    if (jumps && out.status.ok()) log_->jumps.insert(static_cast<int32_t>(names_.size()));
     names_.push_back(out.names);
     installed.push_back(std::move(out));
   }
-  installed.resize(installed.size() - static_cast<size_t>(truth_.loops_forgotten));
   return installed;
 }
 
@@ -220,13 +255,15 @@ inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t 
   if (!out.ok) out.failure = truth_.failure;
   noise_ = noise_ * 6364136223846793005u + 1442695040888963407u;
   const double jitter = 1 + 0.01 * static_cast<double>(noise_ >> 40) / static_cast<double>(1 << 24);
-  const auto it = truth_.saturation.find(name);
-  double cycles = truth_.ref_cycles * jitter * (it == truth_.saturation.end() ? 1 : it->second);
+  const auto& saturation = trips_ < truth_.iterations ? truth_.short_saturation : truth_.saturation;
+  const auto it = saturation.find(name);
+  double cycles = truth_.ref_cycles * jitter * (it == saturation.end() ? 1 : it->second);
+  cycles *= static_cast<double>(trips_) / static_cast<double>(truth_.iterations);
   if (wish.cold) cycles *= truth_.cold_factor > 0 ? truth_.cold_factor : truth_.live_factor;
   if (thread + 1 == shadow.team) cycles *= truth_.last_thread_factor;
   out.cycles = static_cast<uint64_t>(cycles) + truth_.probe_cycles;
-  if (name == "COUNT") out.iterations = truth_.iterations;
-  if (name == "TRACE") out.iterations = std::min(truth_.iterations, wish.iteration_limit);
+  if (name == "COUNT") out.iterations = trips_;
+  if (name == "TRACE") out.iterations = std::min(trips_, wish.iteration_limit);
   log_->restored_runs += wish.restore ? 1 : 0;
   log_->cold_runs += wish.cold ? 1 : 0;
   log_->learning_runs += wish.learn ? 1 : 0;
@@ -234,9 +271,14 @@ inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t 
 }
 
 inline absl::StatusOr<ShadowAnswer> FakeLab::RunShadow(const ShadowWish& wish) {
+  log_->waits_ns.push_back(wish.timeout_ns);
   if (absl::Status status = Enter("shadow", truth_.shadow_status); !status.ok()) return status;
-  ++log_->shadows;
+  log_->footprints.push_back(wish.footprint);
+  if (wish.footprint && !truth_.narrow_status.ok()) return truth_.narrow_status;
+  const auto instance = static_cast<size_t>(log_->shadows++);
+  trips_ = truth_.trips.empty() ? truth_.iterations : truth_.trips[instance % truth_.trips.size()];
   ShadowAnswer answer;
+  if (wish.footprint) answer.missed_memory = truth_.misses-- > 0;
   answer.outcome = "done";
   answer.probe_cycles = truth_.probe_cycles;
   answer.fork_ns = truth_.fork_ns;
@@ -253,6 +295,14 @@ inline absl::StatusOr<ShadowAnswer> FakeLab::RunShadow(const ShadowWish& wish) {
   const uint64_t written = truth_.in_place ? 0x10000 : 0x90000;
   answer.traces.assign(static_cast<size_t>(wish.team), {{0x10000, 0x10800, 0x10000, 257},
                                                         {written, written + 0x800, written, 257}});
+  if (truth_.on_shadow) {
+    if (absl::Status status = truth_.on_shadow(wish, answer); !status.ok()) return status;
+  }
+  if (!truth_.detours.empty()) {
+    const bool by_detour = truth_.ends_by_detour > 0 && log_->shadows % truth_.ends_by_detour == 0;
+    answer.left_by_detour.assign(static_cast<size_t>(wish.team), false);
+    answer.left_by_detour.back() = by_detour;
+  }
   log_->pause_ns += answer.pause_ns;
   return answer;
 }

@@ -125,8 +125,88 @@ TEST_F(LoopExperimentTest, ALoopThatHardlyGoesRoundBetweenDetoursIsRefused) {
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_EQ(loop.state, MeasureState::kRefused);
   EXPECT_THAT(loop.reason, HasSubstr("nearly every pass goes over 0x10 `call 0x20`"));
+  log_.shadows = 0;
+  truth.ends_by_detour = 2;  // the second of three looks
+  EXPECT_THAT(Run(truth, {"LS"}).reason, HasSubstr("nearly every pass"))
+      << "one in three is enough";
   truth.detours.clear();
   EXPECT_EQ(Run(truth, {"LS"}).state, MeasureState::kMeasured) << "short loops are no detours";
+}
+
+TEST_F(LoopExperimentTest, ShortInstancesThatEndByThemselvesAreMeasuredThoughThereAreDetours) {
+  FakeTruth truth;
+  truth.detours = {"0x10 `call 0x20`"};
+  truth.iterations = 3;
+  truth.ends_by_detour = 0;
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_THAT(loop.detours, ElementsAre("0x10 `call 0x20`"));
+  EXPECT_EQ(Team(loop, "LS").shadows + 3, static_cast<uint32_t>(log_.shadows)) << "three looks";
+}
+
+// Long and short instances in turn, which behave differently.
+FakeTruth VaryingTrips() {
+  FakeTruth truth;
+  truth.trips = {5000, 50};
+  truth.live_factor = 0.005;  // as the short ones: the warm protocol stays
+  truth.saturation = {{"LS", 0.95}, {"FP", 0.2}};
+  truth.short_saturation = {{"LS", 0.3}, {"FP", 0.98}};
+  return truth;
+}
+
+TEST_F(LoopExperimentTest, WhereTripCountsVaryMoreInstancesAreSeenAndJudgedApart) {
+  const LoopMeasurement loop = Run(VaryingTrips(), {"LS", "FP", "DL1"});
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_EQ(Team(loop, "LS").shadows, 9u) << "as many as repetitions were asked for";
+  ASSERT_EQ(loop.trip_classes.size(), 2u);
+  const TripClass& shorter = loop.trip_classes[0];
+  EXPECT_EQ(shorter.longest, 50u);
+  EXPECT_EQ(loop.trip_classes[1].shortest, 5000u);
+  EXPECT_EQ(shorter.instances + loop.trip_classes[1].instances, 9u);
+  LoopMeasurement alone;
+  alone.figures = shorter.figures;
+  EXPECT_NEAR(Saturation(alone, "LS"), 0.3, 0.01);
+  EXPECT_GT(Team(alone, "LS").accesses, 0) << "what DL1 pins is known in each class";
+  alone.figures = loop.trip_classes[1].figures;
+  EXPECT_NEAR(Saturation(alone, "LS"), 0.95, 0.02);
+  EXPECT_NEAR(Saturation(alone, "FP"), 0.2, 0.01);
+}
+
+TEST_F(LoopExperimentTest, WhereTheyDoNotVaryNoMoreInstancesAreSeen) {
+  FakeTruth truth = VaryingTrips();
+  truth.trips = {5000, 2501};  // not twice as long
+  truth.short_saturation = truth.saturation;
+  const LoopMeasurement loop = Run(truth, {"LS", "FP", "DL1"});
+  EXPECT_LT(Team(loop, "LS").shadows, 9u);
+  EXPECT_THAT(loop.trip_classes, ElementsAre());
+}
+
+TEST_F(LoopExperimentTest, InstancesThatTheBudgetDoesNotBuyLeaveTheLoopMeasured) {
+  FakeLab lab(VaryingTrips(), &log_);
+  LabLoop loop;
+  loop.variants = {*ParseVariantName("LS")};
+  LoopSetup setup;
+  setup.asked = {"LS"};
+  setup.repetitions = 9;
+  setup.shadow_ns = 500'000'000;
+  setup.ticks_per_ns = 2;
+  LoopExperiment experiment(setup, (*lab.Install({loop}))[0]);
+  const auto step = [&] {
+    experiment.Step(
+        lab, {.credit_ns = 1'000'000'000, .timeout_ns = 1000, .prediction = lab.PredictShadow()});
+  };
+  for (int i = 0; i < 4; ++i) step();  // census, live, look, one shadow
+  LoopExperiment early = experiment;
+  early.Close("too dear");
+  EXPECT_EQ(early.Measurement(1).state, MeasureState::kOpen)
+      << "LS itself is not known well enough";
+  for (int i = 0; i < 3; ++i) step();
+  ASSERT_GE(Team(experiment.Measurement(1), "LS").valid_runs, 9u);
+  ASSERT_LT(Team(experiment.Measurement(1), "LS").shadows, 9u);
+  EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kMeasure);
+  experiment.Close("too dear");
+  EXPECT_EQ(experiment.Measurement(1).state, MeasureState::kMeasured);
+  EXPECT_EQ(experiment.Measurement(1).reason, "");
 }
 
 TEST_F(LoopExperimentTest, ColdProtocolWhereLiveIsSlower) {
@@ -340,6 +420,15 @@ TEST_F(LoopExperimentTest, LittleCreditBuysFewVariantsAtATimeButAllInTheEnd) {
   EXPECT_EQ(loop.state, MeasureState::kMeasured);
   EXPECT_THAT(loop.open, ElementsAre());
   EXPECT_LT(log_.pause_ns / log_.shadows, 9'000'000);
+}
+
+TEST_F(LoopExperimentTest, ALabThatHeldNobodyIsNotAskedForEver) {
+  FakeTruth truth;
+  truth.pause_factor = 0;
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.state, MeasureState::kOpen);
+  EXPECT_THAT(loop.reason, HasSubstr("without having held its team"));
+  EXPECT_EQ(log_.shadows, 4);
 }
 
 }  // namespace

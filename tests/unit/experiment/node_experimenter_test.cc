@@ -47,6 +47,15 @@ TEST_F(NodeExperimenterTest, MeasuresEveryLoopOfEveryRankAndLeavesNothing) {
   EXPECT_NEAR(saturation(second), 0.3, 0.02);
 }
 
+TEST_F(NodeExperimenterTest, TheStopsOfAllRanksAreTold) {
+  AddRank();
+  AddRank();
+  const ExperimentNews news = Run();
+  EXPECT_EQ(news.stops, 4u) << "two of each rank, whatever the number of loops";
+  EXPECT_EQ(news.stop_ns, 800'000u);
+  EXPECT_EQ(experimenter_->Take().stops, 0u);
+}
+
 TEST_F(NodeExperimenterTest, LabsGetTheLimitsOfTheOrder) {
   FakeRank& rank = AddRank();
   request_.plan.budget.stop_ns = 7;
@@ -56,6 +65,21 @@ TEST_F(NodeExperimenterTest, LabsGetTheLimitsOfTheOrder) {
   EXPECT_EQ(rank.options.max_stop_ns, 7);
   EXPECT_EQ(rank.options.max_shadow_ns, 400 * kNsPerMs);
   EXPECT_EQ(rank.options.journal_directory, "/journals");
+}
+
+// The site and the request: each alone is not enough.
+TEST_F(NodeExperimenterTest, RecoveryNeedsBothOptIns) {
+  for (const bool site : {false, true}) {
+    for (const bool request : {false, true}) {
+      ranks_.clear();
+      FakeRank& rank = AddRank();
+      allow_recovery_ = site;
+      request_.ranks.clear();
+      request_.plan.recovery = request;
+      Run();
+      EXPECT_EQ(rank.options.recovery, site && request) << site << request;
+    }
+  }
 }
 
 TEST_F(NodeExperimenterTest, TheAuditLogNamesWhoAskedAndWhatWasTouched) {

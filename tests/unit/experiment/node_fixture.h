@@ -89,6 +89,8 @@ class NodeExperimenterTest : public ::testing::Test {
     options.journal_directory = "/journals";
     options.disable_file = disable_file_;
     options.clock = &clock_;
+    options.allow_recovery = allow_recovery_;
+    options.sleep = sleep_;
     options.open_lab = [this](const RankInfo& rank, LabOptions lab) { return Open(rank, lab); };
     experimenter_ = std::make_unique<NodeExperimenter>(std::move(options));
     experimenter_->Begin(request_);
@@ -162,6 +164,8 @@ class NodeExperimenterTest : public ::testing::Test {
 
   SteppingClock clock_;
   ExperimentRequest request_;
+  bool allow_recovery_ = false;
+  std::function<void(int64_t ns)> sleep_;  // empty: really sleeps
   int64_t duration_ns_ = 1000 * kNsPerSecond;
   std::deque<FakeRank> ranks_;
   std::unique_ptr<NodeExperimenter> experimenter_;

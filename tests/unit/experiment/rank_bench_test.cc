@@ -215,6 +215,14 @@ TEST_F(RankBenchTest, StopsAreToldWithTheFirstLoopOnly) {
   EXPECT_EQ(Measured(1).cost.stops, 0u);
 }
 
+TEST_F(RankBenchTest, EachStopIsTakenOnce) {
+  Install();
+  const InjectionCost stops = bench_->TakeStops();
+  EXPECT_EQ(stops.stops, 2u);
+  EXPECT_EQ(stops.stop_ns, 400'000);
+  EXPECT_EQ(bench_->TakeStops(), InjectionCost{});
+}
+
 TEST_F(RankBenchTest, RestoresUntilItSucceedsAndThenNoMore) {
   truth_.uninstall_answers.assign(4, absl::UnavailableError("a thread is in the way"));
   Install();
@@ -241,19 +249,121 @@ TEST_F(RankBenchTest, ARankThatHasEndedIsRestored) {
   EXPECT_EQ(log_.uninstalls, 1);
 }
 
-TEST_F(RankBenchTest, OnlyTheFirstRankShowsTheCode) {
+TEST_F(RankBenchTest, ShowsTheCodeWhenItIsAskedTo) {
+  Install();
+  EXPECT_FALSE(bench_->HasFigures(0));
+  while (bench_->stage(0) != Stage::kDone) StepOnce(0);
+  EXPECT_EQ(Measured(0).state, MeasureState::kMeasured);
+  EXPECT_TRUE(bench_->HasFigures(0));
+  EXPECT_FALSE(bench_->Lists(0));
+  EXPECT_THAT(Measured(0).listings, IsEmpty());
+  bench_->ShowListings(0);
+  EXPECT_TRUE(bench_->Lists(0));
+  EXPECT_FALSE(Measured(0).listings.empty());
+}
+
+TEST_F(RankBenchTest, NothingWaitsLongerThanTheProfileLasts) {
+  truth_.entries_per_second = 1e-3;  // a hundred entries take longer than anybody waits
+  Install();
+  while (bench_->stage(0) != Stage::kDone) {
+    const StepRoom room = bench_->Prepare(0, kNsPerSecond, 30 * kNsPerMs);
+    EXPECT_EQ(room.timeout_ns, 30 * kNsPerMs);
+    bench_->Step(0, room);
+  }
+  ASSERT_FALSE(log_.waits_ns.empty());
+  for (int64_t wait : log_.waits_ns) EXPECT_LE(wait, 30 * kNsPerMs);
+  EXPECT_EQ(bench_->Prepare(0, kNsPerSecond, -5).timeout_ns, 0);
+}
+
+TEST_F(RankBenchTest, LoopsThatComeLaterAreNumberedOnAndGetTheirJumpsWhenTheyArePrepared) {
+  Install();
+  StepOnce(0);
+  bench_->Add({RefusedPlace(1, "not there"), OwnPlace(2)}, request_, kTicksPerNs);
+  ASSERT_EQ(bench_->loops(), size_t{3});
+  EXPECT_EQ(log_.installs, 1);
+  EXPECT_EQ(Measured(1).reason, "not there");
+  EXPECT_THAT(log_.added, ElementsAre("loop2"));
+  EXPECT_THAT(log_.jumps, ElementsAre(0));
+  EXPECT_EQ(bench_->stage(0), Stage::kLive);  // goes on where it was
+  StepOnce(2);
+  EXPECT_THAT(log_.jumps, ElementsAre(0, 1));  // the second loop that the lab has
+  while (bench_->stage(2) != Stage::kDone) StepOnce(2);
+  EXPECT_EQ(Measured(2).state, MeasureState::kMeasured);
+  EXPECT_EQ(Measured(2).loop_id, "loop2");
+  EXPECT_TRUE(bench_->Restore().ok());
+  EXPECT_THAT(log_.jumps, IsEmpty());
+}
+
+TEST_F(RankBenchTest, AFailedAddRefusesOnlyTheNewLoops) {
+  truth_.add_answers = {absl::FailedPreconditionError("no room within reach")};
+  Install();
+  bench_->Add({OwnPlace(1)}, request_, kTicksPerNs);
+  EXPECT_EQ(Measured(1).state, MeasureState::kRefused);
+  EXPECT_EQ(Measured(1).reason, "no room within reach");
+  bench_->Add({OwnPlace(2)}, request_, kTicksPerNs);
+  while (bench_->stage(2) != Stage::kDone) StepOnce(2);
+  EXPECT_EQ(Measured(2).state, MeasureState::kMeasured);
+  while (bench_->stage(0) != Stage::kDone) StepOnce(0);
+  EXPECT_EQ(Measured(0).state, MeasureState::kMeasured);
+}
+
+TEST_F(RankBenchTest, WhereNothingCouldBeInstalledTheFirstLoopsThatCanAreInstalled) {
+  places_.loops = {RefusedPlace(0, "not there")};
+  Install();
+  EXPECT_EQ(log_.installs, 0);
+  bench_->Add({OwnPlace(1)}, request_, kTicksPerNs);
+  EXPECT_EQ(log_.installs, 1);
+  EXPECT_THAT(log_.jumps, ElementsAre(0));
+  while (bench_->stage(1) != Stage::kDone) StepOnce(1);
+  EXPECT_EQ(Measured(1).state, MeasureState::kMeasured);
+}
+
+TEST_F(RankBenchTest, ALoopThatIsGivenUpLosesItsJumpAndKeepsWhatIsKnown) {
+  places_.loops = {OwnPlace(0), OwnPlace(1)};
+  Install();
+  for (int i = 0; i < 4; ++i) StepOnce(0);
+  ASSERT_TRUE(bench_->HasFigures(0));
+  const size_t figures = Measured(0).figures.size();
+  bench_->GiveUp(0);
+  EXPECT_THAT(log_.jumps, ElementsAre(1));
+  EXPECT_EQ(Measured(0).figures.size(), figures);
+  EXPECT_EQ(Measured(0).state, MeasureState::kOpen);
+  EXPECT_THAT(Measured(0).reason, HasSubstr("hot no more"));
+  bench_->TakeUp(0);
+  EXPECT_EQ(Measured(0).reason, "");
+  while (bench_->stage(0) != Stage::kDone) StepOnce(0);
+  EXPECT_EQ(Measured(0).state, MeasureState::kMeasured);
+}
+
+TEST_F(RankBenchTest, AGivenUpLoopIsClosedForThatReason) {
+  Install();
+  for (int i = 0; i < 3; ++i) StepOnce(0);
+  bench_->GiveUp(0);
+  bench_->Close(0, "the profile ended first");
+  EXPECT_THAT(Measured(0).reason, HasSubstr("hot no more"));
+}
+
+TEST_F(RankBenchTest, AJumpThatDoesNotComeOutIsTriedAgainAFewTimes) {
+  truth_.patch_status = absl::UnavailableError("a thread is in the way");
+  Install();
+  bench_->GiveUp(0);
+  for (int i = 0; i < 20; ++i) bench_->TakeOutGivenUp();
+  EXPECT_EQ(std::count(log_.calls.begin(), log_.calls.end(), "patch"), 5);
+  bench_->TakeUp(0);
+  bench_->GiveUp(0);
+  EXPECT_EQ(std::count(log_.calls.begin(), log_.calls.end(), "patch"), 6);
+}
+
+// Its phase ended while its team was waited for; it is another matter when the phase is back.
+TEST_F(RankBenchTest, WhatFailedBecauseItsPhaseEndedIsBegunAgainWithThePhase) {
+  truth_.shadow_status = absl::DeadlineExceededError("the loop was not entered in time");
   Install();
   while (bench_->stage(0) != Stage::kDone) StepOnce(0);
-  EXPECT_FALSE(Measured(0).listings.empty());
-  RankPlaces other = places_;
-  other.rank.pid = 1;
-  request_.ranks = {other, places_};
-  FakeLog log;
-  RankBench second(places_.rank, std::make_unique<FakeLab>(truth_, &log));
-  second.Install(places_, request_, kTicksPerNs);
-  while (second.stage(0) != Stage::kDone) second.Step(0, second.Prepare(0, kNsPerSecond));
-  EXPECT_EQ(second.Measurement(0, 1, Now()).state, MeasureState::kMeasured);
-  EXPECT_THAT(second.Measurement(0, 1, Now()).listings, IsEmpty());
+  EXPECT_EQ(Measured(0).state, MeasureState::kOpen);
+  bench_->GiveUp(0);
+  EXPECT_THAT(Measured(0).reason, HasSubstr("not entered in time"));
+  bench_->TakeUp(0);
+  EXPECT_EQ(bench_->stage(0), Stage::kLook);
 }
 
 }  // namespace

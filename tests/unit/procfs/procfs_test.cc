@@ -48,6 +48,14 @@ TEST(ProcFs, CpuTimeOfAThreadIsExactAndOfAProcessInTicks) {
   EXPECT_EQ(*procfs.CpuNs(5, 0), 200 * tick);
 }
 
+TEST(ProcFs, SwitchesOfAllThreads) {
+  FakeProc proc;
+  proc.AddProcess({.pid = 5});
+  proc.Write("5/task/7/schedstat", "1 2 30\n");
+  proc.Write("5/task/8/schedstat", "no numbers\n");
+  EXPECT_EQ(*ProcFs(proc.root()).Switches(5), 36u);
+}
+
 TEST(ProcFs, AMissingProcessIsNotFoundEverywhere) {
   FakeProc proc;
   const ProcFs procfs(proc.root());
@@ -55,6 +63,7 @@ TEST(ProcFs, AMissingProcessIsNotFoundEverywhere) {
   EXPECT_TRUE(absl::IsNotFound(procfs.Status(9).status()));
   EXPECT_TRUE(absl::IsNotFound(procfs.StartTicks(9).status()));
   EXPECT_TRUE(absl::IsNotFound(procfs.CpuNs(9, 9).status()));
+  EXPECT_TRUE(absl::IsNotFound(procfs.Switches(9).status()));
   EXPECT_TRUE(absl::IsNotFound(procfs.Environment(9).status()));
   EXPECT_TRUE(absl::IsNotFound(procfs.CommandLine(9).status()));
   EXPECT_TRUE(absl::IsNotFound(procfs.Executable(9).status()));

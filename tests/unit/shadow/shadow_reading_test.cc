@@ -47,6 +47,12 @@ TEST_F(ShadowReadingTest, ThreadsAreNumberedByTheirIds) {
   EXPECT_EQ(answer->outcome, "done");
 }
 
+TEST_F(ShadowReadingTest, WhoLeftByADetourIsToldByThread) {
+  EXPECT_TRUE(ReadAnswer(reading_)->left_by_detour.empty()) << "the loop has none";
+  reading_.detours = {1, 0};
+  EXPECT_EQ(ReadAnswer(reading_)->left_by_detour, (std::vector<bool>{false, true}));
+}
+
 TEST_F(ShadowReadingTest, FaultsNameTheInstruction) {
   reading_.results[2].status = kRunFaulted;  // run 0 is the second of the plan
   reading_.child.fault = {SIGSEGV, 0, 0x10, 0x1005, 1, 0, 0};

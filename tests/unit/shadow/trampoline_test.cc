@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "agent/shadow/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -28,25 +29,32 @@ TEST(TrampolineTest, EveryWayLeadsToItsCopy) {
   ASSERT_TRUE(code.ok());
   ASSERT_LE(code->size(), kTrampolineBytes);
   const std::vector<uint8_t>& c = *code;
-  // lea -128(%rsp),%rsp; push %rcx; movabs $site,%rcx; mov (%rcx),%ecx; jrcxz +2; jmp +14
+  // lea -128(%rsp),%rsp; push %rcx; movabs $site,%rcx; movzbl (%rcx),%ecx; jrcxz +2; jmp +14
   EXPECT_EQ(Immediate(c, 6), kSite);
-  EXPECT_EQ(c[18], 0xe3);
-  EXPECT_EQ(c[19], 2);
-  EXPECT_EQ(c[20], 0xeb);
-  EXPECT_EQ(c[22], 0x59);  // idle: pop %rcx; lea 128(%rsp),%rsp; jmp live
-  EXPECT_EQ(c[31], 0xe9);
-  EXPECT_EQ(BranchTarget(c, 31, kAt), kLive);
-  EXPECT_EQ(22u + c[21], 36u);
+  EXPECT_EQ((std::vector<uint8_t>{c[16], c[17], c[18]}), (std::vector<uint8_t>{0x0f, 0xb6, 0x09}));
+  EXPECT_EQ(c[19], 0xe3);
+  EXPECT_EQ(c[20], 2);
+  EXPECT_EQ(c[21], 0xeb);
+  EXPECT_EQ(c[23], 0x59);  // idle: pop %rcx; lea 128(%rsp),%rsp; jmp live
+  EXPECT_EQ(c[32], 0xe9);
+  EXPECT_EQ(BranchTarget(c, 32, kAt), kLive);
+  EXPECT_EQ(23u + c[22], 37u);
   // lea -3(%rcx),%ecx; jrcxz timed; movabs; call slow; pop; lea; jmp live
-  EXPECT_EQ(c[39], 0xe3);
-  EXPECT_EQ(Immediate(c, 41), kSite);
-  EXPECT_EQ(BranchTarget(c, 51, kAt), kSlow);
-  EXPECT_EQ(BranchTarget(c, 74, kAt), kLive);
-  size_t timed = 41 + c[40];
-  EXPECT_EQ(timed, 79u);
+  EXPECT_EQ(c[40], 0xe3);
+  EXPECT_EQ(Immediate(c, 42), kSite);
+  EXPECT_EQ(BranchTarget(c, 52, kAt), kSlow);
+  EXPECT_EQ(BranchTarget(c, 75, kAt), kLive);
+  size_t timed = 42 + c[41];
+  EXPECT_EQ(timed, 80u);
   EXPECT_EQ(Immediate(c, timed), kSite | 2);
   EXPECT_EQ(BranchTarget(c, timed + 10, kAt), kSlow);
   EXPECT_EQ(BranchTarget(c, timed + 33, kAt), kTimed);
+}
+
+// Recovery is timed as a live entry is; idle is idle whatever the rest of the word says of the trampoline.
+TEST(TrampolineTest, ModesAreToldApartByTheirLowByte) {
+  EXPECT_EQ(kModeRecovery & 0xff, uint32_t{kModeLive});
+  EXPECT_EQ(kModeIdle, 0u);
 }
 
 TEST(TrampolineTest, TimedExitGoesOnInTheText) {

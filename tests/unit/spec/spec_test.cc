@@ -77,12 +77,30 @@ TEST(SpecTest, FormatAndParseAreInverse) {
   specs[2].budget.overhead_ratio = 1.0 / 3;
   specs[2].duration_ns = 1'000'000'001;
   specs[3].hotspots.callpaths = CallPaths::kFramePointer;
+  specs[3].variants.mode = "recovery";
   for (const ProfileSpec& spec : specs) {
     ASSERT_EQ(ValidateProfileSpec(spec), absl::OkStatus());
     const auto again = ParseProfileSpec(FormatProfileSpec(spec));
     ASSERT_TRUE(again.ok()) << again.status() << FormatProfileSpec(spec);
     EXPECT_EQ(*again, spec) << FormatProfileSpec(spec);
   }
+}
+
+TEST(SpecTest, VariantsRunInShadowsUnlessRecoveryIsAskedFor) {
+  EXPECT_FALSE(ParseProfileSpec("target: {pids: [1]}\n")->variants.recovery());
+  EXPECT_FALSE(
+      ParseProfileSpec("target: {pids: [1]}\nvariants: {mode: shadow}\n")->variants.recovery());
+  EXPECT_TRUE(
+      ParseProfileSpec("target: {pids: [1]}\nvariants: {mode: recovery}\n")->variants.recovery());
+  for (const char* word : {"Recovery", "recover", "''", "true", "[recovery]"}) {
+    EXPECT_FALSE(
+        ParseProfileSpec(std::string("target: {pids: [1]}\nvariants: {mode: ") + word + "}\n").ok())
+        << word;
+  }
+  ProfileSpec spec;
+  spec.target.pids = {1};
+  spec.variants.mode = "both";
+  EXPECT_FALSE(ValidateProfileSpec(spec).ok());
 }
 
 TEST(SpecTest, ValidateChecksRangesOfADecodedSpec) {

@@ -112,11 +112,13 @@ v1::Window MeasuringWindow() {
   loop.figures[0].saturation = {0.5, 0.4, 0.6};
   loop.references.resize(1);
   loop.trips.instances = 1;
+  loop.trip_classes = {{3, 5, 4, loop.figures}};
   *window.add_measurements() = wire::ToProto(loop);
   AuditEntry entry;
   entry.profile_id = window.profile_id();
   entry.node = window.node();
   *window.add_audit() = wire::ToProto(entry);
+  window.add_pauses()->set_pause_ns(1);
   return window;
 }
 
@@ -139,6 +141,12 @@ TEST(Hostile, Measurements) {
        {"pinned", [=](W& w) { figures(w)->set_pinned(1); }},
        {"cycles", [=](W& w) { figures(w)->set_cycles(HUGE_VAL); }},
        {"trips", [](W& w) { w.mutable_measurements(0)->mutable_trips()->add_decile(1); }},
+       {"trip_classes.longest",
+        [](W& w) { w.mutable_measurements(0)->mutable_trip_classes(0)->set_longest(2); }},
+       {"pinned",
+        [](W& w) {
+          w.mutable_measurements(0)->mutable_trip_classes(0)->mutable_figures(0)->set_pinned(1);
+        }},
        {"group", [](W& w) { w.mutable_measurements(0)->mutable_references(0)->set_group(-2); }},
        {"cost.pause_ns", [](W& w) { w.mutable_measurements(0)->mutable_cost()->set_pause_ns(-1); }},
        {"predicted.fork_ns",
@@ -146,7 +154,20 @@ TEST(Hostile, Measurements) {
        {"predicted.most_run_ns",
         [](W& w) { w.mutable_measurements(0)->mutable_predicted()->set_most_run_ns(INT64_MAX); }},
        {"audit.unix_ns", [](W& w) { w.mutable_audit(0)->set_unix_ns(INT64_MAX); }},
-       {"audit.pause_ns", [](W& w) { w.mutable_audit(0)->set_pause_ns(INT64_MAX); }}});
+       {"audit.pause_ns", [](W& w) { w.mutable_audit(0)->set_pause_ns(INT64_MAX); }},
+       {"pauses.begin_ns", [](W& w) { w.mutable_pauses(0)->set_begin_ns(-1); }},
+       {"pauses.pause_ns", [](W& w) { w.mutable_pauses(0)->set_pause_ns(INT64_MAX); }},
+       {"pauses.error_ns", [](W& w) { w.mutable_pauses(0)->set_error_ns(-1); }},
+       {"pauses_dropped", [](W& w) { w.set_pauses_dropped(UINT64_MAX); }}});
+}
+
+TEST(Hostile, TripClassesAreCapped) {
+  v1::Window window = MeasuringWindow();
+  auto& classes = *window.mutable_measurements(0)->mutable_trip_classes();
+  while (classes.size() < wire::kMaxTripClasses) *classes.Add() = v1::TripClass(classes[0]);
+  EXPECT_TRUE(wire::FromProto(window).ok());
+  *classes.Add() = v1::TripClass(classes[0]);
+  EXPECT_FALSE(wire::FromProto(window).ok());
 }
 
 TEST(Hostile, MeasurementsAreCapped) {
@@ -162,11 +183,21 @@ TEST(Hostile, MeasureCommand) {
   using M = v1::MeasureCommand;
   MeasureOrder order;
   order.profile_id = "p-000001";
-  ExpectRefused<M>(wire::ToProto(order),
-                   {{"profile_id", [](M& m) { m.clear_profile_id(); }},
-                    {"repetitions", [](M& m) { m.set_repetitions(1001); }},
-                    {"overhead_ratio", [](M& m) { m.set_overhead_ratio(0.51); }},
-                    {"stop_ns", [](M& m) { m.set_stop_ns(-1); }}});
+  order.lease = PauseLease{250'000'000, 200'000'000, 2, {5, 7, 1}};
+  ExpectRefused<M>(
+      wire::ToProto(order),
+      {{"profile_id", [](M& m) { m.clear_profile_id(); }},
+       {"repetitions", [](M& m) { m.set_repetitions(1001); }},
+       {"overhead_ratio", [](M& m) { m.set_overhead_ratio(0.51); }},
+       {"stop_ns", [](M& m) { m.set_stop_ns(-1); }},
+       {"lease.period_ns", [](M& m) { m.mutable_lease()->set_period_ns(999'999); }},
+       {"lease.period_ns", [](M& m) { m.mutable_lease()->set_period_ns(INT64_MAX); }},
+       {"lease.window_ns", [](M& m) { m.mutable_lease()->set_window_ns(250'000'001); }},
+       {"lease.window_ns", [](M& m) { m.mutable_lease()->set_window_ns(0); }},
+       {"lease.nodes", [](M& m) { m.mutable_lease()->set_nodes(0); }},
+       {"clock.here_ns", [](M& m) { m.mutable_lease()->mutable_clock()->set_here_ns(-1); }},
+       {"clock.job_ns", [](M& m) { m.mutable_lease()->mutable_clock()->set_job_ns(INT64_MAX); }},
+       {"clock.error_ns", [](M& m) { m.mutable_lease()->mutable_clock()->set_error_ns(-1); }}});
 }
 
 v1::ProfileSpec ValidSpec() {
@@ -196,6 +227,7 @@ TEST(Hostile, Spec) {
        {"callpaths", [](S& s) { s.mutable_hotspots()->clear_callpaths(); }},
        {"event", [](S& s) { s.mutable_hotspots()->clear_event(); }},
        {"repetitions", [](S& s) { s.mutable_variants()->set_repetitions(2); }},
+       {"mode", [](S& s) { s.mutable_variants()->set_mode("Recovery"); }},
        {"trace", [](S& s) { s.mutable_memory()->set_trace("on"); }},
        {"name", [](S& s) { s.set_name(std::string(129, 'n')); }}});
 }

@@ -20,8 +20,14 @@ TEST(NodeWire, RoundTrip) {
   node.kernel = "6.1";
   node.sampling_event = "cycles";
   node.last_seen_unix_ns = 8;
-  node.health = {1, 2, 3, 4, 5, 6};
+  node.health = {1, 2, 3, 4, 5, 6, true, "why not"};
   EXPECT_EQ(wire::FromProto(wire::ToProto(node)), node);
+}
+
+TEST(NodeWire, ALongReasonIsCut) {
+  AgentHealth health;
+  health.inject_reason.assign(1025, 'x');
+  EXPECT_EQ(wire::FromProto(wire::ToProto(health)).inject_reason, std::string(1024, 'x'));
 }
 
 TEST(NodeWire, ChecksRoundTripUpToTheLimit) {

@@ -34,6 +34,7 @@ ProfileSpec RandomModel::Spec() {
   spec.hotspots.callpaths = Enum(CallPaths::kDwarf);
   spec.variants.set.resize(Below(9), "FP");
   spec.variants.repetitions = static_cast<int32_t>(3 + Below(998));
+  spec.variants.mode = Coin() ? "shadow" : "recovery";
   spec.memory = {static_cast<int32_t>(3 + Below(65'533)), Coin(), Coin() ? "auto" : "off"};
   spec.coherence_enabled = Coin();
   spec.pages = {Coin(), Coin()};
@@ -159,6 +160,8 @@ Window RandomModel::OneWindow() {
     window.audit.push_back(Audit());
     window.audit.back().profile_id = window.profile_id;
     window.audit.back().node = window.node;
+    window.pauses.push_back({random_(), Positive(), Positive(), Positive()});
+    window.pauses_dropped = Below(1000);
   }
   return window;
 }

@@ -48,6 +48,7 @@ class RandomModel {
   ::perfd::Ratio RatioOfTimes();
   std::string Hex() { return Coin() ? "0f1f4000" : ""; }
   VariantFigures Figures();
+  TripClass Trips();
   InjectionCost Cost();
   PredictedCost Predicted();
   VariantListing Listing();

@@ -29,7 +29,7 @@ VariantFigures RandomModel::Figures() {
 
 InjectionCost RandomModel::Cost() {
   const auto ns = [this] { return static_cast<int64_t>(Big()); };
-  return {Big(), ns(), ns(), Big(), Big(), ns(), ns(), ns(), ns()};
+  return {Big(), ns(), ns(), Big(), Big(), ns(), ns(), ns(), ns(), Big(), ns()};
 }
 
 PredictedCost RandomModel::Predicted() {
@@ -41,6 +41,15 @@ VariantListing RandomModel::Listing() {
   VariantListing listing{Text(), {}};
   for (uint64_t n = Below(4); n > 0; --n) listing.lines.push_back({random_(), Text(), Text()});
   return listing;
+}
+
+TripClass RandomModel::Trips() {
+  TripClass trips;
+  trips.shortest = Big() >> 1;
+  trips.longest = trips.shortest + Below(1000);
+  trips.instances = static_cast<uint32_t>(Positive());
+  for (uint64_t n = Below(3); n > 0; --n) trips.figures.push_back(Figures());
+  return trips;
 }
 
 LoopMeasurement RandomModel::Measurement() {
@@ -62,6 +71,7 @@ LoopMeasurement RandomModel::Measurement() {
     for (double& value : loop.trips.decile) value = Ratio() * 1000;
   }
   for (uint64_t n = Below(4); n > 0; --n) {
+    loop.trip_classes.push_back(Trips());
     loop.figures.push_back(Figures());
     loop.refusals.push_back({Text(), random_(), Text(), Big() >> 20});
     loop.open.push_back(Text());
@@ -96,8 +106,10 @@ LoopVerdict RandomModel::Verdict() {
   loop.loop_id = Text();
   loop.location_key = Text();
   loop.state = Enum(MeasureState::kNeverEntered);
-  loop.bound = Enum(Bound::kUnsaturated);
+  loop.bound = Enum(Bound::kWithinL1);
   loop.sure = Coin();
+  loop.why = Text();
+  loop.trip_rank = Text();
   loop.level = Enum(DataLevel::kBeyondL2);
   loop.agreement = Text();
   loop.share = Ratio();
@@ -114,7 +126,8 @@ LoopVerdict RandomModel::Verdict() {
     loop.refusals.push_back({Text(), random_(), Text(), Below(1000)});
     loop.open.push_back(Text());
     loop.listings.push_back(Listing());
-    loop.ranks.push_back({Enum(Bound::kUnsaturated), Text(), Measurement()});
+    loop.trip_classes.push_back(Trips());
+    loop.ranks.push_back({Enum(Bound::kWithinL1), Text(), Text(), Measurement()});
   }
   loop.fidelity = RatioOfTimes();
   loop.protocol = Text();
@@ -134,6 +147,13 @@ MeasureOrder RandomModel::Order() {
   order.repetitions = 1 + static_cast<int32_t>(Below(1000));
   order.budget = {Ratio() / 2, Positive(), Positive()};
   order.dry_run = Coin();
+  order.recovery = Coin();
+  if (Coin())
+    order.lease = {Positive() + 2'000'000,
+                   1'000'000,
+                   1 + static_cast<int32_t>(Below(9)),
+                   {Positive(), Positive(), Positive()}};
+  order.revision = Coin() ? random_() : 0;
   return order;
 }
 

@@ -7,9 +7,10 @@
 namespace perfd {
 namespace {
 
-// One second of job CPU time at a budget of 2 %; `cost_ns` is all agent time.
+// One second of one rank at a budget of 2 %; `cost_ns` is all agent time.
 GovernorSpan Span(uint64_t cost_ns, double current_hz = 100, double requested_hz = 199) {
   GovernorSpan span;
+  span.wall_ns = 1'000'000'000;
   span.job_cpu_ns = 1'000'000'000;
   span.agent_cpu_ns = cost_ns;
   span.budget_ratio = 0.02;
@@ -22,8 +23,31 @@ TEST(BudgetGovernor, AddsUpEveryCost) {
   GovernorSpan span = Span(1'000'000);
   span.samples = 1000;
   span.sample_cost_ns = 2000;
-  span.stop_ns = 4'000'000;
-  EXPECT_DOUBLE_EQ(NextFrequency(span).cost_ratio, 0.007);
+  EXPECT_DOUBLE_EQ(NextFrequency(span).cost_ratio, 0.003);
+}
+
+// Threads of one rank wait for each other, ranks are interrupted side by side, the agent takes from everybody.
+TEST(BudgetGovernor, OnlyTheCostsOfOneRankAddUp) {
+  GovernorSpan span = Span(1'000'000);
+  span.samples = 1000;
+  span.sample_cost_ns = 2000;
+  span.ranks = 4;
+  EXPECT_DOUBLE_EQ(NextFrequency(span).cost_ratio, 0.0015);
+  span.ranks = 0;  // the last one ended in this span
+  EXPECT_DOUBLE_EQ(NextFrequency(span).cost_ratio, 0.003);
+}
+
+TEST(BudgetGovernor, SwitchesCostWhileTheEventsAreOn) {
+  GovernorSpan span = Span(0, 199, 199);
+  span.switches = 10'000;
+  span.switch_cost_ns = 2000;
+  EXPECT_DOUBLE_EQ(NextFrequency(span).cost_ratio, 0.02);
+  EXPECT_TRUE(NextFrequency(span).lowered);
+  span.current_hz = 199.0 / 4;
+  EXPECT_DOUBLE_EQ(NextFrequency(span).cost_ratio, 0.005);
+  EXPECT_FALSE(NextFrequency(span).lowered);
+  span.requested_hz = 0;
+  EXPECT_DOUBLE_EQ(KernelSamplingNs(span), 20'000'000);
 }
 
 TEST(BudgetGovernor, EightyPercentOfTheBudgetIsTheAlarm) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/analysis/injection_total.h"
+#include "core/analysis/job_pauses.h"
 #include "tests/unit/core/analysis/some_figures.h"
 
 namespace perfd {
@@ -183,6 +184,57 @@ TEST(JudgeLoop, NeverEnteredSaysSo) {
   EXPECT_EQ(loop.refusals[0].reason, "no thread entered the loop");
 }
 
+// FP never counts; the data are in L1.
+LoopMeasurement WithinL1(int32_t rank) {
+  LoopMeasurement loop = Loop({Figures("LS", 0.98), Figures("DL1", 1)}, rank);
+  loop.refusals = {{"FP", 0, "slower than its base", 9}};
+  return loop;
+}
+
+TEST(JudgeLoop, AWeakerVerdictContradictsNoneAndYieldsToAFullOne) {
+  LoopVerdict loop = Judge({WithinL1(0), WithinL1(1)});
+  EXPECT_EQ(loop.bound, Bound::kWithinL1);
+  EXPECT_TRUE(loop.sure);
+  EXPECT_EQ(loop.level, DataLevel::kL1);
+  EXPECT_EQ(loop.agreement, "all 2 ranks agree");
+  loop = Judge({WithinL1(0), WithinL1(1), Arithmetic(2)});
+  EXPECT_EQ(loop.bound, Bound::kArithmetic);
+  EXPECT_EQ(loop.agreement, "2 of 3 ranks not bound beyond L1, 1 arithmetic bound");
+  EXPECT_EQ(loop.ranks[0].outlier, "");
+  EXPECT_EQ(loop.ranks[1].outlier, "");
+}
+
+TEST(JudgeLoop, AnUnknownVerdictSaysWhy) {
+  const LoopMeasurement noisy = Loop({Figures("LS", 0.8, 0.5), Figures("FP", 0.7)}, 1);
+  const LoopVerdict loop = Judge({Loop({}, 0), noisy});
+  EXPECT_EQ(loop.bound, Bound::kUnknown);
+  EXPECT_EQ(loop.why, "too noisy");
+  EXPECT_EQ(loop.ranks[0].why, "");
+  EXPECT_EQ(loop.ranks[1].why, "too noisy");
+  EXPECT_EQ(Judge({noisy, Memory(2)}).why, "") << "another rank has a verdict";
+}
+
+TEST(JudgeLoop, ShowsTheTripClassesOfTheRankThatGainsReferTo) {
+  LoopMeasurement first = Memory(0);
+  LoopMeasurement second = Memory(1);
+  first.trip_classes = {{1, 2, 4, {Figures("LS", 0.9), Figures("FP", 0.9)}}};
+  second.trip_classes = {{3, 4, 4, {Figures("LS", 0.2), Figures("FP", 0.99)}},
+                         {70, 90, 5, {Figures("LS", 0.99), Figures("FP", 0.2)}}};
+  const LoopTime time{
+      .slowest_share = 0.5, .slowest_node = "n1", .slowest_pid = 101, .slowest_rank = ""};
+  LoopVerdict loop = Judge({first, second}, time);
+  EXPECT_EQ(loop.trip_classes, second.trip_classes);
+  EXPECT_EQ(loop.trip_rank, "rank 1 on n1");
+  EXPECT_NE(Joined(loop.remarks)
+                .find("the verdict depends on the trip count: arithmetic bound from "
+                      "3 to 4 trips, memory bound from 70 to 90 trips"),
+            std::string::npos);
+  second.trip_classes.clear();
+  loop = Judge({first, second}, time);
+  EXPECT_EQ(loop.trip_rank, "rank 0 on n1") << "the slowest has none";
+  EXPECT_TRUE(Judge({second}, time).trip_classes.empty());
+}
+
 TEST(JudgeLoop, ShowsEachListingOnce) {
   LoopMeasurement a = Memory(0), b = Memory(1);
   a.listings = {{"LS", {{0x10, "addsd", "nop"}}}};
@@ -236,13 +288,26 @@ TEST(TotalInjection, AddsWhatIsNotOnRecordAndTheWorstRank) {
   b.cost.stop_ns = 50;
   b.cost.later_fault_ns = 5;
   b.cost.pass_through_ns = 4;
-  PauseSet pauses;
-  pauses.Add(0, 80);  // 120 ns of pauses, 40 of them at the same time
+  JobPauses pauses;
+  pauses.Add("n", 0, 80);  // 120 ns of pauses, 40 of them at the same time
   const std::vector<const LoopMeasurement*> loops = {&a, &b};
   const InjectionTotal total = TotalInjection(loops, pauses, 120, 1000);
   EXPECT_EQ(total.added_wall_ns, 80 + 30 + 9);
   EXPECT_DOUBLE_EQ(total.added_ratio, 0.119);
   EXPECT_EQ(TotalInjection(loops, pauses, 150, 0).added_wall_ns, 80 + 9);
+  EXPECT_EQ(total.shared_ns, 0);
+}
+
+TEST(TotalInjection, CountsPausesOfNodesThatOverlapOnce) {
+  JobPauses pauses;
+  pauses.Add("a", 0, 80);
+  pauses.Add("b", 500, 600);
+  EXPECT_EQ(TotalInjection({}, pauses, 180, 0).added_wall_ns, 180);
+  pauses.AddLeased("a", {.generation = 3, .begin_ns = 10, .pause_ns = 80, .error_ns = 1});
+  pauses.AddLeased("b", {.generation = 3, .begin_ns = 15, .pause_ns = 100, .error_ns = 1});
+  const InjectionTotal total = TotalInjection({}, pauses, 180, 0);
+  EXPECT_EQ(total.added_wall_ns, 100);
+  EXPECT_EQ(total.shared_ns, 80);
 }
 
 }  // namespace

@@ -176,6 +176,44 @@ TEST(ReduceRuns, StabilityIsPerIterationWhereTripsAreKnown) {
   EXPECT_NEAR(ref.stability, 0.1, 1e-12);  // 10, 11, 12 cycles per iteration
 }
 
+TEST(ReduceRuns, CountTellsTheTripsOfRunsThatDoNotCount) {
+  const auto runs =
+      Together({Shadow(1).Run("REF", 100).Run("COUNT", 300, 10),
+                Shadow(2).Run("REF", 2200).Run("COUNT", 900, 200),
+                Shadow(3).Run("REF", 1200).Run("COUNT", 900, 100), Shadow(4).Run("REF", 5)});
+  const Reduction reduction = ReduceRuns(runs);
+  const VariantFigures ref = Find(reduction, "REF");
+  EXPECT_NEAR(ref.stability, 0.1, 1e-12)
+      << "10, 11, 12 cycles per iteration; the fourth is not counted";
+  EXPECT_DOUBLE_EQ(ref.iterations, 100);
+  EXPECT_EQ(ref.valid_runs, 4u);
+  EXPECT_EQ(reduction.figures.size(), 1u) << "COUNT has no figures";
+}
+
+TEST(ReduceRuns, ThreadsCanBeLeftOut) {
+  const auto runs = Together({Shadow(1, 0).Run("REF", 100), Shadow(1, 1).Run("REF", 200)});
+  EXPECT_EQ(ReduceRuns(runs).figures.size(), 3u);
+  const Reduction team = ReduceRuns(runs, {.with_threads = false});
+  ASSERT_EQ(team.figures.size(), 1u);
+  EXPECT_EQ(team.figures[0].thread, kTeam);
+  EXPECT_DOUBLE_EQ(team.figures[0].cycles, 200);
+}
+
+TEST(ReduceRuns, ScatterExcusesASlowRemovalOnlyUpToItsCap) {
+  // Instances of 100 and 300 cycles, of unknown trip counts: a stability of 2, and noise of 4.
+  const auto valid = [](double ls) {
+    std::vector<Shadow> shadows;
+    for (uint32_t i = 0; i < 6; ++i) {
+      const double ref = i == 0 ? 100 : 300;
+      shadows.emplace_back(i);
+      shadows.back().Run("REF", ref).Run("LS", ls * ref).Run("REF", ref);
+    }
+    return Find(ReduceRuns(Together(shadows)), "LS").valid_runs;
+  };
+  EXPECT_EQ(valid(1.14), 6u);
+  EXPECT_EQ(valid(1.16), 0u);
+}
+
 TEST(RatioBetween, ComparesAnyTwoVariants) {
   const Shadow shadow = Shadow(1).Run("NO_DIV", 80).Run("NO_RED+NO_DIV", 40).Run("NO_DIV", 80);
   EXPECT_DOUBLE_EQ(RatioBetween(shadow.runs(), "NO_RED+NO_DIV", "NO_DIV").value, 0.5);

@@ -24,7 +24,19 @@ TEST(BoundOf, EdgesAreWhereTheySay) {
   EXPECT_EQ(at(0.52, 0.40), Bound::kMemory);       // ratio 1.3 from 0.5 on
   EXPECT_EQ(at(0.06, 0.04), Bound::kUnsaturated);  // ratio 1.5 of next to nothing
   EXPECT_EQ(at(0.98, 0.92), Bound::kBalanced);     // one full, the other near
-  EXPECT_EQ(BoundOf(0.85, 0.85, 0.2, 0.2), Bound::kBalanced) << "unstable: 1 within its noise";
+  EXPECT_EQ(BoundOf(0.87, 0.87, 0.14, 0.14), Bound::kBalanced) << "unstable: 1 within its noise";
+}
+
+TEST(BoundOf, ScatterBeyondItsCapMakesNothingFull) {
+  const auto at = [](double ls, double fp, double noise) { return BoundOf(ls, fp, noise, noise); };
+  EXPECT_EQ(at(0.851, 0.851, 0.2), Bound::kBalanced) << "within the cap of 0.15";
+  EXPECT_EQ(at(0.849, 0.849, 0.2), Bound::kUnknown) << "within its noise, not within the cap";
+  EXPECT_EQ(at(0.849, 0.849, 0.15), Bound::kUnsaturated) << "not within its noise";
+  EXPECT_EQ(at(0.7, 0.7, 0.29), Bound::kUnsaturated);
+  EXPECT_EQ(at(0.7, 0.7, 0.31), Bound::kUnknown);
+  EXPECT_EQ(at(0.98, 0.6, 0.5), Bound::kMemory) << "far apart, however much the instances scatter";
+  EXPECT_EQ(at(0.2, 0.1, 5), Bound::kUnknown) << "not: balanced, as everything is within 5 of 1";
+  EXPECT_EQ(at(0.99, 0.98, 5), Bound::kBalanced);
 }
 
 TEST(VerdictOf, IsSureOnlyWhenTheIntervalsAllowNothingElse) {
@@ -47,6 +59,102 @@ TEST(VerdictOf, IsSureOnlyWhenTheIntervalsAllowNothingElse) {
   EXPECT_FALSE(sure({0.7, 0.7, 0.7}, {0.6, 0.4, 0.6}));
 }
 
+TEST(VerdictOf, WhatTheIntervalsLeaveOpenIsTooNoisyBeyondTheirReach) {
+  const auto verdict = [](double half) {
+    return VerdictOf(Loop({Figures("LS", 0.8, 0.01), Figures("FP", 0.7, half)}));
+  };
+  EXPECT_EQ(verdict(0.299).bound, Bound::kUnsaturated);
+  EXPECT_FALSE(verdict(0.299).sure);
+  EXPECT_EQ(verdict(0.301).bound, Bound::kUnknown);
+  EXPECT_EQ(verdict(0.301).why, "too noisy");
+  // Whatever FP is in a wide interval, LS is far above it.
+  const BoundVerdict sure = VerdictOf(Loop({Figures("LS", 1.0, 0.01), Figures("FP", 0.35, 0.34)}));
+  EXPECT_EQ(sure.bound, Bound::kMemory);
+  EXPECT_TRUE(sure.sure);
+}
+
+TEST(VerdictOf, ScatterOfTheInstancesIsTooNoisyToo) {
+  LoopMeasurement loop = Loop({Figures("LS", 0.8), Figures("FP", 0.8)});
+  loop.figures[0].stability = 0.09;
+  EXPECT_EQ(VerdictOf(loop).bound, Bound::kUnsaturated);
+  EXPECT_EQ(VerdictOf(loop).why, "");
+  loop.figures[0].stability = 0.11;
+  EXPECT_EQ(VerdictOf(loop).bound, Bound::kUnknown);
+  EXPECT_EQ(VerdictOf(loop).why, "too noisy");
+  EXPECT_NE(Joined(RemarksOf(loop))
+                .find("too noisy for a verdict: LS 0.80 [0.79, 0.81] and FP 0.80 "
+                      "[0.79, 0.81]; times scatter by 11 %"),
+            std::string::npos);
+}
+
+TEST(VerdictOf, TheControlAloneIsOverhead) {
+  const auto bound = [](double ctrl) {
+    return VerdictOf(Loop({Figures("LS", 0.99), Figures("FP", 0.98), Figures("CTRL", ctrl)})).bound;
+  };
+  EXPECT_EQ(bound(0.96), Bound::kOverhead);
+  EXPECT_EQ(bound(0.94), Bound::kBalanced);
+  EXPECT_TRUE(
+      VerdictOf(Loop({Figures("LS", 0.99), Figures("FP", 0.98), Figures("CTRL", 0.97)})).sure);
+  EXPECT_FALSE(
+      VerdictOf(Loop({Figures("LS", 0.99), Figures("FP", 0.98), Figures("CTRL", 0.96, 0.02)}))
+          .sure);
+  EXPECT_EQ(VerdictOf(Loop({Figures("LS", 0.99), Figures("FP", 0.3), Figures("CTRL", 0.96)})).bound,
+            Bound::kMemory);
+}
+
+// Ran, and none of its runs counts.
+VariantFigures Void(const char* variant) {
+  VariantFigures figures = Figures(variant, 0, 0);
+  figures.invalid_runs = figures.valid_runs;
+  figures.valid_runs = 0;
+  return figures;
+}
+
+TEST(VerdictOf, WithoutFpDl1StillToldWhereTheDataAre) {
+  const auto verdict = [](double ls, double dl1, double half = 0.01) {
+    return VerdictOf(Loop({Figures("LS", ls), Void("FP"), Figures("DL1", dl1, half)}));
+  };
+  EXPECT_EQ(verdict(0.98, 0.99).bound, Bound::kWithinL1);
+  EXPECT_TRUE(verdict(0.98, 0.99).sure);
+  EXPECT_FALSE(verdict(0.98, 0.96, 0.02).sure) << "the interval leaves the 5 % around 1";
+  EXPECT_EQ(verdict(0.6, 0.99).bound, Bound::kWithinL1);
+  EXPECT_EQ(verdict(0.98, 0.94).bound, Bound::kUnknown) << "data are beyond L1";
+  EXPECT_EQ(verdict(0.98, 0.94).why, "FP did not count");
+  EXPECT_EQ(VerdictOf(Loop({Void("LS"), Figures("FP", 0.9), Figures("DL1", 1)})).bound,
+            Bound::kWithinL1);
+  EXPECT_EQ(VerdictOf(Loop({Void("LS"), Void("FP"), Figures("DL1", 1)})).bound, Bound::kUnknown);
+  EXPECT_EQ(VerdictOf(Loop({Void("LS"), Void("FP"), Figures("DL1", 1)})).why, "LS did not count");
+}
+
+TEST(VerdictOf, TheWeakerStatementIsNotMadeTooEarly) {
+  EXPECT_EQ(VerdictOf(Loop({Figures("LS", 0.98), Figures("DL1", 1)})).bound, Bound::kUnknown)
+      << "FP was not tried yet";
+  EXPECT_EQ(VerdictOf(Loop({Figures("LS", 0.98), Figures("DL1", 1)})).why, "");
+  LoopMeasurement refused = Loop({Figures("LS", 0.98), Figures("DL1", 1)});
+  refused.refusals = {{"FP", 0x10, "a gather", 1}};
+  EXPECT_EQ(VerdictOf(refused).bound, Bound::kWithinL1);
+  refused.figures[1].accesses = 2;
+  refused.figures[1].pinned = 1;
+  EXPECT_EQ(VerdictOf(refused).bound, Bound::kUnknown) << "DL1 left an access where it was";
+}
+
+TEST(RemarksOf, TheWeakerStatementSaysWhatItRestsOn) {
+  const auto remark = [](double ls) {
+    return Joined(RemarksOf(Loop({Figures("LS", ls), Void("FP"), Figures("DL1", 1)})));
+  };
+  EXPECT_EQ(
+      remark(0.98),
+      "memory beyond L1 is not the limit (DL1 1.00 [0.99, 1.01]), and arithmetic alone is not "
+      "the limit either: accesses that hit L1, the control or the front end take all of the time "
+      "(LS 0.98 [0.97, 0.99]); more cannot be said, as FP did not count");
+  EXPECT_NE(remark(0.7).find("and arithmetic takes part (LS 0.70"), std::string::npos);
+  EXPECT_NE(Joined(RemarksOf(Loop({Void("LS"), Figures("FP", 0.99), Figures("DL1", 1)})))
+                .find("the accesses alone are not the limit either (FP 0.99 [0.98, 1.00]); more "
+                      "cannot be said, as LS did not count"),
+            std::string::npos);
+  EXPECT_EQ(Joined(RemarksOf(Loop({Figures("LS", 1), Figures("FP", 0.5), Figures("DL1", 1)}))), "");
+}
+
 TEST(VerdictOf, IgnoresFiguresWithoutValidRuns) {
   VariantFigures fp = Figures("FP", 0.3);
   fp.valid_runs = 0;
@@ -62,6 +170,17 @@ TEST(LevelOf, NeedsEveryAccessPinned) {
   partly.accesses = 4;
   partly.pinned = 3;
   EXPECT_EQ(LevelOf(Loop({partly})), DataLevel::kUnknown);
+}
+
+TEST(LevelOf, ScatterBeyondItsCapIsNoLevel) {
+  VariantFigures dl1 = Figures("DL1", 0.849);
+  dl1.stability = 0.1;
+  EXPECT_EQ(LevelOf(Loop({dl1})), DataLevel::kUnknown)
+      << "1 within its scatter, but not within 15 %";
+  dl1.saturation.value = 0.851;
+  EXPECT_EQ(LevelOf(Loop({dl1})), DataLevel::kL1);
+  dl1.saturation.value = 0.79;
+  EXPECT_EQ(LevelOf(Loop({dl1})), DataLevel::kL2);
 }
 
 TEST(GainsOf, ReproducesTheWorkedExamplesOfTheThesis) {
@@ -200,6 +319,19 @@ TEST(NextStage, GivesUpAfterFourRunsOfWhichNoneCounts) {
   EXPECT_NE(Joined(NextStage(loop, kAll)), "LS");
   ls.valid_runs = 1;
   EXPECT_EQ(Joined(NextStage(loop, kAll)), "LS");
+}
+
+TEST(InstanceStage, WantsMoreInstancesOfWhatTheVerdictNeeds) {
+  StagePlan plan = kAll;
+  LoopMeasurement loop = Loop({Figures("LS", 1), Void("FP"), Figures("DL1", 0.5),
+                               Figures("NO_DIV", 1), Figures("CTRL", 0.2)});
+  EXPECT_EQ(Joined(InstanceStage(loop, plan)), "") << "the trip count does not vary";
+  plan.instances = 6;
+  EXPECT_EQ(Joined(InstanceStage(loop, plan)), "LS DL1 CTRL") << "FP never counts";
+  loop.figures[0].shadows = 6;
+  EXPECT_EQ(Joined(InstanceStage(loop, plan)), "DL1 CTRL");
+  plan.instances = 5;
+  EXPECT_EQ(Joined(InstanceStage(loop, plan)), "");
 }
 
 TEST(NextStage, GroupsOnlyWhereThereAreSeveralAndNotTooMany) {

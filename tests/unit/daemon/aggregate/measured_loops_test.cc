@@ -84,6 +84,23 @@ TEST(MeasuredLoops, LimitsAreCounted) {
   EXPECT_EQ(loops.State().lost, 2u);
 }
 
+TEST(MeasuredLoops, FiguresOfTripClassesCountAndGoWithTheThreads) {
+  MeasuredLoops loops({.loops = 3, .figures = 5, .listings = 4});
+  LoopMeasurement classed = Loop(1, 1, 1);
+  classed.trip_classes = {{1, 2, 4, {VariantFigures(), VariantFigures()}},
+                          {9, 9, 4, {VariantFigures()}}};
+  loops.Add(classed);        // four figures
+  loops.Add(Loop(1, 2, 1));  // the fifth
+  EXPECT_EQ(loops.State().lost, 0u);
+  classed.pid = 3;
+  loops.Add(classed);
+  const MeasuredState state = loops.State();
+  EXPECT_EQ(state.lost, 1u);
+  EXPECT_EQ(state.loops[0].trip_classes.size(), 2u);
+  EXPECT_TRUE(state.loops[2].trip_classes.empty());
+  EXPECT_EQ(state.loops[2].figures.size(), 1u);
+}
+
 TEST(MeasuredLoops, PausesOfTheLogBecomeAUnion) {
   MeasuredLoops loops;
   AuditEntry entry;

@@ -75,6 +75,10 @@ class Maker {
     entry.unix_ns = static_cast<int64_t>(Below(100));
     entry.pause_ns = static_cast<int64_t>(Below(10));
     window.audit.push_back(entry);
+    window.audit.back().node = window.node;
+    const auto length = static_cast<int64_t>(1 + Below(5));
+    window.pauses.push_back({Below(3), static_cast<int64_t>(Below(5)), length, length / 4});
+    window.pauses_dropped = Below(2);
   }
 
   void AddStacks(Window& window) {

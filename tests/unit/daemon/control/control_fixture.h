@@ -39,7 +39,7 @@ inline AgentFacts Agent(const std::string& node) {
 
 class ControlTest : public testing::Test {
  protected:
-  Moment now() const { return {mono_, 1'000'000'000'000 + mono_}; }
+  Moment now() const { return {mono_, 1'000'000'000'000 + mono_, 2'000'000'000'000 + mono_}; }
   void Pass(int64_t ns) {
     mono_ += ns;
     Note(table_.Tick(now()));

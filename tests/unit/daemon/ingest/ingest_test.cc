@@ -154,7 +154,7 @@ TEST_F(IngestTest, CountsTheInjectionsOfStoredWindows) {
   EXPECT_EQ(ingest_.figures().injections.back(), 2u);
   EXPECT_EQ(AuditActionIndex("map"), 0u);
   EXPECT_EQ(AuditActionIndex("heal"), 5u);
-  EXPECT_EQ(AuditActionIndex("strange"), 6u);
+  EXPECT_EQ(AuditActionIndex("strange"), 7u);
 }
 
 TEST_F(IngestTest, AuditEntriesThatCannotBeKeptNowComeAgain) {

@@ -40,6 +40,13 @@ TEST_F(AgentBookTest, TwoAgentsOfOneUserDoNotThrowEachOtherOut) {
   EXPECT_TRUE(Connects(Agent(1000, true, "two"), AgentBook::kSilentNs));
 }
 
+TEST_F(AgentBookTest, WhatItCanDoIsKnownBeforeTheFirstHeartbeat) {
+  AgentFacts facts = Agent(0, false, "one");
+  facts.can_inject = true;
+  const auto connection = book_.Connect(facts, std::make_shared<SilentLink>(), {0, 0});
+  EXPECT_TRUE(book_.Find(*connection)->status.health.can_inject);
+}
+
 TEST_F(AgentBookTest, ASignOfLifeCounts) {
   const auto connection =
       book_.Connect(Agent(1000, true, "one"), std::make_shared<SilentLink>(), {0, 0});

@@ -35,10 +35,16 @@ class NotingLink final : public AgentLink {
   void Start(const StartNode&) override {}
   void Stop(const StopNode& command) override { stops.push_back(command); }
   void Measure(const MeasureNode& command) override { orders.push_back(command); }
+  void AskClock(int64_t job_ns, const std::optional<ClockReading>& known) override {
+    probes.emplace_back(job_ns, known);
+  }
+  void Charge(const ChargeNode& command) override { charges.push_back(command); }
   void AskDoctor(uint64_t) override {}
   void Close(const absl::Status&) override {}
   std::vector<StopNode> stops;
   std::vector<MeasureNode> orders;
+  std::vector<std::pair<int64_t, std::optional<ClockReading>>> probes;
+  std::vector<ChargeNode> charges;
 };
 
 class PipelineFixture : public StoreFixture {

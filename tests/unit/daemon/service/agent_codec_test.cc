@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/base/version.h"
+
 namespace perfd {
 namespace {
 
@@ -18,6 +20,26 @@ TEST(AgentCodec, ADryRunIsAMessageOfItsOwnKind) {
   ASSERT_TRUE(message.has_rehearse());
   EXPECT_TRUE(message.rehearse().dry_run());
   EXPECT_EQ(message.rehearse().variants(0), "LS");
+}
+
+TEST(AgentCodec, LeasesAreForAgentsThatSayTheyKeepThem) {
+  v1::Register hello;
+  hello.set_node("node1");
+  hello.set_stream_id("s");
+  hello.set_protocol_version(kProtocolVersion);
+  Peer peer;
+  peer.full_agent = true;
+  ASSERT_TRUE(ToFacts(hello, peer).ok());
+  EXPECT_FALSE(ToFacts(hello, peer)->pause_leases);
+  hello.set_pause_leases(true);
+  EXPECT_TRUE(ToFacts(hello, peer)->pause_leases);
+  MeasureNode command{"node1", {}};
+  EXPECT_FALSE(ToMessage(command).measure().has_lease());
+  command.order.lease = PauseLease{250, 200, 3, {1, 2, 3}};
+  EXPECT_EQ(ToMessage(command).measure().lease().nodes(), 3);
+  const v1::DaemonMessage news = ToMessage(ChargeNode{"node1", "p-000001", 1.5});
+  EXPECT_EQ(news.lease().profile_id(), "p-000001");
+  EXPECT_EQ(news.lease().charge(), 1.5);
 }
 
 }  // namespace

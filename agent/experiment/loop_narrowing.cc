@@ -1,0 +1,76 @@
+// When a LoopExperiment leaves memory out of its shadows, and when it gives that up.
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "agent/experiment/loop_experiment.h"
+
+namespace perfd {
+namespace {
+
+constexpr int32_t kMostMisses = 2;  // after the first one whole mappings are kept
+constexpr int32_t kMostNarrowFailures = 3;
+
+}  // namespace
+
+std::optional<Footprint> LoopExperiment::footprint() const {
+  if (stage_ != Stage::kMeasure || trace_.blind || narrow_misses_ >= kMostMisses ||
+      narrow_failures_ >= kMostNarrowFailures)
+    return std::nullopt;
+  Footprint footprint;
+  footprint.whole_areas = narrow_misses_ > 0;
+  for (const auto& [address, bytes] : trace_.touched)
+    footprint.ranges.push_back({address, address + std::min(bytes, UINT64_MAX - address)});
+  return footprint;
+}
+
+std::string LoopExperiment::NarrowNote() const {
+  if (stage_ == Stage::kLook)
+    return "what of the rank's memory could be left out is known only after a first shadow";
+  if (stage_ != Stage::kMeasure) return "";
+  if (trace_.blind)
+    return "no memory is left out: the addresses of one of its instructions are not known";
+  if (narrow_misses_ >= kMostMisses)
+    return "no memory is left out: the loop touches other memory each time";
+  return narrow_note_.empty() ? "" : "no memory is left out: " + narrow_note_;
+}
+
+// Only when the whole rank is too much, now or at all: a whole shadow can miss nothing.
+StepRoom LoopExperiment::Narrowed(const StepRoom& room) const {
+  StepRoom used = room;
+  const auto longest = static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
+  if (!room.narrowed || LeastCost(room.prediction) <= std::min(longest, room.credit_ns))
+    return used;
+  used.prediction = *room.narrowed;
+  used.narrow = true;
+  return used;
+}
+
+bool LoopExperiment::ForkIsTooLong(const StepRoom& room) {
+  const auto longest = static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
+  if (setup_.shadow_ns <= 0 || room.prediction.fork_ns <= longest) return false;
+  const double fork_ms = static_cast<double>(room.prediction.fork_ns) / 1e6;
+  std::string reason =
+      absl::StrFormat("a fork of this rank takes %.0f ms; that needs budget.shadow of %.0f ms",
+                      fork_ms, fork_ms / kShadowShare);
+  if (const std::string note = NarrowNote(); !note.empty()) reason += " (" + note + ")";
+  LeaveUnfinished(stage_ == Stage::kLook ? MeasureState::kRefused : MeasureState::kOpen, reason);
+  return true;
+}
+
+// Aborted is what labs say when they could not leave memory out.
+bool LoopExperiment::NarrowingFailed(const absl::Status& status) {
+  if (!absl::IsAborted(status)) return false;
+  NoteNarrowing(status);
+  ++narrow_failures_;
+  return true;
+}
+
+// Such a shadow tells nothing about the variants.
+bool LoopExperiment::MissedMemory(const ShadowAnswer& answer) {
+  narrow_failures_ = 0;
+  if (!answer.missed_memory) return false;
+  ++narrow_misses_;
+  return true;
+}
+
+}  // namespace perfd

@@ -1,0 +1,175 @@
+// What a NodeExperimenter does when the daemon orders other loops: core/model/measure_order.h.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/experiment/node_experimenter.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kNapNs = 50 * kNsPerMs;
+// Twice as many as a rank has sites for: loops that are refused need none.
+constexpr size_t kMostKnown = 64;
+// Mapping a cache, making it executable, putting the first jump in.
+constexpr int64_t kInstallStops = 3;
+
+bool Names(const MeasureOrder& order, const std::string& loop_id) {
+  return std::any_of(order.loops.begin(), order.loops.end(),
+                     [&](const MeasureLoop& loop) { return loop.loop_id == loop_id; });
+}
+
+// Loops that are not looked for in a rank.
+RankPlaces Unplaced(const RankInfo& rank, const std::vector<MeasureLoop>& loops) {
+  RankPlaces places;
+  places.rank = rank;
+  for (const MeasureLoop& loop : loops) places.loops.emplace_back().target = loop;
+  return places;
+}
+
+}  // namespace
+
+void NodeExperimenter::Revise(ExperimentRequest request) {
+  absl::MutexLock lock(&mutex_);
+  if (revised_.has_value() && request.plan.revision <= revised_->plan.revision) return;
+  revised_ = std::move(request);
+}
+
+// A newer order came in, or the loops of the last one can be bought now.
+bool NodeExperimenter::OrderIsDue() const {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (revised_.has_value()) return true;
+  }
+  return !waiting_.empty() && InstallWaitNs() <= 0;
+}
+
+void NodeExperimenter::TakeUpOrder() {
+  std::optional<ExperimentRequest> order;
+  {
+    absl::MutexLock lock(&mutex_);
+    order = std::exchange(revised_, std::nullopt);
+  }
+  if (order.has_value() && order->plan.revision > request_.plan.revision) TakeUpLoops(*order);
+  for (RankBench* bench : Benches()) bench->TakeOutGivenUp();
+  AddWaiting();
+  SpendHeld(Benches());
+}
+
+// True: go on. Without revisions there is no later order, and everything is taken out as soon as all is known.
+bool NodeExperimenter::AwaitOrder() const {
+  if (request_.plan.revision == 0) return false;
+  Nap(kNapNs);
+  return true;
+}
+
+// True: nothing is bought before the loops that wait are installed. They are the least advanced of all, and what is cheaper
+// would be bought again and again before the budget has enough for them.
+bool NodeExperimenter::AwaitInstall() const {
+  if (waiting_.empty()) return false;
+  Nap(kNapNs);
+  return true;
+}
+
+void NodeExperimenter::TakeUpLoops(const ExperimentRequest& order) {
+  request_.plan.revision = order.plan.revision;
+  const std::vector<RankBench*> benches = Benches();
+  const std::vector<MeasureLoop>& known = request_.plan.loops;
+  for (size_t loop = 0; loop < known.size(); ++loop) {
+    const bool named = Names(order.plan, known[loop].loop_id);
+    bool changed = false;
+    for (RankBench* bench : benches) {
+      if (bench->given_up(loop) != named) continue;
+      named ? bench->TakeUp(loop) : bench->GiveUp(loop);
+      changed = true;
+    }
+    if (changed) Publish(loop, benches);
+  }
+  waiting_.clear();
+  for (const MeasureLoop& loop : order.plan.loops) {
+    if (Names(request_.plan, loop.loop_id)) continue;
+    waiting_.push_back(loop);
+  }
+  waiting_ranks_ = order.ranks;
+  const size_t room = kMostKnown - std::min(kMostKnown, known.size());
+  if (waiting_.size() <= room) return;
+  std::vector<MeasureLoop> taken(waiting_.begin(),
+                                 waiting_.begin() + static_cast<std::ptrdiff_t>(room));
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(room));
+  LeaveWaiting(MeasureState::kRefused,
+               absl::ResourceExhaustedError(
+                   absl::StrCat("at most ", kMostKnown, " loops are looked at in one profile")));
+  waiting_ = std::move(taken);
+}
+
+// How long until the waiting loops may be installed; negative: not within this profile.
+int64_t NodeExperimenter::InstallWaitNs() const {
+  int64_t cost = 0;
+  for (const RankBench* bench : Benches()) cost += kInstallStops * bench->MeanStopNs();
+  const int64_t now = options_.clock->MonotonicNs();
+  const int64_t wait = budget_->WaitNs(
+      static_cast<int64_t>(gate_->OutsideCharge() * static_cast<double>(cost)), now);
+  return wait < 0 || now + wait + kReserveNs >= request_.end_ns ? -1 : wait;
+}
+
+void NodeExperimenter::AddWaiting() {
+  if (waiting_.empty() || stop_) return;
+  const int64_t wait = InstallWaitNs();
+  if (wait > 0) return;
+  if (wait < 0) {
+    return LeaveWaiting(MeasureState::kOpen,
+                        absl::ResourceExhaustedError(
+                            "the budget does not buy the stops that put it in; a longer duration "
+                            "or a larger budget.overhead does"));
+  }
+  const std::vector<RankBench*> benches = Benches();
+  for (RankBench* bench : benches) AddTo(bench);
+  for (const LeftRank& left : left_)
+    Leave(Unplaced(left.rank, waiting_), MeasureState::kRefused, left.why);
+  const size_t first = request_.plan.loops.size();
+  request_.plan.loops.insert(request_.plan.loops.end(), waiting_.begin(), waiting_.end());
+  waiting_.clear();
+  for (size_t loop = first; loop < request_.plan.loops.size(); ++loop) Publish(loop, benches);
+}
+
+// Every bench has a place for every loop, or the numbers of loops would differ between ranks.
+void NodeExperimenter::AddTo(RankBench* bench) {
+  const auto rank =
+      std::find_if(waiting_ranks_.begin(), waiting_ranks_.end(), [&](const RankPlaces& places) {
+        return places.rank.pid == bench->rank().pid &&
+               places.rank.start_ticks == bench->rank().start_ticks;
+      });
+  std::vector<LoopPlace> places;
+  for (const MeasureLoop& loop : waiting_) {
+    LoopPlace place;
+    place.refusal = "the rank had ended before this loop was hot";
+    if (rank != waiting_ranks_.end()) {
+      const auto found = std::find_if(
+          rank->loops.begin(), rank->loops.end(),
+          [&](const LoopPlace& candidate) { return candidate.target.loop_id == loop.loop_id; });
+      if (found != rank->loops.end()) place = *found;
+    }
+    place.target = loop;
+    places.push_back(std::move(place));
+  }
+  bench->Add(places, request_, ticks_per_ns_);
+}
+
+void NodeExperimenter::LeaveWaiting(MeasureState state, const absl::Status& why) {
+  for (const RankBench* bench : Benches()) Leave(Unplaced(bench->rank(), waiting_), state, why);
+  for (const LeftRank& left : left_)
+    Leave(Unplaced(left.rank, waiting_), MeasureState::kRefused, left.why);
+  waiting_.clear();
+}
+
+// The code is the same in all ranks: the first that has measured the loop shows it.
+void NodeExperimenter::ChooseLister(size_t loop) {
+  const std::vector<RankBench*> benches = Benches();
+  const auto lists = [&](const RankBench* bench) { return bench->Lists(loop); };
+  if (std::any_of(benches.begin(), benches.end(), lists)) return;
+  const auto able = std::find_if(benches.begin(), benches.end(),
+                                 [&](const RankBench* bench) { return bench->HasFigures(loop); });
+  if (able != benches.end()) (*able)->ShowListings(loop);
+}
+
+}  // namespace perfd

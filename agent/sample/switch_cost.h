@@ -1,0 +1,30 @@
+// agent/sample/switch_cost.h - what an event on a thread costs each time the thread is put on a CPU.
+//
+// Shape    MeasureSwitchCost(event) -> ns per switch (off and on again). Two threads of its own, on the caller's CPU, wake each
+//          other in turn, now with the event, now without; medians of short rounds. Takes about 10 ms, at most kMostNs.
+// Method   on one CPU the two never leave the kernel's caches; on the way to an idle CPU and back, as at a barrier, a switch
+//          costs kFarFactor times as much.
+// Errors   kDeadlineExceeded: the CPU is too busy to say; else as opening the event.
+// Threads  any; blocks the caller.
+// Source   kFarFactor: docs/benchmarks.md "What sampling costs": 1.1 us on one CPU, 1.7 to 3 us at barriers.
+#ifndef AGENT_SAMPLE_SWITCH_COST_H_
+#define AGENT_SAMPLE_SWITCH_COST_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/sample/event_choice.h"
+
+namespace perfd {
+
+inline constexpr double kFarFactor = 2;
+
+absl::StatusOr<double> MeasureSwitchCost(const ChosenEvent& event);
+
+// The pure part. ns per switch of rounds without and with the event; never negative.
+double SwitchCostFromRounds(std::vector<double> without, std::vector<double> with);
+
+}  // namespace perfd
+
+#endif  // AGENT_SAMPLE_SWITCH_COST_H_

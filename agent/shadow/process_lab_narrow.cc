@@ -1,0 +1,193 @@
+// ProcessLab: shadows that leave out what the loop does not touch. The rank marks, forks and unmarks by itself while all of its
+// threads stand in the payload; here is decided whether they do, and what may be left out.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "agent/procfs/procfs.h"
+#include "agent/procfs/read_file.h"
+#include "agent/shadow/forking/preconditions.h"
+#include "agent/shadow/process_lab.h"
+#include "core/base/clock.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kMarkNs = 20'000;  // both calls of one range, and what cutting a mapping costs
+constexpr size_t kMostAreas = 4096;  // to be looked through while the rank stands still
+constexpr int64_t kSpareMaps = 64;
+constexpr int64_t kGlanceNs = 2 * kNsPerSecond;  // for a prediction the memory map may be so old
+
+// Each range may cut a mapping in three.
+absl::Status RoomForCuts(size_t areas, size_t ranges) {
+  auto most = ProcFs().SysctlInt("vm/max_map_count");
+  if (most.ok() && static_cast<int64_t>(areas + 2 * ranges) + kSpareMaps <= *most)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError("it has nearly as many mappings as a process may have");
+}
+
+// A process that shares the memory without being a thread (vfork and its like) would fork it, too.
+bool SharesMemory(int32_t pid, int32_t other) {
+  constexpr int kVm = 1;  // KCMP_VM
+  return syscall(SYS_kcmp, pid, other, kVm, 0, 0) == 0;
+}
+
+absl::Status CheckAlone(int32_t pid, const std::vector<int32_t>& others) {
+  for (int32_t other : others) {
+    if (other != pid && SharesMemory(pid, other))
+      return absl::FailedPreconditionError(
+          absl::StrCat("process ", other, " shares its memory without being a thread of it"));
+  }
+  return absl::OkStatus();
+}
+
+// Fast, for the moment when the rank stands still. A kernel without the file has been asked about every process before.
+std::vector<int32_t> ChildrenOf(int32_t pid, const std::vector<int32_t>& threads) {
+  constexpr size_t kMostText = 1 << 20;
+  std::vector<int32_t> children;
+  for (int32_t thread : threads) {
+    auto text =
+        ReadWholeFile(absl::StrCat("/proc/", pid, "/task/", thread, "/children"), kMostText);
+    if (!text.ok()) continue;
+    for (absl::string_view word : absl::StrSplit(*text, ' ', absl::SkipWhitespace())) {
+      int32_t child = 0;
+      if (absl::SimpleAtoi(word, &child)) children.push_back(child);
+    }
+  }
+  return children;
+}
+
+absl::Status CheckThreads(const std::vector<int32_t>& threads, int32_t team) {
+  if (static_cast<int64_t>(threads.size()) == team) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "%d of its %d threads meet at the loop: another one might fork while memory is marked", team,
+      threads.size()));
+}
+
+}  // namespace
+
+// What does not change from one moment to the next.
+absl::Status ProcessLab::MayNarrow(int32_t team) const {
+  if (stuck_marks_ > 0)
+    return absl::FailedPreconditionError("the kernel did not take back an earlier mark");
+  ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
+  return CheckThreads(threads, team);
+}
+
+absl::StatusOr<ProcessLab::NarrowWork> ProcessLab::BeginNarrow(const Footprint& footprint,
+                                                               int32_t team) {
+  RETURN_IF_ERROR(MayNarrow(team));
+  NarrowWork work;
+  work.footprint = footprint;
+  ASSIGN_OR_RETURN(work.facts, ReadMemoryFacts(rank_.pid));
+  ASSIGN_OR_RETURN(work.areas, ReadMemoryAreas(rank_.pid));
+  if (work.areas.size() > kMostAreas)
+    return absl::FailedPreconditionError(absl::StrCat("it has ", work.areas.size(), " mappings"));
+  ASSIGN_OR_RETURN(std::vector<OpenFile> files, ReadOpenFiles(rank_.pid));
+  RETURN_IF_ERROR(JudgeNarrowing(work.areas, files, work.facts.pinned));
+  ASSIGN_OR_RETURN(std::vector<int32_t> all, ProcFs().Pids());
+  RETURN_IF_ERROR(CheckAlone(rank_.pid, all));
+  return work;
+}
+
+ShadowPrediction ProcessLab::PredictNarrowed(const Footprint& footprint, int32_t team) {
+  ShadowPrediction prediction = PredictShadow();
+  if (!prediction.status.ok()) return prediction;
+  const int64_t now = SystemClock().MonotonicNs();
+  if (glance_ns_ == 0 || now - glance_ns_ > kGlanceNs) {
+    glance_ = BeginNarrow(footprint, team);
+    glance_ns_ = now;
+  }
+  prediction.status = glance_.status();
+  if (!glance_.ok()) return prediction;
+  // Where the registers of the team point to is known only when it stands still.
+  const Narrowing narrowing = ChooseNarrowing(glance_->areas, footprint, {});
+  const MemoryFacts facts = Narrowed(glance_->facts, narrowing);
+  prediction.fork_ns =
+      shadow_cost_.ForkNs(facts) + kMarkNs * static_cast<int64_t>(narrowing.ranges.size());
+  prediction.later_fault_ns = shadow_cost_.LaterFaultNs(facts);
+  return prediction;
+}
+
+absl::StatusOr<TeamPointers> ProcessLab::ReadPointers(uint32_t team) const {
+  ASSIGN_OR_RETURN(ChildControl child, region_->Read<ChildControl>(region_->ChildAddress()));
+  TeamPointers pointers;
+  for (uint32_t i = 0; i < std::min(team, kMaxTeam); ++i) {
+    if (child.records[i] >= region_->blocks())
+      return absl::InternalError("the rank names a record that does not exist");
+    ASSIGN_OR_RETURN(ThreadRecord record,
+                     region_->Read<ThreadRecord>(region_->RecordAddress(child.records[i])));
+    const SavedRegisters& r = record.registers;
+    pointers.stacks.push_back({r.rsp, record.fs_base});
+    pointers.registers.insert(pointers.registers.end(),
+                              {r.r15, r.r14, r.r13, r.r12, r.r11, r.r10, r.r9, r.r8, r.rdi, r.rsi,
+                               r.rbp, r.rbx, r.rdx, r.rax, r.rcx});
+  }
+  return pointers;
+}
+
+// The team stands still, and so does its memory map if nobody else is there.
+absl::Status ProcessLab::ChooseNow(uint32_t team) {
+  ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
+  RETURN_IF_ERROR(CheckThreads(threads, static_cast<int32_t>(team)));
+  RETURN_IF_ERROR(CheckAlone(rank_.pid, ChildrenOf(rank_.pid, threads)));
+  ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
+  ASSIGN_OR_RETURN(TeamPointers pointers, ReadPointers(team));
+  const std::vector<MemoryArea> areas = StillThere(narrow_->areas, maps);
+  narrow_->chosen = ChooseNarrowing(areas, narrow_->footprint, pointers);
+  RETURN_IF_ERROR(RoomForCuts(maps.size(), narrow_->chosen.ranges.size()));
+  const int64_t whole = shadow_cost_.ForkNs(narrow_->facts);
+  const int64_t narrowed = shadow_cost_.ForkNs(Narrowed(narrow_->facts, narrow_->chosen));
+  if (narrowed <= whole / 2) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "this instance may touch so much that a fork would still cost %.1f of %.1f ms",
+      static_cast<double>(narrowed) / 1e6, static_cast<double>(whole) / 1e6));
+}
+
+absl::Status ProcessLab::AnswerLeader(const ShadowPlan& plan) {
+  const uint64_t at = region_->PlanAddress() + offsetof(ShadowPlan, narrow);
+  ASSIGN_OR_RETURN(uint32_t waiting,
+                   region_->Read<uint32_t>(at + offsetof(NarrowControl, waiting)));
+  if (waiting == 0) return absl::OkStatus();
+  narrow_->answered = true;
+  narrow_->status = ChooseNow(plan.team);
+  uint32_t answer = kNarrowNo;
+  if (narrow_->status.ok()) {
+    std::vector<NarrowRange> ranges;
+    for (const PcRange& range : narrow_->chosen.ranges)
+      ranges.push_back({range.start, range.end - range.start});
+    RETURN_IF_ERROR(region_->WriteMany(at + offsetof(NarrowControl, ranges), ranges));
+    RETURN_IF_ERROR(
+        region_->Write(at + offsetof(NarrowControl, count), static_cast<uint32_t>(ranges.size())));
+    answer = kNarrowGo;
+  }
+  return region_->Write(at + offsetof(NarrowControl, answer), answer);
+}
+
+absl::Status ProcessLab::EndNarrow(const LabSite& site) {
+  const uint64_t at = region_->PlanAddress() + offsetof(ShadowPlan, narrow);
+  ASSIGN_OR_RETURN(uint32_t stuck, region_->Read<uint32_t>(at + offsetof(NarrowControl, stuck)));
+  if (stuck > 0) {
+    stuck_marks_ += static_cast<int32_t>(std::min(stuck, kMaxNarrows));
+    const absl::Status status = absl::InternalError(
+        absl::StrCat(stuck, " ranges of memory are still kept from forks of the rank"));
+    Audit("shadow", nullptr, 0, status);
+  }
+  ASSIGN_OR_RETURN(Site state,
+                   region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));
+  // The team stood still for nothing.
+  if (state.last_outcome == kOutcomeNotNarrowed)
+    cost_.pass_through_ns += ticks_.ToNs(state.pause_ticks);
+  if (narrow_->status.ok()) return absl::OkStatus();
+  // Another instance may be better.
+  return absl::AbortedError(
+      absl::StrCat("memory could not be left out of a shadow: ", narrow_->status.message()));
+}
+
+}  // namespace perfd

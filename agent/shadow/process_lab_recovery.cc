@@ -1,0 +1,190 @@
+// ProcessLab: recovery mode, from the plan to the answer. Outside P1: copies run in the threads of the rank.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "agent/procfs/procfs.h"
+#include "agent/shadow/forking/preconditions.h"
+#include "agent/shadow/process_lab.h"
+#include "core/base/clock.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kPollNs = kNsPerMs;
+constexpr int64_t kLeaveNs = 200 * kNsPerMs;  // for threads that lost their CPU on the way
+constexpr int64_t kExitNs = 2 * kNsPerMs;     // for the last instances to end
+constexpr uint64_t kMostPasses = 100'000;     // of an instance; longer ones need no recovery mode
+constexpr uint32_t kSkipsPerRun = 4;
+constexpr int64_t kSlowEntryNs = 400;  // of an entry, and of its timed exit (docs/benchmarks.md)
+
+int64_t Now() {
+  return SystemClock().MonotonicNs();
+}
+
+// In the order of the pushes of the slow entry (SavedRegisters). Numbers of registers: agent/variant/instruction.h.
+uint8_t WordOf(int reg) {
+  constexpr uint8_t kWords[16] = {13, 16, 12, 11, kNoWord, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
+  return reg < 0 || reg > 15 ? static_cast<uint8_t>(kNoWord) : kWords[reg];
+}
+
+RecoveryPlan PlanOf(const TripCount& trips) {
+  RecoveryPlan plan{};
+  plan.plus = WordOf(trips.step > 0 ? trips.bound : trips.counter);
+  plan.minus = WordOf(trips.step > 0 ? trips.counter : trips.bound);
+  plan.offset = static_cast<uint64_t>(trips.step > 0 ? trips.offset : -trips.offset);
+  plan.mask = trips.bytes == 4 ? 0xffffffff : ~uint64_t{0};
+  const auto step = static_cast<uint64_t>(trips.step > 0 ? trips.step : -trips.step);
+  plan.most_distance = step > plan.mask / kMostPasses ? 0 : kMostPasses * step;
+  return plan;
+}
+
+}  // namespace
+
+absl::Status ProcessLab::MayRecover(const LabSite& site, const RecoveryWish& wish) const {
+  if (!options_.recovery) return absl::PermissionDeniedError("recovery mode is not allowed here");
+  const InstalledLoop& installed = site.built.installed;
+  RETURN_IF_ERROR(installed.in_place);
+  if (wish.round.empty() || wish.round.size() > kMaxRuns || wish.runs < 1)
+    return absl::InvalidArgumentError("a recovery needs runs");
+  for (int32_t copy : wish.round) {
+    if (copy == kNoCopy) continue;
+    const auto i = static_cast<size_t>(copy);
+    if (copy < 0 || i >= installed.in_place_copies.size() || !installed.in_place_copies[i])
+      return absl::FailedPreconditionError(absl::StrCat("copy ", copy, " may not run in place"));
+  }
+  // Reading a device twice may not be the same as reading it once.
+  ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
+  if (std::any_of(maps.begin(), maps.end(), IsDevice))
+    return absl::FailedPreconditionError("the rank has mapped a device: nothing is read twice");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ShadowPlan> ProcessLab::MakeRecoveryPlan(const LabSite& site,
+                                                        const RecoveryWish& wish) const {
+  ShadowPlan plan{};
+  plan.site = static_cast<uint32_t>(site.index);
+  plan.recovery = PlanOf(site.built.trips);
+  plan.recovery.limit = std::min(kMostRecoveries, static_cast<uint32_t>(wish.runs));
+  plan.recovery.skips = kSkipsPerRun * plan.recovery.limit;
+  plan.recovery.most_ticks = ticks_.ToTicks(std::max<int64_t>(0, wish.most_added_ns));
+  uint32_t selves = 0;
+  for (int32_t copy : wish.round) {
+    if (copy == kNoCopy) {
+      plan.runs[plan.run_count++].copy = site.empty_copy;
+    } else {
+      RETURN_IF_ERROR(AddRun(site, {.variant = copy}, &plan, &selves));
+    }
+    plan.runs[plan.run_count - 1].flags |= kRunInPlace;
+  }
+  return plan;
+}
+
+absl::Status ProcessLab::AwaitNobodyInPlace() const {
+  const uint64_t at = region_->address() + offsetof(RegionHeader, in_place);
+  for (const int64_t deadline = Now() + kLeaveNs;; absl::SleepFor(absl::Nanoseconds(kPollNs))) {
+    ASSIGN_OR_RETURN(const uint32_t inside, region_->Read<uint32_t>(at));
+    if (inside == 0) return absl::OkStatus();
+    if (Now() >= deadline) return absl::UnavailableError("a thread is still in the last recovery");
+  }
+}
+
+// Nobody reads the plan before the mode says so, and nobody may still read the last one.
+absl::Status ProcessLab::ArmRecovery(const LabSite& site, const ShadowPlan& plan) {
+  const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
+  ASSIGN_OR_RETURN(uint32_t busy,
+                   region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, busy)));
+  if (busy != 0) return absl::UnavailableError("the last shadow is not over yet");
+  RETURN_IF_ERROR(SetMode(site, kModeIdle));
+  RETURN_IF_ERROR(AwaitNobodyInPlace());
+  RETURN_IF_ERROR(ForgetEndedThreads());
+  RETURN_IF_ERROR(Beat());
+  RETURN_IF_ERROR(region_->WriteMany(region_->ResultsAddress(),
+                                     std::vector<RecoveryResult>(plan.recovery.limit)));
+  RETURN_IF_ERROR(region_->Write(region_->PlanAddress(), plan));
+  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, recoveries), uint32_t{0}));
+  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, recovery_skips), uint32_t{0}));
+  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, recovery_ticks), uint64_t{0}));
+  return SetMode(site, kModeRecovery);
+}
+
+// True: it ended by its own limits.
+absl::StatusOr<bool> ProcessLab::AwaitRecovery(const LabSite& site, const ShadowPlan& plan,
+                                               int64_t timeout_ns) {
+  const uint64_t at =
+      region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, generation_done);
+  const int64_t deadline = Now() + timeout_ns;
+  absl::StatusOr<uint32_t> done = 0;
+  while (done.ok() && *done != plan.generation && Now() < deadline) {
+    absl::SleepFor(absl::Nanoseconds(kPollNs));
+    const absl::Status beat = Beat();
+    done = beat.ok() ? region_->Read<uint32_t>(at) : absl::StatusOr<uint32_t>(beat);
+  }
+  RETURN_IF_ERROR(SetMode(site, kModeIdle));
+  RETURN_IF_ERROR(done.status());
+  RETURN_IF_ERROR(AwaitNobodyInPlace());
+  absl::SleepFor(absl::Nanoseconds(kExitNs));
+  return *done == plan.generation;
+}
+
+absl::StatusOr<RecoveryAnswer> ProcessLab::CollectRecovery(const LabSite& site,
+                                                           const ShadowPlan& plan) {
+  ASSIGN_OR_RETURN(const Site state,
+                   region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));
+  const uint32_t count = std::min(state.recoveries, plan.recovery.limit);
+  ASSIGN_OR_RETURN(std::vector<RecoveryResult> results,
+                   region_->ReadMany<RecoveryResult>(region_->ResultsAddress(), count));
+  RecoveryAnswer answer;
+  answer.skipped = state.recovery_skips;
+  std::map<uint32_t, int64_t> added;  // by thread
+  for (const RecoveryResult& result : results) added[result.tid] = 0;
+  std::map<std::tuple<uint32_t, uint64_t, uint32_t>, uint32_t> clusters;
+  for (const RecoveryResult& result : results) {
+    if (result.generation != plan.generation) continue;
+    added[result.tid] += ticks_.ToNs(result.added) + 2 * kSlowEntryNs;
+    RecoveryRun run;
+    run.step = static_cast<int32_t>(result.turn % plan.run_count);
+    run.thread = static_cast<int32_t>(std::distance(added.begin(), added.find(result.tid)));
+    const auto key = std::tuple(result.tid, result.distance, result.turn / plan.run_count);
+    run.cluster = clusters.emplace(key, clusters.size()).first->second;
+    run.cycles = result.cycles;
+    run.original = result.original;
+    run.iterations = result.iterations;
+    answer.runs.push_back(run);
+  }
+  for (const auto& [tid, ns] : added) answer.added_ns = std::max(answer.added_ns, ns);
+  answer.added_ns += static_cast<int64_t>(answer.skipped) * 2 * kSlowEntryNs;
+  return answer;
+}
+
+absl::StatusOr<RecoveryAnswer> ProcessLab::RunRecovery(const LabSite& site, const ShadowPlan& plan,
+                                                       int64_t timeout_ns) {
+  RETURN_IF_ERROR(ArmRecovery(site, plan));
+  ASSIGN_OR_RETURN(const bool enough, AwaitRecovery(site, plan, timeout_ns));
+  ASSIGN_OR_RETURN(RecoveryAnswer answer, CollectRecovery(site, plan));
+  answer.enough = enough;
+  cost_.recoveries += answer.runs.size();
+  cost_.recovery_ns += answer.added_ns;
+  if (answer.runs.empty()) {
+    return absl::DeadlineExceededError(
+        answer.skipped == 0 ? "the loop was not entered in time"
+                            : "every instance was too long, or of another length, to run in place");
+  }
+  return answer;
+}
+
+absl::StatusOr<RecoveryAnswer> ProcessLab::Recover(const RecoveryWish& wish) {
+  ASSIGN_OR_RETURN(LabSite * site, SiteOf(wish.loop, true));
+  RETURN_IF_ERROR(MayRecover(*site, wish));
+  ASSIGN_OR_RETURN(ShadowPlan plan, MakeRecoveryPlan(*site, wish));
+  plan.generation = ++generation_;
+  absl::StatusOr<RecoveryAnswer> answer = RunRecovery(*site, plan, wish.timeout_ns);
+  if (!answer.ok()) SetMode(*site, kModeIdle).IgnoreError();
+  Audit("recovery", site, 0, answer.status());
+  return answer;
+}
+
+}  // namespace perfd

@@ -1,0 +1,23 @@
+// agent/variant/recovery/in_place.h - may this copy of a loop run in the live rank, before the loop itself?
+//
+// Shape    looks at the bytes of the copy, not at what its maker meant them to be: it stores nowhere but into the thread's own
+//          block, loads nothing but what the loop loads at the same operand (or its block), goes nowhere but to its own
+//          instructions and the exit stub, and keeps what decides branches and addresses byte by byte.
+//          To be asked only for loops that ProveEnds accepts (trip_count.h).
+// Errors   FailedPrecondition with the instruction of the copy.
+// Threads  pure.
+// Source   design section 6, "Modes".
+#ifndef AGENT_VARIANT_RECOVERY_IN_PLACE_H_
+#define AGENT_VARIANT_RECOVERY_IN_PLACE_H_
+
+#include "absl/status/status.h"
+#include "agent/variant/copy.h"
+#include "agent/variant/loop_code.h"
+
+namespace perfd {
+
+absl::Status CheckInPlace(const LoopCode& loop, const CodeCopy& copy, uint64_t exit_stub);
+
+}  // namespace perfd
+
+#endif  // AGENT_VARIANT_RECOVERY_IN_PLACE_H_

@@ -1,0 +1,25 @@
+// client/render/measured/trip_text.h - short and long instances of a loop side by side.
+//
+// Shape    a line per class of trip counts, a column per variant that has figures; empty when there are no classes.
+// Units    saturations with the wider half of their 95 % interval; TIME is the class's estimated part of the loop's time:
+//          instances are drawn by counting entries, so each class has them as often as the loop has.
+// Threads  thread-safe (pure).
+#ifndef CLIENT_RENDER_MEASURED_TRIP_TEXT_H_
+#define CLIENT_RENDER_MEASURED_TRIP_TEXT_H_
+
+#include <string>
+#include <vector>
+
+#include "client/render/text_style.h"
+#include "core/model/loop_verdict.h"
+
+namespace perfd {
+
+std::string RenderTripClasses(const std::vector<TripClass>& classes, const TextStyle& style);
+
+// Parts of the loop's time, one per class, that add up to 1; all 0 where the times are not known.
+std::vector<double> TimeOfClasses(const std::vector<TripClass>& classes);
+
+}  // namespace perfd
+
+#endif  // CLIENT_RENDER_MEASURED_TRIP_TEXT_H_

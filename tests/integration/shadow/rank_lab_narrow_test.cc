@@ -1,0 +1,234 @@
+// Shadows of a real process that leave memory out, while the process itself forks and looks whether all of it is there.
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "agent/shadow/forking/memory_areas.h"
+#include "tests/integration/shadow/lab_fixture.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kN = 20000;
+constexpr int kTrace = 2;
+
+// Of everything but stacks and heap; "sd" (written to since somebody asked) comes and goes.
+std::vector<std::string> Flags(pid_t pid) {
+  std::vector<std::string> lines;
+  const auto areas = ReadMemoryAreas(pid);
+  for (const MemoryArea& area : *areas) {
+    if (area.map.path == "[heap]" || area.map.path == "[stack]") continue;
+    lines.push_back(absl::StrCat(absl::Hex(area.map.start), "-", absl::Hex(area.map.end)));
+    for (const std::string& flag : area.flags) {
+      if (flag != "sd") absl::StrAppend(&lines.back(), " ", flag);
+    }
+  }
+  return lines;
+}
+
+Footprint FootprintOf(const ShadowAnswer& answer) {
+  Footprint footprint;
+  for (const std::vector<TraceRecord>& thread : answer.traces) {
+    for (const TraceRecord& record : thread) {
+      if (record.count > 0) footprint.ranges.push_back({record.lowest, record.highest + 8});
+    }
+  }
+  return footprint;
+}
+
+class RankLabNarrowTest : public RankLabTest {
+ protected:
+  void Open(const LabProcess& puppet) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    auto lab = RankLab::Open(puppet.rank(), options_);
+    ASSERT_TRUE(lab.ok()) << lab.status();
+    lab_ = *std::move(lab);
+    auto installed = lab_->Install({puppet.MakeLoop({"LS"})});
+    ASSERT_TRUE(installed.ok()) << installed.status();
+    ASSERT_TRUE(installed->at(0).status.ok()) << installed->at(0).status;
+  }
+  // A whole shadow first: it tells what the loop touches.
+  Footprint Look(int team) {
+    auto answer = Shadow(*lab_, Wish({{.variant = 0}, {.variant = kTrace}}, team));
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    if (!answer.ok()) return {};
+    whole_fork_ns_ = answer->fork_ns;
+    return FootprintOf(*answer);
+  }
+  ShadowWish Narrow(const Footprint& footprint, int team) {
+    ShadowWish wish = Wish({{.variant = 0}, {.variant = 0}, {.variant = 1}}, team);
+    wish.footprint = footprint;
+    return wish;
+  }
+
+  std::unique_ptr<RankLab> lab_;
+  int64_t whole_fork_ns_ = 0;
+};
+
+TEST_F(RankLabNarrowTest, ForksLessAndTheProcessNeverMissesIt) {
+  LabProcess puppet({"2", absl::StrCat(kN), "0", "big"});
+  Open(puppet);
+  const std::vector<std::string> flags = Flags(puppet.pid());
+  const Footprint footprint = Look(2);
+  ASSERT_FALSE(footprint.ranges.empty());
+  const ShadowPrediction whole = lab_->PredictShadow();
+  const ShadowPrediction narrowed = lab_->PredictNarrowed(footprint, 2);
+  ASSERT_TRUE(narrowed.status.ok()) << narrowed.status;
+  EXPECT_LT(narrowed.fork_ns, whole.fork_ns / 2);
+  EXPECT_LT(narrowed.later_fault_ns, whole.later_fault_ns / 2);
+  int done = 0;
+  for (int i = 0; i < 20; ++i) {
+    auto answer = Shadow(*lab_, Narrow(footprint, 2));
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_FALSE(answer->missed_memory);
+    for (const ShadowRun& run : answer->runs) {
+      EXPECT_TRUE(run.ok) << run.failure;
+      if (run.run == 2) {
+        EXPECT_EQ(run.iterations, static_cast<uint64_t>(kN));
+      }
+    }
+    done += answer->outcome == "done" ? 1 : 0;
+    EXPECT_EQ(Flags(puppet.pid()), flags);
+  }
+  EXPECT_GE(done, 15);
+  EXPECT_TRUE(lab_->Uninstall().ok());
+  const PuppetEnd end = puppet.Stop();
+  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status;
+  EXPECT_EQ(end.checksum, ChecksumOf(2, kN, end.passes));
+}
+
+// The same while other threads could fork: it is not done, and says why.
+TEST_F(RankLabNarrowTest, ThreadsOutsideTheTeamForbidIt) {
+  LabProcess puppet({"2", absl::StrCat(kN), "0", "big"});
+  Open(puppet);
+  const Footprint footprint = Look(2);
+  EXPECT_THAT(std::string(lab_->PredictNarrowed(footprint, 1).status.message()),
+              HasSubstr("1 of its 2 threads"));
+  const auto answer = lab_->RunShadow(Narrow(footprint, 1));
+  EXPECT_TRUE(absl::IsAborted(answer.status())) << answer.status();
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("1 of its 2 threads"));
+  EXPECT_TRUE(lab_->Uninstall().ok());
+  EXPECT_EQ(WEXITSTATUS(puppet.Stop().status), 0);
+}
+
+// A footprint that is not the loop's: registers point elsewhere, so what they point to is kept, and nothing is missed.
+TEST_F(RankLabNarrowTest, WhatRegistersPointToIsKept) {
+  LabProcess puppet({"1", absl::StrCat(kN), "0", "big"});
+  Open(puppet);
+  const auto answer = Shadow(*lab_, Narrow({{{0x1000, 0x2000}}, false}, 1));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_FALSE(answer->missed_memory);
+  for (const ShadowRun& run : answer->runs) EXPECT_TRUE(run.ok) << run.failure;
+  EXPECT_TRUE(lab_->Uninstall().ok());
+  EXPECT_EQ(WEXITSTATUS(puppet.Stop().status), 0);
+}
+
+// Arrays longer than what is kept around their beginning: the first fault says that memory was left out.
+TEST_F(RankLabNarrowTest, MissedMemoryIsNamed) {
+  constexpr int64_t kLong = 8 << 20;  // 64 MB an array
+  LabProcess puppet({"1", absl::StrCat(kLong), "0"});
+  Open(puppet);
+  const auto answer = Shadow(*lab_, Narrow({{{0x1000, 0x2000}}, false}, 1));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(answer->missed_memory);
+  ASSERT_FALSE(answer->runs.empty());
+  EXPECT_FALSE(answer->runs[0].ok);
+  EXPECT_THAT(answer->runs[0].failure, HasSubstr("left out"));
+  const auto whole = Shadow(*lab_, Wish({{.variant = 0}}, 1));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_TRUE(whole->runs[0].ok) << whole->runs[0].failure;
+  EXPECT_TRUE(lab_->Uninstall().ok());
+  EXPECT_EQ(WEXITSTATUS(puppet.Stop().status), 0);
+}
+
+// Stops of the whole process at any instant: nobody overtakes anybody.
+TEST_F(RankLabNarrowTest, StoppedAndContinuedInBetween) {
+  LabProcess puppet({"2", "3000", "0", "big"});
+  Open(puppet);
+  const std::vector<std::string> flags = Flags(puppet.pid());
+  const Footprint footprint = Look(2);
+  std::atomic<bool> over = false;
+  std::thread disturber([&] {
+    for (int i = 0; i < 300 && !over; ++i) {
+      kill(puppet.pid(), SIGSTOP);
+      std::this_thread::sleep_for(std::chrono::microseconds(500 + 97 * i % 3000));
+      kill(puppet.pid(), SIGCONT);
+      std::this_thread::sleep_for(std::chrono::microseconds(1000 + 131 * i % 9000));
+    }
+  });
+  int done = 0;
+  for (int i = 0; i < 30; ++i) done += lab_->RunShadow(Narrow(footprint, 2)).ok();
+  over = true;
+  disturber.join();
+  kill(puppet.pid(), SIGCONT);
+  EXPECT_GT(done, 3);
+  EXPECT_EQ(Flags(puppet.pid()), flags);
+  EXPECT_TRUE(lab_->Uninstall().ok());
+  const PuppetEnd end = puppet.Stop();
+  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status;
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes));
+}
+
+// An agent that narrows without end, in a process of its own; *shadows counts those that were.
+pid_t StartAgent(const LabProcess& puppet, const LabOptions& base, const Footprint& footprint,
+                 std::atomic<int>* shadows) {
+  const pid_t agent = fork();
+  if (agent != 0) return agent;
+  auto tracer = Tracer::Start({PERFD_TRACER, {}});
+  if (!tracer.ok()) _exit(1);
+  LabOptions options = base;
+  options.tracer = tracer->get();
+  options.audit = nullptr;
+  auto lab = RankLab::Open(puppet.rank(), options);
+  if (!lab.ok() || !(*lab)->Install({puppet.MakeLoop({})}).ok()) _exit(2);
+  for (;;) {
+    ShadowWish wish;
+    wish.team = 2;
+    wish.shadow_ns = 500 * kMs;
+    wish.timeout_ns = 500 * kMs;
+    wish.runs = {{.variant = 0}};
+    wish.footprint = footprint;
+    *shadows += (*lab)->RunShadow(wish).ok() ? 1 : 0;
+  }
+}
+
+TEST_F(RankLabNarrowTest, KilledAgentsLeaveNoMark) {
+  LabProcess puppet({"2", "3000", "0", "big"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const std::vector<std::string> flags = Flags(puppet.pid());
+  Open(puppet);
+  const Footprint footprint = Look(2);
+  ASSERT_TRUE(lab_->Uninstall().ok());
+  ASSERT_EQ(Flags(puppet.pid()), flags);
+  auto* shadows = static_cast<std::atomic<int>*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(shadows, MAP_FAILED);
+  for (int i = 0; i < 15; ++i) {
+    const pid_t agent = StartAgent(puppet, options_, footprint, shadows);
+    const int before = *shadows;
+    for (int k = 0; k < 5000 && *shadows < before + 2; ++k) usleep(1000);
+    usleep(static_cast<unsigned>(7919 * i % 15'000));
+    kill(agent, SIGKILL);
+    int status = 0;
+    waitpid(agent, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the agent ended by itself: " << WEXITSTATUS(status);
+    usleep(1000);  // the tracer dies with its agent
+    const HealReport report = HealRank(puppet.pid(), options_);
+    ASSERT_TRUE(report.status.ok()) << i << ": " << report.status;
+    ASSERT_EQ(Flags(puppet.pid()), flags) << i;
+  }
+  EXPECT_GE(*shadows, 30);
+  munmap(shadows, 4096);
+  const PuppetEnd end = puppet.Stop();
+  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status;
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes));
+}
+
+}  // namespace
+}  // namespace perfd

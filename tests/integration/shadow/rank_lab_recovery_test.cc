@@ -1,0 +1,141 @@
+// Recovery mode on a real process: short instances of a loop that stores nothing; the process must not notice.
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "tests/integration/shadow/lab_fixture.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kN = 100;  // some 200 ns
+const char* const kPuppet = PERFD_RECOVERY_PUPPET;
+
+class LabRecoveryTest : public RankLabTest {
+ protected:
+  LabRecoveryTest() { options_.recovery = true; }
+
+  static std::string Undisturbed(int threads, int64_t passes) {
+    LabProcess puppet({absl::StrCat(threads), absl::StrCat(kN), absl::StrCat(passes)}, kPuppet);
+    return puppet.Stop().checksum;
+  }
+  static RecoveryWish Wish(std::vector<int32_t> round, int32_t runs) {
+    RecoveryWish wish;
+    wish.round = std::move(round);
+    wish.runs = runs;
+    wish.most_added_ns = 1000 * kMs;
+    wish.timeout_ns = 5000 * kMs;
+    return wish;
+  }
+  static uint64_t Median(std::vector<uint64_t> values) {
+    std::sort(values.begin(), values.end());
+    return values.empty() ? 0 : values[values.size() / 2];
+  }
+};
+
+TEST_F(LabRecoveryTest, RunsCopiesInTheRankAndLeavesNothing) {
+  LabProcess puppet({"2", absl::StrCat(kN), "0"}, kPuppet);
+  const std::vector<uint8_t> text = puppet.Text();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // its threads come up
+  const std::vector<std::string> maps = puppet.Maps();
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  auto installed = (*lab)->Install({puppet.MakeLoop({"LS", "FP", "DL1"})});
+  ASSERT_TRUE(installed.ok()) << installed.status();
+  const InstalledLoop& loop = installed->at(0);
+  ASSERT_TRUE(loop.status.ok()) << loop.status;
+  ASSERT_TRUE(loop.in_place.ok()) << loop.in_place;
+  const std::vector<int32_t> round = {kNoCopy, 0, 3, 0, 4, 0, 5, 0, 1};
+  for (size_t i = 0; i < loop.copies.size(); ++i) EXPECT_TRUE(loop.in_place_copies[i]) << i;
+  auto answer = (*lab)->Recover(Wish(round, 4000));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(answer->enough);
+  EXPECT_EQ(answer->runs.size(), 4000u);
+  EXPECT_GT(answer->added_ns, 0);
+  std::map<int32_t, std::vector<uint64_t>> cycles;
+  std::vector<uint64_t> alone;
+  for (const RecoveryRun& run : answer->runs) {
+    const int32_t copy = round[static_cast<size_t>(run.step)];
+    cycles[copy].push_back(run.cycles);
+    if (copy == kNoCopy && run.original > 0) alone.push_back(run.original);
+    EXPECT_EQ(run.iterations, copy == 1 ? static_cast<uint64_t>(kN) : 0u);
+  }
+  printf("probe %lu, REF %lu, LS %lu, FP %lu, DL1 %lu, the loop itself %lu ticks; %ld ns a run\n",
+         Median(cycles[kNoCopy]), Median(cycles[0]), Median(cycles[3]), Median(cycles[4]),
+         Median(cycles[5]), Median(alone), answer->added_ns / 2000);
+  // A sum of dependent additions: without them it is far faster.
+  EXPECT_LT(Median(cycles[3]), Median(cycles[0]));
+  EXPECT_EQ((*lab)->cost().recoveries, 4000u);
+  EXPECT_EQ((*lab)->cost().shadows, 0u);
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_EQ(puppet.Text(), text);
+  EXPECT_EQ(puppet.Maps(), maps);
+  std::vector<std::string> actions;
+  for (const AuditEntry& entry : audit_) actions.push_back(entry.action);
+  EXPECT_THAT(actions, ::testing::Contains("recovery"));
+  EXPECT_THAT(actions, ::testing::Not(::testing::Contains("shadow")));
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.status, 0);
+  EXPECT_GT(end.passes, 4000);
+  EXPECT_EQ(end.checksum, Undisturbed(2, end.passes));
+}
+
+TEST_F(LabRecoveryTest, ShadowsAndRecoveriesTakeTurns) {
+  LabProcess puppet({"1", absl::StrCat(kN), "0"}, kPuppet);
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({"LS"})}).ok());
+  for (int i = 0; i < 5; ++i) {
+    auto recovered = (*lab)->Recover(Wish({kNoCopy, 0, 3}, 500));
+    ASSERT_TRUE(recovered.ok()) << recovered.status();
+    auto answer = Shadow(**lab, RankLabTest::Wish({{.variant = 0}, {.variant = 1}}, 1));
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->runs.at(1).iterations, static_cast<uint64_t>(kN));
+    EXPECT_TRUE((*lab)->TimeLive(0, 10, 1000 * kMs).ok());
+  }
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, Undisturbed(1, end.passes));
+}
+
+TEST_F(LabRecoveryTest, WithoutTheOptInNothingRuns) {
+  options_.recovery = false;
+  LabProcess puppet({"1", absl::StrCat(kN), "0"}, kPuppet);
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  auto installed = (*lab)->Install({puppet.MakeLoop({})});
+  ASSERT_TRUE(installed.ok());
+  EXPECT_THAT(std::string(installed->at(0).in_place.message()),
+              ::testing::HasSubstr("--allow-recovery"));
+  auto answer = (*lab)->Recover(Wish({0}, 10));
+  EXPECT_TRUE(absl::IsPermissionDenied(answer.status())) << answer.status();
+  EXPECT_EQ((*lab)->cost().recoveries, 0u);
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+}
+
+TEST_F(LabRecoveryTest, ALoopThatStoresIsRefused) {
+  LabProcess puppet({"1", absl::StrCat(kN), "0"}, kPuppet);
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  auto installed = (*lab)->Install({puppet.MakeLoop({}, 1)});
+  ASSERT_TRUE(installed.ok());
+  ASSERT_TRUE(installed->at(0).status.ok()) << installed->at(0).status;
+  EXPECT_THAT(std::string(installed->at(0).in_place.message()), ::testing::HasSubstr("it stores"));
+  EXPECT_FALSE((*lab)->Recover(Wish({0}, 10)).ok());
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+}
+
+TEST_F(LabRecoveryTest, TheRankDiesMeanwhile) {
+  auto puppet =
+      std::make_unique<LabProcess>(std::vector<std::string>{"1", absl::StrCat(kN), "0"}, kPuppet);
+  auto lab = RankLab::Open(puppet->rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet->MakeLoop({})}).ok());
+  puppet.reset();
+  EXPECT_FALSE((*lab)->Recover(Wish({0}, 10)).ok());
+  (*lab)->Uninstall().IgnoreError();
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,42 @@
+#include "core/analysis/added_wall.h"
+
+#include <gtest/gtest.h>
+
+namespace perfd {
+namespace {
+
+Report TwoNodesFourRanks() {
+  Report report;
+  report.nodes = {{"a", 1, 10'000, {}}, {"b", 1, 8'000, {}}};
+  report.ranks.resize(4);
+  report.overhead.kernel_sampling_ns = 400;
+  report.overhead.agent_cpu_ns = 60;
+  report.injection.added_wall_ns = 70;
+  return report;
+}
+
+TEST(AddedWall, RanksAndNodesAreHeldUpSideBySide) {
+  const AddedWall wall = AddedWallOf(TwoNodesFourRanks());
+  EXPECT_EQ(wall.sampling_ns, 100);
+  EXPECT_EQ(wall.agents_ns, 30);
+  EXPECT_EQ(wall.injection_ns, 70);
+  EXPECT_DOUBLE_EQ(wall.ratio, 0.02);
+}
+
+TEST(AddedWall, NothingCoveredHasNoRatio) {
+  EXPECT_EQ(AddedWallOf({}).TotalNs(), 0);
+  EXPECT_EQ(AddedWallOf({}).ratio, 0);
+}
+
+TEST(AddedWall, ForeignFiguresDoNotOverflow) {
+  Report report = TwoNodesFourRanks();
+  report.ranks.clear();
+  report.nodes.clear();
+  report.overhead.kernel_sampling_ns = UINT64_MAX;
+  report.overhead.agent_cpu_ns = UINT64_MAX;
+  report.injection.added_wall_ns = INT64_MAX;
+  EXPECT_GT(AddedWallOf(report).TotalNs(), 0);
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,74 @@
+#include "daemon/report/hot_loops.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/daemon/aggregate/random_windows.h"
+
+namespace perfd {
+namespace {
+
+LoopMeasurement Said(const CodeLocation& at, int32_t pid, MeasureState state) {
+  LoopMeasurement loop;
+  loop.node = "node0";
+  loop.pid = pid;
+  loop.loop_id = LocationId(at);
+  loop.revision = 1;
+  loop.state = state;
+  return loop;
+}
+
+const HeatedLoop& Find(const std::vector<HeatedLoop>& loops, const CodeLocation& at) {
+  for (const HeatedLoop& loop : loops) {
+    if (loop.loop.loop_id == LocationId(at)) return loop;
+  }
+  ADD_FAILURE() << "no such loop";
+  return loops.front();
+}
+
+TEST(HeatOfLoops, HasEveryComputeLoopWithWhatIsKnownOfIt) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 60, window);
+  AddRow({1, 11, 11}, LoopAt(0x1000), 10, window);
+  AddRow({0, 10, 10}, LoopAt(0x2000), 20, window);
+  CodeLocation waiting = LoopAt(0x3000);
+  waiting.loop_kind = LoopKind::kWaiting;
+  AddRow({0, 10, 10}, waiting, 500, window);
+  CodeLocation outside = LoopAt(0x4000);
+  outside.category = Category::kOutsideLoop;
+  outside.loop.reset();
+  AddRow({0, 10, 10}, outside, 5, window);
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const auto loops = HeatOfLoops(aggregate, {{LocationId(LoopAt(0x2000)), 7}});
+  ASSERT_EQ(loops.size(), 2u);
+  const HeatedLoop& first = Find(loops, LoopAt(0x1000));
+  EXPECT_EQ(first.heat.id, first.loop.loop_id);
+  EXPECT_EQ(first.heat.whole, 70u);
+  EXPECT_EQ(first.heat.recent, 0u);
+  EXPECT_TRUE(first.heat.innermost);
+  EXPECT_FALSE(first.heat.settled);
+  EXPECT_EQ(first.loop.header, LoopAt(0x1000).loop->header);
+  EXPECT_EQ(first.loop.location_key, LocationKey(LoopAt(0x1000)));
+  EXPECT_EQ(Find(loops, LoopAt(0x2000)).heat.recent, 7u);
+}
+
+TEST(HeatOfLoops, ALoopIsSettledWhenNoRankHasMoreToSay) {
+  const auto settled = [](std::vector<MeasureState> states) {
+    Window window = EmptyWindow("node0", 1);
+    AddRow({0, 10, 10}, LoopAt(0x1000), 60, window);
+    for (size_t i = 0; i < states.size(); ++i)
+      window.measurements.push_back(Said(LoopAt(0x1000), 10 + static_cast<int32_t>(i), states[i]));
+    ProfileAggregate aggregate;
+    aggregate.Add(window);
+    return HeatOfLoops(aggregate, {})[0].heat.settled;
+  };
+  using enum MeasureState;
+  EXPECT_FALSE(settled({}));
+  EXPECT_TRUE(settled({kMeasured, kRefused}));
+  EXPECT_FALSE(settled({kMeasured, kOpen}));
+  EXPECT_FALSE(settled({kOpen, kMeasured}));
+  EXPECT_FALSE(settled({kNeverEntered}));  // it may yet be entered
+}
+
+}  // namespace
+}  // namespace perfd

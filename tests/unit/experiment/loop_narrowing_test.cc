@@ -1,0 +1,115 @@
+// When a loop's shadows leave memory out, and when they stop doing so.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "agent/experiment/loop_experiment.h"
+#include "tests/unit/experiment/fake_lab.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int64_t kMs = 1'000'000;
+
+class LoopNarrowingTest : public ::testing::Test {
+ protected:
+  // A rank whose fork costs 200 ms, 2 ms without what the loop does not touch.
+  LoopNarrowingTest() {
+    truth_.fork_ns = 200 * kMs;
+    truth_.narrowed_ns = 2 * kMs;
+    truth_.saturation = {{"LS", 0.6}};
+  }
+
+  LoopMeasurement Run(int64_t credit_ns) {
+    FakeLab lab(truth_, &log_);
+    LabLoop loop;
+    loop.variants = {*ParseVariantName("LS")};
+    auto installed = lab.Install({loop});
+    LoopSetup setup;
+    setup.asked = {"LS"};
+    setup.repetitions = 9;
+    setup.shadow_ns = 500 * kMs;
+    setup.ticks_per_ns = 2;
+    LoopExperiment experiment(setup, (*installed)[0]);
+    for (int i = 0; i < 50 && experiment.stage() != LoopExperiment::Stage::kDone; ++i) {
+      StepRoom room;
+      room.credit_ns = credit_ns;
+      room.timeout_ns = 1000;
+      room.prediction = lab.PredictShadow();
+      if (const auto footprint = experiment.footprint())
+        room.narrowed = lab.PredictNarrowed(*footprint, 2);
+      experiment.Step(lab, room);
+    }
+    return experiment.Measurement(1);
+  }
+
+  int64_t Narrowed() const {
+    return std::count_if(log_.footprints.begin(), log_.footprints.end(),
+                         [](const auto& footprint) { return footprint.has_value(); });
+  }
+
+  FakeTruth truth_;
+  FakeLog log_;
+};
+
+TEST_F(LoopNarrowingTest, OnlyWhenAWholeForkIsTooMuch) {
+  EXPECT_EQ(Run(1000 * kMs).state, MeasureState::kMeasured);
+  EXPECT_EQ(Narrowed(), 0);
+}
+
+TEST_F(LoopNarrowingTest, AfterAFirstWholeShadowThatTellsWhatTheLoopTouches) {
+  const LoopMeasurement loop = Run(100 * kMs);
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  ASSERT_GT(log_.footprints.size(), 1u);
+  EXPECT_FALSE(log_.footprints[0].has_value());
+  EXPECT_EQ(Narrowed(), static_cast<int64_t>(log_.footprints.size()) - 1);
+  const Footprint& footprint = *log_.footprints[1];
+  EXPECT_FALSE(footprint.whole_areas);
+  // What the fake lab's trace says.
+  ASSERT_EQ(footprint.ranges.size(), 2u);
+  EXPECT_EQ(footprint.ranges[0].start, 0x10000u);
+  EXPECT_EQ(footprint.ranges[0].end, 0x10808u);
+  EXPECT_EQ(footprint.ranges[1].start, 0x90000u);
+  EXPECT_EQ(footprint.ranges[1].end, 0x90808u);
+}
+
+TEST_F(LoopNarrowingTest, AMissKeepsWholeMappings) {
+  truth_.misses = 1;
+  const LoopMeasurement loop = Run(100 * kMs);
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  ASSERT_GT(log_.footprints.size(), 2u);
+  EXPECT_FALSE(log_.footprints[1]->whole_areas);
+  EXPECT_TRUE(log_.footprints[2]->whole_areas);
+}
+
+TEST_F(LoopNarrowingTest, TwoMissesEndIt) {
+  truth_.misses = 100;
+  Run(100 * kMs);
+  EXPECT_EQ(Narrowed(), 2);
+  EXPECT_GT(log_.footprints.size(), 3u);
+}
+
+TEST_F(LoopNarrowingTest, ThreeRefusalsOfTheLabEndItToo) {
+  truth_.narrow_status = absl::AbortedError("2 of its 3 threads");
+  const LoopMeasurement loop = Run(100 * kMs);
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_EQ(Narrowed(), 3);
+}
+
+TEST_F(LoopNarrowingTest, AForkLongerThanTheLongestPauseIsNotMade) {
+  truth_.fork_ns = 351 * kMs;  // 0.7 of 500 ms are 350
+  const LoopMeasurement loop = Run(10'000 * kMs);
+  EXPECT_EQ(loop.state, MeasureState::kRefused);
+  EXPECT_THAT(loop.reason, HasSubstr("budget.shadow of 501 ms"));
+  EXPECT_THAT(loop.reason, HasSubstr("only after a first shadow"));
+  EXPECT_THAT(log_.footprints, IsEmpty());
+  truth_.fork_ns = 350 * kMs;
+  EXPECT_EQ(Run(10'000 * kMs).state, MeasureState::kMeasured);
+}
+
+}  // namespace
+}  // namespace perfd

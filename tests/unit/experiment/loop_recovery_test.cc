@@ -1,0 +1,217 @@
+// Recovery mode of a loop's experiment: when it is chosen, what it costs, what comes of its runs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/experiment/loop_experiment.h"
+#include "agent/shadow/recovery_plan.h"
+#include "tests/unit/experiment/fake_lab.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// A rank of which every instance takes 400 ticks besides the probe, twice as long when it is the first of its kind.
+class PlaceLab final : public RankLab {
+ public:
+  absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LabLoop>) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<Census> TakeCensus(int32_t, int64_t) override {
+    return Census{.team = team, .entries_per_second = 1e6};
+  }
+  ShadowPrediction PredictShadow() override { return {}; }
+  absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish&) override {
+    ++shadows;
+    return absl::FailedPreconditionError("no shadow today");
+  }
+  absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t, int32_t count, int64_t) override {
+    return std::vector<uint64_t>(static_cast<size_t>(count), live_ticks);
+  }
+  absl::StatusOr<RecoveryAnswer> Recover(const RecoveryWish& wish) override {
+    wishes.push_back(wish);
+    if (!status.ok()) return status;
+    RecoveryAnswer answer;
+    for (int32_t i = 0; i < wish.runs; ++i) {
+      RecoveryRun run;
+      run.step = i % static_cast<int32_t>(wish.round.size());
+      run.thread = i / static_cast<int32_t>(wish.round.size()) % team;
+      run.cluster = static_cast<uint32_t>(i) / static_cast<uint32_t>(wish.round.size());
+      const int32_t copy = wish.round[static_cast<size_t>(run.step)];
+      noise = noise * 6364136223846793005u + 1442695040888963407u;
+      const double jitter = 1 + 0.02 * static_cast<double>(noise >> 40) / (1 << 24);
+      const double factor = copy == 3 ? 0.25 : copy == kNoCopy ? 0 : 1;
+      // Instances of one cluster are alike, those of another may be twice as long.
+      const double length = run.cluster % 2 == 0 ? 400 : 800;
+      run.cycles = 60 + static_cast<uint64_t>(factor * length * jitter);
+      run.original = 60 + static_cast<uint64_t>(length * jitter);
+      run.iterations = copy == 1 ? static_cast<uint64_t>(length / 4) : 0;
+      answer.runs.push_back(run);
+    }
+    answer.added_ns = wish.runs * each_ns / team;
+    return answer;
+  }
+  absl::Status SetPatched(int32_t, bool) override { return absl::OkStatus(); }
+  absl::Status Uninstall() override { return absl::OkStatus(); }
+  std::optional<uint64_t> OriginalAddress(uint64_t) const override { return std::nullopt; }
+  InjectionCost cost() const override { return {}; }
+
+  int32_t team = 1;
+  uint64_t live_ticks = 460;
+  int64_t each_ns = 1000;
+  absl::Status status;
+  int shadows = 0;
+  std::vector<RecoveryWish> wishes;
+  uint64_t noise = 1;
+};
+
+class LoopRecoveryTest : public ::testing::Test {
+ protected:
+  LoopRecoveryTest() {
+    for (const char* name : {"REF", "COUNT", "TRACE", "LS", "FP"}) {
+      installed_.names.push_back(*ParseVariantName(name));
+      CodeCopy copy;
+      copy.base = SingleVariant(Change::kRef);
+      copy.changed.resize(1);
+      installed_.copies.push_back(copy);
+    }
+    installed_.in_place = absl::OkStatus();
+    installed_.in_place_copies.assign(5, true);
+    setup_.asked = {"LS", "FP"};
+    setup_.repetitions = 9;
+    setup_.shadow_ns = 500'000'000;
+    setup_.ticks_per_ns = 2;
+    setup_.recovery = true;
+  }
+
+  LoopMeasurement Run(int64_t credit_ns = 1'000'000'000) {
+    LoopExperiment experiment(setup_, installed_);
+    for (int i = 0; i < 200 && experiment.stage() != LoopExperiment::Stage::kDone; ++i) {
+      const ShadowPrediction prediction;
+      least_ = std::max(least_, experiment.LeastCost(prediction));
+      spent_.push_back(
+          experiment.Step(lab_, {.credit_ns = credit_ns, .timeout_ns = 1000, .prediction = {}}));
+    }
+    EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone);
+    return experiment.Measurement(1);
+  }
+  static double Saturation(const LoopMeasurement& loop, const std::string& variant) {
+    for (const VariantFigures& figures : loop.figures) {
+      if (figures.variant == variant && figures.thread == kTeam) return figures.saturation.value;
+    }
+    return -1;
+  }
+
+  PlaceLab lab_;
+  InstalledLoop installed_;
+  LoopSetup setup_;
+  int64_t least_ = 0;
+  std::vector<StepCost> spent_;
+};
+
+TEST_F(LoopRecoveryTest, MeasuresShortLoopsInTheRank) {
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_NEAR(Saturation(loop, "LS"), 0.25, 0.02);
+  EXPECT_NEAR(Saturation(loop, "FP"), 1, 0.02);
+  EXPECT_NEAR(loop.fidelity.value, 1, 0.05) << "the probe is in both times";
+  EXPECT_EQ(loop.protocol, "recovery");
+  EXPECT_EQ(loop.provenance, Provenance::kLive);
+  EXPECT_EQ(loop.trips.decile[0], 100);
+  EXPECT_EQ(loop.trips.decile[10], 200);
+  EXPECT_EQ(lab_.shadows, 0);
+  ASSERT_FALSE(lab_.wishes.empty());
+  // The loop alone, each variant between two runs of its base, a count.
+  EXPECT_THAT(lab_.wishes[0].round, ElementsAre(kNoCopy, 0, 3, 0, 4, 0, 1));
+  EXPECT_THAT(loop.refusals, IsEmpty());
+}
+
+TEST_F(LoopRecoveryTest, WhatItAddsIsToldAndBudgeted) {
+  const LoopMeasurement loop = Run();
+  int64_t runs = 0, added = 0;
+  for (const RecoveryWish& wish : lab_.wishes) runs += wish.runs;
+  for (const StepCost& cost : spent_) {
+    EXPECT_EQ(cost.pause_ns, 0) << "nothing stands still";
+    added += cost.later_ns;
+  }
+  EXPECT_EQ(loop.cost.recoveries, static_cast<uint64_t>(runs));
+  EXPECT_EQ(loop.cost.recovery_ns, runs * 1000);
+  EXPECT_EQ(added, runs * 1000);
+  EXPECT_EQ(loop.cost.shadows, 0u);
+  EXPECT_GE(least_, 4 * 7 * 1000);
+}
+
+TEST_F(LoopRecoveryTest, NoMoreRunsThanTheCreditBuys) {
+  constexpr int64_t kCredit = 300'000;
+  Run(kCredit);
+  EXPECT_EQ(lab_.wishes.at(0).runs, 92) << "of 230 ns of an instance and 3 us besides";
+  for (const RecoveryWish& wish : lab_.wishes) {
+    EXPECT_LE(wish.most_added_ns, kCredit);
+    EXPECT_LE(static_cast<uint32_t>(wish.runs), kMostRecoveries);
+  }
+}
+
+TEST_F(LoopRecoveryTest, ThreadsAreTimedEachForItself) {
+  lab_.team = 2;
+  const LoopMeasurement loop = Run();
+  EXPECT_NEAR(Saturation(loop, "LS"), 0.25, 0.02);
+  EXPECT_THAT(loop.figures, Contains(AllOf(Field(&VariantFigures::variant, "LS"),
+                                           Field(&VariantFigures::thread, 1))));
+}
+
+TEST_F(LoopRecoveryTest, OnlyWhenTheRequestAsksForIt) {
+  setup_.recovery = false;
+  const LoopMeasurement loop = Run();
+  EXPECT_THAT(lab_.wishes, IsEmpty());
+  EXPECT_GT(lab_.shadows, 0);
+  EXPECT_NE(loop.protocol, "recovery");
+  EXPECT_EQ(loop.provenance, Provenance::kShadow);
+  EXPECT_THAT(loop.refusals, IsEmpty());
+}
+
+TEST_F(LoopRecoveryTest, WhatMayNotRunInPlaceGoesToShadowsAndSaysWhy) {
+  installed_.in_place = absl::FailedPreconditionError("0x10 `mov`: it stores");
+  const LoopMeasurement loop = Run();
+  EXPECT_THAT(lab_.wishes, IsEmpty());
+  EXPECT_GT(lab_.shadows, 0);
+  EXPECT_THAT(loop.refusals, Contains(AllOf(Field(&Refusal::variant, "in place"),
+                                            Field(&Refusal::reason, HasSubstr("it stores")))));
+}
+
+TEST_F(LoopRecoveryTest, LongInstancesGoToShadows) {
+  lab_.live_ticks = 20'000;  // 10 us
+  Run();
+  EXPECT_EQ(lab_.shadows, 0);
+  lab_.wishes.clear();
+  lab_.live_ticks = 20'002;
+  const LoopMeasurement loop = Run();
+  EXPECT_THAT(lab_.wishes, IsEmpty());
+  EXPECT_GT(lab_.shadows, 0);
+  EXPECT_THAT(loop.refusals, Contains(Field(&Refusal::reason, HasSubstr("10 us"))));
+}
+
+TEST_F(LoopRecoveryTest, CopiesThatMayNotAreLeftOutByName) {
+  installed_.in_place_copies[4] = false;
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  for (const RecoveryWish& wish : lab_.wishes) EXPECT_THAT(wish.round, Not(Contains(4)));
+  EXPECT_NEAR(Saturation(loop, "LS"), 0.25, 0.02);
+  EXPECT_THAT(loop.refusals, Contains(Field(&Refusal::variant, "FP")));
+}
+
+TEST_F(LoopRecoveryTest, ARefusalOfTheLabEndsIt) {
+  lab_.status = absl::FailedPreconditionError("the rank has mapped a device");
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.state, MeasureState::kRefused);
+  EXPECT_THAT(loop.reason, HasSubstr("device"));
+  EXPECT_EQ(lab_.wishes.size(), 1u);
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,205 @@
+// What a fork may leave out of a rank's memory: choice, limits, refusals; smaps as the kernel writes it and as nobody should.
+#include "agent/shadow/forking/narrowing.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "agent/shadow/protocol.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr uint64_t kMb = 1 << 20;
+
+MemoryArea Area(uint64_t start, uint64_t end, uint64_t resident, std::string path = "") {
+  MemoryArea area;
+  area.map.start = start;
+  area.map.end = end;
+  area.map.readable = area.map.writable = true;
+  area.map.path = std::move(path);
+  area.anonymous = resident;
+  area.flags = {"rd", "wr", "mr", "mw", "me", "ac", "sd"};
+  return area;
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> Mb(const Narrowing& narrowing) {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const PcRange& range : narrowing.ranges) {
+    EXPECT_EQ(range.start % kMb + range.end % kMb, 0u);
+    ranges.emplace_back(range.start / kMb, range.end / kMb);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  return ranges;
+}
+
+TEST(ChooseNarrowingTest, CutsAtHugePagesAroundTheFootprint) {
+  // 100 MB .. 1124 MB; the loop touches 201 .. 217 MB.
+  const auto areas = {Area(100 * kMb, 1124 * kMb, 1024 * kMb)};
+  const Footprint footprint{{{201 * kMb, 217 * kMb}}, false};
+  const Narrowing narrowing = ChooseNarrowing(areas, footprint, {});
+  // A margin of 2 MB, then out to multiples of 2 MB.
+  EXPECT_THAT(Mb(narrowing), ElementsAre(std::pair(100u, 198u), std::pair(220u, 1124u)));
+  EXPECT_EQ(narrowing.small_bytes, (1024 - 22) * kMb);
+  EXPECT_EQ(narrowing.huge_bytes, 0u);
+}
+
+TEST(ChooseNarrowingTest, WholeAreasOnceCutsWereTooNarrow) {
+  const auto areas = {Area(100 * kMb, 1124 * kMb, 1024 * kMb),
+                      Area(2000 * kMb, 2100 * kMb, 100 * kMb)};
+  Footprint footprint{{{201 * kMb, 217 * kMb}}, true};
+  EXPECT_THAT(Mb(ChooseNarrowing(areas, footprint, {})), ElementsAre(std::pair(2000u, 2100u)));
+  EXPECT_THAT(Mb(ChooseNarrowing(areas, footprint, {{}, {2050 * kMb}})), IsEmpty());
+}
+
+TEST(ChooseNarrowingTest, AsMuchAsTheLoopTouchesIsKeptAroundPointers) {
+  const auto areas = {Area(100 * kMb, 1124 * kMb, 1024 * kMb)};
+  const Footprint footprint{{{200 * kMb, 216 * kMb}}, false};
+  const Narrowing narrowing = ChooseNarrowing(areas, footprint, {{}, {600 * kMb, 5, UINT64_MAX}});
+  EXPECT_THAT(Mb(narrowing),
+              ElementsAre(std::pair(100u, 198u), std::pair(218u, 584u), std::pair(616u, 1124u)));
+}
+
+TEST(ChooseNarrowingTest, StacksThatShareAMappingWithArraysAreKept) {
+  const auto areas = {Area(100 * kMb, 600 * kMb, 500 * kMb), Area(700 * kMb, 900 * kMb, 200 * kMb)};
+  // A stack of a thread library: its thread pointer is at its top.
+  EXPECT_THAT(Mb(ChooseNarrowing(areas, {}, {{{200 * kMb, 400 * kMb}}, {}})),
+              ElementsAre(std::pair(100u, 198u), std::pair(402u, 600u), std::pair(700u, 900u)));
+  // Apart: what a frame may use above, what thread-local data may use below.
+  EXPECT_THAT(Mb(ChooseNarrowing(areas, {}, {{{200 * kMb, 800 * kMb}}, {}})),
+              ElementsAre(std::pair(100u, 198u), std::pair(208u, 600u), std::pair(700u, 792u),
+                          std::pair(802u, 900u)));
+}
+
+TEST(ChooseNarrowingTest, OnlyLargePlainPrivateMemory) {
+  EXPECT_THAT(ChooseNarrowing(std::vector{Area(0, 4 * kMb, kMb * 4)}, {}, {}).ranges, SizeIs(1));
+  EXPECT_THAT(ChooseNarrowing(std::vector{Area(0, 4 * kMb - 4096, kMb * 3)}, {}, {}).ranges,
+              IsEmpty());
+  EXPECT_THAT(ChooseNarrowing(std::vector{Area(0, 4 * kMb, kMb * 4, "[heap]")}, {}, {}).ranges,
+              SizeIs(1));
+  auto none = [](auto change) {
+    MemoryArea area = Area(0, 64 * kMb, 64 * kMb);
+    change(area);
+    return ChooseNarrowing(std::vector{area}, {}, {}).ranges.empty();
+  };
+  EXPECT_TRUE(none([](MemoryArea& a) { a.map.path = "/usr/lib/libx.so"; }));
+  EXPECT_TRUE(none([](MemoryArea& a) { a.map.path = "[stack]"; }));
+  EXPECT_TRUE(none([](MemoryArea& a) { a.map.inode = 5; }));
+  EXPECT_TRUE(none([](MemoryArea& a) { a.map.shared = true; }));
+  EXPECT_TRUE(none([](MemoryArea& a) { a.map.executable = true; }));
+  EXPECT_TRUE(none([](MemoryArea& a) { a.map.writable = false; }));
+  EXPECT_TRUE(none([](MemoryArea& a) { a.flags.clear(); }));  // a kernel that does not tell
+  EXPECT_TRUE(none([](MemoryArea& a) { a.anonymous = 0; }));  // nothing to copy
+  for (const char* flag : {"dc", "lo", "um", "uw", "ht", "mg", "gd", "io", "wf", "xx"})
+    EXPECT_TRUE(none([&](MemoryArea& a) { a.flags.emplace_back(flag); })) << flag;
+}
+
+TEST(ChooseNarrowingTest, WhatIsResidentIsNotOverrated) {
+  MemoryArea area = Area(0, 100 * kMb, 60 * kMb);
+  area.huge = 40 * kMb;
+  const Footprint footprint{{{10 * kMb, 20 * kMb}}, false};  // 8 .. 22 MB are kept
+  const Narrowing narrowing = ChooseNarrowing(std::vector{area}, footprint, {});
+  EXPECT_NEAR(static_cast<double>(narrowing.small_bytes), 6 * kMb, 2);
+  EXPECT_NEAR(static_cast<double>(narrowing.huge_bytes), 26 * kMb, 2);
+  MemoryFacts facts;
+  facts.anonymous = 61 * kMb;
+  facts.huge = 40 * kMb;
+  const MemoryFacts less = Narrowed(facts, narrowing);
+  EXPECT_NEAR(static_cast<double>(less.anonymous), 29 * kMb, 4);
+  EXPECT_NEAR(static_cast<double>(less.huge), 14 * kMb, 4);
+  EXPECT_EQ(Narrowed({}, narrowing).anonymous, 0u);
+}
+
+TEST(ChooseNarrowingTest, TheLargestWhenThereAreTooMany) {
+  std::vector<MemoryArea> areas;
+  for (uint64_t i = 0; i < kMaxNarrows + 1; ++i)
+    areas.push_back(Area(i * 100 * kMb, i * 100 * kMb + 10 * kMb, i == 3 ? 5 * kMb : 10 * kMb));
+  const auto ranges = Mb(ChooseNarrowing(areas, {}, {}));
+  EXPECT_THAT(ranges, SizeIs(kMaxNarrows));
+  EXPECT_THAT(ranges, ::testing::Not(Contains(std::pair(uint64_t{300}, uint64_t{310}))));
+}
+
+TEST(JudgeNarrowingTest, MarksOfOthersAreNotTouched) {
+  std::vector<MemoryArea> areas = {Area(0, 64 * kMb, 64 * kMb), Area(100 * kMb, 101 * kMb, 0)};
+  EXPECT_TRUE(JudgeNarrowing(areas, {}, 0).ok());
+  areas[1].flags.emplace_back("dc");
+  EXPECT_THAT(std::string(JudgeNarrowing(areas, {}, 0).message()), HasSubstr("MADV_DONTFORK"));
+  areas[1].map.path = "[vvar]";  // the kernel's own
+  EXPECT_TRUE(JudgeNarrowing(areas, {}, 0).ok());
+  const std::vector<OpenFile> files = {{5, "/dev/infiniband/uverbs0", 2}};
+  EXPECT_THAT(std::string(JudgeNarrowing(areas, files, 0).message()), HasSubstr("uverbs0"));
+  EXPECT_THAT(std::string(JudgeNarrowing(areas, {}, 4096).message()), HasSubstr("pinned"));
+}
+
+TEST(StillThereTest, OnlyMappingsThatHaveNotChanged) {
+  std::vector<MemoryArea> areas = {Area(0x1000, 0x2000, 0), Area(0x3000, 0x5000, 0),
+                                   Area(0x6000, 0x7000, 0)};
+  std::vector<MapEntry> maps = {areas[0].map, areas[1].map, areas[2].map};
+  EXPECT_THAT(StillThere(areas, maps), SizeIs(3));
+  maps[1].end = 0x4000;
+  maps[2].writable = false;
+  ASSERT_THAT(StillThere(areas, maps), SizeIs(1));
+  EXPECT_EQ(StillThere(areas, maps)[0].map.start, 0x1000u);
+  EXPECT_THAT(StillThere(areas, {}), IsEmpty());
+}
+
+constexpr char kSmaps[] =
+    "00400000-00401000 r-xp 00000000 fe:00 1234                               /usr/bin/a b\n"
+    "Size:                  4 kB\n"
+    "Rss:                   4 kB\n"
+    "Anonymous:             0 kB\n"
+    "VmFlags: rd ex mr mw me \n"
+    "7f0000000000-7f0080000000 rw-p 00000000 00:00 0 \n"
+    "Size:            2097152 kB\n"
+    "Rss:              204800 kB\n"
+    "Anonymous:        204800 kB\n"
+    "AnonHugePages:    102400 kB\n"
+    "THPeligible:    1\n"
+    "ProtectionKey:         0\n"
+    "VmFlags: rd wr mr mw me ac sd nh dc\n";
+
+TEST(MemoryAreasTest, SmapsIsRead) {
+  auto areas = ParseMemoryAreas(kSmaps);
+  ASSERT_TRUE(areas.ok()) << areas.status();
+  ASSERT_THAT(*areas, SizeIs(2));
+  EXPECT_EQ((*areas)[0].map.path, "/usr/bin/a b");
+  EXPECT_EQ((*areas)[1].map.start, 0x7f0000000000u);
+  EXPECT_EQ((*areas)[1].anonymous, 200 * kMb);
+  EXPECT_EQ((*areas)[1].huge, 100 * kMb);
+  EXPECT_TRUE((*areas)[1].HasFlag("dc"));
+  EXPECT_FALSE((*areas)[0].HasFlag("dc"));
+}
+
+TEST(MemoryAreasTest, HostileTextIsNotBelieved) {
+  EXPECT_FALSE(ParseMemoryAreas("Rss: 4 kB\n").ok());
+  EXPECT_FALSE(ParseMemoryAreas("nonsense\n").ok());
+  auto areas = ParseMemoryAreas(
+      "1000-2000 rw-p 0 00:00 0\nAnonymous: 99999999999999999999 kB\nAnonymous: x\nVmFlags:\n"
+      "AnonHugePages: 18014398509481984 kB\n");
+  ASSERT_TRUE(areas.ok());
+  EXPECT_EQ(areas->at(0).anonymous + areas->at(0).huge, 0u);
+  EXPECT_THAT(areas->at(0).flags, IsEmpty());
+  EXPECT_TRUE(ParseMemoryAreas("")->empty());
+}
+
+TEST(MemoryAreasTest, OwnMarksAreSeen) {
+  constexpr size_t kBytes = 8 * kMb;
+  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(madvise(memory, kBytes, MADV_DONTFORK), 0);
+  auto areas = ReadMemoryAreas(getpid());
+  ASSERT_TRUE(areas.ok()) << areas.status();
+  EXPECT_THAT(std::string(JudgeNarrowing(*areas, {}, 0).message()), HasSubstr("MADV_DONTFORK"));
+  munmap(memory, kBytes);
+}
+
+}  // namespace
+}  // namespace perfd
