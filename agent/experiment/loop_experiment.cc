@@ -241,6 +241,7 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   const int64_t predicted =
       FixedCost(room.prediction) + static_cast<int64_t>(wish.runs.size()) * RunNs();
   auto result = lab.RunShadow(wish);
+  if (absl::IsCancelled(result.status())) return {};  // nothing was armed: the next window will do
   if (!result.ok()) {
     if (absl::IsUnavailable(result.status()) || absl::IsDeadlineExceeded(result.status()))
       ++cost_.failed_arms;

@@ -13,7 +13,8 @@ constexpr int32_t kMostNarrowFailures = 3;
 }  // namespace
 
 std::optional<Footprint> LoopExperiment::footprint() const {
-  if (stage_ != Stage::kMeasure || trace_.blind || narrow_misses_ >= kMostMisses ||
+  // Recovery mode forks nothing.
+  if (stage_ != Stage::kMeasure || in_place_ || trace_.blind || narrow_misses_ >= kMostMisses ||
       narrow_failures_ >= kMostNarrowFailures)
     return std::nullopt;
   Footprint footprint;

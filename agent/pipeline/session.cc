@@ -192,7 +192,9 @@ void Session::LookForLoops() {
 
 void Session::NoteEnded() {
   std::vector<const TrackedProcess*> ended, changed;
+  const uint64_t begin_cpu_ns = OwnCpuNs();
   const TrackedRanks::Used used = ranks_.Refresh(drained_ns_, &ended, &changed);
+  span_own_cpu_ns_ += OwnCpuNs() - begin_cpu_ns;  // nothing that the governor could steer
   for (const TrackedProcess* process : changed) {
     source_->RemoveProcess(process->info.pid);
     notices_.Warning(ChangedOwnerError(*process), process->info.pid);
@@ -202,8 +204,7 @@ void Session::NoteEnded() {
   span_switches_ += used.switches;
   switching_ns_ += KernelSamplingNs({.switches = used.switches,
                                      .switch_cost_ns = switch_cost_ns_,
-                                     .current_hz = source_->setup().frequency_hz,
-                                     .requested_hz = static_cast<double>(request_.spec.hotspots.frequency_hz)});
+                                     .on_share = source_->on_share()});
   const double seconds =
       static_cast<double>(tools_.clock->MonotonicNs() - started_ns_) / static_cast<double>(kNsPerSecond);
   for (const TrackedProcess* process : ended) {
@@ -250,6 +251,7 @@ GovernorSpan Session::EndSpan() {
       .sample_cost_ns = sample_cost_ns_,
       .switches = std::exchange(span_switches_, 0),
       .switch_cost_ns = switch_cost_ns_,
+      .on_share = source_->on_share(),
       .agent_cpu_ns = own_cpu_ns - std::exchange(span_own_cpu_ns_, own_cpu_ns) + stack_cpu_ns -
                       std::exchange(stack_cpu_ns_, stack_cpu_ns),
       .budget_ratio = request_.spec.budget.overhead_ratio * (MayAlter() ? kSamplingPart : 1),
@@ -261,7 +263,10 @@ GovernorSpan Session::EndSpan() {
 void Session::AdjustFrequency() {
   const GovernorSpan span = EndSpan();
   const GovernorDecision decision = NextFrequency(span);
-  experiment_.Charge(static_cast<int64_t>(decision.cost_ratio * static_cast<double>(span.wall_ns)));
+  // What the governor cannot lower any more must not starve the altering of all it has.
+  const double ratio = std::min(decision.cost_ratio, span.budget_ratio);
+  experiment_.Charge(static_cast<int64_t>(ratio * static_cast<double>(span.wall_ns)),
+                     request_.spec.budget.overhead_ratio);
   if (decision.frequency_hz == span.current_hz) return;
   CloseWindow();  // a window has one frequency
   const absl::Status status = source_->SetFrequency(decision.frequency_hz);

@@ -1,5 +1,6 @@
 #include "agent/pipeline/session_experiment.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace perfd {
@@ -72,9 +73,17 @@ bool SessionExperiment::Finished() const {
   return order_.has_value() && order_->dry_run;  // there is nobody who could answer it
 }
 
-void SessionExperiment::Charge(int64_t wall_ns) {
+void SessionExperiment::Charge(int64_t wall_ns, double requested_ratio) {
   charged_ns_ += wall_ns;
-  if (active()) experimenter_->Charge(std::exchange(charged_ns_, 0));
+  if (!active()) return;
+  double part = 1;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (requested_ratio > 0)
+      part = std::clamp(order_->budget.overhead_ratio / requested_ratio, 0.0, 1.0);
+  }
+  experimenter_->Charge(
+      static_cast<int64_t>(part * static_cast<double>(std::exchange(charged_ns_, 0))));
 }
 
 ExperimentNews SessionExperiment::Take() {

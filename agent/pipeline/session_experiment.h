@@ -35,8 +35,9 @@ class SessionExperiment {
   void Look(std::vector<ProcessImage> images, ExperimentRequest request);
   // Begins as soon as the loops are found.
   void Advance();
-  // Also what sampling costs before the first order comes out of the budget.
-  void Charge(int64_t wall_ns);
+  // Also what sampling costs before the first order comes out of the budget. A node whose order has a part of the request's
+  // budget owes that part of it: sampling holds all nodes up side by side.
+  void Charge(int64_t wall_ns, double requested_ratio);
   ExperimentNews Take();
   void End();
   bool active() const { return experimenter_ != nullptr; }

@@ -39,6 +39,7 @@ class PerfSampleSource final : public SampleSource {
   void ReportLost(SampleSink& sink) override;
   absl::Status SetFrequency(double hz) override;
   SamplingSetup setup() const override;
+  double on_share() const override { return may_rest_ ? duty_.share() : 1; }
   int thread_count() const override;
 
   // For MeasureSampleCost.

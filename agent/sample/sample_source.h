@@ -86,6 +86,8 @@ class SampleSource {
   virtual void ReportLost(SampleSink& /*sink*/) {}
   virtual absl::Status SetFrequency(double hz) = 0;
   virtual SamplingSetup setup() const = 0;
+  // Of the time, planned: events rest in between (below 1: the frequency of setup() is the mean).
+  virtual double on_share() const { return 1; }
   virtual int thread_count() const = 0;
 };
 

@@ -1,7 +1,7 @@
 // agent/sample/switch_cost.h - what an event on a thread costs each time the thread is put on a CPU.
 //
 // Shape    MeasureSwitchCost(event) -> ns per switch (off and on again). Two threads of its own, on the caller's CPU, wake each
-//          other in turn, now with the event, now without; medians of short rounds. Takes about 10 ms, at most kMostNs.
+//          other in turn, now with the event, now without; medians of short rounds. Takes about 10 ms, at most 2 s.
 // Method   on one CPU the two never leave the kernel's caches; on the way to an idle CPU and back, as at a barrier, a switch
 //          costs kFarFactor times as much.
 // Errors   kDeadlineExceeded: the CPU is too busy to say; else as opening the event.
@@ -22,8 +22,8 @@ inline constexpr double kFarFactor = 2;
 
 absl::StatusOr<double> MeasureSwitchCost(const ChosenEvent& event);
 
-// The pure part. ns per switch of rounds without and with the event; never negative.
-double SwitchCostFromRounds(std::vector<double> without, std::vector<double> with);
+// The pure part. ns per switch of rounds without and with the event (below 0: it did not end in time); never negative.
+absl::StatusOr<double> SwitchCostFromRounds(std::vector<double> without, std::vector<double> with);
 
 }  // namespace perfd
 

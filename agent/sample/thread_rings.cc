@@ -65,6 +65,8 @@ absl::Status ThreadRings::Open(int32_t pid, int32_t tid) {
                          absl::StrCat("thread ", tid, " of process ", pid));
   }
   ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Create(std::move(opened.fd), ring_bytes_));
+  // Short threads must not be seen more often than long ones; without a sideband it rests from the next slot on, or nobody.
+  if (rests_ && ring.AddSideband(event_.attr, {.id = tid}).ok()) ring.Rest();
   Add(std::move(ring), pid, tid);
   return absl::OkStatus();
 }

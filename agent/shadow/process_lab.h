@@ -116,6 +116,9 @@ class ProcessLab final : public RankLab {
   absl::Status Arm(const LabSite& site, const ShadowPlan& plan, int64_t countdown);
   absl::Status AwaitShadow(const LabSite& site, const ShadowPlan& plan, int64_t timeout_ns);
   void ChargeGathers(LabSite& site);
+  absl::StatusOr<ShadowAnswer> EndShadow(const LabSite& site, const ShadowPlan& plan,
+                                         const ShadowWish& wish, const absl::Status& ended);
+  int64_t PauseNs(const LabSite& site) const;
   absl::Status ServeShadow(const LabSite& site, const ShadowPlan& plan, bool* served);
   absl::StatusOr<ShadowAnswer> Collect(const LabSite& site, const ShadowPlan& plan,
                                        const ShadowWish& wish);
@@ -126,21 +129,26 @@ class ProcessLab final : public RankLab {
   absl::StatusOr<TeamPointers> ReadPointers(uint32_t team) const;
   absl::Status ChooseNow(uint32_t team);
   absl::Status AnswerLeader(const ShadowPlan& plan);
-  absl::Status EndNarrow(const LabSite& site);
+  absl::Status EndNarrow();
 
   // process_lab_recovery.cc
-  absl::Status MayRecover(const LabSite& site, const RecoveryWish& wish) const;
+  absl::Status MayRecover(const LabSite& site, const RecoveryWish& wish);
   absl::StatusOr<ShadowPlan> MakeRecoveryPlan(const LabSite& site, const RecoveryWish& wish) const;
   absl::Status ArmRecovery(const LabSite& site, const ShadowPlan& plan);
   absl::StatusOr<bool> AwaitRecovery(const LabSite& site, const ShadowPlan& plan,
                                      int64_t timeout_ns);
+  absl::StatusOr<uint32_t> InPlace() const;
   absl::Status AwaitNobodyInPlace() const;
   absl::StatusOr<RecoveryAnswer> RunRecovery(const LabSite& site, const ShadowPlan& plan,
                                              int64_t timeout_ns);
-  absl::StatusOr<RecoveryAnswer> CollectRecovery(const LabSite& site, const ShadowPlan& plan);
+  absl::StatusOr<RecoveryAnswer> CollectRecovery(const LabSite& site, const ShadowPlan& plan,
+                                                 int64_t longest_ns);
 
   // process_lab_watch.cc
   absl::StatusOr<LabSite*> SiteOf(int32_t loop, bool must_be_patched);
+  static constexpr int64_t kGlanceReads =
+      200;  // a glance lasts at least so many times its own read
+  absl::StatusOr<MemoryFacts> GlanceAtMemory();
   absl::Status Beat();
   bool Cancelled() const { return options_.cancelled && options_.cancelled(); }
   absl::Status SetMode(const LabSite& site, uint32_t mode);
@@ -162,12 +170,14 @@ class ProcessLab final : public RankLab {
   ShadowCost shadow_cost_;
   std::optional<NarrowWork> narrow_;                                        // of the last shadow
   absl::StatusOr<NarrowWork> glance_ = absl::UnknownError("never looked");  // for predictions
-  int64_t glance_ns_ = 0;
+  int64_t glance_until_ns_ = 0;
   int32_t stuck_marks_ = 0;                // the kernel did not take back
   MemoryFacts forked_;                     // what the last shadow copied
   std::optional<uint64_t> faults_before_;  // at the end of the last shadow
   int64_t shadow_end_ns_ = 0;
   InjectionCost cost_;
+  std::optional<MemoryFacts> memory_glance_;
+  int64_t memory_glance_until_ns_ = 0;
   bool installed_ = false;
   bool uninstall_tried_ = false;
   bool tracer_died_ = false;  // in one of our holds

@@ -107,7 +107,8 @@ absl::Status ProcessLab::Lay(const std::vector<LabLoop>& loops) {
   for (size_t i = 0; i < loops.size(); ++i) {
     if (sites_[first + i].index >= 0) spans.push_back(SpanOf(loops[i].code));
   }
-  ASSIGN_OR_RETURN(std::vector<Reach> groups, GroupByReach(spans, kMaxCaches - injection_.caches.size()));
+  ASSIGN_OR_RETURN(std::vector<Reach> groups,
+                   GroupByReach(spans, kMaxCaches - injection_.caches.size()));
   uint64_t region_bytes = region_ ? 0 : RegionBytes(blocks);
   for (const Reach& reach : groups) {
     std::vector<const LabLoop*> members;

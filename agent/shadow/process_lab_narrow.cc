@@ -1,16 +1,11 @@
 // ProcessLab: shadows that leave out what the loop does not touch. The rank marks, forks and unmarks by itself while all of its
 // threads stand in the payload; here is decided whether they do, and what may be left out.
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "agent/procfs/procfs.h"
-#include "agent/procfs/read_file.h"
+#include "agent/shadow/forking/memory_sharing.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/process_lab.h"
 #include "core/base/clock.h"
@@ -30,37 +25,6 @@ absl::Status RoomForCuts(size_t areas, size_t ranges) {
   if (most.ok() && static_cast<int64_t>(areas + 2 * ranges) + kSpareMaps <= *most)
     return absl::OkStatus();
   return absl::FailedPreconditionError("it has nearly as many mappings as a process may have");
-}
-
-// A process that shares the memory without being a thread (vfork and its like) would fork it, too.
-bool SharesMemory(int32_t pid, int32_t other) {
-  constexpr int kVm = 1;  // KCMP_VM
-  return syscall(SYS_kcmp, pid, other, kVm, 0, 0) == 0;
-}
-
-absl::Status CheckAlone(int32_t pid, const std::vector<int32_t>& others) {
-  for (int32_t other : others) {
-    if (other != pid && SharesMemory(pid, other))
-      return absl::FailedPreconditionError(
-          absl::StrCat("process ", other, " shares its memory without being a thread of it"));
-  }
-  return absl::OkStatus();
-}
-
-// Fast, for the moment when the rank stands still. A kernel without the file has been asked about every process before.
-std::vector<int32_t> ChildrenOf(int32_t pid, const std::vector<int32_t>& threads) {
-  constexpr size_t kMostText = 1 << 20;
-  std::vector<int32_t> children;
-  for (int32_t thread : threads) {
-    auto text =
-        ReadWholeFile(absl::StrCat("/proc/", pid, "/task/", thread, "/children"), kMostText);
-    if (!text.ok()) continue;
-    for (absl::string_view word : absl::StrSplit(*text, ' ', absl::SkipWhitespace())) {
-      int32_t child = 0;
-      if (absl::SimpleAtoi(word, &child)) children.push_back(child);
-    }
-  }
-  return children;
 }
 
 absl::Status CheckThreads(const std::vector<int32_t>& threads, int32_t team) {
@@ -85,8 +49,15 @@ absl::StatusOr<ProcessLab::NarrowWork> ProcessLab::BeginNarrow(const Footprint& 
   RETURN_IF_ERROR(MayNarrow(team));
   NarrowWork work;
   work.footprint = footprint;
+  const int64_t begin = SystemClock().MonotonicNs();
   ASSIGN_OR_RETURN(work.facts, ReadMemoryFacts(rank_.pid));
+  const int64_t middle = SystemClock().MonotonicNs();
   ASSIGN_OR_RETURN(work.areas, ReadMemoryAreas(rank_.pid));
+  const int64_t end = SystemClock().MonotonicNs();
+  cost_.pass_through_ns += end - begin;
+  if (std::max(middle - begin, end - middle) > options_.max_stop_ns)
+    return absl::FailedPreconditionError(absl::StrFormat("to look at its memory takes %.1f ms",
+                                                         static_cast<double>(end - begin) / 1e6));
   if (work.areas.size() > kMostAreas)
     return absl::FailedPreconditionError(absl::StrCat("it has ", work.areas.size(), " mappings"));
   ASSIGN_OR_RETURN(std::vector<OpenFile> files, ReadOpenFiles(rank_.pid));
@@ -100,9 +71,10 @@ ShadowPrediction ProcessLab::PredictNarrowed(const Footprint& footprint, int32_t
   ShadowPrediction prediction = PredictShadow();
   if (!prediction.status.ok()) return prediction;
   const int64_t now = SystemClock().MonotonicNs();
-  if (glance_ns_ == 0 || now - glance_ns_ > kGlanceNs) {
+  if (glance_until_ns_ == 0 || now >= glance_until_ns_) {
     glance_ = BeginNarrow(footprint, team);
-    glance_ns_ = now;
+    const int64_t end = SystemClock().MonotonicNs();
+    glance_until_ns_ = end + std::max(kGlanceNs, kGlanceReads * (end - now));
   }
   prediction.status = glance_.status();
   if (!glance_.ok()) return prediction;
@@ -136,7 +108,8 @@ absl::StatusOr<TeamPointers> ProcessLab::ReadPointers(uint32_t team) const {
 absl::Status ProcessLab::ChooseNow(uint32_t team) {
   ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
   RETURN_IF_ERROR(CheckThreads(threads, static_cast<int32_t>(team)));
-  RETURN_IF_ERROR(CheckAlone(rank_.pid, ChildrenOf(rank_.pid, threads)));
+  ASSIGN_OR_RETURN(std::vector<int32_t> children, ChildrenOf(rank_.pid, threads));
+  RETURN_IF_ERROR(CheckAlone(rank_.pid, children));
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
   ASSIGN_OR_RETURN(TeamPointers pointers, ReadPointers(team));
   const std::vector<MemoryArea> areas = StillThere(narrow_->areas, maps);
@@ -167,10 +140,11 @@ absl::Status ProcessLab::AnswerLeader(const ShadowPlan& plan) {
         region_->Write(at + offsetof(NarrowControl, count), static_cast<uint32_t>(ranges.size())));
     answer = kNarrowGo;
   }
-  return region_->Write(at + offsetof(NarrowControl, answer), answer);
+  return region_->Write(at + offsetof(NarrowControl, answer),
+                        NarrowAnswer(plan.generation, answer));
 }
 
-absl::Status ProcessLab::EndNarrow(const LabSite& site) {
+absl::Status ProcessLab::EndNarrow() {
   const uint64_t at = region_->PlanAddress() + offsetof(ShadowPlan, narrow);
   ASSIGN_OR_RETURN(uint32_t stuck, region_->Read<uint32_t>(at + offsetof(NarrowControl, stuck)));
   if (stuck > 0) {
@@ -179,11 +153,6 @@ absl::Status ProcessLab::EndNarrow(const LabSite& site) {
         absl::StrCat(stuck, " ranges of memory are still kept from forks of the rank"));
     Audit("shadow", nullptr, 0, status);
   }
-  ASSIGN_OR_RETURN(Site state,
-                   region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));
-  // The team stood still for nothing.
-  if (state.last_outcome == kOutcomeNotNarrowed)
-    cost_.pass_through_ns += ticks_.ToNs(state.pause_ticks);
   if (narrow_->status.ok()) return absl::OkStatus();
   // Another instance may be better.
   return absl::AbortedError(

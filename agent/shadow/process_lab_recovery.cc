@@ -44,7 +44,7 @@ RecoveryPlan PlanOf(const TripCount& trips) {
 
 }  // namespace
 
-absl::Status ProcessLab::MayRecover(const LabSite& site, const RecoveryWish& wish) const {
+absl::Status ProcessLab::MayRecover(const LabSite& site, const RecoveryWish& wish) {
   if (!options_.recovery) return absl::PermissionDeniedError("recovery mode is not allowed here");
   const InstalledLoop& installed = site.built.installed;
   RETURN_IF_ERROR(installed.in_place);
@@ -56,9 +56,16 @@ absl::Status ProcessLab::MayRecover(const LabSite& site, const RecoveryWish& wis
     if (copy < 0 || i >= installed.in_place_copies.size() || !installed.in_place_copies[i])
       return absl::FailedPreconditionError(absl::StrCat("copy ", copy, " may not run in place"));
   }
+  ASSIGN_OR_RETURN(uint32_t orphan,
+                   region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, orphan)));
+  if (orphan != 0)
+    return absl::FailedPreconditionError(
+        absl::StrCat("shadow ", orphan, " of the rank could not be ended"));
+  ASSIGN_OR_RETURN(const RankHazards hazards, ReadHazards(rank_.pid));
+  cost_.pass_through_ns += hazards.memory_read_ns;
+  RETURN_IF_ERROR(JudgeHazards(hazards));
   // Reading a device twice may not be the same as reading it once.
-  ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
-  if (std::any_of(maps.begin(), maps.end(), IsDevice))
+  if (std::any_of(hazards.maps.begin(), hazards.maps.end(), IsDevice))
     return absl::FailedPreconditionError("the rank has mapped a device: nothing is read twice");
   return absl::OkStatus();
 }
@@ -83,12 +90,17 @@ absl::StatusOr<ShadowPlan> ProcessLab::MakeRecoveryPlan(const LabSite& site,
   return plan;
 }
 
+absl::StatusOr<uint32_t> ProcessLab::InPlace() const {
+  return region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, in_place));
+}
+
 absl::Status ProcessLab::AwaitNobodyInPlace() const {
-  const uint64_t at = region_->address() + offsetof(RegionHeader, in_place);
   for (const int64_t deadline = Now() + kLeaveNs;; absl::SleepFor(absl::Nanoseconds(kPollNs))) {
-    ASSIGN_OR_RETURN(const uint32_t inside, region_->Read<uint32_t>(at));
+    ASSIGN_OR_RETURN(const uint32_t inside, InPlace());
     if (inside == 0) return absl::OkStatus();
-    if (Now() >= deadline) return absl::UnavailableError("a thread is still in the last recovery");
+    if (Now() >= deadline)
+      return absl::UnavailableError(
+          "a thread is still at the last rendezvous or in the last recovery");
   }
 }
 
@@ -118,7 +130,7 @@ absl::StatusOr<bool> ProcessLab::AwaitRecovery(const LabSite& site, const Shadow
       region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, generation_done);
   const int64_t deadline = Now() + timeout_ns;
   absl::StatusOr<uint32_t> done = 0;
-  while (done.ok() && *done != plan.generation && Now() < deadline) {
+  while (done.ok() && *done != plan.generation && Now() < deadline && !Cancelled()) {
     absl::SleepFor(absl::Nanoseconds(kPollNs));
     const absl::Status beat = Beat();
     done = beat.ok() ? region_->Read<uint32_t>(at) : absl::StatusOr<uint32_t>(beat);
@@ -130,8 +142,10 @@ absl::StatusOr<bool> ProcessLab::AwaitRecovery(const LabSite& site, const Shadow
   return *done == plan.generation;
 }
 
+// No thread can have been held up for longer than `longest_ns`: the figures are the rank's own.
 absl::StatusOr<RecoveryAnswer> ProcessLab::CollectRecovery(const LabSite& site,
-                                                           const ShadowPlan& plan) {
+                                                           const ShadowPlan& plan,
+                                                           int64_t longest_ns) {
   ASSIGN_OR_RETURN(const Site state,
                    region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));
   const uint32_t count = std::min(state.recoveries, plan.recovery.limit);
@@ -144,7 +158,9 @@ absl::StatusOr<RecoveryAnswer> ProcessLab::CollectRecovery(const LabSite& site,
   std::map<std::tuple<uint32_t, uint64_t, uint32_t>, uint32_t> clusters;
   for (const RecoveryResult& result : results) {
     if (result.generation != plan.generation) continue;
-    added[result.tid] += ticks_.ToNs(result.added) + 2 * kSlowEntryNs;
+    int64_t& sum = added[result.tid];
+    const uint64_t ticks = std::min(result.added, ticks_.ToTicks(longest_ns));
+    sum = std::min(longest_ns, sum + ticks_.ToNs(ticks) + 2 * kSlowEntryNs);
     RecoveryRun run;
     run.step = static_cast<int32_t>(result.turn % plan.run_count);
     run.thread = static_cast<int32_t>(std::distance(added.begin(), added.find(result.tid)));
@@ -162,9 +178,10 @@ absl::StatusOr<RecoveryAnswer> ProcessLab::CollectRecovery(const LabSite& site,
 
 absl::StatusOr<RecoveryAnswer> ProcessLab::RunRecovery(const LabSite& site, const ShadowPlan& plan,
                                                        int64_t timeout_ns) {
+  const int64_t begin = Now();
   RETURN_IF_ERROR(ArmRecovery(site, plan));
   ASSIGN_OR_RETURN(const bool enough, AwaitRecovery(site, plan, timeout_ns));
-  ASSIGN_OR_RETURN(RecoveryAnswer answer, CollectRecovery(site, plan));
+  ASSIGN_OR_RETURN(RecoveryAnswer answer, CollectRecovery(site, plan, Now() - begin));
   answer.enough = enough;
   cost_.recoveries += answer.runs.size();
   cost_.recovery_ns += answer.added_ns;

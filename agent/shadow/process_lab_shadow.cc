@@ -55,7 +55,7 @@ absl::StatusOr<int64_t> AwaitMoment(const ShadowWish& wish) {
   const int64_t early = std::min(wish.arm_from_ns - Now(), kLongestEarlyNs);
   if (early > 0) absl::SleepFor(absl::Nanoseconds(early));
   const int64_t left = wish.arm_until_ns - Now();
-  if (left <= 0) return absl::UnavailableError("its window was over before it could be armed");
+  if (left <= 0) return absl::CancelledError("its window was over before it could be armed");
   return std::min(left, wish.timeout_ns);
 }
 
@@ -145,22 +145,23 @@ void ProcessLab::ChargeGathers(LabSite& site) {
   cost_.pass_through_ns += static_cast<int64_t>(std::min<uint64_t>(more, 1000) * kGatherNs);
 }
 
+// Nobody reads the plan before the mode says so, and nobody may still read the last one. Without anybody in place a phase that
+// was left behind means nothing.
 absl::Status ProcessLab::Arm(const LabSite& site, const ShadowPlan& plan, int64_t countdown) {
   const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
-  ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));
-  if (SitePhase(state.state) == kPhaseShadow || SitePhase(state.state) == kPhaseGather)
-    return absl::UnavailableError("the last rendezvous is not over yet");
+  RETURN_IF_ERROR(SetMode(site, kModeIdle));
   ASSIGN_OR_RETURN(uint32_t busy,
                    region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, busy)));
   if (busy != 0) return absl::UnavailableError("the last shadow is not over yet");
   RETURN_IF_ERROR(AwaitNobodyInPlace());
-  RETURN_IF_ERROR(SetMode(site, kModeIdle));
+  ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));
   RETURN_IF_ERROR(Beat());
   RETURN_IF_ERROR(region_->Write(region_->PlanAddress(), plan));
   RETURN_IF_ERROR(
       region_->Write(at + offsetof(Site, countdown), std::max<int64_t>(0, countdown) + 1));
   RETURN_IF_ERROR(region_->Write(at + offsetof(Site, failures), uint32_t{0}));
   RETURN_IF_ERROR(region_->Write(at + offsetof(Site, last_outcome), uint32_t{kOutcomeNone}));
+  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, pause_ticks), uint64_t{0}));
   RETURN_IF_ERROR(region_->Write(at + offsetof(Site, state),
                                  SiteState(SiteRound(state.state) + 1, 0, kPhaseArmed)));
   return SetMode(site, kModeArmed);
@@ -207,6 +208,8 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
   bool served = false, disarmed = false;
   for (;;) {
     RETURN_IF_ERROR(Beat());
+    // Before the state: whoever is still in place may change it.
+    ASSIGN_OR_RETURN(const uint32_t inside, InPlace());
     ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));
     if (state.generation_done == plan.generation && SitePhase(state.state) != kPhaseShadow)
       return absl::OkStatus();
@@ -221,7 +224,8 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
     if (!status.ok() && absl::IsNotFound(status) && Memory::Open(rank_.pid, rank_.start_ticks).ok())
       status = absl::OkStatus();
     RETURN_IF_ERROR(status);
-    if (disarmed && !under_way) {
+    // A thread that is held up right there may still open the gathering.
+    if (disarmed && !under_way && (inside == 0 || Now() >= last)) {
       return absl::DeadlineExceededError(
           "the loop was not entered, or its team did not meet, in time");
     }
@@ -272,12 +276,35 @@ absl::StatusOr<ShadowAnswer> ProcessLab::Collect(const LabSite& site, const Shad
   return answer;
 }
 
+// Of the last arming; 0: no team met.
+int64_t ProcessLab::PauseNs(const LabSite& site) const {
+  const auto ticks = region_->Read<uint64_t>(
+      region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, pause_ticks));
+  const uint64_t most = ticks_.ToTicks(60 * kNsPerSecond);
+  return ticks.ok() ? ticks_.ToNs(std::min(*ticks, most)) : 0;
+}
+
+absl::StatusOr<ShadowAnswer> ProcessLab::EndShadow(const LabSite& site, const ShadowPlan& plan,
+                                                   const ShadowWish& wish,
+                                                   const absl::Status& ended) {
+  // Marks that were left are noted whatever else happened.
+  const absl::Status narrowed = narrow_ ? EndNarrow() : absl::OkStatus();
+  if (!ended.ok()) {
+    SetMode(site, kModeIdle).IgnoreError();
+    ++cost_.failed_arms;
+    return ended;
+  }
+  RETURN_IF_ERROR(narrowed);
+  return Collect(site, plan, wish);
+}
+
 absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
   ASSIGN_OR_RETURN(LabSite * site, SiteOf(wish.loop, true));
   ShadowPrediction prediction = PredictShadow();
   RETURN_IF_ERROR(prediction.status);
   // Again: files may have been opened, a device mapped, a debugger may have come since the lab was opened.
   ASSIGN_OR_RETURN(const RankHazards hazards, ReadHazards(rank_.pid));
+  cost_.pass_through_ns += hazards.memory_read_ns;
   RETURN_IF_ERROR(JudgeHazards(hazards));
   const MemoryFacts& facts = hazards.memory;
   RETURN_IF_ERROR(
@@ -295,13 +322,7 @@ absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
   RETURN_IF_ERROR(Arm(*site, plan, wish.countdown));
   absl::Status ended = AwaitShadow(*site, plan, timeout_ns);
   ChargeGathers(*site);
-  if (!ended.ok()) {
-    SetMode(*site, kModeIdle).IgnoreError();
-    ++cost_.failed_arms;
-    return ended;
-  }
-  if (narrow_) RETURN_IF_ERROR(EndNarrow(*site));
-  absl::StatusOr<ShadowAnswer> answer = Collect(*site, plan, wish);
+  absl::StatusOr<ShadowAnswer> answer = EndShadow(*site, plan, wish, ended);
   if (answer.ok()) {
     forked_ = narrow_ ? Narrowed(facts, narrow_->chosen) : facts;
     // What is left of a narrowed fork is mostly the same for all: it says nothing about the rest.
@@ -314,7 +335,10 @@ absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
     cost_.longest_pause_ns = std::max(cost_.longest_pause_ns, answer->pause_ns);
     cost_.failed_arms += static_cast<uint64_t>(answer->failed_gathers);
   }
-  Audit("shadow", site, answer.ok() ? answer->pause_ns : 0, answer.status());
+  // Also of a shadow that came to nothing: the team stood still for it.
+  const int64_t pause_ns = answer.ok() ? answer->pause_ns : PauseNs(*site);
+  if (!answer.ok()) cost_.pass_through_ns += pause_ns;
+  if (ended.ok() || pause_ns > 0) Audit("shadow", site, pause_ns, answer.status());
   return answer;
 }
 

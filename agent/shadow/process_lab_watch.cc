@@ -160,9 +160,22 @@ void ProcessLab::LearnLaterFaults() {
   faults_before_.reset();
 }
 
+// Reading it walks the rank's page tables; a prediction may be asked for at every look at the budget. A shadow reads anew.
+absl::StatusOr<MemoryFacts> ProcessLab::GlanceAtMemory() {
+  constexpr int64_t kGlanceNs = kNsPerSecond;
+  const int64_t now = Now();
+  if (!memory_glance_ || now >= memory_glance_until_ns_) {
+    ASSIGN_OR_RETURN(memory_glance_, ReadMemoryFacts(rank_.pid));
+    const int64_t end = Now(), elapsed = end - now;
+    memory_glance_until_ns_ = end + std::max(kGlanceNs, kGlanceReads * elapsed);
+    cost_.pass_through_ns += elapsed;  // the most that the rank's own calls for memory waited
+  }
+  return *memory_glance_;
+}
+
 ShadowPrediction ProcessLab::PredictShadow() {
   ShadowPrediction prediction;
-  auto facts = ReadMemoryFacts(rank_.pid);
+  auto facts = GlanceAtMemory();
   auto node = ReadNodeMemory();
   if (!facts.ok() || !node.ok()) {
     prediction.status = facts.ok() ? node.status() : facts.status();

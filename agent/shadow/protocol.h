@@ -17,7 +17,7 @@
 namespace perfd {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
-inline constexpr uint32_t kShadowLayoutVersion = 4;
+inline constexpr uint32_t kShadowLayoutVersion = 5;
 inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
@@ -92,7 +92,8 @@ struct RegionHeader {
   uint64_t map_used;
   uint32_t live_next;   // atomic: records ever written to the ring
   uint32_t live_limit;  // the payload goes idle when live_next gets there
-  uint32_t in_place;    // atomic: threads that may read the plan of a recovery, or run a copy of it
+  uint32_t
+      in_place;  // atomic: threads that may read the plan: members of a team, and threads in a recovery
   uint32_t reserved32;
   uint64_t reserved[3];
 };

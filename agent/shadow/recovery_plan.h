@@ -4,7 +4,7 @@
 //          once, then the loop itself. RecoveryResult x limit lie where shadows leave their results; nothing else of the
 //          shadow's part is used. Strata is kept in the payload's own part of each thread block.
 // Units    ticks of the TSC; distances as in agent/variant/recovery/trip_count.h.
-// Threads  the agent writes the plan while RegionHeader::in_place is 0 and no site is in recovery; threads only read it.
+// Threads  the agent writes the plan while RegionHeader::in_place is 0 and no site is armed or in recovery; threads only read it.
 // Source   our own layout; design section 6, "Modes". Any change raises kShadowLayoutVersion.
 #ifndef AGENT_SHADOW_RECOVERY_PLAN_H_
 #define AGENT_SHADOW_RECOVERY_PLAN_H_

@@ -30,11 +30,36 @@ void Nap() {
   absl::SleepFor(absl::Nanoseconds(kNapNs));
 }
 
+// Where a region says who is in it.
+struct BusyWords {
+  uint64_t busy, orphan;
+  uint64_t in_place;  // 0: there is no such word
+};
+
+// Regions of agents of other versions are still taken out, by the journal. Sites lie where they always did.
+absl::StatusOr<BusyWords> BusyWordsOf(uint32_t version) {
+  constexpr uint32_t kUnfilled = 0, kFirst = 1, kFourCaches = 2, kTeamsNotInPlace = 4;
+  switch (version) {
+    case kFirst:
+    case kFourCaches:
+      return BusyWords{144, 148, 0};
+    case kUnfilled:
+    case kTeamsNotInPlace:
+    case kShadowLayoutVersion:
+      return BusyWords{offsetof(RegionHeader, busy), offsetof(RegionHeader, orphan),
+                       offsetof(RegionHeader, in_place)};
+    default:
+      return absl::FailedPreconditionError(
+          absl::StrCat("it was injected into by another version (layout ", version, ")"));
+  }
+}
+
 // What of the injection is still there to be taken out.
 struct Left {
   std::vector<const InjectedSite*> sites;  // our jump is in the text
   std::vector<PcRange> ranges;             // ours, mapped
   bool region = false;
+  BusyWords words{};
   uint32_t orphan = 0;
 };
 
@@ -82,25 +107,33 @@ absl::StatusOr<Left> LookAt(const Injection& injection, const Memory& memory) {
   }
   if (IsOurs(maps, memory, injection.region, true, RegionBegins())) {
     RegionAccess region(&memory, injection.region.start, 1);
-    ASSIGN_OR_RETURN(RegionHeader header, region.Read<RegionHeader>(injection.region.start));
+    const uint64_t at = injection.region.start;
+    ASSIGN_OR_RETURN(const auto magic, region.Read<uint64_t>(at + offsetof(RegionHeader, magic)));
+    ASSIGN_OR_RETURN(const auto version,
+                     region.Read<uint32_t>(at + offsetof(RegionHeader, version)));
     left.ranges.push_back(injection.region);
-    left.region = header.magic == kShadowMagic;
-    left.orphan = header.orphan;
+    left.region = magic == kShadowMagic;
+    ASSIGN_OR_RETURN(left.words, BusyWordsOf(left.region ? version : 0));
+    ASSIGN_OR_RETURN(left.orphan, region.Read<uint32_t>(at + left.words.orphan));
   }
   return left;
 }
 
+// Nobody meets, leads or runs a copy in place.
+bool IsAtRest(const RegionAccess& region, const BusyWords& words) {
+  const auto busy = region.Read<uint32_t>(region.address() + words.busy);
+  if (!busy.ok() || words.in_place == 0) return !busy.ok() || *busy == 0;
+  const auto in_place = region.Read<uint32_t>(region.address() + words.in_place);
+  return *busy == 0 && (!in_place.ok() || *in_place == 0);
+}
+
 // No new rendezvous; the shadow under way, if any, ends within its limit.
-void Quiet(const Injection& injection, const Memory& memory) {
+void Quiet(const Injection& injection, const Memory& memory, const BusyWords& words) {
   RegionAccess region(&memory, injection.region.start, 1);
   for (uint32_t i = 0; i < kMaxSites; ++i)
     (void)region.Write(region.SiteAddress(i) + offsetof(Site, mode), uint32_t{0});
   const int64_t deadline = Now() + kShadowPatienceNs;
-  while (Now() < deadline) {
-    auto header = region.Read<RegionHeader>(injection.region.start);
-    if (!header.ok() || header->busy == 0) return;
-    Nap();
-  }
+  while (Now() < deadline && !IsAtRest(region, words)) Nap();
 }
 
 std::vector<HoldOp> MakeOps(const Injection& injection, const Left& left) {
@@ -170,7 +203,7 @@ absl::Status Attempt(const Injection& injection, const Memory& memory,
     *done = true;
     return absl::OkStatus();
   }
-  if (left.region) Quiet(injection, memory);
+  if (left.region) Quiet(injection, memory, left.words);
   HoldRequest request{injection.pid, injection.start_ticks, options.max_stop_ns,
                       MakeOps(injection, left)};
   ASSIGN_OR_RETURN(HoldReply reply, RunHold(options, request, result, suspect));

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "agent/shadow/forking/narrow_plan.h"
 #include "agent/shadow/protocol.h"
 #include "agent/shadow/recovery_plan.h"
 
@@ -74,31 +75,6 @@ struct ProtectRange {
   uint64_t bytes;
   uint32_t protection;  // PROT_READ or PROT_NONE
   uint32_t reserved;
-};
-
-// Why a fork that was to be narrowed did not happen.
-enum NarrowStep : int32_t {
-  kNarrowNoAnswer = 1,
-  kNarrowRefused = 2,   // by the agent: its own text says why
-  kNarrowTooLate = 3,   // members might go on at any time
-  kNarrowNotMarked = 4  // madvise
-};
-enum : uint32_t { kNarrowGo = 1, kNarrowNo = 2 };
-
-struct NarrowRange {
-  uint64_t address;
-  uint64_t bytes;
-};
-
-// While `waiting`, the whole team stands still in the payload. The agent writes the ranges, then `answer`.
-struct NarrowControl {
-  uint32_t waiting;  // atomic: set by the leader, once
-  uint32_t answer;   // atomic: kNarrowGo, kNarrowNo
-  uint32_t marked;  // atomic: 1 while memory of the rank may bear our marks; no member goes on then
-  uint32_t stuck;   // ranges whose mark the kernel did not take back
-  uint32_t count;
-  uint32_t reserved;
-  NarrowRange ranges[kMaxNarrows];
 };
 
 struct ShadowPlan {
@@ -168,7 +144,9 @@ struct alignas(64) ChildControl {
   uint32_t stop;                  // no further run
   uint32_t pin;                   // every member goes to the CPU it arrived on
   alignas(64) uint64_t fork_tsc;  // first thing in the shadow
-  uint64_t ready_tsc;             // the team is rebuilt
+  uint64_t begin_tsc;    // soft_ticks count from here: fork_tsc, or before the leader asked
+  uint64_t deadline_ns;  // of a narrowed pause; 0: shadow_ns after the fork
+  uint64_t ready_tsc;    // the team is rebuilt
   uint64_t end_tsc;
   uint64_t restore_buffer;
   uint64_t lines;              // RestoreLine x kMaxLines; 0: no run learns
@@ -189,7 +167,6 @@ struct RunResult {
 
 static_assert(sizeof(RunEntry) == 24 && sizeof(RestoreRange) == 24 && sizeof(ProtectRange) == 24);
 static_assert(sizeof(RunResult) == 32 && sizeof(FaultRecord) == 32);
-static_assert(sizeof(NarrowControl) == 24 + 16 * kMaxNarrows);
 
 }  // namespace perfd
 

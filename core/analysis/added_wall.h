@@ -3,7 +3,8 @@
 // Shape    AddedWallOf(report): sampling, agents, injection, their sum and its share of the time that was covered.
 // Model    the threads of a rank wait for each other, so what sampling takes from them adds up; ranks and nodes are held up side
 //          by side, so their mean counts. The agent takes its CPU time from the job, as on a node without a free core.
-//          Everything is an upper estimate except the stops and pauses of the injection, which are measured.
+//          Everything is estimated, on the high side for a rank of the mean, except the stops and pauses of the injection,
+//          which are measured.
 // Units    ns.
 // Threads  thread-safe (pure).
 // Source   promise P4; docs/benchmarks.md "What sampling costs".

@@ -49,10 +49,9 @@ GovernorDecision Raise(const GovernorSpan& span, GovernorDecision decision) {
 }  // namespace
 
 double KernelSamplingNs(const GovernorSpan& span) {
-  const double requested = Sane(span.requested_hz);
-  const double on = requested > 0 ? std::min(1.0, Sane(span.current_hz) / requested) : 1;
   return static_cast<double>(span.samples) * Sane(span.sample_cost_ns) +
-         on * static_cast<double>(span.switches) * Sane(span.switch_cost_ns);
+         std::min(1.0, Sane(span.on_share)) * static_cast<double>(span.switches) *
+             Sane(span.switch_cost_ns);
 }
 
 GovernorDecision NextFrequency(const GovernorSpan& span) {

@@ -33,6 +33,7 @@ struct GovernorSpan {
   double sample_cost_ns = 0;  // calibrated cost of one sample
   uint64_t switches = 0;      // times a thread of the ranks was put on a CPU
   double switch_cost_ns = 0;  // what one costs more while its thread's event is on
+  double on_share = 1;        // of the time events are on
   uint64_t agent_cpu_ns = 0;  // CPU time of agent and readers
   double budget_ratio = 0;    // allowed cost / wall time
   double current_hz = 0;      // in force in this span
@@ -48,7 +49,7 @@ struct GovernorDecision {
 
 GovernorDecision NextFrequency(const GovernorSpan& span);
 
-// Of the samples and switches of such a span, over all threads; the event is on for current_hz / requested_hz of the time.
+// Of the samples and switches of such a span, over all threads.
 double KernelSamplingNs(const GovernorSpan& span);
 
 }  // namespace perfd

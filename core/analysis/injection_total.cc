@@ -10,10 +10,6 @@
 namespace perfd {
 namespace {
 
-// Those who came wait at most so long for the others: agent/shadow/process_lab_shadow.cc kGatherNs.
-constexpr int64_t kFailedArmNs = 1'000'000;
-constexpr uint64_t kMostFailedArms = 1'000'000;
-
 template <typename Int>
 void Raise(Int& sum, Int by) {
   const Int most = static_cast<Int>(kMostCost);
@@ -82,7 +78,6 @@ InjectionTotal TotalInjection(std::span<const LoopMeasurement* const> loops,
     int64_t& of_rank = spread_out[{loop->node, loop->pid}];
     Raise(of_rank, loop->cost.later_fault_ns);
     Raise(of_rank, loop->cost.pass_through_ns);
-    Raise(of_rank, kFailedArmNs * static_cast<int64_t>(std::min<uint64_t>(loop->cost.failed_arms, kMostFailedArms)));
     Raise(of_rank, loop->cost.recovery_ns);
   }
   int64_t worst = 0;

@@ -100,6 +100,15 @@ std::string StretchText(const Stretch& stretch) {
                       " trips");
 }
 
+// Of one instance: of REF, or of another base where nothing is compared with REF.
+double CyclesOf(const TripClass& trips) {
+  for (const VariantFigures& figures : trips.figures) {
+    if (figures.variant == figures.base && figures.thread == kTeam && figures.valid_runs > 0)
+      return figures.cycles;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<TripClass> TripClassesOf(std::span<const RunSample> runs,
@@ -140,6 +149,17 @@ std::string TripRemark(std::span<const TripClass> classes, const VerdictEdges& e
                       absl::StrJoin(stretches, ", ", [](std::string* out, const Stretch& stretch) {
                         absl::StrAppend(out, StretchText(stretch));
                       }));
+}
+
+std::vector<double> TimeOfClasses(const std::vector<TripClass>& classes) {
+  std::vector<double> parts;
+  double sum = 0;
+  for (const TripClass& trips : classes) {
+    parts.push_back(trips.instances * CyclesOf(trips));
+    sum += parts.back();
+  }
+  for (double& part : parts) part = sum > 0 ? part / sum : 0;
+  return parts;
 }
 
 }  // namespace perfd

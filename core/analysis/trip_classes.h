@@ -33,6 +33,10 @@ std::vector<TripClass> TripClassesOf(std::span<const RunSample> runs,
 // Whether it may be worth to see more instances: the longest so far is kTripSpread times the shortest.
 bool TripsVary(std::span<const uint64_t> trips);
 
+// Parts of the loop's time, one per class, that add up to 1; all 0 where the times are not known. Instances are drawn by
+// counting entries, so each class has them as often as the loop has.
+std::vector<double> TimeOfClasses(const std::vector<TripClass>& classes);
+
 BoundVerdict VerdictOf(const TripClass& trips, const VerdictEdges& edges = {});
 
 // "the verdict depends on the trip count: overhead bound from 3 to 12 trips, memory bound from 800 to 40000"; empty unless

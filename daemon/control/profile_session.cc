@@ -37,6 +37,7 @@ Decisions ProfileSession::Start(Moment now) {
 }
 
 void ProfileSession::Restore(Moment now) {
+  restored_ns_ = now.monotonic_ns;
   // The monotonic clock may have started anew: what has passed is taken from the wall clock, within its bounds.
   const int64_t passed = std::clamp<int64_t>(now.unix_ns - status_.submitted_unix_ns, 0, SpanNs());
   begin_ns_ = now.monotonic_ns - passed;
@@ -171,6 +172,7 @@ bool ProfileSession::WantsLoops(Moment now) const {
     return false;
   if (outcome_.has_value() || cancelled_ns_.has_value() || status_.state > ProfileState::kInjecting)
     return false;
+  if (!KnowsItsNodes(now)) return false;
   return now.monotonic_ns >= std::max(first_sample_ns_ + LookNs(), ask_loops_ns_);
 }
 

@@ -82,6 +82,7 @@ class ProfileSession {
   MeasureNode Order(const NodeSession& node) const;
   void Share(const NodeSession& node, MeasureOrder& order) const;
   void GiveLeases(Moment now);
+  bool KnowsItsNodes(Moment now) const;
   void NoteLeases(const StoredWindow& window);
   void TellCharge(Moment now, Decisions& out);
   Decisions OrderAll() const;
@@ -109,6 +110,7 @@ class ProfileSession {
   int64_t deadline_ns_ = 0;  // monotonic: everything is over by then
   int64_t first_sample_ns_ = 0;
   int64_t saved_ns_ = 0;
+  std::optional<int64_t> restored_ns_;  // monotonic: the daemon came back
   std::vector<MeasureLoop> hot_loops_;  // of the last order
   uint64_t order_revision_ = 0;         // of the last order; 0: there was none
   std::vector<PhaseLoop> phases_;       // every loop that was ever ordered

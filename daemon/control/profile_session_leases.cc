@@ -9,6 +9,7 @@ namespace perfd {
 namespace {
 
 constexpr int64_t kReckonNs = 2 * kNsPerSecond;
+constexpr int64_t kComingBackNs = 10 * kNsPerSecond;
 constexpr double kNewsworthy = 0.05;  // of the charge that was told
 
 bool ClockTrusted(const std::optional<ClockReading>& clock, int64_t job_ns) {
@@ -22,6 +23,16 @@ void ProfileSession::Know(const AgentFacts& facts) {
   if (node == nullptr) return;
   node->keeps_leases = facts.pause_leases;
   node->clock = facts.clock;
+}
+
+// After a restart of the daemon agents come back one by one, and their clocks are read then: an order before that would take
+// their leases away for good.
+bool ProfileSession::KnowsItsNodes(Moment now) const {
+  if (!restored_ns_.has_value() || now.monotonic_ns - *restored_ns_ >= kComingBackNs) return true;
+  return std::none_of(nodes_.begin(), nodes_.end(), [](const NodeSession& node) {
+    if (node.progress.ranks == 0 || node.Over()) return false;
+    return !node.connected || (node.keeps_leases && !node.clock.has_value());
+  });
 }
 
 // With the first order, for good: a node that is given a lease later would begin with a budget that others have.

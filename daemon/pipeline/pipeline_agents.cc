@@ -69,10 +69,14 @@ void Pipeline::AskClock(AgentBook::Entry& entry) {
   entry.link->AskClock(job_ns, entry.clock.Best(job_ns));
 }
 
+// A century after the machine has started: sums of it do not overflow.
+constexpr int64_t kMostClockNs = 100ll * 366 * 86'400 * kNsPerSecond;
+
 void Pipeline::ClockAnswer(uint64_t connection, int64_t sent_ns, int64_t here_ns) {
   absl::MutexLock lock(&mutex_);
   AgentBook::Entry* entry = book_.Find(connection);
   if (entry == nullptr || sent_ns <= 0 || sent_ns != entry->clock_asked_ns) return;
+  if (here_ns < 0 || here_ns > kMostClockNs) return;  // asked again with the next heartbeat
   entry->clock_asked_ns = 0;
   const Moment now = Now();
   AgentBook::Heard(*entry, now);

@@ -16,7 +16,6 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "e2e"))
 from cluster import Cluster, PUPPETS  # noqa: E402
-from variants_test import plain, steps_for  # noqa: E402
 
 KERNEL = PUPPETS / "kernels_gcc_avx2"
 SIZES = {"L1": 1200, "L2": 40_000, "memory": 2_000_000}
@@ -105,25 +104,41 @@ def verdict():
               flush=True)
 
 
-def cost(pairs=6):
+def waits(pid):
+    """How often the threads of a process have waited for each other: as often for every step of a kernel."""
+    statuses = [p.read_text() for p in pathlib.Path(f"/proc/{pid}/task").glob("*/status")]
+    return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M).group(1)) for text in statuses)
+
+
+def pace(pid, seconds):
+    begin, before = time.monotonic(), waits(pid)
+    time.sleep(seconds)
+    return (waits(pid) - before) / (time.monotonic() - begin)
+
+
+def cost(pairs=12, seconds=10):
+    """Pairs within one process: two runs of a program differ by more than the profile costs, depending on where its memory is."""
     with Cluster() as c:
-        steps = steps_for(KERNEL, "triad", 200_000, 2, 12)
-        arguments = [KERNEL, "triad", 200_000, steps, 2]
+        job = c.spawn("job", [KERNEL, "triad", 200_000, 0, 2], env={"OMP_WAIT_POLICY": "passive", "OMP_PROC_BIND": "true"})
+        time.sleep(2)
         ratios, accounted = [], []
         for _ in range(pairs):
-            alone = plain(KERNEL, "triad", 200_000, steps, 2)["seconds"]
-            job = c.spawn("job", arguments, env={"OMP_WAIT_POLICY": "passive"})
-            name = c.submit("--pid", job.pid, "--duration", "10s", "--variants", "LS,FP,DL1,S2L,NO_STORE,CTRL")
-            job.wait(120)  # without asking meanwhile: every perfctl takes its time from the two cores
+            before = pace(job.pid, seconds / 2)
+            name = c.submit("--pid", job.pid, "--duration", f"{seconds}s", "--variants", "LS,FP,DL1,S2L,NO_STORE,CTRL")
+            during = pace(job.pid, seconds)  # without asking meanwhile: every perfctl takes its time from the two cores
             c.wait_over(name, 60)
-            seconds = json.loads(c.log("job").splitlines()[-1])["seconds"]
-            report = c.json("report", name)
-            ratios.append(seconds / alone - 1)
-            accounted.append(report["added_wall"]["total_ns"] / 1e9 / alone)
-            print(json.dumps({"figure": "cost", "pair": len(ratios), "observed": ratios[-1], "accounted": accounted[-1],
-                              "of": report["added_wall"]}), flush=True)
+            time.sleep(1)
+            after = pace(job.pid, seconds / 2)
+            added = c.json("report", name)["added_wall"]
+            ratios.append((before + after) / 2 / during - 1)
+            accounted.append(added["ratio"])
+            print(json.dumps({"figure": "cost", "pair": len(ratios), "observed": ratios[-1], "accounted": added}), flush=True)
+        job.terminate()
+        job.wait(60)
+        quartiles = statistics.quantiles(ratios, n=4)
         print(json.dumps({"figure": "cost", "pairs": pairs, "observed_median": statistics.median(ratios),
-                          "observed": ratios, "accounted_median": statistics.median(accounted), "accounted": accounted}))
+                          "observed_quartiles": [quartiles[0], quartiles[2]],
+                          "accounted_median": statistics.median(accounted)}))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 //          stacks. Cuts are at 2 MB: a cut inside a huge page would split it for good.
 // Units    bytes, addresses of the rank.
 // Errors   kFailedPrecondition: this process must not be narrowed, and why.
-// Source   madvise(2), MADV_DONTFORK; hazards, "Forking"; docs/adr/0009-narrow-forks.md.
+// Source   madvise(2), MADV_DONTFORK; hazards, "Forking"; docs/adr/0013-narrow-forks.md.
 #ifndef AGENT_SHADOW_FORKING_NARROWING_H_
 #define AGENT_SHADOW_FORKING_NARROWING_H_
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "agent/procfs/read_file.h"
+#include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
 namespace perfd {
@@ -58,6 +59,15 @@ bool DisturbedByForks(absl::string_view path) {
   return false;
 }
 
+// Rings and arrays that the kernel keeps in ordinary memory; whatever else is mapped from an anonymous inode (vfio, dmabuf, what
+// graphics drivers invent) may be a device.
+bool IsKernelMemory(absl::string_view path) {
+  for (absl::string_view kind : {"[perf_event]", "[io_uring]", "bpf-map", "[eventpoll]"}) {
+    if (absl::StartsWith(path, absl::StrCat("anon_inode:", kind))) return true;
+  }
+  return false;
+}
+
 absl::Status JudgeFiles(const RankHazards& h) {
   for (const OpenFile& file : h.files) {
     const std::string which = absl::StrCat(" (descriptor ", file.number, ", ", file.target, ")");
@@ -81,6 +91,9 @@ absl::Status JudgeFiles(const RankHazards& h) {
 }  // namespace
 
 bool IsDevice(const MapEntry& map) {
+  // Registers of PCI devices are files there; buffers of devices have no directory.
+  if (absl::StartsWith(map.path, "/sys/") || absl::StartsWith(map.path, "/dmabuf")) return true;
+  if (absl::StartsWith(map.path, "anon_inode:")) return !IsKernelMemory(map.path);
   if (!absl::StartsWith(map.path, "/dev/")) return false;
   return !absl::StartsWith(map.path, "/dev/shm/") && map.path != "/dev/zero" &&
          !absl::StartsWith(map.path, "/dev/hugepages/");
@@ -91,7 +104,9 @@ absl::StatusOr<RankHazards> ReadHazards(int32_t pid) {
   RankHazards h;
   h.pid = pid;
   ASSIGN_OR_RETURN(h.status, procfs.Status(pid));
+  const int64_t begin = SystemClock().MonotonicNs();
   ASSIGN_OR_RETURN(h.memory, ReadMemoryFacts(pid));
+  h.memory_read_ns = SystemClock().MonotonicNs() - begin;
   ASSIGN_OR_RETURN(h.node, ReadNodeMemory());
   ASSIGN_OR_RETURN(h.files, ReadOpenFiles(pid));
   ASSIGN_OR_RETURN(h.maps, procfs.Maps(pid));

@@ -22,6 +22,8 @@ struct RankHazards {
   int32_t pid = 0;
   ProcessStatus status;
   MemoryFacts memory;
+  int64_t memory_read_ns =
+      0;  // what reading it took; the process's own calls for memory may have waited so long
   NodeMemory node;
   CgroupMemory cgroup;
   std::vector<OpenFile> files;

@@ -46,7 +46,15 @@ struct BlockState {
   uint32_t generation;
 };
 
-// Behind it: what outlasts single entries and is not touched by shadows.
+// Behind it: what the leader keeps from the fork that it makes. Shadows read it, too, and write nothing there.
+inline constexpr uint32_t kBlockLeftOut = kBlockPayload + 0x3c0;
+struct LeftOut {
+  uint32_t count;
+  uint32_t reserved;
+  NarrowRange ranges[kMaxNarrows];
+};
+
+// Behind both: what outlasts single entries and is not touched by shadows.
 inline constexpr uint32_t kBlockStrata = kBlockPayload + 0x800;
 
 static_assert(kBlockPayload + offsetof(BlockState, self) == BLOCK_SELF);
@@ -57,7 +65,8 @@ static_assert(kBlockPayload + offsetof(BlockState, end) == BLOCK_END);
 static_assert(kBlockPayload + offsetof(BlockState, end_cpu) == BLOCK_END_CPU);
 static_assert(kBlockPayload + offsetof(BlockState, xsave_mask) == BLOCK_XSAVE_MASK);
 static_assert(kBlockPayload + offsetof(BlockState, registers) == BLOCK_REGISTERS);
-static_assert(kBlockXsave == BLOCK_XSAVE && sizeof(BlockState) <= kBlockStrata - kBlockPayload);
+static_assert(kBlockXsave == BLOCK_XSAVE && sizeof(BlockState) <= kBlockLeftOut - kBlockPayload);
+static_assert(kBlockLeftOut + sizeof(LeftOut) <= kBlockStrata);
 static_assert(kBlockStrata + sizeof(Strata) <= kBlockPayload + kBlockPayloadBytes);
 static_assert(kBlockStack + kBlockStackBytes == BLOCK_STACK_TOP);
 static_assert(offsetof(SavedRegisters, rcx) == 16 * 8 && offsetof(SavedRegisters, rsp) == 17 * 8);

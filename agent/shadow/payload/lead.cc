@@ -10,10 +10,10 @@ inline constexpr uint64_t kSliceNs = 10000000;
 inline constexpr uint64_t kCollectNs = 1000000;
 inline constexpr uint64_t kReapNs = 200000000;
 
-void ResetChild(ChildControl* child, ShadowPlan* plan) {
+void ResetChild(ChildControl* child, ShadowPlan* plan, uint32_t team) {
   ZeroBytes(AddressOf(child), sizeof(ChildControl));
   child->generation = plan->generation;
-  child->team = plan->team;
+  child->team = team;
 }
 
 // A member says that it joined right afterwards; it may have lost its CPU in between. Places are in the order of the records,
@@ -40,6 +40,7 @@ bool CollectTeam(RegionHeader* region, ChildControl* child, uint32_t round) {
 // Pinning each member where it arrived is right only when they arrived on different CPUs.
 bool CpusDiffer(RegionHeader* region, ChildControl* child) {
   for (uint32_t i = 0; i < child->team; ++i) {
+    if (child->records[i] >= BlockCount(region)) return false;
     for (uint32_t j = 0; j < i; ++j) {
       if (RecordOf(region, child->records[i])->cpu == RecordOf(region, child->records[j])->cpu)
         return false;
@@ -113,16 +114,23 @@ struct Ending {
 Ending ForkAndWait(RegionHeader* region, Site* site, uint64_t own_block, ShadowPlan* plan) {
   ChildControl* child = ChildOf(region);
   StateOf(own_block)->region = AddressOf(region);
-  if (int32_t reason = BeginNarrow(region, child, plan)) return {kOutcomeNotNarrowed, reason};
+  if (plan->flags & kPlanNarrow) {
+    // Its members stand still from here on.
+    child->begin_tsc = Ticks();
+    child->deadline_ns = MonotonicNs() + plan->shadow_ns;
+  }
+  int32_t reason = BeginNarrow(region, child, plan, own_block);
+  if (reason != 0) return {kOutcomeNotNarrowed, reason};
+  uint64_t deadline = child->deadline_ns;
   uint64_t start = Ticks();
   // No exit signal, and nothing of the file table or directory is copied, so nothing is flushed when the copy ends.
   int64_t pid = payload_clone(kCloneFs | kCloneFiles, own_block + kBlockStack + kBlockStackBytes, 0,
                               ShadowMain, own_block);
   site->fork_ticks = Ticks() - start;
-  EndNarrow(plan);
+  EndNarrow(plan, own_block);
   if (pid < 0) return {kOutcomeForkFailed, static_cast<int32_t>(-pid)};
   Store(site->child_pid, pid);
-  uint64_t deadline = MonotonicNs() + plan->shadow_ns;
+  if (deadline == 0) deadline = MonotonicNs() + plan->shadow_ns;
   Reaped reaped;
   Outcome outcome = WaitForWord(child, pid, deadline, &reaped);
   if (!reaped.yes) {
@@ -136,11 +144,12 @@ Ending ForkAndWait(RegionHeader* region, Site* site, uint64_t own_block, ShadowP
 
 }  // namespace
 
-void Lead(RegionHeader* region, Site* site, uint32_t round, uint64_t own_block) {
+void Lead(RegionHeader* region, Site* site, Gathering gathering, uint64_t own_block) {
+  auto [round, team] = gathering;
   ShadowPlan* plan = PlanOf(region);
   ChildControl* child = ChildOf(region);
   site->gather_ticks = Ticks() - site->first_arrival;
-  ResetChild(child, plan);
+  ResetChild(child, plan, team);
   Store(region->busy, site->index + 1);
   Store(site->mode, kModeIdle);
   Ending ending{kOutcomeTeamLost, 0};

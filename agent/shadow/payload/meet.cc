@@ -75,6 +75,13 @@ void SaveState(RegionHeader* region, ThreadRecord* record, uint64_t block, Saved
                : "memory");
 }
 
+// False while entries are to pass first, or when there is nothing to meet for. Any thread may ask: it touches no more than the
+// site's own counters.
+bool IsTurn(Site* site) {
+  uint32_t phase = SitePhase(Load(site->state));
+  return phase == kPhaseGather || (phase == kPhaseArmed && FetchAdd(site->countdown, -1) <= 1);
+}
+
 // True when the gathering of `site` is open to this thread; the round it is in goes to *round.
 bool IsOpen(Site* site, uint64_t ticks, uint32_t* round) {
   for (;;) {
@@ -82,7 +89,6 @@ bool IsOpen(Site* site, uint64_t ticks, uint32_t* round) {
     *round = SiteRound(state);
     if (SitePhase(state) == kPhaseGather) return true;
     if (SitePhase(state) != kPhaseArmed) return false;
-    if (FetchAdd(site->countdown, -1) > 1) return false;
     if (Exchange(site->state, state, SiteState(*round, 0, kPhaseGather))) {
       site->first_arrival = ticks;
       FetchAdd(site->gathers, 1);
@@ -139,9 +145,10 @@ uint32_t Join(Site* site, ThreadRecord* record, uint32_t round, uint32_t team) {
 }
 
 void TakePart(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame,
-              uint32_t round) {
+              Gathering gathering) {
+  auto [round, team] = gathering;
+  if (team == 0) return;
   ShadowPlan* plan = PlanOf(region);
-  uint32_t team = plan->team;
   uint64_t records = AddressOf(RecordOf(region, 0));
   uint32_t index = static_cast<uint32_t>((AddressOf(record) - records) / sizeof(ThreadRecord));
   uint64_t block = BlockOf(region, index);
@@ -149,7 +156,7 @@ void TakePart(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegis
   Store(record->wait_until_ns, 0);
   uint32_t place = Join(site, record, round, team);
   if (place == team) {
-    Lead(region, site, round, block);
+    Lead(region, site, gathering, block);
   } else if (place != 0) {
     Wait(site, plan, record, round);
   }
@@ -165,17 +172,32 @@ void Finish(Site* site, ShadowPlan* plan, Outcome outcome, int32_t error) {
   Store(site->generation_done, plan->generation);
 }
 
-void Meet(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame) {
+namespace {
+
+// The plan may be read only between the two changes of in_place, and only if the site is armed then: the agent changes the mode
+// first, then waits until nobody is left. Members stay in place for as long as the shadow lasts.
+void MeetInPlace(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame) {
   ShadowPlan* plan = PlanOf(region);
-  uint32_t team = plan->team, round = 0;
-  if (plan->site != site->index || team == 0 || team > BlockCount(region)) return;
-  if (!IsOpen(site, Ticks(), &round)) return;
-  // Signals first: a handler that jumps away must not leave the record busy.
+  FetchAdd(region->in_place, 1);
+  if (Load(site->mode) == kModeArmed && plan->site == site->index) {
+    Gathering gathering{0, plan->team};
+    if (gathering.team != 0 && gathering.team <= BlockCount(region) &&
+        IsOpen(site, Ticks(), &gathering.round))
+      TakePart(region, site, record, frame, gathering);
+  }
+  FetchAdd(region->in_place, -1);
+}
+
+}  // namespace
+
+void Meet(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame) {
+  if (!IsTurn(site)) return;
+  // Signals first: a handler that jumps away must leave neither the record busy nor the count raised.
   constexpr uint64_t kSetMask = 2, kMaskBytes = 8;
   uint64_t all = ~uint64_t{0}, old_mask = 0;
   SysCall(kSysSigprocmask, kSetMask, AddressOf(&all), AddressOf(&old_mask), kMaskBytes);
   if (Exchange(record->busy, 0U, 1U)) {
-    TakePart(region, site, record, frame, round);
+    MeetInPlace(region, site, record, frame);
     Store(record->busy, 0);
   } else {
     FetchAdd(region->busy_entries, 1);

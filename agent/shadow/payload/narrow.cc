@@ -19,7 +19,8 @@ uint32_t AnswerOfAgent(ShadowPlan* plan) {
   uint64_t deadline = MonotonicNs() + plan->agent_wait_ns;
   for (;;) {
     uint32_t answer = Load(plan->narrow.answer);
-    if (answer != 0 || MonotonicNs() >= deadline) return answer;
+    if (IsAnswerTo(plan->generation, answer)) return answer & kNarrowAnswerMask;
+    if (MonotonicNs() >= deadline) return 0;
     SleepNs(kLookNs);
   }
 }
@@ -30,6 +31,7 @@ bool MembersStay(RegionHeader* region, ChildControl* child) {
   auto self = static_cast<uint32_t>(SysCall(kSysGettid));
   uint64_t deadline = MonotonicNs() + kPublishNs;
   for (uint32_t i = 0; i < child->team; ++i) {
+    if (child->records[i] >= BlockCount(region)) return false;
     ThreadRecord* record = RecordOf(region, child->records[i]);
     if (Load(record->tid) == self) continue;
     uint64_t until;
@@ -42,19 +44,22 @@ bool MembersStay(RegionHeader* region, ChildControl* child) {
   return true;
 }
 
-uint32_t CountOf(ShadowPlan* plan) {
+// What is marked is what is unmarked, whatever becomes of the plan.
+void Keep(ShadowPlan* plan, LeftOut* left_out) {
   uint32_t count = Load(plan->narrow.count);
-  return count < kMaxNarrows ? count : kMaxNarrows;
+  left_out->count = count < kMaxNarrows ? count : kMaxNarrows;
+  CopyBytes(AddressOf(left_out->ranges), AddressOf(plan->narrow.ranges),
+            left_out->count * sizeof(NarrowRange));
 }
 
 bool Advise(const NarrowRange& range, uint64_t advice) {
   return SysCall(kSysMadvise, range.address, range.bytes, advice) == 0;
 }
 
-void Unmark(ShadowPlan* plan, uint32_t count) {
-  for (uint32_t i = 0; i < count; ++i) {
+void Unmark(ShadowPlan* plan, const LeftOut* left_out, uint32_t count) {
+  for (uint32_t i = 0; i < count && i < kMaxNarrows; ++i) {
     int tries = 0;
-    while (!Advise(plan->narrow.ranges[i], kDoFork) && ++tries < kUnmarkTries) SleepNs(kLookNs);
+    while (!Advise(left_out->ranges[i], kDoFork) && ++tries < kUnmarkTries) SleepNs(kLookNs);
     if (tries == kUnmarkTries) FetchAdd(plan->narrow.stuck, 1);
   }
   Store(plan->narrow.marked, 0U);
@@ -62,7 +67,7 @@ void Unmark(ShadowPlan* plan, uint32_t count) {
 
 }  // namespace
 
-int32_t BeginNarrow(RegionHeader* region, ChildControl* child, ShadowPlan* plan) {
+int32_t BeginNarrow(RegionHeader* region, ChildControl* child, ShadowPlan* plan, uint64_t block) {
   if ((plan->flags & kPlanNarrow) == 0) return 0;
   uint32_t answer = AnswerOfAgent(plan);
   if (answer != kNarrowGo) return answer == 0 ? kNarrowNoAnswer : kNarrowRefused;
@@ -71,17 +76,34 @@ int32_t BeginNarrow(RegionHeader* region, ChildControl* child, ShadowPlan* plan)
     Store(plan->narrow.marked, 0U);
     return kNarrowTooLate;
   }
-  uint32_t count = CountOf(plan);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (Advise(plan->narrow.ranges[i], kDontFork)) continue;
-    Unmark(plan, i + 1);  // a part of this one may be marked
+  LeftOut* left_out = LeftOutOf(block);
+  Keep(plan, left_out);
+  for (uint32_t i = 0; i < left_out->count; ++i) {
+    if (Advise(left_out->ranges[i], kDontFork)) continue;
+    Unmark(plan, left_out, i + 1);  // a part of this one may be marked
     return kNarrowNotMarked;
   }
   return 0;
 }
 
-void EndNarrow(ShadowPlan* plan) {
-  if (Load(plan->narrow.marked)) Unmark(plan, CountOf(plan));
+void EndNarrow(ShadowPlan* plan, uint64_t block) {
+  const LeftOut* left_out = LeftOutOf(block);
+  if (Load(plan->narrow.marked)) Unmark(plan, left_out, left_out->count);
+}
+
+// What the copy lacks is where the kernel would put its next mappings, and then runs would read and write those instead.
+void FillHoles(ChildControl* child, uint64_t block) {
+  enum : uint64_t { kNoAccess = 0, kPrivateAnonymous = 0x22, kNoReserve = 0x4000 };
+  enum : uint64_t { kFixedNoReplace = 0x100000, kNoFile = ~uint64_t{0} };
+  const LeftOut* left_out = LeftOutOf(block);
+  for (uint32_t i = 0; i < left_out->count && i < kMaxNarrows; ++i) {
+    const NarrowRange& range = left_out->ranges[i];
+    int64_t got = SysCall(kSysMmap, range.address, range.bytes, kNoAccess,
+                          kPrivateAnonymous | kNoReserve | kFixedNoReplace, kNoFile, 0);
+    // Kernels before 4.17 take the address for a hint.
+    if (static_cast<uint64_t>(got) != range.address)
+      FailShadow(child, kStepBuffer, got < 0 && got > -4096 ? got : 0);
+  }
 }
 
 bool MayLeave(ShadowPlan* plan) {

@@ -60,6 +60,9 @@ inline BlockState* StateOf(uint64_t block) {
   return At<BlockState>(block + kBlockPayload);
 }
 
+inline LeftOut* LeftOutOf(uint64_t block) {
+  return At<LeftOut>(block + kBlockLeftOut);
+}
 inline Strata* StrataOf(uint64_t block) {
   return At<Strata>(block + kBlockStrata);
 }
@@ -89,11 +92,18 @@ void Meet(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters
 void Finish(Site* site, ShadowPlan* plan, Outcome outcome, int32_t error);
 
 // lead.cc: called by the last to join, with the site's state in kPhaseShadow.
-void Lead(RegionHeader* region, Site* site, uint32_t round, uint64_t own_block);
+struct Gathering {
+  uint32_t round;
+  uint32_t team;
+};
+void Lead(RegionHeader* region, Site* site, Gathering gathering, uint64_t own_block);
 
 // narrow.cc: a fork that leaves memory out. Marks are in place only between these two, while the whole process stands still.
-int32_t BeginNarrow(RegionHeader* region, ChildControl* child, ShadowPlan* plan);  // 0, or why not
-void EndNarrow(ShadowPlan* plan);
+// Keeps a copy of what is marked in the leader's own block. 0, or why not.
+int32_t BeginNarrow(RegionHeader* region, ChildControl* child, ShadowPlan* plan, uint64_t block);
+void EndNarrow(ShadowPlan* plan, uint64_t block);
+void FillHoles(ChildControl* child,
+               uint64_t block);   // in the shadow: nothing else may be mapped there
 bool MayLeave(ShadowPlan* plan);  // asked by a member whose time is up
 
 // child.cc, in the shadow

@@ -144,7 +144,7 @@ void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint6
     RunEntry run = plan->runs[i];
     if (state->index == 0) {
       child->current_run = i;
-      if (Ticks() - child->fork_tsc > plan->soft_ticks) child->stop = 1;
+      if (Ticks() - child->begin_tsc > plan->soft_ticks) child->stop = 1;
     }
     Barrier(child);
     if (Load(child->stop)) return;

@@ -36,7 +36,7 @@ TEST_F(MomentTest, AfterItsWindowNothingIsArmed) {
   ShadowWish wish = Wish({{.variant = 0}}, 1);
   wish.arm_until_ns = SystemClock().MonotonicNs() - 1;
   const auto answer = (*lab)->RunShadow(wish);
-  EXPECT_TRUE(absl::IsUnavailable(answer.status())) << answer.status();
+  EXPECT_TRUE(absl::IsCancelled(answer.status())) << answer.status();
   EXPECT_EQ((*lab)->cost().shadows, 0u);
   // The next one is not hindered by it.
   EXPECT_TRUE(Shadow(**lab, Wish({{.variant = 0}}, 1)).ok());

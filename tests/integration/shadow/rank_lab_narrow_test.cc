@@ -147,6 +147,27 @@ TEST_F(RankLabNarrowTest, MissedMemoryIsNamed) {
   EXPECT_EQ(WEXITSTATUS(puppet.Stop().status), 0);
 }
 
+// A team that stood still for a question whose answer was no stood still all the same.
+TEST_F(RankLabNarrowTest, WhatARefusalCostsIsToldAndCharged) {
+  LabProcess puppet({"1", absl::StrCat(kN), "0", "big"});
+  Open(puppet);
+  const int64_t before = lab_->cost().pass_through_ns;
+  audit_.clear();
+  absl::StatusOr<ShadowAnswer> answer;
+  for (int i = 0; i < 10 && !absl::IsAborted(answer.status()); ++i)
+    answer = lab_->RunShadow(Narrow({{{0x1000, uint64_t{1} << 47}}, false}, 1));
+  ASSERT_TRUE(absl::IsAborted(answer.status())) << answer.status();
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("may touch so much"));
+  ASSERT_FALSE(audit_.empty());
+  EXPECT_EQ(audit_.back().action, "shadow");
+  EXPECT_GT(audit_.back().pause_ns, 0);
+  EXPECT_NE(audit_.back().outcome, "ok");
+  EXPECT_GE(lab_->cost().pass_through_ns - before, audit_.back().pause_ns);
+  EXPECT_EQ(lab_->cost().shadows, 0u);
+  EXPECT_TRUE(lab_->Uninstall().ok());
+  EXPECT_EQ(WEXITSTATUS(puppet.Stop().status), 0);
+}
+
 // Stops of the whole process at any instant: nobody overtakes anybody.
 TEST_F(RankLabNarrowTest, StoppedAndContinuedInBetween) {
   LabProcess puppet({"2", "3000", "0", "big"});

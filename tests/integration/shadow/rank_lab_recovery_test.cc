@@ -4,6 +4,9 @@
 #include <map>
 #include <thread>
 
+#include "agent/attach/memory.h"
+#include "agent/shadow/protocol.h"
+#include "agent/shadow/region_injection.h"
 #include "tests/integration/shadow/lab_fixture.h"
 
 namespace perfd {
@@ -123,6 +126,43 @@ TEST_F(LabRecoveryTest, ALoopThatStoresIsRefused) {
   ASSERT_TRUE(installed->at(0).status.ok()) << installed->at(0).status;
   EXPECT_THAT(std::string(installed->at(0).in_place.message()), ::testing::HasSubstr("it stores"));
   EXPECT_FALSE((*lab)->Recover(Wish({0}, 10)).ok());
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+}
+
+// Every instance is too long to run in place, so that it would last until its time is up.
+TEST_F(LabRecoveryTest, EndsWhenItIsCancelled) {
+  bool cancelled = false;
+  options_.cancelled = [&] { return cancelled; };
+  LabProcess puppet({"1", "300000", "0"}, kPuppet);
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  cancelled = true;
+  const auto begin = std::chrono::steady_clock::now();
+  RecoveryWish wish = Wish({0}, 8192);
+  wish.timeout_ns = 30'000 * kMs;
+  EXPECT_FALSE((*lab)->Recover(wish).ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+}
+
+// A shadow that could not be ended still shares memory with the rank.
+TEST_F(LabRecoveryTest, NotWhileAShadowIsLeftOver) {
+  LabProcess puppet({"1", absl::StrCat(kN), "0"}, kPuppet);
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  const auto injection = ReadInjectionFromRank(puppet.pid());
+  ASSERT_TRUE(injection.ok()) << injection.status();
+  const auto memory = Memory::Open(puppet.pid(), injection->start_ticks);
+  ASSERT_TRUE(memory.ok());
+  const uint64_t at = injection->region.start + offsetof(RegionHeader, orphan);
+  const auto write = [&](uint8_t number) { return memory->Write(at, std::vector{number}).ok(); };
+  ASSERT_TRUE(write(17));
+  const auto answer = (*lab)->Recover(Wish({0}, 10));
+  EXPECT_TRUE(absl::IsFailedPrecondition(answer.status())) << answer.status();
+  ASSERT_TRUE(write(0));
+  EXPECT_TRUE((*lab)->Recover(Wish({0}, 10)).ok());
   ASSERT_TRUE((*lab)->Uninstall().ok());
 }
 

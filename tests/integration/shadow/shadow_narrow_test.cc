@@ -89,6 +89,19 @@ int ChildSees(const Ballast& ballast) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
+void Answer(ShadowPlan& plan, uint32_t answer) {
+  __atomic_store_n(&plan.narrow.answer, NarrowAnswer(plan.generation, answer), __ATOMIC_SEQ_CST);
+}
+
+// Once both threads are there.
+bool LeaderAsks(const ShadowPlan& plan) {
+  for (int i = 0; i < 50'000; ++i) {
+    if (__atomic_load_n(&plan.narrow.waiting, __ATOMIC_SEQ_CST) != 0) return true;
+    usleep(100);
+  }
+  return false;
+}
+
 class NarrowTest : public PayloadTest {
  protected:
   void SetUp() override {
@@ -102,7 +115,7 @@ class NarrowTest : public PayloadTest {
         site, 1, {{Look(lab, ballast.At(1)), 0, 0, 0, 0}, {Look(lab, ballast.At(20)), 0, 0, 0, 0}});
     plan.flags |= kPlanNarrow;
     plan.agent_wait_ns = 20'000'000;
-    plan.narrow.answer = kNarrowGo;
+    plan.narrow.answer = NarrowAnswer(plan.generation, kNarrowGo);
     plan.narrow.count = static_cast<uint32_t>(ranges.size());
     std::copy(ranges.begin(), ranges.end(), plan.narrow.ranges);
     return plan;
@@ -173,13 +186,74 @@ TEST_F(NarrowTest, WithoutTheAgentNothingIsForked) {
     int32_t step;
   };
   for (const Case& c : {Case{0, kNarrowNoAnswer}, Case{kNarrowNo, kNarrowRefused}}) {
-    Plan(lab, site, ballast, {{ballast.At(2), 20 * kMb}}).narrow.answer = c.answer;
+    ShadowPlan& plan = Plan(lab, site, ballast, {{ballast.At(2), 20 * kMb}});
+    plan.narrow.answer = c.answer == kNarrowNo ? NarrowAnswer(plan.generation, c.answer) : c.answer;
     Run(lab, site);
     EXPECT_EQ(lab.site(site).last_outcome, kOutcomeNotNarrowed);
     EXPECT_EQ(lab.site(site).last_error, c.step);
   }
   EXPECT_EQ(lab.site(site).shadows, 0u);
   EXPECT_EQ(ballast.Mappings(), before);
+}
+
+// To the plan before, that is: its ranges may be half written by now.
+TEST_F(NarrowTest, AStaleAnswerIsNone) {
+  const Ballast ballast;
+  SelfHosted lab;
+  const uint32_t site = lab.Install(kSum);
+  const std::vector<std::string> before = ballast.Mappings();
+  ShadowPlan& plan = Plan(lab, site, ballast, {{ballast.At(2), 20 * kMb}});
+  plan.narrow.answer = NarrowAnswer(plan.generation - 1, kNarrowGo);
+  Run(lab, site);
+  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeNotNarrowed);
+  EXPECT_EQ(lab.site(site).last_error, kNarrowNoAnswer);
+  EXPECT_EQ(lab.site(site).shadows, 0u);
+  EXPECT_EQ(ballast.Mappings(), before);
+}
+
+// The shadow's own buffers must not come to lie where the loop's arrays were.
+TEST_F(NarrowTest, WhatIsLeftOutStaysEmpty) {
+  const Ballast ballast;
+  SelfHosted lab;
+  const uint32_t site = lab.Install(kSum);
+  ShadowPlan& plan = Plan(lab, site, ballast, {{ballast.At(2), 20 * kMb}});
+  plan.run_count = 0;
+  for (uint64_t mb : {1, 3, 6, 9, 12, 15, 18, 21})
+    plan.runs[plan.run_count++] = {Look(lab, ballast.At(mb)), 0, kRunCold | kRunRestore | kRunLearn,
+                                   0, 0};
+  plan.evict_bytes = 8 * kMb;
+  plan.restores[plan.restore_count++] = {ballast.At(24), 8 * kMb, kSharedOut, 0};
+  Run(lab, site);
+  EXPECT_EQ(lab.result(0, 0).status, uint32_t{kRunOk});
+  for (uint32_t run = 1; run < 8; ++run)
+    EXPECT_EQ(lab.result(run, 0).status, uint32_t{kRunFaulted}) << run;
+  EXPECT_EQ(lab.child().fault.address, ballast.At(3));
+  EXPECT_TRUE(ballast.Intact());
+}
+
+// The team stands still from the question on, not from the fork.
+TEST_F(NarrowTest, TheAnswerIsPartOfThePause) {
+  const Ballast ballast;
+  SelfHosted lab;
+  const uint32_t site = lab.Install(kSum);
+  ShadowPlan& plan = Plan(lab, site, ballast, {{ballast.At(2), 20 * kMb}});
+  plan.shadow_ns = 300'000'000;
+  plan.agent_wait_ns = 2'000'000'000;
+  plan.narrow.answer = 0;
+  plan.runs[0].copy = lab.Raw({0xeb, 0xfe});  // for ever
+  std::thread agent([&] {
+    LeaderAsks(plan);
+    usleep(200'000);
+    Answer(plan, kNarrowGo);
+  });
+  const uint64_t begin = ReadTicks();
+  usleep(10'000);
+  const uint64_t per_10_ms = ReadTicks() - begin;
+  Run(lab, site);
+  agent.join();
+  const uint32_t outcome = lab.site(site).last_outcome;
+  EXPECT_TRUE(outcome == kOutcomeWatchdog || outcome == kOutcomeKilled) << outcome;
+  EXPECT_LT(lab.site(site).pause_ticks, 40 * per_10_ms) << "200 + 7/8 of 300 ms if not";
 }
 
 TEST_F(NarrowTest, WhatTheKernelRefusesUndoesTheRest) {
@@ -243,15 +317,6 @@ class NarrowTeam {
   std::array<std::thread, 2> threads_;
 };
 
-// Once both threads are there.
-bool LeaderAsks(const ShadowPlan& plan) {
-  for (int i = 0; i < 50'000; ++i) {
-    if (__atomic_load_n(&plan.narrow.waiting, __ATOMIC_SEQ_CST) != 0) return true;
-    usleep(100);
-  }
-  return false;
-}
-
 TEST_F(NarrowTest, MembersWaitWhileTheAgentThinks) {
   const Ballast ballast;
   SelfHosted lab;
@@ -273,7 +338,7 @@ TEST_F(NarrowTest, MembersWaitWhileTheAgentThinks) {
   usleep(50'000);
   EXPECT_FALSE(team.AnyLeft());
   EXPECT_FALSE(AnyDontFork()) << "nothing is marked before the answer";
-  __atomic_store_n(&plan.narrow.answer, uint32_t{kNarrowGo}, __ATOMIC_SEQ_CST);
+  Answer(plan, kNarrowGo);
   EXPECT_EQ(team.Join(), 2 * 5050.0);
   EXPECT_EQ(lab.site(site).last_outcome, kOutcomeDone);
   EXPECT_EQ(lab.child().fault.address, ballast.At(20));
@@ -303,7 +368,7 @@ TEST_F(NarrowTest, NoMarksOnceAMemberMayGoOn) {
   }
   for (int i = 0; i < 6000 && !team.AnyLeft(); ++i) usleep(1000);
   EXPECT_TRUE(team.AnyLeft());
-  __atomic_store_n(&plan.narrow.answer, uint32_t{kNarrowGo}, __ATOMIC_SEQ_CST);
+  Answer(plan, kNarrowGo);
   EXPECT_EQ(team.Join(), 2 * 5050.0);
   EXPECT_EQ(lab.site(site).last_outcome, kOutcomeNotNarrowed);
   EXPECT_EQ(lab.site(site).last_error, kNarrowTooLate);
@@ -337,7 +402,7 @@ TEST_F(NarrowTest, MembersStayAsLongAsThereAreMarks) {
   __atomic_store_n(&plan.narrow.marked, uint32_t{0}, __ATOMIC_SEQ_CST);
   for (int i = 0; i < 2000 && !team.AnyLeft(); ++i) usleep(1000);
   EXPECT_TRUE(team.AnyLeft());
-  __atomic_store_n(&plan.narrow.answer, uint32_t{kNarrowNo}, __ATOMIC_SEQ_CST);
+  Answer(plan, kNarrowNo);
   EXPECT_EQ(team.Join(), 2 * 5050.0);
   EXPECT_EQ(lab.site(site).last_error, kNarrowRefused);
 }

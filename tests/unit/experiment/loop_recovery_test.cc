@@ -95,6 +95,7 @@ class LoopRecoveryTest : public ::testing::Test {
     for (int i = 0; i < 200 && experiment.stage() != LoopExperiment::Stage::kDone; ++i) {
       const ShadowPrediction prediction;
       least_ = std::max(least_, experiment.LeastCost(prediction));
+      narrows_ = narrows_ || experiment.footprint().has_value();
       spent_.push_back(
           experiment.Step(lab_, {.credit_ns = credit_ns, .timeout_ns = 1000, .prediction = {}}));
     }
@@ -112,6 +113,7 @@ class LoopRecoveryTest : public ::testing::Test {
   InstalledLoop installed_;
   LoopSetup setup_;
   int64_t least_ = 0;
+  bool narrows_ = false;  // at any step
   std::vector<StepCost> spent_;
 };
 
@@ -126,6 +128,7 @@ TEST_F(LoopRecoveryTest, MeasuresShortLoopsInTheRank) {
   EXPECT_EQ(loop.trips.decile[0], 100);
   EXPECT_EQ(loop.trips.decile[10], 200);
   EXPECT_EQ(lab_.shadows, 0);
+  EXPECT_FALSE(narrows_) << "nothing is forked";
   ASSERT_FALSE(lab_.wishes.empty());
   // The loop alone, each variant between two runs of its base, a count.
   EXPECT_THAT(lab_.wishes[0].round, ElementsAre(kNoCopy, 0, 3, 0, 4, 0, 1));

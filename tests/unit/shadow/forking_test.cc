@@ -217,6 +217,20 @@ TEST(ProtectListTest, SharedAndDevicesButNotOurs) {
   EXPECT_EQ(list->at(2).protection, static_cast<uint32_t>(PROT_NONE));
 }
 
+TEST(PreconditionsTest, WhatIsADevice) {
+  const auto is_device = [](const char* path) {
+    return IsDevice(Map(0x1000, 0x2000, true, true, path));
+  };
+  for (const char* path : {"/dev/nvidia0", "/dev/infiniband/uverbs0", "/dmabuf:scanout",
+                           "/sys/devices/pci0000:00/0000:00:02.0/resource0",
+                           "anon_inode:[vfio-device]", "anon_inode:dmabuf", "anon_inode:i915.gem"})
+    EXPECT_TRUE(is_device(path)) << path;
+  for (const char* path :
+       {"", "[heap]", "/dev/shm/a", "/dev/zero", "/dev/hugepages/a", "/home/sys/a", "/system",
+        "anon_inode:[perf_event]", "anon_inode:[io_uring]", "anon_inode:bpf-map"})
+    EXPECT_FALSE(is_device(path)) << path;
+}
+
 TEST(ProtectListTest, OnlyPrivateWritableMemoryIsRestored) {
   const std::vector<MapEntry> maps = {
       Map(0x1000, 0x3000, true, false, ""), Map(0x3000, 0x4000, true, true, "/dev/shm/a"),

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 #include "absl/strings/str_format.h"
 #include "agent/shadow/forking/process_files.h"
 #include "core/base/clock.h"
@@ -93,6 +95,55 @@ TEST_F(RestoreTest, WhatWasUnmappedIsUnmappedOnce) {
                                    "6"
                                    "00"));
   EXPECT_EQ(result_.unmapped_bytes, kPage + kRegion);
+}
+
+// Four caches before version 3: what follows them lay elsewhere.
+TEST_F(RestoreTest, RegionsOfOlderLayoutsAreReadAsTheyAre) {
+  constexpr uint64_t kOrphanThen = 148;
+  const uint32_t orphan = 4242, version = 2;
+  std::memcpy(region_ + offsetof(RegionHeader, version), &version, 4);
+  std::memcpy(region_ + kOrphanThen, &orphan, 4);
+  StartRank();
+  NameCacheAndRegion();
+  StartTracer({});
+  EXPECT_TRUE(Restore().ok());
+  EXPECT_THAT(Holds(), ElementsAre("21214"
+                                   "5"
+                                   "6"
+                                   "0"  // the orphan
+                                   "00"));
+}
+
+TEST_F(RestoreTest, RegionsOfUnknownLayoutsAreRefused) {
+  const uint32_t version = kShadowLayoutVersion + 1;
+  std::memcpy(region_ + offsetof(RegionHeader, version), &version, 4);
+  StartRank();
+  NameCacheAndRegion();
+  StartTracer({});
+  EXPECT_EQ(Restore().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Holds(), IsEmpty());
+  ExpectUntouched();
+}
+
+TEST_F(RestoreTest, WhoIsInPlaceIsWaitedFor) {
+  auto* in_place = reinterpret_cast<uint32_t*>(region_ + offsetof(RegionHeader, in_place));
+  const uint32_t version = kShadowLayoutVersion;
+  std::memcpy(region_ + offsetof(RegionHeader, version), &version, 4);
+  *in_place = 1;
+  StartRank();
+  NameCacheAndRegion();
+  StartTracer({});
+  size_t holds = 0;
+  std::thread member([&] {
+    const int64_t until = SystemClock().MonotonicNs() + 50 * kNsPerMs;
+    while (SystemClock().MonotonicNs() < until) std::this_thread::yield();
+    holds = Holds().size();
+    __atomic_store_n(in_place, 0, __ATOMIC_SEQ_CST);
+  });
+  EXPECT_TRUE(Restore().ok());
+  member.join();
+  EXPECT_EQ(holds, 0u);
+  EXPECT_THAT(Holds(), SizeIs(1));
 }
 
 TEST_F(RestoreTest, AThreadInTheWayIsWaitedFor) {

@@ -43,10 +43,10 @@ TEST(BudgetGovernor, SwitchesCostWhileTheEventsAreOn) {
   span.switch_cost_ns = 2000;
   EXPECT_DOUBLE_EQ(NextFrequency(span).cost_ratio, 0.02);
   EXPECT_TRUE(NextFrequency(span).lowered);
-  span.current_hz = 199.0 / 4;
+  span.on_share = 0.25;
   EXPECT_DOUBLE_EQ(NextFrequency(span).cost_ratio, 0.005);
   EXPECT_FALSE(NextFrequency(span).lowered);
-  span.requested_hz = 0;
+  span.on_share = 7;
   EXPECT_DOUBLE_EQ(KernelSamplingNs(span), 20'000'000);
 }
 

@@ -131,6 +131,41 @@ TEST_F(LeasesTest, NodesAreToldWhatTheirPausesStandFor) {
   EXPECT_DOUBLE_EQ(told[3].charge, 1.5) << "30 ms of the job for 20 ms of each";
 }
 
+TEST_F(LeasesTest, ARestartedDaemonReadsTheClocksFirst) {
+  Join("a", true, kMs);
+  Join("b", true, kMs);
+  const std::string id = Order({"a", "b"});
+  SessionTable restarted;
+  restarted.Restore(*table_.Status(id, now()), now());
+  EXPECT_TRUE(restarted.WantingLoops(now()).empty()) << "nobody is back";
+  for (const char* node : {"a", "b"}) {
+    AgentFacts facts = Agent(node);
+    facts.pause_leases = true;
+    restarted.AgentConnected(facts, now());
+  }
+  restarted.ClockRead("a", Reading("a"));
+  EXPECT_TRUE(restarted.WantingLoops(now()).empty());
+  restarted.ClockRead("b", Reading("b"));
+  EXPECT_EQ(restarted.WantingLoops(now()).size(), 1u);
+  for (const Decision& decision : restarted.HotLoops(id, kLoops, now())) {
+    const auto* order = std::get_if<MeasureNode>(&decision);
+    if (order != nullptr) {
+      EXPECT_TRUE(order->order.lease.has_value()) << order->node;
+    }
+  }
+}
+
+TEST_F(LeasesTest, ARestartedDaemonDoesNotWaitForEver) {
+  Join("a", true, kMs);
+  const std::string id = Order({"a"});
+  SessionTable restarted;
+  restarted.Restore(*table_.Status(id, now()), now());
+  Pass(10 * kSecond - 1);
+  EXPECT_TRUE(restarted.WantingLoops(now()).empty());
+  Pass(1);
+  EXPECT_EQ(restarted.WantingLoops(now()).size(), 1u);
+}
+
 TEST_F(LeasesTest, PausesOfNodesWithoutALeaseChangeNoCharge) {
   Join("a", true, kMs);
   Join("b", false, kMs);
