@@ -5,10 +5,10 @@
 #include <ostream>
 
 #include "client/commands/command_table.h"
-#include "client/render/status_json.h"
-#include "client/render/verdict_json.h"
 #include "client/render/verdict_text.h"
 #include "core/base/status_macros.h"
+#include "core/json/status_json.h"
+#include "core/json/verdict_json.h"
 
 namespace perfd {
 namespace {

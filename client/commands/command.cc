@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/render/status_json.h"
 #include "client/render/text_style.h"
+#include "core/json/status_json.h"
 
 namespace perfd {
 namespace {

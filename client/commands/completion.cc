@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <ostream>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -21,6 +22,18 @@ std::vector<std::string> LongOptions(const CLI::App& app) {
 
 bool TakesFile(const CLI::App& command) {
   return command.get_option_no_throw("FILE") != nullptr;
+}
+
+// Options of any command whose value is a file, as a pattern of `case`.
+std::string FileOptions(const CLI::App& root) {
+  std::set<std::string> names;
+  for (const CLI::App* command : root.get_subcommands({})) {
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_type_name() != "FILE") continue;
+      for (const std::string& name : option->get_lnames()) names.insert("--" + name);
+    }
+  }
+  return absl::StrJoin(names, "|");
 }
 
 std::string Bash(const CLI::App& root) {
@@ -44,6 +57,10 @@ std::string Bash(const CLI::App& root) {
       " $global\" -- \"$cur\"))\n"
       "    return\n"
       "  fi\n"
+      "  case \"${COMP_WORDS[COMP_CWORD-1]}\" in\n    ",
+      FileOptions(root),
+      ") COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n"
+      "  esac\n"
       "  case \"${COMP_WORDS[1]}\" in\n",
       cases,
       "  esac\n"
@@ -68,6 +85,9 @@ std::string Zsh(const CLI::App& root) {
       "_perfctl() {\n  local -a commands=(\n",
       described,
       "  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    return\n  fi\n"
+      "  case \"$words[CURRENT-1]\" in\n    ",
+      FileOptions(root),
+      ") _files; return ;;\n  esac\n"
       "  case \"$words[2]\" in\n",
       cases, "  esac\n  compadd -- ", absl::StrJoin(LongOptions(root), " "),
       "\n}\ncompdef _perfctl perfctl\n");
@@ -90,7 +110,8 @@ std::string Fish(const CLI::App& root) {
     for (const CLI::Option* option : command->get_options()) {
       for (const std::string& long_name : option->get_lnames())
         absl::StrAppend(&text, "complete -c perfctl -n '__fish_seen_subcommand_from ", name,
-                        "' -l ", long_name, " -d ", quote(option->get_description()), "\n");
+                        "' -l ", long_name, option->get_type_name() == "FILE" ? " -r -F" : "",
+                        " -d ", quote(option->get_description()), "\n");
     }
   }
   return text;

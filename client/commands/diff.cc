@@ -6,8 +6,8 @@
 
 #include "client/commands/command_table.h"
 #include "client/render/report_diff.h"
-#include "client/render/status_json.h"
 #include "core/base/status_macros.h"
+#include "core/json/status_json.h"
 
 namespace perfd {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/commands/command_table.h"
 #include "client/render/nodes_text.h"
-#include "client/render/status_json.h"
 #include "client/rpc/rpc_status.h"
 #include "core/base/version.h"
+#include "core/json/status_json.h"
 
 namespace perfd {
 namespace {

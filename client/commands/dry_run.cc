@@ -8,8 +8,8 @@
 #include "client/commands/follow.h"
 #include "client/render/dry_run/dry_run.h"
 #include "client/render/report_totals.h"
-#include "client/render/status_json.h"
 #include "core/base/status_macros.h"
+#include "core/json/status_json.h"
 
 namespace perfd {
 namespace {

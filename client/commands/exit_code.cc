@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "client/render/status_json.h"
+#include "core/json/status_json.h"
 
 namespace perfd {
 namespace {

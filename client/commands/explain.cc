@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/commands/command_table.h"
-#include "client/render/status_json.h"
 #include "client/render/text_table.h"
+#include "core/json/status_json.h"
 #include "core/model/variant_name.h"
 
 namespace perfd {

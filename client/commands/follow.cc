@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/render/live_view.h"
-#include "client/render/report_json.h"
 #include "client/render/report_text.h"
 #include "client/render/report_totals.h"
-#include "client/render/status_json.h"
 #include "core/base/status_macros.h"
+#include "core/json/report_json.h"
+#include "core/json/status_json.h"
 #include "core/spec/units.h"
 
 namespace perfd {

@@ -5,9 +5,9 @@
 #include <ostream>
 
 #include "client/commands/command_table.h"
-#include "client/render/status_json.h"
 #include "client/render/status_text.h"
 #include "core/base/status_macros.h"
+#include "core/json/status_json.h"
 
 namespace perfd {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "client/commands/command_table.h"
 #include "client/render/nodes_text.h"
-#include "client/render/status_json.h"
 #include "core/base/status_macros.h"
+#include "core/json/status_json.h"
 
 namespace perfd {
 namespace {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "client/render/status_json.h"
 #include "core/base/status_macros.h"
+#include "core/json/status_json.h"
 
 namespace perfd {
 

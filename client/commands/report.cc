@@ -1,4 +1,4 @@
-// perfctl report: the result, as table, JSON, CSV, folded stacks or pprof.
+// perfctl report: the result, as table, JSON, CSV, folded stacks, pprof or HTML page.
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
@@ -9,13 +9,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/commands/command_table.h"
+#include "client/commands/output_file.h"
 #include "client/render/csv.h"
 #include "client/render/folded.h"
 #include "client/render/pprof.h"
-#include "client/render/report_json.h"
 #include "client/render/report_text.h"
-#include "client/render/status_json.h"
 #include "core/base/status_macros.h"
+#include "core/json/report_json.h"
+#include "core/json/status_json.h"
+#include "core/page/render_html.h"
 
 namespace perfd {
 namespace {
@@ -25,6 +27,8 @@ struct Options {
   bool csv = false;
   bool folded = false;
   std::string pprof;
+  std::string html;
+  bool force = false;
   std::optional<int32_t> rank;
   int top = 12;
   bool threads = false;
@@ -45,8 +49,22 @@ absl::Status WritePprof(Terminal& terminal, const Report& report, const std::str
   return absl::OkStatus();
 }
 
+absl::Status WriteHtml(Terminal& terminal, const Report& report, const Options& options) {
+  const std::string page = RenderHtml(report);
+  if (options.html == "-") {
+    terminal.out << page;
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(
+      WriteOutputFile(options.html, page, options.force ? IfThere::kReplace : IfThere::kKeep));
+  Remark(terminal, absl::StrCat("Wrote ", options.html, " (", Bytes(page.size()),
+                                "); open it in a browser, it needs nothing else."));
+  return absl::OkStatus();
+}
+
 absl::Status Print(Terminal& terminal, const Report& report, const Options& options) {
   if (!options.pprof.empty()) return WritePprof(terminal, report, options.pprof);
+  if (!options.html.empty()) return WriteHtml(terminal, report, options);
   if (options.csv) {
     terminal.out << RenderCsv(report);
   } else if (options.folded) {
@@ -89,14 +107,19 @@ CommandRun Define(CLI::App& app) {
   auto* folded = app.add_flag("--folded", options->folded, "Folded stacks for flame graphs");
   auto* pprof =
       app.add_option("--pprof", options->pprof, "Write a pprof file; - is standard output");
+  auto* html = app.add_option("--html", options->html,
+                              "Write one self-contained page for a browser; - is standard output");
+  for (CLI::Option* file : {pprof, html}) file->type_name("FILE");
+  app.add_flag("--force", options->force, "Write over a page that exists")->needs(html);
   auto* rank =
       app.add_option("--rank", options->rank, "Only this rank, with shares of its own time");
   app.add_option("--top", options->top, "Loops shown, 0: all (default 12)")
       ->check(CLI::Range(0, 100000));
   app.add_flag("--threads", options->threads, "Each thread's part of each loop");
-  csv->excludes(folded)->excludes(pprof)->excludes(rank);
-  folded->excludes(pprof)->excludes(rank);
-  pprof->excludes(rank);
+  csv->excludes(folded)->excludes(pprof)->excludes(rank)->excludes(html);
+  folded->excludes(pprof)->excludes(rank)->excludes(html);
+  pprof->excludes(rank)->excludes(html);
+  html->excludes(rank);
   return [options](Terminal& terminal) {
     return WithDaemon(terminal,
                       [&](DaemonClient& daemon) { return Run(terminal, daemon, *options); });
@@ -116,6 +139,7 @@ EXAMPLES
   perfctl report p-000042 --rank 3 --top 0
   perfctl report last --folded | flamegraph.pl > flame.svg
   perfctl report last --pprof out.pb.gz
+  perfctl report last --html report.html
 
 EXIT CODES
   0 complete or still running   2 usage   3 no such profile or rank   4 not permitted

@@ -10,8 +10,8 @@
 #include "client/commands/dry_run.h"
 #include "client/commands/follow.h"
 #include "client/commands/spec_source.h"
-#include "client/render/status_json.h"
 #include "core/base/status_macros.h"
+#include "core/json/status_json.h"
 #include "core/spec/spec.h"
 
 namespace perfd {
@@ -32,8 +32,10 @@ void ShowUnmeasured(Terminal& terminal, const ProfileSpec& spec) {
 void ShowPromiseLeft(Terminal& terminal, const ProfileSpec& spec) {
   if (!spec.variants.recovery() || spec.variants.set.empty()) return;
   Remark(terminal,
-         "note: recovery mode leaves promise P1 (no variant ever executes in the job's own memory or threads): loops that "
-         "provably end, store nothing and are very short run their variants in the job's threads, on nodes whose agent was "
+         "note: recovery mode leaves promise P1 (no variant ever executes in the job's own memory "
+         "or threads): loops that "
+         "provably end, store nothing and are very short run their variants in the job's threads, "
+         "on nodes whose agent was "
          "started with --allow-recovery; all others in shadows");
 }
 
@@ -84,12 +86,15 @@ CommandRun Define(CLI::App& app) {
   app.add_option("--event", spec.event, "auto, cpu-clock or a libpfm4 event (default auto)");
   app.add_option("--callpaths", spec.callpaths, "off, fp or dwarf (default off)");
   app.add_option("--variants", spec.variants,
-                 "Altered copies of the hot loops to time in shadows, e.g. LS,FP,NO_RED+NO_DIV; none: alter nothing")
+                 "Altered copies of the hot loops to time in shadows, e.g. LS,FP,NO_RED+NO_DIV; "
+                 "none: alter nothing")
       ->delimiter(',');
   app.add_option("--mode", spec.mode,
-                 "shadow, or recovery: very short loops run their variants in the job's own threads, outside promise P1 "
+                 "shadow, or recovery: very short loops run their variants in the job's own "
+                 "threads, outside promise P1 "
                  "(default shadow)");
-  app.add_option("--overhead", spec.overhead, "Most wall time the profile may add, e.g. 1% (default 2%)");
+  app.add_option("--overhead", spec.overhead,
+                 "Most wall time the profile may add, e.g. 1% (default 2%)");
   app.add_option("--name", spec.name, "Text shown in lists and reports");
   app.add_flag("--watch,-w", options->watch, "Follow the profile and print its report");
   app.add_option("--timeout", options->timeout,
@@ -103,8 +108,9 @@ CommandRun Define(CLI::App& app) {
 }  // namespace
 
 CommandEntry SubmitCommand() {
-  return {"submit", "Ask for a profile of running processes",
-          R"(Prints the id of the new profile. The job is not restarted and its results do not change: hot loops are altered only
+  return {
+      "submit", "Ask for a profile of running processes",
+      R"(Prints the id of the new profile. The job is not restarted and its results do not change: hot loops are altered only
 in short-lived copies of its processes (shadows), within the budget.
 Options given beside a job file replace what the file says.
 
@@ -121,7 +127,7 @@ EXIT CODES
   8 partial result (with --watch)       124 timeout        1 anything else
 With --dry-run: 0 some loop would be altered, 3 there is no hot loop, 6 every loop is refused, 7 the budget buys no shadow.
 An interrupt (Ctrl-C) during --watch leaves the profile running; it ends a dry run.)",
-          Define};
+      Define};
 }
 
 }  // namespace perfd

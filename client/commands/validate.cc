@@ -6,7 +6,7 @@
 
 #include "client/commands/command_table.h"
 #include "client/commands/spec_source.h"
-#include "client/render/status_json.h"
+#include "core/json/status_json.h"
 #include "core/spec/spec.h"
 
 namespace perfd {

@@ -7,7 +7,7 @@
 #include <ostream>
 
 #include "client/commands/command_table.h"
-#include "client/render/status_json.h"
+#include "core/json/status_json.h"
 
 namespace perfd {
 namespace {

@@ -68,7 +68,7 @@ std::string CostLine(const Report& report) {
   const AddedWall wall = AddedWallOf(report);
   if (wall.ratio <= 0) return text;
   absl::StrAppendFormat(&text,
-                        "  added wall time: at most %.2f%% (sampling %s s, agents %s s, estimated; "
+                        "  added wall time: about %.2f%% in the mean of the ranks (sampling %s s, agents %s s, estimated; "
                         "stops and shadows %s s)\n",
                         wall.ratio * 100, Seconds(ToSeconds(wall.sampling_ns)),
                         Seconds(ToSeconds(wall.agents_ns)), Seconds(ToSeconds(wall.injection_ns)));

@@ -5,11 +5,21 @@
 #define DAEMON_METRICS_FIGURES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace perfd {
+
+// How evenly the ranks share a loop, and the threads of the rank that has most of it.
+struct SpreadFigure {
+  double rank_min_seconds = 0;
+  double rank_median_seconds = 0;
+  double rank_max_seconds = 0;
+  double rank_imbalance_ratio = 1;    // max / mean
+  double thread_imbalance_ratio = 1;  // max / mean
+};
 
 struct LoopFigure {
   std::string loop;  // LocationId
@@ -18,6 +28,7 @@ struct LoopFigure {
   int32_t line = 0;
   std::string module;
   double share_ratio = 0;
+  std::optional<SpreadFigure> spread = {};  // once the profile is over
 };
 
 struct SaturationFigure {
@@ -30,6 +41,30 @@ struct MeasuredFigure {
   std::string loop;       // LocationId
   double gain_ratio = 0;  // the best
   std::vector<SaturationFigure> saturations;
+  std::string bound = {};  // BoundName
+  std::string level = {};  // DataLevelName
+};
+
+// How far a profile is.
+struct ProgressFigure {
+  std::string state;
+  uint64_t samples = 0;
+  uint64_t nodes = 0;
+  uint64_t ranks = 0;
+  uint64_t threads = 0;
+  double progress_ratio = 0;
+  double budget_ratio = 0;       // added wall time over elapsed time, at most
+  double submitted_seconds = 0;  // since the epoch
+  double finished_seconds = 0;   // since the epoch; 0: not yet
+};
+
+// What only the report of a profile tells.
+struct OutcomeFigure {
+  double missing_ratio = 0;            // samples
+  double sampling_overhead_ratio = 0;  // of the job's CPU time
+  double added_time_ratio = 0;         // by variants, of the elapsed time
+  double imbalance_ratio = 1;          // of the ranks' compute time, max / mean
+  std::vector<std::pair<std::string, double>> category_shares = {};
 };
 
 struct ProfileFigure {
@@ -39,6 +74,10 @@ struct ProfileFigure {
   std::vector<LoopFigure> loops;                                      // heaviest first
   std::vector<MeasuredFigure> measured = {};                          // largest gain first
   std::vector<std::pair<std::string, uint64_t>> measure_states = {};  // loops by state
+  std::string command = {};                                           // of the target; may be empty
+  std::string slurm_job = {};                                         // of the target; may be empty
+  ProgressFigure progress = {};
+  std::optional<OutcomeFigure> outcome = {};  // once it is over
 };
 
 struct AgentFigure {
@@ -57,15 +96,20 @@ struct DaemonFigures {
   std::vector<LabelledCount> samples;          // by category
   std::vector<LabelledCount> samples_dropped;  // by reason
   std::vector<LabelledCount> injections;       // by action
+  std::vector<LabelledCount> agent_versions;   // connected agents, by version
   double injection_pause_seconds = 0;
   uint64_t agents_connected = 0;
+  uint64_t agents_known = 0;       // heard of within a day, connected or not
+  uint64_t agents_can_inject = 0;  // connected, and loops can be altered there
   uint64_t windows_stored = 0;
   uint64_t windows_duplicate = 0;
   uint64_t samples_lost = 0;
+  uint64_t sampling_throttled = 0;
   uint64_t streams_malformed = 0;
   uint64_t ingest_queue_windows = 0;
   uint64_t store_bytes = 0;
   bool store_healthy = true;
+  bool store_readable = true;
   std::vector<ProfileFigure> hot;  // active and recent profiles, newest first
   std::vector<AgentFigure> agents;
 };

@@ -2,6 +2,7 @@
 
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
+#include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <pthread.h>
@@ -44,6 +45,10 @@ prometheus::Histogram& AddHistogram(prometheus::Registry& registry, const char* 
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add({}, bounds);
 }
 
+prometheus::Gauge& AddGauge(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add({});
+}
+
 }  // namespace
 
 struct MetricsServer::Parts {
@@ -59,11 +64,26 @@ struct MetricsServer::Parts {
   prometheus::Histogram& stop =
       AddHistogram(*registry, "perfd_stop_seconds", "Time a rank stood still for one stop.",
                    {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1});
+  prometheus::Gauge& snapshot_time =
+      AddGauge(*registry, "perfd_snapshot_timestamp_seconds", "When this page was made.");
+  prometheus::Gauge& window_time = AddGauge(*registry, "perfd_window_stored_timestamp_seconds",
+                                            "When a page last showed newly stored windows.");
+  uint64_t windows_shown = 0;  // of the thread that makes the page
+
+  void Refresh(const DaemonFigures& figures);
+
   absl::Mutex mutex;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   std::thread refresher;
   std::unique_ptr<prometheus::Exposer> exposer;
 };
+
+void MetricsServer::Parts::Refresh(const DaemonFigures& figures) {
+  snapshot->Set(Expose(figures, ReadProcessFigures()));
+  snapshot_time.SetToCurrentTime();
+  if (figures.windows_stored > windows_shown) window_time.SetToCurrentTime();
+  windows_shown = figures.windows_stored;
+}
 
 MetricsServer::MetricsServer() : parts_(std::make_unique<Parts>()) {}
 
@@ -95,7 +115,7 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Create(const std::
 
 void MetricsServer::Serve(std::function<DaemonFigures()> figures) {
   Parts& parts = *parts_;
-  parts.snapshot->Set(Expose(figures(), ReadProcessFigures()));
+  parts.Refresh(figures());
   parts.refresher = std::thread([&parts, figures = std::move(figures)] {
     pthread_setname_np(pthread_self(), "perfd-metrics");
     while (true) {
@@ -103,7 +123,7 @@ void MetricsServer::Serve(std::function<DaemonFigures()> figures) {
         absl::MutexLock lock(&parts.mutex);
         if (parts.mutex.AwaitWithTimeout(absl::Condition(&parts.stopping), kRefresh)) return;
       }
-      parts.snapshot->Set(Expose(figures(), ReadProcessFigures()));
+      parts.Refresh(figures());
     }
   });
 }

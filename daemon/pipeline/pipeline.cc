@@ -358,6 +358,7 @@ void Pipeline::Remember(const Report& report) {
   RecentProfile recent;
   recent.figure = ToFigure(report.status, report.loops, static_cast<size_t>(options_.hot_loops));
   AddVerdicts(report.verdicts, static_cast<size_t>(options_.hot_loops), recent.figure);
+  AddOutcome(report, recent.figure);
   recent.until_ns = clock_.MonotonicNs() + kKeepRecentNs;
   fresh_.push_back({report.status.id, clock_.MonotonicNs() + kFreshNs});
   if (fresh_.size() > kMaxFresh) fresh_.pop_front();

@@ -1,6 +1,7 @@
 // What the spine shows of itself.
 #include <algorithm>
-#include <array>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "core/base/log.h"
@@ -12,49 +13,9 @@ namespace {
 
 constexpr size_t kMaxHotProfiles = 20;
 constexpr size_t kMaxAgentFigures = 1024;
-// Indexed by MeasureState.
-constexpr std::array<const char*, 4> kMeasureStates = {"open", "measured", "refused",
-                                                       "never_entered"};
-// Combinations and array groups are in the report: here they would be series without bound.
-constexpr std::array<absl::string_view, 9> kShownVariants = {
-    "LS", "FP", "DL1", "NO_DIV", "NO_SQRT", "NO_RED", "S2L", "NO_STORE", "CTRL"};
+constexpr size_t kMaxVersions = 16;  // of agents; what else there is counts as "other"
 
 }  // namespace
-
-ProfileFigure ToFigure(const ProfileStatus& status, const std::vector<ReportRow>& loops,
-                       size_t count) {
-  ProfileFigure figure{
-      .id = status.id, .name = status.name, .user = status.requester.name, .loops = {}};
-  for (const ReportRow& row : loops) {
-    if (figure.loops.size() == count) break;
-    figure.loops.push_back({.loop = row.id,
-                            .function = row.location.function,
-                            .file = row.location.source.file,
-                            .line = row.location.source.first_line,
-                            .module = row.location.module_path,
-                            .share_ratio = row.share});
-  }
-  return figure;
-}
-
-void AddVerdicts(const std::vector<LoopVerdict>& verdicts, size_t count, ProfileFigure& figure) {
-  std::array<uint64_t, kMeasureStates.size()> states{};
-  for (const LoopVerdict& loop : verdicts) {
-    ++states[static_cast<size_t>(loop.state)];
-    if (figure.measured.size() == count || loop.variants.empty()) continue;
-    MeasuredFigure measured{.loop = loop.loop_id, .gain_ratio = 0, .saturations = {}};
-    if (!loop.gains.empty()) measured.gain_ratio = loop.gains.front().of_job.value;
-    for (const VariantSummary& v : loop.variants) {
-      const bool known = std::find(kShownVariants.begin(), kShownVariants.end(), v.variant) !=
-                         kShownVariants.end();
-      if (known && v.ranks > 0) measured.saturations.push_back({v.variant, v.saturation.value});
-    }
-    figure.measured.push_back(std::move(measured));
-  }
-  if (verdicts.empty()) return;
-  for (size_t i = 0; i < states.size(); ++i)
-    figure.measure_states.emplace_back(kMeasureStates[i], states[i]);
-}
 
 std::vector<ProfileFigure> Pipeline::HotProfiles() {
   std::vector<ProfileStatus> active;
@@ -90,6 +51,8 @@ DaemonFigures Pipeline::Figures() {
       figures.profiles.emplace_back(ProfileStateName(static_cast<ProfileState>(state)),
                                     (*counts)[state]);
     }
+  } else {
+    figures.store_readable = false;
   }
   const IngestFigures ingest = ingest_.figures();
   for (size_t i = 0; i < ingest.dropped.size(); ++i) {
@@ -110,6 +73,7 @@ DaemonFigures Pipeline::Figures() {
   figures.windows_stored = ingest.stored;
   figures.windows_duplicate = ingest.duplicate;
   figures.samples_lost = ingest.accounting.lost;
+  figures.sampling_throttled = ingest.accounting.throttled;
   figures.ingest_queue_windows = ingest.under_way;
   figures.store_bytes = static_cast<uint64_t>(store_.SizeBytes());
   figures.store_healthy = store_.healthy();
@@ -117,9 +81,15 @@ DaemonFigures Pipeline::Figures() {
   absl::MutexLock lock(&mutex_);
   figures.streams_malformed = malformed_;
   figures.agents_connected = book_.connected();
+  figures.agents_known = book_.entries().size();
+  std::map<std::string, uint64_t> versions;
   for (const auto& [node, entry] : book_.entries()) {
-    if (entry.connection == 0 || figures.agents.size() == kMaxAgentFigures) continue;
+    if (entry.connection == 0) continue;
+    const bool room = versions.size() < kMaxVersions || versions.contains(entry.facts.version);
+    ++versions[room ? entry.facts.version : "other"];
     const AgentHealth& health = entry.status.health;
+    figures.agents_can_inject += health.can_inject ? 1 : 0;
+    if (figures.agents.size() == kMaxAgentFigures) continue;
     figures.agents.push_back(
         {.node = node,
          .resident_bytes = health.resident_bytes,
@@ -127,6 +97,7 @@ DaemonFigures Pipeline::Figures() {
          .spool_bytes = health.spool_bytes,
          .set_aside_windows = health.set_aside_windows});
   }
+  figures.agent_versions.assign(versions.begin(), versions.end());
   return figures;
 }
 

@@ -1,4 +1,4 @@
-// daemon/pipeline/to_figure.h - the heaviest loops of a profile as metrics show them.
+// daemon/pipeline/to_figure.h - a profile and its heaviest loops as metrics show them.
 #ifndef DAEMON_PIPELINE_TO_FIGURE_H_
 #define DAEMON_PIPELINE_TO_FIGURE_H_
 
@@ -14,6 +14,9 @@ ProfileFigure ToFigure(const ProfileStatus& status, const std::vector<ReportRow>
 
 // Adds the verdicts: at most `count` loops, and of those only the variants that every loop may have.
 void AddVerdicts(const std::vector<LoopVerdict>& verdicts, size_t count, ProfileFigure& figure);
+
+// Adds what only the report tells. `figure` has the first loops of the same report.
+void AddOutcome(const Report& report, ProfileFigure& figure);
 
 }  // namespace perfd
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The metrics endpoint: clean by promtool, scraped by a real Prometheus."""
 import json
+import resource
 import shutil
 import subprocess
 import sys
@@ -63,6 +64,34 @@ scrape_configs:
         joined = query(f'perfd_loop_share_ratio{{profile="{profile}"}} * on(profile, loop) group_left(function) '
                        'perfd_loop_info')
         assert joined and joined[0]["metric"]["function"], joined
+
+
+def series(text):
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def test_a_thousand_agents_stay_below_ten_thousand_series():
+    """Real connections. What the page may show at most, with measured loops of twenty profiles: exposition_test.cc."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    with Cluster(nodes=()) as c:
+        fake = c.spawn("agents", [cluster.BIN / "fake_agents", "--address", f"unix:{c.socket}", "--agents", 1000, "--ranks", 2,
+                                  "--loops", 20, "--windows", 10, "--interval-ms", 1000])
+        wait_until(lambda: '"connected": 1000' in c.log("agents"), 90, "a thousand agents are connected", 0.5)
+        profile = c.submit("--command", "simulation", "--duration", "60s")
+        pages = []
+
+        def shown():
+            pages.append(fetch(c.metrics_url()))
+            return "perfd_agents_connected 1000" in pages[-1] and f'perfd_loop_info{{profile="{profile}"' in pages[-1]
+        wait_until(shown, 60, "agents and loops are in the metrics", 1)
+        most = max(len(series(page)) for page in pages)
+        of_agents = [line for line in series(pages[-1]) if line.startswith("perfd_agent_")]
+        assert len(of_agents) >= 4000 and most < 10000, (len(of_agents), most)
+        loops = [line for line in series(pages[-1]) if line.startswith("perfd_loop_share_ratio{")]
+        assert len(loops) == 12, loops  # of twenty
+        print(f"   {most} series with 1000 agents", flush=True)
+        fake.wait(120)
+        c.wait_over(profile, 90)
 
 
 if __name__ == "__main__":

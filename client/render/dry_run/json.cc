@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/render/dry_run/dry_run.h"
-#include "client/render/status_json.h"
+#include "core/json/status_json.h"
 #include "core/spec/spec.h"
 
 namespace perfd {

@@ -42,27 +42,7 @@ std::string RangeText(const TripClass& trips) {
   return absl::StrCat(trips.shortest, "-", trips.longest);
 }
 
-// Of one instance: of REF, or of another base where nothing is compared with REF.
-double CyclesOf(const TripClass& trips) {
-  for (const VariantFigures& figures : trips.figures) {
-    if (figures.variant == figures.base && figures.thread == kTeam && figures.valid_runs > 0)
-      return figures.cycles;
-  }
-  return 0;
-}
-
 }  // namespace
-
-std::vector<double> TimeOfClasses(const std::vector<TripClass>& classes) {
-  std::vector<double> parts;
-  double sum = 0;
-  for (const TripClass& trips : classes) {
-    parts.push_back(trips.instances * CyclesOf(trips));
-    sum += parts.back();
-  }
-  for (double& part : parts) part = sum > 0 ? part / sum : 0;
-  return parts;
-}
 
 std::string RenderTripClasses(const std::vector<TripClass>& classes, const TextStyle& style) {
   if (classes.empty()) return "";

@@ -17,9 +17,6 @@ namespace perfd {
 
 std::string RenderTripClasses(const std::vector<TripClass>& classes, const TextStyle& style);
 
-// Parts of the loop's time, one per class, that add up to 1; all 0 where the times are not known.
-std::vector<double> TimeOfClasses(const std::vector<TripClass>& classes);
-
 }  // namespace perfd
 
 #endif  // CLIENT_RENDER_MEASURED_TRIP_TEXT_H_

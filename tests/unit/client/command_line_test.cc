@@ -111,6 +111,16 @@ TEST(CommandLineTest, CompletionKnowsCommandsAndOptions) {
   EXPECT_EQ(perfctl.Run({"completion", "tcsh"}), 2);
 }
 
+TEST(CommandLineTest, CompletionOffersFilesWhereFilesGo) {
+  CommandRunner perfctl;
+  EXPECT_EQ(perfctl.Run({"completion", "bash"}), 0);
+  EXPECT_THAT(perfctl.out, HasSubstr("--html|--pprof) COMPREPLY=($(compgen -f"));
+  EXPECT_EQ(perfctl.Run({"completion", "zsh"}), 0);
+  EXPECT_THAT(perfctl.out, HasSubstr("--html|--pprof) _files"));
+  EXPECT_EQ(perfctl.Run({"completion", "fish"}), 0);
+  EXPECT_THAT(perfctl.out, HasSubstr("-l html -r -F"));
+}
+
 TEST(CommandLineTest, Versions) {
   CommandRunner perfctl;
   EXPECT_EQ(perfctl.Run({"--version"}), 0);

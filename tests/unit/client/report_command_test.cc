@@ -37,6 +37,26 @@ TEST(ReportCommandTest, PprofFiles) {
   EXPECT_THAT(perfctl.err, HasSubstr("cannot write"));
 }
 
+TEST(ReportCommandTest, HtmlPages) {
+  CommandRunner perfctl;
+  const std::string file = testing::TempDir() + "/perfctl_report_test.html";
+  std::filesystem::remove(file);
+  EXPECT_EQ(perfctl.Run({"report", "last", "--html", file}), 0);
+  EXPECT_THAT(perfctl.err, HasSubstr("Wrote " + file));
+  EXPECT_EQ(perfctl.out, "");
+  EXPECT_EQ(perfctl.Run({"report", "last", "--html", file}), 1);
+  EXPECT_THAT(perfctl.err, HasSubstr("it exists"));
+  EXPECT_EQ(perfctl.Run({"report", "last", "--html", file, "--force"}), 0);
+  std::filesystem::remove(file);
+  EXPECT_EQ(perfctl.Run({"report", "last", "--html", "-"}), 0);
+  EXPECT_EQ(perfctl.out.rfind("<!DOCTYPE html>", 0), 0u);
+  EXPECT_THAT(perfctl.out, HasSubstr("compute_forces"));
+  EXPECT_EQ(perfctl.Run({"report", "last", "--html", "/does/not/exist/x"}), 1);
+  EXPECT_THAT(perfctl.err, HasSubstr("there is no directory '/does/not/exist'"));
+  EXPECT_EQ(perfctl.Run({"report", "last", "--html", file, "--csv"}), 2);
+  EXPECT_EQ(perfctl.Run({"report", "last", "--force"}), 2);
+}
+
 TEST(ReportCommandTest, FormatsExcludeEachOther) {
   CommandRunner perfctl;
   EXPECT_EQ(perfctl.Run({"report", "last", "--csv", "--folded"}), 2);

@@ -1,10 +1,10 @@
-#include "client/render/report_json.h"
+#include "core/json/report_json.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "client/render/status_json.h"
+#include "core/json/status_json.h"
 #include "tests/unit/client/sample_report.h"
 
 namespace perfd {

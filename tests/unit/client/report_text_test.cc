@@ -48,7 +48,7 @@ Ranks
 Samples: 1005 seen, 1000 kept, 7 lost in the kernel, 5 dropped (queue_full 5); 1.2% missing
 Cost: 0.240% of the job's CPU time (sampling 0.0120 s, estimated; job 5.00 s); budget 2.0%
   agents used 0.90 s of CPU time beside the job
-  added wall time: at most 1.51% (sampling 0.0060 s, agents 0.90 s, estimated; stops and shadows 0.0000 s)
+  added wall time: about 1.51% in the mean of the ranks (sampling 0.0060 s, agents 0.90 s, estimated; stops and shadows 0.0000 s)
 Source: sampled
   node1: cpu-clock at 199 Hz, per-thread, user only, sampled, 60.00 s in 12 windows
 warning: node2: pid 77: rank ended early

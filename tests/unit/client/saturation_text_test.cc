@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "client/render/report_json.h"
 #include "client/render/report_text.h"
-#include "client/render/verdict_json.h"
 #include "client/render/verdict_text.h"
+#include "core/json/report_json.h"
+#include "core/json/verdict_json.h"
 #include "tests/unit/client/sample_report.h"
 #include "tests/unit/client/sample_verdicts.h"
 

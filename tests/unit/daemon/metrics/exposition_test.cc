@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/metrics/metrics_server.h"
 #include "tests/unit/daemon/metrics/http_get.h"
@@ -31,13 +32,70 @@ DaemonFigures Sample() {
                   .name = "a \"quoted\"\nname",
                   .user = "alice",
                   .loops = {{"0123456789abcdef", "kernel(int)", "a.c", 10, "/bin/app", 0.5}}}};
-  figures.hot[0].measured = {
-      {.loop = "0123456789abcdef", .gain_ratio = 0.25, .saturations = {{"LS", 0.97}}}};
+  figures.hot[0].measured = {{.loop = "0123456789abcdef",
+                              .gain_ratio = 0.25,
+                              .saturations = {{"LS", 0.97}},
+                              .bound = "memory bound",
+                              .level = "L2"}};
+  figures.hot[0].command = "app";
+  figures.hot[0].slurm_job = "4711";
+  figures.hot[0].progress = {.state = "SAMPLING",
+                             .samples = 1234,
+                             .nodes = 2,
+                             .ranks = 8,
+                             .threads = 16,
+                             .progress_ratio = 0.5,
+                             .budget_ratio = 0.02,
+                             .submitted_seconds = 1.7e9,
+                             .finished_seconds = 0};
   figures.hot[0].measure_states = {{"measured", 1}, {"refused", 2}};
   figures.injections = {{"shadow", 5}};
   figures.injection_pause_seconds = 0.5;
   figures.agents = {{"node1", 1 << 20, 2.5, 4096, 3}};
   return figures;
+}
+
+// The same profile, once its report is made.
+DaemonFigures SampleOver() {
+  DaemonFigures figures = Sample();
+  ProfileFigure& profile = figures.hot[0];
+  profile.progress.state = "DONE";
+  profile.progress.finished_seconds = 1.8e9;
+  profile.outcome = OutcomeFigure{.missing_ratio = 0.125,
+                                  .sampling_overhead_ratio = 0.25,
+                                  .added_time_ratio = 0.0625,
+                                  .imbalance_ratio = 1.5,
+                                  .category_shares = {{"loops", 0.75}, {"kernel", 0.25}}};
+  profile.loops[0].spread = SpreadFigure{.rank_min_seconds = 1,
+                                         .rank_median_seconds = 2,
+                                         .rank_max_seconds = 4,
+                                         .rank_imbalance_ratio = 1.75,
+                                         .thread_imbalance_ratio = 1.25};
+  return figures;
+}
+
+// As many as the pipeline shows at most (daemon/pipeline/pipeline_figures.cc, docs/metrics.md).
+DaemonFigures Fullest() {
+  DaemonFigures figures = SampleOver();
+  figures.profiles.assign(9, {"STATE", 1});
+  figures.windows_dropped.assign(8, {"reason", 1});
+  figures.samples.assign(5, {"category", 1});
+  figures.agent_versions.assign(17, {"version", 1});
+  figures.samples_dropped.assign(4, {"reason", 1});
+  figures.injections.assign(8, {"action", 1});
+  ProfileFigure profile = figures.hot[0];
+  profile.outcome->category_shares.assign(5, {"category", 0.2});
+  profile.loops = std::vector<LoopFigure>(12, profile.loops[0]);
+  profile.measured[0].saturations.assign(9, {"LS", 1});
+  profile.measured = std::vector<MeasuredFigure>(12, profile.measured[0]);
+  profile.measure_states.assign(4, {"measured", 1});
+  figures.hot.assign(20, profile);
+  figures.agents = std::vector<AgentFigure>(1024, figures.agents[0]);
+  return figures;
+}
+
+std::string TextOf(const DaemonFigures& figures) {
+  return prometheus::TextSerializer().Serialize(Expose(figures, ReadProcessFigures()));
 }
 
 // The exit code of `promtool check metrics` for this text, or kSkip when there is none.
@@ -51,8 +109,7 @@ int Promtool(const std::string& text) {
 }
 
 TEST(Exposition, HasTheFigures) {
-  const std::string text =
-      prometheus::TextSerializer().Serialize(Expose(Sample(), ReadProcessFigures()));
+  const std::string text = TextOf(Sample());
   EXPECT_THAT(text, HasSubstr("perfd_profiles{state=\"DONE\"} 2"));
   EXPECT_THAT(text, HasSubstr("perfd_windows_stored_total 17"));
   EXPECT_THAT(
@@ -70,6 +127,62 @@ TEST(Exposition, HasTheFigures) {
   EXPECT_THAT(text, HasSubstr("perfd_agent_windows_set_aside_total{node=\"node1\"} 3"));
   for (const char* forbidden : {"pid=", "rank=", "address="})
     EXPECT_THAT(text, Not(HasSubstr(forbidden)));
+}
+
+TEST(Exposition, ShowsHowFarAProfileIs) {
+  const std::string text = TextOf(Sample());
+  EXPECT_THAT(text, HasSubstr("user=\"alice\",command=\"app\",slurm_job=\"4711\"} 1"));
+  EXPECT_THAT(text, HasSubstr("perfd_profile_state{profile=\"p-000001\",state=\"SAMPLING\"} 1"));
+  EXPECT_THAT(text, HasSubstr("# TYPE perfd_profile_samples_total counter"));
+  for (const char* line :
+       {"samples_total{profile=\"p-000001\"} 1234", "nodes{profile=\"p-000001\"} 2",
+        "ranks{profile=\"p-000001\"} 8", "threads{profile=\"p-000001\"} 16",
+        "progress_ratio{profile=\"p-000001\"} 0.5", "budget_ratio{profile=\"p-000001\"} 0.02",
+        "submitted_timestamp_seconds{profile=\"p-000001\"} 1700000000"})
+    EXPECT_THAT(text, HasSubstr(std::string("\nperfd_profile_") + line + "\n"));
+  EXPECT_THAT(text, HasSubstr("perfd_loop_verdict_info{profile=\"p-000001\",loop="
+                              "\"0123456789abcdef\",bound=\"memory bound\",level=\"L2\"} 1"));
+  // What only the report tells is not there yet, rather than zero.
+  for (const char* name : {"perfd_profile_finished_timestamp_seconds{",
+                           "perfd_profile_missing_ratio{", "perfd_loop_rank_imbalance_ratio{"})
+    EXPECT_THAT(text, Not(HasSubstr(name)));
+}
+
+TEST(Exposition, ShowsTheOutcomeOfAProfile) {
+  const std::string text = TextOf(SampleOver());
+  for (const char* line :
+       {"profile_finished_timestamp_seconds{profile=\"p-000001\"} 1800000000",
+        "profile_missing_ratio{profile=\"p-000001\"} 0.125",
+        "profile_sampling_overhead_ratio{profile=\"p-000001\"} 0.25",
+        "profile_added_time_ratio{profile=\"p-000001\"} 0.0625",
+        "profile_imbalance_ratio{profile=\"p-000001\"} 1.5",
+        "profile_category_share_ratio{profile=\"p-000001\",category=\"kernel\"} 0.25",
+        "loop_rank_min_seconds{profile=\"p-000001\",loop=\"0123456789abcdef\"} 1",
+        "loop_rank_median_seconds{profile=\"p-000001\",loop=\"0123456789abcdef\"} 2",
+        "loop_rank_max_seconds{profile=\"p-000001\",loop=\"0123456789abcdef\"} 4",
+        "loop_rank_imbalance_ratio{profile=\"p-000001\",loop=\"0123456789abcdef\"} 1.75",
+        "loop_thread_imbalance_ratio{profile=\"p-000001\",loop=\"0123456789abcdef\"} 1.25"})
+    EXPECT_THAT(text, HasSubstr(std::string("\nperfd_") + line + "\n"));
+}
+
+TEST(Exposition, StaysBelowTenThousandSeries) {
+  size_t series = 45;  // histograms, times of the page, what the library tells of itself
+  for (const auto& family : Expose(Fullest(), ReadProcessFigures())) series += family.metric.size();
+  EXPECT_LT(series, 9'050u);  // docs/metrics.md says 9,000
+  EXPECT_GT(series, 8'900u);
+}
+
+TEST(Exposition, CountsAgentsByVersion) {
+  DaemonFigures figures = Sample();
+  figures.agent_versions = {{"1.0", 3}, {"1.1", 1}};
+  EXPECT_THAT(TextOf(figures), HasSubstr("perfd_agent_versions{version=\"1.0\"} 3\n"));
+}
+
+TEST(Exposition, AnUnreadableStoreIsAFigure) {
+  DaemonFigures figures = Sample();
+  EXPECT_THAT(TextOf(figures), HasSubstr("perfd_store_readable 1"));
+  figures.store_readable = false;
+  EXPECT_THAT(TextOf(figures), HasSubstr("perfd_store_readable 0"));
 }
 
 TEST(ProcessFigures, AreOurs) {
@@ -90,6 +203,8 @@ TEST(MetricsServer, ServesWhatPromtoolAccepts) {
   EXPECT_THAT(text, HasSubstr("perfd_attach_seconds_sum 0.4"));
   EXPECT_THAT(text, HasSubstr("perfd_stop_seconds_count 0"));
   EXPECT_THAT(text, HasSubstr("perfd_build_info{"));
+  EXPECT_THAT(text, HasSubstr("\nperfd_snapshot_timestamp_seconds 1"));  // not 0
+  EXPECT_THAT(text, HasSubstr("\nperfd_window_stored_timestamp_seconds 1"));
   const int code = Promtool(text);
   if (code == kSkip) GTEST_SKIP() << "promtool is not installed";
   EXPECT_EQ(code, 0) << text;

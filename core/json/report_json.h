@@ -1,4 +1,4 @@
-// client/render/report_json.h - the whole report as JSON. Keys are stable: they are only ever added to.
+// core/json/report_json.h - the whole report as JSON. Keys are stable: they are only ever added to.
 //
 // Shape    status{} (status_json.h), loops[], waiting[], functions[] (rows), totals{loops, outside_loops, libraries,
 //          kernel, unknown: {share, samples}; waiting_share}, ranks[], worst_rank, imbalance, nodes[], stacks[],
@@ -9,8 +9,8 @@
 //          share_low, share_high, inclusive_share, hot, rank_{min,median,max}_seconds, worst_rank, imbalance,
 //          thread_count, ranks[], threads[]
 // Units    shares and ratios 0..1; *_ns, *_seconds; addresses as "0x..." text.
-#ifndef CLIENT_RENDER_REPORT_JSON_H_
-#define CLIENT_RENDER_REPORT_JSON_H_
+#ifndef CORE_JSON_REPORT_JSON_H_
+#define CORE_JSON_REPORT_JSON_H_
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -23,4 +23,4 @@ nlohmann::ordered_json ReportToJson(const Report& report);
 
 }  // namespace perfd
 
-#endif  // CLIENT_RENDER_REPORT_JSON_H_
+#endif  // CORE_JSON_REPORT_JSON_H_

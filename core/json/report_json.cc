@@ -1,13 +1,13 @@
-#include "client/render/report_json.h"
+#include "core/json/report_json.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "client/render/status_json.h"
-#include "client/render/verdict_json.h"
 #include "core/analysis/added_wall.h"
+#include "core/json/status_json.h"
+#include "core/json/verdict_json.h"
 
 namespace perfd {
 namespace {

@@ -1,12 +1,12 @@
-// client/render/status_json.h - states, nodes, checks and errors as JSON for scripts.
+// core/json/status_json.h - states, nodes, checks and errors as JSON for scripts.
 //
 // Shape    snake_case keys that are only ever added to. Times in ns since the epoch (*_unix_ns), ratios 0..1.
 //   status  id, name, state, requester{uid,name,privileged}, submitted_unix_ns, started_unix_ns, finished_unix_ns,
 //           submit_to_first_sample_ns, progress_ratio, samples, dry_run, spec (YAML text), nodes[], notices[]
 //   node    node, phase, ranks, threads, covered_ns, windows     notice  severity, code, node, pid, text
 //   error   {"error": {"code", "message", "exit_code"}}
-#ifndef CLIENT_RENDER_STATUS_JSON_H_
-#define CLIENT_RENDER_STATUS_JSON_H_
+#ifndef CORE_JSON_STATUS_JSON_H_
+#define CORE_JSON_STATUS_JSON_H_
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -37,4 +37,4 @@ std::string JsonLine(const Json& json);
 
 }  // namespace perfd
 
-#endif  // CLIENT_RENDER_STATUS_JSON_H_
+#endif  // CORE_JSON_STATUS_JSON_H_

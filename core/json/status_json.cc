@@ -1,9 +1,9 @@
-#include "client/render/status_json.h"
+#include "core/json/status_json.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "client/render/report_json.h"
+#include "core/json/report_json.h"
 #include "core/spec/spec.h"
 
 namespace perfd {

@@ -1,11 +1,10 @@
-#include "client/render/verdict_json.h"
+#include "core/json/verdict_json.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "client/render/measured/trip_text.h"
 #include "core/analysis/trip_classes.h"
 
 namespace perfd {

@@ -1,4 +1,4 @@
-// client/render/verdict_json.h - measured loops and the audit log as JSON. Keys are stable: they are only ever added to.
+// core/json/verdict_json.h - measured loops and the audit log as JSON. Keys are stable: they are only ever added to.
 //
 // Shape    verdict   loop_id, location_key, state, bound, sure, level, agreement, share, slowest_share, slowest_rank,
 //                    ranks_measured, ranks_total, variants[], gains[], remarks[], fidelity{}, protocol, refusals[], open[],
@@ -8,8 +8,8 @@
 //          audit     unix_ns, profile, requester, node, pid, loop, action, address, original_bytes, written_bytes, pause_ns,
 //                    outcome
 // Units    ratios; cycles of the TSC; *_ns; addresses as "0x..." text.
-#ifndef CLIENT_RENDER_VERDICT_JSON_H_
-#define CLIENT_RENDER_VERDICT_JSON_H_
+#ifndef CORE_JSON_VERDICT_JSON_H_
+#define CORE_JSON_VERDICT_JSON_H_
 
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
@@ -24,4 +24,4 @@ nlohmann::ordered_json AuditToJson(const std::vector<AuditEntry>& entries);  // 
 
 }  // namespace perfd
 
-#endif  // CLIENT_RENDER_VERDICT_JSON_H_
+#endif  // CORE_JSON_VERDICT_JSON_H_

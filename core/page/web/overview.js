@@ -1,0 +1,133 @@
+// The head of the page: what was profiled, the answer in sentences, and figures to compare.
+function headline() {
+  const command = [...new Set(ranks.map((rank) => clean(rank.command)))].filter(Boolean);
+  const nodes = new Set(ranks.map((rank) => rank.node));
+  const what = command.length > 0 ? shorten(command.join(", "), 80) : clean(status.name || "a job");
+  return ranks.length > 0
+    ? `${what}: ${plural(ranks.length, "rank")} on ${plural(nodes.size, "node")}`
+    : what;
+}
+
+function gainSentence() {
+  const best = verdicts.find((loop) => list(loop.gains).length > 0);
+  if (!best)
+    return verdicts.length > 0 ? "No gain of a fix is known yet: see the open questions." : null;
+  const gain = best.gains[0];
+  const [begin, size] = [
+    gain.of_job.value < 0.01
+      ? "No fix of one loop would save much: at most "
+      : "A fix of one loop would save up to ",
+    `${percent(gain.of_job.value)} ${percents(gain.of_job.low, gain.of_job.high)}`,
+  ];
+  return [
+    begin,
+    h("strong", null, size),
+    ` of the time of ${clean(best.slowest_rank || "the job")}: `,
+    h("strong", null, gain.name),
+    " in ",
+    h("a", {href: `#${cardId(best)}`}, loopName(best.loop_id)),
+    ".",
+  ];
+}
+
+function timeSentence() {
+  const totals = report.totals || {};
+  if (!totals.loops) return null;
+  const parts = [
+    `${percent(totals.loops.share)} of the time is in ${plural(loops.length, "loop")}`,
+  ];
+  if (loops.length > 0)
+    parts.push(`, ${percent(loops[0].share)} in the heaviest, ${loopName(loops[0].id)}`);
+  if (totals.waiting_share >= 0.03)
+    parts.push(
+      `; ${percent(totals.waiting_share)} is spent waiting in MPI, OpenMP and other runtimes`,
+    );
+  if (totals.kernel && totals.kernel.share >= 0.1)
+    parts.push(`; ${percent(totals.kernel.share)} in the kernel`);
+  return [parts, "."];
+}
+
+function rankSentence() {
+  if (ranks.length < 2 || !report.worst_rank) return null;
+  return report.imbalance >= 1.05
+    ? `The ranks differ: ${clean(report.worst_rank)} computes ${two(report.imbalance)} times as long as the mean.`
+    : `The ranks are even: the longest computes ${two(report.imbalance)} times as long as the mean.`;
+}
+
+function tiles() {
+  const settled = verdicts.filter((loop) => loop.state === "measured").length;
+  const wall = report.added_wall || {};
+  const injected = report.injection || {};
+  return h(
+    "dl",
+    {class: "tiles"},
+    [
+      ["samples", count(status.samples), "sampled"],
+      verdicts.length > 0 && ["hot loops settled", `${settled} of ${verdicts.length}`, "shadow"],
+      ranks.length > 1 && ["imbalance", two(report.imbalance), "sampled"],
+      isNumber(wall.ratio) && wall.ratio > 0
+        ? ["added wall time, at most", percent(wall.ratio, 2), "estimated"]
+        : isNumber(injected.added_ratio) && [
+            "added by stops and shadows",
+            percent(injected.added_ratio, 2),
+            "estimated",
+          ],
+      ["samples missing", percent(report.missing_ratio), "sampled"],
+    ]
+      .filter(Boolean)
+      .map(([name, figure, from]) =>
+        h("div", null, h("dt", null, name), h("dd", null, figure, " ", source(from))),
+      ),
+  );
+}
+
+function notices() {
+  const order = {error: 0, warning: 1, info: 2};
+  const all = [...list(status.notices)].sort(
+    (a, b) => (order[a.severity] ?? 3) - (order[b.severity] ?? 3),
+  );
+  if (all.length === 0) return null;
+  const line = (one) =>
+    h(
+      "li",
+      {class: `notice notice-${one.severity in order ? one.severity : "info"}`},
+      h("b", null, one.severity),
+      ` ${[one.node, one.pid ? `pid ${one.pid}` : ""].filter(Boolean).join(", ")} `,
+      one.text,
+    );
+  return cut(all, 20, "notices", (some) => h("ul", {class: "notices"}, some.map(line)));
+}
+
+function overview() {
+  const begun = status.started_unix_ns || status.submitted_unix_ns;
+  const lasted =
+    status.finished_unix_ns && begun ? `, ${time(status.finished_unix_ns - begun)}` : "";
+  const who = status.requester
+    ? `, asked for by ${clean(status.requester.name || status.requester.uid)}`
+    : "";
+  return h(
+    "header",
+    null,
+    h(
+      "p",
+      {class: "quiet"},
+      `perfd report ${clean(status.id || "")}`,
+      status.name ? ` · ${clean(status.name)}` : "",
+      " ",
+      h(
+        "span",
+        {
+          class: `state state-${/^[A-Z]+$/.test(status.state) ? status.state.toLowerCase() : "other"}`,
+        },
+        status.state || "?",
+      ),
+    ),
+    h("h1", null, headline()),
+    h("p", {class: "quiet"}, `${utc(begun)}${lasted}${who}`),
+    [gainSentence(), timeSentence(), rankSentence()]
+      .filter(Boolean)
+      .map((text) => h("p", {class: "answer"}, text)),
+    tiles(),
+    notices(),
+  );
+}

@@ -1,0 +1,104 @@
+// Where the samples fell: kinds of code, loops with their intervals, and everything else.
+const CATEGORIES = [
+  ["loops", "loops"],
+  ["outside_loops", "outside loops"],
+  ["libraries", "libraries"],
+  ["kernel", "kernel"],
+  ["unknown", "unknown"],
+];
+
+function categoryBar() {
+  const totals = report.totals || {};
+  const parts = CATEGORIES.map(([key, name]) => ({
+    key,
+    name,
+    ...(totals[key] || {share: 0, samples: 0}),
+  }));
+  if (!parts.some((part) => part.samples > 0)) return null;
+  return [
+    h(
+      "div",
+      {
+        class: "stack",
+        role: "img",
+        "aria-label": parts.map((p) => `${p.name} ${percent(p.share)}`).join(", "),
+      },
+      parts
+        .filter((p) => p.share > 0)
+        .map((p) =>
+          h("i", {class: `key-${p.key}`, style: `flex-grow:${(p.share * 1000).toFixed(2)}`}),
+        ),
+    ),
+    legend(
+      ...parts.map((p) => [
+        p.key,
+        `${p.name} ${percent(p.share)}` +
+          (p.key === "libraries" && totals.waiting_share > 0
+            ? ` (waiting ${percent(totals.waiting_share)})`
+            : ""),
+      ]),
+    ),
+  ];
+}
+
+const rowColumns = (numbered) => [
+  ...(numbered
+    ? [{head: "#", number: true, cell: (row) => `${numberById.get(row.id) || ""}`}]
+    : []),
+  {head: "function", cell: (row) => h("span", {class: "name"}, place(row))},
+  {head: "where", cell: where},
+  {head: "share", number: true, cell: (row) => percent(row.share)},
+  {head: "95 % interval", cell: (row) => percents(row.share_low, row.share_high)},
+  ...(numbered
+    ? [
+        {head: "with inner loops", number: true, cell: (row) => percent(row.inclusive_share)},
+        {head: "hot", cell: (row) => (row.hot ? "hot" : "")},
+        {head: "kind", cell: facts},
+      ]
+    : []),
+  {head: "max / mean", number: true, cell: (row) => two(row.imbalance)},
+  {head: "samples", number: true, cell: (row) => count(row.samples)},
+];
+const rowTable = (rows, name, numbered) =>
+  cut(rows, 200, "rows", (some) => table(rowColumns(numbered), some, name));
+
+section("time", "Where the time goes", ["sampled"], () => {
+  if (loops.length + list(report.functions).length + list(report.waiting).length === 0) return null;
+  const heavy = loops.filter((row) => row.share >= 0.002).slice(0, 12);
+  const most = Math.max(0.1, ...heavy.map((row) => Math.max(row.share, row.share_high || 0)));
+  return [
+    categoryBar(),
+    heavy.length > 0
+      ? bars(
+          "Share of each loop in the time of the job",
+          heavy.map((row) => ({
+            label: `${loopName(row.id)}  ${where(row)}`,
+            figure: percent(row.share),
+            value: row.share,
+            low: row.share_low,
+            high: row.share_high,
+            kind: row.hot ? "sampled" : "plain",
+            note: `${percents(row.share_low, row.share_high)}\n${facts(row)}\n${count(row.samples)} samples`,
+          })),
+          {
+            domain: [0, Math.min(1, most * 1.02)],
+            format: (x) => `${+(x * 100).toFixed(2)} %`,
+            legend: legend(
+              ["sampled", "hot loops"],
+              ["plain", "other"],
+              ["interval", "95 % interval"],
+            ),
+          },
+        )
+      : null,
+    loops.length > 0 &&
+      more(`All ${plural(loops.length, "loop")} as a table`, rowTable(loops, "loops", true)),
+    list(report.functions).length > 0 &&
+      more("Outside loops", rowTable(report.functions, "functions", false)),
+    list(report.waiting).length > 0 &&
+      more(
+        "Waiting loops of MPI, OpenMP and other runtimes",
+        rowTable(report.waiting, "waiting loops", false),
+      ),
+  ];
+});

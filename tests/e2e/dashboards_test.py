@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Every query of every dashboard on a real Prometheus that scrapes a real perfd which profiled a real job, as
+deploy/observability/start.sh starts it: each returns data, for all jobs and for the one that was measured."""
+import json
+import math
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import cluster
+from cluster import Cluster, PUPPETS, wait_until
+
+DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy/observability"
+# What Grafana puts in by itself.
+GIVEN = {"__rate_interval": "2m", "__interval": "15s", "__range": "10m", "datasource": "test"}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Prometheus:
+    def __init__(self, c, target):
+        listen = f"127.0.0.1:{free_port()}"
+        self.address = f"http://{listen}"
+        c.spawn("prometheus", [DEPLOY / "start.sh", "--cluster", "test", "--target", target, "--data", c.dir / "prometheus",
+                               "--listen", listen, "--interval", "1s"])
+        wait_until(lambda: self.query('up{job="perfd", cluster="test"} == 1'), 30, "Prometheus scraped perfd")
+
+    def get(self, path, **arguments):
+        url = f"{self.address}/api/v1/{path}?" + urllib.parse.urlencode(arguments, doseq=True)
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return json.loads(answer.read())["data"]
+        except urllib.error.HTTPError as error:
+            if error.code == 503:
+                return None  # it still starts
+            raise AssertionError(f"{arguments}: {json.loads(error.read()).get('error')}") from None
+        except OSError:
+            return None
+
+    def query(self, expression):
+        data = self.get("query", query=expression)
+        return data["result"] if data else None
+
+    def values(self, expression):
+        """The figures that are numbers."""
+        return [v for series in self.query(expression) or [] if not math.isnan(v := float(series["value"][1]))]
+
+
+def substitute(expression, values):
+    """As Grafana does: $name and ${name}, longer names first."""
+    for name in sorted(values, key=len, reverse=True):
+        expression = re.sub(rf"\$\{{{name}(:\w+)?\}}|\${name}\b", lambda _: values[name], expression)
+    assert "$" not in expression, f"a variable is left in {expression}"
+    return expression
+
+
+def dashboards():
+    boards = [json.loads(path.read_text()) for path in sorted((DEPLOY / "grafana/dashboards").glob("*.json"))]
+    assert len(boards) >= 5, boards
+    return boards
+
+
+def empty_variables(prometheus, board, values):
+    """Variables that would offer nothing, or not what `values` has."""
+    for variable in board["templating"]["list"]:
+        if variable["type"] == "query":
+            definition = substitute(variable["definition"], values)
+            selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", definition).groups()
+            found = prometheus.get(f"label/{label}/values", **{"match[]": selector})
+            if not found or values[variable["name"]] not in (".*", *found):
+                yield f"{board['title']}: ${variable['name']}: {definition} -> {found}"
+
+
+def empty_panels(prometheus, board, values):
+    """Queries without data, or whose data are no numbers."""
+    for panel in board["panels"]:
+        for target in panel.get("targets", []):
+            expression = substitute(target["expr"], values)
+            if not prometheus.values(expression):
+                yield f"{board['title']} / {panel['title']} ({target['refId']}): {expression}"
+
+
+def check_dashboards(prometheus, profile, user, program):
+    one = {**GIVEN, "cluster": "test", "user": user, "program": program, "job": profile}
+    everything = {**one, "cluster": ".*", "user": ".*", "program": ".*"}  # "All"; a job is always one
+    queries = sum(len(panel.get("targets", [])) for board in dashboards() for panel in board["panels"])
+    faults = []
+    for values in (one, everything):
+        for board in dashboards():
+            faults += [*empty_variables(prometheus, board, values), *empty_panels(prometheus, board, values)]
+    assert not faults, f"{len(faults)} without data:\n" + "\n".join(faults[:20])
+    # The check finds what is wrong.
+    broken = [{"refId": "A", "expr": expression} for expression in
+              ("perfd_nonsense", 'perfd_build_info{cluster="$cluster", version="none"}', "0 * perfd_build_info / 0")]
+    assert len(list(empty_panels(prometheus, {"title": "", "panels": [{"title": "", "targets": broken}]}, one))) == 3
+    # That a query may also be empty: of a job that does not exist nothing is shown.
+    nobody = {**one, "job": "p-999999"}
+    board = next(b for b in dashboards() if b["uid"] == "perfd-job")
+    of_job = [t["expr"] for p in board["panels"] for t in p.get("targets", []) if "$job" in t["expr"]]
+    assert len(of_job) > 10
+    filled = [e for e in of_job if prometheus.values(substitute(e, nobody))]
+    assert not filled, filled
+    print(f"   {queries} queries of {len(dashboards())} dashboards return data", flush=True)
+
+
+def check_rules(prometheus):
+    groups = prometheus.get("rules")["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    sick = [(r["name"], r.get("lastError")) for r in rules if r["health"] != "ok"]
+    assert not sick and len(rules) > 30, (sick, len(rules))
+    firing = [r["name"] for r in rules if r.get("state") == "firing"]
+    assert not firing, f"a sound system raises {firing}"
+
+
+def test_every_query_of_every_dashboard_returns_data():
+    with Cluster() as c:
+        target = urllib.parse.urlparse(c.metrics_url()).netloc
+        prometheus = Prometheus(c, target)
+        c.mpirun("job", 2, [PUPPETS / "slow_rank", 30, 1])
+        wait_until(lambda: len(cluster.ranks_of("slow_rank")) == 2, 20, "the ranks run")
+        profile = c.submit("--command", "slow_rank", "--duration", "8s", "--variants", "LS,FP,DL1,NO_DIV", "--overhead", "30%")
+        status = c.wait_over(profile, 60)
+        assert status["state"] in ("DONE", "PARTIAL"), status
+        wait_until(lambda: prometheus.query(f'perfd_profile_missing_ratio{{profile="{profile}"}}'), 20, "its outcome")
+        wait_until(lambda: prometheus.query("cluster_profile:perfd_loop_gain_ratio:max"), 10, "the recordings of it")
+        check_dashboards(prometheus, profile, status["requester"]["name"], "slow_rank")
+        check_rules(prometheus)
+        # Rank 1 computes twice as much: 4/3 of the mean, give or take what two busy CPUs do to it.
+        imbalance = prometheus.values(f'perfd_profile_imbalance_ratio{{profile="{profile}"}}')
+        assert len(imbalance) == 1 and 1.1 < imbalance[0] < 1.7, imbalance
+        shares = prometheus.values(f'sum(perfd_profile_category_share_ratio{{profile="{profile}"}})')
+        assert abs(shares[0] - 1) < 1e-6, shares
+        report = c.json("report", profile)
+        assert math.isclose(imbalance[0], report["imbalance"], rel_tol=1e-6), (imbalance, report["imbalance"])
+        seconds = prometheus.values(f'perfd_loop_rank_max_seconds{{profile="{profile}", loop="{report["loops"][0]["id"]}"}}')
+        assert math.isclose(seconds[0], report["loops"][0]["rank_max_seconds"], rel_tol=1e-6), (seconds, report["loops"][0])
+
+
+def test_start_refuses_what_it_does_not_know():
+    for arguments in (["--targets", "x"], ["--target"], ["x"]):
+        run = subprocess.run([DEPLOY / "start.sh", *arguments], capture_output=True, text=True, timeout=20)
+        assert run.returncode == 2 and "--target" in run.stderr, run
+
+
+if __name__ == "__main__":
+    if shutil.which("promtool") is None or shutil.which("prometheus") is None:
+        cluster.skip("Prometheus is not installed")
+    cluster.run_tests(sys.modules[__name__], retries=1)
