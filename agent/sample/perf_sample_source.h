@@ -4,7 +4,7 @@
 // Rules    with a cgroup everything in it is sampled, and the sink sorts out what is not the job's; a cgroup that perf
 //          refuses falls back to threads. FORK records open new threads; a rescan per second finds what they missed.
 // Slower   a frequency below the one of Create is reached by resting in between: the timer of an event costs at every switch of
-//          its thread, however rare the samples are. Where events cannot rest the period becomes longer instead.
+//          its thread, also when samples are rare. Where events cannot rest the period becomes longer instead.
 // Errors   Create: as ChooseEvent. Records that do not decode reach OnMalformed.
 // Source   perf_event_open(2).
 #ifndef AGENT_SAMPLE_PERF_SAMPLE_SOURCE_H_

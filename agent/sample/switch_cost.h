@@ -6,7 +6,7 @@
 //          costs kFarFactor times as much.
 // Errors   kDeadlineExceeded: the CPU is too busy to say; else as opening the event.
 // Threads  any; blocks the caller.
-// Source   kFarFactor: docs/benchmarks.md "What sampling costs": 1.1 us on one CPU, 1.7 to 3 us at barriers.
+// Source   kFarFactor: docs/benchmarks.md "What sampling costs": 1.1 to 1.7 us on one CPU, some 3 us at barriers.
 #ifndef AGENT_SAMPLE_SWITCH_COST_H_
 #define AGENT_SAMPLE_SWITCH_COST_H_
 
