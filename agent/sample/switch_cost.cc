@@ -11,7 +11,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "agent/sample/perf_event.h"
 #include "core/base/clock.h"
 #include "core/base/unique_fd.h"
@@ -47,7 +46,7 @@ class Pair {
     answering_ = std::thread([this, one] {
       ::sched_setaffinity(0, sizeof one, &one);
       tid_ = ::gettid();
-      while (!over_ && (Await(wake_[1].get()) || !over_)) Wake(wake_[0].get());
+      while (Await(wake_[1].get()) && !over_) Wake(wake_[0].get());
     });
     ::sched_setaffinity(0, sizeof one, &one);
   }
