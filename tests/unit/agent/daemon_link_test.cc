@@ -20,8 +20,9 @@ class PickyDaemon final : public v1::AgentService::Service {
  public:
   PickyDaemon(uint64_t refused, grpc::StatusCode code) : refused_(refused), code_(code) {}
 
-  grpc::Status Connect(grpc::ServerContext*,
-                       grpc::ServerReaderWriter<v1::DaemonMessage, v1::AgentMessage>* stream) override {
+  grpc::Status Connect(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::DaemonMessage, v1::AgentMessage>* stream) override {
     v1::AgentMessage message;
     if (!stream->Read(&message) || !message.has_register_()) return grpc::Status::OK;
     keeps_leases = message.register_().pause_leases();
@@ -50,24 +51,27 @@ class PickyDaemon final : public v1::AgentService::Service {
     return grpc::Status::OK;
   }
 
-  std::vector<v1::DaemonMessage> orders;  // given to everybody who comes
+  std::vector<v1::DaemonMessage> orders;   // given to everybody who comes
   std::atomic<bool> keeps_leases = false;  // who came last
 
   std::vector<v1::ClockAnswer> AwaitClocks(size_t count, absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
-    const auto come = [this, count]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return clocks_.size() >= count; };
+    const auto come = [this, count]()
+                          ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return clocks_.size() >= count; };
     mutex_.AwaitWithTimeout(absl::Condition(&come), timeout);
     return clocks_;
   }
 
   bool AwaitSetAside(uint64_t windows, absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
-    const auto told = [this, windows]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return set_aside_ == windows; };
+    const auto told = [this, windows]()
+                          ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return set_aside_ == windows; };
     return mutex_.AwaitWithTimeout(absl::Condition(&told), timeout);
   }
   bool AwaitVisits(int visits, absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
-    const auto come = [this, visits]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return visits_ >= visits; };
+    const auto come = [this, visits]()
+                          ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return visits_ >= visits; };
     return mutex_.AwaitWithTimeout(absl::Condition(&come), timeout);
   }
   std::set<uint64_t> taken() {
@@ -95,7 +99,8 @@ class IdleHandler final : public LinkHandler {
   }
   std::vector<MeasureOrder> AwaitOrders(size_t count, absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
-    const auto come = [this, count]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return orders_.size() >= count; };
+    const auto come = [this, count]()
+                          ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return orders_.size() >= count; };
     mutex_.AwaitWithTimeout(absl::Condition(&come), timeout);
     return orders_;
   }
@@ -113,7 +118,9 @@ class IdleHandler final : public LinkHandler {
   }
   double AwaitCharge(const std::string& profile_id, absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
-    const auto come = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return charges_.contains(profile_id); };
+    const auto come = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return charges_.contains(profile_id);
+    };
     mutex_.AwaitWithTimeout(absl::Condition(&come), timeout);
     return charges_[profile_id];
   }
@@ -146,11 +153,15 @@ class DaemonLinkTest : public testing::Test {
     server_->Shutdown(std::chrono::system_clock::now());
     std::filesystem::remove_all(folder_);
   }
-  void Begin(PickyDaemon& daemon) {
+  PickyDaemon& Daemon(uint64_t refused, grpc::StatusCode code) {
+    daemon_ = std::make_unique<PickyDaemon>(refused, code);
+    return *daemon_;
+  }
+  void Begin() {
     const std::string address = "unix:" + folder_ + "/perfd.sock";
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address, grpc::InsecureServerCredentials());
-    builder.RegisterService(&daemon);
+    builder.RegisterService(daemon_.get());
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
     DialOptions dial;
@@ -164,28 +175,27 @@ class DaemonLinkTest : public testing::Test {
   std::string folder_;
   std::unique_ptr<Spool> spool_;
   IdleHandler handler_;
+  std::unique_ptr<PickyDaemon> daemon_;  // outlives the calls that the server still has
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<DaemonLink> link_;
 };
 
 TEST_F(DaemonLinkTest, AWindowTheDaemonCannotReadDoesNotBlockTheOthers) {
-  PickyDaemon daemon(3, grpc::StatusCode::INVALID_ARGUMENT);
-  Begin(daemon);
+  PickyDaemon& daemon = Daemon(3, grpc::StatusCode::INVALID_ARGUMENT);
+  Begin();
   EXPECT_TRUE(link_->AwaitDrained(absl::Seconds(30)));
   EXPECT_EQ(daemon.taken(), (std::set<uint64_t>{1, 2, 4, 5}));
   EXPECT_EQ(spool_->damaged(), 1u);
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/spool/00000000000000000003.window.damaged"));
   EXPECT_TRUE(daemon.AwaitSetAside(1, absl::Seconds(10))) << "the heartbeat tells it";
-  link_.reset();
 }
 
 TEST_F(DaemonLinkTest, ADaemonInTroubleCostsNoWindow) {
-  PickyDaemon daemon(3, grpc::StatusCode::UNAVAILABLE);
-  Begin(daemon);
+  PickyDaemon& daemon = Daemon(3, grpc::StatusCode::UNAVAILABLE);
+  Begin();
   EXPECT_TRUE(daemon.AwaitVisits(RefusedWindows::kTries + 2, absl::Seconds(30)));
   EXPECT_EQ(spool_->damaged(), 0u);
   EXPECT_TRUE(spool_->Next(2).has_value());
-  link_.reset();
 }
 
 v1::MeasureCommand AnyOrder() {
@@ -196,7 +206,7 @@ v1::MeasureCommand AnyOrder() {
 }
 
 TEST_F(DaemonLinkTest, TellsItsClockWhenItIsAskedAndNotBefore) {
-  PickyDaemon daemon(0, grpc::StatusCode::OK);
+  PickyDaemon& daemon = Daemon(0, grpc::StatusCode::OK);
   daemon.orders.resize(4);
   daemon.orders[0].mutable_clock()->set_sent_ns(4711);
   daemon.orders[1].mutable_clock()->set_sent_ns(4712);
@@ -206,7 +216,7 @@ TEST_F(DaemonLinkTest, TellsItsClockWhenItIsAskedAndNotBefore) {
   daemon.orders[3].mutable_lease()->set_profile_id("p-000001");
   daemon.orders[3].mutable_lease()->set_charge(1.5);
   const int64_t before = SystemClock().MonotonicNs();
-  Begin(daemon);
+  Begin();
   EXPECT_EQ(handler_.AwaitCharge("p-000001", absl::Seconds(30)), 1.5);
   const std::vector<v1::ClockAnswer> clocks = daemon.AwaitClocks(3, absl::Seconds(30));
   EXPECT_TRUE(daemon.keeps_leases);
@@ -217,31 +227,28 @@ TEST_F(DaemonLinkTest, TellsItsClockWhenItIsAskedAndNotBefore) {
     EXPECT_LE(clocks[i].here_ns(), SystemClock().MonotonicNs());
   }
   EXPECT_EQ(handler_.readings(), (std::vector<ClockReading>{{5, 7, 1}}));
-  link_.reset();
 }
 
 TEST_F(DaemonLinkTest, ADaemonThatDoesNotKnowClocksIsNotTroubled) {
-  PickyDaemon daemon(0, grpc::StatusCode::OK);
-  Begin(daemon);
+  PickyDaemon& daemon = Daemon(0, grpc::StatusCode::OK);
+  Begin();
   EXPECT_TRUE(link_->AwaitDrained(absl::Seconds(30)));
   EXPECT_TRUE(daemon.AwaitClocks(1, absl::Milliseconds(300)).empty());
-  link_.reset();
 }
 
 TEST_F(DaemonLinkTest, WhatComesAsADryRunIsOne) {
-  PickyDaemon daemon(0, grpc::StatusCode::OK);
+  PickyDaemon& daemon = Daemon(0, grpc::StatusCode::OK);
   daemon.orders.resize(3);
   *daemon.orders[0].mutable_measure() = AnyOrder();
   *daemon.orders[1].mutable_rehearse() = AnyOrder();
   *daemon.orders[2].mutable_measure() = AnyOrder();
   daemon.orders[2].mutable_measure()->set_dry_run(true);
-  Begin(daemon);
+  Begin();
   const std::vector<MeasureOrder> orders = handler_.AwaitOrders(3, absl::Seconds(30));
   ASSERT_EQ(orders.size(), 3u);
   EXPECT_FALSE(orders[0].dry_run);
   EXPECT_TRUE(orders[1].dry_run);
   EXPECT_TRUE(orders[2].dry_run);
-  link_.reset();
 }
 
 }  // namespace
