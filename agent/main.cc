@@ -1,8 +1,5 @@
 // perf-agent: flags -> options -> agent -> loop.
-#include <poll.h>
 #include <signal.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,24 +7,13 @@
 #include <cstring>
 
 #include "agent/app/agent_flags.h"
+#include "agent/app/agent_life.h"
 #include "agent/app/node_agent.h"
 #include "core/base/log.h"
-#include "core/base/unique_fd.h"
+#include "core/service/service_notify.h"
 
 namespace perfd {
 namespace {
-
-constexpr int kTickMs = 500;
-
-// The signals that end the agent, as a descriptor. Blocked in every thread.
-UniqueFd BlockSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&set, signal);
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  return UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-}
 
 pid_t StartProgram(std::vector<std::string>& program) {
   const pid_t pid = fork();  // before any thread exists
@@ -47,56 +33,56 @@ pid_t StartProgram(std::vector<std::string>& program) {
 int Doctor(const AgentOptions& options) {
   bool ok = true;
   for (const NodeCheck& check : NodeAgent::Check(options)) {
-    std::printf("%-8s %-28s %s\n", check.ok ? "ok" : check.optional ? "optional" : "MISSING", check.name.c_str(),
-                check.found.c_str());
+    std::printf("%-8s %-28s %s\n",
+                check.ok         ? "ok"
+                : check.optional ? "optional"
+                                 : "MISSING",
+                check.name.c_str(), check.found.c_str());
     if (!check.ok && !check.fix.empty()) std::printf("%8s fix: %s\n", "", check.fix.c_str());
     ok &= check.ok || check.optional;
   }
   return ok ? 0 : 1;
 }
 
-// Ticks until SIGINT or SIGTERM, or until the program under `exec` ends. Returns the exit code. `agent` may be null: the
-// user's program comes first, and runs on without a profile.
-int Serve(NodeAgent* agent, int signals, pid_t child) {
-  while (true) {
-    pollfd wait{.fd = signals, .events = POLLIN, .revents = 0};
-    ::poll(&wait, 1, kTickMs);
-    signalfd_siginfo info{};
-    while (::read(signals, &info, sizeof(info)) == sizeof(info)) {
-      if (info.ssi_signo == SIGCHLD) continue;
-      if (child <= 0) return 0;
-      // What the terminal sends has reached the program itself already.
-      if (info.ssi_code == SI_USER) kill(child, static_cast<int>(info.ssi_signo));
-    }
-    int status = 0;
-    if (child > 0 && waitpid(child, &status, WNOHANG) == child)
-      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (agent != nullptr) agent->Tick();
+int Serve(AgentFlags flags, int argc, char** argv) {
+  const bool exec = flags.command == AgentCommand::kExec;
+  // The variables of a service manager are then the program's.
+  const ServiceNotify notify = exec ? ServiceNotify() : ServiceNotify::FromEnvironment();
+  const bool reloads = !exec && HasFiles(flags);
+  const UniqueFd signals = BlockSignals(reloads);
+  const pid_t child = exec ? StartProgram(flags.program) : 0;
+  AgentLife life{.signals = signals.get(), .child = child, .notify = &notify};
+  if (reloads)
+    life.reload = [&] { Reload([=] { return ParseAgentFlagsAgain(argc, argv); }, &flags); };
+  auto agent = NodeAgent::Create(flags.options);
+  if (!agent.ok()) {
+    LogError("{}", std::string(agent.status().message()));
+    if (child <= 0) return 1;
+    LogWarning("the program runs without an agent");
+    return ServeUntilStopped(nullptr, life);
   }
+  const int exit_code = ServeUntilStopped(agent->get(), life);
+  (*agent)->Shutdown(/*for_good=*/child > 0);
+  return exit_code;
 }
 
 int Main(int argc, char** argv) {
   AgentFlags flags;
   int exit_code = 0;
   if (!ParseAgentFlags(argc, argv, &flags, &exit_code)) return exit_code;
-  InitLog("perf-agent", flags.log_level);
+  InitLog("perf-agent", LogLevel::kInfo);
+  if (const absl::Status status = ApplyLog(flags); !status.ok()) {
+    LogError("{}", std::string(status.message()));
+    return 1;
+  }
   if (flags.command == AgentCommand::kDoctor) return Doctor(flags.options);
   if (flags.command == AgentCommand::kHeal) return Heal(flags.options, flags.heal);
-  const UniqueFd signals = BlockSignals();
-  const pid_t child = flags.command == AgentCommand::kExec ? StartProgram(flags.program) : 0;
-  auto agent = NodeAgent::Create(flags.options);
-  if (!agent.ok()) {
-    LogError("{}", std::string(agent.status().message()));
-    if (child <= 0) return 1;
-    LogWarning("the program runs without an agent");
-    return Serve(nullptr, signals.get(), child);
-  }
-  exit_code = Serve(agent->get(), signals.get(), child);
-  (*agent)->Shutdown(/*for_good=*/child > 0);
-  return exit_code;
+  return Serve(std::move(flags), argc, argv);
 }
 
 }  // namespace
 }  // namespace perfd
 
-int main(int argc, char** argv) { return perfd::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return perfd::Main(argc, argv);
+}

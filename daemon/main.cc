@@ -1,6 +1,4 @@
 // perfd: accepts profile requests, directs agents, merges and stores what they measure, serves reports and metrics.
-#include <unistd.h>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,9 +6,14 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
-#include "daemon/metrics/metrics_server.h"
+#include "core/service/service_notify.h"
+#include "daemon/await_stop.h"
+#include "daemon/live_settings.h"
 #include "daemon/perfd_flags.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/policy/policy_source.h"
+#include "daemon/reload.h"
+#include "daemon/report_doors.h"
 #include "daemon/service/grpc_host.h"
 #include "daemon/service/stop_signal.h"
 #include "daemon/service/unix_door.h"
@@ -19,47 +22,73 @@
 namespace perfd {
 namespace {
 
-constexpr int64_t kNsPerDay = 24 * 3600 * kNsPerSecond;
 constexpr absl::Duration kShutdownWithin = absl::Seconds(5);
 
-absl::Status Serve(const PerfdFlags& flags) {
+// A broken file is no reason not to serve.
+void ReadFirst(PolicySource& policy) {
+  const absl::Status read = policy.Reload();
+  if (!read.ok()) LogError("no job is profiled by policy: {}", std::string(read.message()));
+}
+
+absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
+  const ServiceNotify notify = ServiceNotify::FromEnvironment();
   ASSIGN_OR_RETURN(const StopSignal stop, StopSignal::Catch());
   RaiseFileLimit();
-  ASSIGN_OR_RETURN(const std::unique_ptr<MetricsServer> metrics,
-                   MetricsServer::Create(flags.metrics_listen));
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http, HttpServer::Listen(flags.metrics_listen));
+  MetricsPage metrics;
   StoreOptions store_options;
   store_options.directory = flags.store_dir;
-  store_options.on_commit = [&](double seconds) { metrics->ObserveCommit(seconds); };
+  store_options.on_commit = [&](double seconds) { metrics.ObserveCommit(seconds); };
   ASSIGN_OR_RETURN(const std::unique_ptr<SqliteStore> store,
                    SqliteStore::Open(std::move(store_options)));
+  ASSIGN_OR_RETURN(const ReportLinks links, LinksOf(flags, *store, http->address()));
   ASSIGN_OR_RETURN(const std::unique_ptr<UnixDoor> door, UnixDoor::Open(flags.socket));
 
+  PolicySource policy(flags.policy);
+  ReadFirst(policy);
   const SystemClock clock;
+  Archiver archive(ArchiveOf(flags, *store), clock);
   PipelineOptions options;
-  options.retention = {flags.retention_days * kNsPerDay, flags.retention_mib << 20};
-  options.on_attach = [&](double seconds) { metrics->ObserveAttach(seconds); };
-  options.on_stop = [&](double seconds) { metrics->ObserveStop(seconds); };
-  options.extra_checks = [&] { return door->Checks(); };
+  options.retention = RetentionOf(flags);
+  options.on_attach = [&](double seconds) { metrics.ObserveAttach(seconds); };
+  options.on_stop = [&](double seconds) { metrics.ObserveStop(seconds); };
+  options.on_hook = [&](double seconds) { metrics.ObserveHook(seconds); };
+  options.extra_checks = [&] {
+    std::vector<DoctorCheck> checks = door->Checks();
+    for (DoctorCheck& check : archive.Checks()) checks.push_back(std::move(check));
+    checks.push_back(policy.Check());
+    return checks;
+  };
+  options.on_final = [&](const std::string& id) { archive.Add(id); };
+  options.report_url = [&](const std::string& id) { return links.UrlOf(id); };
+  options.policy = &policy;
   Pipeline pipeline(*store, clock, std::move(options));
   RETURN_IF_ERROR(pipeline.Restore());
-  GrpcHost host(pipeline, {.admin_group = flags.admin_group,
-                           .tls_admins = {flags.tls_admins.begin(), flags.tls_admins.end()},
-                           .own_uid = ::getuid()});
+  ASSIGN_OR_RETURN(IdentityOptions identity, IdentityOf(flags));
+  GrpcHost host(pipeline, std::move(identity));
   if (!flags.tls.listen.empty()) {
     ASSIGN_OR_RETURN(const std::string address, host.ListenTls(flags.tls));
     LogInfo("mutual TLS on {}", address);
   }
   pipeline.Run();
-  metrics->Serve([&] { return pipeline.Figures(); });
+  archive.Begin();
+  metrics.Serve([&] { return FiguresOf(pipeline, *http, archive); });
+  ReportSite site(*http, links, SourceOf(pipeline, metrics));
+  RETURN_IF_ERROR(site.Serve());
   RETURN_IF_ERROR(door->Serve([&](UniqueFd fd, uint32_t uid) { host.Adopt(std::move(fd), uid); }));
   LogInfo("perfd {} listens on {}; metrics on http://{}/metrics", kVersion, flags.socket,
-          metrics->address());
+          http->address());
 
-  LogInfo("stopping on signal {}", stop.Wait());
+  Reloader reloader(flags, read_flags, LiveSettings(pipeline, host, policy));
+  ServiceLife life{.turns = [&] { return pipeline.turns(); }, .reload = {}};
+  if (reloader.HasFiles()) life.reload = [&] { reloader.Reload(); };
+  LogInfo("stopping on signal {}", AwaitStop(stop, notify, life));
   door->Stop();
   host.Shutdown(kShutdownWithin);
-  metrics->Stop();
+  site.Stop();
+  metrics.Stop();
   pipeline.Stop();
+  archive.Stop();
   return absl::OkStatus();
 }
 
@@ -70,8 +99,9 @@ int main(int argc, char** argv) {
   perfd::PerfdFlags flags;
   int exit_code = 0;
   if (!perfd::ParsePerfdFlags(argc, argv, &flags, &exit_code)) return exit_code;
-  perfd::InitLog("perfd", flags.log_level);
-  const absl::Status status = perfd::Serve(flags);
+  perfd::InitLog("perfd", perfd::LogLevel::kInfo);
+  absl::Status status = perfd::ApplyLog(flags);
+  if (status.ok()) status = perfd::Serve(flags, [=] { return perfd::ParsePerfdFlagsAgain(argc, argv); });
   if (status.ok()) return 0;
   perfd::LogError("{}", std::string(status.message()));
   return 1;

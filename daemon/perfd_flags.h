@@ -1,4 +1,6 @@
-// daemon/perfd_flags.h - the command line of perfd.
+// daemon/perfd_flags.h - the command line of perfd, over its configuration file, over the defaults.
+//
+// Threads  thread-compatible.
 #ifndef DAEMON_PERFD_FLAGS_H_
 #define DAEMON_PERFD_FLAGS_H_
 
@@ -6,25 +8,42 @@
 #include <string>
 #include <vector>
 
-#include "core/base/log.h"
-#include "daemon/service/grpc_host.h"
+#include "absl/status/statusor.h"
+#include "daemon/service/tls_options.h"
 
 namespace perfd {
 
+inline constexpr int64_t kMaxRetentionDays = 36500;
+inline constexpr int64_t kMaxRetentionMib = 1 << 24;
+
 struct PerfdFlags {
+  std::string config;  // the file; empty: none
+  bool check_config = false;
   std::string store_dir = "/var/lib/perfd";
   std::string socket = "/run/perfd/perfd.sock";
   TlsOptions tls;
   std::vector<std::string> tls_admins;
   std::string metrics_listen = "127.0.0.1:9754";
+  bool open_reports = false;
+  std::string report_url;   // empty: where metrics_listen is
+  std::string archive_dir;  // empty: no archive
+  int64_t archive_days = 365;
+  int64_t archive_mib = 4096;
   std::string admin_group;
+  std::string policy;      // file; empty: no job is profiled unasked
+  std::string agent_user;  // name or number; empty: nobody besides root and our own user
   int64_t retention_days = 90;
   int64_t retention_mib = 0;
-  LogLevel log_level = LogLevel::kInfo;
+  std::string log_level = "info";
+  std::string log_file;  // empty: standard error
 };
 
-// Parses the command line. Sets *exit_code and returns false when the program should end (--help, --version, errors).
+// Parses the command line and the file it names. Sets *exit_code and returns false when the program should end (--help,
+// --version, errors).
 bool ParsePerfdFlags(int argc, char** argv, PerfdFlags* flags, int* exit_code);
+
+// The same again, with what the file says now. Prints nothing.
+absl::StatusOr<PerfdFlags> ParsePerfdFlagsAgain(int argc, char** argv);
 
 }  // namespace perfd
 

@@ -1,28 +1,42 @@
-// agent/app/agent_flags.h - the command line of perf-agent.
+// agent/app/agent_flags.h - the command line of perf-agent, over its configuration file, over the environment and defaults.
+//
+// Threads  thread-compatible.
 #ifndef AGENT_APP_AGENT_FLAGS_H_
 #define AGENT_APP_AGENT_FLAGS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "agent/app/heal.h"
 #include "agent/app/node_agent.h"
-#include "core/base/log.h"
 
 namespace perfd {
+
+inline constexpr int64_t kMaxSpoolMib = 1 << 20;
 
 enum class AgentCommand { kServe, kExec, kDoctor, kHeal };
 
 struct AgentFlags {
   AgentCommand command = AgentCommand::kServe;
   AgentOptions options;
-  LogLevel log_level = LogLevel::kInfo;
+  std::string config;  // the file; empty: none
+  bool check_config = false;
+  std::string daemon_user;  // name or number; empty: nobody besides root and ourselves
+  int64_t spool_limit_mib = 256;
+  std::string log_level = "info";
+  std::string log_file;              // empty: standard error
   std::vector<std::string> program;  // with exec
   HealFlags heal;
 };
 
-// Parses the command line. Sets *exit_code and returns false when the program should end (--help, --version, errors).
+// Parses the command line and the file it names. Sets *exit_code and returns false when the program should end (--help,
+// --version, errors).
 bool ParseAgentFlags(int argc, char** argv, AgentFlags* flags, int* exit_code);
+
+// The same again, with what the file says now. Prints nothing.
+absl::StatusOr<AgentFlags> ParseAgentFlagsAgain(int argc, char** argv);
 
 }  // namespace perfd
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "agent/procfs/open_as_owner.h"
 #include "agent/procfs/procfs.h"
 #include "agent/procfs/read_file.h"
 #include "core/base/status_macros.h"
@@ -28,7 +29,7 @@ absl::Status Failure(absl::string_view operation, uint64_t address, ssize_t size
 
 absl::StatusOr<Memory> Memory::Open(int32_t pid, uint64_t start_ticks) {
   const std::string path = absl::StrCat("/proc/", pid, "/mem");
-  UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  UniqueFd file = OpenAsOwner(path, O_RDWR | O_CLOEXEC);
   if (!file.valid()) return FileError(errno, "open", path);
   // After the open: a file of another process under this pid is found out.
   ASSIGN_OR_RETURN(const uint64_t found, ProcFs().StartTicks(pid));

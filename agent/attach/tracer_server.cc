@@ -25,7 +25,8 @@ namespace {
 
 constexpr int64_t kSendNs = 10 * kNsPerSecond;
 constexpr int kHighestPriority = -20;
-constexpr int64_t kWatchdogFactor = 2;  // times the stop that was asked for
+constexpr size_t kRoomBytes = 64 << 20;  // more than all requests of a life take
+constexpr int64_t kWatchdogFactor = 2;   // times the stop that was asked for
 
 absl::Status Send(int socket, absl::string_view message) {
   return SendFrame(socket, message, SystemClock().MonotonicNs() + kSendNs);
@@ -46,6 +47,20 @@ HoldReply RunRequest(int socket, const HoldRequest& request, HoldRunner& runner,
   return runner.Run(request, about_to_stop, [&] { watchdog.Disarm(); });
 }
 
+// All or nothing: memory that is locked up to a limit (RLIMIT_MEMLOCK, without CAP_IPC_LOCK) lets
+// the next allocation fail, and the tracer end. Source: mlockall(2), MCL_FUTURE.
+bool LockMemory() {
+  if (::mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return false;
+  void* room =
+      ::mmap(nullptr, kRoomBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) {
+    ::munlockall();
+    return false;
+  }
+  ::munmap(room, kRoomBytes);
+  return true;
+}
+
 }  // namespace
 
 absl::Status SetUpTracer() {
@@ -57,8 +72,7 @@ absl::Status SetUpTracer() {
     return absl::InternalError(absl::StrCat("tracer: ", strerror(errno)));
   // A stop ends as soon as we get to run; best effort (CAP_SYS_NICE).
   ::setpriority(PRIO_PROCESS, 0, kHighestPriority);
-  if (::mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
-    LogDebug("memory is not locked: {} (CAP_IPC_LOCK)", strerror(errno));
+  if (!LockMemory()) LogDebug("memory is not locked (CAP_IPC_LOCK, RLIMIT_MEMLOCK)");
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "core/model/hook.h"
 
 namespace perfd {
 namespace {
@@ -65,6 +66,9 @@ RankEnvironment ReadRankEnvironment(const EnvironmentMap& environment) {
   uint32_t slurm_job = 0;
   const std::string slurm = FirstText(environment, {"SLURM_JOB_ID", "SLURM_JOBID"});
   if (absl::SimpleAtoi(slurm, &slurm_job) && slurm_job != 0) result.slurm_job = slurm_job;
+  // PBS, LSF and Flux: known by the same number to the scheduler hook (core/model/hook.h).
+  if (slurm.empty())
+    result.slurm_job = JobNumber(FirstText(environment, {"PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"}));
   const std::string name_space =
       FirstText(environment, {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "PMI_ID"});
   result.job_id = result.slurm_job.has_value() ? absl::StrCat(*result.slurm_job) : name_space;

@@ -33,7 +33,8 @@ absl::Status CheckOwner(const Scope& scope, const Candidate& candidate) {
 absl::Status CheckUsable(const ProcFs& procfs, const Candidate& candidate) {
   if (candidate.unreadable) {
     return absl::PermissionDeniedError(absl::StrCat(
-        Who(candidate), " cannot be inspected: run the agent as root or with CAP_SYS_PTRACE"));
+        Who(candidate), " belongs to ", UserText(candidate.uid),
+        " and cannot be inspected by this agent: run it as root or with CAP_SYS_PTRACE"));
   }
   const absl::StatusOr<std::string> head = procfs.ExecutableHead(candidate.pid, kElfHeadBytes);
   return CheckRunnable(candidate, head.ok() ? *head : std::string());

@@ -3,11 +3,43 @@
 #include <linux/capability.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "agent/doctor/check_scope.h"
 #include "agent/doctor/injection_check.h"
+#include "agent/doctor/user_mode.h"
 
 namespace perfd {
+namespace {
+
+constexpr int64_t kUnknownParanoid = 2;  // the kernel's default
+
+// The sum of what the other rows say, for someone who may change none of it.
+void CheckUserMode(const CheckScope& scope) {
+  if (!scope.options.user_mode) return;
+  const auto event = std::find_if(
+      scope.checks->begin(), scope.checks->end(),
+      [](const NodeCheck& check) { return check.name == "perf_event_open cpu-clock"; });
+  const int64_t paranoid =
+      scope.procfs.SysctlInt("kernel/perf_event_paranoid").value_or(kUnknownParanoid);
+  const absl::StatusOr<int64_t> yama = scope.procfs.SysctlInt("kernel/yama/ptrace_scope");
+  std::optional<int64_t> ptrace_scope;
+  if (yama.ok() && !scope.Has(CAP_SYS_PTRACE)) ptrace_scope = *yama;
+  const UserModeReach reach =
+      ReachOfUserMode(scope.MayProfile() ? 0 : paranoid, ptrace_scope,
+                      event != scope.checks->end() ? std::optional(event->ok) : std::nullopt);
+  scope.Add(
+      {.name = "user mode",
+       .ok = reach.sampling != Sampling::kNone,
+       .optional = true,
+       .found = Describe(reach),
+       .fix =
+           "sysctl -w kernel.perf_event_paranoid=1  # as an administrator; see docs/user_mode.md"});
+}
+
+}  // namespace
 
 bool CheckScope::MayProfile() const {
   return Has(CAP_PERFMON) || Has(CAP_SYS_ADMIN);
@@ -31,6 +63,7 @@ std::vector<NodeCheck> RunNodeChecks(const ProcFs& procfs, const NodeCheckOption
   CheckKernel(scope);
   CheckPrograms(scope);
   CheckInjection(scope);
+  CheckUserMode(scope);
   return checks;
 }
 

@@ -185,6 +185,13 @@ void CheckRights(const CheckScope& scope) {
        "reads binaries in users' private folders"},
   };
   for (const CapabilityRule& rule : rules) CheckCapability(scope, rule);
+  const bool changes_user = scope.Has(CAP_SETUID) && scope.Has(CAP_SETGID);
+  scope.Add({.name = "CAP_SETUID, CAP_SETGID",
+             .ok = changes_user,
+             .optional = scope.options.user_mode,
+             .found = absl::StrCat(changes_user ? "effective" : "missing",
+                                   ": reads users' binaries as their owner"),
+             .fix = "systemctl restart perf-agent  # its unit gives it: deploy/systemd"});
   CheckYama(scope);
   CheckDescriptors(scope);
 }

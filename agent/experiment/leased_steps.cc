@@ -38,11 +38,36 @@ int64_t Scaled(double factor, int64_t ns) {
 
 }  // namespace
 
-// Of the next shadow; 0: none.
+int64_t AddedWallNs(const std::vector<StepCost>& costs) {
+  std::vector<std::pair<int64_t, int64_t>> pauses;
+  int64_t later = 0;
+  for (const StepCost& cost : costs) {
+    if (cost.pause_begin_ns != 0)
+      pauses.emplace_back(cost.pause_begin_ns, cost.pause_begin_ns + cost.pause_ns);
+    later = std::max(later, cost.later_ns);
+  }
+  std::sort(pauses.begin(), pauses.end());
+  int64_t paused = 0, until = 0;
+  for (const auto& [begin, end] : pauses) {
+    paused += std::max<int64_t>(0, end - std::max(begin, until));
+    until = std::max(until, end);
+  }
+  return paused + later;
+}
+
+// What adds wall time without a pause (recovery mode) overlaps with nothing that other nodes could tell of.
+double NodeExperimenter::ChargeOf(size_t loop, const RankBench& bench) const {
+  return bench.InPlace(loop) ? gate_->OutsideCharge() : charge_;
+}
+
+// Of the next step, as it is charged; 0: nothing.
 int64_t NodeExperimenter::CostOf(size_t loop, const std::vector<RankBench*>& benches) const {
   int64_t cost = 0;
-  for (RankBench* bench : benches) cost = std::max(cost, bench->LeastCost(loop));
-  return correction_.Corrected(cost);
+  for (RankBench* bench : benches) {
+    const int64_t least = correction_.Corrected(bench->LeastCost(loop));
+    cost = std::max(cost, Scaled(ChargeOf(loop, *bench), least));
+  }
+  return cost;
 }
 
 void NodeExperimenter::CloseUnaffordable(size_t loop, const std::vector<RankBench*>& benches,
@@ -87,7 +112,7 @@ bool NodeExperimenter::StepLeased() {
   }
   if (turn->slot.begin_ns + kReserveNs >= request_.end_ns) return false;
   const std::vector<RankBench*> benches = Waiting(turn->loop);
-  const int64_t cost = Scaled(charge_, CostOf(turn->loop, benches));
+  const int64_t cost = CostOf(turn->loop, benches);
   const int64_t now = options_.clock->MonotonicNs();
   const int64_t wait = budget_->WaitNs(cost, now);
   if (wait < 0 || now + wait + kReserveNs >= request_.end_ns) {
@@ -127,7 +152,10 @@ bool NodeExperimenter::AwaitSlot(const LeaseSlot& slot) {
 }
 
 // What did not begin in its window, or is no pause (recovery mode), may add up with other nodes, as if there were no lease.
-void NodeExperimenter::SpendLeased(const std::vector<StepCost>& costs, const LeaseSlot& slot) {
+void NodeExperimenter::SpendLeased(const std::vector<StepCost>& all, const LeaseSlot& slot) {
+  std::vector<StepCost> costs, slowed;  // with a pause, and without
+  for (const StepCost& cost : all) (cost.pause_begin_ns != 0 ? costs : slowed).push_back(cost);
+  budget_->Spend(Scaled(gate_->OutsideCharge(), AddedWallNs(slowed)));
   const int64_t added = AddedWallNs(costs);
   const PauseSpan longest = LongestPause(costs);
   std::optional<LeasedPause> pause;

@@ -16,20 +16,11 @@ constexpr int64_t kLongestCensusNs = 3200 * kMs;
 constexpr int32_t kLiveInstances = 15;
 constexpr int32_t kLeastLive = 3;
 constexpr int32_t kMostFailures = 4;
-constexpr uint32_t kMostShadows = 64;  // of one loop: what is not known by then will not be
-constexpr uint64_t kTraceIterations =
-    20'000;  // with records of some 10 ns each well below a millisecond
-constexpr uint64_t kMostRestored = 64u << 20;
+constexpr uint32_t kMostShadows = 64;    // of one loop: what is not known by then will not be
 constexpr double kMostRestoring = 0.05;  // of an instance's time
-
-constexpr uint64_t kLeastStretch =
-    4;  // passes between two detours; fewer are mostly entry and exit
-constexpr int32_t kMostShortLooks = 3;
 
 constexpr int32_t kInstanceRounds =
     2;  // of one shadow then: more instances tell more than more runs
-
-constexpr int32_t kRefIndex = 0, kCountIndex = 1, kTraceIndex = 2;
 
 template <typename T>
 T Median(std::vector<T> values) {
@@ -37,24 +28,6 @@ T Median(std::vector<T> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-// The slowest thread of one run; 0 when a thread has no result.
-uint64_t TeamCycles(const ShadowAnswer& answer, int32_t run) {
-  uint64_t slowest = 0;
-  for (const ShadowRun& result : answer.runs) {
-    if (result.run != run) continue;
-    if (!result.ok) return 0;
-    slowest = std::max(slowest, result.cycles);
-  }
-  return slowest;
-}
-
-std::string FirstFailure(const ShadowAnswer& answer, int32_t run) {
-  for (const ShadowRun& result : answer.runs) {
-    if (result.run == run && !result.ok) return result.failure;
-  }
-  return answer.outcome;
 }
 
 }  // namespace
@@ -134,6 +107,10 @@ int64_t LoopExperiment::FixedCost(const ShadowPrediction& prediction) const {
   const double copies =
       mb * static_cast<double>(prediction.copy_ns_per_mb) * (trace_.in_place ? 2 : 1);
   return prediction.fork_ns + prediction.later_fault_ns + static_cast<int64_t>(copies);
+}
+
+int64_t LoopExperiment::PredictedNs(const ShadowPrediction& prediction, size_t runs) const {
+  return FixedCost(prediction) + static_cast<int64_t>(runs) * RunNs();
 }
 
 int64_t LoopExperiment::LeastCost(const ShadowPrediction& prediction) const {
@@ -238,8 +215,7 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
     wish.writers = trace_.writers;
   }
   if (room.narrow) wish.footprint = footprint();
-  const int64_t predicted =
-      FixedCost(room.prediction) + static_cast<int64_t>(wish.runs.size()) * RunNs();
+  const int64_t predicted = PredictedNs(room.prediction, wish.runs.size());
   auto result = lab.RunShadow(wish);
   if (absl::IsCancelled(result.status())) return {};  // nothing was armed: the next window will do
   if (!result.ok()) {
@@ -266,91 +242,6 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
           .pause_ns = answer->pause_ns,
           .later_ns = room.prediction.later_fault_ns,
           .predicted_ns = predicted};
-}
-
-StepCost LoopExperiment::Look(RankLab& lab, const StepRoom& room) {
-  std::vector<RunWish> runs = {{.variant = kTraceIndex, .iteration_limit = kTraceIterations}};
-  if (!trace_alone_) runs.insert(runs.begin(), {{.variant = kRefIndex}, {.variant = kCountIndex}});
-  ShadowAnswer answer;
-  const StepCost cost = RunShadow(lab, room, runs, false, &answer);
-  if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
-  if (!trace_alone_) {
-    if (TeamCycles(answer, 0) == 0) {
-      Finish(MeasureState::kRefused,
-             absl::StrCat("the unchanged loop cannot run in a shadow: ", FirstFailure(answer, 0)));
-      return cost;
-    }
-    run_cycles_ = static_cast<double>(TeamCycles(answer, 0));
-  }
-  if (!LearnTrace(answer, runs)) return cost;
-  stage_ = Stage::kMeasure;
-  if (Missing().empty()) Finish(MeasureState::kMeasured, "");
-  return cost;
-}
-
-// A second run began from what the first one left in memory. Some loops cannot bear that: they are traced in a shadow of its
-// own, and restored between runs from then on.
-void LoopExperiment::RepeatFailed(const char* variant, const std::string& failure) {
-  if (trace_alone_) Finish(MeasureState::kRefused, absl::StrCat(variant, " failed: ", failure));
-  trace_alone_ = true;
-}
-
-// Few passes of a loop with detours: either it goes over one of them nearly every time, or its instances are that short by
-// themselves, as those of loops without detours may be. Which of the two, several instances tell by how they end.
-bool LoopExperiment::IsStretch(const ShadowAnswer& answer, uint64_t passes) {
-  if (installed_.detours.empty() || passes >= kLeastStretch) return true;
-  const std::vector<bool>& left = answer.left_by_detour;
-  short_by_detour_ = short_by_detour_ || std::find(left.begin(), left.end(), true) != left.end();
-  if (++short_looks_ < kMostShortLooks) return false;
-  if (short_by_detour_) {
-    Finish(MeasureState::kRefused,
-           absl::StrCat("nearly every pass goes over ", installed_.detours.front(),
-                        ", which no copy can hold"));
-  }
-  return !short_by_detour_;
-}
-
-bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<RunWish>& runs) {
-  std::vector<ThreadTrace> threads(answer.traces.size());
-  uint64_t longest = 0;
-  for (const ShadowRun& run : answer.runs) {
-    const auto index = static_cast<size_t>(run.run);
-    if (index >= runs.size() || runs[index].variant == kRefIndex) continue;
-    const bool counts = runs[index].variant == kCountIndex;
-    if (!run.ok) {
-      RepeatFailed(counts ? "COUNT" : "TRACE", run.failure);
-      return false;
-    }
-    longest = std::max(longest, run.iterations);
-    const auto thread = static_cast<size_t>(run.thread);
-    if (thread >= threads.size()) continue;
-    uint64_t& whole = threads[thread].whole_iterations;
-    whole = std::max(whole, run.iterations);
-    if (!counts) threads[thread].traced_iterations = run.iterations;
-  }
-  if (trace_alone_ && longest >= kTraceIterations) {
-    Finish(MeasureState::kRefused,
-           absl::StrCat("it changes what it depends on, and makes more than ", kTraceIterations,
-                        " passes: what to restore between runs is not known"));
-    return false;
-  }
-  if (!IsStretch(answer, longest)) return false;
-  trips_.push_back(longest);
-  for (size_t i = 0; i < threads.size(); ++i) threads[i].records = answer.traces[i];
-  trace_ = SummarizeTrace(installed_.copies[kTraceIndex].references, threads, setup_.bias);
-  if (trace_.untraced) {
-    Finish(MeasureState::kRefused,
-           "an instruction writes memory at addresses that cannot be traced");
-    return false;
-  }
-  if (trace_.in_place && trace_.written_bytes > kMostRestored) {
-    Finish(MeasureState::kRefused,
-           absl::StrFormat("it updates %.0f MB in place; at most %d MB are restored between runs",
-                           static_cast<double>(trace_.written_bytes) / (1 << 20),
-                           static_cast<int>(kMostRestored >> 20)));
-    return false;
-  }
-  return true;
 }
 
 StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {

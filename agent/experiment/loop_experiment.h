@@ -65,6 +65,7 @@ struct StepCost {
   int64_t predicted_ns = 0;  // what this step was expected to cost
 };
 
+inline constexpr int32_t kRefIndex = 0, kCountIndex = 1, kTraceIndex = 2;  // of every loop's copies
 inline constexpr double kEvictNs = 4e6;  // a walk through a buffer of the size of the caches
 
 class LoopExperiment {
@@ -74,6 +75,8 @@ class LoopExperiment {
   LoopExperiment(LoopSetup setup, InstalledLoop installed);
 
   Stage stage() const { return stage_; }
+  // Recovery mode: its steps pause nobody, they slow the rank down for a while.
+  bool InPlace() const { return in_place_ && stage_ == Stage::kMeasure; }
   // Least wall time that the next step adds; 0: none.
   int64_t LeastCost(const ShadowPrediction& prediction) const;
   StepCost Step(RankLab& lab, const StepRoom& room);
@@ -88,6 +91,8 @@ class LoopExperiment {
     return state_ != MeasureState::kRefused && !reduction_.figures.empty();
   }
   LoopMeasurement Measurement(uint64_t revision) const;
+  // Of a dry run: whether short instances would be run in the rank itself, and why not.
+  void PredictMode(LoopMeasurement& out) const;
   const Census& census() const { return census_; }
   // What shadows need of the rank's memory. None: not known yet, or it did not suffice.
   std::optional<Footprint> footprint() const;
@@ -113,6 +118,7 @@ class LoopExperiment {
   int32_t IndexOf(const std::string& variant) const;
   int32_t BaseOf(int32_t variant) const;
   int64_t FixedCost(const ShadowPrediction& prediction) const;
+  int64_t PredictedNs(const ShadowPrediction& prediction, size_t runs) const;
   bool Learns() const;
   double InstanceNs() const;
   int64_t RestoreNs() const;
@@ -124,6 +130,7 @@ class LoopExperiment {
   // loop_recovery.cc
   void ChooseMode();
   StepCost Recover(RankLab& lab, const StepRoom& room);
+  std::vector<Refusal> NotInPlace() const;
   int64_t InPlaceNs() const;
   int64_t LeastInPlace() const;
   std::vector<int32_t> InPlaceRound() const;

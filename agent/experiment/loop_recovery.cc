@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/experiment/loop_experiment.h"
 #include "agent/shadow/recovery_plan.h"
@@ -18,13 +19,16 @@ constexpr int32_t kRoundsPerRepetition = 4;  // single runs of short instances s
 constexpr int32_t kLeastRounds = 4;
 constexpr size_t kMostSamples = 100'000;
 constexpr uint32_t kMostArmings = 64;
-constexpr int32_t kRefIndex = 0, kCountIndex = 1;
 
 uint64_t Median(std::vector<uint64_t> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+std::string InShadows(absl::string_view why) {
+  return absl::StrCat(why, "; measured in shadows");
 }
 
 bool MayRun(const InstalledLoop& loop, int32_t copy) {
@@ -34,6 +38,29 @@ bool MayRun(const InstalledLoop& loop, int32_t copy) {
 
 }  // namespace
 
+// Copies that may not run in the rank itself, nor whose base may.
+std::vector<Refusal> LoopExperiment::NotInPlace() const {
+  std::vector<Refusal> refusals;
+  for (size_t i = 0; i < installed_.names.size(); ++i) {
+    const auto copy = static_cast<int32_t>(i);
+    if (!MayRun(installed_, copy) || !MayRun(installed_, BaseOf(copy)))
+      refusals.push_back(
+          {installed_.names[i].Text(), 0, "its copy may not run in the rank itself", 1});
+  }
+  return refusals;
+}
+
+void LoopExperiment::PredictMode(LoopMeasurement& out) const {
+  if (!setup_.recovery || out.state == MeasureState::kRefused) return;
+  if (!installed_.in_place.ok()) {
+    out.refusals.push_back({"in place", 0, InShadows(installed_.in_place.message()), 1});
+    return;
+  }
+  out.protocol = kInPlaceProtocol;
+  const std::vector<Refusal> not_in_place = NotInPlace();
+  out.refusals.insert(out.refusals.end(), not_in_place.begin(), not_in_place.end());
+}
+
 void LoopExperiment::ChooseMode() {
   if (!setup_.recovery || in_place_ || !mode_refusals_.empty()) return;
   std::string why(installed_.in_place.message());
@@ -41,16 +68,8 @@ void LoopExperiment::ChooseMode() {
     why = absl::StrFormat("an instance takes %.0f us, which shadows measure well",
                           InstanceNs() / 1e3);
   in_place_ = why.empty();
-  if (!in_place_) {
-    mode_refusals_.push_back({"in place", 0, why + "; measured in shadows", 1});
-    return;
-  }
-  for (size_t i = 0; i < installed_.names.size(); ++i) {
-    const auto copy = static_cast<int32_t>(i);
-    if (!MayRun(installed_, copy) || !MayRun(installed_, BaseOf(copy)))
-      mode_refusals_.push_back(
-          {installed_.names[i].Text(), 0, "its copy may not run in the rank itself", 1});
-  }
+  mode_refusals_ =
+      in_place_ ? NotInPlace() : std::vector<Refusal>{{"in place", 0, InShadows(why), 1}};
 }
 
 int64_t LoopExperiment::InPlaceNs() const {

@@ -14,7 +14,6 @@ namespace {
 constexpr double kDistantFidelity = 0.10;  // farther from live than this: try the other protocol
 constexpr double kMostEvicting = 100;      // instances that one eviction may cost
 constexpr double kUnlike = 0.69;           // ln 2: half or twice the live time
-constexpr int32_t kRefIndex = 0, kCountIndex = 1, kTraceIndex = 2;
 
 constexpr uint32_t kMostInstances = 31;  // where trip counts vary: enough for seven classes
 

@@ -113,6 +113,7 @@ void NodeExperimenter::Run() {
   } else {
     Notify(severity, may, 0);
     for (const RankPlaces& places : request_.ranks) Leave(places, MeasureState::kRefused, may);
+    Retire(MeasureState::kRefused, may);
   }
   tracer_.reset();
 }
@@ -142,6 +143,7 @@ void NodeExperimenter::Measure() {
   LeaveWaiting(MeasureState::kOpen, absl::CancelledError(reason));
   CloseAll(reason);
   RestoreAll();
+  Retire(MeasureState::kOpen, absl::CancelledError(reason));
 }
 
 // Without a tracer there is nothing a lab could stop a rank with.
@@ -216,6 +218,7 @@ void NodeExperimenter::Leave(const RankPlaces& places, MeasureState state,
     measurement.revision = ++revision_;
     measurement.state = state;
     measurement.reason = std::string(why.message());
+    if (state == MeasureState::kOpen) measurement.open = request_.plan.variants;
     absl::MutexLock lock(&mutex_);
     if (news_.measurements.size() < kMostMeasurements)
       news_.measurements.push_back(std::move(measurement));
@@ -304,7 +307,8 @@ void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankBench*>& ben
   const auto credit = static_cast<double>(budget_->CreditNs(now));
   std::vector<StepRoom> rooms;
   for (RankBench* bench : benches) {
-    rooms.push_back(bench->Prepare(loop, static_cast<int64_t>(credit / charge_), left));
+    const double charge = ChargeOf(loop, *bench);
+    rooms.push_back(bench->Prepare(loop, static_cast<int64_t>(credit / charge), left));
     if (slot != nullptr) KeepWithin(*slot, bench->EntryNs(loop), rooms.back());
   }
   std::vector<StepCost> costs(benches.size());
@@ -373,23 +377,6 @@ void NodeExperimenter::RestoreAll() {
   }
   // Last words, with the stops of the restoring.
   for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) Publish(loop, benches);
-}
-
-int64_t AddedWallNs(const std::vector<StepCost>& costs) {
-  std::vector<std::pair<int64_t, int64_t>> pauses;
-  int64_t later = 0;
-  for (const StepCost& cost : costs) {
-    if (cost.pause_begin_ns != 0)
-      pauses.emplace_back(cost.pause_begin_ns, cost.pause_begin_ns + cost.pause_ns);
-    later = std::max(later, cost.later_ns);
-  }
-  std::sort(pauses.begin(), pauses.end());
-  int64_t paused = 0, until = 0;
-  for (const auto& [begin, end] : pauses) {
-    paused += std::max<int64_t>(0, end - std::max(begin, until));
-    until = std::max(until, end);
-  }
-  return paused + later;
 }
 
 }  // namespace perfd

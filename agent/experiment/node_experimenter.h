@@ -3,7 +3,8 @@
 // Shape    Begin starts a thread: open and install every rank, then step after step - the least advanced loop first, all
 //          ranks at the same time, so that their shadows contend for the machine as the job does - and at the end everything
 //          is taken out again. A dry run ends after the preparation of every rank: no tracer is started, no rank is stopped,
-//          altered or forked. A later order adds loops and gives others up (revised_orders.cc). Under a lease ranks are paused in its windows only (lease_gate.h, leased_steps.cc).
+//          altered or forked. A later order adds loops and gives others up; once measuring has ended its loops only get the
+//          reason (revised_orders.cc). Under a lease ranks are paused in its windows only (lease_gate.h, leased_steps.cc).
 // Units    see agent/pipeline/experimenter.h.
 // Errors   as notices and as reasons of measurements.
 // Threads  thread "perfd-measure" does all stops; one short-lived thread per rank waits for a shadow.
@@ -83,6 +84,8 @@ class NodeExperimenter final : public Experimenter {
   void AddWaiting();
   void AddTo(RankBench* bench);
   void LeaveWaiting(MeasureState state, const absl::Status& why);
+  void Retire(MeasureState state, const absl::Status& why);
+  void AnswerLate(const MeasureOrder& order, MeasureState state, const absl::Status& why);
   void ChooseLister(size_t loop);
   bool StepLeased();
   std::pair<LoopExperiment::Stage, int> Advanced(size_t loop) const;
@@ -90,13 +93,14 @@ class NodeExperimenter final : public Experimenter {
   std::optional<LeaseTurn> NextTurn() const;
   bool AwaitSlot(const LeaseSlot& slot);
   int64_t CostOf(size_t loop, const std::vector<RankBench*>& benches) const;
+  double ChargeOf(size_t loop, const RankBench& bench) const;
   void CloseUnaffordable(size_t loop, const std::vector<RankBench*>& benches, int64_t cost_ns);
   void Nap(int64_t ns) const;
   std::vector<RankBench*> Waiting(size_t loop) const;
   bool AwaitCredit(int64_t cost_ns);
   // `slot`: null where nothing is gated.
   void StepRanks(size_t loop, const std::vector<RankBench*>& benches, const LeaseSlot* slot);
-  void SpendLeased(const std::vector<StepCost>& costs, const LeaseSlot& slot);
+  void SpendLeased(const std::vector<StepCost>& all, const LeaseSlot& slot);
   void Recharge();
   void SpendHeld(const std::vector<RankBench*>& benches);
   void Publish(size_t loop, const std::vector<RankBench*>& benches);
@@ -109,6 +113,10 @@ class NodeExperimenter final : public Experimenter {
 
   struct LeftRank {
     RankInfo rank;
+    absl::Status why;
+  };
+  struct Retired {
+    MeasureState state;
     absl::Status why;
   };
 
@@ -138,6 +146,8 @@ class NodeExperimenter final : public Experimenter {
   uint64_t lost_audit_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t lost_measurements_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<ExperimentRequest> revised_ ABSL_GUARDED_BY(mutex_);  // the newest
+  // Run has ended: what it left behind (request_, benches) is the session's thread's, and later orders are answered with this.
+  std::optional<Retired> retired_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perfd

@@ -243,11 +243,12 @@ InjectionCost RankBench::TakeStops() {
   return {.stops = cost.stops - told.stops, .stop_ns = cost.stop_ns - told.stop_ns};
 }
 
-LoopMeasurement RankBench::Predicted(LoopMeasurement measurement) const {
+LoopMeasurement RankBench::Predicted(size_t loop, LoopMeasurement measurement) const {
   measurement.provenance = Provenance::kEstimated;
   if (measurement.state == MeasureState::kRefused) return measurement;
   if (may_fork_.ok()) {
     measurement.predicted = predicted_;
+    loops_[loop].experiment.PredictMode(measurement);
     return measurement;
   }
   measurement.state = MeasureState::kRefused;
@@ -259,7 +260,7 @@ LoopMeasurement RankBench::Predicted(LoopMeasurement measurement) const {
 LoopMeasurement RankBench::Measurement(size_t loop, uint64_t revision, int64_t now_ns) const {
   const Loop& it = loops_[loop];
   LoopMeasurement measurement = it.experiment.Measurement(revision);
-  if (dry_run_) return Predicted(std::move(measurement));
+  if (dry_run_) return Predicted(loop, std::move(measurement));
   if (it.given_up && it.experiment.stage() != LoopExperiment::Stage::kDone)
     measurement.reason = kGivenUp;
   const int64_t patched_ns = it.patched_ns + (it.patched ? now_ns - it.since_ns : 0);

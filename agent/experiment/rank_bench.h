@@ -39,6 +39,7 @@ class RankBench {
   LoopExperiment::Stage stage(size_t loop) const { return loops_[loop].experiment.stage(); }
   int steps(size_t loop) const { return loops_[loop].steps; }
   int64_t LeastCost(size_t loop);
+  bool InPlace(size_t loop) const { return loops_[loop].experiment.InPlace(); }
   std::string NarrowNote(size_t loop) const { return loops_[loop].experiment.NarrowNote(); }
   void Close(size_t loop, const std::string& reason);
   bool HasFigures(size_t loop) const { return loops_[loop].experiment.HasFigures(); }
@@ -83,7 +84,7 @@ class RankBench {
   absl::StatusOr<std::vector<InstalledLoop>> TryInstall(const std::vector<LabLoop>& loops);
   std::optional<ShadowPrediction> Narrowed(size_t loop, const ShadowPrediction& whole);
   void Predict(int64_t shadow_ns);
-  LoopMeasurement Predicted(LoopMeasurement measurement) const;
+  LoopMeasurement Predicted(size_t loop, LoopMeasurement measurement) const;
   void SetPatched(Loop& loop, bool patched);
 
   const RankInfo rank_;

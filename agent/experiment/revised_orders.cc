@@ -30,9 +30,66 @@ RankPlaces Unplaced(const RankInfo& rank, const std::vector<MeasureLoop>& loops)
 }  // namespace
 
 void NodeExperimenter::Revise(ExperimentRequest request) {
-  absl::MutexLock lock(&mutex_);
-  if (revised_.has_value() && request.plan.revision <= revised_->plan.revision) return;
-  revised_ = std::move(request);
+  std::optional<Retired> retired;
+  {
+    absl::MutexLock lock(&mutex_);
+    retired = retired_;
+    if (!retired.has_value()) {
+      if (revised_.has_value() && request.plan.revision <= revised_->plan.revision) return;
+      revised_ = std::move(request);
+      return;
+    }
+  }
+  AnswerLate(request.plan, retired->state, retired->why);
+}
+
+// The last act of Run: whoever comes from now on is answered by whom he asks.
+void NodeExperimenter::Retire(MeasureState state, const absl::Status& why) {
+  for (;;) {
+    std::optional<ExperimentRequest> order;
+    {
+      absl::MutexLock lock(&mutex_);
+      order = std::exchange(revised_, std::nullopt);
+      if (!order.has_value()) {
+        retired_ = Retired{state, why};
+        return;
+      }
+    }
+    AnswerLate(order->plan, state, why);
+  }
+}
+
+// Nothing is measured any more: every loop of the order says so, in every rank.
+void NodeExperimenter::AnswerLate(const MeasureOrder& order, MeasureState state,
+                                  const absl::Status& why) {
+  if (order.revision <= request_.plan.revision) return;
+  request_.plan.revision = order.revision;
+  const std::vector<RankBench*> benches = Benches();
+  const std::vector<MeasureLoop>& known = request_.plan.loops;
+  for (size_t loop = 0; loop < known.size(); ++loop) {
+    if (!Names(order, known[loop].loop_id)) continue;
+    bool again = false;
+    for (RankBench* bench : benches) {
+      if (!bench->given_up(loop)) continue;
+      bench->TakeUp(loop);
+      bench->Close(loop, std::string(why.message()));
+      again = true;
+    }
+    if (again) Publish(loop, benches);
+  }
+  std::vector<MeasureLoop> late;
+  for (const MeasureLoop& loop : order.loops) {
+    if (!Names(request_.plan, loop.loop_id)) late.push_back(loop);
+  }
+  for (const RankPlaces& places : request_.ranks) {
+    const auto left = std::find_if(left_.begin(), left_.end(), [&](const LeftRank& other) {
+      return other.rank.pid == places.rank.pid;
+    });
+    if (left == left_.end())
+      Leave(Unplaced(places.rank, late), state, why);
+    else
+      Leave(Unplaced(left->rank, late), MeasureState::kRefused, left->why);
+  }
 }
 
 // A newer order came in, or the loops of the last one can be bought now.

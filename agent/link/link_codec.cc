@@ -8,6 +8,7 @@ namespace perfd {
 namespace {
 
 constexpr int64_t kMostLookNs = 60 * kNsPerSecond;
+constexpr int64_t kMostWaitNs = 7 * 24 * 3600 * kNsPerSecond;
 
 }  // namespace
 
@@ -34,6 +35,9 @@ absl::StatusOr<SessionRequest> DecodeStart(const v1::StartCommand& start) {
   const int64_t most_ns = request.spec.duration_ns + (request.spec.dry_run ? kMostLookNs : 0);
   if (request.remaining_ns <= 0 || request.remaining_ns > most_ns)
     return absl::InvalidArgumentError("StartCommand.remaining_ns is not within the profile's duration");
+  request.wait_ns = start.wait_ns();
+  if (request.wait_ns < 0 || request.wait_ns > kMostWaitNs)
+    return absl::InvalidArgumentError("StartCommand.wait_ns is not within a week");
   return request;
 }
 

@@ -124,9 +124,12 @@ absl::StatusOr<std::string> Spool::ReadChecked(uint64_t sequence) const {
 
 void Spool::SetAside(uint64_t sequence) {
   const std::string path = PathOf(sequence);
-  LogWarning("{} is damaged; it is kept as .damaged and not sent", path);
   std::error_code error;
   std::filesystem::rename(path, absl::StrCat(path, ".damaged"), error);
+  if (error)
+    LogWarning("{} is lost ({}); its window is not sent", path, error.message());
+  else
+    LogWarning("{} is damaged; it is kept as .damaged and not sent", path);
   ++damaged_;
 }
 
@@ -171,7 +174,8 @@ std::optional<SpooledWindow> Spool::Next(uint64_t after) {
     const uint64_t sequence = it->first;
     auto bytes = ReadChecked(sequence);
     if (bytes.ok()) return SpooledWindow{sequence, std::move(bytes).value()};
-    if (!absl::IsDataLoss(bytes.status())) {  // out of descriptors, say: it will be read later
+    // A file that somebody has removed must not hold up those behind it. Any other error (out of descriptors, say): later.
+    if (!absl::IsDataLoss(bytes.status()) && !absl::IsNotFound(bytes.status())) {
       LogWarning("{}", Text(bytes.status()));
       return std::nullopt;
     }

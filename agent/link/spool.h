@@ -4,7 +4,7 @@
 //          One file per window: "<sequence>.window" = CRC-32 (4 bytes, little endian) + serialised v1::Window.
 // Errors   kResourceExhausted: the spool is at its limit or the disk is full (nothing was written).
 // Threads  thread-safe.
-// Loss     a file that does not match its checksum is set aside as "<sequence>.damaged" and counted.
+// Loss     a file that does not match its checksum is set aside as "<sequence>.damaged" and counted; one that is gone is counted.
 // Safety   a sequence is never used twice, not even after a crash: each that was ever used is either on disk here or
 //          stored by the daemon, which says so when it welcomes us (ContinueAfter).
 #ifndef AGENT_LINK_SPOOL_H_

@@ -63,7 +63,8 @@ class Experimenter {
   virtual ~Experimenter() = default;
   virtual void Begin(ExperimentRequest request) = 0;
   // A later order (core/model/measure_order.h says what it means), with the places of all its loops. Of the rest of the
-  // request only the loops count. Comes back at once; an experimenter that cannot change keeps to the first order.
+  // request only the loops count. Comes back at once; an experimenter that cannot change keeps to the first order. Also
+  // after End, when all that is left to do is to say why its loops are not measured.
   virtual void Revise(ExperimentRequest /*request*/) {}
   // Wall time that sampling has cost the job since the last call: it comes out of the same budget.
   virtual void Charge(int64_t /*wall_ns*/) {}

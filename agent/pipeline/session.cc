@@ -64,7 +64,7 @@ void Session::Announce(NodeProgress::Phase phase) {
 
 void Session::Run() {
   Announce(NodeProgress::Phase::kDiscovering);
-  if (!Discover()) return;
+  if (!(FollowsJob() ? DiscoverInTime() : Discover())) return;
   Sample();
   Finish();
   stacks_.reset();  // its readers end here, not when the session is cleared away
@@ -124,6 +124,7 @@ bool Session::AddRank(const RankInfo& info) {
     return true;
   }
   source_->RemoveProcess(info.pid);
+  if (FollowsJob() && absl::IsNotFound(status)) return false;  // it has ended meanwhile
   notices_.Error(
             absl::Status(status.code(), absl::StrCat("rank ", info.rank, " (pid ", info.pid,
                                                      ") cannot be sampled: ", status.message())),
@@ -144,7 +145,7 @@ void Session::Sample() {
     LookForLoops();
     const int64_t now = tools_.clock->MonotonicNs();
     if (now - looked_ns_ >= kLookNs) LookAround();
-    if (now >= end_ns || ranks_.living() == 0 || experiment_.Finished()) break;
+    if (now >= end_ns || (ranks_.living() == 0 && !FollowsJob()) || experiment_.Finished()) break;
     if (windows_.IsDue(request_.spec.duration_ns)) CloseWindow();
     windows_.Submit();
     Rest(std::min(kDrainNs, end_ns - now));
@@ -200,6 +201,12 @@ void Session::NoteEnded() {
     notices_.Warning(ChangedOwnerError(*process), process->info.pid);
   }
   job_cpu_ns_ += used.cpu_ns;
+  // Those that have ended since the last look are not counted any more: rather too short a life than too long. A pause between
+  // two programs of the job says nothing about how many live at a time.
+  if (ranks_.living() > 0) last_living_ = static_cast<uint64_t>(ranks_.living());
+  const int64_t now_ns = tools_.clock->MonotonicNs();
+  const int64_t last_ns = std::max(std::exchange(living_ns_, now_ns), started_ns_);
+  rank_wall_ns_ += last_living_ * static_cast<uint64_t>(std::max<int64_t>(0, now_ns - last_ns));
   span_job_cpu_ns_ += used.cpu_ns;
   span_switches_ += used.switches;
   switching_ns_ += KernelSamplingNs({.switches = used.switches,
@@ -284,6 +291,7 @@ void Session::CloseWindow() {
   facts.ranks = ranks_.infos();
   NoteEnded();
   facts.job_cpu_ns = std::exchange(job_cpu_ns_, 0);
+  facts.rank_wall_ns = std::exchange(rank_wall_ns_, 0);
   facts.sources_cpu_ns = stacks_ == nullptr ? 0 : stacks_->source_cpu_ns();
   facts.sample_cost_ns = sample_cost_ns_;
   facts.switching_ns = static_cast<uint64_t>(std::exchange(switching_ns_, 0));

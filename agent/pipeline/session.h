@@ -71,6 +71,10 @@ class Session final : private SampleSink {
 
  private:
   bool Discover();
+  // The profile follows a job of a scheduler, whose processes come and go until the session is stopped.
+  bool FollowsJob() const { return request_.wait_ns > 0; }
+  bool DiscoverInTime();
+  bool AwaitRanks(int64_t end_ns);
   bool OpenSource(const Discovery& discovery);
   void Sample();
   void Rest(int64_t ns);
@@ -127,6 +131,9 @@ class Session final : private SampleSink {
   double sample_cost_ns_ = 0;
   double switch_cost_ns_ = 0;
   uint64_t job_cpu_ns_ = 0;      // used since the window began
+  uint64_t rank_wall_ns_ = 0;    // lived since the window began, summed over ranks
+  int64_t living_ns_ = 0;        // when living ranks were counted last
+  uint64_t last_living_ = 0;     // and how many, if any
   double switching_ns_ = 0;      // switches cost so much since the window began
   uint64_t span_job_cpu_ns_ = 0;  // used, and samples seen, since the governor last looked
   uint64_t span_samples_ = 0;

@@ -92,7 +92,16 @@ ExperimentNews SessionExperiment::Take() {
 
 void SessionExperiment::End() {
   ended_ = true;
-  if (active()) experimenter_->End();
+  if (!active()) return;
+  experimenter_->End();
+  ExperimentRequest late;  // its loops were not found in time: they only get the reason
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!fresh_ && !request_.has_value()) return;
+    late.plan = *order_;
+    fresh_ = false;
+  }
+  experimenter_->Revise(std::move(late));
 }
 
 }  // namespace perfd

@@ -47,6 +47,7 @@ void SessionWindows::Close(WindowFacts facts) {
   raw->overhead.agent_cpu_ns = AgentCpuNs() - agent_cpu_ns_ + facts.sources_cpu_ns -
                                std::exchange(sources_cpu_ns_, facts.sources_cpu_ns);
   raw->overhead.job_cpu_ns = facts.job_cpu_ns;
+  raw->overhead.rank_wall_ns = facts.rank_wall_ns;
   raw->overhead.kernel_sampling_ns =
       static_cast<uint64_t>(static_cast<double>(raw->accounting.seen) * facts.sample_cost_ns) +
       facts.switching_ns;

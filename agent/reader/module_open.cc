@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/openat2.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -79,8 +81,28 @@ std::vector<gid_t> GroupsOf(const ModuleFile& file) {
   return {status->groups.begin(), status->groups.end()};
 }
 
+// A change from root to a user takes the capabilities away; one between two users leaves an agent's own with us
+// (capabilities(7) "Effect of user ID changes").
+absl::Status DropCapabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+  if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 ||
+      ::syscall(SYS_capset, &header, none) != 0)
+    return absl::InternalError(
+        absl::StrCat("reader: cannot give up its capabilities: ", strerror(errno)));
+  return absl::OkStatus();
+}
+
+bool MayBecomeOthers() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct own[_LINUX_CAPABILITY_U32S_3] = {};
+  return ::syscall(SYS_capget, &header, own) == 0 && (own[0].effective >> CAP_SETUID & 1) != 0;
+}
+
 absl::Status BecomeUser(const ModuleFile& file) {
-  if (::geteuid() != 0) return absl::OkStatus();  // an ordinary user can only be itself
+  const bool root = ::geteuid() == 0;
+  // An ordinary user can only be itself.
+  if (!root && !MayBecomeOthers()) return DropCapabilities();
   const std::vector<gid_t> groups = GroupsOf(file);
   const uint32_t uid = file.uid;
   const uint32_t gid = file.gid;
@@ -88,6 +110,7 @@ absl::Status BecomeUser(const ModuleFile& file) {
       ::setresuid(uid, uid, uid) != 0)
     return absl::InternalError(
         absl::StrCat("reader: cannot become user ", uid, ": ", strerror(errno)));
+  if (!root) RETURN_IF_ERROR(DropCapabilities());
   if (uid != 0 && ::setresuid(0, 0, 0) == 0)
     return absl::InternalError("reader: rights of root were not given up");
   return absl::OkStatus();

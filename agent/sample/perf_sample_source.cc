@@ -112,8 +112,13 @@ void PerfSampleSource::Pace() {
     rings_.GoOn();
     return;
   }
-  const absl::Status rested = rings_.Rest();
-  if (rested.ok()) return;
+  const absl::Status rested = rings_.Rest(frequency_hz_);
+  if (rested.ok()) {
+    if (rings_.restless() > 0 && !std::exchange(restless_told_, true))
+      LogInfo("{} threads sample at a longer period instead of resting: {}", rings_.restless(),
+              Text(rings_.why_restless()));
+    return;
+  }
   may_rest_ = false;
   LogInfo("events sample at longer periods instead of resting: {}", Text(rested));
   const absl::Status slower = rings_.SetFrequency(frequency_hz_);
@@ -196,7 +201,8 @@ absl::Status PerfSampleSource::SetFrequency(double hz) {
     return rings_.SetFrequency(frequency_hz_);
   }
   duty_.SetShare(frequency_hz_ / full_hz_);
-  return was_faster ? rings_.SetFrequency(full_hz_) : absl::OkStatus();
+  if (was_faster) RETURN_IF_ERROR(rings_.SetFrequency(full_hz_));
+  return rings_.SetRestless(frequency_hz_);
 }
 
 SamplingSetup PerfSampleSource::setup() const {

@@ -4,7 +4,8 @@
 // Rules    with a cgroup everything in it is sampled, and the sink sorts out what is not the job's; a cgroup that perf
 //          refuses falls back to threads. FORK records open new threads; a rescan per second finds what they missed.
 // Slower   a frequency below the one of Create is reached by resting in between: the timer of an event costs at every switch of
-//          its thread, also when samples are rare. Where events cannot rest the period becomes longer instead.
+//          its thread, also when samples are rare. The period becomes longer instead for a thread whose event cannot rest, and
+//          for all where none can.
 // Errors   Create: as ChooseEvent. Records that do not decode reach OnMalformed.
 // Source   perf_event_open(2).
 #ifndef AGENT_SAMPLE_PERF_SAMPLE_SOURCE_H_
@@ -39,7 +40,7 @@ class PerfSampleSource final : public SampleSource {
   void ReportLost(SampleSink& sink) override;
   absl::Status SetFrequency(double hz) override;
   SamplingSetup setup() const override;
-  double on_share() const override { return may_rest_ ? duty_.share() : 1; }
+  double on_share() const override { return may_rest_ ? rings_.OnShare(duty_.share()) : 1; }
   int thread_count() const override;
 
   // For MeasureSampleCost.
@@ -61,6 +62,7 @@ class PerfSampleSource final : public SampleSource {
   double frequency_hz_;   // in the mean
   DutyCycle duty_;
   bool may_rest_ = true;
+  bool restless_told_ = false;
   int64_t next_slot_ns_ = 0;
   bool by_cgroup_ = false;
   int64_t next_rescan_ns_ = 0;

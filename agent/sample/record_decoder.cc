@@ -102,8 +102,9 @@ std::optional<std::string> ReadText(ByteReader& body) {
 
 }  // namespace
 
-RecordDecoder::RecordDecoder(uint64_t sample_type)
+RecordDecoder::RecordDecoder(uint64_t sample_type, int64_t clock_offset_ns)
     : sample_type_(sample_type & kDecodableSampleType),
+      clock_offset_ns_(clock_offset_ns),
       trailer_bytes_(8 * static_cast<size_t>(std::popcount(sample_type_ & kTrailerBits))) {}
 
 // Source: perf_event_open(2) "struct sample_id": pid and tid, then the time, then the rest.
@@ -112,7 +113,7 @@ uint64_t RecordDecoder::TimeOf(std::span<const std::byte> trailer) const {
   ByteReader reader(trailer);
   if (Has(PERF_SAMPLE_TID)) reader.Skip(2 * sizeof(uint32_t));
   const auto time_ns = reader.Read<uint64_t>();
-  return reader.ok() ? time_ns : 0;
+  return reader.ok() ? Here(time_ns) : 0;
 }
 
 bool RecordDecoder::ExplainsSamples(std::span<const std::byte> record) {
@@ -170,7 +171,7 @@ PerfRecord RecordDecoder::DecodeSample(ByteReader body, uint16_t misc) {
     sample.pid = body.Read<int32_t>();
     sample.tid = body.Read<int32_t>();
   }
-  if (Has(PERF_SAMPLE_TIME)) sample.time_ns = body.Read<uint64_t>();
+  if (Has(PERF_SAMPLE_TIME)) sample.time_ns = Here(body.Read<uint64_t>());
   if (Has(PERF_SAMPLE_CPU)) {
     sample.cpu = body.Read<uint32_t>();
     body.Skip(4);

@@ -48,7 +48,8 @@ using PerfRecord = std::variant<MalformedRecord, IgnoredRecord, Sample, MappingE
 class RecordDecoder {
  public:
   // `sample_type`: bits of kDecodableSampleType, as in the attr, with sample_id_all set.
-  explicit RecordDecoder(uint64_t sample_type);
+  // `clock_offset_ns`: added to every time (perf_clock.h).
+  explicit RecordDecoder(uint64_t sample_type, int64_t clock_offset_ns = 0);
 
   PerfRecord Decode(std::span<const std::byte> record);
   // Mappings and task events: what must be known before the samples of the same time are understood.
@@ -62,9 +63,13 @@ class RecordDecoder {
   PerfRecord DecodeMapping(ByteReader body, uint16_t misc, uint64_t time_ns) const;
   uint64_t TimeOf(std::span<const std::byte> trailer) const;
 
+  uint64_t Here(uint64_t time_ns) const {
+    return time_ns + static_cast<uint64_t>(clock_offset_ns_);
+  }
   bool Has(uint64_t bit) const { return (sample_type_ & bit) != 0; }
 
   uint64_t sample_type_;
+  int64_t clock_offset_ns_;
   size_t trailer_bytes_;  // sample_id at the end of every other record
   std::vector<uint64_t> callchain_;
   std::vector<uint64_t> registers_;

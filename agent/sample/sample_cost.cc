@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "agent/sample/perf_clock.h"
 #include "agent/sample/perf_event.h"
 #include "agent/sample/record_decoder.h"
 #include "core/base/clock.h"
@@ -20,7 +21,7 @@ constexpr size_t kMinSamples = 15;
 
 std::vector<int64_t> SampleTimes(RingBuffer& buffer, uint64_t sample_type) {
   std::vector<int64_t> times;
-  RecordDecoder decoder(sample_type);
+  RecordDecoder decoder(sample_type, PerfClockOffsetNs(ProcFs()));
   for (auto record = buffer.Next(); !record.empty(); record = buffer.Next()) {
     const PerfRecord decoded = decoder.Decode(record);
     const Sample* sample = std::get_if<Sample>(&decoded);

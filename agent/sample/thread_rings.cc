@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "agent/procfs/read_file.h"
+#include "agent/sample/perf_clock.h"
 #include "agent/sample/ring_budget.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -46,15 +47,18 @@ std::vector<int32_t> ParseCpuList(absl::string_view text) {
 }
 
 ThreadRings::ThreadRings(ProcFs procfs, ChosenEvent event, uint64_t ring_bytes)
-    : procfs_(std::move(procfs)), event_(std::move(event)), ring_bytes_(ring_bytes) {}
+    : procfs_(std::move(procfs)),
+      event_(std::move(event)),
+      ring_bytes_(ring_bytes),
+      clock_offset_ns_(PerfClockOffsetNs(procfs_)) {}
 
 bool ThreadRings::HasRing(int32_t tid) const {
   return open_tids_.contains(tid);
 }
 
 void ThreadRings::Add(PerfRing ring, int32_t pid, int32_t tid) {
-  rings_.push_back(std::make_unique<SampleRing>(
-      SampleRing{std::move(ring), RecordDecoder(event_.attr.sample_type), pid, tid}));
+  rings_.push_back(std::make_unique<SampleRing>(SampleRing{
+      std::move(ring), RecordDecoder(event_.attr.sample_type, clock_offset_ns_), pid, tid}));
   if (tid != 0) open_tids_.insert(tid);
 }
 
@@ -65,7 +69,7 @@ absl::Status ThreadRings::Open(int32_t pid, int32_t tid) {
                          absl::StrCat("thread ", tid, " of process ", pid));
   }
   ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Create(std::move(opened.fd), ring_bytes_));
-  // Short threads must not be seen more often than long ones; without a sideband it rests from the next slot on, or nobody.
+  // Short threads must not be seen more often than long ones; without a sideband it rests from the next slot on, or never.
   if (rests_ && ring.AddSideband(event_.attr, {.id = tid}).ok()) ring.Rest();
   Add(std::move(ring), pid, tid);
   return absl::OkStatus();
@@ -290,26 +294,57 @@ absl::Status ThreadRings::SetFrequency(double hz) {
   return first_error;
 }
 
-absl::Status ThreadRings::AddSidebands() {
-  for (const auto& ring : rings_) {
-    if (ring->closing || ring->ring.has_sideband()) continue;
-    if (ring->tid == 0) return absl::UnavailableError("the events of the cgroup cannot rest");
-    const absl::Status added = ring->ring.AddSideband(event_.attr, {.id = ring->tid});
-    if (!added.ok() && !absl::IsNotFound(added)) return added;  // not found: the thread has ended
-  }
-  return absl::OkStatus();
+absl::Status ThreadRings::MayRest(SampleRing& ring) {
+  if (ring.restless) return why_restless_;
+  if (ring.ring.has_sideband()) return absl::OkStatus();
+  if (ring.tid == 0) return absl::UnavailableError("the events of the cgroup cannot rest");
+  const absl::Status added = ring.ring.AddSideband(event_.attr, {.id = ring.tid});
+  return absl::IsNotFound(added) ? absl::OkStatus() : added;  // not found: the thread has ended
 }
 
-absl::Status ThreadRings::Rest() {
-  if (const absl::Status added = AddSidebands(); !added.ok()) {
-    GoOn();
-    return added;
-  }
+// One thread without a second event (descriptors are short) must not keep the timers of all others running.
+absl::Status ThreadRings::Rest(double mean_hz) {
+  bool any = false;
+  absl::Status why;
   for (const auto& ring : rings_) {
-    if (!ring->closing) ring->ring.Rest();
+    if (ring->closing) continue;
+    if (absl::Status may = MayRest(*ring); !may.ok()) {
+      why = std::move(may);
+      if (std::exchange(ring->restless, true)) continue;
+      why_restless_ = why;
+      // What cannot even be slowed is sampled more often than the others: its samples have the shorter period.
+      if (absl::Status slow = ring->ring.SetRate(RateValue(event_.attr, mean_hz)); !slow.ok())
+        LogWarning("thread {}: {}", ring->tid, Text(slow));
+      continue;
+    }
+    any = true;
+    ring->ring.Rest();
   }
-  rests_ = true;
-  return absl::OkStatus();
+  rests_ = why.ok() || any;
+  return any ? absl::OkStatus() : why;
+}
+
+absl::Status ThreadRings::SetRestless(double mean_hz) {
+  absl::Status first_error;
+  for (const auto& ring : rings_) {
+    if (ring->restless && !ring->closing)
+      first_error.Update(ring->ring.SetRate(RateValue(event_.attr, mean_hz)));
+  }
+  return first_error;
+}
+
+int ThreadRings::restless() const {
+  return static_cast<int>(std::count_if(rings_.begin(), rings_.end(), [](const auto& ring) {
+    return ring->restless && !ring->closing;
+  }));
+}
+
+double ThreadRings::OnShare(double share) const {
+  const auto open =
+      std::count_if(rings_.begin(), rings_.end(), [](const auto& ring) { return !ring->closing; });
+  if (open == 0) return share;
+  const double part = static_cast<double>(restless()) / static_cast<double>(open);
+  return part + (1 - part) * share;
 }
 
 void ThreadRings::GoOn() {

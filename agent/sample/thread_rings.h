@@ -33,7 +33,8 @@ struct SampleRing {
   RecordDecoder decoder;
   int32_t pid = 0;  // 0: a ring per CPU, of a cgroup
   int32_t tid = 0;
-  bool closing = false;  // no more records will be written
+  bool restless = false;  // it cannot rest: it samples at a longer period instead
+  bool closing = false;   // no more records will be written
   bool closed_before_look = false;
   bool read_since_close = false;
   uint64_t corrupt_reported = 0;
@@ -76,9 +77,17 @@ class ThreadRings {
   void FollowLeaders();
   void Sweep();
   absl::Status SetFrequency(double hz);
-  // Every event rests, or goes on. An error of the first rest: nothing rests, and nothing will.
-  absl::Status Rest();
+  // Every event rests that can, or goes on; one that cannot goes on at `mean_hz` from its first rest on, while others rest. An
+  // error: none of them can.
+  absl::Status Rest(double mean_hz);
   void GoOn();
+  // Of those that cannot rest.
+  absl::Status SetRestless(double mean_hz);
+  int restless() const;
+  // Why the last one cannot.
+  const absl::Status& why_restless() const { return why_restless_; }
+  // Of the time that all events are on, when those that can are on for `share` of it.
+  double OnShare(double share) const;
 
   // By index: the container may grow while it is walked, and its elements stay where they are.
   size_t size() const { return rings_.size(); }
@@ -108,12 +117,14 @@ class ThreadRings {
   bool HasRing(int32_t tid) const;
   bool HasEnded(int32_t pid) const;
   void Add(PerfRing ring, int32_t pid, int32_t tid);
-  absl::Status AddSidebands();
+  absl::Status MayRest(SampleRing& ring);
 
   ProcFs procfs_;
   ChosenEvent event_;
   uint64_t ring_bytes_;
+  int64_t clock_offset_ns_;
   bool rests_ = false;
+  absl::Status why_restless_;
   std::vector<std::unique_ptr<SampleRing>> rings_;
   absl::flat_hash_map<int32_t, Process> processes_;  // by pid
   absl::flat_hash_set<int32_t> open_tids_;

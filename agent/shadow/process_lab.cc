@@ -46,7 +46,7 @@ absl::StatusOr<HoldReply> ProcessLab::Hold(std::vector<HoldOp> ops) {
   auto reply =
       HoldPatiently(*options_.tracer, request, SystemClock().MonotonicNs() + kPatienceNs, &stops);
   CountStops(stops);
-  if (!reply.ok()) tracer_died_ = true;
+  if (!reply.ok() || CallMayBeLost(*reply)) tracer_died_ = true;
   RETURN_IF_ERROR(reply.status());
   RETURN_IF_ERROR(reply->status);
   return reply;

@@ -180,7 +180,7 @@ class ProcessLab final : public RankLab {
   int64_t memory_glance_until_ns_ = 0;
   bool installed_ = false;
   bool uninstall_tried_ = false;
-  bool tracer_died_ = false;  // in one of our holds
+  bool tracer_died_ = false;  // or gave up a call, in one of our holds
 
   mutable absl::Mutex mutex_;
   std::vector<AddressPair> addresses_ ABSL_GUARDED_BY(mutex_);  // sorted by copy

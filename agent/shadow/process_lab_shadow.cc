@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "agent/procfs/open_as_owner.h"
 #include "agent/procfs/procfs.h"
 #include "agent/procfs/read_file.h"
 #include "agent/shadow/cpu_state.h"
@@ -61,7 +62,7 @@ absl::StatusOr<int64_t> AwaitMoment(const ShadowWish& wish) {
 
 absl::Status SetOomScore(int32_t pid) {
   const std::string path = absl::StrCat("/proc/", pid, "/oom_score_adj");
-  UniqueFd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const UniqueFd file = OpenAsOwner(path, O_WRONLY | O_CLOEXEC);
   if (file.get() < 0 || write(file.get(), "1000", 4) != 4) return FileError(errno, "write", path);
   return absl::OkStatus();
 }

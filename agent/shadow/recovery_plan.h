@@ -51,11 +51,13 @@ struct Stratum {
   uint32_t turns;
   uint32_t reserved;
 };
+enum : uint32_t { kNotInside = 0, kInCopy = 1, kJumped = 2 };
 struct Strata {
   uint32_t generation;
   uint32_t count;
   uint32_t pair;  // 0, or generation << 16 | number of the result + 1: the loop itself is under way
-  uint32_t reserved;
+  uint32_t
+      inside;  // in a copy, and counted in RegionHeader::in_place; or a handler has jumped out of it
   Stratum of[kMaxStrata];
 };
 

@@ -168,16 +168,16 @@ std::vector<HoldOp> MakeOps(const Injection& injection, const Left& left) {
   return ops;
 }
 
-// *suspect: the tracer died, perhaps in the middle of a remote call.
+// *suspect: the tracer died or gave up, perhaps in the middle of a remote call.
 absl::StatusOr<HoldReply> RunHold(const RestoreOptions& options, const HoldRequest& request,
                                   RestoreResult* result, bool* suspect) {
   auto reply = options.tracer->Run(request);
-  if (!reply.ok()) *suspect = true;
+  if (!reply.ok() || CallMayBeLost(*reply)) *suspect = true;
   if (reply.ok() && reply->stop_ns > 0) result->stops_ns.push_back(reply->stop_ns);
   return reply;
 }
 
-// A remote call of a tracer that died is still made, by the thread itself, once it runs: until then the mappings are not what
+// A remote call of a tracer that died or gave up is still made, by the thread itself, once it runs: until then the mappings are not what
 // they are about to be. OK when no thread stands before a system call.
 absl::Status Settle(const Injection& injection, const Memory& memory, const RestoreOptions& options,
                     RestoreResult* result, bool* suspect) {

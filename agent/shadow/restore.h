@@ -35,6 +35,11 @@ struct RestoreResult {
 absl::Status RestoreRank(const Injection& injection, const RestoreOptions& options,
                          RestoreResult* result);
 
+// A remote call of this hold may yet be made, by the thread itself: it was not seen to return, or its thread not released.
+inline bool CallMayBeLost(const HoldReply& reply) {
+  return reply.tracer_ends || absl::IsDeadlineExceeded(reply.status);
+}
+
 // One hold, retried while a thread stands in the way (kUnavailable), at most until `deadline_ns` of CLOCK_MONOTONIC.
 absl::StatusOr<HoldReply> HoldPatiently(Tracer& tracer, const HoldRequest& request,
                                         int64_t deadline_ns, std::vector<int64_t>* stops_ns);

@@ -4,8 +4,8 @@
 #include <bit>
 #include <utility>
 
-#include "agent/variant/flow/edges.h"
 #include "agent/variant/encode.h"
+#include "agent/variant/flow/edges.h"
 #include "agent/variant/gs_code.h"
 #include "agent/variant/roles.h"
 #include "agent/variant/thread_block.h"
@@ -27,6 +27,14 @@ struct Makers {
 
 bool IsCopy(const LoopInstruction& i) {
   return i.mnemonic == "mov" && i.step_source >= 0 && i.step == 0 && !i.memory;
+}
+
+// Neighbours lie at different places of their lines, as elements of arrays do: of loads at the same place of different lines
+// the cache serves two a cycle, of others three (measured: docs/benchmarks.md).
+uint32_t PlaceInSlot(const MemoryOperand& operand, uint32_t number) {
+  constexpr uint32_t kLine = 64, kStep = 16;
+  const uint32_t bytes = std::max<uint32_t>({kStep, operand.bytes, operand.data_bytes});
+  return bytes >= kLine ? 0 : number * std::bit_ceil(bytes) % kLine;
 }
 
 class Pinner {
@@ -201,7 +209,7 @@ class Pinner {
     const uint32_t stores = std::min<uint32_t>(store_slots_, kSlotCount / 2);
     const uint32_t number = i.memory->writes ? next_store_++ % std::max(1u, stores)
                                              : stores + next_load_++ % (kSlotCount - stores);
-    return kBlockSlots + number * kSlotBytes;
+    return kBlockSlots + number * kSlotBytes + PlaceInSlot(*i.memory, number);
   }
 
   absl::Status Apply() {

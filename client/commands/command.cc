@@ -21,7 +21,7 @@ void PrintError(Terminal& terminal, const absl::Status& status, ExitCode exit_co
     terminal.err << JsonLine(json);
     return;
   }
-  for (const std::string& line : lines) terminal.err << "perfctl: " << Clean(line) << "\n";
+  for (const std::string& line : lines) terminal.err << terminal.program << ": " << Clean(line) << "\n";
 }
 
 }  // namespace

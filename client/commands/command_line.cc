@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/commands/command_table.h"
+#include "client/commands/program_name.h"
 #include "core/base/version.h"
 #include "core/spec/nearest.h"
 
@@ -47,7 +48,7 @@ void DefineGlobals(CLI::App& app, GlobalFlags& flags) {
 }
 
 // What to say about a word that is no command; empty when there is none.
-std::string UnknownCommand(const CLI::App& app) {
+std::string UnknownCommand(const CLI::App& app, const std::string& program) {
   const std::vector<std::string> rest = app.remaining();
   if (!app.get_subcommands().empty() || rest.empty() || rest.front().empty() ||
       rest.front()[0] == '-')
@@ -57,7 +58,7 @@ std::string UnknownCommand(const CLI::App& app) {
   std::string text = absl::StrCat("there is no command '", Clean(rest.front()), "'");
   if (const auto near = Nearest(rest.front(), names); near.has_value())
     absl::StrAppend(&text, "; did you mean '", *near, "'?");
-  return text + "; see `perfctl --help`";
+  return absl::StrCat(text, "; see `", program, " --help`");
 }
 
 // Usage errors and requests for help, as CLI11 reports them by exception.
@@ -69,10 +70,11 @@ ExitCode Explain(const CLI::App& app, const CLI::ParseError& error, Terminal& te
     terminal.out << out.str();
     return ExitCode::kOk;
   }
-  if (const std::string unknown = UnknownCommand(app); !unknown.empty())
+  if (const std::string unknown = UnknownCommand(app, terminal.program); !unknown.empty())
     return Fail(terminal, absl::InvalidArgumentError(unknown), ExitCode::kUsage);
   return Fail(terminal,
-              absl::InvalidArgumentError(absl::StrCat(error.what(), "; see `perfctl --help`")),
+              absl::InvalidArgumentError(
+                  absl::StrCat(error.what(), "; see `", terminal.program, " --help`")),
               ExitCode::kUsage);
 }
 
@@ -87,20 +89,22 @@ std::vector<std::string> Reversed(std::vector<std::string> arguments) {
 ExitCode RunCommandLine(const std::vector<std::string>& arguments,
                         const std::string& default_address, const Connector& connector,
                         Terminal& terminal) {
-  CLI::App app("perfctl - ask perfd why the loops of a running MPI/OpenMP job are slow", "perfctl");
+  const std::string& program = terminal.program;
+  CLI::App app(program + " - ask perfd why the loops of a running MPI/OpenMP job are slow", program);
   GlobalFlags flags;
   flags.dial.address = default_address.empty() ? kDefaultAddress : default_address;
+  flags.dial.trust_system_socket = true;
   DefineGlobals(app, flags);
-  app.set_version_flag("--version", absl::StrCat("perfctl ", kVersion));
-  app.footer(kFooter);
+  app.set_version_flag("--version", absl::StrCat(program, " ", kVersion));
+  app.footer(Named(kFooter, program));
   app.require_subcommand(1);
   std::map<const CLI::App*, CommandRun> runs;
   for (const CommandEntry& entry : AllCommands()) {
-    CLI::App* command = app.add_subcommand(entry.name, entry.summary);
+    CLI::App* command = app.add_subcommand(entry.name, Named(entry.summary, program));
     command->fallthrough();
-    command->footer(
-        absl::StrCat("\n", entry.help,
-                     "\n\nGlobal options (--address, --json, --no-color ...): perfctl --help"));
+    command->footer(absl::StrCat("\n", Named(entry.help, program),
+                                 "\n\nGlobal options (--address, --json, --no-color ...): ", program,
+                                 " --help"));
     runs[command] = entry.define(*command);
   }
   // Known before parsing, so that errors of parsing are JSON too.

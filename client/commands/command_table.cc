@@ -3,10 +3,10 @@
 namespace perfd {
 
 std::vector<CommandEntry> AllCommands() {
-  return {SubmitCommand(), ValidateCommand(), ExplainCommand(),   ListCommand(),
-          StatusCommand(), WatchCommand(),    ReportCommand(),    LoopsCommand(),
-          DiffCommand(),   AuditCommand(),    CancelCommand(),    NodesCommand(),
-          DoctorCommand(), VersionCommand(),  CompletionCommand()};
+  return {SubmitCommand(),  ValidateCommand(),  ExplainCommand(), ListCommand(),   StatusCommand(),
+          WatchCommand(),   ReportCommand(),    LoopsCommand(),   DiffCommand(),   HistoryCommand(),
+          AuditCommand(),   CancelCommand(),    NodesCommand(),   DoctorCommand(), HookCommand(),
+          VersionCommand(), CompletionCommand()};
 }
 
 }  // namespace perfd

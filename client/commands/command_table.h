@@ -17,10 +17,12 @@ CommandEntry WatchCommand();
 CommandEntry ReportCommand();
 CommandEntry LoopsCommand();
 CommandEntry DiffCommand();
+CommandEntry HistoryCommand();
 CommandEntry AuditCommand();
 CommandEntry CancelCommand();
 CommandEntry NodesCommand();
 CommandEntry DoctorCommand();
+CommandEntry HookCommand();
 CommandEntry VersionCommand();
 CommandEntry CompletionCommand();
 

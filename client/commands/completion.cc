@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/commands/command_table.h"
+#include "client/commands/program_name.h"
 
 namespace perfd {
 namespace {
@@ -124,7 +125,10 @@ CommandRun Define(CLI::App& app) {
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   return [shell, &app](Terminal& terminal) {
     const CLI::App& root = *app.get_parent();
-    terminal.out << (*shell == "bash" ? Bash(root) : *shell == "zsh" ? Zsh(root) : Fish(root));
+    const std::string script = *shell == "bash"  ? Bash(root)
+                               : *shell == "zsh" ? Zsh(root)
+                                                 : Fish(root);
+    terminal.out << Named(script, terminal.program);
     return ExitCode::kOk;
   };
 }

@@ -15,13 +15,13 @@
 namespace perfd {
 namespace {
 
-DoctorCheck Failed(const char* name, const absl::Status& status, const char* fix) {
-  return {name, false, false, std::string(status.message()), fix};
+DoctorCheck Failed(const char* name, const absl::Status& status, std::string fix) {
+  return {name, false, false, std::string(status.message()), std::move(fix)};
 }
 
 // The checks of this side, then those of the daemon and the nodes as far as it can be reached.
 std::vector<DoctorReport> Examine(Terminal& terminal, const std::string& node) {
-  DoctorReport here{"perfctl", {}};
+  DoctorReport here{terminal.program, {}};
   const auto daemon = terminal.connect(VersionCheck::kAny);
   if (!daemon.ok()) {
     here.checks.push_back(Failed("daemon", daemon.status(), "systemctl enable --now perfd"));
@@ -36,11 +36,11 @@ std::vector<DoctorReport> Examine(Terminal& terminal, const std::string& node) {
   const bool same = version->protocol_version == kProtocolVersion;
   here.checks.push_back(
       {"protocol", same, false,
-       absl::StrCat("perfd ", version->protocol_version, ", perfctl ", kProtocolVersion),
-       same ? "" : "install the same version of perfd and perfctl"});
+       absl::StrCat("perfd ", version->protocol_version, ", client ", kProtocolVersion),
+       same ? "" : "install the same version of perfd and the client"});
   auto remote = (*daemon)->Doctor(node);
   if (!remote.ok()) {
-    here.checks.push_back(Failed("nodes", remote.status(), "perfctl nodes"));
+    here.checks.push_back(Failed("nodes", remote.status(), terminal.program + " nodes"));
     return {here};
   }
   std::vector<DoctorReport> reports = *std::move(remote);

@@ -127,8 +127,8 @@ absl::StatusOr<ExitCode> Follow(Terminal& terminal, DaemonClient& daemon,
   const absl::Status status = Watch(terminal, daemon, options, false, last);
   const std::string id = last.has_value() ? last->id : options.id;
   if (absl::IsCancelled(status)) {
-    Remark(terminal, absl::StrCat("Interrupted. Profile ", id, " goes on: `perfctl watch ", id,
-                                  "` follows it, `perfctl cancel ", id, "` ends it."));
+    Remark(terminal, absl::StrCat("Interrupted. Profile ", id, " goes on: `", terminal.program, " watch ", id,
+                                  "` follows it, `", terminal.program, " cancel ", id, "` ends it."));
     return ExitCode::kFailure;  // to a script this is not a complete profile
   }
   RETURN_IF_ERROR(status);

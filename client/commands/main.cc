@@ -1,11 +1,14 @@
 // perfctl: flags -> terminal -> command.
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 
 #include "client/commands/command_line.h"
+#include "client/commands/hook/guard.h"
 #include "client/rpc/grpc_daemon_client.h"
 
 namespace {
@@ -31,22 +34,29 @@ absl::StatusOr<std::unique_ptr<perfd::DaemonClient>> Connect(const perfd::DialOp
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  const bool hook = perfd::IsHookCall(arguments);
+  if (hook) perfd::ArmHookGuard(perfd::HookTimeoutOf(arguments));
+  std::ostringstream hook_out;  // a prolog's standard output may mean something to its scheduler
+  std::ostringstream hook_err;  // only its first line is said
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, not the end
   const char* address = std::getenv("PERFD_ADDRESS");
   const perfd::SystemClock clock;
   const perfd::StyleInputs inputs = perfd::DetectStyleInputs(STDOUT_FILENO);
   perfd::Terminal terminal{.in = std::cin,
-                           .out = std::cout,
-                           .err = std::cerr,
+                           .out = hook ? hook_out : std::cout,
+                           .err = hook ? hook_err : std::cerr,
                            .clock = clock,
                            .style = perfd::ChooseStyle(inputs),
                            .out_is_tty = inputs.is_tty,
                            .err_is_tty = isatty(STDERR_FILENO) == 1,
                            .connect = {},
                            .catch_interrupts = CatchInterrupts,
-                           .interrupted = [] { return g_interrupted != 0; }};
+                           .interrupted = [] { return g_interrupted != 0; },
+                           .program = perfd::ProgramName(argc > 0 ? argv[0] : "")};
   const perfd::ExitCode code = perfd::RunCommandLine(
-      {argv + 1, argv + argc}, address == nullptr ? "" : address, Connect, terminal);
+      arguments, address == nullptr ? "" : address, Connect, terminal);
+  if (hook) perfd::EndHookCall(hook_err.str());
   std::cout.flush();
   if (!std::cout.good() && code == perfd::ExitCode::kOk) return 1;
   return static_cast<int>(code);

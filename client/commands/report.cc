@@ -14,6 +14,7 @@
 #include "client/render/folded.h"
 #include "client/render/pprof.h"
 #include "client/render/report_text.h"
+#include "core/analysis/jobs/job_line.h"
 #include "core/base/status_macros.h"
 #include "core/json/report_json.h"
 #include "core/json/status_json.h"
@@ -28,6 +29,8 @@ struct Options {
   bool folded = false;
   std::string pprof;
   std::string html;
+  bool line = false;
+  bool url = false;
   bool force = false;
   std::optional<int32_t> rank;
   int top = 12;
@@ -65,7 +68,9 @@ absl::Status WriteHtml(Terminal& terminal, const Report& report, const Options& 
 absl::Status Print(Terminal& terminal, const Report& report, const Options& options) {
   if (!options.pprof.empty()) return WritePprof(terminal, report, options.pprof);
   if (!options.html.empty()) return WriteHtml(terminal, report, options);
-  if (options.csv) {
+  if (options.line) {
+    terminal.out << JobLine(report) << "\n";
+  } else if (options.csv) {
     terminal.out << RenderCsv(report);
   } else if (options.folded) {
     terminal.out << RenderFolded(report);
@@ -87,7 +92,14 @@ bool HasRank(const Report& report, int32_t rank) {
   return false;
 }
 
+absl::StatusOr<ExitCode> PrintUrl(Terminal& terminal, DaemonClient& daemon, const std::string& id) {
+  ASSIGN_OR_RETURN(const std::string url, daemon.GetReportUrl(id));
+  terminal.out << (terminal.json ? JsonLine({{"url", url}}) : Clean(url) + "\n");
+  return ExitCode::kOk;
+}
+
 absl::StatusOr<ExitCode> Run(Terminal& terminal, DaemonClient& daemon, const Options& options) {
+  if (options.url) return PrintUrl(terminal, daemon, options.id);
   ASSIGN_OR_RETURN(const Report report, daemon.GetReport(options.id));
   if (options.rank.has_value() && !HasRank(report, *options.rank))
     return absl::NotFoundError(
@@ -111,6 +123,10 @@ CommandRun Define(CLI::App& app) {
                               "Write one self-contained page for a browser; - is standard output");
   for (CLI::Option* file : {pprof, html}) file->type_name("FILE");
   app.add_flag("--force", options->force, "Write over a page that exists")->needs(html);
+  auto* line = app.add_flag("--line", options->line,
+                            "One line for a batch system's comment, at most 200 letters");
+  auto* url = app.add_flag("--url", options->url,
+                           "The link to the page that perfd serves; whoever has it may read it");
   auto* rank =
       app.add_option("--rank", options->rank, "Only this rank, with shares of its own time");
   app.add_option("--top", options->top, "Loops shown, 0: all (default 12)")
@@ -120,6 +136,8 @@ CommandRun Define(CLI::App& app) {
   folded->excludes(pprof)->excludes(rank)->excludes(html);
   pprof->excludes(rank)->excludes(html);
   html->excludes(rank);
+  for (CLI::Option* other : {csv, folded, pprof, html, rank, url}) line->excludes(other);
+  for (CLI::Option* other : {csv, folded, pprof, html, rank}) url->excludes(other);
   return [options](Terminal& terminal) {
     return WithDaemon(terminal,
                       [&](DaemonClient& daemon) { return Run(terminal, daemon, *options); });
@@ -131,7 +149,7 @@ CommandRun Define(CLI::App& app) {
 CommandEntry ReportCommand() {
   return {
       "report", "Show the result of a profile",
-      R"(Loops by share of the job's time with 95 % intervals, their ranks and threads, totals that
+      R"help(Loops by share of the job's time with 95 % intervals, their ranks and threads, totals that
 add up to 100 %, lost and dropped samples, the cost of the profile, and where figures came from.
 
 EXAMPLES
@@ -140,10 +158,12 @@ EXAMPLES
   perfctl report last --folded | flamegraph.pl > flame.svg
   perfctl report last --pprof out.pb.gz
   perfctl report last --html report.html
+  perfctl report last --url
+  perfctl report p-000042 --line      (for Slurm's AdminComment: docs/scheduler_hook.md)
 
 EXIT CODES
   0 complete or still running   2 usage   3 no such profile or rank   4 not permitted
-  8 partial or cancelled        1 failed)",
+  8 partial or cancelled        1 failed)help",
       Define};
 }
 

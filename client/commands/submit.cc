@@ -52,8 +52,8 @@ absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon, const 
   if (options.watch)
     return Follow(terminal, daemon,
                   {.id = status->id, .timeout = timeout, .report = true, .to_err = true});
-  Remark(terminal, absl::StrCat("Follow it with `perfctl watch ", status->id,
-                                "`, see the result with `perfctl report ", status->id, "`."));
+  Remark(terminal, absl::StrCat("Follow it with `", terminal.program, " watch ", status->id,
+                                "`, see the result with `", terminal.program, " report ", status->id, "`."));
   return ExitCode::kOk;
 }
 

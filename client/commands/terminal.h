@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/commands/program_name.h"
 #include "client/render/text_style.h"
 #include "client/rpc/daemon_client.h"
 #include "core/base/clock.h"
@@ -31,6 +32,7 @@ struct Terminal {
   // From now on an interrupt does not end the process but makes `interrupted` true.
   std::function<void()> catch_interrupts = [] {};
   std::function<bool()> interrupted = [] { return false; };
+  std::string program = kProgramName;  // the name we were started by
 };
 
 // What the environment says about a terminal. Source: no-color.org; locale(7) LC_ALL, LC_CTYPE, LANG.

@@ -15,7 +15,7 @@ namespace {
 ExitCode Run(Terminal& terminal, bool client_only) {
   Json json = {{"client", kVersion}, {"client_protocol", kProtocolVersion}};
   if (!terminal.json)
-    terminal.out << "perfctl " << kVersion << " (protocol " << kProtocolVersion << ")\n";
+    terminal.out << terminal.program << " " << kVersion << " (protocol " << kProtocolVersion << ")\n";
   if (client_only) {
     if (terminal.json) terminal.out << JsonLine(json);
     return ExitCode::kOk;

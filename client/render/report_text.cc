@@ -9,12 +9,16 @@
 #include "client/render/report_totals.h"
 #include "client/render/saturation_text.h"
 #include "client/render/text_table.h"
+#include "core/base/clock.h"
 
 namespace perfd {
 namespace {
 
 constexpr int kBarCells = 12;
 constexpr size_t kShortIdDigits = 8;
+// A loop that is there all the time is seen over less than this part of it once in thousands of reports.
+constexpr uint64_t kLeastSamples = 50;
+constexpr double kNearlyAll = 0.8;
 
 size_t Shown(size_t have, int top) {
   return top <= 0 ? have : std::min(have, static_cast<size_t>(top));
@@ -37,8 +41,10 @@ std::string LoopBlock(const Report& report, size_t index, const ReportTextOption
       absl::StrCat("            rank min/median/max ", Seconds(row.rank_min_seconds), "/",
                    Seconds(row.rank_median_seconds), "/", Seconds(row.rank_max_seconds), " s");
   if (!row.worst_rank.empty()) absl::StrAppend(&ranks, "  worst ", Clean(row.worst_rank));
-  absl::StrAppendFormat(&ranks, "  imbalance %.2f  threads %d\n", row.imbalance, row.thread_count);
-  return absl::StrCat(head, where, ranks);
+  absl::StrAppendFormat(&ranks, "  imbalance %.2f  threads %d", row.imbalance, row.thread_count);
+  const std::string phase = PhaseText(report, row);
+  if (!phase.empty()) absl::StrAppend(&ranks, "  ", phase);
+  return absl::StrCat(head, where, ranks, "\n");
 }
 
 std::string ThreadLines(const ReportRow& row) {
@@ -131,6 +137,18 @@ std::string Title(const Report& report, const TextStyle& style) {
 }
 
 }  // namespace
+
+std::string PhaseText(const Report& report, const ReportRow& row) {
+  int64_t covered_ns = 0;
+  for (const NodeCoverage& node : report.nodes) covered_ns = std::max(covered_ns, node.covered_ns);
+  const auto seen = static_cast<double>(row.last_seen_ns - row.first_seen_ns);
+  const auto covered = static_cast<double>(covered_ns);
+  if (row.last_seen_ns <= 0 || row.samples < kLeastSamples || seen >= kNearlyAll * covered)
+    return "";
+  return absl::StrFormat(
+      "seen from %.0f s to %.0f s of %.0f s", static_cast<double>(row.first_seen_ns) / kNsPerSecond,
+      static_cast<double>(row.last_seen_ns) / kNsPerSecond, covered / kNsPerSecond);
+}
 
 std::string ShortId(const ReportRow& row) {
   return Clean(row.id.substr(0, kShortIdDigits));

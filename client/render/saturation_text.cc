@@ -82,12 +82,16 @@ std::string Quality(const LoopVerdict& loop, const TextStyle& style) {
   return parts.empty() ? "" : absl::StrCat(kIndent, absl::StrJoin(parts, "; "), "\n");
 }
 
+std::string Phase(const Report& report, const LoopVerdict& loop) {
+  const ReportRow* row = RowOf(report, loop.loop_id);
+  const std::string text = row == nullptr ? "" : PhaseText(report, *row);
+  return text.empty() ? "" : absl::StrCat(kIndent, text, "\n");
+}
+
 std::string Reasons(const LoopVerdict& loop) {
   std::string text;
   if (!loop.open.empty())
-    absl::StrAppend(&text, kIndent,
-                    "open (the budget did not reach): ", Clean(absl::StrJoin(loop.open, ", ")),
-                    "\n");
+    absl::StrAppend(&text, kIndent, "open: ", Clean(absl::StrJoin(loop.open, ", ")), "\n");
   const size_t shown = std::min(loop.refusals.size(), kReasonsShown);
   for (size_t i = 0; i < shown; ++i)
     absl::StrAppend(&text, kIndent, RefusalText(loop.refusals[i]), "\n");
@@ -95,6 +99,18 @@ std::string Reasons(const LoopVerdict& loop) {
     absl::StrAppend(&text, kIndent, "... and ", loop.refusals.size() - shown, " more reasons\n");
   for (const std::string& remark : loop.remarks)
     absl::StrAppend(&text, kIndent, Clean(remark), "\n");
+  return text;
+}
+
+// Of jobs on several nodes, which pause in the same windows (docs/adr/0009).
+std::string OverlapLine(const InjectionTotal& total) {
+  std::string text;
+  if (total.shared_ns > 0)
+    absl::StrAppend(&text, "  pauses of several nodes overlapped for ",
+                    Seconds(ToSeconds(total.shared_ns)), " s, which count once\n");
+  if (total.pauses_lost > 0)
+    absl::StrAppend(&text, "  the records of ", total.pauses_lost,
+                    " pauses are lost: they count in full, whatever they overlapped with\n");
   return text;
 }
 
@@ -174,7 +190,7 @@ std::string RenderSaturations(const Report& report, const TextStyle& style, int 
     for (const VariantSummary& v : loop.variants) {
       if (IsShown(v)) text += VariantLine(v, style);
     }
-    absl::StrAppend(&text, Quality(loop, style), Reasons(loop));
+    absl::StrAppend(&text, Quality(loop, style), Phase(report, loop), Reasons(loop));
   }
   if (shown < have) absl::StrAppend(&text, "  ... and ", have - shown, " more loops (--top 0)\n");
   return text;
@@ -183,9 +199,10 @@ std::string RenderSaturations(const Report& report, const TextStyle& style, int 
 std::string RenderInjection(const Report& report) {
   if (report.injection == InjectionTotal{}) return "";
   return absl::StrFormat(
-      "Injection: %s s of wall time added, %.3f%% of the profile; budget %s\n  %s\n",
-      Seconds(ToSeconds(report.injection.added_wall_ns)), report.injection.added_ratio * 100,
-      Percent(report.status.spec.budget.overhead_ratio), CostText(report.injection.sum));
+             "Injection: %s s of wall time added, %.3f%% of the profile; budget %s\n  %s\n",
+             Seconds(ToSeconds(report.injection.added_wall_ns)), report.injection.added_ratio * 100,
+             Percent(report.status.spec.budget.overhead_ratio), CostText(report.injection.sum)) +
+         OverlapLine(report.injection);
 }
 
 }  // namespace perfd

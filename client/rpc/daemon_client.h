@@ -14,6 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "core/model/history.h"
+#include "core/model/hook.h"
 #include "core/model/node.h"
 #include "core/model/profile.h"
 #include "core/model/report.h"
@@ -51,6 +53,15 @@ class DaemonClient {
   virtual absl::StatusOr<std::vector<NodeStatus>> ListNodes() = 0;
   // What was injected, newest first; `id` empty: into any profile's ranks.
   virtual absl::StatusOr<std::vector<AuditEntry>> ListAudit(absl::string_view id, int limit) = 0;
+  // The address of the report's page for a browser.
+  virtual absl::StatusOr<std::string> GetReportUrl(absl::string_view id) = 0;
+  // The loops of one program over its profiles; `command` empty: that of the newest profile.
+  virtual absl::StatusOr<ProgramHistory> GetHistory(absl::string_view command, int limit) = 0;
+  // Schedulers: a job begins, or has ended.
+  virtual absl::StatusOr<HookAnswer> HookBegin(const HookJob& job, absl::Duration timeout) = 0;
+  virtual absl::StatusOr<HookAnswer> HookEnd(const HookJob& job, absl::Duration timeout) = 0;
+  // The latest decisions about jobs.
+  virtual absl::StatusOr<HookOverview> HookList(int limit) = 0;
   // `node` empty: the daemon and every connected node.
   virtual absl::StatusOr<std::vector<DoctorReport>> Doctor(absl::string_view node) = 0;
   virtual absl::StatusOr<DaemonVersion> GetVersion() = 0;

@@ -12,6 +12,7 @@
 #include "core/base/host_name.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
+#include "core/wire/history_wire.h"
 #include "core/wire/wire.h"
 
 namespace perfd {
@@ -48,6 +49,7 @@ absl::StatusOr<std::unique_ptr<GrpcDaemonClient>> GrpcDaemonClient::Connect(
 absl::Status GrpcDaemonClient::Reconnect() {
   ASSIGN_OR_RETURN(const auto channel, Dial(options_));
   stub_ = v1::Profiler::NewStub(channel);
+  hook_stub_ = v1::Hook::NewStub(channel);
   return absl::OkStatus();
 }
 
@@ -118,6 +120,22 @@ absl::StatusOr<std::vector<AuditEntry>> GrpcDaemonClient::ListAudit(absl::string
   ASSIGN_OR_RETURN(const v1::ListAuditResponse response,
                    Call(&v1::Profiler::Stub::ListAudit, request, kReport));
   return AuditFromProto(response);
+}
+
+absl::StatusOr<std::string> GrpcDaemonClient::GetReportUrl(absl::string_view id) {
+  ASSIGN_OR_RETURN(
+      const v1::ReportUrlResponse response,
+      Call(&v1::Profiler::Stub::GetReportUrl, WithId<v1::ReportUrlRequest>(id), kQuick));
+  return response.url();
+}
+
+absl::StatusOr<ProgramHistory> GrpcDaemonClient::GetHistory(absl::string_view command, int limit) {
+  v1::HistoryRequest request;
+  request.set_command(std::string(command));
+  request.set_limit(limit);
+  ASSIGN_OR_RETURN(const v1::HistoryResponse response,
+                   Call(&v1::Profiler::Stub::GetHistory, request, kReport));
+  return wire::FromProto(response);
 }
 
 absl::StatusOr<std::vector<DoctorReport>> GrpcDaemonClient::Doctor(absl::string_view node) {

@@ -20,7 +20,7 @@ absl::Status FromRpc(const grpc::Status& status, const std::string& address) {
       break;
     case grpc::StatusCode::UNIMPLEMENTED:
       text = absl::StrCat("perfd at ", address, " does not know this request (", text,
-                          "); it is probably of another version than this perfctl ", kVersion);
+                          "); it is probably of another version than this client ", kVersion);
       break;
     default:
       break;
@@ -31,7 +31,7 @@ absl::Status FromRpc(const grpc::Status& status, const std::string& address) {
 absl::Status CheckProtocol(const std::string& daemon_version, int daemon_protocol) {
   if (daemon_protocol == kProtocolVersion) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "perfd ", daemon_version, " speaks protocol ", daemon_protocol, ", this perfctl ", kVersion,
+      "perfd ", daemon_version, " speaks protocol ", daemon_protocol, ", this client ", kVersion,
       " speaks protocol ", kProtocolVersion, "; install the same version of both"));
 }
 

@@ -86,6 +86,7 @@ InjectionTotal TotalInjection(std::span<const LoopMeasurement* const> loops,
       std::max<int64_t>(0, total.sum.stop_ns + total.sum.pause_ns - audited_ns);
   total.added_wall_ns = std::min(kMostCost, pauses.TotalNs());
   total.shared_ns = std::min(kMostCost, pauses.SharedNs());
+  total.pauses_lost = pauses.lost();
   Raise(total.added_wall_ns, not_on_record);
   Raise(total.added_wall_ns, worst);
   if (elapsed_ns > 0)

@@ -258,6 +258,34 @@ void FillTripClasses(const Ranks& ranks, const LoopTime& time, const JudgeOption
   if (!remark.empty()) loop.remarks.push_back(std::move(remark));
 }
 
+std::string CountText(size_t count) {
+  return absl::StrCat(count, count == 1 ? " rank" : " ranks");
+}
+
+// Why figures are missing: the reason of most ranks, which is no refusal.
+void SayWhyOpen(const Ranks& ranks, LoopVerdict& loop) {
+  std::map<std::string, size_t> reasons;
+  for (const LoopMeasurement* rank : ranks) {
+    if (rank->state == MeasureState::kOpen && !rank->reason.empty()) ++reasons[rank->reason];
+  }
+  const auto most =
+      std::max_element(reasons.begin(), reasons.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != reasons.end())
+    loop.remarks.push_back(absl::StrCat("open in ", CountText(most->second), ": ", most->first));
+}
+
+// Of a dry run: how long an instance takes is not known before one was timed (agent/experiment/loop_recovery.cc).
+void SayWhereInPlace(const Ranks& ranks, LoopVerdict& loop) {
+  const auto count = std::count_if(ranks.begin(), ranks.end(), [](const LoopMeasurement* rank) {
+    return rank->provenance == Provenance::kEstimated && rank->protocol == kInPlaceProtocol;
+  });
+  if (count == 0) return;
+  loop.remarks.push_back(absl::StrCat(
+      "recovery mode: if its instances take less than 10 us, variants would run in ",
+      CountText(static_cast<size_t>(count)), " themselves, outside of P1 and without a fork"));
+}
+
 // Outliers stay; of the rest the first.
 void CopyRanks(std::vector<RankLine> lines, size_t limit, LoopVerdict& loop) {
   if (lines.size() > limit) {
@@ -333,6 +361,8 @@ LoopVerdict JudgeLoop(Ranks ranks, const LoopTime& time, const JudgeOptions& opt
         absl::StrCat("in ", uneven, uneven == 1 ? " rank" : " ranks",
                      " some threads have another verdict than the slowest: see `loops --loop`"));
   }
+  SayWhyOpen(ranks, loop);
+  SayWhereInPlace(ranks, loop);
   loop.refusals = MergedRefusals(ranks);
   loop.open = OpenVariants(ranks);
   loop.predicted = JobCost(ranks);

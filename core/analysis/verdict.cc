@@ -155,6 +155,21 @@ BoundVerdict WithoutBoth(const LoopMeasurement& loop, int32_t thread, const Verd
   return {Bound::kWithinL1, dl1.saturation.low >= 1 - NoiseWithin(dl1, edges)};
 }
 
+// FP keeps every access, because its addresses come from loads: it is the loop itself and says nothing of memory.
+bool TakesNothingAway(const VariantFigures& fp) {
+  return fp.accesses > 0 && fp.changed == 0;
+}
+
+// Then, where the arithmetic is not the limit either, DL1 decides alone.
+BoundVerdict ByDl1(const LoopMeasurement& loop, int32_t thread, const VerdictEdges& edges) {
+  const DataLevel level = LevelOf(loop, edges, thread);
+  if (level == DataLevel::kUnknown) return {Bound::kUnknown, false, kTakesNothingAway};
+  const VariantFigures& dl1 = *FindFigures(loop, "DL1", thread);
+  const double one = 1 - NoiseWithin(dl1, edges);
+  if (level == DataLevel::kL1) return {Bound::kWithinL1, dl1.saturation.low >= one};
+  return {Bound::kMemory, dl1.saturation.high < one};
+}
+
 // "S2L is 0.42 [0.40, 0.44]".
 std::string Figure(const VariantFigures& f) {
   return absl::StrFormat("%s %.2f [%.2f, %.2f]", f.variant, f.saturation.value, f.saturation.low,
@@ -182,7 +197,19 @@ void AddWeaker(const LoopMeasurement& loop, const VerdictEdges& edges,
   remarks.push_back(absl::StrCat("memory beyond L1 is not the limit (",
                                  Figure(*FindFigures(loop, "DL1")), "), and ", rest, " (",
                                  Figure(other), "); more cannot be said, as ",
-                                 ls != nullptr ? "FP" : "LS", " did not count"));
+                                 fp != nullptr && ls != nullptr ? kTakesNothingAway
+                                 : ls != nullptr                ? "FP did not count"
+                                                                : "LS did not count"));
+}
+
+void AddByDl1(const LoopMeasurement& loop, const VerdictEdges& edges,
+              std::vector<std::string>& remarks) {
+  const VariantFigures* fp = FindFigures(loop, "FP");
+  if (fp == nullptr || !TakesNothingAway(*fp)) return;
+  if (VerdictOf(loop, kTeam, edges).bound != Bound::kMemory) return;
+  remarks.push_back(absl::StrCat(kTakesNothingAway,
+                                 " (addresses come from loads): that memory is the limit rests on ",
+                                 Figure(*FindFigures(loop, "DL1"))));
 }
 
 void AddNoise(const LoopMeasurement& loop, const VerdictEdges& edges,
@@ -262,11 +289,14 @@ BoundVerdict VerdictOf(const LoopMeasurement& loop, int32_t thread, const Verdic
   const VariantFigures* ls = FindFigures(loop, "LS", thread);
   const VariantFigures* fp = FindFigures(loop, "FP", thread);
   if (ls == nullptr || fp == nullptr) return WithoutBoth(loop, thread, edges);
-  BoundVerdict verdict = BothOf(*ls, *fp, edges);
+  const bool by_dl1 = TakesNothingAway(*fp) && IsFull(*ls, edges);
+  BoundVerdict verdict = by_dl1 ? ByDl1(loop, thread, edges) : BothOf(*ls, *fp, edges);
   const VariantFigures* ctrl = FindFigures(loop, "CTRL", thread);
-  if (verdict.bound == Bound::kBalanced && ctrl != nullptr && IsFull(*ctrl, edges)) {
-    verdict.bound = Bound::kOverhead;
-    verdict.sure = verdict.sure && ctrl->saturation.low >= 1 - NoiseWithin(*ctrl, edges);
+  const bool nothing_found = by_dl1 && verdict.bound == Bound::kUnknown;
+  if (ctrl != nullptr && IsFull(*ctrl, edges) &&
+      (nothing_found || verdict.bound == Bound::kBalanced)) {
+    const bool sure = ctrl->saturation.low >= 1 - NoiseWithin(*ctrl, edges);
+    return {Bound::kOverhead, sure && (nothing_found || verdict.sure)};
   }
   return verdict;
 }
@@ -313,6 +343,7 @@ std::vector<Gain> GainsOf(const LoopMeasurement& loop, const Ratio& share) {
 std::vector<std::string> RemarksOf(const LoopMeasurement& loop, const VerdictEdges& edges) {
   std::vector<std::string> remarks;
   AddWeaker(loop, edges, remarks);
+  AddByDl1(loop, edges, remarks);
   AddNoise(loop, edges, remarks);
   AddStores(loop, edges, remarks);
   AddInteraction(loop, edges, remarks);

@@ -34,11 +34,13 @@ struct VerdictEdges {
 };
 
 inline constexpr char kTooNoisy[] = "too noisy";
+inline constexpr char kTakesNothingAway[] = "FP takes no access away";
 
 struct BoundVerdict {
   Bound bound = Bound::kUnknown;
-  bool sure = false;     // the corners of the intervals give the same verdict
-  std::string why = {};  // of kUnknown: kTooNoisy, "FP did not count"; empty: not measured (yet)
+  bool sure = false;  // the corners of the intervals give the same verdict
+  std::string why =
+      {};  // of kUnknown: kTooNoisy, kTakesNothingAway, "FP did not count"; empty: not measured (yet)
 };
 
 // The figures of `variant`, or null when there are none that count.
@@ -49,7 +51,7 @@ const VariantFigures* FindFigures(const LoopMeasurement& loop, absl::string_view
 Bound BoundOf(double ls, double fp, double ls_noise, double fp_noise,
               const VerdictEdges& edges = {});
 // Of the team, or of one thread. Where LS or FP was tried and does not count, DL1 may still show that no memory beyond L1
-// limits the loop (kWithinL1); where the control alone takes as long as the loop, it is kOverhead, not kBalanced.
+// limits the loop (kWithinL1). Where FP is the loop itself, because every address comes from loads, LS and DL1 decide. Where the control alone takes as long as the loop, it is kOverhead, not kBalanced.
 BoundVerdict VerdictOf(const LoopMeasurement& loop, int32_t thread = kTeam,
                        const VerdictEdges& edges = {});
 DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges = {},

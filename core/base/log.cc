@@ -1,12 +1,26 @@
 #include "core/base/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <fcntl.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/log_file.h"
+#include "core/base/unique_fd.h"
 
 namespace perfd {
 namespace {
+
+constexpr mode_t kLogMode = 0640;  // names users and programs
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
@@ -18,14 +32,78 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
+bool WriteAll(int fd, const char* text, size_t size) {
+  while (size > 0) {
+    const ssize_t put = ::write(fd, text, size);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    text += put;
+    size -= static_cast<size_t>(put);
+  }
+  return true;
+}
+
+// Standard error, or a file that can be changed for another between two lines.
+class LineSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void Use(UniqueFd file) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    file_ = std::move(file);
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    if (file_.valid() && WriteAll(file_.get(), line.data(), line.size())) return;
+    (void)WriteAll(STDERR_FILENO, line.data(), line.size());
+  }
+  void flush_() override {}
+
+ private:
+  UniqueFd file_;
+};
+
+absl::StatusOr<UniqueFd> OpenLog(const std::string& path) {
+  // Never waits for the reader of a pipe, never follows a link that someone else put there.
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  UniqueFd file(::open(path.c_str(), flags, kLogMode));
+  if (!file.valid()) {
+    const int error = errno;
+    const std::string why = absl::StrCat("cannot log to ", path, ": ", std::strerror(error));
+    if (error == ELOOP || error == ENXIO) return absl::InvalidArgumentError(why);
+    return error == ENOENT ? absl::NotFoundError(why) : absl::PermissionDeniedError(why);
+  }
+  struct stat facts {};
+  if (::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat("cannot log to ", path, ": not a regular file"));
+  return file;
+}
+
 }  // namespace
 
 void InitLog(absl::string_view program, LogLevel lowest) {
-  auto logger = spdlog::stderr_logger_mt(std::string(program));
+  auto logger = std::make_shared<spdlog::logger>(std::string(program), std::make_shared<LineSink>());
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n %^%l%$ %v");
   logger->set_level(ToSpdlog(lowest));
-  logger->flush_on(spdlog::level::debug);
   spdlog::set_default_logger(std::move(logger));
+}
+
+void SetLogLevel(LogLevel lowest) { spdlog::default_logger_raw()->set_level(ToSpdlog(lowest)); }
+
+absl::Status LogToFile(const std::string& path) {
+  const auto& sinks = spdlog::default_logger_raw()->sinks();
+  // Another sink only where InitLog was not called.
+  auto* sink = sinks.empty() ? nullptr : dynamic_cast<LineSink*>(sinks.front().get());
+  if (sink == nullptr) return absl::FailedPreconditionError("the log is not set up");
+  if (path.empty()) {
+    sink->Use(UniqueFd());
+    return absl::OkStatus();
+  }
+  auto file = OpenLog(path);
+  if (!file.ok()) return file.status();
+  sink->Use(*std::move(file));
+  return absl::OkStatus();
 }
 
 absl::Status ParseLogLevel(absl::string_view text, LogLevel* level) {

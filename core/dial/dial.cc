@@ -20,6 +20,7 @@
 #include "absl/strings/strip.h"
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
+#include "core/dial/system_socket.h"
 
 namespace perfd {
 namespace {
@@ -46,13 +47,15 @@ absl::Status ConnectError(int error, const std::string& path) {
   return absl::UnavailableError(absl::StrCat("connect to ", path, ": ", std::strerror(error)));
 }
 
-absl::Status CheckServer(int fd, const std::string& path, const std::optional<uint32_t>& daemon_uid) {
+absl::Status CheckServer(int fd, const std::string& path, const DialOptions& options) {
+  const std::optional<uint32_t>& daemon_uid = options.daemon_uid;
   ucred peer{};
   socklen_t length = sizeof(peer);
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
     return absl::ErrnoToStatus(errno, absl::StrCat("ask who serves ", path));
   if (peer.uid == 0 || peer.uid == ::geteuid() || (daemon_uid.has_value() && peer.uid == *daemon_uid))
     return absl::OkStatus();
+  if (options.trust_system_socket && path == kSystemSocket && PlacedByRoot(path, peer.uid)) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat("the server behind ", path, " runs as uid ", peer.uid,
                                                   ", which is neither root nor you; if that is your perfd, give "
                                                   "--daemon-uid ", peer.uid));
@@ -74,7 +77,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> DialUnix(const std::string& path,
     if (absl::Now() > deadline) return ConnectError(ETIMEDOUT, path);
     ::poll(nullptr, 0, 20);
   }
-  RETURN_IF_ERROR(CheckServer(fd.get(), path, options.daemon_uid));
+  RETURN_IF_ERROR(CheckServer(fd.get(), path, options));
   return grpc::CreateCustomInsecureChannelFromFd("perfd", fd.Release(), Arguments());
 }
 

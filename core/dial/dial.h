@@ -29,6 +29,9 @@ struct DialOptions {
   std::string tls_key;
   std::optional<uint32_t> daemon_uid;  // accepted server besides root and ourselves
   absl::Duration timeout = absl::Seconds(5);
+  // Accept the system's own socket, which only root can have given to the user that serves it. For clients: an agent
+  // obeys, and so trusts no one that it was not told of.
+  bool trust_system_socket = false;
 };
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const DialOptions& options);

@@ -166,6 +166,8 @@ Json RowToJson(const ReportRow& row) {
           {"worst_rank", row.worst_rank},
           {"imbalance", row.imbalance},
           {"thread_count", row.thread_count},
+          {"first_seen_ns", row.first_seen_ns},
+          {"last_seen_ns", row.last_seen_ns},
           {"ranks", ranks},
           {"threads", threads}};
 }
@@ -194,7 +196,8 @@ Json ReportToJson(const Report& report) {
             {"kernel_sampling_provenance", "estimated"},
             {"job_cpu_ns", o.job_cpu_ns},
             {"stop_ns", o.stop_ns},
-            {"stops", o.stops}}},
+            {"stops", o.stops},
+            {"rank_wall_ns", o.rank_wall_ns}}},
           {"added_wall", AddedWallToJson(AddedWallOf(report))},
           {"overhead_ratio", report.overhead_ratio},
           {"missing_ratio", report.missing_ratio},

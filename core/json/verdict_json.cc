@@ -218,7 +218,8 @@ Json InjectionToJson(const InjectionTotal& total) {
   return {{"cost", CostToJson(total.sum)},
           {"added_wall_ns", total.added_wall_ns},
           {"added_ratio", total.added_ratio},
-          {"shared_ns", total.shared_ns}};
+          {"shared_ns", total.shared_ns},
+          {"pauses_lost", total.pauses_lost}};
 }
 
 Json AuditToJson(const std::vector<AuditEntry>& entries) {

@@ -4,7 +4,7 @@
 //                    ranks_measured, ranks_total, variants[], gains[], remarks[], fidelity{}, protocol, refusals[], open[],
 //                    cost{}, predicted{}, listings[], ranks[], ranks_left_out, provenance, gain_provenance, why,
 //                    trip_classes[] (also of each rank), trip_rank
-//          ratio     value, low, high      injection  cost{}, added_wall_ns, added_ratio, shared_ns
+//          ratio     value, low, high      injection  cost{}, added_wall_ns, added_ratio, shared_ns, pauses_lost
 //          audit     unix_ns, profile, requester, node, pid, loop, action, address, original_bytes, written_bytes, pause_ns,
 //                    outcome
 // Units    ratios; cycles of the TSC; *_ns; addresses as "0x..." text.

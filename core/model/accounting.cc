@@ -37,6 +37,7 @@ OverheadFigures& OverheadFigures::operator+=(const OverheadFigures& other) {
   job_cpu_ns += other.job_cpu_ns;
   stop_ns += other.stop_ns;
   stops += other.stops;
+  rank_wall_ns += other.rank_wall_ns;
   return *this;
 }
 

@@ -48,6 +48,9 @@ struct OverheadFigures {
   uint64_t job_cpu_ns = 0;           // CPU time of the ranks in the same span
   uint64_t stop_ns = 0;              // time ranks stood still for the tracer, summed over them; not for shadows
   uint64_t stops = 0;
+  // How long ranks lived in the same span, summed over them; 0: not told. A rank that ended counts until its end; while none
+  // lives (a job between two steps) the number of before counts.
+  uint64_t rank_wall_ns = 0;
 
   OverheadFigures& operator+=(const OverheadFigures& other);
   bool operator==(const OverheadFigures&) const = default;

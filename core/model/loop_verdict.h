@@ -115,6 +115,7 @@ struct InjectionTotal {
   double added_ratio = 0;  // of the profile's elapsed time
   // Pauses of several nodes that overlapped, and are in added_wall_ns only once (core/analysis/job_pauses.h).
   int64_t shared_ns = 0;
+  uint64_t pauses_lost = 0;  // records of leased pauses that were not kept: they count in full
 
   bool operator==(const InjectionTotal&) const = default;
 };

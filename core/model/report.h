@@ -59,6 +59,10 @@ struct ReportRow {
   std::string worst_rank;      // "rank 3 on node17"; empty with one rank
   double imbalance = 1;        // max / mean over the ranks' seconds
   int32_t thread_count = 0;
+  // Begin of the first window with a sample of it and end of the last, since the first window with any sample; by the wall
+  // clocks of the nodes. Both 0: not known.
+  int64_t first_seen_ns = 0;
+  int64_t last_seen_ns = 0;
   std::vector<RankShare> ranks;
   std::vector<ThreadShare> threads;
 

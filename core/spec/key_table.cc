@@ -45,7 +45,7 @@ constexpr std::array kKeys = {
     "With command: only processes of this user. Default: your own.",
     [](S& s) -> SpecField { return &s.target.user; }},
   SpecKey{"target.node", KeyType::kText, 0, 255, "", "node17",
-    "Only this node. Default: every node; with pids: the node perfctl runs on.",
+    "Only this node. Default: every node; with pids: the node of whoever asks.",
     [](S& s) -> SpecField { return &s.target.node; }},
   SpecKey{"ranks", KeyType::kRanks, 0, 2147483647.0, "", "\"0-7,9\"",
     "Only these ranks.",

@@ -7,6 +7,7 @@
 #include "core/base/status_macros.h"
 #include "core/spec/field.h"
 #include "core/spec/nearest.h"
+#include "core/spec/preset.h"
 #include "core/spec/spec_check.h"
 #include "core/spec/spec_key.h"
 #include "core/spec/text.h"
@@ -32,6 +33,8 @@ std::string Suggestion(absl::string_view section, absl::string_view name) {
 
 class SpecParser {
  public:
+  explicit SpecParser(SpecErrors* errors) : errors_(*errors) {}
+
   absl::StatusOr<ProfileSpec> Parse(const YamlNode& root) {
     if (root.kind == YamlNode::Kind::kNull)
       return absl::InvalidArgumentError("the file is empty; a profile needs at least `target:`");
@@ -42,6 +45,22 @@ class SpecParser {
     CheckRanges();
     for (const RuleError& error : CheckRules(spec_)) AddAt(error.path, error.text);
     if (!errors_.empty()) return absl::InvalidArgumentError(errors_.Join());
+    return std::move(spec_);
+  }
+
+  ProfileSpec ParsePreset(const YamlNode& node) {
+    if (node.kind == YamlNode::Kind::kNull) return {};
+    if (node.kind != YamlNode::Kind::kMap) {
+      errors_.Add(node.line, node.column, "expected keys of a profile such as `duration: 60s`");
+      return {};
+    }
+    ReadMap(node, "");
+    CheckRanges();
+    for (const RuleError& error : CheckRules(spec_)) {
+      if (error.path != "target") AddAt(error.path, error.text);
+    }
+    if (seen_.contains("target")) AddAt("target", "a preset has no target: it is the job");
+    spec_.target = {};
     return std::move(spec_);
   }
 
@@ -90,14 +109,19 @@ class SpecParser {
 
   ProfileSpec spec_;
   std::map<std::string, const YamlNode*> seen_;
-  SpecErrors errors_;
+  SpecErrors& errors_;
 };
 
 }  // namespace
 
 absl::StatusOr<ProfileSpec> ParseProfileSpec(absl::string_view text) {
   ASSIGN_OR_RETURN(const YamlNode root, ReadYaml(text));
-  return SpecParser().Parse(root);
+  SpecErrors errors;
+  return SpecParser(&errors).Parse(root);
+}
+
+ProfileSpec ReadPreset(const YamlNode& node, SpecErrors* errors) {
+  return SpecParser(errors).ParsePreset(node);
 }
 
 }  // namespace perfd

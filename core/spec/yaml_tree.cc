@@ -22,7 +22,7 @@ constexpr size_t kMaxNodes = 16384;
 class TreeBuilder final : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1) Fail(mark, "a second document begins here; give one profile per file");
+    if (++documents_ > 1) Fail(mark, "a second document begins here; give one document per file");
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -138,7 +138,7 @@ class TreeBuilder final : public YAML::EventHandler {
 absl::Status CheckText(absl::string_view text) {
   if (text.size() > kMaxYamlBytes)
     return absl::InvalidArgumentError(absl::StrCat(
-        "the file has ", text.size(), " bytes; a profile has at most ", kMaxYamlBytes));
+        "the file has ", text.size(), " bytes; at most ", kMaxYamlBytes));
   if (!IsValidUtf8(text) || text.find('\0') != absl::string_view::npos)
     return absl::InvalidArgumentError("the file is not UTF-8 text");
   int number = 0;

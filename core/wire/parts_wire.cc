@@ -97,6 +97,7 @@ v1::Overhead ToProto(const OverheadFigures& overhead) {
   out.set_job_cpu_ns(overhead.job_cpu_ns);
   out.set_stop_ns(overhead.stop_ns);
   out.set_stops(overhead.stops);
+  out.set_rank_wall_ns(overhead.rank_wall_ns);
   return out;
 }
 
@@ -107,8 +108,9 @@ absl::StatusOr<OverheadFigures> FromProto(const v1::Overhead& overhead, uint64_t
   out.job_cpu_ns = overhead.job_cpu_ns();
   out.stop_ns = overhead.stop_ns();
   out.stops = overhead.stops();
-  for (uint64_t value :
-       {out.agent_cpu_ns, out.kernel_sampling_ns, out.job_cpu_ns, out.stop_ns, out.stops}) {
+  out.rank_wall_ns = overhead.rank_wall_ns();
+  for (uint64_t value : {out.agent_cpu_ns, out.kernel_sampling_ns, out.job_cpu_ns, out.stop_ns,
+                         out.stops, out.rank_wall_ns}) {
     RETURN_IF_ERROR(CheckTotal(value, "overhead", limit));
   }
   return out;

@@ -88,6 +88,16 @@ absl::Status ReadSpread(const v1::ReportRow& row, ReportRow& out) {
   return absl::OkStatus();
 }
 
+absl::Status ReadSpan(const v1::ReportRow& row, ReportRow& out) {
+  RETURN_IF_ERROR(CheckRange(row.first_seen_ns(), 0, INT64_MAX, "row.first_seen_ns"));
+  RETURN_IF_ERROR(CheckRange(row.last_seen_ns(), 0, INT64_MAX, "row.last_seen_ns"));
+  if (row.first_seen_ns() > row.last_seen_ns())
+    return absl::InvalidArgumentError("row.first_seen_ns: after the last");
+  out.first_seen_ns = row.first_seen_ns();
+  out.last_seen_ns = row.last_seen_ns();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 v1::ReportRow ToProto(const ReportRow& row) {
@@ -106,6 +116,8 @@ v1::ReportRow ToProto(const ReportRow& row) {
   out.set_worst_rank(CleanText(row.worst_rank));
   out.set_imbalance(row.imbalance);
   out.set_thread_count(row.thread_count);
+  out.set_first_seen_ns(row.first_seen_ns);
+  out.set_last_seen_ns(row.last_seen_ns);
   FillTables(row, out);
   return out;
 }
@@ -119,6 +131,7 @@ absl::StatusOr<ReportRow> FromProto(const v1::ReportRow& row) {
   RETURN_IF_ERROR(ReadShares(row, out));
   out.hot = row.hot();
   RETURN_IF_ERROR(ReadSpread(row, out));
+  RETURN_IF_ERROR(ReadSpan(row, out));
   RETURN_IF_ERROR(ReadTables(row, out));
   return out;
 }

@@ -210,6 +210,7 @@ v1::InjectionTotal ToProto(const InjectionTotal& total) {
   out.set_added_wall_ns(total.added_wall_ns);
   out.set_added_ratio(total.added_ratio);
   out.set_shared_ns(total.shared_ns);
+  out.set_pauses_lost(total.pauses_lost);
   return out;
 }
 
@@ -218,7 +219,8 @@ absl::StatusOr<InjectionTotal> FromProto(const v1::InjectionTotal& total) {
   RETURN_IF_ERROR(CheckNumber(total.added_ratio(), 0, kMaxRatio, "injection.added_ratio"));
   ASSIGN_OR_RETURN(const InjectionCost sum, FromProto(total.sum()));
   RETURN_IF_ERROR(CheckRange(total.shared_ns(), 0, INT64_MAX, "injection.shared_ns"));
-  return InjectionTotal{sum, total.added_wall_ns(), total.added_ratio(), total.shared_ns()};
+  return InjectionTotal{sum, total.added_wall_ns(), total.added_ratio(), total.shared_ns(),
+                        total.pauses_lost()};
 }
 
 v1::MeasureCommand ToProto(const MeasureOrder& order) {

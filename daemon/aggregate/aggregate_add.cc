@@ -21,6 +21,12 @@ uint64_t NsPerSample(double frequency_hz) {
   return static_cast<uint64_t>(std::llround(1e9 / frequency_hz));
 }
 
+// Foreign figures must not overflow.
+int64_t EndOf(const Window& window) {
+  const int64_t room = INT64_MAX - std::max<int64_t>(window.start_unix_ns, 0);
+  return window.start_unix_ns + std::clamp<int64_t>(window.duration_ns, 0, room);
+}
+
 uint64_t MilliHertz(double frequency_hz) {
   return frequency_hz > 0 ? static_cast<uint64_t>(std::llround(frequency_hz * 1000)) : 0;
 }
@@ -78,6 +84,7 @@ void ProfileAggregate::AddRows(const Window& window, uint32_t node) {
     const bool has_ns = weight_is_ns && row.weight > 0;
     const Counts counts{row.samples, row.weight, has_ns ? row.weight : row.samples * ns_per_sample};
     places_[place].counts += counts;
+    if (row.samples > 0) places_[place].Span(window.start_unix_ns, EndOf(window));
     threads_[thread].counts += counts;
     AddCell(thread, place, counts);
     ids.cluster_samples[ids.cluster[row.thread]] += row.samples;

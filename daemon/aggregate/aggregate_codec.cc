@@ -41,14 +41,18 @@ void FillPlaces(const AggregateState& state, v1::Aggregate& out) {
     Fill(place.counts, *to->mutable_counts());
     Fill(place.yy, *to->mutable_yy());
     Fill(place.xy, *to->mutable_xy());
+    to->set_first_unix_ns(place.first_unix_ns);
+    to->set_last_unix_ns(place.last_unix_ns);
   }
 }
 
 absl::Status ReadPlaces(const v1::Aggregate& from, AggregateState& state) {
   for (const v1::AggregatePlace& place : from.places()) {
     ASSIGN_OR_RETURN(CodeLocation location, wire::FromProto(place.location()));
-    state.places.push_back(
-        {std::move(location), Read(place.counts()), Read(place.yy()), Read(place.xy())});
+    if (place.first_unix_ns() > place.last_unix_ns())
+      return absl::DataLossError("place: seen first after it was seen last");
+    state.places.push_back({std::move(location), Read(place.counts()), Read(place.yy()),
+                            Read(place.xy()), place.first_unix_ns(), place.last_unix_ns()});
   }
   return absl::OkStatus();
 }

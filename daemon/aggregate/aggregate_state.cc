@@ -1,5 +1,6 @@
 #include "daemon/aggregate/aggregate_state.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "daemon/aggregate/richer.h"
@@ -11,6 +12,13 @@ Counts& Counts::operator+=(const Counts& other) {
   weight += other.weight;
   cpu_ns += other.cpu_ns;
   return *this;
+}
+
+void PlaceTotals::Span(int64_t first_ns, int64_t last_ns) {
+  if (first_ns == 0 && last_ns == 0) return;
+  const bool known = first_unix_ns != 0 || last_unix_ns != 0;
+  first_unix_ns = known ? std::min(first_unix_ns, first_ns) : first_ns;
+  last_unix_ns = known ? std::max(last_unix_ns, last_ns) : last_ns;
 }
 
 double NodeTotals::MeanFrequencyHz() const {

@@ -32,7 +32,12 @@ struct PlaceTotals {
   Counts counts;
   absl::uint128 yy = 0;  // over clusters: samples here, squared
   absl::uint128 xy = 0;  // over clusters: samples here x samples of the cluster
+  // Of the windows with samples here: begin of the first, end of the last. Both 0: not known.
+  int64_t first_unix_ns = 0;
+  int64_t last_unix_ns = 0;
 
+  // Commutative, associative, idempotent.
+  void Span(int64_t first_ns, int64_t last_ns);
   bool operator==(const PlaceTotals&) const = default;
 };
 

@@ -41,7 +41,7 @@ uint32_t ProfileAggregate::InternPlace(const CodeLocation& location) {
     if (key != LocationKey(other)) return InternPlace(other);
   }
   const uint32_t id = static_cast<uint32_t>(places_.size());
-  places_.push_back({location, {}, 0, 0});
+  places_.push_back({location, {}});
   place_index_.emplace(std::move(key), id);
   return id;
 }

@@ -19,6 +19,7 @@ struct StartNode {
   ProfileSpec spec;
   Requester requester;
   int64_t remaining_ns = 0;
+  int64_t wait_ns = 0;  // the profile follows a job: ranks may appear within so long; 0: those that are there
 
   bool operator==(const StartNode&) const = default;
 };

@@ -81,6 +81,7 @@ struct SubmitRequest {
   ProfileSpec spec;
   Requester requester;
   std::string client_node;  // the node meant by `pids` without `node`
+  std::vector<std::string> nodes = {};  // only these, as far as they are connected; empty: what the target says
 };
 
 }  // namespace perfd

@@ -20,6 +20,7 @@ struct NodeSession {
   bool ended = false;            // reported FINISHED or FAILED
   bool ended_badly = false;      // ... FAILED
   bool ended_before = false;     // had reported its end before the daemon restarted
+  bool job_over = false;         // the job it follows has ended on this node
   uint64_t last_sequence = 0;    // its last window, when `ended`
   uint64_t stored_sequence = 0;  // highest stored or refused sequence of stream_id
   int64_t asked_ns = 0;          // monotonic: when the last command was sent

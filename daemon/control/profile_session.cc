@@ -57,13 +57,16 @@ void ProfileSession::Restore(Moment now) {
 StartNode ProfileSession::Ask(NodeSession& node, Moment now) {
   node.progress.phase = Phase::kAsked;
   node.asked_ns = now.monotonic_ns;
-  return StartNode{node.progress.node, status_.id, status_.spec, status_.requester,
-                   Remaining(node)};
+  StartNode start{node.progress.node, status_.id, status_.spec, status_.requester, Remaining(node)};
+  if (wait_until_ns_.has_value())
+    start.wait_ns = std::max(kNsPerSecond, *wait_until_ns_ - now.monotonic_ns);
+  return start;
 }
 
 // It ended while nobody listened: it had said so, or its time is over.
 bool ProfileSession::HadEnded(const NodeSession& node) const {
-  return node.ended_before || (node.progress.windows > 0 && Remaining(node) < kNsPerSecond);
+  return node.ended_before || node.job_over ||
+         (node.progress.windows > 0 && Remaining(node) < kNsPerSecond);
 }
 
 int64_t ProfileSession::LookNs() const {
@@ -91,6 +94,7 @@ Decisions ProfileSession::Connected(const AgentFacts& facts, Moment now) {
     // Nothing is left to ask for: the agent's own news or last windows tell the rest, or its silence does.
     node->progress.phase = Phase::kAsked;
     node->asked_ns = now.monotonic_ns;
+    if (node->job_over) out.push_back(StopNode{facts.node, status_.id, "the job has ended"});
   } else if (!node->ended) {
     node->lost = false;
     out.push_back(Ask(*node, now));

@@ -44,6 +44,11 @@ class ProfileSession {
   // Asks every node that is connected. `restored`: the daemon was away; agents get their grace to come back.
   Decisions Start(Moment now);
   void Restore(Moment now);
+  // The profile follows a job of a scheduler: its ranks are waited for so long, and it ends with the job. Before Start or
+  // after Restore.
+  void FollowJob(int64_t wait_ns, Moment now);
+  // The job has ended on this node; empty: on all of them.
+  Decisions JobEnded(const std::string& node, Moment now);
 
   Decisions Connected(const AgentFacts& facts, Moment now);
   Decisions Disconnected(const std::string& node, Moment now);
@@ -99,6 +104,8 @@ class ProfileSession {
   void NoteMissingWindows();
   void NoteNothingFound();
   std::string NothingFoundText() const;
+  bool StillWaits(const NodeSession& node, Moment now) const;
+  bool MeansMissing(const Notice& notice) const;
   void CopyNodes(ProfileStatus& status) const;
   double Progress(Moment now) const;
   Decisions Save(Moment now);
@@ -111,6 +118,8 @@ class ProfileSession {
   int64_t first_sample_ns_ = 0;
   int64_t saved_ns_ = 0;
   std::optional<int64_t> restored_ns_;  // monotonic: the daemon came back
+  // Monotonic: ranks of the job that is followed are waited for until then; nothing: no job is followed.
+  std::optional<int64_t> wait_until_ns_;
   std::vector<MeasureLoop> hot_loops_;  // of the last order
   uint64_t order_revision_ = 0;         // of the last order; 0: there was none
   std::vector<PhaseLoop> phases_;       // every loop that was ever ordered

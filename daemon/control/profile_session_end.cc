@@ -31,7 +31,7 @@ std::string JoinSome(std::vector<std::string> parts, absl::string_view separator
 }
 
 // A process or a node that was asked for and is not (wholly) in the result.
-bool MeansMissing(const Notice& notice) {
+bool MeansMissingAlways(const Notice& notice) {
   if (notice.severity == Notice::Severity::kInfo) return false;
   // A node without a matching process is normal unless the process itself was named.
   if (notice.code == absl::StatusCode::kNotFound && notice.pid == 0) return false;
@@ -50,6 +50,12 @@ bool MeansMissing(const Notice& notice) {
 }
 
 }  // namespace
+
+// Processes of a job come and go: who follows it misses nothing when one has ended.
+bool ProfileSession::MeansMissing(const Notice& notice) const {
+  if (wait_until_ns_.has_value() && notice.code == absl::StatusCode::kNotFound) return false;
+  return MeansMissingAlways(notice);
+}
 
 void ProfileSession::GiveUp(NodeSession& node, absl::StatusCode code, const std::string& why,
                             Decisions& out) {
@@ -71,7 +77,8 @@ void ProfileSession::CheckDiscovery(NodeSession& node, Moment now, Decisions& ou
         node, absl::StatusCode::kDeadlineExceeded,
         absl::StrCat("node ", name, " did not answer within ", Seconds(limits_.discovery_ns), " s"),
         out);
-  } else if (node.progress.phase == Phase::kDiscovering && node.progress.ranks == 0) {
+  } else if (node.progress.phase == Phase::kDiscovering && node.progress.ranks == 0 &&
+             !StillWaits(node, now)) {
     out.push_back(StopNode{name, status_.id, "no matching process was found in time"});
     node.ended = true;
     node.progress.phase = Phase::kFinished;
@@ -151,7 +158,8 @@ void ProfileSession::Finish(ProfileState outcome, Moment now, Decisions& out) {
 bool ProfileSession::LooksPartial() const {
   return std::any_of(nodes_.begin(), nodes_.end(),
                      [](const NodeSession& node) { return node.Failed(); }) ||
-         std::any_of(status_.notices.begin(), status_.notices.end(), MeansMissing);
+         std::any_of(status_.notices.begin(), status_.notices.end(),
+                     [this](const Notice& notice) { return MeansMissing(notice); });
 }
 
 void ProfileSession::NoteMissingWindows() {
@@ -188,9 +196,16 @@ std::string ProfileSession::NothingFoundText() const {
   }
   std::vector<std::string> names;
   for (const NodeSession& node : nodes_) names.push_back(node.progress.node);
-  std::string text =
-      absl::StrCat("no process matches ", TargetText(status_.spec, status_.requester), " on ",
-                   JoinSome(names, ", "));
+  const std::string where = JoinSome(std::move(names), ", ");
+  const std::string target = TargetText(status_.spec, status_.requester);
+  const bool job_over = std::any_of(nodes_.begin(), nodes_.end(),
+                                    [](const NodeSession& node) { return node.job_over; });
+  std::string text = absl::StrCat("no process matches ", target, " on ", where);
+  if (job_over) {
+    text = absl::StrCat(target, " ended before a process of it was seen on ", where);
+  } else if (wait_until_ns_.has_value()) {
+    text = absl::StrCat("no process of ", target, " appeared on ", where, " in time");
+  }
   if (!refusals.empty()) absl::StrAppend(&text, " (", JoinSome(refusals, "; "), ")");
   return text;
 }

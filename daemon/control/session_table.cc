@@ -25,6 +25,18 @@ absl::Status Authorise(const SubmitRequest& request) {
                    ": ask the site to put you into perfd's --admin-group"));
 }
 
+// `usable` is sorted.
+absl::StatusOr<std::vector<std::string>> NodesOfJob(const SubmitRequest& request,
+                                                    const std::vector<std::string>& usable) {
+  std::vector<std::string> nodes;
+  for (const std::string& node : request.nodes) {
+    if (std::binary_search(usable.begin(), usable.end(), node)) nodes.push_back(node);
+  }
+  if (nodes.empty())
+    return absl::UnavailableError("none of the job's nodes has a connected agent that serves its user");
+  return nodes;
+}
+
 bool Serves(const AgentFacts& agent, const Requester& requester) {
   return !agent.user_mode || agent.uid == requester.uid;
 }
@@ -105,6 +117,7 @@ absl::StatusOr<std::vector<std::string>> SessionTable::ChooseNodes(
                      "with --user-mode as ",
                      request.requester.name));
   }
+  if (!request.nodes.empty()) return NodesOfJob(request, usable);
   if (!target.node.empty()) {
     if (std::find(usable.begin(), usable.end(), target.node) == usable.end()) {
       return absl::UnavailableError(
@@ -133,11 +146,12 @@ void SessionTable::Abandon() {
   planned_ -= std::min<size_t>(planned_, 1);
 }
 
-Decisions SessionTable::Add(ProfileStatus status, Moment now) {
+Decisions SessionTable::Add(ProfileStatus status, Moment now, std::optional<int64_t> wait_ns) {
   Abandon();  // its place is a session's now
   std::string id = status.id;
   auto [it, added] = sessions_.try_emplace(id, std::move(status), limits_, now);
   if (!added) return {};
+  if (wait_ns.has_value()) it->second.FollowJob(*wait_ns, now);
   for (const auto& [node, facts] : agents_) it->second.Know(facts);
   // A node may have left between Plan and Add; its grace begins now.
   Decisions out = it->second.Start(now);
@@ -151,10 +165,18 @@ Decisions SessionTable::Add(ProfileStatus status, Moment now) {
   return out;
 }
 
-void SessionTable::Restore(ProfileStatus status, Moment now) {
+void SessionTable::Restore(ProfileStatus status, Moment now, std::optional<int64_t> wait_ns) {
   std::string id = status.id;
   auto [it, added] = sessions_.try_emplace(id, std::move(status), limits_, now);
-  if (added) it->second.Restore(now);
+  if (!added) return;
+  it->second.Restore(now);
+  if (wait_ns.has_value()) it->second.FollowJob(*wait_ns, now);
+}
+
+Decisions SessionTable::JobEnded(const std::string& profile_id, const std::string& node,
+                                 Moment now) {
+  const auto it = sessions_.find(profile_id);
+  return it == sessions_.end() ? Decisions{} : it->second.JobEnded(node, now);
 }
 
 Decisions SessionTable::Update(const std::string& node, const SessionUpdate& update, Moment now) {

@@ -52,6 +52,9 @@ void ExposeOwn(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
   out.push_back(OneSeries("perfd_streams_malformed_total",
                           "Agent streams ended for a message that made no sense or was too large.",
                           kCounter, static_cast<double>(figures.streams_malformed)));
+  out.push_back(OneSeries("perfd_http_refused_total",
+                          "HTTP requests answered with a status of 400 and above.", kCounter,
+                          static_cast<double>(figures.http_refused)));
   out.push_back(OneSeries("perfd_ingest_queue_windows", "Windows between arrival and merge.",
                           kGauge, static_cast<double>(figures.ingest_queue_windows)));
   out.push_back(OneSeries("perfd_store_bytes", "Size of the database and its log.", kGauge,
@@ -68,6 +71,19 @@ void ExposeInjections(const DaemonFigures& figures, std::vector<MetricFamily>& o
   out.push_back(OneSeries("perfd_injection_pause_seconds_total",
                           "Time ranks stood still or waited for shadows, summed over ranks.",
                           MetricType::Counter, figures.injection_pause_seconds));
+}
+
+void ExposeHook(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
+  out.push_back(LabelledSeries("perfd_hook_jobs_total",
+                               "Jobs of schedulers that were decided about, by decision.",
+                               MetricType::Counter, "decision", figures.hook_jobs));
+  out.push_back(LabelledSeries("perfd_hook_calls_total",
+                               "Calls of schedulers' prologs and epilogs by result.",
+                               MetricType::Counter, "result", figures.hook_calls));
+  if (!figures.policy_read.has_value()) return;
+  out.push_back(OneSeries("perfd_policy_healthy",
+                          "1 when the policy file was taken when it was last read.",
+                          MetricType::Gauge, *figures.policy_read ? 1 : 0));
 }
 
 void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
@@ -96,6 +112,27 @@ void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) 
   out.push_back(std::move(set_aside));
 }
 
+void ExposeArchive(const ArchiveFigure& archive, std::vector<MetricFamily>& out) {
+  const auto add = [&](const char* name, const char* help, MetricType type, uint64_t value) {
+    out.push_back(OneSeries(name, help, type, static_cast<double>(value)));
+  };
+  add("perfd_archive_written_total", "Reports written to the archive folder.", MetricType::Counter,
+      archive.written);
+  add("perfd_archive_failures_total", "Attempts to archive that failed; they are made again.",
+      MetricType::Counter, archive.failures);
+  add("perfd_archive_dropped_total", "Reports that will not be archived.", MetricType::Counter,
+      archive.dropped);
+  add("perfd_archive_deleted_total", "Archived reports deleted for their age or for room.",
+      MetricType::Counter, archive.deleted);
+  add("perfd_archive_pending", "Reports that wait to be archived.", MetricType::Gauge,
+      archive.pending);
+  add("perfd_archive_files", "Reports in the archive folder.", MetricType::Gauge, archive.files);
+  add("perfd_archive_bytes", "Size of the reports in the archive folder.", MetricType::Gauge,
+      archive.bytes);
+  add("perfd_archive_healthy", "1 when the last attempt to archive was successful.",
+      MetricType::Gauge, archive.healthy ? 1 : 0);
+}
+
 void ExposeProcess(const ProcessFigures& process, std::vector<MetricFamily>& out) {
   out.push_back(OneSeries("process_cpu_seconds_total", "CPU time of perfd.", MetricType::Counter,
                           process.cpu_seconds));
@@ -117,6 +154,8 @@ std::vector<MetricFamily> Expose(const DaemonFigures& figures, const ProcessFigu
   ExposeMeasured(figures.hot, families);
   ExposeInjections(figures, families);
   ExposeAgents(figures, families);
+  ExposeHook(figures, families);
+  if (figures.archive.has_value()) ExposeArchive(*figures.archive, families);
   ExposeProcess(process, families);
   return families;
 }

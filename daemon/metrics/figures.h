@@ -88,6 +88,18 @@ struct AgentFigure {
   uint64_t set_aside_windows = 0;
 };
 
+// The folder of finished reports.
+struct ArchiveFigure {
+  uint64_t written = 0;   // files, since the start
+  uint64_t failures = 0;  // attempts that failed; they are made again
+  uint64_t dropped = 0;   // reports that will not be archived
+  uint64_t pending = 0;   // reports that wait
+  uint64_t deleted = 0;   // files, for their age or for room
+  uint64_t files = 0;     // at the last look
+  uint64_t bytes = 0;     // at the last look
+  bool healthy = true;    // the last attempt was successful
+};
+
 using LabelledCount = std::pair<std::string, uint64_t>;
 
 struct DaemonFigures {
@@ -97,6 +109,9 @@ struct DaemonFigures {
   std::vector<LabelledCount> samples_dropped;  // by reason
   std::vector<LabelledCount> injections;       // by action
   std::vector<LabelledCount> agent_versions;   // connected agents, by version
+  std::vector<LabelledCount> hook_jobs = {};   // of schedulers, by decision
+  std::vector<LabelledCount> hook_calls = {};  // of schedulers, by result
+  std::optional<bool> policy_read = {};        // the policy file was taken when it was last read
   double injection_pause_seconds = 0;
   uint64_t agents_connected = 0;
   uint64_t agents_known = 0;       // heard of within a day, connected or not
@@ -106,12 +121,14 @@ struct DaemonFigures {
   uint64_t samples_lost = 0;
   uint64_t sampling_throttled = 0;
   uint64_t streams_malformed = 0;
+  uint64_t http_refused = 0;
   uint64_t ingest_queue_windows = 0;
   uint64_t store_bytes = 0;
   bool store_healthy = true;
   bool store_readable = true;
   std::vector<ProfileFigure> hot;  // active and recent profiles, newest first
   std::vector<AgentFigure> agents;
+  std::optional<ArchiveFigure> archive = {};  // where there is one
 };
 
 }  // namespace perfd

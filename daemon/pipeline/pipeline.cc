@@ -34,7 +34,10 @@ Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions optio
       options_(std::move(options)),
       born_{clock_.MonotonicNs(), clock_.UnixNs()},
       results_(store),
+      history_(store, clock),
+      hooks_(store, clock_, options_.policy, HookPorts()),
       table_(options_.limits),
+      retention_(options_.retention),
       ingest_(IngestPorts(), options_.ingest),
       merge_("perfd-merge", 1, options_.ingest.most_windows + kMergeReserve),
       chores_("perfd-chores", 1, 16) {}
@@ -47,6 +50,7 @@ absl::Status Pipeline::Restore() {
   ASSIGN_OR_RETURN(
       std::vector<ProfileStatus> unfinished,
       store_.Profiles({.uid = std::nullopt, .active_only = true, .limit = kMaxRestored}));
+  ASSIGN_OR_RETURN(const std::vector<HookWait> waits, store_.HookWaits());
   for (ProfileStatus& status : unfinished) {
     if (const absl::Status loaded = results_.Load(status); !loaded.ok()) {
       LogError("{} cannot go on: {}", status.id, Text(loaded));
@@ -57,7 +61,7 @@ absl::Status Pipeline::Restore() {
     LogInfo("{} goes on: {} samples are stored", status.id, status.samples);
     absl::MutexLock lock(&mutex_);
     if (status.submit_to_first_sample_ns > 0) attached_.insert(status.id);
-    table_.Restore(std::move(status), Now());
+    RestoreOne(std::move(status), waits);
   }
   return absl::OkStatus();
 }
@@ -120,6 +124,12 @@ void Pipeline::Tick() {
   for (const DoctorRounds::Round& round : rounds) round.Answer();
   for (const ProfileStatus& status : wanting) ChooseLoops(status);
   for (const ProfileStatus& status : wanting_heat) ChooseAgain(status);
+  ++turns_;
+}
+
+void Pipeline::SetRetention(const RetentionPolicy& retention) {
+  absl::MutexLock lock(&mutex_);
+  retention_ = retention;
 }
 
 void Pipeline::ChooseLoops(const ProfileStatus& status) {
@@ -157,13 +167,13 @@ void Pipeline::Chores() {
 }
 
 RetentionPolicy Pipeline::Retention() {
-  RetentionPolicy policy = options_.retention;
   absl::MutexLock lock(&mutex_);
+  RetentionPolicy policy = retention_;
   const int64_t now_ns = clock_.MonotonicNs();
   // A clock that is wrong at the start may yet be put right.
   if (now_ns - born_.monotonic_ns < kFreshNs) policy.keep_ns = 0;
-  std::erase_if(fresh_, [&](const Fresh& fresh) { return now_ns >= fresh.until_ns; });
-  for (const Fresh& fresh : fresh_) policy.spared.push_back(fresh.profile_id);
+  std::erase_if(fresh_, [&](const FreshProfile& fresh) { return now_ns >= fresh.until_ns; });
+  for (const FreshProfile& fresh : fresh_) policy.spared.push_back(fresh.profile_id);
   return policy;
 }
 
@@ -311,6 +321,7 @@ void Pipeline::Finalise(const ProfileStatus& status) {
   }
   // Not before: whoever asks while it is still active would bring the aggregate back.
   if (report.ok()) results_.Forget(status.id);
+  if (report.ok() && options_.on_final) options_.on_final(status.id);
 }
 
 // What is damaged stays damaged: such a profile ends without a report.
@@ -340,6 +351,7 @@ void Pipeline::RebuildLate(const std::string& profile_id, uint64_t windows) {
     const absl::StatusOr<Report> report = results_.Finalise(*status);
     if (report.ok()) {
       results_.Forget(profile_id);
+      if (options_.on_final) options_.on_final(profile_id);
       LogInfo("{} late windows are now part of {}", windows, profile_id);
       return;
     }

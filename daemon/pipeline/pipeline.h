@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "core/base/clock.h"
+#include "core/model/history.h"
 #include "core/model/node.h"
 #include "core/model/report.h"
 #include "daemon/control/session_table.h"
@@ -32,25 +33,14 @@
 #include "daemon/metrics/figures.h"
 #include "daemon/pipeline/agent_book.h"
 #include "daemon/pipeline/doctor_rounds.h"
+#include "daemon/pipeline/history_book.h"
+#include "daemon/pipeline/hook_desk.h"
+#include "daemon/pipeline/pipeline_options.h"
+#include "daemon/pipeline/pipeline_records.h"
 #include "daemon/pipeline/results.h"
 #include "daemon/store/sqlite_store.h"
 
 namespace perfd {
-
-struct PipelineOptions {
-  RetentionPolicy retention;
-  ControlLimits limits;
-  IngestLimits ingest;
-  int hot_loops = 12;                             // per profile in the figures
-  std::function<void(double seconds)> on_attach;  // submit to first sample; may be empty
-  std::function<void(double seconds)> on_stop;    // of a rank, by the audit log; may be empty
-  std::function<std::vector<DoctorCheck>()> extra_checks;  // of the service; may be empty
-};
-
-struct WatchView {
-  ProfileStatus status;
-  std::vector<ReportRow> top_loops;
-};
 
 class Pipeline {
  public:
@@ -76,12 +66,19 @@ class Pipeline {
   absl::StatusOr<WatchView> Watch(const Requester& requester, const std::string& id,
                                   int32_t top_loops);
   absl::StatusOr<ProfileStatus> Cancel(const Requester& requester, const std::string& id);
+  // The address of the report's page.
+  absl::StatusOr<std::string> ReportUrl(const Requester& requester, const std::string& id);
+  // The loops of one program over the profiles that the requester may see.
+  absl::StatusOr<ProgramHistory> History(const Requester& requester, const std::string& command,
+                                         int32_t limit);
   // Injections, newest first; `id` empty: of every profile the requester may see.
   absl::StatusOr<std::vector<AuditEntry>> Audit(const Requester& requester, const std::string& id,
                                                 int32_t limit);
   std::vector<NodeStatus> Nodes();
   // `node` empty: every node. `done` runs on another thread, within about 5 s.
   absl::Status Doctor(const std::string& node, DoctorRounds::Done done);
+  // Schedulers: their prologs and epilogs.
+  HookDesk& hooks() { return hooks_; }
 
   // Agents. AgentConnected welcomes the agent through its link and returns the number of the connection.
   absl::StatusOr<uint64_t> AgentConnected(AgentFacts facts, std::shared_ptr<AgentLink> link);
@@ -103,34 +100,18 @@ class Pipeline {
 
   DaemonFigures Figures();
   bool Healthy() const { return store_.healthy(); }
+  // Grows with every turn of the clockwork: who watches it knows that it lives.
+  uint64_t turns() const { return turns_; }
+  void SetRetention(const RetentionPolicy& retention);
   size_t aggregates() { return results_.size(); }  // in memory
 
  private:
-  struct LateProfile {
-    uint64_t windows = 0;
-    int64_t due_ns = 0;
-  };
-  struct RecentProfile {
-    ProfileFigure figure;
-    int64_t until_ns = 0;
-  };
-
-  // Who sent a message, as far as it was checked.
-  struct Sender {
-    std::string node;
-    std::string stream_id;
-    bool user_mode = false;
-    uint32_t uid = 0;
-    bool certified = false;
-  };
-  struct Fresh {
-    std::string profile_id;
-    int64_t until_ns = 0;
-  };
-
   Moment Now() const;
   void AskClock(AgentBook::Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Ingest::Ports IngestPorts();
+  HookDesk::Ports HookPorts();
+  void RestoreOne(ProfileStatus status, const std::vector<HookWait>& waits)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Sender> FindSender(uint64_t connection);
   bool MaySpeakFor(const Sender& sender, const std::string& profile_id);
   absl::Status Check(const Sender& sender, const Window& window);
@@ -161,7 +142,10 @@ class Pipeline {
   const Clock& clock_;
   const PipelineOptions options_;
   const Moment born_;
+  std::atomic<uint64_t> turns_{0};
   Results results_;
+  HistoryBook history_;
+  HookDesk hooks_;
 
   absl::Mutex mutex_;
   SessionTable table_ ABSL_GUARDED_BY(mutex_);
@@ -171,11 +155,12 @@ class Pipeline {
       ABSL_GUARDED_BY(mutex_);  // active profiles whose first sample was noted
   std::map<std::string, LateProfile> late_ ABSL_GUARDED_BY(mutex_);
   std::deque<RecentProfile> recent_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Fresh> fresh_ ABSL_GUARDED_BY(mutex_);  // ended within the last hour of uptime
+  std::deque<FreshProfile> fresh_ ABSL_GUARDED_BY(mutex_);  // ended within the last hour of uptime
   int64_t refusal_logged_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t refusals_unlogged_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t malformed_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t chores_due_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  RetentionPolicy retention_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> chores_running_{false};
 

@@ -97,7 +97,7 @@ void Pipeline::News(uint64_t connection, const SessionUpdate& update) {
   Execute(table_.Update(sender->node, update, Now()));
 }
 
-std::optional<Pipeline::Sender> Pipeline::FindSender(uint64_t connection) {
+std::optional<Sender> Pipeline::FindSender(uint64_t connection) {
   absl::MutexLock lock(&mutex_);
   const AgentBook::Entry* entry = book_.Find(connection);
   if (entry == nullptr) return std::nullopt;

@@ -7,6 +7,7 @@
 #include "core/base/log.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/to_figure.h"
+#include "daemon/policy/policy_source.h"
 
 namespace perfd {
 namespace {
@@ -14,6 +15,14 @@ namespace {
 constexpr size_t kMaxHotProfiles = 20;
 constexpr size_t kMaxAgentFigures = 1024;
 constexpr size_t kMaxVersions = 16;  // of agents; what else there is counts as "other"
+
+void AddHook(const HookFigures& hooks, const PolicySource* policy, DaemonFigures& figures) {
+  for (size_t i = 0; i < hooks.jobs.size(); ++i)
+    figures.hook_jobs.emplace_back(HookDecisionName(static_cast<HookDecision>(i)), hooks.jobs[i]);
+  for (size_t i = 0; i < hooks.calls.size(); ++i)
+    figures.hook_calls.emplace_back(HookResultName(static_cast<HookResult>(i)), hooks.calls[i]);
+  if (policy != nullptr) figures.policy_read = policy->error().empty();
+}
 
 }  // namespace
 
@@ -77,6 +86,7 @@ DaemonFigures Pipeline::Figures() {
   figures.ingest_queue_windows = ingest.under_way;
   figures.store_bytes = static_cast<uint64_t>(store_.SizeBytes());
   figures.store_healthy = store_.healthy();
+  AddHook(hooks_.figures(), options_.policy, figures);
   figures.hot = HotProfiles();
   absl::MutexLock lock(&mutex_);
   figures.streams_malformed = malformed_;

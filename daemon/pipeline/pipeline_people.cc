@@ -17,6 +17,8 @@ namespace {
 
 constexpr uint64_t kLowDiskBytes = uint64_t{1} << 30;
 constexpr rlim_t kLowFileLimit = 4096;
+constexpr int32_t kUsualHistory = 30;
+constexpr int32_t kMostHistory = 200;
 
 bool MaySee(const Requester& requester, const ProfileStatus& status) {
   return requester.privileged || requester.uid == status.requester.uid;
@@ -167,6 +169,19 @@ absl::StatusOr<ProfileStatus> Pipeline::Cancel(const Requester& requester, const
     Execute(decisions);
   }
   return Visible(requester, status.id);
+}
+
+absl::StatusOr<std::string> Pipeline::ReportUrl(const Requester& requester, const std::string& id) {
+  ASSIGN_OR_RETURN(const ProfileStatus status, Visible(requester, id));
+  if (!options_.report_url) return absl::FailedPreconditionError("this perfd serves no pages");
+  return options_.report_url(status.id);
+}
+
+absl::StatusOr<ProgramHistory> Pipeline::History(const Requester& requester,
+                                                 const std::string& command, int32_t limit) {
+  return history_.Find(requester.privileged ? std::nullopt : std::optional(requester.uid), command,
+                       static_cast<size_t>(limit == 0 ? kUsualHistory
+                                                      : std::clamp(limit, 1, kMostHistory)));
 }
 
 absl::StatusOr<std::vector<AuditEntry>> Pipeline::Audit(const Requester& requester,

@@ -20,11 +20,25 @@ std::vector<ReportRow>& TableOf(const CodeLocation& location, Report& report) {
   return report.functions;
 }
 
+// When the first window with any sample began, ns since the epoch; 0: nobody knows.
+int64_t FirstSampleNs(const std::vector<PlaceTotals>& places) {
+  PlaceTotals all;
+  for (const PlaceTotals& place : places) all.Span(place.first_unix_ns, place.last_unix_ns);
+  return all.first_unix_ns;
+}
+
+void FillSpan(const PlaceTotals& place, int64_t first_sample_ns, ReportRow& row) {
+  if (place.last_unix_ns == 0 && place.first_unix_ns == 0) return;
+  row.first_seen_ns = place.first_unix_ns - first_sample_ns;
+  row.last_seen_ns = place.last_unix_ns - first_sample_ns;
+}
+
 // Returns how many rows did not fit.
 size_t FillRows(const ProfileAggregate& aggregate, const RankTable& ranks,
                 const ReportLimits& limits, Report& report) {
   const std::vector<PlaceTotals>& places = aggregate.places();
   const std::vector<uint64_t> inclusive = InclusiveSamples(places);
+  const int64_t first_sample_ns = FirstSampleNs(places);
   size_t left_out = 0;
   for (uint32_t i : HeaviestFirst(places)) {
     std::vector<ReportRow>& table = TableOf(places[i].location, report);
@@ -33,6 +47,7 @@ size_t FillRows(const ProfileAggregate& aggregate, const RankTable& ranks,
       continue;
     }
     table.push_back(PlaceRow(aggregate, places[i], inclusive[i]));
+    FillSpan(places[i], first_sample_ns, table.back());
     ranks.FillRow(i, limits, table.back());
   }
   return left_out;

@@ -109,6 +109,7 @@ v1::DaemonMessage ToMessage(const StartNode& command) {
   *start.mutable_spec() = wire::ToProto(command.spec);
   *start.mutable_requester() = wire::ToProto(command.requester);
   start.set_remaining_ns(command.remaining_ns);
+  start.set_wait_ns(command.wait_ns);
   return message;
 }
 

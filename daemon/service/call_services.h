@@ -44,6 +44,7 @@ struct ServiceShared {
   Pipeline& pipeline;
   Worker pump{"perfd-pump", 1, 1 << 18};
   Worker queries{"perfd-query", 2, 256};
+  Worker hooks{"perfd-hook", 1, 4096};  // in the order of their coming
   StreamList streams;
   WatchStreams watches;
 };
@@ -86,6 +87,10 @@ class ProfilerCalls final : public v1::Profiler::CallbackService {
                      v1::ListNodesResponse* response) override;
   Reactor* Doctor(Context* context, const v1::DoctorRequest* request,
                   v1::DoctorResponse* response) override;
+  Reactor* GetReportUrl(Context* context, const v1::ReportUrlRequest* request,
+                        v1::ReportUrlResponse* response) override;
+  Reactor* GetHistory(Context* context, const v1::HistoryRequest* request,
+                      v1::HistoryResponse* response) override;
   Reactor* GetVersion(Context* context, const v1::GetVersionRequest* request,
                       v1::GetVersionResponse* response) override;
 

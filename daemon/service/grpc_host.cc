@@ -12,7 +12,6 @@
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "daemon/service/tls_files.h"
 
 namespace perfd {
 namespace {
@@ -63,16 +62,19 @@ std::shared_ptr<GrpcHost::Door> GrpcHost::MakeDoor(PeerSource source, const TlsO
                                                    int* port) {
   auto door = std::make_shared<Door>();
   door->agents = std::make_unique<AgentCalls>(shared_, source);
-  door->profiler = std::make_unique<ProfilerCalls>(shared_, std::move(source));
+  door->profiler = std::make_unique<ProfilerCalls>(shared_, source);
+  door->hooks = std::make_unique<HookCalls>(shared_, std::move(source));
   grpc::ServerBuilder builder;
   Configure(builder);
   if (tls != nullptr) {
-    auto credentials = ReadServerCredentials(*tls);
-    if (!credentials.ok()) return nullptr;
-    builder.AddListeningPort(tls->listen, *credentials, port);
+    auto certificates = ServerCertificates::Read(*tls);
+    if (!certificates.ok()) return nullptr;
+    door->certificates = *std::move(certificates);
+    builder.AddListeningPort(tls->listen, door->certificates->Credentials(), port);
   }
   builder.RegisterService(door->agents.get());
   builder.RegisterService(door->profiler.get());
+  builder.RegisterService(door->hooks.get());
   door->server = builder.BuildAndStart();
   if (door->server == nullptr) return nullptr;
   door->server->GetHealthCheckService()->SetServingStatus(shared_.pipeline.Healthy());
@@ -139,7 +141,7 @@ void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
 }
 
 absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
-  RETURN_IF_ERROR(ReadServerCredentials(options).status());
+  RETURN_IF_ERROR(ServerCertificates::Read(options).status());
   int port = 0;
   auto door = MakeDoor(
       [this](const grpc::CallbackServerContext& context) -> absl::StatusOr<Peer> {
@@ -153,6 +155,29 @@ absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
   absl::MutexLock lock(&mutex_);
   tls_door_ = std::move(door);
   return absl::StrCat(options.listen.substr(0, options.listen.rfind(':') + 1), port);
+}
+
+absl::Status GrpcHost::RenewTls(const TlsOptions& options) {
+  std::shared_ptr<Door> door;
+  {
+    absl::MutexLock lock(&mutex_);
+    door = tls_door_;
+  }
+  return door == nullptr ? absl::OkStatus() : door->certificates->Renew(options);
+}
+
+void GrpcHost::SetIdentity(IdentityOptions identity) {
+  identities_.Set(std::move(identity));
+  std::vector<std::pair<uint32_t, std::shared_ptr<Door>>> doors;
+  {
+    absl::MutexLock lock(&mutex_);
+    doors.assign(doors_.begin(), doors_.end());
+  }
+  for (const auto& [uid, door] : doors) {
+    Peer peer = identities_.FromUid(uid);
+    absl::MutexLock lock(&door->mutex);
+    door->peer = std::move(peer);
+  }
 }
 
 void GrpcHost::Watchdog() {

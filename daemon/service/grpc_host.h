@@ -22,16 +22,12 @@
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
 #include "daemon/service/call_services.h"
+#include "daemon/service/hook_calls.h"
 #include "daemon/service/identity.h"
+#include "daemon/service/tls_files.h"
+#include "daemon/service/tls_options.h"
 
 namespace perfd {
-
-struct TlsOptions {
-  std::string listen;  // HOST:PORT
-  std::string ca;      // PEM files
-  std::string cert;
-  std::string key;
-};
 
 class GrpcHost {
  public:
@@ -46,6 +42,10 @@ class GrpcHost {
   void Adopt(UniqueFd connection, uint32_t uid);
   // Returns the address with its real port.
   absl::StatusOr<std::string> ListenTls(const TlsOptions& options);
+  // The files of TLS as they are now, from the next connection on; without a TCP door nothing.
+  absl::Status RenewTls(const TlsOptions& options);
+  // Who may do what, from the next call on; calls under way end as they began.
+  void SetIdentity(IdentityOptions identity);
   // Ends every call within `within`.
   void Shutdown(absl::Duration within);
   size_t servers();
@@ -57,8 +57,10 @@ class GrpcHost {
     Peer peer ABSL_GUARDED_BY(mutex);  // of a Unix door; looked up anew now and then
     absl::Time looked_up;
     absl::Time used;
+    std::unique_ptr<ServerCertificates> certificates;  // with TLS
     std::unique_ptr<AgentCalls> agents;
     std::unique_ptr<ProfilerCalls> profiler;
+    std::unique_ptr<HookCalls> hooks;
     std::unique_ptr<grpc::Server> server;
   };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -62,14 +63,26 @@ bool InGroup(const Account& account, const std::string& group) {
 
 }  // namespace
 
+void Identities::Set(IdentityOptions options) {
+  absl::MutexLock lock(&mutex_);
+  options_ = std::move(options);
+}
+
+// A copy: the system's databases are asked without the lock.
+IdentityOptions Identities::Options() const {
+  absl::MutexLock lock(&mutex_);
+  return options_;
+}
+
 Peer Identities::FromUid(uint32_t uid) const {
+  const IdentityOptions options = Options();
   Peer peer;
   const std::optional<Account> account = ByUid(uid);
   peer.requester.uid = uid;
   peer.requester.name = account.has_value() ? account->name : absl::StrCat("uid:", uid);
-  peer.full_agent = uid == 0 || uid == options_.own_uid;
-  peer.requester.privileged =
-      peer.full_agent || (account.has_value() && InGroup(*account, options_.admin_group));
+  peer.requester.privileged = uid == 0 || uid == options.own_uid ||
+                              (account.has_value() && InGroup(*account, options.admin_group));
+  peer.full_agent = uid == 0 || uid == options.own_uid || options.agent_uid == uid;
   return peer;
 }
 
@@ -102,7 +115,7 @@ absl::StatusOr<Peer> Identities::FromCertificate(
     }
     peer.requester = {.uid = account->uid,
                       .name = account->name,
-                      .privileged = options_.tls_admins.contains(account->name)};
+                      .privileged = Options().tls_admins.contains(account->name)};
     return peer;
   }
   return absl::PermissionDeniedError(absl::StrCat("'", ours.front(), "' is not a perfd identity"));

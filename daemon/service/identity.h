@@ -9,11 +9,14 @@
 #define DAEMON_SERVICE_IDENTITY_H_
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "core/model/identity.h"
 
 namespace perfd {
@@ -29,17 +32,24 @@ struct IdentityOptions {
   std::string admin_group;           // its members may profile anyone; empty: nobody
   std::set<std::string> tls_admins;  // names in certificates that may
   uint32_t own_uid = 0;              // of the daemon
+  std::optional<uint32_t>
+      agent_uid{};  // whose agents serve whole nodes, besides root's and our own
 };
 
 class Identities {
  public:
   explicit Identities(IdentityOptions options) : options_(std::move(options)) {}
 
+  // From now on; a peer that was looked up before keeps what it got.
+  void Set(IdentityOptions options);
   Peer FromUid(uint32_t uid) const;
   absl::StatusOr<Peer> FromCertificate(const std::vector<std::string>& alternative_names) const;
 
  private:
-  const IdentityOptions options_;
+  IdentityOptions Options() const;
+
+  mutable absl::Mutex mutex_;
+  IdentityOptions options_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perfd

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
+#include "core/wire/history_wire.h"
 #include "core/wire/node_wire.h"
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
@@ -136,6 +137,29 @@ grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::Doct
   }
   if (!begun.ok()) reactor->Finish(ToRpc(begun));
   return reactor;
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::GetReportUrl(Context* context,
+                                                      const v1::ReportUrlRequest* request,
+                                                      v1::ReportUrlResponse* response) {
+  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::string url, shared_.pipeline.ReportUrl(requester, request->id()));
+    response->set_url(url);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::GetHistory(Context* context,
+                                                    const v1::HistoryRequest* request,
+                                                    v1::HistoryResponse* response) {
+  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+    ASSIGN_OR_RETURN(
+        const ProgramHistory history,
+        shared_.pipeline.History(requester, request->command().substr(0, kMaxHistoryText),
+                                 request->limit()));
+    *response = wire::ToProto(history);
+    return absl::OkStatus();
+  });
 }
 
 grpc::ServerUnaryReactor* ProfilerCalls::GetVersion(Context* context, const v1::GetVersionRequest*,

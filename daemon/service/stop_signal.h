@@ -1,4 +1,4 @@
-// daemon/service/stop_signal.h - waits for SIGTERM or SIGINT without a signal handler.
+// daemon/service/stop_signal.h - waits for SIGTERM, SIGINT or SIGHUP without a signal handler.
 //
 // Shape    Catch before the first thread starts: the signals are blocked in every thread and read from a signalfd.
 // Source   signalfd(2).
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/base/unique_fd.h"
 
 namespace perfd {
@@ -15,8 +16,8 @@ namespace perfd {
 class StopSignal {
  public:
   static absl::StatusOr<StopSignal> Catch();
-  // The number of the signal that came.
-  int Wait() const;
+  // The number of the signal that came; 0: none within `most`.
+  int Wait(absl::Duration most) const;
 
  private:
   explicit StopSignal(UniqueFd fd) : fd_(std::move(fd)) {}

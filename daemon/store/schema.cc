@@ -75,7 +75,32 @@ CREATE INDEX audit_by_time ON audit(unix_ns);
 CREATE INDEX audit_by_profile ON audit(profile, unix_ns);
 )sql";
 
-constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3};
+// Version 4: jobs of schedulers, each run once, and how many of each sequence were counted.
+constexpr char kVersion4[] = R"sql(
+CREATE TABLE hook_job(
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  cluster TEXT NOT NULL,
+  job TEXT NOT NULL,
+  restart INTEGER NOT NULL,
+  uid INTEGER NOT NULL,
+  user TEXT NOT NULL,
+  account TEXT NOT NULL,
+  partition TEXT NOT NULL,
+  number INTEGER NOT NULL,
+  decision INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  profile INTEGER NOT NULL,
+  wait_ns INTEGER NOT NULL,
+  seen_ns INTEGER NOT NULL,
+  ended_ns INTEGER NOT NULL,
+  UNIQUE(cluster, job, restart));
+CREATE INDEX hook_job_by_profile ON hook_job(profile) WHERE profile>0;
+CREATE INDEX hook_job_by_time ON hook_job(seen_ns) WHERE profile>0;
+CREATE TABLE hook_counter(name TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
+)sql";
+
+constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3,
+                                                            kVersion4};
 
 }  // namespace
 

@@ -11,7 +11,7 @@
 
 namespace perfd {
 
-inline constexpr int kSchemaVersion = 3;
+inline constexpr int kSchemaVersion = 4;
 
 absl::Status Migrate(Database& db);
 

@@ -217,8 +217,9 @@ absl::StatusOr<int> SqliteStore::Retain(RetentionPolicy policy, int64_t now_unix
   auto count = std::make_shared<int>(0);  // shared with a writer that may outlive the wait
   RETURN_IF_ERROR(Wait([=](Database& db) -> absl::Status {
     ASSIGN_OR_RETURN(*count, ApplyRetention(db, policy, now_unix_ns));
-    absl::Status audit = ApplyAuditRetention(db);
-    if (!audit.ok()) return audit;
+    absl::Status rest = ApplyAuditRetention(db);
+    if (rest.ok()) rest = ApplyHookRetention(db);
+    if (!rest.ok()) return rest;
     return db.Exec("PRAGMA incremental_vacuum(1024)");
   }));
   return *count;

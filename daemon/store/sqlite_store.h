@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "daemon/store/commit_queue.h"
 #include "daemon/store/database.h"
+#include "daemon/store/hook_table.h"
 #include "daemon/store/records.h"
 #include "daemon/store/store_directory.h"
 
@@ -79,6 +80,16 @@ class SqliteStore {
   // The aggregate, then the windows that it does not contain: as of one instant, on a connection of its own, so that
   // nobody waits for a visitor.
   absl::Status ReadResults(const std::string& profile_id, const ResultsVisitor& visitor);
+
+  // Jobs of schedulers (hook_table.h). AdmitHookJob waits for the commit; kAlreadyExists: the run is known.
+  absl::StatusOr<HookRecord> AdmitHookJob(HookAdmission admission);
+  absl::Status EndHookJob(int64_t id, int64_t unix_ns);  // queued
+  absl::StatusOr<std::optional<HookRecord>> HookJobOf(const HookJob& job);
+  absl::StatusOr<std::vector<HookRecord>> HookJobs(std::optional<uint32_t> uid, int32_t limit);
+  absl::StatusOr<int64_t> HookCounter(absl::string_view name);
+  absl::StatusOr<HookUse> HookUseSince(int64_t day_unix_ns);
+  absl::StatusOr<std::vector<HookWait>> HookWaits();
+  absl::StatusOr<std::vector<uint64_t>> HookCounts();
 
   bool healthy() const { return healthy_.load(); }
   int64_t SizeBytes() const;

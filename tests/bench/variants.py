@@ -19,9 +19,7 @@ from cluster import Cluster, PUPPETS  # noqa: E402
 
 KERNEL = PUPPETS / "kernels_gcc_avx2"
 SIZES = {"L1": 1200, "L2": 40_000, "memory": 2_000_000}
-
-
-HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # glibc 2.35: malloc advises the kernel to use them
+HUGE_PAGES = {"PUPPET_PAGES": "huge"}  # the puppet maps its arrays itself: no tunable of malloc would reach them
 OVER = ("DONE", "PARTIAL", "FAILED", "CANCELLED")
 
 
@@ -46,15 +44,16 @@ def profile(c, kernel, n, threads=1, seconds=12, variants="LS,FP,DL1", overhead=
     """The measured loop of one profile, and how long its verdict took."""
     job = c.spawn("job", [KERNEL, kernel, n, 0, threads], env={"OMP_WAIT_POLICY": "passive", **(env or {})})
     time.sleep(0.5)
+    huge = huge_kilobytes(job.pid)
     begin = time.monotonic()
     name = c.submit("--pid", job.pid, "--duration", f"{seconds}s", "--variants", variants, "--overhead", overhead)
     verdict = follow(c, name, 1, begin)
-    huge = huge_kilobytes(job.pid)
+    huge_after = huge_kilobytes(job.pid)
     job.terminate()
     job.wait(120)
     report = c.json("report", name)
     loop = max(report["verdicts"], key=lambda v: v["share"])
-    loop["huge_kb"] = huge
+    loop["huge_kb"], loop["huge_after_kb"] = huge, huge_after
     return loop, report, verdict
 
 
@@ -68,8 +67,14 @@ def fidelity():
             for level, n in SIZES.items():
                 for pages, env in (("4K", {}), ("huge", HUGE_PAGES)):
                     loop, _, _ = profile(c, kernel, n, env=env)
+                    if (pages == "huge") != (loop["huge_kb"] > 0):
+                        print(json.dumps({"figure": "fidelity", "kernel": kernel, "size": level, "pages": pages,
+                                          "skipped": f"{loop['huge_kb']} kB are in huge pages: see "
+                                          "/sys/kernel/mm/transparent_hugepage/enabled (should be madvise)"}), flush=True)
+                        continue
                     print(json.dumps({"figure": "fidelity", "kernel": kernel, "size": level, "pages": pages,
-                                      "huge_mb": loop["huge_kb"] // 1024, "value": loop["fidelity"],
+                                      "huge_mb": loop["huge_kb"] // 1024, "huge_mb_after": loop["huge_after_kb"] // 1024,
+                                      "value": loop["fidelity"],
                                       "protocol": loop["protocol"], "saturations": saturations(loop),
                                       "state": loop["state"], "refusals": loop["refusals"][:3]}), flush=True)
 

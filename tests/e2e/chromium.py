@@ -22,6 +22,7 @@ class Chromium:
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="perfd-chromium-")
         self.complaints, self.events, self.buffer, self.number = [], [], b"", 0
+        self.allowed = ("file:", "about:")
         to_browser, self.write = os.pipe()
         self.read, from_browser = os.pipe()
 
@@ -97,20 +98,22 @@ class Chromium:
             self.complaints.append(f"console {event['type']}: {said}")
         elif method == "Log.entryAdded" and event["entry"]["level"] in ("error", "warning"):
             self.complaints.append(f"log: {event['entry']['text']}")
-        elif method == "Network.requestWillBeSent" and not event["request"]["url"].startswith(("file:", "about:")):
+        elif method == "Network.requestWillBeSent" and not event["request"]["url"].startswith(self.allowed):
             self.complaints.append(f"request: {event['request']['url'][:200]}")
         elif method == "Page.javascriptDialogOpening":
             self.complaints.append(f"dialog: {event['message']}")
 
     def open(self, file, width=1280, height=900, dark=False):
-        """The page at this size, drawn."""
+        """The page at this size, drawn. An address instead of a file is the one that may be asked for."""
+        served = str(file).startswith("http://")
+        self.allowed = (str(file),) if served else ("file:", "about:")
         phone = width < 600
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2 if phone else 1,
                  mobile=phone)
         self.ask("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.events.clear()
-        self.ask("Page.navigate", url=pathlib.Path(file).resolve().as_uri())
+        self.ask("Page.navigate", url=file if served else pathlib.Path(file).resolve().as_uri())
         end = time.monotonic() + 60
         while "Page.loadEventFired" not in self.events:
             if time.monotonic() > end:

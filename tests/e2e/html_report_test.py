@@ -2,10 +2,14 @@
 """The page of a report in a real browser: what it shows, on a screen, a phone and on paper, and what it must never do."""
 import copy
 import json
+import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
+import urllib.error
+import urllib.request
 
 import chromium
 import cluster
@@ -290,6 +294,69 @@ def test_perfctl_writes_the_page_of_a_live_job():
         assert browser.run("JSON.parse(document.getElementById('report').textContent)")["loops"] == report["loops"]
         assert profile in browser.run("document.title")
         assert report["loops"][0]["function"] in browser.run("document.getElementById('time').textContent")
+
+
+def fetch(url):
+    """Status, header fields and text."""
+    try:
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            return answer.status, answer.headers, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, error.read().decode()
+
+
+def profile_of_a_job(c):
+    c.mpirun("job", 2, [PUPPETS / "counting", 200000, 60000])
+    wait_until(lambda: len(cluster.ranks_of("counting")) == 2, 20, "the ranks run")
+    return c.submit("--command", "counting", "--duration", "3s", "--variants", "none")
+
+
+def test_perfd_serves_the_same_page():
+    with Cluster() as c, Pages() as pages:
+        profile = profile_of_a_job(c)
+        url = c.perfctl("report", profile, "--url").stdout.strip()
+        assert "?key=" in url and f"/profiles/{profile}" in url, url
+        wait_until(lambda: fetch(url)[0] == 200 and "counting" in fetch(url)[2], 20, "the page of the running job")
+        c.wait_over(profile)
+        status, fields, page = fetch(url)
+        written = pathlib.Path(pages.folder) / "written.html"
+        assert c.perfctl("report", profile, "--html", written).returncode == 0
+        assert status == 200 and page == written.read_text(), (status, len(page))
+        assert "frame-ancestors 'none'" in fields["Content-Security-Policy"], fields
+        browser = pages.browser
+        for width, dark in ((1280, False), (390, True)):
+            browser.open(url, width, dark=dark)
+            check_drawn(browser, width)
+            assert profile in browser.run("document.title")
+        # Nobody else: not without the key, nor with that of another profile, and the answer is that for nothing.
+        nothing = fetch(url.replace(profile, "p-999999"))
+        assert nothing[0] == 404
+        for wrong in (url.split("?")[0], url[:-1], url[:-1] + ("0" if url[-1] != "0" else "1")):
+            assert fetch(wrong)[::2] == nothing[::2], wrong
+        root = url.split("/profiles/")[0]
+        status, _, landing = fetch(root + "/")
+        assert status == 200 and "/metrics" in landing and "p-0" not in landing, landing
+        assert fetch(root + "/metrics")[0] == 200
+        stranger = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", cluster.BIN / "perfctl", "--address",
+                    f"unix:{c.socket}", "report", profile, "--url"]
+        if os.geteuid() == 0:
+            run = subprocess.run([str(word) for word in stranger], capture_output=True, text=True, timeout=30)
+            assert run.returncode == 4 and "key" not in run.stdout, run
+
+
+def test_open_reports_need_no_key():
+    with Cluster(daemon_flags=("--open-reports", "--report-url", "http://perf.site/")) as c, Pages() as pages:
+        profile = profile_of_a_job(c)
+        c.wait_over(profile)
+        link = c.perfctl("report", profile, "--url").stdout.strip()
+        assert link == f"http://perf.site/profiles/{profile}", link
+        root = c.metrics_url().rsplit("/", 1)[0]
+        browser = pages.browser
+        browser.open(root + "/")
+        assert browser.complaints == [], browser.complaints
+        assert browser.run("[...document.querySelectorAll('td a')].map(a => a.textContent)") == [profile]
+        browser.open(f"{root}/profiles/{profile}")
+        check_drawn(browser, 1280)
 
 
 if __name__ == "__main__":

@@ -87,6 +87,11 @@ def steps_for(program, kernel, n, threads, seconds):
         probe *= 8
 
 
+def memory_seconds(threads):
+    """A shadow of a loop over 96 MB takes 0.2 s with one thread, 0.3 s with two, which share what the memory delivers."""
+    return 5 if threads == 1 else 8
+
+
 class Measured:
     """One profile of one kernel; checks that the program computes what it computes alone."""
 
@@ -137,7 +142,7 @@ class Measured:
 
 def test_triad_over_memory_is_memory_bound():
     def check(program, threads):
-        m = Measured(program, "triad", RAM, threads)
+        m = Measured(program, "triad", RAM, threads, seconds=memory_seconds(threads))
         assert m.sat("LS") >= 0.9 and m.sat("FP") < 0.5 and m.sat("DL1") < 0.7
         assert m.loop["bound"].startswith("memory")
     in_builds("triad", check)
@@ -160,11 +165,11 @@ def test_square_root():
 def test_one_accumulator_waits_for_itself_and_eight_do_not():
     def check(program, threads):
         # Two threads that meet every microsecond do little else, and the loop is no hot one. L2 feeds either sum as well.
-        n = L1 if threads == 1 else 8 * L1
-        one = Measured(program, "sum1", n, threads, "LS,FP,NO_RED")
+        one = Measured(program, "sum1", L1 if threads == 1 else 8 * L1, threads, "LS,FP,NO_RED")
         assert one.sat("NO_RED") < 0.6
-        eight = Measured(program, "sum8", n, threads, "LS,FP,NO_RED")
-        assert eight.sat("NO_RED") > one.sat("NO_RED") + 0.2
+        # From L1 eight additions would take longer than eight loads, though none waits for another.
+        eight = Measured(program, "sum8", 8 * L1, threads, "LS,FP,NO_RED")
+        assert abs(eight.sat("NO_RED") - 1) < 0.15
     in_builds("sum1", check)
 
 
@@ -212,6 +217,8 @@ def test_pointer_chase():
         assert m.sat("DL1") < 0.3
         dl1 = m.find("DL1")
         assert dl1["pinned"] == dl1["accesses"], dl1
+        # FP has to keep a load that the next one needs, and says nothing.
+        assert m.loop["bound"].startswith("memory"), m.loop["why"]
     in_builds("chase", check)
 
 
@@ -229,9 +236,8 @@ def test_chase_by_index():
 
 def test_arrays_in_l1():
     def check(program, threads):
-        # 3 x 12.5 KB. A perfect cache brings nothing; that the copy with operands in slots takes up to a third more, in a loop
-        # of one pass a cycle, is the price of addressing through GS.
-        assert 0.8 < Measured(program, "triad", 1600, threads).sat("DL1") < 1.5
+        # 3 x 12.5 KB: a perfect cache brings nothing. Instances of 0.4 us scatter more than the 0.15 of the other truths.
+        assert abs(Measured(program, "triad", 1600, threads).sat("DL1") - 1) < 0.2
     # With wide vectors or two threads an instance is too short to say much (0.1 us); all builds: the loads below.
     in_builds("l1", check, teams=(1,), isa="O2")
 
@@ -244,7 +250,8 @@ def test_an_empty_body_is_its_own_control():
 
 def test_the_array_in_memory_costs_more_than_the_one_in_l1():
     def check(program, threads):
-        m = Measured(program, "two_arrays", RAM, threads, "LS,FP,GROUP(0),GROUP(1),GROUP(2)")
+        m = Measured(program, "two_arrays", RAM, threads, "LS,FP,GROUP(0),GROUP(1),GROUP(2)",
+                     seconds=memory_seconds(threads))
         extent = {}
         for reference in m.loop["ranks"][0]["references"]:
             low, high = (int(str(reference[edge]), 0) for edge in ("lowest", "highest"))
@@ -258,14 +265,12 @@ def test_the_array_in_memory_costs_more_than_the_one_in_l1():
 
 
 def doses(m, percents):
-    """Saturations and instructions added, by dose; growing. Two neighbours may differ by the noise of this machine."""
+    """Saturations by dose, and instructions added, which grow with it."""
     found = [m.find(f"PREFETCH({p})") for p in percents]
     assert all(found), (m.loop["refusals"], m.loop["open"])
-    values = [v["saturation"]["value"] for v in found]
-    assert all(later > earlier - 0.05 for earlier, later in zip([1.0] + values, values)), values
     added = [v["changed"] for v in found]
     assert added == sorted(set(added)), added
-    return values, added
+    return [v["saturation"]["value"] for v in found], added
 
 
 def test_more_prefetches_take_more_of_the_load_ports():
@@ -275,17 +280,23 @@ def test_more_prefetches_take_more_of_the_load_ports():
         m = Measured(program, "loads", 262_144, threads, "DL1,PREFETCH(25),PREFETCH(50),PREFETCH(100)")
         assert abs(m.sat("DL1") - 1) < 0.15
         values, added = doses(m, (25, 50, 100))
-        assert added == [2, 4, 8], added
+        unrolled = added[0] // 2  # passes that the compiler put into one
+        assert added == [2 * unrolled, 4 * unrolled, 8 * unrolled], added
+        # Two neighbours may differ by the noise of this machine.
+        assert all(later > earlier - 0.05 for earlier, later in zip([1.0] + values, values)), values
         assert values[2] > 1.15 and values[2] > values[0] + 0.1, values
     in_builds("loads", check)
 
 
 def test_a_loop_that_waits_for_memory_hardly_minds_prefetches():
     def check(program, threads):
-        m = Measured(program, "triad", RAM, threads, "PREFETCH(34),PREFETCH(67),PREFETCH(100)")
+        m = Measured(program, "triad", RAM, threads, "PREFETCH(34),PREFETCH(67),PREFETCH(100)",
+                     seconds=memory_seconds(threads))
         values, _ = doses(m, (34, 67, 100))
-        # Twice the accesses take places in the window from which misses overlap, but by far not twice the time.
-        assert values[2] < 1.3, values
+        # Twice the accesses take places in the window from which misses overlap, but by far not twice the time. Not monotone:
+        # a prefetch retires without its line, and loops of wide vectors, few instructions a line, probably get more misses under
+        # way with some than with none (0.91 to 0.96 here; scalar ones 1.05 to 1.17).
+        assert 0.8 < min(values) and max(values) < 1.3, values
     in_builds("prefetch", check)
 
 

@@ -2,7 +2,7 @@
 // changed bit anywhere changes the checksum printed at the end.
 // Usage: kernels KERNEL N STEPS THREADS      prints one JSON line: {"kernel":..., "checksum":..., "instance_ns":...}
 // N is the trip count of one instance (one thread's part of a step). With 0 STEPS it goes on until SIGTERM; the line says
-// how many steps it made, and a run of as many computes the same.
+// how many steps it made, and a run of as many computes the same. PUPPET_PAGES=huge: its arrays are in huge pages.
 #define _GNU_SOURCE
 #include <math.h>
 #include <omp.h>
@@ -23,6 +23,7 @@
 #define LANES 2
 #endif
 typedef long long Integers __attribute__((vector_size(8 * LANES), may_alias));
+typedef double Doubles __attribute__((vector_size(8 * LANES), may_alias));
 
 #define LINE 8  // words
 
@@ -67,14 +68,17 @@ __attribute__((noinline)) static void Sum1(Part* p) {
   p->result = sum;
 }
 
+// Vectors, because compilers pack eight scalar accumulators into one of AVX-512, which waits for itself again.
 __attribute__((noinline)) static void Sum8(Part* p) {
-  const double* b = p->b;
-  double s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0;
-  for (long i = 0; i + 8 <= p->n; i += 8) {  // LOOP sum8
+  const Doubles* b = (const Doubles*)p->b;
+  const long n = p->n / LANES;
+  Doubles s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0}, s5 = {0}, s6 = {0}, s7 = {0};
+  for (long i = 0; i + 8 <= n; i += 8) {  // LOOP sum8
     s0 += b[i], s1 += b[i + 1], s2 += b[i + 2], s3 += b[i + 3];
     s4 += b[i + 4], s5 += b[i + 5], s6 += b[i + 6], s7 += b[i + 7];
   }
-  p->result = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
+  s0 = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
+  p->result = s0[0] + s0[1];
 }
 
 // Keeps compilers from packing what made it into vectors.
@@ -212,9 +216,18 @@ static uint64_t Random(uint64_t* state) {
   return *state;
 }
 
+// In huge pages when PUPPET_PAGES=huge asks for them: the kernel gives them to whole ones that were advised before they are touched.
 static void* Memory(size_t bytes, int shared) {
-  void* p = mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS, -1, 0);
+  const size_t huge_page = 2 << 20;
+  const char* pages = getenv("PUPPET_PAGES");
+  const int huge = !shared && pages != NULL && strcmp(pages, "huge") == 0;
+  const size_t whole = huge ? (bytes + huge_page - 1) / huge_page * huge_page : bytes;
+  char* p = mmap(NULL, whole + (huge ? huge_page : 4096), PROT_READ | PROT_WRITE,
+                 (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) exit(3);
+  if (!huge) return p;
+  p += (huge_page - (uintptr_t)p % huge_page) % huge_page;
+  madvise(p, whole, MADV_HUGEPAGE);
   return p;
 }
 

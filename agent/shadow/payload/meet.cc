@@ -45,13 +45,17 @@ void RecordLive(RegionHeader* region, Site* site, ThreadRecord* record, uint64_t
 
 }  // namespace
 
-uint64_t FsBase(RegionHeader* region) {
+// Source: Intel SDM vol. 2, RDFSBASE/RDGSBASE; arch_prctl(2), ARCH_GET_FS and ARCH_GET_GS.
+uint64_t SegmentBase(RegionHeader* region, Segment segment) {
+  bool fs = segment == Segment::kFs;
   uint64_t base = 0;
-  if (region->flags & kRegionHasFsgsbase) {
+  if ((region->flags & kRegionHasFsgsbase) == 0) {
+    constexpr uint64_t kGetFs = 0x1003, kGetGs = 0x1004;
+    SysCall(kSysArchPrctl, fs ? kGetFs : kGetGs, AddressOf(&base));
+  } else if (fs) {
     asm volatile("rdfsbase %0" : "=r"(base));
   } else {
-    constexpr uint64_t kGetFs = 0x1003;
-    SysCall(kSysArchPrctl, kGetFs, AddressOf(&base));
+    asm volatile("rdgsbase %0" : "=r"(base));
   }
   return base;
 }
@@ -63,7 +67,7 @@ void SaveState(RegionHeader* region, ThreadRecord* record, uint64_t block, Saved
   constexpr uint64_t kPushed = 17 * 8, kRedZone = 128;
   CopyBytes(AddressOf(&record->registers), AddressOf(frame), kPushed);
   record->registers.rsp = AddressOf(frame) + kPushed + kRedZone;
-  record->fs_base = FsBase(region);
+  record->fs_base = SegmentBase(region, Segment::kFs);
   record->cpu = CurrentCpu();
   ZeroBytes(AddressOf(record->affinity), sizeof(record->affinity));
   SysCall(kSysGetAffinity, 0, sizeof(record->affinity), AddressOf(record->affinity));
@@ -242,6 +246,7 @@ extern "C" uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* f
     return 0;
   }
   if (site->index < perfd::kMaxSites) FetchAdd(record->entries[site->index], 1);
+  if (Load(record->busy) != 0) perfd::EndJumped({region, site, record, index, frame, ticks});
   if (tag == perfd::kTagTimed) {
     record->live_site = site->index + 1;
     if (mode == perfd::kModeRecovery)

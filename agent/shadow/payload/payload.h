@@ -78,6 +78,8 @@ struct Entry {
   uint64_t ticks;
 };
 uint64_t BeginRecovery(const Entry& entry);
+// An entry of a thread that is still in a run: gives back what a handler that jumped out of it has taken along.
+void EndJumped(const Entry& entry);
 // The loop itself was left. True when it belonged to a recovery.
 bool EndPair(RegionHeader* region, ThreadRecord* record, uint32_t index, uint64_t ticks);
 
@@ -87,7 +89,8 @@ void PrepareRun(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64
 void FillControl(uint64_t block);
 
 // meet.cc
-uint64_t FsBase(RegionHeader* region);
+enum class Segment { kFs, kGs };
+uint64_t SegmentBase(RegionHeader* region, Segment segment);
 void Meet(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame);
 void Finish(Site* site, ShadowPlan* plan, Outcome outcome, int32_t error);
 

@@ -5,18 +5,22 @@
 namespace perfd {
 namespace {
 
-enum : uint64_t { kSetMask = 2, kMaskBytes = 8, kBus = 7, kSegv = 11 };
+enum : uint64_t { kSetMask = 2, kMaskBytes = 8, kBus = 7, kKill = 9, kSegv = 11, kStop = 19 };
 inline constexpr uint64_t kPushedWords = 17;
+inline constexpr uint64_t kRedZone = 128;
 
-uint64_t GsBase(RegionHeader* region) {
-  uint64_t base = 0;
-  if (region->flags & kRegionHasFsgsbase) {
-    asm volatile("rdgsbase %0" : "=r"(base));
-  } else {
-    constexpr uint64_t kGetGs = 0x1004;
-    SysCall(kSysArchPrctl, kGetGs, AddressOf(&base));
-  }
-  return base;
+constexpr uint64_t MaskOf(uint64_t signal) {
+  return uint64_t{1} << (signal - 1);
+}
+inline constexpr uint64_t kOpen = MaskOf(kBus) | MaskOf(kSegv);  // during a run
+
+void SetSignals(uint64_t mask) {
+  SysCall(kSysSigprocmask, kSetMask, AddressOf(&mask), 0, kMaskBytes);
+}
+
+// The stack pointer of the loop at its header.
+uint64_t StackPointerOf(SavedRegisters* frame) {
+  return AddressOf(frame) + kPushedWords * 8 + kRedZone;
 }
 
 void SetGsBase(RegionHeader* region, uint64_t base) {
@@ -103,8 +107,7 @@ void Save(const Entry& entry, uint64_t block, BlockState* state) {
   state->began = entry.ticks;
   state->xsave_mask = entry.region->xsave_mask;
   CopyBytes(AddressOf(&state->registers), AddressOf(entry.frame), kPushedWords * 8);
-  constexpr uint64_t kRedZone = 128;
-  state->registers.rsp = AddressOf(entry.frame) + kPushedWords * 8 + kRedZone;
+  state->registers.rsp = StackPointerOf(entry.frame);
   // XSAVE leaves most of the 64 bytes of its header alone, and XRSTOR faults on what it finds there (SDM vol. 1, 13.4.2).
   ZeroBytes(block + kBlockXsave + 512, 64);
   asm volatile("xsave64 (%0)" ::"r"(block + kBlockXsave),
@@ -117,17 +120,26 @@ void Save(const Entry& entry, uint64_t block, BlockState* state) {
 
 // Memory faults stay open: the program may have a handler that makes the page appear, as it would for the loop itself.
 bool Enter(const Entry& entry, uint64_t* signals) {
-  uint64_t blocked = ~(uint64_t{1} << (kBus - 1) | uint64_t{1} << (kSegv - 1));
+  uint64_t blocked = ~kOpen;
   SysCall(kSysSigprocmask, kSetMask, AddressOf(&blocked), AddressOf(signals), kMaskBytes);
   // What was blocked stays so.
-  if (*signals & ~blocked) {
-    blocked |= *signals;
-    SysCall(kSysSigprocmask, kSetMask, AddressOf(&blocked), 0, kMaskBytes);
-  }
+  if (*signals & kOpen) SetSignals(blocked | *signals);
   if (Exchange(entry.record->busy, 0U, 1U)) return true;
   FetchAdd(entry.region->busy_entries, 1);
-  SysCall(kSysSigprocmask, kSetMask, AddressOf(signals), 0, kMaskBytes);
+  SetSignals(*signals);
   return false;
+}
+
+// On another stack nothing can be said by the stack pointer. Source: sigaltstack(2), SS_ONSTACK.
+bool OnAlternateStack() {
+  struct {
+    uint64_t address;
+    int32_t flags;
+    int32_t reserved;
+    uint64_t bytes;
+  } stack{};
+  SysCall(kSysSigaltstack, 0, AddressOf(&stack));
+  return (stack.flags & 1) != 0;
 }
 
 bool IsPlanFor(Site* site, ShadowPlan* plan) {
@@ -138,26 +150,48 @@ bool IsPlanFor(Site* site, ShadowPlan* plan) {
 }  // namespace
 
 // The plan may be read only between the two changes of in_place, and only while the site is in recovery: the agent changes the
-// mode first, then waits until nobody is left.
+// mode first, then waits until nobody is left. Signals are blocked around both: a handler that jumps away must leave neither
+// the record busy nor the count raised.
 uint64_t BeginRecovery(const Entry& entry) {
   ShadowPlan* plan = PlanOf(entry.region);
   uint64_t block = BlockOf(entry.region, entry.index);
   entry.record->live_start = 0;
-  FetchAdd(entry.region->in_place, 1);
   uint64_t signals = 0;
+  if (!Enter(entry, &signals)) return 0;
+  FetchAdd(entry.region->in_place, 1);
+  BlockState* state = StateOf(block);
   if (Load(entry.site->mode) == kModeRecovery && IsPlanFor(entry.site, plan) &&
-      Enter(entry, &signals)) {
-    BlockState* state = StateOf(block);
-    if (Choose(entry, plan, block, state)) {
-      state->signals = signals;
-      Save(entry, block, state);
-      return block | kRecoverTag;
-    }
-    Store(entry.record->busy, 0);
-    SysCall(kSysSigprocmask, kSetMask, AddressOf(&signals), 0, kMaskBytes);
+      Choose(entry, plan, block, state)) {
+    state->signals = signals;
+    Save(entry, block, state);
+    StrataOf(block)->inside = kInCopy;
+    return block | kRecoverTag;
   }
   FetchAdd(entry.region->in_place, -1);
+  Store(entry.record->busy, 0);
+  SetSignals(signals);
   return 0;
+}
+
+// A handler of a fault in the copy may have left by longjmp, which leaves the signals blocked that wait for the end of the run.
+// An entry that is no deeper on the stack than the one before the run cannot come from that handler, unless the handler has
+// a stack of its own. The record stays busy, so that this thread takes part in nothing any more: were it the handler after
+// all, its run could still come to its end.
+void EndJumped(const Entry& entry) {
+  uint64_t block = BlockOf(entry.region, entry.index);
+  Strata* strata = StrataOf(block);
+  BlockState* state = StateOf(block);
+  if (strata->inside != kInCopy || StackPointerOf(entry.frame) < state->registers.rsp ||
+      OnAlternateStack())
+    return;
+  strata->inside = kJumped;
+  FetchAdd(entry.region->in_place, -1);
+  uint64_t now = 0;
+  SysCall(kSysSigprocmask, kSetMask, 0, AddressOf(&now), kMaskBytes);
+  // Whoever has jumped with a mask of his own, or set one since, has the right one. What the handler blocked of the two that
+  // were open (its own signal, as a rule) it has blocked for the program, too.
+  uint64_t differ = (now ^ ~kOpen) & ~(kOpen | MaskOf(kKill) | MaskOf(kStop));
+  if (differ == 0) SetSignals(state->signals | (now & kOpen));
 }
 
 bool EndPair(RegionHeader* region, ThreadRecord* record, uint32_t index, uint64_t ticks) {
@@ -192,7 +226,7 @@ extern "C" void payload_recover(uint64_t block) {
   constexpr uint64_t kTrapFlag = 0x100;
   uint64_t flags = state->registers.flags;
   state->registers.flags = flags & ~kTrapFlag;
-  uint64_t gs = perfd::GsBase(region);
+  uint64_t gs = perfd::SegmentBase(region, perfd::Segment::kGs);
   perfd::SetGsBase(region, block);
   payload_run(block);
   perfd::SetGsBase(region, gs);
@@ -225,13 +259,14 @@ extern "C" uint64_t payload_resume(uint64_t block, perfd::SavedRegisters* frame)
     perfd::EndRecovery(site, plan);
   uint64_t signals = state->signals;
   uint32_t pair = state->generation << 16 | (state->slot + 1);
+  perfd::Strata* strata = perfd::StrataOf(block);
+  if (strata->inside == perfd::kInCopy) FetchAdd(region->in_place, -1);
+  strata->inside = perfd::kNotInside;
   Store(record->busy, 0);
-  FetchAdd(region->in_place, -1);
-  perfd::SysCall(perfd::kSysSigprocmask, perfd::kSetMask, AddressOf(&signals), 0,
-                 perfd::kMaskBytes);
+  perfd::SetSignals(signals);
   // A handler may have been through the same loop just now.
   record->live_site = site->index + 1;
   record->live_start = 0;
-  perfd::StrataOf(block)->pair = pair;
+  strata->pair = pair;
   return AddressOf(&record->live_start);
 }

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "agent/variant/decode.h"
@@ -63,13 +65,28 @@ absl::Status CheckLoad(const LoopCode& loop, const CodeCopy& copy, const LoopIns
   return absl::OkStatus();
 }
 
-absl::Status CheckFlow(const CodeCopy& copy, const LoopInstruction& i, uint64_t exit_stub) {
+// `begins`: addresses of all instructions of the copy, ascending. What lies between them was not looked at.
+absl::Status CheckFlow(const std::vector<uint64_t>& begins, const LoopInstruction& i,
+                       uint64_t exit_stub) {
   if (i.flow == LoopFlow::kPlain) return absl::OkStatus();
   const bool jumps = i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump;
-  const uint64_t end = copy.address + copy.bytes.size();
-  const bool inside = i.target >= copy.address && i.target < end;
+  const bool inside = std::binary_search(begins.begin(), begins.end(), i.target);
   if (!jumps || (!inside && i.target != exit_stub)) return Refuse(i, "leads out of the copy");
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<LoopInstruction>> DecodeAll(const CodeCopy& copy) {
+  std::vector<LoopInstruction> all;
+  const uint64_t end = copy.address + copy.bytes.size();
+  for (uint64_t at = copy.address; at < end;) {
+    std::optional<LoopInstruction> i =
+        DecodeLoopInstruction(std::span(copy.bytes).subspan(at - copy.address), at);
+    if (!i || i->length == 0)
+      return absl::InternalError(absl::StrCat("no instruction at 0x", absl::Hex(at)));
+    at = i->end();
+    all.push_back(*std::move(i));
+  }
+  return all;
 }
 
 // Among what stands for `i` in the copy, which may have code of its own before it (counting, tracing), is `i` itself.
@@ -106,23 +123,20 @@ absl::Status CheckFixed(const LoopCode& loop, const CodeCopy& copy) {
 
 absl::Status CheckInPlace(const LoopCode& loop, const CodeCopy& copy, uint64_t exit_stub) {
   RETURN_IF_ERROR(CheckFixed(loop, copy));
-  const uint64_t end = copy.address + copy.bytes.size();
-  for (uint64_t at = copy.address; at < end;) {
-    const std::optional<LoopInstruction> i =
-        DecodeLoopInstruction(std::span(copy.bytes).subspan(at - copy.address), at);
-    if (!i || i->length == 0)
-      return absl::InternalError(absl::StrCat("no instruction at 0x", absl::Hex(at)));
-    at = i->end();
-    RETURN_IF_ERROR(CheckFlow(copy, *i, exit_stub));
-    if (i->Is(kStringOp | kLocked)) return Refuse(*i, "cannot run in place");
-    const bool gs = IsGs(*i);
-    if (!gs && !i->refusal.empty()) return Refuse(*i, i->refusal);
-    if (gs && i->Accesses()) {
-      RETURN_IF_ERROR(CheckBlockAccess(*i));
+  ASSIGN_OR_RETURN(const std::vector<LoopInstruction> all, DecodeAll(copy));
+  std::vector<uint64_t> begins;
+  for (const LoopInstruction& i : all) begins.push_back(i.address);
+  for (const LoopInstruction& i : all) {
+    RETURN_IF_ERROR(CheckFlow(begins, i, exit_stub));
+    if (i.Is(kStringOp | kLocked)) return Refuse(i, "cannot run in place");
+    const bool gs = IsGs(i);
+    if (!gs && !i.refusal.empty()) return Refuse(i, i.refusal);
+    if (gs && i.Accesses()) {
+      RETURN_IF_ERROR(CheckBlockAccess(i));
       continue;
     }
-    if (i->Is(kStores)) return Refuse(*i, "stores");
-    if (i->Is(kLoads)) RETURN_IF_ERROR(CheckLoad(loop, copy, *i));
+    if (i.Is(kStores)) return Refuse(i, "stores");
+    if (i.Is(kLoads)) RETURN_IF_ERROR(CheckLoad(loop, copy, i));
   }
   return absl::OkStatus();
 }

@@ -75,7 +75,7 @@ function cut(list, most, what, make) {
     h(
       "p",
       {class: "quiet"},
-      `… and ${list.length - most} more ${what}; perfctl report --json has all.`,
+      `… and ${list.length - most} more ${what}; the report as JSON has all.`,
     ),
   ];
 }

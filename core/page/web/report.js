@@ -10,7 +10,7 @@ for (const row of [...list(report.functions), ...list(report.waiting), ...loops]
   rowById.set(row.id, row);
 const numberById = new Map(loops.map((row, index) => [row.id, index + 1]));
 
-// "#3 compute_forces", as perfctl numbers them.
+// "#3 compute_forces", as the report in text numbers them.
 function loopName(id) {
   const row = rowById.get(id);
   const number = numberById.get(id);

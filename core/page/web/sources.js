@@ -80,7 +80,7 @@ function leftOut() {
     h(
       "p",
       {class: "left-out"},
-      `Too much for one page, and not in it: ${parts.join(", ")}. perfctl report --json has all.`,
+      `Too much for one page, and not in it: ${parts.join(", ")}. The report as JSON has all.`,
     )
   );
 }

@@ -2,14 +2,19 @@
 // a virtual machine loses timer interrupts; they are still far from what a broken source would give.
 #include "agent/sample/perf_sample_source.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "agent/sample/sample_cost.h"
 #include "agent/sample/switch_cost.h"
@@ -29,6 +34,7 @@ struct RecordingSink final : SampleSink {
     period_ns += s.period;
     if (s.time_ns < exec_ns) period_before_exec_ns += s.period;
     by_tid[s.tid] += s.period;
+    ++counts[s.tid];
     pids.insert(s.pid);
     if (s.callchain.size() > 1) ++with_callers;
     if (!s.user_stack.empty() && s.user_registers.size() == 17) ++with_stack;
@@ -48,7 +54,7 @@ struct RecordingSink final : SampleSink {
   uint64_t samples = 0, period_ns = 0, with_callers = 0, with_stack = 0, chains_from_ip = 0;
   uint64_t exec_ns = 0, period_before_exec_ns = 0;  // counted once the exec has been heard of
   uint64_t lost = 0, throttled = 0, malformed = 0;
-  std::map<int32_t, uint64_t> by_tid, late;
+  std::map<int32_t, uint64_t> by_tid, counts, late;
   std::set<int32_t> pids;
   std::vector<MappingEvent> mappings;
   std::vector<TaskEvent> tasks;
@@ -248,6 +254,56 @@ TEST_F(PerfSampleSourceTest, RestsToBecomeSlowerThanItBegan) {
   EXPECT_NEAR(static_cast<double>(sink_.period_ns) / static_cast<double>(sink_.samples), 1e9 / 499, 1e5)
       << "the period of the events themselves is what it was";
   ASSERT_TRUE(source_->SetFrequency(499).ok());
+}
+
+// Until it goes there is room for one more descriptor.
+class OneDescriptorLeft {
+ public:
+  OneDescriptorLeft() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit tight = {256, 256};
+    setrlimit(RLIMIT_NOFILE, &tight);
+    for (int fd = open("/dev/null", O_RDONLY); fd >= 0; fd = open("/dev/null", O_RDONLY))
+      fds_.push_back(fd);
+    if (fds_.empty()) return;
+    close(fds_.back());
+    fds_.pop_back();
+  }
+  ~OneDescriptorLeft() {
+    for (const int fd : fds_) close(fd);
+    setrlimit(RLIMIT_NOFILE, &before_);
+  }
+
+ private:
+  rlimit before_ = {};
+  std::vector<int> fds_;
+};
+
+TEST_F(PerfSampleSourceTest, AThreadThatCannotRestDoesNotKeepTheOthersFromIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "SKIPPED: the hard limit of descriptors could not be put back";
+  PuppetProcess first({"wait", "spin:1000", "say:a", "wait"});
+  PuppetProcess second({"wait", "spin:1000", "say:a", "wait"});
+  OPEN_OR_SKIP({.frequency_hz = 499});
+  ASSERT_TRUE(source_->AddProcess(first.pid()).ok());
+  ASSERT_TRUE(source_->AddProcess(second.pid()).ok());
+  ASSERT_TRUE(source_->SetFrequency(499.0 / 4).ok());
+  {
+    const OneDescriptorLeft tight;
+    for (int i = 0; i < 100 && source_->on_share() < 0.6; ++i) {
+      source_->Drain(sink_);
+      ::usleep(20'000);
+    }
+  }
+  EXPECT_DOUBLE_EQ(source_->on_share(), 0.5 + 0.5 / 4) << "one of two is always on";
+  first.Go();
+  second.Go();
+  DrainUntilHeard(first);
+  DrainUntilHeard(second);
+  // Each a quarter of 499. The period that the kernel tells of a clock is the first one for ever (perf_swevent_init_hrtimer).
+  ExpectNear(sink_.counts[first.pid()], 125, 0.4, 1.6);
+  ExpectNear(sink_.counts[second.pid()], 125, 0.4, 1.6);
+  ASSERT_TRUE(source_->SetFrequency(499).ok());
+  EXPECT_DOUBLE_EQ(source_->on_share(), 1);
 }
 
 // Nearly all the time at rest: what explains samples arrives all the same.

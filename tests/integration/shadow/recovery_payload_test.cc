@@ -2,9 +2,11 @@
 #include <fenv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include <xmmintrin.h>
 
+#include <csetjmp>
 #include <csignal>
 #include <cstring>
 #include <map>
@@ -298,6 +300,134 @@ TEST_F(RecoveryTest, AFaultThatTheProgramHandlesIsHandled) {
   EXPECT_GT(Result(0).original, 0u);
   ExpectNobodyInside();
   munmap(g_page, 4096);
+}
+
+bool IsBlocked(int signal) {
+  sigset_t blocked;
+  sigprocmask(SIG_SETMASK, nullptr, &blocked);
+  return sigismember(&blocked, signal) == 1;
+}
+
+sigjmp_buf g_back;
+void JumpBack(int) {
+  siglongjmp(g_back, 1);
+}
+
+// The mask is not saved: signals would stay blocked for ever, and the agent would wait for the end of the run. Its next entry
+// may still be one of the recovery, or one that is only counted (ProcessLab::AwaitRecovery).
+class JumpTest : public RecoveryTest, public ::testing::WithParamInterface<uint32_t> {};
+
+INSTANTIATE_TEST_SUITE_P(NextEntry, JumpTest,
+                         ::testing::Values(uint32_t{kModeRecovery}, uint32_t{kModeCensus}));
+
+TEST_P(JumpTest, TheSignalsAreGivenBackAtTheNextEntry) {
+  g_page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  auto* values = static_cast<double*>(g_page);
+  for (int i = 0; i < 512; ++i) values[i] = 1;
+  const uint32_t site = lab_.Install(kSum);
+  Begin(site, {lab_.Ref(kSum)}, 10);
+  signal(SIGSEGV, JumpBack);
+  volatile int jumps = 0;
+  mprotect(g_page, 4096, PROT_NONE);
+  if (sigsetjmp(g_back, 0) == 0) {
+    loop_sum(values, 512);
+  } else {
+    jumps = jumps + 1;
+    mprotect(g_page, 4096, PROT_READ | PROT_WRITE);
+    EXPECT_TRUE(IsBlocked(SIGTERM)) << "or there is nothing to give back";
+  }
+  EXPECT_EQ(jumps, 1);
+  EXPECT_EQ(lab_.region().in_place, 1u);
+  lab_.SetMode(site, GetParam());
+  EXPECT_EQ(loop_sum(values, 512), 512.0);
+  EXPECT_FALSE(IsBlocked(SIGTERM));
+  EXPECT_TRUE(IsBlocked(SIGSEGV)) << "as without us: its handler was left";
+  EXPECT_EQ(lab_.region().in_place, 0u);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(loop_sum(values, 512), 512.0);
+  EXPECT_EQ(lab_.site(site).recoveries, 1u) << "no further runs in this thread";
+  EXPECT_EQ(lab_.region().in_place, 0u) << "told once";
+  signal(SIGSEGV, SIG_DFL);
+  sigset_t segv;
+  sigemptyset(&segv);
+  sigaddset(&segv, SIGSEGV);
+  sigprocmask(SIG_UNBLOCK, &segv, nullptr);
+  munmap(g_page, 4096);
+}
+
+volatile sig_atomic_t g_blocked_in_handler;
+void EnterAgain(int signal) {
+  MakeReadable(signal);
+  g_blocked_in_handler = IsBlocked(SIGTERM);
+}
+
+// The handler's stack lies above the thread's own: its entry of the same loop looks as one after a jump does.
+TEST_F(RecoveryTest, AHandlerOnAnotherStackHasNotJumped) {
+  g_page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  auto* values = static_cast<double*>(g_page);
+  for (int i = 0; i < 512; ++i) values[i] = 1;
+  const uint32_t site = lab_.Install(kSum);
+  Begin(site, {lab_.Ref(kSum)}, 10);
+  alignas(64) char above[1 << 16];  // of the main thread, whose stack is the highest
+  g_faults = 0;
+  g_blocked_in_handler = 0;
+  std::thread worker([&] {
+    ASSERT_LT(reinterpret_cast<uint64_t>(__builtin_frame_address(0)),
+              reinterpret_cast<uint64_t>(above));
+    stack_t stack = {.ss_sp = above, .ss_flags = 0, .ss_size = sizeof(above)};
+    ASSERT_EQ(sigaltstack(&stack, nullptr), 0);
+    struct sigaction action = {};
+    action.sa_handler = EnterAgain;
+    action.sa_flags = SA_ONSTACK;
+    sigaction(SIGSEGV, &action, nullptr);
+    mprotect(g_page, 4096, PROT_NONE);
+    EXPECT_EQ(loop_sum(values, 512), 512.0);
+    EXPECT_FALSE(IsBlocked(SIGTERM));
+    stack.ss_flags = SS_DISABLE;
+    sigaltstack(&stack, nullptr);
+  });
+  worker.join();
+  signal(SIGSEGV, SIG_DFL);
+  EXPECT_EQ(g_faults, 1);
+  EXPECT_EQ(g_blocked_in_handler, 1) << "the run was not over";
+  EXPECT_EQ(lab_.site(site).recoveries, 1u);
+  EXPECT_GT(Result(0).original, 0u);
+  ExpectNobodyInside();
+  munmap(g_page, 4096);
+}
+
+volatile sig_atomic_t g_may_jump;
+volatile sig_atomic_t g_alarms;
+void JumpWhereItMay(int) {
+  if (!g_may_jump) return;
+  g_may_jump = 0;
+  g_alarms = g_alarms + 1;
+  siglongjmp(g_back, 1);
+}
+
+// At any instruction of an entry: nobody may be left who is counted in but never counted out.
+TEST_F(RecoveryTest, HandlersThatJumpAwayLeaveNobodyInside) {
+  std::vector<double> v = Ramp(20);
+  const uint32_t site = lab_.Install(kSum);
+  const uint64_t ref = lab_.Ref(kSum);
+  signal(SIGALRM, JumpWhereItMay);
+  g_alarms = 0;
+  g_may_jump = 0;
+  const itimerval often = {{0, 50}, {0, 50}}, never = {};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  volatile int rounds = 0;
+  while (g_alarms < 3000 && rounds < 2'000'000) {
+    rounds = rounds + 1;
+    if (lab_.site(site).mode != kModeRecovery) Begin(site, {ref}, 8000);
+    if (sigsetjmp(g_back, 1) != 0) continue;
+    g_may_jump = 1;
+    for (int i = 0; i < 50; ++i) loop_sum(v.data(), 20);
+    g_may_jump = 0;
+  }
+  setitimer(ITIMER_REAL, &never, nullptr);
+  signal(SIGALRM, SIG_DFL);
+  EXPECT_GE(g_alarms, 1000) << "too few to say anything";
+  ExpectNobodyInside();
+  EXPECT_EQ(loop_sum(v.data(), 20), 210.0);
 }
 
 volatile sig_atomic_t g_signals;

@@ -300,6 +300,33 @@ TEST_F(SessionExperimentTest, AnOrderAfterTheEndWaitsForNothing) {
   EXPECT_FALSE(experiment_->Waits());
 }
 
+// Not looked for, or looked for in vain: whoever was ordered late must hear why nothing comes of it.
+TEST_F(SessionExperimentTest, AnOrderThatTheEndOvertakesIsHandedOnWithoutPlaces) {
+  ORDER(5);
+  experiment_->Order(Order("p1", 6));
+  experiment_->End();
+  ASSERT_THAT(log_.revised, SizeIs(1));
+  EXPECT_EQ(log_.revised[0].plan.revision, 6u);
+  EXPECT_THAT(log_.revised[0].ranks, IsEmpty());
+  experiment_->End();
+  EXPECT_THAT(log_.revised, SizeIs(1));
+}
+
+TEST_F(SessionExperimentTest, AnOrderThatIsBeingLookedForAtTheEndIsHandedOnToo) {
+  ORDER(5);
+  experiment_->Order(Order("p1", 6));
+  experiment_->Look(Images(), Request());
+  experiment_->End();
+  ASSERT_THAT(log_.revised, SizeIs(1));
+  EXPECT_EQ(log_.revised[0].plan.revision, 6u);
+}
+
+TEST_F(SessionExperimentTest, WithoutALateOrderTheEndHandsNothingOn) {
+  ORDER(5);
+  experiment_->End();
+  EXPECT_THAT(log_.revised, IsEmpty());
+}
+
 TEST_F(SessionExperimentTest, NewsComeFromTheExperimenterAlsoAfterTheEnd) {
   EXPECT_THAT(experiment_->Take().measurements, IsEmpty());
   EXPECT_EQ(log_.taken, 0);

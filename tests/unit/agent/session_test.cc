@@ -8,6 +8,24 @@ namespace {
 using Phase = NodeProgress::Phase;
 using testing::HasSubstr;
 
+uint64_t LivedNs(const RecordingOutput& output) {
+  uint64_t lived_ns = 0;
+  for (const Window& window : output.windows) lived_ns += window.overhead.rank_wall_ns;
+  return lived_ns;
+}
+
+TEST_F(SessionTest, ARankIsCountedAsLongAsItLives) {
+  AddRank(kPid + 1);
+  request_.spec.target.pids = {kPid, kPid + 1};
+  script_.on_drain = [this](SampleSink&, int drain) {
+    if (drain == 12) proc_.Remove(kPid + 1);
+  };
+  Run();
+  const auto whole = static_cast<uint64_t>(request_.remaining_ns);
+  EXPECT_GE(LivedNs(output_), whole + 500'000'000);
+  EXPECT_LE(LivedNs(output_), whole + 1'200'000'000) << "it ended after 1.2 s of the 3";
+}
+
 TEST_F(SessionTest, SamplesUntilTheTimeIsOverAndHandsOverAllWindows) {
   script_.on_drain = [](SampleSink& sink, int) { sink.OnSample(At(0x400144)); };
   Run();
@@ -23,6 +41,7 @@ TEST_F(SessionTest, SamplesUntilTheTimeIsOverAndHandsOverAllWindows) {
     EXPECT_EQ(window.locations[0].category, Category::kLoop);
   }
   EXPECT_EQ(covered_ns, request_.remaining_ns);
+  EXPECT_EQ(LivedNs(output_), static_cast<uint64_t>(covered_ns)) << "one rank, all the time";
   EXPECT_TRUE(output_.Total().Balanced());
   EXPECT_GE(output_.Total().kept, 30u);  // ten drains a second
 }

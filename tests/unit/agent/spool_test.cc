@@ -121,6 +121,19 @@ TEST_F(SpoolTest, ADamagedFileIsSetAsideAndCounted) {
   EXPECT_EQ(Open()->windows(), 1u);
 }
 
+TEST_F(SpoolTest, AFileThatIsGoneDoesNotHoldUpTheOthers) {
+  auto spool = Open();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(spool->Append(Of("p-1")).ok());
+  const uint64_t before = spool->bytes();
+  ASSERT_TRUE(std::filesystem::remove(directory_ + "/00000000000000000002.window"));
+  EXPECT_EQ(spool->Next(0)->sequence, 1u);
+  ASSERT_TRUE(spool->Next(1).has_value());
+  EXPECT_EQ(spool->Next(1)->sequence, 3u);
+  EXPECT_EQ(spool->damaged(), 1u);
+  EXPECT_EQ(spool->windows(), 2u);
+  EXPECT_LT(spool->bytes(), before);
+}
+
 TEST_F(SpoolTest, RefusesBeyondItsLimit) {
   auto spool = Open(200);
   int taken = 0;

@@ -121,6 +121,30 @@ TEST(CommandLineTest, CompletionOffersFilesWhereFilesGo) {
   EXPECT_THAT(perfctl.out, HasSubstr("-l html -r -F"));
 }
 
+TEST(CommandLineTest, SpeaksUnderTheNameItWasInstalledBy) {
+  CommandRunner renamed;
+  renamed.program = "lightprof";
+  std::vector<std::vector<std::string>> all = {{"--help"}, {"--version"}, {"version", "--client"}, {}, {"frob"}};
+  for (const CommandEntry& entry : AllCommands()) all.push_back({entry.name, "--help"});
+  for (const char* shell : {"bash", "zsh", "fish"}) all.push_back({"completion", shell});
+  for (const std::vector<std::string>& arguments : all) {
+    renamed.Run(arguments);
+    const std::string text = renamed.out + renamed.err;
+    EXPECT_THAT(text, HasSubstr("lightprof"));
+    EXPECT_EQ(text.find("perfctl"), std::string::npos) << text;
+  }
+  renamed.Run({"completion", "bash"});
+  EXPECT_THAT(renamed.out, HasSubstr("complete -o filenames -F _lightprof lightprof\n"));
+}
+
+TEST(CommandLineTest, TheNameIsAPlainWord) {
+  EXPECT_EQ(ProgramName("/opt/site/bin/lightprof-2.0"), "lightprof-2.0");
+  EXPECT_EQ(ProgramName("./x"), "x");
+  for (const char* odd : {"", "/usr/bin/", "a b", "$(x)", "-c", "a;b"}) EXPECT_EQ(ProgramName(odd), "perfctl");
+  EXPECT_EQ(ProgramName(std::string(64, 'a')), std::string(64, 'a'));
+  EXPECT_EQ(ProgramName(std::string(65, 'a')), "perfctl");
+}
+
 TEST(CommandLineTest, Versions) {
   CommandRunner perfctl;
   EXPECT_EQ(perfctl.Run({"--version"}), 0);

@@ -23,6 +23,7 @@ struct CommandRunner {
   std::string input;
   bool tty = false;
   bool interrupted = false;
+  std::string program = kProgramName;
   absl::Status connect_error;
   std::string out;
   std::string err;
@@ -43,7 +44,8 @@ struct CommandRunner {
                       .err_is_tty = tty,
                       .connect = {},
                       .catch_interrupts = [] {},
-                      .interrupted = [this] { return interrupted; }};
+                      .interrupted = [this] { return interrupted; },
+                      .program = program};
     const Connector connector = [this](
                                     const DialOptions& options,
                                     VersionCheck) -> absl::StatusOr<std::unique_ptr<DaemonClient>> {

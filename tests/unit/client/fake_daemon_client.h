@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/rpc/daemon_client.h"
@@ -19,6 +20,9 @@ struct FakeDaemon {
   std::vector<NodeStatus> nodes;
   std::vector<DoctorReport> doctor;
   std::vector<AuditEntry> audit;
+  std::string url = "http://127.0.0.1:9754/profiles/p-000042?key=00";
+  ProgramHistory history;
+  std::pair<std::string, int> history_asked;  // command, limit
   DaemonVersion version{"9.9.9", kProtocolVersion};
   std::vector<WatchEvent> events;
   absl::Status watch_result;
@@ -26,6 +30,12 @@ struct FakeDaemon {
   std::vector<std::string> ids;  // asked for, in order
   std::vector<std::string> cancelled;
   absl::Duration watch_timeout;
+  HookAnswer hook_answer;
+  HookOverview hook_overview;
+  std::vector<HookJob> begun;
+  std::vector<HookJob> ended;
+  absl::Duration hook_timeout;
+  int hook_limit = 0;
 };
 
 class FakeDaemonClient final : public DaemonClient {
@@ -56,6 +66,28 @@ class FakeDaemonClient final : public DaemonClient {
   absl::StatusOr<std::vector<AuditEntry>> ListAudit(absl::string_view id, int) override {
     fake_.ids.emplace_back(id);
     return Answer(fake_.audit);
+  }
+  absl::StatusOr<std::string> GetReportUrl(absl::string_view id) override {
+    fake_.ids.emplace_back(id);
+    return Answer(fake_.url);
+  }
+  absl::StatusOr<ProgramHistory> GetHistory(absl::string_view command, int limit) override {
+    fake_.history_asked = {std::string(command), limit};
+    return Answer(fake_.history);
+  }
+  absl::StatusOr<HookAnswer> HookBegin(const HookJob& job, absl::Duration timeout) override {
+    fake_.begun.push_back(job);
+    fake_.hook_timeout = timeout;
+    return Answer(fake_.hook_answer);
+  }
+  absl::StatusOr<HookAnswer> HookEnd(const HookJob& job, absl::Duration timeout) override {
+    fake_.ended.push_back(job);
+    fake_.hook_timeout = timeout;
+    return Answer(fake_.hook_answer);
+  }
+  absl::StatusOr<HookOverview> HookList(int limit) override {
+    fake_.hook_limit = limit;
+    return Answer(fake_.hook_overview);
   }
   absl::StatusOr<std::vector<DoctorReport>> Doctor(absl::string_view) override {
     return Answer(fake_.doctor);

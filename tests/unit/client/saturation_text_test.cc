@@ -28,7 +28,7 @@ constexpr char kGolden[] =
             FP            0.20 +-0.02   ####                  ranks 0.20..0.96
             DL1           0.40 +-0.02   ########              ranks 0.40..0.90  pinned 2 of 3
             1 of 2 ranks memory bound, 1 arithmetic bound; fidelity 1.02 +-0.01, warm; up to 62 runs in 12 instances
-            open (the budget did not reach): S2L
+            open: S2L
             not NO_SQRT at 0x401020: no square root in the loop (2 times)
             1 rank differs from the others: see `loops --loop`
   77aa0000   25.0%  refused                              update  lulesh.cc:100-109
@@ -51,6 +51,38 @@ TEST(SaturationTextTest, NothingToShow) {
   EXPECT_EQ(RenderSaturations(SampleReport(), {}, 12), "");
   EXPECT_EQ(RenderInjection(SampleReport()), "");
   EXPECT_THAT(RenderReport(SampleReport(), {}), Not(HasSubstr("What a fix would save")));
+}
+
+TEST(SaturationTextTest, LoopsOfOnePhaseSayWhenTheyWereSeen) {
+  Report report = MeasuredReport();
+  ReportRow& row = report.loops[0];
+  ASSERT_EQ(row.id, report.verdicts[0].loop_id);
+  for (NodeCoverage& node : report.nodes) node.covered_ns = 60'000'000'000;
+  row.samples = 1000;
+  row.first_seen_ns = 12'000'000'000;
+  row.last_seen_ns = 40'000'000'000;
+  EXPECT_THAT(RenderSaturations(report, {}, 12),
+              HasSubstr("\n            seen from 12 s to 40 s of 60 s\n"));
+  EXPECT_THAT(RenderReport(report, {}), HasSubstr("threads 2  seen from 12 s to 40 s of 60 s\n"));
+  row.samples = 49;  // may have been there, and was not seen
+  EXPECT_EQ(PhaseText(report, row), "");
+  row.samples = 50;
+  EXPECT_NE(PhaseText(report, row), "");
+  row.first_seen_ns = 0;
+  row.last_seen_ns = 48'000'000'000;  // nearly all the time
+  EXPECT_EQ(PhaseText(report, row), "");
+}
+
+TEST(SaturationTextTest, PausesThatOverlapAndPausesWithoutARecordAreTold) {
+  Report report = MeasuredReport();
+  EXPECT_THAT(RenderInjection(report), Not(HasSubstr("pauses")));
+  report.injection.shared_ns = 1'500'000'000;
+  report.injection.pauses_lost = 7;
+  const std::string text = RenderInjection(report);
+  EXPECT_THAT(text,
+              HasSubstr("\n  pauses of several nodes overlapped for 1.50 s, which count once\n"));
+  EXPECT_THAT(text, HasSubstr("\n  the records of 7 pauses are lost: they count in full"));
+  EXPECT_EQ(InjectionToJson(report.injection)["pauses_lost"], 7);
 }
 
 TEST(SaturationTextTest, TopCutsTheTable) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/model/hook.h"
+
 namespace perfd {
 namespace {
 
@@ -48,6 +50,13 @@ TEST(RankEnvironment, TheInnermostLauncherWins) {
   EXPECT_EQ(r.rank, 7);
   EXPECT_EQ(r.world_size, 8);
   EXPECT_EQ(r.job_id, "12");
+}
+
+TEST(RankEnvironment, OtherSchedulersNumberTheirJobsToo) {
+  EXPECT_EQ(ReadRankEnvironment({{"PBS_JOBID", "4711.server"}}).slurm_job, 4711u);
+  EXPECT_EQ(ReadRankEnvironment({{"LSB_JOBID", "12"}}).slurm_job, 12u);
+  EXPECT_EQ(ReadRankEnvironment({{"FLUX_JOB_ID", "f2Lg9kz"}}).slurm_job, JobNumber("f2Lg9kz"));
+  EXPECT_EQ(ReadRankEnvironment({{"SLURM_JOB_ID", "5"}, {"PBS_JOBID", "6"}}).slurm_job, 5u);
 }
 
 TEST(RankEnvironment, ValuesThatCannotBeAreAbsent) {

@@ -177,6 +177,30 @@ TEST_F(NodeChecksTest, PtraceNeedsTheRightOrOnesOwnProcesses) {
   EXPECT_FALSE(ok("0", true, "1"));
 }
 
+TEST_F(NodeChecksTest, UserModeIsSummedUp) {
+  SetCapabilities("0");
+  options_.user_mode = true;
+  EXPECT_THAT(Check("user mode").found, HasSubstr("kernel's part included; loops are altered"));
+  Sysctl("yama/ptrace_scope", "1");
+  EXPECT_THAT(Check("user mode").found, HasSubstr("no loop is altered"));
+  SetCapabilities("0000000000080000");  // CAP_SYS_PTRACE: Yama does not count
+  EXPECT_THAT(Check("user mode").found, HasSubstr("loops are altered"));
+  Sysctl("perf_event_paranoid", "3");
+  EXPECT_TRUE(Check("user mode").ok);  // a kernel without that level: the event opens
+  options_.probe = [](const perf_event_attr&) { return EACCES; };
+  EXPECT_FALSE(Check("user mode").ok);
+  EXPECT_TRUE(Check("user mode").optional);
+  EXPECT_THAT(Check("user mode").found, HasSubstr("no sampling"));
+}
+
+TEST_F(NodeChecksTest, AnAgentOfTheNodeMustBecomeTheOwnerOfFiles) {
+  SetCapabilities("0000000000080040");  // CAP_SETGID alone is not enough
+  EXPECT_FALSE(Check("CAP_SETUID, CAP_SETGID").ok);
+  EXPECT_FALSE(Check("CAP_SETUID, CAP_SETGID").optional);
+  SetCapabilities("00000000000800c0");
+  EXPECT_TRUE(Check("CAP_SETUID, CAP_SETGID").ok);
+}
+
 TEST_F(NodeChecksTest, TheReaderMustRun) {
   options_.reader_binary = "/bin/true";
   EXPECT_TRUE(Check("perf-agent-reader").ok);

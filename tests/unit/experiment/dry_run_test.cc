@@ -37,6 +37,10 @@ class UntouchableLab final : public RankLab {
         CodeCopy& copy = out.copies.emplace_back();
         if (name.Text() != "NO_DIV") copy.changed.resize(1);
       }
+      out.in_place = absl::FailedPreconditionError("it stores");
+      if (loop.loop_id == "loop0") out.in_place = absl::OkStatus();
+      out.in_place_copies.assign(out.copies.size(), true);
+      out.in_place_copies.back() = false;
       installed.push_back(std::move(out));
     }
     return installed;
@@ -144,6 +148,22 @@ TEST_F(DryRunTest, SaysWhatWouldBePatchedAndWhatNotAndTouchesNothing) {
   EXPECT_EQ(news.measurements[1].predicted, PredictedCost{});
   EXPECT_EQ(news.measurements[2].state, MeasureState::kRefused);
   EXPECT_EQ(news.measurements[2].reason, "it calls malloc");
+}
+
+TEST_F(DryRunTest, SaysWhereCopiesWouldRunInTheRankAndWhereNot) {
+  if (MeasureTicksPerNs() <= 0) GTEST_SKIP() << "the time stamp counter is not invariant here";
+  request_.plan.recovery = true;
+  const ExperimentNews news = Run();
+  ASSERT_THAT(news.measurements, SizeIs(4));
+  EXPECT_EQ(news.measurements[0].protocol, kInPlaceProtocol);
+  EXPECT_EQ(news.measurements[0].refusals.back().variant, "NO_DIV");
+  EXPECT_THAT(news.measurements[0].refusals.back().reason, HasSubstr("in the rank itself"));
+  EXPECT_EQ(news.measurements[2].protocol, "") << "refused altogether";
+  EXPECT_EQ(news.measurements[3].protocol, "");
+  EXPECT_EQ(news.measurements[3].refusals.back().variant, "in place");
+  EXPECT_EQ(news.measurements[3].refusals.back().reason, "it stores; measured in shadows");
+  request_.plan.recovery = false;
+  EXPECT_EQ(Run().measurements[0].protocol, "");
 }
 
 TEST_F(DryRunTest, AForkLongerThanItsRoomLeavesNoneForRuns) {

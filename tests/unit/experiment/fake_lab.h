@@ -27,7 +27,9 @@ struct FakeTruth {
   double live_spread = 0;         // longest live instance - shortest, / their middle
   double cold_factor = 0;         // cold cycles / warm cycles; 0: the live ones
   double last_thread_factor = 1;  // of the last thread of the team
-  double pause_factor = 1;        // of what the runs predict
+  double first_run_factor = 1;    // of a shadow: it copies what the loop writes
+  int64_t copy_ns_per_mb = 0;
+  double pause_factor = 1;  // of what the runs predict
   uint64_t probe_cycles = 0;
   std::map<std::string, double> saturation;  // by variant; others: 1
   std::map<std::string, std::string> bases;  // by variant; others: REF
@@ -101,7 +103,7 @@ class FakeLab final : public RankLab {
     return {.status = absl::OkStatus(),
             .fork_ns = truth_.fork_ns,
             .later_fault_ns = truth_.later_fault_ns,
-            .copy_ns_per_mb = 0};
+            .copy_ns_per_mb = truth_.copy_ns_per_mb};
   }
   ShadowPrediction PredictNarrowed(const Footprint&, int32_t) override {
     if (truth_.narrowed_ns < 0) return {absl::FailedPreconditionError("no luck"), 0, 0, 0};
@@ -261,6 +263,7 @@ inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t 
   cycles *= static_cast<double>(trips_) / static_cast<double>(truth_.iterations);
   if (wish.cold) cycles *= truth_.cold_factor > 0 ? truth_.cold_factor : truth_.live_factor;
   if (thread + 1 == shadow.team) cycles *= truth_.last_thread_factor;
+  if (run == 0) cycles *= truth_.first_run_factor;
   out.cycles = static_cast<uint64_t>(cycles) + truth_.probe_cycles;
   if (name == "COUNT") out.iterations = trips_;
   if (name == "TRACE") out.iterations = std::min(trips_, wish.iteration_limit);

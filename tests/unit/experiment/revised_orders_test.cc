@@ -232,12 +232,78 @@ TEST_F(RevisedOrdersTest, ALoopThatIsStillWaitingAtTheEndSaysSo) {
     EndElsewhere();
   };
   const ExperimentNews news = Run();
-  // The order may not even have been taken up.
+  ASSERT_THAT(Of(news, rank), SizeIs(3)) << "whether the order was still taken up or not";
   for (const LoopMeasurement& loop : Of(news, rank)) {
     EXPECT_EQ(loop.state, MeasureState::kOpen);
     EXPECT_THAT(loop.reason, HasSubstr("ended first"));
   }
   EXPECT_THAT(rank.log.added, IsEmpty());
+}
+
+TEST_F(RevisedOrdersTest, AnOrderAfterTheEndGetsTheReasonForItsNewLoops) {
+  FakeRank& first = AddRank();
+  FakeRank& second = AddRank();
+  Run();
+  experimenter_->Revise(Order(2, {0, 2, 3}));
+  const ExperimentNews news = experimenter_->Take();
+  for (const FakeRank* rank : {&first, &second}) {
+    ASSERT_THAT(Of(news, *rank), SizeIs(2)) << "what is measured stays as it is";
+    for (const int loop : {2, 3}) {
+      EXPECT_EQ(Loop(news, *rank, loop).state, MeasureState::kOpen);
+      EXPECT_THAT(Loop(news, *rank, loop).reason, HasSubstr("ended first"));
+      EXPECT_THAT(Loop(news, *rank, loop).open, ElementsAre("LS", "FP", "DL1"));
+    }
+    EXPECT_EQ(Calls(*rank, "add"), 0);
+  }
+  experimenter_->Revise(Order(2, {4}));
+  EXPECT_THAT(experimenter_->Take().measurements, IsEmpty()) << "it is not newer";
+}
+
+TEST_F(RevisedOrdersTest, AfterTheKillSwitchLaterLoopsSayWhyNothingComesOfThem) {
+  FakeRank& rank = AddRank();
+  At(rank, "shadow", 2, [&] { CreateDisableFile(); });
+  Run();
+  experimenter_->Revise(Order(2, {0, 1, 2}));
+  const LoopMeasurement later = Loop(experimenter_->Take(), rank, 2);
+  EXPECT_EQ(later.state, MeasureState::kOpen);
+  EXPECT_THAT(later.reason, HasSubstr(disable_file_));
+}
+
+TEST_F(RevisedOrdersTest, WhereNothingMayBeMeasuredLaterLoopsAreRefusedLikeTheFirst) {
+  FakeRank& rank = AddRank();
+  CreateDisableFile();
+  const LoopMeasurement first = Loop(Run(), rank, 0);
+  experimenter_->Revise(Order(2, {0, 1, 2}));
+  const ExperimentNews news = experimenter_->Take();
+  EXPECT_THAT(Of(news, rank), SizeIs(1));
+  EXPECT_EQ(Loop(news, rank, 2).state, MeasureState::kRefused);
+  EXPECT_EQ(Loop(news, rank, 2).reason, first.reason);
+  EXPECT_GT(Loop(news, rank, 2).revision, first.revision);
+}
+
+TEST_F(RevisedOrdersTest, AfterTheEndARankWithoutALabStillGivesItsOwnReason) {
+  FakeRank& bad = AddRank();
+  AddRank();
+  bad.open_status = absl::FailedPreconditionError("it has a seccomp filter");
+  Run();
+  experimenter_->Revise(Order(2, {2}));
+  const LoopMeasurement later = Loop(experimenter_->Take(), bad, 2);
+  EXPECT_EQ(later.state, MeasureState::kRefused);
+  EXPECT_EQ(later.reason, "it has a seccomp filter");
+}
+
+TEST_F(RevisedOrdersTest, ALoopThatIsHotAgainAfterTheEndSaysThatNotThatItIsHotNoMore) {
+  FakeRank& rank = AddRank();
+  request_.plan.variants = {"LS", "FP", "DL1", "NO_DIV", "NO_RED", "S2L", "NO_STORE"};
+  At(rank, "shadow", 3, [&] { experimenter_->Revise(Order(2, {1})); });
+  EXPECT_THAT(Loop(Run(), rank, 0).reason, HasSubstr("hot no more"));
+  experimenter_->Revise(Order(3, {0, 1}));
+  const ExperimentNews news = experimenter_->Take();
+  EXPECT_THAT(Of(news, rank), SizeIs(1));
+  EXPECT_EQ(Loop(news, rank, 0).state, MeasureState::kOpen);
+  EXPECT_THAT(Loop(news, rank, 0).reason, HasSubstr("ended first"));
+  EXPECT_THAT(Loop(news, rank, 0).figures, Not(IsEmpty())) << "what is known stays";
+  ExpectNothingLeft(rank);
 }
 
 TEST_F(RevisedOrdersTest, TheNumberOfLoopsIsBounded) {

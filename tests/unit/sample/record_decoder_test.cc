@@ -38,6 +38,16 @@ TEST(RecordDecoder, PlainSample) {
   EXPECT_TRUE(Expect<Sample>(decoder.Decode(BaseSample(PERF_RECORD_MISC_KERNEL).Build())).kernel);
 }
 
+TEST(RecordDecoder, TimesAreOfOurOwnClock) {
+  RecordDecoder ahead(kBaseSampleType, 500);
+  EXPECT_EQ(Expect<Sample>(ahead.Decode(BaseSample().Build())).time_ns, 1'000'500u);
+  RecordDecoder behind(kBaseSampleType, -400'000);
+  EXPECT_EQ(Expect<Sample>(behind.Decode(BaseSample().Build())).time_ns, 600'000u);
+  RecordBuilder exited(PERF_RECORD_EXIT, 0);
+  exited.U32(10).U32(1).U32(11).U32(1).U64(77).SampleId();
+  EXPECT_EQ(Expect<TaskEvent>(ahead.Decode(exited.Build())).time_ns, 503u);
+}
+
 TEST(RecordDecoder, CallchainKeepsUserFramesOnly) {
   RecordDecoder decoder(kBaseSampleType | PERF_SAMPLE_CALLCHAIN);
   const auto bytes = BaseSample()

@@ -210,6 +210,17 @@ TEST_F(RestoreTest, ACallOfADeadTracerIsAwaited) {
   ExpectAsItWas();
 }
 
+// The process's CPUs are busy: the thread makes the call when it gets its turn, long after the stop.
+TEST_F(RestoreTest, ACallThatDidNotReturnInTimeIsAwaited) {
+  text_[0x100] = 0x0f;
+  text_[0x101] = 0x05;
+  StartRank();
+  StartTracer({"slow", absl::StrFormat("calling:%x", Address(text_) + 0x100), "ok"});
+  EXPECT_TRUE(Restore().ok());
+  EXPECT_THAT(Holds(), ElementsAre(kTwoSites, "7", "7", kTwoSites));
+  ExpectAsItWas();
+}
+
 TEST_F(RestoreTest, AThreadElsewhereIsNoReasonToWait) {
   StartRank();
   StartTracer({absl::StrFormat("calling:%x", Address(text_) + 0x200)});

@@ -179,6 +179,9 @@ TEST_F(InPlaceTest, WhatACopyMustNotDoIsSeenInItsBytes) {
   EXPECT_THAT(std::string(With({0xc5, 0xfd, 0x58, 0x04, 0x88}).message()), HasSubstr("loads what"));
   // jmp: out of the copy; ret; int3
   EXPECT_THAT(std::string(With({0xe9, 0x00, 0x10, 0x00, 0x00}).message()), HasSubstr("leads out"));
+  // jmp to the next instruction, and one byte into it, where other instructions may be read
+  EXPECT_TRUE(With({0xeb, 0x00, 0x0f, 0x1f, 0x00}).ok());
+  EXPECT_THAT(std::string(With({0xeb, 0x01, 0x0f, 0x1f, 0x00}).message()), HasSubstr("leads out"));
   EXPECT_FALSE(With({0xc3, 0x0f, 0x1f, 0x40, 0x00}).ok());
   EXPECT_FALSE(With({0xcc, 0x0f, 0x1f, 0x40, 0x00}).ok());
 }

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "agent/variant/decode.h"
 #include "agent/variant/patch_plan.h"
+#include "agent/variant/thread_block.h"
 #include "tests/unit/variant/fixtures.h"
 
 namespace perfd {
@@ -116,16 +118,37 @@ TEST(VariantsTest, Dl1PinsEveryOperandToASlotOfItsOwn) {
   const Made made = Make(kSvdcmp, "DL1");
   EXPECT_EQ(made.copy.pinned, 8);
   EXPECT_EQ(made.copy.accesses, 8);
-  std::vector<std::string> places;
+  std::set<uint32_t> slots, places;
   for (int i : {0, 1, 4, 5, 8, 10, 14, 16}) {
     const std::string& text = made.texts[static_cast<size_t>(i)];
-    const size_t at = text.find("%gs:");
+    const size_t at = text.find("%gs:0x");
     ASSERT_NE(at, std::string::npos) << text;
-    places.push_back(text.substr(at, 10));
+    const auto address = static_cast<uint32_t>(std::stoul(text.substr(at + 6), nullptr, 16));
+    slots.insert((address - kBlockSlots) / kSlotBytes);
+    places.insert(address % 64);
   }
-  std::sort(places.begin(), places.end());
-  EXPECT_EQ(std::unique(places.begin(), places.end()), places.end()) << "slots are not shared";
+  EXPECT_EQ(slots.size(), 8u) << "slots are not shared";
+  EXPECT_THAT(places, ElementsAre(0, 16, 32, 48)) << "three loads a cycle need different places";
   EXPECT_EQ(made.copy.base.Text(), "REF_CTL");
+}
+
+TEST(VariantsTest, Dl1SlotsOfWideOperandsStayWithinALine) {
+  // vpxor (%rax), %ymm0, %ymm0; vpxor 32(%rax), %ymm1, %ymm1; vpxorq (%rbx), %zmm2, %zmm2 (twice); dec %rcx; jnz
+  const Made made = Make(
+      "c5fdef00c5f5ef4820"
+      "62f1ed48ef13"
+      "62f1ed48ef13"
+      "48ffc975e6",
+      "DL1");
+  EXPECT_EQ(made.copy.pinned, 4);
+  std::vector<uint32_t> places;
+  for (size_t i = 0; i < 4; ++i) {
+    const size_t at = made.texts[i].find("%gs:0x");
+    ASSERT_NE(at, std::string::npos) << made.texts[i];
+    places.push_back(static_cast<uint32_t>(std::stoul(made.texts[i].substr(at + 6), nullptr, 16)) %
+                     64);
+  }
+  EXPECT_THAT(places, ElementsAre(0, 32, 0, 0));
 }
 
 TEST(VariantsTest, Dl1OfAPointerChaseReadsItsOwnAddressWhenTheTripCountIsIndependent) {

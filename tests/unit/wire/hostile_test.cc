@@ -245,6 +245,8 @@ TEST(Hostile, Report) {
        {"provenance", [](R& r) { r.set_provenance(v1::Provenance(8)); }},
        {"share_interval", [](R& r) { r.mutable_loops(0)->mutable_share_interval()->set_low(0.5); }},
        {"row.share", [](R& r) { r.mutable_loops(0)->set_share(2); }},
+       {"row.last_seen_ns", [](R& r) { r.mutable_loops(0)->set_last_seen_ns(-1); }},
+       {"row.first_seen_ns: after", [](R& r) { r.mutable_loops(0)->set_first_seen_ns(INT64_MAX); }},
        {"stacks.rank", [](R& r) { r.mutable_stacks(0)->set_rank(-1); }},
        {"state", [](R& r) { r.mutable_status()->clear_state(); }},
        {"progress", [](R& r) { r.mutable_status()->set_progress_ratio(1.5); }}});

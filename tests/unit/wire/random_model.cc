@@ -123,7 +123,7 @@ Accounting RandomModel::Counts() {
 }
 
 OverheadFigures RandomModel::Overhead() {
-  return {Big(), Big(), Big(), Big(), Big()};
+  return {Big(), Big(), Big(), Big(), Big(), Big()};
 }
 
 Window RandomModel::OneWindow() {
@@ -181,6 +181,8 @@ ReportRow RandomModel::Row() {
   row.worst_rank = Text();
   row.imbalance = 1 + Ratio();
   row.thread_count = Positive();
+  row.first_seen_ns = Positive();
+  row.last_seen_ns = row.first_seen_ns + Positive();
   for (uint64_t n = Below(3); n > 0; --n) {
     row.ranks.push_back({Text(), Positive(), random_(), Ratio() * 10, Ratio()});
     row.threads.push_back({{Text(), Positive(), Positive(), Positive()}, random_(), Ratio()});
@@ -210,7 +212,8 @@ Report RandomModel::OneReport() {
   report.missing_ratio = Ratio();
   report.provenance = Enum(Provenance::kEstimated);
   for (uint64_t n = Below(3); n > 0; --n) report.verdicts.push_back(Verdict());
-  report.injection = {Cost(), static_cast<int64_t>(Big()), Ratio()};
+  report.injection = {Cost(), static_cast<int64_t>(Big()), Ratio(), static_cast<int64_t>(Big()),
+                      Big()};
   return report;
 }
 

@@ -308,6 +308,41 @@ TEST(TotalInjection, CountsPausesOfNodesThatOverlapOnce) {
   const InjectionTotal total = TotalInjection({}, pauses, 180, 0);
   EXPECT_EQ(total.added_wall_ns, 100);
   EXPECT_EQ(total.shared_ns, 80);
+  EXPECT_EQ(total.pauses_lost, 0u);
+}
+
+TEST(JudgeLoop, SaysWhyRanksAreNotFinished) {
+  LoopMeasurement done = Loop({}, 0), late = Loop({}, 1), other = Loop({}, 2), same = Loop({}, 3);
+  done.reason = "it is over";  // of a measured one: no matter
+  for (LoopMeasurement* open : {&late, &other, &same}) open->state = MeasureState::kOpen;
+  late.reason = same.reason = "the profile ended first";
+  other.reason = "it was hot no more";
+  const std::string remarks = Joined(Judge({done, late, other, same}).remarks);
+  EXPECT_NE(remarks.find("open in 2 ranks: the profile ended first"), std::string::npos);
+  EXPECT_EQ(remarks.find("it is over"), std::string::npos);
+  late.reason.clear();  // it is still being measured
+  EXPECT_EQ(Joined(Judge({late}).remarks).find("open in"), std::string::npos);
+}
+
+TEST(JudgeLoop, ADryRunSaysWhereCopiesWouldRunInPlace) {
+  LoopMeasurement would = Loop({}, 0), would_not = Loop({}, 1);
+  for (LoopMeasurement* rank : {&would, &would_not}) {
+    rank->state = MeasureState::kOpen;
+    rank->provenance = Provenance::kEstimated;
+  }
+  EXPECT_EQ(Joined(Judge({would, would_not}).remarks).find("recovery"), std::string::npos);
+  would.protocol = kInPlaceProtocol;
+  EXPECT_NE(Joined(Judge({would, would_not}).remarks).find("would run in 1 rank themselves"),
+            std::string::npos);
+  would.provenance = Provenance::kLive;  // it did
+  EXPECT_EQ(Joined(Judge({would, would_not}).remarks).find("recovery mode: if"), std::string::npos);
+}
+
+TEST(TotalInjection, SaysHowManyPausesCannotBeKnownToOverlap) {
+  JobPauses pauses;
+  pauses.Add("a", 0, 80);
+  pauses.AddLost(3);
+  EXPECT_EQ(TotalInjection({}, pauses, 80, 0).pauses_lost, 3u);
 }
 
 }  // namespace

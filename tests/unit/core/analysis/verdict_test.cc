@@ -155,6 +155,48 @@ TEST(RemarksOf, TheWeakerStatementSaysWhatItRestsOn) {
   EXPECT_EQ(Joined(RemarksOf(Loop({Figures("LS", 1), Figures("FP", 0.5), Figures("DL1", 1)}))), "");
 }
 
+// FP of a chase: every access stays.
+VariantFigures Unchanged(const char* variant, double saturation) {
+  VariantFigures figures = Figures(variant, saturation);
+  figures.accesses = 2;
+  return figures;
+}
+
+TEST(VerdictOf, WhereFpIsTheLoopItselfDl1Decides) {
+  const auto of = [](double ls, double dl1, double half = 0.01) {
+    return VerdictOf(Loop({Figures("LS", ls), Unchanged("FP", 1), Figures("DL1", dl1, half)}));
+  };
+  EXPECT_EQ(of(1, 0.03).bound, Bound::kMemory);
+  EXPECT_TRUE(of(1, 0.03).sure);
+  EXPECT_FALSE(of(1, 0.9, 0.2).sure);
+  EXPECT_EQ(of(1, 1).bound, Bound::kWithinL1);
+  EXPECT_EQ(of(0.4, 0.03).bound, Bound::kArithmetic) << "LS found what takes the time";
+  VariantFigures partly = Figures("DL1", 1);
+  partly.pinned = 1, partly.accesses = 2;
+  const BoundVerdict open = VerdictOf(Loop({Figures("LS", 1), Unchanged("FP", 1), partly}));
+  EXPECT_EQ(open.bound, Bound::kUnknown);
+  EXPECT_EQ(open.why, kTakesNothingAway);
+  const auto with = [&](double ctrl) {
+    return VerdictOf(Loop({Figures("LS", 1), Unchanged("FP", 1), partly, Figures("CTRL", ctrl)}));
+  };
+  EXPECT_EQ(with(1).bound, Bound::kOverhead);
+  EXPECT_TRUE(with(1).sure);
+  EXPECT_EQ(with(0.5).bound, Bound::kUnknown);
+  VariantFigures changed = Unchanged("FP", 1);
+  changed.changed = 1;
+  EXPECT_EQ(VerdictOf(Loop({Figures("LS", 1), changed, Figures("DL1", 0.03)})).bound,
+            Bound::kBalanced);
+}
+
+TEST(RemarksOf, WhereFpIsTheLoopItselfTheySaySo) {
+  const std::string memory =
+      Joined(RemarksOf(Loop({Figures("LS", 1), Unchanged("FP", 1), Figures("DL1", 0.03)})));
+  EXPECT_NE(memory.find("that memory is the limit rests on DL1 0.03"), std::string::npos) << memory;
+  const std::string within =
+      Joined(RemarksOf(Loop({Figures("LS", 1), Unchanged("FP", 1), Figures("DL1", 1)})));
+  EXPECT_NE(within.find("FP takes no access away"), std::string::npos) << within;
+}
+
 TEST(VerdictOf, IgnoresFiguresWithoutValidRuns) {
   VariantFigures fp = Figures("FP", 0.3);
   fp.valid_runs = 0;

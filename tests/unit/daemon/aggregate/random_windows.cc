@@ -29,6 +29,7 @@ class Maker {
     window.accounting.Drop(DropReason::kQueueFull, Below(9));
     window.accounting.lost = Below(9);
     window.overhead = {Below(99), Below(99), Below(99), Below(99), Below(9)};
+    window.overhead.rank_wall_ns = 7 * sequence;
     for (uint64_t n = Below(3); n > 0; --n) AddMeasurement(window);
     return window;
   }

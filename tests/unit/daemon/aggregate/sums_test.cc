@@ -66,6 +66,38 @@ TEST(AggregateSums, ClustersAreRankTimesWindow) {
   EXPECT_EQ(aggregate.SumsOf(aggregate.places()[0]), expected);
 }
 
+// In any order, and from an aggregate that does not know.
+TEST(AggregateSums, APlaceKnowsItsFirstAndItsLastWindow) {
+  Window early = EmptyWindow("node0", 1);
+  early.start_unix_ns = 5'000'000'000;
+  AddRow({0, 10, 10}, LoopAt(0x1000), 1, early);
+  Window late = EmptyWindow("node1", 1);
+  late.start_unix_ns = 40'000'000'000;
+  AddRow({1, 20, 20}, LoopAt(0x1000), 1, late);
+  Window without = EmptyWindow("node1", 2);
+  without.start_unix_ns = 90'000'000'000;
+  AddRow({1, 20, 20}, LoopAt(0x2000), 1, without);
+  ProfileAggregate aggregate, other;
+  for (const Window& window : {late, early, without}) aggregate.Add(window);
+  EXPECT_EQ(aggregate.places()[0].first_unix_ns, 5'000'000'000);
+  EXPECT_EQ(aggregate.places()[0].last_unix_ns, 41'000'000'000);
+  AggregateState old = aggregate.State();
+  for (PlaceTotals& place : old.places) place.first_unix_ns = place.last_unix_ns = 0;
+  other.Merge(*ProfileAggregate::FromState(old));
+  other.Merge(aggregate);
+  EXPECT_EQ(other.State().places[0].first_unix_ns, 5'000'000'000);
+  EXPECT_EQ(other.State().places[0].last_unix_ns, 41'000'000'000);
+}
+
+TEST(AggregateSums, AWindowThatEndsAfterTheEndOfTimeDoesNotOverflow) {
+  Window window = EmptyWindow("node0", 1);
+  window.start_unix_ns = window.duration_ns = INT64_MAX;
+  AddRow({0, 10, 10}, LoopAt(0x1000), 1, window);
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  EXPECT_EQ(aggregate.places()[0].last_unix_ns, INT64_MAX);
+}
+
 TEST(AggregateSums, ThreadsThatShareARankNumberButNotAProcessAreTwoClusters) {
   Window window = EmptyWindow("node0", 1);
   AddRow({0, 10, 10}, LoopAt(0x1000), 1, window);

@@ -182,6 +182,23 @@ TEST_F(RetentionTest, WhatIsOldGoes) {
   EXPECT_FALSE(KeptAfterChores(id));
 }
 
+TEST_F(RetentionTest, ALongerRetentionHoldsFromTheNextChoresOn) {
+  const std::string id = Finished();
+  pipeline_->Stop();
+  clock_.unix_ns += 100'000 * kHour;
+  Begin();
+  clock_.Pass(kHour);
+  pipeline_->SetRetention({.keep_ns = 0, .max_bytes = 0});
+  EXPECT_TRUE(KeptAfterChores(id));
+}
+
+TEST_F(RetentionTest, TurnsOfTheClockworkAreCounted) {
+  EXPECT_EQ(pipeline_->turns(), 0u);
+  pipeline_->Tick();
+  pipeline_->Tick();
+  EXPECT_EQ(pipeline_->turns(), 2u);
+}
+
 TEST_F(RetentionTest, WhatHasJustEndedIsNewWhateverTheClockSaid) {
   clock_.Pass(2 * kHour);
   const int64_t right = clock_.unix_ns;

@@ -52,6 +52,23 @@ ProfileAggregate SmallJob() {
   return aggregate;
 }
 
+TEST(BuildReport, RowsSayWhenTheyWereSeen) {
+  Window first = EmptyWindow("node0", 1), second = EmptyWindow("node0", 2);
+  first.start_unix_ns = 1'700'000'000'000'000'000;
+  second.start_unix_ns = first.start_unix_ns + 30'000'000'000;
+  AddRow({0, 10, 10}, LoopAt(0x1000), 40, first);
+  AddRow({0, 10, 10}, LoopAt(0x2000), 20, second);
+  ProfileAggregate aggregate;
+  aggregate.Add(second);
+  aggregate.Add(first);
+  const Report report = BuildReport({}, aggregate);
+  ASSERT_EQ(report.loops.size(), 2u);
+  EXPECT_EQ(report.loops[0].first_seen_ns, 0);
+  EXPECT_EQ(report.loops[0].last_seen_ns, 1'000'000'000);
+  EXPECT_EQ(report.loops[1].first_seen_ns, 30'000'000'000);
+  EXPECT_EQ(report.loops[1].last_seen_ns, 31'000'000'000);
+}
+
 TEST(BuildReport, SharesAndTables) {
   const Report report = BuildReport({}, SmallJob());
   ASSERT_EQ(report.loops.size(), 1u);

@@ -127,6 +127,51 @@ TEST_F(TlsTest, AKeyThatOthersCanReadIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 600"));
 }
 
+TEST_F(TlsTest, RenewedCertificatesAreUsedWithoutARestart) {
+  const auto address = host_->ListenTls(Options());
+  ASSERT_TRUE(address.ok());
+  const auto before = Dial(*address, "user-root");
+  ASSERT_TRUE(List(before).ok());
+  // Another CA altogether: who trusts only the old one is not let in any more, and the other way round.
+  const std::string other = folder_ + "/other";
+  ASSERT_EQ(std::system(absl::StrCat("deploy/make-certs.sh ", other,
+                                     " server localhost 127.0.0.1 user root >/dev/null")
+                            .c_str()),
+            0);
+  const TlsOptions renewed{*address, other + "/ca.crt", other + "/server.crt", other + "/server.key"};
+  ASSERT_TRUE(host_->RenewTls(renewed).ok());
+  EXPECT_TRUE(List(before).ok()) << "a connection that stands was touched";
+  grpc::ChannelArguments own_connection;
+  own_connection.SetInt("perfd.test.another_connection", 1);
+  grpc::SslCredentialsOptions new_client;
+  new_client.pem_root_certs = Read("../other/ca.crt");
+  new_client.pem_private_key = Read("../other/user-root.key");
+  new_client.pem_cert_chain = Read("../other/user-root.crt");
+  EXPECT_TRUE(
+      List(grpc::CreateCustomChannel(*address, grpc::SslCredentials(new_client), own_connection)).ok());
+  grpc::SslCredentialsOptions old_client;
+  old_client.pem_root_certs = Read("ca.crt");
+  old_client.pem_private_key = Read("user-root.key");
+  old_client.pem_cert_chain = Read("user-root.crt");
+  EXPECT_FALSE(
+      List(grpc::CreateCustomChannel(*address, grpc::SslCredentials(old_client), own_connection)).ok());
+}
+
+TEST_F(TlsTest, BrokenFilesLeaveTheOldCertificates) {
+  const auto address = host_->ListenTls(Options());
+  ASSERT_TRUE(address.ok());
+  TlsOptions mixed = Options();
+  mixed.key = certs_ + "/user-root.key";
+  const absl::Status status = host_->RenewTls(mixed);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is not the key of"));
+  mixed.key = certs_ + "/missing.key";
+  EXPECT_FALSE(host_->RenewTls(mixed).ok());
+  EXPECT_TRUE(List(Dial(*address, "user-root")).ok());
+  mixed = Options();
+  mixed.cert = certs_ + "/user-root.crt";
+  EXPECT_FALSE(host_->ListenTls(mixed).ok()) << "found at the start, not by the first client";
+}
+
 TEST_F(TlsTest, ATakenPortIsAnError) {
   const auto address = host_->ListenTls(Options());
   ASSERT_TRUE(address.ok());

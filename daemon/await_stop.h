@@ -1,0 +1,23 @@
+// daemon/await_stop.h - the main thread of perfd from the start to the end: reloads, and tells the service manager.
+#ifndef DAEMON_AWAIT_STOP_H_
+#define DAEMON_AWAIT_STOP_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "core/service/service_notify.h"
+#include "daemon/service/stop_signal.h"
+
+namespace perfd {
+
+struct ServiceLife {
+  std::function<uint64_t()> turns;  // of the spine; the watchdog is fed only while it grows
+  std::function<void()> reload;     // at SIGHUP; empty: SIGHUP ends perfd
+};
+
+// The signal that ends perfd.
+int AwaitStop(const StopSignal& signals, const ServiceNotify& notify, const ServiceLife& life);
+
+}  // namespace perfd
+
+#endif  // DAEMON_AWAIT_STOP_H_

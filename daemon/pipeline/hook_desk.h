@@ -1,0 +1,102 @@
+// daemon/pipeline/hook_desk.h - where prologs and epilogs of schedulers report: one decision per run of a job, for good.
+//
+// Shape    Begin decides once and begins the profile; every later Begin of the same run gets the same answer.
+//          End tells the profile that its job has ended. Both may be repeated by any number of nodes.
+// Errors   kPermissionDenied (a node that is not one of the job's), kInvalidArgument (host list), the store's.
+// Threads  thread-safe; one Begin or End at a time, each waits for a commit at the longest.
+#ifndef DAEMON_PIPELINE_HOOK_DESK_H_
+#define DAEMON_PIPELINE_HOOK_DESK_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "core/base/clock.h"
+#include "core/model/hook.h"
+#include "core/model/policy.h"
+#include "daemon/control/events.h"
+#include "daemon/store/sqlite_store.h"
+
+namespace perfd {
+
+class PolicySource;
+
+// Who calls, as the service established it: root and administrators, or the agent's certificate of one node.
+struct HookCaller {
+  std::string node;  // of the certificate; empty: root or an administrator
+};
+
+enum class HookResult {
+  kDecided,   // Begin: this call decided
+  kRepeated,  // Begin: it had been decided
+  kNoPolicy,
+  kEnded,    // End of a known job
+  kUnknown,  // End of a job nobody decided about
+  kRefused,  // the caller or the request
+  kFailed,   // the store
+};
+inline constexpr int kHookResultCount = 7;
+const char* HookResultName(HookResult result);
+
+struct HookFigures {
+  std::array<uint64_t, kHookDecisionCount> jobs{};  // decided about since the start
+  std::array<uint64_t, kHookResultCount> calls{};
+};
+
+class HookDesk {
+ public:
+  // An earlier run of the same name is over when its end was heard of so long ago.
+  static constexpr int64_t kSameRunNs = 60 * kNsPerSecond;
+
+  // What the spine does for it.
+  struct Ports {
+    std::function<absl::StatusOr<ProfileStatus>(const SubmitRequest& request)> plan;
+    std::function<void()> abandon;
+    std::function<void(ProfileStatus status, int64_t wait_ns)> add;
+    std::function<void(const std::string& profile_id, const std::string& node)> job_ended;
+    std::function<std::vector<std::string>()> nodes;  // with a connected agent
+    std::function<void(double seconds)> took;         // may be empty
+  };
+
+  // `policy` outlives it; null: there is none.
+  HookDesk(SqliteStore& store, const Clock& clock, const PolicySource* policy, Ports ports);
+
+  absl::StatusOr<HookAnswer> Begin(const HookCaller& caller, const HookJob& job);
+  absl::StatusOr<HookAnswer> End(const HookCaller& caller, const HookJob& job);
+  absl::StatusOr<HookOverview> List(const Requester& requester, int32_t limit);
+  HookFigures figures() const;
+  // How long the service took over a call.
+  void Took(double seconds) const {
+    if (ports_.took) ports_.took(seconds);
+  }
+
+ private:
+  using Result = absl::StatusOr<HookAnswer>;
+
+  Result TryBegin(const HookCaller& caller, const HookJob& job, HookResult* result);
+  Result TryEnd(const HookCaller& caller, const HookJob& job, HookResult* result);
+  Result Admit(const HookCaller& caller, const HookJob& job, const Policy& policy, int64_t replaces)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Plan(const HookCaller& caller, const HookJob& job, const ProfileSpec& preset,
+            HookAdmission* admission);
+  Result Note(Result answer, HookResult result);
+
+  SqliteStore& store_;
+  const Clock& clock_;
+  const PolicySource* const policy_;
+  const Ports ports_;
+
+  absl::Mutex mutex_;  // held while one job is decided about, also over its commit
+  mutable absl::Mutex figures_mutex_;
+  HookFigures figures_ ABSL_GUARDED_BY(figures_mutex_);
+};
+
+}  // namespace perfd
+
+#endif  // DAEMON_PIPELINE_HOOK_DESK_H_

@@ -1,0 +1,62 @@
+// What the spine does for the scheduler hook.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/pipeline/pipeline.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kMostWaitNs = 7 * 24 * 3600 * kNsPerSecond;
+
+}  // namespace
+
+HookDesk::Ports Pipeline::HookPorts() {
+  HookDesk::Ports ports;
+  ports.plan = [this](const SubmitRequest& request) -> absl::StatusOr<ProfileStatus> {
+    if (!store_.healthy())
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the daemon's store cannot write: free space in ", store_.directory()));
+    absl::MutexLock lock(&mutex_);
+    return table_.Plan(request, Now());
+  };
+  ports.abandon = [this] {
+    absl::MutexLock lock(&mutex_);
+    table_.Abandon();
+  };
+  ports.add = [this](ProfileStatus status, int64_t wait_ns) {
+    results_.Begin(status.id);
+    absl::MutexLock lock(&mutex_);
+    Execute(table_.Add(std::move(status), Now(), wait_ns));
+  };
+  ports.job_ended = [this](const std::string& profile_id, const std::string& node) {
+    absl::MutexLock lock(&mutex_);
+    Execute(table_.JobEnded(profile_id, node, Now()));
+  };
+  ports.nodes = [this] {
+    absl::MutexLock lock(&mutex_);
+    std::vector<std::string> nodes;
+    for (const auto& [name, entry] : book_.entries()) {
+      if (entry.connection != 0) nodes.push_back(name);
+    }
+    return nodes;
+  };
+  ports.took = options_.on_hook;
+  return ports;
+}
+
+// A profile that followed a job goes on following it. The end that came while we were away is not known, so such a profile
+// is over when its time is, or that of waiting.
+void Pipeline::RestoreOne(ProfileStatus status, const std::vector<HookWait>& waits) {
+  const Moment now = Now();
+  const std::string id = status.id;
+  const auto wait = std::find_if(waits.begin(), waits.end(),
+                                 [&](const HookWait& other) { return other.profile_id == id; });
+  if (wait == waits.end()) return table_.Restore(std::move(status), now);
+  table_.Restore(std::move(status), now,
+                 std::clamp<int64_t>(wait->until_unix_ns - now.unix_ns, 0, kMostWaitNs));
+  if (wait->ended) Execute(table_.JobEnded(id, "", now));
+}
+
+}  // namespace perfd

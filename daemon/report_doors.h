@@ -1,0 +1,31 @@
+// daemon/report_doors.h - how reports leave the daemon besides gRPC: as pages over HTTP and as files of the archive.
+#ifndef DAEMON_REPORT_DOORS_H_
+#define DAEMON_REPORT_DOORS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "daemon/archive/archiver.h"
+#include "daemon/http/report_site.h"
+#include "daemon/metrics/metrics_page.h"
+#include "daemon/perfd_flags.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/store/sqlite_store.h"
+
+namespace perfd {
+
+// Links to the pages that are served at `listening`.
+absl::StatusOr<ReportLinks> LinksOf(const PerfdFlags& flags, const SqliteStore& store,
+                                    const std::string& listening);
+
+// What the pages show; both must outlive it. Who may read what is decided by the key of the link.
+SiteSource SourceOf(Pipeline& pipeline, const MetricsPage& metrics);
+
+// The store must outlive it.
+ArchiverOptions ArchiveOf(const PerfdFlags& flags, SqliteStore& store);
+
+DaemonFigures FiguresOf(Pipeline& pipeline, const HttpServer& http, Archiver& archive);
+
+}  // namespace perfd
+
+#endif  // DAEMON_REPORT_DOORS_H_

@@ -1,0 +1,186 @@
+#include "daemon/store/hook_table.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "daemon/store/profile_id.h"
+#include "daemon/store/profile_table.h"
+
+namespace perfd {
+namespace {
+
+constexpr char kColumns[] =
+    "id, cluster, job, restart, uid, user, account, partition, number, decision, reason, profile, "
+    "wait_ns, seen_ns, ended_ns";
+
+// Of a row that begins with kColumns.
+HookRecord ReadRow(const Statement& row) {
+  HookRecord record;
+  record.id = row.Int(0);
+  record.job.cluster = row.Text(1);
+  record.job.job = row.Text(2);
+  record.job.restart = static_cast<int32_t>(row.Int(3));
+  record.job.uid = static_cast<uint32_t>(row.Int(4));
+  record.job.user = row.Text(5);
+  record.job.account = row.Text(6);
+  record.job.partition = row.Text(7);
+  record.number = row.Int(8);
+  const int64_t decision = row.Int(9);
+  record.answer.decision = decision >= 0 && decision < kHookDecisionCount
+                               ? static_cast<HookDecision>(decision)
+                               : HookDecision::kNone;
+  record.answer.reason = row.Text(10);
+  if (row.Int(11) != 0) record.answer.profile_id = FormatProfileId(row.Int(11));
+  record.wait_ns = row.Int(12);
+  record.seen_unix_ns = row.Int(13);
+  record.ended_unix_ns = row.Int(14);
+  return record;
+}
+
+absl::Status SetCounter(Database& db, absl::string_view name, int64_t count) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("INSERT OR REPLACE INTO hook_counter(name, count) VALUES(?1, ?2)"));
+  statement.Bind(1, name);
+  statement.Bind(2, count);
+  return statement.Run();
+}
+
+absl::Status Insert(Database& db, const HookRecord& record, int64_t profile) {
+  ASSIGN_OR_RETURN(
+      Statement insert,
+      db.Prepare("INSERT INTO hook_job(cluster, job, restart, uid, user, account, partition, "
+                 "number, decision, reason, profile, wait_ns, seen_ns, ended_ns) "
+                 "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"));
+  insert.Bind(1, record.job.cluster);
+  insert.Bind(2, record.job.job);
+  insert.Bind(3, static_cast<int64_t>(record.job.restart));
+  insert.Bind(4, static_cast<int64_t>(record.job.uid));
+  insert.Bind(5, record.job.user);
+  insert.Bind(6, record.job.account);
+  insert.Bind(7, record.job.partition);
+  insert.Bind(8, record.number);
+  insert.Bind(9, static_cast<int64_t>(record.answer.decision));
+  insert.Bind(10, record.answer.reason);
+  insert.Bind(11, profile);
+  insert.Bind(12, record.wait_ns);
+  insert.Bind(13, record.seen_unix_ns);
+  insert.Bind(14, record.ended_unix_ns);
+  return insert.Run();
+}
+
+absl::Status DeleteJob(Database& db, int64_t id) {
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare("DELETE FROM hook_job WHERE id=?1"));
+  statement.Bind(1, id);
+  return statement.Run();
+}
+
+}  // namespace
+
+absl::StatusOr<HookRecord> AdmitJob(Database& db, const HookAdmission& admission) {
+  HookRecord record = admission.record;
+  if (admission.replaces != 0) RETURN_IF_ERROR(DeleteJob(db, admission.replaces));
+  ASSIGN_OR_RETURN(const std::optional<HookRecord> known, FindJob(db, record.job));
+  if (known.has_value())
+    return absl::AlreadyExistsError(absl::StrCat("job ", record.job.job, " was decided about"));
+  int64_t profile = 0;
+  if (admission.profile.has_value()) {
+    ASSIGN_OR_RETURN(record.answer.profile_id, InsertProfile(db, *admission.profile));
+    ASSIGN_OR_RETURN(profile, ParseProfileId(record.answer.profile_id));
+  }
+  if (record.number != 0) RETURN_IF_ERROR(SetCounter(db, admission.counter, record.number));
+  RETURN_IF_ERROR(Insert(db, record, profile));
+  record.id = db.LastInsertId();
+  return record;
+}
+
+absl::Status EndJob(Database& db, int64_t id, int64_t unix_ns) {
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare("UPDATE hook_job SET ended_ns=?2 WHERE id=?1"));
+  statement.Bind(1, id);
+  statement.Bind(2, unix_ns);
+  return statement.Run();
+}
+
+absl::Status ApplyHookRetention(Database& db, int64_t most) {
+  return db.Exec(
+      absl::StrCat("DELETE FROM hook_job WHERE id<=(SELECT max(id) FROM hook_job)-", most));
+}
+
+absl::StatusOr<std::optional<HookRecord>> FindJob(Database& db, const HookJob& job) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare(absl::StrCat("SELECT ", kColumns,
+                                           " FROM hook_job WHERE cluster=?1 AND job=?2 AND "
+                                           "restart=?3")));
+  statement.Bind(1, job.cluster);
+  statement.Bind(2, job.job);
+  statement.Bind(3, static_cast<int64_t>(job.restart));
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row) return std::optional<HookRecord>();
+  return std::optional<HookRecord>(ReadRow(statement));
+}
+
+absl::StatusOr<std::vector<HookRecord>> ReadJobs(Database& db, std::optional<uint32_t> uid,
+                                                 int32_t limit) {
+  ASSIGN_OR_RETURN(
+      Statement statement,
+      db.Prepare(absl::StrCat("SELECT ", kColumns,
+                              " FROM hook_job WHERE (?1<0 OR uid=?1) ORDER BY id DESC LIMIT ?2")));
+  statement.Bind(1, uid.has_value() ? static_cast<int64_t>(*uid) : int64_t{-1});
+  statement.Bind(2, static_cast<int64_t>(limit));
+  std::vector<HookRecord> records;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return records;
+    records.push_back(ReadRow(statement));
+  }
+}
+
+absl::StatusOr<int64_t> ReadHookCounter(Database& db, absl::string_view name) {
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare("SELECT count FROM hook_counter WHERE name=?1"));
+  statement.Bind(1, name);
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? statement.Int(0) : int64_t{0};
+}
+
+absl::StatusOr<HookUse> ReadHookUse(Database& db, int64_t day_unix_ns) {
+  HookUse use;
+  ASSIGN_OR_RETURN(use.active,
+                   db.QueryInt("SELECT count(*) FROM profile p JOIN hook_job j ON j.profile=p.id "
+                               "WHERE p.final=0"));
+  // A profile that failed has measured nothing; one that was deleted had its day.
+  ASSIGN_OR_RETURN(Statement today,
+                   db.Prepare("SELECT count(*) FROM hook_job j LEFT JOIN profile p ON "
+                              "p.id=j.profile WHERE j.seen_ns>=?1 AND j.profile>0 AND "
+                              "coalesce(p.state, -1)<>?2"));
+  today.Bind(1, day_unix_ns);
+  today.Bind(2, static_cast<int64_t>(ProfileState::kFailed));
+  ASSIGN_OR_RETURN(const bool row, today.Step());
+  if (row) use.today = today.Int(0);
+  return use;
+}
+
+absl::StatusOr<std::vector<HookWait>> ReadHookWaits(Database& db) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT j.profile, j.seen_ns+j.wait_ns, j.ended_ns FROM profile p "
+                              "JOIN hook_job j ON j.profile=p.id WHERE p.final=0"));
+  std::vector<HookWait> waits;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return waits;
+    waits.push_back({FormatProfileId(statement.Int(0)), statement.Int(1), statement.Int(2) != 0});
+  }
+}
+
+absl::StatusOr<std::vector<uint64_t>> CountJobs(Database& db) {
+  std::vector<uint64_t> counts(kHookDecisionCount);
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT decision, count(*) FROM hook_job GROUP BY decision"));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return counts;
+    const auto decision = static_cast<size_t>(statement.Int(0));
+    if (decision < counts.size()) counts[decision] = static_cast<uint64_t>(statement.Int(1));
+  }
+}
+
+}  // namespace perfd

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""The agent with exactly the capabilities of its unit, as root and as a user of its own, profiles another user's program
+with variants: nothing less would do, and nothing more is there. Needs root and setpriv."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("PERFD_BUILD_DIR", ROOT / "build/ci"))
+BIN, PUPPET = BUILD / "bin", BUILD / "puppets/five_loops_gcc_O2"
+AGENT_UID, OWNER_UID, DAEMON_UID = 61_471, 61_472, 61_473  # nobody's
+USER_LINES = re.compile(r"(?m)^CapabilityBoundingSet=(.*)$")
+
+
+def unit_capabilities():
+    text = (ROOT / "deploy/systemd/perf-agent.service.in").read_text()
+    return [name[len("CAP_"):].lower() for name in USER_LINES.search(text)[1].split()]
+
+
+def setpriv(uid, capabilities):
+    """The command that starts a program as systemd starts the unit."""
+    caps = ",".join(["-all"] + [f"+{c}" for c in capabilities])
+    command = ["setpriv", "--no-new-privs", "--bounding-set", caps]
+    if uid == 0:
+        return command + ["--inh-caps", "-all"]
+    return command + ["--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--inh-caps", caps, "--ambient-caps", caps]
+
+
+def wait_until(condition, seconds, what):
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"after {seconds} s still not: {what}"
+        time.sleep(0.05)
+    return value
+
+
+class Site:
+    """perfd and one agent as the users asked for, one program of a third."""
+
+    def __init__(self, agent_uid, capabilities, daemon_uid=0):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="perfd-caps-"))
+        self.dir.chmod(0o755)
+        self.agent_uid, self.capabilities, self.daemon_uid, self.processes = agent_uid, capabilities, daemon_uid, []
+        self.socket = self.dir / "run/perfd.sock"
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def __exit__(self, kind, *_):
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(5)
+        if kind and kind is not SystemExit:
+            for log in self.dir.glob("*.log"):
+                print(f"--- {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-20:]))
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def spawn(self, name, command, env=None):
+        with open(self.dir / f"{name}.log", "ab") as log:
+            process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       env={**os.environ, **(env or {})}, cwd="/")
+        self.processes.append(process)
+        return process
+
+    def start(self):
+        state = self.dir / "agent"
+        state.mkdir(mode=0o700)
+        os.chown(state, self.agent_uid, self.agent_uid)
+        (self.dir / "run").mkdir(mode=0o755)
+        os.chown(self.dir / "run", self.daemon_uid, self.daemon_uid)
+        as_daemon = setpriv(self.daemon_uid, []) if self.daemon_uid else []
+        self.spawn("perfd", [*as_daemon, self.programs() / "perfd", "--store-dir", self.dir / "run/store", "--socket",
+                             self.socket, "--metrics-listen", "127.0.0.1:0", "--agent-user", self.agent_uid])
+        wait_until(self.socket.exists, 40, "perfd listens")
+        # A program that only its owner may read, as users' programs are.
+        home = self.dir / "home"
+        home.mkdir(mode=0o700)
+        shutil.copy(PUPPET, home / "owned_loops")
+        (home / "owned_loops").chmod(0o700)
+        for path in (home, home / "owned_loops"):
+            os.chown(path, OWNER_UID, OWNER_UID)
+        self.program = self.spawn("program", ["setpriv", "--reuid", OWNER_UID, "--regid", OWNER_UID, "--clear-groups",
+                                              "--inh-caps", "-all", "--bounding-set", "-all",
+                                              home / "owned_loops", "600"],
+                                  {"OMP_NUM_THREADS": "1", "OMPI_MCA_ess_singleton_isolated": "1", "HOME": "/"})
+        self.agent = self.spawn("agent", [*setpriv(self.agent_uid, self.capabilities), self.programs() / "perf-agent", "--address",
+                                          f"unix:{self.socket}", "--daemon-uid", self.daemon_uid, "--node", "caps", "--spool-dir", state / "spool"])
+
+    def programs(self):
+        """The agent's programs where its user may execute them: a developer's folder is often private."""
+        if all(p.stat().st_mode & 0o001 for p in [BIN, *BIN.parents]):
+            return BIN
+        copy = self.dir / "bin"
+        if copy.exists():
+            return copy
+        copy.mkdir(mode=0o755)
+        for name in ("perfd", "perf-agent", "perf-agent-reader", "perf-agent-tracer"):
+            shutil.copy(BIN / name, copy / name)
+        return copy
+
+    def client(self, *arguments):
+        return subprocess.run([str(BIN / "perfctl"), *map(str, arguments), "--daemon-uid", str(self.daemon_uid)], capture_output=True, text=True, timeout=60,
+                              stdin=subprocess.DEVNULL, env={**os.environ, "PERFD_ADDRESS": f"unix:{self.socket}"})
+
+    def json(self, *arguments):
+        run = self.client(*arguments, "--json")
+        assert run.returncode in (0, 8), (arguments, run)
+        return json.loads(run.stdout)
+
+    def rights(self):
+        text = pathlib.Path(f"/proc/{self.agent.pid}/status").read_text()
+        return {key: value.split() for key, value in re.findall(r"(?m)^(Uid|CapEff|CapBnd):\t(.*)$", text)}
+
+
+def mask_of(capabilities):
+    header = pathlib.Path("/usr/include/linux/capability.h").read_text()
+    return sum(1 << int(re.search(rf"(?m)^#define CAP_{c.upper()}\s+(\d+)", header)[1]) for c in capabilities)
+
+
+def profile_with(agent_uid, daemon_uid=0):
+    capabilities = unit_capabilities()
+    with Site(agent_uid, capabilities, daemon_uid) as site:
+        wait_until(lambda: any(n["connected"] for n in site.json("nodes")["nodes"]), 20, "the agent is connected")
+        rights = site.rights()
+        assert rights["Uid"] == [str(agent_uid)] * 4, rights
+        for key in ("CapEff", "CapBnd"):
+            assert int(rights[key][0], 16) == mask_of(capabilities), (key, rights)
+        # A full machine does not let a thread stop in time: that says nothing about rights, and is tried again.
+        for left in (2, 1, 0):
+            report, text = one_profile(site)
+            if '"LS"' in json.dumps(report) or left == 0 or "does not stop" not in text:
+                break
+        # The binary was read (functions have lines) although only its owner may, and loops were altered.
+        assert "owned_loops" in text and re.search(r"five_loops\.c:\d+", text), text
+        assert '"LS"' in json.dumps(report), text
+        assert site.program.poll() is None, "the program ended"
+
+
+def one_profile(site):
+    run = site.client("submit", "--pid", site.program.pid, "--node", "caps", "--duration", "8s", "--json")
+    assert run.returncode == 0, run
+    profile = json.loads(run.stdout)["id"]
+    wait_until(lambda: site.json("status", profile)["state"] in ("DONE", "PARTIAL", "FAILED", "CANCELLED"), 90,
+               "the profile is over")
+    status, text = site.json("status", profile), site.client("report", profile).stdout
+    assert status["state"] == "DONE", (status, text)
+    return site.json("report", profile), text
+
+
+def test_as_root_without_more():
+    profile_with(0)
+
+
+def test_as_a_user_of_its_own():
+    """As the units do it: perfd without any capability, and neither daemon is root."""
+    profile_with(AGENT_UID, DAEMON_UID)
+
+
+def test_a_plain_user_is_in_user_mode():
+    """The same user without the capabilities serves nobody else: that the two tests above pass is due to them."""
+    with Site(AGENT_UID, []) as site:
+        wait_until(lambda: site.json("nodes")["nodes"], 20, "the agent is connected")
+        run = site.client("submit", "--pid", site.program.pid, "--node", "caps", "--duration", "5s", "--variants", "none",
+                          "--json")
+        if run.returncode != 0:
+            return
+        profile = json.loads(run.stdout)["id"]
+        wait_until(lambda: site.json("status", profile)["state"] in ("FAILED", "DONE", "PARTIAL"), 60, "it is over")
+        assert site.json("status", profile)["state"] == "FAILED", site.json("status", profile)
+
+
+def main():
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        print("SKIPPED: needs root and setpriv")
+        return 77
+    bounding = int(re.search(r"(?m)^CapBnd:\t(.*)$", pathlib.Path("/proc/self/status").read_text())[1], 16)
+    missing = [c for c in unit_capabilities() if not bounding & mask_of([c])]
+    if missing or not PUPPET.exists() or not (BIN / "perfd").exists():
+        print(f"SKIPPED: this machine does not give {missing or 'built programs'}")
+        return 77
+    wanted, failed = sys.argv[1:], 0
+    tests = [(n, f) for n, f in sorted(globals().items()) if n.startswith("test_") and (not wanted or n in wanted)]
+    for name, function in tests:
+        try:
+            function()
+            print(f"ok    {name}", flush=True)
+        except Exception:  # noqa: BLE001 - every failure is reported and counted
+            traceback.print_exc()
+            print(f"FAIL  {name}", flush=True)
+            failed += 1
+    print(f"{len(tests) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""perfd and perf-agent under a service manager of the test: configuration files, SIGHUP, readiness, watchdog, log files."""
+import ctypes
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("PERFD_BUILD_DIR", ROOT / "build/ci"))
+BIN = BUILD / "bin"
+
+
+def wait_until(condition, seconds, what):
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"after {seconds} s still not: {what}"
+        time.sleep(0.02)
+    return value
+
+
+class Manager:
+    """What systemd is to a service: a socket that hears READY, RELOADING, STOPPING and heartbeats."""
+
+    def __init__(self, folder):
+        self.path = folder / "notify"
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(self.path))
+        self.heard = []
+
+    def hear(self, seconds=0.0):
+        while select.select([self.socket], [], [], seconds)[0]:
+            self.heard += self.socket.recv(4096).decode().splitlines()
+            seconds = 0.0
+        return self.heard
+
+    def wait_for(self, line, seconds=10):
+        wait_until(lambda: line in self.hear(0.05), seconds, f"{line} from the service; heard {self.heard[-5:]}")
+
+
+class Service:
+    def __init__(self, folder, program, config, watchdog_s=2, flags=()):
+        self.folder, self.config = folder, folder / f"{program}.yaml"
+        self.config.write_text(config)
+        self.config.chmod(0o644)
+        self.manager = Manager(folder)
+        self.stderr = folder / f"{program}.stderr"
+        env = {**os.environ, "NOTIFY_SOCKET": str(self.manager.path), "WATCHDOG_USEC": str(watchdog_s * 1000000)}
+        with open(self.stderr, "ab") as log:
+            self.process = subprocess.Popen([str(BIN / program), "--config", str(self.config), *flags],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+
+    def rewrite(self, before, after):
+        text = self.config.read_text()
+        assert before in text, f"{before} is not in the configuration"
+        self.config.write_text(text.replace(before, after))
+
+    def reload(self):
+        del self.manager.hear()[:]
+        self.process.send_signal(signal.SIGHUP)
+        self.manager.wait_for("RELOADING=1")
+        self.manager.wait_for("READY=1")
+
+    def log(self):
+        return self.stderr.read_text(errors="replace")
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(5)
+        self.manager.socket.close()
+        return self.process.returncode
+
+
+def perfd_config(folder):
+    return (f"apiVersion: perfd/v1\nkind: DaemonConfig\nstore: {{directory: {folder}/store, retention_days: 90}}\n"
+            f"listen: {{socket: {folder}/perfd.sock, metrics: \"127.0.0.1:0\"}}\n"
+            f"log: {{level: info, file: {folder}/perfd.log}}\n")
+
+
+class Folder:
+    def __enter__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="perfd-reload-"))
+        return self.path
+
+    def __exit__(self, kind, *_):
+        if kind:
+            for log in [*self.path.glob("*.log"), *self.path.glob("*.stderr")]:
+                print(f"--- {log.name}\n" + log.read_text(errors="replace")[-3000:])
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def test_perfd_reloads_what_it_can_and_names_the_rest():
+    with Folder() as folder:
+        service = Service(folder, "perfd", perfd_config(folder))
+        try:
+            service.manager.wait_for("READY=1")
+            log = folder / "perfd.log"
+            url = wait_until(lambda: re.search(r"http://\S+/metrics", log.read_text()), 5, "the metrics address")[0]
+            answers, stop = [], threading.Event()
+
+            def scrape():
+                while not stop.is_set():
+                    with urllib.request.urlopen(url, timeout=5) as answer:
+                        answers.append(answer.status)
+
+            scraper = threading.Thread(target=scrape)
+            scraper.start()
+            try:
+                service.rewrite("level: info", "level: debug")
+                service.rewrite("retention_days: 90", "retention_days: 7")
+                service.rewrite(f"{folder}/store", f"{folder}/elsewhere")
+                service.reload()
+                text = log.read_text()
+                assert 'log.level: "info" -> "debug"' in text, text
+                assert "store.retention_days: 90 -> 7" in text, text
+                assert "store.directory" in text and "needs a restart" in text, text
+                assert not (folder / "elsewhere").exists()
+
+                # A file that was rotated away, and one that is broken: the log is opened anew all the same.
+                log.rename(folder / "perfd.log.1")
+                service.rewrite("kind: DaemonConfig", "kind: DaemonConfig\nlogg: {}")
+                service.reload()
+                text = log.read_text()
+                assert "stays as it was" in text and "line 3, column 1: unknown key 'logg'; did you mean 'log'?" in text, text
+                before = len(answers)
+                wait_until(lambda: len(answers) > before, 5, "a scrape after the reloads")
+            finally:
+                stop.set()
+                scraper.join(10)
+            assert set(answers) == {200} and len(answers) > 2, answers[-5:]
+            assert service.log() == "", service.log()  # nothing went to standard error
+        finally:
+            code = service.stop()
+        assert code == 0, code
+
+
+class StoppedThread:
+    """Holds one thread of a process still, as a debugger does (ptrace(2)): the others run on."""
+    SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+
+    def __init__(self, tid):
+        self.tid, self.libc = tid, ctypes.CDLL(None, use_errno=True)
+        self.libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+    def call(self, request):
+        if self.libc.ptrace(request, self.tid, None, None) != 0:
+            raise OSError(ctypes.get_errno(), "ptrace")
+
+    def __enter__(self):
+        self.call(self.SEIZE)
+        self.call(self.INTERRUPT)
+        os.waitpid(self.tid, self.WALL)
+
+    def __exit__(self, *_):
+        self.call(self.DETACH)
+
+
+def thread_of(process, name):
+    tids = [int(p.name) for p in pathlib.Path(f"/proc/{process.pid}/task").iterdir()
+            if (p / "comm").read_text().strip() == name]
+    assert len(tids) == 1, (name, tids)
+    return tids[0]
+
+
+def test_a_hanging_spine_stops_the_heartbeat():
+    with Folder() as folder:
+        service = Service(folder, "perfd", perfd_config(folder), watchdog_s=1)
+        try:
+            service.manager.wait_for("READY=1")
+            del service.manager.hear()[:]
+            began = time.monotonic()
+            wait_until(lambda: service.manager.hear(0.05).count("WATCHDOG=1") >= 4, 10, "heartbeats")
+            assert time.monotonic() - began < 2, "fewer than two heartbeats per allowed time"
+            try:
+                held = StoppedThread(thread_of(service.process, "perfd-tick"))
+                held.__enter__()
+            except PermissionError:
+                return print("      ptrace is not allowed here: a hanging spine was not tried (spine_watch_test does)")
+            try:
+                time.sleep(0.5)
+                del service.manager.hear()[:]
+                time.sleep(1.5)
+                assert "WATCHDOG=1" not in service.manager.hear(), "perfd pretends to live while its clockwork hangs"
+            finally:
+                held.__exit__()
+            service.manager.wait_for("WATCHDOG=1")
+        finally:
+            service.stop()
+
+
+def test_stopping_is_told():
+    with Folder() as folder:
+        service = Service(folder, "perfd", perfd_config(folder))
+        try:
+            service.manager.wait_for("READY=1")
+            service.process.terminate()
+            service.manager.wait_for("STOPPING=1")
+            assert service.process.wait(15) == 0
+        finally:
+            service.stop()
+
+
+def test_without_files_sighup_ends_perfd():
+    with Folder() as folder:
+        process = subprocess.Popen([str(BIN / "perfd"), "--store-dir", f"{folder}/store", "--socket", f"{folder}/sock",
+                                    "--metrics-listen", "127.0.0.1:0"], stdin=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        try:
+            wait_until((folder / "sock").exists, 10, "perfd listens")
+            time.sleep(0.2)
+            process.send_signal(signal.SIGHUP)
+            assert process.wait(15) == 0
+        finally:
+            process.kill()
+            process.wait(5)
+
+
+def test_a_broken_configuration_starts_nothing():
+    with Folder() as folder:
+        for program, kind in (("perfd", "DaemonConfig"), ("perf-agent", "AgentConfig")):
+            config = folder / "broken.yaml"
+            config.write_text(f"kind: {kind}\nlog:\n  levl: info\n")
+            config.chmod(0o644)
+            run = subprocess.run([str(BIN / program), "--config", str(config)], capture_output=True, text=True, timeout=20)
+            assert run.returncode == 5 and "line 3, column 3: unknown key 'levl' in log; did you mean 'level'?" in run.stderr, run
+            config.write_text(f"kind: {kind}\n")
+            config.chmod(0o666)
+            run = subprocess.run([str(BIN / program), "--config", str(config), "--check-config"], capture_output=True,
+                                 text=True, timeout=20)
+            assert run.returncode == 5 and "chmod go-w" in run.stderr, run
+            config.chmod(0o644)
+            run = subprocess.run([str(BIN / program), "--config", str(config), "--check-config"], capture_output=True,
+                                 text=True, timeout=20)
+            assert run.returncode == 0 and f"kind: {kind}\n" in run.stdout, run
+
+
+def test_the_agent_reloads_its_log():
+    with Folder() as folder:
+        service = Service(folder, "perf-agent", (
+            f"apiVersion: perfd/v1\nkind: AgentConfig\nnode: reloaded\ndaemon: {{address: \"unix:{folder}/nobody.sock\"}}\n"
+            f"spool: {{directory: {folder}/spool}}\nlog: {{level: info, file: {folder}/agent.log}}\n"))
+        try:
+            service.manager.wait_for("READY=1")
+            service.manager.wait_for("WATCHDOG=1")
+            (folder / "agent.log").rename(folder / "agent.log.1")
+            service.rewrite("level: info", "level: debug")
+            service.rewrite("node: reloaded", "node: other")
+            service.reload()
+            text = (folder / "agent.log").read_text()
+            assert 'log.level: "info" -> "debug"' in text, text
+            assert 'node: "reloaded" -> "other" needs a restart' in text, text
+            assert "node reloaded" in (folder / "agent.log.1").read_text()
+        finally:
+            code = service.stop()
+        assert code == 0, code
+
+
+def main():
+    if not all((BIN / p).exists() for p in ("perfd", "perf-agent", "perf-agent-reader")):
+        print("SKIPPED: perfd and perf-agent are not built")
+        return 77
+    wanted, failed = sys.argv[1:], 0
+    tests = [(n, f) for n, f in sorted(globals().items()) if n.startswith("test_") and (not wanted or n in wanted)]
+    for name, function in tests:
+        try:
+            function()
+            print(f"ok    {name}", flush=True)
+        except Exception:  # noqa: BLE001 - every failure is reported and counted
+            traceback.print_exc()
+            print(f"FAIL  {name}", flush=True)
+            failed += 1
+    print(f"{len(tests) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

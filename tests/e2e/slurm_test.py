@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""The scheduler hook in a real Slurm: every third of thirty MPI jobs is profiled, all of them end as they would have ended,
+and so they do while perfd is stopped or hangs; the options of the SPANK plugin; what Prometheus and Slurm show of it."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import cluster
+import slurm_cluster
+from cluster import wait_until
+from slurm_cluster import SlurmCluster
+
+# How long a Prolog may take while perfd does not answer: its --timeout, what the scheduler of the machine adds, and what it
+# takes at most, meanwhile, to start the same programs for nothing.
+TIMEOUT_SECONDS, SLACK_SECONDS = 0.3, 0.1
+OVER = ("DONE", "PARTIAL", "FAILED", "CANCELLED")
+CODES = {4: 3, 9: 1, 15: 42, 22: 7}  # of thirty jobs, these end with a code of their own
+
+POLICY = """apiVersion: perfd/v1
+kind: Policy
+every: {every}
+seed: 0
+quota: {{ active: 10, per_day: 1000 }}
+users: {{ opt_in: true, opt_out: true }}
+preset: default
+presets:
+  default: {{ duration: 2s, variants: {{ set: [] }} }}
+  deep: {{ duration: 5m, variants: {{ set: [] }} }}
+rules:
+  - match: {{ partition: [never] }}
+    never: true
+  - match: {{ partition: [asked] }}
+    every: 0
+"""
+
+
+def launcher(number):
+    """Half of the jobs by srun, which starts the ranks itself, half by mpirun inside the batch script."""
+    return "srun" if number % 2 == 0 else "mpirun --bind-to none --oversubscribe"
+
+
+def submit_thirty(c, seconds):
+    """{job: its number}"""
+    jobs = {}
+    for number in range(30):
+        job, said = c.sbatch(f"{launcher(number)} {c.dir}/small_job {seconds} {CODES.get(number, 0)}")
+        assert "perfd" not in said and "error" not in said, said
+        jobs[job] = number
+    return jobs
+
+
+def check_ends(c, jobs, records):
+    """Exit codes and output are the program's own, and the node takes jobs as before."""
+    for job, number in jobs.items():
+        code = CODES.get(number, 0)
+        want = ("FAILED" if code else "COMPLETED", f"{code}:0")
+        found = (records[job]["JobState"], records[job]["ExitCode"])
+        assert found == want, f"job {job}: {found}, not {want}\n{c.output(job)}"
+        assert records[job].get("Restarts", "0") == "0", records[job]
+    sums = {re.search(r"ranks 2 sum \S+", c.output(job)).group(0) for job in jobs}
+    assert len(sums) == 1, sums
+    check_node(c)
+
+
+def check_node(c):
+    wait_until(lambda: c.node_state() == "IDLE", 30, f"the node is idle and not drained: {c.node_state()}")
+
+
+def percentile(values, share):
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def check_calls(c, jobs, what, bounded=False):
+    """One Prolog and one Epilog for each job, all of them ended with 0; their times are printed."""
+    for name in ("prolog", "epilog"):
+        calls = [call for call in c.calls(name) if call[0] in jobs]
+        assert sorted(job for job, *_ in calls) == sorted(jobs), (name, calls)
+        assert {code for _, code, _, _ in calls} == {0}, (name, calls)
+        times, starts = [call[2] for call in calls], [call[3] for call in calls]
+        print(f"   {name}, {what}: {len(times)} calls, p50 {percentile(times, 0.5) * 1e3:.0f} ms, "
+              f"p99 {percentile(times, 0.99) * 1e3:.0f} ms, longest {max(times) * 1e3:.0f} ms; of these a mere start "
+              f"p50 {percentile(starts, 0.5) * 1e3:.0f} ms, longest {max(starts) * 1e3:.0f} ms", flush=True)
+        most = TIMEOUT_SECONDS + SLACK_SECONDS + max(starts)
+        assert not bounded or max(times) <= most, (name, max(times), most)
+
+
+def all_profiles(c):
+    return c.json("list", "--limit", "1000")["profiles"]
+
+
+def job_of(profile):
+    return int(re.search(r"slurm_job: (\d+)", profile["spec"]).group(1))
+
+
+def profiles_of(c, job):
+    return [profile for profile in all_profiles(c) if job_of(profile) == job]
+
+
+def profiles(c):
+    """{Slurm job: its profile}; no job has two."""
+    found = {}
+    for profile in all_profiles(c):
+        job = job_of(profile)
+        assert job not in found, (job, found[job]["id"], profile["id"])
+        found[job] = profile
+    return found
+
+
+def wait_profiles(c, seconds=60):
+    """All of them, once they are over."""
+    def over():
+        found = profiles(c)
+        return found if all(p["state"] in OVER for p in found.values()) else None
+    return wait_until(over, seconds, "the profiles are over", 0.5)
+
+
+def check_measured(profile):
+    assert profile["state"] in ("DONE", "PARTIAL"), profile
+    assert profile["samples"] > 0, profile
+    assert sum(node["ranks"] for node in profile["nodes"]) == 2, profile["nodes"]
+
+
+def check_metrics(c, measured):
+    """A real Prometheus knows the profiles by their Slurm jobs, and finds what they measured."""
+    from dashboards_test import Prometheus
+    prometheus = Prometheus(c, c.metrics_url().split("//")[1].split("/")[0])
+    infos = wait_until(lambda: r if len(r := prometheus.query("perfd_profile_info") or []) >= len(measured) else None, 30,
+                       "Prometheus has the profiles", 0.5)
+    assert {int(info["metric"]["slurm_job"]) for info in infos} == set(measured), infos
+    for query in ("perfd_profile_samples_total > 0",
+                  "perfd_loop_share_ratio * on(profile, loop) group_left(function) perfd_loop_info"):
+        found = {sample["metric"]["profile"] for sample in prometheus.query(query)}
+        assert found == {profile["id"] for profile in measured.values()}, (query, found)
+
+
+def check_decisions(c, measured, jobs):
+    """Each job was counted once, and what the hook says of it is what happened to it."""
+    overview = c.json("hook", "list", "--limit", "1000")
+    decided = {int(record["job"]): record for record in overview["jobs"]}
+    assert len(overview["jobs"]) == len(decided) == len(jobs) and set(decided) == set(jobs), overview
+    assert sorted(record["number"] for record in decided.values()) == list(range(1, len(jobs) + 1)), overview
+    for job, record in decided.items():
+        want = ("profile", measured[job]["id"]) if job in measured else ("not_chosen", None)
+        assert (record["decision"], record.get("profile") or None) == want, record
+        assert record["number"] % 3 == 0 or job not in measured, record
+
+
+def test_every_third_of_thirty_jobs_is_profiled():
+    with SlurmCluster(POLICY.format(every=3)) as c:
+        begin = time.monotonic()
+        jobs = submit_thirty(c, 8)
+        records = c.wait_jobs(jobs, 150)
+        print(f"   thirty jobs in {time.monotonic() - begin:.0f} s", flush=True)
+        check_ends(c, jobs, records)
+        check_calls(c, jobs, "perfd answers")
+        measured = wait_profiles(c)
+        assert len(measured) == 10 and set(measured) <= set(jobs), sorted(measured)
+        waits = sorted(profile["submit_to_first_sample_ns"] / 1e9 for profile in measured.values())
+        print(f"   from Prolog to the first sample: {waits[0]:.1f} to {waits[-1]:.1f} s", flush=True)
+        for profile in measured.values():
+            check_measured(profile)
+            assert profile["requester"]["name"] == slurm_cluster.USER, profile["requester"]
+        check_decisions(c, measured, jobs)
+        check_metrics(c, measured)
+
+
+def test_jobs_run_while_perfd_is_stopped_or_hangs():
+    with SlurmCluster(POLICY.format(every=3), patient=False) as c:
+        c.daemon.send_signal(signal.SIGTERM)
+        c.daemon.wait(20)
+        jobs = submit_thirty(c, 0.5)
+        records = c.wait_jobs(jobs, 120)
+        check_ends(c, jobs, records)
+        check_calls(c, jobs, "perfd is stopped", bounded=True)
+
+        c.start_daemon()
+        c.daemon.send_signal(signal.SIGSTOP)
+        hung = dict(c.sbatch_many(6, f"mpirun --oversubscribe {c.dir}/small_job 0.5"))
+        records = c.wait_jobs(hung, 60)
+        assert {record["ExitCode"] for record in records.values()} == {"0:0"}, records
+        check_calls(c, hung, "perfd hangs", bounded=True)
+        assert min(call[2] for call in c.calls("prolog") if call[0] in hung) > TIMEOUT_SECONDS * 0.9  # it was waited for
+        c.daemon.send_signal(signal.SIGCONT)
+
+        # It counts again: a job that asks is profiled.
+        wait_until(lambda: c.perfctl("version").returncode == 0, 20, "perfd answers again")
+        (c.dir / "hooks/prolog.sh").write_text((c.dir / "hooks/prolog.sh").read_text().replace("300ms", "900ms"))
+        later = dict(c.sbatch_many(1, f"mpirun --oversubscribe {c.dir}/small_job 10", "--perfd"))
+        c.wait_jobs(later, 60)
+        assert set(profiles(c)) == set(later), (sorted(profiles(c)), later)
+        check_node(c)
+
+
+def test_users_ask_and_refuse():
+    with SlurmCluster(POLICY.format(every=1)) as c:
+        for tool in ("sbatch", "srun", "salloc"):
+            run = c.slurm(tool, "--help")
+            assert "--perfd=[preset]" in run.stdout and "--no-perfd" in run.stdout, run
+            assert "onflict" not in run.stderr, run.stderr
+        work = f"srun {c.dir}/small_job 10"
+        plain, _ = c.sbatch(work)                                            # every: 1
+        refused, _ = c.sbatch(work, "--no-perfd")
+        other_name, _ = c.sbatch(work, "--no-profile")
+        asked, _ = c.sbatch(work, "--partition=asked", "--perfd")
+        deep, _ = c.sbatch(work, "--partition=asked", "--perfd=deep")
+        not_asked, _ = c.sbatch(work, "--partition=asked")
+        never, _ = c.sbatch(work, "--partition=never", "--perfd")
+        both, said = c.sbatch(work, "--perfd=deep", "--no-perfd")
+        assert "not profiled" in said, said
+        bad, said = c.sbatch(work, "--partition=asked", "--perfd=two words")
+        assert "ignored" in said, said
+        unknown, _ = c.sbatch(work, "--partition=asked", "--perfd=unheard-of")
+        late, _ = c.sbatch(f"srun --perfd {c.dir}/small_job 1", "--partition=asked")
+        alone = c.slurm("srun", "--ntasks=2", "--partition=asked", "--perfd", c.dir / "small_job", 10)
+        assert alone.returncode == 0 and "ranks 2 sum" in alone.stdout, alone
+        inside = c.slurm("salloc", "--ntasks=2", "--partition=asked", "--perfd=deep", "srun", c.dir / "small_job", 10, 5)
+        assert inside.returncode == 5, inside
+
+        jobs = c.jobs()
+        c.wait_jobs(jobs, 120)
+        by_srun, by_salloc = sorted(jobs)[-2:]
+        yes = {plain, asked, deep, by_srun, by_salloc}
+        measured = wait_profiles(c)
+        assert set(measured) - {unknown} == yes, (sorted(measured), sorted(yes))
+        for job in yes:
+            check_measured(measured[job])
+        for job in (deep, by_salloc):
+            assert "duration: 5m" in measured[job]["spec"], measured[job]["spec"]  # and it ended with its job
+        assert "no effect on a step" in c.output(late), c.output(late)
+        assert "no effect" not in c.output(asked) + inside.stderr, inside.stderr
+        check_calls(c, jobs, "options")
+        for job, name, value in ((asked, "SPANK_PERFD_PROFILE", "default"), (deep, "SPANK_PERFD_PROFILE", "deep"),
+                                 (refused, "SPANK_PERFD_NO_PROFILE", "1"), (both, "SPANK_PERFD_NO_PROFILE", "1")):
+            for hook in ("prolog", "epilog"):
+                assert c.hook_environment(hook, job).get(name) == value, (hook, c.hook_environment(hook, job))
+        for job in (plain, not_asked, bad):
+            assert not any("PERFD" in name for name in c.hook_environment("prolog", job)), c.hook_environment("prolog", job)
+        assert "SPANK_PERFD_PROFILE" not in c.hook_environment("prolog", both)
+        check_node(c)
+        assert {never, other_name}.isdisjoint(measured)
+
+
+def write_comments(c):
+    return subprocess.run([slurm_cluster.ROOT / "deploy/slurm/admin_comment.py", "--state", c.dir / "written.json", "--perfctl",
+                           cluster.BIN / "perfctl", "--address", f"unix:{c.socket}"],
+                          env={**os.environ, **c.environment}, capture_output=True, text=True, timeout=120)
+
+
+def test_the_summary_goes_into_slurms_record():
+    """Of a job that still runs: this Slurm has no accounting database, and slurmctld changes no job that is over."""
+    with SlurmCluster(POLICY.format(every=1)) as c:
+        job, _ = c.sbatch(f"srun {c.dir}/small_job 60")
+        profile = wait_until(lambda: (profiles_of(c, job) or [None])[0], 30, "the job has a profile")["id"]
+        c.wait_over(profile, 60)
+        run = write_comments(c)
+        assert run.returncode == 0, run
+        record = c.slurm("scontrol", "show", "job", job, "-o").stdout
+        comment = re.search(r"AdminComment=(.*?) \w+=", record).group(1)
+        assert comment.startswith(f"perfd {profile}"), record
+        print(f"   {comment}", flush=True)
+        c.slurm("scancel", job)
+        c.wait_jobs([job], 60)
+        assert write_comments(c).returncode == 0  # it is written once: now that the job is over it would fail
+        (c.dir / "written.json").unlink()
+        run = write_comments(c)
+        assert run.returncode == 1 and "already finished" in run.stderr, run
+
+
+def test_cancelled_requeued_and_repeated():
+    with SlurmCluster(POLICY.format(every=1).replace("preset: default", "preset: deep")) as c:
+        work = f"srun {c.dir}/small_job"
+        given_up, _ = c.sbatch(f"{work} 25")
+        killed, _ = c.sbatch(f"{work} 60")
+        again, _ = c.sbatch(f"{work} 20", "--requeue")
+        later, _ = c.sbatch(f"{work} 1", "--begin=now+1hour")
+        never_ran, _ = c.sbatch(f"{work} 1", "--hold")
+        wait_until(lambda: sum(profiles_of(c, job) != [] and profiles_of(c, job)[0]["samples"] > 0
+                               for job in (given_up, killed, again)) == 3, 60, "three jobs are measured", 0.3)
+
+        # Its user ends the profile; the job goes on.
+        run = c.slurm(cluster.BIN / "perfctl", "--address", f"unix:{c.socket}", "cancel", profiles_of(c, given_up)[0]["id"])
+        assert run.returncode == 0, run
+        for command in (("scancel", killed), ("scancel", never_ran), ("scancel", later), ("scontrol", "requeue", again)):
+            run = c.slurm(*command)
+            assert run.returncode == 0, run
+        # Prolog once more, by hand, as slurmd may after a restart: the same answer, no second profile.
+        repeated = c.hook_environment("prolog", killed)
+        run = subprocess.run([c.dir / "hooks/prolog.sh"], env=repeated, capture_output=True, text=True, timeout=10)
+        assert run.returncode == 0, run
+        # A job that perfd never heard of, and one without a number.
+        for job in ("999999", ""):
+            run = subprocess.run([c.dir / "hooks/epilog.sh"], env={**repeated, "SLURM_JOB_ID": job}, capture_output=True,
+                                 text=True, timeout=10)
+            assert run.returncode == 0 and not run.stdout, run
+
+        # A job that was requeued waits two minutes (slurmctld's own rule): let it go at once.
+        wait_until(lambda: c.jobs()[again]["JobState"] == "PENDING", 30, "the requeued job waits", 0.3)
+        run = c.slurm("scontrol", "update", f"JobId={again}", "StartTime=now", user="root")
+        assert run.returncode == 0, run
+        records = c.wait_jobs([given_up, killed, again], 150)
+        assert records[given_up]["ExitCode"] == "0:0" and "ranks 2 sum" in c.output(given_up), records[given_up]
+        assert records[killed]["JobState"] == "CANCELLED", records[killed]
+        assert records[again]["ExitCode"] == "0:0" and records[again]["Restarts"] == "1", records[again]
+        wait_until(lambda: all(p["state"] in OVER for p in all_profiles(c)), 60, "the profiles are over", 0.3)
+        assert len(profiles_of(c, killed)) == 1, profiles_of(c, killed)
+        assert [p["state"] for p in profiles_of(c, given_up)] == ["CANCELLED"], profiles_of(c, given_up)
+        assert len(profiles_of(c, again)) == 2, profiles_of(c, again)  # two runs of it
+        assert len(all_profiles(c)) == 4, [(p["id"], p["spec"]) for p in all_profiles(c)]
+        check_node(c)
+
+
+if __name__ == "__main__":
+    if slurm_cluster.missing():
+        cluster.skip(slurm_cluster.missing())
+    if slurm_cluster.shutil.which("prometheus") is None:
+        cluster.skip("Prometheus is not installed")
+    cluster.run_tests(sys.modules[__name__], retries=1)

@@ -1,0 +1,137 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "core/service/config_file.h"
+#include "daemon/perfd_config.h"
+#include "daemon/perfd_flags.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class FlagsTest : public testing::Test {
+ protected:
+  FlagsTest()
+      : path_(testing::TempDir() + "perfd_flags_test_" + std::to_string(::getpid()) + ".yaml") {}
+  ~FlagsTest() override { std::filesystem::remove(path_); }
+
+  void Write(const std::string& text) {
+    std::ofstream(path_) << text;
+    ASSERT_EQ(::chmod(path_.c_str(), 0644), 0);
+  }
+  // The exit code, or -1 when the program goes on.
+  int Parse(std::vector<std::string> words) {
+    flags_ = PerfdFlags();
+    words_ = std::move(words);
+    words_.insert(words_.begin(), "perfd");
+    arguments_.clear();
+    for (std::string& word : words_) arguments_.push_back(word.data());
+    int code = 0;
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const bool goes_on =
+        ParsePerfdFlags(static_cast<int>(arguments_.size()), arguments_.data(), &flags_, &code);
+    out_ = testing::internal::GetCapturedStdout();
+    err_ = testing::internal::GetCapturedStderr();
+    return goes_on ? -1 : code;
+  }
+  absl::StatusOr<PerfdFlags> Again() {
+    return ParsePerfdFlagsAgain(static_cast<int>(arguments_.size()), arguments_.data());
+  }
+
+  const std::string path_;
+  PerfdFlags flags_;
+  std::vector<std::string> words_;
+  std::vector<char*> arguments_;
+  std::string out_;
+  std::string err_;
+};
+
+TEST_F(FlagsTest, TheCommandLineWinsOverTheFileOverTheDefaults) {
+  Write("store: {retention_days: 7, retention_mib: 100}\naccess: {tls_admins: [ann, bob]}\n");
+  ASSERT_EQ(Parse({"--retention-days", "8", "--config", path_}), -1) << err_;
+  EXPECT_EQ(flags_.retention_days, 8);
+  EXPECT_EQ(flags_.retention_mib, 100);
+  EXPECT_EQ(flags_.store_dir, "/var/lib/perfd");
+  EXPECT_THAT(flags_.tls_admins, ElementsAre("ann", "bob"));
+  ASSERT_EQ(Parse({"--config", path_, "--tls-admin", "eve"}), -1);
+  EXPECT_THAT(flags_.tls_admins, ElementsAre("eve"));
+}
+
+TEST_F(FlagsTest, WithoutAFileNothingIsRead) {
+  ASSERT_EQ(Parse({}), -1);
+  EXPECT_EQ(flags_.config, "");
+  EXPECT_EQ(flags_.retention_days, 90);
+}
+
+TEST_F(FlagsTest, ABrokenFileIsExplained) {
+  Write("store:\n  retention_dayz: 7\n");
+  EXPECT_EQ(Parse({"--config", path_}), 5);
+  EXPECT_THAT(
+      err_,
+      HasSubstr(path_ + ": line 2, column 3: unknown key 'retention_dayz' in store; did you mean "
+                        "'retention_days'?"));
+  EXPECT_EQ(Parse({"--config", path_ + ".missing"}), 5);
+  EXPECT_THAT(err_, HasSubstr("No such file"));
+  EXPECT_EQ(Parse({"--retention-days", "-1"}), 2);
+  EXPECT_EQ(Parse({"--retention-days", "36501"}), 2);
+  EXPECT_EQ(Parse({"--retention-days", "36500"}), -1);
+  EXPECT_EQ(Parse({"--log-level", "loud"}), 2);
+}
+
+TEST_F(FlagsTest, TheConfigurationIsPrintedAndReadsTheSame) {
+  Write("log: {level: debug}\n");
+  EXPECT_EQ(Parse({"--config", path_, "--store-dir", "/srv/perfd", "--check-config"}), 0);
+  EXPECT_THAT(out_, AllOf(HasSubstr("directory: \"/srv/perfd\""), HasSubstr("level: \"debug\"")));
+  const std::string printed = out_;
+  Write(printed);
+  EXPECT_EQ(Parse({"--config", path_, "--check-config"}), 0);
+  EXPECT_EQ(out_, printed);
+}
+
+TEST_F(FlagsTest, AReloadSeesTheFileAsItIsNow) {
+  Write("log: {level: debug}\n");
+  ASSERT_EQ(Parse({"--config", path_, "--retention-days", "8"}), -1);
+  Write("log: {level: error}\nstore: {retention_days: 9}\n");
+  const auto again = Again();
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->log_level, "error");
+  EXPECT_EQ(again->retention_days, 8);
+  Write("log: [");
+  EXPECT_FALSE(Again().ok());
+}
+
+TEST_F(FlagsTest, KeysAreNamedOnce) {
+  std::set<absl::string_view> paths;
+  for (const ConfigKey& key : PerfdConfig(flags_).keys)
+    EXPECT_TRUE(paths.insert(key.path).second) << key.path;
+}
+
+// The example is what people start from: it must be the defaults, word for word.
+TEST_F(FlagsTest, TheExampleFileHoldsTheDefaults) {
+  PerfdFlags example;
+  example.store_dir = example.socket = "changed";
+  std::ifstream in("deploy/config/perfd.yaml");
+  std::stringstream text;
+  text << in.rdbuf();
+  const absl::Status read = ReadConfig(text.str(), PerfdConfig(example));
+  ASSERT_TRUE(read.ok()) << read;
+  PerfdFlags defaults;
+  EXPECT_EQ(FormatConfig(PerfdConfig(example)), FormatConfig(PerfdConfig(defaults)));
+  for (const ConfigKey& key : PerfdConfig(defaults).keys) {
+    const std::string leaf(key.path.substr(key.path.rfind('.') + 1));
+    EXPECT_THAT(text.str(), HasSubstr("  " + leaf + ":")) << "the example does not show it";
+  }
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,219 @@
+// A profile that follows a job: it waits for the job's ranks, and ends with the job.
+#include "absl/strings/match.h"
+#include "tests/unit/daemon/control/control_fixture.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kMinute = 60 * kSecond;
+
+class JobTest : public ControlTest {
+ protected:
+  std::string Follow(std::vector<std::string> nodes = {}, int64_t wait_ns = 30 * kMinute) {
+    ProfileSpec spec;
+    spec.name = "job 4711";
+    spec.target.slurm_job = 4711;
+    spec.duration_ns = kMinute;
+    auto status = table_.Plan({spec, kAlice, "", std::move(nodes)}, now());
+    EXPECT_TRUE(status.ok()) << status.status();
+    if (!status.ok()) return "";
+    status->id = absl::StrCat("p-", 200 + ++submitted_);
+    const std::string id = status->id;
+    Note(table_.Add(*std::move(status), now(), wait_ns));
+    return id;
+  }
+  void End(const std::string& id, const std::string& node = "") {
+    Note(table_.JobEnded(id, node, now()));
+  }
+  std::vector<std::string> Stopped() const {
+    std::vector<std::string> nodes;
+    for (const StopNode& stop : All<StopNode>()) nodes.push_back(stop.node);
+    return nodes;
+  }
+};
+
+TEST_F(JobTest, NodesAreToldHowLongToWait) {
+  Connect("n1");
+  Follow();
+  ASSERT_EQ(All<StartNode>().size(), 1u);
+  EXPECT_EQ(All<StartNode>()[0].wait_ns, 30 * kMinute);
+  // A profile that a person asked for finds what is there.
+  Submit();
+  EXPECT_EQ(All<StartNode>()[1].wait_ns, 0);
+}
+
+TEST_F(JobTest, RanksMayTakeTheirTime) {
+  Connect("n1");
+  const std::string id = Follow();
+  Tell("n1", id, Phase::kDiscovering);
+  Pass(29 * kMinute);
+  EXPECT_TRUE(All<StopNode>().empty());
+  EXPECT_EQ(State(id), ProfileState::kDiscovering);
+  Tell("n1", id, Phase::kSampling, 4);
+  Window("n1", id, 1);
+  EXPECT_EQ(State(id), ProfileState::kSampling);
+  Pass(50 * kSecond);
+  Tell("n1", id, Phase::kFinished, 4, 1);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kDone);
+}
+
+TEST_F(JobTest, ButNotForEver) {
+  Connect("n1");
+  const std::string id = Follow({}, 5 * kMinute);
+  Tell("n1", id, Phase::kDiscovering);
+  Pass(4 * kMinute);
+  EXPECT_FALSE(Finalising().has_value());
+  Pass(kMinute);
+  Pass(0);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kFailed);
+  EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kNotFound,
+                        "no process of Slurm job 4711 appeared on n1 in time"));
+}
+
+TEST_F(JobTest, AJobThatEndsBeforeItWasSeenSaysSo) {
+  Connect("n1");
+  const std::string id = Follow();
+  Tell("n1", id, Phase::kDiscovering);
+  Pass(kSecond);
+  End(id, "n1");
+  ASSERT_EQ(All<StopNode>().size(), 1u);
+  EXPECT_EQ(All<StopNode>()[0].reason, "the job has ended");
+  Tell("n1", id, Phase::kFinished);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kFailed);
+  EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kNotFound,
+                        "Slurm job 4711 ended before a process of it was seen on n1"));
+}
+
+TEST_F(JobTest, AnAgentThatDoesNotAnswerTheEndIsNotAwaited) {
+  Connect("n1");
+  const std::string id = Follow();
+  Tell("n1", id, Phase::kDiscovering);
+  Pass(kMinute);
+  End(id);
+  Pass(9 * kSecond);
+  EXPECT_FALSE(Finalising().has_value());
+  Pass(2 * kSecond);
+  Pass(0);
+  EXPECT_TRUE(Finalising().has_value());
+}
+
+TEST_F(JobTest, TheEndOfTheJobEndsTheMeasurement) {
+  Connect("n1");
+  const std::string id = Follow();
+  Tell("n1", id, Phase::kSampling, 2);
+  Window("n1", id, 1);
+  End(id);
+  EXPECT_EQ(Stopped(), std::vector<std::string>{"n1"});
+  // The ranks ended with their job: nothing is missing.
+  Tell("n1", id, Phase::kAnalyzing, 2, 0,
+       {{Notice::Severity::kWarning, absl::StatusCode::kNotFound, "n1", 99, "rank 0 ended"}});
+  Window("n1", id, 2);
+  Tell("n1", id, Phase::kFinished, 2, 2);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kDone);
+}
+
+TEST_F(JobTest, ARankThatEndsEarlyIsMissedWhereNoJobIsFollowed) {
+  Connect("n1");
+  const std::string id = Submit();
+  Window("n1", id, 1);
+  Tell("n1", id, Phase::kFinished, 2, 1,
+       {{Notice::Severity::kWarning, absl::StatusCode::kNotFound, "n1", 99, "rank 0 ended"}});
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kPartial);
+}
+
+TEST_F(JobTest, EachNodeEndsOnItsOwn) {
+  Connect("n1");
+  Connect("n2.site");
+  Connect("n3");
+  const std::string id = Follow({"n1", "n2.site"});
+  ASSERT_EQ(All<StartNode>().size(), 2u);
+  for (const char* node : {"n1", "n2.site"}) {
+    Tell(node, id, Phase::kSampling, 2);
+    Window(node, id, 1);
+  }
+  End(id, "n2");  // as the scheduler calls it
+  EXPECT_EQ(Stopped(), std::vector<std::string>{"n2.site"});
+  End(id, "n2");  // said again
+  End(id, "n9");  // not of this profile
+  EXPECT_EQ(Stopped().size(), 1u);
+  Tell("n2.site", id, Phase::kFinished, 2, 1);
+  EXPECT_FALSE(Finalising().has_value());
+  End(id, "n1");
+  EXPECT_EQ(Stopped().size(), 2u);
+  Tell("n1", id, Phase::kFinished, 2, 1);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kDone);
+}
+
+TEST_F(JobTest, AnAgentThatComesBackIsToldTheRest) {
+  Connect("n1");
+  const std::string id = Follow();
+  Tell("n1", id, Phase::kDiscovering);
+  Note(table_.AgentGone("n1", now()));
+  Pass(10 * kSecond);
+  Connect("n1");
+  ASSERT_EQ(All<StartNode>().size(), 2u);
+  EXPECT_EQ(All<StartNode>()[1].wait_ns, 30 * kMinute - 10 * kSecond);
+  Note(table_.AgentGone("n1", now()));
+  End(id, "n1");
+  EXPECT_TRUE(Stopped().empty());
+  Connect("n1");
+  EXPECT_EQ(All<StartNode>().size(), 2u);
+  EXPECT_EQ(Stopped(), std::vector<std::string>{"n1"});
+}
+
+TEST_F(JobTest, OnlyNodesOfTheJobAreAsked) {
+  Connect("n1");
+  Connect("n2");
+  Follow({"n2"});
+  ASSERT_EQ(All<StartNode>().size(), 1u);
+  EXPECT_EQ(All<StartNode>()[0].node, "n2");
+  ProfileSpec spec;
+  spec.target.slurm_job = 1;
+  EXPECT_EQ(table_.Plan({spec, kAlice, "", {"n7"}}, now()).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(JobTest, ItsUserMayEndTheProfile) {
+  Connect("n1");
+  const std::string id = Follow();
+  Tell("n1", id, Phase::kDiscovering);
+  Note(*table_.Cancel(id, "alice", now()));
+  Tell("n1", id, Phase::kFinished);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kCancelled);
+  End(id);  // the epilog comes as always
+}
+
+TEST_F(JobTest, ARestartedDaemonGoesOnWaiting) {
+  ProfileStatus status;
+  status.id = "p-000300";
+  status.state = ProfileState::kDiscovering;
+  status.requester = kAlice;
+  status.spec.target.slurm_job = 4711;
+  status.spec.duration_ns = kMinute;
+  status.submitted_unix_ns = now().unix_ns - 20 * kMinute;
+  NodeProgress node;
+  node.node = "n1";
+  status.nodes = {node};
+  table_.Restore(status, now(), 10 * kMinute);
+  Connect("n1");
+  ASSERT_EQ(All<StartNode>().size(), 1u);
+  EXPECT_EQ(All<StartNode>()[0].wait_ns, 10 * kMinute);
+  Tell("n1", status.id, Phase::kDiscovering);
+  Pass(9 * kMinute);
+  EXPECT_FALSE(Finalising().has_value());
+  Tell("n1", status.id, Phase::kSampling, 1);
+  Window("n1", status.id, 1);
+  Pass(50 * kSecond);
+  EXPECT_FALSE(Finalising().has_value());
+  EXPECT_TRUE(table_.Active(status.id));
+}
+
+}  // namespace
+}  // namespace perfd

@@ -1,0 +1,342 @@
+// The scheduler hook through the spine and a real store: each run of a job is decided about once.
+#include "daemon/pipeline/hook_desk.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "daemon/policy/policy_source.h"
+#include "tests/unit/daemon/pipeline/pipeline_fixture.h"
+
+namespace perfd {
+namespace {
+
+using ::testing::HasSubstr;
+using D = HookDecision;
+
+const HookCaller kRootCaller{};
+
+class HookDeskTest : public PipelineFixture {
+ protected:
+  void SetUp() override {
+    path_ = folder_ + "/policy.yaml";
+    PipelineFixture::SetUp();
+    UsePolicy("{every: 3, quota: {active: 100}}");
+  }
+  void TearDown() override {
+    pipeline_.reset();
+    policy_.reset();
+  }
+
+  void UsePolicy(const std::string& text) {
+    std::ofstream(path_) << text;
+    Restart();
+  }
+
+  // The daemon is started anew, on the same store.
+  void Restart() {
+    pipeline_.reset();
+    policy_ = std::make_unique<PolicySource>(path_);
+    ASSERT_TRUE(policy_->Reload().ok());
+    PipelineOptions options;
+    options.policy = policy_.get();
+    pipeline_ = std::make_unique<Pipeline>(*store_, clock_, std::move(options));
+    ASSERT_TRUE(pipeline_->Restore().ok());
+  }
+
+  static HookJob Job(const std::string& id, const std::string& nodes = "a") {
+    HookJob job;
+    job.job = id;
+    job.uid = 1000;
+    job.user = "alice";
+    job.partition = "batch";
+    job.nodes = nodes;
+    return job;
+  }
+
+  HookAnswer Begin(const HookJob& job) {
+    const auto answer = pipeline_->hooks().Begin(kRootCaller, job);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.value_or(HookAnswer());
+  }
+  HookAnswer End(const HookJob& job) {
+    const auto answer = pipeline_->hooks().End(kRootCaller, job);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.value_or(HookAnswer());
+  }
+  ProfileStatus Status(const std::string& id) {
+    const auto status = pipeline_->Get({0, "root", true}, id);
+    EXPECT_TRUE(status.ok()) << status.status();
+    return status.value_or(ProfileStatus());
+  }
+  // Ticks until the profile is over; the report is stored on another thread.
+  ProfileState Over(const std::string& id) {
+    for (int i = 0; i < 1000 && !IsFinal(Status(id).state); ++i) {
+      pipeline_->Tick();
+      (void)store_->Flush();
+    }
+    return Status(id).state;
+  }
+  uint64_t Calls(HookResult result) {
+    return pipeline_->hooks().figures().calls[static_cast<size_t>(result)];
+  }
+
+  std::string path_;
+  std::unique_ptr<PolicySource> policy_;
+};
+
+TEST_F(HookDeskTest, EveryThirdJobIsProfiled) {
+  Connect("a");
+  std::set<std::string> profiles;
+  for (int i = 1; i <= 30; ++i) {
+    const HookAnswer answer = Begin(Job(std::to_string(i)));
+    EXPECT_EQ(answer.decision, i % 3 == 0 ? D::kProfile : D::kNotChosen) << answer.reason;
+    if (!answer.profile_id.empty()) profiles.insert(answer.profile_id);
+  }
+  EXPECT_EQ(profiles.size(), 10u);
+  EXPECT_EQ(pipeline_->hooks().figures().jobs[static_cast<size_t>(D::kProfile)], 10u);
+}
+
+TEST_F(HookDeskTest, TheProfileBelongsToTheJobsUser) {
+  UsePolicy("every: 1");
+  Connect("a");
+  const std::string id = Begin(Job("4711")).profile_id;
+  const ProfileStatus status = Status(id);
+  EXPECT_EQ(status.requester, (Requester{1000, "alice", false}));
+  EXPECT_EQ(status.spec.target.slurm_job, 4711u);
+  ASSERT_FALSE(status.notices.empty());
+  EXPECT_EQ(status.notices[0].text,
+            "begun by the scheduler hook for job 4711: every job by policy (number 1)");
+  EXPECT_TRUE(pipeline_->Get({1000, "alice", false}, id).ok());
+  EXPECT_FALSE(pipeline_->Get({1001, "bob", false}, id).ok());
+  EXPECT_TRUE(pipeline_->Cancel({1000, "alice", false}, id).ok());
+}
+
+TEST_F(HookDeskTest, AHundredNodesAreOneJobAndOneProfile) {
+  UsePolicy("every: 1");
+  Connect("a");
+  std::vector<std::thread> nodes;
+  std::vector<HookAnswer> answers(100);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    nodes.emplace_back([this, i, &answers] {
+      HookJob job = Job("7");
+      job.node = "n" + std::to_string(i);
+      answers[i] = Begin(job);
+    });
+  }
+  for (std::thread& node : nodes) node.join();
+  for (const HookAnswer& answer : answers) EXPECT_EQ(answer, answers[0]);
+  EXPECT_EQ(answers[0].decision, D::kProfile);
+  EXPECT_EQ(store_->Profiles({})->size(), 1u);
+  EXPECT_EQ(*store_->HookCounter(""), 1);
+  EXPECT_EQ(Calls(HookResult::kDecided), 1u);
+  EXPECT_EQ(Calls(HookResult::kRepeated), 99u);
+}
+
+TEST_F(HookDeskTest, CountingSurvivesARestart) {
+  Connect("a");
+  for (const char* job : {"1", "2"}) EXPECT_EQ(Begin(Job(job)).decision, D::kNotChosen);
+  Restart();
+  Connect("a");
+  EXPECT_EQ(Begin(Job("2")).decision, D::kNotChosen);  // said again
+  const HookAnswer third = Begin(Job("3"));
+  EXPECT_EQ(third.decision, D::kProfile);
+  Restart();
+  EXPECT_EQ(Begin(Job("3")), third);
+  EXPECT_FALSE(IsFinal(Status(third.profile_id).state));  // it goes on
+}
+
+TEST_F(HookDeskTest, ARestartedJobIsAnotherRun) {
+  UsePolicy("every: 1");
+  Connect("a");
+  HookJob job = Job("5");
+  const std::string first = Begin(job).profile_id;
+  job.restart = 1;
+  EXPECT_NE(Begin(job).profile_id, first);
+  // A scheduler that does not count restarts: long after its end the same number is another job.
+  job = Job("6");
+  const std::string before = Begin(job).profile_id;
+  End(job);
+  ASSERT_TRUE(store_->Flush().ok());  // the end is written when convenient
+  clock_.Pass(HookDesk::kSameRunNs);
+  EXPECT_EQ(Begin(job).profile_id, before);
+  clock_.Pass(1);
+  EXPECT_NE(Begin(job).profile_id, before);
+}
+
+// As Slurm 22.05 does when a job is requeued.
+TEST_F(HookDeskTest, AnEpilogWithTheNumberOfTheNextRunEndsThisOne) {
+  UsePolicy("every: 1");
+  Connect("a");
+  HookJob job = Job("5");
+  const std::string first = Begin(job).profile_id;
+  job.restart = 1;
+  EXPECT_EQ(End(job).profile_id, first);
+  ASSERT_EQ(link_->stops.size(), 1u);
+  EXPECT_EQ(link_->stops[0].profile_id, first);
+  const std::string second = Begin(job).profile_id;
+  EXPECT_NE(second, first);
+  EXPECT_EQ(End(job).profile_id, second);
+  job.restart = 3;
+  EXPECT_EQ(End(job).decision, D::kNone);
+}
+
+TEST_F(HookDeskTest, TheQuotaOfTheDayBeginsAnewAtMidnight) {
+  UsePolicy("{every: 1, quota: {active: 100, per_day: 2}}");
+  Connect("a");
+  EXPECT_EQ(Begin(Job("1")).decision, D::kProfile);
+  EXPECT_EQ(Begin(Job("2")).decision, D::kProfile);
+  const HookAnswer third = Begin(Job("3"));
+  EXPECT_EQ(third.decision, D::kQuota);
+  EXPECT_EQ(third.profile_id, "");
+  clock_.Pass(24 * 3600 * kNsPerSecond);
+  EXPECT_EQ(Begin(Job("3")).decision, D::kQuota);  // decided for good
+  EXPECT_EQ(Begin(Job("4")).decision, D::kProfile);
+}
+
+TEST_F(HookDeskTest, OnlySoManyAtATime) {
+  UsePolicy("{every: 1, quota: {active: 1}}");
+  const uint64_t agent = Connect("a");
+  const std::string id = Begin(Job("1")).profile_id;
+  EXPECT_EQ(Begin(Job("2")).decision, D::kQuota);
+  ASSERT_TRUE(Take(agent, Window(id, "a", 1)).ok());
+  PipelineFixture::End(agent, id, 1);
+  EXPECT_EQ(Over(id), ProfileState::kDone);
+  EXPECT_EQ(Begin(Job("3")).decision, D::kProfile);
+}
+
+TEST_F(HookDeskTest, AJobThatEndsUnseenDoesNotCountForTheDay) {
+  UsePolicy("{every: 1, quota: {active: 100, per_day: 1}}");
+  const uint64_t agent = Connect("a");
+  const HookJob job = Job("1");
+  const std::string id = Begin(job).profile_id;
+  EXPECT_EQ(End(job).profile_id, id);
+  ASSERT_EQ(link_->stops.size(), 1u);
+  EXPECT_EQ(link_->stops[0].profile_id, id);
+  perfd::SessionUpdate update;
+  update.profile_id = id;
+  update.phase = NodeProgress::Phase::kFinished;
+  pipeline_->News(agent, update);
+  EXPECT_EQ(Over(id), ProfileState::kFailed);
+  EXPECT_THAT(Status(id).notices.back().text, HasSubstr("ended before a process of it was seen"));
+  EXPECT_EQ(Begin(Job("2")).decision, D::kProfile);
+}
+
+TEST_F(HookDeskTest, NodesWithoutAnAgentAreSaid) {
+  UsePolicy("every: 1");
+  Connect("n1");
+  Connect("n2.site");
+  Connect("other");
+  const std::string id = Begin(Job("1", "n[1-3]")).profile_id;
+  const ProfileStatus status = Status(id);
+  ASSERT_EQ(status.nodes.size(), 2u);
+  EXPECT_EQ(status.nodes[0].node, "n1");
+  EXPECT_EQ(status.nodes[1].node, "n2.site");
+  ASSERT_GE(status.notices.size(), 2u);
+  EXPECT_THAT(status.notices[1].text, HasSubstr("no agent was connected on n3"));
+  const HookAnswer nowhere = Begin(Job("2", "m[1-2]"));
+  EXPECT_EQ(nowhere.decision, D::kUnavailable);
+  EXPECT_THAT(nowhere.reason, HasSubstr("no agent is connected on m1, m2"));
+}
+
+TEST_F(HookDeskTest, WhatCannotBePlannedLeavesItsPlace) {
+  UsePolicy("{every: 1, quota: {active: 1000}}");
+  const HookAnswer none = Begin(Job("1", ""));
+  EXPECT_EQ(none.decision, D::kUnavailable);
+  EXPECT_THAT(none.reason, HasSubstr("no node is connected"));
+  Connect("a");
+  // As many as the daemon takes at a time; the next one is told so.
+  const size_t most = ControlLimits().active_profiles;
+  for (size_t i = 0; i < most; ++i)
+    EXPECT_EQ(Begin(Job(std::to_string(100 + i))).decision, D::kProfile);
+  EXPECT_EQ(Begin(Job("2")).decision, D::kUnavailable);
+}
+
+TEST_F(HookDeskTest, WithoutAPolicyNothingIsDecided) {
+  pipeline_.reset();
+  pipeline_ = std::make_unique<Pipeline>(*store_, clock_, PipelineOptions());
+  const HookAnswer answer = Begin(Job("1"));
+  EXPECT_EQ(answer.decision, D::kNone);
+  EXPECT_THAT(answer.reason, HasSubstr("no policy"));
+  EXPECT_TRUE(store_->HookJobs(std::nullopt, 10)->empty());
+  EXPECT_EQ(Calls(HookResult::kNoPolicy), 1u);
+}
+
+TEST_F(HookDeskTest, AnEpilogWithoutAPrologIsAllRight) {
+  EXPECT_EQ(End(Job("1")).decision, D::kNone);
+  EXPECT_EQ(Calls(HookResult::kUnknown), 1u);
+  Connect("a");
+  Begin(Job("2"));
+  EXPECT_EQ(End(Job("2")).decision, D::kNotChosen);
+  EXPECT_EQ(End(Job("2")).decision, D::kNotChosen);
+  EXPECT_EQ(Calls(HookResult::kEnded), 2u);
+}
+
+TEST_F(HookDeskTest, ANodeSpeaksForItsOwnJobsOnly) {
+  UsePolicy("every: 1");
+  Connect("n1");
+  Connect("n2");
+  const HookCaller node{"n1.site"};
+  EXPECT_EQ(pipeline_->hooks().Begin(node, Job("1", "n[2-3]")).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(Calls(HookResult::kRefused), 1u);
+  HookJob job = Job("2", "n[1-2]");
+  job.uid = 0;
+  job.user = "root";
+  const auto answer = pipeline_->hooks().Begin(node, job);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  // A node cannot say who is root elsewhere.
+  EXPECT_FALSE(Status(answer->profile_id).requester.privileged);
+  job.job = "3";
+  EXPECT_TRUE(Status(Begin(job).profile_id).requester.privileged);
+  // It ends its own part, whatever it says.
+  HookJob end = Job("2", "n[1-2]");
+  end.node = "n2";
+  link_->stops.clear();  // of n2
+  ASSERT_TRUE(pipeline_->hooks().End(node, end).ok());
+  EXPECT_TRUE(link_->stops.empty());
+}
+
+TEST_F(HookDeskTest, WrongHostListsAreRefusedOrSaid) {
+  UsePolicy("every: 1");
+  Connect("a");
+  EXPECT_EQ(Begin(Job("1", "n[1-")).decision, D::kUnavailable);
+  EXPECT_EQ(pipeline_->hooks().Begin({"a"}, Job("2", "n[1-")).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(HookDeskTest, APolicyThatIsReadAnewHoldsForTheNextJob) {
+  Connect("a");
+  EXPECT_EQ(Begin(Job("1")).decision, D::kNotChosen);
+  std::ofstream(path_) << "every: 1";
+  ASSERT_TRUE(policy_->Reload().ok());
+  EXPECT_EQ(Begin(Job("1")).decision, D::kNotChosen);
+  EXPECT_EQ(Begin(Job("2")).decision, D::kProfile);
+  std::ofstream(path_) << "every: many";
+  ASSERT_FALSE(policy_->Reload().ok());
+  EXPECT_EQ(Begin(Job("3")).decision, D::kProfile);
+  EXPECT_EQ(pipeline_->Figures().policy_read, false);
+}
+
+TEST_F(HookDeskTest, TheListShowsWhatOneMaySee) {
+  Connect("a");
+  Begin(Job("1"));
+  HookJob other = Job("2");
+  other.uid = 2000;
+  Begin(other);
+  const auto all = pipeline_->hooks().List({0, "root", true}, 0);
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->records.size(), 2u);
+  EXPECT_EQ(all->records[0].job.job, "2");
+  EXPECT_EQ(all->records[0].number, 2);
+  EXPECT_THAT(all->policy, HasSubstr("one of every 3 jobs"));
+  EXPECT_EQ(all->counts.size(), static_cast<size_t>(kHookDecisionCount));
+  const auto own = pipeline_->hooks().List({1000, "alice", false}, 0);
+  ASSERT_EQ(own->records.size(), 1u);
+  EXPECT_TRUE(own->counts.empty());
+}
+
+}  // namespace
+}  // namespace perfd

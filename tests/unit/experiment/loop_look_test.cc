@@ -1,0 +1,58 @@
+// The first shadow of a loop: what it teaches about the cost of the next ones.
+#include <gtest/gtest.h>
+
+#include "agent/experiment/loop_experiment.h"
+#include "tests/unit/experiment/fake_lab.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+// A loop of 1 ms that has been looked at, and what the look cost.
+struct Looked {
+  explicit Looked(FakeTruth truth) : lab(Slow(std::move(truth)), &log) {
+    LabLoop loop;
+    loop.variants.push_back(*ParseVariantName("LS"));
+    LoopSetup setup;
+    setup.asked = {"LS"};
+    setup.shadow_ns = 500 * kMs;
+    setup.ticks_per_ns = 2;
+    experiment.emplace(setup, (*lab.Install({loop}))[0]);
+    for (int i = 0; i < 20 && experiment->stage() < LoopExperiment::Stage::kMeasure; ++i) {
+      cost = experiment->Step(
+          lab, {.credit_ns = 1000 * kMs, .timeout_ns = 1000, .prediction = lab.PredictShadow()});
+    }
+    EXPECT_EQ(experiment->stage(), LoopExperiment::Stage::kMeasure);
+  }
+  static FakeTruth Slow(FakeTruth truth) {
+    truth.ref_cycles = 2e6;
+    return truth;
+  }
+  int64_t NextCost() { return experiment->LeastCost(lab.PredictShadow()); }
+
+  FakeLog log;
+  FakeLab lab;
+  std::optional<LoopExperiment> experiment;
+  StepCost cost;
+};
+
+TEST(LoopLookTest, TheFirstRunCopiesPagesTheNextShadowIsNotPricedByIt) {
+  FakeTruth truth;
+  truth.first_run_factor = 20;
+  Looked plain{FakeTruth{}}, copying{truth};
+  EXPECT_GT(copying.cost.pause_ns, plain.cost.pause_ns + 15 * kMs);
+  EXPECT_GT(plain.NextCost(), 5 * kMs);
+  EXPECT_LT(copying.NextCost(), plain.NextCost() + kMs);
+}
+
+TEST(LoopLookTest, ItsPredictionHasTheCopiesThatItFound) {
+  FakeTruth truth;
+  truth.copy_ns_per_mb = 1000 * kMs;
+  Looked plain{FakeTruth{}}, copying{truth};
+  // At least 2 KB are written.
+  EXPECT_GT(copying.cost.predicted_ns, plain.cost.predicted_ns + 1000 * kMs / 512 - kMs / 10);
+}
+
+}  // namespace
+}  // namespace perfd
