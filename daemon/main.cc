@@ -24,6 +24,12 @@ namespace {
 
 constexpr absl::Duration kShutdownWithin = absl::Seconds(5);
 
+// Figures are read from the parts of the daemon, also where one of these cannot begin.
+struct StopsMetrics {
+  MetricsPage& metrics;
+  ~StopsMetrics() { metrics.Stop(); }
+};
+
 // A broken file is no reason not to serve.
 void ReadFirst(PolicySource& policy) {
   const absl::Status read = policy.Reload();
@@ -34,7 +40,8 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   const ServiceNotify notify = ServiceNotify::FromEnvironment();
   ASSIGN_OR_RETURN(const StopSignal stop, StopSignal::Catch());
   RaiseFileLimit();
-  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http, HttpServer::Listen(flags.metrics_listen));
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
+                   HttpServer::Listen(flags.metrics_listen));
   MetricsPage metrics;
   StoreOptions store_options;
   store_options.directory = flags.store_dir;
@@ -72,6 +79,7 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   }
   pipeline.Run();
   archive.Begin();
+  const StopsMetrics stops_metrics{metrics};
   metrics.Serve([&] { return FiguresOf(pipeline, *http, archive); });
   ReportSite site(*http, links, SourceOf(pipeline, metrics));
   RETURN_IF_ERROR(site.Serve());
@@ -101,7 +109,8 @@ int main(int argc, char** argv) {
   if (!perfd::ParsePerfdFlags(argc, argv, &flags, &exit_code)) return exit_code;
   perfd::InitLog("perfd", perfd::LogLevel::kInfo);
   absl::Status status = perfd::ApplyLog(flags);
-  if (status.ok()) status = perfd::Serve(flags, [=] { return perfd::ParsePerfdFlagsAgain(argc, argv); });
+  if (status.ok())
+    status = perfd::Serve(flags, [=] { return perfd::ParsePerfdFlagsAgain(argc, argv); });
   if (status.ok()) return 0;
   perfd::LogError("{}", std::string(status.message()));
   return 1;

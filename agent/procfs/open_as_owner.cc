@@ -45,7 +45,9 @@ UniqueFd OpenAsOwner(const std::string& path, int flags) {
   if (file.valid() || (errno != EACCES && errno != EPERM)) return file;
   const int refused = errno;
   struct stat facts {};
-  if (::stat(path.c_str(), &facts) == 0 && facts.st_uid != ::geteuid()) {
+  // Not as root: going there and back costs the thread its rights over files (capabilities(7), "Effect of user ID changes").
+  const bool found = ::stat(path.c_str(), &facts) == 0;
+  if (found && facts.st_uid != 0 && facts.st_uid != ::geteuid()) {
     const FileUser owner(facts.st_uid);
     file = UniqueFd(::open(path.c_str(), flags));
   }

@@ -121,22 +121,19 @@ int HttpServer::PollTimeoutMs() const {
   return static_cast<int>(std::max<int64_t>(0, until_ns - now_ns + kNsPerMs - 1) / kNsPerMs);
 }
 
-// A peer whose head is under way for longest gives way: whoever means it sends the head at once.
-bool HttpServer::MakeRoom() {
-  if (connections_.size() < kMaxConnections) return true;
-  for (auto it = connections_.begin(); it != connections_.end(); ++it) {
-    if (!it->second.reading()) continue;
-    connections_.erase(it);
-    return true;
-  }
-  return false;
+HttpServer::Connections::iterator HttpServer::OldestReader() {
+  return std::find_if(connections_.begin(), connections_.end(),
+                      [](const auto& entry) { return entry.second.reading(); });
 }
 
+// When all places are taken, a newcomer gets that of the peer whose head is under way for longest: whoever means it sends the
+// head at once. Without such a peer the others wait in the backlog.
 void HttpServer::AcceptAll() {
   for (int i = 0; i < kMaxAcceptsPerTurn; ++i) {
     const int64_t now_ns = clock_.MonotonicNs();
-    if (!MakeRoom()) {
-      accept_after_ns_ = now_ns + kNoDescriptorsNs;  // the others wait in the backlog
+    const bool full = connections_.size() >= kMaxConnections;
+    if (full && OldestReader() == connections_.end()) {
+      accept_after_ns_ = now_ns + kNoDescriptorsNs;
       return;
     }
     UniqueFd socket(
@@ -146,6 +143,7 @@ void HttpServer::AcceptAll() {
         accept_after_ns_ = now_ns + kNoDescriptorsNs;
       return;
     }
+    if (full) connections_.erase(OldestReader());
     connections_.try_emplace(next_id_++, std::move(socket), now_ns);
   }
 }

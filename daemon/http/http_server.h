@@ -48,12 +48,13 @@ class HttpServer {
 
  private:
   class Inbox;
+  using Connections = std::map<uint64_t, HttpConnection>;
 
   explicit HttpServer(HttpListener listener);
   void Run();
   int PollTimeoutMs() const;
   void AcceptAll();
-  bool MakeRoom();
+  Connections::iterator OldestReader();
   void Ready(uint64_t id, HttpConnection& connection);
   void TakeResponses();
   void Sweep();
@@ -62,7 +63,7 @@ class HttpServer {
   SystemClock clock_;
   HttpHandler handler_;
   std::shared_ptr<Inbox> inbox_;  // shared with responses under way, which may outlive the server
-  std::map<uint64_t, HttpConnection> connections_;  // of the thread; by age
+  Connections connections_;  // of the thread; by age
   uint64_t next_id_ = 1;
   int64_t accept_after_ns_ = 0;  // no descriptors left: not before
   std::atomic<uint64_t> refused_{0};

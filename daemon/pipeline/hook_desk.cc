@@ -159,6 +159,8 @@ void HookDesk::Plan(const HookCaller& caller, const HookJob& job, const ProfileS
   };
   absl::StatusOr<JobRequest> wanted = MakeJobRequest(job, preset);
   if (!wanted.ok()) return give_up(wanted.status().message());
+  // A node that names none speaks for itself, not for all that are connected.
+  if (!caller.node.empty() && wanted->nodes.empty()) wanted->nodes = {caller.node};
   NodeMatch match = MatchNodes(wanted->nodes, ports_.nodes());
   if (!wanted->nodes.empty() && match.nodes.empty())
     return give_up(absl::StrCat("no agent is connected on ", Some(std::move(wanted->nodes))));
@@ -187,6 +189,7 @@ HookDesk::Result HookDesk::End(const HookCaller& caller, const HookJob& job) {
 
 HookDesk::Result HookDesk::TryEnd(const HookCaller& caller, const HookJob& job,
                                   HookResult* result) {
+  RETURN_IF_ERROR(CheckCaller(caller, job));
   absl::MutexLock lock(&mutex_);
   ASSIGN_OR_RETURN(std::optional<HookRecord> known, store_.HookJobOf(job));
   // The Epilog of a run that Slurm requeues bears the number of the next run already.
