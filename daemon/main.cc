@@ -36,6 +36,13 @@ void ReadFirst(PolicySource& policy) {
   if (!read.ok()) LogError("no job is profiled by policy: {}", std::string(read.message()));
 }
 
+std::vector<DoctorCheck> OwnChecks(UnixDoor& door, Archiver& archive, PolicySource& policy) {
+  std::vector<DoctorCheck> checks = door.Checks();
+  for (DoctorCheck& check : archive.Checks()) checks.push_back(std::move(check));
+  checks.push_back(policy.Check());
+  return checks;
+}
+
 absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   const ServiceNotify notify = ServiceNotify::FromEnvironment();
   ASSIGN_OR_RETURN(const StopSignal stop, StopSignal::Catch());
@@ -60,12 +67,7 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   options.on_attach = [&](double seconds) { metrics.ObserveAttach(seconds); };
   options.on_stop = [&](double seconds) { metrics.ObserveStop(seconds); };
   options.on_hook = [&](double seconds) { metrics.ObserveHook(seconds); };
-  options.extra_checks = [&] {
-    std::vector<DoctorCheck> checks = door->Checks();
-    for (DoctorCheck& check : archive.Checks()) checks.push_back(std::move(check));
-    checks.push_back(policy.Check());
-    return checks;
-  };
+  options.extra_checks = [&] { return OwnChecks(*door, archive, policy); };
   options.on_final = [&](const std::string& id) { archive.Add(id); };
   options.report_url = [&](const std::string& id) { return links.UrlOf(id); };
   options.policy = &policy;
