@@ -4,7 +4,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
 #include "core/spec/config_table.h"
@@ -19,20 +18,6 @@ namespace perfd {
 namespace {
 
 constexpr char kVersionText[] = "perfd/v1";
-
-const char* KindName(const YamlNode& node) {
-  switch (node.kind) {
-    case YamlNode::Kind::kNull:
-      return "nothing";
-    case YamlNode::Kind::kScalar:
-      return node.quoted ? "text in quotes" : "a single value";
-    case YamlNode::Kind::kSequence:
-      return "a list";
-    case YamlNode::Kind::kMap:
-      return "a map of keys";
-  }
-  return "something else";
-}
 
 // Carries one value into its field.
 class ValueReader {
@@ -96,9 +81,7 @@ class ValueReader {
     if (key_.form != ConfigForm::kChoice) return "";
     const std::vector<std::string> choices = absl::StrSplit(key_.choices, '|');
     if (std::find(choices.begin(), choices.end(), text) != choices.end()) return "";
-    const auto near = Nearest(text, choices);
-    return absl::StrCat("'", ForMessage(text), "' is not one of ", absl::StrJoin(choices, ", "),
-                        near.has_value() ? absl::StrCat("; did you mean '", *near, "'?") : "");
+    return NotAChoice(text, choices);
   }
 
   const ConfigKey& key_;

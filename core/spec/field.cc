@@ -40,28 +40,6 @@ bool IsChoice(const SpecKey& key, absl::string_view text) {
   return std::find(choices.begin(), choices.end(), text) != choices.end();
 }
 
-std::string NotAChoice(const SpecKey& key, absl::string_view text) {
-  std::string error =
-      absl::StrCat("'", ForMessage(text), "' is not one of ", absl::StrJoin(Choices(key), ", "));
-  if (const auto near = Nearest(text, Choices(key)); near.has_value())
-    absl::StrAppend(&error, "; did you mean '", *near, "'?");
-  return error;
-}
-
-const char* KindName(const YamlNode& node) {
-  switch (node.kind) {
-    case YamlNode::Kind::kNull:
-      return "nothing";
-    case YamlNode::Kind::kScalar:
-      return node.quoted ? "text in quotes" : "a single value";
-    case YamlNode::Kind::kSequence:
-      return "a list";
-    case YamlNode::Kind::kMap:
-      return "a map of keys";
-  }
-  return "something else";
-}
-
 // Carries one value from the node into the spec. Each Read returns an error text.
 class FieldReader {
  public:
@@ -116,7 +94,7 @@ class FieldReader {
       *field = value;
       return;
     }
-    Fail(NotAChoice(key_, word));
+    Fail(NotAChoice(word, Choices(key_)));
   }
   void operator()(std::vector<int32_t>* field) {
     if (!List()) return;
@@ -211,7 +189,8 @@ std::string OutOfRange(const SpecKey& key, double value) {
 }
 
 std::string CheckText(const SpecKey& key, const std::string& text) {
-  if (key.type == KeyType::kChoice) return IsChoice(key, text) ? "" : NotAChoice(key, text);
+  if (key.type == KeyType::kChoice)
+    return IsChoice(key, text) ? "" : NotAChoice(text, Choices(key));
   const double bytes = static_cast<double>(text.size());
   if (bytes < key.low) return "is empty";
   if (bytes > key.high) return absl::StrCat("has ", text.size(), " bytes; at most ", key.high);
@@ -237,9 +216,9 @@ std::string CheckVariants(const SpecKey& key, const std::vector<std::string>& te
     const absl::StatusOr<VariantName> name = ParseVariantName(text);
     if (!name.ok()) {
       const bool known = IsChoice(key, text) || text.find_first_of("(+") != std::string::npos;
-      return known ? std::string(name.status().message()) : NotAChoice(key, text);
+      return known ? std::string(name.status().message()) : NotAChoice(text, Choices(key));
     }
-    if (name->parts.front().change <= Change::kTrace) return NotAChoice(key, text);
+    if (name->parts.front().change <= Change::kTrace) return NotAChoice(text, Choices(key));
     canonical.push_back(name->Text());
   }
   return CheckList(key, canonical);

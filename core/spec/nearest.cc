@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/spec/text.h"
 
 namespace perfd {
 namespace {
@@ -43,6 +46,14 @@ std::optional<std::string> Nearest(absl::string_view word,
     best = candidate;
   }
   return best;
+}
+
+std::string NotAChoice(absl::string_view word, const std::vector<std::string>& choices) {
+  std::string error =
+      absl::StrCat("'", ForMessage(word), "' is not one of ", absl::StrJoin(choices, ", "));
+  if (const auto near = Nearest(word, choices); near.has_value())
+    absl::StrAppend(&error, "; did you mean '", *near, "'?");
+  return error;
 }
 
 }  // namespace perfd

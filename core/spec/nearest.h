@@ -20,6 +20,9 @@ size_t EditDistance(absl::string_view a, absl::string_view b);
 std::optional<std::string> Nearest(absl::string_view word,
                                    const std::vector<std::string>& candidates);
 
+// "'of' is not one of on, off; did you mean 'off'?"
+std::string NotAChoice(absl::string_view word, const std::vector<std::string>& choices);
+
 }  // namespace perfd
 
 #endif  // CORE_SPEC_NEAREST_H_

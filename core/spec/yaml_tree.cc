@@ -137,8 +137,8 @@ class TreeBuilder final : public YAML::EventHandler {
 // What yaml-cpp would report late or not at all.
 absl::Status CheckText(absl::string_view text) {
   if (text.size() > kMaxYamlBytes)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the file has ", text.size(), " bytes; at most ", kMaxYamlBytes));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the file has ", text.size(), " bytes; at most ", kMaxYamlBytes));
   if (!IsValidUtf8(text) || text.find('\0') != absl::string_view::npos)
     return absl::InvalidArgumentError("the file is not UTF-8 text");
   int number = 0;
@@ -155,6 +155,20 @@ absl::Status CheckText(absl::string_view text) {
 }
 
 }  // namespace
+
+const char* KindName(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::kNull:
+      return "nothing";
+    case YamlNode::Kind::kScalar:
+      return node.quoted ? "text in quotes" : "a single value";
+    case YamlNode::Kind::kSequence:
+      return "a list";
+    case YamlNode::Kind::kMap:
+      return "a map of keys";
+  }
+  return "something else";
+}
 
 std::string Position(int line, int column) {
   return absl::StrCat("line ", line, ", column ", column, ": ");

@@ -32,6 +32,9 @@ struct YamlNode {
   std::vector<YamlNode> items;  // sequences and maps, in order
 };
 
+// For people: "a list", "text in quotes".
+const char* KindName(const YamlNode& node);
+
 // "line L, column C: "
 std::string Position(int line, int column);
 

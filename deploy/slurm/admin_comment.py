@@ -47,11 +47,6 @@ def write_state(path, done):
     os.replace(f"{path}.new", path)
 
 
-def slurm_job(profile):
-    found = re.search(r"(?m)^\s*slurm_job: (\d+)\s*$", profile["spec"])
-    return found.group(1) if found else None
-
-
 def comment(job, line, dry_run):
     """slurmctld changes jobs that run, the accounting database those that are over."""
     text = re.sub(r"[^ -~]|[\"'\\=]", " ", line.strip())[:LONGEST]
@@ -72,12 +67,15 @@ def main():
     flags = parser.parse_args()
     client = [flags.perfctl, "--address", flags.address]
     listed = run([*client, "list", "--limit", "1000", "--json"])
-    if listed is None:
+    hooked = run([*client, "hook", "list", "--limit", "1000", "--json"])
+    if listed is None or hooked is None:
         return 1
+    # What people submit may name anybody's job: only the scheduler's own word says whose a profile is.
+    job_of = {entry["profile"]: entry["job"] for entry in json.loads(hooked)["jobs"] if entry["job"].isdigit()}
     done, failed = read_state(flags.state), 0
     oldest_ns = (time.time() - OLDEST_SECONDS) * 1e9
     for profile in reversed(json.loads(listed)["profiles"]):  # oldest first
-        job = slurm_job(profile)
+        job = job_of.get(profile["id"])
         if job is None or profile["id"] in done or profile["state"] not in ("DONE", "PARTIAL") \
                 or profile["finished_unix_ns"] < oldest_ns:
             continue

@@ -10,11 +10,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("PERFD_BUILD_DIR", ROOT / "build/ci"))
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+import cluster  # noqa: E402
+from cluster import BUILD, wait_until  # noqa: E402
+
 BIN, PUPPET = BUILD / "bin", BUILD / "puppets/five_loops_gcc_O2"
 AGENT_UID, OWNER_UID, DAEMON_UID = 61_471, 61_472, 61_473  # nobody's
 USER_LINES = re.compile(r"(?m)^CapabilityBoundingSet=(.*)$")
@@ -32,14 +33,6 @@ def setpriv(uid, capabilities):
     if uid == 0:
         return command + ["--inh-caps", "-all"]
     return command + ["--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--inh-caps", caps, "--ambient-caps", caps]
-
-
-def wait_until(condition, seconds, what):
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, f"after {seconds} s still not: {what}"
-        time.sleep(0.05)
-    return value
 
 
 class Site:
@@ -198,18 +191,7 @@ def main():
     if missing or not PUPPET.exists() or not (BIN / "perfd").exists():
         print(f"SKIPPED: this machine does not give {missing or 'built programs'}")
         return 77
-    wanted, failed = sys.argv[1:], 0
-    tests = [(n, f) for n, f in sorted(globals().items()) if n.startswith("test_") and (not wanted or n in wanted)]
-    for name, function in tests:
-        try:
-            function()
-            print(f"ok    {name}", flush=True)
-        except Exception:  # noqa: BLE001 - every failure is reported and counted
-            traceback.print_exc()
-            print(f"FAIL  {name}", flush=True)
-            failed += 1
-    print(f"{len(tests) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    cluster.run_tests(sys.modules[__name__])
 
 
 if __name__ == "__main__":

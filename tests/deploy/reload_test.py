@@ -13,20 +13,14 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("PERFD_BUILD_DIR", ROOT / "build/ci"))
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+import cluster  # noqa: E402
+from cluster import BUILD, wait_until  # noqa: E402
+
 BIN = BUILD / "bin"
-
-
-def wait_until(condition, seconds, what):
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, f"after {seconds} s still not: {what}"
-        time.sleep(0.02)
-    return value
 
 
 class Manager:
@@ -275,18 +269,7 @@ def main():
     if not all((BIN / p).exists() for p in ("perfd", "perf-agent", "perf-agent-reader")):
         print("SKIPPED: perfd and perf-agent are not built")
         return 77
-    wanted, failed = sys.argv[1:], 0
-    tests = [(n, f) for n, f in sorted(globals().items()) if n.startswith("test_") and (not wanted or n in wanted)]
-    for name, function in tests:
-        try:
-            function()
-            print(f"ok    {name}", flush=True)
-        except Exception:  # noqa: BLE001 - every failure is reported and counted
-            traceback.print_exc()
-            print(f"FAIL  {name}", flush=True)
-            failed += 1
-    print(f"{len(tests) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    cluster.run_tests(sys.modules[__name__])
 
 
 if __name__ == "__main__":

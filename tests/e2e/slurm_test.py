@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The scheduler hook in a real Slurm: every third of thirty MPI jobs is profiled, all of them end as they would have ended,
 and so they do while perfd is stopped or hangs; the options of the SPANK plugin; what Prometheus and Slurm show of it."""
+import json
 import os
 import re
 import signal
@@ -255,8 +256,11 @@ def test_the_summary_goes_into_slurms_record():
         job, _ = c.sbatch(f"srun {c.dir}/small_job 60")
         profile = wait_until(lambda: (profiles_of(c, job) or [None])[0], 30, "the job has a profile")["id"]
         c.wait_over(profile, 60)
+        by_hand = c.submit("--slurm-job", job, "--duration", "2s")  # anybody may name a job: that is no summary of it
+        c.wait_over(by_hand, 30)
         run = write_comments(c)
         assert run.returncode == 0, run
+        assert json.loads((c.dir / "written.json").read_text()) == [profile]
         record = c.slurm("scontrol", "show", "job", job, "-o").stdout
         comment = re.search(r"AdminComment=(.*?) \w+=", record).group(1)
         assert comment.startswith(f"perfd {profile}"), record
