@@ -1,6 +1,7 @@
 #include "agent/sample/perf_sample_source.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -147,7 +148,10 @@ void PerfSampleSource::Deliver(const PerfRecord& record, SampleRing& ring, Sampl
   std::visit(Overloaded{
                  [&](const MalformedRecord&) { sink.OnMalformed(); },
                  [](const IgnoredRecord&) {},
-                 [&](const Sample& sample) { sink.OnSample(sample); },
+                 [&](Sample sample) {
+                   sample.period = StandsFor(sample.period, ring);
+                   sink.OnSample(sample);
+                 },
                  [&](const MappingEvent& event) { sink.OnMapping(event); },
                  [&](const TaskEvent& event) {
                    OnTaskRecord(event, ring);
@@ -162,6 +166,17 @@ void PerfSampleSource::Deliver(const PerfRecord& record, SampleRing& ring, Sampl
                  },
              },
              record);
+}
+
+// A clock tells of the period that it was opened with, whatever it was set to since, and of no event does the kernel know how
+// long we let it rest. Source: kernel/events/core.c perf_swevent_hrtimer (hw.last_period), perf_swevent_init_hrtimer.
+uint64_t PerfSampleSource::StandsFor(uint64_t period, const SampleRing& ring) const {
+  if (IsClockEvent(rings_.event().attr)) period = ring.rate;
+  const bool rests = may_rest_ && !ring.restless && duty_.share() > 0;
+  if (!rests) return period;
+  // A foreign period may be anything; 2^53 ns are a hundred days.
+  return static_cast<uint64_t>(
+      std::llround(std::min(static_cast<double>(period) / duty_.share(), 0x1p53)));
 }
 
 void PerfSampleSource::OnTaskRecord(const TaskEvent& event, SampleRing& ring) {

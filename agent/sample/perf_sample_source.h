@@ -51,6 +51,7 @@ class PerfSampleSource final : public SampleSource {
 
   void DrainRing(SampleRing& ring, SampleSink& sink);
   void Deliver(const PerfRecord& record, SampleRing& ring, SampleSink& sink);
+  uint64_t StandsFor(uint64_t period, const SampleRing& ring) const;
   void OnTaskRecord(const TaskEvent& event, SampleRing& ring);
   void FollowThreads();
   void Pace();

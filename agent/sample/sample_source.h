@@ -3,7 +3,7 @@
 // Shape    AddProcess(pid) for each rank, then Drain(sink) every fraction of a second: everything that the kernel
 //          wrote since the last call reaches the sink: mappings and task events first, in the order of time whichever
 //          ring they come from, then the samples, each ring in order. New threads are covered by the source itself.
-// Units    times in ns of CLOCK_MONOTONIC; periods in ns of CPU time (cpu-clock) or in events.
+// Units    times in ns of CLOCK_MONOTONIC; periods in ns of CPU time (cpu-clock) or in events, rests included.
 // Errors   AddProcess: kNotFound (gone), kPermissionDenied (names the sysctl or capability), kResourceExhausted
 //          (descriptors, locked memory), kUnimplemented (no such event here). Drain never fails.
 // Threads  thread-bound: one thread owns a source.
@@ -29,7 +29,8 @@ struct Sample {
   int32_t tid = 0;
   uint64_t time_ns = 0;
   uint32_t cpu = 0;
-  uint64_t period = 0;
+  uint64_t period =
+      0;  // what it stands for, in the mean: more than the event's own where that rests
   bool kernel = false;
   std::span<const uint64_t> callchain;  // innermost first, user frames only; empty: not recorded
   std::span<const uint64_t>

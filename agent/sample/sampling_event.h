@@ -27,7 +27,8 @@ struct SamplingOptions {
   uint32_t stack_bytes =
       8192;  // with callpaths dwarf: copied per sample; made a multiple of 8, at most 32 KiB
   std::string cgroup{};  // Discovery::cgroup; empty: one event per thread
-  int threads = 0;  // that are to be sampled at once, so that locked memory suffices for all; 0: nobody knows
+  int threads =
+      0;  // that are to be sampled at once, so that locked memory suffices for all; 0: nobody knows
   uint64_t ring_bytes =
       0;  // per thread or CPU, rounded to a power of two of pages; 0: chosen by callpaths
 };

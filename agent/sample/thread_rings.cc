@@ -57,8 +57,9 @@ bool ThreadRings::HasRing(int32_t tid) const {
 }
 
 void ThreadRings::Add(PerfRing ring, int32_t pid, int32_t tid) {
-  rings_.push_back(std::make_unique<SampleRing>(SampleRing{
-      std::move(ring), RecordDecoder(event_.attr.sample_type, clock_offset_ns_), pid, tid}));
+  rings_.push_back(std::make_unique<SampleRing>(
+      SampleRing{std::move(ring), RecordDecoder(event_.attr.sample_type, clock_offset_ns_), pid,
+                 tid, event_.attr.sample_freq}));
   if (tid != 0) open_tids_.insert(tid);
 }
 
@@ -284,12 +285,18 @@ void ThreadRings::Sweep() {
   std::erase_if(rings_, [](const auto& ring) { return ring->closing && ring->read_since_close; });
 }
 
+absl::Status ThreadRings::SetRate(SampleRing& ring, uint64_t value) {
+  RETURN_IF_ERROR(ring.ring.SetRate(value));
+  ring.rate = value;
+  return absl::OkStatus();
+}
+
 absl::Status ThreadRings::SetFrequency(double hz) {
   const uint64_t value = RateValue(event_.attr, hz);
   event_.attr.sample_freq = value;  // for threads to come; one union with sample_period
   absl::Status first_error;
   for (const auto& ring : rings_) {
-    if (!ring->closing) first_error.Update(ring->ring.SetRate(value));
+    if (!ring->closing) first_error.Update(SetRate(*ring, value));
   }
   return first_error;
 }
@@ -312,8 +319,8 @@ absl::Status ThreadRings::Rest(double mean_hz) {
       why = std::move(may);
       if (std::exchange(ring->restless, true)) continue;
       why_restless_ = why;
-      // What cannot even be slowed is sampled more often than the others: its samples have the shorter period.
-      if (absl::Status slow = ring->ring.SetRate(RateValue(event_.attr, mean_hz)); !slow.ok())
+      // What cannot even be slowed is sampled more often than the others: its samples stand for less time each.
+      if (absl::Status slow = SetRate(*ring, RateValue(event_.attr, mean_hz)); !slow.ok())
         LogWarning("thread {}: {}", ring->tid, Text(slow));
       continue;
     }
@@ -328,7 +335,7 @@ absl::Status ThreadRings::SetRestless(double mean_hz) {
   absl::Status first_error;
   for (const auto& ring : rings_) {
     if (ring->restless && !ring->closing)
-      first_error.Update(ring->ring.SetRate(RateValue(event_.attr, mean_hz)));
+      first_error.Update(SetRate(*ring, RateValue(event_.attr, mean_hz)));
   }
   return first_error;
 }

@@ -33,6 +33,7 @@ struct SampleRing {
   RecordDecoder decoder;
   int32_t pid = 0;  // 0: a ring per CPU, of a cgroup
   int32_t tid = 0;
+  uint64_t rate = 0;      // its frequency or period now, as RateValue gives it
   bool restless = false;  // it cannot rest: it samples at a longer period instead
   bool closing = false;   // no more records will be written
   bool closed_before_look = false;
@@ -118,6 +119,7 @@ class ThreadRings {
   bool HasEnded(int32_t pid) const;
   void Add(PerfRing ring, int32_t pid, int32_t tid);
   absl::Status MayRest(SampleRing& ring);
+  static absl::Status SetRate(SampleRing& ring, uint64_t value);
 
   ProcFs procfs_;
   ChosenEvent event_;

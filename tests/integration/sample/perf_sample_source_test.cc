@@ -240,6 +240,8 @@ TEST_F(PerfSampleSourceTest, ChangesTheFrequencyOfRunningEvents) {
   DrainUntilHeard(puppet);
   ExpectNear(slow, 39, 0.5, 1.4);
   ExpectNear(sink_.samples - slow, 399, 0.5, 1.4);
+  // Whatever the rate was when they were taken, they stand for all of the time.
+  ExpectNear(sink_.period_ns, 800 * kMs);
 }
 
 TEST_F(PerfSampleSourceTest, RestsToBecomeSlowerThanItBegan) {
@@ -251,8 +253,9 @@ TEST_F(PerfSampleSourceTest, RestsToBecomeSlowerThanItBegan) {
   puppet.Go();
   DrainUntilHeard(puppet);
   ExpectNear(sink_.samples, 250, 0.5, 1.4);
-  EXPECT_NEAR(static_cast<double>(sink_.period_ns) / static_cast<double>(sink_.samples), 1e9 / 499, 1e5)
-      << "the period of the events themselves is what it was";
+  EXPECT_NEAR(static_cast<double>(sink_.period_ns) / static_cast<double>(sink_.samples), 4e9 / 499,
+              1e5)
+      << "a sample stands for the rest around it too";
   ASSERT_TRUE(source_->SetFrequency(499).ok());
 }
 
@@ -280,7 +283,8 @@ class OneDescriptorLeft {
 };
 
 TEST_F(PerfSampleSourceTest, AThreadThatCannotRestDoesNotKeepTheOthersFromIt) {
-  if (geteuid() != 0) GTEST_SKIP() << "SKIPPED: the hard limit of descriptors could not be put back";
+  if (geteuid() != 0)
+    GTEST_SKIP() << "SKIPPED: the hard limit of descriptors could not be put back";
   PuppetProcess first({"wait", "spin:1000", "say:a", "wait"});
   PuppetProcess second({"wait", "spin:1000", "say:a", "wait"});
   OPEN_OR_SKIP({.frequency_hz = 499});
@@ -299,9 +303,10 @@ TEST_F(PerfSampleSourceTest, AThreadThatCannotRestDoesNotKeepTheOthersFromIt) {
   second.Go();
   DrainUntilHeard(first);
   DrainUntilHeard(second);
-  // Each a quarter of 499. The period that the kernel tells of a clock is the first one for ever (perf_swevent_init_hrtimer).
+  // Each a quarter of 499, and each sample stands for as much, whether its event rests or is slower.
   ExpectNear(sink_.counts[first.pid()], 125, 0.4, 1.6);
   ExpectNear(sink_.counts[second.pid()], 125, 0.4, 1.6);
+  EXPECT_EQ(sink_.period_ns / sink_.samples, uint64_t{4'000'000'000} / 499);
   ASSERT_TRUE(source_->SetFrequency(499).ok());
   EXPECT_DOUBLE_EQ(source_->on_share(), 1);
 }
