@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 
@@ -138,14 +137,6 @@ std::string FailureText(const ShadowReading& r, const RunResult& result, size_t 
   return absl::StrCat("not run: the shadow ", OutcomeText(r));
 }
 
-std::vector<uint32_t> PlacesByTid(const ShadowReading& r) {
-  std::vector<uint32_t> places(r.team);
-  std::iota(places.begin(), places.end(), 0U);
-  std::sort(places.begin(), places.end(),
-            [&](uint32_t a, uint32_t b) { return r.child.tids[a] < r.child.tids[b]; });
-  return places;
-}
-
 uint64_t ProbeCycles(const ShadowReading& r) {
   std::vector<uint64_t> cycles;
   for (size_t run : {size_t{0}, r.runs + 1, r.runs + 2}) {
@@ -172,13 +163,12 @@ absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& r) {
   answer.probe_cycles = ProbeCycles(r);
   answer.missed_memory = MissedMemory(r);
   answer.failed_gathers = static_cast<int32_t>(std::min<uint32_t>(r.site.failures, 1000));
-  const std::vector<uint32_t> places = PlacesByTid(r);
   for (size_t run = 0; run < r.runs; ++run) {
-    for (size_t thread = 0; thread < places.size(); ++thread) {
-      const RunResult& result = r.results[(run + 1) * r.team + places[thread]];
+    for (uint32_t place = 0; place < r.team; ++place) {
+      const RunResult& result = r.results[(run + 1) * r.team + place];
       ShadowRun out;
       out.run = static_cast<int32_t>(run);
-      out.thread = static_cast<int32_t>(thread);
+      out.thread = static_cast<int32_t>(place);
       out.cycles = result.cycles;
       out.iterations = result.iterations;
       out.ok = result.status == kRunOk;
@@ -186,7 +176,7 @@ absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& r) {
       answer.runs.push_back(std::move(out));
     }
   }
-  for (uint32_t place : places) {
+  for (uint32_t place = 0; place < r.team; ++place) {
     if (place < r.traces.size()) answer.traces.push_back(r.traces[place]);
     if (place < r.detours.size()) answer.left_by_detour.push_back(r.detours[place] == 1);
   }

@@ -16,8 +16,19 @@ void ResetChild(ChildControl* child, ShadowPlan* plan, uint32_t team) {
   child->team = team;
 }
 
-// A member says that it joined right afterwards; it may have lost its CPU in between. Places are in the order of the records,
-// which threads keep for good: a thread has the same place in every shadow of the same team.
+// Puts a member where its id belongs among those found so far.
+void Seat(ChildControl* child, uint32_t found, uint32_t index, uint32_t tid) {
+  uint32_t place = found;
+  for (; place > 0 && child->tids[place - 1] > tid; --place) {
+    child->tids[place] = child->tids[place - 1];
+    child->records[place] = child->records[place - 1];
+  }
+  child->tids[place] = tid;
+  child->records[place] = static_cast<uint16_t>(index);
+}
+
+// A member says that it joined right afterwards; it may have lost its CPU in between. Places are in the order of the threads'
+// ids: the same in every shadow of the same team, and in what the agent is told and says of its members.
 bool CollectTeam(RegionHeader* region, ChildControl* child, uint32_t round) {
   uint64_t deadline = MonotonicNs() + kCollectNs;
   for (;;) {
@@ -27,9 +38,7 @@ bool CollectTeam(RegionHeader* region, ChildControl* child, uint32_t round) {
       uint32_t slot = Load(record->slot);
       if (slot == 0 || slot > child->team || slot > kMaxTeam || record->round != round) continue;
       if (found == child->team) return false;
-      child->records[found] = static_cast<uint16_t>(i);
-      child->tids[found] = record->tid;
-      ++found;
+      Seat(child, found++, i, record->tid);
     }
     if (found == child->team) return true;
     if (MonotonicNs() >= deadline) return false;

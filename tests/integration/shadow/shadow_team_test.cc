@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -103,6 +105,15 @@ void ExpectNoChild() {
   EXPECT_EQ(errno, ECHILD);
 }
 
+// Records are found by tid % blocks: of the threads begun next the first one has the last record, the others the first ones.
+// (Unless somebody else begins one meanwhile.)
+void NextThreadHasTheLastRecord(pid_t blocks) {
+  pid_t tid = 0;
+  do {
+    std::thread([&tid] { tid = gettid(); }).join();
+  } while ((tid + 1) % blocks != blocks - 1);
+}
+
 class TeamSize : public ::testing::TestWithParam<int> {};
 
 TEST_P(TeamSize, EveryMemberIsRebuiltWithItsOwnState) {
@@ -113,6 +124,7 @@ TEST_P(TeamSize, EveryMemberIsRebuiltWithItsOwnState) {
   // mov %fs:0,%rax; mov %rax,%gs:0: the thread's own TLS base as its "iterations".
   uint64_t tls =
       lab.Raw({0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0, 0x65, 0x48, 0x89, 0x04, 0x25, 0, 0, 0, 0});
+  NextThreadHasTheLastRecord(8);
   Team team(size, 5000);
   for (int round = 0; round < 25; ++round) {
     lab.Plan(site, static_cast<uint32_t>(size),
@@ -134,6 +146,8 @@ TEST_P(TeamSize, EveryMemberIsRebuiltWithItsOwnState) {
       }
     }
     EXPECT_EQ(tids.size(), static_cast<size_t>(size));
+    // What one shadow says of a member is told to the next by its place.
+    EXPECT_TRUE(std::is_sorted(lab.child().tids, lab.child().tids + size)) << "round " << round;
   }
   EXPECT_TRUE(team.StopAndCheck());
   printf("team %d: %lu shadows, %lu gatherings, %lu timeouts, fork %lu, pause %lu ticks\n", size,

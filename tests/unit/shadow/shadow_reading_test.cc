@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Two runs of a team of two; place 0 is the thread with the higher id.
+// Two runs of a team of two.
 class ShadowReadingTest : public ::testing::Test {
  protected:
   ShadowReadingTest() {
@@ -18,8 +18,6 @@ class ShadowReadingTest : public ::testing::Test {
     reading_.team = 2;
     reading_.runs = 2;
     reading_.child.team = 2;
-    reading_.child.tids[0] = 200;
-    reading_.child.tids[1] = 100;
     reading_.results.resize((2 + kProbeRuns) * 2, RunResult{70, 0, 0, 0, kRunOk});
     for (size_t run = 1; run <= 2; ++run) {
       for (size_t place = 0; place < 2; ++place)
@@ -35,13 +33,13 @@ class ShadowReadingTest : public ::testing::Test {
   std::vector<CodeCopy> copies_;
 };
 
-TEST_F(ShadowReadingTest, ThreadsAreNumberedByTheirIds) {
+TEST_F(ShadowReadingTest, RunsAreToldByThread) {
   auto answer = ReadAnswer(reading_);
   ASSERT_TRUE(answer.ok());
   ASSERT_EQ(answer->runs.size(), 4u);
-  EXPECT_EQ(answer->runs[0].cycles, 1001u);  // run 0, thread 0: place 1
-  EXPECT_EQ(answer->runs[1].cycles, 1000u);
-  EXPECT_EQ(answer->runs[3].cycles, 2000u);
+  EXPECT_EQ(answer->runs[0].cycles, 1000u);  // run 0, thread 0
+  EXPECT_EQ(answer->runs[1].cycles, 1001u);
+  EXPECT_EQ(answer->runs[3].cycles, 2001u);
   EXPECT_EQ(answer->runs[3].run, 1);
   EXPECT_EQ(answer->probe_cycles, 70u);
   EXPECT_EQ(answer->outcome, "done");
@@ -50,7 +48,7 @@ TEST_F(ShadowReadingTest, ThreadsAreNumberedByTheirIds) {
 TEST_F(ShadowReadingTest, WhoLeftByADetourIsToldByThread) {
   EXPECT_TRUE(ReadAnswer(reading_)->left_by_detour.empty()) << "the loop has none";
   reading_.detours = {1, 0};
-  EXPECT_EQ(ReadAnswer(reading_)->left_by_detour, (std::vector<bool>{false, true}));
+  EXPECT_EQ(ReadAnswer(reading_)->left_by_detour, (std::vector<bool>{true, false}));
 }
 
 TEST_F(ShadowReadingTest, FaultsNameTheInstruction) {
@@ -58,18 +56,18 @@ TEST_F(ShadowReadingTest, FaultsNameTheInstruction) {
   reading_.child.fault = {SIGSEGV, 0, 0x10, 0x1005, 1, 0, 0};
   auto answer = ReadAnswer(reading_);
   ASSERT_TRUE(answer.ok());
-  EXPECT_FALSE(answer->runs[1].ok);
-  EXPECT_EQ(answer->runs[1].failure, "SIGSEGV at 0x10 (instruction 0x400004)");
+  EXPECT_FALSE(answer->runs[0].ok);
+  EXPECT_EQ(answer->runs[0].failure, "SIGSEGV at 0x10 (instruction 0x400004)");
 }
 
 TEST_F(ShadowReadingTest, RunsThatDidNotHappenSayWhy) {
   reading_.results[4].status = kRunNotRun;
   auto answer = ReadAnswer(reading_);
-  EXPECT_EQ(answer->runs[3].failure, "not run: time was up");
+  EXPECT_EQ(answer->runs[2].failure, "not run: time was up");
   reading_.site.last_outcome = kOutcomeWatchdog;
   reading_.child.current_run = 2;
   answer = ReadAnswer(reading_);
-  EXPECT_THAT(answer->runs[3].failure, HasSubstr("did not end"));
+  EXPECT_THAT(answer->runs[2].failure, HasSubstr("did not end"));
 }
 
 TEST_F(ShadowReadingTest, ShadowsThatDidNotStart) {
