@@ -116,7 +116,8 @@ CommandRun Define(CLI::App& app) {
   auto options = std::make_shared<Options>();  // shared by the parser and the command
   app.add_option("ID", options->id, kIdHelp)->required();
   auto* csv = app.add_flag("--csv", options->csv, "Every row as CSV");
-  auto* folded = app.add_flag("--folded", options->folded, "Folded stacks for flame graphs");
+  auto* folded =
+      app.add_flag("--folded", options->folded, "Folded stacks for flame graphs, us of CPU time");
   auto* pprof =
       app.add_option("--pprof", options->pprof, "Write a pprof file; - is standard output");
   auto* html = app.add_option("--html", options->html,

@@ -16,12 +16,13 @@ class Decision {
     step_.loops = std::move(before);
     for (const LoopHeat& loop : heat_) {
       by_id_[loop.id] = &loop;
-      recent_ += loop.recent;
+      recent_ns_ += loop.recent_ns;
+      recent_samples_ += loop.recent_samples;
     }
   }
 
   PhaseStep Take() {
-    if (recent_ < kLeastRecent) {
+    if (recent_samples_ < kLeastRecent) {
       // Nobody knows what was hot in this time.
       for (PhaseLoop& loop : step_.loops) loop.cold_since_ns = 0;
       return std::move(step_);
@@ -35,8 +36,8 @@ class Decision {
   }
 
  private:
-  double Share(uint64_t samples) const {
-    return static_cast<double>(samples) / static_cast<double>(recent_);
+  double Share(uint64_t ns) const {
+    return recent_ns_ == 0 ? 0 : static_cast<double>(ns) / static_cast<double>(recent_ns_);
   }
   const LoopHeat* Find(const std::string& id) const {
     const auto it = by_id_.find(id);
@@ -51,7 +52,7 @@ class Decision {
   void Cool() {
     for (PhaseLoop& loop : step_.loops) {
       const LoopHeat* heat = Find(loop.id);
-      const bool cold = heat == nullptr || Share(heat->recent) < kLeaveShare;
+      const bool cold = heat == nullptr || Share(heat->recent_ns) < kLeaveShare;
       if (!cold)
         loop.cold_since_ns = 0;
       else if (loop.cold_since_ns == 0)
@@ -69,9 +70,9 @@ class Decision {
     step_.given_up.push_back(loop.id);
   }
 
-  std::vector<size_t> HotBy(uint64_t LoopHeat::*samples) const {
+  std::vector<size_t> HotBy(uint64_t LoopHeat::*ns) const {
     std::vector<LoopWeight> weights;
-    for (const LoopHeat& loop : heat_) weights.push_back({loop.*samples, loop.innermost});
+    for (const LoopHeat& loop : heat_) weights.push_back({loop.*ns, loop.innermost});
     return HotSet(weights, limits_.coverage_ratio, limits_.max_loops);
   }
 
@@ -81,14 +82,15 @@ class Decision {
     const auto add = [&](const std::vector<size_t>& hot, double least) {
       for (const size_t i : hot) {
         const LoopHeat& loop = heat_[i];
-        if (loop.settled || loop.recent < kLeastOwn || Share(loop.recent) < least) continue;
+        if (loop.settled || loop.recent_samples < kLeastOwn || Share(loop.recent_ns) < least)
+          continue;
         if (std::find(found.begin(), found.end(), i) == found.end()) found.push_back(i);
       }
     };
-    add(HotBy(&LoopHeat::recent), kEnterShare);
-    add(HotBy(&LoopHeat::whole), kReenterShare);
+    add(HotBy(&LoopHeat::recent_ns), kEnterShare);
+    add(HotBy(&LoopHeat::whole_ns), kReenterShare);
     std::stable_sort(found.begin(), found.end(),
-                     [&](size_t a, size_t b) { return heat_[a].recent > heat_[b].recent; });
+                     [&](size_t a, size_t b) { return heat_[a].recent_ns > heat_[b].recent_ns; });
     return found;
   }
 
@@ -134,7 +136,8 @@ class Decision {
   const PhaseLimits limits_;
   const int64_t now_ns_;
   std::map<std::string, const LoopHeat*> by_id_;
-  uint64_t recent_ = 0;
+  uint64_t recent_ns_ = 0;
+  uint64_t recent_samples_ = 0;
   PhaseStep step_;
 };
 

@@ -4,7 +4,8 @@
 //          is taken up when it is among the hot ones of the last kRecentNs, or still warm and among those of the whole
 //          profile; it gives its place back when it was cold for kColdNs, or for kPressedNs when another needs the place.
 // Bounds   at most max_loops at a time, at most most_loops in all; each comes back at most kMostReturns times.
-// Units    samples; ns of any steady clock; shares of the recent samples of all compute loops, 0..1.
+// Units    heat in ns of CPU time; ns of any steady clock; shares of the recent CPU time of all compute loops, 0..1. How much
+//          is known is counted in samples.
 // Threads  thread-safe (pure).
 // Source   our choice. The share to come in is far above the share to go out, and going out takes time: a loop whose share
 //          wavers around either edge changes its place once. kRecentNs holds two windows of the longest kind (5 s).
@@ -34,9 +35,10 @@ inline constexpr int32_t kMostSites =
 
 // How hot one compute loop of the job is.
 struct LoopHeat {
-  std::string id;       // LocationId
-  uint64_t whole = 0;   // since the profile began
-  uint64_t recent = 0;  // in the last kRecentNs
+  std::string id;               // LocationId
+  uint64_t whole_ns = 0;        // since the profile began
+  uint64_t recent_ns = 0;       // in the last kRecentNs
+  uint64_t recent_samples = 0;  // seen then
   bool innermost = true;
   bool settled =
       false;  // measured or refused wherever it was asked for: it needs no place any more

@@ -9,17 +9,17 @@ std::vector<size_t> HotSet(std::span<const LoopWeight> loops, double coverage_ra
   std::vector<size_t> order;
   double total = 0;
   for (size_t i = 0; i < loops.size(); ++i) {
-    total += static_cast<double>(loops[i].samples);
-    if (loops[i].innermost && loops[i].samples > 0) order.push_back(i);
+    total += static_cast<double>(loops[i].weight);
+    if (loops[i].innermost && loops[i].weight > 0) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return loops[a].samples > loops[b].samples; });
+                   [&](size_t a, size_t b) { return loops[a].weight > loops[b].weight; });
 
   const size_t limit = static_cast<size_t>(std::max(max_loops, 0));
   double covered = 0;
   size_t count = 0;
   while (count < order.size() && count < limit && covered <= coverage_ratio * total) {
-    covered += static_cast<double>(loops[order[count]].samples);
+    covered += static_cast<double>(loops[order[count]].weight);
     ++count;
   }
   order.resize(count);

@@ -2,7 +2,7 @@
 //
 // Shape    innermost compute loops, heaviest first, until their sum exceeds `coverage` of the loop
 //          time; a sum that only equals it takes one loop more.
-// Units    samples.
+// Units    of the weights: any, the same for all (ns of CPU time).
 // Threads  thread-safe (pure).
 // Source   design: hot set.
 #ifndef CORE_ANALYSIS_HOT_SET_H_
@@ -16,11 +16,11 @@
 namespace perfd {
 
 struct LoopWeight {
-  uint64_t samples = 0;
+  uint64_t weight = 0;
   bool innermost = true;
 };
 
-// Indices into `loops`, in the order taken. Loops without samples are never hot; equal loops are
+// Indices into `loops`, in the order taken. Loops without weight are never hot; equal loops are
 // taken in the order given. `loops` holds every compute loop: their sum is the loop time.
 std::vector<size_t> HotSet(std::span<const LoopWeight> loops, double coverage_ratio,
                            int32_t max_loops);

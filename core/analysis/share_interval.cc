@@ -32,13 +32,15 @@ double ClusterHalfWidth(const ClusterSums& sums) {
 
 }  // namespace
 
-void ClusterSums::Add(uint64_t cluster_x, uint64_t cluster_y) {
+void ClusterSums::Add(uint64_t cluster_x, uint64_t cluster_y, uint64_t each) {
   ++clusters;
   x += cluster_x;
   y += cluster_y;
   xx += absl::uint128(cluster_x) * cluster_x;
   xy += absl::uint128(cluster_x) * cluster_y;
   yy += absl::uint128(cluster_y) * cluster_y;
+  ww += absl::uint128(cluster_x) * each;
+  ww_y += absl::uint128(cluster_y) * each;
 }
 
 double StudentQuantile(uint64_t degrees) {
@@ -50,10 +52,23 @@ double StudentQuantile(uint64_t degrees) {
   return z + z * (z2 + 1) / (4 * v) + z * (5 * z2 * z2 + 16 * z2 + 3) / (96 * v * v);
 }
 
-Interval WilsonInterval(uint64_t hits, uint64_t count) {
-  if (count == 0) return {0, 1};
-  const double n = static_cast<double>(count);
-  const double p = static_cast<double>(std::min(hits, count)) / n;
+// The variance of p = sum w z / sum w over independent samples, z = 1 in the place and 0 elsewhere, is about
+// sum w^2 (z - p)^2 / (sum w)^2 (linearised ratio); that of n equal samples is p (1 - p) / n.
+double EffectiveSamples(const ClusterSums& sums) {
+  if (sums.x == 0 || sums.ww == 0) return 0;
+  const double x = static_cast<double>(sums.x);
+  const double p = std::min(1.0, static_cast<double>(sums.y) / x);
+  const double q = 1 - p;
+  const double elsewhere = std::max(0.0, Real(sums.ww) - Real(sums.ww_y));
+  const double squares = q * q * Real(sums.ww_y) + p * p * elsewhere;
+  if (!(p * q > 0) || !(squares > 0)) return x * x / Real(sums.ww);  // all or nothing
+  return p * q * x * x / squares;
+}
+
+Interval WilsonInterval(double share, double count) {
+  if (!(count > 0)) return {0, 1};
+  const double n = count;
+  const double p = std::clamp(share, 0.0, 1.0);
   const double z2 = kNormalQuantile * kNormalQuantile;
   const double center = (p + z2 / (2 * n)) / (1 + z2 / n);
   const double half =
@@ -62,10 +77,10 @@ Interval WilsonInterval(uint64_t hits, uint64_t count) {
 }
 
 Interval ShareInterval(const ClusterSums& sums) {
-  Interval interval = WilsonInterval(sums.y, sums.x);
-  if (sums.clusters < 2 || sums.x == 0) return interval;
-  const double share = static_cast<double>(sums.y) / static_cast<double>(sums.x);
-  const double half = ClusterHalfWidth(sums);
+  if (sums.x == 0) return {0, 1};
+  const double share = std::min(1.0, static_cast<double>(sums.y) / static_cast<double>(sums.x));
+  Interval interval = WilsonInterval(share, EffectiveSamples(sums));
+  const double half = sums.clusters < 2 ? 0 : ClusterHalfWidth(sums);
   interval.low = std::clamp(share - half, 0.0, interval.low);
   interval.high = std::clamp(share + half, interval.high, 1.0);
   return interval;

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/analysis/added_wall.h"
+#include "core/analysis/stack_time.h"
 #include "core/json/status_json.h"
 #include "core/json/verdict_json.h"
 
@@ -174,8 +175,12 @@ Json RowToJson(const ReportRow& row) {
 
 Json ReportToJson(const Report& report) {
   Json stacks = Json::array();
-  for (const ReportStack& s : report.stacks)
-    stacks.push_back({{"rank", s.rank}, {"frames", s.frames}, {"samples", s.samples}});
+  const std::vector<double> seconds = StackSeconds(report);
+  for (size_t i = 0; i < report.stacks.size(); ++i) {
+    const ReportStack& s = report.stacks[i];
+    stacks.push_back(
+        {{"rank", s.rank}, {"frames", s.frames}, {"samples", s.samples}, {"seconds", seconds[i]}});
+  }
   Json verdicts = Json::array();
   for (const LoopVerdict& loop : report.verdicts) verdicts.push_back(VerdictToJson(loop));
   const OverheadFigures& o = report.overhead;

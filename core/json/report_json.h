@@ -1,14 +1,15 @@
 // core/json/report_json.h - the whole report as JSON. Keys are stable: they are only ever added to.
 //
 // Shape    status{} (status_json.h), loops[], waiting[], functions[] (rows), totals{loops, outside_loops, libraries,
-//          kernel, unknown: {share, samples}; waiting_share}, ranks[], worst_rank, imbalance, nodes[], stacks[],
+//          kernel, unknown: {share, samples}; waiting_share}, ranks[], worst_rank, imbalance, nodes[],
+//          stacks[] {rank, frames[], samples, seconds: stack_time.h},
 //          accounting{seen, kept, lost, dropped{reason}, ...}, overhead{...}, overhead_ratio, missing_ratio, provenance,
 //          verdicts[], injection{} (verdict_json.h)
 //   row    id, function, file, first_line, last_line, module, module_id, category, waiting, openmp, loop{header,
 //          parent_header, depth, innermost, irreducible, blocks, instructions, inlined_from} or null, samples, share,
 //          share_low, share_high, inclusive_share, hot, rank_{min,median,max}_seconds, worst_rank, imbalance,
 //          thread_count, first_seen_ns, last_seen_ns (both 0: not known), ranks[], threads[]
-// Units    shares and ratios 0..1; *_ns, *_seconds; addresses as "0x..." text.
+// Units    shares, of CPU time, and ratios 0..1; samples are counts; *_ns, *_seconds; addresses as "0x..." text.
 #ifndef CORE_JSON_REPORT_JSON_H_
 #define CORE_JSON_REPORT_JSON_H_
 

@@ -1,9 +1,12 @@
 #include "core/page/page_cut.h"
 
 #include <algorithm>
-#include <functional>
+#include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
+
+#include "core/analysis/stack_time.h"
 
 namespace perfd {
 namespace {
@@ -17,18 +20,26 @@ uint64_t Cut(std::vector<T>& values, size_t most) {
   return left_out;
 }
 
-// The heaviest stay, in the order they have.
-template <typename T>
-uint64_t CutToHeaviest(std::vector<T>& values, size_t most) {
-  if (values.size() <= most) return 0;
-  std::vector<uint64_t> samples;
-  for (const T& value : values) samples.push_back(value.samples);
-  std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(most),
-                   samples.end(), std::greater<>());
-  const uint64_t bound = samples[most];  // the heaviest of those that go
-  std::stable_partition(values.begin(), values.end(),
-                        [&](const T& value) { return value.samples > bound; });
-  return Cut(values, most);
+// The heaviest call paths stay, in the order they have; by samples where no time is known.
+uint64_t CutStacks(std::vector<ReportStack>& stacks, size_t most, std::vector<double>& seconds) {
+  if (stacks.size() <= most) return 0;
+  std::vector<size_t> heaviest(stacks.size());
+  std::iota(heaviest.begin(), heaviest.end(), size_t{0});
+  std::stable_sort(heaviest.begin(), heaviest.end(), [&](size_t a, size_t b) {
+    return std::tie(seconds[a], stacks[a].samples) > std::tie(seconds[b], stacks[b].samples);
+  });
+  heaviest.resize(most);
+  std::sort(heaviest.begin(), heaviest.end());
+  const uint64_t left_out = stacks.size() - most;
+  for (size_t kept = 0; kept < most; ++kept) {  // heaviest[kept] >= kept
+    const size_t from = heaviest[kept];
+    if (from == kept) continue;
+    stacks[kept] = std::move(stacks[from]);
+    seconds[kept] = seconds[from];
+  }
+  stacks.resize(most);
+  seconds.resize(most);
+  return left_out;
 }
 
 void CutLines(std::vector<ReportRow>& rows, size_t charted, const PageLimits& limits,
@@ -47,17 +58,18 @@ void CutLines(std::vector<ReportRow>& rows, size_t charted, const PageLimits& li
 
 PageReport CutForPage(Report report, const PageLimits& limits) {
   LeftOut left_out;
+  std::vector<double> seconds = StackSeconds(report);
   CutLines(report.loops, limits.charted_rows, limits, left_out);
   CutLines(report.waiting, 0, limits, left_out);
   CutLines(report.functions, 0, limits, left_out);
   left_out.ranks = Cut(report.ranks, limits.ranks);
-  left_out.stacks = CutToHeaviest(report.stacks, limits.stacks);
+  left_out.stacks = CutStacks(report.stacks, limits.stacks, seconds);
   left_out.notices = Cut(report.status.notices, limits.notices);
   for (LoopVerdict& loop : report.verdicts) {
     for (VariantListing& listing : loop.listings)
       left_out.instructions += Cut(listing.lines, limits.instructions);
   }
-  return {std::move(report), left_out};
+  return {std::move(report), std::move(seconds), left_out};
 }
 
 }  // namespace perfd

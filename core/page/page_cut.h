@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/model/report.h"
 
@@ -38,6 +39,7 @@ struct LeftOut {
 
 struct PageReport {
   Report report;
+  std::vector<double> stack_seconds;  // of each call path that stays, as a part of the whole report
   LeftOut left_out;
 };
 

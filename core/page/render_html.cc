@@ -34,6 +34,8 @@ std::string JsonForScript(const Json& json) {
 std::string RenderHtml(const Report& report) {
   const PageReport cut = CutForPage(report);
   Json json = ReportToJson(cut.report);
+  for (size_t i = 0; i < cut.stack_seconds.size(); ++i)
+    json["stacks"][i]["seconds"] = cut.stack_seconds[i];  // of the whole report
   if (cut.left_out != LeftOut{}) json["left_out"] = LeftOutToJson(cut.left_out);
   const PageTemplate page = EmbeddedPage();
   return absl::StrCat(page.before, JsonForScript(json), page.after);

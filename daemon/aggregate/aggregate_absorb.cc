@@ -100,6 +100,7 @@ void ProfileAggregate::Absorb(const AggregateState& state) {
     to.counts += from.counts;
     to.yy += from.yy;
     to.xy += from.xy;
+    to.ww += from.ww;
     to.Span(from.first_unix_ns, from.last_unix_ns);
   }
   std::vector<uint32_t> thread;

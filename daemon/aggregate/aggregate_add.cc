@@ -2,24 +2,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "daemon/aggregate/profile_aggregate.h"
+#include "daemon/aggregate/row_time.h"
 
 namespace perfd {
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
-
-// Periods of the software clocks are ns of CPU time. Source: perf_event_open(2), PERF_COUNT_SW_CPU_CLOCK.
-bool WeightIsNs(const std::string& event) {
-  return absl::StartsWith(event, "cpu-clock") || absl::StartsWith(event, "task-clock");
-}
-
-// CPU time that one sample stands for; 0 when the frequency is unknown.
-uint64_t NsPerSample(double frequency_hz) {
-  if (!(frequency_hz >= 1e-3)) return 0;  // also keeps the quotient far from overflow
-  return static_cast<uint64_t>(std::llround(1e9 / frequency_hz));
-}
 
 // Foreign figures must not overflow.
 int64_t EndOf(const Window& window) {
@@ -37,12 +26,12 @@ struct ProfileAggregate::WindowIds {
   struct Hit {
     uint32_t cluster;
     uint32_t place;
-    uint64_t samples;
+    uint64_t cpu_ns;
   };
   std::vector<uint32_t> thread;  // window index -> ours; kNone: not needed so far
   std::vector<uint32_t> place;
   std::vector<uint32_t> cluster;  // of each thread of the window
-  std::vector<uint64_t> cluster_samples;
+  std::vector<uint64_t> cluster_ns;
   std::vector<Hit> hits;
 };
 
@@ -56,7 +45,7 @@ void NumberClusters(const Window& window, Ids& ids) {
     const auto next = static_cast<uint32_t>(numbers.size());
     ids.cluster.push_back(numbers.try_emplace({thread.rank, thread.pid}, next).first->second);
   }
-  ids.cluster_samples.resize(numbers.size());
+  ids.cluster_ns.resize(numbers.size());
 }
 
 }  // namespace
@@ -67,8 +56,7 @@ void ProfileAggregate::AddRows(const Window& window, uint32_t node) {
   ids.place.resize(window.locations.size(), kNone);
   ids.hits.reserve(window.rows.size());
   NumberClusters(window, ids);
-  const bool weight_is_ns = WeightIsNs(window.setup.event);
-  const uint64_t ns_per_sample = NsPerSample(window.setup.frequency_hz);
+  RowTime time(window.setup);
 
   for (const WindowRow& row : window.rows) {
     const WindowThread& from = window.threads[row.thread];
@@ -81,14 +69,17 @@ void ProfileAggregate::AddRows(const Window& window, uint32_t node) {
     if (ThreadFolded(key, thread)) totals_.lost.thread_samples += row.samples;
     if (PlaceFolded(location, place)) totals_.lost.place_samples += row.samples;
 
-    const bool has_ns = weight_is_ns && row.weight > 0;
-    const Counts counts{row.samples, row.weight, has_ns ? row.weight : row.samples * ns_per_sample};
+    const Counts counts{row.samples, row.weight, time.Take(row)};
     places_[place].counts += counts;
+    const absl::uint128 squares = counts.Squares();
+    places_[place].ww += squares;
+    totals_.ww += squares;
+    totals_.samples += counts.samples;
     if (row.samples > 0) places_[place].Span(window.start_unix_ns, EndOf(window));
     threads_[thread].counts += counts;
     AddCell(thread, place, counts);
-    ids.cluster_samples[ids.cluster[row.thread]] += row.samples;
-    ids.hits.push_back({ids.cluster[row.thread], place, row.samples});
+    ids.cluster_ns[ids.cluster[row.thread]] += counts.cpu_ns;
+    ids.hits.push_back({ids.cluster[row.thread], place, counts.cpu_ns});
   }
   std::sort(ids.hits.begin(), ids.hits.end(), [](const auto& a, const auto& b) {
     return std::tie(a.cluster, a.place) < std::tie(b.cluster, b.place);
@@ -103,15 +94,15 @@ void ProfileAggregate::AddClusters(const WindowIds& ids) {
     for (; i < ids.hits.size() && ids.hits[i].cluster == first.cluster &&
            ids.hits[i].place == first.place;
          ++i) {
-      y += ids.hits[i].samples;
+      y += ids.hits[i].cpu_ns;
     }
     places_[first.place].yy += y * y;
-    places_[first.place].xy += y * ids.cluster_samples[first.cluster];
+    places_[first.place].xy += y * ids.cluster_ns[first.cluster];
   }
-  for (uint64_t x : ids.cluster_samples) {
+  for (uint64_t x : ids.cluster_ns) {
     if (x == 0) continue;
     ++totals_.clusters;
-    totals_.samples += x;
+    totals_.cpu_ns += x;
     totals_.xx += absl::uint128(x) * x;
   }
 }

@@ -5,13 +5,14 @@
 #include "core/wire/check.h"
 #include "core/wire/parts.h"
 #include "core/wire/wire.h"
+#include "daemon/aggregate/aggregate_version1.h"
 #include "daemon/aggregate/measured_codec.h"
 #include "perfd/v1/aggregate.pb.h"
 
 namespace perfd {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;  // 1: clusters in samples
 
 using wire::CleanText;
 
@@ -41,6 +42,7 @@ void FillPlaces(const AggregateState& state, v1::Aggregate& out) {
     Fill(place.counts, *to->mutable_counts());
     Fill(place.yy, *to->mutable_yy());
     Fill(place.xy, *to->mutable_xy());
+    Fill(place.ww, *to->mutable_ww());
     to->set_first_unix_ns(place.first_unix_ns);
     to->set_last_unix_ns(place.last_unix_ns);
   }
@@ -52,7 +54,8 @@ absl::Status ReadPlaces(const v1::Aggregate& from, AggregateState& state) {
     if (place.first_unix_ns() > place.last_unix_ns())
       return absl::DataLossError("place: seen first after it was seen last");
     state.places.push_back({std::move(location), Read(place.counts()), Read(place.yy()),
-                            Read(place.xy()), place.first_unix_ns(), place.last_unix_ns()});
+                            Read(place.xy()), Read(place.ww()), place.first_unix_ns(),
+                            place.last_unix_ns()});
   }
   return absl::OkStatus();
 }
@@ -151,7 +154,9 @@ void ReadStacks(const v1::Aggregate& from, AggregateState& state) {
 void FillTotals(const JobTotals& totals, v1::Aggregate& out) {
   out.set_clusters(totals.clusters);
   out.set_x(totals.samples);
+  out.set_cpu_ns(totals.cpu_ns);
   Fill(totals.xx, *out.mutable_xx());
+  Fill(totals.ww, *out.mutable_ww());
   *out.mutable_accounting() = wire::ToProto(totals.accounting);
   *out.mutable_overhead() = wire::ToProto(totals.overhead);
   v1::AggregateLost& lost = *out.mutable_lost();
@@ -165,7 +170,9 @@ void FillTotals(const JobTotals& totals, v1::Aggregate& out) {
 absl::Status ReadTotals(const v1::Aggregate& from, JobTotals& totals) {
   totals.clusters = from.clusters();
   totals.samples = from.x();
+  totals.cpu_ns = from.cpu_ns();
   totals.xx = Read(from.xx());
+  totals.ww = Read(from.ww());
   ASSIGN_OR_RETURN(totals.accounting, wire::FromProto(from.accounting()));
   ASSIGN_OR_RETURN(totals.overhead, wire::FromProto(from.overhead()));
   const v1::AggregateLost& lost = from.lost();
@@ -182,6 +189,7 @@ absl::StatusOr<AggregateState> ReadState(const v1::Aggregate& from) {
   ReadStacks(from, state);
   RETURN_IF_ERROR(ReadTotals(from, state.totals));
   ASSIGN_OR_RETURN(state.measured, FromProto(from.measured()));
+  if (from.version() == 1) RETURN_IF_ERROR(ConvertVersion1(state));
   return state;
 }
 
@@ -206,7 +214,7 @@ absl::StatusOr<ProfileAggregate> ParseAggregate(absl::string_view bytes, Aggrega
       !from.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::DataLossError("stored aggregate: not a message");
   }
-  if (from.version() != kVersion)
+  if (from.version() < 1 || from.version() > kVersion)
     return absl::DataLossError(absl::StrCat("stored aggregate: version ", from.version()));
   absl::StatusOr<AggregateState> state = ReadState(from);
   if (!state.ok()) {

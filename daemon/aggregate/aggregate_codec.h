@@ -1,7 +1,7 @@
 // daemon/aggregate/aggregate_codec.h - an aggregate as bytes for the store, and back.
 //
 // Shape    canonical: equal aggregates give equal bytes.
-// Errors   ParseAggregate: kDataLoss for bytes that are no aggregate of this version.
+// Errors   ParseAggregate: kDataLoss for bytes that are no aggregate of a version up to ours; older ones are converted.
 // Threads  thread-safe (pure).
 #ifndef DAEMON_AGGREGATE_AGGREGATE_CODEC_H_
 #define DAEMON_AGGREGATE_AGGREGATE_CODEC_H_

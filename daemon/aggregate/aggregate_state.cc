@@ -7,6 +7,10 @@
 
 namespace perfd {
 
+absl::uint128 Counts::Squares() const {
+  return samples == 0 ? absl::uint128(0) : absl::uint128(cpu_ns) * cpu_ns / samples;
+}
+
 Counts& Counts::operator+=(const Counts& other) {
   samples += other.samples;
   weight += other.weight;
@@ -51,7 +55,9 @@ LostDetail& LostDetail::operator+=(const LostDetail& other) {
 JobTotals& JobTotals::operator+=(const JobTotals& other) {
   clusters += other.clusters;
   samples += other.samples;
+  cpu_ns += other.cpu_ns;
   xx += other.xx;
+  ww += other.ww;
   accounting += other.accounting;
   overhead += other.overhead;
   lost += other.lost;

@@ -2,7 +2,8 @@
 //
 // Shape    canonical: every list sorted and without duplicates, so equal aggregates are equal values.
 //          The store keeps it (aggregate_codec.h); the report reads the living ProfileAggregate.
-// Units    samples; weight in ns (cpu-clock) or events; cpu_ns always ns of CPU time.
+// Units    samples; weight in ns (cpu-clock) or events; cpu_ns always ns of CPU time (row_time.h). Clusters in ns of CPU time:
+//          what a sample stands for differs between nodes and over time. How much the sums hold: core/analysis/share_interval.h.
 #ifndef DAEMON_AGGREGATE_AGGREGATE_STATE_H_
 #define DAEMON_AGGREGATE_AGGREGATE_STATE_H_
 
@@ -23,6 +24,8 @@ struct Counts {
   uint64_t weight = 0;
   uint64_t cpu_ns = 0;
 
+  // Over samples, each of which stands for the same: its ns, squared.
+  absl::uint128 Squares() const;
   Counts& operator+=(const Counts& other);
   bool operator==(const Counts&) const = default;
 };
@@ -30,8 +33,9 @@ struct Counts {
 struct PlaceTotals {
   CodeLocation location;
   Counts counts;
-  absl::uint128 yy = 0;  // over clusters: samples here, squared
-  absl::uint128 xy = 0;  // over clusters: samples here x samples of the cluster
+  absl::uint128 yy = 0;  // over clusters: ns here, squared
+  absl::uint128 xy = 0;  // over clusters: ns here x ns of the cluster
+  absl::uint128 ww = 0;  // over samples here: the ns of each, squared
   // Of the windows with samples here: begin of the first, end of the last. Both 0: not known.
   int64_t first_unix_ns = 0;
   int64_t last_unix_ns = 0;
@@ -95,7 +99,9 @@ struct LostDetail {
 struct JobTotals {
   uint64_t clusters = 0;
   uint64_t samples = 0;
-  absl::uint128 xx = 0;  // over clusters: samples squared
+  uint64_t cpu_ns = 0;
+  absl::uint128 xx = 0;  // over clusters: ns squared
+  absl::uint128 ww = 0;  // over samples: the ns of each, squared
   Accounting accounting;
   OverheadFigures overhead;
   LostDetail lost;

@@ -147,11 +147,13 @@ std::vector<ReportStack> ProfileAggregate::stacks() const {
 ClusterSums ProfileAggregate::SumsOf(const PlaceTotals& place) const {
   ClusterSums sums;
   sums.clusters = totals_.clusters;
-  sums.x = totals_.samples;
+  sums.x = totals_.cpu_ns;
   sums.xx = totals_.xx;
-  sums.y = place.counts.samples;
+  sums.ww = totals_.ww;
+  sums.y = place.counts.cpu_ns;
   sums.xy = place.xy;
   sums.yy = place.yy;
+  sums.ww_y = place.ww;
   return sums;
 }
 

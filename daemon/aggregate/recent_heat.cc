@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "daemon/aggregate/row_time.h"
 
 namespace perfd {
 namespace {
@@ -14,35 +15,43 @@ int64_t EndSecond(const Window& window) {
 
 }  // namespace
 
+RecentHeat::Heat& RecentHeat::Heat::operator+=(const Heat& other) {
+  samples += other.samples;
+  cpu_ns += other.cpu_ns;
+  return *this;
+}
+
 void RecentHeat::Add(const Window& window) {
-  std::vector<uint64_t> samples(window.locations.size(), 0);
+  std::vector<Heat> heat(window.locations.size());
+  RowTime time(window.setup);
   for (const WindowRow& row : window.rows) {
-    if (row.location < samples.size()) samples[row.location] += row.samples;
+    const Heat of_row{row.samples, time.Take(row)};
+    if (row.location < heat.size()) heat[row.location] += of_row;
   }
   const int64_t second = EndSecond(window);
   ById& slot = slots_[second];
-  for (size_t i = 0; i < samples.size(); ++i) {
+  for (size_t i = 0; i < heat.size(); ++i) {
     const CodeLocation& location = window.locations[i];
-    if (samples[i] == 0 || location.category != Category::kLoop || !location.loop.has_value())
+    if (heat[i].samples == 0 || location.category != Category::kLoop || !location.loop.has_value())
       continue;
     const std::string id = LocationId(location);
     if (slot.size() < kMostKeys || slot.contains(id))
-      slot[id] += samples[i];
+      slot[id] += heat[i];
     else
-      lost_ += samples[i];
+      lost_ += heat[i].samples;
   }
   if (slots_.size() <= kMostSlots) return;
-  for (const auto& [id, count] : slots_.begin()->second) lost_ += count;
+  for (const auto& [id, heat_then] : slots_.begin()->second) lost_ += heat_then.samples;
   slots_.erase(slots_.begin());
 }
 
-RecentHeat::ById RecentHeat::Samples(int64_t now_unix_ns, int64_t span_ns) {
+RecentHeat::ById RecentHeat::Recent(int64_t now_unix_ns, int64_t span_ns) {
   const int64_t low = (now_unix_ns - span_ns) / kNsPerSecond;
   const int64_t high = (now_unix_ns + span_ns) / kNsPerSecond;
   std::erase_if(slots_, [&](const auto& slot) { return slot.first <= low || slot.first > high; });
   ById sums;
   for (const auto& [second, slot] : slots_) {
-    for (const auto& [id, count] : slot) sums[id] += count;
+    for (const auto& [id, heat] : slot) sums[id] += heat;
   }
   return sums;
 }

@@ -1,8 +1,8 @@
-// daemon/aggregate/recent_heat.h - how many samples each loop got in the last seconds, over the whole job.
+// daemon/aggregate/recent_heat.h - what each loop got in the last seconds, over the whole job.
 //
-// Shape    Add(window) in any order; Samples(now, span): by LocationId, of the windows that ended within the span before now,
+// Shape    Add(window) in any order; Recent(now, span): by LocationId, of the windows that ended within the span before now,
 //          or within a span after it (clocks differ). Whatever is farther away is forgotten then.
-// Units    samples; ns of the wall clock. A node whose clock is off by more than the span is not counted: its loops are
+// Units    samples, and the ns of CPU time they stand for; ns of the wall clock. A node whose clock is off by more than the span is not counted: its loops are
 //          judged by the whole profile alone.
 // Bounds   kMostSlots seconds, kMostKeys loops in each; what finds no place is counted in lost().
 // Threads  thread-compatible.
@@ -23,10 +23,16 @@ class RecentHeat {
  public:
   static constexpr size_t kMostSlots = 128;
   static constexpr size_t kMostKeys = 4096;
-  using ById = absl::flat_hash_map<std::string, uint64_t>;
+  struct Heat {
+    uint64_t samples = 0;
+    uint64_t cpu_ns = 0;
+
+    Heat& operator+=(const Heat& other);
+  };
+  using ById = absl::flat_hash_map<std::string, Heat>;
 
   void Add(const Window& window);
-  ById Samples(int64_t now_unix_ns, int64_t span_ns);
+  ById Recent(int64_t now_unix_ns, int64_t span_ns);
   uint64_t lost() const { return lost_; }  // samples, waiting loops included
 
  private:

@@ -50,7 +50,7 @@ Decisions ProfileSession::Heat(const std::vector<HeatedLoop>& loops, Moment now)
     if (phase.active && it != by_id.end()) active.push_back(it->second);
   }
   std::stable_sort(active.begin(), active.end(), [](const HeatedLoop* a, const HeatedLoop* b) {
-    return a->heat.recent > b->heat.recent;
+    return a->heat.recent_ns > b->heat.recent_ns;
   });
   hot_loops_.clear();
   for (const HeatedLoop* loop : active) hot_loops_.push_back(loop->loop);

@@ -159,7 +159,7 @@ absl::StatusOr<std::vector<HeatedLoop>> Results::Heat(const std::string& profile
                                                       int64_t now_unix_ns) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(profile_id));
   absl::MutexLock lock(&live->mutex);
-  return HeatOfLoops(live->aggregate, live->heat.Samples(now_unix_ns, kRecentNs));
+  return HeatOfLoops(live->aggregate, live->heat.Recent(now_unix_ns, kRecentNs));
 }
 
 absl::StatusOr<Report> Results::Finalise(ProfileStatus status) {

@@ -38,7 +38,7 @@ std::vector<MeasureLoop> HotLoops(const ProfileAggregate& aggregate, const Hotsp
   for (const PlaceTotals& place : aggregate.places()) {
     if (!IsLoop(place)) continue;
     locations.push_back(&place.location);
-    weights.push_back({place.counts.samples, place.location.loop->innermost});
+    weights.push_back({place.counts.cpu_ns, place.location.loop->innermost});
   }
   std::vector<MeasureLoop> loops;
   for (const size_t i : HotSet(weights, spec.coverage_ratio, spec.max_loops))
@@ -55,8 +55,11 @@ std::vector<HeatedLoop> HeatOfLoops(const ProfileAggregate& aggregate,
     HeatedLoop& out = loops.emplace_back();
     out.loop = LoopAt(place.location);
     out.heat.id = out.loop.loop_id;
-    out.heat.whole = place.counts.samples;
-    if (const auto it = recent.find(out.heat.id); it != recent.end()) out.heat.recent = it->second;
+    out.heat.whole_ns = place.counts.cpu_ns;
+    if (const auto it = recent.find(out.heat.id); it != recent.end()) {
+      out.heat.recent_ns = it->second.cpu_ns;
+      out.heat.recent_samples = it->second.samples;
+    }
     out.heat.innermost = place.location.loop->innermost;
     if (const auto it = settled.find(out.heat.id); it != settled.end())
       out.heat.settled = it->second;

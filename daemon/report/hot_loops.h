@@ -18,7 +18,7 @@ namespace perfd {
 
 std::vector<MeasureLoop> HotLoops(const ProfileAggregate& aggregate, const HotspotSpec& spec);
 
-// By key: the same order for equal aggregates. `recent`: samples of the last kRecentNs, by LocationId.
+// By key: the same order for equal aggregates. `recent`: of the last kRecentNs, by LocationId.
 std::vector<HeatedLoop> HeatOfLoops(const ProfileAggregate& aggregate,
                                     const RecentHeat::ById& recent);
 

@@ -43,11 +43,11 @@ size_t FindParent(const std::vector<PlaceTotals>& places, const std::vector<size
 
 }  // namespace
 
-std::vector<uint64_t> InclusiveSamples(const std::vector<PlaceTotals>& places) {
+std::vector<uint64_t> InclusiveNs(const std::vector<PlaceTotals>& places) {
   std::vector<uint64_t> inclusive;
   absl::flat_hash_map<std::string, std::vector<size_t>> functions;
   for (size_t i = 0; i < places.size(); ++i) {
-    inclusive.push_back(places[i].counts.samples);
+    inclusive.push_back(places[i].counts.cpu_ns);
     if (places[i].location.loop.has_value())
       functions[FunctionKey(places[i].location)].push_back(i);
   }
@@ -56,7 +56,7 @@ std::vector<uint64_t> InclusiveSamples(const std::vector<PlaceTotals>& places) {
     for (size_t i : loops) parent[i] = FindParent(places, loops, *places[i].location.loop);
   }
   for (size_t i = 0; i < places.size(); ++i) {
-    for (size_t p = parent[i]; p != kNone; p = parent[p]) inclusive[p] += places[i].counts.samples;
+    for (size_t p = parent[i]; p != kNone; p = parent[p]) inclusive[p] += places[i].counts.cpu_ns;
   }
   return inclusive;
 }

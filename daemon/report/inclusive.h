@@ -1,7 +1,7 @@
-// daemon/report/inclusive.h - samples of loops together with the loops inside them.
+// daemon/report/inclusive.h - the CPU time of loops together with the loops inside them.
 //
-// Shape    one sum per place; for a place that is no loop, its own samples.
-// Units    samples.
+// Shape    one sum per place; for a place that is no loop, its own time.
+// Units    ns of CPU time.
 // Threads  thread-safe (pure).
 // Source   a loop's parent is LoopFacts::parent_header in the same function; when that loop itself has
 //          no samples (so nobody sent it), the smallest loop of lower depth around the header.
@@ -15,7 +15,7 @@
 
 namespace perfd {
 
-std::vector<uint64_t> InclusiveSamples(const std::vector<PlaceTotals>& places);
+std::vector<uint64_t> InclusiveNs(const std::vector<PlaceTotals>& places);
 
 }  // namespace perfd
 

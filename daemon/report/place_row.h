@@ -1,5 +1,6 @@
 // daemon/report/place_row.h - what reports and live views say of a place without looking at ranks.
 //
+// Units    shares and weights are of CPU time (ns); samples are counted beside it.
 // Threads  thread-safe (pure).
 #ifndef DAEMON_REPORT_PLACE_ROW_H_
 #define DAEMON_REPORT_PLACE_ROW_H_
@@ -16,13 +17,14 @@ namespace perfd {
 bool IsWaitingLoop(const CodeLocation& location);
 bool IsComputeLoop(const CodeLocation& location);
 
-// id, location, samples, shares and interval; `inclusive` of InclusiveSamples.
+// id, location, samples, shares and interval; `inclusive` of InclusiveNs.
 ReportRow PlaceRow(const ProfileAggregate& aggregate, const PlaceTotals& place, uint64_t inclusive);
 
 // Places with samples, heaviest first, then by key: the same order for equal aggregates.
 std::vector<uint32_t> HeaviestFirst(const std::vector<PlaceTotals>& places);
 
 double RatioOf(uint64_t part, uint64_t whole);  // 0 of nothing is 0
+double ShareOf(uint64_t part, uint64_t whole);  // at most 1, whatever foreign sums say
 
 }  // namespace perfd
 

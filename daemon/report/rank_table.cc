@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -45,21 +46,19 @@ RankInfo InfoOf(const ThreadKey& thread) {
   return info;
 }
 
-// Keeps the heaviest `limit` lines, in the order they had.
+// Keeps the `limit` lines with the most of `cpu_ns`, in the order they had; of equal ones the first.
 template <typename Line>
-void KeepHeaviest(size_t limit, std::vector<Line>& lines) {
+void KeepHeaviest(size_t limit, const std::vector<uint64_t>& cpu_ns, std::vector<Line>& lines) {
   if (lines.size() <= limit) return;
-  std::vector<uint64_t> samples;
-  for (const Line& line : lines) samples.push_back(line.samples);
-  std::sort(samples.begin(), samples.end(), std::greater<>());
-  const uint64_t least = limit == 0 ? UINT64_MAX : samples[limit - 1];
-  size_t ties = limit - static_cast<size_t>(std::distance(
-                            samples.begin(), std::find(samples.begin(), samples.end(), least)));
-  if (limit == 0) ties = 0;
-  std::erase_if(lines, [&](const Line& line) {
-    if (line.samples != least) return line.samples < least;
-    return ties == 0 || ties-- == 0;
-  });
+  std::vector<size_t> heaviest(lines.size());
+  std::iota(heaviest.begin(), heaviest.end(), size_t{0});
+  std::stable_sort(heaviest.begin(), heaviest.end(),
+                   [&](size_t a, size_t b) { return cpu_ns[a] > cpu_ns[b]; });
+  heaviest.resize(limit);
+  std::sort(heaviest.begin(), heaviest.end());
+  std::vector<Line> kept;
+  for (const size_t i : heaviest) kept.push_back(std::move(lines[i]));
+  lines = std::move(kept);
 }
 
 }  // namespace
@@ -110,14 +109,14 @@ bool RankTable::Repeated(size_t rank) const {
 }
 
 void RankTable::CollectCells(const ProfileAggregate& aggregate) {
-  std::vector<uint64_t> cpu_ns(ranks_.size());
+  cpu_ns_.resize(ranks_.size());
   std::vector<uint64_t> compute_ns(ranks_.size());
   for (const ThreadTotals& thread : threads_) {
     const size_t rank = IndexOf(InfoOf(thread.key));
     rank_of_thread_.push_back(static_cast<uint32_t>(rank));
     ranks_[rank].samples += thread.counts.samples;
     if (thread.counts.samples > 0) ++ranks_[rank].threads;
-    cpu_ns[rank] += thread.counts.cpu_ns;
+    cpu_ns_[rank] += thread.counts.cpu_ns;
   }
   cells_.resize(aggregate.places().size());
   aggregate.ForEachCell([&](uint32_t thread, uint32_t place, const Counts& counts) {
@@ -126,7 +125,7 @@ void RankTable::CollectCells(const ProfileAggregate& aggregate) {
       compute_ns[rank_of_thread_[thread]] += counts.cpu_ns;
   });
   for (size_t i = 0; i < ranks_.size(); ++i) {
-    ranks_[i].seconds = Seconds(cpu_ns[i]);
+    ranks_[i].seconds = Seconds(cpu_ns_[i]);
     ranks_[i].compute_seconds = Seconds(compute_ns[i]);
   }
 }
@@ -139,31 +138,37 @@ std::string RankTable::Name(size_t rank) const {
 }
 
 void RankTable::FillThreads(uint32_t place, size_t limit, ReportRow& row) const {
-  for (const ThreadCell& cell : cells_[place]) {
+  const auto order = [&](const ThreadCell& cell) {
+    const ThreadKey& key = threads_[cell.thread].key;
+    return std::tie(key.rank, key.node, key.pid, key.tid);
+  };
+  std::vector<ThreadCell> cells = cells_[place];
+  std::sort(cells.begin(), cells.end(),
+            [&](const ThreadCell& a, const ThreadCell& b) { return order(a) < order(b); });
+  std::vector<uint64_t> cpu_ns;
+  for (const ThreadCell& cell : cells) {
     const ThreadTotals& thread = threads_[cell.thread];
     row.threads.push_back(
-        {thread.key, cell.counts.samples, RatioOf(cell.counts.samples, thread.counts.samples)});
+        {thread.key, cell.counts.samples, ShareOf(cell.counts.cpu_ns, thread.counts.cpu_ns)});
+    cpu_ns.push_back(cell.counts.cpu_ns);
   }
   row.thread_count = static_cast<int32_t>(row.threads.size());
-  const auto order = [](const ThreadShare& t) {
-    return std::tie(t.thread.rank, t.thread.node, t.thread.pid, t.thread.tid);
-  };
-  std::sort(row.threads.begin(), row.threads.end(),
-            [&](const ThreadShare& a, const ThreadShare& b) { return order(a) < order(b); });
-  KeepHeaviest(limit, row.threads);
+  KeepHeaviest(limit, cpu_ns, row.threads);
 }
 
 void RankTable::FillRanks(uint32_t place, size_t limit, ReportRow& row) const {
   std::map<uint32_t, Counts> by_rank;
   for (const ThreadCell& cell : cells_[place]) by_rank[rank_of_thread_[cell.thread]] += cell.counts;
   std::vector<double> seconds;
+  std::vector<uint64_t> cpu_ns;
   std::vector<uint32_t> index;
   for (const auto& [rank, counts] : by_rank) {
     const RankSummary& summary = ranks_[rank];
     seconds.push_back(Seconds(counts.cpu_ns));
+    cpu_ns.push_back(counts.cpu_ns);
     index.push_back(rank);
     row.ranks.push_back({summary.info.node, summary.info.rank, counts.samples, seconds.back(),
-                         RatioOf(counts.samples, summary.samples)});
+                         ShareOf(counts.cpu_ns, cpu_ns_[rank])});
   }
   const Spread spread = SpreadOf(seconds, ranks_.size() - seconds.size());
   row.rank_min_seconds = spread.min;
@@ -171,7 +176,7 @@ void RankTable::FillRanks(uint32_t place, size_t limit, ReportRow& row) const {
   row.rank_max_seconds = spread.max;
   row.imbalance = spread.imbalance;
   if (!seconds.empty()) row.worst_rank = Name(index[spread.worst]);
-  KeepHeaviest(limit, row.ranks);
+  KeepHeaviest(limit, cpu_ns, row.ranks);
 }
 
 void RankTable::FillRow(uint32_t place, const ReportLimits& limits, ReportRow& row) const {

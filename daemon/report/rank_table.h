@@ -6,6 +6,7 @@
 #ifndef DAEMON_REPORT_RANK_TABLE_H_
 #define DAEMON_REPORT_RANK_TABLE_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,7 @@ class RankTable {
       const;  // "rank 3 on node17", with the pid where ranks repeat; empty with one rank
 
   std::vector<RankSummary> ranks_;
+  std::vector<uint64_t> cpu_ns_;  // of each of them
   std::vector<ThreadTotals> threads_;
   std::vector<uint32_t> rank_of_thread_;
   std::vector<std::vector<ThreadCell>> cells_;  // of each place

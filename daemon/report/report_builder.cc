@@ -1,7 +1,9 @@
 #include "daemon/report/report_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/analysis/hot_set.h"
@@ -33,38 +35,44 @@ void FillSpan(const PlaceTotals& place, int64_t first_sample_ns, ReportRow& row)
   row.last_seen_ns = place.last_unix_ns - first_sample_ns;
 }
 
-// Returns how many rows did not fit.
-size_t FillRows(const ProfileAggregate& aggregate, const RankTable& ranks,
-                const ReportLimits& limits, Report& report) {
+struct FilledRows {
+  size_t left_out = 0;            // rows that did not fit
+  std::vector<uint64_t> loop_ns;  // of each of the report's loops
+};
+
+FilledRows FillRows(const ProfileAggregate& aggregate, const RankTable& ranks,
+                    const ReportLimits& limits, Report& report) {
   const std::vector<PlaceTotals>& places = aggregate.places();
-  const std::vector<uint64_t> inclusive = InclusiveSamples(places);
+  const std::vector<uint64_t> inclusive = InclusiveNs(places);
   const int64_t first_sample_ns = FirstSampleNs(places);
-  size_t left_out = 0;
+  FilledRows filled;
   for (uint32_t i : HeaviestFirst(places)) {
     std::vector<ReportRow>& table = TableOf(places[i].location, report);
     if (table.size() >= limits.rows) {
-      ++left_out;
+      ++filled.left_out;
       continue;
     }
     table.push_back(PlaceRow(aggregate, places[i], inclusive[i]));
     FillSpan(places[i], first_sample_ns, table.back());
     ranks.FillRow(i, limits, table.back());
+    if (&table == &report.loops) filled.loop_ns.push_back(places[i].counts.cpu_ns);
   }
-  return left_out;
+  return filled;
 }
 
-void MarkHotLoops(const ProfileAggregate& aggregate, const HotspotSpec& spec, Report& report) {
+void MarkHotLoops(const ProfileAggregate& aggregate, const std::vector<uint64_t>& loop_ns,
+                  const HotspotSpec& spec, Report& report) {
   std::vector<LoopWeight> weights;
-  for (const ReportRow& row : report.loops) {
-    const bool innermost = row.location.loop.has_value() && row.location.loop->innermost;
-    weights.push_back({row.samples, innermost});
+  for (size_t i = 0; i < report.loops.size(); ++i) {
+    const std::optional<LoopFacts>& loop = report.loops[i].location.loop;
+    weights.push_back({loop_ns[i], loop.has_value() && loop->innermost});
   }
   // Rows past the limit still are loop time.
   uint64_t shown = 0;
   uint64_t all = 0;
-  for (const LoopWeight& weight : weights) shown += weight.samples;
+  for (const LoopWeight& weight : weights) shown += weight.weight;
   for (const PlaceTotals& place : aggregate.places()) {
-    if (IsComputeLoop(place.location)) all += place.counts.samples;
+    if (IsComputeLoop(place.location)) all += place.counts.cpu_ns;
   }
   weights.push_back({all - shown, false});
   for (size_t i : HotSet(weights, spec.coverage_ratio, spec.max_loops)) report.loops[i].hot = true;
@@ -84,18 +92,21 @@ void RoundToOne(std::array<double, kCategoryCount>& shares) {
 }
 
 void FillCategories(const ProfileAggregate& aggregate, Report& report) {
-  uint64_t waiting = 0;
+  uint64_t waiting_ns = 0;
+  std::array<uint64_t, kCategoryCount> cpu_ns{};
   for (const PlaceTotals& place : aggregate.places()) {
-    report.category_samples[static_cast<size_t>(place.location.category)] += place.counts.samples;
+    const auto category = static_cast<size_t>(place.location.category);
+    report.category_samples[category] += place.counts.samples;
+    cpu_ns[category] += place.counts.cpu_ns;
     if (IsWaitingLoop(place.location) && place.location.category == Category::kLibrary)
-      waiting += place.counts.samples;
+      waiting_ns += place.counts.cpu_ns;
   }
-  const uint64_t total = aggregate.totals().samples;
+  const uint64_t total = aggregate.totals().cpu_ns;
   if (total == 0) return;
   for (size_t i = 0; i < report.category_share.size(); ++i)
-    report.category_share[i] = RatioOf(report.category_samples[i], total);
+    report.category_share[i] = ShareOf(cpu_ns[i], total);
   RoundToOne(report.category_share);
-  report.waiting_share = RatioOf(waiting, total);
+  report.waiting_share = ShareOf(waiting_ns, total);
 }
 
 void FillNodes(const ProfileAggregate& aggregate, Report& report) {
@@ -166,8 +177,8 @@ Report BuildReport(const ProfileStatus& status, const ProfileAggregate& aggregat
   Report report;
   report.status = status;
   const RankTable ranks(aggregate);
-  const size_t rows_left_out = FillRows(aggregate, ranks, limits, report);
-  MarkHotLoops(aggregate, status.spec.hotspots, report);
+  const FilledRows rows = FillRows(aggregate, ranks, limits, report);
+  MarkHotLoops(aggregate, rows.loop_ns, status.spec.hotspots, report);
   FillCategories(aggregate, report);
   ranks.FillReport(report);
   FillNodes(aggregate, report);
@@ -177,7 +188,7 @@ Report BuildReport(const ProfileStatus& status, const ProfileAggregate& aggregat
   FillRatios(report);
   report.provenance = CommonProvenance(report);
   FillVerdicts(aggregate, limits.measured_ranks, report);
-  SayWhatIsMissing(aggregate.lost(), rows_left_out, report);
+  SayWhatIsMissing(aggregate.lost(), rows.left_out, report);
   if (aggregate.measured().lost() > 0) {
     AddNotice(absl::StrCat(aggregate.measured().lost(),
                            " measurements of loops by variants were not kept in full"),

@@ -1,8 +1,8 @@
 // daemon/report/report_builder.h - the answer to the user, from the merged sums.
 //
 // Shape    BuildReport(status, aggregate): the same report for equal aggregates.
-// Units    shares are shares of samples (so are the intervals); seconds are CPU seconds: the weight
-//          for cpu-clock, samples / frequency for hardware events.
+// Units    shares, their intervals and seconds are of CPU time: the weight for cpu-clock, samples / frequency for hardware
+//          events. Samples are counted beside it: how many stand for a second differs between nodes and over time.
 // Limits   what ReportLimits leaves out is said in a notice of the report; totals hold it all.
 // Threads  thread-safe (pure).
 // Source   min, median, max and imbalance are over all ranks of the job; a rank without a sample in

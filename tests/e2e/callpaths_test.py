@@ -19,16 +19,25 @@ def contains(frames, wanted):
 
 
 def read_stacks(c, profile_id):
-    """(report, folded lines as (frames, samples)), their accounting checked."""
+    """(report, call paths as (frames, samples)), their accounting checked, and that folded lines tell the same in time."""
     report = c.json("report", profile_id)
     folded = c.perfctl("report", profile_id, "--folded")
     assert folded.returncode in (0, 8), folded.stderr
-    stacks = []
-    for line in folded.stdout.splitlines():
-        path, _, samples = line.rpartition(" ")
-        stacks.append((path.split(";"), int(samples)))
+    stacks = [([f"rank {s['rank']}", *s["frames"]], s["samples"]) for s in report["stacks"]]
     check_accounting(report, stacks)
+    check_folded(report, stacks, folded.stdout.splitlines())
     return report, stacks
+
+
+def check_folded(report, stacks, lines):
+    """One line for each path, in microseconds: together the CPU time of the ranks, which is not the number of samples."""
+    assert len(lines) == len(stacks), (len(lines), len(stacks))
+    for line, stack in zip(lines, report["stacks"]):
+        path, _, us = line.rpartition(" ")
+        assert path.count(";") == len(stack["frames"]), (path, stack)
+        assert abs(int(us) - max(1, stack["seconds"] * 1e6)) <= 1, (line, stack)
+    seconds = sum(r["seconds"] for r in report["ranks"] if r["rank"] in {s["rank"] for s in report["stacks"]})
+    assert abs(sum(s["seconds"] for s in report["stacks"]) - seconds) < 1e-6 * max(1, seconds), seconds
 
 
 def profile(puppet, arguments, callpaths):

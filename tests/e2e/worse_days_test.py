@@ -134,6 +134,10 @@ def check_sums(report):
     assert sum(r["samples"] for r in report["ranks"]) == accounting["kept"], (report["ranks"], accounting)
     categories = ("loops", "outside_loops", "libraries", "kernel", "unknown")
     assert sum(report["totals"][k]["samples"] for k in categories) == accounting["kept"], report["totals"]
+    # Shares are of CPU time; they are those of the samples only where all of them stood for the same time.
+    seconds = sum(r["seconds"] for r in report["ranks"])
+    for row in report["loops"] + report["waiting"] + report["functions"]:
+        assert abs(row["share"] * seconds - sum(r["seconds"] for r in row["ranks"])) < 1e-6 * max(1, seconds), row
 
 
 def in_loop(report, file, mark):

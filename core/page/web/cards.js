@@ -116,7 +116,7 @@ function card(loop) {
     h(
       "p",
       {class: "quiet"},
-      [where(row), row.loop ? facts(row) : "", `${percent(loop.share)} of the samples`]
+      [where(row), row.loop ? facts(row) : "", `${percent(loop.share)} of the job's time`]
         .filter(Boolean)
         .join(" · "),
     ),

@@ -2,21 +2,25 @@
 section("paths", "Call paths", ["sampled"], () => {
   const stacks = list(report.stacks).filter((one) => list(one.frames).length > 0);
   if (stacks.length === 0) return null;
+  // By CPU time: a sample does not stand for the same time on every node. Where no time is known, by samples.
+  const timed = stacks.some((one) => one.seconds > 0);
   const merged = new Map();
   let all = 0;
   for (const one of stacks) {
     const key = one.frames.join("\n");
-    const known = merged.get(key) || {frames: one.frames, samples: 0};
+    const known = merged.get(key) || {frames: one.frames, samples: 0, weight: 0};
+    const weight = timed ? one.seconds || 0 : one.samples;
     known.samples += one.samples;
-    all += one.samples;
+    known.weight += weight;
+    all += weight;
     merged.set(key, known);
   }
-  const heavy = [...merged.values()].sort((a, b) => b.samples - a.samples);
+  const heavy = [...merged.values()].sort((a, b) => b.weight - a.weight);
   return cut(heavy, 25, "call paths", (some) =>
     table(
       [
         {head: "samples", number: true, cell: (one) => count(one.samples)},
-        {head: "share", number: true, cell: (one) => percent(one.samples / all)},
+        {head: "share", number: true, cell: (one) => percent(one.weight / all)},
         {
           head: "path, outermost first",
           cell: (one) => h("code", null, one.frames.map(clean).join(" › ")),
@@ -32,7 +36,7 @@ const FIGURES = [
   [
     "shares of loops, functions, ranks and threads; imbalance",
     () => loops.length > 0 && (report.provenance || "sampled"),
-    "samples by place; intervals are 95 %, by clusters of rank and window",
+    "CPU time that the samples of a place stand for; intervals are 95 %, by clusters of rank and window",
   ],
   [
     "saturations",

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "tests/unit/client/sample_report.h"
 
 namespace perfd {
@@ -79,10 +82,27 @@ TEST(PageCutTest, TheHeaviestCallPathsStayInTheirOrder) {
     report.stacks.push_back({0, {"main"}, samples});
   const PageReport cut = CutForPage(report, limits);
   ASSERT_EQ(cut.report.stacks.size(), 3u);
-  EXPECT_EQ(cut.report.stacks[0].samples, 9u);
-  EXPECT_EQ(cut.report.stacks[1].samples, 7u);
-  EXPECT_EQ(cut.report.stacks[2].samples, 5u);
+  EXPECT_EQ(cut.report.stacks[0].samples, 5u);  // the first of two
+  EXPECT_EQ(cut.report.stacks[1].samples, 9u);
+  EXPECT_EQ(cut.report.stacks[2].samples, 7u);
   EXPECT_EQ(cut.left_out.stacks, 3u);
+}
+
+// Rank 1 was sampled seldom: its two paths are 5 s each, the twenty of rank 0 half a second each.
+TEST(PageCutTest, CallPathsAreHeavyByTheirTimeWhichDoesNotChangeWhenOthersGo) {
+  PageLimits limits;
+  limits.stacks = 1;
+  Report report;
+  report.ranks.resize(2);
+  report.ranks[1].info.rank = 1;
+  for (RankSummary& rank : report.ranks) rank.seconds = 10;
+  report.stacks = {{0, {"a"}, 8}, {0, {"b"}, 12}, {1, {"c"}, 1}, {1, {"d"}, 1}};
+  const PageReport cut = CutForPage(report, limits);
+  ASSERT_EQ(cut.report.stacks.size(), 1u);
+  EXPECT_EQ(cut.report.stacks[0].frames, std::vector<std::string>{"b"});
+  EXPECT_EQ(cut.stack_seconds, std::vector<double>{6});
+  limits.stacks = 3;
+  EXPECT_EQ(CutForPage(report, limits).stack_seconds, (std::vector<double>{6, 5, 5}));
 }
 
 }  // namespace

@@ -96,6 +96,14 @@ TEST(RenderHtmlTest, NumbersThatAreNoneBecomeNull) {
   EXPECT_TRUE(data["overhead_ratio"].is_null());
 }
 
+TEST(RenderHtmlTest, CallPathsKeepTheirTimeWhenOthersAreLeftOut) {
+  Report report = SampleReport();
+  report.stacks.assign(2001, {0, {"main"}, 1});
+  const Json data = Json::parse(DataOf(RenderHtml(report)));
+  ASSERT_EQ(data["stacks"].size(), 2000u);
+  EXPECT_DOUBLE_EQ(data["stacks"][1999]["seconds"].get<double>(), 2.5 / 2001);
+}
+
 TEST(RenderHtmlTest, TellsWhatItLeavesOut) {
   Report report = SampleReport();
   EXPECT_FALSE(Json::parse(DataOf(RenderHtml(report))).contains("left_out"));

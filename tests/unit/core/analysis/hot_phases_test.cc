@@ -15,8 +15,13 @@ using ::testing::SizeIs;
 
 constexpr int64_t kSecond = 1'000'000'000;
 
+// In samples of 5 ms.
+constexpr uint64_t kEach = 5'000'000;
 LoopHeat Heat(const std::string& id, uint64_t recent, uint64_t whole = 0) {
-  return {.id = id, .whole = std::max(whole, recent), .recent = recent};
+  return {.id = id,
+          .whole_ns = std::max(whole, recent) * kEach,
+          .recent_ns = recent * kEach,
+          .recent_samples = recent};
 }
 
 std::vector<PhaseLoop> Active(const std::vector<std::string>& ids) {
@@ -126,6 +131,26 @@ TEST(HotPhases, AWarmLoopOfTheWholeProfileComesInWithLess) {
   EXPECT_TRUE(taken(20, 9'000));  // 2 %
   EXPECT_FALSE(taken(19, 9'000));
   EXPECT_FALSE(taken(20, 100));
+}
+
+// How hot is a question of time, how much is known one of samples.
+TEST(HotPhases, TimeDecidesOnceThereAreEnoughSamples) {
+  const auto loop = [](const std::string& id, uint64_t samples, uint64_t each_ns) {
+    LoopHeat heat = Heat(id, 0);
+    heat.recent_ns = heat.whole_ns = samples * each_ns;
+    heat.recent_samples = samples;
+    return heat;
+  };
+  Profile seldom(Active({"a"}));  // b runs on a node that is sampled seldom
+  EXPECT_THAT(seldom.Ask({loop("a", 1000, kEach), loop("b", 49, 20 * kEach)}).taken,
+              ElementsAre("b"));
+  Profile often(Active({"a"}));
+  EXPECT_THAT(often.Ask({loop("a", 1000, 20 * kEach), loop("b", 800, kEach)}).taken, IsEmpty());
+  Profile few(Active({"a"}));
+  EXPECT_THAT(few.Ask({loop("a", 50, kEach), loop("b", 49, 20 * kEach)}).taken, IsEmpty());
+  EXPECT_THAT(few.Ask({loop("a", 51, kEach), loop("b", 49, 20 * kEach)}).taken, ElementsAre("b"));
+  Profile own(Active({"a"}));
+  EXPECT_THAT(own.Ask({loop("a", 1000, kEach), loop("b", 9, 200 * kEach)}).taken, IsEmpty());
 }
 
 TEST(HotPhases, LoopsThatHoldOthersAreNotTaken) {

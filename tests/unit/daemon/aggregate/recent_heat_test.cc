@@ -38,26 +38,39 @@ TEST(RecentHeat, SumsWindowsNodesAndThreadsOfTheSpan) {
   heat.Add(At(kNow, 1, 5, 2));
   heat.Add(At(kNow - 3 * kNsPerSecond, 1, 7));
   heat.Add(At(kNow, 2, 1));
-  const auto sums = heat.Samples(kNow, kSpan);
-  EXPECT_EQ(sums.at(Id(1)), 17u);
-  EXPECT_EQ(sums.at(Id(2)), 1u);
+  const auto sums = heat.Recent(kNow, kSpan);
+  EXPECT_EQ(sums.at(Id(1)).samples, 17u);
+  EXPECT_EQ(sums.at(Id(2)).samples, 1u);
   EXPECT_EQ(sums.size(), 2u);
+}
+
+TEST(RecentHeat, KnowsTheTimeThatSamplesStandFor) {
+  RecentHeat heat;
+  for (const double hz : {200.0, 10.0}) {
+    Window window = At(kNow, 1, 5, 2);
+    window.setup.event = "cycles";
+    window.setup.frequency_hz = hz;
+    heat.Add(window);
+  }
+  const auto sums = heat.Recent(kNow, kSpan);
+  EXPECT_EQ(sums.at(Id(1)).samples, 20u);
+  EXPECT_EQ(sums.at(Id(1)).cpu_ns, 10 * 5'000'000u + 10 * 100'000'000u);
 }
 
 TEST(RecentHeat, WhatIsOlderIsForgotten) {
   RecentHeat heat;
   heat.Add(At(kNow - kSpan, 1, 5));
   heat.Add(At(kNow - kSpan + kNsPerSecond, 2, 5));
-  EXPECT_EQ(heat.Samples(kNow, kSpan).size(), 1u);
-  EXPECT_EQ(heat.Samples(kNow, kSpan).at(Id(2)), 5u);
-  EXPECT_TRUE(heat.Samples(kNow + kNsPerSecond, kSpan).empty());
+  EXPECT_EQ(heat.Recent(kNow, kSpan).size(), 1u);
+  EXPECT_EQ(heat.Recent(kNow, kSpan).at(Id(2)).samples, 5u);
+  EXPECT_TRUE(heat.Recent(kNow + kNsPerSecond, kSpan).empty());
 }
 
 TEST(RecentHeat, OrderOfArrivalDoesNotMatter) {
   RecentHeat heat;
   heat.Add(At(kNow, 1, 5));
   heat.Add(At(kNow - 60 * kNsPerSecond, 1, 100));  // sent again after an hour without a link
-  EXPECT_EQ(heat.Samples(kNow, kSpan).at(Id(1)), 5u);
+  EXPECT_EQ(heat.Recent(kNow, kSpan).at(Id(1)).samples, 5u);
 }
 
 TEST(RecentHeat, AClockFarAheadDoesNotHideTheOthers) {
@@ -65,9 +78,9 @@ TEST(RecentHeat, AClockFarAheadDoesNotHideTheOthers) {
   for (int i = 0; i < 1000; ++i) {
     heat.Add(At(kNow + (1000 + i) * kNsPerSecond, 1, 5));
     heat.Add(At(kNow, 2, 1));
-    const auto sums = heat.Samples(kNow, kSpan);
+    const auto sums = heat.Recent(kNow, kSpan);
     ASSERT_FALSE(sums.contains(Id(1)));
-    ASSERT_EQ(sums.at(Id(2)), static_cast<uint64_t>(i) + 1);
+    ASSERT_EQ(sums.at(Id(2)).samples, static_cast<uint64_t>(i) + 1);
   }
 }
 
@@ -82,7 +95,7 @@ TEST(RecentHeat, OnlyLoopsCount) {
   window = At(kNow, 1, 5);
   window.rows[0].location = 1;  // of no location
   heat.Add(window);
-  EXPECT_TRUE(heat.Samples(kNow, kSpan).empty());
+  EXPECT_TRUE(heat.Recent(kNow, kSpan).empty());
 }
 
 TEST(RecentHeat, IsBoundedAndCountsWhatItLoses) {
@@ -98,7 +111,7 @@ TEST(RecentHeat, IsBoundedAndCountsWhatItLoses) {
   EXPECT_EQ(heat.lost(), 6u);
   heat.Add(At(kNow, 0, 1));  // known ones still count
   EXPECT_EQ(heat.lost(), 6u);
-  EXPECT_EQ(heat.Samples(kNow, kSpan).size(), RecentHeat::kMostKeys);
+  EXPECT_EQ(heat.Recent(kNow, kSpan).size(), RecentHeat::kMostKeys);
 
   RecentHeat many;
   for (int64_t i = 0; i <= static_cast<int64_t>(RecentHeat::kMostSlots); ++i)
@@ -115,7 +128,7 @@ TEST(RecentHeat, ImpossibleTimesAreHarmless) {
   window.start_unix_ns = INT64_MIN;
   window.duration_ns = INT64_MIN;
   heat.Add(window);
-  EXPECT_TRUE(heat.Samples(kNow, kSpan).empty());
+  EXPECT_TRUE(heat.Recent(kNow, kSpan).empty());
 }
 
 }  // namespace

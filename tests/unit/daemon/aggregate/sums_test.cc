@@ -36,15 +36,21 @@ TEST(AggregateSums, TotalsEqualTheSumsOfTheWindows) {
   aggregate.ForEachCell([&](uint32_t, uint32_t, const Counts& counts) { cells += counts; });
   EXPECT_EQ(places.samples, samples);
   EXPECT_EQ(places.weight, weight);
+  EXPECT_EQ(places.cpu_ns, aggregate.totals().cpu_ns);
   EXPECT_EQ(threads, places);
   EXPECT_EQ(cells, places);
+  absl::uint128 squares = 0;
+  for (const PlaceTotals& place : aggregate.places()) squares += place.ww;
+  EXPECT_EQ(squares, aggregate.totals().ww);
   uint64_t kept_stacks = 0;
   for (const ReportStack& stack : aggregate.stacks()) kept_stacks += stack.samples;
   EXPECT_EQ(kept_stacks, stack_samples);
 }
 
+constexpr uint64_t kEach = 10'000'000;  // ns of a sample of AddRow
+
 // Two processes in one window: 30 of 100 and 0 of 50 samples in the loop; a second window of the
-// first process: 10 of 20. Threads of a process are one cluster.
+// first process: 10 of 20. Threads of a process are one cluster. Samples are of 10 ms.
 TEST(AggregateSums, ClustersAreRankTimesWindow) {
   CodeLocation elsewhere;
   Window first = EmptyWindow("node0", 1);
@@ -60,10 +66,47 @@ TEST(AggregateSums, ClustersAreRankTimesWindow) {
   aggregate.Add(second);
   ASSERT_EQ(aggregate.places().size(), 2u);
   ClusterSums expected;
-  expected.Add(100, 30);
-  expected.Add(50, 0);
-  expected.Add(20, 10);
+  expected.Add(100 * kEach, 30 * kEach, kEach);
+  expected.Add(50 * kEach, 0, kEach);
+  expected.Add(20 * kEach, 10 * kEach, kEach);
   EXPECT_EQ(aggregate.SumsOf(aggregate.places()[0]), expected);
+}
+
+// The second process is sampled at a tenth of the rate: ten times the time for each sample.
+TEST(AggregateSums, ClustersAreOfTimeNotOfSamples) {
+  CodeLocation elsewhere;
+  Window fast = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 30, fast);
+  AddRow({0, 10, 10}, elsewhere, 70, fast);
+  Window slow = EmptyWindow("node1", 1);
+  slow.setup.frequency_hz = 10;
+  AddRow({1, 20, 20}, LoopAt(0x1000), 6, slow);
+  AddRow({1, 20, 20}, elsewhere, 4, slow);
+  for (WindowRow& row : slow.rows) row.weight *= 10;
+  ProfileAggregate aggregate;
+  aggregate.Add(fast);
+  aggregate.Add(slow);
+  ClusterSums expected;
+  expected.Add(100 * kEach, 30 * kEach, kEach);
+  expected.Add(100 * kEach, 60 * kEach, 10 * kEach);
+  EXPECT_EQ(aggregate.SumsOf(aggregate.places()[0]), expected);
+  EXPECT_EQ(aggregate.places()[0].counts, (Counts{36, 90 * kEach, 90 * kEach}));
+}
+
+// Beyond what a window can have (row_time.h), samples are counted and no time.
+TEST(AggregateSums, ImpossibleTimesDoNotOverflow) {
+  ProfileAggregate aggregate;
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    Window window = EmptyWindow("node0", sequence);
+    AddRow({0, 10, 10}, LoopAt(0x1000), 1, window);
+    AddRow({0, 10, 10}, LoopAt(0x2000), 1, window);
+    for (WindowRow& row : window.rows) row.weight = UINT64_MAX;
+    aggregate.Add(window);
+  }
+  EXPECT_EQ(aggregate.totals().cpu_ns, 3 * (uint64_t{1} << 50));
+  EXPECT_EQ(aggregate.places()[0].counts.cpu_ns, 3 * (uint64_t{1} << 50));
+  EXPECT_EQ(aggregate.places()[1].counts.cpu_ns, 0u);
+  EXPECT_EQ(aggregate.places()[1].counts.samples, 3u);
 }
 
 // In any order, and from an aggregate that does not know.

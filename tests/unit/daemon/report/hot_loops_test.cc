@@ -39,17 +39,20 @@ TEST(HeatOfLoops, HasEveryComputeLoopWithWhatIsKnownOfIt) {
   AddRow({0, 10, 10}, outside, 5, window);
   ProfileAggregate aggregate;
   aggregate.Add(window);
-  const auto loops = HeatOfLoops(aggregate, {{LocationId(LoopAt(0x2000)), 7}});
+  RecentHeat::ById recent;
+  recent[LocationId(LoopAt(0x2000))] = {7, 70};
+  const auto loops = HeatOfLoops(aggregate, recent);
   ASSERT_EQ(loops.size(), 2u);
   const HeatedLoop& first = Find(loops, LoopAt(0x1000));
   EXPECT_EQ(first.heat.id, first.loop.loop_id);
-  EXPECT_EQ(first.heat.whole, 70u);
-  EXPECT_EQ(first.heat.recent, 0u);
+  EXPECT_EQ(first.heat.whole_ns, 70 * 10'000'000u);
+  EXPECT_EQ(first.heat.recent_ns, 0u);
   EXPECT_TRUE(first.heat.innermost);
   EXPECT_FALSE(first.heat.settled);
   EXPECT_EQ(first.loop.header, LoopAt(0x1000).loop->header);
   EXPECT_EQ(first.loop.location_key, LocationKey(LoopAt(0x1000)));
-  EXPECT_EQ(Find(loops, LoopAt(0x2000)).heat.recent, 7u);
+  EXPECT_EQ(Find(loops, LoopAt(0x2000)).heat.recent_samples, 7u);
+  EXPECT_EQ(Find(loops, LoopAt(0x2000)).heat.recent_ns, 70u);
 }
 
 TEST(HeatOfLoops, ALoopIsSettledWhenNoRankHasMoreToSay) {

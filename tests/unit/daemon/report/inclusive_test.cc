@@ -5,7 +5,7 @@
 namespace perfd {
 namespace {
 
-PlaceTotals Loop(uint64_t header, uint64_t parent, int32_t depth, uint64_t samples,
+PlaceTotals Loop(uint64_t header, uint64_t parent, int32_t depth, uint64_t cpu_ns,
                  uint64_t high = 0) {
   PlaceTotals place;
   place.location.category = Category::kLoop;
@@ -17,41 +17,41 @@ PlaceTotals Loop(uint64_t header, uint64_t parent, int32_t depth, uint64_t sampl
   place.location.loop->high = high == 0 ? header + 1 : high;
   place.location.loop->parent_header = parent;
   place.location.loop->depth = depth;
-  place.counts.samples = samples;
+  place.counts.cpu_ns = cpu_ns;
   return place;
 }
 
 using Sums = std::vector<uint64_t>;
 
-TEST(InclusiveSamples, FollowsTheChainOfParents) {
+TEST(InclusiveNs, FollowsTheChainOfParents) {
   EXPECT_EQ(
-      InclusiveSamples({Loop(1, 0, 1, 10), Loop(2, 1, 2, 20), Loop(3, 2, 3, 30), Loop(4, 1, 2, 5)}),
+      InclusiveNs({Loop(1, 0, 1, 10), Loop(2, 1, 2, 20), Loop(3, 2, 3, 30), Loop(4, 1, 2, 5)}),
       (Sums{65, 50, 30, 5}));
 }
 
-TEST(InclusiveSamples, OtherFunctionsAndModulesAreApart) {
+TEST(InclusiveNs, OtherFunctionsAndModulesAreApart) {
   PlaceTotals function = Loop(2, 1, 2, 20);
   function.location.function_low = 0x200;
   PlaceTotals module = Loop(3, 1, 2, 30);
   module.location.module_id = "bb";
-  EXPECT_EQ(InclusiveSamples({Loop(1, 0, 1, 10), function, module}), (Sums{10, 20, 30}));
+  EXPECT_EQ(InclusiveNs({Loop(1, 0, 1, 10), function, module}), (Sums{10, 20, 30}));
 }
 
-TEST(InclusiveSamples, AParentWithoutSamplesIsBridgedByAddress) {
+TEST(InclusiveNs, AParentWithoutSamplesIsBridgedByAddress) {
   // 1..100 holds 10..50 (never sampled), which holds 20.
-  EXPECT_EQ(InclusiveSamples({Loop(1, 0, 1, 10, 100), Loop(20, 10, 3, 7)}), (Sums{17, 7}));
-  EXPECT_EQ(InclusiveSamples({Loop(1, 0, 1, 10, 15), Loop(20, 10, 3, 7)}), (Sums{10, 7}));
+  EXPECT_EQ(InclusiveNs({Loop(1, 0, 1, 10, 100), Loop(20, 10, 3, 7)}), (Sums{17, 7}));
+  EXPECT_EQ(InclusiveNs({Loop(1, 0, 1, 10, 15), Loop(20, 10, 3, 7)}), (Sums{10, 7}));
 }
 
-TEST(InclusiveSamples, RingsOfParentsEnd) {
-  EXPECT_EQ(InclusiveSamples({Loop(1, 2, 1, 10), Loop(2, 1, 1, 20)}), (Sums{10, 20}));
-  EXPECT_EQ(InclusiveSamples({Loop(1, 1, 1, 10)}), (Sums{10}));
+TEST(InclusiveNs, RingsOfParentsEnd) {
+  EXPECT_EQ(InclusiveNs({Loop(1, 2, 1, 10), Loop(2, 1, 1, 20)}), (Sums{10, 20}));
+  EXPECT_EQ(InclusiveNs({Loop(1, 1, 1, 10)}), (Sums{10}));
 }
 
-TEST(InclusiveSamples, PlacesOutsideLoopsKeepTheirOwn) {
+TEST(InclusiveNs, PlacesOutsideLoopsKeepTheirOwn) {
   PlaceTotals function;
-  function.counts.samples = 4;
-  EXPECT_EQ(InclusiveSamples({function}), (Sums{4}));
+  function.counts.cpu_ns = 4;
+  EXPECT_EQ(InclusiveNs({function}), (Sums{4}));
 }
 
 }  // namespace

@@ -86,6 +86,91 @@ TEST(BuildReport, SharesAndTables) {
   EXPECT_FALSE(report.waiting[0].hot);
 }
 
+// A rank that uses 10 s: `loop_s` in loop A, 1 s waiting, the rest in main; sampled every `each_ms`.
+Window TenSeconds(const std::string& node, int32_t rank, uint64_t loop_s, uint64_t each_ms) {
+  Window window = EmptyWindow(node, 1);
+  window.setup.frequency_hz = 1000 / static_cast<double>(each_ms);
+  const WindowThread thread{rank, 10, 10};
+  const uint64_t per_second = 1000 / each_ms;
+  AddRow(thread, LoopAt(0x1000), loop_s * per_second, window);
+  AddRow(thread, Waiting(), per_second, window);
+  AddRow(thread, Function("main", Category::kOutsideLoop), (9 - loop_s) * per_second, window);
+  for (WindowRow& row : window.rows) row.weight = row.samples * each_ms * 1'000'000;
+  return window;
+}
+
+// One node is sampled twenty times as often as the other: the truth is 2 and 8 of 10 s in the loop, 7 and 1 in main. Of the
+// samples 23 % are in the loop.
+TEST(BuildReport, SharesAreOfTimeWhenNodesAreSampledAtDifferentRates) {
+  for (const char* event : {"cpu-clock", "cycles:u"}) {
+    SCOPED_TRACE(event);
+    ProfileAggregate aggregate;
+    for (Window window : {TenSeconds("node0", 0, 2, 5), TenSeconds("node1", 1, 8, 100)}) {
+      window.setup.event = event;
+      aggregate.Add(window);
+    }
+    const Report report = BuildReport({}, aggregate);
+    ASSERT_EQ(report.loops.size(), 1u);
+    const ReportRow& loop = report.loops[0];
+    EXPECT_EQ(loop.samples, 400u + 80);
+    EXPECT_DOUBLE_EQ(loop.share, 0.5);
+    EXPECT_DOUBLE_EQ(loop.inclusive_share, 0.5);
+    EXPECT_LT(loop.share_interval.low, 0.5);
+    EXPECT_GT(loop.share_interval.high, 0.5);
+    EXPECT_DOUBLE_EQ(loop.imbalance, 8 / 5.0);
+    EXPECT_EQ(loop.worst_rank, "rank 1 on node1");
+    EXPECT_DOUBLE_EQ(loop.ranks[0].share_of_rank, 0.2);
+    EXPECT_DOUBLE_EQ(loop.ranks[1].share_of_rank, 0.8);
+    EXPECT_DOUBLE_EQ(loop.ranks[1].seconds, 8);
+    EXPECT_DOUBLE_EQ(loop.threads[1].share_of_thread, 0.8);
+    EXPECT_DOUBLE_EQ(report.functions[0].share, 0.4);
+    EXPECT_DOUBLE_EQ(report.waiting[0].share, 0.1);
+    EXPECT_DOUBLE_EQ(report.waiting_share, 0.1);
+    EXPECT_DOUBLE_EQ(report.category_share[static_cast<size_t>(Category::kLoop)], 0.5);
+    EXPECT_EQ(report.category_samples[static_cast<size_t>(Category::kLoop)], 480u);
+    EXPECT_DOUBLE_EQ(report.ranks[0].seconds, 10);
+    EXPECT_DOUBLE_EQ(report.ranks[1].seconds, 10);
+    EXPECT_DOUBLE_EQ(report.imbalance, 1);
+    EXPECT_DOUBLE_EQ(TopLoops(aggregate, 1)[0].share, 0.5);
+  }
+}
+
+// The governor slowed the only rank down after the first of two equal windows.
+TEST(BuildReport, SharesAreOfTimeWhenTheRateChanges) {
+  ProfileAggregate aggregate;
+  Window slow = TenSeconds("node0", 0, 8, 100);
+  slow.sequence = 2;
+  aggregate.Add(TenSeconds("node0", 0, 2, 5));
+  aggregate.Add(slow);
+  const Report report = BuildReport({}, aggregate);
+  EXPECT_DOUBLE_EQ(report.loops[0].share, 0.5);
+  EXPECT_DOUBLE_EQ(report.loops[0].ranks[0].share_of_rank, 0.5);
+  EXPECT_DOUBLE_EQ(report.loops[0].threads[0].share_of_thread, 0.5);
+  EXPECT_DOUBLE_EQ(report.ranks[0].seconds, 20);
+}
+
+// Loop B has one sample in nine, of a rank that is sampled seldom, and so most of the time: it comes first, and is the hot one.
+TEST(BuildReport, TheHeaviestHasTheMostTimeNotTheMostSamples) {
+  Window fast = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 8, fast);
+  Window slow = EmptyWindow("node1", 1);
+  AddRow({1, 11, 11}, LoopAt(0x2000), 1, slow);
+  slow.rows[0].weight = 1'000'000'000;
+  slow.setup.frequency_hz = 1;
+  ProfileAggregate aggregate;
+  aggregate.Add(fast);
+  aggregate.Add(slow);
+  ProfileStatus status;
+  status.spec.hotspots.coverage_ratio = 0.8;
+  const Report report = BuildReport(status, aggregate);
+  ASSERT_EQ(report.loops.size(), 2u);
+  EXPECT_EQ(report.loops[0].id, LocationId(LoopAt(0x2000)));
+  EXPECT_TRUE(report.loops[0].hot);
+  EXPECT_FALSE(report.loops[1].hot);
+  EXPECT_GT(report.loops[0].share_interval.high - report.loops[0].share_interval.low, 0.5)
+      << "one sample does not tell much, whatever it stands for";
+}
+
 // Two described processes on node0: pid 10 is `first`, pid 11 is `second`.
 Window TwoRanks(int32_t first, int32_t second) {
   Window window = EmptyWindow("node0", 1);

@@ -34,9 +34,9 @@ void CheckReport(const Report& report, uint64_t samples) {
   uint64_t listed = 0;
   double shares = 0;
   for (const auto* table : {&report.loops, &report.waiting, &report.functions}) {
-    EXPECT_TRUE(std::is_sorted(
-        table->begin(), table->end(),
-        [](const ReportRow& a, const ReportRow& b) { return a.samples > b.samples; }));
+    EXPECT_TRUE(
+        std::is_sorted(table->begin(), table->end(),
+                       [](const ReportRow& a, const ReportRow& b) { return a.share > b.share; }));
     for (const ReportRow& row : *table) {
       CheckRow(row, report.ranks.size());
       listed += row.samples;
