@@ -70,6 +70,7 @@ class Reader {
 
 constexpr size_t kPairBytes = 16;
 constexpr size_t kMoveBytes = 24;
+constexpr size_t kGiveBackBytes = 32;
 constexpr size_t kThreadBytes = 45;  // with an empty list of CPUs
 
 // One overload of Put and Get per type; the order of the members is the format.
@@ -179,6 +180,31 @@ void Get(Reader& r, ScanStacksOp& op) {
 }
 void Put(Writer&, const ReadThreadsOp&) {}
 void Get(Reader&, ReadThreadsOp&) {}
+
+void Put(Writer& w, const GiveBackOp& op) {
+  w.Count(op.entries.size());
+  for (const GiveBackOp::Entry& entry : op.entries) {
+    w.Number(entry.gs_base);
+    w.Number(entry.own_gs_base);
+    w.Number(entry.mask);
+    w.Number(entry.own_mask);
+  }
+  w.Number(op.either);
+  w.Number(op.loose);
+  Put(w, op.ranges);
+}
+void Get(Reader& r, GiveBackOp& op) {
+  op.entries.resize(r.Count(kGiveBackBytes));
+  for (GiveBackOp::Entry& entry : op.entries) {
+    r.Number(entry.gs_base);
+    r.Number(entry.own_gs_base);
+    r.Number(entry.mask);
+    r.Number(entry.own_mask);
+  }
+  r.Number(op.either);
+  r.Number(op.loose);
+  Get(r, op.ranges);
+}
 
 template <typename Op>
 HoldOp GetOp(Reader& r) {
@@ -295,6 +321,7 @@ std::string EncodeReply(const HoldReply& reply) {
   w.Number(reply.repaired);
   w.Number(reply.stop_ns);
   w.Number(reply.tracer_ends);
+  w.Number(reply.call_lost);
   w.Count(reply.results.size());
   for (const OpResult& result : reply.results) Put(w, result);
   return w.Take();
@@ -311,6 +338,7 @@ absl::StatusOr<HoldReply> DecodeReply(absl::string_view bytes) {
   r.Number(reply.repaired);
   r.Number(reply.stop_ns);
   r.Flag(reply.tracer_ends);
+  r.Flag(reply.call_lost);
   reply.results.resize(r.Count(kResultBytes));
   for (OpResult& result : reply.results) Get(r, result);
   const auto highest = static_cast<int32_t>(absl::StatusCode::kUnauthenticated);

@@ -92,8 +92,24 @@ struct ScanStacksOp {
 // OpResult::threads has them.
 struct ReadThreadsOp {};
 
+// Every thread with the GS base of an entry gets its own one back, and its own signal mask, if it still has the entry's; the
+// bits of signals in `either` stay as they are, those in `loose` need not agree. A thread is passed over that may not have left: its pc, or one of the 8-byte
+// words in the 64 KB from its stack pointer, is in a range. Value: threads; OpResult::bytes: for each entry 1 if it met one.
+struct GiveBackOp {
+  struct Entry {
+    uint64_t gs_base = 0;
+    uint64_t own_gs_base = 0;
+    uint64_t mask = 0;  // bit n - 1 is signal n
+    uint64_t own_mask = 0;
+  };
+  std::vector<Entry> entries;
+  uint64_t either = 0;
+  uint64_t loose = 0;
+  std::vector<PcRange> ranges;
+};
+
 using HoldOp = std::variant<CallOp, WriteOp, ExpectBytesOp, ReadOp, MoveThreadsOp, RequireOutsideOp,
-                            ScanStacksOp, ReadThreadsOp>;
+                            ScanStacksOp, ReadThreadsOp, GiveBackOp>;
 
 struct HoldRequest {
   int32_t pid = 0;
@@ -127,6 +143,8 @@ struct HoldReply {
   int64_t stop_ns = 0;            // first seize to last detach; 0: nothing was stopped
   // Only the end of the tracer frees a thread that could not be released (it did not stop); the tracer is ended at once.
   bool tracer_ends = false;
+  // A system call may yet be made: its thread was not seen to return, or did not get its own registers back.
+  bool call_lost = false;
 };
 
 }  // namespace perfd

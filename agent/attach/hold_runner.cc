@@ -57,6 +57,9 @@ class OpRun {
     return call_.Finish();
   }
 
+  // Gives the calling thread its registers back, where All has not. True: it may make the call all the same.
+  bool CallIsLost() { return !call_.Finish().ok() || call_.lost(); }
+
  private:
   uint64_t Value(const OpValue& value) const {
     if (value.from_op == kNoOp) return value.number;
@@ -123,6 +126,15 @@ class OpRun {
     return absl::OkStatus();
   }
 
+  absl::Status Do(const GiveBackOp& op, OpResult& result) {
+    // The frame on its stack would take away again from the calling thread what it is given.
+    RETURN_IF_ERROR(call_.Finish());
+    result.bytes.resize(op.entries.size());
+    ASSIGN_OR_RETURN(result.value,
+                     GiveBack(op, operations_, *place_.memory, held_.threads(), result.bytes));
+    return absl::OkStatus();
+  }
+
   const XsaveLayout& layout() const { return place_.layout; }
 
   Operations& operations_;
@@ -163,6 +175,7 @@ void HoldRunner::HoldAndRun(const HoldRequest& request, const Target& target, Ho
   if (reply.status.ok()) {
     OpRun run(operations_, held, place, reply);
     reply.status = run.All(request.ops);
+    reply.call_lost = run.CallIsLost();
   }
   held.Release();
   reply.stop_ns = SystemClock().MonotonicNs() - start_ns;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -106,6 +107,13 @@ absl::StatusOr<uint64_t> Operations::SignalMask(int32_t tid) {
 
 absl::Status Operations::SetSignalMask(int32_t tid, uint64_t mask) {
   return Request("set signal mask of", PTRACE_SETSIGMASK, tid, sizeof(mask), &mask);
+}
+
+// Nothing but this one register: the thread may be in a system call that starts again.
+absl::Status Operations::SetGsBase(int32_t tid, uint64_t base) {
+  constexpr uint64_t kPlace = offsetof(struct user, regs) + offsetof(user_regs_struct, gs_base);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's interface
+  return Request("set GS base of", PTRACE_POKEUSER, tid, kPlace, reinterpret_cast<void*>(base));
 }
 
 absl::StatusOr<RseqArea> Operations::Rseq(int32_t tid) {

@@ -54,6 +54,7 @@ class Operations {
   absl::StatusOr<std::vector<uint8_t>> VectorState(int32_t tid);
   absl::StatusOr<uint64_t> SignalMask(int32_t tid);
   absl::Status SetSignalMask(int32_t tid, uint64_t mask);
+  absl::Status SetGsBase(int32_t tid, uint64_t base);
   absl::StatusOr<RseqArea> Rseq(int32_t tid);
   bool HasShadowStack(int32_t tid);
   // Signals wait in the queues of the thread or the process, whatever becomes of them. True when the kernel does not tell.

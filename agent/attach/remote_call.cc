@@ -176,8 +176,10 @@ absl::Status RemoteCall::NoteStop(int status, bool& at_call) {
 absl::Status RemoteCall::Finish() {
   HeldThread* const thread = std::exchange(thread_, nullptr);
   if (thread == nullptr || !std::exchange(away_, false) || lost_) return absl::OkStatus();
-  RETURN_IF_ERROR(operations_.SetSignalMask(thread->tid, signal_mask_));
-  return operations_.SetRegisters(thread->tid, thread->registers);
+  absl::Status home = operations_.SetSignalMask(thread->tid, signal_mask_);
+  if (home.ok()) home = operations_.SetRegisters(thread->tid, thread->registers);
+  lost_ = !home.ok();
+  return home;
 }
 
 }  // namespace perfd

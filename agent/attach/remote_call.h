@@ -45,7 +45,7 @@ class RemoteCall {
   // What the call returned; a negative errno wraps around.
   absl::StatusOr<uint64_t> Call(int64_t number, const std::array<uint64_t, 6>& arguments);
   absl::Status Finish();
-  // The thread did not come back in time and is on its way alone.
+  // The thread did not come back in time, or did not get its own registers: it is on its way alone.
   bool lost() const { return lost_; }
 
  private:

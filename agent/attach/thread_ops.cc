@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -31,6 +31,19 @@ bool WillRestart(const user_regs_struct& registers) {
   const CallFitness fitness = FitnessForCall(registers);
   return fitness != CallFitness::kFree;
 }
+
+// The words from a thread's stack pointer on; fewer where the mapping ends.
+class StackWords {
+ public:
+  std::span<const uint64_t> Read(const Memory& memory, const HeldThread& thread) {
+    const uint64_t start = (thread.registers.rsp - kRedZoneBytes) & ~uint64_t{7};
+    const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(words_.data()), kScanBytes);
+    return {words_.data(), memory.ReadSome(start, bytes) / sizeof(uint64_t)};
+  }
+
+ private:
+  std::vector<uint64_t> words_ = std::vector<uint64_t>(kScanBytes / sizeof(uint64_t));
+};
 
 std::vector<uint64_t> Affinity(int32_t tid) {
   constexpr size_t kWords = 128;  // 8192 CPUs, the most a kernel for x86 can have
@@ -86,19 +99,51 @@ absl::Status RequireOutside(const RequireOutsideOp& op, const std::vector<HeldTh
 absl::StatusOr<uint64_t> ScanStacks(const ScanStacksOp& op, const Memory& memory,
                                     const std::vector<HeldThread>& threads) {
   uint64_t scanned = 0;
-  std::vector<uint8_t> stack(kScanBytes);
+  StackWords stack;
   for (const HeldThread& thread : threads) {
-    const uint64_t start = (thread.registers.rsp - kRedZoneBytes) & ~uint64_t{7};
-    const size_t size = memory.ReadSome(start, stack);
-    if (size == 0) return WrongPlace(thread.tid, "cannot read the stack at", start);
-    for (size_t at = 0; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t)) {
-      uint64_t word = 0;
-      std::memcpy(&word, stack.data() + at, sizeof(word));
+    const std::span<const uint64_t> words = stack.Read(memory, thread);
+    if (words.empty())
+      return WrongPlace(thread.tid, "cannot read the stack at", thread.registers.rsp);
+    for (const uint64_t word : words)
       if (Inside(op.range, word)) return WrongPlace(thread.tid, "has on its stack", word);
-      ++scanned;
-    }
+    scanned += words.size();
   }
   return scanned;
+}
+
+bool MayBeInside(const std::vector<PcRange>& ranges, const Memory& memory,
+                 const HeldThread& thread) {
+  const auto inside = [&](uint64_t address) {
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [&](const PcRange& range) { return Inside(range, address); });
+  };
+  if (inside(thread.registers.rip)) return true;
+  StackWords stack;
+  const std::span<const uint64_t> words = stack.Read(memory, thread);
+  return words.empty() || std::any_of(words.begin(), words.end(), inside);
+}
+
+absl::StatusOr<uint64_t> GiveBack(const GiveBackOp& op, Operations& operations,
+                                  const Memory& memory, std::vector<HeldThread>& threads,
+                                  std::span<uint8_t> met) {
+  uint64_t given = 0;
+  for (HeldThread& thread : threads) {
+    const auto entry =
+        std::find_if(op.entries.begin(), op.entries.end(), [&](const GiveBackOp::Entry& wanted) {
+          return wanted.gs_base == thread.registers.gs_base;
+        });
+    if (entry == op.entries.end() || MayBeInside(op.ranges, memory, thread)) continue;
+    ASSIGN_OR_RETURN(const uint64_t mask, operations.SignalMask(thread.tid));
+    if (((mask ^ entry->mask) & ~(op.either | op.loose)) == 0) {
+      const uint64_t own = (entry->own_mask & ~op.either) | (mask & op.either);
+      RETURN_IF_ERROR(operations.SetSignalMask(thread.tid, own));
+    }
+    RETURN_IF_ERROR(operations.SetGsBase(thread.tid, entry->own_gs_base));
+    thread.registers.gs_base = entry->own_gs_base;
+    met[static_cast<size_t>(entry - op.entries.begin())] = 1;
+    ++given;
+  }
+  return given;
 }
 
 absl::StatusOr<std::vector<ThreadFacts>> ReadThreads(Operations& operations,

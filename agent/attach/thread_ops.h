@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +29,14 @@ absl::StatusOr<uint64_t> MoveThreads(const MoveThreadsOp& op, Operations& operat
 absl::Status RequireOutside(const RequireOutsideOp& op, const std::vector<HeldThread>& threads);
 absl::StatusOr<uint64_t> ScanStacks(const ScanStacksOp& op, const Memory& memory,
                                     const std::vector<HeldThread>& threads);
+// The thread's pc, or a word in the 64 KB from its stack pointer, is in one of the ranges; also when its stack cannot be read.
+bool MayBeInside(const std::vector<PcRange>& ranges, const Memory& memory,
+                 const HeldThread& thread);
+// Returns how many threads; met[i] becomes 1 when entry i met one of them. A tracer that dies between the two system calls for
+// a thread has given back its mask, the one that matters, and not its GS base: the next attempt does the rest.
+absl::StatusOr<uint64_t> GiveBack(const GiveBackOp& op, Operations& operations,
+                                  const Memory& memory, std::vector<HeldThread>& threads,
+                                  std::span<uint8_t> met);
 absl::StatusOr<std::vector<ThreadFacts>> ReadThreads(Operations& operations,
                                                      const XsaveLayout& layout,
                                                      const std::vector<HeldThread>& threads);

@@ -138,7 +138,9 @@ class ProcessLab final : public RankLab {
   absl::StatusOr<bool> AwaitRecovery(const LabSite& site, const ShadowPlan& plan,
                                      int64_t timeout_ns);
   absl::StatusOr<uint32_t> InPlace() const;
-  absl::Status AwaitNobodyInPlace() const;
+  absl::StatusOr<bool> SomebodyReads() const;
+  absl::Status AwaitNobodyInPlace();
+  absl::Status GiveBackJumped();
   absl::StatusOr<RecoveryAnswer> RunRecovery(const LabSite& site, const ShadowPlan& plan,
                                              int64_t timeout_ns);
   absl::StatusOr<RecoveryAnswer> CollectRecovery(const LabSite& site, const ShadowPlan& plan,

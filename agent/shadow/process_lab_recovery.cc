@@ -1,5 +1,6 @@
 // ProcessLab: recovery mode, from the plan to the answer. Outside P1: copies run in the threads of the rank.
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <tuple>
 
@@ -8,6 +9,7 @@
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/process_lab.h"
+#include "agent/shadow/recovery/give_back.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
@@ -94,14 +96,48 @@ absl::StatusOr<uint32_t> ProcessLab::InPlace() const {
   return region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, in_place));
 }
 
-absl::Status ProcessLab::AwaitNobodyInPlace() const {
-  for (const int64_t deadline = Now() + kLeaveNs;; absl::SleepFor(absl::Nanoseconds(kPollNs))) {
-    ASSIGN_OR_RETURN(const uint32_t inside, InPlace());
-    if (inside == 0) return absl::OkStatus();
-    if (Now() >= deadline)
-      return absl::UnavailableError(
-          "a thread is still at the last rendezvous or in the last recovery");
+// A thread says that it is inside a copy before it stops being counted: this order misses nobody.
+absl::StatusOr<bool> ProcessLab::SomebodyReads() const {
+  ASSIGN_OR_RETURN(const uint32_t in_place, InPlace());
+  if (in_place != 0 || !options_.recovery) return in_place != 0;
+  ASSIGN_OR_RETURN(const std::vector<ThreadRecord> records, Records());
+  return std::any_of(records.begin(), records.end(),
+                     [](const ThreadRecord& record) { return record.run.inside == kInCopy; });
+}
+
+absl::Status ProcessLab::AwaitNobodyInPlace() {
+  const int64_t deadline = Now() + kLeaveNs;
+  ASSIGN_OR_RETURN(bool somebody, SomebodyReads());
+  while (somebody && Now() < deadline) {
+    absl::SleepFor(absl::Nanoseconds(kPollNs));
+    ASSIGN_OR_RETURN(somebody, SomebodyReads());
   }
+  if (somebody && options_.recovery) {
+    // Runs last some microseconds. Who is still inside has ended there, or a handler of its own has jumped out.
+    RETURN_IF_ERROR(ForgetEndedThreads());
+    RETURN_IF_ERROR(GiveBackJumped());
+    ASSIGN_OR_RETURN(somebody, SomebodyReads());
+  }
+  if (!somebody) return absl::OkStatus();
+  return absl::UnavailableError("a thread is still at the last rendezvous or in the last recovery");
+}
+
+// Threads that are still inside, or whose handler is under way, are left alone.
+absl::Status ProcessLab::GiveBackJumped() {
+  ASSIGN_OR_RETURN(const std::vector<ThreadRecord> records, Records());
+  const GiveBackPlan plan = PlanGiveBack(records, *region_, injection_.caches);
+  if (plan.records.empty()) return absl::OkStatus();
+  const int64_t before = cost_.stop_ns;
+  const absl::StatusOr<HoldReply> reply = Hold({plan.op});
+  Audit("restore", nullptr, cost_.stop_ns - before, reply.status());
+  RETURN_IF_ERROR(reply.status());
+  const std::vector<uint8_t>& met = reply->results.at(0).bytes;
+  for (size_t i = 0; i < std::min(met.size(), plan.records.size()); ++i) {
+    const uint64_t at = region_->RecordAddress(plan.records[i]) + offsetof(ThreadRecord, run);
+    if (met[i] == 1)
+      RETURN_IF_ERROR(region_->Write(at + offsetof(RunInPlace, inside), uint32_t{kJumped}));
+  }
+  return absl::OkStatus();
 }
 
 // Nobody reads the plan before the mode says so, and nobody may still read the last one.
@@ -139,7 +175,7 @@ absl::StatusOr<bool> ProcessLab::AwaitRecovery(const LabSite& site, const Shadow
   RETURN_IF_ERROR(done.status());
   absl::Status left = AwaitNobodyInPlace();
   if (absl::IsUnavailable(left)) {
-    // A thread whose handler has jumped out of its copy is found out at its next entry, if that one is looked at.
+    // A handler may be under way, or the thread in the loop itself: its next entry tells, if that one is looked at.
     RETURN_IF_ERROR(Beat());
     RETURN_IF_ERROR(SetMode(site, kModeCensus));
     left = AwaitNobodyInPlace();

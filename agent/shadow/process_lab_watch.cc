@@ -52,12 +52,13 @@ absl::StatusOr<std::vector<ThreadRecord>> ProcessLab::Records() const {
   return region_->ReadMany<ThreadRecord>(region_->RecordAddress(0), region_->blocks());
 }
 
-// Records are claimed for good; those of threads that ended are given back here, while nobody enters slowly.
+// Records are claimed for good; those of threads that ended are given back here, while nobody enters slowly. The records come
+// first: whoever has one by then and is alive is among the threads.
 absl::Status ProcessLab::ForgetEndedThreads() {
   ASSIGN_OR_RETURN(NamespacePid pid, ReadNamespacePid(rank_.pid));
   if (pid.levels > 1) return absl::OkStatus();  // the rank knows its threads by other numbers
-  ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
   ASSIGN_OR_RETURN(std::vector<ThreadRecord> records, Records());
+  ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
   for (uint32_t i = 0; i < records.size(); ++i) {
     const auto tid = static_cast<int32_t>(records[i].tid);
     if (tid == 0 || std::find(threads.begin(), threads.end(), tid) != threads.end()) continue;

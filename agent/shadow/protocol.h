@@ -12,12 +12,13 @@
 
 #include <cstdint>
 
+#include "agent/shadow/recovery_plan.h"
 #include "agent/variant/thread_block.h"
 
 namespace perfd {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
-inline constexpr uint32_t kShadowLayoutVersion = 5;
+inline constexpr uint32_t kShadowLayoutVersion = 6;
 inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
@@ -92,8 +93,7 @@ struct RegionHeader {
   uint64_t map_used;
   uint32_t live_next;   // atomic: records ever written to the ring
   uint32_t live_limit;  // the payload goes idle when live_next gets there
-  uint32_t
-      in_place;  // atomic: threads that may read the plan: members of a team, and threads in a recovery
+  uint32_t in_place;  // atomic: threads that may read the plan; for those in a copy see RunInPlace
   uint32_t reserved32;
   uint64_t reserved[3];
 };
@@ -152,7 +152,7 @@ struct SavedRegisters {
 
 struct alignas(64) ThreadRecord {
   uint32_t tid;   // atomic: owner
-  uint32_t busy;  // atomic: 1 while the owner is at a rendezvous
+  uint32_t busy;  // atomic: 1 while the owner meets others or is in a copy; also when it has jumped
   uint32_t round;
   uint32_t slot;  // atomic: place in the team + 1, of `round`
   uint32_t cpu;
@@ -163,6 +163,7 @@ struct alignas(64) ThreadRecord {
   uint64_t affinity[kAffinityWords];
   uint64_t entries[kMaxSites];
   SavedRegisters registers;
+  RunInPlace run;
 };
 
 struct InstructionPair {  // an instruction boundary of the original text and of the live copy
@@ -171,8 +172,8 @@ struct InstructionPair {  // an instruction boundary of the original text and of
 };
 
 static_assert(sizeof(RegionHeader) == 424 && sizeof(LiveRecord) == 32 && sizeof(Site) == 256);
-static_assert(sizeof(ThreadRecord) == 576 && sizeof(InstructionPair) == 16);
-static_assert(sizeof(SavedRegisters) == 144);
+static_assert(sizeof(ThreadRecord) == 640 && sizeof(InstructionPair) == 16);
+static_assert(sizeof(SavedRegisters) == 144 && sizeof(RunInPlace) == 48);
 
 }  // namespace perfd
 

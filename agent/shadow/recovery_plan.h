@@ -2,9 +2,10 @@
 //
 // Shape    RecoveryPlan is part of ShadowPlan, whose `runs` then are one round: each entry of a thread runs the next of them
 //          once, then the loop itself. RecoveryResult x limit lie where shadows leave their results; nothing else of the
-//          shadow's part is used. Strata is kept in the payload's own part of each thread block.
+//          shadow's part is used. Strata is kept in the payload's own part of each thread block, RunInPlace in each record.
 // Units    ticks of the TSC; distances as in agent/variant/recovery/trip_count.h.
-// Threads  the agent writes the plan while RegionHeader::in_place is 0 and no site is armed or in recovery; threads only read it.
+// Threads  the agent writes the plan while no site is armed or in recovery, RegionHeader::in_place is 0 and no record says kInCopy;
+//          threads only read it.
 // Source   our own layout; design section 6, "Modes". Any change raises kShadowLayoutVersion.
 #ifndef AGENT_SHADOW_RECOVERY_PLAN_H_
 #define AGENT_SHADOW_RECOVERY_PLAN_H_
@@ -51,15 +52,34 @@ struct Stratum {
   uint32_t turns;
   uint32_t reserved;
 };
-enum : uint32_t { kNotInside = 0, kInCopy = 1, kJumped = 2 };
 struct Strata {
   uint32_t generation;
   uint32_t count;
   uint32_t pair;  // 0, or generation << 16 | number of the result + 1: the loop itself is under way
-  uint32_t
-      inside;  // in a copy, and counted in RegionHeader::in_place; or a handler has jumped out of it
+  uint32_t reserved;
   Stratum of[kMaxStrata];
 };
+
+// A thread of the rank that runs a copy itself, in recovery mode, and what of its own it gets back afterwards. Where a handler of
+// the program jumps out of the copy, the thread does not come back for it: payload/jumped.cc, agent/shadow/recovery/give_back.h.
+enum : uint32_t { kNotInside = 0, kInCopy = 1, kJumped = 2 };
+struct RunInPlace {
+  uint32_t inside;  // atomic: written last
+  uint32_t reserved;
+  uint64_t signals;        // its mask; MaskInRun(signals) while a copy runs
+  uint64_t gs_base;        // that of its block while a copy runs
+  uint64_t stack_pointer;  // of the loop at its header
+  uint64_t other_stack;    // sigaltstack(2); no bytes: none
+  uint64_t other_stack_bytes;
+};
+// Stay open: the program may have a handler that makes a page appear, as it would for the loop itself.
+inline constexpr uint64_t kMemoryFaults = uint64_t{1} << 6 | uint64_t{1} << 10;  // SIGBUS, SIGSEGV
+inline constexpr uint64_t kNeverBlocked = uint64_t{1} << 8 | uint64_t{1} << 18;  // SIGKILL, SIGSTOP
+// The C library uses these itself and takes them out of every mask that a program sets: nptl, SIGCANCEL and SIGSETXID.
+inline constexpr uint64_t kOfTheLibrary = uint64_t{1} << 31 | uint64_t{1} << 32;
+constexpr uint64_t MaskInRun(uint64_t signals) {
+  return ~kMemoryFaults | signals;
+}
 
 static_assert(sizeof(RecoveryPlan) == 48 && sizeof(RecoveryResult) == 64);
 static_assert(sizeof(Strata) == 16 + 16 * kMaxStrata && kMostRecoveries < 0xffff);

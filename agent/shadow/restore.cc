@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -12,6 +13,7 @@
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/payload_blob.h"
+#include "agent/shadow/recovery/give_back.h"
 #include "agent/shadow/region_access.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
@@ -20,14 +22,16 @@ namespace perfd {
 namespace {
 
 constexpr int64_t kNapNs = 2 * kNsPerMs;
+// After a stop that took its longest time: the rank must not stand still more than it runs.
+constexpr int64_t kNapFactor = 4;
 constexpr int kMostTracerDeaths = 3;
 constexpr int64_t kShadowPatienceNs = 3 * kNsPerSecond;
 
 int64_t Now() {
   return SystemClock().MonotonicNs();
 }
-void Nap() {
-  absl::SleepFor(absl::Nanoseconds(kNapNs));
+void Nap(int64_t ns = kNapNs) {
+  absl::SleepFor(absl::Nanoseconds(ns));
 }
 
 // Where a region says who is in it.
@@ -39,12 +43,14 @@ struct BusyWords {
 // Regions of agents of other versions are still taken out, by the journal. Sites lie where they always did.
 absl::StatusOr<BusyWords> BusyWordsOf(uint32_t version) {
   constexpr uint32_t kUnfilled = 0, kFirst = 1, kFourCaches = 2, kTeamsNotInPlace = 4;
+  constexpr uint32_t kRunsInPlace = 5;  // counted there, too
   switch (version) {
     case kFirst:
     case kFourCaches:
       return BusyWords{144, 148, 0};
     case kUnfilled:
     case kTeamsNotInPlace:
+    case kRunsInPlace:
     case kShadowLayoutVersion:
       return BusyWords{offsetof(RegionHeader, busy), offsetof(RegionHeader, orphan),
                        offsetof(RegionHeader, in_place)};
@@ -59,8 +65,10 @@ struct Left {
   std::vector<const InjectedSite*> sites;  // our jump is in the text
   std::vector<PcRange> ranges;             // ours, mapped
   bool region = false;
+  bool records = false;  // are of this layout
   BusyWords words{};
   uint32_t orphan = 0;
+  GiveBackOp give_back;  // to threads that have jumped out of a copy
 };
 
 // After an exec another program may have memory at these addresses: it must look like ours, too.
@@ -113,6 +121,7 @@ absl::StatusOr<Left> LookAt(const Injection& injection, const Memory& memory) {
                      region.Read<uint32_t>(at + offsetof(RegionHeader, version)));
     left.ranges.push_back(injection.region);
     left.region = magic == kShadowMagic;
+    left.records = left.region && version == kShadowLayoutVersion;
     ASSIGN_OR_RETURN(left.words, BusyWordsOf(left.region ? version : 0));
     ASSIGN_OR_RETURN(left.orphan, region.Read<uint32_t>(at + left.words.orphan));
   }
@@ -148,6 +157,8 @@ std::vector<HoldOp> MakeOps(const Injection& injection, const Left& left) {
     for (const AddressPair& pair : site.pairs) move.pairs.emplace_back(pair.copy, pair.original);
   }
   if (!move.pairs.empty()) ops.push_back(std::move(move));
+  // Whom this passes over is in the way of unmapping, too.
+  if (!left.give_back.entries.empty()) ops.push_back(left.give_back);
   for (const PcRange& range : left.ranges) outside.ranges.push_back(range);
   if (!outside.ranges.empty()) ops.push_back(outside);
   for (const PcRange& cache : injection.caches) ops.push_back(ScanStacksOp{cache});
@@ -168,7 +179,7 @@ std::vector<HoldOp> MakeOps(const Injection& injection, const Left& left) {
   return ops;
 }
 
-// *suspect: the tracer died or gave up, perhaps in the middle of a remote call.
+// *suspect: the tracer died or gave up in the middle of a remote call.
 absl::StatusOr<HoldReply> RunHold(const RestoreOptions& options, const HoldRequest& request,
                                   RestoreResult* result, bool* suspect) {
   auto reply = options.tracer->Run(request);
@@ -204,6 +215,11 @@ absl::Status Attempt(const Injection& injection, const Memory& memory,
     return absl::OkStatus();
   }
   if (left.region) Quiet(injection, memory, left.words);
+  // Nobody begins a run any more. What the records do not tell is not given back.
+  if (left.records) {
+    if (auto plan = ReadGiveBack(injection, memory); plan.ok())
+      left.give_back = std::move(plan->op);
+  }
   HoldRequest request{injection.pid, injection.start_ticks, options.max_stop_ns,
                       MakeOps(injection, left)};
   ASSIGN_OR_RETURN(HoldReply reply, RunHold(options, request, result, suspect));
@@ -263,7 +279,8 @@ absl::Status RestoreRank(const Injection& injection, const RestoreOptions& optio
     const bool hopeless =
         (!MayPass(status) && !traced) || deaths >= kMostTracerDeaths || Now() >= deadline;
     if (!status.ok() && hopeless) return status;
-    if (!status.ok()) Nap();
+    if (!status.ok())
+      Nap(absl::IsDeadlineExceeded(status) ? kNapFactor * options.max_stop_ns : kNapNs);
   }
   return absl::OkStatus();
 }

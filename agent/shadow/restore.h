@@ -35,9 +35,10 @@ struct RestoreResult {
 absl::Status RestoreRank(const Injection& injection, const RestoreOptions& options,
                          RestoreResult* result);
 
-// A remote call of this hold may yet be made, by the thread itself: it was not seen to return, or its thread not released.
+// A remote call of this hold may yet be made, by the thread itself. Only the tracer knows: a stop can
+// take too long without having begun a call, and a call can be lost in one that ended otherwise.
 inline bool CallMayBeLost(const HoldReply& reply) {
-  return reply.tracer_ends || absl::IsDeadlineExceeded(reply.status);
+  return reply.call_lost;
 }
 
 // One hold, retried while a thread stands in the way (kUnavailable), at most until `deadline_ns` of CLOCK_MONOTONIC.

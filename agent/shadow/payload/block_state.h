@@ -33,8 +33,7 @@ struct BlockState {
   uint64_t evict;  // address of the eviction buffer
   uint64_t evict_bytes;
   // In recovery mode.
-  uint64_t signals;  // the program's mask
-  uint64_t began;    // ticks
+  uint64_t began;  // ticks
   uint64_t site;
   uint64_t record;
   RunEntry run;

@@ -95,6 +95,12 @@ payload_leave:
 payload_recovery:
         lea -1(%rax), %r12
         lea BLOCK_STACK_TOP(%r12), %rsp
+        // As below, and the saved registers with their return address, which come back from the block: from here on an address
+        // of this code or of a copy on the thread's stack means that a signal has interrupted the run.
+        lea -1024(%rbx), %rdi
+        mov $128 + 17, %ecx
+        xor %eax, %eax
+        rep stosq
         mov %r12, %rdi
         call payload_recover
         mov BLOCK_XSAVE_MASK(%r12), %eax

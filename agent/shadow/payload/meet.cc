@@ -18,7 +18,8 @@ ThreadRecord* FindRecord(RegionHeader* region, uint32_t tid, uint32_t* index) {
   for (uint32_t i = 0, at = tid % count; i < count; ++i, at = at + 1 == count ? 0 : at + 1) {
     ThreadRecord* record = RecordOf(region, at);
     uint32_t owner = Load(record->tid);
-    if (owner == 0 && Exchange(record->tid, 0U, tid)) owner = tid;
+    // Again: a handler that interrupted this very search may have taken it for the same thread.
+    if (owner == 0) owner = Exchange(record->tid, 0U, tid) ? tid : Load(record->tid);
     *index = at;
     if (owner == tid) return record;
   }
@@ -228,10 +229,12 @@ extern "C" uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* f
     return 0;
   }
   uint32_t mode = Load(site->mode);
+  bool stale = false;
   if (tag != perfd::kTagExit) {
     FetchAdd(site->entries, 1);
-    if (perfd::IsStale(region)) {
-      FetchAdd(region->stale_entries, 1);
+    stale = perfd::IsStale(region);
+    if (stale) FetchAdd(region->stale_entries, 1);
+    if (stale && !perfd::AwaitsJumped(region, mode)) {
       perfd::Exchange(site->mode, mode, uint32_t{perfd::kModeIdle});
       return 0;
     }
@@ -247,6 +250,7 @@ extern "C" uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* f
   }
   if (site->index < perfd::kMaxSites) FetchAdd(record->entries[site->index], 1);
   if (Load(record->busy) != 0) perfd::EndJumped({region, site, record, index, frame, ticks});
+  if (stale) return 0;
   if (tag == perfd::kTagTimed) {
     record->live_site = site->index + 1;
     if (mode == perfd::kModeRecovery)

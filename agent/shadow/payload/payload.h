@@ -78,10 +78,22 @@ struct Entry {
   uint64_t ticks;
 };
 uint64_t BeginRecovery(const Entry& entry);
-// An entry of a thread that is still in a run: gives back what a handler that jumped out of it has taken along.
-void EndJumped(const Entry& entry);
+uint64_t StackPointerOf(SavedRegisters* frame);  // of the loop at its header
+void SetSignals(uint64_t mask);
+void SetGsBase(RegionHeader* region, uint64_t base);
 // The loop itself was left. True when it belonged to a recovery.
 bool EndPair(RegionHeader* region, ThreadRecord* record, uint32_t index, uint64_t ticks);
+
+// jumped.cc. An entry of a thread that is still in a run: gives back what a handler that jumped out of it has taken along.
+void EndJumped(const Entry& entry);
+// The agent is gone, perhaps not for good, and somebody may have jumped: entries that do nothing else still look for them.
+bool AwaitsJumped(RegionHeader* region, uint32_t mode);
+struct AlternateStack {  // stack_t
+  uint64_t address;
+  int32_t flags;
+  int32_t reserved;
+  uint64_t bytes;
+};
 
 // runs.cc; both change the saved vector state, the first masks every exception in it
 void MaskExceptions(BlockState* state, uint64_t block);

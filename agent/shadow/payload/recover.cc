@@ -5,32 +5,8 @@
 namespace perfd {
 namespace {
 
-enum : uint64_t { kSetMask = 2, kMaskBytes = 8, kBus = 7, kKill = 9, kSegv = 11, kStop = 19 };
+enum : uint64_t { kSetMask = 2, kMaskBytes = 8 };
 inline constexpr uint64_t kPushedWords = 17;
-inline constexpr uint64_t kRedZone = 128;
-
-constexpr uint64_t MaskOf(uint64_t signal) {
-  return uint64_t{1} << (signal - 1);
-}
-inline constexpr uint64_t kOpen = MaskOf(kBus) | MaskOf(kSegv);  // during a run
-
-void SetSignals(uint64_t mask) {
-  SysCall(kSysSigprocmask, kSetMask, AddressOf(&mask), 0, kMaskBytes);
-}
-
-// The stack pointer of the loop at its header.
-uint64_t StackPointerOf(SavedRegisters* frame) {
-  return AddressOf(frame) + kPushedWords * 8 + kRedZone;
-}
-
-void SetGsBase(RegionHeader* region, uint64_t base) {
-  if (region->flags & kRegionHasFsgsbase) {
-    asm volatile("wrgsbase %0" ::"r"(base) : "memory");
-  } else {
-    constexpr uint64_t kSetGs = 0x1001;
-    SysCall(kSysArchPrctl, kSetGs, base);
-  }
-}
 
 RecoveryResult* ResultOf(RegionHeader* region, uint32_t slot) {
   return At<RecoveryResult>(AddressOf(ResultsOf(region))) + slot;
@@ -118,28 +94,27 @@ void Save(const Entry& entry, uint64_t block, BlockState* state) {
   state->own_mxcsr = *At<uint32_t>(block + kBlockXsave + 24);
 }
 
-// Memory faults stay open: the program may have a handler that makes the page appear, as it would for the loop itself.
+// What a handler that jumps away would take along.
+void Borrow(const Entry& entry, uint64_t signals) {
+  RunInPlace& run = entry.record->run;
+  AlternateStack stack{};
+  constexpr int32_t kDisabled = 2;
+  SysCall(kSysSigaltstack, 0, AddressOf(&stack));
+  run.signals = signals;
+  run.gs_base = SegmentBase(entry.region, Segment::kGs);
+  run.stack_pointer = StackPointerOf(entry.frame);
+  run.other_stack = stack.address;
+  run.other_stack_bytes = stack.flags & kDisabled ? 0 : stack.bytes;
+  Store(run.inside, kInCopy);
+}
+
 bool Enter(const Entry& entry, uint64_t* signals) {
-  uint64_t blocked = ~kOpen;
-  SysCall(kSysSigprocmask, kSetMask, AddressOf(&blocked), AddressOf(signals), kMaskBytes);
-  // What was blocked stays so.
-  if (*signals & kOpen) SetSignals(blocked | *signals);
+  uint64_t all = ~uint64_t{0};
+  SysCall(kSysSigprocmask, kSetMask, AddressOf(&all), AddressOf(signals), kMaskBytes);
   if (Exchange(entry.record->busy, 0U, 1U)) return true;
   FetchAdd(entry.region->busy_entries, 1);
   SetSignals(*signals);
   return false;
-}
-
-// On another stack nothing can be said by the stack pointer. Source: sigaltstack(2), SS_ONSTACK.
-bool OnAlternateStack() {
-  struct {
-    uint64_t address;
-    int32_t flags;
-    int32_t reserved;
-    uint64_t bytes;
-  } stack{};
-  SysCall(kSysSigaltstack, 0, AddressOf(&stack));
-  return (stack.flags & 1) != 0;
 }
 
 bool IsPlanFor(Site* site, ShadowPlan* plan) {
@@ -149,9 +124,27 @@ bool IsPlanFor(Site* site, ShadowPlan* plan) {
 
 }  // namespace
 
-// The plan may be read only between the two changes of in_place, and only while the site is in recovery: the agent changes the
-// mode first, then waits until nobody is left. Signals are blocked around both: a handler that jumps away must leave neither
-// the record busy nor the count raised.
+uint64_t StackPointerOf(SavedRegisters* frame) {
+  constexpr uint64_t kRedZone = 128;
+  return AddressOf(frame) + kPushedWords * 8 + kRedZone;
+}
+
+void SetSignals(uint64_t mask) {
+  SysCall(kSysSigprocmask, kSetMask, AddressOf(&mask), 0, kMaskBytes);
+}
+
+void SetGsBase(RegionHeader* region, uint64_t base) {
+  if (region->flags & kRegionHasFsgsbase) {
+    asm volatile("wrgsbase %0" ::"r"(base) : "memory");
+  } else {
+    constexpr uint64_t kSetGs = 0x1001;
+    SysCall(kSysArchPrctl, kSetGs, base);
+  }
+}
+
+// The plan may be read only between the two changes of in_place, or while the record says that its thread is inside, and only
+// if the site is in recovery then: the agent changes the mode first, then waits until nobody is left. All signals are blocked
+// but while the record says so: a handler that jumps away must leave neither the record busy nor the count raised.
 uint64_t BeginRecovery(const Entry& entry) {
   ShadowPlan* plan = PlanOf(entry.region);
   uint64_t block = BlockOf(entry.region, entry.index);
@@ -160,38 +153,17 @@ uint64_t BeginRecovery(const Entry& entry) {
   if (!Enter(entry, &signals)) return 0;
   FetchAdd(entry.region->in_place, 1);
   BlockState* state = StateOf(block);
-  if (Load(entry.site->mode) == kModeRecovery && IsPlanFor(entry.site, plan) &&
-      Choose(entry, plan, block, state)) {
-    state->signals = signals;
+  bool runs = Load(entry.site->mode) == kModeRecovery && IsPlanFor(entry.site, plan) &&
+              Choose(entry, plan, block, state);
+  if (runs) {
     Save(entry, block, state);
-    StrataOf(block)->inside = kInCopy;
-    return block | kRecoverTag;
+    Borrow(entry, signals);
   }
   FetchAdd(entry.region->in_place, -1);
+  if (runs) return block | kRecoverTag;
   Store(entry.record->busy, 0);
   SetSignals(signals);
   return 0;
-}
-
-// A handler of a fault in the copy may have left by longjmp, which leaves the signals blocked that wait for the end of the run.
-// An entry that is no deeper on the stack than the one before the run cannot come from that handler, unless the handler has
-// a stack of its own. The record stays busy, so that this thread takes part in nothing any more: were it the handler after
-// all, its run could still come to its end.
-void EndJumped(const Entry& entry) {
-  uint64_t block = BlockOf(entry.region, entry.index);
-  Strata* strata = StrataOf(block);
-  BlockState* state = StateOf(block);
-  if (strata->inside != kInCopy || StackPointerOf(entry.frame) < state->registers.rsp ||
-      OnAlternateStack())
-    return;
-  strata->inside = kJumped;
-  FetchAdd(entry.region->in_place, -1);
-  uint64_t now = 0;
-  SysCall(kSysSigprocmask, kSetMask, 0, AddressOf(&now), kMaskBytes);
-  // Whoever has jumped with a mask of his own, or set one since, has the right one. What the handler blocked of the two that
-  // were open (its own signal, as a rule) it has blocked for the program, too.
-  uint64_t differ = (now ^ ~kOpen) & ~(kOpen | MaskOf(kKill) | MaskOf(kStop));
-  if (differ == 0) SetSignals(state->signals | (now & kOpen));
 }
 
 bool EndPair(RegionHeader* region, ThreadRecord* record, uint32_t index, uint64_t ticks) {
@@ -216,26 +188,30 @@ using perfd::At;
 using perfd::FetchAdd;
 using perfd::Store;
 
-// On the block's own stack, signals blocked. Leaves the saved vector state as it was when the thread came.
+// On the block's own stack. Memory faults are let through here, once the record tells of the run, and closed again behind it.
+// Leaves the saved vector state as it was when the thread came.
 extern "C" void payload_recover(uint64_t block) {
   perfd::BlockState* state = perfd::StateOf(block);
   auto* region = At<perfd::RegionHeader>(state->region);
+  const perfd::RunInPlace& run = At<perfd::ThreadRecord>(state->record)->run;
+  perfd::SetSignals(perfd::MaskInRun(run.signals));
   perfd::MaskExceptions(state, block);
   perfd::FillControl(block);
   perfd::PrepareRun(perfd::PlanOf(region), state->run, state, block);
   constexpr uint64_t kTrapFlag = 0x100;
   uint64_t flags = state->registers.flags;
   state->registers.flags = flags & ~kTrapFlag;
-  uint64_t gs = perfd::SegmentBase(region, perfd::Segment::kGs);
   perfd::SetGsBase(region, block);
   payload_run(block);
-  perfd::SetGsBase(region, gs);
+  perfd::SetSignals(~uint64_t{0});
+  perfd::SetGsBase(region, run.gs_base);
   state->registers.flags = flags;
   *At<uint16_t>(block + perfd::kBlockXsave) = static_cast<uint16_t>(state->own_control);
   *At<uint32_t>(block + perfd::kBlockXsave + 24) = state->own_mxcsr;
 }
 
-// On the thread's own stack again, its vector state restored. Returns where to write the time at which the loop begins.
+// On the thread's own stack again, its vector state restored, signals still blocked. Returns where to write the time at which
+// the loop begins.
 extern "C" uint64_t payload_resume(uint64_t block, perfd::SavedRegisters* frame) {
   perfd::BlockState* state = perfd::StateOf(block);
   auto* region = At<perfd::RegionHeader>(state->region);
@@ -257,11 +233,10 @@ extern "C" uint64_t payload_resume(uint64_t block, perfd::SavedRegisters* frame)
   Store(result->generation, state->generation);
   if (state->slot + 1 >= perfd::LimitOf(plan->recovery) || all >= plan->recovery.most_ticks)
     perfd::EndRecovery(site, plan);
-  uint64_t signals = state->signals;
+  uint64_t signals = record->run.signals;
   uint32_t pair = state->generation << 16 | (state->slot + 1);
   perfd::Strata* strata = perfd::StrataOf(block);
-  if (strata->inside == perfd::kInCopy) FetchAdd(region->in_place, -1);
-  strata->inside = perfd::kNotInside;
+  Store(record->run.inside, perfd::kNotInside);
   Store(record->busy, 0);
   perfd::SetSignals(signals);
   // A handler may have been through the same loop just now.

@@ -1,12 +1,15 @@
 // Holds that succeed: nothing in the process may be different afterwards.
 #include <gmock/gmock.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cstring>
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "agent/attach/memory.h"
+#include "agent/attach/thread_status.h"
 #include "agent/procfs/procfs.h"
 #include "core/base/clock.h"
 #include "tests/integration/attach/hold_fixture.h"
@@ -130,6 +133,48 @@ TEST_F(HoldTest, MovesThreadsIntoACopyAndBack) {
   EXPECT_EQ(puppet.Finish(), 0);
 }
 
+// The GS base and the signal mask of a thread that left foreign code with what was only meant for it.
+TEST_F(HoldTest, GivesBackGsBaseAndSignalMask) {
+  constexpr uint64_t kForeign = 0x123456789000, kUser = uint64_t{1} << (SIGURG - 1);
+  constexpr uint64_t kAnywhere = ~uint64_t{0}, kNowhere = uint64_t{1} << 60;
+  AttachPuppet puppet({"sleep"});
+  const auto blocked = [&] { return ReadThreadStatus(puppet.pid(), puppet.pid())->blocked; };
+  const uint64_t own = blocked(), other = own ^ kUser;
+  // Value, and the GS base of the main thread afterwards.
+  const auto give = [&](GiveBackOp::Entry entry, uint64_t either, PcRange range,
+                        uint64_t loose = 0) {
+    const GiveBackOp op{{{1, 2, 3, 4}, entry}, either, loose, {range}};
+    const auto reply = tracer_->Run(RequestFor(puppet, {op, ReadThreadsOp{}}));
+    EXPECT_TRUE(reply.ok() && reply->status.ok());
+    if (!reply.ok() || reply->results.size() != 2) return std::pair(kAnywhere, kAnywhere);
+    const OpResult& result = reply->results[0];
+    EXPECT_EQ(result.bytes, (std::vector<uint8_t>{0, result.value > 0}));
+    return std::pair(result.value, reply->results[1].threads.at(0).gs_base);
+  };
+  using Answer = std::pair<uint64_t, uint64_t>;
+  const GiveBackOp::Entry away{0, kForeign, own, other}, back{kForeign, 0, other, own};
+  EXPECT_EQ(give(away, 0, {0, kAnywhere}), Answer(0, 0)) << "they are inside";
+  EXPECT_EQ(give(back, 0, {kNowhere, kNowhere + 1}), Answer(0, 0)) << "none has that GS base";
+  EXPECT_EQ(give(away, 0, {kNowhere, kNowhere + 1}), Answer(2, kForeign));
+  EXPECT_EQ(blocked(), other);
+  // Not the mask that was named: it is the thread's own by now, and stays. Both threads have this GS base.
+  EXPECT_EQ(give({kForeign, kForeign, own, own}, 0, {kNowhere, kNowhere + 1}), Answer(2, kForeign));
+  EXPECT_EQ(blocked(), other);
+  EXPECT_EQ(give({kForeign, kForeign, own, own}, kUser, {kNowhere, kNowhere + 1}),
+            Answer(2, kForeign));
+  EXPECT_EQ(blocked(), other) << "either is right for this signal";
+  // All but one signal, which is given back all the same.
+  EXPECT_EQ(give({kForeign, kForeign, own, own}, 0, {kNowhere, kNowhere + 1}, kUser),
+            Answer(2, kForeign));
+  EXPECT_EQ(blocked(), own);
+  EXPECT_EQ(give({kForeign, kForeign, own, other}, 0, {kNowhere, kNowhere + 1}),
+            Answer(2, kForeign));
+  EXPECT_EQ(give(back, 0, {kNowhere, kNowhere + 1}), Answer(2, 0));
+  EXPECT_EQ(blocked(), own);
+  EXPECT_EQ(puppet.Finish(), 0);
+  EXPECT_EQ(puppet.eintr(), 0);
+}
+
 // The first op that fails ends the list, and what it found is in the reply.
 TEST_F(HoldTest, AFailedExpectationEndsTheList) {
   AttachPuppet puppet({"spin"});
@@ -147,6 +192,40 @@ TEST_F(HoldTest, AFailedExpectationEndsTheList) {
   ASSERT_TRUE(failed.ok());
   EXPECT_EQ(failed->status.code(), absl::StatusCode::kAborted);
   EXPECT_THAT(std::string(failed->status.message()), HasSubstr("Invalid argument"));
+  EXPECT_EQ(puppet.Finish(), 0);
+}
+
+// The thread makes it by itself, and comes back: who works on must know that it may not have done so yet.
+TEST_F(HoldTest, ACallThatDoesNotReturnInTimeIsLost) {
+  AttachPuppet puppet({"spin"});
+  const timespec pause{0, 400'000'000};
+  std::vector<uint8_t> bytes(sizeof(pause));
+  std::memcpy(bytes.data(), &pause, sizeof(pause));
+  CallOp sleep;
+  sleep.call = SYS_nanosleep;
+  sleep.arguments[0] = ResultOf(0);
+  HoldRequest request =
+      RequestFor(puppet, {MapOp(4096), WriteOp{ResultOf(0), bytes, false}, sleep});
+  request.max_stop_ns = 100 * kNsPerMs;
+  const auto reply = tracer_->Run(request);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(reply->status)) << reply->status;
+  EXPECT_TRUE(reply->call_lost);
+  EXPECT_EQ(puppet.Finish(), 0);
+}
+
+TEST_F(HoldTest, AStopThatIsTooLongLosesNoCallThatCameBack) {
+  AttachPuppet puppet(kAllRoles);
+  constexpr uint64_t kBytes = 4096, kNowhere = uint64_t{1} << 60;
+  std::vector<HoldOp> ops = {MapOp(kBytes), UnmapOp(ResultOf(0), kBytes)};
+  ops.resize(4000, ScanStacksOp{{kNowhere, kNowhere + 1}});  // takes half a second
+  HoldRequest request = RequestFor(puppet, std::move(ops));
+  request.max_stop_ns = 150 * kNsPerMs;
+  const auto reply = tracer_->Run(request);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(reply->status)) << reply->status;
+  EXPECT_FALSE(reply->call_lost);
+  EXPECT_FALSE(reply->tracer_ends);
   EXPECT_EQ(puppet.Finish(), 0);
 }
 

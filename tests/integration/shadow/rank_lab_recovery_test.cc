@@ -1,10 +1,16 @@
 // Recovery mode on a real process: short instances of a loop that stores nothing; the process must not notice.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <thread>
 
 #include "agent/attach/memory.h"
+#include "agent/attach/thread_status.h"
+#include "agent/procfs/procfs.h"
 #include "agent/shadow/protocol.h"
 #include "agent/shadow/region_injection.h"
 #include "tests/integration/shadow/lab_fixture.h"
@@ -175,6 +181,94 @@ TEST_F(LabRecoveryTest, TheRankDiesMeanwhile) {
   puppet.reset();
   EXPECT_FALSE((*lab)->Recover(Wish({0}, 10)).ok());
   (*lab)->Uninstall().IgnoreError();
+}
+
+// A thread whose handler jumps out of its copy, and which enters no loop any more (recovery_puppet.c).
+const std::vector<std::string> kJump = {"1", absl::StrCat(kN), "0", "jump"};
+const char* const kOwnGs = "7654321000";
+
+bool HasBlocked(const LabProcess& puppet, int signal) {
+  const auto status = ReadThreadStatus(puppet.pid(), puppet.pid());
+  return status.ok() && (status->blocked >> (signal - 1) & 1) != 0;
+}
+// And keeps it so: stops and runs block it, too, for a moment.
+bool WillHaveBlocked(const LabProcess& puppet, int signal) {
+  int looks = 0;
+  for (int i = 0; i < 10'000 && looks < 50; ++i) {
+    looks = HasBlocked(puppet, signal) ? looks + 1 : 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return looks == 50;
+}
+
+TEST_F(LabRecoveryTest, WhoJumpsOutAndEntersNoMoreIsGivenEverythingBack) {
+  LabProcess puppet(kJump, kPuppet);
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  RecoveryWish wish = Wish({0}, 8192);
+  wish.timeout_ns = 500 * kMs;
+  const auto answer = (*lab)->Recover(wish);
+  EXPECT_TRUE(answer.ok()) << answer.status();
+  EXPECT_FALSE(HasBlocked(puppet, SIGTERM)) << "at once, not at the end";
+  const auto again = (*lab)->Recover(wish);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(again.status()))
+      << "nobody is waited for: " << again.status();
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  const PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.passes, 1) << "it has waited in vain";
+  EXPECT_EQ(end.checksum, kOwnGs);
+}
+
+TEST_F(LabRecoveryTest, WhoJumpsOutAndEndsIsForgotten) {
+  LabProcess puppet({"1", absl::StrCat(kN), "0", "end"}, kPuppet);
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  const int threads = static_cast<int>(ProcFs().Threads(puppet.pid())->size());
+  RecoveryWish wish = Wish({0}, 100);
+  auto answer = (*lab)->Recover(wish);
+  for (int i = 0; i < 200 && ProcFs().Threads(puppet.pid())->size() > 1; ++i)
+    answer = (*lab)->Recover(wish);
+  EXPECT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(threads, 2);
+  EXPECT_EQ(ProcFs().Threads(puppet.pid())->size(), 1u) << "it has not jumped";
+  answer = (*lab)->Recover(wish);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->runs.size(), 100u);
+  EXPECT_TRUE(Shadow(**lab, RankLabTest::Wish({{.variant = 0}}, 1)).ok());
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_EQ(puppet.Stop().status, 0);
+}
+
+TEST_F(LabRecoveryTest, WhatADeadAgentTookAlongIsHealed) {
+  LabProcess puppet(kJump, kPuppet);
+  const std::vector<uint8_t> text = puppet.Text();
+  const pid_t agent = fork();
+  if (agent == 0) {
+    auto tracer = Tracer::Start({PERFD_TRACER, {}});
+    LabOptions own = options_;
+    own.tracer = tracer->get();
+    own.audit = nullptr;
+    auto lab = RankLab::Open(puppet.rank(), own);
+    if (!lab.ok() || !(*lab)->Install({puppet.MakeLoop({})}).ok()) _exit(2);
+    RecoveryWish wish = Wish({0}, 8192);
+    wish.timeout_ns = 30'000 * kMs;
+    (*lab)->Recover(wish).status().IgnoreError();
+    _exit(3);
+  }
+  EXPECT_TRUE(WillHaveBlocked(puppet, SIGTERM));
+  kill(agent, SIGKILL);
+  int status = 0;
+  waitpid(agent, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status)) << "the agent ended by itself: " << WEXITSTATUS(status);
+  EXPECT_TRUE(HasBlocked(puppet, SIGTERM));
+  const HealReport report = HealRank(puppet.pid(), options_);
+  EXPECT_TRUE(report.status.ok()) << report.status;
+  EXPECT_EQ(puppet.Text(), text);
+  const PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.passes, 1) << "it has waited in vain";
+  EXPECT_EQ(end.checksum, kOwnGs);
 }
 
 }  // namespace

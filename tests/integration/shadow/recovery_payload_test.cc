@@ -1,25 +1,18 @@
 // Recovery mode in the test's own process: copies run in the live thread before the loop, which must not notice.
 #include <fenv.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <unistd.h>
 #include <xmmintrin.h>
 
-#include <csetjmp>
-#include <csignal>
 #include <cstring>
 #include <map>
 #include <set>
 #include <thread>
 
-#include "gmock/gmock.h"
-#include "tests/integration/shadow/payload_fixture.h"
+#include "tests/integration/shadow/recovery_fixture.h"
 
 namespace perfd {
 namespace {
-
-constexpr uint8_t kRsiWord = 9;  // of SavedRegisters: both loops count it down
 
 uint16_t ControlWord() {
   uint16_t word;
@@ -31,41 +24,6 @@ uint16_t StatusWord() {
   asm volatile("fnstsw %0" : "=m"(word));
   return word;
 }
-
-class RecoveryTest : public PayloadTest {
- protected:
-  // The copies of one round; whoever enters `site` from now on runs them in turn.
-  ShadowPlan& Begin(uint32_t site, const std::vector<uint64_t>& copies, uint32_t limit) {
-    std::vector<RunEntry> runs;
-    for (uint64_t copy : copies) runs.push_back({copy, 0, kRunInPlace, 0, 0});
-    ShadowPlan& plan = lab_.Plan(site, 1, runs);
-    plan.recovery.limit = limit;
-    plan.recovery.skips = 5;
-    plan.recovery.plus = kRsiWord;
-    plan.recovery.minus = static_cast<uint8_t>(kNoWord);
-    plan.recovery.offset = ~uint64_t{0};
-    plan.recovery.mask = ~uint64_t{0};
-    plan.recovery.most_distance = 1 << 20;
-    plan.recovery.most_ticks = uint64_t{1} << 50;
-    lab_.site(site).recoveries = lab_.site(site).recovery_skips = 0;
-    lab_.site(site).recovery_ticks = 0;
-    memset(&Result(0), 0, kMostRecoveries * sizeof(RecoveryResult));
-    lab_.SetMode(site, kModeRecovery);
-    return plan;
-  }
-  RecoveryResult& Result(uint32_t slot) {
-    return *(reinterpret_cast<RecoveryResult*>(&lab_.result(0, 0)) + slot);
-  }
-  uint32_t Runs(uint32_t site) {
-    return std::min(lab_.site(site).recoveries, lab_.plan().recovery.limit);
-  }
-  void ExpectNobodyInside() {
-    EXPECT_EQ(lab_.region().in_place, 0u);
-    for (uint32_t i = 0; i < 8; ++i) EXPECT_EQ(lab_.record(i).busy, 0u) << i;
-  }
-
-  SelfHosted lab_;
-};
 
 // Overwrites every register but the stack pointer, the flags, the vector and mask registers and the x87 stack, and raises the
 // floating-point flag of an invalid operation.
@@ -267,194 +225,6 @@ TEST_F(RecoveryTest, GsOfTheProgramComesBack) {
     EXPECT_EQ(Result(0).iterations, 100u);
   }
   syscall(SYS_arch_prctl, kSetGs, 0);
-}
-
-void* g_page;
-volatile sig_atomic_t g_faults;
-double (*volatile g_sum)(const double*, int64_t) = loop_sum;
-volatile double g_nested;
-
-void MakeReadable(int) {
-  const double values[] = {1, 2};
-  g_faults = g_faults + 1;
-  g_nested = g_sum(values, 2);  // the same loop, while this thread is in it
-  mprotect(g_page, 4096, PROT_READ | PROT_WRITE);
-}
-
-// Its own way of making pages appear works for the copy as it would for the loop; its frame lies where nothing is needed.
-TEST_F(RecoveryTest, AFaultThatTheProgramHandlesIsHandled) {
-  g_page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  auto* values = static_cast<double*>(g_page);
-  for (int i = 0; i < 512; ++i) values[i] = 1;
-  const uint32_t site = lab_.Install(kSum);
-  Begin(site, {lab_.Ref(kSum)}, 10);
-  signal(SIGSEGV, MakeReadable);
-  g_faults = 0;
-  mprotect(g_page, 4096, PROT_NONE);
-  EXPECT_EQ(loop_sum(values, 512), 512.0);
-  signal(SIGSEGV, SIG_DFL);
-  EXPECT_EQ(g_faults, 1) << "in the copy; the loop found the page";
-  EXPECT_EQ(g_nested, 3.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 1u);
-  EXPECT_EQ(lab_.region().busy_entries, 1u);
-  EXPECT_GT(Result(0).original, 0u);
-  ExpectNobodyInside();
-  munmap(g_page, 4096);
-}
-
-bool IsBlocked(int signal) {
-  sigset_t blocked;
-  sigprocmask(SIG_SETMASK, nullptr, &blocked);
-  return sigismember(&blocked, signal) == 1;
-}
-
-sigjmp_buf g_back;
-void JumpBack(int) {
-  siglongjmp(g_back, 1);
-}
-
-// The mask is not saved: signals would stay blocked for ever, and the agent would wait for the end of the run. Its next entry
-// may still be one of the recovery, or one that is only counted (ProcessLab::AwaitRecovery).
-class JumpTest : public RecoveryTest, public ::testing::WithParamInterface<uint32_t> {};
-
-INSTANTIATE_TEST_SUITE_P(NextEntry, JumpTest,
-                         ::testing::Values(uint32_t{kModeRecovery}, uint32_t{kModeCensus}));
-
-TEST_P(JumpTest, TheSignalsAreGivenBackAtTheNextEntry) {
-  g_page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  auto* values = static_cast<double*>(g_page);
-  for (int i = 0; i < 512; ++i) values[i] = 1;
-  const uint32_t site = lab_.Install(kSum);
-  Begin(site, {lab_.Ref(kSum)}, 10);
-  signal(SIGSEGV, JumpBack);
-  volatile int jumps = 0;
-  mprotect(g_page, 4096, PROT_NONE);
-  if (sigsetjmp(g_back, 0) == 0) {
-    loop_sum(values, 512);
-  } else {
-    jumps = jumps + 1;
-    mprotect(g_page, 4096, PROT_READ | PROT_WRITE);
-    EXPECT_TRUE(IsBlocked(SIGTERM)) << "or there is nothing to give back";
-  }
-  EXPECT_EQ(jumps, 1);
-  EXPECT_EQ(lab_.region().in_place, 1u);
-  lab_.SetMode(site, GetParam());
-  EXPECT_EQ(loop_sum(values, 512), 512.0);
-  EXPECT_FALSE(IsBlocked(SIGTERM));
-  EXPECT_TRUE(IsBlocked(SIGSEGV)) << "as without us: its handler was left";
-  EXPECT_EQ(lab_.region().in_place, 0u);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(loop_sum(values, 512), 512.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 1u) << "no further runs in this thread";
-  EXPECT_EQ(lab_.region().in_place, 0u) << "told once";
-  signal(SIGSEGV, SIG_DFL);
-  sigset_t segv;
-  sigemptyset(&segv);
-  sigaddset(&segv, SIGSEGV);
-  sigprocmask(SIG_UNBLOCK, &segv, nullptr);
-  munmap(g_page, 4096);
-}
-
-volatile sig_atomic_t g_blocked_in_handler;
-void EnterAgain(int signal) {
-  MakeReadable(signal);
-  g_blocked_in_handler = IsBlocked(SIGTERM);
-}
-
-// The handler's stack lies above the thread's own: its entry of the same loop looks as one after a jump does.
-TEST_F(RecoveryTest, AHandlerOnAnotherStackHasNotJumped) {
-  g_page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  auto* values = static_cast<double*>(g_page);
-  for (int i = 0; i < 512; ++i) values[i] = 1;
-  const uint32_t site = lab_.Install(kSum);
-  Begin(site, {lab_.Ref(kSum)}, 10);
-  alignas(64) char above[1 << 16];  // of the main thread, whose stack is the highest
-  g_faults = 0;
-  g_blocked_in_handler = 0;
-  std::thread worker([&] {
-    ASSERT_LT(reinterpret_cast<uint64_t>(__builtin_frame_address(0)),
-              reinterpret_cast<uint64_t>(above));
-    stack_t stack = {.ss_sp = above, .ss_flags = 0, .ss_size = sizeof(above)};
-    ASSERT_EQ(sigaltstack(&stack, nullptr), 0);
-    struct sigaction action = {};
-    action.sa_handler = EnterAgain;
-    action.sa_flags = SA_ONSTACK;
-    sigaction(SIGSEGV, &action, nullptr);
-    mprotect(g_page, 4096, PROT_NONE);
-    EXPECT_EQ(loop_sum(values, 512), 512.0);
-    EXPECT_FALSE(IsBlocked(SIGTERM));
-    stack.ss_flags = SS_DISABLE;
-    sigaltstack(&stack, nullptr);
-  });
-  worker.join();
-  signal(SIGSEGV, SIG_DFL);
-  EXPECT_EQ(g_faults, 1);
-  EXPECT_EQ(g_blocked_in_handler, 1) << "the run was not over";
-  EXPECT_EQ(lab_.site(site).recoveries, 1u);
-  EXPECT_GT(Result(0).original, 0u);
-  ExpectNobodyInside();
-  munmap(g_page, 4096);
-}
-
-volatile sig_atomic_t g_may_jump;
-volatile sig_atomic_t g_alarms;
-void JumpWhereItMay(int) {
-  if (!g_may_jump) return;
-  g_may_jump = 0;
-  g_alarms = g_alarms + 1;
-  siglongjmp(g_back, 1);
-}
-
-// At any instruction of an entry: nobody may be left who is counted in but never counted out.
-TEST_F(RecoveryTest, HandlersThatJumpAwayLeaveNobodyInside) {
-  std::vector<double> v = Ramp(20);
-  const uint32_t site = lab_.Install(kSum);
-  const uint64_t ref = lab_.Ref(kSum);
-  signal(SIGALRM, JumpWhereItMay);
-  g_alarms = 0;
-  g_may_jump = 0;
-  const itimerval often = {{0, 50}, {0, 50}}, never = {};
-  setitimer(ITIMER_REAL, &often, nullptr);
-  volatile int rounds = 0;
-  while (g_alarms < 3000 && rounds < 2'000'000) {
-    rounds = rounds + 1;
-    if (lab_.site(site).mode != kModeRecovery) Begin(site, {ref}, 8000);
-    if (sigsetjmp(g_back, 1) != 0) continue;
-    g_may_jump = 1;
-    for (int i = 0; i < 50; ++i) loop_sum(v.data(), 20);
-    g_may_jump = 0;
-  }
-  setitimer(ITIMER_REAL, &never, nullptr);
-  signal(SIGALRM, SIG_DFL);
-  EXPECT_GE(g_alarms, 1000) << "too few to say anything";
-  ExpectNobodyInside();
-  EXPECT_EQ(loop_sum(v.data(), 20), 210.0);
-}
-
-volatile sig_atomic_t g_signals;
-void OnUser(int) {
-  const double values[] = {1, 2};
-  g_signals = g_signals + 1;
-  g_nested = g_sum(values, 2);
-}
-
-TEST_F(RecoveryTest, SignalsWaitUntilTheRunIsOver) {
-  std::vector<double> v = Ramp(100);
-  const uint32_t site = lab_.Install(kSum);
-  // kill(getpid(), SIGUSR1)
-  const uint64_t raise = lab_.Raw({0xb8, 0x27, 0, 0, 0,    0x0f, 0x05, 0x48, 0x89, 0xc7, 0xbe,
-                                   0x0a, 0,    0, 0, 0xb8, 0x3e, 0,    0,    0,    0x0f, 0x05});
-  Begin(site, {raise, lab_.Ref(kSum)}, 2);
-  g_signals = 0;
-  signal(SIGUSR1, OnUser);
-  EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  // The handler's own entry has another length and so begins with the copy that signals: the second and last run.
-  EXPECT_EQ(g_signals, 2);
-  EXPECT_EQ(g_nested, 3.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 2u);
-  EXPECT_GT(Result(0).original, 0u);
-  EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  signal(SIGUSR1, SIG_DFL);
-  ExpectNobodyInside();
 }
 
 TEST_F(RecoveryTest, ThreadsDoNotWaitForEachOther) {

@@ -1,12 +1,17 @@
 // A rank with a very short loop that stores nothing: THREADS threads sum N values of their own, over and over.
-// recovery_puppet THREADS N PASSES; PASSES 0: until SIGTERM; else the same figures are computed without threads. Prints what
-// lab_puppet prints: where the two loops are (the sum, and one that stores), at the end passes and a checksum.
+// recovery_puppet THREADS N PASSES [jump|end]; PASSES 0: until SIGTERM; else the same figures are computed without threads. Prints
+// what lab_puppet prints: where the two loops are (the sum, and one that stores), at the end passes and a checksum. jump, end: see there.
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 double sum(const double* values, long n);
 extern char sum_header[], sum_exit[], sum_end[];
@@ -75,6 +80,72 @@ static void* run(void* p) {
   }
 }
 
+enum { SET_GS = 0x1001, GET_GS = 0x1004, PAGE = 4096 };  // arch_prctl(2)
+static double* page;
+static sigjmp_buf away;
+
+static void on_fault(int s) {
+  (void)s;
+  mprotect(page, PAGE, PROT_READ | PROT_WRITE);
+  siglongjmp(away, 1);
+}
+
+static int is_blocked(int s) {
+  sigset_t blocked;
+  sigprocmask(SIG_SETMASK, 0, &blocked);
+  return sigismember(&blocked, s);
+}
+
+// Now and then a sum faults, and the handler jumps away with the mask as it is. True when that was out of a copy of perfd's.
+static int jump_out(void) {
+  sigset_t fault;
+  sigemptyset(&fault);
+  sigaddset(&fault, SIGSEGV);
+  page = mmap(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  syscall(SYS_arch_prctl, SET_GS, 0x7654321000);
+  signal(SIGSEGV, on_fault);
+  volatile int far = 0;
+  for (volatile long pass = 1; !stop_asked && !far; ++pass) {
+    if (pass % 2000 == 0) mprotect(page, PAGE, PROT_NONE);
+    if (sigsetjmp(away, 0) == 0) {
+      sum(page, n);
+    } else if (is_blocked(SIGTERM)) {
+      far = 1;
+    } else {
+      sigprocmask(SIG_UNBLOCK, &fault, 0);
+    }
+  }
+  return far;
+}
+
+// jump: one thread that enters no loop any more when it has jumped out of a copy, and waits until it has everything back. Prints 1
+// when it has its signals, and its GS base.
+static int jump(void) {
+  const int far = jump_out();
+  for (int ms = 0; far && is_blocked(SIGTERM) && ms < 30000; ++ms) usleep(1000);
+  const int back = far && !is_blocked(SIGTERM);
+  for (int ms = 0; back && !stop_asked && ms < 30000; ++ms) usleep(1000);
+  unsigned long gs = 0;
+  syscall(SYS_arch_prctl, GET_GS, &gs);
+  printf("%d %lx\n", back, gs);
+  return 0;
+}
+
+// end: a thread that ends when it has jumped out of a copy, and then one that goes on until SIGTERM.
+static void* jump_and_end(void* unused) {
+  (void)unused;
+  jump_out();
+  return 0;
+}
+static int end(void) {
+  pthread_t thread;
+  pthread_create(&thread, 0, jump_and_end, 0);
+  pthread_join(thread, 0);
+  while (!stop_asked) sum(page, n);
+  puts("0 0");
+  return 0;
+}
+
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
   threads = atoi(argv[1]);
@@ -90,6 +161,7 @@ int main(int argc, char** argv) {
   printf("%lx %lx %lx %lx %lx %lx %lx %lx\n", (long)sum, (long)sum_header, (long)sum_exit,
          (long)sum_end, (long)bump, (long)bump_header, (long)bump_exit, (long)bump_end);
   fflush(stdout);
+  if (argc > 4) return strcmp(argv[4], "end") == 0 ? end() : jump();
   if (passes_wanted) {
     for (long t = 0; t < threads; ++t) {
       for (long pass = 0; pass < passes_wanted; ++pass) step(t, pass);

@@ -65,6 +65,8 @@ SelfHosted::SelfHosted(uint32_t blocks) : blocks_(blocks) {
   region_->version = kShadowLayoutVersion;
   region_->pid = static_cast<uint32_t>(getpid());
   region_->block_count = blocks;
+  region_->cache_address[0] = reinterpret_cast<uint64_t>(cache_);
+  region_->cache_bytes[0] = kCacheBytes;
   if (getauxval(AT_HWCAP2) & 2) region_->flags = kRegionHasFsgsbase;
   region_->xsave_mask = XsaveMask();
   region_->heartbeat_ticks = ReadTicks();

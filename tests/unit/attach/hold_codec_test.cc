@@ -24,7 +24,8 @@ HoldRequest EveryOp() {
                  MoveThreadsOp{{{1, 2}, {3, 4}}, {{{5, 6}, 7}}, {{8, 9}}},
                  RequireOutsideOp{{{1, 2}, {3, 4}}},
                  ScanStacksOp{{5, 6}},
-                 ReadThreadsOp{}};
+                 ReadThreadsOp{},
+                 GiveBackOp{{{1, 2, 3, 4}, {5, 6, 7, 8}}, 9, 12, {{10, 11}}}};
   return request;
 }
 
@@ -36,6 +37,7 @@ HoldReply FullReply() {
   reply.repaired = 14;
   reply.stop_ns = 15;
   reply.tracer_ends = true;
+  reply.call_lost = true;
   return reply;
 }
 
@@ -47,12 +49,16 @@ TEST(HoldCodecTest, RequestsComeBackAsTheyWere) {
   EXPECT_EQ(request->pid, 123);
   EXPECT_EQ(request->start_ticks, 456U);
   EXPECT_EQ(request->max_stop_ns, 789);
-  ASSERT_EQ(request->ops.size(), 9U);
+  ASSERT_EQ(request->ops.size(), 10U);
   EXPECT_EQ(std::get<CallOp>(request->ops[1]).arguments[5].from_op, 0);
   EXPECT_EQ(std::get<CallOp>(request->ops[1]).expected, 42U);
   EXPECT_TRUE(std::get<WriteOp>(request->ops[2]).indivisible);
   EXPECT_EQ(std::get<MoveThreadsOp>(request->ops[5]).ranges[0].to, 7U);
   EXPECT_EQ(std::get<MoveThreadsOp>(request->ops[5]).pairs_only[0].end, 9U);
+  EXPECT_EQ(std::get<GiveBackOp>(request->ops[9]).entries.at(1).own_mask, 8U);
+  EXPECT_EQ(std::get<GiveBackOp>(request->ops[9]).either, 9U);
+  EXPECT_EQ(std::get<GiveBackOp>(request->ops[9]).loose, 12U);
+  EXPECT_EQ(std::get<GiveBackOp>(request->ops[9]).ranges.at(0).end, 11U);
 }
 
 TEST(HoldCodecTest, RepliesComeBackAsTheyWere) {
@@ -65,6 +71,7 @@ TEST(HoldCodecTest, RepliesComeBackAsTheyWere) {
   EXPECT_TRUE(reply->results[1].threads[0].in_call);
   EXPECT_EQ(reply->stop_ns, 15);
   EXPECT_TRUE(reply->tracer_ends);
+  EXPECT_TRUE(reply->call_lost);
 }
 
 TEST(HoldCodecTest, EveryTruncationAndATrailingByteAreRefused) {

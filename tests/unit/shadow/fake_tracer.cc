@@ -3,6 +3,7 @@
 //   ok           text is checked and written while the process runs, everything else is only noted
 //   calling:HEX  as ok, and ReadThreads finds a thread at that address that is about to make a call
 //   unavailable, unsafe, gone, slow   the hold fails with that status, nothing is done
+//   lost         as slow, and a remote call may yet be made
 //   die          it ends instead of answering
 #include <unistd.h>
 
@@ -55,7 +56,9 @@ HoldReply Answer(const std::string& answer, const HoldRequest& request) {
   reply.stop_ns = 1000;
   if (answer == "unavailable") reply.status = absl::UnavailableError("a thread is in the way");
   if (answer == "unsafe") reply.status = absl::FailedPreconditionError("another tracer");
-  if (answer == "slow") reply.status = absl::DeadlineExceededError("a remote call does not return");
+  if (answer == "slow") reply.status = absl::DeadlineExceededError("a thread does not stop");
+  if (answer == "lost") reply.status = absl::DeadlineExceededError("a remote call does not return");
+  reply.call_lost = answer == "lost";
   if (answer == "gone") reply.status = absl::NotFoundError("gone");
   if (!reply.status.ok()) return reply;
   const auto memory = Memory::Open(request.pid, request.start_ticks);

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Of HoldOp: Call 0, Write 1, ExpectBytes 2, Read 3, MoveThreads 4, RequireOutside 5, ScanStacks 6, ReadThreads 7.
+// Of HoldOp: Call 0, Write 1, ExpectBytes 2, Read 3, MoveThreads 4, RequireOutside 5, ScanStacks 6, ReadThreads 7, GiveBack 8.
 constexpr char kTwoSites[] = "21214";
 
 class RestoreTest : public InjectedRankTest {
@@ -215,10 +215,28 @@ TEST_F(RestoreTest, ACallThatDidNotReturnInTimeIsAwaited) {
   text_[0x100] = 0x0f;
   text_[0x101] = 0x05;
   StartRank();
-  StartTracer({"slow", absl::StrFormat("calling:%x", Address(text_) + 0x100), "ok"});
+  StartTracer({"lost", absl::StrFormat("calling:%x", Address(text_) + 0x100), "ok"});
   EXPECT_TRUE(Restore().ok());
   EXPECT_THAT(Holds(), ElementsAre(kTwoSites, "7", "7", kTwoSites));
   ExpectAsItWas();
+}
+
+// The tracer has answered, and no call was begun: there is nothing to await.
+TEST_F(RestoreTest, AStopThatTookTooLongIsTriedAgainAsItWas) {
+  StartRank();
+  StartTracer({"slow"});
+  EXPECT_TRUE(Restore().ok());
+  EXPECT_THAT(Holds(), ElementsAre(kTwoSites, kTwoSites));
+  ExpectAsItWas();
+}
+
+// Nor does the rank stand still all the time: after each such stop it runs four times as long.
+TEST_F(RestoreTest, ButNotForEverEither) {
+  StartRank();
+  StartTracer(std::vector<std::string>(1000, "slow"));
+  EXPECT_EQ(Restore(false, 200 * kNsPerMs).code(), absl::StatusCode::kDeadlineExceeded);
+  ExpectUntouched();
+  EXPECT_THAT(Holds(), SizeIs(testing::AllOf(testing::Ge(1u), testing::Le(4u))));
 }
 
 TEST_F(RestoreTest, AThreadElsewhereIsNoReasonToWait) {
