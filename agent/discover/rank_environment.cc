@@ -37,6 +37,15 @@ std::optional<int32_t> FirstNumber(const EnvironmentMap& environment,
   return std::nullopt;
 }
 
+// As deploy/hooks names it; an element of an LSF job array is its id and its index, from 1.
+std::string OtherJob(const EnvironmentMap& environment) {
+  if (std::string pbs = FirstText(environment, {"PBS_JOBID"}); !pbs.empty()) return pbs;
+  const std::string lsf = FirstText(environment, {"LSB_JOBID"});
+  if (lsf.empty()) return FirstText(environment, {"FLUX_JOB_ID"});
+  const std::string index = FirstText(environment, {"LSB_JOBINDEX"});
+  return index.empty() || index == "0" ? lsf : absl::StrCat(lsf, "[", index, "]");
+}
+
 struct Scheme {
   RankSource source;
   const char* rank;
@@ -67,8 +76,7 @@ RankEnvironment ReadRankEnvironment(const EnvironmentMap& environment) {
   const std::string slurm = FirstText(environment, {"SLURM_JOB_ID", "SLURM_JOBID"});
   if (absl::SimpleAtoi(slurm, &slurm_job) && slurm_job != 0) result.slurm_job = slurm_job;
   // PBS, LSF and Flux: known by the same number to the scheduler hook (core/model/hook.h).
-  if (slurm.empty())
-    result.slurm_job = JobNumber(FirstText(environment, {"PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"}));
+  if (slurm.empty()) result.slurm_job = JobNumber(OtherJob(environment));
   const std::string name_space =
       FirstText(environment, {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "PMI_ID"});
   result.job_id = result.slurm_job.has_value() ? absl::StrCat(*result.slurm_job) : name_space;

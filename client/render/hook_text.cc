@@ -23,6 +23,7 @@ std::string Ago(int64_t then_ns, int64_t now_ns) {
 
 std::string JobName(const HookJob& job) {
   std::string name = job.cluster.empty() ? job.job : absl::StrCat(job.cluster, "/", job.job);
+  if (!job.scheduler.empty()) name = absl::StrCat(job.scheduler, " ", name);
   if (job.restart > 0) absl::StrAppend(&name, " (restart ", job.restart, ")");
   return name;
 }
@@ -71,7 +72,8 @@ std::string HookToJsonLine(const HookOverview& overview) {
   for (const auto& [decision, jobs] : overview.counts) decisions[HookDecisionName(decision)] = jobs;
   Json jobs = Json::array();
   for (const HookRecord& record : overview.records) {
-    jobs.push_back({{"cluster", record.job.cluster},
+    jobs.push_back({{"scheduler", record.job.scheduler},
+                    {"cluster", record.job.cluster},
                     {"job", record.job.job},
                     {"restart", record.job.restart},
                     {"uid", record.job.uid},

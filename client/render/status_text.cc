@@ -37,7 +37,7 @@ std::string NodeTable(const std::vector<NodeProgress>& nodes) {
 
 std::string TargetText(const TargetSpec& target) {
   std::string text;
-  if (target.slurm_job.has_value()) text = absl::StrCat("Slurm job ", *target.slurm_job);
+  if (target.slurm_job.has_value()) text = absl::StrCat("job ", *target.slurm_job);
   if (target.command.has_value()) text = absl::StrCat("command ", Clean(*target.command));
   if (!target.pids.empty()) text = PidsText(target.pids);
   if (!target.user.empty()) absl::StrAppend(&text, " of ", Clean(target.user));

@@ -13,7 +13,7 @@ namespace perfd {
 std::string RenderStatus(const ProfileStatus& status, const TextStyle& style);
 std::string RenderProfileList(const std::vector<ProfileStatus>& profiles, const TextStyle& style);
 
-// "command lulesh2.0", "pids 1, 2 on node17", "Slurm job 4711".
+// "command lulesh2.0", "pids 1, 2 on node17", "job 4711".
 std::string TargetText(const TargetSpec& target);
 
 std::string StateText(ProfileState state, const TextStyle& style);

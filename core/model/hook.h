@@ -28,7 +28,8 @@ struct HookJob {
   std::string nodes;  // host list, "n[1-4,7],m3"; empty: only `node`
   std::string node;   // the caller's; empty: none in particular
   HookWish wish = HookWish::kNone;
-  std::string preset;  // with kOptIn; empty: the policy's choice
+  std::string preset;     // with kOptIn, as the user wrote it; empty: the policy's choice
+  std::string scheduler;  // for people, "Slurm"; empty: not known
 
   bool operator==(const HookJob&) const = default;
 };
@@ -60,7 +61,7 @@ struct HookRecord {
   HookAnswer answer;
   int64_t number = 0;  // among the jobs of which every Nth is profiled; 0: not counted
   int64_t seen_unix_ns = 0;
-  int64_t ended_unix_ns = 0;  // 0: not yet
+  int64_t ended_unix_ns = 0;  // every node that had begun has ended; 0: not yet
   int64_t wait_ns = 0;        // how long its ranks are waited for
 
   bool operator==(const HookRecord&) const = default;
@@ -77,9 +78,11 @@ struct HookOverview {
   bool operator==(const HookOverview&) const = default;
 };
 
-// The number by which agents know a job: of "4711", "4711.server" and "4711[3].server" the digits they begin with; of other
-// ids (Flux: "f2Lg9kz") a hash above 2^31. Nothing: the id is empty or 0.
-// Source   PBS job identifiers: qsub(1B), "sequence_number.server_name". Hash: FNV-1a, 32 bits.
+// The number by which agents know a job: of "4711" and "4711.server" the digits they begin with; of an element of a job array
+// ("4711[3]", "4711[3].server") a hash above 2^31 of "4711[3]", so that each element is a job of its own; of other ids (Flux:
+// "f2Lg9kz") a hash of the whole. Nothing: the id is empty or 0.
+// Source   PBS job identifiers: qsub(1B), "sequence_number.server_name", "sequence_number[index].server_name"; LSF: bjobs(1),
+//          "job_ID[index]". Hash: FNV-1a, 32 bits.
 std::optional<uint32_t> JobNumber(absl::string_view job);
 
 }  // namespace perfd

@@ -9,6 +9,7 @@ namespace perfd::wire {
 namespace {
 
 constexpr size_t kMaxNameBytes = 255;
+constexpr size_t kMaxSchedulerBytes = 32;
 constexpr int kMaxRecords = 1000;
 
 static_assert(static_cast<int>(HookWish::kOptOut) + 1 == v1::HOOK_WISH_OPT_OUT);
@@ -59,6 +60,7 @@ v1::HookJob ToProto(const HookJob& job) {
   out.set_node(CleanText(job.node));
   out.set_wish(WireEnum<v1::HookWish>(job.wish));
   out.set_preset(CleanText(job.preset));
+  out.set_scheduler(CleanText(job.scheduler));
   return out;
 }
 
@@ -72,7 +74,7 @@ absl::StatusOr<HookJob> FromProto(const v1::HookJob& job) {
   RETURN_IF_ERROR(CheckText(job.partition(), "job.partition", kMaxNameBytes));
   RETURN_IF_ERROR(CheckText(job.nodes(), "job.nodes"));
   RETURN_IF_ERROR(CheckText(job.node(), "job.node", kMaxNameBytes));
-  RETURN_IF_ERROR(CheckText(job.preset(), "job.preset", kMaxNameBytes));
+  RETURN_IF_ERROR(CheckText(job.scheduler(), "job.scheduler", kMaxSchedulerBytes));
   HookJob out;
   ASSIGN_OR_RETURN(out.wish, ModelEnum(job.wish(), HookWish::kOptOut, "job.wish"));
   out.cluster = job.cluster();
@@ -84,7 +86,9 @@ absl::StatusOr<HookJob> FromProto(const v1::HookJob& job) {
   out.partition = job.partition();
   out.nodes = job.nodes();
   out.node = job.node();
-  out.preset = job.preset();
+  // The one field that is the user's own word: a job must not go uncounted for it. No policy has a preset of such a name.
+  out.preset = CleanText(absl::string_view(job.preset()).substr(0, kMaxNameBytes));
+  out.scheduler = job.scheduler();
   return out;
 }
 

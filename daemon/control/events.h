@@ -77,11 +77,18 @@ struct RefusedWindow {
   Notice notice;
 };
 
+// The job of a scheduler that a profile follows: its ranks are waited for so long, and the profile ends with it.
+struct FollowedJob {
+  std::string name;  // for people, "Slurm job 4711"
+  int64_t wait_ns = 0;
+};
+
 struct SubmitRequest {
   ProfileSpec spec;
   Requester requester;
   std::string client_node;  // the node meant by `pids` without `node`
   std::vector<std::string> nodes = {};  // only these, as far as they are connected; empty: what the target says
+  bool await_nodes = false;  // `nodes` that are not connected are taken too: they get the grace of those that left
 };
 
 }  // namespace perfd

@@ -46,7 +46,9 @@ class ProfileSession {
   void Restore(Moment now);
   // The profile follows a job of a scheduler: its ranks are waited for so long, and it ends with the job. Before Start or
   // after Restore.
-  void FollowJob(int64_t wait_ns, Moment now);
+  void FollowJob(const FollowedJob& job, Moment now);
+  // One more node of the job that is followed; `agent` null: it is not connected, and gets the grace of one that left.
+  Decisions Join(const std::string& node, const AgentFacts* agent, Moment now);
   // The job has ended on this node; empty: on all of them.
   Decisions JobEnded(const std::string& node, Moment now);
 
@@ -120,6 +122,7 @@ class ProfileSession {
   std::optional<int64_t> restored_ns_;  // monotonic: the daemon came back
   // Monotonic: ranks of the job that is followed are waited for until then; nothing: no job is followed.
   std::optional<int64_t> wait_until_ns_;
+  std::string job_name_;  // of that job, for people
   std::vector<MeasureLoop> hot_loops_;  // of the last order
   uint64_t order_revision_ = 0;         // of the last order; 0: there was none
   std::vector<PhaseLoop> phases_;       // every loop that was ever ordered

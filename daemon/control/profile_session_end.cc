@@ -197,7 +197,7 @@ std::string ProfileSession::NothingFoundText() const {
   std::vector<std::string> names;
   for (const NodeSession& node : nodes_) names.push_back(node.progress.node);
   const std::string where = JoinSome(std::move(names), ", ");
-  const std::string target = TargetText(status_.spec, status_.requester);
+  const std::string target = TargetText(status_.spec, status_.requester, job_name_);
   const bool job_over = std::any_of(nodes_.begin(), nodes_.end(),
                                     [](const NodeSession& node) { return node.job_over; });
   std::string text = absl::StrCat("no process matches ", target, " on ", where);

@@ -13,8 +13,9 @@ bool SameHost(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-void ProfileSession::FollowJob(int64_t wait_ns, Moment now) {
-  wait_until_ns_ = now.monotonic_ns + std::max<int64_t>(0, wait_ns);
+void ProfileSession::FollowJob(const FollowedJob& job, Moment now) {
+  job_name_ = job.name;
+  wait_until_ns_ = now.monotonic_ns + std::max<int64_t>(0, job.wait_ns);
   deadline_ns_ =
       std::max(deadline_ns_, *wait_until_ns_ + SpanNs() + limits_.overrun_ns + limits_.away_ns);
 }
@@ -23,11 +24,34 @@ bool ProfileSession::StillWaits(const NodeSession& node, Moment now) const {
   return wait_until_ns_.has_value() && !node.job_over && now.monotonic_ns < *wait_until_ns_;
 }
 
+Decisions ProfileSession::Join(const std::string& name, const AgentFacts* agent, Moment now) {
+  Decisions out;
+  if (HasNode(name) || final() || outcome_.has_value() || cancelled_ns_.has_value()) return out;
+  NodeSession& node = nodes_.emplace_back();
+  node.progress.node = name;
+  if (agent == nullptr) {
+    node.Disconnect(now.monotonic_ns);
+  } else {
+    node.Connect(*agent);
+    out.push_back(Ask(node, now));
+    if (order_revision_ != 0) out.push_back(Order(node));
+  }
+  // At once: a daemon that is restarted must know whom it asked.
+  CopyNodes(status_);
+  dirty_ = false;
+  out.push_back(SaveProfile{status_});
+  return out;
+}
+
 Decisions ProfileSession::JobEnded(const std::string& name, Moment now) {
   Decisions out;
   if (final() || outcome_.has_value()) return out;
+  // A name that is the same counts before one that begins the same.
+  const bool exact = HasNode(name);
   for (NodeSession& node : nodes_) {
-    if (node.job_over || (!name.empty() && !SameHost(node.progress.node, name))) continue;
+    const std::string& own = node.progress.node;
+    const bool meant = name.empty() || own == name || (!exact && SameHost(own, name));
+    if (node.job_over || !meant) continue;
     node.job_over = true;
     if (node.Over() || node.ended) continue;
     if (node.progress.phase == NodeProgress::Phase::kDiscovering)

@@ -104,6 +104,7 @@ absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, M
 absl::StatusOr<std::vector<std::string>> SessionTable::ChooseNodes(
     const SubmitRequest& request) const {
   const TargetSpec& target = request.spec.target;
+  if (request.await_nodes && !request.nodes.empty()) return request.nodes;
   if (agents_.empty()) {
     return absl::UnavailableError("no node is connected: start perf-agent on the nodes of the job");
   }
@@ -146,12 +147,13 @@ void SessionTable::Abandon() {
   planned_ -= std::min<size_t>(planned_, 1);
 }
 
-Decisions SessionTable::Add(ProfileStatus status, Moment now, std::optional<int64_t> wait_ns) {
+Decisions SessionTable::Add(ProfileStatus status, Moment now,
+                            const std::optional<FollowedJob>& job) {
   Abandon();  // its place is a session's now
   std::string id = status.id;
   auto [it, added] = sessions_.try_emplace(id, std::move(status), limits_, now);
   if (!added) return {};
-  if (wait_ns.has_value()) it->second.FollowJob(*wait_ns, now);
+  if (job.has_value()) it->second.FollowJob(*job, now);
   for (const auto& [node, facts] : agents_) it->second.Know(facts);
   // A node may have left between Plan and Add; its grace begins now.
   Decisions out = it->second.Start(now);
@@ -165,12 +167,18 @@ Decisions SessionTable::Add(ProfileStatus status, Moment now, std::optional<int6
   return out;
 }
 
-void SessionTable::Restore(ProfileStatus status, Moment now, std::optional<int64_t> wait_ns) {
+void SessionTable::Restore(ProfileStatus status, Moment now,
+                           const std::optional<FollowedJob>& job) {
   std::string id = status.id;
   auto [it, added] = sessions_.try_emplace(id, std::move(status), limits_, now);
   if (!added) return;
   it->second.Restore(now);
-  if (wait_ns.has_value()) it->second.FollowJob(*wait_ns, now);
+  if (job.has_value()) it->second.FollowJob(*job, now);
+}
+
+Decisions SessionTable::Join(const std::string& profile_id, const std::string& node, Moment now) {
+  const auto it = sessions_.find(profile_id);
+  return it == sessions_.end() ? Decisions{} : it->second.Join(node, FindAgent(node), now);
 }
 
 Decisions SessionTable::JobEnded(const std::string& profile_id, const std::string& node,

@@ -31,12 +31,16 @@ class SessionTable {
   // The status a request begins with (no id yet), or why it is refused. A plan takes one of the limited places until
   // Add or Abandon: the store gives profiles their ids, outside the lock, and others may plan meanwhile.
   absl::StatusOr<ProfileStatus> Plan(const SubmitRequest& request, Moment now);
-  // Begins a planned profile that has its id. `wait_ns`: it follows a job of a scheduler (ProfileSession::FollowJob).
-  Decisions Add(ProfileStatus status, Moment now, std::optional<int64_t> wait_ns = std::nullopt);
+  // Begins a planned profile that has its id. `job`: of a scheduler, which it follows (ProfileSession::FollowJob).
+  Decisions Add(ProfileStatus status, Moment now,
+                const std::optional<FollowedJob>& job = std::nullopt);
   // A plan came to nothing.
   void Abandon();
   // Takes up a profile the store says is not over.
-  void Restore(ProfileStatus status, Moment now, std::optional<int64_t> wait_ns = std::nullopt);
+  void Restore(ProfileStatus status, Moment now,
+               const std::optional<FollowedJob>& job = std::nullopt);
+  // One more node of the job that a profile follows.
+  Decisions Join(const std::string& profile_id, const std::string& node, Moment now);
   Decisions JobEnded(const std::string& profile_id, const std::string& node, Moment now);
 
   Decisions Update(const std::string& node, const SessionUpdate& update, Moment now);

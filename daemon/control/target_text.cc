@@ -7,11 +7,12 @@
 
 namespace perfd {
 
-std::string TargetText(const ProfileSpec& spec, const Requester& requester) {
+std::string TargetText(const ProfileSpec& spec, const Requester& requester,
+                       const std::string& job) {
   const TargetSpec& target = spec.target;
   std::string text;
   if (target.slurm_job.has_value()) {
-    text = absl::StrCat("Slurm job ", *target.slurm_job);
+    text = job.empty() ? absl::StrCat("job ", *target.slurm_job) : job;
   } else if (target.command.has_value()) {
     const std::string& user = target.user.empty() ? requester.name : target.user;
     text = absl::StrCat("command '", *target.command, "' of user ", user);

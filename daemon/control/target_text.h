@@ -9,7 +9,9 @@
 
 namespace perfd {
 
-std::string TargetText(const ProfileSpec& spec, const Requester& requester);
+// `job`: what the scheduler calls a job that is followed; empty: "job 4711".
+std::string TargetText(const ProfileSpec& spec, const Requester& requester,
+                       const std::string& job = "");
 
 }  // namespace perfd
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "daemon/pipeline/hook_words.h"
 #include "daemon/policy/decide.h"
 #include "daemon/policy/hostlist.h"
 #include "daemon/policy/job_request.h"
@@ -17,13 +17,24 @@
 namespace perfd {
 namespace {
 
-constexpr size_t kMaxNamed = 8;
+constexpr int kTries = 3;
 
-std::string Some(std::vector<std::string> names) {
-  const size_t more = names.size() > kMaxNamed ? names.size() - kMaxNamed : 0;
-  names.resize(names.size() - more);
-  return absl::StrCat(absl::StrJoin(names, ", "),
-                      more == 0 ? "" : absl::StrCat(" and ", more, " more"));
+// Slurm tells how often a job was restarted.
+bool CountsRestarts(const HookJob& job) {
+  return job.scheduler == "Slurm";
+}
+
+// Whether a call that begins the job is of another run than the one that is known by its name.
+bool IsAnother(const HookRun& known, const HookJob& job, int64_t now_ns) {
+  const int64_t same_ns = CountsRestarts(job) ? HookDesk::kSameCountedRunNs : HookDesk::kSameRunNs;
+  if (known.part == HookRun::Part::kEnded) return now_ns - known.part_ended_unix_ns > same_ns;
+  const HookRecord& record = known.record;
+  if (record.ended_unix_ns != 0) return now_ns - record.ended_unix_ns > same_ns;
+  return now_ns - record.seen_unix_ns > HookDesk::kLongestRunNs;
+}
+
+bool WasOvertaken(const absl::Status& status) {
+  return absl::IsAlreadyExists(status) || absl::IsAborted(status);
 }
 
 // A node may speak for the jobs that run on it.
@@ -37,7 +48,7 @@ absl::Status CheckCaller(const HookCaller& caller, const HookJob& job) {
   if (own) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat("the certificate of node ", caller.node,
                                                   " may not speak for a job on ",
-                                                  Some(std::move(nodes))));
+                                                  SomeNodes(std::move(nodes))));
 }
 
 HookResult ResultOf(const absl::Status& status) {
@@ -78,6 +89,11 @@ HookDesk::Result HookDesk::Note(Result answer, HookResult result) {
   return answer;
 }
 
+void HookDesk::CountDecision(HookDecision decision) {
+  absl::MutexLock lock(&figures_mutex_);
+  ++figures_.jobs[static_cast<size_t>(decision)];
+}
+
 HookFigures HookDesk::figures() const {
   absl::MutexLock lock(&figures_mutex_);
   return figures_;
@@ -98,87 +114,47 @@ HookDesk::Result HookDesk::TryBegin(const HookCaller& caller, const HookJob& job
     return HookAnswer{HookDecision::kNone, "perfd has no policy: start it with --policy FILE", ""};
   }
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(const std::optional<HookRecord> known, store_.HookJobOf(job));
-  int64_t replaces = 0;
-  if (known.has_value()) {
-    const bool over =
-        known->ended_unix_ns != 0 && clock_.UnixNs() - known->ended_unix_ns > kSameRunNs;
-    *result = HookResult::kRepeated;
-    if (!over) return known->answer;
-    *result = HookResult::kDecided;
-    replaces = known->id;
-  }
-  return Admit(caller, job, *policy, replaces);
+  Result answer = DecideOnce(caller, job, *policy, result);
+  // Its number or the run itself was taken by a decision that had been given up and was stored after all: now it is known.
+  for (int i = 1; i < kTries && WasOvertaken(answer.status()); ++i)
+    answer = DecideOnce(caller, job, *policy, result);
+  return answer;
 }
 
-HookDesk::Result HookDesk::Admit(const HookCaller& caller, const HookJob& job, const Policy& policy,
-                                 int64_t replaces) {
-  const int64_t now_ns = clock_.UnixNs();
-  HookAdmission admission;
-  admission.replaces = replaces;
-  admission.counter = CounterOf(policy, job);
-  PolicyUse use;
-  ASSIGN_OR_RETURN(use.counted, store_.HookCounter(admission.counter));
-  ASSIGN_OR_RETURN(const HookUse profiles, store_.HookUseSince(MidnightNs(now_ns)));
-  use.active = profiles.active;
-  use.today = profiles.today;
-  PolicyChoice choice = Decide(policy, job, use);
-  HookRecord& record = admission.record;
-  record.job = job;
-  record.job.nodes.clear();
-  record.job.node.clear();
-  record.answer = std::move(choice.answer);
-  record.number = choice.number;
-  record.seen_unix_ns = now_ns;
-  record.wait_ns = policy.wait_ns;
-  if (record.answer.decision == HookDecision::kProfile)
-    Plan(caller, job, policy.presets.at(choice.preset), &admission);
-  std::optional<ProfileStatus> planned = admission.profile;
-  absl::StatusOr<HookRecord> stored = store_.AdmitHookJob(std::move(admission));
-  if (!stored.ok()) {
-    if (planned.has_value()) ports_.abandon();
-    return stored.status();
+HookDesk::Result HookDesk::DecideOnce(const HookCaller& caller, const HookJob& job,
+                                      const Policy& policy, HookResult* result) {
+  ASSIGN_OR_RETURN(const std::optional<HookRun> run, store_.HookRunOf(job, NodeOf(caller, job)));
+  *result = HookResult::kDecided;
+  if (!run.has_value()) return Admit(caller, job, policy, 0);
+  if (IsAnother(*run, job, clock_.UnixNs())) {
+    // Else it would go on with the new run's ranks.
+    const std::string& earlier = run->record.answer.profile_id;
+    if (!earlier.empty()) ports_.job_ended(earlier, "");
+    return Admit(caller, job, policy, run->record.id);
   }
-  LogInfo("job {} of {} (uid {}): {}: {}", job.job, job.user, job.uid,
-          stored->answer.profile_id.empty() ? HookDecisionName(stored->answer.decision)
-                                            : stored->answer.profile_id,
-          stored->answer.reason);
-  if (planned.has_value()) {
-    planned->id = stored->answer.profile_id;
-    ports_.add(*std::move(planned), policy.wait_ns);
-  }
-  return stored->answer;
+  *result = HookResult::kRepeated;
+  return Repeat(caller, job, *run);
 }
 
-// Fills in the profile, or why there can be none.
-void HookDesk::Plan(const HookCaller& caller, const HookJob& job, const ProfileSpec& preset,
-                    HookAdmission* admission) {
-  HookAnswer& answer = admission->record.answer;
-  const auto give_up = [&](absl::string_view why) {
-    answer = {HookDecision::kUnavailable, absl::StrCat(answer.reason, ", but ", why), ""};
-  };
-  absl::StatusOr<JobRequest> wanted = MakeJobRequest(job, preset);
-  if (!wanted.ok()) return give_up(wanted.status().message());
-  // A node that names none speaks for itself, not for all that are connected.
-  if (!caller.node.empty() && wanted->nodes.empty()) wanted->nodes = {caller.node};
-  NodeMatch match = MatchNodes(wanted->nodes, ports_.nodes());
-  if (!wanted->nodes.empty() && match.nodes.empty())
-    return give_up(absl::StrCat("no agent is connected on ", Some(std::move(wanted->nodes))));
-  SubmitRequest request{wanted->spec, wanted->requester, "", match.nodes};
-  // Of a root that the kernel vouches for: its processes may have rights that others' must not have.
-  request.requester.privileged = job.uid == 0 && caller.node.empty();
-  absl::StatusOr<ProfileStatus> status = ports_.plan(request);
-  if (!status.ok()) return give_up(status.status().message());
-  status->notices.push_back(
-      {Notice::Severity::kInfo, absl::StatusCode::kOk, "", 0,
-       absl::StrCat("begun by the scheduler hook for job ", job.job, ": ", answer.reason)});
-  if (!match.missing.empty()) {
-    status->notices.push_back(
-        {Notice::Severity::kError, absl::StatusCode::kUnavailable, "", 0,
-         absl::StrCat("no agent was connected on ", Some(std::move(match.missing)),
-                      " when the job began: its ranks there are not measured")});
+// The answer is there; what is new is where the job runs.
+HookDesk::Result HookDesk::Repeat(const HookCaller& caller, const HookJob& job,
+                                  const HookRun& run) {
+  const HookRecord& record = run.record;
+  const std::string& node = NodeOf(caller, job);
+  if (!node.empty() && run.part != HookRun::Part::kBegun) {
+    const absl::Status begun = store_.BeginHookJob(record.id, node);
+    if (!begun.ok())
+      LogWarning("that {} began {} is not stored: {}", node, JobText(job), Text(begun));
   }
-  admission->profile = *std::move(status);
+  if (caller.node.empty() || record.answer.profile_id.empty()) return record.answer;
+  if (job.uid != record.job.uid) {
+    LogWarning("node {} says that {} is of uid {}, not {}: it is not added to {}", caller.node,
+               JobText(job), job.uid, record.job.uid, record.answer.profile_id);
+  } else if (ports_.join(record.answer.profile_id, KnownName(caller.node))) {
+    LogInfo("{}: node {} is added: it runs {}", record.answer.profile_id, caller.node,
+            JobText(job));
+  }
+  return record.answer;
 }
 
 HookDesk::Result HookDesk::End(const HookCaller& caller, const HookJob& job) {
@@ -190,22 +166,31 @@ HookDesk::Result HookDesk::End(const HookCaller& caller, const HookJob& job) {
 HookDesk::Result HookDesk::TryEnd(const HookCaller& caller, const HookJob& job,
                                   HookResult* result) {
   RETURN_IF_ERROR(CheckCaller(caller, job));
+  const std::string& node = NodeOf(caller, job);
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(std::optional<HookRecord> known, store_.HookJobOf(job));
-  // The Epilog of a run that Slurm requeues bears the number of the next run already.
-  if (!known.has_value() && job.restart > 0) {
-    HookJob before = job;
-    --before.restart;
-    ASSIGN_OR_RETURN(known, store_.HookJobOf(before));
-  }
-  if (!known.has_value()) {
+  ASSIGN_OR_RETURN(const std::optional<HookRun> run, FindEnding(job, node));
+  if (!run.has_value()) {
     *result = HookResult::kUnknown;
     return HookAnswer{HookDecision::kNone, "nothing was decided about this job", ""};
   }
-  const std::string& node = caller.node.empty() ? job.node : caller.node;
-  if (!known->answer.profile_id.empty()) ports_.job_ended(known->answer.profile_id, node);
-  RETURN_IF_ERROR(store_.EndHookJob(known->id, clock_.UnixNs()));
-  return known->answer;
+  const HookAnswer& answer = run->record.answer;
+  if (!answer.profile_id.empty()) ports_.job_ended(answer.profile_id, node);
+  RETURN_IF_ERROR(store_.EndHookJob(run->record.id, node, clock_.UnixNs()));
+  return answer;
+}
+
+// The Epilog of a run that Slurm requeues bears the number of the next run already, which may have begun elsewhere.
+absl::StatusOr<std::optional<HookRun>> HookDesk::FindEnding(const HookJob& job,
+                                                            const std::string& node) {
+  ASSIGN_OR_RETURN(std::optional<HookRun> run, store_.HookRunOf(job, node));
+  const auto begun = [](const std::optional<HookRun>& known) {
+    return known.has_value() && known->part == HookRun::Part::kBegun;
+  };
+  if (job.restart == 0 || begun(run)) return run;
+  HookJob before = job;
+  --before.restart;
+  ASSIGN_OR_RETURN(std::optional<HookRun> earlier, store_.HookRunOf(before, node));
+  return !run.has_value() || begun(earlier) ? earlier : run;
 }
 
 absl::StatusOr<HookOverview> HookDesk::List(const Requester& requester, int32_t limit) {

@@ -1,7 +1,9 @@
 // daemon/pipeline/hook_desk.h - where prologs and epilogs of schedulers report: one decision per run of a job, for good.
 //
-// Shape    Begin decides once and begins the profile; every later Begin of the same run gets the same answer.
+// Shape    Begin decides once and begins the profile; every later Begin of the same run gets the same answer. Who has a
+//          node's certificate speaks for that node: the profile begins there, and each other node adds itself as it calls.
 //          End tells the profile that its job has ended. Both may be repeated by any number of nodes.
+//          Tick takes up what the store committed only after its Begin had given up waiting.
 // Errors   kPermissionDenied (a node that is not one of the job's), kInvalidArgument (host list), the store's.
 // Threads  thread-safe; one Begin or End at a time, each waits for a commit at the longest.
 #ifndef DAEMON_PIPELINE_HOOK_DESK_H_
@@ -10,6 +12,8 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +25,7 @@
 #include "core/model/hook.h"
 #include "core/model/policy.h"
 #include "daemon/control/events.h"
+#include "daemon/policy/decide.h"
 #include "daemon/store/sqlite_store.h"
 
 namespace perfd {
@@ -29,7 +34,8 @@ class PolicySource;
 
 // Who calls, as the service established it: root and administrators, or the agent's certificate of one node.
 struct HookCaller {
-  std::string node;  // of the certificate; empty: root or an administrator
+  std::string node;         // of the certificate; empty: root or an administrator
+  std::string person = {};  // who that is, for the log; empty: root
 };
 
 enum class HookResult {
@@ -51,14 +57,20 @@ struct HookFigures {
 
 class HookDesk {
  public:
-  // An earlier run of the same name is over when its end was heard of so long ago.
+  // A call for a run that is over, or for one that its node has ended, is of another run when that was so long ago.
   static constexpr int64_t kSameRunNs = 60 * kNsPerSecond;
+  // The same where the scheduler counts restarts: the same number comes again only when it begins numbering anew.
+  static constexpr int64_t kSameCountedRunNs = 24 * 3600 * kNsPerSecond;
+  // Ends may get lost: no run is so long.
+  static constexpr int64_t kLongestRunNs = 30 * kSameCountedRunNs;
 
   // What the spine does for it.
   struct Ports {
     std::function<absl::StatusOr<ProfileStatus>(const SubmitRequest& request)> plan;
     std::function<void()> abandon;
-    std::function<void(ProfileStatus status, int64_t wait_ns)> add;
+    std::function<void(ProfileStatus status, const FollowedJob& job)> add;
+    // Whether the node was not one of it yet.
+    std::function<bool(const std::string& profile_id, const std::string& node)> join;
     std::function<void(const std::string& profile_id, const std::string& node)> job_ended;
     std::function<std::vector<std::string>()> nodes;  // with a connected agent
     std::function<void(double seconds)> took;         // may be empty
@@ -70,6 +82,7 @@ class HookDesk {
   absl::StatusOr<HookAnswer> Begin(const HookCaller& caller, const HookJob& job);
   absl::StatusOr<HookAnswer> End(const HookCaller& caller, const HookJob& job);
   absl::StatusOr<HookOverview> List(const Requester& requester, int32_t limit);
+  void Tick();
   HookFigures figures() const;
   // How long the service took over a call.
   void Took(double seconds) const {
@@ -78,14 +91,32 @@ class HookDesk {
 
  private:
   using Result = absl::StatusOr<HookAnswer>;
+  // What came of an admission that took longer than its Begin waited.
+  class LateOutcome;
+  struct SlowAdmission {
+    std::shared_ptr<LateOutcome> outcome;
+    HookCaller caller;
+    HookJob job;
+    std::optional<ProfileStatus> planned;
+    int64_t wait_ns = 0;
+  };
 
   Result TryBegin(const HookCaller& caller, const HookJob& job, HookResult* result);
+  Result DecideOnce(const HookCaller& caller, const HookJob& job, const Policy& policy,
+                    HookResult* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Result Repeat(const HookCaller& caller, const HookJob& job, const HookRun& run)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result TryEnd(const HookCaller& caller, const HookJob& job, HookResult* result);
+  absl::StatusOr<std::optional<HookRun>> FindEnding(const HookJob& job, const std::string& node);
   Result Admit(const HookCaller& caller, const HookJob& job, const Policy& policy, int64_t replaces)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<PolicyUse> Use(const std::string& counter, int64_t now_ns);
+  void TakeUp(SlowAdmission admission, const HookRecord& stored);
+  std::string KnownName(const std::string& node) const;
   void Plan(const HookCaller& caller, const HookJob& job, const ProfileSpec& preset,
             HookAdmission* admission);
   Result Note(Result answer, HookResult result);
+  void CountDecision(HookDecision decision);
 
   SqliteStore& store_;
   const Clock& clock_;
@@ -95,6 +126,8 @@ class HookDesk {
   absl::Mutex mutex_;  // held while one job is decided about, also over its commit
   mutable absl::Mutex figures_mutex_;
   HookFigures figures_ ABSL_GUARDED_BY(figures_mutex_);
+  absl::Mutex slow_mutex_;
+  std::vector<SlowAdmission> slow_ ABSL_GUARDED_BY(slow_mutex_);
 };
 
 }  // namespace perfd

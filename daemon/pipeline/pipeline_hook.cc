@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/policy/job_request.h"
 
 namespace perfd {
 namespace {
@@ -25,10 +26,16 @@ HookDesk::Ports Pipeline::HookPorts() {
     absl::MutexLock lock(&mutex_);
     table_.Abandon();
   };
-  ports.add = [this](ProfileStatus status, int64_t wait_ns) {
+  ports.add = [this](ProfileStatus status, const FollowedJob& job) {
     results_.Begin(status.id);
     absl::MutexLock lock(&mutex_);
-    Execute(table_.Add(std::move(status), Now(), wait_ns));
+    Execute(table_.Add(std::move(status), Now(), job));
+  };
+  ports.join = [this](const std::string& profile_id, const std::string& node) {
+    absl::MutexLock lock(&mutex_);
+    const Decisions decisions = table_.Join(profile_id, node, Now());
+    Execute(decisions);
+    return !decisions.empty();
   };
   ports.job_ended = [this](const std::string& profile_id, const std::string& node) {
     absl::MutexLock lock(&mutex_);
@@ -46,7 +53,7 @@ HookDesk::Ports Pipeline::HookPorts() {
   return ports;
 }
 
-// A profile that followed a job goes on following it. The end that came while we were away is not known, so such a profile
+// A profile that followed a job goes on following it. An end that came while we were away is not known, so such a profile
 // is over when its time is, or that of waiting.
 void Pipeline::RestoreOne(ProfileStatus status, const std::vector<HookWait>& waits) {
   const Moment now = Now();
@@ -54,9 +61,10 @@ void Pipeline::RestoreOne(ProfileStatus status, const std::vector<HookWait>& wai
   const auto wait = std::find_if(waits.begin(), waits.end(),
                                  [&](const HookWait& other) { return other.profile_id == id; });
   if (wait == waits.end()) return table_.Restore(std::move(status), now);
-  table_.Restore(std::move(status), now,
-                 std::clamp<int64_t>(wait->until_unix_ns - now.unix_ns, 0, kMostWaitNs));
+  const int64_t wait_ns = std::clamp<int64_t>(wait->until_unix_ns - now.unix_ns, 0, kMostWaitNs);
+  table_.Restore(std::move(status), now, FollowedJob{JobText(wait->job), wait_ns});
   if (wait->ended) Execute(table_.JobEnded(id, "", now));
+  for (const std::string& node : wait->ended_nodes) Execute(table_.JobEnded(id, node, now));
 }
 
 }  // namespace perfd

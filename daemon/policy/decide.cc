@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/clock.h"
@@ -14,6 +15,7 @@ namespace {
 using Action = PolicyRule::Action;
 
 constexpr int64_t kDayNs = 24 * 3600 * kNsPerSecond;
+constexpr size_t kMaxShown = 64;  // characters of a user's text
 
 bool Names(const std::vector<std::string>& names, const std::string& name) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
@@ -87,14 +89,25 @@ PolicyChoice CountJob(int64_t every, int64_t seed, int64_t number, const std::st
   return choice;
 }
 
+// A user's text, short and on one line.
+std::string Shown(absl::string_view text) {
+  std::string shown(text.substr(0, kMaxShown));
+  for (char& c : shown) {
+    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) c = '?';
+  }
+  return text.size() > kMaxShown ? absl::StrCat(shown, "...") : shown;
+}
+
+// A preset that is none must not be a way to refuse, where the policy forbids that: the usual one is taken.
 PolicyChoice AskedFor(const Policy& policy, const HookJob& job, const std::string& usual) {
-  const std::string& preset = job.preset.empty() ? usual : job.preset;
-  if (policy.presets.contains(preset)) return Accept("asked for by its user", preset);
+  if (job.preset.empty()) return Accept("asked for by its user", usual);
+  if (policy.presets.contains(job.preset)) return Accept("asked for by its user", job.preset);
   std::vector<std::string> names;
   for (const auto& [name, spec] : policy.presets) names.push_back(name);
-  return Refuse(HookDecision::kUnavailable,
-                absl::StrCat("asked for by its user with preset '", preset.substr(0, 64),
-                             "', which is none of ", absl::StrJoin(names, ", ")));
+  return Accept(
+      absl::StrCat("asked for by its user with preset '", Shown(job.preset), "', which is none of ",
+                   absl::StrJoin(names, ", "), ": '", usual, "' is taken"),
+      usual);
 }
 
 // Without the quota.

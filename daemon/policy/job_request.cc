@@ -16,6 +16,10 @@ constexpr size_t kMaxNameBytes = 128;  // of a profile
 
 }  // namespace
 
+std::string JobText(const HookJob& job) {
+  return absl::StrCat(job.scheduler, job.scheduler.empty() ? "job " : " job ", job.job);
+}
+
 absl::StatusOr<JobRequest> MakeJobRequest(const HookJob& job, const ProfileSpec& preset) {
   const std::optional<uint32_t> number = JobNumber(job.job);
   if (!number.has_value())

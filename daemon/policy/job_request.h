@@ -1,6 +1,7 @@
 // daemon/policy/job_request.h - from a job of a scheduler to the request for its profile. Pure.
 //
-// Shape    MakeJobRequest: who, what and which nodes; MatchNodes: the job's nodes among those with an agent.
+// Shape    MakeJobRequest: who, what and which nodes; MatchNodes: the job's nodes among those with an agent; JobText: its name
+//          for people.
 // Errors   kInvalidArgument: host list, an id that is no job's.
 #ifndef DAEMON_POLICY_JOB_REQUEST_H_
 #define DAEMON_POLICY_JOB_REQUEST_H_
@@ -21,6 +22,9 @@ struct JobRequest {
   Requester requester;             // the job's user, with no more rights than theirs
   std::vector<std::string> nodes;  // as the scheduler names them; empty: any
 };
+
+// "Slurm job 4711"; "job 4711" when the scheduler is not known.
+std::string JobText(const HookJob& job);
 
 absl::StatusOr<JobRequest> MakeJobRequest(const HookJob& job, const ProfileSpec& preset);
 

@@ -99,8 +99,20 @@ CREATE INDEX hook_job_by_time ON hook_job(seen_ns) WHERE profile>0;
 CREATE TABLE hook_counter(name TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 )sql";
 
+// Version 5: which nodes have begun and ended a run that is not over; of runs that are over, `ended_ns` says it. Runs of
+// version 4 have no nodes: the first end ends them, as it did then.
+constexpr char kVersion5[] = R"sql(
+ALTER TABLE hook_job ADD COLUMN scheduler TEXT NOT NULL DEFAULT '';
+CREATE TABLE hook_node(
+  job INTEGER NOT NULL,
+  node TEXT NOT NULL,
+  ended_ns INTEGER NOT NULL,
+  PRIMARY KEY(job, node)) WITHOUT ROWID;
+CREATE INDEX hook_node_open ON hook_node(job) WHERE ended_ns=0;
+)sql";
+
 constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3,
-                                                            kVersion4};
+                                                            kVersion4, kVersion5};
 
 }  // namespace
 

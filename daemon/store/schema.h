@@ -11,7 +11,7 @@
 
 namespace perfd {
 
-inline constexpr int kSchemaVersion = 4;
+inline constexpr int kSchemaVersion = 5;
 
 absl::Status Migrate(Database& db);
 

@@ -19,7 +19,6 @@
 namespace perfd {
 namespace {
 
-constexpr absl::Duration kWriteTimeout = absl::Seconds(30);
 constexpr size_t kSmallWriteBytes = 4096;
 constexpr int64_t kProbeBytes = 64 << 10;
 constexpr int64_t kNoLimitPages =
@@ -112,6 +111,11 @@ void SqliteStore::NoteOutcome(const absl::Status& status) {
   LogError("the store cannot write: {}; nothing is acknowledged until it can", Text(status));
 }
 
+absl::Status SqliteStore::TooSlow() const {
+  return absl::UnavailableError(
+      absl::StrCat("the store did not commit within ", absl::FormatDuration(options_.most_wait)));
+}
+
 absl::Status SqliteStore::Append(WindowRecord record,
                                  std::function<void(absl::StatusOr<AppendResult>)> done) {
   const size_t bytes = record.body.size();
@@ -176,9 +180,7 @@ absl::Status SqliteStore::Wait(std::function<absl::Status(Database&)> write) {
                                    },
                                .bytes = kSmallWriteBytes,
                                .urgent = true}));
-  if (!outcome->ready.WaitForNotificationWithTimeout(kWriteTimeout)) {
-    return absl::UnavailableError("the store did not commit within 30 s");
-  }
+  if (!outcome->ready.WaitForNotificationWithTimeout(options_.most_wait)) return TooSlow();
   return outcome->status;
 }
 
@@ -280,6 +282,11 @@ absl::StatusOr<std::vector<AuditEntry>> SqliteStore::Audit(const AuditQuery& que
 absl::StatusOr<std::vector<uint64_t>> SqliteStore::StateCounts() {
   absl::MutexLock lock(&read_mutex_);
   return CountStates(reader_);
+}
+
+absl::StatusOr<std::map<std::string, uint64_t>> SqliteStore::WindowCounts() {
+  absl::MutexLock lock(&read_mutex_);
+  return CountWindows(reader_);
 }
 
 absl::StatusOr<StreamState> SqliteStore::Stream(absl::string_view stream_id) {

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -36,6 +37,7 @@ struct StoreOptions {
   absl::Duration group_delay =
       absl::Milliseconds(10);  // how long a window waits for others to share its commit
   std::function<void(double seconds)> on_commit;  // how long each commit took; may be empty
+  absl::Duration most_wait = absl::Seconds(30);   // for a commit, of those who wait for theirs
 };
 
 class SqliteStore {
@@ -54,7 +56,7 @@ class SqliteStore {
   absl::Status KeepAudit(WindowRecord record, std::function<void(absl::Status)> done);
   absl::Status Update(ProfileStatus status, std::function<void(absl::Status)> done);
 
-  // These wait for the commit, at most 30 s.
+  // These wait for the commit, at most `most_wait`.
   absl::StatusOr<std::string> Create(const ProfileStatus& status);
   absl::Status PutFinal(FinalRecord record);
   absl::Status PutStatus(const ProfileStatus& status);
@@ -75,16 +77,24 @@ class SqliteStore {
   absl::StatusOr<std::vector<LoopHistory>> History(absl::string_view location, int limit);
   absl::StatusOr<std::vector<AuditEntry>> Audit(const AuditQuery& query);  // newest first
   absl::StatusOr<std::vector<uint64_t>> StateCounts();  // indexed by ProfileState
+  // By profile: windows that its aggregate does not contain.
+  absl::StatusOr<std::map<std::string, uint64_t>> WindowCounts();
   // Of a stream: its highest sequence, and how many below it were never seen.
   absl::StatusOr<StreamState> Stream(absl::string_view stream_id);
   // The aggregate, then the windows that it does not contain: as of one instant, on a connection of its own, so that
   // nobody waits for a visitor.
   absl::Status ReadResults(const std::string& profile_id, const ResultsVisitor& visitor);
 
-  // Jobs of schedulers (hook_table.h). AdmitHookJob waits for the commit; kAlreadyExists: the run is known.
-  absl::StatusOr<HookRecord> AdmitHookJob(HookAdmission admission);
-  absl::Status EndHookJob(int64_t id, int64_t unix_ns);  // queued
+  // Jobs of schedulers (hook_table.h). AdmitHookJob waits for the commit. kAlreadyExists, kAborted: see there.
+  // kDeadlineExceeded: not yet. Then, and only then, `late` is told what came of it, once, on the writer thread.
+  using LateAdmission = std::function<void(const absl::StatusOr<HookRecord>& record)>;
+  absl::StatusOr<HookRecord> AdmitHookJob(HookAdmission admission,
+                                          LateAdmission late = nullptr);
+  // Queued. An end without a node is that of the whole job.
+  absl::Status BeginHookJob(int64_t id, const std::string& node);
+  absl::Status EndHookJob(int64_t id, const std::string& node, int64_t unix_ns);
   absl::StatusOr<std::optional<HookRecord>> HookJobOf(const HookJob& job);
+  absl::StatusOr<std::optional<HookRun>> HookRunOf(const HookJob& job, absl::string_view node);
   absl::StatusOr<std::vector<HookRecord>> HookJobs(std::optional<uint32_t> uid, int32_t limit);
   absl::StatusOr<int64_t> HookCounter(absl::string_view name);
   absl::StatusOr<HookUse> HookUseSince(int64_t day_unix_ns);
@@ -103,6 +113,7 @@ class SqliteStore {
   void CommitBatch(std::vector<CommitQueue::Write>& batch);
   absl::Status CommitTogether(std::vector<CommitQueue::Write>& batch);
   absl::Status Wait(std::function<absl::Status(Database&)> write);
+  absl::Status TooSlow() const;
   void NoteOutcome(const absl::Status& status);
 
   const StoreOptions options_;

@@ -147,6 +147,17 @@ absl::StatusOr<uint64_t> StoredSequence(Database& db, absl::string_view stream_i
   return row ? static_cast<uint64_t>(statement.Int(0)) : 0;
 }
 
+absl::StatusOr<std::map<std::string, uint64_t>> CountWindows(Database& db) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT profile, count(*) FROM window GROUP BY profile"));
+  std::map<std::string, uint64_t> counts;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return counts;
+    counts[FormatProfileId(statement.Int(0))] = static_cast<uint64_t>(statement.Int(1));
+  }
+}
+
 absl::Status ForEachWindow(
     Database& db, int64_t profile, int64_t after_row_id,
     const std::function<absl::Status(int64_t row_id, const std::string& body)>& visit) {

@@ -7,6 +7,8 @@
 #define DAEMON_STORE_WINDOW_TABLE_H_
 
 #include <functional>
+#include <map>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,6 +29,8 @@ absl::StatusOr<uint64_t> MissingSequences(Database& db, absl::string_view stream
 // The highest row id any window ever had.
 absl::StatusOr<int64_t> LastRowId(Database& db);
 
+// How many windows there are, by profile: those that its aggregate does not contain.
+absl::StatusOr<std::map<std::string, uint64_t>> CountWindows(Database& db);
 // Windows of a profile in the order of commits.
 absl::Status ForEachWindow(
     Database& db, int64_t profile, int64_t after_row_id,

@@ -4,6 +4,6 @@
 # (docs/scheduler_hook.md has the lines).
 # Source: flux-config-job-manager(5), flux-config-security-imp(5).
 # Ends with 0 whatever happens: another code drains the node.
-/usr/bin/timeout -s KILL 1 /usr/bin/perfctl hook "$1" --job "$FLUX_JOB_ID" --user "$FLUX_JOB_USERID" \
+/usr/bin/timeout -s KILL 1 /usr/bin/perfctl hook "$1" --scheduler Flux --job "$FLUX_JOB_ID" --user "$FLUX_JOB_USERID" \
   --address unix:/run/perfd/perfd.sock --timeout 300ms >/dev/null 2>&1
 exit 0

@@ -12,7 +12,7 @@ nodes=
 for host in $LSB_HOSTS; do
   case ",$nodes," in *",$host,"*) ;; *) nodes=${nodes:+$nodes,}$host ;; esac
 done
-/usr/bin/timeout -s KILL 1 /usr/bin/perfctl hook "$1" --job "$job" --user "${LSFUSER:-$USER}" \
+/usr/bin/timeout -s KILL 1 /usr/bin/perfctl hook "$1" --scheduler LSF --job "$job" --user "${LSFUSER:-$USER}" \
   ${LSB_QUEUE:+--partition "$LSB_QUEUE"} ${nodes:+--nodes "$nodes"} \
   --address unix:/run/perfd/perfd.sock --timeout 300ms >/dev/null 2>&1
 exit 0

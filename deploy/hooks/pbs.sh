@@ -8,6 +8,6 @@ case $0 in
   *prologue*) edge=begin ;;
   *) edge=end ;;
 esac
-/usr/bin/timeout -s KILL 1 /usr/bin/perfctl hook "$edge" --job "$1" --user "$2" \
+/usr/bin/timeout -s KILL 1 /usr/bin/perfctl hook "$edge" --scheduler PBS --job "$1" --user "$2" \
   --address unix:/run/perfd/perfd.sock --timeout 300ms >/dev/null 2>&1
 exit 0

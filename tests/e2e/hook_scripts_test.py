@@ -15,18 +15,18 @@ DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 CALLS = [
     ("slurm/prolog.sh", "prolog.sh", [], {"SLURM_JOB_ID": "7"}, ["prolog"]),
     ("slurm/epilog.sh", "epilog.sh", [], {"SLURM_JOB_ID": "7"}, ["epilog"]),
-    ("hooks/pbs.sh", "prologue", ["7.server", "ann", "users"], {}, ["begin", "--job", "7.server", "--user", "ann"]),
+    ("hooks/pbs.sh", "prologue", ["7.server", "ann", "users"], {}, ["begin", "--scheduler", "PBS", "--job", "7.server", "--user", "ann"]),
     ("hooks/pbs.sh", "prologue.parallel", ["7.server", "ann", "users"], {},
-     ["begin", "--job", "7.server", "--user", "ann"]),
+     ["begin", "--scheduler", "PBS", "--job", "7.server", "--user", "ann"]),
     ("hooks/pbs.sh", "epilogue", ["7[3].server", "ann", "users", "name", "1", "ncpus=1"], {},
-     ["end", "--job", "7[3].server", "--user", "ann"]),
+     ["end", "--scheduler", "PBS", "--job", "7[3].server", "--user", "ann"]),
     ("hooks/flux.sh", "flux.sh", ["begin"], {"FLUX_JOB_ID": "f2Lg9kz", "FLUX_JOB_USERID": "1000"},
-     ["begin", "--job", "f2Lg9kz", "--user", "1000"]),
+     ["begin", "--scheduler", "Flux", "--job", "f2Lg9kz", "--user", "1000"]),
     ("hooks/lsf.sh", "lsf.sh", ["begin"],
      {"LSB_JOBID": "7", "LSB_JOBINDEX": "0", "LSFUSER": "ann", "LSB_QUEUE": "short", "LSB_HOSTS": "n1 n1 n2 n1 n10"},
-     ["begin", "--job", "7", "--user", "ann", "--partition", "short", "--nodes", "n1,n2,n10"]),
+     ["begin", "--scheduler", "LSF", "--job", "7", "--user", "ann", "--partition", "short", "--nodes", "n1,n2,n10"]),
     ("hooks/lsf.sh", "lsf.sh", ["end"], {"LSB_JOBID": "7", "LSB_JOBINDEX": "3", "USER": "ann"},
-     ["end", "--job", "7[3]", "--user", "ann"]),
+     ["end", "--scheduler", "LSF", "--job", "7[3]", "--user", "ann"]),
 ]
 
 

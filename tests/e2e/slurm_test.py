@@ -213,7 +213,7 @@ def test_users_ask_and_refuse():
         assert "not profiled" in said, said
         bad, said = c.sbatch(work, "--partition=asked", "--perfd=two words")
         assert "ignored" in said, said
-        unknown, _ = c.sbatch(work, "--partition=asked", "--perfd=unheard-of")
+        unknown, _ = c.sbatch(work, "--partition=asked", "--perfd=unheard-of")  # as --perfd: no way to refuse
         late, _ = c.sbatch(f"srun --perfd {c.dir}/small_job 1", "--partition=asked")
         alone = c.slurm("srun", "--ntasks=2", "--partition=asked", "--perfd", c.dir / "small_job", 10)
         assert alone.returncode == 0 and "ranks 2 sum" in alone.stdout, alone
@@ -223,9 +223,11 @@ def test_users_ask_and_refuse():
         jobs = c.jobs()
         c.wait_jobs(jobs, 120)
         by_srun, by_salloc = sorted(jobs)[-2:]
-        yes = {plain, asked, deep, by_srun, by_salloc}
+        yes = {plain, asked, deep, unknown, by_srun, by_salloc}
         measured = wait_profiles(c)
-        assert set(measured) - {unknown} == yes, (sorted(measured), sorted(yes))
+        assert set(measured) == yes, (sorted(measured), sorted(yes))
+        reasons = {record["job"]: record["reason"] for record in c.json("hook", "list")["jobs"]}
+        assert "'unheard-of', which is none of deep, default: 'default' is taken" in reasons[str(unknown)], reasons
         for job in yes:
             check_measured(measured[job])
         for job in (deep, by_salloc):

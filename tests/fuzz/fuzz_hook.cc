@@ -25,6 +25,25 @@ void CheckHosts(absl::string_view text) {
   }
 }
 
+// What a user writes as a preset neither refuses a profile nor leads to one that the policy does not have.
+void CheckPreset(absl::string_view text) {
+  const perfd::Policy policy;
+  perfd::HookJob job;
+  job.job = "1";
+  job.wish = perfd::HookWish::kOptIn;
+  job.preset = std::string(text);
+  const perfd::PolicyChoice choice = perfd::Decide(policy, job, {});
+  if (choice.answer.decision != perfd::HookDecision::kProfile) std::abort();
+  if (!policy.presets.contains(choice.preset)) std::abort();
+  if (choice.answer.reason.find('\n') != std::string::npos) std::abort();
+}
+
+void CheckNumber(absl::string_view text) {
+  const auto number = perfd::JobNumber(text);
+  if (number.has_value() && *number == 0) std::abort();
+  if (perfd::JobNumber(std::string(text)) != number) std::abort();
+}
+
 void CheckPolicy(absl::string_view text) {
   const auto policy = perfd::ParsePolicy(text);
   if (!policy.ok()) return;
@@ -49,5 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   CheckHosts(text);
   CheckPolicy(text);
+  CheckPreset(text);
+  CheckNumber(text);
   return 0;
 }

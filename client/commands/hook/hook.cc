@@ -127,6 +127,8 @@ void DefineJob(CLI::App& app, Options& options) {
       ->check(CLI::Range(0, INT32_MAX));
   app.add_option("--partition", options.job.partition, "Its partition or queue");
   app.add_option("--account", options.job.account, "The account that is charged");
+  app.add_option("--scheduler", options.job.scheduler,
+                 "The scheduler's name for messages, e.g. PBS; at most 32 characters");
   app.add_option("--nodes", options.job.nodes, "Its nodes, e.g. n[1-4,7],m3");
   app.add_option("--node", options.job.node, "The node this call comes from");
   app.add_option("--opt-in", options.opt_in,
@@ -170,8 +172,8 @@ take no longer than --timeout.
 EXAMPLES
   perfctl hook prolog                       in the script that slurm.conf names as Prolog
   perfctl hook epilog --timeout 200ms       in the Epilog script
-  perfctl hook begin --job 4711.pbs --user alice --partition workq --nodes n[1-4] --node n1
-  perfctl hook end --job 4711.pbs --user alice --node n1
+  perfctl hook begin --scheduler PBS --job 4711.pbs --user alice --nodes n[1-4] --node n1
+  perfctl hook end --scheduler PBS --job 4711.pbs --user alice --node n1
   perfctl hook list --json
 
 EXIT CODES

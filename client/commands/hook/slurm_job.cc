@@ -21,6 +21,7 @@ std::string EitherOf(const Environment& environment, const char* name, const cha
 
 absl::StatusOr<HookJob> JobOfSlurm(const Environment& environment, const std::string& host) {
   HookJob job;
+  job.scheduler = "Slurm";
   job.job = environment("SLURM_JOB_ID");
   if (job.job.empty())
     return absl::InvalidArgumentError(

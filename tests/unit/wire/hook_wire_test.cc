@@ -16,7 +16,8 @@ HookJob Job() {
           .nodes = "n[1-4]",
           .node = "n1",
           .wish = HookWish::kOptIn,
-          .preset = "deep"};
+          .preset = "deep",
+          .scheduler = "PBS"};
 }
 
 TEST(HookWireTest, JobsAndAnswersComeBack) {
@@ -48,6 +49,19 @@ TEST(HookWireTest, OverviewsComeBack) {
   EXPECT_EQ(*back, overview);
 }
 
+// The user's own word must not keep a job from being decided about.
+TEST(HookWireTest, APresetOfAnyLengthIsCutAndNotRefused) {
+  v1::HookJob job = wire::ToProto(Job());
+  for (const size_t bytes : {size_t{255}, size_t{256}, size_t{100'000}}) {
+    job.set_preset(std::string(bytes, 'p'));
+    const auto read = wire::FromProto(job);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->preset, std::string(255, 'p'));
+  }
+  job.set_preset(std::string(254, 'p') + "\xc3\xa4");  // cut in the middle of a character
+  EXPECT_EQ(wire::FromProto(job)->preset, std::string(254, 'p') + "?");
+}
+
 TEST(HookWireTest, HostileMessagesAreRefused) {
   const v1::HookJob good = wire::ToProto(Job());
   v1::HookJob job = good;
@@ -66,6 +80,11 @@ TEST(HookWireTest, HostileMessagesAreRefused) {
   job.set_nodes(std::string(64 * 1024, 'n'));
   EXPECT_TRUE(wire::FromProto(job).ok());
   job.set_nodes(std::string(64 * 1024 + 1, 'n'));
+  EXPECT_FALSE(wire::FromProto(job).ok());
+  job = good;
+  job.set_scheduler(std::string(32, 's'));
+  EXPECT_TRUE(wire::FromProto(job).ok());
+  job.set_scheduler(std::string(33, 's'));
   EXPECT_FALSE(wire::FromProto(job).ok());
   v1::HookResponse answer;
   EXPECT_FALSE(wire::FromProto(answer).ok());

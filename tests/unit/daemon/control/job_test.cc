@@ -19,7 +19,7 @@ class JobTest : public ControlTest {
     if (!status.ok()) return "";
     status->id = absl::StrCat("p-", 200 + ++submitted_);
     const std::string id = status->id;
-    Note(table_.Add(*std::move(status), now(), wait_ns));
+    Note(table_.Add(*std::move(status), now(), FollowedJob{"PBS job 4711.server", wait_ns}));
     return id;
   }
   void End(const std::string& id, const std::string& node = "") {
@@ -69,7 +69,7 @@ TEST_F(JobTest, ButNotForEver) {
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kFailed);
   EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kNotFound,
-                        "no process of Slurm job 4711 appeared on n1 in time"));
+                        "no process of PBS job 4711.server appeared on n1 in time"));
 }
 
 TEST_F(JobTest, AJobThatEndsBeforeItWasSeenSaysSo) {
@@ -84,7 +84,7 @@ TEST_F(JobTest, AJobThatEndsBeforeItWasSeenSaysSo) {
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kFailed);
   EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kNotFound,
-                        "Slurm job 4711 ended before a process of it was seen on n1"));
+                        "PBS job 4711.server ended before a process of it was seen on n1"));
 }
 
 TEST_F(JobTest, AnAgentThatDoesNotAnswerTheEndIsNotAwaited) {
@@ -179,6 +179,74 @@ TEST_F(JobTest, OnlyNodesOfTheJobAreAsked) {
             absl::StatusCode::kUnavailable);
 }
 
+TEST_F(JobTest, TheSameNameCountsBeforeOneThatBeginsTheSame) {
+  Connect("n1.a");
+  Connect("n1.b");
+  const std::string id = Follow({"n1.a", "n1.b"});
+  End(id, "n1.b");
+  EXPECT_EQ(Stopped(), std::vector<std::string>{"n1.b"});
+}
+
+// Prologs that speak for their own node only.
+TEST_F(JobTest, MoreNodesJoin) {
+  Connect("n1");
+  Connect("n2");
+  const std::string id = Follow({"n1"});
+  Note(table_.Join(id, "n2", now()));
+  ASSERT_EQ(All<StartNode>().size(), 2u);
+  EXPECT_EQ(All<StartNode>()[1].node, "n2");
+  EXPECT_EQ(All<StartNode>()[1].wait_ns, 30 * kMinute);
+  EXPECT_EQ(All<SaveProfile>().back().status.nodes.size(), 2u);
+  EXPECT_TRUE(table_.Join(id, "n2", now()).empty());  // said again
+  EXPECT_TRUE(table_.Join("p-999", "n2", now()).empty());
+  for (const char* node : {"n1", "n2"}) {
+    Tell(node, id, Phase::kSampling, 2);
+    Window(node, id, 1);
+  }
+  End(id, "n1");
+  Tell("n1", id, Phase::kFinished, 2, 1);
+  EXPECT_FALSE(Finalising().has_value());  // n2 is measured
+  End(id, "n2");
+  Tell("n2", id, Phase::kFinished, 2, 1);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kDone);
+  EXPECT_EQ(Finalising()->nodes.size(), 2u);
+  EXPECT_TRUE(table_.Join(id, "n3", now()).empty());  // too late
+}
+
+TEST_F(JobTest, ANodeThatJoinsWithoutAnAgentIsAwaitedForAWhile) {
+  Connect("n1");
+  const std::string id = Follow({"n1"});
+  Tell("n1", id, Phase::kDiscovering);
+  Note(table_.Join(id, "n2", now()));
+  Note(table_.Join(id, "n3", now()));
+  EXPECT_EQ(All<StartNode>().size(), 1u);
+  Pass(50 * kSecond);
+  Connect("n2");
+  ASSERT_EQ(All<StartNode>().size(), 2u);
+  EXPECT_EQ(All<StartNode>()[1].node, "n2");
+  Tell("n2", id, Phase::kDiscovering);
+  Pass(11 * kSecond);
+  Tell("n1", id, Phase::kSampling, 1);
+  Window("n1", id, 1);
+  End(id);
+  Tell("n1", id, Phase::kFinished, 1, 1);
+  Tell("n2", id, Phase::kFinished);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kUnavailable,
+                        "the agent of node n3 did not come back within 60 s"));
+}
+
+TEST_F(JobTest, NodesMayBeTakenBeforeTheirAgentIsThere) {
+  ProfileSpec spec;
+  spec.target.slurm_job = 4711;
+  const auto status = table_.Plan({spec, kAlice, "", {"n1"}, true}, now());
+  ASSERT_TRUE(status.ok()) << status.status();
+  ASSERT_EQ(status->nodes.size(), 1u);
+  EXPECT_EQ(status->nodes[0].node, "n1");
+  table_.Abandon();
+}
+
 TEST_F(JobTest, ItsUserMayEndTheProfile) {
   Connect("n1");
   const std::string id = Follow();
@@ -201,7 +269,7 @@ TEST_F(JobTest, ARestartedDaemonGoesOnWaiting) {
   NodeProgress node;
   node.node = "n1";
   status.nodes = {node};
-  table_.Restore(status, now(), 10 * kMinute);
+  table_.Restore(status, now(), FollowedJob{"job 4711", 10 * kMinute});
   Connect("n1");
   ASSERT_EQ(All<StartNode>().size(), 1u);
   EXPECT_EQ(All<StartNode>()[0].wait_ns, 10 * kMinute);

@@ -9,7 +9,7 @@ MeasureLoop Loop(const std::string& id) {
 }
 
 HeatedLoop Heated(const std::string& id, uint64_t recent) {
-  return {Loop(id), {.id = id, .whole = recent, .recent = recent}};
+  return {Loop(id), {.id = id, .whole_ns = recent, .recent_ns = recent, .recent_samples = recent}};
 }
 
 class PhasesTest : public ControlTest {

@@ -83,12 +83,38 @@ TEST(DecideTest, UsersMayAskAndRefuse) {
   EXPECT_EQ(asked.preset, "deep");
   EXPECT_EQ(asked.number, 0);  // not one of those of which every 1000th is
   EXPECT_EQ(Decide(policy, Job(HookWish::kOptIn), {}).preset, "default");
-  const PolicyChoice unknown = Decide(policy, Job(HookWish::kOptIn, "depe"), {});
-  EXPECT_EQ(unknown.answer.decision, D::kUnavailable);
-  EXPECT_THAT(unknown.answer.reason, HasSubstr("'depe', which is none of deep, default"));
   const PolicyChoice refused = Decide(Read("every: 1"), Job(HookWish::kOptOut), {});
   EXPECT_EQ(refused.answer.decision, D::kOptedOut);
   EXPECT_EQ(refused.number, 0);
+}
+
+// Else it would be a way to refuse where the policy forbids that.
+TEST(DecideTest, APresetThatIsNoneIsTheUsualOne) {
+  const Policy policy = Read(R"(
+every: 1000
+users: {opt_out: false}
+presets: {deep: {}}
+rules:
+  - {match: {partition: [gpu]}, preset: deep}
+)");
+  const PolicyChoice unknown = Decide(policy, Job(HookWish::kOptIn, "depe"), {});
+  EXPECT_EQ(unknown.answer.decision, D::kProfile);
+  EXPECT_EQ(unknown.preset, "default");
+  EXPECT_EQ(unknown.number, 0);
+  EXPECT_EQ(
+      unknown.answer.reason,
+      "asked for by its user with preset 'depe', which is none of deep, default: 'default' is "
+      "taken");
+  HookJob job = Job(HookWish::kOptIn, std::string(300, 'x'));
+  job.partition = "gpu";
+  const PolicyChoice ruled = Decide(policy, job, {});
+  EXPECT_EQ(ruled.preset, "deep");
+  EXPECT_THAT(ruled.answer.reason, HasSubstr("'" + std::string(64, 'x') + "...', which is none"));
+  job.preset = "a\nb\x1b\xff";  // on one line, in logs too
+  EXPECT_THAT(Decide(policy, job, {}).answer.reason, HasSubstr("'a?b?"
+                                                               "?', which"));
+  // Where nobody may ask, it counts as every other job.
+  EXPECT_EQ(Decide(Read("{every: 2, users: {opt_in: false}}"), job, {}).number, 1);
 }
 
 TEST(DecideTest, WhereUsersMayNotAskTheirWishDoesNotCount) {
@@ -183,15 +209,23 @@ TEST(DecideTest, DaysBeginAtMidnight) {
 TEST(JobNumberTest, OfEveryScheduler) {
   EXPECT_EQ(JobNumber("4711"), 4711u);
   EXPECT_EQ(JobNumber("4711.server"), 4711u);
-  EXPECT_EQ(JobNumber("4711[3].server"), 4711u);
   EXPECT_EQ(JobNumber("4294967295"), 4294967295u);
   EXPECT_EQ(JobNumber(""), std::nullopt);
   EXPECT_EQ(JobNumber("0"), std::nullopt);
-  for (const char* text : {"f2Lg9kz", "4294967296", "4711x", "\xc6\x92Z"}) {
+  for (const char* text :
+       {"f2Lg9kz", "4294967296", "4711x", "4711[3]", "4711[", "4711[]", "\xc6\x92Z"}) {
     ASSERT_TRUE(JobNumber(text).has_value()) << text;
     EXPECT_GE(*JobNumber(text), uint32_t{1} << 31) << text;
   }
   EXPECT_NE(JobNumber("f2Lg9kz"), JobNumber("f2Lg9ky"));
+}
+
+TEST(JobNumberTest, EachElementOfAnArrayIsAJobOfItsOwn) {
+  // Prologs and ranks may be told with or without the server.
+  EXPECT_EQ(JobNumber("4711[3].server"), JobNumber("4711[3]"));
+  EXPECT_NE(JobNumber("4711[3]"), JobNumber("4711[4]"));
+  EXPECT_NE(JobNumber("4711[3]"), JobNumber("4712[3]"));
+  EXPECT_NE(JobNumber("4711[3]"), JobNumber("4711"));
 }
 
 }  // namespace

@@ -44,6 +44,14 @@ TEST(JobRequestTest, WhatIsNotKnownIsMadeUp) {
   EXPECT_FALSE(MakeJobRequest(job, {})->requester.privileged);
 }
 
+TEST(JobRequestTest, MessagesNameTheScheduler) {
+  HookJob job = Job();
+  EXPECT_EQ(JobText(job), "job 4711");
+  job.scheduler = "PBS";
+  job.job = "4711[3].server";
+  EXPECT_EQ(JobText(job), "PBS job 4711[3].server");
+}
+
 TEST(JobRequestTest, WrongListsAndIdsAreRefused) {
   HookJob job = Job();
   job.nodes = "n[1-";

@@ -1,53 +1,17 @@
 // Jobs of schedulers through the store.
-#include "daemon/store/hook_table.h"
-
-#include <gtest/gtest.h>
+#include <fstream>
+#include <iterator>
 
 #include "daemon/store/schema.h"
-#include "tests/unit/daemon/store/store_fixture.h"
+#include "tests/unit/daemon/store/hook_table_fixture.h"
 
 namespace perfd {
 namespace {
 
-class HookTableTest : public StoreFixture {
- protected:
-  void SetUp() override { ASSERT_TRUE(Open().ok()); }
-
-  static HookAdmission Admission(const std::string& job, int64_t seen_ns = 100,
-                                 bool profile = false) {
-    HookAdmission admission;
-    admission.record.job.cluster = "c";
-    admission.record.job.job = job;
-    admission.record.job.uid = 1000;
-    admission.record.job.user = "alice";
-    admission.record.job.account = "physics";
-    admission.record.job.partition = "batch";
-    admission.record.answer = {HookDecision::kNotChosen, "why", ""};
-    admission.record.seen_unix_ns = seen_ns;
-    admission.record.wait_ns = 7;
-    if (!profile) return admission;
-    admission.record.answer.decision = HookDecision::kProfile;
-    admission.profile = Profile(1000);
-    return admission;
-  }
-
-  HookRecord Admit(const HookAdmission& admission) {
-    const auto record = store_->AdmitHookJob(admission);
-    EXPECT_TRUE(record.ok()) << record.status();
-    return record.value_or(HookRecord());
-  }
-
-  void Finish(const std::string& id, ProfileState state) {
-    ProfileStatus status = *store_->Profile(id);
-    status.state = state;
-    ASSERT_TRUE(store_->PutStatus(status).ok());
-  }
-};
-
 TEST_F(HookTableTest, ARecordComesBackAsItWas) {
   HookAdmission admission = Admission("4711");
   admission.record.job.restart = 2;
-  admission.record.number = 3;
+  admission.record.number = 1;
   const HookRecord record = Admit(admission);
   EXPECT_GT(record.id, 0);
   HookRecord expected = admission.record;
@@ -81,12 +45,20 @@ TEST_F(HookTableTest, TheProfileIsMadeInTheSameTransaction) {
 }
 
 TEST_F(HookTableTest, AnEarlierRunIsReplaced) {
-  const HookRecord first = Admit(Admission("1"));
+  const HookRecord first = Admit(Admission("1", 100, true));
   HookAdmission second = Admission("1", 200);
   second.replaces = first.id;
   EXPECT_NE(Admit(second).id, first.id);
-  ASSERT_EQ(store_->HookJobs(std::nullopt, 10)->size(), 1u);
-  EXPECT_EQ(store_->HookJobs(std::nullopt, 10)->front().seen_unix_ns, 200);
+  EXPECT_EQ((*store_->HookJobOf(second.record.job))->seen_unix_ns, 200);
+  // It is not forgotten, also for the quota.
+  const auto jobs = *store_->HookJobs(std::nullopt, 10);
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[1].job, second.record.job);
+  EXPECT_EQ(jobs[1].ended_unix_ns, 200);
+  EXPECT_EQ(store_->HookUseSince(0)->today, 1);
+  second.replaces = (*store_->HookJobOf(second.record.job))->id;
+  Admit(second);  // and once more
+  EXPECT_EQ(store_->HookJobs(std::nullopt, 10)->size(), 3u);
 }
 
 TEST_F(HookTableTest, CountersAreKeptByName) {
@@ -94,15 +66,31 @@ TEST_F(HookTableTest, CountersAreKeptByName) {
   HookAdmission admission = Admission("1");
   admission.record.number = 1;
   Admit(admission);
-  admission = Admission("2");
-  admission.record.number = 5;
-  admission.counter = "partition=debug";
-  Admit(admission);
+  for (int i = 1; i <= 5; ++i) {
+    admission = Admission(std::to_string(10 + i));
+    admission.record.number = i;
+    admission.counter = "partition=debug";
+    Admit(admission);
+  }
   Admit(Admission("3"));  // not counted
   EXPECT_EQ(*store_->HookCounter(""), 1);
   EXPECT_EQ(*store_->HookCounter("partition=debug"), 5);
   ASSERT_TRUE(Open().ok());  // and survive
   EXPECT_EQ(*store_->HookCounter("partition=debug"), 5);
+}
+
+TEST_F(HookTableTest, ANumberIsGivenOnce) {
+  HookAdmission first = Admission("1");
+  first.record.number = 1;
+  HookAdmission second = Admission("2", 100, true);  // numbered before the first was stored
+  second.record.number = 1;
+  Admit(first);
+  EXPECT_EQ(store_->AdmitHookJob(second).status().code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(store_->Profiles({})->empty());
+  EXPECT_TRUE(store_->healthy());
+  second.record.number = 2;
+  Admit(second);
+  EXPECT_EQ(*store_->HookCounter(""), 2);
 }
 
 TEST_F(HookTableTest, UseIsOfTheDayAndOfWhatMeasuredSomething) {
@@ -131,7 +119,7 @@ TEST_F(HookTableTest, WaitsAreThoseOfActiveProfiles) {
   EXPECT_EQ(waits[0].profile_id, b.answer.profile_id);
   EXPECT_EQ(waits[0].until_unix_ns, 207);
   EXPECT_FALSE(waits[0].ended);
-  ASSERT_TRUE(store_->EndHookJob(b.id, 300).ok());
+  ASSERT_TRUE(store_->EndHookJob(b.id, "", 300).ok());
   ASSERT_TRUE(store_->Flush().ok());
   waits = *store_->HookWaits();
   ASSERT_EQ(waits.size(), 1u);
@@ -166,6 +154,73 @@ TEST_F(HookTableTest, TheOldestGo) {
   const auto left = *ReadJobs(*db, std::nullopt, 10);
   ASSERT_EQ(left.size(), 3u);
   EXPECT_EQ(left.back().job.job, "3");
+}
+
+// A commit that takes longer than anybody waits for it.
+TEST_F(HookTableTest, WhatIsCommittedTooLateIsToldAfterwards) {
+  store_.reset();
+  absl::Notification go_on;
+  StoreOptions options;
+  options.directory = folder_ + "/store";
+  options.most_wait = absl::Milliseconds(20);
+  options.on_commit = [&](double) { go_on.WaitForNotification(); };
+  store_ = *SqliteStore::Open(std::move(options));
+  int told = 0;
+  absl::Notification answered;
+  absl::StatusOr<HookRecord> late;
+  const auto tell = [&](const absl::StatusOr<HookRecord>& record) {
+    ++told;
+    late = record;
+    answered.Notify();
+  };
+  EXPECT_EQ(store_->AdmitHookJob(Admission("1", 100, true), tell).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  go_on.Notify();
+  answered.WaitForNotification();
+  ASSERT_TRUE(late.ok()) << late.status();
+  EXPECT_EQ(late->answer.profile_id, "p-000001");
+  EXPECT_EQ((*store_->HookJobOf(late->job))->id, late->id);
+  store_.reset();  // before what it calls
+  EXPECT_EQ(told, 1);
+}
+
+// As version 4 left it: runs without marks of nodes.
+TEST(HookSchemaTest, RunsOfVersionFourAreKept) {
+  std::string folder = (std::filesystem::temp_directory_path() / "perfd-schema-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  {
+    auto db = Database::Open(folder + "/perfd.db");
+    std::ifstream file("tests/unit/daemon/store/version4.sql");
+    const std::string sql((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    ASSERT_TRUE(db->Exec(sql).ok());
+    ASSERT_EQ(*db->QueryInt("PRAGMA user_version"), 4);
+  }
+  StoreOptions options;
+  options.directory = folder;
+  auto store = SqliteStore::Open(std::move(options));
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto jobs = *(*store)->HookJobs(std::nullopt, 10);
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].job.job, "runs");
+  EXPECT_EQ(jobs[0].job.scheduler, "");
+  EXPECT_EQ(jobs[0].answer.profile_id, "p-000003");
+  EXPECT_EQ(jobs[0].ended_unix_ns, 0);
+  EXPECT_EQ(jobs[1].job.restart, 2);
+  EXPECT_EQ(jobs[1].number, 41);
+  EXPECT_EQ(jobs[1].ended_unix_ns, 300);
+  EXPECT_EQ(*(*store)->HookCounter("partition=debug"), 41);
+  ASSERT_EQ((*store)->HookWaits()->size(), 1u);
+  EXPECT_FALSE((*store)->HookWaits()->front().ended);
+  // One that runs while perfd is renewed: of its nodes, only those that call from now on are known.
+  ASSERT_TRUE((*store)->BeginHookJob(jobs[0].id, "n2").ok());
+  ASSERT_TRUE((*store)->EndHookJob(jobs[0].id, "n1", 400).ok());
+  ASSERT_TRUE((*store)->Flush().ok());
+  EXPECT_EQ((*(*store)->HookJobOf(jobs[0].job))->ended_unix_ns, 0);
+  ASSERT_TRUE((*store)->EndHookJob(jobs[0].id, "n2", 410).ok());
+  ASSERT_TRUE((*store)->Flush().ok());
+  EXPECT_EQ((*(*store)->HookJobOf(jobs[0].job))->ended_unix_ns, 410);
+  store->reset();
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -1,0 +1,169 @@
+// Deciding about one run of a job, and writing that down: together with its profile, or not at all.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "daemon/pipeline/hook_desk.h"
+#include "daemon/pipeline/hook_words.h"
+#include "daemon/policy/decide.h"
+#include "daemon/policy/job_request.h"
+
+namespace perfd {
+
+// Set on the store's writer thread, which must not wait; read by Tick.
+class HookDesk::LateOutcome {
+ public:
+  void Set(const absl::StatusOr<HookRecord>& record) {
+    absl::MutexLock lock(&mutex_);
+    record_ = record;
+  }
+  std::optional<absl::StatusOr<HookRecord>> Get() {
+    absl::MutexLock lock(&mutex_);
+    return record_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::optional<absl::StatusOr<HookRecord>> record_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A profile that is still on its way into the store takes its place already.
+absl::StatusOr<PolicyUse> HookDesk::Use(const std::string& counter, int64_t now_ns) {
+  PolicyUse use;
+  ASSIGN_OR_RETURN(use.counted, store_.HookCounter(counter));
+  ASSIGN_OR_RETURN(const HookUse profiles, store_.HookUseSince(MidnightNs(now_ns)));
+  absl::MutexLock lock(&slow_mutex_);
+  const int64_t slow =
+      std::count_if(slow_.begin(), slow_.end(),
+                    [](const SlowAdmission& admission) { return admission.planned.has_value(); });
+  use.active = profiles.active + slow;
+  use.today = profiles.today + slow;
+  return use;
+}
+
+HookDesk::Result HookDesk::Admit(const HookCaller& caller, const HookJob& job, const Policy& policy,
+                                 int64_t replaces) {
+  const int64_t now_ns = clock_.UnixNs();
+  HookAdmission admission;
+  admission.node = NodeOf(caller, job);
+  admission.replaces = replaces;
+  admission.counter = CounterOf(policy, job);
+  ASSIGN_OR_RETURN(const PolicyUse use, Use(admission.counter, now_ns));
+  PolicyChoice choice = Decide(policy, job, use);
+  HookRecord& record = admission.record;
+  record.job = job;
+  record.job.nodes.clear();
+  record.job.node.clear();
+  record.answer = std::move(choice.answer);
+  record.number = choice.number;
+  record.seen_unix_ns = now_ns;
+  record.wait_ns = policy.wait_ns;
+  if (record.answer.decision == HookDecision::kProfile)
+    Plan(caller, job, policy.presets.at(choice.preset), &admission);
+  SlowAdmission slow{std::make_shared<LateOutcome>(), caller, job, admission.profile,
+                     policy.wait_ns};
+  const absl::StatusOr<HookRecord> stored = store_.AdmitHookJob(
+      std::move(admission),
+      [outcome = slow.outcome](const absl::StatusOr<HookRecord>& late) { outcome->Set(late); });
+  if (stored.ok()) {
+    TakeUp(std::move(slow), *stored);
+    return stored->answer;
+  }
+  if (absl::IsDeadlineExceeded(stored.status())) {
+    absl::MutexLock lock(&slow_mutex_);
+    slow_.push_back(std::move(slow));
+  } else if (slow.planned.has_value()) {
+    ports_.abandon();
+  }
+  return stored.status();
+}
+
+void HookDesk::TakeUp(SlowAdmission admission, const HookRecord& stored) {
+  const HookJob& job = admission.job;
+  const HookAnswer& answer = stored.answer;
+  LogInfo("{} of {} (uid {}), told by {}: {}: {}", JobText(job), job.user, job.uid,
+          CallerText(admission.caller),
+          answer.profile_id.empty() ? HookDecisionName(answer.decision) : answer.profile_id,
+          answer.reason);
+  if (!admission.planned.has_value()) return;
+  admission.planned->id = answer.profile_id;
+  ports_.add(*std::move(admission.planned), FollowedJob{JobText(job), admission.wait_ns});
+}
+
+// Without this the store would have a profile, and the quota count it, that nobody works on until perfd is restarted.
+void HookDesk::Tick() {
+  std::vector<std::pair<SlowAdmission, absl::StatusOr<HookRecord>>> ready;
+  {
+    absl::MutexLock lock(&slow_mutex_);
+    for (auto it = slow_.begin(); it != slow_.end();) {
+      std::optional<absl::StatusOr<HookRecord>> record = it->outcome->Get();
+      if (!record.has_value()) {
+        ++it;
+        continue;
+      }
+      ready.emplace_back(std::move(*it), *std::move(record));
+      it = slow_.erase(it);
+    }
+  }
+  for (auto& [slow, record] : ready) {
+    if (!record.ok()) {
+      if (slow.planned.has_value()) ports_.abandon();
+      continue;
+    }
+    CountDecision(record->answer.decision);
+    TakeUp(std::move(slow), *record);
+    // Its job may have ended meanwhile.
+    const absl::StatusOr<std::optional<HookRecord>> known = store_.HookJobOf(record->job);
+    if (known.ok() && known->has_value() && (*known)->ended_unix_ns != 0)
+      ports_.job_ended(record->answer.profile_id, "");
+  }
+}
+
+std::string HookDesk::KnownName(const std::string& node) const {
+  const NodeMatch match = MatchNodes({node}, ports_.nodes());
+  return match.nodes.empty() ? node : match.nodes.front();
+}
+
+// Fills in the profile, or why there can be none.
+void HookDesk::Plan(const HookCaller& caller, const HookJob& job, const ProfileSpec& preset,
+                    HookAdmission* admission) {
+  HookAnswer& answer = admission->record.answer;
+  const auto give_up = [&](absl::string_view why) {
+    answer = {HookDecision::kUnavailable, absl::StrCat(answer.reason, ", but ", why), ""};
+  };
+  absl::StatusOr<JobRequest> wanted = MakeJobRequest(job, preset);
+  if (!wanted.ok()) return give_up(wanted.status().message());
+  const bool of_node = !caller.node.empty();
+  if (of_node && wanted->nodes.empty()) wanted->nodes = {caller.node};
+  NodeMatch match = MatchNodes(wanted->nodes, ports_.nodes());
+  if (!wanted->nodes.empty() && match.nodes.empty())
+    return give_up(absl::StrCat("no agent is connected on ", SomeNodes(std::move(wanted->nodes))));
+  // A certificate speaks for its own node, whatever list comes with it; its agent may be away for a moment.
+  if (of_node) match = NodeMatch{{KnownName(caller.node)}, {}};
+  SubmitRequest request{wanted->spec, wanted->requester, "", match.nodes, of_node};
+  // Of a root that the kernel vouches for: its processes may have rights that others' must not have.
+  request.requester.privileged = job.uid == 0 && !of_node;
+  absl::StatusOr<ProfileStatus> status = ports_.plan(request);
+  if (!status.ok()) return give_up(status.status().message());
+  const auto note = [&](Notice::Severity severity, absl::StatusCode code, std::string text) {
+    status->notices.push_back({severity, code, "", 0, std::move(text)});
+  };
+  note(Notice::Severity::kInfo, absl::StatusCode::kOk,
+       absl::StrCat("begun by the scheduler hook", of_node ? " of node " : "", caller.node, " for ",
+                    JobText(job), ": ", answer.reason));
+  if (of_node && wanted->nodes.size() > 1) {
+    note(Notice::Severity::kInfo, absl::StatusCode::kOk,
+         absl::StrCat("its job has ", wanted->nodes.size(), " nodes (", SomeNodes(wanted->nodes),
+                      "): each is measured from its own call of the hook on"));
+  }
+  if (!match.missing.empty()) {
+    note(Notice::Severity::kError, absl::StatusCode::kUnavailable,
+         absl::StrCat("no agent was connected on ", SomeNodes(std::move(match.missing)),
+                      " when the job began: its ranks there are not measured"));
+  }
+  admission->profile = *std::move(status);
+}
+
+}  // namespace perfd
