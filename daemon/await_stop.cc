@@ -13,9 +13,7 @@ int AwaitStop(const StopSignal& signals, const ServiceNotify& notify, const Serv
   while (true) {
     const int signal = signals.Wait(watch.pause());
     if (signal == SIGHUP && life.reload) {
-      notify.Reloading();
       life.reload();
-      notify.Ready(kVersion);
     } else if (signal != 0) {
       notify.Stopping();
       return signal;

@@ -1,4 +1,4 @@
-// daemon/await_stop.h - the main thread of perfd from the start to the end: reloads, and tells the service manager.
+// daemon/await_stop.h - the main thread of perfd from the start to the end: signals, and tells the service manager.
 #ifndef DAEMON_AWAIT_STOP_H_
 #define DAEMON_AWAIT_STOP_H_
 
@@ -12,7 +12,7 @@ namespace perfd {
 
 struct ServiceLife {
   std::function<uint64_t()> turns;  // of the spine; the watchdog is fed only while it grows
-  std::function<void()> reload;     // at SIGHUP; empty: SIGHUP ends perfd
+  std::function<void()> reload;     // at SIGHUP, must not wait; empty: SIGHUP ends perfd
 };
 
 // The signal that ends perfd.

@@ -4,9 +4,11 @@
 
 #include <utility>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "core/service/account.h"
 
 namespace perfd {
 namespace {
@@ -19,17 +21,41 @@ RetentionPolicy RetentionOf(const PerfdFlags& flags) {
   return {flags.retention_days * kNsPerDay, flags.retention_mib << 20};
 }
 
-absl::StatusOr<IdentityOptions> IdentityOf(const PerfdFlags& flags) {
-  IdentityOptions options{.admin_group = flags.admin_group,
-                          .tls_admins = {flags.tls_admins.begin(), flags.tls_admins.end()},
-                          .own_uid = ::getuid()};
+absl::Status AccessRules::Apply(const PerfdFlags& flags,
+                                const std::function<void(IdentityOptions identity)>& take) {
+  IdentityOptions identity{.admin_group = flags.admin_group,
+                           .tls_admins = {flags.tls_admins.begin(), flags.tls_admins.end()},
+                           .own_uid = ::getuid()};
+  absl::Status status;
   if (!flags.agent_user.empty()) {
-    ASSIGN_OR_RETURN(options.agent_uid, UidOf(flags.agent_user));
+    const absl::StatusOr<uint32_t> found = accounts_.Uid(flags.agent_user);
+    const bool as_before = absl::IsUnavailable(found.status()) && flags.agent_user == agent_user_;
+    if (found.ok()) {
+      identity.agent_uid = *found;
+    } else if (as_before) {
+      identity.agent_uid = agent_uid_;
+    }
+    if (!found.ok()) {
+      status = absl::Status(found.status().code(),
+                            absl::StrCat("access.agent_user: ", found.status().message(),
+                                         as_before ? ": it stays the uid that was found before"
+                                                   : ": no agent serves nodes as that user"));
+    }
   }
-  return options;
+  agent_user_ = flags.agent_user;
+  agent_uid_ = identity.agent_uid;
+  take(std::move(identity));
+  return status;
 }
 
-std::vector<LiveSetting> LiveSettings(Pipeline& pipeline, GrpcHost& host, PolicySource& policy) {
+absl::StatusOr<IdentityOptions> AccessRules::AtStart(const PerfdFlags& flags) {
+  IdentityOptions identity;
+  RETURN_IF_ERROR(Apply(flags, [&](IdentityOptions rules) { identity = std::move(rules); }));
+  return identity;
+}
+
+std::vector<LiveSetting> LiveSettings(Pipeline& pipeline, GrpcHost& host, PolicySource& policy,
+                                      AccessRules& access) {
   return {{"log", ApplyLog},
           {"policy", [&policy](const PerfdFlags&) { return policy.Reload(); }},
           {"retention",
@@ -38,11 +64,18 @@ std::vector<LiveSetting> LiveSettings(Pipeline& pipeline, GrpcHost& host, Policy
              return absl::OkStatus();
            }},
           {"certificate", [&host](const PerfdFlags& flags) { return host.RenewTls(flags.tls); }},
-          {"access", [&host](const PerfdFlags& flags) -> absl::Status {
-             ASSIGN_OR_RETURN(IdentityOptions identity, IdentityOf(flags));
-             host.SetIdentity(std::move(identity));
-             return absl::OkStatus();
-           }}};
+          {"access",
+           [&host, &access](const PerfdFlags& flags) {
+             return access.Apply(flags, [&host](IdentityOptions identity) {
+               host.SetIdentity(std::move(identity));
+             });
+           },
+           true}};
+}
+
+void ReadFirst(PolicySource& policy) {
+  const absl::Status read = policy.Reload();
+  if (!read.ok()) LogError("no job is profiled by policy: {}", std::string(read.message()));
 }
 
 }  // namespace perfd

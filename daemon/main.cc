@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
+#include "core/service/accounts.h"
 #include "core/service/service_notify.h"
 #include "daemon/await_stop.h"
 #include "daemon/live_settings.h"
@@ -13,16 +14,19 @@
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/policy/policy_source.h"
 #include "daemon/reload.h"
+#include "daemon/reload_thread.h"
 #include "daemon/report_doors.h"
 #include "daemon/service/grpc_host.h"
 #include "daemon/service/stop_signal.h"
 #include "daemon/service/unix_door.h"
+#include "daemon/stop_deadline.h"
 #include "daemon/store/sqlite_store.h"
 
 namespace perfd {
 namespace {
 
-constexpr absl::Duration kShutdownWithin = absl::Seconds(5);
+constexpr absl::Duration kStopWithin = absl::Seconds(5);  // all of it
+constexpr absl::Duration kCallsWithin = absl::Seconds(2);
 
 // Figures are read from the parts of the daemon, also where one of these cannot begin.
 struct StopsMetrics {
@@ -30,31 +34,23 @@ struct StopsMetrics {
   ~StopsMetrics() { metrics.Stop(); }
 };
 
-// A broken file is no reason not to serve.
-void ReadFirst(PolicySource& policy) {
-  const absl::Status read = policy.Reload();
-  if (!read.ok()) LogError("no job is profiled by policy: {}", std::string(read.message()));
-}
-
-std::vector<DoctorCheck> OwnChecks(UnixDoor& door, Archiver& archive, PolicySource& policy) {
-  std::vector<DoctorCheck> checks = door.Checks();
-  for (DoctorCheck& check : archive.Checks()) checks.push_back(std::move(check));
-  checks.push_back(policy.Check());
-  return checks;
+absl::StatusOr<std::unique_ptr<SqliteStore>> OpenStore(const PerfdFlags& flags,
+                                                       MetricsPage& metrics) {
+  StoreOptions options;
+  options.directory = flags.store_dir;
+  options.on_commit = [&metrics](double seconds) { metrics.ObserveCommit(seconds); };
+  return SqliteStore::Open(std::move(options));
 }
 
 absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   const ServiceNotify notify = ServiceNotify::FromEnvironment();
   ASSIGN_OR_RETURN(const StopSignal stop, StopSignal::Catch());
+  StopDeadline deadline;  // ends after everything else
   RaiseFileLimit();
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
                    HttpServer::Listen(flags.metrics_listen));
   MetricsPage metrics;
-  StoreOptions store_options;
-  store_options.directory = flags.store_dir;
-  store_options.on_commit = [&](double seconds) { metrics.ObserveCommit(seconds); };
-  ASSIGN_OR_RETURN(const std::unique_ptr<SqliteStore> store,
-                   SqliteStore::Open(std::move(store_options)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<SqliteStore> store, OpenStore(flags, metrics));
   ASSIGN_OR_RETURN(const ReportLinks links, LinksOf(flags, *store, http->address()));
   ASSIGN_OR_RETURN(const std::unique_ptr<UnixDoor> door, UnixDoor::Open(flags.socket));
 
@@ -73,8 +69,10 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   options.policy = &policy;
   Pipeline pipeline(*store, clock, std::move(options));
   RETURN_IF_ERROR(pipeline.Restore());
-  ASSIGN_OR_RETURN(IdentityOptions identity, IdentityOf(flags));
-  GrpcHost host(pipeline, std::move(identity));
+  Accounts accounts;
+  AccessRules access(accounts);
+  ASSIGN_OR_RETURN(IdentityOptions identity, access.AtStart(flags));
+  GrpcHost host(pipeline, std::move(identity), accounts);
   if (!flags.tls.listen.empty()) {
     ASSIGN_OR_RETURN(const std::string address, host.ListenTls(flags.tls));
     LogInfo("mutual TLS on {}", address);
@@ -89,15 +87,17 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   LogInfo("perfd {} listens on {}; metrics on http://{}/metrics", kVersion, flags.socket,
           http->address());
 
-  Reloader reloader(flags, read_flags, LiveSettings(pipeline, host, policy));
-  ServiceLife life{.turns = [&] { return pipeline.turns(); }, .reload = {}};
-  if (reloader.HasFiles()) life.reload = [&] { reloader.Reload(); };
-  LogInfo("stopping on signal {}", AwaitStop(stop, notify, life));
+  ReloadThread reload(Reloader(flags, read_flags, LiveSettings(pipeline, host, policy, access)),
+                      notify);
+  const int signal = AwaitStop(
+      stop, notify, {.turns = [&] { return pipeline.turns(); }, .reload = reload.Asking()});
+  deadline.Begin(kStopWithin);
+  LogInfo("stopping on signal {}", signal);
   door->Stop();
-  host.Shutdown(kShutdownWithin);
+  host.Shutdown(kCallsWithin);
+  pipeline.Stop();  // before what may wait for a disk or a large page
   site.Stop();
   metrics.Stop();
-  pipeline.Stop();
   archive.Stop();
   return absl::OkStatus();
 }

@@ -21,7 +21,9 @@ int Reloader::Reload() {
   for (const LiveSetting& setting : settings_) {
     const absl::Status status = setting.apply(running_);
     if (!status.ok())
-      wrong.push_back(absl::StrCat("the ", setting.name, " stays as it was: ", status.message()));
+      wrong.push_back(
+          absl::StrCat(setting.in_part ? "the rest of " : "the ", setting.name,
+                       setting.in_part ? " is new: " : " stays as it was: ", status.message()));
   }
   for (const std::string& change : changes.taken) LogInfo("reload: {}", change);
   for (const std::string& change : changes.refused)

@@ -2,8 +2,9 @@
 //
 // Shape    Reload() reads the configuration again, takes the live keys over into the running flags and applies every
 //          setting, changed or not: a log file is opened anew, a policy file read again.
-// Errors   a broken configuration keeps the old one; a setting that cannot be applied keeps what it was. Both are logged.
-// Threads  thread-compatible: the main thread.
+// Errors   a broken configuration keeps the old one; a setting that cannot be applied keeps what it was, but for one that is
+//          `in_part`: that has taken over what it could. All is logged.
+// Threads  thread-compatible: its own thread (reload_thread.h).
 #ifndef DAEMON_RELOAD_H_
 #define DAEMON_RELOAD_H_
 
@@ -21,6 +22,7 @@ namespace perfd {
 struct LiveSetting {
   std::string name;
   std::function<absl::Status(const PerfdFlags& flags)> apply;
+  bool in_part = false;  // with an error, all but what the error says was done
 };
 
 class Reloader {

@@ -1,5 +1,6 @@
 #include "daemon/report_doors.h"
 
+#include <utility>
 #include <vector>
 
 namespace perfd {
@@ -44,6 +45,14 @@ DaemonFigures FiguresOf(Pipeline& pipeline, const HttpServer& http, Archiver& ar
   figures.http_refused = http.refused();
   if (archive.on()) figures.archive = archive.Figures();
   return figures;
+}
+
+std::vector<DoctorCheck> OwnChecks(const UnixDoor& door, Archiver& archive,
+                                   const PolicySource& policy) {
+  std::vector<DoctorCheck> checks = door.Checks();
+  for (DoctorCheck& check : archive.Checks()) checks.push_back(std::move(check));
+  checks.push_back(policy.Check());
+  return checks;
 }
 
 }  // namespace perfd

@@ -1,8 +1,10 @@
-// daemon/report_doors.h - how reports leave the daemon besides gRPC: as pages over HTTP and as files of the archive.
+// daemon/report_doors.h - how reports leave the daemon besides gRPC: as pages over HTTP and as files of the archive; and what
+// the parts of the daemon say of themselves.
 #ifndef DAEMON_REPORT_DOORS_H_
 #define DAEMON_REPORT_DOORS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "daemon/archive/archiver.h"
@@ -10,6 +12,8 @@
 #include "daemon/metrics/metrics_page.h"
 #include "daemon/perfd_flags.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/policy/policy_source.h"
+#include "daemon/service/unix_door.h"
 #include "daemon/store/sqlite_store.h"
 
 namespace perfd {
@@ -25,6 +29,9 @@ SiteSource SourceOf(Pipeline& pipeline, const MetricsPage& metrics);
 ArchiverOptions ArchiveOf(const PerfdFlags& flags, SqliteStore& store);
 
 DaemonFigures FiguresOf(Pipeline& pipeline, const HttpServer& http, Archiver& archive);
+// For `doctor`.
+std::vector<DoctorCheck> OwnChecks(const UnixDoor& door, Archiver& archive,
+                                   const PolicySource& policy);
 
 }  // namespace perfd
 

@@ -123,7 +123,7 @@ void Archiver::NoteFailure(const std::string& id, const absl::Status& status) {
 void Archiver::Sweep() {
   {
     absl::MutexLock lock(&mutex_);
-    if (clock_.MonotonicNs() < sweep_due_ns_) return;
+    if (stopping_ || clock_.MonotonicNs() < sweep_due_ns_) return;
     sweep_due_ns_ = clock_.MonotonicNs() + kSweepNs;
   }
   // The clock may have been set since the start: for ages, time passes no faster than it does. One that is wrong at the

@@ -60,4 +60,12 @@ absl::StatusOr<std::string> Gunzip(absl::string_view bytes) {
   return out;
 }
 
+uint32_t UnpackedBytes(absl::string_view packed) {
+  uint32_t bytes = 0;
+  if (packed.size() < sizeof(bytes)) return 0;
+  for (size_t i = packed.size(); i > packed.size() - sizeof(bytes); --i)
+    bytes = bytes << 8 | static_cast<unsigned char>(packed[i - 1]);
+  return bytes;
+}
+
 }  // namespace perfd

@@ -71,7 +71,7 @@ std::optional<HttpRequest> HttpConnection::ReadHead(int64_t now_ns) {
   }
   head_only_ = request.head;
   in_.clear();
-  Enter(Phase::kAnswering, now_ns + kAnswerNs);
+  Enter(Phase::kAnswering, now_ns + kResponseNs);
   return request;
 }
 
@@ -80,7 +80,8 @@ void HttpConnection::Answer(const HttpResponse& response, int64_t now_ns) {
   status_ = response.status;
   out_ = HeadOf(response);
   if (!head_only_) body_ = response.body;
-  Enter(Phase::kWriting, now_ns + kWriteNs);
+  answered_ns_ = now_ns;
+  Enter(Phase::kWriting, phase_ == Phase::kAnswering ? deadline_ns_ : now_ns + kRefusalNs);
   WriteSome(now_ns);
 }
 
@@ -106,6 +107,21 @@ void HttpConnection::Linger() {
   if (size < 0 && WouldBlock()) return;
   if (size > 0) lingered_ += static_cast<size_t>(size);
   if (size <= 0 || lingered_ > kMaxLingerBytes) phase_ = Phase::kDone;
+}
+
+HttpConnection::Yields HttpConnection::yields(int64_t now_ns) const {
+  switch (phase_) {
+    case Phase::kReading:
+      return Yields::kAsReader;
+    case Phase::kLingering:
+    case Phase::kDone:
+      return Yields::kAsLingerer;
+    case Phase::kWriting:
+      return now_ns - answered_ns_ >= kPatienceNs ? Yields::kAsSlowTaker : Yields::kNever;
+    case Phase::kAnswering:
+      break;
+  }
+  return Yields::kNever;
 }
 
 void HttpConnection::Expire(int64_t now_ns) {

@@ -2,8 +2,9 @@
 //
 // Shape    the server polls `events()` and calls Ready; when a request is complete Ready returns it, and Answer sends the
 //          response. done(): close it.
-// Limits   kReadNs for the whole head, kAnswerNs until the answer is made, kWriteNs until it is taken, kLingerNs for what
-//          the peer still sends: a peer that is slow in any of these is cut off, however little it sends at a time.
+// Limits   kReadNs for the whole head, kResponseNs from there until the answer is made and taken, kLingerNs for what the peer
+//          still sends: a peer that is slow in any of these is cut off, however little it sends or takes at a time.
+//          Where there is no place for others it is cut off earlier: yields().
 // Threads  thread-bound: the server's.
 // Source   RFC 9112 9.6: closing with unread input would reset the answer, so the rest is read for a moment.
 #ifndef DAEMON_HTTP_HTTP_CONNECTION_H_
@@ -25,8 +26,9 @@ namespace perfd {
 class HttpConnection {
  public:
   static constexpr int64_t kReadNs = 5 * kNsPerSecond;
-  static constexpr int64_t kAnswerNs = 60 * kNsPerSecond;
-  static constexpr int64_t kWriteNs = 60 * kNsPerSecond;
+  static constexpr int64_t kResponseNs = 60 * kNsPerSecond;
+  static constexpr int64_t kRefusalNs = 5 * kNsPerSecond;   // of a head that cannot be read
+  static constexpr int64_t kPatienceNs = 2 * kNsPerSecond;  // with a slow reader, while others wait
   static constexpr int64_t kLingerNs = kNsPerSecond;
   static constexpr size_t kMaxLingerBytes = 64 << 10;
 
@@ -40,6 +42,11 @@ class HttpConnection {
   void Answer(const HttpResponse& response, int64_t now_ns);
   // At the deadline: a slow head is refused, everything else ends.
   void Expire(int64_t now_ns);
+
+  // How readily it gives its place to a newcomer: its head is not there yet; it has everything; it reads slowly. Whoever waits
+  // for an answer of ours never does.
+  enum class Yields { kAsReader, kAsLingerer, kAsSlowTaker, kNever };
+  Yields yields(int64_t now_ns) const;
 
   bool reading() const { return phase_ == Phase::kReading; }
   bool done() const { return phase_ == Phase::kDone; }
@@ -60,6 +67,7 @@ class HttpConnection {
   UniqueFd socket_;
   Phase phase_ = Phase::kReading;
   int64_t deadline_ns_;
+  int64_t answered_ns_ = 0;  // when the answer was there
   std::string in_;
   bool head_only_ = false;
   int status_ = 0;

@@ -121,18 +121,27 @@ int HttpServer::PollTimeoutMs() const {
   return static_cast<int>(std::max<int64_t>(0, until_ns - now_ns + kNsPerMs - 1) / kNsPerMs);
 }
 
-HttpServer::Connections::iterator HttpServer::OldestReader() {
-  return std::find_if(connections_.begin(), connections_.end(),
-                      [](const auto& entry) { return entry.second.reading(); });
+HttpServer::Connections::iterator HttpServer::FirstToYield(int64_t now_ns) {
+  auto first = connections_.end();
+  auto most = HttpConnection::Yields::kNever;
+  for (auto it = connections_.begin(); it != connections_.end(); ++it) {
+    const HttpConnection::Yields yields = it->second.yields(now_ns);
+    if (yields >= most) continue;
+    most = yields;
+    first = it;
+  }
+  return first;
 }
 
-// When all places are taken, a newcomer gets that of the peer whose head is under way for longest: whoever means it sends the
-// head at once. Without such a peer the others wait in the backlog.
+// When all places are taken, a newcomer gets that of a peer whose head is under way, of one that has its answer, or of one that
+// takes long to read it: whoever means it sends its head at once and takes what comes. Without such a peer newcomers wait in the
+// backlog.
 void HttpServer::AcceptAll() {
   for (int i = 0; i < kMaxAcceptsPerTurn; ++i) {
     const int64_t now_ns = clock_.MonotonicNs();
     const bool full = connections_.size() >= kMaxConnections;
-    if (full && OldestReader() == connections_.end()) {
+    const auto yielding = full ? FirstToYield(now_ns) : connections_.end();
+    if (full && yielding == connections_.end()) {
       accept_after_ns_ = now_ns + kNoDescriptorsNs;
       return;
     }
@@ -143,7 +152,10 @@ void HttpServer::AcceptAll() {
         accept_after_ns_ = now_ns + kNoDescriptorsNs;
       return;
     }
-    if (full) connections_.erase(OldestReader());
+    if (full) {
+      refused_.fetch_add(1);
+      connections_.erase(yielding);
+    }
     connections_.try_emplace(next_id_++, std::move(socket), now_ns);
   }
 }

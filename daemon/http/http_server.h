@@ -2,8 +2,8 @@
 //
 // Shape    Listen takes the port; Serve answers by `handler`, which gives its response to `respond` at once or later, from
 //          any thread. A response that comes too late is dropped.
-// Limits   kMaxConnections; where there are more, the one that has been sending its head for longest makes room.
-//          Times and sizes: http_connection.h, http_request.h.
+// Limits   kMaxConnections; where there are more, the oldest of those that yield most readily makes room (http_connection.h),
+//          so that a newcomer waits kPatienceNs at the longest. Times and sizes: http_connection.h, http_request.h.
 // Errors   Listen: http_listener.h.
 // Threads  own thread perfd-http, which never waits for a peer; `handler` runs on it and must not wait either.
 // Source   why not a library: docs/adr/0016-reports-over-http.md.
@@ -44,7 +44,8 @@ class HttpServer {
   // Afterwards the handler is not called any more; connections are closed.
   void Stop();
   const std::string& address() const { return listener_.address; }
-  uint64_t refused() const { return refused_.load(); }  // answers with a status of 400 and above
+  // Answers with a status of 400 and above, and connections that made room for others.
+  uint64_t refused() const { return refused_.load(); }
 
  private:
   class Inbox;
@@ -54,7 +55,7 @@ class HttpServer {
   void Run();
   int PollTimeoutMs() const;
   void AcceptAll();
-  Connections::iterator OldestReader();
+  Connections::iterator FirstToYield(int64_t now_ns);
   void Ready(uint64_t id, HttpConnection& connection);
   void TakeResponses();
   void Sweep();
@@ -63,7 +64,7 @@ class HttpServer {
   SystemClock clock_;
   HttpHandler handler_;
   std::shared_ptr<Inbox> inbox_;  // shared with responses under way, which may outlive the server
-  Connections connections_;  // of the thread; by age
+  Connections connections_;       // of the thread; by age
   uint64_t next_id_ = 1;
   int64_t accept_after_ns_ = 0;  // no descriptors left: not before
   std::atomic<uint64_t> refused_{0};

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kMinIdDigits = 6;
 constexpr size_t kMaxIdDigits = 18;
 constexpr size_t kSmallBytes = 1024;  // not worth an encoding
+constexpr size_t kCachedPages = 64;
 
 // Exactly what a profile's id looks like: nothing else reaches a key or the store.
 bool IsProfileId(absl::string_view text) {
@@ -26,17 +27,15 @@ bool IsProfileId(absl::string_view text) {
          });
 }
 
-HttpResponse Encoded(HttpResponse response, const std::string& text, bool gzip) {
+// 503 when the budget has no room for it.
+HttpResponse Encoded(HttpResponse response, std::string text, bool gzip, ByteBudget& budget) {
   if (gzip && text.size() > kSmallBytes) {
     absl::StatusOr<std::string> packed = Gzip(text);
-    if (packed.ok()) {
-      response.body = std::make_shared<const std::string>(*std::move(packed));
-      response.gzipped = true;
-      return response;
-    }
+    response.gzipped = packed.ok();
+    if (packed.ok()) text = *std::move(packed);
   }
-  response.body = std::make_shared<const std::string>(text);
-  return response;
+  response.body = budget.Hold(std::move(text));
+  return response.body == nullptr ? RefusalResponse(503) : response;
 }
 
 HttpResponse Html() {
@@ -51,8 +50,15 @@ HttpResponse Html() {
 
 }  // namespace
 
-ReportSite::ReportSite(HttpServer& server, ReportLinks links, SiteSource source)
-    : server_(server), links_(std::move(links)), source_(std::move(source)) {}
+ReportSite::ReportSite(HttpServer& server, ReportLinks links, SiteSource source, SiteLimits limits)
+    : server_(server),
+      links_(std::move(links)),
+      source_(std::move(source)),
+      packed_bytes_(limits.packed_pages),
+      unpacked_bytes_(limits.unpacked_pages),
+      metrics_bytes_(limits.metrics),
+      list_bytes_(limits.lists),
+      cache_(kCachedPages, limits.packed_pages / 2) {}
 
 absl::Status ReportSite::Serve() {
   return server_.Serve(
@@ -61,8 +67,7 @@ absl::Status ReportSite::Serve() {
 
 void ReportSite::Stop() {
   server_.Stop();
-  metrics_.Close();
-  pages_.Close();
+  for (Worker* worker : {&metrics_, &pages_, &lists_}) worker->Close(absl::ZeroDuration());
 }
 
 void ReportSite::Handle(const HttpRequest& request, const HttpRespond& respond) {
@@ -71,10 +76,15 @@ void ReportSite::Handle(const HttpRequest& request, const HttpRespond& respond) 
     return Post(metrics_, respond, [this, gzip] {
       HttpResponse response;
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-      return Encoded(std::move(response), source_.metrics(), gzip);
+      return Encoded(std::move(response), source_.metrics(), gzip, metrics_bytes_);
     });
   }
-  if (request.path == "/") return Post(pages_, respond, [this, gzip] { return Landing(gzip); });
+  if (request.path == "/") {
+    if (!links_.open()) return respond(Encoded(Html(), ClosedLandingPage(), gzip, list_bytes_));
+    return Post(lists_, respond, [this, gzip] {
+      return Encoded(Html(), OpenLandingPage(source_.newest(kListed)), gzip, list_bytes_);
+    });
+  }
   absl::string_view id = request.path;
   const bool known = absl::ConsumePrefix(&id, "/profiles/") && IsProfileId(id) &&
                      links_.Opens(id, QueryValue(request.query, "key"));
@@ -84,13 +94,8 @@ void ReportSite::Handle(const HttpRequest& request, const HttpRespond& respond) 
 
 void ReportSite::Post(Worker& worker, const HttpRespond& respond,
                       std::function<HttpResponse()> make) {
-  if (!worker.Post([respond, make = std::move(make)] { respond(make()); }))
-    respond(RefusalResponse(503));
-}
-
-HttpResponse ReportSite::Landing(bool gzip) {
-  return Encoded(
-      Html(), links_.open() ? OpenLandingPage(source_.newest(kListed)) : ClosedLandingPage(), gzip);
+  const auto refuse = [respond] { respond(RefusalResponse(503)); };
+  if (!worker.Post([respond, make = std::move(make)] { respond(make()); }, refuse)) refuse();
 }
 
 absl::StatusOr<PageCache::Page> ReportSite::PackedPage(const std::string& id) {
@@ -98,7 +103,8 @@ absl::StatusOr<PageCache::Page> ReportSite::PackedPage(const std::string& id) {
   if (PageCache::Page kept = cache_.Get(status); kept != nullptr) return kept;
   ASSIGN_OR_RETURN(const Report report, source_.report(id));
   ASSIGN_OR_RETURN(std::string packed, Gzip(RenderHtml(report)));
-  auto page = std::make_shared<const std::string>(std::move(packed));  // shared with the cache
+  PageCache::Page page = packed_bytes_.Hold(std::move(packed));
+  if (page == nullptr) return absl::ResourceExhaustedError("too many pages are under way");
   if (IsFinal(status.state)) cache_.Put(status, page);
   return page;
 }
@@ -108,18 +114,22 @@ HttpResponse ReportSite::Page(const std::string& id, bool gzip) {
   if (!packed.ok()) {
     if (absl::IsNotFound(packed.status()) || absl::IsInvalidArgument(packed.status()))
       return RefusalResponse(404);
+    if (absl::IsResourceExhausted(packed.status())) return RefusalResponse(503);
     LogWarning("the page of {} cannot be made: {}", id, Text(packed.status()));
     return RefusalResponse(500);
   }
+  if (!gzip) return Unpacked(**packed);
   HttpResponse response = Html();
   response.body = *packed;
   response.gzipped = true;
-  if (gzip) return response;
-  absl::StatusOr<std::string> plain = Gunzip(**packed);
-  if (!plain.ok()) return RefusalResponse(500);
-  response.body = std::make_shared<const std::string>(*std::move(plain));
-  response.gzipped = false;
   return response;
+}
+
+HttpResponse ReportSite::Unpacked(const std::string& packed) {
+  if (!unpacked_bytes_.Fits(UnpackedBytes(packed))) return RefusalResponse(503);
+  absl::StatusOr<std::string> plain = Gunzip(packed);
+  if (!plain.ok()) return RefusalResponse(500);
+  return Encoded(Html(), *std::move(plain), false, unpacked_bytes_);
 }
 
 }  // namespace perfd

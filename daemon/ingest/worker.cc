@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "core/base/clock.h"
+
 namespace perfd {
 
 Worker::Worker(std::string name, size_t threads, size_t capacity) : queue_(capacity) {
@@ -14,11 +16,13 @@ Worker::~Worker() {
   Close();
 }
 
-bool Worker::Post(std::function<void()> task) {
-  return queue_.TryPush(std::move(task));
+bool Worker::Post(std::function<void()> task, std::function<void()> otherwise) {
+  return queue_.TryPush({std::move(task), std::move(otherwise)});
 }
 
-void Worker::Close() {
+void Worker::Close(absl::Duration within) {
+  if (within < absl::InfiniteDuration())
+    run_until_ns_ = SystemClock().MonotonicNs() + absl::ToInt64Nanoseconds(within);
   queue_.Close();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
@@ -29,7 +33,9 @@ void Worker::Run(const std::string& name) {
   while (true) {
     auto task = queue_.Pop(absl::Minutes(1));
     if (task.has_value()) {
-      (*task)();
+      const bool in_time = SystemClock().MonotonicNs() < run_until_ns_;
+      const std::function<void()>& todo = in_time ? task->run : task->otherwise;
+      if (todo) todo();
     } else if (queue_.closed() && queue_.size() == 0) {
       return;
     }

@@ -1,15 +1,20 @@
 // daemon/ingest/worker.h - tasks done in order on named threads, from a bounded queue.
 //
 // Shape    Post returns false when the queue is full or closed; with one thread, tasks run in the order of Post.
-// Threads  thread-safe. Close runs what is queued, then joins; also done by the destructor.
+//          Close runs what is queued, for as long as it is given; then it gives the rest up, and waits for the task under way.
+// Threads  thread-safe. The destructor closes without a limit.
 #ifndef DAEMON_INGEST_WORKER_H_
 #define DAEMON_INGEST_WORKER_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "core/base/bounded_queue.h"
 
 namespace perfd {
@@ -22,14 +27,22 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  bool Post(std::function<void()> task);
-  void Close();
+  // `otherwise` is called instead of a task that is given up; may be empty.
+  bool Post(std::function<void()> task, std::function<void()> otherwise = {});
+  void Close(absl::Duration within = absl::InfiniteDuration());
+  bool closed() const { return queue_.closed(); }
   size_t size() const { return queue_.size(); }
 
  private:
+  struct Task {
+    std::function<void()> run;
+    std::function<void()> otherwise;
+  };
+
   void Run(const std::string& name);
 
-  BoundedQueue<std::function<void()>> queue_;
+  BoundedQueue<Task> queue_;
+  std::atomic<int64_t> run_until_ns_{std::numeric_limits<int64_t>::max()};  // monotonic
   std::vector<std::thread> threads_;
 };
 

@@ -53,8 +53,9 @@ void ExposeOwn(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
                           "Agent streams ended for a message that made no sense or was too large.",
                           kCounter, static_cast<double>(figures.streams_malformed)));
   out.push_back(OneSeries("perfd_http_refused_total",
-                          "HTTP requests answered with a status of 400 and above.", kCounter,
-                          static_cast<double>(figures.http_refused)));
+                          "HTTP requests answered with a status of 400 and above, or cut off to "
+                          "make room for others.",
+                          kCounter, static_cast<double>(figures.http_refused)));
   out.push_back(OneSeries("perfd_ingest_queue_windows", "Windows between arrival and merge.",
                           kGauge, static_cast<double>(figures.ingest_queue_windows)));
   out.push_back(OneSeries("perfd_store_bytes", "Size of the database and its log.", kGauge,

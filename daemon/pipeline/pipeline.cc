@@ -13,8 +13,9 @@
 namespace perfd {
 namespace {
 
-constexpr size_t kMergeReserve = 256;  // besides every window: reports
-constexpr absl::Duration kStopWithin = absl::Seconds(10);
+constexpr size_t kMergeReserve = 256;                      // besides every window: reports
+constexpr absl::Duration kStopWithin = absl::Seconds(2);   // chores that have not begun, windows
+constexpr absl::Duration kMergeWithin = absl::Seconds(1);  // what they left to merge
 constexpr absl::Duration kTick = absl::Milliseconds(250);
 constexpr int64_t kChoresNs = 60 * kNsPerSecond;
 constexpr int64_t kSickChoresNs = 2 * kNsPerSecond;
@@ -63,7 +64,7 @@ absl::Status Pipeline::Restore() {
     if (status.submit_to_first_sample_ns > 0) attached_.insert(status.id);
     RestoreOne(std::move(status), waits);
   }
-  return absl::OkStatus();
+  return RestoreLate();
 }
 
 void Pipeline::Run() {
@@ -76,9 +77,9 @@ void Pipeline::Stop() {
     stopping_ = true;
   }
   if (ticker_.joinable()) ticker_.join();
-  chores_.Close();
+  chores_.Close(kStopWithin);
   ingest_.Close(kStopWithin);
-  merge_.Close();
+  merge_.Close(kMergeWithin);
 }
 
 void Pipeline::TickLoop() {
@@ -124,6 +125,7 @@ void Pipeline::Tick() {
   for (const DoctorRounds::Round& round : rounds) round.Answer();
   for (const ProfileStatus& status : wanting) ChooseLoops(status);
   for (const ProfileStatus& status : wanting_heat) ChooseAgain(status);
+  hooks_.Tick();
   ++turns_;
 }
 

@@ -53,7 +53,8 @@ class Pipeline {
   absl::Status Restore();
   // Starts the clockwork; without it Tick is called by hand (tests).
   void Run();
-  // Merges and stores what is queued, for at most kStopWithin. Streams must have ended. Without Stop the destructor does.
+  // Merges and stores what is queued, for some seconds at most; what is left is merged from the store at the next start.
+  // Streams must have ended. Without Stop the destructor does.
   void Stop();
   void Tick();
 
@@ -77,6 +78,8 @@ class Pipeline {
   std::vector<NodeStatus> Nodes();
   // `node` empty: every node. `done` runs on another thread, within about 5 s.
   absl::Status Doctor(const std::string& node, DoctorRounds::Done done);
+  // Answers everyone who waits for a Doctor, with what came so far.
+  void EndDoctor();
   // Schedulers: their prologs and epilogs.
   HookDesk& hooks() { return hooks_; }
 
@@ -110,6 +113,7 @@ class Pipeline {
   void AskClock(AgentBook::Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Ingest::Ports IngestPorts();
   HookDesk::Ports HookPorts();
+  absl::Status RestoreLate();
   void RestoreOne(ProfileStatus status, const std::vector<HookWait>& waits)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Sender> FindSender(uint64_t connection);

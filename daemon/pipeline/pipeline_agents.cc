@@ -215,6 +215,18 @@ void Pipeline::DoctorAnswer(uint64_t connection, uint64_t request_id,
   for (const DoctorRounds::Round& round : finished) round.Answer();
 }
 
+// Windows that came after the end of their profile, where the last stop came before their report was made anew.
+absl::Status Pipeline::RestoreLate() {
+  ASSIGN_OR_RETURN(const auto counts, store_.WindowCounts());
+  for (const auto& [id, windows] : counts) {
+    const absl::StatusOr<ProfileStatus> status = store_.Profile(id);
+    if (!status.ok() || status->state != ProfileState::kPartial) continue;
+    absl::MutexLock lock(&mutex_);
+    late_[id] = {windows, clock_.MonotonicNs()};
+  }
+  return absl::OkStatus();
+}
+
 void Pipeline::CountMalformed() {
   ingest_.CountMalformed();
   absl::MutexLock lock(&mutex_);

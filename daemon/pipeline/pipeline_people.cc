@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -179,9 +180,9 @@ absl::StatusOr<std::string> Pipeline::ReportUrl(const Requester& requester, cons
 
 absl::StatusOr<ProgramHistory> Pipeline::History(const Requester& requester,
                                                  const std::string& command, int32_t limit) {
-  return history_.Find(requester.privileged ? std::nullopt : std::optional(requester.uid), command,
-                       static_cast<size_t>(limit == 0 ? kUsualHistory
-                                                      : std::clamp(limit, 1, kMostHistory)));
+  return history_.Find(
+      requester.privileged ? std::nullopt : std::optional(requester.uid), command,
+      static_cast<size_t>(limit == 0 ? kUsualHistory : std::clamp(limit, 1, kMostHistory)));
 }
 
 absl::StatusOr<std::vector<AuditEntry>> Pipeline::Audit(const Requester& requester,
@@ -238,6 +239,15 @@ absl::Status Pipeline::Doctor(const std::string& node, DoctorRounds::Done done) 
     if (const auto link = book_.Link(name)) link->AskDoctor(id);
   }
   return absl::OkStatus();
+}
+
+void Pipeline::EndDoctor() {
+  std::vector<DoctorRounds::Round> rounds;
+  {
+    absl::MutexLock lock(&mutex_);
+    rounds = doctor_.Expire(std::numeric_limits<int64_t>::max());
+  }
+  for (const DoctorRounds::Round& round : rounds) round.Answer();
 }
 
 }  // namespace perfd

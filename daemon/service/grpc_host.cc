@@ -16,7 +16,9 @@
 namespace perfd {
 namespace {
 
-constexpr absl::Duration kLookUpAgain = absl::Seconds(30);  // group membership may change
+constexpr absl::Duration kLookUpAgain = absl::Seconds(30);     // group membership may change
+constexpr absl::Duration kLookUpAgainSoon = absl::Seconds(2);  // it could not be told
+constexpr int kMostLooks = 3;                                  // while the rules change
 constexpr absl::Duration kWatch = absl::Seconds(1);
 constexpr absl::Duration kEvictWithin = absl::Seconds(1);
 constexpr int kKeepaliveMs = 20'000;
@@ -48,8 +50,8 @@ std::vector<std::string> AlternativeNames(const grpc::CallbackServerContext& con
 
 }  // namespace
 
-GrpcHost::GrpcHost(Pipeline& pipeline, IdentityOptions identity)
-    : identities_(std::move(identity)), shared_(pipeline) {
+GrpcHost::GrpcHost(Pipeline& pipeline, IdentityOptions identity, Accounts& accounts)
+    : identities_(std::move(identity), accounts), shared_(pipeline) {
   grpc::EnableDefaultHealthCheckService(true);
   watchdog_ = std::thread([this] { Watchdog(); });
 }
@@ -92,7 +94,6 @@ std::shared_ptr<GrpcHost::Door> GrpcHost::EvictOldest() {
 }
 
 std::shared_ptr<GrpcHost::Door> GrpcHost::DoorOf(uint32_t uid) {
-  const absl::Time now = absl::Now();
   std::shared_ptr<Door>& door = doors_[uid];
   if (door == nullptr) {
     // The source must find the door it belongs to, which is made with it.
@@ -110,34 +111,77 @@ std::shared_ptr<GrpcHost::Door> GrpcHost::DoorOf(uint32_t uid) {
       return nullptr;
     }
     *self = door;
-    door->looked_up = absl::InfinitePast();
   }
-  if (now - door->looked_up > kLookUpAgain) {
-    absl::MutexLock lock(&door->mutex);
-    door->peer = identities_.FromUid(uid);
-    door->looked_up = now;
-  }
-  door->used = now;
+  door->used = absl::Now();
   return door;
 }
 
+// Null when the uid must be looked up first.
+std::shared_ptr<GrpcHost::Door> GrpcHost::KnownDoor(uint32_t uid) {
+  absl::MutexLock lock(&mutex_);
+  const auto it = doors_.find(uid);
+  const absl::Time now = absl::Now();
+  if (it == doors_.end() || now > it->second->known_until) return nullptr;
+  it->second->used = now;
+  return it->second;
+}
+
+// The door of the uid, who is looked up for it; null: the daemon stops, or there can be no door.
+std::shared_ptr<GrpcHost::Door> GrpcHost::Introduce(uint32_t uid) {
+  for (int i = 0; i < kMostLooks && !Stopping(); ++i) {
+    const Identities::Known known = identities_.LookUp(uid);
+    std::shared_ptr<Door> evicted;
+    std::shared_ptr<Door> door;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopping_) break;
+      if (known.generation != identities_.generation()) continue;  // the rules are others by now
+      if (doors_.size() >= kMaxUids && !doors_.contains(uid)) evicted = EvictOldest();
+      door = DoorOf(uid);
+      if (door != nullptr) Know(*door, known);
+    }
+    if (evicted != nullptr) End(std::move(evicted));
+    if (door == nullptr) LogError("no gRPC server could be made for uid {}", uid);
+    return door;
+  }
+  return nullptr;
+}
+
+void GrpcHost::Know(Door& door, const Identities::Known& known) {
+  door.known_until = absl::Now() + (known.sure ? kLookUpAgain : kLookUpAgainSoon);
+  absl::MutexLock lock(&door.mutex);
+  door.peer = known.peer;
+}
+
+void GrpcHost::End(std::shared_ptr<Door> evicted) {
+  const auto end = [evicted = std::move(evicted)] {
+    evicted->server->Shutdown(absl::ToChronoTime(absl::Now() + kEvictWithin));
+  };
+  if (!introductions_.Post(end, end)) end();
+}
+
+bool GrpcHost::Stopping() {
+  absl::MutexLock lock(&mutex_);
+  return stopping_;
+}
+
 void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
-  std::shared_ptr<Door> door;
-  std::shared_ptr<Door> evicted;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (stopping_) return;
-    if (doors_.size() >= kMaxUids && !doors_.contains(uid)) evicted = EvictOldest();
-    door = DoorOf(uid);
-  }
-  if (evicted != nullptr) evicted->server->Shutdown(absl::ToChronoTime(absl::Now() + kEvictWithin));
-  if (door == nullptr) {
-    LogError("no gRPC server could be made for uid {}", uid);
-    return;
-  }
-  const int flags = ::fcntl(connection.get(), F_GETFL);
-  ::fcntl(connection.get(), F_SETFL, flags | O_NONBLOCK);
-  grpc::AddInsecureChannelFromFd(door->server.get(), connection.Release());
+  const auto enter = [](Door& door, UniqueFd fd) {
+    const int flags = ::fcntl(fd.get(), F_GETFL);
+    ::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK);
+    grpc::AddInsecureChannelFromFd(door.server.get(), fd.Release());
+  };
+  if (const std::shared_ptr<Door> door = KnownDoor(uid); door != nullptr)
+    return enter(*door, std::move(connection));
+  // Shared: a task can be copied.
+  auto waiting = std::make_shared<UniqueFd>(std::move(connection));
+  const auto introduce = [this, enter, waiting, uid] {
+    const std::shared_ptr<Door> door = Introduce(uid);
+    if (door != nullptr) enter(*door, std::move(*waiting));
+  };
+  if (uid == 0) return introduce();  // nobody is asked who that is
+  if (!introductions_.Post(introduce) && !introductions_.closed())
+    LogWarning("a connection of uid {} is closed: too many wait to be looked up", uid);
 }
 
 absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
@@ -167,16 +211,23 @@ absl::Status GrpcHost::RenewTls(const TlsOptions& options) {
 }
 
 void GrpcHost::SetIdentity(IdentityOptions identity) {
-  identities_.Set(std::move(identity));
+  const bool other_group = identities_.Set(std::move(identity));
   std::vector<std::pair<uint32_t, std::shared_ptr<Door>>> doors;
   {
     absl::MutexLock lock(&mutex_);
     doors.assign(doors_.begin(), doors_.end());
   }
   for (const auto& [uid, door] : doors) {
-    Peer peer = identities_.FromUid(uid);
+    const Peer certain = identities_.FromUidAlone(uid);
     absl::MutexLock lock(&door->mutex);
-    door->peer = std::move(peer);
+    door->peer.full_agent = certain.full_agent;
+    if (other_group) door->peer.requester.privileged = certain.requester.privileged;
+  }
+  for (const auto& [uid, door] : doors) {
+    if (Stopping()) return;
+    const Identities::Known known = identities_.LookUp(uid);
+    absl::MutexLock lock(&mutex_);
+    Know(*door, known);
   }
 }
 
@@ -211,6 +262,10 @@ void GrpcHost::Shutdown(absl::Duration within) {
   const absl::Status reason = absl::UnavailableError("perfd is stopping");
   shared_.streams.CloseAll(reason);
   shared_.watches.End(reason);
+  shared_.pipeline.EndDoctor();
+  shared_.hooks.Close(within / 2);
+  shared_.queries.Close(within / 2);
+  introductions_.Close(absl::ZeroDuration());
   for (const auto& door : doors) door->server->Shutdown(deadline);
 }
 

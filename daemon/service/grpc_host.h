@@ -3,7 +3,8 @@
 // Shape    Adopt(fd, uid) hands a connection to the server of that uid; ListenTls opens the TCP door.
 // Limits   kMaxUids servers; the one unused for longest makes room (its connections end and come again).
 // Errors   ListenTls: kInvalidArgument (certificates; names deploy/make-certs.sh), kUnavailable (port taken).
-// Threads  thread-safe. A watchdog thread (perfd-health) sets the health service and ends silent streams.
+// Threads  thread-safe. A watchdog thread (perfd-health) sets the health service and ends silent streams. Who a uid is, is
+//          looked up on threads of their own (perfd-who), without a lock: only that uid's new connection waits for it.
 // Source   grpcpp/server_posix.h AddInsecureChannelFromFd; gRPC doc/keepalive.md.
 #ifndef DAEMON_SERVICE_GRPC_HOST_H_
 #define DAEMON_SERVICE_GRPC_HOST_H_
@@ -21,6 +22,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
+#include "core/service/accounts.h"
+#include "daemon/ingest/worker.h"
 #include "daemon/service/call_services.h"
 #include "daemon/service/hook_calls.h"
 #include "daemon/service/identity.h"
@@ -36,17 +39,20 @@ class GrpcHost {
   // RESOURCE_EXHAUSTED by itself.
   static constexpr int kMaxMessageBytes = AgentStream::kMaxMessageBytes + (4 << 20);
 
-  GrpcHost(Pipeline& pipeline, IdentityOptions identity);
+  // `accounts` must outlive it.
+  GrpcHost(Pipeline& pipeline, IdentityOptions identity, Accounts& accounts);
   ~GrpcHost();
 
+  // Never waits.
   void Adopt(UniqueFd connection, uint32_t uid);
   // Returns the address with its real port.
   absl::StatusOr<std::string> ListenTls(const TlsOptions& options);
   // The files of TLS as they are now, from the next connection on; without a TCP door nothing.
   absl::Status RenewTls(const TlsOptions& options);
-  // Who may do what, from the next call on; calls under way end as they began.
+  // Who may do what, from the next call on; calls under way end as they began. Looks everyone up anew who is connected, but
+  // what needs no looking up - that somebody is not the agents' user any more - holds at once.
   void SetIdentity(IdentityOptions identity);
-  // Ends every call within `within`.
+  // Ends every call within `within`, but for the answers that are being made. What waits to be answered is, or is refused.
   void Shutdown(absl::Duration within);
   size_t servers();
 
@@ -55,8 +61,8 @@ class GrpcHost {
   struct Door {
     absl::Mutex mutex;
     Peer peer ABSL_GUARDED_BY(mutex);  // of a Unix door; looked up anew now and then
-    absl::Time looked_up;
-    absl::Time used;
+    absl::Time known_until;            // of the host's lock
+    absl::Time used;                   // ... too
     std::unique_ptr<ServerCertificates> certificates;  // with TLS
     std::unique_ptr<AgentCalls> agents;
     std::unique_ptr<ProfilerCalls> profiler;
@@ -64,9 +70,14 @@ class GrpcHost {
     std::unique_ptr<grpc::Server> server;
   };
 
+  std::shared_ptr<Door> KnownDoor(uint32_t uid);
+  std::shared_ptr<Door> Introduce(uint32_t uid);
   std::shared_ptr<Door> DoorOf(uint32_t uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Door> MakeDoor(PeerSource source, const TlsOptions* tls, int* port);
   std::shared_ptr<Door> EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void Know(Door& door, const Identities::Known& known);  // under the host's lock
+  void End(std::shared_ptr<Door> evicted);
+  bool Stopping();
   void Watchdog();
 
   Identities identities_;
@@ -76,6 +87,8 @@ class GrpcHost {
   std::map<uint32_t, std::shared_ptr<Door>> doors_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Door> tls_door_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // Last: their threads use everything above.
+  Worker introductions_{"perfd-who", Accounts::kThreads, 4096};
   std::thread watchdog_;
 };
 

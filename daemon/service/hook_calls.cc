@@ -11,7 +11,7 @@
 namespace perfd {
 
 absl::StatusOr<HookCaller> HookCallerOf(const Peer& peer) {
-  if (peer.requester.privileged && peer.person) return HookCaller{};
+  if (peer.requester.privileged && peer.person) return HookCaller{"", peer.requester.name};
   if (!peer.person && !peer.agent_node.empty()) return HookCaller{peer.agent_node};
   return absl::PermissionDeniedError(
       absl::StrCat("user ", peer.requester.name,
@@ -41,8 +41,10 @@ grpc::ServerUnaryReactor* HookCalls::Answer(Context* context, const v1::HookRequ
     shared_.pipeline.hooks().Took(absl::ToDoubleSeconds(absl::Now() - begun));
     reactor->Finish(ToRpc(status));
   };
-  if (!shared_.hooks.Post(work))
-    reactor->Finish(ToRpc(absl::ResourceExhaustedError("too many jobs begin or end at once")));
+  const auto decline = [this, reactor] {
+    reactor->Finish(NotTaken(shared_.hooks, "too many jobs begin or end at once"));
+  };
+  if (!shared_.hooks.Post(work, decline)) decline();
   return reactor;
 }
 
@@ -74,8 +76,11 @@ grpc::ServerUnaryReactor* HookCalls::List(Context* context, const v1::HookListRe
     *response = wire::ToProto(overview);
     return absl::OkStatus();
   };
-  if (!shared_.queries.Post([reactor, answer] { reactor->Finish(ToRpc(answer())); }))
-    reactor->Finish(ToRpc(absl::ResourceExhaustedError("the daemon is busy: try again")));
+  const auto decline = [this, reactor] {
+    reactor->Finish(NotTaken(shared_.queries, "the daemon is busy: try again"));
+  };
+  if (!shared_.queries.Post([reactor, answer] { reactor->Finish(ToRpc(answer())); }, decline))
+    decline();
   return reactor;
 }
 

@@ -1,12 +1,5 @@
 #include "daemon/service/identity.h"
 
-#include <grp.h>
-#include <pwd.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,56 +9,28 @@
 namespace perfd {
 namespace {
 
-constexpr size_t kBufferBytes = 64 << 10;
-constexpr int kMaxGroups = 4096;
-
-struct Account {
-  std::string name;
-  uint32_t uid = 0;
-  gid_t gid = 0;
-};
-
-std::optional<Account> ByUid(uint32_t uid) {
-  std::vector<char> buffer(kBufferBytes);
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
-    return std::nullopt;
-  return Account{entry.pw_name, entry.pw_uid, entry.pw_gid};
-}
-
-std::optional<Account> ByName(const std::string& name) {
-  std::vector<char> buffer(kBufferBytes);
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
-      found == nullptr) {
-    return std::nullopt;
-  }
-  return Account{entry.pw_name, entry.pw_uid, entry.pw_gid};
-}
-
-bool InGroup(const Account& account, const std::string& group) {
-  if (group.empty()) return false;
-  std::vector<char> buffer(kBufferBytes);
-  struct group entry {};
-  struct group* found = nullptr;
-  if (::getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
-      found == nullptr)
-    return false;
-  int count = kMaxGroups;
-  std::vector<gid_t> groups(static_cast<size_t>(count));
-  if (::getgrouplist(account.name.c_str(), account.gid, groups.data(), &count) < 0)
-    count = kMaxGroups;
-  groups.resize(static_cast<size_t>(std::min(count, kMaxGroups)));
-  return std::find(groups.begin(), groups.end(), entry.gr_gid) != groups.end();
+Peer ByUid(uint32_t uid, const IdentityOptions& options) {
+  const bool ours = uid == 0 || uid == options.own_uid;
+  Peer peer;
+  peer.requester = {
+      .uid = uid, .name = uid == 0 ? "root" : absl::StrCat("uid:", uid), .privileged = ours};
+  peer.full_agent = ours || options.agent_uid == uid;
+  return peer;
 }
 
 }  // namespace
 
-void Identities::Set(IdentityOptions options) {
+bool Identities::Set(IdentityOptions options) {
   absl::MutexLock lock(&mutex_);
+  const bool other_group = options.admin_group != options_.admin_group;
   options_ = std::move(options);
+  ++generation_;
+  return other_group;
+}
+
+uint64_t Identities::generation() const {
+  absl::MutexLock lock(&mutex_);
+  return generation_;
 }
 
 // A copy: the system's databases are asked without the lock.
@@ -74,16 +39,22 @@ IdentityOptions Identities::Options() const {
   return options_;
 }
 
-Peer Identities::FromUid(uint32_t uid) const {
+Peer Identities::FromUidAlone(uint32_t uid) const {
+  return ByUid(uid, Options());
+}
+
+Identities::Known Identities::LookUp(uint32_t uid) const {
+  Known known;
+  known.generation = generation();  // before the options: at worst they are newer than it says
   const IdentityOptions options = Options();
-  Peer peer;
-  const std::optional<Account> account = ByUid(uid);
-  peer.requester.uid = uid;
-  peer.requester.name = account.has_value() ? account->name : absl::StrCat("uid:", uid);
-  peer.requester.privileged = uid == 0 || uid == options.own_uid ||
-                              (account.has_value() && InGroup(*account, options.admin_group));
-  peer.full_agent = uid == 0 || uid == options.own_uid || options.agent_uid == uid;
-  return peer;
+  known.peer = ByUid(uid, options);
+  if (uid == 0) return known;
+  const absl::StatusOr<Membership> found = accounts_.ByUid(uid, options.admin_group);
+  known.sure = found.ok() || absl::IsNotFound(found.status());
+  if (!found.ok()) return known;
+  known.peer.requester.name = found->account.name;
+  if (found->member) known.peer.requester.privileged = true;
+  return known;
 }
 
 absl::StatusOr<Peer> Identities::FromCertificate(
@@ -108,10 +79,14 @@ absl::StatusOr<Peer> Identities::FromCertificate(
     return peer;
   }
   if (absl::ConsumePrefix(&rest, "perfd://user/") && !rest.empty()) {
-    const std::optional<Account> account = ByName(std::string(rest));
-    if (!account.has_value()) {
+    const absl::StatusOr<Account> account = accounts_.ByName(std::string(rest));
+    if (absl::IsNotFound(account.status())) {
       return absl::PermissionDeniedError(
           absl::StrCat("the daemon's host does not know user ", rest));
+    }
+    if (!account.ok()) {
+      return absl::UnavailableError(absl::StrCat("the daemon's host cannot look up user ", rest,
+                                                 ": ", account.status().message()));
     }
     peer.requester = {.uid = account->uid,
                       .name = account->name,

@@ -2,9 +2,10 @@
 //
 // Shape    a Unix peer is its uid (SO_PEERCRED); a TLS peer is the one URI perfd://user/NAME or perfd://agent/NODE
 //          in the subject alternative names of its certificate.
-// Errors   kPermissionDenied: no, several or unknown identities.
-// Threads  thread-safe; looks names up in the system's databases, which may take a while.
-// Source   unix(7) SO_PEERCRED; getgrouplist(3); RFC 5280 4.2.1.6.
+// Errors   kPermissionDenied: no, several or unknown identities; kUnavailable: the user databases do not answer. A Unix peer
+//          whom they do not know, or not now, has the rights of the bare uid.
+// Threads  thread-safe; users and groups are looked up within the bound of Accounts, but for root, who needs no looking up.
+// Source   unix(7) SO_PEERCRED; RFC 5280 4.2.1.6.
 #ifndef DAEMON_SERVICE_IDENTITY_H_
 #define DAEMON_SERVICE_IDENTITY_H_
 
@@ -12,12 +13,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "core/model/identity.h"
+#include "core/service/accounts.h"
 
 namespace perfd {
 
@@ -38,18 +41,34 @@ struct IdentityOptions {
 
 class Identities {
  public:
-  explicit Identities(IdentityOptions options) : options_(std::move(options)) {}
+  // What is known of a uid, by the rules of a time.
+  struct Known {
+    Peer peer;
+    bool sure = true;  // false: the databases could not tell
+    uint64_t generation = 0;
+  };
 
-  // From now on; a peer that was looked up before keeps what it got.
-  void Set(IdentityOptions options);
-  Peer FromUid(uint32_t uid) const;
+  // `accounts` must outlive it.
+  Identities(IdentityOptions options, Accounts& accounts)
+      : accounts_(accounts), options_(std::move(options)) {}
+
+  // From now on; a peer that was looked up before keeps what it got. True: another group has the administrators.
+  bool Set(IdentityOptions options);
+  // Of the rules; grows with every Set.
+  uint64_t generation() const;
+  Known LookUp(uint32_t uid) const;
+  Peer FromUid(uint32_t uid) const { return LookUp(uid).peer; }
+  // What needs no looking up: what nobody can be wrong about.
+  Peer FromUidAlone(uint32_t uid) const;
   absl::StatusOr<Peer> FromCertificate(const std::vector<std::string>& alternative_names) const;
 
  private:
   IdentityOptions Options() const;
 
+  Accounts& accounts_;
   mutable absl::Mutex mutex_;
   IdentityOptions options_ ABSL_GUARDED_BY(mutex_);
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace perfd

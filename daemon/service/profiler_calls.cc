@@ -27,12 +27,15 @@ grpc::ServerUnaryReactor* ProfilerCalls::Answer(
     return reactor;
   }
   // Request and response stay valid until Finish, also when the client has gone.
+  const auto decline = [this, reactor] {
+    reactor->Finish(NotTaken(shared_.queries, "the daemon is busy: try again"));
+  };
   const bool queued = shared_.queries.Post(
       [reactor, answer = std::move(answer), requester = *std::move(requester)] {
         reactor->Finish(ToRpc(answer(requester)));
-      });
-  if (!queued)
-    reactor->Finish(ToRpc(absl::ResourceExhaustedError("the daemon is busy: try again")));
+      },
+      decline);
+  if (!queued) decline();
   return reactor;
 }
 

@@ -1,4 +1,6 @@
 // daemon/service/rpc_status.h - a status on the wire: same code, same text (bounded: it travels in HTTP headers).
+//
+// Shape    NotTaken: of a call that a worker does not take, or gives up: the daemon stops, or is busy.
 #ifndef DAEMON_SERVICE_RPC_STATUS_H_
 #define DAEMON_SERVICE_RPC_STATUS_H_
 
@@ -7,6 +9,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "daemon/ingest/worker.h"
 
 namespace perfd {
 
@@ -14,6 +18,11 @@ inline grpc::Status ToRpc(const absl::Status& status) {
   constexpr size_t kMaxText = 4096;
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
                       std::string(status.message().substr(0, kMaxText)));
+}
+
+inline grpc::Status NotTaken(const Worker& worker, absl::string_view busy) {
+  return ToRpc(worker.closed() ? absl::UnavailableError("perfd is stopping")
+                               : absl::ResourceExhaustedError(busy));
 }
 
 }  // namespace perfd

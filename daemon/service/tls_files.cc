@@ -3,6 +3,7 @@
 #include <grpc/grpc.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sys/stat.h>
 
@@ -36,7 +37,8 @@ absl::StatusOr<std::string> ReadPem(const char* flag, const std::string& path) {
   }
   std::ifstream file(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!absl::StrContains(text, "-----BEGIN ")) {
+  // gRPC takes texts up to their first zero.
+  if (!absl::StrContains(text, "-----BEGIN ") || text.find('\0') != std::string::npos) {
     return absl::InvalidArgumentError(absl::StrCat(flag, " ", path, " is not a PEM file", kAdvice));
   }
   return text;
@@ -68,16 +70,48 @@ int NoPassphrase(char*, int, int, void*) {
   return 0;
 }
 
-// Of renewed files that are no pair gRPC would say nothing and go on with the old ones.
-bool IsPair(const std::string& certificate, const std::string& key) {
-  const std::unique_ptr<X509, decltype(&X509_free)> x509(
-      PEM_read_bio_X509(Open(certificate).get(), nullptr, nullptr, nullptr), &X509_free);
+using X509Pointer = std::unique_ptr<X509, decltype(&X509_free)>;
+
+X509Pointer ReadCertificate(const Bio& bio) {
+  return X509Pointer(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), &X509_free);
+}
+
+// What the checks below guard against: renewed files that gRPC cannot use it leaves aside without a word, and goes on with the
+// old ones; of a CA file it takes what stands before the first certificate that is broken.
+absl::Status CheckCertificates(const char* flag, const std::string& path, const std::string& text) {
+  const Bio bio = Open(text);
+  int count = 0;
+  while (ReadCertificate(bio) != nullptr) ++count;
+  const unsigned long error = ERR_peek_last_error();
+  ERR_clear_error();  // of this thread: TLS itself looks there
+  const bool at_end =
+      ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+  if (at_end && count > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      at_end ? absl::StrCat(flag, " ", path, " holds no certificate", kAdvice)
+             : absl::StrCat("certificate ", count + 1, " of ", flag, " ", path, " is damaged"));
+}
+
+// Also says what TLS would not accept of them, such as keys that are too short.
+absl::Status CheckPair(const TlsOptions& options, const std::string& certificate,
+                       const std::string& key) {
+  const X509Pointer x509 = ReadCertificate(Open(certificate));
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> pkey(
       PEM_read_bio_PrivateKey(Open(key).get(), nullptr, &NoPassphrase, nullptr), &EVP_PKEY_free);
   const bool pair =
       x509 != nullptr && pkey != nullptr && X509_check_private_key(x509.get(), pkey.get()) == 1;
-  ERR_clear_error();  // of this thread: TLS itself looks there
-  return pair;
+  ERR_clear_error();
+  if (!pair) return NotAPair(options);
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> trial(SSL_CTX_new(TLS_server_method()),
+                                                                &SSL_CTX_free);
+  if (trial != nullptr && SSL_CTX_use_certificate(trial.get(), x509.get()) == 1 &&
+      SSL_CTX_use_PrivateKey(trial.get(), pkey.get()) == 1)
+    return absl::OkStatus();
+  const char* why = ERR_reason_error_string(ERR_peek_last_error());
+  ERR_clear_error();
+  return absl::InvalidArgumentError(absl::StrCat("TLS does not accept --tls-cert ", options.cert,
+                                                 ": ", why == nullptr ? "no reason given" : why,
+                                                 kAdvice));
 }
 
 // The credentials of gRPC's C library in the clothes of C++.
@@ -103,7 +137,9 @@ absl::StatusOr<ServerCertificates::Pem> ServerCertificates::ReadFiles(const TlsO
   ASSIGN_OR_RETURN(pem.certificate, ReadPem("--tls-cert", options.cert));
   ASSIGN_OR_RETURN(pem.key, ReadPem("--tls-key", options.key));
   RETURN_IF_ERROR(CheckPrivate(options.key));
-  if (!IsPair(pem.certificate, pem.key)) return NotAPair(options);
+  RETURN_IF_ERROR(CheckCertificates("--tls-ca", options.ca, pem.ca));
+  RETURN_IF_ERROR(CheckCertificates("--tls-cert", options.cert, pem.certificate));
+  RETURN_IF_ERROR(CheckPair(options, pem.certificate, pem.key));
   return pem;
 }
 

@@ -2,8 +2,8 @@
 //
 // Shape    Read, then Credentials() for one server, which this must outlive. After Renew the next handshake uses what the
 //          files hold now; connections that stand are not touched.
-// Errors   kInvalidArgument: a file is not given, cannot be read, the key is readable by others or is not that of the
-//          certificate; the text names deploy/make-certs.sh. Renew then leaves everything as it was.
+// Errors   kInvalidArgument: a file is not given, cannot be read, or holds a certificate that is damaged or that TLS does not
+//          accept; the key is readable by others or not that of the certificate. Renew then leaves everything as it was.
 // Threads  thread-safe; gRPC asks from its own threads.
 // Source   grpc/grpc_security.h grpc_ssl_server_certificate_config_callback, which C++ has no class for.
 #ifndef DAEMON_SERVICE_TLS_FILES_H_

@@ -99,7 +99,6 @@ absl::StatusOr<std::unique_ptr<UnixDoor>> UnixDoor::Open(const std::string& path
 
 UnixDoor::~UnixDoor() {
   Stop();
-  ::unlink(path_.c_str());
 }
 
 absl::Status UnixDoor::Serve(OnConnection on_connection) {
@@ -110,9 +109,14 @@ absl::Status UnixDoor::Serve(OnConnection on_connection) {
 }
 
 void UnixDoor::Stop() {
-  if (!thread_.joinable()) return;
-  ::eventfd_write(wake_.get(), 1);
-  thread_.join();
+  if (thread_.joinable()) {
+    ::eventfd_write(wake_.get(), 1);
+    thread_.join();
+  }
+  // Once: what is there later may be another daemon's.
+  if (!listener_.valid()) return;
+  ::unlink(path_.c_str());
+  listener_.Reset();
 }
 
 void UnixDoor::Run(const OnConnection& on_connection) {

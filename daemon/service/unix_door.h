@@ -1,6 +1,7 @@
 // daemon/service/unix_door.h - the Unix socket: accepts, asks the kernel who it is, hands the connection on.
 //
-// Shape    Open binds and listens; Serve starts the accepting thread; the destructor ends it and removes the socket.
+// Shape    Open binds and listens; Serve starts the accepting thread; Stop, or the destructor, ends it and removes the socket:
+//          whoever comes later is told at once that nobody listens.
 // Errors   Open: kAlreadyExists when another daemon answers on the socket; kPermissionDenied for the folder.
 // Threads  own thread: perfd-accept.
 // Safety   the socket is open to everyone (0666) in a folder only its owner may change (0755): who may do what is

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """perfd and perf-agent under a service manager of the test: configuration files, SIGHUP, readiness, watchdog, log files."""
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -126,6 +127,14 @@ def test_perfd_reloads_what_it_can_and_names_the_rest():
                 assert "store.directory" in text and "needs a restart" in text, text
                 assert not (folder / "elsewhere").exists()
 
+                # Whom the administrator named wrongly is nobody; the rest of the rules is new all the same.
+                service.rewrite("\nlog:", "\naccess: {agent_user: no-such-user-here, tls_admins: [alice]}\nlog:")
+                service.reload()
+                text = log.read_text()
+                assert "access.tls_admins" in text, text
+                assert "the rest of access is new: access.agent_user: this host knows no user 'no-such-user-here'" in text, text
+                assert any("not all of the last reload was done" in line for line in service.manager.heard), service.manager.heard
+
                 # A file that was rotated away, and one that is broken: the log is opened anew all the same.
                 log.rename(folder / "perfd.log.1")
                 service.rewrite("kind: DaemonConfig", "kind: DaemonConfig\nlogg: {}")
@@ -198,6 +207,69 @@ def test_a_hanging_spine_stops_the_heartbeat():
             service.stop()
 
 
+def hold(process, name):
+    """The thread, stopped until the process ends; None where ptrace is not allowed."""
+    held = StoppedThread(thread_of(process, name))
+    try:
+        held.__enter__()
+    except PermissionError:
+        return print(f"      ptrace is not allowed here: {name} was not made to hang")
+    return held
+
+
+def seconds_to_end(service, *held):
+    """From SIGTERM to the exit. A thread that was traced is not gone before its tracer has asked for it (ptrace(2), "Death under
+    ptrace")."""
+    began = time.monotonic()
+    service.process.terminate()
+    while service.process.poll() is None:
+        for thread in held:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(thread.tid, os.WNOHANG | StoppedThread.WALL)
+        assert time.monotonic() - began < 20, "perfd does not end"
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def test_a_reload_that_hangs_holds_up_nothing():
+    with Folder() as folder:
+        service = Service(folder, "perfd", perfd_config(folder), watchdog_s=1)
+        try:
+            service.manager.wait_for("READY=1")
+            held = hold(service.process, "perfd-reload")
+            if held is None:
+                return
+            service.process.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            del service.manager.hear()[:]
+            wait_until(lambda: service.manager.hear(0.05).count("WATCHDOG=1") >= 4, 5, "heartbeats during a reload")
+            seconds = seconds_to_end(service, held)
+            assert service.process.returncode == 0 and seconds < 6.5, (service.process.returncode, seconds)
+        finally:
+            service.stop()
+
+
+def test_the_end_comes_in_time_whatever_hangs():
+    """5 s; at once when nothing hangs."""
+    for name in ("", "perfd-store", "perfd-hook", "perfd-archive"):
+        with Folder() as folder:
+            config = perfd_config(folder) + f"archive: {{directory: {folder}/archive}}\n"
+            service = Service(folder, "perfd", config)
+            try:
+                service.manager.wait_for("READY=1")
+                held = [hold(service.process, name)] if name else []
+                if held == [None]:
+                    return
+                seconds = seconds_to_end(service, *held)
+                text = (folder / "perfd.log").read_text()
+                assert service.process.returncode == 0, (name, service.process.returncode)
+                assert ("did not end within 5s" in text) == bool(name), (name, text)
+                assert seconds < (6.5 if name else 3), (name, seconds)
+                print(f"      {name or 'nothing'} hangs: perfd ended after {seconds:.2f} s")
+            finally:
+                service.stop()
+
+
 def test_stopping_is_told():
     with Folder() as folder:
         service = Service(folder, "perfd", perfd_config(folder))
@@ -260,6 +332,32 @@ def test_the_agent_reloads_its_log():
             assert 'log.level: "info" -> "debug"' in text, text
             assert 'node: "reloaded" -> "other" needs a restart' in text, text
             assert "node reloaded" in (folder / "agent.log.1").read_text()
+        finally:
+            code = service.stop()
+        assert code == 0, code
+
+
+def test_the_agent_takes_what_may_change_while_it_runs():
+    with Folder() as folder:
+        service = Service(folder, "perf-agent", (
+            f"apiVersion: perfd/v1\nkind: AgentConfig\ndaemon: {{address: \"localhost:1\"}}\n"
+            f"spool: {{directory: {folder}/spool}}\nlog: {{level: info, file: {folder}/agent.log}}\n"))
+        try:
+            log = folder / "agent.log"
+            service.manager.wait_for("READY=1")
+            wait_until(lambda: "give --tls-ca" in log.read_text(), 10, "the need of certificates")
+            service.rewrite("spool: {", "tls: {ca: /missing/ca.crt}\ninjection: {allowed: false}\nspool: {limit_mib: 9, ")
+            service.reload()
+            text = log.read_text()
+            for change in ("tls.ca", "injection.allowed: true -> false", "spool.limit_mib: 256 -> 9", "reloaded"):
+                assert change in text, text
+            assert "restart" not in text, text
+            wait_until(lambda: "cannot read /missing/ca.crt" in log.read_text(), 10, "the new file")
+            service.rewrite("limit_mib: 9", "limit_mib: 7, limmit: 1")
+            service.reload()
+            text = log.read_text()
+            assert "the configuration stays as it was: " in text and "unknown key 'limmit'" in text, text
+            assert "9 -> 7" not in text, text
         finally:
             code = service.stop()
         assert code == 0, code

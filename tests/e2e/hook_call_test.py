@@ -3,6 +3,8 @@
 output and at most one line on standard error. Prints how long a call takes, from start to exit."""
 import os
 import pathlib
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -122,6 +124,46 @@ def test_too_little_memory():
             # The loader itself may fail, before there is any of our code.
             assert run.returncode in (0, 127), run
             assert run.stdout == b"", run
+
+
+MAKE_CERTS = pathlib.Path(__file__).resolve().parents[2] / "deploy/make-certs.sh"
+
+
+def test_over_tls():
+    """perfd on another host than the jobs: a prolog shows the certificate of its node's agent, and speaks for that node's jobs."""
+    if not shutil.which("openssl"):
+        return print("SKIPPED: test_over_tls: openssl is not installed")
+    with tempfile.TemporaryDirectory(prefix="perfd-hook-tls-") as folder:
+        ours, others, policy = (pathlib.Path(folder) / name for name in ("ours", "others", "policy.yaml"))
+        policy.write_text("every: 1\n")
+        for certs in (ours, others):
+            subprocess.run([MAKE_CERTS, certs, "server", "127.0.0.1", "agent", "node1", "node2", "user", "root", "nobody"],
+                           check=True, timeout=60, stdout=subprocess.DEVNULL)
+        with cluster.Cluster(nodes=(), daemon_flags=[
+                "--policy", policy, "--listen-tcp", "127.0.0.1:0", "--tls-admin", "root", "--tls-ca", ours / "ca.crt",
+                "--tls-cert", ours / "server.crt", "--tls-key", ours / "server.key"]) as daemon:
+            address = re.search(r"mutual TLS on (\S+)", daemon.log("perfd"))[1]
+
+            def tls(name, who, job, certs=ours):
+                seconds, text = call([name, "--address", address, "--tls-ca", ours / "ca.crt", "--tls-cert", certs / f"{who}.crt",
+                                      "--tls-key", certs / f"{who}.key", "--timeout", "5s"], timeout_ms=5000,
+                                     environment={**JOB, "SLURM_JOB_ID": job})
+                times.append(seconds)
+                return text
+
+            times = []
+            first = tls("prolog", "agent-node1", "1")
+            assert tls("prolog", "agent-node1", "1") == first  # decided once
+            assert tls("epilog", "agent-node1", "1") == ""
+            tls("prolog", "user-root", "2")  # an administrator
+            text = tls("prolog", "agent-node2", "3")
+            assert "node node2 may not speak for a job on node1" in text, text
+            text = tls("prolog", "user-nobody", "4")
+            assert "may not speak for the scheduler" in text, text
+            assert tls("prolog", "agent-node1", "5", certs=others) != ""  # another site's: no connection
+            jobs = daemon.json("hook", "list")["jobs"]
+            assert sorted(job["job"] for job in jobs) == ["1", "2"], jobs
+            print(f"over TLS: start to exit median {median(times) * 1e3:.1f} ms")
 
 
 def median(values):

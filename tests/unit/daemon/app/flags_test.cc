@@ -1,9 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -11,6 +8,7 @@
 #include "core/service/config_file.h"
 #include "daemon/perfd_config.h"
 #include "daemon/perfd_flags.h"
+#include "tests/unit/core/service/flags_fixture.h"
 
 namespace perfd {
 namespace {
@@ -18,42 +16,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class FlagsTest : public testing::Test {
+class FlagsTest : public FlagsFixture<PerfdFlags> {
  protected:
-  FlagsTest()
-      : path_(testing::TempDir() + "perfd_flags_test_" + std::to_string(::getpid()) + ".yaml") {}
-  ~FlagsTest() override { std::filesystem::remove(path_); }
-
-  void Write(const std::string& text) {
-    std::ofstream(path_) << text;
-    ASSERT_EQ(::chmod(path_.c_str(), 0644), 0);
-  }
-  // The exit code, or -1 when the program goes on.
-  int Parse(std::vector<std::string> words) {
-    flags_ = PerfdFlags();
-    words_ = std::move(words);
-    words_.insert(words_.begin(), "perfd");
-    arguments_.clear();
-    for (std::string& word : words_) arguments_.push_back(word.data());
-    int code = 0;
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const bool goes_on =
-        ParsePerfdFlags(static_cast<int>(arguments_.size()), arguments_.data(), &flags_, &code);
-    out_ = testing::internal::GetCapturedStdout();
-    err_ = testing::internal::GetCapturedStderr();
-    return goes_on ? -1 : code;
-  }
-  absl::StatusOr<PerfdFlags> Again() {
-    return ParsePerfdFlagsAgain(static_cast<int>(arguments_.size()), arguments_.data());
-  }
-
-  const std::string path_;
-  PerfdFlags flags_;
-  std::vector<std::string> words_;
-  std::vector<char*> arguments_;
-  std::string out_;
-  std::string err_;
+  FlagsTest() : FlagsFixture("perfd", ParsePerfdFlags, ParsePerfdFlagsAgain) {}
 };
 
 TEST_F(FlagsTest, TheCommandLineWinsOverTheFileOverTheDefaults) {

@@ -73,6 +73,14 @@ TEST_F(ReloadTest, OneSettingThatFailsDoesNotHoldUpTheOthers) {
       err_, AllOf(HasSubstr("the policy stays as it was: line 2: no"), Not(HasSubstr("reloaded"))));
 }
 
+TEST_F(ReloadTest, ASettingThatWasTakenInPartSaysSo) {
+  const LiveSetting part{
+      "access", [](const PerfdFlags&) { return absl::NotFoundError("no user 'x'"); }, true};
+  EXPECT_EQ(Reload({part}), 1);
+  EXPECT_THAT(err_, AllOf(HasSubstr("the rest of access is new: no user 'x'"),
+                          Not(HasSubstr("stays as it was"))));
+}
+
 TEST_F(ReloadTest, NothingNewIsFine) {
   EXPECT_EQ(Reload({Remember("log")}), 0);
   EXPECT_THAT(err_, HasSubstr("reloaded"));

@@ -190,6 +190,15 @@ TEST_F(ArchiverTest, NothingIsOldInTheFirstHour) {
   EXPECT_EQ(archiver_->Figures().deleted, 1u);
 }
 
+TEST_F(ArchiverTest, AfterTheEndNothingIsWrittenAndNothingSwept) {
+  ASSERT_TRUE(ArchiveFolder(folder_).Write("p-000003", clock_.unix_ns, "here").ok());
+  archiver_->Add("p-000042");
+  archiver_->Stop();
+  archiver_->Turn();
+  EXPECT_EQ(archiver_->Figures().written, 0u);
+  EXPECT_EQ(archiver_->Figures().files, 0u) << "the folder was gone through";
+}
+
 TEST_F(ArchiverTest, ItsOwnThreadDoesItAll) {
   stored_ = {SampleReport().status};
   archiver_->Begin();

@@ -18,11 +18,14 @@ TEST(GzipTest, ThereAndBack) {
     const auto plain = Gunzip(*packed);
     ASSERT_TRUE(plain.ok()) << plain.status();
     EXPECT_EQ(*plain, text);
+    EXPECT_EQ(UnpackedBytes(*packed), text.size());
   }
   EXPECT_LT(Gzip(large)->size(), large.size());
 }
 
 TEST(GzipTest, WhatIsNoGzipIsAnError) {
+  EXPECT_EQ(UnpackedBytes("abc"), 0u);
+  EXPECT_EQ(UnpackedBytes(absl::string_view("\1\2\3\4", 4)), 0x04030201u);
   EXPECT_EQ(Gunzip("").status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(Gunzip("plain text").status().code(), absl::StatusCode::kDataLoss);
   const std::string packed = *Gzip(std::string(1000, 'x') + "end");

@@ -16,8 +16,11 @@ namespace perfd {
 
 class HttpPeer {
  public:
-  explicit HttpPeer(const std::string& address)
+  // `receive_bytes`: as many as the kernel may take for it, about; 0: as usual.
+  explicit HttpPeer(const std::string& address, int receive_bytes = 0)
       : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    if (receive_bytes > 0)
+      ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
     const size_t colon = address.rfind(':');
     sockaddr_in to{};
     to.sin_family = AF_INET;

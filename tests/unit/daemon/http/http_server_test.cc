@@ -36,6 +36,11 @@ class HttpServerTest : public testing::Test {
                         return;
                       }
                       if (request.path == "/never") return;
+                      if (request.path == "/shared") {
+                        HttpResponse response;
+                        response.body = shared_;
+                        return respond(response);
+                      }
                       respond(request.path == "/large" ? PlainResponse(200, large_)
                                                        : PlainResponse(200, request.path));
                     })
@@ -55,6 +60,7 @@ class HttpServerTest : public testing::Test {
   const std::string& address() const { return server_->address(); }
 
   const std::string large_ = std::string(size_t{8} << 20, 'x');
+  const std::shared_ptr<const std::string> shared_ = std::make_shared<const std::string>(large_);
   std::unique_ptr<HttpServer> server_;
   std::atomic<int> calls_{0};
   absl::Mutex mutex_;
@@ -156,6 +162,19 @@ TEST_F(HttpServerTest, SlowHeadsMakeRoom) {
   const absl::Time start = absl::Now();
   EXPECT_EQ(BodyOf(Get(address(), "/quick")), "/quick");
   EXPECT_LT(absl::Now() - start, absl::Nanoseconds(HttpConnection::kReadNs));
+}
+
+// However many ask and do not read, whoever means it is served soon.
+TEST_F(HttpServerTest, SlowTakersMakeRoom) {
+  std::vector<std::unique_ptr<HttpPeer>> slow;
+  for (size_t i = 0; i < HttpServer::kMaxConnections; ++i) {
+    slow.push_back(std::make_unique<HttpPeer>(address(), 4096));
+    ASSERT_TRUE(slow.back()->Send("GET /shared HTTP/1.0\r\n\r\n"));
+  }
+  const absl::Time start = absl::Now();
+  EXPECT_EQ(BodyOf(Get(address(), "/quick")), "/quick");
+  EXPECT_LT(absl::Now() - start, absl::Nanoseconds(HttpConnection::kResponseNs) / 4);
+  EXPECT_GE(server_->refused(), 1u);
 }
 
 // A letter now and then does not keep a connection: the time is for the whole head.

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -44,7 +46,7 @@ class ReportSiteTest : public testing::Test {
     source.newest = [this](int) { return std::vector<ProfileStatus>{report_.status}; };
     const ReportLinks links(std::string(32, 'k'), "", open);
     url_ = links.UrlOf(report_.status.id);
-    site_ = std::make_unique<ReportSite>(*server_, links, std::move(source));
+    site_ = std::make_unique<ReportSite>(*server_, links, std::move(source), limits_);
     ASSERT_TRUE(site_->Serve().ok());
   }
   void TearDown() override { site_.reset(); }
@@ -53,6 +55,25 @@ class ReportSiteTest : public testing::Test {
     return Get(server_->address(), target, fields);
   }
 
+  // An answer whose body is not taken until it is dropped.
+  HttpResponse Hold(const std::string& target, bool gzip) {
+    HttpRequest request;
+    request.accepts_gzip = gzip;
+    request.path = target.substr(0, target.find('?'));
+    if (request.path != target) request.query = target.substr(request.path.size() + 1);
+    // Shared with an answer that would come too late.
+    auto answered = std::make_shared<absl::Notification>();
+    auto got = std::make_shared<HttpResponse>();
+    site_->Handle(request, [answered, got](HttpResponse response) {
+      *got = std::move(response);
+      answered->Notify();
+    });
+    if (!answered->WaitForNotificationWithTimeout(absl::Seconds(20)))
+      return PlainResponse(500, "no answer");
+    return std::move(*got);
+  }
+
+  SiteLimits limits_;
   Report report_ = SampleReport();
   std::atomic<int> asked_{0};
   std::atomic<int> rendered_{0};
@@ -167,6 +188,74 @@ TEST_F(ReportSiteTest, ManyReadersDoNotHoldUpMetrics) {
   EXPECT_GE(served, static_cast<int>(ReportSite::kQueue));
   EXPECT_EQ(served + refused, static_cast<int>(readers.size()));
   EXPECT_EQ(rendered_, 1);  // the others found it rendered
+}
+
+// However many page readers there are.
+TEST_F(ReportSiteTest, TheFirstPageWaitsForNoOther) {
+  for (const bool open : {false, true}) {
+    hold_ = std::make_unique<absl::Notification>();
+    Begin(open);
+    std::vector<std::unique_ptr<HttpPeer>> readers;
+    for (size_t i = 0; i < ReportSite::kQueue + 10; ++i) {
+      readers.push_back(std::make_unique<HttpPeer>(server_->address()));
+      readers.back()->Send(absl::StrCat("GET ", url_, " HTTP/1.0\r\n\r\n"));
+    }
+    EXPECT_EQ(StatusOf(Fetch("/")), 200);
+    hold_->Notify();
+    site_.reset();
+  }
+}
+
+// Peers that take their pages slowly hold so many bytes, and not more.
+TEST_F(ReportSiteTest, UnpackedPagesAreBounded) {
+  limits_.unpacked_pages = RenderHtml(report_).size() * 5 / 2;
+  Begin(false);
+  const HttpResponse first = Hold(url_, false);
+  auto second = std::make_unique<HttpResponse>(Hold(url_, false));
+  EXPECT_EQ(first.status, 200);
+  EXPECT_EQ(*second->body, RenderHtml(report_));
+  const HttpResponse third = Hold(url_, false);
+  EXPECT_EQ(third.status, 503);
+  EXPECT_THAT(HeadOf(third), HasSubstr("\r\nRetry-After: 2\r\n"));
+  EXPECT_EQ(Hold(url_, true).status, 200) << "the packed page is there once for all";
+  EXPECT_EQ(StatusOf(Fetch("/metrics")), 200);
+  second.reset();
+  EXPECT_EQ(StatusOf(Fetch(url_)), 200);
+}
+
+TEST_F(ReportSiteTest, PackedPagesOfRunningProfilesAndMetricsAreBounded) {
+  limits_.packed_pages = limits_.metrics = 1;  // one at a time
+  report_.status.state = ProfileState::kSampling;
+  Begin(false);
+  {
+    const HttpResponse page = Hold(url_, true);
+    EXPECT_EQ(page.status, 200);
+    EXPECT_EQ(Hold(url_, true).status, 503);
+    const HttpResponse metrics = Hold("/metrics", false);
+    EXPECT_EQ(metrics.status, 200);
+    EXPECT_EQ(Hold("/metrics", false).status, 503);
+  }
+  EXPECT_EQ(Hold(url_, true).status, 200);
+  EXPECT_EQ(Hold("/metrics", true).status, 200);
+}
+
+// A page under way is waited for; those that wait are not made.
+TEST_F(ReportSiteTest, TheEndMakesNoMorePages) {
+  hold_ = std::make_unique<absl::Notification>();
+  Begin(false);
+  report_.status.state = ProfileState::kSampling;  // each is made anew
+  std::vector<std::unique_ptr<HttpPeer>> readers;
+  for (size_t i = 0; i < 5; ++i) {
+    readers.push_back(std::make_unique<HttpPeer>(server_->address()));
+    readers.back()->Send(absl::StrCat("GET ", url_, " HTTP/1.0\r\n\r\n"));
+  }
+  ASSERT_TRUE(began_.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  EXPECT_EQ(StatusOf(Fetch("/")), 200);  // all have been read
+  std::thread end([&] { site_->Stop(); });
+  for (const auto& reader : readers) EXPECT_EQ(reader->ReadAll(), "");
+  hold_->Notify();
+  end.join();
+  EXPECT_LT(rendered_, 3) << "pages were made for peers that are gone";
 }
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "daemon/ingest/worker.h"
 
 namespace perfd {
@@ -270,6 +272,26 @@ TEST(Worker, RunsInOrderAndFinishesWhatIsQueued) {
   ASSERT_EQ(order.size(), 100u);
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
   EXPECT_FALSE(worker.Post([] {}));
+}
+
+TEST(Worker, GivesUpWhatItHasNoTimeFor) {
+  absl::Notification begun, go_on;
+  int ran = 0, given_up = 0;
+  Worker worker("perfd-test", 1, 100);
+  worker.Post([&] {
+    begun.Notify();
+    go_on.WaitForNotification();
+    ++ran;
+  });
+  begun.WaitForNotification();
+  for (int i = 0; i < 10; ++i) worker.Post([&] { ++ran; }, [&] { ++given_up; });
+  worker.Post([&] { ++ran; });  // nobody need be told
+  std::thread ends([&] { worker.Close(absl::ZeroDuration()); });
+  while (!worker.closed()) std::this_thread::yield();
+  go_on.Notify();
+  ends.join();
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(given_up, 10);
 }
 
 }  // namespace

@@ -1,91 +1,16 @@
 // The scheduler hook through the spine and a real store: each run of a job is decided about once.
-#include "daemon/pipeline/hook_desk.h"
-
 #include <gmock/gmock.h>
 
-#include <fstream>
 #include <set>
 #include <thread>
 
-#include "daemon/policy/policy_source.h"
-#include "tests/unit/daemon/pipeline/pipeline_fixture.h"
+#include "tests/unit/daemon/pipeline/hook_desk_fixture.h"
 
 namespace perfd {
 namespace {
 
 using ::testing::HasSubstr;
 using D = HookDecision;
-
-const HookCaller kRootCaller{};
-
-class HookDeskTest : public PipelineFixture {
- protected:
-  void SetUp() override {
-    path_ = folder_ + "/policy.yaml";
-    PipelineFixture::SetUp();
-    UsePolicy("{every: 3, quota: {active: 100}}");
-  }
-  void TearDown() override {
-    pipeline_.reset();
-    policy_.reset();
-  }
-
-  void UsePolicy(const std::string& text) {
-    std::ofstream(path_) << text;
-    Restart();
-  }
-
-  // The daemon is started anew, on the same store.
-  void Restart() {
-    pipeline_.reset();
-    policy_ = std::make_unique<PolicySource>(path_);
-    ASSERT_TRUE(policy_->Reload().ok());
-    PipelineOptions options;
-    options.policy = policy_.get();
-    pipeline_ = std::make_unique<Pipeline>(*store_, clock_, std::move(options));
-    ASSERT_TRUE(pipeline_->Restore().ok());
-  }
-
-  static HookJob Job(const std::string& id, const std::string& nodes = "a") {
-    HookJob job;
-    job.job = id;
-    job.uid = 1000;
-    job.user = "alice";
-    job.partition = "batch";
-    job.nodes = nodes;
-    return job;
-  }
-
-  HookAnswer Begin(const HookJob& job) {
-    const auto answer = pipeline_->hooks().Begin(kRootCaller, job);
-    EXPECT_TRUE(answer.ok()) << answer.status();
-    return answer.value_or(HookAnswer());
-  }
-  HookAnswer End(const HookJob& job) {
-    const auto answer = pipeline_->hooks().End(kRootCaller, job);
-    EXPECT_TRUE(answer.ok()) << answer.status();
-    return answer.value_or(HookAnswer());
-  }
-  ProfileStatus Status(const std::string& id) {
-    const auto status = pipeline_->Get({0, "root", true}, id);
-    EXPECT_TRUE(status.ok()) << status.status();
-    return status.value_or(ProfileStatus());
-  }
-  // Ticks until the profile is over; the report is stored on another thread.
-  ProfileState Over(const std::string& id) {
-    for (int i = 0; i < 1000 && !IsFinal(Status(id).state); ++i) {
-      pipeline_->Tick();
-      (void)store_->Flush();
-    }
-    return Status(id).state;
-  }
-  uint64_t Calls(HookResult result) {
-    return pipeline_->hooks().figures().calls[static_cast<size_t>(result)];
-  }
-
-  std::string path_;
-  std::unique_ptr<PolicySource> policy_;
-};
 
 TEST_F(HookDeskTest, EveryThirdJobIsProfiled) {
   Connect("a");
@@ -164,23 +89,6 @@ TEST_F(HookDeskTest, ARestartedJobIsAnotherRun) {
   EXPECT_EQ(Begin(job).profile_id, before);
   clock_.Pass(1);
   EXPECT_NE(Begin(job).profile_id, before);
-}
-
-// As Slurm 22.05 does when a job is requeued.
-TEST_F(HookDeskTest, AnEpilogWithTheNumberOfTheNextRunEndsThisOne) {
-  UsePolicy("every: 1");
-  Connect("a");
-  HookJob job = Job("5");
-  const std::string first = Begin(job).profile_id;
-  job.restart = 1;
-  EXPECT_EQ(End(job).profile_id, first);
-  ASSERT_EQ(link_->stops.size(), 1u);
-  EXPECT_EQ(link_->stops[0].profile_id, first);
-  const std::string second = Begin(job).profile_id;
-  EXPECT_NE(second, first);
-  EXPECT_EQ(End(job).profile_id, second);
-  job.restart = 3;
-  EXPECT_EQ(End(job).decision, D::kNone);
 }
 
 TEST_F(HookDeskTest, TheQuotaOfTheDayBeginsAnewAtMidnight) {
@@ -274,29 +182,25 @@ TEST_F(HookDeskTest, AnEpilogWithoutAPrologIsAllRight) {
   EXPECT_EQ(Calls(HookResult::kEnded), 2u);
 }
 
-TEST_F(HookDeskTest, ANodeSpeaksForItsOwnJobsOnly) {
-  UsePolicy("every: 1");
-  Connect("n1");
-  Connect("n2");
-  const HookCaller node{"n1.site"};
-  EXPECT_EQ(pipeline_->hooks().Begin(node, Job("1", "n[2-3]")).status().code(),
-            absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(Calls(HookResult::kRefused), 1u);
-  HookJob job = Job("2", "n[1-2]");
-  job.uid = 0;
-  job.user = "root";
-  const auto answer = pipeline_->hooks().Begin(node, job);
-  ASSERT_TRUE(answer.ok()) << answer.status();
-  // A node cannot say who is root elsewhere.
-  EXPECT_FALSE(Status(answer->profile_id).requester.privileged);
-  job.job = "3";
-  EXPECT_TRUE(Status(Begin(job).profile_id).requester.privileged);
-  // It ends its own part, whatever it says.
-  HookJob end = Job("2", "n[1-2]");
-  end.node = "n2";
-  link_->stops.clear();  // of n2
-  ASSERT_TRUE(pipeline_->hooks().End(node, end).ok());
-  EXPECT_TRUE(link_->stops.empty());
+TEST_F(HookDeskTest, ElementsOfAnArrayAreJobsOfTheirOwn) {
+  UsePolicy("every: 2");
+  Connect("a");
+  EXPECT_EQ(Begin(Job("7[1].server")).decision, D::kNotChosen);
+  const HookAnswer second = Begin(Job("7[2].server"));
+  EXPECT_EQ(second.decision, D::kProfile);
+  EXPECT_EQ(Status(second.profile_id).spec.target.slurm_job, JobNumber("7[2]"));
+}
+
+TEST_F(HookDeskTest, APresetThatIsNoneIsNoWayOut) {
+  UsePolicy("{every: 1000, users: {opt_out: false}}");
+  Connect("a");
+  HookJob job = Job("1");
+  job.wish = HookWish::kOptIn;
+  job.preset = "nonsense";
+  const HookAnswer answer = Begin(job);
+  ASSERT_EQ(answer.decision, D::kProfile);
+  EXPECT_THAT(Status(answer.profile_id).notices[0].text,
+              HasSubstr("'nonsense', which is none of default: 'default' is taken"));
 }
 
 TEST_F(HookDeskTest, WrongHostListsAreRefusedOrSaid) {

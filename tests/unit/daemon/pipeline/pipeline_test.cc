@@ -36,6 +36,30 @@ TEST_F(PipelineTest, StopWaitsForWhatIsInTheCommitQueue) {
   EXPECT_EQ(pipeline_->Get({1000, "user", false}, id)->samples, 500u);  // merged as well
 }
 
+// It was acknowledged; and the daemon was stopped before the report was made anew.
+TEST_F(PipelineTest, ALateWindowIsInTheReportAlsoAfterARestart) {
+  const auto await = [this](const std::string& id, ProfileState state, uint64_t samples) {
+    const absl::Time until = absl::Now() + absl::Seconds(20);
+    while (absl::Now() < until) {
+      pipeline_->Tick();
+      const auto status = store_->Profile(id);
+      if (status.ok() && status->state == state && status->samples == samples) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  };
+  const uint64_t agent = Connect("a");
+  const std::string id = Submit();
+  EXPECT_TRUE(Take(agent, Window(id, "a", 1)).ok());
+  EXPECT_TRUE(Take(agent, Window(id, "a", 3)).ok());  // 2 is missing
+  End(agent, id, 3);
+  ASSERT_TRUE(await(id, ProfileState::kPartial, 20));
+  EXPECT_TRUE(Take(agent, Window(id, "a", 2)).ok());
+  Begin();
+  EXPECT_TRUE(await(id, ProfileState::kPartial, 30));
+  EXPECT_EQ(store_->WindowCounts()->size(), 0u) << "it is in the aggregate now";
+}
+
 TEST_F(PipelineTest, AStrangersWindowSpoilsNothing) {
   const uint64_t own = Connect("a");
   const uint64_t stranger = Connect("b", 1001, true);

@@ -21,6 +21,7 @@ Peer PersonOf(uint32_t uid, bool privileged) {
 
 TEST(HookCallerTest, RootAdministratorsAndNodesMayCall) {
   EXPECT_EQ(HookCallerOf(PersonOf(0, true))->node, "");
+  EXPECT_EQ(HookCallerOf(PersonOf(0, true))->person, "someone");  // for the log
   EXPECT_EQ(HookCallerOf(PersonOf(1000, true))->node, "");
   EXPECT_EQ(HookCallerOf(PersonOf(1000, false)).status().code(),
             absl::StatusCode::kPermissionDenied);
@@ -30,6 +31,7 @@ TEST(HookCallerTest, RootAdministratorsAndNodesMayCall) {
   node.full_agent = true;
   node.agent_node = "n1";
   EXPECT_EQ(HookCallerOf(node)->node, "n1");
+  EXPECT_EQ(HookCallerOf(node)->person, "");
 }
 
 class HookCallsTest : public ServiceFixture {
@@ -82,6 +84,10 @@ TEST_F(HookCallsTest, NonsenseIsRefused) {
   job.job = std::string(256, '1');
   EXPECT_EQ(Tell(true, std::nullopt, job).error_code(), StatusCode::INVALID_ARGUMENT);
   job.job = std::string(255, '1');
+  EXPECT_TRUE(Tell(true, std::nullopt, job).ok());
+  // The user's own word is no reason to refuse a job.
+  job.wish = HookWish::kOptIn;
+  job.preset = std::string(100'000, 'x');
   EXPECT_TRUE(Tell(true, std::nullopt, job).ok());
 }
 

@@ -125,6 +125,7 @@ v1::Window FakeAgent::MakeWindow(const std::string& profile, uint64_t sequence,
 }
 
 ServiceFixture::ServiceFixture() {
+  identity_.tls_admins = {"root"};
   std::string name = (std::filesystem::temp_directory_path() / "perfd-service-XXXXXX").string();
   if (::mkdtemp(name.data()) != nullptr) folder_ = name;
   ::chmod(folder_.c_str(), 0755);  // other users must reach the socket
@@ -145,7 +146,8 @@ void ServiceFixture::StartDaemon() {
   pipeline_options.extra_checks = [this] { return door_->Checks(); };
   pipeline_ = std::make_unique<Pipeline>(*store_, clock_, std::move(pipeline_options));
   EXPECT_TRUE(pipeline_->Restore().ok());
-  host_ = std::make_unique<GrpcHost>(*pipeline_, IdentityOptions{"", {"root"}, ::getuid()});
+  identity_.own_uid = ::getuid();
+  host_ = std::make_unique<GrpcHost>(*pipeline_, identity_, *accounts_);
   pipeline_->Run();
   EXPECT_TRUE(
       door_->Serve([this](UniqueFd fd, uint32_t uid) { host_->Adopt(std::move(fd), uid); }).ok());

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/base/clock.h"
+#include "core/service/accounts.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/service/grpc_host.h"
 #include "daemon/service/unix_door.h"
@@ -72,6 +73,8 @@ class ServiceFixture : public testing::Test {
   std::string folder_;
   SystemClock clock_;
   IngestLimits ingest_limits_;
+  std::unique_ptr<Accounts> accounts_ = std::make_unique<Accounts>();
+  IdentityOptions identity_;
   std::unique_ptr<SqliteStore> store_;
   std::unique_ptr<UnixDoor> door_;
   std::unique_ptr<Pipeline> pipeline_;

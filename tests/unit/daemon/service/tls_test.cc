@@ -138,7 +138,8 @@ TEST_F(TlsTest, RenewedCertificatesAreUsedWithoutARestart) {
                                      " server localhost 127.0.0.1 user root >/dev/null")
                             .c_str()),
             0);
-  const TlsOptions renewed{*address, other + "/ca.crt", other + "/server.crt", other + "/server.key"};
+  const TlsOptions renewed{*address, other + "/ca.crt", other + "/server.crt",
+                           other + "/server.key"};
   ASSERT_TRUE(host_->RenewTls(renewed).ok());
   EXPECT_TRUE(List(before).ok()) << "a connection that stands was touched";
   grpc::ChannelArguments own_connection;
@@ -148,13 +149,15 @@ TEST_F(TlsTest, RenewedCertificatesAreUsedWithoutARestart) {
   new_client.pem_private_key = Read("../other/user-root.key");
   new_client.pem_cert_chain = Read("../other/user-root.crt");
   EXPECT_TRUE(
-      List(grpc::CreateCustomChannel(*address, grpc::SslCredentials(new_client), own_connection)).ok());
+      List(grpc::CreateCustomChannel(*address, grpc::SslCredentials(new_client), own_connection))
+          .ok());
   grpc::SslCredentialsOptions old_client;
   old_client.pem_root_certs = Read("ca.crt");
   old_client.pem_private_key = Read("user-root.key");
   old_client.pem_cert_chain = Read("user-root.crt");
   EXPECT_FALSE(
-      List(grpc::CreateCustomChannel(*address, grpc::SslCredentials(old_client), own_connection)).ok());
+      List(grpc::CreateCustomChannel(*address, grpc::SslCredentials(old_client), own_connection))
+          .ok());
 }
 
 TEST_F(TlsTest, BrokenFilesLeaveTheOldCertificates) {
@@ -172,6 +175,55 @@ TEST_F(TlsTest, BrokenFilesLeaveTheOldCertificates) {
   EXPECT_FALSE(host_->ListenTls(mixed).ok()) << "found at the start, not by the first client";
 }
 
+// gRPC would go on with the old CA without a word; so would whoever removed one from the file.
+TEST_F(TlsTest, AMangledCaIsSaidAndLeavesTheOldOne) {
+  const auto address = host_->ListenTls(Options());
+  ASSERT_TRUE(address.ok());
+  const std::string ca = Read("ca.crt");
+  std::string flipped = ca;
+  flipped[ca.find('\n') + 20] = '!';  // no letter of base64
+  std::string other = ca;
+  other.replace(ca.find('\n') + 1, 8, "AAAAAAAA");  // base64 of something else
+  const std::string cut = ca.substr(0, ca.size() / 2);
+  std::string key_only = Read("server.key");
+  TlsOptions options = Options();
+  options.ca = certs_ + "/mangled.crt";
+  for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
+           {flipped, "certificate 1 of --tls-ca"},
+           {other, "certificate 1 of --tls-ca"},
+           {cut, "certificate 1 of --tls-ca"},
+           {ca + flipped, "certificate 2 of --tls-ca"},
+           {ca + cut, "certificate 2 of --tls-ca"},
+           {key_only, "holds no certificate"},
+           {std::string(1, '\0') + ca, "is not a PEM file"},
+           {"", "is not a PEM file"}}) {
+    std::ofstream(options.ca) << text;
+    const absl::Status status = host_->RenewTls(options);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(options.ca));
+  }
+  EXPECT_TRUE(List(Dial(*address, "user-root")).ok());
+  std::ofstream(options.ca) << "text before\n" << ca << "\n" << ca << "text after\n";
+  EXPECT_TRUE(host_->RenewTls(options).ok());
+}
+
+TEST_F(TlsTest, ACertificateThatTlsDoesNotAcceptIsSaid) {
+  const std::string weak = certs_ + "/weak";
+  const std::string command =
+      absl::StrCat("openssl req -x509 -newkey rsa:512 -nodes -days 9 -subj /CN=weak -keyout ", weak,
+                   ".key -out ", weak, ".crt 2>/dev/null && chmod 600 ", weak, ".key");
+  if (std::system(command.c_str()) != 0) GTEST_SKIP() << "this openssl makes no weak keys";
+  const auto address = host_->ListenTls(Options());
+  ASSERT_TRUE(address.ok());
+  TlsOptions options = Options();
+  options.cert = weak + ".crt";
+  options.key = weak + ".key";
+  const absl::Status status = host_->RenewTls(options);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("TLS does not accept --tls-cert"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("too small"));
+  EXPECT_TRUE(List(Dial(*address, "user-root")).ok());
+}
+
 TEST_F(TlsTest, ATakenPortIsAnError) {
   const auto address = host_->ListenTls(Options());
   ASSERT_TRUE(address.ok());
@@ -181,7 +233,8 @@ TEST_F(TlsTest, ATakenPortIsAnError) {
 }
 
 TEST(Certificates, NameExactlyOneIdentity) {
-  const Identities identities({"", {}, 0});
+  Accounts accounts;
+  const Identities identities({"", {}, 0}, accounts);
   EXPECT_FALSE(identities.FromCertificate({}).ok());
   EXPECT_FALSE(identities.FromCertificate({"DNS:perfd"}).ok());
   EXPECT_FALSE(identities.FromCertificate({"perfd://user/root", "perfd://agent/a"}).ok());

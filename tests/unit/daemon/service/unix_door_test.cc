@@ -46,6 +46,18 @@ TEST_F(UnixDoorTest, ALivingDaemonKeepsItsSocket) {
   EXPECT_TRUE(std::filesystem::exists(path_));
 }
 
+TEST_F(UnixDoorTest, AfterStopNobodyListensAndTheNextOnesSocketIsLeftAlone) {
+  auto first = *UnixDoor::Open(path_);
+  ASSERT_TRUE(first->Serve([](UniqueFd, uint32_t) {}).ok());
+  first->Stop();
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  const auto second = UnixDoor::Open(path_);
+  ASSERT_TRUE(second.ok()) << second.status();
+  first->Stop();
+  first.reset();
+  EXPECT_TRUE(std::filesystem::exists(path_));
+}
+
 TEST_F(UnixDoorTest, AStaleSocketIsReplaced) {
   std::filesystem::create_directory(folder_ + "/run");
   {

@@ -1,0 +1,138 @@
+// What the store commits only after the hook has given up waiting.
+#include "absl/synchronization/mutex.h"
+#include "tests/unit/daemon/pipeline/hook_desk_fixture.h"
+
+namespace perfd {
+namespace {
+
+using D = HookDecision;
+
+// A store whose commits take longer than anybody waits for them, while the test wants that.
+class SlowStoreTest : public HookDeskTest {
+ protected:
+  void SetUp() override {
+    HookDeskTest::SetUp();
+    pipeline_.reset();
+    store_.reset();
+    StoreOptions options;
+    options.directory = folder_ + "/store";
+    options.most_wait = absl::Milliseconds(20);
+    options.on_commit = [this](double) {
+      absl::MutexLock lock(&mutex_);
+      stuck_ = !fast_;
+      mutex_.Await(absl::Condition(&fast_));
+    };
+    store_ = *SqliteStore::Open(std::move(options));
+    UsePolicy("{every: 2, quota: {active: 1, per_day: 100}}");
+  }
+  void TearDown() override {
+    Slow(false);
+    HookDeskTest::TearDown();
+    store_.reset();  // before what its commits wait for
+  }
+  void Slow(bool slow) {
+    absl::MutexLock lock(&mutex_);
+    fast_ = !slow;
+  }
+  // Until something is committed and its commit does not end.
+  void AwaitStuck() {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&stuck_), absl::Seconds(20)));
+  }
+  // A call that gives up.
+  void BeginInVain(const HookJob& job) {
+    EXPECT_EQ(pipeline_->hooks().Begin(kRootCaller, job).status().code(),
+              absl::StatusCode::kDeadlineExceeded);
+  }
+  void Catch() {
+    Slow(false);
+    // Everything before this is committed; told in the same order.
+    for (int i = 0; i < 1000 && !store_->Flush().ok(); ++i) {
+    }
+  }
+
+  absl::Mutex mutex_;
+  bool fast_ ABSL_GUARDED_BY(mutex_) = true;
+  bool stuck_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+TEST_F(SlowStoreTest, AProfileThatIsStoredTooLateIsTakenUp) {
+  Connect("a");
+  Slow(true);
+  BeginInVain(Job("1"));
+  AwaitStuck();
+  BeginInVain(Job("2"));  // every 2nd, and not stored yet
+  HookJob asked = Job("3");
+  asked.wish = HookWish::kOptIn;
+  BeginInVain(asked);
+  pipeline_->Tick();
+  EXPECT_TRUE(store_->Profiles({})->empty());
+  Catch();
+  pipeline_->Tick();
+  const auto record = *store_->HookJobOf(Job("2"));
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ(record->number, 2);
+  const std::string id = record->answer.profile_id;
+  EXPECT_EQ(Status(id).state, ProfileState::kDiscovering);
+  // What was on its way counted for the quota.
+  EXPECT_EQ((*store_->HookJobOf(asked))->answer.decision, D::kQuota);
+  const HookFigures figures = pipeline_->hooks().figures();
+  EXPECT_EQ(figures.jobs[static_cast<size_t>(D::kProfile)], 1u);
+  EXPECT_EQ(figures.jobs[static_cast<size_t>(D::kNotChosen)], 1u);
+  EXPECT_EQ(figures.jobs[static_cast<size_t>(D::kQuota)], 1u);
+  // The same answer for whoever calls now; and the end of the job ends the profile.
+  EXPECT_EQ(Begin(Job("2")).profile_id, id);
+  End(Job("2"));
+  EXPECT_EQ(link_->stops.size(), 1u);
+}
+
+TEST_F(SlowStoreTest, TheQuotaOfTheDayCountsWhatIsOnItsWayToo) {
+  UsePolicy("{every: 1000, quota: {active: 100, per_day: 1}}");
+  Connect("a");
+  Slow(true);
+  BeginInVain(Job("1"));
+  AwaitStuck();
+  HookJob asked = Job("2");
+  asked.wish = HookWish::kOptIn;
+  BeginInVain(asked);
+  HookJob later = Job("3");
+  later.wish = HookWish::kOptIn;
+  BeginInVain(later);
+  Catch();
+  EXPECT_EQ((*store_->HookJobOf(asked))->answer.decision, D::kProfile);
+  EXPECT_EQ((*store_->HookJobOf(later))->answer.decision, D::kQuota);
+}
+
+TEST_F(SlowStoreTest, ItsJobMayHaveEndedMeanwhile) {
+  Connect("a");
+  Slow(true);
+  HookJob asked = Job("1");
+  asked.wish = HookWish::kOptIn;
+  BeginInVain(asked);
+  Catch();
+  EXPECT_EQ(End(asked).decision, D::kProfile);
+  Catch();
+  EXPECT_TRUE(link_->stops.empty());
+  pipeline_->Tick();
+  EXPECT_EQ(link_->stops.size(), 1u);
+}
+
+// The second call of a job whose first one is still under way, and a job that was numbered from the same count.
+TEST_F(SlowStoreTest, WhatWasOvertakenLeavesNothingBehind) {
+  Connect("a");
+  Slow(true);
+  BeginInVain(Job("1"));
+  AwaitStuck();
+  BeginInVain(Job("2"));
+  BeginInVain(Job("2"));
+  BeginInVain(Job("4"));
+  Catch();
+  pipeline_->Tick();
+  EXPECT_EQ(store_->HookJobs(std::nullopt, 10)->size(), 2u);
+  EXPECT_EQ(store_->Profiles({})->size(), 1u);
+  EXPECT_EQ(*store_->HookCounter(""), 2);
+  EXPECT_TRUE(store_->healthy());
+}
+
+}  // namespace
+}  // namespace perfd
