@@ -52,14 +52,18 @@ int Serve(AgentFlags flags, int argc, char** argv) {
   const UniqueFd signals = BlockSignals(reloads);
   const pid_t child = exec ? StartProgram(flags.program) : 0;
   AgentLife life{.signals = signals.get(), .child = child, .notify = &notify};
-  if (reloads)
-    life.reload = [&] { Reload([=] { return ParseAgentFlagsAgain(argc, argv); }, &flags); };
   auto agent = NodeAgent::Create(flags.options);
   if (!agent.ok()) {
     LogError("{}", std::string(agent.status().message()));
     if (child <= 0) return 1;
     LogWarning("the program runs without an agent");
     return ServeUntilStopped(nullptr, life);
+  }
+  if (reloads) {
+    life.reload = [&] {
+      Reload([=] { return ParseAgentFlagsAgain(argc, argv); },
+             [&](const AgentOptions& options) { (*agent)->Apply(options); }, &flags);
+    };
   }
   const int exit_code = ServeUntilStopped(agent->get(), life);
   (*agent)->Shutdown(/*for_good=*/child > 0);

@@ -23,7 +23,8 @@ namespace {
 constexpr int kUsage = 2;
 constexpr int kInvalidConfig = 5;  // as perfd
 
-// A user's home is often shared by all nodes, and a user may run several programs under `exec`: each has its own spool.
+// A user's home is often shared by all nodes, and a user may run several programs under `exec`:
+// each has its own spool.
 std::string DefaultSpool(const AgentFlags& flags) {
   if (!flags.options.user_mode) return "/var/lib/perf-agent/spool";
   std::string own = flags.options.node;
@@ -155,7 +156,7 @@ absl::Status Complete(AgentFlags* flags) {
     ASSIGN_OR_RETURN(options.dial.daemon_uid, UidOf(flags->daemon_user));
   }
   options.user_mode |= !MayServeNode();
-  options.spool_limit_bytes = static_cast<uint64_t>(flags->spool_limit_mib) << 20;
+  options.spool_limit_bytes = SpoolLimitBytes(*flags);
   if (options.node.empty()) options.node = HostName();
   if (options.spool_directory.empty()) options.spool_directory = DefaultSpool(*flags);
   return absl::OkStatus();

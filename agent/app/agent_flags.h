@@ -1,4 +1,5 @@
-// agent/app/agent_flags.h - the command line of perf-agent, over its configuration file, over the environment and defaults.
+// agent/app/agent_flags.h - the command line of perf-agent, over its configuration file, over the
+//                           environment and defaults.
 //
 // Threads  thread-compatible.
 #ifndef AGENT_APP_AGENT_FLAGS_H_
@@ -31,9 +32,14 @@ struct AgentFlags {
   HealFlags heal;
 };
 
-// Parses the command line and the file it names. Sets *exit_code and returns false when the program should end (--help,
-// --version, errors).
+// Parses the command line and the file it names. Sets *exit_code and returns false when the program
+// should end (--help, --version, errors).
 bool ParseAgentFlags(int argc, char** argv, AgentFlags* flags, int* exit_code);
+
+// What follows from --spool-limit-mib.
+inline uint64_t SpoolLimitBytes(const AgentFlags& flags) {
+  return static_cast<uint64_t>(flags.spool_limit_mib) << 20;
+}
 
 // The same again, with what the file says now. Prints nothing.
 absl::StatusOr<AgentFlags> ParseAgentFlagsAgain(int argc, char** argv);

@@ -76,11 +76,14 @@ bool HasFiles(const AgentFlags& flags) {
 }
 
 // Everything is said at the end: in the log that is open then.
-void Reload(const std::function<absl::StatusOr<AgentFlags>()>& read, AgentFlags* running) {
+void Reload(const std::function<absl::StatusOr<AgentFlags>()>& read,
+            const std::function<void(const AgentOptions&)>& apply, AgentFlags* running) {
   ConfigChanges changes;
   absl::StatusOr<AgentFlags> wanted = read();
   if (wanted.ok()) changes = TakeLive(AgentConfig(*wanted), AgentConfig(*running));
+  running->options.spool_limit_bytes = SpoolLimitBytes(*running);
   const absl::Status log = ApplyLog(*running);
+  if (!changes.taken.empty()) apply(running->options);
   for (const std::string& change : changes.taken) LogInfo("reload: {}", change);
   for (const std::string& change : changes.refused)
     LogWarning("reload: {} needs a restart of perf-agent (profiles go on)", change);
@@ -88,7 +91,7 @@ void Reload(const std::function<absl::StatusOr<AgentFlags>()>& read, AgentFlags*
     LogError("reload: the configuration stays as it was: {}",
              std::string(wanted.status().message()));
   if (!log.ok()) LogError("reload: the log stays as it was: {}", std::string(log.message()));
-  if (wanted.ok() && log.ok()) LogInfo("reloaded");
+  if (wanted.ok() && log.ok() && changes.refused.empty()) LogInfo("reloaded");
 }
 
 absl::Status ApplyLog(const AgentFlags& flags) {

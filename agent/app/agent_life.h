@@ -1,7 +1,9 @@
-// agent/app/agent_life.h - the main thread of perf-agent from the start to the end: ticks, reloads, tells the service
+// agent/app/agent_life.h - the main thread of perf-agent from the start to the end: ticks, reloads,
+//                          tells the service
 // manager.
 //
-// Shape    the heartbeat follows a tick that came to its end, so that an agent whose spine hangs is restarted.
+// Shape    the heartbeat follows a tick that came to its end, so that an agent whose spine hangs is
+//          restarted.
 // Threads  BlockSignals before the first thread starts.
 #ifndef AGENT_APP_AGENT_LIFE_H_
 #define AGENT_APP_AGENT_LIFE_H_
@@ -18,7 +20,8 @@
 
 namespace perfd {
 
-// The signals that the agent acts on, as a descriptor: blocked in every thread. SIGHUP is one of them when `reloads`.
+// The signals that the agent acts on, as a descriptor: blocked in every thread. SIGHUP is one of
+// them when `reloads`.
 UniqueFd BlockSignals(bool reloads);
 
 struct AgentLife {
@@ -28,15 +31,18 @@ struct AgentLife {
   std::function<void()> reload{};  // at SIGHUP
 };
 
-// Ticks until SIGINT or SIGTERM, or until the program under `exec` ends. Returns the exit code. `agent` may be null: the
-// user's program comes first, and runs on without a profile.
+// Ticks until SIGINT or SIGTERM, or until the program under `exec` ends. Returns the exit code.
+// `agent` may be null: the user's program comes first, and runs on without a profile.
 int ServeUntilStopped(NodeAgent* agent, const AgentLife& life);
 
 // Whether SIGHUP means to read files again; else it ends the agent, as a closing terminal does.
 bool HasFiles(const AgentFlags& flags);
 
-// Reads the configuration again and applies what may change while the agent runs; says what may not.
-void Reload(const std::function<absl::StatusOr<AgentFlags>()>& read, AgentFlags* running);
+// Reads the configuration again, applies what may change while the agent runs - the log here, the
+// rest by `apply` - and says of each other key that changed that it needs a restart. What cannot be
+// read changes nothing.
+void Reload(const std::function<absl::StatusOr<AgentFlags>()>& read,
+            const std::function<void(const AgentOptions&)>& apply, AgentFlags* running);
 
 // The log's level and file.
 absl::Status ApplyLog(const AgentFlags& flags);

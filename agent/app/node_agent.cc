@@ -65,7 +65,8 @@ class ProcessCodeSource final : public CodeSource {
  public:
   explicit ProcessCodeSource(std::unique_ptr<ReaderClient> client) : client_(std::move(client)) {}
   const ModuleFacts& facts() const override { return client_->facts(); }
-  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses, absl::Duration timeout) override {
+  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses,
+                                   absl::Duration timeout) override {
     return client_->Lookup(addresses, timeout);
   }
 
@@ -121,7 +122,8 @@ int ThreadsOf(const Discovery& discovery, const ProcFs& procfs) {
   return static_cast<int>(std::min<size_t>(threads, INT_MAX));
 }
 
-SamplingOptions OptionsOf(const ProfileSpec& spec, const Discovery& discovery, const ProcFs& procfs) {
+SamplingOptions OptionsOf(const ProfileSpec& spec, const Discovery& discovery,
+                          const ProcFs& procfs) {
   SamplingOptions options;
   options.event = spec.hotspots.event;
   options.frequency_hz = spec.hotspots.frequency_hz;
@@ -134,13 +136,16 @@ SamplingOptions OptionsOf(const ProfileSpec& spec, const Discovery& discovery, c
 }  // namespace
 
 NodeAgent::NodeAgent(AgentOptions options, std::unique_ptr<Spool> spool)
-    : options_(std::move(options)), finder_(procfs_, options_.node), spool_(std::move(spool)) {}
+    : options_(std::move(options)),
+      inject_(options_.inject),
+      finder_(procfs_, options_.node),
+      spool_(std::move(spool)) {}
 
 absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions options) {
   if (options.reader_binary.empty()) options.reader_binary = BesideThisProgram(kReaderName);
   if (::access(options.reader_binary.c_str(), X_OK) != 0)
-    return absl::NotFoundError(absl::StrCat(options.reader_binary,
-                                            " is missing; install it beside perf-agent or give --reader"));
+    return absl::NotFoundError(absl::StrCat(
+        options.reader_binary, " is missing; install it beside perf-agent or give --reader"));
   options.tracer_binary = TracerBinary(options);
   options.journal_directory = JournalDirectory(options);
   ASSIGN_OR_RETURN(auto spool, Spool::Create(options.spool_directory, options.spool_limit_bytes));
@@ -159,9 +164,10 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
   };
   agent->link_ = std::make_unique<DaemonLink>(o.dial, identity, *agent->spool_, *agent);
   agent->sessions_ = std::make_unique<SessionTable>(agent->Tools(), agent.get());
-  LogInfo("node {}, sampling with {}, spool {} ({} windows waiting)", o.node,
-          identity.sampling_event.empty() ? "nothing (see perf-agent doctor)" : identity.sampling_event,
-          o.spool_directory, agent->spool_->windows());
+  LogInfo(
+      "node {}, sampling with {}, spool {} ({} windows waiting)", o.node,
+      identity.sampling_event.empty() ? "nothing (see perf-agent doctor)" : identity.sampling_event,
+      o.spool_directory, agent->spool_->windows());
   agent->link_->Start();
   return agent;
 }
@@ -171,7 +177,8 @@ std::string NodeAgent::TracerBinary(const AgentOptions& options) {
 }
 
 std::string NodeAgent::JournalDirectory(const AgentOptions& options) {
-  return options.journal_directory.empty() ? options.spool_directory + "-journal" : options.journal_directory;
+  return options.journal_directory.empty() ? options.spool_directory + "-journal"
+                                           : options.journal_directory;
 }
 
 NodeAgent::~NodeAgent() {
@@ -191,24 +198,25 @@ SessionTools NodeAgent::Tools() {
   tools.resolver = resolver_.get();
   tools.output = this;
   tools.node = options_.node;
-  if (options_.inject) {
-    tools.make_experimenter = [this]() -> std::unique_ptr<Experimenter> {
-      return std::make_unique<NodeExperimenter>(ExperimenterOptions{
-          .tracer = {.program = options_.tracer_binary, .arguments = {}},
-          .journal_directory = options_.journal_directory,
-          .disable_file = options_.disable_file,
-          .clock = &clock_,
-          .allow_recovery = options_.allow_recovery,
-          .leases = &leases_,
-          .sleep = nullptr,
-          .open_lab = nullptr});
-    };
-  }
+  tools.may_alter = [this] { return inject_.load(); };
+  tools.make_experimenter = [this]() -> std::unique_ptr<Experimenter> {
+    return std::make_unique<NodeExperimenter>(
+        ExperimenterOptions{.tracer = {.program = options_.tracer_binary, .arguments = {}},
+                            .journal_directory = options_.journal_directory,
+                            .disable_file = options_.disable_file,
+                            .allowed = &inject_,
+                            .clock = &clock_,
+                            .allow_recovery = options_.allow_recovery,
+                            .leases = &leases_,
+                            .sleep = nullptr,
+                            .open_lab = nullptr});
+  };
   tools.open_stacks = StackOpener({.reader_binary = options_.reader_binary});
   tools.open_source = [this](const ProfileSpec& spec,
                              const Discovery& discovery) -> absl::StatusOr<OpenedSource> {
     OpenedSource opened;
-    ASSIGN_OR_RETURN(auto source, PerfSampleSource::Create(OptionsOf(spec, discovery, procfs_), procfs_, &clock_));
+    ASSIGN_OR_RETURN(auto source, PerfSampleSource::Create(OptionsOf(spec, discovery, procfs_),
+                                                           procfs_, &clock_));
     const auto cost = MeasureSampleCost(source->event());
     if (!cost.ok()) LogWarning("the cost of a sample is not known: {}", Text(cost.status()));
     opened.sample_cost_ns = static_cast<double>(cost.value_or(0));
@@ -222,30 +230,49 @@ SessionTools NodeAgent::Tools() {
   return tools;
 }
 
-void NodeAgent::Tick() { sessions_->Tidy(); }
+void NodeAgent::Tick() {
+  sessions_->Tidy();
+}
+
+void NodeAgent::Apply(const AgentOptions& options) {
+  inject_ = options.inject;
+  spool_->SetLimit(options.spool_limit_bytes);
+  link_->SetTls(options.dial);
+}
+
+AgentOptions NodeAgent::OptionsNow() const {
+  AgentOptions now = options_;
+  now.inject = inject_;
+  return now;
+}
 
 void NodeAgent::Shutdown(bool for_good) {
   const absl::Time end = absl::Now() + kSayGoodbye;
-  while (for_good && sessions_->running() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(20));
+  while (for_good && sessions_->running() > 0 && absl::Now() < end)
+    absl::SleepFor(absl::Milliseconds(20));
   sessions_->EndAll();
   link_->AwaitDrained(connected() ? kDrainOnExit : absl::ZeroDuration());
-  if (spool_->windows() > 0) LogInfo("{} windows stay in the spool for the next start", spool_->windows());
+  if (spool_->windows() > 0)
+    LogInfo("{} windows stay in the spool for the next start", spool_->windows());
 }
 
 void NodeAgent::OnStart(SessionRequest request) {
   if (options_.user_mode && request.requester.uid != ::geteuid()) {
-    OnNews(FailedNews(request.profile_id, options_.node,
-                      absl::PermissionDeniedError("this agent runs in user mode and serves only its own user")));
+    OnNews(FailedNews(
+        request.profile_id, options_.node,
+        absl::PermissionDeniedError("this agent runs in user mode and serves only its own user")));
     return;
   }
   if (!AlreadyMeasured(request)) sessions_->Start(std::move(request));
 }
 
-// A daemon that was away asks for all that it has not stored, also for what an agent before this one left in the spool.
-// Takes that off the request; true, and the daemon is told, when nothing is left to do.
+// A daemon that was away asks for all that it has not stored, also for what an agent before this
+// one left in the spool. Takes that off the request; true, and the daemon is told, when nothing is
+// left to do.
 bool NodeAgent::AlreadyMeasured(SessionRequest& request) {
   for (const SessionNews& last : sessions_->LatestNews()) {
-    if (last.profile_id == request.profile_id) return false;  // its session began here and answers for itself
+    if (last.profile_id == request.profile_id)
+      return false;  // its session began here and answers for itself
   }
   const SpoolBacklog waiting = spool_->Waiting(request.profile_id, link_->stored_sequence());
   request.remaining_ns -= waiting.covered_ns;
@@ -258,11 +285,14 @@ bool NodeAgent::AlreadyMeasured(SessionRequest& request) {
   return true;
 }
 
-void NodeAgent::OnStop(const std::string& profile_id) { sessions_->Stop(profile_id); }
+void NodeAgent::OnStop(const std::string& profile_id) {
+  sessions_->Stop(profile_id);
+}
 
 NodeCheckOptions NodeAgent::CheckOptions(const AgentOptions& options) {
   NodeCheckOptions checks;
-  checks.reader_binary = options.reader_binary.empty() ? BesideThisProgram(kReaderName) : options.reader_binary;
+  checks.reader_binary =
+      options.reader_binary.empty() ? BesideThisProgram(kReaderName) : options.reader_binary;
   checks.tracer_binary = TracerBinary(options);
   checks.disable_file = options.disable_file;
   checks.inject = options.inject;
@@ -275,21 +305,27 @@ std::vector<NodeCheck> NodeAgent::Check(const AgentOptions& options) {
   return RunNodeChecks(ProcFs(), CheckOptions(options));
 }
 
-std::vector<NodeCheck> NodeAgent::OnDoctor() { return Check(options_); }
+std::vector<NodeCheck> NodeAgent::OnDoctor() {
+  return Check(OptionsNow());
+}
 
 AgentHealth NodeAgent::Health() {
   AgentHealth health;
   timespec cpu{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-  health.cpu_ns = static_cast<uint64_t>(cpu.tv_sec) * kNsPerSecond + static_cast<uint64_t>(cpu.tv_nsec);
-  if (auto status = procfs_.Status(::getpid()); status.ok()) health.resident_bytes = status->resident_bytes;
+  health.cpu_ns =
+      static_cast<uint64_t>(cpu.tv_sec) * kNsPerSecond + static_cast<uint64_t>(cpu.tv_nsec);
+  if (auto status = procfs_.Status(::getpid()); status.ok())
+    health.resident_bytes = status->resident_bytes;
   health.sessions = sessions_->running();
-  health.inject_reason = FindObstacle(procfs_, CheckOptions(options_)).reason;
+  health.inject_reason = FindObstacle(procfs_, CheckOptions(OptionsNow())).reason;
   health.can_inject = health.inject_reason.empty();
   return health;
 }
 
-std::vector<SessionNews> NodeAgent::LatestNews() { return sessions_->LatestNews(); }
+std::vector<SessionNews> NodeAgent::LatestNews() {
+  return sessions_->LatestNews();
+}
 
 void NodeAgent::OnNews(const SessionNews& news) {
   sessions_->Remember(news);

@@ -5,6 +5,7 @@
 #ifndef AGENT_APP_NODE_AGENT_H_
 #define AGENT_APP_NODE_AGENT_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,16 +25,17 @@ namespace perfd {
 
 struct AgentOptions {
   DialOptions dial;
-  std::string node;           // name of this node
+  std::string node;  // name of this node
   std::string spool_directory;
   uint64_t spool_limit_bytes = uint64_t{256} << 20;
-  std::string reader_binary;  // empty: beside this executable
-  std::string tracer_binary;  // empty: beside this executable
+  std::string reader_binary;      // empty: beside this executable
+  std::string tracer_binary;      // empty: beside this executable
   std::string journal_directory;  // of what was put into ranks; empty: beside the spool
-  std::string disable_file = "/etc/perfd/no-injection";  // while it exists, no loop of this node is altered
+  std::string disable_file =
+      "/etc/perfd/no-injection";  // while it exists, no loop of this node is altered
   bool inject = true;
   bool allow_recovery = false;  // requests may ask for recovery mode (outside P1)
-  bool user_mode = false;     // serve only our own user
+  bool user_mode = false;       // serve only our own user
 };
 
 class NodeAgent final : public LinkHandler, public SessionOutput {
@@ -47,8 +49,13 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   ~NodeAgent() override;
 
   void Tick();
-  // Suspends sessions and waits a moment for their windows to reach the daemon; what does not stays in the spool.
-  // `for_good`: no agent comes after this one, and the ranks are gone: sessions first get the time to say that.
+  // What may change while the agent runs: whether loops are altered (also of profiles under way),
+  // how large the spool may become, and the TLS files of the next connection. The rest of `options`
+  // is passed over.
+  void Apply(const AgentOptions& options);
+  // Suspends sessions and waits a moment for their windows to reach the daemon; what does not stays
+  // in the spool. `for_good`: no agent comes after this one, and the ranks are gone: sessions first
+  // get the time to say that.
   void Shutdown(bool for_good);
   bool connected() const { return link_->connected(); }
   int sessions() const { return sessions_->running(); }
@@ -72,8 +79,10 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   static NodeCheckOptions CheckOptions(const AgentOptions& options);
   bool AlreadyMeasured(SessionRequest& request);
   SessionTools Tools();
+  AgentOptions OptionsNow() const;
 
-  const AgentOptions options_;
+  const AgentOptions options_;  // as they were at the start
+  std::atomic<bool> inject_;    // as it is now
   ProcFs procfs_;
   SystemClock clock_;
   RankFinder finder_;

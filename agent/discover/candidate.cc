@@ -150,7 +150,7 @@ absl::Status CheckRunnable(const Candidate& candidate, absl::string_view head) {
   const std::string who =
       absl::StrCat("process ", candidate.pid, " (", CommandName(candidate), ") ");
   if (candidate.state == 'Z' || candidate.state == 'X') {
-    return absl::FailedPreconditionError(who + "has ended and waits for its parent (zombie)");
+    return absl::NotFoundError(who + "has ended and waits for its parent (zombie)");
   }
   if (!candidate.has_executable) {
     return absl::FailedPreconditionError(who + "is a kernel thread: it has no program to profile");

@@ -1,13 +1,16 @@
 // agent/discover/rank_finder.h - which local processes are ranks of the job that a target names.
 //
-// Shape    Find returns the accepted ranks and every process that was named but refused, with the reason.
-// Errors   kNotFound: nothing on this node matches (not an error for a cluster-wide target), or, for a command, only
-//          processes of other users do; the text counts them.
-//          kFailedPrecondition: a command that several MPI jobs of the user run; the text lists them.
-//          Reasons of a refusal: kPermissionDenied (another user's, or with another's rights: setuid), kNotFound (gone),
-//          kUnimplemented (32-bit, not x86-64), kUnavailable (stuck in the kernel), kFailedPrecondition.
+// Shape    Find returns the accepted ranks and every process that was named but refused, with the
+//          reason.
+// Errors   kNotFound: nothing on this node matches (not an error for a cluster-wide target), or,
+//          for a command, only processes of other users do; the text counts them.
+//          kFailedPrecondition: a command that several MPI jobs of the user run; the text lists
+//          them. Reasons of a refusal: kPermissionDenied (another user's, or with another's rights:
+//          setuid), kNotFound (gone, or a zombie), kUnimplemented (32-bit, not x86-64),
+//          kUnavailable (stuck in the kernel), kFailedPrecondition.
 // Threads  thread-safe (const); a ProcessScan has one user.
-// Source   PMIx standard (PMIX_RANK), Open MPI (OMPI_COMM_WORLD_*), PMI (PMI_RANK), Slurm srun(1) (SLURM_PROCID).
+// Source   PMIx standard (PMIX_RANK), Open MPI (OMPI_COMM_WORLD_*), PMI (PMI_RANK), Slurm srun(1)
+//          (SLURM_PROCID).
 #ifndef AGENT_DISCOVER_RANK_FINDER_H_
 #define AGENT_DISCOVER_RANK_FINDER_H_
 

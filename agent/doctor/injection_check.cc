@@ -62,7 +62,9 @@ InjectionObstacle KernelObstacle(const ProcFs& procfs) {
 }  // namespace
 
 InjectionObstacle FindObstacle(const ProcFs& procfs, const NodeCheckOptions& options) {
-  if (!options.inject) return {"the agent was started with --no-injection", "start it without"};
+  if (!options.inject)
+    return {"the agent's configuration does not allow it (injection.allowed, --no-injection)",
+            "set injection.allowed: true in /etc/perfd/agent.yaml && systemctl reload perf-agent"};
   if (!options.disable_file.empty() && ::access(options.disable_file.c_str(), F_OK) == 0)
     return {absl::StrCat(options.disable_file, " exists"),
             absl::StrCat("rm ", options.disable_file)};

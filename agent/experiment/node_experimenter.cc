@@ -68,12 +68,21 @@ std::optional<uint64_t> NodeExperimenter::OriginalAddress(int32_t pid, uint64_t 
   return found == nullptr ? std::nullopt : found->OriginalAddress(address);
 }
 
+// Why no loop may be altered here now; empty: it may.
+std::string NodeExperimenter::Obstacle() const {
+  if (options_.allowed != nullptr && !*options_.allowed)
+    return "its configuration does not allow it (injection.allowed, --no-injection)";
+  const bool exists =
+      !options_.disable_file.empty() && access(options_.disable_file.c_str(), F_OK) == 0;
+  return exists ? absl::StrCat(options_.disable_file, " exists") : "";
+}
+
 std::string NodeExperimenter::DisabledText() const {
-  return absl::StrCat("variants were stopped: ", options_.disable_file, " exists");
+  return absl::StrCat("variants were stopped on this node: ", Obstacle());
 }
 
 bool NodeExperimenter::Disabled() const {
-  return !options_.disable_file.empty() && access(options_.disable_file.c_str(), F_OK) == 0;
+  return !Obstacle().empty();
 }
 
 void NodeExperimenter::Notify(Notice::Severity severity, const absl::Status& status, int32_t pid) {
@@ -119,11 +128,9 @@ void NodeExperimenter::Run() {
 }
 
 absl::Status NodeExperimenter::MayMeasure() const {
-  if (Disabled()) {
+  if (const std::string obstacle = Obstacle(); !obstacle.empty())
     return absl::FailedPreconditionError(
-        absl::StrCat("no loop is altered on this node: ", options_.disable_file,
-                     " exists; remove it to allow variants"));
-  }
+        absl::StrCat("no loop is altered on this node: ", obstacle));
   if (ticks_per_ns_ > 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "no loop is measured: this machine's time stamp counter is not invariant");

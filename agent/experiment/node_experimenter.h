@@ -35,7 +35,8 @@ namespace perfd {
 struct ExperimenterOptions {
   TracerOptions tracer;
   std::string journal_directory;
-  std::string disable_file;  // while it exists nothing is injected
+  std::string disable_file;                    // while it exists nothing is injected
+  const std::atomic<bool>* allowed = nullptr;  // by the site, from now on; null: always
   const Clock* clock = nullptr;
   bool allow_recovery =
       false;  // the site's half of the opt-in; the other is MeasureOrder::recovery
@@ -106,6 +107,7 @@ class NodeExperimenter final : public Experimenter {
   void Publish(size_t loop, const std::vector<RankBench*>& benches);
   void CloseAll(const std::string& reason);
   void RestoreAll();
+  std::string Obstacle() const;
   bool Disabled() const;
   std::string DisabledText() const;
   void Notify(Notice::Severity severity, const absl::Status& status, int32_t pid);

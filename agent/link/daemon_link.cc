@@ -50,7 +50,9 @@ DaemonLink::DaemonLink(DialOptions dial, AgentIdentity identity, Spool& spool, L
       spool_(spool),
       handler_(handler) {}
 
-DaemonLink::~DaemonLink() { Stop(); }
+DaemonLink::~DaemonLink() {
+  Stop();
+}
 
 void DaemonLink::Stop() {
   {
@@ -77,6 +79,13 @@ void DaemonLink::SendNews(const SessionNews& news) {
 void DaemonLink::WindowReady() {
   absl::MutexLock lock(&mutex_);
   windows_ = true;
+}
+
+void DaemonLink::SetTls(const DialOptions& dial) {
+  absl::MutexLock lock(&mutex_);
+  dial_.tls_ca = dial.tls_ca;
+  dial_.tls_cert = dial.tls_cert;
+  dial_.tls_key = dial.tls_key;
 }
 
 bool DaemonLink::AwaitDrained(absl::Duration timeout) {
@@ -121,7 +130,12 @@ void DaemonLink::Run() {
 
 absl::Status DaemonLink::Converse() {
   Connection connection;
-  ASSIGN_OR_RETURN(connection.channel, Dial(dial_));
+  DialOptions dial;
+  {
+    absl::MutexLock lock(&mutex_);
+    dial = dial_;
+  }
+  ASSIGN_OR_RETURN(connection.channel, Dial(dial));
   connection.stub = v1::AgentService::NewStub(connection.channel);
   connection.stream = connection.stub->Connect(&connection.context);
   {
@@ -139,7 +153,7 @@ absl::Status DaemonLink::Converse() {
   }
   absl::Status status = Greet(connection);
   if (status.ok()) {
-    LogInfo("connected to perfd at {}", dial_.address);
+    LogInfo("connected to perfd at {}", dial.address);
     for (const SessionNews& news : handler_.LatestNews()) SendNews(news);
     std::thread reader([&] { Read(connection); });
     pthread_setname_np(reader.native_handle(), "perfd-link-read");
@@ -168,8 +182,8 @@ void DaemonLink::NoteEnd(const absl::Status& why) {
                                    .stored = stored_sequence_});
   }
   if (!refused.has_value()) return;
-  LogError("perfd ended the stream {} times for window {} ({}): it is given up", RefusedWindows::kTries, *refused,
-           Text(why));
+  LogError("perfd ended the stream {} times for window {} ({}): it is given up",
+           RefusedWindows::kTries, *refused, Text(why));
   spool_.GiveUp(*refused);
 }
 
@@ -204,7 +218,8 @@ absl::Status DaemonLink::Greet(Connection& connection) {
   v1::DaemonMessage answer;
   if (!connection.stream->Write(hello) || !connection.stream->Read(&answer))
     return absl::UnavailableError("the daemon closed the stream");
-  if (!answer.has_welcome()) return absl::InternalError("the daemon did not greet; is it really perfd?");
+  if (!answer.has_welcome())
+    return absl::InternalError("the daemon did not greet; is it really perfd?");
   spool_.ContinueAfter(answer.welcome().stored_sequence());
   const int64_t skew_ns = clock_.UnixNs() - answer.welcome().unix_ns();
   if (std::abs(skew_ns) > kClockSkewNs)
@@ -236,7 +251,8 @@ absl::Status DaemonLink::Write(Connection& connection) {
     {
       absl::MutexLock lock(&mutex_);
       const int64_t wait_ns = std::max<int64_t>(0, next_beat_ns - clock_.MonotonicNs());
-      mutex_.AwaitWithTimeout(absl::Condition(this, &DaemonLink::Wakeup), absl::Nanoseconds(wait_ns));
+      mutex_.AwaitWithTimeout(absl::Condition(this, &DaemonLink::Wakeup),
+                              absl::Nanoseconds(wait_ns));
       if (stop_ || broken_) return absl::UnavailableError("the stream has ended");
       messages = std::exchange(outbox_, {});
       writing_news_ = !messages.empty();
@@ -251,7 +267,8 @@ absl::Status DaemonLink::Write(Connection& connection) {
       // A window before the news that may call it the last one.
       auto window = spool_.Next(sent);
       v1::AgentMessage message;
-      const bool sends = window.has_value() && message.mutable_window()->ParseFromString(window->bytes);
+      const bool sends =
+          window.has_value() && message.mutable_window()->ParseFromString(window->bytes);
       if (sends) messages.insert(messages.begin(), std::move(message));
       absl::MutexLock lock(&mutex_);
       if (sends) ++unacknowledged_;
@@ -266,7 +283,8 @@ absl::Status DaemonLink::Write(Connection& connection) {
       next_beat_ns = clock_.MonotonicNs() + heartbeat_ms_ * kNsPerMs;
     }
     for (const v1::AgentMessage& message : messages) {
-      if (!connection.stream->Write(message)) return absl::UnavailableError("the daemon closed the stream");
+      if (!connection.stream->Write(message))
+        return absl::UnavailableError("the daemon closed the stream");
     }
     absl::MutexLock lock(&mutex_);
     if (std::exchange(writing_news_, false)) news_written_ns_ = clock_.MonotonicNs();
@@ -307,8 +325,10 @@ void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
   switch (message.kind_case()) {
     case v1::DaemonMessage::kStart: {
       auto request = DecodeStart(message.start());
-      if (request.ok()) handler_.OnStart(std::move(request).value());
-      else SendNews(FailedNews(message.start().profile_id(), identity_.node, request.status()));
+      if (request.ok())
+        handler_.OnStart(std::move(request).value());
+      else
+        SendNews(FailedNews(message.start().profile_id(), identity_.node, request.status()));
       break;
     }
     case v1::DaemonMessage::kStop:
@@ -344,7 +364,8 @@ void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
       break;
     case v1::DaemonMessage::kWelcome:
     case v1::DaemonMessage::KIND_NOT_SET:
-      LogWarning("perfd sent a message of no use here (kind {})", static_cast<int>(message.kind_case()));
+      LogWarning("perfd sent a message of no use here (kind {})",
+                 static_cast<int>(message.kind_case()));
       break;
   }
 }

@@ -1,11 +1,16 @@
-// agent/link/daemon_link.h - the one stream to the daemon: news and windows up, commands down, for ever reconnecting.
+// agent/link/daemon_link.h - the one stream to the daemon: news and windows up, commands down, for
+//                            ever reconnecting.
 //
-// Shape    Start() begins; SendNews and WindowReady wake it; Handler gets the commands. Windows go out of the spool in
-//          order, at most kMaxUnacknowledged ahead of the daemon's acknowledgements, and again after a reconnect.
-// Errors   logged and retried with growing pauses (0.2 s to 5 s); the reason is logged once while it stays the same.
-//          A window for which the daemon ends the stream again and again is set aside (refused_windows.h).
-// Threads  SendNews and WindowReady are thread-safe. Handler is called from the link's reading thread.
-// Safety   a unix daemon must run as root, as us, or as --daemon-uid (core/dial); commands come from no one else.
+// Shape    Start() begins; SendNews and WindowReady wake it; Handler gets the commands. Windows go
+//          out of the spool in order, at most kMaxUnacknowledged ahead of the daemon's
+//          acknowledgements, and again after a reconnect.
+// Errors   logged and retried with growing pauses (0.2 s to 5 s); the reason is logged once while
+//          it stays the same. A window for which the daemon ends the stream again and again is set
+//          aside (refused_windows.h).
+// Threads  SendNews and WindowReady are thread-safe. Handler is called from the link's reading
+//          thread.
+// Safety   a unix daemon must run as root, as us, or as --daemon-uid (core/dial); commands come
+//          from no one else.
 #ifndef AGENT_LINK_DAEMON_LINK_H_
 #define AGENT_LINK_DAEMON_LINK_H_
 
@@ -71,10 +76,14 @@ class DaemonLink {
   void Stop();
   void SendNews(const SessionNews& news);
   void WindowReady();
-  // Waits until every window is acknowledged and the news are written; false at the timeout with windows left.
+  // The files of `dial`, from the next connection on; the address stays. Thread-safe.
+  void SetTls(const DialOptions& dial);
+  // Waits until every window is acknowledged and the news are written; false at the timeout with
+  // windows left.
   bool AwaitDrained(absl::Duration timeout);
   bool connected() const { return connected_; }
-  // The highest sequence of our stream that the daemon had when it greeted us: what its commands take into account.
+  // The highest sequence of our stream that the daemon had when it greeted us: what its commands
+  // take into account.
   uint64_t stored_sequence() const { return stored_sequence_; }
 
  private:
@@ -96,7 +105,7 @@ class DaemonLink {
   bool NewsUnderWay();
   bool Wakeup() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const DialOptions dial_;
+  DialOptions dial_ ABSL_GUARDED_BY(mutex_);
   const AgentIdentity identity_;
   const std::string instance_id_;
   Spool& spool_;
@@ -107,16 +116,17 @@ class DaemonLink {
 
   absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  bool broken_ ABSL_GUARDED_BY(mutex_) = false;    // the reading side has ended
-  bool windows_ ABSL_GUARDED_BY(mutex_) = false;   // something new in the spool, or room again
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;   // the reading side has ended
+  bool windows_ ABSL_GUARDED_BY(mutex_) = false;  // something new in the spool, or room again
   std::vector<v1::AgentMessage> outbox_ ABSL_GUARDED_BY(mutex_);  // news; bounded, see kMaxOutbox
-  bool writing_news_ ABSL_GUARDED_BY(mutex_) = false;  // taken out of the outbox
+  bool writing_news_ ABSL_GUARDED_BY(mutex_) = false;             // taken out of the outbox
   int64_t news_written_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t unacknowledged_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t sent_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // highest written on this connection
   RefusedWindows refused_ ABSL_GUARDED_BY(mutex_);
   int heartbeat_ms_ ABSL_GUARDED_BY(mutex_) = 5000;
-  grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the live stream, to cancel it
+  grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) =
+      nullptr;  // of the live stream, to cancel it
   std::thread thread_;
 };
 

@@ -26,7 +26,8 @@
 namespace perfd {
 namespace {
 
-constexpr size_t kMaxWindowBytes = (16 << 20) - 65536;  // the daemon's receive limit, less the message around it
+constexpr size_t kMaxWindowBytes =
+    (16 << 20) - 65536;  // the daemon's receive limit, less the message around it
 constexpr char kSuffix[] = ".window";
 
 std::string NewUuid() {
@@ -48,21 +49,24 @@ absl::StatusOr<UniqueFd> LockDirectory(const std::string& directory) {
   if (!fd.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("open ", path));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno == EWOULDBLOCK)
-    return absl::FailedPreconditionError(absl::StrCat("the spool ", directory,
-                                                      " is used by another agent; stop it, or give --spool-dir"));
-  return absl::ErrnoToStatus(errno, absl::StrCat("lock ", path, "; give --spool-dir on a local disk"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the spool ", directory, " is used by another agent; stop it, or give --spool-dir"));
+  return absl::ErrnoToStatus(errno,
+                             absl::StrCat("lock ", path, "; give --spool-dir on a local disk"));
 }
 
 }  // namespace
 
 Spool::Spool(std::string directory, uint64_t limit_bytes, UniqueFd lock)
-    : directory_(std::move(directory)), limit_bytes_(limit_bytes), lock_(std::move(lock)) {}
+    : directory_(std::move(directory)), lock_(std::move(lock)), limit_bytes_(limit_bytes) {}
 
-absl::StatusOr<std::unique_ptr<Spool>> Spool::Create(const std::string& directory, uint64_t limit_bytes) {
+absl::StatusOr<std::unique_ptr<Spool>> Spool::Create(const std::string& directory,
+                                                     uint64_t limit_bytes) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error)
-    return absl::ErrnoToStatus(error.value(), absl::StrCat("create the spool directory ", directory));
+    return absl::ErrnoToStatus(error.value(),
+                               absl::StrCat("create the spool directory ", directory));
   struct stat facts {};
   if (::stat(directory.c_str(), &facts) != 0 || facts.st_uid != ::geteuid())
     return absl::PermissionDeniedError(absl::StrCat("the spool directory ", directory,
@@ -89,26 +93,37 @@ absl::Status Spool::Load() {
   std::error_code error;
   for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
     uint64_t sequence = 0;
-    if (file.path().extension() != kSuffix || !absl::SimpleAtoi(file.path().stem().string(), &sequence)) continue;
+    if (file.path().extension() != kSuffix ||
+        !absl::SimpleAtoi(file.path().stem().string(), &sequence))
+      continue;
     next_ = std::max(next_, sequence + 1);
     auto bytes = ReadChecked(sequence);
     if (!bytes.ok() && !absl::IsDataLoss(bytes.status())) return bytes.status();
     v1::Window window;
-    if (!bytes.ok() || !window.ParseFromString(*bytes) || window.stream_id() != stream_id_ || !wire::FromProto(window).ok()) {
+    if (!bytes.ok() || !window.ParseFromString(*bytes) || window.stream_id() != stream_id_ ||
+        !wire::FromProto(window).ok()) {
       SetAside(sequence);
       continue;
     }
-    entries_[sequence] = {
-        .bytes = bytes->size() + 4, .duration_ns = window.duration_ns(), .profile_id = window.profile_id()};
+    entries_[sequence] = {.bytes = bytes->size() + 4,
+                          .duration_ns = window.duration_ns(),
+                          .profile_id = window.profile_id()};
     total_bytes_ += bytes->size() + 4;
   }
-  if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("read the spool directory ", directory_));
+  if (error)
+    return absl::ErrnoToStatus(error.value(),
+                               absl::StrCat("read the spool directory ", directory_));
   return absl::OkStatus();
 }
 
 void Spool::ContinueAfter(uint64_t stored) {
   absl::MutexLock lock(&mutex_);
   next_ = std::max(next_, stored + 1);
+}
+
+void Spool::SetLimit(uint64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  limit_bytes_ = bytes;
 }
 
 absl::StatusOr<std::string> Spool::ReadChecked(uint64_t sequence) const {
@@ -118,7 +133,8 @@ absl::StatusOr<std::string> Spool::ReadChecked(uint64_t sequence) const {
   const auto stored = reader.Read<uint32_t>();
   if (!reader.ok()) return absl::DataLossError("the spool file is cut off");
   contents->erase(0, sizeof(stored));
-  if (stored != Checksum(*contents)) return absl::DataLossError("the spool file does not match its checksum");
+  if (stored != Checksum(*contents))
+    return absl::DataLossError("the spool file does not match its checksum");
   return contents;
 }
 
@@ -148,21 +164,25 @@ absl::StatusOr<uint64_t> Spool::Append(Window window) {
   window.sequence = sequence;
   const std::string profile_id = window.profile_id;
   const v1::Window message = wire::ToProto(window);
-  // What the daemon cannot read it refuses by ending the stream: it would be sent again, and refused again, for ever.
+  // What the daemon cannot read it refuses by ending the stream: it would be sent again, and
+  // refused again, for ever.
   if (const absl::Status readable = wire::FromProto(message).status(); !readable.ok())
-    return absl::ResourceExhaustedError(absl::StrCat("the window cannot be sent: ", readable.message()));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the window cannot be sent: ", readable.message()));
   std::string bytes = message.SerializeAsString();
   if (bytes.size() > kMaxWindowBytes)
-    return absl::ResourceExhaustedError(absl::StrCat("a window of ", bytes.size(), " bytes is over the limit of ",
-                                                     kMaxWindowBytes, "; lower hotspots.frequency"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a window of ", bytes.size(), " bytes is over the limit of ", kMaxWindowBytes,
+                     "; lower hotspots.frequency"));
   if (total_bytes_ + bytes.size() + 4 > limit_bytes_)
-    return absl::ResourceExhaustedError(absl::StrCat("the spool ", directory_, " holds ", total_bytes_,
-                                                     " bytes, its limit is ", limit_bytes_,
-                                                     " (--spool-limit); is the daemon away?"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the spool ", directory_, " holds ", total_bytes_, " bytes, its limit is ",
+                     limit_bytes_, " (spool.limit_mib); is the daemon away?"));
   const uint32_t checksum = Checksum(bytes);
   bytes.insert(0, reinterpret_cast<const char*>(&checksum), sizeof(checksum));
   RETURN_IF_ERROR(ReplaceSmallFile(PathOf(sequence), bytes));
-  entries_[sequence] = {.bytes = bytes.size(), .duration_ns = window.duration_ns, .profile_id = profile_id};
+  entries_[sequence] = {
+      .bytes = bytes.size(), .duration_ns = window.duration_ns, .profile_id = profile_id};
   total_bytes_ += bytes.size();
   ++next_;
   return sequence;
@@ -170,11 +190,13 @@ absl::StatusOr<uint64_t> Spool::Append(Window window) {
 
 std::optional<SpooledWindow> Spool::Next(uint64_t after) {
   absl::MutexLock lock(&mutex_);
-  for (auto it = entries_.upper_bound(after); it != entries_.end(); it = entries_.upper_bound(after)) {
+  for (auto it = entries_.upper_bound(after); it != entries_.end();
+       it = entries_.upper_bound(after)) {
     const uint64_t sequence = it->first;
     auto bytes = ReadChecked(sequence);
     if (bytes.ok()) return SpooledWindow{sequence, std::move(bytes).value()};
-    // A file that somebody has removed must not hold up those behind it. Any other error (out of descriptors, say): later.
+    // A file that somebody has removed must not hold up those behind it. Any other error (out of
+    // descriptors, say): later.
     if (!absl::IsDataLoss(bytes.status()) && !absl::IsNotFound(bytes.status())) {
       LogWarning("{}", Text(bytes.status()));
       return std::nullopt;

@@ -1,12 +1,15 @@
 // agent/link/spool.h - windows on disk until the daemon has them in its store.
 //
-// Shape    Append gives a window its sequence and writes it; Next reads the oldest after a sequence; Acknowledge removes.
-//          One file per window: "<sequence>.window" = CRC-32 (4 bytes, little endian) + serialised v1::Window.
+// Shape    Append gives a window its sequence and writes it; Next reads the oldest after a
+//          sequence; Acknowledge removes. One file per window: "<sequence>.window" = CRC-32 (4
+//          bytes, little endian) + serialised v1::Window.
 // Errors   kResourceExhausted: the spool is at its limit or the disk is full (nothing was written).
 // Threads  thread-safe.
-// Loss     a file that does not match its checksum is set aside as "<sequence>.damaged" and counted; one that is gone is counted.
-// Safety   a sequence is never used twice, not even after a crash: each that was ever used is either on disk here or
-//          stored by the daemon, which says so when it welcomes us (ContinueAfter).
+// Loss     a file that does not match its checksum is set aside as "<sequence>.damaged" and
+//          counted; one that is gone is counted.
+// Safety   a sequence is never used twice, not even after a crash: each that was ever used is
+//          either on disk here or stored by the daemon, which says so when it welcomes us
+//          (ContinueAfter).
 #ifndef AGENT_LINK_SPOOL_H_
 #define AGENT_LINK_SPOOL_H_
 
@@ -38,11 +41,14 @@ struct SpoolBacklog {
 
 class Spool {
  public:
-  static absl::StatusOr<std::unique_ptr<Spool>> Create(const std::string& directory, uint64_t limit_bytes);
+  static absl::StatusOr<std::unique_ptr<Spool>> Create(const std::string& directory,
+                                                       uint64_t limit_bytes);
 
   const std::string& stream_id() const { return stream_id_; }
   // The daemon has everything up to `stored`: the next sequence is above it.
   void ContinueAfter(uint64_t stored);
+  // From the next window on; what is there already stays.
+  void SetLimit(uint64_t bytes);
   absl::StatusOr<uint64_t> Append(Window window);
   // The oldest window with a sequence above `after`, if any.
   std::optional<SpooledWindow> Next(uint64_t after);
@@ -71,10 +77,10 @@ class Spool {
   void Remove(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string directory_;
-  const uint64_t limit_bytes_;
   UniqueFd lock_;  // one agent per spool
   std::string stream_id_;
   mutable absl::Mutex mutex_;
+  uint64_t limit_bytes_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;

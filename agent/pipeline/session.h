@@ -1,8 +1,10 @@
-// agent/pipeline/session.h - one profile on one node: find the ranks, sample them, hand over windows, say how it went.
+// agent/pipeline/session.h - one profile on one node: find the ranks, sample them, hand over
+//                            windows, say how it went.
 //
-// Shape    Run() does everything and returns when the profile is over; Stop() ends it early from another thread.
-//          Suspend() ends it without saying so: the daemon will ask another agent process for the rest.
-//          kDiscovering -> kSampling -> kAnalyzing -> kFinished | kFailed, each announced through SessionOutput.
+// Shape    Run() does everything and returns when the profile is over; Stop() ends it early from
+//          another thread. Suspend() ends it without saying so: the daemon will ask another agent
+//          process for the rest. kDiscovering -> kSampling -> kAnalyzing -> kFinished | kFailed,
+//          each announced through SessionOutput.
 // Errors   never returned: every trouble becomes a Notice with what to change.
 // Threads  Run on one thread of its own; Stop is thread-safe.
 #ifndef AGENT_PIPELINE_SESSION_H_
@@ -16,6 +18,9 @@
 #include <vector>
 
 #include "agent/discover/rank_finder.h"
+#include "agent/pipeline/ranks/rank_changes.h"
+#include "agent/pipeline/ranks/refusals.h"
+#include "agent/pipeline/ranks/tracked_ranks.h"
 #include "agent/pipeline/resolver.h"
 #include "agent/pipeline/session_experiment.h"
 #include "agent/pipeline/session_news.h"
@@ -23,7 +28,6 @@
 #include "agent/pipeline/session_windows.h"
 #include "agent/pipeline/stack_choice.h"
 #include "agent/pipeline/stack_worker.h"
-#include "agent/pipeline/tracked_ranks.h"
 #include "agent/pipeline/window_delivery.h"
 #include "agent/sample/sample_source.h"
 #include "core/analysis/budget_governor.h"
@@ -51,8 +55,12 @@ struct SessionTools {
   OpenStackSource open_stacks;
   // Empty: no loop is ever altered.
   MakeExperimenter make_experimenter;
+  // Whether the node allows that now; empty: always.
+  std::function<bool()> may_alter;
   // Claims processes for this session; returns those that another session already measures.
   std::function<std::vector<int32_t>(const std::vector<int32_t>&)> claim_pids;
+  // The process has ended: its number may be that of another one. Empty: nobody wants to know.
+  std::function<void(int32_t)> release_pid;
 };
 
 class Session final : private SampleSink {
@@ -70,19 +78,31 @@ class Session final : private SampleSink {
   const std::string& profile_id() const { return request_.profile_id; }
 
  private:
+  // What became of processes that were found; of several, the highest.
+  enum class Taken { kGone, kRefused, kYes };
+  static constexpr int kMostOpenFailures = 3;  // of programs that live
+
   bool Discover();
-  // The profile follows a job of a scheduler, whose processes come and go until the session is stopped.
+  // The profile follows a job of a scheduler, whose processes come and go until the session is
+  // stopped.
   bool FollowsJob() const { return request_.wait_ns > 0; }
   bool DiscoverInTime();
   bool AwaitRanks(int64_t end_ns);
-  bool OpenSource(const Discovery& discovery);
+  Taken OpenSource(const Discovery& discovery);
+  void DropShells(Discovery& discovery) const;
+  bool AnyLives(const std::vector<RankInfo>& ranks) const;
+  bool IsNews(const RejectedProcess& process);
+  void NoteRefusals(const absl::StatusOr<Discovery>& discovery);
+  void NoteLastRefusals();
   void Sample();
+  double Seconds() const;  // since sampling began
   void Rest(int64_t ns);
+  void RestUnlessStopped(int64_t ns);
   void DrainOnce();
   void LookAround();
   void NoteEnded();
   void FindNewRanks();
-  bool AddRank(const RankInfo& info);
+  Taken AddRank(const RankInfo& info);
   void AdjustFrequency();
   GovernorSpan EndSpan();
   bool MayAlter() const;
@@ -121,20 +141,24 @@ class Session final : private SampleSink {
   std::shared_ptr<WindowDelivery> delivery_;  // also held by the resolver's callbacks
   SessionWindows windows_;
   SessionNotices notices_;
+  RankChanges changes_;
+  Refusals refusals_;
   SessionExperiment experiment_;
   std::vector<int32_t> children_;  // forked by ranks, seen in this drain, not yet sampled
-  int64_t started_ns_ = 0;
+  int64_t started_ns_ = 0;         // 0: not yet
   int64_t looked_ns_ = 0;
   int64_t drained_ns_ = 0;  // when the last drain began: what was sampled until then has been read
-  int64_t next_scan_ns_ = 0;                    // for ranks that start late
-  std::map<int32_t, uint64_t> refused_;         // pid -> start ticks of ranks that cannot be added: said once
+  int64_t next_scan_ns_ = 0;  // for ranks that start late
+  // pid -> start ticks of ranks that cannot be added: said once.
+  std::map<int32_t, uint64_t> refused_;
+  int open_failures_ = 0;  // of the source, while programs lived
   double sample_cost_ns_ = 0;
   double switch_cost_ns_ = 0;
-  uint64_t job_cpu_ns_ = 0;      // used since the window began
-  uint64_t rank_wall_ns_ = 0;    // lived since the window began, summed over ranks
-  int64_t living_ns_ = 0;        // when living ranks were counted last
-  uint64_t last_living_ = 0;     // and how many, if any
-  double switching_ns_ = 0;      // switches cost so much since the window began
+  uint64_t job_cpu_ns_ = 0;       // used since the window began
+  uint64_t rank_wall_ns_ = 0;     // lived since the window began, summed over ranks
+  int64_t living_ns_ = 0;         // when living ranks were counted last
+  uint64_t last_living_ = 0;      // and how many, if any
+  double switching_ns_ = 0;       // switches cost so much since the window began
   uint64_t span_job_cpu_ns_ = 0;  // used, and samples seen, since the governor last looked
   uint64_t span_samples_ = 0;
   uint64_t span_switches_ = 0;
@@ -145,7 +169,7 @@ class Session final : private SampleSink {
   std::unique_ptr<StackWorker> stacks_;  // null: no stacks to unwind
   StackChoice stack_choice_;
   std::vector<StackTask> chosen_stacks_;  // of this drain
-  uint64_t stack_cpu_ns_ = 0;  // of unwinding when the governor last looked
+  uint64_t stack_cpu_ns_ = 0;             // of unwinding when the governor last looked
 };
 
 }  // namespace perfd

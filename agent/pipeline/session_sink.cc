@@ -8,7 +8,8 @@ RawPlace Session::Place(TrackedProcess& process, uint64_t ip, bool kernel, uint6
   // In a copy of a loop: the sample belongs to the loop.
   ip = experiment_.OriginalAddress(process.info.pid, ip).value_or(ip);
   const CodeMapping* mapping = process.space.Find(ip, time_ns);
-  // Its mapping record may have come into the ring of another thread since we looked. What was before an exec is gone.
+  // Its mapping record may have come into the ring of another thread since we looked. What was
+  // before an exec is gone.
   if (mapping == nullptr && time_ns >= process.space.exec_ns()) {
     ranks_.ReadMaps(process, tools_.clock->MonotonicNs());
     mapping = process.space.Find(ip, time_ns);
@@ -54,7 +55,8 @@ void Session::OnSample(const perfd::Sample& sample) {
 }
 
 void Session::OnMapping(const MappingEvent& event) {
-  if (TrackedProcess* process = ranks_.Find(event.pid); process != nullptr) process->space.Add(event);
+  if (TrackedProcess* process = ranks_.Find(event.pid); process != nullptr)
+    process->space.Add(event);
 }
 
 void Session::OnTask(const TaskEvent& event) {
@@ -62,14 +64,14 @@ void Session::OnTask(const TaskEvent& event) {
   switch (event.kind) {
     case TaskEvent::Kind::kProcessForked:
       if (experiment_.active() && IsShadow(event.pid)) break;
-      if (ranks_.AddChild(event.parent_pid, event.pid, now) != nullptr) children_.push_back(event.pid);
+      if (ranks_.AddChild(event.parent_pid, event.pid, now) != nullptr)
+        children_.push_back(event.pid);
       break;
     case TaskEvent::Kind::kExec:
       if (TrackedProcess* process = ranks_.Find(event.pid); process != nullptr) {
         ranks_.Exec(*process, event.time_ns, now);
-        if (process->helper) break;
-        notices_.Say(Notice::Severity::kInfo,
-                     "the rank replaced its program (exec): " + process->executable, event.pid);
+        if (process->helper || process->changed_owner) break;  // of the latter Refresh tells
+        changes_.Replaced(process->info, process->executable, Seconds());
       }
       break;
     case TaskEvent::Kind::kThreadStarted:
@@ -78,8 +80,12 @@ void Session::OnTask(const TaskEvent& event) {
   }
 }
 
-void Session::OnLost(uint64_t records) { windows_.accounting().lost += records; }
-void Session::OnThrottled() { ++windows_.accounting().throttled; }
+void Session::OnLost(uint64_t records) {
+  windows_.accounting().lost += records;
+}
+void Session::OnThrottled() {
+  ++windows_.accounting().throttled;
+}
 
 void Session::OnMalformed() {
   ++windows_.accounting().seen;

@@ -19,7 +19,9 @@ constexpr size_t kMaxNotices = 256;
 SessionTable::SessionTable(SessionTools tools, SessionOutput* output)
     : tools_(std::move(tools)), output_(output) {}
 
-SessionTable::~SessionTable() { EndAll(); }
+SessionTable::~SessionTable() {
+  EndAll();
+}
 
 void SessionTable::EndAll() {
   std::map<std::string, Entry> entries;
@@ -44,6 +46,7 @@ void SessionTable::Start(SessionRequest request) {
   if (ending_ || entries_.contains(id)) return;
   SessionTools tools = tools_;
   tools.claim_pids = [this, id](const std::vector<int32_t>& pids) { return Claim(id, pids); };
+  tools.release_pid = [this, id](int32_t pid) { Release(id, pid); };
   Entry& entry = entries_[id];
   entry.session = std::make_unique<Session>(std::move(request), std::move(tools));
   entry.thread = std::thread([this, id, session = entry.session.get()] {
@@ -58,7 +61,8 @@ void SessionTable::Start(SessionRequest request) {
 std::optional<SessionNews> SessionTable::AnswerInstead(const std::string& profile_id) {
   absl::MutexLock lock(&mutex_);
   if (ending_ || entries_.contains(profile_id)) return std::nullopt;
-  // It ended while the daemon was away, and the daemon has not heard: measuring again would count that time twice.
+  // It ended while the daemon was away, and the daemon has not heard: measuring again would count
+  // that time twice.
   auto word = last_words_.find(profile_id);
   if (word != last_words_.end() && (word->second.news.phase == NodeProgress::Phase::kFinished ||
                                     word->second.news.phase == NodeProgress::Phase::kFailed)) {
@@ -70,15 +74,16 @@ std::optional<SessionNews> SessionTable::AnswerInstead(const std::string& profil
   SessionNews news;
   news.profile_id = profile_id;
   news.phase = NodeProgress::Phase::kFailed;
-  news.notices.push_back(
-      {.severity = Notice::Severity::kError,
-       .code = absl::StatusCode::kResourceExhausted,
-       .node = tools_.node,
-       .text = absl::StrCat("this node already runs ", kMaxSessions, " profiles; wait for one to end")});
+  news.notices.push_back({.severity = Notice::Severity::kError,
+                          .code = absl::StatusCode::kResourceExhausted,
+                          .node = tools_.node,
+                          .text = absl::StrCat("this node already runs ", kMaxSessions,
+                                               " profiles; wait for one to end")});
   return news;
 }
 
-std::vector<int32_t> SessionTable::Claim(const std::string& profile_id, const std::vector<int32_t>& pids) {
+std::vector<int32_t> SessionTable::Claim(const std::string& profile_id,
+                                         const std::vector<int32_t>& pids) {
   absl::MutexLock lock(&mutex_);
   std::vector<int32_t> taken;
   for (int32_t pid : pids) {
@@ -86,6 +91,12 @@ std::vector<int32_t> SessionTable::Claim(const std::string& profile_id, const st
     if (!is_new && it->second != profile_id) taken.push_back(pid);
   }
   return taken;
+}
+
+void SessionTable::Release(const std::string& profile_id, int32_t pid) {
+  absl::MutexLock lock(&mutex_);
+  const auto claim = claims_.find(pid);
+  if (claim != claims_.end() && claim->second == profile_id) claims_.erase(claim);
 }
 
 void SessionTable::OnOver(const std::string& profile_id) {
@@ -141,7 +152,7 @@ void SessionTable::Tidy() {
       }
     }
     const int64_t now = tools_.clock->MonotonicNs();
-    std::erase_if(last_words_, [&](const auto& word) {
+    std::erase_if(last_words_, [&](const auto& word) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return now - word.second.at_ns > kKeepNewsNs && !entries_.contains(word.first);
     });
   }

@@ -1,7 +1,9 @@
-// agent/pipeline/session_table.h - the sessions of this node: started, stopped, told about, cleared away.
+// agent/pipeline/session_table.h - the sessions of this node: started, stopped, told about, cleared
+//                                  away.
 //
-// Shape    Start runs a session on its own thread; a profile that already runs is left alone (the daemon repeats itself
-//          after a reconnect). LatestNews keeps the last word of each session for an hour.
+// Shape    Start runs a session on its own thread; a profile that already runs is left alone (the
+//          daemon repeats itself after a reconnect). LatestNews keeps the last word of each session
+//          for an hour.
 // Threads  thread-safe.
 // Bounds   at most kMaxSessions at a time; one more is refused with a notice.
 #ifndef AGENT_PIPELINE_SESSION_TABLE_H_
@@ -25,13 +27,13 @@ class SessionTable {
  public:
   static constexpr size_t kMaxSessions = 16;
 
-  // `tools.claim_pids` is set here.
+  // `tools.claim_pids` and `tools.release_pid` are set here.
   SessionTable(SessionTools tools, SessionOutput* output);
   ~SessionTable();  // EndAll
 
   void Start(SessionRequest request);
-  // Suspends every session and starts no more: their windows are handed over, but the daemon is not told of an end and
-  // asks the next agent for the rest. Takes at most a few seconds.
+  // Suspends every session and starts no more: their windows are handed over, but the daemon is not
+  // told of an end and asks the next agent for the rest. Takes at most a few seconds.
   void EndAll();
   void Stop(const std::string& profile_id);
   void Measure(MeasureOrder order);
@@ -53,9 +55,11 @@ class SessionTable {
     std::vector<Notice> notices;  // all of them, for a daemon that heard none
     int64_t at_ns = 0;
   };
-  // The news with which a start is answered when it must not happen: it is over already, or there is no room.
+  // The news with which a start is answered when it must not happen: it is over already, or there
+  // is no room.
   std::optional<SessionNews> AnswerInstead(const std::string& profile_id);
   std::vector<int32_t> Claim(const std::string& profile_id, const std::vector<int32_t>& pids);
+  void Release(const std::string& profile_id, int32_t pid);
   void OnOver(const std::string& profile_id);
 
   const SessionTools tools_;

@@ -1,26 +1,18 @@
 // The profile of a job that has only just begun: waiting for its first rank.
-#include <time.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "agent/discover/candidate.h"
+#include "agent/pipeline/own_cpu.h"
 #include "agent/pipeline/session.h"
 
 namespace perfd {
 namespace {
 
-constexpr int64_t kLookNs = 250 * kNsPerMs;
+constexpr int64_t kLookNs = 200 * kNsPerMs;  // also the longest sleep: Stop ends the waiting then
 constexpr int64_t kSlowestLookNs = 5 * kNsPerSecond;
 constexpr int64_t kLookShare = 200;  // looking may use 1/200 of a core
-
-int64_t ThreadCpuNs() {
-  timespec ts{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-  return int64_t{ts.tv_sec} * kNsPerSecond + ts.tv_nsec;
-}
 
 // A batch script's shell is there long before the program it runs.
 std::set<std::pair<int32_t, uint64_t>> Programs(const absl::StatusOr<Discovery>& discovery) {
@@ -34,19 +26,28 @@ std::set<std::pair<int32_t, uint64_t>> Programs(const absl::StatusOr<Discovery>&
 
 }  // namespace
 
-// True when a program of the job was seen twice in a row: scripts run many that end at once, and are no ranks.
+void Session::RestUnlessStopped(int64_t ns) {
+  for (; ns > 0 && !stop_; ns -= kLookNs) Rest(std::min(ns, kLookNs));
+}
+
+// True when a program of the job was seen twice in a row: scripts run many that end at once, and
+// are no ranks.
 bool Session::AwaitRanks(int64_t end_ns) {
   ProcessScan scan(*tools_.clock);
   std::set<std::pair<int32_t, uint64_t>> before;
   while (!stop_ && tools_.clock->MonotonicNs() < end_ns) {
-    const int64_t begin_ns = ThreadCpuNs();
-    const auto programs = Programs(
-        tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan));
+    const uint64_t begin_ns = OwnCpuNs();
+    const auto discovery =
+        tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan);
+    const auto cost_ns = static_cast<int64_t>(OwnCpuNs() - begin_ns);
+    NoteRefusals(discovery);
+    if (!notices_.empty()) Announce(NodeProgress::Phase::kDiscovering);
+    const auto programs = Programs(discovery);
     const bool stays = std::any_of(programs.begin(), programs.end(),
                                    [&](const auto& program) { return before.contains(program); });
     if (stays) return true;
     before = programs;
-    Rest(std::clamp(kLookShare * (ThreadCpuNs() - begin_ns), kLookNs, kSlowestLookNs));
+    RestUnlessStopped(std::clamp(kLookShare * cost_ns, kLookNs, kSlowestLookNs));
   }
   return false;
 }
@@ -56,22 +57,27 @@ bool Session::DiscoverInTime() {
   while (AwaitRanks(end_ns)) {
     // Anew, as if it were the first look: only that one chooses the job's cgroup.
     scan_ = ProcessScan(*tools_.clock);
-    const auto discovery =
+    auto discovery =
         tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan_);
+    NoteRefusals(discovery);
+    if (discovery.ok()) DropShells(*discovery);
     if (!discovery.ok() || discovery->ranks.empty()) continue;
-    if (OpenSource(*discovery)) {
+    const Taken taken = OpenSource(*discovery);
+    if (taken == Taken::kYes) {
       for (const std::string& warning : discovery->warnings)
         notices_.Say(Notice::Severity::kWarning, warning, 0);
       return true;
     }
-    if (source_ == nullptr || !notices_.empty()) {
+    if (taken == Taken::kRefused) {
       Announce(NodeProgress::Phase::kFailed);
       return false;
     }
     source_.reset();
-    Rest(kLookNs);
+    RestUnlessStopped(kLookNs);
   }
-  if (!suspended_) Announce(NodeProgress::Phase::kFinished);
+  if (suspended_) return false;
+  NoteLastRefusals();
+  Announce(refusals_.told() ? NodeProgress::Phase::kFailed : NodeProgress::Phase::kFinished);
   return false;
 }
 

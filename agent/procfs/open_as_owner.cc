@@ -9,13 +9,24 @@
 #include <cerrno>
 #include <csignal>
 
+#include "absl/base/const_init.h"
+#include "absl/synchronization/mutex.h"
+
 namespace perfd {
 namespace {
+
+// The flag is one for all threads: a second that came in between would take ours, cleared, for its
+// own, and leave it so for ever. A process that is not dumpable cannot read its own files in /proc
+// without CAP_DAC_READ_SEARCH, nor be debugged.
+absl::Mutex& DumpableFlag() {
+  ABSL_CONST_INIT static absl::Mutex mutex(absl::kConstInit);
+  return mutex;
+}
 
 // While it lives, this thread opens files as `uid`.
 class FileUser {
  public:
-  explicit FileUser(uid_t uid) : parent_(::getppid()) {
+  explicit FileUser(uid_t uid) : lock_(&DumpableFlag()), parent_(::getppid()) {
     ::prctl(PR_GET_PDEATHSIG, &death_signal_);
     dumpable_ = ::prctl(PR_GET_DUMPABLE);
     before_ = static_cast<uid_t>(::setfsuid(uid));
@@ -32,6 +43,7 @@ class FileUser {
   FileUser& operator=(const FileUser&) = delete;
 
  private:
+  const absl::MutexLock lock_;  // let go of last
   const pid_t parent_;
   int death_signal_ = 0;
   int dumpable_ = 0;
@@ -45,7 +57,8 @@ UniqueFd OpenAsOwner(const std::string& path, int flags) {
   if (file.valid() || (errno != EACCES && errno != EPERM)) return file;
   const int refused = errno;
   struct stat facts {};
-  // Not as root: going there and back costs the thread its rights over files (capabilities(7), "Effect of user ID changes").
+  // Not as root: going there and back costs the thread its rights over files (capabilities(7),
+  // "Effect of user ID changes").
   const bool found = ::stat(path.c_str(), &facts) == 0;
   if (found && facts.st_uid != 0 && facts.st_uid != ::geteuid()) {
     const FileUser owner(facts.st_uid);

@@ -1,9 +1,12 @@
 #include "client/render/folded.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "client/render/report_text.h"
+#include "core/analysis/stack_time.h"
 
 namespace perfd {
 namespace {
@@ -15,11 +18,16 @@ std::string Frame(absl::string_view name) {
   return frame.empty() ? "?" : frame;
 }
 
-std::string Line(const std::vector<std::string>& frames, uint64_t samples) {
+// Counts must be whole, and no line may vanish; 2^53 us are 285 years.
+int64_t Microseconds(double seconds) {
+  return std::llround(std::clamp(seconds * 1e6, 1.0, 0x1p53));
+}
+
+std::string Line(const std::vector<std::string>& frames, double seconds) {
   std::string line;
   for (const std::string& frame : frames)
     absl::StrAppend(&line, line.empty() ? "" : ";", Frame(frame));
-  return absl::StrCat(line, " ", samples, "\n");
+  return absl::StrCat(line, " ", Microseconds(seconds), "\n");
 }
 
 }  // namespace
@@ -40,14 +48,17 @@ std::vector<std::string> PlaceFrames(const ReportRow& row) {
 
 std::string RenderFolded(const Report& report) {
   std::string text;
-  for (const ReportStack& stack : report.stacks) {
+  const std::vector<double> seconds = StackSeconds(report);
+  for (size_t i = 0; i < report.stacks.size(); ++i) {
+    const ReportStack& stack = report.stacks[i];
     std::vector<std::string> frames = {absl::StrCat("rank ", stack.rank)};
     frames.insert(frames.end(), stack.frames.begin(), stack.frames.end());
-    text += Line(frames, stack.samples);
+    text += Line(frames, seconds[i]);
   }
   if (!report.stacks.empty()) return text;
+  const double job_seconds = JobSeconds(report);
   for (const auto* rows : {&report.loops, &report.waiting, &report.functions}) {
-    for (const ReportRow& row : *rows) text += Line(PlaceFrames(row), row.samples);
+    for (const ReportRow& row : *rows) text += Line(PlaceFrames(row), row.share * job_seconds);
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "client/render/folded.h"
+#include "core/analysis/stack_time.h"
 #include "core/base/clock.h"
 
 namespace perfd {
@@ -14,12 +15,14 @@ int64_t PeriodNs(const Report& report) {
   return hz > 0 ? static_cast<int64_t>(kNsPerSecond / hz) : 0;
 }
 
-void AddStacks(const Report& report, int64_t period_ns, PprofEncoder* encoder) {
-  for (const ReportStack& stack : report.stacks) {
+void AddStacks(const Report& report, PprofEncoder* encoder) {
+  const std::vector<double> seconds = StackSeconds(report);
+  for (size_t i = 0; i < report.stacks.size(); ++i) {
+    const ReportStack& stack = report.stacks[i];
     std::vector<PprofEncoder::Frame> frames;
     for (const std::string& name : stack.frames) frames.push_back({name, "", 0});
-    const auto samples = static_cast<int64_t>(stack.samples);
-    encoder->AddSample(frames, samples, samples * period_ns, stack.rank);
+    encoder->AddSample(frames, static_cast<int64_t>(stack.samples),
+                       static_cast<int64_t>(seconds[i] * kNsPerSecond), stack.rank);
   }
 }
 
@@ -42,7 +45,7 @@ PprofEncoder EncodePprof(const Report& report) {
   int64_t covered_ns = 0;
   for (const NodeCoverage& node : report.nodes) covered_ns = std::max(covered_ns, node.covered_ns);
   encoder.SetTimes(report.status.started_unix_ns, covered_ns, period_ns);
-  AddStacks(report, period_ns, &encoder);
+  AddStacks(report, &encoder);
   if (!report.stacks.empty()) return encoder;
   for (const auto* rows : {&report.loops, &report.waiting, &report.functions}) {
     for (const ReportRow& row : *rows) AddRow(row, &encoder);

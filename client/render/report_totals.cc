@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/render/saturation_text.h"
@@ -61,14 +62,14 @@ std::string CostLine(const Report& report) {
       "Cost: %.3f%% of the job's CPU time (sampling %s s, estimated; %s"
       "job %s s); budget %s\n",
       report.overhead_ratio * 100, Seconds(ToSeconds(o.kernel_sampling_ns)), StopText(o),
-      Seconds(ToSeconds(o.job_cpu_ns)),
-      Percent(report.status.spec.budget.overhead_ratio));
+      Seconds(ToSeconds(o.job_cpu_ns)), Percent(report.status.spec.budget.overhead_ratio));
   absl::StrAppend(&text, "  agents used ", Seconds(ToSeconds(o.agent_cpu_ns)),
                   " s of CPU time beside the job\n");
   const AddedWall wall = AddedWallOf(report);
   if (wall.ratio <= 0) return text;
   absl::StrAppendFormat(&text,
-                        "  added wall time: about %.2f%% in the mean of the ranks (sampling %s s, agents %s s, estimated; "
+                        "  added wall time: about %.2f%% in the mean of the ranks (sampling %s s, "
+                        "agents %s s, estimated; "
                         "stops and shadows %s s)\n",
                         wall.ratio * 100, Seconds(ToSeconds(wall.sampling_ns)),
                         Seconds(ToSeconds(wall.agents_ns)), Seconds(ToSeconds(wall.injection_ns)));
@@ -144,6 +145,24 @@ std::string RenderAccounting(const Report& report) {
                       RenderInjection(report), SetupLines(report));
 }
 
+namespace {
+
+// "rank 3 (pid 17) ...", "process 17 (app) ...": the text says already whom it is about.
+bool NamesPid(const Notice& notice) {
+  for (const char* word : {"pid ", "process "}) {
+    const std::string named = absl::StrCat(word, notice.pid);
+    const size_t at = notice.text.find(named);
+    if (at == std::string::npos) continue;
+    const size_t end = at + named.size();
+    if (end == notice.text.size() ||
+        !absl::ascii_isdigit(static_cast<unsigned char>(notice.text[end])))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::string RenderNotices(const std::vector<Notice>& notices, const TextStyle& style) {
   std::string text;
   for (const auto severity :
@@ -152,7 +171,7 @@ std::string RenderNotices(const std::vector<Notice>& notices, const TextStyle& s
       if (notice.severity != severity) continue;
       std::string where;
       if (!notice.node.empty()) where = absl::StrCat(Clean(notice.node), ": ");
-      if (notice.pid != 0) absl::StrAppend(&where, "pid ", notice.pid, ": ");
+      if (notice.pid != 0 && !NamesPid(notice)) absl::StrAppend(&where, "pid ", notice.pid, ": ");
       const std::string rest = absl::StrCat(where, Clean(notice.text), "\n");
       if (severity == Notice::Severity::kError)
         text += Painted(style, Paint::kRed, "error: ") + rest;

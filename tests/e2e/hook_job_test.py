@@ -32,8 +32,9 @@ class Hook:
         assert not text, text
         return self.record(job)["profile"]
 
-    def run(self, job, seconds):
-        return self.c.spawn(f"job-{job}", ["/bin/sh", "-c", 'sleep 1; "$0" -c "$1"; sleep 0.2; true', sys.executable, BUSY.format(seconds)], env={"PBS_JOBID": job})
+    def run(self, job, seconds, programs=1):
+        script = "sleep 1; " + '"$0" -c "$1"; ' * programs + "sleep 0.2; true"
+        return self.c.spawn(f"job-{job}", ["/bin/sh", "-c", script, sys.executable, BUSY.format(seconds)], env={"PBS_JOBID": job})
 
 
 def notices(status):
@@ -46,7 +47,7 @@ def test_a_job_from_begin_to_end(c, hook):
     time.sleep(1)
     status = c.json("status", profile)
     assert status["state"] == "DISCOVERING", status
-    job = hook.run("11.pbs", 8)
+    job = hook.run("11.pbs", 4, programs=2)
     c.wait_state(profile, ("SAMPLING",), 10)
     job.wait(30)
     assert job.returncode == 0
@@ -59,6 +60,11 @@ def test_a_job_from_begin_to_end(c, hook):
     seconds = sum(rank["seconds"] for rank in report["ranks"])
     assert seconds > 0.2, report["ranks"]  # of 8 s, on a machine that may be busy with anything else
     assert any("begun by the scheduler hook for job 11.pbs: every job by policy" in text for text in notices(status)), status
+    # Its programs come and go: that is said once, and is no trouble. The shell around them is none of them.
+    assert any("ended" in text and "its samples are kept" in text for text in notices(status)), status["notices"]
+    assert len(set(notices(status))) == len(status["notices"]), status["notices"]
+    assert all(notice["severity"] == "info" for notice in status["notices"]), status["notices"]
+    assert not {"sh", "dash", "bash"} & {rank["command"] for rank in report["ranks"]}, report["ranks"]
 
 
 def test_a_job_that_never_runs(c, hook):

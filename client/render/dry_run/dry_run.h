@@ -46,7 +46,7 @@ struct DryRunLoop {
 struct DryRunSummary {
   std::vector<DryRunLoop> loops;
   size_t patched_loops = 0;
-  double patched_share = 0;  // of the job's samples
+  double patched_share = 0;  // of the job's time
   double refused_share = 0;
   PredictedCost predicted;  // one shadow of every loop that would be patched
   CostForecast forecast;    // of them all; shadows: of each

@@ -43,7 +43,7 @@ TEST(RealProc, AnEndedProcessIsNotFoundAndAZombieIsRefused) {
   while (ProcFs().Status(puppet.pid())->state != 'Z') ::usleep(1000);
   const auto zombie = finder.Find(target, {}, Self());
   ASSERT_EQ(zombie->rejected.size(), 1u);
-  EXPECT_TRUE(absl::IsFailedPrecondition(zombie->rejected[0].reason));
+  EXPECT_TRUE(absl::IsNotFound(zombie->rejected[0].reason));
   puppet.Wait();
   EXPECT_TRUE(absl::IsNotFound(finder.Find(target, {}, Self())->rejected.at(0).reason));
 }

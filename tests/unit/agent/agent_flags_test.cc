@@ -3,64 +3,38 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "agent/app/agent_config.h"
 #include "agent/app/agent_life.h"
 #include "core/base/log.h"
+#include "tests/unit/core/service/flags_fixture.h"
 
 namespace perfd {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
-class AgentFlagsTest : public testing::Test {
+class AgentFlagsTest : public FlagsFixture<AgentFlags> {
  protected:
-  AgentFlagsTest()
-      : path_(testing::TempDir() + "agent_flags_test_" + std::to_string(::getpid()) + ".yaml") {
+  AgentFlagsTest() : FlagsFixture("perf-agent", ParseAgentFlags, ParseAgentFlagsAgain) {
     ::unsetenv("PERFD_ADDRESS");
     InitLog("perf-agent", LogLevel::kInfo);
   }
-  ~AgentFlagsTest() override {
-    ::unsetenv("PERFD_ADDRESS");
-    std::filesystem::remove(path_);
-  }
+  ~AgentFlagsTest() override { ::unsetenv("PERFD_ADDRESS"); }
 
-  void Write(const std::string& text) {
-    std::ofstream(path_) << text;
-    ASSERT_EQ(::chmod(path_.c_str(), 0644), 0);
-  }
-  // The exit code, or -1 when the program goes on.
-  int Parse(std::vector<std::string> words) {
-    flags_ = AgentFlags();
-    words_ = std::move(words);
-    words_.insert(words_.begin(), "perf-agent");
-    arguments_.clear();
-    for (std::string& word : words_) arguments_.push_back(word.data());
-    int code = 0;
-    testing::internal::CaptureStdout();
+  // What the log says of it.
+  std::string ReloadInto(AgentFlags* running) {
     testing::internal::CaptureStderr();
-    const bool goes_on =
-        ParseAgentFlags(static_cast<int>(arguments_.size()), arguments_.data(), &flags_, &code);
-    out_ = testing::internal::GetCapturedStdout();
-    err_ = testing::internal::GetCapturedStderr();
-    return goes_on ? -1 : code;
-  }
-  absl::StatusOr<AgentFlags> Again() {
-    return ParseAgentFlagsAgain(static_cast<int>(arguments_.size()), arguments_.data());
+    Reload([this] { return Again(); },
+           [this](const AgentOptions& options) { applied_.push_back(options); }, running);
+    return testing::internal::GetCapturedStderr();
   }
 
-  const std::string path_;
-  AgentFlags flags_;
-  std::vector<std::string> words_;
-  std::vector<char*> arguments_;
-  std::string out_;
-  std::string err_;
+  std::vector<AgentOptions> applied_;
 };
 
 TEST_F(AgentFlagsTest, TheCommandLineWinsOverTheFileOverTheEnvironment) {
@@ -124,23 +98,65 @@ TEST_F(AgentFlagsTest, TheExampleFileHoldsTheDefaults) {
   EXPECT_EQ(FormatConfig(AgentConfig(example)), FormatConfig(AgentConfig(flags_)));
 }
 
-TEST_F(AgentFlagsTest, AReloadChangesTheLogAndNamesTheRest) {
+TEST_F(AgentFlagsTest, AReloadAppliesWhatMayChangeAndNamesTheRest) {
   Write("log: {level: info}\n");
   ASSERT_EQ(Parse({"--config", path_}), -1);
   AgentFlags running = flags_;
-  Write("log: {level: debug}\nspool: {limit_mib: 9}\n");
-  testing::internal::CaptureStderr();
-  Reload([this] { return Again(); }, &running);
-  const std::string said = testing::internal::GetCapturedStderr();
+  Write(
+      "log: {level: debug}\nspool: {limit_mib: 9, directory: /elsewhere}\n"
+      "injection: {allowed: false, allow_recovery: true}\ntls: {ca: /new/ca.crt}\n");
+  const std::string said = ReloadInto(&running);
   EXPECT_EQ(running.log_level, "debug");
-  EXPECT_EQ(running.spool_limit_mib, 256);
-  EXPECT_THAT(said, HasSubstr("spool.limit_mib: 256 -> 9 needs a restart of perf-agent"));
-  Write("log: {level: [");
-  testing::internal::CaptureStderr();
-  Reload([this] { return Again(); }, &running);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("the configuration stays as it was"));
-  EXPECT_EQ(running.log_level, "debug");
+  ASSERT_EQ(applied_.size(), 1u);
+  EXPECT_EQ(applied_[0].spool_limit_bytes, uint64_t{9} << 20);
+  EXPECT_FALSE(applied_[0].inject);
+  EXPECT_EQ(applied_[0].dial.tls_ca, "/new/ca.crt");
+  EXPECT_FALSE(applied_[0].allow_recovery);
+  EXPECT_EQ(applied_[0].spool_directory, flags_.options.spool_directory);
+  EXPECT_THAT(
+      said,
+      AllOf(HasSubstr("reload: log.level: \"info\" -> \"debug\""),
+            HasSubstr("reload: spool.limit_mib: 256 -> 9"),
+            HasSubstr("reload: injection.allowed: true -> false"),
+            HasSubstr("injection.allow_recovery: false -> true needs a restart of perf-agent"),
+            HasSubstr("-> \"/elsewhere\" needs a restart of perf-agent"),
+            Not(HasSubstr("limit_mib: 256 -> 9 needs"))));
+  // What was refused is said again at every reload, until the file and the agent agree.
+  const std::string again = ReloadInto(&running);
+  EXPECT_THAT(again, AllOf(HasSubstr("allow_recovery"), Not(HasSubstr("limit_mib"))));
+  EXPECT_EQ(applied_.size(), 1u);
+}
+
+TEST_F(AgentFlagsTest, AFileThatIsBrokenOrNotOursAloneChangesNothing) {
+  Write("log: {level: warning}\nspool: {limit_mib: 9}\n");
+  ASSERT_EQ(Parse({"--config", path_}), -1);
+  AgentFlags running = flags_;
+  const auto kept = [&] { return FormatConfig(AgentConfig(running)); };
+  const std::string before = kept();
+  for (const char* text :
+       {"log: {level: [", "spool: {limit_mib: 7}\nlog: {levle: debug}\n", "spool: {limit_mib: 0}\n",
+        "spool: {limit_mib: 7}\ndaemon: {user: no-such-user-here}\n"}) {
+    Write(text);
+    EXPECT_THAT(ReloadInto(&running), HasSubstr("the configuration stays as it was: ")) << text;
+    EXPECT_EQ(kept(), before) << text;
+  }
+  Write("spool: {limit_mib: 7}\n");
+  ASSERT_EQ(::chmod(path_.c_str(), 0666), 0);
+  EXPECT_THAT(ReloadInto(&running), HasSubstr("the configuration stays as it was: "));
+  std::filesystem::remove(path_);
+  EXPECT_THAT(ReloadInto(&running), HasSubstr("the configuration stays as it was: "));
+  EXPECT_EQ(kept(), before);
+  EXPECT_TRUE(applied_.empty());
+}
+
+TEST_F(AgentFlagsTest, TheCommandLineWinsAtAReloadToo) {
+  Write("spool: {limit_mib: 7}\n");
+  ASSERT_EQ(Parse({"--config", path_, "--spool-limit-mib", "5"}), -1);
+  AgentFlags running = flags_;
+  Write("spool: {limit_mib: 8}\n");
+  EXPECT_THAT(ReloadInto(&running), HasSubstr("reloaded"));
+  EXPECT_EQ(running.spool_limit_mib, 5);
+  EXPECT_TRUE(applied_.empty());
 }
 
 }  // namespace

@@ -77,10 +77,41 @@ TEST_F(SessionTest, ARankThatEndsEndsTheSessionAndIsSaid) {
   };
   Run();
   EXPECT_EQ(output_.news.back().phase, Phase::kFinished);
-  EXPECT_THAT(output_.AllNotices(), HasSubstr("rank 0 (pid 4711) ended after"));
+  EXPECT_THAT(output_.AllNotices(), HasSubstr("rank 0 (app) ended "));
   EXPECT_THAT(script_.removed, testing::Contains(kPid));
   EXPECT_GE(output_.Total().kept, 12u);
   EXPECT_LT(clock_.now_ns, request_.remaining_ns);
+}
+
+TEST_F(SessionTest, TheNumberOfAProcessThatEndedIsFreeForOthers) {
+  AddRank(kPid + 1);
+  request_.spec.target.pids = {kPid, kPid + 1};
+  std::vector<int32_t> claimed, released;
+  tools_.claim_pids = [&](const std::vector<int32_t>& pids) {
+    claimed.insert(claimed.end(), pids.begin(), pids.end());
+    return std::vector<int32_t>();
+  };
+  tools_.release_pid = [&](int32_t pid) { released.push_back(pid); };
+  script_.on_drain = [this](SampleSink&, int drain) {
+    if (drain == 12) proc_.Remove(kPid + 1);
+  };
+  Run();
+  EXPECT_EQ(claimed, (std::vector<int32_t>{kPid, kPid + 1}));
+  EXPECT_EQ(released, std::vector<int32_t>{kPid + 1});
+}
+
+TEST_F(SessionTest, ARankThatComesLateAndIsGoneAtOnceIsNoTrouble) {
+  request_.spec.target.pids.clear();
+  request_.spec.target.command = "app";
+  request_.spec.duration_ns = request_.remaining_ns = 6 * kNsPerSecond;
+  script_.on_drain = [this](SampleSink&, int drain) {
+    if (drain != 5) return;
+    script_.add_status = absl::NotFoundError("no such process");
+    AddRank(kPid + 1);
+  };
+  Run();
+  EXPECT_THAT(script_.added, testing::ElementsAre(kPid, kPid + 1));
+  EXPECT_EQ(output_.AllNotices(), "");
 }
 
 // As with a ring per thread: the exec is told by the ring of one thread, the samples of the others come after it.

@@ -150,6 +150,16 @@ TEST_F(SpoolTest, RefusesBeyondItsLimit) {
   EXPECT_TRUE(spool->Append(Of("p-1")).ok());
 }
 
+TEST_F(SpoolTest, ANewLimitCountsFromTheNextWindowOn) {
+  auto spool = Open(1 << 20);
+  ASSERT_TRUE(spool->Append(Of("p-1")).ok());
+  spool->SetLimit(spool->bytes());
+  EXPECT_TRUE(absl::IsResourceExhausted(spool->Append(Of("p-1")).status()));
+  EXPECT_EQ(spool->windows(), 1u);
+  spool->SetLimit(1 << 20);
+  EXPECT_TRUE(spool->Append(Of("p-1")).ok());
+}
+
 TEST_F(SpoolTest, GoesOnAfterWhatTheDaemonHas) {
   auto spool = Open();
   spool->ContinueAfter(41);

@@ -1,4 +1,4 @@
-#include "agent/pipeline/tracked_ranks.h"
+#include "agent/pipeline/ranks/tracked_ranks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -35,6 +35,7 @@ Variables Prolog() {
 TEST(SlurmJobTest, TheEnvironmentOfAProlog) {
   const auto job = Read(Prolog());
   ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->scheduler, "Slurm");
   EXPECT_EQ(job->cluster, "c");
   EXPECT_EQ(job->job, "4711");
   EXPECT_EQ(job->restart, 0);
@@ -121,12 +122,13 @@ TEST(HookCommandTest, AJobOfAnyScheduler) {
   perfctl.daemon.hook_answer = {HookDecision::kProfile, "every job", "p-000001"};
   EXPECT_EQ(perfctl.Run({"hook", "begin", "--job", "12.pbs", "--user", "0", "--partition", "workq",
                          "--account", "a", "--nodes", "n[1-2]", "--node", "n1", "--opt-in", "deep",
-                         "--timeout", "200ms"}),
+                         "--timeout", "200ms", "--scheduler", "PBS"}),
             0);
   EXPECT_EQ(perfctl.out, "");
   EXPECT_EQ(perfctl.err, "");
   ASSERT_EQ(perfctl.daemon.begun.size(), 1u);
   const HookJob& job = perfctl.daemon.begun[0];
+  EXPECT_EQ(job.scheduler, "PBS");
   EXPECT_EQ(job.job, "12.pbs");
   EXPECT_EQ(job.uid, 0u);
   EXPECT_EQ(job.user, "root");
@@ -164,6 +166,7 @@ TEST(HookCommandTest, WhyNothingHappenedIsOneLine) {
 TEST(HookCommandTest, TheListAsTableAndAsJson) {
   CommandRunner perfctl;
   HookRecord record;
+  record.job.scheduler = "Slurm";
   record.job.cluster = "c";
   record.job.job = "4711";
   record.job.uid = 1000;
@@ -179,10 +182,11 @@ TEST(HookCommandTest, TheListAsTableAndAsJson) {
   EXPECT_EQ(perfctl.Run({"hook", "list", "--limit", "7"}), 0);
   EXPECT_EQ(perfctl.daemon.hook_limit, 7);
   for (const char* part : {"Policy: one of every 3 jobs", "Jobs: 1 profile; 0 profiles are active",
-                           "c/4711", "60 s ago", "p-000007", "(number 6)"})
+                           "Slurm c/4711", "60 s ago", "p-000007", "(number 6)"})
     EXPECT_THAT(perfctl.out, HasSubstr(part));
   EXPECT_EQ(perfctl.Run({"hook", "list", "--json"}), 0);
   const json list = json::parse(perfctl.out);
+  EXPECT_EQ(list["jobs"][0]["scheduler"], "Slurm");
   EXPECT_EQ(list["jobs"][0]["decision"], "profile");
   EXPECT_EQ(list["jobs"][0]["profile"], "p-000007");
   EXPECT_EQ(list["decisions"]["profile"], 1);

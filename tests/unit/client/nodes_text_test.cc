@@ -87,7 +87,7 @@ TEST(StatusTextTest, Targets) {
   EXPECT_EQ(TargetText(target), "pids 7, 7, 7, 7, 7, 7, 7, 7 and 2 more on n");
   target = {};
   target.slurm_job = 4711;
-  EXPECT_EQ(TargetText(target), "Slurm job 4711");
+  EXPECT_EQ(TargetText(target), "job 4711");
 }
 
 TEST(StatusTextTest, List) {

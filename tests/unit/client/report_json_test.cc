@@ -41,6 +41,16 @@ TEST(ReportJsonTest, HoldsEverythingUnderStableKeys) {
   EXPECT_EQ(report["provenance"], "sampled");
 }
 
+TEST(ReportJsonTest, CallPathsHaveSamplesAndTime) {
+  Report sample = SampleReport();
+  sample.stacks = {{0, {"main"}, 30}, {0, {"other"}, 10}, {7, {"nobody"}, 1}};
+  const json report = json::parse(JsonLine(ReportToJson(sample)));
+  EXPECT_EQ(report["stacks"][0]["samples"], 30);
+  EXPECT_DOUBLE_EQ(report["stacks"][0]["seconds"].get<double>(), 1.875);
+  EXPECT_DOUBLE_EQ(report["stacks"][1]["seconds"].get<double>(), 0.625);
+  EXPECT_EQ(report["stacks"][2]["seconds"], 0.0) << "of no rank that is known";
+}
+
 TEST(ReportJsonTest, TotalsAddToOne) {
   const json report = json::parse(JsonLine(ReportToJson(SampleReport())));
   double sum = 0;

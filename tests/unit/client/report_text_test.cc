@@ -152,6 +152,22 @@ TEST(ReportTextTest, StopsOfRanksAreACost) {
               HasSubstr("(sampling 0.0120 s, estimated; 6 stops of ranks 0.0120 s; job 5.00 s)"));
 }
 
+TEST(ReportTextTest, ANoticeNamesItsProcessOnce) {
+  Report report = SampleReport();
+  const auto text_of = [&report](const std::string& text) {
+    Notice notice;
+    notice.node = "n1";
+    notice.pid = 17;
+    notice.text = text;
+    report.status.notices = {notice};
+    return RenderReport(report, {});
+  };
+  EXPECT_THAT(text_of("rank 3 (app) joined"), HasSubstr("note: n1: pid 17: rank 3 (app) joined\n"));
+  EXPECT_THAT(text_of("rank 3 (pid 17) is measured"), HasSubstr("note: n1: rank 3 (pid 17) is"));
+  EXPECT_THAT(text_of("process 17 (app) is old"), HasSubstr("note: n1: process 17 (app) is old"));
+  EXPECT_THAT(text_of("process 171 is older"), HasSubstr("note: n1: pid 17: process 171 is older"));
+}
+
 TEST(LoopTextTest, DrillsDownToRanksAndThreads) {
   const std::string text = RenderLoop(SampleReport().loops[0], {});
   EXPECT_THAT(text, HasSubstr("source     /src/lulesh.cc (lulesh.cc:812-821)"));

@@ -59,6 +59,17 @@ TEST(RankEnvironment, OtherSchedulersNumberTheirJobsToo) {
   EXPECT_EQ(ReadRankEnvironment({{"SLURM_JOB_ID", "5"}, {"PBS_JOBID", "6"}}).slurm_job, 5u);
 }
 
+// As deploy/hooks names them to perfd.
+TEST(RankEnvironment, ElementsOfJobArraysAreJobsOfTheirOwn) {
+  const auto pbs = ReadRankEnvironment({{"PBS_JOBID", "4711[3].server"}}).slurm_job;
+  EXPECT_EQ(pbs, JobNumber("4711[3].server"));
+  EXPECT_NE(pbs, ReadRankEnvironment({{"PBS_JOBID", "4711[4].server"}}).slurm_job);
+  EXPECT_EQ(ReadRankEnvironment({{"LSB_JOBID", "12"}, {"LSB_JOBINDEX", "3"}}).slurm_job,
+            JobNumber("12[3]"));
+  EXPECT_EQ(ReadRankEnvironment({{"LSB_JOBID", "12"}, {"LSB_JOBINDEX", "0"}}).slurm_job, 12u);
+  EXPECT_EQ(ReadRankEnvironment({{"LSB_JOBINDEX", "3"}}).slurm_job, std::nullopt);
+}
+
 TEST(RankEnvironment, ValuesThatCannotBeAreAbsent) {
   EXPECT_EQ(ReadRankEnvironment({{"PMIX_RANK", "-1"}}).source, RankSource::kNone);
   EXPECT_EQ(ReadRankEnvironment({{"PMIX_RANK", "1x"}}).source, RankSource::kNone);

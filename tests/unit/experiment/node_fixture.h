@@ -88,6 +88,7 @@ class NodeExperimenterTest : public ::testing::Test {
     ExperimenterOptions options;
     options.journal_directory = "/journals";
     options.disable_file = disable_file_;
+    options.allowed = &allowed_;
     options.clock = &clock_;
     options.allow_recovery = allow_recovery_;
     options.sleep = sleep_;
@@ -171,6 +172,7 @@ class NodeExperimenterTest : public ::testing::Test {
   std::unique_ptr<NodeExperimenter> experimenter_;
   std::atomic<bool> ended_ = false;
   const std::string disable_file_;
+  std::atomic<bool> allowed_ = true;
 
  private:
   absl::StatusOr<std::unique_ptr<RankLab>> Open(const RankInfo& info, const LabOptions& options) {

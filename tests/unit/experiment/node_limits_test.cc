@@ -220,6 +220,28 @@ TEST_F(NodeExperimenterTest, TheReasonIsTheDisableFile) {
   EXPECT_THAT(Of(news, rank), Each(Field(&LoopMeasurement::reason, HasSubstr(disable_file_))));
 }
 
+TEST_F(NodeExperimenterTest, NothingIsOpenedThatTheSiteDoesNotAllow) {
+  FakeRank& rank = AddRank();
+  allowed_ = false;
+  const ExperimentNews news = Run();
+  EXPECT_EQ(rank.opens, 0);
+  EXPECT_THAT(Of(news, rank), Each(Field(&LoopMeasurement::state, MeasureState::kRefused)));
+  EXPECT_THAT(Of(news, rank),
+              Each(Field(&LoopMeasurement::reason, HasSubstr("injection.allowed"))));
+}
+
+TEST_F(NodeExperimenterTest, WhatTheSiteAllowsNoMoreEnds) {
+  FakeRank& rank = AddRank();
+  rank.truth.on_call = [&](const std::string& call) {
+    if (call == "shadow") allowed_ = false;
+  };
+  const ExperimentNews news = Run();
+  EXPECT_EQ(Calls(rank, "shadow"), 1);
+  EXPECT_THAT(Of(news, rank),
+              Each(Field(&LoopMeasurement::reason, HasSubstr("injection.allowed"))));
+  ExpectNothingLeft(rank);
+}
+
 TEST_F(NodeExperimenterTest, LoopsThatMayNotBeMeasuredSayWhy) {
   FakeRank& rank = AddRank();
   CreateDisableFile();

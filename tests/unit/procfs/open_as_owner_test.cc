@@ -9,11 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace perfd {
 namespace {
@@ -84,6 +87,25 @@ TEST_F(OpenAsOwnerTest, TheDeathSignalAndDumpabilityStay) {
                           int signal = 0;
                           ::prctl(PR_GET_PDEATHSIG, &signal);
                           if (signal != SIGKILL) return 2;
+                          return ::prctl(PR_GET_DUMPABLE) == 1 ? 0 : 3;
+                        }),
+            0);
+}
+
+// The flag belongs to all threads: one that comes in while another is the owner must not keep it cleared.
+TEST_F(OpenAsOwnerTest, ManyThreadsLeaveTheProcessDumpable) {
+  if (!prepared_) GTEST_SKIP() << "needs root to make another user's file";
+  EXPECT_EQ(InChildWith(1U << CAP_SETUID,
+                        [this] {
+                          std::atomic<int> failed = 0;
+                          const auto open_often = [&] {
+                            for (int i = 0; i < 2000; ++i)
+                              failed += OpenAsOwner(path_, O_RDWR | O_CLOEXEC).valid() ? 0 : 1;
+                          };
+                          std::vector<std::thread> threads;
+                          for (int i = 0; i < 4; ++i) threads.emplace_back(open_often);
+                          for (std::thread& thread : threads) thread.join();
+                          if (failed != 0) return 1;
                           return ::prctl(PR_GET_DUMPABLE) == 1 ? 0 : 3;
                         }),
             0);

@@ -1,4 +1,4 @@
-#include "agent/pipeline/tracked_ranks.h"
+#include "agent/pipeline/ranks/tracked_ranks.h"
 
 #include <algorithm>
 #include <utility>
@@ -68,7 +68,8 @@ void TrackedRanks::Replace(TrackedProcess old) {
   if (!old.ended && replaced_.size() < kMaxPast) replaced_.push_back(std::move(old));
 }
 
-// A child has the rights of its parent until it executes something setuid: that one is not followed.
+// A child has the rights of its parent until it executes something setuid: that one is not
+// followed.
 TrackedProcess* TrackedRanks::AddChild(int32_t parent_pid, int32_t pid, int64_t now_ns) {
   const TrackedProcess* parent = Find(parent_pid);
   const auto start_ticks = procfs_.StartTicks(pid);
@@ -161,8 +162,7 @@ bool TrackedRanks::HasEnded(TrackedProcess& process) {
   return IsDead(status->state);
 }
 
-TrackedRanks::Used TrackedRanks::Refresh(int64_t read_ns,
-                                         std::vector<const TrackedProcess*>* ended,
+TrackedRanks::Used TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
                                          std::vector<const TrackedProcess*>* changed) {
   if (changed == nullptr) changed = ended;
   read_ns_ = read_ns;

@@ -1,13 +1,17 @@
-// agent/pipeline/tracked_ranks.h - the processes of one session: who they are, what they have mapped, whether they live.
+// agent/pipeline/ranks/tracked_ranks.h - the processes of one session: who they are, what they have
+//                                        mapped, whether they live.
 //
-// Shape    Add each discovered rank, Follow their forks and execs, Refresh to see who has ended or changed owner.
-// Safety   a process whose ids are not what they were when it was added (a setuid program, a root process that became
-//          someone) is not the one that the requester asked for: Find hides it at once, Refresh tells of it.
-// Loss     samples are read after they were taken: ended helpers are kept for kKeepEndedNs of reading, and a child that
-//          ended before its fork was heard of is one too, with the mappings of its parent.
+// Shape    Add each discovered rank, Follow their forks and execs, Refresh to see who has ended or
+//          changed owner.
+// Safety   a process whose ids are not what they were when it was added (a setuid program, a root
+//          process that became someone) is not the one that the requester asked for: Find hides it
+//          at once, Refresh tells of it.
+// Loss     samples are read after they were taken: ended helpers are kept for kKeepEndedNs of
+//          reading, and a child that ended before its fork was heard of is one too, with the
+//          mappings of its parent.
 // Threads  thread-bound (the session's thread).
-#ifndef AGENT_PIPELINE_TRACKED_RANKS_H_
-#define AGENT_PIPELINE_TRACKED_RANKS_H_
+#ifndef AGENT_PIPELINE_RANKS_TRACKED_RANKS_H_
+#define AGENT_PIPELINE_RANKS_TRACKED_RANKS_H_
 
 #include <cstdint>
 #include <map>
@@ -51,9 +55,11 @@ class TrackedRanks {
   explicit TrackedRanks(const ProcFs& procfs, bool privileged = false)
       : procfs_(procfs), privileged_(privileged) {}
 
-  // kNotFound: it has ended. kPermissionDenied: its owner is not info.uid, or its rights are borrowed.
+  // kNotFound: it has ended. kPermissionDenied: its owner is not info.uid, or its rights are
+  // borrowed.
   absl::Status Add(const RankInfo& info, int64_t now_ns);
-  // A child of a tracked process: same rank. Null when it is already gone, or has other rights than its parent.
+  // A child of a tracked process: same rank. Null when it is already gone, or has other rights than
+  // its parent.
   TrackedProcess* AddChild(int32_t parent_pid, int32_t pid, int64_t now_ns);
   // Null also for a process that has changed its owner.
   TrackedProcess* Find(int32_t pid);
@@ -67,18 +73,21 @@ class TrackedRanks {
   bool Knows(const RankInfo& info) const;
   // Reads the maps anew, at most once a second per process.
   void ReadMaps(TrackedProcess& process, int64_t now_ns);
-  // It runs another program since that time (0: since a moment ago): looks at its owner, then at its maps.
+  // It runs another program since that time (0: since a moment ago): looks at its owner, then at
+  // its maps.
   void Exec(TrackedProcess& process, uint64_t time_ns, int64_t now_ns);
   struct Used {
     uint64_t cpu_ns = 0;
-    uint64_t switches = 0;  // times a thread was put on a CPU; those of threads that ended in between are missing
+    uint64_t switches =
+        0;  // times a thread was put on a CPU; those of threads that ended in between are missing
   };
-  // What all used since the last call; appends those that have ended and those that have changed their owner
-  // since then (valid until the next call; without `changed`, these are among `ended`).
-  // read_ns: samples up to then have been read. Helpers are forgotten a while later: a job may start them for ever.
+  // What all used since the last call; appends those that have ended and those that have changed
+  // their owner since then (valid until the next call; without `changed`, these are among `ended`).
+  // read_ns: samples up to then have been read. Helpers are forgotten a while later: a job may
+  // start them for ever.
   static constexpr int64_t kKeepEndedNs = 2'000'000'000;
   Used Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
-                   std::vector<const TrackedProcess*>* changed = nullptr);
+               std::vector<const TrackedProcess*>* changed = nullptr);
   // Ranks (without their helpers) that live, and all that ever were.
   int living() const;
   std::vector<const TrackedProcess*> LivingRanks() const;
@@ -106,4 +115,4 @@ absl::Status ChangedOwnerError(const TrackedProcess& process);
 
 }  // namespace perfd
 
-#endif  // AGENT_PIPELINE_TRACKED_RANKS_H_
+#endif  // AGENT_PIPELINE_RANKS_TRACKED_RANKS_H_

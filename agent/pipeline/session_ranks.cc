@@ -1,0 +1,170 @@
+// The processes of a session: taken in at the beginning and later, seen to end or to change.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/discover/candidate.h"
+#include "agent/pipeline/own_cpu.h"
+#include "agent/pipeline/session.h"
+#include "agent/procfs/process_rights.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kScanNs = 2 * kNsPerSecond;
+constexpr int64_t kScanShare = 200;  // looking for late ranks may use 1/200 of a core
+
+std::string Who(const RankInfo& info) {
+  return absl::StrCat("rank ", info.rank, " (pid ", info.pid, ")");
+}
+
+}  // namespace
+
+double Session::Seconds() const {
+  return static_cast<double>(tools_.clock->MonotonicNs() - started_ns_) /
+         static_cast<double>(kNsPerSecond);
+}
+
+// Between two programs of a batch script there is nothing but its shell.
+void Session::DropShells(Discovery& discovery) const {
+  if (!FollowsJob()) return;
+  std::erase_if(discovery.ranks, [](const RankInfo& rank) { return IsWrapper(rank.command); });
+}
+
+bool Session::AnyLives(const std::vector<RankInfo>& ranks) const {
+  return std::any_of(ranks.begin(), ranks.end(), [this](const RankInfo& info) {
+    const auto ticks = tools_.procfs->StartTicks(info.pid);
+    return ticks.ok() && *ticks == info.start_ticks;
+  });
+}
+
+// A job that is followed goes on without those that ended before they could be opened.
+Session::Taken Session::OpenSource(const Discovery& discovery) {
+  auto source = tools_.open_source(request_.spec, discovery);
+  if (!source.ok()) {
+    const bool may_be_gone = FollowsJob() && absl::IsNotFound(source.status());
+    if (may_be_gone && (!AnyLives(discovery.ranks) || ++open_failures_ < kMostOpenFailures))
+      return Taken::kGone;
+    notices_.Error(source.status(), 0);
+    return Taken::kRefused;
+  }
+  source_ = std::move(source->source);
+  sample_cost_ns_ = source->sample_cost_ns;
+  switch_cost_ns_ = source->switch_cost_ns;
+  Taken all = Taken::kGone;
+  for (const RankInfo& info : discovery.ranks) {
+    const Taken taken = AddRank(info);
+    if (taken == Taken::kYes) changes_.Began(info);
+    all = std::max(all, taken);
+  }
+  return all;
+}
+
+Session::Taken Session::AddRank(const RankInfo& info) {
+  const int64_t now = tools_.clock->MonotonicNs();
+  auto known = refused_.find(info.pid);
+  if (known != refused_.end() && known->second == info.start_ticks) return Taken::kRefused;
+  refused_[info.pid] = info.start_ticks;  // until it has been added
+  if (!tools_.claim_pids({info.pid}).empty()) {
+    notices_.Error(
+        absl::FailedPreconditionError(absl::StrCat(Who(info),
+                                                   " is already measured by another profile; "
+                                                   "cancel that one or wait for its end")),
+        info.pid);
+    return Taken::kRefused;
+  }
+  // Events first, maps second: whatever is mapped in between is in one of the two.
+  absl::Status status = source_->AddProcess(info.pid);
+  if (status.ok()) status = ranks_.Add(info, now);
+  if (status.ok()) {
+    refused_.erase(info.pid);
+    return Taken::kYes;
+  }
+  source_->RemoveProcess(info.pid);
+  const bool comes_and_goes = FollowsJob() || started_ns_ > 0;
+  if (comes_and_goes && absl::IsNotFound(status)) return Taken::kGone;  // it has ended meanwhile
+  notices_.Error(absl::Status(status.code(),
+                              absl::StrCat(Who(info), " cannot be sampled: ", status.message())),
+                 info.pid);
+  return Taken::kRefused;
+}
+
+// A process that is sampled is no news, whatever a look makes of it: it may wait in the kernel just
+// now, or what it has become was told when it became it. Nor is what others run inside the job that
+// is followed for its owner: Slurm itself keeps a process of root's in each.
+bool Session::IsNews(const RejectedProcess& process) {
+  if (ranks_.Lives(process.pid)) return false;
+  if (ranks_.Contains(process.pid) && ranks_.Find(process.pid) == nullptr) return false;
+  if (!FollowsJob()) return true;
+  const auto status = tools_.procfs->Status(process.pid);
+  return status.ok() && status->real_uid == request_.requester.uid;
+}
+
+void Session::NoteRefusals(const absl::StatusOr<Discovery>& discovery) {
+  std::vector<RejectedProcess> rejected;
+  if (discovery.ok()) {
+    for (const RejectedProcess& process : discovery->rejected)
+      if (IsNews(process)) rejected.push_back(process);
+  } else {
+    rejected.push_back({0, discovery.status()});
+  }
+  for (const RejectedProcess& process : refusals_.Look(rejected))
+    notices_.Error(process.reason, process.pid);
+}
+
+void Session::NoteLastRefusals() {
+  for (const RejectedProcess& process : refusals_.End())
+    notices_.Error(process.reason, process.pid);
+}
+
+void Session::NoteEnded() {
+  std::vector<const TrackedProcess*> ended, changed;
+  const uint64_t begin_cpu_ns = OwnCpuNs();
+  const TrackedRanks::Used used = ranks_.Refresh(drained_ns_, &ended, &changed);
+  span_own_cpu_ns_ += OwnCpuNs() - begin_cpu_ns;  // nothing that the governor could steer
+  for (const TrackedProcess* process : changed) {
+    source_->RemoveProcess(process->info.pid);
+    notices_.Warning(ChangedOwnerError(*process), process->info.pid);
+  }
+  job_cpu_ns_ += used.cpu_ns;
+  // Those that have ended since the last look are not counted any more: rather too short a life
+  // than too long. A pause between two programs of the job says nothing about how many live at a
+  // time.
+  if (ranks_.living() > 0) last_living_ = static_cast<uint64_t>(ranks_.living());
+  const int64_t now_ns = tools_.clock->MonotonicNs();
+  const int64_t last_ns = std::max(std::exchange(living_ns_, now_ns), started_ns_);
+  rank_wall_ns_ += last_living_ * static_cast<uint64_t>(std::max<int64_t>(0, now_ns - last_ns));
+  span_job_cpu_ns_ += used.cpu_ns;
+  span_switches_ += used.switches;
+  switching_ns_ += KernelSamplingNs({.switches = used.switches,
+                                     .switch_cost_ns = switch_cost_ns_,
+                                     .on_share = source_->on_share()});
+  for (const TrackedProcess* process : ended) {
+    if (!ranks_.Lives(process->info.pid)) {
+      source_->RemoveProcess(process->info.pid);
+      if (tools_.release_pid) tools_.release_pid(process->info.pid);
+    }
+    if (!process->helper) changes_.Ended(process->info, Seconds());
+  }
+}
+
+// Ranks that start late, and ranks that replaced themselves, belong to the job too. Named pids do
+// not grow.
+void Session::FindNewRanks() {
+  const int64_t now = tools_.clock->MonotonicNs();
+  if (!request_.spec.target.pids.empty() || now < next_scan_ns_) return;
+  const uint64_t begin_ns = OwnCpuNs();
+  auto discovery =
+      tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan_);
+  const uint64_t cost_ns = OwnCpuNs() - begin_ns;
+  span_own_cpu_ns_ += cost_ns;  // nothing that the governor could steer
+  next_scan_ns_ = now + std::max(kScanNs, kScanShare * static_cast<int64_t>(cost_ns));
+  NoteRefusals(discovery);
+  if (!discovery.ok()) return;
+  DropShells(*discovery);
+  for (const RankInfo& info : discovery->ranks) {
+    if (!ranks_.Knows(info) && AddRank(info) == Taken::kYes) changes_.Joined(info, Seconds());
+  }
+}
+
+}  // namespace perfd
