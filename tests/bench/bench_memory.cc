@@ -219,9 +219,8 @@ absl::Status BenchMemory(const BenchSetup& setup) {
   for (int64_t mb : sizes) {
     const uint64_t bytes = static_cast<uint64_t>(mb) << 20;
     if (bytes > MostBytes()) {
-      BenchNote(
-          absl::StrFormat("%d MB: skipped, more than half of the memory that is available", mb),
-          setup.json);
+      BenchNote(absl::StrFormat("%d MB: skipped, more than the memory that is available", mb),
+                setup.json);
       continue;
     }
     for (bool huge : {false, true}) {

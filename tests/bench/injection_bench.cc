@@ -83,7 +83,9 @@ uint64_t MostBytes() {
   uint64_t left = node.ok() ? node->available : 0;
   const CgroupMemory group = ReadCgroupMemory(::getpid());
   if (group.limit) left = std::min(left, *group.limit - std::min(*group.limit, group.current));
-  return left / 2;
+  // Beside the process: what it writes of itself after a shadow, at most a gigabyte, and as much again for everybody else.
+  constexpr uint64_t kBeside = uint64_t{2} << 30;
+  return left > kBeside ? left - kBeside : 0;
 }
 
 }  // namespace perfd
