@@ -68,6 +68,8 @@ class Reader {
   bool failed_ = false;
 };
 
+// No pid there ever was: an older tracer does not take it for one, an older agent's pid is not taken for it.
+constexpr uint32_t kHoldFormat = 0x68640002;
 constexpr size_t kPairBytes = 16;
 constexpr size_t kMoveBytes = 24;
 constexpr size_t kGiveBackBytes = 32;
@@ -281,6 +283,7 @@ absl::Status CheckReferences(const HoldOp& op, size_t at) {
 
 std::string EncodeRequest(const HoldRequest& request) {
   Writer w;
+  w.Number(kHoldFormat);
   w.Number(request.pid);
   w.Number(request.start_ticks);
   w.Number(request.max_stop_ns);
@@ -295,6 +298,10 @@ std::string EncodeRequest(const HoldRequest& request) {
 absl::StatusOr<HoldRequest> DecodeRequest(absl::string_view bytes) {
   Reader r(bytes);
   HoldRequest request;
+  uint32_t format = 0;
+  r.Number(format);
+  if (r.ok() && format != kHoldFormat)
+    return absl::InvalidArgumentError("hold request: of another version of perf-agent; restart it");
   r.Number(request.pid);
   r.Number(request.start_ticks);
   r.Number(request.max_stop_ns);

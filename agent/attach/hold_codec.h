@@ -3,7 +3,8 @@
 // Shape    Decode(Encode(x)) == x. Counts are checked against the bytes that are left before anything is allocated.
 // Units    numbers little-endian, fixed width; a list is its length (u32), then its elements.
 // Errors   kInvalidArgument: truncated, trailing bytes, unknown op or status code, a reference to a later op, over a limit.
-// Source   own format; both ends are always built together, so it has no version.
+// Source   own format. Its number goes first in a request: after an upgrade in place an agent that still runs starts a tracer of
+//          another version, which then refuses before it stops anybody.
 #ifndef AGENT_ATTACH_HOLD_CODEC_H_
 #define AGENT_ATTACH_HOLD_CODEC_H_
 

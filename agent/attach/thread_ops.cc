@@ -138,7 +138,10 @@ absl::StatusOr<uint64_t> GiveBack(const GiveBackOp& op, Operations& operations,
       const uint64_t own = (entry->own_mask & ~op.either) | (mask & op.either);
       RETURN_IF_ERROR(operations.SetSignalMask(thread.tid, own));
     }
-    RETURN_IF_ERROR(operations.SetGsBase(thread.tid, entry->own_gs_base));
+    const absl::Status set = operations.SetGsBase(thread.tid, entry->own_gs_base);
+    if (absl::IsNotFound(set)) return set;
+    if (!set.ok())
+      continue;  // an address that the kernel refuses must not stand in the way of everything else
     thread.registers.gs_base = entry->own_gs_base;
     met[static_cast<size_t>(entry - op.entries.begin())] = 1;
     ++given;

@@ -21,7 +21,41 @@ bool IsProgram(const Candidate& candidate) {
   return !IsWrapper(CommandName(candidate));
 }
 
+// Of those whose pid is another process's now, or that are MPI ranks by now.
+void TakeBack(const std::vector<RankInfo>& ranks, GivenNumbers* given) {
+  std::map<int32_t, const RankInfo*> seen;
+  for (const RankInfo& info : ranks) seen[info.pid] = &info;
+  std::erase_if(given->by_process, [&](const auto& entry) {
+    const auto found = seen.find(entry.first.first);
+    return found != seen.end() && (found->second->start_ticks != entry.first.second ||
+                                   found->second->source != RankSource::kNone);
+  });
+}
+
+class FreeNumbers {
+ public:
+  explicit FreeNumbers(GivenNumbers* given) : given_(*given), next_(given->first_free) {
+    if (!given_.reuse) return;
+    for (const auto& [process, number] : given_.by_process) taken_.insert(number);
+  }
+
+  int32_t Take() {
+    if (!given_.reuse) return given_.first_free++;
+    while (taken_.contains(next_)) ++next_;
+    return next_++;
+  }
+
+ private:
+  GivenNumbers& given_;
+  std::set<int32_t> taken_;
+  int32_t next_;
+};
+
 }  // namespace
+
+void DropWrappers(std::vector<Candidate>* candidates) {
+  std::erase_if(*candidates, [](const Candidate& candidate) { return !IsProgram(candidate); });
+}
 
 // A shell is dropped where its rank also has a program. A batch script's shell is in a launch of its own: it is dropped
 // where the job has any program at all.
@@ -69,12 +103,13 @@ std::vector<RankInfo> NumberRanks(const std::vector<Candidate>& candidates, cons
   }
   std::sort(ranks.begin(), ranks.end(),
             [](const RankInfo& a, const RankInfo& b) { return a.pid < b.pid; });
-  const auto before = std::exchange(given->by_process, {});
+  TakeBack(ranks, given);
+  FreeNumbers numbers(given);
   for (RankInfo& info : ranks) {
     if (info.source != RankSource::kNone) continue;
-    const auto known = before.find({info.pid, info.start_ticks});
-    info.rank = known != before.end() ? known->second : given->first_free++;
-    given->by_process[{info.pid, info.start_ticks}] = info.rank;
+    const auto [own, is_new] = given->by_process.try_emplace({info.pid, info.start_ticks});
+    if (is_new) own->second = numbers.Take();
+    info.rank = own->second;
     info.world_size = unnumbered;
     if (info.job_id.empty()) info.job_id = absl::StrCat("pid-", info.pid);
   }

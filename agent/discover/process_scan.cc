@@ -39,9 +39,11 @@ void ProcessScan::Remember(const ProcessStamp& stamp, const Verdict& verdict) {
 }
 
 void ProcessScan::Keep(const std::vector<int32_t>& pids) {
-  absl::erase_if(entries_, [&](const auto& entry) {
-    return !std::binary_search(pids.begin(), pids.end(), entry.first);
-  });
+  const auto ended = [&](int32_t pid) {
+    return !std::binary_search(pids.begin(), pids.end(), pid);
+  };
+  absl::erase_if(entries_, [&](const auto& entry) { return ended(entry.first); });
+  std::erase_if(numbers_.by_process, [&](const auto& given) { return ended(given.first.first); });
 }
 
 }  // namespace perfd

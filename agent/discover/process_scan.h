@@ -4,6 +4,8 @@
 //          stat; it is judged anew when it is another one, has another name (exec), or was judged long ago.
 // Units    an exec that keeps the name is seen after kHoldNs to 2 x kHoldNs (spread, or all would come at once).
 // Rules    remembers the MPI job that was found first, and the rank numbers given to processes without one.
+//          follows_job: of a job whose programs come and go. Between two of them there is nothing but the shell of its
+//          script, which is no rank; the next one has the number of the one that ended.
 // Threads  thread-bound.
 #ifndef AGENT_DISCOVER_PROCESS_SCAN_H_
 #define AGENT_DISCOVER_PROCESS_SCAN_H_
@@ -25,7 +27,9 @@ class ProcessScan {
   static constexpr int64_t kHoldNs = 10 * kNsPerSecond;
 
   // `clock` outlives the scan.
-  explicit ProcessScan(const Clock& clock) : clock_(&clock) {}
+  explicit ProcessScan(const Clock& clock, bool follows_job = false) : clock_(&clock) {
+    numbers_.reuse = follows_job;
+  }
 
   // The verdict on this process while it holds; null: judge it. Valid until the next call of any method.
   const Verdict* Recall(int32_t pid, const ProcessStamp& stamp) const;
@@ -35,6 +39,7 @@ class ProcessScan {
 
   bool first() const { return scans_ == 0; }
   void NoteScanned() { ++scans_; }
+  bool follows_job() const { return numbers_.reuse; }
   GivenNumbers& numbers() { return numbers_; }
   // The job whose ranks are meant, once any were found.
   std::optional<std::string>& job_id() { return job_id_; }

@@ -172,6 +172,7 @@ absl::StatusOr<Discovery> RankFinder::Find(const TargetSpec& target,
       Matcher(procfs_, scope, scan).Match(pids, first ? patience_ : absl::ZeroDuration());
   scan->NoteScanned();
   if (target.pids.empty()) matches.accepted = KeepPrograms(std::move(matches.accepted));
+  if (scan->follows_job()) DropWrappers(&matches.accepted);  // before they take a number
   if (matches.accepted.empty() && matches.rejected.empty()) {
     return NothingFound(node_, scope, matches.foreign);
   }

@@ -29,7 +29,7 @@ constexpr double kSamplingPart = 0.5;
 Session::Session(SessionRequest request, SessionTools tools)
     : request_(std::move(request)),
       tools_(std::move(tools)),
-      scan_(*tools_.clock),
+      scan_(*tools_.clock, FollowsJob()),
       ranks_(*tools_.procfs, request_.requester.privileged),
       delivery_(std::make_shared<WindowDelivery>(tools_.output, request_.profile_id, tools_.node)),
       windows_(tools_.resolver, *tools_.clock, delivery_),
@@ -88,7 +88,7 @@ bool Session::Discover() {
 void Session::Sample() {
   started_ns_ = looked_ns_ = span_begin_ns_ = tools_.clock->MonotonicNs();
   windows_.Begin();
-  span_own_cpu_ns_ = OwnCpuNs();
+  span_own_cpu_ns_ = CpuNs();
   if (request_.spec.hotspots.callpaths == CallPaths::kDwarf && tools_.open_stacks != nullptr)
     stacks_ = std::make_unique<StackWorker>(tools_.open_stacks, *tools_.clock);
   Announce(NodeProgress::Phase::kSampling);
@@ -105,6 +105,10 @@ void Session::Sample() {
   }
   DrainOnce();
   source_->ReportLost(*this);
+}
+
+uint64_t Session::CpuNs() const {
+  return tools_.cpu_ns ? tools_.cpu_ns() : OwnCpuNs();
 }
 
 void Session::Rest(int64_t ns) {
@@ -155,7 +159,7 @@ bool Session::MayAlter() const {
 // grow with the frequency.
 GovernorSpan Session::EndSpan() {
   const int64_t now_ns = tools_.clock->MonotonicNs();
-  const uint64_t own_cpu_ns = OwnCpuNs();
+  const uint64_t own_cpu_ns = CpuNs();
   const uint64_t stack_cpu_ns = stacks_ == nullptr ? 0 : stacks_->unwind_cpu_ns();
   return {
       .wall_ns = now_ns - std::exchange(span_begin_ns_, now_ns),

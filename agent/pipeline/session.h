@@ -50,6 +50,7 @@ struct SessionTools {
   SessionOutput* output = nullptr;
   std::string node;
   std::function<void(int64_t ns)> sleep;  // empty: really sleeps
+  std::function<uint64_t()> cpu_ns;       // used by the calling thread; empty: really
   std::function<absl::StatusOr<OpenedSource>(const ProfileSpec&, const Discovery&)> open_source;
   // For callpaths: dwarf.
   OpenStackSource open_stacks;
@@ -80,7 +81,12 @@ class Session final : private SampleSink {
  private:
   // What became of processes that were found; of several, the highest.
   enum class Taken { kGone, kRefused, kYes };
-  static constexpr int kMostOpenFailures = 3;  // of programs that live
+  // What was tried to add a process, and failed.
+  struct Attempts {
+    uint64_t start_ticks = 0;
+    int made = 0;
+  };
+  static constexpr int kMostFailures = 3;  // with programs that live
 
   bool Discover();
   // The profile follows a job of a scheduler, whose processes come and go until the session is
@@ -89,13 +95,13 @@ class Session final : private SampleSink {
   bool DiscoverInTime();
   bool AwaitRanks(int64_t end_ns);
   Taken OpenSource(const Discovery& discovery);
-  void DropShells(Discovery& discovery) const;
   bool AnyLives(const std::vector<RankInfo>& ranks) const;
   bool IsNews(const RejectedProcess& process);
   void NoteRefusals(const absl::StatusOr<Discovery>& discovery);
   void NoteLastRefusals();
   void Sample();
   double Seconds() const;  // since sampling began
+  uint64_t CpuNs() const;
   void Rest(int64_t ns);
   void RestUnlessStopped(int64_t ns);
   void DrainOnce();
@@ -103,6 +109,8 @@ class Session final : private SampleSink {
   void NoteEnded();
   void FindNewRanks();
   Taken AddRank(const RankInfo& info);
+  // It is sampled no longer: another profile may.
+  void LetGo(int32_t pid);
   void AdjustFrequency();
   GovernorSpan EndSpan();
   bool MayAlter() const;
@@ -148,10 +156,9 @@ class Session final : private SampleSink {
   int64_t started_ns_ = 0;         // 0: not yet
   int64_t looked_ns_ = 0;
   int64_t drained_ns_ = 0;  // when the last drain began: what was sampled until then has been read
-  int64_t next_scan_ns_ = 0;  // for ranks that start late
-  // pid -> start ticks of ranks that cannot be added: said once.
-  std::map<int32_t, uint64_t> refused_;
-  int open_failures_ = 0;  // of the source, while programs lived
+  int64_t next_scan_ns_ = 0;              // for ranks that start late
+  std::map<int32_t, Attempts> attempts_;  // by pid; what cannot be added is said once
+  int open_failures_ = 0;                 // of the source, while programs lived
   double sample_cost_ns_ = 0;
   double switch_cost_ns_ = 0;
   uint64_t job_cpu_ns_ = 0;       // used since the window began

@@ -3,8 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/discover/candidate.h"
-#include "agent/pipeline/own_cpu.h"
 #include "agent/pipeline/session.h"
 #include "agent/procfs/process_rights.h"
 
@@ -25,16 +23,12 @@ double Session::Seconds() const {
          static_cast<double>(kNsPerSecond);
 }
 
-// Between two programs of a batch script there is nothing but its shell.
-void Session::DropShells(Discovery& discovery) const {
-  if (!FollowsJob()) return;
-  std::erase_if(discovery.ranks, [](const RankInfo& rank) { return IsWrapper(rank.command); });
-}
-
+// What has ended and waits for its parent (zombie) keeps its pid, but cannot be opened any more.
 bool Session::AnyLives(const std::vector<RankInfo>& ranks) const {
   return std::any_of(ranks.begin(), ranks.end(), [this](const RankInfo& info) {
-    const auto ticks = tools_.procfs->StartTicks(info.pid);
-    return ticks.ok() && *ticks == info.start_ticks;
+    const auto stamp = tools_.procfs->Stamp(info.pid);
+    return stamp.ok() && stamp->start_ticks == info.start_ticks && stamp->state != 'Z' &&
+           stamp->state != 'X';
   });
 }
 
@@ -43,7 +37,7 @@ Session::Taken Session::OpenSource(const Discovery& discovery) {
   auto source = tools_.open_source(request_.spec, discovery);
   if (!source.ok()) {
     const bool may_be_gone = FollowsJob() && absl::IsNotFound(source.status());
-    if (may_be_gone && (!AnyLives(discovery.ranks) || ++open_failures_ < kMostOpenFailures))
+    if (may_be_gone && (!AnyLives(discovery.ranks) || ++open_failures_ < kMostFailures))
       return Taken::kGone;
     notices_.Error(source.status(), 0);
     return Taken::kRefused;
@@ -60,12 +54,20 @@ Session::Taken Session::OpenSource(const Discovery& discovery) {
   return all;
 }
 
+void Session::LetGo(int32_t pid) {
+  source_->RemoveProcess(pid);
+  if (tools_.release_pid) tools_.release_pid(pid);
+}
+
+// What is said not to be there although it lives is tried again, a few times: a perf event may be
+// missing, too.
 Session::Taken Session::AddRank(const RankInfo& info) {
   const int64_t now = tools_.clock->MonotonicNs();
-  auto known = refused_.find(info.pid);
-  if (known != refused_.end() && known->second == info.start_ticks) return Taken::kRefused;
-  refused_[info.pid] = info.start_ticks;  // until it has been added
+  Attempts& attempts = attempts_[info.pid];
+  if (attempts.start_ticks != info.start_ticks) attempts = {info.start_ticks, 0};
+  if (attempts.made >= kMostFailures) return Taken::kRefused;
   if (!tools_.claim_pids({info.pid}).empty()) {
+    attempts.made = kMostFailures;
     notices_.Error(
         absl::FailedPreconditionError(absl::StrCat(Who(info),
                                                    " is already measured by another profile; "
@@ -77,12 +79,13 @@ Session::Taken Session::AddRank(const RankInfo& info) {
   absl::Status status = source_->AddProcess(info.pid);
   if (status.ok()) status = ranks_.Add(info, now);
   if (status.ok()) {
-    refused_.erase(info.pid);
+    attempts_.erase(info.pid);
     return Taken::kYes;
   }
-  source_->RemoveProcess(info.pid);
-  const bool comes_and_goes = FollowsJob() || started_ns_ > 0;
-  if (comes_and_goes && absl::IsNotFound(status)) return Taken::kGone;  // it has ended meanwhile
+  LetGo(info.pid);
+  const bool may_be_gone = (FollowsJob() || started_ns_ > 0) && absl::IsNotFound(status);
+  if (may_be_gone && (!AnyLives({info}) || ++attempts.made < kMostFailures)) return Taken::kGone;
+  attempts.made = kMostFailures;
   notices_.Error(absl::Status(status.code(),
                               absl::StrCat(Who(info), " cannot be sampled: ", status.message())),
                  info.pid);
@@ -119,11 +122,11 @@ void Session::NoteLastRefusals() {
 
 void Session::NoteEnded() {
   std::vector<const TrackedProcess*> ended, changed;
-  const uint64_t begin_cpu_ns = OwnCpuNs();
+  const uint64_t begin_cpu_ns = CpuNs();
   const TrackedRanks::Used used = ranks_.Refresh(drained_ns_, &ended, &changed);
-  span_own_cpu_ns_ += OwnCpuNs() - begin_cpu_ns;  // nothing that the governor could steer
+  span_own_cpu_ns_ += CpuNs() - begin_cpu_ns;  // nothing that the governor could steer
   for (const TrackedProcess* process : changed) {
-    source_->RemoveProcess(process->info.pid);
+    LetGo(process->info.pid);
     notices_.Warning(ChangedOwnerError(*process), process->info.pid);
   }
   job_cpu_ns_ += used.cpu_ns;
@@ -140,10 +143,7 @@ void Session::NoteEnded() {
                                      .switch_cost_ns = switch_cost_ns_,
                                      .on_share = source_->on_share()});
   for (const TrackedProcess* process : ended) {
-    if (!ranks_.Lives(process->info.pid)) {
-      source_->RemoveProcess(process->info.pid);
-      if (tools_.release_pid) tools_.release_pid(process->info.pid);
-    }
+    if (!ranks_.Lives(process->info.pid)) LetGo(process->info.pid);
     if (!process->helper) changes_.Ended(process->info, Seconds());
   }
 }
@@ -153,15 +153,14 @@ void Session::NoteEnded() {
 void Session::FindNewRanks() {
   const int64_t now = tools_.clock->MonotonicNs();
   if (!request_.spec.target.pids.empty() || now < next_scan_ns_) return;
-  const uint64_t begin_ns = OwnCpuNs();
+  const uint64_t begin_ns = CpuNs();
   auto discovery =
       tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan_);
-  const uint64_t cost_ns = OwnCpuNs() - begin_ns;
+  const uint64_t cost_ns = CpuNs() - begin_ns;
   span_own_cpu_ns_ += cost_ns;  // nothing that the governor could steer
   next_scan_ns_ = now + std::max(kScanNs, kScanShare * static_cast<int64_t>(cost_ns));
   NoteRefusals(discovery);
   if (!discovery.ok()) return;
-  DropShells(*discovery);
   for (const RankInfo& info : discovery->ranks) {
     if (!ranks_.Knows(info) && AddRank(info) == Taken::kYes) changes_.Joined(info, Seconds());
   }

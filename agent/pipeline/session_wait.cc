@@ -3,8 +3,6 @@
 #include <set>
 #include <utility>
 
-#include "agent/discover/candidate.h"
-#include "agent/pipeline/own_cpu.h"
 #include "agent/pipeline/session.h"
 
 namespace perfd {
@@ -14,13 +12,10 @@ constexpr int64_t kLookNs = 200 * kNsPerMs;  // also the longest sleep: Stop end
 constexpr int64_t kSlowestLookNs = 5 * kNsPerSecond;
 constexpr int64_t kLookShare = 200;  // looking may use 1/200 of a core
 
-// A batch script's shell is there long before the program it runs.
 std::set<std::pair<int32_t, uint64_t>> Programs(const absl::StatusOr<Discovery>& discovery) {
   std::set<std::pair<int32_t, uint64_t>> programs;
   if (!discovery.ok()) return programs;
-  for (const RankInfo& rank : discovery->ranks) {
-    if (!IsWrapper(rank.command)) programs.emplace(rank.pid, rank.start_ticks);
-  }
+  for (const RankInfo& rank : discovery->ranks) programs.emplace(rank.pid, rank.start_ticks);
   return programs;
 }
 
@@ -31,15 +26,16 @@ void Session::RestUnlessStopped(int64_t ns) {
 }
 
 // True when a program of the job was seen twice in a row: scripts run many that end at once, and
-// are no ranks.
+// are no ranks. That takes two looks, however little of the time is left: the rest between them may
+// be longer.
 bool Session::AwaitRanks(int64_t end_ns) {
-  ProcessScan scan(*tools_.clock);
+  ProcessScan scan(*tools_.clock, true);
   std::set<std::pair<int32_t, uint64_t>> before;
-  while (!stop_ && tools_.clock->MonotonicNs() < end_ns) {
-    const uint64_t begin_ns = OwnCpuNs();
+  for (int looks = 0; !stop_ && (looks < 2 || tools_.clock->MonotonicNs() < end_ns); ++looks) {
+    const uint64_t begin_ns = CpuNs();
     const auto discovery =
         tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan);
-    const auto cost_ns = static_cast<int64_t>(OwnCpuNs() - begin_ns);
+    const auto cost_ns = static_cast<int64_t>(CpuNs() - begin_ns);
     NoteRefusals(discovery);
     if (!notices_.empty()) Announce(NodeProgress::Phase::kDiscovering);
     const auto programs = Programs(discovery);
@@ -56,11 +52,10 @@ bool Session::DiscoverInTime() {
   const int64_t end_ns = tools_.clock->MonotonicNs() + request_.wait_ns;
   while (AwaitRanks(end_ns)) {
     // Anew, as if it were the first look: only that one chooses the job's cgroup.
-    scan_ = ProcessScan(*tools_.clock);
+    scan_ = ProcessScan(*tools_.clock, true);
     auto discovery =
         tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan_);
     NoteRefusals(discovery);
-    if (discovery.ok()) DropShells(*discovery);
     if (!discovery.ok() || discovery->ranks.empty()) continue;
     const Taken taken = OpenSource(*discovery);
     if (taken == Taken::kYes) {

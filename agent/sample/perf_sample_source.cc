@@ -217,7 +217,10 @@ absl::Status PerfSampleSource::SetFrequency(double hz) {
   }
   duty_.SetShare(frequency_hz_ / full_hz_);
   if (was_faster) RETURN_IF_ERROR(rings_.SetFrequency(full_hz_));
-  return rings_.SetRestless(frequency_hz_);
+  RETURN_IF_ERROR(rings_.SetRestless(frequency_hz_));
+  next_slot_ns_ = 0;  // a slot that began under another share does not count as one of this
+  Pace();
+  return absl::OkStatus();
 }
 
 SamplingSetup PerfSampleSource::setup() const {

@@ -62,6 +62,8 @@ absl::Status ProcessLab::ForgetEndedThreads() {
   for (uint32_t i = 0; i < records.size(); ++i) {
     const auto tid = static_cast<int32_t>(records[i].tid);
     if (tid == 0 || std::find(threads.begin(), threads.end(), tid) != threads.end()) continue;
+    // A listing can miss a thread while others end, and a record may be all that knows the mask of who is in a copy.
+    if (!absl::IsNotFound(ProcFs().CpuNs(rank_.pid, tid).status())) continue;
     RETURN_IF_ERROR(region_->Write(region_->RecordAddress(i), ThreadRecord{}));
   }
   return absl::OkStatus();

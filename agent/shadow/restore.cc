@@ -26,6 +26,7 @@ constexpr int64_t kNapNs = 2 * kNsPerMs;
 constexpr int64_t kNapFactor = 4;
 constexpr int kMostTracerDeaths = 3;
 constexpr int64_t kShadowPatienceNs = 3 * kNsPerSecond;
+constexpr int64_t kInsidePatienceNs = 200 * kNsPerMs;
 
 int64_t Now() {
   return SystemClock().MonotonicNs();
@@ -145,6 +146,18 @@ void Quiet(const Injection& injection, const Memory& memory, const BusyWords& wo
   while (Now() < deadline && !IsAtRest(region, words)) Nap();
 }
 
+// Nobody begins a run any more. One takes microseconds, but a handler of the program in its midst as long as it likes: that is
+// waited for, not met by one stop after the other. What the records do not tell is not given back.
+GiveBackOp AwaitOutside(const Injection& injection, const Memory& memory) {
+  const int64_t deadline = Now() + kInsidePatienceNs;
+  auto plan = ReadGiveBack(injection, memory);
+  while (plan.ok() && !plan->records.empty() && Now() < deadline) {
+    Nap();
+    plan = ReadGiveBack(injection, memory);
+  }
+  return plan.ok() ? std::move(plan->op) : GiveBackOp{};
+}
+
 std::vector<HoldOp> MakeOps(const Injection& injection, const Left& left) {
   std::vector<HoldOp> ops;
   MoveThreadsOp move;
@@ -215,11 +228,7 @@ absl::Status Attempt(const Injection& injection, const Memory& memory,
     return absl::OkStatus();
   }
   if (left.region) Quiet(injection, memory, left.words);
-  // Nobody begins a run any more. What the records do not tell is not given back.
-  if (left.records) {
-    if (auto plan = ReadGiveBack(injection, memory); plan.ok())
-      left.give_back = std::move(plan->op);
-  }
+  if (left.records) left.give_back = AwaitOutside(injection, memory);
   HoldRequest request{injection.pid, injection.start_ticks, options.max_stop_ns,
                       MakeOps(injection, left)};
   ASSIGN_OR_RETURN(HoldReply reply, RunHold(options, request, result, suspect));

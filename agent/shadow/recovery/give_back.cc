@@ -8,7 +8,7 @@ namespace perfd {
 namespace {
 
 // The kernel refuses to set others; the rank may have written what it likes. Source: TASK_SIZE_MAX of four-level tables.
-constexpr uint64_t kUserEnd = uint64_t{1} << 47;
+constexpr uint64_t kUserEnd = (uint64_t{1} << 47) - 4096;
 
 }  // namespace
 

@@ -259,6 +259,26 @@ TEST_F(PerfSampleSourceTest, RestsToBecomeSlowerThanItBegan) {
   ASSERT_TRUE(source_->SetFrequency(499).ok());
 }
 
+// What was on must not go on until the next slot: each of its samples would stand for half a second.
+TEST_F(PerfSampleSourceTest, RestsAtOnce) {
+  PuppetProcess puppet({"wait", "spin:300", "say:a", "wait", "spin:300", "say:b", "wait"});
+  OPEN_OR_SKIP({.frequency_hz = 499});
+  ASSERT_TRUE(source_->AddProcess(puppet.pid()).ok());
+  uint64_t least = UINT64_MAX;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(source_->SetFrequency(499).ok());
+    source_->Drain(sink_);
+    const uint64_t before = sink_.samples;
+    ASSERT_TRUE(source_->SetFrequency(1).ok());
+    puppet.Go();
+    ASSERT_TRUE(puppet.Heard());
+    source_->Drain(sink_);
+    least = std::min(least, sink_.samples - before);
+  }
+  // One slot in 500 is on, and then there are some 150.
+  EXPECT_EQ(least, 0u);
+}
+
 // Until it goes there is room for one more descriptor.
 class OneDescriptorLeft {
  public:

@@ -100,6 +100,17 @@ TEST_F(SessionTest, TheNumberOfAProcessThatEndedIsFreeForOthers) {
   EXPECT_EQ(released, std::vector<int32_t>{kPid + 1});
 }
 
+TEST_F(SessionTest, SoIsThatOfOneThatHasAnotherOwnerNow) {
+  std::vector<int32_t> released;
+  tools_.release_pid = [&](int32_t pid) { released.push_back(pid); };
+  script_.on_drain = [this](SampleSink&, int drain) {
+    if (drain == 12) proc_.AddProcess({.pid = kPid, .effective_uid = 0});
+  };
+  Run();
+  EXPECT_THAT(output_.AllNotices(), HasSubstr("has now the rights of root"));
+  EXPECT_EQ(released, std::vector<int32_t>{kPid});
+}
+
 TEST_F(SessionTest, ARankThatComesLateAndIsGoneAtOnceIsNoTrouble) {
   request_.spec.target.pids.clear();
   request_.spec.target.command = "app";
@@ -108,6 +119,10 @@ TEST_F(SessionTest, ARankThatComesLateAndIsGoneAtOnceIsNoTrouble) {
     if (drain != 5) return;
     script_.add_status = absl::NotFoundError("no such process");
     AddRank(kPid + 1);
+  };
+  tools_.claim_pids = [this](const std::vector<int32_t>& pids) {
+    if (pids == std::vector<int32_t>{kPid + 1}) proc_.Remove(kPid + 1);
+    return std::vector<int32_t>();
   };
   Run();
   EXPECT_THAT(script_.added, testing::ElementsAre(kPid, kPid + 1));

@@ -22,8 +22,15 @@ class SessionWaitTest : public SessionTest {
       clock_.now_ns += ns;
       if (on_rest_) on_rest_(++rests_);
     };
+    // A look that costs nothing is followed by one rest: rests count looks, whatever the machine.
+    tools_.cpu_ns = [this] { return cpu_ns_ += look_cost_ns_; };
   }
 
+  // Of a job without MPI that Slurm does not run.
+  void AddSerialProcess(int32_t pid, const std::string& executable = "/usr/bin/app") {
+    AddJobProcess(pid, executable);
+    proc_.Write(std::to_string(pid) + "/environ", std::string("PBS_JOBID=4711.server\0", 22));
+  }
   void AddJobProcess(int32_t pid, const std::string& executable = "/usr/bin/app") {
     FakeProcess process;
     process.pid = pid;
@@ -59,6 +66,8 @@ class SessionWaitTest : public SessionTest {
 
   std::function<void(int rest)> on_rest_;
   int rests_ = 0;
+  uint64_t cpu_ns_ = 0;
+  uint64_t look_cost_ns_ = 0;
 };
 
 TEST_F(SessionWaitTest, SamplesFromTheFirstProgramOn) {
@@ -85,14 +94,33 @@ TEST_F(SessionWaitTest, TheShellOfABatchScriptIsNotWhatIsWaitedFor) {
   EXPECT_EQ(script_.added.front(), kPid);
 }
 
+// Each look sees another one.
 TEST_F(SessionWaitTest, NorIsAProgramThatEndsAtOnce) {
   on_rest_ = [this](int rest) {
-    if (rest < 20 && rest % 2 == 1) AddJobProcess(100 + rest, "/usr/bin/sed");
-    if (rest < 21 && rest % 2 == 0) proc_.Remove(100 + rest - 1);
+    proc_.Remove(100 + rest - 1);
+    if (rest < 20) AddJobProcess(100 + rest, "/usr/bin/sed");
     if (rest == 30) AddJobProcess(kPid);
   };
   Run();
   EXPECT_EQ(script_.added, std::vector<int32_t>{kPid});
+}
+
+// As after a restart of the agent: the wait that the daemon asks for is over, all but a second.
+TEST_F(SessionWaitTest, AProgramIsLookedForTwiceHoweverLittleTimeIsLeft) {
+  AddJobProcess(kPid);
+  request_.wait_ns = kNsPerSecond;
+  look_cost_ns_ = 30 * kNsPerMs;  // the rest after it is the longest: 5 s
+  Run();
+  EXPECT_EQ(script_.added, std::vector<int32_t>{kPid});
+  EXPECT_FALSE(output_.windows.empty());
+}
+
+TEST_F(SessionWaitTest, AndNoMoreThanTwice) {
+  request_.wait_ns = kNsPerSecond;
+  look_cost_ns_ = 30 * kNsPerMs;
+  Run();
+  EXPECT_EQ(output_.news.back().phase, Phase::kFinished);
+  EXPECT_EQ(cpu_ns_, 4 * look_cost_ns_) << "the CPU is read before and after each";
 }
 
 TEST_F(SessionWaitTest, WhenTheTimeIsOverNothingWasFound) {
@@ -154,6 +182,21 @@ TEST_F(SessionWaitTest, TheShellBetweenTwoStepsIsNoRank) {
   EXPECT_EQ(script_.added, (std::vector<int32_t>{kPid, 5000}));
 }
 
+TEST_F(SessionWaitTest, WithoutMpiTheNextProgramHasTheNumberOfTheLast) {
+  AddSerialProcess(100, "/bin/bash");
+  AddSerialProcess(kPid);
+  script_.on_drain = [this](SampleSink&, int drain) {
+    if (drain == 5) proc_.Remove(kPid);
+    if (drain == 60) AddSerialProcess(5000);
+  };
+  request_.spec.ranks = {{0, 0}};
+  request_.remaining_ns = request_.spec.duration_ns = 15 * kNsPerSecond;
+  Run();
+  EXPECT_EQ(script_.added, (std::vector<int32_t>{kPid, 5000}));
+  EXPECT_EQ(Told("rank 0 goes on as another process (app)"), 1);
+  EXPECT_FALSE(AnyFailure()) << output_.AllNotices();
+}
+
 TEST_F(SessionWaitTest, AProgramThatEndsWhileItIsAddedIsWaitedOver) {
   AddJobProcess(100);
   int opened = 0;
@@ -205,6 +248,86 @@ TEST_F(SessionWaitTest, WhatCannotBeOpenedForAProgramThatLivesIsSaidAfterThreeTr
   EXPECT_LT(clock_.now_ns, 10 * kNsPerSecond);
 }
 
+// They keep their pid until their parent has waited for them.
+TEST_F(SessionWaitTest, ProgramsThatHaveEndedAreNoSuchTries) {
+  AddJobProcess(100);
+  int opened = 0;
+  const auto open = tools_.open_source;
+  tools_.open_source = [&](const ProfileSpec& spec,
+                           const Discovery& discovery) -> absl::StatusOr<OpenedSource> {
+    if (++opened > 5) return open(spec, discovery);
+    const int32_t pid = discovery.ranks.front().pid;
+    proc_.AddProcess({.pid = pid, .executable = "", .arguments = {}, .state = 'Z'});
+    AddJobProcess(pid + 1);
+    return absl::NotFoundError("no such process");
+  };
+  Run();
+  EXPECT_EQ(script_.added, std::vector<int32_t>{105});
+  EXPECT_FALSE(AnyFailure()) << output_.AllNotices();
+}
+
+class LateProgramTest : public SessionWaitTest {
+ protected:
+  static constexpr int32_t kLate = 5000;
+
+  LateProgramTest() {
+    AddJobProcess(kPid);
+    script_.on_drain = [this](SampleSink&, int drain) {
+      if (drain == 5) AddJobProcess(kLate);
+    };
+    tools_.claim_pids = [this](const std::vector<int32_t>& pids) {
+      if (pids == std::vector<int32_t>{kLate}) {
+        script_.add_status = Answer(++tries_);
+        if (gone_) proc_.Remove(kLate);
+      }
+      return std::vector<int32_t>();
+    };
+    tools_.release_pid = [this](int32_t pid) { released_.push_back(pid); };
+    request_.remaining_ns = request_.spec.duration_ns = 15 * kNsPerSecond;
+  }
+
+  // To the try to add it.
+  absl::Status Answer(int tries) const { return tries < succeeds_ ? failure_ : absl::OkStatus(); }
+
+  absl::Status failure_ = absl::NotFoundError("no such event");
+  int succeeds_ = 1'000;  // that try
+  bool gone_ = false;
+  int tries_ = 0;
+  std::vector<int32_t> released_;
+};
+
+TEST_F(LateProgramTest, WhatCannotBeSampledIsFreeForOthers) {
+  failure_ = absl::PermissionDeniedError("no right");
+  Run();
+  EXPECT_EQ(tries_, 1);
+  EXPECT_EQ(released_, std::vector<int32_t>{kLate});
+  EXPECT_EQ(Told("rank 0 (pid 5000) cannot be sampled: no right"), 1);
+}
+
+TEST_F(LateProgramTest, SoIsWhatHasEndedBeforeItWasAdded) {
+  gone_ = true;
+  Run();
+  EXPECT_EQ(tries_, 1);
+  EXPECT_EQ(released_, std::vector<int32_t>{kLate});
+  EXPECT_FALSE(AnyFailure()) << output_.AllNotices();
+}
+
+TEST_F(LateProgramTest, WhatIsNotFoundAlthoughItLivesIsTriedAgain) {
+  succeeds_ = 3;
+  Run();
+  EXPECT_EQ(tries_, 3);
+  EXPECT_EQ(released_, (std::vector<int32_t>{kLate, kLate}));
+  EXPECT_EQ(Told("rank 0 goes on as another process (app)"), 1);
+  EXPECT_FALSE(AnyFailure()) << output_.AllNotices();
+}
+
+TEST_F(LateProgramTest, ThreeTimesThenItIsSaid) {
+  Run();
+  EXPECT_EQ(tries_, 3);
+  EXPECT_EQ(released_, (std::vector<int32_t>{kLate, kLate, kLate}));
+  EXPECT_EQ(Told("rank 0 (pid 5000) cannot be sampled: no such event"), 1);
+}
+
 TEST_F(SessionWaitTest, WhatIsRefusedWhileItWaitsIsToldOnceAndAtOnce) {
   AddOldProgram(200);
   on_rest_ = [this](int rest) {
@@ -234,8 +357,8 @@ TEST_F(SessionWaitTest, WhatIsRefusedWhileItSamplesToo) {
 
 TEST_F(SessionWaitTest, WhatIsRefusedForAMomentIsNot) {
   on_rest_ = [this](int rest) {
-    if (rest < 20 && rest % 2 == 1) AddOldProgram(100 + rest);
-    if (rest < 21 && rest % 2 == 0) proc_.Remove(100 + rest - 1);
+    proc_.Remove(100 + rest - 1);
+    if (rest < 20) AddOldProgram(100 + rest);
     if (rest == 30) AddJobProcess(kPid);
   };
   Run();
@@ -267,11 +390,7 @@ TEST_F(SessionWaitTest, NothingButRefusalsIsAFailure) {
 
 // A node of many processes is looked at more rarely; a stop does not wait for that.
 TEST_F(SessionWaitTest, AStopEndsALongRest) {
-  for (int32_t pid = 1000; pid < 1100; ++pid) {
-    FakeProcess other;
-    other.pid = pid;
-    proc_.AddProcess(other);
-  }
+  look_cost_ns_ = 30 * kNsPerMs;
   Session session(request_, tools_);
   on_rest_ = [&](int rest) {
     if (rest == 1) session.Stop();

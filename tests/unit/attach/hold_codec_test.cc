@@ -1,5 +1,6 @@
 #include "agent/attach/hold_codec.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -39,6 +40,16 @@ HoldReply FullReply() {
   reply.tracer_ends = true;
   reply.call_lost = true;
   return reply;
+}
+
+TEST(HoldCodecTest, OtherVersionsAreRefusedByName) {
+  std::string bytes = EncodeRequest(EveryOp());
+  ++bytes[0];
+  EXPECT_THAT(std::string(DecodeRequest(bytes).status().message()),
+              testing::HasSubstr("another version"));
+  // From before the format had a number: the pid came first.
+  EXPECT_THAT(std::string(DecodeRequest(EncodeRequest(EveryOp()).substr(4)).status().message()),
+              testing::HasSubstr("another version"));
 }
 
 TEST(HoldCodecTest, RequestsComeBackAsTheyWere) {

@@ -99,5 +99,33 @@ TEST(NumberRanks, ANumberOnceGivenStaysAndIsNotGivenAgain) {
   EXPECT_EQ(NumberRanks({reused}, "n", &given)[0].rank, 4) << "another process under this pid";
 }
 
+TEST(NumberRanks, WhereNumbersAreUsedAgainTheSmallestThatNobodyHas) {
+  GivenNumbers given;
+  given.reuse = true;
+  const auto single = [](int32_t pid) { return Make(pid, "/x", 0, RankSource::kNone); };
+  const auto rank_of = [&](const std::vector<Candidate>& candidates, int32_t pid) {
+    for (const RankInfo& info : NumberRanks(candidates, "n", &given))
+      if (info.pid == pid) return info.rank;
+    return -1;
+  };
+  EXPECT_EQ(rank_of({single(100), single(200), single(300)}, 300), 2);
+  EXPECT_EQ(rank_of({single(100), single(300), single(50)}, 50), 3)
+      << "200 was not seen, but lives";
+  given.by_process.erase({200, 0});
+  EXPECT_EQ(rank_of({single(100), single(300), single(400)}, 400), 1);
+  EXPECT_EQ(rank_of({single(300)}, 300), 2) << "kept";
+  Candidate reused = single(100);
+  reused.start_ticks = 9;
+  EXPECT_EQ(rank_of({reused}, 100), 0) << "another process under this pid: the first has ended";
+  EXPECT_EQ(rank_of({Make(300, "/x", 0), single(500)}, 500), 2) << "300 is an MPI rank now";
+  EXPECT_EQ(rank_of({Make(600, "/x", 6), single(700)}, 700), 7) << "after the largest of MPI";
+}
+
+TEST(DropWrappers, AlsoWhereTheyAreAllThereIs) {
+  std::vector<Candidate> candidates = {Make(10, "/bin/bash", 0), Make(11, "/bin/time", 1)};
+  DropWrappers(&candidates);
+  EXPECT_TRUE(candidates.empty());
+}
+
 }  // namespace
 }  // namespace perfd

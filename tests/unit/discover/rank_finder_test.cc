@@ -260,6 +260,37 @@ TEST_F(RankFinderTest, NumbersStayFromScanToScan) {
   EXPECT_EQ(later->ranks[1].rank, 2);
 }
 
+// One is stuck in the kernel when it is looked at anew: it keeps its number all the same.
+TEST_F(RankFinderTest, InAJobThatIsFollowedANumberIsFreeWhenItsProcessHasEnded) {
+  const auto add = [&](int32_t pid, const std::string& executable, char state) {
+    Add({.pid = pid,
+         .executable = executable,
+         .environment = {{"PBS_JOBID", "9.server"}},
+         .state = state});
+  };
+  TargetSpec target;
+  target.slurm_job = 9;
+  ProcessScan scan(clock_, true);
+  const auto find = [&] { return finder().Find(target, {}, kAlice, &scan); };
+  add(10, "/bin/bash", 'S');
+  EXPECT_TRUE(absl::IsNotFound(find().status())) << "nothing but the shell of the script";
+  add(20, "/opt/first", 'R');
+  EXPECT_EQ(find()->ranks.at(0).rank, 0);
+  add(20, "/opt/first", 'D');
+  add(30, "/opt/second", 'R');
+  clock_.now_ns += 2 * ProcessScan::kHoldNs;
+  ASSERT_EQ(find()->ranks.size(), 1u);
+  EXPECT_EQ(find()->ranks.at(0).rank, 1) << "the first still lives";
+  proc_.Remove(20);
+  proc_.Remove(30);
+  EXPECT_TRUE(absl::IsNotFound(find().status()));
+  add(40, "/opt/third", 'R');
+  const auto third = find();
+  ASSERT_EQ(third->ranks.size(), 1u);
+  EXPECT_EQ(third->ranks[0].pid, 40);
+  EXPECT_EQ(third->ranks[0].rank, 0);
+}
+
 TEST_F(RankFinderTest, TheEnvironmentOfOthersIsNotReadForASlurmJob) {
   Add({.pid = 5, .uid = 4000002, .environment = {{"SLURM_JOB_ID", "9"}}});
   TargetSpec target;

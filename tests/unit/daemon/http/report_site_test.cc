@@ -253,6 +253,7 @@ TEST_F(ReportSiteTest, TheEndMakesNoMorePages) {
   EXPECT_EQ(StatusOf(Fetch("/")), 200);  // all have been read
   std::thread end([&] { site_->Stop(); });
   for (const auto& reader : readers) EXPECT_EQ(reader->ReadAll(), "");
+  absl::SleepFor(absl::Milliseconds(500));  // first the peers are told, then the queue is closed
   hold_->Notify();
   end.join();
   EXPECT_LT(rendered_, 3) << "pages were made for peers that are gone";
