@@ -81,6 +81,7 @@ struct RefusedWindow {
 struct FollowedJob {
   std::string name;  // for people, "Slurm job 4711"
   int64_t wait_ns = 0;
+  int64_t join_wait_ns = 0;  // on a node that joins later, when longer: the other may be over
 };
 
 struct SubmitRequest {

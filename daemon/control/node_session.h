@@ -33,6 +33,7 @@ struct NodeSession {
   bool keeps_leases = false;
   std::optional<ClockReading> clock;  // of the node, as far as it is known
   bool leased = false;                // the orders of this profile give it a lease
+  std::optional<int64_t> wait_until_ns;  // monotonic: of a node that joined later, its own
 
   bool Drained() const { return ended && (last_sequence == 0 || stored_sequence >= last_sequence); }
   bool Failed() const { return progress.phase == NodeProgress::Phase::kFailed; }

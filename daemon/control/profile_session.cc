@@ -59,7 +59,8 @@ StartNode ProfileSession::Ask(NodeSession& node, Moment now) {
   node.asked_ns = now.monotonic_ns;
   StartNode start{node.progress.node, status_.id, status_.spec, status_.requester, Remaining(node)};
   if (wait_until_ns_.has_value())
-    start.wait_ns = std::max(kNsPerSecond, *wait_until_ns_ - now.monotonic_ns);
+    start.wait_ns =
+        std::max(kNsPerSecond, node.wait_until_ns.value_or(*wait_until_ns_) - now.monotonic_ns);
   return start;
 }
 

@@ -122,6 +122,7 @@ class ProfileSession {
   std::optional<int64_t> restored_ns_;  // monotonic: the daemon came back
   // Monotonic: ranks of the job that is followed are waited for until then; nothing: no job is followed.
   std::optional<int64_t> wait_until_ns_;
+  int64_t join_wait_ns_ = 0;  // how long on a node that joins later
   std::string job_name_;  // of that job, for people
   std::vector<MeasureLoop> hot_loops_;  // of the last order
   uint64_t order_revision_ = 0;         // of the last order; 0: there was none

@@ -16,12 +16,14 @@ bool SameHost(const std::string& a, const std::string& b) {
 void ProfileSession::FollowJob(const FollowedJob& job, Moment now) {
   job_name_ = job.name;
   wait_until_ns_ = now.monotonic_ns + std::max<int64_t>(0, job.wait_ns);
+  join_wait_ns_ = std::max<int64_t>({0, job.wait_ns, job.join_wait_ns});
   deadline_ns_ =
       std::max(deadline_ns_, *wait_until_ns_ + SpanNs() + limits_.overrun_ns + limits_.away_ns);
 }
 
 bool ProfileSession::StillWaits(const NodeSession& node, Moment now) const {
-  return wait_until_ns_.has_value() && !node.job_over && now.monotonic_ns < *wait_until_ns_;
+  return wait_until_ns_.has_value() && !node.job_over &&
+         now.monotonic_ns < node.wait_until_ns.value_or(*wait_until_ns_);
 }
 
 Decisions ProfileSession::Join(const std::string& name, const AgentFacts* agent, Moment now) {
@@ -29,6 +31,12 @@ Decisions ProfileSession::Join(const std::string& name, const AgentFacts* agent,
   if (HasNode(name) || final() || outcome_.has_value() || cancelled_ns_.has_value()) return out;
   NodeSession& node = nodes_.emplace_back();
   node.progress.node = name;
+  // Its prolog may come when the others have long been measured.
+  if (wait_until_ns_.has_value()) {
+    node.wait_until_ns = now.monotonic_ns + join_wait_ns_;
+    deadline_ns_ = std::max(deadline_ns_,
+                            *node.wait_until_ns + SpanNs() + limits_.overrun_ns + limits_.away_ns);
+  }
   if (agent == nullptr) {
     node.Disconnect(now.monotonic_ns);
   } else {

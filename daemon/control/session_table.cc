@@ -78,6 +78,12 @@ const AgentFacts* SessionTable::FindAgent(const std::string& node) const {
   return it == agents_.end() ? nullptr : &it->second;
 }
 
+const AgentFacts* SessionTable::AgentFor(const std::string& node,
+                                         const Requester& requester) const {
+  const AgentFacts* agent = FindAgent(node);
+  return agent != nullptr && Serves(*agent, requester) ? agent : nullptr;
+}
+
 absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, Moment now) {
   RETURN_IF_ERROR(ValidateProfileSpec(request.spec));
   RETURN_IF_ERROR(Authorise(request));
@@ -155,14 +161,16 @@ Decisions SessionTable::Add(ProfileStatus status, Moment now,
   if (!added) return {};
   if (job.has_value()) it->second.FollowJob(*job, now);
   for (const auto& [node, facts] : agents_) it->second.Know(facts);
-  // A node may have left between Plan and Add; its grace begins now.
+  // A node may have left between Plan and Add, or have only an agent of another user; its grace begins now.
+  const Requester requester = it->second.stored_status().requester;
   Decisions out = it->second.Start(now);
   for (const NodeProgress& node : it->second.stored_status().nodes) {
-    if (!agents_.contains(node.node)) Append(out, it->second.Disconnected(node.node, now));
+    if (AgentFor(node.node, requester) == nullptr)
+      Append(out, it->second.Disconnected(node.node, now));
   }
   std::erase_if(out, [&](const Decision& decision) {
     const auto* start = std::get_if<StartNode>(&decision);
-    return start != nullptr && !agents_.contains(start->node);
+    return start != nullptr && AgentFor(start->node, requester) == nullptr;
   });
   return out;
 }
@@ -178,7 +186,8 @@ void SessionTable::Restore(ProfileStatus status, Moment now,
 
 Decisions SessionTable::Join(const std::string& profile_id, const std::string& node, Moment now) {
   const auto it = sessions_.find(profile_id);
-  return it == sessions_.end() ? Decisions{} : it->second.Join(node, FindAgent(node), now);
+  if (it == sessions_.end()) return {};
+  return it->second.Join(node, AgentFor(node, it->second.stored_status().requester), now);
 }
 
 Decisions SessionTable::JobEnded(const std::string& profile_id, const std::string& node,

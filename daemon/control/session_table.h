@@ -66,6 +66,8 @@ class SessionTable {
   size_t size() const { return sessions_.size(); }
 
  private:
+  // Null: none is connected that serves the user.
+  const AgentFacts* AgentFor(const std::string& node, const Requester& requester) const;
   absl::StatusOr<std::vector<std::string>> ChooseNodes(const SubmitRequest& request) const;
   absl::StatusOr<std::string> NodeOfPids(const SubmitRequest& request,
                                          const std::vector<std::string>& usable) const;

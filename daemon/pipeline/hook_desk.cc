@@ -25,16 +25,30 @@ bool CountsRestarts(const HookJob& job) {
 }
 
 // Whether a call that begins the job is of another run than the one that is known by its name.
-bool IsAnother(const HookRun& known, const HookJob& job, int64_t now_ns) {
-  const int64_t same_ns = CountsRestarts(job) ? HookDesk::kSameCountedRunNs : HookDesk::kSameRunNs;
-  if (known.part == HookRun::Part::kEnded) return now_ns - known.part_ended_unix_ns > same_ns;
+bool IsAnother(const HookRun& known, const HookCaller& caller, const HookJob& job, int64_t now_ns) {
   const HookRecord& record = known.record;
+  // As it was said first: who calls now may leave the scheduler out.
+  const bool counted = CountsRestarts(record.job.scheduler.empty() ? job : record.job);
+  const int64_t same_ns = counted ? HookDesk::kSameCountedRunNs : HookDesk::kSameRunNs;
   if (record.ended_unix_ns != 0) return now_ns - record.ended_unix_ns > same_ns;
+  // While others have not ended it, the end of one node is its own word only, which must not end theirs.
+  if (caller.node.empty()) {
+    if (known.part == HookRun::Part::kEnded) return now_ns - known.part_ended_unix_ns > same_ns;
+    if (known.nodes_ended_unix_ns != 0) return now_ns - known.nodes_ended_unix_ns > same_ns;
+  }
   return now_ns - record.seen_unix_ns > HookDesk::kLongestRunNs;
 }
 
 bool WasOvertaken(const absl::Status& status) {
   return absl::IsAlreadyExists(status) || absl::IsAborted(status);
+}
+
+// Who says that the job is somebody else's speaks of another one; root knows whose it is.
+bool MeansAnothers(const HookCaller& caller, const HookJob& job, const HookJob& known) {
+  if (caller.node.empty() || job.uid == known.uid) return false;
+  LogWarning("node {} says that {} is of uid {}, not {}: that changes nothing", caller.node,
+             JobText(job), job.uid, known.uid);
+  return true;
 }
 
 // A node may speak for the jobs that run on it.
@@ -114,6 +128,7 @@ HookDesk::Result HookDesk::TryBegin(const HookCaller& caller, const HookJob& job
     return HookAnswer{HookDecision::kNone, "perfd has no policy: start it with --policy FILE", ""};
   }
   absl::MutexLock lock(&mutex_);
+  TakeUpReady();
   Result answer = DecideOnce(caller, job, *policy, result);
   // Its number or the run itself was taken by a decision that had been given up and was stored after all: now it is known.
   for (int i = 1; i < kTries && WasOvertaken(answer.status()); ++i)
@@ -125,8 +140,16 @@ HookDesk::Result HookDesk::DecideOnce(const HookCaller& caller, const HookJob& j
                                       const Policy& policy, HookResult* result) {
   ASSIGN_OR_RETURN(const std::optional<HookRun> run, store_.HookRunOf(job, NodeOf(caller, job)));
   *result = HookResult::kDecided;
+  const bool another = run.has_value() && IsAnother(*run, caller, job, clock_.UnixNs());
+  if (SlowAdmission* slow = FindSlow(job); slow != nullptr) {
+    if (!MeansAnothers(caller, job, slow->job))
+      RETURN_IF_ERROR(Remember(*slow, {caller, job, true, clock_.UnixNs()}));
+    if (!run.has_value() || another)
+      return absl::DeadlineExceededError(
+          absl::StrCat(JobText(job), " is still being decided about"));
+  }
   if (!run.has_value()) return Admit(caller, job, policy, 0);
-  if (IsAnother(*run, job, clock_.UnixNs())) {
+  if (another) {
     // Else it would go on with the new run's ranks.
     const std::string& earlier = run->record.answer.profile_id;
     if (!earlier.empty()) ports_.job_ended(earlier, "");
@@ -140,17 +163,17 @@ HookDesk::Result HookDesk::DecideOnce(const HookCaller& caller, const HookJob& j
 HookDesk::Result HookDesk::Repeat(const HookCaller& caller, const HookJob& job,
                                   const HookRun& run) {
   const HookRecord& record = run.record;
+  if (MeansAnothers(caller, job, record.job)) return record.answer;
   const std::string& node = NodeOf(caller, job);
-  if (!node.empty() && run.part != HookRun::Part::kBegun) {
+  // A scheduler that says it late, for no node in particular, does not begin anew what is over.
+  const bool over = node.empty() && record.ended_unix_ns != 0;
+  if (!over && run.part != HookRun::Part::kBegun) {
     const absl::Status begun = store_.BeginHookJob(record.id, node);
     if (!begun.ok())
       LogWarning("that {} began {} is not stored: {}", node, JobText(job), Text(begun));
   }
   if (caller.node.empty() || record.answer.profile_id.empty()) return record.answer;
-  if (job.uid != record.job.uid) {
-    LogWarning("node {} says that {} is of uid {}, not {}: it is not added to {}", caller.node,
-               JobText(job), job.uid, record.job.uid, record.answer.profile_id);
-  } else if (ports_.join(record.answer.profile_id, KnownName(caller.node))) {
+  if (ports_.join(record.answer.profile_id, KnownName(caller.node))) {
     LogInfo("{}: node {} is added: it runs {}", record.answer.profile_id, caller.node,
             JobText(job));
   }
@@ -168,15 +191,29 @@ HookDesk::Result HookDesk::TryEnd(const HookCaller& caller, const HookJob& job,
   RETURN_IF_ERROR(CheckCaller(caller, job));
   const std::string& node = NodeOf(caller, job);
   absl::MutexLock lock(&mutex_);
+  TakeUpReady();
   ASSIGN_OR_RETURN(const std::optional<HookRun> run, FindEnding(job, node));
-  if (!run.has_value()) {
+  SlowAdmission* slow = FindSlow(job);
+  const bool of_earlier =
+      run.has_value() && run->record.job.restart != job.restart && run->record.ended_unix_ns == 0;
+  if (slow != nullptr && !of_earlier && !MeansAnothers(caller, job, slow->job)) {
+    RETURN_IF_ERROR(Remember(*slow, {caller, job, false, clock_.UnixNs()}));
+    return HookAnswer{HookDecision::kNone, "it is still being decided about", ""};
+  }
+  if (!run.has_value() || MeansAnothers(caller, job, run->record.job)) {
     *result = HookResult::kUnknown;
     return HookAnswer{HookDecision::kNone, "nothing was decided about this job", ""};
   }
-  const HookAnswer& answer = run->record.answer;
-  if (!answer.profile_id.empty()) ports_.job_ended(answer.profile_id, node);
-  RETURN_IF_ERROR(store_.EndHookJob(run->record.id, node, clock_.UnixNs()));
-  return answer;
+  RETURN_IF_ERROR(EndRun(caller, job, run->record, clock_.UnixNs()));
+  return run->record.answer;
+}
+
+absl::Status HookDesk::EndRun(const HookCaller& caller, const HookJob& job,
+                              const HookRecord& record, int64_t unix_ns) {
+  const std::string& node = NodeOf(caller, job);
+  const std::string& profile = record.answer.profile_id;
+  if (!profile.empty()) ports_.job_ended(profile, node);
+  return store_.EndHookJob(record.id, node, unix_ns, !caller.node.empty());
 }
 
 // The Epilog of a run that Slurm requeues bears the number of the next run already, which may have begun elsewhere.

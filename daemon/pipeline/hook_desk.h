@@ -3,7 +3,8 @@
 // Shape    Begin decides once and begins the profile; every later Begin of the same run gets the same answer. Who has a
 //          node's certificate speaks for that node: the profile begins there, and each other node adds itself as it calls.
 //          End tells the profile that its job has ended. Both may be repeated by any number of nodes.
-//          Tick takes up what the store committed only after its Begin had given up waiting.
+//          What the store commits only after its Begin had given up waiting is taken up by the next call or Tick, with
+//          the calls of its job that came meanwhile.
 // Errors   kPermissionDenied (a node that is not one of the job's), kInvalidArgument (host list), the store's.
 // Threads  thread-safe; one Begin or End at a time, each waits for a commit at the longest.
 #ifndef DAEMON_PIPELINE_HOOK_DESK_H_
@@ -61,6 +62,8 @@ class HookDesk {
   static constexpr int64_t kSameRunNs = 60 * kNsPerSecond;
   // The same where the scheduler counts restarts: the same number comes again only when it begins numbering anew.
   static constexpr int64_t kSameCountedRunNs = 24 * 3600 * kNsPerSecond;
+  // Calls of a job that is still on its way into the store: each of 16384 nodes begins and ends it.
+  static constexpr size_t kMostLateCalls = 32768;
   // Ends may get lost: no run is so long.
   static constexpr int64_t kLongestRunNs = 30 * kSameCountedRunNs;
 
@@ -93,12 +96,19 @@ class HookDesk {
   using Result = absl::StatusOr<HookAnswer>;
   // What came of an admission that took longer than its Begin waited.
   class LateOutcome;
+  struct LateCall {
+    HookCaller caller;
+    HookJob job;
+    bool begins = false;
+    int64_t unix_ns = 0;
+  };
   struct SlowAdmission {
     std::shared_ptr<LateOutcome> outcome;
     HookCaller caller;
     HookJob job;
     std::optional<ProfileStatus> planned;
     int64_t wait_ns = 0;
+    std::vector<LateCall> calls = {};  // of the same job, meanwhile
   };
 
   Result TryBegin(const HookCaller& caller, const HookJob& job, HookResult* result);
@@ -107,11 +117,18 @@ class HookDesk {
   Result Repeat(const HookCaller& caller, const HookJob& job, const HookRun& run)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result TryEnd(const HookCaller& caller, const HookJob& job, HookResult* result);
+  absl::Status EndRun(const HookCaller& caller, const HookJob& job, const HookRecord& record,
+                      int64_t unix_ns);
   absl::StatusOr<std::optional<HookRun>> FindEnding(const HookJob& job, const std::string& node);
   Result Admit(const HookCaller& caller, const HookJob& job, const Policy& policy, int64_t replaces)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<PolicyUse> Use(const std::string& counter, int64_t now_ns);
-  void TakeUp(SlowAdmission admission, const HookRecord& stored);
+  absl::StatusOr<PolicyUse> Use(const std::string& counter, int64_t now_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeUp(SlowAdmission admission, const HookRecord& stored)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeUpReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  SlowAdmission* FindSlow(const HookJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Remember(SlowAdmission& slow, LateCall call);
   std::string KnownName(const std::string& node) const;
   void Plan(const HookCaller& caller, const HookJob& job, const ProfileSpec& preset,
             HookAdmission* admission);
@@ -124,10 +141,9 @@ class HookDesk {
   const Ports ports_;
 
   absl::Mutex mutex_;  // held while one job is decided about, also over its commit
+  std::vector<SlowAdmission> slow_ ABSL_GUARDED_BY(mutex_);
   mutable absl::Mutex figures_mutex_;
   HookFigures figures_ ABSL_GUARDED_BY(figures_mutex_);
-  absl::Mutex slow_mutex_;
-  std::vector<SlowAdmission> slow_ ABSL_GUARDED_BY(slow_mutex_);
 };
 
 }  // namespace perfd

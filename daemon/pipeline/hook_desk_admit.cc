@@ -29,15 +29,16 @@ class HookDesk::LateOutcome {
   std::optional<absl::StatusOr<HookRecord>> record_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A profile that is still on its way into the store takes its place already.
+// A profile that is still on its way into the store takes its place already. One that gets there meanwhile counts twice
+// rather than not at all.
 absl::StatusOr<PolicyUse> HookDesk::Use(const std::string& counter, int64_t now_ns) {
+  const int64_t slow =
+      std::count_if(slow_.begin(), slow_.end(), [](const SlowAdmission& admission) {
+        return admission.planned.has_value() && !admission.outcome->Get().has_value();
+      });
   PolicyUse use;
   ASSIGN_OR_RETURN(use.counted, store_.HookCounter(counter));
   ASSIGN_OR_RETURN(const HookUse profiles, store_.HookUseSince(MidnightNs(now_ns)));
-  absl::MutexLock lock(&slow_mutex_);
-  const int64_t slow =
-      std::count_if(slow_.begin(), slow_.end(),
-                    [](const SlowAdmission& admission) { return admission.planned.has_value(); });
   use.active = profiles.active + slow;
   use.today = profiles.today + slow;
   return use;
@@ -72,7 +73,6 @@ HookDesk::Result HookDesk::Admit(const HookCaller& caller, const HookJob& job, c
     return stored->answer;
   }
   if (absl::IsDeadlineExceeded(stored.status())) {
-    absl::MutexLock lock(&slow_mutex_);
     slow_.push_back(std::move(slow));
   } else if (slow.planned.has_value()) {
     ports_.abandon();
@@ -87,25 +87,56 @@ void HookDesk::TakeUp(SlowAdmission admission, const HookRecord& stored) {
           CallerText(admission.caller),
           answer.profile_id.empty() ? HookDecisionName(answer.decision) : answer.profile_id,
           answer.reason);
-  if (!admission.planned.has_value()) return;
-  admission.planned->id = answer.profile_id;
-  ports_.add(*std::move(admission.planned), FollowedJob{JobText(job), admission.wait_ns});
+  if (admission.planned.has_value()) {
+    admission.planned->id = answer.profile_id;
+    ports_.add(*std::move(admission.planned), FollowedJob{JobText(job), admission.wait_ns});
+  }
+  HookRun run;
+  run.record = stored;
+  for (const LateCall& call : admission.calls) {
+    const absl::Status status = call.begins ? Repeat(call.caller, call.job, run).status()
+                                            : EndRun(call.caller, call.job, stored, call.unix_ns);
+    if (!status.ok())
+      LogWarning("what {} said is not stored: {}", CallerText(call.caller), Text(status));
+  }
+}
+
+HookDesk::SlowAdmission* HookDesk::FindSlow(const HookJob& job) {
+  for (SlowAdmission& slow : slow_) {
+    if (slow.job.cluster == job.cluster && slow.job.job == job.job &&
+        slow.job.restart == job.restart)
+      return &slow;
+  }
+  return nullptr;
+}
+
+absl::Status HookDesk::Remember(SlowAdmission& slow, LateCall call) {
+  if (slow.calls.size() >= kMostLateCalls)
+    return absl::ResourceExhaustedError(
+        absl::StrCat(JobText(call.job), " is still being decided about, and too many calls wait"));
+  call.job.nodes.clear();
+  slow.calls.push_back(std::move(call));
+  return absl::OkStatus();
+}
+
+// Who decides takes up what is ready as well: the clockwork need not wait for a commit.
+void HookDesk::Tick() {
+  if (!mutex_.TryLock()) return;
+  TakeUpReady();
+  mutex_.Unlock();
 }
 
 // Without this the store would have a profile, and the quota count it, that nobody works on until perfd is restarted.
-void HookDesk::Tick() {
+void HookDesk::TakeUpReady() {
   std::vector<std::pair<SlowAdmission, absl::StatusOr<HookRecord>>> ready;
-  {
-    absl::MutexLock lock(&slow_mutex_);
-    for (auto it = slow_.begin(); it != slow_.end();) {
-      std::optional<absl::StatusOr<HookRecord>> record = it->outcome->Get();
-      if (!record.has_value()) {
-        ++it;
-        continue;
-      }
-      ready.emplace_back(std::move(*it), *std::move(record));
-      it = slow_.erase(it);
+  for (auto it = slow_.begin(); it != slow_.end();) {
+    std::optional<absl::StatusOr<HookRecord>> record = it->outcome->Get();
+    if (!record.has_value()) {
+      ++it;
+      continue;
     }
+    ready.emplace_back(std::move(*it), *std::move(record));
+    it = slow_.erase(it);
   }
   for (auto& [slow, record] : ready) {
     if (!record.ok()) {
@@ -114,10 +145,6 @@ void HookDesk::Tick() {
     }
     CountDecision(record->answer.decision);
     TakeUp(std::move(slow), *record);
-    // Its job may have ended meanwhile.
-    const absl::StatusOr<std::optional<HookRecord>> known = store_.HookJobOf(record->job);
-    if (known.ok() && known->has_value() && (*known)->ended_unix_ns != 0)
-      ports_.job_ended(record->answer.profile_id, "");
   }
 }
 

@@ -62,7 +62,8 @@ void Pipeline::RestoreOne(ProfileStatus status, const std::vector<HookWait>& wai
                                  [&](const HookWait& other) { return other.profile_id == id; });
   if (wait == waits.end()) return table_.Restore(std::move(status), now);
   const int64_t wait_ns = std::clamp<int64_t>(wait->until_unix_ns - now.unix_ns, 0, kMostWaitNs);
-  table_.Restore(std::move(status), now, FollowedJob{JobText(wait->job), wait_ns});
+  const int64_t join_wait_ns = std::clamp<int64_t>(wait->wait_ns, 0, kMostWaitNs);
+  table_.Restore(std::move(status), now, FollowedJob{JobText(wait->job), wait_ns, join_wait_ns});
   if (wait->ended) Execute(table_.JobEnded(id, "", now));
   for (const std::string& node : wait->ended_nodes) Execute(table_.JobEnded(id, node, now));
 }

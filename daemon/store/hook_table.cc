@@ -99,6 +99,52 @@ absl::Status SetEnded(Database& db, int64_t id, int64_t unix_ns) {
   return statement.Run();
 }
 
+struct Mark {
+  std::string node;
+  int64_t ended_ns = 0;
+};
+
+// At most two, open ones first.
+absl::StatusOr<std::vector<Mark>> ReadMarks(Database& db, int64_t id, absl::string_view first,
+                                            absl::string_view last) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT node, ended_ns FROM hook_node WHERE job=?1 AND node>=?2 AND "
+                              "node<=?3 ORDER BY ended_ns LIMIT 2"));
+  statement.Bind(1, id);
+  statement.Bind(2, first);
+  statement.Bind(3, last);
+  std::vector<Mark> marks;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return marks;
+    marks.push_back({statement.Text(0), statement.Int(1)});
+  }
+}
+
+// The mark of that name; else, as prologs and epilogs call a node by its short name or by its full one, of the only node
+// that may be meant. Two full names are two nodes.
+absl::StatusOr<std::optional<Mark>> FindMark(Database& db, int64_t id, absl::string_view node) {
+  ASSIGN_OR_RETURN(std::vector<Mark> marks, ReadMarks(db, id, node, node));
+  if (marks.empty() && !node.empty() && node.front() != '.') {
+    const absl::string_view name = node.substr(0, node.find('.'));
+    const bool full = name.size() < node.size();
+    // No name of a host has a '/', which follows '.' in ASCII.
+    ASSIGN_OR_RETURN(marks, ReadMarks(db, id, full ? std::string(name) : absl::StrCat(name, "."),
+                                      full ? std::string(name) : absl::StrCat(name, "/")));
+    const bool one_is_open = marks.size() == 2 && marks[0].ended_ns == 0 && marks[1].ended_ns != 0;
+    if (marks.size() == 2 && !one_is_open) marks.clear();
+  }
+  if (marks.empty()) return std::optional<Mark>();
+  return std::optional<Mark>(std::move(marks.front()));
+}
+
+// When the last node that had begun ended; 0: one is left, or none has ended.
+absl::StatusOr<int64_t> NodesEnded(Database& db, int64_t id) {
+  return db.QueryInt(absl::StrCat("SELECT coalesce(max(ended_ns), 0) FROM hook_node WHERE job=", id,
+                                  " AND NOT EXISTS(SELECT 1 FROM hook_node n WHERE n.job=", id,
+                                  " AND n.ended_ns=0 AND n.node<>'')"));
+}
+
 // `ended_ns` 0: it has begun.
 absl::Status PutMark(Database& db, int64_t id, absl::string_view node, int64_t ended_ns) {
   ASSIGN_OR_RETURN(
@@ -150,18 +196,25 @@ absl::StatusOr<HookRecord> AdmitJob(Database& db, const HookAdmission& admission
   if (record.number != 0) RETURN_IF_ERROR(SetCounter(db, admission.counter, record.number));
   RETURN_IF_ERROR(Insert(db, record, profile));
   record.id = db.LastInsertId();
-  if (!admission.node.empty()) RETURN_IF_ERROR(PutMark(db, record.id, admission.node, 0));
+  RETURN_IF_ERROR(PutMark(db, record.id, admission.node, 0));
   return record;
 }
 
 absl::Status BeginNode(Database& db, int64_t id, absl::string_view node) {
-  RETURN_IF_ERROR(PutMark(db, id, node, 0));
+  ASSIGN_OR_RETURN(const std::optional<Mark> mark, FindMark(db, id, node));
+  RETURN_IF_ERROR(PutMark(db, id, mark.has_value() ? mark->node : std::string(node), 0));
   return SetEnded(db, id, 0);
 }
 
-absl::Status EndNode(Database& db, int64_t id, absl::string_view node, int64_t unix_ns) {
+absl::Status EndNode(Database& db, int64_t id, absl::string_view node, int64_t unix_ns,
+                     bool only_begun) {
   if (!node.empty()) {
-    RETURN_IF_ERROR(PutMark(db, id, node, unix_ns));
+    ASSIGN_OR_RETURN(const std::optional<Mark> mark, FindMark(db, id, node));
+    if (!mark.has_value() && only_begun) {
+      ASSIGN_OR_RETURN(const std::optional<Mark> nameless, FindMark(db, id, ""));
+      if (!nameless.has_value()) return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(PutMark(db, id, mark.has_value() ? mark->node : std::string(node), unix_ns));
     ASSIGN_OR_RETURN(const int64_t open, db.QueryInt(absl::StrCat(
                                              "SELECT EXISTS(SELECT 1 FROM hook_node WHERE job=", id,
                                              " AND ended_ns=0)")));
@@ -205,13 +258,12 @@ absl::StatusOr<std::optional<HookRun>> FindRun(Database& db, const HookJob& job,
   if (!record.has_value()) return std::optional<HookRun>();
   HookRun run;
   run.record = *std::move(record);
-  ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare("SELECT ended_ns FROM hook_node WHERE job=?1 AND node=?2"));
-  statement.Bind(1, run.record.id);
-  statement.Bind(2, node);
-  ASSIGN_OR_RETURN(const bool row, statement.Step());
-  if (!row) return std::optional<HookRun>(std::move(run));
-  run.part_ended_unix_ns = statement.Int(0);
+  if (node.empty()) {
+    ASSIGN_OR_RETURN(run.nodes_ended_unix_ns, NodesEnded(db, run.record.id));
+  }
+  ASSIGN_OR_RETURN(const std::optional<Mark> mark, FindMark(db, run.record.id, node));
+  if (!mark.has_value()) return std::optional<HookRun>(std::move(run));
+  run.part_ended_unix_ns = mark->ended_ns;
   run.part = run.part_ended_unix_ns == 0 ? HookRun::Part::kBegun : HookRun::Part::kEnded;
   return std::optional<HookRun>(std::move(run));
 }
@@ -258,10 +310,11 @@ absl::StatusOr<HookUse> ReadHookUse(Database& db, int64_t day_unix_ns) {
 
 absl::StatusOr<std::vector<HookWait>> ReadHookWaits(Database& db) {
   ASSIGN_OR_RETURN(const auto ended_nodes, EndedNodes(db));
-  ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare("SELECT j.profile, j.seen_ns+j.wait_ns, j.ended_ns, j.job, "
-                              "j.scheduler FROM profile p JOIN hook_job j ON j.profile=p.id "
-                              "WHERE p.final=0"));
+  ASSIGN_OR_RETURN(
+      Statement statement,
+      db.Prepare("SELECT j.profile, j.seen_ns+j.wait_ns, j.ended_ns, j.job, "
+                 "j.scheduler, j.wait_ns FROM profile p JOIN hook_job j ON j.profile=p.id "
+                 "WHERE p.final=0"));
   std::vector<HookWait> waits;
   while (true) {
     ASSIGN_OR_RETURN(const bool row, statement.Step());
@@ -272,6 +325,7 @@ absl::StatusOr<std::vector<HookWait>> ReadHookWaits(Database& db) {
     wait.ended = statement.Int(2) != 0;
     wait.job.job = statement.Text(3);
     wait.job.scheduler = statement.Text(4);
+    wait.wait_ns = statement.Int(5);
     if (const auto nodes = ended_nodes.find(statement.Int(0)); nodes != ended_nodes.end())
       wait.ended_nodes = nodes->second;
     waits.push_back(std::move(wait));

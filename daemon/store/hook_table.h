@@ -2,8 +2,9 @@
 //
 // Shape    (cluster, job, restart) is the identity of a run; its row is written in one transaction with the counter it was
 //          numbered by and the profile it led to. A run is over when every node that had begun has ended: until then it has a
-//          mark per node. Beyond kMostHookJobs the oldest go, beyond kMostHookMarks the marks of the oldest; counters stay,
-//          and so does what the quota counts and what active profiles wait for.
+//          mark per node, and one with an empty name when it was begun for no node in particular, which no node's end ends.
+//          A node may be called by its short or its full name. Beyond kMostHookJobs the oldest go, beyond kMostHookMarks the
+//          marks of the oldest; counters stay, and so does what the quota counts and what active profiles wait for.
 // Errors   writers: call inside a transaction; on an error roll it back. kAlreadyExists: the run is known.
 //          kAborted: its counter has moved since it was numbered.
 #ifndef DAEMON_STORE_HOOK_TABLE_H_
@@ -45,6 +46,7 @@ struct HookWait {
   std::string profile_id;
   HookJob job;  // its name and scheduler
   int64_t until_unix_ns = 0;
+  int64_t wait_ns = 0;                   // the same, from when a node calls
   bool ended = false;                    // everywhere
   std::vector<std::string> ended_nodes;  // when not everywhere
 };
@@ -54,14 +56,18 @@ struct HookRun {
   HookRecord record;
   enum class Part { kNone, kBegun, kEnded } part = Part::kNone;  // kNone also when the run is over
   int64_t part_ended_unix_ns = 0;                                // with kEnded
+  // Asked for no node: the last end, when nodes have ended and none is left that has begun.
+  int64_t nodes_ended_unix_ns = 0;
 };
 
 // The record with its id and that of its profile.
 absl::StatusOr<HookRecord> AdmitJob(Database& db, const HookAdmission& admission);
 // A node has begun a known run (again): the run is not over.
 absl::Status BeginNode(Database& db, int64_t id, absl::string_view node);
-// A node has ended the run, which is over when no other node that had begun is left. Empty: the job is over everywhere.
-absl::Status EndNode(Database& db, int64_t id, absl::string_view node, int64_t unix_ns);
+// A node has ended the run, which is over when nobody who had begun it is left. Empty: the job is over everywhere.
+// `only_begun`: nothing is written for a node that has not begun it, unless it was begun for nodes that nobody named.
+absl::Status EndNode(Database& db, int64_t id, absl::string_view node, int64_t unix_ns,
+                     bool only_begun = false);
 absl::Status ApplyHookRetention(Database& db, int64_t most_jobs = kMostHookJobs,
                                 int64_t most_marks = kMostHookMarks);
 

@@ -90,9 +90,10 @@ class SqliteStore {
   using LateAdmission = std::function<void(const absl::StatusOr<HookRecord>& record)>;
   absl::StatusOr<HookRecord> AdmitHookJob(HookAdmission admission,
                                           LateAdmission late = nullptr);
-  // Queued. An end without a node is that of the whole job.
+  // Queued. An end without a node is that of the whole job. `only_begun`: see EndNode.
   absl::Status BeginHookJob(int64_t id, const std::string& node);
-  absl::Status EndHookJob(int64_t id, const std::string& node, int64_t unix_ns);
+  absl::Status EndHookJob(int64_t id, const std::string& node, int64_t unix_ns,
+                          bool only_begun = false);
   absl::StatusOr<std::optional<HookRecord>> HookJobOf(const HookJob& job);
   absl::StatusOr<std::optional<HookRun>> HookRunOf(const HookJob& job, absl::string_view node);
   absl::StatusOr<std::vector<HookRecord>> HookJobs(std::optional<uint32_t> uid, int32_t limit);

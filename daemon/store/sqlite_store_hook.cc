@@ -80,9 +80,11 @@ absl::Status SqliteStore::BeginHookJob(int64_t id, const std::string& node) {
                       .urgent = false});
 }
 
-absl::Status SqliteStore::EndHookJob(int64_t id, const std::string& node, int64_t unix_ns) {
+absl::Status SqliteStore::EndHookJob(int64_t id, const std::string& node, int64_t unix_ns,
+                                     bool only_begun) {
   return queue_.Push(
-      {.run = [id, node, unix_ns](Database& db) { return EndNode(db, id, node, unix_ns); },
+      {.run = [id, node, unix_ns,
+               only_begun](Database& db) { return EndNode(db, id, node, unix_ns, only_begun); },
        .done =
            [](const absl::Status& status) {
              if (!status.ok()) LogWarning("the end of a job is not stored: {}", Text(status));

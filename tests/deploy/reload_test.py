@@ -174,9 +174,14 @@ class StoppedThread:
         self.call(self.DETACH)
 
 
-def thread_of(process, name):
-    tids = [int(p.name) for p in pathlib.Path(f"/proc/{process.pid}/task").iterdir()
+def threads_of(process, name):
+    return [int(p.name) for p in pathlib.Path(f"/proc/{process.pid}/task").iterdir()
             if (p / "comm").read_text().strip() == name]
+
+
+def thread_of(process, name):
+    wait_until(lambda: threads_of(process, name), 10, f"a thread {name}")  # they take their names when they first run
+    tids = threads_of(process, name)
     assert len(tids) == 1, (name, tids)
     return tids[0]
 

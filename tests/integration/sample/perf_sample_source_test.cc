@@ -310,9 +310,9 @@ TEST_F(PerfSampleSourceTest, AThreadThatCannotRestDoesNotKeepTheOthersFromIt) {
   OPEN_OR_SKIP({.frequency_hz = 499});
   ASSERT_TRUE(source_->AddProcess(first.pid()).ok());
   ASSERT_TRUE(source_->AddProcess(second.pid()).ok());
-  ASSERT_TRUE(source_->SetFrequency(499.0 / 4).ok());
   {
     const OneDescriptorLeft tight;
+    ASSERT_TRUE(source_->SetFrequency(499.0 / 4).ok());
     for (int i = 0; i < 100 && source_->on_share() < 0.6; ++i) {
       source_->Drain(sink_);
       ::usleep(20'000);

@@ -237,6 +237,73 @@ TEST_F(JobTest, ANodeThatJoinsWithoutAnAgentIsAwaitedForAWhile) {
                         "the agent of node n3 did not come back within 60 s"));
 }
 
+// Its prolog may come when the others have long been measured.
+TEST_F(JobTest, ANodeThatJoinsLateHasTheSameTime) {
+  Connect("n1");
+  Connect("n2");
+  const std::string id = Follow({"n1"}, 5 * kMinute);
+  Tell("n1", id, Phase::kSampling, 1);
+  Window("n1", id, 1);
+  Pass(7 * kMinute);
+  Note(table_.Join(id, "n2", now()));
+  ASSERT_EQ(All<StartNode>().size(), 2u);
+  EXPECT_EQ(All<StartNode>()[1].wait_ns, 5 * kMinute);
+  Tell("n2", id, Phase::kDiscovering);
+  Tell("n1", id, Phase::kFinished, 1, 1);
+  Pass(5 * kMinute - kSecond);
+  EXPECT_FALSE(Finalising().has_value());
+  Tell("n2", id, Phase::kSampling, 1);
+  Window("n2", id, 1);
+  Pass(kMinute);
+  Tell("n2", id, Phase::kFinished, 1, 1);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kDone);
+}
+
+TEST_F(JobTest, ButANodeThatJoinsLateIsNotAwaitedForEverEither) {
+  Connect("n1");
+  Connect("n2");
+  const std::string id = Follow({"n1"}, 5 * kMinute);
+  Tell("n1", id, Phase::kSampling, 1);
+  Window("n1", id, 1);
+  Pass(kMinute);
+  Note(table_.Join(id, "n2", now()));
+  Tell("n1", id, Phase::kFinished, 1, 1);
+  Tell("n2", id, Phase::kDiscovering);
+  Pass(5 * kMinute - 1);
+  EXPECT_FALSE(Finalising().has_value());
+  Pass(1);
+  EXPECT_TRUE(Finalising().has_value());
+}
+
+// As a node without an agent: it may still come.
+TEST_F(JobTest, AnAgentOfAnotherUserIsNotAsked) {
+  const auto connect = [this](const std::string& node, uint32_t uid) {
+    AgentFacts facts = Agent(node);
+    facts.user_mode = true;
+    facts.uid = uid;
+    Note(table_.AgentConnected(facts, now()));
+  };
+  connect("n1", 2000);
+  connect("n2", 2000);
+  ProfileSpec spec;
+  spec.target.slurm_job = 4711;
+  spec.duration_ns = kMinute;
+  auto status = table_.Plan({spec, kAlice, "", {"n1"}, true}, now());
+  ASSERT_TRUE(status.ok()) << status.status();
+  status->id = "p-000400";
+  Note(table_.Add(*std::move(status), now(), FollowedJob{"job 4711", kMinute}));
+  Note(table_.Join("p-000400", "n2", now()));
+  EXPECT_TRUE(All<StartNode>().empty());
+  const auto now_known = table_.Status("p-000400", now());
+  ASSERT_TRUE(now_known.ok());
+  for (const NodeProgress& node : now_known->nodes)
+    EXPECT_EQ(node.phase, Phase::kDisconnected) << node.node;
+  connect("n1", kAlice.uid);
+  ASSERT_EQ(All<StartNode>().size(), 1u);
+  EXPECT_EQ(All<StartNode>()[0].node, "n1");
+}
+
 TEST_F(JobTest, NodesMayBeTakenBeforeTheirAgentIsThere) {
   ProfileSpec spec;
   spec.target.slurm_job = 4711;
@@ -281,6 +348,21 @@ TEST_F(JobTest, ARestartedDaemonGoesOnWaiting) {
   Pass(50 * kSecond);
   EXPECT_FALSE(Finalising().has_value());
   EXPECT_TRUE(table_.Active(status.id));
+}
+
+TEST_F(JobTest, ARestartedDaemonGivesWhoJoinsTheWholeTime) {
+  ProfileStatus status;
+  status.id = "p-000301";
+  status.state = ProfileState::kDiscovering;
+  status.requester = kAlice;
+  status.spec.target.slurm_job = 4711;
+  status.spec.duration_ns = kMinute;
+  status.submitted_unix_ns = now().unix_ns - 20 * kMinute;
+  table_.Restore(status, now(), FollowedJob{"job 4711", 0, 10 * kMinute});
+  Connect("n1");
+  Note(table_.Join(status.id, "n1", now()));
+  ASSERT_EQ(All<StartNode>().size(), 1u);
+  EXPECT_EQ(All<StartNode>()[0].wait_ns, 10 * kMinute);
 }
 
 }  // namespace

@@ -198,7 +198,8 @@ TEST_F(HookDeskTest, ANodeSpeaksForItsOwnJobsOnly) {
   job.job = "3";
   EXPECT_TRUE(Status(Begin(job).profile_id).requester.privileged);
   // It ends its own part, whatever it says.
-  HookJob end = Job("2", "n[1-2]");
+  HookJob end = job;
+  end.job = "2";
   end.node = "n2";
   link_->stops.clear();  // of n2
   ASSERT_TRUE(pipeline_->hooks().End(node, end).ok());

@@ -103,7 +103,30 @@ TEST_F(SlowStoreTest, TheQuotaOfTheDayCountsWhatIsOnItsWayToo) {
   EXPECT_EQ((*store_->HookJobOf(later))->answer.decision, D::kQuota);
 }
 
-TEST_F(SlowStoreTest, ItsJobMayHaveEndedMeanwhile) {
+// Before anything of it could be read.
+TEST_F(SlowStoreTest, ItsJobMayEndMeanwhile) {
+  Connect("b");
+  Connect("a");
+  Slow(true);
+  BeginInVain(Job("9"));  // is being committed: what comes now waits behind it
+  AwaitStuck();
+  HookJob asked = JobOn("a", "1", "a,b");
+  asked.wish = HookWish::kOptIn;
+  BeginInVain(asked);
+  End(JobOn("a", "1", "a,b"));
+  EXPECT_EQ(Calls(HookResult::kEnded), 1u);
+  Catch();
+  EXPECT_TRUE(link_->stops.empty());
+  pipeline_->Tick();
+  EXPECT_EQ(link_->stops.size(), 1u);
+  Catch();
+  const auto record = *store_->HookJobOf(asked);
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ(record->ended_unix_ns, clock_.UnixNs());  // nobody else had begun it
+}
+
+// What is stored is taken up by the next call, which need not wait for the clockwork.
+TEST_F(SlowStoreTest, AnEndThatComesBeforeTheClockworkEndsTheProfile) {
   Connect("a");
   Slow(true);
   HookJob asked = Job("1");
@@ -111,10 +134,57 @@ TEST_F(SlowStoreTest, ItsJobMayHaveEndedMeanwhile) {
   BeginInVain(asked);
   Catch();
   EXPECT_EQ(End(asked).decision, D::kProfile);
-  Catch();
-  EXPECT_TRUE(link_->stops.empty());
+  EXPECT_EQ(link_->stops.size(), 1u);
   pipeline_->Tick();
   EXPECT_EQ(link_->stops.size(), 1u);
+}
+
+TEST_F(SlowStoreTest, NodesThatCallMeanwhileJoin) {
+  Connect("a");
+  Connect("b");
+  Slow(true);
+  BeginInVain(Job("9"));
+  AwaitStuck();
+  HookJob asked = Job("1", "a,b,c");
+  asked.wish = HookWish::kOptIn;
+  const auto call = [&](const std::string& node, uint32_t uid) {
+    HookJob job = asked;
+    job.uid = uid;
+    return pipeline_->hooks().Begin({node}, job).status().code();
+  };
+  EXPECT_EQ(call("a", 1000), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(call("b", 1000), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(call("c", 2000), absl::StatusCode::kDeadlineExceeded);  // another's job
+  Catch();
+  pipeline_->Tick();
+  const auto record = *store_->HookJobOf(asked);
+  ASSERT_TRUE(record.has_value());
+  const ProfileStatus status = Status(record->answer.profile_id);
+  ASSERT_EQ(status.nodes.size(), 2u);
+  EXPECT_EQ(status.nodes[1].node, "b");
+  Catch();
+  EXPECT_EQ((*store_->HookRunOf(asked, "b"))->part, HookRun::Part::kBegun);
+  EXPECT_EQ((*store_->HookRunOf(asked, "c"))->part, HookRun::Part::kNone);
+}
+
+// What is committed is in the store's figures, also before it is taken up.
+TEST_F(SlowStoreTest, AProfileTakesOnePlace) {
+  UsePolicy("{every: 1000, quota: {active: 2, per_day: 100}}");
+  Connect("a");
+  Slow(true);
+  HookJob asked = Job("1");
+  asked.wish = HookWish::kOptIn;
+  BeginInVain(asked);
+  Catch();
+  Slow(true);
+  for (const char* job : {"2", "3"}) {
+    asked.job = job;
+    BeginInVain(asked);
+  }
+  Catch();
+  EXPECT_EQ((*store_->HookJobOf(asked))->answer.decision, D::kQuota);
+  asked.job = "2";
+  EXPECT_EQ((*store_->HookJobOf(asked))->answer.decision, D::kProfile);
 }
 
 // The second call of a job whose first one is still under way, and a job that was numbered from the same count.

@@ -78,9 +78,88 @@ TEST_F(HookMarksTest, WhoNamesNoNodeSpeaksForTheWholeJob) {
   const HookRecord record = BeginOn("1", {"n1", "n2"});
   EndOn(record, "", 300);
   EXPECT_EQ(Run(record).record.ended_unix_ns, 300);
+}
+
+// Nobody said how many nodes such a run has: the end of one node is that node's only.
+TEST_F(HookMarksTest, ARunThatWasBegunForNoNodeInParticularIsEndedLikeThat) {
+  const HookRecord record = BeginOn("1", {""});
+  EXPECT_EQ(Run(record).part, Part::kBegun);
+  EXPECT_EQ(Run(record).nodes_ended_unix_ns, 0);
+  EndOn(record, "n1", 300);
+  EXPECT_EQ(Run(record).record.ended_unix_ns, 0);
+  EXPECT_EQ(Run(record, "n1").part, Part::kEnded);
+  EXPECT_EQ(Run(record).nodes_ended_unix_ns, 300);
+  ASSERT_TRUE(store_->BeginHookJob(record.id, "n2").ok());
+  ASSERT_TRUE(store_->Flush().ok());
+  EXPECT_EQ(Run(record).nodes_ended_unix_ns, 0);
+  EndOn(record, "n2", 310);
+  EXPECT_EQ(Run(record).nodes_ended_unix_ns, 310);
+  EXPECT_EQ(Run(record).record.ended_unix_ns, 0);
+  EndOn(record, "", 320);
+  EXPECT_EQ(Run(record).record.ended_unix_ns, 320);
+  EXPECT_EQ(Run(record).part, Part::kNone);
+}
+
+TEST_F(HookMarksTest, ARestartKnowsWhichNodesHaveEndedWhatNobodyNamed) {
+  const HookRecord record = BeginOn("1", {""});
+  EndOn(record, "n1", 300);
+  ASSERT_TRUE(Open().ok());
+  const auto waits = *store_->HookWaits();
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_FALSE(waits[0].ended);
+  EXPECT_EQ(waits[0].ended_nodes, std::vector<std::string>{"n1"});
+  EXPECT_EQ(waits[0].wait_ns, 7);
+}
+
+TEST_F(HookMarksTest, WhoMayOnlyEndWhatItBeganWritesNothingElse) {
+  const auto end = [this](const HookRecord& record, const std::string& node, int64_t now_ns) {
+    ASSERT_TRUE(store_->EndHookJob(record.id, node, now_ns, true).ok());
+    ASSERT_TRUE(store_->Flush().ok());
+  };
+  const HookRecord record = BeginOn("1", {"n1"});
+  end(record, "n9", 300);
+  EXPECT_EQ(Run(record, "n9").part, Part::kNone);
+  EXPECT_EQ(Run(record).record.ended_unix_ns, 0);
+  end(record, "n1", 310);
+  EXPECT_EQ(Run(record).record.ended_unix_ns, 310);
+  end(record, "n1", 320);  // said again
+  EXPECT_EQ(Run(record).record.ended_unix_ns, 310);
+  // Its nodes have not begun it themselves.
   const HookRecord nameless = BeginOn("2", {""});
-  EndOn(nameless, "n1", 310);
-  EXPECT_EQ(Run(nameless).record.ended_unix_ns, 310);
+  end(nameless, "n1", 330);
+  EXPECT_EQ(Run(nameless, "n1").part, Part::kEnded);
+  EXPECT_EQ(Run(nameless).record.ended_unix_ns, 0);
+}
+
+TEST_F(HookMarksTest, ShortAndFullNamesAreOfOneNode) {
+  HookRecord record = BeginOn("1", {"n1.site"});
+  EXPECT_EQ(Run(record, "n1").part, Part::kBegun);
+  EXPECT_EQ(Run(record, "n1.other").part, Part::kNone);
+  ASSERT_TRUE(store_->BeginHookJob(record.id, "n1").ok());  // said again
+  EndOn(record, "n1", 300);
+  EXPECT_EQ(Run(record).record.ended_unix_ns, 300);
+  record = BeginOn("2", {"n1"});
+  EndOn(record, "n1.site", 310);
+  EXPECT_EQ(Run(record).record.ended_unix_ns, 310);
+  record = BeginOn("3", {"n10.site", "n1-a.site", "n"});
+  EndOn(record, "n1", 320);
+  for (const char* node : {"n10.site", "n1-a.site", "n"})
+    EXPECT_EQ(Run(record, node).part, Part::kBegun) << node;
+}
+
+TEST_F(HookMarksTest, AShortNameThatMayMeanTwoNodesMeansNeither) {
+  const HookRecord record = BeginOn("1", {"n1.a", "n1.b"});
+  EndOn(record, "n1.b", 300);
+  EndOn(record, "n1.b", 310);  // said again
+  EXPECT_EQ(Run(record, "n1.a").part, Part::kBegun);
+  EndOn(record, "n1", 320);  // the one that is left
+  EXPECT_EQ(Run(record).record.ended_unix_ns, 320);
+  const HookRecord both = BeginOn("2", {"n1.a", "n1.b"});
+  ASSERT_TRUE(store_->Flush().ok());
+  EXPECT_EQ(Run(both, "n1").part, Part::kNone);
+  EndOn(both, "n1", 330);
+  EXPECT_EQ(Run(both, "n1.a").part, Part::kBegun);
+  EXPECT_EQ(Run(both, "n1.b").part, Part::kBegun);
 }
 
 TEST_F(HookMarksTest, ARunThatIsReplacedTakesItsMarksWithIt) {
