@@ -92,9 +92,10 @@ struct ScanStacksOp {
 // OpResult::threads has them.
 struct ReadThreadsOp {};
 
-// Every thread with the GS base of an entry gets its own one back, and its own signal mask, if it still has the entry's; the
-// bits of signals in `either` stay as they are, those in `loose` need not agree. A thread is passed over that may not have left: its pc, or one of the 8-byte
-// words in the 64 KB from its stack pointer, is in a range. Value: threads; OpResult::bytes: for each entry 1 if it met one.
+// Every thread with the GS base of an entry gets its own one back, and its own signal mask, if it still has the entry's;
+// the bits of signals in `either` stay as they are, those in `loose` need not agree. A thread is passed over that may not
+// have left: its pc, or one of the 8-byte words in the 64 KB from its stack pointer, is in a range. Value: threads;
+// OpResult::bytes: for each entry 1 if it met one.
 struct GiveBackOp {
   struct Entry {
     uint64_t gs_base = 0;

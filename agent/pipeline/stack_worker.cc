@@ -1,21 +1,16 @@
 #include "agent/pipeline/stack_worker.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include <algorithm>
+
+#include "agent/pipeline/own_cpu.h"
 
 namespace perfd {
 namespace {
 
 constexpr absl::Duration kUnwindTimeout = absl::Seconds(1);
 constexpr absl::Duration kIdle = absl::Milliseconds(500);
-
-uint64_t ThreadCpuNs() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<uint64_t>(used.tv_sec) * kNsPerSecond + static_cast<uint64_t>(used.tv_nsec);
-}
 
 bool Maps(const StackTarget& target, uint64_t address) {
   auto at = std::upper_bound(target.mappings.begin(), target.mappings.end(), address,
@@ -106,12 +101,12 @@ bool StackWorker::Open(Slot& slot, const std::shared_ptr<const StackTarget>& tar
 }
 
 std::optional<CallPath> StackWorker::Ask(Slot& slot, const StackTask& task) {
-  const uint64_t begin_ns = ThreadCpuNs();
+  const uint64_t begin_ns = OwnCpuNs();
   auto path = slot.source->Unwind(task.copy, kUnwindTimeout);
   const uint64_t cpu_ns = std::max(slot.source->cpu_ns(), slot.counted_cpu_ns);
   const uint64_t used_ns = cpu_ns - std::exchange(slot.counted_cpu_ns, cpu_ns);
   source_cpu_ns_ += used_ns;
-  unwind_cpu_ns_ += used_ns + ThreadCpuNs() - begin_ns;
+  unwind_cpu_ns_ += used_ns + OwnCpuNs() - begin_ns;
   if (path.ok()) return std::move(path).value();
   slot.source.reset();
   slot.retry_at_ns = clock_.MonotonicNs() + kRetryNs;

@@ -201,8 +201,8 @@ absl::StatusOr<HoldReply> RunHold(const RestoreOptions& options, const HoldReque
   return reply;
 }
 
-// A remote call of a tracer that died or gave up is still made, by the thread itself, once it runs: until then the mappings are not what
-// they are about to be. OK when no thread stands before a system call.
+// A remote call of a tracer that died or gave up is still made, by the thread itself, once it runs: until then the
+// mappings are not what they are about to be. OK when no thread stands before a system call.
 absl::Status Settle(const Injection& injection, const Memory& memory, const RestoreOptions& options,
                     RestoreResult* result, bool* suspect) {
   HoldRequest request{injection.pid, injection.start_ticks, options.max_stop_ns, {ReadThreadsOp{}}};

@@ -2,7 +2,7 @@
 //
 // Shape    StackSeconds: one figure for each of report.stacks. The paths of a rank share the CPU time of that rank by their
 //          samples, because only some samples have a path, and how many differs between nodes (by unwinding at most 50 a
-//          second of all ranks of a node, of however many samples). Ranks of equal number are one here, as they are in ReportStack.
+//          second of all ranks of a node, of however many samples). Ranks of equal number are one here, as in ReportStack.
 // Units    CPU seconds; 0 where no time is known.
 // Threads  thread-safe (pure).
 #ifndef CORE_ANALYSIS_STACK_TIME_H_

@@ -1,4 +1,4 @@
-// agent/shadow/recovery/give_back.h - what threads get back whose handler has jumped out of a copy that they ran in place (recovery mode).
+// agent/shadow/recovery/give_back.h - what a thread gets back that has jumped out of a copy (recovery mode).
 //
 // Shape    PlanGiveBack reads the records and makes one op of a hold, which looks at the threads themselves; ReadGiveBack does so
 //          for whoever has no RegionAccess of the rank (healing). Threads still inside, or whose handler may be, are passed over.

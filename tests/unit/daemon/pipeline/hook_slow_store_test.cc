@@ -39,6 +39,11 @@ class SlowStoreTest : public HookDeskTest {
     absl::MutexLock lock(&mutex_);
     EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&stuck_), absl::Seconds(20)));
   }
+  // By its user, whatever its number.
+  static HookJob Asked(HookJob job) {
+    job.wish = HookWish::kOptIn;
+    return job;
+  }
   // A call that gives up.
   void BeginInVain(const HookJob& job) {
     EXPECT_EQ(pipeline_->hooks().Begin(kRootCaller, job).status().code(),
@@ -62,8 +67,7 @@ TEST_F(SlowStoreTest, AProfileThatIsStoredTooLateIsTakenUp) {
   BeginInVain(Job("1"));
   AwaitStuck();
   BeginInVain(Job("2"));  // every 2nd, and not stored yet
-  HookJob asked = Job("3");
-  asked.wish = HookWish::kOptIn;
+  HookJob asked = Asked(Job("3"));
   BeginInVain(asked);
   pipeline_->Tick();
   EXPECT_TRUE(store_->Profiles({})->empty());
@@ -92,11 +96,9 @@ TEST_F(SlowStoreTest, TheQuotaOfTheDayCountsWhatIsOnItsWayToo) {
   Slow(true);
   BeginInVain(Job("1"));
   AwaitStuck();
-  HookJob asked = Job("2");
-  asked.wish = HookWish::kOptIn;
+  HookJob asked = Asked(Job("2"));
   BeginInVain(asked);
-  HookJob later = Job("3");
-  later.wish = HookWish::kOptIn;
+  HookJob later = Asked(Job("3"));
   BeginInVain(later);
   Catch();
   EXPECT_EQ((*store_->HookJobOf(asked))->answer.decision, D::kProfile);
@@ -110,8 +112,7 @@ TEST_F(SlowStoreTest, ItsJobMayEndMeanwhile) {
   Slow(true);
   BeginInVain(Job("9"));  // is being committed: what comes now waits behind it
   AwaitStuck();
-  HookJob asked = JobOn("a", "1", "a,b");
-  asked.wish = HookWish::kOptIn;
+  HookJob asked = Asked(JobOn("a", "1", "a,b"));
   BeginInVain(asked);
   End(JobOn("a", "1", "a,b"));
   EXPECT_EQ(Calls(HookResult::kEnded), 1u);
@@ -129,8 +130,7 @@ TEST_F(SlowStoreTest, ItsJobMayEndMeanwhile) {
 TEST_F(SlowStoreTest, AnEndThatComesBeforeTheClockworkEndsTheProfile) {
   Connect("a");
   Slow(true);
-  HookJob asked = Job("1");
-  asked.wish = HookWish::kOptIn;
+  HookJob asked = Asked(Job("1"));
   BeginInVain(asked);
   Catch();
   EXPECT_EQ(End(asked).decision, D::kProfile);
@@ -145,8 +145,7 @@ TEST_F(SlowStoreTest, NodesThatCallMeanwhileJoin) {
   Slow(true);
   BeginInVain(Job("9"));
   AwaitStuck();
-  HookJob asked = Job("1", "a,b,c");
-  asked.wish = HookWish::kOptIn;
+  HookJob asked = Asked(Job("1", "a,b,c"));
   const auto call = [&](const std::string& node, uint32_t uid) {
     HookJob job = asked;
     job.uid = uid;
@@ -172,8 +171,7 @@ TEST_F(SlowStoreTest, AProfileTakesOnePlace) {
   UsePolicy("{every: 1000, quota: {active: 2, per_day: 100}}");
   Connect("a");
   Slow(true);
-  HookJob asked = Job("1");
-  asked.wish = HookWish::kOptIn;
+  HookJob asked = Asked(Job("1"));
   BeginInVain(asked);
   Catch();
   Slow(true);
