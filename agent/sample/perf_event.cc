@@ -115,6 +115,7 @@ PerfRing::PerfRing(PerfRing&& other) noexcept
     : fd_(std::move(other.fd_)),
       sideband_(std::move(other.sideband_)),
       rests_(other.rests_),
+      rested_before_ns_(other.rested_before_ns_),
       mapping_(std::exchange(other.mapping_, nullptr)),
       mapped_bytes_(other.mapped_bytes_),
       page_bytes_(other.page_bytes_),
@@ -133,6 +134,7 @@ void PerfRing::Disable() {
 // One is on before the other is off: a record may be there twice, none is missing.
 bool PerfRing::Rest() {
   if (rests_) return true;
+  TakeRestedNs();
   if (!sideband_.valid() || ::ioctl(sideband_.get(), PERF_EVENT_IOC_ENABLE, 0) != 0) return false;
   rests_ = ::ioctl(fd_.get(), PERF_EVENT_IOC_DISABLE, 0) == 0;
   return rests_;
@@ -142,6 +144,16 @@ void PerfRing::GoOn() {
   if (!std::exchange(rests_, false)) return;
   static_cast<void>(::ioctl(fd_.get(), PERF_EVENT_IOC_ENABLE, 0));
   static_cast<void>(::ioctl(sideband_.get(), PERF_EVENT_IOC_DISABLE, 0));
+}
+
+// Source: perf_event_open(2) "Reading results": value, then time enabled, which for the event of a thread goes on while the thread
+// runs (kernel/events/core.c: the time of its context). Reading an event that is off interrupts no CPU.
+uint64_t PerfRing::TakeRestedNs() {
+  uint64_t result[2] = {0, 0};
+  if (!sideband_.valid() || ::read(sideband_.get(), result, sizeof result) != sizeof result)
+    return 0;
+  const uint64_t before = std::exchange(rested_before_ns_, result[1]);
+  return result[1] > before ? result[1] - before : 0;
 }
 
 // Source: perf_event_open(2) PERF_EVENT_IOC_SET_OUTPUT, PERF_COUNT_SW_DUMMY. The bits of sample_type that decide how a record
@@ -154,6 +166,7 @@ absl::Status PerfRing::AddSideband(const perf_event_attr& attr, const PerfTarget
   dummy.freq = 0;
   dummy.sample_period = 0;
   dummy.precise_ip = 0;
+  dummy.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
   dummy.disabled = 1;
   PerfOpenResult opened = OpenPerfEvent(dummy, target);
   if (!opened.fd.valid()) {

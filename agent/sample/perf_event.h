@@ -56,6 +56,8 @@ class [[nodiscard]] PerfRing {
   bool Rest();
   void GoOn();
   bool has_sideband() const { return sideband_.valid(); }
+  // ns that its thread (or cgroup) ran at rest, since this rest began or since the last call.
+  uint64_t TakeRestedNs();
   // `attr`: what the ring's event was opened with.
   absl::Status AddSideband(const perf_event_attr& attr, const PerfTarget& target);
   // Records that found no room so far, reported by LOST records or not; 0 when the kernel does not say. Needs
@@ -70,6 +72,7 @@ class [[nodiscard]] PerfRing {
   UniqueFd fd_;
   UniqueFd sideband_;
   bool rests_ = false;
+  uint64_t rested_before_ns_ = 0;
   void* mapping_;
   uint64_t mapped_bytes_;
   uint64_t page_bytes_;

@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kRescanNs = kNsPerSecond;
 // Switching costs an interrupt per thread; a window of a second still has ten of them.
 constexpr int64_t kSlotNs = 100 * kNsPerMs;
+// Slots that end a little late, as they do on a busy node, are late on and off alike.
+constexpr int64_t kHeldUpNs = 5 * kSlotNs;
 
 // `lost`: of this ring since its begin, as its records or its counter say; they tell of the same losses.
 void NoteLost(uint64_t lost, SampleRing& ring, SampleSink& sink) {
@@ -82,6 +84,7 @@ void PerfSampleSource::RemoveProcess(int32_t pid) {
 
 // Who was forked, what was mapped, which program runs: the samples of one ring can need what is said in another.
 void PerfSampleSource::Drain(SampleSink& sink) {
+  NoteHeldUp(sink);
   // The sink may add processes: their rings have their turn next time. Those that are here stay where they are.
   const size_t count = rings_.size();
   for (size_t i = 0; i < count; ++i) rings_.at(i).Look();
@@ -105,14 +108,28 @@ void PerfSampleSource::Drain(SampleSink& sink) {
   Pace();
 }
 
+// An agent that stands still ends no rest. What its samples would have told of that time is lost like what a full ring loses:
+// the planned part of the rest is in what the others stand for.
+void PerfSampleSource::NoteHeldUp(SampleSink& sink) {
+  const int64_t now_ns = clock_->MonotonicNs();
+  const int64_t held_ns = now_ns - next_slot_ns_;
+  if (rest_since_ns_ == 0 || next_slot_ns_ == 0 || held_ns < kHeldUpNs) return;
+  const double unplanned = static_cast<double>(held_ns) /
+                           static_cast<double>(now_ns - std::exchange(rest_since_ns_, now_ns));
+  const double lost_ns = static_cast<double>(rings_.TakeRestedNs()) * std::min(unplanned, 1.0);
+  sink.OnLost(static_cast<uint64_t>(std::llround(lost_ns * frequency_hz_ / kNsPerSecond)));
+}
+
 void PerfSampleSource::Pace() {
   const int64_t now_ns = clock_->MonotonicNs();
   if (!may_rest_ || now_ns < next_slot_ns_) return;
   next_slot_ns_ = now_ns + kSlotNs;
   if (duty_.Next()) {
     rings_.GoOn();
+    rest_since_ns_ = 0;
     return;
   }
+  if (rest_since_ns_ == 0) rest_since_ns_ = now_ns;
   const absl::Status rested = rings_.Rest(frequency_hz_);
   if (rested.ok()) {
     if (rings_.restless() > 0 && !std::exchange(restless_told_, true))
@@ -149,7 +166,7 @@ void PerfSampleSource::Deliver(const PerfRecord& record, SampleRing& ring, Sampl
                  [&](const MalformedRecord&) { sink.OnMalformed(); },
                  [](const IgnoredRecord&) {},
                  [&](Sample sample) {
-                   sample.period = StandsFor(sample.period, ring);
+                   sample.period = StandsFor(sample, ring);
                    sink.OnSample(sample);
                  },
                  [&](const MappingEvent& event) { sink.OnMapping(event); },
@@ -170,10 +187,12 @@ void PerfSampleSource::Deliver(const PerfRecord& record, SampleRing& ring, Sampl
 
 // A clock tells of the period that it was opened with, whatever it was set to since, and of no event does the kernel know how
 // long we let it rest. Source: kernel/events/core.c perf_swevent_hrtimer (hw.last_period), perf_swevent_init_hrtimer.
-uint64_t PerfSampleSource::StandsFor(uint64_t period, const SampleRing& ring) const {
-  if (IsClockEvent(rings_.event().attr)) period = ring.rate;
+uint64_t PerfSampleSource::StandsFor(const Sample& sample, const SampleRing& ring) const {
+  const uint64_t period = IsClockEvent(rings_.event().attr) ? ring.rate : sample.period;
   const bool rests = may_rest_ && !ring.restless && duty_.share() > 0;
-  if (!rests) return period;
+  // While the agent stands still no rest follows.
+  const bool held_up = static_cast<int64_t>(sample.time_ns) - next_slot_ns_ > kHeldUpNs;
+  if (!rests || (held_up && next_slot_ns_ != 0)) return period;
   // A foreign period may be anything; 2^53 ns are a hundred days.
   return static_cast<uint64_t>(
       std::llround(std::min(static_cast<double>(period) / duty_.share(), 0x1p53)));
@@ -213,6 +232,7 @@ absl::Status PerfSampleSource::SetFrequency(double hz) {
   if (!may_rest_ || frequency_hz_ > full_hz_) {
     duty_.SetShare(1);
     rings_.GoOn();
+    rest_since_ns_ = 0;
     return rings_.SetFrequency(frequency_hz_);
   }
   duty_.SetShare(frequency_hz_ / full_hz_);

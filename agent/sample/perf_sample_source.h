@@ -51,10 +51,11 @@ class PerfSampleSource final : public SampleSource {
 
   void DrainRing(SampleRing& ring, SampleSink& sink);
   void Deliver(const PerfRecord& record, SampleRing& ring, SampleSink& sink);
-  uint64_t StandsFor(uint64_t period, const SampleRing& ring) const;
+  uint64_t StandsFor(const Sample& sample, const SampleRing& ring) const;
   void OnTaskRecord(const TaskEvent& event, SampleRing& ring);
   void FollowThreads();
   void Pace();
+  void NoteHeldUp(SampleSink& sink);
 
   ProcFs procfs_;
   const Clock* clock_;
@@ -65,6 +66,7 @@ class PerfSampleSource final : public SampleSource {
   bool may_rest_ = true;
   bool restless_told_ = false;
   int64_t next_slot_ns_ = 0;
+  int64_t rest_since_ns_ = 0;  // or since it was last looked how long it had become
   bool by_cgroup_ = false;
   int64_t next_rescan_ns_ = 0;
   absl::flat_hash_set<int32_t> cgroup_pids_;

@@ -361,6 +361,15 @@ void ThreadRings::GoOn() {
   }
 }
 
+uint64_t ThreadRings::TakeRestedNs() {
+  uint64_t sum = 0;
+  if (!rests_) return sum;
+  for (const auto& ring : rings_) {
+    if (!ring->restless) sum += ring->ring.TakeRestedNs();
+  }
+  return sum;
+}
+
 int ThreadRings::thread_count() const {
   return static_cast<int>(open_tids_.size());
 }

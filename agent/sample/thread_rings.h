@@ -82,6 +82,8 @@ class ThreadRings {
   // error: none of them can.
   absl::Status Rest(double mean_hz);
   void GoOn();
+  // ns that their threads ran while events rested, since the rest began or since the last call; 0 when none does.
+  uint64_t TakeRestedNs();
   // Of those that cannot rest.
   absl::Status SetRestless(double mean_hz);
   int restless() const;

@@ -186,7 +186,9 @@ class SlurmCluster(Cluster):
         pmix = any(pathlib.Path("/usr/lib").glob("*/slurm-wlm/mpi_pmix.so"))
         self.conf.write_text(SLURM_CONF.format(node=self.node, controller_port=controller_port, node_port=node_port,
                                                dir=self.dir, cpus=self.cpus, mpi="pmix" if pmix else "pmi2"))
-        for folder in ("slurmctld", "slurmd"):
+        # By default PMIx works in /tmp, by numbers of jobs: what another Slurm left there fails the jobs of this one.
+        (self.dir / "mpi.conf").write_text(f"PMIxCliTmpDirBase={self.dir}/pmix\n" if pmix else "")
+        for folder in ("slurmctld", "slurmd", "pmix"):
             (self.dir / folder).mkdir()
         self.spawn("slurmctld.out", ["/usr/sbin/slurmctld", "-D", "-c", "-f", self.conf], self.environment,
                    start_new_session=True)

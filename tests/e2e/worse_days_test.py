@@ -616,7 +616,8 @@ def stop_for_ten_seconds(process):
 def test_the_agent_stands_still():
     with Tidy() as c:
         job = c.restless("spin", 30)
-        profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "18s", "--frequency", "997Hz")
+        profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "18s", "--frequency", "997Hz",
+                           "--overhead", "30%")  # the governor lowers nothing: events at rest fill no ring
         c.wait_state(profile, ("SAMPLING",), 20)
         time.sleep(3)
         stop_for_ten_seconds(c.agents["node1"])
@@ -624,8 +625,8 @@ def test_the_agent_stands_still():
         accounting = report["accounting"]
         # The ring holds a second or two: the rest is lost and counted.
         assert accounting["lost"] > 100 and accounting["kept"] > 500, accounting
-        due = 997 * report["overhead"]["job_cpu_ns"] / 1e9  # at most: the governor may have lowered it
-        assert 0.5 < (accounting["lost"] + accounting["kept"]) / due < 1.2, (accounting, due)
+        due = 997 * report["overhead"]["job_cpu_ns"] / 1e9
+        assert 0.8 < (accounting["lost"] + accounting["kept"]) / due < 1.2, (accounting, due)
         assert report["missing_ratio"] > 0.02, report["missing_ratio"]
         c.ends_right(job)
 
