@@ -62,7 +62,7 @@ struct RestoreRange {
   uint32_t reserved;
 };
 
-// A line that runs change, and what was put aside of it.
+// Lines side by side that runs change, and what was put aside of them.
 struct RestoreLine {
   uint64_t address;
   uint64_t from;

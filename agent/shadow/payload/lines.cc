@@ -28,12 +28,26 @@ void CopyLine(uint64_t to, uint64_t from, uint64_t bytes) {
   for (; at < bytes; ++at) *At<volatile uint8_t>(to + at) = *At<volatile uint8_t>(from + at);
 }
 
-void Note(ChildControl* child, const RestoreLine& line) {
+// Lines side by side are one entry: the table takes room in the first level too. `last` is the caller's own, of this pass.
+void Note(ChildControl* child, const RestoreLine& line, RestoreLine** last) {
+  if (*last != nullptr && (*last)->address + (*last)->bytes == line.address &&
+      (*last)->from + (*last)->bytes == line.from) {
+    (*last)->bytes += line.bytes;
+    return;
+  }
   uint32_t place = FetchAdd(child->line_count, 1);
-  if (place < kMaxLines)
-    At<RestoreLine>(child->lines)[place] = line;
-  else
+  if (place >= kMaxLines) {
     Store(child->lines_overflow, 1);
+    return;
+  }
+  *last = At<RestoreLine>(child->lines) + place;
+  **last = line;
+}
+
+// The loop left its lines in the first level; after the copying half of what is there are the copies.
+void Touch(const RestoreLine& line) {
+  for (uint64_t at = 0; at < line.bytes; at += kLine)
+    static_cast<void>(*At<volatile uint8_t>(line.address + at));
 }
 
 }  // namespace
@@ -52,6 +66,8 @@ void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index) {
   if (from == 0 || child->lines == 0) return;
   uint32_t count = plan->restore_count < kMaxRestores ? plan->restore_count : kMaxRestores;
   uint64_t first = 0;  // number of the range's first line
+  uint32_t noted = 0;  // lines; beyond kMaxLines bringing back whole ranges is faster
+  RestoreLine* last = nullptr;
   for (uint32_t i = 0; i < count; ++i) {
     const RestoreRange& range = plan->restores[i];
     Share share = ShareOf(child, range, index);
@@ -62,7 +78,8 @@ void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index) {
       uint8_t* known = At<uint8_t>(child->line_known + first + at / kLine);
       if (*known) continue;
       *known = 1;
-      Note(child, {range.address + at, from + at, static_cast<uint32_t>(size), index});
+      Note(child, {range.address + at, from + at, static_cast<uint32_t>(size), index}, &last);
+      if (++noted > kMaxLines) Store(child->lines_overflow, 1);
     }
     from += range.bytes;
     first += (range.bytes + kLine - 1) / kLine;
@@ -76,6 +93,9 @@ bool RestoreLines(ChildControl* child, uint32_t index) {
   const RestoreLine* lines = At<RestoreLine>(child->lines);
   for (uint32_t i = 0; i < count; ++i) {
     if (lines[i].owner == index) CopyLine(lines[i].address, lines[i].from, lines[i].bytes);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (lines[i].owner == index) Touch(lines[i]);
   }
   return true;
 }

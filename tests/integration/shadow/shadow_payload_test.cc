@@ -217,6 +217,28 @@ TEST_F(PayloadTest, LinesThatRunsChangeAreLearntAndBroughtBack) {
   EXPECT_EQ(v[8], 5);
 }
 
+TEST_F(PayloadTest, LinesSideBySideAreNotedAsOne) {
+  std::vector<int64_t> v(64, 5);
+  SelfHosted lab;
+  uint32_t site = lab.Install(kUpdate);
+  uint64_t ref = lab.Ref(kUpdate);
+  // Three lines, then one that stands alone.
+  ShadowPlan& plan = lab.Plan(site, 1,
+                              {{ref, 0, kRunRestore | kRunLearn, 0, 0},
+                               {Poke(lab, 256), 0, kRunRestore | kRunLearn, 0, 0},
+                               {ref, 0, 0, 0, 0},
+                               {Peek(lab, 0), 0, kRunRestore, 0, 0},
+                               {Peek(lab, 64), 0, 0, 0, 0},
+                               {Peek(lab, 184), 0, 0, 0, 0},
+                               {Peek(lab, 256), 0, 0, 0, 0}});
+  plan.restore_count = 1;
+  plan.restores[0] = {reinterpret_cast<uint64_t>(v.data()), v.size() * 8, 0, 0};
+  lab.Arm(site);
+  loop_update(v.data(), 24);
+  EXPECT_EQ(lab.child().line_count, 2u);
+  for (uint32_t run = 3; run < 7; ++run) EXPECT_EQ(lab.result(run, 0).iterations, 5u) << run;
+}
+
 TEST_F(PayloadTest, MoreLinesThanCanBeNotedAreRestoredWhole) {
   std::vector<int64_t> v(size_t{kMaxLines} * 8 + 8, 5);
   SelfHosted lab;
