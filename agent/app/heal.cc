@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "absl/strings/str_cat.h"
+#include "agent/shadow/journal.h"
 #include "agent/shadow/rank_lab.h"
 #include "core/base/log.h"
 
@@ -12,6 +12,17 @@ int Heal(const AgentOptions& options, const HealFlags& flags) {
   if (flags.pids.empty() && !flags.all) {
     std::fprintf(stderr, "perf-agent heal: name pids, or --all for every rank of this node\n");
     return 2;
+  }
+  const Journal journal(NodeAgent::JournalDirectory(options));
+  std::vector<std::string> damaged;
+  absl::StatusOr<UniqueFd> lock;
+  if (!journal.ReadAll(&damaged).empty()) lock = journal.Lock();
+  if (absl::IsFailedPrecondition(lock.status())) {
+    std::fprintf(stderr,
+                 "perf-agent heal: %s; it restores its ranks itself, at once when %s exists; to "
+                 "heal in its place, end it first\n",
+                 std::string(lock.status().message()).c_str(), options.disable_file.c_str());
+    return 1;
   }
   auto tracer = Tracer::Start({.program = NodeAgent::TracerBinary(options), .arguments = {}});
   if (!tracer.ok()) {
@@ -24,13 +35,15 @@ int Heal(const AgentOptions& options, const HealFlags& flags) {
   std::vector<HealReport> reports;
   if (flags.all) reports = HealAll(lab);
   for (const int32_t pid : flags.pids) reports.push_back(HealRank(pid, lab));
-  if (reports.empty()) std::printf("no journal in %s: nothing was injected\n", lab.journal_directory.c_str());
+  if (reports.empty())
+    std::printf("no journal in %s: nothing was injected\n", lab.journal_directory.c_str());
   int code = 0;
   for (const HealReport& report : reports) {
     if (report.status.ok()) {
       std::printf("pid %d: %s\n", report.pid, report.done.c_str());
     } else {
-      std::fprintf(stderr, "pid %d: %s\n", report.pid, std::string(report.status.message()).c_str());
+      std::fprintf(stderr, "pid %d: %s\n", report.pid,
+                   std::string(report.status.message()).c_str());
       code = 1;
     }
   }

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "agent/app/leftovers.h"
 #include "agent/doctor/injection_check.h"
 #include "agent/experiment/node_experimenter.h"
 #include "agent/experiment/preparation.h"
@@ -151,6 +152,12 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
   ASSIGN_OR_RETURN(auto spool, Spool::Create(options.spool_directory, options.spool_limit_bytes));
   std::unique_ptr<NodeAgent> agent(new NodeAgent(std::move(options), std::move(spool)));
   const AgentOptions& o = agent->options_;
+  auto journals = AdoptJournals(o.journal_directory, o.tracer_binary);
+  if (absl::IsFailedPrecondition(journals.status())) return journals.status();
+  if (journals.ok())
+    agent->journals_ = *std::move(journals);
+  else
+    LogWarning("no loop will be altered: {}", Text(journals.status()));
   agent->resolver_ =
       std::make_unique<Resolver>(ReaderOpener({.reader_binary = o.reader_binary}), agent->clock_);
   const AgentIdentity identity{
@@ -250,10 +257,14 @@ void NodeAgent::Shutdown(bool for_good) {
   const absl::Time end = absl::Now() + kSayGoodbye;
   while (for_good && sessions_->running() > 0 && absl::Now() < end)
     absl::SleepFor(absl::Milliseconds(20));
+  const bool goes_on = !for_good && sessions_->running() > 0;  // with the agent after this one
   sessions_->EndAll();
   link_->AwaitDrained(connected() ? kDrainOnExit : absl::ZeroDuration());
   if (spool_->windows() > 0)
     LogInfo("{} windows stay in the spool for the next start", spool_->windows());
+  // A user's agents end with their job: nobody clears away behind them.
+  if (options_.user_mode && !goes_on && spool_->RemoveEmpty())
+    ::rmdir(options_.journal_directory.c_str());  // journals of ranks keep it
 }
 
 void NodeAgent::OnStart(SessionRequest request) {
@@ -263,6 +274,7 @@ void NodeAgent::OnStart(SessionRequest request) {
         absl::PermissionDeniedError("this agent runs in user mode and serves only its own user")));
     return;
   }
+  request.clock_ahead_ns = link_->clock_ahead_ns();
   if (!AlreadyMeasured(request)) sessions_->Start(std::move(request));
 }
 
@@ -333,6 +345,7 @@ void NodeAgent::OnNews(const SessionNews& news) {
 }
 
 absl::StatusOr<uint64_t> NodeAgent::OnWindow(Window window) {
+  ToDaemonTime(link_->clock_ahead_ns(), window);
   auto sequence = spool_->Append(std::move(window));
   if (sequence.ok()) link_->WindowReady();
   return sequence;

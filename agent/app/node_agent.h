@@ -20,6 +20,7 @@
 #include "agent/pipeline/session_table.h"
 #include "agent/procfs/procfs.h"
 #include "core/base/clock.h"
+#include "core/base/unique_fd.h"
 
 namespace perfd {
 
@@ -88,6 +89,7 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   RankFinder finder_;
   LeaseBoard leases_;
   std::unique_ptr<Spool> spool_;
+  UniqueFd journals_;  // locked; not valid: there is no place for them, and nothing will be altered
   std::unique_ptr<Resolver> resolver_;
   std::unique_ptr<DaemonLink> link_;
   std::unique_ptr<SessionTable> sessions_;  // last: its threads use all the others

@@ -369,21 +369,4 @@ void NodeExperimenter::CloseAll(const std::string& reason) {
   }
 }
 
-void NodeExperimenter::RestoreAll() {
-  const std::vector<RankBench*> benches = Benches();
-  for (RankBench* bench : benches) {
-    const absl::Status status = bench->Restore();
-    if (status.ok()) continue;
-    const int32_t pid = bench->rank().pid;
-    Notify(
-        Notice::Severity::kError,
-        absl::Status(status.code(), absl::StrCat("rank ", bench->rank().rank, " (pid ", pid,
-                                                 ") still has our jumps, which only pass through: ",
-                                                 status.message(), "; run: perf-agent heal ", pid)),
-        pid);
-  }
-  // Last words, with the stops of the restoring.
-  for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) Publish(loop, benches);
-}
-
 }  // namespace perfd

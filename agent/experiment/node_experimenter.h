@@ -107,6 +107,7 @@ class NodeExperimenter final : public Experimenter {
   void Publish(size_t loop, const std::vector<RankBench*>& benches);
   void CloseAll(const std::string& reason);
   void RestoreAll();
+  absl::Status HealAfter(const RankInfo& rank, const absl::Status& restored);
   std::string Obstacle() const;
   bool Disabled() const;
   std::string DisabledText() const;

@@ -25,7 +25,6 @@ namespace {
 constexpr size_t kMaxOutbox = 1024;
 constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
 constexpr absl::Duration kLongestPause = absl::Seconds(5);
-constexpr int64_t kClockSkewNs = kNsPerSecond;
 constexpr int64_t kNewsGoneNs = 100 * kNsPerMs;
 
 std::string RandomId() {
@@ -221,10 +220,12 @@ absl::Status DaemonLink::Greet(Connection& connection) {
   if (!answer.has_welcome())
     return absl::InternalError("the daemon did not greet; is it really perfd?");
   spool_.ContinueAfter(answer.welcome().stored_sequence());
-  const int64_t skew_ns = clock_.UnixNs() - answer.welcome().unix_ns();
-  if (std::abs(skew_ns) > kClockSkewNs)
-    LogWarning("this node's clock differs from the daemon's by {:.1f} s",
-               static_cast<double>(skew_ns) / static_cast<double>(kNsPerSecond));
+  daemon_clock_.Told(answer.welcome().unix_ns());
+  if (const int64_t ahead_ns = daemon_clock_.AheadNs(); ahead_ns != 0)
+    LogWarning(
+        "this node's clock differs from the daemon's by {:.1f} s; its windows bear the daemon's "
+        "time",
+        static_cast<double>(ahead_ns) / static_cast<double>(kNsPerSecond));
   stored_sequence_ = answer.welcome().stored_sequence();
   absl::MutexLock lock(&mutex_);
   heartbeat_ms_ = std::clamp(answer.welcome().heartbeat_ms(), 100, 60'000);
@@ -316,6 +317,8 @@ void DaemonLink::OnProbe(const v1::ClockProbe& probe) {
     absl::MutexLock lock(&mutex_);
     if (outbox_.size() < kMaxOutbox) outbox_.push_back(std::move(answer));
   }
+  // It may have been set right since the welcome.
+  if (probe.unix_ns() > 0) daemon_clock_.Told(probe.unix_ns());
   if (!probe.has_reading()) return;
   const absl::StatusOr<ClockReading> reading = wire::FromProto(probe.reading());
   if (reading.ok()) handler_.OnClock(*reading);

@@ -27,6 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "agent/doctor/node_checks.h"
+#include "agent/link/daemon_clock.h"
 #include "agent/link/refused_windows.h"
 #include "agent/link/spool.h"
 #include "agent/pipeline/session_news.h"
@@ -85,6 +86,8 @@ class DaemonLink {
   // The highest sequence of our stream that the daemon had when it greeted us: what its commands
   // take into account.
   uint64_t stored_sequence() const { return stored_sequence_; }
+  // How far the wall clock of this node is ahead of the daemon's; 0: they agree.
+  int64_t clock_ahead_ns() const { return daemon_clock_.AheadNs(); }
 
  private:
   using Stream = grpc::ClientReaderWriter<v1::AgentMessage, v1::DaemonMessage>;
@@ -111,6 +114,7 @@ class DaemonLink {
   Spool& spool_;
   LinkHandler& handler_;
   const SystemClock clock_;
+  DaemonClock daemon_clock_{clock_};
   std::atomic<bool> connected_ = false;
   std::atomic<uint64_t> stored_sequence_ = 0;
 

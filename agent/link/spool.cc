@@ -29,6 +29,8 @@ namespace {
 constexpr size_t kMaxWindowBytes =
     (16 << 20) - 65536;  // the daemon's receive limit, less the message around it
 constexpr char kSuffix[] = ".window";
+constexpr char kLock[] = "/lock";
+constexpr char kStreamId[] = "/stream-id";
 
 std::string NewUuid() {
   unsigned char bytes[16];
@@ -44,7 +46,7 @@ uint32_t Checksum(absl::string_view bytes) {
 }
 
 absl::StatusOr<UniqueFd> LockDirectory(const std::string& directory) {
-  const std::string path = absl::StrCat(directory, "/lock");
+  const std::string path = absl::StrCat(directory, kLock);
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("open ", path));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
@@ -84,7 +86,7 @@ std::string Spool::PathOf(uint64_t sequence) const {
 
 absl::Status Spool::Load() {
   absl::MutexLock lock(&mutex_);
-  const std::string id_path = absl::StrCat(directory_, "/stream-id");
+  const std::string id_path = absl::StrCat(directory_, kStreamId);
   stream_id_ = ReadWholeFile(id_path, 64).value_or("");
   if (stream_id_.size() != 32) {
     stream_id_ = NewUuid();
@@ -220,6 +222,21 @@ void Spool::GiveUp(uint64_t sequence) {
   SetAside(sequence);
   total_bytes_ -= it->second.bytes;
   entries_.erase(it);
+}
+
+// Without its stream id the next agent begins a new stream, in which no sequence was ever used.
+bool Spool::RemoveEmpty() {
+  absl::MutexLock lock(&mutex_);
+  if (!entries_.empty()) return false;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
+    const std::string name = absl::StrCat("/", file.path().filename().string());
+    if (name != kLock && name != kStreamId) return false;
+  }
+  if (error) return false;
+  ::unlink(absl::StrCat(directory_, kStreamId).c_str());
+  ::unlink(absl::StrCat(directory_, kLock).c_str());
+  return ::rmdir(directory_.c_str()) == 0;
 }
 
 SpoolBacklog Spool::Waiting(const std::string& profile_id, uint64_t after) const {

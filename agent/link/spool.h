@@ -55,6 +55,9 @@ class Spool {
   void Acknowledge(uint64_t sequence);
   // Sets a window aside that the daemon will not have: it counts as damaged.
   void GiveUp(uint64_t sequence);
+  // Takes an empty spool off the disk, and says whether it did: nothing waits, nothing was set aside. Windows have no
+  // place in it any more.
+  bool RemoveEmpty();
   // The windows of a profile with a sequence above `after`.
   SpoolBacklog Waiting(const std::string& profile_id, uint64_t after) const;
   uint64_t windows() const;

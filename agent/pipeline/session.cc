@@ -1,9 +1,11 @@
 #include "agent/pipeline/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "agent/pipeline/own_cpu.h"
 #include "agent/procfs/process_rights.h"
@@ -55,7 +57,20 @@ void Session::Announce(NodeProgress::Phase phase) {
   tools_.output->OnNews(news);
 }
 
+// Its windows bear the daemon's time; whoever compares with logs of the node should know.
+void Session::NoteClock() {
+  const int64_t ahead_ns = request_.clock_ahead_ns;
+  if (ahead_ns == 0) return;
+  notices_.Say(Notice::Severity::kInfo,
+               absl::StrFormat("the clock of node %s is %.0f s %s perfd's: the report tells "
+                               "perfd's time",
+                               tools_.node, std::abs(static_cast<double>(ahead_ns)) / kNsPerSecond,
+                               ahead_ns > 0 ? "ahead of" : "behind"),
+               0);
+}
+
 void Session::Run() {
+  NoteClock();
   Announce(NodeProgress::Phase::kDiscovering);
   if (!(FollowsJob() ? DiscoverInTime() : Discover())) return;
   Sample();

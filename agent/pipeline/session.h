@@ -88,6 +88,7 @@ class Session final : private SampleSink {
   };
   static constexpr int kMostFailures = 3;  // with programs that live
 
+  void NoteClock();
   bool Discover();
   // The profile follows a job of a scheduler, whose processes come and go until the session is
   // stopped.

@@ -1,4 +1,4 @@
-// HealRank, HealAll: take out what an agent that is no more has left.
+// HealRank, HealAll, HealBefore: take out what an agent that is no more has left.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -70,6 +70,10 @@ std::vector<HealReport> HealAll(const LabOptions& options) {
   std::vector<std::string> damaged;
   std::vector<HealReport> reports;
   for (const Injection& injection : Journal(options.journal_directory).ReadAll(&damaged)) {
+    if (options.cancelled && options.cancelled()) {
+      reports.push_back({injection.pid, absl::CancelledError("not healed: time was up"), ""});
+      continue;
+    }
     reports.push_back(Heal(injection, options));
   }
   for (const std::string& text : damaged) {
@@ -79,6 +83,29 @@ std::vector<HealReport> HealAll(const LabOptions& options) {
     reports.push_back(std::move(report));
   }
   return reports;
+}
+
+absl::Status HealBefore(const RankInfo& rank, const LabOptions& options) {
+  std::vector<std::string> damaged;
+  for (const Injection& injection : Journal(options.journal_directory).ReadAll(&damaged)) {
+    if (injection.pid != rank.pid || injection.start_ticks != rank.start_ticks) continue;
+    if (options.tracer == nullptr) {
+      return absl::FailedPreconditionError(
+          "an agent that has ended left its jumps in it; measuring takes them out first, and so "
+          "does "
+          "perf-agent heal");
+    }
+    const HealReport report = Heal(injection, options);
+    if (report.status.ok()) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "what an earlier agent left in it cannot be taken out: ", report.status.message()));
+  }
+  const auto found = ReadInjectionFromRank(rank.pid);
+  if (absl::IsNotFound(found.status())) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("another agent alters it, or has left its jumps in it", found.ok() ? "" : " (",
+                   found.ok() ? "" : found.status().message(), found.ok() ? "" : ")",
+                   "; when none does any more, run: perf-agent heal ", rank.pid));
 }
 
 }  // namespace perfd

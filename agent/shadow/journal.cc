@@ -1,6 +1,7 @@
 #include "agent/shadow/journal.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -117,6 +118,12 @@ absl::Status WriteAndSync(const std::string& path, absl::string_view text) {
   return absl::OkStatus();
 }
 
+absl::Status Create(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  return error ? FileError(error.value(), "create", directory) : absl::OkStatus();
+}
+
 absl::Status SyncFolder(const std::string& path) {
   UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0 || fsync(folder.get()) != 0) return FileError(errno, "sync", path);
@@ -168,10 +175,18 @@ std::string Journal::PathOf(const Injection& injection) const {
   return absl::StrCat(directory_, "/", injection.pid, "-", injection.start_ticks, kSuffix);
 }
 
+absl::StatusOr<UniqueFd> Journal::Lock() const {
+  RETURN_IF_ERROR(Create(directory_));
+  UniqueFd folder(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return FileError(errno, "open", directory_);
+  if (flock(folder.get(), LOCK_EX | LOCK_NB) == 0) return folder;
+  if (errno != EWOULDBLOCK) return FileError(errno, "lock", directory_);
+  return absl::FailedPreconditionError(
+      absl::StrCat("the journals in ", directory_, " belong to a perf-agent that runs"));
+}
+
 absl::Status Journal::Write(const Injection& injection) const {
-  std::error_code error;
-  std::filesystem::create_directories(directory_, error);
-  if (error) return FileError(error.value(), "create", directory_);
+  RETURN_IF_ERROR(Create(directory_));
   const std::string path = PathOf(injection), beside = path + ".new";
   RETURN_IF_ERROR(WriteAndSync(beside, EncodeInjection(injection)));
   if (rename(beside.c_str(), path.c_str()) != 0) return FileError(errno, "rename", beside);

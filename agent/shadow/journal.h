@@ -3,8 +3,9 @@
 // Shape    one file per rank, PID-STARTTICKS.injection, replaced as a whole: written beside, synced, renamed, folder synced.
 //          Text, one fact per line; the last line is a checksum.
 // Errors   kInvalidArgument: not ours, cut off or changed; kNotFound: none; kUnavailable: the disk refuses.
+//          Lock: kFailedPrecondition: an agent that runs holds it.
 // Threads  thread-safe between different ranks.
-// Source   rename(2), fsync(2).
+// Source   rename(2), fsync(2), flock(2).
 #ifndef AGENT_SHADOW_JOURNAL_H_
 #define AGENT_SHADOW_JOURNAL_H_
 
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agent/shadow/injection.h"
+#include "core/base/unique_fd.h"
 
 namespace perfd {
 
@@ -25,6 +27,8 @@ class Journal {
  public:
   explicit Journal(std::string directory) : directory_(std::move(directory)) {}
 
+  // An agent holds its journals as long as it lives: what they name is then its own affair, or left by one that is no more.
+  absl::StatusOr<UniqueFd> Lock() const;
   absl::Status Write(const Injection& injection) const;
   absl::Status Remove(const Injection& injection) const;
   // Every rank named; files that do not decode are listed in *damaged.

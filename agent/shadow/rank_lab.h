@@ -175,8 +175,11 @@ struct HealReport {
   std::string done;  // "restored 3 loops, unmapped 1.2 MB", "nothing was injected"
 };
 HealReport HealRank(int32_t pid, const LabOptions& options);
-// Every rank the journals of the node name.
+// Every rank the journals of the node name; those that are left when options.cancelled says so keep their journals.
 std::vector<HealReport> HealAll(const LabOptions& options);
+// Before a rank is altered: what our journals say an earlier agent has left in it is taken out. kFailedPrecondition: that
+// failed, or something is in it that our journals do not know, which may be the work of another agent.
+absl::Status HealBefore(const RankInfo& rank, const LabOptions& options);
 
 }  // namespace perfd
 

@@ -74,8 +74,8 @@ struct ProfileFigure {
   std::vector<LoopFigure> loops;                                      // heaviest first
   std::vector<MeasuredFigure> measured = {};                          // largest gain first
   std::vector<std::pair<std::string, uint64_t>> measure_states = {};  // loops by state
-  std::string command = {};                                           // of the target; may be empty
-  std::string slurm_job = {};                                         // of the target; may be empty
+  std::string command = {};    // of the target, else once it is over of its ranks; may be empty
+  std::string slurm_job = {};  // of the target; may be empty
   ProgressFigure progress = {};
   std::optional<OutcomeFigure> outcome = {};  // once it is over
 };

@@ -125,7 +125,13 @@ HookDesk::Result HookDesk::TryBegin(const HookCaller& caller, const HookJob& job
   const std::shared_ptr<const Policy> policy = policy_ == nullptr ? nullptr : policy_->Get();
   if (policy == nullptr) {
     *result = HookResult::kNoPolicy;
-    return HookAnswer{HookDecision::kNone, "perfd has no policy: start it with --policy FILE", ""};
+    const bool broken = policy_ != nullptr && !policy_->error().empty();
+    return HookAnswer{
+        HookDecision::kNone,
+        absl::StrCat("perfd has no policy: ",
+                     broken ? "its file is not taken, `hook list` and `doctor` say why"
+                            : "start it with --policy FILE"),
+        ""};
   }
   absl::MutexLock lock(&mutex_);
   TakeUpReady();

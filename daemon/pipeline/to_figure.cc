@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/analysis/imbalance.h"
+#include "core/analysis/jobs/history.h"
 #include "core/base/clock.h"
 
 namespace perfd {
@@ -100,6 +101,8 @@ void AddVerdicts(const std::vector<LoopVerdict>& verdicts, size_t count, Profile
 
 void AddOutcome(const Report& report, ProfileFigure& figure) {
   if (report.ranks.empty()) return;  // nothing is known, not even that nothing is missing
+  // A job of a scheduler is asked for by its number: dashboards shall know its program all the same.
+  if (figure.command.empty()) figure.command = ProgramOf(report);
   OutcomeFigure outcome;
   outcome.missing_ratio = report.missing_ratio;
   outcome.sampling_overhead_ratio = report.overhead_ratio;

@@ -15,7 +15,7 @@ ProfileFigure ToFigure(const ProfileStatus& status, const std::vector<ReportRow>
 // Adds the verdicts: at most `count` loops, and of those only the variants that every loop may have.
 void AddVerdicts(const std::vector<LoopVerdict>& verdicts, size_t count, ProfileFigure& figure);
 
-// Adds what only the report tells. `figure` has the first loops of the same report.
+// Adds what only the report tells, also the program where the request did not name it. `figure` has the first loops of the same report.
 void AddOutcome(const Report& report, ProfileFigure& figure);
 
 }  // namespace perfd

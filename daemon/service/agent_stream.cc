@@ -153,6 +153,7 @@ void AgentStream::Measure(const MeasureNode& command) {
 void AgentStream::AskClock(int64_t job_ns, const std::optional<ClockReading>& known) {
   v1::DaemonMessage message;
   message.mutable_clock()->set_sent_ns(job_ns);
+  message.mutable_clock()->set_unix_ns(SystemClock().UnixNs());
   if (known.has_value()) *message.mutable_clock()->mutable_reading() = wire::ToProto(*known);
   Send(std::move(message));
 }

@@ -78,8 +78,8 @@ def limits(*steps):
             "color": {"mode": "thresholds"}}
 
 
-def stat(title, expression, about, unit=COUNT, width=4, colours=(("text", None),), legend="", text="auto", **more):
-    return panel("stat", title, [now(expression, legend)], width, 4, about, unit,
+def stat(title, expression, about, unit=COUNT, width=4, colours=(("text", None),), legend="", text="auto", height=4, **more):
+    return panel("stat", title, [now(expression, legend)], width, height, about, unit,
                  {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}, "colorMode": "value",
                   "graphMode": "none", "justifyMode": "auto", "orientation": "auto", "textMode": text},
                  {**limits(*colours), **more})
@@ -220,6 +220,13 @@ def fleet():
                  "{{command}}  {{function}}  {{file}}:{{line}}",
                  "Share of their jobs' time that the best fix of the loop would save at most, by measured variants.", max=1,
                  height=11),
+        ]),
+        ("Scheduler hook", [
+            bars("What became of jobs", f"sum by (decision) (increase(perfd_hook_jobs_total{{{OURS}}}[$__range]))", "{{decision}}",
+                 "Jobs of schedulers that perfd decided about within the time shown. not_chosen: not the Nth; quota: it would have "
+                 "been profiled, but too many were; unavailable: it would have been, but could not be.", COUNT, decimals=0),
+            lines("Jobs decided about", [q(f"sum by (decision) (rate(perfd_hook_jobs_total{{{OURS}}}[$__rate_interval]))",
+                                           "{{decision}}")], "Per second.", RATE, stacked=True),
         ]),
         ("Over time", [
             lines("Samples stored", [q(f"sum by (category) (cluster_category:perfd_samples:rate5m{{{OURS}}})", "{{category}}")],
@@ -456,6 +463,32 @@ def health():
             lines("Windows set aside", [q(f"sum by (node) (increase(perfd_agent_windows_set_aside_total{{{OURS}}}[1h]))",
                                           "{{node}}")], "Damaged or unsendable, within an hour.", width=8),
         ]),
+        ("Scheduler hook", [
+            stat("Policy file", f"min(perfd_policy_healthy{{{OURS}}})",
+                 "1: taken when it was last read. 0: the policy before it is in force, or none: perfctl hook list says why.",
+                 width=4, height=8, colours=((RED, None), (GREEN, 1))),
+            lines("Calls of prologs and epilogs", [rate("perfd_hook_calls_total", "result")],
+                  "By result, per second. failed: the store; refused: not of that node, or not to be understood.", RATE, width=10),
+            lines("Time of calls", quantiles("perfd_hook_seconds")
+                  + [q(f"cluster:perfd_hook_seconds:p99_1h{{{OURS}}}", "99 %, last hour, {{cluster}}", "C")],
+                  "In perfd, from arrival to answer. A prolog waits 300 ms in all, then its job starts without being counted.",
+                  SECONDS, width=10),
+        ]),
+        ("Archive", [
+            stat("Archive writes", f"min(perfd_archive_healthy{{{OURS}}})",
+                 "1: the last attempt succeeded. This row is of perfd with --archive.", width=4, height=8,
+                 colours=((RED, None), (GREEN, 1))),
+            lines("Reports", [
+                q(f"sum(increase(perfd_archive_written_total{{{OURS}}}[1h]))", "written"),
+                q(f"sum(increase(perfd_archive_failures_total{{{OURS}}}[1h]))", "attempts that failed", "B"),
+                q(f"sum(increase(perfd_archive_dropped_total{{{OURS}}}[1h]))", "left out", "C"),
+                q(f"sum(increase(perfd_archive_deleted_total{{{OURS}}}[1h]))", "deleted for age or room", "D")],
+                "Within an hour.", width=8),
+            lines("Waiting", [q(f"perfd_archive_pending{{{OURS}}}", "{{cluster}}")],
+                  "To be written. Above 4096 the oldest are left out.", width=4),
+            lines("Files", [q(f"perfd_archive_files{{{OURS}}}", "{{cluster}}")], "In the folder, as of the last ten minutes.", width=4),
+            lines("Size", [q(f"perfd_archive_bytes{{{OURS}}}", "{{cluster}}")], "Of these files.", BYTES, width=4),
+        ]),
         ("perfd itself", [
             lines("CPU", [q(f'rate(process_cpu_seconds_total{{job="perfd", {OURS}}}[$__rate_interval])', "{{cluster}}")],
                   "CPUs.", "none", width=6),
@@ -466,9 +499,12 @@ def health():
             lines("Store", [q(f"perfd_store_bytes{{{OURS}}}", "{{cluster}}")], "Database and its log.", BYTES, width=6),
             lines("Commits", quantiles("perfd_store_commit_seconds")
                   + [q(f"cluster:perfd_store_commit_seconds:p99_5m{{{OURS}}}", "99 %, 5 min, {{cluster}}", "C")],
-                  "Time of one group commit.", SECONDS),
+                  "Time of one group commit.", SECONDS, width=8),
             lines("Windows under way", [q(f"perfd_ingest_queue_windows{{{OURS}}}", "{{cluster}}")],
-                  "Between arrival and merge; above 4096 agents wait."),
+                  "Between arrival and merge; above 4096 agents wait.", width=8),
+            lines("HTTP requests refused", [q(f"sum by (cluster) (rate(perfd_http_refused_total{{{OURS}}}[$__rate_interval]))",
+                                              "{{cluster}}")],
+                  "Answered with 400 and above, or cut off to make room. Pages that do not exist or have no key.", RATE, width=8),
         ]),
         ("Alerts", [
             panel("alertlist", "perfd's alerts", [], 24, 8, "Pending and firing.",

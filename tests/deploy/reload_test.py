@@ -2,6 +2,7 @@
 """perfd and perf-agent under a service manager of the test: configuration files, SIGHUP, readiness, watchdog, log files."""
 import contextlib
 import ctypes
+import json
 import os
 import pathlib
 import re
@@ -45,7 +46,8 @@ class Manager:
 
 class Service:
     def __init__(self, folder, program, config, watchdog_s=2, flags=()):
-        self.folder, self.config = folder, folder / f"{program}.yaml"
+        folder.mkdir(exist_ok=True)
+        self.folder, self.config, self.watchdog_s = folder, folder / f"{program}.yaml", watchdog_s
         self.config.write_text(config)
         self.config.chmod(0o644)
         self.manager = Manager(folder)
@@ -153,6 +155,115 @@ def test_perfd_reloads_what_it_can_and_names_the_rest():
         assert code == 0, code
 
 
+class Site:
+    """perfd with a policy, and what its scheduler, its users and its Prometheus see of it. No agent is connected."""
+
+    def __init__(self, folder):
+        self.folder, self.policy, self.service = folder, folder / "policy.yaml", None
+
+    def start(self):
+        config = perfd_config(self.folder) + f"policy: {{file: {self.policy}}}\n"
+        self.service = Service(self.folder / f"run{len(list(self.folder.glob('run*')))}", "perfd", config)
+        self.service.manager.wait_for("READY=1")
+
+    def perfctl(self, *arguments, env=None):
+        return subprocess.run([BIN / "perfctl", "--address", f"unix:{self.folder}/perfd.sock", *arguments], capture_output=True,
+                              text=True, timeout=30, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+
+    def prolog(self, job):
+        """Why the job is not profiled."""
+        run = self.perfctl("hook", "prolog", "--timeout", "5s", env={
+            "SLURM_JOB_ID": str(job), "SLURM_JOB_UID": "0", "SLURM_JOB_NODELIST": "node1", "SLURMD_NODENAME": "node1"})
+        assert run.returncode == 0 and not run.stdout, run
+        return re.search(r"is not profiled: (.*)", run.stderr)[1]
+
+    def list(self):
+        return json.loads(self.perfctl("hook", "list", "--json").stdout)
+
+    def numbers(self):
+        return {job["job"]: job["number"] for job in self.list()["jobs"]}
+
+    def check(self):
+        """Of doctor."""
+        places = json.loads(self.perfctl("doctor", "--json").stdout)["places"]
+        return next(check for place in places for check in place["checks"] if check["name"] == "policy")
+
+    def await_metric(self, healthy):
+        url = re.findall(r"http://\S+/metrics", (self.folder / "perfd.log").read_text())[-1]
+
+        def shown():
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return f"\nperfd_policy_healthy {healthy}\n" in answer.read().decode()
+        wait_until(shown, 30, f"perfd_policy_healthy {healthy}")
+
+
+def test_a_broken_policy_keeps_the_old_one():
+    with Folder() as folder:
+        site = Site(folder)
+        site.policy.write_text("every: 3\n")
+        site.start()
+        try:
+            assert "every 3rd job by policy; this is number 1" in site.prolog(1)
+            assert site.list()["policy_error"] == "" and site.check()["ok"]
+            site.await_metric(1)
+            for wrong, told in (("every: 1\nevry: 1\n", "line 2, column 1: unknown key 'evry'; did you mean 'every'?"),
+                                ("every: [1\n", "line "), (None, "No such file")):
+                if wrong is None:
+                    site.policy.unlink()
+                else:
+                    site.policy.write_text(wrong)
+                site.service.reload()
+                jobs = site.list()
+                assert told in jobs["policy_error"] and str(site.policy) in jobs["policy_error"], jobs
+                assert jobs["policy"].startswith("one of every 3 jobs"), jobs
+                check = site.check()
+                assert not check["ok"] and "one of every 3 jobs" in check["found"] and told in check["found"], check
+                assert str(site.policy) in check["fix"], check
+                heard = site.service.manager.heard
+                assert any("not all of the last reload was done" in line for line in heard), heard
+            assert (folder / "perfd.log").read_text().count("the policy stays as it was") == 3
+            assert "every 3rd job by policy; this is number 2" in site.prolog(2)
+            assert "every 3rd job by policy (number 3), but no agent" in site.prolog(3)
+            site.await_metric(0)
+            site.policy.write_text("every: 1\n")
+            site.service.reload()
+            jobs = site.list()
+            assert jobs["policy_error"] == "" and jobs["policy"].startswith("every job"), jobs
+            assert "every job by policy (number 4)" in site.prolog(4) and site.check()["ok"]
+            site.await_metric(1)
+            assert site.numbers() == {"1": 1, "2": 2, "3": 3, "4": 4}, site.list()
+        finally:
+            code = site.service.stop()
+        assert code == 0, code
+
+
+def test_perfd_starts_with_a_broken_policy_and_has_none():
+    with Folder() as folder:
+        site = Site(folder)
+        site.policy.write_text("every: 3\n")
+        site.start()
+        site.prolog(1)
+        assert site.service.stop() == 0
+        site.policy.write_text("evry: 3\n")
+        site.start()
+        try:
+            assert "no job is profiled by policy" in (folder / "perfd.log").read_text()
+            assert "perfd has no policy: its file is not taken" in site.prolog(2)
+            jobs = site.list()
+            assert jobs["policy"] == "" and "line 1, column 1: unknown key 'evry'" in jobs["policy_error"], jobs
+            assert not site.check()["ok"]
+            site.await_metric(0)
+            # Nothing was decided about job 2: it is counted when it is told of again.
+            assert site.numbers() == {"1": 1}, jobs
+            site.policy.write_text("every: 3\n")
+            site.service.reload()
+            assert "this is number 2" in site.prolog(2)
+            site.await_metric(1)
+        finally:
+            code = site.service.stop()
+        assert code == 0, code
+
+
 class StoppedThread:
     """Holds one thread of a process still, as a debugger does (ptrace(2)): the others run on."""
     SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
@@ -186,28 +297,51 @@ def thread_of(process, name):
     return tids[0]
 
 
+def heart_stops_with(service, find_thread):
+    """Heartbeats come often enough, stop while the thread hangs, and come again. False where ptrace is not allowed."""
+    service.manager.wait_for("READY=1")
+    del service.manager.hear()[:]
+    began = time.monotonic()
+    wait_until(lambda: service.manager.hear(0.05).count("WATCHDOG=1") >= 4, 10, "heartbeats")
+    assert time.monotonic() - began < 2 * service.watchdog_s, "fewer than two heartbeats per allowed time"
+    held = StoppedThread(find_thread())
+    try:
+        held.__enter__()
+    except PermissionError:
+        print("      ptrace is not allowed here: a hanging spine was not tried (spine_watch_test does)")
+        return False
+    try:
+        time.sleep(0.5)
+        del service.manager.hear()[:]
+        time.sleep(1.5 * service.watchdog_s)
+        assert "WATCHDOG=1" not in service.manager.hear(), "the service pretends to live while its spine hangs"
+    finally:
+        held.__exit__()
+    service.manager.wait_for("WATCHDOG=1")
+    return True
+
+
 def test_a_hanging_spine_stops_the_heartbeat():
     with Folder() as folder:
         service = Service(folder, "perfd", perfd_config(folder), watchdog_s=1)
         try:
-            service.manager.wait_for("READY=1")
-            del service.manager.hear()[:]
-            began = time.monotonic()
-            wait_until(lambda: service.manager.hear(0.05).count("WATCHDOG=1") >= 4, 10, "heartbeats")
-            assert time.monotonic() - began < 2, "fewer than two heartbeats per allowed time"
-            try:
-                held = StoppedThread(thread_of(service.process, "perfd-tick"))
-                held.__enter__()
-            except PermissionError:
-                return print("      ptrace is not allowed here: a hanging spine was not tried (spine_watch_test does)")
-            try:
-                time.sleep(0.5)
+            heart_stops_with(service, lambda: thread_of(service.process, "perfd-tick"))
+        finally:
+            service.stop()
+
+
+def test_a_hanging_agent_stops_the_heartbeat():
+    """Its spine is its main thread. The thread that talks to perfd may hang as long as it likes."""
+    with Folder() as folder:
+        service = Service(folder, "perf-agent", (
+            f"apiVersion: perfd/v1\nkind: AgentConfig\nnode: hangs\ndaemon: {{address: \"unix:{folder}/nobody.sock\"}}\n"
+            f"spool: {{directory: {folder}/spool}}\n"))
+        try:
+            if not heart_stops_with(service, lambda: service.process.pid):
+                return
+            with StoppedThread(thread_of(service.process, "perfd-link")):
                 del service.manager.hear()[:]
-                time.sleep(1.5)
-                assert "WATCHDOG=1" not in service.manager.hear(), "perfd pretends to live while its clockwork hangs"
-            finally:
-                held.__exit__()
-            service.manager.wait_for("WATCHDOG=1")
+                wait_until(lambda: service.manager.hear(0.05).count("WATCHDOG=1") >= 5, 10, "heartbeats without a link")
         finally:
             service.stop()
 
@@ -369,7 +503,7 @@ def test_the_agent_takes_what_may_change_while_it_runs():
 
 
 def main():
-    if not all((BIN / p).exists() for p in ("perfd", "perf-agent", "perf-agent-reader")):
+    if not all((BIN / p).exists() for p in ("perfd", "perf-agent", "perf-agent-reader", "perfctl")):
         print("SKIPPED: perfd and perf-agent are not built")
         return 77
     cluster.run_tests(sys.modules[__name__])

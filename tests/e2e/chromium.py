@@ -5,6 +5,7 @@ import os
 import pathlib
 import select
 import shutil
+import struct
 import subprocess
 import tempfile
 import time
@@ -46,6 +47,7 @@ class Chromium:
         self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable")
+        self.ask("Emulation.setScrollbarsHidden", hidden=True)  # the page gets the whole width, as on paper and phones
 
     def __enter__(self):
         return self
@@ -131,9 +133,35 @@ class Chromium:
             raise AssertionError(f"{expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
-    def screenshot(self, file, whole=True):
-        data = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
-        pathlib.Path(file).write_bytes(base64.b64decode(data))
+    def screenshot(self, file):
+        """All of the page, as PNG: the picture's width, height, and pixels for each of the page's."""
+        width, height, scale = self.run("[innerWidth, document.documentElement.scrollHeight, devicePixelRatio]")
+        wanted = scale if height * scale <= 16384 else 1  # beyond so many rows Chromium repeats what it has drawn
+        data = base64.b64decode(self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip={
+            "x": 0, "y": 0, "width": width, "height": height, "scale": wanted / scale})["data"])
+        pathlib.Path(file).write_bytes(data)
+        assert data.startswith(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR") and data.endswith(b"IEND\xaeB`\x82"), data[:30]
+        return *struct.unpack(">II", data[16:24]), wanted
+
+    def colours(self, file, places=()):
+        """Of a picture, in an empty page: how many different colours there are in each tenth of its height, and those at places."""
+        text = base64.b64encode(pathlib.Path(file).read_bytes()).decode()
+        self.ask("Page.navigate", url="about:blank")
+        return self.run("""new Promise((done, failed) => {
+          const image = new Image();
+          image.onerror = () => failed("not a picture");
+          image.onload = () => {
+            const canvas = new OffscreenCanvas(image.width, image.height), on = canvas.getContext("2d");
+            on.drawImage(image, 0, 0);
+            const seen = [];
+            for (let part = 0; part < 10; ++part) {
+              const top = Math.floor(image.height * part / 10), rows = Math.floor(image.height / 10);
+              seen.push(new Set(new Uint32Array(on.getImageData(0, top, image.width, rows).data.buffer)).size);
+            }
+            done([seen, %s.map(([x, y]) => [...on.getImageData(x, y, 1, 1).data.slice(0, 3)])]);
+          };
+          image.src = "data:image/png;base64,%s";
+        })""" % (json.dumps(list(places)), text))
 
     def paper(self, file):
         data = self.ask("Page.printToPDF", printBackground=False, preferCSSPageSize=True)["data"]

@@ -6,6 +6,7 @@ import math
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -122,10 +123,42 @@ def check_rules(prometheus):
     assert not firing, f"a sound system raises {firing}"
 
 
+def call_hooks(c, jobs):
+    """As a scheduler: each job begins, on two nodes, and ends. By the policy none of them is profiled."""
+    for job in range(jobs):
+        for call, node in (("begin", "node1"), ("begin", "node2"), ("end", "node1")):
+            run = c.perfctl("hook", call, "--job", 1 + job, "--user", "root", "--nodes", "node[1-2]", "--node", node,
+                            "--timeout", "10s")
+            assert run.returncode == 0 and "not profiled" in run.stderr + "not profiled" * (call == "end"), run
+
+
+def check_hook_and_archive(c, prometheus, jobs):
+    """The figures are those of what was done. Then the policy gets a fault."""
+    def shows(metric, value):
+        wait_until(lambda: prometheus.values(f"sum({metric})") == [value], 20, f"{metric} is {value}")
+    shows('perfd_hook_jobs_total{decision="not_chosen"}', jobs)
+    shows("perfd_hook_jobs_total", jobs)
+    for result in ("decided", "repeated", "ended"):
+        shows(f'perfd_hook_calls_total{{result="{result}"}}', jobs)
+    shows("perfd_hook_seconds_count", 3 * jobs)
+    for metric, value in (("written_total", 1), ("pending", 0), ("healthy", 1)):
+        shows(f"perfd_archive_{metric}", value)
+    shows("perfd_policy_healthy", 1)
+    (c.dir / "policy.yaml").write_text("every: never\n")
+    c.daemon.send_signal(signal.SIGHUP)
+    shows("perfd_policy_healthy", 0)
+    firing = 'ALERTS{alertname="PerfdPolicyBroken", alertstate="pending"}'
+    wait_until(lambda: prometheus.query(firing), 20, "the alert of it waits for its five minutes")
+
+
 def test_every_query_of_every_dashboard_returns_data():
-    with Cluster() as c:
+    c = Cluster()
+    (c.dir / "policy.yaml").write_text("every: 1000\n")
+    c.daemon_flags = ["--policy", c.dir / "policy.yaml", "--archive", c.dir / "archive"]
+    with c:
         target = urllib.parse.urlparse(c.metrics_url()).netloc
         prometheus = Prometheus(c, target)
+        call_hooks(c, 3)
         c.mpirun("job", 2, [PUPPETS / "slow_rank", 30, 1])
         wait_until(lambda: len(cluster.ranks_of("slow_rank")) == 2, 20, "the ranks run")
         profile = c.submit("--command", "slow_rank", "--duration", "8s", "--variants", "LS,FP,DL1,NO_DIV", "--overhead", "30%")
@@ -144,6 +177,7 @@ def test_every_query_of_every_dashboard_returns_data():
         assert math.isclose(imbalance[0], report["imbalance"], rel_tol=1e-6), (imbalance, report["imbalance"])
         seconds = prometheus.values(f'perfd_loop_rank_max_seconds{{profile="{profile}", loop="{report["loops"][0]["id"]}"}}')
         assert math.isclose(seconds[0], report["loops"][0]["rank_max_seconds"], rel_tol=1e-6), (seconds, report["loops"][0])
+        check_hook_and_archive(c, prometheus, 3)
 
 
 def test_start_refuses_what_it_does_not_know():

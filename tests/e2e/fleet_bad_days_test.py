@@ -17,11 +17,12 @@ import cluster
 import nodes
 import raw_grpc
 from cluster import BIN, Cluster, PUPPETS, wait_until
-from fleet_test import StoredWindows, check_every_window_once, fields, keep_every_window, notices, samples_of
+from fleet_test import StoredWindows, check_every_window_once, fields, keep_every_window, loop_row, notices, samples_of
 from nodes import Fleet, FleetJob
 from worse_days_test import check_sums
 
 DAYS_S = 5 * 86_400
+HOUR_S = 3600
 
 
 # ---- clocks -----------------------------------------------------------------------------------------------------
@@ -30,8 +31,7 @@ def test_nodes_whose_clocks_are_days_apart():
     """Each node was booted at another time: their monotonic clocks have nothing in common."""
     reason = nodes.why_not() or ("" if pathlib.Path("/proc/self/ns/time").exists() else "this kernel has no time name spaces")
     if reason:
-        print(f"   skipped: {reason}")
-        return
+        raise cluster.Skipped(reason)
     with Fleet(2, clock_s={2: DAYS_S}) as f:
         clocks = [float(nodes.run(*node.command("cat", "/proc/uptime")).split()[0]) for node in f.fleet.values()]
         assert clocks[1] - clocks[0] > DAYS_S - 60, clocks
@@ -61,12 +61,62 @@ def test_nodes_whose_clocks_are_days_apart():
         job.ends()
 
 
+class WrongWallClocks(Fleet):
+    """Nodes whose wall clocks are off by so many seconds, as far as their agents can see. There the time of day says nothing about
+    certificates either: these come by perfd's Unix socket, which is in a folder that all nodes have in common."""
+
+    def __init__(self, *off_s):
+        super().__init__(len(off_s))
+        self.off_s = dict(zip(self.names(), off_s))
+
+    def start_agent(self, node, flags=(), env=None, **kwargs):
+        self.agents[node] = self.spawn(f"agent-{node}", self.fleet[node].command(
+            "env", f"LD_PRELOAD={PUPPETS / 'clock_off.so'}", f"CLOCK_OFF_S={self.off_s[node]}", BIN / "perf-agent", "--address",
+            f"unix:{self.socket}", "--spool-dir", "/run/spool", *flags), env=env, **kwargs)
+        return self.agents[node]
+
+
+def test_nodes_whose_wall_clocks_are_an_hour_off():
+    if reason := nodes.why_not():
+        raise cluster.Skipped(reason)
+    with WrongWallClocks(HOUR_S, -HOUR_S) as f:
+        job = FleetJob(f, slow=9)
+        stored, begin_ns = StoredWindows(f), time.time_ns()
+        profile = f.submit("--command", "fleet", "--duration", "10s", "--variants", "LS,NO_DIV", "--overhead", "20%")
+        status = f.wait_over(profile, 60)
+        windows, end_ns = stored.end(), time.time_ns()
+        report, said = f.json("report", profile), notices(f, profile)
+        assert status["state"] == "DONE", (status["state"], said)
+        for name, words in (("node1", f"{HOUR_S} s ahead of perfd's"), ("node2", f"{HOUR_S} s behind perfd's")):
+            assert f"clock differs from the daemon's by {'-' if 'behind' in words else ''}3" in f.log(f"agent-{name}"), name
+            assert f"the clock of node {name} is {words}" in said, said
+        check_times(f, profile, report, [w.start_ns for w in windows], begin_ns, end_ns)
+        check_sums(report)
+        assert {w.node for w in windows} == set(f.fleet) and all(samples_of(report, name) > 100 for name in f.fleet)
+        assert report["totals"]["unknown"]["share"] < 0.05 and loop_row(report)["share"] > 0.5, report["totals"]
+        covered = [n["covered_ns"] / 1e9 for n in report["nodes"]]
+        print(f"   loop {loop_row(report)['share']:.2f}, covered {[round(s, 2) for s in covered]} s, "
+              f"{report['injection']['cost']['shadows']} shadows, {report['injection']['shared_ns'] / 1e6:.0f} ms overlapped")
+        assert len(covered) == 2 and all(9.5 < seconds < 11.5 for seconds in covered), covered
+        assert report["injection"]["cost"]["shadows"] > 0, report["injection"]
+        job.ends()
+
+
+def check_times(f, profile, report, starts, begin_ns, end_ns):
+    """All by perfd's clock: windows, what was done to ranks, when the profile began, and between which seconds loops were seen."""
+    audit = [entry["unix_ns"] for entry in f.json("audit", profile)["entries"]]
+    assert starts and audit
+    for what, times in (("windows", starts), ("audit", audit), ("started", [report["status"]["started_unix_ns"]])):
+        assert begin_ns - 2e9 < min(times) and max(times) < end_ns + 2e9, (what, begin_ns, times, end_ns)
+    for row in report["loops"]:
+        assert 0 <= row["first_seen_ns"] <= row["last_seen_ns"] < 20e9, (row["function"], row["first_seen_ns"], row["last_seen_ns"])
+
+
 # ---- perfd and a node, both away ---------------------------------------------------------------------------------
 
 def test_perfd_is_killed_while_a_node_is_cut_off():
     if reason := nodes.why_not():
-        print(f"   skipped: {reason}")
-        return
+        raise cluster.Skipped(reason)
     with Fleet(2, before_agent=keep_every_window) as f:
         job = FleetJob(f, slow=9)
         profile = f.submit("--command", "fleet", "--duration", "20s")

@@ -18,6 +18,7 @@ from chromium import Chromium
 from cluster import BUILD, Cluster, PUPPETS, wait_until
 
 TEMPLATE = BUILD / "core/page/page_template.html"
+PICTURES = BUILD / "screenshots"  # kept, for people to look at
 ALWAYS = {"time", "open", "cost", "sources"}
 
 
@@ -56,6 +57,17 @@ def open_all(browser):
     browser.settle()
 
 
+# Of the texts of each chart those that lie on one another.
+OVERLAPS = """[...document.querySelectorAll('.plot svg')].flatMap(svg => {
+  const texts = [...svg.querySelectorAll('text')].filter(t => t.textContent).map(t => [t.textContent, t.getBoundingClientRect()])
+    .filter(([, box]) => box.width > 0).sort(([, a], [, b]) => a.left - b.left);
+  return texts.flatMap(([text, a], i) => {
+    const hit = texts.slice(i + 1).find(([, b]) => b.left < a.right - 0.5 && b.top < a.bottom - 4 && b.bottom > a.top + 4);
+    return hit ? [`${text} | ${hit[0]}`] : [];
+  });
+}).slice(0, 5)"""
+
+
 def check_drawn(browser, width):
     assert browser.complaints == [], browser.complaints
     assert browser.run("document.documentElement.scrollWidth") <= width, "the page is wider than the screen"
@@ -66,8 +78,49 @@ def check_drawn(browser, width):
     outside = browser.run("[...document.querySelectorAll('.plot svg')].filter(s => s.getBoundingClientRect()"
                           ".right > s.parentNode.getBoundingClientRect().right + 1).length")
     assert outside == 0, f"{outside} charts are wider than their place"
+    assert browser.run(OVERLAPS) == [], "texts of a chart overlap"
     unlabelled = browser.run("[...document.querySelectorAll('.plot')].filter(p => !p.ariaLabel).length")
     assert unlabelled == 0
+
+
+# Where the middle of a chart's first bar is, and its colour.
+BAR = """(bar => {
+  const box = bar.getBoundingClientRect(), fill = getComputedStyle(bar).fill;
+  return [[box.x + box.width / 3 + scrollX, box.y + box.height / 2 + scrollY], fill.match(/\\d+/g).map(Number)];
+})(document.querySelector('%s g[aria-label=bar] rect'))"""
+
+
+def take_picture(browser, name, width, charts=("#time .plot",)):
+    """The page as it is now, as PNG: as wide as it must be, nothing of it blank, its bars where the page has them."""
+    PICTURES.mkdir(exist_ok=True)
+    file = PICTURES / f"{name}.png"
+    bars = [browser.run(BAR % chart) for chart in charts]
+    height = browser.run("document.documentElement.scrollHeight")
+    *size, scale = browser.screenshot(file)
+    assert size == [width * scale, height * scale] and 1000 < height <= 16384, (name, size, scale, width, height)
+    parts, found = browser.colours(file, [[int(x * scale), int(y * scale)] for (x, y), _ in bars])
+    assert min(parts) > 8, f"parts of {name}.png are blank: {parts}"
+    assert found == [fill for _, fill in bars], (name, found, bars)
+    print(f"      {file}: {size[0]} x {size[1]}")
+
+
+def test_pictures_of_the_page():
+    charts = ("#gains .plot", "#loop-1 .plot", "#time .plot", "#cost .plot")
+    with Pages() as pages:
+        for name, width, dark in (("wide", 1280, False), ("wide-dark", 1280, True), ("phone", 390, False), ("phone-dark", 390, True)):
+            browser = pages.show(page_reports.rich(), width, dark)
+            check_drawn(browser, width)
+            take_picture(browser, name, width, charts)
+        browser = pages.show(page_reports.rich(), 700, dark=True)
+        for_print(browser)
+        take_picture(browser, "print", 700, charts)
+
+
+def for_print(browser, width=700):
+    browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    browser.ask("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    browser.settle()
 
 
 def test_sections_appear_when_there_are_data():
@@ -167,10 +220,7 @@ def test_paper():
         assert data.startswith(b"%PDF-") and data.rstrip().endswith(b"%%EOF") and len(data) > 20000, len(data)
         pages_printed = data.count(b"/Type /Page\n") + data.count(b"/Type /Page/") + data.count(b"/Type /Page ")
         assert pages_printed >= 2, pages_printed
-        browser.ask("Emulation.setDeviceMetricsOverride", width=700, height=900, deviceScaleFactor=1, mobile=False)
-        browser.ask("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
-        browser.run("dispatchEvent(new Event('beforeprint'))")
-        browser.settle()
+        for_print(browser)
         assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert browser.run("document.documentElement.scrollWidth") <= 700
         assert browser.run("document.querySelector('details.listing').open") is True
@@ -328,6 +378,7 @@ def test_perfd_serves_the_same_page():
             browser.open(url, width, dark=dark)
             check_drawn(browser, width)
             assert profile in browser.run("document.title")
+            take_picture(browser, "served" if width > 600 else "served-phone", width)
         # Nobody else: not without the key, nor with that of another profile, and the answer is that for nothing.
         nothing = fetch(url.replace(profile, "p-999999"))
         assert nothing[0] == 404

@@ -171,24 +171,30 @@ class Fleet(Cluster):
             (self.dir / "hosts").mkdir()
             (self.dir / "enter").write_text(ENTER.format(folder=self.dir))
             (self.dir / "enter").chmod(0o755)
-            names = [f"node{n}" for n in range(1, self.count + 1)]
+            names = self.names()
             lines = ["127.0.0.1 localhost", *(f"{FABRIC}.{n + 1} {name}" for n, name in enumerate(names))]
             (self.dir / "etc-hosts").write_text("\n".join(lines) + "\n")
-            run(MAKE_CERTS, self.dir / "certs", "server", f"{SERVICE}.{OUTSIDE}", "agent", *names, timeout=60)
-            certs = self.dir / "certs"
-            self.daemon_flags += ["--listen-tcp", f"{SERVICE}.{OUTSIDE}:{self.port}", "--tls-ca", certs / "ca.crt",
-                                  "--tls-cert", certs / "server.crt", "--tls-key", certs / "server.key"]
             for number in range(1, self.count + 1):
                 node = Node(self, number, self.clock_s.get(number, 0))
                 self.fleet[node.name] = node
-            self.start_daemon()
-            for name in names:
-                self.start_agent(name)
-            self.wait_connected(self.count)
+            self.start_service()
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise
         return self
+
+    def names(self):
+        return [f"node{n}" for n in range(1, self.count + 1)]
+
+    def start_service(self):
+        run(MAKE_CERTS, self.dir / "certs", "server", f"{SERVICE}.{OUTSIDE}", "agent", *self.names(), timeout=60)
+        certs = self.dir / "certs"
+        self.daemon_flags += ["--listen-tcp", f"{SERVICE}.{OUTSIDE}:{self.port}", "--tls-ca", certs / "ca.crt",
+                              "--tls-cert", certs / "server.crt", "--tls-key", certs / "server.key"]
+        self.start_daemon()
+        for name in self.names():
+            self.start_agent(name)
+        self.wait_connected(self.count)
 
     def take_lock(self):
         self.lock = open(LOCK, "w")
@@ -222,12 +228,13 @@ class Fleet(Cluster):
         return self.agents[node]
 
     def mpirun(self, name, command, env=None):
-        """A rank on each node, in order."""
+        """A rank on each node, in order; `env` goes to all of them."""
         hosts = ",".join(f"{node.fabric}:1" for node in self.fleet.values())
         options = {"plm_rsh_agent": self.dir / "enter", "plm_rsh_no_tree_spawn": 1, "pml": "ob1", "btl": "tcp,self",
                    "btl_tcp_if_include": f"{FABRIC}.0/24", "oob_tcp_if_include": f"{FABRIC}.0/24",
                    "mpi_yield_when_idle": 1}
         words = [word for key, value in options.items() for word in ("--mca", key, value)]
+        words += [word for key in env or {} for word in ("-x", key)]
         return self.spawn(name, ["mpirun", "--allow-run-as-root", *words, "--bind-to", "none", "--wdir", self.dir, "-H",
                                  hosts, "-n", len(self.fleet), *command], env=env)
 
@@ -299,9 +306,9 @@ class Fleet(Cluster):
 class FleetJob:
     """The puppet `fleet`, a rank on each node, until it is told to end."""
 
-    def __init__(self, fleet, slow=2):
+    def __init__(self, fleet, slow=2, env=None):
         self.fleet, self.slow, self.stop = fleet, slow, fleet.dir / "stop"
-        self.process = fleet.mpirun("job", [cluster.PUPPETS / "fleet", 0, self.stop, slow])
+        self.process = fleet.mpirun("job", [cluster.PUPPETS / "fleet", 0, self.stop, slow], env)
         wait_until(lambda: all(len(p) == 1 for p in fleet.rank_pids("fleet").values()), 30, "a rank runs on each node")
         self.pids = {name: pids[0] for name, pids in fleet.rank_pids("fleet").items()}
 

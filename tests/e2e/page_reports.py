@@ -60,10 +60,15 @@ def rich():
     first["trip_deciles"] = [10, 12, 14, 20, 100, 400, 500, 500, 500, 500, 500]
     second = copy.deepcopy(loop)
     second.update(loop_id=report["loops"][1]["id"], state="refused", bound="unknown", variants=[], gains=[], listings=[],
-                  ranks=[], open=[], trip_classes=[], remarks=[], level="unknown",
+                  ranks=[], open=[], trip_classes=[], remarks=[], level="unknown", agreement="", ranks_measured=0,
+                  fidelity={"value": 0, "low": 0, "high": 0},
                   refusals=[{"variant": "", "instruction": "0x401234", "reason": "writes shared memory", "count": 1}])
     report["verdicts"].append(second)
     report["ranks"] = [{**report["ranks"][0], "rank": r, "node": f"node{r // 3}", "ended_early": r == 4} for r in range(6)]
+    for row in report["loops"]:
+        row["ranks"] = [{**row["ranks"][0], "rank": r, "node": f"node{r // 3}", "share_of_rank": row["share"] * (6 + r) / 8}
+                        for r in range(6)]
+        row["threads"] = [{**row["threads"][0], "rank": r, "node": f"node{r // 3}"} for r in range(6)] if row["threads"] else []
     report["stacks"] = [{"rank": r, "frames": ["main", "solve", "Svdcmp"], "samples": 30} for r in range(6)]
     report["added_wall"] = {"sampling_ns": 4e7, "agents_ns": 6e7, "injection_ns": 1.5e8, "total_ns": 2.5e8, "ratio": 0.0125,
                             "provenance": "estimated"}

@@ -186,15 +186,13 @@ def test_agents_that_are_killed_at_any_instant():
             agent.wait(10)
             job.runs_on()
             altered += job.altered()
-            c.start_agent("node1")
             c.perfctl("cancel", profile)
+            c.start_agent("node1")  # and takes out what the one before has left
+            wait_until(lambda: differences(job.before, job.rank.all()) == [], 10, "the next agent has healed the rank", 0.05)
             c.wait_over(profile, 30)
         print(f"   {KILLS} kills: {held} while the rank was held, {altered} with the jump in its text")
         assert altered > 0, "no kill came between installing and restoring"
-        # Nobody is left who would take it out: the next agent has, or heal does.
-        run = heal(c, "--all")
-        assert run.returncode == 0, run.stderr
-        assert differences(job.before, job.rank.all()) == []
+        assert "nothing was injected" in heal(c, "--all").stdout
         job.ends_right()
 
 
@@ -219,8 +217,8 @@ def test_agents_that_hang_do_not_hold_the_job():
             agent.send_signal(signal.SIGCONT)
             c.wait_over(profile, 40)
         print(f"   {STOPS} stops: {held} while the rank was held")
-        assert heal(c, "--all").returncode == 0
         assert differences(job.before, job.rank.all()) == []
+        assert "nothing was injected" in heal(c, "--all").stdout
         job.ends_right()
 
 

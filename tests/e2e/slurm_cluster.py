@@ -109,7 +109,7 @@ exit $code
 
 
 class SlurmCluster(Cluster):
-    """perfd with a policy, one agent, and a Slurm whose Prolog and Epilog call them."""
+    """perfd with a policy and an archive, one agent, and a Slurm whose Prolog and Epilog call them."""
 
     def __init__(self, policy, cpus=12, patient=True):
         """`patient`: Prolog and Epilog wait for perfd as long as it takes on a busy machine, so that each job is counted;
@@ -117,7 +117,7 @@ class SlurmCluster(Cluster):
         self.node = socket.gethostname().split(".")[0]
         super().__init__(nodes=(self.node,))
         (self.dir / "policy.yaml").write_text(policy)
-        self.daemon_flags += ["--policy", self.dir / "policy.yaml"]
+        self.daemon_flags += ["--policy", self.dir / "policy.yaml", "--archive", self.dir / "archive"]
         self.conf, self.cpus, self.patient = self.dir / "slurm.conf", cpus, patient
         self.environment = {"SLURM_CONF": str(self.conf)}
 
@@ -163,7 +163,8 @@ class SlurmCluster(Cluster):
         (self.dir / "plugstack.conf").write_text(text)
         out = self.dir / "out"  # of the jobs
         out.mkdir()
-        shutil.copy(PUPPETS / "small_job", self.dir / "small_job")
+        for program in ("small_job", "slow_rank"):
+            shutil.copy(PUPPETS / program, self.dir / program)
         user = pwd.getpwnam(USER)
         os.chown(out, user.pw_uid, user.pw_gid)
 

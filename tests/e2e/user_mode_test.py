@@ -69,6 +69,27 @@ def setting(path, value):
             path.write_text(before)
 
 
+def readable(person, beside, folder, names):
+    """Where the person finds these programs: copies, when they may not enter the folder."""
+    look = subprocess.run(["test", "-x", str(folder / names[0])], cwd="/", check=False, timeout=20, **person.rights)
+    if look.returncode == 0:
+        return folder
+    copies = beside / f"copy-{folder.name}"
+    copies.mkdir(mode=0o755)
+    for name in names:
+        shutil.copy(folder / name, copies / name)
+        (copies / name).chmod(0o755)
+    return copies
+
+
+def check_nothing_left(person):
+    def left():
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if owner(pid) == person.uid]
+    with contextlib.suppress(AssertionError):
+        wait_until(lambda: not left(), 8, "all have ended")  # mpirun does not wait for those it was told to end
+    assert not left(), f"processes of {person.name} are left: {[(pid, command_line(pid)) for pid in left()]}"
+
+
 class Own(Cluster):
     """Everything in a private folder of one person, and run by them."""
 
@@ -80,22 +101,11 @@ class Own(Cluster):
             folder.mkdir(mode=0o700)
             os.chown(folder, person.uid, person.gid)
         self.socket = self.home / "sock"
-        self.bin, self.puppets = self.readable(BIN, PROGRAMS), self.readable(PUPPETS, ("fleet", "restless"))
+        self.bin = readable(person, self.dir, BIN, PROGRAMS)
+        self.puppets = readable(person, self.dir, PUPPETS, ("fleet", "restless"))
         self.environment = {"HOME": str(self.home), "USER": person.name, "LOGNAME": person.name, "TMPDIR": str(self.home / "tmp"),
                             "PERFD_ADDRESS": f"unix:{self.socket}", "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin",
                             "LANG": "C.UTF-8"}
-
-    def readable(self, folder, names):
-        """Where the person finds these programs: copies, when they may not enter the folder."""
-        look = subprocess.run(["test", "-x", str(folder / names[0])], cwd="/", check=False, timeout=20, **self.person.rights)
-        if look.returncode == 0:
-            return folder
-        copies = self.dir / f"copy-{folder.name}"
-        copies.mkdir(mode=0o755)
-        for name in names:
-            shutil.copy(folder / name, copies / name)
-            (copies / name).chmod(0o755)
-        return copies
 
     def spawn(self, name, command, env=None, **kwargs):
         with open(self.dir / f"{name}.log", "ab") as log:
@@ -144,17 +154,10 @@ class Own(Cluster):
     def notices(self, profile):
         return " | ".join(n["text"] for n in self.json("status", profile)["notices"])
 
-    def check_nothing_left(self):
-        def left():
-            return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if owner(pid) == self.person.uid]
-        with contextlib.suppress(AssertionError):
-            wait_until(lambda: not left(), 8, "all have ended")  # mpirun does not wait for those it was told to end
-        assert not left(), f"processes of {self.person.name} are left: {[(pid, command_line(pid)) for pid in left()]}"
-
     def __exit__(self, kind, *rest):
         super().__exit__(kind, *rest)
         if kind is None:
-            self.check_nothing_left()
+            check_nothing_left(self.person)
 
 
 def owner(pid):
@@ -203,8 +206,7 @@ def test_an_own_job_without_root():
     with made_user() as person, setting(PARANOID, 2) as at_two, Own(person) as c:
         level = 2 if at_two else int(PARANOID.read_text())
         if level > 2:
-            print(f"   skipped: kernel.perf_event_paranoid is {level} and cannot be set")
-            return
+            raise cluster.Skipped(f"kernel.perf_event_paranoid is {level} and cannot be set")
         profile_own_job(c, level < 2)
 
 
@@ -239,6 +241,20 @@ def test_a_number_without_a_name():
         check_sums(report)
         assert len(report["ranks"]) == 2 and report["loops"][0]["function"] == "Divide", (report["ranks"], report["totals"])
         c.ends_right(job)
+
+
+def test_a_program_under_an_agent_of_its_own():
+    with Own(Person(NUMBER, NUMBER, "somebody")) as c:
+        program = c.spawn("exec", [c.bin / "perf-agent", "exec", "--", c.puppets / "restless", "spin", 6])
+        c.wait_connected(1)
+        profile = c.submit("--command", "restless", "--duration", "30s")
+        assert program.wait(40) == 0, c.log("exec")
+        status = c.wait_over(profile, 30)
+        assert status["state"] == "PARTIAL" and "ended" in c.notices(profile), (status, c.notices(profile))
+        assert c.json("report", profile)["accounting"]["kept"] > 30
+        # Every such program has a spool of its own: they would pile up.
+        left = list((c.home / ".local/state/perf-agent").iterdir())
+        assert left == [], (left, c.log("exec"))
 
 
 def test_agents_of_several_nodes_reach_ones_own_perfd_by_tls():
@@ -276,7 +292,7 @@ def test_what_each_level_allows():
         for level in (-1, 0, 1, 2, 3):
             with setting(PARANOID, level) as done:
                 if not done:
-                    print(f"   kernel.perf_event_paranoid={level}: not tried, it cannot be set here")
+                    print(f"SKIPPED: kernel.perf_event_paranoid={level} cannot be set here: what it allows is not tried", flush=True)
                     continue
                 run = subprocess.run([c.bin / "perf-agent", "--user-mode", "doctor"], capture_output=True, text=True, timeout=30,
                                      cwd=c.home, env=c.environment, **person.rights)
@@ -296,12 +312,12 @@ def test_what_each_level_allows():
 
 def check_yama(c):
     if not YAMA.exists():
-        print("   no Yama in this kernel: kernel.yama.ptrace_scope is not tried")
+        print("SKIPPED: no Yama in this kernel: what kernel.yama.ptrace_scope allows is not tried", flush=True)
         return
     for level, words in ((0, "possible: variants"), (1, "stop no process that it did not start")):
         with setting(YAMA, level) as done:
             if not done:
-                print(f"   kernel.yama.ptrace_scope={level}: not tried, it cannot be set here")
+                print(f"SKIPPED: kernel.yama.ptrace_scope={level} cannot be set here: what it allows is not tried", flush=True)
                 continue
             run = subprocess.run([c.bin / "perf-agent", "--user-mode", "doctor"], capture_output=True, text=True, timeout=30,
                                  cwd=c.home, env=c.environment, **c.person.rights)

@@ -187,8 +187,12 @@ def test_the_svdcmp_kernel_has_the_shape_of_the_thesis():
             no_div[size] = m.sat("NO_DIV")
             # Two additions in a chain (4 to 8 cycles) behind four divisions (16): hidden, as in the thesis.
             assert abs(m.sat("NO_RED") - 1) < 0.15
-            # Without divisions the chain is seen at last, but most of the time has gone already.
-            assert size == "RAM" or abs(m.sat("NO_DIV+NO_RED") - no_div[size]) < 0.25
+            if size != "RAM":
+                # Without divisions the chain is seen at last in L1: 8 of 16 cycles where it is fused (0.5), some 4.5 where the
+                # multiplication stands outside (0.28). Without it loads and stores remain, 2 to 4 cycles: 0.375 less at most.
+                # From L2 both hide behind the lines.
+                both = m.sat("NO_DIV+NO_RED")
+                assert -0.15 < no_div[size] - both < (0.4 if size == "L1" else 0.15), (size, no_div[size], both)
         # In L1 a pass is 16 cycles of divisions, or 5 to 9 of loads, stores and the chain. From memory a line takes longer
         # than a quotient (2.2 ns, and 1.1 ns), which waits for it anyway; 0.85 leaves room for what does not overlap.
         assert no_div["L1"] < 0.7 and no_div["RAM"] > 0.85, no_div

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Checks of the tree that need no compiler: layers, doors, sizes, headers, proto comments, clean text.
+"""Checks of the tree that need no compiler: layers, doors, sizes, headers, proto comments, what the documentation names.
 
-Usage: lint.py [layers|doors|sizes|headers|protos|cycles]...   (default: all). Exit 1 with a line per finding.
+Usage: lint.py [layers|doors|sizes|headers|protos|cycles|pages]...   (default: all). Exit 1 with a line per finding.
 """
 import pathlib
 import re
 import sys
+
+import pages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CODE = ("core", "agent", "daemon", "client")
@@ -154,7 +156,7 @@ def check_protos():
 
 
 CHECKS = {"layers": check_layers, "cycles": check_cycles, "doors": check_doors, "sizes": check_sizes,
-          "headers": check_headers, "protos": check_protos}
+          "headers": check_headers, "protos": check_protos, "pages": lambda: pages.check(ROOT)}
 
 
 def main():

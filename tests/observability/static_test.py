@@ -148,6 +148,18 @@ def test_every_query_asks_for_metrics_and_labels_that_exist():
     assert not unknown_labels('perfd_profiles{state=~"DONE|x=1", cluster="c"}', known)
 
 
+def unshown(known, expressions):
+    """Documented metrics that nothing asks for."""
+    return set(known) - {base(name, known) for expression in expressions for name in names_in(expression)}
+
+
+def test_every_metric_is_shown_or_watched():
+    known = metrics_in_docs()
+    # When a profile ended: for questions of one's own. The dashboards have when it was submitted, and its state.
+    assert unshown(known, [e for _, e in queries()]) == {"perfd_profile_finished_timestamp_seconds"}
+    assert unshown(["perfd_a_total", "perfd_b_seconds"], ["rate(perfd_b_seconds_bucket[5m])"]) == {"perfd_a_total"}
+
+
 def test_every_recording_is_used():
     used = set().union(*(names_in(expression) for where, expression in queries() if where not in RECORDED))
     assert RECORDED <= used, RECORDED - used

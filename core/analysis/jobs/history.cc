@@ -185,12 +185,17 @@ void Judge(std::span<const HistoryProfile> profiles, LoopSeries& series) {
 
 }  // namespace
 
+std::string ProgramOf(const Report& report) {
+  std::string program = MostOf(report.ranks, &RankInfo::command);
+  if (program.empty()) program = Cut(report.status.spec.target.command.value_or(""));
+  return program;
+}
+
 HistoryProfile ToHistory(const Report& report) {
   HistoryProfile profile;
   const ProfileStatus& status = report.status;
   profile.id = status.id;
-  profile.command = MostOf(report.ranks, &RankInfo::command);
-  if (profile.command.empty()) profile.command = Cut(status.spec.target.command.value_or(""));
+  profile.command = ProgramOf(report);
   profile.user = Cut(status.requester.name);
   profile.job = status.spec.target.slurm_job.has_value()
                     ? absl::StrCat(*status.spec.target.slurm_job)

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/analysis/jobs/change_point.h"
@@ -21,6 +22,9 @@ namespace perfd {
 inline constexpr size_t kMaxSeries = 200;
 
 HistoryProfile ToHistory(const Report& report);
+
+// Base name of the executable that most ranks ran, else what the request named; empty: neither is known.
+std::string ProgramOf(const Report& report);
 
 enum class HistoryQuantity { kShare, kCyclesPerIteration, kCyclesPerEntry };
 

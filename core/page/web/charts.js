@@ -107,7 +107,7 @@ function bars(label, rows, {domain, mark, format, legend: key}) {
             : Plot.tickX(data, {
                 x: () => mark,
                 y: "index",
-                insetTop: 17,
+                insetTop: 18,
                 insetBottom: 2,
                 stroke: "var(--text)",
                 strokeWidth: 1.5,
@@ -116,7 +116,7 @@ function bars(label, rows, {domain, mark, format, legend: key}) {
           Plot.text(data, {
             x: domain[0],
             y: "index",
-            dy: -9,
+            dy: -10,
             textAnchor: "start",
             fill: "var(--text)",
             stroke: "var(--panel)",
@@ -125,7 +125,7 @@ function bars(label, rows, {domain, mark, format, legend: key}) {
           Plot.text(data, {
             frameAnchor: "right",
             y: "index",
-            dy: -9,
+            dy: -10,
             fill: "var(--text)",
             stroke: "var(--panel)",
             text: "figure",

@@ -26,6 +26,10 @@ function binned(columns, rows, most) {
   return {bins, cells, size};
 }
 
+// Too strong a colour for letters of the usual one; grey is never.
+const isDark = (cell) =>
+  cell.row.kind(cell.value) !== "plain" && cell.row.strength(cell.value) > 0.75;
+
 // rows: [{label, values[column], strength(value) 0..1, kind(value), text(value)}]; columns: [{name, short, group}].
 function heat(label, columns, rows, {axis, legend: key}) {
   return chart(
@@ -34,6 +38,10 @@ function heat(label, columns, rows, {axis, legend: key}) {
       const {bins, cells, size} = binned(columns, rows, Math.max(8, Math.floor((width - 24) / 5)));
       const cell = (width - 24) / bins.length;
       const inset = cell > 12 ? 0.75 : 0;
+      const widest = new Map();
+      for (const c of cells)
+        widest.set(c.row, Math.max(widest.get(c.row) || 0, c.row.text(c.value).length));
+      const fits = (row) => cell >= Math.max(widest.get(row) * LETTER + 4, 36);
       const edges = bins
         .map((bin, x) => x)
         .filter((x) => x > 0 && bins[x].group !== bins[x - 1].group);
@@ -74,15 +82,16 @@ function heat(label, columns, rows, {axis, legend: key}) {
           edges.length * 12 < width
             ? Plot.ruleX(edges, {stroke: "var(--panel)", strokeWidth: 3})
             : null,
-          cell < 44
-            ? null
-            : Plot.text(cells, {
-                x: (c) => c.x1 + 0.5,
-                y: "y",
-                dy: 7,
-                text: (c) => c.row.text(c.value),
-                fill: (c) => (c.row.strength(c.value) > 0.5 ? "var(--panel)" : "var(--text)"),
-              }),
+          Plot.text(
+            cells.filter((c) => fits(c.row)),
+            {
+              x: (c) => c.x1 + 0.5,
+              y: "y",
+              dy: 7,
+              text: (c) => c.row.text(c.value),
+              fill: (c) => (isDark(c) ? "var(--panel)" : "var(--text)"),
+            },
+          ),
           Plot.text(rows, {
             x: 0,
             y: (row, y) => y,

@@ -36,14 +36,14 @@ const FIGURES = [
   [
     "shares of loops, functions, ranks and threads; imbalance",
     () => loops.length > 0 && (report.provenance || "sampled"),
-    "CPU time that the samples of a place stand for; intervals are 95 %, by clusters of rank and window",
+    "CPU time that the samples of a place stand for; intervals are 95\u00a0%, by clusters of rank and window",
   ],
   [
     "saturations",
     () =>
       verdicts.some((loop) => list(loop.variants).length > 0) &&
       (verdicts[0].provenance || "shadow"),
-    "time of a variant as a part of the time of the loop, runs side by side in one copy of the job; medians, 95 % intervals",
+    "time of a variant as a part of the time of the loop, runs side by side in one copy of the job; medians, 95\u00a0% intervals",
   ],
   [
     "verdicts and data levels",

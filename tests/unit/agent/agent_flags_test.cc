@@ -96,6 +96,7 @@ TEST_F(AgentFlagsTest, TheExampleFileHoldsTheDefaults) {
   example = flags_;
   ASSERT_EQ(Parse({"--spool-dir", "/s"}), -1);
   EXPECT_EQ(FormatConfig(AgentConfig(example)), FormatConfig(AgentConfig(flags_)));
+  EXPECT_THAT(NotShown("deploy/config/agent.yaml", AgentConfig(flags_)), testing::IsEmpty());
 }
 
 TEST_F(AgentFlagsTest, AReloadAppliesWhatMayChangeAndNamesTheRest) {

@@ -28,6 +28,7 @@ class PickyDaemon final : public v1::AgentService::Service {
     keeps_leases = message.register_().pause_leases();
     v1::DaemonMessage welcome;
     welcome.mutable_welcome()->set_heartbeat_ms(100);
+    welcome.mutable_welcome()->set_unix_ns(unix_ns);
     {
       absl::MutexLock lock(&mutex_);
       ++visits_;
@@ -52,6 +53,7 @@ class PickyDaemon final : public v1::AgentService::Service {
   }
 
   std::vector<v1::DaemonMessage> orders;   // given to everybody who comes
+  int64_t unix_ns = 0;                     // what it takes for the time
   std::atomic<bool> keeps_leases = false;  // who came last
 
   std::vector<v1::ClockAnswer> AwaitClocks(size_t count, absl::Duration timeout) {
@@ -234,6 +236,28 @@ TEST_F(DaemonLinkTest, ADaemonThatDoesNotKnowClocksIsNotTroubled) {
   Begin();
   EXPECT_TRUE(link_->AwaitDrained(absl::Seconds(30)));
   EXPECT_TRUE(daemon.AwaitClocks(1, absl::Milliseconds(300)).empty());
+}
+
+TEST_F(DaemonLinkTest, KnowsHowFarItsClockIsAheadOfTheDaemons) {
+  PickyDaemon& daemon = Daemon(0, grpc::StatusCode::OK);
+  daemon.unix_ns = SystemClock().UnixNs() - 3600 * kNsPerSecond;
+  Begin();
+  EXPECT_TRUE(link_->AwaitDrained(absl::Seconds(30)));
+  EXPECT_NEAR(static_cast<double>(link_->clock_ahead_ns()), 3600.0 * kNsPerSecond,
+              60.0 * kNsPerSecond);
+}
+
+TEST_F(DaemonLinkTest, HearsThatTheDaemonsClockWasSet) {
+  PickyDaemon& daemon = Daemon(0, grpc::StatusCode::OK);
+  daemon.unix_ns = SystemClock().UnixNs() - 3600 * kNsPerSecond;
+  daemon.orders.resize(3);
+  daemon.orders[0].mutable_clock()->set_unix_ns(SystemClock().UnixNs());
+  daemon.orders[1].mutable_clock()->set_sent_ns(1);  // of a daemon that does not say
+  daemon.orders[2].mutable_lease()->set_profile_id("p-000001");
+  daemon.orders[2].mutable_lease()->set_charge(1);
+  Begin();
+  EXPECT_EQ(handler_.AwaitCharge("p-000001", absl::Seconds(30)), 1) << "the probes are behind it";
+  EXPECT_EQ(link_->clock_ahead_ns(), 0);
 }
 
 TEST_F(DaemonLinkTest, WhatComesAsADryRunIsOne) {

@@ -46,6 +46,21 @@ TEST_F(SessionTest, SamplesUntilTheTimeIsOverAndHandsOverAllWindows) {
   EXPECT_GE(output_.Total().kept, 30u);  // ten drains a second
 }
 
+TEST_F(SessionTest, SaysThatTheClockOfItsNodeIsOff) {
+  Run();
+  EXPECT_THAT(output_.AllNotices(), testing::Not(HasSubstr("clock")));
+  for (const auto& [ahead_ns, words] :
+       std::map<int64_t, std::string>{{3600 * kNsPerSecond, "3600 s ahead of perfd's"},
+                                      {-90 * kNsPerSecond, "90 s behind perfd's"}}) {
+    output_.news.clear();
+    request_.clock_ahead_ns = ahead_ns;
+    Run();
+    EXPECT_THAT(output_.AllNotices(), HasSubstr(words));
+    ASSERT_FALSE(output_.news.front().notices.empty());
+    EXPECT_EQ(output_.news.front().notices[0].severity, Notice::Severity::kInfo);
+  }
+}
+
 TEST_F(SessionTest, CountsWhatIsNotItsOwnAndWhatWasLost) {
   script_.on_drain = [](SampleSink& sink, int drain) {
     if (drain != 2) return;

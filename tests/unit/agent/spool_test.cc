@@ -49,6 +49,25 @@ TEST_F(SpoolTest, KeepsOrderUntilAcknowledged) {
   EXPECT_EQ(spool->windows(), 1u);
 }
 
+TEST_F(SpoolTest, OnlyAnEmptySpoolIsTakenOffTheDisk) {
+  auto spool = Open();
+  ASSERT_EQ(*spool->Append(Of("p-1")), 1u);
+  EXPECT_FALSE(spool->RemoveEmpty());
+  spool->GiveUp(1);
+  EXPECT_FALSE(spool->RemoveEmpty()) << "what was set aside is there to be looked at";
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/stream-id")) << "nothing was taken";
+  for (const auto& file : std::filesystem::directory_iterator(directory_)) {
+    if (file.path().extension() == ".damaged") std::filesystem::remove(file.path());
+  }
+  const std::string stream = spool->stream_id();
+  EXPECT_TRUE(spool->RemoveEmpty());
+  EXPECT_FALSE(std::filesystem::exists(directory_));
+  spool.reset();
+  spool = Open();
+  EXPECT_NE(spool->stream_id(), stream) << "sequence 1 was used in it";
+  EXPECT_EQ(*spool->Append(Of("p-1")), 1u);
+}
+
 TEST_F(SpoolTest, KnowsWhatWaitsOfAProfileAlsoAfterARestart) {
   auto spool = Open();
   for (const char* id : {"p-1", "p-2", "p-1", "p-1"}) {

@@ -131,5 +131,75 @@ TEST_F(HealTest, WithoutATracerNothingIsHealed) {
   EXPECT_THAT(Journals(), SizeIs(1));
 }
 
+TEST_F(HealTest, WhenTimeIsUpTheOthersKeepTheirJournals) {
+  StartRank();
+  WriteJournal();
+  StartTracer({});
+  LabOptions options = Options();
+  options.cancelled = [] { return true; };
+  const std::vector<HealReport> reports = HealAll(options);
+  ASSERT_THAT(reports, SizeIs(1));
+  EXPECT_TRUE(absl::IsCancelled(reports[0].status));
+  EXPECT_THAT(Journals(), SizeIs(1));
+  EXPECT_NE(TextAt(0x10), kOriginal);
+}
+
+TEST_F(HealTest, ARankIsHealedBeforeItIsAltered) {
+  StartRank();
+  WriteJournal();
+  StartTracer({});
+  RankInfo rank;
+  rank.pid = pid_;
+  rank.start_ticks = injection_.start_ticks;
+  EXPECT_TRUE(HealBefore(rank, Options()).ok());
+  EXPECT_EQ(TextAt(0x10), kOriginal);
+  EXPECT_THAT(Journals(), IsEmpty());
+  ASSERT_THAT(audit_, SizeIs(1));
+  EXPECT_EQ(audit_[0].action, "heal");
+  EXPECT_TRUE(HealBefore(rank, Options()).ok());
+  EXPECT_THAT(audit_, SizeIs(1));  // nothing to do
+}
+
+TEST_F(HealTest, AnotherProcessUnderThePidIsNotHealedForIt) {
+  StartRank();
+  RankInfo rank;
+  rank.pid = pid_;
+  rank.start_ticks = injection_.start_ticks;
+  injection_.start_ticks += 1;
+  WriteJournal();
+  StartTracer({});
+  EXPECT_TRUE(HealBefore(rank, Options()).ok());
+  EXPECT_NE(TextAt(0x10), kOriginal);
+  EXPECT_THAT(Journals(), SizeIs(1));
+}
+
+TEST_F(HealTest, WhatCannotBeTakenOutIsNotAltered) {
+  StartRank();
+  WriteJournal();
+  StartTracer({"gone"});
+  RankInfo rank;
+  rank.pid = pid_;
+  rank.start_ticks = injection_.start_ticks;
+  const absl::Status status = HealBefore(rank, Options());
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot be taken out"));
+  LabOptions rehearsal = Options();
+  rehearsal.tracer = nullptr;
+  EXPECT_THAT(std::string(HealBefore(rank, rehearsal).message()), HasSubstr("perf-agent heal"));
+}
+
+TEST_F(HealTest, WhatAnotherAgentMayBeDoingIsLeftAlone) {
+  std::memcpy(region_, &kShadowMagic, sizeof(kShadowMagic));
+  StartRank();
+  StartTracer({});
+  RankInfo rank;
+  rank.pid = pid_;
+  rank.start_ticks = injection_.start_ticks;
+  const absl::Status status = HealBefore(rank, Options());
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("another agent"));
+  EXPECT_NE(TextAt(0x10), kOriginal);
+}
+
 }  // namespace
 }  // namespace perfd

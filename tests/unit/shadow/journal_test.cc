@@ -166,6 +166,18 @@ TEST(JournalTest, AReusedPidHasAJournalOfItsOwn) {
   std::filesystem::remove_all(directory);
 }
 
+TEST(JournalTest, OneAgentHoldsIt) {
+  const std::string directory = absl::StrCat(::testing::TempDir(), "/held-", getpid());
+  const Journal journal(directory);
+  {
+    const absl::StatusOr<UniqueFd> held = journal.Lock();
+    ASSERT_TRUE(held.ok()) << held.status();
+    EXPECT_EQ(Journal(directory).Lock().status().code(), absl::StatusCode::kFailedPrecondition);
+  }
+  EXPECT_TRUE(journal.Lock().ok());
+  std::filesystem::remove_all(directory);
+}
+
 TEST(JournalTest, FilesComeAndGo) {
   const std::string directory = absl::StrCat(::testing::TempDir(), "/journal-test-", getpid());
   Journal journal(directory);

@@ -12,11 +12,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/spec/config_table.h"
 
 namespace perfd {
 
@@ -56,6 +58,26 @@ class FlagsFixture : public testing::Test {
   }
   absl::StatusOr<Flags> Again() {
     return again_(static_cast<int>(arguments_.size()), arguments_.data());
+  }
+
+  // Keys that the file does not show in their sections; one that belongs to no section may stand in
+  // a comment.
+  static std::vector<std::string> NotShown(const std::string& file, const ConfigTable& table) {
+    std::set<std::string> shown;
+    std::string section;
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) {
+      const size_t begin = line.find_first_not_of(line[0] == '#' ? "# " : " ");
+      if (begin == std::string::npos) continue;
+      std::string name = line.substr(begin, line.find(':') - begin);
+      if (line[0] != ' ') section = name;
+      shown.insert(line[0] == ' ' ? section + "." + name : std::move(name));
+    }
+    std::vector<std::string> missing;
+    for (const ConfigKey& key : table.keys) {
+      if (!shown.contains(std::string(key.path))) missing.emplace_back(key.path);
+    }
+    return missing;
   }
 
   const std::string program_;

@@ -167,9 +167,30 @@ TEST_F(HookDeskTest, WithoutAPolicyNothingIsDecided) {
   pipeline_ = std::make_unique<Pipeline>(*store_, clock_, PipelineOptions());
   const HookAnswer answer = Begin(Job("1"));
   EXPECT_EQ(answer.decision, D::kNone);
-  EXPECT_THAT(answer.reason, HasSubstr("no policy"));
+  EXPECT_THAT(answer.reason, HasSubstr("no policy: start it with --policy"));
   EXPECT_TRUE(store_->HookJobs(std::nullopt, 10)->empty());
   EXPECT_EQ(Calls(HookResult::kNoPolicy), 1u);
+}
+
+TEST_F(HookDeskTest, AFileThatWasNeverTakenIsNoPolicyEither) {
+  Begin(Job("1"));
+  pipeline_.reset();
+  std::ofstream(path_) << "evry: 3";
+  policy_ = std::make_unique<PolicySource>(path_);
+  ASSERT_FALSE(policy_->Reload().ok());
+  PipelineOptions options;
+  options.policy = policy_.get();
+  pipeline_ = std::make_unique<Pipeline>(*store_, clock_, std::move(options));
+  const HookAnswer answer = Begin(Job("2"));
+  EXPECT_EQ(answer.decision, D::kNone);
+  EXPECT_THAT(answer.reason, HasSubstr("no policy: its file is not taken"));
+  EXPECT_THAT(pipeline_->hooks().List({0, "root", true}, 10)->policy_error, HasSubstr("'evry'"));
+  EXPECT_EQ(pipeline_->Figures().policy_read, false);
+  // Once it is mended, counting goes on where it was.
+  std::ofstream(path_) << "every: 3";
+  ASSERT_TRUE(policy_->Reload().ok());
+  EXPECT_THAT(Begin(Job("2")).reason, HasSubstr("this is number 2"));
+  EXPECT_EQ(pipeline_->Figures().policy_read, true);
 }
 
 TEST_F(HookDeskTest, AnEpilogWithoutAPrologIsAllRight) {

@@ -95,6 +95,20 @@ TEST(ToFigure, TheOutcomeComesFromTheReport) {
   EXPECT_EQ(figure.loops[1].spread->thread_imbalance_ratio, 1);  // no ranks, no threads
 }
 
+TEST(ToFigure, TheProgramOfAJobThatWasAskedForByNumberComesFromItsRanks) {
+  Report report = Sample();
+  report.ranks[0].info.command = "wrapper";
+  report.ranks[1].info.command = report.ranks[2].info.command = "lulesh2.0";
+  ProfileFigure figure = ToFigure(report.status, report.loops, 2);
+  EXPECT_EQ(figure.command, "");
+  AddOutcome(report, figure);
+  EXPECT_EQ(figure.command, "lulesh2.0");
+  report.status.spec.target.command = "asked";
+  figure = ToFigure(report.status, report.loops, 2);
+  AddOutcome(report, figure);
+  EXPECT_EQ(figure.command, "asked");
+}
+
 TEST(ToFigure, AReportWithoutRanksTellsNothing) {
   Report report = Sample();
   ProfileFigure figure = ToFigure(report.status, report.loops, 2);

@@ -1,0 +1,49 @@
+#include "agent/app/leftovers.h"
+
+#include <vector>
+
+#include "agent/shadow/journal.h"
+#include "agent/shadow/rank_lab.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kPatienceNs = 30 * kNsPerSecond;
+
+void Log(const HealReport& report) {
+  if (report.status.ok())
+    LogInfo("pid {}: an earlier agent was here: {}", report.pid, report.done);
+  else
+    LogWarning("pid {}: what an earlier agent left is still there: {}", report.pid,
+               Text(report.status));
+}
+
+}  // namespace
+
+absl::StatusOr<UniqueFd> AdoptJournals(const std::string& directory,
+                                       const std::string& tracer_binary) {
+  const Journal journal(directory);
+  ASSIGN_OR_RETURN(UniqueFd lock, journal.Lock());
+  std::vector<std::string> damaged;
+  if (journal.ReadAll(&damaged).empty() && damaged.empty()) return lock;
+  auto tracer = Tracer::Start({.program = tracer_binary, .arguments = {}});
+  if (!tracer.ok()) {
+    LogWarning("what an earlier agent left in its ranks stays there: {}", Text(tracer.status()));
+    return lock;
+  }
+  LabOptions lab;
+  lab.tracer = tracer->get();
+  lab.journal_directory = directory;
+  const int64_t end_ns = SystemClock().MonotonicNs() + kPatienceNs;
+  lab.cancelled = [end_ns] { return SystemClock().MonotonicNs() > end_ns; };
+  lab.audit = [](AuditEntry entry) {
+    LogInfo("audit: {} pid {}: {}", entry.action, entry.pid, entry.outcome);
+  };
+  for (const HealReport& report : HealAll(lab)) Log(report);
+  return lock;
+}
+
+}  // namespace perfd

@@ -1,0 +1,22 @@
+// agent/app/leftovers.h - what an agent that is no more left in the ranks of this node, taken out when the next one starts.
+//
+// Shape    AdoptJournals locks the journals for as long as the result lives and heals every rank they name; each is logged.
+// Errors   kFailedPrecondition: another agent that runs works with these journals. Ranks that cannot be healed now keep their
+//          journals: HealBefore tries again when they are to be measured.
+// Units    at most some 30 s; nothing at all where nothing was left.
+#ifndef AGENT_APP_LEFTOVERS_H_
+#define AGENT_APP_LEFTOVERS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/base/unique_fd.h"
+
+namespace perfd {
+
+absl::StatusOr<UniqueFd> AdoptJournals(const std::string& directory,
+                                       const std::string& tracer_binary);
+
+}  // namespace perfd
+
+#endif  // AGENT_APP_LEFTOVERS_H_

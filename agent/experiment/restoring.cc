@@ -1,0 +1,40 @@
+// NodeExperimenter: the end of a profile, every rank as it was before.
+#include "absl/strings/str_cat.h"
+#include "agent/experiment/node_experimenter.h"
+
+namespace perfd {
+
+void NodeExperimenter::RestoreAll() {
+  const std::vector<RankBench*> benches = Benches();
+  for (RankBench* bench : benches) {
+    const absl::Status restored = bench->Restore();
+    if (restored.ok()) continue;
+    const absl::Status status = HealAfter(bench->rank(), restored);
+    if (status.ok()) continue;
+    const int32_t pid = bench->rank().pid;
+    Notify(
+        Notice::Severity::kError,
+        absl::Status(status.code(), absl::StrCat("rank ", bench->rank().rank, " (pid ", pid,
+                                                 ") still has our jumps, which only pass through: ",
+                                                 status.message(), "; run: perf-agent heal ", pid)),
+        pid);
+  }
+  // Last words, with the stops of the restoring.
+  for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) Publish(loop, benches);
+}
+
+// A tracer that hung or died cannot restore: another one may, by the journal. What that cannot do either is left to the next
+// profile of the rank, or to the next agent.
+absl::Status NodeExperimenter::HealAfter(const RankInfo& rank, const absl::Status& restored) {
+  if (options_.open_lab) return restored;
+  auto tracer = Tracer::Start(options_.tracer);
+  if (!tracer.ok()) return restored;
+  LabOptions options;
+  options.tracer = tracer->get();
+  options.journal_directory = options_.journal_directory;
+  options.max_stop_ns = request_.plan.budget.stop_ns;
+  options.audit = [this, &rank](AuditEntry entry) { Audit(std::move(entry), rank); };
+  return HealRank(rank.pid, options).status;
+}
+
+}  // namespace perfd

@@ -1,0 +1,44 @@
+// agent/link/daemon_clock.h - how far this node's wall clock is ahead of the daemon's, where people would see it.
+//
+// Shape    Told at every welcome and heartbeat; AheadNs at any time later, by the monotonic clock in between, so that a clock that is
+//          set right meanwhile is right. ToDaemonTime tells a window's times by the daemon's clock.
+// Units    ns; negative: this node is behind. 0: the clocks agree, or the daemon's is not known.
+// Errors   none: what cannot be a time of the daemon means that its clock is not known.
+// Threads  thread-safe.
+// Source   the welcome's time is late by its way here, milliseconds; kMostSlew: the kernel corrects a clock's rate by at most
+//          500 ppm (adjtimex(2), "freq"), so that two clocks may drift apart by that.
+#ifndef AGENT_LINK_DAEMON_CLOCK_H_
+#define AGENT_LINK_DAEMON_CLOCK_H_
+
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "core/base/clock.h"
+#include "core/model/window.h"
+
+namespace perfd {
+
+class DaemonClock {
+ public:
+  static constexpr int64_t kAgreeNs = kNsPerSecond;
+  static constexpr double kMostSlew = 500e-6;
+
+  // `here` outlives it.
+  explicit DaemonClock(const Clock& here) : here_(here) {}
+
+  void Told(int64_t daemon_unix_ns);
+  int64_t AheadNs() const;
+
+ private:
+  const Clock& here_;
+  mutable absl::Mutex mutex_;
+  int64_t daemon_unix_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: not known
+  int64_t told_ns_ ABSL_GUARDED_BY(mutex_) = 0;         // monotonic
+};
+
+void ToDaemonTime(int64_t ahead_ns, Window& window);
+
+}  // namespace perfd
+
+#endif  // AGENT_LINK_DAEMON_CLOCK_H_
