@@ -116,7 +116,7 @@ int64_t LoopExperiment::PredictedNs(const ShadowPrediction& prediction, size_t r
 int64_t LoopExperiment::LeastCost(const ShadowPrediction& prediction) const {
   if (stage_ != Stage::kLook && stage_ != Stage::kMeasure) return 0;
   if (in_place_) return LeastInPlace();
-  return FixedCost(prediction) + 5 * RunNs();
+  return FixedCost(prediction) + 6 * RunNs();
 }
 
 StepCost LoopExperiment::Step(RankLab& lab, const StepRoom& room) {
@@ -265,6 +265,7 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   wish.cold = cold_;
   wish.restore = trace_.in_place;
   wish.seed = shadows_ + 1;
+  wish.room_ns -= static_cast<int64_t>(TripChecks(wish.variants).size()) * wish.run_ns;
   // Rounds that do not fit lose variants, not repetitions of REF: the first ones are the most wanted.
   while (wish.variants.size() > 1 && MakeSchedule(wish).predicted_ns > wish.room_ns) {
     wish.variants.pop_back();
@@ -273,11 +274,14 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   Schedule schedule = MakeSchedule(wish);
   // One counted run at the end tells how long this instance is.
   schedule.runs.push_back({.variant = kCountIndex, .cold = wish.cold, .restore = wish.restore});
+  for (const int32_t check : TripChecks(wish.variants))
+    schedule.runs.push_back({.variant = check, .cold = wish.cold, .restore = wish.restore});
   ShadowAnswer answer;
   const StepCost cost = RunShadow(lab, room, schedule.runs, wish.restore, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
   if (room.narrow && MissedMemory(answer)) return cost;
   Keep(answer, schedule.runs, schedule.warm_ups);
+  CheckTrips(answer, schedule.runs);
   Reduce();
   ChooseProtocol();
   const bool all = Missing().empty() && MissingInstances().empty();

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,10 @@ class LoopExperiment {
   bool IsStretch(const ShadowAnswer& answer, uint64_t passes);
   void RepeatFailed(const char* variant, const std::string& failure);
   void Keep(const ShadowAnswer& answer, const std::vector<RunWish>& runs, int32_t skip);
+  // loop_trips.cc
+  std::vector<int32_t> TripChecks(const std::vector<int32_t>& variants) const;
+  bool IsTripCheck(int32_t variant) const;
+  void CheckTrips(const ShadowAnswer& answer, const std::vector<RunWish>& runs);
   void Reduce();
   void ChooseProtocol();
   void DescribeCopies(std::vector<VariantFigures>& all) const;
@@ -166,6 +171,8 @@ class LoopExperiment {
   uint32_t shadows_ = 0;
   double probe_cycles_ = 0;
   std::vector<RunSample> runs_;
+  std::set<std::string> trips_checked_;  // variants whose passes have been counted
+  std::vector<Refusal> trip_refusals_;   // and who makes not as many as the loop
   Reduction reduction_;
   bool with_listings_ = false;
   std::vector<TripClass> trip_classes_;

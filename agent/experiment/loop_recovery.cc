@@ -43,6 +43,7 @@ std::vector<Refusal> LoopExperiment::NotInPlace() const {
   std::vector<Refusal> refusals;
   for (size_t i = 0; i < installed_.names.size(); ++i) {
     const auto copy = static_cast<int32_t>(i);
+    if (IsTripCheck(copy)) continue;
     if (!MayRun(installed_, copy) || !MayRun(installed_, BaseOf(copy)))
       refusals.push_back(
           {installed_.names[i].Text(), 0, "its copy may not run in the rank itself", 1});

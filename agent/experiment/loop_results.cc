@@ -55,6 +55,7 @@ void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>
     const auto index = static_cast<size_t>(result.run);
     // The last warm-up is the base before the first variant.
     if (index >= runs.size() || result.run + 1 < skip) continue;
+    if (IsTripCheck(runs[index].variant)) continue;
     RunSample sample;
     sample.shadow = shadows_;
     sample.order = static_cast<uint32_t>(result.run);
@@ -179,6 +180,7 @@ LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
   for (TripClass& trips : out.trip_classes) DescribeCopies(trips.figures);
   out.refusals = installed_.refusals;
   out.refusals.insert(out.refusals.end(), reduction_.refusals.begin(), reduction_.refusals.end());
+  out.refusals.insert(out.refusals.end(), trip_refusals_.begin(), trip_refusals_.end());
   DescribeMode(out);
   if (stage_ == Stage::kMeasure || state_ == MeasureState::kOpen)
     out.open = OpenVariants(setup_.asked, out);

@@ -101,8 +101,10 @@ void NodeExperimenter::Audit(AuditEntry entry, const RankInfo& rank) {
   entry.node = request_.node;
   entry.pid = rank.pid;
   if (entry.unix_ns == 0) entry.unix_ns = options_.clock->UnixNs();
-  LogInfo("audit: {} pid {} loop {} at {:#x}: {}", entry.action, entry.pid, entry.loop_id,
-          entry.address, entry.outcome);
+  const std::string place = entry.loop_id.empty() ? ""
+                                                  : absl::StrCat(" loop ", entry.loop_id, " at 0x",
+                                                                 absl::Hex(entry.address));
+  LogInfo("audit: {} pid {}{}: {}", entry.action, entry.pid, place, entry.outcome);
   absl::MutexLock lock(&mutex_);
   if (news_.audit.size() < kMostNews)
     news_.audit.push_back(std::move(entry));

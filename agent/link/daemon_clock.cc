@@ -9,22 +9,38 @@ namespace {
 constexpr int64_t kLatestUnixNs =
     INT64_MAX / 2;  // in the year 2116: sums and differences stay in range
 
+bool IsTime(int64_t unix_ns) {
+  return unix_ns > 0 && unix_ns <= kLatestUnixNs;
+}
+
 }  // namespace
 
+void DaemonClock::Welcomed(int64_t daemon_unix_ns) {
+  {
+    absl::MutexLock lock(&mutex_);
+    known_ = false;
+  }
+  Told(daemon_unix_ns);
+}
+
 void DaemonClock::Told(int64_t daemon_unix_ns) {
+  if (!IsTime(daemon_unix_ns)) return;
   absl::MutexLock lock(&mutex_);
-  daemon_unix_ns_ = daemon_unix_ns > 0 && daemon_unix_ns <= kLatestUnixNs ? daemon_unix_ns : 0;
   told_ns_ = here_.MonotonicNs();
+  const int64_t told = daemon_unix_ns - told_ns_;
+  before_ns_ = known_ ? latest_ns_ : told;
+  latest_ns_ = told;
+  known_ = true;
 }
 
 int64_t DaemonClock::AheadNs() const {
   absl::MutexLock lock(&mutex_);
-  if (daemon_unix_ns_ == 0) return 0;
-  const int64_t passed_ns = here_.MonotonicNs() - told_ns_;
-  const int64_t ahead_ns =
-      std::clamp<int64_t>(here_.UnixNs(), 0, kLatestUnixNs) - (daemon_unix_ns_ + passed_ns);
+  if (!known_) return 0;
+  const int64_t now_ns = here_.MonotonicNs();
+  const int64_t ahead_ns = std::clamp<int64_t>(here_.UnixNs(), 0, kLatestUnixNs) -
+                           (std::max(latest_ns_, before_ns_) + now_ns);
   const double agree_ns =
-      static_cast<double>(kAgreeNs) + kMostSlew * static_cast<double>(passed_ns);
+      static_cast<double>(kAgreeNs) + kMostSlew * static_cast<double>(now_ns - told_ns_);
   return static_cast<double>(std::abs(ahead_ns)) > agree_ns ? ahead_ns : 0;
 }
 

@@ -220,7 +220,7 @@ absl::Status DaemonLink::Greet(Connection& connection) {
   if (!answer.has_welcome())
     return absl::InternalError("the daemon did not greet; is it really perfd?");
   spool_.ContinueAfter(answer.welcome().stored_sequence());
-  daemon_clock_.Told(answer.welcome().unix_ns());
+  daemon_clock_.Welcomed(answer.welcome().unix_ns());
   if (const int64_t ahead_ns = daemon_clock_.AheadNs(); ahead_ns != 0)
     LogWarning(
         "this node's clock differs from the daemon's by {:.1f} s; its windows bear the daemon's "
@@ -318,7 +318,7 @@ void DaemonLink::OnProbe(const v1::ClockProbe& probe) {
     if (outbox_.size() < kMaxOutbox) outbox_.push_back(std::move(answer));
   }
   // It may have been set right since the welcome.
-  if (probe.unix_ns() > 0) daemon_clock_.Told(probe.unix_ns());
+  daemon_clock_.Told(probe.unix_ns());
   if (!probe.has_reading()) return;
   const absl::StatusOr<ClockReading> reading = wire::FromProto(probe.reading());
   if (reading.ok()) handler_.OnClock(*reading);

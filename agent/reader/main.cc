@@ -1,12 +1,14 @@
 // perf-agent-reader: reads ELF files for perf-agent, confined. Not meant to be started by hand.
+#include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "agent/reader/reader_server.h"
-#include "agent/spawn/helper_process.h"
 #include "agent/reader/unwind_server.h"
+#include "agent/spawn/helper_process.h"
 #include "core/base/log.h"
+#include "core/base/version.h"
 
 namespace perfd {
 namespace {
@@ -34,6 +36,10 @@ int Run(const std::vector<std::string>& words, Parse parse, ServeWith serve) {
 int main(int argc, char** argv) {
   perfd::InitLog("perf-agent-reader", perfd::LogLevel::kWarning);
   const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words == std::vector<std::string>{"--version"}) {  // as perf-agent's doctor asks
+    std::printf("perf-agent-reader %s\n", perfd::kVersion);
+    return 0;
+  }
   if (!words.empty() && words[0] == perfd::kUnwindMode)
     return perfd::Run(words, perfd::ParseUnwindArguments, perfd::ServeUnwind);
   return perfd::Run(words, perfd::ParseArguments, perfd::Serve);

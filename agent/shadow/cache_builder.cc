@@ -28,7 +28,8 @@ uint64_t LoopBound(const LabLoop& loop) {
   const VariantName ref = SingleVariant(Change::kRef);
   uint64_t bound = kTrampolineBytes * (1 + ExitTargets(loop.code).size());
   bound += 2 * (CopyBound(loop.code, ref) + kSlack);
-  for (const VariantName& name : NamesOf(loop)) bound += CopyBound(loop.code, name) + kSlack;
+  for (const VariantName& name : NamesOf(loop))
+    bound += 2 * (CopyBound(loop.code, name) + kSlack);  // the second one counts
   // Bases are made where a variant needs them.
   for (Change base : {Change::kRefFtz, Change::kRefCtl})
     bound += CopyBound(loop.code, SingleVariant(base)) + kSlack;
@@ -36,6 +37,11 @@ uint64_t LoopBound(const LabLoop& loop) {
 }
 
 }  // namespace
+
+VariantName Counted(VariantName name) {
+  name.parts.insert(name.parts.begin(), {Change::kCount, 0});
+  return name;
+}
 
 std::vector<VariantName> NamesOf(const LabLoop& loop) {
   std::vector<VariantName> names;
@@ -167,10 +173,27 @@ absl::Status CacheBuilder::BuildVariants(const LabLoop& loop, BuiltLoop* built) 
     out.names.push_back(name);
     out.copies.push_back(*std::move(copy));
   }
+  BuildCounted(loop, kAlways, &out);
   out.detours = loop.code.detours;
   for (const LoopInstruction& instruction : loop.code.instructions)
     out.texts.emplace_back(instruction.address, instruction.text);
   return absl::OkStatus();
+}
+
+// Of everything but bases, which compute what the loop computes. Where none can be made, the variant stays unchecked.
+void CacheBuilder::BuildCounted(const LabLoop& loop, size_t first, InstalledLoop* out) {
+  constexpr size_t kMostSelfPointers =
+      16;  // they share the room of a plan with those of all others
+  const std::vector<VariantName> names = out->names;
+  for (size_t i = first; i < names.size(); ++i) {
+    const VariantName& name = names[i];
+    const bool base = name.Has(Change::kRefFtz) || name.Has(Change::kRefCtl);
+    if (base || name.Has(Change::kCount) || name.Has(Change::kTrace)) continue;
+    absl::StatusOr<CodeCopy> copy = Copy(loop, Counted(name), Exits::kStub);
+    if (!copy.ok() || copy->self_pointers.size() > kMostSelfPointers) continue;
+    out->names.push_back(Counted(name));
+    out->copies.push_back(*std::move(copy));
+  }
 }
 
 void CacheBuilder::JudgeInPlace(const LabLoop& loop, bool recovery, BuiltLoop* built) const {

@@ -53,6 +53,7 @@ class CacheBuilder {
   absl::Status BuildLive(const LabLoop& loop, uint64_t site, BuiltLoop* built);
   absl::Status BuildTimed(const LabLoop& loop, uint64_t site, BuiltLoop* built);
   absl::Status BuildVariants(const LabLoop& loop, BuiltLoop* built);
+  void BuildCounted(const LabLoop& loop, size_t first, InstalledLoop* out);
   void JudgeInPlace(const LabLoop& loop, bool recovery, BuiltLoop* built) const;
   absl::StatusOr<CodeCopy> Copy(const LabLoop& loop, const VariantName& name, Exits exits);
   uint64_t Reserve(uint64_t bytes);

@@ -53,11 +53,15 @@ struct LabLoop {
       variants;  // REF, COUNT and TRACE are always made, and every base that a variant needs
 };
 
+// The copy of a variant that also counts its passes: it shows whether the variant makes as many as the loop.
+VariantName Counted(VariantName name);
+
 // What became of a loop's copies. Indices are those of RunWish::variant.
 struct InstalledLoop {
-  absl::Status status;             // not OK: the loop is refused
-  std::vector<VariantName> names;  // REF, COUNT, TRACE first, then what could be made
-  std::vector<CodeCopy> copies;    // one per name
+  absl::Status status;  // not OK: the loop is refused
+  std::vector<VariantName>
+      names;  // REF, COUNT, TRACE first, then what could be made; last Counted ones of these
+  std::vector<CodeCopy> copies;                         // one per name
   std::vector<std::pair<uint64_t, std::string>> texts;  // of the loop's instructions, by address
   std::vector<Refusal> refusals;                        // variants that could not be made
   std::vector<std::string> detours;                     // paths that the copies leave out

@@ -72,10 +72,10 @@ ExitCode Explain(const CLI::App& app, const CLI::ParseError& error, Terminal& te
   }
   if (const std::string unknown = UnknownCommand(app, terminal.program); !unknown.empty())
     return Fail(terminal, absl::InvalidArgumentError(unknown), ExitCode::kUsage);
-  return Fail(terminal,
-              absl::InvalidArgumentError(
-                  absl::StrCat(error.what(), "; see `", terminal.program, " --help`")),
-              ExitCode::kUsage);
+  std::string command = terminal.program;
+  for (const CLI::App* sub : app.get_subcommands()) absl::StrAppend(&command, " ", sub->get_name());
+  const std::string text = absl::StrCat(error.what(), "; see `", command, " --help`");
+  return Fail(terminal, absl::InvalidArgumentError(text), ExitCode::kUsage);
 }
 
 // CLI11 wants the arguments last first.

@@ -2,6 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/version.h"
+#include "core/dial/dial.h"
+#include "core/wire/own_words.h"
 
 namespace perfd {
 
@@ -9,9 +11,10 @@ absl::Status FromRpc(const grpc::Status& status, const std::string& address) {
   if (status.ok()) return absl::OkStatus();
   // Both enumerations are the canonical codes, 0..16.
   const auto code = static_cast<absl::StatusCode>(status.error_code());
-  std::string text = status.error_message();
+  std::string text(ToAbsl(status).message());
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
+      if (status.error_details() == wire::kOwnWords) break;
       text = absl::StrCat("perfd at ", address, " does not answer (", text,
                           "); is it running? See `systemctl status perfd`");
       break;

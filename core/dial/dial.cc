@@ -113,7 +113,11 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const DialOptions& options) 
 }
 
 absl::Status ToAbsl(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  std::string text = status.error_message();
+  if (absl::StrContains(text, "certificate verify failed"))
+    absl::StrAppend(&text, ": perfd's certificate is of another CA, or not valid now by the clock ",
+                    "of this host");
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), text);
 }
 
 }  // namespace perfd

@@ -36,7 +36,7 @@ struct DialOptions {
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const DialOptions& options);
 
-// The same status with its canonical code.
+// The same status with its canonical code, and what OpenSSL does not say of a certificate that it refuses.
 absl::Status ToAbsl(const grpc::Status& status);
 
 }  // namespace perfd

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "core/wire/own_words.h"
 #include "daemon/ingest/worker.h"
 
 namespace perfd {
@@ -17,7 +18,8 @@ namespace perfd {
 inline grpc::Status ToRpc(const absl::Status& status) {
   constexpr size_t kMaxText = 4096;
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                      std::string(status.message().substr(0, kMaxText)));
+                      std::string(status.message().substr(0, kMaxText)),
+                      status.ok() ? "" : wire::kOwnWords);
 }
 
 inline grpc::Status NotTaken(const Worker& worker, absl::string_view busy) {

@@ -6,7 +6,7 @@
 
 A dashboard is a list of rows, a row a list of panels; places on the grid follow from the order. What later features bring
 (memory, coherence, pages) joins as a row of its own: see "Adding a panel" in README.md. Every query is run against a real
-Prometheus by tests/e2e/dashboards_test.py, every metric looked up by tests/observability/rules_test.py.
+Prometheus by tests/e2e/dashboards_test.py, every metric looked up by tests/observability/static_test.py.
 """
 import json
 import pathlib

@@ -79,6 +79,15 @@ def main():
                   if re.search(r'"[^"\n]*' + USUAL, p.read_text())]
         check("no text or metric of the daemon names it", not spoken, spoken)
 
+        # All are of one version, and the agent finds its helpers where they were installed.
+        versions = {p: run(prefix / "bin" / p, "--version") for p in (*PROGRAMS, NAME)}
+        said = {p: (v.returncode, v.stdout.split()) for p, v in versions.items()}
+        number = said["perfd"][1][-1]
+        check("every program tells its version", said == {p: (0, [p, number]) for p in said}, said)
+        doctor = run(prefix / "bin/perf-agent", "doctor").stdout
+        for helper in PROGRAMS[2:]:
+            check(f"the agent's doctor finds {helper}", re.search(rf"(?m)^ok +{helper} +{prefix}/bin/{helper} runs$", doctor), doctor)
+
         # What an administrator compares.
         sums = dict(reversed(line.split("  ")) for line in (prefix / "share/perfd/SHA256SUMS").read_text().splitlines())
         real = {f"bin/{p}": hashlib.sha256((prefix / "bin" / p).read_bytes()).hexdigest() for p in (*PROGRAMS, NAME)}

@@ -99,7 +99,7 @@ def test_every_finished_profile_is_archived():
 def test_the_disk_of_the_archive_is_full():
     """One page is free: the file begins, and does not end."""
     if os.geteuid() != 0:
-        return print("SKIPPED: test_the_disk_of_the_archive_is_full needs root: it mounts a small disk")
+        raise cluster.Skipped("needs root: it mounts a small disk")
     c = Tidy().small_disk("archive", 1024)
     folder, ballast = c.dir / "archive", c.dir / "archive/ballast"
     c.daemon_flags = ["--archive", folder]

@@ -86,8 +86,7 @@ def test_pid_that_is_gone():
 
 def test_a_rank_of_another_user():
     if os.geteuid() != 0:
-        print("   skipped: needs root to become another user")
-        return
+        raise cluster.Skipped("needs root to become another user")
     with Cluster() as c:
         other = subprocess.Popen(["sleep", "30"], user="daemon")
         try:
@@ -106,8 +105,7 @@ def test_a_rank_of_another_user():
 
 def test_a_user_sees_only_their_own_profiles():
     if os.geteuid() != 0:
-        print("   skipped: needs root to become another user")
-        return
+        raise cluster.Skipped("needs root to become another user")
     with Cluster() as c:
         profile = c.submit("--command", "no-such-program", "--duration", "2s")
         env = {**os.environ, "PERFD_ADDRESS": f"unix:{c.socket}", "HOME": "/"}

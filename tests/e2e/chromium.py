@@ -147,11 +147,12 @@ class Chromium:
         """Of a picture, in an empty page: how many different colours there are in each tenth of its height, and those at places."""
         text = base64.b64encode(pathlib.Path(file).read_bytes()).decode()
         self.ask("Page.navigate", url="about:blank")
-        return self.run("""new Promise((done, failed) => {
+        before = list(self.complaints)  # the picture is a request too
+        answer = self.run("""new Promise((done, failed) => {
           const image = new Image();
           image.onerror = () => failed("not a picture");
           image.onload = () => {
-            const canvas = new OffscreenCanvas(image.width, image.height), on = canvas.getContext("2d");
+            const canvas = new OffscreenCanvas(image.width, image.height), on = canvas.getContext("2d", {willReadFrequently: true});
             on.drawImage(image, 0, 0);
             const seen = [];
             for (let part = 0; part < 10; ++part) {
@@ -162,6 +163,8 @@ class Chromium:
           };
           image.src = "data:image/png;base64,%s";
         })""" % (json.dumps(list(places)), text))
+        self.complaints[:] = before
+        return answer
 
     def paper(self, file):
         data = self.ask("Page.printToPDF", printBackground=False, preferCSSPageSize=True)["data"]

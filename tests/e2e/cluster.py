@@ -69,7 +69,7 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(5)
-        if kind is not None and kind is not SystemExit:
+        if kind not in (None, SystemExit, Skipped):
             for log in sorted(self.dir.glob("*.log")):
                 print(f"--- {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-25:]))
         shutil.rmtree(self.dir, ignore_errors=True)

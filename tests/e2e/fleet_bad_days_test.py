@@ -93,7 +93,7 @@ def test_nodes_whose_wall_clocks_are_an_hour_off():
         check_times(f, profile, report, [w.start_ns for w in windows], begin_ns, end_ns)
         check_sums(report)
         assert {w.node for w in windows} == set(f.fleet) and all(samples_of(report, name) > 100 for name in f.fleet)
-        assert report["totals"]["unknown"]["share"] < 0.05 and loop_row(report)["share"] > 0.5, report["totals"]
+        assert report["totals"]["unknown"]["share"] < 0.05 and loop_row(report)["share"] > 0.3, report["totals"]
         covered = [n["covered_ns"] / 1e9 for n in report["nodes"]]
         print(f"   loop {loop_row(report)['share']:.2f}, covered {[round(s, 2) for s in covered]} s, "
               f"{report['injection']['cost']['shadows']} shadows, {report['injection']['shared_ns'] / 1e6:.0f} ms overlapped")

@@ -244,7 +244,7 @@ def test_a_hundred_nodes_at_once():
 
         def tell(prolog, begin, job, number):
             node = f"node{number}"
-            general = [begin, "--scheduler", "Slurm", "--job", str(job), "--user", NOBODY, "--node", node, "--nodes", "node[1-100]"]
+            general = [begin, "--scheduler", "Slurm", "--job", str(job), "--user", NOBODY, "--nodes", "node[1-100]", "--node", node]
             seconds, text = call([*([prolog] if number % 2 else general), *address], timeout_ms=30000,
                                  environment=job_on(job, node, "node[1-100]"))
             assert text == "", (job, node, text)  # it is profiled

@@ -88,7 +88,7 @@ def check_hpcc(program):
     if cluster.host_is_calm():
         assert whole > 0.80
     else:
-        print("   skipped: the share with the runtimes, because this host is busy now")
+        print("SKIPPED: the share with the runtimes, because this host is busy now", flush=True)
 
 
 def share_in_loops(report, left_out):

@@ -148,6 +148,8 @@ def test_sections_appear_when_there_are_data():
         browser = pages.show(page_reports.dry_run())
         sections = set(browser.run("[...document.querySelectorAll('section')].map(s => s.id)"))
         assert "dry-run" in sections and not sections & {"gains", "loops"}, sections
+        head = browser.run("document.querySelector('header').innerText")
+        assert "A dry run: nothing of the job was stopped" in head and "settled" not in head and "save" not in head, head
         browser = pages.show(page_reports.rich())
         check_drawn(browser, 1280)
         assert browser.run("document.getElementById('paths').textContent.includes('main › solve › Svdcmp')")

@@ -235,8 +235,7 @@ def test_a_32_bit_program():
         try:
             job = c.spawn("job32", [c.dir / "spin32"])
         except OSError as error:
-            print(f"   skipped: this kernel runs no 32-bit programs ({error})")
-            return
+            raise cluster.Skipped(f"this kernel runs no 32-bit programs ({error})") from error
         profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "3s")
         assert c.wait_over(profile, 30)["state"] == "FAILED"
         assert "32-bit" in c.notices(profile) and str(job.pid) in c.notices(profile), c.notices(profile)
@@ -310,7 +309,7 @@ def test_targets_nobody_should_want():
         c.measure(c.agents["node1"], "2s")
         threads = [p for p in processes() if Tidy.parent(p) == 2]
         if not threads:
-            print("   skipped: no kernel thread is visible here")
+            print("SKIPPED: no kernel thread is visible here: what is said to who wants one is not tried", flush=True)
             return
         profile = c.submit("--pid", threads[0], "--node", "node1", "--duration", "2s")
         assert c.wait_over(profile, 30)["state"] == "FAILED"

@@ -70,7 +70,10 @@ function openOfSamples() {
       `${plural(a.late_threads, "thread")} ${a.late_threads === 1 ? "was" : "were"} first seen after ${time(a.late_thread_cpu_ns)} of CPU time.`,
     );
   if (a.stack_truncated > 0) lines.push(`${plural(a.stack_truncated, "call path")} ended early.`);
-  if (a.stack_skipped > 0) lines.push(`${plural(a.stack_skipped, "sample")} ${a.stack_skipped === 1 ? "has" : "have"} no call path.`);
+  if (a.stack_skipped > 0)
+    lines.push(
+      `${plural(a.stack_skipped, "sample")} ${a.stack_skipped === 1 ? "has" : "have"} no call path.`,
+    );
   const early = ranks.filter((one) => one.ended_early);
   if (early.length > 0)
     lines.push(

@@ -9,6 +9,7 @@ function headline() {
 }
 
 function gainSentence() {
+  if (status.dry_run) return "A dry run: nothing of the job was stopped, altered or copied.";
   const best = verdicts.find((loop) => list(loop.gains).length > 0);
   if (!best)
     return verdicts.length > 0 ? "No gain of a fix is known yet: see the open questions." : null;
@@ -63,7 +64,8 @@ function tiles() {
     {class: "tiles"},
     [
       ["samples", count(status.samples), "sampled"],
-      verdicts.length > 0 && ["hot loops settled", `${settled} of ${verdicts.length}`, "shadow"],
+      verdicts.length > 0 &&
+        !status.dry_run && ["hot loops settled", `${settled} of ${verdicts.length}`, "shadow"],
       ranks.length > 1 && ["imbalance", two(report.imbalance), "sampled"],
       isNumber(wall.ratio) && wall.ratio > 0
         ? ["added wall time, at most", percent(wall.ratio, 2), "estimated"]

@@ -30,22 +30,22 @@ class DaemonClockTest : public testing::Test {
 TEST_F(DaemonClockTest, AgreesWithADaemonThatIsNotKnown) {
   EXPECT_EQ(clock_.AheadNs(), 0);
   for (const int64_t nonsense : {int64_t{0}, int64_t{-5}, INT64_MIN, INT64_MAX}) {
-    clock_.Told(nonsense);
+    clock_.Welcomed(nonsense);
     EXPECT_EQ(clock_.AheadNs(), 0) << nonsense;
   }
 }
 
 TEST_F(DaemonClockTest, ASecondIsAgreement) {
-  clock_.Told(kNoonNs - DaemonClock::kAgreeNs);
+  clock_.Welcomed(kNoonNs - DaemonClock::kAgreeNs);
   EXPECT_EQ(clock_.AheadNs(), 0);
-  clock_.Told(kNoonNs - DaemonClock::kAgreeNs - 1);
+  clock_.Welcomed(kNoonNs - DaemonClock::kAgreeNs - 1);
   EXPECT_EQ(clock_.AheadNs(), DaemonClock::kAgreeNs + 1);
-  clock_.Told(kNoonNs + DaemonClock::kAgreeNs + 1);
+  clock_.Welcomed(kNoonNs + DaemonClock::kAgreeNs + 1);
   EXPECT_EQ(clock_.AheadNs(), -DaemonClock::kAgreeNs - 1);
 }
 
 TEST_F(DaemonClockTest, AClockThatIsSetMeanwhileIsSeen) {
-  clock_.Told(kNoonNs - kHourNs);
+  clock_.Welcomed(kNoonNs - kHourNs);
   here_.Pass(5 * kNsPerSecond);
   EXPECT_EQ(clock_.AheadNs(), kHourNs);
   here_.unix_ns -= kHourNs;
@@ -54,8 +54,33 @@ TEST_F(DaemonClockTest, AClockThatIsSetMeanwhileIsSeen) {
   EXPECT_EQ(clock_.AheadNs(), -kHourNs);
 }
 
+TEST_F(DaemonClockTest, WhatComesLateIsNotBelieved) {
+  clock_.Welcomed(kNoonNs);
+  here_.Pass(30 * kNsPerSecond);
+  clock_.Told(kNoonNs + 5 * kNsPerSecond);  // was held up for 25 s
+  EXPECT_EQ(clock_.AheadNs(), 0);
+  here_.Pass(5 * kNsPerSecond);
+  clock_.Told(kNoonNs + 35 * kNsPerSecond);
+  EXPECT_EQ(clock_.AheadNs(), 0);
+}
+
+TEST_F(DaemonClockTest, ADaemonWhoseClockIsSetIsFollowed) {
+  clock_.Welcomed(kNoonNs - kHourNs);
+  here_.Pass(5 * kNsPerSecond);
+  clock_.Told(kNoonNs + 5 * kNsPerSecond);
+  EXPECT_EQ(clock_.AheadNs(), 0) << "it was behind, and was set forward";
+  clock_.Told(0);  // an older daemon does not say
+  EXPECT_EQ(clock_.AheadNs(), 0);
+  for (const int64_t ahead_ns : {int64_t{0}, kHourNs}) {
+    clock_.Told(kNoonNs + 5 * kNsPerSecond - kHourNs);
+    EXPECT_EQ(clock_.AheadNs(), ahead_ns) << "set back: said twice it is no delay";
+  }
+  clock_.Welcomed(kNoonNs - 2 * kHourNs);
+  EXPECT_EQ(clock_.AheadNs(), 2 * kHourNs + 5 * kNsPerSecond) << "another daemon, perhaps";
+}
+
 TEST_F(DaemonClockTest, WhatMayBeDriftIsNoSkew) {
-  clock_.Told(kNoonNs);
+  clock_.Welcomed(kNoonNs);
   here_.Pass(1000 * kNsPerSecond);
   here_.unix_ns += kNsPerSecond + kNsPerSecond / 2;  // 500 ppm of 1000 s is half a second
   EXPECT_EQ(clock_.AheadNs(), 0);

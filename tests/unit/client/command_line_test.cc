@@ -33,6 +33,7 @@ TEST(CommandLineTest, UsageErrors) {
   EXPECT_EQ(perfctl.Run({"reprot", "last"}), 2);
   EXPECT_THAT(perfctl.err, HasSubstr("there is no command 'reprot'; did you mean 'report'?"));
   EXPECT_EQ(perfctl.Run({"status"}), 2);
+  EXPECT_THAT(perfctl.err, HasSubstr("ID is required; see `perfctl status --help`"));
   EXPECT_EQ(perfctl.Run({"status", "last", "--frob"}), 2);
   EXPECT_EQ(perfctl.Run({"list", "--limit", "0"}), 2);
   EXPECT_EQ(perfctl.Run({"list", "--limit", "1001"}), 2);

@@ -6,6 +6,7 @@
 #include "client/rpc/rpc_status.h"
 #include "core/base/clock.h"
 #include "core/base/version.h"
+#include "core/wire/own_words.h"
 
 namespace perfd {
 namespace {
@@ -17,6 +18,9 @@ TEST(RpcStatusTest, KeepsTheCodeAndExplains) {
   const auto away = FromRpc({grpc::StatusCode::UNAVAILABLE, "socket closed"}, "unix:/x");
   EXPECT_TRUE(absl::IsUnavailable(away));
   EXPECT_THAT(std::string(away.message()), AllOf(HasSubstr("unix:/x"), HasSubstr("systemctl")));
+  EXPECT_EQ(
+      FromRpc({grpc::StatusCode::UNAVAILABLE, "no node is connected", wire::kOwnWords}, "unix:/x"),
+      absl::UnavailableError("no node is connected"));
   EXPECT_TRUE(absl::IsDeadlineExceeded(FromRpc({grpc::StatusCode::DEADLINE_EXCEEDED, ""}, "a")));
   EXPECT_EQ(FromRpc({grpc::StatusCode::NOT_FOUND, "no profile"}, "a"),
             absl::NotFoundError("no profile"));

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "agent/shadow/rank_lab.h"
 #include "core/base/clock.h"
 
@@ -45,6 +46,8 @@ struct FakeTruth {
   int misses = 0;  // of the first narrowed shadows
   absl::Status narrow_status;  // of every narrowed RunShadow
   uint64_t iterations = 5000;
+  bool counts_variants = true;                    // the lab can make Counted copies
+  std::map<std::string, uint64_t> variant_trips;  // by variant; others: as the loop
   // Trips of the instances in turn, instead; times are in proportion. And what is different in shorter ones.
   std::vector<uint64_t> trips;
   std::map<std::string, double> short_saturation;
@@ -221,6 +224,8 @@ inline std::vector<InstalledLoop> FakeLab::Make(const std::vector<LabLoop>& loop
           std::find(out.names.begin(), out.names.end(), base) == out.names.end())
         out.names.push_back(base);
     }
+    const size_t variants = truth_.counts_variants ? out.names.size() : 0;
+    for (size_t i = 3; i < variants; ++i) out.names.push_back(Counted(out.names[i]));
     for (size_t i = 0; i < out.names.size(); ++i) {
       CodeCopy copy;
       copy.base = BaseOf(out.names[i]);
@@ -266,6 +271,10 @@ inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t 
   if (run == 0) cycles *= truth_.first_run_factor;
   out.cycles = static_cast<uint64_t>(cycles) + truth_.probe_cycles;
   if (name == "COUNT") out.iterations = trips_;
+  if (absl::StartsWith(name, "COUNT+")) {
+    const auto other = truth_.variant_trips.find(name.substr(6));
+    out.iterations = other == truth_.variant_trips.end() ? trips_ : other->second;
+  }
   if (name == "TRACE") out.iterations = std::min(trips_, wish.iteration_limit);
   log_->restored_runs += wish.restore ? 1 : 0;
   log_->cold_runs += wish.cold ? 1 : 0;

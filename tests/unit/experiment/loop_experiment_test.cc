@@ -72,6 +72,36 @@ TEST_F(LoopExperimentTest, FindsTheSaturationsOfTheTruth) {
   EXPECT_EQ(log_.restored_runs, 0);
 }
 
+TEST_F(LoopExperimentTest, VariantsThatMakeOtherPassesThanTheLoopAreRefused) {
+  FakeTruth truth;
+  truth.saturation = {{"LS", 0.9}, {"FP", 0.001}, {"DL1", 0.4}};
+  truth.variant_trips = {{"FP", 5}, {"DL1", 4990}};  // within a percent: it may wait for others
+  const LoopMeasurement loop = Run(truth, {"LS", "FP", "DL1"});
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_EQ(Saturation(loop, "FP"), -1);
+  EXPECT_NEAR(Saturation(loop, "LS"), 0.9, 0.02);
+  EXPECT_NEAR(Saturation(loop, "DL1"), 0.4, 0.01);
+  ASSERT_EQ(loop.refusals.size(), size_t{1});
+  EXPECT_EQ(loop.refusals[0].variant, "FP");
+  EXPECT_THAT(loop.refusals[0].reason, HasSubstr("5 passes where the loop makes 5000"));
+  EXPECT_THAT(loop.open, ElementsAre());
+  for (const VariantFigures& figures : loop.figures)
+    EXPECT_THAT(figures.variant, Not(HasSubstr("COUNT"))) << "a check is no measurement";
+}
+
+TEST_F(LoopExperimentTest, PassesOfAVariantAreCountedOnce) {
+  FakeTruth truth;
+  int checks = 0, shadows = 0;
+  truth.on_shadow = [&](const ShadowWish& wish, ShadowAnswer&) {
+    ++shadows;
+    for (const RunWish& run : wish.runs) checks += run.variant > 4 ? 1 : 0;
+    return absl::OkStatus();
+  };
+  Run(truth, {"LS", "FP"});
+  EXPECT_EQ(checks, 2);
+  EXPECT_GT(shadows, 2);
+}
+
 TEST_F(LoopExperimentTest, LoopsThatUpdateInPlaceAreRestoredBeforeEachRun) {
   FakeTruth truth;
   truth.in_place = true;

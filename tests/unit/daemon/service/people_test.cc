@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "core/base/version.h"
+#include "core/wire/own_words.h"
 #include "tests/unit/daemon/service/health_check.h"
 #include "tests/unit/daemon/service/service_fixture.h"
 
@@ -34,6 +35,7 @@ TEST_F(PeopleTest, WithoutAnAgentASubmitIsUnavailable) {
   const grpc::Status status = Submit(*Person(), &id);
   EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("no node is connected"));
+  EXPECT_EQ(status.error_details(), wire::kOwnWords);
 }
 
 TEST_F(PeopleTest, AnotherProtocolIsRefused) {
