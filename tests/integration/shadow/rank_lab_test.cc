@@ -55,6 +55,12 @@ TEST_F(RankLabTest, MeasuresALoopAndLeavesNothing) {
     runs.push_back({.variant = 1});
     runs.push_back({.variant = with_ls ? 3 : 0});
   }
+  const auto counted =
+      std::find_if(loop.names.begin(), loop.names.end(),
+                   [](const VariantName& name) { return name.Text() == "COUNT+LS"; });
+  ASSERT_EQ(counted != loop.names.end(), with_ls);
+  if (with_ls)
+    runs.push_back({.variant = static_cast<int32_t>(std::distance(loop.names.begin(), counted))});
   runs.push_back({.variant = 2});
   auto answer = Shadow(**lab, Wish(runs, 2));
   ASSERT_TRUE(answer.ok()) << answer.status();
@@ -217,14 +223,12 @@ TEST_F(RankLabTest, LoopThatIsNotEnteredIsGivenUp) {
   ASSERT_TRUE((*lab)->Uninstall().ok());
 }
 
-TEST_F(RankLabTest, HealsWhatALostAgentLeft) {
-  for (bool with_journal : {true, false}) {
-    LabProcess puppet({"2", "2000", "0"});
-    const std::vector<uint8_t> text = puppet.Text();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const std::vector<std::string> maps = puppet.Maps();
+class LostAgentTest : public RankLabTest {
+ protected:
+  // An agent that dies with its patch in place.
+  void LoseAgent(LabProcess& puppet) {
     pid_t agent = fork();
-    if (agent == 0) {  // an agent that dies with its patch in place
+    if (agent == 0) {
       auto tracer = Tracer::Start({PERFD_TRACER, {}});
       LabOptions own = options_;
       own.tracer = tracer->get();
@@ -236,6 +240,56 @@ TEST_F(RankLabTest, HealsWhatALostAgentLeft) {
     int status = 0;
     waitpid(agent, &status, 0);
     ASSERT_EQ(WTERMSIG(status), SIGKILL);
+  }
+};
+
+TEST_F(LostAgentTest, ItsJumpsAreTakenOutBeforeNewOnesComeIn) {
+  LabProcess puppet({"2", "2000", "0"});
+  const std::vector<uint8_t> text = puppet.Text();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const std::vector<std::string> maps = puppet.Maps();
+  LoseAgent(puppet);
+  EXPECT_NE(puppet.Text(), text);
+  LabOptions rehearsal = options_;
+  rehearsal.tracer = nullptr;
+  EXPECT_EQ(RankLab::Open(puppet.rank(), rehearsal).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  EXPECT_EQ(puppet.Text(), text);
+  EXPECT_EQ(puppet.Maps(), maps);
+  ASSERT_FALSE(audit_.empty());
+  EXPECT_EQ(audit_.front().action, "heal");
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_EQ(puppet.Text(), text);
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
+}
+
+// Without a journal nobody knows that the other agent is no more.
+TEST_F(LostAgentTest, WhatMayBeAnotherAgentsIsLeftAlone) {
+  LabProcess puppet({"2", "2000", "0"});
+  const std::vector<uint8_t> text = puppet.Text();
+  LoseAgent(puppet);
+  std::filesystem::remove_all(directory_);
+  const std::vector<uint8_t> altered = puppet.Text();
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  EXPECT_EQ(lab.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(lab.status().message()), ::testing::HasSubstr("perf-agent heal"));
+  EXPECT_EQ(puppet.Text(), altered);
+  EXPECT_TRUE(HealRank(puppet.pid(), options_).status.ok());
+  EXPECT_EQ(puppet.Text(), text);
+  puppet.Stop();
+}
+
+TEST_F(LostAgentTest, HealsWhatItLeft) {
+  for (bool with_journal : {true, false}) {
+    LabProcess puppet({"2", "2000", "0"});
+    const std::vector<uint8_t> text = puppet.Text();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const std::vector<std::string> maps = puppet.Maps();
+    LoseAgent(puppet);
     EXPECT_NE(puppet.Text(), text);
     if (!with_journal) std::filesystem::remove_all(directory_);
     HealReport report = HealRank(puppet.pid(), options_);
