@@ -16,7 +16,7 @@ int Heal(const AgentOptions& options, const HealFlags& flags) {
   const Journal journal(NodeAgent::JournalDirectory(options));
   std::vector<std::string> damaged;
   absl::StatusOr<UniqueFd> lock;
-  if (!journal.ReadAll(&damaged).empty()) lock = journal.Lock();
+  if (!journal.ReadAll(&damaged).empty() || !damaged.empty()) lock = journal.Lock();
   if (absl::IsFailedPrecondition(lock.status())) {
     std::fprintf(stderr,
                  "perf-agent heal: %s; it restores its ranks itself, at once when %s exists; to "

@@ -1,7 +1,10 @@
 #include "agent/app/leftovers.h"
 
+#include <signal.h>
+
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "agent/shadow/journal.h"
 #include "agent/shadow/rank_lab.h"
 #include "core/base/clock.h"
@@ -13,6 +16,13 @@ namespace {
 
 constexpr int64_t kPatienceNs = 30 * kNsPerSecond;
 
+// The signals that end an agent wait until it serves.
+bool IsToEnd() {
+  sigset_t waiting;
+  return sigpending(&waiting) == 0 &&
+         (sigismember(&waiting, SIGTERM) == 1 || sigismember(&waiting, SIGINT) == 1);
+}
+
 void Log(const HealReport& report) {
   if (report.status.ok())
     LogInfo("pid {}: an earlier agent was here: {}", report.pid, report.done);
@@ -21,12 +31,22 @@ void Log(const HealReport& report) {
                Text(report.status));
 }
 
+// perf-agent heal holds them for a while, too.
+absl::StatusOr<UniqueFd> LockPatiently(const Journal& journal) {
+  auto lock = journal.Lock();
+  for (int i = 0; i < 50 && absl::IsFailedPrecondition(lock.status()) && !IsToEnd(); ++i) {
+    absl::SleepFor(absl::Milliseconds(200));
+    lock = journal.Lock();
+  }
+  return lock;
+}
+
 }  // namespace
 
 absl::StatusOr<UniqueFd> AdoptJournals(const std::string& directory,
                                        const std::string& tracer_binary) {
   const Journal journal(directory);
-  ASSIGN_OR_RETURN(UniqueFd lock, journal.Lock());
+  ASSIGN_OR_RETURN(UniqueFd lock, LockPatiently(journal));
   std::vector<std::string> damaged;
   if (journal.ReadAll(&damaged).empty() && damaged.empty()) return lock;
   auto tracer = Tracer::Start({.program = tracer_binary, .arguments = {}});
@@ -38,7 +58,7 @@ absl::StatusOr<UniqueFd> AdoptJournals(const std::string& directory,
   lab.tracer = tracer->get();
   lab.journal_directory = directory;
   const int64_t end_ns = SystemClock().MonotonicNs() + kPatienceNs;
-  lab.cancelled = [end_ns] { return SystemClock().MonotonicNs() > end_ns; };
+  lab.cancelled = [end_ns] { return SystemClock().MonotonicNs() > end_ns || IsToEnd(); };
   lab.audit = [](AuditEntry entry) {
     LogInfo("audit: {} pid {}: {}", entry.action, entry.pid, entry.outcome);
   };

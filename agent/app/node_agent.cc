@@ -158,6 +158,7 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
     agent->journals_ = *std::move(journals);
   else
     LogWarning("no loop will be altered: {}", Text(journals.status()));
+  agent->inject_ = o.inject && agent->journals_.valid();
   agent->resolver_ =
       std::make_unique<Resolver>(ReaderOpener({.reader_binary = o.reader_binary}), agent->clock_);
   const AgentIdentity identity{
@@ -242,7 +243,7 @@ void NodeAgent::Tick() {
 }
 
 void NodeAgent::Apply(const AgentOptions& options) {
-  inject_ = options.inject;
+  inject_ = options.inject && journals_.valid();
   spool_->SetLimit(options.spool_limit_bytes);
   link_->SetTls(options.dial);
 }

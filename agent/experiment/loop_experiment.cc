@@ -30,6 +30,20 @@ T Median(std::vector<T> values) {
   return *middle;
 }
 
+// Counting costs a loop of few instructions more than its passes.
+constexpr int64_t kCountedRuns = 2;
+
+// Room for runs that count the passes of variants.
+void SetAside(size_t checks, int64_t room_ns, int32_t team, ScheduleWish& wish) {
+  wish.room_ns = room_ns - static_cast<int64_t>(checks) * kCountedRuns * wish.run_ns;
+  wish.most = MostRuns(team) - static_cast<int32_t>(checks) - 1;  // and COUNT
+}
+
+bool Fits(const Schedule& schedule, const ScheduleWish& wish) {
+  return schedule.predicted_ns <= wish.room_ns &&
+         static_cast<int32_t>(schedule.runs.size()) <= wish.most;
+}
+
 }  // namespace
 
 LoopExperiment::LoopExperiment(LoopSetup setup, InstalledLoop installed)
@@ -265,17 +279,19 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   wish.cold = cold_;
   wish.restore = trace_.in_place;
   wish.seed = shadows_ + 1;
-  wish.room_ns -= static_cast<int64_t>(TripChecks(wish.variants).size()) * wish.run_ns;
+  const int64_t room_ns = wish.room_ns;
+  SetAside(TripChecks(wish.variants).size(), room_ns, census_.team, wish);
   // Rounds that do not fit lose variants, not repetitions of REF: the first ones are the most wanted.
-  while (wish.variants.size() > 1 && MakeSchedule(wish).predicted_ns > wish.room_ns) {
+  while (wish.variants.size() > 1 && !Fits(MakeSchedule(wish), wish)) {
     wish.variants.pop_back();
     wish.bases.pop_back();
+    SetAside(TripChecks(wish.variants).size(), room_ns, census_.team, wish);
   }
   Schedule schedule = MakeSchedule(wish);
   // One counted run at the end tells how long this instance is.
   schedule.runs.push_back({.variant = kCountIndex, .cold = wish.cold, .restore = wish.restore});
   for (const int32_t check : TripChecks(wish.variants))
-    schedule.runs.push_back({.variant = check, .cold = wish.cold, .restore = wish.restore});
+    schedule.runs.push_back({.variant = check, .cold = false, .restore = wish.restore});
   ShadowAnswer answer;
   const StepCost cost = RunShadow(lab, room, schedule.runs, wish.restore, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;

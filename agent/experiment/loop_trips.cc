@@ -1,6 +1,6 @@
 // LoopExperiment: does a variant make as many passes as the loop? What it tells of one pass is worth nothing otherwise.
 #include <algorithm>
-#include <map>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "agent/experiment/loop_experiment.h"
@@ -16,13 +16,16 @@ bool Differ(uint64_t a, uint64_t b) {
   return static_cast<double>(high - low) > kTolerance * static_cast<double>(high);
 }
 
-std::map<int32_t, uint64_t> PassesOf(const ShadowAnswer& answer, size_t run) {
-  std::map<int32_t, uint64_t> passes;  // by thread
+// Of all threads: a team may share the same passes otherwise each time. None: not all of them have made the run.
+std::optional<uint64_t> TeamPasses(const ShadowAnswer& answer, size_t run, int32_t team) {
+  uint64_t passes = 0;
+  int32_t threads = 0;
   for (const ShadowRun& result : answer.runs) {
-    if (result.ok && static_cast<size_t>(result.run) == run)
-      passes[result.thread] = result.iterations;
+    if (!result.ok || static_cast<size_t>(result.run) != run) continue;
+    passes += result.iterations;
+    ++threads;
   }
-  return passes;
+  return threads == team ? std::optional<uint64_t>(passes) : std::nullopt;
 }
 
 }  // namespace
@@ -50,26 +53,22 @@ bool LoopExperiment::IsTripCheck(int32_t variant) const {
 void LoopExperiment::CheckTrips(const ShadowAnswer& answer, const std::vector<RunWish>& runs) {
   const auto counted = std::find_if(runs.begin(), runs.end(),
                                     [](const RunWish& run) { return run.variant == kCountIndex; });
-  const auto expected = PassesOf(answer, static_cast<size_t>(std::distance(runs.begin(), counted)));
+  const std::optional<uint64_t> expected =
+      TeamPasses(answer, static_cast<size_t>(std::distance(runs.begin(), counted)), census_.team);
   for (size_t i = 0; i < runs.size(); ++i) {
     if (!IsTripCheck(runs[i].variant)) continue;
     VariantName name = installed_.names[static_cast<size_t>(runs[i].variant)];
     std::erase_if(name.parts,
                   [](const VariantPart& part) { return part.change == Change::kCount; });
-    for (const auto& [thread, passes] : PassesOf(answer, i)) {
-      const auto loop = expected.find(thread);
-      if (loop == expected.end()) continue;
-      trips_checked_.insert(name.Text());
-      if (!Differ(passes, loop->second)) continue;
-      std::erase_if(runs_, [&](const RunSample& run) { return run.variant == name.Text(); });
-      const bool told = std::any_of(trip_refusals_.begin(), trip_refusals_.end(),
-                                    [&](const Refusal& r) { return r.variant == name.Text(); });
-      if (!told)
-        trip_refusals_.push_back({name.Text(), 0,
-                                  absl::StrCat("makes ", passes, " passes where the loop makes ",
-                                               loop->second, ": its times mean nothing"),
-                                  1});
-    }
+    const std::optional<uint64_t> passes = TeamPasses(answer, i, census_.team);
+    if (!passes || !expected) continue;
+    trips_checked_.insert(name.Text());
+    if (!Differ(*passes, *expected)) continue;
+    std::erase_if(runs_, [&](const RunSample& run) { return run.variant == name.Text(); });
+    trip_refusals_.push_back({name.Text(), 0,
+                              absl::StrCat("makes ", *passes, " passes where the loop makes ",
+                                           *expected, ": its times mean nothing"),
+                              1});
   }
 }
 

@@ -34,7 +34,7 @@ absl::Status NodeExperimenter::HealAfter(const RankInfo& rank, const absl::Statu
   options.journal_directory = options_.journal_directory;
   options.max_stop_ns = request_.plan.budget.stop_ns;
   options.audit = [this, &rank](AuditEntry entry) { Audit(std::move(entry), rank); };
-  return HealRank(rank.pid, options).status;
+  return HealBefore(rank, options);
 }
 
 }  // namespace perfd

@@ -57,7 +57,7 @@ Schedule MakeSchedule(const ScheduleWish& wish) {
   std::iota(order.begin(), order.end(), size_t{0});
   // Variants of one base stay together: changing the base costs a run.
   std::mt19937_64 random(wish.seed);
-  const auto most = static_cast<size_t>(kMostScheduled);
+  const auto most = static_cast<size_t>(std::clamp(wish.most, 1, kMostScheduled));
   while (schedule.rounds < std::max(1, wish.rounds)) {
     std::shuffle(order.begin(), order.end(), random);
     std::stable_sort(order.begin(), order.end(),

@@ -24,8 +24,9 @@ struct ScheduleWish {
   int64_t run_ns = 0;             // of one run of REF, restoring included
   int64_t learn_ns =
       0;  // of one that learns what to restore; 0: whole ranges are restored before every run
-  int64_t room_ns = 0;  // for all runs
-  int32_t rounds = 1;   // wanted
+  int64_t room_ns = 0;            // for all runs
+  int32_t most = kMostScheduled;  // runs
+  int32_t rounds = 1;             // wanted
   bool cold = false;
   bool restore = false;
   uint64_t seed = 1;

@@ -86,19 +86,16 @@ std::vector<HealReport> HealAll(const LabOptions& options) {
 }
 
 absl::Status HealBefore(const RankInfo& rank, const LabOptions& options) {
-  std::vector<std::string> damaged;
-  for (const Injection& injection : Journal(options.journal_directory).ReadAll(&damaged)) {
-    if (injection.pid != rank.pid || injection.start_ticks != rank.start_ticks) continue;
-    if (options.tracer == nullptr) {
-      return absl::FailedPreconditionError(
-          "an agent that has ended left its jumps in it; measuring takes them out first, and so "
-          "does "
-          "perf-agent heal");
-    }
-    const HealReport report = Heal(injection, options);
-    if (report.status.ok()) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "what an earlier agent left in it cannot be taken out: ", report.status.message()));
+  const auto known = Journal(options.journal_directory).Read(rank.pid, rank.start_ticks);
+  if (known.ok() && options.tracer == nullptr) {
+    return absl::FailedPreconditionError(
+        "an agent that has ended left its jumps in it; measuring takes them out first, and so does "
+        "perf-agent heal");
+  }
+  const absl::Status healed = known.ok() ? Heal(*known, options).status : absl::OkStatus();
+  if (!healed.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("what an earlier agent left in it cannot be taken out: ", healed.message()));
   }
   const auto found = ReadInjectionFromRank(rank.pid);
   if (absl::IsNotFound(found.status())) return absl::OkStatus();

@@ -124,6 +124,18 @@ absl::Status Create(const std::string& directory) {
   return error ? FileError(error.value(), "create", directory) : absl::OkStatus();
 }
 
+absl::Status MakePrivate(int folder, const std::string& path) {
+  struct stat info {};
+  if (fstat(folder, &info) != 0) return FileError(errno, "look at", path);
+  const bool own = info.st_uid == geteuid();
+  if ((own || geteuid() == 0) && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) {
+    if (own && fchmod(folder, S_IRWXU) != 0) return FileError(errno, "make private", path);
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(
+      absl::StrCat(path, " can be written by others; give another folder for the journals"));
+}
+
 absl::Status SyncFolder(const std::string& path) {
   UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0 || fsync(folder.get()) != 0) return FileError(errno, "sync", path);
@@ -179,10 +191,19 @@ absl::StatusOr<UniqueFd> Journal::Lock() const {
   RETURN_IF_ERROR(Create(directory_));
   UniqueFd folder(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return FileError(errno, "open", directory_);
+  RETURN_IF_ERROR(MakePrivate(folder.get(), directory_));
   if (flock(folder.get(), LOCK_EX | LOCK_NB) == 0) return folder;
   if (errno != EWOULDBLOCK) return FileError(errno, "lock", directory_);
   return absl::FailedPreconditionError(
       absl::StrCat("the journals in ", directory_, " belong to a perf-agent that runs"));
+}
+
+absl::StatusOr<Injection> Journal::Read(int32_t pid, uint64_t start_ticks) const {
+  Injection wanted;
+  wanted.pid = pid;
+  wanted.start_ticks = start_ticks;
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(PathOf(wanted), kMaxJournal));
+  return DecodeInjection(text);
 }
 
 absl::Status Journal::Write(const Injection& injection) const {

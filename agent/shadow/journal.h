@@ -3,7 +3,8 @@
 // Shape    one file per rank, PID-STARTTICKS.injection, replaced as a whole: written beside, synced, renamed, folder synced.
 //          Text, one fact per line; the last line is a checksum.
 // Errors   kInvalidArgument: not ours, cut off or changed; kNotFound: none; kUnavailable: the disk refuses.
-//          Lock: kFailedPrecondition: an agent that runs holds it.
+//          Lock: kFailedPrecondition: an agent that runs holds it; kPermissionDenied: others may write there, and what
+//          a journal says is written into processes.
 // Threads  thread-safe between different ranks.
 // Source   rename(2), fsync(2), flock(2).
 #ifndef AGENT_SHADOW_JOURNAL_H_
@@ -29,6 +30,8 @@ class Journal {
 
   // An agent holds its journals as long as it lives: what they name is then its own affair, or left by one that is no more.
   absl::StatusOr<UniqueFd> Lock() const;
+  // Of this process only; kNotFound: there is none.
+  absl::StatusOr<Injection> Read(int32_t pid, uint64_t start_ticks) const;
   absl::Status Write(const Injection& injection) const;
   absl::Status Remove(const Injection& injection) const;
   // Every rank named; files that do not decode are listed in *damaged.

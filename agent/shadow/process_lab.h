@@ -94,6 +94,7 @@ class ProcessLab final : public RankLab {
   absl::Status FillRegion();
   absl::StatusOr<uint32_t> FillSites(size_t first_site, uint32_t map_used);
   std::vector<HoldOp> ProtectOps(size_t first_cache) const;
+  absl::Status RefuseCompany() const;
   absl::Status PatchAll();
   std::vector<HoldOp> PatchOps(const LabSite& site) const;
   void PublishAddresses();
@@ -152,6 +153,7 @@ class ProcessLab final : public RankLab {
       200;  // a glance lasts at least so many times its own read
   absl::StatusOr<MemoryFacts> GlanceAtMemory();
   absl::Status Beat();
+  absl::Status RegionIsThere() const;
   bool Cancelled() const { return options_.cancelled && options_.cancelled(); }
   absl::Status SetMode(const LabSite& site, uint32_t mode);
   absl::Status ForgetEndedThreads();

@@ -44,6 +44,7 @@ absl::Status ProcessLab::PutIn(Batch first) {
   absl::Status status = MapAll(first.cache);
   if (status.ok()) status = FillCaches(first.cache);
   if (status.ok()) status = first.cache == 0 ? FillRegion() : Announce(first);
+  if (status.ok()) status = RefuseCompany();
   if (status.ok()) status = Hold(ProtectOps(first.cache)).status();
   Audit("map", nullptr, cost_.stop_ns - before, status);
   return status;

@@ -11,6 +11,7 @@
 #include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/gaps.h"
 #include "agent/shadow/process_lab.h"
+#include "agent/shadow/region_injection.h"
 #include "core/base/status_macros.h"
 
 namespace perfd {
@@ -256,6 +257,14 @@ absl::StatusOr<uint32_t> ProcessLab::FillSites(size_t first_site, uint32_t map_u
   return used;
 }
 
+// Two agents may have looked at the same moment and seen nobody. Each shows its region before it looks again, so at least one of
+// them sees the other before any jump is written.
+absl::Status ProcessLab::RefuseCompany() const {
+  const absl::Status other = ReadInjectionFromRank(rank_.pid, injection_.region.start).status();
+  if (absl::IsNotFound(other)) return absl::OkStatus();
+  return absl::FailedPreconditionError("another agent alters it");
+}
+
 std::vector<HoldOp> ProcessLab::PatchOps(const LabSite& site) const {
   const PatchPlan& patch = site.built.patch;
   const std::vector<uint8_t> original(patch.original.begin(), patch.original.end());
@@ -363,6 +372,7 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLo
     const int64_t mapped = cost_.stop_ns;
     if (status.ok()) status = FillCaches(0);
     if (status.ok()) status = FillRegion();
+    if (status.ok()) status = RefuseCompany();
     if (status.ok()) status = PatchAll();
     int64_t pause = cost_.stop_ns - mapped;
     for (LabSite& site : sites_) {

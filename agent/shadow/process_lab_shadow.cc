@@ -69,6 +69,11 @@ absl::Status SetOomScore(int32_t pid) {
 
 }  // namespace
 
+int32_t MostRuns(int32_t team) {
+  const auto slots = static_cast<int32_t>(kResultSlots) / std::max(1, team);
+  return std::min(static_cast<int32_t>(kMaxRuns), slots) - static_cast<int32_t>(kProbeRuns);
+}
+
 absl::Status ProcessLab::AddRun(const LabSite& site, const RunWish& wish, ShadowPlan* plan,
                                 uint32_t* selves) const {
   const InstalledLoop& installed = site.built.installed;

@@ -38,12 +38,22 @@ absl::StatusOr<ProcessLab::LabSite*> ProcessLab::SiteOf(int32_t loop, bool must_
   return &site;
 }
 
+// Somebody may have healed the rank beneath us: what is mapped there by now is not ours to write.
+absl::Status ProcessLab::RegionIsThere() const {
+  const auto magic = region_->Read<uint64_t>(region_->address());
+  if (magic.ok() && *magic == kShadowMagic) return absl::OkStatus();
+  if (absl::IsNotFound(magic.status())) return magic.status();
+  return absl::FailedPreconditionError("what was put into the rank has been taken out meanwhile");
+}
+
 absl::Status ProcessLab::Beat() {
+  RETURN_IF_ERROR(RegionIsThere());
   return region_->Write(region_->address() + offsetof(RegionHeader, heartbeat_ticks),
                         TickClock::Ticks());
 }
 
 absl::Status ProcessLab::SetMode(const LabSite& site, uint32_t mode) {
+  RETURN_IF_ERROR(RegionIsThere());
   return region_->Write(
       region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, mode), mode);
 }

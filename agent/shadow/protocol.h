@@ -23,7 +23,8 @@ inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
 inline constexpr uint32_t kMaxRestores = 1024;
-inline constexpr uint32_t kMaxLines = 1 << 16;  // noted by runs that learn what to restore; and entries
+inline constexpr uint32_t kMaxLines =
+    1 << 16;  // noted by runs that learn what to restore; and entries
 inline constexpr uint32_t kMaxSelfWords = 256;
 inline constexpr uint32_t kMaxProtects = 512;
 inline constexpr uint32_t kMaxNarrows = 64;  // ranges that a fork may leave out

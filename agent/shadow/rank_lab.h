@@ -84,6 +84,9 @@ struct RunWish {
   uint64_t iteration_limit = 0;  // COUNT and TRACE only; 0: none
 };
 
+// Runs that one shadow of such a team may have, RunWish::learn and all; the lab's own come on top.
+int32_t MostRuns(int32_t team);
+
 struct ShadowWish {
   int32_t loop = 0;
   int32_t team = 1;

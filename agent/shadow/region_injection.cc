@@ -71,14 +71,14 @@ absl::StatusOr<Injection> ReadRegion(int32_t pid, const Memory& memory, const Ma
 
 }  // namespace
 
-absl::StatusOr<Injection> ReadInjectionFromRank(int32_t pid) {
+absl::StatusOr<Injection> ReadInjectionFromRank(int32_t pid, uint64_t own_region) {
   ProcFs procfs;
   ASSIGN_OR_RETURN(uint64_t start_ticks, procfs.StartTicks(pid));
   ASSIGN_OR_RETURN(Memory memory, Memory::Open(pid, start_ticks));
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, procfs.Maps(pid));
   for (const MapEntry& map : maps) {
     const bool anonymous = map.path.empty() || map.path == "/dev/zero";
-    if (!map.shared || !map.writable || !anonymous) continue;
+    if (!map.shared || !map.writable || !anonymous || map.start == own_region) continue;
     auto injection = ReadRegion(pid, memory, map, maps);
     if (absl::IsNotFound(injection.status())) continue;
     RETURN_IF_ERROR(injection.status());

@@ -10,7 +10,8 @@
 
 namespace perfd {
 
-absl::StatusOr<Injection> ReadInjectionFromRank(int32_t pid);
+// `own_region`: where the caller's own begins, which is passed over; 0: none.
+absl::StatusOr<Injection> ReadInjectionFromRank(int32_t pid, uint64_t own_region = 0);
 
 }  // namespace perfd
 

@@ -9,6 +9,7 @@
 #include "client/render/report_totals.h"
 #include "client/render/saturation_text.h"
 #include "client/render/text_table.h"
+#include "core/analysis/loop_parts.h"
 #include "core/base/clock.h"
 
 namespace perfd {
@@ -24,7 +25,8 @@ size_t Shown(size_t have, int top) {
   return top <= 0 ? have : std::min(have, static_cast<size_t>(top));
 }
 
-std::string LoopBlock(const Report& report, size_t index, const ReportTextOptions& options) {
+std::string LoopBlock(const Report& report, const std::vector<LoopPart>& parts, size_t index,
+                      const ReportTextOptions& options) {
   const ReportRow& row = report.loops[index];
   const double heaviest = report.loops.front().share;
   const TextStyle& style = options.style;
@@ -36,7 +38,9 @@ std::string LoopBlock(const Report& report, size_t index, const ReportTextOption
       Painted(style, Paint::kBold, CutEnd(Clean(PlaceText(row)), room)));
   std::string where = absl::StrCat(
       PadRight(absl::StrCat("  #", index + 1), 12), Clean(SourceText(row.location.source)), "  ",
-      Clean(BaseName(row.location.module_path)), "  ", LoopFactsText(row), "\n");
+      Clean(BaseName(row.location.module_path)), "  ", LoopFactsText(row));
+  const std::string part = LoopPartText(parts, index);
+  absl::StrAppend(&where, part.empty() ? "" : ", ", part, "\n");
   std::string ranks =
       absl::StrCat("            rank min/median/max ", Seconds(row.rank_min_seconds), "/",
                    Seconds(row.rank_median_seconds), "/", Seconds(row.rank_max_seconds), " s");
@@ -62,8 +66,9 @@ std::string LoopSection(const Report& report, const ReportTextOptions& options) 
                              "  LOOP       SHARE  95% INTERVAL     INCL  BAR           FUNCTION");
   text += "\n";
   const size_t shown = Shown(report.loops.size(), options.top);
+  const std::vector<LoopPart> parts = LoopParts(report.loops);
   for (size_t i = 0; i < shown; ++i) {
-    text += LoopBlock(report, i, options);
+    text += LoopBlock(report, parts, i, options);
     if (options.threads) text += ThreadLines(report.loops[i]);
   }
   if (shown < report.loops.size())

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/analysis/added_wall.h"
+#include "core/analysis/loop_parts.h"
 #include "core/analysis/stack_time.h"
 #include "core/json/status_json.h"
 #include "core/json/verdict_json.h"
@@ -64,6 +65,17 @@ Json LoopToJson(const LoopFacts& loop) {
 Json RowsToJson(const std::vector<ReportRow>& rows) {
   Json list = Json::array();
   for (const ReportRow& row : rows) list.push_back(RowToJson(row));
+  return list;
+}
+
+// With the other loops of the same lines.
+Json LoopsToJson(const std::vector<ReportRow>& rows) {
+  Json list = RowsToJson(rows);
+  const std::vector<LoopPart> parts = LoopParts(rows);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    list[i]["loops_of_lines"] = parts[i].loops;
+    list[i]["main_of_lines"] = rows[parts[i].main].id;
+  }
   return list;
 }
 
@@ -185,7 +197,7 @@ Json ReportToJson(const Report& report) {
   for (const LoopVerdict& loop : report.verdicts) verdicts.push_back(VerdictToJson(loop));
   const OverheadFigures& o = report.overhead;
   return {{"status", StatusToJson(report.status)},
-          {"loops", RowsToJson(report.loops)},
+          {"loops", LoopsToJson(report.loops)},
           {"waiting", RowsToJson(report.waiting)},
           {"functions", RowsToJson(report.functions)},
           {"totals", TotalsToJson(report)},

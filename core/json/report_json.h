@@ -8,7 +8,8 @@
 //   row    id, function, file, first_line, last_line, module, module_id, category, waiting, openmp, loop{header,
 //          parent_header, depth, innermost, irreducible, blocks, instructions, inlined_from} or null, samples, share,
 //          share_low, share_high, inclusive_share, hot, rank_{min,median,max}_seconds, worst_rank, imbalance,
-//          thread_count, first_seen_ns, last_seen_ns (both 0: not known), ranks[], threads[]
+//          thread_count, first_seen_ns, last_seen_ns (both 0: not known), ranks[], threads[]; loops[] also loops_of_lines,
+//          main_of_lines (id): core/analysis/loop_parts.h
 // Units    shares, of CPU time, and ratios 0..1; samples are counts; *_ns, *_seconds; addresses as "0x..." text.
 #ifndef CORE_JSON_REPORT_JSON_H_
 #define CORE_JSON_REPORT_JSON_H_

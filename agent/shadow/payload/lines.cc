@@ -48,6 +48,8 @@ void Note(ChildControl* child, const RestoreLine& line, RestoreLine** last) {
 void Touch(const RestoreLine& line) {
   for (uint64_t at = 0; at < line.bytes; at += kLine)
     static_cast<void>(*At<volatile uint8_t>(line.address + at));
+  // Where it does not begin with a line of the cache it ends in one more.
+  static_cast<void>(*At<volatile uint8_t>(line.address + line.bytes - 1));
 }
 
 }  // namespace

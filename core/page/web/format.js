@@ -63,6 +63,10 @@ function facts(row) {
     row.loop.innermost ? "innermost" : "outer",
     row.loop.irreducible && "irreducible",
     row.openmp && "OpenMP",
+    row.loops_of_lines > 1 &&
+      (row.main_of_lines === row.id
+        ? `main of ${row.loops_of_lines} loops of its lines`
+        : "peeled, remainder or other part of its lines"),
   ]
     .filter(Boolean)
     .join(", ");

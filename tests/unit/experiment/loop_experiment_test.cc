@@ -83,7 +83,7 @@ TEST_F(LoopExperimentTest, VariantsThatMakeOtherPassesThanTheLoopAreRefused) {
   EXPECT_NEAR(Saturation(loop, "DL1"), 0.4, 0.01);
   ASSERT_EQ(loop.refusals.size(), size_t{1});
   EXPECT_EQ(loop.refusals[0].variant, "FP");
-  EXPECT_THAT(loop.refusals[0].reason, HasSubstr("5 passes where the loop makes 5000"));
+  EXPECT_THAT(loop.refusals[0].reason, HasSubstr("10 passes where the loop makes 10000"));
   EXPECT_THAT(loop.open, ElementsAre());
   for (const VariantFigures& figures : loop.figures)
     EXPECT_THAT(figures.variant, Not(HasSubstr("COUNT"))) << "a check is no measurement";
