@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 to the first report: builds perfd, starts it with an agent on this machine, profiles a real
-# MPI x OpenMP job while it runs, prints the report, and stops everything again.
+# MPI x OpenMP job while it runs, prints the report, stops everything again, and ends with what a fix of each loop would save.
 #   deploy/quickstart.sh            packages are installed if they are missing (root or sudo)
 #   SECONDS_TO_PROFILE=30 deploy/quickstart.sh
 # Everything it writes is below build/. Nothing is left running.
@@ -66,9 +66,18 @@ profile=$("$bin/perfctl" submit "$scratch/job.yaml")
 
 say "5/5 the report: perfctl report $profile"
 "$bin/perfctl" report "$profile"
+savings=$("$bin/perfctl" report "$profile" | sed -n '/^What a fix would save/,/^$/p')
 echo
 echo "metrics for Prometheus were at $metrics ($(curl -fsS "$metrics" 2>/dev/null | grep -c '^perfd_' || true) perfd series)"
 wait "$job"
 echo "the job itself says: $(cat "$scratch/heat.log")"
 stop_all
 echo "everything is stopped; nothing is left but $root/build"
+
+say "the saturations of that job, measured while it ran"
+# At least one variant with its figure; of a loop that was refused there are none.
+if ! grep -qE '^ +[A-Z][A-Z0-9_]* +[0-9]+\.[0-9]+ ' <<<"$savings"; then
+  printf '%s\n' "no variant of any loop was measured; the report above says why (refused, open or never entered)" >&2
+  exit 1
+fi
+printf '%s\n' "$savings"
