@@ -4,7 +4,8 @@
 //          replaces, so do all instructions (`same_layout`). Execution starts at `entry`.
 // Units    run-time addresses; offsets into the thread block (thread_block.h).
 // Errors   FailedPrecondition names instruction and reason; OutOfRange: exits or operands farther than 2 GiB;
-//          InvalidArgument: the name asks for what the loop has not (a group), or parts that do not go together.
+//          InvalidArgument: the name asks for what the loop has not (a group), or parts that do not go together;
+//          Unimplemented: an instruction has no encodable form of that kind.
 // Source   design, section 7; Bendifallah 2015, 4.2 (variants), 4.3 (encodings), 6 (side effects and remedies).
 #ifndef AGENT_VARIANT_COPY_H_
 #define AGENT_VARIANT_COPY_H_

@@ -198,7 +198,9 @@ absl::StatusOr<ZydisEncoderRequest> LoadRequest(const LoopInstruction& i, const 
       Fresh(mnemonic, {RegisterOperand(VectorRegister(number, width)), source});
   if (i.Is(kEvex)) {
     InsertMask(i.mask, &request);
-    if (i.mask > 0) request.evex.zeroing_mask = from.request.evex.zeroing_mask;
+    // In place of a store it loads into a dead register, whose old value it must not wait for.
+    if (i.mask > 0)
+      request.evex.zeroing_mask = i.memory->writes ? ZYAN_TRUE : from.request.evex.zeroing_mask;
   }
   return request;
 }

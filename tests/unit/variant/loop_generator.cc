@@ -7,8 +7,8 @@ namespace perfd {
 namespace {
 
 constexpr int kPointer = 6;  // RSI: the array
-constexpr int kIndex = 1;    // RCX: 0, 1, 2 ...
-constexpr int kCounter = 8;  // R8: counts down
+constexpr int kIndex = kLoopIndex;
+constexpr int kCounter = kLoopCounter;
 constexpr int kFree[] = {0, 2, 3, 5, 7, 9, 10, 11, 12, 13, 14, 15};
 
 // A label and the branches to it; two sizes.
@@ -20,8 +20,8 @@ struct Branch {
 
 class Writer {
  public:
-  Writer(const Arena& arena, std::mt19937* random)
-      : arena_(arena), random_(*random), at_(arena.text()) {}
+  Writer(const Arena& arena, std::mt19937* random, Floats floats)
+      : arena_(arena), random_(*random), floats_(floats), at_(arena.text()) {}
 
   int Pick(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
   uint64_t here() const { return at_ + bytes_.size(); }
@@ -67,7 +67,13 @@ class Writer {
     Word(arena_.back() - (here() + 4));
   }
 
-  int FreeRegister() { return kFree[Pick(12)]; }
+  int FreeRegister() {
+    int r = kFree[Pick(12)];
+    while (floats_ != Floats::kNone && r == kFloatPointer) r = kFree[Pick(12)];
+    return r;
+  }
+  // Floating-point instructions are long: few short branches would reach.
+  bool Near(int one_in) { return floats_ == Floats::kNone ? Pick(one_in) == 0 : Pick(3) != 0; }
   // ModRM and the rest for `reg` with a random memory operand; rex/vex bits are for low registers only.
   void Memory(int reg) {
     if (Pick(4) == 0) {
@@ -80,8 +86,16 @@ class Writer {
   void Integer();
   void Vector();
   void Any() {
+    if (floats_ != Floats::kNone && Pick(3) != 0)
+      return AppendFloat(floats_, arena_, at_, &random_, &bytes_);
     if (Pick(2) == 0) return Integer();
     Vector();
+  }
+  // Sometimes a comparison of two values, and a branch to `label` upon it.
+  void MaybeCompare(int label) {
+    if (floats_ == Floats::kNone || Pick(8) != 0) return;
+    AppendFloatComparison(floats_, arena_, at_, &random_, &bytes_);
+    JumpIf(Pick(2) == 0 ? 7 : 2, label, true);  // ja, jb
   }
 
  private:
@@ -92,6 +106,7 @@ class Writer {
 
   const Arena& arena_;
   std::mt19937& random_;
+  const Floats floats_;
   uint64_t at_;
   std::vector<uint8_t> bytes_;
   std::map<int, size_t> labels_;
@@ -168,12 +183,13 @@ void Blocks(Writer* w, int first, int last, int exits) {
     w->Bind(kBlock + block);
     for (int n = w->Pick(6); n >= 0; --n) w->Any();
     const int later = block + 1 + w->Pick(last - block);
-    if (later < last && w->Pick(2) == 0) w->JumpIf(w->Pick(16), kBlock + later, w->Pick(3) == 0);
+    if (later < last && w->Pick(2) == 0) w->JumpIf(w->Pick(16), kBlock + later, w->Near(3));
+    w->MaybeCompare(later < last ? kBlock + later : kExit);
     if (w->Pick(3) == 0) {
       const int r = w->FreeRegister();
       w->Raw({0x49 - (r < 8), 0xf7, 0xc0 | (r & 7)});  // test $imm32
       w->Word(0xf000);
-      w->JumpIf(4, kExit + w->Pick(exits), w->Pick(3) == 0);
+      w->JumpIf(4, kExit + w->Pick(exits), w->Near(3));
     }
   }
 }
@@ -182,7 +198,7 @@ void Bottom(Writer* w) {
   w->Bind(kBottom);
   w->Raw({0x48, 0x8d, 0x49, 0x01});  // lea 1(%rcx), %rcx
   w->Raw({0x49, 0xff, 0xc8});        // dec %r8
-  w->JumpIf(5, kHeader, w->Pick(2) == 0);
+  w->JumpIf(5, kHeader, w->Near(2));
 }
 
 bool Write(Writer* w, const Arena& arena, GeneratedLoop* loop) {
@@ -200,13 +216,13 @@ bool Write(Writer* w, const Arena& arena, GeneratedLoop* loop) {
     w->Bind(kSecond);
     Blocks(w, cut, blocks, exits);
     Bottom(w);
-    if (!gap) w->Jump(kExit, w->Pick(2) == 0);
+    if (!gap) w->Jump(kExit, w->Near(2));
     middle = w->here();
     if (gap) w->Exit(7);
     resume = w->here();
     w->Bind(kHeader);
     Blocks(w, 0, cut, exits);
-    w->Jump(kSecond, w->Pick(2) == 0);
+    w->Jump(kSecond, w->Near(2));
   } else {
     w->Bind(kHeader);
     Blocks(w, 0, blocks, exits);
@@ -226,9 +242,9 @@ bool Write(Writer* w, const Arena& arena, GeneratedLoop* loop) {
 
 }  // namespace
 
-GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random) {
+GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random, Floats floats) {
   while (true) {
-    Writer w(arena, random);
+    Writer w(arena, random, floats);
     GeneratedLoop loop;
     if (!Write(&w, arena, &loop)) continue;
     loop.bytes.bytes = w.bytes();
@@ -244,7 +260,8 @@ GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random) {
   }
 }
 
-MachineState GenerateState(const Arena& arena, const GeneratedLoop& loop, std::mt19937* random) {
+MachineState GenerateState(const Arena& arena, const GeneratedLoop& loop, std::mt19937* random,
+                           Floats floats) {
   MachineState state;
   for (uint64_t& r : state.general) r = (*random)() | uint64_t{(*random)()} << 32;
   state.general[4] = 0;
@@ -256,6 +273,7 @@ MachineState GenerateState(const Arena& arena, const GeneratedLoop& loop, std::m
     for (uint8_t& b : v) b = static_cast<uint8_t>((*random)());
   for (uint8_t& b : arena.Bytes(arena.data(), Arena::kDataBytes))
     b = static_cast<uint8_t>((*random)());
+  if (floats != Floats::kNone) FillFloats(floats, arena, random, &state);
   return state;
 }
 

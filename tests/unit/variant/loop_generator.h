@@ -1,16 +1,21 @@
 // tests/unit/variant/loop_generator.h - random loops that end, and the code around them.
 //
 // Shape    several blocks, forward branches, several exits, body sometimes in two parts in the wrong order with a gap
-//          between; operands in an array, rip-relative ones, flags that live round the loop.
+//          between; operands in an array, rip-relative ones, flags that live round the loop. On request with floating point
+//          (float_code.h), which then may decide branches too.
 #ifndef TESTS_UNIT_VARIANT_LOOP_GENERATOR_H_
 #define TESTS_UNIT_VARIANT_LOOP_GENERATOR_H_
 
 #include <random>
 
 #include "agent/variant/loop_code.h"
+#include "tests/unit/variant/float_code.h"
 #include "tests/unit/variant/native_run.h"
 
 namespace perfd {
+
+inline constexpr int kLoopIndex = 1;    // RCX: 0, 1, 2 ...
+inline constexpr int kLoopCounter = 8;  // R8: counts down
 
 struct GeneratedLoop {
   LoopBytes bytes;
@@ -19,9 +24,10 @@ struct GeneratedLoop {
 };
 
 // The code is written to arena.text().
-GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random);
+GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random, Floats floats = Floats::kNone);
 // Registers and memory to start it with.
-MachineState GenerateState(const Arena& arena, const GeneratedLoop& loop, std::mt19937* random);
+MachineState GenerateState(const Arena& arena, const GeneratedLoop& loop, std::mt19937* random,
+                           Floats floats = Floats::kNone);
 
 }  // namespace perfd
 

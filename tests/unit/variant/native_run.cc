@@ -18,7 +18,7 @@ uint64_t perfd_native_spare;
 uint64_t perfd_native_stack;
 }
 
-// Offsets: general 0, flags 128, vector 160.
+// Offsets: general 0, flags 128, vector 160, wide 672, mask 2720, whole 2784.
 asm(R"(
     .text
     .globl perfd_native_run, perfd_native_back
@@ -31,10 +31,20 @@ perfd_native_run:
     push %r15
     mov %rsp, perfd_native_stack(%rip)
     mov perfd_native_state(%rip), %rdi
-    .set i, 0
+    cmpb $0, 2784(%rdi)
+    jne 1f
     .irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15
     vmovups 160+32*\n(%rdi), %ymm\n
     .endr
+    jmp 2f
+1:
+    .irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
+    vmovups 672+64*\n(%rdi), %zmm\n
+    .endr
+    .irp n,0,1,2,3,4,5,6,7
+    kmovq 2720+8*\n(%rdi), %k\n
+    .endr
+2:
     pushq 128(%rdi)
     popfq
     mov 0(%rdi), %rax
@@ -75,9 +85,20 @@ perfd_native_back:
     mov %rax, 56(%rdi)
     pushfq
     popq 128(%rdi)
+    cmpb $0, 2784(%rdi)
+    jne 3f
     .irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15
     vmovups %ymm\n, 160+32*\n(%rdi)
     .endr
+    jmp 4f
+3:
+    .irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
+    vmovups %zmm\n, 672+64*\n(%rdi)
+    .endr
+    .irp n,0,1,2,3,4,5,6,7
+    kmovq %k\n, 2720+8*\n(%rdi)
+    .endr
+4:
     cld
     vzeroupper
     pop %r15
@@ -93,9 +114,17 @@ namespace perfd {
 
 static_assert(offsetof(MachineState, flags) == 128);
 static_assert(offsetof(MachineState, vector) == 160);
+static_assert(offsetof(MachineState, wide) == 672);
+static_assert(offsetof(MachineState, mask) == 2720);
+static_assert(offsetof(MachineState, whole) == 2784);
 
 bool HasAvx2() {
   return __builtin_cpu_supports("avx2") != 0;
+}
+
+bool HasAvx512() {
+  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+         __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512bw") != 0;
 }
 
 Arena::Arena() {

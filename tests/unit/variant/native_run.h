@@ -16,11 +16,16 @@ struct MachineState {
   std::array<uint64_t, 16> general{};  // RSP is ignored
   uint64_t flags = 0;
   alignas(32) std::array<std::array<uint8_t, 32>, 16> vector{};
+  // Instead of `vector`, where the CPU has AVX-512.
+  std::array<std::array<uint8_t, 64>, 32> wide{};
+  std::array<uint64_t, 8> mask{};
+  bool whole = false;
 
   bool operator==(const MachineState&) const = default;
 };
 
 bool HasAvx2();
+bool HasAvx512();  // F, DQ, VL and BW
 
 class Arena {
  public:
