@@ -94,7 +94,7 @@ void NodeExperimenter::Nap(int64_t ns) const {
 
 // What pauses nobody is done at once, the rest when its window comes.
 bool NodeExperimenter::StepLeased() {
-  budget_->Spend(charged_ns_.exchange(0));
+  budget_->Charge(charged_ns_.exchange(0), options_.clock->MonotonicNs());
   Recharge();
   const size_t next = NextLoop();
   if (next >= request_.plan.loops.size()) return AwaitOrder();

@@ -18,6 +18,9 @@ namespace {
 constexpr size_t kMostThreads = 64;
 constexpr size_t kMostNews = 4096;           // notices, and audit entries, between two windows
 constexpr size_t kMostMeasurements = 32768;  // of wire::kMaxMeasurements
+// First shadows cost more than was predicted, and the first second is sampled at the full rate: what is added by then cannot be
+// taken back.
+constexpr double kSpendable = 0.85;
 constexpr char kEndedFirst[] = "the profile ended first; a longer duration learns more";
 
 }  // namespace
@@ -31,7 +34,7 @@ void NodeExperimenter::Begin(ExperimentRequest request) {
   request_ = std::move(request);
   // Another agent process may have sent measurements of the same loops.
   revision_ = static_cast<uint64_t>(std::max<int64_t>(1, options_.clock->UnixNs()));
-  budget_ = std::make_unique<InjectionBudget>(request_.plan.budget.overhead_ratio,
+  budget_ = std::make_unique<InjectionBudget>(kSpendable * request_.plan.budget.overhead_ratio,
                                               request_.begin_ns, request_.end_ns);
   gate_.emplace(request_.plan, options_.leases);
   charge_ = gate_->Charge();
@@ -299,7 +302,7 @@ bool NodeExperimenter::Step() {
 // False: not within this profile.
 bool NodeExperimenter::AwaitCredit(int64_t cost_ns) {
   while (!stop_ && !Disabled() && !OrderIsDue()) {
-    budget_->Spend(charged_ns_.exchange(0));
+    budget_->Charge(charged_ns_.exchange(0), options_.clock->MonotonicNs());
     const int64_t now = options_.clock->MonotonicNs();
     const int64_t wait = budget_->WaitNs(cost_ns, now);
     if (wait == 0) return true;

@@ -1,7 +1,7 @@
-// agent/pipeline/own_cpu.h - what the calling thread has used of a CPU.
+// agent/pipeline/own_cpu.h - what the calling thread, and the whole agent, have used of a CPU.
 //
-// Units    ns since the thread began.
-// Source   clock_gettime(2) CLOCK_THREAD_CPUTIME_ID.
+// Units    ns since the thread, or the process, began.
+// Source   clock_gettime(2) CLOCK_THREAD_CPUTIME_ID, CLOCK_PROCESS_CPUTIME_ID.
 #ifndef AGENT_PIPELINE_OWN_CPU_H_
 #define AGENT_PIPELINE_OWN_CPU_H_
 
@@ -13,10 +13,17 @@
 
 namespace perfd {
 
-inline uint64_t OwnCpuNs() {
+inline uint64_t CpuNsOf(clockid_t clock) {
   timespec ts{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+  clock_gettime(clock, &ts);
   return static_cast<uint64_t>(ts.tv_sec) * kNsPerSecond + static_cast<uint64_t>(ts.tv_nsec);
+}
+
+inline uint64_t OwnCpuNs() {
+  return CpuNsOf(CLOCK_THREAD_CPUTIME_ID);
+}
+inline uint64_t AgentCpuNs() {
+  return CpuNsOf(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 }  // namespace perfd

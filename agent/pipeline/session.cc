@@ -104,6 +104,7 @@ void Session::Sample() {
   started_ns_ = looked_ns_ = span_begin_ns_ = tools_.clock->MonotonicNs();
   windows_.Begin();
   span_own_cpu_ns_ = CpuNs();
+  span_agent_cpu_ns_ = AgentCpuNs();
   if (request_.spec.hotspots.callpaths == CallPaths::kDwarf && tools_.open_stacks != nullptr)
     stacks_ = std::make_unique<StackWorker>(tools_.open_stacks, *tools_.clock);
   Announce(NodeProgress::Phase::kSampling);
@@ -193,13 +194,22 @@ GovernorSpan Session::EndSpan() {
   };
 }
 
+// Of the agent's threads that are not this one: resolving, measuring, sending. The report's account has them too.
+int64_t Session::OtherCpuNs(const GovernorSpan& span) {
+  if (tools_.cpu_ns) return 0;
+  const uint64_t all_ns = AgentCpuNs();
+  const uint64_t used_ns = all_ns - std::exchange(span_agent_cpu_ns_, all_ns);
+  return static_cast<int64_t>(used_ns - std::min(used_ns, span.agent_cpu_ns));
+}
+
 void Session::AdjustFrequency() {
   const GovernorSpan span = EndSpan();
   const GovernorDecision decision = NextFrequency(span);
   // What the governor cannot lower any more must not starve the altering of all it has.
   const double ratio = std::min(decision.cost_ratio, span.budget_ratio);
-  experiment_.Charge(static_cast<int64_t>(ratio * static_cast<double>(span.wall_ns)),
-                     request_.spec.budget.overhead_ratio);
+  experiment_.Charge(
+      static_cast<int64_t>(ratio * static_cast<double>(span.wall_ns)) + OtherCpuNs(span),
+      request_.spec.budget.overhead_ratio);
   if (decision.frequency_hz == span.current_hz) return;
   CloseWindow();  // a window has one frequency
   const absl::Status status = source_->SetFrequency(decision.frequency_hz);

@@ -114,6 +114,7 @@ class Session final : private SampleSink {
   void LetGo(int32_t pid);
   void AdjustFrequency();
   GovernorSpan EndSpan();
+  int64_t OtherCpuNs(const GovernorSpan& span);
   bool MayAlter() const;
   void LookForLoops();
   void CloseWindow();
@@ -171,7 +172,8 @@ class Session final : private SampleSink {
   uint64_t span_samples_ = 0;
   uint64_t span_switches_ = 0;
   int64_t span_begin_ns_ = 0;
-  uint64_t span_own_cpu_ns_ = 0;  // of this thread when the governor last looked
+  uint64_t span_own_cpu_ns_ = 0;    // of this thread when the governor last looked
+  uint64_t span_agent_cpu_ns_ = 0;  // of all
   bool first_sample_announced_ = false;
 
   std::unique_ptr<StackWorker> stacks_;  // null: no stacks to unwind

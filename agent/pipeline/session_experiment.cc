@@ -58,6 +58,7 @@ void SessionExperiment::Advance() {
   }
   if (experimenter_ == nullptr) {
     experimenter_ = make_();
+    HandOnCharges();
     experimenter_->Begin(*std::move(request_));
   } else {
     experimenter_->Revise(*std::move(request_));
@@ -75,12 +76,16 @@ bool SessionExperiment::Finished() const {
 
 void SessionExperiment::Charge(int64_t wall_ns, double requested_ratio) {
   charged_ns_ += wall_ns;
-  if (!active()) return;
+  requested_ratio_ = requested_ratio;
+  if (active()) HandOnCharges();
+}
+
+void SessionExperiment::HandOnCharges() {
   double part = 1;
   {
     absl::MutexLock lock(&mutex_);
-    if (requested_ratio > 0)
-      part = std::clamp(order_->budget.overhead_ratio / requested_ratio, 0.0, 1.0);
+    if (requested_ratio_ > 0)
+      part = std::clamp(order_->budget.overhead_ratio / requested_ratio_, 0.0, 1.0);
   }
   experimenter_->Charge(
       static_cast<int64_t>(part * static_cast<double>(std::exchange(charged_ns_, 0))));

@@ -55,6 +55,8 @@ class SessionExperiment {
     std::vector<RankPlaces> ranks ABSL_GUARDED_BY(mutex);
   };
 
+  void HandOnCharges();
+
   const MakeExperimenter make_;
   Resolver* const resolver_;
   mutable absl::Mutex mutex_;
@@ -62,6 +64,7 @@ class SessionExperiment {
   bool fresh_ ABSL_GUARDED_BY(mutex_) = false;                 // not looked for yet
   bool ended_ = false;
   int64_t charged_ns_ = 0;                    // not yet handed on
+  double requested_ratio_ = 0;                // of the request
   std::optional<ExperimentRequest> request_;  // waits for its loops
   std::shared_ptr<Found> found_;              // of the look under way
   std::unique_ptr<Experimenter> experimenter_;

@@ -34,8 +34,10 @@ StackTarget Describe(const TrackedProcess& process) {
 void Session::TakeCallPath(TrackedProcess& process, const perfd::Sample& sample) {
   if (request_.spec.hotspots.callpaths == CallPaths::kOff) return;
   if (stacks_ != nullptr && sample.user_registers.size() == kStackRegisters) {
-    if (sample.time_ns >= process.space.exec_ns()) ChooseStack(process, sample);
-    else ++windows_.accounting().stack_skipped;  // the files of that program are no longer mapped
+    if (sample.time_ns >= process.space.exec_ns())
+      ChooseStack(process, sample);
+    else
+      ++windows_.accounting().stack_skipped;  // the files of that program are no longer mapped
   } else if (!sample.callchain.empty()) {
     CountPath(process, process.info.rank, sample.kernel, sample.time_ns,
               PathOfChain(sample.callchain));

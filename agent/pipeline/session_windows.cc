@@ -1,20 +1,11 @@
 #include "agent/pipeline/session_windows.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "agent/pipeline/own_cpu.h"
+
 namespace perfd {
-namespace {
-
-uint64_t AgentCpuNs() {
-  timespec ts{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-  return static_cast<uint64_t>(ts.tv_sec) * kNsPerSecond + static_cast<uint64_t>(ts.tv_nsec);
-}
-
-}  // namespace
 
 int64_t WindowLengthNs(int64_t duration_ns, int windows_sent) {
   if (windows_sent == 0) return std::min(duration_ns, 500 * kNsPerMs);

@@ -27,7 +27,7 @@ struct WindowFacts {
   SamplingSetup setup;
   std::vector<RankInfo> ranks;
   uint64_t job_cpu_ns = 0;
-  uint64_t rank_wall_ns = 0;  // ranks lived so long in this window, summed over them
+  uint64_t rank_wall_ns = 0;    // ranks lived so long in this window, summed over them
   uint64_t sources_cpu_ns = 0;  // of the processes that unwind, since the session began
   double sample_cost_ns = 0;
   uint64_t switching_ns = 0;  // what the switches of sampled threads cost

@@ -93,8 +93,8 @@ absl::Status ProcessLab::Uninstall() {
   int64_t pause = 0;
   for (int64_t ns : result.stops_ns) pause += ns;
   for (LabSite& site : sites_) {
-    if (site.index < 0) continue;
-    if (site.patched) Audit("restore", &site, pause, status);
+    if (site.index < 0 || !site.patched) continue;
+    Audit("restore", &site, pause, status);
     pause = 0;  // one stop for all
     if (status.ok()) site.patched = false;
   }

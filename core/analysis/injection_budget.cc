@@ -18,7 +18,21 @@ int64_t Earned(double ratio, int64_t ns) {
 InjectionBudget::InjectionBudget(double ratio, int64_t begin_ns, int64_t end_ns)
     : ratio_(std::clamp(ratio, 0.0, 0.5)),
       begin_ns_(begin_ns),
-      end_ns_(std::max(begin_ns, end_ns)) {}
+      end_ns_(std::max(begin_ns, end_ns)),
+      charged_until_ns_(begin_ns) {}
+
+void InjectionBudget::Charge(int64_t ns, int64_t now_ns) {
+  if (ns <= 0) return;
+  spent_ns_ += ns;
+  charged_ns_ += ns;
+  charged_until_ns_ = std::max(charged_until_ns_, now_ns);
+}
+
+int64_t InjectionBudget::ComingNs(int64_t ns) const {
+  const int64_t charged_over_ns = charged_until_ns_ - begin_ns_;
+  if (charged_over_ns <= 0 || ns <= 0) return 0;
+  return Earned(static_cast<double>(charged_ns_) / static_cast<double>(charged_over_ns), ns);
+}
 
 int64_t InjectionBudget::TotalNs() const {
   return Earned(ratio_, end_ns_ - begin_ns_);
@@ -27,13 +41,14 @@ int64_t InjectionBudget::TotalNs() const {
 int64_t InjectionBudget::CreditNs(int64_t now_ns) const {
   const int64_t elapsed = std::clamp(now_ns, begin_ns_, end_ns_) - begin_ns_;
   const int64_t ahead = std::min(kAheadNs, end_ns_ - begin_ns_ - elapsed);
-  return Earned(ratio_, elapsed + ahead) - spent_ns_;
+  return Earned(ratio_, elapsed + ahead) - spent_ns_ - ComingNs(ahead);
 }
 
 int64_t InjectionBudget::WaitNs(int64_t cost_ns, int64_t now_ns) const {
   const int64_t missing = cost_ns - CreditNs(now_ns);
   if (missing <= 0) return 0;
-  if (ratio_ <= 0 || spent_ns_ + cost_ns > TotalNs()) return -1;
+  const int64_t rest = end_ns_ - std::clamp(now_ns, begin_ns_, end_ns_);
+  if (ratio_ <= 0 || spent_ns_ + ComingNs(rest) + cost_ns > TotalNs()) return -1;
   return static_cast<int64_t>(std::ceil(static_cast<double>(missing) / ratio_));
 }
 

@@ -21,6 +21,8 @@ class InjectionBudget {
   InjectionBudget(double ratio, int64_t begin_ns, int64_t end_ns);
 
   void Spend(int64_t ns) { spent_ns_ += ns; }
+  // Spends what goes on all the time, as sampling does, until `now_ns`: what it will take of the time to come is not given away.
+  void Charge(int64_t ns, int64_t now_ns);
   int64_t spent_ns() const { return spent_ns_; }
 
   // What may be spent at `now_ns`; negative: overspent.
@@ -32,10 +34,15 @@ class InjectionBudget {
   int64_t TotalNs() const;
 
  private:
+  // What will be charged within so long, at the rate so far.
+  int64_t ComingNs(int64_t ns) const;
+
   double ratio_;
   int64_t begin_ns_;
   int64_t end_ns_;
   int64_t spent_ns_ = 0;
+  int64_t charged_ns_ = 0;  // of it
+  int64_t charged_until_ns_;
 };
 
 // Predicted against measured cost of one kind of step.

@@ -79,7 +79,9 @@ void MeasuredLoops::AddListing(const std::string& loop_id, VariantListing listin
 void MeasuredLoops::AddAudit(const AuditEntry& entry) {
   ++audited_;
   if (entry.pause_ns <= 0) return;
-  pauses_.Add(entry.node, entry.unix_ns, entry.unix_ns + entry.pause_ns);
+  // It is told at its end.
+  const int64_t begin_ns = entry.unix_ns > entry.pause_ns ? entry.unix_ns - entry.pause_ns : 0;
+  pauses_.Add(entry.node, begin_ns, entry.unix_ns);
   audited_ns_ = Sum(audited_ns_, entry.pause_ns);
 }
 

@@ -37,6 +37,21 @@ TEST(InjectionBudgetTest, WaitingAsLongAsToldIsEnough) {
   }
 }
 
+TEST(InjectionBudgetTest, WhatGoesOnAllTheTimeIsLeftItsPartOfWhatIsSpentAhead) {
+  InjectionBudget budget(0.02, 0, 60 * kSecond);
+  budget.Charge(kSecond / 100, kSecond);  // 1 % of the first second
+  // 11 s earn 220 ms; 10 ms are charged, and 100 ms will be until then.
+  EXPECT_EQ(budget.CreditNs(kSecond), kSecond * 11 / 100);
+  budget.Spend(kSecond * 11 / 100);
+  budget.Charge(kSecond / 10, 11 * kSecond);
+  EXPECT_EQ(budget.CreditNs(11 * kSecond), kSecond * 10 / 100)
+      << "2 % less 1 % of ten seconds more";
+  // Half of the whole is for it.
+  EXPECT_EQ(budget.WaitNs(kSecond * 3 / 5, kSecond), -1);
+  EXPECT_GT(budget.WaitNs(kSecond * 3 / 10, kSecond), 0);
+  EXPECT_EQ(budget.spent_ns(), kSecond * 22 / 100);
+}
+
 TEST(InjectionBudgetTest, ZeroRatioAllowsNothing) {
   const InjectionBudget budget(0, 0, 60 * kSecond);
   EXPECT_FALSE(budget.Allows(1, 30 * kSecond));

@@ -111,10 +111,15 @@ TEST(MeasuredLoops, PausesOfTheLogBecomeAUnion) {
   loops.AddAudit(entry);
   entry.pause_ns = 0;
   loops.AddAudit(entry);
+  EXPECT_EQ(loops.State().pauses.TotalNs(), 50);
+  // Entries are written when the pause is over: this one began when the others ended.
+  entry.unix_ns = 130;
+  entry.pause_ns = 30;
+  loops.AddAudit(entry);
   const MeasuredState state = loops.State();
-  EXPECT_EQ(state.pauses.TotalNs(), 50);
-  EXPECT_EQ(state.audited_ns, 100);
-  EXPECT_EQ(state.audited, 3u);
+  EXPECT_EQ(state.pauses.TotalNs(), 80);
+  EXPECT_EQ(state.audited_ns, 130);
+  EXPECT_EQ(state.audited, 4u);
 }
 
 }  // namespace

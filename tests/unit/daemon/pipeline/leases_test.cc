@@ -141,7 +141,7 @@ TEST_F(PipelineLeasesTest, PausesOfWindowsBecomeAChargeAndCountOnce) {
     AuditEntry entry;
     entry.profile_id = id;
     entry.node = name;
-    entry.unix_ns = 5;
+    entry.unix_ns = 5 + 20 * kNsPerMs;  // when it was over
     entry.action = "shadow";
     entry.pause_ns = 20 * kNsPerMs;
     paused.window.audit = {entry};
