@@ -45,8 +45,8 @@ ProfileAggregate TwoLoops() {
   for (int64_t begin : {0, 500'000}) {
     AuditEntry entry;
     entry.node = "node0";
-    entry.unix_ns = begin;
     entry.pause_ns = 1'000'000;
+    entry.unix_ns = begin + entry.pause_ns;  // told when it was over
     window.audit.push_back(entry);
   }
   ProfileAggregate aggregate;
