@@ -27,6 +27,7 @@ KILLS = int(os.environ.get("PERFD_KILLS", "6"))
 STOPS = int(os.environ.get("PERFD_STOPS", "4"))
 PROFILES = int(os.environ.get("PERFD_PROFILES", "5"))
 # Where the budget of a request says nothing else (core/model/profile_spec.h).
+DEFAULT_OVERHEAD = 0.02
 DEFAULT_STOP_NS, DEFAULT_SHADOW_NS = 20_000_000, 500_000_000
 DELETED = " (deleted)"  # what the kernel adds to the path of a file that has another name now, or none
 
@@ -444,6 +445,44 @@ def test_stops_and_pauses_stay_within_the_default_budget():
         # Each figure by itself would be noticed.
         assert notices_wrong(check_stops_and_pauses, report, "longest_stop_ns", DEFAULT_STOP_NS + 1)
         assert notices_wrong(check_stops_and_pauses, report, "longest_pause_ns", DEFAULT_SHADOW_NS + 1)
+
+
+def check_added_wall(report):
+    """P4, by the report's own account, which errs on the high side."""
+    wall = report["added_wall"]
+    assert wall["total_ns"] == wall["sampling_ns"] + wall["agents_ns"] + wall["injection_ns"], wall
+    assert 0 < wall["ratio"] <= DEFAULT_OVERHEAD, wall
+
+
+def added_by_a_profile():
+    with Cluster() as c:
+        job = Job(c)
+        profile = submit_slow(c, job, "12s")
+        c.wait_over(profile, 40)
+        report = c.json("report", profile)
+        job.ends_right()
+    assert report["injection"]["cost"]["shadows"] > 0, report["injection"]
+    print(f"   {100 * report['added_wall']['ratio']:.2f} % added in 12 s: {report['added_wall']}")
+    return report
+
+
+def test_what_is_added_stays_within_the_default_budget():
+    for left in (1, 0):
+        report = added_by_a_profile()
+        try:
+            check_added_wall(report)
+            break
+        except AssertionError as error:
+            if left == 0 and cluster.host_is_calm():
+                raise
+            if left == 0:
+                raise cluster.Skipped(f"threads do not get their CPUs on this host right now: {error}") from error
+    wrong = {**report["added_wall"], "ratio": 1.01 * DEFAULT_OVERHEAD}
+    try:
+        check_added_wall({**report, "added_wall": wrong})
+    except AssertionError:
+        return
+    raise AssertionError("a wrong figure was not noticed")
 
 
 def hybrid(c, name, steps, threads=2):
