@@ -6,6 +6,8 @@
 namespace perfd {
 namespace {
 
+// Of the budget: the governor keeps sampling below half of it, and reading programs at the begin does not go on.
+constexpr double kMostComing = 0.5;
 constexpr double kLeastFactor = 0.1;
 constexpr double kMostFactor = 10;
 
@@ -31,7 +33,8 @@ void InjectionBudget::Charge(int64_t ns, int64_t now_ns) {
 int64_t InjectionBudget::ComingNs(int64_t ns) const {
   const int64_t charged_over_ns = charged_until_ns_ - begin_ns_;
   if (charged_over_ns <= 0 || ns <= 0) return 0;
-  return Earned(static_cast<double>(charged_ns_) / static_cast<double>(charged_over_ns), ns);
+  const double rate = static_cast<double>(charged_ns_) / static_cast<double>(charged_over_ns);
+  return Earned(std::min(rate, kMostComing * ratio_), ns);
 }
 
 int64_t InjectionBudget::TotalNs() const {

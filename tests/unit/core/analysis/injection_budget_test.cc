@@ -52,6 +52,13 @@ TEST(InjectionBudgetTest, WhatGoesOnAllTheTimeIsLeftItsPartOfWhatIsSpentAhead) {
   EXPECT_EQ(budget.spent_ns(), kSecond * 22 / 100);
 }
 
+TEST(InjectionBudgetTest, ADearBeginIsNotTakenForWhatGoesOn) {
+  InjectionBudget budget(0.02, 0, 60 * kSecond);
+  budget.Charge(kSecond / 4, kSecond);  // 25 % of the first second
+  EXPECT_GT(budget.WaitNs(kSecond / 10, kSecond), 0);
+  EXPECT_EQ(budget.WaitNs(kSecond / 100, 20 * kSecond), 0);
+}
+
 TEST(InjectionBudgetTest, ZeroRatioAllowsNothing) {
   const InjectionBudget budget(0, 0, 60 * kSecond);
   EXPECT_FALSE(budget.Allows(1, 30 * kSecond));
