@@ -6,9 +6,8 @@ import sys
 import tempfile
 import time
 
-import cluster
 import nodes
-from cluster import BIN, PUPPETS, wait_until
+from cluster import BIN, wait_until
 from fleet_test import by_node, notices, samples_of
 from nodes import Fleet, FleetJob
 from worse_days_test import check_sums
@@ -125,8 +124,4 @@ def test_a_job_over_four_nodes_from_prologue_to_epilogue():
 
 
 if __name__ == "__main__":
-    if not (PUPPETS / "fleet").exists():
-        cluster.skip("the puppets are not built (mpicc is missing)")
-    if reason := nodes.why_not():
-        cluster.skip(reason)
-    cluster.run_tests(sys.modules[__name__], retries=1)
+    nodes.run_tests(sys.modules[__name__])

@@ -12,9 +12,8 @@ import threading
 import time
 import urllib.request
 
-import cluster
 import nodes
-from cluster import PUPPETS, wait_until
+from cluster import wait_until
 from nodes import Fleet, FleetJob
 from promises_test import Rank, differences
 from worse_days_test import check_sums
@@ -341,8 +340,4 @@ def with_windows(report, node, count):
 
 
 if __name__ == "__main__":
-    if not (PUPPETS / "fleet").exists():
-        cluster.skip("the puppets are not built (mpicc is missing)")
-    if reason := nodes.why_not():
-        cluster.skip(reason)
-    cluster.run_tests(sys.modules[__name__], retries=1)
+    nodes.run_tests(sys.modules[__name__])

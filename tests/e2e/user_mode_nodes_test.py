@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 
-import cluster
 import nodes
 from cluster import BIN, PUPPETS, wait_until
 from fleet_test import samples_of
@@ -190,8 +189,4 @@ def test_the_commands_of_the_page():
 
 
 if __name__ == "__main__":
-    if not (PUPPETS / "fleet").exists():
-        cluster.skip("the puppets are not built (mpicc is missing)")
-    if reason := nodes.why_not():
-        cluster.skip(reason)
-    cluster.run_tests(sys.modules[__name__], retries=1)
+    nodes.run_tests(sys.modules[__name__])

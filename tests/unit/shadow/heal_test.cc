@@ -27,6 +27,13 @@ class HealTest : public InjectedRankTest {
     options.audit = [this](AuditEntry entry) { audit_.push_back(std::move(entry)); };
     return options;
   }
+  // As a profile knows it, before a test changes what the journal says.
+  RankInfo Rank() const {
+    RankInfo rank;
+    rank.pid = pid_;
+    rank.start_ticks = injection_.start_ticks;
+    return rank;
+  }
   void WriteJournal() { ASSERT_TRUE(Journal(directory_).Write(injection_).ok()); }
   std::vector<Injection> Journals() const {
     std::vector<std::string> damaged;
@@ -148,9 +155,7 @@ TEST_F(HealTest, ARankIsHealedBeforeItIsAltered) {
   StartRank();
   WriteJournal();
   StartTracer({});
-  RankInfo rank;
-  rank.pid = pid_;
-  rank.start_ticks = injection_.start_ticks;
+  const RankInfo rank = Rank();
   EXPECT_TRUE(HealBefore(rank, Options()).ok());
   EXPECT_EQ(TextAt(0x10), kOriginal);
   EXPECT_THAT(Journals(), IsEmpty());
@@ -162,9 +167,7 @@ TEST_F(HealTest, ARankIsHealedBeforeItIsAltered) {
 
 TEST_F(HealTest, AnotherProcessUnderThePidIsNotHealedForIt) {
   StartRank();
-  RankInfo rank;
-  rank.pid = pid_;
-  rank.start_ticks = injection_.start_ticks;
+  const RankInfo rank = Rank();
   injection_.start_ticks += 1;
   WriteJournal();
   StartTracer({});
@@ -177,9 +180,7 @@ TEST_F(HealTest, WhatCannotBeTakenOutIsNotAltered) {
   StartRank();
   WriteJournal();
   StartTracer({"gone"});
-  RankInfo rank;
-  rank.pid = pid_;
-  rank.start_ticks = injection_.start_ticks;
+  const RankInfo rank = Rank();
   const absl::Status status = HealBefore(rank, Options());
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("cannot be taken out"));
@@ -192,9 +193,7 @@ TEST_F(HealTest, WhatAnotherAgentMayBeDoingIsLeftAlone) {
   std::memcpy(region_, &kShadowMagic, sizeof(kShadowMagic));
   StartRank();
   StartTracer({});
-  RankInfo rank;
-  rank.pid = pid_;
-  rank.start_ticks = injection_.start_ticks;
+  const RankInfo rank = Rank();
   const absl::Status status = HealBefore(rank, Options());
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("another agent"));
