@@ -111,7 +111,7 @@ int64_t LoopExperiment::RestoreNs() const {
 
 int64_t LoopExperiment::RunNs() const {
   double ns = InstanceNs();
-  if (cold_) ns += kEvictNs;
+  ns += static_cast<double>(EvictNs(evict_));
   if (trace_.in_place && !Learns()) ns += static_cast<double>(RestoreNs());
   return std::max<int64_t>(1000, static_cast<int64_t>(ns));
 }
@@ -130,6 +130,7 @@ int64_t LoopExperiment::PredictedNs(const ShadowPrediction& prediction, size_t r
 int64_t LoopExperiment::LeastCost(const ShadowPrediction& prediction) const {
   if (stage_ != Stage::kLook && stage_ != Stage::kMeasure) return 0;
   if (in_place_) return LeastInPlace();
+  if (NeedsProtocol()) return FixedCost(prediction) + ProtocolNs();
   return FixedCost(prediction) + 6 * RunNs();
 }
 
@@ -146,7 +147,8 @@ StepCost LoopExperiment::Step(RankLab& lab, const StepRoom& room) {
     case Stage::kMeasure: {
       if (in_place_) return Recover(lab, room);
       const StepRoom used = Narrowed(room);
-      return ForkIsTooLong(used) ? StepCost{} : Measure(lab, used);
+      if (ForkIsTooLong(used)) return {};
+      return NeedsProtocol() ? ChooseProtocol(lab, used) : Measure(lab, used);
     }
     case Stage::kDone:
       return {};
@@ -276,7 +278,7 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
       std::max<int32_t>(1, (setup_.repetitions + static_cast<int32_t>(kLeastShadows) - 1) /
                                static_cast<int32_t>(kLeastShadows));
   if (instances) wish.rounds = std::min(wish.rounds, kInstanceRounds);
-  wish.cold = cold_;
+  wish.evict = evict_;
   wish.restore = trace_.in_place;
   wish.seed = shadows_ + 1;
   const int64_t room_ns = wish.room_ns;
@@ -289,9 +291,9 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   }
   Schedule schedule = MakeSchedule(wish);
   // One counted run at the end tells how long this instance is.
-  schedule.runs.push_back({.variant = kCountIndex, .cold = wish.cold, .restore = wish.restore});
+  schedule.runs.push_back({.variant = kCountIndex, .evict = wish.evict, .restore = wish.restore});
   for (const int32_t check : TripChecks(wish.variants))
-    schedule.runs.push_back({.variant = check, .cold = false, .restore = wish.restore});
+    schedule.runs.push_back({.variant = check, .restore = wish.restore});
   ShadowAnswer answer;
   const StepCost cost = RunShadow(lab, room, schedule.runs, wish.restore, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
@@ -299,8 +301,7 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   Keep(answer, schedule.runs, schedule.warm_ups);
   CheckTrips(answer, schedule.runs);
   Reduce();
-  ChooseProtocol();
-  const bool all = Missing().empty() && MissingInstances().empty();
+  const bool all = !NeedsProtocol() && Missing().empty() && MissingInstances().empty();
   if (stage_ == Stage::kMeasure && (all || shadows_ >= kMostShadows))
     Finish(MeasureState::kMeasured, "");
   return cost;

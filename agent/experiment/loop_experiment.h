@@ -67,7 +67,6 @@ struct StepCost {
 };
 
 inline constexpr int32_t kRefIndex = 0, kCountIndex = 1, kTraceIndex = 2;  // of every loop's copies
-inline constexpr double kEvictNs = 4e6;  // a walk through a buffer of the size of the caches
 
 class LoopExperiment {
  public:
@@ -118,7 +117,14 @@ class LoopExperiment {
   bool IsTripCheck(int32_t variant) const;
   void CheckTrips(const ShadowAnswer& answer, const std::vector<RunWish>& runs);
   void Reduce();
-  void ChooseProtocol();
+  // loop_protocol.cc
+  bool NeedsProtocol() const;
+  int64_t EvictNs(Evict level) const;
+  std::vector<Evict> Protocols() const;
+  std::vector<RunWish> ProtocolRuns() const;
+  int64_t ProtocolNs() const;
+  StepCost ChooseProtocol(RankLab& lab, const StepRoom& room);
+  void TakeNearest(const ShadowAnswer& answer, const std::vector<RunWish>& runs);
   void DescribeCopies(std::vector<VariantFigures>& all) const;
   int32_t IndexOf(const std::string& variant) const;
   int32_t BaseOf(int32_t variant) const;
@@ -159,10 +165,9 @@ class LoopExperiment {
   int32_t failures_ = 0;    // in a row, of the current stage
   double live_cycles_ = 0;  // median instance of the slowest thread
   std::vector<uint64_t> live_;
-  double run_cycles_ = 0;  // of REF in a shadow
-  bool cold_ = false;
-  bool cold_tried_ = false;
-  double warm_gap_ = 0;  // |ln fidelity| of the warm protocol
+  double run_cycles_ = 0;          // of REF in a shadow
+  Evict evict_ = Evict::kNothing;  // before each run
+  bool protocol_chosen_ = false;
   TraceSummary trace_;
   bool trace_alone_ = false;      // a look of several runs failed
   int32_t short_looks_ = 0;       // that saw too few passes to be more than entry and exit

@@ -11,10 +11,6 @@
 namespace perfd {
 namespace {
 
-constexpr double kDistantFidelity = 0.10;  // farther from live than this: try the other protocol
-constexpr double kMostEvicting = 100;      // instances that one eviction may cost
-constexpr double kUnlike = 0.69;           // ln 2: half or twice the live time
-
 constexpr uint32_t kMostInstances = 31;  // where trip counts vary: enough for seven classes
 
 // One thread's time of a base, comparable with that of one thread in the rank; the team's when there is only one.
@@ -31,6 +27,20 @@ double ThreadCycles(const std::vector<VariantFigures>& figures, absl::string_vie
   if (threads.empty()) return team;
   std::sort(threads.begin(), threads.end());
   return threads[threads.size() / 2];
+}
+
+const char* ProtocolName(Evict evict) {
+  switch (evict) {
+    case Evict::kNothing:
+      return "warm";
+    case Evict::kFirst:
+      return "L1 evicted";
+    case Evict::kSecond:
+      return "L2 evicted";
+    case Evict::kAll:
+      return "cold";
+  }
+  return "";
 }
 
 // By what a lab says of the run (ShadowRun::failure).
@@ -81,28 +91,6 @@ void LoopExperiment::Reduce() {
     if (cycles <= 0) continue;
     run_cycles_ = cycles;
     break;
-  }
-}
-
-// Warm first; when live is far from it, one attempt with cold caches, and the nearer of the two stays.
-void LoopExperiment::ChooseProtocol() {
-  if (live_cycles_ <= 0 || run_cycles_ <= 0) return;
-  const double gap = std::abs(std::log(run_cycles_ / live_cycles_));
-  // Emptying the caches costs far more than a short instance: only where warm ones are nothing like the live ones.
-  const bool is_short = kMostEvicting * InstanceNs() < kEvictNs;
-  if (!cold_ && is_short && gap < kUnlike) return;
-  if (!cold_tried_ && !cold_ && run_cycles_ < live_cycles_ && gap > kDistantFidelity) {
-    warm_gap_ = gap;
-    cold_ = cold_tried_ = true;
-    runs_.clear();
-    reduction_ = {};
-    trip_classes_.clear();
-  } else if (cold_ && warm_gap_ > 0 && gap > warm_gap_) {
-    cold_ = false;
-    warm_gap_ = 0;
-    runs_.clear();
-    reduction_ = {};
-    trip_classes_.clear();
   }
 }
 
@@ -172,7 +160,7 @@ LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
     };
     out.fidelity = {run_cycles_ / live_cycles_, run_cycles_ / at(0.75), run_cycles_ / at(0.25)};
   }
-  if (shadows_ > 0) out.protocol = cold_ ? "cold" : "warm";
+  if (shadows_ > 0) out.protocol = ProtocolName(evict_);
   out.trips = TripDeciles(trips_);
   out.figures = reduction_.figures;
   DescribeCopies(out.figures);

@@ -14,7 +14,7 @@ class Writer {
 
   void Run(int32_t variant, bool learn = false) {
     runs_.push_back(
-        {.variant = variant, .cold = wish_.cold, .restore = wish_.restore, .learn = learn});
+        {.variant = variant, .evict = wish_.evict, .restore = wish_.restore, .learn = learn});
   }
   // Unless the last run was one already.
   void Base(int32_t base) {

@@ -27,7 +27,7 @@ struct ScheduleWish {
   int64_t room_ns = 0;            // for all runs
   int32_t most = kMostScheduled;  // runs
   int32_t rounds = 1;             // wanted
-  bool cold = false;
+  Evict evict = Evict::kNothing;
   bool restore = false;
   uint64_t seed = 1;
 };

@@ -1,7 +1,6 @@
 #include "agent/shadow/cpu_state.h"
 
 #include <cpuid.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -33,15 +32,6 @@ absl::StatusOr<uint64_t> XsaveMaskOfThisCpu() {
     return absl::UnimplementedError(
         absl::StrCat("the CPU's vector state of ", bytes, " bytes is larger than foreseen"));
   return mask;
-}
-
-uint64_t EvictBytesOfThisCpu() {
-  constexpr uint64_t kMost = 16 << 20, kLeast = 1 << 20;
-  const long second = sysconf(_SC_LEVEL2_CACHE_SIZE), third = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  const long cpus = std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
-  uint64_t bytes = 2 * static_cast<uint64_t>(std::max(0L, second)) +
-                   static_cast<uint64_t>(std::max(0L, third) / cpus);
-  return std::clamp(bytes, kLeast, kMost);
 }
 
 }  // namespace perfd

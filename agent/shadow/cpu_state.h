@@ -14,9 +14,6 @@ namespace perfd {
 
 absl::StatusOr<uint64_t> XsaveMaskOfThisCpu();
 
-// Bytes of private data that a walk must touch to evict a thread's share of the caches; bounded.
-uint64_t EvictBytesOfThisCpu();
-
 }  // namespace perfd
 
 #endif  // AGENT_SHADOW_CPU_STATE_H_

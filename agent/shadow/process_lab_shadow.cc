@@ -13,7 +13,6 @@
 #include "agent/procfs/open_as_owner.h"
 #include "agent/procfs/procfs.h"
 #include "agent/procfs/read_file.h"
-#include "agent/shadow/cpu_state.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/process_lab.h"
@@ -44,10 +43,9 @@ int64_t Now() {
 uint64_t BytesWritten(const ShadowWish& wish) {
   uint64_t bytes = 0;
   for (const auto& range : wish.restores) bytes += 2 * std::min(range.second, uint64_t{1} << 40);
-  const bool cold =
-      std::any_of(wish.runs.begin(), wish.runs.end(), [](const RunWish& run) { return run.cold; });
-  if (cold) bytes += EvictBytesOfThisCpu() * static_cast<uint64_t>(std::max(1, wish.team));
-  return bytes;
+  Evict most = Evict::kNothing;
+  for (const RunWish& run : wish.runs) most = std::max(most, run.evict);
+  return bytes + EvictBytesOfThisCpu(most) * static_cast<uint64_t>(std::max(1, wish.team));
 }
 
 // Everything is ready, the arming waits for its moment. How long the loop may stay armed then.
@@ -84,7 +82,7 @@ absl::Status ProcessLab::AddRun(const LabSite& site, const RunWish& wish, Shadow
   RunEntry& run = plan->runs[plan->run_count++];
   run.copy = copy.entry;
   run.iteration_limit = wish.iteration_limit;
-  if (wish.cold) run.flags |= kRunCold;
+  run.flags |= static_cast<uint32_t>(wish.evict) << kRunEvictShift;
   if (wish.restore) run.flags |= kRunRestore;
   if (wish.learn) run.flags |= kRunLearn;
   if (copy.flush_denormals) run.flags |= kRunFtz | kRunDaz;
@@ -128,7 +126,8 @@ absl::StatusOr<ShadowPlan> ProcessLab::MakePlan(const LabSite& site, const Shado
   plan.shadow_ns = static_cast<uint64_t>(longest);
   plan.soft_ticks = ticks_.ToTicks(static_cast<int64_t>(kSoftShare * static_cast<double>(longest)));
   plan.agent_wait_ns = std::min(kAgentWaitNs, plan.shadow_ns / 2);
-  plan.evict_bytes = EvictBytesOfThisCpu();
+  for (size_t level = 0; level < kEvictLevels; ++level)
+    plan.evict_bytes[level] = EvictBytesOfThisCpu(static_cast<Evict>(level));
   uint32_t selves = 0;
   plan.runs[plan.run_count++].copy = site.empty_copy;
   for (const RunWish& run : wish.runs) RETURN_IF_ERROR(AddRun(site, run, &plan, &selves));

@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/attach/tracer.h"
+#include "agent/shadow/evict.h"
 #include "agent/shadow/forking/narrowing.h"
 #include "agent/shadow/recovery_wish.h"
 #include "agent/variant/copy.h"
@@ -77,8 +78,8 @@ struct Census {
 
 struct RunWish {
   int32_t variant = 0;
-  bool cold = false;     // evict the caches before
-  bool restore = false;  // copy ShadowWish::restores back before
+  Evict evict = Evict::kNothing;  // before
+  bool restore = false;           // copy ShadowWish::restores back before
   bool learn =
       false;  // afterwards, note what it changed of them: later runs restore only what was noted
   uint64_t iteration_limit = 0;  // COUNT and TRACE only; 0: none

@@ -28,6 +28,8 @@ constexpr int kMostTracerDeaths = 3;
 constexpr int64_t kShadowPatienceNs = 3 * kNsPerSecond;
 constexpr int64_t kInsidePatienceNs = 200 * kNsPerMs;
 
+constexpr uint32_t kSameRecords = 6;  // layout since which ThreadRecord is as it is
+
 int64_t Now() {
   return SystemClock().MonotonicNs();
 }
@@ -52,6 +54,7 @@ absl::StatusOr<BusyWords> BusyWordsOf(uint32_t version) {
     case kUnfilled:
     case kTeamsNotInPlace:
     case kRunsInPlace:
+    case kSameRecords:
     case kShadowLayoutVersion:
       return BusyWords{offsetof(RegionHeader, busy), offsetof(RegionHeader, orphan),
                        offsetof(RegionHeader, in_place)};
@@ -122,7 +125,7 @@ absl::StatusOr<Left> LookAt(const Injection& injection, const Memory& memory) {
                      region.Read<uint32_t>(at + offsetof(RegionHeader, version)));
     left.ranges.push_back(injection.region);
     left.region = magic == kShadowMagic;
-    left.records = left.region && version == kShadowLayoutVersion;
+    left.records = left.region && version >= kSameRecords && version <= kShadowLayoutVersion;
     ASSIGN_OR_RETURN(left.words, BusyWordsOf(left.region ? version : 0));
     ASSIGN_OR_RETURN(left.orphan, region.Read<uint32_t>(at + left.words.orphan));
   }

@@ -23,7 +23,6 @@ enum RunStatus : uint32_t {
 };
 
 enum : uint32_t {
-  kRunCold = 1,     // walk the eviction buffer before
   kRunRestore = 2,  // copy the restore ranges back before
   kRunFtz = 4,      // flush denormal results
   kRunDaz = 8,      // denormal operands are zero
@@ -32,6 +31,10 @@ enum : uint32_t {
   kRunInPlace = 128,  // may run in the rank itself; plans for shadows never say so
   kRunPinned = 32,    // zero the slots of pinned operands before, which also brings them into L1
 };
+// What to evict before the run: an index into ShadowPlan::evict_bytes; 0: nothing.
+inline constexpr uint32_t kRunEvictShift = 8;
+inline constexpr uint32_t kRunEvictMask = 3;
+
 enum : uint32_t {
   kPlanPinCpu = 1,        // pin each member to the CPU it arrived on, if those differ
   kPlanWaitForAgent = 2,  // the shadow waits for ChildControl::go before it protects and runs
@@ -90,8 +93,7 @@ struct ShadowPlan {
   uint64_t shadow_ns;   // hard: the watchdog, and the rank's own kill
   uint64_t soft_ticks;  // no run starts later than this after the fork
   uint64_t agent_wait_ns;
-  uint64_t evict_bytes;  // per thread
-  uint64_t reserved[3];
+  uint64_t evict_bytes[4];  // walked through by each thread
   RecoveryPlan recovery;
   RunEntry runs[kMaxRuns];
   SelfWord selves[kMaxSelfWords];

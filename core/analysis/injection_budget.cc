@@ -8,6 +8,8 @@ namespace {
 
 // Of the budget: the governor keeps sampling below half of it, and reading programs at the begin does not go on.
 constexpr double kMostComing = 0.5;
+constexpr double kRateNs = 5e9;  // what was charged so long ago counts for a third in the rate
+constexpr int64_t kRetryNs = 50'000'000;
 constexpr double kLeastFactor = 0.1;
 constexpr double kMostFactor = 10;
 
@@ -26,32 +28,40 @@ InjectionBudget::InjectionBudget(double ratio, int64_t begin_ns, int64_t end_ns)
 void InjectionBudget::Charge(int64_t ns, int64_t now_ns) {
   if (ns <= 0) return;
   spent_ns_ += ns;
-  charged_ns_ += ns;
-  charged_until_ns_ = std::max(charged_until_ns_, now_ns);
+  const int64_t over_ns = now_ns - charged_until_ns_;
+  if (over_ns <= 0) return;
+  const double rate = static_cast<double>(ns) / static_cast<double>(over_ns);
+  const bool first = charged_until_ns_ == begin_ns_;
+  const double weight = first ? 1 : -std::expm1(-static_cast<double>(over_ns) / kRateNs);
+  charged_rate_ += weight * (rate - charged_rate_);
+  charged_until_ns_ = now_ns;
 }
 
 int64_t InjectionBudget::ComingNs(int64_t ns) const {
-  const int64_t charged_over_ns = charged_until_ns_ - begin_ns_;
-  if (charged_over_ns <= 0 || ns <= 0) return 0;
-  const double rate = static_cast<double>(charged_ns_) / static_cast<double>(charged_over_ns);
-  return Earned(std::min(rate, kMostComing * ratio_), ns);
+  return Earned(std::min(charged_rate_, kMostComing * ratio_), ns);
 }
 
 int64_t InjectionBudget::TotalNs() const {
   return Earned(ratio_, end_ns_ - begin_ns_);
 }
 
+int64_t InjectionBudget::AheadNs(int64_t now_ns) const {
+  return std::min(kAheadNs, end_ns_ - std::clamp(now_ns, begin_ns_, end_ns_));
+}
+
+int64_t InjectionBudget::EarnedNs(int64_t now_ns) const {
+  return Earned(ratio_, std::clamp(now_ns, begin_ns_, end_ns_) - begin_ns_ + AheadNs(now_ns));
+}
+
 int64_t InjectionBudget::CreditNs(int64_t now_ns) const {
-  const int64_t elapsed = std::clamp(now_ns, begin_ns_, end_ns_) - begin_ns_;
-  const int64_t ahead = std::min(kAheadNs, end_ns_ - begin_ns_ - elapsed);
-  return Earned(ratio_, elapsed + ahead) - spent_ns_ - ComingNs(ahead);
+  return EarnedNs(now_ns) - spent_ns_ - ComingNs(AheadNs(now_ns));
 }
 
 int64_t InjectionBudget::WaitNs(int64_t cost_ns, int64_t now_ns) const {
-  const int64_t missing = cost_ns - CreditNs(now_ns);
-  if (missing <= 0) return 0;
-  const int64_t rest = end_ns_ - std::clamp(now_ns, begin_ns_, end_ns_);
-  if (ratio_ <= 0 || spent_ns_ + ComingNs(rest) + cost_ns > TotalNs()) return -1;
+  if (Allows(cost_ns, now_ns)) return 0;
+  if (ratio_ <= 0 || spent_ns_ + cost_ns > TotalNs()) return -1;
+  const int64_t missing = cost_ns + spent_ns_ - EarnedNs(now_ns);
+  if (missing <= 0) return kRetryNs;
   return static_cast<int64_t>(std::ceil(static_cast<double>(missing) / ratio_));
 }
 

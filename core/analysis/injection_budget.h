@@ -28,20 +28,23 @@ class InjectionBudget {
   // What may be spent at `now_ns`; negative: overspent.
   int64_t CreditNs(int64_t now_ns) const;
   bool Allows(int64_t cost_ns, int64_t now_ns) const { return cost_ns <= CreditNs(now_ns); }
-  // How long to wait until `cost_ns` is allowed; -1: not within this profile.
+  // When to ask again about `cost_ns`; 0: it is allowed. -1: not within this profile, even if nothing were charged any more:
+  // what is only expected to be charged puts a step off, but rules none out.
   int64_t WaitNs(int64_t cost_ns, int64_t now_ns) const;
   // The whole of what this profile may spend.
   int64_t TotalNs() const;
 
  private:
-  // What will be charged within so long, at the rate so far.
+  int64_t AheadNs(int64_t now_ns) const;
+  int64_t EarnedNs(int64_t now_ns) const;  // and what may be spent ahead
+  // What will be charged within so long, at the rate of the last seconds.
   int64_t ComingNs(int64_t ns) const;
 
   double ratio_;
   int64_t begin_ns_;
   int64_t end_ns_;
   int64_t spent_ns_ = 0;
-  int64_t charged_ns_ = 0;  // of it
+  double charged_rate_ = 0;  // ns of it charged per ns
   int64_t charged_until_ns_;
 };
 

@@ -139,12 +139,15 @@ void SaveRestores(ChildControl* child, ShadowPlan* plan) {
   }
 }
 
+// Of the run that walks farthest.
 uint64_t EvictBytes(ShadowPlan* plan) {
   uint32_t count = plan->run_count < kMaxRuns ? plan->run_count : kMaxRuns;
+  uint64_t most = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    if (plan->runs[i].flags & kRunCold) return plan->evict_bytes;
+    uint64_t bytes = plan->evict_bytes[plan->runs[i].flags >> kRunEvictShift & kRunEvictMask];
+    if (bytes > most) most = bytes;
   }
-  return 0;
+  return most;
 }
 
 void PrepareBlock(RegionHeader* region, ChildControl* child, uint32_t place) {

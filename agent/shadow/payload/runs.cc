@@ -83,8 +83,10 @@ void Restore(ChildControl* child, ShadowPlan* plan, BlockState* state) {
   }
 }
 
-void Evict(BlockState* state) {
-  for (uint64_t at = 0; at < state->evict_bytes; at += kCacheLine) {
+void Evict(ShadowPlan* plan, const RunEntry& run, BlockState* state) {
+  uint64_t bytes = plan->evict_bytes[run.flags >> kRunEvictShift & kRunEvictMask];
+  if (bytes > state->evict_bytes) bytes = state->evict_bytes;
+  for (uint64_t at = 0; at < bytes; at += kCacheLine) {
     auto* word = At<volatile uint64_t>(state->evict + at);
     *word = *word + 1;
   }
@@ -118,7 +120,7 @@ void PrepareRun(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64
   if (run.flags & kRunTrace) ResetTrace(block);
   state->target = run.copy;
   state->faulted = 0;
-  if (run.flags & kRunCold) Evict(state);
+  Evict(plan, run, state);
   if (run.flags & kRunPinned) ZeroBytes(block + kBlockSlots, kSlotBytes * kSlotCount);
   SetSelves(plan, run, block);
 }

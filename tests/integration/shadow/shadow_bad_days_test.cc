@@ -222,7 +222,8 @@ TEST_F(PayloadTest, TwoHundredShadowsInARow) {
   uint32_t site = lab.Install(kUpdate);
   uint64_t ref = lab.Ref(kUpdate), count = lab.Count(kUpdate);
   for (int i = 0; i < 200; ++i) {
-    lab.Plan(site, 1, {{ref, 0, 0, 0, 0}, {count, 0, kRunCold, 0, 0}}).evict_bytes = 65536;
+    lab.Plan(site, 1, {{ref, 0, 0, 0, 0}, {count, 0, 1 << kRunEvictShift, 0, 0}}).evict_bytes[1] =
+        65536;
     lab.Arm(site);
     loop_update(v.data(), 64);
     ASSERT_EQ(lab.site(site).last_outcome, kOutcomeDone) << i;

@@ -101,9 +101,9 @@ TEST_F(NarrowTest, WhatIsLeftOutStaysEmpty) {
   ShadowPlan& plan = Plan(lab, site, ballast, {{ballast.At(2), 20 * kMb}});
   plan.run_count = 0;
   for (uint64_t mb : {1, 3, 6, 9, 12, 15, 18, 21})
-    plan.runs[plan.run_count++] = {Look(lab, ballast.At(mb)), 0, kRunCold | kRunRestore | kRunLearn,
-                                   0, 0};
-  plan.evict_bytes = 8 * kMb;
+    plan.runs[plan.run_count++] = {Look(lab, ballast.At(mb)), 0,
+                                   3 << kRunEvictShift | kRunRestore | kRunLearn, 0, 0};
+  plan.evict_bytes[3] = 8 * kMb;
   plan.restores[plan.restore_count++] = {ballast.At(24), 8 * kMb, kSharedOut, 0};
   Run(lab, site);
   EXPECT_EQ(lab.result(0, 0).status, uint32_t{kRunOk});

@@ -6,6 +6,7 @@
 #define TESTS_UNIT_EXPERIMENT_FAKE_LAB_H_
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -27,6 +28,8 @@ struct FakeTruth {
   double live_factor = 1;         // live cycles / shadow cycles, warm
   double live_spread = 0;         // longest live instance - shortest, / their middle
   double cold_factor = 0;         // cold cycles / warm cycles; 0: the live ones
+  double first_factor = 1;        // the same with the first level emptied
+  double second_factor = 1;       // and with the second
   double last_thread_factor = 1;  // of the last thread of the team
   double first_run_factor = 1;    // of a shadow: it copies what the loop writes
   int64_t copy_ns_per_mb = 0;
@@ -78,7 +81,7 @@ struct FakeLog {
   int uninstalls = 0;
   int shadows = 0;
   int restored_runs = 0;
-  int cold_runs = 0;
+  std::array<int, kEvictLevels> evicting_runs{};  // by Evict
   int learning_runs = 0;
   std::vector<std::optional<Footprint>> footprints;  // of every shadow
   int64_t pause_ns = 0;
@@ -266,7 +269,10 @@ inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t 
   const auto it = saturation.find(name);
   double cycles = truth_.ref_cycles * jitter * (it == saturation.end() ? 1 : it->second);
   cycles *= static_cast<double>(trips_) / static_cast<double>(truth_.iterations);
-  if (wish.cold) cycles *= truth_.cold_factor > 0 ? truth_.cold_factor : truth_.live_factor;
+  if (wish.evict == Evict::kFirst) cycles *= truth_.first_factor;
+  if (wish.evict == Evict::kSecond) cycles *= truth_.second_factor;
+  if (wish.evict == Evict::kAll)
+    cycles *= truth_.cold_factor > 0 ? truth_.cold_factor : truth_.live_factor;
   if (thread + 1 == shadow.team) cycles *= truth_.last_thread_factor;
   if (run == 0) cycles *= truth_.first_run_factor;
   out.cycles = static_cast<uint64_t>(cycles) + truth_.probe_cycles;
@@ -277,7 +283,7 @@ inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t 
   }
   if (name == "TRACE") out.iterations = std::min(trips_, wish.iteration_limit);
   log_->restored_runs += wish.restore ? 1 : 0;
-  log_->cold_runs += wish.cold ? 1 : 0;
+  if (thread == 0) ++log_->evicting_runs[static_cast<size_t>(wish.evict)];
   log_->learning_runs += wish.learn ? 1 : 0;
   return out;
 }

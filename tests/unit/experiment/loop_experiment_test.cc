@@ -50,6 +50,8 @@ class LoopExperimentTest : public ::testing::Test {
     return -1;
   }
 
+  int Runs(Evict level) const { return log_.evicting_runs[static_cast<size_t>(level)]; }
+
   FakeLog log_;
 };
 
@@ -247,16 +249,35 @@ TEST_F(LoopExperimentTest, ColdProtocolWhereLiveIsSlower) {
   EXPECT_EQ(loop.protocol, "cold");
   EXPECT_NEAR(loop.fidelity.value, 1, 0.02);
   EXPECT_NEAR(Saturation(loop, "LS"), 0.9, 0.02);
-  EXPECT_GT(log_.cold_runs, 10);
+  EXPECT_GT(Runs(Evict::kAll), 10);
 }
 
-TEST_F(LoopExperimentTest, ShortInstancesStayWarmUnlessTheyAreNothingLikeLive) {
+TEST_F(LoopExperimentTest, TheLevelWhoseEvictionIsNearestToLiveIsKept) {
+  FakeTruth truth;
+  truth.live_factor = 1.5;
+  truth.cold_factor = 3;
+  truth.first_factor = 1.2;
+  truth.second_factor = 1.45;
+  const LoopMeasurement second = Run(truth, {"LS"});
+  EXPECT_EQ(second.protocol, "L2 evicted");
+  EXPECT_NEAR(second.fidelity.value, 1.45 / 1.5, 0.02);
+  EXPECT_EQ(Runs(Evict::kAll), 2) << "one look at each level";
+  truth.first_factor = 1.42;  // no farther than a few percent, and far cheaper
+  EXPECT_EQ(Run(truth, {"LS"}).protocol, "L1 evicted");
+}
+
+TEST_F(LoopExperimentTest, ShortInstancesEmptyAllCachesOnlyIfWarmOnesAreNothingLikeLive) {
   FakeTruth truth;
   truth.live_factor = 1.5;
   truth.ref_cycles = 40'000;  // 20 us, live 30: 4 ms of evicting before each is too much
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_EQ(loop.protocol, "warm");
-  EXPECT_EQ(log_.cold_runs, 0);
+  EXPECT_EQ(Runs(Evict::kAll), 0);
+  EXPECT_EQ(Runs(Evict::kSecond), 2);
+  truth.ref_cycles = 10'000;
+  EXPECT_EQ(Run(truth, {"LS"}).protocol, "warm");
+  EXPECT_EQ(Runs(Evict::kSecond), 2) << "1 ms of evicting is too much, too";
+  EXPECT_EQ(Runs(Evict::kFirst), 4);
   truth.live_factor = 2.1;
   truth.ref_cycles = 30'000;
   EXPECT_EQ(Run(truth, {"LS"}).protocol, "cold");
@@ -267,17 +288,17 @@ TEST_F(LoopExperimentTest, WarmWhereLiveIsFaster) {
   truth.live_factor = 0.5;
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_EQ(loop.protocol, "warm");
-  EXPECT_EQ(log_.cold_runs, 0);
+  EXPECT_EQ(Runs(Evict::kFirst) + Runs(Evict::kSecond) + Runs(Evict::kAll), 0);
   EXPECT_NEAR(loop.fidelity.value, 2, 0.04);
 }
 
-TEST_F(LoopExperimentTest, WarmAgainWhereColdIsFartherFromLive) {
+TEST_F(LoopExperimentTest, WarmStaysWhereColdIsFartherFromLive) {
   FakeTruth truth;
   truth.live_factor = 1.2;
   truth.cold_factor = 3;
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_EQ(loop.protocol, "warm");
-  EXPECT_GT(log_.cold_runs, 0);
+  EXPECT_GT(Runs(Evict::kAll), 0);
   EXPECT_NEAR(loop.fidelity.value, 1 / 1.2, 0.02);
   EXPECT_NEAR(Team(loop, "REF").cycles, truth.ref_cycles, 0.02 * truth.ref_cycles);
 }
@@ -287,8 +308,16 @@ TEST_F(LoopExperimentTest, WarmRunsDoNotCountAmongColdOnes) {
   truth.live_factor = 1.5;
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_EQ(loop.protocol, "cold");
-  // One shadow was the first look, one was warm.
-  EXPECT_EQ(Team(loop, "LS").shadows + 2, static_cast<uint32_t>(log_.shadows));
+  // One shadow was the first look, one was warm, one compared the protocols.
+  EXPECT_EQ(Team(loop, "LS").shadows + 3, static_cast<uint32_t>(log_.shadows));
+}
+
+TEST_F(LoopExperimentTest, WhatIsUpdatedInPlaceIsBroughtBackWhileProtocolsAreCompared) {
+  FakeTruth truth;
+  truth.live_factor = 1.5;
+  truth.in_place = truth.memory_carried = true;
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.protocol, "cold") << loop.reason;
 }
 
 TEST_F(LoopExperimentTest, FidelityComparesOneThreadWithOneThread) {

@@ -145,8 +145,10 @@ TEST(RunScheduleTest, OrderDiffersBetweenShadows) {
 
 TEST(RunScheduleTest, ProtocolIsThatOfTheWish) {
   ScheduleWish wish = Wish();
-  wish.cold = wish.restore = true;
-  for (const RunWish& run : MakeSchedule(wish).runs) EXPECT_TRUE(run.cold && run.restore);
+  wish.evict = Evict::kSecond;
+  wish.restore = true;
+  for (const RunWish& run : MakeSchedule(wish).runs)
+    EXPECT_TRUE(run.evict == Evict::kSecond && run.restore);
 }
 
 }  // namespace

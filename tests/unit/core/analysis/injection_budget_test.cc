@@ -46,17 +46,31 @@ TEST(InjectionBudgetTest, WhatGoesOnAllTheTimeIsLeftItsPartOfWhatIsSpentAhead) {
   budget.Charge(kSecond / 10, 11 * kSecond);
   EXPECT_EQ(budget.CreditNs(11 * kSecond), kSecond * 10 / 100)
       << "2 % less 1 % of ten seconds more";
-  // Half of the whole is for it.
-  EXPECT_EQ(budget.WaitNs(kSecond * 3 / 5, kSecond), -1);
-  EXPECT_GT(budget.WaitNs(kSecond * 3 / 10, kSecond), 0);
   EXPECT_EQ(budget.spent_ns(), kSecond * 22 / 100);
+}
+
+TEST(InjectionBudgetTest, WhatIsOnlyExpectedPutsAStepOffAndRulesNoneOut) {
+  InjectionBudget budget(0.02, 0, 60 * kSecond);
+  budget.Charge(kSecond / 100, kSecond);  // at this rate half of the whole
+  const int64_t cost = kSecond * 9 / 10;
+  int64_t now = kSecond;
+  while (budget.WaitNs(cost, now) > 0) now += budget.WaitNs(cost, now);
+  EXPECT_EQ(budget.WaitNs(cost, now), 0);
+  EXPECT_GT(now, 40 * kSecond);
+  EXPECT_EQ(budget.WaitNs(kSecond * 12 / 10, kSecond), -1) << "10 ms of the whole are gone";
 }
 
 TEST(InjectionBudgetTest, ADearBeginIsNotTakenForWhatGoesOn) {
   InjectionBudget budget(0.02, 0, 60 * kSecond);
   budget.Charge(kSecond / 4, kSecond);  // 25 % of the first second
-  EXPECT_GT(budget.WaitNs(kSecond / 10, kSecond), 0);
-  EXPECT_EQ(budget.WaitNs(kSecond / 100, 20 * kSecond), 0);
+  for (int s = 2; s <= 20; ++s) budget.Charge(kSecond / 500, s * kSecond);  // 0.2 %
+  EXPECT_EQ(budget.spent_ns(), kSecond * 288 / 1000);
+  // 30 s have earned 600 ms; of the ten ahead some 1 % of the begin's rate may still be seen.
+  EXPECT_LT(budget.CreditNs(20 * kSecond), kSecond * (600 - 288 - 20) / 1000);
+  EXPECT_GT(budget.CreditNs(20 * kSecond), kSecond * (600 - 288 - 100) / 1000);
+  for (int s = 21; s <= 50; ++s) budget.Charge(kSecond / 500, s * kSecond);
+  EXPECT_NEAR(static_cast<double>(budget.CreditNs(50 * kSecond)), kSecond * (1.2 - 0.348 - 0.02),
+              kSecond / 500);
 }
 
 TEST(InjectionBudgetTest, ZeroRatioAllowsNothing) {
