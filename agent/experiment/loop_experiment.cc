@@ -96,7 +96,8 @@ int32_t LoopExperiment::BaseOf(int32_t variant) const {
 
 // Whole ranges are copied back before every run only where that takes little of its time.
 bool LoopExperiment::Learns() const {
-  return trace_.in_place && static_cast<double>(RestoreNs()) > kMostRestoring * InstanceNs();
+  const double run_ns = InstanceNs() * static_cast<double>(std::max<uint64_t>(1, instances_));
+  return trace_.in_place && static_cast<double>(RestoreNs()) > kMostRestoring * run_ns;
 }
 
 double LoopExperiment::InstanceNs() const {
@@ -110,7 +111,7 @@ int64_t LoopExperiment::RestoreNs() const {
 }
 
 int64_t LoopExperiment::RunNs() const {
-  double ns = InstanceNs();
+  double ns = InstanceNs() * static_cast<double>(std::max<uint64_t>(1, instances_));
   ns += static_cast<double>(EvictNs(evict_));
   if (trace_.in_place && !Learns()) ns += static_cast<double>(RestoreNs());
   return std::max<int64_t>(1000, static_cast<int64_t>(ns));
@@ -190,6 +191,7 @@ void LoopExperiment::TakeLive(RankLab& lab, const StepRoom& room) {
   auto ticks = lab.TimeLive(setup_.lab_loop, kLiveInstances * census_.team, room.timeout_ns);
   if (!ticks.ok()) return Fail(ticks.status());
   live_.insert(live_.end(), ticks->begin(), ticks->end());
+  if (static_cast<double>(Median(live_)) < kShortNs * setup_.ticks_per_ns) TimeShort(lab, room);
   if (static_cast<int32_t>(live_.size()) < kLeastLive)
     return Fail(absl::UnavailableError("the loop is entered too rarely to be timed"));
   live_cycles_ = static_cast<double>(Median(live_));
@@ -205,6 +207,7 @@ void LoopExperiment::TakeLive(RankLab& lab, const StepRoom& room) {
             3 * static_cast<double>(RunNs()) / 1e6 / kShadowShare));
   }
   ChooseMode();
+  ChooseChain();
   if (in_place_) {
     stage_ = Stage::kMeasure;
     return;
@@ -226,6 +229,7 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   wish.shadow_ns = setup_.shadow_ns;
   wish.timeout_ns = room.timeout_ns;
   wish.runs = std::move(runs);
+  for (RunWish& run : wish.runs) run.instances = instances_;
   if (restore) {
     wish.restores = trace_.written;
     wish.writers = trace_.writers;
@@ -298,9 +302,11 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   const StepCost cost = RunShadow(lab, room, schedule.runs, wish.restore, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
   if (room.narrow && MissedMemory(answer)) return cost;
+  if (LeftEarly(answer)) return cost;
   Keep(answer, schedule.runs, schedule.warm_ups);
   CheckTrips(answer, schedule.runs);
   Reduce();
+  if (!KeepsChain("")) return cost;
   const bool all = !NeedsProtocol() && Missing().empty() && MissingInstances().empty();
   if (stage_ == Stage::kMeasure && (all || shadows_ >= kMostShadows))
     Finish(MeasureState::kMeasured, "");

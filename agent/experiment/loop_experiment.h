@@ -26,6 +26,8 @@
 
 namespace perfd {
 
+inline constexpr double kShortNs =
+    2'000;  // an instance below is better measured with others in a row (loop_chain.cc)
 inline constexpr double kShadowShare = 0.7;  // of the longest pause; the rest is for surprises
 
 struct LoopSetup {
@@ -138,6 +140,15 @@ class LoopExperiment {
   std::vector<std::string> Missing() const;
   std::vector<std::string> MissingInstances() const;
   void Fail(const absl::Status& status);
+  // loop_chain.cc
+  void TimeShort(RankLab& lab, const StepRoom& room);
+  void ChooseChain();
+  void RunAlone(const std::string& why);
+  bool KeepsChain(const std::string& failure);
+  bool LeftEarly(const ShadowAnswer& answer);
+  bool ShortenChain(uint64_t passes, uint64_t most);
+  bool Chained(int32_t variant) const;
+  std::vector<Refusal> NotInAChain() const;
   // loop_recovery.cc
   void ChooseMode();
   StepCost Recover(RankLab& lab, const StepRoom& room);
@@ -165,7 +176,7 @@ class LoopExperiment {
   int32_t failures_ = 0;    // in a row, of the current stage
   double live_cycles_ = 0;  // median instance of the slowest thread
   std::vector<uint64_t> live_;
-  double run_cycles_ = 0;          // of REF in a shadow
+  double run_cycles_ = 0;          // of REF in a shadow, per instance
   Evict evict_ = Evict::kNothing;  // before each run
   bool protocol_chosen_ = false;
   TraceSummary trace_;
@@ -184,6 +195,10 @@ class LoopExperiment {
   int32_t narrow_misses_ = 0;    // shadows that touched what had been left out
   int32_t narrow_failures_ = 0;  // in a row
   std::string narrow_note_;
+  uint64_t instances_ = 0;  // of one run, in a chain; 0: one alone
+  std::vector<Refusal> chain_refusals_;  // why there is none, or of single variants
+  bool chain_tried_ = false;
+  int32_t early_ends_ = 0;              // chains in a row that were left after few instances
   bool in_place_ = false;               // recovery mode
   std::vector<Refusal> mode_refusals_;  // why not, of the loop or of single variants
   uint32_t clusters_ = 0;               // of runs in place, so far

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/experiment/loop_experiment.h"
@@ -22,7 +23,7 @@ uint64_t TeamCycles(const ShadowAnswer& answer, int32_t run) {
   for (const ShadowRun& result : answer.runs) {
     if (result.run != run) continue;
     if (!result.ok) return 0;
-    slowest = std::max(slowest, result.cycles);
+    slowest = std::max(slowest, result.cycles / result.instances);
   }
   return slowest;
 }
@@ -67,6 +68,7 @@ StepCost LoopExperiment::Look(RankLab& lab, const StepRoom& room) {
 // A second run began from what the first one left in memory. Some loops cannot bear that: they are traced in a shadow of its
 // own, and restored between runs from then on.
 void LoopExperiment::RepeatFailed(const char* variant, const std::string& failure) {
+  if (!KeepsChain(absl::StrCat(variant, " failed: ", failure))) return;
   if (trace_alone_) Finish(MeasureState::kRefused, absl::StrCat(variant, " failed: ", failure));
   trace_alone_ = true;
 }
@@ -88,22 +90,32 @@ bool LoopExperiment::IsStretch(const ShadowAnswer& answer, uint64_t passes) {
 
 bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<RunWish>& runs) {
   std::vector<ThreadTrace> threads(answer.traces.size());
-  uint64_t longest = 0;
+  uint64_t longest = 0, each = 0;  // of a run, and of an instance
   for (const ShadowRun& run : answer.runs) {
     const auto index = static_cast<size_t>(run.run);
     if (index >= runs.size() || runs[index].variant == kRefIndex) continue;
     const bool counts = runs[index].variant == kCountIndex;
+    if (!run.ok && absl::StartsWith(run.failure, "not run: time was up")) {
+      Finish(MeasureState::kRefused,
+             absl::StrCat("a shadow has no time for ", counts ? "COUNT" : "TRACE",
+                          " behind the loop itself; a larger budget.shadow has"));
+      return false;
+    }
     if (!run.ok) {
       RepeatFailed(counts ? "COUNT" : "TRACE", run.failure);
       return false;
     }
     longest = std::max(longest, run.iterations);
+    each = std::max(each, run.iterations / run.instances);
     const auto thread = static_cast<size_t>(run.thread);
     if (thread >= threads.size()) continue;
     uint64_t& whole = threads[thread].whole_iterations;
     whole = std::max(whole, run.iterations);
     if (!counts) threads[thread].traced_iterations = run.iterations;
   }
+  if (LeftEarly(answer)) return false;
+  if (instances_ > 0 && longest >= kTraceIterations)
+    return ShortenChain(each, kTraceIterations / 2);
   if (trace_alone_ && longest >= kTraceIterations) {
     Finish(MeasureState::kRefused,
            absl::StrCat("it changes what it depends on, and makes more than ", kTraceIterations,
@@ -111,9 +123,11 @@ bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<Ru
     return false;
   }
   if (!IsStretch(answer, longest)) return false;
-  trips_.push_back(longest);
+  trips_.push_back(each);
   for (size_t i = 0; i < threads.size(); ++i) threads[i].records = answer.traces[i];
-  trace_ = SummarizeTrace(installed_.copies[kTraceIndex].references, threads, setup_.bias);
+  const CodeCopy& traced =
+      instances_ > 0 ? *installed_.chained[kTraceIndex] : installed_.copies[kTraceIndex];
+  trace_ = SummarizeTrace(traced.references, threads, setup_.bias);
   if (trace_.untraced) {
     Finish(MeasureState::kRefused,
            "an instruction writes memory at addresses that cannot be traced");

@@ -10,6 +10,8 @@ namespace perfd {
 namespace {
 
 constexpr double kDistantFidelity = 0.10;  // farther from live than this: try the other protocols
+constexpr double kDistantChain =
+    0.20;  // the same of a chain: short instances scatter more, live above all
 constexpr double kWorthEvicting =
     0.05;                              // nearer than what evicts less, or it is not worth its time
 constexpr double kMostEvicting = 100;  // instances that one eviction may cost ...
@@ -37,7 +39,7 @@ double MiddleCycles(const ShadowAnswer& answer, size_t run) {
 bool LoopExperiment::NeedsProtocol() const {
   if (protocol_chosen_ || in_place_ || stage_ != Stage::kMeasure || runs_.empty()) return false;
   if (live_cycles_ <= 0 || run_cycles_ <= 0) return false;
-  return std::log(live_cycles_ / run_cycles_) > kDistantFidelity;
+  return std::log(live_cycles_ / run_cycles_) > (instances_ > 0 ? kDistantChain : kDistantFidelity);
 }
 
 int64_t LoopExperiment::EvictNs(Evict level) const {

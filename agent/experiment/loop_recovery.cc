@@ -192,7 +192,8 @@ StepCost LoopExperiment::Recover(RankLab& lab, const StepRoom& room) {
 }
 
 void LoopExperiment::DescribeMode(LoopMeasurement& out) const {
-  out.refusals.insert(out.refusals.end(), mode_refusals_.begin(), mode_refusals_.end());
+  for (const auto* refusals : {&mode_refusals_, &chain_refusals_})
+    out.refusals.insert(out.refusals.end(), refusals->begin(), refusals->end());
   if (!in_place_ || shadows_ == 0) return;
   out.protocol = kInPlaceProtocol;
   out.provenance = Provenance::kLive;

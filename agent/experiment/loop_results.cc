@@ -58,7 +58,7 @@ void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>
   for (const ShadowRun& result : answer.runs) {
     const auto index = static_cast<size_t>(result.run);
     if (index >= runs.size() || runs[index].variant != kCountIndex || !result.ok) continue;
-    trips = std::max(trips, result.iterations);
+    trips = std::max(trips, result.iterations / result.instances);
   }
   if (trips > 0) trips_.push_back(trips);
   for (const ShadowRun& result : answer.runs) {
@@ -71,8 +71,8 @@ void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>
     sample.order = static_cast<uint32_t>(result.run);
     sample.thread = result.thread;
     sample.variant = installed_.names[static_cast<size_t>(runs[index].variant)].Text();
-    sample.cycles = static_cast<double>(result.cycles);
-    sample.iterations = result.iterations;
+    sample.cycles = static_cast<double>(result.cycles) / static_cast<double>(result.instances);
+    sample.iterations = result.iterations / result.instances;
     sample.status = OutcomeOf(result);
     runs_.push_back(std::move(sample));
   }
@@ -80,7 +80,7 @@ void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>
 
 void LoopExperiment::Reduce() {
   ReduceOptions options;
-  options.probe_cycles = probe_cycles_;
+  options.probe_cycles = probe_cycles_ / static_cast<double>(std::max<uint64_t>(1, instances_));
   for (size_t i = 0; i < installed_.names.size(); ++i)
     options.base_of[installed_.names[i].Text()] = installed_.copies[i].base.Text();
   reduction_ = ReduceRuns(runs_, options);
@@ -174,6 +174,7 @@ LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
     out.open = OpenVariants(setup_.asked, out);
   out.references = trace_.references;
   out.detours = installed_.detours;
+  out.instances = instances_;
   if (with_listings_ && state_ != MeasureState::kRefused)
     out.listings = MakeListings(installed_, out.figures, setup_.bias);
   out.cost = cost_;

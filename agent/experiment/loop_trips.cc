@@ -37,7 +37,7 @@ std::vector<int32_t> LoopExperiment::TripChecks(const std::vector<int32_t>& vari
     const VariantName& name = installed_.names[static_cast<size_t>(variant)];
     if (trips_checked_.contains(name.Text())) continue;
     const int32_t counted = IndexOf(Counted(name).Text());
-    if (counted > kTraceIndex) checks.push_back(counted);
+    if (counted > kTraceIndex && (instances_ == 0 || Chained(counted))) checks.push_back(counted);
   }
   return checks;
 }

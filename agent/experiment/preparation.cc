@@ -67,14 +67,55 @@ Moment Now() {
   return best;
 }
 
+const LoopFacts* LoopAt(const FunctionFacts& function, uint64_t header) {
+  const auto loop = std::find_if(function.loops.begin(), function.loops.end(),
+                                 [&](const LoopFacts& facts) { return facts.header == header; });
+  return loop == function.loops.end() ? nullptr : &*loop;
+}
+
+bool Holds(const FunctionFacts& function, const LoopFacts& outer, const LoopFacts& inner) {
+  const LoopFacts* at = &inner;
+  for (size_t depth = 0; at != nullptr && depth <= function.loops.size(); ++depth) {
+    if (at->header == outer.header) return true;
+    at = at->parent_header == 0 ? nullptr : LoopAt(function, at->parent_header);
+  }
+  return false;
+}
+
+// The loops it holds included.
+LoopBytes BytesOf(const FunctionFacts& function, const LoopFacts& loop, uint64_t bias) {
+  LoopBytes bytes;
+  bytes.address = function.low + bias;
+  bytes.bias = bias;
+  bytes.header = loop.header + bias;
+  for (const LoopSpan& span : function.spans) {
+    if (span.loop < function.loops.size() && Holds(function, loop, function.loops[span.loop]))
+      bytes.body.push_back({span.low + bias, span.high + bias});
+  }
+  return bytes;
+}
+
+// What lies between two instances of the loop, if copies can hold it. `text`: of the whole function.
+absl::StatusOr<ChainCode> PrepareChain(const LoopPlace& place, const LoopCode& code,
+                                       const std::vector<uint8_t>& text) {
+  const FunctionFacts& function = place.function;
+  const LoopFacts* loop = LoopAt(function, place.target.header);
+  const LoopFacts* around =
+      loop == nullptr || loop->parent_header == 0 ? nullptr : LoopAt(function, loop->parent_header);
+  if (around == nullptr) return absl::NotFoundError("no loop is around it in its function");
+  if (around->irreducible)
+    return absl::FailedPreconditionError("the loop around it has several entries");
+  LoopBytes bytes = BytesOf(function, *around, place.bias);
+  bytes.bytes = text;
+  return DecodeChain(code, bytes);
+}
+
 }  // namespace
 
 absl::StatusOr<LoopBytes> PlaceLoop(const LoopPlace& place) {
   const FunctionFacts& function = place.function;
-  const auto loop =
-      std::find_if(function.loops.begin(), function.loops.end(),
-                   [&](const LoopFacts& facts) { return facts.header == place.target.header; });
-  if (loop == function.loops.end())
+  const LoopFacts* loop = LoopAt(function, place.target.header);
+  if (loop == nullptr)
     return absl::InvalidArgumentError(absl::StrCat("the loop is not in function ", function.name));
   if (!loop->innermost) return absl::FailedPreconditionError("only innermost loops are measured");
   if (loop->irreducible)
@@ -83,15 +124,7 @@ absl::StatusOr<LoopBytes> PlaceLoop(const LoopPlace& place) {
   if (function.high - function.low > kMaxFunctionBytes)
     return absl::FailedPreconditionError(
         absl::StrCat("function ", function.name, " is longer than 4 MB"));
-  LoopBytes bytes;
-  bytes.address = function.low + place.bias;
-  bytes.bias = place.bias;
-  bytes.header = loop->header + place.bias;
-  const auto index = static_cast<uint32_t>(loop - function.loops.begin());
-  for (const LoopSpan& span : function.spans) {
-    if (span.loop == index) bytes.body.push_back({span.low + place.bias, span.high + place.bias});
-  }
-  return bytes;
+  return BytesOf(function, *loop, place.bias);
 }
 
 absl::StatusOr<LabLoop> PrepareLoop(const LoopPlace& place,
@@ -105,6 +138,7 @@ absl::StatusOr<LabLoop> PrepareLoop(const LoopPlace& place,
   loop.loop_id = place.target.loop_id;
   loop.variants = ParseAll(variants);
   ASSIGN_OR_RETURN(loop.code, DecodeLoop(bytes));
+  loop.chain = PrepareChain(place, loop.code, bytes.bytes);
   AddStageVariants(&loop);
   if (NeedsFarBranches(loop.code)) {
     ASSIGN_OR_RETURN(loop.code.far_branches, FindFarBranches(loop.code, memory));

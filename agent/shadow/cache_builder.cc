@@ -24,16 +24,22 @@ std::vector<uint64_t> ExitTargets(const LoopCode& loop) {
   return {targets.begin(), targets.end()};
 }
 
+// Of all variants, alone or over many instances.
+uint64_t VariantsBound(const LabLoop& loop, const LoopCode& code) {
+  uint64_t bound = 0;
+  for (const VariantName& name : NamesOf(loop))
+    bound += 2 * (CopyBound(code, name) + kSlack);  // the second one counts
+  // Bases are made where a variant needs them.
+  for (Change base : {Change::kRefFtz, Change::kRefCtl})
+    bound += CopyBound(code, SingleVariant(base)) + kSlack;
+  return bound;
+}
+
 uint64_t LoopBound(const LabLoop& loop) {
   const VariantName ref = SingleVariant(Change::kRef);
   uint64_t bound = kTrampolineBytes * (1 + ExitTargets(loop.code).size());
-  bound += 2 * (CopyBound(loop.code, ref) + kSlack);
-  for (const VariantName& name : NamesOf(loop))
-    bound += 2 * (CopyBound(loop.code, name) + kSlack);  // the second one counts
-  // Bases are made where a variant needs them.
-  for (Change base : {Change::kRefFtz, Change::kRefCtl})
-    bound += CopyBound(loop.code, SingleVariant(base)) + kSlack;
-  return bound;
+  bound += 2 * (CopyBound(loop.code, ref) + kSlack) + VariantsBound(loop, loop.code);
+  return loop.chain.ok() ? bound + VariantsBound(loop, loop.chain->around) : bound;
 }
 
 }  // namespace
@@ -111,12 +117,14 @@ absl::Status CacheBuilder::Put(uint64_t address, const std::vector<uint8_t>& byt
 
 absl::StatusOr<CodeCopy> CacheBuilder::Copy(const LabLoop& loop, const VariantName& name,
                                             Exits exits) {
-  const uint64_t at = address_ + (bytes_.size() + kLine - 1) / kLine * kLine;
-  ASSIGN_OR_RETURN(CodeCopy copy,
-                   MakeCopy(loop.code, name, {at, exits, address_ + kPayloadExitStub}));
-  if (copy.address < at) return absl::InternalError("a copy was placed too low");
+  ASSIGN_OR_RETURN(CodeCopy copy, MakeCopy(loop.code, name, PlaceOfNext(exits)));
   RETURN_IF_ERROR(Put(copy.address, copy.bytes));
   return copy;
+}
+
+CopyPlace CacheBuilder::PlaceOfNext(Exits exits) const {
+  const uint64_t at = address_ + (bytes_.size() + kLine - 1) / kLine * kLine;
+  return {at, exits, address_ + kPayloadExitStub};
 }
 
 absl::Status CacheBuilder::BuildLive(const LabLoop& loop, uint64_t site, BuiltLoop* built) {
@@ -174,6 +182,7 @@ absl::Status CacheBuilder::BuildVariants(const LabLoop& loop, BuiltLoop* built) 
     out.copies.push_back(*std::move(copy));
   }
   BuildCounted(loop, kAlways, &out);
+  BuildChained(loop, kAlways, &out);
   out.detours = loop.code.detours;
   for (const LoopInstruction& instruction : loop.code.instructions)
     out.texts.emplace_back(instruction.address, instruction.text);
@@ -193,6 +202,21 @@ void CacheBuilder::BuildCounted(const LabLoop& loop, size_t first, InstalledLoop
     if (!copy.ok() || copy->self_pointers.size() > kMostSelfPointers) continue;
     out->names.push_back(Counted(name));
     out->copies.push_back(*std::move(copy));
+  }
+}
+
+absl::StatusOr<CodeCopy> CacheBuilder::Chain(const ChainCode& chain, const VariantName& name) {
+  ASSIGN_OR_RETURN(CodeCopy copy, MakeChainCopy(chain, name, PlaceOfNext(Exits::kStub)));
+  RETURN_IF_ERROR(Put(copy.address, copy.bytes));
+  return copy;
+}
+
+// The first `needed` are what every chain needs: without them there is none.
+void CacheBuilder::BuildChained(const LabLoop& loop, size_t needed, InstalledLoop* out) {
+  out->chains = loop.chain.status();
+  for (size_t i = 0; i < out->names.size() && out->chains.ok(); ++i) {
+    out->chained.push_back(Chain(*loop.chain, out->names[i]));
+    if (i < needed) out->chains = out->chained.back().status();
   }
 }
 

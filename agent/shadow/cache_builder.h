@@ -54,8 +54,11 @@ class CacheBuilder {
   absl::Status BuildTimed(const LabLoop& loop, uint64_t site, BuiltLoop* built);
   absl::Status BuildVariants(const LabLoop& loop, BuiltLoop* built);
   void BuildCounted(const LabLoop& loop, size_t first, InstalledLoop* out);
+  void BuildChained(const LabLoop& loop, size_t needed, InstalledLoop* out);
   void JudgeInPlace(const LabLoop& loop, bool recovery, BuiltLoop* built) const;
   absl::StatusOr<CodeCopy> Copy(const LabLoop& loop, const VariantName& name, Exits exits);
+  absl::StatusOr<CodeCopy> Chain(const ChainCode& chain, const VariantName& name);
+  CopyPlace PlaceOfNext(Exits exits) const;
   uint64_t Reserve(uint64_t bytes);
   absl::Status Put(uint64_t address, const std::vector<uint8_t>& bytes);
 

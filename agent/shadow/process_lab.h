@@ -25,6 +25,8 @@
 
 namespace perfd {
 
+inline constexpr int64_t kSlowEntryNs = 400;  // of an entry, and of its timed exit (docs/benchmarks.md)
+
 class ProcessLab final : public RankLab {
  public:
   static absl::StatusOr<std::unique_ptr<ProcessLab>> Open(const RankInfo& rank, LabOptions options);

@@ -21,7 +21,6 @@ constexpr int64_t kLeaveNs = 200 * kNsPerMs;  // for threads that lost their CPU
 constexpr int64_t kExitNs = 2 * kNsPerMs;     // for the last instances to end
 constexpr uint64_t kMostPasses = 100'000;     // of an instance; longer ones need no recovery mode
 constexpr uint32_t kSkipsPerRun = 4;
-constexpr int64_t kSlowEntryNs = 400;  // of an entry, and of its timed exit (docs/benchmarks.md)
 
 int64_t Now() {
   return SystemClock().MonotonicNs();

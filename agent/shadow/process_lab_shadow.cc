@@ -48,6 +48,14 @@ uint64_t BytesWritten(const ShadowWish& wish) {
   return bytes + EvictBytesOfThisCpu(most) * static_cast<uint64_t>(std::max(1, wish.team));
 }
 
+absl::StatusOr<const CodeCopy*> CopyOf(const InstalledLoop& installed, const RunWish& wish) {
+  const auto variant = static_cast<size_t>(wish.variant);
+  if (wish.instances == 0) return &installed.copies[variant];
+  if (variant >= installed.chained.size()) return installed.chains;
+  RETURN_IF_ERROR(installed.chained[variant].status());
+  return &*installed.chained[variant];
+}
+
 // Everything is ready, the arming waits for its moment. How long the loop may stay armed then.
 absl::StatusOr<int64_t> AwaitMoment(const ShadowWish& wish) {
   if (wish.arm_until_ns == 0) return wish.timeout_ns;
@@ -78,10 +86,12 @@ absl::Status ProcessLab::AddRun(const LabSite& site, const RunWish& wish, Shadow
   if (wish.variant < 0 || static_cast<size_t>(wish.variant) >= installed.copies.size())
     return absl::InvalidArgumentError(absl::StrCat("no variant ", wish.variant));
   const auto variant = static_cast<size_t>(wish.variant);
-  const CodeCopy& copy = installed.copies[variant];
+  ASSIGN_OR_RETURN(const CodeCopy* chosen, CopyOf(installed, wish));
+  const CodeCopy& copy = *chosen;
   RunEntry& run = plan->runs[plan->run_count++];
   run.copy = copy.entry;
   run.iteration_limit = wish.iteration_limit;
+  run.instances = wish.instances;
   run.flags |= static_cast<uint32_t>(wish.evict) << kRunEvictShift;
   if (wish.restore) run.flags |= kRunRestore;
   if (wish.learn) run.flags |= kRunLearn;
@@ -254,10 +264,14 @@ absl::StatusOr<ShadowAnswer> ProcessLab::Collect(const LabSite& site, const Shad
   ASSIGN_OR_RETURN(reading.child, region_->Read<ChildControl>(region_->ChildAddress()));
   const size_t slots = size_t{plan.run_count} * plan.team;
   ASSIGN_OR_RETURN(reading.results, region_->ReadMany<RunResult>(region_->ResultsAddress(), slots));
+  const InstalledLoop& installed = site.built.installed;
+  size_t references = 0;
   for (size_t i = 0; i < wish.runs.size(); ++i) {
-    if (plan.runs[i + 1].flags & kRunTrace) reading.trace_run = static_cast<int32_t>(i);
+    if ((plan.runs[i + 1].flags & kRunTrace) == 0) continue;
+    reading.trace_run = static_cast<int32_t>(i);
+    ASSIGN_OR_RETURN(const CodeCopy* traced, CopyOf(installed, wish.runs[i]));
+    references = traced->references.size();
   }
-  const size_t references = site.built.installed.copies[0].references.size();
   for (uint32_t place = 0; place < plan.team && reading.trace_run >= 0; ++place) {
     const uint32_t record = std::min<uint32_t>(reading.child.records[place], region_->blocks() - 1);
     const size_t count = std::min<size_t>(references, kTraceCount);
@@ -265,14 +279,21 @@ absl::StatusOr<ShadowAnswer> ProcessLab::Collect(const LabSite& site, const Shad
         std::vector<TraceRecord> trace,
         region_->ReadMany<TraceRecord>(region_->BlockAddress(record) + kBlockTrace, count));
     reading.traces.push_back(std::move(trace));
-    if (site.built.installed.detours.empty()) continue;
+    if (installed.detours.empty()) continue;
     ASSIGN_OR_RETURN(const uint64_t detour,
                      region_->Read<uint64_t>(region_->BlockAddress(record) + kBlockDetour));
     reading.detours.push_back(detour);
   }
+  if (reading.child.fault_count > 0) {
+    const auto maps = ProcFs().Maps(rank_.pid);
+    reading.fault_in_rank = maps.ok() && FindMapping(*maps, reading.child.fault.address) != nullptr;
+  }
   reading.team = plan.team;
   reading.runs = wish.runs.size();
-  reading.copies = &site.built.installed.copies;
+  for (const CodeCopy& copy : installed.copies) reading.copies.push_back(&copy);
+  for (const auto& copy : installed.chained) {
+    if (copy.ok()) reading.copies.push_back(&*copy);
+  }
   for (const RunWish& run : wish.runs) reading.variants.push_back(run.variant);
   ASSIGN_OR_RETURN(ShadowAnswer answer, ReadAnswer(reading));
   answer.pause_ns = ticks_.ToNs(reading.site.pause_ticks);

@@ -149,6 +149,7 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
   ASSIGN_OR_RETURN(
       std::vector<LiveRecord> records,
       region_->ReadMany<LiveRecord>(region_->LiveAddress(0), std::min(*next, kLiveSlots)));
+  cost_.pass_through_ns += 2 * kSlowEntryNs * static_cast<int64_t>(records.size());
   std::vector<uint64_t> ticks;
   std::map<uint32_t, int> seen;
   for (const LiveRecord& record : records) {

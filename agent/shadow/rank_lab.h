@@ -25,6 +25,7 @@
 #include "agent/shadow/evict.h"
 #include "agent/shadow/forking/narrowing.h"
 #include "agent/shadow/recovery_wish.h"
+#include "agent/variant/chain.h"
 #include "agent/variant/copy.h"
 #include "agent/variant/loop_code.h"
 #include "agent/variant/thread_block.h"
@@ -50,6 +51,8 @@ struct LabOptions {
 struct LabLoop {
   std::string loop_id;
   LoopCode code;
+  absl::StatusOr<ChainCode> chain =
+      absl::UnimplementedError("nobody has looked");  // over its instances
   std::vector<VariantName>
       variants;  // REF, COUNT and TRACE are always made, and every base that a variant needs
 };
@@ -65,7 +68,10 @@ struct InstalledLoop {
   std::vector<CodeCopy> copies;                         // one per name
   std::vector<std::pair<uint64_t, std::string>> texts;  // of the loop's instructions, by address
   std::vector<Refusal> refusals;                        // variants that could not be made
-  std::vector<std::string> detours;                     // paths that the copies leave out
+  // The same names as copies over many instances (agent/variant/chain.h); not OK: this one cannot be had.
+  std::vector<absl::StatusOr<CodeCopy>> chained;
+  absl::Status chains = absl::UnimplementedError("nobody has looked");  // not OK: none can
+  std::vector<std::string> detours;  // paths that the copies leave out
   absl::Status in_place =
       absl::UnimplementedError("nobody has looked");  // OK: see RankLab::Recover
   std::vector<bool> in_place_copies;                  // which of the copies may
@@ -83,6 +89,7 @@ struct RunWish {
   bool learn =
       false;  // afterwards, note what it changed of them: later runs restore only what was noted
   uint64_t iteration_limit = 0;  // COUNT and TRACE only; 0: none
+  uint64_t instances = 0;        // in a chain, at most so many; 0: this one, and no chain
 };
 
 // Runs that one shadow of such a team may have, RunWish::learn and all; the lab's own come on top.
@@ -108,6 +115,7 @@ struct ShadowRun {
   int32_t thread = 0;  // place in the team
   uint64_t cycles = 0;
   uint64_t iterations = 0;  // 0 where the copy does not count
+  uint64_t instances = 1;   // that were run; of a chain the first one is what was left of it
   bool ok = false;
   std::string failure;  // "SIGSEGV at 0x... (instruction 0x...)", "not run: time was up"
 };

@@ -46,6 +46,7 @@ struct RunEntry {
   uint32_t flags;
   uint16_t self_first;  // ShadowPlan::selves of this run
   uint16_t self_count;
+  uint64_t instances = 0;  // of a chain; 0: the copy is none
 };
 
 // Before the run the u64 at `word` of the thread block becomes the address of the block + value.
@@ -165,10 +166,11 @@ struct RunResult {
   uint64_t start;
   uint32_t cpu;
   uint32_t status;
+  uint64_t instances = 0;  // of a chain, begun; 0: it is none
 };
 
-static_assert(sizeof(RunEntry) == 24 && sizeof(RestoreRange) == 24 && sizeof(ProtectRange) == 24);
-static_assert(sizeof(RunResult) == 32 && sizeof(FaultRecord) == 32);
+static_assert(sizeof(RunEntry) == 32 && sizeof(RestoreRange) == 24 && sizeof(ProtectRange) == 24);
+static_assert(sizeof(RunResult) == 40 && sizeof(FaultRecord) == 32);
 
 }  // namespace perfd
 

@@ -1,5 +1,6 @@
 #include "agent/shadow/shadow_reading.h"
 
+#include <signal.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -75,10 +76,10 @@ absl::Status Judge(const ShadowReading& r) {
 
 // The original instruction behind an address in one of the copies.
 std::string InstructionText(const ShadowReading& r, uint64_t pc) {
-  for (const CodeCopy& copy : *r.copies) {
-    if (pc < copy.address || pc >= copy.address + copy.bytes.size()) continue;
+  for (const CodeCopy* copy : r.copies) {
+    if (pc < copy->address || pc >= copy->address + copy->bytes.size()) continue;
     uint64_t original = 0;
-    for (const AddressPair& pair : copy.address_map) {
+    for (const AddressPair& pair : copy->address_map) {
       if (pair.copy <= pc) original = pair.original;
     }
     return absl::StrCat(" (instruction 0x", absl::Hex(original), ")");
@@ -105,7 +106,12 @@ bool MissedMemory(const ShadowReading& r) {
 std::string FaultText(const ShadowReading& r) {
   const FaultRecord& fault = r.child.fault;
   const char* name = sigabbrev_np(static_cast<int>(fault.signal));
-  const char* missed = MissedMemory(r) ? "touches memory that was left out: " : "";
+  // Source: sigaction(2), si_code SEGV_MAPERR: nothing is mapped there.
+  const bool unmapped = fault.signal == SIGSEGV && fault.code == SEGV_MAPERR;
+  const char* missed = MissedMemory(r) ? "touches memory that was left out: "
+                       : unmapped && r.fault_in_rank
+                           ? "touches memory that the program keeps out of forks (MADV_DONTFORK): "
+                           : "";
   return absl::StrCat(missed, SharedText(r, fault.address), "SIG", name != nullptr ? name : "?",
                       " at 0x", absl::Hex(fault.address), InstructionText(r, fault.pc));
 }
@@ -171,6 +177,7 @@ absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& r) {
       out.thread = static_cast<int32_t>(place);
       out.cycles = result.cycles;
       out.iterations = result.iterations;
+      out.instances = std::max<uint64_t>(1, result.instances);
       out.ok = result.status == kRunOk;
       if (!out.ok) out.failure = FailureText(r, result, run);
       answer.runs.push_back(std::move(out));

@@ -26,9 +26,10 @@ struct ShadowReading {
   size_t runs = 0;
   int32_t trace_run = -1;
   std::vector<int32_t> variants;  // of each run
-  const std::vector<CodeCopy>* copies = nullptr;
+  std::vector<const CodeCopy*> copies;
   std::vector<ProtectRange> protects;  // what the shadow was kept away from
   std::vector<PcRange> left_out;       // what it had not at all
+  bool fault_in_rank = false;          // the first fault was at an address that the rank itself has mapped
 };
 
 absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& reading);

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/variant/counting.h"
-#include "agent/variant/flow/edges.h"
 #include "agent/variant/encode.h"
+#include "agent/variant/flow/edges.h"
 #include "agent/variant/wishes.h"
 #include "agent/variant/work.h"
 #include "core/base/status_macros.h"
@@ -134,44 +134,57 @@ std::vector<std::pair<uint64_t, uint64_t>> Offsets(const LoopCode& loop, const C
   return offsets;
 }
 
-absl::Status Describe(const Work& work, const std::vector<Changed>& notes, CodeCopy* copy) {
+bool Counts(const VariantName& name) {
+  return name.Has(Change::kCount) || name.Has(Change::kTrace);
+}
+
+void ListChanges(const Work& work, const std::vector<Changed>& notes, CodeCopy* copy) {
   for (uint32_t at = 0; at < work.loop.instructions.size(); ++at) {
     const LoopInstruction& i = work.loop.instructions[at];
     const std::optional<Replacement>& r = work.draft.slots[at].replacement;
     if (r && r->text != i.text) copy->changed.push_back({i.address, i.text, r->text});
   }
   copy->changed.insert(copy->changed.end(), notes.begin(), notes.end());
-  copy->references = References(work.loop);
-  copy->accesses = static_cast<int32_t>(copy->references.size());
-  copy->pinned = work.pinned;
-  copy->self_pointers = work.self_pointers;
-  const bool counts = work.name.Has(Change::kCount) || work.name.Has(Change::kTrace);
-  copy->needs_shadow_gs = counts || work.uses_block;
-  copy->flush_denormals = ChangesValues(work.name) && ComputesFloats(work.loop);
-  copy->base = BaseOf(work, copy->flush_denormals);
-  Draft plain;
-  plain.slots.resize(work.loop.instructions.size());
-  ASSIGN_OR_RETURN(const CodeCopy ref, Assemble(work.loop, plain, work.place));
-  copy->same_layout = Offsets(work.loop, ref) == Offsets(work.loop, *copy);
-  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,
-                                  const CopyPlace& place) {
+absl::StatusOr<Work> ChangeLoop(const LoopCode& loop, const VariantName& name,
+                                const CopyPlace& place, std::vector<Changed>* notes) {
   RETURN_IF_ERROR(CheckCalls(loop, name));
   ASSIGN_OR_RETURN(const Wishes wishes, MakeWishes(loop, name));
   Work work = StartWork(loop, name, place);
   if (!Observes(name)) RETURN_IF_ERROR(Apply(wishes, &work));
-  std::vector<Changed> notes;
   if (name.Has(Change::kPrefetch))
-    RETURN_IF_ERROR(AddPrefetches(name.Parameter(Change::kPrefetch), &work, &notes));
-  if (name.Has(Change::kTrace)) RETURN_IF_ERROR(AddTracing(loop, &work.draft));
-  if (name.Has(Change::kCount) || name.Has(Change::kTrace)) AddCounting(loop, place, &work.draft);
-  ASSIGN_OR_RETURN(CodeCopy copy, Assemble(loop, work.draft, place));
-  RETURN_IF_ERROR(Describe(work, notes, &copy));
+    RETURN_IF_ERROR(AddPrefetches(name.Parameter(Change::kPrefetch), &work, notes));
+  return work;
+}
+
+absl::StatusOr<CodeCopy> FinishCopy(const LoopCode& code, const Draft& draft, const Draft& plain,
+                                    const Work& work, const std::vector<Changed>& notes) {
+  ASSIGN_OR_RETURN(CodeCopy copy, Assemble(code, draft, work.place));
+  ListChanges(work, notes, &copy);
+  copy.references = References(code);
+  copy.accesses = static_cast<int32_t>(References(work.loop).size());
+  copy.pinned = work.pinned;
+  copy.self_pointers = work.self_pointers;
+  copy.needs_shadow_gs = Counts(work.name) || work.uses_block;
+  copy.flush_denormals = ChangesValues(work.name) && ComputesFloats(work.loop);
+  copy.base = BaseOf(work, copy.flush_denormals);
+  ASSIGN_OR_RETURN(const CodeCopy ref, Assemble(code, plain, work.place));
+  copy.same_layout = Offsets(code, ref) == Offsets(code, copy);
   return copy;
+}
+
+absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,
+                                  const CopyPlace& place) {
+  std::vector<Changed> notes;
+  ASSIGN_OR_RETURN(Work work, ChangeLoop(loop, name, place, &notes));
+  if (name.Has(Change::kTrace)) RETURN_IF_ERROR(AddTracing(loop, &work.draft));
+  if (Counts(name)) AddCounting(loop, place, &work.draft);
+  Draft plain;
+  plain.slots.resize(loop.instructions.size());
+  return FinishCopy(loop, work.draft, plain, work, notes);
 }
 
 uint64_t CopyBound(const LoopCode& loop, const VariantName& name) {

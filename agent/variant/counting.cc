@@ -202,6 +202,19 @@ void AddCounting(const LoopCode& loop, const CopyPlace& place, Draft* draft) {
   before.insert(before.begin(), pieces.begin(), pieces.end());
 }
 
+// decq gs:kBlockInstancesLeft; js
+void CountInstances(uint32_t at, uint64_t original, const CopyPlace& place, Draft* draft) {
+  GsCode count;
+  count.Raw({0x65, 0x48, 0xff, 0x0c, 0x25}).Word(kBlockInstancesLeft);
+  Piece leave;
+  leave.jump = Jump::kConditional;
+  leave.condition = 0x8;
+  leave.outside = true;
+  leave.to = place.exits == Exits::kStub ? place.exit_stub : original;
+  std::vector<Piece>& before = draft->slots[at].before;
+  before.insert(before.begin(), {PieceOf(count.Take()), leave});
+}
+
 std::vector<Reference> References(const LoopCode& loop) {
   std::vector<Reference> references;
   for (size_t i = 0; i < loop.instructions.size(); ++i) {

@@ -17,6 +17,10 @@ void AddCounting(const LoopCode& loop, const CopyPlace& place, Draft* draft);
 // One TraceRecord per entry of References(loop).
 absl::Status AddTracing(const LoopCode& loop, Draft* draft);
 
+// Before instruction `at` (its address: `original`), where no flag is in use: leaves the copy once as many instances as
+// kBlockInstancesLeft says have begun (chain.h).
+void CountInstances(uint32_t at, uint64_t original, const CopyPlace& place, Draft* draft);
+
 std::vector<Reference> References(const LoopCode& loop);
 
 }  // namespace perfd

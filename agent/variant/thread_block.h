@@ -19,7 +19,9 @@ inline constexpr uint32_t kBlockIterations = 0x000;  // u64: passes through the 
 inline constexpr uint32_t kBlockIterationLimit =
     0x008;  // u64: a capped copy leaves through its exit when it gets there
 inline constexpr uint32_t kBlockScratch =
-    0x010;  // u64[5]: free for a copy, not preserved between copies
+    0x010;  // u64[3]: free for a copy, not preserved between copies
+// i64: how many more instances a chain may begin (chain.h); negative when it left because there were enough.
+inline constexpr uint32_t kBlockInstancesLeft = 0x028;
 // u64: 1 when a copy that counts left, in its last run, through a path that was cut out (flow/cut.h). Written only by copies
 // of loops that have such paths.
 inline constexpr uint32_t kBlockDetour = 0x038;

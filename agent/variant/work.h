@@ -21,7 +21,7 @@ struct Work {
   const VariantName& name;
   CopyPlace place;
   std::vector<Effect> effects;          // of the loop
-  std::vector<RegisterSet> live_after;  // within the loop: nothing is live where a shadow leaves it
+  std::vector<RegisterSet> live_after;  // in a copy: nothing is live where a shadow leaves it
   RegisterSet written = 0;              // anywhere in the loop
   Draft draft;
   std::vector<bool>
@@ -35,7 +35,7 @@ Work StartWork(const LoopCode& loop, const VariantName& name, const CopyPlace& p
 
 absl::Status SetReplacement(Work* work, uint32_t at, std::vector<Encoded> codes);
 
-// Within the loop nothing reads the register after instruction `at` before it is written; kNoRegister: there is none.
+// In a copy nothing reads the register after instruction `at` before it is written; kNoRegister: there is none.
 int DeadVector(const Work& work, uint32_t at);
 int DeadGeneral(const Work& work, uint32_t at);
 bool FlagsDead(const Work& work, uint32_t at);
@@ -57,6 +57,13 @@ std::vector<bool> FedByLoads(const LoopCode& loop, const std::vector<bool>& take
 // Its operands become those of the thread block. `keep_access`: its own memory operand is still read.
 absl::Status ControlOperands(Work* work, uint32_t at, bool keep_access,
                              std::optional<uint32_t> slot);
+
+// copy.cc: everything that a name changes, but not what it observes (counts, traces).
+absl::StatusOr<Work> ChangeLoop(const LoopCode& loop, const VariantName& name,
+                                const CopyPlace& place, std::vector<Changed>* notes);
+// The draft of `code`, which is that loop or holds it, as bytes. `plain`: the draft of REF, whose layout it may have.
+absl::StatusOr<CodeCopy> FinishCopy(const LoopCode& code, const Draft& draft, const Draft& plain,
+                                    const Work& work, const std::vector<Changed>& notes);
 
 // dependences.cc: deleted writers become zero idioms where a reader would otherwise see an older value.
 absl::Status RemoveAddedDependences(Work* work);

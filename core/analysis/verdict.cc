@@ -356,6 +356,11 @@ std::vector<std::string> RemarksOf(const LoopMeasurement& loop, const VerdictEdg
     remarks.push_back(absl::StrCat("paths over ", absl::StrJoin(loop.detours, ", "),
                                    " are left out: measured is what runs between them"));
   }
+  if (loop.instances > 0) {
+    remarks.push_back(absl::StrCat("an instance is too short to be timed alone: runs go on over ",
+                                   loop.instances,
+                                   " of them, with what lies between; saturations are of both"));
+  }
   if (loop.fidelity.value > 0 && std::abs(loop.fidelity.value - 1) > kDoubtfulFidelity) {
     remarks.push_back(absl::StrFormat(
         "the loop took %.2f of its live time in the shadow (%s): read the saturations with care",

@@ -124,6 +124,7 @@ Json RankToJson(const RankVerdict& rank) {
           {"team", m.team},
           {"fidelity", RatioToJson(m.fidelity)},
           {"protocol", m.protocol},
+          {"instances_in_a_row", m.instances},
           {"instances", m.trips.instances},
           {"trip_deciles", deciles},
           {"trip_classes", TripClassesToJson(m.trip_classes)},

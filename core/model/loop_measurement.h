@@ -148,7 +148,9 @@ struct LoopMeasurement {
   std::string reason;    // of kRefused, kNeverEntered, and what is still open in kOpen
   int32_t team = 0;      // threads that meet at the loop
   Ratio fidelity;        // T(REF, shadow) / T(REF, live)
-  std::string protocol;  // "warm", "cold"; "recovery": in the rank itself
+  // What the caches held before each run: "warm", "L1 evicted", "L2 evicted", "cold"; "recovery": runs in the rank itself.
+  std::string protocol;
+  uint64_t instances = 0;  // that one run went on over, times are of one of them; 0: one alone
   TripCounts trips;
   std::vector<TripClass> trip_classes;  // from short to long; none: the instances are alike
   std::vector<VariantFigures> figures;

@@ -300,6 +300,7 @@ v1::LoopMeasurement ToProto(const LoopMeasurement& loop) {
   out.set_team(loop.team);
   *out.mutable_fidelity() = ToProto(loop.fidelity);
   out.set_protocol(CleanText(loop.protocol));
+  out.set_instances(loop.instances);
   FillTrips(loop.trips, *out.mutable_trips());
   for (const TripClass& trips : loop.trip_classes) *out.add_trip_classes() = ToProto(trips);
   for (const VariantFigures& figures : loop.figures) *out.add_figures() = ToProto(figures);
@@ -327,6 +328,7 @@ absl::StatusOr<LoopMeasurement> FromProto(const v1::LoopMeasurement& loop) {
                    ModelEnum(loop.provenance(), Provenance::kEstimated, "measurement.provenance"));
   out.reason = loop.reason();
   out.protocol = loop.protocol();
+  out.instances = loop.instances();
   out.team = loop.team();
   ASSIGN_OR_RETURN(out.fidelity, FromProto(loop.fidelity()));
   RETURN_IF_ERROR(ReadTrips(loop.trips(), out.trips));

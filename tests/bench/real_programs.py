@@ -4,7 +4,7 @@
   real_programs.py [hpcc|lammps ...] [--seconds S] [--overhead P%] [--rows] [--json FILE]
 
 Hot: innermost loops outside MPI's runtime with at least 1 % of the job's time. One JSON line per program; --rows prints a
-line per hot loop as well. Each program verifies itself: hpcc by its own residual checks, LAMMPS by the thermodynamic output
+line per hot loop as well. A verdict counts where the loop took half to twice its live time in the shadow. Each program verifies itself: hpcc by its own residual checks, LAMMPS by the thermodynamic output
 of a run without profiler.
 """
 import argparse
@@ -109,12 +109,15 @@ def judge(report):
         verdict = verdicts.get(row["id"])
         bound = verdict["bound"] if verdict is not None else "unknown"
         weaker = bound == "not_bound_beyond_L1"  # by DL1 alone: no full verdict (docs/adr/0008)
-        valid = bound != "unknown" and not weaker
+        fidelity = verdict["fidelity"]["value"] if verdict is not None else 0
+        unlike = bound != "unknown" and not 0.5 <= fidelity <= 2
+        valid = bound != "unknown" and not weaker and not unlike
         reason = ("verdict" if valid else "not bound beyond L1, no full verdict" if weaker
+                  else "less than half or more than twice its live time" if unlike
                   else "not among the loops chosen" if verdict is None else reason_of(verdict))
         reasons[reason] += row["share"]
         rows.append({"id": row["id"][:8], "function": row["function"], "share": round(row["share"], 4),
-                     "bound": verdict and verdict["bound"], "reason": reason,
+                     "bound": verdict and verdict["bound"], "reason": reason, "fidelity": round(fidelity, 2),
                      "saturations": {v["variant"]: round(v["saturation"]["value"], 2) for v in verdict["variants"]}
                      if verdict else {}, "remarks": verdict["remarks"] if verdict else []})
     return rows, reasons

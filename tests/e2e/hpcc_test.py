@@ -122,7 +122,7 @@ def check_hpcc(program, alter=False):
     print(f"   {name}: {whole:.4f} of the samples in functions with loops are in a loop; {computing:.4f} outside runtimes")
     assert computing > 0.80
     # Ranks that lack a CPU mostly wait, in the polling functions of MPI rather than in loops.
-    if cluster.host_is_calm():
+    if cluster.cpus_are_free():
         assert whole > 0.80
     else:
         print("SKIPPED: the share with the runtimes, because this host is busy now", flush=True)
@@ -154,6 +154,6 @@ def test_hpcc_without_any_symbols():
 if __name__ == "__main__":
     if HPCC is None:
         cluster.skip("hpcc is not installed")
-    if not cluster.host_is_calm():  # ranks that lack a CPU mostly wait, in polling functions rather than in loops
+    if not cluster.cpus_are_free():  # ranks that lack a CPU mostly wait, in polling functions rather than in loops
         cluster.skip("this host does not give two threads two CPUs right now")
     cluster.run_tests(sys.modules[__name__], retries=1, only_calm=True)

@@ -87,6 +87,6 @@ def test_slow_rank_is_the_worst():
 if __name__ == "__main__":
     if not (PUPPETS / "five_loops_gcc_O2").exists():
         cluster.skip("the puppets are not built (mpicc is missing)")
-    if not cluster.host_is_calm():
+    if not cluster.cpus_are_free():
         cluster.skip("this host does not give two threads two CPUs right now")
     cluster.run_tests(sys.modules[__name__], retries=1, only_calm=True)

@@ -113,6 +113,7 @@ void PrepareRun(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64
   *At<uint64_t>(block + kBlockIterations) = 0;
   *At<uint64_t>(block + kBlockIterationLimit) =
       run.iteration_limit ? run.iteration_limit : ~uint64_t{0};
+  *At<int64_t>(block + kBlockInstancesLeft) = static_cast<int64_t>(run.instances) - 1;
   uint32_t mxcsr = state->mxcsr;
   if (run.flags & kRunFtz) mxcsr |= 0x8000;
   if (run.flags & kRunDaz) mxcsr |= 0x40;
@@ -127,13 +128,21 @@ void PrepareRun(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64
 
 namespace {
 
-void RunOne(ChildControl* child, BlockState* state, uint64_t block, RunResult* result) {
+// The last decrement is of the one that was not begun any more.
+uint64_t InstancesOf(const RunEntry& run, uint64_t block) {
+  int64_t left = *At<int64_t>(block + kBlockInstancesLeft);
+  return run.instances - static_cast<uint64_t>(left < 0 ? 0 : left);
+}
+
+void RunOne(ChildControl* child, const RunEntry& run, BlockState* state, uint64_t block,
+            RunResult* result) {
   Barrier(child);
   state->in_run = 1;
   payload_run(block);
   state->in_run = 0;
   result->cycles = state->end - state->start;
   result->iterations = *At<uint64_t>(block + kBlockIterations);
+  result->instances = run.instances == 0 ? 0 : InstancesOf(run, block);
   result->start = state->start;
   result->cpu = state->end_cpu & 0xfff;
   result->status = state->faulted ? kRunFaulted : kRunOk;
@@ -153,7 +162,7 @@ void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint6
     if (run.flags & kRunRestore && !RestoreLines(child, state->index)) Restore(child, plan, state);
     Barrier(child);
     PrepareRun(plan, run, state, block);
-    RunOne(child, state, block, ResultsOf(region) + uint64_t{i} * child->team + state->index);
+    RunOne(child, run, state, block, ResultsOf(region) + uint64_t{i} * child->team + state->index);
     Barrier(child);
     if (run.flags & kRunLearn) LearnLines(child, plan, state->index);
     if (state->index == 0) child->runs_done = i + 1;

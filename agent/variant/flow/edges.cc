@@ -140,7 +140,7 @@ int InstructionAt(const LoopCode& loop, uint64_t address) {
   return static_cast<int>(at - loop.instructions.begin());
 }
 
-absl::Status BuildEdges(LoopCode* loop) {
+absl::Status BuildEdges(LoopCode* loop, Inside inside) {
   const size_t count = loop->instructions.size();
   const int entry = InstructionAt(*loop, loop->header);
   if (entry < 0) {
@@ -153,7 +153,7 @@ absl::Status BuildEdges(LoopCode* loop) {
   loop->calls.clear();
   for (uint32_t i = 0; i < count; ++i) RETURN_IF_ERROR(AddEdges(i, loop));
   RETURN_IF_ERROR(CheckShape(*loop));
-  return CheckInnermost(*loop);
+  return inside == Inside::kLoops ? absl::OkStatus() : CheckInnermost(*loop);
 }
 
 absl::Status CheckEntries(const LoopBytes& bytes, const LoopCode& loop) {

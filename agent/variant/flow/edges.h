@@ -11,8 +11,11 @@
 
 namespace perfd {
 
+// What the body may hold: no cycle but through the header, or other loops as well (the loop around one, chain.h).
+enum class Inside { kNoLoops, kLoops };
+
 // Fills next, exits, entry and calls from the instructions.
-absl::Status BuildEdges(LoopCode* loop);
+absl::Status BuildEdges(LoopCode* loop, Inside inside);
 
 // Nothing in the rest of the function leads into the body but to its header; the loop's own detours may, but not under the
 // jump there.

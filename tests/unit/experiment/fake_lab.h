@@ -25,13 +25,14 @@ namespace perfd {
 // How the loops of the fake rank behave.
 struct FakeTruth {
   double ref_cycles = 100'000;
-  double live_factor = 1;         // live cycles / shadow cycles, warm
-  double live_spread = 0;         // longest live instance - shortest, / their middle
-  double cold_factor = 0;         // cold cycles / warm cycles; 0: the live ones
-  double first_factor = 1;        // the same with the first level emptied
-  double second_factor = 1;       // and with the second
-  double last_thread_factor = 1;  // of the last thread of the team
-  double first_run_factor = 1;    // of a shadow: it copies what the loop writes
+  double live_factor = 1;                // live cycles / shadow cycles, warm
+  std::function<double()> live_of_call;  // instead, of each instance that is timed
+  double live_spread = 0;                // longest live instance - shortest, / their middle
+  double cold_factor = 0;                // cold cycles / warm cycles; 0: the live ones
+  double first_factor = 1;               // the same with the first level emptied
+  double second_factor = 1;              // and with the second
+  double last_thread_factor = 1;         // of the last thread of the team
+  double first_run_factor = 1;           // of a shadow: it copies what the loop writes
   int64_t copy_ns_per_mb = 0;
   double pause_factor = 1;  // of what the runs predict
   uint64_t probe_cycles = 0;
@@ -54,6 +55,11 @@ struct FakeTruth {
   // Trips of the instances in turn, instead; times are in proportion. And what is different in shorter ones.
   std::vector<uint64_t> trips;
   std::map<std::string, double> short_saturation;
+  // Chains, if any: how many instances one gets to at most, what lies between costs as a factor, and variants without.
+  absl::Status chains = absl::NotFoundError("no loop is around it");
+  uint64_t most_instances = 1 << 20;
+  double around_factor = 1;
+  std::vector<std::string> not_chained;
   bool in_place = false;
   bool memory_carried = false;  // a run that follows another without restoring faults
   std::vector<std::string> detours;
@@ -83,6 +89,7 @@ struct FakeLog {
   int restored_runs = 0;
   std::array<int, kEvictLevels> evicting_runs{};  // by Evict
   int learning_runs = 0;
+  uint64_t longest_chain = 0;                        // instances asked for
   std::vector<std::optional<Footprint>> footprints;  // of every shadow
   int64_t pause_ns = 0;
   std::vector<std::pair<int32_t, bool>> patches;
@@ -123,8 +130,9 @@ class FakeLab final : public RankLab {
     std::vector<uint64_t> ticks;
     for (int32_t i = 0; i < count; ++i) {
       const double place = count > 1 ? static_cast<double>(i) / (count - 1) - 0.5 : 0;
-      ticks.push_back(static_cast<uint64_t>(truth_.ref_cycles * truth_.live_factor *
-                                            (1 + place * truth_.live_spread)));
+      const double factor = truth_.live_of_call ? truth_.live_of_call() : truth_.live_factor;
+      ticks.push_back(
+          static_cast<uint64_t>(truth_.ref_cycles * factor * (1 + place * truth_.live_spread)));
     }
     return ticks;
   }
@@ -149,6 +157,7 @@ class FakeLab final : public RankLab {
   static absl::Status Next(std::vector<absl::Status>& answers);
   VariantName BaseOf(const VariantName& name) const;
   ShadowRun Answer(const ShadowWish& wish, int32_t run, int32_t thread);
+  void MakeChains(InstalledLoop* out);
 
   FakeTruth truth_;
   FakeLog* const log_;
@@ -244,11 +253,25 @@ inline std::vector<InstalledLoop> FakeLab::Make(const std::vector<LabLoop>& loop
            .group = 1}};
       out.copies.push_back(copy);
     }
+    MakeChains(&out);
     if (jumps && out.status.ok()) log_->jumps.insert(static_cast<int32_t>(names_.size()));
     names_.push_back(out.names);
     installed.push_back(std::move(out));
   }
   return installed;
+}
+
+inline void FakeLab::MakeChains(InstalledLoop* out) {
+  out->chains = truth_.chains;
+  for (size_t i = 0; i < out->names.size() && truth_.chains.ok(); ++i) {
+    const std::string name = out->names[i].Text();
+    const bool refused = std::find(truth_.not_chained.begin(), truth_.not_chained.end(), name) !=
+                         truth_.not_chained.end();
+    if (refused)
+      out->chained.push_back(absl::FailedPreconditionError("it prepares each instance"));
+    else
+      out->chained.push_back(out->copies[i]);
+  }
 }
 
 inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t thread) {
@@ -275,13 +298,20 @@ inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t 
     cycles *= truth_.cold_factor > 0 ? truth_.cold_factor : truth_.live_factor;
   if (thread + 1 == shadow.team) cycles *= truth_.last_thread_factor;
   if (run == 0) cycles *= truth_.first_run_factor;
+  if (wish.instances > 0) {
+    out.instances = std::min(wish.instances, truth_.most_instances);
+    cycles *= static_cast<double>(out.instances) * truth_.around_factor;
+    log_->longest_chain = std::max(log_->longest_chain, wish.instances);
+  }
   out.cycles = static_cast<uint64_t>(cycles) + truth_.probe_cycles;
   if (name == "COUNT") out.iterations = trips_;
   if (absl::StartsWith(name, "COUNT+")) {
     const auto other = truth_.variant_trips.find(name.substr(6));
     out.iterations = other == truth_.variant_trips.end() ? trips_ : other->second;
   }
-  if (name == "TRACE") out.iterations = std::min(trips_, wish.iteration_limit);
+  if (name == "TRACE") out.iterations = trips_;
+  out.iterations *= out.instances;
+  if (name == "TRACE") out.iterations = std::min(out.iterations, wish.iteration_limit);
   log_->restored_runs += wish.restore ? 1 : 0;
   if (thread == 0) ++log_->evicting_runs[static_cast<size_t>(wish.evict)];
   log_->learning_runs += wish.learn ? 1 : 0;

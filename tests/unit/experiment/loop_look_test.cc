@@ -54,5 +54,24 @@ TEST(LoopLookTest, ItsPredictionHasTheCopiesThatItFound) {
   EXPECT_GT(copying.cost.predicted_ns, plain.cost.predicted_ns + 1000 * kMs / 512 - kMs / 10);
 }
 
+TEST(LoopLookTest, ALookThatRanOutOfTimeSaysSo) {
+  FakeTruth truth;
+  truth.faulting = "COUNT";
+  truth.failure = "not run: time was up";
+  FakeLog log;
+  FakeLab lab(truth, &log);
+  LabLoop loop;
+  LoopSetup setup;
+  setup.shadow_ns = 500 * kMs;
+  setup.ticks_per_ns = 2;
+  LoopExperiment experiment(setup, (*lab.Install({loop}))[0]);
+  for (int i = 0; i < 20 && experiment.stage() != LoopExperiment::Stage::kDone; ++i)
+    experiment.Step(
+        lab, {.credit_ns = 1000 * kMs, .timeout_ns = 1000, .prediction = lab.PredictShadow()});
+  EXPECT_EQ(experiment.Measurement(1).state, MeasureState::kRefused);
+  EXPECT_EQ(experiment.Measurement(1).reason,
+            "a shadow has no time for COUNT behind the loop itself; a larger budget.shadow has");
+}
+
 }  // namespace
 }  // namespace perfd

@@ -113,7 +113,8 @@ TEST_F(LoopRecoveryTest, OnlyWhenTheRequestAsksForIt) {
   EXPECT_GT(lab_.shadows, 0);
   EXPECT_NE(loop.protocol, "recovery");
   EXPECT_EQ(loop.provenance, Provenance::kShadow);
-  EXPECT_THAT(loop.refusals, IsEmpty());
+  ASSERT_EQ(loop.refusals.size(), 1u);
+  EXPECT_EQ(loop.refusals[0].variant, "in a row") << "and nothing in place";
 }
 
 TEST_F(LoopRecoveryTest, WhatMayNotRunInPlaceGoesToShadowsAndSaysWhy) {

@@ -58,6 +58,48 @@ TEST(CacheBuilderTest, LoopHasTrampolineLiveAndTimedCopyAndVariants) {
   for (const CodeCopy& copy : built.installed.copies) EXPECT_EQ(copy.address % 64, kText % 64);
 }
 
+// 0: mov (%rdx),%rdi; mov $4,%esi; 8: the sum; 21: add $8,%rdx; dec %rcx; jne 0b; ret
+TEST(CacheBuilderTest, TheLoopAroundIsInAllChainsAndInNoLiveCopy) {
+  std::vector<uint8_t> text = {0x48, 0x8b, 0x3a, 0xbe, 0x04, 0x00, 0x00, 0x00};
+  text.insert(text.end(), kSum.begin(), kSum.end() - 1);
+  const std::vector<uint8_t> next = {0x48, 0x83, 0xc2, 0x08, 0x48, 0xff, 0xc9, 0x75, 0xe2, 0xc3};
+  text.insert(text.end(), next.begin(), next.end());
+  const uint64_t header = kText + 8, high = header + 13;
+  LabLoop loop;
+  loop.variants = {SingleVariant(Change::kLs), SingleVariant(Change::kNoRed)};
+  loop.code =
+      *DecodeLoop({.address = kText, .bytes = text, .header = header, .body = {{header, high}}});
+  loop.chain = DecodeChain(
+      loop.code, {.address = kText, .bytes = text, .header = kText, .body = {{kText, kText + 30}}});
+  ASSERT_TRUE(loop.chain.ok()) << loop.chain.status();
+  CacheBuilder builder(kCache, CacheBound({&loop}));
+  const BuiltLoop built = builder.Build(loop, kSite);
+  const InstalledLoop& installed = built.installed;
+  ASSERT_TRUE(installed.status.ok() && installed.chains.ok());
+  ASSERT_EQ(installed.chained.size(), installed.names.size());
+  EXPECT_LE(builder.bytes().size(), CacheBound({&loop}));
+  const auto holds = [](const CodeCopy& copy, uint64_t original) {
+    return std::any_of(copy.address_map.begin(), copy.address_map.end(),
+                       [&](const AddressPair& pair) { return pair.original == original; });
+  };
+  for (size_t i = 0; i < installed.names.size(); ++i) {
+    ASSERT_TRUE(installed.chained[i].ok()) << installed.names[i].Text();
+    EXPECT_TRUE(holds(*installed.chained[i], kText + 21));
+    EXPECT_EQ(installed.chained[i]->changed.size(), installed.copies[i].changed.size());
+    EXPECT_EQ(installed.chained[i]->base, installed.copies[i].base);
+  }
+  EXPECT_FALSE(holds(built.live, kText));
+  EXPECT_FALSE(holds(*built.timed, kText));
+}
+
+TEST(CacheBuilderTest, ChainsNeedAHeaderThatEveryInstanceComesBy) {
+  // The same with the sum's own header in place of the loop around: nothing lies between.
+  LabLoop loop = SumLoop();
+  const auto chain = DecodeChain(
+      loop.code, {.address = kText, .bytes = kSum, .header = kText, .body = {{kText, kText + 13}}});
+  EXPECT_FALSE(chain.ok());
+}
+
 TEST(CacheBuilderTest, RefusedLoopLeavesNoTrace) {
   LabLoop loop = SumLoop();
   loop.code.instructions.resize(1);  // shorter than a jump

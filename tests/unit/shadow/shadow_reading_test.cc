@@ -9,6 +9,7 @@ namespace perfd {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Two runs of a team of two.
 class ShadowReadingTest : public ::testing::Test {
@@ -27,7 +28,7 @@ class ShadowReadingTest : public ::testing::Test {
     copies_[0].address = 0x1000;
     copies_[0].bytes.resize(16);
     copies_[0].address_map = {{0x400000, 0x1000}, {0x400004, 0x1004}};
-    reading_.copies = &copies_;
+    reading_.copies = {&copies_[0]};
   }
   ShadowReading reading_;
   std::vector<CodeCopy> copies_;
@@ -49,6 +50,17 @@ TEST_F(ShadowReadingTest, WhoLeftByADetourIsToldByThread) {
   EXPECT_TRUE(ReadAnswer(reading_)->left_by_detour.empty()) << "the loop has none";
   reading_.detours = {1, 0};
   EXPECT_EQ(ReadAnswer(reading_)->left_by_detour, (std::vector<bool>{true, false}));
+}
+
+TEST_F(ShadowReadingTest, MemoryThatTheProgramKeepsOutOfForksIsNamed) {
+  reading_.results[2].status = kRunFaulted;
+  reading_.child.fault = {SIGSEGV, SEGV_MAPERR, 0x10, 0x1005, 1, 0, 0};
+  reading_.child.fault_count = 1;
+  EXPECT_EQ(ReadAnswer(reading_)->runs[0].failure, "SIGSEGV at 0x10 (instruction 0x400004)");
+  reading_.fault_in_rank = true;
+  EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, HasSubstr("MADV_DONTFORK"));
+  reading_.child.fault.code = SEGV_ACCERR;
+  EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, Not(HasSubstr("MADV_DONTFORK")));
 }
 
 TEST_F(ShadowReadingTest, FaultsNameTheInstruction) {

@@ -31,9 +31,10 @@
 namespace perfd {
 
 inline constexpr const char* kKernels[] = {
-    "triad",   "sum",       "dot",      "svdcmp",  "roots",   "stencil",    "scale", "gather",
-    "scatter", "histogram", "choose",   "search",  "prefix",  "horner",     "chase", "hops",
-    "list",    "widen",     "integers", "maximum", "strided", "remainders", "matrix"};
+    "triad",      "sum",     "dot",       "svdcmp", "roots",    "stencil", "scale",
+    "gather",     "scatter", "histogram", "choose", "search",   "prefix",  "horner",
+    "chase",      "hops",    "list",      "widen",  "integers", "maximum", "strided",
+    "remainders", "matrix",  "rows",      "pairs",  "walk"};
 
 inline constexpr const char* kVariants[] = {
     "LS",       "FP",       "DL1",          "NO_DIV", "NO_SQRT", "NO_RED",  "S2L",
@@ -110,22 +111,45 @@ class Library {
   }
   uint64_t cache() const { return reinterpret_cast<uint64_t>(cache_); }
 
+  struct Nest {
+    LoopBytes inner, around;
+  };
+
   // The innermost loops of a kernel, ready to decode; its text becomes writable.
   std::vector<LoopBytes> Loops(Kernel kernel) {
+    std::vector<LoopBytes> loops;
+    for (Nest& nest : Nests(kernel)) loops.push_back(std::move(nest.inner));
+    return loops;
+  }
+  // The same with the loop around each of them; without bytes where there is none.
+  std::vector<Nest> Nests(Kernel kernel) {
     if (kernel == nullptr) return {};
     const uint64_t address = reinterpret_cast<uint64_t>(kernel) - bias_;
     const CodeFacts facts = reader_->FunctionsAt(std::span(&address, 1));
-    std::vector<LoopBytes> loops;
+    std::vector<Nest> loops;
     for (const FunctionFacts& f : facts.functions) {
       const uint64_t low = (f.low + bias_) & ~uint64_t{4095};
       mprotect(Bytes(low), f.high + bias_ - low, PROT_READ | PROT_WRITE | PROT_EXEC);
       for (uint32_t n = 0; n < f.loops.size(); ++n)
-        if (f.loops[n].innermost) loops.push_back(LoopOf(f, n));
+        if (f.loops[n].innermost) loops.push_back({LoopOf(f, n), AroundOf(f, n)});
     }
     return loops;
   }
 
  private:
+  // Of two levels: what lies within the loop around is the inner loop, a neighbour of it, or belongs to neither.
+  LoopBytes AroundOf(const FunctionFacts& f, uint32_t n) const {
+    LoopBytes around;
+    for (uint32_t m = 0; m < f.loops.size(); ++m) {
+      if (f.loops[n].parent_header == 0 || f.loops[m].header != f.loops[n].parent_header) continue;
+      around = LoopOf(f, m);
+      for (const LoopSpan& s : f.spans)
+        if (f.loops[s.loop].parent_header == f.loops[m].header)
+          around.body.push_back({s.low + bias_, s.high + bias_});
+    }
+    return around;
+  }
+
   LoopBytes LoopOf(const FunctionFacts& f, uint32_t n) const {
     LoopBytes loop;
     loop.address = f.low + bias_;

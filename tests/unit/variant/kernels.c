@@ -169,3 +169,50 @@ double kernel_matrix(struct data* d, long n) {
     }
   return d->c[0];
 }
+
+/* Short inner loops, many instances of each: what chains run through. */
+double kernel_rows(struct data* d, long n) {
+  for (long i = 0; i < n; i++) {
+    double s = 0;
+    const long from = i * 4, to = from + (d->small[i] & 7);
+    for (long k = from; k < to; k++) s += d->a[k] * d->b[d->index[k]];
+    d->c[i] = s;
+  }
+  return d->c[n - 1];
+}
+
+double kernel_pairs(struct data* d, long n) {
+  double energy = 0;
+  for (long i = 0; i < n; i++) {
+    const double x = d->a[i];
+    double force = 0;
+    for (long k = 0; k < d->small[i]; k++) {
+      const long j = d->index[(i + 3 * k) & 511];
+      const double r = x - d->b[j];
+      if (r * r < 0.3) {
+        const double f = r / (0.1 + r * r);
+        force += f;
+        d->c[j] -= f;
+        energy += f * r;
+      }
+    }
+    d->c[i] += force;
+  }
+  return energy;
+}
+
+/* Where to go next comes out of the inner loop. */
+double kernel_walk(struct data* d, long n) {
+  long at = 0;
+  double s = 0;
+  for (long i = 0; i < n; i++) {
+    long hash = at;
+    for (long k = 0; k < 3 + (d->small[i & 63] & 3); k++) {
+      hash = hash * 31 + d->small[(at + k) & 1023];
+      s += d->a[(at + k) & 1023] * 0.5;
+    }
+    at = hash & 511;
+    d->c[at] = s;
+  }
+  return s + (double)at;
+}

@@ -66,6 +66,7 @@ LoopMeasurement RandomModel::Measurement() {
   loop.team = Positive();
   loop.fidelity = RatioOfTimes();
   loop.protocol = Text();
+  loop.instances = random_();
   loop.trips.instances = Below(3);
   if (loop.trips.instances > 0) {
     for (double& value : loop.trips.decile) value = Ratio() * 1000;

@@ -1,0 +1,155 @@
+// LoopExperiment: instances too short to be timed one by one. Repeated in a shadow, such an instance is learnt by the branch
+// predictor, and reading the clock takes longer than it does. Where the code between two instances can be copied, a run goes on
+// over many of them (agent/variant/chain.h), and its time is told per instance.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "agent/experiment/loop_experiment.h"
+
+namespace perfd {
+namespace {
+
+constexpr double kChainNs =
+    200'000;  // of a run: branches of so many instances are not learnt within a shadow
+constexpr uint64_t kMostInstances = 10'000;
+constexpr uint64_t kLeastInstances = 4;
+constexpr int32_t kMostEarlyEnds = 8;  // chains in a row that say nothing
+constexpr int32_t kBursts = 4;         // of live instances
+constexpr int32_t kBurstInstances = 120;
+constexpr absl::Duration kBetweenBursts = absl::Milliseconds(20);
+constexpr size_t kGroup = 10;  // live instances whose mean is taken, as that of a chain is
+constexpr double kMostAround =
+    1.7;  // a chain's time per instance over that of the loop alone, live
+constexpr char kInARow[] = "in a row";
+
+// Of the second half: while the branches of the copy that is timed are still unknown, a short instance takes several times as
+// long as it does. The longest of each group is left out: an interrupt is not the loop's.
+std::vector<uint64_t> GroupMeans(const std::vector<uint64_t>& burst) {
+  std::vector<uint64_t> means;
+  for (size_t at = burst.size() / 2; at + kGroup <= burst.size(); at += kGroup) {
+    const auto from = burst.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto to = from + static_cast<std::ptrdiff_t>(kGroup);
+    const uint64_t sum = std::accumulate(from, to, uint64_t{0}) - *std::max_element(from, to);
+    means.push_back(sum / (kGroup - 1));
+  }
+  return means;
+}
+
+double Mean(const std::vector<uint64_t>& values) {
+  const auto sum = static_cast<double>(std::accumulate(values.begin(), values.end(), uint64_t{0}));
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+// In several bursts, since the job may be in another phase in each. Where calls are left out, a phase that calls in every pass
+// has many entries and little to show: bursts of instances that are less than half as long as others do not count.
+void LoopExperiment::TimeShort(RankLab& lab, const StepRoom& room) {
+  std::vector<std::vector<uint64_t>> bursts;
+  double longest = 0;
+  for (int i = 0; i < kBursts; ++i) {
+    if (i > 0) absl::SleepFor(kBetweenBursts);
+    auto ticks = lab.TimeLive(setup_.lab_loop, kBurstInstances, room.timeout_ns);
+    if (!ticks.ok()) return;
+    bursts.push_back(GroupMeans(*ticks));
+    longest = std::max(longest, Mean(bursts.back()));
+  }
+  std::vector<uint64_t> live;
+  for (const std::vector<uint64_t>& burst : bursts) {
+    if (installed_.detours.empty() || 2 * Mean(burst) >= longest)
+      live.insert(live.end(), burst.begin(), burst.end());
+  }
+  if (!live.empty()) live_ = std::move(live);
+}
+
+void LoopExperiment::ChooseChain() {
+  if (in_place_ || chain_tried_ || InstanceNs() > kShortNs) return;
+  chain_tried_ = true;
+  if (!installed_.chains.ok()) {
+    RunAlone(std::string(installed_.chains.message()));
+    return;
+  }
+  const double instances = kChainNs / std::max(1.0, InstanceNs());
+  instances_ = std::clamp(static_cast<uint64_t>(instances), kLeastInstances, kMostInstances);
+  chain_refusals_ = NotInAChain();
+  // What lies between keeps its own state on the stack: nothing can be run twice before it is known what to bring back.
+  trace_alone_ = true;
+}
+
+void LoopExperiment::RunAlone(const std::string& why) {
+  instances_ = 0;
+  chain_refusals_ = {
+      {kInARow, 0,
+       absl::StrFormat("an instance of %.2f us is too short to be repeated as it runs live, and "
+                       "many cannot be run in a row: %s",
+                       live_cycles_ / setup_.ticks_per_ns / 1e3, why),
+       1}};
+}
+
+// False: instances are looked at alone from now on. `failure`: of its first run; empty: there are figures of some.
+bool LoopExperiment::KeepsChain(const std::string& failure) {
+  if (instances_ == 0) return true;
+  std::string why = failure;
+  if (why.empty() && run_cycles_ > kMostAround * live_cycles_)
+    why = absl::StrFormat("with what lies between, one takes %.1f times as long",
+                          run_cycles_ / live_cycles_);
+  if (why.empty()) return true;
+  RunAlone(why);
+  trace_alone_ = protocol_chosen_ = false;
+  evict_ = Evict::kNothing;
+  run_cycles_ = 0;
+  trips_.clear();
+  runs_.clear();
+  reduction_ = {};
+  trip_classes_.clear();
+  stage_ = Stage::kLook;
+  return false;
+}
+
+// To `most` passes in all, where one instance makes `passes`. False: so that the look is to be made again.
+bool LoopExperiment::ShortenChain(uint64_t passes, uint64_t most) {
+  const uint64_t fewer = most / std::max<uint64_t>(1, passes);
+  if (fewer < kLeastInstances || fewer >= instances_)
+    return KeepsChain(absl::StrCat("one of them makes ", passes, " passes"));
+  instances_ = fewer;
+  return false;
+}
+
+// By a path that copies leave out, or where the loop around ends: such a shadow says nothing of a chain.
+bool LoopExperiment::LeftEarly(const ShadowAnswer& answer) {
+  if (instances_ == 0) return false;
+  uint64_t instances = 0;
+  for (const ShadowRun& run : answer.runs) instances = std::max(instances, run.instances);
+  if (instances >= kLeastInstances) {
+    early_ends_ = 0;
+    return false;
+  }
+  if (++early_ends_ < kMostEarlyEnds) return true;
+  return !KeepsChain(absl::StrCat("it is left after ", instances, " of them"));
+}
+
+bool LoopExperiment::Chained(int32_t variant) const {
+  const auto at = static_cast<size_t>(variant);
+  return variant >= 0 && at < installed_.chained.size() && installed_.chained[at].ok();
+}
+
+std::vector<Refusal> LoopExperiment::NotInAChain() const {
+  std::vector<Refusal> refusals;
+  for (size_t i = 0; i < installed_.names.size(); ++i) {
+    const auto variant = static_cast<int32_t>(i);
+    if (IsTripCheck(variant) || (Chained(variant) && Chained(BaseOf(variant)))) continue;
+    const int32_t missing = Chained(variant) ? BaseOf(variant) : variant;
+    refusals.push_back(
+        {installed_.names[i].Text(), 0,
+         absl::StrCat("instances are run in a row: ",
+                      installed_.chained[static_cast<size_t>(missing)].status().message()),
+         1});
+  }
+  return refusals;
+}
+
+}  // namespace perfd

@@ -1,0 +1,112 @@
+#include "agent/variant/chain.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/variant/counting.h"
+#include "agent/variant/flow/body.h"
+#include "agent/variant/flow/cut.h"
+#include "agent/variant/flow/dataflow.h"
+#include "agent/variant/flow/edges.h"
+#include "agent/variant/roles.h"
+#include "agent/variant/symbolic.h"
+#include "agent/variant/work.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+constexpr size_t kMostInstructions = 600;  // every variant holds them all
+
+absl::Status CannotGoOn(const LoopCode& around) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "what lies between two instances cannot be copied: ",
+      around.detours.empty() ? "the loop around it is not in one piece" : around.detours.front()));
+}
+
+// Where each instruction of `loop` stands in `around`.
+absl::StatusOr<std::vector<uint32_t>> PlacesOf(const LoopCode& loop, const LoopCode& around) {
+  std::vector<uint32_t> places;
+  for (const LoopInstruction& i : loop.instructions) {
+    const int at = InstructionAt(around, i.address);
+    if (at < 0) return CannotGoOn(around);
+    places.push_back(static_cast<uint32_t>(at));
+  }
+  return places;
+}
+
+// No variant may change what decides where the code around goes, or which memory it touches; nor use a register that it reads.
+void ExtendBlackList(const LoopCode& around, const std::vector<uint32_t>& places,
+                     const std::vector<RegisterSet>& live, LoopCode* loop) {
+  loop->live_beyond.assign(places.size(), 0);
+  for (size_t n = 0; n < places.size(); ++n) {
+    loop->roles[n].control = loop->roles[n].control || around.roles[places[n]].control;
+    loop->roles[n].address = loop->roles[n].address || around.roles[places[n]].address;
+    for (uint32_t to : around.next[places[n]]) loop->live_beyond[n] |= live[to];
+  }
+}
+
+// Groups are those of the loop; what the code around accesses belongs to none.
+void Regroup(const LoopCode& loop, std::vector<Reference>* references) {
+  for (Reference& reference : *references) {
+    const int at = InstructionAt(loop, reference.instruction);
+    reference.group = at < 0 ? -1 : loop.roles[static_cast<size_t>(at)].group;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ChainCode> DecodeChain(const LoopCode& loop, const LoopBytes& bytes) {
+  ChainCode chain;
+  chain.loop = loop;
+  LoopCode& around = chain.around;
+  around.header = loop.header;
+  RETURN_IF_ERROR(ReadBody(bytes, &around));
+  CutDetours(&around);
+  if (around.instructions.size() > kMostInstructions)
+    return absl::FailedPreconditionError(
+        absl::StrCat("the loop around it has ", around.instructions.size(),
+                     " instructions, chains at most ", kMostInstructions));
+  const int turn = InstructionAt(around, bytes.header);
+  if (turn < 0) return CannotGoOn(around);
+  chain.turn = static_cast<uint32_t>(turn);
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> places, PlacesOf(loop, around));
+  RETURN_IF_ERROR(BuildEdges(&around, Inside::kLoops));
+  if (chain.turn == around.entry || !around.calls.empty()) return CannotGoOn(around);
+  around.roles.resize(around.instructions.size());
+  AssignGroups(&around);
+  AssignRoles(&around);
+  around.live_at_entry = LiveBefore(around, Effects(around), ~RegisterSet{0})[around.entry];
+  const std::vector<RegisterSet> live = LiveBefore(around, Effects(around), 0);
+  if ((live[chain.turn] & kStatusFlags) != 0)
+    return Refuse(around.instructions[chain.turn], "flags are in use where instances are counted");
+  ExtendBlackList(around, places, live, &chain.loop);
+  return chain;
+}
+
+absl::StatusOr<CodeCopy> MakeChainCopy(const ChainCode& chain, const VariantName& name,
+                                       const CopyPlace& place) {
+  std::vector<Changed> notes;
+  ASSIGN_OR_RETURN(Work work, ChangeLoop(chain.loop, name, place, &notes));
+  if (!work.draft.preparation.empty())
+    return Refuse(chain.loop.instructions[chain.loop.entry],
+                  "this variant prepares each instance, which a chain of them cannot");
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> places, PlacesOf(chain.loop, chain.around));
+  Draft draft, plain;
+  draft.slots.resize(chain.around.instructions.size());
+  plain.slots.resize(chain.around.instructions.size());
+  for (size_t n = 0; n < places.size(); ++n) draft.slots[places[n]] = work.draft.slots[n];
+  if (name.Has(Change::kTrace)) RETURN_IF_ERROR(AddTracing(chain.around, &draft));
+  if (name.Has(Change::kCount) || name.Has(Change::kTrace))
+    AddCounting(chain.around, place, &draft);
+  const uint64_t turn = chain.around.instructions[chain.turn].address;
+  CountInstances(chain.turn, turn, place, &draft);
+  CountInstances(chain.turn, turn, place, &plain);
+  ASSIGN_OR_RETURN(CodeCopy copy, FinishCopy(chain.around, draft, plain, work, notes));
+  Regroup(chain.loop, &copy.references);
+  copy.needs_shadow_gs = true;
+  return copy;
+}
+
+}  // namespace perfd

@@ -1,0 +1,36 @@
+// agent/variant/chain.h - copies of a short loop that run on over many of its instances, through the code around it.
+//
+// Shape    an instance of some hundred cycles cannot be timed alone, and repeated it is learnt by the branch predictor. A chain
+//          enters at the loop's header like any copy, goes on through a copy of the loop around it, and leaves after as many
+//          instances as the thread block says, or where the loop around ends. Only the loop itself is ever changed. For shadows.
+// Units    run-time addresses.
+// Errors   FailedPrecondition: what stands between two instances cannot be copied (it calls, moves the stack pointer, ...).
+// Source   docs/adr/0024-chains.md; design section 6 (hazard: "retreat to the outer loop").
+#ifndef AGENT_VARIANT_CHAIN_H_
+#define AGENT_VARIANT_CHAIN_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "agent/variant/copy.h"
+#include "agent/variant/loop_code.h"
+
+namespace perfd {
+
+struct ChainCode {
+  LoopCode
+      loop;  // as decoded alone; its black list and liveness know what the code around it needs
+  LoopCode around;  // all that a copy holds; header and entry are the loop's
+  uint32_t turn =
+      0;  // instruction of `around` that lies before every further instance: the header of the loop around
+};
+
+// around: the loop that holds `loop`; its header is where it begins.
+absl::StatusOr<ChainCode> DecodeChain(const LoopCode& loop, const LoopBytes& around);
+
+absl::StatusOr<CodeCopy> MakeChainCopy(const ChainCode& chain, const VariantName& name,
+                                       const CopyPlace& place);
+
+}  // namespace perfd
+
+#endif  // AGENT_VARIANT_CHAIN_H_

@@ -1,0 +1,17 @@
+// agent/variant/flow/body.h - the bytes of a loop's blocks to instructions.
+//
+// Shape    fills body (sorted, merged), instructions, function; nothing is said of edges yet.
+// Errors   as DecodeLoop (loop_code.h).
+#ifndef AGENT_VARIANT_FLOW_BODY_H_
+#define AGENT_VARIANT_FLOW_BODY_H_
+
+#include "absl/status/status.h"
+#include "agent/variant/loop_code.h"
+
+namespace perfd {
+
+absl::Status ReadBody(const LoopBytes& bytes, LoopCode* loop);
+
+}  // namespace perfd
+
+#endif  // AGENT_VARIANT_FLOW_BODY_H_

@@ -1,0 +1,130 @@
+// Chains through compiled loop nests. Oracles: REF gives the same bits however many instances a chain may run; every variant
+// goes round as often as the original; the thread block says how many instances were run.
+#include "agent/variant/chain.h"
+
+#include <cstdio>
+#include <map>
+
+#include "absl/strings/match.h"
+#include "agent/variant/counting.h"
+#include "tests/unit/variant/compiled_library.h"
+
+namespace perfd {
+namespace {
+
+constexpr const char* kNests[] = {"rows", "pairs", "walk", "matrix"};
+constexpr int64_t kUnlimited = int64_t{1} << 40;
+
+class ChainTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    runs_ = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (absl::StrContains(GetParam(), "avx512"))
+      runs_ = runs_ && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+              __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+  }
+
+  struct Ran {
+    Result result;
+    uint64_t passes = 0;
+    int64_t left = 0;  // instances
+  };
+
+  Ran Run(const CodeCopy& copy, const PatchPlan& plan, Kernel kernel, int64_t instances) {
+    const Block block;
+    block.Prepare(copy);
+    block.Word(kBlockInstancesLeft) = static_cast<uint64_t>(instances - 1);
+    std::copy(copy.bytes.begin(), copy.bytes.end(), Bytes(copy.address));
+    const Installed installed(plan, copy.entry);
+    Ran ran;
+    ran.result = RunKernel(kernel);
+    ran.passes = block.Word(kBlockIterations);
+    ran.left = static_cast<int64_t>(block.Word(kBlockInstancesLeft));
+    return ran;
+  }
+
+  // Passes through the header, each instance for itself; some loops a compiler makes are never entered.
+  uint64_t Passes(const ChainCode& chain, const PatchPlan& plan, Kernel kernel, CopyPlace where) {
+    const auto alone = MakeCopy(chain.loop, SingleVariant(Change::kCount), where);
+    EXPECT_TRUE(alone.ok()) << alone.status();
+    return runs_ && alone.ok() ? Run(*alone, plan, kernel, 1).passes : 0;
+  }
+
+  void CheckRef(const ChainCode& chain, const PatchPlan& plan, Kernel kernel, CopyPlace where) {
+    const bool entered = Passes(chain, plan, kernel, where) > 0;
+    const auto ref = MakeChainCopy(chain, SingleVariant(Change::kRef), where);
+    ASSERT_TRUE(ref.ok()) << ref.status();
+    EXPECT_TRUE(ref->changed.empty());
+    if (!runs_) return;
+    const Result original = RunKernel(kernel);
+    for (const int64_t instances : {int64_t{1}, int64_t{2}, int64_t{7}, kUnlimited}) {
+      const Ran ran = Run(*ref, plan, kernel, instances);
+      EXPECT_EQ(ran.result, original) << instances;
+      EXPECT_TRUE(!entered || ran.left < instances - 1) << instances << " " << ran.left;
+      entered_ += entered && ran.left < kUnlimited - 20 ? 1 : 0;
+    }
+  }
+
+  void CheckVariants(const ChainCode& chain, const PatchPlan& plan, Kernel kernel,
+                     CopyPlace where) {
+    const uint64_t passes = Passes(chain, plan, kernel, where);
+    const auto trace = MakeChainCopy(chain, SingleVariant(Change::kTrace), where);
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    EXPECT_GE(trace->references.size(), References(chain.loop).size());
+    for (const char* text : kVariants) {
+      VariantName name = *ParseVariantName(text);
+      if (name.Has(Change::kGroup) && chain.loop.groups == 0) continue;
+      name.parts.push_back({Change::kCount});
+      const auto copy = MakeChainCopy(chain, name, where);
+      ++(copy.ok() ? copies_ : refused_copies_);
+      if (!copy.ok()) ++reasons_[absl::StrCat(text, ": ", copy.status().message())];
+      if (!copy.ok() || !runs_) continue;
+      EXPECT_EQ(Run(*copy, plan, kernel, kUnlimited).passes, passes) << text;
+      EXPECT_EQ(Run(*copy, plan, kernel, 5).passes, passes) << text;
+    }
+  }
+
+  void CheckNest(const Library::Nest& nest, Kernel kernel, uint64_t cache) {
+    const auto code = DecodeLoop(nest.inner);
+    const auto plan = code.ok() ? PlanPatch(*code) : code.status();
+    if (!plan.ok()) return;
+    const auto chain = DecodeChain(*code, nest.around);
+    ++(chain.ok() ? chains_ : refused_chains_);
+    if (!chain.ok()) ++reasons_[std::string(chain.status().message())];
+    if (!chain.ok()) return;
+    const CopyPlace where = {cache, Exits::kOriginalText, 0};
+    CheckRef(*chain, *plan, kernel, where);
+    CheckVariants(*chain, *plan, kernel, where);
+  }
+
+  bool runs_ = false;
+  int entered_ = 0;  // runs of chains that went on over many instances
+  int chains_ = 0, refused_chains_ = 0, copies_ = 0, refused_copies_ = 0;
+  std::map<std::string, int> reasons_;
+};
+
+TEST_P(ChainTest, ChainsComputeWhatTheLoopsCompute) {
+  Library library(PathOf(GetParam()));
+  for (const char* name : kNests) {
+    SCOPED_TRACE(name);
+    const Kernel kernel = library.Find(name);
+    if (kernel == nullptr) continue;  // Fortran has some of them
+    for (const Library::Nest& nest : library.Nests(kernel)) {
+      if (!nest.around.bytes.empty()) CheckNest(nest, kernel, library.cache());
+    }
+  }
+  for (const auto& [reason, count] : reasons_) std::printf("  %d x %s\n", count, reason.c_str());
+  std::printf("  %d chains, %d refused; %d copies, %d refused\n", chains_, refused_chains_, copies_,
+              refused_copies_);
+  if (absl::StrContains(GetParam(), "fortran")) return;
+  EXPECT_GE(chains_, 2);
+  EXPECT_TRUE(!runs_ || entered_ >= 2) << entered_;
+  EXPECT_LE(refused_chains_, chains_);
+  EXPECT_LE(refused_copies_ * 5, copies_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Compilers, ChainTest, testing::Values(PERFD_VARIANT_LIBRARIES),
+                         LibraryTestName);
+
+}  // namespace
+}  // namespace perfd
