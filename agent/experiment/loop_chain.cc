@@ -14,7 +14,7 @@ namespace perfd {
 namespace {
 
 constexpr double kChainNs =
-    200'000;  // of a run: branches of so many instances are not learnt within a shadow
+    100'000;  // of a run: branches of so many instances are not learnt within a shadow
 constexpr uint64_t kMostInstances = 10'000;
 constexpr uint64_t kLeastInstances = 4;
 constexpr int32_t kMostEarlyEnds = 8;  // chains in a row that say nothing

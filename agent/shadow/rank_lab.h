@@ -22,7 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/attach/tracer.h"
-#include "agent/shadow/evict.h"
+#include "agent/shadow/cpu_state.h"
 #include "agent/shadow/forking/narrowing.h"
 #include "agent/shadow/recovery_wish.h"
 #include "agent/variant/chain.h"
@@ -51,8 +51,7 @@ struct LabOptions {
 struct LabLoop {
   std::string loop_id;
   LoopCode code;
-  absl::StatusOr<ChainCode> chain =
-      absl::UnimplementedError("nobody has looked");  // over its instances
+  absl::StatusOr<ChainCode> chain = absl::UnimplementedError("nobody has looked");
   std::vector<VariantName>
       variants;  // REF, COUNT and TRACE are always made, and every base that a variant needs
 };
@@ -68,12 +67,10 @@ struct InstalledLoop {
   std::vector<CodeCopy> copies;                         // one per name
   std::vector<std::pair<uint64_t, std::string>> texts;  // of the loop's instructions, by address
   std::vector<Refusal> refusals;                        // variants that could not be made
-  // The same names as copies over many instances (agent/variant/chain.h); not OK: this one cannot be had.
-  std::vector<absl::StatusOr<CodeCopy>> chained;
+  std::vector<absl::StatusOr<CodeCopy>> chained;        // over many instances (agent/variant/chain.h)
   absl::Status chains = absl::UnimplementedError("nobody has looked");  // not OK: none can
   std::vector<std::string> detours;  // paths that the copies leave out
-  absl::Status in_place =
-      absl::UnimplementedError("nobody has looked");  // OK: see RankLab::Recover
+  absl::Status in_place = absl::UnimplementedError("nobody has looked");  // OK: see RankLab::Recover
   std::vector<bool> in_place_copies;                  // which of the copies may
 };
 

@@ -29,7 +29,7 @@ void Decode(const std::string& text) {
 void ReadAnswer(const uint8_t* data, size_t size) {
   perfd::ShadowReading reading;
   const std::vector<perfd::CodeCopy> copies(1);
-  reading.copies = &copies;
+  reading.copies = {&copies[0]};
   if (size < 8) return;
   reading.team = static_cast<uint32_t>(data[0]) | static_cast<uint32_t>(data[1]) << 8;
   reading.runs = data[2];

@@ -88,7 +88,7 @@ TEST_F(RestoreJumpedTest, GetBackWhatTheyTookAlong) {
 }
 
 TEST_F(RestoreJumpedTest, RecordsOfAnotherLayoutAreNotRead) {
-  Fill(kShadowLayoutVersion - 1, 1);
+  Fill(kShadowLayoutVersion - 2, 1);
   EXPECT_TRUE(Restore().ok());
   EXPECT_THAT(Holds(), ElementsAre("21214"
                                    "5"
