@@ -2,6 +2,7 @@
 // predictor, and reading the clock takes longer than it does. Where the code between two instances can be copied, a run goes on
 // over many of them (agent/variant/chain.h), and its time is told per instance.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -21,6 +22,9 @@ constexpr int32_t kMostEarlyEnds = 8;  // chains in a row that say nothing
 constexpr int32_t kBursts = 4;         // of live instances
 constexpr int32_t kBurstInstances = 120;
 constexpr absl::Duration kBetweenBursts = absl::Milliseconds(20);
+constexpr int32_t kMostBurst = 400;        // of all threads of a team
+constexpr int64_t kBurstNs = 200'000'000;  // for one of them
+constexpr int kChainWarmUps = 3;
 constexpr size_t kGroup = 10;  // live instances whose mean is taken, as that of a chain is
 constexpr double kMostAround =
     1.7;  // a chain's time per instance over that of the loop alone, live
@@ -53,7 +57,8 @@ void LoopExperiment::TimeShort(RankLab& lab, const StepRoom& room) {
   double longest = 0;
   for (int i = 0; i < kBursts; ++i) {
     if (i > 0) absl::SleepFor(kBetweenBursts);
-    auto ticks = lab.TimeLive(setup_.lab_loop, kBurstInstances, room.timeout_ns);
+    const int32_t count = std::min(kBurstInstances * std::max(1, census_.team), kMostBurst);
+    auto ticks = lab.TimeLive(setup_.lab_loop, count, std::min(room.timeout_ns, kBurstNs));
     if (!ticks.ok()) return;
     bursts.push_back(GroupMeans(*ticks));
     longest = std::max(longest, Mean(bursts.back()));
@@ -103,6 +108,10 @@ bool LoopExperiment::KeepsChain(const std::string& failure) {
   evict_ = Evict::kNothing;
   run_cycles_ = 0;
   trips_.clear();
+  trips_checked_.clear();
+  trip_refusals_.clear();
+  narrow_misses_ = narrow_failures_ = 0;
+  trace_ = {};
   runs_.clear();
   reduction_ = {};
   trip_classes_.clear();
@@ -119,17 +128,88 @@ bool LoopExperiment::ShortenChain(uint64_t passes, uint64_t most) {
   return false;
 }
 
-// By a path that copies leave out, or where the loop around ends: such a shadow says nothing of a chain.
-bool LoopExperiment::LeftEarly(const ShadowAnswer& answer) {
+// By a path that copies leave out, or where the loop around ends; or runs of one thread did not all come as far, since what
+// they depend on was not brought back. Such a shadow says nothing of a chain.
+bool LoopExperiment::LeftEarly(const ShadowAnswer& answer, const std::vector<RunWish>& runs) {
   if (instances_ == 0) return false;
-  uint64_t instances = 0;
-  for (const ShadowRun& run : answer.runs) instances = std::max(instances, run.instances);
-  if (instances >= kLeastInstances) {
+  std::map<int32_t, std::pair<uint64_t, uint64_t>> turns;  // of each thread: fewest, most
+  for (const ShadowRun& run : answer.runs) {
+    const auto index = static_cast<size_t>(run.run);
+    if (!run.ok || index >= runs.size() || Entered(runs[index].variant)) continue;
+    auto& [least, most] = turns.try_emplace(run.thread, run.instances, run.instances).first->second;
+    least = std::min(least, run.instances);
+    most = std::max(most, run.instances);
+  }
+  uint64_t least = ~uint64_t{0};
+  bool equal = true;
+  for (const auto& [thread, range] : turns) {
+    least = std::min(least, range.first);
+    equal = equal && range.first == range.second;
+  }
+  const bool traced_alone = turns.empty();
+  if (traced_alone) {
+    for (const ShadowRun& run : answer.runs) least = std::min(least, run.instances);
+  }
+  if (equal && least >= kLeastInstances) {
     early_ends_ = 0;
     return false;
   }
   if (++early_ends_ < kMostEarlyEnds) return true;
-  return !KeepsChain(absl::StrCat("it is left after ", instances, " of them"));
+  const std::string why = equal ? absl::StrCat("it is left after ", least, " of them")
+                                : "its runs do not all come as far";
+  return !KeepsChain(why);
+}
+
+// Copies that count tell how often the loop was entered, others the turns of the loop around it.
+bool LoopExperiment::Entered(int32_t variant) const {
+  return variant == kCountIndex || variant == kTraceIndex || IsTripCheck(variant);
+}
+
+// Of each thread: how many instances all of these runs went on over. By the counted run where there is one.
+std::map<int32_t, double> LoopExperiment::InstancesOf(const ShadowAnswer& answer,
+                                                      const std::vector<RunWish>& runs) const {
+  std::map<int32_t, double> instances;
+  for (const ShadowRun& run : answer.runs) {
+    const auto index = static_cast<size_t>(run.run);
+    if (!run.ok || index >= runs.size()) continue;
+    const bool counted = runs[index].variant == kCountIndex;
+    const auto number = static_cast<double>(run.instances);
+    if (counted)
+      instances[run.thread] = number;
+    else
+      instances.try_emplace(run.thread, number);
+  }
+  return instances;
+}
+
+// What an instance takes with all that lies between, before a schedule is made for many of them.
+StepCost LoopExperiment::TimeChain(RankLab& lab, const StepRoom& room) {
+  const bool restore = trace_.in_place;
+  std::vector<RunWish> runs;
+  if (Learns()) runs.push_back({.variant = kRefIndex, .restore = restore, .learn = true});
+  for (int i = 0; i < kChainWarmUps; ++i)
+    runs.push_back({.variant = kRefIndex, .restore = restore});
+  runs.push_back({.variant = kCountIndex, .restore = restore});
+  ShadowAnswer answer;
+  const StepCost cost = RunShadow(lab, room, runs, restore, &answer);
+  if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
+  if (room.narrow && MissedMemory(answer)) return cost;
+  if (LeftEarly(answer, runs)) return cost;
+  std::map<int32_t, double> instances = InstancesOf(answer, runs);
+  const auto timed = static_cast<int32_t>(runs.size()) - 2;
+  for (const ShadowRun& run : answer.runs) {
+    if (run.run == timed && !run.ok) KeepsChain(absl::StrCat("REF failed: ", run.failure));
+    if (run.run != timed || !run.ok) continue;
+    run_cycles_ = std::max(run_cycles_, static_cast<double>(run.cycles) / instances[run.thread]);
+  }
+  if (instances_ > 0) KeepsChain("");
+  return cost;
+}
+
+// The copy of a variant that is run.
+const CodeCopy& LoopExperiment::CopyOf(size_t variant) const {
+  return instances_ > 0 && Chained(static_cast<int32_t>(variant)) ? *installed_.chained[variant]
+                                                                  : installed_.copies[variant];
 }
 
 bool LoopExperiment::Chained(int32_t variant) const {

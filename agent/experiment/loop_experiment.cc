@@ -15,6 +15,7 @@ constexpr int64_t kFirstCensusNs = 50 * kMs;
 constexpr int64_t kLongestCensusNs = 3200 * kMs;
 constexpr int32_t kLiveInstances = 15;
 constexpr int32_t kLeastLive = 3;
+constexpr double kMaybeShort = 4;  // first timings are too long
 constexpr int32_t kMostFailures = 4;
 constexpr uint32_t kMostShadows = 64;    // of one loop: what is not known by then will not be
 constexpr double kMostRestoring = 0.05;  // of an instance's time
@@ -90,7 +91,7 @@ int32_t LoopExperiment::IndexOf(const std::string& variant) const {
 }
 
 int32_t LoopExperiment::BaseOf(int32_t variant) const {
-  const std::string base = installed_.copies[static_cast<size_t>(variant)].base.Text();
+  const std::string base = CopyOf(static_cast<size_t>(variant)).base.Text();
   return std::max(kRefIndex, IndexOf(base));
 }
 
@@ -149,6 +150,7 @@ StepCost LoopExperiment::Step(RankLab& lab, const StepRoom& room) {
       if (in_place_) return Recover(lab, room);
       const StepRoom used = Narrowed(room);
       if (ForkIsTooLong(used)) return {};
+      if (instances_ > 0 && run_cycles_ <= 0) return TimeChain(lab, used);
       return NeedsProtocol() ? ChooseProtocol(lab, used) : Measure(lab, used);
     }
     case Stage::kDone:
@@ -191,7 +193,8 @@ void LoopExperiment::TakeLive(RankLab& lab, const StepRoom& room) {
   auto ticks = lab.TimeLive(setup_.lab_loop, kLiveInstances * census_.team, room.timeout_ns);
   if (!ticks.ok()) return Fail(ticks.status());
   live_.insert(live_.end(), ticks->begin(), ticks->end());
-  if (static_cast<double>(Median(live_)) < kShortNs * setup_.ticks_per_ns) TimeShort(lab, room);
+  if (static_cast<double>(Median(live_)) < kMaybeShort * kShortNs * setup_.ticks_per_ns)
+    TimeShort(lab, room);
   if (static_cast<int32_t>(live_.size()) < kLeastLive)
     return Fail(absl::UnavailableError("the loop is entered too rarely to be timed"));
   live_cycles_ = static_cast<double>(Median(live_));
@@ -241,7 +244,10 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   if (!result.ok()) {
     if (absl::IsUnavailable(result.status()) || absl::IsDeadlineExceeded(result.status()))
       ++cost_.failed_arms;
-    if (!NarrowingFailed(result.status())) Fail(result.status());
+    const bool passing =
+        absl::IsUnavailable(result.status()) || absl::IsDeadlineExceeded(result.status());
+    if (NarrowingFailed(result.status())) return {};
+    if (passing || KeepsChain(std::string(result.status().message()))) Fail(result.status());
     return {};
   }
   if (result->pause_ns <= 0) {
@@ -250,6 +256,8 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
     return {};
   }
   *answer = *std::move(result);
+  for (ShadowRun& run : answer->runs)
+    run.instances = std::clamp<uint64_t>(run.instances, 1, std::max<uint64_t>(1, instances_));
   failures_ = 0;
   ++shadows_;
   probe_cycles_ = static_cast<double>(answer->probe_cycles);
@@ -302,7 +310,7 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   const StepCost cost = RunShadow(lab, room, schedule.runs, wish.restore, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
   if (room.narrow && MissedMemory(answer)) return cost;
-  if (LeftEarly(answer)) return cost;
+  if (LeftEarly(answer, schedule.runs)) return cost;
   Keep(answer, schedule.runs, schedule.warm_ups);
   CheckTrips(answer, schedule.runs);
   Reduce();

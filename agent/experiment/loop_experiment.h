@@ -11,6 +11,7 @@
 #define AGENT_EXPERIMENT_LOOP_EXPERIMENT_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -70,6 +71,7 @@ class LoopExperiment {
   StepCost RunShadow(RankLab& lab, const StepRoom& room, std::vector<RunWish> runs, bool restore,
                      ShadowAnswer* answer);
   bool LearnTrace(const ShadowAnswer& answer, const std::vector<RunWish>& runs);
+  bool Refuse(const std::string& why);
   bool IsStretch(const ShadowAnswer& answer, uint64_t passes);
   void RepeatFailed(const char* variant, const std::string& failure);
   void Keep(const ShadowAnswer& answer, const std::vector<RunWish>& runs, int32_t skip);
@@ -104,7 +106,13 @@ class LoopExperiment {
   void ChooseChain();
   void RunAlone(const std::string& why);
   bool KeepsChain(const std::string& failure);
-  bool LeftEarly(const ShadowAnswer& answer);
+  bool LeftEarly(const ShadowAnswer& answer, const std::vector<RunWish>& runs);
+  bool Entered(int32_t variant) const;
+  StepCost TimeChain(RankLab& lab, const StepRoom& room);
+  std::map<int32_t, double> InstancesOf(const ShadowAnswer& answer,
+                                        const std::vector<RunWish>& runs) const;
+  const CodeCopy& CopyOf(size_t variant) const;
+  InstalledLoop AsRun() const;
   bool ShortenChain(uint64_t passes, uint64_t most);
   bool Chained(int32_t variant) const;
   std::vector<Refusal> NotInAChain() const;
@@ -154,7 +162,7 @@ class LoopExperiment {
   int32_t narrow_misses_ = 0;    // shadows that touched what had been left out
   int32_t narrow_failures_ = 0;  // in a row
   std::string narrow_note_;
-  uint64_t instances_ = 0;  // of one run, in a chain; 0: one alone
+  uint64_t instances_ = 0;               // of one run, in a chain; 0: one alone
   std::vector<Refusal> chain_refusals_;  // why there is none, or of single variants
   bool chain_tried_ = false;
   int32_t early_ends_ = 0;              // chains in a row that were left after few instances

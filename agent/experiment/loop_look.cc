@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/experiment/loop_experiment.h"
+#include "agent/shadow/protocol.h"
 
 namespace perfd {
 namespace {
@@ -88,6 +89,12 @@ bool LoopExperiment::IsStretch(const ShadowAnswer& answer, uint64_t passes) {
   return !short_by_detour_;
 }
 
+// What a chain cannot have is no fault of the loop. Always false.
+bool LoopExperiment::Refuse(const std::string& why) {
+  if (KeepsChain(why)) Finish(MeasureState::kRefused, why);
+  return false;
+}
+
 bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<RunWish>& runs) {
   std::vector<ThreadTrace> threads(answer.traces.size());
   uint64_t longest = 0, each = 0;  // of a run, and of an instance
@@ -113,7 +120,7 @@ bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<Ru
     whole = std::max(whole, run.iterations);
     if (!counts) threads[thread].traced_iterations = run.iterations;
   }
-  if (LeftEarly(answer)) return false;
+  if (LeftEarly(answer, runs)) return false;
   if (instances_ > 0 && longest >= kTraceIterations)
     return ShortenChain(each, kTraceIterations / 2);
   if (trace_alone_ && longest >= kTraceIterations) {
@@ -128,18 +135,16 @@ bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<Ru
   const CodeCopy& traced =
       instances_ > 0 ? *installed_.chained[kTraceIndex] : installed_.copies[kTraceIndex];
   trace_ = SummarizeTrace(traced.references, threads, setup_.bias);
-  if (trace_.untraced) {
-    Finish(MeasureState::kRefused,
-           "an instruction writes memory at addresses that cannot be traced");
-    return false;
-  }
-  if (trace_.in_place && trace_.written_bytes > kMostRestored) {
-    Finish(MeasureState::kRefused,
-           absl::StrFormat("it updates %.0f MB in place; at most %d MB are restored between runs",
-                           static_cast<double>(trace_.written_bytes) / (1 << 20),
-                           static_cast<int>(kMostRestored >> 20)));
-    return false;
-  }
+  if (trace_.untraced)
+    return Refuse("an instruction writes memory at addresses that cannot be traced");
+  if (trace_.written.size() > kMaxRestores)
+    return Refuse(absl::StrCat("it writes ", trace_.written.size(), " ranges of memory; at most ",
+                               kMaxRestores, " are restored"));
+  if (trace_.in_place && trace_.written_bytes > kMostRestored)
+    return Refuse(
+        absl::StrFormat("it updates %.0f MB in place; at most %d MB are restored between runs",
+                        static_cast<double>(trace_.written_bytes) / (1 << 20),
+                        static_cast<int>(kMostRestored >> 20)));
   return true;
 }
 

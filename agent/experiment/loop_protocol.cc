@@ -81,7 +81,8 @@ StepCost LoopExperiment::ChooseProtocol(RankLab& lab, const StepRoom& room) {
   StepCost cost = RunShadow(lab, room, runs, trace_.in_place, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
   cost.predicted_ns = FixedCost(room.prediction) + ProtocolNs();
-  if (!room.narrow || !MissedMemory(answer)) TakeNearest(answer, runs);
+  if (room.narrow && MissedMemory(answer)) return cost;
+  if (!LeftEarly(answer, runs)) TakeNearest(answer, runs);
   return cost;
 }
 

@@ -1,6 +1,7 @@
 // What a LoopExperiment makes of the runs it has: figures, protocol, the measurement that is sent.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -61,6 +62,7 @@ void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>
     trips = std::max(trips, result.iterations / result.instances);
   }
   if (trips > 0) trips_.push_back(trips);
+  std::map<int32_t, double> instances = InstancesOf(answer, runs);
   for (const ShadowRun& result : answer.runs) {
     const auto index = static_cast<size_t>(result.run);
     // The last warm-up is the base before the first variant.
@@ -71,7 +73,7 @@ void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>
     sample.order = static_cast<uint32_t>(result.run);
     sample.thread = result.thread;
     sample.variant = installed_.names[static_cast<size_t>(runs[index].variant)].Text();
-    sample.cycles = static_cast<double>(result.cycles) / static_cast<double>(result.instances);
+    sample.cycles = static_cast<double>(result.cycles) / instances[result.thread];
     sample.iterations = result.iterations / result.instances;
     sample.status = OutcomeOf(result);
     runs_.push_back(std::move(sample));
@@ -82,7 +84,7 @@ void LoopExperiment::Reduce() {
   ReduceOptions options;
   options.probe_cycles = probe_cycles_ / static_cast<double>(std::max<uint64_t>(1, instances_));
   for (size_t i = 0; i < installed_.names.size(); ++i)
-    options.base_of[installed_.names[i].Text()] = installed_.copies[i].base.Text();
+    options.base_of[installed_.names[i].Text()] = CopyOf(i).base.Text();
   reduction_ = ReduceRuns(runs_, options);
   trip_classes_ = TripClassesOf(runs_, options);
   // Where no variant is compared with REF itself, the next base that computes what the loop computes.
@@ -132,11 +134,17 @@ void LoopExperiment::DescribeCopies(std::vector<VariantFigures>& all) const {
   for (VariantFigures& figures : all) {
     const int32_t index = IndexOf(figures.variant);
     if (index < 0) continue;
-    const CodeCopy& copy = installed_.copies[static_cast<size_t>(index)];
+    const CodeCopy& copy = CopyOf(static_cast<size_t>(index));
     figures.changed = static_cast<int32_t>(copy.changed.size());
     figures.pinned = copy.pinned;
     figures.accesses = copy.accesses;
   }
+}
+
+InstalledLoop LoopExperiment::AsRun() const {
+  InstalledLoop loop = installed_;
+  for (size_t i = 0; i < loop.copies.size(); ++i) loop.copies[i] = CopyOf(i);
+  return loop;
 }
 
 LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
@@ -176,7 +184,7 @@ LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
   out.detours = installed_.detours;
   out.instances = instances_;
   if (with_listings_ && state_ != MeasureState::kRefused)
-    out.listings = MakeListings(installed_, out.figures, setup_.bias);
+    out.listings = MakeListings(AsRun(), out.figures, setup_.bias);
   out.cost = cost_;
   return out;
 }

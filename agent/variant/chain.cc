@@ -1,5 +1,6 @@
 #include "agent/variant/chain.h"
 
+#include <bit>
 #include <utility>
 #include <vector>
 
@@ -36,12 +37,32 @@ absl::StatusOr<std::vector<uint32_t>> PlacesOf(const LoopCode& loop, const LoopC
   return places;
 }
 
+// What makes the addresses of the code around. Pinning or deleting a load of it would send that code elsewhere, for its own
+// accesses are never pinned.
+std::vector<bool> AddressesAround(const LoopCode& around, const std::vector<uint32_t>& places) {
+  const std::vector<Effect> effects = Effects(around);
+  const Definitions definitions(around, effects);
+  std::vector<bool> inside(around.instructions.size());
+  for (uint32_t at : places) inside[at] = true;
+  std::vector<uint32_t> seeds;
+  for (uint32_t at = 0; at < inside.size(); ++at) {
+    if (inside[at]) continue;
+    for (RegisterSet set = around.instructions[at].address_reads; set != 0; set &= set - 1) {
+      const Definitions::Reach reach = definitions.Of(at, std::countr_zero(set));
+      seeds.insert(seeds.end(), reach.from.begin(), reach.from.end());
+    }
+  }
+  return BackwardSlice(around, seeds);
+}
+
 // No variant may change what decides where the code around goes, or which memory it touches; nor use a register that it reads.
 void ExtendBlackList(const LoopCode& around, const std::vector<uint32_t>& places,
                      const std::vector<RegisterSet>& live, LoopCode* loop) {
+  const std::vector<bool> addresses = AddressesAround(around, places);
   loop->live_beyond.assign(places.size(), 0);
   for (size_t n = 0; n < places.size(); ++n) {
-    loop->roles[n].control = loop->roles[n].control || around.roles[places[n]].control;
+    loop->roles[n].control =
+        loop->roles[n].control || around.roles[places[n]].control || addresses[places[n]];
     loop->roles[n].address = loop->roles[n].address || around.roles[places[n]].address;
     for (uint32_t to : around.next[places[n]]) loop->live_beyond[n] |= live[to];
   }
@@ -99,7 +120,7 @@ absl::StatusOr<CodeCopy> MakeChainCopy(const ChainCode& chain, const VariantName
   for (size_t n = 0; n < places.size(); ++n) draft.slots[places[n]] = work.draft.slots[n];
   if (name.Has(Change::kTrace)) RETURN_IF_ERROR(AddTracing(chain.around, &draft));
   if (name.Has(Change::kCount) || name.Has(Change::kTrace))
-    AddCounting(chain.around, place, &draft);
+    AddCounting(chain.around, place, true, &draft);
   const uint64_t turn = chain.around.instructions[chain.turn].address;
   CountInstances(chain.turn, turn, place, &draft);
   CountInstances(chain.turn, turn, place, &plain);

@@ -181,7 +181,7 @@ absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,
   std::vector<Changed> notes;
   ASSIGN_OR_RETURN(Work work, ChangeLoop(loop, name, place, &notes));
   if (name.Has(Change::kTrace)) RETURN_IF_ERROR(AddTracing(loop, &work.draft));
-  if (Counts(name)) AddCounting(loop, place, &work.draft);
+  if (Counts(name)) AddCounting(loop, place, false, &work.draft);
   Draft plain;
   plain.slots.resize(loop.instructions.size());
   return FinishCopy(loop, work.draft, plain, work, notes);

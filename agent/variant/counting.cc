@@ -175,7 +175,18 @@ bool CanTrace(const LoopInstruction& i) {
 
 }  // namespace
 
-void AddCounting(const LoopCode& loop, const CopyPlace& place, Draft* draft) {
+namespace {
+
+// Another turn than at the last pass: je over the two; incq gs:kBlockInstancesEntered. RAX and flags are free.
+void CountEntered(GsCode* code) {
+  code->Load(kRax, kBlockInstancesLeft).Compare(kRax, kBlockInstanceSeen);
+  code->Raw({0x74, 2 * kMoveBytes}).Store(kRax, kBlockInstanceSeen);
+  code->Raw({0x65, 0x48, 0xff, 0x04, 0x25}).Word(kBlockInstancesEntered);
+}
+
+}  // namespace
+
+void AddCounting(const LoopCode& loop, const CopyPlace& place, bool chain, Draft* draft) {
   const bool flags = (loop.live_at_entry & kStatusFlags) != 0;
   std::vector<Piece> pieces;
   GsCode head;
@@ -195,6 +206,7 @@ void AddCounting(const LoopCode& loop, const CopyPlace& place, Draft* draft) {
     draft->detour = LeaveByDetour(place);
   }
   tail.Raw({0x48, 0xff, 0xc0}).Store(kRax, kBlockIterations);  // inc %rax
+  if (chain) CountEntered(&tail);
   if (flags) RestoreFlags(&tail);
   tail.Load(kRax, kSavedRax);
   pieces.push_back(PieceOf(tail.Take()));

@@ -12,7 +12,8 @@ namespace perfd {
 
 // Counts passes; with an exit stub it leaves the copy when the limit is reached, and notes whether it left through a path
 // that was cut out of the loop.
-void AddCounting(const LoopCode& loop, const CopyPlace& place, Draft* draft);
+// `chain`: also how many instances were entered, which is not every turn of the loop around.
+void AddCounting(const LoopCode& loop, const CopyPlace& place, bool chain, Draft* draft);
 
 // One TraceRecord per entry of References(loop).
 absl::Status AddTracing(const LoopCode& loop, Draft* draft);

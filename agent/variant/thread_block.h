@@ -42,6 +42,11 @@ inline constexpr uint32_t kControlDivisorF64 = kBlockControl + 0x40;
 inline constexpr uint32_t kControlDividendF32 = kBlockControl + 0x80;
 inline constexpr uint32_t kControlDivisorF32 = kBlockControl + 0xc0;
 
+// Of counted chains. u64: kBlockInstancesLeft when the loop was last entered; how often it was (turns of the loop around may
+// pass it by).
+inline constexpr uint32_t kBlockInstanceSeen = 0x3f00;
+inline constexpr uint32_t kBlockInstancesEntered = 0x3f08;
+
 // What TRACE writes for each reference: the lowest and highest address seen, the first two addresses, accesses counted.
 inline constexpr uint32_t kBlockTrace = 0x4000;
 struct TraceRecord {

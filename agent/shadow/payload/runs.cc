@@ -114,6 +114,8 @@ void PrepareRun(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64
   *At<uint64_t>(block + kBlockIterationLimit) =
       run.iteration_limit ? run.iteration_limit : ~uint64_t{0};
   *At<int64_t>(block + kBlockInstancesLeft) = static_cast<int64_t>(run.instances) - 1;
+  *At<uint64_t>(block + kBlockInstanceSeen) = run.instances;
+  *At<uint64_t>(block + kBlockInstancesEntered) = 0;
   uint32_t mxcsr = state->mxcsr;
   if (run.flags & kRunFtz) mxcsr |= 0x8000;
   if (run.flags & kRunDaz) mxcsr |= 0x40;
@@ -128,8 +130,10 @@ void PrepareRun(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64
 
 namespace {
 
-// The last decrement is of the one that was not begun any more.
+// Counted, or turns of the loop around: the last decrement is of the one that was not begun any more.
 uint64_t InstancesOf(const RunEntry& run, uint64_t block) {
+  uint64_t entered = *At<uint64_t>(block + kBlockInstancesEntered);
+  if (entered != 0) return entered;
   int64_t left = *At<int64_t>(block + kBlockInstancesLeft);
   return run.instances - static_cast<uint64_t>(left < 0 ? 0 : left);
 }

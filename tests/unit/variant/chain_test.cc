@@ -2,6 +2,7 @@
 // goes round as often as the original; the thread block says how many instances were run.
 #include "agent/variant/chain.h"
 
+#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -12,7 +13,7 @@
 namespace perfd {
 namespace {
 
-constexpr const char* kNests[] = {"rows", "pairs", "walk", "matrix"};
+constexpr const char* kNests[] = {"rows", "pairs", "walk", "matrix", "last"};
 constexpr int64_t kUnlimited = int64_t{1} << 40;
 
 class ChainTest : public testing::TestWithParam<const char*> {
@@ -28,17 +29,20 @@ class ChainTest : public testing::TestWithParam<const char*> {
     Result result;
     uint64_t passes = 0;
     int64_t left = 0;  // instances
+    uint64_t entered = 0;
   };
 
   Ran Run(const CodeCopy& copy, const PatchPlan& plan, Kernel kernel, int64_t instances) {
     const Block block;
     block.Prepare(copy);
     block.Word(kBlockInstancesLeft) = static_cast<uint64_t>(instances - 1);
+    block.Word(kBlockInstanceSeen) = static_cast<uint64_t>(instances);
     std::copy(copy.bytes.begin(), copy.bytes.end(), Bytes(copy.address));
     const Installed installed(plan, copy.entry);
     Ran ran;
     ran.result = RunKernel(kernel);
     ran.passes = block.Word(kBlockIterations);
+    ran.entered = block.Word(kBlockInstancesEntered);
     ran.left = static_cast<int64_t>(block.Word(kBlockInstancesLeft));
     return ran;
   }
@@ -84,6 +88,38 @@ class ChainTest : public testing::TestWithParam<const char*> {
     }
   }
 
+  // Elements that the kernel stores to: each store is far from what was there.
+  static std::vector<bool> Written(const Result& result) {
+    const Content before = Content::Make();
+    std::vector<bool> written;
+    for (size_t i = 0; i < result.c.size(); ++i)
+      written.push_back(std::abs(result.c[i] - before.c[i]) > 1e-9);
+    return written;
+  }
+
+  // Whatever a variant computes, the code around stores where it always does.
+  void CheckStores(const ChainCode& chain, const PatchPlan& plan, Kernel kernel, CopyPlace where) {
+    if (!runs_) return;
+    const std::vector<bool> original = Written(RunKernel(kernel));
+    for (const char* text : kVariants) {
+      const VariantName name = *ParseVariantName(text);
+      if (name.Has(Change::kGroup) && chain.loop.groups == 0) continue;
+      const auto copy = MakeChainCopy(chain, name, where);
+      if (!copy.ok()) continue;
+      EXPECT_EQ(Written(Run(*copy, plan, kernel, kUnlimited).result), original) << text;
+    }
+  }
+
+  // Empty rows are turns of the loop around, but no instances.
+  void CheckEntered(const ChainCode& chain, const PatchPlan& plan, Kernel kernel, CopyPlace where) {
+    const auto copy = MakeChainCopy(chain, SingleVariant(Change::kCount), where);
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    const Content content = Content::Make();
+    uint64_t rows = 0;
+    for (size_t i = 0; i < kTrips; ++i) rows += (content.small[i] & 7) > 0 ? 1 : 0;
+    EXPECT_EQ(Run(*copy, plan, kernel, kUnlimited).entered, rows);
+  }
+
   void CheckNest(const Library::Nest& nest, Kernel kernel, uint64_t cache) {
     const auto code = DecodeLoop(nest.inner);
     const auto plan = code.ok() ? PlanPatch(*code) : code.status();
@@ -95,9 +131,13 @@ class ChainTest : public testing::TestWithParam<const char*> {
     const CopyPlace where = {cache, Exits::kOriginalText, 0};
     CheckRef(*chain, *plan, kernel, where);
     CheckVariants(*chain, *plan, kernel, where);
+    if (kernel_ == "last") CheckStores(*chain, *plan, kernel, where);
+    const bool scalar = absl::StrContains(GetParam(), "o2-sse");
+    if (kernel_ == "rows" && scalar && runs_) CheckEntered(*chain, *plan, kernel, where);
   }
 
   bool runs_ = false;
+  std::string kernel_;
   int entered_ = 0;  // runs of chains that went on over many instances
   int chains_ = 0, refused_chains_ = 0, copies_ = 0, refused_copies_ = 0;
   std::map<std::string, int> reasons_;
@@ -107,6 +147,7 @@ TEST_P(ChainTest, ChainsComputeWhatTheLoopsCompute) {
   Library library(PathOf(GetParam()));
   for (const char* name : kNests) {
     SCOPED_TRACE(name);
+    kernel_ = name;
     const Kernel kernel = library.Find(name);
     if (kernel == nullptr) continue;  // Fortran has some of them
     for (const Library::Nest& nest : library.Nests(kernel)) {

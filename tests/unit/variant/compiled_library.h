@@ -34,7 +34,7 @@ inline constexpr const char* kKernels[] = {
     "triad",      "sum",     "dot",       "svdcmp", "roots",    "stencil", "scale",
     "gather",     "scatter", "histogram", "choose", "search",   "prefix",  "horner",
     "chase",      "hops",    "list",      "widen",  "integers", "maximum", "strided",
-    "remainders", "matrix",  "rows",      "pairs",  "walk"};
+    "remainders", "matrix",  "rows",      "pairs",  "walk", "last"};
 
 inline constexpr const char* kVariants[] = {
     "LS",       "FP",       "DL1",          "NO_DIV", "NO_SQRT", "NO_RED",  "S2L",
