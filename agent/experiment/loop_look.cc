@@ -103,10 +103,8 @@ bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<Ru
     if (index >= runs.size() || runs[index].variant == kRefIndex) continue;
     const bool counts = runs[index].variant == kCountIndex;
     if (!run.ok && absl::StartsWith(run.failure, "not run: time was up")) {
-      Finish(MeasureState::kRefused,
-             absl::StrCat("a shadow has no time for ", counts ? "COUNT" : "TRACE",
-                          " behind the loop itself; a larger budget.shadow has"));
-      return false;
+      return Refuse(absl::StrCat("a shadow has no time for ", counts ? "COUNT" : "TRACE",
+                                 " behind the loop itself; a larger budget.shadow has"));
     }
     if (!run.ok) {
       RepeatFailed(counts ? "COUNT" : "TRACE", run.failure);
@@ -132,12 +130,10 @@ bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<Ru
   if (!IsStretch(answer, longest)) return false;
   trips_.push_back(each);
   for (size_t i = 0; i < threads.size(); ++i) threads[i].records = answer.traces[i];
-  const CodeCopy& traced =
-      instances_ > 0 ? *installed_.chained[kTraceIndex] : installed_.copies[kTraceIndex];
-  trace_ = SummarizeTrace(traced.references, threads, setup_.bias);
+  trace_ = SummarizeTrace(CopyOf(kTraceIndex).references, threads, setup_.bias);
   if (trace_.untraced)
     return Refuse("an instruction writes memory at addresses that cannot be traced");
-  if (trace_.written.size() > kMaxRestores)
+  if (trace_.in_place && trace_.written.size() > kMaxRestores)
     return Refuse(absl::StrCat("it writes ", trace_.written.size(), " ranges of memory; at most ",
                                kMaxRestores, " are restored"));
   if (trace_.in_place && trace_.written_bytes > kMostRestored)

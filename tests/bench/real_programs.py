@@ -4,8 +4,8 @@
   real_programs.py [hpcc|lammps ...] [--seconds S] [--overhead P%] [--rows] [--json FILE]
 
 Hot: innermost loops outside MPI's runtime with at least 1 % of the job's time. One JSON line per program; --rows prints a
-line per hot loop as well. A verdict counts where the loop took half to twice its live time in the shadow. Each program verifies itself: hpcc by its own residual checks, LAMMPS by the thermodynamic output
-of a run without profiler.
+line per hot loop as well. A verdict counts where the loop took half to twice its live time in the shadow. Each program
+verifies itself: hpcc by its own residual checks, LAMMPS by the thermodynamic output of a run without profiler.
 """
 import argparse
 import collections
