@@ -38,14 +38,32 @@ check() {
   grep -E '\*\*\*(Skipped|Failed|Timeout|Exception|Not Run)' "$log" || true
   grep -E '^[0-9]+: (SKIPPED:|retry )' "$log" | cut -c1-300 || true
   for number in $(sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#([0-9]+):.*\*\*\*(Failed|Timeout|Exception).*/\1/p' "$log"); do
-    grep -E "^$number: " "$log" | tail -n 80 | cut -c1-1000
+    grep -E "^$number: " "$log" >"$out/one.log"
+    { grep -E ': Failure|FAILED  \]|^[0-9]+: (Traceback|AssertionError|FAILED)' -A 6 "$out/one.log" | head -n 40
+      tail -n 30 "$out/one.log"; } | cut -c1-600
   done
   if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ] || [ "$ran" -eq 0 ]; then tail -n 5 "$log"; failed=$((failed + 1)); fi
+}
+
+# again PRESET LABEL: what just failed with that label runs once more, alone; both runs are shown. A host that lends its
+# CPUs to others for long makes a wait too short once; a defect fails twice or is seen here again and again.
+again() {
+  local preset=$1 label=$2
+  local list=build/$preset/Testing/Temporary/LastTestsFailed.log names
+  [ "$failed" -gt 0 ] && [ -s "$list" ] || return 0
+  names=$(sed 's/^[0-9]*://' "$list" | paste -sd '|')
+  names=$(ctest --test-dir "build/$preset" -N -L "$label" -R "^($names)\$" | sed -nE 's/^ *Test +#[0-9]+: //p' | paste -sd '|')
+  [ -n "$names" ] || return 0
+  echo "once more: $names"
+  local before=$((passed + failed + skipped))
+  check "$preset" -R "^($names)\$" -j 1
+  failed=$((failed - (passed + failed + skipped - before)))  # each of them was counted as failed once already
 }
 
 build ci
 check ci -L 'lint|unit' -j "$jobs"
 check ci -L 'integration|e2e|timing' -j 1
+again ci integration
 if [ "$mode" = all ]; then
   for preset in asan tsan; do
     build "$preset" unit_tests

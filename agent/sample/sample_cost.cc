@@ -14,6 +14,8 @@ namespace perfd {
 namespace {
 
 constexpr int64_t kMeasureNs = 25 * kNsPerMs;
+// A CPU that a hypervisor lends to others meanwhile takes no samples.
+constexpr int kTries = 5;
 constexpr double kMeasureHz = 5000;
 constexpr uint64_t kRingBytes = uint64_t{1} << 20;
 constexpr size_t kMaxReadings = size_t{1} << 21;
@@ -54,7 +56,9 @@ absl::StatusOr<uint64_t> CostFromGaps(const std::vector<int64_t>& readings,
   return static_cast<uint64_t>(std::max<int64_t>(Median(hit) - Median(all), 0));
 }
 
-absl::StatusOr<uint64_t> MeasureSampleCost(const ChosenEvent& event) {
+namespace {
+
+absl::StatusOr<uint64_t> MeasureOnce(const ChosenEvent& event) {
   perf_event_attr attr = event.attr;
   attr.sample_freq = RateValue(attr, kMeasureHz);
   PerfOpenResult opened = OpenPerfEvent(attr, {});
@@ -70,6 +74,17 @@ absl::StatusOr<uint64_t> MeasureSampleCost(const ChosenEvent& event) {
   } while (readings.back() < end && readings.size() < kMaxReadings);
   ring.Disable();
   return CostFromGaps(readings, SampleTimes(ring.buffer(), attr.sample_type));
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> MeasureSampleCost(const ChosenEvent& event) {
+  absl::StatusOr<uint64_t> cost;
+  for (int i = 0; i < kTries; ++i) {
+    cost = MeasureOnce(event);
+    if (!absl::IsUnavailable(cost.status())) break;
+  }
+  return cost;
 }
 
 }  // namespace perfd
