@@ -3,12 +3,10 @@
 // over many of them (agent/variant/chain.h), and its time is told per instance.
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "agent/experiment/loop_experiment.h"
 
 namespace perfd {
@@ -19,57 +17,12 @@ constexpr double kChainNs =
 constexpr uint64_t kMostInstances = 10'000;
 constexpr uint64_t kLeastInstances = 4;
 constexpr int32_t kMostEarlyEnds = 8;  // chains in a row that say nothing
-constexpr int32_t kBursts = 4;         // of live instances
-constexpr int32_t kBurstInstances = 120;
-constexpr absl::Duration kBetweenBursts = absl::Milliseconds(20);
-constexpr int32_t kMostBurst = 400;        // of all threads of a team
-constexpr int64_t kBurstNs = 200'000'000;  // for one of them
 constexpr int kChainWarmUps = 3;
-constexpr size_t kGroup = 10;  // live instances whose mean is taken, as that of a chain is
 constexpr double kMostAround =
     1.7;  // a chain's time per instance over that of the loop alone, live
 constexpr char kInARow[] = "in a row";
 
-// Of the second half: while the branches of the copy that is timed are still unknown, a short instance takes several times as
-// long as it does. The longest of each group is left out: an interrupt is not the loop's.
-std::vector<uint64_t> GroupMeans(const std::vector<uint64_t>& burst) {
-  std::vector<uint64_t> means;
-  for (size_t at = burst.size() / 2; at + kGroup <= burst.size(); at += kGroup) {
-    const auto from = burst.begin() + static_cast<std::ptrdiff_t>(at);
-    const auto to = from + static_cast<std::ptrdiff_t>(kGroup);
-    const uint64_t sum = std::accumulate(from, to, uint64_t{0}) - *std::max_element(from, to);
-    means.push_back(sum / (kGroup - 1));
-  }
-  return means;
-}
-
-double Mean(const std::vector<uint64_t>& values) {
-  const auto sum = static_cast<double>(std::accumulate(values.begin(), values.end(), uint64_t{0}));
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
-
 }  // namespace
-
-// In several bursts, since the job may be in another phase in each. Where calls are left out, a phase that calls in every pass
-// has many entries and little to show: bursts of instances that are less than half as long as others do not count.
-void LoopExperiment::TimeShort(RankLab& lab, const StepRoom& room) {
-  std::vector<std::vector<uint64_t>> bursts;
-  double longest = 0;
-  for (int i = 0; i < kBursts; ++i) {
-    if (i > 0) absl::SleepFor(kBetweenBursts);
-    const int32_t count = std::min(kBurstInstances * std::max(1, census_.team), kMostBurst);
-    auto ticks = lab.TimeLive(setup_.lab_loop, count, std::min(room.timeout_ns, kBurstNs));
-    if (!ticks.ok()) return;
-    bursts.push_back(GroupMeans(*ticks));
-    longest = std::max(longest, Mean(bursts.back()));
-  }
-  std::vector<uint64_t> live;
-  for (const std::vector<uint64_t>& burst : bursts) {
-    if (installed_.detours.empty() || 2 * Mean(burst) >= longest)
-      live.insert(live.end(), burst.begin(), burst.end());
-  }
-  if (!live.empty()) live_ = std::move(live);
-}
 
 void LoopExperiment::ChooseChain() {
   if (in_place_ || chain_tried_ || InstanceNs() > kShortNs) return;

@@ -13,23 +13,12 @@ namespace {
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kFirstCensusNs = 50 * kMs;
 constexpr int64_t kLongestCensusNs = 3200 * kMs;
-constexpr int32_t kLiveInstances = 15;
-constexpr int32_t kLeastLive = 3;
-constexpr double kMaybeShort = 4;  // first timings are too long
 constexpr int32_t kMostFailures = 4;
 constexpr uint32_t kMostShadows = 64;    // of one loop: what is not known by then will not be
 constexpr double kMostRestoring = 0.05;  // of an instance's time
 
 constexpr int32_t kInstanceRounds =
     2;  // of one shadow then: more instances tell more than more runs
-
-template <typename T>
-T Median(std::vector<T> values) {
-  if (values.empty()) return T{};
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Counting costs a loop of few instructions more than its passes.
 constexpr int64_t kCountedRuns = 2;
@@ -97,13 +86,17 @@ int32_t LoopExperiment::BaseOf(int32_t variant) const {
 
 // Whole ranges are copied back before every run only where that takes little of its time.
 bool LoopExperiment::Learns() const {
-  const double run_ns = InstanceNs() * static_cast<double>(std::max<uint64_t>(1, instances_));
-  return trace_.in_place && static_cast<double>(RestoreNs()) > kMostRestoring * run_ns;
+  return trace_.in_place && static_cast<double>(RestoreNs()) > kMostRestoring * InstancesNs();
 }
 
 double LoopExperiment::InstanceNs() const {
   const double cycles = std::max(run_cycles_, live_cycles_);
   return setup_.ticks_per_ns > 0 ? cycles / setup_.ticks_per_ns : cycles;
+}
+
+// Of all instances that one run goes on over.
+double LoopExperiment::InstancesNs() const {
+  return InstanceNs() * static_cast<double>(std::max<uint64_t>(1, instances_));
 }
 
 // Copying back moves two bytes for each, comparing reads as many; some 4 GB/s.
@@ -112,8 +105,7 @@ int64_t LoopExperiment::RestoreNs() const {
 }
 
 int64_t LoopExperiment::RunNs() const {
-  double ns = InstanceNs() * static_cast<double>(std::max<uint64_t>(1, instances_));
-  ns += static_cast<double>(EvictNs(evict_));
+  double ns = InstancesNs() + static_cast<double>(EvictNs(evict_));
   if (trace_.in_place && !Learns()) ns += static_cast<double>(RestoreNs());
   return std::max<int64_t>(1000, static_cast<int64_t>(ns));
 }
@@ -187,35 +179,6 @@ void LoopExperiment::TakeCensus(RankLab& lab, const StepRoom& room) {
   census_ns_ *= 4;
   if (census_ns_ > kLongestCensusNs)
     Finish(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
-}
-
-void LoopExperiment::TakeLive(RankLab& lab, const StepRoom& room) {
-  auto ticks = lab.TimeLive(setup_.lab_loop, kLiveInstances * census_.team, room.timeout_ns);
-  if (!ticks.ok()) return Fail(ticks.status());
-  live_.insert(live_.end(), ticks->begin(), ticks->end());
-  if (static_cast<double>(Median(live_)) < kMaybeShort * kShortNs * setup_.ticks_per_ns)
-    TimeShort(lab, room);
-  if (static_cast<int32_t>(live_.size()) < kLeastLive)
-    return Fail(absl::UnavailableError("the loop is entered too rarely to be timed"));
-  live_cycles_ = static_cast<double>(Median(live_));
-  failures_ = 0;
-  const int64_t longest =
-      static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
-  if (3 * RunNs() > longest) {
-    return Finish(
-        MeasureState::kRefused,
-        absl::StrFormat(
-            "one instance takes %.0f ms; a shadow of three needs budget.shadow of %.0f ms",
-            static_cast<double>(RunNs()) / 1e6,
-            3 * static_cast<double>(RunNs()) / 1e6 / kShadowShare));
-  }
-  ChooseMode();
-  ChooseChain();
-  if (in_place_) {
-    stage_ = Stage::kMeasure;
-    return;
-  }
-  stage_ = shadows_ == 0 ? Stage::kLook : Stage::kMeasure;
 }
 
 StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vector<RunWish> runs,

@@ -65,7 +65,6 @@ class LoopExperiment {
  private:
   void Finish(MeasureState state, const std::string& reason);
   void TakeCensus(RankLab& lab, const StepRoom& room);
-  void TakeLive(RankLab& lab, const StepRoom& room);
   StepCost Look(RankLab& lab, const StepRoom& room);
   StepCost Measure(RankLab& lab, const StepRoom& room);
   StepCost RunShadow(RankLab& lab, const StepRoom& room, std::vector<RunWish> runs, bool restore,
@@ -95,14 +94,17 @@ class LoopExperiment {
   int64_t PredictedNs(const ShadowPrediction& prediction, size_t runs) const;
   bool Learns() const;
   double InstanceNs() const;
+  double InstancesNs() const;
   int64_t RestoreNs() const;
   int64_t RunNs() const;
   StagePlan Plan() const;
   std::vector<std::string> Missing() const;
   std::vector<std::string> MissingInstances() const;
   void Fail(const absl::Status& status);
-  // loop_chain.cc
+  // loop_live.cc
+  void TakeLive(RankLab& lab, const StepRoom& room);
   void TimeShort(RankLab& lab, const StepRoom& room);
+  // loop_chain.cc
   void ChooseChain();
   void RunAlone(const std::string& why);
   bool KeepsChain(const std::string& failure);

@@ -60,7 +60,9 @@ struct FakeTruth {
   uint64_t most_instances = 1 << 20;
   double around_factor = 1;
   std::vector<std::string> not_chained;
-  bool in_place = false;
+  uint64_t stores =
+      1;  // each to a range of its own; the last one of a thread to the next one's first
+  bool in_place = false;        // the first one stores where the loop reads
   bool memory_carried = false;  // a run that follows another without restoring faults
   std::vector<std::string> detours;
   int32_t ends_by_detour = 1;   // each so many-th instance of a loop with detours; 0: none
@@ -244,13 +246,16 @@ inline std::vector<InstalledLoop> FakeLab::Make(const std::vector<LabLoop>& loop
       copy.changed.resize(i);
       copy.pinned = static_cast<int32_t>(i) + 1;
       copy.accesses = static_cast<int32_t>(i) + 2;
-      copy.references = {
-          {.instruction = loop.code.header, .reads = true, .writes = false, .bytes = 8, .group = 0},
-          {.instruction = loop.code.header + 4,
-           .reads = false,
-           .writes = true,
-           .bytes = 8,
-           .group = 1}};
+      copy.references = {{.instruction = loop.code.header,
+                          .reads = true,
+                          .writes = false,
+                          .bytes = 8,
+                          .group = 0}};
+      copy.references.resize(1 + truth_.stores, {.instruction = loop.code.header + 4,
+                                                 .reads = false,
+                                                 .writes = true,
+                                                 .bytes = 8,
+                                                 .group = 1});
       out.copies.push_back(copy);
     }
     MakeChains(&out);
@@ -340,9 +345,15 @@ inline absl::StatusOr<ShadowAnswer> FakeLab::RunShadow(const ShadowWish& wish) {
   }
   answer.pause_ns =
       static_cast<int64_t>(static_cast<double>(answer.pause_ns) * truth_.pause_factor);
-  const uint64_t written = truth_.in_place ? 0x10000 : 0x90000;
-  answer.traces.assign(static_cast<size_t>(wish.team), {{0x10000, 0x10800, 0x10000, 257},
-                                                        {written, written + 0x800, written, 257}});
+  answer.traces.assign(static_cast<size_t>(wish.team), {{0x10000, 0x10800, 0x10000, 257}});
+  uint64_t written = truth_.in_place ? 0x10000 : 0x90000;
+  for (std::vector<TraceRecord>& trace : answer.traces) {
+    for (uint64_t i = 0; i < truth_.stores; ++i) {
+      const uint64_t begin = written + i * 0x2000;
+      trace.push_back({begin, begin + 0x800, begin, 257});
+    }
+    written += (truth_.stores - 1) * 0x2000;
+  }
   if (truth_.on_shadow) {
     if (absl::Status status = truth_.on_shadow(wish, answer); !status.ok()) return status;
   }

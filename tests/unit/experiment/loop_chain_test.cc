@@ -1,9 +1,5 @@
 // Short instances, run in a row. Times are of one instance, whatever ran.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "agent/experiment/loop_experiment.h"
-#include "tests/unit/experiment/fake_lab.h"
+#include "tests/unit/experiment/loop_fixture.h"
 
 namespace perfd {
 namespace {
@@ -13,7 +9,7 @@ using ::testing::Contains;
 using ::testing::Field;
 using ::testing::HasSubstr;
 
-class LoopChainTest : public ::testing::Test {
+class LoopChainTest : public LoopTest {
  protected:
   LoopChainTest() {
     truth_.ref_cycles = 1000;  // half a microsecond
@@ -22,34 +18,9 @@ class LoopChainTest : public ::testing::Test {
     truth_.chains = absl::OkStatus();
   }
 
-  LoopMeasurement Run() {
-    FakeLab lab(truth_, &log_);
-    LabLoop loop;
-    const std::vector<std::string> asked = {"LS", "FP", "DL1"};
-    for (const std::string& name : asked) loop.variants.push_back(*ParseVariantName(name));
-    auto installed = lab.Install({loop});
-    LoopSetup setup;
-    setup.asked = asked;
-    setup.repetitions = 9;
-    setup.shadow_ns = 500'000'000;
-    setup.ticks_per_ns = 2;
-    LoopExperiment experiment(setup, (*installed)[0]);
-    for (int i = 0; i < 200 && experiment.stage() != LoopExperiment::Stage::kDone; ++i)
-      experiment.Step(
-          lab, {.credit_ns = 1'000'000'000, .timeout_ns = 1000, .prediction = lab.PredictShadow()});
-    EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone);
-    return experiment.Measurement(1);
-  }
-
-  static VariantFigures Team(const LoopMeasurement& loop, const std::string& variant) {
-    for (const VariantFigures& figures : loop.figures) {
-      if (figures.variant == variant && figures.thread == kTeam) return figures;
-    }
-    return {};
-  }
+  LoopMeasurement Run() { return LoopTest::Run(truth_, {"LS", "FP", "DL1"}); }
 
   FakeTruth truth_;
-  FakeLog log_;
 };
 
 auto InARow(const std::string& why) {
@@ -131,7 +102,7 @@ TEST_F(LoopChainTest, AVariantWithoutAChainIsRefusedWithItsReason) {
   truth_.not_chained = {"DL1"};
   const LoopMeasurement loop = Run();
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
-  EXPECT_EQ(Team(loop, "DL1").valid_runs, 0u);
+  for (const VariantFigures& figures : loop.figures) EXPECT_NE(figures.variant, "DL1");
   EXPECT_THAT(loop.refusals, Contains(AllOf(Field(&Refusal::variant, "DL1"),
                                             Field(&Refusal::reason, HasSubstr("prepares each")))));
   EXPECT_NEAR(Team(loop, "LS").saturation.value, 0.9, 0.02);
@@ -148,6 +119,17 @@ TEST_F(LoopChainTest, AChainThatFaultsIsGivenUpNotTheLoop) {
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
   EXPECT_THAT(loop.refusals, InARow("TRACE failed: writes shared memory"));
   EXPECT_NEAR(Team(loop, "FP").saturation.value, 0.3, 0.02);
+}
+
+TEST_F(LoopChainTest, AChainWithoutTimeForItsTraceIsGivenUpNotTheLoop) {
+  truth_.on_shadow = [](const ShadowWish& wish, ShadowAnswer& answer) {
+    if (wish.runs[0].instances == 0) return absl::OkStatus();
+    for (ShadowRun& run : answer.runs) run.ok = false, run.failure = "not run: time was up";
+    return absl::OkStatus();
+  };
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_THAT(loop.refusals, InARow("no time for TRACE"));
 }
 
 // Half of the bursts see a phase in which every pass is an entry.

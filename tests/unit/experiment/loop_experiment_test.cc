@@ -1,9 +1,6 @@
 #include "agent/experiment/loop_experiment.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "tests/unit/experiment/fake_lab.h"
+#include "tests/unit/experiment/loop_fixture.h"
 
 namespace perfd {
 namespace {
@@ -13,36 +10,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class LoopExperimentTest : public ::testing::Test {
+class LoopExperimentTest : public LoopTest {
  protected:
-  LoopMeasurement Run(const FakeTruth& truth, std::vector<std::string> asked,
-                      int64_t credit_ns = 1'000'000'000) {
-    FakeLab lab(truth, &log_);
-    LabLoop loop;
-    for (const std::string& name : asked) loop.variants.push_back(*ParseVariantName(name));
-    auto installed = lab.Install({loop});
-    LoopSetup setup;
-    setup.asked = asked;
-    setup.repetitions = 9;
-    setup.shadow_ns = 500'000'000;
-    setup.ticks_per_ns = 2;
-    LoopExperiment experiment(setup, (*installed)[0]);
-    for (int i = 0; i < 200 && experiment.stage() != LoopExperiment::Stage::kDone; ++i) {
-      experiment.Step(
-          lab, {.credit_ns = credit_ns, .timeout_ns = 1000, .prediction = lab.PredictShadow()});
-    }
-    EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone);
-    return experiment.Measurement(7);
-  }
-
-  static VariantFigures Team(const LoopMeasurement& loop, const std::string& variant) {
-    for (const VariantFigures& figures : loop.figures) {
-      if (figures.variant == variant && figures.thread == kTeam) return figures;
-    }
-    ADD_FAILURE() << "no figures of " << variant;
-    return {};
-  }
-
   static double Saturation(const LoopMeasurement& loop, const std::string& variant) {
     for (const VariantFigures& figures : loop.figures) {
       if (figures.variant == variant && figures.thread == kTeam) return figures.saturation.value;
@@ -51,8 +20,6 @@ class LoopExperimentTest : public ::testing::Test {
   }
 
   int Runs(Evict level) const { return log_.evicting_runs[static_cast<size_t>(level)]; }
-
-  FakeLog log_;
 };
 
 TEST_F(LoopExperimentTest, FindsTheSaturationsOfTheTruth) {

@@ -1,8 +1,5 @@
 // The first shadow of a loop: what it teaches about the cost of the next ones.
-#include <gtest/gtest.h>
-
-#include "agent/experiment/loop_experiment.h"
-#include "tests/unit/experiment/fake_lab.h"
+#include "tests/unit/experiment/loop_fixture.h"
 
 namespace perfd {
 namespace {
@@ -37,7 +34,9 @@ struct Looked {
   StepCost cost;
 };
 
-TEST(LoopLookTest, TheFirstRunCopiesPagesTheNextShadowIsNotPricedByIt) {
+using LoopLookTest = LoopTest;
+
+TEST_F(LoopLookTest, TheFirstRunCopiesPagesTheNextShadowIsNotPricedByIt) {
   FakeTruth truth;
   truth.first_run_factor = 20;
   Looked plain{FakeTruth{}}, copying{truth};
@@ -46,7 +45,7 @@ TEST(LoopLookTest, TheFirstRunCopiesPagesTheNextShadowIsNotPricedByIt) {
   EXPECT_LT(copying.NextCost(), plain.NextCost() + kMs);
 }
 
-TEST(LoopLookTest, ItsPredictionHasTheCopiesThatItFound) {
+TEST_F(LoopLookTest, ItsPredictionHasTheCopiesThatItFound) {
   FakeTruth truth;
   truth.copy_ns_per_mb = 1000 * kMs;
   Looked plain{FakeTruth{}}, copying{truth};
@@ -54,23 +53,25 @@ TEST(LoopLookTest, ItsPredictionHasTheCopiesThatItFound) {
   EXPECT_GT(copying.cost.predicted_ns, plain.cost.predicted_ns + 1000 * kMs / 512 - kMs / 10);
 }
 
-TEST(LoopLookTest, ALookThatRanOutOfTimeSaysSo) {
+TEST_F(LoopLookTest, ALookThatRanOutOfTimeSaysSo) {
   FakeTruth truth;
   truth.faulting = "COUNT";
   truth.failure = "not run: time was up";
-  FakeLog log;
-  FakeLab lab(truth, &log);
-  LabLoop loop;
-  LoopSetup setup;
-  setup.shadow_ns = 500 * kMs;
-  setup.ticks_per_ns = 2;
-  LoopExperiment experiment(setup, (*lab.Install({loop}))[0]);
-  for (int i = 0; i < 20 && experiment.stage() != LoopExperiment::Stage::kDone; ++i)
-    experiment.Step(
-        lab, {.credit_ns = 1000 * kMs, .timeout_ns = 1000, .prediction = lab.PredictShadow()});
-  EXPECT_EQ(experiment.Measurement(1).state, MeasureState::kRefused);
-  EXPECT_EQ(experiment.Measurement(1).reason,
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.state, MeasureState::kRefused);
+  EXPECT_EQ(loop.reason,
             "a shadow has no time for COUNT behind the loop itself; a larger budget.shadow has");
+}
+
+TEST_F(LoopLookTest, ManyWrittenRangesMatterOnlyWhereTheyAreRestored) {
+  FakeTruth truth;
+  truth.team = 20;
+  truth.stores = 55;
+  EXPECT_EQ(Run(truth, {"LS"}).state, MeasureState::kMeasured);
+  truth.in_place = true;
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.state, MeasureState::kRefused);
+  EXPECT_THAT(loop.reason, ::testing::HasSubstr("writes 1081 ranges of memory"));
 }
 
 }  // namespace
