@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "agent/variant/decode.h"
 #include "agent/variant/flow/cut.h"
+#include "agent/variant/flow/edges.h"
 #include "tests/unit/variant/objdump.h"
 #include "tests/unit/variant/variant_names.h"
 
@@ -37,7 +38,7 @@ bool Computes(absl::string_view mnemonic, bool divides, bool roots) {
 class CopyCheck {
  public:
   CopyCheck(const MadeCopy& made, const std::vector<ListedLine>& listing)
-      : made_(made), loop_(*made.loop), copy_(made.copy) {
+      : made_(made), loop_(made.chain ? made.chain->around : *made.loop), copy_(made.copy) {
     const auto begin = std::lower_bound(
         listing.begin(), listing.end(), copy_.address,
         [](const ListedLine& line, uint64_t address) { return line.address < address; });
@@ -98,8 +99,12 @@ class CopyCheck {
   }
 
   bool Counts() const { return made_.name.Has(Change::kCount) || made_.name.Has(Change::kTrace); }
+  // Where instances of a chain are counted.
+  bool IsTurn(const LoopInstruction& i) const {
+    return made_.chain != nullptr && i.address == loop_.instructions[made_.chain->turn].address;
+  }
   bool HasCodeBefore(const LoopInstruction& i) const {
-    return (Counts() && i.address == loop_.header) ||
+    return (Counts() && i.address == loop_.header) || IsTurn(i) ||
            (made_.name.Has(Change::kTrace) && i.Accesses());
   }
 
@@ -223,13 +228,23 @@ class CopyCheck {
     return static_cast<int>(std::count_if(
         lines_.begin(), lines_.end(), [&](const ListedLine* line) { return predicate(*line); }));
   }
-  // Instructions of the loop that no variant may touch.
+  // Instructions that no variant may touch, those around the loop among them.
   template <typename Predicate>
   int Kept(Predicate predicate) const {
     int count = 0;
-    for (size_t n = 0; n < loop_.instructions.size(); ++n)
-      count += loop_.roles[n].fixed() && predicate(loop_.instructions[n]) ? 1 : 0;
-    return count;
+    for (size_t n = 0; n < made_.loop->instructions.size(); ++n) {
+      const bool fixed = made_.loop->roles[n].fixed();
+      count += fixed && predicate(made_.loop->instructions[n]) ? 1 : 0;
+    }
+    return count + Around(predicate);
+  }
+  // Of a chain: what belongs to the loop around only.
+  template <typename Predicate>
+  int Around(Predicate predicate) const {
+    return static_cast<int>(std::count_if(
+        loop_.instructions.begin(), loop_.instructions.end(), [&](const LoopInstruction& i) {
+          return InstructionAt(*made_.loop, i.address) < 0 && predicate(i);
+        }));
   }
 
   void CheckComputing(bool divides, bool roots) {
@@ -253,7 +268,7 @@ class CopyCheck {
     // Where a chase is pinned, its registers are prepared first, and a pointer keeps its operand.
     const bool chases = copy_.entry != places_.at(loop_.header);
     if (made_.name.Has(Change::kDl1) && !chases) {
-      ASSERT_EQ(Lines(TouchesMemory), copy_.accesses - copy_.pinned);
+      ASSERT_EQ(Lines(TouchesMemory), copy_.accesses - copy_.pinned + Around(accesses));
     }
   }
 
@@ -280,15 +295,37 @@ void CopySheet::AddLoop(const LoopCode& loop, const std::string& what) {
   }
 }
 
+void CopySheet::AddChain(const ChainCode& chain, const std::string& what) {
+  chains_.push_back(chain);
+  const ChainCode& kept = chains_.back();
+  for (const VariantName& name : CatalogueOf(kept.loop)) {
+    const bool counts = name.Has(Change::kCount) || name.Has(Change::kTrace);
+    for (const VariantName& made : {name, counts ? name : Counted(name)}) {
+      const CopyPlace place = Next(Exits::kStub);
+      Keep(MakeChainCopy(kept, made, place), {&kept.loop, &kept, made, place, {}, what});
+    }
+  }
+}
+
 void CopySheet::Add(const LoopCode& loop, const VariantName& name, Exits exits,
                     const std::string& what) {
-  const CopyPlace place = {address_ + bytes_.size(), exits, address_ - kExitStubBelow};
-  const auto copy = MakeCopy(loop, name, place);
-  ++(copy.ok() ? made_by_name_ : refused_by_name_)[name.Text()];
+  const CopyPlace place = Next(exits);
+  Keep(MakeCopy(loop, name, place), {&loop, nullptr, name, place, {}, what});
+}
+
+CopyPlace CopySheet::Next(Exits exits) const {
+  return {address_ + bytes_.size(), exits, address_ - kExitStubBelow};
+}
+
+void CopySheet::Keep(absl::StatusOr<CodeCopy> copy, MadeCopy made) {
+  const std::string text = made.name.Text();
+  ++(copy.ok() ? made_by_name_ : refused_by_name_)[text];
   if (!copy.ok()) return;
   bytes_.resize(copy->address - address_, 0xcc);
   bytes_.insert(bytes_.end(), copy->bytes.begin(), copy->bytes.end());
-  made_.push_back({&loop, name, place, *copy, absl::StrCat(what, " ", name.Text())});
+  absl::StrAppend(&made.what, " ", text, made.chain == nullptr ? "" : " in a row");
+  made.copy = *std::move(copy);
+  made_.push_back(std::move(made));
 }
 
 void CopySheet::Check() const {

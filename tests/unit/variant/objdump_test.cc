@@ -38,6 +38,24 @@ TEST_P(ObjdumpTest, EveryCopyIsWhatWasMeant) {
   }
 }
 
+TEST_P(ObjdumpTest, EveryChainIsWhatWasMeant) {
+  Library library(PathOf(GetParam()));
+  CopySheet sheet(library.cache());
+  for (const char* kernel : {"rows", "pairs", "walk", "matrix", "last"}) {
+    for (const Library::Nest& nest : library.Nests(library.Find(kernel))) {
+      const auto code = DecodeLoop(nest.inner);
+      if (!code.ok() || nest.around.bytes.empty()) continue;
+      const auto chain = DecodeChain(*code, nest.around);
+      if (chain.ok()) sheet.AddChain(*chain, kernel);
+    }
+  }
+  sheet.Check();
+  if (absl::StrContains(GetParam(), "fortran")) return;
+  EXPECT_GE(sheet.chains(), 2u);
+  for (const char* name : {"REF", "COUNT", "TRACE", "LS", "FP", "S2L", "NO_STORE", "COUNT+LS"})
+    EXPECT_GE(sheet.made_by_name().at(name), 2) << name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Compilers, ObjdumpTest, testing::Values(PERFD_VARIANT_LIBRARIES),
                          LibraryTestName);
 
