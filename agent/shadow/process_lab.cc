@@ -10,6 +10,24 @@
 #include "core/base/status_macros.h"
 
 namespace perfd {
+namespace {
+
+bool InBody(const std::vector<CodeRange>& body, uint64_t address) {
+  return std::any_of(body.begin(), body.end(), [&](const CodeRange& range) {
+    return address >= range.low && address < range.high;
+  });
+}
+
+// The next attempt finds out which loop it was and refuses that one.
+absl::Status OfPatching(const absl::Status& status) {
+  if (!absl::IsAborted(status)) return status;
+  return absl::UnavailableError(absl::StrCat(
+      "code has changed since it was decoded (a library was closed or replaced, or the "
+      "program): ",
+      status.message()));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<RankLab>> RankLab::Open(const RankInfo& rank, LabOptions options) {
   ASSIGN_OR_RETURN(std::unique_ptr<ProcessLab> lab, ProcessLab::Open(rank, std::move(options)));
@@ -61,6 +79,56 @@ void ProcessLab::CountStops(const std::vector<int64_t>& stops_ns) {
   }
 }
 
+// What copies were made of, and what must be there when threads are sent to them: a library may have been closed meanwhile, and
+// another one loaded in its place.
+std::vector<ExpectBytesOp> ProcessLab::CodeOf(const LoopCode& loop) {
+  std::vector<ExpectBytesOp> pieces;
+  uint64_t end = 0;
+  for (const LoopInstruction& i : loop.instructions) {
+    if (pieces.empty() || i.address != end) pieces.push_back({{i.address}, {}});
+    const std::span<const uint8_t> code = i.code();
+    pieces.back().bytes.insert(pieces.back().bytes.end(), code.begin(), code.end());
+    end = i.end();
+  }
+  return pieces;
+}
+
+// Where the jump leads. The same program may have the same loop after an exec, but nothing of ours.
+ExpectBytesOp ProcessLab::TrampolineOf(const LabSite& site) const {
+  constexpr uint64_t kEnough = 32;
+  const uint64_t at = site.built.trampoline;
+  for (const Cache& cache : caches_) {
+    if (at < cache.address || at >= cache.address + cache.bytes.size()) continue;
+    const auto begin = cache.bytes.begin() + static_cast<std::ptrdiff_t>(at - cache.address);
+    const auto left = static_cast<uint64_t>(cache.bytes.end() - begin);
+    return {{at}, {begin, begin + static_cast<std::ptrdiff_t>(std::min(kEnough, left))}};
+  }
+  return {{at}, {0}};  // never: it lies in one of them
+}
+
+std::vector<HoldOp> ProcessLab::PatchOps(const LabSite& site) const {
+  const PatchPlan& patch = site.built.patch;
+  std::vector<HoldOp> ops(site.code.begin(), site.code.end());
+  ops.push_back(TrampolineOf(site));
+  MoveThreadsOp move;
+  for (const AddressPair& pair : site.built.live.address_map) {
+    if (InBody(site.body, pair.original)) move.pairs.emplace_back(pair.original, pair.copy);
+  }
+  move.pairs_only = {{patch.address, patch.covered_end}};
+  ops.push_back(std::move(move));
+  ops.push_back(WriteOp{{patch.address}, {site.built.jump.begin(), site.built.jump.end()}, true});
+  return ops;
+}
+
+absl::Status ProcessLab::PatchAll() {
+  std::vector<HoldOp> ops = ProtectOps(0);
+  for (const LabSite& site : sites_) {
+    if (site.index < 0 || !site.built.installed.status.ok()) continue;
+    for (HoldOp& op : PatchOps(site)) ops.push_back(std::move(op));
+  }
+  return OfPatching(Hold(std::move(ops)).status());
+}
+
 absl::Status ProcessLab::SetPatched(int32_t loop, bool patched) {
   ASSIGN_OR_RETURN(LabSite * site, SiteOf(loop, false));
   if (site->patched == patched) return absl::OkStatus();
@@ -76,7 +144,7 @@ absl::Status ProcessLab::SetPatched(int32_t loop, bool patched) {
     ops = {ExpectBytesOp{{patch.address}, jump}, WriteOp{{patch.address}, original, true}};
   }
   const int64_t before = cost_.stop_ns;
-  absl::Status status = Hold(std::move(ops)).status();
+  const absl::Status status = OfPatching(Hold(std::move(ops)).status());
   Audit(patched ? "install" : "restore", site, cost_.stop_ns - before, status);
   RETURN_IF_ERROR(status);
   site->patched = patched;

@@ -25,7 +25,8 @@
 
 namespace perfd {
 
-inline constexpr int64_t kSlowEntryNs = 400;  // of an entry, and of its timed exit (docs/benchmarks.md)
+inline constexpr int64_t kSlowEntryNs =
+    400;  // of an entry, and of its timed exit (docs/benchmarks.md)
 
 class ProcessLab final : public RankLab {
  public:
@@ -55,6 +56,7 @@ class ProcessLab final : public RankLab {
     int32_t index = -1;  // of the Site; -1: the loop was refused
     TextIdentity text;
     std::vector<CodeRange> body;
+    std::vector<ExpectBytesOp> code;  // as it was decoded
     bool patched = false;
     uint64_t charged_timeouts = 0;  // gatherings that did not complete and were charged
   };
@@ -77,11 +79,15 @@ class ProcessLab final : public RankLab {
 
   ProcessLab(RankInfo rank, LabOptions options, Memory memory);
 
-  // Where the loops that are put in together begin.
-  struct Batch {
+  struct Batch {  // where the loops that are put in together begin
     size_t site = 0;
     size_t cache = 0;
   };
+
+  static std::vector<ExpectBytesOp> CodeOf(const LoopCode& loop);
+  ExpectBytesOp TrampolineOf(const LabSite& site) const;
+  std::vector<HoldOp> PatchOps(const LabSite& site) const;
+  absl::Status PatchAll();
 
   // process_lab_install.cc
   absl::Status Prepare(const std::vector<LabLoop>& loops);
@@ -97,8 +103,6 @@ class ProcessLab final : public RankLab {
   absl::StatusOr<uint32_t> FillSites(size_t first_site, uint32_t map_used);
   std::vector<HoldOp> ProtectOps(size_t first_cache) const;
   absl::Status RefuseCompany() const;
-  absl::Status PatchAll();
-  std::vector<HoldOp> PatchOps(const LabSite& site) const;
   void PublishAddresses();
   absl::StatusOr<HoldReply> Hold(std::vector<HoldOp> ops);
   void CountStops(const std::vector<int64_t>& stops_ns);
@@ -151,8 +155,7 @@ class ProcessLab final : public RankLab {
 
   // process_lab_watch.cc
   absl::StatusOr<LabSite*> SiteOf(int32_t loop, bool must_be_patched);
-  static constexpr int64_t kGlanceReads =
-      200;  // a glance lasts at least so many times its own read
+  static constexpr int64_t kGlanceReads = 200;  // a glance lasts so many times its own read
   absl::StatusOr<MemoryFacts> GlanceAtMemory();
   absl::Status Beat();
   absl::Status RegionIsThere() const;
@@ -184,8 +187,7 @@ class ProcessLab final : public RankLab {
   InjectionCost cost_;
   std::optional<MemoryFacts> memory_glance_;
   int64_t memory_glance_until_ns_ = 0;
-  bool installed_ = false;
-  bool uninstall_tried_ = false;
+  bool installed_ = false, uninstall_tried_ = false;
   bool tracer_died_ = false;  // or gave up a call, in one of our holds
 
   mutable absl::Mutex mutex_;

@@ -48,9 +48,10 @@ Reach SpanOf(const LoopCode& loop) {
   return reach;
 }
 
-bool InBody(const std::vector<CodeRange>& body, uint64_t address) {
-  return std::any_of(body.begin(), body.end(), [&](const CodeRange& range) {
-    return address >= range.low && address < range.high;
+bool Holds(const Memory& memory, const std::vector<ExpectBytesOp>& code) {
+  return std::all_of(code.begin(), code.end(), [&](const ExpectBytesOp& piece) {
+    const auto bytes = memory.Read(piece.address.number, piece.bytes.size());
+    return bytes.ok() && *bytes == piece.bytes;
   });
 }
 
@@ -86,6 +87,10 @@ absl::Status ProcessLab::RefuseUnfit(const std::vector<LabLoop>& loops) {
     } else if (map->shared || map->writable || map->inode == 0) {
       status =
           absl::FailedPreconditionError("its text is not that of a file (generated at run time?)");
+    } else if (status.ok() && !Holds(memory_, site.code)) {
+      status = absl::FailedPreconditionError(
+          "its text is not the one that was decoded (was its library closed, or another one "
+          "loaded?)");
     } else if (status.ok() && accepted >= static_cast<int32_t>(kMaxSites)) {
       status =
           absl::ResourceExhaustedError(absl::StrCat("at most ", kMaxSites, " loops at a time"));
@@ -265,18 +270,6 @@ absl::Status ProcessLab::RefuseCompany() const {
   return absl::FailedPreconditionError("another agent alters it");
 }
 
-std::vector<HoldOp> ProcessLab::PatchOps(const LabSite& site) const {
-  const PatchPlan& patch = site.built.patch;
-  const std::vector<uint8_t> original(patch.original.begin(), patch.original.end());
-  MoveThreadsOp move;
-  for (const AddressPair& pair : site.built.live.address_map) {
-    if (InBody(site.body, pair.original)) move.pairs.emplace_back(pair.original, pair.copy);
-  }
-  move.pairs_only = {{patch.address, patch.covered_end}};
-  return {ExpectBytesOp{{patch.address}, original}, std::move(move),
-          WriteOp{{patch.address}, {site.built.jump.begin(), site.built.jump.end()}, true}};
-}
-
 std::vector<HoldOp> ProcessLab::ProtectOps(size_t first_cache) const {
   std::vector<HoldOp> ops;
   for (size_t i = first_cache; i < caches_.size(); ++i) {
@@ -289,15 +282,6 @@ std::vector<HoldOp> ProcessLab::ProtectOps(size_t first_cache) const {
     ops.push_back(protect);
   }
   return ops;
-}
-
-absl::Status ProcessLab::PatchAll() {
-  std::vector<HoldOp> ops = ProtectOps(0);
-  for (const LabSite& site : sites_) {
-    if (site.index < 0 || !site.built.installed.status.ok()) continue;
-    for (HoldOp& op : PatchOps(site)) ops.push_back(std::move(op));
-  }
-  return Hold(std::move(ops)).status();
 }
 
 void ProcessLab::PublishAddresses() {
@@ -326,6 +310,7 @@ absl::Status ProcessLab::Prepare(const std::vector<LabLoop>& loops) {
     LabSite& site = sites_.emplace_back();
     site.loop_id = loop.loop_id;
     site.body = loop.code.body;
+    site.code = CodeOf(loop.code);
   }
   RETURN_IF_ERROR(RefuseUnfit(loops));
   RETURN_IF_ERROR(Lay(loops));

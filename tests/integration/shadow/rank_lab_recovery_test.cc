@@ -37,9 +37,11 @@ class LabRecoveryTest : public RankLabTest {
     wish.timeout_ns = 5000 * kMs;
     return wish;
   }
-  static uint64_t Median(std::vector<uint64_t> values) {
+  static uint64_t Median(std::vector<uint64_t> values) { return Quantile(std::move(values), 2); }
+  static uint64_t Fast(std::vector<uint64_t> values) { return Quantile(std::move(values), 20); }
+  static uint64_t Quantile(std::vector<uint64_t> values, size_t of) {
     std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[values.size() / 2];
+    return values.empty() ? 0 : values[values.size() / of];
   }
 };
 
@@ -70,11 +72,12 @@ TEST_F(LabRecoveryTest, RunsCopiesInTheRankAndLeavesNothing) {
     if (copy == kNoCopy && run.original > 0) alone.push_back(run.original);
     EXPECT_EQ(run.iterations, copy == 1 ? static_cast<uint64_t>(kN) : 0u);
   }
+  printf("fast LS %lu, REF %lu\n", Fast(cycles[3]), Fast(cycles[0]));
   printf("probe %lu, REF %lu, LS %lu, FP %lu, DL1 %lu, the loop itself %lu ticks; %ld ns a run\n",
          Median(cycles[kNoCopy]), Median(cycles[0]), Median(cycles[3]), Median(cycles[4]),
          Median(cycles[5]), Median(alone), answer->added_ns / 2000);
-  // A sum of dependent additions: without them it is far faster.
-  EXPECT_LT(Median(cycles[3]), Median(cycles[0]));
+  // A sum of dependent additions: without them it is far faster, where nobody else uses the core meanwhile.
+  EXPECT_LT(Fast(cycles[3]), Fast(cycles[0]));
   EXPECT_EQ((*lab)->cost().recoveries, 4000u);
   EXPECT_EQ((*lab)->cost().shadows, 0u);
   ASSERT_TRUE((*lab)->Uninstall().ok());
