@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<RankLab>> RankLab::Open(const RankInfo& rank, Lab
 absl::StatusOr<std::unique_ptr<ProcessLab>> ProcessLab::Open(const RankInfo& rank,
                                                              LabOptions options) {
   ASSIGN_OR_RETURN(Memory memory, Memory::Open(rank.pid, rank.start_ticks));
-  ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank.pid));
+  ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank.pid, options.ranks_at_once));
   RETURN_IF_ERROR(JudgeHazards(hazards));
   RETURN_IF_ERROR(HealBefore(rank, options));
   return std::unique_ptr<ProcessLab>(new ProcessLab(rank, std::move(options), std::move(memory)));

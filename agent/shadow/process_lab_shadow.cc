@@ -329,7 +329,7 @@ absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
   ShadowPrediction prediction = PredictShadow();
   RETURN_IF_ERROR(prediction.status);
   // Again: files may have been opened, a device mapped, a debugger may have come since the lab was opened.
-  ASSIGN_OR_RETURN(const RankHazards hazards, ReadHazards(rank_.pid));
+  ASSIGN_OR_RETURN(const RankHazards hazards, ReadHazards(rank_.pid, options_.ranks_at_once));
   cost_.pass_through_ns += hazards.memory_read_ns;
   RETURN_IF_ERROR(JudgeHazards(hazards));
   const MemoryFacts& facts = hazards.memory;

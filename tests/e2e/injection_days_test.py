@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Days on which a rank changes under the hands of its measurement: libraries that are closed and replaced by others at the same
-place, a memory group that is nearly full. Each time the rank computes what it should, and the report says why."""
+place, control groups that are nearly full. Each time the rank computes what it should, and the report says why."""
 import contextlib
 import json
 import pathlib
@@ -53,11 +53,10 @@ def test_libraries_that_take_each_others_place():
 
 
 @contextlib.contextmanager
-def memory_group(pid, room):
-    """A group of the process alone, in which so many bytes are left. None: no such group can be made here."""
-    old = (GROUPS / "memory/memory.limit_in_bytes").exists()
-    group = (GROUPS / "memory" if old else GROUPS) / f"perfd-test-{pid}"
-    limit = group / ("memory.limit_in_bytes" if old else "memory.max")
+def control_group(pid, controller, names, limit):
+    """A group of this process alone with that limit, whose file is one of these, by version. None: none can be made here."""
+    old = GROUPS / controller
+    group = (old if old.exists() else GROUPS) / f"perfd-test-{pid}"
     try:
         group.mkdir()
     except OSError:
@@ -65,12 +64,10 @@ def memory_group(pid, room):
         return
     try:
         (group / "cgroup.procs").write_text(str(pid))
-        if not limit.exists():
-            yield None
-            return
-        # Memory that was there before is not the group's: the limit alone is what counts.
-        limit.write_text(str(room))
-        yield group
+        file = group / names[0 if old.exists() else 1]
+        if file.exists():
+            file.write_text(str(limit))  # what was there before is not the group's: the limit alone is what counts
+        yield group if file.exists() else None
     finally:
         with contextlib.suppress(OSError):
             (group.parent / "cgroup.procs").write_text(str(pid))
@@ -78,14 +75,15 @@ def memory_group(pid, room):
         group.rmdir()
 
 
-def test_a_memory_group_that_is_nearly_full():
+def refused_in_a_group(controller, names, limit, why):
+    """No shadow is made of a rank whose control group has so little room, nothing is left in it, and it computes on."""
     with Cluster() as c:
         job = c.spawn("job", [KERNEL, "triad", 400_000, 0, 2], env={"OMP_WAIT_POLICY": "passive"})
         time.sleep(0.5)
         before = Rank(job.pid).all()
-        with memory_group(job.pid, 256 << 10) as group:
+        with control_group(job.pid, controller, names, limit) as group:
             if group is None:
-                print("   SKIPPED: no memory group can be made here")
+                print(f"   SKIPPED: no group with a limit of {controller} can be made here")
                 return
             profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "4s", "--variants", "LS,FP,DL1")
             status = c.wait_over(profile, 60)
@@ -93,12 +91,20 @@ def test_a_memory_group_that_is_nearly_full():
             report = c.json("report", profile)
             audit = c.json("audit", profile)["entries"]
         print("  ", reasons(report))
-        text = json.dumps(report["verdicts"])
-        assert "control group" in text or "cgroup" in text, text
+        assert why in json.dumps(report["verdicts"]), report["verdicts"]
         assert not [e for e in audit if e["action"] == "shadow" and e["outcome"] == "ok"], audit
         assert differences(before, Rank(job.pid).all()) == []
         job.terminate()
         assert job.wait(30) == 0, c.log("job")
+
+
+def test_a_memory_group_that_is_nearly_full():
+    refused_in_a_group("memory", ("memory.limit_in_bytes", "memory.max"), 256 << 10, "control group has used")
+
+
+def test_a_group_that_may_begin_few_more_threads():
+    """A shadow would take what the job needs for its own."""
+    refused_in_a_group("pids", ("pids.max", "pids.max"), 10, "pids.max of its control group allows 10")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "agent/shadow/forking/cgroup_memory.h"
+#include "agent/shadow/forking/cgroup_folders.h"
 #include "agent/shadow/forking/narrowing.h"
 #include "agent/shadow/forking/process_files.h"
+#include "agent/shadow/forking/task_room.h"
 #include "agent/shadow/protocol.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -15,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)ParseKbLines(text);
   const std::vector<CgroupEntry> groups = {{3, "memory", std::string(text.substr(0, 64))},
                                            {0, "", std::string(text.substr(0, 64))}};
-  for (const MemoryHierarchy& hierarchy : ParseMemoryHierarchies(text)) {
+  (void)ParseTaskLimit(text);
+  for (const GroupHierarchy& hierarchy : ParseHierarchies(text, "memory")) {
     for (const std::string& folder : GroupFolders(hierarchy, groups)) {
       if (folder.compare(0, hierarchy.directory.size(), hierarchy.directory) != 0) abort();
     }

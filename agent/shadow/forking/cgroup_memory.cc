@@ -2,52 +2,15 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "agent/procfs/read_file.h"
+#include "agent/shadow/forking/cgroup_folders.h"
 
 namespace perfd {
 namespace {
 
-constexpr size_t kMostMounts = 4 << 20;  // bytes of mountinfo
-constexpr int kMostLevels = 64;
 // Version 1 has no word for "none": PAGE_COUNTER_MAX pages, a little less than 2^63 bytes.
 constexpr uint64_t kNoLimit = uint64_t{1} << 62;
-
-bool HasItem(absl::string_view list, absl::string_view wanted) {
-  for (absl::string_view item : absl::StrSplit(list, ',')) {
-    if (item == wanted) return true;
-  }
-  return false;
-}
-
-// Blanks and such are written as \040: proc(5).
-std::string Unescaped(absl::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    auto digit = [&](size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '7'; };
-    if (text[i] == '\\' && digit(i + 1) && digit(i + 2) && digit(i + 3)) {
-      out += static_cast<char>((text[i + 1] - '0') << 6 | (text[i + 2] - '0') << 3 |
-                               (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
-std::optional<uint64_t> ReadNumber(const std::string& path) {
-  auto text = ReadWholeFile(path, 256);
-  uint64_t value = 0;
-  if (!text.ok() || !absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &value))
-    return std::nullopt;
-  return value;
-}
 
 void Consider(std::optional<uint64_t> limit, std::optional<uint64_t> current,
               CgroupMemory* memory) {
@@ -65,59 +28,16 @@ bool OomWaits(const std::string& folder) {
 
 }  // namespace
 
-std::vector<MemoryHierarchy> ParseMemoryHierarchies(absl::string_view mountinfo) {
-  std::vector<MemoryHierarchy> found;
-  for (absl::string_view line : absl::StrSplit(mountinfo, '\n')) {
-    const std::pair<absl::string_view, absl::string_view> halves =
-        absl::StrSplit(line, absl::MaxSplits(" - ", 1));
-    const std::vector<absl::string_view> where = absl::StrSplit(halves.first, ' ');
-    const std::vector<absl::string_view> what = absl::StrSplit(halves.second, ' ');
-    if (where.size() < 5 || what.size() < 3) continue;
-    const bool unified = what[0] == "cgroup2";
-    if (!unified && (what[0] != "cgroup" || !HasItem(what[2], "memory"))) continue;
-    found.push_back({Unescaped(where[4]), Unescaped(where[3]), unified});
-  }
-  return found;
-}
-
-std::vector<std::string> GroupFolders(const MemoryHierarchy& hierarchy,
-                                      std::span<const CgroupEntry> groups) {
-  for (const CgroupEntry& group : groups) {
-    const bool this_one =
-        hierarchy.unified ? group.hierarchy == 0 : HasItem(group.controllers, "memory");
-    if (!this_one) continue;
-    absl::string_view below = group.path;
-    if (hierarchy.root != "/" && !absl::ConsumePrefix(&below, hierarchy.root)) return {};
-    if (!below.empty() && below[0] != '/') return {};  // "/job12" is not below "/job1"
-    if (absl::StrContains(absl::StrCat(below, "/"), "/../")) return {};
-    std::vector<std::string> folders;
-    for (int level = 0; level < kMostLevels; ++level) {
-      below = absl::StripSuffix(below, "/");
-      folders.push_back(absl::StrCat(hierarchy.directory, below));
-      if (below.empty()) break;
-      below = below.substr(0, below.rfind('/'));
-    }
-    return folders;
-  }
-  return {};
-}
-
 CgroupMemory ReadCgroupMemory(const ProcFs& procfs, int32_t pid) {
   CgroupMemory memory;
-  auto mountinfo = ReadWholeFile(procfs.root() + "/self/mountinfo", kMostMounts);
-  auto groups = procfs.Cgroups(pid);
-  if (!mountinfo.ok() || !groups.ok()) return memory;
-  for (const MemoryHierarchy& hierarchy : ParseMemoryHierarchies(*mountinfo)) {
-    for (const std::string& folder : GroupFolders(hierarchy, *groups)) {
-      if (hierarchy.unified) {
-        if (ReadNumber(folder + "/memory.oom.group").value_or(0) == 1) memory.oom_group = true;
-        Consider(ReadNumber(folder + "/memory.max"), ReadNumber(folder + "/memory.current"),
-                 &memory);
-      } else {
-        if (OomWaits(folder)) memory.oom_waits = true;
-        Consider(ReadNumber(folder + "/memory.limit_in_bytes"),
-                 ReadNumber(folder + "/memory.usage_in_bytes"), &memory);
-      }
+  for (const auto& [folder, unified] : FoldersOf(procfs, pid, "memory")) {
+    if (unified) {
+      if (ReadNumber(folder + "/memory.oom.group").value_or(0) == 1) memory.oom_group = true;
+      Consider(ReadNumber(folder + "/memory.max"), ReadNumber(folder + "/memory.current"), &memory);
+    } else {
+      if (OomWaits(folder)) memory.oom_waits = true;
+      Consider(ReadNumber(folder + "/memory.limit_in_bytes"),
+               ReadNumber(folder + "/memory.usage_in_bytes"), &memory);
     }
   }
   return memory;

@@ -1,21 +1,16 @@
 // agent/shadow/forking/cgroup_memory.h - how much memory the control groups of a process leave it, version 1 and 2.
 //
-// Shape    mountinfo and /proc/PID/cgroup name the folders, from the process's own group up to the top; the one with the least
-//          room counts. Parsers are pure (foreign bytes).
+// Shape    of all groups from the process's own up to the top the one with the least room counts (cgroup_folders.h).
 // Units    bytes.
 // Errors   none: what cannot be read does not limit.
 // Source   Documentation/admin-guide/cgroup-v2.rst (memory.max, memory.oom.group), cgroup-v1/memory.rst (memory.limit_in_bytes,
-//          memory.oom_control), proc(5) mountinfo, cgroups(7).
+//          memory.oom_control).
 #ifndef AGENT_SHADOW_FORKING_CGROUP_MEMORY_H_
 #define AGENT_SHADOW_FORKING_CGROUP_MEMORY_H_
 
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
-#include "absl/strings/string_view.h"
 #include "agent/procfs/procfs.h"
 
 namespace perfd {
@@ -26,20 +21,6 @@ struct CgroupMemory {
   bool oom_group = false;         // version 2: all of a group is killed at once
   bool oom_waits = false;  // version 1: who has no memory sleeps until somebody else has less
 };
-
-// A mounted hierarchy that accounts memory.
-struct MemoryHierarchy {
-  std::string directory;
-  std::string root;  // the group that `directory` shows
-  bool unified = false;
-
-  bool operator==(const MemoryHierarchy&) const = default;
-};
-
-std::vector<MemoryHierarchy> ParseMemoryHierarchies(absl::string_view mountinfo);
-// The process's own group first, the top of the mount last; none: its groups are not in this mount.
-std::vector<std::string> GroupFolders(const MemoryHierarchy& hierarchy,
-                                      std::span<const CgroupEntry> groups);
 
 CgroupMemory ReadCgroupMemory(int32_t pid);
 // Of a fake tree, too.

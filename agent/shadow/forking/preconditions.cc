@@ -7,13 +7,12 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "agent/procfs/read_file.h"
+#include "agent/shadow/forking/cgroup_folders.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
@@ -24,14 +23,6 @@ constexpr uint64_t kMb = 1 << 20;
 
 absl::Status Refuse(int32_t pid, absl::string_view reason) {
   return absl::FailedPreconditionError(absl::StrCat("process ", pid, ": ", reason));
-}
-
-std::optional<uint64_t> ReadNumber(const std::string& path) {
-  auto text = ReadWholeFile(path, 256);
-  uint64_t value = 0;
-  if (!text.ok() || !absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &value))
-    return std::nullopt;
-  return value;
 }
 
 // Of every page size.
@@ -99,7 +90,7 @@ bool IsDevice(const MapEntry& map) {
          !absl::StartsWith(map.path, "/dev/hugepages/");
 }
 
-absl::StatusOr<RankHazards> ReadHazards(int32_t pid) {
+absl::StatusOr<RankHazards> ReadHazards(int32_t pid, int32_t ranks) {
   ProcFs procfs;
   RankHazards h;
   h.pid = pid;
@@ -111,6 +102,9 @@ absl::StatusOr<RankHazards> ReadHazards(int32_t pid) {
   ASSIGN_OR_RETURN(h.files, ReadOpenFiles(pid));
   ASSIGN_OR_RETURN(h.maps, procfs.Maps(pid));
   h.cgroup = ReadCgroupMemory(pid);
+  h.shadow_tasks = static_cast<uint64_t>(std::max(1, ranks)) *
+                   static_cast<uint64_t>(std::max(1, h.status.thread_count));
+  h.tasks = ReadTaskRoom(procfs, pid, h.status, h.shadow_tasks + kSpareTasks);
   h.free_hugetlb = FreeHugetlb();
   utsname name{};
   if (uname(&name) != 0 || sscanf(name.release, "%d.%d", &h.kernel_major, &h.kernel_minor) != 2)
@@ -170,6 +164,8 @@ absl::Status JudgeHazards(const RankHazards& h) {
   if (h.memory.pinned > 0 && old)
     return Refuse(h.pid,
                   "it has pinned memory (RDMA), which this kernel does not copy when it forks");
+  if (absl::Status tasks = JudgeTasks(h.tasks, h.shadow_tasks); !tasks.ok())
+    return Refuse(h.pid, tasks.message());
   absl::Status memory = JudgeMemory(h.memory, h.node, h.cgroup);
   return memory.ok() ? memory : Refuse(h.pid, memory.message());
 }

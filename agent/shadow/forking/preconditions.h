@@ -15,6 +15,7 @@
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/forking/cgroup_memory.h"
 #include "agent/shadow/forking/process_files.h"
+#include "agent/shadow/forking/task_room.h"
 
 namespace perfd {
 
@@ -26,6 +27,8 @@ struct RankHazards {
       0;  // what reading it took; the process's own calls for memory may have waited so long
   NodeMemory node;
   CgroupMemory cgroup;
+  TaskRoom tasks;
+  uint64_t shadow_tasks = 0;  // of all ranks whose shadows may run at the same time
   std::vector<OpenFile> files;
   std::vector<MapEntry> maps;
   uint64_t free_hugetlb = 0;
@@ -33,7 +36,8 @@ struct RankHazards {
   int32_t kernel_minor = 0;
 };
 
-absl::StatusOr<RankHazards> ReadHazards(int32_t pid);
+// ranks: so many, much like this one, fork at the same time.
+absl::StatusOr<RankHazards> ReadHazards(int32_t pid, int32_t ranks = 1);
 absl::Status JudgeHazards(const RankHazards& hazards);
 
 // What a shadow of this rank may need at most besides what its loop writes: page tables, stacks, buffers.

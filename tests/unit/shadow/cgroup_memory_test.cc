@@ -1,88 +1,21 @@
-// Which control groups limit a process's memory, by version 1 and 2, over a fake tree and hostile text.
+// How much memory control groups leave a process, by version 1 and 2, over a fake tree.
 #include "agent/shadow/forking/cgroup_memory.h"
 
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-
 #include "absl/strings/str_cat.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/unit/shadow/fake_groups.h"
 
 namespace perfd {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
-constexpr char kMountInfo[] =
-    "22 27 0:21 / /proc rw,relatime - proc proc rw\n"
-    "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct\n"
-    "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 master:2 - cgroup cgroup rw,memory\n"
-    "41 31 0:38 /docker/7f /sys/fs/cgroup/my\\040unified rw - cgroup2 cgroup2 rw\n";
-
-TEST(MemoryHierarchiesTest, OnlyThoseThatAccountMemory) {
-  EXPECT_THAT(ParseMemoryHierarchies(kMountInfo),
-              ElementsAre(MemoryHierarchy{"/sys/fs/cgroup/memory", "/", false},
-                          MemoryHierarchy{"/sys/fs/cgroup/my unified", "/docker/7f", true}));
-}
-
-TEST(MemoryHierarchiesTest, BrokenLinesAreSkipped) {
-  EXPECT_THAT(ParseMemoryHierarchies(""), IsEmpty());
-  EXPECT_THAT(ParseMemoryHierarchies("1 2 3 4 - cgroup cgroup rw,memory\n"), IsEmpty());
-  EXPECT_THAT(ParseMemoryHierarchies("1 2 0:1 / /cg rw cgroup cgroup rw,memory\n"), IsEmpty());
-  EXPECT_THAT(ParseMemoryHierarchies("1 2 0:1 / /cg rw - cgroup cgroup\n"), IsEmpty());
-  EXPECT_THAT(ParseMemoryHierarchies("1 2 0:1 / /cg rw - cgroup cgroup rw,memoryless\n"),
-              IsEmpty());
-  EXPECT_THAT(ParseMemoryHierarchies("1 2 0:1 / /c\\04 rw - cgroup2 x rw"),
-              ElementsAre(MemoryHierarchy{"/c\\04", "/", true}));
-}
-
-TEST(GroupFoldersTest, FromTheOwnGroupToTheTop) {
-  const std::vector<CgroupEntry> groups = {
-      {4, "memory", "/slurm/job_7/step_0"}, {1, "cpu,cpuacct", "/other"}, {0, "", "/user/1000"}};
-  EXPECT_THAT(GroupFolders({"/m", "/", false}, groups),
-              ElementsAre("/m/slurm/job_7/step_0", "/m/slurm/job_7", "/m/slurm", "/m"));
-  EXPECT_THAT(GroupFolders({"/m", "/slurm", false}, groups),
-              ElementsAre("/m/job_7/step_0", "/m/job_7", "/m"));
-  EXPECT_THAT(GroupFolders({"/u", "/", true}, groups),
-              ElementsAre("/u/user/1000", "/u/user", "/u"));
-  EXPECT_THAT(GroupFolders({"/u", "/user/1000", true}, groups), ElementsAre("/u"));
-}
-
-TEST(GroupFoldersTest, GroupsOutsideTheMountAreNobodysBusiness) {
-  const std::vector<CgroupEntry> groups = {{4, "memory", "/slurm/job_77"}, {0, "", "/../../x"}};
-  EXPECT_THAT(GroupFolders({"/m", "/slurm/job_7", false}, groups), IsEmpty());
-  EXPECT_THAT(GroupFolders({"/m", "/docker", false}, groups), IsEmpty());
-  EXPECT_THAT(GroupFolders({"/u", "/", true}, groups), IsEmpty());
-  EXPECT_THAT(GroupFolders({"/u", "/", true}, {}), IsEmpty());
-}
-
-// A /proc and cgroup mounts of our own making.
-class CgroupMemoryTest : public ::testing::Test {
+class CgroupMemoryTest : public FakeGroups {
  protected:
-  void SetUp() override {
-    root_ = absl::StrCat(::testing::TempDir(), "/cgroup-memory-", getpid());
-    Write("proc/self/mountinfo",
-          absl::StrCat("35 31 0:32 / ", root_, "/v1 rw - cgroup cgroup rw,memory\n",
-                       "41 31 0:38 / ", root_, "/v2 rw - cgroup2 cgroup2 rw\n"));
-    Write("proc/7/cgroup", "4:memory:/job/step\n0::/a/b\n");
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
+  CgroupMemoryTest() : FakeGroups("memory") {}
 
-  void Write(const std::string& file, const std::string& text) {
-    const std::filesystem::path path = absl::StrCat(root_, "/", file);
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-  }
   void V1(const std::string& group, const std::string& limit, const std::string& usage) {
     Write(absl::StrCat("v1", group, "/memory.limit_in_bytes"), limit + "\n");
     Write(absl::StrCat("v1", group, "/memory.usage_in_bytes"), usage + "\n");
   }
-  CgroupMemory Read() const { return ReadCgroupMemory(ProcFs(root_ + "/proc"), 7); }
-
-  std::string root_;
+  CgroupMemory Read() const { return ReadCgroupMemory(procfs(), 7); }
 };
 
 TEST_F(CgroupMemoryTest, NoLimitAnywhere) {
@@ -134,7 +67,7 @@ TEST_F(CgroupMemoryTest, Version1MayPutTheJobToSleep) {
 
 TEST_F(CgroupMemoryTest, AProcessThatIsGoneHasNoLimit) {
   V1("/job", "8000", "1000");
-  EXPECT_FALSE(ReadCgroupMemory(ProcFs(root_ + "/proc"), 8).limit.has_value());
+  EXPECT_FALSE(ReadCgroupMemory(procfs(), 8).limit.has_value());
 }
 
 }  // namespace

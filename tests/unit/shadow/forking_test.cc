@@ -91,6 +91,15 @@ TEST(PreconditionsTest, PinnedMemoryNeedsAKernelThatCopiesIt) {
   ExpectRefused(h, "pinned");
 }
 
+TEST(PreconditionsTest, ThreadsOfTheJobItselfMustFindRoom) {
+  RankHazards h = Harmless();
+  h.shadow_tasks = 4;
+  h.tasks = {4 + kSpareTasks, "pids.max of its control group allows 100"};
+  EXPECT_TRUE(JudgeHazards(h).ok());
+  h.shadow_tasks = 5;
+  ExpectRefused(h, "pids.max of its control group");
+}
+
 TEST(PreconditionsTest, HeadroomOfNodeAndControlGroup) {
   RankHazards h = Harmless();
   const uint64_t need = ShadowHeadroom(h.memory);
