@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+#include <random>
+
 #include "agent/variant/flow/edges.h"
 #include "agent/variant/flow/far_branches.h"
 #include "agent/variant/patch_plan.h"
@@ -129,6 +133,44 @@ std::vector<uint64_t> Into(absl::string_view hex, uint64_t address, CodeRange sk
   const std::string bytes = absl::HexStringToBytes(hex);
   return BranchesInto({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, address,
                       {0x1001, 0x1005}, skip);
+}
+
+// By the words of the header: every byte may begin a branch.
+std::vector<uint64_t> ByDefinition(const std::vector<uint8_t>& text, uint64_t address,
+                                   CodeRange target) {
+  std::vector<uint64_t> found;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const uint8_t first = text[i];
+    const bool two = first == 0x0f && i + 1 < text.size() && (text[i + 1] & 0xf0) == 0x80;
+    const bool near = first == 0xe8 || first == 0xe9 || two;
+    const bool brief =
+        first == 0xeb || (first >= 0x70 && first < 0x80) || (first >= 0xe0 && first < 0xe4);
+    const size_t length = near ? (two ? 6 : 5) : 2;
+    if ((!near && !brief) || i + length > text.size()) continue;
+    int32_t displacement = static_cast<int8_t>(text[i + 1]);
+    if (near) std::memcpy(&displacement, &text[i + length - 4], 4);
+    const uint64_t to = address + i + length + static_cast<uint64_t>(int64_t{displacement});
+    if (to >= target.low && to < target.high) found.push_back(address + i);
+  }
+  return found;
+}
+
+TEST(FarBranchesTest, AsByDefinition) {
+  constexpr uint8_t kOften[] = {0xe8, 0xe9, 0x0f, 0x84, 0xeb, 0x75, 0xe2, 0x00, 0xff, 0x10};
+  std::mt19937_64 random(7);
+  size_t all = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<uint8_t> text(random() % 400);
+    for (uint8_t& byte : text)
+      byte = random() % 3 == 0 ? static_cast<uint8_t>(random()) : kOften[random() % 10];
+    const uint64_t address = round % 3 == 0 ? random() % 300 : 0xfffff000 + random() % 0x2000;
+    const uint64_t low = address + random() % 600 - std::min<uint64_t>(address, 200);
+    const CodeRange target = {low, low + random() % 300};
+    const std::vector<uint64_t> found = BranchesInto(text, address, target, {});
+    EXPECT_EQ(found, ByDefinition(text, address, target)) << round;
+    all += found.size();
+  }
+  EXPECT_GT(all, 10'000u);
 }
 
 TEST(FarBranchesTest, EveryFormIsFoundAtItsEdges) {
