@@ -24,8 +24,6 @@
 #include "agent/sample/event_choice.h"
 #include "agent/sample/perf_event.h"
 #include "agent/sample/perf_sample_source.h"
-#include "agent/sample/sample_cost.h"
-#include "agent/sample/switch_cost.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
@@ -225,13 +223,13 @@ SessionTools NodeAgent::Tools() {
     OpenedSource opened;
     ASSIGN_OR_RETURN(auto source, PerfSampleSource::Create(OptionsOf(spec, discovery, procfs_),
                                                            procfs_, &clock_));
-    const auto cost = MeasureSampleCost(source->event());
-    if (!cost.ok()) LogWarning("the cost of a sample is not known: {}", Text(cost.status()));
-    opened.sample_cost_ns = static_cast<double>(cost.value_or(0));
-    const auto switch_cost = MeasureSwitchCost(source->event());
-    if (!switch_cost.ok())
-      LogWarning("what sampling costs at a switch is not known: {}", Text(switch_cost.status()));
-    opened.switch_cost_ns = switch_cost.value_or(0);
+    const SamplingCost cost = sampling_costs_.Of(source->event());
+    if (!cost.sample_ns.ok())
+      LogWarning("the cost of a sample is not known: {}", Text(cost.sample_ns.status()));
+    if (!cost.switch_ns.ok())
+      LogWarning("what sampling costs at a switch is not known: {}", Text(cost.switch_ns.status()));
+    opened.sample_cost_ns = static_cast<double>(cost.sample_ns.value_or(0));
+    opened.switch_cost_ns = cost.switch_ns.value_or(0);
     opened.source = std::move(source);
     return opened;
   };

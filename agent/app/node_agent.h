@@ -19,6 +19,7 @@
 #include "agent/pipeline/resolver.h"
 #include "agent/pipeline/session_table.h"
 #include "agent/procfs/procfs.h"
+#include "agent/sample/sampling_costs.h"
 #include "core/base/clock.h"
 #include "core/base/unique_fd.h"
 
@@ -88,6 +89,7 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   SystemClock clock_;
   RankFinder finder_;
   LeaseBoard leases_;
+  SamplingCosts sampling_costs_;
   std::unique_ptr<Spool> spool_;
   UniqueFd journals_;  // locked; not valid: there is no place for them, and nothing will be altered
   std::unique_ptr<Resolver> resolver_;

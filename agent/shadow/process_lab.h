@@ -15,6 +15,7 @@
 #include "agent/attach/memory.h"
 #include "agent/shadow/cache_builder.h"
 #include "agent/shadow/forking/narrowing.h"
+#include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/forking/shadow_cost.h"
 #include "agent/shadow/gaps.h"
 #include "agent/shadow/injection.h"
@@ -156,7 +157,7 @@ class ProcessLab final : public RankLab {
   // process_lab_watch.cc
   absl::StatusOr<LabSite*> SiteOf(int32_t loop, bool must_be_patched);
   static constexpr int64_t kGlanceReads = 200;  // a glance lasts so many times its own read
-  absl::StatusOr<MemoryFacts> GlanceAtMemory();
+  absl::Status GlanceAtMemory();
   absl::Status Beat();
   absl::Status RegionIsThere() const;
   bool Cancelled() const { return options_.cancelled && options_.cancelled(); }
@@ -179,14 +180,13 @@ class ProcessLab final : public RankLab {
   ShadowCost shadow_cost_;
   std::optional<NarrowWork> narrow_;                                        // of the last shadow
   absl::StatusOr<NarrowWork> glance_ = absl::UnknownError("never looked");  // for predictions
-  int64_t glance_until_ns_ = 0;
+  int64_t glance_until_ns_ = 0, memory_glance_until_ns_ = 0;
   int32_t stuck_marks_ = 0;                // the kernel did not take back
   MemoryFacts forked_;                     // what the last shadow copied
   std::optional<uint64_t> faults_before_;  // at the end of the last shadow
   int64_t shadow_end_ns_ = 0;
   InjectionCost cost_;
-  std::optional<MemoryFacts> memory_glance_;
-  int64_t memory_glance_until_ns_ = 0;
+  std::optional<MemoryGlance> memory_glance_;
   bool installed_ = false, uninstall_tried_ = false;
   bool tracer_died_ = false;  // or gave up a call, in one of our holds
 

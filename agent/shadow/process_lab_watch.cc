@@ -174,32 +174,32 @@ void ProcessLab::LearnLaterFaults() {
   faults_before_.reset();
 }
 
-// Reading it walks the rank's page tables; a prediction may be asked for at every look at the budget. A shadow reads anew.
-absl::StatusOr<MemoryFacts> ProcessLab::GlanceAtMemory() {
-  constexpr int64_t kGlanceNs = kNsPerSecond;
+// Reading it walks the rank's page tables and opens some twenty files; a prediction may be asked for at every look at the budget.
+// A shadow reads anew.
+absl::Status ProcessLab::GlanceAtMemory() {
+  constexpr int64_t kGlanceNs = 5 * kNsPerSecond;
   const int64_t now = Now();
-  if (!memory_glance_ || now >= memory_glance_until_ns_) {
-    ASSIGN_OR_RETURN(memory_glance_, ReadMemoryFacts(rank_.pid));
-    const int64_t end = Now(), elapsed = end - now;
-    memory_glance_until_ns_ = end + std::max(kGlanceNs, kGlanceReads * elapsed);
-    cost_.pass_through_ns += elapsed;  // the most that the rank's own calls for memory waited
-  }
-  return *memory_glance_;
+  if (memory_glance_ && now < memory_glance_until_ns_) return absl::OkStatus();
+  MemoryGlance glance;
+  ASSIGN_OR_RETURN(glance.memory, ReadMemoryFacts(rank_.pid));
+  const int64_t end = Now(), elapsed = end - now;
+  cost_.pass_through_ns += elapsed;  // the most that the rank's own calls for memory waited
+  ASSIGN_OR_RETURN(glance.node, ReadNodeMemory());
+  glance.cgroup = ReadCgroupMemory(rank_.pid);
+  memory_glance_ = glance;
+  memory_glance_until_ns_ = end + std::max(kGlanceNs, kGlanceReads * elapsed);
+  return absl::OkStatus();
 }
 
 ShadowPrediction ProcessLab::PredictShadow() {
   ShadowPrediction prediction;
-  auto facts = GlanceAtMemory();
-  auto node = ReadNodeMemory();
-  if (!facts.ok() || !node.ok()) {
-    prediction.status = facts.ok() ? node.status() : facts.status();
-    return prediction;
-  }
+  prediction.status = GlanceAtMemory();
+  if (!prediction.status.ok()) return prediction;
   LearnLaterFaults();
-  prediction.status =
-      JudgeMemory(*facts, *node, ReadCgroupMemory(rank_.pid), 0, options_.ranks_at_once);
-  prediction.fork_ns = shadow_cost_.ForkNs(*facts);
-  prediction.later_fault_ns = shadow_cost_.LaterFaultNs(*facts);
+  const auto& [facts, node, cgroup] = *memory_glance_;
+  prediction.status = JudgeMemory(facts, node, cgroup, 0, options_.ranks_at_once);
+  prediction.fork_ns = shadow_cost_.ForkNs(facts);
+  prediction.later_fault_ns = shadow_cost_.LaterFaultNs(facts);
   prediction.copy_ns_per_mb = shadow_cost_.CopyNsPerMb();
   return prediction;
 }

@@ -36,6 +36,13 @@ struct RankHazards {
   int32_t kernel_minor = 0;
 };
 
+// What predictions are made from.
+struct MemoryGlance {
+  MemoryFacts memory;
+  NodeMemory node;
+  CgroupMemory cgroup;
+};
+
 // ranks: so many, much like this one, fork at the same time.
 absl::StatusOr<RankHazards> ReadHazards(int32_t pid, int32_t ranks = 1);
 absl::Status JudgeHazards(const RankHazards& hazards);

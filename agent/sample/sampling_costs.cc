@@ -1,0 +1,31 @@
+#include "agent/sample/sampling_costs.h"
+
+#include "agent/sample/sample_cost.h"
+#include "agent/sample/switch_cost.h"
+
+namespace perfd {
+namespace {
+
+// The rate is among them: what a switch costs depends on it.
+std::string KeyOf(const ChosenEvent& event) {
+  return {reinterpret_cast<const char*>(&event.attr), sizeof(event.attr)};
+}
+
+}  // namespace
+
+SamplingCosts::SamplingCosts()
+    : measure_([](const ChosenEvent& event) {
+        return SamplingCost{MeasureSampleCost(event), MeasureSwitchCost(event)};
+      }) {}
+
+SamplingCost SamplingCosts::Of(const ChosenEvent& event) {
+  absl::MutexLock lock(&mutex_);
+  const std::string key = KeyOf(event);
+  const auto known = known_.find(key);
+  if (known != known_.end()) return known->second;
+  SamplingCost cost = measure_(event);
+  if (cost.sample_ns.ok() && cost.switch_ns.ok()) known_.emplace(key, cost);
+  return cost;
+}
+
+}  // namespace perfd

@@ -1,0 +1,44 @@
+// agent/sample/sampling_costs.h - what sampling costs on this node, measured once for each event.
+//
+// Shape    Of(event) measures when an event is asked for the first time (some 50 ms of this CPU) and remembers: profiles that follow
+//          one another do not pay again. What could not be measured is tried again by the next one.
+// Units    ns.
+// Threads  thread-safe; who asks meanwhile waits.
+#ifndef AGENT_SAMPLE_SAMPLING_COSTS_H_
+#define AGENT_SAMPLE_SAMPLING_COSTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/sample/event_choice.h"
+
+namespace perfd {
+
+struct SamplingCost {
+  absl::StatusOr<uint64_t> sample_ns;  // of a sample
+  absl::StatusOr<double> switch_ns;    // of a switch of a sampled thread
+};
+
+class SamplingCosts {
+ public:
+  using Measure = std::function<SamplingCost(const ChosenEvent& event)>;
+
+  SamplingCosts();
+  explicit SamplingCosts(Measure measure) : measure_(std::move(measure)) {}
+
+  SamplingCost Of(const ChosenEvent& event);
+
+ private:
+  const Measure measure_;
+  absl::Mutex mutex_;
+  std::map<std::string, SamplingCost> known_ ABSL_GUARDED_BY(mutex_);  // by the event's attributes
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_SAMPLE_SAMPLING_COSTS_H_
