@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
@@ -76,6 +78,14 @@ absl::StatusOr<std::string> HeadOfFile(const std::string& path, size_t limit) {
   ASSIGN_OR_RETURN(std::string contents, ReadUpTo(path, limit));
   contents.resize(std::min(contents.size(), limit));
   return contents;
+}
+
+std::optional<uint64_t> ReadNumber(const std::string& path) {
+  auto text = ReadWholeFile(path, 256);
+  uint64_t value = 0;
+  if (!text.ok() || !absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &value))
+    return std::nullopt;
+  return value;
 }
 
 }  // namespace perfd

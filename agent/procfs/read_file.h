@@ -8,6 +8,8 @@
 #define AGENT_PROCFS_READ_FILE_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,6 +20,8 @@ namespace perfd {
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t limit);
 absl::StatusOr<std::string> HeadOfFile(const std::string& path, size_t limit);
+// The number that is all of a small file; none for "max" and what cannot be read.
+std::optional<uint64_t> ReadNumber(const std::string& path);
 
 // "operation path: text of errno", with the code that the error deserves.
 absl::Status FileError(int error, absl::string_view operation, absl::string_view path);

@@ -83,7 +83,7 @@ def refused_in_a_group(controller, names, limit, why):
         before = Rank(job.pid).all()
         with control_group(job.pid, controller, names, limit) as group:
             if group is None:
-                print(f"   SKIPPED: no group with a limit of {controller} can be made here")
+                print(f"SKIPPED: no group with a limit of {controller} can be made here")
                 return
             profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "4s", "--variants", "LS,FP,DL1")
             status = c.wait_over(profile, 60)

@@ -227,9 +227,10 @@ def test_agents_that_hang_do_not_hold_the_job():
                 stop(tracer)
             held += tracer != 0
             time.sleep(0.2)  # a stop may be under way
-            # While nobody is there to let it go: a host that has no CPUs to give makes this longer, one that is held never ends.
+            wait_until(lambda: job.tracer() == 0, 0.5, "nobody holds the rank", 0.01)
+            # A host that has no CPUs to give makes this longer; a rank that is held never gets there.
             before = job.cpu()
-            wait_until(lambda: job.tracer() == 0 and job.cpu() - before > 0.5, 10, "the rank computes on")
+            wait_until(lambda: job.cpu() - before > 0.5, 10, "the rank computes on")
             agent.send_signal(signal.SIGCONT)
             c.wait_over(profile, 40)
         print(f"   {STOPS} stops: {held} while the rank was held")

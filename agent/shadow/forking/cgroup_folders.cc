@@ -1,8 +1,6 @@
 #include "agent/shadow/forking/cgroup_folders.h"
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -88,14 +86,6 @@ std::vector<GroupFolder> FoldersOf(const ProcFs& procfs, int32_t pid,
       folders.push_back({std::move(path), hierarchy.unified});
   }
   return folders;
-}
-
-std::optional<uint64_t> ReadNumber(const std::string& path) {
-  auto text = ReadWholeFile(path, 256);
-  uint64_t value = 0;
-  if (!text.ok() || !absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &value))
-    return std::nullopt;
-  return value;
 }
 
 }  // namespace perfd

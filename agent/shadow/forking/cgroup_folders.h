@@ -8,7 +8,6 @@
 #define AGENT_SHADOW_FORKING_CGROUP_FOLDERS_H_
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,9 +38,6 @@ struct GroupFolder {
   bool unified = false;
 };
 std::vector<GroupFolder> FoldersOf(const ProcFs& procfs, int32_t pid, absl::string_view controller);
-
-// The number that is all of a small file; none for "max" and what cannot be read.
-std::optional<uint64_t> ReadNumber(const std::string& path);
 
 }  // namespace perfd
 

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "agent/shadow/forking/cgroup_folders.h"
+#include "agent/procfs/read_file.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 

@@ -9,7 +9,6 @@
 #include <random>
 #include <thread>
 
-#include "agent/attach/memory.h"
 #include "agent/shadow/region_injection.h"
 #include "agent/shadow/region_layout.h"
 #include "tests/integration/shadow/lab_fixture.h"
@@ -88,62 +87,6 @@ TEST_F(RankLabTest, SameLoopTwiceIsRefusedOnce) {
   EXPECT_TRUE(installed->at(0).status.ok());
   EXPECT_THAT(std::string(installed->at(1).status.message()), HasSubstr("shares code"));
   ASSERT_TRUE((*lab)->Uninstall().ok());
-}
-
-// As if another library had been loaded in the place of the one whose loop was decoded: it begins alike and ends otherwise, with
-// JL for JNE, so that the rank computes the same.
-class OtherText {
- public:
-  OtherText(const LabProcess& puppet, const LoopCode& loop)
-      : memory_(*Memory::Open(puppet.pid(), puppet.rank().start_ticks)),
-        at_(loop.instructions.back().address) {
-    Replace(kJne, kJl);
-  }
-  ~OtherText() { Replace(kJl, kJne); }
-
- private:
-  static constexpr uint8_t kJne = 0x75, kJl = 0x7c;
-
-  void Replace(uint8_t from, uint8_t to) {
-    EXPECT_EQ(memory_.Read(at_, 1).value(), std::vector<uint8_t>{from});
-    EXPECT_TRUE(memory_.Write(at_, std::span(&to, 1)).ok());
-  }
-
-  Memory memory_;
-  uint64_t at_;
-};
-
-TEST_F(RankLabTest, CopiesOfOtherCodeAreNeverEntered) {
-  LabProcess puppet({"2", "3000", "0"});
-  const std::vector<uint8_t> text = puppet.Text();
-  const LabLoop loop = puppet.MakeLoop({});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  {
-    const OtherText other(puppet, loop.code);
-    auto installed = (*lab)->Install({loop});
-    ASSERT_TRUE(installed.ok()) << installed.status();
-    EXPECT_THAT(std::string(installed->at(0).status.message()), HasSubstr("not the one that was"));
-    EXPECT_TRUE((*lab)->Uninstall().ok());
-  }
-  lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({loop}).ok());
-  EXPECT_NE(puppet.Text(), text);
-  ASSERT_TRUE((*lab)->SetPatched(0, false).ok());
-  {
-    const OtherText other(puppet, loop.code);
-    const absl::Status status = (*lab)->SetPatched(0, true);
-    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("closed or replaced"));
-  }
-  EXPECT_EQ(puppet.Text(), text);
-  EXPECT_TRUE((*lab)->SetPatched(0, true).ok());
-  EXPECT_TRUE(Shadow(**lab, Wish({{.variant = 0}}, 2)).ok());
-  ASSERT_TRUE((*lab)->Uninstall().ok());
-  EXPECT_EQ(puppet.Text(), text);
-  PuppetEnd end = puppet.Stop();
-  EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes));
 }
 
 // The application's own children and threads come and go meanwhile; the puppet checks what it sees of them.
