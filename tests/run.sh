@@ -11,7 +11,7 @@ deploy/install-packages.sh bqt
 out=build/test-logs
 mkdir -p "$out"
 passed=0 failed=0 skipped=0
-jobs=$(nproc)
+jobs=$(nproc) last_log=
 
 # build PRESET TARGETS...: configures and builds, quietly unless it fails.
 build() {
@@ -27,6 +27,7 @@ build() {
 check() {
   local preset=$1; shift
   local log=$out/$preset-ctest-$((passed + failed + skipped)).log
+  last_log=$log
   local begin=$SECONDS status=0
   ctest --test-dir "build/$preset" --verbose --timeout 600 "$@" >"$log" 2>&1 || status=$?
   local ran bad none number
@@ -45,19 +46,28 @@ check() {
   if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ] || [ "$ran" -eq 0 ]; then tail -n 5 "$log"; failed=$((failed + 1)); fi
 }
 
+# failed_cases LOG TEST: the cases that failed in a test that came to its end, as a filter of GoogleTest; else nothing (all).
+failed_cases() {
+  local number
+  number=$(sed -nE "s/^ *[0-9]+\/[0-9]+ Test +#([0-9]+): $2 .*/\1/p" "$1")
+  grep -qE "^$number: +[0-9]+ FAILED TEST" "$1" || return 0
+  sed -nE "s/^$number: \[  FAILED  \] ([^ ,]+\.[^ ,]+).*/\1/p" "$1" | sort -u | paste -sd ':'
+}
+
 # again PRESET LABEL: what just failed with that label runs once more, alone; both runs are shown. A host that lends its
 # CPUs to others for long makes a wait too short once; a defect fails twice or is seen here again and again.
 again() {
-  local preset=$1 label=$2
-  local list=build/$preset/Testing/Temporary/LastTestsFailed.log names
+  local preset=$1 label=$2 log=$last_log name
+  local list=build/$preset/Testing/Temporary/LastTestsFailed.log
   [ "$failed" -gt 0 ] && [ -s "$list" ] || return 0
-  names=$(sed 's/^[0-9]*://' "$list" | paste -sd '|')
-  names=$(ctest --test-dir "build/$preset" -N -L "$label" -R "^($names)\$" | sed -nE 's/^ *Test +#[0-9]+: //p' | paste -sd '|')
-  [ -n "$names" ] || return 0
-  echo "once more: $names"
-  local before=$((passed + failed + skipped))
-  check "$preset" -R "^($names)\$" -j 1
-  failed=$((failed - (passed + failed + skipped - before)))  # each of them was counted as failed once already
+  for name in $(ctest --test-dir "build/$preset" -N -L "$label" -R "^($(sed 's/^[0-9]*://' "$list" | paste -sd '|'))\$" |
+                sed -nE 's/^ *Test +#[0-9]+: //p'); do
+    local cases before=$((passed + failed + skipped))
+    cases=$(failed_cases "$log" "$name")
+    echo "once more: $name ${cases:-all of it}"
+    GTEST_FILTER=${cases:-*} check "$preset" -R "^$name\$" -j 1
+    failed=$((failed - (passed + failed + skipped - before)))  # it was counted as failed once already
+  done
 }
 
 build ci

@@ -27,7 +27,7 @@ TEST_F(PerfSampleSourceTest, SamplesAsMuchAsTheProcessRuns) {
   puppet.Go();
   DrainUntilHeard(puppet);
   ExpectNear(sink_.period_ns, 500 * kMs);
-  ExpectNear(sink_.samples, 250);
+  ExpectCount(sink_.samples, 250, 499);
   EXPECT_EQ(sink_.pids, std::set<int32_t>{puppet.pid()});
   EXPECT_EQ(sink_.malformed, 0u);
   EXPECT_EQ(sink_.lost, 0u);
@@ -54,8 +54,8 @@ TEST_F(PerfSampleSourceTest, CoversThreadsThatStartLater) {
   uint64_t late_ns = 0;
   for (const auto& [tid, ns] : sink_.late) {
     late_ns += ns;
-    EXPECT_LT(ns, 300 * kMs) << "opened long before it ended";
-    EXPECT_GT(sink_.by_tid[tid], 50 * kMs);
+    EXPECT_LT(static_cast<double>(ns), 300e6 + taken_.ns()) << "opened long before it ended";
+    EXPECT_GT(static_cast<double>(sink_.by_tid[tid]), 50e6 - taken_.ns());
   }
   // What was sampled and what was reported as late is all there was.
   ExpectNear(sink_.period_ns + late_ns, 1200 * kMs);
@@ -114,7 +114,7 @@ TEST_F(PerfSampleSourceTest, FollowsExecOfAThreadThatNobodySawStart) {
   DrainUntilHeard(puppet);
   EXPECT_GE(CountTasks(TaskEvent::Kind::kExec), 1);
   EXPECT_EQ(source_->thread_count(), 1);
-  EXPECT_GT(sink_.by_tid[puppet.pid()], 100 * kMs);
+  EXPECT_GT(static_cast<double>(sink_.by_tid[puppet.pid()]), 100e6 - taken_.ns());
   ExpectNear(sink_.by_tid[puppet.pid()] + sink_.late[puppet.pid()], 400 * kMs);
 }
 
@@ -148,15 +148,18 @@ TEST_F(PerfSampleSourceTest, ChangesTheFrequencyOfRunningEvents) {
   EXPECT_EQ(source_->setup().frequency_hz, 997);
   puppet.Go();
   DrainUntilHeard(puppet);
-  ExpectNear(slow, 39, 0.5, 1.4);
-  ExpectNear(sink_.samples - slow, 399, 0.5, 1.4);
+  ExpectCount(slow, 39, 97, 0.5, 1.4);
+  ExpectCount(sink_.samples - slow, 399, 997, 0.5, 1.4);
   // Whatever the rate was when they were taken, they stand for all of the time.
   ExpectNear(sink_.period_ns, 800 * kMs);
 }
 
 TEST_F(PerfSampleSourceTest, ASwitchOfASampledThreadHasACost) {
   OPEN_OR_SKIP({});
-  const absl::StatusOr<double> cost = MeasureSwitchCost(source_->event());
+  absl::StatusOr<double> cost = MeasureSwitchCost(source_->event());
+  // Nothing where others take the CPU amid most rounds.
+  for (int i = 1; i < 10 && (!cost.ok() || *cost == 0); ++i)
+    cost = MeasureSwitchCost(source_->event());
   ASSERT_TRUE(cost.ok()) << cost.status();
   EXPECT_GT(*cost, 20);
   EXPECT_LT(*cost, 200'000);
@@ -190,7 +193,7 @@ TEST_F(PerfSampleSourceTest, OverrunsAreCountedAlsoAtTheEnd) {
   source_->Drain(sink_);
   EXPECT_GT(sink_.samples, 10u);
   EXPECT_LT(sink_.samples, 100u) << "a page holds no more";
-  ExpectNear(sink_.samples + sink_.lost, 1200, 0.4);
+  ExpectCount(sink_.samples + sink_.lost, 1200, 1999, 0.4);
   const uint64_t lost = sink_.lost;
   source_->Drain(sink_);
   EXPECT_EQ(sink_.lost, lost) << "counted once";
@@ -209,8 +212,8 @@ TEST_F(PerfSampleSourceTest, OverrunsInTheMiddleAreCountedOnce) {
   source_->RemoveProcess(pid);
   source_->Drain(sink_);
   source_->Drain(sink_);
-  EXPECT_GT(sink_.lost, 100u);
-  ExpectNear(sink_.samples + sink_.lost, 800, 0.4);
+  EXPECT_GT(static_cast<double>(sink_.lost), 100 - taken_.samples(1999));
+  ExpectCount(sink_.samples + sink_.lost, 800, 1999, 0.4);
 }
 
 TEST_F(PerfSampleSourceTest, CallPathsByFramePointerAndByStackCopy) {

@@ -1,6 +1,7 @@
 // tests/integration/sample/sample_fixture.h - a source of real software events on a puppet, and a sink that keeps what they say.
 //
 // Bounds are generous because a virtual machine loses timer interrupts; they are still far from what a broken source would give.
+// They widen by what the host took (host_taken.h).
 #ifndef TESTS_INTEGRATION_SAMPLE_SAMPLE_FIXTURE_H_
 #define TESTS_INTEGRATION_SAMPLE_SAMPLE_FIXTURE_H_
 
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "agent/sample/perf_sample_source.h"
+#include "tests/integration/sample/host_taken.h"
 #include "tests/integration/sample/puppet_process.h"
 
 namespace perfd {
@@ -81,9 +83,15 @@ class PerfSampleSourceTest : public testing::Test {
     source_->Drain(sink_);
   }
   void ExpectNear(uint64_t ns, uint64_t expected_ns, double low = 0.6, double high = 1.25) {
-    EXPECT_GT(static_cast<double>(ns), low * static_cast<double>(expected_ns));
-    EXPECT_LT(static_cast<double>(ns), high * static_cast<double>(expected_ns));
+    ExpectWithin(static_cast<double>(ns), static_cast<double>(expected_ns), low, high, taken_.ns());
   }
+  // Samples that were or would have been taken this often.
+  void ExpectCount(uint64_t samples, double expected, double hz, double low = 0.6,
+                   double high = 1.25) {
+    ExpectWithin(static_cast<double>(samples), expected, low, high, taken_.samples(hz));
+  }
+  // From here on: what the host takes widens the bounds.
+  void ForgetTaken() { taken_ = HostTaken(); }
   int CountTasks(TaskEvent::Kind kind) const {
     int n = 0;
     for (const TaskEvent& e : sink_.tasks) n += e.kind == kind ? 1 : 0;
@@ -93,7 +101,14 @@ class PerfSampleSourceTest : public testing::Test {
   SystemClock clock_;
   std::unique_ptr<PerfSampleSource> source_;
   RecordingSink sink_;
+  HostTaken taken_;
   bool ok_ = false;
+
+ private:
+  static void ExpectWithin(double value, double expected, double low, double high, double taken) {
+    EXPECT_GT(value, low * expected - taken) << "the host took " << taken;
+    EXPECT_LT(value, high * expected + taken) << "the host took " << taken;
+  }
 };
 
 #define OPEN_OR_SKIP(...)                         \
