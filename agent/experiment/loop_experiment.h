@@ -129,7 +129,7 @@ class LoopExperiment {
   void CompareWithLive();
   void DescribeMode(LoopMeasurement& out) const;
   // loop_narrowing.cc
-  StepRoom Narrowed(const StepRoom& room) const;
+  static StepRoom Narrowed(const StepRoom& room);
   bool ForkIsTooLong(const StepRoom& room);
   bool NarrowingFailed(const absl::Status& status);
   bool MissedMemory(const ShadowAnswer& answer);

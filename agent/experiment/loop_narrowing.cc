@@ -35,12 +35,10 @@ std::string LoopExperiment::NarrowNote() const {
   return narrow_note_.empty() ? "" : "no memory is left out: " + narrow_note_;
 }
 
-// Only when the whole rank is too much, now or at all: a whole shadow can miss nothing.
-StepRoom LoopExperiment::Narrowed(const StepRoom& room) const {
+// Where memory can be left out it is worth it (RankBench asks): what is saved buys further shadows.
+StepRoom LoopExperiment::Narrowed(const StepRoom& room) {
   StepRoom used = room;
-  const auto longest = static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
-  if (!room.narrowed || LeastCost(room.prediction) <= std::min(longest, room.credit_ns))
-    return used;
+  if (!room.narrowed) return used;
   used.prediction = *room.narrowed;
   used.narrow = true;
   return used;

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "agent/attach/memory.h"
 #include "agent/shadow/cache_builder.h"
+#include "agent/shadow/forking/memory_look.h"
 #include "agent/shadow/forking/narrowing.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/forking/shadow_cost.h"
@@ -68,16 +69,6 @@ class ProcessLab final : public RankLab {
     std::vector<uint8_t> bytes;
   };
 
-  // A shadow that is to be narrowed.
-  struct NarrowWork {
-    Footprint footprint;
-    std::vector<MemoryArea> areas;  // before the arming
-    MemoryFacts facts;
-    Narrowing chosen;
-    absl::Status status;  // why not, when the leader was told not to
-    bool answered = false;
-  };
-
   ProcessLab(RankInfo rank, LabOptions options, Memory memory);
 
   struct Batch {  // where the loops that are put in together begin
@@ -89,6 +80,7 @@ class ProcessLab final : public RankLab {
   ExpectBytesOp TrampolineOf(const LabSite& site) const;
   std::vector<HoldOp> PatchOps(const LabSite& site) const;
   absl::Status PatchAll();
+  absl::StatusOr<bool> JumpIsIn(const LabSite& site) const;
 
   // process_lab_install.cc
   absl::Status Prepare(const std::vector<LabLoop>& loops);
@@ -156,7 +148,8 @@ class ProcessLab final : public RankLab {
 
   // process_lab_watch.cc
   absl::StatusOr<LabSite*> SiteOf(int32_t loop, bool must_be_patched);
-  static constexpr int64_t kGlanceReads = 200;  // a glance lasts so many times its own read
+  absl::StatusOr<MemoryFacts> LookAtMemory();
+  absl::StatusOr<RankHazards> LookForHazards();
   absl::Status GlanceAtMemory();
   absl::Status Beat();
   absl::Status RegionIsThere() const;
@@ -169,6 +162,7 @@ class ProcessLab final : public RankLab {
   const RankInfo rank_;
   const LabOptions options_;
   const Memory memory_;
+  MemoryLook memory_look_;
   const Journal journal_;
   const TickClock ticks_;
   std::optional<RegionAccess> region_;

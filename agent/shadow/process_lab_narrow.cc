@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t kMarkNs = 20'000;  // both calls of one range, and what cutting a mapping costs
 constexpr size_t kMostAreas = 4096;  // to be looked through while the rank stands still
 constexpr int64_t kSpareMaps = 64;
-constexpr int64_t kGlanceNs = 2 * kNsPerSecond;  // for a prediction the memory map may be so old
+constexpr int64_t kGlanceNs = 20 * kNsPerSecond;  // for a prediction the memory map may be so old
+constexpr int64_t kGlanceReads = 1000;            // or so many times what it took to read
 
 // Each range may cut a mapping in three.
 absl::Status RoomForCuts(size_t areas, size_t ranges) {
@@ -44,20 +45,18 @@ absl::Status ProcessLab::MayNarrow(int32_t team) const {
   return CheckThreads(threads, team);
 }
 
-absl::StatusOr<ProcessLab::NarrowWork> ProcessLab::BeginNarrow(const Footprint& footprint,
-                                                               int32_t team) {
+absl::StatusOr<NarrowWork> ProcessLab::BeginNarrow(const Footprint& footprint, int32_t team) {
   RETURN_IF_ERROR(MayNarrow(team));
   NarrowWork work;
   work.footprint = footprint;
+  ASSIGN_OR_RETURN(work.facts, LookAtMemory());
   const int64_t begin = SystemClock().MonotonicNs();
-  ASSIGN_OR_RETURN(work.facts, ReadMemoryFacts(rank_.pid));
-  const int64_t middle = SystemClock().MonotonicNs();
   ASSIGN_OR_RETURN(work.areas, ReadMemoryAreas(rank_.pid));
-  const int64_t end = SystemClock().MonotonicNs();
-  cost_.pass_through_ns += end - begin;
-  if (std::max(middle - begin, end - middle) > options_.max_stop_ns)
-    return absl::FailedPreconditionError(absl::StrFormat("to look at its memory takes %.1f ms",
-                                                         static_cast<double>(end - begin) / 1e6));
+  const int64_t took = SystemClock().MonotonicNs() - begin;
+  cost_.pass_through_ns += took;
+  if (took > options_.max_stop_ns)
+    return absl::FailedPreconditionError(
+        absl::StrFormat("to look at its memory takes %.1f ms", static_cast<double>(took) / 1e6));
   if (work.areas.size() > kMostAreas)
     return absl::FailedPreconditionError(absl::StrCat("it has ", work.areas.size(), " mappings"));
   ASSIGN_OR_RETURN(std::vector<OpenFile> files, ReadOpenFiles(rank_.pid));

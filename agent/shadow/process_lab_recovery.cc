@@ -62,9 +62,7 @@ absl::Status ProcessLab::MayRecover(const LabSite& site, const RecoveryWish& wis
   if (orphan != 0)
     return absl::FailedPreconditionError(
         absl::StrCat("shadow ", orphan, " of the rank could not be ended"));
-  ASSIGN_OR_RETURN(const RankHazards hazards, ReadHazards(rank_.pid, options_.ranks_at_once));
-  cost_.pass_through_ns += hazards.memory_read_ns;
-  RETURN_IF_ERROR(JudgeHazards(hazards));
+  ASSIGN_OR_RETURN(const RankHazards hazards, LookForHazards());
   // Reading a device twice may not be the same as reading it once.
   if (std::any_of(hazards.maps.begin(), hazards.maps.end(), IsDevice))
     return absl::FailedPreconditionError("the rank has mapped a device: nothing is read twice");

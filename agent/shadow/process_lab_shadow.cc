@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <utility>
@@ -24,10 +25,11 @@
 namespace perfd {
 namespace {
 
-// The shadow waits for its list of shared memory: look often while it may come soon.
-constexpr int64_t kEagerPollNs = 300'000;
-constexpr int64_t kEagerNs = 200 * kNsPerMs;
+// A team that stands still waits for what the agent is to tell it: then every look counts.
+constexpr int64_t kEagerPollNs = 50'000;
 constexpr int64_t kPollNs = kNsPerMs;
+constexpr int64_t kLongestPollNs = 5 * kNsPerMs;
+constexpr int64_t kLookNs = 20'000;  // of the agent's CPU time, waking included
 constexpr uint64_t kGatherNs = 1'000'000;
 constexpr uint32_t kRetries = 8;
 constexpr int64_t kGraceNs = 3 * kNsPerSecond;  // for a shadow that must be killed and reaped
@@ -54,6 +56,14 @@ absl::StatusOr<const CodeCopy*> CopyOf(const InstalledLoop& installed, const Run
   if (variant >= installed.chained.size()) return installed.chains;
   RETURN_IF_ERROR(installed.chained[variant].status());
   return &*installed.chained[variant];
+}
+
+// How often to look for what came within `waited_ns` not yet, and may take as long again: the looks of that time and half of
+// what lies between two of them cost the least together.
+int64_t PollNs(int64_t waited_ns) {
+  const double best =
+      std::sqrt(2.0 * kLookNs * static_cast<double>(std::max<int64_t>(0, waited_ns)));
+  return std::clamp(static_cast<int64_t>(best), kEagerPollNs, kLongestPollNs);
 }
 
 // Everything is ready, the arming waits for its moment. How long the loop may stay armed then.
@@ -221,7 +231,8 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
   const int64_t begin = Now(), give_up = begin + timeout_ns;
   const int64_t last = give_up + static_cast<int64_t>(plan.shadow_ns) + kGraceNs;
   bool served = false, disarmed = false;
-  for (;;) {
+  int64_t nap_ns = kEagerPollNs;
+  for (;; absl::SleepFor(absl::Nanoseconds(nap_ns))) {
     RETURN_IF_ERROR(Beat());
     // Before the state: whoever is still in place may change it.
     ASSIGN_OR_RETURN(const uint32_t inside, InPlace());
@@ -250,7 +261,8 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
       disarmed = true;
     }
     if (Now() >= last) return absl::InternalError("a shadow does not end");
-    absl::SleepFor(absl::Nanoseconds(!served && Now() - begin < kEagerNs ? kEagerPollNs : kPollNs));
+    nap_ns = served ? kPollNs : under_way ? kEagerPollNs : PollNs(Now() - begin);
+    if (!disarmed) nap_ns = std::min(nap_ns, std::max(kEagerPollNs, give_up - Now()));
   }
 }
 
@@ -326,12 +338,8 @@ absl::StatusOr<ShadowAnswer> ProcessLab::EndShadow(const LabSite& site, const Sh
 
 absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
   ASSIGN_OR_RETURN(LabSite * site, SiteOf(wish.loop, true));
-  ShadowPrediction prediction = PredictShadow();
-  RETURN_IF_ERROR(prediction.status);
-  // Again: files may have been opened, a device mapped, a debugger may have come since the lab was opened.
-  ASSIGN_OR_RETURN(const RankHazards hazards, ReadHazards(rank_.pid, options_.ranks_at_once));
-  cost_.pass_through_ns += hazards.memory_read_ns;
-  RETURN_IF_ERROR(JudgeHazards(hazards));
+  LearnLaterFaults();
+  ASSIGN_OR_RETURN(const RankHazards hazards, LookForHazards());
   const MemoryFacts& facts = hazards.memory;
   RETURN_IF_ERROR(
       JudgeMemory(facts, hazards.node, hazards.cgroup, BytesWritten(wish), options_.ranks_at_once));

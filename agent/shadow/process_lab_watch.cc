@@ -15,7 +15,7 @@ namespace perfd {
 namespace {
 
 constexpr int64_t kSliceNs = 5 * kNsPerMs;
-constexpr uint64_t kEnoughEntries = 20'000;  // of a census
+constexpr uint64_t kEnoughEntries = 5'000;  // of a census; within a slice there may be twice as many
 constexpr int64_t kCountedEntryNs = 400;     // of a thread, for each (docs/benchmarks.md)
 
 int64_t Now() {
@@ -174,20 +174,30 @@ void ProcessLab::LearnLaterFaults() {
   faults_before_.reset();
 }
 
-// Reading it walks the rank's page tables and opens some twenty files; a prediction may be asked for at every look at the budget.
-// A shadow reads anew.
+absl::StatusOr<MemoryFacts> ProcessLab::LookAtMemory() {
+  absl::StatusOr<MemoryFacts> facts = memory_look_.Facts();
+  cost_.pass_through_ns += memory_look_.TakeWalkNs();
+  return facts;
+}
+
+// Files may have been opened, a device mapped, a debugger may have come since the lab was opened.
+absl::StatusOr<RankHazards> ProcessLab::LookForHazards() {
+  ASSIGN_OR_RETURN(const MemoryFacts facts, LookAtMemory());
+  ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank_.pid, facts, options_.ranks_at_once));
+  RETURN_IF_ERROR(JudgeHazards(hazards));
+  return hazards;
+}
+
+// That opens some twenty files; a prediction may be asked for at every look at the budget. A shadow reads anew.
 absl::Status ProcessLab::GlanceAtMemory() {
   constexpr int64_t kGlanceNs = 5 * kNsPerSecond;
-  const int64_t now = Now();
-  if (memory_glance_ && now < memory_glance_until_ns_) return absl::OkStatus();
+  if (memory_glance_ && Now() < memory_glance_until_ns_) return absl::OkStatus();
   MemoryGlance glance;
-  ASSIGN_OR_RETURN(glance.memory, ReadMemoryFacts(rank_.pid));
-  const int64_t end = Now(), elapsed = end - now;
-  cost_.pass_through_ns += elapsed;  // the most that the rank's own calls for memory waited
+  ASSIGN_OR_RETURN(glance.memory, LookAtMemory());
   ASSIGN_OR_RETURN(glance.node, ReadNodeMemory());
   glance.cgroup = ReadCgroupMemory(rank_.pid);
   memory_glance_ = glance;
-  memory_glance_until_ns_ = end + std::max(kGlanceNs, kGlanceReads * elapsed);
+  memory_glance_until_ns_ = Now() + kGlanceNs;
   return absl::OkStatus();
 }
 

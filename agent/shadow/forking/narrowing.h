@@ -41,6 +41,16 @@ struct Narrowing {
   uint64_t huge_bytes = 0;
 };
 
+// One shadow that is to be narrowed.
+struct NarrowWork {
+  Footprint footprint;
+  std::vector<MemoryArea> areas;  // before the arming
+  MemoryFacts facts;
+  Narrowing chosen;
+  absl::Status status;  // why not, when the leader was told not to
+  bool answered = false;
+};
+
 // Marks of others must survive: MADV_DOFORK takes away whatever mark is there.
 absl::Status JudgeNarrowing(std::span<const MemoryArea> areas, std::span<const OpenFile> files,
                             uint64_t pinned_bytes);

@@ -13,7 +13,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "agent/procfs/read_file.h"
-#include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
 namespace perfd {
@@ -90,14 +89,12 @@ bool IsDevice(const MapEntry& map) {
          !absl::StartsWith(map.path, "/dev/hugepages/");
 }
 
-absl::StatusOr<RankHazards> ReadHazards(int32_t pid, int32_t ranks) {
+absl::StatusOr<RankHazards> ReadHazards(int32_t pid, const MemoryFacts& memory, int32_t ranks) {
   ProcFs procfs;
   RankHazards h;
   h.pid = pid;
+  h.memory = memory;
   ASSIGN_OR_RETURN(h.status, procfs.Status(pid));
-  const int64_t begin = SystemClock().MonotonicNs();
-  ASSIGN_OR_RETURN(h.memory, ReadMemoryFacts(pid));
-  h.memory_read_ns = SystemClock().MonotonicNs() - begin;
   ASSIGN_OR_RETURN(h.node, ReadNodeMemory());
   ASSIGN_OR_RETURN(h.files, ReadOpenFiles(pid));
   ASSIGN_OR_RETURN(h.maps, procfs.Maps(pid));

@@ -23,8 +23,6 @@ struct RankHazards {
   int32_t pid = 0;
   ProcessStatus status;
   MemoryFacts memory;
-  int64_t memory_read_ns =
-      0;  // what reading it took; the process's own calls for memory may have waited so long
   NodeMemory node;
   CgroupMemory cgroup;
   TaskRoom tasks;
@@ -43,8 +41,8 @@ struct MemoryGlance {
   CgroupMemory cgroup;
 };
 
-// ranks: so many, much like this one, fork at the same time.
-absl::StatusOr<RankHazards> ReadHazards(int32_t pid, int32_t ranks = 1);
+// memory: of this process; ranks: so many, much like this one, fork at the same time.
+absl::StatusOr<RankHazards> ReadHazards(int32_t pid, const MemoryFacts& memory, int32_t ranks = 1);
 absl::Status JudgeHazards(const RankHazards& hazards);
 
 // What a shadow of this rank may need at most besides what its loop writes: page tables, stacks, buffers.

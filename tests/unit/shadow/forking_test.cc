@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "agent/shadow/forking/memory_look.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/forking/shadow_cost.h"
@@ -126,13 +127,58 @@ TEST(PreconditionsTest, HeadroomOfNodeAndControlGroup) {
 }
 
 TEST(PreconditionsTest, RealProcessIsRead) {
-  auto hazards = ReadHazards(getpid());
+  auto facts = ReadMemoryFacts(getpid());
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  auto hazards = ReadHazards(getpid(), *facts);
   ASSERT_TRUE(hazards.ok()) << hazards.status();
   EXPECT_GT(hazards->memory.resident, 0u);
   EXPECT_GT(hazards->node.available, 0u);
   EXPECT_FALSE(hazards->maps.empty());
   EXPECT_EQ(ReadNamespacePid(getpid())->inner, getpid());
   EXPECT_GT(*ReadMinorFaults(getpid()), 0u);
+}
+
+TEST(MemoryLookTest, LittleIsNoChangeAndIsCorrected) {
+  const MemoryCounts then{
+      .anonymous = 1000 * kMb, .hugetlb = 2 * kMb, .page_tables = 1, .pinned = 2};
+  MemoryCounts now = then;
+  now.anonymous = 1020 * kMb;
+  EXPECT_TRUE(SaysTheSame(then, now));
+  now.anonymous = 980 * kMb;
+  EXPECT_TRUE(SaysTheSame(then, now));
+  now.anonymous = 979 * kMb;
+  EXPECT_FALSE(SaysTheSame(then, now)) << "more than a fiftieth";
+  EXPECT_TRUE(SaysTheSame({.anonymous = 1 * kMb}, {.anonymous = 9 * kMb}));
+  EXPECT_FALSE(SaysTheSame({.anonymous = 1 * kMb}, {.anonymous = 10 * kMb})) << "more than 8 MB";
+  now = then;
+  now.hugetlb = 0;
+  EXPECT_FALSE(SaysTheSame(then, now));
+
+  now = {.anonymous = 990 * kMb, .hugetlb = 2 * kMb, .page_tables = 3, .pinned = 4};
+  const MemoryFacts facts{
+      .resident = 1100 * kMb, .private_dirty = 5 * kMb, .anonymous = 1001 * kMb, .huge = 995 * kMb};
+  const MemoryFacts corrected = Corrected(facts, then, now);
+  EXPECT_EQ(corrected.resident, 1090 * kMb);
+  EXPECT_EQ(corrected.anonymous, 991 * kMb);
+  EXPECT_EQ(corrected.private_dirty, 0u) << "not below nothing";
+  EXPECT_EQ(corrected.huge, 991 * kMb) << "no more than there is";
+  EXPECT_EQ(corrected.page_tables, 3u);
+  EXPECT_EQ(corrected.pinned, 4u);
+}
+
+TEST(MemoryLookTest, WalksAgainOnlyWhereMemoryHasChanged) {
+  MemoryLook look(getpid());
+  const auto first = look.Facts();
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_GT(look.TakeWalkNs(), 0);
+  ASSERT_TRUE(look.Facts().ok());
+  EXPECT_EQ(look.TakeWalkNs(), 0);
+  const std::vector<char> more(64 * kMb, 1);
+  const auto second = look.Facts();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_GT(look.TakeWalkNs(), 0);
+  EXPECT_GT(second->anonymous, first->anonymous + 56 * kMb);
+  EXPECT_EQ(more.back(), 1);
 }
 
 TEST(ProcessFilesTest, HostileLinesAreSkipped) {

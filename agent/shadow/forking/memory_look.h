@@ -1,0 +1,47 @@
+// agent/shadow/forking/memory_look.h - what memory a rank has, walked through no more often than it changes.
+//
+// Shape    Facts(): from a walk over all pages (ReadMemoryFacts), or from the last one while what the kernel counts anyhow
+//          (ReadMemoryCounts) says that little has changed, corrected by what has. Whether a page is huge only a walk tells.
+// Units    bytes; ns.
+// Errors   of the readers.
+// Threads  thread-compatible.
+// Source   proc(5), status: "these values are inaccurate" by some pages per CPU, which is why little is no change.
+#ifndef AGENT_SHADOW_FORKING_MEMORY_LOOK_H_
+#define AGENT_SHADOW_FORKING_MEMORY_LOOK_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "agent/shadow/forking/process_files.h"
+
+namespace perfd {
+
+// Whether a walk that found `then` is still good for `now`. Pure.
+bool SaysTheSame(const MemoryCounts& then, const MemoryCounts& now);
+// The facts of a walk at `then`, as they are to be taken for `now`. Pure.
+MemoryFacts Corrected(MemoryFacts facts, const MemoryCounts& then, const MemoryCounts& now);
+
+class MemoryLook {
+ public:
+  explicit MemoryLook(int32_t pid) : pid_(pid) {}
+
+  absl::StatusOr<MemoryFacts> Facts();
+  // What walks took since this was asked: the process's own calls for memory may have waited so long.
+  int64_t TakeWalkNs();
+
+ private:
+  struct Walk {
+    MemoryFacts facts;
+    MemoryCounts counts;
+    int64_t until_ns = 0;
+  };
+
+  const int32_t pid_;
+  std::optional<Walk> last_;
+  int64_t walk_ns_ = 0;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_SHADOW_FORKING_MEMORY_LOOK_H_

@@ -1,0 +1,69 @@
+// A jump that is put in or taken out by a tracer that is killed at any of its operations: what the lab says is what the text has.
+#include <sys/wait.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "tests/integration/shadow/lab_fixture.h"
+
+namespace perfd {
+namespace {
+
+class RankLabTracerTest : public RankLabTest {
+ protected:
+  // A tracer that is started while the file names an operation dies before it.
+  void SetUp() override {
+    RankLabTest::SetUp();
+    std::filesystem::create_directories(directory_);
+    const std::string script = absl::StrCat(directory_, "/tracer.sh");
+    std::ofstream(script) << "#!/bin/sh\n[ -s " << TrapFile() << " ] || exec " << PERFD_TRACER
+                          << "\nexec " << PERFD_TRACER << " --die-before-operation $(cat "
+                          << TrapFile() << ")\n";
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+    auto tracer = Tracer::Start({script, {}});
+    ASSERT_TRUE(tracer.ok()) << tracer.status();
+    tracer_ = *std::move(tracer);
+    options_.tracer = tracer_.get();
+  }
+  std::string TrapFile() const { return absl::StrCat(directory_, "/trap"); }
+  // 0: none.
+  void NextTracerDiesBefore(int operation) {
+    std::ofstream(TrapFile()) << (operation == 0 ? "" : absl::StrCat(operation));
+    if (tracer_->pid() == 0) return;
+    kill(tracer_->pid(), SIGKILL);
+    siginfo_t info;
+    waitid(P_PID, static_cast<id_t>(tracer_->pid()), &info, WEXITED | WNOWAIT);
+  }
+};
+
+TEST_F(RankLabTracerTest, WhetherTheJumpIsInIsKnownAfterATracerDied) {
+  LabProcess puppet({"1", "2000", "0"});
+  const std::vector<uint8_t> text = puppet.Text();
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  int failed = 0, done_all_the_same = 0;
+  bool in = true, survived = false;
+  for (int operation = 1; operation < 200 && !survived; ++operation) {
+    NextTracerDiesBefore(operation);
+    const absl::Status status = (*lab)->SetPatched(0, !in);
+    survived = tracer_->pid() != 0;
+    ASSERT_EQ(puppet.Text() != text, status.ok() ? !in : in) << "operation " << operation;
+    (status.ok() ? done_all_the_same : failed) += 1;
+    if (status.ok()) in = !in;
+    NextTracerDiesBefore(0);
+    const absl::Status again = (*lab)->SetPatched(0, !in);
+    ASSERT_TRUE(again.ok()) << "operation " << operation << ": " << again;
+    in = !in;
+  }
+  EXPECT_TRUE(survived);
+  EXPECT_GT(failed, 3);
+  EXPECT_GT(done_all_the_same, 1) << "killed while it lets go, or not at all";
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_EQ(puppet.Text(), text);
+  const PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(1, 2000, end.passes));
+}
+
+}  // namespace
+}  // namespace perfd
