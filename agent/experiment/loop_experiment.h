@@ -82,6 +82,7 @@ class LoopExperiment {
   // loop_protocol.cc
   bool NeedsProtocol() const;
   int64_t EvictNs(Evict level) const;
+  uint64_t SweptBytes() const;
   std::vector<Evict> Protocols() const;
   std::vector<RunWish> ProtocolRuns() const;
   int64_t ProtocolNs() const;

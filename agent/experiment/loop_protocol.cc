@@ -16,6 +16,7 @@ constexpr double kWorthEvicting =
     0.05;                              // nearer than what evicts less, or it is not worth its time
 constexpr double kMostEvicting = 100;  // instances that one eviction may cost ...
 constexpr double kUnlike = 0.69;       // ... unless warm is half of live (ln 2), or less
+constexpr double kLineBytes = 64;
 constexpr int kRunsEach = 2;  // the first one also brings the buffer in: the last one counts
 
 // A walk through the buffer of each level; it differs between machines, and the budget learns what it really took.
@@ -39,20 +40,37 @@ double MiddleCycles(const ShadowAnswer& answer, size_t run) {
 bool LoopExperiment::NeedsProtocol() const {
   if (protocol_chosen_ || in_place_ || stage_ != Stage::kMeasure || runs_.empty()) return false;
   if (live_cycles_ <= 0 || run_cycles_ <= 0) return false;
-  return std::log(live_cycles_ / run_cycles_) > (instances_ > 0 ? kDistantChain : kDistantFidelity);
+  const double distant = instances_ > 0 ? kDistantChain : kDistantFidelity;
+  return std::log(live_cycles_ / run_cycles_) > distant && Protocols().size() > 1;
 }
 
 int64_t LoopExperiment::EvictNs(Evict level) const {
   return kEvictNs[static_cast<size_t>(level)];
 }
 
-// Emptying all caches takes far longer than a short instance: only where nothing less can be like live.
+// What one run of a thread reads and writes at most, in lines of the caches; 0: not known.
+uint64_t LoopExperiment::SweptBytes() const {
+  if (trips_.empty() || instances_ > 0) return 0;
+  uint64_t touched = 0;
+  for (const auto& [address, bytes] : trace_.touched) touched += bytes;
+  const double lines =
+      static_cast<double>(trips_.back()) * static_cast<double>(trace_.references.size());
+  const double each = static_cast<double>(touched) / std::max(1, census_.team);
+  return static_cast<uint64_t>(std::min(each, lines * kLineBytes));
+}
+
+// Emptying all caches takes far longer than a short instance: only where nothing less can be like live. A run that goes over
+// more than emptying a level does leaves that level without anything of before by itself.
 std::vector<Evict> LoopExperiment::Protocols() const {
   const bool unlike = std::log(live_cycles_ / run_cycles_) >= kUnlike;
-  std::vector<Evict> levels = {Evict::kNothing, Evict::kFirst};
-  for (const Evict level : {Evict::kSecond, Evict::kAll}) {
-    if (unlike || kMostEvicting * InstanceNs() >= static_cast<double>(EvictNs(level)))
-      levels.push_back(level);
+  const uint64_t swept = SweptBytes();
+  std::vector<Evict> levels = {Evict::kNothing};
+  for (const Evict level : {Evict::kFirst, Evict::kSecond, Evict::kAll}) {
+    const uint64_t bytes = setup_.evict_bytes[static_cast<size_t>(level)];
+    const bool empty_anyway = bytes > 0 && swept >= bytes;
+    const bool payable = level == Evict::kFirst || unlike ||
+                         kMostEvicting * InstanceNs() >= static_cast<double>(EvictNs(level));
+    if (payable && !empty_anyway) levels.push_back(level);
   }
   return levels;
 }

@@ -5,11 +5,13 @@
 #ifndef AGENT_EXPERIMENT_LOOP_STEP_H_
 #define AGENT_EXPERIMENT_LOOP_STEP_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/shadow/cpu_state.h"
 #include "agent/shadow/rank_lab.h"
 #include "core/model/identity.h"
 
@@ -32,6 +34,8 @@ struct LoopSetup {
   int64_t shadow_ns = 0;    // longest pause
   double ticks_per_ns = 0;  // of the TSC
   bool recovery = false;    // the request allows recovery mode
+  // Of each way of emptying caches (EvictBytesOfThisCpu); 0: not known.
+  std::array<uint64_t, kEvictLevels> evict_bytes{};
 };
 
 // What a step may use.

@@ -46,6 +46,8 @@ LoopSetup SetupOf(const LoopPlace& place, const RankInfo& rank, const Experiment
   setup.repetitions = request.plan.repetitions;
   setup.shadow_ns = request.plan.budget.shadow_ns;
   setup.recovery = request.plan.recovery;
+  for (size_t level = 0; level < kEvictLevels; ++level)
+    setup.evict_bytes[level] = EvictBytesOfThisCpu(static_cast<Evict>(level));
   return setup;
 }
 

@@ -152,6 +152,7 @@ class ProcessLab final : public RankLab {
   absl::StatusOr<RankHazards> LookForHazards();
   absl::Status GlanceAtMemory();
   absl::Status Beat();
+  absl::Status BeatIfDue();
   absl::Status RegionIsThere() const;
   bool Cancelled() const { return options_.cancelled && options_.cancelled(); }
   absl::Status SetMode(const LabSite& site, uint32_t mode);
@@ -178,7 +179,7 @@ class ProcessLab final : public RankLab {
   int32_t stuck_marks_ = 0;                // the kernel did not take back
   MemoryFacts forked_;                     // what the last shadow copied
   std::optional<uint64_t> faults_before_;  // at the end of the last shadow
-  int64_t shadow_end_ns_ = 0;
+  int64_t shadow_end_ns_ = 0, beat_ns_ = 0;
   InjectionCost cost_;
   std::optional<MemoryGlance> memory_glance_;
   bool installed_ = false, uninstall_tried_ = false;

@@ -165,7 +165,7 @@ absl::StatusOr<bool> ProcessLab::AwaitRecovery(const LabSite& site, const Shadow
   absl::StatusOr<uint32_t> done = 0;
   while (done.ok() && *done != plan.generation && Now() < deadline && !Cancelled()) {
     absl::SleepFor(absl::Nanoseconds(kPollNs));
-    const absl::Status beat = Beat();
+    const absl::Status beat = BeatIfDue();
     done = beat.ok() ? region_->Read<uint32_t>(at) : absl::StatusOr<uint32_t>(beat);
   }
   RETURN_IF_ERROR(SetMode(site, kModeIdle));

@@ -233,7 +233,7 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
   bool served = false, disarmed = false;
   int64_t nap_ns = kEagerPollNs;
   for (;; absl::SleepFor(absl::Nanoseconds(nap_ns))) {
-    RETURN_IF_ERROR(Beat());
+    RETURN_IF_ERROR(BeatIfDue());
     // Before the state: whoever is still in place may change it.
     ASSIGN_OR_RETURN(const uint32_t inside, InPlace());
     ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));

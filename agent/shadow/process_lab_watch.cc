@@ -14,15 +14,19 @@
 namespace perfd {
 namespace {
 
-constexpr int64_t kSliceNs = 5 * kNsPerMs;
+constexpr int64_t kBeatNs = 100 * kNsPerMs;  // while it waits; the payload takes ten times as long for death
+constexpr int64_t kShortestSliceNs = 2 * kNsPerMs;
+constexpr int64_t kCensusSliceNs = 10 * kNsPerMs;  // at most: entries are counted until then
+constexpr int64_t kLiveSliceNs = 50 * kNsPerMs;    // the payload ends it by itself
 constexpr uint64_t kEnoughEntries = 5'000;  // of a census; within a slice there may be twice as many
 constexpr int64_t kCountedEntryNs = 400;     // of a thread, for each (docs/benchmarks.md)
 
 int64_t Now() {
   return SystemClock().MonotonicNs();
 }
-void Sleep(int64_t ns) {
-  absl::SleepFor(absl::Nanoseconds(ns));
+// Between two looks for what has lasted so long already.
+void Sleep(int64_t elapsed_ns, int64_t most_ns) {
+  absl::SleepFor(absl::Nanoseconds(std::clamp(elapsed_ns / 4, kShortestSliceNs, most_ns)));
 }
 
 }  // namespace
@@ -48,8 +52,13 @@ absl::Status ProcessLab::RegionIsThere() const {
 
 absl::Status ProcessLab::Beat() {
   RETURN_IF_ERROR(RegionIsThere());
+  beat_ns_ = Now();
   return region_->Write(region_->address() + offsetof(RegionHeader, heartbeat_ticks),
                         TickClock::Ticks());
+}
+
+absl::Status ProcessLab::BeatIfDue() {
+  return Now() - beat_ns_ < kBeatNs ? absl::OkStatus() : Beat();
 }
 
 absl::Status ProcessLab::SetMode(const LabSite& site, uint32_t mode) {
@@ -93,8 +102,8 @@ absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   absl::Status status;
   while (status.ok() && Now() - begin < ns && *entries - entries_before < kEnoughEntries &&
          !Cancelled()) {
-    Sleep(std::min(kSliceNs, ns));
-    status = Beat();
+    Sleep(Now() - begin, std::max(kShortestSliceNs, std::min(kCensusSliceNs, ns)));
+    status = BeatIfDue();
     if (status.ok()) entries = region_->Read<uint64_t>(counter);
     if (status.ok()) status = entries.status();
   }
@@ -137,11 +146,11 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
   RETURN_IF_ERROR(region_->WriteMany(region_->LiveAddress(0), std::vector<LiveRecord>(kLiveSlots)));
   RETURN_IF_ERROR(Beat());
   RETURN_IF_ERROR(SetMode(*site, kModeLive));
-  const int64_t deadline = Now() + timeout_ns;
+  const int64_t begin = Now(), deadline = begin + timeout_ns;
   absl::StatusOr<uint32_t> next = 0;
   while (next.ok() && *next < limit && Now() < deadline && !Cancelled()) {
-    Sleep(std::min<int64_t>(kSliceNs, timeout_ns));
-    absl::Status beat = Beat();
+    Sleep(Now() - begin, kLiveSliceNs);
+    const absl::Status beat = BeatIfDue();
     next = beat.ok() ? region_->Read<uint32_t>(next_address) : absl::StatusOr<uint32_t>(beat);
   }
   RETURN_IF_ERROR(SetMode(*site, kModeIdle));

@@ -69,13 +69,17 @@ int64_t CostCorrection::Corrected(int64_t predicted_ns) const {
   return static_cast<int64_t>(factor_ * static_cast<double>(predicted_ns));
 }
 
-// Up at once, down by half of the difference: a step that costs more than was said must not be repeated.
+// Up at once, down by half of the difference: a step that costs more than was said must not be repeated. A small step tells
+// little about larger ones: a CPU that was away for some ms is many times what it was to cost.
 void CostCorrection::Learn(int64_t predicted_ns, int64_t measured_ns) {
   if (predicted_ns <= 0 || measured_ns < 0) return;
   const double seen =
       std::clamp(static_cast<double>(measured_ns) / static_cast<double>(predicted_ns), kLeastFactor,
                  kMostFactor);
-  factor_ = seen > factor_ ? seen : 0.5 * (factor_ + seen);
+  const auto size = static_cast<double>(predicted_ns);
+  const double weight = usual_ns_ > 0 ? size / usual_ns_ : 1;
+  usual_ns_ = usual_ns_ > 0 ? 0.5 * (usual_ns_ + size) : size;
+  factor_ += std::clamp(seen > factor_ ? weight : 0.5 * weight, 0.0, 1.0) * (seen - factor_);
 }
 
 }  // namespace perfd

@@ -57,7 +57,8 @@ class CostCorrection {
   double factor() const { return factor_; }
 
  private:
-  double factor_ = 1;  // 0.1 .. 10
+  double factor_ = 1;    // 0.1 .. 10
+  double usual_ns_ = 0;  // predictions so far, the last ones most
 };
 
 }  // namespace perfd

@@ -250,6 +250,19 @@ TEST_F(LoopExperimentTest, ShortInstancesEmptyAllCachesOnlyIfWarmOnesAreNothingL
   EXPECT_EQ(Run(truth, {"LS"}).protocol, "cold");
 }
 
+TEST_F(LoopExperimentTest, LevelsThatARunEmptiesByItselfAreNotTried) {
+  FakeTruth truth;
+  truth.live_factor = 1.5;
+  evict_bytes_ = {0, 1024, 4096, 1 << 20};  // a run of a thread goes over 2 KB
+  EXPECT_EQ(Run(truth, {"LS"}).protocol, "cold");
+  EXPECT_EQ(Runs(Evict::kFirst), 0);
+  EXPECT_EQ(Runs(Evict::kSecond), 2);
+  evict_bytes_ = {0, 1024, 1024, 1024};
+  const int all = Runs(Evict::kAll);
+  EXPECT_EQ(Run(truth, {"LS"}).protocol, "warm") << "nothing is left to be tried";
+  EXPECT_EQ(Runs(Evict::kAll), all);
+}
+
 TEST_F(LoopExperimentTest, WarmWhereLiveIsFaster) {
   FakeTruth truth;
   truth.live_factor = 0.5;

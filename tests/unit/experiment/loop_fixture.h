@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ class LoopTest : public ::testing::Test {
     setup.repetitions = 9;
     setup.shadow_ns = 500'000'000;
     setup.ticks_per_ns = 2;
+    setup.evict_bytes = evict_bytes_;
     LoopExperiment experiment(setup, (*installed)[0]);
     for (int i = 0; i < 200 && experiment.stage() != LoopExperiment::Stage::kDone; ++i) {
       experiment.Step(
@@ -44,6 +46,7 @@ class LoopTest : public ::testing::Test {
   }
 
   FakeLog log_;
+  std::array<uint64_t, kEvictLevels> evict_bytes_{};
 };
 
 }  // namespace perfd

@@ -114,5 +114,17 @@ TEST(CostCorrectionTest, LearnsDearAtOnceAndCheapSlowly) {
   EXPECT_EQ(correction.Corrected(100), 1000);
 }
 
+TEST(CostCorrectionTest, StepsCountForWhatTheyCost) {
+  CostCorrection correction;
+  correction.Learn(1000, 1000);
+  correction.Learn(50, 500);  // ten times, of a twentieth of what steps cost
+  EXPECT_NEAR(static_cast<double>(correction.Corrected(1000)), 1450, 1);
+  CostCorrection small_first;
+  small_first.Learn(50, 500);
+  EXPECT_EQ(small_first.Corrected(1000), 10'000);
+  small_first.Learn(1000, 1000);
+  EXPECT_EQ(small_first.Corrected(1000), 1000);
+}
+
 }  // namespace
 }  // namespace perfd
