@@ -61,11 +61,12 @@ double NodeExperimenter::ChargeOf(size_t loop, const RankBench& bench) const {
 }
 
 // Of the next step, as it is charged; 0: nothing.
-int64_t NodeExperimenter::CostOf(size_t loop, const std::vector<RankBench*>& benches) const {
+int64_t NodeExperimenter::CostOf(size_t loop, const std::vector<RankBench*>& benches,
+                                 int64_t (RankBench::*each)(size_t)) const {
   int64_t cost = 0;
   for (RankBench* bench : benches) {
-    const int64_t least = correction_.Corrected(bench->LeastCost(loop));
-    cost = std::max(cost, Scaled(ChargeOf(loop, *bench), least));
+    const int64_t predicted = correction_.Corrected((bench->*each)(loop));
+    cost = std::max(cost, Scaled(ChargeOf(loop, *bench), predicted));
   }
   return cost;
 }
@@ -112,7 +113,7 @@ bool NodeExperimenter::StepLeased() {
   }
   if (turn->slot.begin_ns + kReserveNs >= request_.end_ns) return false;
   const std::vector<RankBench*> benches = Waiting(turn->loop);
-  const int64_t cost = CostOf(turn->loop, benches);
+  const int64_t cost = CostOf(turn->loop, benches, &RankBench::LeastCost);
   const int64_t now = options_.clock->MonotonicNs();
   const int64_t wait = budget_->WaitNs(cost, now);
   if (wait < 0 || now + wait + kReserveNs >= request_.end_ns) {

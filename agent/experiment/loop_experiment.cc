@@ -20,6 +20,9 @@ constexpr double kMostRestoring = 0.05;  // of an instance's time
 constexpr int32_t kInstanceRounds =
     2;  // of one shadow then: more instances tell more than more runs
 
+constexpr int64_t kLookRuns = 4;   // REF, COUNT, and a TRACE that is cut short
+constexpr int64_t kLeastRuns = 6;  // one variant between two runs of REF, warmed up and counted
+
 // Counting costs a loop of few instructions more than its passes.
 constexpr int64_t kCountedRuns = 2;
 
@@ -125,7 +128,20 @@ int64_t LoopExperiment::LeastCost(const ShadowPrediction& prediction) const {
   if (stage_ != Stage::kLook && stage_ != Stage::kMeasure) return 0;
   if (in_place_) return LeastInPlace();
   if (NeedsProtocol()) return FixedCost(prediction) + ProtocolNs();
-  return FixedCost(prediction) + 6 * RunNs();
+  const int64_t runs = stage_ == Stage::kLook ? kLookRuns : kLeastRuns;
+  return FixedCost(prediction) + runs * RunNs();
+}
+
+int64_t LoopExperiment::RoundCost(const ShadowPrediction& prediction) const {
+  const int64_t least = LeastCost(prediction);
+  if (stage_ != Stage::kMeasure || in_place_ || NeedsProtocol()) return least;
+  std::vector<int32_t> variants;
+  for (const std::string& name : Missing()) variants.push_back(IndexOf(name));
+  const size_t checks = TripChecks(variants).size();
+  const auto runs = static_cast<int64_t>(kWarmUps + 2 * variants.size() + 2);  // REF, and COUNT
+  const int64_t all = (runs + kCountedRuns * static_cast<int64_t>(checks)) * RunNs();
+  const auto longest = static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
+  return std::max(least, FixedCost(prediction) + std::min(longest, all));
 }
 
 StepCost LoopExperiment::Step(RankLab& lab, const StepRoom& room) {

@@ -41,6 +41,10 @@ class LoopExperiment {
   bool InPlace() const { return in_place_ && stage_ == Stage::kMeasure; }
   // Least wall time that the next step adds; 0: none.
   int64_t LeastCost(const ShadowPrediction& prediction) const;
+  // Of a step that measures all that is missing, as far as one shadow can: several that measure less cost more.
+  int64_t RoundCost(const ShadowPrediction& prediction) const;
+  // Of one run; what is known of it so far.
+  int64_t RunNs() const;
   StepCost Step(RankLab& lab, const StepRoom& room);
   // The caller asks no more: what is missing stays open for this reason.
   void Close(const std::string& reason);
@@ -97,7 +101,6 @@ class LoopExperiment {
   double InstanceNs() const;
   double InstancesNs() const;
   int64_t RestoreNs() const;
-  int64_t RunNs() const;
   StagePlan Plan() const;
   std::vector<std::string> Missing() const;
   std::vector<std::string> MissingInstances() const;

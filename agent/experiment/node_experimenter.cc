@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -256,12 +257,22 @@ std::pair<LoopExperiment::Stage, int> NodeExperimenter::Advanced(size_t loop) co
   return least;
 }
 
-// The least advanced loop; of those the one with the fewest steps; of those the heaviest.
+// What a run of this loop costs for its weight, which falls with its place in the order as times of loops usually do (Zipf).
+double NodeExperimenter::Price(size_t loop) const {
+  int64_t run_ns = 0;
+  for (const RankBench* bench : Benches()) run_ns = std::max(run_ns, bench->RunNs(loop));
+  return static_cast<double>(run_ns) * static_cast<double>(loop + 1);
+}
+
+// The least advanced loop; of those the one with the fewest steps; of those the cheapest for its weight, so that a budget that
+// is too small for all buys what tells most.
 size_t NodeExperimenter::NextLoop() const {
   size_t best = request_.plan.loops.size();
-  std::pair<LoopExperiment::Stage, int> least{LoopExperiment::Stage::kDone, 0};
+  std::tuple<LoopExperiment::Stage, int, double> least{LoopExperiment::Stage::kDone, 0, 0};
   for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) {
-    if (const auto advanced = Advanced(loop); advanced < least) least = advanced, best = loop;
+    const auto [stage, steps] = Advanced(loop);
+    if (const auto next = std::tuple(stage, steps, Price(loop)); next < least)
+      least = next, best = loop;
   }
   return best;
 }
@@ -288,9 +299,11 @@ bool NodeExperimenter::Step() {
   const size_t loop = NextLoop();
   if (loop >= request_.plan.loops.size()) return AwaitOrder();
   const std::vector<RankBench*> benches = Waiting(loop);
-  const int64_t cost = CostOf(loop, benches);
+  const int64_t cost = CostOf(loop, benches, &RankBench::LeastCost);
   if (cost > 0 && AwaitInstall()) return true;
-  if (cost > 0 && !AwaitCredit(cost)) {
+  const bool paid =
+      cost == 0 || AwaitCredit(CostOf(loop, benches, &RankBench::RoundCost)) || AwaitCredit(cost);
+  if (!paid) {
     CloseUnaffordable(loop, benches, cost);
   } else if (!stop_ && !Disabled() && !OrderIsDue()) {
     StepRanks(loop, benches, nullptr);

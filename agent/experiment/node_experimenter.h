@@ -90,10 +90,12 @@ class NodeExperimenter final : public Experimenter {
   void ChooseLister(size_t loop);
   bool StepLeased();
   std::pair<LoopExperiment::Stage, int> Advanced(size_t loop) const;
+  double Price(size_t loop) const;
   size_t NextLoop() const;
   std::optional<LeaseTurn> NextTurn() const;
   bool AwaitSlot(const LeaseSlot& slot);
-  int64_t CostOf(size_t loop, const std::vector<RankBench*>& benches) const;
+  int64_t CostOf(size_t loop, const std::vector<RankBench*>& benches,
+                 int64_t (RankBench::*each)(size_t)) const;
   double ChargeOf(size_t loop, const RankBench& bench) const;
   void CloseUnaffordable(size_t loop, const std::vector<RankBench*>& benches, int64_t cost_ns);
   void Nap(int64_t ns) const;

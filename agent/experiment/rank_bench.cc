@@ -177,12 +177,9 @@ int64_t RankBench::MeanStopNs() const {
   return cost.stops == 0 ? kUsualStopNs : cost.stop_ns / static_cast<int64_t>(cost.stops);
 }
 
-int64_t RankBench::LeastCost(size_t loop) {
+int64_t RankBench::Cost(size_t loop, CostOfStep cost) {
   const ShadowPrediction whole = lab_->PredictShadow();
-  const LoopExperiment& experiment = loops_[loop].experiment;
-  const int64_t cost = experiment.LeastCost(whole);
-  const std::optional<ShadowPrediction> narrowed = Narrowed(loop, whole);
-  return narrowed ? std::min(cost, experiment.LeastCost(*narrowed)) : cost;
+  return (loops_[loop].experiment.*cost)(Narrowed(loop, whole).value_or(whole));
 }
 
 std::optional<ShadowPrediction> RankBench::Narrowed(size_t loop, const ShadowPrediction& whole) {

@@ -38,7 +38,10 @@ class RankBench {
   size_t loops() const { return loops_.size(); }
   LoopExperiment::Stage stage(size_t loop) const { return loops_[loop].experiment.stage(); }
   int steps(size_t loop) const { return loops_[loop].steps; }
-  int64_t LeastCost(size_t loop);
+  // Of the next step, and of one that measures all that is missing.
+  int64_t LeastCost(size_t loop) { return Cost(loop, &LoopExperiment::LeastCost); }
+  int64_t RoundCost(size_t loop) { return Cost(loop, &LoopExperiment::RoundCost); }
+  int64_t RunNs(size_t loop) const { return loops_[loop].experiment.RunNs(); }
   bool InPlace(size_t loop) const { return loops_[loop].experiment.InPlace(); }
   std::string NarrowNote(size_t loop) const { return loops_[loop].experiment.NarrowNote(); }
   void Close(size_t loop, const std::string& reason);
@@ -82,6 +85,8 @@ class RankBench {
   void Put(const std::vector<LoopPlace>& places, const ExperimentRequest& request,
            double ticks_per_ns);
   absl::StatusOr<std::vector<InstalledLoop>> TryInstall(const std::vector<LabLoop>& loops);
+  using CostOfStep = int64_t (LoopExperiment::*)(const ShadowPrediction&) const;
+  int64_t Cost(size_t loop, CostOfStep cost);
   std::optional<ShadowPrediction> Narrowed(size_t loop, const ShadowPrediction& whole);
   void Predict(int64_t shadow_ns);
   LoopMeasurement Predicted(size_t loop, LoopMeasurement measurement) const;
