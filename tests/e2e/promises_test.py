@@ -399,9 +399,7 @@ def test_a_profile_is_cancelled_in_each_of_its_states():
         c.wait_state(profile, ("INJECTING",), 20)  # about when the rank is stopped for the first time
         took["INJECTING, begun"] = cancelled(c, job, profile)
         profile = submit_slow(c, job, "8s")
-        wait_until(job.altered, 20, "the jump is in", 0.002)
-        status = c.json("status", profile)
-        assert status["state"] == "INJECTING" and job.altered(), status
+        wait_until(job.altered, 20, "the jump is in", 0.002)  # it may be out again within a quarter of a second
         took["INJECTING, altered"] = cancelled(c, job, profile)
         told(c.json("report", profile))
         print(f"   seconds until nothing was left: {took}")

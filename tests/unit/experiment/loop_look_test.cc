@@ -45,6 +45,19 @@ TEST_F(LoopLookTest, TheFirstRunCopiesPagesTheNextShadowIsNotPricedByIt) {
   EXPECT_LT(copying.NextCost(), plain.NextCost() + kMs);
 }
 
+// One shadow that tells all against one that tells the least.
+TEST_F(LoopLookTest, ARoundIsPricedByItsRunsAndFitsAShadow) {
+  Looked loop{FakeTruth{}};
+  const int64_t run_ns = loop.experiment->RunNs();
+  const ShadowPrediction prediction = loop.lab.PredictShadow();
+  // Two warm-ups, LS between two of REF, COUNT and a counted LS, which take longer.
+  EXPECT_EQ(loop.experiment->RoundCost(prediction) - loop.NextCost(), (2 + 3 + 1 + 2 - 6) * run_ns);
+  FakeTruth slow;
+  slow.live_factor = 60;  // of 1 ms: eight runs would be longer than 0.7 of 500 ms
+  Looked long_run{slow};
+  EXPECT_LE(long_run.experiment->RoundCost(prediction), 500 * kMs);
+}
+
 TEST_F(LoopLookTest, ItsPredictionHasTheCopiesThatItFound) {
   FakeTruth truth;
   truth.copy_ns_per_mb = 1000 * kMs;

@@ -152,6 +152,32 @@ TEST_F(NodeExperimenterTest, AllLoopsAreLookedAtBeforeOneIsMeasured) {
   EXPECT_EQ(std::count(calls.begin(), first_shadow, "live"), 2);
 }
 
+// The place of the loop whose first shadow comes first, when runs of the heavier one take `factor` times as long.
+class OrderOfLoopsTest : public NodeExperimenterTest {
+ protected:
+  int32_t FirstLooked(double factor) {
+    FakeRank& rank = AddRank();
+    int timed = 0;
+    int32_t first = -1;
+    rank.truth.on_call = [&](const std::string& call) { timed += call == "live" ? 1 : 0; };
+    rank.truth.live_of_call = [&, factor] { return timed == 1 ? factor : 1.0; };
+    rank.truth.on_shadow = [&](const ShadowWish& wish, ShadowAnswer&) {
+      if (first < 0) first = wish.loop;
+      return absl::OkStatus();
+    };
+    Run();
+    return first;
+  }
+};
+
+TEST_F(OrderOfLoopsTest, OneThatIsMuchDearerWaits) {
+  EXPECT_EQ(FirstLooked(10), 1);
+}
+
+TEST_F(OrderOfLoopsTest, OneThatIsHeavierMayBeDearer) {
+  EXPECT_EQ(FirstLooked(1.5), 0);
+}
+
 TEST_F(NodeExperimenterTest, RefusedLoopsDoNotHoldUpTheOthers) {
   FakeRank& rank = AddRank();
   rank.places.loops[0] = RefusedPlace(0, "the rank runs another build of /own");
