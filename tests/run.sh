@@ -11,7 +11,7 @@ deploy/install-packages.sh bqt
 out=build/test-logs
 mkdir -p "$out"
 passed=0 failed=0 skipped=0
-jobs=$(nproc) last_log=
+jobs=$(nproc) checks=0 last_log=
 
 # build PRESET TARGETS...: configures and builds, quietly unless it fails.
 build() {
@@ -26,7 +26,7 @@ build() {
 # check PRESET CTEST-ARGUMENTS...: runs tests and adds up what happened.
 check() {
   local preset=$1; shift
-  local log=$out/$preset-ctest-$((passed + failed + skipped)).log
+  local log=$out/$preset-ctest-$((++checks)).log
   last_log=$log
   local begin=$SECONDS status=0
   ctest --test-dir "build/$preset" --verbose --timeout 600 "$@" >"$log" 2>&1 || status=$?
@@ -46,27 +46,35 @@ check() {
   if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ] || [ "$ran" -eq 0 ]; then tail -n 5 "$log"; failed=$((failed + 1)); fi
 }
 
-# failed_cases LOG TEST: the cases that failed in a test that came to its end, as a filter of GoogleTest; else nothing (all).
+# failed_cases LOG TEST: the cases of GoogleTest that failed, one a line; "all of it" for a test that did not come to its end.
 failed_cases() {
   local number
-  number=$(sed -nE "s/^ *[0-9]+\/[0-9]+ Test +#([0-9]+): $2 .*/\1/p" "$1")
-  grep -qE "^$number: +[0-9]+ FAILED TEST" "$1" || return 0
-  sed -nE "s/^$number: \[  FAILED  \] ([^ ,]+\.[^ ,]+).*/\1/p" "$1" | sort -u | paste -sd ':'
+  number=$(sed -nE "s/^ *[0-9]+\/[0-9]+ Test +#([0-9]+): $2 .*\*\*\*(Failed|Timeout|Exception).*/\1/p" "$1")
+  [ -n "$number" ] || return 0
+  grep -qE "^$number: +[0-9]+ FAILED TEST" "$1" || { echo "all of it"; return 0; }
+  sed -nE "s/^$number: \[  FAILED  \] ([^ ,]+\.[^ ,]+).*/\1/p" "$1" | sort -u
 }
 
-# again PRESET LABEL: what just failed with that label runs once more, alone; both runs are shown. A host that lends its
-# CPUs to others for long makes a wait too short once; a defect fails twice or is seen here again and again.
+# again PRESET LABEL: what just failed with that label runs once more, alone and as a whole; both runs are shown, and a case counts
+# as failed that failed in both. A host that lends its CPUs to others for long makes a wait too short once, now here, now there.
 again() {
-  local preset=$1 label=$2 log=$last_log name
+  local preset=$1 label=$2 first=$last_log name
   local list=build/$preset/Testing/Temporary/LastTestsFailed.log
   [ "$failed" -gt 0 ] && [ -s "$list" ] || return 0
   for name in $(ctest --test-dir "build/$preset" -N -L "$label" -R "^($(sed 's/^[0-9]*://' "$list" | paste -sd '|'))\$" |
                 sed -nE 's/^ *Test +#[0-9]+: //p'); do
-    local cases before=$((passed + failed + skipped))
-    cases=$(failed_cases "$log" "$name")
-    echo "once more: $name ${cases:-all of it}"
-    GTEST_FILTER=${cases:-*} check "$preset" -R "^$name\$" -j 1
-    failed=$((failed - (passed + failed + skipped - before)))  # it was counted as failed once already
+    local before="$passed $failed $skipped" both
+    echo "once more: $name"
+    check "$preset" -R "^$name\$" -j 1
+    read -r passed failed skipped <<<"$before"
+    failed_cases "$first" "$name" >"$out/first" && failed_cases "$last_log" "$name" >"$out/second"
+    both=$(comm -12 "$out/first" "$out/second")
+    if [ -s "$out/second" ] && grep -qx 'all of it' "$out/first" "$out/second"; then both=$(cat "$out/second"); fi
+    if [ -z "$both" ]; then
+      passed=$((passed + 1)) failed=$((failed - 1))
+    else
+      echo "failed twice: $name: $(paste -sd ' ' <<<"$both")"
+    fi
   done
 }
 

@@ -139,7 +139,8 @@ int64_t LoopExperiment::RoundCost(const ShadowPrediction& prediction) const {
   for (const std::string& name : Missing()) variants.push_back(IndexOf(name));
   const size_t checks = TripChecks(variants).size();
   const auto runs = static_cast<int64_t>(kWarmUps + 2 * variants.size() + 2);  // REF, and COUNT
-  const int64_t all = (runs + kCountedRuns * static_cast<int64_t>(checks)) * RunNs();
+  int64_t all = (runs + kCountedRuns * static_cast<int64_t>(checks)) * RunNs();
+  if (Learns()) all += static_cast<int64_t>(2 * variants.size()) * (RunNs() + 2 * RestoreNs());
   const auto longest = static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
   return std::max(least, FixedCost(prediction) + std::min(longest, all));
 }

@@ -261,7 +261,11 @@ std::pair<LoopExperiment::Stage, int> NodeExperimenter::Advanced(size_t loop) co
 double NodeExperimenter::Price(size_t loop) const {
   int64_t run_ns = 0;
   for (const RankBench* bench : Benches()) run_ns = std::max(run_ns, bench->RunNs(loop));
-  return static_cast<double>(run_ns) * static_cast<double>(loop + 1);
+  const std::vector<MeasureLoop>& order = newest_.empty() ? request_.plan.loops : newest_;
+  const std::string& id = request_.plan.loops[loop].loop_id;
+  const auto at = std::find_if(order.begin(), order.end(),
+                               [&](const MeasureLoop& other) { return other.loop_id == id; });
+  return static_cast<double>(run_ns) * static_cast<double>(at - order.begin() + 1);
 }
 
 // The least advanced loop; of those the one with the fewest steps; of those the cheapest for its weight, so that a budget that
@@ -301,8 +305,9 @@ bool NodeExperimenter::Step() {
   const std::vector<RankBench*> benches = Waiting(loop);
   const int64_t cost = CostOf(loop, benches, &RankBench::LeastCost);
   if (cost > 0 && AwaitInstall()) return true;
-  const bool paid =
-      cost == 0 || AwaitCredit(CostOf(loop, benches, &RankBench::RoundCost)) || AwaitCredit(cost);
+  const int64_t round = CostOf(loop, benches, &RankBench::RoundCost);
+  const bool paid = cost == 0 || AwaitCredit(round, &InjectionBudget::LikelyWaitNs) ||
+                    AwaitCredit(cost, &InjectionBudget::WaitNs);
   if (!paid) {
     CloseUnaffordable(loop, benches, cost);
   } else if (!stop_ && !Disabled() && !OrderIsDue()) {
@@ -313,11 +318,12 @@ bool NodeExperimenter::Step() {
 }
 
 // False: not within this profile.
-bool NodeExperimenter::AwaitCredit(int64_t cost_ns) {
+bool NodeExperimenter::AwaitCredit(int64_t cost_ns,
+                                   int64_t (InjectionBudget::*wait_ns)(int64_t, int64_t) const) {
   while (!stop_ && !Disabled() && !OrderIsDue()) {
     budget_->Charge(charged_ns_.exchange(0), options_.clock->MonotonicNs());
     const int64_t now = options_.clock->MonotonicNs();
-    const int64_t wait = budget_->WaitNs(cost_ns, now);
+    const int64_t wait = (*budget_.*wait_ns)(cost_ns, now);
     if (wait == 0) return true;
     if (wait < 0 || now + wait + kReserveNs >= request_.end_ns) return false;
     Nap(wait);
@@ -329,7 +335,8 @@ void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankBench*>& ben
                                  const LeaseSlot* slot) {
   const int64_t now = options_.clock->MonotonicNs();
   const int64_t left = request_.end_ns - kReserveNs - now;
-  const auto credit = static_cast<double>(budget_->CreditNs(now));
+  // In predicted time: steps are planned by that.
+  const double credit = static_cast<double>(budget_->CreditNs(now)) / correction_.factor();
   std::vector<StepRoom> rooms;
   for (RankBench* bench : benches) {
     const double charge = ChargeOf(loop, *bench);

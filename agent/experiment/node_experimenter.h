@@ -100,7 +100,7 @@ class NodeExperimenter final : public Experimenter {
   void CloseUnaffordable(size_t loop, const std::vector<RankBench*>& benches, int64_t cost_ns);
   void Nap(int64_t ns) const;
   std::vector<RankBench*> Waiting(size_t loop) const;
-  bool AwaitCredit(int64_t cost_ns);
+  bool AwaitCredit(int64_t cost_ns, int64_t (InjectionBudget::*wait_ns)(int64_t, int64_t) const);
   // `slot`: null where nothing is gated.
   void StepRanks(size_t loop, const std::vector<RankBench*>& benches, const LeaseSlot* slot);
   void SpendLeased(const std::vector<StepCost>& all, const LeaseSlot& slot);
@@ -127,6 +127,7 @@ class NodeExperimenter final : public Experimenter {
 
   const ExperimenterOptions options_;
   ExperimentRequest request_;              // its loops: all that were ever taken up
+  std::vector<MeasureLoop> newest_;        // of the newest order, heaviest first; empty: request_'s
   std::vector<MeasureLoop> waiting_;       // ordered, not yet bought
   std::vector<RankPlaces> waiting_ranks_;  // where they lie
   std::vector<LeftRank> left_;             // ranks without a lab

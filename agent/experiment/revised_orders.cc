@@ -142,6 +142,7 @@ void NodeExperimenter::TakeUpLoops(const ExperimentRequest& order) {
     }
     if (changed) Publish(loop, benches);
   }
+  newest_ = order.plan.loops;
   waiting_.clear();
   for (const MeasureLoop& loop : order.plan.loops) {
     if (Names(request_.plan, loop.loop_id)) continue;

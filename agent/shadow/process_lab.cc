@@ -64,9 +64,13 @@ absl::StatusOr<HoldReply> ProcessLab::Hold(std::vector<HoldOp> ops) {
   constexpr int64_t kPatienceNs = 2 * kNsPerSecond;
   std::vector<int64_t> stops;
   HoldRequest request{rank_.pid, rank_.start_ticks, options_.max_stop_ns, std::move(ops)};
-  auto reply =
-      HoldPatiently(*options_.tracer, request, SystemClock().MonotonicNs() + kPatienceNs, &stops);
+  const int64_t begin = SystemClock().MonotonicNs();
+  auto reply = HoldPatiently(*options_.tracer, request, begin + kPatienceNs, &stops);
   CountStops(stops);
+  // How long a tracer that died held the rank nobody can tell; its own timer ends it after twice the longest stop.
+  if (!reply.ok())
+    cost_.pass_through_ns +=
+        std::min(SystemClock().MonotonicNs() - begin, 2 * options_.max_stop_ns);
   if (!reply.ok() || CallMayBeLost(*reply)) tracer_died_ = true;
   RETURN_IF_ERROR(reply.status());
   RETURN_IF_ERROR(reply->status);
@@ -150,18 +154,23 @@ absl::Status ProcessLab::SetPatched(int32_t loop, bool patched) {
   if (status.ok()) {
     site->patched = patched;
   } else {
-    site->patched = JumpIsIn(*site).value_or(site->patched);
-    if (site->patched == patched) status = absl::OkStatus();
+    const std::optional<bool> in = JumpIsIn(*site);
+    if (in) site->patched = *in;
+    if (in && *in == patched) status = absl::OkStatus();
   }
   Audit(patched ? "install" : "restore", site, cost_.stop_ns - before, status);
   return status;
 }
 
-// A stop whose tracer was ended may have come to its end or not: the text tells.
-absl::StatusOr<bool> ProcessLab::JumpIsIn(const LabSite& site) const {
-  std::vector<uint8_t> now(site.built.jump.size());
-  RETURN_IF_ERROR(memory_.Read(site.built.patch.address, now));
-  return std::equal(now.begin(), now.end(), site.built.jump.begin(), site.built.jump.end());
+// A stop whose tracer was ended may have come to its end or not: the text tells, if nobody else wrote there.
+std::optional<bool> ProcessLab::JumpIsIn(const LabSite& site) const {
+  const auto& jump = site.built.jump;
+  const auto& original = site.built.patch.original;
+  std::vector<uint8_t> now(jump.size());
+  if (!memory_.Read(site.built.patch.address, now).ok()) return std::nullopt;
+  if (std::equal(now.begin(), now.end(), jump.begin(), jump.end())) return true;
+  if (std::equal(now.begin(), now.end(), original.begin(), original.end())) return false;
+  return std::nullopt;
 }
 
 absl::Status ProcessLab::Uninstall() {

@@ -80,7 +80,7 @@ class ProcessLab final : public RankLab {
   ExpectBytesOp TrampolineOf(const LabSite& site) const;
   std::vector<HoldOp> PatchOps(const LabSite& site) const;
   absl::Status PatchAll();
-  absl::StatusOr<bool> JumpIsIn(const LabSite& site) const;
+  std::optional<bool> JumpIsIn(const LabSite& site) const;
 
   // process_lab_install.cc
   absl::Status Prepare(const std::vector<LabLoop>& loops);

@@ -18,7 +18,8 @@ constexpr int64_t kMarkNs = 20'000;  // both calls of one range, and what cuttin
 constexpr size_t kMostAreas = 4096;  // to be looked through while the rank stands still
 constexpr int64_t kSpareMaps = 64;
 constexpr int64_t kGlanceNs = 20 * kNsPerSecond;  // for a prediction the memory map may be so old
-constexpr int64_t kGlanceReads = 1000;            // or so many times what it took to read
+constexpr int64_t kFailedGlanceNs = 2 * kNsPerSecond;  // what was in the way may pass
+constexpr int64_t kGlanceReads = 1000;                 // or so many times what it took to read
 
 // Each range may cut a mapping in three.
 absl::Status RoomForCuts(size_t areas, size_t ranges) {
@@ -69,11 +70,14 @@ absl::StatusOr<NarrowWork> ProcessLab::BeginNarrow(const Footprint& footprint, i
 ShadowPrediction ProcessLab::PredictNarrowed(const Footprint& footprint, int32_t team) {
   ShadowPrediction prediction = PredictShadow();
   if (!prediction.status.ok()) return prediction;
+  prediction.status = MayNarrow(team);  // loops of one rank have teams of their own
+  if (!prediction.status.ok()) return prediction;
   const int64_t now = SystemClock().MonotonicNs();
   if (glance_until_ns_ == 0 || now >= glance_until_ns_) {
     glance_ = BeginNarrow(footprint, team);
     const int64_t end = SystemClock().MonotonicNs();
-    glance_until_ns_ = end + std::max(kGlanceNs, kGlanceReads * (end - now));
+    glance_until_ns_ =
+        end + std::max(glance_.ok() ? kGlanceNs : kFailedGlanceNs, kGlanceReads * (end - now));
   }
   prediction.status = glance_.status();
   if (!glance_.ok()) return prediction;
@@ -123,6 +127,7 @@ absl::Status ProcessLab::ChooseNow(uint32_t team) {
 }
 
 absl::Status ProcessLab::AnswerLeader(const ShadowPlan& plan) {
+  RETURN_IF_ERROR(RegionIsThere());
   const uint64_t at = region_->PlanAddress() + offsetof(ShadowPlan, narrow);
   ASSIGN_OR_RETURN(uint32_t waiting,
                    region_->Read<uint32_t>(at + offsetof(NarrowControl, waiting)));

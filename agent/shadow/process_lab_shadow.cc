@@ -200,6 +200,7 @@ absl::Status ProcessLab::ServeShadow(const LabSite& site, const ShadowPlan& plan
     uint32_t generation, waiting, go;
   };
   static_assert(offsetof(ChildControl, go) == 20);
+  RETURN_IF_ERROR(RegionIsThere());
   ASSIGN_OR_RETURN(Head head, region_->Read<Head>(region_->ChildAddress()));
   if (head.generation != plan.generation || head.waiting == 0) return absl::OkStatus();
   const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
@@ -262,6 +263,8 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
     }
     if (Now() >= last) return absl::InternalError("a shadow does not end");
     nap_ns = served ? kPollNs : under_way ? kEagerPollNs : PollNs(Now() - begin);
+    // A team that waits for an answer does so for plan.agent_wait_ns.
+    nap_ns = std::min(nap_ns, static_cast<int64_t>(plan.agent_wait_ns / 8));
     if (!disarmed) nap_ns = std::min(nap_ns, std::max(kEagerPollNs, give_up - Now()));
   }
 }
@@ -361,8 +364,10 @@ absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
     forked_ = narrow_ ? Narrowed(facts, narrow_->chosen) : facts;
     // What is left of a narrowed fork is mostly the same for all: it says nothing about the rest.
     if (!narrow_) shadow_cost_.LearnFork(forked_, answer->fork_ns);
+    // What is left of a narrowed fork is what the loop writes again anyway, and few pages besides: no share of the rest.
+    faults_before_.reset();
     auto faults = ReadMinorFaults(rank_.pid);
-    if (faults.ok()) faults_before_ = *faults;
+    if (faults.ok() && !narrow_) faults_before_ = *faults;
     shadow_end_ns_ = Now();
     ++cost_.shadows;
     cost_.pause_ns += answer->pause_ns;

@@ -12,6 +12,7 @@ constexpr double kRateNs = 5e9;  // what was charged so long ago counts for a th
 constexpr int64_t kRetryNs = 50'000'000;
 constexpr double kLeastFactor = 0.1;
 constexpr double kMostFactor = 10;
+constexpr double kFarLarger = 4;  // than steps were so far
 
 int64_t Earned(double ratio, int64_t ns) {
   return static_cast<int64_t>(ratio * static_cast<double>(ns));
@@ -65,12 +66,26 @@ int64_t InjectionBudget::WaitNs(int64_t cost_ns, int64_t now_ns) const {
   return static_cast<int64_t>(std::ceil(static_cast<double>(missing) / ratio_));
 }
 
-int64_t CostCorrection::Corrected(int64_t predicted_ns) const {
-  return static_cast<int64_t>(factor_ * static_cast<double>(predicted_ns));
+int64_t InjectionBudget::LikelyWaitNs(int64_t cost_ns, int64_t now_ns) const {
+  if (Allows(cost_ns, now_ns)) return 0;
+  const double rate = ratio_ - std::min(charged_rate_, kMostComing * ratio_);
+  const auto end_ns = static_cast<double>(end_ns_ - now_ns);
+  // At the end nothing is to come any more.
+  if (rate <= 0 || static_cast<double>(TotalNs() - spent_ns_ - cost_ns) < charged_rate_ * end_ns)
+    return -1;
+  const auto missing = static_cast<double>(cost_ns - CreditNs(now_ns));
+  return std::max(kRetryNs, static_cast<int64_t>(std::ceil(missing / rate)));
 }
 
-// Up at once, down by half of the difference: a step that costs more than was said must not be repeated. A small step tells
-// little about larger ones: a CPU that was away for some ms is many times what it was to cost.
+int64_t CostCorrection::Corrected(int64_t predicted_ns) const {
+  const auto predicted = static_cast<double>(predicted_ns);
+  if (factor_ <= 1 || usual_ns_ <= 0) return static_cast<int64_t>(factor_ * predicted);
+  return static_cast<int64_t>(predicted +
+                              (factor_ - 1) * std::min(predicted, kFarLarger * usual_ns_));
+}
+
+// Up at once, down by half of the difference, for steps of the usual size: one that costs more than was said must not be
+// repeated. Smaller ones tell less, larger ones more: a CPU that was away for some ms is many times what a small one costs.
 void CostCorrection::Learn(int64_t predicted_ns, int64_t measured_ns) {
   if (predicted_ns <= 0 || measured_ns < 0) return;
   const double seen =

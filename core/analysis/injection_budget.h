@@ -31,6 +31,8 @@ class InjectionBudget {
   // When to ask again about `cost_ns`; 0: it is allowed. -1: not within this profile, even if nothing were charged any more:
   // what is only expected to be charged puts a step off, but rules none out.
   int64_t WaitNs(int64_t cost_ns, int64_t now_ns) const;
+  // The same, if what is charged goes on as it did.
+  int64_t LikelyWaitNs(int64_t cost_ns, int64_t now_ns) const;
   // The whole of what this profile may spend.
   int64_t TotalNs() const;
 
@@ -51,7 +53,7 @@ class InjectionBudget {
 // Predicted against measured cost of one kind of step.
 class CostCorrection {
  public:
-  // What to expect of a step whose model says `predicted_ns`.
+  // What to expect of a step whose model says `predicted_ns`. What was learnt from small steps is not stretched to far larger ones.
   int64_t Corrected(int64_t predicted_ns) const;
   void Learn(int64_t predicted_ns, int64_t measured_ns);
   double factor() const { return factor_; }

@@ -9,7 +9,7 @@
 namespace perfd {
 namespace {
 
-constexpr int64_t kLongestNs = 60 * kNsPerSecond;  // huge pages come and go unseen
+constexpr int64_t kLongestNs = 10 * kNsPerSecond;  // huge pages come and go unseen
 constexpr int64_t kWalks = 1000;                   // a walk is good for so many times what it took
 constexpr uint64_t kLittleBytes = 8 << 20;
 constexpr uint64_t kLittleParts = 50;  // one of so many parts of what there was

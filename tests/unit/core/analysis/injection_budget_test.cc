@@ -89,6 +89,21 @@ TEST(InjectionBudgetTest, BeforeTheBeginNothingHasElapsed) {
   EXPECT_EQ(budget.CreditNs(0), budget.CreditNs(100 * kSecond));
 }
 
+// 2 % of 60 s are 1.2 s; half of it is charged all the time.
+TEST(InjectionBudgetTest, WhatIsChargedPutsOffWhatMayBeExpected) {
+  InjectionBudget budget(0.02, 0, 60 * kSecond);
+  for (int second = 1; second <= 10; ++second) budget.Charge(kSecond / 100, second * kSecond);
+  const int64_t now = 10 * kSecond, credit = budget.CreditNs(now);
+  EXPECT_EQ(budget.LikelyWaitNs(credit, now), 0);
+  const int64_t more = credit + kSecond / 10;
+  EXPECT_NEAR(static_cast<double>(budget.LikelyWaitNs(more, now)), 10e9, 1e8) << "0.1 s at 1 %";
+  EXPECT_LT(budget.WaitNs(more, now), 6 * kSecond) << "if nothing were charged any more";
+  // 1.1 s are left, 0.5 s of which will be charged.
+  EXPECT_GT(budget.LikelyWaitNs(kSecond * 59 / 100, now), 0);
+  EXPECT_EQ(budget.LikelyWaitNs(kSecond * 61 / 100, now), -1);
+  EXPECT_GT(budget.WaitNs(kSecond * 61 / 100, now), 0);
+}
+
 TEST(CostCorrectionTest, NothingIsLearntFromNothing) {
   CostCorrection correction;
   correction.Learn(0, 5);
@@ -121,7 +136,8 @@ TEST(CostCorrectionTest, StepsCountForWhatTheyCost) {
   EXPECT_NEAR(static_cast<double>(correction.Corrected(1000)), 1450, 1);
   CostCorrection small_first;
   small_first.Learn(50, 500);
-  EXPECT_EQ(small_first.Corrected(1000), 10'000);
+  EXPECT_EQ(small_first.Corrected(200), 2000);
+  EXPECT_EQ(small_first.Corrected(1000), 1000 + 9 * 200);
   small_first.Learn(1000, 1000);
   EXPECT_EQ(small_first.Corrected(1000), 1000);
 }
