@@ -49,7 +49,8 @@ ProcessLab::ProcessLab(RankInfo rank, LabOptions options, Memory memory)
       options_(std::move(options)),
       memory_(std::move(memory)),
       memory_look_(rank_.pid),
-      journal_(options_.journal_directory) {
+      journal_(options_.journal_directory),
+      shadow_cost_(CopyFaultNs()) {
   injection_.pid = rank_.pid;
   injection_.start_ticks = rank_.start_ticks;
   injection_.boot_id = BootId();

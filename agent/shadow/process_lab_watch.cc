@@ -131,6 +131,7 @@ absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   census.entries_per_second =
       static_cast<double>(*entries - entries_before) * 1e9 / static_cast<double>(undisturbed);
   cost_.pass_through_ns += counting;
+  shadow_cost_.SawTeam(census.team);
   return census;
 }
 

@@ -1,4 +1,4 @@
-// What altering loops costs a rank: injection_bench [--part pass|stops|memory|narrow]... [--quick] [--json]
+// What altering loops costs a rank: injection_bench [--part pass|stops|memory|narrow|faults]... [--quick] [--json]
 // Needs root (or CAP_SYS_PTRACE); starts the processes it measures on, and ends them. Prints tables, or JSON lines.
 #include "tests/bench/injection_bench.h"
 
@@ -30,7 +30,8 @@ struct Part {
 constexpr Part kParts[] = {{"pass", BenchPassThrough},
                            {"stops", BenchStops},
                            {"memory", BenchMemory},
-                           {"narrow", BenchNarrow}};
+                           {"narrow", BenchNarrow},
+                           {"faults", BenchFaults}};
 
 // A folder of its own for the journals, gone at the end.
 class Scratch {
@@ -97,7 +98,7 @@ int main(int argc, char** argv) {
   int64_t working_set_mb = 16, seconds = 0;
   std::string tracer_program = PERFD_TRACER;
   CLI::App app{"What altering loops costs a rank, measured on processes of its own."};
-  app.add_option("--part", parts, "pass, stops, memory, narrow; default: all")
+  app.add_option("--part", parts, "pass, stops, memory, narrow, faults; default: all")
       ->check(CLI::IsMember({"pass", "stops", "memory", "narrow"}));
   app.add_option("--sizes", setup.megabytes, "memory sizes, MB, with commas")->delimiter(',');
   app.add_option("--working-set", working_set_mb, "of the loop of the memory part, MB")

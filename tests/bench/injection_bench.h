@@ -42,6 +42,8 @@ absl::Status BenchPassThrough(const BenchSetup& setup);
 absl::Status BenchStops(const BenchSetup& setup);
 // What a shadow costs by memory size, and what 2 % of the wall time buys.
 absl::Status BenchMemory(const BenchSetup& setup);
+// What a page costs that is copied after a fork.
+absl::Status BenchFaults(const BenchSetup& setup);
 // What is saved by leaving out memory that the loop does not touch.
 absl::Status BenchNarrow(const BenchSetup& setup);
 

@@ -13,8 +13,8 @@ constexpr double kForkFirstNsPerMb = 11.5e3;  // more, of the first kFirstMb
 constexpr double kFirstMb = 64;
 constexpr double kForkHugeNsPerMb = 600;
 constexpr double kPinnedNsPerMb = 250e3;  // copied inside the fork, on kernels that do
-constexpr double kFaultNs = 2700;
-constexpr double kWeight = 0.5;  // of the newest observation
+constexpr double kCompanyFactor = 1.6;    // docs/benchmarks.md: two running threads against one
+constexpr double kWeight = 0.5;           // of the newest observation
 
 double Mb(uint64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
@@ -40,7 +40,8 @@ int64_t ShadowCost::ForkNs(const MemoryFacts& facts) const {
 }
 
 int64_t ShadowCost::LaterFaultNs(const MemoryFacts& facts) const {
-  return static_cast<int64_t>(SmallPages(facts) * later_share_ * kFaultNs);
+  const double each_ns = fault_ns_ * (company_ ? kCompanyFactor : 1);
+  return static_cast<int64_t>(SmallPages(facts) * later_share_ * each_ns);
 }
 
 void ShadowCost::LearnFork(const MemoryFacts& facts, int64_t fork_ns) {

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "agent/shadow/forking/fault_cost.h"
 #include "agent/shadow/forking/memory_look.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/forking/process_files.h"
@@ -136,6 +137,27 @@ TEST(PreconditionsTest, RealProcessIsRead) {
   EXPECT_FALSE(hazards->maps.empty());
   EXPECT_EQ(ReadNamespacePid(getpid())->inner, getpid());
   EXPECT_GT(*ReadMinorFaults(getpid()), 0u);
+}
+
+TEST(FaultCostTest, IsMeasuredHere) {
+  const std::optional<double> measured = MeasureCopyFaultNs();
+  ASSERT_TRUE(measured.has_value());
+  EXPECT_GE(*measured, 200) << "a page of 4 KB is copied";
+  EXPECT_LT(*measured, 20'000);
+  EXPECT_EQ(CopyFaultNs(), CopyFaultNs()) << "kept for a while";
+}
+
+TEST(ShadowCostTest, LaterFaultsCostWhatTheyCostHereAndMoreInCompany) {
+  MemoryFacts facts;
+  facts.anonymous = 400 * kMb;
+  EXPECT_EQ(ShadowCost(600).LaterFaultNs(facts) * 5, ShadowCost(3000).LaterFaultNs(facts));
+  ShadowCost cost(600);
+  const int64_t alone = cost.LaterFaultNs(facts);
+  cost.SawTeam(1);
+  EXPECT_EQ(cost.LaterFaultNs(facts), alone);
+  cost.SawTeam(4);
+  cost.SawTeam(1);
+  EXPECT_EQ(cost.LaterFaultNs(facts), alone * 16 / 10);
 }
 
 TEST(MemoryLookTest, LittleIsNoChangeAndIsCorrected) {
