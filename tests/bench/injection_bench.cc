@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
   std::string tracer_program = PERFD_TRACER;
   CLI::App app{"What altering loops costs a rank, measured on processes of its own."};
   app.add_option("--part", parts, "pass, stops, memory, narrow, faults; default: all")
-      ->check(CLI::IsMember({"pass", "stops", "memory", "narrow"}));
+      ->check(CLI::IsMember({"pass", "stops", "memory", "narrow", "faults"}));
   app.add_option("--sizes", setup.megabytes, "memory sizes, MB, with commas")->delimiter(',');
   app.add_option("--working-set", working_set_mb, "of the loop of the memory part, MB")
       ->check(CLI::Range(3, 4096));
