@@ -4,8 +4,8 @@
 // Units    ns per page of 4 KiB, of a process whose other threads rest.
 // Errors   without memory: what is usual.
 // Threads  thread-safe.
-// Source   a private mapping of a file that was read is copied on the first write as a page after a fork is: within 8 % of each
-//          other, 64 pages to 64 MB, one and two threads (docs/benchmarks.md). 0.6 us on a quiet machine, 3 us on a busy one.
+// Source   a private mapping of a file that was read is copied on the first write as a page after a fork is: within a third of
+//          each other (injection_bench --part faults). 0.6 us on a quiet machine, 3 us on a busy one.
 #ifndef AGENT_SHADOW_FORKING_FAULT_COST_H_
 #define AGENT_SHADOW_FORKING_FAULT_COST_H_
 

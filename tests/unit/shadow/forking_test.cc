@@ -157,7 +157,7 @@ TEST(ShadowCostTest, LaterFaultsCostWhatTheyCostHereAndMoreInCompany) {
   EXPECT_EQ(cost.LaterFaultNs(facts), alone);
   cost.SawTeam(4);
   cost.SawTeam(1);
-  EXPECT_EQ(cost.LaterFaultNs(facts), alone * 16 / 10);
+  EXPECT_EQ(cost.LaterFaultNs(facts), 2 * alone);
 }
 
 TEST(MemoryLookTest, LittleIsNoChangeAndIsCorrected) {
