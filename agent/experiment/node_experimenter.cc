@@ -22,6 +22,7 @@ constexpr size_t kMostMeasurements = 32768;  // of wire::kMaxMeasurements
 // First shadows cost more than was predicted, and the first second is sampled at the full rate: what is added by then cannot be
 // taken back.
 constexpr double kSpendable = 0.85;
+constexpr double kLeastCorrection = 0.5;
 constexpr char kEndedFirst[] = "the profile ended first; a longer duration learns more";
 
 }  // namespace
@@ -335,8 +336,9 @@ void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankBench*>& ben
                                  const LeaseSlot* slot) {
   const int64_t now = options_.clock->MonotonicNs();
   const int64_t left = request_.end_ns - kReserveNs - now;
-  // In predicted time: steps are planned by that.
-  const double credit = static_cast<double>(budget_->CreditNs(now)) / correction_.factor();
+  // In predicted time: steps are planned by that. Cheap steps so far do not make one of all the credit.
+  const double credit = static_cast<double>(budget_->CreditNs(now)) /
+                        std::max(kLeastCorrection, correction_.factor());
   std::vector<StepRoom> rooms;
   for (RankBench* bench : benches) {
     const double charge = ChargeOf(loop, *bench);
