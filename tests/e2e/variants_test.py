@@ -202,10 +202,6 @@ def test_the_svdcmp_kernel_has_the_shape_of_the_thesis():
 
 
 def test_false_sharing_is_priced_by_s2l():
-    if not cluster.host_is_calm():
-        print("SKIPPED: false sharing: this host does not give two threads two CPUs right now", flush=True)
-        return
-
     def check(program, threads):
         shared = Measured(program, "count", 20_000, threads, "LS,FP,S2L,NO_STORE")
         padded = Measured(program, "count_padded", 20_000, threads, "LS,FP,S2L,NO_STORE")
