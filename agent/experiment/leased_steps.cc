@@ -60,6 +60,17 @@ double NodeExperimenter::ChargeOf(size_t loop, const RankBench& bench) const {
   return bench.InPlace(loop) ? gate_->OutsideCharge() : charge_;
 }
 
+// What a run of this loop costs for its weight, which falls with its place in the order as times of loops usually do (Zipf).
+double NodeExperimenter::Price(size_t loop) const {
+  int64_t run_ns = 0;
+  for (const RankBench* bench : Benches()) run_ns = std::max(run_ns, bench->RunNs(loop));
+  const std::vector<MeasureLoop>& order = newest_.empty() ? request_.plan.loops : newest_;
+  const std::string& id = request_.plan.loops[loop].loop_id;
+  const auto at = std::find_if(order.begin(), order.end(),
+                               [&](const MeasureLoop& other) { return other.loop_id == id; });
+  return static_cast<double>(run_ns) * static_cast<double>(at - order.begin() + 1);
+}
+
 // Of the next step, as it is charged; 0: nothing.
 int64_t NodeExperimenter::CostOf(size_t loop, const std::vector<RankBench*>& benches,
                                  int64_t (RankBench::*each)(size_t)) const {

@@ -22,6 +22,8 @@ constexpr size_t kMostMeasurements = 32768;  // of wire::kMaxMeasurements
 // First shadows cost more than was predicted, and the first second is sampled at the full rate: what is added by then cannot be
 // taken back.
 constexpr double kSpendable = 0.85;
+// Taking everything out and telling what was measured comes when nothing can be saved any more.
+constexpr double kEndNs = 40e6, kMostAtTheEnd = 0.2;
 constexpr double kLeastCorrection = 0.5;
 constexpr char kEndedFirst[] = "the profile ended first; a longer duration learns more";
 
@@ -36,8 +38,11 @@ void NodeExperimenter::Begin(ExperimentRequest request) {
   request_ = std::move(request);
   // Another agent process may have sent measurements of the same loops.
   revision_ = static_cast<uint64_t>(std::max<int64_t>(1, options_.clock->UnixNs()));
-  budget_ = std::make_unique<InjectionBudget>(kSpendable * request_.plan.budget.overhead_ratio,
-                                              request_.begin_ns, request_.end_ns);
+  const double ratio = request_.plan.budget.overhead_ratio;
+  const double all_ns = ratio * static_cast<double>(request_.end_ns - request_.begin_ns);
+  const double at_the_end = std::min(kMostAtTheEnd, kEndNs / std::max(1.0, all_ns));
+  budget_ = std::make_unique<InjectionBudget>((kSpendable - at_the_end) * ratio, request_.begin_ns,
+                                              request_.end_ns);
   gate_.emplace(request_.plan, options_.leases);
   charge_ = gate_->Charge();
   thread_ = std::thread([this] { Run(); });
@@ -256,17 +261,6 @@ std::pair<LoopExperiment::Stage, int> NodeExperimenter::Advanced(size_t loop) co
     least = std::min(least, std::pair(bench->stage(loop), bench->steps(loop)));
   }
   return least;
-}
-
-// What a run of this loop costs for its weight, which falls with its place in the order as times of loops usually do (Zipf).
-double NodeExperimenter::Price(size_t loop) const {
-  int64_t run_ns = 0;
-  for (const RankBench* bench : Benches()) run_ns = std::max(run_ns, bench->RunNs(loop));
-  const std::vector<MeasureLoop>& order = newest_.empty() ? request_.plan.loops : newest_;
-  const std::string& id = request_.plan.loops[loop].loop_id;
-  const auto at = std::find_if(order.begin(), order.end(),
-                               [&](const MeasureLoop& other) { return other.loop_id == id; });
-  return static_cast<double>(run_ns) * static_cast<double>(at - order.begin() + 1);
 }
 
 // The least advanced loop; of those the one with the fewest steps; of those the cheapest for its weight, so that a budget that

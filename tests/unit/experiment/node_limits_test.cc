@@ -124,9 +124,9 @@ TEST_F(BudgetTest, IsKeptAndWhatItDidNotBuyIsListed) {
     EXPECT_NE(loop.state, MeasureState::kRefused);
   }
   EXPECT_GT(rank.log.shadows, 2);
-  EXPECT_GT(Spent(loops), 2 * kNsPerMs);
-  // The last one may cost a little more than was predicted.
-  EXPECT_LT(Spent(loops), 5 * kNsPerMs);
+  // Of 4 ms 35 % are kept back, for surprises and for the end; a last round does not fit in every rest.
+  EXPECT_GT(Spent(loops), 3 * kNsPerMs / 2);
+  EXPECT_LT(Spent(loops), 4 * kNsPerMs);
   EXPECT_GT(open, size_t{0});
   ExpectNothingLeft(rank);
 }
