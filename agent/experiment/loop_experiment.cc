@@ -97,6 +97,11 @@ double LoopExperiment::InstanceNs() const {
   return setup_.ticks_per_ns > 0 ? cycles / setup_.ticks_per_ns : cycles;
 }
 
+// Of a shadow, as it is planned.
+int64_t LoopExperiment::LongestNs() const {
+  return static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
+}
+
 // Of all instances that one run goes on over.
 double LoopExperiment::InstancesNs() const {
   return InstanceNs() * static_cast<double>(std::max<uint64_t>(1, instances_));
@@ -141,7 +146,7 @@ int64_t LoopExperiment::RoundCost(const ShadowPrediction& prediction) const {
   const auto runs = static_cast<int64_t>(kWarmUps + 2 * variants.size() + 2);  // REF, and COUNT
   int64_t all = (runs + kCountedRuns * static_cast<int64_t>(checks)) * RunNs();
   if (Learns()) all += static_cast<int64_t>(2 * variants.size()) * (RunNs() + 2 * RestoreNs());
-  const auto longest = static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
+  const int64_t longest = LongestNs();
   return std::max(least, FixedCost(prediction) + std::min(longest, all));
 }
 
@@ -263,8 +268,7 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   }
   wish.run_ns = RunNs();
   if (Learns()) wish.learn_ns = RunNs() + 2 * RestoreNs();
-  const int64_t longest =
-      static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
+  const int64_t longest = LongestNs();
   wish.room_ns = std::min(longest, room.credit_ns) - FixedCost(room.prediction);
   wish.rounds =
       std::max<int32_t>(1, (setup_.repetitions + static_cast<int32_t>(kLeastShadows) - 1) /

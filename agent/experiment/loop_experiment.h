@@ -101,6 +101,7 @@ class LoopExperiment {
   double InstanceNs() const;
   double InstancesNs() const;
   int64_t RestoreNs() const;
+  int64_t LongestNs() const;
   StagePlan Plan() const;
   std::vector<std::string> Missing() const;
   std::vector<std::string> MissingInstances() const;

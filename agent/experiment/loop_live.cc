@@ -57,8 +57,7 @@ void LoopExperiment::TakeLive(RankLab& lab, const StepRoom& room) {
     return Fail(absl::UnavailableError("the loop is entered too rarely to be timed"));
   live_cycles_ = static_cast<double>(Median(live_));
   failures_ = 0;
-  const int64_t longest =
-      static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
+  const int64_t longest = LongestNs();
   if (3 * RunNs() > longest) {
     return Finish(
         MeasureState::kRefused,

@@ -45,7 +45,7 @@ StepRoom LoopExperiment::Narrowed(const StepRoom& room) {
 }
 
 bool LoopExperiment::ForkIsTooLong(const StepRoom& room) {
-  const auto longest = static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
+  const int64_t longest = LongestNs();
   if (setup_.shadow_ns <= 0 || room.prediction.fork_ns <= longest) return false;
   const double fork_ms = static_cast<double>(room.prediction.fork_ns) / 1e6;
   std::string reason =

@@ -37,18 +37,20 @@ absl::StatusOr<std::unique_ptr<RankLab>> RankLab::Open(const RankInfo& rank, Lab
 absl::StatusOr<std::unique_ptr<ProcessLab>> ProcessLab::Open(const RankInfo& rank,
                                                              LabOptions options) {
   ASSIGN_OR_RETURN(Memory memory, Memory::Open(rank.pid, rank.start_ticks));
-  ASSIGN_OR_RETURN(const MemoryFacts facts, ReadMemoryFacts(rank.pid));
+  MemoryLook look(rank.pid);
+  ASSIGN_OR_RETURN(const MemoryFacts facts, look.Facts());
   ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank.pid, facts, options.ranks_at_once));
   RETURN_IF_ERROR(JudgeHazards(hazards));
   RETURN_IF_ERROR(HealBefore(rank, options));
-  return std::unique_ptr<ProcessLab>(new ProcessLab(rank, std::move(options), std::move(memory)));
+  return std::unique_ptr<ProcessLab>(
+      new ProcessLab(rank, std::move(options), std::move(memory), std::move(look)));
 }
 
-ProcessLab::ProcessLab(RankInfo rank, LabOptions options, Memory memory)
+ProcessLab::ProcessLab(RankInfo rank, LabOptions options, Memory memory, MemoryLook look)
     : rank_(std::move(rank)),
       options_(std::move(options)),
       memory_(std::move(memory)),
-      memory_look_(rank_.pid),
+      memory_look_(std::move(look)),
       journal_(options_.journal_directory),
       shadow_cost_(CopyFaultNs()) {
   injection_.pid = rank_.pid;

@@ -69,7 +69,7 @@ class ProcessLab final : public RankLab {
     std::vector<uint8_t> bytes;
   };
 
-  ProcessLab(RankInfo rank, LabOptions options, Memory memory);
+  ProcessLab(RankInfo rank, LabOptions options, Memory memory, MemoryLook look);
 
   struct Batch {  // where the loops that are put in together begin
     size_t site = 0;

@@ -4,12 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
 
 #include "agent/shadow/forking/fault_cost.h"
+#include "core/analysis/cluster_median.h"
 #include "core/base/clock.h"
 #include "tests/bench/bench_table.h"
 #include "tests/bench/injection_bench.h"
@@ -45,11 +45,6 @@ double AfterFork(size_t pages) {
   }
   munmap(start, pages * kPage);
   return ns;
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 }  // namespace
