@@ -221,7 +221,9 @@ def test_threads_and_processes_that_come_and_go():
     with Tidy() as c:
         job = c.restless("churn", 7)
         report = c.measure(job, "5s")
-        assert in_loop(report, "restless.c", "work") > 0.5, report["totals"]
+        # What the kernel takes to make threads and processes is the host's affair (0.2 to 0.6 of the time); the rest is the loop's.
+        in_user_mode = 1 - report["totals"]["kernel"]["share"]
+        assert in_loop(report, "restless.c", "work") > 0.6 * in_user_mode > 0.1, report["totals"]
         # Children belong to their rank: one rank stays one rank, and it is not "imbalanced" against its children.
         assert len(report["ranks"]) == 1 and report["imbalance"] == 1, (len(report["ranks"]), report["imbalance"])
         c.ends_right(job)
