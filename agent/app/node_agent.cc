@@ -74,7 +74,8 @@ class ProcessCodeSource final : public CodeSource {
 };
 
 OpenCodeSource ReaderOpener(const ReaderOptions& options) {
-  return [options](const RawModule& module) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
+  return [options](const RawModule& module,
+                   ModuleDetail detail) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
     const ModuleFile file{
         .pid = module.pid,
         .uid = module.uid,
@@ -86,7 +87,7 @@ OpenCodeSource ReaderOpener(const ReaderOptions& options) {
         .map_start = module.map_start,
         .map_end = module.map_end,
     };
-    ASSIGN_OR_RETURN(auto client, ReaderClient::Start(file, options));
+    ASSIGN_OR_RETURN(auto client, ReaderClient::Start(file, options, detail));
     return std::make_unique<ProcessCodeSource>(std::move(client));
   };
 }
@@ -238,6 +239,14 @@ SessionTools NodeAgent::Tools() {
 
 void NodeAgent::Tick() {
   sessions_->Tidy();
+  if (!std::exchange(usual_costs_known_, true)) LearnUsualCosts();
+}
+
+// Now, and not when a job's time counts. A profile that begins meanwhile waits for it.
+void NodeAgent::LearnUsualCosts() {
+  const auto event =
+      PerfSampleSource::EventFor(OptionsOf(ProfileSpec(), Discovery(), procfs_), procfs_);
+  if (event.ok()) sampling_costs_.Of(*event);
 }
 
 void NodeAgent::Apply(const AgentOptions& options) {

@@ -81,6 +81,7 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   static NodeCheckOptions CheckOptions(const AgentOptions& options);
   bool AlreadyMeasured(SessionRequest& request);
   SessionTools Tools();
+  void LearnUsualCosts();
   AgentOptions OptionsNow() const;
 
   const AgentOptions options_;  // as they were at the start
@@ -90,6 +91,7 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   RankFinder finder_;
   LeaseBoard leases_;
   SamplingCosts sampling_costs_;
+  bool usual_costs_known_ = false;
   std::unique_ptr<Spool> spool_;
   UniqueFd journals_;  // locked; not valid: there is no place for them, and nothing will be altered
   std::unique_ptr<Resolver> resolver_;

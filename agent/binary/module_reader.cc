@@ -24,21 +24,32 @@ std::unique_ptr<ElfFile> OpenDebug(const ElfFile& main, UniqueFd fd) {
   return *std::move(debug);
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<ModuleReader>> ModuleReader::Open(UniqueFd main, UniqueFd debug) {
-  ASSIGN_OR_RETURN(std::unique_ptr<ElfFile> file, ElfFile::Open(std::move(main)));
-  std::unique_ptr<ElfFile> debug_file = OpenDebug(*file, std::move(debug));
-  return std::unique_ptr<ModuleReader>(new ModuleReader(std::move(file), std::move(debug_file)));
+// The file whose lines are read; null: none.
+const ElfFile* WithLines(const ElfFile& main, const ElfFile* debug, ModuleDetail detail) {
+  if (main.HasDebugInfo() || debug == nullptr) return &main;
+  return detail == ModuleDetail::kLines ? debug : nullptr;
 }
 
-ModuleReader::ModuleReader(std::unique_ptr<ElfFile> main, std::unique_ptr<ElfFile> debug)
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ModuleReader>> ModuleReader::Open(UniqueFd main, UniqueFd debug,
+                                                                 ModuleDetail detail) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ElfFile> file, ElfFile::Open(std::move(main)));
+  std::unique_ptr<ElfFile> debug_file = OpenDebug(*file, std::move(debug));
+  return std::unique_ptr<ModuleReader>(
+      new ModuleReader(std::move(file), std::move(debug_file), detail));
+}
+
+ModuleReader::ModuleReader(std::unique_ptr<ElfFile> main, std::unique_ptr<ElfFile> debug,
+                           ModuleDetail detail)
     : main_(std::move(main)),
       debug_(std::move(debug)),
       index_(*main_, debug_.get()),
       returns_([this](uint64_t address) { return ReadCode(*main_, address); },
-               [this](uint64_t address) { return index_.NameAt(address); }),
-      debug_info_(DebugInfo::Open(debug_ != nullptr && !main_->HasDebugInfo() ? *debug_ : *main_)) {
+               [this](uint64_t address) { return index_.NameAt(address); }) {
+  const ElfFile* with_lines = WithLines(*main_, debug_.get(), detail);
+  if (with_lines != nullptr) debug_info_ = DebugInfo::Open(*with_lines);
+  facts_.lines_unread = with_lines == nullptr && debug_->HasDebugInfo();
   facts_.build_id = main_->build_id();
   facts_.segments = main_->segments();
   facts_.has_lines = debug_info_ != nullptr;

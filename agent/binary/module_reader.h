@@ -1,6 +1,6 @@
 // agent/binary/module_reader.h - functions and loops of one ELF file around given addresses.
 //
-// Shape    Open(file, debug file or none); FunctionsAt(addresses) -> each function once, sorted by low.
+// Shape    Open(file, debug file or none, detail); FunctionsAt(addresses) -> each function once, sorted by low.
 // Units    ELF virtual addresses.
 // Errors   Open: kInvalidArgument (see ElfFile). FunctionsAt never fails: addresses in no function are `unresolved`.
 // Limits   analysed functions are cached, at most kMaxCachedFunctions.
@@ -28,14 +28,15 @@ inline constexpr size_t kMaxCachedFunctions = 65536;
 
 class ModuleReader {
  public:
-  // A debug file that does not belong to the module or cannot be read is ignored.
-  static absl::StatusOr<std::unique_ptr<ModuleReader>> Open(UniqueFd main, UniqueFd debug = {});
+  // A debug file that does not belong to the module or cannot be read is ignored. kNames: of it, only symbols are read.
+  static absl::StatusOr<std::unique_ptr<ModuleReader>> Open(
+      UniqueFd main, UniqueFd debug = {}, ModuleDetail detail = ModuleDetail::kLines);
 
   const ModuleFacts& facts() const { return facts_; }
   CodeFacts FunctionsAt(std::span<const uint64_t> addresses);
 
  private:
-  ModuleReader(std::unique_ptr<ElfFile> main, std::unique_ptr<ElfFile> debug);
+  ModuleReader(std::unique_ptr<ElfFile> main, std::unique_ptr<ElfFile> debug, ModuleDetail detail);
 
   // Bounds with an own name (DWARF names do not live in the file image).
   struct Found {

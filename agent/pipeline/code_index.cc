@@ -60,7 +60,7 @@ bool CodeIndex::Open(const RawModule& module, Source& source) {
   if (source.reader != nullptr) return true;
   const int64_t now = clock_.MonotonicNs();
   if (now < source.retry_at_ns) return false;
-  auto reader = open_(module);
+  auto reader = open_(module, source.detail);
   waited_ns_ += clock_.MonotonicNs() - now;
   if (!reader.ok()) {
     Fail(source, reader.status(), now);
@@ -71,10 +71,24 @@ bool CodeIndex::Open(const RawModule& module, Source& source) {
   source.known = true;
   source.pid = module.pid;
   source.reader_used_ns = now;
-  ModuleCode& code = Code(source, CodeId(module, source.reader->facts()));
+  ModuleCode& code = Opened(source, CodeId(module, source.reader->facts()));
   code.facts = source.reader->facts();
   code.error = absl::OkStatus();
   return true;
+}
+
+bool CodeIndex::LacksLines(const Source& source) const {
+  return source.detail == ModuleDetail::kLines && source.known &&
+         code_.at(source.code_id)->facts.lines_unread;
+}
+
+// What was learnt without lines is forgotten; a window that is being resolved keeps it.
+ModuleCode& CodeIndex::Opened(Source& source, std::string code_id) {
+  const auto known = code_.find(code_id);
+  const bool better = known != code_.end() && known->second->facts.lines_unread &&
+                      !source.reader->facts().lines_unread;
+  if (better) code_.erase(known);
+  return Code(source, std::move(code_id));
 }
 
 // A module that always fails slowly gets a small part of the resolver's time.
@@ -98,8 +112,7 @@ void CodeIndex::LearnMissing(Source& source, ModuleCode& code, std::vector<uint6
     const std::vector<uint64_t> chunk(missing.begin() + static_cast<std::ptrdiff_t>(first),
                                       missing.begin() + static_cast<std::ptrdiff_t>(last));
     const int64_t asked = clock_.MonotonicNs();
-    auto facts =
-        source.reader->Lookup(chunk, absl::Nanoseconds(std::max<int64_t>(end - asked, 0)));
+    auto facts = source.reader->Lookup(chunk, absl::Nanoseconds(std::max<int64_t>(end - asked, 0)));
     waited_ns_ += clock_.MonotonicNs() - asked;
     if (!facts.ok()) return Fail(source, facts.status(), start);
     for (FunctionFacts& function : facts->functions) {
@@ -114,11 +127,16 @@ void CodeIndex::LearnMissing(Source& source, ModuleCode& code, std::vector<uint6
 
 std::shared_ptr<const ModuleCode> CodeIndex::Learn(const RawModule& module,
                                                    const std::vector<uint64_t>& file_offsets,
-                                                   absl::Duration timeout) {
+                                                   absl::Duration timeout, ModuleDetail detail) {
   Source& source = sources_[module.key];
   source.last_used_ns = clock_.MonotonicNs();
+  source.detail = std::max(source.detail, detail);
   // A job that has ended may leave nothing to open: then what was known of the file a moment ago is the best there is.
   if (!Trusts(source, module)) Open(module, source);
+  if (LacksLines(source) && source.last_used_ns >= source.retry_at_ns) {
+    source.reader.reset();
+    Open(module, source);
+  }
   std::shared_ptr<ModuleCode> code = code_.at(source.code_id);
   if (source.known && !MissingFrom(*code, file_offsets).empty()) {
     if (Open(module, source)) {

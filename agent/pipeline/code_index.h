@@ -1,7 +1,8 @@
 // agent/pipeline/code_index.h - what is known about the code of each module, learnt from readers and kept by build-id.
 //
-// Shape    Learn(module, file offsets) asks the module's reader for what is missing and returns all that is known. A
-//          module of which nothing is missing needs no reader.
+// Shape    Learn(module, file offsets, ..., detail) asks the module's reader for what is missing and returns all that is
+//          known. A module of which nothing is missing needs no reader. Once its lines were wanted they always are: what
+//          was learnt without them is read again.
 // Errors   a module that cannot be read has its reason in ModuleCode::error; it is tried again after a pause that doubles
 //          with each failure, and is several times as long as the failure took.
 // Threads  thread-bound (the resolver's thread); Learn blocks up to the timeout given, and as long as opening takes.
@@ -35,7 +36,8 @@ class CodeSource {
   virtual absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses,
                                            absl::Duration timeout) = 0;
 };
-using OpenCodeSource = std::function<absl::StatusOr<std::unique_ptr<CodeSource>>(const RawModule&)>;
+using OpenCodeSource =
+    std::function<absl::StatusOr<std::unique_ptr<CodeSource>>(const RawModule&, ModuleDetail)>;
 // Whether a process still runs: while it does, the inode of a file that it maps means that file.
 using IsAlive = std::function<bool(int32_t pid)>;
 bool ProcessIsAlive(int32_t pid);
@@ -66,7 +68,8 @@ class CodeIndex {
   // Shared, because a later Learn may evict the module while a window still needs it.
   std::shared_ptr<const ModuleCode> Learn(const RawModule& module,
                                           const std::vector<uint64_t>& file_offsets,
-                                          absl::Duration timeout);
+                                          absl::Duration timeout,
+                                          ModuleDetail detail = ModuleDetail::kLines);
   // Whether Learn would not wait for a reader.
   bool Knows(const RawModule& module, const std::vector<uint64_t>& file_offsets) const;
   // What is known already, be it nothing.
@@ -79,10 +82,11 @@ class CodeIndex {
 
  private:
   struct Source {
-    std::unique_ptr<CodeSource> reader;  // null: closed or failed
-    std::string code_id;                 // key in code_; empty: never tried
-    bool known = false;                  // code_id was learnt from a reader
-    int32_t pid = 0;                     // the process through which it was
+    std::unique_ptr<CodeSource> reader;          // null: closed or failed
+    std::string code_id;                         // key in code_; empty: never tried
+    bool known = false;                          // code_id was learnt from a reader
+    ModuleDetail detail = ModuleDetail::kNames;  // wanted by anyone so far
+    int32_t pid = 0;                             // the process through which it was
     int64_t last_used_ns = 0;
     int64_t reader_used_ns = 0;
     int64_t retry_at_ns = 0;     // after a failure
@@ -90,6 +94,8 @@ class CodeIndex {
     absl::Status failure;        // the last one
   };
   bool Open(const RawModule& module, Source& source);
+  bool LacksLines(const Source& source) const;
+  ModuleCode& Opened(Source& source, std::string code_id);
   bool Trusts(const Source& source, const RawModule& module) const;
   void LearnMissing(Source& source, ModuleCode& code, std::vector<uint64_t> missing,
                     absl::Duration timeout);

@@ -1,7 +1,7 @@
-// agent/pipeline/own_cpu.h - what the calling thread, and the whole agent, have used of a CPU.
+// agent/pipeline/own_cpu.h - what the calling thread, and the whole agent with its helpers, have used of a CPU.
 //
-// Units    ns since the thread, or the process, began.
-// Source   clock_gettime(2) CLOCK_THREAD_CPUTIME_ID, CLOCK_PROCESS_CPUTIME_ID.
+// Units    ns since the thread, or the agent, began.
+// Source   clock_gettime(2) CLOCK_THREAD_CPUTIME_ID, CLOCK_PROCESS_CPUTIME_ID; agent/spawn.
 #ifndef AGENT_PIPELINE_OWN_CPU_H_
 #define AGENT_PIPELINE_OWN_CPU_H_
 
@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "agent/spawn/helper_process.h"
 #include "core/base/clock.h"
 
 namespace perfd {
@@ -23,7 +24,7 @@ inline uint64_t OwnCpuNs() {
   return CpuNsOf(CLOCK_THREAD_CPUTIME_ID);
 }
 inline uint64_t AgentCpuNs() {
-  return CpuNsOf(CLOCK_PROCESS_CPUTIME_ID);
+  return CpuNsOf(CLOCK_PROCESS_CPUTIME_ID) + HelpersCpuNs();
 }
 
 }  // namespace perfd

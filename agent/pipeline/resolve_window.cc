@@ -37,40 +37,69 @@ CodeLocation LocateInModule(const RawModule& module, const ModuleCode& code, uin
   location.loop_kind = runtime ? LoopKind::kWaiting : LoopKind::kCompute;
   location.source = loop != nullptr ? loop->source : function->declaration;
   if (loop != nullptr) location.loop = *loop;
-  if (runtime) location.category = Category::kLibrary;
-  else if (loop != nullptr) location.category = Category::kLoop;
+  if (runtime)
+    location.category = Category::kLibrary;
+  else if (loop != nullptr)
+    location.category = Category::kLoop;
   else
     location.category =
         module.kind == ModuleKind::kProgram ? Category::kOutsideLoop : Category::kLibrary;
   return location;
 }
 
+// The lines of a module are worth reading when this many of a window's samples are in it, and this part of them.
+constexpr uint64_t kSamplesForLines = 20;
+constexpr uint64_t kPartForLines = 50;
+
+std::vector<ModuleDetail> Details(const RawWindow& raw) {
+  uint64_t all = 0;
+  std::vector<uint64_t> samples(raw.modules.size());
+  for (const RawRow& row : raw.rows) {
+    all += row.samples;
+    if (row.place.kind == RawPlace::Kind::kModule) samples[row.place.module] += row.samples;
+  }
+  std::vector<ModuleDetail> details;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const bool hot = samples[i] >= kSamplesForLines && samples[i] * kPartForLines >= all;
+    details.push_back(hot || raw.modules[i].kind == ModuleKind::kProgram ? ModuleDetail::kLines
+                                                                         : ModuleDetail::kNames);
+  }
+  return details;
+}
+
 class Resolution {
  public:
-  Resolution(const RawWindow& raw, CodeIndex& index, absl::Duration timeout, UnreadableModules* unreadable)
+  Resolution(const RawWindow& raw, CodeIndex& index, absl::Duration timeout,
+             UnreadableModules* unreadable)
       : raw_(raw) {
     std::vector<std::vector<uint64_t>> offsets(raw.modules.size());
     auto note = [&](const RawPlace& place) {
       if (place.kind == RawPlace::Kind::kModule) offsets[place.module].push_back(place.file_offset);
     };
     for (const RawRow& row : raw.rows) note(row.place);
-    for (const RawStack& stack : raw.stacks) std::for_each(stack.frames.begin(), stack.frames.end(), note);
+    for (const RawStack& stack : raw.stacks)
+      std::for_each(stack.frames.begin(), stack.frames.end(), note);
     code_.resize(raw.modules.size());
+    const std::vector<ModuleDetail> details = Details(raw);
     const int64_t waited_ns = index.waited_ns();
     for (size_t i = 0; i < raw.modules.size(); ++i) {
       const RawModule& module = raw.modules[i];
       if (module.kind == ModuleKind::kVdso || module.kind == ModuleKind::kAnonymous) continue;
       const absl::Duration left = timeout - absl::Nanoseconds(index.waited_ns() - waited_ns);
-      Learn(i, index, offsets[i], left, unreadable);
+      Learn(i, index, offsets[i], left, details[i], unreadable);
     }
   }
 
   CodeLocation Locate(const RawPlace& place) const {
     switch (place.kind) {
-      case RawPlace::Kind::kKernel: return Named(Category::kKernel, "[kernel]");
-      case RawPlace::Kind::kUnmapped: return Named(Category::kUnknown, "[unmapped]");
-      case RawPlace::Kind::kTruncated: return Named(Category::kUnknown, "[truncated]");
-      case RawPlace::Kind::kModule: break;
+      case RawPlace::Kind::kKernel:
+        return Named(Category::kKernel, "[kernel]");
+      case RawPlace::Kind::kUnmapped:
+        return Named(Category::kUnknown, "[unmapped]");
+      case RawPlace::Kind::kTruncated:
+        return Named(Category::kUnknown, "[truncated]");
+      case RawPlace::Kind::kModule:
+        break;
     }
     const RawModule& module = raw_.modules[place.module];
     if (module.kind == ModuleKind::kVdso) return Named(Category::kLibrary, "[vdso]");
@@ -80,16 +109,16 @@ class Resolution {
 
  private:
   void Learn(size_t i, CodeIndex& index, const std::vector<uint64_t>& offsets, absl::Duration left,
-             UnreadableModules* unreadable) {
+             ModuleDetail detail, UnreadableModules* unreadable) {
     const RawModule& module = raw_.modules[i];
     if (left <= absl::ZeroDuration() && !index.Knows(module, offsets)) {
       code_[i] = index.Recall(module);
-      unreadable->emplace_back(
-          module.key.path, absl::DeadlineExceededError(
-                               "reading the code of this profile has taken too long already"));
+      unreadable->emplace_back(module.key.path,
+                               absl::DeadlineExceededError(
+                                   "reading the code of this profile has taken too long already"));
       return;
     }
-    code_[i] = index.Learn(module, offsets, left);
+    code_[i] = index.Learn(module, offsets, left, detail);
     if (!code_[i]->error.ok()) unreadable->emplace_back(module.key.path, code_[i]->error);
   }
 
@@ -101,7 +130,8 @@ class Resolution {
 class LocationTable {
  public:
   uint32_t Index(CodeLocation location, std::vector<CodeLocation>& table) {
-    auto [it, is_new] = index_.try_emplace(LocationKey(location), static_cast<uint32_t>(table.size()));
+    auto [it, is_new] =
+        index_.try_emplace(LocationKey(location), static_cast<uint32_t>(table.size()));
     if (is_new) table.push_back(std::move(location));
     return it->second;
   }
@@ -131,13 +161,15 @@ void AddStacks(const RawWindow& raw, const Resolution& resolution, Window& windo
     std::vector<uint32_t> frames;
     for (auto it = stack.frames.rbegin(); it != stack.frames.rend(); ++it) {
       const std::string name = resolution.Locate(*it).function;
-      auto [entry, is_new] = names.try_emplace(name, static_cast<uint32_t>(window.frame_names.size()));
+      auto [entry, is_new] =
+          names.try_emplace(name, static_cast<uint32_t>(window.frame_names.size()));
       if (is_new) window.frame_names.push_back(name);
       frames.push_back(entry->second);
     }
     merged[{stack.rank, std::move(frames)}] += stack.samples;
   }
-  for (const auto& [key, samples] : merged) window.stacks.push_back({key.first, key.second, samples});
+  for (const auto& [key, samples] : merged)
+    window.stacks.push_back({key.first, key.second, samples});
 }
 
 }  // namespace
@@ -172,7 +204,8 @@ void FoldLightLocations(Window& window, size_t limit) {
   for (const auto& [key, row] : rows) window.rows.push_back(row);
 }
 
-Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout, UnreadableModules* unreadable) {
+Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout,
+                     UnreadableModules* unreadable) {
   Window window;
   const Resolution resolution(raw, index, timeout, unreadable);
   AddRows(raw, resolution, window);

@@ -194,7 +194,7 @@ GovernorSpan Session::EndSpan() {
   };
 }
 
-// Of the agent's threads that are not this one: resolving, measuring, sending. The report's account has them too.
+// Of what is not this thread: resolving, measuring, sending, readers, the tracer. The report's account has them too.
 int64_t Session::OtherCpuNs(const GovernorSpan& span) {
   if (tools_.cpu_ns) return 0;
   const uint64_t all_ns = AgentCpuNs();
@@ -228,7 +228,6 @@ void Session::CloseWindow() {
   NoteEnded();
   facts.job_cpu_ns = std::exchange(job_cpu_ns_, 0);
   facts.rank_wall_ns = std::exchange(rank_wall_ns_, 0);
-  facts.sources_cpu_ns = stacks_ == nullptr ? 0 : stacks_->source_cpu_ns();
   facts.sample_cost_ns = sample_cost_ns_;
   facts.switching_ns = static_cast<uint64_t>(std::exchange(switching_ns_, 0));
   facts.experiment = experiment_.Take();

@@ -57,6 +57,7 @@ bool Session::DiscoverInTime() {
         tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan_);
     NoteRefusals(discovery);
     if (!discovery.ok() || discovery->ranks.empty()) continue;
+    windows_.CountAgent();  // looking out for a job costs that job nothing
     const Taken taken = OpenSource(*discovery);
     if (taken == Taken::kYes) {
       for (const std::string& warning : discovery->warnings)

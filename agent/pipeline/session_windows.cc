@@ -17,12 +17,17 @@ SessionWindows::SessionWindows(Resolver* resolver, const Clock& clock,
     : resolver_(resolver),
       clock_(clock),
       delivery_(std::move(delivery)),
-      budget_(std::make_shared<ReadBudget>(clock)) {}
+      budget_(std::make_shared<ReadBudget>(clock)) {
+  CountAgent();
+}
+
+void SessionWindows::CountAgent() {
+  agent_cpu_ns_ = AgentCpuNs();
+}
 
 void SessionWindows::Begin() {
   started_ns_ = clock_.MonotonicNs();
   started_unix_ns_ = clock_.UnixNs();
-  agent_cpu_ns_ = AgentCpuNs();
 }
 
 bool SessionWindows::IsDue(int64_t duration_ns) const {
@@ -35,8 +40,8 @@ void SessionWindows::Close(WindowFacts facts) {
   raw->duration_ns = clock_.MonotonicNs() - started_ns_;
   raw->setup = std::move(facts.setup);
   raw->ranks = std::move(facts.ranks);
-  raw->overhead.agent_cpu_ns = AgentCpuNs() - agent_cpu_ns_ + facts.sources_cpu_ns -
-                               std::exchange(sources_cpu_ns_, facts.sources_cpu_ns);
+  const uint64_t agent_cpu_ns = AgentCpuNs();
+  raw->overhead.agent_cpu_ns = agent_cpu_ns - std::exchange(agent_cpu_ns_, agent_cpu_ns);
   raw->overhead.job_cpu_ns = facts.job_cpu_ns;
   raw->overhead.rank_wall_ns = facts.rank_wall_ns;
   raw->overhead.kernel_sampling_ns =

@@ -27,8 +27,7 @@ struct WindowFacts {
   SamplingSetup setup;
   std::vector<RankInfo> ranks;
   uint64_t job_cpu_ns = 0;
-  uint64_t rank_wall_ns = 0;    // ranks lived so long in this window, summed over them
-  uint64_t sources_cpu_ns = 0;  // of the processes that unwind, since the session began
+  uint64_t rank_wall_ns = 0;  // ranks lived so long in this window, summed over them
   double sample_cost_ns = 0;
   uint64_t switching_ns = 0;  // what the switches of sampled threads cost
   ExperimentNews experiment;
@@ -42,6 +41,8 @@ class SessionWindows {
 
   WindowBuilder& builder() { return builder_; }
   Accounting& accounting() { return builder_.accounting(); }
+  // What the agent uses counts from here on; without, since this was made.
+  void CountAgent();
   void Begin();
   bool IsDue(int64_t duration_ns) const;
   void Close(WindowFacts facts);
@@ -59,8 +60,8 @@ class SessionWindows {
   std::vector<std::unique_ptr<RawWindow>> pending_;  // the resolver's queue was full
   int64_t started_ns_ = 0;
   int64_t started_unix_ns_ = 0;
-  uint64_t agent_cpu_ns_ = 0;    // of the agent when the window began
-  uint64_t sources_cpu_ns_ = 0;  // of the sources when the window began
+  uint64_t agent_cpu_ns_ =
+      0;  // of the agent when the last window ended; the first window has what came before it, too
   int closed_ = 0;
 };
 

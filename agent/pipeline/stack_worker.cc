@@ -96,7 +96,6 @@ bool StackWorker::Open(Slot& slot, const std::shared_ptr<const StackTarget>& tar
   }
   slot.source = std::move(source).value();
   slot.counted_cpu_ns = slot.source->cpu_ns();
-  source_cpu_ns_ += slot.counted_cpu_ns;
   return true;
 }
 
@@ -105,7 +104,6 @@ std::optional<CallPath> StackWorker::Ask(Slot& slot, const StackTask& task) {
   auto path = slot.source->Unwind(task.copy, kUnwindTimeout);
   const uint64_t cpu_ns = std::max(slot.source->cpu_ns(), slot.counted_cpu_ns);
   const uint64_t used_ns = cpu_ns - std::exchange(slot.counted_cpu_ns, cpu_ns);
-  source_cpu_ns_ += used_ns;
   unwind_cpu_ns_ += used_ns + OwnCpuNs() - begin_ns;
   if (path.ok()) return std::move(path).value();
   slot.source.reset();

@@ -58,8 +58,7 @@ class StackWorker {
   std::vector<StackResult> Take();
   // Tasks that have not yet given a result to Take.
   size_t outstanding() const { return outstanding_; }
-  // CPU time, ns: of the sources; of the thread and the sources for unwinding alone, which grows with the rate.
-  uint64_t source_cpu_ns() const { return source_cpu_ns_; }
+  // CPU time of the thread and the sources for unwinding alone, which grows with the rate, ns.
   uint64_t unwind_cpu_ns() const { return unwind_cpu_ns_; }
   // Processes whose paths cannot be read, each once.
   std::vector<std::pair<int32_t, absl::Status>> TakeTroubles();
@@ -85,7 +84,6 @@ class StackWorker {
   BoundedQueue<StackTask> queue_{kMaxQueued};
   std::atomic<size_t> outstanding_ = 0;
   std::atomic<uint64_t> unwind_cpu_ns_ = 0;
-  std::atomic<uint64_t> source_cpu_ns_ = 0;
   std::atomic<bool> ending_ = false;
   absl::Mutex mutex_;
   std::vector<StackResult> results_ ABSL_GUARDED_BY(mutex_);

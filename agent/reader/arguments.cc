@@ -10,10 +10,11 @@
 namespace perfd {
 namespace {
 
-constexpr size_t kNumberCount = 9;
+constexpr size_t kNumberCount = 10;
 constexpr size_t kUnwindNumberCount = 4;
 constexpr char kUsage[] =
-    "usage: perf-agent-reader PID UID GID MAJOR MINOR INODE MAP_START MAP_END MEMORY PATH, or "
+    "usage: perf-agent-reader PID UID GID MAJOR MINOR INODE MAP_START MAP_END MEMORY LINES PATH, "
+    "or "
     "perf-agent-reader unwind PID UID GID MEMORY (started by perf-agent, socket on descriptor 3)";
 
 absl::StatusOr<std::vector<uint64_t>> Numbers(std::vector<std::string>::const_iterator word,
@@ -48,6 +49,7 @@ std::vector<std::string> FormatArguments(const ReaderArguments& arguments) {
           absl::StrCat(file.map_start),
           absl::StrCat(file.map_end),
           absl::StrCat(arguments.memory_limit_bytes),
+          arguments.detail == ModuleDetail::kLines ? "1" : "0",
           file.path};
 }
 
@@ -83,6 +85,9 @@ absl::StatusOr<ReaderArguments> ParseArguments(const std::vector<std::string>& a
   out.file.map_start = numbers[6];
   out.file.map_end = numbers[7];
   out.memory_limit_bytes = numbers[8];
+  if (numbers[9] > 1)
+    return absl::InvalidArgumentError(absl::StrCat("lines: ", numbers[9], " is not 0 or 1"));
+  out.detail = numbers[9] == 1 ? ModuleDetail::kLines : ModuleDetail::kNames;
   out.file.path = arguments[kNumberCount];
   return out;
 }

@@ -18,6 +18,7 @@ namespace perfd {
 struct ReaderArguments {
   ModuleFile file;
   uint64_t memory_limit_bytes = 0;
+  ModuleDetail detail = ModuleDetail::kLines;
 };
 
 std::vector<std::string> FormatArguments(const ReaderArguments& arguments);

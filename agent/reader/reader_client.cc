@@ -23,9 +23,10 @@ absl::StatusOr<v1::ReaderReply> ReceiveReply(ReaderProcess& process, int64_t dea
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ReaderClient>> ReaderClient::Start(const ModuleFile& file,
-                                                                  const ReaderOptions& options) {
+                                                                  const ReaderOptions& options,
+                                                                  ModuleDetail detail) {
   const int64_t deadline_ns = DeadlineAfter(options.start_timeout);
-  const ReaderArguments arguments{file, options.memory_limit_bytes};
+  const ReaderArguments arguments{file, options.memory_limit_bytes, detail};
   ASSIGN_OR_RETURN(auto process, ReaderProcess::Start(options.reader_binary,
                                                       FormatArguments(arguments), file.path));
   std::unique_ptr<ReaderClient> client(new ReaderClient(std::move(process)));

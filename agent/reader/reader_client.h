@@ -45,8 +45,9 @@ struct ReaderOptions {
 
 class ReaderClient {
  public:
-  static absl::StatusOr<std::unique_ptr<ReaderClient>> Start(const ModuleFile& file,
-                                                             const ReaderOptions& options);
+  static absl::StatusOr<std::unique_ptr<ReaderClient>> Start(
+      const ModuleFile& file, const ReaderOptions& options,
+      ModuleDetail detail = ModuleDetail::kLines);
   const ModuleFacts& facts() const { return facts_; }
   int32_t pid() const { return process_->pid(); }
   // Functions around `addresses` (ELF virtual addresses, at most 65536).

@@ -1,7 +1,6 @@
 #include "agent/reader/reader_process.h"
 
 #include <sys/socket.h>
-#include <time.h>
 
 #include <cerrno>
 #include <cstring>
@@ -69,11 +68,7 @@ absl::StatusOr<std::string> ReaderProcess::Receive(int64_t deadline_ns) {
 }
 
 uint64_t ReaderProcess::CpuNs() const {
-  clockid_t clock{};
-  timespec used{};
-  if (pid_ == 0 || ::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0)
-    return 0;
-  return static_cast<uint64_t>(used.tv_sec) * kNsPerSecond + static_cast<uint64_t>(used.tv_nsec);
+  return pid_ == 0 ? 0 : HelperCpuNs(pid_);
 }
 
 }  // namespace perfd

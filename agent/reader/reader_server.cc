@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<ModuleReader>> OpenConfined(const ReaderArguments
   UniqueFd debug = OpenDebugFile(module, arguments.file.path);
   module.root.Reset();
   RETURN_IF_ERROR(Confine(limits));
-  return ModuleReader::Open(std::move(module.main), std::move(debug));
+  return ModuleReader::Open(std::move(module.main), std::move(debug), arguments.detail);
 }
 
 absl::Status Reply(int socket, const v1::ReaderReply& reply) {

@@ -40,12 +40,21 @@ struct Overloaded : Fs... {
 template <typename... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
+SamplingOptions Clamped(SamplingOptions options, const ProcFs& procfs) {
+  options.frequency_hz = ClampFrequency(procfs, options.frequency_hz);
+  return options;
+}
+
 }  // namespace
+
+absl::StatusOr<ChosenEvent> PerfSampleSource::EventFor(const SamplingOptions& options,
+                                                       const ProcFs& procfs) {
+  return ChooseEvent(Clamped(options, procfs), ProbePerfEvent);
+}
 
 absl::StatusOr<std::unique_ptr<PerfSampleSource>> PerfSampleSource::Create(
     const SamplingOptions& options, const ProcFs& procfs, const Clock* clock) {
-  SamplingOptions clamped = options;
-  clamped.frequency_hz = ClampFrequency(procfs, options.frequency_hz);
+  const SamplingOptions clamped = Clamped(options, procfs);
   ASSIGN_OR_RETURN(ChosenEvent event, ChooseEvent(clamped, ProbePerfEvent));
   ThreadRings rings(procfs, std::move(event), RingBytes(clamped, PageBytes()));
   absl::Status by_cgroup = absl::CancelledError();

@@ -43,7 +43,8 @@ class PerfSampleSource final : public SampleSource {
   double on_share() const override { return may_rest_ ? rings_.OnShare(duty_.share()) : 1; }
   int thread_count() const override;
 
-  // For MeasureSampleCost.
+  // For SamplingCosts: of this source, and what Create would choose.
+  static absl::StatusOr<ChosenEvent> EventFor(const SamplingOptions& options, const ProcFs& procfs);
   const ChosenEvent& event() const { return rings_.event(); }
 
  private:

@@ -1,6 +1,6 @@
 // agent/sample/sample_cost.h - what one sample costs the thread that is interrupted.
 //
-// Shape    MeasureSampleCost(event) -> ns per sample. Runs on the calling thread for 25 ms; for 125 ms when samples do
+// Shape    MeasureSampleCost(event) -> ns per sample. Runs on the calling thread for 10 ms; for 50 ms when samples do
 //          not arrive.
 // Method   the thread reads the clock in a loop while it is sampled at a high rate: the interrupt is the gap between
 //          two readings that the sample's own time stamp falls into. Median gap minus median reading; what the interrupt

@@ -4,15 +4,21 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
 #include "core/base/unique_fd.h"
 
 namespace perfd {
@@ -60,10 +66,51 @@ bool AwaitEnd(const UniqueFd& process, int wait_ms) {
   return ::poll(&ready, 1, wait_ms) > 0;
 }
 
-std::string Describe(const siginfo_t& end) {
-  if (end.si_pid == 0) return "does not end after SIGKILL";
-  if (end.si_code == CLD_EXITED) return absl::StrCat("exit status ", end.si_status);
-  return absl::StrCat("signal ", end.si_status, " (", strsignal(end.si_status), ")");
+std::string Describe(int status) {
+  if (WIFEXITED(status)) return absl::StrCat("exit status ", WEXITSTATUS(status));
+  return absl::StrCat("signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
+}
+
+uint64_t Ns(const timeval& time) {
+  return static_cast<uint64_t>(time.tv_sec) * kNsPerSecond +
+         static_cast<uint64_t>(time.tv_usec) * 1000;
+}
+
+// What the helpers have used of CPUs.
+class CpuAccount {
+ public:
+  void Started(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    running_[pid] = 0;
+  }
+  // Nothing: it is not reaped and counts as it was seen last.
+  void Ended(pid_t pid, const rusage* used) {
+    const std::lock_guard lock(mutex_);
+    const auto it = running_.find(pid);
+    if (it == running_.end()) return;
+    ended_ns_ +=
+        std::max(it->second, used == nullptr ? 0 : Ns(used->ru_utime) + Ns(used->ru_stime));
+    running_.erase(it);
+  }
+  uint64_t Total() {
+    const std::lock_guard lock(mutex_);
+    uint64_t total = ended_ns_;
+    for (auto& [pid, seen_ns] : running_) {
+      seen_ns = std::max(seen_ns, HelperCpuNs(pid));
+      total += seen_ns;
+    }
+    return total;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<pid_t, uint64_t> running_;  // with what they had used when last looked at
+  uint64_t ended_ns_ = 0;
+};
+
+CpuAccount& Account() {
+  static CpuAccount* const account = new CpuAccount;  // helpers may end while the process does
+  return *account;
 }
 
 }  // namespace
@@ -82,6 +129,7 @@ absl::StatusOr<pid_t> StartHelper(const HelperProgram& program, int socket) {
   if (error != 0)
     return absl::FailedPreconditionError(
         absl::StrCat("cannot start ", program.name, " '", program.path, "': ", strerror(error)));
+  Account().Started(pid);
   return pid;
 }
 
@@ -92,9 +140,22 @@ std::string EndHelper(pid_t pid, int grace_ms) {
     ::kill(pid, SIGKILL);
     AwaitEnd(process, kKilledEndMs);
   }
-  siginfo_t end{};
-  ::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOHANG);
-  return Describe(end);
+  int status = 0;
+  rusage used{};
+  const bool reaped = ::wait4(pid, &status, WNOHANG, &used) == pid;
+  Account().Ended(pid, reaped ? &used : nullptr);
+  return reaped ? Describe(status) : "does not end after SIGKILL";
+}
+
+uint64_t HelpersCpuNs() {
+  return Account().Total();
+}
+
+uint64_t HelperCpuNs(pid_t pid) {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+  return static_cast<uint64_t>(used.tv_sec) * kNsPerSecond + static_cast<uint64_t>(used.tv_nsec);
 }
 
 }  // namespace perfd

@@ -1,15 +1,16 @@
 // agent/spawn/helper_process.h - starts and ends the processes that work for the agent: readers and the tracer.
 //
 // Shape    StartHelper -> pid, with the socket on descriptor kHelperSocket, nothing else inherited but standard error.
-//          EndHelper kills the process if it still runs, reaps it and tells how it ended.
+//          EndHelper kills the process if it still runs, reaps it and tells how it ended. HelpersCpuNs is what they have used.
 // Errors   kFailedPrecondition (the program cannot be executed).
 // Threads  thread-safe: posix_spawn is safe with threads. Helpers die with the thread that started them (PDEATHSIG, set by them).
-// Source   posix_spawn(3), pidfd_open(2), waitid(2).
+// Source   posix_spawn(3), pidfd_open(2), wait4(2), clock_getcpuclockid(3).
 #ifndef AGENT_SPAWN_HELPER_PROCESS_H_
 #define AGENT_SPAWN_HELPER_PROCESS_H_
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,11 @@ absl::StatusOr<pid_t> StartHelper(const HelperProgram& program, int socket);
 
 // E.g. "exit status 1" or "signal 9 (Killed)". Waits `grace_ms` for it to end by itself, and a bounded time after SIGKILL.
 std::string EndHelper(pid_t pid, int grace_ms);
+
+// CPU time of all helpers of this process since its start, running and ended, ns; never falls.
+uint64_t HelpersCpuNs();
+// Of one that runs; 0 when it does not.
+uint64_t HelperCpuNs(pid_t pid);
 
 }  // namespace perfd
 

@@ -23,9 +23,13 @@ struct ModuleSegment {
   bool operator==(const ModuleSegment&) const = default;
 };
 
+// How much is read of a module. Lines in a separate debug file are often compressed: a tenth of a second for a C library.
+enum class ModuleDetail : uint8_t { kNames, kLines };
+
 struct ModuleFacts {
   std::string build_id;  // hex; empty: none
   bool has_lines = false;
+  bool lines_unread = false;  // its separate debug file has lines; they were not asked for
   bool has_symbols = false;
   std::vector<ModuleSegment> segments;
 

@@ -87,6 +87,7 @@ v1::ReaderReply ToProto(const ModuleFacts& facts) {
   v1::ReaderReply out;
   out.set_build_id(CleanText(facts.build_id));
   out.set_has_lines(facts.has_lines);
+  out.set_lines_unread(facts.lines_unread);
   out.set_has_symbols(facts.has_symbols);
   for (const ModuleSegment& segment : facts.segments) {
     v1::Segment* to = out.add_segments();
@@ -105,6 +106,7 @@ absl::StatusOr<ModuleFacts> ModuleFactsFromProto(const v1::ReaderReply& reply) {
   ModuleFacts out;
   out.build_id = reply.build_id();
   out.has_lines = reply.has_lines();
+  out.lines_unread = reply.lines_unread();
   out.has_symbols = reply.has_symbols();
   for (const v1::Segment& segment : reply.segments()) {
     RETURN_IF_ERROR(CheckSegment(segment));

@@ -36,23 +36,25 @@ class SlowCodeSource final : public CodeSource {
 class CodeIndexTest : public testing::Test {
  protected:
   CodeIndexTest()
-      : index_([this](const RawModule& module) { return Open(module); }, clock_,
-               [this](int32_t pid) { return pid == alive_; }) {
+      : index_(
+            [this](const RawModule& module, ModuleDetail detail) { return Open(module, detail); },
+            clock_, [this](int32_t pid) { return pid == alive_; }) {
     module_.key.path = "/app";
     module_.pid = 7;
   }
-  absl::StatusOr<std::unique_ptr<CodeSource>> Open(const RawModule& module) {
+  absl::StatusOr<std::unique_ptr<CodeSource>> Open(const RawModule& module, ModuleDetail detail) {
     ++opens_;
     if (!open_error_.ok()) return open_error_;
     const std::string id = build_id_.empty() ? module.key.path : build_id_;
-    return std::make_unique<SlowCodeSource>(
-        std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups_, id), &questions_,
-        &clock_);
+    auto source = std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups_, id);
+    if (has_debug_file_ && detail == ModuleDetail::kNames) source->LeaveLinesUnread();
+    return std::make_unique<SlowCodeSource>(std::move(source), &questions_, &clock_);
   }
 
   FakeClock clock_;
   absl::Status open_error_;
   std::string build_id_ = "abcd";
+  bool has_debug_file_ = false;
   int32_t alive_ = 7;
   Questions questions_;
   int opens_ = 0;
@@ -129,6 +131,42 @@ TEST_F(CodeIndexTest, TheFilesIdentityIsTrustedOnlyWhileSomebodyHoldsIt) {
   build_id_ = "rebuilt";
   EXPECT_EQ(index_.Learn(module_, {0x100}, absl::Seconds(1))->id, "rebuilt");
   EXPECT_EQ(opens_, 2);
+}
+
+TEST_F(CodeIndexTest, LinesOfADebugFileAreReadWhenTheyAreWanted) {
+  const auto names = [&](std::vector<uint64_t> offsets) {
+    return index_.Learn(module_, offsets, absl::Seconds(1), ModuleDetail::kNames);
+  };
+  has_debug_file_ = true;
+  const auto first = names({0x100});
+  EXPECT_TRUE(first->facts.lines_unread);
+  names({0x100, 0x110});
+  EXPECT_EQ(lookups_, 1);
+  const auto lines = index_.Learn(module_, {0x110}, absl::Seconds(1));
+  EXPECT_FALSE(lines->facts.lines_unread);
+  EXPECT_EQ(opens_, 2);
+  EXPECT_EQ(lookups_, 2) << "what was learnt without lines is asked again";
+  EXPECT_NE(first->FunctionAt(0x400110), nullptr) << "who holds the old answer keeps it";
+  EXPECT_EQ(names({0x120, 0x900}), lines) << "and not forgotten again";
+  EXPECT_EQ(opens_, 2);
+}
+
+TEST_F(CodeIndexTest, ADebugFileThatCannotBeReadIsNotTriedAtEachWindow) {
+  has_debug_file_ = true;
+  index_.Learn(module_, {0x100}, absl::Seconds(1), ModuleDetail::kNames);
+  open_error_ = absl::DeadlineExceededError("slow");
+  for (int i = 0; i < 5; ++i) {
+    const auto code = index_.Learn(module_, {0x100}, absl::Seconds(1));
+    EXPECT_NE(code->FunctionAt(0x400110), nullptr) << "names are still known";
+  }
+  EXPECT_EQ(opens_, 2);
+}
+
+TEST_F(CodeIndexTest, WithoutADebugFileNamesAndLinesAreTheSame) {
+  index_.Learn(module_, {0x100}, absl::Seconds(1), ModuleDetail::kNames);
+  index_.Learn(module_, {0x110}, absl::Seconds(1));
+  EXPECT_EQ(opens_, 1);
+  EXPECT_EQ(lookups_, 1);
 }
 
 TEST_F(CodeIndexTest, WhatIsKnownOutlivesTheJob) {

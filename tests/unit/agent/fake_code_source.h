@@ -26,6 +26,7 @@ class FakeCodeSource final : public CodeSource {
     facts_.build_id = std::move(build_id);
     facts_.segments = {{0, 0x400000, 0x100000, true}};
   }
+  void LeaveLinesUnread() { facts_.lines_unread = true; }
   const ModuleFacts& facts() const override { return facts_; }
   absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses,
                                    absl::Duration) override {

@@ -44,7 +44,8 @@ class SlowSource final : public CodeSource {
 
 class LoopPlacesTest : public ::testing::Test {
  protected:
-  LoopPlacesTest() : index_([this](const RawModule& module) { return Open(module); }, clock_) {
+  LoopPlacesTest()
+      : index_([this](const RawModule& module, ModuleDetail) { return Open(module); }, clock_) {
     image_.rank.pid = 42;
     image_.rank.rank = 7;
     image_.rank.uid = 1000;

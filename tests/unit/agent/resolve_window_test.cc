@@ -16,8 +16,10 @@ class ResolveWindowTest : public testing::Test {
  protected:
   ResolveWindowTest()
       : index_(
-            [this](const RawModule& module) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
+            [this](const RawModule& module,
+                   ModuleDetail detail) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
               if (module.key.path == "/gone") return absl::NotFoundError("no such file");
+              details_[module.key.path] = detail;
               return std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups_);
             },
             clock_) {}
@@ -30,7 +32,8 @@ class ResolveWindowTest : public testing::Test {
     module.kind = kind;
     raw.modules = {module};
     raw.threads = {{0, 1, 1}};
-    raw.rows = {{0, {.kind = RawPlace::Kind::kModule, .module = 0, .file_offset = file_offset}, 2, 20}};
+    raw.rows = {
+        {0, {.kind = RawPlace::Kind::kModule, .module = 0, .file_offset = file_offset}, 2, 20}};
     Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
     EXPECT_EQ(window.rows.size(), 1u);
     EXPECT_EQ(window.rows[0].samples, 2u);
@@ -39,6 +42,7 @@ class ResolveWindowTest : public testing::Test {
   }
 
   FakeClock clock_;
+  std::map<std::string, ModuleDetail> details_;  // asked for, by path
   int lookups_ = 0;
   CodeIndex index_;
   UnreadableModules unreadable_;
@@ -52,6 +56,31 @@ TEST_F(ResolveWindowTest, InnermostLoopOfTheProgram) {
   EXPECT_EQ(location.loop->header, 0x400140u);
   EXPECT_EQ(location.source.first_line, 10);
   EXPECT_EQ(location.module_id, "abcd");
+}
+
+TEST_F(ResolveWindowTest, LinesAreReadOfTheProgramAndWhereManySamplesAre) {
+  RawWindow raw;
+  raw.threads = {{0, 1, 1}};
+  const auto add = [&](const char* path, ModuleKind kind, uint64_t samples) {
+    RawModule module;
+    module.key.path = path;
+    module.kind = kind;
+    const auto index = static_cast<uint32_t>(raw.modules.size());
+    raw.modules.push_back(module);
+    raw.rows.push_back({0,
+                        {.kind = RawPlace::Kind::kModule, .module = index, .file_offset = 0x144},
+                        samples,
+                        samples});
+  };
+  add("/app", ModuleKind::kProgram, 1);
+  add("/libhot.so", ModuleKind::kLibrary, 900);
+  add("/libmpi.so", ModuleKind::kRuntime, 80);
+  add("/libc.so.6", ModuleKind::kRuntime, 19);
+  ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
+  EXPECT_EQ(details_["/app"], ModuleDetail::kLines);
+  EXPECT_EQ(details_["/libhot.so"], ModuleDetail::kLines);
+  EXPECT_EQ(details_["/libmpi.so"], ModuleDetail::kLines);
+  EXPECT_EQ(details_["/libc.so.6"], ModuleDetail::kNames);
 }
 
 TEST_F(ResolveWindowTest, OuterLoopAndOutside) {
@@ -89,7 +118,8 @@ TEST_F(ResolveWindowTest, AddressesOfOneLoopBecomeOneRow) {
   raw.modules = {module};
   raw.threads = {{0, 1, 1}};
   for (uint64_t offset : {0x140u, 0x144u, 0x15fu})
-    raw.rows.push_back({0, {.kind = RawPlace::Kind::kModule, .module = 0, .file_offset = offset}, 1, 10});
+    raw.rows.push_back(
+        {0, {.kind = RawPlace::Kind::kModule, .module = 0, .file_offset = offset}, 1, 10});
   const Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
   ASSERT_EQ(window.rows.size(), 1u);
   EXPECT_EQ(window.rows[0].samples, 3u);
@@ -102,7 +132,10 @@ TEST_F(ResolveWindowTest, StacksBecomeNamesOutermostFirst) {
   module.key.path = "/app";
   module.kind = ModuleKind::kProgram;
   raw.modules = {module};
-  raw.stacks = {{3, {{.kind = RawPlace::Kind::kKernel}, {.kind = RawPlace::Kind::kModule, .file_offset = 0x144}}, 5}};
+  raw.stacks = {
+      {3,
+       {{.kind = RawPlace::Kind::kKernel}, {.kind = RawPlace::Kind::kModule, .file_offset = 0x144}},
+       5}};
   const Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
   ASSERT_EQ(window.stacks.size(), 1u);
   ASSERT_EQ(window.stacks[0].frames.size(), 2u);
@@ -116,7 +149,7 @@ TEST(ResolveWindowBudget, ModulesThatTheTimeDoesNotSufficeForAreNotReadAndNotOpe
   FakeClock clock;
   int opened = 0;
   CodeIndex index(
-      [&](const RawModule& module) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
+      [&](const RawModule& module, ModuleDetail) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
         ++opened;
         if (module.key.path != "/known") clock.now_ns += 6 * kNsPerSecond;
         if (module.key.path == "/known") {
@@ -132,8 +165,12 @@ TEST(ResolveWindowBudget, ModulesThatTheTimeDoesNotSufficeForAreNotReadAndNotOpe
     for (const std::string& path : paths) {
       RawModule module;
       module.key.path = path;
-      raw.rows.push_back({0, {.kind = RawPlace::Kind::kModule, .module = static_cast<uint32_t>(raw.modules.size()),
-                              .file_offset = 0x144}, 1, 10});
+      raw.rows.push_back({0,
+                          {.kind = RawPlace::Kind::kModule,
+                           .module = static_cast<uint32_t>(raw.modules.size()),
+                           .file_offset = 0x144},
+                          1,
+                          10});
       raw.modules.push_back(module);
     }
     return raw;
@@ -142,14 +179,15 @@ TEST(ResolveWindowBudget, ModulesThatTheTimeDoesNotSufficeForAreNotReadAndNotOpe
   ResolveWindow(window_of({"/known"}), index, absl::Seconds(10), &unreadable);
   ASSERT_TRUE(unreadable.empty());
   opened = 0;
-  const Window window =
-      ResolveWindow(window_of({"/a", "/b", "/c", "/d", "/known"}), index, absl::Seconds(10), &unreadable);
+  const Window window = ResolveWindow(window_of({"/a", "/b", "/c", "/d", "/known"}), index,
+                                      absl::Seconds(10), &unreadable);
   EXPECT_EQ(opened, 2) << "12 s for 10";
   ASSERT_EQ(unreadable.size(), 4u);
   EXPECT_EQ(unreadable[2].first, "/c");
   EXPECT_NE(unreadable[2].second.message().find("too long already"), absl::string_view::npos);
   uint64_t known = 0;
-  for (const WindowRow& row : window.rows) known += window.locations[row.location].function == "kernel" ? 1 : 0;
+  for (const WindowRow& row : window.rows)
+    known += window.locations[row.location].function == "kernel" ? 1 : 0;
   EXPECT_EQ(known, 1u) << "what is known needs no time";
   EXPECT_EQ(window.rows.size(), 5u) << "nothing is lost";
   opened = 0;
@@ -183,7 +221,8 @@ TEST(FoldLightLocations, KeepsTotalsPerCategoryAndThread) {
   }
   for (uint32_t t = 0; t < 4; ++t) {
     window.threads.push_back({0, 1, static_cast<int32_t>(t)});
-    for (uint32_t l = 0; l < 500; ++l) window.rows.push_back({t, l, 1 + random() % 50, random() % 1000});
+    for (uint32_t l = 0; l < 500; ++l)
+      window.rows.push_back({t, l, 1 + random() % 50, random() % 1000});
   }
   const auto totals = [](const Window& w) {
     std::map<std::pair<uint32_t, Category>, std::pair<uint64_t, uint64_t>> sums;

@@ -46,7 +46,7 @@ class SessionExperimentTest : public ::testing::Test {
  protected:
   SessionExperimentTest()
       : resolver_(std::make_unique<Resolver>(
-            [this](const RawModule&) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
+            [this](const RawModule&, ModuleDetail) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
               return std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups_);
             },
             clock_)),

@@ -93,7 +93,8 @@ class SessionTest : public testing::Test {
       : procfs_(proc_.root()),
         finder_(procfs_, "node1"),
         resolver_(
-            [](const RawModule& module) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
+            [](const RawModule& module,
+               ModuleDetail) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
               static int lookups = 0;
               return std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups,
                                                       "id of " + module.key.path);

@@ -13,9 +13,10 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::unique_ptr<ModuleReader> OpenModule(const std::string& name, const std::string& debug = "") {
+std::unique_ptr<ModuleReader> OpenModule(const std::string& name, const std::string& debug = "",
+                                         ModuleDetail detail = ModuleDetail::kLines) {
   auto reader = ModuleReader::Open(OpenFile(Fixture(name)),
-                                   debug.empty() ? UniqueFd() : OpenFile(Fixture(debug)));
+                                   debug.empty() ? UniqueFd() : OpenFile(Fixture(debug)), detail);
   EXPECT_TRUE(reader.ok()) << reader.status();
   return reader.ok() ? *std::move(reader) : nullptr;
 }
@@ -153,6 +154,22 @@ TEST(ModuleReaderTest, SeparateDebugFileGivesEverythingBack) {
   EXPECT_EQ(pair->facts(), full->facts());
   const uint64_t address = SymbolAddress(Fixture("kernels-gcc-O2"), "triple");
   EXPECT_EQ(FunctionAt(*pair, address), FunctionAt(*full, address));
+}
+
+TEST(ModuleReaderTest, OfADebugFileTheNamesCanBeReadAlone) {
+  auto names = OpenModule("kernels-gcc-O2-stripped", "kernels-gcc-O2.debug", ModuleDetail::kNames);
+  EXPECT_TRUE(names->facts().has_symbols);
+  EXPECT_FALSE(names->facts().has_lines);
+  EXPECT_TRUE(names->facts().lines_unread);
+  const uint64_t address = SymbolAddress(Fixture("kernels-gcc-O2"), "triple");
+  const auto function = FunctionAt(*names, address);
+  EXPECT_EQ(function.name, "triple");
+  EXPECT_EQ(function.loops.size(), FunctionAt(*OpenModule("kernels-gcc-O2"), address).loops.size());
+  EXPECT_TRUE(function.declaration.file.empty());
+  // Lines in the file itself are always read.
+  auto full = OpenModule("kernels-gcc-O2", "", ModuleDetail::kNames);
+  EXPECT_TRUE(full->facts().has_lines);
+  EXPECT_FALSE(full->facts().lines_unread);
 }
 
 TEST(ModuleReaderTest, DebugFileOfAnotherModuleIsIgnored) {

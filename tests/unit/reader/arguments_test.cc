@@ -15,9 +15,11 @@ TEST(ArgumentsTest, RoundTrip) {
                         .inode = UINT64_MAX,
                         .map_start = 0x400000,
                         .map_end = 0x7fffffffffff};
-  const auto parsed = ParseArguments(FormatArguments({file, 123}));
+  const ReaderArguments arguments{file, 123, ModuleDetail::kNames};
+  const auto parsed = ParseArguments(FormatArguments(arguments));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_EQ(FormatArguments(*parsed), FormatArguments({file, 123}));
+  EXPECT_EQ(FormatArguments(*parsed), FormatArguments(arguments));
+  EXPECT_EQ(parsed->detail, ModuleDetail::kNames);
   EXPECT_EQ(parsed->file.path, file.path);
   EXPECT_EQ(parsed->file.inode, UINT64_MAX);
   EXPECT_EQ(parsed->file.uid, file.uid);
@@ -31,6 +33,10 @@ TEST(ArgumentsTest, Refusals) {
   EXPECT_EQ(ParseArguments(words).status().code(), absl::StatusCode::kInvalidArgument);
   words[0] = "-1";
   EXPECT_FALSE(ParseArguments(words).ok());
+  words[0] = "1";
+  EXPECT_TRUE(ParseArguments(words).ok());
+  words[9] = "2";
+  EXPECT_FALSE(ParseArguments(words).ok()) << "lines: 0 or 1";
   words.pop_back();
   EXPECT_FALSE(ParseArguments(words).ok());
   EXPECT_FALSE(ParseArguments({}).ok());

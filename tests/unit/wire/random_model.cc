@@ -218,7 +218,7 @@ Report RandomModel::OneReport() {
 }
 
 ModuleFacts RandomModel::Module() {
-  ModuleFacts module{Text(), Coin(), Coin(), {}};
+  ModuleFacts module{Text(), Coin(), Coin(), Coin(), {}};
   for (uint64_t n = Below(4); n > 0; --n) module.segments.push_back({Big(), Big(), Big(), Coin()});
   return module;
 }
