@@ -1,7 +1,6 @@
 #include "agent/app/node_agent.h"
 
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "agent/experiment/node_experimenter.h"
 #include "agent/experiment/preparation.h"
 #include "agent/link/link_codec.h"
+#include "agent/pipeline/own_cpu.h"
 #include "agent/reader/reader_client.h"
 #include "agent/reader/unwind_client.h"
 #include "agent/sample/event_choice.h"
@@ -331,10 +331,7 @@ std::vector<NodeCheck> NodeAgent::OnDoctor() {
 
 AgentHealth NodeAgent::Health() {
   AgentHealth health;
-  timespec cpu{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-  health.cpu_ns =
-      static_cast<uint64_t>(cpu.tv_sec) * kNsPerSecond + static_cast<uint64_t>(cpu.tv_nsec);
+  health.cpu_ns = AgentCpuNs();
   if (auto status = procfs_.Status(::getpid()); status.ok())
     health.resident_bytes = status->resident_bytes;
   health.sessions = sessions_->running();

@@ -1,6 +1,7 @@
 #include "agent/pipeline/session.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -16,6 +17,8 @@ namespace {
 
 constexpr int64_t kDrainNs = 100 * kNsPerMs;
 constexpr int64_t kLookNs = kNsPerSecond;
+// What the rate asked for costs a job of many switches is seen soon after the beginning.
+constexpr std::array<int64_t, 3> kFirstLooksNs = {100 * kNsPerMs, 300 * kNsPerMs, 600 * kNsPerMs};
 constexpr absl::Duration kResolveTimeout = absl::Seconds(60);
 // Well within the stop timeout of a service manager.
 constexpr absl::Duration kSuspendTimeout = absl::Seconds(4);
@@ -24,7 +27,7 @@ constexpr absl::Duration kSuspendTimeout = absl::Seconds(4);
 constexpr double kStacksPerSecond = 50;
 // Of the budget, where loops are altered too; what sampling really takes is charged to the
 // altering.
-constexpr double kSamplingPart = 0.5;
+constexpr double kSamplingPart = 0.35;
 
 }  // namespace
 
@@ -104,7 +107,7 @@ void Session::Sample() {
   started_ns_ = looked_ns_ = span_begin_ns_ = tools_.clock->MonotonicNs();
   windows_.Begin();
   span_own_cpu_ns_ = CpuNs();
-  span_agent_cpu_ns_ = AgentCpuNs();
+  span_agent_cpu_ns_ = windows_.agent_cpu_ns();
   if (request_.spec.hotspots.callpaths == CallPaths::kDwarf && tools_.open_stacks != nullptr)
     stacks_ = std::make_unique<StackWorker>(tools_.open_stacks, *tools_.clock);
   Announce(NodeProgress::Phase::kSampling);
@@ -113,7 +116,10 @@ void Session::Sample() {
     DrainOnce();
     LookForLoops();
     const int64_t now = tools_.clock->MonotonicNs();
-    if (now - looked_ns_ >= kLookNs) LookAround();
+    if (now - looked_ns_ >= kLookNs)
+      LookAround();
+    else if (FirstLookIsDue(now))
+      LookEarly();
     if (now >= end_ns || (ranks_.living() == 0 && !FollowsJob()) || experiment_.Finished()) break;
     if (windows_.IsDue(request_.spec.duration_ns)) CloseWindow();
     windows_.Submit();
@@ -147,7 +153,7 @@ void Session::LookAround() {
   looked_ns_ = tools_.clock->MonotonicNs();
   NoteEnded();
   FindNewRanks();
-  AdjustFrequency();
+  AdjustFrequency(EndSpan());
   NoteStackTroubles();
   if (!notices_.empty()) Announce(NodeProgress::Phase::kSampling);
 }
@@ -194,6 +200,14 @@ GovernorSpan Session::EndSpan() {
   };
 }
 
+// The agent's own beginning is no reason to sample less: it does not come again.
+void Session::LookEarly() {
+  NoteEnded();
+  GovernorSpan span = EndSpan();
+  span.agent_cpu_ns = 0;
+  AdjustFrequency(span);
+}
+
 // Of what is not this thread: resolving, measuring, sending, readers, the tracer. The report's account has them too.
 int64_t Session::OtherCpuNs(const GovernorSpan& span) {
   if (tools_.cpu_ns) return 0;
@@ -202,11 +216,19 @@ int64_t Session::OtherCpuNs(const GovernorSpan& span) {
   return static_cast<int64_t>(used_ns - std::min(used_ns, span.agent_cpu_ns));
 }
 
-void Session::AdjustFrequency() {
-  const GovernorSpan span = EndSpan();
+bool Session::FirstLookIsDue(int64_t now_ns) {
+  if (first_looks_ == kFirstLooksNs.size()) return false;
+  if (now_ns - started_ns_ < kFirstLooksNs[first_looks_]) return false;
+  ++first_looks_;
+  return true;
+}
+
+void Session::AdjustFrequency(const GovernorSpan& span) {
   const GovernorDecision decision = NextFrequency(span);
   // What the governor cannot lower any more must not starve the altering of all it has.
-  const double ratio = std::min(decision.cost_ratio, span.budget_ratio);
+  const bool lowest = decision.frequency_hz >= span.current_hz;
+  const double ratio =
+      lowest ? std::min(decision.cost_ratio, span.budget_ratio) : decision.cost_ratio;
   experiment_.Charge(
       static_cast<int64_t>(ratio * static_cast<double>(span.wall_ns)) + OtherCpuNs(span),
       request_.spec.budget.overhead_ratio);

@@ -112,7 +112,9 @@ class Session final : private SampleSink {
   Taken AddRank(const RankInfo& info);
   // It is sampled no longer: another profile may.
   void LetGo(int32_t pid);
-  void AdjustFrequency();
+  bool FirstLookIsDue(int64_t now_ns);
+  void LookEarly();
+  void AdjustFrequency(const GovernorSpan& span);
   GovernorSpan EndSpan();
   int64_t OtherCpuNs(const GovernorSpan& span);
   bool MayAlter() const;
@@ -157,6 +159,7 @@ class Session final : private SampleSink {
   std::vector<int32_t> children_;  // forked by ranks, seen in this drain, not yet sampled
   int64_t started_ns_ = 0;         // 0: not yet
   int64_t looked_ns_ = 0;
+  size_t first_looks_ = 0;
   int64_t drained_ns_ = 0;  // when the last drain began: what was sampled until then has been read
   int64_t next_scan_ns_ = 0;              // for ranks that start late
   std::map<int32_t, Attempts> attempts_;  // by pid; what cannot be added is said once

@@ -43,6 +43,7 @@ class SessionWindows {
   Accounting& accounting() { return builder_.accounting(); }
   // What the agent uses counts from here on; without, since this was made.
   void CountAgent();
+  uint64_t agent_cpu_ns() const { return agent_cpu_ns_; }  // when the window that is open began to count
   void Begin();
   bool IsDue(int64_t duration_ns) const;
   void Close(WindowFacts facts);

@@ -2,10 +2,12 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/reader/reader_server.h"
 #include "agent/reader/unwind_server.h"
+#include "agent/spawn/helper_host.h"
 #include "agent/spawn/helper_process.h"
 #include "core/base/log.h"
 #include "core/base/version.h"
@@ -35,10 +37,15 @@ int Run(const std::vector<std::string>& words, Parse parse, ServeWith serve) {
 
 int main(int argc, char** argv) {
   perfd::InitLog("perf-agent-reader", perfd::LogLevel::kWarning);
-  const std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> words(argv + 1, argv + argc);
   if (words == std::vector<std::string>{"--version"}) {  // as perf-agent's doctor asks
     std::printf("perf-agent-reader %s\n", perfd::kVersion);
     return 0;
+  }
+  if (words == std::vector<std::string>{perfd::kHostMode}) {
+    auto task = perfd::ServeHelpers();
+    if (!task.has_value()) return 0;
+    words = std::move(*task);
   }
   if (!words.empty() && words[0] == perfd::kUnwindMode)
     return perfd::Run(words, perfd::ParseUnwindArguments, perfd::ServeUnwind);

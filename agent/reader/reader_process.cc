@@ -4,8 +4,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 
 #include "absl/strings/str_cat.h"
+#include "agent/spawn/helper_host.h"
 #include "agent/spawn/helper_process.h"
 #include "core/base/clock.h"
 #include "core/base/frame.h"
@@ -16,6 +18,25 @@ namespace {
 
 constexpr int kOwnEndMs = 100;  // a reader that closed its socket is about to end by itself
 
+absl::StatusOr<pid_t> SpawnAlone(const std::string& program,
+                                 const std::vector<std::string>& arguments, int socket) {
+  return StartHelper({"reader", program, arguments}, socket);
+}
+
+// A host that fails is replaced at the next call.
+absl::StatusOr<pid_t> SpawnFromHost(const std::string& program,
+                                    const std::vector<std::string>& arguments, int socket) {
+  thread_local std::map<std::string, std::unique_ptr<HelperHost>> hosts;  // by program
+  auto& host = hosts[program];
+  if (host == nullptr) {
+    ASSIGN_OR_RETURN(host, HelperHost::Start("reader", program));
+  }
+  auto pid = host->Spawn(arguments, socket);
+  if (pid.ok()) return pid;
+  host.reset();
+  return SpawnAlone(program, arguments, socket);
+}
+
 }  // namespace
 
 int64_t DeadlineAfter(absl::Duration timeout) {
@@ -24,12 +45,23 @@ int64_t DeadlineAfter(absl::Duration timeout) {
 
 absl::StatusOr<std::unique_ptr<ReaderProcess>> ReaderProcess::Start(
     const std::string& program, const std::vector<std::string>& arguments, std::string subject) {
+  return StartBy(SpawnFromHost, program, arguments, std::move(subject));
+}
+
+absl::StatusOr<std::unique_ptr<ReaderProcess>> ReaderProcess::StartAlone(
+    const std::string& program, const std::vector<std::string>& arguments, std::string subject) {
+  return StartBy(SpawnAlone, program, arguments, std::move(subject));
+}
+
+absl::StatusOr<std::unique_ptr<ReaderProcess>> ReaderProcess::StartBy(
+    Spawn spawn, const std::string& program, const std::vector<std::string>& arguments,
+    std::string subject) {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return absl::ResourceExhaustedError(absl::StrCat("reader socket: ", strerror(errno)));
   UniqueFd own(ends[0]);
   const UniqueFd theirs(ends[1]);
-  ASSIGN_OR_RETURN(const pid_t pid, StartHelper({"reader", program, arguments}, theirs.get()));
+  ASSIGN_OR_RETURN(const pid_t pid, spawn(program, arguments, theirs.get()));
   return std::unique_ptr<ReaderProcess>(new ReaderProcess(pid, std::move(own), std::move(subject)));
 }
 

@@ -27,8 +27,11 @@ int64_t DeadlineAfter(absl::Duration timeout);
 
 class ReaderProcess {
  public:
-  // subject: what it reads, for messages.
+  // From this thread's host, which loads the program once. subject: what it reads, for messages.
   static absl::StatusOr<std::unique_ptr<ReaderProcess>> Start(
+      const std::string& program, const std::vector<std::string>& arguments, std::string subject);
+  // Loads the program itself: for those that stay. The process list tells its arguments.
+  static absl::StatusOr<std::unique_ptr<ReaderProcess>> StartAlone(
       const std::string& program, const std::vector<std::string>& arguments, std::string subject);
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;
@@ -41,6 +44,11 @@ class ReaderProcess {
   pid_t pid() const { return pid_; }  // 0: has ended
 
  private:
+  using Spawn = absl::StatusOr<pid_t> (*)(const std::string& program,
+                                          const std::vector<std::string>& arguments, int socket);
+  static absl::StatusOr<std::unique_ptr<ReaderProcess>> StartBy(
+      Spawn spawn, const std::string& program, const std::vector<std::string>& arguments,
+      std::string subject);
   ReaderProcess(pid_t pid, UniqueFd socket, std::string subject)
       : pid_(pid), socket_(std::move(socket)), subject_(std::move(subject)) {}
   std::string End();

@@ -24,8 +24,8 @@ absl::StatusOr<std::unique_ptr<UnwindClient>> UnwindClient::Start(
   const int64_t deadline_ns = DeadlineAfter(options.start_timeout);
   const UnwindArguments arguments{target, options.memory_limit_bytes};
   ASSIGN_OR_RETURN(auto process,
-                   ReaderProcess::Start(options.reader_binary, FormatArguments(arguments),
-                                        absl::StrCat("the stacks of process ", target.pid)));
+                   ReaderProcess::StartAlone(options.reader_binary, FormatArguments(arguments),
+                                             absl::StrCat("the stacks of process ", target.pid)));
   RETURN_IF_ERROR(process->Send(wire::ToProto(mappings).SerializeAsString(), deadline_ns));
   RETURN_IF_ERROR(ReceivePath(*process, deadline_ns).status());
   return std::unique_ptr<UnwindClient>(new UnwindClient(std::move(process)));

@@ -1,7 +1,8 @@
 // agent/sample/switch_cost.h - what an event on a thread costs each time the thread is put on a CPU.
 //
 // Shape    MeasureSwitchCost(event) -> ns per switch (off and on again). Two threads of its own, on the caller's CPU, wake each
-//          other in turn, now with the event, now without; medians of short rounds. Takes about 10 ms, at most 2 s.
+//          other in turn, now with the event, now without; nearly the quickest of some short rounds
+//          (medians are three times too high where a host lends the CPU away). Takes about 20 ms, at most 2 s.
 // Method   on one CPU the two never leave the kernel's caches; on the way to an idle CPU and back, as at a barrier, a switch
 //          costs kFarFactor times as much.
 // Errors   kDeadlineExceeded: the CPU is too busy to say; else as opening the event.

@@ -129,8 +129,12 @@ absl::StatusOr<pid_t> StartHelper(const HelperProgram& program, int socket) {
   if (error != 0)
     return absl::FailedPreconditionError(
         absl::StrCat("cannot start ", program.name, " '", program.path, "': ", strerror(error)));
-  Account().Started(pid);
+  AdoptHelper(pid);
   return pid;
+}
+
+void AdoptHelper(pid_t pid) {
+  Account().Started(pid);
 }
 
 std::string EndHelper(pid_t pid, int grace_ms) {

@@ -29,6 +29,9 @@ struct HelperProgram {
 
 absl::StatusOr<pid_t> StartHelper(const HelperProgram& program, int socket);
 
+// A child that somebody else has started for this process: counted and ended as if StartHelper had.
+void AdoptHelper(pid_t pid);
+
 // E.g. "exit status 1" or "signal 9 (Killed)". Waits `grace_ms` for it to end by itself, and a bounded time after SIGKILL.
 std::string EndHelper(pid_t pid, int grace_ms);
 

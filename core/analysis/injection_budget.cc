@@ -6,8 +6,9 @@
 namespace perfd {
 namespace {
 
-// Of the budget: the governor keeps sampling below half of it, and reading programs at the begin does not go on.
-constexpr double kMostComing = 0.5;
+// Of the budget. The governor keeps sampling below half of it; the agent's other threads and its helpers come on top. What is
+// left lets a profile whose beginning was dear have its first shadow before its end.
+constexpr double kMostComing = 0.75;
 constexpr double kRateNs = 5e9;  // what was charged so long ago counts for a third in the rate
 constexpr int64_t kRetryNs = 50'000'000;
 constexpr double kLeastFactor = 0.1;
@@ -32,8 +33,10 @@ void InjectionBudget::Charge(int64_t ns, int64_t now_ns) {
   const int64_t over_ns = now_ns - charged_until_ns_;
   if (over_ns <= 0) return;
   const double rate = static_cast<double>(ns) / static_cast<double>(over_ns);
-  const bool first = charged_until_ns_ == begin_ns_;
-  const double weight = first ? 1 : -std::expm1(-static_cast<double>(over_ns) / kRateNs);
+  // In the beginning the mean so far: a program that is read in the first moment is no rate.
+  const double weight =
+      std::max(static_cast<double>(over_ns) / static_cast<double>(now_ns - begin_ns_),
+               -std::expm1(-static_cast<double>(over_ns) / kRateNs));
   charged_rate_ += weight * (rate - charged_rate_);
   charged_until_ns_ = now_ns;
 }

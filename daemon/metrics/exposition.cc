@@ -91,7 +91,7 @@ void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) 
   MetricFamily resident = NewFamily("perfd_agent_resident_bytes",
                                     "Resident memory of the node's agent.", MetricType::Gauge);
   MetricFamily cpu =
-      NewFamily("perfd_agent_cpu_seconds_total", "CPU time of the node's agent since its start.",
+      NewFamily("perfd_agent_cpu_seconds_total", "CPU time of the node's agent and its helpers since its start.",
                 MetricType::Counter);
   MetricFamily spool =
       NewFamily("perfd_agent_spool_bytes", "Measurements on the node that are not yet stored.",

@@ -27,6 +27,7 @@ class FakeSampleSource final : public SampleSource {
     absl::Status add_status;
     std::vector<int32_t> added, removed;
     double hz = 199;
+    std::vector<int> lowered;  // after so many drains
   };
   explicit FakeSampleSource(Script& script) : script_(script) {}
   absl::Status AddProcess(int32_t pid) override {
@@ -39,6 +40,7 @@ class FakeSampleSource final : public SampleSource {
     ++drains_;
   }
   absl::Status SetFrequency(double hz) override {
+    if (hz < script_.hz) script_.lowered.push_back(drains_);
     script_.hz = hz;
     return absl::OkStatus();
   }
@@ -112,6 +114,7 @@ class SessionTest : public testing::Test {
                                 const Discovery&) -> absl::StatusOr<OpenedSource> {
       OpenedSource opened;
       opened.source = std::make_unique<FakeSampleSource>(script_);
+      opened.sample_cost_ns = sample_cost_ns_;
       return opened;
     };
     tools_.claim_pids = [](const std::vector<int32_t>&) { return std::vector<int32_t>(); };
@@ -121,10 +124,11 @@ class SessionTest : public testing::Test {
     request_.requester = {.uid = 1000, .name = "user", .privileged = false};
   }
 
-  void AddRank(int32_t pid) {
+  void AddRank(int32_t pid, uint64_t user_ticks = 150) {
     FakeProcess app;
     app.pid = pid;
     app.environment = {{"PMIX_RANK", "0"}};
+    app.user_ticks = user_ticks;
     proc_.AddProcess(app);
     proc_.Write(std::to_string(pid) + "/maps",
                 "00400000-00500000 r-xp 00000000 08:01 77 /usr/bin/app\n");
@@ -146,6 +150,7 @@ class SessionTest : public testing::Test {
   FakeClock clock_;
   RecordingOutput output_;
   FakeSampleSource::Script script_;
+  double sample_cost_ns_ = 0;
   Resolver resolver_;
   SessionTools tools_;
   SessionRequest request_;

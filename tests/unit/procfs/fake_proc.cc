@@ -37,7 +37,7 @@ void FakeProc::AddProcess(const FakeProcess& p) {
   // Fields 4 to 37 are 0 but for utime (14), stime (15) and the start (22).
   Write(dir + "stat",
         absl::StrCat(p.pid, " (", name, ") ", std::string(1, p.state),
-                     " 0 0 0 0 0 0 0 0 0 0 150 50 0 0 0 0 0 0 ", p.start_ticks, " 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 ", p.exit_signal, " 0\n"));
+                     " 0 0 0 0 0 0 0 0 0 0 ", p.user_ticks, " 50 0 0 0 0 0 0 ", p.start_ticks, " 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 ", p.exit_signal, " 0\n"));
   Write(dir + "status",
         absl::StrCat("Name:\t", name, "\nState:\t", std::string(1, p.state), " (x)\nTgid:\t", p.pid,
                      "\nPPid:\t1\nTracerPid:\t0\nUid:\t", p.uid, "\t", effective, "\t", effective,

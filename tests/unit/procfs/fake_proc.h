@@ -21,6 +21,7 @@ struct FakeProcess {
   std::vector<std::pair<std::string, std::string>> environment{};
   std::string cgroup = "0::/\n";
   uint64_t start_ticks = 100;
+  uint64_t user_ticks = 150;
   char state = 'R';
   int exit_signal = 17;
   int64_t effective_uid = -1;  // -1: uid; also the saved one

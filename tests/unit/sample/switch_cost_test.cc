@@ -5,8 +5,12 @@
 namespace perfd {
 namespace {
 
-TEST(SwitchCostFromRounds, TheDifferenceOfTheMediansTimesTheFarFactor) {
-  EXPECT_DOUBLE_EQ(*SwitchCostFromRounds({800, 810, 790}, {1900, 90'000, 1890}), 1100 * kFarFactor);
+TEST(SwitchCostFromRounds, TheDifferenceOfUndisturbedRoundsTimesTheFarFactor) {
+  EXPECT_DOUBLE_EQ(*SwitchCostFromRounds({800, 810, 5000}, {90'000, 90'000, 1900}), 1100 * kFarFactor);
+  // Of many, one that is too quick does not count.
+  const std::vector<double> without = {1, 790, 8000, 8000, 8000, 8000, 8000, 8000};
+  const std::vector<double> with = {1, 1890, 9000, 9000, 9000, 9000, 9000, 9000};
+  EXPECT_DOUBLE_EQ(*SwitchCostFromRounds(without, with), 1100 * kFarFactor);
 }
 
 TEST(SwitchCostFromRounds, IsNeverNegative) {

@@ -90,6 +90,26 @@ TEST(InjectionBudgetTest, BeforeTheBeginNothingHasElapsed) {
 }
 
 // 2 % of 60 s are 1.2 s; half of it is charged all the time.
+TEST(InjectionBudgetTest, AFirstMomentIsNoRate) {
+  InjectionBudget early(0.02, 0, 60 * kSecond);
+  early.Charge(kSecond / 50, kSecond / 10);  // 20 ms in the first 100
+  for (int tenth = 2; tenth <= 40; ++tenth) early.Charge(kSecond / 10'000, tenth * kSecond / 10);
+  InjectionBudget even(0.02, 0, 60 * kSecond);
+  for (int tenth = 1; tenth <= 40; ++tenth)
+    even.Charge((kSecond / 50 + 39 * kSecond / 10'000) / 40, tenth * kSecond / 10);
+  EXPECT_NEAR(static_cast<double>(early.CreditNs(4 * kSecond)),
+              static_cast<double>(even.CreditNs(4 * kSecond)), kSecond / 1000)
+      << "as if it had come evenly";
+}
+
+TEST(InjectionBudgetTest, MostOfTheBudgetMayBeExpectedToBeCharged) {
+  InjectionBudget budget(0.02, 0, 60 * kSecond);
+  for (int s = 1; s <= 20; ++s) budget.Charge(kSecond * 12 / 1000, s * kSecond);  // 1.2 %
+  // 30 s earn 600 ms; 240 are gone, ten more seconds will take 120.
+  EXPECT_NEAR(static_cast<double>(budget.CreditNs(20 * kSecond)), kSecond * 240 / 1000,
+              kSecond / 1000);
+}
+
 TEST(InjectionBudgetTest, WhatIsChargedPutsOffWhatMayBeExpected) {
   InjectionBudget budget(0.02, 0, 60 * kSecond);
   for (int second = 1; second <= 10; ++second) budget.Charge(kSecond / 100, second * kSecond);
