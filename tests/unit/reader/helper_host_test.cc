@@ -76,7 +76,10 @@ TEST(HelperHostTest, TheyAreChildrenOfTheCallerWithItsSocketAlone) {
   ASSERT_TRUE(pid.ok()) << pid.status();
   sockets.theirs.Reset();
   EXPECT_EQ(ParentOf(*pid), ::getpid());
-  EXPECT_EQ(DescriptorsOf(*pid), (std::set<std::string>{"0", "1", "2", "3"}));
+  const std::set<std::string> own = {"0", "1", "2", "3"};
+  for (int i = 0; i < 500 && DescriptorsOf(*pid) != own; ++i)  // until it has put its socket there
+    absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_EQ(DescriptorsOf(*pid), own);
   sockets.own.Reset();  // it sees that nobody is there
   EXPECT_EQ(EndHelper(*pid, kPatienceMs), "exit status 0");
 }
@@ -116,7 +119,7 @@ TEST(HelperHostTest, AllEndWithTheThread) {
     ASSERT_TRUE(pid.ok()) << pid.status();
     host_pid = (*host)->pid();
     helper_pid = *pid;
-    absl::SleepFor(absl::Milliseconds(300));  // until it has asked for the signal
+    absl::SleepFor(absl::Seconds(1));  // until they have asked for the signal
     host->release();
   });
   starting.join();
