@@ -23,6 +23,20 @@ constexpr std::array<std::array<uint8_t, 9>, 9> kNops = {{{0x90},
                                                           {0x0f, 0x1f, 0x84},
                                                           {0x66, 0x0f, 0x1f, 0x84}}};
 
+// Segment overrides mean nothing to an instruction without memory operand (Intel SDM vol. 2, 2.1.1). As many as compilers use
+// to align branches.
+constexpr uint8_t kNoMeaning = 0x3e;
+constexpr size_t kMostPrefixes = 5;
+constexpr size_t kMostBytes = 15;  // of an instruction
+
+// Makes one instruction up to `bytes` longer; how many it could not take.
+size_t Stretch(const LoopInstruction& i, size_t bytes, Encoded* code) {
+  if (i.memory || i.flow != LoopFlow::kPlain || code->displacement_at != 0) return bytes;
+  const size_t taken = std::min({bytes, kMostPrefixes, kMostBytes - code->bytes.size()});
+  code->bytes.insert(code->bytes.begin(), taken, kNoMeaning);
+  return bytes - taken;
+}
+
 bool SameBytes(const LoopInstruction& old, const std::vector<Encoded>& codes) {
   return codes.size() == 1 && std::equal(codes[0].bytes.begin(), codes[0].bytes.end(),
                                          old.code().begin(), old.code().end());
@@ -175,9 +189,12 @@ absl::StatusOr<Replacement> Replace(const LoopInstruction& old, std::vector<Enco
   }
   r.codes = std::move(codes);
   if (SameBytes(old, r.codes)) r.text = old.text;
-  if (length < old.length) {
+  size_t missing = old.length - std::min<size_t>(length, old.length);
+  for (size_t n = 0; n < r.codes.size() && missing > 0; ++n)
+    missing = Stretch(r.effects[n], missing, &r.codes[n]);
+  if (missing > 0) {
     Encoded filler;
-    AppendNops(old.length - length, &filler.bytes);
+    AppendNops(missing, &filler.bytes);
     r.codes.push_back(std::move(filler));
   }
   return r;

@@ -38,7 +38,8 @@ struct Draft {
 // One multi-byte NOP of 1..9 bytes, or several.
 void AppendNops(size_t bytes, std::vector<uint8_t>* out);
 
-// Of the length of `old`: padded with NOPs; longer when the codes are longer.
+// Of the length of `old`; longer when the codes are longer. Filled up with prefixes that mean nothing, as far as these go: a NOP
+// takes a place in the pipeline that the original did not take, and loops in L1 are often bound by just these places.
 absl::StatusOr<Replacement> Replace(const LoopInstruction& old, std::vector<Encoded> codes);
 Replacement Delete(const LoopInstruction& old);
 

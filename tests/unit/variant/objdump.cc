@@ -182,6 +182,7 @@ ListedLine ParseLine(uint64_t address, string_view text) {
   if (halves.size() == 2)
     line.target = Number(absl::StripAsciiWhitespace(absl::StripSuffix(halves[1], "\n")));
   string_view code = absl::StripAsciiWhitespace(halves[0]);
+  while (absl::ConsumePrefix(&code, "ds ")) ++line.data_segments;
   absl::ConsumePrefix(&code, "{evex} ");  // a longer form than there is
   const size_t space = std::min(code.find(' '), code.size());
   line.mnemonic = std::string(code.substr(0, space));
@@ -250,6 +251,7 @@ std::string Difference(const LoopInstruction& i, const ListedLine& line, bool wi
     want = WithPredicate(i, Number(ours[0].substr(1)));
     ours.erase(ours.begin());
   }
+  if (line.data_segments > 0 && i.memory) return absl::StrCat(both, ": a segment for memory");
   if (!SameName(i, want, line)) return absl::StrCat(both, ": wanted ", want);
   if (branches) {
     const bool same = line.operands.size() == 1 && Number(line.operands[0]) == i.target;

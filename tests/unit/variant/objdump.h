@@ -18,7 +18,8 @@ namespace perfd {
 struct ListedLine {
   uint64_t address = 0;
   uint64_t length = 0;
-  std::string mnemonic;  // "nop" for all its forms
+  int data_segments = 0;  // prefixes that mean nothing without a memory operand
+  std::string mnemonic;   // "nop" for all its forms
   std::vector<std::string> operands;
   std::optional<uint64_t> target;  // of a rip-relative operand
 
