@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kPages = 128;
 constexpr size_t kBytes = kPages * kPage;
-constexpr int kRounds = 5;
+constexpr int kRounds = 9;
 constexpr int64_t kGoodNs = 60 * kNsPerSecond;
 constexpr double kLeastNs = 200, kMostNs = 20'000;
 
@@ -68,7 +68,8 @@ std::optional<double> MeasureCopyFaultNs() {
     round = *ns;
   }
   std::sort(rounds.begin(), rounds.end());
-  return std::clamp(rounds[kRounds / 2], kLeastNs, kMostNs);
+  // The lower quartile: a CPU that a hypervisor lends to others amid a round is not what the copies cost.
+  return std::clamp(rounds[kRounds / 4], kLeastNs, kMostNs);
 }
 
 double CopyFaultNs() {
