@@ -67,28 +67,57 @@ bool CodeIndex::Open(const RawModule& module, Source& source) {
     if (!source.known) Code(source, absl::StrCat("path:", module.key.path)).error = source.failure;
     return false;
   }
-  source.reader = std::move(reader).value();
+  // An earlier profile, or the same file by another path: once lines were read they stay.
+  if (const auto known = code_.find(CodeId(module, (*reader)->facts()));
+      known != code_.end() && (*reader)->facts().lines_unread &&
+      !known->second->facts.lines_unread) {
+    source.detail = ModuleDetail::kLines;
+    if (auto lines = open_(module, source.detail); lines.ok()) reader = std::move(lines);
+  }
+  Adopt(module, source, std::move(reader).value());
+  return true;
+}
+
+// What was learnt without lines is forgotten; a window that is being resolved keeps it.
+void CodeIndex::Adopt(const RawModule& module, Source& source, std::unique_ptr<CodeSource> reader) {
+  const ModuleFacts& facts = reader->facts();
+  const std::string id = CodeId(module, facts);
+  const auto known = code_.find(id);
+  if (known != code_.end() && known->second->facts.lines_unread && !facts.lines_unread)
+    code_.erase(known);
   source.known = true;
   source.pid = module.pid;
-  source.reader_used_ns = now;
-  ModuleCode& code = Opened(source, CodeId(module, source.reader->facts()));
-  code.facts = source.reader->facts();
+  source.reader_used_ns = clock_.MonotonicNs();
+  ModuleCode& code = Code(source, id);
+  code.facts = facts;
   code.error = absl::OkStatus();
-  return true;
+  source.reader = std::move(reader);
+}
+
+// Instead of what is known without; where that fails it stays as it was, until the next try.
+void CodeIndex::ReadLines(const RawModule& module, Source& source,
+                          const std::vector<uint64_t>& offsets, absl::Duration timeout) {
+  const int64_t now = clock_.MonotonicNs();
+  auto reader = open_(module, ModuleDetail::kLines);
+  waited_ns_ += clock_.MonotonicNs() - now;
+  auto names = std::exchange(source.reader, nullptr);
+  const std::shared_ptr<ModuleCode> before = code_.at(source.code_id);
+  if (reader.ok()) {
+    Adopt(module, source, std::move(reader).value());
+    ModuleCode& code = *code_.at(source.code_id);
+    LearnMissing(source, code, MissingFrom(code, offsets), timeout);
+    if (source.reader != nullptr) return;
+  } else {
+    Fail(source, reader.status(), now);
+  }
+  source.reader = std::move(names);
+  source.code_id = before->id;
+  code_[before->id] = before;
 }
 
 bool CodeIndex::LacksLines(const Source& source) const {
   return source.detail == ModuleDetail::kLines && source.known &&
          code_.at(source.code_id)->facts.lines_unread;
-}
-
-// What was learnt without lines is forgotten; a window that is being resolved keeps it.
-ModuleCode& CodeIndex::Opened(Source& source, std::string code_id) {
-  const auto known = code_.find(code_id);
-  const bool better = known != code_.end() && known->second->facts.lines_unread &&
-                      !source.reader->facts().lines_unread;
-  if (better) code_.erase(known);
-  return Code(source, std::move(code_id));
 }
 
 // A module that always fails slowly gets a small part of the resolver's time.
@@ -133,10 +162,9 @@ std::shared_ptr<const ModuleCode> CodeIndex::Learn(const RawModule& module,
   source.detail = std::max(source.detail, detail);
   // A job that has ended may leave nothing to open: then what was known of the file a moment ago is the best there is.
   if (!Trusts(source, module)) Open(module, source);
-  if (LacksLines(source) && source.last_used_ns >= source.retry_at_ns) {
-    source.reader.reset();
-    Open(module, source);
-  }
+  if (LacksLines(source) && timeout > absl::ZeroDuration() &&
+      source.last_used_ns >= source.retry_at_ns)
+    ReadLines(module, source, file_offsets, timeout);
   std::shared_ptr<ModuleCode> code = code_.at(source.code_id);
   if (source.known && !MissingFrom(*code, file_offsets).empty()) {
     if (Open(module, source)) {

@@ -95,7 +95,9 @@ class CodeIndex {
   };
   bool Open(const RawModule& module, Source& source);
   bool LacksLines(const Source& source) const;
-  ModuleCode& Opened(Source& source, std::string code_id);
+  void Adopt(const RawModule& module, Source& source, std::unique_ptr<CodeSource> reader);
+  void ReadLines(const RawModule& module, Source& source, const std::vector<uint64_t>& offsets,
+                 absl::Duration timeout);
   bool Trusts(const Source& source, const RawModule& module) const;
   void LearnMissing(Source& source, ModuleCode& code, std::vector<uint64_t> missing,
                     absl::Duration timeout);

@@ -151,6 +151,7 @@ void Session::DrainOnce() {
 
 void Session::LookAround() {
   looked_ns_ = tools_.clock->MonotonicNs();
+  first_looks_ = kFirstLooksNs.size();
   NoteEnded();
   FindNewRanks();
   AdjustFrequency(EndSpan());

@@ -43,7 +43,9 @@ class SessionWindows {
   Accounting& accounting() { return builder_.accounting(); }
   // What the agent uses counts from here on; without, since this was made.
   void CountAgent();
-  uint64_t agent_cpu_ns() const { return agent_cpu_ns_; }  // when the window that is open began to count
+  uint64_t agent_cpu_ns() const {
+    return agent_cpu_ns_;
+  }  // when the window that is open began to count
   void Begin();
   bool IsDue(int64_t duration_ns) const;
   void Close(WindowFacts facts);
@@ -61,8 +63,7 @@ class SessionWindows {
   std::vector<std::unique_ptr<RawWindow>> pending_;  // the resolver's queue was full
   int64_t started_ns_ = 0;
   int64_t started_unix_ns_ = 0;
-  uint64_t agent_cpu_ns_ =
-      0;  // of the agent when the last window ended; the first window has what came before it, too
+  uint64_t agent_cpu_ns_ = 0;  // of the agent when the last window ended, or at CountAgent
   int closed_ = 0;
 };
 

@@ -14,8 +14,8 @@ constexpr size_t kNumberCount = 10;
 constexpr size_t kUnwindNumberCount = 4;
 constexpr char kUsage[] =
     "usage: perf-agent-reader PID UID GID MAJOR MINOR INODE MAP_START MAP_END MEMORY LINES PATH, "
-    "or "
-    "perf-agent-reader unwind PID UID GID MEMORY (started by perf-agent, socket on descriptor 3)";
+    "or perf-agent-reader unwind PID UID GID MEMORY, or perf-agent-reader host "
+    "(started by perf-agent, socket on descriptor 3)";
 
 absl::StatusOr<std::vector<uint64_t>> Numbers(std::vector<std::string>::const_iterator word,
                                               size_t count) {

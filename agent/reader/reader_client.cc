@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<ReaderClient>> ReaderClient::Start(const ModuleFi
                                                                   ModuleDetail detail) {
   const int64_t deadline_ns = DeadlineAfter(options.start_timeout);
   const ReaderArguments arguments{file, options.memory_limit_bytes, detail};
-  ASSIGN_OR_RETURN(auto process, ReaderProcess::Start(options.reader_binary,
+  ASSIGN_OR_RETURN(auto process, ReaderProcess::Start(options.reader_binary, file.uid,
                                                       FormatArguments(arguments), file.path));
   std::unique_ptr<ReaderClient> client(new ReaderClient(std::move(process)));
   ASSIGN_OR_RETURN(const v1::ReaderReply reply, ReceiveReply(*client->process_, deadline_ns));

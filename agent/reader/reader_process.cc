@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/spawn/helper_host.h"
@@ -18,23 +19,20 @@ namespace {
 
 constexpr int kOwnEndMs = 100;  // a reader that closed its socket is about to end by itself
 
-absl::StatusOr<pid_t> SpawnAlone(const std::string& program,
-                                 const std::vector<std::string>& arguments, int socket) {
-  return StartHelper({"reader", program, arguments}, socket);
-}
+// By program and user: what a reader inherits was asked for its own user.
+thread_local std::map<std::pair<std::string, uint32_t>, std::unique_ptr<HelperHost>> hosts;
+constexpr size_t kMostHosts = 8;
 
-// A host that fails is replaced at the next call.
-absl::StatusOr<pid_t> SpawnFromHost(const std::string& program,
+absl::StatusOr<pid_t> SpawnFromHost(const std::string& program, uint32_t uid,
                                     const std::vector<std::string>& arguments, int socket) {
-  thread_local std::map<std::string, std::unique_ptr<HelperHost>> hosts;  // by program
-  auto& host = hosts[program];
+  if (hosts.size() >= kMostHosts && !hosts.contains({program, uid})) hosts.clear();
+  auto& host = hosts[{program, uid}];
   if (host == nullptr) {
     ASSIGN_OR_RETURN(host, HelperHost::Start("reader", program));
   }
   auto pid = host->Spawn(arguments, socket);
-  if (pid.ok()) return pid;
-  host.reset();
-  return SpawnAlone(program, arguments, socket);
+  if (!pid.ok()) host.reset();
+  return pid;
 }
 
 }  // namespace
@@ -44,24 +42,32 @@ int64_t DeadlineAfter(absl::Duration timeout) {
 }
 
 absl::StatusOr<std::unique_ptr<ReaderProcess>> ReaderProcess::Start(
-    const std::string& program, const std::vector<std::string>& arguments, std::string subject) {
-  return StartBy(SpawnFromHost, program, arguments, std::move(subject));
+    const std::string& program, uint32_t uid, const std::vector<std::string>& arguments,
+    const std::string& subject) {
+  auto hosted =
+      StartBy([&](int socket) { return SpawnFromHost(program, uid, arguments, socket); }, subject);
+  if (hosted.ok()) return hosted;
+  return StartAlone(program, arguments, subject);
 }
 
 absl::StatusOr<std::unique_ptr<ReaderProcess>> ReaderProcess::StartAlone(
-    const std::string& program, const std::vector<std::string>& arguments, std::string subject) {
-  return StartBy(SpawnAlone, program, arguments, std::move(subject));
+    const std::string& program, const std::vector<std::string>& arguments,
+    const std::string& subject) {
+  return StartBy(
+      [&](int socket) {
+        return StartHelper({"reader", program, arguments}, socket);
+      },
+      subject);
 }
 
-absl::StatusOr<std::unique_ptr<ReaderProcess>> ReaderProcess::StartBy(
-    Spawn spawn, const std::string& program, const std::vector<std::string>& arguments,
-    std::string subject) {
+absl::StatusOr<std::unique_ptr<ReaderProcess>> ReaderProcess::StartBy(Spawn spawn,
+                                                                      std::string subject) {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return absl::ResourceExhaustedError(absl::StrCat("reader socket: ", strerror(errno)));
   UniqueFd own(ends[0]);
   const UniqueFd theirs(ends[1]);
-  ASSIGN_OR_RETURN(const pid_t pid, spawn(program, arguments, theirs.get()));
+  ASSIGN_OR_RETURN(const pid_t pid, spawn(theirs.get()));
   return std::unique_ptr<ReaderProcess>(new ReaderProcess(pid, std::move(own), std::move(subject)));
 }
 
@@ -78,8 +84,10 @@ absl::Status ReaderProcess::Gone() const {
   return absl::FailedPreconditionError(absl::StrCat("reader of ", subject_, " is gone"));
 }
 
-// After a failure of the conversation the reader is not used again.
+// After a failure of the conversation the reader is not used again. Nor are the hosts: a file that harms its reader does not
+// meet the same addresses twice.
 absl::Status ReaderProcess::Fail(const absl::Status& status) {
+  hosts.clear();
   const std::string end = End();
   if (absl::IsUnavailable(status))
     return absl::InternalError(absl::StrCat("reader of ", subject_, " died: ", end));

@@ -10,11 +10,13 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -27,12 +29,14 @@ int64_t DeadlineAfter(absl::Duration timeout);
 
 class ReaderProcess {
  public:
-  // From this thread's host, which loads the program once. subject: what it reads, for messages.
+  // From this thread's host for that user, which loads the program once. subject: what it reads, for messages.
   static absl::StatusOr<std::unique_ptr<ReaderProcess>> Start(
-      const std::string& program, const std::vector<std::string>& arguments, std::string subject);
+      const std::string& program, uint32_t uid, const std::vector<std::string>& arguments,
+      const std::string& subject);
   // Loads the program itself: for those that stay. The process list tells its arguments.
   static absl::StatusOr<std::unique_ptr<ReaderProcess>> StartAlone(
-      const std::string& program, const std::vector<std::string>& arguments, std::string subject);
+      const std::string& program, const std::vector<std::string>& arguments,
+      const std::string& subject);
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;
   ReaderProcess& operator=(const ReaderProcess&) = delete;
@@ -44,11 +48,8 @@ class ReaderProcess {
   pid_t pid() const { return pid_; }  // 0: has ended
 
  private:
-  using Spawn = absl::StatusOr<pid_t> (*)(const std::string& program,
-                                          const std::vector<std::string>& arguments, int socket);
-  static absl::StatusOr<std::unique_ptr<ReaderProcess>> StartBy(
-      Spawn spawn, const std::string& program, const std::vector<std::string>& arguments,
-      std::string subject);
+  using Spawn = absl::FunctionRef<absl::StatusOr<pid_t>(int socket)>;
+  static absl::StatusOr<std::unique_ptr<ReaderProcess>> StartBy(Spawn spawn, std::string subject);
   ReaderProcess(pid_t pid, UniqueFd socket, std::string subject)
       : pid_(pid), socket_(std::move(socket)), subject_(std::move(subject)) {}
   std::string End();

@@ -1,6 +1,6 @@
 // agent/sample/sampling_costs.h - what sampling costs on this node, measured once for each event.
 //
-// Shape    Of(event) measures when an event is asked for the first time (some 50 ms of this CPU, at most some 2 s) and remembers: profiles that follow
+// Shape    Of(event) measures when an event is asked for the first time (some 30 ms of this CPU, at most some 2 s) and remembers: profiles that follow
 //          one another do not pay again. What could not be measured is tried again by the next one.
 // Units    ns.
 // Threads  thread-safe; who asks meanwhile waits.

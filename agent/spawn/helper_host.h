@@ -4,9 +4,11 @@
 //          child of the caller, with the socket on descriptor kHelperSocket, as if StartHelper had started it. In the
 //          program, ServeHelpers returns once in each new process, with its arguments.
 // Errors   kFailedPrecondition (the program cannot be executed), kUnavailable, kDeadlineExceeded, kInternal (the host is of
-//          no more use: drop it).
+//          no more use: drop it. A process that it started too late to say so sees its socket closed and ends; it stays in
+//          the process table until the caller ends).
 // Threads  thread-bound. Host and processes die with the thread that started the host (PDEATHSIG, set by them).
-// Safety   the host reads nothing but what the agent sends, and forks before anything foreign is opened.
+// Safety   the host reads nothing but what the agent sends, and forks before anything foreign is opened. Its processes have
+//          one layout of addresses in common: one host for each user, another one after a process has died.
 // Source   clone(2) CLONE_PARENT, cmsg(3) SCM_RIGHTS.
 #ifndef AGENT_SPAWN_HELPER_HOST_H_
 #define AGENT_SPAWN_HELPER_HOST_H_

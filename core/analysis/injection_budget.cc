@@ -6,7 +6,7 @@
 namespace perfd {
 namespace {
 
-// Of the budget. The governor keeps sampling below half of it; the agent's other threads and its helpers come on top. What is
+// Of the budget. The governor keeps sampling below a third of it; the agent's other threads and its helpers come on top. What is
 // left lets a profile whose beginning was dear have its first shadow before its end.
 constexpr double kMostComing = 0.75;
 constexpr double kRateNs = 5e9;  // what was charged so long ago counts for a third in the rate

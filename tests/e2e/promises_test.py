@@ -455,7 +455,7 @@ def notices_wrong(check, report, figure, wrong):
 def test_stops_and_pauses_stay_within_the_default_budget():
     with Cluster() as c:
         job = Job(c, n=400_000)
-        profile = submit_slow(c, job, "8s")
+        profile = submit_slow(c, job, "15s")
         c.wait_over(profile, 40)
         report = c.json("report", profile)
         cost = report["injection"]["cost"]

@@ -44,6 +44,7 @@ class CodeIndexTest : public testing::Test {
   }
   absl::StatusOr<std::unique_ptr<CodeSource>> Open(const RawModule& module, ModuleDetail detail) {
     ++opens_;
+    last_detail_ = detail;
     if (!open_error_.ok()) return open_error_;
     const std::string id = build_id_.empty() ? module.key.path : build_id_;
     auto source = std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups_, id);
@@ -55,6 +56,7 @@ class CodeIndexTest : public testing::Test {
   absl::Status open_error_;
   std::string build_id_ = "abcd";
   bool has_debug_file_ = false;
+  ModuleDetail last_detail_ = ModuleDetail::kNames;
   int32_t alive_ = 7;
   Questions questions_;
   int opens_ = 0;
@@ -149,6 +151,34 @@ TEST_F(CodeIndexTest, LinesOfADebugFileAreReadWhenTheyAreWanted) {
   EXPECT_NE(first->FunctionAt(0x400110), nullptr) << "who holds the old answer keeps it";
   EXPECT_EQ(names({0x120, 0x900}), lines) << "and not forgotten again";
   EXPECT_EQ(opens_, 2);
+}
+
+TEST_F(CodeIndexTest, LinesOnceReadStayInTheNextProfile) {
+  has_debug_file_ = true;
+  index_.Learn(module_, {0x110}, absl::Seconds(1));
+  clock_.now_ns += 40 * kNsPerSecond;
+  index_.CloseIdleReaders(30 * kNsPerSecond);
+  ASSERT_EQ(index_.reader_count(), 0u);
+  // Few samples at first, and in a place that is not known yet.
+  const auto code = index_.Learn(module_, {0x110, 0x900}, absl::Seconds(1), ModuleDetail::kNames);
+  EXPECT_FALSE(code->facts.lines_unread);
+  EXPECT_EQ(last_detail_, ModuleDetail::kLines) << "what is new has lines, too";
+}
+
+TEST_F(CodeIndexTest, WhatWasKnownStaysWhenItsLinesCannotBeHad) {
+  has_debug_file_ = true;
+  index_.Learn(module_, {0x100}, absl::Seconds(1), ModuleDetail::kNames);
+  questions_.error = absl::DeadlineExceededError("slow");
+  const auto slow = index_.Learn(module_, {0x110}, absl::Seconds(1));
+  EXPECT_NE(slow->FunctionAt(0x400110), nullptr) << "its lookup failed";
+  questions_.error = absl::OkStatus();
+  EXPECT_EQ(index_.reader_count(), 1u) << "who answered before goes on";
+  EXPECT_TRUE(index_.Learn(module_, {0x900}, absl::Seconds(1))->error.ok());
+  clock_.now_ns += 20 * kNsPerSecond;
+  const int before = opens_;
+  EXPECT_TRUE(index_.Learn(module_, {0x110}, absl::ZeroDuration())->facts.lines_unread);
+  EXPECT_EQ(opens_, before) << "no time is left for lines";
+  EXPECT_FALSE(index_.Learn(module_, {0x110}, absl::Seconds(1))->facts.lines_unread);
 }
 
 TEST_F(CodeIndexTest, ADebugFileThatCannotBeReadIsNotTriedAtEachWindow) {

@@ -89,7 +89,6 @@ TEST(InjectionBudgetTest, BeforeTheBeginNothingHasElapsed) {
   EXPECT_EQ(budget.CreditNs(0), budget.CreditNs(100 * kSecond));
 }
 
-// 2 % of 60 s are 1.2 s; half of it is charged all the time.
 TEST(InjectionBudgetTest, AFirstMomentIsNoRate) {
   InjectionBudget early(0.02, 0, 60 * kSecond);
   early.Charge(kSecond / 50, kSecond / 10);  // 20 ms in the first 100
@@ -110,6 +109,7 @@ TEST(InjectionBudgetTest, MostOfTheBudgetMayBeExpectedToBeCharged) {
               kSecond / 1000);
 }
 
+// 2 % of 60 s are 1.2 s; half of it is charged all the time.
 TEST(InjectionBudgetTest, WhatIsChargedPutsOffWhatMayBeExpected) {
   InjectionBudget budget(0.02, 0, 60 * kSecond);
   for (int second = 1; second <= 10; ++second) budget.Charge(kSecond / 100, second * kSecond);
