@@ -55,24 +55,27 @@ ModuleCode& CodeIndex::Code(Source& source, std::string code_id) {
   return *code;
 }
 
+bool CodeIndex::KnowsLinesUnreadBy(const RawModule& module, const CodeSource& reader) const {
+  const auto known = code_.find(CodeId(module, reader.facts()));
+  return known != code_.end() && reader.facts().lines_unread && !known->second->facts.lines_unread;
+}
+
 // False: there is no reader now.
 bool CodeIndex::Open(const RawModule& module, Source& source) {
   if (source.reader != nullptr) return true;
   const int64_t now = clock_.MonotonicNs();
   if (now < source.retry_at_ns) return false;
   auto reader = open_(module, source.detail);
+  // An earlier profile, or the same file by another path: once lines were read they stay.
+  if (reader.ok() && KnowsLinesUnreadBy(module, **reader)) {
+    source.detail = ModuleDetail::kLines;
+    if (auto lines = open_(module, source.detail); lines.ok()) reader = std::move(lines);
+  }
   waited_ns_ += clock_.MonotonicNs() - now;
   if (!reader.ok()) {
     Fail(source, reader.status(), now);
     if (!source.known) Code(source, absl::StrCat("path:", module.key.path)).error = source.failure;
     return false;
-  }
-  // An earlier profile, or the same file by another path: once lines were read they stay.
-  if (const auto known = code_.find(CodeId(module, (*reader)->facts()));
-      known != code_.end() && (*reader)->facts().lines_unread &&
-      !known->second->facts.lines_unread) {
-    source.detail = ModuleDetail::kLines;
-    if (auto lines = open_(module, source.detail); lines.ok()) reader = std::move(lines);
   }
   Adopt(module, source, std::move(reader).value());
   return true;

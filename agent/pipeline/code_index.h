@@ -95,6 +95,7 @@ class CodeIndex {
   };
   bool Open(const RawModule& module, Source& source);
   bool LacksLines(const Source& source) const;
+  bool KnowsLinesUnreadBy(const RawModule& module, const CodeSource& reader) const;
   void Adopt(const RawModule& module, Source& source, std::unique_ptr<CodeSource> reader);
   void ReadLines(const RawModule& module, Source& source, const std::vector<uint64_t>& offsets,
                  absl::Duration timeout);
