@@ -80,6 +80,7 @@ again() {
 
 build ci
 check ci -L 'lint|unit' -j "$jobs"
+again ci unit
 check ci -L 'integration|e2e|timing' -j 1
 again ci integration
 if [ "$mode" = all ]; then

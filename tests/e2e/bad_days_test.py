@@ -286,4 +286,4 @@ def test_exec_runs_a_program_under_ones_own_agent():
 if __name__ == "__main__":
     if not (PUPPETS / "counting").exists():
         cluster.skip("the puppets are not built (mpicc is missing)")
-    cluster.run_tests(sys.modules[__name__], retries=1)
+    cluster.run_tests(sys.modules[__name__])

@@ -170,4 +170,4 @@ def test_the_unwinder_is_the_targets_user_and_its_death_costs_only_paths():
 if __name__ == "__main__":
     if not (PUPPETS / "callpaths_omit").exists():
         cluster.skip("the puppets are not built (mpicc is missing)")
-    cluster.run_tests(sys.modules[__name__], retries=1)
+    cluster.run_tests(sys.modules[__name__])

@@ -189,4 +189,4 @@ def test_start_refuses_what_it_does_not_know():
 if __name__ == "__main__":
     if shutil.which("promtool") is None or shutil.which("prometheus") is None:
         cluster.skip("Prometheus is not installed")
-    cluster.run_tests(sys.modules[__name__], retries=1)
+    cluster.run_tests(sys.modules[__name__])

@@ -44,4 +44,4 @@ def test_rare_calls_and_exceptions_are_left_out():
 if __name__ == "__main__":
     if not PROGRAM.exists():
         cluster.skip("the puppet was not built (no mpicc)")
-    cluster.run_tests(sys.modules[__name__], retries=1, only_calm=True)
+    cluster.run_tests(sys.modules[__name__], only_calm=True)

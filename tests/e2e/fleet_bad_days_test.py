@@ -462,4 +462,4 @@ def test_an_agent_under_a_daemon_of_the_next_version_whose_wall_clock_is_wrong()
 if __name__ == "__main__":
     if not (PUPPETS / "fleet").exists():
         cluster.skip("the puppets are not built (mpicc is missing)")
-    cluster.run_tests(sys.modules[__name__], retries=1)
+    cluster.run_tests(sys.modules[__name__])

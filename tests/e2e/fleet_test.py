@@ -15,7 +15,7 @@ import urllib.request
 import nodes
 from cluster import wait_until
 from nodes import Fleet, FleetJob
-from promises_test import Rank, differences
+from promises_test import Rank, unaltered
 from worse_days_test import check_sums
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "puppets/fleet.c"
@@ -170,7 +170,7 @@ def test_a_job_across_four_nodes_is_one_profile():
         check_verdict(report)
         check_leases(f, profile, report, windows)
         for name in job.pids:
-            assert differences(before[name], after[name]) == [], (name, differences(before[name], after[name]))
+            unaltered(before[name], after[name])
         job.ends_right()
 
 
@@ -308,7 +308,7 @@ def test_a_node_that_never_returns_ends_the_profile_in_time():
         wait_until(lambda: all(f"{profile}: is over" in f.log(f"agent-{name}") for name in f.fleet), 40, "its agent ends by itself, too")
         time.sleep(1)
         for name, pid in job.pids.items():
-            assert differences(before[name], Rank(pid).all()) == [], (name, differences(before[name], Rank(pid).all()))
+            unaltered(before[name], Rank(pid).all())
         job.ends_right()
         status = f.wait_over(profile, AWAY_S + NOTICED_S + 20)
         took = time.monotonic() - cut

@@ -89,4 +89,4 @@ if __name__ == "__main__":
         cluster.skip("the puppets are not built (mpicc is missing)")
     if not cluster.cpus_are_free():
         cluster.skip("this host does not give two threads two CPUs right now")
-    cluster.run_tests(sys.modules[__name__], retries=1, only_calm=True)
+    cluster.run_tests(sys.modules[__name__], only_calm=True)

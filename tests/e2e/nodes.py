@@ -332,7 +332,7 @@ class FleetJob:
         begin = time.monotonic()
         alone = self.fleet.local_mpirun("alone", [cluster.PUPPETS / "fleet", rows[0]["steps"], self.stop, self.slow])
         assert alone.wait(240) == 0, self.fleet.log("alone")
-        assert rows == self.rows("alone"), (rows, self.rows("alone"))
+        cluster.promised(rows == self.rows("alone"), (rows, self.rows("alone")))
         print(f"   {rows[0]['steps']} steps; the same output alone ({time.monotonic() - begin:.0f} s)", flush=True)
 
 
@@ -342,4 +342,4 @@ def run_tests(module):
         cluster.skip("the puppets are not built (mpicc is missing)")
     if reason := why_not():
         cluster.skip(reason)
-    cluster.run_tests(module, retries=1)
+    cluster.run_tests(module)

@@ -74,4 +74,4 @@ def test_the_loop_of_the_next_phase_is_measured_too():
 if __name__ == "__main__":
     if not PROGRAM.exists():
         cluster.skip("the puppet was not built")
-    cluster.run_tests(sys.modules[__name__], retries=1, only_calm=True)
+    cluster.run_tests(sys.modules[__name__], only_calm=True)

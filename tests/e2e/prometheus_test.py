@@ -97,4 +97,4 @@ def test_a_thousand_agents_stay_below_ten_thousand_series():
 if __name__ == "__main__":
     if shutil.which("promtool") is None or shutil.which("prometheus") is None:
         cluster.skip("Prometheus is not installed")
-    cluster.run_tests(sys.modules[__name__], retries=1)
+    cluster.run_tests(sys.modules[__name__])

@@ -348,4 +348,4 @@ if __name__ == "__main__":
         cluster.skip(slurm_cluster.missing())
     if slurm_cluster.shutil.which("prometheus") is None:
         cluster.skip("Prometheus is not installed")
-    cluster.run_tests(sys.modules[__name__], retries=1)
+    cluster.run_tests(sys.modules[__name__])

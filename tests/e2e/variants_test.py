@@ -110,7 +110,7 @@ class Measured:
             shown = json.loads(c.log("job").splitlines()[-1])
             self.log = c.log("agent-node1")
         alone = plain(program, kernel, n, shown["steps"], threads)
-        assert shown["checksum"] == alone["checksum"], (shown, alone)
+        cluster.promised(shown["checksum"] == alone["checksum"], (shown, alone))
         mark = re.compile(rf"// LOOP {kernel.removesuffix('_padded')}\b")
         self.line = [i for i, text in enumerate(SOURCE.read_text().splitlines(), 1) if mark.search(text)][0]
         rows = {r["id"]: r for r in self.report["loops"]}
@@ -323,4 +323,4 @@ def test_memory_that_others_see_is_never_written_by_a_shadow():
 
 
 if __name__ == "__main__":
-    cluster.run_tests(sys.modules[__name__], only_calm=True)
+    cluster.run_tests(sys.modules[__name__], retries=0, only_calm=True)  # each tries again by itself

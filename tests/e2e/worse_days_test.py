@@ -728,4 +728,4 @@ if __name__ == "__main__":
         cluster.skip("the puppets are not built (mpicc is missing)")
     if os.geteuid() != 0:
         cluster.skip("needs root: it mounts small disks and becomes other users")
-    cluster.run_tests(sys.modules[__name__], retries=1)
+    cluster.run_tests(sys.modules[__name__])

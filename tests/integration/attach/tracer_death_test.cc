@@ -17,13 +17,21 @@ namespace {
 
 class TracerDeathTest : public HoldTest {
  protected:
-  // Holds once with the argument; true when the tracer died of it.
+  // Holds once with the argument; true when the tracer died of it. A stop that takes too long because the host gives its CPUs
+  // to others is given up, and says nothing of the operation: tried again.
   static bool DiesAt(HoldRequest request, const char* flag, int operation) {
-    const auto tracer = StartTracer({flag, std::to_string(operation)});
     request.max_stop_ns = kStopNs;
-    const auto reply = tracer->Run(request);
-    EXPECT_TRUE(!reply.ok() || reply->status.ok()) << operation << ": " << reply->status;
-    return !reply.ok();
+    absl::Status given_up;
+    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+      const auto tracer = StartTracer({flag, std::to_string(operation)});
+      const auto reply = tracer->Run(request);
+      if (!reply.ok()) return true;
+      if (reply->status.ok()) return false;
+      given_up = reply->status;
+      if (!absl::IsDeadlineExceeded(given_up)) break;
+    }
+    ADD_FAILURE() << operation << ": " << given_up;
+    return false;
   }
 
   // Kills at the first operation, the second, ... until a hold has fewer operations than that.
@@ -39,7 +47,7 @@ class TracerDeathTest : public HoldTest {
     return operation - 1;
   }
 
-  static constexpr int kMostOperations = 400;
+  static constexpr int kMostOperations = 400, kMostAttempts = 8;
   static constexpr int64_t kStopNs = 100 * kNsPerMs;
 };
 

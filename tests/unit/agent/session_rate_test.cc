@@ -10,6 +10,9 @@ namespace {
 
 class SessionRateTest : public SessionTest {
  protected:
+  SessionRateTest() {
+    tools_.cpu_ns = [] { return 0; };  // the test's own CPU time is none of the session's
+  }
   // A drain, ten of them in a second: so many samples of a rank that runs all the time.
   void SampleAtEachDrain(int samples) {
     script_.on_drain = [this, samples](SampleSink& sink, int drain) {

@@ -41,9 +41,9 @@ class RecentProfilesTest : public PipelineFixture {
   }
 
   void Finish(const std::string& id) {
-    End(agent_, id, sequence_);
-    // Its aggregate goes last of all.
+    // Its aggregate goes last of all, and may have gone when End returns.
     const size_t left = pipeline_->aggregates() - 1;
+    End(agent_, id, sequence_);
     Await([&] { return pipeline_->aggregates() == left; });
   }
 
