@@ -1,10 +1,5 @@
 #include "agent/attach/tracer.h"
 
-#include <sys/socket.h>
-
-#include <cerrno>
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
 #include "agent/attach/hold_codec.h"
 #include "agent/spawn/helper_process.h"
@@ -36,14 +31,12 @@ Tracer::~Tracer() {
 }
 
 absl::Status Tracer::Spawn() {
-  int ends[2] = {-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return absl::ResourceExhaustedError(absl::StrCat("tracer socket: ", strerror(errno)));
-  UniqueFd own(ends[0]);
-  const UniqueFd theirs(ends[1]);
   const HelperProgram program{"tracer", options_.program, options_.arguments, /*own_session=*/true};
-  ASSIGN_OR_RETURN(pid_, StartHelper(program, theirs.get()));
-  socket_ = std::move(own);
+  ASSIGN_OR_RETURN(Helper tracer, StartWithSocket("tracer", [&](int socket) {
+                     return StartHelper(program, socket);
+                   }));
+  pid_ = tracer.pid;
+  socket_ = std::move(tracer.socket);
   return absl::OkStatus();
 }
 

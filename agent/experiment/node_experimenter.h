@@ -4,7 +4,8 @@
 //          ranks at the same time, so that their shadows contend for the machine as the job does - and at the end everything
 //          is taken out again. A dry run ends after the preparation of every rank: no tracer is started, no rank is stopped,
 //          altered or forked. A later order adds loops and gives others up; once measuring has ended its loops only get the
-//          reason (revised_orders.cc). Under a lease ranks are paused in its windows only (lease_gate.h, leased_steps.cc).
+//          reason (revised_orders.cc). Under a lease ranks are paused in its windows only (lease_gate.h, leased_steps.cc);
+//          what steps cost: step_costs.cc.
 // Units    see agent/pipeline/experimenter.h.
 // Errors   as notices and as reasons of measurements.
 // Threads  thread "perfd-measure" does all stops; one short-lived thread per rank waits for a shadow.

@@ -1,9 +1,5 @@
 #include "agent/reader/reader_process.h"
 
-#include <sys/socket.h>
-
-#include <cerrno>
-#include <cstring>
 #include <map>
 #include <utility>
 
@@ -60,15 +56,11 @@ absl::StatusOr<std::unique_ptr<ReaderProcess>> ReaderProcess::StartAlone(
       subject);
 }
 
-absl::StatusOr<std::unique_ptr<ReaderProcess>> ReaderProcess::StartBy(Spawn spawn,
+absl::StatusOr<std::unique_ptr<ReaderProcess>> ReaderProcess::StartBy(HelperStart start,
                                                                       std::string subject) {
-  int ends[2] = {-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return absl::ResourceExhaustedError(absl::StrCat("reader socket: ", strerror(errno)));
-  UniqueFd own(ends[0]);
-  const UniqueFd theirs(ends[1]);
-  ASSIGN_OR_RETURN(const pid_t pid, spawn(theirs.get()));
-  return std::unique_ptr<ReaderProcess>(new ReaderProcess(pid, std::move(own), std::move(subject)));
+  ASSIGN_OR_RETURN(Helper reader, StartWithSocket("reader", start));
+  return std::unique_ptr<ReaderProcess>(
+      new ReaderProcess(reader.pid, std::move(reader.socket), std::move(subject)));
 }
 
 ReaderProcess::~ReaderProcess() {

@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "agent/spawn/helper_process.h"
 #include "core/base/unique_fd.h"
 
 namespace perfd {
@@ -48,8 +48,8 @@ class ReaderProcess {
   pid_t pid() const { return pid_; }  // 0: has ended
 
  private:
-  using Spawn = absl::FunctionRef<absl::StatusOr<pid_t>(int socket)>;
-  static absl::StatusOr<std::unique_ptr<ReaderProcess>> StartBy(Spawn spawn, std::string subject);
+  static absl::StatusOr<std::unique_ptr<ReaderProcess>> StartBy(HelperStart start,
+                                                                std::string subject);
   ReaderProcess(pid_t pid, UniqueFd socket, std::string subject)
       : pid_(pid), socket_(std::move(socket)), subject_(std::move(subject)) {}
   std::string End();

@@ -76,13 +76,10 @@ pid_t ForkSibling() {
 
 absl::StatusOr<std::unique_ptr<HelperHost>> HelperHost::Start(const std::string& name,
                                                               const std::string& program) {
-  int ends[2] = {-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return absl::ResourceExhaustedError(absl::StrCat(name, " socket: ", strerror(errno)));
-  UniqueFd own(ends[0]);
-  const UniqueFd theirs(ends[1]);
-  ASSIGN_OR_RETURN(const pid_t pid, StartHelper({name, program, {kHostMode}}, theirs.get()));
-  return std::unique_ptr<HelperHost>(new HelperHost(pid, std::move(own)));
+  ASSIGN_OR_RETURN(Helper host, StartWithSocket(name, [&](int socket) {
+                     return StartHelper({name, program, {kHostMode}}, socket);
+                   }));
+  return std::unique_ptr<HelperHost>(new HelperHost(host.pid, std::move(host.socket)));
 }
 
 HelperHost::~HelperHost() {

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
-#include "core/base/unique_fd.h"
+#include "core/base/status_macros.h"
 
 namespace perfd {
 namespace {
@@ -131,6 +132,17 @@ absl::StatusOr<pid_t> StartHelper(const HelperProgram& program, int socket) {
         absl::StrCat("cannot start ", program.name, " '", program.path, "': ", strerror(error)));
   AdoptHelper(pid);
   return pid;
+}
+
+absl::StatusOr<Helper> StartWithSocket(const std::string& name, HelperStart start) {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return absl::ResourceExhaustedError(absl::StrCat(name, " socket: ", strerror(errno)));
+  Helper helper;
+  helper.socket = UniqueFd(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  ASSIGN_OR_RETURN(helper.pid, start(theirs.get()));
+  return helper;
 }
 
 void AdoptHelper(pid_t pid) {

@@ -2,9 +2,9 @@
 //
 // Shape    StartHelper -> pid, with the socket on descriptor kHelperSocket, nothing else inherited but standard error.
 //          EndHelper kills the process if it still runs, reaps it and tells how it ended. HelpersCpuNs is what they have used.
-// Errors   kFailedPrecondition (the program cannot be executed).
+// Errors   kFailedPrecondition (the program cannot be executed), kResourceExhausted (no socket).
 // Threads  thread-safe: posix_spawn is safe with threads. Helpers die with the thread that started them (PDEATHSIG, set by them).
-// Source   posix_spawn(3), pidfd_open(2), wait4(2), clock_getcpuclockid(3).
+// Source   posix_spawn(3), pidfd_open(2), wait4(2), clock_getcpuclockid(3), socketpair(2).
 #ifndef AGENT_SPAWN_HELPER_PROCESS_H_
 #define AGENT_SPAWN_HELPER_PROCESS_H_
 
@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "core/base/unique_fd.h"
 
 namespace perfd {
 
@@ -28,6 +30,15 @@ struct HelperProgram {
 };
 
 absl::StatusOr<pid_t> StartHelper(const HelperProgram& program, int socket);
+
+struct Helper {
+  pid_t pid = 0;
+  UniqueFd socket;  // this process's end
+};
+using HelperStart = absl::FunctionRef<absl::StatusOr<pid_t>(int socket)>;
+
+// Makes a pair of sockets, and has `start` begin a helper with one of them. The name is for messages.
+absl::StatusOr<Helper> StartWithSocket(const std::string& name, HelperStart start);
 
 // A child that somebody else has started for this process: counted and ended as if StartHelper had.
 void AdoptHelper(pid_t pid);
