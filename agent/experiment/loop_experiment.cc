@@ -20,6 +20,9 @@ constexpr double kMostRestoring = 0.05;  // of an instance's time
 constexpr int32_t kInstanceRounds =
     2;  // of one shadow then: more instances tell more than more runs
 
+// Added to what a shadow may take: of the order of a host's time slices.
+constexpr int64_t kSurpriseNs = 50'000'000;
+
 constexpr int64_t kLookRuns = 4;   // REF, COUNT, and a TRACE that is cut short
 constexpr int64_t kLeastRuns = 6;  // one variant between two runs of REF, warmed up and counted
 
@@ -100,6 +103,18 @@ double LoopExperiment::InstanceNs() const {
 // Of a shadow, as it is planned.
 int64_t LoopExperiment::LongestNs() const {
   return static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
+}
+
+// Once it is known what a run takes, a shadow that takes far longer (a host that takes a CPU away in the middle of it) is ended
+// with what it has, instead of holding the team until budget.shadow. Instances of other lengths are no surprise.
+int64_t LoopExperiment::PauseLimitNs(int64_t predicted_ns) const {
+  if (stage_ != Stage::kMeasure || run_cycles_ <= 0 || NeedsProtocol() || Learns())
+    return setup_.shadow_ns;
+  double longest = 1;
+  for (const uint64_t cycles : live_)
+    longest = std::max(longest, static_cast<double>(cycles) / std::max(1.0, live_cycles_));
+  const double limit = surprise_ * longest * static_cast<double>(predicted_ns);
+  return std::min(setup_.shadow_ns, kSurpriseNs + static_cast<int64_t>(limit));
 }
 
 // Of all instances that one run goes on over.
@@ -214,7 +229,6 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   wish.countdown = static_cast<int64_t>((draw * 7919 + 13) % most) * std::max(1, census_.team);
   wish.arm_from_ns = room.arm_from_ns;
   wish.arm_until_ns = room.arm_until_ns;
-  wish.shadow_ns = setup_.shadow_ns;
   wish.timeout_ns = room.timeout_ns;
   wish.runs = std::move(runs);
   for (RunWish& run : wish.runs) run.instances = instances_;
@@ -224,8 +238,12 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   }
   if (room.narrow) wish.footprint = footprint();
   const int64_t predicted = PredictedNs(room.prediction, wish.runs.size());
+  wish.shadow_ns = PauseLimitNs(predicted);
   auto result = lab.RunShadow(wish);
   if (absl::IsCancelled(result.status())) return {};  // nothing was armed: the next window will do
+  // Perhaps it is the prediction that is wrong.
+  const bool overdue = result.ok() && result->pause_ns >= wish.shadow_ns * 3 / 4;
+  if (overdue && wish.shadow_ns < setup_.shadow_ns) surprise_ *= 2;
   if (!result.ok()) {
     if (absl::IsUnavailable(result.status()) || absl::IsDeadlineExceeded(result.status()))
       ++cost_.failed_arms;
