@@ -21,7 +21,7 @@ constexpr int32_t kInstanceRounds =
     2;  // of one shadow then: more instances tell more than more runs
 
 // Added to what a shadow may take: of the order of a host's time slices.
-constexpr int64_t kSurpriseNs = 50'000'000;
+constexpr int64_t kSurpriseNs = 30'000'000;
 
 constexpr int64_t kLookRuns = 4;   // REF, COUNT, and a TRACE that is cut short
 constexpr int64_t kLeastRuns = 6;  // one variant between two runs of REF, warmed up and counted
@@ -105,16 +105,15 @@ int64_t LoopExperiment::LongestNs() const {
   return static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
 }
 
-// Once it is known what a run takes, a shadow that takes far longer (a host that takes a CPU away in the middle of it) is ended
-// with what it has, instead of holding the team until budget.shadow. Instances of other lengths are no surprise.
-int64_t LoopExperiment::PauseLimitNs(int64_t predicted_ns) const {
-  if (stage_ != Stage::kMeasure || run_cycles_ <= 0 || NeedsProtocol() || Learns())
-    return setup_.shadow_ns;
+// Once it is known what a run takes, a shadow that takes far longer (a host that takes a CPU away in the middle of it) begins no
+// further ones, instead of holding the team until budget.shadow. Instances of other lengths are no surprise.
+int64_t LoopExperiment::LatestRunNs(int64_t predicted_ns) const {
+  if (stage_ != Stage::kMeasure || run_cycles_ <= 0 || NeedsProtocol() || Learns()) return 0;
   double longest = 1;
   for (const uint64_t cycles : live_)
     longest = std::max(longest, static_cast<double>(cycles) / std::max(1.0, live_cycles_));
-  const double limit = surprise_ * longest * static_cast<double>(predicted_ns);
-  return std::min(setup_.shadow_ns, kSurpriseNs + static_cast<int64_t>(limit));
+  return kSurpriseNs +
+         static_cast<int64_t>(surprise_ * longest * static_cast<double>(predicted_ns));
 }
 
 // Of all instances that one run goes on over.
@@ -238,12 +237,12 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   }
   if (room.narrow) wish.footprint = footprint();
   const int64_t predicted = PredictedNs(room.prediction, wish.runs.size());
-  wish.shadow_ns = PauseLimitNs(predicted);
+  wish.shadow_ns = setup_.shadow_ns;
+  wish.runs_ns = LatestRunNs(predicted);
   auto result = lab.RunShadow(wish);
   if (absl::IsCancelled(result.status())) return {};  // nothing was armed: the next window will do
   // Perhaps it is the prediction that is wrong.
-  const bool overdue = result.ok() && result->pause_ns >= wish.shadow_ns * 3 / 4;
-  if (overdue && wish.shadow_ns < setup_.shadow_ns) surprise_ *= 2;
+  if (result.ok() && wish.runs_ns > 0 && result->pause_ns >= wish.runs_ns) surprise_ *= 2;
   if (!result.ok()) {
     if (absl::IsUnavailable(result.status()) || absl::IsDeadlineExceeded(result.status()))
       ++cost_.failed_arms;

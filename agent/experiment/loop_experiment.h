@@ -102,7 +102,7 @@ class LoopExperiment {
   double InstancesNs() const;
   int64_t RestoreNs() const;
   int64_t LongestNs() const;
-  int64_t PauseLimitNs(int64_t predicted_ns) const;
+  int64_t LatestRunNs(int64_t predicted_ns) const;
   StagePlan Plan() const;
   std::vector<std::string> Missing() const;
   std::vector<std::string> MissingInstances() const;
@@ -160,7 +160,7 @@ class LoopExperiment {
   bool short_by_detour_ = false;  // one of them ended in a detour
   std::vector<uint64_t> trips_;   // one per counted instance
   uint32_t shadows_ = 0;
-  double surprise_ = 3;  // times what is expected, a shadow may take
+  double surprise_ = 2;  // so many times what is expected, a shadow may take
   double probe_cycles_ = 0;
   std::vector<RunSample> runs_;
   std::set<std::string> trips_checked_;  // variants whose passes have been counted

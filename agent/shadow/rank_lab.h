@@ -67,10 +67,11 @@ struct InstalledLoop {
   std::vector<CodeCopy> copies;                         // one per name
   std::vector<std::pair<uint64_t, std::string>> texts;  // of the loop's instructions, by address
   std::vector<Refusal> refusals;                        // variants that could not be made
-  std::vector<absl::StatusOr<CodeCopy>> chained;        // over many instances (agent/variant/chain.h)
+  std::vector<absl::StatusOr<CodeCopy>> chained;  // over many instances (agent/variant/chain.h)
   absl::Status chains = absl::UnimplementedError("nobody has looked");  // not OK: none can
   std::vector<std::string> detours;  // paths that the copies leave out
-  absl::Status in_place = absl::UnimplementedError("nobody has looked");  // OK: see RankLab::Recover
+  absl::Status in_place =
+      absl::UnimplementedError("nobody has looked");  // OK: see RankLab::Recover
   std::vector<bool> in_place_copies;                  // which of the copies may
 };
 
@@ -97,6 +98,7 @@ struct ShadowWish {
   int32_t team = 1;
   int64_t countdown = 0;   // entries to let pass first
   int64_t shadow_ns = 0;   // hard limit of the pause; at most LabOptions::max_shadow_ns
+  int64_t runs_ns = 0;     // no run begins later; 0, and at most: 85 % of the hard limit
   int64_t timeout_ns = 0;  // for the loop to be entered and the team to meet
   // CLOCK_MONOTONIC: it is armed no earlier and disarmed by then (core/model/pause_lease.h); 0: at once, for timeout_ns.
   int64_t arm_from_ns = 0, arm_until_ns = 0;
