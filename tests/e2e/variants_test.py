@@ -3,12 +3,14 @@
 the program's output bit-identical to a run that nobody measured.
 
 Each truth is tried with one compiler, instruction set and number of threads; which one goes round from truth to truth, and
-PERFD_ROTATE=k turns all by k. PERFD_ALL_BUILDS=1 tries every truth with all of them (some 45 minutes).
+PERFD_ROTATE=k turns all by k. PERFD_ALL_BUILDS=1 tries every truth with all of them (some 45 minutes); with PERFD_SEEN=FILE what
+has passed with the same agent is noted there and not tried again: busy hosts are calm now and then.
 
 Thresholds: removals leave what the nature leaves. A loop that waits for memory keeps its time without its arithmetic
 (LS >= 0.9); a loop that divides loses most of its time with the division; a chain of dependent additions (2 to 4 cycles each)
 loses it with the chain. "About 1" is within 0.15 of 1: two cores that are shared with the agent, and two runs of the same code
 differ by some percent here."""
+import hashlib
 import json
 import os
 import pathlib
@@ -26,6 +28,7 @@ L1 = 1200           # doubles: 9.6 KB per array
 SOURCE = pathlib.Path(__file__).parent.parent / "puppets/kernels.c"
 ALL_BUILDS = os.environ.get("PERFD_ALL_BUILDS", "") not in ("", "0")
 ROTATE = int(os.environ.get("PERFD_ROTATE", "0"))
+SEEN = os.environ.get("PERFD_SEEN", "")
 # Where each is in this list says which build it gets.
 TRUTHS = ["triad", "divide", "sqrt", "sum1", "count", "chase", "hops", "l1", "empty", "two_arrays", "svdcmp", "loads",
           "prefetch", "in_place", "branchy", "window"]
@@ -56,22 +59,43 @@ def choices(truth, teams, isa=""):
     return [everything[(5 * TRUTHS.index(truth) + ROTATE) % len(everything)]]
 
 
+class Seen:
+    """What has passed, a line each, of agents by the digest of the program."""
+
+    def __init__(self):
+        self.file = pathlib.Path(SEEN) if SEEN else None
+        self.agent = hashlib.sha256((cluster.BIN / "perf-agent").read_bytes()).hexdigest()[:16] if SEEN else ""
+        self.lines = set(self.file.read_text().splitlines()) if SEEN and self.file.exists() else set()
+
+    def has(self, what):
+        return f"{self.agent} {what}" in self.lines
+
+    def note(self, what):
+        if self.file is not None:
+            with self.file.open("a") as out:
+                print(f"{self.agent} {what}", file=out)
+
+
 def in_builds(truth, check, teams=(1, 2), isa=""):
     """check(program, threads) for each choice; a failure counts the second time, when profiles are three times as long: others
     who use the cores or the caches disturb some rounds, and the longer one looks the more are left."""
-    failures = []
+    failures, seen = [], Seen()
     for program, team in choices(truth, teams, isa):
+        what = f"{truth} {program.name} x {team}"
+        if seen.has(what):
+            continue
         for last in (False, True):
             Measured.longer = 3 if last else 1
             try:
                 check(program, team)
+                seen.note(what)
                 break
             except cluster.Broken:
                 raise
             except AssertionError as error:
                 traceback.print_exc()
-                print(f"{'FAIL ' if last else 'retry'} {truth} {program.name} x {team}: {error}", flush=True)
-                failures += [f"{truth} {program.name} x {team}: {error}"] if last else []
+                print(f"{'FAIL ' if last else 'retry'} {what}: {error}", flush=True)
+                failures += [f"{what}: {error}"] if last else []
     assert not failures, "\n".join(failures)
 
 
