@@ -7,10 +7,13 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace perfd {
 namespace {
+
+constexpr absl::string_view kChanged = " changed by more than ";
 
 const char* StatusReason(RunOutcome status) {
   switch (status) {
@@ -97,8 +100,7 @@ std::string BaseReason(const std::vector<double>& around, absl::string_view base
   if (around.empty()) return absl::StrCat("no valid run of ", base, " beside it");
   const auto [low, high] = std::minmax_element(around.begin(), around.end());
   if (*high - *low <= spread * *low) return "";
-  return absl::StrCat(base, " changed by more than ", std::lround(spread * 100),
-                      " % from before to after it");
+  return absl::StrCat(base, kChanged, std::lround(spread * 100), " % from before to after it");
 }
 
 }  // namespace
@@ -140,6 +142,10 @@ PairedRuns PairRuns(std::span<const CheckedRun> runs, absl::string_view variant,
     out.runs.push_back(&run);
   }
   return out;
+}
+
+bool IsOfTheMachine(const Refusal& refusal) {
+  return absl::StrContains(refusal.reason, kChanged);
 }
 
 }  // namespace perfd

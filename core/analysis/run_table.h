@@ -1,4 +1,4 @@
-// core/analysis/run_table.h - the runs of one thread, or of the team, checked and ready to be paired; used by saturation.cc.
+// core/analysis/run_table.h - the runs of one thread, or of the team, checked and ready to be paired; used by saturation.cc, verdict.cc.
 //
 // Shape    a run with a reason does not count; the others have cycles > 0, the probe's cost subtracted.
 // Threads  thread-safe (pure).
@@ -39,6 +39,9 @@ struct PairedRuns {
 // Each run of `variant` over the mean of its neighbouring runs of `base`.
 PairedRuns PairRuns(std::span<const CheckedRun> runs, absl::string_view variant,
                     absl::string_view base, double base_spread);
+
+// Its runs did not count because the machine changed around them: the next ones may.
+bool IsOfTheMachine(const Refusal& refusal);
 
 }  // namespace perfd
 

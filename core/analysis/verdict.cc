@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/analysis/run_table.h"
 #include "core/model/variant_name.h"
 
 namespace perfd {
@@ -48,6 +49,21 @@ bool Asked(const StagePlan& plan, absl::string_view variant) {
   return std::find(plan.asked.begin(), plan.asked.end(), variant) != plan.asked.end();
 }
 
+uint64_t DisturbedRuns(const LoopMeasurement& loop, absl::string_view variant) {
+  uint64_t runs = 0;
+  for (const Refusal& refusal : loop.refusals) {
+    if (refusal.variant == variant && IsOfTheMachine(refusal)) runs += refusal.count;
+  }
+  return runs;
+}
+
+// Of what ran and did not count so far: no use trying on. Where it was the machine's doing, that takes longer to say.
+bool NeverCounts(const VariantFigures& figures, uint64_t disturbed) {
+  constexpr uint64_t kMostVain = 4, kMostDisturbed = 16;
+  const uint64_t vain = figures.invalid_runs;
+  return vain >= kMostDisturbed || vain - std::min(vain, disturbed) >= kMostVain;
+}
+
 bool Refused(const LoopMeasurement& loop, absl::string_view variant) {
   // Refusals with an instruction, or of a variant that never ran, concern the variant; others only some of its runs.
   for (const Refusal& refusal : loop.refusals) {
@@ -56,21 +72,25 @@ bool Refused(const LoopMeasurement& loop, absl::string_view variant) {
     if (refusal.instruction != 0 || std::none_of(loop.figures.begin(), loop.figures.end(), same)) {
       return true;
     }
-    // Ran often and never counted: no use trying on.
     const VariantFigures& figures = *std::find_if(loop.figures.begin(), loop.figures.end(), same);
-    if (figures.valid_runs == 0 && figures.invalid_runs >= 4) return true;
+    if (figures.valid_runs == 0 && NeverCounts(figures, DisturbedRuns(loop, variant))) return true;
   }
   return false;
 }
 
 std::vector<std::string> Missing(const LoopMeasurement& loop, const StagePlan& plan,
                                  const std::vector<std::string>& wanted) {
-  std::vector<std::string> missing;
+  std::vector<std::pair<uint64_t, std::string>> known;  // runs that count
   for (const std::string& variant : wanted) {
     const VariantFigures* figures = FindFigures(loop, variant);
     const bool enough = figures != nullptr && IsEnough(*figures, plan.repetitions);
-    if (!enough && !Refused(loop, variant)) missing.push_back(variant);
+    if (!enough && !Refused(loop, variant))
+      known.emplace_back(figures == nullptr ? 0 : figures->valid_runs, variant);
   }
+  std::stable_sort(known.begin(), known.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> missing;
+  for (auto& [runs, variant] : known) missing.push_back(std::move(variant));
   return missing;
 }
 

@@ -76,7 +76,8 @@ struct StagePlan {
 inline constexpr int kMostGroups = 8;  // GROUP(0) .. GROUP(7) are added where memory decides
 
 // What is not yet known well enough of the first stage that is not complete: REF LS FP DL1; then what the verdict asks for;
-// then the rest of the request. Empty: nothing is left. Refused variants are never named.
+// then the rest of the request. Least known first: a verdict needs all of them. Empty: nothing is left. Refused variants are
+// never named.
 std::vector<std::string> NextStage(const LoopMeasurement& loop, const StagePlan& plan,
                                    const VerdictEdges& edges = {});
 // After that: what has been seen in fewer than plan.instances instances, of the first stage and CTRL.

@@ -363,6 +363,30 @@ TEST(NextStage, GivesUpAfterFourRunsOfWhichNoneCounts) {
   EXPECT_EQ(Joined(NextStage(loop, kAll)), "LS");
 }
 
+TEST(NextStage, WhatAChangingMachineSpoilsIsTriedLonger) {
+  LoopMeasurement loop = Loop({Figures("LS", 0.9, 0.2), Figures("FP", 0.2), Figures("DL1", 0.9)});
+  const std::string reason = "REF changed by more than 25 % from before to after it";
+  loop.refusals = {{"LS", 0, reason, 12}, {"LS", 0, "the variant faulted in the shadow", 3}};
+  VariantFigures& ls = loop.figures[0];
+  ls.valid_runs = 0;
+  ls.invalid_runs = 15;
+  EXPECT_EQ(Joined(NextStage(loop, kAll)), "LS");
+  loop.refusals[0].count = 11;
+  loop.refusals[1].count = 4;
+  EXPECT_NE(Joined(NextStage(loop, kAll)), "LS");
+  loop.refusals = {{"LS", 0, reason, 16}};
+  ls.invalid_runs = 16;
+  EXPECT_NE(Joined(NextStage(loop, kAll)), "LS");
+}
+
+// Where a shadow has no room for all of them, the last ones are left out.
+TEST(NextStage, BeginsWithWhatIsLeastKnown) {
+  VariantFigures ls = Figures("LS", 0.9, 0.2), fp = Figures("FP", 0.2, 0.2);
+  ls.valid_runs = 5;
+  fp.valid_runs = 2;
+  EXPECT_EQ(Joined(NextStage(Loop({ls, fp}), kAll)), "DL1 FP LS");
+}
+
 TEST(InstanceStage, WantsMoreInstancesOfWhatTheVerdictNeeds) {
   StagePlan plan = kAll;
   LoopMeasurement loop = Loop({Figures("LS", 1), Void("FP"), Figures("DL1", 0.5),
