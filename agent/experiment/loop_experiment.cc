@@ -20,9 +20,6 @@ constexpr double kMostRestoring = 0.05;  // of an instance's time
 constexpr int32_t kInstanceRounds =
     2;  // of one shadow then: more instances tell more than more runs
 
-// Added to what a shadow may take: of the order of a host's time slices.
-constexpr int64_t kSurpriseNs = 30'000'000;
-
 constexpr int64_t kLookRuns = 4;   // REF, COUNT, and a TRACE that is cut short
 constexpr int64_t kLeastRuns = 6;  // one variant between two runs of REF, warmed up and counted
 
@@ -103,17 +100,6 @@ double LoopExperiment::InstanceNs() const {
 // Of a shadow, as it is planned.
 int64_t LoopExperiment::LongestNs() const {
   return static_cast<int64_t>(kShadowShare * static_cast<double>(setup_.shadow_ns));
-}
-
-// Once it is known what a run takes, a shadow that takes far longer (a host that takes a CPU away in the middle of it) begins no
-// further ones, instead of holding the team until budget.shadow. Instances of other lengths are no surprise.
-int64_t LoopExperiment::LatestRunNs(int64_t predicted_ns) const {
-  if (stage_ != Stage::kMeasure || run_cycles_ <= 0 || NeedsProtocol() || Learns()) return 0;
-  double longest = 1;
-  for (const uint64_t cycles : live_)
-    longest = std::max(longest, static_cast<double>(cycles) / std::max(1.0, live_cycles_));
-  return kSurpriseNs +
-         static_cast<int64_t>(surprise_ * longest * static_cast<double>(predicted_ns));
 }
 
 // Of all instances that one run goes on over.
@@ -228,6 +214,7 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   wish.countdown = static_cast<int64_t>((draw * 7919 + 13) % most) * std::max(1, census_.team);
   wish.arm_from_ns = room.arm_from_ns;
   wish.arm_until_ns = room.arm_until_ns;
+  wish.shadow_ns = setup_.shadow_ns;
   wish.timeout_ns = room.timeout_ns;
   wish.runs = std::move(runs);
   for (RunWish& run : wish.runs) run.instances = instances_;
@@ -237,12 +224,8 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   }
   if (room.narrow) wish.footprint = footprint();
   const int64_t predicted = PredictedNs(room.prediction, wish.runs.size());
-  wish.shadow_ns = setup_.shadow_ns;
-  wish.runs_ns = LatestRunNs(predicted);
   auto result = lab.RunShadow(wish);
   if (absl::IsCancelled(result.status())) return {};  // nothing was armed: the next window will do
-  // Perhaps it is the prediction that is wrong.
-  if (result.ok() && wish.runs_ns > 0 && result->pause_ns >= wish.runs_ns) surprise_ *= 2;
   if (!result.ok()) {
     if (absl::IsUnavailable(result.status()) || absl::IsDeadlineExceeded(result.status()))
       ++cost_.failed_arms;

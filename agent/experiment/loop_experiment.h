@@ -19,11 +19,11 @@
 
 #include "absl/status/status.h"
 #include "agent/experiment/loop_step.h"
+#include "agent/experiment/next_stage.h"
 #include "agent/experiment/run_schedule.h"
 #include "agent/experiment/trace_summary.h"
 #include "agent/shadow/rank_lab.h"
 #include "core/analysis/saturation.h"
-#include "core/analysis/verdict.h"
 #include "core/model/loop_measurement.h"
 
 namespace perfd {
@@ -102,7 +102,6 @@ class LoopExperiment {
   double InstancesNs() const;
   int64_t RestoreNs() const;
   int64_t LongestNs() const;
-  int64_t LatestRunNs(int64_t predicted_ns) const;
   StagePlan Plan() const;
   std::vector<std::string> Missing() const;
   std::vector<std::string> MissingInstances() const;
@@ -160,7 +159,6 @@ class LoopExperiment {
   bool short_by_detour_ = false;  // one of them ended in a detour
   std::vector<uint64_t> trips_;   // one per counted instance
   uint32_t shadows_ = 0;
-  double surprise_ = 2;  // so many times what is expected, a shadow may take
   double probe_cycles_ = 0;
   std::vector<RunSample> runs_;
   std::set<std::string> trips_checked_;  // variants whose passes have been counted

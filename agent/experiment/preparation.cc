@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "agent/experiment/next_stage.h"
 #include "agent/experiment/text_scan.h"
 #include "agent/variant/patch_plan.h"
-#include "core/analysis/verdict.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 

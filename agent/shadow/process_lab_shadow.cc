@@ -144,8 +144,7 @@ absl::StatusOr<ShadowPlan> ProcessLab::MakePlan(const LabSite& site, const Shado
   plan.gather_ns = kGatherNs;
   const int64_t longest = std::clamp<int64_t>(wish.shadow_ns, kNsPerMs, options_.max_shadow_ns);
   plan.shadow_ns = static_cast<uint64_t>(longest);
-  const auto latest = static_cast<int64_t>(kSoftShare * static_cast<double>(longest));
-  plan.soft_ticks = ticks_.ToTicks(wish.runs_ns > 0 ? std::min(latest, wish.runs_ns) : latest);
+  plan.soft_ticks = ticks_.ToTicks(static_cast<int64_t>(kSoftShare * static_cast<double>(longest)));
   plan.agent_wait_ns = std::min(kAgentWaitNs, plan.shadow_ns / 2);
   for (size_t level = 0; level < kEvictLevels; ++level)
     plan.evict_bytes[level] = EvictBytesOfThisCpu(static_cast<Evict>(level));

@@ -98,7 +98,6 @@ struct ShadowWish {
   int32_t team = 1;
   int64_t countdown = 0;   // entries to let pass first
   int64_t shadow_ns = 0;   // hard limit of the pause; at most LabOptions::max_shadow_ns
-  int64_t runs_ns = 0;     // no run begins later; 0, and at most: 85 % of the hard limit
   int64_t timeout_ns = 0;  // for the loop to be entered and the team to meet
   // CLOCK_MONOTONIC: it is armed no earlier and disarmed by then (core/model/pause_lease.h); 0: at once, for timeout_ns.
   int64_t arm_from_ns = 0, arm_until_ns = 0;

@@ -144,8 +144,12 @@ PairedRuns PairRuns(std::span<const CheckedRun> runs, absl::string_view variant,
   return out;
 }
 
-bool IsOfTheMachine(const Refusal& refusal) {
+bool MachineChanged(const Refusal& refusal) {
   return absl::StrContains(refusal.reason, kChanged);
+}
+
+bool WasNotRun(const Refusal& refusal) {
+  return refusal.reason == StatusReason(RunOutcome::kNotRun);
 }
 
 }  // namespace perfd

@@ -40,8 +40,9 @@ struct PairedRuns {
 PairedRuns PairRuns(std::span<const CheckedRun> runs, absl::string_view variant,
                     absl::string_view base, double base_spread);
 
-// Its runs did not count because the machine changed around them: the next ones may.
-bool IsOfTheMachine(const Refusal& refusal);
+// Why runs did not count that say nothing of the variant: the next ones may.
+bool MachineChanged(const Refusal& refusal);  // around them
+bool WasNotRun(const Refusal& refusal);       // the shadow had no time left
 
 }  // namespace perfd
 

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "core/analysis/run_table.h"
 #include "core/model/variant_name.h"
 
 namespace perfd {
@@ -34,92 +33,6 @@ std::string PartFix(const VariantPart& part) {
     return change == Change::kGroup ? absl::StrCat(name, " ", part.parameter) : name;
   }
   return "";
-}
-
-// Whether the verdict makes this variant worth its price.
-bool MemoryAsks(const VariantName& name) {
-  return name.Has(Change::kS2l) || name.Has(Change::kNoStore) || name.Has(Change::kGroup);
-}
-
-bool ArithmeticAsks(const VariantName& name) {
-  return name.Has(Change::kNoDiv) || name.Has(Change::kNoSqrt) || name.Has(Change::kNoRed);
-}
-
-bool Asked(const StagePlan& plan, absl::string_view variant) {
-  return std::find(plan.asked.begin(), plan.asked.end(), variant) != plan.asked.end();
-}
-
-uint64_t DisturbedRuns(const LoopMeasurement& loop, absl::string_view variant) {
-  uint64_t runs = 0;
-  for (const Refusal& refusal : loop.refusals) {
-    if (refusal.variant == variant && IsOfTheMachine(refusal)) runs += refusal.count;
-  }
-  return runs;
-}
-
-// Of what ran and did not count so far: no use trying on. Where it was the machine's doing, that takes longer to say.
-bool NeverCounts(const VariantFigures& figures, uint64_t disturbed) {
-  constexpr uint64_t kMostVain = 4, kMostDisturbed = 16;
-  const uint64_t vain = figures.invalid_runs;
-  return vain >= kMostDisturbed || vain - std::min(vain, disturbed) >= kMostVain;
-}
-
-bool Refused(const LoopMeasurement& loop, absl::string_view variant) {
-  // Refusals with an instruction, or of a variant that never ran, concern the variant; others only some of its runs.
-  for (const Refusal& refusal : loop.refusals) {
-    if (refusal.variant != variant) continue;
-    const auto same = [&](const VariantFigures& f) { return f.variant == variant; };
-    if (refusal.instruction != 0 || std::none_of(loop.figures.begin(), loop.figures.end(), same)) {
-      return true;
-    }
-    const VariantFigures& figures = *std::find_if(loop.figures.begin(), loop.figures.end(), same);
-    if (figures.valid_runs == 0 && NeverCounts(figures, DisturbedRuns(loop, variant))) return true;
-  }
-  return false;
-}
-
-std::vector<std::string> Missing(const LoopMeasurement& loop, const StagePlan& plan,
-                                 const std::vector<std::string>& wanted) {
-  std::vector<std::pair<uint64_t, std::string>> known;  // runs that count
-  for (const std::string& variant : wanted) {
-    const VariantFigures* figures = FindFigures(loop, variant);
-    const bool enough = figures != nullptr && IsEnough(*figures, plan.repetitions);
-    if (!enough && !Refused(loop, variant))
-      known.emplace_back(figures == nullptr ? 0 : figures->valid_runs, variant);
-  }
-  std::stable_sort(known.begin(), known.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string> missing;
-  for (auto& [runs, variant] : known) missing.push_back(std::move(variant));
-  return missing;
-}
-
-std::vector<std::string> FirstStage(const StagePlan& plan) {
-  std::vector<std::string> stage;
-  for (const char* variant : {"LS", "FP", "DL1"}) {
-    if (Asked(plan, variant)) stage.push_back(variant);
-  }
-  return stage;
-}
-
-std::vector<std::string> SecondStage(const StagePlan& plan, Bound bound) {
-  const bool memory = bound != Bound::kArithmetic;
-  const bool arithmetic = bound != Bound::kMemory;
-  std::vector<std::string> stage;
-  for (const std::string& variant : plan.asked) {
-    const auto name = ParseVariantName(variant);
-    if (!name.ok()) continue;
-    if ((memory && MemoryAsks(*name)) || (arithmetic && ArithmeticAsks(*name)))
-      stage.push_back(variant);
-  }
-  const std::string both = VariantName{{{Change::kNoDiv}, {Change::kNoRed}}}.Text();
-  if (arithmetic && Asked(plan, "NO_DIV") && Asked(plan, "NO_RED") && !Asked(plan, both))
-    stage.push_back(both);
-  for (int k = 0; memory && plan.groups > 1 && k < std::min(plan.groups, kMostGroups); ++k) {
-    std::string group = SingleVariant(Change::kGroup, k).Text();
-    if (!Asked(plan, group)) stage.push_back(std::move(group));
-  }
-  return stage;
 }
 
 double NoiseWithin(const VariantFigures& figures, const VerdictEdges& edges) {
@@ -387,29 +300,6 @@ std::vector<std::string> RemarksOf(const LoopMeasurement& loop, const VerdictEdg
         loop.fidelity.value, loop.protocol));
   }
   return remarks;
-}
-
-std::vector<std::string> NextStage(const LoopMeasurement& loop, const StagePlan& plan,
-                                   const VerdictEdges& edges) {
-  if (loop.state == MeasureState::kRefused) return {};
-  std::vector<std::string> missing = Missing(loop, plan, FirstStage(plan));
-  if (!missing.empty()) return missing;
-  const Bound bound = VerdictOf(loop, kTeam, edges).bound;
-  missing = Missing(loop, plan, SecondStage(plan, bound));
-  if (!missing.empty()) return missing;
-  return Missing(loop, plan, plan.asked);
-}
-
-std::vector<std::string> InstanceStage(const LoopMeasurement& loop, const StagePlan& plan) {
-  std::vector<std::string> stage = FirstStage(plan);
-  if (Asked(plan, "CTRL")) stage.push_back("CTRL");
-  std::vector<std::string> missing;
-  for (std::string& variant : stage) {
-    const VariantFigures* figures = FindFigures(loop, variant);
-    if (figures != nullptr && figures->shadows < plan.instances)
-      missing.push_back(std::move(variant));
-  }
-  return missing;
 }
 
 }  // namespace perfd

@@ -1,12 +1,12 @@
-// core/analysis/verdict.h - what one rank's saturations say about a loop, and what to measure next.
+// core/analysis/verdict.h - what one rank's saturations say about a loop.
 //
-// Shape    figures -> verdict, data level, gains, remarks, next stage. Only figures with valid runs are looked at.
+// Shape    figures -> verdict, data level, gains, remarks. Only figures with valid runs are looked at.
 //          Every edge and why it lies there: docs/adr/0008-verdict-edges.md.
 // Units    saturations T(V) / T(base); gains are shares of the job's time.
 // Threads  thread-safe (pure).
 // Source   LS/FP rule: Bendifallah 2015, Algorithm 2 (no numbers are given there: the edges below are ours, after the
 //          note to 9.2 and 10.9 of its digest); level by DL1 and gain = share x (1 - Sat): ibid., ROI; interaction of
-//          NO_RED+NO_DIV with NO_DIV: ibid., 4.2; stages: hazards, "What the budget buys".
+//          NO_RED+NO_DIV with NO_DIV: ibid., 4.2.
 #ifndef CORE_ANALYSIS_VERDICT_H_
 #define CORE_ANALYSIS_VERDICT_H_
 
@@ -65,23 +65,6 @@ std::vector<Gain> GainsOf(const LoopMeasurement& loop, const Ratio& share);
 // Sentences: what a weaker or missing verdict rests on, stores and coherence, interaction of reductions and divisions,
 // accesses not pinned, doubtful fidelity.
 std::vector<std::string> RemarksOf(const LoopMeasurement& loop, const VerdictEdges& edges = {});
-
-struct StagePlan {
-  std::vector<std::string> asked;  // canonical names of the request
-  int groups = 0;                  // static groups of the loop
-  uint32_t repetitions = 31;
-  // Where trip counts vary: as many instances of what the verdict needs, once everything else is known. 0: they do not.
-  uint32_t instances = 0;
-};
-inline constexpr int kMostGroups = 8;  // GROUP(0) .. GROUP(7) are added where memory decides
-
-// What is not yet known well enough of the first stage that is not complete: REF LS FP DL1; then what the verdict asks for;
-// then the rest of the request. Least known first: a verdict needs all of them. Empty: nothing is left. Refused variants are
-// never named.
-std::vector<std::string> NextStage(const LoopMeasurement& loop, const StagePlan& plan,
-                                   const VerdictEdges& edges = {});
-// After that: what has been seen in fewer than plan.instances instances, of the first stage and CTRL.
-std::vector<std::string> InstanceStage(const LoopMeasurement& loop, const StagePlan& plan);
 
 }  // namespace perfd
 

@@ -506,7 +506,7 @@ def main():
     if not all((BIN / p).exists() for p in ("perfd", "perf-agent", "perf-agent-reader", "perfctl")):
         print("SKIPPED: perfd and perf-agent are not built")
         return 77
-    cluster.run_tests(sys.modules[__name__])
+    cluster.run_tests(sys.modules[__name__], retries=0)
 
 
 if __name__ == "__main__":

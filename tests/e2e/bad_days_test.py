@@ -38,7 +38,7 @@ class Job:
         wait_until(lambda: len(cluster.ranks_of(program)) >= ranks, 20, "the ranks run")
 
     def checks(self):
-        assert self.process.wait(120) == 0, self.c.log(self.name)
+        cluster.ended_well(self.process, 120, lambda: self.c.log(self.name))
         return sorted(line for line in self.c.log(self.name).splitlines() if "check" in line)
 
 

@@ -30,6 +30,23 @@ def promised(kept, found):
         raise Broken(found)
 
 
+def promised_within(condition, seconds, what, pause=0.05):
+    """As wait_until, for what a job was promised: give it more time than any host needs."""
+    try:
+        return wait_until(condition, seconds, what, pause)
+    except AssertionError as error:
+        raise Broken(str(error)) from error
+
+
+def ended_well(process, seconds, log):
+    """A job that was profiled comes to its end, and says by its exit code that it is right. log(): what it has printed."""
+    try:
+        code = process.wait(seconds)
+    except subprocess.TimeoutExpired as error:
+        raise Broken(f"still runs after {seconds} s: {log()}") from error
+    promised(code == 0, (code, log()))
+
+
 def skip(reason):
     print(f"SKIPPED: {reason}")
     sys.exit(SKIP)

@@ -20,7 +20,7 @@ def test_rare_calls_and_exceptions_are_left_out():
         report = c.json("report", profile)
         text = c.perfctl("report", profile).stdout
         job.send_signal(signal.SIGTERM)
-        assert job.wait(30) == 0, c.log("job")
+        cluster.ended_well(job, 30, lambda: c.log("job"))
         seen = json.loads(c.log("job").splitlines()[-1])
         audit = c.json("audit", profile)
     alone = json.loads(subprocess.run([PROGRAM, "4000", str(seen["steps"])], capture_output=True, text=True, timeout=120,

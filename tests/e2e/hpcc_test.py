@@ -106,7 +106,7 @@ def check_hpcc(program, alter=False):
         report = c.json("report", profile)
         output = work / "hpccoutf.txt"
         altered = alter_linpack(c, name, output) if alter else None
-        assert job.wait(400) == 0, c.log("job")
+        cluster.ended_well(job, 400, lambda: c.log("job"))
         check_verified(output.read_text())
     if alter:
         check_altered(name, altered)

@@ -20,7 +20,7 @@ def profile_puppet(puppet):
         status = c.wait_over(profile)
         report = c.json("report", profile)
         assert status["state"] == "DONE", status
-        assert job.wait(60) == 0
+        cluster.ended_well(job, 60, lambda: c.log("job"))
         truth = [json.loads(line) for line in c.log("job").splitlines() if line.startswith("{")]
         return report, truth
 

@@ -320,7 +320,7 @@ class FleetJob:
         """It ends well; all ranks took the same steps."""
         assert self.process.poll() is None, self.fleet.log("job")
         self.stop.write_text("")
-        assert self.process.wait(60) == 0, self.fleet.log("job")
+        cluster.ended_well(self.process, 60, lambda: self.fleet.log("job"))
         rows = self.rows("job")
         assert [r["rank"] for r in rows] == list(range(len(self.fleet.fleet))), rows
         assert len({r["steps"] for r in rows}) == 1 and rows[0]["steps"] > 0, rows

@@ -46,9 +46,9 @@ def test_the_loop_of_the_next_phase_is_measured_too():
         status = c.wait_over(profile, PROFILE_S + 30)
         report = c.json("report", profile)
         audit = c.json("audit", profile)["entries"]
-        assert text_of(job.pid) == before
-        assert job.wait(60) == 0, c.log("job")
-        assert json.loads(c.log("job").splitlines()[-1])["wrong"] == 0
+        cluster.promised(text_of(job.pid) == before, "its text")
+        cluster.ended_well(job, 60, lambda: c.log("job"))
+        cluster.promised(json.loads(c.log("job").splitlines()[-1])["wrong"] == 0, c.log("job"))
     assert status["state"] == "DONE", status
     lines = cluster.marked_lines(cluster.pathlib.Path(__file__).resolve().parents[1] / "puppets/phases.c")
     rows = {}

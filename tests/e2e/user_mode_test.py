@@ -143,13 +143,14 @@ class Own(Cluster):
     def ends_right(self, job):
         """The job computed what it computes when nobody looks."""
         self.stop.write_text("")
-        assert job.wait(60) == 0, self.log("job")
+        cluster.ended_well(job, 60, lambda: self.log("job"))
         rows = [line for line in self.log("job").splitlines() if line.startswith('{"rank"')]
         steps = json.loads(rows[0])["steps"]
         alone = self.spawn("alone", ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", 2, self.puppets / "fleet", steps,
                                      self.stop, 1])
         assert alone.wait(120) == 0, self.log("alone")
-        assert sorted(rows) == sorted(line for line in self.log("alone").splitlines() if line.startswith('{"rank"'))
+        expected = sorted(line for line in self.log("alone").splitlines() if line.startswith('{"rank"'))
+        cluster.promised(sorted(rows) == expected, (rows, expected))
 
     def notices(self, profile):
         return " | ".join(n["text"] for n in self.json("status", profile)["notices"])

@@ -4,13 +4,14 @@ the program's output bit-identical to a run that nobody measured.
 
 Each truth is tried with one compiler, instruction set and number of threads; which one goes round from truth to truth, and
 PERFD_ROTATE=k turns all by k. PERFD_ALL_BUILDS=1 tries every truth with all of them (some 45 minutes); with PERFD_SEEN=FILE what
-has passed with the same agent is noted there and not tried again: busy hosts are calm now and then.
+has passed with the same programs is noted there and not tried again: busy hosts are calm now and then.
 
 Thresholds: removals leave what the nature leaves. A loop that waits for memory keeps its time without its arithmetic
 (LS >= 0.9); a loop that divides loses most of its time with the division; a chain of dependent additions (2 to 4 cycles each)
 loses it with the chain. "About 1" is within 0.15 of 1: two cores that are shared with the agent, and two runs of the same code
 differ by some percent here."""
 import hashlib
+import inspect
 import json
 import os
 import pathlib
@@ -60,35 +61,44 @@ def choices(truth, teams, isa=""):
 
 
 class Seen:
-    """What has passed, a line each, of agents by the digest of the program."""
+    """What has passed, a line each, by the digest of all that has a part in it."""
 
-    def __init__(self):
+    def __init__(self, check):
         self.file = pathlib.Path(SEEN) if SEEN else None
-        self.agent = hashlib.sha256((cluster.BIN / "perf-agent").read_bytes()).hexdigest()[:16] if SEEN else ""
         self.lines = set(self.file.read_text().splitlines()) if SEEN and self.file.exists() else set()
+        self.check = inspect.getsource(check).encode()
 
-    def has(self, what):
-        return f"{self.agent} {what}" in self.lines
+    def line(self, program, what):
+        digest = hashlib.sha256(self.check)
+        for file in (cluster.BIN / "perf-agent", cluster.BIN / "perfd", program):
+            digest.update(file.read_bytes())
+        return f"{digest.hexdigest()[:16]} {what}"
 
-    def note(self, what):
+    def has(self, program, what):
+        found = self.file is not None and self.line(program, what) in self.lines
+        if found:
+            print(f"   {what}: has passed before", flush=True)
+        return found
+
+    def note(self, program, what):
         if self.file is not None:
             with self.file.open("a") as out:
-                print(f"{self.agent} {what}", file=out)
+                print(self.line(program, what), file=out)
 
 
 def in_builds(truth, check, teams=(1, 2), isa=""):
     """check(program, threads) for each choice; a failure counts the second time, when profiles are three times as long: others
     who use the cores or the caches disturb some rounds, and the longer one looks the more are left."""
-    failures, seen = [], Seen()
+    failures, seen = [], Seen(check)
     for program, team in choices(truth, teams, isa):
         what = f"{truth} {program.name} x {team}"
-        if seen.has(what):
+        if seen.has(program, what):
             continue
         for last in (False, True):
             Measured.longer = 3 if last else 1
             try:
                 check(program, team)
-                seen.note(what)
+                seen.note(program, what)
                 break
             except cluster.Broken:
                 raise
@@ -137,7 +147,7 @@ class Measured:
             c.wait_over(profile, seconds + 45)
             self.report = c.json("report", profile)
             job.send_signal(signal.SIGTERM)
-            assert job.wait(60) == 0, c.log("job")
+            cluster.ended_well(job, 60, lambda: c.log("job"))
             shown = json.loads(c.log("job").splitlines()[-1])
             self.log = c.log("agent-node1")
         alone = plain(program, kernel, n, shown["steps"], threads)

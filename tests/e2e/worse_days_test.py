@@ -114,8 +114,8 @@ class Tidy(Cluster):
         return " | ".join(n["text"] for n in self.json("status", profile)["notices"])
 
     def ends_right(self, process, seconds=60):
-        assert process.wait(seconds) == 0, self.log("job")
-        assert self.log("job").splitlines()[-1] == "right", self.log("job")
+        cluster.ended_well(process, seconds, lambda: self.log("job"))
+        cluster.promised(self.log("job").splitlines()[-1] == "right", self.log("job"))
 
     def as_nobody(self, *arguments):
         return subprocess.run([BIN / "perfctl", *map(str, arguments), "--json"], capture_output=True, text=True,

@@ -28,6 +28,7 @@ class TracerDeathTest : public HoldTest {
       if (!reply.ok()) return true;
       if (reply->status.ok()) return false;
       given_up = reply->status;
+      std::cout << "given up, and tried again: " << operation << ": " << given_up << "\n";
       if (!absl::IsDeadlineExceeded(given_up)) break;
     }
     ADD_FAILURE() << operation << ": " << given_up;
@@ -47,7 +48,7 @@ class TracerDeathTest : public HoldTest {
     return operation - 1;
   }
 
-  static constexpr int kMostOperations = 400, kMostAttempts = 8;
+  static constexpr int kMostOperations = 400, kMostAttempts = 8;  // of one operation
   static constexpr int64_t kStopNs = 100 * kNsPerMs;
 };
 

@@ -208,45 +208,6 @@ TEST_F(LoopExperimentTest, InstancesThatTheBudgetDoesNotBuyLeaveTheLoopMeasured)
   EXPECT_EQ(experiment.Measurement(1).reason, "");
 }
 
-// A shadow that takes far longer than its runs begins no more of them; where that happens again and again, it may take more.
-TEST_F(LoopExperimentTest, OnceRunsAreKnownALongPauseIsASurprise) {
-  FakeTruth truth;
-  truth.ref_cycles = 2'000'000;                     // 1 ms
-  std::vector<std::pair<int64_t, int64_t>> limits;  // the latest begin, and runs
-  int64_t pause_ns = 0;
-  truth.on_shadow = [&](const ShadowWish& wish, ShadowAnswer& answer) {
-    limits.emplace_back(wish.runs_ns, static_cast<int64_t>(wish.runs.size()));
-    answer.pause_ns = std::max(answer.pause_ns, pause_ns);
-    EXPECT_EQ(wish.shadow_ns, 500 * kNsPerMs) << "a run under way is not ended";
-    return absl::OkStatus();
-  };
-  Run(truth, {"LS", "FP", "DL1"});
-  EXPECT_EQ(limits.front().first, 0) << "nothing is known of the first one";
-  const auto [allowed, runs] = limits.back();
-  EXPECT_GT(allowed, (30 + runs) * kNsPerMs);
-  EXPECT_LT(allowed, (30 + 3 * runs) * kNsPerMs);
-
-  limits.clear();
-  pause_ns = 450 * kNsPerMs;
-  Run(truth, {"LS", "FP", "DL1"});
-  EXPECT_GT(limits.back().first, 2 * allowed);
-}
-
-TEST_F(LoopExperimentTest, InstancesOfOtherLengthsAreNoSurprise) {
-  FakeTruth truth;
-  truth.ref_cycles = 200'000;  // 0.1 ms
-  int64_t allowed = 0;
-  truth.on_shadow = [&](const ShadowWish& wish, ShadowAnswer&) {
-    allowed = wish.runs_ns - 30 * kNsPerMs;
-    return absl::OkStatus();
-  };
-  Run(truth, {"LS"});
-  const int64_t alike = allowed;
-  truth.live_spread = 1.9;  // the longest is nearly twice the middle
-  Run(truth, {"LS"});
-  EXPECT_GT(allowed, alike * 3 / 2);
-}
-
 TEST_F(LoopExperimentTest, ColdProtocolWhereLiveIsSlower) {
   FakeTruth truth;
   truth.live_factor = 1.5;

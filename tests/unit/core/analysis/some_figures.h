@@ -23,6 +23,14 @@ inline VariantFigures Figures(const char* variant, double value, double half = 0
   return f;
 }
 
+// Ran, and none of its runs counts.
+inline VariantFigures Void(const char* variant) {
+  VariantFigures figures = Figures(variant, 0, 0);
+  figures.invalid_runs = figures.valid_runs;
+  figures.valid_runs = 0;
+  return figures;
+}
+
 inline LoopMeasurement Loop(std::vector<VariantFigures> figures, int32_t rank = 0) {
   LoopMeasurement loop;
   loop.node = "n1";
