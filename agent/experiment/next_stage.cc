@@ -22,6 +22,14 @@ bool Asked(const StagePlan& plan, absl::string_view variant) {
   return std::find(plan.asked.begin(), plan.asked.end(), variant) != plan.asked.end();
 }
 
+// Whether any run counts or not; null: none was made.
+const VariantFigures* TeamFigures(const LoopMeasurement& loop, absl::string_view variant) {
+  const auto found = std::find_if(
+      loop.figures.begin(), loop.figures.end(),
+      [&](const VariantFigures& f) { return f.variant == variant && f.thread == kTeam; });
+  return found == loop.figures.end() ? nullptr : &*found;
+}
+
 uint64_t RunsRefused(const LoopMeasurement& loop, absl::string_view variant,
                      bool (*why)(const Refusal&)) {
   uint64_t runs = 0;
@@ -49,16 +57,11 @@ bool NeverCounts(const LoopMeasurement& loop, const VariantFigures& figures) {
 
 bool Refused(const LoopMeasurement& loop, absl::string_view variant) {
   // Refusals with an instruction, or of a variant that never ran, concern the variant; others only some of its runs.
-  for (const Refusal& refusal : loop.refusals) {
-    if (refusal.variant != variant) continue;
-    const auto same = [&](const VariantFigures& f) { return f.variant == variant; };
-    if (refusal.instruction != 0 || std::none_of(loop.figures.begin(), loop.figures.end(), same)) {
-      return true;
-    }
-    if (NeverCounts(loop, *std::find_if(loop.figures.begin(), loop.figures.end(), same)))
-      return true;
-  }
-  return false;
+  const VariantFigures* const figures = TeamFigures(loop, variant);
+  return std::any_of(loop.refusals.begin(), loop.refusals.end(), [&](const Refusal& refusal) {
+    return refusal.variant == variant &&
+           (refusal.instruction != 0 || figures == nullptr || NeverCounts(loop, *figures));
+  });
 }
 
 std::vector<std::string> Missing(const LoopMeasurement& loop, const StagePlan& plan,
@@ -66,13 +69,11 @@ std::vector<std::string> Missing(const LoopMeasurement& loop, const StagePlan& p
   // By runs, whether they count or not: a variant that never counts must not take all the time.
   std::vector<std::pair<uint64_t, std::string>> known;
   for (const std::string& variant : wanted) {
-    const VariantFigures* figures = FindFigures(loop, variant);
-    const bool enough = figures != nullptr && IsEnough(*figures, plan.repetitions);
+    const VariantFigures* const figures = TeamFigures(loop, variant);
+    const bool enough =
+        figures != nullptr && figures->valid_runs > 0 && IsEnough(*figures, plan.repetitions);
     if (enough || Refused(loop, variant)) continue;
-    const auto tried = std::find_if(
-        loop.figures.begin(), loop.figures.end(),
-        [&](const VariantFigures& f) { return f.variant == variant && f.thread == kTeam; });
-    known.emplace_back(tried == loop.figures.end() ? 0 : RunsBegun(loop, *tried), variant);
+    known.emplace_back(figures == nullptr ? 0 : RunsBegun(loop, *figures), variant);
   }
   std::stable_sort(known.begin(), known.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

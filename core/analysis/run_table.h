@@ -1,4 +1,4 @@
-// core/analysis/run_table.h - the runs of one thread, or of the team, checked and ready to be paired; used by saturation.cc, verdict.cc.
+// core/analysis/run_table.h - the runs of one thread, or of the team, checked and ready to be paired.
 //
 // Shape    a run with a reason does not count; the others have cycles > 0, the probe's cost subtracted.
 // Threads  thread-safe (pure).
