@@ -157,7 +157,10 @@ void AddFlags(const ZydisDecodedInstruction& i, LoopInstruction* out) {
   // A shift by CL leaves the flags alone when CL is zero; so does a repeated comparison of nothing.
   const bool maybe = i.meta.category == ZYDIS_CATEGORY_SHIFT ||
                      i.meta.category == ZYDIS_CATEGORY_ROTATE || out->Is(kStringOp);
-  if (!maybe) out->kills |= written;
+  // What is undefined may be what it was before: AMD's IMUL leaves ZF and SF alone, Intel's does not. Nothing that a loop holds
+  // reads AF.
+  const RegisterSet kept = FlagSet(f.undefined) & ~FlagSet(ZYDIS_CPUFLAG_AF);
+  if (!maybe) out->kills |= written & ~kept;
 }
 
 }  // namespace

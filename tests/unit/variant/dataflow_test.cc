@@ -69,6 +69,8 @@ TEST(DecodeTest, RegistersReadAndWritten) {
     RegisterSet kills;
   };
   const RegisterSet v = Bit(kVectorRegisters);
+  const RegisterSet kCarry = Bit(kCarryFlag), kAdjust = Bit(kCarryFlag + 2);
+  const RegisterSet kZero = Bit(kCarryFlag + 3), kOverflow = Bit(kCarryFlag + 5);
   const Row rows[] = {
       {"31c0", 0, 1 | kStatusFlags, 1 | kStatusFlags},  // xor %eax,%eax
       {"88d8", 1 | 8, 1, 0},                            // mov %bl,%al keeps the rest
@@ -80,6 +82,9 @@ TEST(DecodeTest, RegistersReadAndWritten) {
       {"62f1f54958c2", (v << 1) | (v << 2) | v | Bit(kMaskRegisters + 1), v, 0},  // merge mask
       {"62f1f54858c2", (v << 1) | (v << 2), v, v},                                // no mask
       {"48d3e0", 1 | 2, 1 | kStatusFlags, 1},  // shl %cl: flags perhaps
+      // What is undefined may stay as it was: ZF, SF and PF of imul %ebx,%eax do on AMD.
+      {"0fafc3", 1 | 8, 1 | kStatusFlags, 1 | kCarry | kAdjust | kOverflow},
+      {"0fbcc3", 1 | 8, 1 | kStatusFlags, kZero | kAdjust},  // bsf %ebx,%eax keeps EAX for zero
   };
   for (const Row& row : rows) {
     const LoopInstruction i = Decode(row.hex);
