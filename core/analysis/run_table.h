@@ -36,7 +36,7 @@ struct PairedRuns {
   std::vector<Refusal> refusals;        // one for each run that has no ratio
 };
 
-// Each run of `variant` over the mean of its neighbouring runs of `base`.
+// Each run of `variant` over the mean of its neighbouring runs of `base`; where that is REF, both must be there.
 PairedRuns PairRuns(std::span<const CheckedRun> runs, absl::string_view variant,
                     absl::string_view base, double base_spread);
 

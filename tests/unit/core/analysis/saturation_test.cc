@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/analysis/cluster_median.h"
+#include "core/analysis/run_table.h"
 
 namespace perfd {
 namespace {
@@ -61,11 +62,15 @@ TEST(ReduceRuns, PairsWithTheMeanOfTheBaseBeforeAndAfter) {
   EXPECT_EQ(ls.shadows, 1u);
 }
 
-TEST(ReduceRuns, UsesTheOnlyNeighbourAtTheEndOfAShadow) {
-  const Shadow shadow = Shadow(1).Run("REF", 100).Run("LS", 60).Run("FP", 30);
+TEST(ReduceRuns, WithoutTheBaseBehindItNobodyKnowsWhetherTheMachineChanged) {
+  // The shadow was ended after FP.
+  const Shadow shadow = Shadow(1).Run("REF", 100).Run("LS", 60).Run("REF", 100).Run("FP", 30);
   const Reduction reduction = ReduceRuns(shadow.runs());
   EXPECT_DOUBLE_EQ(Find(reduction, "LS").saturation.value, 0.6);
-  EXPECT_DOUBLE_EQ(Find(reduction, "FP").saturation.value, 0.3);
+  EXPECT_EQ(Find(reduction, "FP").valid_runs, 0u);
+  EXPECT_EQ(ReasonOf(reduction, "FP"), "a valid run of REF on one side of it only");
+  EXPECT_TRUE(MachineChanged(reduction.refusals.at(0))) << "that says nothing of FP";
+  EXPECT_EQ(Find(reduction, "REF").valid_runs, 2u) << "bases stand at the ends";
 }
 
 TEST(ReduceRuns, NeverPairsAcrossShadows) {
@@ -89,7 +94,7 @@ TEST(ReduceRuns, DriftOfTheMachineCancels) {
 }
 
 TEST(ReduceRuns, SubtractsTheProbe) {
-  const Shadow shadow = Shadow(1).Run("REF", 130).Run("LS", 80).Run("CTRL", 30);
+  const Shadow shadow = Shadow(1).Run("REF", 130).Run("LS", 80).Run("CTRL", 30).Run("REF", 130);
   const Reduction reduction = ReduceRuns(shadow.runs(), {.probe_cycles = 30});
   EXPECT_DOUBLE_EQ(Find(reduction, "LS").saturation.value, 0.5);
   EXPECT_EQ(ReasonOf(reduction, "CTRL"), "not longer than the probe itself");  // exactly the probe
@@ -103,6 +108,7 @@ TEST(ReduceRuns, EachInvalidRunHasItsReason) {
                             .Run("FP", 60, 50)
                             .Run("DL1", 1, 0, RunOutcome::kFault)
                             .Run("S2L", 1, 0, RunOutcome::kTimeout)
+                            .Run("REF", 100)
                             .Run("NO_DIV", 1, 0, RunOutcome::kNotRun);
   const Reduction reduction = ReduceRuns(shadow.runs());
   EXPECT_EQ(ReasonOf(reduction, "LS"), "its trip count is not the loop's");
@@ -143,8 +149,9 @@ TEST(ReduceRuns, ARemovalThatIsSlowerIsRefusedAsAWhole) {
 }
 
 TEST(ReduceRuns, TheTeamIsTheSlowestThreadOfEachRun) {
-  const auto runs = Together({Shadow(1, 0).Run("REF", 100, 10).Run("LS", 90, 10),
-                              Shadow(1, 1).Run("REF", 200, 30).Run("LS", 50, 30)});
+  const auto runs =
+      Together({Shadow(1, 0).Run("REF", 100, 10).Run("LS", 90, 10).Run("REF", 100, 10),
+                Shadow(1, 1).Run("REF", 200, 30).Run("LS", 50, 30).Run("REF", 200, 30)});
   const Reduction reduction = ReduceRuns(runs);
   EXPECT_DOUBLE_EQ(Find(reduction, "LS").saturation.value, 0.45);  // 90 / 200
   EXPECT_DOUBLE_EQ(Find(reduction, "LS", 0).saturation.value, 0.9);
@@ -153,8 +160,9 @@ TEST(ReduceRuns, TheTeamIsTheSlowestThreadOfEachRun) {
 }
 
 TEST(ReduceRuns, AFaultOfOneThreadVoidsTheTeamsRun) {
-  const auto runs = Together({Shadow(1, 0).Run("REF", 100).Run("LS", 90),
-                              Shadow(1, 1).Run("REF", 200).Run("LS", 50, 0, RunOutcome::kFault)});
+  const auto runs =
+      Together({Shadow(1, 0).Run("REF", 100).Run("LS", 90).Run("REF", 100),
+                Shadow(1, 1).Run("REF", 200).Run("LS", 50, 0, RunOutcome::kFault).Run("REF", 200)});
   const Reduction reduction = ReduceRuns(runs);
   EXPECT_EQ(Find(reduction, "LS").valid_runs, 0u);
   EXPECT_EQ(Find(reduction, "LS", 0).valid_runs, 1u);
@@ -163,7 +171,8 @@ TEST(ReduceRuns, AFaultOfOneThreadVoidsTheTeamsRun) {
 }
 
 TEST(ReduceRuns, OtherBasesAreUsedWhereNamed) {
-  const Shadow shadow = Shadow(1).Run("REF", 100).Run("REF_CTL", 200).Run("FP", 50);
+  const Shadow shadow =
+      Shadow(1).Run("REF", 100).Run("REF_CTL", 200).Run("FP", 50).Run("REF_CTL", 200);
   const VariantFigures fp = Find(ReduceRuns(shadow.runs(), {.base_of = {{"FP", "REF_CTL"}}}), "FP");
   EXPECT_EQ(fp.base, "REF_CTL");
   EXPECT_DOUBLE_EQ(fp.saturation.value, 0.25);
