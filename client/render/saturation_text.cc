@@ -12,6 +12,8 @@ namespace perfd {
 namespace {
 
 constexpr int kBarCells = 20;
+constexpr double kWidest =
+    0.5;  // of the base's time, either way: whoever reads it may think anything
 constexpr size_t kReasonsShown = 4;
 constexpr size_t kShortIdDigits = 8;
 constexpr char kIndent[] = "            ";
@@ -134,6 +136,7 @@ std::string Gains(const LoopVerdict& loop, const TextStyle& style) {
 
 std::string SaturationText(const Ratio& ratio, const TextStyle& style) {
   const double half = std::max(ratio.high - ratio.value, ratio.value - ratio.low);
+  if (half > kWidest && half > ratio.value / 2) return absl::StrFormat("%.2f unsure", ratio.value);
   return absl::StrFormat("%.2f %s%.2f", ratio.value, style.utf8 ? "±" : "+-", half);
 }
 

@@ -21,8 +21,9 @@ std::string RenderSaturations(const Report& report, const TextStyle& style, int 
 std::string RenderInjection(const Report& report);
 
 // Pieces shared with the drill-down.
-std::string SaturationText(const Ratio& ratio, const TextStyle& style);  // "0.97 +-0.01"
-std::string GainText(const Gain& gain);  // "35.0% [30.1, 40.2] perfect cache (DL1)"
+std::string SaturationText(const Ratio& ratio,
+                           const TextStyle& style);  // "0.97 +-0.01"; "0.97 unsure"
+std::string GainText(const Gain& gain);              // "35.0% [30.1, 40.2] perfect cache (DL1)"
 std::string RefusalText(const Refusal& refusal);
 // "memory bound", "memory bound (unsure)", "unknown: too noisy"
 std::string BoundText(Bound bound, bool sure, const std::string& why);

@@ -47,6 +47,14 @@ TEST(SaturationTextTest, BlocksWhereTheTerminalHasThem) {
   EXPECT_THAT(text, Not(HasSubstr("#")));
 }
 
+TEST(SaturationTextTest, AnIntervalThatSaysNothingIsNotShownAsOne) {
+  EXPECT_EQ(SaturationText({0.82, 0.50, 1.00}, {}), "0.82 +-0.32");
+  EXPECT_EQ(SaturationText({0.82, 0.32, 1.00}, {}), "0.82 +-0.50");  // the limit itself
+  EXPECT_EQ(SaturationText({0.82, 0.31, 1.00}, {}), "0.82 unsure");
+  EXPECT_EQ(SaturationText({0.82, 0.70, 28.58}, {}), "0.82 unsure");
+  EXPECT_EQ(SaturationText({2.00, 1.30, 2.20}, {}), "2.00 +-0.70") << "a third of what it is";
+}
+
 TEST(SaturationTextTest, NothingToShow) {
   EXPECT_EQ(RenderSaturations(SampleReport(), {}, 12), "");
   EXPECT_EQ(RenderInjection(SampleReport()), "");
