@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/analysis/cluster_median.h"
 
 namespace perfd {
 namespace {
@@ -245,7 +246,9 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
     run.instances = std::clamp<uint64_t>(run.instances, 1, std::max<uint64_t>(1, instances_));
   failures_ = 0;
   ++shadows_;
-  probe_cycles_ = static_cast<double>(answer->probe_cycles);
+  // A shadow that is ended has only its first, cold one.
+  if (answer->probe_cycles > 0) probes_.push_back(answer->probe_cycles);
+  probe_cycles_ = static_cast<double>(Median(probes_));
   cost_.failed_arms += static_cast<uint64_t>(answer->failed_gathers);
   cost_.later_fault_ns += room.prediction.later_fault_ns;
   ++cost_.shadows;
@@ -286,8 +289,9 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
     SetAside(TripChecks(wish.variants).size(), room_ns, census_.team, wish);
   }
   Schedule schedule = MakeSchedule(wish);
-  // One counted run at the end tells how long this instance is.
-  schedule.runs.push_back({.variant = kCountIndex, .evict = wish.evict, .restore = wish.restore});
+  // One counted run tells how long this instance is, before a shadow whose time is over is ended.
+  schedule.runs.insert(schedule.runs.begin() + schedule.warm_ups - 1,
+                       {.variant = kCountIndex, .evict = wish.evict, .restore = wish.restore});
   for (const int32_t check : TripChecks(wish.variants))
     schedule.runs.push_back({.variant = check, .restore = wish.restore});
   ShadowAnswer answer;
@@ -295,7 +299,7 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
   if (room.narrow && MissedMemory(answer)) return cost;
   if (LeftEarly(answer, schedule.runs)) return cost;
-  Keep(answer, schedule.runs, schedule.warm_ups);
+  Keep(answer, schedule.runs, schedule.warm_ups + 1);
   CheckTrips(answer, schedule.runs);
   Reduce();
   if (!KeepsChain("")) return cost;

@@ -178,7 +178,7 @@ class LoopExperiment {
   uint32_t clusters_ = 0;               // of runs in place, so far
   double in_place_ns_ = 0;              // what one run adds besides an instance; 0: not yet known
   std::vector<double> likeness_;        // REF against the loop before which nothing ran
-  std::vector<uint64_t> probes_;        // of empty copies
+  std::vector<uint64_t> probes_;        // of empty copies; of a shadow: one
   InjectionCost cost_;
 };
 

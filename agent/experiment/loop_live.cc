@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "agent/experiment/loop_experiment.h"
+#include "core/analysis/cluster_median.h"
 
 namespace perfd {
 namespace {
@@ -19,13 +20,6 @@ constexpr absl::Duration kBetweenBursts = absl::Milliseconds(20);
 constexpr int32_t kMostBurst = 400;        // of all threads of a team
 constexpr int64_t kBurstNs = 200'000'000;  // for one of them
 constexpr size_t kGroup = 10;  // live instances whose mean is taken, as that of a chain is
-
-uint64_t Median(std::vector<uint64_t> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Of the second half: while the branches of the copy that is timed are still unknown, a short instance takes several times as
 // long as it does. The longest of each group is left out: an interrupt is not the loop's.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/experiment/loop_experiment.h"
 #include "agent/shadow/recovery_plan.h"
+#include "core/analysis/cluster_median.h"
 
 namespace perfd {
 namespace {
@@ -19,13 +20,6 @@ constexpr int32_t kRoundsPerRepetition = 4;  // single runs of short instances s
 constexpr int32_t kLeastRounds = 4;
 constexpr size_t kMostSamples = 100'000;
 constexpr uint32_t kMostArmings = 64;
-
-uint64_t Median(std::vector<uint64_t> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 std::string InShadows(absl::string_view why) {
   return absl::StrCat(why, "; measured in shadows");

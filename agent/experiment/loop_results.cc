@@ -65,8 +65,9 @@ void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>
   std::map<int32_t, double> instances = InstancesOf(answer, runs);
   for (const ShadowRun& result : answer.runs) {
     const auto index = static_cast<size_t>(result.run);
+    if (index >= runs.size()) continue;
     // The last warm-up is the base before the first variant.
-    if (index >= runs.size() || result.run + 1 < skip) continue;
+    if (result.run + 1 < skip && runs[index].variant != kCountIndex) continue;
     if (IsTripCheck(runs[index].variant)) continue;
     RunSample sample;
     sample.shadow = shadows_;

@@ -136,6 +136,13 @@ double Median(std::span<const double> values) {
   return SortedQuantile(sorted, 0.5);
 }
 
+uint64_t Median(std::vector<uint64_t> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 double SortedQuantile(std::span<const double> sorted, double at) {
   if (sorted.empty()) return 0;
   const double position = at * static_cast<double>(sorted.size() - 1);

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/model/loop_measurement.h"
 
@@ -37,6 +38,8 @@ Ratio MedianQuotient(std::span<const ClusterValue> a, std::span<const ClusterVal
 
 // Of an even number: the mean of the middle two; 0 for none.
 double Median(std::span<const double> values);
+// Of an even number: the upper one of the middle two; 0 for none.
+uint64_t Median(std::vector<uint64_t> values);
 
 // Linear between order statistics, `at` 0..1; 0 for none. Source: Hyndman and Fan (1996), type 7.
 double SortedQuantile(std::span<const double> sorted, double at);
