@@ -24,6 +24,16 @@ import traceback
 import cluster
 from cluster import Cluster, PUPPETS
 
+
+def cache_bytes(level):
+    """Of this machine's first CPU; instructions' caches apart."""
+    for cache in pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        kind, size = (cache / "type").read_text().strip(), (cache / "size").read_text().strip()
+        if (cache / "level").read_text().strip() == str(level) and kind != "Instruction":
+            return int(size.removesuffix("K")) * 1024
+    return 0
+
+
 RAM = 4_000_000     # doubles: 32 MB per array, far beyond the second level
 L1 = 1200           # doubles: 9.6 KB per array
 SOURCE = pathlib.Path(__file__).parent.parent / "puppets/kernels.c"
@@ -216,7 +226,9 @@ def test_one_accumulator_waits_for_itself_and_eight_do_not():
 
 # Bendifallah 2015, chapter 4 (digest 12.1): for small N arithmetic bound and NO_DIV a large gain, for large N data bound and
 # NO_DIV none; NO_RED equals REF everywhere, and NO_RED_NO_DIV equals NO_DIV.
-SVDCMP = {"L1": 512, "L2": 12_288, "RAM": 200_000}  # rows of a line: 32 KB, 768 KB, 13 MB a thread
+# Rows of a line. In L1 and L2: 32 KB and 768 KB a thread. "RAM": half as much again as the third level, which feeds the dividers
+# of a Zen 4 well (13 MB: 1.4 ns a row, as from L2; 51 MB: 2.0), but no more than shadows can copy (51 MB), nor less than 13 MB.
+SVDCMP = {"L1": 512, "L2": 12_288, "RAM": min(max(200_000, cache_bytes(3) * 3 // 2 // 64), 800_000) // 4 * 4}
 
 
 def test_the_svdcmp_kernel_has_the_shape_of_the_thesis():
@@ -224,7 +236,7 @@ def test_the_svdcmp_kernel_has_the_shape_of_the_thesis():
         no_div = {}
         for size, n in SVDCMP.items():
             variants = "NO_DIV,NO_RED" if size == "RAM" else "NO_DIV,NO_RED,NO_DIV+NO_RED"
-            m = Measured(program, "svdcmp", n, threads, variants, seconds=8 if size == "RAM" else 5)
+            m = Measured(program, "svdcmp", n, threads, variants, seconds=12 if size == "RAM" else 5)
             no_div[size] = m.sat("NO_DIV")
             # Two additions in a chain (4 to 8 cycles) behind four divisions (16): hidden, as in the thesis.
             assert abs(m.sat("NO_RED") - 1) < 0.15
@@ -277,8 +289,10 @@ def test_chase_by_index():
 
 def test_arrays_in_l1():
     def check(program, threads):
-        # 3 x 12.5 KB: a perfect cache brings nothing. Instances of 0.4 us scatter more than the 0.15 of the other truths.
-        assert abs(Measured(program, "triad", 1600, threads).sat("DL1") - 1) < 0.2
+        # Three quarters of L1 (3 x 8 to 12 KB): a perfect cache brings nothing. Instances of some 0.3 us scatter more than the
+        # 0.15 of the other truths.
+        n = (cache_bytes(1) or 32 * 1024) * 3 // 4 // (3 * 8) // 64 * 64
+        assert abs(Measured(program, "triad", n, threads).sat("DL1") - 1) < 0.2
     # With wide vectors or two threads an instance is too short to say much (0.1 us); all builds: the loads below.
     in_builds("l1", check, teams=(1,), isa="O2")
 
@@ -325,7 +339,10 @@ def test_more_prefetches_take_more_of_the_load_ports():
         assert added == [2 * unrolled, 4 * unrolled, 8 * unrolled], added
         # Two neighbours may differ by the noise of this machine.
         assert all(later > earlier - 0.05 for earlier, later in zip([1.0] + values, values)), values
-        assert values[2] > 1.15 and values[2] > values[0] + 0.1, values
+        # A Zen 4 makes two accesses of each load of 64 bytes, so that a third one is free: a program without any profiler takes
+        # 1.12 to 1.19 times as long with 8 prefetches beside 8 such loads.
+        least = 1.08 if program.name.endswith("avx512") else 1.15
+        assert values[2] > least and values[2] > values[0] + 0.1, values
     in_builds("loads", check)
 
 
