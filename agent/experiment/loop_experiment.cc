@@ -27,6 +27,9 @@ constexpr int64_t kLeastRuns = 6;  // one variant between two runs of REF, warme
 // Counting costs a loop of few instructions more than its passes.
 constexpr int64_t kCountedRuns = 2;
 
+// Of each copy in a chain: a Zen 4 has learnt the branches of 8,500 passes after about as many (docs/benchmarks.md).
+constexpr int32_t kTrainingRuns = 10;
+
 // Room for runs that count the passes of variants.
 void SetAside(size_t checks, int64_t room_ns, int32_t team, ScheduleWish& wish) {
   wish.room_ns = room_ns - static_cast<int64_t>(checks) * kCountedRuns * wish.run_ns;
@@ -113,6 +116,10 @@ int64_t LoopExperiment::RestoreNs() const {
   return static_cast<int64_t>(trace_.written_bytes / 2);
 }
 
+int32_t LoopExperiment::TrainingRuns() const {
+  return instances_ > 0 ? kTrainingRuns : 0;
+}
+
 int64_t LoopExperiment::RunNs() const {
   double ns = InstancesNs() + static_cast<double>(EvictNs(evict_));
   if (trace_.in_place && !Learns()) ns += static_cast<double>(RestoreNs());
@@ -134,7 +141,7 @@ int64_t LoopExperiment::LeastCost(const ShadowPrediction& prediction) const {
   if (stage_ != Stage::kLook && stage_ != Stage::kMeasure) return 0;
   if (in_place_) return LeastInPlace();
   if (NeedsProtocol()) return FixedCost(prediction) + ProtocolNs();
-  const int64_t runs = stage_ == Stage::kLook ? kLookRuns : kLeastRuns;
+  const int64_t runs = stage_ == Stage::kLook ? kLookRuns : kLeastRuns + 2 * TrainingRuns();
   return FixedCost(prediction) + runs * RunNs();
 }
 
@@ -144,7 +151,9 @@ int64_t LoopExperiment::RoundCost(const ShadowPrediction& prediction) const {
   std::vector<int32_t> variants;
   for (const std::string& name : Missing()) variants.push_back(IndexOf(name));
   const size_t checks = TripChecks(variants).size();
-  const auto runs = static_cast<int64_t>(kWarmUps + 2 * variants.size() + 2);  // REF, and COUNT
+  const size_t training = static_cast<size_t>(TrainingRuns()) * (variants.size() + 1);
+  const auto runs =
+      static_cast<int64_t>(kWarmUps + training + 2 * variants.size() + 2);  // REF, and COUNT
   int64_t all = (runs + kCountedRuns * static_cast<int64_t>(checks)) * RunNs();
   if (Learns()) all += static_cast<int64_t>(2 * variants.size()) * (RunNs() + 2 * RestoreNs());
   const int64_t longest = LongestNs();
@@ -277,6 +286,7 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
       std::max<int32_t>(1, (setup_.repetitions + static_cast<int32_t>(kLeastShadows) - 1) /
                                static_cast<int32_t>(kLeastShadows));
   if (instances) wish.rounds = std::min(wish.rounds, kInstanceRounds);
+  wish.training = TrainingRuns();
   wish.evict = evict_;
   wish.restore = trace_.in_place;
   wish.seed = shadows_ + 1;
