@@ -17,6 +17,8 @@
 namespace perfd {
 
 inline constexpr int kWarmUps = 2;
+// What a counted run is taken for, in runs: counting costs a loop of few instructions more than its passes.
+inline constexpr int64_t kCountedRuns = 2;
 inline constexpr int kMostScheduled = 256;  // runs of one shadow
 
 struct ScheduleWish {
