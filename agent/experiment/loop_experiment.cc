@@ -207,7 +207,6 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
       std::max<int32_t>(1, (setup_.repetitions + static_cast<int32_t>(kLeastShadows) - 1) /
                                static_cast<int32_t>(kLeastShadows));
   if (instances) wish.rounds = std::min(wish.rounds, kInstanceRounds);
-  wish.training = TrainingRuns();
   wish.evict = evict_;
   wish.restore = trace_.in_place;
   wish.seed = shadows_ + 1;

@@ -101,7 +101,6 @@ class LoopExperiment {
   double InstanceNs() const;
   double InstancesNs() const;
   int64_t RestoreNs() const;
-  int32_t TrainingRuns() const;  // of each copy in a shadow, before any counts
   int64_t LongestNs() const;
   StagePlan Plan() const;
   std::vector<std::string> Missing() const;

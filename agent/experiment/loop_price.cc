@@ -10,9 +10,6 @@ constexpr double kMostRestoring = 0.05;  // of an instance's time
 constexpr int64_t kLookRuns = 4;         // REF, COUNT, and a TRACE that is cut short
 constexpr int64_t kLeastRuns = 6;  // one variant between two runs of REF, warmed up and counted
 
-// Of each copy in a chain: a Zen 4 has learnt the branches of 8,500 passes after about as many (docs/benchmarks.md).
-constexpr int32_t kTrainingRuns = 10;
-
 }  // namespace
 
 // Whole ranges are copied back before every run only where that takes little of its time.
@@ -40,10 +37,6 @@ int64_t LoopExperiment::RestoreNs() const {
   return static_cast<int64_t>(trace_.written_bytes / 2);
 }
 
-int32_t LoopExperiment::TrainingRuns() const {
-  return instances_ > 0 ? kTrainingRuns : 0;
-}
-
 int64_t LoopExperiment::RunNs() const {
   double ns = InstancesNs() + static_cast<double>(EvictNs(evict_));
   if (trace_.in_place && !Learns()) ns += static_cast<double>(RestoreNs());
@@ -65,7 +58,7 @@ int64_t LoopExperiment::LeastCost(const ShadowPrediction& prediction) const {
   if (stage_ != Stage::kLook && stage_ != Stage::kMeasure) return 0;
   if (in_place_) return LeastInPlace();
   if (NeedsProtocol()) return FixedCost(prediction) + ProtocolNs();
-  const int64_t runs = stage_ == Stage::kLook ? kLookRuns : kLeastRuns + 2 * TrainingRuns();
+  const int64_t runs = stage_ == Stage::kLook ? kLookRuns : kLeastRuns;
   return FixedCost(prediction) + runs * RunNs();
 }
 
@@ -75,9 +68,7 @@ int64_t LoopExperiment::RoundCost(const ShadowPrediction& prediction) const {
   std::vector<int32_t> variants;
   for (const std::string& name : Missing()) variants.push_back(IndexOf(name));
   const size_t checks = TripChecks(variants).size();
-  const size_t training = static_cast<size_t>(TrainingRuns()) * (variants.size() + 1);
-  const auto runs =
-      static_cast<int64_t>(kWarmUps + training + 2 * variants.size() + 2);  // REF, and COUNT
+  const auto runs = static_cast<int64_t>(kWarmUps + 2 * variants.size() + 2);  // REF, and COUNT
   int64_t all = (runs + kCountedRuns * static_cast<int64_t>(checks)) * RunNs();
   if (Learns()) all += static_cast<int64_t>(2 * variants.size()) * (RunNs() + 2 * RestoreNs());
   const int64_t longest = LongestNs();

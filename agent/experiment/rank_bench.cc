@@ -14,7 +14,8 @@ namespace {
 constexpr int64_t kShortestWaitNs = 500 * kNsPerMs;
 constexpr int64_t kLongestWaitNs = 10 * kNsPerSecond;
 constexpr double kEntriesAwaited = 100;  // for the loop to be entered by the whole team
-// Of one idle entry: the most that was ever measured (docs/benchmarks.md, 0.3 to 2.8 ns; injection_bench --part pass).
+// Of one idle entry: the aim. Tiny loops were seen at 0.3 to 2.8 ns, longer ones at more where their copy lies worse
+// (docs/benchmarks.md; injection_bench --part pass).
 constexpr double kPassThroughNs = 3;
 constexpr double kMostPassThrough =
     0.002;  // of wall time, all loops together; a loop above its part keeps the jump only while it is needed

@@ -28,22 +28,11 @@ class Writer {
   std::vector<RunWish> runs_;
 };
 
-std::set<int32_t> CopiesOf(const ScheduleWish& wish) {
-  std::set<int32_t> copies(wish.variants.begin(), wish.variants.end());
-  copies.insert(wish.bases.begin(), wish.bases.end());
-  return copies;
-}
-
 // Variants may leave other values, and other lines changed, than the loop itself.
 void Learn(const ScheduleWish& wish, Writer& out) {
-  for (const int32_t copy : CopiesOf(wish)) out.Run(copy, true);
-}
-
-// REF runs more often than any variant: where branches are learnt within a shadow, it would be ahead of them.
-void Train(const ScheduleWish& wish, Writer& out) {
-  for (int32_t i = 0; i < wish.training; ++i) {
-    for (const int32_t copy : CopiesOf(wish)) out.Run(copy);
-  }
+  std::set<int32_t> copies(wish.variants.begin(), wish.variants.end());
+  copies.insert(wish.bases.begin(), wish.bases.end());
+  for (const int32_t copy : copies) out.Run(copy, true);
 }
 
 void WriteRound(const ScheduleWish& wish, const std::vector<size_t>& order, Writer& out) {
@@ -62,7 +51,6 @@ Schedule MakeSchedule(const ScheduleWish& wish) {
   if (wish.restore && wish.learn_ns > 0) Learn(wish, out);
   const auto learning = static_cast<int64_t>(out.size());
   const int64_t learn_ns = learning * (wish.learn_ns - wish.run_ns);
-  Train(wish, out);
   for (int i = 0; i < kWarmUps; ++i) out.Run(wish.bases.empty() ? 0 : wish.bases.front());
   schedule.warm_ups = static_cast<int32_t>(out.size());
   std::vector<size_t> order(wish.variants.size());

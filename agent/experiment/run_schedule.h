@@ -1,7 +1,6 @@
 // agent/experiment/run_schedule.h - the order of the runs of one shadow.
 //
-// Shape    runs that learn what to restore, one per copy; runs that train the branch predictor, as many of each copy; warm-ups of
-//          REF, then rounds: every variant stands between two runs of its base, and the order of the variants differs from round
+// Shape    runs that learn what to restore, one per copy; warm-ups of REF, then rounds: every variant stands between two runs of its base, and the order of the variants differs from round
 //          to round, so that neither drift nor neighbours favour one.
 // Units    ns of wall time per run.
 // Threads  thread-safe (pure).
@@ -30,7 +29,6 @@ struct ScheduleWish {
   int64_t room_ns = 0;            // for all runs
   int32_t most = kMostScheduled;  // runs
   int32_t rounds = 1;             // wanted
-  int32_t training = 0;           // runs of each copy before any counts
   Evict evict = Evict::kNothing;
   bool restore = false;
   uint64_t seed = 1;

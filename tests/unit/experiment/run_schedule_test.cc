@@ -57,17 +57,6 @@ TEST(RunScheduleTest, EveryCopyLearnsOnceBeforeTheWarmUps) {
   EXPECT_FALSE(MakeSchedule(wish).runs[0].learn);
 }
 
-TEST(RunScheduleTest, EveryCopyIsTrainedAlikeBeforeTheWarmUps) {
-  ScheduleWish wish = Wish();
-  wish.training = 4;
-  const Schedule schedule = MakeSchedule(wish);
-  std::map<int32_t, int> trained;
-  for (size_t i = 0; i < 20; ++i) ++trained[schedule.runs[i].variant];
-  EXPECT_EQ(trained, (std::map<int32_t, int>{{0, 4}, {3, 4}, {4, 4}, {5, 4}, {7, 4}}));
-  EXPECT_EQ(schedule.warm_ups, 20 + kWarmUps);
-  EXPECT_EQ(schedule.predicted_ns, static_cast<int64_t>(schedule.runs.size()) * 1000);
-}
-
 TEST(RunScheduleTest, NeighboursShareTheirBase) {
   ScheduleWish wish = Wish();
   wish.variants = {3, 4, 5, 6};
