@@ -13,7 +13,7 @@ namespace perfd {
 namespace {
 
 constexpr double kChainNs =
-    100'000;  // of a run: branches of so many instances are not learnt within a shadow
+    100'000;  // of a run: reading the clock is nothing then, nor is the code of a new place
 constexpr uint64_t kMostInstances = 10'000;
 constexpr uint64_t kLeastInstances = 4;
 constexpr int32_t kMostEarlyEnds = 8;  // chains in a row that say nothing

@@ -149,6 +149,7 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   wish.timeout_ns = room.timeout_ns;
   wish.runs = std::move(runs);
   for (RunWish& run : wish.runs) run.instances = instances_;
+  Place(wish.runs);
   if (restore) {
     wish.restores = trace_.written;
     wish.writers = trace_.writers;
@@ -232,7 +233,7 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   Keep(answer, schedule.runs, schedule.warm_ups + 1);
   CheckTrips(answer, schedule.runs);
   Reduce();
-  if (!KeepsChain("")) return cost;
+  if (!KeepsChain("") || !KeepsPlaces()) return cost;
   const bool all = !NeedsProtocol() && Missing().empty() && MissingInstances().empty();
   if (stage_ == Stage::kMeasure && (all || shadows_ >= kMostShadows))
     Finish(MeasureState::kMeasured, "");

@@ -92,6 +92,10 @@ class LoopExperiment {
   int64_t ProtocolNs() const;
   StepCost ChooseProtocol(RankLab& lab, const StepRoom& room);
   void TakeNearest(const ShadowAnswer& answer, const std::vector<RunWish>& runs);
+  // loop_places.cc
+  bool AtNewPlaces() const;
+  void Place(std::vector<RunWish>& runs) const;
+  bool KeepsPlaces();
   void DescribeCopies(std::vector<VariantFigures>& all) const;
   int32_t IndexOf(const std::string& variant) const;
   int32_t BaseOf(int32_t variant) const;
@@ -153,6 +157,10 @@ class LoopExperiment {
   double run_cycles_ = 0;          // of REF in a shadow, per instance
   Evict evict_ = Evict::kNothing;  // before each run
   bool protocol_chosen_ = false;
+  enum class Places { kNew, kOne, kDecided };
+  Places places_ = Places::kNew;  // kOne: on trial, since new ones were too slow
+  bool one_place_ = false;
+  double new_gap_ = 0;  // of runs at new places from live, as a logarithm
   TraceSummary trace_;
   bool trace_alone_ = false;      // a look of several runs failed
   int32_t short_looks_ = 0;       // that saw too few passes to be more than entry and exit

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "agent/experiment/listing.h"
 #include "agent/experiment/loop_experiment.h"
 #include "core/analysis/trip_classes.h"
@@ -169,7 +170,8 @@ LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
     };
     out.fidelity = {run_cycles_ / live_cycles_, run_cycles_ / at(0.75), run_cycles_ / at(0.25)};
   }
-  if (shadows_ > 0) out.protocol = ProtocolName(evict_);
+  if (shadows_ > 0)
+    out.protocol = absl::StrCat(ProtocolName(evict_), AtNewPlaces() ? ", branches as new" : "");
   out.trips = TripDeciles(trips_);
   out.figures = reduction_.figures;
   DescribeCopies(out.figures);

@@ -9,6 +9,7 @@
 #include "agent/shadow/region_layout.h"
 #include "agent/shadow/trampoline.h"
 #include "agent/variant/decode.h"
+#include "agent/variant/moved.h"
 #include "agent/variant/recovery/in_place.h"
 #include "core/base/status_macros.h"
 
@@ -24,22 +25,36 @@ std::vector<uint64_t> ExitTargets(const LoopCode& loop) {
   return {targets.begin(), targets.end()};
 }
 
+// A branch besides the one that closes the loop: data may decide it.
+bool Decides(const LoopCode& loop) {
+  return std::count_if(loop.instructions.begin(), loop.instructions.end(), [](const auto& i) {
+           return i.flow == LoopFlow::kBranch;
+         }) > 1;
+}
+
+bool Counts(const VariantName& name) {
+  return name.Has(Change::kCount) || name.Has(Change::kTrace);
+}
+
 // Of all variants, alone or over many instances.
-uint64_t VariantsBound(const LabLoop& loop, const LoopCode& code) {
+uint64_t VariantsBound(const LabLoop& loop, const LoopCode& code, uint64_t places) {
   uint64_t bound = 0;
-  for (const VariantName& name : NamesOf(loop))
-    bound += 2 * (CopyBound(code, name) + kSlack);  // the second one counts
+  for (const VariantName& name : NamesOf(loop)) {
+    const uint64_t counted = Counts(name) ? 0 : 1;
+    bound += (1 + counted * places) * (CopyBound(code, name) + kSlack);
+  }
   // Bases are made where a variant needs them.
   for (Change base : {Change::kRefFtz, Change::kRefCtl})
-    bound += CopyBound(code, SingleVariant(base)) + kSlack;
+    bound += places * (CopyBound(code, SingleVariant(base)) + kSlack);
   return bound;
 }
 
 uint64_t LoopBound(const LabLoop& loop) {
   const VariantName ref = SingleVariant(Change::kRef);
   uint64_t bound = kTrampolineBytes * (1 + ExitTargets(loop.code).size());
-  bound += 2 * (CopyBound(loop.code, ref) + kSlack) + VariantsBound(loop, loop.code);
-  return loop.chain.ok() ? bound + VariantsBound(loop, loop.chain->around) : bound;
+  bound += 2 * (CopyBound(loop.code, ref) + kSlack) +
+           VariantsBound(loop, loop.code, Decides(loop.code) ? kPlaces : 1);
+  return loop.chain.ok() ? bound + VariantsBound(loop, loop.chain->around, kPlaces) : bound;
 }
 
 }  // namespace
@@ -183,6 +198,7 @@ absl::Status CacheBuilder::BuildVariants(const LabLoop& loop, BuiltLoop* built) 
   }
   BuildCounted(loop, kAlways, &out);
   BuildChained(loop, kAlways, &out);
+  BuildPlaces(loop, &out);
   out.detours = loop.code.detours;
   for (const LoopInstruction& instruction : loop.code.instructions)
     out.texts.emplace_back(instruction.address, instruction.text);
@@ -217,6 +233,27 @@ void CacheBuilder::BuildChained(const LabLoop& loop, size_t needed, InstalledLoo
   for (size_t i = 0; i < out->names.size() && out->chains.ok(); ++i) {
     out->chained.push_back(Chain(*loop.chain, out->names[i]));
     if (i < needed) out->chains = out->chained.back().status();
+  }
+}
+
+// Of all that is timed and meets branches that data may decide: those of the loop, or how often each instance goes round.
+void CacheBuilder::BuildPlaces(const LabLoop& loop, InstalledLoop* out) {
+  const bool alone = Decides(loop.code);
+  for (size_t i = 0; i < out->names.size(); ++i) {
+    if (Counts(out->names[i])) continue;
+    if (alone) Repeat(&out->copies[i]);
+    if (out->chains.ok() && out->chained[i].ok()) Repeat(&*out->chained[i]);
+  }
+}
+
+// What cannot be moved stays where it is, alone.
+void CacheBuilder::Repeat(CodeCopy* copy) {
+  for (int32_t place = 1; place < kPlaces; ++place) {
+    const uint64_t end = address_ + bytes_.size();
+    const uint64_t shift = (end - copy->address + kLine - 1) / kLine * kLine;
+    const absl::StatusOr<std::vector<uint8_t>> moved = MovedBytes(*copy, shift);
+    if (!moved.ok() || !Put(copy->address + shift, *moved).ok()) return;
+    copy->shifts.push_back(shift);
   }
 }
 

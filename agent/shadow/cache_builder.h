@@ -35,6 +35,10 @@ struct BuiltLoop {
 // REF, COUNT and TRACE, then the wanted ones, each once.
 std::vector<VariantName> NamesOf(const LabLoop& loop);
 
+// Places where a copy stands, itself included, whose branches depend on what it computes: a run at a place where none of the
+// shadow was yet finds them unlearnt (docs/adr/0026-branches-as-new.md).
+inline constexpr int32_t kPlaces = 16;
+
 // No cache of these loops is larger.
 uint64_t CacheBound(const std::vector<const LabLoop*>& loops);
 
@@ -55,6 +59,8 @@ class CacheBuilder {
   absl::Status BuildVariants(const LabLoop& loop, BuiltLoop* built);
   void BuildCounted(const LabLoop& loop, size_t first, InstalledLoop* out);
   void BuildChained(const LabLoop& loop, size_t needed, InstalledLoop* out);
+  void BuildPlaces(const LabLoop& loop, InstalledLoop* out);
+  void Repeat(CodeCopy* copy);
   void JudgeInPlace(const LabLoop& loop, bool recovery, BuiltLoop* built) const;
   absl::StatusOr<CodeCopy> Copy(const LabLoop& loop, const VariantName& name, Exits exits);
   absl::StatusOr<CodeCopy> Chain(const ChainCode& chain, const VariantName& name);

@@ -58,6 +58,17 @@ absl::StatusOr<const CodeCopy*> CopyOf(const InstalledLoop& installed, const Run
   return &*installed.chained[variant];
 }
 
+// Where the copy begins at a place, counted round.
+uint64_t EntryOf(const CodeCopy& copy, int32_t place) {
+  const size_t at = static_cast<size_t>(std::max(0, place)) % (copy.shifts.size() + 1);
+  return copy.entry + (at == 0 ? 0 : copy.shifts[at - 1]);
+}
+
+bool IsEntryOf(const CodeCopy& copy, uint64_t address) {
+  const uint64_t shift = address - copy.entry;
+  return shift == 0 || std::find(copy.shifts.begin(), copy.shifts.end(), shift) != copy.shifts.end();
+}
+
 // How often to look for what came within `waited_ns` not yet, and may take as long again: the looks of that time and half of
 // what lies between two of them cost the least together.
 int64_t PollNs(int64_t waited_ns) {
@@ -99,7 +110,7 @@ absl::Status ProcessLab::AddRun(const LabSite& site, const RunWish& wish, Shadow
   ASSIGN_OR_RETURN(const CodeCopy* chosen, CopyOf(installed, wish));
   const CodeCopy& copy = *chosen;
   RunEntry& run = plan->runs[plan->run_count++];
-  run.copy = copy.entry;
+  run.copy = EntryOf(copy, wish.place);
   run.iteration_limit = wish.iteration_limit;
   run.instances = wish.instances;
   run.flags |= static_cast<uint32_t>(wish.evict) << kRunEvictShift;
@@ -110,7 +121,7 @@ absl::Status ProcessLab::AddRun(const LabSite& site, const RunWish& wish, Shadow
   if (copy.pinned > 0 || !copy.self_pointers.empty()) run.flags |= kRunPinned;
   // Runs of the same copy share their entries.
   for (uint32_t i = 0; i + 1 < plan->run_count && !copy.self_pointers.empty(); ++i) {
-    if (plan->runs[i].copy != run.copy) continue;
+    if (!IsEntryOf(copy, plan->runs[i].copy)) continue;
     run.self_first = plan->runs[i].self_first;
     run.self_count = plan->runs[i].self_count;
     return absl::OkStatus();

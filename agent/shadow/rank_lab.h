@@ -82,6 +82,7 @@ struct Census {
 
 struct RunWish {
   int32_t variant = 0;
+  int32_t place = 0;  // where it stands, counted round: 0 is CodeCopy::entry, others follow its shifts
   Evict evict = Evict::kNothing;  // before
   bool restore = false;           // copy ShadowWish::restores back before
   bool learn =

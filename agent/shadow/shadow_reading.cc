@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 
@@ -74,13 +75,24 @@ absl::Status Judge(const ShadowReading& r) {
   }
 }
 
+// As if it were in the copy's first place; none: it is in no place of it.
+std::optional<uint64_t> WithoutShift(const CodeCopy& copy, uint64_t pc) {
+  const auto holds = [&](uint64_t shift) {
+    return pc >= copy.address + shift && pc - copy.address - shift < copy.bytes.size();
+  };
+  if (holds(0)) return pc;
+  const auto shift = std::find_if(copy.shifts.begin(), copy.shifts.end(), holds);
+  return shift == copy.shifts.end() ? std::nullopt : std::optional(pc - *shift);
+}
+
 // The original instruction behind an address in one of the copies.
 std::string InstructionText(const ShadowReading& r, uint64_t pc) {
   for (const CodeCopy* copy : r.copies) {
-    if (pc < copy->address || pc >= copy->address + copy->bytes.size()) continue;
+    const std::optional<uint64_t> at = WithoutShift(*copy, pc);
+    if (!at) continue;
     uint64_t original = 0;
     for (const AddressPair& pair : copy->address_map) {
-      if (pair.copy <= pc) original = pair.original;
+      if (pair.copy <= *at) original = pair.original;
     }
     return absl::StrCat(" (instruction 0x", absl::Hex(original), ")");
   }

@@ -78,6 +78,7 @@ struct CodeCopy {
   bool same_layout = false;  // every instruction at the offset from the header that it has in REF
   std::vector<SelfPointer> self_pointers;
   VariantName base;  // REF, REF_FTZ or REF_CTL: what its time is compared with
+  std::vector<uint64_t> shifts;  // the same code stands again so many bytes above (moved.h)
 };
 
 absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,

@@ -149,6 +149,7 @@ struct LoopMeasurement {
   int32_t team = 0;      // threads that meet at the loop
   Ratio fidelity;        // T(REF, shadow) / T(REF, live)
   // What the caches held before each run: "warm", "L1 evicted", "L2 evicted", "cold"; "recovery": runs in the rank itself.
+  // ", branches as new": no run stood where the same copy ran before.
   std::string protocol;
   uint64_t instances = 0;  // that one run went on over, times are of one of them; 0: one alone
   TripCounts trips;

@@ -26,12 +26,13 @@ from cluster import Cluster, PUPPETS
 
 
 def cache_bytes(level):
-    """Of this machine's first CPU; instructions' caches apart."""
+    """Of this machine's first CPU, instructions' caches apart; 0: it does not say."""
     for cache in pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         kind, size = (cache / "type").read_text().strip(), (cache / "size").read_text().strip()
         if (cache / "level").read_text().strip() == str(level) and kind != "Instruction":
             return int(size.removesuffix("K")) * 1024
-    return 0
+    name = "LEVEL1_DCACHE_SIZE" if level == 1 else f"LEVEL{level}_CACHE_SIZE"
+    return int(subprocess.run(["getconf", name], capture_output=True, text=True, check=True).stdout.strip() or 0)
 
 
 RAM = 4_000_000     # doubles: 32 MB per array, far beyond the second level
@@ -265,8 +266,12 @@ def test_false_sharing_is_priced_by_s2l():
     def check(program, threads):
         shared = Measured(program, "count", 20_000, threads, "LS,FP,S2L,NO_STORE")
         padded = Measured(program, "count_padded", 20_000, threads, "LS,FP,S2L,NO_STORE")
-        # A line that another core takes away between two accesses costs some hundred cycles, one that stays five.
-        assert shared.sat("S2L") < 0.7 and abs(padded.sat("S2L") - 1) < 0.2
+        # A line that another core takes away between two accesses costs some hundred cycles, one that stays five. CPUs that
+        # are two threads of one core share its first level, and lose nothing: so says the program that nobody measures.
+        times = [plain(program, kernel, 20_000, 3_000, threads)["seconds"] for kernel in ("count", "count_padded")]
+        print(f"   nobody measures: shared {times[0]:.2f} s, padded {times[1]:.2f} s", flush=True)
+        assert abs(padded.sat("S2L") - 1) < 0.2
+        assert shared.sat("S2L") < 0.7 if times[0] > 1.5 * times[1] else abs(shared.sat("S2L") - 1) < 0.2
     in_builds("count", check, teams=(2,))
 
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "agent/shadow/cache_builder.h"
 #include "agent/shadow/rank_lab.h"
 #include "core/base/clock.h"
 
@@ -60,6 +61,9 @@ struct FakeTruth {
   uint64_t most_instances = 1 << 20;
   double around_factor = 1;
   std::vector<std::string> not_chained;
+  // Copies stand at several places; what ran at one before in the same shadow takes so much of its time there.
+  bool places = false;
+  double learnt_factor = 1;
   uint64_t stores =
       1;  // each to a range of its own; the last one of a thread to the next one's first
   bool in_place = false;        // the first one stores where the loop reads
@@ -243,6 +247,8 @@ inline std::vector<InstalledLoop> FakeLab::Make(const std::vector<LabLoop>& loop
     for (size_t i = 0; i < out.names.size(); ++i) {
       CodeCopy copy;
       copy.base = BaseOf(out.names[i]);
+      for (int32_t place = 1; truth_.places && place < kPlaces; ++place)
+        copy.shifts.push_back(64 * static_cast<uint64_t>(place));
       copy.changed.resize(i);
       copy.pinned = static_cast<int32_t>(i) + 1;
       copy.accesses = static_cast<int32_t>(i) + 2;
@@ -301,6 +307,11 @@ inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t 
   if (wish.evict == Evict::kSecond) cycles *= truth_.second_factor;
   if (wish.evict == Evict::kAll)
     cycles *= truth_.cold_factor > 0 ? truth_.cold_factor : truth_.live_factor;
+  const auto before = shadow.runs.begin() + run;
+  if (std::any_of(shadow.runs.begin(), before, [&](const RunWish& earlier) {
+        return earlier.variant == wish.variant && earlier.place == wish.place;
+      }))
+    cycles *= truth_.learnt_factor;
   if (thread + 1 == shadow.team) cycles *= truth_.last_thread_factor;
   if (run == 0) cycles *= truth_.first_run_factor;
   if (wish.instances > 0) {

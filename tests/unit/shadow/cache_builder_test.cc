@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "agent/shadow/payload_blob.h"
 #include "agent/shadow/protocol.h"
+#include "agent/variant/moved.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -98,6 +100,41 @@ TEST(CacheBuilderTest, ChainsNeedAHeaderThatEveryInstanceComesBy) {
   const auto chain = DecodeChain(
       loop.code, {.address = kText, .bytes = kSum, .header = kText, .body = {{kText, kText + 13}}});
   EXPECT_FALSE(chain.ok());
+}
+
+// 0: comisd (%rdi),%xmm1; jbe 10; addsd (%rdi),%xmm0; 10: add $8,%rdi; dec %rsi; jne 0b; ret
+TEST(CacheBuilderTest, WhatDecidesByDataStandsAtSeveralPlaces) {
+  const std::vector<uint8_t> text = {0x66, 0x0f, 0x2f, 0x0f, 0x76, 0x04, 0xf2, 0x0f, 0x58, 0x07,
+                                     0x48, 0x83, 0xc7, 0x08, 0x48, 0xff, 0xce, 0x75, 0xed, 0xc3};
+  LabLoop loop;
+  loop.variants = {SingleVariant(Change::kLs), SingleVariant(Change::kDl1)};
+  loop.code =
+      *DecodeLoop({.address = kText, .bytes = text, .header = kText, .body = {{kText, kText + 19}}});
+  CacheBuilder builder(kCache, CacheBound({&loop}));
+  const BuiltLoop built = builder.Build(loop, kSite);
+  ASSERT_TRUE(built.installed.status.ok()) << built.installed.status;
+  EXPECT_LE(builder.bytes().size(), CacheBound({&loop}));
+  for (size_t i = 0; i < built.installed.names.size(); ++i) {
+    const VariantName& name = built.installed.names[i];
+    const CodeCopy& copy = built.installed.copies[i];
+    if (name.Has(Change::kCount) || name.Has(Change::kTrace)) {
+      EXPECT_TRUE(copy.shifts.empty()) << name.Text() << " is not timed";
+      continue;
+    }
+    ASSERT_EQ(copy.shifts.size(), size_t{kPlaces - 1}) << name.Text();
+    std::set<uint64_t> places(copy.shifts.begin(), copy.shifts.end());
+    EXPECT_EQ(places.size(), copy.shifts.size());
+    for (const uint64_t shift : copy.shifts) {
+      const auto at = builder.bytes().begin() +
+                      static_cast<std::ptrdiff_t>(copy.address + shift - builder.address());
+      const std::vector<uint8_t> moved = *MovedBytes(copy, shift);
+      EXPECT_TRUE(std::equal(moved.begin(), moved.end(), at)) << name.Text();
+    }
+  }
+  EXPECT_TRUE(built.live.shifts.empty());
+  LabLoop plain = SumLoop();
+  CacheBuilder other(kCache, CacheBound({&plain}));
+  EXPECT_TRUE(other.Build(plain, kSite).installed.copies[0].shifts.empty());
 }
 
 TEST(CacheBuilderTest, RefusedLoopLeavesNoTrace) {

@@ -72,6 +72,16 @@ TEST_F(ShadowReadingTest, FaultsNameTheInstruction) {
   EXPECT_EQ(answer->runs[0].failure, "SIGSEGV at 0x10 (instruction 0x400004)");
 }
 
+TEST_F(ShadowReadingTest, FaultsNameTheInstructionWhereverTheCopyStood) {
+  reading_.results[2].status = kRunFaulted;
+  copies_[0].shifts = {0x40, 0x1040};
+  reading_.child.fault = {SIGSEGV, 0, 0x10, 0x2041, 1, 0, 0};
+  reading_.child.fault_count = 1;
+  EXPECT_EQ(ReadAnswer(reading_)->runs[0].failure, "SIGSEGV at 0x10 (instruction 0x400000)");
+  reading_.child.fault.pc = 0x2050;  // behind the last place
+  EXPECT_EQ(ReadAnswer(reading_)->runs[0].failure, "SIGSEGV at 0x10 (at 0x2050)");
+}
+
 TEST_F(ShadowReadingTest, RunsThatDidNotHappenSayWhy) {
   reading_.results[4].status = kRunNotRun;
   auto answer = ReadAnswer(reading_);
