@@ -20,7 +20,7 @@ struct BlockState {
   uint64_t target;         // copy to run
   uint64_t start;          // ticks
   uint64_t end;
-  uint32_t end_cpu;  // TSC_AUX: node << 12 | cpu
+  uint32_t end_cpu;  // node << 12 | cpu (CurrentCpu)
   uint32_t in_run;
   uint64_t xsave_mask;
   uint64_t region;

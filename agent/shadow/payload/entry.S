@@ -8,10 +8,13 @@
         .globl payload_exit_stub
         .hidden payload_exit_stub
 payload_exit_stub:
-        rdtscp
+        lfence
+        rdtsc
         lfence
         mov %eax, %gs:BLOCK_END
         mov %edx, %gs:BLOCK_END + 4
+        mov $0x7b, %ecx                 // CurrentCpu in kernel.h
+        lsl %ecx, %ecx
         mov %ecx, %gs:BLOCK_END_CPU
         mov %gs:BLOCK_STACK_POINTER, %rsp
         pushq $2

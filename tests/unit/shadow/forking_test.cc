@@ -143,7 +143,7 @@ TEST(FaultCostTest, IsMeasuredHere) {
   const std::optional<double> measured = MeasureCopyFaultNs();
   ASSERT_TRUE(measured.has_value());
   EXPECT_GE(*measured, 200) << "a page of 4 KB is copied";
-  EXPECT_LT(*measured, 20'000);
+  EXPECT_LT(*measured, 200'000) << "54 us on the slowest machine so far";
   EXPECT_EQ(CopyFaultNs(), CopyFaultNs()) << "kept for a while";
 }
 

@@ -39,10 +39,10 @@ TEST(PayloadBlobTest, DoorsAreWhereTrampolinesCall) {
   std::span<const uint8_t> blob = PayloadBlob();
   ASSERT_GT(blob.size(), 1024u);
   ASSERT_LE(blob.size(), 32768u);
-  // rdtscp at the exit, pushfq at the entry.
+  // lfence at the exit, pushfq at the entry.
   EXPECT_EQ(blob[kPayloadExitStub], 0x0f);
-  EXPECT_EQ(blob[kPayloadExitStub + 1], 0x01);
-  EXPECT_EQ(blob[kPayloadExitStub + 2], 0xf9);
+  EXPECT_EQ(blob[kPayloadExitStub + 1], 0xae);
+  EXPECT_EQ(blob[kPayloadExitStub + 2], 0xe8);
   EXPECT_EQ(blob[kPayloadSlowEntry], 0x9c);
 }
 
