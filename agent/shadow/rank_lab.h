@@ -82,11 +82,10 @@ struct Census {
 
 struct RunWish {
   int32_t variant = 0;
-  int32_t place = 0;  // where it stands, counted round: 0 is CodeCopy::entry, others follow its shifts
+  int32_t place = 0;              // counted round: 0 is CodeCopy::entry, others follow its shifts
   Evict evict = Evict::kNothing;  // before
   bool restore = false;           // copy ShadowWish::restores back before
-  bool learn =
-      false;  // afterwards, note what it changed of them: later runs restore only what was noted
+  bool learn = false;  // afterwards, note what it changed of them: later runs restore only that
   uint64_t iteration_limit = 0;  // COUNT and TRACE only; 0: none
   uint64_t instances = 0;        // in a chain, at most so many; 0: this one, and no chain
 };
