@@ -59,15 +59,14 @@ bool LoopExperiment::KeepsChain(const std::string& failure) {
   RunAlone(why);
   trace_alone_ = protocol_chosen_ = false;
   evict_ = Evict::kNothing;
+  places_ = Places::kNew;
   run_cycles_ = 0;
   trips_.clear();
   trips_checked_.clear();
   trip_refusals_.clear();
   narrow_misses_ = narrow_failures_ = 0;
   trace_ = {};
-  runs_.clear();
-  reduction_ = {};
-  trip_classes_.clear();
+  ForgetRuns();
   stage_ = Stage::kLook;
   return false;
 }

@@ -83,6 +83,7 @@ class LoopExperiment {
   bool IsTripCheck(int32_t variant) const;
   void CheckTrips(const ShadowAnswer& answer, const std::vector<RunWish>& runs);
   void Reduce();
+  void ForgetRuns();
   // loop_protocol.cc
   bool NeedsProtocol() const;
   int64_t EvictNs(Evict level) const;
@@ -157,9 +158,9 @@ class LoopExperiment {
   double run_cycles_ = 0;          // of REF in a shadow, per instance
   Evict evict_ = Evict::kNothing;  // before each run
   bool protocol_chosen_ = false;
-  enum class Places { kNew, kOne, kDecided };
-  Places places_ = Places::kNew;  // kOne: on trial, since new ones were too slow
-  bool one_place_ = false;
+  // Runs stand at new places; new ones were too slow, and one is on trial; it was kept, or was farther from live.
+  enum class Places { kNew, kTryOne, kOne, kNewAfterAll };
+  Places places_ = Places::kNew;
   double new_gap_ = 0;  // of runs at new places from live, as a logarithm
   TraceSummary trace_;
   bool trace_alone_ = false;      // a look of several runs failed

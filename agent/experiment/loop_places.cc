@@ -5,7 +5,6 @@
 #include <map>
 
 #include "agent/experiment/loop_experiment.h"
-#include "agent/shadow/cache_builder.h"
 
 namespace perfd {
 namespace {
@@ -16,33 +15,31 @@ constexpr double kTooSlow = 0.10;    // farther from live, and the rank may know
 }  // namespace
 
 bool LoopExperiment::AtNewPlaces() const {
-  return !one_place_ && InstancesNs() >= kLeastNs && !CopyOf(kRefIndex).shifts.empty();
+  const bool one = places_ == Places::kTryOne || places_ == Places::kOne;
+  return !one && InstancesNs() >= kLeastNs && !CopyOf(kRefIndex).shifts.empty();
 }
 
 void LoopExperiment::Place(std::vector<RunWish>& runs) const {
   if (!AtNewPlaces()) return;
   std::map<int32_t, int32_t> next;
-  for (RunWish& run : runs) run.place = next[run.variant]++ % kPlaces;
+  for (RunWish& run : runs) run.place = next[run.variant]++;
 }
 
 // Where the same data come every time, the rank's branches are learnt as well, and runs at new places take longer than live.
 // Then one place is tried, and what is nearer to live is kept. False: the runs so far do not count.
 bool LoopExperiment::KeepsPlaces() {
-  if (places_ == Places::kDecided || live_cycles_ <= 0 || run_cycles_ <= 0) return true;
+  const bool decided = places_ == Places::kNewAfterAll || places_ == Places::kOne;
+  if (decided || live_cycles_ <= 0 || run_cycles_ <= 0) return true;
   const double gap = std::log(run_cycles_ / live_cycles_);
   if (places_ == Places::kNew) {
     if (!AtNewPlaces() || gap <= kTooSlow) return true;
-    places_ = Places::kOne;
+    places_ = Places::kTryOne;
     new_gap_ = gap;
-    one_place_ = true;
   } else {
-    places_ = Places::kDecided;
-    if (std::abs(gap) <= new_gap_) return true;
-    one_place_ = false;
+    places_ = std::abs(gap) <= new_gap_ ? Places::kOne : Places::kNewAfterAll;
+    if (places_ == Places::kOne) return true;
   }
-  runs_.clear();
-  reduction_ = {};
-  trip_classes_.clear();
+  ForgetRuns();
   return false;
 }
 

@@ -124,9 +124,7 @@ void LoopExperiment::TakeNearest(const ShadowAnswer& answer, const std::vector<R
   if (best == Evict::kNothing) return;
   evict_ = best;
   run_cycles_ *= factor;
-  runs_.clear();
-  reduction_ = {};
-  trip_classes_.clear();
+  ForgetRuns();
 }
 
 }  // namespace perfd

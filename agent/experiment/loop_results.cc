@@ -82,6 +82,12 @@ void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>
   }
 }
 
+void LoopExperiment::ForgetRuns() {
+  runs_.clear();
+  reduction_ = {};
+  trip_classes_.clear();
+}
+
 void LoopExperiment::Reduce() {
   ReduceOptions options;
   options.probe_cycles = probe_cycles_ / static_cast<double>(std::max<uint64_t>(1, instances_));

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "agent/pipeline/own_cpu.h"
 #include "agent/procfs/process_rights.h"
+#include "core/base/cpu_time.h"
 #include "core/base/log.h"
 
 namespace perfd {
@@ -130,7 +131,7 @@ void Session::Sample() {
 }
 
 uint64_t Session::CpuNs() const {
-  return tools_.cpu_ns ? tools_.cpu_ns() : OwnCpuNs();
+  return tools_.cpu_ns ? tools_.cpu_ns() : ThreadCpuNs();
 }
 
 void Session::Rest(int64_t ns) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "agent/pipeline/own_cpu.h"
+#include "core/base/cpu_time.h"
 
 namespace perfd {
 namespace {
@@ -100,11 +100,11 @@ bool StackWorker::Open(Slot& slot, const std::shared_ptr<const StackTarget>& tar
 }
 
 std::optional<CallPath> StackWorker::Ask(Slot& slot, const StackTask& task) {
-  const uint64_t begin_ns = OwnCpuNs();
+  const uint64_t begin_ns = ThreadCpuNs();
   auto path = slot.source->Unwind(task.copy, kUnwindTimeout);
   const uint64_t cpu_ns = std::max(slot.source->cpu_ns(), slot.counted_cpu_ns);
   const uint64_t used_ns = cpu_ns - std::exchange(slot.counted_cpu_ns, cpu_ns);
-  unwind_cpu_ns_ += used_ns + OwnCpuNs() - begin_ns;
+  unwind_cpu_ns_ += used_ns + ThreadCpuNs() - begin_ns;
   if (path.ok()) return std::move(path).value();
   slot.source.reset();
   slot.retry_at_ns = clock_.MonotonicNs() + kRetryNs;

@@ -32,16 +32,12 @@ bool Decides(const LoopCode& loop) {
          }) > 1;
 }
 
-bool Counts(const VariantName& name) {
-  return name.Has(Change::kCount) || name.Has(Change::kTrace);
-}
-
 // Of all variants, alone or over many instances.
 uint64_t VariantsBound(const LabLoop& loop, const LoopCode& code, uint64_t places) {
   uint64_t bound = 0;
   for (const VariantName& name : NamesOf(loop)) {
-    const uint64_t counted = Counts(name) ? 0 : 1;
-    bound += (1 + counted * places) * (CopyBound(code, name) + kSlack);
+    const uint64_t copies = Counts(name) ? 1 : places + 1;  // the other one counts
+    bound += copies * (CopyBound(code, name) + kSlack);
   }
   // Bases are made where a variant needs them.
   for (Change base : {Change::kRefFtz, Change::kRefCtl})
@@ -49,12 +45,12 @@ uint64_t VariantsBound(const LabLoop& loop, const LoopCode& code, uint64_t place
   return bound;
 }
 
-uint64_t LoopBound(const LabLoop& loop) {
+uint64_t LoopBound(const LabLoop& loop, uint64_t places) {
   const VariantName ref = SingleVariant(Change::kRef);
   uint64_t bound = kTrampolineBytes * (1 + ExitTargets(loop.code).size());
   bound += 2 * (CopyBound(loop.code, ref) + kSlack) +
-           VariantsBound(loop, loop.code, Decides(loop.code) ? kPlaces : 1);
-  return loop.chain.ok() ? bound + VariantsBound(loop, loop.chain->around, kPlaces) : bound;
+           VariantsBound(loop, loop.code, Decides(loop.code) ? places : 1);
+  return loop.chain.ok() ? bound + VariantsBound(loop, loop.chain->around, places) : bound;
 }
 
 }  // namespace
@@ -74,9 +70,9 @@ std::vector<VariantName> NamesOf(const LabLoop& loop) {
   return names;
 }
 
-uint64_t CacheBound(const std::vector<const LabLoop*>& loops) {
+uint64_t CacheBound(const std::vector<const LabLoop*>& loops, int32_t places) {
   uint64_t bound = PayloadBlob().size() + 2 * kLine;
-  for (const LabLoop* loop : loops) bound += LoopBound(*loop);
+  for (const LabLoop* loop : loops) bound += LoopBound(*loop, static_cast<uint64_t>(places));
   return RoundToPage(bound);
 }
 
@@ -106,7 +102,8 @@ absl::Status RedirectExits(CodeCopy* copy, const std::vector<ExitPlace>& places)
   return absl::OkStatus();
 }
 
-CacheBuilder::CacheBuilder(uint64_t address, uint64_t bound) : address_(address), bound_(bound) {
+CacheBuilder::CacheBuilder(uint64_t address, uint64_t bound, int32_t places)
+    : address_(address), bound_(bound), places_(places) {
   std::span<const uint8_t> blob = PayloadBlob();
   bytes_.assign(blob.begin(), blob.end());
   empty_copy_ = Reserve(kLine);
@@ -213,7 +210,7 @@ void CacheBuilder::BuildCounted(const LabLoop& loop, size_t first, InstalledLoop
   for (size_t i = first; i < names.size(); ++i) {
     const VariantName& name = names[i];
     const bool base = name.Has(Change::kRefFtz) || name.Has(Change::kRefCtl);
-    if (base || name.Has(Change::kCount) || name.Has(Change::kTrace)) continue;
+    if (base || Counts(name)) continue;
     absl::StatusOr<CodeCopy> copy = Copy(loop, Counted(name), Exits::kStub);
     if (!copy.ok() || copy->self_pointers.size() > kMostSelfPointers) continue;
     out->names.push_back(Counted(name));
@@ -248,7 +245,7 @@ void CacheBuilder::BuildPlaces(const LabLoop& loop, InstalledLoop* out) {
 
 // What cannot be moved stays where it is, alone.
 void CacheBuilder::Repeat(CodeCopy* copy) {
-  for (int32_t place = 1; place < kPlaces; ++place) {
+  for (int32_t place = 1; place < places_; ++place) {
     const uint64_t end = address_ + bytes_.size();
     const uint64_t shift = (end - copy->address + kLine - 1) / kLine * kLine;
     const absl::StatusOr<std::vector<uint8_t>> moved = MovedBytes(*copy, shift);

@@ -39,12 +39,12 @@ std::vector<VariantName> NamesOf(const LabLoop& loop);
 // shadow was yet finds them unlearnt (docs/adr/0026-branches-as-new.md).
 inline constexpr int32_t kPlaces = 16;
 
-// No cache of these loops is larger.
-uint64_t CacheBound(const std::vector<const LabLoop*>& loops);
+// No cache of these loops, with so many places, is larger.
+uint64_t CacheBound(const std::vector<const LabLoop*>& loops, int32_t places = kPlaces);
 
 class CacheBuilder {
  public:
-  CacheBuilder(uint64_t address, uint64_t bound);
+  CacheBuilder(uint64_t address, uint64_t bound, int32_t places = kPlaces);
 
   // site: address of the loop's Site. recovery: find out which copies may run in the rank itself.
   BuiltLoop Build(const LabLoop& loop, uint64_t site, bool recovery = false);
@@ -70,6 +70,7 @@ class CacheBuilder {
 
   const uint64_t address_;
   const uint64_t bound_;
+  const int32_t places_;
   uint64_t empty_copy_ = 0;
   std::vector<uint8_t> bytes_;
 };

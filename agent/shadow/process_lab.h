@@ -66,6 +66,7 @@ class ProcessLab final : public RankLab {
     Reach reach;
     uint64_t address = 0;
     uint64_t bound = 0;
+    int32_t places = 1;  // of a copy with branches
     std::vector<uint8_t> bytes;
   };
 
@@ -87,6 +88,9 @@ class ProcessLab final : public RankLab {
   void Forget();
   std::vector<InstalledLoop> Installed(size_t first_site) const;
   absl::Status Lay(const std::vector<LabLoop>& loops);
+  static absl::StatusOr<Cache> FindPlace(const std::vector<MapEntry>& maps, const Reach& reach,
+                                         const std::vector<const LabLoop*>& loops,
+                                         uint64_t more_bytes);
   absl::Status RefuseUnfit(const std::vector<LabLoop>& loops);
   absl::Status BuildAll(const std::vector<LabLoop>& loops, size_t first_cache);
   void Note(size_t first_site);

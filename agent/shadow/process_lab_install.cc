@@ -68,6 +68,21 @@ CallOp MapCall(uint64_t address, uint64_t bytes, uint64_t protection, uint64_t f
 
 }  // namespace
 
+// Where there is no room for copies at many places, at one.
+absl::StatusOr<ProcessLab::Cache> ProcessLab::FindPlace(const std::vector<MapEntry>& maps,
+                                                        const Reach& reach,
+                                                        const std::vector<const LabLoop*>& loops,
+                                                        uint64_t more_bytes) {
+  absl::StatusOr<Cache> found = absl::NotFoundError("");
+  for (int32_t places : {kPlaces, 1}) {
+    const uint64_t bound = CacheBound(loops, places);
+    const absl::StatusOr<uint64_t> address = FindGap(maps, reach, bound + more_bytes);
+    if (address.ok()) return Cache{reach, *address, bound, places, {}};
+    found = address.status();
+  }
+  return found;
+}
+
 // Two loops that share instructions cannot both be patched; the one named first wins.
 absl::Status ProcessLab::RefuseUnfit(const std::vector<LabLoop>& loops) {
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
@@ -123,9 +138,8 @@ absl::Status ProcessLab::Lay(const std::vector<LabLoop>& loops) {
       if (sites_[first + i].index >= 0 && header >= reach.low && header <= reach.high)
         members.push_back(&loops[i]);
     }
-    Cache cache{reach, 0, CacheBound(members), {}};
     // The region follows the first cache.
-    ASSIGN_OR_RETURN(cache.address, FindGap(maps, reach, cache.bound + region_bytes));
+    ASSIGN_OR_RETURN(Cache cache, FindPlace(maps, reach, members, region_bytes));
     if (region_bytes != 0) {
       injection_.region = {cache.address + cache.bound, cache.address + cache.bound + region_bytes};
       region_.emplace(&memory_, injection_.region.start, blocks);
@@ -147,7 +161,7 @@ absl::Status ProcessLab::BuildAll(const std::vector<LabLoop>& loops, size_t firs
   const size_t first = sites_.size() - loops.size();
   for (size_t k = first_cache; k < caches_.size(); ++k) {
     Cache& cache = caches_[k];
-    CacheBuilder builder(cache.address, cache.bound);
+    CacheBuilder builder(cache.address, cache.bound, cache.places);
     for (size_t i = 0; i < loops.size(); ++i) {
       LabSite& site = sites_[first + i];
       const uint64_t header = loops[i].code.header;

@@ -119,7 +119,7 @@ absl::StatusOr<CodeCopy> MakeChainCopy(const ChainCode& chain, const VariantName
   plain.slots.resize(chain.around.instructions.size());
   for (size_t n = 0; n < places.size(); ++n) draft.slots[places[n]] = work.draft.slots[n];
   if (name.Has(Change::kTrace)) RETURN_IF_ERROR(AddTracing(chain.around, &draft));
-  if (name.Has(Change::kCount) || name.Has(Change::kTrace))
+  if (Counts(name))
     AddCounting(chain.around, place, true, &draft);
   const uint64_t turn = chain.around.instructions[chain.turn].address;
   CountInstances(chain.turn, turn, place, &draft);

@@ -134,10 +134,6 @@ std::vector<std::pair<uint64_t, uint64_t>> Offsets(const LoopCode& loop, const C
   return offsets;
 }
 
-bool Counts(const VariantName& name) {
-  return name.Has(Change::kCount) || name.Has(Change::kTrace);
-}
-
 void ListChanges(const Work& work, const std::vector<Changed>& notes, CodeCopy* copy) {
   for (uint32_t at = 0; at < work.loop.instructions.size(); ++at) {
     const LoopInstruction& i = work.loop.instructions[at];
@@ -185,6 +181,10 @@ absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,
   Draft plain;
   plain.slots.resize(loop.instructions.size());
   return FinishCopy(loop, work.draft, plain, work, notes);
+}
+
+bool Counts(const VariantName& name) {
+  return name.Has(Change::kCount) || name.Has(Change::kTrace);
 }
 
 uint64_t CopyBound(const LoopCode& loop, const VariantName& name) {

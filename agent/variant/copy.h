@@ -84,6 +84,9 @@ struct CodeCopy {
 absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,
                                   const CopyPlace& place);
 
+// The copy tells what the loop does, by counting or tracing; it is not timed.
+bool Counts(const VariantName& name);
+
 // Largest size a copy of this loop can have, preparation, exits and alignment included.
 uint64_t CopyBound(const LoopCode& loop, const VariantName& name);
 

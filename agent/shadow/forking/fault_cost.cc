@@ -1,7 +1,6 @@
 #include "agent/shadow/forking/fault_cost.h"
 
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "core/base/clock.h"
+#include "core/base/cpu_time.h"
 #include "core/base/unique_fd.h"
 
 namespace perfd {
@@ -41,19 +41,12 @@ class Mapping {
   void* const start_;
 };
 
-// Whoever else runs on this CPU is not what the copies cost.
-int64_t ThreadCpuNs() {
-  timespec ts{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-  return ts.tv_sec * kNsPerSecond + ts.tv_nsec;
-}
-
 // The pages exist in the file and are mapped for reading: what is left is to copy them.
 std::optional<double> Round(int fd) {
   const Mapping copy(fd, MAP_PRIVATE);
   if (!copy.ok()) return std::nullopt;
   for (size_t i = 0; i < kPages; ++i) [[maybe_unused]] const char mapped = copy.page(i);
-  const int64_t begin = ThreadCpuNs();
+  const uint64_t begin = ThreadCpuNs();
   for (size_t i = 0; i < kPages; ++i) copy.page(i) = 2;
   return static_cast<double>(ThreadCpuNs() - begin) / kPages;
 }

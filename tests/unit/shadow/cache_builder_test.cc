@@ -36,6 +36,13 @@ uint64_t JumpTarget(const std::vector<uint8_t>& bytes, uint64_t base, uint64_t a
   return at + 5 + static_cast<uint64_t>(int64_t{distance});
 }
 
+bool StandsAt(const CacheBuilder& builder, const CodeCopy& copy, uint64_t shift) {
+  const auto at = builder.bytes().begin() +
+                  static_cast<std::ptrdiff_t>(copy.address + shift - builder.address());
+  const std::vector<uint8_t> moved = *MovedBytes(copy, shift);
+  return std::equal(moved.begin(), moved.end(), at);
+}
+
 TEST(CacheBuilderTest, BeginsWithThePayloadAndAnEmptyCopy) {
   CacheBuilder builder(kCache, 1 << 20);
   std::span<const uint8_t> blob = PayloadBlob();
@@ -89,6 +96,12 @@ TEST(CacheBuilderTest, TheLoopAroundIsInAllChainsAndInNoLiveCopy) {
     EXPECT_TRUE(holds(*installed.chained[i], kText + 21));
     EXPECT_EQ(installed.chained[i]->changed.size(), installed.copies[i].changed.size());
     EXPECT_EQ(installed.chained[i]->base, installed.copies[i].base);
+    // How often each instance goes round is a branch, too; alone, the sum has none but its own.
+    const bool timed = !Counts(installed.names[i]);
+    EXPECT_EQ(installed.chained[i]->shifts.size(), timed ? size_t{kPlaces - 1} : 0);
+    EXPECT_TRUE(installed.copies[i].shifts.empty());
+    for (const uint64_t shift : installed.chained[i]->shifts)
+      EXPECT_TRUE(StandsAt(builder, *installed.chained[i], shift)) << installed.names[i].Text();
   }
   EXPECT_FALSE(holds(built.live, kText));
   EXPECT_FALSE(holds(*built.timed, kText));
@@ -124,14 +137,15 @@ TEST(CacheBuilderTest, WhatDecidesByDataStandsAtSeveralPlaces) {
     ASSERT_EQ(copy.shifts.size(), size_t{kPlaces - 1}) << name.Text();
     std::set<uint64_t> places(copy.shifts.begin(), copy.shifts.end());
     EXPECT_EQ(places.size(), copy.shifts.size());
-    for (const uint64_t shift : copy.shifts) {
-      const auto at = builder.bytes().begin() +
-                      static_cast<std::ptrdiff_t>(copy.address + shift - builder.address());
-      const std::vector<uint8_t> moved = *MovedBytes(copy, shift);
-      EXPECT_TRUE(std::equal(moved.begin(), moved.end(), at)) << name.Text();
-    }
+    for (const uint64_t shift : copy.shifts)
+      EXPECT_TRUE(StandsAt(builder, copy, shift)) << name.Text();
   }
   EXPECT_TRUE(built.live.shifts.empty());
+  CacheBuilder narrow(kCache, CacheBound({&loop}, 1), 1);
+  const BuiltLoop alone = narrow.Build(loop, kSite);
+  ASSERT_TRUE(alone.installed.status.ok()) << alone.installed.status;
+  EXPECT_LE(narrow.bytes().size(), CacheBound({&loop}, 1));
+  EXPECT_TRUE(alone.installed.copies[0].shifts.empty());
   LabLoop plain = SumLoop();
   CacheBuilder other(kCache, CacheBound({&plain}));
   EXPECT_TRUE(other.Build(plain, kSite).installed.copies[0].shifts.empty());
