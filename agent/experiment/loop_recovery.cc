@@ -129,14 +129,12 @@ void LoopExperiment::KeepInPlace(const RecoveryAnswer& answer, const std::vector
   }
   clusters_ = next;
   probe_cycles_ = static_cast<double>(Median(probes_));
-  // The same instance is never timed twice: those of one length are compared, less the reading of the clock in both.
-  const double probe = probe_cycles_;
+  // The same instance is never timed twice: those of one length are compared.
   for (const auto& [cluster, own] : alone) {
     const auto found = ref.find(cluster);
     if (found == ref.end()) continue;
-    const double live = static_cast<double>(own) - probe;
-    const double copy = static_cast<double>(found->second) - probe;
-    if (live > 0 && copy > 0) likeness_.push_back(copy / live);
+    const double copy = static_cast<double>(found->second) - probe_cycles_;
+    if (copy > 0) likeness_.push_back(copy / static_cast<double>(own));
   }
 }
 

@@ -23,7 +23,7 @@
 #include "agent/shadow/journal.h"
 #include "agent/shadow/rank_lab.h"
 #include "agent/shadow/region_access.h"
-#include "agent/shadow/tick_clock.h"
+#include "agent/shadow/timing/tick_clock.h"
 
 namespace perfd {
 

@@ -10,6 +10,7 @@
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/process_lab.h"
 #include "agent/shadow/recovery/give_back.h"
+#include "agent/shadow/timing/live_reading.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
@@ -208,7 +209,7 @@ absl::StatusOr<RecoveryAnswer> ProcessLab::CollectRecovery(const LabSite& site,
     const auto key = std::tuple(result.tid, result.distance, result.turn / plan.run_count);
     run.cluster = clusters.emplace(key, clusters.size()).first->second;
     run.cycles = result.cycles;
-    run.original = result.original;
+    if (result.original > 0) run.original = WithoutReading(result.original);
     run.iterations = result.iterations;
     answer.runs.push_back(run);
   }

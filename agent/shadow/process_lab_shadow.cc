@@ -66,7 +66,8 @@ uint64_t EntryOf(const CodeCopy& copy, int32_t place) {
 
 bool IsEntryOf(const CodeCopy& copy, uint64_t address) {
   const uint64_t shift = address - copy.entry;
-  return shift == 0 || std::find(copy.shifts.begin(), copy.shifts.end(), shift) != copy.shifts.end();
+  return shift == 0 ||
+         std::find(copy.shifts.begin(), copy.shifts.end(), shift) != copy.shifts.end();
 }
 
 // How often to look for what came within `waited_ns` not yet, and may take as long again: the looks of that time and half of

@@ -8,6 +8,7 @@
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/process_lab.h"
+#include "agent/shadow/timing/live_reading.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
@@ -169,7 +170,7 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
         record.end < record.start)
       continue;
     if (seen[record.tid]++ > 0 && ticks.size() < static_cast<size_t>(count))
-      ticks.push_back(record.end - record.start);
+      ticks.push_back(WithoutReading(record.end - record.start));
   }
   if (ticks.empty()) return absl::DeadlineExceededError("the loop was not entered in time");
   return ticks;

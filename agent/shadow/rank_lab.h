@@ -166,7 +166,7 @@ class RankLab {
     return {absl::UnimplementedError("this lab cannot leave memory out"), 0, 0, 0};
   }
   virtual absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish& wish) = 0;
-  // Ticks of the next `count` instances of the unchanged loop in the rank itself, one vector per instance's thread.
+  // Ticks of the next `count` instances of the unchanged loop in the rank itself, without what reading them costs.
   virtual absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t loop, int32_t count,
                                                          int64_t timeout_ns) = 0;
   // Only for loops and copies whose InstalledLoop::in_place says so. Outside P1. Nothing is forked and no thread waits for another.

@@ -26,7 +26,7 @@ struct RecoveryRun {
   int32_t thread = 0;     // from 0, in the order of thread ids
   uint32_t cluster = 0;   // one round of one thread, over instances of one length
   uint64_t cycles = 0;    // of the copy
-  uint64_t original = 0;  // of the loop itself, right afterwards; 0: not known
+  uint64_t original = 0;  // of the loop itself, right afterwards, without reading the clock; 0: not known
   uint64_t iterations = 0;
 };
 

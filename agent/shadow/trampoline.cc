@@ -49,6 +49,7 @@ class Code {
   }
   void Land(size_t from) { bytes_[from - 1] = static_cast<uint8_t>(bytes_.size() - from); }
 
+  // Repeated in timing/live_reading.cc: what it takes is no part of a live instance.
   absl::Status Slow(uint64_t tagged_site, uint64_t slow_entry, uint64_t target) {
     MoveRcx(tagged_site);
     RETURN_IF_ERROR(Branch(0xe8, slow_entry));

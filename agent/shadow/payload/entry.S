@@ -33,6 +33,7 @@ payload_exit_stub:
         .globl payload_slow_entry
         .hidden payload_slow_entry
 payload_slow_entry:
+        // From here to the clock, and from the clock below to the return: agent/shadow/timing/live_reading.cc repeats it.
         pushfq
         push %rax
         push %rdx

@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <thread>
 
+#include "agent/shadow/timing/live_reading.h"
 #include "tests/integration/shadow/lab_fixture.h"
 
 namespace perfd {
@@ -97,6 +99,25 @@ TEST_F(RankLabTest, MeasuresALoopAndLeavesNothing) {
   EXPECT_EQ(end.status, 0);
   EXPECT_GT(end.passes, 100);
   EXPECT_EQ(end.checksum, ChecksumOf(2, kN, end.passes));
+}
+
+TEST_F(RankLabTest, ReadingTheClockIsNoPartOfALiveInstance) {
+  LabProcess puppet({"1", "1", "0"});  // one pass
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  auto live = (*lab)->TimeLive(0, 400, 5000 * kMs);
+  ASSERT_TRUE(live.ok()) << live.status();
+  ASSERT_GE(live->size(), 100u);
+  std::sort(live->begin(), live->end());
+  // The mean, since clocks move in steps; without interrupts.
+  const auto most = live->begin() + static_cast<std::ptrdiff_t>(live->size() * 9 / 10);
+  const double mean = static_cast<double>(std::accumulate(live->begin(), most, uint64_t{0})) /
+                      static_cast<double>(std::distance(live->begin(), most));
+  printf("one pass %.1f ticks, reading the clock %lu\n", mean, LiveReadingTicks());
+  EXPECT_GT(LiveReadingTicks(), 10u);
+  EXPECT_LT(mean, static_cast<double>(LiveReadingTicks()));
+  ASSERT_TRUE((*lab)->Uninstall().ok());
 }
 
 TEST_F(RankLabTest, InstallsAgainAndAgain) {

@@ -60,7 +60,7 @@ TEST_F(LoopRecoveryTest, MeasuresShortLoopsInTheRank) {
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
   EXPECT_NEAR(Saturation(loop, "LS"), 0.25, 0.02);
   EXPECT_NEAR(Saturation(loop, "FP"), 1, 0.02);
-  EXPECT_NEAR(loop.fidelity.value, 1, 0.05) << "the probe is in both times";
+  EXPECT_NEAR(loop.fidelity.value, 1, 0.05) << "only the copy's time has the probe in it";
   EXPECT_EQ(loop.protocol, "recovery");
   EXPECT_EQ(loop.provenance, Provenance::kLive);
   EXPECT_EQ(loop.trips.decile[0], 100);

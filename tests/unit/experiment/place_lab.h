@@ -60,7 +60,7 @@ class PlaceLab final : public RankLab {
       // Instances of one cluster are alike, those of another may be twice as long.
       const double length = run.cluster % 2 == 0 ? 400 : 800;
       run.cycles = 60 + static_cast<uint64_t>(factor * length * jitter);
-      run.original = 60 + static_cast<uint64_t>(length * jitter);
+      run.original = static_cast<uint64_t>(length * jitter);
       run.iterations = copy == 1 ? static_cast<uint64_t>(length / 4) : 0;
       answer.runs.push_back(run);
     }

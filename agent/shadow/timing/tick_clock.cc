@@ -1,4 +1,4 @@
-#include "agent/shadow/tick_clock.h"
+#include "agent/shadow/timing/tick_clock.h"
 
 #include <x86intrin.h>
 

@@ -1,11 +1,11 @@
-// agent/shadow/tick_clock.h - TSC ticks and CLOCK_MONOTONIC, one in terms of the other.
+// agent/shadow/timing/tick_clock.h - TSC ticks and CLOCK_MONOTONIC, one in terms of the other.
 //
 // Shape    the rate is measured between construction and use; the first use waits until 10 ms have passed.
 // Units    ticks of the TSC, ns.
 // Threads  thread-safe (const).
 // Source   Intel SDM vol. 3, 18.17 (invariant TSC).
-#ifndef AGENT_SHADOW_TICK_CLOCK_H_
-#define AGENT_SHADOW_TICK_CLOCK_H_
+#ifndef AGENT_SHADOW_TIMING_TICK_CLOCK_H_
+#define AGENT_SHADOW_TIMING_TICK_CLOCK_H_
 
 #include <cstdint>
 
@@ -38,4 +38,4 @@ class TickClock {
 
 }  // namespace perfd
 
-#endif  // AGENT_SHADOW_TICK_CLOCK_H_
+#endif  // AGENT_SHADOW_TIMING_TICK_CLOCK_H_
