@@ -17,7 +17,6 @@ constexpr double kChainNs =
 constexpr uint64_t kMostInstances = 10'000;
 constexpr uint64_t kLeastInstances = 4;
 constexpr int32_t kMostEarlyEnds = 8;  // chains in a row that say nothing
-constexpr int kChainWarmUps = 3;
 constexpr double kMostAround =
     1.7;  // a chain's time per instance over that of the loop alone, live
 constexpr char kInARow[] = "in a row";
@@ -59,7 +58,7 @@ bool LoopExperiment::KeepsChain(const std::string& failure) {
   RunAlone(why);
   trace_alone_ = protocol_chosen_ = false;
   evict_ = Evict::kNothing;
-  places_ = Places::kNew;
+  new_places_ = places_tried_ = false;
   run_cycles_ = 0;
   trips_.clear();
   trips_checked_.clear();
@@ -136,14 +135,10 @@ std::map<int32_t, double> LoopExperiment::InstancesOf(const ShadowAnswer& answer
 
 // What an instance takes with all that lies between, before a schedule is made for many of them.
 StepCost LoopExperiment::TimeChain(RankLab& lab, const StepRoom& room) {
-  const bool restore = trace_.in_place;
-  std::vector<RunWish> runs;
-  if (Learns()) runs.push_back({.variant = kRefIndex, .restore = restore, .learn = true});
-  for (int i = 0; i < kChainWarmUps; ++i)
-    runs.push_back({.variant = kRefIndex, .restore = restore});
-  runs.push_back({.variant = kCountIndex, .restore = restore});
+  std::vector<RunWish> runs = PlaceRuns();
+  runs.push_back({.variant = kCountIndex, .restore = trace_.in_place});
   ShadowAnswer answer;
-  const StepCost cost = RunShadow(lab, room, runs, restore, &answer);
+  const StepCost cost = RunShadow(lab, room, runs, trace_.in_place, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
   if (room.narrow && MissedMemory(answer)) return cost;
   if (LeftEarly(answer, runs)) return cost;
@@ -155,11 +150,14 @@ StepCost LoopExperiment::TimeChain(RankLab& lab, const StepRoom& room) {
       KeepsChain(absl::StrCat("REF failed: ", run.failure));
       return cost;
     }
+    const RunWish& wish = runs[static_cast<size_t>(run.run)];
+    if (wish.variant != kRefIndex || (new_places_ && wish.place == 0)) continue;
     const double cycles = static_cast<double>(run.cycles) / instances[run.thread];
     double& least = best.try_emplace(run.thread, cycles).first->second;
-    if (runs[static_cast<size_t>(run.run)].variant == kRefIndex) least = std::min(least, cycles);
+    least = std::min(least, cycles);
   }
   for (const auto& [thread, cycles] : best) run_cycles_ = std::max(run_cycles_, cycles);
+  if (new_places_) TakePlaces(answer, runs);
   KeepsChain("");
   return cost;
 }

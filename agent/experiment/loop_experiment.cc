@@ -96,6 +96,7 @@ StepCost LoopExperiment::Step(RankLab& lab, const StepRoom& room) {
       const StepRoom used = Narrowed(room);
       if (ForkIsTooLong(used)) return {};
       if (instances_ > 0 && run_cycles_ <= 0) return TimeChain(lab, used);
+      if (NeedsPlaces()) return ChoosePlaces(lab, used);
       return NeedsProtocol() ? ChooseProtocol(lab, used) : Measure(lab, used);
     }
     case Stage::kDone:
@@ -149,7 +150,6 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   wish.timeout_ns = room.timeout_ns;
   wish.runs = std::move(runs);
   for (RunWish& run : wish.runs) run.instances = instances_;
-  Place(wish.runs);
   if (restore) {
     wish.restores = trace_.written;
     wish.writers = trace_.writers;
@@ -225,6 +225,7 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
                        {.variant = kCountIndex, .evict = wish.evict, .restore = wish.restore});
   for (const int32_t check : TripChecks(wish.variants))
     schedule.runs.push_back({.variant = check, .restore = wish.restore});
+  Place(schedule.runs);
   ShadowAnswer answer;
   const StepCost cost = RunShadow(lab, room, schedule.runs, wish.restore, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
@@ -233,8 +234,9 @@ StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
   Keep(answer, schedule.runs, schedule.warm_ups + 1);
   CheckTrips(answer, schedule.runs);
   Reduce();
-  if (!KeepsChain("") || !KeepsPlaces()) return cost;
-  const bool all = !NeedsProtocol() && Missing().empty() && MissingInstances().empty();
+  if (!KeepsChain("")) return cost;
+  const bool compared = !NeedsPlaces() && !NeedsProtocol();
+  const bool all = compared && Missing().empty() && MissingInstances().empty();
   if (stage_ == Stage::kMeasure && (all || shadows_ >= kMostShadows))
     Finish(MeasureState::kMeasured, "");
   return cost;

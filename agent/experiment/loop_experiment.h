@@ -94,9 +94,13 @@ class LoopExperiment {
   StepCost ChooseProtocol(RankLab& lab, const StepRoom& room);
   void TakeNearest(const ShadowAnswer& answer, const std::vector<RunWish>& runs);
   // loop_places.cc
-  bool AtNewPlaces() const;
+  void OpenPlaces();
   void Place(std::vector<RunWish>& runs) const;
-  bool KeepsPlaces();
+  std::vector<RunWish> PlaceRuns() const;
+  int64_t PlacesNs() const;
+  bool NeedsPlaces() const;
+  StepCost ChoosePlaces(RankLab& lab, const StepRoom& room);
+  void TakePlaces(const ShadowAnswer& answer, const std::vector<RunWish>& runs);
   void DescribeCopies(std::vector<VariantFigures>& all) const;
   int32_t IndexOf(const std::string& variant) const;
   int32_t BaseOf(int32_t variant) const;
@@ -158,10 +162,8 @@ class LoopExperiment {
   double run_cycles_ = 0;          // of REF in a shadow, per instance
   Evict evict_ = Evict::kNothing;  // before each run
   bool protocol_chosen_ = false;
-  // Runs stand at new places; new ones were too slow, and one is on trial; it was kept, or was farther from live.
-  enum class Places { kNew, kTryOne, kOne, kNewAfterAll };
-  Places places_ = Places::kNew;
-  double new_gap_ = 0;  // of runs at new places from live, as a logarithm
+  bool new_places_ = false;    // no run stands where the same copy stood before
+  bool places_tried_ = false;  // and both ways were compared with live
   TraceSummary trace_;
   bool trace_alone_ = false;      // a look of several runs failed
   int32_t short_looks_ = 0;       // that saw too few passes to be more than entry and exit

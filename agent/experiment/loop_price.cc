@@ -57,6 +57,7 @@ int64_t LoopExperiment::PredictedNs(const ShadowPrediction& prediction, size_t r
 int64_t LoopExperiment::LeastCost(const ShadowPrediction& prediction) const {
   if (stage_ != Stage::kLook && stage_ != Stage::kMeasure) return 0;
   if (in_place_) return LeastInPlace();
+  if (NeedsPlaces()) return FixedCost(prediction) + PlacesNs();
   if (NeedsProtocol()) return FixedCost(prediction) + ProtocolNs();
   const int64_t runs = stage_ == Stage::kLook ? kLookRuns : kLeastRuns;
   return FixedCost(prediction) + runs * RunNs();
@@ -64,7 +65,7 @@ int64_t LoopExperiment::LeastCost(const ShadowPrediction& prediction) const {
 
 int64_t LoopExperiment::RoundCost(const ShadowPrediction& prediction) const {
   const int64_t least = LeastCost(prediction);
-  if (stage_ != Stage::kMeasure || in_place_ || NeedsProtocol()) return least;
+  if (stage_ != Stage::kMeasure || in_place_ || NeedsPlaces() || NeedsProtocol()) return least;
   std::vector<int32_t> variants;
   for (const std::string& name : Missing()) variants.push_back(IndexOf(name));
   const size_t checks = TripChecks(variants).size();

@@ -94,7 +94,8 @@ int64_t LoopExperiment::ProtocolNs() const {
 }
 
 StepCost LoopExperiment::ChooseProtocol(RankLab& lab, const StepRoom& room) {
-  const std::vector<RunWish> runs = ProtocolRuns();
+  std::vector<RunWish> runs = ProtocolRuns();
+  Place(runs);
   ShadowAnswer answer;
   StepCost cost = RunShadow(lab, room, runs, trace_.in_place, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;

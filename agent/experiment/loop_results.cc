@@ -177,7 +177,7 @@ LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
     out.fidelity = {run_cycles_ / live_cycles_, run_cycles_ / at(0.75), run_cycles_ / at(0.25)};
   }
   if (shadows_ > 0)
-    out.protocol = absl::StrCat(ProtocolName(evict_), AtNewPlaces() ? ", branches as new" : "");
+    out.protocol = absl::StrCat(ProtocolName(evict_), new_places_ ? ", branches as new" : "");
   out.trips = TripDeciles(trips_);
   out.figures = reduction_.figures;
   DescribeCopies(out.figures);

@@ -25,8 +25,8 @@ struct TraceSummary {
   std::vector<int32_t> writers;  // of each of them: the only thread that writes there, or -1
   uint64_t written_bytes = 0;
   std::vector<std::pair<uint64_t, uint64_t>> touched;  // read or written; disjoint, sorted
-  bool in_place = false;  // something is both read and written
-  bool partial = false;   // stretched
+  bool in_place = false;                               // something is both read and written
+  bool partial = false;                                // stretched
   bool untraced = false;  // a reference whose addresses are unknown writes memory
   bool blind = false;     // there is a reference whose addresses are unknown: `touched` is not all
 };

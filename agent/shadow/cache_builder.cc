@@ -27,9 +27,8 @@ std::vector<uint64_t> ExitTargets(const LoopCode& loop) {
 
 // A branch besides the one that closes the loop: data may decide it.
 bool Decides(const LoopCode& loop) {
-  return std::count_if(loop.instructions.begin(), loop.instructions.end(), [](const auto& i) {
-           return i.flow == LoopFlow::kBranch;
-         }) > 1;
+  return std::count_if(loop.instructions.begin(), loop.instructions.end(),
+                       [](const auto& i) { return i.flow == LoopFlow::kBranch; }) > 1;
 }
 
 // Of all variants, alone or over many instances.

@@ -17,6 +17,7 @@
 namespace perfd {
 namespace {
 
+constexpr uint64_t kMostCacheBytes = 16u << 20;  // with copies at many places
 constexpr uint32_t kSpareBlocks = 8;
 constexpr int64_t kStaleNs =
     1'000'000'000;  // a payload without an agent for so long passes through
@@ -68,7 +69,7 @@ CallOp MapCall(uint64_t address, uint64_t bytes, uint64_t protection, uint64_t f
 
 }  // namespace
 
-// Where there is no room for copies at many places, at one.
+// Where there is no room for copies at many places, or that would be a large mapping for the rank, at one.
 absl::StatusOr<ProcessLab::Cache> ProcessLab::FindPlace(const std::vector<MapEntry>& maps,
                                                         const Reach& reach,
                                                         const std::vector<const LabLoop*>& loops,
@@ -76,6 +77,7 @@ absl::StatusOr<ProcessLab::Cache> ProcessLab::FindPlace(const std::vector<MapEnt
   absl::StatusOr<Cache> found = absl::NotFoundError("");
   for (int32_t places : {kPlaces, 1}) {
     const uint64_t bound = CacheBound(loops, places);
+    if (places > 1 && bound > kMostCacheBytes) continue;
     const absl::StatusOr<uint64_t> address = FindGap(maps, reach, bound + more_bytes);
     if (address.ok()) return Cache{reach, *address, bound, places, {}};
     found = address.status();

@@ -198,6 +198,7 @@ absl::StatusOr<RecoveryAnswer> ProcessLab::CollectRecovery(const LabSite& site,
   std::map<uint32_t, int64_t> added;  // by thread
   for (const RecoveryResult& result : results) added[result.tid] = 0;
   std::map<std::tuple<uint32_t, uint64_t, uint32_t>, uint32_t> clusters;
+  const uint64_t reading = LiveReadingTicks();
   for (const RecoveryResult& result : results) {
     if (result.generation != plan.generation) continue;
     int64_t& sum = added[result.tid];
@@ -209,7 +210,7 @@ absl::StatusOr<RecoveryAnswer> ProcessLab::CollectRecovery(const LabSite& site,
     const auto key = std::tuple(result.tid, result.distance, result.turn / plan.run_count);
     run.cluster = clusters.emplace(key, clusters.size()).first->second;
     run.cycles = result.cycles;
-    if (result.original > 0) run.original = WithoutReading(result.original);
+    run.original = std::max(result.original, reading) - reading;
     run.iterations = result.iterations;
     answer.runs.push_back(run);
   }

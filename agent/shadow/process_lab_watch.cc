@@ -163,6 +163,7 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
       std::vector<LiveRecord> records,
       region_->ReadMany<LiveRecord>(region_->LiveAddress(0), std::min(*next, kLiveSlots)));
   cost_.pass_through_ns += 2 * kSlowEntryNs * static_cast<int64_t>(records.size());
+  const uint64_t reading = LiveReadingTicks();
   std::vector<uint64_t> ticks;
   std::map<uint32_t, int> seen;
   for (const LiveRecord& record : records) {
@@ -170,7 +171,7 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
         record.end < record.start)
       continue;
     if (seen[record.tid]++ > 0 && ticks.size() < static_cast<size_t>(count))
-      ticks.push_back(WithoutReading(record.end - record.start));
+      ticks.push_back(std::max(record.end - record.start, reading + 1) - reading);
   }
   if (ticks.empty()) return absl::DeadlineExceededError("the loop was not entered in time");
   return ticks;

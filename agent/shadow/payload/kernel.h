@@ -31,6 +31,7 @@ enum : int64_t {
   kSysClockGettime = 228,
   kSysExitGroup = 231,
   kSysPrlimit = 302,
+  kSysGetcpu = 309,
 };
 
 inline int64_t SysCall(int64_t number, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0,
@@ -66,7 +67,9 @@ inline uint64_t Ticks() {
 // a virtual machine does not offer it, it tells the number of the host's CPU.
 inline uint32_t CurrentCpu() {
   uint32_t number = 0;
-  asm volatile("lsl %1, %0" : "+r"(number) : "r"(0x7b) : "cc");
+  bool there = false;
+  asm volatile("lsl %2, %0" : "+r"(number), "=@ccz"(there) : "r"(0x7b));
+  if (!there) SysCall(kSysGetcpu, AddressOf(&number));
   return number & 0xfff;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <numeric>
 
 namespace perfd {
@@ -9,7 +10,6 @@ namespace {
 
 constexpr size_t kReadings = 500;
 constexpr size_t kLongest = kReadings / 10;  // left out of the mean: interrupts
-constexpr int kRounds = 5;
 
 // Below the red zone, as in the rank.
 uint64_t ReadTwice() {
@@ -71,21 +71,15 @@ uint64_t MeanOfRound() {
   return sum / (kReadings - kLongest);
 }
 
-uint64_t Measure() {
-  uint64_t least = MeanOfRound();
-  for (int i = 1; i < kRounds; ++i) least = std::min(least, MeanOfRound());
-  return least;
-}
-
 }  // namespace
 
 uint64_t LiveReadingTicks() {
-  static const uint64_t ticks = Measure();
-  return ticks;
-}
-
-uint64_t WithoutReading(uint64_t ticks) {
-  return std::max(ticks, LiveReadingTicks() + 1) - LiveReadingTicks();
+  static std::atomic<uint64_t> least = ~uint64_t{0};
+  const uint64_t now = MeanOfRound();
+  uint64_t known = least;
+  while (now < known && !least.compare_exchange_weak(known, now)) {
+  }
+  return std::min(known, now);
 }
 
 }  // namespace perfd

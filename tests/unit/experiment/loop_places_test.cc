@@ -48,6 +48,39 @@ TEST_F(LoopPlacesTest, WhatIsSlowerThanLiveForOtherReasonsKeepsItsPlaces) {
   EXPECT_NEAR(loop.fidelity.value, 1.25, 0.05);
 }
 
+// Three quarters of all instances are as live ones, others twice as long: the first shadow may have met one of those.
+TEST_F(LoopPlacesTest, ALongInstanceIsNotTakenForLearntBranches) {
+  truth_.trips = {1000, 2000, 1000, 1000};
+  truth_.iterations = 1000;
+  truth_.learnt_factor = 0.7;
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_EQ(loop.protocol, "warm, branches as new");
+}
+
+// Chains are taken apart where they take far longer than live; what the rank has learnt is not a reason.
+TEST_F(LoopPlacesTest, ChainsOfWhatTheRankHasLearntAreRunAtOnePlace) {
+  truth_.ref_cycles = 1000;
+  truth_.iterations = 40;
+  truth_.chains = absl::OkStatus();
+  truth_.live_factor = 0.2;
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_GT(loop.instances, 100u);
+  EXPECT_EQ(loop.protocol, "warm");
+  EXPECT_NEAR(loop.fidelity.value, 1, 0.05);
+}
+
+TEST_F(LoopPlacesTest, ChainsOfWhatTheRankDecidesAnewAreNot) {
+  truth_.ref_cycles = 1000;
+  truth_.iterations = 40;
+  truth_.chains = absl::OkStatus();
+  const LoopMeasurement loop = Run();
+  EXPECT_GT(loop.instances, 100u);
+  EXPECT_EQ(loop.protocol, "warm, branches as new");
+  EXPECT_NEAR(loop.fidelity.value, 1, 0.05);
+}
+
 TEST_F(LoopPlacesTest, AnInstanceThatIsOverBeforeItsCodeIsFetchedStaysWhereItIs) {
   truth_.ref_cycles = 10'000;  // 5 us
   EXPECT_EQ(Run().protocol, "warm");
