@@ -8,7 +8,7 @@ import time
 
 import nodes
 from cluster import BIN, wait_until
-from fleet_test import by_node, notices, samples_of
+from fleet_test import by_node, notices
 from nodes import Fleet, FleetJob
 from worse_days_test import check_sums
 
@@ -114,7 +114,9 @@ def test_a_job_over_four_nodes_from_prologue_to_epilogue():
             ranks = {(r["node"], r["rank"]) for r in report["ranks"]}
             assert ranks == {(f"node{n}", n - 1) for n in (1, 2, 3, 4)} and len(report["ranks"]) == 4, report["ranks"]
             assert {r["world_size"] for r in report["ranks"]} == {4}, report["ranks"]
-            assert all(samples_of(report, name) > 100 for name in f.fleet), report["ranks"]
+            # Four ranks on two CPUs compute half of at least 2 s. How many samples stand for that is the governor's choice: few
+            # where a switch of threads is dear (42 of 1.1 s were seen).
+            assert all(r["seconds"] > 0.3 and r["samples"] > 10 for r in report["ranks"]), report["ranks"]
             print(f"   {profile}: over {took:.1f} s after the last node's end; "
                   f"{({n: round(ns / 1e9, 1) for n, ns in covered(f, profile).items()})} s")
             assert took < 10, took

@@ -324,8 +324,11 @@ def test_cancelled_requeued_and_repeated():
                                  text=True, timeout=10)
             assert run.returncode == 0 and not run.stdout, run
 
-        # A job that was requeued waits two minutes (slurmctld's own rule): let it go at once.
+        # A job that was requeued waits two minutes (slurmctld's own rule): let it go as soon as slurmd takes it. That does not
+        # launch a job in the second in which it was killed ("already killed, do not launch": credentials bear whole seconds).
         wait_until(lambda: c.jobs()[again]["JobState"] == "PENDING", 30, "the requeued job waits", 0.3)
+        wait_until(lambda: again in c.called("epilog"), 30, "its first run is over")
+        time.sleep(2)
         run = c.slurm("scontrol", "update", f"JobId={again}", "StartTime=now", user="root")
         assert run.returncode == 0, run
         records = c.wait_jobs([given_up, killed, again], 150)
