@@ -73,11 +73,10 @@ void FillTimes(const std::vector<const CheckedRun*>& runs, VariantFigures& figur
   figures.shadows = static_cast<uint32_t>(shadows.size());
 }
 
-// What only removes cannot take longer: then something else changed as well.
-void RefuseSlowRemoval(const ReduceOptions& options, VariantFigures& figures,
-                       std::vector<Refusal>& refusals) {
-  const double allowed = 1 + std::min(NoiseOf(figures.stability, options.noise), kMostNoise);
-  if (!OnlyRemoves(figures.variant) || figures.saturation.low <= allowed) return;
+// What only removes cannot take far longer: then something else changed as well. It may take a little longer, as the rest
+// meets in other orders (docs/adr/0008-verdict-edges.md).
+void RefuseSlowRemoval(VariantFigures& figures, std::vector<Refusal>& refusals) {
+  if (!OnlyRemoves(figures.variant) || figures.saturation.low <= 1 + kMostNoise) return;
   refusals.push_back({figures.variant, 0,
                       "slower than its base although it only removes instructions: the change has "
                       "a side effect",
@@ -118,7 +117,7 @@ VariantFigures FiguresOf(std::span<const CheckedRun> runs, const std::string& va
   figures.invalid_runs = static_cast<uint32_t>(pairs.refusals.size());
   figures.saturation = ClusterMedian(pairs.ratios, options.seed);
   refusals.insert(refusals.end(), pairs.refusals.begin(), pairs.refusals.end());
-  RefuseSlowRemoval(options, figures, refusals);
+  RefuseSlowRemoval(figures, refusals);
   return figures;
 }
 

@@ -73,7 +73,7 @@ TripCounts TripDeciles(std::span<const uint64_t> counts);
 double NoiseOf(double stability, double noise = 0.05);
 inline constexpr double kMostNoise = 0.15;  // the edge of "far above" in verdict.h
 
-// True for variants that only delete, which therefore cannot be slower than their base.
+// True for variants that only delete, which therefore cannot be far slower than their base (kMostNoise).
 bool OnlyRemoves(absl::string_view variant);
 
 }  // namespace perfd

@@ -207,7 +207,8 @@ Bound BoundOf(double ls, double fp, double ls_noise, double fp_noise, const Verd
   const bool ls_full = ls >= 1 - std::min(ls_noise, edges.most_noise);
   const bool fp_full = fp >= 1 - std::min(fp_noise, edges.most_noise);
   if (ls_full && fp_full) return Bound::kBalanced;
-  const double larger = std::max(ls, fp);
+  // A stream that is slower alone takes all of the time, not more than that.
+  const double larger = std::min(std::max(ls, fp), 1.0);
   const double smaller = std::min(ls, fp);
   const bool far = larger - smaller > edges.much_difference ||
                    (larger >= edges.ratio_from && larger > edges.much_ratio * smaller);

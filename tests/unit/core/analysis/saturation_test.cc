@@ -148,6 +148,18 @@ TEST(ReduceRuns, ARemovalThatIsSlowerIsRefusedAsAWhole) {
   EXPECT_EQ(Find(reduction, "S2L").valid_runs, 4u) << "it adds loads, so it may be slower";
 }
 
+TEST(ReduceRuns, ARemovalMayBeALittleSlower) {
+  const auto reduce = [](double removed) {
+    std::vector<Shadow> shadows;
+    for (uint32_t i = 0; i < 4; ++i)
+      shadows.push_back(Shadow(i).Run("REF", 100).Run("NO_RED", removed).Run("REF", 100));
+    return Find(ReduceRuns(Together(shadows)), "NO_RED");
+  };
+  EXPECT_DOUBLE_EQ(reduce(108).saturation.value, 1.08);
+  EXPECT_EQ(reduce(114.9).valid_runs, 4u);
+  EXPECT_EQ(reduce(115.1).valid_runs, 0u);
+}
+
 TEST(ReduceRuns, TheTeamIsTheSlowestThreadOfEachRun) {
   const auto runs =
       Together({Shadow(1, 0).Run("REF", 100, 10).Run("LS", 90, 10).Run("REF", 100, 10),

@@ -24,6 +24,8 @@ TEST(BoundOf, EdgesAreWhereTheySay) {
   EXPECT_EQ(at(0.52, 0.40), Bound::kMemory);       // ratio 1.3 from 0.5 on
   EXPECT_EQ(at(0.06, 0.04), Bound::kUnsaturated);  // ratio 1.5 of next to nothing
   EXPECT_EQ(at(0.98, 0.92), Bound::kBalanced);     // one full, the other near
+  EXPECT_EQ(at(0.90, 1.14), Bound::kBalanced);     // 1.14 is all of the time
+  EXPECT_EQ(at(0.84, 1.14), Bound::kArithmetic);
   EXPECT_EQ(BoundOf(0.87, 0.87, 0.14, 0.14), Bound::kBalanced) << "unstable: 1 within its noise";
 }
 
