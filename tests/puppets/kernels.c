@@ -106,20 +106,26 @@ __attribute__((noinline)) static void Svdcmp(Part* p) {
   p->result = s0 + s1;
 }
 
-// Two or three loads a cycle, always of the same 16 KB (half of the smallest L1 around), and next to nothing else. n is a multiple
-// of 64, 2048 at least.
-__attribute__((noinline)) static void Loads(Part* p) {
+#define LOAD(sum, k) sum ^= at[k], with_prefetch ? __builtin_prefetch(at + (k)) : (void)0
+
+// Two or three loads a cycle, always of the same 16 KB (half of the smallest L1 around), and next to nothing else; with_prefetch:
+// a prefetch of the same bytes beside each, which is what PREFETCH(100) adds. n is a multiple of 64, 2048 at least.
+static inline __attribute__((always_inline)) void LoadsWith(Part* p, int with_prefetch) {
   const Integers* b = (const Integers*)p->b;
   const long n = p->n / LANES;
   Integers s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0}, s5 = {0}, s6 = {0}, s7 = {0};
   for (long i = 0; i < n; i += 8) {  // LOOP loads
     const Integers* at = b + (i & (2048 / LANES - 1));
-    s0 ^= at[0], s1 ^= at[1], s2 ^= at[2], s3 ^= at[3];
-    s4 ^= at[4], s5 ^= at[5], s6 ^= at[6], s7 ^= at[7];
+    LOAD(s0, 0), LOAD(s1, 1), LOAD(s2, 2), LOAD(s3, 3);
+    LOAD(s4, 4), LOAD(s5, 5), LOAD(s6, 6), LOAD(s7, 7);
   }
   s0 ^= s1 ^ s2 ^ s3 ^ s4 ^ s5 ^ s6 ^ s7;
   p->result = (double)((s0[0] ^ s0[1]) & 0xffffff) * 1e-3;
 }
+
+__attribute__((noinline)) static void Loads(Part* p) { LoadsWith(p, 0); }
+
+__attribute__((noinline)) static void LoadsPrefetched(Part* p) { LoadsWith(p, 1); }
 
 // Writes one word of its cell and reads the other: dear only when another thread writes into the same line meanwhile.
 __attribute__((noinline)) static void Count(Part* p) {
@@ -207,10 +213,11 @@ typedef struct {
 static const Kernel kKernels[] = {
     {"triad", Triad, kA | kB | kC}, {"divide", Divide, kA | kB | kC},  {"sqrt", Root, kA | kB},
     {"sum1", Sum1, kB},             {"sum8", Sum8, kB},                {"svdcmp", Svdcmp, kRows},
-    {"loads", Loads, kB},           {"count", Count, 0},               {"count_padded", Count, 0},
-    {"chase", Chase, kNodes},       {"hops", Hops, kNext},             {"empty", Empty, 0},
-    {"two_arrays", TwoArrays, kB},  {"in_place", InPlace, kA | kB},    {"gather", Gather, kB | kIndex},
-    {"window", Window, kB | kWindow}, {"branchy", Branchy, kB | kIndex}};
+    {"loads", Loads, kB},           {"loads_prefetched", LoadsPrefetched, kB},
+    {"count", Count, 0},            {"count_padded", Count, 0},        {"chase", Chase, kNodes},
+    {"hops", Hops, kNext},          {"empty", Empty, 0},               {"two_arrays", TwoArrays, kB},
+    {"in_place", InPlace, kA | kB}, {"gather", Gather, kB | kIndex},   {"window", Window, kB | kWindow},
+    {"branchy", Branchy, kB | kIndex}};
 
 static uint64_t Random(uint64_t* state) {
   *state ^= *state << 13;
