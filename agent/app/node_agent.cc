@@ -158,6 +158,8 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
   else
     LogWarning("no loop will be altered: {}", Text(journals.status()));
   agent->inject_ = o.inject && agent->journals_.valid();
+  agent->late_ = std::make_unique<LateHealer>(LateHealerOptions{
+      .heal = HealByJournal({.program = o.tracer_binary, .arguments = {}}, o.journal_directory)});
   agent->resolver_ =
       std::make_unique<Resolver>(ReaderOpener({.reader_binary = o.reader_binary}), agent->clock_);
   const AgentIdentity identity{
@@ -215,6 +217,7 @@ SessionTools NodeAgent::Tools() {
                             .clock = &clock_,
                             .allow_recovery = options_.allow_recovery,
                             .leases = &leases_,
+                            .late = late_.get(),
                             .sleep = nullptr,
                             .open_lab = nullptr});
   };

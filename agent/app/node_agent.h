@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "agent/discover/rank_finder.h"
 #include "agent/doctor/node_checks.h"
+#include "agent/experiment/late_healer.h"
 #include "agent/experiment/lease_board.h"
 #include "agent/link/daemon_link.h"
 #include "agent/link/spool.h"
@@ -94,6 +95,7 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   bool usual_costs_known_ = false;
   std::unique_ptr<Spool> spool_;
   UniqueFd journals_;  // locked; not valid: there is no place for them, and nothing will be altered
+  std::unique_ptr<LateHealer> late_;
   std::unique_ptr<Resolver> resolver_;
   std::unique_ptr<DaemonLink> link_;
   std::unique_ptr<SessionTable> sessions_;  // last: its threads use all the others

@@ -35,8 +35,10 @@ bool Fits(const Schedule& schedule, const ScheduleWish& wish) {
 
 LoopExperiment::LoopExperiment(LoopSetup setup, InstalledLoop installed)
     : setup_(std::move(setup)), installed_(std::move(installed)), census_ns_(kFirstCensusNs) {
-  if (!installed_.status.ok())
-    Finish(MeasureState::kRefused, std::string(installed_.status.message()));
+  if (installed_.status.ok()) return;
+  const bool ended = absl::IsCancelled(installed_.status);
+  Finish(ended ? MeasureState::kOpen : MeasureState::kRefused,
+         std::string(installed_.status.message()));
 }
 
 void LoopExperiment::Finish(MeasureState state, const std::string& reason) {
@@ -61,8 +63,9 @@ void LoopExperiment::LeaveUnfinished(MeasureState state, const std::string& reas
   Finish(state, reason);
 }
 
-// Unavailable: the next attempt may succeed. Anything else will not change.
+// Unavailable: the next attempt may succeed. Cancelled: whoever did so says why. Anything else will not change.
 void LoopExperiment::Fail(const absl::Status& status) {
+  if (absl::IsCancelled(status)) return;
   const bool passing = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
   if (passing && ++failures_ < kMostFailures) return;
   LeaveUnfinished(passing ? MeasureState::kOpen : MeasureState::kRefused,
@@ -148,6 +151,7 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   wish.arm_until_ns = room.arm_until_ns;
   wish.shadow_ns = setup_.shadow_ns;
   wish.timeout_ns = room.timeout_ns;
+  wish.written_bytes = MostWritten();
   wish.runs = std::move(runs);
   for (RunWish& run : wish.runs) run.instances = instances_;
   if (restore) {

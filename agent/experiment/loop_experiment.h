@@ -110,6 +110,7 @@ class LoopExperiment {
   double InstanceNs() const;
   double InstancesNs() const;
   int64_t RestoreNs() const;
+  uint64_t MostWritten() const;
   int64_t LongestNs() const;
   StagePlan Plan() const;
   std::vector<std::string> Missing() const;

@@ -8,6 +8,7 @@ namespace {
 
 constexpr double kMostRestoring = 0.05;  // of an instance's time
 constexpr int64_t kLookRuns = 4;         // REF, COUNT, and a TRACE that is cut short
+constexpr double kMostWrittenPerNs = 8;  // bytes of a thread into pages that are copied first
 constexpr int64_t kLeastRuns = 6;  // one variant between two runs of REF, warmed up and counted
 
 }  // namespace
@@ -30,6 +31,13 @@ int64_t LoopExperiment::LongestNs() const {
 // Of all instances that one run goes on over.
 double LoopExperiment::InstancesNs() const {
   return InstanceNs() * static_cast<double>(std::max<uint64_t>(1, instances_));
+}
+
+// Of memory. What an instance writes is traced; before that, no more than its time allows it to.
+uint64_t LoopExperiment::MostWritten() const {
+  if (stage_ == Stage::kMeasure) return trace_.written_bytes;
+  const double ns = std::min(InstanceNs(), static_cast<double>(setup_.shadow_ns));
+  return static_cast<uint64_t>(std::max(0.0, ns) * kMostWrittenPerNs * std::max(1, census_.team));
 }
 
 // Copying back moves two bytes for each, comparing reads as many; some 4 GB/s.

@@ -91,6 +91,10 @@ std::string NodeExperimenter::DisabledText() const {
   return absl::StrCat("variants were stopped on this node: ", Obstacle());
 }
 
+std::string NodeExperimenter::EndText() const {
+  return Disabled() ? DisabledText() : kEndedFirst;
+}
+
 bool NodeExperimenter::Disabled() const {
   return !Obstacle().empty();
 }
@@ -150,15 +154,15 @@ absl::Status NodeExperimenter::MayMeasure() const {
 
 void NodeExperimenter::Measure() {
   for (const RankPlaces& places : request_.ranks) {
-    if (!stop_)
+    if (!stop_ && !Disabled())
       OpenRank(places);
     else
-      Leave(places, MeasureState::kOpen, absl::CancelledError(kEndedFirst));
+      Leave(places, MeasureState::kOpen, absl::CancelledError(EndText()));
   }
   SpendHeld(Benches());
   while (!stop_ && Step()) {
   }
-  const std::string reason = Disabled() ? DisabledText() : kEndedFirst;
+  const std::string reason = EndText();
   LeaveWaiting(MeasureState::kOpen, absl::CancelledError(reason));
   CloseAll(reason);
   RestoreAll();
@@ -195,6 +199,7 @@ absl::Status NodeExperimenter::StartTracer() {
 }
 
 void NodeExperimenter::OpenRank(const RankPlaces& places) {
+  if (options_.late != nullptr) options_.late->Claim(places.rank);
   LabOptions options;
   options.tracer = tracer_.get();
   options.journal_directory = options_.journal_directory;
@@ -202,7 +207,7 @@ void NodeExperimenter::OpenRank(const RankPlaces& places) {
   options.max_shadow_ns = request_.plan.budget.shadow_ns;
   options.ranks_at_once = static_cast<int32_t>(std::min(request_.ranks.size(), kMostThreads));
   options.recovery = options_.allow_recovery && request_.plan.recovery;
-  options.cancelled = [this] { return stop_.load(); };
+  options.cancelled = [this] { return stop_ || Disabled(); };
   options.audit = [this, rank = places.rank](AuditEntry entry) { Audit(std::move(entry), rank); };
   auto lab = options_.open_lab ? options_.open_lab(places.rank, options)
                                : RankLab::Open(places.rank, options);

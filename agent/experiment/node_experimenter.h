@@ -23,6 +23,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "agent/experiment/late_healer.h"
 #include "agent/experiment/lease_board.h"
 #include "agent/experiment/lease_gate.h"
 #include "agent/experiment/rank_bench.h"
@@ -42,6 +43,7 @@ struct ExperimenterOptions {
   bool allow_recovery =
       false;  // the site's half of the opt-in; the other is MeasureOrder::recovery
   const LeaseBoard* leases = nullptr;     // may be null
+  LateHealer* late = nullptr;             // goes on with ranks that cannot be restored; may be null
   std::function<void(int64_t ns)> sleep;  // empty: really sleeps
   // Opens the lab of a rank; empty: RankLab::Open. Tests have labs of their own.
   std::function<absl::StatusOr<std::unique_ptr<RankLab>>(const RankInfo&, LabOptions)> open_lab;
@@ -114,6 +116,7 @@ class NodeExperimenter final : public Experimenter {
   std::string Obstacle() const;
   bool Disabled() const;
   std::string DisabledText() const;
+  std::string EndText() const;  // why loops stay open
   void Notify(Notice::Severity severity, const absl::Status& status, int32_t pid);
   void Audit(AuditEntry entry, const RankInfo& rank);
 

@@ -12,19 +12,22 @@ void NodeExperimenter::RestoreAll() {
     const absl::Status status = HealAfter(bench->rank(), restored);
     if (status.ok()) continue;
     const int32_t pid = bench->rank().pid;
+    const bool goes_on = options_.late != nullptr && options_.late->Leave(bench->rank());
+    const std::string next =
+        goes_on ? "; the agent goes on trying" : absl::StrCat("; run: perf-agent heal ", pid);
     Notify(
         Notice::Severity::kError,
         absl::Status(status.code(), absl::StrCat("rank ", bench->rank().rank, " (pid ", pid,
                                                  ") still has our jumps, which only pass through: ",
-                                                 status.message(), "; run: perf-agent heal ", pid)),
+                                                 status.message(), next)),
         pid);
   }
   // Last words, with the stops of the restoring.
   for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) Publish(loop, benches);
 }
 
-// A tracer that hung or died cannot restore: another one may, by the journal. What that cannot do either is left to the next
-// profile of the rank, or to the next agent.
+// A tracer that hung or died cannot restore: another one may, by the journal. What that cannot do either is left to the late
+// healer, the next profile of the rank, or the next agent.
 absl::Status NodeExperimenter::HealAfter(const RankInfo& rank, const absl::Status& restored) {
   if (options_.open_lab) return restored;
   auto tracer = Tracer::Start(options_.tracer);

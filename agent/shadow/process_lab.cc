@@ -138,9 +138,15 @@ absl::Status ProcessLab::PatchAll() {
   return OfPatching(Hold(std::move(ops)).status());
 }
 
+absl::Status ProcessLab::MayAlter() const {
+  return Cancelled() ? absl::CancelledError("altering was ended before it came to this loop")
+                     : absl::OkStatus();
+}
+
 absl::Status ProcessLab::SetPatched(int32_t loop, bool patched) {
   ASSIGN_OR_RETURN(LabSite * site, SiteOf(loop, false));
   if (site->patched == patched) return absl::OkStatus();
+  if (patched) RETURN_IF_ERROR(MayAlter());
   const PatchPlan& patch = site->built.patch;
   const std::vector<uint8_t> original(patch.original.begin(), patch.original.end());
   const std::vector<uint8_t> jump(site->built.jump.begin(), site->built.jump.end());

@@ -159,6 +159,7 @@ class ProcessLab final : public RankLab {
   absl::Status BeatIfDue();
   absl::Status RegionIsThere() const;
   bool Cancelled() const { return options_.cancelled && options_.cancelled(); }
+  absl::Status MayAlter() const;  // kCancelled: not any more
   absl::Status SetMode(const LabSite& site, uint32_t mode);
   absl::Status ForgetEndedThreads();
   void LearnLaterFaults();

@@ -11,6 +11,7 @@ namespace perfd {
 absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Add(std::vector<LabLoop> loops) {
   if (options_.tracer == nullptr) return absl::InvalidArgumentError("a lab needs a tracer");
   if (uninstall_tried_) return absl::FailedPreconditionError("everything was taken out already");
+  RETURN_IF_ERROR(MayAlter());
   if (!installed_) ForgetPlans();
   const Batch first{sites_.size(), caches_.size()};
   const size_t noted = injection_.sites.size();

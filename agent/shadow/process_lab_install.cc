@@ -362,6 +362,7 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Rehearse(std::vector<LabL
 absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLoop> loops) {
   if (options_.tracer == nullptr) return absl::InvalidArgumentError("a lab needs a tracer");
   if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
+  RETURN_IF_ERROR(MayAlter());
   RETURN_IF_ERROR(Prepare(loops));
   Note(0);
   if (!injection_.sites.empty()) {
@@ -374,6 +375,7 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLo
     if (status.ok()) status = FillCaches(0);
     if (status.ok()) status = FillRegion();
     if (status.ok()) status = RefuseCompany();
+    if (status.ok()) status = MayAlter();
     if (status.ok()) status = PatchAll();
     int64_t pause = cost_.stop_ns - mapped;
     for (LabSite& site : sites_) {

@@ -41,10 +41,10 @@ int64_t Now() {
   return SystemClock().MonotonicNs();
 }
 
-// What is put aside is copied once more when it is written to.
-uint64_t BytesWritten(const ShadowWish& wish) {
-  uint64_t bytes = 0;
-  for (const auto& range : wish.restores) bytes += 2 * std::min(range.second, uint64_t{1} << 40);
+// A copy of each page that is written, of those that there are; and what is put aside.
+uint64_t BytesWritten(const ShadowWish& wish, const MemoryFacts& memory) {
+  uint64_t bytes = std::min(wish.written_bytes, memory.accounted);
+  for (const auto& range : wish.restores) bytes += std::min(range.second, uint64_t{1} << 40);
   Evict most = Evict::kNothing;
   for (const RunWish& run : wish.runs) most = std::max(most, run.evict);
   return bytes + EvictBytesOfThisCpu(most) * static_cast<uint64_t>(std::max(1, wish.team));
@@ -356,8 +356,8 @@ absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
   LearnLaterFaults();
   ASSIGN_OR_RETURN(const RankHazards hazards, LookForHazards());
   const MemoryFacts& facts = hazards.memory;
-  RETURN_IF_ERROR(
-      JudgeMemory(facts, hazards.node, hazards.cgroup, BytesWritten(wish), options_.ranks_at_once));
+  RETURN_IF_ERROR(JudgeMemory(facts, hazards.node, hazards.cgroup, BytesWritten(wish, facts),
+                              options_.ranks_at_once));
   ASSIGN_OR_RETURN(ShadowPlan plan, MakePlan(*site, wish));
   plan.generation = ++generation_;
   narrow_.reset();

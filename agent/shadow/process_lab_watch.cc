@@ -40,6 +40,7 @@ absl::StatusOr<ProcessLab::LabSite*> ProcessLab::SiteOf(int32_t loop, bool must_
   LabSite& site = sites_[static_cast<size_t>(loop)];
   if (!site.built.installed.status.ok()) return site.built.installed.status;
   if (!installed_) return absl::FailedPreconditionError("no loop is installed");
+  if (must_be_patched) RETURN_IF_ERROR(MayAlter());
   // The jump could not be put back just now: the threads did not come to rest in time.
   if (must_be_patched && !site.patched) return absl::UnavailableError("the loop is not patched");
   return &site;

@@ -102,9 +102,9 @@ struct ShadowWish {
   // CLOCK_MONOTONIC: it is armed no earlier and disarmed by then (core/model/pause_lease.h); 0: at once, for timeout_ns.
   int64_t arm_from_ns = 0, arm_until_ns = 0;
   std::vector<RunWish> runs;
+  uint64_t written_bytes = 0;  // that the runs write at most: a copy is made of each
   std::vector<std::pair<uint64_t, uint64_t>> restores;  // address, bytes
-  std::vector<int32_t>
-      writers;  // of restores: the only thread that writes there, or -1; none: nobody knows
+  std::vector<int32_t> writers;  // of restores: the only thread that does; -1, or none: unknown
   std::optional<Footprint> footprint;  // set: large memory outside it is left out of the shadow
 };
 

@@ -92,7 +92,7 @@ struct ShadowPlan {
   uint32_t protect_count;
   uint64_t gather_ns;
   uint64_t shadow_ns;   // hard: the watchdog, and the rank's own kill
-  uint64_t soft_ticks;  // no run starts later than this after the fork
+  uint64_t soft_ticks;  // no run starts later than this after the team has met
   uint64_t agent_wait_ns;
   uint64_t evict_bytes[4];  // walked through by each thread
   RecoveryPlan recovery;
@@ -143,13 +143,12 @@ struct alignas(64) ChildControl {
   uint32_t team;
   FaultRecord fault;
   alignas(64) uint32_t barrier_count;
-  uint32_t barrier_turn;          // atomic futex
-  uint32_t stop;                  // no further run
-  uint32_t pin;                   // every member goes to the CPU it arrived on
-  alignas(64) uint64_t fork_tsc;  // first thing in the shadow
-  uint64_t begin_tsc;    // soft_ticks count from here: fork_tsc, or before the leader asked
-  uint64_t deadline_ns;  // of a narrowed pause; 0: shadow_ns after the fork
-  uint64_t ready_tsc;    // the team is rebuilt
+  uint32_t barrier_turn;           // atomic futex
+  uint32_t stop;                   // no further run
+  uint32_t pin;                    // every member goes to the CPU it arrived on
+  alignas(64) uint64_t begin_tsc;  // the team has met: soft_ticks count from here, before the fork
+  uint64_t deadline_ns;            // shadow_ns later
+  uint64_t ready_tsc;              // the team is rebuilt
   uint64_t end_tsc;
   uint64_t restore_buffer;
   uint64_t lines;              // RestoreLine x kMaxLines; 0: no run learns

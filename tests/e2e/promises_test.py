@@ -278,6 +278,24 @@ def test_heal_restores_without_agent_and_daemon():
         job.ends_right()
 
 
+def test_a_rank_that_is_stopped_at_the_end_is_restored_when_it_goes_on():
+    with Cluster() as c:
+        job = Job(c, n=400_000)
+        profile = submit_slow(c, job, "60s")
+        wait_until(job.altered, 30, "the jump is in", 0.002)
+        os.kill(job.process.pid, signal.SIGSTOP)
+        assert job.altered(), "the loop was measured sooner than the rank stopped"
+        assert c.perfctl("cancel", profile).returncode == 0
+        c.wait_over(profile, 60)
+        wait_until(lambda: "still has our jumps" in c.log("agent-node1") or "goes on trying" in json.dumps(
+            c.json("status", profile)["notices"]), 30, "the agent says that it is left", 0.1)
+        os.kill(job.process.pid, signal.SIGCONT)
+        begin = time.monotonic()
+        promised_within(job.as_before, 40, "the rank is as it was", 0.05)
+        print(f"   {time.monotonic() - begin:.1f} s after it went on")
+        job.ends_right()
+
+
 def over(c, profile):
     return c.json("status", profile)["state"] in ("DONE", "PARTIAL", "FAILED", "CANCELLED")
 
@@ -299,6 +317,28 @@ def test_the_disable_file_stops_everything():
         c.wait_over(profile, 30)
         job.ends_right()
         must_have_shadows(c.json("report", profile))
+
+
+def test_the_disable_file_takes_out_what_is_in():
+    with Cluster(nodes=()) as c:
+        switch = c.dir / "no-injection"
+        c.start_agent("node1", ["--disable-file", str(switch)])
+        c.wait_connected(1)
+        job = Job(c, n=400_000)
+        profile = submit_slow(c, job, "60s")
+        wait_until(job.altered, 30, "the jump is in", 0.002)
+        begin = time.monotonic()
+        switch.write_text("")
+        promised_within(job.as_before, 5, "the rank is as it was", 0.01)
+        print(f"   {time.monotonic() - begin:.2f} s until nothing was left")
+        time.sleep(1)
+        job.must_be_as_before()
+        shadows = shadows_of(c.json("report", profile))
+        time.sleep(3)
+        assert shadows_of(c.json("report", profile)) == shadows, "no shadow afterwards"
+        assert c.perfctl("cancel", profile).returncode == 0
+        c.wait_over(profile, 20)
+        job.ends_right()
 
 
 def told(report):

@@ -37,6 +37,7 @@ MemoryFacts Corrected(MemoryFacts facts, const MemoryCounts& then, const MemoryC
   facts.huge = std::min(facts.huge, facts.anonymous);
   facts.page_tables = now.page_tables;
   facts.pinned = now.pinned;
+  facts.accounted = now.accounted;
   return facts;
 }
 

@@ -68,6 +68,7 @@ absl::StatusOr<MemoryFacts> ReadMemoryFacts(int32_t pid) {
   facts.private_hugetlb = Value(map, "Private_Hugetlb");
   facts.page_tables = counts.page_tables;
   facts.pinned = counts.pinned;
+  facts.accounted = counts.accounted;
   return facts;
 }
 
@@ -77,7 +78,8 @@ absl::StatusOr<MemoryCounts> ReadMemoryCounts(int32_t pid) {
   return MemoryCounts{.anonymous = Value(vm, "RssAnon"),
                       .hugetlb = Value(vm, "HugetlbPages"),
                       .page_tables = Value(vm, "VmPTE"),
-                      .pinned = Value(vm, "VmPin")};
+                      .pinned = Value(vm, "VmPin"),
+                      .accounted = Value(vm, "VmData") + Value(vm, "VmStk")};
 }
 
 absl::StatusOr<NodeMemory> ReadNodeMemory() {

@@ -83,13 +83,13 @@ void StartWatchdog(uint64_t shadow_ns) {
   SysCall(kSysSetitimer, 0, AddressOf(timer));
 }
 
-void BeAlone(ChildControl* child, ShadowPlan* plan) {
+void BeAlone(ChildControl* child) {
   SysCall(kSysPrctl, kPrSetDeathSignal, kKill);
   uint64_t none[2] = {0, 0};
   SysCall(kSysPrlimit, 0, kRlimitCore, AddressOf(none), 0);
   SetSignals();
   uint64_t now = MonotonicNs(), end = child->deadline_ns;
-  StartWatchdog(end == 0 ? plan->shadow_ns : end > now ? end - now : 0);
+  StartWatchdog(end > now ? end - now : 0);
 }
 
 // No core, not even to a program that collects them; afterwards only root may look into the shadow.
@@ -216,15 +216,12 @@ void ShadowMain(uint64_t block) {
   RegionHeader* region = At<RegionHeader>(StateOf(block)->region);
   ChildControl* child = ChildOf(region);
   ShadowPlan* plan = PlanOf(region);
-  child->fork_tsc = Ticks();
-  if (child->begin_tsc == 0) child->begin_tsc = child->fork_tsc;
-  BeAlone(child, plan);
+  BeAlone(child);
   if (child->team == 0 || child->team > kMaxTeam || plan->run_count > kMaxRuns ||
       uint64_t{plan->run_count} * child->team > kResultSlots) {
     FailShadow(child, kStepPlan, 0);
   }
   if (plan->flags & kPlanNarrow) FillHoles(child, block);
-  ZeroBytes(AddressOf(ResultsOf(region)), plan->run_count * child->team * sizeof(RunResult));
   WaitForAgent(child, plan);
   BeUndumpable();
   Protect(region, child, plan);

@@ -10,7 +10,11 @@ inline constexpr uint64_t kSliceNs = 10000000;
 inline constexpr uint64_t kCollectNs = 1000000;
 inline constexpr uint64_t kReapNs = 200000000;
 
-void ResetChild(ChildControl* child, ShadowPlan* plan, uint32_t team) {
+// Nothing of the last shadow may be read as one of this one's, which may be killed before it does anything. A plan of too many
+// runs is the shadow's to refuse.
+void ResetChild(RegionHeader* region, ChildControl* child, ShadowPlan* plan, uint32_t team) {
+  uint64_t slots = uint64_t{plan->run_count} * team;
+  if (slots <= kResultSlots) ZeroBytes(AddressOf(ResultsOf(region)), slots * sizeof(RunResult));
   ZeroBytes(AddressOf(child), sizeof(ChildControl));
   child->generation = plan->generation;
   child->team = team;
@@ -123,11 +127,9 @@ struct Ending {
 Ending ForkAndWait(RegionHeader* region, Site* site, uint64_t own_block, ShadowPlan* plan) {
   ChildControl* child = ChildOf(region);
   StateOf(own_block)->region = AddressOf(region);
-  if (plan->flags & kPlanNarrow) {
-    // Its members stand still from here on.
-    child->begin_tsc = Ticks();
-    child->deadline_ns = MonotonicNs() + plan->shadow_ns;
-  }
+  // The team stands still from here on: the fork is part of the pause that is bounded.
+  child->begin_tsc = Ticks();
+  child->deadline_ns = MonotonicNs() + plan->shadow_ns;
   int32_t reason = BeginNarrow(region, child, plan, own_block);
   if (reason != 0) return {kOutcomeNotNarrowed, reason};
   uint64_t deadline = child->deadline_ns;
@@ -139,7 +141,6 @@ Ending ForkAndWait(RegionHeader* region, Site* site, uint64_t own_block, ShadowP
   EndNarrow(plan, own_block);
   if (pid < 0) return {kOutcomeForkFailed, static_cast<int32_t>(-pid)};
   Store(site->child_pid, pid);
-  if (deadline == 0) deadline = MonotonicNs() + plan->shadow_ns;
   Reaped reaped;
   Outcome outcome = WaitForWord(child, pid, deadline, &reaped);
   if (!reaped.yes) {
@@ -158,7 +159,7 @@ void Lead(RegionHeader* region, Site* site, Gathering gathering, uint64_t own_bl
   ShadowPlan* plan = PlanOf(region);
   ChildControl* child = ChildOf(region);
   site->gather_ticks = Ticks() - site->first_arrival;
-  ResetChild(child, plan, team);
+  ResetChild(region, child, plan, team);
   Store(region->busy, site->index + 1);
   Store(site->mode, kModeIdle);
   Ending ending{kOutcomeTeamLost, 0};

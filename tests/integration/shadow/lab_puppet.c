@@ -1,6 +1,6 @@
 // A rank to experiment on: THREADS threads run a[i] = b[i] * s + c[i] between barriers, results feed the next pass.
 // lab_puppet THREADS N PASSES [MODE]; PASSES 0: until SIGTERM; else the same figures are computed without threads. Prints where the loop is, at the end passes and a checksum.
-// MODE: shared (a lies in a MAP_SHARED mapping), direct FILE (a file is open with O_DIRECT), two (a second loop updates c in
+// MODE: shared (a lies in a MAP_SHARED mapping), dontfork (a is kept out of forks), direct FILE (a file is open with O_DIRECT), two (a second loop updates c in
 // place), forks (children are made and waited for), big (forks, with 256 MB that every child must find as it is), churn (threads come, run the loop and go). Exit status 9: a child was
 // not seen as it must be. SIGUSR1: becomes another program. late FILE, SIGUSR2: opens it with O_DIRECT.
 #define _GNU_SOURCE
@@ -195,6 +195,7 @@ int main(int argc, char** argv) {
   for (int t = 0; t < threads; ++t) {
     int flags = (!strcmp(mode, "shared") ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS;
     as[t] = mmap(0, (size_t)n * 8, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (!strcmp(mode, "dontfork")) madvise(as[t], (size_t)n * 8, MADV_DONTFORK);
     bs[t] = malloc((size_t)n * 8);
     cs[t] = malloc((size_t)n * 8);
     for (long i = 0; i < n; ++i) bs[t][i] = (double)i, cs[t][i] = (double)(t + 1);

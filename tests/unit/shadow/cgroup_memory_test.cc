@@ -59,6 +59,30 @@ TEST_F(CgroupMemoryTest, BothVersionsCount) {
   EXPECT_TRUE(Read().oom_group);
 }
 
+TEST_F(CgroupMemoryTest, AboveHighRanksAreSlowedDown) {
+  Write("v2/a/b/memory.max", "9000\n");
+  Write("v2/a/b/memory.high", "5000\n");
+  Write("v2/a/b/memory.current", "1000\n");
+  EXPECT_EQ(*Read().limit, 5000u);
+  Write("v2/a/b/memory.high", "max\n");
+  EXPECT_EQ(*Read().limit, 9000u);
+}
+
+TEST_F(CgroupMemoryTest, WhatFilesLeftInMemoryMakesRoom) {
+  Write("v2/a/b/memory.max", "9000\n");
+  Write("v2/a/b/memory.current", "8900\n");
+  Write("v2/a/b/memory.stat", "anon 800\ninactive_file 7000\nactive_file 100\n");
+  EXPECT_EQ(Read().current, 1900u);
+  Write("v2/a/b/memory.stat", "inactive_file 123456789\n");  // counted at another moment
+  EXPECT_EQ(Read().current, 0u);
+  Write("v2/a/b/memory.stat", "inactive_file -1\nbroken");
+  EXPECT_EQ(Read().current, 8900u);
+  V1("/job", "100", "90");
+  Write("v1/job/memory.stat", "inactive_file 90\ntotal_inactive_file 50\n");
+  EXPECT_EQ(*Read().limit, 100u);
+  EXPECT_EQ(Read().current, 40u);
+}
+
 TEST_F(CgroupMemoryTest, Version1MayPutTheJobToSleep) {
   V1("/job", "8000", "1000");
   Write("v1/job/memory.oom_control", "oom_kill_disable 1\nunder_oom 0\noom_kill 0\n");

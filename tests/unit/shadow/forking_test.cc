@@ -122,8 +122,11 @@ TEST(PreconditionsTest, HeadroomOfNodeAndControlGroup) {
   EXPECT_FALSE(JudgeMemory(h.memory, h.node, {}, need, 2).ok());
   h = Harmless();
   h.node.overcommit = 2;
+  h.memory.accounted = 500 * kMb;  // touched or not
   h.node.commit_limit = 1000 * kMb;
-  h.node.committed = 1000 * kMb;
+  h.node.committed = 500 * kMb - need;
+  EXPECT_TRUE(JudgeHazards(h).ok());
+  h.node.committed += 1;
   ExpectRefused(h, "overcommit");
 }
 
@@ -133,6 +136,7 @@ TEST(PreconditionsTest, RealProcessIsRead) {
   auto hazards = ReadHazards(getpid(), *facts);
   ASSERT_TRUE(hazards.ok()) << hazards.status();
   EXPECT_GT(hazards->memory.resident, 0u);
+  EXPECT_GE(hazards->memory.accounted, hazards->memory.private_dirty);
   EXPECT_GT(hazards->node.available, 0u);
   EXPECT_FALSE(hazards->maps.empty());
   EXPECT_EQ(ReadNamespacePid(getpid())->inner, getpid());

@@ -88,7 +88,8 @@ TEST_F(RestoreJumpedTest, GetBackWhatTheyTookAlong) {
 }
 
 TEST_F(RestoreJumpedTest, RecordsOfAnotherLayoutAreNotRead) {
-  Fill(kShadowLayoutVersion - 2, 1);
+  constexpr uint32_t kOtherRecords = 5;
+  Fill(kOtherRecords, 1);
   EXPECT_TRUE(Restore().ok());
   EXPECT_THAT(Holds(), ElementsAre("21214"
                                    "5"

@@ -1,0 +1,122 @@
+#include "agent/experiment/late_healer.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "agent/shadow/rank_lab.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace perfd {
+namespace {
+
+bool Same(const RankInfo& a, const RankInfo& b) {
+  return a.pid == b.pid && a.start_ticks == b.start_ticks;
+}
+
+}  // namespace
+
+std::function<absl::Status(const RankInfo&)> HealByJournal(TracerOptions tracer,
+                                                           std::string journal_directory) {
+  return [tracer, journal_directory](const RankInfo& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const auto started, Tracer::Start(tracer));
+    LabOptions lab;
+    lab.tracer = started.get();
+    lab.journal_directory = journal_directory;
+    lab.audit = [](AuditEntry entry) {
+      LogInfo("audit: {} pid {}: {}", entry.action, entry.pid, entry.outcome);
+    };
+    return HealBefore(rank, lab);
+  };
+}
+
+LateHealer::~LateHealer() {
+  std::thread thread;
+  {
+    absl::MutexLock lock(&mutex_);
+    stop_ = true;
+    thread = std::move(thread_);
+  }
+  if (thread.joinable()) thread.join();
+}
+
+bool LateHealer::Leave(const RankInfo& rank) {
+  absl::MutexLock lock(&mutex_);
+  if (stop_ || ranks_.size() >= kMostRanks) return false;
+  const bool known = std::any_of(ranks_.begin(), ranks_.end(),
+                                 [&](const RankInfo& other) { return Same(other, rank); });
+  if (!known) ranks_.push_back(rank);
+  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  return true;
+}
+
+void LateHealer::Claim(const RankInfo& rank) {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(ranks_, [&](const RankInfo& other) { return Same(other, rank); });
+  const auto free = [this, &rank]()
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return under_way_ != rank.pid; };
+  mutex_.Await(absl::Condition(&free));
+}
+
+size_t LateHealer::waiting() const {
+  absl::MutexLock lock(&mutex_);
+  return ranks_.size();
+}
+
+bool LateHealer::AwaitRanks() {
+  absl::MutexLock lock(&mutex_);
+  const auto due = [this]()
+                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || !ranks_.empty(); };
+  mutex_.Await(absl::Condition(&due));
+  return !stop_;
+}
+
+bool LateHealer::AwaitTurn(int64_t wait_ns) {
+  absl::MutexLock lock(&mutex_);
+  const auto over = [this]()
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || ranks_.empty(); };
+  return !mutex_.AwaitWithTimeout(absl::Condition(&over), absl::Nanoseconds(wait_ns));
+}
+
+void LateHealer::Run() {
+  pthread_setname_np(pthread_self(), "perfd-heal");
+  while (AwaitRanks()) {
+    for (int64_t wait_ns = options_.first_ns; AwaitTurn(wait_ns);
+         wait_ns = std::min(2 * wait_ns, options_.longest_ns))
+      HealOnce();
+  }
+}
+
+bool LateHealer::Begin(const RankInfo& rank) {
+  absl::MutexLock lock(&mutex_);
+  const bool waits = std::any_of(ranks_.begin(), ranks_.end(),
+                                 [&](const RankInfo& other) { return Same(other, rank); });
+  if (stop_ || !waits) return false;
+  under_way_ = rank.pid;
+  return true;
+}
+
+void LateHealer::HealOnce() {
+  std::vector<RankInfo> ranks;
+  {
+    absl::MutexLock lock(&mutex_);
+    ranks = ranks_;
+  }
+  for (const RankInfo& rank : ranks) {
+    if (!Begin(rank)) continue;
+    const absl::Status healed = options_.heal(rank);
+    if (healed.ok())
+      LogInfo("pid {}: what could not be taken out before is out", rank.pid);
+    else
+      LogWarning("pid {}: what was left in it is still there: {}", rank.pid, Text(healed));
+    absl::MutexLock lock(&mutex_);
+    under_way_ = 0;
+    if (healed.ok())
+      std::erase_if(ranks_, [&](const RankInfo& other) { return Same(other, rank); });
+  }
+}
+
+}  // namespace perfd

@@ -1,0 +1,154 @@
+// What a lab may not do, whatever it is asked: hold a rank longer than it was told, go on when altering has been ended, leave
+// memory that is writable and executable, or let a shadow outlive its rank.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "tests/integration/shadow/lab_fixture.h"
+
+namespace perfd {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST_F(RankLabTest, TheForkIsPartOfThePauseThatIsBounded) {
+  LabProcess puppet({"1", "2000", "0", "big"});  // 256 MB of small pages
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  int64_t fork_ns = INT64_MAX;
+  for (int i = 0; i < 3; ++i) {
+    auto whole = Shadow(**lab, Wish({{.variant = 0}}, 1));
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    EXPECT_TRUE(whole->runs.at(0).ok) << whole->runs.at(0).failure;
+    fork_ns = std::min(fork_ns, whole->fork_ns);
+  }
+  ShadowWish wish = Wish({{.variant = 0}}, 1);
+  wish.shadow_ns = fork_ns / 2;
+  ASSERT_GE(wish.shadow_ns, 1 * kMs) << "less than the least there is";
+  auto none = Shadow(**lab, wish);
+  // Nothing may run when the fork alone has taken twice as long; nor may figures of the shadow before be taken for its own.
+  EXPECT_TRUE(!none.ok() || !none->runs.at(0).ok)
+      << "pause " << none->pause_ns << ", fork " << none->fork_ns << ", bound " << wish.shadow_ns;
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(1, 2000, end.passes));
+}
+
+TEST_F(RankLabTest, EndingEndsTheWaitForALoop) {
+  LabProcess puppet({"1", "2000", "0"});
+  std::atomic<bool> cancelled = false;
+  options_.cancelled = [&] { return cancelled.load(); };
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  kill(puppet.pid(), SIGSTOP);  // it enters no loop
+  std::thread ender([&] {
+    std::this_thread::sleep_for(milliseconds(200));
+    cancelled = true;
+  });
+  ShadowWish wish = Wish({{.variant = 0}}, 1);
+  wish.timeout_ns = 60'000 * kMs;
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE((*lab)->RunShadow(wish).ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(5000));
+  ender.join();
+  kill(puppet.pid(), SIGCONT);
+  // Nothing is begun any more; what is in is taken out.
+  EXPECT_EQ((*lab)->RunShadow(wish).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ((*lab)->TakeCensus(0, 10 * kMs).status().code(), absl::StatusCode::kCancelled);
+  ASSERT_TRUE((*lab)->SetPatched(0, false).ok());
+  EXPECT_EQ((*lab)->SetPatched(0, true).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ((*lab)->Add({puppet.MakeLoop({}, 1)}).status().code(), absl::StatusCode::kCancelled);
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(1, 2000, end.passes));
+}
+
+TEST_F(RankLabTest, NothingIsInstalledOnceAlteringHasEnded) {
+  LabProcess puppet({"1", "2000", "0"});
+  const std::vector<uint8_t> text = puppet.Text();
+  const std::vector<std::string> maps = puppet.Maps();
+  options_.cancelled = [] { return true; };
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  EXPECT_EQ((*lab)->Install({puppet.MakeLoop({})}).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(puppet.Text(), text);
+  EXPECT_EQ(puppet.Maps(), maps);
+  EXPECT_EQ(Journals(), 0u);
+}
+
+TEST_F(RankLabTest, MemoryIsNeverWritableAndExecutable) {
+  LabProcess puppet({"2", "2000", "0", "two"});
+  const auto neither = Each(Not(HasSubstr(" rwx")));
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({"LS"})}).ok());
+  EXPECT_THAT(puppet.Maps(), neither);
+  ASSERT_TRUE(Shadow(**lab, Wish({{.variant = 0}}, 2)).ok());
+  ASSERT_TRUE((*lab)->Add({puppet.MakeLoop({}, 1)}).ok());
+  ASSERT_TRUE((*lab)->SetPatched(0, false).ok());
+  ASSERT_TRUE((*lab)->SetPatched(1, true).ok());
+  EXPECT_THAT(puppet.Maps(), neither);
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_THAT(puppet.Maps(), neither);
+}
+
+TEST_F(RankLabTest, MemoryThatTheProgramKeepsOutOfForksIsNamed) {
+  LabProcess puppet({"2", "2000", "0", "dontfork"});
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  auto answer = Shadow(**lab, Wish({{.variant = 0}}, 2));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_FALSE(answer->runs.at(0).ok);
+  EXPECT_THAT(answer->runs.at(0).failure, HasSubstr("MADV_DONTFORK"));
+  ASSERT_TRUE((*lab)->Uninstall().ok());
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
+}
+
+bool Lives(int32_t pid) {
+  return kill(pid, 0) == 0;
+}
+
+TEST_F(RankLabTest, AShadowEndsWithItsRank) {
+  constexpr int kRuns = 400;
+  LabProcess puppet({"2", "1000000", "0"});  // 24 MB a thread, some ms a run
+  auto lab = RankLab::Open(puppet.rank(), options_);
+  ASSERT_TRUE(lab.ok()) << lab.status();
+  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  std::atomic<int32_t> shadow = 0;
+  std::atomic<bool> over = false;
+  std::thread killer([&] {
+    while (!over && shadow == 0) {
+      const std::vector<int32_t> children = puppet.Children();
+      if (!children.empty()) shadow = children.front();
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    if (shadow != 0) kill(puppet.pid(), SIGKILL);
+  });
+  const auto answer = (*lab)->RunShadow(Wish(std::vector<RunWish>(kRuns, {.variant = 0}), 2));
+  over = true;
+  killer.join();
+  ASSERT_NE(shadow, 0) << "it was over before it was seen";
+  EXPECT_FALSE(answer.ok());
+  bool lives = true;
+  for (int i = 0; i < 2000 && lives; ++i) {
+    lives = Lives(shadow);
+    if (lives) std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_FALSE(lives) << "the shadow outlived its rank";
+  EXPECT_TRUE((*lab)->Uninstall().ok()) << "there is nothing to take out";
+  EXPECT_EQ(Journals(), 0u);
+}
+
+}  // namespace
+}  // namespace perfd
