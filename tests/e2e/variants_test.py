@@ -127,12 +127,13 @@ def plain(program, kernel, n, steps, threads, seconds=120):
     return json.loads(run.stdout)
 
 
-def native_ratio(program, kernel, other, n, threads):
-    """How many times as long as `kernel` the kernel `other` takes where nobody measures: the median of nine pairs in turn."""
+def native_ratio(program, kernel, other, n):
+    """How many times as long as `kernel` the kernel `other` takes where nobody measures: the median of nine pairs in turn. One
+    thread: several wait for each other after every step, which is much of a short one's time."""
     steps = 20
-    while plain(program, kernel, n, steps, threads)["seconds"] < 0.05:
+    while plain(program, kernel, n, steps, 1)["seconds"] < 0.05:
         steps *= 4
-    pairs = [[plain(program, k, n, steps, threads)["seconds"] for k in (kernel, other)] for _ in range(9)]
+    pairs = [[plain(program, k, n, steps, 1)["seconds"] for k in (kernel, other)] for _ in range(9)]
     ratio = statistics.median(b / a for a, b in pairs)
     print(f"   nobody measures: {other} takes {ratio:.2f} times as long as {kernel}", flush=True)
     return ratio
@@ -357,9 +358,10 @@ def test_more_prefetches_take_more_of_the_load_ports():
         assert added == [2 * unrolled, 4 * unrolled, 8 * unrolled], added
         # Two neighbours may differ by the noise of this machine.
         assert all(later > earlier - 0.05 for earlier, later in zip([1.0] + values, values)), values
-        native = native_ratio(program, "loads", "loads_prefetched", 262_144, threads)
+        # Two threads on CPUs that are siblings share the ports, and pay more (1.36 and 1.50 were seen).
+        native = native_ratio(program, "loads", "loads_prefetched", 262_144)
         assert native > 1.05, "prefetches are free here"
-        assert 1 + (native - 1) / 2 < values[2] < 1 + (native - 1) * 2, (values, native)
+        assert 1 + (native - 1) / 2 < values[2] < native + 0.25, (values, native)
     in_builds("loads", check)
 
 
