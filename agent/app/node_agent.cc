@@ -24,6 +24,7 @@
 #include "agent/sample/event_choice.h"
 #include "agent/sample/perf_event.h"
 #include "agent/sample/perf_sample_source.h"
+#include "agent/shadow/journal.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
@@ -160,6 +161,7 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
   agent->inject_ = o.inject && agent->journals_.valid();
   agent->late_ = std::make_unique<LateHealer>(LateHealerOptions{
       .heal = HealByJournal({.program = o.tracer_binary, .arguments = {}}, o.journal_directory)});
+  if (agent->journals_.valid()) agent->LeaveUnhealed();
   agent->resolver_ =
       std::make_unique<Resolver>(ReaderOpener({.reader_binary = o.reader_binary}), agent->clock_);
   const AgentIdentity identity{
@@ -179,6 +181,17 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
       o.spool_directory, agent->spool_->windows());
   agent->link_->Start();
   return agent;
+}
+
+// What an earlier agent left, and what could not be taken out just now.
+void NodeAgent::LeaveUnhealed() {
+  std::vector<std::string> damaged;
+  for (const Injection& injection : Journal(options_.journal_directory).ReadAll(&damaged)) {
+    RankInfo rank;
+    rank.pid = injection.pid;
+    rank.start_ticks = injection.start_ticks;
+    late_->Leave(rank);
+  }
 }
 
 std::string NodeAgent::TracerBinary(const AgentOptions& options) {

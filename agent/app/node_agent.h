@@ -83,6 +83,7 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   bool AlreadyMeasured(SessionRequest& request);
   SessionTools Tools();
   void LearnUsualCosts();
+  void LeaveUnhealed();
   AgentOptions OptionsNow() const;
 
   const AgentOptions options_;  // as they were at the start

@@ -5,13 +5,28 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "agent/procfs/procfs.h"
 #include "agent/shadow/rank_lab.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
 namespace perfd {
 namespace {
+
+constexpr int64_t kPatienceNs = 200 * kNsPerMs;  // the next attempt comes anyhow
+
+// What stands still by somebody else's will, or is a debugger's, is left in peace.
+absl::Status MayBeStopped(const RankInfo& rank) {
+  const auto status = ProcFs().Status(rank.pid);
+  if (!status.ok()) return absl::OkStatus();  // it has ended: there is the journal
+  if (status->tracer_pid != 0)
+    return absl::FailedPreconditionError(
+        absl::StrCat("process ", status->tracer_pid, " traces it (a debugger?)"));
+  if (status->state == 'T') return absl::FailedPreconditionError("it is stopped (SIGSTOP)");
+  return absl::OkStatus();
+}
 
 bool Same(const RankInfo& a, const RankInfo& b) {
   return a.pid == b.pid && a.start_ticks == b.start_ticks;
@@ -22,12 +37,15 @@ bool Same(const RankInfo& a, const RankInfo& b) {
 std::function<absl::Status(const RankInfo&)> HealByJournal(TracerOptions tracer,
                                                            std::string journal_directory) {
   return [tracer, journal_directory](const RankInfo& rank) -> absl::Status {
+    RETURN_IF_ERROR(MayBeStopped(rank));
     ASSIGN_OR_RETURN(const auto started, Tracer::Start(tracer));
     LabOptions lab;
     lab.tracer = started.get();
     lab.journal_directory = journal_directory;
+    lab.heal_patience_ns = kPatienceNs;
     lab.audit = [](AuditEntry entry) {
-      LogInfo("audit: {} pid {}: {}", entry.action, entry.pid, entry.outcome);
+      LogInfo("audit: {} pid {}: stopped for {} us: {}", entry.action, entry.pid,
+              entry.pause_ns / 1000, entry.outcome);
     };
     return HealBefore(rank, lab);
   };
@@ -53,12 +71,14 @@ bool LateHealer::Leave(const RankInfo& rank) {
   return true;
 }
 
-void LateHealer::Claim(const RankInfo& rank) {
+bool LateHealer::Claim(const RankInfo& rank) {
   absl::MutexLock lock(&mutex_);
-  std::erase_if(ranks_, [&](const RankInfo& other) { return Same(other, rank); });
+  const size_t known =
+      std::erase_if(ranks_, [&](const RankInfo& other) { return Same(other, rank); });
   const auto free = [this, &rank]()
                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return under_way_ != rank.pid; };
   mutex_.Await(absl::Condition(&free));
+  return known > 0;
 }
 
 size_t LateHealer::waiting() const {

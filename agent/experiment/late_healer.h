@@ -3,7 +3,7 @@
 //
 // Shape    Leave a rank; it is healed by its journal, again and again, until nothing of ours is left in it or it has ended.
 //          Claim it before anybody alters it anew.
-// Units    ns between attempts: first_ns, each time twice as long, longest_ns at most.
+// Units    ns between rounds over all ranks: first_ns, each time twice as long, longest_ns at most.
 // Errors   what goes wrong is logged and tried again. At most kMostRanks wait; Leave says false when it takes no more: their
 //          journals stay for the next profile and the next agent (docs/adr/0023-who-heals.md).
 // Threads  thread-safe. Its own thread, "perfd-heal", is begun by the first Leave; the destructor waits for the heal under way.
@@ -48,8 +48,8 @@ class LateHealer {
   LateHealer& operator=(const LateHealer&) = delete;
 
   bool Leave(const RankInfo& rank);
-  // Forgets it; waits while it is being healed.
-  void Claim(const RankInfo& rank);
+  // Forgets it; waits while it is being healed. True: it was to be healed.
+  bool Claim(const RankInfo& rank);
   size_t waiting() const;
 
  private:

@@ -48,6 +48,7 @@ void LoopExperiment::Finish(MeasureState state, const std::string& reason) {
 }
 
 void LoopExperiment::Close(const std::string& reason) {
+  if (absl::IsCancelled(installed_.status)) reason_ = reason;
   if (stage_ == Stage::kDone) return;
   // A census that found nobody is followed by a longer one; before the first nobody has looked.
   const bool watched = census_ns_ > kFirstCensusNs;
@@ -110,7 +111,7 @@ StepCost LoopExperiment::Step(RankLab& lab, const StepRoom& room) {
 
 void LoopExperiment::Reopen() {
   if (stage_ != Stage::kDone || state_ == MeasureState::kMeasured ||
-      state_ == MeasureState::kRefused)
+      state_ == MeasureState::kRefused || !installed_.status.ok())
     return;
   state_ = MeasureState::kOpen;
   reason_.clear();

@@ -111,6 +111,7 @@ class LoopExperiment {
   double InstancesNs() const;
   int64_t RestoreNs() const;
   uint64_t MostWritten() const;
+  void RefFailed(const std::string& failure);
   int64_t LongestNs() const;
   StagePlan Plan() const;
   std::vector<std::string> Missing() const;
@@ -166,8 +167,8 @@ class LoopExperiment {
   bool new_places_ = false;    // no run stands where the same copy stood before
   bool places_tried_ = false;  // and both ways were compared with live
   TraceSummary trace_;
-  bool trace_alone_ = false;      // a look of several runs failed
-  int32_t short_looks_ = 0;       // that saw too few passes to be more than entry and exit
+  bool trace_alone_ = false;  // a look of several runs failed
+  int32_t short_looks_ = 0;  // that were over before the loop ran, or saw little but entry and exit
   bool short_by_detour_ = false;  // one of them ended in a detour
   std::vector<uint64_t> trips_;   // one per counted instance
   uint32_t shadows_ = 0;

@@ -8,7 +8,8 @@ namespace {
 
 constexpr double kMostRestoring = 0.05;  // of an instance's time
 constexpr int64_t kLookRuns = 4;         // REF, COUNT, and a TRACE that is cut short
-constexpr double kMostWrittenPerNs = 8;  // bytes of a thread into pages that are copied first
+constexpr double kMostWrittenPerNs =
+    4;                             // bytes of a thread, into pages that it has not yet touched
 constexpr int64_t kLeastRuns = 6;  // one variant between two runs of REF, warmed up and counted
 
 }  // namespace
@@ -36,7 +37,10 @@ double LoopExperiment::InstancesNs() const {
 // Of memory. What an instance writes is traced; before that, no more than its time allows it to.
 uint64_t LoopExperiment::MostWritten() const {
   if (stage_ == Stage::kMeasure) return trace_.written_bytes;
-  const double ns = std::min(InstanceNs(), static_cast<double>(setup_.shadow_ns));
+  const std::vector<Reference>& references = CopyOf(kTraceIndex).references;
+  if (std::none_of(references.begin(), references.end(), [](const auto& r) { return r.writes; }))
+    return 0;
+  const double ns = std::min(InstancesNs(), static_cast<double>(setup_.shadow_ns));
   return static_cast<uint64_t>(std::max(0.0, ns) * kMostWrittenPerNs * std::max(1, census_.team));
 }
 

@@ -92,7 +92,7 @@ std::string NodeExperimenter::DisabledText() const {
 }
 
 std::string NodeExperimenter::EndText() const {
-  return Disabled() ? DisabledText() : kEndedFirst;
+  return !ended_by_.empty() ? ended_by_ : Disabled() ? DisabledText() : kEndedFirst;
 }
 
 bool NodeExperimenter::Disabled() const {
@@ -162,11 +162,11 @@ void NodeExperimenter::Measure() {
   SpendHeld(Benches());
   while (!stop_ && Step()) {
   }
-  const std::string reason = EndText();
-  LeaveWaiting(MeasureState::kOpen, absl::CancelledError(reason));
-  CloseAll(reason);
+  const absl::Status reason = absl::CancelledError(EndText());
+  LeaveWaiting(MeasureState::kOpen, reason);
+  CloseAll(std::string(reason.message()));
   RestoreAll();
-  Retire(MeasureState::kOpen, absl::CancelledError(reason));
+  Retire(MeasureState::kOpen, reason);
 }
 
 // Without a tracer there is nothing a lab could stop a rank with.
@@ -199,7 +199,8 @@ absl::Status NodeExperimenter::StartTracer() {
 }
 
 void NodeExperimenter::OpenRank(const RankPlaces& places) {
-  if (options_.late != nullptr) options_.late->Claim(places.rank);
+  const bool alters = options_.late != nullptr && !request_.plan.dry_run;
+  const bool claimed = alters && options_.late->Claim(places.rank);
   LabOptions options;
   options.tracer = tracer_.get();
   options.journal_directory = options_.journal_directory;
@@ -212,6 +213,7 @@ void NodeExperimenter::OpenRank(const RankPlaces& places) {
   auto lab = options_.open_lab ? options_.open_lab(places.rank, options)
                                : RankLab::Open(places.rank, options);
   if (!lab.ok()) {
+    if (claimed) options_.late->Leave(places.rank);
     Leave(places, MeasureState::kRefused, lab.status());
     left_.push_back({places.rank, lab.status()});
     if (request_.plan.dry_run) return;  // the refusal is the answer
@@ -295,7 +297,8 @@ std::vector<RankBench*> NodeExperimenter::Waiting(size_t loop) const {
 bool NodeExperimenter::Step() {
   if (options_.clock->MonotonicNs() + kReserveNs >= request_.end_ns) return false;
   if (Disabled()) {
-    Notify(Notice::Severity::kWarning, absl::CancelledError(DisabledText()), 0);
+    ended_by_ = DisabledText();  // it may be gone by the time it is told
+    Notify(Notice::Severity::kWarning, absl::CancelledError(ended_by_), 0);
     return false;
   }
   TakeUpOrder();
@@ -385,13 +388,6 @@ void NodeExperimenter::Publish(size_t loop, const std::vector<RankBench*>& bench
       all.push_back(std::move(measurement));
     else
       ++lost_measurements_;
-  }
-}
-
-void NodeExperimenter::CloseAll(const std::string& reason) {
-  const std::vector<RankBench*> benches = Benches();
-  for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) {
-    for (RankBench* bench : benches) bench->Close(loop, reason);
   }
 }
 

@@ -135,6 +135,7 @@ class NodeExperimenter final : public Experimenter {
   std::vector<MeasureLoop> waiting_;       // ordered, not yet bought
   std::vector<RankPlaces> waiting_ranks_;  // where they lie
   std::vector<LeftRank> left_;             // ranks without a lab
+  std::string ended_by_;                   // the disable file, when that ended it
   std::unique_ptr<Tracer> tracer_;
   std::unique_ptr<InjectionBudget> budget_;
   CostCorrection correction_;

@@ -4,6 +4,13 @@
 
 namespace perfd {
 
+void NodeExperimenter::CloseAll(const std::string& reason) {
+  const std::vector<RankBench*> benches = Benches();
+  for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) {
+    for (RankBench* bench : benches) bench->Close(loop, reason);
+  }
+}
+
 void NodeExperimenter::RestoreAll() {
   const std::vector<RankBench*> benches = Benches();
   for (RankBench* bench : benches) {

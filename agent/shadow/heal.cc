@@ -33,7 +33,7 @@ HealReport Heal(const Injection& injection, const LabOptions& options) {
   }
   RestoreResult result;
   report.status = RestoreRank(
-      injection, {options.tracer, options.max_stop_ns, 5 * kNsPerSecond, true}, &result);
+      injection, {options.tracer, options.max_stop_ns, options.heal_patience_ns, true}, &result);
   if (!result.ended) Audit(options, injection, result, report.status);
   if (result.ended) {
     report.done = "the process has ended";

@@ -43,7 +43,7 @@ int64_t Now() {
 
 // A copy of each page that is written, of those that there are; and what is put aside.
 uint64_t BytesWritten(const ShadowWish& wish, const MemoryFacts& memory) {
-  uint64_t bytes = std::min(wish.written_bytes, memory.accounted);
+  uint64_t bytes = std::min(wish.written_bytes, memory.anonymous);
   for (const auto& range : wish.restores) bytes += std::min(range.second, uint64_t{1} << 40);
   Evict most = Evict::kNothing;
   for (const RunWish& run : wish.runs) most = std::max(most, run.evict);
@@ -265,6 +265,7 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
     RETURN_IF_ERROR(status);
     // A thread that is held up right there may still open the gathering.
     if (disarmed && !under_way && (inside == 0 || Now() >= last)) {
+      RETURN_IF_ERROR(MayAlter());
       return absl::DeadlineExceededError(
           "the loop was not entered, or its team did not meet, in time");
     }
@@ -356,8 +357,9 @@ absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
   LearnLaterFaults();
   ASSIGN_OR_RETURN(const RankHazards hazards, LookForHazards());
   const MemoryFacts& facts = hazards.memory;
-  RETURN_IF_ERROR(JudgeMemory(facts, hazards.node, hazards.cgroup, BytesWritten(wish, facts),
-                              options_.ranks_at_once));
+  const absl::Status room = JudgeMemory(facts, hazards.node, hazards.cgroup,
+                                        BytesWritten(wish, facts), options_.ranks_at_once);
+  if (!room.ok()) return absl::UnavailableError(room.message());  // there may be more another time
   ASSIGN_OR_RETURN(ShadowPlan plan, MakePlan(*site, wish));
   plan.generation = ++generation_;
   narrow_.reset();

@@ -133,6 +133,7 @@ absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   census.entries_per_second =
       static_cast<double>(*entries - entries_before) * 1e9 / static_cast<double>(undisturbed);
   cost_.pass_through_ns += counting;
+  if (census.team == 0) RETURN_IF_ERROR(MayAlter());  // nobody had the time to come
   shadow_cost_.SawTeam(census.team);
   return census;
 }
@@ -174,8 +175,9 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
     if (seen[record.tid]++ > 0 && ticks.size() < static_cast<size_t>(count))
       ticks.push_back(std::max(record.end - record.start, reading + 1) - reading);
   }
-  if (ticks.empty()) return absl::DeadlineExceededError("the loop was not entered in time");
-  return ticks;
+  if (!ticks.empty()) return ticks;
+  RETURN_IF_ERROR(MayAlter());
+  return absl::DeadlineExceededError("the loop was not entered in time");
 }
 
 // The rank needs some time to write again to what the fork protected; after much more its own faults would be counted, too.

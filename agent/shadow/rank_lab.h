@@ -35,14 +35,14 @@
 namespace perfd {
 
 struct LabOptions {
-  Tracer* tracer = nullptr;             // none: the lab can only rehearse
-  std::string journal_directory;        // of the node, root's own
-  int64_t max_stop_ns = 20'000'000;     // budget.stop
-  int64_t max_shadow_ns = 500'000'000;  // budget.shadow
-  int32_t ranks_at_once = 1;            // of the node, whose shadows may run at the same time
-  bool recovery =
-      false;  // copies may run in the rank itself (outside P1): the site AND the request say so
-  // True: whatever waits for the rank gives up, as if its time were up. May be empty; called from the thread that waits.
+  Tracer* tracer = nullptr;                  // none: the lab can only rehearse
+  std::string journal_directory;             // of the node, root's own
+  int64_t max_stop_ns = 20'000'000;          // budget.stop
+  int64_t max_shadow_ns = 500'000'000;       // budget.shadow
+  int64_t heal_patience_ns = 5'000'000'000;  // of one rank, with what is in the way
+  int32_t ranks_at_once = 1;                 // of the node, whose shadows may run at the same time
+  bool recovery = false;  // copies may run in the rank itself (outside P1): site AND request say so
+  // True: whatever waits for the rank gives up, nothing more is begun (kCancelled). May be empty; called by who waits.
   std::function<bool()> cancelled;
   std::function<void(AuditEntry)>
       audit;  // every change of the rank; profile and requester are filled in by the caller

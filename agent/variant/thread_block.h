@@ -35,8 +35,10 @@ inline constexpr uint32_t kBlockSlots = 0x1000;
 inline constexpr uint32_t kSlotBytes = 128;
 inline constexpr uint32_t kSlotCount = 64;
 
-// Operands of controlled divisions and square roots: 64 bytes of equal lanes each, full mantissas, no early-out quotients.
-inline constexpr uint32_t kBlockControl = 0x3000;
+// Operands of controlled divisions and square roots: 64 bytes of equal lanes each, full mantissas, no early-out quotients. In
+// sets of the first level that only the 29th to 32nd slot use: a Zen 4 finds ways by a hash of addresses, and where lines of one
+// set agree in it they throw each other out (3 to 7 of 100 random places of a block: 1.2 to 1.6 times as long; docs/benchmarks.md).
+inline constexpr uint32_t kBlockControl = 0x3e00;
 inline constexpr uint32_t kControlDividendF64 = kBlockControl + 0x00;
 inline constexpr uint32_t kControlDivisorF64 = kBlockControl + 0x40;
 inline constexpr uint32_t kControlDividendF32 = kBlockControl + 0x80;
@@ -64,6 +66,8 @@ inline constexpr uint32_t kBlockStack = 0xa000;
 inline constexpr uint32_t kBlockStackBytes = 0x6000;
 
 static_assert(kBlockSlots + kSlotBytes * kSlotCount <= kBlockControl);
+static_assert(kControlDivisorF32 + 0x40 <= kBlockInstanceSeen);
+static_assert(kBlockInstancesEntered + 8 <= kBlockTrace);
 static_assert(kBlockTrace + sizeof(TraceRecord) * kTraceCount <= kBlockXsave);
 static_assert(kBlockXsave + kBlockXsaveBytes <= kBlockStack);
 static_assert(kBlockStack + kBlockStackBytes <= kThreadBlockBytes);

@@ -244,6 +244,14 @@ void FillGains(const Ranks& ranks, const LoopTime& time, const JudgeOptions& opt
   loop.level = LevelOf(decisive, options.edges);
 }
 
+// What is true of the rank that decides the gains need not be of the others, who gave the loop its verdict.
+void NameRank(const LoopMeasurement& decisive, const VerdictEdges& edges, size_t remarks,
+              LoopVerdict& loop) {
+  if (VerdictOf(decisive, kTeam, edges).bound == loop.bound) return;
+  for (size_t i = 0; i < remarks; ++i)
+    loop.remarks[i] = absl::StrCat(RankName(decisive), ": ", loop.remarks[i]);
+}
+
 // Instances of several ranks cannot be joined: each has times of its own.
 void FillTripClasses(const Ranks& ranks, const LoopTime& time, const JudgeOptions& options,
                      LoopVerdict& loop) {
@@ -353,8 +361,10 @@ LoopVerdict JudgeLoop(Ranks ranks, const LoopTime& time, const JudgeOptions& opt
   for (const std::string& variant : VariantsOf(ranks))
     loop.variants.push_back(Summary(ranks, variant));
   FillGains(ranks, time, options, loop);
+  const size_t of_decisive = loop.remarks.size();
   FillTripClasses(ranks, time, options, loop);
   FillRanks(ranks, options, loop);
+  NameRank(Decisive(ranks, time), options.edges, of_decisive, loop);
   FillFidelity(ranks, loop);
   if (const uint32_t uneven = RanksWithUnevenThreads(ranks, options.edges); uneven > 0) {
     loop.remarks.push_back(

@@ -131,7 +131,7 @@ absl::Status JudgeMemory(const MemoryFacts& memory, const NodeMemory& node,
   }
   constexpr int64_t kNever = 2;
   if (node.overcommit == kNever &&
-      node.commit_limit < node.committed + shadows * memory.accounted + need)
+      node.commit_limit < node.committed + shadows * (memory.accounted + ShadowHeadroom(memory)))
     return absl::FailedPreconditionError(
         "the node does not overcommit memory, and a copy of the rank does not fit");
   return absl::OkStatus();

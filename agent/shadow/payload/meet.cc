@@ -224,14 +224,13 @@ extern "C" uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* f
   uint64_t tag = tagged_site & perfd::kTagMask;
   auto* region = At<perfd::RegionHeader>(site->region);
   if (region->magic != perfd::kShadowMagic) return 0;
-  if (static_cast<uint32_t>(perfd::SysCall(perfd::kSysGetpid)) != region->pid) {
-    FetchAdd(region->foreign_entries, 1);
-    return 0;
-  }
+  bool foreign = static_cast<uint32_t>(perfd::SysCall(perfd::kSysGetpid)) != region->pid;
+  if (foreign) FetchAdd(region->foreign_entries, 1);
   uint32_t mode = Load(site->mode);
   bool stale = false;
   if (tag != perfd::kTagExit) {
-    FetchAdd(site->entries, 1);
+    if (!foreign) FetchAdd(site->entries, 1);
+    // A child of the rank looks, too: its parent may enter no more.
     stale = perfd::IsStale(region);
     if (stale) FetchAdd(region->stale_entries, 1);
     if (stale && !perfd::AwaitsJumped(region, mode)) {
@@ -239,6 +238,7 @@ extern "C" uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* f
       return 0;
     }
   }
+  if (foreign) return 0;
   uint32_t index = 0;
   perfd::ThreadRecord* record =
       perfd::FindRecord(region, static_cast<uint32_t>(perfd::SysCall(perfd::kSysGettid)), &index);

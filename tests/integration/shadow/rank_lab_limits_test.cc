@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include "agent/procfs/procfs.h"
 #include "tests/integration/shadow/lab_fixture.h"
 
 namespace perfd {
@@ -32,7 +33,7 @@ TEST_F(RankLabTest, TheForkIsPartOfThePauseThatIsBounded) {
   }
   ShadowWish wish = Wish({{.variant = 0}}, 1);
   wish.shadow_ns = fork_ns / 2;
-  ASSERT_GE(wish.shadow_ns, 1 * kMs) << "less than the least there is";
+  if (wish.shadow_ns < 1 * kMs) GTEST_SKIP() << "SKIPPED: forks take less than a bound may be";
   auto none = Shadow(**lab, wish);
   // Nothing may run when the fork alone has taken twice as long; nor may figures of the shadow before be taken for its own.
   EXPECT_TRUE(!none.ok() || !none->runs.at(0).ok)
@@ -87,7 +88,9 @@ TEST_F(RankLabTest, NothingIsInstalledOnceAlteringHasEnded) {
 
 TEST_F(RankLabTest, MemoryIsNeverWritableAndExecutable) {
   LabProcess puppet({"2", "2000", "0", "two"});
-  const auto neither = Each(Not(HasSubstr(" rwx")));
+  // readable, writable, executable: as LabProcess::Maps has them.
+  const auto neither = Each(Not(HasSubstr(" 111")));
+  EXPECT_THAT(puppet.Maps(), ::testing::Contains(HasSubstr(" 101"))) << "it reads them";
   auto lab = RankLab::Open(puppet.rank(), options_);
   ASSERT_TRUE(lab.ok()) << lab.status();
   ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({"LS"})}).ok());
@@ -116,7 +119,8 @@ TEST_F(RankLabTest, MemoryThatTheProgramKeepsOutOfForksIsNamed) {
 }
 
 bool Lives(int32_t pid) {
-  return kill(pid, 0) == 0;
+  const auto stamp = ProcFs().Stamp(pid);
+  return stamp.ok() && stamp->state != 'Z' && stamp->state != 'X';
 }
 
 TEST_F(RankLabTest, AShadowEndsWithItsRank) {

@@ -180,6 +180,24 @@ TEST_F(PayloadTest, ForkOfTheApplicationPassesThrough) {
   EXPECT_EQ(lab.site(site).mode, uint32_t{kModeArmed});
 }
 
+TEST_F(PayloadTest, ForkOfTheApplicationGoesIdleWhenTheAgentIsGone) {
+  std::vector<double> v = Ramp(10);
+  signal(SIGCHLD, SIG_DFL);
+  SelfHosted lab;
+  uint32_t site = lab.Install(kSum);
+  lab.Plan(site, 1, {{lab.Ref(kSum), 0, 0, 0, 0}});
+  lab.Arm(site);
+  lab.region().stale_ticks = 1000;
+  pid_t pid = fork();
+  if (pid == 0) _exit(loop_sum(v.data(), 10) == 55.0 ? 42 : 1);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 42);
+  EXPECT_EQ(lab.region().foreign_entries, 1u);
+  EXPECT_EQ(lab.site(site).mode, uint32_t{kModeIdle});
+  EXPECT_EQ(lab.site(site).entries, 0u);
+}
+
 // RLIMIT_NPROC does not bind root, so a process of another user tries.
 TEST_F(PayloadTest, ForkThatFailsIsReported) {
   if (geteuid() != 0) GTEST_SKIP() << "SKIPPED: needs another user";

@@ -49,8 +49,8 @@ TEST_F(LateHealerTest, TriesUntilNothingIsLeft) {
   EXPECT_TRUE(healer.Leave(Rank(2)));  // known
   EXPECT_TRUE(AwaitAttempts(1, 3));
   EXPECT_TRUE(AwaitAttempts(2, 3));
-  healer.Claim(Rank(1));
-  healer.Claim(Rank(2));  // not under way any more
+  while (healer.waiting() != 0) std::this_thread::yield();
+  EXPECT_FALSE(healer.Claim(Rank(1))) << "there is nothing to be healed";
   EXPECT_EQ(healer.waiting(), 0u);
   EXPECT_EQ(Attempts(1), 3);
   EXPECT_EQ(Attempts(2), 3);
@@ -73,7 +73,7 @@ TEST_F(LateHealerTest, AClaimWaitsForTheHealUnderWayAndEndsFurtherOnes) {
   began.WaitForNotification();
   std::atomic<bool> claimed = false;
   std::thread claimer([&] {
-    healer.Claim(Rank(1));
+    EXPECT_TRUE(healer.Claim(Rank(1)));
     claimed = true;
   });
   while (healer.waiting() != 0) std::this_thread::yield();

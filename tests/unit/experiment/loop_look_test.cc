@@ -66,6 +66,52 @@ TEST_F(LoopLookTest, ItsPredictionHasTheCopiesThatItFound) {
   EXPECT_GT(copying.cost.predicted_ns, plain.cost.predicted_ns + 1000 * kMs / 512 - kMs / 10);
 }
 
+// Before the trace no more than an instance has time for; then what it saw.
+TEST_F(LoopLookTest, AShadowIsAskedForWithWhatItsRunsMayWrite) {
+  FakeTruth truth;
+  truth.ref_cycles = 2e6;  // 1 ms
+  std::vector<uint64_t> written;
+  truth.on_shadow = [&](const ShadowWish& wish, ShadowAnswer&) {
+    written.push_back(wish.written_bytes);
+    return absl::OkStatus();
+  };
+  Run(truth, {"LS"});
+  ASSERT_GE(written.size(), 2u);
+  EXPECT_GE(written[0], 2u * 4'000'000) << "two threads, 4 bytes a ns";
+  EXPECT_LT(written[0], 2u * 8'000'000);
+  EXPECT_GE(written[1], 2048u);
+  EXPECT_LT(written[1], 1u << 20);
+}
+
+TEST_F(LoopLookTest, ATimeThatTheForkTookIsNoFaultOfTheLoop) {
+  FakeTruth truth;
+  int late = 2;
+  truth.on_shadow = [&](const ShadowWish&, ShadowAnswer& answer) {
+    if (late-- <= 0) return absl::OkStatus();
+    for (ShadowRun& run : answer.runs)
+      run.ok = false, run.failure = "not run: the shadow overdue, killed by the rank";
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(Run(truth, {"LS"}).state, MeasureState::kMeasured);
+  late = 1000;
+  const LoopMeasurement never = Run(truth, {"LS"});
+  EXPECT_EQ(never.state, MeasureState::kOpen);
+  EXPECT_NE(never.reason.find("before the loop ran"), std::string::npos) << never.reason;
+}
+
+TEST_F(LoopLookTest, WhatWasCancelledIsOpenAndSaysWhy) {
+  FakeTruth truth;
+  truth.install_status = absl::CancelledError("ended");
+  FakeLab lab(truth, &log_);
+  LoopExperiment experiment({}, (*lab.Install({LabLoop()}))[0]);
+  EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone);
+  experiment.Reopen();
+  EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone) << "it has no copies";
+  experiment.Close("the disable file exists");
+  EXPECT_EQ(experiment.Measurement(1).state, MeasureState::kOpen);
+  EXPECT_EQ(experiment.Measurement(1).reason, "the disable file exists");
+}
+
 TEST_F(LoopLookTest, ALookThatRanOutOfTimeSaysSo) {
   FakeTruth truth;
   truth.faulting = "COUNT";

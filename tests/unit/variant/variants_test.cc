@@ -74,7 +74,7 @@ TEST(VariantsTest, FpZeroesLoadsDeletesStoresAndControlsDivisions) {
   EXPECT_THAT(ChangedIndices(made), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 14, 16));
   EXPECT_EQ(made.texts[0], "xorps %xmm4, %xmm4");
   EXPECT_EQ(made.texts[8], "deleted");
-  EXPECT_EQ(made.texts[2], "movups %gs:0x3000, %xmm4; divpd %gs:0x3040, %xmm4");
+  EXPECT_EQ(made.texts[2], "movups %gs:0x3e00, %xmm4; divpd %gs:0x3e40, %xmm4");
   EXPECT_EQ(made.copy.base.Text(), "REF_CTL");
   EXPECT_TRUE(made.copy.flush_denormals);
   EXPECT_TRUE(made.copy.needs_shadow_gs);
@@ -98,9 +98,9 @@ TEST(VariantsTest, WhatStandsForALoadIsAsLongAndOneInstruction) {
 TEST(VariantsTest, RefCtlHoldsTheSameControlAndAllAccesses) {
   const Made made = Make(kSvdcmp, "REF_CTL");
   EXPECT_THAT(ChangedIndices(made), ElementsAre(2, 3, 6, 7));
-  EXPECT_EQ(made.texts[2], "movups %gs:0x3000, %xmm4; divpd %gs:0x3040, %xmm4");
+  EXPECT_EQ(made.texts[2], "movups %gs:0x3e00, %xmm4; divpd %gs:0x3e40, %xmm4");
   const Made vex = Make(kDivide, "REF_CTL");
-  EXPECT_EQ(vex.texts[1], "vmovups %gs:0x3000, %ymm7; vdivpd %gs:0x3040, %ymm7, %ymm7");
+  EXPECT_EQ(vex.texts[1], "vmovups %gs:0x3e00, %ymm7; vdivpd %gs:0x3e40, %ymm7, %ymm7");
   const Made fp = Make(kDivide, "FP");
   EXPECT_EQ(fp.texts[1], vex.texts[1]) << "both timed versions hold identical loads";
   EXPECT_EQ(fp.texts[0], "vxorps %xmm3, %xmm3, %xmm3");

@@ -212,6 +212,9 @@ TEST(JudgeLoop, AnUnknownVerdictSaysWhy) {
   EXPECT_EQ(loop.ranks[0].why, "");
   EXPECT_EQ(loop.ranks[1].why, "too noisy");
   EXPECT_EQ(Judge({noisy, Memory(2)}).why, "") << "another rank has a verdict";
+  EXPECT_EQ(Judge({noisy, Memory(2)}).remarks.at(0).find("rank 1 on n1: too noisy"), 0u)
+      << "of the rank by whose LS the loop is shown";
+  EXPECT_EQ(Judge({noisy}).remarks.at(0).find("too noisy"), 0u);
 }
 
 TEST(JudgeLoop, ShowsTheTripClassesOfTheRankThatGainsReferTo) {
