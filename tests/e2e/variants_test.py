@@ -105,7 +105,7 @@ class Seen:
 def in_builds(truth, check, teams=(1, 2), isa=""):
     """check(program, threads) for each choice; a failure counts the second time, when profiles are three times as long: others
     who use the cores or the caches disturb some rounds, and the longer one looks the more are left."""
-    failures, skipped, seen = [], [], Seen(check)
+    failures, seen = [], Seen(check)
     for program, team in choices(truth, teams, isa):
         what = f"{truth} {program.name} x {team}"
         if seen.has(program, what):
@@ -118,17 +118,11 @@ def in_builds(truth, check, teams=(1, 2), isa=""):
                 break
             except cluster.Broken:
                 raise
-            except cluster.Skipped as reason:
-                print(f"SKIPPED: {what}: {reason}", flush=True)
-                skipped.append(f"{what}: {reason}")
-                break
             except AssertionError as error:
                 traceback.print_exc()
                 print(f"{'FAIL ' if last else 'retry'} {what}: {error}", flush=True)
                 failures += [f"{what}: {error}"] if last else []
     assert not failures, "\n".join(failures)
-    if len(skipped) == len(choices(truth, teams, isa)):
-        raise cluster.Skipped("; ".join(skipped))
 
 
 def plain(program, kernel, n, steps, threads, seconds=120):
@@ -283,14 +277,11 @@ def test_false_sharing_is_priced_by_s2l():
         padded = Measured(program, "count_padded", n, threads, "LS,FP,S2L,NO_STORE")
         # A line that another core takes away between two accesses costs some hundred cycles, one that stays five. CPUs that
         # are two threads of one core share its first level, and lose less: so says the program that nobody measures.
-        native = 1 / native_ratio(program, "count", "count_padded", n, threads)
+        native = native_ratio(program, "count", "count_padded", n, threads)
         assert abs(padded.sat("S2L") - 1) < 0.2
-        if native > 1.5:
-            assert shared.sat("S2L") < 0.7
-        elif native < 1.1:
-            assert abs(shared.sat("S2L") - 1) < 0.2
-        else:
-            raise cluster.Skipped(f"sharing a line costs this machine next to nothing ({native:.2f} times as long)")
+        # Without stores no line is taken away. Threads of a shadow begin at once, those of the program one after the other.
+        assert native / 3 < shared.sat("S2L") < native + 0.15, native
+        assert native > 0.67 or shared.sat("S2L") < 0.7, native
     in_builds("count", check, teams=(2,))
 
 
