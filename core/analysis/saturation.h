@@ -38,7 +38,6 @@ struct ReduceOptions {
   double probe_cycles = 0;                          // cost of an empty timed run
   std::map<std::string, std::string> base_of = {};  // variants whose base is not REF
   double base_spread = 0.25;  // base before and after a run differ by more: the machine changed
-  double noise = 0.05;        // least relative difference that means something
   uint64_t seed = 1;
   bool with_threads = true;  // figures of each thread too
 };
