@@ -2,9 +2,11 @@
 // Usage: restless spin SECONDS | exec SECONDS PROGRAM | jit SECONDS | load SECONDS LIBRARY
 //                 threads SECONDS COUNT | churn SECONDS
 // Every piece of work is done again and again and must give what it gave the first time. The last line says so.
+// SIGUSR1: the seconds are over now.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +21,17 @@
 static double end_at;
 static double expected;
 static int wrong;
+static volatile sig_atomic_t enough;
 
 static double WallSeconds(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+static void Enough(int number) { enough = number; }
+
+static int Over(void) { return enough || WallSeconds() >= end_at; }
 
 // noipa: it must run each time, although it gives the same.
 __attribute__((noipa)) static double Work(double x) {
@@ -40,7 +47,7 @@ static void Check(int right) {
 
 static void* Worker(void* nothing) {
   do Check(Work(0.25) == expected);
-  while (WallSeconds() < end_at);
+  while (!Over());
   return nothing;
 }
 
@@ -63,7 +70,7 @@ static void Jit(void) {
   if (page == MAP_FAILED) exit(3);
   memcpy(page, code, sizeof code);
   uint64_t (*sum)(uint64_t) = (uint64_t(*)(uint64_t))(uintptr_t)page;
-  while (WallSeconds() < end_at) Check(sum(1000000) == 500000500000u);
+  while (!Over()) Check(sum(1000000) == 500000500000u);
 }
 
 static void Load(const char* path) {
@@ -74,7 +81,7 @@ static void Load(const char* path) {
   double (*plugin)(double) = (double (*)(double))(uintptr_t)dlsym(library, "PluginWork");
   if (plugin == NULL) exit(3);
   const double first = plugin(0.25);
-  while (WallSeconds() < end_at) Check(plugin(0.25) == first);
+  while (!Over()) Check(plugin(0.25) == first);
 }
 
 static void Threads(int count) {
@@ -85,7 +92,7 @@ static void Threads(int count) {
 }
 
 static void Churn(void) {
-  while (WallSeconds() < end_at) {
+  while (!Over()) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, Once, NULL) != 0) exit(3);
     const pid_t child = fork();
@@ -100,6 +107,8 @@ static void Churn(void) {
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const char* mode = argv[1];
+  struct sigaction stop = {.sa_handler = Enough, .sa_flags = SA_RESTART};
+  sigaction(SIGUSR1, &stop, NULL);
   end_at = WallSeconds() + atof(argv[2]);
   expected = Work(0.25);
   if (strcmp(mode, "spin") == 0 || strcmp(mode, "exec") == 0) Worker(NULL);
