@@ -9,6 +9,7 @@
 #include "agent/app/agent_flags.h"
 #include "agent/app/agent_life.h"
 #include "agent/app/node_agent.h"
+#include "core/base/lock_checks.h"
 #include "core/base/log.h"
 #include "core/service/service_notify.h"
 
@@ -71,6 +72,7 @@ int Serve(AgentFlags flags, int argc, char** argv) {
 }
 
 int Main(int argc, char** argv) {
+  SkipLockOrderChecks();
   AgentFlags flags;
   int exit_code = 0;
   if (!ParseAgentFlags(argc, argv, &flags, &exit_code)) return exit_code;

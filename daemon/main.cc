@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/lock_checks.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
@@ -106,6 +107,7 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
 }  // namespace perfd
 
 int main(int argc, char** argv) {
+  perfd::SkipLockOrderChecks();
   perfd::PerfdFlags flags;
   int exit_code = 0;
   if (!perfd::ParsePerfdFlags(argc, argv, &flags, &exit_code)) return exit_code;

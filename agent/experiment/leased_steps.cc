@@ -11,7 +11,7 @@ namespace {
 
 using Stage = LoopExperiment::Stage;
 
-constexpr int64_t kNapNs = 50 * kNsPerMs;
+constexpr int64_t kNoTurnNapNs = 50 * kNsPerMs;
 constexpr size_t kMostPauses = 4096;  // until the next window takes them
 // A loop may be so many steps ahead of the least advanced one: whose turn it is must not depend on every failed arm.
 constexpr int kMostAhead = 1;
@@ -36,14 +36,6 @@ int64_t Scaled(double factor, int64_t ns) {
 
 }  // namespace
 
-void NodeExperimenter::Nap(int64_t ns) const {
-  const int64_t nap = std::min(ns, kNapNs);
-  if (options_.sleep)
-    options_.sleep(nap);
-  else
-    absl::SleepFor(absl::Nanoseconds(nap));
-}
-
 // What pauses nobody is done at once, the rest when its window comes.
 bool NodeExperimenter::StepLeased() {
   budget_->Charge(charged_ns_.exchange(0), options_.clock->MonotonicNs());
@@ -59,7 +51,7 @@ bool NodeExperimenter::StepLeased() {
   if (AwaitInstall()) return true;
   const std::optional<LeaseTurn> turn = NextTurn();
   if (!turn.has_value()) {
-    Nap(kNapNs);
+    Nap(kNoTurnNapNs);
     return true;
   }
   if (turn->slot.begin_ns + kReserveNs >= request_.end_ns) return false;

@@ -93,8 +93,10 @@ StepCost LoopExperiment::Step(RankLab& lab, const StepRoom& room) {
     case Stage::kLive:
       TakeLive(lab, room);
       return {};
-    case Stage::kLook:
-      return ForkIsTooLong(room) ? StepCost{} : Look(lab, room);
+    case Stage::kLook: {
+      const StepRoom used = Narrowed(room);
+      return ForkIsTooLong(used) ? StepCost{} : Look(lab, used);
+    }
     case Stage::kMeasure: {
       if (in_place_) return Recover(lab, room);
       const StepRoom used = Narrowed(room);

@@ -50,6 +50,7 @@ StepCost LoopExperiment::Look(RankLab& lab, const StepRoom& room) {
   ShadowAnswer answer;
   StepCost cost = RunShadow(lab, room, runs, false, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
+  if (room.narrow && MissedMemory(answer)) return cost;
   if (!trace_alone_) {
     if (TeamCycles(answer, 0) == 0) {
       RefFailed(FirstFailure(answer, 0));

@@ -9,10 +9,24 @@ namespace {
 
 constexpr int32_t kMostMisses = 2;  // after the first one whole mappings are kept
 constexpr int32_t kMostNarrowFailures = 3;
+// Before anything is traced: an instance touches no more than its time allows, around what the registers point to at its entry.
+constexpr double kMostTouchedPerNs = 16;  // bytes, each for the first time
+constexpr double kMostGuessed = 4 << 20;  // more around each pointer leaves too little out
 
 }  // namespace
 
+// What a row of instances touches lies where the code between them finds it, not around today's registers.
+std::optional<Footprint> LoopExperiment::GuessedFootprint() const {
+  const double bytes = kMostTouchedPerNs * InstanceNs();
+  if (in_place_ || instances_ > 0 || guess_failed_ || bytes <= 0 || bytes > kMostGuessed)
+    return std::nullopt;
+  Footprint footprint;
+  footprint.around = static_cast<uint64_t>(bytes);
+  return footprint;
+}
+
 std::optional<Footprint> LoopExperiment::footprint() const {
+  if (stage_ == Stage::kLook) return GuessedFootprint();
   // Recovery mode forks nothing.
   if (stage_ != Stage::kMeasure || in_place_ || trace_.blind || narrow_misses_ >= kMostMisses ||
       narrow_failures_ >= kMostNarrowFailures)
@@ -59,6 +73,10 @@ bool LoopExperiment::ForkIsTooLong(const StepRoom& room) {
 // Aborted is what labs say when they could not leave memory out.
 bool LoopExperiment::NarrowingFailed(const absl::Status& status) {
   if (!absl::IsAborted(status)) return false;
+  if (stage_ == Stage::kLook) {
+    guess_failed_ = true;
+    return true;
+  }
   NoteNarrowing(status);
   ++narrow_failures_;
   return true;
@@ -68,7 +86,10 @@ bool LoopExperiment::NarrowingFailed(const absl::Status& status) {
 bool LoopExperiment::MissedMemory(const ShadowAnswer& answer) {
   narrow_failures_ = 0;
   if (!answer.missed_memory) return false;
-  ++narrow_misses_;
+  if (stage_ == Stage::kLook)
+    guess_failed_ = true;  // the next look forks all of it
+  else
+    ++narrow_misses_;
   return true;
 }
 

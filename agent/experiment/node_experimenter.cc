@@ -1,7 +1,6 @@
 #include "agent/experiment/node_experimenter.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -49,7 +48,11 @@ void NodeExperimenter::Begin(ExperimentRequest request) {
 }
 
 void NodeExperimenter::End() {
-  stop_ = true;
+  {
+    absl::MutexLock lock(&mutex_);
+    stop_ = true;
+    wake_.SignalAll();
+  }
   if (thread_.joinable()) thread_.join();
 }
 
@@ -78,17 +81,10 @@ std::optional<uint64_t> NodeExperimenter::OriginalAddress(int32_t pid, uint64_t 
   return found == nullptr ? std::nullopt : found->OriginalAddress(address);
 }
 
-// Why no loop may be altered here now; empty: it may.
-std::string NodeExperimenter::Obstacle() const {
-  if (options_.allowed != nullptr && !*options_.allowed)
-    return "its configuration does not allow it (injection.allowed, --no-injection)";
-  const bool exists =
-      !options_.disable_file.empty() && access(options_.disable_file.c_str(), F_OK) == 0;
-  return exists ? absl::StrCat(options_.disable_file, " exists") : "";
-}
-
 std::string NodeExperimenter::DisabledText() const {
-  return absl::StrCat("variants were stopped on this node: ", Obstacle());
+  const std::string obstacle = switch_.Obstacle();
+  return absl::StrCat("variants were stopped on this node: ",
+                      obstacle.empty() ? options_.disable_file + " existed" : obstacle);
 }
 
 std::string NodeExperimenter::EndText() const {
@@ -96,7 +92,7 @@ std::string NodeExperimenter::EndText() const {
 }
 
 bool NodeExperimenter::Disabled() const {
-  return !Obstacle().empty();
+  return !switch_.Obstacle().empty();
 }
 
 void NodeExperimenter::Notify(Notice::Severity severity, const absl::Status& status, int32_t pid) {
@@ -144,7 +140,7 @@ void NodeExperimenter::Run() {
 }
 
 absl::Status NodeExperimenter::MayMeasure() const {
-  if (const std::string obstacle = Obstacle(); !obstacle.empty())
+  if (const std::string obstacle = switch_.Obstacle(); !obstacle.empty())
     return absl::FailedPreconditionError(
         absl::StrCat("no loop is altered on this node: ", obstacle));
   if (ticks_per_ns_ > 0) return absl::OkStatus();
@@ -208,7 +204,7 @@ void NodeExperimenter::OpenRank(const RankPlaces& places) {
   options.max_shadow_ns = request_.plan.budget.shadow_ns;
   options.ranks_at_once = static_cast<int32_t>(std::min(request_.ranks.size(), kMostThreads));
   options.recovery = options_.allow_recovery && request_.plan.recovery;
-  options.cancelled = [this] { return stop_ || Disabled(); };
+  options.cancelled = [this] { return stop_ || switch_.Thrown(); };
   options.audit = [this, rank = places.rank](AuditEntry entry) { Audit(std::move(entry), rank); };
   auto lab = options_.open_lab ? options_.open_lab(places.rank, options)
                                : RankLab::Open(places.rank, options);

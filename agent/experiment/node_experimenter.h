@@ -23,6 +23,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "agent/experiment/kill_switch.h"
 #include "agent/experiment/late_healer.h"
 #include "agent/experiment/lease_board.h"
 #include "agent/experiment/lease_gate.h"
@@ -57,7 +58,8 @@ int64_t AddedWallNs(const std::vector<StepCost>& costs);
 
 class NodeExperimenter final : public Experimenter {
  public:
-  explicit NodeExperimenter(ExperimenterOptions options) : options_(std::move(options)) {}
+  explicit NodeExperimenter(ExperimenterOptions options)
+      : options_(std::move(options)), switch_(options_.allowed, options_.disable_file) {}
   ~NodeExperimenter() override;
 
   void Begin(ExperimentRequest request) override;
@@ -113,7 +115,6 @@ class NodeExperimenter final : public Experimenter {
   void CloseAll(const std::string& reason);
   void RestoreAll();
   absl::Status HealAfter(const RankInfo& rank, const absl::Status& restored);
-  std::string Obstacle() const;
   bool Disabled() const;
   std::string DisabledText() const;
   std::string EndText() const;  // why loops stay open
@@ -130,6 +131,7 @@ class NodeExperimenter final : public Experimenter {
   };
 
   const ExperimenterOptions options_;
+  const KillSwitch switch_;
   ExperimentRequest request_;              // its loops: all that were ever taken up
   std::vector<MeasureLoop> newest_;        // of the newest order, heaviest first; empty: request_'s
   std::vector<MeasureLoop> waiting_;       // ordered, not yet bought
@@ -150,6 +152,7 @@ class NodeExperimenter final : public Experimenter {
   std::atomic<bool> finished_ = false;  // a dry run, with its last news
 
   mutable absl::Mutex mutex_;
+  mutable absl::CondVar wake_;  // with mutex_: an order has come, or it is to end
   std::vector<std::shared_ptr<RankBench>> benches_
       ABSL_GUARDED_BY(mutex_);  // only Run's thread changes them
   ExperimentNews news_ ABSL_GUARDED_BY(mutex_);

@@ -8,7 +8,7 @@
 namespace perfd {
 namespace {
 
-constexpr int64_t kNapNs = 50 * kNsPerMs;
+constexpr int64_t kNapNs = 200 * kNsPerMs;  // at most: nobody tells that the kill switch was thrown
 // Twice as many as a rank has sites for: loops that are refused need none.
 constexpr size_t kMostKnown = 64;
 // Mapping a cache, making it executable, putting the first jump in.
@@ -37,6 +37,7 @@ void NodeExperimenter::Revise(ExperimentRequest request) {
     if (!retired.has_value()) {
       if (revised_.has_value() && request.plan.revision <= revised_->plan.revision) return;
       revised_ = std::move(request);
+      wake_.SignalAll();
       return;
     }
   }
@@ -90,6 +91,14 @@ void NodeExperimenter::AnswerLate(const MeasureOrder& order, MeasureState state,
     else
       Leave(Unplaced(left->rank, late), MeasureState::kRefused, left->why);
   }
+}
+
+// Until an order comes or everything is to end, or about so long.
+void NodeExperimenter::Nap(int64_t ns) const {
+  const int64_t nap = std::min(ns, kNapNs);
+  if (options_.sleep) return options_.sleep(nap);
+  absl::MutexLock lock(&mutex_);
+  if (!stop_ && !revised_.has_value()) wake_.WaitWithTimeout(&mutex_, absl::Nanoseconds(nap));
 }
 
 // A newer order came in, or the loops of the last one can be bought now.

@@ -208,6 +208,7 @@ absl::Status ProcessLab::Uninstall() {
   Audit("unmap", nullptr, pause, result.unmapped_bytes > 0 ? status : WhyNothing(result, status));
   RETURN_IF_ERROR(status);
   installed_ = false;
+  bell_.reset();
   {
     absl::MutexLock lock(&mutex_);
     addresses_.clear();

@@ -23,6 +23,7 @@
 #include "agent/shadow/journal.h"
 #include "agent/shadow/rank_lab.h"
 #include "agent/shadow/region_access.h"
+#include "agent/shadow/region_bell.h"
 #include "agent/shadow/timing/tick_clock.h"
 
 namespace perfd {
@@ -152,7 +153,6 @@ class ProcessLab final : public RankLab {
 
   // process_lab_watch.cc
   absl::StatusOr<LabSite*> SiteOf(int32_t loop, bool must_be_patched);
-  absl::StatusOr<MemoryFacts> LookAtMemory();
   absl::StatusOr<RankHazards> LookForHazards();
   absl::Status GlanceAtMemory();
   absl::Status Beat();
@@ -164,6 +164,7 @@ class ProcessLab final : public RankLab {
   absl::Status ForgetEndedThreads();
   void LearnLaterFaults();
   absl::StatusOr<std::vector<ThreadRecord>> Records() const;
+  absl::StatusOr<uint32_t> BellNow();  // before what is waited for is looked at
 
   const RankInfo rank_;
   const LabOptions options_;
@@ -172,6 +173,7 @@ class ProcessLab final : public RankLab {
   const Journal journal_;
   const TickClock ticks_;
   std::optional<RegionAccess> region_;
+  std::optional<RegionBell> bell_;
   Injection injection_;
   std::vector<LabSite> sites_;
   std::vector<Cache> caches_;

@@ -50,11 +50,10 @@ absl::StatusOr<NarrowWork> ProcessLab::BeginNarrow(const Footprint& footprint, i
   RETURN_IF_ERROR(MayNarrow(team));
   NarrowWork work;
   work.footprint = footprint;
-  ASSIGN_OR_RETURN(work.facts, LookAtMemory());
+  ASSIGN_OR_RETURN(work.facts, memory_look_.Facts());
   const int64_t begin = SystemClock().MonotonicNs();
   ASSIGN_OR_RETURN(work.areas, ReadMemoryAreas(rank_.pid));
   const int64_t took = SystemClock().MonotonicNs() - begin;
-  cost_.pass_through_ns += took;
   if (took > options_.max_stop_ns)
     return absl::FailedPreconditionError(
         absl::StrFormat("to look at its memory takes %.1f ms", static_cast<double>(took) / 1e6));

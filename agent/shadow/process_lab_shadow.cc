@@ -29,6 +29,8 @@ namespace {
 constexpr int64_t kEagerPollNs = 50'000;
 constexpr int64_t kPollNs = kNsPerMs;
 constexpr int64_t kLongestPollNs = 5 * kNsPerMs;
+constexpr int64_t kHearingPollNs =
+    25 * kNsPerMs;  // of somebody who hears the bell: for the rest (a cancel, a rank that is gone)
 constexpr int64_t kLookNs = 20'000;  // of the agent's CPU time, waking included
 constexpr uint64_t kGatherNs = 1'000'000;
 constexpr uint32_t kRetries = 8;
@@ -245,8 +247,10 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
   const int64_t last = give_up + static_cast<int64_t>(plan.shadow_ns) + kGraceNs;
   bool served = false, disarmed = false;
   int64_t nap_ns = kEagerPollNs;
-  for (;; absl::SleepFor(absl::Nanoseconds(nap_ns))) {
+  uint32_t bell = 0;
+  for (;; bell_->Await(bell, nap_ns)) {
     RETURN_IF_ERROR(BeatIfDue());
+    ASSIGN_OR_RETURN(bell, BellNow());
     // Before the state: whoever is still in place may change it.
     ASSIGN_OR_RETURN(const uint32_t inside, InPlace());
     ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));
@@ -278,6 +282,7 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
     nap_ns = served ? kPollNs : under_way ? kEagerPollNs : PollNs(Now() - begin);
     // A team that waits for an answer does so for plan.agent_wait_ns.
     nap_ns = std::min(nap_ns, static_cast<int64_t>(plan.agent_wait_ns / 8));
+    if (bell_->hears()) nap_ns = kHearingPollNs;
     if (!disarmed) nap_ns = std::min(nap_ns, std::max(kEagerPollNs, give_up - Now()));
   }
 }

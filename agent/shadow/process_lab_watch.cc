@@ -20,6 +20,8 @@ constexpr int64_t kBeatNs =
 constexpr int64_t kShortestSliceNs = 2 * kNsPerMs;
 constexpr int64_t kCensusSliceNs = 10 * kNsPerMs;  // at most: entries are counted until then
 constexpr int64_t kLiveSliceNs = 50 * kNsPerMs;    // the payload ends it by itself
+constexpr int64_t kHearingSliceNs =
+    50 * kNsPerMs;  // of somebody who hears the bell: nothing is late
 constexpr uint64_t kEnoughEntries =
     20'000;  // of a census: a thread that others keep away for some ms belongs to the team, too
 constexpr int64_t kCountedEntryNs = 400;  // of a thread, for each (docs/benchmarks.md)
@@ -27,9 +29,9 @@ constexpr int64_t kCountedEntryNs = 400;  // of a thread, for each (docs/benchma
 int64_t Now() {
   return SystemClock().MonotonicNs();
 }
-// Between two looks for what has lasted so long already.
-void Sleep(int64_t elapsed_ns, int64_t most_ns) {
-  absl::SleepFor(absl::Nanoseconds(std::clamp(elapsed_ns / 4, kShortestSliceNs, most_ns)));
+// Between two looks for what has lasted so long already, of somebody who does not hear the bell.
+int64_t SliceNs(int64_t elapsed_ns, int64_t most_ns) {
+  return std::clamp(elapsed_ns / 4, kShortestSliceNs, most_ns);
 }
 
 }  // namespace
@@ -92,6 +94,11 @@ absl::Status ProcessLab::ForgetEndedThreads() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<uint32_t> ProcessLab::BellNow() {
+  if (!bell_) bell_.emplace(rank_.pid, region_->address());
+  return region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, bell));
+}
+
 absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   ASSIGN_OR_RETURN(LabSite * site, SiteOf(loop, true));
   const auto index = static_cast<uint32_t>(site->index);
@@ -100,13 +107,19 @@ absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   const uint64_t counter = region_->SiteAddress(index) + offsetof(Site, entries);
   ASSIGN_OR_RETURN(std::vector<ThreadRecord> before, Records());
   ASSIGN_OR_RETURN(uint64_t entries_before, region_->Read<uint64_t>(counter));
+  RETURN_IF_ERROR(region_->Write(region_->SiteAddress(index) + offsetof(Site, ring_at),
+                                 static_cast<uint32_t>(entries_before + kEnoughEntries)));
+  ASSIGN_OR_RETURN(const uint32_t bell, BellNow());
   const int64_t begin = Now();
   RETURN_IF_ERROR(SetMode(*site, kModeCensus));
   absl::StatusOr<uint64_t> entries = entries_before;
   absl::Status status;
   while (status.ok() && Now() - begin < ns && *entries - entries_before < kEnoughEntries &&
          !Cancelled()) {
-    Sleep(Now() - begin, std::max(kShortestSliceNs, std::min(kCensusSliceNs, ns)));
+    const int64_t elapsed = Now() - begin;
+    const int64_t most = std::max(kShortestSliceNs, std::min(kCensusSliceNs, ns));
+    bell_->Await(bell,
+                 bell_->hears() ? std::min(kHearingSliceNs, ns - elapsed) : SliceNs(elapsed, most));
     status = BeatIfDue();
     if (status.ok()) entries = region_->Read<uint64_t>(counter);
     if (status.ok()) status = entries.status();
@@ -151,11 +164,12 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
   static_assert(offsetof(RegionHeader, live_limit) == offsetof(RegionHeader, live_next) + 4);
   RETURN_IF_ERROR(region_->WriteMany(region_->LiveAddress(0), std::vector<LiveRecord>(kLiveSlots)));
   RETURN_IF_ERROR(Beat());
+  ASSIGN_OR_RETURN(const uint32_t bell, BellNow());
   RETURN_IF_ERROR(SetMode(*site, kModeLive));
   const int64_t begin = Now(), deadline = begin + timeout_ns;
   absl::StatusOr<uint32_t> next = 0;
   while (next.ok() && *next < limit && Now() < deadline && !Cancelled()) {
-    Sleep(Now() - begin, kLiveSliceNs);
+    bell_->Await(bell, bell_->hears() ? kHearingSliceNs : SliceNs(Now() - begin, kLiveSliceNs));
     const absl::Status beat = BeatIfDue();
     next = beat.ok() ? region_->Read<uint32_t>(next_address) : absl::StatusOr<uint32_t>(beat);
   }
@@ -191,15 +205,9 @@ void ProcessLab::LearnLaterFaults() {
   faults_before_.reset();
 }
 
-absl::StatusOr<MemoryFacts> ProcessLab::LookAtMemory() {
-  absl::StatusOr<MemoryFacts> facts = memory_look_.Facts();
-  cost_.pass_through_ns += memory_look_.TakeWalkNs();
-  return facts;
-}
-
 // Files may have been opened, a device mapped, a debugger may have come since the lab was opened.
 absl::StatusOr<RankHazards> ProcessLab::LookForHazards() {
-  ASSIGN_OR_RETURN(const MemoryFacts facts, LookAtMemory());
+  ASSIGN_OR_RETURN(const MemoryFacts facts, memory_look_.Facts());
   ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank_.pid, facts, options_.ranks_at_once));
   RETURN_IF_ERROR(JudgeHazards(hazards));
   return hazards;
@@ -210,7 +218,7 @@ absl::Status ProcessLab::GlanceAtMemory() {
   constexpr int64_t kGlanceNs = 5 * kNsPerSecond;
   if (memory_glance_ && Now() < memory_glance_until_ns_) return absl::OkStatus();
   MemoryGlance glance;
-  ASSIGN_OR_RETURN(glance.memory, LookAtMemory());
+  ASSIGN_OR_RETURN(glance.memory, memory_look_.Facts());
   ASSIGN_OR_RETURN(glance.node, ReadNodeMemory());
   glance.cgroup = ReadCgroupMemory(rank_.pid);
   memory_glance_ = glance;

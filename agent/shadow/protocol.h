@@ -18,7 +18,7 @@
 namespace perfd {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
-inline constexpr uint32_t kShadowLayoutVersion = 8;
+inline constexpr uint32_t kShadowLayoutVersion = 9;
 inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
@@ -95,7 +95,8 @@ struct RegionHeader {
   uint32_t live_next;   // atomic: records ever written to the ring
   uint32_t live_limit;  // the payload goes idle when live_next gets there
   uint32_t in_place;  // atomic: threads that may read the plan; for those in a copy see RunInPlace
-  uint32_t reserved32;
+  uint32_t
+      bell;  // atomic: one more, and a futex wake, whenever the agent may be waiting for what has happened
   uint64_t reserved[3];
 };
 
@@ -136,7 +137,7 @@ struct alignas(64) Site {
   uint64_t body_low, body_high;
   uint32_t stolen_bytes;
   uint32_t map_first, map_count;
-  uint32_t reserved32;
+  uint32_t ring_at;  // the low half of `entries` at which a census rings
   uint8_t original[kMaxStolenBytes];
   uint8_t written[kMaxStolenBytes];
   uint32_t recoveries;      // atomic: runs begun, or refused because there were enough

@@ -47,7 +47,7 @@ struct BusyWords {
 absl::StatusOr<BusyWords> BusyWordsOf(uint32_t version) {
   constexpr uint32_t kUnfilled = 0, kFirst = 1, kFourCaches = 2, kTeamsNotInPlace = 4;
   constexpr uint32_t kRunsInPlace = 5;  // counted there, too
-  constexpr uint32_t kPausesFromFork = 7;
+  constexpr uint32_t kPausesFromFork = 7, kControlAtEnd = 8;
   switch (version) {
     case kFirst:
     case kFourCaches:
@@ -57,6 +57,7 @@ absl::StatusOr<BusyWords> BusyWordsOf(uint32_t version) {
     case kRunsInPlace:
     case kSameRecords:
     case kPausesFromFork:
+    case kControlAtEnd:
     case kShadowLayoutVersion:
       return BusyWords{offsetof(RegionHeader, busy), offsetof(RegionHeader, orphan),
                        offsetof(RegionHeader, in_place)};

@@ -1,7 +1,6 @@
 #include "agent/shadow/forking/memory_look.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
@@ -51,14 +50,10 @@ absl::StatusOr<MemoryFacts> MemoryLook::Facts() {
   walk.counts = now;
   ASSIGN_OR_RETURN(walk.facts, ReadMemoryFacts(pid_));
   const int64_t end = clock.MonotonicNs(), took = end - begin;
-  walk_ns_ += took;
+  ++walks_;
   walk.until_ns = end + std::max(kLongestNs, kWalks * took);
   last_ = walk;
   return walk.facts;
-}
-
-int64_t MemoryLook::TakeWalkNs() {
-  return std::exchange(walk_ns_, 0);
 }
 
 }  // namespace perfd

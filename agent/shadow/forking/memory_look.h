@@ -27,8 +27,9 @@ class MemoryLook {
   explicit MemoryLook(int32_t pid) : pid_(pid) {}
 
   absl::StatusOr<MemoryFacts> Facts();
-  // What walks took since this was asked: the process's own calls for memory may have waited so long.
-  int64_t TakeWalkNs();
+  // So far. The process's own calls for memory may have waited as long as they took: CPU time of the agent, which is charged
+  // anyway.
+  uint64_t walks() const { return walks_; }
 
  private:
   struct Walk {
@@ -39,7 +40,7 @@ class MemoryLook {
 
   const int32_t pid_;
   std::optional<Walk> last_;
-  int64_t walk_ns_ = 0;
+  uint64_t walks_ = 0;
 };
 
 }  // namespace perfd

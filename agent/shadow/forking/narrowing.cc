@@ -47,7 +47,7 @@ bool MayBeLeftOut(const MemoryArea& area) {
 }
 
 uint64_t LongestRange(const Footprint& footprint) {
-  uint64_t longest = kHugePage;
+  uint64_t longest = std::max(kHugePage, footprint.around);
   for (const PcRange& range : footprint.ranges)
     longest = std::max(longest, Less(range.end, range.start));
   return longest;

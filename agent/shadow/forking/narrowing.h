@@ -23,6 +23,7 @@ namespace perfd {
 struct Footprint {
   std::vector<PcRange> ranges;
   bool whole_areas = false;  // keep every mapping that it touches as a whole
+  uint64_t around = 0;       // keep at least as much on both sides of what registers point to
 };
 
 // Of the team at the loop's entry.

@@ -98,9 +98,10 @@ void BeUndumpable() {
 }
 
 // The agent looks at the shadow's own mappings, which nobody changes any more, and completes the list of what to protect.
-void WaitForAgent(ChildControl* child, ShadowPlan* plan) {
+void WaitForAgent(RegionHeader* region, ChildControl* child, ShadowPlan* plan) {
   if ((plan->flags & kPlanWaitForAgent) == 0) return;
   Store(child->waiting, 1);
+  RingAgent(region);
   uint64_t deadline = MonotonicNs() + plan->agent_wait_ns;
   while (Load(child->go) == 0) {
     if (MonotonicNs() >= deadline) FailShadow(child, kStepAgent, 0);
@@ -222,7 +223,7 @@ void ShadowMain(uint64_t block) {
     FailShadow(child, kStepPlan, 0);
   }
   if (plan->flags & kPlanNarrow) FillHoles(child, block);
-  WaitForAgent(child, plan);
+  WaitForAgent(region, child, plan);
   BeUndumpable();
   Protect(region, child, plan);
   SaveRestores(child, plan);

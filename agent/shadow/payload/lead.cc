@@ -141,6 +141,7 @@ Ending ForkAndWait(RegionHeader* region, Site* site, uint64_t own_block, ShadowP
   EndNarrow(plan, own_block);
   if (pid < 0) return {kOutcomeForkFailed, static_cast<int32_t>(-pid)};
   Store(site->child_pid, pid);
+  RingAgent(region);  // which could not tell who asked it before
   Reaped reaped;
   Outcome outcome = WaitForWord(child, pid, deadline, &reaped);
   if (!reaped.yes) {
@@ -173,6 +174,7 @@ void Lead(RegionHeader* region, Site* site, Gathering gathering, uint64_t own_bl
   Finish(site, plan, ending.outcome, ending.error);
   Store(site->state, SiteState(round + 1, 0, kPhaseIdle));
   FutexWakeAll(&site->state);
+  RingAgent(region);
 }
 
 }  // namespace perfd

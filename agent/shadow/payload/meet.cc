@@ -40,8 +40,9 @@ void RecordLive(RegionHeader* region, Site* site, ThreadRecord* record, uint64_t
   live->site = site->index;
   live->cpu = CurrentCpu();
   Store(live->sequence, number + 1);
-  if (number + 1 >= region->live_limit)
-    Exchange(site->mode, uint32_t{kModeLive}, uint32_t{kModeIdle});
+  if (number + 1 < region->live_limit) return;
+  Exchange(site->mode, uint32_t{kModeLive}, uint32_t{kModeIdle});
+  if (number + 1 == region->live_limit) RingAgent(region);
 }
 
 }  // namespace
@@ -111,6 +112,7 @@ bool Abandon(Site* site, ShadowPlan* plan, uint64_t state) {
   FetchAdd(site->failures, 1);
   if (!again) Finish(site, plan, kOutcomeGatherTimeout, 0);
   FutexWakeAll(&site->state);
+  if (!again) RingAgent(At<RegionHeader>(site->region));
   return true;
 }
 
@@ -229,7 +231,9 @@ extern "C" uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* f
   uint32_t mode = Load(site->mode);
   bool stale = false;
   if (tag != perfd::kTagExit) {
-    if (!foreign) FetchAdd(site->entries, 1);
+    if (!foreign && static_cast<uint32_t>(FetchAdd(site->entries, 1) + 1) == site->ring_at &&
+        mode == perfd::kModeCensus)
+      perfd::RingAgent(region);
     // A child of the rank looks, too: its parent may enter no more.
     stale = perfd::IsStale(region);
     if (stale) FetchAdd(region->stale_entries, 1);

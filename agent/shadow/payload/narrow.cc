@@ -14,8 +14,9 @@ inline constexpr uint64_t kPublishNs =
     1000000;  // a member that joined says right afterwards how long it stays
 inline constexpr int kUnmarkTries = 200;  // the kernel may lack memory for a moment
 
-uint32_t AnswerOfAgent(ShadowPlan* plan) {
+uint32_t AnswerOfAgent(RegionHeader* region, ShadowPlan* plan) {
   Store(plan->narrow.waiting, 1U);
+  RingAgent(region);
   uint64_t deadline = MonotonicNs() + plan->agent_wait_ns;
   for (;;) {
     uint32_t answer = Load(plan->narrow.answer);
@@ -69,7 +70,7 @@ void Unmark(ShadowPlan* plan, const LeftOut* left_out, uint32_t count) {
 
 int32_t BeginNarrow(RegionHeader* region, ChildControl* child, ShadowPlan* plan, uint64_t block) {
   if ((plan->flags & kPlanNarrow) == 0) return 0;
-  uint32_t answer = AnswerOfAgent(plan);
+  uint32_t answer = AnswerOfAgent(region, plan);
   if (answer != kNarrowGo) return answer == 0 ? kNarrowNoAnswer : kNarrowRefused;
   Store(plan->narrow.marked, 1U);
   if (!MembersStay(region, child)) {

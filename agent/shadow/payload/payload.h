@@ -67,6 +67,12 @@ inline Strata* StrataOf(uint64_t block) {
   return At<Strata>(block + kBlockStrata);
 }
 
+// The agent need not look all the time: it sleeps until this, or until it is to look again anyway.
+inline void RingAgent(RegionHeader* region) {
+  FetchAdd(region->bell, 1);
+  FutexWakeAll(&region->bell);
+}
+
 // recover.cc: an entry in recovery mode. What payload_enter returns: block | kRecoverTag, or 0: no run at this entry.
 inline constexpr uint64_t kRecoverTag = 1;
 struct Entry {

@@ -17,8 +17,9 @@ constexpr int64_t kMs = 1'000'000;
 
 class LoopNarrowingTest : public ::testing::Test {
  protected:
-  // A rank whose fork costs 200 ms, 2 ms without what the loop does not touch.
+  // A rank whose fork costs 200 ms, 2 ms without what the loop does not touch. An instance of 1 ms may touch too much for a guess.
   LoopNarrowingTest() {
+    truth_.ref_cycles = 2'000'000;
     truth_.fork_ns = 200 * kMs;
     truth_.narrowed_ns = 2 * kMs;
     truth_.saturation = {{"LS", 0.6}};
@@ -98,6 +99,47 @@ TEST_F(LoopNarrowingTest, ThreeRefusalsOfTheLabEndItToo) {
   const LoopMeasurement loop = Run(100 * kMs);
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
   EXPECT_EQ(Narrowed(), 3);
+}
+
+TEST_F(LoopNarrowingTest, TheFirstShadowOfAShortInstanceKeepsWhatItCanReach) {
+  truth_.ref_cycles = 200'000;  // 0.1 ms
+  const LoopMeasurement loop = Run(100 * kMs);
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_EQ(Narrowed(), static_cast<int64_t>(log_.footprints.size()));
+  const Footprint& guess = *log_.footprints[0];
+  EXPECT_THAT(guess.ranges, IsEmpty());
+  EXPECT_EQ(guess.around, 1'600'000u);
+  EXPECT_EQ(log_.footprints[1]->around, 0u);
+  EXPECT_EQ(log_.footprints[1]->ranges.size(), 2u);
+}
+
+TEST_F(LoopNarrowingTest, AGuessThatMissesIsFollowedByAWholeShadow) {
+  truth_.ref_cycles = 200'000;
+  truth_.misses = 1;
+  const LoopMeasurement loop = Run(100 * kMs);
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  ASSERT_GT(log_.footprints.size(), 2u);
+  EXPECT_TRUE(log_.footprints[0].has_value());
+  EXPECT_FALSE(log_.footprints[1].has_value());
+  EXPECT_FALSE(log_.footprints[2]->whole_areas) << "it was no miss of what was traced";
+}
+
+TEST_F(LoopNarrowingTest, AGuessThatLeavesTooLittleOutIsFollowedByAWholeShadow) {
+  truth_.ref_cycles = 200'000;
+  truth_.narrow_status = absl::AbortedError("this instance may touch so much");
+  const LoopMeasurement loop = Run(100 * kMs);
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  ASSERT_GT(log_.footprints.size(), 1u);
+  EXPECT_TRUE(log_.footprints[0].has_value());
+  EXPECT_FALSE(log_.footprints[1].has_value());
+}
+
+TEST_F(LoopNarrowingTest, AGuessMakesALoopMeasurableWhoseRankIsTooLarge) {
+  truth_.fork_ns = 351 * kMs;
+  truth_.ref_cycles = 200'000;
+  EXPECT_EQ(Run(10'000 * kMs).state, MeasureState::kMeasured);
+  truth_.misses = 1;
+  EXPECT_EQ(Run(10'000 * kMs).state, MeasureState::kRefused);
 }
 
 TEST_F(LoopNarrowingTest, AForkLongerThanTheLongestPauseIsNotMade) {

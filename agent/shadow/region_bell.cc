@@ -1,0 +1,50 @@
+#include "agent/shadow/region_bell.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <ctime>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "agent/procfs/procfs.h"
+#include "agent/shadow/injection.h"
+#include "agent/shadow/protocol.h"
+#include "agent/shadow/region_layout.h"
+#include "core/base/clock.h"
+#include "core/base/unique_fd.h"
+
+namespace perfd {
+
+RegionBell::RegionBell(int32_t pid, uint64_t region) {
+  const auto maps = ProcFs().Maps(pid);
+  if (!maps.ok()) return;
+  const MapEntry* map = FindMapping(*maps, region);
+  if (map == nullptr || !map->shared) return;
+  const std::string path = absl::StrFormat("/proc/%d/map_files/%x-%x", pid, map->start, map->end);
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return;
+  const auto offset = static_cast<off_t>(map->file_offset + (region - map->start));
+  void* page = mmap(nullptr, kRegionPage, PROT_READ, MAP_SHARED, file.get(), offset);
+  if (page != MAP_FAILED) page_ = page;
+}
+
+RegionBell::~RegionBell() {
+  if (page_ != nullptr) munmap(page_, kRegionPage);
+}
+
+void RegionBell::Await(uint32_t seen, int64_t ns) const {
+  ns = std::max<int64_t>(0, ns);
+  if (!hears()) return absl::SleepFor(absl::Nanoseconds(ns));
+  const timespec time{ns / kNsPerSecond, ns % kNsPerSecond};
+  const auto* word = static_cast<const char*>(page_) + offsetof(RegionHeader, bell);
+  syscall(SYS_futex, word, FUTEX_WAIT, seen, &time, nullptr, 0);
+}
+
+}  // namespace perfd

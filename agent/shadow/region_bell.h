@@ -1,0 +1,35 @@
+// agent/shadow/region_bell.h - sleeps until the payload says that something has happened in the region, instead of looking.
+//
+// Shape    read RegionHeader::bell, look at what is waited for, then Await(what the bell was): nothing is missed in between.
+//          The page is mapped read-only and only named to futex(2), never read: a rank can take it away.
+// Errors   none: a bell that cannot be heard (the kernel lets only CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN open the file of a
+//          mapping) says so, and Await sleeps for the whole time.
+// Units    ns.
+// Threads  thread-safe (const).
+// Source   proc(5), /proc/PID/map_files; futex(2): a shared word is one word in every address space.
+#ifndef AGENT_SHADOW_REGION_BELL_H_
+#define AGENT_SHADOW_REGION_BELL_H_
+
+#include <cstdint>
+
+namespace perfd {
+
+class RegionBell {
+ public:
+  // region: address of the RegionHeader in that process.
+  RegionBell(int32_t pid, uint64_t region);
+  ~RegionBell();
+  RegionBell(const RegionBell&) = delete;
+  RegionBell& operator=(const RegionBell&) = delete;
+
+  bool hears() const { return page_ != nullptr; }
+  // At most so long; less when the bell is not at `seen`, or rings.
+  void Await(uint32_t seen, int64_t ns) const;
+
+ private:
+  void* page_ = nullptr;
+};
+
+}  // namespace perfd
+
+#endif  // AGENT_SHADOW_REGION_BELL_H_
