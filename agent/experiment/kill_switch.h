@@ -6,11 +6,14 @@
 #ifndef AGENT_EXPERIMENT_KILL_SWITCH_H_
 #define AGENT_EXPERIMENT_KILL_SWITCH_H_
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
 
 namespace perfd {
@@ -24,14 +27,31 @@ class KillSwitch {
       : allowed_(allowed), disable_file_(std::move(disable_file)) {}
 
   // Why no loop may be altered here now; empty: it may.
-  std::string Obstacle() const;
-  bool Thrown() const;
+  std::string Obstacle() const {
+    if (Forbidden())
+      return "its configuration does not allow it (injection.allowed, --no-injection)";
+    return FileExists() ? absl::StrCat(disable_file_, " exists") : "";
+  }
+  bool Thrown() const {
+    if (Forbidden()) return true;
+    const int64_t now = SystemClock().MonotonicNs();
+    if (looked_ns_ == 0 || now - looked_ns_ >= kLookNs) {
+      existed_ = FileExists();
+      looked_ns_ = now;
+    }
+    return existed_;
+  }
 
  private:
+  bool Forbidden() const { return allowed_ != nullptr && !*allowed_; }
+  bool FileExists() const {
+    return !disable_file_.empty() && access(disable_file_.c_str(), F_OK) == 0;
+  }
+
   const std::atomic<bool>* const allowed_;
   const std::string disable_file_;
   mutable std::atomic<int64_t> looked_ns_ = 0;
-  mutable std::atomic<bool> thrown_ = false;  // at that time
+  mutable std::atomic<bool> existed_ = false;
 };
 
 }  // namespace perfd

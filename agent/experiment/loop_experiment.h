@@ -1,8 +1,7 @@
 // agent/experiment/loop_experiment.h - one loop on one rank: which shadow comes next, what is known so far.
 //
-// Shape    Open(...) after the install; then Step() while stage() is not kDone: census, live timing, a first look (COUNT and a
-//          capped TRACE), then shadows of the stage that core/analysis asks for, until every interval is tight, enough runs are
-//          valid, or the caller stops asking. Measurement() at any time.
+// Shape    Step() while stage() is not kDone: census, live timing, a first look (COUNT and a capped TRACE), then shadows of the
+//          stage that core/analysis asks for, until every interval is tight or enough runs are valid. Measurement() at any time.
 // Units    ns of wall time; cycles of the TSC.
 // Errors   a loop that cannot be measured ends in kDone with MeasureState::kRefused or kNeverEntered and the reason.
 // Threads  thread-compatible; Step sleeps while the shadow runs.
@@ -147,7 +146,6 @@ class LoopExperiment {
   // loop_narrowing.cc
   static StepRoom Narrowed(const StepRoom& room);
   bool ForkIsTooLong(const StepRoom& room);
-  std::optional<Footprint> GuessedFootprint() const;
   bool NarrowingFailed(const absl::Status& status);
   bool MissedMemory(const ShadowAnswer& answer);
   void LeaveUnfinished(MeasureState state, const std::string& reason);

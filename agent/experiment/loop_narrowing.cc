@@ -15,23 +15,20 @@ constexpr double kMostGuessed = 4 << 20;  // more around each pointer leaves too
 
 }  // namespace
 
-// What a row of instances touches lies where the code between them finds it, not around today's registers.
-std::optional<Footprint> LoopExperiment::GuessedFootprint() const {
-  const double bytes = kMostTouchedPerNs * InstanceNs();
-  if (in_place_ || instances_ > 0 || guess_failed_ || bytes <= 0 || bytes > kMostGuessed)
-    return std::nullopt;
-  Footprint footprint;
-  footprint.around = static_cast<uint64_t>(bytes);
-  return footprint;
-}
-
 std::optional<Footprint> LoopExperiment::footprint() const {
-  if (stage_ == Stage::kLook) return GuessedFootprint();
+  Footprint footprint;
+  if (stage_ == Stage::kLook) {
+    // What a row of instances touches lies where the code between them finds it, not around today's registers.
+    const double bytes = kMostTouchedPerNs * InstanceNs();
+    if (in_place_ || instances_ > 0 || guess_failed_ || bytes <= 0 || bytes > kMostGuessed)
+      return std::nullopt;
+    footprint.around = static_cast<uint64_t>(bytes);
+    return footprint;
+  }
   // Recovery mode forks nothing.
   if (stage_ != Stage::kMeasure || in_place_ || trace_.blind || narrow_misses_ >= kMostMisses ||
       narrow_failures_ >= kMostNarrowFailures)
     return std::nullopt;
-  Footprint footprint;
   footprint.whole_areas = narrow_misses_ > 0;
   for (const auto& [address, bytes] : trace_.touched)
     footprint.ranges.push_back({address, address + std::min(bytes, UINT64_MAX - address)});

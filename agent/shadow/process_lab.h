@@ -28,8 +28,7 @@
 
 namespace perfd {
 
-inline constexpr int64_t kSlowEntryNs =
-    400;  // of an entry, and of its timed exit (docs/benchmarks.md)
+inline constexpr int64_t kSlowEntryNs = 400;  // an entry, or its timed exit (docs/benchmarks.md)
 
 class ProcessLab final : public RankLab {
  public:
@@ -164,7 +163,6 @@ class ProcessLab final : public RankLab {
   absl::Status ForgetEndedThreads();
   void LearnLaterFaults();
   absl::StatusOr<std::vector<ThreadRecord>> Records() const;
-  absl::StatusOr<uint32_t> BellNow();  // before what is waited for is looked at
 
   const RankInfo rank_;
   const LabOptions options_;

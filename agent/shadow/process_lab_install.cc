@@ -240,6 +240,7 @@ absl::Status ProcessLab::FillRegion() {
   header.heartbeat_ticks = TickClock::Ticks();
   header.stale_ticks = ticks_.ToTicks(kStaleNs);
   ASSIGN_OR_RETURN(header.map_used, FillSites(0, 0));
+  bell_.emplace(&memory_, region_->address());
   return region_->Write(region_->address(), header);
 }
 

@@ -29,9 +29,8 @@ namespace {
 constexpr int64_t kEagerPollNs = 50'000;
 constexpr int64_t kPollNs = kNsPerMs;
 constexpr int64_t kLongestPollNs = 5 * kNsPerMs;
-constexpr int64_t kHearingPollNs =
-    25 * kNsPerMs;  // of somebody who hears the bell: for the rest (a cancel, a rank that is gone)
-constexpr int64_t kLookNs = 20'000;  // of the agent's CPU time, waking included
+constexpr int64_t kHearingPollNs = 25 * kNsPerMs;  // with a bell: for a cancel, a rank that ends
+constexpr int64_t kLookNs = 20'000;                // of the agent's CPU time, waking included
 constexpr uint64_t kGatherNs = 1'000'000;
 constexpr uint32_t kRetries = 8;
 constexpr int64_t kGraceNs = 3 * kNsPerSecond;  // for a shadow that must be killed and reaped
@@ -247,22 +246,18 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
   const int64_t last = give_up + static_cast<int64_t>(plan.shadow_ns) + kGraceNs;
   bool served = false, disarmed = false;
   int64_t nap_ns = kEagerPollNs;
-  uint32_t bell = 0;
-  for (;; bell_->Await(bell, nap_ns)) {
+  for (uint32_t bell = 0;; bell_->Await(bell, nap_ns)) {
     RETURN_IF_ERROR(BeatIfDue());
-    ASSIGN_OR_RETURN(bell, BellNow());
+    ASSIGN_OR_RETURN(bell, bell_->Count());
     // Before the state: whoever is still in place may change it.
     ASSIGN_OR_RETURN(const uint32_t inside, InPlace());
     ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));
-    if (state.generation_done == plan.generation && SitePhase(state.state) != kPhaseShadow)
-      return absl::OkStatus();
-    const bool under_way =
-        SitePhase(state.state) == kPhaseShadow || SitePhase(state.state) == kPhaseGather;
+    const uint32_t phase = SitePhase(state.state);
+    if (state.generation_done == plan.generation && phase != kPhaseShadow) return absl::OkStatus();
+    const bool under_way = phase == kPhaseShadow || phase == kPhaseGather;
     absl::Status status;
-    if (SitePhase(state.state) == kPhaseShadow && narrow_ && !narrow_->answered)
-      status = AnswerLeader(plan);
-    if (status.ok() && SitePhase(state.state) == kPhaseShadow && !served)
-      status = ServeShadow(site, plan, &served);
+    if (phase == kPhaseShadow && narrow_ && !narrow_->answered) status = AnswerLeader(plan);
+    if (status.ok() && phase == kPhaseShadow && !served) status = ServeShadow(site, plan, &served);
     // A shadow that is not served gives up by itself.
     if (!status.ok() && absl::IsNotFound(status) && Memory::Open(rank_.pid, rank_.start_ticks).ok())
       status = absl::OkStatus();

@@ -94,11 +94,6 @@ absl::Status ProcessLab::ForgetEndedThreads() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> ProcessLab::BellNow() {
-  if (!bell_) bell_.emplace(rank_.pid, region_->address());
-  return region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, bell));
-}
-
 absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   ASSIGN_OR_RETURN(LabSite * site, SiteOf(loop, true));
   const auto index = static_cast<uint32_t>(site->index);
@@ -109,7 +104,7 @@ absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   ASSIGN_OR_RETURN(uint64_t entries_before, region_->Read<uint64_t>(counter));
   RETURN_IF_ERROR(region_->Write(region_->SiteAddress(index) + offsetof(Site, ring_at),
                                  static_cast<uint32_t>(entries_before + kEnoughEntries)));
-  ASSIGN_OR_RETURN(const uint32_t bell, BellNow());
+  ASSIGN_OR_RETURN(const uint32_t bell, bell_->Count());
   const int64_t begin = Now();
   RETURN_IF_ERROR(SetMode(*site, kModeCensus));
   absl::StatusOr<uint64_t> entries = entries_before;
@@ -164,7 +159,7 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
   static_assert(offsetof(RegionHeader, live_limit) == offsetof(RegionHeader, live_next) + 4);
   RETURN_IF_ERROR(region_->WriteMany(region_->LiveAddress(0), std::vector<LiveRecord>(kLiveSlots)));
   RETURN_IF_ERROR(Beat());
-  ASSIGN_OR_RETURN(const uint32_t bell, BellNow());
+  ASSIGN_OR_RETURN(const uint32_t bell, bell_->Count());
   RETURN_IF_ERROR(SetMode(*site, kModeLive));
   const int64_t begin = Now(), deadline = begin + timeout_ns;
   absl::StatusOr<uint32_t> next = 0;

@@ -16,18 +16,20 @@
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/injection.h"
 #include "agent/shadow/protocol.h"
+#include "agent/shadow/region_access.h"
 #include "agent/shadow/region_layout.h"
 #include "core/base/clock.h"
 #include "core/base/unique_fd.h"
 
 namespace perfd {
 
-RegionBell::RegionBell(int32_t pid, uint64_t region) {
-  const auto maps = ProcFs().Maps(pid);
+RegionBell::RegionBell(const Memory* memory, uint64_t region) : memory_(memory), region_(region) {
+  const auto maps = ProcFs().Maps(memory->pid());
   if (!maps.ok()) return;
   const MapEntry* map = FindMapping(*maps, region);
   if (map == nullptr || !map->shared) return;
-  const std::string path = absl::StrFormat("/proc/%d/map_files/%x-%x", pid, map->start, map->end);
+  const std::string path =
+      absl::StrFormat("/proc/%d/map_files/%x-%x", memory->pid(), map->start, map->end);
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return;
   const auto offset = static_cast<off_t>(map->file_offset + (region - map->start));
@@ -37,6 +39,10 @@ RegionBell::RegionBell(int32_t pid, uint64_t region) {
 
 RegionBell::~RegionBell() {
   if (page_ != nullptr) munmap(page_, kRegionPage);
+}
+
+absl::StatusOr<uint32_t> RegionBell::Count() const {
+  return RegionAccess(memory_, region_, 1).Read<uint32_t>(region_ + offsetof(RegionHeader, bell));
 }
 
 void RegionBell::Await(uint32_t seen, int64_t ns) const {

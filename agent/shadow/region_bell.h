@@ -1,8 +1,8 @@
 // agent/shadow/region_bell.h - sleeps until the payload says that something has happened in the region, instead of looking.
 //
-// Shape    read RegionHeader::bell, look at what is waited for, then Await(what the bell was): nothing is missed in between.
+// Shape    Count(), look at what is waited for, then Await(what it was): nothing is missed in between.
 //          The page is mapped read-only and only named to futex(2), never read: a rank can take it away.
-// Errors   none: a bell that cannot be heard (the kernel lets only CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN open the file of a
+// Errors   Count: those of Memory. Await: none; a bell that cannot be heard (the kernel lets only CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN open the file of a
 //          mapping) says so, and Await sleeps for the whole time.
 // Units    ns.
 // Threads  thread-safe (const).
@@ -12,21 +12,27 @@
 
 #include <cstdint>
 
+#include "absl/status/statusor.h"
+#include "agent/attach/memory.h"
+
 namespace perfd {
 
 class RegionBell {
  public:
-  // region: address of the RegionHeader in that process.
-  RegionBell(int32_t pid, uint64_t region);
+  // region: address of the RegionHeader in that process, mapped by now. The memory must live longer.
+  RegionBell(const Memory* memory, uint64_t region);
   ~RegionBell();
   RegionBell(const RegionBell&) = delete;
   RegionBell& operator=(const RegionBell&) = delete;
 
   bool hears() const { return page_ != nullptr; }
+  absl::StatusOr<uint32_t> Count() const;
   // At most so long; less when the bell is not at `seen`, or rings.
   void Await(uint32_t seen, int64_t ns) const;
 
  private:
+  const Memory* memory_;
+  uint64_t region_;
   void* page_ = nullptr;
 };
 

@@ -1,12 +1,17 @@
 // What a lab may not do, whatever it is asked: hold a rank longer than it was told, go on when altering has been ended, leave
 // memory that is writable and executable, or let a shadow outlive its rank.
+#include <linux/capability.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "agent/procfs/procfs.h"
 #include "tests/integration/shadow/lab_fixture.h"
@@ -41,6 +46,72 @@ TEST_F(RankLabTest, TheForkIsPartOfThePauseThatIsBounded) {
   ASSERT_TRUE((*lab)->Uninstall().ok());
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(1, 2000, end.passes));
+}
+
+// This thread may not open files of mappings for as long as it lives.
+class Deaf {
+ public:
+  Deaf() {
+    syscall(SYS_capget, &header_, rights_);
+    __user_cap_data_struct less[2] = {rights_[0], rights_[1]};
+    less[0].effective &= ~(1u << CAP_SYS_ADMIN);
+    less[1].effective &= ~(1u << (CAP_CHECKPOINT_RESTORE - 32));
+    syscall(SYS_capset, &header_, less);
+  }
+  ~Deaf() { syscall(SYS_capset, &header_, rights_); }
+  Deaf(const Deaf&) = delete;
+  Deaf& operator=(const Deaf&) = delete;
+
+ private:
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct rights_[2] = {};
+};
+
+int64_t Waits() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
+
+TEST_F(RankLabTest, AnAgentThatHearsNoBellLooks) {
+  LabProcess puppet({"2", "2000", "0"});
+  int64_t looks[2] = {};  // while nobody comes, by deaf
+  for (const bool deaf : {true, false}) {
+    std::optional<Deaf> without;
+    if (deaf) without.emplace();
+    auto lab = RankLab::Open(puppet.rank(), options_);
+    ASSERT_TRUE(lab.ok()) << lab.status();
+    ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+    auto census = (*lab)->TakeCensus(0, 100 * kMs);
+    ASSERT_TRUE(census.ok()) << census.status();
+    EXPECT_EQ(census->team, 2);
+    auto live = (*lab)->TimeLive(0, 20, 2000 * kMs);
+    ASSERT_TRUE(live.ok()) << live.status();
+    EXPECT_EQ(live->size(), 20u);
+    std::vector<int64_t> pauses;
+    for (int i = 0; i < 9; ++i) {
+      auto answer = Shadow(**lab, Wish({{.variant = 0}}, 2));
+      ASSERT_TRUE(answer.ok()) << answer.status();
+      EXPECT_EQ(answer->outcome, "done");
+      pauses.push_back(answer->pause_ns);
+    }
+    std::sort(pauses.begin(), pauses.end());
+    printf("%s: pauses of %.2f ms, the longest %.2f ms\n", deaf ? "looking" : "hearing",
+           static_cast<double>(pauses[pauses.size() / 2]) / 1e6,
+           static_cast<double>(pauses.back()) / 1e6);
+    kill(puppet.pid(), SIGSTOP);
+    ShadowWish nobody = Wish({{.variant = 0}}, 2);
+    nobody.timeout_ns = 300 * kMs;
+    const int64_t before = Waits();
+    EXPECT_FALSE((*lab)->RunShadow(nobody).ok());
+    looks[deaf ? 1 : 0] = Waits() - before;
+    kill(puppet.pid(), SIGCONT);
+    ASSERT_TRUE((*lab)->Uninstall().ok());
+  }
+  printf("300 ms: %ld looks of one that is deaf, %ld of one that hears\n", looks[1], looks[0]);
+  EXPECT_LT(2 * looks[0], looks[1]);
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
 }
 
 TEST_F(RankLabTest, EndingEndsTheWaitForALoop) {

@@ -1,0 +1,107 @@
+// The bell of a region that this process itself has mapped.
+#include "agent/shadow/region_bell.h"
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "agent/procfs/procfs.h"
+#include "agent/shadow/protocol.h"
+#include "agent/shadow/region_layout.h"
+#include "core/base/clock.h"
+#include "gtest/gtest.h"
+
+namespace perfd {
+namespace {
+
+constexpr int64_t kLongNs = 20 * kNsPerSecond;
+
+class RegionBellTest : public ::testing::Test {
+ protected:
+  RegionBellTest() {
+    // The header is not at the mapping's beginning.
+    mapped_ = static_cast<char*>(
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    header_ = reinterpret_cast<RegionHeader*>(mapped_ + kRegionPage);
+  }
+  ~RegionBellTest() override { munmap(mapped_, kBytes); }
+
+  void Ring() {
+    __atomic_add_fetch(&header_->bell, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, &header_->bell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  }
+  static int64_t Now() { return SystemClock().MonotonicNs(); }
+
+  static constexpr size_t kBytes = 3 * kRegionPage;
+  char* mapped_;
+  RegionHeader* header_;
+  absl::StatusOr<Memory> memory_ = Memory::Open(getpid(), ProcFs().Stamp(getpid())->start_ticks);
+};
+
+TEST_F(RegionBellTest, WakesWhoeverAwaitsIt) {
+  ASSERT_TRUE(memory_.ok()) << memory_.status();
+  const RegionBell bell(&*memory_, reinterpret_cast<uint64_t>(header_));
+  if (!bell.hears()) GTEST_SKIP() << "no right to open files of mappings";
+  ASSERT_EQ(*bell.Count(), 0u);
+  const int64_t begin = Now();
+  std::thread other([&] {
+    absl::SleepFor(absl::Milliseconds(50));
+    Ring();
+  });
+  bell.Await(0, kLongNs);
+  EXPECT_GE(Now() - begin, 40 * kNsPerMs);
+  EXPECT_LT(Now() - begin, kLongNs / 2);
+  other.join();
+  EXPECT_EQ(*bell.Count(), 1u);
+}
+
+TEST_F(RegionBellTest, WhatRangBeforeIsNotAwaited) {
+  ASSERT_TRUE(memory_.ok()) << memory_.status();
+  const RegionBell bell(&*memory_, reinterpret_cast<uint64_t>(header_));
+  if (!bell.hears()) GTEST_SKIP() << "no right to open files of mappings";
+  Ring();
+  const int64_t begin = Now();
+  bell.Await(0, kLongNs);
+  EXPECT_LT(Now() - begin, kLongNs / 2);
+}
+
+TEST_F(RegionBellTest, WithoutARingTheTimeIsOver) {
+  ASSERT_TRUE(memory_.ok()) << memory_.status();
+  const RegionBell bell(&*memory_, reinterpret_cast<uint64_t>(header_));
+  const int64_t begin = Now();
+  bell.Await(0, 20 * kNsPerMs);
+  EXPECT_GE(Now() - begin, 20 * kNsPerMs);
+  bell.Await(0, -1);
+}
+
+// Nobody else could ring in private memory; and there may be no mapping at all, or no right to open it.
+TEST_F(RegionBellTest, ABellThatCannotBeHeardSleeps) {
+  ASSERT_TRUE(memory_.ok()) << memory_.status();
+  RegionHeader own{};
+  for (const uint64_t region : {reinterpret_cast<uint64_t>(&own), uint64_t{16}}) {
+    const RegionBell bell(&*memory_, region);
+    EXPECT_FALSE(bell.hears());
+    const int64_t begin = Now();
+    bell.Await(7, 20 * kNsPerMs);
+    EXPECT_GE(Now() - begin, 20 * kNsPerMs);
+  }
+}
+
+// A rank can take its memory away: what is waited for is then only time.
+TEST_F(RegionBellTest, MemoryThatIsGoneHarmsNobody) {
+  ASSERT_TRUE(memory_.ok()) << memory_.status();
+  const RegionBell bell(&*memory_, reinterpret_cast<uint64_t>(header_));
+  madvise(mapped_, kBytes, MADV_REMOVE);
+  bell.Await(1, kNsPerMs);
+  munmap(mapped_, kBytes);
+  bell.Await(1, kNsPerMs);
+  EXPECT_FALSE(bell.Count().ok());
+  mapped_ = static_cast<char*>(mmap(nullptr, kBytes, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+}
+
+}  // namespace
+}  // namespace perfd
