@@ -46,8 +46,10 @@ bool CheckScope::MayProfile() const {
 }
 
 std::string CheckScope::SetcapLine() const {
-  return absl::StrCat("setcap cap_perfmon,cap_sys_ptrace,cap_ipc_lock,cap_dac_read_search+ep ",
-                      agent_binary);
+  return absl::StrCat(
+      "setcap "
+      "cap_perfmon,cap_sys_ptrace,cap_ipc_lock,cap_dac_read_search,cap_checkpoint_restore+ep ",
+      agent_binary);
 }
 
 std::vector<NodeCheck> RunNodeChecks(const ProcFs& procfs, const NodeCheckOptions& options) {

@@ -179,7 +179,8 @@ void CheckRights(const CheckScope& scope) {
   const CapabilityRule rules[] = {
       {CAP_PERFMON, "CAP_PERFMON", scope.Has(CAP_SYS_ADMIN), "samples any user's processes"},
       {CAP_SYS_PTRACE, "CAP_SYS_PTRACE", false, "reads any user's environment and memory map"},
-      {CAP_SYS_ADMIN, "CAP_SYS_ADMIN", true, "reads deleted binaries through map_files"},
+      {CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", true,
+       "is told by a rank what it else looks for; reads deleted binaries through map_files"},
       {CAP_IPC_LOCK, "CAP_IPC_LOCK", true, "rings beyond kernel.perf_event_mlock_kb"},
       {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", true,
        "reads binaries in users' private folders"},

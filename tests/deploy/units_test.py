@@ -12,7 +12,7 @@ UNITS = ROOT / "deploy/systemd"
 EXPOSURE_LIMIT = {"perfd": 4.0, "perf-agent": 4.0}
 # Design section 3, and what giving rights up takes (docs/adr/0017): nothing else may creep in.
 AGENT_CAPABILITIES = {"CAP_SYS_PTRACE", "CAP_PERFMON", "CAP_IPC_LOCK", "CAP_SYS_NICE", "CAP_DAC_READ_SEARCH",
-                      "CAP_SETUID", "CAP_SETGID", "CAP_KILL"}
+                      "CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_CHECKPOINT_RESTORE"}
 
 
 def run(*command):

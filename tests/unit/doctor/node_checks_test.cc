@@ -78,7 +78,8 @@ TEST_F(NodeChecksTest, EveryFailureCarriesALineThatFixesIt) {
   EXPECT_EQ(Check("kernel.perf_event_paranoid").fix, "sysctl -w kernel.perf_event_paranoid=1");
   EXPECT_EQ(Check("perf_event_open cpu-clock").fix, "sysctl -w kernel.perf_event_paranoid=1");
   EXPECT_EQ(Check("CAP_PERFMON").fix,
-            "setcap cap_perfmon,cap_sys_ptrace,cap_ipc_lock,cap_dac_read_search+ep "
+            "setcap "
+            "cap_perfmon,cap_sys_ptrace,cap_ipc_lock,cap_dac_read_search,cap_checkpoint_restore+ep "
             "/usr/bin/perf-agent");
   EXPECT_EQ(Check("kernel.yama.ptrace_scope").fix, "sysctl -w kernel.yama.ptrace_scope=0");
 }
