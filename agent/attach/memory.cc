@@ -19,9 +19,7 @@ namespace {
 // Size 0 without an error: the address space has no users left (the process has ended or executed another program).
 absl::Status Failure(absl::string_view operation, uint64_t address, ssize_t size, int error) {
   const std::string text = absl::StrFormat("%s memory at %#x", operation, address);
-  if (size == 0)
-    return absl::NotFoundError(
-        absl::StrCat(text, ": the process has ended, or it runs another program now (exec)"));
+  if (size == 0) return absl::NotFoundError(absl::StrCat(text, ": the address space is gone"));
   if (error == EIO || error == EFAULT)
     return absl::OutOfRangeError(absl::StrCat(text, ": not mapped"));
   return FileError(error, text, "/proc/PID/mem");

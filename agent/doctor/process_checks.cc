@@ -38,10 +38,11 @@ struct CapabilityRule {
   const char* name;
   bool optional;
   const char* why;
+  int instead = -1;  // another one that gives the same right
 };
 
 void CheckCapability(const CheckScope& scope, const CapabilityRule& rule) {
-  const bool held = scope.Has(rule.number);
+  const bool held = scope.Has(rule.number) || (rule.instead >= 0 && scope.Has(rule.instead));
   scope.Add({.name = rule.name,
              .ok = held,
              .optional = rule.optional || scope.options.user_mode,
@@ -180,7 +181,8 @@ void CheckRights(const CheckScope& scope) {
       {CAP_PERFMON, "CAP_PERFMON", scope.Has(CAP_SYS_ADMIN), "samples any user's processes"},
       {CAP_SYS_PTRACE, "CAP_SYS_PTRACE", false, "reads any user's environment and memory map"},
       {CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", true,
-       "is told by a rank what it else looks for; reads deleted binaries through map_files"},
+       "is told by a rank what it else looks for; reads deleted binaries through map_files",
+       CAP_SYS_ADMIN},
       {CAP_IPC_LOCK, "CAP_IPC_LOCK", true, "rings beyond kernel.perf_event_mlock_kb"},
       {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", true,
        "reads binaries in users' private folders"},

@@ -69,8 +69,9 @@ void LoopExperiment::Fail(const absl::Status& status) {
   if (absl::IsCancelled(status)) return;
   const bool passing = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
   if (passing && ++failures_ < kMostFailures) return;
+  const char* gone = "the process has ended, or it runs another program now (exec): ";
   LeaveUnfinished(passing ? MeasureState::kOpen : MeasureState::kRefused,
-                  std::string(status.message()));
+                  absl::StrCat(absl::IsNotFound(status) ? gone : "", status.message()));
 }
 
 int32_t LoopExperiment::IndexOf(const std::string& variant) const {
@@ -188,13 +189,14 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
   if (answer->probe_cycles > 0) probes_.push_back(answer->probe_cycles);
   probe_cycles_ = static_cast<double>(Median(probes_));
   cost_.failed_arms += static_cast<uint64_t>(answer->failed_gathers);
-  cost_.later_fault_ns += room.prediction.later_fault_ns;
+  const int64_t later_ns = std::max(room.prediction.later_fault_ns, answer->later_fault_ns);
+  cost_.later_fault_ns += later_ns;
   ++cost_.shadows;
   cost_.pause_ns += answer->pause_ns;
   cost_.longest_pause_ns = std::max(cost_.longest_pause_ns, answer->pause_ns);
   return {.pause_begin_ns = answer->pause_begin_ns,
           .pause_ns = answer->pause_ns,
-          .later_ns = room.prediction.later_fault_ns,
+          .later_ns = later_ns,
           .predicted_ns = predicted};
 }
 

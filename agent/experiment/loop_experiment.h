@@ -180,7 +180,7 @@ class LoopExperiment {
   std::vector<TripClass> trip_classes_;
   int32_t narrow_misses_ = 0;    // shadows that touched what had been left out
   int32_t narrow_failures_ = 0;  // in a row
-  bool guess_failed_ = false;    // of what the first look touches
+  int32_t guess_failures_ = 0;   // of what the first look touches
   std::string narrow_note_;
   uint64_t instances_ = 0;               // of one run, in a chain; 0: one alone
   std::vector<Refusal> chain_refusals_;  // why there is none, or of single variants

@@ -62,6 +62,7 @@ StepCost LoopExperiment::Look(RankLab& lab, const StepRoom& room) {
   // What it writes is known only now; a prediction without those copies must not make all later ones look too low.
   cost.predicted_ns = PredictedNs(room.prediction, runs.size());
   stage_ = Stage::kMeasure;
+  narrow_note_.clear();
   OpenPlaces();
   if (Missing().empty()) Finish(MeasureState::kMeasured, "");
   return cost;

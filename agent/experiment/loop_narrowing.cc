@@ -9,6 +9,7 @@ namespace {
 
 constexpr int32_t kMostMisses = 2;  // after the first one whole mappings are kept
 constexpr int32_t kMostNarrowFailures = 3;
+constexpr int32_t kMostGuessFailures = 2;
 // Before anything is traced: an instance touches no more than its time allows, around what the registers point to at its entry.
 constexpr double kMostTouchedPerNs = 16;  // bytes, each for the first time
 constexpr double kMostGuessed = 4 << 20;  // more around each pointer leaves too little out
@@ -20,7 +21,8 @@ std::optional<Footprint> LoopExperiment::footprint() const {
   if (stage_ == Stage::kLook) {
     // What a row of instances touches lies where the code between them finds it, not around today's registers.
     const double bytes = kMostTouchedPerNs * InstanceNs();
-    if (in_place_ || instances_ > 0 || guess_failed_ || bytes <= 0 || bytes > kMostGuessed)
+    if (in_place_ || instances_ > 0 || guess_failures_ >= kMostGuessFailures || bytes <= 0 ||
+        bytes > kMostGuessed)
       return std::nullopt;
     footprint.around = static_cast<uint64_t>(bytes);
     return footprint;
@@ -36,8 +38,9 @@ std::optional<Footprint> LoopExperiment::footprint() const {
 }
 
 std::string LoopExperiment::NarrowNote() const {
-  if (stage_ == Stage::kLook)
+  if (stage_ == Stage::kLook && narrow_note_.empty())
     return "what of the rank's memory could be left out is known only after a first shadow";
+  if (stage_ == Stage::kLook) return "no memory is left out: " + narrow_note_;
   if (stage_ != Stage::kMeasure) return "";
   if (trace_.blind)
     return "no memory is left out: the addresses of one of its instructions are not known";
@@ -70,12 +73,8 @@ bool LoopExperiment::ForkIsTooLong(const StepRoom& room) {
 // Aborted is what labs say when they could not leave memory out.
 bool LoopExperiment::NarrowingFailed(const absl::Status& status) {
   if (!absl::IsAborted(status)) return false;
-  if (stage_ == Stage::kLook) {
-    guess_failed_ = true;
-    return true;
-  }
   NoteNarrowing(status);
-  ++narrow_failures_;
+  ++(stage_ == Stage::kLook ? guess_failures_ : narrow_failures_);
   return true;
 }
 
@@ -84,7 +83,7 @@ bool LoopExperiment::MissedMemory(const ShadowAnswer& answer) {
   narrow_failures_ = 0;
   if (!answer.missed_memory) return false;
   if (stage_ == Stage::kLook)
-    guess_failed_ = true;  // the next look forks all of it
+    guess_failures_ = kMostGuessFailures;  // the next look forks all of it
   else
     ++narrow_misses_;
   return true;

@@ -24,6 +24,7 @@ constexpr double kSpendable = 0.85;
 // Taking everything out and telling what was measured comes when nothing can be saved any more.
 constexpr double kEndNs = 40e6, kMostAtTheEnd = 0.2;
 constexpr double kLeastCorrection = 0.5;
+constexpr char kStopped[] = "variants were stopped on this node: ";
 constexpr char kEndedFirst[] = "the profile ended first; a longer duration learns more";
 
 }  // namespace
@@ -81,14 +82,10 @@ std::optional<uint64_t> NodeExperimenter::OriginalAddress(int32_t pid, uint64_t 
   return found == nullptr ? std::nullopt : found->OriginalAddress(address);
 }
 
-std::string NodeExperimenter::DisabledText() const {
-  const std::string obstacle = switch_.Obstacle();
-  return absl::StrCat("variants were stopped on this node: ",
-                      obstacle.empty() ? options_.disable_file + " existed" : obstacle);
-}
-
 std::string NodeExperimenter::EndText() const {
-  return !ended_by_.empty() ? ended_by_ : Disabled() ? DisabledText() : kEndedFirst;
+  if (!ended_by_.empty()) return ended_by_;
+  const std::string obstacle = switch_.Obstacle();
+  return obstacle.empty() ? kEndedFirst : absl::StrCat(kStopped, obstacle);
 }
 
 bool NodeExperimenter::Disabled() const {
@@ -292,8 +289,8 @@ std::vector<RankBench*> NodeExperimenter::Waiting(size_t loop) const {
 
 bool NodeExperimenter::Step() {
   if (options_.clock->MonotonicNs() + kReserveNs >= request_.end_ns) return false;
-  if (Disabled()) {
-    ended_by_ = DisabledText();  // it may be gone by the time it is told
+  if (const std::string obstacle = switch_.Obstacle(); !obstacle.empty()) {
+    ended_by_ = absl::StrCat(kStopped, obstacle);  // it may be gone by the time it is told
     Notify(Notice::Severity::kWarning, absl::CancelledError(ended_by_), 0);
     return false;
   }

@@ -116,7 +116,6 @@ class NodeExperimenter final : public Experimenter {
   void RestoreAll();
   absl::Status HealAfter(const RankInfo& rank, const absl::Status& restored);
   bool Disabled() const;
-  std::string DisabledText() const;
   std::string EndText() const;  // why loops stay open
   void Notify(Notice::Severity severity, const absl::Status& status, int32_t pid);
   void Audit(AuditEntry entry, const RankInfo& rank);

@@ -27,9 +27,9 @@ absl::Status OfPatching(const absl::Status& status) {
       status.message()));
 }
 
-// For the audit log: nothing was written because there was nothing to write to.
-absl::Status WhyNothing(const RestoreResult& result, const absl::Status& status) {
-  if (!status.ok()) return status;
+// For the audit log: nothing was written where there was nothing to write to.
+absl::Status OfRestoring(const RestoreResult& result, const absl::Status& status) {
+  if (!status.ok() || result.found) return status;
   return absl::NotFoundError(result.ended ? "the process has ended"
                                           : "nothing of ours was in it any more: it runs another "
                                             "program (exec), or somebody healed it");
@@ -201,11 +201,11 @@ absl::Status ProcessLab::Uninstall() {
   for (int64_t ns : result.stops_ns) pause += ns;
   for (LabSite& site : sites_) {
     if (site.index < 0 || !site.patched) continue;
-    Audit("restore", &site, pause, result.sites > 0 ? status : WhyNothing(result, status));
+    Audit("restore", &site, pause, OfRestoring(result, status));
     pause = 0;  // one stop for all
     if (status.ok()) site.patched = false;
   }
-  Audit("unmap", nullptr, pause, result.unmapped_bytes > 0 ? status : WhyNothing(result, status));
+  Audit("unmap", nullptr, pause, OfRestoring(result, status));
   RETURN_IF_ERROR(status);
   installed_ = false;
   bell_.reset();

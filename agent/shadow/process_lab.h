@@ -131,7 +131,7 @@ class ProcessLab final : public RankLab {
   absl::Status MayNarrow(int32_t team) const;
   absl::StatusOr<NarrowWork> BeginNarrow(const Footprint& footprint, int32_t team);
   absl::StatusOr<TeamPointers> ReadPointers(uint32_t team) const;
-  absl::Status ChooseNow(uint32_t team);
+  absl::Status ChooseNow(const ShadowPlan& plan);
   absl::Status AnswerLeader(const ShadowPlan& plan);
   absl::Status EndNarrow();
 

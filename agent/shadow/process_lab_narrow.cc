@@ -14,6 +14,9 @@
 namespace perfd {
 namespace {
 
+constexpr double kMostOfPause = 0.7;  // a fork, of the longest pause
+constexpr uint64_t kGuessedPointers =
+    4;  // of a thread: registers that point into memory far from each other
 constexpr int64_t kMarkNs = 20'000;  // both calls of one range, and what cutting a mapping costs
 constexpr size_t kMostAreas = 4096;  // to be looked through while the rank stands still
 constexpr int64_t kSpareMaps = 64;
@@ -34,6 +37,15 @@ absl::Status CheckThreads(const std::vector<int32_t>& threads, int32_t team) {
   return absl::FailedPreconditionError(absl::StrFormat(
       "%d of its %d threads meet at the loop: another one might fork while memory is marked", team,
       threads.size()));
+}
+
+// What a guess keeps around pointers that are not known yet.
+void KeepGuessed(const Footprint& footprint, int32_t team, Narrowing* narrowing) {
+  const auto threads = static_cast<uint64_t>(std::max(1, team));
+  uint64_t kept = threads * kGuessedPointers * 2 * footprint.around;
+  const uint64_t small = std::min(narrowing->small_bytes, kept);
+  narrowing->small_bytes -= small;
+  narrowing->huge_bytes -= std::min(narrowing->huge_bytes, kept - small);
 }
 
 }  // namespace
@@ -81,7 +93,8 @@ ShadowPrediction ProcessLab::PredictNarrowed(const Footprint& footprint, int32_t
   prediction.status = glance_.status();
   if (!glance_.ok()) return prediction;
   // Where the registers of the team point to is known only when it stands still.
-  const Narrowing narrowing = ChooseNarrowing(glance_->areas, footprint, {});
+  Narrowing narrowing = ChooseNarrowing(glance_->areas, footprint, {});
+  KeepGuessed(footprint, team, &narrowing);
   const MemoryFacts facts = Narrowed(glance_->facts, narrowing);
   prediction.fork_ns =
       shadow_cost_.ForkNs(facts) + kMarkNs * static_cast<int64_t>(narrowing.ranges.size());
@@ -107,7 +120,8 @@ absl::StatusOr<TeamPointers> ProcessLab::ReadPointers(uint32_t team) const {
 }
 
 // The team stands still, and so does its memory map if nobody else is there.
-absl::Status ProcessLab::ChooseNow(uint32_t team) {
+absl::Status ProcessLab::ChooseNow(const ShadowPlan& plan) {
+  const uint32_t team = plan.team;
   ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
   RETURN_IF_ERROR(CheckThreads(threads, static_cast<int32_t>(team)));
   ASSIGN_OR_RETURN(std::vector<int32_t> children, ChildrenOf(rank_.pid, threads));
@@ -119,7 +133,8 @@ absl::Status ProcessLab::ChooseNow(uint32_t team) {
   RETURN_IF_ERROR(RoomForCuts(maps.size(), narrow_->chosen.ranges.size()));
   const int64_t whole = shadow_cost_.ForkNs(narrow_->facts);
   const int64_t narrowed = shadow_cost_.ForkNs(Narrowed(narrow_->facts, narrow_->chosen));
-  if (narrowed <= whole / 2) return absl::OkStatus();
+  const double longest = kMostOfPause * static_cast<double>(plan.shadow_ns);
+  if (narrowed <= whole / 2 && static_cast<double>(narrowed) <= longest) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrFormat(
       "this instance may touch so much that a fork would still cost %.1f of %.1f ms",
       static_cast<double>(narrowed) / 1e6, static_cast<double>(whole) / 1e6));
@@ -132,7 +147,7 @@ absl::Status ProcessLab::AnswerLeader(const ShadowPlan& plan) {
                    region_->Read<uint32_t>(at + offsetof(NarrowControl, waiting)));
   if (waiting == 0) return absl::OkStatus();
   narrow_->answered = true;
-  narrow_->status = ChooseNow(plan.team);
+  narrow_->status = ChooseNow(plan);
   uint32_t answer = kNarrowNo;
   if (narrow_->status.ok()) {
     std::vector<NarrowRange> ranges;

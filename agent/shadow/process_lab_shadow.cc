@@ -277,7 +277,8 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
     nap_ns = served ? kPollNs : under_way ? kEagerPollNs : PollNs(Now() - begin);
     // A team that waits for an answer does so for plan.agent_wait_ns.
     nap_ns = std::min(nap_ns, static_cast<int64_t>(plan.agent_wait_ns / 8));
-    if (bell_->hears()) nap_ns = kHearingPollNs;
+    if (bell_->hears() && !disarmed)
+      nap_ns = phase == kPhaseShadow && !served ? kPollNs : kHearingPollNs;
     if (!disarmed) nap_ns = std::min(nap_ns, std::max(kEagerPollNs, give_up - Now()));
   }
 }
@@ -376,6 +377,7 @@ absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
   absl::StatusOr<ShadowAnswer> answer = EndShadow(*site, plan, wish, ended);
   if (answer.ok()) {
     forked_ = narrow_ ? Narrowed(facts, narrow_->chosen) : facts;
+    answer->later_fault_ns = shadow_cost_.LaterFaultNs(forked_);
     // What is left of a narrowed fork is mostly the same for all: it says nothing about the rest.
     if (!narrow_) shadow_cost_.LearnFork(forked_, answer->fork_ns);
     // What is left of a narrowed fork is what the loop writes again anyway, and few pages besides: no share of the rest.

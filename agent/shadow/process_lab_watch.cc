@@ -18,10 +18,9 @@ namespace {
 constexpr int64_t kBeatNs =
     100 * kNsPerMs;  // while it waits; the payload takes ten times as long for death
 constexpr int64_t kShortestSliceNs = 2 * kNsPerMs;
-constexpr int64_t kCensusSliceNs = 10 * kNsPerMs;  // at most: entries are counted until then
-constexpr int64_t kLiveSliceNs = 50 * kNsPerMs;    // the payload ends it by itself
-constexpr int64_t kHearingSliceNs =
-    50 * kNsPerMs;  // of somebody who hears the bell: nothing is late
+constexpr int64_t kCensusSliceNs = 10 * kNsPerMs;   // at most: entries are counted until then
+constexpr int64_t kLiveSliceNs = 50 * kNsPerMs;     // the payload ends it by itself
+constexpr int64_t kHearingSliceNs = 50 * kNsPerMs;  // with a bell nothing is late
 constexpr uint64_t kEnoughEntries =
     20'000;  // of a census: a thread that others keep away for some ms belongs to the team, too
 constexpr int64_t kCountedEntryNs = 400;  // of a thread, for each (docs/benchmarks.md)
@@ -104,7 +103,7 @@ absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   ASSIGN_OR_RETURN(uint64_t entries_before, region_->Read<uint64_t>(counter));
   RETURN_IF_ERROR(region_->Write(region_->SiteAddress(index) + offsetof(Site, ring_at),
                                  static_cast<uint32_t>(entries_before + kEnoughEntries)));
-  ASSIGN_OR_RETURN(const uint32_t bell, bell_->Count());
+  ASSIGN_OR_RETURN(uint32_t bell, bell_->Count());
   const int64_t begin = Now();
   RETURN_IF_ERROR(SetMode(*site, kModeCensus));
   absl::StatusOr<uint64_t> entries = entries_before;
@@ -116,6 +115,7 @@ absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
     bell_->Await(bell,
                  bell_->hears() ? std::min(kHearingSliceNs, ns - elapsed) : SliceNs(elapsed, most));
     status = BeatIfDue();
+    bell = bell_->Count().value_or(bell);  // before what it tells of is looked at
     if (status.ok()) entries = region_->Read<uint64_t>(counter);
     if (status.ok()) status = entries.status();
   }
@@ -159,13 +159,14 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
   static_assert(offsetof(RegionHeader, live_limit) == offsetof(RegionHeader, live_next) + 4);
   RETURN_IF_ERROR(region_->WriteMany(region_->LiveAddress(0), std::vector<LiveRecord>(kLiveSlots)));
   RETURN_IF_ERROR(Beat());
-  ASSIGN_OR_RETURN(const uint32_t bell, bell_->Count());
+  ASSIGN_OR_RETURN(uint32_t bell, bell_->Count());
   RETURN_IF_ERROR(SetMode(*site, kModeLive));
   const int64_t begin = Now(), deadline = begin + timeout_ns;
   absl::StatusOr<uint32_t> next = 0;
   while (next.ok() && *next < limit && Now() < deadline && !Cancelled()) {
     bell_->Await(bell, bell_->hears() ? kHearingSliceNs : SliceNs(Now() - begin, kLiveSliceNs));
     const absl::Status beat = BeatIfDue();
+    bell = bell_->Count().value_or(bell);
     next = beat.ok() ? region_->Read<uint32_t>(next_address) : absl::StatusOr<uint32_t>(beat);
   }
   RETURN_IF_ERROR(SetMode(*site, kModeIdle));

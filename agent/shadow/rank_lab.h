@@ -61,10 +61,9 @@ VariantName Counted(VariantName name);
 
 // What became of a loop's copies. Indices are those of RunWish::variant.
 struct InstalledLoop {
-  absl::Status status;  // not OK: the loop is refused
-  std::vector<VariantName>
-      names;  // REF, COUNT, TRACE first, then what could be made; last Counted ones of these
-  std::vector<CodeCopy> copies;                         // one per name
+  absl::Status status;             // not OK: the loop is refused
+  std::vector<VariantName> names;  // REF, COUNT, TRACE, what could be made, Counted ones of these
+  std::vector<CodeCopy> copies;    // one per name
   std::vector<std::pair<uint64_t, std::string>> texts;  // of the loop's instructions, by address
   std::vector<Refusal> refusals;                        // variants that could not be made
   std::vector<absl::StatusOr<CodeCopy>> chained;  // over many instances (agent/variant/chain.h)
@@ -128,6 +127,7 @@ struct ShadowAnswer {
   int64_t pause_begin_ns = 0;  // CLOCK_MONOTONIC
   int64_t pause_ns = 0;        // the team stood still
   int64_t fork_ns = 0;
+  int64_t later_fault_ns = 0;  // to be expected in the rank, of what was forked
   int32_t failed_gathers = 0;
   std::string outcome;         // "done", or what ended it early
   bool missed_memory = false;  // the first fault was at memory that had been left out

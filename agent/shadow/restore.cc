@@ -233,6 +233,7 @@ absl::Status Attempt(const Injection& injection, const Memory& memory,
     *done = true;
     return absl::OkStatus();
   }
+  result->found = true;
   if (left.region) Quiet(injection, memory, left.words);
   if (left.records) left.give_back = AwaitOutside(injection, memory);
   HoldRequest request{injection.pid, injection.start_ticks, options.max_stop_ns,

@@ -29,6 +29,7 @@ struct RestoreResult {
   int32_t sites = 0;  // whose text was written back
   uint64_t unmapped_bytes = 0;
   std::vector<int64_t> stops_ns;
+  bool found = false;  // something of ours was in the rank
   bool ended = false;  // the rank has
 };
 
