@@ -14,7 +14,8 @@
 namespace perfd {
 namespace {
 
-constexpr double kMostOfPause = 0.7;  // a fork, of the longest pause
+constexpr double kMostOfPause = 0.7;        // a fork, of the longest pause
+constexpr uint64_t kLeastAround = 2 << 20;  // is kept in any case (narrowing.cc)
 constexpr uint64_t kGuessedPointers =
     4;  // of a thread: registers that point into memory far from each other
 constexpr int64_t kMarkNs = 20'000;  // both calls of one range, and what cutting a mapping costs
@@ -41,8 +42,9 @@ absl::Status CheckThreads(const std::vector<int32_t>& threads, int32_t team) {
 
 // What a guess keeps around pointers that are not known yet.
 void KeepGuessed(const Footprint& footprint, int32_t team, Narrowing* narrowing) {
+  if (footprint.around == 0) return;
   const auto threads = static_cast<uint64_t>(std::max(1, team));
-  uint64_t kept = threads * kGuessedPointers * 2 * footprint.around;
+  const uint64_t kept = threads * kGuessedPointers * 2 * std::max(kLeastAround, footprint.around);
   const uint64_t small = std::min(narrowing->small_bytes, kept);
   narrowing->small_bytes -= small;
   narrowing->huge_bytes -= std::min(narrowing->huge_bytes, kept - small);

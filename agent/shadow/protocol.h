@@ -96,7 +96,7 @@ struct RegionHeader {
   uint32_t live_limit;  // the payload goes idle when live_next gets there
   uint32_t in_place;  // atomic: threads that may read the plan; for those in a copy see RunInPlace
   uint32_t
-      bell;  // atomic: one more, and a futex wake, whenever the agent may be waiting for what has happened
+      bell;  // atomic: goes up, with a futex wake, when what the agent may wait for has happened
   uint64_t reserved[3];
 };
 

@@ -103,6 +103,37 @@ TEST_F(RankLabNarrowTest, ForksLessAndTheProcessNeverMissesIt) {
   EXPECT_EQ(end.checksum, ChecksumOf(2, kN, end.passes));
 }
 
+// Nothing was traced yet: what the registers can reach is kept, and the trace is that of a whole shadow.
+TEST_F(RankLabNarrowTest, AGuessKeepsWhatTheRegistersReach) {
+  LabProcess puppet({"2", absl::StrCat(kN), "0", "big"});
+  Open(puppet);
+  const std::vector<std::string> flags = Flags(puppet.pid());
+  Footprint guess;
+  guess.around = 1 << 20;
+  const ShadowPrediction whole = lab_->PredictShadow();
+  const ShadowPrediction narrowed = lab_->PredictNarrowed(guess, 2);
+  ASSERT_TRUE(narrowed.status.ok()) << narrowed.status;
+  EXPECT_LT(narrowed.fork_ns, whole.fork_ns / 2);
+  EXPECT_GT(narrowed.later_fault_ns, 0) << "what the pointers keep is paid for";
+  ShadowWish wish = Wish({{.variant = 0}, {.variant = 1}, {.variant = kTrace}}, 2);
+  wish.footprint = guess;
+  auto answer = Shadow(*lab_, wish);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_FALSE(answer->missed_memory);
+  for (const ShadowRun& run : answer->runs) EXPECT_TRUE(run.ok) << run.failure;
+  EXPECT_EQ(Flags(puppet.pid()), flags);
+  const Footprint traced = FootprintOf(*answer), alone = Look(2);
+  ASSERT_EQ(traced.ranges.size(), alone.ranges.size());
+  for (size_t i = 0; i < traced.ranges.size(); ++i) {
+    EXPECT_EQ(traced.ranges[i].start, alone.ranges[i].start);
+    EXPECT_EQ(traced.ranges[i].end, alone.ranges[i].end);
+  }
+  EXPECT_LT(answer->fork_ns, whole_fork_ns_);
+  EXPECT_TRUE(lab_->Uninstall().ok());
+  const PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(2, kN, end.passes));
+}
+
 // The same while other threads could fork: it is not done, and says why.
 TEST_F(RankLabNarrowTest, ThreadsOutsideTheTeamForbidIt) {
   LabProcess puppet({"2", absl::StrCat(kN), "0", "big"});
