@@ -14,12 +14,9 @@
 namespace perfd {
 namespace {
 
-constexpr double kMostOfPause = 0.7;        // a fork, of the longest pause
-constexpr uint64_t kLeastAround = 2 << 20;  // is kept in any case (narrowing.cc)
-constexpr uint64_t kGuessedPointers =
-    4;  // of a thread: registers that point into memory far from each other
-constexpr int64_t kMarkNs = 20'000;  // both calls of one range, and what cutting a mapping costs
-constexpr size_t kMostAreas = 4096;  // to be looked through while the rank stands still
+constexpr double kMostOfPause = 0.7;  // a fork, of the longest pause
+constexpr int64_t kMarkNs = 20'000;   // both calls of one range, and what cutting a mapping costs
+constexpr size_t kMostAreas = 4096;   // to be looked through while the rank stands still
 constexpr int64_t kSpareMaps = 64;
 constexpr int64_t kGlanceNs = 20 * kNsPerSecond;  // for a prediction the memory map may be so old
 constexpr int64_t kFailedGlanceNs = 2 * kNsPerSecond;  // what was in the way may pass
@@ -38,16 +35,6 @@ absl::Status CheckThreads(const std::vector<int32_t>& threads, int32_t team) {
   return absl::FailedPreconditionError(absl::StrFormat(
       "%d of its %d threads meet at the loop: another one might fork while memory is marked", team,
       threads.size()));
-}
-
-// What a guess keeps around pointers that are not known yet.
-void KeepGuessed(const Footprint& footprint, int32_t team, Narrowing* narrowing) {
-  if (footprint.around == 0) return;
-  const auto threads = static_cast<uint64_t>(std::max(1, team));
-  const uint64_t kept = threads * kGuessedPointers * 2 * std::max(kLeastAround, footprint.around);
-  const uint64_t small = std::min(narrowing->small_bytes, kept);
-  narrowing->small_bytes -= small;
-  narrowing->huge_bytes -= std::min(narrowing->huge_bytes, kept - small);
 }
 
 }  // namespace
@@ -95,8 +82,8 @@ ShadowPrediction ProcessLab::PredictNarrowed(const Footprint& footprint, int32_t
   prediction.status = glance_.status();
   if (!glance_.ok()) return prediction;
   // Where the registers of the team point to is known only when it stands still.
-  Narrowing narrowing = ChooseNarrowing(glance_->areas, footprint, {});
-  KeepGuessed(footprint, team, &narrowing);
+  const Narrowing narrowing =
+      WithoutPointers(ChooseNarrowing(glance_->areas, footprint, {}), footprint, team);
   const MemoryFacts facts = Narrowed(glance_->facts, narrowing);
   prediction.fork_ns =
       shadow_cost_.ForkNs(facts) + kMarkNs * static_cast<int64_t>(narrowing.ranges.size());

@@ -77,6 +77,14 @@ def nothing_is_left(c):
     promised("nothing was injected" in heal(c, "--all").stdout, heal(c, "--all").stdout)
 
 
+def was_altered_and_is_not(c, job, audit):
+    assert "install" in {e["action"] for e in audit}, audit
+    promised(not job.altered(), "the text of the program")
+    job.enough()
+    job.ends_right()
+    nothing_is_left(c)
+
+
 def test_a_rank_that_ends_while_it_is_altered():
     chance = random.Random(9)
     altered = 0
@@ -156,12 +164,7 @@ def test_threads_and_processes_that_come_and_go():
         report, audit = job.finished()
         told(report)
         print("  ", shadows_of(report), [(v["state"], v["open"], v["refusals"][:1]) for v in report["verdicts"]])
-        assert "install" in {e["action"] for e in audit}, audit
-        promised(job.rank.text() == job.before["text"], "the text")
-        promised(not job.altered(), "the text of the program")
-        job.enough()
-        job.ends_right()
-        nothing_is_left(c)
+        was_altered_and_is_not(c, job, audit)
 
 
 def test_code_that_is_loaded_while_the_program_is_altered():
@@ -170,11 +173,7 @@ def test_code_that_is_loaded_while_the_program_is_altered():
         job.submit("10s", "10%")
         report, audit = job.finished()
         told(report)
-        assert "install" in {e["action"] for e in audit}, audit
-        promised(not job.altered(), "the text of the program")
-        job.enough()
-        job.ends_right()
-        nothing_is_left(c)
+        was_altered_and_is_not(c, job, audit)
 
 
 def test_heal_of_all_ranks_with_the_jump_in():

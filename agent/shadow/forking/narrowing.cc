@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint64_t kHugePage = 2 << 20;
 constexpr uint64_t kStackBytes = 8 << 20;        // of a stack, or of thread-local data
+constexpr uint64_t kGuessedPointers = 4;         // of a thread, into memory far from each other
 constexpr uint64_t kLeastBytes = 2 * kHugePage;  // of a range: less is not worth a call
 // Allowed in VmFlags of what is left out. Anything else (locked, userfaultfd, merging, hugetlb, ...) stays as it is.
 constexpr const char* kPlainFlags[] = {"rd", "wr", "mr", "mw", "me", "ac",
@@ -175,6 +176,16 @@ Narrowing ChooseNarrowing(std::span<const MemoryArea> areas, const Footprint& fo
     narrowing.small_bytes += candidate.small;
     narrowing.huge_bytes += candidate.huge;
   }
+  return narrowing;
+}
+
+Narrowing WithoutPointers(Narrowing narrowing, const Footprint& footprint, int32_t team) {
+  if (footprint.around == 0) return narrowing;
+  const auto threads = static_cast<uint64_t>(std::max(1, team));
+  const uint64_t kept = threads * kGuessedPointers * 2 * std::max(kHugePage, footprint.around);
+  const uint64_t small = std::min(narrowing.small_bytes, kept);
+  narrowing.small_bytes -= small;
+  narrowing.huge_bytes -= std::min(narrowing.huge_bytes, kept - small);
   return narrowing;
 }
 

@@ -57,6 +57,8 @@ absl::Status JudgeNarrowing(std::span<const MemoryArea> areas, std::span<const O
                             uint64_t pinned_bytes);
 Narrowing ChooseNarrowing(std::span<const MemoryArea> areas, const Footprint& footprint,
                           const TeamPointers& team);
+// What will be left of a narrowing that knew no registers, where they are all that is kept (Footprint::around).
+Narrowing WithoutPointers(Narrowing narrowing, const Footprint& footprint, int32_t team);
 // Those of `areas` that are still mapped as they were.
 std::vector<MemoryArea> StillThere(std::vector<MemoryArea> areas, std::span<const MapEntry> maps);
 // What the fork has to copy then.

@@ -201,5 +201,21 @@ TEST(MemoryAreasTest, OwnMarksAreSeen) {
   munmap(memory, kBytes);
 }
 
+TEST(WithoutPointersTest, TakesOffWhatTheRegistersOfAGuessWillKeep) {
+  Narrowing all;
+  all.small_bytes = 100 << 20;
+  all.huge_bytes = 50 << 20;
+  Footprint traced;
+  EXPECT_EQ(WithoutPointers(all, traced, 2).small_bytes, all.small_bytes) << "it is no guess";
+  Footprint guess;
+  guess.around = 4096;  // two megabytes on both sides are kept in any case: four pointers, 16 MB
+  EXPECT_EQ(WithoutPointers(all, guess, 1).small_bytes, uint64_t{84} << 20);
+  EXPECT_EQ(WithoutPointers(all, guess, 1).huge_bytes, all.huge_bytes);
+  guess.around = 4 << 20;
+  const Narrowing less = WithoutPointers(all, guess, 4);  // 128 MB
+  EXPECT_EQ(less.small_bytes, 0u);
+  EXPECT_EQ(less.huge_bytes, uint64_t{22} << 20);
+}
+
 }  // namespace
 }  // namespace perfd
