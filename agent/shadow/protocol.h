@@ -18,7 +18,7 @@
 namespace perfd {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
-inline constexpr uint32_t kShadowLayoutVersion = 9;
+inline constexpr uint32_t kShadowLayoutVersion = 10;
 inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
@@ -162,6 +162,10 @@ struct alignas(64) ThreadRecord {
   uint64_t live_start;
   uint64_t fs_base;
   uint64_t wait_until_ns;  // of a member that waits: it stays at least so long; 0: not known yet
+  uint32_t
+      vain_site;  // site index + 1 of the last gathering that this thread waited in for nothing
+  uint32_t vain_round;
+  uint64_t vain_until;  // TSC: before, others are to open the next one of that arming
   uint64_t affinity[kAffinityWords];
   uint64_t entries[kMaxSites];
   SavedRegisters registers;

@@ -88,6 +88,26 @@ bool IsTurn(Site* site) {
   return phase == kPhaseGather || (phase == kPhaseArmed && FetchAdd(site->countdown, -1) <= 1);
 }
 
+// Who waited in vain leaves the next gathering to those who were missing. They may be waiting for this very thread elsewhere (at a
+// barrier, with their share of instances done), and would again if it stopped at its next instance; when one of them comes, that
+// is over. Whoever is missing may never come, so this lasts twice as long after each failure.
+bool LeavesItToOthers(Site* site, ThreadRecord* record) {
+  uint64_t state = Load(site->state);
+  return SitePhase(state) == kPhaseArmed && record->vain_site == site->index + 1 &&
+         record->vain_round + 1 == SiteRound(state) &&
+         static_cast<int64_t>(Ticks() - record->vain_until) < 0;
+}
+
+void NoteVain(Site* site, ThreadRecord* record, uint32_t round, uint64_t ticks) {
+  constexpr uint32_t kMostDoublings = 8;
+  uint32_t failures = Load(site->failures);
+  uint64_t now = Ticks();
+  record->vain_site = site->index + 1;
+  record->vain_round = round;
+  record->vain_until =
+      now + ((now - ticks) << (failures < kMostDoublings ? failures : kMostDoublings));
+}
+
 // True when the gathering of `site` is open to this thread; the round it is in goes to *round.
 bool IsOpen(Site* site, uint64_t ticks, uint32_t* round) {
   for (;;) {
@@ -165,7 +185,9 @@ void TakePart(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegis
   if (place == team) {
     Lead(region, site, gathering, block);
   } else if (place != 0) {
+    uint64_t begin = Ticks();
     Wait(site, plan, record, round);
+    if (SitePhase(Load(site->state)) == kPhaseArmed) NoteVain(site, record, round, begin);
   }
   Store(record->slot, 0);
 }
@@ -198,7 +220,7 @@ void MeetInPlace(RegionHeader* region, Site* site, ThreadRecord* record, SavedRe
 }  // namespace
 
 void Meet(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame) {
-  if (!IsTurn(site)) return;
+  if (!IsTurn(site) || LeavesItToOthers(site, record)) return;
   // Signals first: a handler that jumps away must leave neither the record busy nor the count raised.
   constexpr uint64_t kSetMask = 2, kMaskBytes = 8;
   uint64_t all = ~uint64_t{0}, old_mask = 0;
