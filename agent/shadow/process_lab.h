@@ -119,7 +119,6 @@ class ProcessLab final : public RankLab {
                       uint32_t* selves) const;
   absl::Status Arm(const LabSite& site, const ShadowPlan& plan, int64_t countdown);
   absl::Status AwaitShadow(const LabSite& site, const ShadowPlan& plan, int64_t timeout_ns);
-  void ChargeGathers(LabSite& site);
   absl::StatusOr<ShadowAnswer> EndShadow(const LabSite& site, const ShadowPlan& plan,
                                          const ShadowWish& wish, const absl::Status& ended);
   int64_t PauseNs(const LabSite& site) const;
@@ -163,6 +162,7 @@ class ProcessLab final : public RankLab {
   absl::Status ForgetEndedThreads();
   void LearnLaterFaults();
   absl::StatusOr<std::vector<ThreadRecord>> Records() const;
+  void ChargeArmed(LabSite& site, const ShadowPlan& plan, const std::vector<ThreadRecord>& before);
 
   const RankInfo rank_;
   const LabOptions options_;

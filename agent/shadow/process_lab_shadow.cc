@@ -174,15 +174,6 @@ absl::StatusOr<ShadowPlan> ProcessLab::MakePlan(const LabSite& site, const Shado
   return plan;
 }
 
-// Whoever came waited in vain, at most this long.
-void ProcessLab::ChargeGathers(LabSite& site) {
-  const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
-  const auto timeouts = region_->Read<uint64_t>(at + offsetof(Site, timeouts));
-  if (!timeouts.ok() || *timeouts < site.charged_timeouts) return;
-  const uint64_t more = *timeouts - std::exchange(site.charged_timeouts, *timeouts);
-  cost_.pass_through_ns += static_cast<int64_t>(std::min<uint64_t>(more, 1000) * kGatherNs);
-}
-
 // Nobody reads the plan before the mode says so, and nobody may still read the last one. Without anybody in place a phase that
 // was left behind means nothing.
 absl::Status ProcessLab::Arm(const LabSite& site, const ShadowPlan& plan, int64_t countdown) {
@@ -371,9 +362,10 @@ absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
     plan.flags |= kPlanNarrow;
   }
   ASSIGN_OR_RETURN(const int64_t timeout_ns, AwaitMoment(wish));
+  ASSIGN_OR_RETURN(const std::vector<ThreadRecord> before, Records());
   RETURN_IF_ERROR(Arm(*site, plan, wish.countdown));
   absl::Status ended = AwaitShadow(*site, plan, timeout_ns);
-  ChargeGathers(*site);
+  ChargeArmed(*site, plan, before);
   absl::StatusOr<ShadowAnswer> answer = EndShadow(*site, plan, wish, ended);
   if (answer.ok()) {
     forked_ = narrow_ ? Narrowed(facts, narrow_->chosen) : facts;

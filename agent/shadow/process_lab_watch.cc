@@ -23,7 +23,6 @@ constexpr int64_t kLiveSliceNs = 50 * kNsPerMs;     // the payload ends it by it
 constexpr int64_t kHearingSliceNs = 50 * kNsPerMs;  // with a bell nothing is late
 constexpr uint64_t kEnoughEntries =
     20'000;  // of a census: a thread that others keep away for some ms belongs to the team, too
-constexpr int64_t kCountedEntryNs = 400;  // of a thread, for each (docs/benchmarks.md)
 
 int64_t Now() {
   return SystemClock().MonotonicNs();
@@ -31,6 +30,18 @@ int64_t Now() {
 // Between two looks for what has lasted so long already, of somebody who does not hear the bell.
 int64_t SliceNs(int64_t elapsed_ns, int64_t most_ns) {
   return std::clamp(elapsed_ns / 4, kShortestSliceNs, most_ns);
+}
+
+// Of each thread that has come to the site since `before` was read, how often.
+std::vector<uint64_t> NewEntries(const std::vector<ThreadRecord>& before,
+                                 const std::vector<ThreadRecord>& after, uint32_t index) {
+  std::vector<uint64_t> counts;
+  for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+    const uint64_t earlier = before[i].tid == after[i].tid ? before[i].entries[index] : 0;
+    if (after[i].tid != 0 && after[i].entries[index] > earlier)
+      counts.push_back(after[i].entries[index] - earlier);
+  }
+  return counts;
 }
 
 }  // namespace
@@ -93,6 +104,22 @@ absl::Status ProcessLab::ForgetEndedThreads() {
   return absl::OkStatus();
 }
 
+// While a site is armed every entry is a slow one; and who came to a gathering that failed waited in vain, at most so long.
+void ProcessLab::ChargeArmed(LabSite& site, const ShadowPlan& plan,
+                             const std::vector<ThreadRecord>& before) {
+  const auto index = static_cast<uint32_t>(site.index);
+  if (const auto after = Records(); after.ok()) {
+    const std::vector<uint64_t> counts = NewEntries(before, *after, index);
+    const uint64_t most = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
+    cost_.pass_through_ns += kSlowEntryNs * static_cast<int64_t>(most);
+  }
+  const auto timeouts =
+      region_->Read<uint64_t>(region_->SiteAddress(index) + offsetof(Site, timeouts));
+  if (!timeouts.ok() || *timeouts < site.charged_timeouts) return;
+  const uint64_t more = *timeouts - std::exchange(site.charged_timeouts, *timeouts);
+  cost_.pass_through_ns += static_cast<int64_t>(std::min<uint64_t>(more, 1000) * plan.gather_ns);
+}
+
 absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   ASSIGN_OR_RETURN(LabSite * site, SiteOf(loop, true));
   const auto index = static_cast<uint32_t>(site->index);
@@ -124,19 +151,14 @@ absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(idle);
   ASSIGN_OR_RETURN(std::vector<ThreadRecord> after, Records());
-  std::vector<uint64_t> counts;
-  for (size_t i = 0; i < after.size(); ++i) {
-    const uint64_t earlier = before[i].tid == after[i].tid ? before[i].entries[index] : 0;
-    if (after[i].tid != 0 && after[i].entries[index] > earlier)
-      counts.push_back(after[i].entries[index] - earlier);
-  }
+  const std::vector<uint64_t> counts = NewEntries(before, after, index);
   Census census;
   const uint64_t most = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
   // A thread that comes only now and then is no member of the team that is to meet.
   census.team = static_cast<int32_t>(
       std::count_if(counts.begin(), counts.end(), [&](uint64_t n) { return 2 * n >= most; }));
   // The loop would have been entered as often without the counting, in the time that this leaves.
-  const auto counting = kCountedEntryNs * static_cast<int64_t>(most);
+  const auto counting = kSlowEntryNs * static_cast<int64_t>(most);
   const int64_t undisturbed = std::max(elapsed / 100, elapsed - counting);
   census.entries_per_second =
       static_cast<double>(*entries - entries_before) * 1e9 / static_cast<double>(undisturbed);
