@@ -164,6 +164,7 @@ def test_threads_and_processes_that_come_and_go():
         report, audit = job.finished()
         told(report)
         print("  ", shadows_of(report), [(v["state"], v["open"], v["refusals"][:1]) for v in report["verdicts"]])
+        promised(job.rank.text() == job.before["text"], "the text of all modules")
         was_altered_and_is_not(c, job, audit)
 
 
