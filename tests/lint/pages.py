@@ -1,7 +1,7 @@
 """The documentation against the tree, without a build: flags of our programs, keys of their files, paths, tests, links."""
 import re
 
-PAGES = ("README.md", "docs/*.md", "docs/adr/*.md", "deploy/**/*.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "deploy/**/*.md")
 FOLDERS = ("agent", "client", "cmake", "core", "daemon", "deploy", "docs", "proto", "tests", "tools")
 SLURM = {"--profile"}
 # One of our programs with the rest of its line, up to a separator of the shell, a comment, or `--` alone.
