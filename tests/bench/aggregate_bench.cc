@@ -8,7 +8,7 @@
 #include "daemon/report/report_builder.h"
 #include "daemon/report/top_loops.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int kRanksPerNode = 64;
@@ -96,6 +96,6 @@ void BM_SerializeAggregateOf64000Ranks(benchmark::State& state) {
 BENCHMARK(BM_SerializeAggregateOf64000Ranks)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 BENCHMARK_MAIN();

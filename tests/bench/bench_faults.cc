@@ -14,7 +14,7 @@
 #include "tests/bench/bench_table.h"
 #include "tests/bench/injection_bench.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kPage = 4096;
@@ -75,4 +75,4 @@ absl::Status BenchFaults(const BenchSetup& setup) {
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

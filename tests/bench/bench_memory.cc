@@ -12,7 +12,7 @@
 #include "tests/bench/bench_table.h"
 #include "tests/bench/injection_bench.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kMostSwept = 1u << 30;  // larger memories are extrapolated from this
@@ -59,14 +59,14 @@ struct MemoryCost {
   }
 };
 
-absl::StatusOr<ShadowAnswer> RunShadow(RankLab& lab) {
-  ShadowWish wish;
-  wish.shadow_ns = kShadowNs;
-  wish.timeout_ns = kEntryNs;
-  wish.runs.resize(kRuns);
+absl::StatusOr<ShadowAnswer> RunShadow(RankInjector& injector) {
+  ShadowRequest request;
+  request.shadow_ns = kShadowNs;
+  request.timeout_ns = kEntryNs;
+  request.runs.resize(kRuns);
   absl::StatusOr<ShadowAnswer> answer;
   for (int i = 0; i < kAttempts; ++i) {
-    answer = lab.RunShadow(wish);
+    answer = injector.RunShadow(request);
     if (!absl::IsUnavailable(answer.status())) break;
   }
   RETURN_IF_ERROR(answer.status());
@@ -101,13 +101,13 @@ bench_pass Usual(const std::vector<bench_pass>& passes) {
 }
 
 // Sweep, shadow, sweep: the second sweep pays for what the fork write-protected.
-absl::StatusOr<OneShadow> Observe(const BenchSetup& setup, BenchRank& rank, RankLab& lab,
+absl::StatusOr<OneShadow> Observe(const BenchSetup& setup, BenchRank& rank, RankInjector& injector,
                                   uint64_t swept) {
   ASSIGN_OR_RETURN(const BenchRank::Sweep before, rank.SweepMemory(swept));
   absl::SleepFor(absl::Milliseconds(100));
   ASSIGN_OR_RETURN(const std::vector<bench_pass> passes, rank.Passes());
   const bench_pass usual = Usual(passes);
-  ASSIGN_OR_RETURN(const ShadowAnswer answer, RunShadow(lab));
+  ASSIGN_OR_RETURN(const ShadowAnswer answer, RunShadow(injector));
   ASSIGN_OR_RETURN(const bench_pass held, PassOf(rank, answer));
   ASSIGN_OR_RETURN(const BenchRank::Sweep after, rank.SweepMemory(swept));
   std::vector<double> later;
@@ -141,22 +141,22 @@ absl::StatusOr<MemoryCost> MeasureSize(const BenchSetup& setup, uint64_t bytes, 
   cost.bytes = bytes;
   cost.swept = std::min(bytes, kMostSwept);
   ASSIGN_OR_RETURN(cost.facts, ReadMemoryFacts(rank->info().pid));
-  ASSIGN_OR_RETURN(std::unique_ptr<RankLab> lab, rank->Install(LabOptionsOf(setup)));
-  const ShadowPrediction prediction = lab->PredictShadow();
+  ASSIGN_OR_RETURN(std::unique_ptr<RankInjector> injector, rank->Install(InjectorOptionsOf(setup)));
+  const ShadowPrediction prediction = injector->PredictShadow();
   cost.predicted_fork_ns = prediction.fork_ns;
   cost.predicted_later_ns = prediction.later_fault_ns;
   absl::Status status;
   const int repetitions = setup.quick ? 3 : 9;
   for (int i = 0; i < repetitions && status.ok(); ++i) {
     if (!cost.shadows.empty() && OutOfTime(setup, "some shadows of this size")) break;
-    auto one = Observe(setup, *rank, *lab, cost.swept);
+    auto one = Observe(setup, *rank, *injector, cost.swept);
     status = one.status();
     if (one.ok()) cost.shadows.push_back(*one);
   }
   ASSIGN_OR_RETURN(cost.facts_after, ReadMemoryFacts(rank->info().pid));
-  absl::Status out = lab->Uninstall();
+  absl::Status out = injector->Uninstall();
   if (cost.shadows.empty()) return status.ok() ? absl::UnavailableError("no shadow") : status;
-  if (!status.ok()) BenchNote("a shadow was lost: " + status.ToString(), setup.json);
+  if (!status.ok()) PrintRemark("a shadow was lost: " + status.ToString(), setup.json);
   RETURN_IF_ERROR(out);
   return cost;
 }
@@ -194,7 +194,7 @@ void PrintBought(const std::vector<std::pair<std::string, MemoryCost>>& costs,
     table.Row({static_cast<int64_t>(cost.bytes >> 20), pages, loop / 1e6, PerMinute(loop),
                all / 1e6, PerMinute(all)});
   }
-  BenchNote(
+  PrintRemark(
       "loop: pause, and later faults in the arrays of the loop; all: the rank writes to all of its "
       "memory before the next shadow",
       setup.json);
@@ -219,8 +219,8 @@ absl::Status BenchMemory(const BenchSetup& setup) {
   for (int64_t mb : sizes) {
     const uint64_t bytes = static_cast<uint64_t>(mb) << 20;
     if (bytes > MostBytes()) {
-      BenchNote(absl::StrFormat("%d MB: skipped, more than the memory that is available", mb),
-                setup.json);
+      PrintRemark(absl::StrFormat("%d MB: skipped, more than the memory that is available", mb),
+                  setup.json);
       continue;
     }
     for (bool huge : {false, true}) {
@@ -228,21 +228,22 @@ absl::Status BenchMemory(const BenchSetup& setup) {
       if (OutOfTime(setup, absl::StrFormat("%d MB in %s pages", mb, pages))) continue;
       auto cost = MeasureSize(setup, bytes, huge);
       if (!cost.ok()) {
-        BenchNote(absl::StrFormat("%d MB, %s: %s", mb, pages, cost.status().ToString()),
-                  setup.json);
+        PrintRemark(absl::StrFormat("%d MB, %s: %s", mb, pages, cost.status().ToString()),
+                    setup.json);
         continue;
       }
       if (huge && cost->facts.huge < bytes / 2) {
-        BenchNote(absl::StrFormat("%d MB, huge: skipped, the kernel gave only %d MB of huge pages",
-                                  mb, cost->facts.huge >> 20),
-                  setup.json);
+        PrintRemark(
+            absl::StrFormat("%d MB, huge: skipped, the kernel gave only %d MB of huge pages", mb,
+                            cost->facts.huge >> 20),
+            setup.json);
         continue;
       }
       PrintCost(*cost, pages, table);
       costs.emplace_back(pages, *std::move(cost));
     }
   }
-  BenchNote(
+  PrintRemark(
       "said: predicted before the first shadow; private: first run less a later one; rest: set-up, "
       "end, "
       "reaping; next: the live loop's next instance beyond its usual time; sweep: writing to every "
@@ -254,4 +255,4 @@ absl::Status BenchMemory(const BenchSetup& setup) {
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,9 +1,9 @@
-// The cost of an idle entry, and whether loops that are entered too often lose their jump (agent/experiment/rank_bench.cc).
+// The cost of an idle entry, and whether loops that are entered too often lose their jump (agent/experiment/rank_experiments.cc).
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "agent/experiment/rank_bench.h"
+#include "agent/experiment/rank_experiments.h"
 #include "core/analysis/cluster_median.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
@@ -11,22 +11,22 @@
 #include "tests/bench/bench_table.h"
 #include "tests/bench/injection_bench.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr double kMostShare = 0.002;  // the aim: of wall time, by the retreat rule
 constexpr double kAimNs = 3;
 constexpr int64_t kSettleNs = 2 * kNsPerMs;
 constexpr int64_t kWindowNs = 25 * kNsPerMs;
-constexpr int64_t kCensusNs = 50 * kNsPerMs;
-constexpr int kCensusAttempts = 8;
+constexpr int64_t kEntryCountNs = 50 * kNsPerMs;
+constexpr int kEntryCountAttempts = 8;
 
 struct EntryCost {
   int64_t trip = 0;
   double without_ns = 0;
   double with_ns = 0;
   Ratio added;  // ns
-  double census_per_second = 0;
+  double counted_per_second = 0;
 };
 
 void Sleep(int64_t ns) {
@@ -45,7 +45,8 @@ absl::StatusOr<double> EntryNs(const BenchRank& rank) {
 }
 
 // Windows with and without the jump in turn (AB BA AB ...): each pair is one observation.
-absl::StatusOr<EntryCost> Compare(const BenchSetup& setup, const BenchRank& rank, RankLab& lab) {
+absl::StatusOr<EntryCost> Compare(const BenchSetup& setup, const BenchRank& rank,
+                                  RankInjector& injector) {
   EntryCost cost;
   std::vector<double> without, with;
   std::vector<ClusterValue> added;
@@ -55,7 +56,7 @@ absl::StatusOr<EntryCost> Compare(const BenchSetup& setup, const BenchRank& rank
     bool ran = true;  // on a crowded machine the rank may sleep through a whole window
     for (int half = 0; half < 2; ++half) {
       const bool patched = (pair % 2 == 0) == (half == 1);
-      RETURN_IF_ERROR(lab.SetPatched(0, patched));
+      RETURN_IF_ERROR(injector.SetPatched(0, patched));
       const absl::StatusOr<double> entry_ns = EntryNs(rank);
       if (!absl::IsUnavailable(entry_ns.status())) RETURN_IF_ERROR(entry_ns.status());
       ran &= entry_ns.ok();
@@ -70,16 +71,16 @@ absl::StatusOr<EntryCost> Compare(const BenchSetup& setup, const BenchRank& rank
   cost.without_ns = Median(without);
   cost.with_ns = Median(with);
   cost.added = ClusterMedian(added);
-  RETURN_IF_ERROR(lab.SetPatched(0, true));
-  ASSIGN_OR_RETURN(const Census census, lab.TakeCensus(0, kCensusNs));
-  cost.census_per_second = census.entries_per_second;
+  RETURN_IF_ERROR(injector.SetPatched(0, true));
+  ASSIGN_OR_RETURN(const EntryCount entry_count, injector.CountEntries(0, kEntryCountNs));
+  cost.counted_per_second = entry_count.entries_per_second;
   return cost;
 }
 
 absl::StatusOr<EntryCost> MeasureEntries(const BenchSetup& setup, const BenchRank& rank) {
-  ASSIGN_OR_RETURN(std::unique_ptr<RankLab> lab, rank.Install(LabOptionsOf(setup)));
-  auto cost = Compare(setup, rank, *lab);
-  RETURN_IF_ERROR(lab->Uninstall());
+  ASSIGN_OR_RETURN(std::unique_ptr<RankInjector> injector, rank.Install(InjectorOptionsOf(setup)));
+  auto cost = Compare(setup, rank, *injector);
+  RETURN_IF_ERROR(injector->Uninstall());
   return cost;
 }
 
@@ -91,15 +92,16 @@ struct Retreat {
 
 // As the agent does it: install, watch, and settle.
 absl::StatusOr<Retreat> WatchRetreat(const BenchSetup& setup, const BenchRank& rank) {
-  ASSIGN_OR_RETURN(std::unique_ptr<RankLab> lab, RankLab::Open(rank.info(), LabOptionsOf(setup)));
-  RankBench bench(rank.info(), std::move(lab));
+  ASSIGN_OR_RETURN(std::unique_ptr<RankInjector> injector,
+                   RankInjector::Open(rank.info(), InjectorOptionsOf(setup)));
+  RankExperiments bench(rank.info(), std::move(injector));
   ExperimentRequest request;
   request.plan.variants = {"LS"};
   request.ranks = {rank.Places()};
   bench.Install(rank.Places(), request, setup.ticks_per_ns);
   const int64_t begin = SystemClock().MonotonicNs();
-  for (int i = 0; i < kCensusAttempts; ++i) {
-    if (bench.stage(0) != LoopExperiment::Stage::kCensus) break;
+  for (int i = 0; i < kEntryCountAttempts; ++i) {
+    if (bench.stage(0) != LoopExperiment::Stage::kEntryCount) break;
     const StepRoom room = bench.Prepare(0, kNsPerSecond);
     bench.Step(0, room);
     bench.Settle(0);
@@ -126,11 +128,11 @@ void PrintRetreat(const BenchSetup& setup, const EntryCost& cost, double entry_n
   const double rate = 1e9 / cost.without_ns;
   const double share = entry_ns / cost.without_ns;
   if (!retreat.ok()) {
-    BenchNote(absl::StrFormat("trip %d: %s", cost.trip, retreat.status().ToString()), setup.json);
+    PrintRemark(absl::StrFormat("trip %d: %s", cost.trip, retreat.status().ToString()), setup.json);
     return;
   }
   const bool wanted = share > kMostShare;
-  table.Row({cost.trip, rate, cost.census_per_second, 100 * share, 100 * retreat->rule_share,
+  table.Row({cost.trip, rate, cost.counted_per_second, 100 * share, 100 * retreat->rule_share,
              std::string(retreat->retreated ? "taken out" : "stays"),
              static_cast<double>(retreat->patched_ns) / 1e6,
              std::string(wanted == retreat->retreated ? "yes" : "NO")});
@@ -155,7 +157,7 @@ absl::Status BenchPassThrough(const BenchSetup& setup) {
     ASSIGN_OR_RETURN(const std::unique_ptr<BenchRank> rank, BenchRank::Start(shape));
     auto measured = MeasureEntries(setup, *rank);
     if (!measured.ok()) {
-      BenchNote(absl::StrFormat("trip %d: %s", trip, measured.status().ToString()), setup.json);
+      PrintRemark(absl::StrFormat("trip %d: %s", trip, measured.status().ToString()), setup.json);
       continue;
     }
     EntryCost cost = *measured;
@@ -182,10 +184,10 @@ absl::Status BenchPassThrough(const BenchSetup& setup) {
       setup.json);
   for (size_t i = 0; i < costs.size(); ++i)
     PrintRetreat(setup, costs[i], entry_ns, retreats[i], rule);
-  BenchNote(
+  PrintRemark(
       "share: entries x measured cost; rule: what the agent takes it for, by a census of its own",
       setup.json);
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -22,7 +22,7 @@
 
 extern char** environ;
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kReadyMs = 120'000;  // 16 GB in small pages take a while
@@ -105,8 +105,8 @@ BenchRank::~BenchRank() {
   if (out_ >= 0) close(out_);
 }
 
-RankPlaces BenchRank::Places() const {
-  LoopPlace place;
+RankLoops BenchRank::Places() const {
+  LoopSite place;
   place.target.loop_id = "triad";
   place.target.location_key = "triad";
   place.target.function_low = low_;
@@ -123,21 +123,22 @@ RankPlaces BenchRank::Places() const {
   return {info_, {place}};
 }
 
-absl::StatusOr<LabLoop> BenchRank::Loop() const {
+absl::StatusOr<LoopToInject> BenchRank::Loop() const {
   return PrepareLoop(Places().loops[0], {}, *memory_);
 }
 
-absl::StatusOr<std::unique_ptr<RankLab>> BenchRank::Install(const LabOptions& options) const {
+absl::StatusOr<std::unique_ptr<RankInjector>> BenchRank::Install(
+    const InjectorOptions& options) const {
   absl::Status status;
   for (int i = 0; i < kInstallAttempts; ++i) {
     // A lab of its own each time: nothing is left of a failed one.
-    ASSIGN_OR_RETURN(std::unique_ptr<RankLab> lab, RankLab::Open(info_, options));
-    ASSIGN_OR_RETURN(LabLoop loop, Loop());
-    std::vector<LabLoop> loops;
+    ASSIGN_OR_RETURN(std::unique_ptr<RankInjector> injector, RankInjector::Open(info_, options));
+    ASSIGN_OR_RETURN(LoopToInject loop, Loop());
+    std::vector<LoopToInject> loops;
     loops.push_back(std::move(loop));
-    const auto installed = lab->Install(std::move(loops));
+    const auto installed = injector->Install(std::move(loops));
     status = installed.ok() ? installed->at(0).status : installed.status();
-    if (status.ok()) return lab;
+    if (status.ok()) return injector;
     if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) break;
     absl::SleepFor(absl::Milliseconds(100));
   }
@@ -193,4 +194,4 @@ absl::StatusOr<BenchRank::Sweep> BenchRank::SweepMemory(uint64_t bytes) {
   return absl::DeadlineExceededError("the puppet does not finish its sweep");
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -15,10 +15,10 @@
 #include "absl/status/statusor.h"
 #include "agent/attach/memory.h"
 #include "agent/pipeline/experimenter.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 #include "tests/puppets/bench_rank.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct RankShape {
   int threads = 1;
@@ -35,10 +35,10 @@ class BenchRank {
   BenchRank& operator=(const BenchRank&) = delete;
 
   const RankInfo& info() const { return info_; }
-  RankPlaces Places() const;  // of its one loop
-  absl::StatusOr<LabLoop> Loop() const;
+  RankLoops Places() const;  // of its one loop
+  absl::StatusOr<LoopToInject> Loop() const;
   // A lab with the loop installed. A crowded machine may need several attempts.
-  absl::StatusOr<std::unique_ptr<RankLab>> Install(const LabOptions& options) const;
+  absl::StatusOr<std::unique_ptr<RankInjector>> Install(const InjectorOptions& options) const;
   // The jump is in the text, or another byte of the loop differs from how it began.
   absl::StatusOr<bool> Altered() const;
   absl::StatusOr<bench_reading> Read() const;
@@ -66,6 +66,6 @@ class BenchRank {
   uint64_t sweeps_ = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_BENCH_BENCH_RANK_H_

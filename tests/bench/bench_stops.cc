@@ -12,7 +12,7 @@
 #include "tests/bench/bench_table.h"
 #include "tests/bench/injection_bench.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kAimNs = 20 * kNsPerMs;
@@ -40,17 +40,20 @@ struct Stops {
 
 // The time that one call held the rank.
 template <typename Call>
-absl::Status Timed(RankLab& lab, const std::string& operation, Stops& stops, Call call) {
-  const InjectionCost before = lab.cost();
+absl::Status Timed(RankInjector& injector, const std::string& operation, Stops& stops, Call call) {
+  const InjectionCost before = injector.cost();
   absl::Status status = call();
-  if (lab.cost().stops > before.stops) stops.Add(operation, lab.cost().stop_ns - before.stop_ns);
+  if (injector.cost().stops > before.stops)
+    stops.Add(operation, injector.cost().stop_ns - before.stop_ns);
   return status;
 }
 
-absl::Status Toggle(RankLab& lab, Stops& stops) {
+absl::Status Toggle(RankInjector& injector, Stops& stops) {
   for (int i = 0; i < kToggles; ++i) {
-    RETURN_IF_ERROR(Timed(lab, "jump out", stops, [&] { return lab.SetPatched(0, false); }));
-    RETURN_IF_ERROR(Timed(lab, "jump in", stops, [&] { return lab.SetPatched(0, true); }));
+    RETURN_IF_ERROR(
+        Timed(injector, "jump out", stops, [&] { return injector.SetPatched(0, false); }));
+    RETURN_IF_ERROR(
+        Timed(injector, "jump in", stops, [&] { return injector.SetPatched(0, true); }));
   }
   return absl::OkStatus();
 }
@@ -58,23 +61,24 @@ absl::Status Toggle(RankLab& lab, Stops& stops) {
 // Install: a stop to map memory, another to write the jump; the audit log has each by itself. Arming stops nothing.
 absl::Status OneRound(const BenchSetup& setup, const BenchRank& rank, Stops& stops) {
   bool installing = true;
-  LabOptions options = LabOptionsOf(setup);
+  InjectorOptions options = InjectorOptionsOf(setup);
   options.audit = [&](const AuditEntry& entry) {
     const bool map = entry.action == "map";
     if (installing && entry.pause_ns > 0 && (map || entry.action == "install"))
       stops.Add(map ? "map" : "jump in", entry.pause_ns);
   };
-  ASSIGN_OR_RETURN(std::unique_ptr<RankLab> lab, RankLab::Open(rank.info(), options));
-  ASSIGN_OR_RETURN(LabLoop loop, rank.Loop());
-  std::vector<LabLoop> loops;
+  ASSIGN_OR_RETURN(std::unique_ptr<RankInjector> injector,
+                   RankInjector::Open(rank.info(), options));
+  ASSIGN_OR_RETURN(LoopToInject loop, rank.Loop());
+  std::vector<LoopToInject> loops;
   loops.push_back(std::move(loop));
-  auto installed = lab->Install(std::move(loops));
+  auto installed = injector->Install(std::move(loops));
   installing = false;
   absl::Status status = installed.status();
-  if (status.ok()) status = Toggle(*lab, stops);
-  absl::Status out = Timed(*lab, "uninstall", stops, [&] { return lab->Uninstall(); });
-  stops.stops += lab->cost().stops;
-  stops.longest_ns = std::max(stops.longest_ns, lab->cost().longest_stop_ns);
+  if (status.ok()) status = Toggle(*injector, stops);
+  absl::Status out = Timed(*injector, "uninstall", stops, [&] { return injector->Uninstall(); });
+  stops.stops += injector->cost().stops;
+  stops.longest_ns = std::max(stops.longest_ns, injector->cost().longest_stop_ns);
   RETURN_IF_ERROR(out);
   return status;
 }
@@ -121,18 +125,18 @@ absl::Status BenchStops(const BenchSetup& setup) {
       }
       PrintStops(shape, stops, table);
       if (stops.stops > static_cast<uint64_t>(stops.operations)) {
-        BenchNote(absl::StrFormat("%d operations took %d stops; the longest single one %.2f ms",
-                                  stops.operations, stops.stops,
-                                  static_cast<double>(stops.longest_ns) / 1e6),
-                  setup.json);
+        PrintRemark(absl::StrFormat("%d operations took %d stops; the longest single one %.2f ms",
+                                    stops.operations, stops.stops,
+                                    static_cast<double>(stops.longest_ns) / 1e6),
+                    setup.json);
       }
       if (stops.failures > 0)
-        BenchNote(absl::StrCat(stops.failures, " rounds failed, the last: ", stops.failure),
-                  setup.json);
+        PrintRemark(absl::StrCat(stops.failures, " rounds failed, the last: ", stops.failure),
+                    setup.json);
     }
   }
-  BenchNote("arming a shadow stops nothing: it is written to shared memory", setup.json);
+  PrintRemark("arming a shadow stops nothing: it is written to shared memory", setup.json);
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 std::string Quoted(const std::string& text) {
@@ -93,7 +93,7 @@ void BenchTable::Row(const std::vector<Cell>& cells) const {
   fflush(stdout);
 }
 
-void BenchNote(const std::string& text, bool json) {
+void PrintRemark(const std::string& text, bool json) {
   if (json) {
     printf("{\"note\": %s}\n", Quoted(text).c_str());
   } else {
@@ -129,4 +129,4 @@ void PrintHost(int argc, char** argv, bool json) {
   fflush(stdout);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

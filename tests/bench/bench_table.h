@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 
 // A number that was not measured is an empty text.
 using Cell = std::variant<std::string, double, int64_t>;
@@ -26,11 +26,11 @@ class BenchTable {
 };
 
 // A sentence below a table; {"note": ...} in JSON.
-void BenchNote(const std::string& text, bool json);
+void PrintRemark(const std::string& text, bool json);
 
 // What was run, when and on what: command line, CPU, kernel, memory, load.
 void PrintHost(int argc, char** argv, bool json);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_BENCH_BENCH_TABLE_H_

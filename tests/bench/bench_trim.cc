@@ -10,7 +10,7 @@
 #include "tests/bench/bench_table.h"
 #include "tests/bench/injection_bench.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kTrace = 2;  // REF, COUNT, TRACE
@@ -22,16 +22,16 @@ struct Costs {
   std::vector<double> fork, pause, run, sweep, faults;
 };
 
-absl::StatusOr<ShadowAnswer> RunShadow(RankLab& lab, std::vector<RunWish> runs,
+absl::StatusOr<ShadowAnswer> RunShadow(RankInjector& injector, std::vector<RunSpec> runs,
                                        const std::optional<Footprint>& footprint) {
-  ShadowWish wish;
-  wish.shadow_ns = 10 * kNsPerSecond;
-  wish.timeout_ns = 20 * kNsPerSecond;
-  wish.runs = std::move(runs);
-  wish.footprint = footprint;
+  ShadowRequest request;
+  request.shadow_ns = 10 * kNsPerSecond;
+  request.timeout_ns = 20 * kNsPerSecond;
+  request.runs = std::move(runs);
+  request.footprint = footprint;
   absl::StatusOr<ShadowAnswer> answer;
   for (int i = 0; i < kAttempts; ++i) {
-    answer = lab.RunShadow(wish);
+    answer = injector.RunShadow(request);
     if (!absl::IsUnavailable(answer.status())) break;
   }
   RETURN_IF_ERROR(answer.status());
@@ -41,9 +41,9 @@ absl::StatusOr<ShadowAnswer> RunShadow(RankLab& lab, std::vector<RunWish> runs,
   return answer;
 }
 
-absl::StatusOr<Footprint> Look(RankLab& lab) {
+absl::StatusOr<Footprint> Look(RankInjector& injector) {
   ASSIGN_OR_RETURN(const ShadowAnswer answer,
-                   RunShadow(lab, {{.variant = 0}, {.variant = kTrace}}, std::nullopt));
+                   RunShadow(injector, {{.variant = 0}, {.variant = kTrace}}, std::nullopt));
   Footprint footprint;
   for (const std::vector<TraceRecord>& thread : answer.traces) {
     for (const TraceRecord& record : thread) {
@@ -53,12 +53,12 @@ absl::StatusOr<Footprint> Look(RankLab& lab) {
   return footprint;
 }
 
-absl::Status Observe(const BenchSetup& setup, BenchRank& rank, RankLab& lab, uint64_t swept,
-                     const std::optional<Footprint>& footprint, Costs* costs) {
+absl::Status Observe(const BenchSetup& setup, BenchRank& rank, RankInjector& injector,
+                     uint64_t swept, const std::optional<Footprint>& footprint, Costs* costs) {
   ASSIGN_OR_RETURN(const BenchRank::Sweep before, rank.SweepMemory(swept));
   absl::SleepFor(absl::Milliseconds(100));
   ASSIGN_OR_RETURN(const ShadowAnswer answer,
-                   RunShadow(lab, std::vector<RunWish>(kRuns), footprint));
+                   RunShadow(injector, std::vector<RunSpec>(kRuns), footprint));
   ASSIGN_OR_RETURN(const BenchRank::Sweep after, rank.SweepMemory(swept));
   std::vector<double> later;
   for (const ShadowRun& run : answer.runs) {
@@ -79,27 +79,27 @@ absl::Status MeasureSize(const BenchSetup& setup, uint64_t bytes, bool huge,
   shape.bytes = bytes;
   shape.huge = huge;
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchRank> rank, BenchRank::Start(shape));
-  ASSIGN_OR_RETURN(std::unique_ptr<RankLab> lab, rank->Install(LabOptionsOf(setup)));
-  auto footprint = Look(*lab);
+  ASSIGN_OR_RETURN(std::unique_ptr<RankInjector> injector, rank->Install(InjectorOptionsOf(setup)));
+  auto footprint = Look(*injector);
   absl::Status status = footprint.status();
   Costs costs[2];
   double said[2] = {0, 0};
   const int repetitions = setup.quick ? 3 : 9;
   for (int i = 0; i < 2 * repetitions && status.ok(); ++i) {
     if (i >= 2 && OutOfTime(setup, "some shadows of this size")) break;
-    const bool narrow = i % 2 == 1;
+    const bool trim = i % 2 == 1;
     if (i < 2) {
       const ShadowPrediction prediction =
-          narrow ? lab->PredictNarrowed(*footprint, 1) : lab->PredictShadow();
+          trim ? injector->PredictTrimmed(*footprint, 1) : injector->PredictShadow();
       status = prediction.status;
       said[i] = static_cast<double>(prediction.fork_ns) / 1e6;
     }
     if (status.ok())
-      status = Observe(setup, *rank, *lab, std::min(bytes, kMostSwept),
-                       narrow ? std::optional<Footprint>(*footprint) : std::nullopt,
-                       &costs[narrow ? 1 : 0]);
+      status =
+          Observe(setup, *rank, *injector, std::min(bytes, kMostSwept),
+                  trim ? std::optional<Footprint>(*footprint) : std::nullopt, &costs[trim ? 1 : 0]);
   }
-  RETURN_IF_ERROR(lab->Uninstall());
+  RETURN_IF_ERROR(injector->Uninstall());
   RETURN_IF_ERROR(status);
   for (int i = 0; i < 2; ++i) {
     const Costs& c = costs[i];
@@ -113,7 +113,7 @@ absl::Status MeasureSize(const BenchSetup& setup, uint64_t bytes, bool huge,
 
 }  // namespace
 
-absl::Status BenchNarrow(const BenchSetup& setup) {
+absl::Status BenchTrim(const BenchSetup& setup) {
   std::vector<int64_t> sizes = setup.megabytes;
   if (sizes.empty() && setup.quick) sizes = {256, 1024};
   if (sizes.empty()) sizes = {256, 1024, 2048, 4096};
@@ -128,19 +128,21 @@ absl::Status BenchNarrow(const BenchSetup& setup) {
   for (int64_t mb : sizes) {
     const uint64_t bytes = static_cast<uint64_t>(mb) << 20;
     if (bytes > MostBytes()) {
-      BenchNote(absl::StrFormat("%d MB: skipped, more than the memory that is available", mb),
-                setup.json);
+      PrintRemark(absl::StrFormat("%d MB: skipped, more than the memory that is available", mb),
+                  setup.json);
       continue;
     }
     for (bool huge : {false, true}) {
       if (OutOfTime(setup, absl::StrFormat("%d MB", mb))) continue;
       const absl::Status status = MeasureSize(setup, bytes, huge, table);
-      if (!status.ok()) BenchNote(absl::StrFormat("%d MB: %s", mb, status.ToString()), setup.json);
+      if (!status.ok())
+        PrintRemark(absl::StrFormat("%d MB: %s", mb, status.ToString()), setup.json);
     }
   }
-  BenchNote("sweep: the rank writes to every page of up to 1 GB, beyond the same before the shadow",
-            setup.json);
+  PrintRemark(
+      "sweep: the rank writes to every page of up to 1 GB, beyond the same before the shadow",
+      setup.json);
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

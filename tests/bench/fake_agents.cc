@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
+#include "core/base/notification.h"
 #include "core/base/version.h"
 #include "core/dial/dial.h"
 #include "core/wire/wire.h"
@@ -81,7 +81,8 @@ Window MakeWindow(const Plan& plan, int agent, const std::string& profile, uint6
     window.threads.push_back({rank, pid, pid});
     for (int l = 0; l < plan.loops; ++l) {
       const uint64_t samples = 20 + (static_cast<uint64_t>(r * 7 + l * 13) + sequence) % 60;
-      window.rows.push_back({static_cast<uint32_t>(r), static_cast<uint32_t>(l), samples, samples * 5'025'125});
+      window.rows.push_back(
+          {static_cast<uint32_t>(r), static_cast<uint32_t>(l), samples, samples * 5'025'125});
       window.accounting.seen += samples;
       window.accounting.kept += samples;
     }
@@ -93,7 +94,10 @@ Window MakeWindow(const Plan& plan, int agent, const std::string& profile, uint6
 class FakeAgent final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::DaemonMessage> {
  public:
   FakeAgent(const Plan& plan, int number, std::shared_ptr<grpc::Channel> channel, Totals& totals)
-      : plan_(plan), number_(number), totals_(totals), stub_(v1::AgentService::NewStub(std::move(channel))) {
+      : plan_(plan),
+        number_(number),
+        totals_(totals),
+        stub_(v1::AgentService::NewStub(std::move(channel))) {
     stub_->async()->Connect(&context_, this);
     v1::Register& hello = *outgoing_.mutable_register_();
     hello.set_node("node" + std::to_string(number));
@@ -111,7 +115,7 @@ class FakeAgent final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::Dae
 
   // Called by the driver every few ms: sends the next window when it is due.
   void Tick() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (writing_ || profile_.empty() || over_) return;
     const int64_t now = SystemClock().MonotonicNs();
     if (sent_ < static_cast<uint64_t>(plan_.windows)) {
@@ -134,7 +138,7 @@ class FakeAgent final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::Dae
   }
 
   void OnWriteDone(bool ok) override {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     writing_ = false;
     outgoing_.Clear();
     if (!ok) over_ = true;
@@ -143,12 +147,13 @@ class FakeAgent final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::Dae
   void OnReadDone(bool ok) override {
     if (!ok) return;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (incoming_.has_welcome()) ++totals_.connected;
       if (incoming_.has_start() && profile_.empty()) {
         profile_ = incoming_.start().profile_id();
         // Spread over the interval, as clocks that were never synchronised are.
-        next_ns_ = SystemClock().MonotonicNs() + int64_t{plan_.interval_ms} * kNsPerMs * number_ / plan_.agents;
+        next_ns_ = SystemClock().MonotonicNs() +
+                   int64_t{plan_.interval_ms} * kNsPerMs * number_ / plan_.agents;
         first_sample_due_ = true;
       }
       if (incoming_.has_acknowledge()) {
@@ -168,7 +173,8 @@ class FakeAgent final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::Dae
 
   void OnDone(const grpc::Status& status) override {
     if (!status.ok() && !cancelled_) {
-      if (totals_.failed++ == 0) std::fprintf(stderr, "agent %d: %s\n", number_, status.error_message().c_str());
+      if (totals_.failed++ == 0)
+        std::fprintf(stderr, "agent %d: %s\n", number_, status.error_message().c_str());
     }
     done_.Notify();
   }
@@ -197,9 +203,9 @@ class FakeAgent final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::Dae
   std::unique_ptr<v1::AgentService::Stub> stub_;
   grpc::ClientContext context_;
   std::atomic<bool> cancelled_{false};
-  absl::Notification done_;
+  Notification done_;
   v1::DaemonMessage incoming_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   v1::AgentMessage outgoing_;
   bool writing_ = true;  // the greeting
   bool over_ = false;
@@ -238,12 +244,14 @@ int Run(const Plan& plan) {
   std::this_thread::sleep_for(std::chrono::seconds(1));
   for (auto& agent : agents) agent->Close();
   const double seconds = static_cast<double>(totals.last_ns - totals.first_ns) / 1e9;
-  const uint64_t rows = totals.acknowledged * static_cast<uint64_t>(plan.ranks) * static_cast<uint64_t>(plan.loops);
-  std::printf("{\"agents\": %d, \"windows_sent\": %llu, \"windows_acknowledged\": %llu, \"rows\": %llu, "
-              "\"seconds\": %.3f, \"rows_per_second\": %.0f, \"failed\": %d}\n",
-              plan.agents, static_cast<unsigned long long>(totals.windows),
-              static_cast<unsigned long long>(totals.acknowledged), static_cast<unsigned long long>(rows), seconds,
-              static_cast<double>(rows) / seconds, totals.failed.load());
+  const uint64_t rows =
+      totals.acknowledged * static_cast<uint64_t>(plan.ranks) * static_cast<uint64_t>(plan.loops);
+  std::printf(
+      "{\"agents\": %d, \"windows_sent\": %llu, \"windows_acknowledged\": %llu, \"rows\": %llu, "
+      "\"seconds\": %.3f, \"rows_per_second\": %.0f, \"failed\": %d}\n",
+      plan.agents, static_cast<unsigned long long>(totals.windows),
+      static_cast<unsigned long long>(totals.acknowledged), static_cast<unsigned long long>(rows),
+      seconds, static_cast<double>(rows) / seconds, totals.failed.load());
   return totals.finished == plan.agents ? 0 : 1;
 }
 
@@ -258,7 +266,8 @@ int main(int argc, char** argv) {
   app.add_option("--ranks", plan.ranks, "ranks of each agent")->capture_default_str();
   app.add_option("--loops", plan.loops, "loops of each rank")->capture_default_str();
   app.add_option("--windows", plan.windows, "windows of each agent")->capture_default_str();
-  app.add_option("--interval-ms", plan.interval_ms, "time between windows; 0: at once")->capture_default_str();
+  app.add_option("--interval-ms", plan.interval_ms, "time between windows; 0: at once")
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   return perfd::Run(plan);
 }

@@ -24,9 +24,11 @@ from agent_cost import usage  # noqa: E402
 # From the innermost frame outwards the first match wins; what matches nothing belongs to its thread.
 PARTS = (
     ("SQLite", r"sqlite3"),
-    ("control and metrics", r"perfd::(SessionTable|ProfileSession|NodeSession|AgentBook|DoctorRounds|Ingest|Metrics)"),
-    ("report", r"perfd::(BuildReport|ReportBuilder|TopLoops|RankTable|SpreadOf)|perfd::v1::Report|perfd::v1::RankShare"),
-    ("aggregation", r"perfd::(ProfileAggregate|Results|Aggregate|Counts|Richer|SerializeAggregate)"),
+    ("control and metrics",
+     r"perfd::(?:daemon::)?(SessionTable|ProfileSession|NodeSession|AgentRegistry|DoctorFanout|Ingest|Metrics)"),
+    ("report",
+     r"perfd::(?:daemon::)?(BuildReport|ReportBuilder|TopLoops|RankTable|SpreadOf)|perfd::v1::Report|perfd::v1::RankShare"),
+    ("aggregation", r"perfd::(?:daemon::)?(ProfileAggregate|Results|Aggregate|Counts|Richer|SerializeAggregate)"),
     ("check of the window", r"perfd::wire::"),
     ("protobuf encode", r"Serialize(AsString|ToString|PartialTo\w+|WithCachedSizes\w*)|_InternalSerialize|ByteSizeLong"),
     ("protobuf decode", r"google::protobuf|perfd::v1::"),

@@ -15,7 +15,7 @@
 #include "core/base/clock.h"
 #include "tests/bench/bench_table.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kQuickSeconds = 45;
@@ -30,7 +30,7 @@ struct Part {
 constexpr Part kParts[] = {{"pass", BenchPassThrough},
                            {"stops", BenchStops},
                            {"memory", BenchMemory},
-                           {"narrow", BenchNarrow},
+                           {"narrow", BenchTrim},
                            {"faults", BenchFaults}};
 
 // A folder of its own for the journals, gone at the end.
@@ -64,8 +64,8 @@ int RunParts(const BenchSetup& setup, const std::vector<std::string>& parts) {
 
 }  // namespace
 
-LabOptions LabOptionsOf(const BenchSetup& setup) {
-  LabOptions options;
+InjectorOptions InjectorOptionsOf(const BenchSetup& setup) {
+  InjectorOptions options;
   options.tracer = setup.tracer;
   options.journal_directory = setup.journal_directory;
   options.max_stop_ns = 500 * kNsPerMs;
@@ -75,7 +75,7 @@ LabOptions LabOptionsOf(const BenchSetup& setup) {
 
 bool OutOfTime(const BenchSetup& setup, const std::string& what) {
   if (SystemClock().MonotonicNs() < setup.deadline_ns) return false;
-  BenchNote("left out, the time is up: " + what, setup.json);
+  PrintRemark("left out, the time is up: " + what, setup.json);
   return true;
 }
 
@@ -89,10 +89,10 @@ uint64_t MostBytes() {
   return left > kBeside ? left - kBeside : 0;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 int main(int argc, char** argv) {
-  using namespace perfd;
+  using namespace perfd::agent;
   BenchSetup setup;
   std::vector<std::string> parts;
   int64_t working_set_mb = 16, seconds = 0;

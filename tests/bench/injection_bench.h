@@ -14,9 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "agent/attach/tracer.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct BenchSetup {
   Tracer* tracer = nullptr;
@@ -30,7 +30,7 @@ struct BenchSetup {
 };
 
 // Limits are wide, so that what is long is measured instead of refused.
-LabOptions LabOptionsOf(const BenchSetup& setup);
+InjectorOptions InjectorOptionsOf(const BenchSetup& setup);
 // True when it is time to end; says that `what` is left out.
 bool OutOfTime(const BenchSetup& setup, const std::string& what);
 // Half of what the node, or our control group, has left.
@@ -45,8 +45,8 @@ absl::Status BenchMemory(const BenchSetup& setup);
 // What a page costs that is copied after a fork.
 absl::Status BenchFaults(const BenchSetup& setup);
 // What is saved by leaving out memory that the loop does not touch.
-absl::Status BenchNarrow(const BenchSetup& setup);
+absl::Status BenchTrim(const BenchSetup& setup);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_BENCH_INJECTION_BENCH_H_

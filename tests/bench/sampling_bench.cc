@@ -18,7 +18,7 @@
 #include "agent/sample/sampling_event.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr absl::Duration kSettle = absl::Milliseconds(20);
@@ -101,7 +101,7 @@ int Run(int32_t pid, int rounds) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent
 
 int main(int argc, char** argv) {
   const int pid = argc > 1 ? std::atoi(argv[1]) : 0;
