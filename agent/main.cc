@@ -13,7 +13,7 @@
 #include "core/base/log.h"
 #include "core/service/service_notify.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 pid_t StartProgram(std::vector<std::string>& program) {
@@ -87,8 +87,8 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent
 
 int main(int argc, char** argv) {
-  return perfd::Main(argc, argv);
+  return perfd::agent::Main(argc, argv);
 }

@@ -5,7 +5,7 @@
 #include "core/base/version.h"
 #include "core/service/spine_watch.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 int AwaitStop(const StopSignal& signals, const ServiceNotify& notify, const ServiceLife& life) {
   SpineWatch watch(notify.watchdog());
@@ -22,4 +22,4 @@ int AwaitStop(const StopSignal& signals, const ServiceNotify& notify, const Serv
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

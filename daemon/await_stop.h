@@ -8,7 +8,7 @@
 #include "core/service/service_notify.h"
 #include "daemon/service/stop_signal.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct ServiceLife {
   std::function<uint64_t()> turns;  // of the spine; the watchdog is fed only while it grows
@@ -18,6 +18,6 @@ struct ServiceLife {
 // The signal that ends perfd.
 int AwaitStop(const StopSignal& signals, const ServiceNotify& notify, const ServiceLife& life);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_AWAIT_STOP_H_

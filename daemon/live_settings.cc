@@ -10,7 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int64_t kNsPerDay = 24 * 3600 * kNsPerSecond;
@@ -78,4 +78,4 @@ void ReadFirst(PolicySource& policy) {
   if (!read.ok()) LogError("no job is profiled by policy: {}", std::string(read.message()));
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -17,7 +17,7 @@
 #include "daemon/reload.h"
 #include "daemon/service/grpc_host.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 RetentionPolicy RetentionOf(const PerfdFlags& flags);
 
@@ -48,6 +48,6 @@ std::vector<LiveSetting> LiveSettings(Pipeline& pipeline, GrpcHost& host, Policy
 // A broken file is no reason not to serve.
 void ReadFirst(PolicySource& policy);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_LIVE_SETTINGS_H_

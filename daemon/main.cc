@@ -23,7 +23,7 @@
 #include "daemon/stop_deadline.h"
 #include "daemon/store/sqlite_store.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr absl::Duration kStopWithin = absl::Seconds(5);  // all of it
@@ -104,17 +104,18 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 int main(int argc, char** argv) {
   perfd::SkipLockOrderChecks();
-  perfd::PerfdFlags flags;
+  perfd::daemon::PerfdFlags flags;
   int exit_code = 0;
-  if (!perfd::ParsePerfdFlags(argc, argv, &flags, &exit_code)) return exit_code;
+  if (!perfd::daemon::ParsePerfdFlags(argc, argv, &flags, &exit_code)) return exit_code;
   perfd::InitLog("perfd", perfd::LogLevel::kInfo);
-  absl::Status status = perfd::ApplyLog(flags);
+  absl::Status status = perfd::daemon::ApplyLog(flags);
   if (status.ok())
-    status = perfd::Serve(flags, [=] { return perfd::ParsePerfdFlagsAgain(argc, argv); });
+    status = perfd::daemon::Serve(flags,
+                                  [=] { return perfd::daemon::ParsePerfdFlagsAgain(argc, argv); });
   if (status.ok()) return 0;
   perfd::LogError("{}", std::string(status.message()));
   return 1;

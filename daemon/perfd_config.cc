@@ -1,6 +1,6 @@
 #include "daemon/perfd_config.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // lint: data table
 ConfigTable PerfdConfig(PerfdFlags& flags) {
@@ -40,4 +40,4 @@ ConfigTable PerfdConfig(PerfdFlags& flags) {
           }};
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

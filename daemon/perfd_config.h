@@ -5,11 +5,11 @@
 #include "core/spec/config_table.h"
 #include "daemon/perfd_flags.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // Valid as long as `flags` is.
 ConfigTable PerfdConfig(PerfdFlags& flags);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_PERFD_CONFIG_H_

@@ -8,7 +8,7 @@
 #include "core/service/config_file.h"
 #include "daemon/perfd_config.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int kUsage = 2;
@@ -136,4 +136,4 @@ absl::StatusOr<PerfdFlags> ParsePerfdFlagsAgain(int argc, char** argv) {
   return flags;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/service/tls_options.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 inline constexpr int64_t kMaxRetentionDays = 36500;
 inline constexpr int64_t kMaxRetentionMib = 1 << 24;
@@ -45,6 +45,6 @@ bool ParsePerfdFlags(int argc, char** argv, PerfdFlags* flags, int* exit_code);
 // The same again, with what the file says now. Prints nothing.
 absl::StatusOr<PerfdFlags> ParsePerfdFlagsAgain(int argc, char** argv);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_PERFD_FLAGS_H_

@@ -6,7 +6,7 @@
 #include "core/base/status_macros.h"
 #include "daemon/perfd_config.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // Everything is said at the end: in the log that is open then.
 int Reloader::Reload() {
@@ -14,7 +14,7 @@ int Reloader::Reload() {
   ConfigChanges changes;
   absl::StatusOr<PerfdFlags> wanted = read_();
   if (wanted.ok()) {
-    changes = TakeLive(PerfdConfig(*wanted), PerfdConfig(running_));
+    changes = AdoptLive(PerfdConfig(*wanted), PerfdConfig(running_));
   } else {
     wrong.push_back(absl::StrCat("the configuration stays as it was: ", wanted.status().message()));
   }
@@ -40,4 +40,4 @@ absl::Status ApplyLog(const PerfdFlags& flags) {
   return LogToFile(flags.log_file);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

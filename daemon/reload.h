@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/perfd_flags.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct LiveSetting {
   std::string name;
@@ -49,6 +49,6 @@ class Reloader {
 // The log's level and file.
 absl::Status ApplyLog(const PerfdFlags& flags);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_RELOAD_H_

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/version.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 void ReloadThread::Ask() {
   // No room: one waits that will read what there is to read now.
@@ -26,4 +26,4 @@ void ReloadThread::Reload() {
                                    wrong == 1 ? " thing" : " things", "): see the log"));
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

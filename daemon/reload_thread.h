@@ -13,7 +13,7 @@
 #include "daemon/ingest/worker.h"
 #include "daemon/reload.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class ReloadThread {
  public:
@@ -34,6 +34,6 @@ class ReloadThread {
   Worker worker_{"perfd-reload", 1, 1};
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_RELOAD_THREAD_H_

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int32_t kCatchUpProfiles = 1000;
@@ -55,4 +55,4 @@ std::vector<DoctorCheck> OwnChecks(const UnixDoor& door, Archiver& archive,
   return checks;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -16,7 +16,7 @@
 #include "daemon/service/unix_door.h"
 #include "daemon/store/sqlite_store.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // Links to the pages that are served at `listening`.
 absl::StatusOr<ReportLinks> LinksOf(const PerfdFlags& flags, const SqliteStore& store,
@@ -33,6 +33,6 @@ DaemonFigures FiguresOf(Pipeline& pipeline, const HttpServer& http, Archiver& ar
 std::vector<DoctorCheck> OwnChecks(const UnixDoor& door, Archiver& archive,
                                    const PolicySource& policy);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_REPORT_DOORS_H_

@@ -6,19 +6,20 @@
 #include <cstdlib>
 
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 StopDeadline::~StopDeadline() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     over_ = true;
   }
   thread_.join();
 }
 
 void StopDeadline::Begin(absl::Duration within) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   within_ = within;
   begun_ = true;
 }
@@ -27,8 +28,8 @@ void StopDeadline::Run() {
   pthread_setname_np(pthread_self(), "perfd-deadline");
   absl::Duration within;
   {
-    absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(this, &StopDeadline::HasNews));
+    MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(this, &StopDeadline::HasUpdate));
     within = within_;
     if (over_ || mutex_.AwaitWithTimeout(absl::Condition(&over_), within)) return;
   }
@@ -38,4 +39,4 @@ void StopDeadline::Run() {
   std::_Exit(0);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class StopDeadline {
  public:
@@ -26,15 +26,15 @@ class StopDeadline {
 
  private:
   void Run();
-  bool HasNews() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return begun_ || over_; }
+  bool HasUpdate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return begun_ || over_; }
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   absl::Duration within_ ABSL_GUARDED_BY(mutex_);
   bool begun_ ABSL_GUARDED_BY(mutex_) = false;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses the others
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_STOP_DEADLINE_H_

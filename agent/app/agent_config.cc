@@ -1,6 +1,6 @@
 #include "agent/app/agent_config.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // lint: data table
 ConfigTable AgentConfig(AgentFlags& flags) {
@@ -38,4 +38,4 @@ ConfigTable AgentConfig(AgentFlags& flags) {
       }};
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

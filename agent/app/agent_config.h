@@ -5,11 +5,11 @@
 #include "agent/app/agent_flags.h"
 #include "core/spec/config_table.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Valid as long as `flags` is.
 ConfigTable AgentConfig(AgentFlags& flags);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_APP_AGENT_CONFIG_H_

@@ -17,7 +17,7 @@
 #include "core/service/account.h"
 #include "core/service/config_file.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kUsage = 2;
@@ -201,4 +201,4 @@ absl::StatusOr<AgentFlags> ParseAgentFlagsAgain(int argc, char** argv) {
   return flags;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

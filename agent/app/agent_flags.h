@@ -13,7 +13,7 @@
 #include "agent/app/heal.h"
 #include "agent/app/node_agent.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr int64_t kMaxSpoolMib = 1 << 20;
 
@@ -44,6 +44,6 @@ inline uint64_t SpoolLimitBytes(const AgentFlags& flags) {
 // The same again, with what the file says now. Prints nothing.
 absl::StatusOr<AgentFlags> ParseAgentFlagsAgain(int argc, char** argv);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_APP_AGENT_FLAGS_H_

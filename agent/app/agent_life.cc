@@ -15,7 +15,7 @@
 #include "core/base/status_macros.h"
 #include "core/service/spine_watch.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kTickMs = 500;
@@ -80,7 +80,7 @@ void Reload(const std::function<absl::StatusOr<AgentFlags>()>& read,
             const std::function<void(const AgentOptions&)>& apply, AgentFlags* running) {
   ConfigChanges changes;
   absl::StatusOr<AgentFlags> wanted = read();
-  if (wanted.ok()) changes = TakeLive(AgentConfig(*wanted), AgentConfig(*running));
+  if (wanted.ok()) changes = AdoptLive(AgentConfig(*wanted), AgentConfig(*running));
   running->options.spool_limit_bytes = SpoolLimitBytes(*running);
   const absl::Status log = ApplyLog(*running);
   if (!changes.taken.empty()) apply(running->options);
@@ -101,4 +101,4 @@ absl::Status ApplyLog(const AgentFlags& flags) {
   return LogToFile(flags.log_file);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -18,7 +18,7 @@
 #include "core/base/unique_fd.h"
 #include "core/service/service_notify.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // The signals that the agent acts on, as a descriptor: blocked in every thread. SIGHUP is one of
 // them when `reloads`.
@@ -47,6 +47,6 @@ void Reload(const std::function<absl::StatusOr<AgentFlags>()>& read,
 // The log's level and file.
 absl::Status ApplyLog(const AgentFlags& flags);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_APP_AGENT_LIFE_H_

@@ -3,10 +3,10 @@
 #include <cstdio>
 
 #include "agent/shadow/journal.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 #include "core/base/log.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 int Heal(const AgentOptions& options, const HealFlags& flags) {
   if (flags.pids.empty() && !flags.all) {
@@ -29,14 +29,14 @@ int Heal(const AgentOptions& options, const HealFlags& flags) {
     std::fprintf(stderr, "perf-agent heal: %s\n", std::string(tracer.status().message()).c_str());
     return 1;
   }
-  LabOptions lab;
-  lab.tracer = tracer->get();
-  lab.journal_directory = NodeAgent::JournalDirectory(options);
+  InjectorOptions injector;
+  injector.tracer = tracer->get();
+  injector.journal_directory = NodeAgent::JournalDirectory(options);
   std::vector<HealReport> reports;
-  if (flags.all) reports = HealAll(lab);
-  for (const int32_t pid : flags.pids) reports.push_back(HealRank(pid, lab));
+  if (flags.all) reports = HealAll(injector);
+  for (const int32_t pid : flags.pids) reports.push_back(HealRank(pid, injector));
   if (reports.empty())
-    std::printf("no journal in %s: nothing was injected\n", lab.journal_directory.c_str());
+    std::printf("no journal in %s: nothing was injected\n", injector.journal_directory.c_str());
   int code = 0;
   for (const HealReport& report : reports) {
     if (report.status.ok()) {
@@ -50,4 +50,4 @@ int Heal(const AgentOptions& options, const HealFlags& flags) {
   return code;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -8,7 +8,7 @@
 
 #include "agent/app/node_agent.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct HealFlags {
   std::vector<int32_t> pids;
@@ -18,6 +18,6 @@ struct HealFlags {
 // Prints a line per rank; the exit code: 0 when nothing of ours is left in any of them.
 int Heal(const AgentOptions& options, const HealFlags& flags);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_APP_HEAL_H_

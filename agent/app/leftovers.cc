@@ -6,12 +6,12 @@
 
 #include "absl/time/clock.h"
 #include "agent/shadow/journal.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kPatienceNs = 30 * kNsPerSecond;
@@ -54,16 +54,16 @@ absl::StatusOr<UniqueFd> AdoptJournals(const std::string& directory,
     LogWarning("what an earlier agent left in its ranks stays there: {}", Text(tracer.status()));
     return lock;
   }
-  LabOptions lab;
-  lab.tracer = tracer->get();
-  lab.journal_directory = directory;
+  InjectorOptions injector;
+  injector.tracer = tracer->get();
+  injector.journal_directory = directory;
   const int64_t end_ns = SystemClock().MonotonicNs() + kPatienceNs;
-  lab.cancelled = [end_ns] { return SystemClock().MonotonicNs() > end_ns || IsToEnd(); };
-  lab.audit = [](AuditEntry entry) {
+  injector.cancelled = [end_ns] { return SystemClock().MonotonicNs() > end_ns || IsToEnd(); };
+  injector.audit = [](AuditEntry entry) {
     LogInfo("audit: {} pid {}: {}", entry.action, entry.pid, entry.outcome);
   };
-  for (const HealReport& report : HealAll(lab)) Log(report);
+  for (const HealReport& report : HealAll(injector)) Log(report);
   return lock;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -12,11 +12,11 @@
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 absl::StatusOr<UniqueFd> AdoptJournals(const std::string& directory,
                                        const std::string& tracer_binary);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_APP_LEFTOVERS_H_

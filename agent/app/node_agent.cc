@@ -28,7 +28,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr char kReaderName[] = "perf-agent-reader";
@@ -232,7 +232,7 @@ SessionTools NodeAgent::Tools() {
                             .leases = &leases_,
                             .late = late_.get(),
                             .sleep = nullptr,
-                            .open_lab = nullptr});
+                            .open_injector = nullptr});
   };
   tools.open_stacks = StackOpener({.reader_binary = options_.reader_binary});
   tools.open_source = [this](const ProfileSpec& spec,
@@ -293,7 +293,7 @@ void NodeAgent::Shutdown(bool for_good) {
 
 void NodeAgent::OnStart(SessionRequest request) {
   if (options_.user_mode && request.requester.uid != ::geteuid()) {
-    OnNews(FailedNews(
+    OnUpdate(FailedUpdate(
         request.profile_id, options_.node,
         absl::PermissionDeniedError("this agent runs in user mode and serves only its own user")));
     return;
@@ -306,18 +306,18 @@ void NodeAgent::OnStart(SessionRequest request) {
 // one left in the spool. Takes that off the request; true, and the daemon is told, when nothing is
 // left to do.
 bool NodeAgent::AlreadyMeasured(SessionRequest& request) {
-  for (const SessionNews& last : sessions_->LatestNews()) {
+  for (const SessionUpdate& last : sessions_->LatestUpdate()) {
     if (last.profile_id == request.profile_id)
       return false;  // its session began here and answers for itself
   }
   const SpoolBacklog waiting = spool_->Waiting(request.profile_id, link_->stored_sequence());
   request.remaining_ns -= waiting.covered_ns;
   if (request.remaining_ns > 0) return false;
-  SessionNews news;
-  news.profile_id = request.profile_id;
-  news.phase = NodeProgress::Phase::kFinished;
-  news.last_sequence = waiting.last_sequence;
-  OnNews(news);
+  SessionUpdate update;
+  update.profile_id = request.profile_id;
+  update.phase = NodeProgress::Phase::kFinished;
+  update.last_sequence = waiting.last_sequence;
+  OnUpdate(update);
   return true;
 }
 
@@ -356,13 +356,13 @@ AgentHealth NodeAgent::Health() {
   return health;
 }
 
-std::vector<SessionNews> NodeAgent::LatestNews() {
-  return sessions_->LatestNews();
+std::vector<SessionUpdate> NodeAgent::LatestUpdate() {
+  return sessions_->LatestUpdate();
 }
 
-void NodeAgent::OnNews(const SessionNews& news) {
-  sessions_->Remember(news);
-  link_->SendNews(news);
+void NodeAgent::OnUpdate(const SessionUpdate& update) {
+  sessions_->Remember(update);
+  link_->SendUpdate(update);
 }
 
 absl::StatusOr<uint64_t> NodeAgent::OnWindow(Window window) {
@@ -372,4 +372,4 @@ absl::StatusOr<uint64_t> NodeAgent::OnWindow(Window window) {
   return sequence;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

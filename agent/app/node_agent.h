@@ -14,7 +14,7 @@
 #include "agent/discover/rank_finder.h"
 #include "agent/doctor/node_checks.h"
 #include "agent/experiment/late_healer.h"
-#include "agent/experiment/lease_board.h"
+#include "agent/experiment/lease_table.h"
 #include "agent/link/daemon_link.h"
 #include "agent/link/spool.h"
 #include "agent/pipeline/resolver.h"
@@ -24,7 +24,7 @@
 #include "core/base/clock.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct AgentOptions {
   DialOptions dial;
@@ -73,8 +73,8 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   }
   std::vector<NodeCheck> OnDoctor() override;
   AgentHealth Health() override;
-  std::vector<SessionNews> LatestNews() override;
-  void OnNews(const SessionNews& news) override;
+  std::vector<SessionUpdate> LatestUpdate() override;
+  void OnUpdate(const SessionUpdate& update) override;
   absl::StatusOr<uint64_t> OnWindow(Window window) override;
 
  private:
@@ -91,7 +91,7 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   ProcFs procfs_;
   SystemClock clock_;
   RankFinder finder_;
-  LeaseBoard leases_;
+  LeaseTable leases_;
   SamplingCosts sampling_costs_;
   bool usual_costs_known_ = false;
   std::unique_ptr<Spool> spool_;
@@ -102,6 +102,6 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   std::unique_ptr<SessionTable> sessions_;  // last: its threads use all the others
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_APP_NODE_AGENT_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr std::array<uint8_t, 3> kCall = {0x0f, 0x05, 0xc3};
@@ -84,4 +84,4 @@ absl::Status CheckGadgets(const Memory& memory, const std::vector<MapEntry>& map
   return absl::UnavailableError("the C library's code moved while the stop was prepared");
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

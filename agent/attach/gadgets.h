@@ -17,7 +17,7 @@
 #include "agent/attach/memory.h"
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct Gadgets {
   uint64_t call = 0;      // syscall; ret
@@ -32,6 +32,6 @@ absl::StatusOr<Gadgets> FindGadgets(const Memory& memory, const std::vector<MapE
 absl::Status CheckGadgets(const Memory& memory, const std::vector<MapEntry>& maps,
                           const Gadgets& gadgets);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_GADGETS_H_

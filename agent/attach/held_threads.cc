@@ -13,10 +13,10 @@
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
-constexpr int64_t kLookNs = 2 * kNsPerMs;  // between two looks at a thread that does not stop
+constexpr int64_t kScanNs = 2 * kNsPerMs;  // between two looks at a thread that does not stop
 constexpr int kCallStop = SIGTRAP | 0x80;
 constexpr uint64_t kCodeSegment64 = 0x33;
 
@@ -73,13 +73,13 @@ absl::Status HeldThreads::Seize(int32_t tid) {
 absl::Status HeldThreads::AwaitStop(HeldThread& thread, int64_t deadline_ns) {
   while (thread.state == HeldThread::State::kRunning) {
     const int64_t now_ns = SystemClock().MonotonicNs();
-    const auto status = operations_.Wait(thread.tid, std::min(deadline_ns, now_ns + kLookNs));
+    const auto status = operations_.Wait(thread.tid, std::min(deadline_ns, now_ns + kScanNs));
     if (!status.ok()) {
       // Neither exited nor ours: it executed a program and has the leader's number now.
       thread.state = HeldThread::State::kGone;
       released_ = false;
     } else if (status->has_value()) {
-      RETURN_IF_ERROR(NoteStatus(thread, **status));
+      RETURN_IF_ERROR(RecordStatus(thread, **status));
     } else {
       // A leader that exits before its threads is a zombie which no wait reports.
       const auto facts = ReadThreadStatus(pid_, thread.tid);
@@ -95,7 +95,7 @@ absl::Status HeldThreads::AwaitStop(HeldThread& thread, int64_t deadline_ns) {
   return absl::OkStatus();
 }
 
-absl::Status HeldThreads::NoteStatus(HeldThread& thread, int status) {
+absl::Status HeldThreads::RecordStatus(HeldThread& thread, int status) {
   if (Ended(status)) {
     thread.state = HeldThread::State::kGone;
     return absl::OkStatus();
@@ -185,4 +185,4 @@ void HeldThreads::Release(HeldThread& thread) {
   if (!status.ok() || !status->has_value() || !Ended(**status)) released_ = false;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -19,7 +19,7 @@
 #include "agent/attach/operations.h"
 #include "agent/attach/thread_status.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct HeldThread {
   enum class State { kRunning, kStopped, kGone };
@@ -51,7 +51,7 @@ class HeldThreads {
   absl::Status StopAll(int64_t deadline_ns);
   absl::Status Seize(int32_t tid);
   absl::Status AwaitStop(HeldThread& thread, int64_t deadline_ns);
-  absl::Status NoteStatus(HeldThread& thread, int status);
+  absl::Status RecordStatus(HeldThread& thread, int status);
   absl::Status CheckGroupStop() const;
   absl::Status ReadRegisters();
   bool WillHandleSignal(int32_t tid);
@@ -67,6 +67,6 @@ class HeldThreads {
   bool released_ = true;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_HELD_THREADS_H_

@@ -8,7 +8,7 @@
 #include "core/base/byte_reader.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class Writer {
@@ -355,4 +355,4 @@ absl::StatusOr<HoldReply> DecodeReply(absl::string_view bytes) {
   return reply;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/attach/hold_request.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr uint32_t kMaxHoldOps = 4096;
 inline constexpr int64_t kMaxStopNs = 10'000'000'000;
@@ -24,6 +24,6 @@ absl::StatusOr<HoldRequest> DecodeRequest(absl::string_view bytes);
 std::string EncodeReply(const HoldReply& reply);
 absl::StatusOr<HoldReply> DecodeReply(absl::string_view bytes);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_HOLD_CODEC_H_

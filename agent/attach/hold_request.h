@@ -19,7 +19,7 @@
 
 #include "absl/status/status.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr int32_t kNoOp = -1;
 
@@ -148,6 +148,6 @@ struct HoldReply {
   bool call_lost = false;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_HOLD_REQUEST_H_

@@ -14,7 +14,7 @@
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
@@ -36,7 +36,7 @@ absl::Status CheckMainThread(int32_t pid) {
 // Runs the ops of one hold. Each Do fills in `result` and tells how the op ended.
 class OpRun {
  public:
-  OpRun(Operations& operations, HeldThreads& held, const CallPlace& place, HoldReply& reply)
+  OpRun(Operations& operations, HeldThreads& held, const CallSite& place, HoldReply& reply)
       : operations_(operations),
         held_(held),
         place_(place),
@@ -139,7 +139,7 @@ class OpRun {
 
   Operations& operations_;
   HeldThreads& held_;
-  const CallPlace& place_;
+  const CallSite& place_;
   RemoteCall call_;
   HoldReply& reply_;
 };
@@ -166,8 +166,8 @@ absl::StatusOr<HoldRunner::Target> HoldRunner::Prepare(const HoldRequest& reques
 
 void HoldRunner::HoldAndRun(const HoldRequest& request, const Target& target, HoldReply& reply) {
   const int64_t start_ns = SystemClock().MonotonicNs();
-  CallPlace place{request.pid, &target.memory, target.gadgets, layout_,
-                  start_ns + request.max_stop_ns};
+  CallSite place{request.pid, &target.memory, target.gadgets, layout_,
+                 start_ns + request.max_stop_ns};
   HeldThreads held(operations_, request.pid);
   reply.status = held.Stop(target.identity, place.deadline_ns);
   reply.threads = static_cast<int32_t>(held.threads().size());
@@ -196,4 +196,4 @@ HoldReply HoldRunner::Run(const HoldRequest& request, const std::function<void()
   return reply;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -16,7 +16,7 @@
 #include "agent/attach/signal_frame.h"
 #include "agent/attach/thread_status.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class HoldRunner {
  public:
@@ -41,6 +41,6 @@ class HoldRunner {
   const XsaveLayout layout_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_HOLD_RUNNER_H_

@@ -12,7 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/version.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // The only arguments are for tests.
@@ -25,7 +25,7 @@ bool ParseArguments(const std::vector<std::string>& words, TestTrap* trap) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent
 
 int main(int argc, char** argv) {
   perfd::InitLog("perf-agent-tracer", perfd::LogLevel::kWarning);
@@ -33,13 +33,13 @@ int main(int argc, char** argv) {
     std::printf("perf-agent-tracer %s\n", perfd::kVersion);
     return 0;
   }
-  perfd::TestTrap trap;
-  if (!perfd::ParseArguments(std::vector<std::string>(argv + 1, argv + argc), &trap)) {
+  perfd::agent::TestTrap trap;
+  if (!perfd::agent::ParseArguments(std::vector<std::string>(argv + 1, argv + argc), &trap)) {
     perfd::LogError("usage: perf-agent-tracer (started by perf-agent, socket on descriptor 3)");
     return 2;
   }
-  absl::Status end = perfd::SetUpTracer();
-  if (end.ok()) end = perfd::ServeHolds(perfd::kHelperSocket, trap);
+  absl::Status end = perfd::agent::SetUpTracer();
+  if (end.ok()) end = perfd::agent::ServeHolds(perfd::agent::kHelperSocket, trap);
   if (end.ok() || absl::IsUnavailable(end)) return 0;
   perfd::LogError("{}", perfd::Text(end));
   return 1;

@@ -13,7 +13,7 @@
 #include "agent/procfs/read_file.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Size 0 without an error: the address space has no users left (the process has ended or executed another program).
@@ -79,4 +79,4 @@ size_t Memory::ReadSome(uint64_t address, std::span<uint8_t> out) const {
   return done;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

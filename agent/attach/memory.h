@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class Memory {
  public:
@@ -39,6 +39,6 @@ class Memory {
   UniqueFd file_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_MEMORY_H_

@@ -16,7 +16,7 @@
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // XCR0 with AMX: 11008 bytes; room for what comes.
@@ -160,4 +160,4 @@ absl::StatusOr<std::optional<int>> Operations::Wait(int32_t tid, int64_t deadlin
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "agent/attach/memory.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // What the kernel knows of a thread's restartable sequences; address 0: not registered.
 struct RseqArea {
@@ -73,6 +73,6 @@ class Operations {
   int64_t done_ = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_OPERATIONS_H_

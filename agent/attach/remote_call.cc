@@ -10,7 +10,7 @@
 #include "agent/attach/restart_rules.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kCallBytes = 2;
@@ -149,12 +149,12 @@ absl::Status RemoteCall::AwaitCallStop() {
       RETURN_IF_ERROR(status.status());
       return absl::DeadlineExceededError("a remote call does not return");
     }
-    RETURN_IF_ERROR(NoteStop(**status, at_call));
+    RETURN_IF_ERROR(RecordStop(**status, at_call));
   }
   return absl::OkStatus();
 }
 
-absl::Status RemoteCall::NoteStop(int status, bool& at_call) {
+absl::Status RemoteCall::RecordStop(int status, bool& at_call) {
   if (!WIFSTOPPED(status)) {
     away_ = false;
     thread_->state = HeldThread::State::kGone;
@@ -182,4 +182,4 @@ absl::Status RemoteCall::Finish() {
   return home;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -23,10 +23,10 @@
 #include "agent/attach/operations.h"
 #include "agent/attach/signal_frame.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // What a call needs to know of the process.
-struct CallPlace {
+struct CallSite {
   int32_t pid = 0;
   const Memory* memory = nullptr;
   Gadgets gadgets;
@@ -36,7 +36,7 @@ struct CallPlace {
 
 class RemoteCall {
  public:
-  RemoteCall(Operations& operations, HeldThreads& held, CallPlace place)
+  RemoteCall(Operations& operations, HeldThreads& held, CallSite place)
       : operations_(operations), held_(held), place_(place) {}
   ~RemoteCall() { (void)Finish(); }
   RemoteCall(const RemoteCall&) = delete;
@@ -52,11 +52,11 @@ class RemoteCall {
   absl::Status Begin();
   absl::Status TryThread(HeldThread& thread, const std::vector<MapEntry>& maps);
   absl::Status AwaitCallStop();
-  absl::Status NoteStop(int status, bool& at_call);
+  absl::Status RecordStop(int status, bool& at_call);
 
   Operations& operations_;
   HeldThreads& held_;
-  const CallPlace place_;
+  const CallSite place_;
   HeldThread* thread_ = nullptr;
   SignalFrame frame_;
   uint64_t signal_mask_ = 0;
@@ -72,6 +72,6 @@ absl::Status CheckStackRoom(const std::vector<MapEntry>& maps, uint64_t stack_po
 absl::Status CheckOutsideRseq(Operations& operations, const Memory& memory,
                               const HeldThread& thread);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_REMOTE_CALL_H_

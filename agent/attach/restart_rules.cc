@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kEintr = -4;
@@ -67,4 +67,4 @@ user_regs_struct AsResumed(const user_regs_struct& registers) {
   return resumed;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

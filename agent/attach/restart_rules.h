@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr int64_t kRestartNoIntr = -513;  // ERESTARTNOINTR: starts again, always
 
@@ -31,6 +31,6 @@ bool LooksLikeFalseEintr(const user_regs_struct& registers);
 // Registers that go on in user mode as the kernel would have gone on after the stop: for a frame that rt_sigreturn restores.
 user_regs_struct AsResumed(const user_regs_struct& registers);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_RESTART_RULES_H_

@@ -10,7 +10,7 @@
 #include "agent/attach/restart_rules.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint32_t kLegacyBytes = 512;     // FXSAVE area: components 0 and 1
@@ -160,4 +160,4 @@ absl::StatusOr<SignalFrame> MakeSignalFrame(const ThreadState& state, uint64_t r
   return frame;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

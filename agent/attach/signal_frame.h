@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Where the CPU puts each state component in the standard format; size 0: it has no such component.
 struct XsaveLayout {
@@ -50,6 +50,6 @@ absl::StatusOr<uint32_t> XsaveBytes(std::span<const uint8_t> vector_state,
 absl::StatusOr<SignalFrame> MakeSignalFrame(const ThreadState& state, uint64_t restorer,
                                             const XsaveLayout& layout);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_SIGNAL_FRAME_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 absl::StatusOr<std::unique_ptr<StopWatchdog>> StopWatchdog::Create() {
   sigevent event{};
@@ -36,4 +36,4 @@ void StopWatchdog::Disarm() {
   ::timer_settime(timer_, 0, &never, nullptr);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

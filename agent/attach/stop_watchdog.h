@@ -16,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class StopWatchdog {
  public:
@@ -34,6 +34,6 @@ class StopWatchdog {
   const timer_t timer_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_STOP_WATCHDOG_H_

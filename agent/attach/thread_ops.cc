@@ -12,7 +12,7 @@
 #include "agent/attach/restart_rules.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kScanBytes = 65536;
@@ -169,4 +169,4 @@ absl::StatusOr<std::vector<ThreadFacts>> ReadThreads(Operations& operations,
   return all;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

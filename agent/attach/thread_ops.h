@@ -18,7 +18,7 @@
 #include "agent/attach/operations.h"
 #include "agent/attach/signal_frame.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Where a thread at `pc` goes: none when it stays; kUnavailable when it is inside `pairs_only` and at no pair. Pure.
 absl::StatusOr<std::optional<uint64_t>> NewPc(const MoveThreadsOp& op, uint64_t pc);
@@ -41,6 +41,6 @@ absl::StatusOr<std::vector<ThreadFacts>> ReadThreads(Operations& operations,
                                                      const XsaveLayout& layout,
                                                      const std::vector<HeldThread>& threads);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_THREAD_OPS_H_

@@ -13,7 +13,7 @@
 #include "agent/procfs/read_file.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxStatusBytes = 65536;
@@ -116,4 +116,4 @@ absl::Status CheckInjectable(const ThreadStatus& status, int32_t pid) {
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

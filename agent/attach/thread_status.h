@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct ThreadStatus {
   char state = '?';
@@ -48,6 +48,6 @@ bool IsStopped(const ThreadStatus& status);
 // shadow stack.
 absl::Status CheckInjectable(const ThreadStatus& status, int32_t pid);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_THREAD_STATUS_H_

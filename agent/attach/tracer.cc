@@ -7,7 +7,7 @@
 #include "core/base/frame.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kPrepareNs = 10 * kNsPerSecond;  // nothing is stopped yet
@@ -77,4 +77,4 @@ absl::StatusOr<HoldReply> Tracer::Run(const HoldRequest& request) {
   return reply;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -21,7 +21,7 @@
 #include "agent/attach/hold_request.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct TracerOptions {
   std::string program;                 // path of perf-agent-tracer
@@ -49,6 +49,6 @@ class Tracer {
   UniqueFd socket_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_TRACER_H_

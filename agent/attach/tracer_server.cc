@@ -20,7 +20,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kSendNs = 10 * kNsPerSecond;
@@ -96,4 +96,4 @@ absl::Status ServeHolds(int socket, TestTrap trap) {
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

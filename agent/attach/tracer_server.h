@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "agent/attach/operations.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Blocks SIGCHLD, dies with the agent, takes a high priority and locks its memory (both best effort: an ordinary
 // user may not).
@@ -19,6 +19,6 @@ absl::Status SetUpTracer();
 // Returns OK when a thread could not be released: only the end of this process frees it.
 absl::Status ServeHolds(int socket, TestTrap trap);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_ATTACH_TRACER_SERVER_H_

@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "agent/binary/dwarf_unit.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxUnits = 1'000'000;
@@ -109,4 +109,4 @@ std::optional<Subprogram> DebugInfo::FindSubprogram(uint64_t address) {
   return Subprogram{found->range, DieName(&die)};
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -18,7 +18,7 @@
 #include "agent/binary/elf_file.h"
 #include "agent/binary/function_lines.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct Subprogram {
   AddressRange range;
@@ -41,6 +41,6 @@ class DebugInfo {
   std::unique_ptr<Units> units_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_DEBUG_INFO_H_

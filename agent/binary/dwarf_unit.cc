@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxRanges = 100'000;     // per entry
@@ -228,4 +228,4 @@ FunctionLines DwarfUnit::Lines(Dwarf* dwarf, const AddressRange& range, const Fu
   return out;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -13,7 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "agent/binary/function_lines.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Address ranges of an entry; empty ranges left out, capped.
 std::vector<AddressRange> DieRanges(Dwarf_Die* die);
@@ -43,6 +43,6 @@ class DwarfUnit {
   std::vector<Function> functions_;  // sorted by low
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_DWARF_UNIT_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "core/base/byte_reader.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxEntries = 8'000'000;
@@ -201,4 +201,4 @@ uint64_t EhFrameAddress(std::span<const std::byte> header, uint64_t address) {
   return ReadPointer(reader, encoding, address + reader.offset()).value_or(0);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

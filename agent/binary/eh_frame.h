@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 
 struct AddressRange {
   uint64_t low = 0;
@@ -33,6 +33,6 @@ EhFrame ParseEhFrame(std::span<const std::byte> bytes, uint64_t address);
 // The address of .eh_frame from the bytes of .eh_frame_hdr at `address`; 0: not understood.
 uint64_t EhFrameAddress(std::span<const std::byte> header, uint64_t address);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_EH_FRAME_H_

@@ -15,7 +15,7 @@
 #include "core/base/byte_reader.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxSegments = 4096;
@@ -217,4 +217,4 @@ uint32_t DebugLinkCrc(std::span<const std::byte> bytes) {
   return ~crc;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -24,7 +24,7 @@ extern "C" {
 struct Elf;  // libelf
 }
 
-namespace perfd {
+namespace perfd::agent {
 
 struct ElfSection {
   std::string name;
@@ -90,6 +90,6 @@ bool IsDebugFileOf(const ElfFile& debug, const ElfFile& main);
 // Source: GDB manual "Separate Debug Files": the CRC of .gnu_debuglink is CRC-32 (polynomial 0xEDB88320, reflected).
 uint32_t DebugLinkCrc(std::span<const std::byte> bytes);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_ELF_FILE_H_

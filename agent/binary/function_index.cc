@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 std::vector<AddressRange> ReadEntries(const ElfFile& file) {
@@ -127,4 +127,4 @@ std::optional<FunctionBounds> FunctionIndex::Guess(uint64_t address) {
   return bounds;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -18,7 +18,7 @@
 #include "agent/binary/symbol_table.h"
 #include "core/model/code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct FunctionBounds {
   uint64_t low = 0;
@@ -49,6 +49,6 @@ class FunctionIndex {
   std::optional<std::vector<AddressRange>> entries_;  // sorted by low
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_FUNCTION_INDEX_H_

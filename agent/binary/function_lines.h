@@ -13,7 +13,7 @@
 #include "agent/binary/eh_frame.h"
 #include "core/model/code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct LineRow {
   uint64_t address = 0;
@@ -37,6 +37,6 @@ struct FunctionLines {
   SourceRange declaration;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_FUNCTION_LINES_H_

@@ -10,7 +10,7 @@
 #include "agent/binary/loop_lines.h"
 #include "agent/binary/symbol_name.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Instruction addresses of the body and of the branches back to the header.
@@ -110,4 +110,4 @@ LoopAnalysis AnalyseLoops(const FunctionCode& code, const FunctionLines& lines) 
   return out;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

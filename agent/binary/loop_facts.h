@@ -14,7 +14,7 @@
 #include "agent/binary/function_lines.h"
 #include "core/model/code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr size_t kMaxLoopsPerFunction = 65536;
 
@@ -26,6 +26,6 @@ struct LoopAnalysis {
 
 LoopAnalysis AnalyseLoops(const FunctionCode& code, const FunctionLines& lines);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_LOOP_FACTS_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Splits [range) out of what is there and gives it to `frame`. Frames come parents first, so the innermost wins.
@@ -110,7 +110,7 @@ LoopLineFinder::Place LoopLineFinder::AtFrame(const Place& place, uint32_t frame
 }
 
 // Places with a known line, seen from `frame`.
-std::vector<LoopLineFinder::Place> LoopLineFinder::PlacesIn(
+std::vector<LoopLineFinder::Place> LoopLineFinder::SitesIn(
     uint32_t frame, std::span<const uint64_t> addresses) const {
   std::vector<Place> places;
   for (const uint64_t address : addresses) {
@@ -125,8 +125,8 @@ LoopSource LoopLineFinder::Find(std::span<const uint64_t> body,
   LoopSource out;
   if (lines_.rows.empty() || lines_.frames.empty()) return out;
   const uint32_t frame = CommonFrame(body, latches);
-  std::vector<Place> places = PlacesIn(frame, body);
-  std::vector<Place> closing = PlacesIn(frame, latches);
+  std::vector<Place> places = SitesIn(frame, body);
+  std::vector<Place> closing = SitesIn(frame, latches);
   if (places.empty()) return out;
   std::map<uint32_t, size_t> weight;  // of each file; the latch decides where it has a line
   for (const Place& place : places) ++weight[place.file];
@@ -148,4 +148,4 @@ LoopSource LoopLineFinder::Find(std::span<const uint64_t> body,
   return out;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

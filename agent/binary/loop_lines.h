@@ -17,7 +17,7 @@
 #include "agent/binary/function_lines.h"
 #include "core/model/code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct LoopSource {
   SourceRange range;
@@ -46,13 +46,13 @@ class LoopLineFinder {
   uint32_t CommonFrame(std::span<const uint64_t> body, std::span<const uint64_t> latches) const;
   bool Holds(uint32_t frame, uint32_t inner) const;
   Place AtFrame(const Place& place, uint32_t frame) const;
-  std::vector<Place> PlacesIn(uint32_t frame, std::span<const uint64_t> addresses) const;
+  std::vector<Place> SitesIn(uint32_t frame, std::span<const uint64_t> addresses) const;
 
   const FunctionLines& lines_;
   std::vector<uint32_t> depth_;  // of each frame
   std::vector<Piece> pieces_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_LOOP_LINES_H_

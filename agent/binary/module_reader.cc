@@ -8,7 +8,7 @@
 #include "agent/binary/symbol_name.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 std::span<const std::byte> ReadCode(const ElfFile& file, uint64_t address) {
@@ -123,4 +123,4 @@ CodeFacts ModuleReader::FunctionsAt(std::span<const uint64_t> addresses) {
   return out;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

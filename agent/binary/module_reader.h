@@ -22,7 +22,7 @@
 #include "core/base/unique_fd.h"
 #include "core/model/module.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr size_t kMaxCachedFunctions = 65536;
 
@@ -56,6 +56,6 @@ class ModuleReader {
   std::map<uint64_t, FunctionFacts> cache_;  // by low
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_MODULE_READER_H_

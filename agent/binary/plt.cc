@@ -11,7 +11,7 @@
 #include "agent/binary/flow/decoder.h"
 #include "agent/binary/symbol_table.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxRelocations = 4'000'000;
@@ -87,4 +87,4 @@ std::vector<PltStub> ReadPltStubs(const ElfFile& file) {
   return stubs;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

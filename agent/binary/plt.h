@@ -11,7 +11,7 @@
 
 #include "agent/binary/elf_file.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct PltStub {
   uint64_t low = 0;
@@ -22,6 +22,6 @@ struct PltStub {
 // Sorted by low.
 std::vector<PltStub> ReadPltStubs(const ElfFile& file);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_PLT_H_

@@ -6,7 +6,7 @@
 #include "agent/binary/flow/decoder.h"
 #include "agent/binary/symbol_name.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 bool ReturnOracle::NeverReturns(uint64_t callee) {
   budget_ = kMaxInstructionsFollowed;
@@ -15,7 +15,7 @@ bool ReturnOracle::NeverReturns(uint64_t callee) {
 
 bool ReturnOracle::Ask(uint64_t callee, int depth) {
   if (const auto known = known_.find(callee); known != known_.end()) return known->second;
-  if (perfd::NeverReturns(name_(callee))) return known_[callee] = true;
+  if (perfd::agent::NeverReturns(name_(callee))) return known_[callee] = true;
   if (depth == kMaxCallDepth || budget_ <= 0) return false;  // not an answer to be kept
   known_[callee] = false;                                    // while it is looked into: recursion
   const bool never = Follow(callee, depth);
@@ -45,4 +45,4 @@ bool ReturnOracle::Follow(uint64_t callee, int depth) {
   return true;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -16,7 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class ReturnOracle {
  public:
@@ -41,6 +41,6 @@ class ReturnOracle {
   absl::flat_hash_map<uint64_t, bool> known_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_RETURN_ORACLE_H_

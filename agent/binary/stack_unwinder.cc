@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr pid_t kThread = 1;  // libdwfl wants a name for the one thread whose state it is shown
@@ -229,4 +229,4 @@ size_t StackUnwinder::modules() const {
   return session_->modules();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

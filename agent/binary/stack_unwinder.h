@@ -18,7 +18,7 @@
 #include "core/base/unique_fd.h"
 #include "core/model/stack.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // An open file and where it is mapped. Without a file: [vdso], read from this very process, or nothing.
 struct UnwindModule {
@@ -43,6 +43,6 @@ class StackUnwinder {
   std::unique_ptr<Session> session_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_STACK_UNWINDER_H_

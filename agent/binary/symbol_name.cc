@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 struct Free {
@@ -99,4 +99,4 @@ bool NeverReturns(absl::string_view symbol) {
   });
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

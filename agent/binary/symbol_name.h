@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "core/model/code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr size_t kMaxMangledName = 4096;
 inline constexpr size_t kMaxReadableName = 2048;
@@ -29,6 +29,6 @@ bool IsBetterName(absl::string_view a, absl::string_view b);
 // Functions of the C, C++ and Fortran runtimes that never return to the caller.
 bool NeverReturns(absl::string_view symbol);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_SYMBOL_NAME_H_

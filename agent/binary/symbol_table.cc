@@ -8,7 +8,7 @@
 
 #include "agent/binary/symbol_name.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxSymbols = 20'000'000;
@@ -109,4 +109,4 @@ const FunctionSymbol* SymbolTable::Find(uint64_t address) const {
   return nullptr;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

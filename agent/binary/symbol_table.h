@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/binary/elf_file.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct FunctionSymbol {
   uint64_t low = 0;
@@ -49,6 +49,6 @@ void AppendSymbols(const ElfFile& file, const ElfFile& code, std::vector<Functio
 // The zero-terminated text at `offset` of a string table; empty when it leaves the table.
 absl::string_view TableText(std::span<const std::byte> table, uint64_t offset);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_SYMBOL_TABLE_H_

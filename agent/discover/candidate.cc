@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr absl::string_view kLaunchers[] = {"mpirun",
@@ -172,4 +172,4 @@ absl::Status CheckRunnable(const Candidate& candidate, absl::string_view head) {
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -18,7 +18,7 @@
 #include "agent/procfs/process_rights.h"
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct Candidate {
   int32_t pid = 0;
@@ -70,6 +70,6 @@ absl::Status CheckRunnable(const Candidate& candidate, absl::string_view head);
 
 std::string CommandName(const Candidate& candidate);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_DISCOVER_CANDIDATE_H_

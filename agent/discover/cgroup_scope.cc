@@ -14,7 +14,7 @@
 #include "agent/procfs/process_rights.h"
 #include "agent/procfs/read_file.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kMaxDepth = 16;
@@ -124,4 +124,4 @@ std::string FindJobCgroup(const ProcFs& procfs, const std::vector<RankInfo>& ran
   return TreeIsPure(procfs, directory, ranks[0].uid) ? directory : std::string();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,13 +14,13 @@
 #include "agent/procfs/procfs.h"
 #include "core/model/identity.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // The part of `path` up to and including the first component job_<digits>; empty: none. With an id, only that job's.
 std::string JobPart(absl::string_view path, absl::string_view job_id);
 
 std::string FindJobCgroup(const ProcFs& procfs, const std::vector<RankInfo>& ranks);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_DISCOVER_CGROUP_SCOPE_H_

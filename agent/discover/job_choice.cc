@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxNamed = 8;  // jobs in a message, and pids of each
@@ -79,4 +79,4 @@ std::string CollidingLaunches(const std::vector<Candidate>& candidates) {
   return {};
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "agent/discover/candidate.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Of all ranks, each once, sorted; "" is a launcher that names none.
 std::vector<std::string> JobIds(const std::vector<Candidate>& candidates);
@@ -23,6 +23,6 @@ absl::Status ChooseJob(std::optional<std::string>* job_id, std::vector<Candidate
 // Steps of one Slurm job may have the same rank numbers: a sentence about it, or nothing.
 std::string CollidingLaunches(const std::vector<Candidate>& candidates);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_DISCOVER_JOB_CHOICE_H_

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using GroupKey = std::tuple<std::string, std::string, RankSource, int32_t>;
@@ -22,7 +22,7 @@ bool IsProgram(const Candidate& candidate) {
 }
 
 // Of those whose pid is another process's now, or that are MPI ranks by now.
-void TakeBack(const std::vector<RankInfo>& ranks, GivenNumbers* given) {
+void RemoveJumps(const std::vector<RankInfo>& ranks, GivenNumbers* given) {
   std::map<int32_t, const RankInfo*> seen;
   for (const RankInfo& info : ranks) seen[info.pid] = &info;
   std::erase_if(given->by_process, [&](const auto& entry) {
@@ -59,7 +59,7 @@ void DropWrappers(std::vector<Candidate>* candidates) {
 
 // A shell is dropped where its rank also has a program. A batch script's shell is in a launch of its own: it is dropped
 // where the job has any program at all.
-std::vector<Candidate> KeepPrograms(std::vector<Candidate> candidates) {
+std::vector<Candidate> RetainPrograms(std::vector<Candidate> candidates) {
   std::erase_if(candidates, [](const Candidate& c) { return IsLauncher(CommandName(c)); });
   std::set<GroupKey> with_program;
   std::set<std::string> jobs_with_program;
@@ -103,7 +103,7 @@ std::vector<RankInfo> NumberRanks(const std::vector<Candidate>& candidates, cons
   }
   std::sort(ranks.begin(), ranks.end(),
             [](const RankInfo& a, const RankInfo& b) { return a.pid < b.pid; });
-  TakeBack(ranks, given);
+  RemoveJumps(ranks, given);
   FreeNumbers numbers(given);
   for (RankInfo& info : ranks) {
     if (info.source != RankSource::kNone) continue;
@@ -118,4 +118,4 @@ std::vector<RankInfo> NumberRanks(const std::vector<Candidate>& candidates, cons
   return ranks;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

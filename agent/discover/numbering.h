@@ -1,6 +1,6 @@
 // agent/discover/numbering.h - from the processes that match to the ranks that are measured. Pure.
 //
-// Shape    KeepPrograms drops launchers, and the shells and wrappers around a rank's program.
+// Shape    RetainPrograms drops launchers, and the shells and wrappers around a rank's program.
 //          NumberRanks turns what is left into ranks, sorted by rank, then pid.
 // Rules    Several programs with one rank number (an application and the helpers it forked) are all kept: the rank's
 //          time is the sum. Processes without a rank number get consecutive ones after the largest MPI rank, in pid
@@ -17,9 +17,9 @@
 #include "agent/discover/candidate.h"
 #include "core/model/identity.h"
 
-namespace perfd {
+namespace perfd::agent {
 
-std::vector<Candidate> KeepPrograms(std::vector<Candidate> candidates);
+std::vector<Candidate> RetainPrograms(std::vector<Candidate> candidates);
 // Also where they are all there is.
 void DropWrappers(std::vector<Candidate>* candidates);
 
@@ -34,6 +34,6 @@ struct GivenNumbers {
 std::vector<RankInfo> NumberRanks(const std::vector<Candidate>& candidates, const std::string& node,
                                   GivenNumbers* given);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_DISCOVER_NUMBERING_H_

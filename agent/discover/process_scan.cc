@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Where in the second half of the holding time a process is judged anew.
@@ -46,4 +46,4 @@ void ProcessScan::Keep(const std::vector<int32_t>& pids) {
   std::erase_if(numbers_.by_process, [&](const auto& given) { return ended(given.first.first); });
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

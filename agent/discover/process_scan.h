@@ -20,7 +20,7 @@
 #include "agent/discover/verdict.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class ProcessScan {
  public:
@@ -38,7 +38,7 @@ class ProcessScan {
   void Keep(const std::vector<int32_t>& pids);
 
   bool first() const { return scans_ == 0; }
-  void NoteScanned() { ++scans_; }
+  void RecordScanned() { ++scans_; }
   bool follows_job() const { return numbers_.reuse; }
   GivenNumbers& numbers() { return numbers_; }
   // The job whose ranks are meant, once any were found.
@@ -59,6 +59,6 @@ class ProcessScan {
   uint64_t scans_ = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_DISCOVER_PROCESS_SCAN_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "core/model/hook.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int32_t kMaxRank = 1 << 30;
@@ -86,4 +86,4 @@ RankEnvironment ReadRankEnvironment(const EnvironmentMap& environment) {
   return result;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

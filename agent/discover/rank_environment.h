@@ -15,7 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/model/identity.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 using EnvironmentMap = absl::flat_hash_map<std::string, std::string>;
 
@@ -30,6 +30,6 @@ struct RankEnvironment {
 
 RankEnvironment ReadRankEnvironment(const EnvironmentMap& environment);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_DISCOVER_RANK_ENVIRONMENT_H_

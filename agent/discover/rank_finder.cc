@@ -16,7 +16,7 @@
 #include "agent/discover/job_choice.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kNameBufferBytes = 16384;
@@ -170,8 +170,8 @@ absl::StatusOr<Discovery> RankFinder::Find(const TargetSpec& target,
   const bool first = scan->first();
   Matches matches =
       Matcher(procfs_, scope, scan).Match(pids, first ? patience_ : absl::ZeroDuration());
-  scan->NoteScanned();
-  if (target.pids.empty()) matches.accepted = KeepPrograms(std::move(matches.accepted));
+  scan->RecordScanned();
+  if (target.pids.empty()) matches.accepted = RetainPrograms(std::move(matches.accepted));
   if (scan->follows_job()) DropWrappers(&matches.accepted);  // before they take a number
   if (matches.accepted.empty() && matches.rejected.empty()) {
     return NothingFound(node_, scope, matches.foreign);
@@ -192,4 +192,4 @@ absl::StatusOr<Discovery> RankFinder::Find(const TargetSpec& target,
   return discovery;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -25,7 +25,7 @@
 #include "core/model/identity.h"
 #include "core/model/profile_spec.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct RejectedProcess {
   int32_t pid = 0;
@@ -58,6 +58,6 @@ class RankFinder {
   absl::Duration patience_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_DISCOVER_RANK_FINDER_H_

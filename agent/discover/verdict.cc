@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kElfHeadBytes = 64;  // sizeof(Elf64_Ehdr)
@@ -143,4 +143,4 @@ Verdict Judge(const ProcFs& procfs, const Scope& scope, int32_t pid, const Proce
   return verdict;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -15,7 +15,7 @@
 #include "core/model/identity.h"
 #include "core/model/profile_spec.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Whose processes the target means.
 struct Scope {
@@ -39,6 +39,6 @@ struct Verdict {
 
 Verdict Judge(const ProcFs& procfs, const Scope& scope, int32_t pid, const ProcessStamp& stamp);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_DISCOVER_VERDICT_H_

@@ -10,7 +10,7 @@
 #include "agent/doctor/node_checks.h"
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct CheckScope {
   const ProcFs& procfs;
@@ -36,6 +36,6 @@ void CheckPrograms(const CheckScope& scope);
 // Whether the file is there and `--version` of it ends well, in time.
 NodeCheck CheckProgram(const std::string& name, const std::string& binary);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_DOCTOR_CHECK_SCOPE_H_

@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "agent/procfs/read_file.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kSmallFile = 65536;
@@ -100,4 +100,4 @@ void CheckInjection(const CheckScope& scope) {
              .fix = std::move(found.fix)});
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

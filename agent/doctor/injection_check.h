@@ -13,7 +13,7 @@
 #include "agent/doctor/node_checks.h"
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct InjectionObstacle {
   std::string reason;  // empty: there is none
@@ -26,6 +26,6 @@ InjectionObstacle FindObstacle(const ProcFs& procfs, const NodeCheckOptions& opt
 // Rows "perf-agent-tracer" and "altering loops".
 void CheckInjection(const CheckScope& scope);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_DOCTOR_INJECTION_CHECK_H_

@@ -11,7 +11,7 @@
 #include "agent/doctor/injection_check.h"
 #include "agent/doctor/user_mode.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kUnknownParanoid = 2;  // the kernel's default
@@ -69,4 +69,4 @@ std::vector<NodeCheck> RunNodeChecks(const ProcFs& procfs, const NodeCheckOption
   return checks;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

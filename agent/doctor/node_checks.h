@@ -16,7 +16,7 @@
 
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct NodeCheck {
   std::string name;
@@ -44,6 +44,6 @@ struct NodeCheckOptions {
 
 std::vector<NodeCheck> RunNodeChecks(const ProcFs& procfs, const NodeCheckOptions& options);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_DOCTOR_NODE_CHECKS_H_

@@ -7,7 +7,7 @@
 #include "agent/sample/event_choice.h"
 #include "agent/sample/perf_event.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 struct SysctlRule {
@@ -77,4 +77,4 @@ void CheckPerf(const CheckScope& scope) {
              "virtual machine");
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

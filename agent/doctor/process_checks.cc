@@ -24,7 +24,7 @@
 
 extern char** environ;
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kSmallFile = 65536;
@@ -219,4 +219,4 @@ void CheckPrograms(const CheckScope& scope) {
              .fix = "apt-get install libc6-dbg"});
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kLowestParanoid = -1;
@@ -66,4 +66,4 @@ std::vector<std::string> UserModeRows() {
   return rows;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 
 enum class Sampling {
   kNone,        // perf_event_open is refused
@@ -39,6 +39,6 @@ std::string Describe(const UserModeReach& reach);
 // The rows of the two tables in docs/user_mode.md, as Markdown.
 std::vector<std::string> UserModeRows();
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_DOCTOR_USER_MODE_H_

@@ -1,6 +1,6 @@
 // agent/experiment/kill_switch.h - whether loops may be altered on this node at all: its configuration and the disable file.
 //
-// Shape    Obstacle looks now; Thrown is for those who ask all the time and looks for the file once in kLookNs.
+// Shape    Obstacle looks now; Thrown is for those who ask all the time and looks for the file once in kScanNs.
 // Units    ns of CLOCK_MONOTONIC.
 // Threads  thread-safe.
 #ifndef AGENT_EXPERIMENT_KILL_SWITCH_H_
@@ -16,11 +16,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class KillSwitch {
  public:
-  static constexpr int64_t kLookNs = 10 * kNsPerMs;
+  static constexpr int64_t kScanNs = 10 * kNsPerMs;
 
   // allowed: by the site's configuration, from now on; null: always. disable_file: empty: there is none.
   KillSwitch(const std::atomic<bool>* allowed, std::string disable_file)
@@ -35,9 +35,9 @@ class KillSwitch {
   bool Thrown() const {
     if (Forbidden()) return true;
     const int64_t now = SystemClock().MonotonicNs();
-    if (looked_ns_ == 0 || now - looked_ns_ >= kLookNs) {
+    if (scanned_ns_ == 0 || now - scanned_ns_ >= kScanNs) {
       existed_ = FileExists();
-      looked_ns_ = now;
+      scanned_ns_ = now;
     }
     return existed_;
   }
@@ -50,10 +50,10 @@ class KillSwitch {
 
   const std::atomic<bool>* const allowed_;
   const std::string disable_file_;
-  mutable std::atomic<int64_t> looked_ns_ = 0;
+  mutable std::atomic<int64_t> scanned_ns_ = 0;
   mutable std::atomic<bool> existed_ = false;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_KILL_SWITCH_H_

@@ -8,11 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "agent/procfs/procfs.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kPatienceNs = 200 * kNsPerMs;  // the next attempt comes anyhow
@@ -39,22 +40,22 @@ std::function<absl::Status(const RankInfo&)> HealByJournal(TracerOptions tracer,
   return [tracer, journal_directory](const RankInfo& rank) -> absl::Status {
     RETURN_IF_ERROR(MayBeStopped(rank));
     ASSIGN_OR_RETURN(const auto started, Tracer::Start(tracer));
-    LabOptions lab;
-    lab.tracer = started.get();
-    lab.journal_directory = journal_directory;
-    lab.heal_patience_ns = kPatienceNs;
-    lab.audit = [](AuditEntry entry) {
+    InjectorOptions injector;
+    injector.tracer = started.get();
+    injector.journal_directory = journal_directory;
+    injector.heal_patience_ns = kPatienceNs;
+    injector.audit = [](AuditEntry entry) {
       LogInfo("audit: {} pid {}: stopped for {} us: {}", entry.action, entry.pid,
               entry.pause_ns / 1000, entry.outcome);
     };
-    return HealBefore(rank, lab);
+    return HealBefore(rank, injector);
   };
 }
 
 LateHealer::~LateHealer() {
   std::thread thread;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stop_ = true;
     thread = std::move(thread_);
   }
@@ -62,7 +63,7 @@ LateHealer::~LateHealer() {
 }
 
 bool LateHealer::Leave(const RankInfo& rank) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (stop_ || ranks_.size() >= kMostRanks) return false;
   const bool known = std::any_of(ranks_.begin(), ranks_.end(),
                                  [&](const RankInfo& other) { return Same(other, rank); });
@@ -72,7 +73,7 @@ bool LateHealer::Leave(const RankInfo& rank) {
 }
 
 bool LateHealer::Claim(const RankInfo& rank) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const size_t known =
       std::erase_if(ranks_, [&](const RankInfo& other) { return Same(other, rank); });
   const auto free = [this, &rank]()
@@ -82,12 +83,12 @@ bool LateHealer::Claim(const RankInfo& rank) {
 }
 
 size_t LateHealer::waiting() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return ranks_.size();
 }
 
 bool LateHealer::AwaitRanks() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto due = [this]()
                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || !ranks_.empty(); };
   mutex_.Await(absl::Condition(&due));
@@ -95,7 +96,7 @@ bool LateHealer::AwaitRanks() {
 }
 
 bool LateHealer::AwaitTurn(int64_t wait_ns) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto over = [this]()
                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || ranks_.empty(); };
   return !mutex_.AwaitWithTimeout(absl::Condition(&over), absl::Nanoseconds(wait_ns));
@@ -111,7 +112,7 @@ void LateHealer::Run() {
 }
 
 bool LateHealer::Begin(const RankInfo& rank) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const bool waits = std::any_of(ranks_.begin(), ranks_.end(),
                                  [&](const RankInfo& other) { return Same(other, rank); });
   if (stop_ || !waits) return false;
@@ -122,7 +123,7 @@ bool LateHealer::Begin(const RankInfo& rank) {
 void LateHealer::HealOnce() {
   std::vector<RankInfo> ranks;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     ranks = ranks_;
   }
   for (const RankInfo& rank : ranks) {
@@ -132,11 +133,11 @@ void LateHealer::HealOnce() {
       LogInfo("pid {}: what could not be taken out before is out", rank.pid);
     else
       LogWarning("pid {}: what was left in it is still there: {}", rank.pid, Text(healed));
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     under_way_ = 0;
     if (healed.ok())
       std::erase_if(ranks_, [&](const RankInfo& other) { return Same(other, rank); });
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

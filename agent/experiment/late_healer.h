@@ -20,12 +20,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "agent/attach/tracer.h"
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 #include "core/model/identity.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct LateHealerOptions {
   // OK: nothing of ours is in it any more. Called from the healer's thread.
@@ -60,13 +60,13 @@ class LateHealer {
   void HealOnce();
 
   const LateHealerOptions options_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<RankInfo> ranks_ ABSL_GUARDED_BY(mutex_);
   int32_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;  // pid; 0: none
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // begun by the first Leave, under mutex_
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_LATE_HEALER_H_

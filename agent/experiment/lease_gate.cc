@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Until the daemon has seen how well pauses overlap: not too sure of it.
@@ -13,14 +13,14 @@ constexpr double kFirstCharge = 2;
 
 double LeaseGate::Charge() const {
   if (!active()) return 1;
-  const double told = board_ == nullptr ? 0 : board_->charge(profile_id_);
+  const double told = lease_table_ == nullptr ? 0 : lease_table_->charge(profile_id_);
   const double nodes = static_cast<double>(lease_->nodes);
   return std::clamp(told > 0 ? told : kFirstCharge, 1.0, std::max(1.0, nodes));
 }
 
 // The order's own reading until the board has a later one.
 ClockReading LeaseGate::Clock() const {
-  const auto newer = board_ == nullptr ? std::nullopt : board_->clock();
+  const auto newer = lease_table_ == nullptr ? std::nullopt : lease_table_->clock();
   return newer.has_value() && newer->here_ns >= lease_->clock.here_ns ? *newer : lease_->clock;
 }
 
@@ -72,4 +72,4 @@ void KeepWithin(const LeaseSlot& slot, int64_t entry_ns, StepRoom& room) {
       std::clamp<int64_t>(half / std::max<int64_t>(1, entry_ns), 1, room.most_countdown);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

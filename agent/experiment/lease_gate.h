@@ -14,12 +14,12 @@
 #include <optional>
 #include <string>
 
-#include "agent/experiment/lease_board.h"
+#include "agent/experiment/lease_table.h"
 #include "agent/experiment/loop_experiment.h"
 #include "core/analysis/lease_windows.h"
 #include "core/model/measure_order.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct LeaseSlot {
   uint64_t generation = 0;
@@ -47,8 +47,8 @@ class LeaseGate {
   static constexpr double kEntriesAwaited = 16;  // by one thread, within a window
 
   // `board` may be null.
-  LeaseGate(const MeasureOrder& order, const LeaseBoard* board)
-      : profile_id_(order.profile_id), lease_(order.lease), board_(board) {}
+  LeaseGate(const MeasureOrder& order, const LeaseTable* lease_table)
+      : profile_id_(order.profile_id), lease_(order.lease), lease_table_(lease_table) {}
 
   bool active() const { return lease_.has_value(); }
   // What a pause within a window, and one outside of all, costs of the budget.
@@ -67,9 +67,9 @@ class LeaseGate {
 
   const std::string profile_id_;
   const std::optional<PauseLease> lease_;
-  const LeaseBoard* const board_;
+  const LeaseTable* const lease_table_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_LEASE_GATE_H_

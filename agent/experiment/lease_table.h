@@ -1,10 +1,10 @@
-// agent/experiment/lease_board.h - what the daemon has told of job time and of leases, where the experimenters find it.
+// agent/experiment/lease_table.h - what the daemon has told of job time and of leases, where the experimenters find it.
 //
 // Shape    the link writes, experimenters read. Newer news replace older ones.
 // Bounds   kMostProfiles charges; the oldest goes.
 // Threads  thread-safe.
-#ifndef AGENT_EXPERIMENT_LEASE_BOARD_H_
-#define AGENT_EXPERIMENT_LEASE_BOARD_H_
+#ifndef AGENT_EXPERIMENT_LEASE_TABLE_H_
+#define AGENT_EXPERIMENT_LEASE_TABLE_H_
 
 #include <deque>
 #include <optional>
@@ -12,25 +12,25 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "core/base/mutex.h"
 #include "core/model/pause_lease.h"
 
-namespace perfd {
+namespace perfd::agent {
 
-class LeaseBoard {
+class LeaseTable {
  public:
   static constexpr size_t kMostProfiles = 64;
 
   void SetClock(const ClockReading& reading) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     clock_ = reading;
   }
   std::optional<ClockReading> clock() const {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return clock_;
   }
   void SetCharge(const std::string& profile_id, double charge) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     for (auto& [id, known] : charges_) {
       if (id == profile_id) {
         known = charge;
@@ -42,7 +42,7 @@ class LeaseBoard {
   }
   // 0: not told.
   double charge(const std::string& profile_id) const {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     for (const auto& [id, known] : charges_) {
       if (id == profile_id) return known;
     }
@@ -50,11 +50,11 @@ class LeaseBoard {
   }
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::optional<ClockReading> clock_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::pair<std::string, double>> charges_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_LEASE_BOARD_H_

@@ -5,8 +5,9 @@
 #include "absl/time/clock.h"
 #include "agent/experiment/node_experimenter.h"
 #include "core/analysis/injection_total.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using Stage = LoopExperiment::Stage;
@@ -42,8 +43,8 @@ bool NodeExperimenter::StepLeased() {
   Recharge();
   const size_t next = NextLoop();
   if (next >= request_.plan.loops.size()) return AwaitOrder();
-  if (Advanced(next).first < Stage::kLook) {
-    const std::vector<RankBench*> benches = Waiting(next);
+  if (Advanced(next).first < Stage::kProbe) {
+    const std::vector<RankExperiments*> benches = Waiting(next);
     StepRanks(next, benches, nullptr);
     Publish(next, benches);
     return true;
@@ -55,8 +56,8 @@ bool NodeExperimenter::StepLeased() {
     return true;
   }
   if (turn->slot.begin_ns + kReserveNs >= request_.end_ns) return false;
-  const std::vector<RankBench*> benches = Waiting(turn->loop);
-  const int64_t cost = CostOf(turn->loop, benches, &RankBench::LeastCost);
+  const std::vector<RankExperiments*> benches = Waiting(turn->loop);
+  const int64_t cost = CostOf(turn->loop, benches, &RankExperiments::LeastCost);
   const int64_t now = options_.clock->MonotonicNs();
   const int64_t wait = budget_->WaitNs(cost, now);
   if (wait < 0 || now + wait + kReserveNs >= request_.end_ns) {
@@ -78,7 +79,7 @@ std::optional<LeaseTurn> NodeExperimenter::NextTurn() const {
     if (advanced.first != least.first || advanced.second > least.second + kMostAhead)
       return std::nullopt;
     int64_t entry_ns = 0;
-    for (const RankBench* bench : Waiting(loop))
+    for (const RankExperiments* bench : Waiting(loop))
       entry_ns = std::max(entry_ns, bench->EntryNs(loop));
     return entry_ns;
   };
@@ -107,11 +108,11 @@ void NodeExperimenter::SpendLeased(const std::vector<StepCost>& all, const Lease
   if (!pause.has_value()) return budget_->Spend(Scaled(gate_->OutsideCharge(), added));
   leased_ns_ += added;
   budget_->Spend(Scaled(charge_, added));
-  absl::MutexLock lock(&mutex_);
-  if (news_.pauses.size() < kMostPauses)
-    news_.pauses.push_back(*pause);
+  MutexLock lock(&mutex_);
+  if (update_.pauses.size() < kMostPauses)
+    update_.pauses.push_back(*pause);
   else
-    ++news_.pauses_dropped;
+    ++update_.pauses_dropped;
 }
 
 // How well pauses overlap is known afterwards: what was spent is charged anew.
@@ -122,4 +123,4 @@ void NodeExperimenter::Recharge() {
   charge_ = charge;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

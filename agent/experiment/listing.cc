@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 VariantListing MakeListing(const InstalledLoop& loop, const CodeCopy& copy, std::string variant,
@@ -52,4 +52,4 @@ std::vector<std::string> OpenVariants(const std::vector<std::string>& asked,
   return open;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

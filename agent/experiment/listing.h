@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 #include "core/model/loop_measurement.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr size_t kMaxListedLines = 256;
 inline constexpr size_t kMaxListings = 16;
@@ -26,6 +26,6 @@ std::vector<VariantListing> MakeListings(const InstalledLoop& loop,
 std::vector<std::string> OpenVariants(const std::vector<std::string>& asked,
                                       const LoopMeasurement& loop);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_LISTING_H_

@@ -1,6 +1,6 @@
 // LoopExperiment: instances too short to be timed one by one. Repeated in a shadow, such an instance is learnt by the branch
 // predictor, and reading the clock takes longer than it does. Where the code between two instances can be copied, a run goes on
-// over many of them (agent/variant/chain.h), and its time is told per instance.
+// over many of them (agent/variant/batch.h), and its time is told per instance.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -9,10 +9,10 @@
 #include "absl/strings/str_format.h"
 #include "agent/experiment/loop_experiment.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
-constexpr double kChainNs =
+constexpr double kBatchNs =
     100'000;  // of a run: reading the clock is nothing then, nor is the code of a new place
 constexpr uint64_t kMostInstances = 10'000;
 constexpr uint64_t kLeastInstances = 4;
@@ -23,23 +23,23 @@ constexpr char kInARow[] = "in a row";
 
 }  // namespace
 
-void LoopExperiment::ChooseChain() {
-  if (in_place_ || chain_tried_ || InstanceNs() > kShortNs) return;
-  chain_tried_ = true;
-  if (!installed_.chains.ok()) {
-    RunAlone(std::string(installed_.chains.message()));
+void LoopExperiment::ChooseBatch() {
+  if (in_situ_ || batch_tried_ || InstanceNs() > kShortNs) return;
+  batch_tried_ = true;
+  if (!installed_.batches.ok()) {
+    RunAlone(std::string(installed_.batches.message()));
     return;
   }
-  const double instances = kChainNs / std::max(1.0, InstanceNs());
+  const double instances = kBatchNs / std::max(1.0, InstanceNs());
   instances_ = std::clamp(static_cast<uint64_t>(instances), kLeastInstances, kMostInstances);
-  chain_refusals_ = NotInAChain();
+  batch_refusals_ = NotInABatch();
   // What lies between keeps its own state on the stack: nothing can be run twice before it is known what to bring back.
   trace_alone_ = true;
 }
 
 void LoopExperiment::RunAlone(const std::string& why) {
   instances_ = 0;
-  chain_refusals_ = {
+  batch_refusals_ = {
       {kInARow, 0,
        absl::StrFormat("an instance of %.2f us is too short to be repeated as it runs live, and "
                        "many cannot be run in a row: %s",
@@ -48,7 +48,7 @@ void LoopExperiment::RunAlone(const std::string& why) {
 }
 
 // False: instances are looked at alone from now on. `failure`: of its first run; empty: there are figures of some.
-bool LoopExperiment::KeepsChain(const std::string& failure) {
+bool LoopExperiment::AcceptsBatch(const std::string& failure) {
   if (instances_ == 0) return true;
   std::string why = failure;
   if (why.empty() && run_cycles_ > kMostAround * live_cycles_)
@@ -58,30 +58,30 @@ bool LoopExperiment::KeepsChain(const std::string& failure) {
   RunAlone(why);
   trace_alone_ = protocol_chosen_ = false;
   evict_ = Evict::kNothing;
-  new_places_ = places_tried_ = false;
+  new_placements_ = placements_tried_ = false;
   run_cycles_ = 0;
   trips_.clear();
   trips_checked_.clear();
   trip_refusals_.clear();
-  narrow_misses_ = narrow_failures_ = 0;
+  trim_misses_ = trim_failures_ = 0;
   trace_ = {};
   ForgetRuns();
-  stage_ = Stage::kLook;
+  stage_ = Stage::kProbe;
   return false;
 }
 
 // To `most` passes in all, where one instance makes `passes`. False: so that the look is to be made again.
-bool LoopExperiment::ShortenChain(uint64_t passes, uint64_t most) {
+bool LoopExperiment::ShortenBatch(uint64_t passes, uint64_t most) {
   const uint64_t fewer = most / std::max<uint64_t>(1, passes);
   if (fewer < kLeastInstances || fewer >= instances_)
-    return KeepsChain(absl::StrCat("one of them makes ", passes, " passes"));
+    return AcceptsBatch(absl::StrCat("one of them makes ", passes, " passes"));
   instances_ = fewer;
   return false;
 }
 
 // By a path that copies leave out, or where the loop around ends; or runs of one thread did not all come as far, since what
 // they depend on was not brought back. Such a shadow says nothing of a chain.
-bool LoopExperiment::LeftEarly(const ShadowAnswer& answer, const std::vector<RunWish>& runs) {
+bool LoopExperiment::LeftEarly(const ShadowAnswer& answer, const std::vector<RunSpec>& runs) {
   if (instances_ == 0) return false;
   std::map<int32_t, std::pair<uint64_t, uint64_t>> turns;  // of each thread: fewest, most
   for (const ShadowRun& run : answer.runs) {
@@ -108,7 +108,7 @@ bool LoopExperiment::LeftEarly(const ShadowAnswer& answer, const std::vector<Run
   if (++early_ends_ < kMostEarlyEnds) return true;
   const std::string why = equal ? absl::StrCat("it is left after ", least, " of them")
                                 : "its runs do not all come as far";
-  return !KeepsChain(why);
+  return !AcceptsBatch(why);
 }
 
 // Copies that count tell how often the loop was entered, others the turns of the loop around it.
@@ -118,7 +118,7 @@ bool LoopExperiment::Entered(int32_t variant) const {
 
 // Of each thread: how many instances all of these runs went on over. By the counted run where there is one.
 std::map<int32_t, double> LoopExperiment::InstancesOf(const ShadowAnswer& answer,
-                                                      const std::vector<RunWish>& runs) const {
+                                                      const std::vector<RunSpec>& runs) const {
   std::map<int32_t, double> instances;
   for (const ShadowRun& run : answer.runs) {
     const auto index = static_cast<size_t>(run.run);
@@ -134,58 +134,58 @@ std::map<int32_t, double> LoopExperiment::InstancesOf(const ShadowAnswer& answer
 }
 
 // What an instance takes with all that lies between, before a schedule is made for many of them.
-StepCost LoopExperiment::TimeChain(RankLab& lab, const StepRoom& room) {
-  std::vector<RunWish> runs = PlaceRuns();
-  runs.push_back({.variant = kCountIndex, .restore = trace_.in_place});
+StepCost LoopExperiment::TimeBatch(RankInjector& injector, const StepRoom& room) {
+  std::vector<RunSpec> runs = AssignPlacements();
+  runs.push_back({.variant = kCountIndex, .restore = trace_.in_situ});
   ShadowAnswer answer;
-  const StepCost cost = RunShadow(lab, room, runs, trace_.in_place, &answer);
+  const StepCost cost = RunShadow(injector, room, runs, trace_.in_situ, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
-  if (room.narrow && MissedMemory(answer)) return cost;
+  if (room.trim && MissedMemory(answer)) return cost;
   if (LeftEarly(answer, runs)) return cost;
   std::map<int32_t, double> instances = InstancesOf(answer, runs);
   std::map<int32_t, double>
       best;  // of each thread: a machine that does other things makes runs longer, none shorter
   for (const ShadowRun& run : answer.runs) {
     if (!run.ok) {
-      KeepsChain(absl::StrCat("REF failed: ", run.failure));
+      AcceptsBatch(absl::StrCat("REF failed: ", run.failure));
       return cost;
     }
-    const RunWish& wish = runs[static_cast<size_t>(run.run)];
-    if (wish.variant != kRefIndex || (new_places_ && wish.place == 0)) continue;
+    const RunSpec& request = runs[static_cast<size_t>(run.run)];
+    if (request.variant != kRefIndex || (new_placements_ && request.place == 0)) continue;
     const double cycles = static_cast<double>(run.cycles) / instances[run.thread];
     double& least = best.try_emplace(run.thread, cycles).first->second;
     least = std::min(least, cycles);
   }
   for (const auto& [thread, cycles] : best) run_cycles_ = std::max(run_cycles_, cycles);
-  if (new_places_) TakePlaces(answer, runs);
-  KeepsChain("");
+  if (new_placements_) ReadPlacements(answer, runs);
+  AcceptsBatch("");
   return cost;
 }
 
 // The copy of a variant that is run.
 const CodeCopy& LoopExperiment::CopyOf(size_t variant) const {
-  return instances_ > 0 && Chained(static_cast<int32_t>(variant)) ? *installed_.chained[variant]
+  return instances_ > 0 && Batched(static_cast<int32_t>(variant)) ? *installed_.batched[variant]
                                                                   : installed_.copies[variant];
 }
 
-bool LoopExperiment::Chained(int32_t variant) const {
+bool LoopExperiment::Batched(int32_t variant) const {
   const auto at = static_cast<size_t>(variant);
-  return variant >= 0 && at < installed_.chained.size() && installed_.chained[at].ok();
+  return variant >= 0 && at < installed_.batched.size() && installed_.batched[at].ok();
 }
 
-std::vector<Refusal> LoopExperiment::NotInAChain() const {
+std::vector<Refusal> LoopExperiment::NotInABatch() const {
   std::vector<Refusal> refusals;
   for (size_t i = 0; i < installed_.names.size(); ++i) {
     const auto variant = static_cast<int32_t>(i);
-    if (IsTripCheck(variant) || (Chained(variant) && Chained(BaseOf(variant)))) continue;
-    const int32_t missing = Chained(variant) ? BaseOf(variant) : variant;
+    if (IsTripCheck(variant) || (Batched(variant) && Batched(BaseOf(variant)))) continue;
+    const int32_t missing = Batched(variant) ? BaseOf(variant) : variant;
     refusals.push_back(
         {installed_.names[i].Text(), 0,
          absl::StrCat("instances are run in a row: ",
-                      installed_.chained[static_cast<size_t>(missing)].status().message()),
+                      installed_.batched[static_cast<size_t>(missing)].status().message()),
          1});
   }
   return refusals;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

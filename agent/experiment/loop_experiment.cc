@@ -8,12 +8,12 @@
 #include "absl/strings/str_format.h"
 #include "core/analysis/cluster_median.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
-constexpr int64_t kFirstCensusNs = 50 * kMs;
-constexpr int64_t kLongestCensusNs = 3200 * kMs;
+constexpr int64_t kFirstEntryCountNs = 50 * kMs;
+constexpr int64_t kLongestEntryCountNs = 3200 * kMs;
 constexpr int32_t kMostFailures = 4;
 constexpr uint32_t kMostShadows = 64;  // of one loop: what is not known by then will not be
 
@@ -21,20 +21,22 @@ constexpr int32_t kInstanceRounds =
     2;  // of one shadow then: more instances tell more than more runs
 
 // Room for runs that count the passes of variants.
-void SetAside(size_t checks, int64_t room_ns, int32_t team, ScheduleWish& wish) {
-  wish.room_ns = room_ns - static_cast<int64_t>(checks) * kCountedRuns * wish.run_ns;
-  wish.most = MostRuns(team) - static_cast<int32_t>(checks) - 1;  // and COUNT
+void SetAside(size_t checks, int64_t room_ns, int32_t team, ScheduleInput& request) {
+  request.room_ns = room_ns - static_cast<int64_t>(checks) * kCountedRuns * request.run_ns;
+  request.most = MostRuns(team) - static_cast<int32_t>(checks) - 1;  // and COUNT
 }
 
-bool Fits(const Schedule& schedule, const ScheduleWish& wish) {
-  return schedule.predicted_ns <= wish.room_ns &&
-         static_cast<int32_t>(schedule.runs.size()) <= wish.most;
+bool Fits(const Schedule& schedule, const ScheduleInput& request) {
+  return schedule.predicted_ns <= request.room_ns &&
+         static_cast<int32_t>(schedule.runs.size()) <= request.most;
 }
 
 }  // namespace
 
 LoopExperiment::LoopExperiment(LoopSetup setup, InstalledLoop installed)
-    : setup_(std::move(setup)), installed_(std::move(installed)), census_ns_(kFirstCensusNs) {
+    : setup_(std::move(setup)),
+      installed_(std::move(installed)),
+      entry_count_ns_(kFirstEntryCountNs) {
   if (installed_.status.ok()) return;
   const bool ended = absl::IsCancelled(installed_.status);
   Finish(ended ? MeasureState::kOpen : MeasureState::kRefused,
@@ -51,8 +53,8 @@ void LoopExperiment::Close(const std::string& reason) {
   if (absl::IsCancelled(installed_.status)) reason_ = reason;
   if (stage_ == Stage::kDone) return;
   // A census that found nobody is followed by a longer one; before the first nobody has looked.
-  const bool watched = census_ns_ > kFirstCensusNs;
-  if (census_.team == 0 && watched)
+  const bool watched = entry_count_ns_ > kFirstEntryCountNs;
+  if (entry_count_.team == 0 && watched)
     return Finish(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
   LeaveUnfinished(MeasureState::kOpen, reason);
 }
@@ -86,25 +88,25 @@ int32_t LoopExperiment::BaseOf(int32_t variant) const {
   return std::max(kRefIndex, IndexOf(base));
 }
 
-StepCost LoopExperiment::Step(RankLab& lab, const StepRoom& room) {
+StepCost LoopExperiment::Step(RankInjector& injector, const StepRoom& room) {
   switch (stage_) {
-    case Stage::kCensus:
-      TakeCensus(lab, room);
+    case Stage::kEntryCount:
+      CountEntries(injector, room);
       return {};
     case Stage::kLive:
-      TakeLive(lab, room);
+      RunLiveTiming(injector, room);
       return {};
-    case Stage::kLook: {
-      const StepRoom used = Narrowed(room);
-      return ForkIsTooLong(used) ? StepCost{} : Look(lab, used);
+    case Stage::kProbe: {
+      const StepRoom used = Trimmed(room);
+      return ForkIsTooLong(used) ? StepCost{} : Look(injector, used);
     }
     case Stage::kMeasure: {
-      if (in_place_) return Recover(lab, room);
-      const StepRoom used = Narrowed(room);
+      if (in_situ_) return Recover(injector, room);
+      const StepRoom used = Trimmed(room);
       if (ForkIsTooLong(used)) return {};
-      if (instances_ > 0 && run_cycles_ <= 0) return TimeChain(lab, used);
-      if (NeedsPlaces()) return ChoosePlaces(lab, used);
-      return NeedsProtocol() ? ChooseProtocol(lab, used) : Measure(lab, used);
+      if (instances_ > 0 && run_cycles_ <= 0) return TimeBatch(injector, used);
+      if (NeedsPlacements()) return ChoosePlacements(injector, used);
+      return NeedsProtocol() ? ChooseProtocol(injector, used) : Measure(injector, used);
     }
     case Stage::kDone:
       return {};
@@ -119,60 +121,61 @@ void LoopExperiment::Reopen() {
   state_ = MeasureState::kOpen;
   reason_.clear();
   failures_ = 0;
-  if (census_.team == 0) census_ns_ = kFirstCensusNs;
-  stage_ = census_.team == 0   ? Stage::kCensus
-           : live_cycles_ == 0 ? Stage::kLive
-           : in_place_         ? Stage::kMeasure
-           : trips_.empty()    ? Stage::kLook
-                               : Stage::kMeasure;
+  if (entry_count_.team == 0) entry_count_ns_ = kFirstEntryCountNs;
+  stage_ = entry_count_.team == 0 ? Stage::kEntryCount
+           : live_cycles_ == 0    ? Stage::kLive
+           : in_situ_             ? Stage::kMeasure
+           : trips_.empty()       ? Stage::kProbe
+                                  : Stage::kMeasure;
 }
 
-void LoopExperiment::TakeCensus(RankLab& lab, const StepRoom& room) {
-  const int64_t ns = std::max<int64_t>(1, std::min(census_ns_, room.left_ns));
-  const absl::StatusOr<Census> census = lab.TakeCensus(setup_.lab_loop, ns);
-  if (!census.ok()) return Fail(census.status());
-  census_ = *census;
-  if (census_.team > 0) {
+void LoopExperiment::CountEntries(RankInjector& injector, const StepRoom& room) {
+  const int64_t ns = std::max<int64_t>(1, std::min(entry_count_ns_, room.left_ns));
+  const absl::StatusOr<EntryCount> entry_count = injector.CountEntries(setup_.loop_to_inject, ns);
+  if (!entry_count.ok()) return Fail(entry_count.status());
+  entry_count_ = *entry_count;
+  if (entry_count_.team > 0) {
     stage_ = Stage::kLive;
     failures_ = 0;
     return;
   }
-  census_ns_ *= 4;
-  if (census_ns_ > kLongestCensusNs)
+  entry_count_ns_ *= 4;
+  if (entry_count_ns_ > kLongestEntryCountNs)
     Finish(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
 }
 
-StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vector<RunWish> runs,
-                                   bool restore, ShadowAnswer* answer) {
-  ShadowWish wish;
-  wish.loop = setup_.lab_loop;
-  wish.team = census_.team;
+StepCost LoopExperiment::RunShadow(RankInjector& injector, const StepRoom& room,
+                                   std::vector<RunSpec> runs, bool restore, ShadowAnswer* answer) {
+  ShadowRequest request;
+  request.loop = setup_.loop_to_inject;
+  request.team = entry_count_.team;
   // By number of entries, not by time: entries after long gaps must not be chosen more often.
   const uint64_t draw = room.generation > 0 ? room.generation : shadows_;
   const auto most = static_cast<uint64_t>(std::max<int64_t>(1, room.most_countdown));
-  wish.countdown = static_cast<int64_t>((draw * 7919 + 13) % most) * std::max(1, census_.team);
-  wish.arm_from_ns = room.arm_from_ns;
-  wish.arm_until_ns = room.arm_until_ns;
-  wish.shadow_ns = setup_.shadow_ns;
-  wish.timeout_ns = room.timeout_ns;
-  wish.written_bytes = MostWritten();
-  wish.runs = std::move(runs);
-  for (RunWish& run : wish.runs) run.instances = instances_;
+  request.countdown =
+      static_cast<int64_t>((draw * 7919 + 13) % most) * std::max(1, entry_count_.team);
+  request.arm_from_ns = room.arm_from_ns;
+  request.arm_until_ns = room.arm_until_ns;
+  request.shadow_ns = setup_.shadow_ns;
+  request.timeout_ns = room.timeout_ns;
+  request.written_bytes = MostWritten();
+  request.runs = std::move(runs);
+  for (RunSpec& run : request.runs) run.instances = instances_;
   if (restore) {
-    wish.restores = trace_.written;
-    wish.writers = trace_.writers;
+    request.restores = trace_.written;
+    request.writers = trace_.writers;
   }
-  if (room.narrow) wish.footprint = footprint();
-  const int64_t predicted = PredictedNs(room.prediction, wish.runs.size());
-  auto result = lab.RunShadow(wish);
+  if (room.trim) request.footprint = footprint();
+  const int64_t predicted = PredictedNs(room.prediction, request.runs.size());
+  auto result = injector.RunShadow(request);
   if (absl::IsCancelled(result.status())) return {};  // nothing was armed: the next window will do
   if (!result.ok()) {
     if (absl::IsUnavailable(result.status()) || absl::IsDeadlineExceeded(result.status()))
       ++cost_.failed_arms;
     const bool passing =
         absl::IsUnavailable(result.status()) || absl::IsDeadlineExceeded(result.status());
-    if (NarrowingFailed(result.status())) return {};
-    if (passing || KeepsChain(std::string(result.status().message()))) Fail(result.status());
+    if (TrimFailed(result.status())) return {};
+    if (passing || AcceptsBatch(std::string(result.status().message()))) Fail(result.status());
     return {};
   }
   if (result->pause_ns <= 0) {
@@ -200,55 +203,56 @@ StepCost LoopExperiment::RunShadow(RankLab& lab, const StepRoom& room, std::vect
           .predicted_ns = predicted};
 }
 
-StepCost LoopExperiment::Measure(RankLab& lab, const StepRoom& room) {
-  ScheduleWish wish;
+StepCost LoopExperiment::Measure(RankInjector& injector, const StepRoom& room) {
+  ScheduleInput request;
   std::vector<std::string> missing = Missing();
   const bool instances = missing.empty();
   if (instances) missing = MissingInstances();
   for (const std::string& name : missing) {
-    wish.variants.push_back(IndexOf(name));
-    wish.bases.push_back(BaseOf(wish.variants.back()));
+    request.variants.push_back(IndexOf(name));
+    request.bases.push_back(BaseOf(request.variants.back()));
   }
-  wish.run_ns = RunNs();
-  if (Learns()) wish.learn_ns = RunNs() + 2 * RestoreNs();
+  request.run_ns = RunNs();
+  if (Learns()) request.learn_ns = RunNs() + 2 * RestoreNs();
   const int64_t longest = LongestNs();
-  wish.room_ns = std::min(longest, room.credit_ns) - FixedCost(room.prediction);
-  wish.rounds =
+  request.room_ns = std::min(longest, room.credit_ns) - FixedCost(room.prediction);
+  request.rounds =
       std::max<int32_t>(1, (setup_.repetitions + static_cast<int32_t>(kLeastShadows) - 1) /
                                static_cast<int32_t>(kLeastShadows));
-  if (instances) wish.rounds = std::min(wish.rounds, kInstanceRounds);
-  wish.evict = evict_;
-  wish.restore = trace_.in_place;
-  wish.seed = shadows_ + 1;
-  const int64_t room_ns = wish.room_ns;
-  SetAside(TripChecks(wish.variants).size(), room_ns, census_.team, wish);
+  if (instances) request.rounds = std::min(request.rounds, kInstanceRounds);
+  request.evict = evict_;
+  request.restore = trace_.in_situ;
+  request.seed = shadows_ + 1;
+  const int64_t room_ns = request.room_ns;
+  SetAside(TripChecks(request.variants).size(), room_ns, entry_count_.team, request);
   // Rounds that do not fit lose variants, not repetitions of REF: the first ones are the most wanted.
-  while (wish.variants.size() > 1 && !Fits(MakeSchedule(wish), wish)) {
-    wish.variants.pop_back();
-    wish.bases.pop_back();
-    SetAside(TripChecks(wish.variants).size(), room_ns, census_.team, wish);
+  while (request.variants.size() > 1 && !Fits(MakeSchedule(request), request)) {
+    request.variants.pop_back();
+    request.bases.pop_back();
+    SetAside(TripChecks(request.variants).size(), room_ns, entry_count_.team, request);
   }
-  Schedule schedule = MakeSchedule(wish);
+  Schedule schedule = MakeSchedule(request);
   // One counted run tells how long this instance is, before a shadow whose time is over is ended.
-  schedule.runs.insert(schedule.runs.begin() + schedule.warm_ups - 1,
-                       {.variant = kCountIndex, .evict = wish.evict, .restore = wish.restore});
-  for (const int32_t check : TripChecks(wish.variants))
-    schedule.runs.push_back({.variant = check, .restore = wish.restore});
+  schedule.runs.insert(
+      schedule.runs.begin() + schedule.warm_ups - 1,
+      {.variant = kCountIndex, .evict = request.evict, .restore = request.restore});
+  for (const int32_t check : TripChecks(request.variants))
+    schedule.runs.push_back({.variant = check, .restore = request.restore});
   Place(schedule.runs);
   ShadowAnswer answer;
-  const StepCost cost = RunShadow(lab, room, schedule.runs, wish.restore, &answer);
+  const StepCost cost = RunShadow(injector, room, schedule.runs, request.restore, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
-  if (room.narrow && MissedMemory(answer)) return cost;
+  if (room.trim && MissedMemory(answer)) return cost;
   if (LeftEarly(answer, schedule.runs)) return cost;
   Keep(answer, schedule.runs, schedule.warm_ups + 1);
   CheckTrips(answer, schedule.runs);
   Reduce();
-  if (!KeepsChain("")) return cost;
-  const bool compared = !NeedsPlaces() && !NeedsProtocol();
+  if (!AcceptsBatch("")) return cost;
+  const bool compared = !NeedsPlacements() && !NeedsProtocol();
   const bool all = compared && Missing().empty() && MissingInstances().empty();
   if (stage_ == Stage::kMeasure && (all || shadows_ >= kMostShadows))
     Finish(MeasureState::kMeasured, "");
   return cost;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -8,7 +8,7 @@
 #include "agent/experiment/loop_experiment.h"
 #include "core/analysis/cluster_median.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int32_t kLiveInstances = 15;
@@ -41,12 +41,13 @@ double Mean(const std::vector<uint64_t>& values) {
 
 }  // namespace
 
-void LoopExperiment::TakeLive(RankLab& lab, const StepRoom& room) {
-  auto ticks = lab.TimeLive(setup_.lab_loop, kLiveInstances * census_.team, room.timeout_ns);
+void LoopExperiment::RunLiveTiming(RankInjector& injector, const StepRoom& room) {
+  auto ticks =
+      injector.TimeLive(setup_.loop_to_inject, kLiveInstances * entry_count_.team, room.timeout_ns);
   if (!ticks.ok()) return Fail(ticks.status());
   live_.insert(live_.end(), ticks->begin(), ticks->end());
   if (static_cast<double>(Median(live_)) < kMaybeShort * kShortNs * setup_.ticks_per_ns)
-    TimeShort(lab, room);
+    TimeShort(injector, room);
   if (static_cast<int32_t>(live_.size()) < kLeastLive)
     return Fail(absl::UnavailableError("the loop is entered too rarely to be timed"));
   live_cycles_ = static_cast<double>(Median(live_));
@@ -61,33 +62,34 @@ void LoopExperiment::TakeLive(RankLab& lab, const StepRoom& room) {
             3 * static_cast<double>(RunNs()) / 1e6 / kShadowShare));
   }
   ChooseMode();
-  ChooseChain();
-  if (in_place_) {
+  ChooseBatch();
+  if (in_situ_) {
     stage_ = Stage::kMeasure;
     return;
   }
-  stage_ = shadows_ == 0 ? Stage::kLook : Stage::kMeasure;
+  stage_ = shadows_ == 0 ? Stage::kProbe : Stage::kMeasure;
 }
 
 // In several bursts, since the job may be in another phase in each. Where calls are left out, a phase that calls in every pass
 // has many entries and little to show: bursts of instances that are less than half as long as others do not count.
-void LoopExperiment::TimeShort(RankLab& lab, const StepRoom& room) {
+void LoopExperiment::TimeShort(RankInjector& injector, const StepRoom& room) {
   std::vector<std::vector<uint64_t>> bursts;
   double longest = 0;
   for (int i = 0; i < kBursts; ++i) {
     if (i > 0) absl::SleepFor(kBetweenBursts);
-    const int32_t count = std::min(kBurstInstances * std::max(1, census_.team), kMostBurst);
-    auto ticks = lab.TimeLive(setup_.lab_loop, count, std::min(room.timeout_ns, kBurstNs));
+    const int32_t count = std::min(kBurstInstances * std::max(1, entry_count_.team), kMostBurst);
+    auto ticks =
+        injector.TimeLive(setup_.loop_to_inject, count, std::min(room.timeout_ns, kBurstNs));
     if (!ticks.ok()) return;
     bursts.push_back(GroupMeans(*ticks));
     longest = std::max(longest, Mean(bursts.back()));
   }
   std::vector<uint64_t> live;
   for (const std::vector<uint64_t>& burst : bursts) {
-    if (installed_.detours.empty() || 2 * Mean(burst) >= longest)
+    if (installed_.excluded_paths.empty() || 2 * Mean(burst) >= longest)
       live.insert(live.end(), burst.begin(), burst.end());
   }
   if (!live.empty()) live_ = std::move(live);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

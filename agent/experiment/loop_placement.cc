@@ -7,7 +7,7 @@
 
 #include "agent/experiment/loop_experiment.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr double kLeastNs =
@@ -19,7 +19,7 @@ constexpr uint32_t kFirstShadows = 3;  // one may have met an instance that is l
 
 // The best run of each thread, and of these the slowest: a machine that does other things makes runs longer, none shorter.
 // 0: there is none.
-double BestCycles(const ShadowAnswer& answer, const std::vector<RunWish>& runs, bool at_new) {
+double BestCycles(const ShadowAnswer& answer, const std::vector<RunSpec>& runs, bool at_new) {
   std::map<int32_t, uint64_t> best;
   for (const ShadowRun& run : answer.runs) {
     const auto index = static_cast<size_t>(run.run);
@@ -37,61 +37,63 @@ double BestCycles(const ShadowAnswer& answer, const std::vector<RunWish>& runs, 
 }  // namespace
 
 // Once it is known how long an instance is, for all of its runs: times of both kinds must not be put together.
-void LoopExperiment::OpenPlaces() {
-  new_places_ = InstancesNs() >= kLeastNs && !CopyOf(kRefIndex).shifts.empty();
+void LoopExperiment::OpenSites() {
+  new_placements_ = InstancesNs() >= kLeastNs && !CopyOf(kRefIndex).shifts.empty();
 }
 
-void LoopExperiment::Place(std::vector<RunWish>& runs) const {
+void LoopExperiment::Place(std::vector<RunSpec>& runs) const {
   std::map<int32_t, int32_t> next;
-  for (RunWish& run : runs) run.place = new_places_ ? next[run.variant]++ : 0;
+  for (RunSpec& run : runs) run.place = new_placements_ ? next[run.variant]++ : 0;
 }
 
 // REF at one place until it knows its branches, then at others.
-std::vector<RunWish> LoopExperiment::PlaceRuns() const {
-  const bool restore = trace_.in_place;
-  std::vector<RunWish> runs;
+std::vector<RunSpec> LoopExperiment::AssignPlacements() const {
+  const bool restore = trace_.in_situ;
+  std::vector<RunSpec> runs;
   if (Learns()) runs.push_back({.variant = kRefIndex, .restore = restore, .learn = true});
   for (int i = 0; i < kOneRuns; ++i) runs.push_back({.variant = kRefIndex, .restore = restore});
-  for (int i = 0; i < (new_places_ ? kNewRuns : 0); ++i)
+  for (int i = 0; i < (new_placements_ ? kNewRuns : 0); ++i)
     runs.push_back({.variant = kRefIndex, .place = 1 + i, .restore = restore});
   return runs;
 }
 
 int64_t LoopExperiment::PlacesNs() const {
-  return static_cast<int64_t>(PlaceRuns().size()) * RunNs() + (Learns() ? 2 * RestoreNs() : 0);
+  return static_cast<int64_t>(AssignPlacements().size()) * RunNs() +
+         (Learns() ? 2 * RestoreNs() : 0);
 }
 
 // Where the same data come every time, the rank's branches are learnt as well, and runs at new places take longer than live.
-bool LoopExperiment::NeedsPlaces() const {
-  if (!new_places_ || places_tried_ || in_place_ || stage_ != Stage::kMeasure || runs_.empty())
+bool LoopExperiment::NeedsPlacements() const {
+  if (!new_placements_ || placements_tried_ || in_situ_ || stage_ != Stage::kMeasure ||
+      runs_.empty())
     return false;
   if (live_cycles_ <= 0 || run_cycles_ <= 0 || shadows_ < runs_.front().shadow + kFirstShadows - 1)
     return false;
   return std::log(run_cycles_ / live_cycles_) > kTooSlow;
 }
 
-StepCost LoopExperiment::ChoosePlaces(RankLab& lab, const StepRoom& room) {
-  const std::vector<RunWish> runs = PlaceRuns();
+StepCost LoopExperiment::ChoosePlacements(RankInjector& injector, const StepRoom& room) {
+  const std::vector<RunSpec> runs = AssignPlacements();
   ShadowAnswer answer;
-  StepCost cost = RunShadow(lab, room, runs, trace_.in_place, &answer);
+  StepCost cost = RunShadow(injector, room, runs, trace_.in_situ, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
   cost.predicted_ns = FixedCost(room.prediction) + PlacesNs();
-  if (room.narrow && MissedMemory(answer)) return cost;
-  if (!LeftEarly(answer, runs)) TakePlaces(answer, runs);
+  if (room.trim && MissedMemory(answer)) return cost;
+  if (!LeftEarly(answer, runs)) ReadPlacements(answer, runs);
   return cost;
 }
 
 // Within one shadow runs differ by their places only; how those at new ones compare with live is known from all instances so far.
-void LoopExperiment::TakePlaces(const ShadowAnswer& answer, const std::vector<RunWish>& runs) {
-  places_tried_ = true;
+void LoopExperiment::ReadPlacements(const ShadowAnswer& answer, const std::vector<RunSpec>& runs) {
+  placements_tried_ = true;
   const double one = BestCycles(answer, runs, false), others = BestCycles(answer, runs, true);
   if (one <= 0 || others <= 0 || live_cycles_ <= 0) return;
   const double factor = one / others;
   const double gap = std::log(run_cycles_ / live_cycles_);
   if (gap <= kTooSlow || std::abs(std::log(run_cycles_ * factor / live_cycles_)) >= gap) return;
-  new_places_ = false;
+  new_placements_ = false;
   run_cycles_ *= factor;
   ForgetRuns();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

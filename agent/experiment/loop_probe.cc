@@ -8,7 +8,7 @@
 #include "agent/experiment/loop_experiment.h"
 #include "agent/shadow/protocol.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kTraceIterations =
@@ -16,7 +16,7 @@ constexpr uint64_t kTraceIterations =
 constexpr uint64_t kMostRestored = 64u << 20;
 constexpr uint64_t kLeastStretch =
     4;  // passes between two detours; fewer are mostly entry and exit
-constexpr int32_t kMostShortLooks = 3;
+constexpr int32_t kMostShortProbes = 3;
 
 // The slowest thread of one run; 0 when a thread has no result.
 uint64_t TeamCycles(const ShadowAnswer& answer, int32_t run) {
@@ -44,13 +44,13 @@ std::string FirstFailure(const ShadowAnswer& answer, int32_t run) {
 
 }  // namespace
 
-StepCost LoopExperiment::Look(RankLab& lab, const StepRoom& room) {
-  std::vector<RunWish> runs = {{.variant = kTraceIndex, .iteration_limit = kTraceIterations}};
+StepCost LoopExperiment::Look(RankInjector& injector, const StepRoom& room) {
+  std::vector<RunSpec> runs = {{.variant = kTraceIndex, .iteration_limit = kTraceIterations}};
   if (!trace_alone_) runs.insert(runs.begin(), {{.variant = kRefIndex}, {.variant = kCountIndex}});
   ShadowAnswer answer;
-  StepCost cost = RunShadow(lab, room, runs, false, &answer);
+  StepCost cost = RunShadow(injector, room, runs, false, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
-  if (room.narrow && MissedMemory(answer)) return cost;
+  if (room.trim && MissedMemory(answer)) return cost;
   if (!trace_alone_) {
     if (TeamCycles(answer, 0) == 0) {
       RefFailed(FirstFailure(answer, 0));
@@ -62,8 +62,8 @@ StepCost LoopExperiment::Look(RankLab& lab, const StepRoom& room) {
   // What it writes is known only now; a prediction without those copies must not make all later ones look too low.
   cost.predicted_ns = PredictedNs(room.prediction, runs.size());
   stage_ = Stage::kMeasure;
-  narrow_note_.clear();
-  OpenPlaces();
+  trim_record_.clear();
+  OpenSites();
   if (Missing().empty()) Finish(MeasureState::kMeasured, "");
   return cost;
 }
@@ -74,7 +74,7 @@ void LoopExperiment::RefFailed(const std::string& failure) {
     return Finish(MeasureState::kRefused,
                   absl::StrCat("the unchanged loop cannot run in a shadow: ", failure));
   }
-  if (++short_looks_ < kMostShortLooks) return;
+  if (++short_probes_ < kMostShortProbes) return;
   Finish(MeasureState::kOpen,
          absl::StrCat("a shadow's time was over before the loop ran in it: ", failure));
 }
@@ -82,7 +82,7 @@ void LoopExperiment::RefFailed(const std::string& failure) {
 // A second run began from what the first one left in memory. Some loops cannot bear that: they are traced in a shadow of its
 // own, and restored between runs from then on.
 void LoopExperiment::RepeatFailed(const char* variant, const std::string& failure) {
-  if (!KeepsChain(absl::StrCat(variant, " failed: ", failure))) return;
+  if (!AcceptsBatch(absl::StrCat(variant, " failed: ", failure))) return;
   if (trace_alone_) Finish(MeasureState::kRefused, absl::StrCat(variant, " failed: ", failure));
   trace_alone_ = true;
 }
@@ -90,25 +90,26 @@ void LoopExperiment::RepeatFailed(const char* variant, const std::string& failur
 // Few passes of a loop with detours: either it goes over one of them nearly every time, or its instances are that short by
 // themselves, as those of loops without detours may be. Which of the two, several instances tell by how they end.
 bool LoopExperiment::IsStretch(const ShadowAnswer& answer, uint64_t passes) {
-  if (installed_.detours.empty() || passes >= kLeastStretch) return true;
-  const std::vector<bool>& left = answer.left_by_detour;
-  short_by_detour_ = short_by_detour_ || std::find(left.begin(), left.end(), true) != left.end();
-  if (++short_looks_ < kMostShortLooks) return false;
-  if (short_by_detour_) {
+  if (installed_.excluded_paths.empty() || passes >= kLeastStretch) return true;
+  const std::vector<bool>& left = answer.left_by_excluded_path;
+  short_by_excluded_path_ =
+      short_by_excluded_path_ || std::find(left.begin(), left.end(), true) != left.end();
+  if (++short_probes_ < kMostShortProbes) return false;
+  if (short_by_excluded_path_) {
     Finish(MeasureState::kRefused,
-           absl::StrCat("nearly every pass goes over ", installed_.detours.front(),
+           absl::StrCat("nearly every pass goes over ", installed_.excluded_paths.front(),
                         ", which no copy can hold"));
   }
-  return !short_by_detour_;
+  return !short_by_excluded_path_;
 }
 
 // What a chain cannot have is no fault of the loop. Always false.
 bool LoopExperiment::Refuse(const std::string& why) {
-  if (KeepsChain(why)) Finish(MeasureState::kRefused, why);
+  if (AcceptsBatch(why)) Finish(MeasureState::kRefused, why);
   return false;
 }
 
-bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<RunWish>& runs) {
+bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<RunSpec>& runs) {
   std::vector<ThreadTrace> threads(answer.traces.size());
   uint64_t longest = 0, each = 0;  // of a run, and of an instance
   for (const ShadowRun& run : answer.runs) {
@@ -133,7 +134,7 @@ bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<Ru
   }
   if (LeftEarly(answer, runs)) return false;
   if (instances_ > 0 && longest >= kTraceIterations)
-    return ShortenChain(each, kTraceIterations / 2);
+    return ShortenBatch(each, kTraceIterations / 2);
   if (trace_alone_ && longest >= kTraceIterations) {
     Finish(MeasureState::kRefused,
            absl::StrCat("it changes what it depends on, and makes more than ", kTraceIterations,
@@ -146,10 +147,10 @@ bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<Ru
   trace_ = SummarizeTrace(CopyOf(kTraceIndex).references, threads, setup_.bias);
   if (trace_.untraced)
     return Refuse("an instruction writes memory at addresses that cannot be traced");
-  if (trace_.in_place && trace_.written.size() > kMaxRestores)
+  if (trace_.in_situ && trace_.written.size() > kMaxRestores)
     return Refuse(absl::StrCat("it writes ", trace_.written.size(), " ranges of memory; at most ",
                                kMaxRestores, " are restored"));
-  if (trace_.in_place && trace_.written_bytes > kMostRestored)
+  if (trace_.in_situ && trace_.written_bytes > kMostRestored)
     return Refuse(
         absl::StrFormat("it updates %.0f MB in place; at most %d MB are restored between runs",
                         static_cast<double>(trace_.written_bytes) / (1 << 20),
@@ -157,4 +158,4 @@ bool LoopExperiment::LearnTrace(const ShadowAnswer& answer, const std::vector<Ru
   return true;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -6,11 +6,11 @@
 
 #include "agent/experiment/loop_experiment.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr double kDistantFidelity = 0.10;  // farther from live than this: try the other protocols
-constexpr double kDistantChain =
+constexpr double kDistantBatch =
     0.20;  // the same of a chain: short instances scatter more, live above all
 constexpr double kWorthEvicting =
     0.05;                              // nearer than what evicts less, or it is not worth its time
@@ -38,9 +38,9 @@ double MiddleCycles(const ShadowAnswer& answer, size_t run) {
 }  // namespace
 
 bool LoopExperiment::NeedsProtocol() const {
-  if (protocol_chosen_ || in_place_ || stage_ != Stage::kMeasure || runs_.empty()) return false;
+  if (protocol_chosen_ || in_situ_ || stage_ != Stage::kMeasure || runs_.empty()) return false;
   if (live_cycles_ <= 0 || run_cycles_ <= 0) return false;
-  const double distant = instances_ > 0 ? kDistantChain : kDistantFidelity;
+  const double distant = instances_ > 0 ? kDistantBatch : kDistantFidelity;
   return std::log(live_cycles_ / run_cycles_) > distant && Protocols().size() > 1;
 }
 
@@ -55,7 +55,7 @@ uint64_t LoopExperiment::SweptBytes() const {
   for (const auto& [address, bytes] : trace_.touched) touched += bytes;
   const double lines =
       static_cast<double>(trips_.back()) * static_cast<double>(trace_.references.size());
-  const double each = static_cast<double>(touched) / std::max(1, census_.team);
+  const double each = static_cast<double>(touched) / std::max(1, entry_count_.team);
   return static_cast<uint64_t>(std::min(each, lines * kLineBytes));
 }
 
@@ -75,9 +75,9 @@ std::vector<Evict> LoopExperiment::Protocols() const {
   return levels;
 }
 
-std::vector<RunWish> LoopExperiment::ProtocolRuns() const {
-  const bool restore = trace_.in_place;
-  std::vector<RunWish> runs;
+std::vector<RunSpec> LoopExperiment::ProtocolRuns() const {
+  const bool restore = trace_.in_situ;
+  std::vector<RunSpec> runs;
   if (Learns()) runs.push_back({.variant = kRefIndex, .restore = restore, .learn = true});
   for (int i = 0; i < kWarmUps; ++i) runs.push_back({.variant = kRefIndex, .restore = restore});
   for (const Evict level : Protocols()) {
@@ -89,24 +89,24 @@ std::vector<RunWish> LoopExperiment::ProtocolRuns() const {
 
 int64_t LoopExperiment::ProtocolNs() const {
   int64_t ns = Learns() ? 2 * RestoreNs() : 0;
-  for (const RunWish& run : ProtocolRuns()) ns += RunNs() + EvictNs(run.evict);
+  for (const RunSpec& run : ProtocolRuns()) ns += RunNs() + EvictNs(run.evict);
   return ns;
 }
 
-StepCost LoopExperiment::ChooseProtocol(RankLab& lab, const StepRoom& room) {
-  std::vector<RunWish> runs = ProtocolRuns();
+StepCost LoopExperiment::ChooseProtocol(RankInjector& injector, const StepRoom& room) {
+  std::vector<RunSpec> runs = ProtocolRuns();
   Place(runs);
   ShadowAnswer answer;
-  StepCost cost = RunShadow(lab, room, runs, trace_.in_place, &answer);
+  StepCost cost = RunShadow(injector, room, runs, trace_.in_situ, &answer);
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
   cost.predicted_ns = FixedCost(room.prediction) + ProtocolNs();
-  if (room.narrow && MissedMemory(answer)) return cost;
+  if (room.trim && MissedMemory(answer)) return cost;
   if (!LeftEarly(answer, runs)) TakeNearest(answer, runs);
   return cost;
 }
 
 // Within one shadow runs differ by the caches only; how warm runs compare with live is known from all instances so far.
-void LoopExperiment::TakeNearest(const ShadowAnswer& answer, const std::vector<RunWish>& runs) {
+void LoopExperiment::TakeNearest(const ShadowAnswer& answer, const std::vector<RunSpec>& runs) {
   protocol_chosen_ = true;
   double warm = 0, nearest = 0, factor = 1;
   Evict best = Evict::kNothing;
@@ -128,4 +128,4 @@ void LoopExperiment::TakeNearest(const ShadowAnswer& answer, const std::vector<R
   ForgetRuns();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

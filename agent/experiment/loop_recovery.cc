@@ -1,4 +1,4 @@
-// Recovery mode of a LoopExperiment: copies run in the rank itself, one at an entry (RankLab::Recover). For instances so short
+// Recovery mode of a LoopExperiment: copies run in the rank itself, one at an entry (RankInjector::Recover). For instances so short
 // that a shadow, which runs one of them over and over, only shows what the branch predictor has learnt of it.
 #include <algorithm>
 #include <map>
@@ -10,12 +10,12 @@
 #include "agent/shadow/recovery_plan.h"
 #include "core/analysis/cluster_median.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
-constexpr double kLongestInPlaceNs =
+constexpr double kLongestInSituNs =
     10'000;  // of an instance; longer ones are measured well in shadows
-constexpr double kFirstInPlaceNs = 3'000;    // of a run besides its instance, until it is known
+constexpr double kFirstInSituNs = 3'000;     // of a run besides its instance, until it is known
 constexpr int32_t kRoundsPerRepetition = 4;  // single runs of short instances scatter a lot
 constexpr int32_t kLeastRounds = 4;
 constexpr size_t kMostSamples = 100'000;
@@ -27,13 +27,13 @@ std::string InShadows(absl::string_view why) {
 
 bool MayRun(const InstalledLoop& loop, int32_t copy) {
   const auto at = static_cast<size_t>(copy);
-  return at < loop.in_place_copies.size() && loop.in_place_copies[at];
+  return at < loop.in_situ_copies.size() && loop.in_situ_copies[at];
 }
 
 }  // namespace
 
 // Copies that may not run in the rank itself, nor whose base may.
-std::vector<Refusal> LoopExperiment::NotInPlace() const {
+std::vector<Refusal> LoopExperiment::NotInSitu() const {
   std::vector<Refusal> refusals;
   for (size_t i = 0; i < installed_.names.size(); ++i) {
     const auto copy = static_cast<int32_t>(i);
@@ -47,38 +47,38 @@ std::vector<Refusal> LoopExperiment::NotInPlace() const {
 
 void LoopExperiment::PredictMode(LoopMeasurement& out) const {
   if (!setup_.recovery || out.state == MeasureState::kRefused) return;
-  if (!installed_.in_place.ok()) {
-    out.refusals.push_back({"in place", 0, InShadows(installed_.in_place.message()), 1});
+  if (!installed_.in_situ.ok()) {
+    out.refusals.push_back({"in place", 0, InShadows(installed_.in_situ.message()), 1});
     return;
   }
-  out.protocol = kInPlaceProtocol;
-  const std::vector<Refusal> not_in_place = NotInPlace();
-  out.refusals.insert(out.refusals.end(), not_in_place.begin(), not_in_place.end());
+  out.protocol = kInSituProtocol;
+  const std::vector<Refusal> not_in_situ = NotInSitu();
+  out.refusals.insert(out.refusals.end(), not_in_situ.begin(), not_in_situ.end());
 }
 
 void LoopExperiment::ChooseMode() {
-  if (!setup_.recovery || in_place_ || !mode_refusals_.empty()) return;
-  std::string why(installed_.in_place.message());
-  if (installed_.in_place.ok() && InstanceNs() > kLongestInPlaceNs)
+  if (!setup_.recovery || in_situ_ || !mode_refusals_.empty()) return;
+  std::string why(installed_.in_situ.message());
+  if (installed_.in_situ.ok() && InstanceNs() > kLongestInSituNs)
     why = absl::StrFormat("an instance takes %.0f us, which shadows measure well",
                           InstanceNs() / 1e3);
-  in_place_ = why.empty();
+  in_situ_ = why.empty();
   mode_refusals_ =
-      in_place_ ? NotInPlace() : std::vector<Refusal>{{"in place", 0, InShadows(why), 1}};
+      in_situ_ ? NotInSitu() : std::vector<Refusal>{{"in place", 0, InShadows(why), 1}};
 }
 
-int64_t LoopExperiment::InPlaceNs() const {
-  const double besides = in_place_ns_ > 0 ? in_place_ns_ : kFirstInPlaceNs;
+int64_t LoopExperiment::InSituNs() const {
+  const double besides = in_situ_ns_ > 0 ? in_situ_ns_ : kFirstInSituNs;
   return static_cast<int64_t>(InstanceNs() + besides) + 1;
 }
 
-int64_t LoopExperiment::LeastInPlace() const {
-  const auto runs = static_cast<int64_t>(InPlaceRound().size()) * kLeastRounds;
-  return runs * std::max(1, census_.team) * InPlaceNs();
+int64_t LoopExperiment::LeastInSitu() const {
+  const auto runs = static_cast<int64_t>(InSituRound().size()) * kLeastRounds;
+  return runs * std::max(1, entry_count_.team) * InSituNs();
 }
 
 // The loop alone, then every missing variant between two runs of its base; one run counts passes.
-std::vector<int32_t> LoopExperiment::InPlaceRound() const {
+std::vector<int32_t> LoopExperiment::InSituRound() const {
   std::vector<std::pair<int32_t, int32_t>> wanted;  // base, variant
   for (const std::string& name : Missing()) {
     const int32_t variant = IndexOf(name);
@@ -103,7 +103,7 @@ std::vector<int32_t> LoopExperiment::InPlaceRound() const {
   return round;
 }
 
-void LoopExperiment::KeepInPlace(const RecoveryAnswer& answer, const std::vector<int32_t>& round) {
+void LoopExperiment::KeepInSitu(const RecoveryAnswer& answer, const std::vector<int32_t>& round) {
   uint32_t next = clusters_;
   std::map<uint32_t, uint64_t> alone,
       ref;  // by cluster; the first run of REF comes right after the loop alone
@@ -147,20 +147,20 @@ void LoopExperiment::CompareWithLive() {
   live_cycles_ = static_cast<double>(Median(live_));
 }
 
-StepCost LoopExperiment::Recover(RankLab& lab, const StepRoom& room) {
-  RecoveryWish wish;
-  wish.loop = setup_.lab_loop;
-  wish.round = InPlaceRound();
-  wish.timeout_ns = room.timeout_ns;
-  const int64_t bought = room.credit_ns / InPlaceNs();
+StepCost LoopExperiment::Recover(RankInjector& injector, const StepRoom& room) {
+  RecoveryRequest request;
+  request.loop = setup_.loop_to_inject;
+  request.round = InSituRound();
+  request.timeout_ns = room.timeout_ns;
+  const int64_t bought = room.credit_ns / InSituNs();
   const int64_t rounds = int64_t{kRoundsPerRepetition} * std::max(1, setup_.repetitions);
   const int64_t wanted =
-      rounds * static_cast<int64_t>(wish.round.size()) * std::max(1, census_.team);
-  wish.runs = static_cast<int32_t>(
+      rounds * static_cast<int64_t>(request.round.size()) * std::max(1, entry_count_.team);
+  request.runs = static_cast<int32_t>(
       std::clamp<int64_t>(std::min(wanted, bought), 1, int64_t{kMostRecoveries}));
-  const int64_t predicted = wish.runs * InPlaceNs();
-  wish.most_added_ns = predicted;
-  absl::StatusOr<RecoveryAnswer> answer = lab.Recover(wish);
+  const int64_t predicted = request.runs * InSituNs();
+  request.most_added_ns = predicted;
+  absl::StatusOr<RecoveryAnswer> answer = injector.Recover(request);
   if (!answer.ok()) {
     Fail(answer.status());
     return {};
@@ -172,9 +172,9 @@ StepCost LoopExperiment::Recover(RankLab& lab, const StepRoom& room) {
   if (!answer->runs.empty()) {
     const double each =
         static_cast<double>(answer->added_ns) / static_cast<double>(answer->runs.size());
-    in_place_ns_ = std::max(1.0, each * std::max(1, census_.team) - InstanceNs());
+    in_situ_ns_ = std::max(1.0, each * std::max(1, entry_count_.team) - InstanceNs());
   }
-  KeepInPlace(*answer, wish.round);
+  KeepInSitu(*answer, request.round);
   Reduce();
   CompareWithLive();
   const bool enough = shadows_ >= kMostArmings || runs_.size() >= kMostSamples;
@@ -184,11 +184,11 @@ StepCost LoopExperiment::Recover(RankLab& lab, const StepRoom& room) {
 }
 
 void LoopExperiment::DescribeMode(LoopMeasurement& out) const {
-  for (const auto* refusals : {&mode_refusals_, &chain_refusals_})
+  for (const auto* refusals : {&mode_refusals_, &batch_refusals_})
     out.refusals.insert(out.refusals.end(), refusals->begin(), refusals->end());
-  if (!in_place_ || shadows_ == 0) return;
-  out.protocol = kInPlaceProtocol;
+  if (!in_situ_ || shadows_ == 0) return;
+  out.protocol = kInSituProtocol;
   out.provenance = Provenance::kLive;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

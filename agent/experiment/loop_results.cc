@@ -10,7 +10,7 @@
 #include "agent/experiment/loop_experiment.h"
 #include "core/analysis/trip_classes.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint32_t kMostInstances = 31;  // where trip counts vary: enough for seven classes
@@ -54,7 +54,7 @@ RunOutcome OutcomeOf(const ShadowRun& run) {
 
 }  // namespace
 
-void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunWish>& runs,
+void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunSpec>& runs,
                           int32_t skip) {
   uint64_t trips = 0;
   for (const ShadowRun& result : answer.runs) {
@@ -166,7 +166,7 @@ LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
   out.revision = revision;
   out.state = state_;
   out.reason = reason_;
-  out.team = census_.team;
+  out.team = entry_count_.team;
   if (live_cycles_ > 0 && run_cycles_ > 0 && !reduction_.figures.empty()) {
     std::vector<uint64_t> live = live_;
     std::sort(live.begin(), live.end());
@@ -177,7 +177,7 @@ LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
     out.fidelity = {run_cycles_ / live_cycles_, run_cycles_ / at(0.75), run_cycles_ / at(0.25)};
   }
   if (shadows_ > 0)
-    out.protocol = absl::StrCat(ProtocolName(evict_), new_places_ ? ", branches as new" : "");
+    out.protocol = absl::StrCat(ProtocolName(evict_), new_placements_ ? ", branches as new" : "");
   out.trips = TripDeciles(trips_);
   out.figures = reduction_.figures;
   DescribeCopies(out.figures);
@@ -190,7 +190,7 @@ LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
   if (stage_ == Stage::kMeasure || state_ == MeasureState::kOpen)
     out.open = OpenVariants(setup_.asked, out);
   out.references = trace_.references;
-  out.detours = installed_.detours;
+  out.excluded_paths = installed_.excluded_paths;
   out.instances = instances_;
   if (with_listings_ && state_ != MeasureState::kRefused)
     out.listings = MakeListings(AsRun(), out.figures, setup_.bias);
@@ -198,4 +198,4 @@ LoopMeasurement LoopExperiment::Measurement(uint64_t revision) const {
   return out;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

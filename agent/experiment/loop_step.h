@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "agent/shadow/cpu_state.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 #include "core/model/identity.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr double kShortNs =
     2'000;  // an instance below is better measured with others in a row (loop_chain.cc)
@@ -27,7 +27,7 @@ struct LoopSetup {
   RankInfo rank;
   std::string loop_id;
   std::string location_key;
-  int32_t lab_loop = 0;            // index in the lab
+  int32_t loop_to_inject = 0;      // index in the lab
   uint64_t bias = 0;               // run-time address = ELF address + bias
   std::vector<std::string> asked;  // canonical names of the request
   int32_t repetitions = 31;
@@ -48,9 +48,9 @@ struct StepRoom {
   uint64_t generation = 0;      // all nodes let as many entries pass; 0: drawn for this rank alone
   int64_t most_countdown = 29;  // entries of a thread
   ShadowPrediction prediction;
-  std::optional<ShadowPrediction> narrowed =
+  std::optional<ShadowPrediction> trimmed =
       std::nullopt;             // without the memory outside the footprint, if that helps
-  bool narrow = false;          // `prediction` is that one
+  bool trim = false;            // `prediction` is that one
   int64_t left_ns = INT64_MAX;  // until everything is to be taken out
 };
 
@@ -61,6 +61,6 @@ struct StepCost {
   int64_t predicted_ns = 0;  // what this step was expected to cost
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_LOOP_STEP_H_

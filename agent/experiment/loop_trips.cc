@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/experiment/loop_experiment.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Loops that wait for other threads never make exactly as many passes again.
@@ -37,7 +37,7 @@ std::vector<int32_t> LoopExperiment::TripChecks(const std::vector<int32_t>& vari
     const VariantName& name = installed_.names[static_cast<size_t>(variant)];
     if (trips_checked_.contains(name.Text())) continue;
     const int32_t counted = IndexOf(Counted(name).Text());
-    if (counted > kTraceIndex && (instances_ == 0 || Chained(counted))) checks.push_back(counted);
+    if (counted > kTraceIndex && (instances_ == 0 || Batched(counted))) checks.push_back(counted);
   }
   return checks;
 }
@@ -50,17 +50,17 @@ bool LoopExperiment::IsTripCheck(int32_t variant) const {
 }
 
 // The counted run of the loop itself is in the same shadow and began from the same state.
-void LoopExperiment::CheckTrips(const ShadowAnswer& answer, const std::vector<RunWish>& runs) {
+void LoopExperiment::CheckTrips(const ShadowAnswer& answer, const std::vector<RunSpec>& runs) {
   const auto counted = std::find_if(runs.begin(), runs.end(),
-                                    [](const RunWish& run) { return run.variant == kCountIndex; });
-  const std::optional<uint64_t> expected =
-      TeamPasses(answer, static_cast<size_t>(std::distance(runs.begin(), counted)), census_.team);
+                                    [](const RunSpec& run) { return run.variant == kCountIndex; });
+  const std::optional<uint64_t> expected = TeamPasses(
+      answer, static_cast<size_t>(std::distance(runs.begin(), counted)), entry_count_.team);
   for (size_t i = 0; i < runs.size(); ++i) {
     if (!IsTripCheck(runs[i].variant)) continue;
     VariantName name = installed_.names[static_cast<size_t>(runs[i].variant)];
     std::erase_if(name.parts,
                   [](const VariantPart& part) { return part.change == Change::kCount; });
-    const std::optional<uint64_t> passes = TeamPasses(answer, i, census_.team);
+    const std::optional<uint64_t> passes = TeamPasses(answer, i, entry_count_.team);
     if (!passes || !expected) continue;
     trips_checked_.insert(name.Text());
     if (!Differ(*passes, *expected)) continue;
@@ -72,4 +72,4 @@ void LoopExperiment::CheckTrips(const ShadowAnswer& answer, const std::vector<Ru
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -6,7 +6,7 @@
 #include "core/analysis/run_table.h"
 #include "core/model/variant_name.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Whether the verdict makes this variant worth its price.
@@ -48,11 +48,11 @@ uint64_t RunsBegun(const LoopMeasurement& loop, const VariantFigures& figures) {
 // What ran without any run that counts: no use trying on. Where it was the machine's doing, that takes longer to say: a
 // shadow has some ten runs of a variant.
 bool NeverCounts(const LoopMeasurement& loop, const VariantFigures& figures) {
-  constexpr uint64_t kMostVain = 4, kMostDisturbed = 40;
+  constexpr uint64_t kMostBackoff = 4, kMostDisturbed = 40;
   if (figures.valid_runs > 0) return false;
   const uint64_t begun = RunsBegun(loop, figures);
   const uint64_t disturbed = RunsRefused(loop, figures.variant, MachineChanged);
-  return begun >= kMostDisturbed || begun - std::min(begun, disturbed) >= kMostVain;
+  return begun >= kMostDisturbed || begun - std::min(begun, disturbed) >= kMostBackoff;
 }
 
 bool Refused(const LoopMeasurement& loop, absl::string_view variant) {
@@ -135,4 +135,4 @@ std::vector<std::string> InstanceStage(const LoopMeasurement& loop, const StageP
   return missing;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -12,7 +12,7 @@
 
 #include "core/analysis/verdict.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct StagePlan {
   std::vector<std::string> asked;  // canonical names of the request
@@ -31,6 +31,6 @@ std::vector<std::string> NextStage(const LoopMeasurement& loop, const StagePlan&
 // After that: what has been seen in fewer than plan.instances instances, of the first stage and CTRL.
 std::vector<std::string> InstanceStage(const LoopMeasurement& loop, const StagePlan& plan);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_NEXT_STAGE_H_

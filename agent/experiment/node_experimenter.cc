@@ -10,13 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "agent/experiment/preparation.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMostThreads = 64;
-constexpr size_t kMostNews = 4096;           // notices, and audit entries, between two windows
+constexpr size_t kMostUpdates = 4096;        // notices, and audit entries, between two windows
 constexpr size_t kMostMeasurements = 32768;  // of wire::kMaxMeasurements
 // First shadows cost more than was predicted, and the first second is sampled at the full rate: what is added by then cannot be
 // taken back.
@@ -50,31 +51,31 @@ void NodeExperimenter::Begin(ExperimentRequest request) {
 
 void NodeExperimenter::End() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stop_ = true;
     wake_.SignalAll();
   }
   if (thread_.joinable()) thread_.join();
 }
 
-ExperimentNews NodeExperimenter::Take() {
-  absl::MutexLock lock(&mutex_);
+ExperimentUpdate NodeExperimenter::Take() {
+  MutexLock lock(&mutex_);
   if (lost_notices_ + lost_audit_ + lost_measurements_ > 0) {
     const std::string text =
         absl::StrCat("more happened between two windows than can be kept: ", lost_notices_,
                      " notices, ", lost_audit_, " entries of the audit log and ",
                      lost_measurements_, " measurements were dropped");
-    news_.notices.push_back(
+    update_.notices.push_back(
         {Notice::Severity::kWarning, absl::StatusCode::kDataLoss, request_.node, 0, text});
   }
   lost_notices_ = lost_audit_ = lost_measurements_ = 0;
-  return std::exchange(news_, {});
+  return std::exchange(update_, {});
 }
 
 std::optional<uint64_t> NodeExperimenter::OriginalAddress(int32_t pid, uint64_t address) const {
-  std::shared_ptr<RankBench> found;
+  std::shared_ptr<RankExperiments> found;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     for (const auto& bench : benches_) {
       if (bench->rank().pid == pid) found = bench;
     }
@@ -93,12 +94,12 @@ bool NodeExperimenter::Disabled() const {
 }
 
 void NodeExperimenter::Notify(Notice::Severity severity, const absl::Status& status, int32_t pid) {
-  absl::MutexLock lock(&mutex_);
-  if (news_.notices.size() >= kMostNews) {
+  MutexLock lock(&mutex_);
+  if (update_.notices.size() >= kMostUpdates) {
     ++lost_notices_;
     return;
   }
-  news_.notices.push_back(
+  update_.notices.push_back(
       {severity, status.code(), request_.node, pid, std::string(status.message())});
 }
 
@@ -112,9 +113,9 @@ void NodeExperimenter::Audit(AuditEntry entry, const RankInfo& rank) {
                                                   : absl::StrCat(" loop ", entry.loop_id, " at 0x",
                                                                  absl::Hex(entry.address));
   LogInfo("audit: {} pid {}{}: {}", entry.action, entry.pid, place, entry.outcome);
-  absl::MutexLock lock(&mutex_);
-  if (news_.audit.size() < kMostNews)
-    news_.audit.push_back(std::move(entry));
+  MutexLock lock(&mutex_);
+  if (update_.audit.size() < kMostUpdates)
+    update_.audit.push_back(std::move(entry));
   else
     ++lost_audit_;
 }
@@ -130,7 +131,7 @@ void NodeExperimenter::Run() {
     Measure();
   } else {
     Notify(severity, may, 0);
-    for (const RankPlaces& places : request_.ranks) Leave(places, MeasureState::kRefused, may);
+    for (const RankLoops& places : request_.ranks) Leave(places, MeasureState::kRefused, may);
     Retire(MeasureState::kRefused, may);
   }
   tracer_.reset();
@@ -146,13 +147,13 @@ absl::Status NodeExperimenter::MayMeasure() const {
 }
 
 void NodeExperimenter::Measure() {
-  for (const RankPlaces& places : request_.ranks) {
+  for (const RankLoops& places : request_.ranks) {
     if (!stop_ && !Disabled())
       OpenRank(places);
     else
       Leave(places, MeasureState::kOpen, absl::CancelledError(EndText()));
   }
-  SpendHeld(Benches());
+  SpendHeld(AllRankExperiments());
   while (!stop_ && Step()) {
   }
   const absl::Status reason = absl::CancelledError(EndText());
@@ -166,7 +167,7 @@ void NodeExperimenter::Measure() {
 void NodeExperimenter::Rehearse() {
   const absl::Status may = MayMeasure();
   size_t seen = 0;
-  for (const RankPlaces& places : request_.ranks) {
+  for (const RankLoops& places : request_.ranks) {
     if (stop_) break;
     if (may.ok())
       OpenRank(places);
@@ -180,21 +181,21 @@ void NodeExperimenter::Rehearse() {
                                             request_.ranks.size(), " ranks had been looked at")),
            0);
   }
-  const std::vector<RankBench*> benches = Benches();
+  const std::vector<RankExperiments*> benches = AllRankExperiments();
   for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) Publish(loop, benches);
   finished_ = true;
 }
 
 absl::Status NodeExperimenter::StartTracer() {
-  if (options_.open_lab) return absl::OkStatus();
+  if (options_.open_injector) return absl::OkStatus();
   ASSIGN_OR_RETURN(tracer_, Tracer::Start(options_.tracer));
   return absl::OkStatus();
 }
 
-void NodeExperimenter::OpenRank(const RankPlaces& places) {
+void NodeExperimenter::OpenRank(const RankLoops& places) {
   const bool alters = options_.late != nullptr && !request_.plan.dry_run;
   const bool claimed = alters && options_.late->Claim(places.rank);
-  LabOptions options;
+  InjectorOptions options;
   options.tracer = tracer_.get();
   options.journal_directory = options_.journal_directory;
   options.max_stop_ns = request_.plan.budget.stop_ns;
@@ -203,30 +204,29 @@ void NodeExperimenter::OpenRank(const RankPlaces& places) {
   options.recovery = options_.allow_recovery && request_.plan.recovery;
   options.cancelled = [this] { return stop_ || switch_.Thrown(); };
   options.audit = [this, rank = places.rank](AuditEntry entry) { Audit(std::move(entry), rank); };
-  auto lab = options_.open_lab ? options_.open_lab(places.rank, options)
-                               : RankLab::Open(places.rank, options);
-  if (!lab.ok()) {
+  auto injector = options_.open_injector ? options_.open_injector(places.rank, options)
+                                         : RankInjector::Open(places.rank, options);
+  if (!injector.ok()) {
     if (claimed) options_.late->Leave(places.rank);
-    Leave(places, MeasureState::kRefused, lab.status());
-    left_.push_back({places.rank, lab.status()});
+    Leave(places, MeasureState::kRefused, injector.status());
+    left_.push_back({places.rank, injector.status()});
     if (request_.plan.dry_run) return;  // the refusal is the answer
     Notify(Notice::Severity::kWarning,
-           absl::Status(lab.status().code(),
+           absl::Status(injector.status().code(),
                         absl::StrCat("rank ", places.rank.rank, " (pid ", places.rank.pid,
-                                     ") is not injected into: ", lab.status().message())),
+                                     ") is not injected into: ", injector.status().message())),
            places.rank.pid);
     return;
   }
-  auto bench = std::make_shared<RankBench>(places.rank, *std::move(lab));
+  auto bench = std::make_shared<RankExperiments>(places.rank, *std::move(injector));
   bench->Install(places, request_, ticks_per_ns_);
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   benches_.push_back(std::move(bench));
 }
 
 // A rank without a lab: its loops stay as they are, and say why.
-void NodeExperimenter::Leave(const RankPlaces& places, MeasureState state,
-                             const absl::Status& why) {
-  for (const LoopPlace& place : places.loops) {
+void NodeExperimenter::Leave(const RankLoops& places, MeasureState state, const absl::Status& why) {
+  for (const LoopSite& place : places.loops) {
     LoopMeasurement measurement;
     measurement.profile_id = request_.plan.profile_id;
     measurement.node = request_.node;
@@ -238,17 +238,17 @@ void NodeExperimenter::Leave(const RankPlaces& places, MeasureState state,
     measurement.state = state;
     measurement.reason = std::string(why.message());
     if (state == MeasureState::kOpen) measurement.open = request_.plan.variants;
-    absl::MutexLock lock(&mutex_);
-    if (news_.measurements.size() < kMostMeasurements)
-      news_.measurements.push_back(std::move(measurement));
+    MutexLock lock(&mutex_);
+    if (update_.measurements.size() < kMostMeasurements)
+      update_.measurements.push_back(std::move(measurement));
     else
       ++lost_measurements_;
   }
 }
 
-std::vector<RankBench*> NodeExperimenter::Benches() const {
-  std::vector<RankBench*> benches;
-  absl::MutexLock lock(&mutex_);
+std::vector<RankExperiments*> NodeExperimenter::AllRankExperiments() const {
+  std::vector<RankExperiments*> benches;
+  MutexLock lock(&mutex_);
   for (const auto& bench : benches_) benches.push_back(bench.get());
   return benches;
 }
@@ -256,7 +256,7 @@ std::vector<RankBench*> NodeExperimenter::Benches() const {
 // How far the least advanced rank is on this loop; kDone and 0: nothing is left to do.
 std::pair<LoopExperiment::Stage, int> NodeExperimenter::Advanced(size_t loop) const {
   std::pair<LoopExperiment::Stage, int> least{LoopExperiment::Stage::kDone, 0};
-  for (const RankBench* bench : Benches()) {
+  for (const RankExperiments* bench : AllRankExperiments()) {
     if (bench->given_up(loop) || bench->stage(loop) == LoopExperiment::Stage::kDone) continue;
     least = std::min(least, std::pair(bench->stage(loop), bench->steps(loop)));
   }
@@ -277,11 +277,12 @@ size_t NodeExperimenter::NextLoop() const {
 }
 
 // The ranks that are least advanced on this loop step together.
-std::vector<RankBench*> NodeExperimenter::Waiting(size_t loop) const {
-  std::vector<RankBench*> waiting;
+std::vector<RankExperiments*> NodeExperimenter::Waiting(size_t loop) const {
+  std::vector<RankExperiments*> waiting;
   auto least = LoopExperiment::Stage::kDone;
-  for (const RankBench* bench : Benches()) least = std::min(least, bench->stage(loop));
-  for (RankBench* bench : Benches()) {
+  for (const RankExperiments* bench : AllRankExperiments())
+    least = std::min(least, bench->stage(loop));
+  for (RankExperiments* bench : AllRankExperiments()) {
     if (bench->stage(loop) == least && waiting.size() < kMostThreads) waiting.push_back(bench);
   }
   return waiting;
@@ -298,10 +299,10 @@ bool NodeExperimenter::Step() {
   if (gate_->active()) return StepLeased();
   const size_t loop = NextLoop();
   if (loop >= request_.plan.loops.size()) return AwaitOrder();
-  const std::vector<RankBench*> benches = Waiting(loop);
-  const int64_t cost = CostOf(loop, benches, &RankBench::LeastCost);
+  const std::vector<RankExperiments*> benches = Waiting(loop);
+  const int64_t cost = CostOf(loop, benches, &RankExperiments::LeastCost);
   if (cost > 0 && AwaitInstall()) return true;
-  const int64_t round = CostOf(loop, benches, &RankBench::RoundCost);
+  const int64_t round = CostOf(loop, benches, &RankExperiments::RoundCost);
   const bool paid = cost == 0 || AwaitCredit(round, &InjectionBudget::LikelyWaitNs) ||
                     AwaitCredit(cost, &InjectionBudget::WaitNs);
   if (!paid) {
@@ -327,7 +328,7 @@ bool NodeExperimenter::AwaitCredit(int64_t cost_ns,
   return true;
 }
 
-void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankBench*>& benches,
+void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankExperiments*>& benches,
                                  const LeaseSlot* slot) {
   const int64_t now = options_.clock->MonotonicNs();
   const int64_t left = request_.end_ns - kReserveNs - now;
@@ -335,7 +336,7 @@ void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankBench*>& ben
   const double credit = static_cast<double>(budget_->CreditNs(now)) /
                         std::max(kLeastCorrection, correction_.factor());
   std::vector<StepRoom> rooms;
-  for (RankBench* bench : benches) {
+  for (RankExperiments* bench : benches) {
     const double charge = ChargeOf(loop, *bench);
     rooms.push_back(bench->Prepare(loop, static_cast<int64_t>(credit / charge), left));
     if (slot != nullptr) KeepWithin(*slot, bench->EntryNs(loop), rooms.back());
@@ -345,7 +346,7 @@ void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankBench*>& ben
   for (size_t i = 0; i < benches.size(); ++i)
     threads.emplace_back([&, i] { costs[i] = benches[i]->Step(loop, rooms[i]); });
   for (std::thread& thread : threads) thread.join();
-  for (RankBench* bench : benches) bench->Settle(loop);
+  for (RankExperiments* bench : benches) bench->Settle(loop);
   SpendHeld(benches);
   int64_t predicted = 0;
   for (const StepCost& cost : costs) predicted = std::max(predicted, cost.predicted_ns);
@@ -358,22 +359,22 @@ void NodeExperimenter::StepRanks(size_t loop, const std::vector<RankBench*>& ben
 }
 
 // Ranks are stopped one after the other, and a job waits for each of them, on each of its nodes.
-void NodeExperimenter::SpendHeld(const std::vector<RankBench*>& benches) {
+void NodeExperimenter::SpendHeld(const std::vector<RankExperiments*>& benches) {
   int64_t held = 0;
-  for (RankBench* bench : benches) held += bench->TakeHeldNs();
+  for (RankExperiments* bench : benches) held += bench->DrainHeldNs();
   budget_->Spend(static_cast<int64_t>(gate_->OutsideCharge() * static_cast<double>(held)));
 }
 
-void NodeExperimenter::Publish(size_t loop, const std::vector<RankBench*>& benches) {
+void NodeExperimenter::Publish(size_t loop, const std::vector<RankExperiments*>& benches) {
   const int64_t now = options_.clock->MonotonicNs();
   ChooseLister(loop);
-  for (RankBench* bench : benches) {
+  for (RankExperiments* bench : benches) {
     LoopMeasurement measurement = bench->Measurement(loop, ++revision_, now);
-    const InjectionCost stops = bench->TakeStops();
-    absl::MutexLock lock(&mutex_);
-    news_.stops += stops.stops;
-    news_.stop_ns += static_cast<uint64_t>(stops.stop_ns);
-    std::vector<LoopMeasurement>& all = news_.measurements;
+    const InjectionCost stops = bench->DrainStops();
+    MutexLock lock(&mutex_);
+    update_.stops += stops.stops;
+    update_.stop_ns += static_cast<uint64_t>(stops.stop_ns);
+    std::vector<LoopMeasurement>& all = update_.measurements;
     std::erase_if(all, [&](const LoopMeasurement& old) {
       return old.pid == measurement.pid && old.loop_id == measurement.loop_id;
     });
@@ -384,4 +385,4 @@ void NodeExperimenter::Publish(size_t loop, const std::vector<RankBench*>& bench
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

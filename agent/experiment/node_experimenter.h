@@ -22,18 +22,18 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "agent/experiment/kill_switch.h"
 #include "agent/experiment/late_healer.h"
-#include "agent/experiment/lease_board.h"
 #include "agent/experiment/lease_gate.h"
-#include "agent/experiment/rank_bench.h"
+#include "agent/experiment/lease_table.h"
+#include "agent/experiment/rank_experiments.h"
 #include "agent/pipeline/experimenter.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 #include "core/analysis/injection_budget.h"
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct ExperimenterOptions {
   TracerOptions tracer;
@@ -43,11 +43,12 @@ struct ExperimenterOptions {
   const Clock* clock = nullptr;
   bool allow_recovery =
       false;  // the site's half of the opt-in; the other is MeasureOrder::recovery
-  const LeaseBoard* leases = nullptr;     // may be null
+  const LeaseTable* leases = nullptr;     // may be null
   LateHealer* late = nullptr;             // goes on with ranks that cannot be restored; may be null
   std::function<void(int64_t ns)> sleep;  // empty: really sleeps
-  // Opens the lab of a rank; empty: RankLab::Open. Tests have labs of their own.
-  std::function<absl::StatusOr<std::unique_ptr<RankLab>>(const RankInfo&, LabOptions)> open_lab;
+  // Opens the lab of a rank; empty: RankInjector::Open. Tests have labs of their own.
+  std::function<absl::StatusOr<std::unique_ptr<RankInjector>>(const RankInfo&, InjectorOptions)>
+      open_injector;
 };
 
 // Before the end of the profile: for taking everything out.
@@ -65,7 +66,7 @@ class NodeExperimenter final : public Experimenter {
   void Begin(ExperimentRequest request) override;
   void Revise(ExperimentRequest request) override;
   void Charge(int64_t wall_ns) override { charged_ns_ += wall_ns; }
-  ExperimentNews Take() override;
+  ExperimentUpdate Take() override;
   void End() override;
   bool Finished() const override { return finished_; }
   std::optional<uint64_t> OriginalAddress(int32_t pid, uint64_t address) const override;
@@ -76,9 +77,9 @@ class NodeExperimenter final : public Experimenter {
   void Rehearse();
   absl::Status MayMeasure() const;
   absl::Status StartTracer();
-  void OpenRank(const RankPlaces& places);
-  void Leave(const RankPlaces& places, MeasureState state, const absl::Status& why);
-  std::vector<RankBench*> Benches() const;
+  void OpenRank(const RankLoops& places);
+  void Leave(const RankLoops& places, MeasureState state, const absl::Status& why);
+  std::vector<RankExperiments*> AllRankExperiments() const;
   bool Step();
   // revised_orders.cc
   void TakeUpOrder();
@@ -88,7 +89,7 @@ class NodeExperimenter final : public Experimenter {
   void TakeUpLoops(const ExperimentRequest& order);
   int64_t InstallWaitNs() const;
   void AddWaiting();
-  void AddTo(RankBench* bench);
+  void AddTo(RankExperiments* bench);
   void LeaveWaiting(MeasureState state, const absl::Status& why);
   void Retire(MeasureState state, const absl::Status& why);
   void AnswerLate(const MeasureOrder& order, MeasureState state, const absl::Status& why);
@@ -99,19 +100,20 @@ class NodeExperimenter final : public Experimenter {
   size_t NextLoop() const;
   std::optional<LeaseTurn> NextTurn() const;
   bool AwaitSlot(const LeaseSlot& slot);
-  int64_t CostOf(size_t loop, const std::vector<RankBench*>& benches,
-                 int64_t (RankBench::*each)(size_t)) const;
-  double ChargeOf(size_t loop, const RankBench& bench) const;
-  void CloseUnaffordable(size_t loop, const std::vector<RankBench*>& benches, int64_t cost_ns);
+  int64_t CostOf(size_t loop, const std::vector<RankExperiments*>& benches,
+                 int64_t (RankExperiments::*each)(size_t)) const;
+  double ChargeOf(size_t loop, const RankExperiments& bench) const;
+  void CloseUnaffordable(size_t loop, const std::vector<RankExperiments*>& benches,
+                         int64_t cost_ns);
   void Nap(int64_t ns) const;
-  std::vector<RankBench*> Waiting(size_t loop) const;
+  std::vector<RankExperiments*> Waiting(size_t loop) const;
   bool AwaitCredit(int64_t cost_ns, int64_t (InjectionBudget::*wait_ns)(int64_t, int64_t) const);
   // `slot`: null where nothing is gated.
-  void StepRanks(size_t loop, const std::vector<RankBench*>& benches, const LeaseSlot* slot);
+  void StepRanks(size_t loop, const std::vector<RankExperiments*>& benches, const LeaseSlot* slot);
   void SpendLeased(const std::vector<StepCost>& all, const LeaseSlot& slot);
   void Recharge();
-  void SpendHeld(const std::vector<RankBench*>& benches);
-  void Publish(size_t loop, const std::vector<RankBench*>& benches);
+  void SpendHeld(const std::vector<RankExperiments*>& benches);
+  void Publish(size_t loop, const std::vector<RankExperiments*>& benches);
   void CloseAll(const std::string& reason);
   void RestoreAll();
   absl::Status HealAfter(const RankInfo& rank, const absl::Status& restored);
@@ -131,12 +133,12 @@ class NodeExperimenter final : public Experimenter {
 
   const ExperimenterOptions options_;
   const KillSwitch switch_;
-  ExperimentRequest request_;              // its loops: all that were ever taken up
-  std::vector<MeasureLoop> newest_;        // of the newest order, heaviest first; empty: request_'s
-  std::vector<MeasureLoop> waiting_;       // ordered, not yet bought
-  std::vector<RankPlaces> waiting_ranks_;  // where they lie
-  std::vector<LeftRank> left_;             // ranks without a lab
-  std::string ended_by_;                   // the disable file, when that ended it
+  ExperimentRequest request_;             // its loops: all that were ever taken up
+  std::vector<MeasureLoop> newest_;       // of the newest order, heaviest first; empty: request_'s
+  std::vector<MeasureLoop> waiting_;      // ordered, not yet bought
+  std::vector<RankLoops> waiting_ranks_;  // where they lie
+  std::vector<LeftRank> left_;            // ranks without a lab
+  std::string ended_by_;                  // the disable file, when that ended it
   std::unique_ptr<Tracer> tracer_;
   std::unique_ptr<InjectionBudget> budget_;
   CostCorrection correction_;
@@ -150,11 +152,11 @@ class NodeExperimenter final : public Experimenter {
   std::atomic<bool> stop_ = false;
   std::atomic<bool> finished_ = false;  // a dry run, with its last news
 
-  mutable absl::Mutex mutex_;
-  mutable absl::CondVar wake_;  // with mutex_: an order has come, or it is to end
-  std::vector<std::shared_ptr<RankBench>> benches_
+  mutable Mutex mutex_;
+  mutable CondVar wake_;  // with mutex_: an order has come, or it is to end
+  std::vector<std::shared_ptr<RankExperiments>> benches_
       ABSL_GUARDED_BY(mutex_);  // only Run's thread changes them
-  ExperimentNews news_ ABSL_GUARDED_BY(mutex_);
+  ExperimentUpdate update_ ABSL_GUARDED_BY(mutex_);
   uint64_t lost_notices_ ABSL_GUARDED_BY(mutex_) = 0;  // since the last Take
   uint64_t lost_audit_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t lost_measurements_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -163,6 +165,6 @@ class NodeExperimenter final : public Experimenter {
   std::optional<Retired> retired_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_NODE_EXPERIMENTER_H_

@@ -15,7 +15,7 @@
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Names that cannot be parsed were refused when the request was read; here they only cost themselves.
@@ -29,7 +29,7 @@ std::vector<VariantName> ParseAll(const std::vector<std::string>& texts) {
 
 // What later stages measure without being asked (core/analysis/verdict.cc): which group of accesses costs, where stores are
 // in question; whether divisions and reductions hide each other, where both are.
-void AddStageVariants(LabLoop* loop) {
+void AddStageVariants(LoopToInject* loop) {
   const auto asks = [loop](Change change) {
     return std::find(loop->variants.begin(), loop->variants.end(), SingleVariant(change)) !=
            loop->variants.end();
@@ -96,7 +96,7 @@ LoopBytes BytesOf(const FunctionFacts& function, const LoopFacts& loop, uint64_t
 }
 
 // What lies between two instances of the loop, if copies can hold it. `text`: of the whole function.
-absl::StatusOr<ChainCode> PrepareChain(const LoopPlace& place, const LoopCode& code,
+absl::StatusOr<BatchCode> PrepareBatch(const LoopSite& place, const LoopCode& code,
                                        const std::vector<uint8_t>& text) {
   const FunctionFacts& function = place.function;
   const LoopFacts* loop = LoopAt(function, place.target.header);
@@ -107,12 +107,12 @@ absl::StatusOr<ChainCode> PrepareChain(const LoopPlace& place, const LoopCode& c
     return absl::FailedPreconditionError("the loop around it has several entries");
   LoopBytes bytes = BytesOf(function, *around, place.bias);
   bytes.bytes = text;
-  return DecodeChain(code, bytes);
+  return DecodeBatch(code, bytes);
 }
 
 }  // namespace
 
-absl::StatusOr<LoopBytes> PlaceLoop(const LoopPlace& place) {
+absl::StatusOr<LoopBytes> LocateLoop(const LoopSite& place) {
   const FunctionFacts& function = place.function;
   const LoopFacts* loop = LoopAt(function, place.target.header);
   if (loop == nullptr)
@@ -127,18 +127,18 @@ absl::StatusOr<LoopBytes> PlaceLoop(const LoopPlace& place) {
   return BytesOf(function, *loop, place.bias);
 }
 
-absl::StatusOr<LabLoop> PrepareLoop(const LoopPlace& place,
-                                    const std::vector<std::string>& variants,
-                                    const Memory& memory) {
+absl::StatusOr<LoopToInject> PrepareLoop(const LoopSite& place,
+                                         const std::vector<std::string>& variants,
+                                         const Memory& memory) {
   if (!place.refusal.empty()) return absl::FailedPreconditionError(place.refusal);
-  ASSIGN_OR_RETURN(LoopBytes bytes, PlaceLoop(place));
+  ASSIGN_OR_RETURN(LoopBytes bytes, LocateLoop(place));
   ASSIGN_OR_RETURN(bytes.bytes,
                    memory.Read(bytes.address, place.function.high - place.function.low));
-  LabLoop loop;
+  LoopToInject loop;
   loop.loop_id = place.target.loop_id;
   loop.variants = ParseAll(variants);
   ASSIGN_OR_RETURN(loop.code, DecodeLoop(bytes));
-  loop.chain = PrepareChain(place, loop.code, bytes.bytes);
+  loop.batch = PrepareBatch(place, loop.code, bytes.bytes);
   AddStageVariants(&loop);
   if (NeedsFarBranches(loop.code)) {
     ASSIGN_OR_RETURN(loop.code.far_branches, FindFarBranches(loop.code, memory));
@@ -161,4 +161,4 @@ double MeasureTicksPerNs() {
   return static_cast<double>(end.ticks - begin.ticks) / static_cast<double>(end.ns - begin.ns);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -13,17 +13,18 @@
 #include "absl/status/statusor.h"
 #include "agent/attach/memory.h"
 #include "agent/pipeline/experimenter.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr uint64_t kMaxFunctionBytes = 4u << 20;
 
 // Where the loop's blocks are. InvalidArgument when the function does not know the loop.
-absl::StatusOr<LoopBytes> PlaceLoop(const LoopPlace& place);
+absl::StatusOr<LoopBytes> LocateLoop(const LoopSite& place);
 
-absl::StatusOr<LabLoop> PrepareLoop(const LoopPlace& place,
-                                    const std::vector<std::string>& variants, const Memory& memory);
+absl::StatusOr<LoopToInject> PrepareLoop(const LoopSite& place,
+                                         const std::vector<std::string>& variants,
+                                         const Memory& memory);
 
 // Whether the TSC ticks steadily on this machine.
 bool TscIsInvariant();
@@ -31,6 +32,6 @@ bool TscIsInvariant();
 // Ticks of the TSC per ns, by watching both clocks for some 20 ms; 0: the TSC does not tick steadily on this machine.
 double MeasureTicksPerNs();
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_PREPARATION_H_

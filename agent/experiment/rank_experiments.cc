@@ -1,4 +1,4 @@
-#include "agent/experiment/rank_bench.h"
+#include "agent/experiment/rank_experiments.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,18 +8,18 @@
 #include "agent/experiment/preparation.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kShortestWaitNs = 500 * kNsPerMs;
 constexpr int64_t kLongestWaitNs = 10 * kNsPerSecond;
 constexpr double kEntriesAwaited = 100;  // for the loop to be entered by the whole team
 // Of one idle entry: the aim. Tiny loops were seen at 0.3 to 2.8 ns, longer ones at more where their copy lies worse
-// (docs/benchmarks.md; injection_bench --part pass).
+// (docs/benchmarks/constants.md#kpassthroughns; injection_bench --part pass).
 constexpr double kPassThroughNs = 3;
 constexpr double kMostPassThrough =
     0.002;  // of wall time, all loops together; a loop above its part keeps the jump only while it is needed
-constexpr int64_t kWorthNarrowingNs =
+constexpr int64_t kWorthTrimmingNs =
     5 * kNsPerMs;  // a fork and its faults; less is hardly made less
 constexpr int kRestoreAttempts = 5;
 constexpr int kInstallAttempts = 5;
@@ -32,11 +32,11 @@ int64_t MonotonicNs() {
   return SystemClock().MonotonicNs();
 }
 
-double PassThroughShare(const Census& census) {
-  return census.entries_per_second * kPassThroughNs * 1e-9 / std::max(1, census.team);
+double PassThroughShare(const EntryCount& entry_count) {
+  return entry_count.entries_per_second * kPassThroughNs * 1e-9 / std::max(1, entry_count.team);
 }
 
-LoopSetup SetupOf(const LoopPlace& place, const RankInfo& rank, const ExperimentRequest& request) {
+LoopSetup SetupOf(const LoopSite& place, const RankInfo& rank, const ExperimentRequest& request) {
   LoopSetup setup;
   setup.profile_id = request.plan.profile_id;
   setup.node = request.node;
@@ -65,39 +65,39 @@ void SayWhatIsIdle(const std::vector<std::string>& asked, InstalledLoop& loop) {
 
 }  // namespace
 
-void RankBench::Install(const RankPlaces& places, const ExperimentRequest& request,
-                        double ticks_per_ns) {
+void RankExperiments::Install(const RankLoops& places, const ExperimentRequest& request,
+                              double ticks_per_ns) {
   dry_run_ = request.plan.dry_run;
   Put(places.loops, request, ticks_per_ns);
   if (dry_run_) Predict(request.plan.budget.shadow_ns);
 }
 
-void RankBench::Add(const std::vector<LoopPlace>& places, const ExperimentRequest& request,
-                    double ticks_per_ns) {
+void RankExperiments::Add(const std::vector<LoopSite>& places, const ExperimentRequest& request,
+                          double ticks_per_ns) {
   Put(places, request, ticks_per_ns);
 }
 
-void RankBench::Put(const std::vector<LoopPlace>& places, const ExperimentRequest& request,
-                    double ticks_per_ns) {
+void RankExperiments::Put(const std::vector<LoopSite>& places, const ExperimentRequest& request,
+                          double ticks_per_ns) {
   std::vector<InstalledLoop> installed(places.size());
-  std::vector<int32_t> lab_loop(places.size(), 0);
-  std::vector<LabLoop> wanted;
+  std::vector<int32_t> loop_to_inject(places.size(), 0);
+  std::vector<LoopToInject> wanted;
   const auto memory = Memory::Open(rank_.pid, rank_.start_ticks);
   for (size_t i = 0; i < places.size(); ++i) {
     auto loop = memory.ok() ? PrepareLoop(places[i], request.plan.variants, *memory)
-                            : absl::StatusOr<LabLoop>(memory.status());
+                            : absl::StatusOr<LoopToInject>(memory.status());
     installed[i].status = loop.status();
     if (!loop.ok()) continue;
-    lab_loop[i] = lab_loops_ + static_cast<int32_t>(wanted.size());
+    loop_to_inject[i] = loops_to_inject_ + static_cast<int32_t>(wanted.size());
     wanted.push_back(*std::move(loop));
   }
-  const bool first = lab_loops_ == 0;  // its jumps are put in by the lab
+  const bool first = loops_to_inject_ == 0;  // its jumps are put in by the lab
   if (!wanted.empty()) {
     touched_ = !dry_run_;
-    const auto result = dry_run_ ? lab_->Rehearse(wanted) : TryInstall(wanted);
+    const auto result = dry_run_ ? injector_->Rehearse(wanted) : TryInstall(wanted);
     for (size_t i = 0; i < installed.size(); ++i) {
       if (!installed[i].status.ok()) continue;
-      const auto k = static_cast<size_t>(lab_loop[i] - lab_loops_);
+      const auto k = static_cast<size_t>(loop_to_inject[i] - loops_to_inject_);
       if (!result.ok())
         installed[i].status = result.status();
       else if (k < result->size())
@@ -105,22 +105,22 @@ void RankBench::Put(const std::vector<LoopPlace>& places, const ExperimentReques
       else
         installed[i].status = absl::InternalError("the lab has no answer for this loop");
     }
-    if (result.ok()) lab_loops_ += static_cast<int32_t>(wanted.size());
+    if (result.ok()) loops_to_inject_ += static_cast<int32_t>(wanted.size());
   }
   for (size_t i = 0; i < places.size(); ++i) {
     if (dry_run_) SayWhatIsIdle(request.plan.variants, installed[i]);
     LoopSetup setup = SetupOf(places[i], rank_, request);
-    setup.lab_loop = lab_loop[i];
+    setup.loop_to_inject = loop_to_inject[i];
     setup.ticks_per_ns = ticks_per_ns;
     const bool patched = first && installed[i].status.ok() && !dry_run_;
-    loops_.push_back({LoopExperiment(std::move(setup), std::move(installed[i])), lab_loop[i], 0,
-                      patched, MonotonicNs(), 0});
+    loops_.push_back({LoopExperiment(std::move(setup), std::move(installed[i])), loop_to_inject[i],
+                      0, patched, MonotonicNs(), 0});
   }
 }
 
 // A shadow is planned for what its fork and the faults afterwards leave of its room (LoopExperiment::Measure).
-void RankBench::Predict(int64_t shadow_ns) {
-  const ShadowPrediction prediction = lab_->PredictShadow();
+void RankExperiments::Predict(int64_t shadow_ns) {
+  const ShadowPrediction prediction = injector_->PredictShadow();
   may_fork_ = prediction.status;
   predicted_.fork_ns = prediction.fork_ns;
   predicted_.later_fault_ns = prediction.later_fault_ns;
@@ -130,19 +130,19 @@ void RankBench::Predict(int64_t shadow_ns) {
 }
 
 // A busy node may not let all threads come to rest within the time of one stop: not now does not mean never.
-absl::StatusOr<std::vector<InstalledLoop>> RankBench::TryInstall(
-    const std::vector<LabLoop>& loops) {
+absl::StatusOr<std::vector<InstalledLoop>> RankExperiments::TryInstall(
+    const std::vector<LoopToInject>& loops) {
   absl::StatusOr<std::vector<InstalledLoop>> result = absl::UnavailableError("not tried");
   for (int i = 0; i < kInstallAttempts; ++i) {
     if (i > 0) absl::SleepFor(kInstallPause);
-    result = lab_loops_ == 0 ? lab_->Install(loops) : lab_->Add(loops);
+    result = loops_to_inject_ == 0 ? injector_->Install(loops) : injector_->Add(loops);
     if (!absl::IsUnavailable(result.status()) && !absl::IsDeadlineExceeded(result.status())) break;
   }
   return result;
 }
 
-void RankBench::SetPatched(Loop& loop, bool patched) {
-  if (loop.patched == patched || !lab_->SetPatched(loop.lab_loop, patched).ok()) return;
+void RankExperiments::SetPatched(Loop& loop, bool patched) {
+  if (loop.patched == patched || !injector_->SetPatched(loop.loop_to_inject, patched).ok()) return;
   loop.patched = patched;
   const int64_t now = MonotonicNs();
   if (patched)
@@ -151,13 +151,13 @@ void RankBench::SetPatched(Loop& loop, bool patched) {
     loop.patched_ns += now - loop.since_ns;
 }
 
-void RankBench::GiveUp(size_t loop) {
+void RankExperiments::GiveUp(size_t loop) {
   loops_[loop].given_up = true;
   loops_[loop].take_outs = 0;
-  TakeOutGivenUp();
+  RemoveGivenUp();
 }
 
-void RankBench::TakeOutGivenUp() {
+void RankExperiments::RemoveGivenUp() {
   for (Loop& loop : loops_) {
     const bool over = loop.experiment.stage() == LoopExperiment::Stage::kDone;
     if ((loop.given_up || over) && loop.patched && loop.take_outs++ < kTakeOutAttempts)
@@ -165,56 +165,57 @@ void RankBench::TakeOutGivenUp() {
   }
 }
 
-void RankBench::TakeUp(size_t loop) {
+void RankExperiments::TakeUp(size_t loop) {
   loops_[loop].given_up = false;
   loops_[loop].experiment.Reopen();
 }
 
-void RankBench::Close(size_t loop, const std::string& reason) {
+void RankExperiments::Close(size_t loop, const std::string& reason) {
   loops_[loop].experiment.Close(loops_[loop].given_up ? kGivenUp : reason);
 }
 
-int64_t RankBench::MeanStopNs() const {
-  const InjectionCost cost = lab_->cost();
+int64_t RankExperiments::MeanStopNs() const {
+  const InjectionCost cost = injector_->cost();
   return cost.stops == 0 ? kUsualStopNs : cost.stop_ns / static_cast<int64_t>(cost.stops);
 }
 
-int64_t RankBench::Cost(size_t loop, CostOfStep cost) {
-  const ShadowPrediction whole = lab_->PredictShadow();
-  return (loops_[loop].experiment.*cost)(Narrowed(loop, whole).value_or(whole));
+int64_t RankExperiments::Cost(size_t loop, CostOfStep cost) {
+  const ShadowPrediction whole = injector_->PredictShadow();
+  return (loops_[loop].experiment.*cost)(Trimmed(loop, whole).value_or(whole));
 }
 
-std::optional<ShadowPrediction> RankBench::Narrowed(size_t loop, const ShadowPrediction& whole) {
+std::optional<ShadowPrediction> RankExperiments::Trimmed(size_t loop,
+                                                         const ShadowPrediction& whole) {
   LoopExperiment& experiment = loops_[loop].experiment;
-  if (!whole.status.ok() || whole.fork_ns + whole.later_fault_ns < kWorthNarrowingNs)
+  if (!whole.status.ok() || whole.fork_ns + whole.later_fault_ns < kWorthTrimmingNs)
     return std::nullopt;
   const std::optional<Footprint> footprint = experiment.footprint();
   if (!footprint) return std::nullopt;
-  ShadowPrediction narrowed = lab_->PredictNarrowed(*footprint, experiment.census().team);
-  if (!narrowed.status.ok()) {
-    experiment.NoteNarrowing(narrowed.status);
+  ShadowPrediction trimmed = injector_->PredictTrimmed(*footprint, experiment.entry_count().team);
+  if (!trimmed.status.ok()) {
+    experiment.RecordTrim(trimmed.status);
     return std::nullopt;
   }
-  if (2 * (narrowed.fork_ns + narrowed.later_fault_ns) > whole.fork_ns + whole.later_fault_ns)
+  if (2 * (trimmed.fork_ns + trimmed.later_fault_ns) > whole.fork_ns + whole.later_fault_ns)
     return std::nullopt;
-  return narrowed;
+  return trimmed;
 }
 
-int64_t RankBench::EntryNs(size_t loop) const {
-  const Census& census = loops_[loop].experiment.census();
-  const double entries = std::max(1e-3, census.entries_per_second);
-  return static_cast<int64_t>(1e9 * std::max(1, census.team) / entries);
+int64_t RankExperiments::EntryNs(size_t loop) const {
+  const EntryCount& entry_count = loops_[loop].experiment.entry_count();
+  const double entries = std::max(1e-3, entry_count.entries_per_second);
+  return static_cast<int64_t>(1e9 * std::max(1, entry_count.team) / entries);
 }
 
-StepRoom RankBench::Prepare(size_t loop, int64_t credit_ns, int64_t left_ns) {
+StepRoom RankExperiments::Prepare(size_t loop, int64_t credit_ns, int64_t left_ns) {
   SetPatched(loops_[loop], true);
-  const Census& census = loops_[loop].experiment.census();
+  const EntryCount& entry_count = loops_[loop].experiment.entry_count();
   StepRoom room;
-  room.prediction = lab_->PredictShadow();
-  room.narrowed = Narrowed(loop, room.prediction);
+  room.prediction = injector_->PredictShadow();
+  room.trimmed = Trimmed(loop, room.prediction);
   room.credit_ns = credit_ns;
-  const double entries = kEntriesAwaited * std::max(1, census.team);
-  const double wait_ns = entries / std::max(1e-3, census.entries_per_second) * 1e9;
+  const double entries = kEntriesAwaited * std::max(1, entry_count.team);
+  const double wait_ns = entries / std::max(1e-3, entry_count.entries_per_second) * 1e9;
   room.timeout_ns =
       std::clamp(static_cast<int64_t>(std::min(wait_ns, 1e12)), kShortestWaitNs, kLongestWaitNs);
   room.left_ns = std::max<int64_t>(0, left_ns);
@@ -222,29 +223,29 @@ StepRoom RankBench::Prepare(size_t loop, int64_t credit_ns, int64_t left_ns) {
   return room;
 }
 
-void RankBench::Settle(size_t loop) {
+void RankExperiments::Settle(size_t loop) {
   Loop& it = loops_[loop];
   ++it.steps;
   const bool over = it.experiment.stage() == LoopExperiment::Stage::kDone;
   const auto active = std::count_if(loops_.begin(), loops_.end(),
                                     [](const Loop& other) { return !other.given_up; });
   const double most = kMostPassThrough / static_cast<double>(std::max<std::ptrdiff_t>(1, active));
-  if (over || PassThroughShare(it.experiment.census()) > most) SetPatched(it, false);
+  if (over || PassThroughShare(it.experiment.entry_count()) > most) SetPatched(it, false);
 }
 
-int64_t RankBench::TakeHeldNs() {
-  const InjectionCost cost = lab_->cost();
+int64_t RankExperiments::DrainHeldNs() {
+  const InjectionCost cost = injector_->cost();
   const int64_t all = cost.stop_ns + cost.pass_through_ns;
   return all - std::exchange(held_ns_, all);
 }
 
-InjectionCost RankBench::TakeStops() {
-  const InjectionCost cost = lab_->cost();
+InjectionCost RankExperiments::DrainStops() {
+  const InjectionCost cost = injector_->cost();
   const InjectionCost told = std::exchange(told_, cost);
   return {.stops = cost.stops - told.stops, .stop_ns = cost.stop_ns - told.stop_ns};
 }
 
-LoopMeasurement RankBench::Predicted(size_t loop, LoopMeasurement measurement) const {
+LoopMeasurement RankExperiments::Predicted(size_t loop, LoopMeasurement measurement) const {
   measurement.provenance = Provenance::kEstimated;
   if (measurement.state == MeasureState::kRefused) return measurement;
   if (may_fork_.ok()) {
@@ -258,17 +259,17 @@ LoopMeasurement RankBench::Predicted(size_t loop, LoopMeasurement measurement) c
   return measurement;
 }
 
-LoopMeasurement RankBench::Measurement(size_t loop, uint64_t revision, int64_t now_ns) const {
+LoopMeasurement RankExperiments::Measurement(size_t loop, uint64_t revision, int64_t now_ns) const {
   const Loop& it = loops_[loop];
   LoopMeasurement measurement = it.experiment.Measurement(revision);
   if (dry_run_) return Predicted(loop, std::move(measurement));
   if (it.given_up && it.experiment.stage() != LoopExperiment::Stage::kDone)
     measurement.reason = kGivenUp;
   const int64_t patched_ns = it.patched_ns + (it.patched ? now_ns - it.since_ns : 0);
-  measurement.cost.pass_through_ns = static_cast<int64_t>(PassThroughShare(it.experiment.census()) *
-                                                          static_cast<double>(patched_ns));
+  measurement.cost.pass_through_ns = static_cast<int64_t>(
+      PassThroughShare(it.experiment.entry_count()) * static_cast<double>(patched_ns));
   if (loop > 0) return measurement;
-  const InjectionCost stops = lab_->cost();  // the rank's: told with its first loop
+  const InjectionCost stops = injector_->cost();  // the rank's: told with its first loop
   measurement.cost.stops = stops.stops;
   measurement.cost.stop_ns = stops.stop_ns;
   measurement.cost.longest_stop_ns = stops.longest_stop_ns;
@@ -277,11 +278,11 @@ LoopMeasurement RankBench::Measurement(size_t loop, uint64_t revision, int64_t n
   return measurement;
 }
 
-absl::Status RankBench::Restore() {
+absl::Status RankExperiments::Restore() {
   if (!touched_) return absl::OkStatus();
   absl::Status status;
   for (int i = 0; i < kRestoreAttempts; ++i) {
-    status = lab_->Uninstall();
+    status = injector_->Uninstall();
     if (!status.ok() && !absl::IsNotFound(status)) continue;
     touched_ = false;
     for (Loop& loop : loops_) {
@@ -293,4 +294,4 @@ absl::Status RankBench::Restore() {
   return status;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

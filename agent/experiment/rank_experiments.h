@@ -1,11 +1,11 @@
-// agent/experiment/rank_bench.h - one rank with its lab and the experiments on its loops.
+// agent/experiment/rank_experiments.h - one rank with its lab and the experiments on its loops.
 //
 // Shape    Install once, Add for loops that become hot later; Prepare / Step / Settle for one loop at a time; GiveUp when a
 //          loop is hot no more, TakeUp when it is again; Restore at the end. Loops keep their numbers. After the Install of
 //          a dry run only Measurement: the rank was read, nothing of it was touched.
 // Threads  Step may run on another thread than the rest, one at a time; OriginalAddress is thread-safe.
-#ifndef AGENT_EXPERIMENT_RANK_BENCH_H_
-#define AGENT_EXPERIMENT_RANK_BENCH_H_
+#ifndef AGENT_EXPERIMENT_RANK_EXPERIMENTS_H_
+#define AGENT_EXPERIMENT_RANK_EXPERIMENTS_H_
 
 #include <memory>
 #include <optional>
@@ -14,23 +14,23 @@
 #include "absl/status/status.h"
 #include "agent/experiment/loop_experiment.h"
 #include "agent/pipeline/experimenter.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 
-namespace perfd {
+namespace perfd::agent {
 
-class RankBench {
+class RankExperiments {
  public:
-  RankBench(RankInfo rank, std::unique_ptr<RankLab> lab)
-      : rank_(std::move(rank)), lab_(std::move(lab)) {}
+  RankExperiments(RankInfo rank, std::unique_ptr<RankInjector> injector)
+      : rank_(std::move(rank)), injector_(std::move(injector)) {}
 
-  void Install(const RankPlaces& places, const ExperimentRequest& request, double ticks_per_ns);
+  void Install(const RankLoops& places, const ExperimentRequest& request, double ticks_per_ns);
 
   // More loops, numbered after those there are, which go on. They get their jumps when they are prepared.
-  void Add(const std::vector<LoopPlace>& places, const ExperimentRequest& request,
+  void Add(const std::vector<LoopSite>& places, const ExperimentRequest& request,
            double ticks_per_ns);
-  // Takes the jump out and keeps what is known; TakeOutGivenUp tries again where threads were in the way.
+  // Takes the jump out and keeps what is known; RemoveGivenUp tries again where threads were in the way.
   void GiveUp(size_t loop);
-  void TakeOutGivenUp();
+  void RemoveGivenUp();
   void TakeUp(size_t loop);
   bool given_up(size_t loop) const { return loops_[loop].given_up; }
 
@@ -42,8 +42,8 @@ class RankBench {
   int64_t LeastCost(size_t loop) { return Cost(loop, &LoopExperiment::LeastCost); }
   int64_t RoundCost(size_t loop) { return Cost(loop, &LoopExperiment::RoundCost); }
   int64_t RunNs(size_t loop) const { return loops_[loop].experiment.RunNs(); }
-  bool InPlace(size_t loop) const { return loops_[loop].experiment.InPlace(); }
-  std::string NarrowNote(size_t loop) const { return loops_[loop].experiment.NarrowNote(); }
+  bool InSitu(size_t loop) const { return loops_[loop].experiment.InSitu(); }
+  std::string TrimRecord(size_t loop) const { return loops_[loop].experiment.TrimRecord(); }
   void Close(size_t loop, const std::string& reason);
   bool HasFigures(size_t loop) const { return loops_[loop].experiment.HasFigures(); }
   bool Lists(size_t loop) const { return loops_[loop].experiment.Lists(); }
@@ -54,27 +54,27 @@ class RankBench {
   // Puts the jump in where it is not; what the step may use.
   StepRoom Prepare(size_t loop, int64_t credit_ns, int64_t left_ns = INT64_MAX);
   StepCost Step(size_t loop, const StepRoom& room) {
-    return loops_[loop].experiment.Step(*lab_, room);
+    return loops_[loop].experiment.Step(*injector_, room);
   }
   // Takes the jump out of loops whose idle entries cost too much.
   void Settle(size_t loop);
   // Wall time of stops and of counting entries since the last call.
-  int64_t TakeHeldNs();
+  int64_t DrainHeldNs();
   // Number and wall time of stops since the last call; the rest is zero.
-  InjectionCost TakeStops();
+  InjectionCost DrainStops();
   // Of what the rank was held so far.
   int64_t MeanStopNs() const;
   LoopMeasurement Measurement(size_t loop, uint64_t revision, int64_t now_ns) const;
   // OK: nothing of ours is left in it, or it has ended.
   absl::Status Restore();
   std::optional<uint64_t> OriginalAddress(uint64_t address) const {
-    return lab_->OriginalAddress(address);
+    return injector_->OriginalAddress(address);
   }
 
  private:
   struct Loop {
     LoopExperiment experiment;
-    int32_t lab_loop = 0;
+    int32_t loop_to_inject = 0;
     int steps = 0;
     bool patched = false;
     int64_t since_ns = 0;    // patched since
@@ -82,28 +82,28 @@ class RankBench {
     bool given_up = false;
     int take_outs = 0;  // attempts to take the jump out since it was given up
   };
-  void Put(const std::vector<LoopPlace>& places, const ExperimentRequest& request,
+  void Put(const std::vector<LoopSite>& places, const ExperimentRequest& request,
            double ticks_per_ns);
-  absl::StatusOr<std::vector<InstalledLoop>> TryInstall(const std::vector<LabLoop>& loops);
+  absl::StatusOr<std::vector<InstalledLoop>> TryInstall(const std::vector<LoopToInject>& loops);
   using CostOfStep = int64_t (LoopExperiment::*)(const ShadowPrediction&) const;
   int64_t Cost(size_t loop, CostOfStep cost);
-  std::optional<ShadowPrediction> Narrowed(size_t loop, const ShadowPrediction& whole);
+  std::optional<ShadowPrediction> Trimmed(size_t loop, const ShadowPrediction& whole);
   void Predict(int64_t shadow_ns);
   LoopMeasurement Predicted(size_t loop, LoopMeasurement measurement) const;
   void SetPatched(Loop& loop, bool patched);
 
   const RankInfo rank_;
-  const std::unique_ptr<RankLab> lab_;
+  const std::unique_ptr<RankInjector> injector_;
   std::vector<Loop> loops_;
-  int32_t lab_loops_ = 0;  // that the lab has numbers for
+  int32_t loops_to_inject_ = 0;  // that the lab has numbers for
   bool touched_ = false;
-  int64_t held_ns_ = 0;  // told by TakeHeldNs
-  InjectionCost told_;   // by TakeStops
+  int64_t held_ns_ = 0;  // told by DrainHeldNs
+  InjectionCost told_;   // by DrainStops
   bool dry_run_ = false;
   absl::Status may_fork_;  // of a dry run, with its prediction
   PredictedCost predicted_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_RANK_BENCH_H_

@@ -2,18 +2,18 @@
 #include "absl/strings/str_cat.h"
 #include "agent/experiment/node_experimenter.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 void NodeExperimenter::CloseAll(const std::string& reason) {
-  const std::vector<RankBench*> benches = Benches();
+  const std::vector<RankExperiments*> benches = AllRankExperiments();
   for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) {
-    for (RankBench* bench : benches) bench->Close(loop, reason);
+    for (RankExperiments* bench : benches) bench->Close(loop, reason);
   }
 }
 
 void NodeExperimenter::RestoreAll() {
-  const std::vector<RankBench*> benches = Benches();
-  for (RankBench* bench : benches) {
+  const std::vector<RankExperiments*> benches = AllRankExperiments();
+  for (RankExperiments* bench : benches) {
     const absl::Status restored = bench->Restore();
     if (restored.ok()) continue;
     const absl::Status status = HealAfter(bench->rank(), restored);
@@ -36,10 +36,10 @@ void NodeExperimenter::RestoreAll() {
 // A tracer that hung or died cannot restore: another one may, by the journal. What that cannot do either is left to the late
 // healer, the next profile of the rank, or the next agent.
 absl::Status NodeExperimenter::HealAfter(const RankInfo& rank, const absl::Status& restored) {
-  if (options_.open_lab) return restored;
+  if (options_.open_injector) return restored;
   auto tracer = Tracer::Start(options_.tracer);
   if (!tracer.ok()) return restored;
-  LabOptions options;
+  InjectorOptions options;
   options.tracer = tracer->get();
   options.journal_directory = options_.journal_directory;
   options.max_stop_ns = request_.plan.budget.stop_ns;
@@ -47,4 +47,4 @@ absl::Status NodeExperimenter::HealAfter(const RankInfo& rank, const absl::Statu
   return HealBefore(rank, options);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -4,8 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/experiment/node_experimenter.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kNapNs = 200 * kNsPerMs;  // at most: nobody tells that the kill switch was thrown
@@ -20,8 +21,8 @@ bool Names(const MeasureOrder& order, const std::string& loop_id) {
 }
 
 // Loops that are not looked for in a rank.
-RankPlaces Unplaced(const RankInfo& rank, const std::vector<MeasureLoop>& loops) {
-  RankPlaces places;
+RankLoops Unplaced(const RankInfo& rank, const std::vector<MeasureLoop>& loops) {
+  RankLoops places;
   places.rank = rank;
   for (const MeasureLoop& loop : loops) places.loops.emplace_back().target = loop;
   return places;
@@ -32,7 +33,7 @@ RankPlaces Unplaced(const RankInfo& rank, const std::vector<MeasureLoop>& loops)
 void NodeExperimenter::Revise(ExperimentRequest request) {
   std::optional<Retired> retired;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     retired = retired_;
     if (!retired.has_value()) {
       if (revised_.has_value() && request.plan.revision <= revised_->plan.revision) return;
@@ -49,7 +50,7 @@ void NodeExperimenter::Retire(MeasureState state, const absl::Status& why) {
   for (;;) {
     std::optional<ExperimentRequest> order;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       order = std::exchange(revised_, std::nullopt);
       if (!order.has_value()) {
         retired_ = Retired{state, why};
@@ -65,12 +66,12 @@ void NodeExperimenter::AnswerLate(const MeasureOrder& order, MeasureState state,
                                   const absl::Status& why) {
   if (order.revision <= request_.plan.revision) return;
   request_.plan.revision = order.revision;
-  const std::vector<RankBench*> benches = Benches();
+  const std::vector<RankExperiments*> benches = AllRankExperiments();
   const std::vector<MeasureLoop>& known = request_.plan.loops;
   for (size_t loop = 0; loop < known.size(); ++loop) {
     if (!Names(order, known[loop].loop_id)) continue;
     bool again = false;
-    for (RankBench* bench : benches) {
+    for (RankExperiments* bench : benches) {
       if (!bench->given_up(loop)) continue;
       bench->TakeUp(loop);
       bench->Close(loop, std::string(why.message()));
@@ -82,7 +83,7 @@ void NodeExperimenter::AnswerLate(const MeasureOrder& order, MeasureState state,
   for (const MeasureLoop& loop : order.loops) {
     if (!Names(request_.plan, loop.loop_id)) late.push_back(loop);
   }
-  for (const RankPlaces& places : request_.ranks) {
+  for (const RankLoops& places : request_.ranks) {
     const auto left = std::find_if(left_.begin(), left_.end(), [&](const LeftRank& other) {
       return other.rank.pid == places.rank.pid;
     });
@@ -97,14 +98,14 @@ void NodeExperimenter::AnswerLate(const MeasureOrder& order, MeasureState state,
 void NodeExperimenter::Nap(int64_t ns) const {
   const int64_t nap = std::min(ns, kNapNs);
   if (options_.sleep) return options_.sleep(nap);
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (!stop_ && !revised_.has_value()) wake_.WaitWithTimeout(&mutex_, absl::Nanoseconds(nap));
 }
 
 // A newer order came in, or the loops of the last one can be bought now.
 bool NodeExperimenter::OrderIsDue() const {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (revised_.has_value()) return true;
   }
   return !waiting_.empty() && InstallWaitNs() <= 0;
@@ -113,13 +114,13 @@ bool NodeExperimenter::OrderIsDue() const {
 void NodeExperimenter::TakeUpOrder() {
   std::optional<ExperimentRequest> order;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     order = std::exchange(revised_, std::nullopt);
   }
   if (order.has_value() && order->plan.revision > request_.plan.revision) TakeUpLoops(*order);
-  for (RankBench* bench : Benches()) bench->TakeOutGivenUp();
+  for (RankExperiments* bench : AllRankExperiments()) bench->RemoveGivenUp();
   AddWaiting();
-  SpendHeld(Benches());
+  SpendHeld(AllRankExperiments());
 }
 
 // True: go on. Without revisions there is no later order, and everything is taken out as soon as all is known.
@@ -139,12 +140,12 @@ bool NodeExperimenter::AwaitInstall() const {
 
 void NodeExperimenter::TakeUpLoops(const ExperimentRequest& order) {
   request_.plan.revision = order.plan.revision;
-  const std::vector<RankBench*> benches = Benches();
+  const std::vector<RankExperiments*> benches = AllRankExperiments();
   const std::vector<MeasureLoop>& known = request_.plan.loops;
   for (size_t loop = 0; loop < known.size(); ++loop) {
     const bool named = Names(order.plan, known[loop].loop_id);
     bool changed = false;
-    for (RankBench* bench : benches) {
+    for (RankExperiments* bench : benches) {
       if (bench->given_up(loop) != named) continue;
       named ? bench->TakeUp(loop) : bench->GiveUp(loop);
       changed = true;
@@ -172,7 +173,8 @@ void NodeExperimenter::TakeUpLoops(const ExperimentRequest& order) {
 // How long until the waiting loops may be installed; negative: not within this profile.
 int64_t NodeExperimenter::InstallWaitNs() const {
   int64_t cost = 0;
-  for (const RankBench* bench : Benches()) cost += kInstallStops * bench->MeanStopNs();
+  for (const RankExperiments* bench : AllRankExperiments())
+    cost += kInstallStops * bench->MeanStopNs();
   const int64_t now = options_.clock->MonotonicNs();
   const int64_t wait = budget_->WaitNs(
       static_cast<int64_t>(gate_->OutsideCharge() * static_cast<double>(cost)), now);
@@ -189,8 +191,8 @@ void NodeExperimenter::AddWaiting() {
                             "the budget does not buy the stops that put it in; a longer duration "
                             "or a larger budget.overhead does"));
   }
-  const std::vector<RankBench*> benches = Benches();
-  for (RankBench* bench : benches) AddTo(bench);
+  const std::vector<RankExperiments*> benches = AllRankExperiments();
+  for (RankExperiments* bench : benches) AddTo(bench);
   for (const LeftRank& left : left_)
     Leave(Unplaced(left.rank, waiting_), MeasureState::kRefused, left.why);
   const size_t first = request_.plan.loops.size();
@@ -200,20 +202,20 @@ void NodeExperimenter::AddWaiting() {
 }
 
 // Every bench has a place for every loop, or the numbers of loops would differ between ranks.
-void NodeExperimenter::AddTo(RankBench* bench) {
+void NodeExperimenter::AddTo(RankExperiments* bench) {
   const auto rank =
-      std::find_if(waiting_ranks_.begin(), waiting_ranks_.end(), [&](const RankPlaces& places) {
+      std::find_if(waiting_ranks_.begin(), waiting_ranks_.end(), [&](const RankLoops& places) {
         return places.rank.pid == bench->rank().pid &&
                places.rank.start_ticks == bench->rank().start_ticks;
       });
-  std::vector<LoopPlace> places;
+  std::vector<LoopSite> places;
   for (const MeasureLoop& loop : waiting_) {
-    LoopPlace place;
+    LoopSite place;
     place.refusal = "the rank had ended before this loop was hot";
     if (rank != waiting_ranks_.end()) {
       const auto found = std::find_if(
           rank->loops.begin(), rank->loops.end(),
-          [&](const LoopPlace& candidate) { return candidate.target.loop_id == loop.loop_id; });
+          [&](const LoopSite& candidate) { return candidate.target.loop_id == loop.loop_id; });
       if (found != rank->loops.end()) place = *found;
     }
     place.target = loop;
@@ -223,7 +225,8 @@ void NodeExperimenter::AddTo(RankBench* bench) {
 }
 
 void NodeExperimenter::LeaveWaiting(MeasureState state, const absl::Status& why) {
-  for (const RankBench* bench : Benches()) Leave(Unplaced(bench->rank(), waiting_), state, why);
+  for (const RankExperiments* bench : AllRankExperiments())
+    Leave(Unplaced(bench->rank(), waiting_), state, why);
   for (const LeftRank& left : left_)
     Leave(Unplaced(left.rank, waiting_), MeasureState::kRefused, left.why);
   waiting_.clear();
@@ -231,12 +234,13 @@ void NodeExperimenter::LeaveWaiting(MeasureState state, const absl::Status& why)
 
 // The code is the same in all ranks: the first that has measured the loop shows it.
 void NodeExperimenter::ChooseLister(size_t loop) {
-  const std::vector<RankBench*> benches = Benches();
-  const auto lists = [&](const RankBench* bench) { return bench->Lists(loop); };
+  const std::vector<RankExperiments*> benches = AllRankExperiments();
+  const auto lists = [&](const RankExperiments* bench) { return bench->Lists(loop); };
   if (std::any_of(benches.begin(), benches.end(), lists)) return;
-  const auto able = std::find_if(benches.begin(), benches.end(),
-                                 [&](const RankBench* bench) { return bench->HasFigures(loop); });
+  const auto able = std::find_if(benches.begin(), benches.end(), [&](const RankExperiments* bench) {
+    return bench->HasFigures(loop);
+  });
   if (able != benches.end()) (*able)->ShowListings(loop);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -11,16 +11,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr int kWarmUps = 2;
 // What a counted run is taken for, in runs: counting costs a loop of few instructions more than its passes.
 inline constexpr int64_t kCountedRuns = 2;
 inline constexpr int kMostScheduled = 256;  // runs of one shadow
 
-struct ScheduleWish {
+struct ScheduleInput {
   std::vector<int32_t> variants;  // to be measured
   std::vector<int32_t> bases;     // of each of them
   int64_t run_ns = 0;             // of one run of REF, restoring included
@@ -35,15 +35,15 @@ struct ScheduleWish {
 };
 
 struct Schedule {
-  std::vector<RunWish> runs;
+  std::vector<RunSpec> runs;
   int32_t warm_ups = 0;  // the first runs, which do not count
   int32_t rounds = 0;
   int64_t predicted_ns = 0;
 };
 
 // At least one round, even when it does not fit: whoever asks checks predicted_ns.
-Schedule MakeSchedule(const ScheduleWish& wish);
+Schedule MakeSchedule(const ScheduleInput& request);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_RUN_SCHEDULE_H_

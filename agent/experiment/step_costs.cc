@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/experiment/node_experimenter.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 int64_t AddedWallNs(const std::vector<StepCost>& costs) {
   std::vector<std::pair<int64_t, int64_t>> pauses;
@@ -26,14 +26,15 @@ int64_t AddedWallNs(const std::vector<StepCost>& costs) {
 }
 
 // What adds wall time without a pause (recovery mode) overlaps with nothing that other nodes could tell of.
-double NodeExperimenter::ChargeOf(size_t loop, const RankBench& bench) const {
-  return bench.InPlace(loop) ? gate_->OutsideCharge() : charge_;
+double NodeExperimenter::ChargeOf(size_t loop, const RankExperiments& bench) const {
+  return bench.InSitu(loop) ? gate_->OutsideCharge() : charge_;
 }
 
 // What a run of this loop costs for its weight, which falls with its place in the order as times of loops usually do (Zipf).
 double NodeExperimenter::Price(size_t loop) const {
   int64_t run_ns = 0;
-  for (const RankBench* bench : Benches()) run_ns = std::max(run_ns, bench->RunNs(loop));
+  for (const RankExperiments* bench : AllRankExperiments())
+    run_ns = std::max(run_ns, bench->RunNs(loop));
   const std::vector<MeasureLoop>& order = newest_.empty() ? request_.plan.loops : newest_;
   const std::string& id = request_.plan.loops[loop].loop_id;
   const auto at = std::find_if(order.begin(), order.end(),
@@ -42,28 +43,28 @@ double NodeExperimenter::Price(size_t loop) const {
 }
 
 // Of the next step, as it is charged; 0: nothing.
-int64_t NodeExperimenter::CostOf(size_t loop, const std::vector<RankBench*>& benches,
-                                 int64_t (RankBench::*each)(size_t)) const {
+int64_t NodeExperimenter::CostOf(size_t loop, const std::vector<RankExperiments*>& benches,
+                                 int64_t (RankExperiments::*each)(size_t)) const {
   int64_t cost = 0;
-  for (RankBench* bench : benches) {
+  for (RankExperiments* bench : benches) {
     const auto predicted = static_cast<double>(correction_.Corrected((bench->*each)(loop)));
     cost = std::max(cost, static_cast<int64_t>(ChargeOf(loop, *bench) * predicted));
   }
   return cost;
 }
 
-void NodeExperimenter::CloseUnaffordable(size_t loop, const std::vector<RankBench*>& benches,
+void NodeExperimenter::CloseUnaffordable(size_t loop, const std::vector<RankExperiments*>& benches,
                                          int64_t cost_ns) {
   const std::string reason = absl::StrFormat(
       "the budget (%.1f %% of the elapsed time) does not buy the next shadow: it costs %.0f ms, "
       "%.0f ms are left",
       100 * request_.plan.budget.overhead_ratio, static_cast<double>(cost_ns) / 1e6,
       static_cast<double>(budget_->TotalNs() - budget_->spent_ns()) / 1e6);
-  for (RankBench* bench : benches) {
-    const std::string note = bench->NarrowNote(loop);
+  for (RankExperiments* bench : benches) {
+    const std::string note = bench->TrimRecord(loop);
     bench->Close(loop, note.empty() ? reason : absl::StrCat(reason, "; ", note));
     bench->Settle(loop);  // nothing will need its jump
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

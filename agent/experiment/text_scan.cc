@@ -8,7 +8,7 @@
 #include "agent/variant/flow/far_branches.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kPiece = 1u << 20;
@@ -34,4 +34,4 @@ absl::StatusOr<std::vector<uint64_t>> FindFarBranches(const LoopCode& loop, cons
   return found;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,11 +14,11 @@
 #include "agent/attach/memory.h"
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Of branches outside the loop's function.
 absl::StatusOr<std::vector<uint64_t>> FindFarBranches(const LoopCode& loop, const Memory& memory);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_TEXT_SCAN_H_

@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 struct Range {
@@ -104,7 +104,7 @@ TraceSummary SummarizeTrace(std::span<const Reference> references,
   }
   read = Merge(std::move(read));
   written = Merge(std::move(written));
-  summary.in_place = Overlap(read, written);
+  summary.in_situ = Overlap(read, written);
   std::vector<Range> touched = read;
   touched.insert(touched.end(), written.begin(), written.end());
   for (const Range& range : Merge(std::move(touched)))
@@ -117,4 +117,4 @@ TraceSummary SummarizeTrace(std::span<const Reference> references,
   return summary;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

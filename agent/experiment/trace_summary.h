@@ -17,7 +17,7 @@
 #include "agent/variant/thread_block.h"
 #include "core/model/loop_measurement.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct TraceSummary {
   std::vector<TracedReference> references;  // over all threads; one per reference that was executed
@@ -25,7 +25,7 @@ struct TraceSummary {
   std::vector<int32_t> writers;  // of each of them: the only thread that writes there, or -1
   uint64_t written_bytes = 0;
   std::vector<std::pair<uint64_t, uint64_t>> touched;  // read or written; disjoint, sorted
-  bool in_place = false;                               // something is both read and written
+  bool in_situ = false;                                // something is both read and written
   bool partial = false;                                // stretched
   bool untraced = false;  // a reference whose addresses are unknown writes memory
   bool blind = false;     // there is a reference whose addresses are unknown: `touched` is not all
@@ -41,6 +41,6 @@ struct ThreadTrace {
 TraceSummary SummarizeTrace(std::span<const Reference> references,
                             std::span<const ThreadTrace> threads, uint64_t bias);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_TRACE_SUMMARY_H_

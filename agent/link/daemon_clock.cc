@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace perfd {
+#include "core/base/mutex.h"
+
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kLatestUnixNs =
@@ -17,7 +19,7 @@ bool IsTime(int64_t unix_ns) {
 
 void DaemonClock::Welcomed(int64_t daemon_unix_ns) {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     known_ = false;
   }
   Told(daemon_unix_ns);
@@ -25,7 +27,7 @@ void DaemonClock::Welcomed(int64_t daemon_unix_ns) {
 
 void DaemonClock::Told(int64_t daemon_unix_ns) {
   if (!IsTime(daemon_unix_ns)) return;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   told_ns_ = here_.MonotonicNs();
   const int64_t told = daemon_unix_ns - told_ns_;
   before_ns_ = known_ ? latest_ns_ : told;
@@ -34,7 +36,7 @@ void DaemonClock::Told(int64_t daemon_unix_ns) {
 }
 
 int64_t DaemonClock::AheadNs() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (!known_) return 0;
   const int64_t now_ns = here_.MonotonicNs();
   const int64_t ahead_ns = std::clamp<int64_t>(here_.UnixNs(), 0, kLatestUnixNs) -
@@ -53,4 +55,4 @@ void ToDaemonTime(int64_t ahead_ns, Window& window) {
   for (AuditEntry& entry : window.audit) entry.unix_ns = there(entry.unix_ns);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

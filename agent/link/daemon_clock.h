@@ -13,11 +13,11 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 #include "core/model/window.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class DaemonClock {
  public:
@@ -33,7 +33,7 @@ class DaemonClock {
 
  private:
   const Clock& here_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   bool known_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t told_ns_ ABSL_GUARDED_BY(mutex_) = 0;    // monotonic: the last time
   int64_t latest_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // the daemon's wall clock less our monotonic
@@ -42,6 +42,6 @@ class DaemonClock {
 
 void ToDaemonTime(int64_t ahead_ns, Window& window);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_LINK_DAEMON_CLOCK_H_

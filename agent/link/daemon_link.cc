@@ -12,6 +12,7 @@
 #include "agent/link/link_codec.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
 #include "core/wire/lease_wire.h"
@@ -19,13 +20,13 @@
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxOutbox = 1024;
 constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
 constexpr absl::Duration kLongestPause = absl::Seconds(5);
-constexpr int64_t kNewsGoneNs = 100 * kNsPerMs;
+constexpr int64_t kUpdateGoneNs = 100 * kNsPerMs;
 
 std::string RandomId() {
   std::random_device device;
@@ -55,7 +56,7 @@ DaemonLink::~DaemonLink() {
 
 void DaemonLink::Stop() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stop_ = true;
     if (context_ != nullptr) context_->TryCancel();
   }
@@ -67,21 +68,21 @@ void DaemonLink::Start() {
   pthread_setname_np(thread_.native_handle(), "perfd-link");
 }
 
-void DaemonLink::SendNews(const SessionNews& news) {
+void DaemonLink::SendUpdate(const SessionUpdate& update) {
   v1::AgentMessage message;
-  *message.mutable_session() = EncodeNews(news);
-  absl::MutexLock lock(&mutex_);
+  *message.mutable_session() = EncodeUpdate(update);
+  MutexLock lock(&mutex_);
   if (!connected_) return;  // the latest news of each session is told again after connecting
   if (outbox_.size() < kMaxOutbox) outbox_.push_back(std::move(message));
 }
 
 void DaemonLink::WindowReady() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   windows_ = true;
 }
 
 void DaemonLink::SetTls(const DialOptions& dial) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   dial_.tls_ca = dial.tls_ca;
   dial_.tls_cert = dial.tls_cert;
   dial_.tls_key = dial.tls_key;
@@ -89,15 +90,16 @@ void DaemonLink::SetTls(const DialOptions& dial) {
 
 bool DaemonLink::AwaitDrained(absl::Duration timeout) {
   const int64_t end_ns = clock_.MonotonicNs() + absl::ToInt64Nanoseconds(timeout);
-  while ((spool_.windows() > 0 || NewsUnderWay()) && clock_.MonotonicNs() < end_ns)
+  while ((spool_.windows() > 0 || UpdateUnderWay()) && clock_.MonotonicNs() < end_ns)
     absl::SleepFor(absl::Milliseconds(20));
   return spool_.windows() == 0;
 }
 
 // News are not acknowledged: they have a moment to get through before the stream may be cancelled.
-bool DaemonLink::NewsUnderWay() {
-  absl::MutexLock lock(&mutex_);
-  return !outbox_.empty() || writing_news_ || clock_.MonotonicNs() - news_written_ns_ < kNewsGoneNs;
+bool DaemonLink::UpdateUnderWay() {
+  MutexLock lock(&mutex_);
+  return !outbox_.empty() || writing_update_ ||
+         clock_.MonotonicNs() - update_written_ns_ < kUpdateGoneNs;
 }
 
 bool DaemonLink::Wakeup() const {
@@ -115,7 +117,7 @@ void DaemonLink::Run() {
     const int64_t began_ns = clock_.MonotonicNs();
     const absl::Status status = Converse();
     connected_ = false;
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (stop_) return;
     const std::string error = Text(status);
     if (error != last_error) LogWarning("perfd at {}: {}; trying again", dial_.address, error);
@@ -131,14 +133,14 @@ absl::Status DaemonLink::Converse() {
   Connection connection;
   DialOptions dial;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     dial = dial_;
   }
   ASSIGN_OR_RETURN(connection.channel, Dial(dial));
   connection.stub = v1::AgentService::NewStub(connection.channel);
   connection.stream = connection.stub->Connect(&connection.context);
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (stop_) {
       connection.context.TryCancel();
     }
@@ -148,12 +150,12 @@ absl::Status DaemonLink::Converse() {
     unacknowledged_ = 0;
     sent_sequence_ = 0;
     outbox_.clear();
-    writing_news_ = false;
+    writing_update_ = false;
   }
   absl::Status status = Greet(connection);
   if (status.ok()) {
     LogInfo("connected to perfd at {}", dial.address);
-    for (const SessionNews& news : handler_.LatestNews()) SendNews(news);
+    for (const SessionUpdate& update : handler_.LatestUpdate()) SendUpdate(update);
     std::thread reader([&] { Read(connection); });
     pthread_setname_np(reader.native_handle(), "perfd-link-read");
     status = Write(connection);
@@ -163,19 +165,19 @@ absl::Status DaemonLink::Converse() {
     CancelUnlessEnded(connection, status);
   }
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     context_ = nullptr;
   }
   const absl::Status finish = ToAbsl(connection.stream->Finish());
-  NoteEnd(finish);
+  RecordEnd(finish);
   return absl::IsCancelled(finish) || finish.ok() ? status : finish;
 }
 
-void DaemonLink::NoteEnd(const absl::Status& why) {
+void DaemonLink::RecordEnd(const absl::Status& why) {
   const auto oldest = spool_.Next(0);
   std::optional<uint64_t> refused;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     refused = refused_.Ended(why, {.oldest = oldest.has_value() ? oldest->sequence : 0,
                                    .sent = sent_sequence_,
                                    .stored = stored_sequence_});
@@ -188,7 +190,7 @@ void DaemonLink::NoteEnd(const absl::Status& why) {
 
 // A stream that the daemon has ended carries its reason, and a cancel would take the place of that.
 void DaemonLink::CancelUnlessEnded(Connection& connection, const absl::Status& status) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (stop_ || !absl::IsUnavailable(status)) connection.context.TryCancel();
 }
 
@@ -209,9 +211,10 @@ absl::Status DaemonLink::Greet(Connection& connection) {
   reg.set_pause_leases(true);
   reg.set_can_inject(handler_.Health().can_inject);
   std::set<std::string> active = spool_.profiles();
-  for (const SessionNews& news : handler_.LatestNews()) {
-    if (news.phase != NodeProgress::Phase::kFinished && news.phase != NodeProgress::Phase::kFailed)
-      active.insert(news.profile_id);
+  for (const SessionUpdate& update : handler_.LatestUpdate()) {
+    if (update.phase != NodeProgress::Phase::kFinished &&
+        update.phase != NodeProgress::Phase::kFailed)
+      active.insert(update.profile_id);
   }
   for (const std::string& id : active) reg.add_active_profiles(id);
   v1::DaemonMessage answer;
@@ -227,7 +230,7 @@ absl::Status DaemonLink::Greet(Connection& connection) {
         "time",
         static_cast<double>(ahead_ns) / static_cast<double>(kNsPerSecond));
   stored_sequence_ = answer.welcome().stored_sequence();
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   heartbeat_ms_ = std::clamp(answer.welcome().heartbeat_ms(), 100, 60'000);
   connected_ = true;
   return absl::OkStatus();
@@ -250,19 +253,19 @@ absl::Status DaemonLink::Write(Connection& connection) {
     bool send_windows = false;
     uint64_t sent = 0;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       const int64_t wait_ns = std::max<int64_t>(0, next_beat_ns - clock_.MonotonicNs());
       mutex_.AwaitWithTimeout(absl::Condition(this, &DaemonLink::Wakeup),
                               absl::Nanoseconds(wait_ns));
       if (stop_ || broken_) return absl::UnavailableError("the stream has ended");
       messages = std::exchange(outbox_, {});
-      writing_news_ = !messages.empty();
+      writing_update_ = !messages.empty();
       send_windows = windows_ && RoomAhead();
       sent = sent_sequence_;
     }
     if (send_windows) {
       {
-        absl::MutexLock lock(&mutex_);
+        MutexLock lock(&mutex_);
         windows_ = false;  // before looking: what comes while we look sets it again
       }
       // A window before the news that may call it the last one.
@@ -271,7 +274,7 @@ absl::Status DaemonLink::Write(Connection& connection) {
       const bool sends =
           window.has_value() && message.mutable_window()->ParseFromString(window->bytes);
       if (sends) messages.insert(messages.begin(), std::move(message));
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (sends) ++unacknowledged_;
       if (window.has_value()) {
         sent_sequence_ = window->sequence;
@@ -280,22 +283,22 @@ absl::Status DaemonLink::Write(Connection& connection) {
     }
     if (clock_.MonotonicNs() >= next_beat_ns) {
       messages.push_back(HeartbeatMessage());
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       next_beat_ns = clock_.MonotonicNs() + heartbeat_ms_ * kNsPerMs;
     }
     for (const v1::AgentMessage& message : messages) {
       if (!connection.stream->Write(message))
         return absl::UnavailableError("the daemon closed the stream");
     }
-    absl::MutexLock lock(&mutex_);
-    if (std::exchange(writing_news_, false)) news_written_ns_ = clock_.MonotonicNs();
+    MutexLock lock(&mutex_);
+    if (std::exchange(writing_update_, false)) update_written_ns_ = clock_.MonotonicNs();
   }
 }
 
 void DaemonLink::Read(Connection& connection) {
   v1::DaemonMessage message;
   while (connection.stream->Read(&message)) OnMessage(message);
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   broken_ = true;
 }
 
@@ -314,7 +317,7 @@ void DaemonLink::OnProbe(const v1::ClockProbe& probe) {
   answer.mutable_clock()->set_sent_ns(probe.sent_ns());
   answer.mutable_clock()->set_here_ns(clock_.MonotonicNs());
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (outbox_.size() < kMaxOutbox) outbox_.push_back(std::move(answer));
   }
   // It may have been set right since the welcome.
@@ -331,7 +334,7 @@ void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
       if (request.ok())
         handler_.OnStart(std::move(request).value());
       else
-        SendNews(FailedNews(message.start().profile_id(), identity_.node, request.status()));
+        SendUpdate(FailedUpdate(message.start().profile_id(), identity_.node, request.status()));
       break;
     }
     case v1::DaemonMessage::kStop:
@@ -346,7 +349,7 @@ void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
     case v1::DaemonMessage::kAcknowledge: {
       if (message.acknowledge().stream_id() != spool_.stream_id()) break;
       for (uint64_t sequence : message.acknowledge().sequences()) spool_.Acknowledge(sequence);
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       const auto count = static_cast<uint64_t>(message.acknowledge().sequences_size());
       unacknowledged_ -= std::min(unacknowledged_, count);
       windows_ = true;
@@ -355,7 +358,7 @@ void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
     case v1::DaemonMessage::kDoctor: {
       v1::AgentMessage answer;
       *answer.mutable_doctor() = EncodeDoctor(message.doctor().request_id(), handler_.OnDoctor());
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (outbox_.size() < kMaxOutbox) outbox_.push_back(std::move(answer));
       break;
     }
@@ -373,4 +376,4 @@ void DaemonLink::OnMessage(const v1::DaemonMessage& message) {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,13 +1,13 @@
 // agent/link/daemon_link.h - the one stream to the daemon: news and windows up, commands down, for
 //                            ever reconnecting.
 //
-// Shape    Start() begins; SendNews and WindowReady wake it; Handler gets the commands. Windows go
+// Shape    Start() begins; SendUpdate and WindowReady wake it; Handler gets the commands. Windows go
 //          out of the spool in order, at most kMaxUnacknowledged ahead of the daemon's
 //          acknowledgements, and again after a reconnect.
 // Errors   logged and retried with growing pauses (0.2 s to 5 s); the reason is logged once while
 //          it stays the same. A window for which the daemon ends the stream again and again is set
 //          aside (refused_windows.h).
-// Threads  SendNews and WindowReady are thread-safe. Handler is called from the link's reading
+// Threads  SendUpdate and WindowReady are thread-safe. Handler is called from the link's reading
 //          thread.
 // Safety   a unix daemon must run as root, as us, or as --daemon-uid (core/dial); commands come
 //          from no one else.
@@ -25,19 +25,19 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "agent/doctor/node_checks.h"
 #include "agent/link/daemon_clock.h"
 #include "agent/link/refused_windows.h"
 #include "agent/link/spool.h"
-#include "agent/pipeline/session_news.h"
+#include "agent/pipeline/session_update.h"
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 #include "core/dial/dial.h"
 #include "core/model/measure_order.h"
 #include "core/model/node.h"
 #include "perfd/v1/agent.grpc.pb.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Who this agent is; sent first.
 struct AgentIdentity {
@@ -62,7 +62,7 @@ class LinkHandler {
   virtual std::vector<NodeCheck> OnDoctor() = 0;
   virtual AgentHealth Health() = 0;  // all but the spool
   // Sessions that run or ended lately: told again to a daemon that may not have heard.
-  virtual std::vector<SessionNews> LatestNews() = 0;
+  virtual std::vector<SessionUpdate> LatestUpdate() = 0;
 };
 
 class DaemonLink {
@@ -75,7 +75,7 @@ class DaemonLink {
   void Start();
   // Ends the stream and its threads; no handler call comes after. The destructor does it too.
   void Stop();
-  void SendNews(const SessionNews& news);
+  void SendUpdate(const SessionUpdate& update);
   void WindowReady();
   // The files of `dial`, from the next connection on; the address stays. Thread-safe.
   void SetTls(const DialOptions& dial);
@@ -98,14 +98,14 @@ class DaemonLink {
   absl::Status Greet(Connection& connection);
   absl::Status Write(Connection& connection);
   void Read(Connection& connection);
-  void NoteEnd(const absl::Status& why);
+  void RecordEnd(const absl::Status& why);
   bool RoomAhead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CancelUnlessEnded(Connection& connection, const absl::Status& status);
   void OnMessage(const v1::DaemonMessage& message);
   void OnOrder(absl::StatusOr<MeasureOrder> order, bool dry_run);
   void OnProbe(const v1::ClockProbe& probe);
   v1::AgentMessage HeartbeatMessage();
-  bool NewsUnderWay();
+  bool UpdateUnderWay();
   bool Wakeup() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   DialOptions dial_ ABSL_GUARDED_BY(mutex_);
@@ -118,13 +118,13 @@ class DaemonLink {
   std::atomic<bool> connected_ = false;
   std::atomic<uint64_t> stored_sequence_ = 0;
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;   // the reading side has ended
   bool windows_ ABSL_GUARDED_BY(mutex_) = false;  // something new in the spool, or room again
   std::vector<v1::AgentMessage> outbox_ ABSL_GUARDED_BY(mutex_);  // news; bounded, see kMaxOutbox
-  bool writing_news_ ABSL_GUARDED_BY(mutex_) = false;             // taken out of the outbox
-  int64_t news_written_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool writing_update_ ABSL_GUARDED_BY(mutex_) = false;           // taken out of the outbox
+  int64_t update_written_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t unacknowledged_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t sent_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // highest written on this connection
   RefusedWindows refused_ ABSL_GUARDED_BY(mutex_);
@@ -134,6 +134,6 @@ class DaemonLink {
   std::thread thread_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_LINK_DAEMON_LINK_H_

@@ -10,18 +10,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/doctor/node_checks.h"
-#include "agent/pipeline/session_news.h"
+#include "agent/pipeline/session_update.h"
 #include "perfd/v1/agent.pb.h"
 
-namespace perfd {
+namespace perfd::agent {
 
-v1::SessionUpdate EncodeNews(const SessionNews& news);
+v1::SessionUpdate EncodeUpdate(const SessionUpdate& update);
 absl::StatusOr<SessionRequest> DecodeStart(const v1::StartCommand& start);
 v1::DoctorResult EncodeDoctor(uint64_t request_id, const std::vector<NodeCheck>& checks);
 
 // A session that could not even begin.
-SessionNews FailedNews(const std::string& profile_id, const std::string& node, const absl::Status& status);
+SessionUpdate FailedUpdate(const std::string& profile_id, const std::string& node,
+                           const absl::Status& status);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_LINK_LINK_CODEC_H_

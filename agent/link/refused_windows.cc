@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace perfd {
+namespace perfd::agent {
 
 std::optional<uint64_t> RefusedWindows::Ended(const absl::Status& why, const StreamEnd& end) {
   if (!absl::IsInvalidArgument(why) && !absl::IsResourceExhausted(why)) return std::nullopt;
@@ -19,4 +19,4 @@ std::optional<uint64_t> RefusedWindows::Ended(const absl::Status& why, const Str
   return end.oldest;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

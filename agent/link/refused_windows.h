@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // How far a stream had come when it ended, in sequences. 0: none.
 struct StreamEnd {
@@ -38,6 +38,6 @@ class RefusedWindows {
   int tries_ = 0;  // ends with the suspect alone under way
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_LINK_REFUSED_WINDOWS_H_

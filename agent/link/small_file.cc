@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 absl::Status ErrnoError(const std::string& what, const std::string& path) {
@@ -22,7 +22,8 @@ absl::Status ErrnoError(const std::string& what, const std::string& path) {
 
 absl::Status ReplaceSmallFile(const std::string& path, absl::string_view contents) {
   const std::string temporary = absl::StrCat(path, ".new");
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  UniqueFd fd(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) return ErrnoError("create", temporary);
   for (size_t done = 0; done < contents.size();) {
     const ssize_t put = ::write(fd.get(), contents.data() + done, contents.size() - done);
@@ -42,4 +43,4 @@ absl::Status ReplaceSmallFile(const std::string& path, absl::string_view content
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

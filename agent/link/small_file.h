@@ -10,11 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Writes beside the file, then renames: readers see the old or the new contents, never a part.
 absl::Status ReplaceSmallFile(const std::string& path, absl::string_view contents);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_LINK_SMALL_FILE_H_

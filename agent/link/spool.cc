@@ -20,10 +20,11 @@
 #include "agent/procfs/read_file.h"
 #include "core/base/byte_reader.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/wire/wire.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxWindowBytes =
@@ -85,7 +86,7 @@ std::string Spool::PathOf(uint64_t sequence) const {
 }
 
 absl::Status Spool::Load() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const std::string id_path = absl::StrCat(directory_, kStreamId);
   stream_id_ = ReadWholeFile(id_path, 64).value_or("");
   if (stream_id_.size() != 32) {
@@ -119,12 +120,12 @@ absl::Status Spool::Load() {
 }
 
 void Spool::ContinueAfter(uint64_t stored) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   next_ = std::max(next_, stored + 1);
 }
 
 void Spool::SetLimit(uint64_t bytes) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   limit_bytes_ = bytes;
 }
 
@@ -160,7 +161,7 @@ void Spool::Remove(uint64_t sequence) {
 }
 
 absl::StatusOr<uint64_t> Spool::Append(Window window) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const uint64_t sequence = next_;
   window.stream_id = stream_id_;
   window.sequence = sequence;
@@ -191,7 +192,7 @@ absl::StatusOr<uint64_t> Spool::Append(Window window) {
 }
 
 std::optional<SpooledWindow> Spool::Next(uint64_t after) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   for (auto it = entries_.upper_bound(after); it != entries_.end();
        it = entries_.upper_bound(after)) {
     const uint64_t sequence = it->first;
@@ -211,12 +212,12 @@ std::optional<SpooledWindow> Spool::Next(uint64_t after) {
 }
 
 void Spool::Acknowledge(uint64_t sequence) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   Remove(sequence);
 }
 
 void Spool::GiveUp(uint64_t sequence) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto it = entries_.find(sequence);
   if (it == entries_.end()) return;
   SetAside(sequence);
@@ -226,7 +227,7 @@ void Spool::GiveUp(uint64_t sequence) {
 
 // Without its stream id the next agent begins a new stream, in which no sequence was ever used.
 bool Spool::RemoveEmpty() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (!entries_.empty()) return false;
   std::error_code error;
   for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
@@ -240,7 +241,7 @@ bool Spool::RemoveEmpty() {
 }
 
 SpoolBacklog Spool::Waiting(const std::string& profile_id, uint64_t after) const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   SpoolBacklog backlog;
   for (auto it = entries_.upper_bound(after); it != entries_.end(); ++it) {
     if (it->second.profile_id != profile_id) continue;
@@ -251,25 +252,25 @@ SpoolBacklog Spool::Waiting(const std::string& profile_id, uint64_t after) const
 }
 
 uint64_t Spool::windows() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return entries_.size();
 }
 
 uint64_t Spool::bytes() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return total_bytes_;
 }
 
 uint64_t Spool::damaged() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return damaged_;
 }
 
 std::set<std::string> Spool::profiles() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   std::set<std::string> ids;
   for (const auto& [sequence, entry] : entries_) ids.insert(entry.profile_id);
   return ids;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -22,11 +22,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "core/base/mutex.h"
 #include "core/base/unique_fd.h"
 #include "core/model/window.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct SpooledWindow {
   uint64_t sequence = 0;
@@ -82,7 +82,7 @@ class Spool {
   const std::string directory_;
   UniqueFd lock_;  // one agent per spool
   std::string stream_id_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   uint64_t limit_bytes_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -90,6 +90,6 @@ class Spool {
   uint64_t damaged_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_LINK_SPOOL_H_

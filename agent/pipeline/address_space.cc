@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 CodeMapping MappingOf(const MapEntry& entry) {
@@ -118,4 +118,4 @@ const CodeMapping* AddressSpace::Find(uint64_t address, uint64_t time_ns) const 
   return address < held.mapping.end && time_ns >= held.since_ns ? &held.mapping : nullptr;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -18,7 +18,7 @@
 #include "agent/sample/sample_source.h"
 #include "core/model/stack.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class AddressSpace {
  public:
@@ -60,6 +60,6 @@ class AddressSpace {
   uint64_t generation_ = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_ADDRESS_SPACE_H_

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 std::string CodeId(const RawModule& module, const ModuleFacts& facts) {
@@ -246,4 +246,4 @@ void CodeIndex::Evict(const std::string& keep) {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -26,7 +26,7 @@
 #include "core/base/clock.h"
 #include "core/model/module.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // The reader of one module: a process in production, a table in tests.
 class CodeSource {
@@ -115,6 +115,6 @@ class CodeIndex {
   absl::flat_hash_map<std::string, std::shared_ptr<ModuleCode>> code_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_CODE_INDEX_H_

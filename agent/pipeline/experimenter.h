@@ -23,32 +23,32 @@
 #include "core/model/pause_lease.h"
 #include "core/model/profile.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Where one loop lies in one process.
-struct LoopPlace {
+struct LoopSite {
   MeasureLoop target;
   uint64_t bias = 0;  // run-time address = ELF address + bias
   FunctionFacts function;
   std::string refusal;  // not empty: it was not found there, and why
 };
 
-struct RankPlaces {
+struct RankLoops {
   RankInfo rank;
-  std::vector<LoopPlace> loops;  // in the order of the plan
+  std::vector<LoopSite> loops;  // in the order of the plan
 };
 
 struct ExperimentRequest {
   MeasureOrder plan;
   std::string requester;  // for the audit log
   std::string node;
-  std::vector<RankPlaces> ranks;
+  std::vector<RankLoops> ranks;
   int64_t begin_ns = 0;  // monotonic: when the profile began on this node
   int64_t end_ns = 0;    // when it is to end
 };
 
 // Since the last Take. Measurements are whole: each replaces the earlier ones of its loop and rank.
-struct ExperimentNews {
+struct ExperimentUpdate {
   std::vector<LoopMeasurement> measurements;
   std::vector<AuditEntry> audit;
   std::vector<Notice> notices;
@@ -68,7 +68,7 @@ class Experimenter {
   virtual void Revise(ExperimentRequest /*request*/) {}
   // Wall time that sampling has cost the job since the last call: it comes out of the same budget.
   virtual void Charge(int64_t /*wall_ns*/) {}
-  virtual ExperimentNews Take() = 0;
+  virtual ExperimentUpdate Take() = 0;
   virtual void End() = 0;
   // True when there is no more to come: of a dry run, once every rank was looked at. Its session ends then.
   virtual bool Finished() const { return false; }
@@ -78,6 +78,6 @@ class Experimenter {
 
 using MakeExperimenter = std::function<std::unique_ptr<Experimenter>()>;
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_EXPERIMENTER_H_

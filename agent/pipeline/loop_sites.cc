@@ -1,11 +1,11 @@
-#include "agent/pipeline/loop_places.h"
+#include "agent/pipeline/loop_sites.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 RawModule ModuleOf(const ProcessImage& image, const CodeMapping& mapping) {
@@ -36,7 +36,7 @@ const CodeMapping* MappingAt(const ProcessImage& image, const std::string& path,
   return nullptr;
 }
 
-std::string Fill(LoopPlace& place, const ProcessImage& image, CodeIndex& index,
+std::string Fill(LoopSite& place, const ProcessImage& image, CodeIndex& index,
                  absl::Duration timeout) {
   const MeasureLoop& target = place.target;
   const auto any =
@@ -65,13 +65,13 @@ std::string Fill(LoopPlace& place, const ProcessImage& image, CodeIndex& index,
 
 }  // namespace
 
-RankPlaces PlaceLoops(const ProcessImage& image, const std::vector<MeasureLoop>& loops,
+RankLoops LocateLoops(const ProcessImage& image, const std::vector<MeasureLoop>& loops,
                       CodeIndex& index, absl::Duration timeout) {
-  RankPlaces places;
+  RankLoops places;
   places.rank = image.rank;
   const int64_t waited_ns = index.waited_ns();
   for (const MeasureLoop& loop : loops) {
-    LoopPlace place;
+    LoopSite place;
     place.target = loop;
     const absl::Duration left = timeout - absl::Nanoseconds(index.waited_ns() - waited_ns);
     place.refusal = Fill(place, image, index, std::max(left, absl::ZeroDuration()));
@@ -80,4 +80,4 @@ RankPlaces PlaceLoops(const ProcessImage& image, const std::vector<MeasureLoop>&
   return places;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

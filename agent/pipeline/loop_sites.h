@@ -1,11 +1,11 @@
-// agent/pipeline/loop_places.h - where the loops of an order lie in one process.
+// agent/pipeline/loop_sites.h - where the loops of an order lie in one process.
 //
 // Shape    for each loop: the mapping that holds it, the load bias, the facts of its function; or why it is not there.
 // Units    ELF addresses; bias = run-time address - ELF address.
-// Threads  PlaceLoops on the resolver's thread (CodeIndex); blocks up to the timeout for modules that nobody has read yet.
+// Threads  LocateLoops on the resolver's thread (CodeIndex); blocks up to the timeout for modules that nobody has read yet.
 // Source   ELF gABI, Program Loading: a segment's bytes keep their distance to each other.
-#ifndef AGENT_PIPELINE_LOOP_PLACES_H_
-#define AGENT_PIPELINE_LOOP_PLACES_H_
+#ifndef AGENT_PIPELINE_LOOP_SITES_H_
+#define AGENT_PIPELINE_LOOP_SITES_H_
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@
 #include "agent/pipeline/experimenter.h"
 #include "core/model/stack.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // A rank as the session knows it at this moment.
 struct ProcessImage {
@@ -26,9 +26,9 @@ struct ProcessImage {
   std::vector<CodeMapping> mappings;
 };
 
-RankPlaces PlaceLoops(const ProcessImage& image, const std::vector<MeasureLoop>& loops,
+RankLoops LocateLoops(const ProcessImage& image, const std::vector<MeasureLoop>& loops,
                       CodeIndex& index, absl::Duration timeout);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_LOOP_PLACES_H_

@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "agent/discover/candidate.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Prefixes of base names; "libc.so" must not catch libcufft, hence the dots.
@@ -32,4 +32,4 @@ ModuleKind ClassifyModule(absl::string_view path, absl::string_view executable) 
   return ModuleKind::kLibrary;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -7,18 +7,18 @@
 
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 enum class ModuleKind {
-  kProgram,    // the executable itself
-  kLibrary,    // a library the program computes with
-  kRuntime,    // MPI, OpenMP, threads, C: its loops wait or copy, and are never altered
+  kProgram,  // the executable itself
+  kLibrary,  // a library the program computes with
+  kRuntime,  // MPI, OpenMP, threads, C: its loops wait or copy, and are never altered
   kVdso,
   kAnonymous,  // code without a file: just-in-time compiled
 };
 
 ModuleKind ClassifyModule(absl::string_view path, absl::string_view executable);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_MODULE_KIND_H_

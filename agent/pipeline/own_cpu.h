@@ -10,12 +10,12 @@
 #include "agent/spawn/helper_process.h"
 #include "core/base/cpu_time.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline uint64_t AgentCpuNs() {
   return ProcessCpuNs() + HelpersCpuNs();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_OWN_CPU_H_

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace perfd {
+namespace perfd::agent {
 
 uint32_t WindowBuilder::Module(const RawModule& module) {
   auto [it, is_new] = module_index_.try_emplace(module.key, static_cast<uint32_t>(modules_.size()));
@@ -16,12 +16,13 @@ uint32_t WindowBuilder::Thread(const WindowThread& thread) {
   return it->second;
 }
 
-bool WindowBuilder::Count(const WindowThread& thread, const RawPlace& place, uint64_t period) {
+bool WindowBuilder::Count(const WindowThread& thread, const RawLocation& location,
+                          uint64_t period) {
   if (threads_.size() >= kMaxRawThreads && !thread_index_.contains(thread.tid)) {
     accounting_.Drop(DropReason::kQueueFull);
     return false;
   }
-  const Key key{Thread(thread), place};
+  const Key key{Thread(thread), location};
   auto it = counts_.find(key);
   if (it == counts_.end()) {
     if (counts_.size() >= kMaxRawRows) {
@@ -36,9 +37,9 @@ bool WindowBuilder::Count(const WindowThread& thread, const RawPlace& place, uin
   return true;
 }
 
-void WindowBuilder::CountStack(int32_t rank, std::vector<RawPlace> frames) {
+void WindowBuilder::CountStack(int32_t rank, std::vector<RawLocation> frames) {
   if (frames.empty()) return;
-  std::pair<int32_t, std::vector<RawPlace>> key{rank, std::move(frames)};
+  std::pair<int32_t, std::vector<RawLocation>> key{rank, std::move(frames)};
   auto it = stacks_.find(key);
   if (it != stacks_.end()) {
     ++it->second;
@@ -56,7 +57,7 @@ RawWindow WindowBuilder::Take() {
   window.accounting = std::exchange(accounting_, {});
   window.rows.reserve(counts_.size());
   for (const auto& [key, counts] : counts_)
-    window.rows.push_back({key.thread, key.place, counts.samples, counts.weight});
+    window.rows.push_back({key.thread, key.location, counts.samples, counts.weight});
   for (auto& [key, samples] : stacks_) window.stacks.push_back({key.first, key.second, samples});
   module_index_.clear();
   thread_index_.clear();
@@ -65,4 +66,4 @@ RawWindow WindowBuilder::Take() {
   return window;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -16,7 +16,7 @@
 #include "agent/pipeline/module_kind.h"
 #include "core/model/window.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Not more than the daemon takes (core/wire/limits.h): a window that it refuses would be sent again for ever.
 inline constexpr size_t kMaxRawRows = 1'000'000;
@@ -49,29 +49,34 @@ struct RawModule {
 };
 
 // Where an address is, as far as the maps tell.
-struct RawPlace {
-  enum class Kind : uint8_t { kModule, kKernel, kUnmapped, kTruncated };  // the last: outermost in a stack
+struct RawLocation {
+  enum class Kind : uint8_t {
+    kModule,
+    kKernel,
+    kUnmapped,
+    kTruncated
+  };  // the last: outermost in a stack
   Kind kind = Kind::kUnmapped;
   uint32_t module = 0;       // index, with kModule
   uint64_t file_offset = 0;  // with kModule
 
-  bool operator==(const RawPlace&) const = default;
+  bool operator==(const RawLocation&) const = default;
   template <typename H>
-  friend H AbslHashValue(H h, const RawPlace& p) {
+  friend H AbslHashValue(H h, const RawLocation& p) {
     return H::combine(std::move(h), p.kind, p.module, p.file_offset);
   }
 };
 
 struct RawRow {
   uint32_t thread = 0;
-  RawPlace place;
+  RawLocation location;
   uint64_t samples = 0;
   uint64_t weight = 0;
 };
 
 struct RawStack {
   int32_t rank = 0;
-  std::vector<RawPlace> frames;  // innermost first
+  std::vector<RawLocation> frames;  // innermost first
   uint64_t samples = 0;
 };
 
@@ -97,8 +102,8 @@ class WindowBuilder {
   // The index of a module in the current window.
   uint32_t Module(const RawModule& module);
   // False: there was no room.
-  bool Count(const WindowThread& thread, const RawPlace& place, uint64_t period);
-  void CountStack(int32_t rank, std::vector<RawPlace> frames);
+  bool Count(const WindowThread& thread, const RawLocation& location, uint64_t period);
+  void CountStack(int32_t rank, std::vector<RawLocation> frames);
   Accounting& accounting() { return accounting_; }
   // Everything counted since the last Take; times, setup, ranks and overhead are left for the caller.
   RawWindow Take();
@@ -106,11 +111,11 @@ class WindowBuilder {
  private:
   struct Key {
     uint32_t thread;
-    RawPlace place;
+    RawLocation location;
     bool operator==(const Key&) const = default;
     template <typename H>
     friend H AbslHashValue(H h, const Key& k) {
-      return H::combine(std::move(h), k.thread, k.place);
+      return H::combine(std::move(h), k.thread, k.location);
     }
   };
   struct Counts {
@@ -124,10 +129,10 @@ class WindowBuilder {
   std::vector<WindowThread> threads_;
   absl::flat_hash_map<int32_t, uint32_t> thread_index_;
   absl::flat_hash_map<Key, Counts> counts_;
-  absl::flat_hash_map<std::pair<int32_t, std::vector<RawPlace>>, uint64_t> stacks_;
+  absl::flat_hash_map<std::pair<int32_t, std::vector<RawLocation>>, uint64_t> stacks_;
   Accounting accounting_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_RAW_WINDOW_H_

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class ReadBudget {
  public:
@@ -38,6 +38,6 @@ class ReadBudget {
   int64_t left_ns_ = kBurstNs;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_READ_BUDGET_H_

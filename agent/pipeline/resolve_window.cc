@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr char kOtherName[] = "(other)";
@@ -56,7 +56,8 @@ std::vector<ModuleDetail> Details(const RawWindow& raw) {
   std::vector<uint64_t> samples(raw.modules.size());
   for (const RawRow& row : raw.rows) {
     all += row.samples;
-    if (row.place.kind == RawPlace::Kind::kModule) samples[row.place.module] += row.samples;
+    if (row.location.kind == RawLocation::Kind::kModule)
+      samples[row.location.module] += row.samples;
   }
   std::vector<ModuleDetail> details;
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -73,10 +74,11 @@ class Resolution {
              UnreadableModules* unreadable)
       : raw_(raw) {
     std::vector<std::vector<uint64_t>> offsets(raw.modules.size());
-    auto note = [&](const RawPlace& place) {
-      if (place.kind == RawPlace::Kind::kModule) offsets[place.module].push_back(place.file_offset);
+    auto note = [&](const RawLocation& location) {
+      if (location.kind == RawLocation::Kind::kModule)
+        offsets[location.module].push_back(location.file_offset);
     };
-    for (const RawRow& row : raw.rows) note(row.place);
+    for (const RawRow& row : raw.rows) note(row.location);
     for (const RawStack& stack : raw.stacks)
       std::for_each(stack.frames.begin(), stack.frames.end(), note);
     code_.resize(raw.modules.size());
@@ -90,21 +92,21 @@ class Resolution {
     }
   }
 
-  CodeLocation Locate(const RawPlace& place) const {
-    switch (place.kind) {
-      case RawPlace::Kind::kKernel:
+  CodeLocation Locate(const RawLocation& location) const {
+    switch (location.kind) {
+      case RawLocation::Kind::kKernel:
         return Named(Category::kKernel, "[kernel]");
-      case RawPlace::Kind::kUnmapped:
+      case RawLocation::Kind::kUnmapped:
         return Named(Category::kUnknown, "[unmapped]");
-      case RawPlace::Kind::kTruncated:
+      case RawLocation::Kind::kTruncated:
         return Named(Category::kUnknown, "[truncated]");
-      case RawPlace::Kind::kModule:
+      case RawLocation::Kind::kModule:
         break;
     }
-    const RawModule& module = raw_.modules[place.module];
+    const RawModule& module = raw_.modules[location.module];
     if (module.kind == ModuleKind::kVdso) return Named(Category::kLibrary, "[vdso]");
     if (module.kind == ModuleKind::kAnonymous) return Named(Category::kUnknown, "[anonymous code]");
-    return LocateInModule(module, *code_[place.module], place.file_offset);
+    return LocateInModule(module, *code_[location.module], location.file_offset);
   }
 
  private:
@@ -142,13 +144,13 @@ class LocationTable {
 
 void AddRows(const RawWindow& raw, const Resolution& resolution, Window& window) {
   LocationTable table;
-  absl::flat_hash_map<RawPlace, uint32_t> known;
+  absl::flat_hash_map<RawLocation, uint32_t> known;
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, size_t> row_index;
   for (const RawRow& row : raw.rows) {
-    auto [place, is_new] = known.try_emplace(row.place, 0);
-    if (is_new) place->second = table.Index(resolution.Locate(row.place), window.locations);
-    auto [it, first] = row_index.try_emplace({row.thread, place->second}, window.rows.size());
-    if (first) window.rows.push_back({.thread = row.thread, .location = place->second});
+    auto [location, is_new] = known.try_emplace(row.location, 0);
+    if (is_new) location->second = table.Index(resolution.Locate(row.location), window.locations);
+    auto [it, first] = row_index.try_emplace({row.thread, location->second}, window.rows.size());
+    if (first) window.rows.push_back({.thread = row.thread, .location = location->second});
     window.rows[it->second].samples += row.samples;
     window.rows[it->second].weight += row.weight;
   }
@@ -225,4 +227,4 @@ Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout,
   return window;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

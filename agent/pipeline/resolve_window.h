@@ -16,7 +16,7 @@
 #include "agent/pipeline/raw_window.h"
 #include "core/model/window.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr size_t kMaxWindowLocations = 4096;
 
@@ -25,11 +25,12 @@ using UnreadableModules = std::vector<std::pair<std::string, absl::Status>>;
 
 // `timeout`: for all modules together. Those that it does not suffice for are among the unreadable, and what was known of
 // them before is used.
-Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout, UnreadableModules* unreadable);
+Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout,
+                     UnreadableModules* unreadable);
 
 // Folds the lightest locations into "(other)" until at most `limit` are left. Totals per category and thread stay.
 void FoldLightLocations(Window& window, size_t limit);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_RESOLVE_WINDOW_H_

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kReaderIdleNs = 30 * kNsPerSecond;
@@ -60,4 +60,4 @@ void Resolver::Run() {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

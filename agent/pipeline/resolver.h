@@ -17,7 +17,7 @@
 #include "agent/pipeline/resolve_window.h"
 #include "core/base/bounded_queue.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class Resolver {
  public:
@@ -47,6 +47,6 @@ class Resolver {
   std::thread thread_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_RESOLVER_H_

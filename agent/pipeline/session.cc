@@ -13,13 +13,13 @@
 #include "core/base/cpu_time.h"
 #include "core/base/log.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kDrainNs = 100 * kNsPerMs;
-constexpr int64_t kLookNs = kNsPerSecond;
+constexpr int64_t kScanNs = kNsPerSecond;
 // What the rate asked for costs a job of many switches is seen soon after the beginning.
-constexpr std::array<int64_t, 3> kFirstLooksNs = {100 * kNsPerMs, 300 * kNsPerMs, 600 * kNsPerMs};
+constexpr std::array<int64_t, 3> kFirstProbesNs = {100 * kNsPerMs, 300 * kNsPerMs, 600 * kNsPerMs};
 constexpr absl::Duration kResolveTimeout = absl::Seconds(60);
 // Well within the stop timeout of a service manager.
 constexpr absl::Duration kSuspendTimeout = absl::Seconds(4);
@@ -50,19 +50,19 @@ void Session::Suspend() {
 }
 
 void Session::Announce(NodeProgress::Phase phase) {
-  SessionNews news;
-  news.profile_id = request_.profile_id;
-  news.phase = phase;
-  news.ranks = ranks_.infos();
-  news.threads = source_ != nullptr ? source_->thread_count() : 0;
-  news.notices = notices_.Take(delivery_->TakeNotices());
-  news.last_sequence = delivery_->last_sequence();
-  news.first_sample = first_sample_announced_;
-  tools_.output->OnNews(news);
+  SessionUpdate update;
+  update.profile_id = request_.profile_id;
+  update.phase = phase;
+  update.ranks = ranks_.infos();
+  update.threads = source_ != nullptr ? source_->thread_count() : 0;
+  update.notices = notices_.Take(delivery_->DrainNotices());
+  update.last_sequence = delivery_->last_sequence();
+  update.first_sample = first_sample_announced_;
+  tools_.output->OnUpdate(update);
 }
 
 // Its windows bear the daemon's time; whoever compares with logs of the node should know.
-void Session::NoteClock() {
+void Session::RecordClock() {
   const int64_t ahead_ns = request_.clock_ahead_ns;
   if (ahead_ns == 0) return;
   notices_.Say(Notice::Severity::kInfo,
@@ -74,7 +74,7 @@ void Session::NoteClock() {
 }
 
 void Session::Run() {
-  NoteClock();
+  RecordClock();
   Announce(NodeProgress::Phase::kDiscovering);
   if (!(FollowsJob() ? DiscoverInTime() : Discover())) return;
   Sample();
@@ -105,7 +105,7 @@ bool Session::Discover() {
 }
 
 void Session::Sample() {
-  started_ns_ = looked_ns_ = span_begin_ns_ = tools_.clock->MonotonicNs();
+  started_ns_ = scanned_ns_ = span_begin_ns_ = tools_.clock->MonotonicNs();
   windows_.Begin();
   span_own_cpu_ns_ = CpuNs();
   span_agent_cpu_ns_ = windows_.agent_cpu_ns();
@@ -115,12 +115,12 @@ void Session::Sample() {
   const int64_t end_ns = started_ns_ + request_.remaining_ns;
   while (!stop_) {
     DrainOnce();
-    LookForLoops();
+    FindLoops();
     const int64_t now = tools_.clock->MonotonicNs();
-    if (now - looked_ns_ >= kLookNs)
-      LookAround();
-    else if (FirstLookIsDue(now))
-      LookEarly();
+    if (now - scanned_ns_ >= kScanNs)
+      ScanForRanks();
+    else if (FirstScanIsDue(now))
+      ScanEarly();
     if (now >= end_ns || (ranks_.living() == 0 && !FollowsJob()) || experiment_.Finished()) break;
     if (windows_.IsDue(request_.spec.duration_ns)) CloseWindow();
     windows_.Submit();
@@ -150,17 +150,17 @@ void Session::DrainOnce() {
   for (int32_t pid : std::exchange(children_, {})) source_->AddProcess(pid).IgnoreError();
 }
 
-void Session::LookAround() {
-  looked_ns_ = tools_.clock->MonotonicNs();
-  first_looks_ = kFirstLooksNs.size();
-  NoteEnded();
+void Session::ScanForRanks() {
+  scanned_ns_ = tools_.clock->MonotonicNs();
+  first_probes_ = kFirstProbesNs.size();
+  RecordEnded();
   FindNewRanks();
   AdjustFrequency(EndSpan());
-  NoteStackTroubles();
+  RecordStackTroubles();
   if (!notices_.empty()) Announce(NodeProgress::Phase::kSampling);
 }
 
-void Session::LookForLoops() {
+void Session::FindLoops() {
   experiment_.Advance();
   if (!experiment_.Waits()) return;
   std::vector<ProcessImage> images;
@@ -203,8 +203,8 @@ GovernorSpan Session::EndSpan() {
 }
 
 // The agent's own beginning is no reason to sample less: it does not come again.
-void Session::LookEarly() {
-  NoteEnded();
+void Session::ScanEarly() {
+  RecordEnded();
   GovernorSpan span = EndSpan();
   span.agent_cpu_ns = 0;
   AdjustFrequency(span);
@@ -218,10 +218,10 @@ int64_t Session::OtherCpuNs(const GovernorSpan& span) {
   return static_cast<int64_t>(used_ns - std::min(used_ns, span.agent_cpu_ns));
 }
 
-bool Session::FirstLookIsDue(int64_t now_ns) {
-  if (first_looks_ == kFirstLooksNs.size()) return false;
-  if (now_ns - started_ns_ < kFirstLooksNs[first_looks_]) return false;
-  ++first_looks_;
+bool Session::FirstScanIsDue(int64_t now_ns) {
+  if (first_probes_ == kFirstProbesNs.size()) return false;
+  if (now_ns - started_ns_ < kFirstProbesNs[first_probes_]) return false;
+  ++first_probes_;
   return true;
 }
 
@@ -249,7 +249,7 @@ void Session::CloseWindow() {
   WindowFacts facts;
   facts.setup = source_->setup();
   facts.ranks = ranks_.infos();
-  NoteEnded();
+  RecordEnded();
   facts.job_cpu_ns = std::exchange(job_cpu_ns_, 0);
   facts.rank_wall_ns = std::exchange(rank_wall_ns_, 0);
   facts.sample_cost_ns = sample_cost_ns_;
@@ -264,7 +264,7 @@ void Session::Finish() {
   experiment_.End();
   AwaitStacks();
   CloseWindow();
-  NoteLastRefusals();
+  RecordLastRefusals();
   changes_.End();
   if (!suspended_) Announce(NodeProgress::Phase::kAnalyzing);
   const absl::Duration timeout = suspended_ ? kSuspendTimeout : kResolveTimeout;
@@ -283,4 +283,4 @@ void Session::Finish() {
     Announce(NodeProgress::Phase::kSampling);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

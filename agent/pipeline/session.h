@@ -23,8 +23,8 @@
 #include "agent/pipeline/ranks/tracked_ranks.h"
 #include "agent/pipeline/resolver.h"
 #include "agent/pipeline/session_experiment.h"
-#include "agent/pipeline/session_news.h"
 #include "agent/pipeline/session_notices.h"
+#include "agent/pipeline/session_update.h"
 #include "agent/pipeline/session_windows.h"
 #include "agent/pipeline/stack_choice.h"
 #include "agent/pipeline/stack_worker.h"
@@ -33,7 +33,7 @@
 #include "core/analysis/budget_governor.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct OpenedSource {
   std::unique_ptr<SampleSource> source;
@@ -88,7 +88,7 @@ class Session final : private SampleSink {
   };
   static constexpr int kMostFailures = 3;  // with programs that live
 
-  void NoteClock();
+  void RecordClock();
   bool Discover();
   // The profile follows a job of a scheduler, whose processes come and go until the session is
   // stopped.
@@ -97,44 +97,44 @@ class Session final : private SampleSink {
   bool AwaitRanks(int64_t end_ns);
   Taken OpenSource(const Discovery& discovery);
   bool AnyLives(const std::vector<RankInfo>& ranks) const;
-  bool IsNews(const RejectedProcess& process);
-  void NoteRefusals(const absl::StatusOr<Discovery>& discovery);
-  void NoteLastRefusals();
+  bool IsUpdate(const RejectedProcess& process);
+  void RecordRefusals(const absl::StatusOr<Discovery>& discovery);
+  void RecordLastRefusals();
   void Sample();
   double Seconds() const;  // since sampling began
   uint64_t CpuNs() const;
   void Rest(int64_t ns);
   void RestUnlessStopped(int64_t ns);
   void DrainOnce();
-  void LookAround();
-  void NoteEnded();
+  void ScanForRanks();
+  void RecordEnded();
   void FindNewRanks();
   Taken AddRank(const RankInfo& info);
   // It is sampled no longer: another profile may.
   void LetGo(int32_t pid);
-  bool FirstLookIsDue(int64_t now_ns);
-  void LookEarly();
+  bool FirstScanIsDue(int64_t now_ns);
+  void ScanEarly();
   void AdjustFrequency(const GovernorSpan& span);
   GovernorSpan EndSpan();
   int64_t OtherCpuNs(const GovernorSpan& span);
   bool MayAlter() const;
-  void LookForLoops();
+  void FindLoops();
   void CloseWindow();
   void Finish();
   void Announce(NodeProgress::Phase phase);
   // Where an address was at that time.
-  RawPlace Place(TrackedProcess& process, uint64_t ip, bool kernel, uint64_t time_ns);
+  RawLocation Place(TrackedProcess& process, uint64_t ip, bool kernel, uint64_t time_ns);
   // A child that ends without a signal to its parent: one of our own.
   bool IsShadow(int32_t pid) const;
-  void TakeCallPath(TrackedProcess& process, const perfd::Sample& sample);
-  void ChooseStack(TrackedProcess& process, const perfd::Sample& sample);
+  void RecordCallPath(TrackedProcess& process, const perfd::agent::Sample& sample);
+  void ChooseStack(TrackedProcess& process, const perfd::agent::Sample& sample);
   void ExchangeStacks();
   void CountPath(TrackedProcess& process, int32_t rank, bool kernel, uint64_t time_ns,
                  const CallPath& path);
-  void NoteStackTroubles();
+  void RecordStackTroubles();
   void AwaitStacks();
 
-  void OnSample(const perfd::Sample& sample) override;
+  void OnSample(const perfd::agent::Sample& sample) override;
   void OnMapping(const MappingEvent& event) override;
   void OnTask(const TaskEvent& event) override;
   void OnLost(uint64_t records) override;
@@ -158,8 +158,8 @@ class Session final : private SampleSink {
   SessionExperiment experiment_;
   std::vector<int32_t> children_;  // forked by ranks, seen in this drain, not yet sampled
   int64_t started_ns_ = 0;         // 0: not yet
-  int64_t looked_ns_ = 0;
-  size_t first_looks_ = 0;
+  int64_t scanned_ns_ = 0;
+  size_t first_probes_ = 0;
   int64_t drained_ns_ = 0;  // when the last drain began: what was sampled until then has been read
   int64_t next_scan_ns_ = 0;              // for ranks that start late
   std::map<int32_t, Attempts> attempts_;  // by pid; what cannot be added is said once
@@ -185,6 +185,6 @@ class Session final : private SampleSink {
   uint64_t stack_cpu_ns_ = 0;             // of unwinding when the governor last looked
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_SESSION_H_

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace perfd {
+#include "core/base/mutex.h"
+
+namespace perfd::agent {
 namespace {
 
 constexpr absl::Duration kPlaceTimeout = absl::Seconds(20);
@@ -11,7 +13,7 @@ constexpr absl::Duration kPlaceTimeout = absl::Seconds(20);
 }  // namespace
 
 void SessionExperiment::Order(MeasureOrder order) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (order_.has_value() && order.revision <= order_->revision) return;
   if (order_.has_value()) order.dry_run = order_->dry_run;
   order_ = std::move(order);
@@ -20,29 +22,29 @@ void SessionExperiment::Order(MeasureOrder order) {
 
 bool SessionExperiment::Waits() const {
   if (make_ == nullptr || ended_ || found_ != nullptr) return false;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return fresh_;
 }
 
 void SessionExperiment::Look(std::vector<ProcessImage> images, ExperimentRequest request) {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     request.plan = *order_;
   }
   auto found = std::make_shared<Found>();
   const bool taken = resolver_->Post(
       [found, images = std::move(images), loops = request.plan.loops](CodeIndex& index) {
-        std::vector<RankPlaces> ranks;
+        std::vector<RankLoops> ranks;
         for (const ProcessImage& image : images)
-          ranks.push_back(PlaceLoops(image, loops, index, kPlaceTimeout));
-        absl::MutexLock lock(&found->mutex);
+          ranks.push_back(LocateLoops(image, loops, index, kPlaceTimeout));
+        MutexLock lock(&found->mutex);
         found->ranks = std::move(ranks);
         found->done = true;
       });
   if (!taken) return;  // asked again at the next look
   {
     // One that came in meanwhile is looked for next.
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     fresh_ = order_->revision != request.plan.revision;
   }
   found_ = std::move(found);
@@ -52,7 +54,7 @@ void SessionExperiment::Look(std::vector<ProcessImage> images, ExperimentRequest
 void SessionExperiment::Advance() {
   if (!request_.has_value() || ended_) return;
   {
-    absl::MutexLock lock(&found_->mutex);
+    MutexLock lock(&found_->mutex);
     if (!found_->done) return;
     request_->ranks = std::move(found_->ranks);
   }
@@ -70,7 +72,7 @@ void SessionExperiment::Advance() {
 bool SessionExperiment::Finished() const {
   if (active()) return experimenter_->Finished();
   if (make_ != nullptr) return false;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return order_.has_value() && order_->dry_run;  // there is nobody who could answer it
 }
 
@@ -83,7 +85,7 @@ void SessionExperiment::Charge(int64_t wall_ns, double requested_ratio) {
 void SessionExperiment::HandOnCharges() {
   double part = 1;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (requested_ratio_ > 0)
       part = std::clamp(order_->budget.overhead_ratio / requested_ratio_, 0.0, 1.0);
   }
@@ -91,8 +93,8 @@ void SessionExperiment::HandOnCharges() {
       static_cast<int64_t>(part * static_cast<double>(std::exchange(charged_ns_, 0))));
 }
 
-ExperimentNews SessionExperiment::Take() {
-  return active() ? experimenter_->Take() : ExperimentNews{};
+ExperimentUpdate SessionExperiment::Take() {
+  return active() ? experimenter_->Take() : ExperimentUpdate{};
 }
 
 void SessionExperiment::End() {
@@ -101,7 +103,7 @@ void SessionExperiment::End() {
   experimenter_->End();
   ExperimentRequest late;  // its loops were not found in time: they only get the reason
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (!fresh_ && !request_.has_value()) return;
     late.plan = *order_;
     fresh_ = false;
@@ -109,4 +111,4 @@ void SessionExperiment::End() {
   experimenter_->Revise(std::move(late));
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

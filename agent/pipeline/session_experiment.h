@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "agent/pipeline/experimenter.h"
-#include "agent/pipeline/loop_places.h"
+#include "agent/pipeline/loop_sites.h"
 #include "agent/pipeline/resolver.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class SessionExperiment {
  public:
@@ -38,7 +38,7 @@ class SessionExperiment {
   // Also what sampling costs before the first order comes out of the budget. A node whose order has a part of the request's
   // budget owes that part of it: sampling holds all nodes up side by side.
   void Charge(int64_t wall_ns, double requested_ratio);
-  ExperimentNews Take();
+  ExperimentUpdate Take();
   void End();
   bool active() const { return experimenter_ != nullptr; }
   // Everything was found out that was asked: the session may end early.
@@ -50,16 +50,16 @@ class SessionExperiment {
  private:
   // Filled on the resolver's thread, which may outlive the session.
   struct Found {
-    absl::Mutex mutex;
+    Mutex mutex;
     bool done ABSL_GUARDED_BY(mutex) = false;
-    std::vector<RankPlaces> ranks ABSL_GUARDED_BY(mutex);
+    std::vector<RankLoops> ranks ABSL_GUARDED_BY(mutex);
   };
 
   void HandOnCharges();
 
   const MakeExperimenter make_;
   Resolver* const resolver_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::optional<MeasureOrder> order_ ABSL_GUARDED_BY(mutex_);  // the newest
   bool fresh_ ABSL_GUARDED_BY(mutex_) = false;                 // not looked for yet
   bool ended_ = false;
@@ -70,6 +70,6 @@ class SessionExperiment {
   std::unique_ptr<Experimenter> experimenter_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_SESSION_EXPERIMENT_H_

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 void SessionNotices::Add(Notice::Severity severity, absl::StatusCode code, absl::string_view text,
                          int32_t pid) {
@@ -32,12 +32,12 @@ void SessionNotices::Say(Notice::Severity severity, absl::string_view text, int3
 std::vector<Notice> SessionNotices::Take(std::vector<Notice> more) {
   std::vector<Notice> all = std::exchange(notices_, {});
   std::move(more.begin(), more.end(), std::back_inserter(all));
-  if (all.size() > kMaxPerNews) {
-    const size_t left = all.size() - kMaxPerNews;
-    all.resize(kMaxPerNews);
+  if (all.size() > kMaxPerUpdate) {
+    const size_t left = all.size() - kMaxPerUpdate;
+    all.resize(kMaxPerUpdate);
     all.back().text = absl::StrCat("... and ", left + 1, " more notices of this kind");
   }
   return all;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,6 +1,6 @@
 // agent/pipeline/session_notices.h - the troubles of one session that its next news will tell.
 //
-// Bounds   kMaxPerNews go out at a time; the last of them says how many more there were.
+// Bounds   kMaxPerUpdate go out at a time; the last of them says how many more there were.
 // Threads  thread-bound (the session's thread).
 #ifndef AGENT_PIPELINE_SESSION_NOTICES_H_
 #define AGENT_PIPELINE_SESSION_NOTICES_H_
@@ -12,11 +12,11 @@
 #include "absl/strings/string_view.h"
 #include "core/model/profile.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class SessionNotices {
  public:
-  static constexpr size_t kMaxPerNews = 100;
+  static constexpr size_t kMaxPerUpdate = 100;
 
   explicit SessionNotices(std::string node) : node_(std::move(node)) {}
 
@@ -37,6 +37,6 @@ class SessionNotices {
   std::vector<Notice> notices_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_SESSION_NOTICES_H_

@@ -6,7 +6,7 @@
 #include "agent/pipeline/session.h"
 #include "agent/procfs/process_rights.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kScanNs = 2 * kNsPerSecond;
@@ -95,7 +95,7 @@ Session::Taken Session::AddRank(const RankInfo& info) {
 // A process that is sampled is no news, whatever a look makes of it: it may wait in the kernel just
 // now, or what it has become was told when it became it. Nor is what others run inside the job that
 // is followed for its owner: Slurm itself keeps a process of root's in each.
-bool Session::IsNews(const RejectedProcess& process) {
+bool Session::IsUpdate(const RejectedProcess& process) {
   if (ranks_.Lives(process.pid)) return false;
   if (ranks_.Contains(process.pid) && ranks_.Find(process.pid) == nullptr) return false;
   if (!FollowsJob()) return true;
@@ -103,11 +103,11 @@ bool Session::IsNews(const RejectedProcess& process) {
   return status.ok() && status->real_uid == request_.requester.uid;
 }
 
-void Session::NoteRefusals(const absl::StatusOr<Discovery>& discovery) {
+void Session::RecordRefusals(const absl::StatusOr<Discovery>& discovery) {
   std::vector<RejectedProcess> rejected;
   if (discovery.ok()) {
     for (const RejectedProcess& process : discovery->rejected)
-      if (IsNews(process)) rejected.push_back(process);
+      if (IsUpdate(process)) rejected.push_back(process);
   } else {
     rejected.push_back({0, discovery.status()});
   }
@@ -115,12 +115,12 @@ void Session::NoteRefusals(const absl::StatusOr<Discovery>& discovery) {
     notices_.Error(process.reason, process.pid);
 }
 
-void Session::NoteLastRefusals() {
+void Session::RecordLastRefusals() {
   for (const RejectedProcess& process : refusals_.End())
     notices_.Error(process.reason, process.pid);
 }
 
-void Session::NoteEnded() {
+void Session::RecordEnded() {
   std::vector<const TrackedProcess*> ended, changed;
   const uint64_t begin_cpu_ns = CpuNs();
   const TrackedRanks::Used used = ranks_.Refresh(drained_ns_, &ended, &changed);
@@ -159,11 +159,11 @@ void Session::FindNewRanks() {
   const uint64_t cost_ns = CpuNs() - begin_ns;
   span_own_cpu_ns_ += cost_ns;  // nothing that the governor could steer
   next_scan_ns_ = now + std::max(kScanNs, kScanShare * static_cast<int64_t>(cost_ns));
-  NoteRefusals(discovery);
+  RecordRefusals(discovery);
   if (!discovery.ok()) return;
   for (const RankInfo& info : discovery->ranks) {
     if (!ranks_.Knows(info) && AddRank(info) == Taken::kYes) changes_.Joined(info, Seconds());
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

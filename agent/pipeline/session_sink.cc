@@ -1,10 +1,10 @@
 // What a session does with each record of the kernel.
 #include "agent/pipeline/session.h"
 
-namespace perfd {
+namespace perfd::agent {
 
-RawPlace Session::Place(TrackedProcess& process, uint64_t ip, bool kernel, uint64_t time_ns) {
-  if (kernel) return {.kind = RawPlace::Kind::kKernel};
+RawLocation Session::Place(TrackedProcess& process, uint64_t ip, bool kernel, uint64_t time_ns) {
+  if (kernel) return {.kind = RawLocation::Kind::kKernel};
   // In a copy of a loop: the sample belongs to the loop.
   ip = experiment_.OriginalAddress(process.info.pid, ip).value_or(ip);
   const CodeMapping* mapping = process.space.Find(ip, time_ns);
@@ -14,7 +14,7 @@ RawPlace Session::Place(TrackedProcess& process, uint64_t ip, bool kernel, uint6
     ranks_.ReadMaps(process, tools_.clock->MonotonicNs());
     mapping = process.space.Find(ip, time_ns);
   }
-  if (mapping == nullptr) return {.kind = RawPlace::Kind::kUnmapped};
+  if (mapping == nullptr) return {.kind = RawLocation::Kind::kUnmapped};
   const RawModule module{
       .key = {mapping->device_major, mapping->device_minor, mapping->inode, mapping->path},
       .kind = ClassifyModule(mapping->path, TrackedRanks::ExecutableAt(process, time_ns)),
@@ -24,7 +24,7 @@ RawPlace Session::Place(TrackedProcess& process, uint64_t ip, bool kernel, uint6
       .map_start = mapping->start,
       .map_end = mapping->end,
   };
-  return {.kind = RawPlace::Kind::kModule,
+  return {.kind = RawLocation::Kind::kModule,
           .module = windows_.builder().Module(module),
           .file_offset = mapping->FileOffset(ip)};
 }
@@ -35,7 +35,7 @@ bool Session::IsShadow(int32_t pid) const {
   return stamp.ok() && stamp->exit_signal == 0;
 }
 
-void Session::OnSample(const perfd::Sample& sample) {
+void Session::OnSample(const perfd::agent::Sample& sample) {
   Accounting& accounting = windows_.accounting();
   ++accounting.seen;
   TrackedProcess* process = ranks_.Find(sample.pid);
@@ -45,13 +45,13 @@ void Session::OnSample(const perfd::Sample& sample) {
   }
   ++span_samples_;
   const WindowThread thread{process->info.rank, sample.pid, sample.tid};
-  const RawPlace leaf = Place(*process, sample.ip, sample.kernel, sample.time_ns);
+  const RawLocation leaf = Place(*process, sample.ip, sample.kernel, sample.time_ns);
   const bool counted = windows_.builder().Count(thread, leaf, sample.period);
   if (!first_sample_announced_) {
     first_sample_announced_ = true;
     Announce(NodeProgress::Phase::kSampling);
   }
-  if (counted) TakeCallPath(*process, sample);
+  if (counted) RecordCallPath(*process, sample);
 }
 
 void Session::OnMapping(const MappingEvent& event) {
@@ -98,4 +98,4 @@ void Session::OnLateThread(int32_t pid, int32_t /*tid*/, uint64_t cpu_ns) {
   windows_.accounting().late_thread_cpu_ns += cpu_ns;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

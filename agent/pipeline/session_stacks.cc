@@ -5,14 +5,14 @@
 #include "absl/time/clock.h"
 #include "agent/pipeline/session.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kAwaitStacksNs = 3 * kNsPerSecond;
 constexpr int64_t kSuspendStacksNs = kNsPerSecond / 2;
 
 // The kernel's chain holds return addresses, which may already belong to the next function: the call is before them.
-CallPath PathOfChain(std::span<const uint64_t> chain) {
+CallPath PathOfBatch(std::span<const uint64_t> chain) {
   CallPath path;
   for (uint64_t address : chain.first(std::min(chain.size(), kMaxCallPathFrames)))
     path.addresses.push_back(path.addresses.empty() ? address : address - 1);
@@ -31,7 +31,7 @@ StackTarget Describe(const TrackedProcess& process) {
 
 }  // namespace
 
-void Session::TakeCallPath(TrackedProcess& process, const perfd::Sample& sample) {
+void Session::RecordCallPath(TrackedProcess& process, const perfd::agent::Sample& sample) {
   if (request_.spec.hotspots.callpaths == CallPaths::kOff) return;
   if (stacks_ != nullptr && sample.user_registers.size() == kStackRegisters) {
     if (sample.time_ns >= process.space.exec_ns())
@@ -40,22 +40,23 @@ void Session::TakeCallPath(TrackedProcess& process, const perfd::Sample& sample)
       ++windows_.accounting().stack_skipped;  // the files of that program are no longer mapped
   } else if (!sample.callchain.empty()) {
     CountPath(process, process.info.rank, sample.kernel, sample.time_ns,
-              PathOfChain(sample.callchain));
+              PathOfBatch(sample.callchain));
   } else {
     ++windows_.accounting().stack_skipped;
   }
 }
 
-void Session::ChooseStack(TrackedProcess& process, const perfd::Sample& sample) {
-  const auto place = stack_choice_.Next();
-  if (!place.has_value() || *place < chosen_stacks_.size()) ++windows_.accounting().stack_skipped;
-  if (!place.has_value()) return;
-  if (*place >= chosen_stacks_.size()) chosen_stacks_.emplace_back();
+void Session::ChooseStack(TrackedProcess& process, const perfd::agent::Sample& sample) {
+  const auto location = stack_choice_.Next();
+  if (!location.has_value() || *location < chosen_stacks_.size())
+    ++windows_.accounting().stack_skipped;
+  if (!location.has_value()) return;
+  if (*location >= chosen_stacks_.size()) chosen_stacks_.emplace_back();
   const bool current = process.stack_target != nullptr &&
                        process.stack_target->image == process.image &&
                        process.stack_target->generation == process.space.generation();
   if (!current) process.stack_target = std::make_shared<const StackTarget>(Describe(process));
-  StackTask& task = chosen_stacks_[std::min(*place, chosen_stacks_.size() - 1)];
+  StackTask& task = chosen_stacks_[std::min(*location, chosen_stacks_.size() - 1)];
   task.target = process.stack_target;
   task.rank = process.info.rank;
   task.kernel = sample.kernel;
@@ -84,20 +85,20 @@ void Session::ExchangeStacks() {
 
 void Session::CountPath(TrackedProcess& process, int32_t rank, bool kernel, uint64_t time_ns,
                         const CallPath& path) {
-  std::vector<RawPlace> frames;
+  std::vector<RawLocation> frames;
   frames.reserve(path.addresses.size() + 2);
-  if (kernel) frames.push_back({.kind = RawPlace::Kind::kKernel});
+  if (kernel) frames.push_back({.kind = RawLocation::Kind::kKernel});
   for (uint64_t address : path.addresses) frames.push_back(Place(process, address, false, time_ns));
   if (!path.complete) {
-    frames.push_back({.kind = RawPlace::Kind::kTruncated});
+    frames.push_back({.kind = RawLocation::Kind::kTruncated});
     ++windows_.accounting().stack_truncated;
   }
   windows_.builder().CountStack(rank, std::move(frames));
 }
 
-void Session::NoteStackTroubles() {
+void Session::RecordStackTroubles() {
   if (stacks_ == nullptr) return;
-  for (const auto& [pid, status] : stacks_->TakeTroubles()) {
+  for (const auto& [pid, status] : stacks_->DrainTroubles()) {
     notices_.Warning(absl::Status(status.code(), absl::StrCat("call paths of pid ", pid,
                                                               " are missing: ", status.message())),
                      pid);
@@ -115,7 +116,7 @@ void Session::AwaitStacks() {
   }
   ExchangeStacks();
   windows_.accounting().stack_skipped += stacks_->outstanding();
-  NoteStackTroubles();
+  RecordStackTroubles();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -6,11 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
-constexpr int64_t kKeepNewsNs = 3600 * kNsPerSecond;
+constexpr int64_t kRetainUpdateNs = 3600 * kNsPerSecond;
 constexpr size_t kMaxLastWords = 256;
 constexpr size_t kMaxNotices = 256;
 
@@ -26,7 +27,7 @@ SessionTable::~SessionTable() {
 void SessionTable::EndAll() {
   std::map<std::string, Entry> entries;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     ending_ = true;
     for (auto& [id, entry] : entries_) entry.session->Suspend();
     entries.swap(entries_);
@@ -39,10 +40,10 @@ void SessionTable::Start(SessionRequest request) {
   Tidy();
   // Told without the lock: the output remembers news here.
   if (const auto answer = AnswerInstead(id); answer.has_value()) {
-    output_->OnNews(*answer);
+    output_->OnUpdate(*answer);
     return;
   }
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (ending_ || entries_.contains(id)) return;
   SessionTools tools = tools_;
   tools.claim_pids = [this, id](const std::vector<int32_t>& pids) { return Claim(id, pids); };
@@ -58,33 +59,33 @@ void SessionTable::Start(SessionRequest request) {
   pthread_setname_np(entry.thread.native_handle(), "perfd-session");
 }
 
-std::optional<SessionNews> SessionTable::AnswerInstead(const std::string& profile_id) {
-  absl::MutexLock lock(&mutex_);
+std::optional<SessionUpdate> SessionTable::AnswerInstead(const std::string& profile_id) {
+  MutexLock lock(&mutex_);
   if (ending_ || entries_.contains(profile_id)) return std::nullopt;
   // It ended while the daemon was away, and the daemon has not heard: measuring again would count
   // that time twice.
   auto word = last_words_.find(profile_id);
-  if (word != last_words_.end() && (word->second.news.phase == NodeProgress::Phase::kFinished ||
-                                    word->second.news.phase == NodeProgress::Phase::kFailed)) {
-    SessionNews news = word->second.news;
-    news.notices.clear();  // told after connecting
-    return news;
+  if (word != last_words_.end() && (word->second.update.phase == NodeProgress::Phase::kFinished ||
+                                    word->second.update.phase == NodeProgress::Phase::kFailed)) {
+    SessionUpdate update = word->second.update;
+    update.notices.clear();  // told after connecting
+    return update;
   }
   if (entries_.size() < kMaxSessions) return std::nullopt;
-  SessionNews news;
-  news.profile_id = profile_id;
-  news.phase = NodeProgress::Phase::kFailed;
-  news.notices.push_back({.severity = Notice::Severity::kError,
-                          .code = absl::StatusCode::kResourceExhausted,
-                          .node = tools_.node,
-                          .text = absl::StrCat("this node already runs ", kMaxSessions,
-                                               " profiles; wait for one to end")});
-  return news;
+  SessionUpdate update;
+  update.profile_id = profile_id;
+  update.phase = NodeProgress::Phase::kFailed;
+  update.notices.push_back({.severity = Notice::Severity::kError,
+                            .code = absl::StatusCode::kResourceExhausted,
+                            .node = tools_.node,
+                            .text = absl::StrCat("this node already runs ", kMaxSessions,
+                                                 " profiles; wait for one to end")});
+  return update;
 }
 
 std::vector<int32_t> SessionTable::Claim(const std::string& profile_id,
                                          const std::vector<int32_t>& pids) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   std::vector<int32_t> taken;
   for (int32_t pid : pids) {
     auto [it, is_new] = claims_.try_emplace(pid, profile_id);
@@ -94,46 +95,46 @@ std::vector<int32_t> SessionTable::Claim(const std::string& profile_id,
 }
 
 void SessionTable::Release(const std::string& profile_id, int32_t pid) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto claim = claims_.find(pid);
   if (claim != claims_.end() && claim->second == profile_id) claims_.erase(claim);
 }
 
 void SessionTable::OnOver(const std::string& profile_id) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   absl::erase_if(claims_, [&](const auto& claim) { return claim.second == profile_id; });
   auto it = entries_.find(profile_id);
   if (it != entries_.end()) it->second.over = true;
 }
 
 void SessionTable::Stop(const std::string& profile_id) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   auto it = entries_.find(profile_id);
   if (it != entries_.end()) it->second.session->Stop();
 }
 
 void SessionTable::Measure(MeasureOrder order) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   auto it = entries_.find(order.profile_id);
   if (it != entries_.end()) it->second.session->Measure(std::move(order));
 }
 
-void SessionTable::Remember(const SessionNews& news) {
-  absl::MutexLock lock(&mutex_);
-  LastWord& word = last_words_[news.profile_id];
-  word.news = news;
-  for (const Notice& notice : news.notices) {
+void SessionTable::Remember(const SessionUpdate& update) {
+  MutexLock lock(&mutex_);
+  LastWord& word = last_words_[update.profile_id];
+  word.update = update;
+  for (const Notice& notice : update.notices) {
     if (word.notices.size() < kMaxNotices) word.notices.push_back(notice);
   }
   word.at_ns = tools_.clock->MonotonicNs();
   while (last_words_.size() > kMaxLastWords) last_words_.erase(last_words_.begin());
 }
 
-std::vector<SessionNews> SessionTable::LatestNews() {
-  absl::MutexLock lock(&mutex_);
-  std::vector<SessionNews> all;
+std::vector<SessionUpdate> SessionTable::LatestUpdate() {
+  MutexLock lock(&mutex_);
+  std::vector<SessionUpdate> all;
   for (const auto& [id, word] : last_words_) {
-    all.push_back(word.news);
+    all.push_back(word.update);
     all.back().notices = word.notices;
   }
   return all;
@@ -142,7 +143,7 @@ std::vector<SessionNews> SessionTable::LatestNews() {
 void SessionTable::Tidy() {
   std::vector<Entry> over;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     for (auto it = entries_.begin(); it != entries_.end();) {
       if (it->second.over) {
         over.push_back(std::move(it->second));
@@ -153,17 +154,17 @@ void SessionTable::Tidy() {
     }
     const int64_t now = tools_.clock->MonotonicNs();
     std::erase_if(last_words_, [&](const auto& word) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return now - word.second.at_ns > kKeepNewsNs && !entries_.contains(word.first);
+      return now - word.second.at_ns > kRetainUpdateNs && !entries_.contains(word.first);
     });
   }
   for (Entry& entry : over) entry.thread.join();
 }
 
 int SessionTable::running() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   int count = 0;
   for (const auto& [id, entry] : entries_) count += entry.over ? 0 : 1;
   return count;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

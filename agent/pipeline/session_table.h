@@ -2,7 +2,7 @@
 //                                  away.
 //
 // Shape    Start runs a session on its own thread; a profile that already runs is left alone (the
-//          daemon repeats itself after a reconnect). LatestNews keeps the last word of each session
+//          daemon repeats itself after a reconnect). LatestUpdate keeps the last word of each session
 //          for an hour.
 // Threads  thread-safe.
 // Bounds   at most kMaxSessions at a time; one more is refused with a notice.
@@ -18,10 +18,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/synchronization/mutex.h"
 #include "agent/pipeline/session.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class SessionTable {
  public:
@@ -38,8 +38,8 @@ class SessionTable {
   void Stop(const std::string& profile_id);
   void Measure(MeasureOrder order);
   // Remembers a session's last word; call for every news.
-  void Remember(const SessionNews& news);
-  std::vector<SessionNews> LatestNews();
+  void Remember(const SessionUpdate& update);
+  std::vector<SessionUpdate> LatestUpdate();
   // Joins threads of sessions that are over, forgets old news.
   void Tidy();
   int running() const;
@@ -51,26 +51,26 @@ class SessionTable {
     bool over = false;
   };
   struct LastWord {
-    SessionNews news;
+    SessionUpdate update;
     std::vector<Notice> notices;  // all of them, for a daemon that heard none
     int64_t at_ns = 0;
   };
   // The news with which a start is answered when it must not happen: it is over already, or there
   // is no room.
-  std::optional<SessionNews> AnswerInstead(const std::string& profile_id);
+  std::optional<SessionUpdate> AnswerInstead(const std::string& profile_id);
   std::vector<int32_t> Claim(const std::string& profile_id, const std::vector<int32_t>& pids);
   void Release(const std::string& profile_id, int32_t pid);
   void OnOver(const std::string& profile_id);
 
   const SessionTools tools_;
   SessionOutput* const output_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int32_t, std::string> claims_ ABSL_GUARDED_BY(mutex_);  // pid -> profile
   std::map<std::string, LastWord> last_words_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_SESSION_TABLE_H_

@@ -1,8 +1,8 @@
-// agent/pipeline/session_news.h - what a session tells the outside: its phase, its ranks, its troubles, its windows.
+// agent/pipeline/session_update.h - what a session tells the outside: its phase, its ranks, its troubles, its windows.
 //
 // Threads  SessionOutput is called from the session's and the resolver's threads; implementations are thread-safe.
-#ifndef AGENT_PIPELINE_SESSION_NEWS_H_
-#define AGENT_PIPELINE_SESSION_NEWS_H_
+#ifndef AGENT_PIPELINE_SESSION_UPDATE_H_
+#define AGENT_PIPELINE_SESSION_UPDATE_H_
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 #include "core/model/profile.h"
 #include "core/model/window.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // What the daemon asked for.
 struct SessionRequest {
@@ -25,7 +25,7 @@ struct SessionRequest {
   int64_t clock_ahead_ns = 0;  // of this node's wall clock, before the daemon's; 0: they agree
 };
 
-struct SessionNews {
+struct SessionUpdate {
   std::string profile_id;
   NodeProgress::Phase phase = NodeProgress::Phase::kDiscovering;
   std::vector<RankInfo> ranks;
@@ -38,12 +38,12 @@ struct SessionNews {
 class SessionOutput {
  public:
   virtual ~SessionOutput() = default;
-  virtual void OnNews(const SessionNews& news) = 0;
+  virtual void OnUpdate(const SessionUpdate& update) = 0;
   // Takes a window for delivery and gives it its sequence. kResourceExhausted: no room, the window is lost (counted
   // by the caller in the next one).
   virtual absl::StatusOr<uint64_t> OnWindow(Window window) = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_SESSION_NEWS_H_

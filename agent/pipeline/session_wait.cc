@@ -5,12 +5,12 @@
 
 #include "agent/pipeline/session.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
-constexpr int64_t kLookNs = 200 * kNsPerMs;  // also the longest sleep: Stop ends the waiting then
-constexpr int64_t kSlowestLookNs = 5 * kNsPerSecond;
-constexpr int64_t kLookShare = 200;  // looking may use 1/200 of a core
+constexpr int64_t kScanNs = 200 * kNsPerMs;  // also the longest sleep: Stop ends the waiting then
+constexpr int64_t kSlowestProbeNs = 5 * kNsPerSecond;
+constexpr int64_t kProbeShare = 200;  // looking may use 1/200 of a core
 
 std::set<std::pair<int32_t, uint64_t>> Programs(const absl::StatusOr<Discovery>& discovery) {
   std::set<std::pair<int32_t, uint64_t>> programs;
@@ -22,7 +22,7 @@ std::set<std::pair<int32_t, uint64_t>> Programs(const absl::StatusOr<Discovery>&
 }  // namespace
 
 void Session::RestUnlessStopped(int64_t ns) {
-  for (; ns > 0 && !stop_; ns -= kLookNs) Rest(std::min(ns, kLookNs));
+  for (; ns > 0 && !stop_; ns -= kScanNs) Rest(std::min(ns, kScanNs));
 }
 
 // True when a program of the job was seen twice in a row: scripts run many that end at once, and
@@ -36,14 +36,14 @@ bool Session::AwaitRanks(int64_t end_ns) {
     const auto discovery =
         tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan);
     const auto cost_ns = static_cast<int64_t>(CpuNs() - begin_ns);
-    NoteRefusals(discovery);
+    RecordRefusals(discovery);
     if (!notices_.empty()) Announce(NodeProgress::Phase::kDiscovering);
     const auto programs = Programs(discovery);
     const bool stays = std::any_of(programs.begin(), programs.end(),
                                    [&](const auto& program) { return before.contains(program); });
     if (stays) return true;
     before = programs;
-    RestUnlessStopped(std::clamp(kLookShare * cost_ns, kLookNs, kSlowestLookNs));
+    RestUnlessStopped(std::clamp(kProbeShare * cost_ns, kScanNs, kSlowestProbeNs));
   }
   return false;
 }
@@ -55,7 +55,7 @@ bool Session::DiscoverInTime() {
     scan_ = ProcessScan(*tools_.clock, true);
     auto discovery =
         tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan_);
-    NoteRefusals(discovery);
+    RecordRefusals(discovery);
     if (!discovery.ok() || discovery->ranks.empty()) continue;
     windows_.CountAgent();  // looking out for a job costs that job nothing
     const Taken taken = OpenSource(*discovery);
@@ -69,12 +69,12 @@ bool Session::DiscoverInTime() {
       return false;
     }
     source_.reset();
-    RestUnlessStopped(kLookNs);
+    RestUnlessStopped(kScanNs);
   }
   if (suspended_) return false;
-  NoteLastRefusals();
+  RecordLastRefusals();
   Announce(refusals_.told() ? NodeProgress::Phase::kFailed : NodeProgress::Phase::kFinished);
   return false;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

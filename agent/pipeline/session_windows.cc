@@ -5,7 +5,7 @@
 
 #include "agent/pipeline/own_cpu.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 int64_t WindowLengthNs(int64_t duration_ns, int windows_sent) {
   if (windows_sent == 0) return std::min(duration_ns, 500 * kNsPerMs);
@@ -91,4 +91,4 @@ bool SessionWindows::AwaitAll(absl::Duration timeout, const std::function<void()
   return pending_.empty() && delivery_->AwaitAll(timeout);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -17,7 +17,7 @@
 #include "agent/pipeline/window_delivery.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Length of a window: short ones early so that news comes soon, then the usual length.
 int64_t WindowLengthNs(int64_t duration_ns, int windows_sent);
@@ -30,7 +30,7 @@ struct WindowFacts {
   uint64_t rank_wall_ns = 0;  // ranks lived so long in this window, summed over them
   double sample_cost_ns = 0;
   uint64_t switching_ns = 0;  // what the switches of sampled threads cost
-  ExperimentNews experiment;
+  ExperimentUpdate experiment;
 };
 
 class SessionWindows {
@@ -67,6 +67,6 @@ class SessionWindows {
   int closed_ = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_SESSION_WINDOWS_H_

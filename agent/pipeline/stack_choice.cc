@@ -4,7 +4,7 @@
 
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr double kFirstSeconds = 0.1;  // credit of the first drain
@@ -27,9 +27,9 @@ void StackChoice::Begin(int64_t now_ns) {
 std::optional<size_t> StackChoice::Next() {
   ++candidates_;
   if (candidates_ <= room_) return candidates_ - 1;
-  const size_t place = std::uniform_int_distribution<size_t>(0, candidates_ - 1)(random_);
-  if (place < room_) return place;
+  const size_t location = std::uniform_int_distribution<size_t>(0, candidates_ - 1)(random_);
+  if (location < room_) return location;
   return std::nullopt;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,7 +14,7 @@
 #include <optional>
 #include <random>
 
-namespace perfd {
+namespace perfd::agent {
 
 class StackChoice {
  public:
@@ -34,6 +34,6 @@ class StackChoice {
   size_t candidates_ = 0;  // in this drain
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_STACK_CHOICE_H_

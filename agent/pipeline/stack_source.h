@@ -15,15 +15,15 @@
 #include "absl/time/time.h"
 #include "core/model/stack.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // A process as it was mapped at one moment.
 struct StackTarget {
   int32_t pid = 0;
   uint32_t uid = 0;
   uint32_t gid = 0;
-  uint32_t image = 0;                 // counts the programs the process has run (exec)
-  uint64_t generation = 0;            // of the mappings
+  uint32_t image = 0;                   // counts the programs the process has run (exec)
+  uint64_t generation = 0;              // of the mappings
   std::vector<CodeMapping> mappings{};  // by start, disjoint
 };
 
@@ -37,6 +37,6 @@ class StackSource {
 using OpenStackSource =
     std::function<absl::StatusOr<std::unique_ptr<StackSource>>(const StackTarget&)>;
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_STACK_SOURCE_H_

@@ -5,8 +5,9 @@
 #include <algorithm>
 
 #include "core/base/cpu_time.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr absl::Duration kUnwindTimeout = absl::Seconds(1);
@@ -41,20 +42,20 @@ bool StackWorker::Submit(StackTask& task) {
 std::vector<StackResult> StackWorker::Take() {
   std::vector<StackResult> results;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     results.swap(results_);
   }
   outstanding_ -= results.size();
   return results;
 }
 
-std::vector<std::pair<int32_t, absl::Status>> StackWorker::TakeTroubles() {
-  absl::MutexLock lock(&mutex_);
+std::vector<std::pair<int32_t, absl::Status>> StackWorker::DrainTroubles() {
+  MutexLock lock(&mutex_);
   return std::exchange(troubles_, {});
 }
 
 void StackWorker::Trouble(int32_t pid, const absl::Status& status) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (troubled_.insert(pid).second) troubles_.emplace_back(pid, status);
 }
 
@@ -63,7 +64,7 @@ void StackWorker::Run() {
     auto task = queue_.Pop(kIdle);
     if (!task.has_value()) continue;
     StackResult result{task->target, task->rank, task->kernel, Unwind(*task), task->time_ns};
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     results_.push_back(std::move(result));
   }
   slots_.clear();  // readers are bound to this thread
@@ -134,4 +135,4 @@ std::optional<CallPath> StackWorker::Unwind(const StackTask& task) {
   return again.has_value() ? again : path;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

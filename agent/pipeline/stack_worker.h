@@ -19,12 +19,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/synchronization/mutex.h"
 #include "agent/pipeline/stack_source.h"
 #include "core/base/bounded_queue.h"
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct StackTask {
   std::shared_ptr<const StackTarget> target;  // shared by all tasks until the mappings change
@@ -61,7 +61,7 @@ class StackWorker {
   // CPU time of the thread and the sources for unwinding alone, which grows with the rate, ns.
   uint64_t unwind_cpu_ns() const { return unwind_cpu_ns_; }
   // Processes whose paths cannot be read, each once.
-  std::vector<std::pair<int32_t, absl::Status>> TakeTroubles();
+  std::vector<std::pair<int32_t, absl::Status>> DrainTroubles();
 
  private:
   struct Slot {
@@ -85,13 +85,13 @@ class StackWorker {
   std::atomic<size_t> outstanding_ = 0;
   std::atomic<uint64_t> unwind_cpu_ns_ = 0;
   std::atomic<bool> ending_ = false;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::vector<StackResult> results_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<int32_t> troubled_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<int32_t, absl::Status>> troubles_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_STACK_WORKER_H_

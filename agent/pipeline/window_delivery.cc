@@ -4,42 +4,44 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 WindowDelivery::WindowDelivery(SessionOutput* output, std::string profile_id, std::string node)
     : output_(output), profile_id_(std::move(profile_id)), node_(std::move(node)) {}
 
 void WindowDelivery::Expect() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   ++outstanding_;
 }
 
 void WindowDelivery::Unexpect() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   --outstanding_;
 }
 
-void WindowDelivery::NoteUnreadable(const UnreadableModules& unreadable) {
+void WindowDelivery::RecordUnreadable(const UnreadableModules& unreadable) {
   for (const auto& [path, status] : unreadable) {
     if (!noted_.insert(path).second) continue;
     notices_.push_back({.severity = Notice::Severity::kWarning,
                         .code = status.code(),
                         .node = node_,
-                        .text = absl::StrCat("the code of ", path, " cannot be read, its samples count as unknown: ",
-                                             status.message())});
+                        .text = absl::StrCat(
+                            "the code of ", path,
+                            " cannot be read, its samples count as unknown: ", status.message())});
   }
 }
 
 void WindowDelivery::Deliver(Window window, const UnreadableModules& unreadable) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   --outstanding_;
-  NoteUnreadable(unreadable);
+  RecordUnreadable(unreadable);
   Hand(std::move(window));
 }
 
 void WindowDelivery::Flush() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (refused_ == Accounting{}) return;
   Window window;
   window.setup = last_setup_;
@@ -77,23 +79,23 @@ void WindowDelivery::Hand(Window window) {
 }
 
 bool WindowDelivery::AwaitAll(absl::Duration timeout) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return mutex_.AwaitWithTimeout(absl::Condition(this, &WindowDelivery::AllDelivered), timeout);
 }
 
 uint64_t WindowDelivery::last_sequence() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return last_sequence_;
 }
 
 bool WindowDelivery::HasNotices() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return !notices_.empty();
 }
 
-std::vector<Notice> WindowDelivery::TakeNotices() {
-  absl::MutexLock lock(&mutex_);
+std::vector<Notice> WindowDelivery::DrainNotices() {
+  MutexLock lock(&mutex_);
   return std::exchange(notices_, {});
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -13,11 +13,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/synchronization/mutex.h"
 #include "agent/pipeline/resolve_window.h"
-#include "agent/pipeline/session_news.h"
+#include "agent/pipeline/session_update.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class WindowDelivery {
  public:
@@ -32,18 +32,18 @@ class WindowDelivery {
   void Flush();
   uint64_t last_sequence() const;
   // Troubles since the last call.
-  std::vector<Notice> TakeNotices();
+  std::vector<Notice> DrainNotices();
   bool HasNotices() const;
 
  private:
   bool AllDelivered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return outstanding_ == 0; }
   void Hand(Window window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteUnreadable(const UnreadableModules& unreadable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RecordUnreadable(const UnreadableModules& unreadable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   SessionOutput* const output_;
   const std::string profile_id_;
   const std::string node_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   Accounting refused_ ABSL_GUARDED_BY(mutex_);  // of windows that found no room
@@ -52,6 +52,6 @@ class WindowDelivery {
   std::vector<Notice> notices_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_WINDOW_DELIVERY_H_

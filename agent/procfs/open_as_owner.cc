@@ -9,18 +9,17 @@
 #include <cerrno>
 #include <csignal>
 
-#include "absl/base/const_init.h"
-#include "absl/synchronization/mutex.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // The flag is one for all threads: a second that came in between would take ours, cleared, for its
 // own, and leave it so for ever. A process that is not dumpable cannot read its own files in /proc
 // without CAP_DAC_READ_SEARCH, nor be debugged.
-absl::Mutex& DumpableFlag() {
-  ABSL_CONST_INIT static absl::Mutex mutex(absl::kConstInit);
-  return mutex;
+Mutex& DumpableFlag() {
+  static auto* const mutex = new Mutex;  // for as long as there are threads
+  return *mutex;
 }
 
 // While it lives, this thread opens files as `uid`.
@@ -43,7 +42,7 @@ class FileUser {
   FileUser& operator=(const FileUser&) = delete;
 
  private:
-  const absl::MutexLock lock_;  // let go of last
+  const MutexLock lock_;  // let go of last
   const pid_t parent_;
   int death_signal_ = 0;
   int dumpable_ = 0;
@@ -68,4 +67,4 @@ UniqueFd OpenAsOwner(const std::string& path, int flags) {
   return file;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

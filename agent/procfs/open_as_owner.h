@@ -18,10 +18,10 @@
 
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 UniqueFd OpenAsOwner(const std::string& path, int flags);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PROCFS_OPEN_AS_OWNER_H_

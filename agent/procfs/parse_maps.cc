@@ -10,7 +10,7 @@
 #include "agent/procfs/procfs.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr absl::string_view kDeleted = " (deleted)";
@@ -91,4 +91,4 @@ absl::StatusOr<std::vector<MapEntry>> ParseMaps(absl::string_view text) {
   return entries;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

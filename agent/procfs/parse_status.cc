@@ -4,7 +4,7 @@
 #include "absl/strings/str_split.h"
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using Fields = std::vector<absl::string_view>;
@@ -80,4 +80,4 @@ absl::StatusOr<ProcessStatus> ParseStatus(absl::string_view text) {
   return status;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

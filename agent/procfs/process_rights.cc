@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kNameBufferBytes = 16384;
@@ -62,4 +62,4 @@ absl::Status CheckPlain(const ProcessRights& rights, const std::string& who) {
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

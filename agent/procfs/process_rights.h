@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct ProcessRights {
   std::array<uint32_t, 3> uids{};  // real, effective, saved
@@ -32,6 +32,6 @@ absl::Status CheckPlain(const ProcessRights& rights, const std::string& who);
 // "alice (uid 1000)"; the number alone when nobody knows the name.
 std::string UserText(uint32_t uid);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PROCFS_PROCESS_RIGHTS_H_

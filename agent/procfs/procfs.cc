@@ -16,7 +16,7 @@
 #include "agent/procfs/read_file.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // No honest file of its kind is longer. maps: vm.max_map_count is 65530 by default and a line is at most a path long;
@@ -224,4 +224,4 @@ absl::StatusOr<int64_t> ProcFs::SysctlInt(absl::string_view name) const {
   return value;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // One line of /proc/PID/maps.
 struct MapEntry {
@@ -126,6 +126,6 @@ class ProcFs {
   std::string root_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PROCFS_PROCFS_H_

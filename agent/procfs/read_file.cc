@@ -15,7 +15,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kChunkBytes = 16384;
@@ -88,4 +88,4 @@ std::optional<uint64_t> ReadNumber(const std::string& path) {
   return value;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t limit);
 absl::StatusOr<std::string> HeadOfFile(const std::string& path, size_t limit);
@@ -26,6 +26,6 @@ std::optional<uint64_t> ReadNumber(const std::string& path);
 // "operation path: text of errno", with the code that the error deserves.
 absl::Status FileError(int error, absl::string_view operation, absl::string_view path);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PROCFS_READ_FILE_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kNumberCount = 10;
@@ -92,4 +92,4 @@ absl::StatusOr<ReaderArguments> ParseArguments(const std::vector<std::string>& a
   return out;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

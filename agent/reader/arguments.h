@@ -13,7 +13,7 @@
 #include "agent/reader/reader_client.h"
 #include "agent/reader/unwind_client.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct ReaderArguments {
   ModuleFile file;
@@ -35,6 +35,6 @@ inline constexpr char kUnwindMode[] = "unwind";  // the first word
 std::vector<std::string> FormatArguments(const UnwindArguments& arguments);
 absl::StatusOr<UnwindArguments> ParseUnwindArguments(const std::vector<std::string>& arguments);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_READER_ARGUMENTS_H_

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 absl::Status Failed(absl::string_view what, int error) {
@@ -137,4 +137,4 @@ absl::Status Confine(const ConfineLimits& limits) {
   return LoadFilter(false);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct ConfineLimits {
   uint64_t memory_bytes = uint64_t{4} << 30;  // address space
@@ -24,6 +24,6 @@ struct ConfineLimits {
 absl::Status ConfineForOpening(const ConfineLimits& limits);
 absl::Status Confine(const ConfineLimits& limits);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_READER_CONFINE_H_

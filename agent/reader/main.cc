@@ -12,7 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/version.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Parses with `parse`, serves with `serve`; returns the exit code.
@@ -33,7 +33,7 @@ int Run(const std::vector<std::string>& words, Parse parse, ServeWith serve) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent
 
 int main(int argc, char** argv) {
   perfd::InitLog("perf-agent-reader", perfd::LogLevel::kWarning);
@@ -42,12 +42,12 @@ int main(int argc, char** argv) {
     std::printf("perf-agent-reader %s\n", perfd::kVersion);
     return 0;
   }
-  if (words == std::vector<std::string>{perfd::kHostMode}) {
-    auto task = perfd::ServeHelpers();
+  if (words == std::vector<std::string>{perfd::agent::kHostMode}) {
+    auto task = perfd::agent::ServeHelpers();
     if (!task.has_value()) return 0;
     words = std::move(*task);
   }
-  if (!words.empty() && words[0] == perfd::kUnwindMode)
-    return perfd::Run(words, perfd::ParseUnwindArguments, perfd::ServeUnwind);
-  return perfd::Run(words, perfd::ParseArguments, perfd::Serve);
+  if (!words.empty() && words[0] == perfd::agent::kUnwindMode)
+    return perfd::agent::Run(words, perfd::agent::ParseUnwindArguments, perfd::agent::ServeUnwind);
+  return perfd::agent::Run(words, perfd::agent::ParseArguments, perfd::agent::Serve);
 }

@@ -23,7 +23,7 @@
 #include "agent/procfs/procfs.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Opens without side effects first: a path may name a device or a pipe. Relative to `root`, and never out of it.
@@ -246,4 +246,4 @@ UniqueFd OpenDebugFile(const OpenedModule& module, absl::string_view path) {
   return {};
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

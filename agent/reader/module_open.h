@@ -17,7 +17,7 @@
 #include "agent/reader/reader_client.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct OpenedModule {
   UniqueFd root;  // the target's root directory; for OpenDebugFile
@@ -34,6 +34,6 @@ absl::StatusOr<std::vector<absl::StatusOr<UniqueFd>>> OpenModules(
 // The separate debug file of `module`, in the target's root or the host's; invalid: none, or none needed.
 UniqueFd OpenDebugFile(const OpenedModule& module, absl::string_view path);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_READER_MODULE_OPEN_H_

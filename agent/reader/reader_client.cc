@@ -7,7 +7,7 @@
 #include "core/base/status_macros.h"
 #include "core/wire/wire.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxAddresses = 65536;  // Source: proto/perfd/v1/reader.proto, ReaderRequest
@@ -48,4 +48,4 @@ absl::StatusOr<CodeFacts> ReaderClient::Lookup(const std::vector<uint64_t>& addr
   return wire::CodeFactsFromProto(reply);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -21,7 +21,7 @@
 #include "agent/reader/reader_process.h"
 #include "core/model/module.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Which file, and under whose rights to read it.
 struct ModuleFile {
@@ -60,6 +60,6 @@ class ReaderClient {
   ModuleFacts facts_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_READER_READER_CLIENT_H_

@@ -10,7 +10,7 @@
 #include "core/base/frame.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kOwnEndMs = 100;  // a reader that closed its socket is about to end by itself
@@ -103,4 +103,4 @@ uint64_t ReaderProcess::CpuNs() const {
   return pid_ == 0 ? 0 : HelperCpuNs(pid_);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

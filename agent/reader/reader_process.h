@@ -23,7 +23,7 @@
 #include "agent/spawn/helper_process.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 int64_t DeadlineAfter(absl::Duration timeout);
 
@@ -61,6 +61,6 @@ class ReaderProcess {
   const std::string subject_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_READER_READER_PROCESS_H_

@@ -11,7 +11,7 @@
 #include "core/base/status_macros.h"
 #include "core/wire/wire.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 absl::StatusOr<std::unique_ptr<ModuleReader>> OpenConfined(const ReaderArguments& arguments) {
@@ -57,4 +57,4 @@ absl::Status Serve(int socket, const ReaderArguments& arguments) {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

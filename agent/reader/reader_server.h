@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "agent/reader/arguments.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 absl::Status Serve(int socket, const ReaderArguments& arguments);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_READER_READER_SERVER_H_

@@ -5,7 +5,7 @@
 #include "core/base/status_macros.h"
 #include "core/wire/wire.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 absl::StatusOr<CallPath> ReceivePath(ReaderProcess& process, int64_t deadline_ns) {
@@ -37,4 +37,4 @@ absl::StatusOr<CallPath> UnwindClient::Unwind(const StackCopy& copy, absl::Durat
   return ReceivePath(*process_, deadline_ns);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

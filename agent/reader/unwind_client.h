@@ -19,7 +19,7 @@
 #include "agent/reader/reader_process.h"
 #include "core/model/stack.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct UnwindProcess {
   int32_t pid = 0;
@@ -43,6 +43,6 @@ class UnwindClient {
   std::unique_ptr<ReaderProcess> process_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_READER_UNWIND_CLIENT_H_

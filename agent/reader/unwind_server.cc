@@ -14,7 +14,7 @@
 #include "core/wire/check.h"
 #include "core/wire/wire.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kTargetWaitNs = 10 * kNsPerSecond;
@@ -91,4 +91,4 @@ absl::Status ServeUnwind(int socket, const UnwindArguments& arguments) {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

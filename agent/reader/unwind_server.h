@@ -13,13 +13,13 @@
 #include "absl/status/status.h"
 #include "agent/reader/arguments.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr size_t kMaxUnwindFiles =
     320;  // three descriptors each, below the usual limit of 1024
 
 absl::Status ServeUnwind(int socket, const UnwindArguments& arguments);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_READER_UNWIND_SERVER_H_

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr double kMostOwed = 4;
@@ -25,4 +25,4 @@ bool DutyCycle::Next() {
   return on;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <random>
 
-namespace perfd {
+namespace perfd::agent {
 
 class DutyCycle {
  public:
@@ -27,6 +27,6 @@ class DutyCycle {
   double owed_ = 0;  // slots that should have been on, minus those that were
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_DUTY_CYCLE_H_

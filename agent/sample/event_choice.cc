@@ -7,7 +7,7 @@
 #include "agent/sample/perf_event.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint32_t kHighestPrecision = 3;
@@ -74,4 +74,4 @@ absl::StatusOr<ChosenEvent> ChooseEvent(const SamplingOptions& options, EventPro
   return TryEncoding(CpuClockEncoding(), options, probe);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

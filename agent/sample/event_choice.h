@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "agent/sample/sampling_event.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct ChosenEvent {
   perf_event_attr attr{};
@@ -28,6 +28,6 @@ using EventProbe = absl::FunctionRef<int(const perf_event_attr&)>;
 
 absl::StatusOr<ChosenEvent> ChooseEvent(const SamplingOptions& options, EventProbe probe);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_EVENT_CHOICE_H_

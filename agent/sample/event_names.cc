@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxNameBytes = 256;
@@ -130,4 +130,4 @@ absl::StatusOr<EventEncoding> EncodeEvent(absl::string_view name) {
                        .precise = static_cast<uint32_t>(attr.precise_ip)};
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

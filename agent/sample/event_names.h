@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct EventEncoding {
   std::string name;  // as asked for
@@ -36,6 +36,6 @@ EventEncoding CyclesEncoding();
 // At most three of `known` that are a few typing errors away from `name`, nearest first. Pure.
 std::vector<std::string> NearNames(absl::string_view name, const std::vector<std::string>& known);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_EVENT_NAMES_H_

@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-namespace perfd {
+namespace perfd::agent {
 
 void CollectExplanations(RingBuffer& buffer, RecordDecoder& decoder, size_t ring,
                          std::vector<Explanation>* out) {
@@ -26,4 +26,4 @@ void SortByTime(std::vector<Explanation>* explanations) {
       [](const Explanation& a, const Explanation& b) { return a.time_ns < b.time_ns; });
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

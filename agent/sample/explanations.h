@@ -14,7 +14,7 @@
 #include "agent/sample/record_decoder.h"
 #include "agent/sample/ring_buffer.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct Explanation {
   uint64_t time_ns = 0;  // malformed: of what came before it in its ring
@@ -27,6 +27,6 @@ void CollectExplanations(RingBuffer& buffer, RecordDecoder& decoder, size_t ring
                          std::vector<Explanation>* out);
 void SortByTime(std::vector<Explanation>* explanations);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_EXPLANATIONS_H_

@@ -9,7 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kSmallFile = 4096;
@@ -44,4 +44,4 @@ int64_t PerfClockOffsetNs(const ProcFs& procfs) {
   return offset.value_or(0);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,12 +14,12 @@
 #include "absl/strings/string_view.h"
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Of the text of timens_offsets. Pure.
 absl::StatusOr<int64_t> ParseMonotonicOffset(absl::string_view text);
 int64_t PerfClockOffsetNs(const ProcFs& procfs);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_PERF_CLOCK_H_

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 int OpenOnce(const perf_event_attr& attr, const PerfTarget& target) {
@@ -134,7 +134,7 @@ void PerfRing::Disable() {
 // One is on before the other is off: a record may be there twice, none is missing.
 bool PerfRing::Rest() {
   if (rests_) return true;
-  TakeRestedNs();
+  DrainRestedNs();
   if (!sideband_.valid() || ::ioctl(sideband_.get(), PERF_EVENT_IOC_ENABLE, 0) != 0) return false;
   rests_ = ::ioctl(fd_.get(), PERF_EVENT_IOC_DISABLE, 0) == 0;
   return rests_;
@@ -148,7 +148,7 @@ void PerfRing::GoOn() {
 
 // Source: perf_event_open(2) "Reading results": value, then time enabled, which for the event of a thread goes on while the thread
 // runs (kernel/events/core.c: the time of its context). Reading an event that is off interrupts no CPU.
-uint64_t PerfRing::TakeRestedNs() {
+uint64_t PerfRing::DrainRestedNs() {
   uint64_t result[2] = {0, 0};
   if (!sideband_.valid() || ::read(sideband_.get(), result, sizeof result) != sizeof result)
     return 0;
@@ -192,4 +192,4 @@ absl::Status PerfRing::SetRate(uint64_t value) {
       absl::StrCat("change the sampling rate: ", std::strerror(errno)));
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

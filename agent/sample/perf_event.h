@@ -19,7 +19,7 @@
 #include "agent/sample/ring_buffer.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct PerfTarget {
   int32_t id = 0;    // thread; 0: the caller; with cgroup: a descriptor of the cgroup's directory
@@ -57,7 +57,7 @@ class [[nodiscard]] PerfRing {
   void GoOn();
   bool has_sideband() const { return sideband_.valid(); }
   // ns that its thread (or cgroup) ran at rest, since this rest began or since the last call.
-  uint64_t TakeRestedNs();
+  uint64_t DrainRestedNs();
   // `attr`: what the ring's event was opened with.
   absl::Status AddSideband(const perf_event_attr& attr, const PerfTarget& target);
   // Records that found no room so far, reported by LOST records or not; 0 when the kernel does not say. Needs
@@ -81,6 +81,6 @@ class [[nodiscard]] PerfRing {
 
 uint64_t PageBytes();
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_PERF_EVENT_H_

@@ -10,7 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kRescanNs = kNsPerSecond;
@@ -20,7 +20,7 @@ constexpr int64_t kSlotNs = 100 * kNsPerMs;
 constexpr int64_t kHeldUpNs = 5 * kSlotNs;
 
 // `lost`: of this ring since its begin, as its records or its counter say; they tell of the same losses.
-void NoteLost(uint64_t lost, SampleRing& ring, SampleSink& sink) {
+void RecordLost(uint64_t lost, SampleRing& ring, SampleSink& sink) {
   if (lost <= ring.lost_reported) return;
   sink.OnLost(lost - ring.lost_reported);
   ring.lost_reported = lost;
@@ -93,7 +93,7 @@ void PerfSampleSource::RemoveProcess(int32_t pid) {
 
 // Who was forked, what was mapped, which program runs: the samples of one ring can need what is said in another.
 void PerfSampleSource::Drain(SampleSink& sink) {
-  NoteHeldUp(sink);
+  RecordHeldUp(sink);
   // The sink may add processes: their rings have their turn next time. Those that are here stay where they are.
   const size_t count = rings_.size();
   for (size_t i = 0; i < count; ++i) rings_.at(i).Look();
@@ -108,10 +108,10 @@ void PerfSampleSource::Drain(SampleSink& sink) {
   rings_.Sweep();
   const auto followed_ns = static_cast<uint64_t>(clock_->MonotonicNs());
   FollowThreads();
-  for (const int32_t pid : rings_.TakeExecs()) {
+  for (const int32_t pid : rings_.DrainExecs()) {
     sink.OnTask({.kind = TaskEvent::Kind::kExec, .pid = pid, .tid = pid, .time_ns = followed_ns});
   }
-  for (const LateThread& late : rings_.TakeLate()) {
+  for (const LateThread& late : rings_.DrainLate()) {
     sink.OnLateThread(late.pid, late.tid, late.cpu_ns);
   }
   Pace();
@@ -119,13 +119,13 @@ void PerfSampleSource::Drain(SampleSink& sink) {
 
 // An agent that stands still ends no rest. What its samples would have told of that time is lost like what a full ring loses:
 // the planned part of the rest is in what the others stand for.
-void PerfSampleSource::NoteHeldUp(SampleSink& sink) {
+void PerfSampleSource::RecordHeldUp(SampleSink& sink) {
   const int64_t now_ns = clock_->MonotonicNs();
   const int64_t held_ns = now_ns - next_slot_ns_;
   if (rest_since_ns_ == 0 || next_slot_ns_ == 0 || held_ns < kHeldUpNs) return;
   const double unplanned = static_cast<double>(held_ns) /
                            static_cast<double>(now_ns - std::exchange(rest_since_ns_, now_ns));
-  const double lost_ns = static_cast<double>(rings_.TakeRestedNs()) * std::min(unplanned, 1.0);
+  const double lost_ns = static_cast<double>(rings_.DrainRestedNs()) * std::min(unplanned, 1.0);
   sink.OnLost(static_cast<uint64_t>(std::llround(lost_ns * frequency_hz_ / kNsPerSecond)));
 }
 
@@ -158,15 +158,15 @@ void PerfSampleSource::DrainRing(SampleRing& ring, SampleSink& sink) {
     if (!RecordDecoder::ExplainsSamples(record)) Deliver(ring.decoder.Decode(record), ring, sink);
   }
   for (; ring.corrupt_reported < buffer.corrupt(); ++ring.corrupt_reported) sink.OnMalformed();
-  ring.read_since_close = ring.closed_before_look;
+  ring.read_since_close = ring.closed_before_probe;
   // The kernel tells of a loss when the next record has room; at the end there is no next record.
-  if (ring.read_since_close) NoteLost(ring.ring.LostRecords(), ring, sink);
+  if (ring.read_since_close) RecordLost(ring.ring.LostRecords(), ring, sink);
 }
 
 void PerfSampleSource::ReportLost(SampleSink& sink) {
   for (size_t i = 0; i < rings_.size(); ++i) {
     SampleRing& ring = rings_.at(i);
-    NoteLost(ring.ring.LostRecords(), ring, sink);
+    RecordLost(ring.ring.LostRecords(), ring, sink);
   }
 }
 
@@ -185,7 +185,7 @@ void PerfSampleSource::Deliver(const PerfRecord& record, SampleRing& ring, Sampl
                  },
                  [&](const LostRecord& lost) {
                    ring.lost_recorded += lost.count;
-                   NoteLost(ring.lost_recorded, ring, sink);
+                   RecordLost(ring.lost_recorded, ring, sink);
                  },
                  [&](const ThrottleRecord& throttle) {
                    if (throttle.begin) sink.OnThrottled();
@@ -214,13 +214,13 @@ void PerfSampleSource::OnTaskRecord(const TaskEvent& event, SampleRing& ring) {
       started_.emplace_back(event.pid, event.tid);
       break;
     case TaskEvent::Kind::kProcessForked:
-      rings_.NoteForked(event.pid);
+      rings_.RecordForked(event.pid);
       break;
     case TaskEvent::Kind::kExec:
-      rings_.NoteExec(ring, event.pid);
+      rings_.RecordExec(ring, event.pid);
       break;
     case TaskEvent::Kind::kExited:
-      if (event.tid == ring.tid) rings_.NoteExit(ring);
+      if (event.tid == ring.tid) rings_.RecordExit(ring);
       break;
   }
 }
@@ -272,4 +272,4 @@ int PerfSampleSource::thread_count() const {
   return count;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -25,7 +25,7 @@
 #include "agent/sample/thread_rings.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class PerfSampleSource final : public SampleSource {
  public:
@@ -56,7 +56,7 @@ class PerfSampleSource final : public SampleSource {
   void OnTaskRecord(const TaskEvent& event, SampleRing& ring);
   void FollowThreads();
   void Pace();
-  void NoteHeldUp(SampleSink& sink);
+  void RecordHeldUp(SampleSink& sink);
 
   ProcFs procfs_;
   const Clock* clock_;
@@ -74,6 +74,6 @@ class PerfSampleSource final : public SampleSource {
   std::vector<std::pair<int32_t, int32_t>> started_;  // pid, tid of FORK records not yet opened
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_PERF_SAMPLE_SOURCE_H_

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Fixed parts of the records, without header and sample_id. Source: enum perf_event_type in
@@ -252,4 +252,4 @@ PerfRecord RecordDecoder::DecodeMapping(ByteReader body, uint16_t misc, uint64_t
   return event;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -20,7 +20,7 @@
 #include "agent/sample/sample_source.h"
 #include "core/base/byte_reader.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // AX..IP and R8..R15: what an x86-64 unwinder needs. Bits: arch/x86/include/uapi/asm/perf_regs.h.
 inline constexpr uint64_t kUserRegisterMask = 0xff01ff;
@@ -75,6 +75,6 @@ class RecordDecoder {
   std::vector<uint64_t> registers_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_RECORD_DECODER_H_

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace perfd {
+namespace perfd::agent {
 
 uint64_t LockableBytes(const ProcFs& procfs) {
   const auto paranoid = procfs.SysctlInt("kernel/perf_event_paranoid");
@@ -32,4 +32,4 @@ uint64_t FairRingBytes(uint64_t wanted_bytes, int threads, uint64_t lockable_byt
   return std::max(bytes, page_bytes);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -11,7 +11,7 @@
 
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr uint64_t kUnlimitedBytes = UINT64_MAX;
 
@@ -22,6 +22,6 @@ uint64_t LockableBytes(const ProcFs& procfs);
 uint64_t FairRingBytes(uint64_t wanted_bytes, int threads, uint64_t lockable_bytes,
                        uint64_t page_bytes);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_RING_BUDGET_H_

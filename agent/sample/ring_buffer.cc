@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace perfd {
+namespace perfd::agent {
 
 // Source: include/uapi/linux/perf_event.h. The two words shared with the kernel have fixed places.
 static_assert(offsetof(perf_event_mmap_page, data_head) == 1024);
@@ -84,4 +84,4 @@ std::span<const std::byte> RingBuffer::Next() {
   return Take();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

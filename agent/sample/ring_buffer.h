@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 
 class RingBuffer {
  public:
@@ -48,6 +48,6 @@ class RingBuffer {
   std::vector<std::byte> scratch_;  // for records that wrap
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_RING_BUFFER_H_

@@ -10,7 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kMeasureNs = 10 * kNsPerMs;
@@ -89,4 +89,4 @@ absl::StatusOr<uint64_t> MeasureSampleCost(const ChosenEvent& event) {
   return cost;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

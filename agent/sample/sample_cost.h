@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "agent/sample/event_choice.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 absl::StatusOr<uint64_t> MeasureSampleCost(const ChosenEvent& event);
 
@@ -24,6 +24,6 @@ absl::StatusOr<uint64_t> MeasureSampleCost(const ChosenEvent& event);
 absl::StatusOr<uint64_t> CostFromGaps(const std::vector<int64_t>& readings,
                                       const std::vector<int64_t>& samples);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_SAMPLE_COST_H_

@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "core/model/window.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct Sample {
   uint64_t ip = 0;
@@ -92,6 +92,6 @@ class SampleSource {
   virtual int thread_count() const = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_SAMPLE_SOURCE_H_

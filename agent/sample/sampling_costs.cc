@@ -2,8 +2,9 @@
 
 #include "agent/sample/sample_cost.h"
 #include "agent/sample/switch_cost.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // The rate is among them: what a switch costs depends on it.
@@ -19,7 +20,7 @@ SamplingCosts::SamplingCosts()
       }) {}
 
 SamplingCost SamplingCosts::Of(const ChosenEvent& event) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const std::string key = KeyOf(event);
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
@@ -28,4 +29,4 @@ SamplingCost SamplingCosts::Of(const ChosenEvent& event) {
   return cost;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,10 +14,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "agent/sample/event_choice.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct SamplingCost {
   absl::StatusOr<uint64_t> sample_ns;  // of a sample
@@ -35,10 +35,10 @@ class SamplingCosts {
 
  private:
   const Measure measure_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::map<std::string, SamplingCost> known_ ABSL_GUARDED_BY(mutex_);  // by the event's attributes
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_SAMPLING_COSTS_H_

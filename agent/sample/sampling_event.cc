@@ -7,7 +7,7 @@
 
 #include "agent/sample/record_decoder.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr double kNsPerS = 1e9;
@@ -75,4 +75,4 @@ uint64_t RingBytes(const SamplingOptions& options, uint64_t page_bytes) {
   return std::clamp(std::bit_ceil(std::min(bytes, kMaxRingBytes)), page_bytes, kMaxRingBytes);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

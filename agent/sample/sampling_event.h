@@ -18,7 +18,7 @@
 #include "agent/sample/event_names.h"
 #include "core/model/profile_spec.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct SamplingOptions {
   std::string event = "auto";
@@ -46,6 +46,6 @@ perf_event_attr MakeSamplingAttr(const EventEncoding& encoding, const SamplingOp
 
 uint64_t RingBytes(const SamplingOptions& options, uint64_t page_bytes);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_SAMPLING_EVENT_H_

@@ -15,7 +15,7 @@
 #include "core/base/clock.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kTurns = 100;  // of a round: 200 switches
@@ -130,4 +130,4 @@ absl::StatusOr<double> MeasureSwitchCost(const ChosenEvent& event) {
   return cost;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -7,7 +7,7 @@
 //          costs kFarFactor times as much.
 // Errors   kDeadlineExceeded: the CPU is too busy to say; else as opening the event.
 // Threads  any; blocks the caller.
-// Source   kFarFactor: docs/benchmarks.md "What sampling costs": 1.1 to 1.7 us on one CPU, some 3 us at barriers.
+// Source   docs/benchmarks/constants.md#kfarfactor: 1.1 to 1.7 us on one CPU, some 3 us at barriers.
 #ifndef AGENT_SAMPLE_SWITCH_COST_H_
 #define AGENT_SAMPLE_SWITCH_COST_H_
 
@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "agent/sample/event_choice.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr double kFarFactor = 2;
 
@@ -26,6 +26,6 @@ absl::StatusOr<double> MeasureSwitchCost(const ChosenEvent& event);
 // The pure part. ns per switch of rounds without and with the event (below 0: it did not end in time); never negative.
 absl::StatusOr<double> SwitchCostFromRounds(std::vector<double> without, std::vector<double> with);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_SWITCH_COST_H_

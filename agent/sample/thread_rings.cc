@@ -18,7 +18,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // A process whose threads create threads faster than we can open them is caught up with by later rescans.
@@ -198,13 +198,13 @@ void ThreadRings::OpenThread(int32_t pid, int32_t tid, bool announced) {
   }
 }
 
-void ThreadRings::NoteForked(int32_t pid) {
+void ThreadRings::RecordForked(int32_t pid) {
   if (forked_.size() < kMaxForked) forked_.insert(pid);
 }
 
 // exec leaves one thread, which takes the pid as its tid whatever it was before, and keeps its event. Everything else
 // of the process is gone. Source: fs/exec.c de_thread.
-void ThreadRings::NoteExec(SampleRing& seen_in, int32_t pid) {
+void ThreadRings::RecordExec(SampleRing& seen_in, int32_t pid) {
   // Closing: a rescan was faster and has opened the thread anew.
   if (seen_in.tid == 0 || seen_in.pid != pid || seen_in.closing) return;
   for (const auto& ring : rings_) {
@@ -218,7 +218,7 @@ void ThreadRings::NoteExec(SampleRing& seen_in, int32_t pid) {
   if (processes_.contains(pid) && !IsSame(pid)) CloseProcess(pid);
 }
 
-void ThreadRings::NoteExit(SampleRing& ring) {
+void ThreadRings::RecordExit(SampleRing& ring) {
   if (ring.closing) return;
   ring.closing = true;
   open_tids_.erase(ring.tid);
@@ -361,11 +361,11 @@ void ThreadRings::GoOn() {
   }
 }
 
-uint64_t ThreadRings::TakeRestedNs() {
+uint64_t ThreadRings::DrainRestedNs() {
   uint64_t sum = 0;
   if (!rests_) return sum;
   for (const auto& ring : rings_) {
-    if (!ring->restless) sum += ring->ring.TakeRestedNs();
+    if (!ring->restless) sum += ring->ring.DrainRestedNs();
   }
   return sum;
 }
@@ -374,4 +374,4 @@ int ThreadRings::thread_count() const {
   return static_cast<int>(open_tids_.size());
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -26,7 +26,7 @@
 #include "agent/sample/perf_event.h"
 #include "agent/sample/record_decoder.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct SampleRing {
   PerfRing ring;
@@ -36,7 +36,7 @@ struct SampleRing {
   uint64_t rate = 0;      // its frequency or period now, as RateValue gives it
   bool restless = false;  // it cannot rest: it samples at a longer period instead
   bool closing = false;   // no more records will be written
-  bool closed_before_look = false;
+  bool closed_before_probe = false;
   bool read_since_close = false;
   uint64_t corrupt_reported = 0;
   uint64_t lost_recorded = 0;  // the sum of its LOST records
@@ -44,7 +44,7 @@ struct SampleRing {
 
   // Notes what is there to be read. Closed before that: nothing can arrive after it.
   void Look() {
-    closed_before_look = closing;
+    closed_before_probe = closing;
     ring.buffer().Look();
   }
 };
@@ -69,9 +69,9 @@ class ThreadRings {
   // `announced`: by a FORK record, so it has run unseen even when it is gone by now.
   void OpenThread(int32_t pid, int32_t tid, bool announced);
   // A process was forked by one of ours: should it be added, what it ran until then is late.
-  void NoteForked(int32_t pid);
-  void NoteExec(SampleRing& seen_in, int32_t pid);
-  void NoteExit(SampleRing& ring);
+  void RecordForked(int32_t pid);
+  void RecordExec(SampleRing& seen_in, int32_t pid);
+  void RecordExit(SampleRing& ring);
   void CloseProcess(int32_t pid);
   void Rescan();
   // Every Drain: looks whether a process goes on after its leader ended.
@@ -83,7 +83,7 @@ class ThreadRings {
   absl::Status Rest(double mean_hz);
   void GoOn();
   // ns that their threads ran while events rested, since the rest began or since the last call; 0 when none does.
-  uint64_t TakeRestedNs();
+  uint64_t DrainRestedNs();
   // Of those that cannot rest.
   absl::Status SetRestless(double mean_hz);
   int restless() const;
@@ -96,9 +96,9 @@ class ThreadRings {
   size_t size() const { return rings_.size(); }
   SampleRing& at(size_t i) { return *rings_[i]; }
   int thread_count() const;
-  std::vector<LateThread> TakeLate() { return std::exchange(late_, {}); }
+  std::vector<LateThread> DrainLate() { return std::exchange(late_, {}); }
   // Processes that called exec where no ring could see it.
-  std::vector<int32_t> TakeExecs() { return std::exchange(execs_, {}); }
+  std::vector<int32_t> DrainExecs() { return std::exchange(execs_, {}); }
   const ChosenEvent& event() const { return event_; }
 
  private:
@@ -142,6 +142,6 @@ class ThreadRings {
 // "0-3,8,10-11" of /sys/devices/system/cpu/online -> CPU numbers; empty when it does not parse. Pure.
 std::vector<int32_t> ParseCpuList(absl::string_view text);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SAMPLE_THREAD_RINGS_H_

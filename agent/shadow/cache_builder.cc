@@ -10,10 +10,10 @@
 #include "agent/shadow/trampoline.h"
 #include "agent/variant/decode.h"
 #include "agent/variant/moved.h"
-#include "agent/variant/recovery/in_place.h"
+#include "agent/variant/recovery/in_situ.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kLine = 64;
@@ -32,7 +32,7 @@ bool Decides(const LoopCode& loop) {
 }
 
 // Of all variants, alone or over many instances.
-uint64_t VariantsBound(const LabLoop& loop, const LoopCode& code, uint64_t places) {
+uint64_t VariantsBound(const LoopToInject& loop, const LoopCode& code, uint64_t places) {
   uint64_t bound = 0;
   for (const VariantName& name : NamesOf(loop)) {
     const uint64_t copies = Counts(name) ? 1 : places + 1;  // the other one counts
@@ -44,12 +44,12 @@ uint64_t VariantsBound(const LabLoop& loop, const LoopCode& code, uint64_t place
   return bound;
 }
 
-uint64_t LoopBound(const LabLoop& loop, uint64_t places) {
+uint64_t LoopBound(const LoopToInject& loop, uint64_t places) {
   const VariantName ref = SingleVariant(Change::kRef);
   uint64_t bound = kTrampolineBytes * (1 + ExitTargets(loop.code).size());
   bound += 2 * (CopyBound(loop.code, ref) + kSlack) +
            VariantsBound(loop, loop.code, Decides(loop.code) ? places : 1);
-  return loop.chain.ok() ? bound + VariantsBound(loop, loop.chain->around, places) : bound;
+  return loop.batch.ok() ? bound + VariantsBound(loop, loop.batch->around, places) : bound;
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ VariantName Counted(VariantName name) {
   return name;
 }
 
-std::vector<VariantName> NamesOf(const LabLoop& loop) {
+std::vector<VariantName> NamesOf(const LoopToInject& loop) {
   std::vector<VariantName> names;
   for (Change change : {Change::kRef, Change::kCount, Change::kTrace})
     names.push_back(SingleVariant(change));
@@ -69,13 +69,13 @@ std::vector<VariantName> NamesOf(const LabLoop& loop) {
   return names;
 }
 
-uint64_t CacheBound(const std::vector<const LabLoop*>& loops, int32_t places) {
+uint64_t CacheBound(const std::vector<const LoopToInject*>& loops, int32_t places) {
   uint64_t bound = PayloadBlob().size() + 2 * kLine;
-  for (const LabLoop* loop : loops) bound += LoopBound(*loop, static_cast<uint64_t>(places));
+  for (const LoopToInject* loop : loops) bound += LoopBound(*loop, static_cast<uint64_t>(places));
   return RoundToPage(bound);
 }
 
-absl::Status RedirectExits(CodeCopy* copy, const std::vector<ExitPlace>& places) {
+absl::Status RedirectExits(CodeCopy* copy, const std::vector<ExitAddress>& places) {
   const uint64_t end = copy->address + copy->bytes.size();
   for (uint64_t at = copy->address; at < end;) {
     const uint64_t offset = at - copy->address;
@@ -86,7 +86,7 @@ absl::Status RedirectExits(CodeCopy* copy, const std::vector<ExitPlace>& places)
     if (step->flow != LoopFlow::kBranch && step->flow != LoopFlow::kJump) continue;
     if (step->target >= copy->address && step->target < end) continue;
     auto place = std::find_if(places.begin(), places.end(),
-                              [&](const ExitPlace& p) { return p.target == step->target; });
+                              [&](const ExitAddress& p) { return p.target == step->target; });
     if (place == places.end() || step->length < 5)
       return absl::FailedPreconditionError(
           absl::StrCat("an exit to 0x", absl::Hex(step->target), " cannot be timed"));
@@ -126,19 +126,19 @@ absl::Status CacheBuilder::Put(uint64_t address, const std::vector<uint8_t>& byt
   return absl::OkStatus();
 }
 
-absl::StatusOr<CodeCopy> CacheBuilder::Copy(const LabLoop& loop, const VariantName& name,
+absl::StatusOr<CodeCopy> CacheBuilder::Copy(const LoopToInject& loop, const VariantName& name,
                                             Exits exits) {
   ASSIGN_OR_RETURN(CodeCopy copy, MakeCopy(loop.code, name, PlaceOfNext(exits)));
   RETURN_IF_ERROR(Put(copy.address, copy.bytes));
   return copy;
 }
 
-CopyPlace CacheBuilder::PlaceOfNext(Exits exits) const {
+CopyTarget CacheBuilder::PlaceOfNext(Exits exits) const {
   const uint64_t at = address_ + (bytes_.size() + kLine - 1) / kLine * kLine;
   return {at, exits, address_ + kPayloadExitStub};
 }
 
-absl::Status CacheBuilder::BuildLive(const LabLoop& loop, uint64_t site, BuiltLoop* built) {
+absl::Status CacheBuilder::BuildLive(const LoopToInject& loop, uint64_t site, BuiltLoop* built) {
   ASSIGN_OR_RETURN(built->patch, PlanPatch(loop.code));
   const uint64_t last = built->patch.address + kJumpBytes - 1;
   if (built->patch.address / kRegionPage != last / kRegionPage)
@@ -159,8 +159,8 @@ absl::Status CacheBuilder::BuildLive(const LabLoop& loop, uint64_t site, BuiltLo
   return absl::OkStatus();
 }
 
-absl::Status CacheBuilder::BuildTimed(const LabLoop& loop, uint64_t site, BuiltLoop* built) {
-  std::vector<ExitPlace> places;
+absl::Status CacheBuilder::BuildTimed(const LoopToInject& loop, uint64_t site, BuiltLoop* built) {
+  std::vector<ExitAddress> places;
   for (uint64_t target : ExitTargets(loop.code)) {
     const uint64_t at = Reserve(kTrampolineBytes);
     ASSIGN_OR_RETURN(std::vector<uint8_t> code,
@@ -173,7 +173,7 @@ absl::Status CacheBuilder::BuildTimed(const LabLoop& loop, uint64_t site, BuiltL
   return Put(built->timed->address, built->timed->bytes);
 }
 
-absl::Status CacheBuilder::BuildVariants(const LabLoop& loop, BuiltLoop* built) {
+absl::Status CacheBuilder::BuildVariants(const LoopToInject& loop, BuiltLoop* built) {
   constexpr size_t kAlways = 3;
   InstalledLoop& out = built->installed;
   std::vector<VariantName> names = NamesOf(loop);
@@ -193,16 +193,16 @@ absl::Status CacheBuilder::BuildVariants(const LabLoop& loop, BuiltLoop* built) 
     out.copies.push_back(*std::move(copy));
   }
   BuildCounted(loop, kAlways, &out);
-  BuildChained(loop, kAlways, &out);
-  BuildPlaces(loop, &out);
-  out.detours = loop.code.detours;
+  BuildBatched(loop, kAlways, &out);
+  BuildSites(loop, &out);
+  out.excluded_paths = loop.code.excluded_paths;
   for (const LoopInstruction& instruction : loop.code.instructions)
     out.texts.emplace_back(instruction.address, instruction.text);
   return absl::OkStatus();
 }
 
 // Of everything but bases, which compute what the loop computes. Where none can be made, the variant stays unchecked.
-void CacheBuilder::BuildCounted(const LabLoop& loop, size_t first, InstalledLoop* out) {
+void CacheBuilder::BuildCounted(const LoopToInject& loop, size_t first, InstalledLoop* out) {
   constexpr size_t kMostSelfPointers =
       16;  // they share the room of a plan with those of all others
   const std::vector<VariantName> names = out->names;
@@ -217,28 +217,28 @@ void CacheBuilder::BuildCounted(const LabLoop& loop, size_t first, InstalledLoop
   }
 }
 
-absl::StatusOr<CodeCopy> CacheBuilder::Chain(const ChainCode& chain, const VariantName& name) {
-  ASSIGN_OR_RETURN(CodeCopy copy, MakeChainCopy(chain, name, PlaceOfNext(Exits::kStub)));
+absl::StatusOr<CodeCopy> CacheBuilder::Batch(const BatchCode& batch, const VariantName& name) {
+  ASSIGN_OR_RETURN(CodeCopy copy, MakeBatchCopy(batch, name, PlaceOfNext(Exits::kStub)));
   RETURN_IF_ERROR(Put(copy.address, copy.bytes));
   return copy;
 }
 
 // The first `needed` are what every chain needs: without them there is none.
-void CacheBuilder::BuildChained(const LabLoop& loop, size_t needed, InstalledLoop* out) {
-  out->chains = loop.chain.status();
-  for (size_t i = 0; i < out->names.size() && out->chains.ok(); ++i) {
-    out->chained.push_back(Chain(*loop.chain, out->names[i]));
-    if (i < needed) out->chains = out->chained.back().status();
+void CacheBuilder::BuildBatched(const LoopToInject& loop, size_t needed, InstalledLoop* out) {
+  out->batches = loop.batch.status();
+  for (size_t i = 0; i < out->names.size() && out->batches.ok(); ++i) {
+    out->batched.push_back(Batch(*loop.batch, out->names[i]));
+    if (i < needed) out->batches = out->batched.back().status();
   }
 }
 
 // Of all that is timed and meets branches that data may decide: those of the loop, or how often each instance goes round.
-void CacheBuilder::BuildPlaces(const LabLoop& loop, InstalledLoop* out) {
+void CacheBuilder::BuildSites(const LoopToInject& loop, InstalledLoop* out) {
   const bool alone = Decides(loop.code);
   for (size_t i = 0; i < out->names.size(); ++i) {
     if (Counts(out->names[i])) continue;
     if (alone) Repeat(&out->copies[i]);
-    if (out->chains.ok() && out->chained[i].ok()) Repeat(&*out->chained[i]);
+    if (out->batches.ok() && out->batched[i].ok()) Repeat(&*out->batched[i]);
   }
 }
 
@@ -253,38 +253,37 @@ void CacheBuilder::Repeat(CodeCopy* copy) {
   }
 }
 
-void CacheBuilder::JudgeInPlace(const LabLoop& loop, bool recovery, BuiltLoop* built) const {
+void CacheBuilder::JudgeInSitu(const LoopToInject& loop, bool recovery, BuiltLoop* built) const {
   InstalledLoop& out = built->installed;
-  out.in_place_copies.assign(out.copies.size(), false);
+  out.in_situ_copies.assign(out.copies.size(), false);
   if (!recovery) {
-    out.in_place =
+    out.in_situ =
         absl::PermissionDeniedError("this site does not allow it (perf-agent --allow-recovery)");
     return;
   }
   if (!built->timed) {
-    out.in_place = absl::FailedPreconditionError(built->untimed);
+    out.in_situ = absl::FailedPreconditionError(built->untimed);
     return;
   }
   const absl::StatusOr<TripCount> trips = ProveEnds(loop.code);
-  out.in_place = trips.status();
+  out.in_situ = trips.status();
   if (!trips.ok()) return;
   built->trips = *trips;
   for (size_t i = 0; i < out.copies.size(); ++i)
-    out.in_place_copies[i] =
-        CheckInPlace(loop.code, out.copies[i], address_ + kPayloadExitStub).ok();
+    out.in_situ_copies[i] = CheckInSitu(loop.code, out.copies[i], address_ + kPayloadExitStub).ok();
   // REF, with which everything is compared.
-  if (!out.in_place_copies.front())
-    out.in_place = CheckInPlace(loop.code, out.copies.front(), address_ + kPayloadExitStub);
+  if (!out.in_situ_copies.front())
+    out.in_situ = CheckInSitu(loop.code, out.copies.front(), address_ + kPayloadExitStub);
 }
 
-BuiltLoop CacheBuilder::Build(const LabLoop& loop, uint64_t site, bool recovery) {
+BuiltLoop CacheBuilder::Build(const LoopToInject& loop, uint64_t site, bool recovery) {
   BuiltLoop built;
   const std::vector<uint8_t> before = bytes_;
   built.installed.status = BuildLive(loop, site, &built);
   if (built.installed.status.ok()) built.installed.status = BuildVariants(loop, &built);
   if (!built.installed.status.ok()) bytes_ = before;
-  if (built.installed.status.ok()) JudgeInPlace(loop, recovery, &built);
+  if (built.installed.status.ok()) JudgeInSitu(loop, recovery, &built);
   return built;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,12 +14,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 #include "agent/variant/copy.h"
 #include "agent/variant/patch_plan.h"
 #include "agent/variant/recovery/trip_count.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct BuiltLoop {
   InstalledLoop installed;
@@ -29,42 +29,42 @@ struct BuiltLoop {
   CodeCopy live;
   std::optional<CodeCopy> timed;  // none: this loop cannot be timed in the rank
   std::string untimed;            // why
-  TripCount trips;                // where installed.in_place is OK
+  TripCount trips;                // where installed.in_situ is OK
 };
 
 // REF, COUNT and TRACE, then the wanted ones, each once.
-std::vector<VariantName> NamesOf(const LabLoop& loop);
+std::vector<VariantName> NamesOf(const LoopToInject& loop);
 
 // Places where a copy stands, itself included, whose branches depend on what it computes: a run at a place where none of the
 // shadow was yet finds them unlearnt (docs/adr/0026-branches-as-new.md).
-inline constexpr int32_t kPlaces = 16;
+inline constexpr int32_t kPlacements = 16;
 
 // No cache of these loops, with so many places, is larger.
-uint64_t CacheBound(const std::vector<const LabLoop*>& loops, int32_t places = kPlaces);
+uint64_t CacheBound(const std::vector<const LoopToInject*>& loops, int32_t places = kPlacements);
 
 class CacheBuilder {
  public:
-  CacheBuilder(uint64_t address, uint64_t bound, int32_t places = kPlaces);
+  CacheBuilder(uint64_t address, uint64_t bound, int32_t places = kPlacements);
 
   // site: address of the loop's Site. recovery: find out which copies may run in the rank itself.
-  BuiltLoop Build(const LabLoop& loop, uint64_t site, bool recovery = false);
+  BuiltLoop Build(const LoopToInject& loop, uint64_t site, bool recovery = false);
 
   uint64_t address() const { return address_; }
   uint64_t empty_copy() const { return empty_copy_; }
   const std::vector<uint8_t>& bytes() const { return bytes_; }
 
  private:
-  absl::Status BuildLive(const LabLoop& loop, uint64_t site, BuiltLoop* built);
-  absl::Status BuildTimed(const LabLoop& loop, uint64_t site, BuiltLoop* built);
-  absl::Status BuildVariants(const LabLoop& loop, BuiltLoop* built);
-  void BuildCounted(const LabLoop& loop, size_t first, InstalledLoop* out);
-  void BuildChained(const LabLoop& loop, size_t needed, InstalledLoop* out);
-  void BuildPlaces(const LabLoop& loop, InstalledLoop* out);
+  absl::Status BuildLive(const LoopToInject& loop, uint64_t site, BuiltLoop* built);
+  absl::Status BuildTimed(const LoopToInject& loop, uint64_t site, BuiltLoop* built);
+  absl::Status BuildVariants(const LoopToInject& loop, BuiltLoop* built);
+  void BuildCounted(const LoopToInject& loop, size_t first, InstalledLoop* out);
+  void BuildBatched(const LoopToInject& loop, size_t needed, InstalledLoop* out);
+  void BuildSites(const LoopToInject& loop, InstalledLoop* out);
   void Repeat(CodeCopy* copy);
-  void JudgeInPlace(const LabLoop& loop, bool recovery, BuiltLoop* built) const;
-  absl::StatusOr<CodeCopy> Copy(const LabLoop& loop, const VariantName& name, Exits exits);
-  absl::StatusOr<CodeCopy> Chain(const ChainCode& chain, const VariantName& name);
-  CopyPlace PlaceOfNext(Exits exits) const;
+  void JudgeInSitu(const LoopToInject& loop, bool recovery, BuiltLoop* built) const;
+  absl::StatusOr<CodeCopy> Copy(const LoopToInject& loop, const VariantName& name, Exits exits);
+  absl::StatusOr<CodeCopy> Batch(const BatchCode& batch, const VariantName& name);
+  CopyTarget PlaceOfNext(Exits exits) const;
   uint64_t Reserve(uint64_t bytes);
   absl::Status Put(uint64_t address, const std::vector<uint8_t>& bytes);
 
@@ -76,12 +76,12 @@ class CacheBuilder {
 };
 
 // Leads every branch that leaves `copy` to where `places` says. Errors: a branch that cannot be led elsewhere.
-struct ExitPlace {
+struct ExitAddress {
   uint64_t target = 0;
   uint64_t place = 0;
 };
-absl::Status RedirectExits(CodeCopy* copy, const std::vector<ExitPlace>& places);
+absl::Status RedirectExits(CodeCopy* copy, const std::vector<ExitAddress>& places);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_CACHE_BUILDER_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/variant/thread_block.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kTiles = uint64_t{3} << 17;
@@ -60,4 +60,4 @@ uint64_t EvictBytesOfThisCpu(Evict level) {
   return 0;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 absl::StatusOr<uint64_t> XsaveMaskOfThisCpu();
 
@@ -24,6 +24,6 @@ inline constexpr size_t kEvictLevels = 4;
 
 uint64_t EvictBytesOfThisCpu(Evict level);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_CPU_STATE_H_

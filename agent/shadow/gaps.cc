@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kPage = 4096;
@@ -95,4 +95,4 @@ absl::StatusOr<uint64_t> FindGap(std::span<const MapEntry> maps, const Reach& re
   return best;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

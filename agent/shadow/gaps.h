@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct Reach {
   uint64_t low = 0;  // everything from low to high must be within 2 GiB of every byte of the gap
@@ -27,6 +27,6 @@ absl::StatusOr<std::vector<Reach>> GroupByReach(std::vector<Reach> spans, size_t
 absl::StatusOr<uint64_t> FindGap(std::span<const MapEntry> maps, const Reach& reach,
                                  uint64_t bytes);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_GAPS_H_

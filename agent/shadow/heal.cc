@@ -4,15 +4,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/shadow/journal.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 #include "agent/shadow/region_injection.h"
 #include "agent/shadow/restore.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
-void Audit(const LabOptions& options, const Injection& injection, const RestoreResult& result,
+void Audit(const InjectorOptions& options, const Injection& injection, const RestoreResult& result,
            const absl::Status& status) {
   if (!options.audit) return;
   AuditEntry entry;
@@ -24,7 +24,7 @@ void Audit(const LabOptions& options, const Injection& injection, const RestoreR
   options.audit(std::move(entry));
 }
 
-HealReport Heal(const Injection& injection, const LabOptions& options) {
+HealReport Heal(const Injection& injection, const InjectorOptions& options) {
   HealReport report;
   report.pid = injection.pid;
   if (options.tracer == nullptr) {
@@ -49,7 +49,7 @@ HealReport Heal(const Injection& injection, const LabOptions& options) {
 
 }  // namespace
 
-HealReport HealRank(int32_t pid, const LabOptions& options) {
+HealReport HealRank(int32_t pid, const InjectorOptions& options) {
   std::vector<std::string> damaged;
   HealReport report;
   report.pid = pid;
@@ -66,7 +66,7 @@ HealReport HealRank(int32_t pid, const LabOptions& options) {
   return report;
 }
 
-std::vector<HealReport> HealAll(const LabOptions& options) {
+std::vector<HealReport> HealAll(const InjectorOptions& options) {
   std::vector<std::string> damaged;
   std::vector<HealReport> reports;
   for (const Injection& injection : Journal(options.journal_directory).ReadAll(&damaged)) {
@@ -85,7 +85,7 @@ std::vector<HealReport> HealAll(const LabOptions& options) {
   return reports;
 }
 
-absl::Status HealBefore(const RankInfo& rank, const LabOptions& options) {
+absl::Status HealBefore(const RankInfo& rank, const InjectorOptions& options) {
   const auto known = Journal(options.journal_directory).Read(rank.pid, rank.start_ticks);
   if (known.ok() && options.tracer == nullptr) {
     return absl::FailedPreconditionError(
@@ -105,4 +105,4 @@ absl::Status HealBefore(const RankInfo& rank, const LabOptions& options) {
                    "; when none does any more, run: perf-agent heal ", rank.pid));
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,4 +1,4 @@
-#include "agent/shadow/process_lab.h"
+#include "agent/shadow/injected_rank.h"
 
 #include <algorithm>
 
@@ -7,9 +7,10 @@
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/restore.h"
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 bool InBody(const std::vector<CodeRange>& body, uint64_t address) {
@@ -37,28 +38,30 @@ absl::Status OfRestoring(const RestoreResult& result, const absl::Status& status
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RankLab>> RankLab::Open(const RankInfo& rank, LabOptions options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<ProcessLab> lab, ProcessLab::Open(rank, std::move(options)));
-  return lab;
+absl::StatusOr<std::unique_ptr<RankInjector>> RankInjector::Open(const RankInfo& rank,
+                                                                 InjectorOptions options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<InjectedRank> injector,
+                   InjectedRank::Open(rank, std::move(options)));
+  return injector;
 }
 
-absl::StatusOr<std::unique_ptr<ProcessLab>> ProcessLab::Open(const RankInfo& rank,
-                                                             LabOptions options) {
+absl::StatusOr<std::unique_ptr<InjectedRank>> InjectedRank::Open(const RankInfo& rank,
+                                                                 InjectorOptions options) {
   ASSIGN_OR_RETURN(Memory memory, Memory::Open(rank.pid, rank.start_ticks));
-  MemoryLook look(rank.pid);
-  ASSIGN_OR_RETURN(const MemoryFacts facts, look.Facts());
+  MemoryWalk probe(rank.pid);
+  ASSIGN_OR_RETURN(const MemoryFacts facts, probe.Facts());
   ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank.pid, facts, options.ranks_at_once));
   RETURN_IF_ERROR(JudgeHazards(hazards));
   RETURN_IF_ERROR(HealBefore(rank, options));
-  return std::unique_ptr<ProcessLab>(
-      new ProcessLab(rank, std::move(options), std::move(memory), std::move(look)));
+  return std::unique_ptr<InjectedRank>(
+      new InjectedRank(rank, std::move(options), std::move(memory), std::move(probe)));
 }
 
-ProcessLab::ProcessLab(RankInfo rank, LabOptions options, Memory memory, MemoryLook look)
+InjectedRank::InjectedRank(RankInfo rank, InjectorOptions options, Memory memory, MemoryWalk probe)
     : rank_(std::move(rank)),
       options_(std::move(options)),
       memory_(std::move(memory)),
-      memory_look_(std::move(look)),
+      memory_walk_(std::move(probe)),
       journal_(options_.journal_directory),
       shadow_cost_(CopyFaultNs()) {
   injection_.pid = rank_.pid;
@@ -66,12 +69,12 @@ ProcessLab::ProcessLab(RankInfo rank, LabOptions options, Memory memory, MemoryL
   injection_.boot_id = BootId();
 }
 
-ProcessLab::~ProcessLab() {
+InjectedRank::~InjectedRank() {
   // Once Uninstall has been tried the tracer may be gone; what is left is in the journal.
   if (installed_ && !uninstall_tried_) Uninstall().IgnoreError();
 }
 
-absl::StatusOr<HoldReply> ProcessLab::Hold(std::vector<HoldOp> ops) {
+absl::StatusOr<HoldReply> InjectedRank::Hold(std::vector<HoldOp> ops) {
   constexpr int64_t kPatienceNs = 2 * kNsPerSecond;
   std::vector<int64_t> stops;
   HoldRequest request{rank_.pid, rank_.start_ticks, options_.max_stop_ns, std::move(ops)};
@@ -88,7 +91,7 @@ absl::StatusOr<HoldReply> ProcessLab::Hold(std::vector<HoldOp> ops) {
   return reply;
 }
 
-void ProcessLab::CountStops(const std::vector<int64_t>& stops_ns) {
+void InjectedRank::CountStops(const std::vector<int64_t>& stops_ns) {
   for (int64_t ns : stops_ns) {
     ++cost_.stops;
     cost_.stop_ns += ns;
@@ -98,7 +101,7 @@ void ProcessLab::CountStops(const std::vector<int64_t>& stops_ns) {
 
 // What copies were made of, and what must be there when threads are sent to them: a library may have been closed meanwhile, and
 // another one loaded in its place.
-std::vector<ExpectBytesOp> ProcessLab::CodeOf(const LoopCode& loop) {
+std::vector<ExpectBytesOp> InjectedRank::CodeOf(const LoopCode& loop) {
   std::vector<ExpectBytesOp> pieces;
   uint64_t end = 0;
   for (const LoopInstruction& i : loop.instructions) {
@@ -111,7 +114,7 @@ std::vector<ExpectBytesOp> ProcessLab::CodeOf(const LoopCode& loop) {
 }
 
 // Where the jump leads. The same program may have the same loop after an exec, but nothing of ours.
-ExpectBytesOp ProcessLab::TrampolineOf(const LabSite& site) const {
+ExpectBytesOp InjectedRank::TrampolineOf(const PatchSite& site) const {
   constexpr uint64_t kEnough = 32;
   const uint64_t at = site.built.trampoline;
   for (const Cache& cache : caches_) {
@@ -123,7 +126,7 @@ ExpectBytesOp ProcessLab::TrampolineOf(const LabSite& site) const {
   return {{at}, {0}};  // never: it lies in one of them
 }
 
-std::vector<HoldOp> ProcessLab::PatchOps(const LabSite& site) const {
+std::vector<HoldOp> InjectedRank::PatchOps(const PatchSite& site) const {
   const PatchPlan& patch = site.built.patch;
   std::vector<HoldOp> ops(site.code.begin(), site.code.end());
   ops.push_back(TrampolineOf(site));
@@ -137,22 +140,22 @@ std::vector<HoldOp> ProcessLab::PatchOps(const LabSite& site) const {
   return ops;
 }
 
-absl::Status ProcessLab::PatchAll() {
+absl::Status InjectedRank::PatchAll() {
   std::vector<HoldOp> ops = ProtectOps(0);
-  for (const LabSite& site : sites_) {
+  for (const PatchSite& site : sites_) {
     if (site.index < 0 || !site.built.installed.status.ok()) continue;
     for (HoldOp& op : PatchOps(site)) ops.push_back(std::move(op));
   }
   return OfPatching(Hold(std::move(ops)).status());
 }
 
-absl::Status ProcessLab::MayAlter() const {
+absl::Status InjectedRank::MayAlter() const {
   return Cancelled() ? absl::CancelledError("altering was ended before it came to this loop")
                      : absl::OkStatus();
 }
 
-absl::Status ProcessLab::SetPatched(int32_t loop, bool patched) {
-  ASSIGN_OR_RETURN(LabSite * site, SiteOf(loop, false));
+absl::Status InjectedRank::SetPatched(int32_t loop, bool patched) {
+  ASSIGN_OR_RETURN(PatchSite * site, SiteOf(loop, false));
   if (site->patched == patched) return absl::OkStatus();
   if (patched) RETURN_IF_ERROR(MayAlter());
   const PatchPlan& patch = site->built.patch;
@@ -180,7 +183,7 @@ absl::Status ProcessLab::SetPatched(int32_t loop, bool patched) {
 }
 
 // A stop whose tracer was ended may have come to its end or not: the text tells, if nobody else wrote there.
-std::optional<bool> ProcessLab::JumpIsIn(const LabSite& site) const {
+std::optional<bool> InjectedRank::JumpIsIn(const PatchSite& site) const {
   const auto& jump = site.built.jump;
   const auto& original = site.built.patch.original;
   std::vector<uint8_t> now(jump.size());
@@ -190,7 +193,7 @@ std::optional<bool> ProcessLab::JumpIsIn(const LabSite& site) const {
   return std::nullopt;
 }
 
-absl::Status ProcessLab::Uninstall() {
+absl::Status InjectedRank::Uninstall() {
   if (!installed_) return absl::OkStatus();
   uninstall_tried_ = true;
   RestoreResult result;
@@ -199,7 +202,7 @@ absl::Status ProcessLab::Uninstall() {
   CountStops(result.stops_ns);
   int64_t pause = 0;
   for (int64_t ns : result.stops_ns) pause += ns;
-  for (LabSite& site : sites_) {
+  for (PatchSite& site : sites_) {
     if (site.index < 0 || !site.patched) continue;
     Audit("restore", &site, pause, OfRestoring(result, status));
     pause = 0;  // one stop for all
@@ -208,17 +211,17 @@ absl::Status ProcessLab::Uninstall() {
   Audit("unmap", nullptr, pause, OfRestoring(result, status));
   RETURN_IF_ERROR(status);
   installed_ = false;
-  bell_.reset();
+  doorbell_.reset();
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     addresses_.clear();
     code_.clear();
   }
   return journal_.Remove(injection_);
 }
 
-std::optional<uint64_t> ProcessLab::OriginalAddress(uint64_t address) const {
-  absl::MutexLock lock(&mutex_);
+std::optional<uint64_t> InjectedRank::OriginalAddress(uint64_t address) const {
+  MutexLock lock(&mutex_);
   const bool ours = std::any_of(code_.begin(), code_.end(), [&](const PcRange& range) {
     return address >= range.start && address < range.end;
   });
@@ -230,8 +233,8 @@ std::optional<uint64_t> ProcessLab::OriginalAddress(uint64_t address) const {
   return std::prev(after)->original;
 }
 
-void ProcessLab::Audit(const char* action, const LabSite* site, int64_t pause_ns,
-                       const absl::Status& outcome) {
+void InjectedRank::Audit(const char* action, const PatchSite* site, int64_t pause_ns,
+                         const absl::Status& outcome) {
   if (!options_.audit) return;
   AuditEntry entry;
   entry.unix_ns = SystemClock().UnixNs();
@@ -254,4 +257,4 @@ void ProcessLab::Audit(const char* action, const LabSite* site, int64_t pause_ns
   options_.audit(std::move(entry));
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,14 +1,14 @@
-// ProcessLab: more loops into a rank that has some. What is there is not touched: the new loops have caches of their own.
+// InjectedRank: more loops into a rank that has some. What is there is not touched: the new loops have caches of their own.
 #include <algorithm>
 
 #include "agent/procfs/procfs.h"
-#include "agent/shadow/process_lab.h"
+#include "agent/shadow/injected_rank.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 
-absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Add(std::vector<LabLoop> loops) {
+absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Add(std::vector<LoopToInject> loops) {
   if (options_.tracer == nullptr) return absl::InvalidArgumentError("a lab needs a tracer");
   if (uninstall_tried_) return absl::FailedPreconditionError("everything was taken out already");
   RETURN_IF_ERROR(MayAlter());
@@ -17,9 +17,9 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Add(std::vector<LabLoop> 
   const size_t noted = injection_.sites.size();
   absl::Status status = Prepare(loops);
   if (status.ok()) Note(first.site);
-  if (status.ok() && injection_.sites.size() > noted) status = PutIn(first);
+  if (status.ok() && injection_.sites.size() > noted) status = InsertJump(first);
   if (!status.ok()) {
-    TakeBack(first, noted);
+    RemoveJumps(first, noted);
     return status;
   }
   std::vector<InstalledLoop> installed = Installed(first.site);
@@ -29,16 +29,16 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Add(std::vector<LabLoop> 
 }
 
 // All loops so far were refused and nothing was mapped. They keep their numbers.
-void ProcessLab::ForgetPlans() {
+void InjectedRank::ForgetPlans() {
   caches_.clear();
   injection_.caches.clear();
   injection_.region = {};
   region_.reset();
-  for (LabSite& site : sites_) site.index = -1;
+  for (PatchSite& site : sites_) site.index = -1;
 }
 
 // On disk before it is in the rank, as in Install.
-absl::Status ProcessLab::PutIn(Batch first) {
+absl::Status InjectedRank::InsertJump(Batch first) {
   RETURN_IF_ERROR(journal_.Write(injection_));
   installed_ = true;
   const int64_t before = cost_.stop_ns;
@@ -52,7 +52,7 @@ absl::Status ProcessLab::PutIn(Batch first) {
 }
 
 // Into a region that is in use: the words that threads of the rank write are left alone.
-absl::Status ProcessLab::Announce(Batch first) {
+absl::Status InjectedRank::Announce(Batch first) {
   const uint64_t at = region_->address();
   ASSIGN_OR_RETURN(const uint64_t used,
                    region_->Read<uint64_t>(at + offsetof(RegionHeader, map_used)));
@@ -72,7 +72,7 @@ absl::Status ProcessLab::Announce(Batch first) {
 }
 
 // No jump leads to the new loops yet. What was mapped for them stays until the end, and in the journal until then.
-void ProcessLab::TakeBack(Batch first, size_t noted) {
+void InjectedRank::RemoveJumps(Batch first, size_t noted) {
   if (first.cache == 0 && installed_) {
     if (!Uninstall().ok()) return;  // what it leaves is in the journal
     uninstall_tried_ = false;
@@ -85,7 +85,7 @@ void ProcessLab::TakeBack(Batch first, size_t noted) {
     LogWarning("the journal of pid {} names more than there is: {}", rank_.pid, status.ToString());
 }
 
-void ProcessLab::ForgetCaches(Batch first) {
+void InjectedRank::ForgetCaches(Batch first) {
   absl::StatusOr<std::vector<MapEntry>> maps = absl::UnknownError("it may still map");
   if (!tracer_died_) maps = ProcFs().Maps(rank_.pid);
   for (size_t i = caches_.size(); i > first.cache; --i) {
@@ -97,4 +97,4 @@ void ProcessLab::ForgetCaches(Batch first) {
   caches_.erase(caches_.begin() + static_cast<std::ptrdiff_t>(first.cache), caches_.end());
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,4 +1,4 @@
-// ProcessLab: from loops to a patched rank. Everything is laid out and written to disk before the first stop.
+// InjectedRank: from loops to a patched rank. Everything is laid out and written to disk before the first stop.
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -10,11 +10,12 @@
 #include "agent/shadow/cpu_state.h"
 #include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/gaps.h"
-#include "agent/shadow/process_lab.h"
+#include "agent/shadow/injected_rank.h"
 #include "agent/shadow/region_injection.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kMostCacheBytes = 16u << 20;  // with copies at many places
@@ -70,12 +71,11 @@ CallOp MapCall(uint64_t address, uint64_t bytes, uint64_t protection, uint64_t f
 }  // namespace
 
 // Where there is no room for copies at many places, or that would be a large mapping for the rank, at one.
-absl::StatusOr<ProcessLab::Cache> ProcessLab::FindPlace(const std::vector<MapEntry>& maps,
-                                                        const Reach& reach,
-                                                        const std::vector<const LabLoop*>& loops,
-                                                        uint64_t more_bytes) {
+absl::StatusOr<InjectedRank::Cache> InjectedRank::FindSite(
+    const std::vector<MapEntry>& maps, const Reach& reach,
+    const std::vector<const LoopToInject*>& loops, uint64_t more_bytes) {
   absl::StatusOr<Cache> found = absl::NotFoundError("");
-  for (int32_t places : {kPlaces, 1}) {
+  for (int32_t places : {kPlacements, 1}) {
     const uint64_t bound = CacheBound(loops, places);
     if (places > 1 && bound > kMostCacheBytes) continue;
     const absl::StatusOr<uint64_t> address = FindGap(maps, reach, bound + more_bytes);
@@ -86,13 +86,13 @@ absl::StatusOr<ProcessLab::Cache> ProcessLab::FindPlace(const std::vector<MapEnt
 }
 
 // Two loops that share instructions cannot both be patched; the one named first wins.
-absl::Status ProcessLab::RefuseUnfit(const std::vector<LabLoop>& loops) {
+absl::Status InjectedRank::RefuseUnfit(const std::vector<LoopToInject>& loops) {
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
   const size_t first = sites_.size() - loops.size();
   auto accepted = static_cast<int32_t>(std::count_if(
-      sites_.begin(), sites_.end(), [](const LabSite& site) { return site.index >= 0; }));
+      sites_.begin(), sites_.end(), [](const PatchSite& site) { return site.index >= 0; }));
   for (size_t i = 0; i < loops.size(); ++i) {
-    LabSite& site = sites_[first + i];
+    PatchSite& site = sites_[first + i];
     absl::Status& status = site.built.installed.status;
     const MapEntry* map = FindMapping(maps, loops[i].code.header);
     for (size_t k = 0; k < first + i; ++k) {
@@ -120,7 +120,7 @@ absl::Status ProcessLab::RefuseUnfit(const std::vector<LabLoop>& loops) {
 }
 
 // Addresses of everything, so that all code can be made before anything is mapped.
-absl::Status ProcessLab::Lay(const std::vector<LabLoop>& loops) {
+absl::Status InjectedRank::Lay(const std::vector<LoopToInject>& loops) {
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
   ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
   const auto blocks =
@@ -134,14 +134,14 @@ absl::Status ProcessLab::Lay(const std::vector<LabLoop>& loops) {
                    GroupByReach(spans, kMaxCaches - injection_.caches.size()));
   uint64_t region_bytes = region_ ? 0 : RegionBytes(blocks);
   for (const Reach& reach : groups) {
-    std::vector<const LabLoop*> members;
+    std::vector<const LoopToInject*> members;
     for (size_t i = 0; i < loops.size(); ++i) {
       const uint64_t header = loops[i].code.header;
       if (sites_[first + i].index >= 0 && header >= reach.low && header <= reach.high)
         members.push_back(&loops[i]);
     }
     // The region follows the first cache.
-    ASSIGN_OR_RETURN(Cache cache, FindPlace(maps, reach, members, region_bytes));
+    ASSIGN_OR_RETURN(Cache cache, FindSite(maps, reach, members, region_bytes));
     if (region_bytes != 0) {
       injection_.region = {cache.address + cache.bound, cache.address + cache.bound + region_bytes};
       region_.emplace(&memory_, injection_.region.start, blocks);
@@ -159,13 +159,13 @@ absl::Status ProcessLab::Lay(const std::vector<LabLoop>& loops) {
   return absl::OkStatus();
 }
 
-absl::Status ProcessLab::BuildAll(const std::vector<LabLoop>& loops, size_t first_cache) {
+absl::Status InjectedRank::BuildAll(const std::vector<LoopToInject>& loops, size_t first_cache) {
   const size_t first = sites_.size() - loops.size();
   for (size_t k = first_cache; k < caches_.size(); ++k) {
     Cache& cache = caches_[k];
     CacheBuilder builder(cache.address, cache.bound, cache.places);
     for (size_t i = 0; i < loops.size(); ++i) {
-      LabSite& site = sites_[first + i];
+      PatchSite& site = sites_[first + i];
       const uint64_t header = loops[i].code.header;
       if (site.index < 0 || header < cache.reach.low || header > cache.reach.high) continue;
       site.built = builder.Build(loops[i], region_->SiteAddress(static_cast<uint32_t>(site.index)),
@@ -179,9 +179,9 @@ absl::Status ProcessLab::BuildAll(const std::vector<LabLoop>& loops, size_t firs
 }
 
 // What the journal needs. Sites that were refused when built keep their index; nothing is written for them.
-void ProcessLab::Note(size_t first_site) {
+void InjectedRank::Note(size_t first_site) {
   for (size_t i = first_site; i < sites_.size(); ++i) {
-    const LabSite& site = sites_[i];
+    const PatchSite& site = sites_[i];
     if (site.index < 0 || !site.built.installed.status.ok()) continue;
     InjectedSite noted;
     noted.loop_id = site.loop_id;
@@ -198,7 +198,7 @@ void ProcessLab::Note(size_t first_site) {
   }
 }
 
-absl::Status ProcessLab::MapAll(size_t first_cache) {
+absl::Status InjectedRank::MapAll(size_t first_cache) {
   std::vector<HoldOp> ops;
   for (size_t i = first_cache; i < caches_.size(); ++i) {
     ops.push_back(
@@ -212,13 +212,13 @@ absl::Status ProcessLab::MapAll(size_t first_cache) {
   return Hold(std::move(ops)).status();
 }
 
-absl::Status ProcessLab::FillCaches(size_t first_cache) {
+absl::Status InjectedRank::FillCaches(size_t first_cache) {
   for (size_t i = first_cache; i < caches_.size(); ++i)
     RETURN_IF_ERROR(memory_.Write(caches_[i].address, caches_[i].bytes));
   return absl::OkStatus();
 }
 
-absl::Status ProcessLab::FillRegion() {
+absl::Status InjectedRank::FillRegion() {
   ASSIGN_OR_RETURN(NamespacePid pid, ReadNamespacePid(rank_.pid));
   RegionHeader header{};
   header.magic = kShadowMagic;
@@ -240,19 +240,19 @@ absl::Status ProcessLab::FillRegion() {
   header.heartbeat_ticks = TickClock::Ticks();
   header.stale_ticks = ticks_.ToTicks(kStaleNs);
   ASSIGN_OR_RETURN(header.map_used, FillSites(0, 0));
-  bell_.emplace(&memory_, region_->address());
+  doorbell_.emplace(&memory_, region_->address());
   return region_->Write(region_->address(), header);
 }
 
 // The entries of the map that are used then.
-absl::StatusOr<uint32_t> ProcessLab::FillSites(size_t first_site, uint32_t map_used) {
+absl::StatusOr<uint32_t> InjectedRank::FillSites(size_t first_site, uint32_t map_used) {
   uint32_t used = map_used;
   for (size_t k = first_site; k < sites_.size(); ++k) {
-    const LabSite& lab_site = sites_[k];
-    if (lab_site.index < 0 || !lab_site.built.installed.status.ok()) continue;
-    const BuiltLoop& built = lab_site.built;
+    const PatchSite& patch_site = sites_[k];
+    if (patch_site.index < 0 || !patch_site.built.installed.status.ok()) continue;
+    const BuiltLoop& built = patch_site.built;
     Site site{};
-    site.index = static_cast<uint32_t>(lab_site.index);
+    site.index = static_cast<uint32_t>(patch_site.index);
     site.region = injection_.region.start;
     site.header_address = built.patch.address;
     site.trampoline = built.trampoline;
@@ -281,13 +281,13 @@ absl::StatusOr<uint32_t> ProcessLab::FillSites(size_t first_site, uint32_t map_u
 
 // Two agents may have looked at the same moment and seen nobody. Each shows its region before it looks again, so at least one of
 // them sees the other before any jump is written.
-absl::Status ProcessLab::RefuseCompany() const {
+absl::Status InjectedRank::RefuseCompany() const {
   const absl::Status other = ReadInjectionFromRank(rank_.pid, injection_.region.start).status();
   if (absl::IsNotFound(other)) return absl::OkStatus();
   return absl::FailedPreconditionError("another agent alters it");
 }
 
-std::vector<HoldOp> ProcessLab::ProtectOps(size_t first_cache) const {
+std::vector<HoldOp> InjectedRank::ProtectOps(size_t first_cache) const {
   std::vector<HoldOp> ops;
   for (size_t i = first_cache; i < caches_.size(); ++i) {
     CallOp protect;
@@ -301,12 +301,12 @@ std::vector<HoldOp> ProcessLab::ProtectOps(size_t first_cache) const {
   return ops;
 }
 
-void ProcessLab::PublishAddresses() {
+void InjectedRank::PublishAddresses() {
   std::vector<AddressPair> addresses;
   auto add = [&](const CodeCopy& copy) {
     addresses.insert(addresses.end(), copy.address_map.begin(), copy.address_map.end());
   };
-  for (const LabSite& site : sites_) {
+  for (const PatchSite& site : sites_) {
     if (site.index < 0 || !site.built.installed.status.ok()) continue;
     addresses.push_back({site.built.patch.address, site.built.trampoline});
     add(site.built.live);
@@ -315,16 +315,16 @@ void ProcessLab::PublishAddresses() {
   }
   std::sort(addresses.begin(), addresses.end(),
             [](const AddressPair& a, const AddressPair& b) { return a.copy < b.copy; });
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   code_ = injection_.caches;
   addresses_ = std::move(addresses);
 }
 
 // Reads the rank and touches nothing.
-absl::Status ProcessLab::Prepare(const std::vector<LabLoop>& loops) {
+absl::Status InjectedRank::Prepare(const std::vector<LoopToInject>& loops) {
   const size_t first_cache = caches_.size();
-  for (const LabLoop& loop : loops) {
-    LabSite& site = sites_.emplace_back();
+  for (const LoopToInject& loop : loops) {
+    PatchSite& site = sites_.emplace_back();
     site.loop_id = loop.loop_id;
     site.body = loop.code.body;
     site.code = CodeOf(loop.code);
@@ -335,7 +335,7 @@ absl::Status ProcessLab::Prepare(const std::vector<LabLoop>& loops) {
 }
 
 // After an attempt that left nothing in the rank: the next one begins anew.
-void ProcessLab::Forget() {
+void InjectedRank::Forget() {
   sites_.clear();
   caches_.clear();
   injection_.sites.clear();
@@ -345,14 +345,14 @@ void ProcessLab::Forget() {
   uninstall_tried_ = false;
 }
 
-std::vector<InstalledLoop> ProcessLab::Installed(size_t first_site) const {
+std::vector<InstalledLoop> InjectedRank::Installed(size_t first_site) const {
   std::vector<InstalledLoop> installed;
   for (size_t i = first_site; i < sites_.size(); ++i)
     installed.push_back(sites_[i].built.installed);
   return installed;
 }
 
-absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Rehearse(std::vector<LabLoop> loops) {
+absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Rehearse(std::vector<LoopToInject> loops) {
   ASSIGN_OR_RETURN(const ProcessStatus status, ProcFs().Status(rank_.pid));
   if (status.state == 'T') return absl::FailedPreconditionError("the process is stopped (SIGSTOP)");
   if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
@@ -360,7 +360,7 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Rehearse(std::vector<LabL
   return Installed(0);
 }
 
-absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLoop> loops) {
+absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Install(std::vector<LoopToInject> loops) {
   if (options_.tracer == nullptr) return absl::InvalidArgumentError("a lab needs a tracer");
   if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
   RETURN_IF_ERROR(MayAlter());
@@ -379,7 +379,7 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLo
     if (status.ok()) status = MayAlter();
     if (status.ok()) status = PatchAll();
     int64_t pause = cost_.stop_ns - mapped;
-    for (LabSite& site : sites_) {
+    for (PatchSite& site : sites_) {
       if (site.index < 0 || !site.built.installed.status.ok()) continue;
       Audit("install", &site, pause, status);
       pause = 0;
@@ -394,4 +394,4 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessLab::Install(std::vector<LabLo
   return Installed(0);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,4 +1,4 @@
-// ProcessLab: recovery mode, from the plan to the answer. Outside P1: copies run in the threads of the rank.
+// InjectedRank: recovery mode, from the plan to the answer. Outside P1: copies run in the threads of the rank.
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -8,13 +8,13 @@
 #include "absl/time/clock.h"
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/forking/preconditions.h"
-#include "agent/shadow/process_lab.h"
+#include "agent/shadow/injected_rank.h"
 #include "agent/shadow/recovery/give_back.h"
 #include "agent/shadow/timing/live_reading.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kPollNs = kNsPerMs;
@@ -46,16 +46,16 @@ RecoveryPlan PlanOf(const TripCount& trips) {
 
 }  // namespace
 
-absl::Status ProcessLab::MayRecover(const LabSite& site, const RecoveryWish& wish) {
+absl::Status InjectedRank::MayRecover(const PatchSite& site, const RecoveryRequest& request) {
   if (!options_.recovery) return absl::PermissionDeniedError("recovery mode is not allowed here");
   const InstalledLoop& installed = site.built.installed;
-  RETURN_IF_ERROR(installed.in_place);
-  if (wish.round.empty() || wish.round.size() > kMaxRuns || wish.runs < 1)
+  RETURN_IF_ERROR(installed.in_situ);
+  if (request.round.empty() || request.round.size() > kMaxRuns || request.runs < 1)
     return absl::InvalidArgumentError("a recovery needs runs");
-  for (int32_t copy : wish.round) {
+  for (int32_t copy : request.round) {
     if (copy == kNoCopy) continue;
     const auto i = static_cast<size_t>(copy);
-    if (copy < 0 || i >= installed.in_place_copies.size() || !installed.in_place_copies[i])
+    if (copy < 0 || i >= installed.in_situ_copies.size() || !installed.in_situ_copies[i])
       return absl::FailedPreconditionError(absl::StrCat("copy ", copy, " may not run in place"));
   }
   ASSIGN_OR_RETURN(uint32_t orphan,
@@ -63,47 +63,47 @@ absl::Status ProcessLab::MayRecover(const LabSite& site, const RecoveryWish& wis
   if (orphan != 0)
     return absl::FailedPreconditionError(
         absl::StrCat("shadow ", orphan, " of the rank could not be ended"));
-  ASSIGN_OR_RETURN(const RankHazards hazards, LookForHazards());
+  ASSIGN_OR_RETURN(const RankHazards hazards, CheckHazards());
   // Reading a device twice may not be the same as reading it once.
   if (std::any_of(hazards.maps.begin(), hazards.maps.end(), IsDevice))
     return absl::FailedPreconditionError("the rank has mapped a device: nothing is read twice");
   return absl::OkStatus();
 }
 
-absl::StatusOr<ShadowPlan> ProcessLab::MakeRecoveryPlan(const LabSite& site,
-                                                        const RecoveryWish& wish) const {
+absl::StatusOr<ShadowPlan> InjectedRank::MakeRecoveryPlan(const PatchSite& site,
+                                                          const RecoveryRequest& request) const {
   ShadowPlan plan{};
   plan.site = static_cast<uint32_t>(site.index);
   plan.recovery = PlanOf(site.built.trips);
-  plan.recovery.limit = std::min(kMostRecoveries, static_cast<uint32_t>(wish.runs));
+  plan.recovery.limit = std::min(kMostRecoveries, static_cast<uint32_t>(request.runs));
   plan.recovery.skips = kSkipsPerRun * plan.recovery.limit;
-  plan.recovery.most_ticks = ticks_.ToTicks(std::max<int64_t>(0, wish.most_added_ns));
+  plan.recovery.most_ticks = ticks_.ToTicks(std::max<int64_t>(0, request.most_added_ns));
   uint32_t selves = 0;
-  for (int32_t copy : wish.round) {
+  for (int32_t copy : request.round) {
     if (copy == kNoCopy) {
       plan.runs[plan.run_count++].copy = site.empty_copy;
     } else {
       RETURN_IF_ERROR(AddRun(site, {.variant = copy}, &plan, &selves));
     }
-    plan.runs[plan.run_count - 1].flags |= kRunInPlace;
+    plan.runs[plan.run_count - 1].flags |= kRunInSitu;
   }
   return plan;
 }
 
-absl::StatusOr<uint32_t> ProcessLab::InPlace() const {
-  return region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, in_place));
+absl::StatusOr<uint32_t> InjectedRank::InSitu() const {
+  return region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, in_situ));
 }
 
 // A thread says that it is inside a copy before it stops being counted: this order misses nobody.
-absl::StatusOr<bool> ProcessLab::SomebodyReads() const {
-  ASSIGN_OR_RETURN(const uint32_t in_place, InPlace());
-  if (in_place != 0 || !options_.recovery) return in_place != 0;
+absl::StatusOr<bool> InjectedRank::SomebodyReads() const {
+  ASSIGN_OR_RETURN(const uint32_t in_situ, InSitu());
+  if (in_situ != 0 || !options_.recovery) return in_situ != 0;
   ASSIGN_OR_RETURN(const std::vector<ThreadRecord> records, Records());
   return std::any_of(records.begin(), records.end(),
                      [](const ThreadRecord& record) { return record.run.inside == kInCopy; });
 }
 
-absl::Status ProcessLab::AwaitNobodyInPlace() {
+absl::Status InjectedRank::AwaitNobodyInSitu() {
   const int64_t deadline = Now() + kLeaveNs;
   ASSIGN_OR_RETURN(bool somebody, SomebodyReads());
   while (somebody && Now() < deadline) {
@@ -121,7 +121,7 @@ absl::Status ProcessLab::AwaitNobodyInPlace() {
 }
 
 // Threads that are still inside, or whose handler is under way, are left alone.
-absl::Status ProcessLab::GiveBackJumped() {
+absl::Status InjectedRank::GiveBackJumped() {
   ASSIGN_OR_RETURN(const std::vector<ThreadRecord> records, Records());
   const GiveBackPlan plan = PlanGiveBack(records, *region_, injection_.caches);
   if (plan.records.empty()) return absl::OkStatus();
@@ -133,19 +133,19 @@ absl::Status ProcessLab::GiveBackJumped() {
   for (size_t i = 0; i < std::min(met.size(), plan.records.size()); ++i) {
     const uint64_t at = region_->RecordAddress(plan.records[i]) + offsetof(ThreadRecord, run);
     if (met[i] == 1)
-      RETURN_IF_ERROR(region_->Write(at + offsetof(RunInPlace, inside), uint32_t{kJumped}));
+      RETURN_IF_ERROR(region_->Write(at + offsetof(RunInSitu, inside), uint32_t{kJumped}));
   }
   return absl::OkStatus();
 }
 
 // Nobody reads the plan before the mode says so, and nobody may still read the last one.
-absl::Status ProcessLab::ArmRecovery(const LabSite& site, const ShadowPlan& plan) {
+absl::Status InjectedRank::ArmRecovery(const PatchSite& site, const ShadowPlan& plan) {
   const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
   ASSIGN_OR_RETURN(uint32_t busy,
                    region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, busy)));
   if (busy != 0) return absl::UnavailableError("the last shadow is not over yet");
   RETURN_IF_ERROR(SetMode(site, kModeIdle));
-  RETURN_IF_ERROR(AwaitNobodyInPlace());
+  RETURN_IF_ERROR(AwaitNobodyInSitu());
   RETURN_IF_ERROR(ForgetEndedThreads());
   RETURN_IF_ERROR(Beat());
   RETURN_IF_ERROR(region_->WriteMany(region_->ResultsAddress(),
@@ -158,8 +158,8 @@ absl::Status ProcessLab::ArmRecovery(const LabSite& site, const ShadowPlan& plan
 }
 
 // True: it ended by its own limits.
-absl::StatusOr<bool> ProcessLab::AwaitRecovery(const LabSite& site, const ShadowPlan& plan,
-                                               int64_t timeout_ns) {
+absl::StatusOr<bool> InjectedRank::AwaitRecovery(const PatchSite& site, const ShadowPlan& plan,
+                                                 int64_t timeout_ns) {
   const uint64_t at =
       region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, generation_done);
   const int64_t deadline = Now() + timeout_ns;
@@ -171,12 +171,12 @@ absl::StatusOr<bool> ProcessLab::AwaitRecovery(const LabSite& site, const Shadow
   }
   RETURN_IF_ERROR(SetMode(site, kModeIdle));
   RETURN_IF_ERROR(done.status());
-  absl::Status left = AwaitNobodyInPlace();
+  absl::Status left = AwaitNobodyInSitu();
   if (absl::IsUnavailable(left)) {
     // A handler may be under way, or the thread in the loop itself: its next entry tells, if that one is looked at.
     RETURN_IF_ERROR(Beat());
-    RETURN_IF_ERROR(SetMode(site, kModeCensus));
-    left = AwaitNobodyInPlace();
+    RETURN_IF_ERROR(SetMode(site, kModeEntryCount));
+    left = AwaitNobodyInSitu();
     RETURN_IF_ERROR(SetMode(site, kModeIdle));
   }
   RETURN_IF_ERROR(left);
@@ -185,9 +185,9 @@ absl::StatusOr<bool> ProcessLab::AwaitRecovery(const LabSite& site, const Shadow
 }
 
 // No thread can have been held up for longer than `longest_ns`: the figures are the rank's own.
-absl::StatusOr<RecoveryAnswer> ProcessLab::CollectRecovery(const LabSite& site,
-                                                           const ShadowPlan& plan,
-                                                           int64_t longest_ns) {
+absl::StatusOr<RecoveryAnswer> InjectedRank::CollectRecovery(const PatchSite& site,
+                                                             const ShadowPlan& plan,
+                                                             int64_t longest_ns) {
   ASSIGN_OR_RETURN(const Site state,
                    region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));
   const uint32_t count = std::min(state.recoveries, plan.recovery.limit);
@@ -219,8 +219,9 @@ absl::StatusOr<RecoveryAnswer> ProcessLab::CollectRecovery(const LabSite& site,
   return answer;
 }
 
-absl::StatusOr<RecoveryAnswer> ProcessLab::RunRecovery(const LabSite& site, const ShadowPlan& plan,
-                                                       int64_t timeout_ns) {
+absl::StatusOr<RecoveryAnswer> InjectedRank::RunRecovery(const PatchSite& site,
+                                                         const ShadowPlan& plan,
+                                                         int64_t timeout_ns) {
   const int64_t begin = Now();
   RETURN_IF_ERROR(ArmRecovery(site, plan));
   ASSIGN_OR_RETURN(const bool enough, AwaitRecovery(site, plan, timeout_ns));
@@ -236,15 +237,15 @@ absl::StatusOr<RecoveryAnswer> ProcessLab::RunRecovery(const LabSite& site, cons
   return answer;
 }
 
-absl::StatusOr<RecoveryAnswer> ProcessLab::Recover(const RecoveryWish& wish) {
-  ASSIGN_OR_RETURN(LabSite * site, SiteOf(wish.loop, true));
-  RETURN_IF_ERROR(MayRecover(*site, wish));
-  ASSIGN_OR_RETURN(ShadowPlan plan, MakeRecoveryPlan(*site, wish));
+absl::StatusOr<RecoveryAnswer> InjectedRank::Recover(const RecoveryRequest& request) {
+  ASSIGN_OR_RETURN(PatchSite * site, SiteOf(request.loop, true));
+  RETURN_IF_ERROR(MayRecover(*site, request));
+  ASSIGN_OR_RETURN(ShadowPlan plan, MakeRecoveryPlan(*site, request));
   plan.generation = ++generation_;
-  absl::StatusOr<RecoveryAnswer> answer = RunRecovery(*site, plan, wish.timeout_ns);
+  absl::StatusOr<RecoveryAnswer> answer = RunRecovery(*site, plan, request.timeout_ns);
   if (!answer.ok()) SetMode(*site, kModeIdle).IgnoreError();
   Audit("recovery", site, 0, answer.status());
   return answer;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,4 +1,4 @@
-// ProcessLab: one shadow from the plan to the answer.
+// InjectedRank: one shadow from the plan to the answer.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,21 +16,21 @@
 #include "agent/procfs/read_file.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/forking/process_files.h"
-#include "agent/shadow/process_lab.h"
+#include "agent/shadow/injected_rank.h"
 #include "agent/shadow/protect_list.h"
 #include "agent/shadow/shadow_reading.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // A team that stands still waits for what the agent is to tell it: then every look counts.
 constexpr int64_t kEagerPollNs = 50'000;
 constexpr int64_t kPollNs = kNsPerMs;
 constexpr int64_t kLongestPollNs = 5 * kNsPerMs;
-constexpr int64_t kHearingPollNs = 25 * kNsPerMs;  // with a bell: for a cancel, a rank that ends
-constexpr int64_t kLookNs = 20'000;                // of the agent's CPU time, waking included
+constexpr int64_t kDoorbellPollNs = 25 * kNsPerMs;  // with a bell: for a cancel, a rank that ends
+constexpr int64_t kScanNs = 20'000;                 // of the agent's CPU time, waking included
 constexpr uint64_t kGatherNs = 1'000'000;
 constexpr uint32_t kRetries = 8;
 constexpr int64_t kGraceNs = 3 * kNsPerSecond;  // for a shadow that must be killed and reaped
@@ -43,20 +43,20 @@ int64_t Now() {
 }
 
 // A copy of each page that is written, of those that there are; and what is put aside.
-uint64_t BytesWritten(const ShadowWish& wish, const MemoryFacts& memory) {
-  uint64_t bytes = std::min(wish.written_bytes, memory.anonymous);
-  for (const auto& range : wish.restores) bytes += std::min(range.second, uint64_t{1} << 40);
+uint64_t BytesWritten(const ShadowRequest& request, const MemoryFacts& memory) {
+  uint64_t bytes = std::min(request.written_bytes, memory.anonymous);
+  for (const auto& range : request.restores) bytes += std::min(range.second, uint64_t{1} << 40);
   Evict most = Evict::kNothing;
-  for (const RunWish& run : wish.runs) most = std::max(most, run.evict);
-  return bytes + EvictBytesOfThisCpu(most) * static_cast<uint64_t>(std::max(1, wish.team));
+  for (const RunSpec& run : request.runs) most = std::max(most, run.evict);
+  return bytes + EvictBytesOfThisCpu(most) * static_cast<uint64_t>(std::max(1, request.team));
 }
 
-absl::StatusOr<const CodeCopy*> CopyOf(const InstalledLoop& installed, const RunWish& wish) {
-  const auto variant = static_cast<size_t>(wish.variant);
-  if (wish.instances == 0) return &installed.copies[variant];
-  if (variant >= installed.chained.size()) return installed.chains;
-  RETURN_IF_ERROR(installed.chained[variant].status());
-  return &*installed.chained[variant];
+absl::StatusOr<const CodeCopy*> CopyOf(const InstalledLoop& installed, const RunSpec& request) {
+  const auto variant = static_cast<size_t>(request.variant);
+  if (request.instances == 0) return &installed.copies[variant];
+  if (variant >= installed.batched.size()) return installed.batches;
+  RETURN_IF_ERROR(installed.batched[variant].status());
+  return &*installed.batched[variant];
 }
 
 // Where the copy begins at a place, counted round.
@@ -75,18 +75,18 @@ bool IsEntryOf(const CodeCopy& copy, uint64_t address) {
 // what lies between two of them cost the least together.
 int64_t PollNs(int64_t waited_ns) {
   const double best =
-      std::sqrt(2.0 * kLookNs * static_cast<double>(std::max<int64_t>(0, waited_ns)));
+      std::sqrt(2.0 * kScanNs * static_cast<double>(std::max<int64_t>(0, waited_ns)));
   return std::clamp(static_cast<int64_t>(best), kEagerPollNs, kLongestPollNs);
 }
 
 // Everything is ready, the arming waits for its moment. How long the loop may stay armed then.
-absl::StatusOr<int64_t> AwaitMoment(const ShadowWish& wish) {
-  if (wish.arm_until_ns == 0) return wish.timeout_ns;
-  const int64_t early = std::min(wish.arm_from_ns - Now(), kLongestEarlyNs);
+absl::StatusOr<int64_t> AwaitMoment(const ShadowRequest& request) {
+  if (request.arm_until_ns == 0) return request.timeout_ns;
+  const int64_t early = std::min(request.arm_from_ns - Now(), kLongestEarlyNs);
   if (early > 0) absl::SleepFor(absl::Nanoseconds(early));
-  const int64_t left = wish.arm_until_ns - Now();
+  const int64_t left = request.arm_until_ns - Now();
   if (left <= 0) return absl::CancelledError("its window was over before it could be armed");
-  return std::min(left, wish.timeout_ns);
+  return std::min(left, request.timeout_ns);
 }
 
 absl::Status SetOomScore(int32_t pid) {
@@ -103,21 +103,21 @@ int32_t MostRuns(int32_t team) {
   return std::min(static_cast<int32_t>(kMaxRuns), slots) - static_cast<int32_t>(kProbeRuns);
 }
 
-absl::Status ProcessLab::AddRun(const LabSite& site, const RunWish& wish, ShadowPlan* plan,
-                                uint32_t* selves) const {
+absl::Status InjectedRank::AddRun(const PatchSite& site, const RunSpec& request, ShadowPlan* plan,
+                                  uint32_t* selves) const {
   const InstalledLoop& installed = site.built.installed;
-  if (wish.variant < 0 || static_cast<size_t>(wish.variant) >= installed.copies.size())
-    return absl::InvalidArgumentError(absl::StrCat("no variant ", wish.variant));
-  const auto variant = static_cast<size_t>(wish.variant);
-  ASSIGN_OR_RETURN(const CodeCopy* chosen, CopyOf(installed, wish));
+  if (request.variant < 0 || static_cast<size_t>(request.variant) >= installed.copies.size())
+    return absl::InvalidArgumentError(absl::StrCat("no variant ", request.variant));
+  const auto variant = static_cast<size_t>(request.variant);
+  ASSIGN_OR_RETURN(const CodeCopy* chosen, CopyOf(installed, request));
   const CodeCopy& copy = *chosen;
   RunEntry& run = plan->runs[plan->run_count++];
-  run.copy = EntryOf(copy, wish.place);
-  run.iteration_limit = wish.iteration_limit;
-  run.instances = wish.instances;
-  run.flags |= static_cast<uint32_t>(wish.evict) << kRunEvictShift;
-  if (wish.restore) run.flags |= kRunRestore;
-  if (wish.learn) run.flags |= kRunLearn;
+  run.copy = EntryOf(copy, request.place);
+  run.iteration_limit = request.iteration_limit;
+  run.instances = request.instances;
+  run.flags |= static_cast<uint32_t>(request.evict) << kRunEvictShift;
+  if (request.restore) run.flags |= kRunRestore;
+  if (request.learn) run.flags |= kRunLearn;
   if (copy.flush_denormals) run.flags |= kRunFtz | kRunDaz;
   if (installed.names[variant].Has(Change::kTrace)) run.flags |= kRunTrace;
   if (copy.pinned > 0 || !copy.self_pointers.empty()) run.flags |= kRunPinned;
@@ -139,23 +139,24 @@ absl::Status ProcessLab::AddRun(const LabSite& site, const RunWish& wish, Shadow
 }
 
 // The runs that were wished for stand between runs of an empty copy: first, and two at the end.
-absl::StatusOr<ShadowPlan> ProcessLab::MakePlan(const LabSite& site, const ShadowWish& wish) const {
-  if (wish.team < 1 || static_cast<uint32_t>(wish.team) > region_->blocks())
+absl::StatusOr<ShadowPlan> InjectedRank::MakePlan(const PatchSite& site,
+                                                  const ShadowRequest& request) const {
+  if (request.team < 1 || static_cast<uint32_t>(request.team) > region_->blocks())
     return absl::FailedPreconditionError(absl::StrCat(
-        "a team of ", wish.team, ": there is room for ", region_->blocks(), " threads"));
-  const size_t runs = wish.runs.size() + kProbeRuns;
-  if (runs > kMaxRuns || runs * static_cast<size_t>(wish.team) > kResultSlots ||
-      wish.restores.size() > kMaxRestores)
+        "a team of ", request.team, ": there is room for ", region_->blocks(), " threads"));
+  const size_t runs = request.runs.size() + kProbeRuns;
+  if (runs > kMaxRuns || runs * static_cast<size_t>(request.team) > kResultSlots ||
+      request.restores.size() > kMaxRestores)
     return absl::InvalidArgumentError(absl::StrCat("a shadow of ", runs, " runs and ",
-                                                   wish.restores.size(),
+                                                   request.restores.size(),
                                                    " ranges to restore is too large"));
   ShadowPlan plan{};
   plan.site = static_cast<uint32_t>(site.index);
-  plan.team = static_cast<uint32_t>(wish.team);
+  plan.team = static_cast<uint32_t>(request.team);
   plan.retries = kRetries;
   plan.flags = kPlanPinCpu | kPlanWaitForAgent;
   plan.gather_ns = kGatherNs;
-  const int64_t longest = std::clamp<int64_t>(wish.shadow_ns, kNsPerMs, options_.max_shadow_ns);
+  const int64_t longest = std::clamp<int64_t>(request.shadow_ns, kNsPerMs, options_.max_shadow_ns);
   plan.shadow_ns = static_cast<uint64_t>(longest);
   plan.soft_ticks = ticks_.ToTicks(static_cast<int64_t>(kSoftShare * static_cast<double>(longest)));
   plan.agent_wait_ns = std::min(kAgentWaitNs, plan.shadow_ns / 2);
@@ -163,11 +164,11 @@ absl::StatusOr<ShadowPlan> ProcessLab::MakePlan(const LabSite& site, const Shado
     plan.evict_bytes[level] = EvictBytesOfThisCpu(static_cast<Evict>(level));
   uint32_t selves = 0;
   plan.runs[plan.run_count++].copy = site.empty_copy;
-  for (const RunWish& run : wish.runs) RETURN_IF_ERROR(AddRun(site, run, &plan, &selves));
+  for (const RunSpec& run : request.runs) RETURN_IF_ERROR(AddRun(site, run, &plan, &selves));
   for (size_t i = 1; i < kProbeRuns; ++i) plan.runs[plan.run_count++].copy = site.empty_copy;
-  for (size_t i = 0; i < wish.restores.size(); ++i) {
-    const int32_t writer = i < wish.writers.size() ? wish.writers[i] : -1;
-    plan.restores[plan.restore_count++] = {wish.restores[i].first, wish.restores[i].second,
+  for (size_t i = 0; i < request.restores.size(); ++i) {
+    const int32_t writer = i < request.writers.size() ? request.writers[i] : -1;
+    plan.restores[plan.restore_count++] = {request.restores[i].first, request.restores[i].second,
                                            writer < 0 ? kSharedOut : static_cast<uint32_t>(writer),
                                            0};
   }
@@ -176,13 +177,13 @@ absl::StatusOr<ShadowPlan> ProcessLab::MakePlan(const LabSite& site, const Shado
 
 // Nobody reads the plan before the mode says so, and nobody may still read the last one. Without anybody in place a phase that
 // was left behind means nothing.
-absl::Status ProcessLab::Arm(const LabSite& site, const ShadowPlan& plan, int64_t countdown) {
+absl::Status InjectedRank::Arm(const PatchSite& site, const ShadowPlan& plan, int64_t countdown) {
   const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
   RETURN_IF_ERROR(SetMode(site, kModeIdle));
   ASSIGN_OR_RETURN(uint32_t busy,
                    region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, busy)));
   if (busy != 0) return absl::UnavailableError("the last shadow is not over yet");
-  RETURN_IF_ERROR(AwaitNobodyInPlace());
+  RETURN_IF_ERROR(AwaitNobodyInSitu());
   ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));
   RETURN_IF_ERROR(Beat());
   RETURN_IF_ERROR(region_->Write(region_->PlanAddress(), plan));
@@ -197,7 +198,8 @@ absl::Status ProcessLab::Arm(const LabSite& site, const ShadowPlan& plan, int64_
 }
 
 // The shadow's own mappings cannot change any more: what it shares with others is exactly what they say.
-absl::Status ProcessLab::ServeShadow(const LabSite& site, const ShadowPlan& plan, bool* served) {
+absl::Status InjectedRank::ServeShadow(const PatchSite& site, const ShadowPlan& plan,
+                                       bool* served) {
   struct Head {
     uint32_t done, error_step;
     int32_t error;
@@ -217,8 +219,8 @@ absl::Status ProcessLab::ServeShadow(const LabSite& site, const ShadowPlan& plan
   RETURN_IF_ERROR(region_->WriteMany(plan_at + offsetof(ShadowPlan, protects), ranges));
   RETURN_IF_ERROR(region_->Write(plan_at + offsetof(ShadowPlan, protect_count),
                                  static_cast<uint32_t>(ranges.size())));
-  const std::vector<RestoreRange> wished(plan.restores, plan.restores + plan.restore_count);
-  const std::vector<RestoreRange> restores = ClipRestores(maps, wished);
+  const std::vector<RestoreRange> requested(plan.restores, plan.restores + plan.restore_count);
+  const std::vector<RestoreRange> restores = ClipRestores(maps, requested);
   if (restores.size() > kMaxRestores)
     return absl::ResourceExhaustedError("too many ranges to restore");
   RETURN_IF_ERROR(region_->WriteMany(plan_at + offsetof(ShadowPlan, restores), restores));
@@ -230,24 +232,24 @@ absl::Status ProcessLab::ServeShadow(const LabSite& site, const ShadowPlan& plan
   return region_->Write(region_->ChildAddress() + offsetof(ChildControl, go), uint32_t{1});
 }
 
-absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan,
-                                     int64_t timeout_ns) {
+absl::Status InjectedRank::AwaitShadow(const PatchSite& site, const ShadowPlan& plan,
+                                       int64_t timeout_ns) {
   const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
   const int64_t begin = Now(), give_up = begin + timeout_ns;
   const int64_t last = give_up + static_cast<int64_t>(plan.shadow_ns) + kGraceNs;
   bool served = false, disarmed = false;
   int64_t nap_ns = kEagerPollNs;
-  for (uint32_t bell = 0;; bell_->Await(bell, nap_ns)) {
+  for (uint32_t doorbell = 0;; doorbell_->Await(doorbell, nap_ns)) {
     RETURN_IF_ERROR(BeatIfDue());
-    ASSIGN_OR_RETURN(bell, bell_->Count());
+    ASSIGN_OR_RETURN(doorbell, doorbell_->Count());
     // Before the state: whoever is still in place may change it.
-    ASSIGN_OR_RETURN(const uint32_t inside, InPlace());
+    ASSIGN_OR_RETURN(const uint32_t inside, InSitu());
     ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));
     const uint32_t phase = SitePhase(state.state);
     if (state.generation_done == plan.generation && phase != kPhaseShadow) return absl::OkStatus();
     const bool under_way = phase == kPhaseShadow || phase == kPhaseGather;
     absl::Status status;
-    if (phase == kPhaseShadow && narrow_ && !narrow_->answered) status = AnswerLeader(plan);
+    if (phase == kPhaseShadow && trim_ && !trim_->answered) status = AnswerLeader(plan);
     if (status.ok() && phase == kPhaseShadow && !served) status = ServeShadow(site, plan, &served);
     // A shadow that is not served gives up by itself.
     if (!status.ok() && absl::IsNotFound(status) && Memory::Open(rank_.pid, rank_.start_ticks).ok())
@@ -268,17 +270,17 @@ absl::Status ProcessLab::AwaitShadow(const LabSite& site, const ShadowPlan& plan
     nap_ns = served ? kPollNs : under_way ? kEagerPollNs : PollNs(Now() - begin);
     // A team that waits for an answer does so for plan.agent_wait_ns.
     nap_ns = std::min(nap_ns, static_cast<int64_t>(plan.agent_wait_ns / 8));
-    if (bell_->hears() && !disarmed)
-      nap_ns = phase == kPhaseShadow && !served ? kPollNs : kHearingPollNs;
+    if (doorbell_->can_wait() && !disarmed)
+      nap_ns = phase == kPhaseShadow && !served ? kPollNs : kDoorbellPollNs;
     if (!disarmed) nap_ns = std::min(nap_ns, std::max(kEagerPollNs, give_up - Now()));
   }
 }
 
-absl::StatusOr<ShadowAnswer> ProcessLab::Collect(const LabSite& site, const ShadowPlan& plan,
-                                                 const ShadowWish& wish) {
+absl::StatusOr<ShadowAnswer> InjectedRank::Collect(const PatchSite& site, const ShadowPlan& plan,
+                                                   const ShadowRequest& request) {
   ShadowReading reading;
   reading.protects = protects_;
-  if (narrow_) reading.left_out = narrow_->chosen.ranges;
+  if (trim_) reading.trimmed_out = trim_->chosen.ranges;
   ASSIGN_OR_RETURN(reading.site,
                    region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));
   ASSIGN_OR_RETURN(reading.child, region_->Read<ChildControl>(region_->ChildAddress()));
@@ -286,10 +288,10 @@ absl::StatusOr<ShadowAnswer> ProcessLab::Collect(const LabSite& site, const Shad
   ASSIGN_OR_RETURN(reading.results, region_->ReadMany<RunResult>(region_->ResultsAddress(), slots));
   const InstalledLoop& installed = site.built.installed;
   size_t references = 0;
-  for (size_t i = 0; i < wish.runs.size(); ++i) {
+  for (size_t i = 0; i < request.runs.size(); ++i) {
     if ((plan.runs[i + 1].flags & kRunTrace) == 0) continue;
     reading.trace_run = static_cast<int32_t>(i);
-    ASSIGN_OR_RETURN(const CodeCopy* traced, CopyOf(installed, wish.runs[i]));
+    ASSIGN_OR_RETURN(const CodeCopy* traced, CopyOf(installed, request.runs[i]));
     references = traced->references.size();
   }
   for (uint32_t place = 0; place < plan.team && reading.trace_run >= 0; ++place) {
@@ -299,22 +301,22 @@ absl::StatusOr<ShadowAnswer> ProcessLab::Collect(const LabSite& site, const Shad
         std::vector<TraceRecord> trace,
         region_->ReadMany<TraceRecord>(region_->BlockAddress(record) + kBlockTrace, count));
     reading.traces.push_back(std::move(trace));
-    if (installed.detours.empty()) continue;
-    ASSIGN_OR_RETURN(const uint64_t detour,
-                     region_->Read<uint64_t>(region_->BlockAddress(record) + kBlockDetour));
-    reading.detours.push_back(detour);
+    if (installed.excluded_paths.empty()) continue;
+    ASSIGN_OR_RETURN(const uint64_t excluded_path,
+                     region_->Read<uint64_t>(region_->BlockAddress(record) + kBlockExcludedPath));
+    reading.excluded_paths.push_back(excluded_path);
   }
   if (reading.child.fault_count > 0) {
     const auto maps = ProcFs().Maps(rank_.pid);
     reading.fault_in_rank = maps.ok() && FindMapping(*maps, reading.child.fault.address) != nullptr;
   }
   reading.team = plan.team;
-  reading.runs = wish.runs.size();
+  reading.runs = request.runs.size();
   for (const CodeCopy& copy : installed.copies) reading.copies.push_back(&copy);
-  for (const auto& copy : installed.chained) {
+  for (const auto& copy : installed.batched) {
     if (copy.ok()) reading.copies.push_back(&*copy);
   }
-  for (const RunWish& run : wish.runs) reading.variants.push_back(run.variant);
+  for (const RunSpec& run : request.runs) reading.variants.push_back(run.variant);
   ASSIGN_OR_RETURN(ShadowAnswer answer, ReadAnswer(reading));
   answer.pause_ns = ticks_.ToNs(reading.site.pause_ticks);
   answer.fork_ns = ticks_.ToNs(reading.site.fork_ticks);
@@ -323,59 +325,59 @@ absl::StatusOr<ShadowAnswer> ProcessLab::Collect(const LabSite& site, const Shad
 }
 
 // Of the last arming; 0: no team met.
-int64_t ProcessLab::PauseNs(const LabSite& site) const {
+int64_t InjectedRank::PauseNs(const PatchSite& site) const {
   const auto ticks = region_->Read<uint64_t>(
       region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, pause_ticks));
   const uint64_t most = ticks_.ToTicks(60 * kNsPerSecond);
   return ticks.ok() ? ticks_.ToNs(std::min(*ticks, most)) : 0;
 }
 
-absl::StatusOr<ShadowAnswer> ProcessLab::EndShadow(const LabSite& site, const ShadowPlan& plan,
-                                                   const ShadowWish& wish,
-                                                   const absl::Status& ended) {
+absl::StatusOr<ShadowAnswer> InjectedRank::EndShadow(const PatchSite& site, const ShadowPlan& plan,
+                                                     const ShadowRequest& request,
+                                                     const absl::Status& ended) {
   // Marks that were left are noted whatever else happened.
-  const absl::Status narrowed = narrow_ ? EndNarrow() : absl::OkStatus();
+  const absl::Status trimmed = trim_ ? EndTrim() : absl::OkStatus();
   if (!ended.ok()) {
     SetMode(site, kModeIdle).IgnoreError();
     ++cost_.failed_arms;
     return ended;
   }
-  RETURN_IF_ERROR(narrowed);
-  return Collect(site, plan, wish);
+  RETURN_IF_ERROR(trimmed);
+  return Collect(site, plan, request);
 }
 
-absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
-  ASSIGN_OR_RETURN(LabSite * site, SiteOf(wish.loop, true));
+absl::StatusOr<ShadowAnswer> InjectedRank::RunShadow(const ShadowRequest& request) {
+  ASSIGN_OR_RETURN(PatchSite * site, SiteOf(request.loop, true));
   LearnLaterFaults();
-  ASSIGN_OR_RETURN(const RankHazards hazards, LookForHazards());
+  ASSIGN_OR_RETURN(const RankHazards hazards, CheckHazards());
   const MemoryFacts& facts = hazards.memory;
   const absl::Status room = JudgeMemory(facts, hazards.node, hazards.cgroup,
-                                        BytesWritten(wish, facts), options_.ranks_at_once);
+                                        BytesWritten(request, facts), options_.ranks_at_once);
   if (!room.ok()) return absl::UnavailableError(room.message());  // there may be more another time
-  ASSIGN_OR_RETURN(ShadowPlan plan, MakePlan(*site, wish));
+  ASSIGN_OR_RETURN(ShadowPlan plan, MakePlan(*site, request));
   plan.generation = ++generation_;
-  narrow_.reset();
-  if (wish.footprint) {
-    auto work = BeginNarrow(*wish.footprint, wish.team);
+  trim_.reset();
+  if (request.footprint) {
+    auto work = BeginTrim(*request.footprint, request.team);
     if (!work.ok()) return absl::AbortedError(work.status().message());
-    narrow_ = *std::move(work);
-    plan.flags |= kPlanNarrow;
+    trim_ = *std::move(work);
+    plan.flags |= kPlanTrim;
   }
-  ASSIGN_OR_RETURN(const int64_t timeout_ns, AwaitMoment(wish));
+  ASSIGN_OR_RETURN(const int64_t timeout_ns, AwaitMoment(request));
   ASSIGN_OR_RETURN(const std::vector<ThreadRecord> before, Records());
-  RETURN_IF_ERROR(Arm(*site, plan, wish.countdown));
+  RETURN_IF_ERROR(Arm(*site, plan, request.countdown));
   absl::Status ended = AwaitShadow(*site, plan, timeout_ns);
   ChargeArmed(*site, plan, before);
-  absl::StatusOr<ShadowAnswer> answer = EndShadow(*site, plan, wish, ended);
+  absl::StatusOr<ShadowAnswer> answer = EndShadow(*site, plan, request, ended);
   if (answer.ok()) {
-    forked_ = narrow_ ? Narrowed(facts, narrow_->chosen) : facts;
+    forked_ = trim_ ? Trimmed(facts, trim_->chosen) : facts;
     answer->later_fault_ns = shadow_cost_.LaterFaultNs(forked_);
     // What is left of a narrowed fork is mostly the same for all: it says nothing about the rest.
-    if (!narrow_) shadow_cost_.LearnFork(forked_, answer->fork_ns);
+    if (!trim_) shadow_cost_.LearnFork(forked_, answer->fork_ns);
     // What is left of a narrowed fork is what the loop writes again anyway, and few pages besides: no share of the rest.
     faults_before_.reset();
     auto faults = ReadMinorFaults(rank_.pid);
-    if (faults.ok() && !narrow_) faults_before_ = *faults;
+    if (faults.ok() && !trim_) faults_before_ = *faults;
     shadow_end_ns_ = Now();
     ++cost_.shadows;
     cost_.pause_ns += answer->pause_ns;
@@ -389,4 +391,4 @@ absl::StatusOr<ShadowAnswer> ProcessLab::RunShadow(const ShadowWish& wish) {
   return answer;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

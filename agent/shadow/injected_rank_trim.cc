@@ -1,4 +1,4 @@
-// ProcessLab: shadows that leave out what the loop does not touch. The rank marks, forks and unmarks by itself while all of its
+// InjectedRank: shadows that leave out what the loop does not touch. The rank marks, forks and unmarks by itself while all of its
 // threads stand in the payload; here is decided whether they do, and what may be left out.
 #include <algorithm>
 
@@ -7,20 +7,21 @@
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/forking/memory_sharing.h"
 #include "agent/shadow/forking/preconditions.h"
-#include "agent/shadow/process_lab.h"
+#include "agent/shadow/injected_rank.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr double kMostOfPause = 0.7;  // a fork, of the longest pause
 constexpr int64_t kMarkNs = 20'000;   // both calls of one range, and what cutting a mapping costs
 constexpr size_t kMostAreas = 4096;   // to be looked through while the rank stands still
 constexpr int64_t kSpareMaps = 64;
-constexpr int64_t kGlanceNs = 20 * kNsPerSecond;  // for a prediction the memory map may be so old
-constexpr int64_t kFailedGlanceNs = 2 * kNsPerSecond;  // what was in the way may pass
-constexpr int64_t kGlanceReads = 1000;                 // or so many times what it took to read
+constexpr int64_t kMemoryCacheNs =
+    20 * kNsPerSecond;  // for a prediction the memory map may be so old
+constexpr int64_t kFailedReadNs = 2 * kNsPerSecond;  // what was in the way may pass
+constexpr int64_t kMemoryCacheReads = 1000;          // or so many times what it took to read
 
 // Each range may cut a mapping in three.
 absl::Status RoomForCuts(size_t areas, size_t ranges) {
@@ -40,18 +41,18 @@ absl::Status CheckThreads(const std::vector<int32_t>& threads, int32_t team) {
 }  // namespace
 
 // What does not change from one moment to the next.
-absl::Status ProcessLab::MayNarrow(int32_t team) const {
+absl::Status InjectedRank::MayTrim(int32_t team) const {
   if (stuck_marks_ > 0)
     return absl::FailedPreconditionError("the kernel did not take back an earlier mark");
   ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
   return CheckThreads(threads, team);
 }
 
-absl::StatusOr<NarrowWork> ProcessLab::BeginNarrow(const Footprint& footprint, int32_t team) {
-  RETURN_IF_ERROR(MayNarrow(team));
-  NarrowWork work;
+absl::StatusOr<TrimWork> InjectedRank::BeginTrim(const Footprint& footprint, int32_t team) {
+  RETURN_IF_ERROR(MayTrim(team));
+  TrimWork work;
   work.footprint = footprint;
-  ASSIGN_OR_RETURN(work.facts, memory_look_.Facts());
+  ASSIGN_OR_RETURN(work.facts, memory_walk_.Facts());
   const int64_t begin = SystemClock().MonotonicNs();
   ASSIGN_OR_RETURN(work.areas, ReadMemoryAreas(rank_.pid));
   const int64_t took = SystemClock().MonotonicNs() - begin;
@@ -61,37 +62,37 @@ absl::StatusOr<NarrowWork> ProcessLab::BeginNarrow(const Footprint& footprint, i
   if (work.areas.size() > kMostAreas)
     return absl::FailedPreconditionError(absl::StrCat("it has ", work.areas.size(), " mappings"));
   ASSIGN_OR_RETURN(std::vector<OpenFile> files, ReadOpenFiles(rank_.pid));
-  RETURN_IF_ERROR(JudgeNarrowing(work.areas, files, work.facts.pinned));
+  RETURN_IF_ERROR(JudgeTrim(work.areas, files, work.facts.pinned));
   ASSIGN_OR_RETURN(std::vector<int32_t> all, ProcFs().Pids());
   RETURN_IF_ERROR(CheckAlone(rank_.pid, all));
   return work;
 }
 
-ShadowPrediction ProcessLab::PredictNarrowed(const Footprint& footprint, int32_t team) {
+ShadowPrediction InjectedRank::PredictTrimmed(const Footprint& footprint, int32_t team) {
   ShadowPrediction prediction = PredictShadow();
   if (!prediction.status.ok()) return prediction;
-  prediction.status = MayNarrow(team);  // loops of one rank have teams of their own
+  prediction.status = MayTrim(team);  // loops of one rank have teams of their own
   if (!prediction.status.ok()) return prediction;
   const int64_t now = SystemClock().MonotonicNs();
-  if (glance_until_ns_ == 0 || now >= glance_until_ns_) {
-    glance_ = BeginNarrow(footprint, team);
+  if (cached_until_ns_ == 0 || now >= cached_until_ns_) {
+    cached_ = BeginTrim(footprint, team);
     const int64_t end = SystemClock().MonotonicNs();
-    glance_until_ns_ =
-        end + std::max(glance_.ok() ? kGlanceNs : kFailedGlanceNs, kGlanceReads * (end - now));
+    cached_until_ns_ = end + std::max(cached_.ok() ? kMemoryCacheNs : kFailedReadNs,
+                                      kMemoryCacheReads * (end - now));
   }
-  prediction.status = glance_.status();
-  if (!glance_.ok()) return prediction;
+  prediction.status = cached_.status();
+  if (!cached_.ok()) return prediction;
   // Where the registers of the team point to is known only when it stands still.
-  const Narrowing narrowing =
-      WithoutPointers(ChooseNarrowing(glance_->areas, footprint, {}), footprint, team);
-  const MemoryFacts facts = Narrowed(glance_->facts, narrowing);
+  const TrimmedFork trimmed_fork =
+      WithoutPointers(ChooseTrim(cached_->areas, footprint, {}), footprint, team);
+  const MemoryFacts facts = Trimmed(cached_->facts, trimmed_fork);
   prediction.fork_ns =
-      shadow_cost_.ForkNs(facts) + kMarkNs * static_cast<int64_t>(narrowing.ranges.size());
+      shadow_cost_.ForkNs(facts) + kMarkNs * static_cast<int64_t>(trimmed_fork.ranges.size());
   prediction.later_fault_ns = shadow_cost_.LaterFaultNs(facts);
   return prediction;
 }
 
-absl::StatusOr<TeamPointers> ProcessLab::ReadPointers(uint32_t team) const {
+absl::StatusOr<TeamPointers> InjectedRank::ReadPointers(uint32_t team) const {
   ASSIGN_OR_RETURN(ChildControl child, region_->Read<ChildControl>(region_->ChildAddress()));
   TeamPointers pointers;
   for (uint32_t i = 0; i < std::min(team, kMaxTeam); ++i) {
@@ -109,7 +110,7 @@ absl::StatusOr<TeamPointers> ProcessLab::ReadPointers(uint32_t team) const {
 }
 
 // The team stands still, and so does its memory map if nobody else is there.
-absl::Status ProcessLab::ChooseNow(const ShadowPlan& plan) {
+absl::Status InjectedRank::ChooseNow(const ShadowPlan& plan) {
   const uint32_t team = plan.team;
   ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
   RETURN_IF_ERROR(CheckThreads(threads, static_cast<int32_t>(team)));
@@ -117,53 +118,51 @@ absl::Status ProcessLab::ChooseNow(const ShadowPlan& plan) {
   RETURN_IF_ERROR(CheckAlone(rank_.pid, children));
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
   ASSIGN_OR_RETURN(TeamPointers pointers, ReadPointers(team));
-  const std::vector<MemoryArea> areas = StillThere(narrow_->areas, maps);
-  narrow_->chosen = ChooseNarrowing(areas, narrow_->footprint, pointers);
-  RETURN_IF_ERROR(RoomForCuts(maps.size(), narrow_->chosen.ranges.size()));
-  const int64_t whole = shadow_cost_.ForkNs(narrow_->facts);
-  const int64_t narrowed = shadow_cost_.ForkNs(Narrowed(narrow_->facts, narrow_->chosen));
+  const std::vector<MemoryArea> areas = StillThere(trim_->areas, maps);
+  trim_->chosen = ChooseTrim(areas, trim_->footprint, pointers);
+  RETURN_IF_ERROR(RoomForCuts(maps.size(), trim_->chosen.ranges.size()));
+  const int64_t whole = shadow_cost_.ForkNs(trim_->facts);
+  const int64_t trimmed = shadow_cost_.ForkNs(Trimmed(trim_->facts, trim_->chosen));
   const double longest = kMostOfPause * static_cast<double>(plan.shadow_ns);
-  if (narrowed <= whole / 2 && static_cast<double>(narrowed) <= longest) return absl::OkStatus();
+  if (trimmed <= whole / 2 && static_cast<double>(trimmed) <= longest) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrFormat(
       "this instance may touch so much that a fork would still cost %.1f of %.1f ms",
-      static_cast<double>(narrowed) / 1e6, static_cast<double>(whole) / 1e6));
+      static_cast<double>(trimmed) / 1e6, static_cast<double>(whole) / 1e6));
 }
 
-absl::Status ProcessLab::AnswerLeader(const ShadowPlan& plan) {
+absl::Status InjectedRank::AnswerLeader(const ShadowPlan& plan) {
   RETURN_IF_ERROR(RegionIsThere());
-  const uint64_t at = region_->PlanAddress() + offsetof(ShadowPlan, narrow);
-  ASSIGN_OR_RETURN(uint32_t waiting,
-                   region_->Read<uint32_t>(at + offsetof(NarrowControl, waiting)));
+  const uint64_t at = region_->PlanAddress() + offsetof(ShadowPlan, trim);
+  ASSIGN_OR_RETURN(uint32_t waiting, region_->Read<uint32_t>(at + offsetof(TrimControl, waiting)));
   if (waiting == 0) return absl::OkStatus();
-  narrow_->answered = true;
-  narrow_->status = ChooseNow(plan);
-  uint32_t answer = kNarrowNo;
-  if (narrow_->status.ok()) {
-    std::vector<NarrowRange> ranges;
-    for (const PcRange& range : narrow_->chosen.ranges)
+  trim_->answered = true;
+  trim_->status = ChooseNow(plan);
+  uint32_t answer = kTrimNo;
+  if (trim_->status.ok()) {
+    std::vector<TrimRange> ranges;
+    for (const PcRange& range : trim_->chosen.ranges)
       ranges.push_back({range.start, range.end - range.start});
-    RETURN_IF_ERROR(region_->WriteMany(at + offsetof(NarrowControl, ranges), ranges));
+    RETURN_IF_ERROR(region_->WriteMany(at + offsetof(TrimControl, ranges), ranges));
     RETURN_IF_ERROR(
-        region_->Write(at + offsetof(NarrowControl, count), static_cast<uint32_t>(ranges.size())));
-    answer = kNarrowGo;
+        region_->Write(at + offsetof(TrimControl, count), static_cast<uint32_t>(ranges.size())));
+    answer = kTrimGo;
   }
-  return region_->Write(at + offsetof(NarrowControl, answer),
-                        NarrowAnswer(plan.generation, answer));
+  return region_->Write(at + offsetof(TrimControl, answer), TrimAnswer(plan.generation, answer));
 }
 
-absl::Status ProcessLab::EndNarrow() {
-  const uint64_t at = region_->PlanAddress() + offsetof(ShadowPlan, narrow);
-  ASSIGN_OR_RETURN(uint32_t stuck, region_->Read<uint32_t>(at + offsetof(NarrowControl, stuck)));
+absl::Status InjectedRank::EndTrim() {
+  const uint64_t at = region_->PlanAddress() + offsetof(ShadowPlan, trim);
+  ASSIGN_OR_RETURN(uint32_t stuck, region_->Read<uint32_t>(at + offsetof(TrimControl, stuck)));
   if (stuck > 0) {
-    stuck_marks_ += static_cast<int32_t>(std::min(stuck, kMaxNarrows));
+    stuck_marks_ += static_cast<int32_t>(std::min(stuck, kMaxTrims));
     const absl::Status status = absl::InternalError(
         absl::StrCat(stuck, " ranges of memory are still kept from forks of the rank"));
     Audit("shadow", nullptr, 0, status);
   }
-  if (narrow_->status.ok()) return absl::OkStatus();
+  if (trim_->status.ok()) return absl::OkStatus();
   // Another instance may be better.
   return absl::AbortedError(
-      absl::StrCat("memory could not be left out of a shadow: ", narrow_->status.message()));
+      absl::StrCat("memory could not be left out of a shadow: ", trim_->status.message()));
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,4 +1,4 @@
-// ProcessLab: what needs no shadow - counting entries, timing the loop in the rank itself, costs.
+// InjectedRank: what needs no shadow - counting entries, timing the loop in the rank itself, costs.
 #include <algorithm>
 #include <map>
 
@@ -7,20 +7,20 @@
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/forking/process_files.h"
-#include "agent/shadow/process_lab.h"
+#include "agent/shadow/injected_rank.h"
 #include "agent/shadow/timing/live_reading.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kBeatNs =
     100 * kNsPerMs;  // while it waits; the payload takes ten times as long for death
 constexpr int64_t kShortestSliceNs = 2 * kNsPerMs;
-constexpr int64_t kCensusSliceNs = 10 * kNsPerMs;   // at most: entries are counted until then
-constexpr int64_t kLiveSliceNs = 50 * kNsPerMs;     // the payload ends it by itself
-constexpr int64_t kHearingSliceNs = 50 * kNsPerMs;  // with a bell nothing is late
+constexpr int64_t kEntryCountSliceNs = 10 * kNsPerMs;  // at most: entries are counted until then
+constexpr int64_t kLiveSliceNs = 50 * kNsPerMs;        // the payload ends it by itself
+constexpr int64_t kDoorbellSliceNs = 50 * kNsPerMs;    // with a bell nothing is late
 constexpr uint64_t kEnoughEntries =
     20'000;  // of a census: a thread that others keep away for some ms belongs to the team, too
 
@@ -46,10 +46,10 @@ std::vector<uint64_t> NewEntries(const std::vector<ThreadRecord>& before,
 
 }  // namespace
 
-absl::StatusOr<ProcessLab::LabSite*> ProcessLab::SiteOf(int32_t loop, bool must_be_patched) {
+absl::StatusOr<InjectedRank::PatchSite*> InjectedRank::SiteOf(int32_t loop, bool must_be_patched) {
   if (loop < 0 || static_cast<size_t>(loop) >= sites_.size())
     return absl::InvalidArgumentError(absl::StrCat("no loop ", loop));
-  LabSite& site = sites_[static_cast<size_t>(loop)];
+  PatchSite& site = sites_[static_cast<size_t>(loop)];
   if (!site.built.installed.status.ok()) return site.built.installed.status;
   if (!installed_) return absl::FailedPreconditionError("no loop is installed");
   if (must_be_patched) RETURN_IF_ERROR(MayAlter());
@@ -59,37 +59,37 @@ absl::StatusOr<ProcessLab::LabSite*> ProcessLab::SiteOf(int32_t loop, bool must_
 }
 
 // Somebody may have healed the rank beneath us: what is mapped there by now is not ours to write.
-absl::Status ProcessLab::RegionIsThere() const {
+absl::Status InjectedRank::RegionIsThere() const {
   const auto magic = region_->Read<uint64_t>(region_->address());
   if (magic.ok() && *magic == kShadowMagic) return absl::OkStatus();
   if (absl::IsNotFound(magic.status())) return magic.status();
   return absl::FailedPreconditionError("what was put into the rank has been taken out meanwhile");
 }
 
-absl::Status ProcessLab::Beat() {
+absl::Status InjectedRank::Beat() {
   RETURN_IF_ERROR(RegionIsThere());
   beat_ns_ = Now();
   return region_->Write(region_->address() + offsetof(RegionHeader, heartbeat_ticks),
                         TickClock::Ticks());
 }
 
-absl::Status ProcessLab::BeatIfDue() {
+absl::Status InjectedRank::BeatIfDue() {
   return Now() - beat_ns_ < kBeatNs ? absl::OkStatus() : Beat();
 }
 
-absl::Status ProcessLab::SetMode(const LabSite& site, uint32_t mode) {
+absl::Status InjectedRank::SetMode(const PatchSite& site, uint32_t mode) {
   RETURN_IF_ERROR(RegionIsThere());
   return region_->Write(
       region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, mode), mode);
 }
 
-absl::StatusOr<std::vector<ThreadRecord>> ProcessLab::Records() const {
+absl::StatusOr<std::vector<ThreadRecord>> InjectedRank::Records() const {
   return region_->ReadMany<ThreadRecord>(region_->RecordAddress(0), region_->blocks());
 }
 
 // Records are claimed for good; those of threads that ended are given back here, while nobody enters slowly. The records come
 // first: whoever has one by then and is alive is among the threads.
-absl::Status ProcessLab::ForgetEndedThreads() {
+absl::Status InjectedRank::ForgetEndedThreads() {
   ASSIGN_OR_RETURN(NamespacePid pid, ReadNamespacePid(rank_.pid));
   if (pid.levels > 1) return absl::OkStatus();  // the rank knows its threads by other numbers
   ASSIGN_OR_RETURN(std::vector<ThreadRecord> records, Records());
@@ -105,8 +105,8 @@ absl::Status ProcessLab::ForgetEndedThreads() {
 }
 
 // While a site is armed every entry is a slow one; and who came to a gathering that failed waited in vain, at most so long.
-void ProcessLab::ChargeArmed(LabSite& site, const ShadowPlan& plan,
-                             const std::vector<ThreadRecord>& before) {
+void InjectedRank::ChargeArmed(PatchSite& site, const ShadowPlan& plan,
+                               const std::vector<ThreadRecord>& before) {
   const auto index = static_cast<uint32_t>(site.index);
   if (const auto after = Records(); after.ok()) {
     const std::vector<uint64_t> counts = NewEntries(before, *after, index);
@@ -120,8 +120,8 @@ void ProcessLab::ChargeArmed(LabSite& site, const ShadowPlan& plan,
   cost_.pass_through_ns += static_cast<int64_t>(std::min<uint64_t>(more, 1000) * plan.gather_ns);
 }
 
-absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
-  ASSIGN_OR_RETURN(LabSite * site, SiteOf(loop, true));
+absl::StatusOr<EntryCount> InjectedRank::CountEntries(int32_t loop, int64_t ns) {
+  ASSIGN_OR_RETURN(PatchSite * site, SiteOf(loop, true));
   const auto index = static_cast<uint32_t>(site->index);
   RETURN_IF_ERROR(ForgetEndedThreads());
   RETURN_IF_ERROR(Beat());
@@ -130,19 +130,19 @@ absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   ASSIGN_OR_RETURN(uint64_t entries_before, region_->Read<uint64_t>(counter));
   RETURN_IF_ERROR(region_->Write(region_->SiteAddress(index) + offsetof(Site, ring_at),
                                  static_cast<uint32_t>(entries_before + kEnoughEntries)));
-  ASSIGN_OR_RETURN(uint32_t bell, bell_->Count());
+  ASSIGN_OR_RETURN(uint32_t doorbell, doorbell_->Count());
   const int64_t begin = Now();
-  RETURN_IF_ERROR(SetMode(*site, kModeCensus));
+  RETURN_IF_ERROR(SetMode(*site, kModeEntryCount));
   absl::StatusOr<uint64_t> entries = entries_before;
   absl::Status status;
   while (status.ok() && Now() - begin < ns && *entries - entries_before < kEnoughEntries &&
          !Cancelled()) {
     const int64_t elapsed = Now() - begin;
-    const int64_t most = std::max(kShortestSliceNs, std::min(kCensusSliceNs, ns));
-    bell_->Await(bell,
-                 bell_->hears() ? std::min(kHearingSliceNs, ns - elapsed) : SliceNs(elapsed, most));
+    const int64_t most = std::max(kShortestSliceNs, std::min(kEntryCountSliceNs, ns));
+    doorbell_->Await(doorbell, doorbell_->can_wait() ? std::min(kDoorbellSliceNs, ns - elapsed)
+                                                     : SliceNs(elapsed, most));
     status = BeatIfDue();
-    bell = bell_->Count().value_or(bell);  // before what it tells of is looked at
+    doorbell = doorbell_->Count().value_or(doorbell);  // before what it tells of is looked at
     if (status.ok()) entries = region_->Read<uint64_t>(counter);
     if (status.ok()) status = entries.status();
   }
@@ -152,25 +152,25 @@ absl::StatusOr<Census> ProcessLab::TakeCensus(int32_t loop, int64_t ns) {
   RETURN_IF_ERROR(idle);
   ASSIGN_OR_RETURN(std::vector<ThreadRecord> after, Records());
   const std::vector<uint64_t> counts = NewEntries(before, after, index);
-  Census census;
+  EntryCount entry_count;
   const uint64_t most = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
   // A thread that comes only now and then is no member of the team that is to meet.
-  census.team = static_cast<int32_t>(
+  entry_count.team = static_cast<int32_t>(
       std::count_if(counts.begin(), counts.end(), [&](uint64_t n) { return 2 * n >= most; }));
   // The loop would have been entered as often without the counting, in the time that this leaves.
   const auto counting = kSlowEntryNs * static_cast<int64_t>(most);
   const int64_t undisturbed = std::max(elapsed / 100, elapsed - counting);
-  census.entries_per_second =
+  entry_count.entries_per_second =
       static_cast<double>(*entries - entries_before) * 1e9 / static_cast<double>(undisturbed);
   cost_.pass_through_ns += counting;
-  if (census.team == 0) RETURN_IF_ERROR(MayAlter());  // nobody had the time to come
-  shadow_cost_.SawTeam(census.team);
-  return census;
+  if (entry_count.team == 0) RETURN_IF_ERROR(MayAlter());  // nobody had the time to come
+  shadow_cost_.SawTeam(entry_count.team);
+  return entry_count;
 }
 
-absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t count,
-                                                           int64_t timeout_ns) {
-  ASSIGN_OR_RETURN(LabSite * site, SiteOf(loop, true));
+absl::StatusOr<std::vector<uint64_t>> InjectedRank::TimeLive(int32_t loop, int32_t count,
+                                                             int64_t timeout_ns) {
+  ASSIGN_OR_RETURN(PatchSite * site, SiteOf(loop, true));
   if (!site->built.timed) return absl::FailedPreconditionError(site->built.untimed);
   const uint64_t next_address = region_->address() + offsetof(RegionHeader, live_next);
   // The first instance of each thread may pay for what the last shadow left behind.
@@ -181,14 +181,15 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
   static_assert(offsetof(RegionHeader, live_limit) == offsetof(RegionHeader, live_next) + 4);
   RETURN_IF_ERROR(region_->WriteMany(region_->LiveAddress(0), std::vector<LiveRecord>(kLiveSlots)));
   RETURN_IF_ERROR(Beat());
-  ASSIGN_OR_RETURN(uint32_t bell, bell_->Count());
+  ASSIGN_OR_RETURN(uint32_t doorbell, doorbell_->Count());
   RETURN_IF_ERROR(SetMode(*site, kModeLive));
   const int64_t begin = Now(), deadline = begin + timeout_ns;
   absl::StatusOr<uint32_t> next = 0;
   while (next.ok() && *next < limit && Now() < deadline && !Cancelled()) {
-    bell_->Await(bell, bell_->hears() ? kHearingSliceNs : SliceNs(Now() - begin, kLiveSliceNs));
+    doorbell_->Await(
+        doorbell, doorbell_->can_wait() ? kDoorbellSliceNs : SliceNs(Now() - begin, kLiveSliceNs));
     const absl::Status beat = BeatIfDue();
-    bell = bell_->Count().value_or(bell);
+    doorbell = doorbell_->Count().value_or(doorbell);
     next = beat.ok() ? region_->Read<uint32_t>(next_address) : absl::StatusOr<uint32_t>(beat);
   }
   RETURN_IF_ERROR(SetMode(*site, kModeIdle));
@@ -213,7 +214,7 @@ absl::StatusOr<std::vector<uint64_t>> ProcessLab::TimeLive(int32_t loop, int32_t
 }
 
 // The rank needs some time to write again to what the fork protected; after much more its own faults would be counted, too.
-void ProcessLab::LearnLaterFaults() {
+void InjectedRank::LearnLaterFaults() {
   constexpr int64_t kSoonestNs = 100 * kNsPerMs, kLatestNs = 2 * kNsPerSecond;
   const int64_t elapsed = Now() - shadow_end_ns_;
   if (!faults_before_ || elapsed < kSoonestNs) return;
@@ -224,32 +225,32 @@ void ProcessLab::LearnLaterFaults() {
 }
 
 // Files may have been opened, a device mapped, a debugger may have come since the lab was opened.
-absl::StatusOr<RankHazards> ProcessLab::LookForHazards() {
-  ASSIGN_OR_RETURN(const MemoryFacts facts, memory_look_.Facts());
+absl::StatusOr<RankHazards> InjectedRank::CheckHazards() {
+  ASSIGN_OR_RETURN(const MemoryFacts facts, memory_walk_.Facts());
   ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank_.pid, facts, options_.ranks_at_once));
   RETURN_IF_ERROR(JudgeHazards(hazards));
   return hazards;
 }
 
 // That opens some twenty files; a prediction may be asked for at every look at the budget. A shadow reads anew.
-absl::Status ProcessLab::GlanceAtMemory() {
-  constexpr int64_t kGlanceNs = 5 * kNsPerSecond;
-  if (memory_glance_ && Now() < memory_glance_until_ns_) return absl::OkStatus();
-  MemoryGlance glance;
-  ASSIGN_OR_RETURN(glance.memory, memory_look_.Facts());
-  ASSIGN_OR_RETURN(glance.node, ReadNodeMemory());
-  glance.cgroup = ReadCgroupMemory(rank_.pid);
-  memory_glance_ = glance;
-  memory_glance_until_ns_ = Now() + kGlanceNs;
+absl::Status InjectedRank::ReadMemoryCached() {
+  constexpr int64_t kMemoryCacheNs = 5 * kNsPerSecond;
+  if (memory_cache_ && Now() < memory_cache_until_ns_) return absl::OkStatus();
+  MemoryCache cached;
+  ASSIGN_OR_RETURN(cached.memory, memory_walk_.Facts());
+  ASSIGN_OR_RETURN(cached.node, ReadNodeMemory());
+  cached.cgroup = ReadCgroupMemory(rank_.pid);
+  memory_cache_ = cached;
+  memory_cache_until_ns_ = Now() + kMemoryCacheNs;
   return absl::OkStatus();
 }
 
-ShadowPrediction ProcessLab::PredictShadow() {
+ShadowPrediction InjectedRank::PredictShadow() {
   ShadowPrediction prediction;
-  prediction.status = GlanceAtMemory();
+  prediction.status = ReadMemoryCached();
   if (!prediction.status.ok()) return prediction;
   LearnLaterFaults();
-  const auto& [facts, node, cgroup] = *memory_glance_;
+  const auto& [facts, node, cgroup] = *memory_cache_;
   prediction.status = JudgeMemory(facts, node, cgroup, 0, options_.ranks_at_once);
   prediction.fork_ns = shadow_cost_.ForkNs(facts);
   prediction.later_fault_ns = shadow_cost_.LaterFaultNs(facts);
@@ -257,4 +258,4 @@ ShadowPrediction ProcessLab::PredictShadow() {
   return prediction;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,6 +1,6 @@
 #include "agent/shadow/injection.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 TextIdentity IdentityOf(const MapEntry& map) {
   return {map.path, map.inode, map.device_major, map.device_minor, map.start - map.file_offset};
@@ -13,4 +13,4 @@ const MapEntry* FindMapping(const std::vector<MapEntry>& maps, uint64_t address)
   return nullptr;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

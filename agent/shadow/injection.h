@@ -13,7 +13,7 @@
 #include "agent/procfs/procfs.h"
 #include "agent/variant/copy.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // The mapping that holds patched text: bytes are restored only while it is the same file.
 struct TextIdentity {
@@ -49,6 +49,6 @@ struct Injection {
 TextIdentity IdentityOf(const MapEntry& map);
 const MapEntry* FindMapping(const std::vector<MapEntry>& maps, uint64_t address);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_INJECTION_H_

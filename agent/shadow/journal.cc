@@ -20,7 +20,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr absl::string_view kFirstLine = "perfd injection 1\n";
@@ -238,4 +238,4 @@ std::vector<Injection> Journal::ReadAll(std::vector<std::string>* damaged) const
   return all;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -19,7 +19,7 @@
 #include "agent/shadow/injection.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 std::string EncodeInjection(const Injection& injection);
 absl::StatusOr<Injection> DecodeInjection(absl::string_view text);
@@ -43,6 +43,6 @@ class Journal {
   std::string directory_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_JOURNAL_H_

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <span>
 
-namespace perfd {
+namespace perfd::agent {
 
 std::span<const uint8_t> PayloadBlob();
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_PAYLOAD_BLOB_H_

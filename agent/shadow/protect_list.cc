@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/shadow/forking/preconditions.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 absl::StatusOr<std::vector<ProtectRange>> ProtectList(const std::vector<MapEntry>& maps,
                                                       const PcRange& region) {
@@ -45,4 +45,4 @@ std::vector<RestoreRange> ClipRestores(const std::vector<MapEntry>& maps,
   return clipped;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

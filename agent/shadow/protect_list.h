@@ -13,7 +13,7 @@
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/shadow_plan.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 absl::StatusOr<std::vector<ProtectRange>> ProtectList(const std::vector<MapEntry>& maps,
                                                       const PcRange& region);
@@ -22,6 +22,6 @@ absl::StatusOr<std::vector<ProtectRange>> ProtectList(const std::vector<MapEntry
 std::vector<RestoreRange> ClipRestores(const std::vector<MapEntry>& maps,
                                        const std::vector<RestoreRange>& ranges);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_PROTECT_LIST_H_

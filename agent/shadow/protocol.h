@@ -15,7 +15,7 @@
 #include "agent/shadow/recovery_plan.h"
 #include "agent/variant/thread_block.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
 inline constexpr uint32_t kShadowLayoutVersion = 10;
@@ -27,7 +27,7 @@ inline constexpr uint32_t kMaxLines =
     1 << 16;  // noted by runs that learn what to restore; and entries
 inline constexpr uint32_t kMaxSelfWords = 256;
 inline constexpr uint32_t kMaxProtects = 512;
-inline constexpr uint32_t kMaxNarrows = 64;  // ranges that a fork may leave out
+inline constexpr uint32_t kMaxTrims = 64;  // ranges that a fork may leave out
 inline constexpr uint32_t kMaxMapEntries = 16384;
 inline constexpr uint32_t kResultSlots = 32768;  // runs x team of one shadow may not exceed it
 inline constexpr uint32_t kLiveSlots = 512;
@@ -43,7 +43,7 @@ inline constexpr uint32_t kPayloadSlowEntry = 0x80;
 // Site::mode. Anything else passes through. Trampolines look at the low byte only: recovery is timed as live entries are.
 enum : uint32_t {
   kModeIdle = 0,
-  kModeCensus = 1,
+  kModeEntryCount = 1,
   kModeArmed = 2,
   kModeLive = 3,
   kModeRecovery = 0x103  // outside P1: recovery_plan.h
@@ -63,8 +63,8 @@ enum Outcome : uint32_t {
   kOutcomeWatchdog = 7,       // its own timer ended it; ChildControl::current_run says in which run
   kOutcomeFaulted = 8,        // too many faults
   kOutcomeTeamLost = 9,       // a member joined but never said so
-  kOutcomeNotNarrowed =
-      10,  // the fork was to leave memory out, and could not; NarrowStep in last_error
+  kOutcomeNotTrimmed =
+      10,  // the fork was to leave memory out, and could not; TrimStep in last_error
 };
 
 enum : uint32_t { kRegionHasFsgsbase = 1 };
@@ -94,9 +94,9 @@ struct RegionHeader {
   uint64_t map_used;
   uint32_t live_next;   // atomic: records ever written to the ring
   uint32_t live_limit;  // the payload goes idle when live_next gets there
-  uint32_t in_place;  // atomic: threads that may read the plan; for those in a copy see RunInPlace
+  uint32_t in_situ;     // atomic: threads that may read the plan; for those in a copy see RunInSitu
   uint32_t
-      bell;  // atomic: goes up, with a futex wake, when what the agent may wait for has happened
+      doorbell;  // atomic: goes up, with a futex wake, when what the agent may wait for has happened
   uint64_t reserved[3];
 };
 
@@ -163,13 +163,13 @@ struct alignas(64) ThreadRecord {
   uint64_t fs_base;
   uint64_t wait_until_ns;  // of a member that waits: it stays at least so long; 0: not known yet
   uint32_t
-      vain_site;  // site index + 1 of the last gathering that this thread waited in for nothing
-  uint32_t vain_round;
-  uint64_t vain_until;  // TSC: before, others are to open the next one of that arming
+      backoff_site;  // site index + 1 of the last gathering that this thread waited in for nothing
+  uint32_t backoff_round;
+  uint64_t backoff_until;  // TSC: before, others are to open the next one of that arming
   uint64_t affinity[kAffinityWords];
   uint64_t entries[kMaxSites];
   SavedRegisters registers;
-  RunInPlace run;
+  RunInSitu run;
 };
 
 struct InstructionPair {  // an instruction boundary of the original text and of the live copy
@@ -179,8 +179,8 @@ struct InstructionPair {  // an instruction boundary of the original text and of
 
 static_assert(sizeof(RegionHeader) == 424 && sizeof(LiveRecord) == 32 && sizeof(Site) == 256);
 static_assert(sizeof(ThreadRecord) == 640 && sizeof(InstructionPair) == 16);
-static_assert(sizeof(SavedRegisters) == 144 && sizeof(RunInPlace) == 48);
+static_assert(sizeof(SavedRegisters) == 144 && sizeof(RunInSitu) == 48);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_PROTOCOL_H_

@@ -1,6 +1,6 @@
-// agent/shadow/rank_lab.h - experiments on the loops of one running rank: install copies, run shadows, take everything out.
+// agent/shadow/rank_injector.h - experiments on the loops of one running rank: install copies, run shadows, take everything out.
 //
-// Shape    Open -> Install (once) -> any number of Add / TakeCensus / RunShadow / TimeLive -> Uninstall. Waiting is
+// Shape    Open -> Install (once) -> any number of Add / CountEntries / RunShadow / TimeLive -> Uninstall. Waiting is
 //          sleeping; every call has a bound. Several labs (ranks of one node) may run their shadows at the same time.
 // Units    ns of CLOCK_MONOTONIC; cycles are TSC ticks, the cost of the probes included (see ShadowAnswer::probe_cycles).
 // Errors   kFailedPrecondition: unsafe, the reason is in the message (P6); kUnavailable: not at this moment, try again;
@@ -8,8 +8,8 @@
 //          kAborted: memory could not be left out of a shadow, a whole one may still do.
 // Threads  thread-compatible; OriginalAddress is thread-safe. The Tracer is called from the thread that calls the lab.
 // Source   design section 6; hazards.
-#ifndef AGENT_SHADOW_RANK_LAB_H_
-#define AGENT_SHADOW_RANK_LAB_H_
+#ifndef AGENT_SHADOW_RANK_INJECTOR_H_
+#define AGENT_SHADOW_RANK_INJECTOR_H_
 
 #include <cstdint>
 #include <functional>
@@ -23,18 +23,18 @@
 #include "absl/status/statusor.h"
 #include "agent/attach/tracer.h"
 #include "agent/shadow/cpu_state.h"
-#include "agent/shadow/forking/narrowing.h"
-#include "agent/shadow/recovery_wish.h"
-#include "agent/variant/chain.h"
+#include "agent/shadow/forking/trimmed_fork.h"
+#include "agent/shadow/recovery_request.h"
+#include "agent/variant/batch.h"
 #include "agent/variant/copy.h"
 #include "agent/variant/loop_code.h"
 #include "agent/variant/thread_block.h"
 #include "core/model/identity.h"
 #include "core/model/loop_measurement.h"
 
-namespace perfd {
+namespace perfd::agent {
 
-struct LabOptions {
+struct InjectorOptions {
   Tracer* tracer = nullptr;                  // none: the lab can only rehearse
   std::string journal_directory;             // of the node, root's own
   int64_t max_stop_ns = 20'000'000;          // budget.stop
@@ -48,10 +48,10 @@ struct LabOptions {
       audit;  // every change of the rank; profile and requester are filled in by the caller
 };
 
-struct LabLoop {
+struct LoopToInject {
   std::string loop_id;
   LoopCode code;
-  absl::StatusOr<ChainCode> chain = absl::UnimplementedError("nobody has looked");
+  absl::StatusOr<BatchCode> batch = absl::UnimplementedError("nobody has looked");
   std::vector<VariantName>
       variants;  // REF, COUNT and TRACE are always made, and every base that a variant needs
 };
@@ -59,48 +59,48 @@ struct LabLoop {
 // The copy of a variant that also counts its passes: it shows whether the variant makes as many as the loop.
 VariantName Counted(VariantName name);
 
-// What became of a loop's copies. Indices are those of RunWish::variant.
+// What became of a loop's copies. Indices are those of RunSpec::variant.
 struct InstalledLoop {
   absl::Status status;             // not OK: the loop is refused
   std::vector<VariantName> names;  // REF, COUNT, TRACE, what could be made, Counted ones of these
   std::vector<CodeCopy> copies;    // one per name
   std::vector<std::pair<uint64_t, std::string>> texts;  // of the loop's instructions, by address
   std::vector<Refusal> refusals;                        // variants that could not be made
-  std::vector<absl::StatusOr<CodeCopy>> chained;  // over many instances (agent/variant/chain.h)
-  absl::Status chains = absl::UnimplementedError("nobody has looked");  // not OK: none can
-  std::vector<std::string> detours;  // paths that the copies leave out
-  absl::Status in_place =
-      absl::UnimplementedError("nobody has looked");  // OK: see RankLab::Recover
-  std::vector<bool> in_place_copies;                  // which of the copies may
+  std::vector<absl::StatusOr<CodeCopy>> batched;  // over many instances (agent/variant/batch.h)
+  absl::Status batches = absl::UnimplementedError("nobody has looked");  // not OK: none can
+  std::vector<std::string> excluded_paths;  // paths that the copies leave out
+  absl::Status in_situ =
+      absl::UnimplementedError("nobody has looked");  // OK: see RankInjector::Recover
+  std::vector<bool> in_situ_copies;                   // which of the copies may
 };
 
-struct Census {
+struct EntryCount {
   int32_t team = 0;               // threads that enter the loop
   double entries_per_second = 0;  // of the whole rank
 };
 
-struct RunWish {
+struct RunSpec {
   int32_t variant = 0;
   int32_t place = 0;              // counted round: 0 is CodeCopy::entry, others follow its shifts
   Evict evict = Evict::kNothing;  // before
-  bool restore = false;           // copy ShadowWish::restores back before
+  bool restore = false;           // copy ShadowRequest::restores back before
   bool learn = false;  // afterwards, note what it changed of them: later runs restore only that
   uint64_t iteration_limit = 0;  // COUNT and TRACE only; 0: none
   uint64_t instances = 0;        // in a chain, at most so many; 0: this one, and no chain
 };
 
-// Runs that one shadow of such a team may have, RunWish::learn and all; the lab's own come on top.
+// Runs that one shadow of such a team may have, RunSpec::learn and all; the lab's own come on top.
 int32_t MostRuns(int32_t team);
 
-struct ShadowWish {
+struct ShadowRequest {
   int32_t loop = 0;
   int32_t team = 1;
   int64_t countdown = 0;   // entries to let pass first
-  int64_t shadow_ns = 0;   // hard limit of the pause; at most LabOptions::max_shadow_ns
+  int64_t shadow_ns = 0;   // hard limit of the pause; at most InjectorOptions::max_shadow_ns
   int64_t timeout_ns = 0;  // for the loop to be entered and the team to meet
   // CLOCK_MONOTONIC: it is armed no earlier and disarmed by then (core/model/pause_lease.h); 0: at once, for timeout_ns.
   int64_t arm_from_ns = 0, arm_until_ns = 0;
-  std::vector<RunWish> runs;
+  std::vector<RunSpec> runs;
   uint64_t written_bytes = 0;  // that the runs write at most: a copy is made of each
   std::vector<std::pair<uint64_t, uint64_t>> restores;  // address, bytes
   std::vector<int32_t> writers;  // of restores: the only thread that does; -1, or none: unknown
@@ -108,7 +108,7 @@ struct ShadowWish {
 };
 
 struct ShadowRun {
-  int32_t run = 0;     // index into ShadowWish::runs
+  int32_t run = 0;     // index into ShadowRequest::runs
   int32_t thread = 0;  // place in the team
   uint64_t cycles = 0;
   uint64_t iterations = 0;  // 0 where the copy does not count
@@ -122,7 +122,7 @@ struct ShadowAnswer {
   std::vector<std::vector<TraceRecord>>
       traces;  // per thread, of the last TRACE run; index as CodeCopy::references
   // Per thread: the last run that counted or traced left through a path that the copies leave out. Empty: it has none.
-  std::vector<bool> left_by_detour;
+  std::vector<bool> left_by_excluded_path;
   uint64_t probe_cycles = 0;   // an empty copy, median of the shadow's own runs of it
   int64_t pause_begin_ns = 0;  // CLOCK_MONOTONIC
   int64_t pause_ns = 0;        // the team stood still
@@ -141,36 +141,37 @@ struct ShadowPrediction {
   int64_t copy_ns_per_mb = 0;  // of what the runs write, in the shadow
 };
 
-class RankLab {
+class RankInjector {
  public:
-  virtual ~RankLab() = default;
+  virtual ~RankInjector() = default;
 
   // Checks that the rank may be touched at all (P6), maps nothing yet.
-  static absl::StatusOr<std::unique_ptr<RankLab>> Open(const RankInfo& rank, LabOptions options);
+  static absl::StatusOr<std::unique_ptr<RankInjector>> Open(const RankInfo& rank,
+                                                            InjectorOptions options);
 
   // One entry per loop, in order. Not OK as a whole: nothing was left in the rank, and it may be tried again.
-  virtual absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LabLoop> loops) = 0;
+  virtual absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LoopToInject> loops) = 0;
   // More loops, once some are installed: numbers go on, and the loops that are there go on undisturbed. The jumps of the new
   // ones are not in the text yet: SetPatched puts them in. Not OK: nothing has changed for the others.
-  virtual absl::StatusOr<std::vector<InstalledLoop>> Add(std::vector<LabLoop> /*loops*/) {
+  virtual absl::StatusOr<std::vector<InstalledLoop>> Add(std::vector<LoopToInject> /*loops*/) {
     return absl::UnimplementedError("this lab takes no loops later");
   }
   // What Install would answer: everything is laid out and built, the rank is only read. Instead of Install, once.
-  virtual absl::StatusOr<std::vector<InstalledLoop>> Rehearse(std::vector<LabLoop> /*loops*/) {
+  virtual absl::StatusOr<std::vector<InstalledLoop>> Rehearse(std::vector<LoopToInject> /*loops*/) {
     return absl::UnimplementedError("this lab cannot rehearse");
   }
-  virtual absl::StatusOr<Census> TakeCensus(int32_t loop, int64_t ns) = 0;
+  virtual absl::StatusOr<EntryCount> CountEntries(int32_t loop, int64_t ns) = 0;
   virtual ShadowPrediction PredictShadow() = 0;
   // The same, of a shadow without the memory outside the footprint. kFailedPrecondition: the rank must not be narrowed.
-  virtual ShadowPrediction PredictNarrowed(const Footprint& /*footprint*/, int32_t /*team*/) {
+  virtual ShadowPrediction PredictTrimmed(const Footprint& /*footprint*/, int32_t /*team*/) {
     return {absl::UnimplementedError("this lab cannot leave memory out"), 0, 0, 0};
   }
-  virtual absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish& wish) = 0;
+  virtual absl::StatusOr<ShadowAnswer> RunShadow(const ShadowRequest& request) = 0;
   // Ticks of the next `count` instances of the unchanged loop in the rank itself, without what reading them costs.
   virtual absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t loop, int32_t count,
                                                          int64_t timeout_ns) = 0;
-  // Only for loops and copies whose InstalledLoop::in_place says so. Outside P1. Nothing is forked and no thread waits for another.
-  virtual absl::StatusOr<RecoveryAnswer> Recover(const RecoveryWish& /*wish*/) {
+  // Only for loops and copies whose InstalledLoop::in_situ says so. Outside P1. Nothing is forked and no thread waits for another.
+  virtual absl::StatusOr<RecoveryAnswer> Recover(const RecoveryRequest& /*request*/) {
     return absl::UnimplementedError("this lab has no recovery mode");
   }
   // Takes the jump of one loop out of the text (retreat rule); puts it back with `patched`.
@@ -188,13 +189,13 @@ struct HealReport {
   absl::Status status;
   std::string done;  // "restored 3 loops, unmapped 1.2 MB", "nothing was injected"
 };
-HealReport HealRank(int32_t pid, const LabOptions& options);
+HealReport HealRank(int32_t pid, const InjectorOptions& options);
 // Every rank the journals of the node name; those that are left when options.cancelled says so keep their journals.
-std::vector<HealReport> HealAll(const LabOptions& options);
+std::vector<HealReport> HealAll(const InjectorOptions& options);
 // Before a rank is altered: what our journals say an earlier agent has left in it is taken out. kFailedPrecondition: that
 // failed, or something is in it that our journals do not know, which may be the work of another agent.
-absl::Status HealBefore(const RankInfo& rank, const LabOptions& options);
+absl::Status HealBefore(const RankInfo& rank, const InjectorOptions& options);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_RANK_LAB_H_

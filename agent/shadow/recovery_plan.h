@@ -2,9 +2,9 @@
 //
 // Shape    RecoveryPlan is part of ShadowPlan, whose `runs` then are one round: each entry of a thread runs the next of them
 //          once, then the loop itself. RecoveryResult x limit lie where shadows leave their results; nothing else of the
-//          shadow's part is used. Strata is kept in the payload's own part of each thread block, RunInPlace in each record.
+//          shadow's part is used. Strata is kept in the payload's own part of each thread block, RunInSitu in each record.
 // Units    ticks of the TSC; distances as in agent/variant/recovery/trip_count.h.
-// Threads  the agent writes the plan while no site is armed or in recovery, RegionHeader::in_place is 0 and no record says kInCopy;
+// Threads  the agent writes the plan while no site is armed or in recovery, RegionHeader::in_situ is 0 and no record says kInCopy;
 //          threads only read it.
 // Source   our own layout; design section 6, "Modes". Any change raises kShadowLayoutVersion.
 #ifndef AGENT_SHADOW_RECOVERY_PLAN_H_
@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr uint32_t kMostRecoveries = 8192;  // runs of one arming
 inline constexpr uint32_t kMaxStrata = 8;          // distances that one thread tells apart
@@ -63,7 +63,7 @@ struct Strata {
 // A thread of the rank that runs a copy itself, in recovery mode, and what of its own it gets back afterwards. Where a handler of
 // the program jumps out of the copy, the thread does not come back for it: payload/jumped.cc, agent/shadow/recovery/give_back.h.
 enum : uint32_t { kNotInside = 0, kInCopy = 1, kJumped = 2 };
-struct RunInPlace {
+struct RunInSitu {
   uint32_t inside;  // atomic: written last
   uint32_t reserved;
   uint64_t signals;        // its mask; MaskInRun(signals) while a copy runs
@@ -84,6 +84,6 @@ constexpr uint64_t MaskInRun(uint64_t signals) {
 static_assert(sizeof(RecoveryPlan) == 48 && sizeof(RecoveryResult) == 64);
 static_assert(sizeof(Strata) == 16 + 16 * kMaxStrata && kMostRecoveries < 0xffff);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_RECOVERY_PLAN_H_

@@ -18,7 +18,7 @@
 #include "agent/shadow/region_layout.h"
 #include "agent/shadow/shadow_plan.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class RegionAccess {
  public:
@@ -74,6 +74,6 @@ class RegionAccess {
   uint32_t blocks_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_REGION_ACCESS_H_

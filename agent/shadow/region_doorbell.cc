@@ -1,4 +1,4 @@
-#include "agent/shadow/region_bell.h"
+#include "agent/shadow/region_doorbell.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -21,9 +21,10 @@
 #include "core/base/clock.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
-RegionBell::RegionBell(const Memory* memory, uint64_t region) : memory_(memory), region_(region) {
+RegionDoorbell::RegionDoorbell(const Memory* memory, uint64_t region)
+    : memory_(memory), region_(region) {
   const auto maps = ProcFs().Maps(memory->pid());
   if (!maps.ok()) return;
   const MapEntry* map = FindMapping(*maps, region);
@@ -37,20 +38,21 @@ RegionBell::RegionBell(const Memory* memory, uint64_t region) : memory_(memory),
   if (page != MAP_FAILED) page_ = page;
 }
 
-RegionBell::~RegionBell() {
+RegionDoorbell::~RegionDoorbell() {
   if (page_ != nullptr) munmap(page_, kRegionPage);
 }
 
-absl::StatusOr<uint32_t> RegionBell::Count() const {
-  return RegionAccess(memory_, region_, 1).Read<uint32_t>(region_ + offsetof(RegionHeader, bell));
+absl::StatusOr<uint32_t> RegionDoorbell::Count() const {
+  return RegionAccess(memory_, region_, 1)
+      .Read<uint32_t>(region_ + offsetof(RegionHeader, doorbell));
 }
 
-void RegionBell::Await(uint32_t seen, int64_t ns) const {
+void RegionDoorbell::Await(uint32_t seen, int64_t ns) const {
   ns = std::max<int64_t>(0, ns);
-  if (!hears()) return absl::SleepFor(absl::Nanoseconds(ns));
+  if (!can_wait()) return absl::SleepFor(absl::Nanoseconds(ns));
   const timespec time{ns / kNsPerSecond, ns % kNsPerSecond};
-  const auto* word = static_cast<const char*>(page_) + offsetof(RegionHeader, bell);
+  const auto* word = static_cast<const char*>(page_) + offsetof(RegionHeader, doorbell);
   syscall(SYS_futex, word, FUTEX_WAIT, seen, &time, nullptr, 0);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -9,7 +9,7 @@
 #include "agent/shadow/region_access.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 absl::Status Damaged(int32_t pid, absl::string_view what) {
@@ -91,4 +91,4 @@ absl::StatusOr<Injection> ReadInjectionFromRank(int32_t pid, uint64_t own_region
   return absl::NotFoundError(absl::StrCat("nothing of ours is in process ", pid));
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

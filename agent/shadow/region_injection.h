@@ -8,11 +8,11 @@
 #include "absl/status/statusor.h"
 #include "agent/shadow/injection.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // `own_region`: where the caller's own begins, which is passed over; 0: none.
 absl::StatusOr<Injection> ReadInjectionFromRank(int32_t pid, uint64_t own_region = 0);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_REGION_INJECTION_H_

@@ -12,7 +12,7 @@
 #include "agent/shadow/protocol.h"
 #include "agent/shadow/shadow_plan.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr uint64_t kRegionPage = 4096;
 
@@ -59,6 +59,6 @@ constexpr uint64_t SiteState(uint32_t round, uint32_t joined, uint32_t phase) {
   return uint64_t{round} << 32 | uint64_t{joined} << 8 | phase;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_REGION_LAYOUT_H_

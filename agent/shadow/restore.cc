@@ -18,7 +18,7 @@
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kNapNs = 2 * kNsPerMs;
@@ -40,27 +40,27 @@ void Nap(int64_t ns = kNapNs) {
 // Where a region says who is in it.
 struct BusyWords {
   uint64_t busy, orphan;
-  uint64_t in_place;  // 0: there is no such word
+  uint64_t in_situ;  // 0: there is no such word
 };
 
 // Regions of agents of other versions are still taken out, by the journal. Sites lie where they always did.
 absl::StatusOr<BusyWords> BusyWordsOf(uint32_t version) {
-  constexpr uint32_t kUnfilled = 0, kFirst = 1, kFourCaches = 2, kTeamsNotInPlace = 4;
-  constexpr uint32_t kRunsInPlace = 5;  // counted there, too
+  constexpr uint32_t kUnfilled = 0, kFirst = 1, kFourCaches = 2, kTeamsNotInSitu = 4;
+  constexpr uint32_t kRunsInSitu = 5;  // counted there, too
   constexpr uint32_t kPausesFromFork = 7, kControlAtEnd = 8;
   switch (version) {
     case kFirst:
     case kFourCaches:
       return BusyWords{144, 148, 0};
     case kUnfilled:
-    case kTeamsNotInPlace:
-    case kRunsInPlace:
+    case kTeamsNotInSitu:
+    case kRunsInSitu:
     case kSameRecords:
     case kPausesFromFork:
     case kControlAtEnd:
     case kShadowLayoutVersion:
       return BusyWords{offsetof(RegionHeader, busy), offsetof(RegionHeader, orphan),
-                       offsetof(RegionHeader, in_place)};
+                       offsetof(RegionHeader, in_situ)};
     default:
       return absl::FailedPreconditionError(
           absl::StrCat("it was injected into by another version (layout ", version, ")"));
@@ -111,7 +111,7 @@ bool HasOurJump(const std::vector<MapEntry>& maps, const Memory& memory, const I
   return bytes.ok() && *bytes == site.written;
 }
 
-absl::StatusOr<Left> LookAt(const Injection& injection, const Memory& memory) {
+absl::StatusOr<Left> ProbeRank(const Injection& injection, const Memory& memory) {
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(injection.pid));
   Left left;
   for (const InjectedSite& site : injection.sites) {
@@ -138,9 +138,9 @@ absl::StatusOr<Left> LookAt(const Injection& injection, const Memory& memory) {
 // Nobody meets, leads or runs a copy in place.
 bool IsAtRest(const RegionAccess& region, const BusyWords& words) {
   const auto busy = region.Read<uint32_t>(region.address() + words.busy);
-  if (!busy.ok() || words.in_place == 0) return !busy.ok() || *busy == 0;
-  const auto in_place = region.Read<uint32_t>(region.address() + words.in_place);
-  return *busy == 0 && (!in_place.ok() || *in_place == 0);
+  if (!busy.ok() || words.in_situ == 0) return !busy.ok() || *busy == 0;
+  const auto in_situ = region.Read<uint32_t>(region.address() + words.in_situ);
+  return *busy == 0 && (!in_situ.ok() || *in_situ == 0);
 }
 
 // No new rendezvous; the shadow under way, if any, ends within its limit.
@@ -228,7 +228,7 @@ absl::Status Settle(const Injection& injection, const Memory& memory, const Rest
 absl::Status Attempt(const Injection& injection, const Memory& memory,
                      const RestoreOptions& options, RestoreResult* result, bool* suspect,
                      bool* done) {
-  ASSIGN_OR_RETURN(Left left, LookAt(injection, memory));
+  ASSIGN_OR_RETURN(Left left, ProbeRank(injection, memory));
   if (left.sites.empty() && left.ranges.empty()) {
     *done = true;
     return absl::OkStatus();
@@ -301,4 +301,4 @@ absl::Status RestoreRank(const Injection& injection, const RestoreOptions& optio
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

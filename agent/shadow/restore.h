@@ -16,7 +16,7 @@
 #include "agent/attach/tracer.h"
 #include "agent/shadow/injection.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct RestoreOptions {
   Tracer* tracer = nullptr;
@@ -46,6 +46,6 @@ inline bool CallMayBeLost(const HoldReply& reply) {
 absl::StatusOr<HoldReply> HoldPatiently(Tracer& tracer, const HoldRequest& request,
                                         int64_t deadline_ns, std::vector<int64_t>* stops_ns);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_RESTORE_H_

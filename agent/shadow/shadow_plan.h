@@ -10,11 +10,11 @@
 
 #include <cstdint>
 
-#include "agent/shadow/forking/narrow_plan.h"
+#include "agent/shadow/forking/trim_plan.h"
 #include "agent/shadow/protocol.h"
 #include "agent/shadow/recovery_plan.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 enum RunStatus : uint32_t {
   kRunNotRun = 0,
@@ -28,8 +28,8 @@ enum : uint32_t {
   kRunDaz = 8,      // denormal operands are zero
   kRunTrace = 16,   // reset the trace records before
   kRunLearn = 64,   // afterwards, note and bring back the lines that differ from what was put aside
-  kRunInPlace = 128,  // may run in the rank itself; plans for shadows never say so
-  kRunPinned = 32,    // zero the slots of pinned operands before, which also brings them into L1
+  kRunInSitu = 128,  // may run in the rank itself; plans for shadows never say so
+  kRunPinned = 32,   // zero the slots of pinned operands before, which also brings them into L1
 };
 // What to evict before the run: an index into ShadowPlan::evict_bytes; 0: nothing.
 inline constexpr uint32_t kRunEvictShift = 8;
@@ -38,7 +38,7 @@ inline constexpr uint32_t kRunEvictMask = 3;
 enum : uint32_t {
   kPlanPinCpu = 1,        // pin each member to the CPU it arrived on, if those differ
   kPlanWaitForAgent = 2,  // the shadow waits for ChildControl::go before it protects and runs
-  kPlanNarrow = 4,        // the leader asks for ranges to leave out before it forks
+  kPlanTrim = 4,          // the leader asks for ranges to leave out before it forks
 };
 struct RunEntry {
   uint64_t copy;
@@ -100,7 +100,7 @@ struct ShadowPlan {
   SelfWord selves[kMaxSelfWords];
   RestoreRange restores[kMaxRestores];
   ProtectRange protects[kMaxProtects];
-  NarrowControl narrow;
+  TrimControl trim;
 };
 
 struct FaultRecord {
@@ -171,6 +171,6 @@ struct RunResult {
 static_assert(sizeof(RunEntry) == 32 && sizeof(RestoreRange) == 24 && sizeof(ProtectRange) == 24);
 static_assert(sizeof(RunResult) == 40 && sizeof(FaultRecord) == 32);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_SHADOW_PLAN_H_

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 std::string ErrnoText(int32_t error) {
@@ -33,13 +33,13 @@ const char* StepText(uint32_t step) {
   }
 }
 
-const char* NarrowText(int32_t step) {
+const char* TrimText(int32_t step) {
   switch (step) {
-    case kNarrowNoAnswer:
+    case kTrimNoAnswer:
       return "the agent did not answer in time";
-    case kNarrowTooLate:
+    case kTrimTooLate:
       return "its threads could not be kept together";
-    case kNarrowNotMarked:
+    case kTrimNotMarked:
       return "the kernel did not mark it";
     default:
       return "refused";
@@ -67,9 +67,9 @@ absl::Status Judge(const ShadowReading& r) {
       return r.child.error_step == kStepAgent ? absl::UnavailableError(text)
                                               : absl::FailedPreconditionError(text);
     }
-    case kOutcomeNotNarrowed:
-      return absl::AbortedError(absl::StrCat("memory could not be left out of a shadow: ",
-                                             NarrowText(r.site.last_error)));
+    case kOutcomeNotTrimmed:
+      return absl::AbortedError(
+          absl::StrCat("memory could not be left out of a shadow: ", TrimText(r.site.last_error)));
     default:
       return absl::InternalError(absl::StrCat("unknown outcome ", r.site.last_outcome));
   }
@@ -110,7 +110,7 @@ const char* SharedText(const ShadowReading& r, uint64_t address) {
 
 bool MissedMemory(const ShadowReading& r) {
   if (r.child.fault_count == 0) return false;
-  return std::any_of(r.left_out.begin(), r.left_out.end(), [&](const PcRange& range) {
+  return std::any_of(r.trimmed_out.begin(), r.trimmed_out.end(), [&](const PcRange& range) {
     return r.child.fault.address >= range.start && r.child.fault.address < range.end;
   });
 }
@@ -197,9 +197,10 @@ absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& r) {
   }
   for (uint32_t place = 0; place < r.team; ++place) {
     if (place < r.traces.size()) answer.traces.push_back(r.traces[place]);
-    if (place < r.detours.size()) answer.left_by_detour.push_back(r.detours[place] == 1);
+    if (place < r.excluded_paths.size())
+      answer.left_by_excluded_path.push_back(r.excluded_paths[place] == 1);
   }
   return answer;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

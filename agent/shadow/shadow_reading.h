@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 #include "agent/shadow/shadow_plan.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr size_t kProbeRuns = 3;  // of an empty copy: one before and two after the others
 
@@ -21,19 +21,19 @@ struct ShadowReading {
   ChildControl child{};
   std::vector<RunResult> results;                // (runs + kProbeRuns) x team
   std::vector<std::vector<TraceRecord>> traces;  // by place in the team
-  std::vector<uint64_t> detours;                 // kBlockDetour, by place in the team
+  std::vector<uint64_t> excluded_paths;          // kBlockExcludedPath, by place in the team
   uint32_t team = 0;
   size_t runs = 0;
   int32_t trace_run = -1;
   std::vector<int32_t> variants;  // of each run
   std::vector<const CodeCopy*> copies;
   std::vector<ProtectRange> protects;  // what the shadow was kept away from
-  std::vector<PcRange> left_out;       // what it had not at all
-  bool fault_in_rank = false;          // the first fault was at an address that the rank itself has mapped
+  std::vector<PcRange> trimmed_out;    // what it had not at all
+  bool fault_in_rank = false;  // the first fault was at an address that the rank itself has mapped
 };
 
 absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& reading);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_SHADOW_READING_H_

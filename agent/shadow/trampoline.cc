@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // The kind of entry rides in the low bits of the site's address (agent/shadow/payload/meet.cc).
@@ -68,7 +68,7 @@ class Code {
 
 }  // namespace
 
-absl::StatusOr<std::vector<uint8_t>> EmitTrampoline(const TrampolinePlace& place) {
+absl::StatusOr<std::vector<uint8_t>> EmitTrampoline(const TrampolineAddresses& place) {
   constexpr uint8_t kJump = 0xe9, kJrcxz = 0xe3, kShortJump = 0xeb;
   Code code(place.address);
   code.Enter();
@@ -88,7 +88,7 @@ absl::StatusOr<std::vector<uint8_t>> EmitTrampoline(const TrampolinePlace& place
   return code.Take();
 }
 
-absl::StatusOr<std::vector<uint8_t>> EmitTimedExit(const TimedExitPlace& place) {
+absl::StatusOr<std::vector<uint8_t>> EmitTimedExit(const TimedExitAddresses& place) {
   Code code(place.address);
   code.Enter();
   RETURN_IF_ERROR(code.Slow(place.site | kTagExit, place.slow_entry, place.target));
@@ -101,4 +101,4 @@ absl::StatusOr<std::vector<uint8_t>> EmitJump(uint64_t address, uint64_t target)
   return code.Take();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,9 +14,9 @@
 
 #include "absl/status/statusor.h"
 
-namespace perfd {
+namespace perfd::agent {
 
-struct TrampolinePlace {
+struct TrampolineAddresses {
   uint64_t address = 0;     // of the trampoline
   uint64_t site = 0;        // of the Site, 64-byte aligned
   uint64_t slow_entry = 0;  // of the payload
@@ -26,20 +26,20 @@ struct TrampolinePlace {
 
 inline constexpr uint32_t kTrampolineBytes = 128;  // room for either
 
-absl::StatusOr<std::vector<uint8_t>> EmitTrampoline(const TrampolinePlace& place);
+absl::StatusOr<std::vector<uint8_t>> EmitTrampoline(const TrampolineAddresses& place);
 
-struct TimedExitPlace {
+struct TimedExitAddresses {
   uint64_t address = 0;
   uint64_t site = 0;
   uint64_t slow_entry = 0;
   uint64_t target = 0;
 };
 
-absl::StatusOr<std::vector<uint8_t>> EmitTimedExit(const TimedExitPlace& place);
+absl::StatusOr<std::vector<uint8_t>> EmitTimedExit(const TimedExitAddresses& place);
 
 // The five bytes of a jump from `address` to `target`.
 absl::StatusOr<std::vector<uint8_t>> EmitJump(uint64_t address, uint64_t target);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_TRAMPOLINE_H_

@@ -21,7 +21,7 @@
 #include "core/base/frame.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kAnswerNs = 5 * kNsPerSecond;
@@ -118,4 +118,4 @@ std::optional<std::vector<std::string>> ServeHelpers() {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

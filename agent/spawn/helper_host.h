@@ -24,7 +24,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr char kHostMode[] = "host";  // the first and only word
 
@@ -49,6 +49,6 @@ class HelperHost {
 // In the host. Nothing: the agent has no more use for it.
 std::optional<std::vector<std::string>> ServeHelpers();
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SPAWN_HELPER_HOST_H_

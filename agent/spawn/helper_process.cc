@@ -22,7 +22,7 @@
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kKilledEndMs = 5000;  // after SIGKILL; longer only in an uninterruptible wait
@@ -174,4 +174,4 @@ uint64_t HelperCpuNs(pid_t pid) {
   return static_cast<uint64_t>(used.tv_sec) * kNsPerSecond + static_cast<uint64_t>(used.tv_nsec);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr int kHelperSocket = 3;
 
@@ -51,6 +51,6 @@ uint64_t HelpersCpuNs();
 // Of one that runs; 0 when it does not.
 uint64_t HelperCpuNs(pid_t pid);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SPAWN_HELPER_PROCESS_H_

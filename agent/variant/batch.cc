@@ -1,4 +1,4 @@
-#include "agent/variant/chain.h"
+#include "agent/variant/batch.h"
 
 #include <bit>
 #include <utility>
@@ -7,27 +7,28 @@
 #include "absl/strings/str_cat.h"
 #include "agent/variant/counting.h"
 #include "agent/variant/flow/body.h"
-#include "agent/variant/flow/cut.h"
 #include "agent/variant/flow/dataflow.h"
 #include "agent/variant/flow/edges.h"
+#include "agent/variant/flow/excluded_path.h"
 #include "agent/variant/roles.h"
 #include "agent/variant/symbolic.h"
 #include "agent/variant/work.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMostInstructions = 600;  // every variant holds them all
 
 absl::Status CannotGoOn(const LoopCode& around) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "what lies between two instances cannot be copied: ",
-      around.detours.empty() ? "the loop around it is not in one piece" : around.detours.front()));
+  return absl::FailedPreconditionError(
+      absl::StrCat("what lies between two instances cannot be copied: ",
+                   around.excluded_paths.empty() ? "the loop around it is not in one piece"
+                                                 : around.excluded_paths.front()));
 }
 
 // Where each instruction of `loop` stands in `around`.
-absl::StatusOr<std::vector<uint32_t>> PlacesOf(const LoopCode& loop, const LoopCode& around) {
+absl::StatusOr<std::vector<uint32_t>> SitesOf(const LoopCode& loop, const LoopCode& around) {
   std::vector<uint32_t> places;
   for (const LoopInstruction& i : loop.instructions) {
     const int at = InstructionAt(around, i.address);
@@ -78,56 +79,55 @@ void Regroup(const LoopCode& loop, std::vector<Reference>* references) {
 
 }  // namespace
 
-absl::StatusOr<ChainCode> DecodeChain(const LoopCode& loop, const LoopBytes& bytes) {
-  ChainCode chain;
-  chain.loop = loop;
-  LoopCode& around = chain.around;
+absl::StatusOr<BatchCode> DecodeBatch(const LoopCode& loop, const LoopBytes& bytes) {
+  BatchCode batch;
+  batch.loop = loop;
+  LoopCode& around = batch.around;
   around.header = loop.header;
   RETURN_IF_ERROR(ReadBody(bytes, &around));
-  CutDetours(&around);
+  ExcludePaths(&around);
   if (around.instructions.size() > kMostInstructions)
     return absl::FailedPreconditionError(
         absl::StrCat("the loop around it has ", around.instructions.size(),
                      " instructions, chains at most ", kMostInstructions));
   const int turn = InstructionAt(around, bytes.header);
   if (turn < 0) return CannotGoOn(around);
-  chain.turn = static_cast<uint32_t>(turn);
-  ASSIGN_OR_RETURN(const std::vector<uint32_t> places, PlacesOf(loop, around));
+  batch.turn = static_cast<uint32_t>(turn);
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> places, SitesOf(loop, around));
   RETURN_IF_ERROR(BuildEdges(&around, Inside::kLoops));
-  if (chain.turn == around.entry || !around.calls.empty()) return CannotGoOn(around);
+  if (batch.turn == around.entry || !around.calls.empty()) return CannotGoOn(around);
   around.roles.resize(around.instructions.size());
   AssignGroups(&around);
   AssignRoles(&around);
   around.live_at_entry = LiveBefore(around, Effects(around), ~RegisterSet{0})[around.entry];
   const std::vector<RegisterSet> live = LiveBefore(around, Effects(around), 0);
-  if ((live[chain.turn] & kStatusFlags) != 0)
-    return Refuse(around.instructions[chain.turn], "flags are in use where instances are counted");
-  ExtendBlackList(around, places, live, &chain.loop);
-  return chain;
+  if ((live[batch.turn] & kStatusFlags) != 0)
+    return Refuse(around.instructions[batch.turn], "flags are in use where instances are counted");
+  ExtendBlackList(around, places, live, &batch.loop);
+  return batch;
 }
 
-absl::StatusOr<CodeCopy> MakeChainCopy(const ChainCode& chain, const VariantName& name,
-                                       const CopyPlace& place) {
+absl::StatusOr<CodeCopy> MakeBatchCopy(const BatchCode& batch, const VariantName& name,
+                                       const CopyTarget& target) {
   std::vector<Changed> notes;
-  ASSIGN_OR_RETURN(Work work, ChangeLoop(chain.loop, name, place, &notes));
+  ASSIGN_OR_RETURN(Work work, ChangeLoop(batch.loop, name, target, &notes));
   if (!work.draft.preparation.empty())
-    return Refuse(chain.loop.instructions[chain.loop.entry],
+    return Refuse(batch.loop.instructions[batch.loop.entry],
                   "this variant prepares each instance, which a chain of them cannot");
-  ASSIGN_OR_RETURN(const std::vector<uint32_t> places, PlacesOf(chain.loop, chain.around));
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> places, SitesOf(batch.loop, batch.around));
   Draft draft, plain;
-  draft.slots.resize(chain.around.instructions.size());
-  plain.slots.resize(chain.around.instructions.size());
+  draft.slots.resize(batch.around.instructions.size());
+  plain.slots.resize(batch.around.instructions.size());
   for (size_t n = 0; n < places.size(); ++n) draft.slots[places[n]] = work.draft.slots[n];
-  if (name.Has(Change::kTrace)) RETURN_IF_ERROR(AddTracing(chain.around, &draft));
-  if (Counts(name))
-    AddCounting(chain.around, place, true, &draft);
-  const uint64_t turn = chain.around.instructions[chain.turn].address;
-  CountInstances(chain.turn, turn, place, &draft);
-  CountInstances(chain.turn, turn, place, &plain);
-  ASSIGN_OR_RETURN(CodeCopy copy, FinishCopy(chain.around, draft, plain, work, notes));
-  Regroup(chain.loop, &copy.references);
+  if (name.Has(Change::kTrace)) RETURN_IF_ERROR(AddTracing(batch.around, &draft));
+  if (Counts(name)) AddCounting(batch.around, target, true, &draft);
+  const uint64_t turn = batch.around.instructions[batch.turn].address;
+  CountInstances(batch.turn, turn, target, &draft);
+  CountInstances(batch.turn, turn, target, &plain);
+  ASSIGN_OR_RETURN(CodeCopy copy, FinishCopy(batch.around, draft, plain, work, notes));
+  Regroup(batch.loop, &copy.references);
   copy.needs_shadow_gs = true;
   return copy;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,4 +1,4 @@
-// agent/variant/chain.h - copies of a short loop that run on over many of its instances, through the code around it.
+// agent/variant/batch.h - copies of a short loop that run on over many of its instances, through the code around it.
 //
 // Shape    an instance of some hundred cycles cannot be timed alone, and repeated it is learnt by the branch predictor. A chain
 //          enters at the loop's header like any copy, goes on through a copy of the loop around it, and leaves after as many
@@ -6,8 +6,8 @@
 // Units    run-time addresses.
 // Errors   FailedPrecondition: what stands between two instances cannot be copied (it calls, moves the stack pointer, ...).
 // Source   docs/adr/0024-chains.md; design section 6 (hazard: "retreat to the outer loop").
-#ifndef AGENT_VARIANT_CHAIN_H_
-#define AGENT_VARIANT_CHAIN_H_
+#ifndef AGENT_VARIANT_BATCH_H_
+#define AGENT_VARIANT_BATCH_H_
 
 #include <cstdint>
 
@@ -15,9 +15,9 @@
 #include "agent/variant/copy.h"
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
-struct ChainCode {
+struct BatchCode {
   LoopCode
       loop;  // as decoded alone; its black list and liveness know what the code around it needs
   LoopCode around;  // all that a copy holds; header and entry are the loop's
@@ -26,11 +26,11 @@ struct ChainCode {
 };
 
 // around: the loop that holds `loop`; its header is where it begins.
-absl::StatusOr<ChainCode> DecodeChain(const LoopCode& loop, const LoopBytes& around);
+absl::StatusOr<BatchCode> DecodeBatch(const LoopCode& loop, const LoopBytes& around);
 
-absl::StatusOr<CodeCopy> MakeChainCopy(const ChainCode& chain, const VariantName& name,
-                                       const CopyPlace& place);
+absl::StatusOr<CodeCopy> MakeBatchCopy(const BatchCode& batch, const VariantName& name,
+                                       const CopyTarget& target);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
-#endif  // AGENT_VARIANT_CHAIN_H_
+#endif  // AGENT_VARIANT_BATCH_H_

@@ -10,7 +10,7 @@
 #include "agent/variant/work.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 struct Operands {
@@ -68,4 +68,4 @@ absl::Status ControlOperands(Work* work, uint32_t at, bool keep_access,
   return SetReplacement(work, at, std::move(codes));
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -5,13 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/variant/counting.h"
+#include "agent/variant/edit_set.h"
 #include "agent/variant/encode.h"
 #include "agent/variant/flow/edges.h"
-#include "agent/variant/wishes.h"
 #include "agent/variant/work.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 bool Observes(const VariantName& name) {
@@ -48,52 +48,52 @@ absl::Status CheckCalls(const LoopCode& loop, const VariantName& name) {
 }
 
 // An integer division of what a deleted load would have brought traps.
-absl::Status CheckDivisions(const LoopCode& loop, const Wishes& wishes,
+absl::Status CheckDivisions(const LoopCode& loop, const EditSet& edits,
                             const std::vector<bool>& fed) {
   for (size_t n = 0; n < fed.size(); ++n) {
     const LoopInstruction& i = loop.instructions[n];
-    const bool gone = wishes.arithmetic[n] || wishes.all[n] || wishes.access[n];
+    const bool gone = edits.arithmetic[n] || edits.all[n] || edits.access[n];
     if (fed[n] && i.Is(kDivides) && !i.Is(kFloating) && !gone)
       return Refuse(i, "an integer division fed by a changed load could trap");
   }
   return absl::OkStatus();
 }
 
-absl::Status ApplyOne(const Wishes& wishes, uint32_t at, Work* work) {
+absl::Status ApplyOne(const EditSet& edits, uint32_t at, Work* work) {
   const LoopInstruction& i = work->loop.instructions[at];
-  if (wishes.Any(at) && i.Is(kLocked))
+  if (edits.Any(at) && i.Is(kLocked))
     return Refuse(i, "a locked instruction cannot be taken apart");
-  if (wishes.all[at] || (wishes.access[at] && wishes.arithmetic[at])) {
+  if (edits.all[at] || (edits.access[at] && edits.arithmetic[at])) {
     work->draft.slots[at].replacement = Delete(i);
     return absl::OkStatus();
   }
-  if (wishes.access[at]) {
+  if (edits.access[at]) {
     if (work->controlled[at]) return ControlOperands(work, at, false, std::nullopt);
     return DeleteMemory(work, at);
   }
-  const bool pinned_later = wishes.pin && i.Accesses() && !work->loop.roles[at].control;
-  if (wishes.load_only[at]) {
+  const bool pinned_later = edits.pin && i.Accesses() && !work->loop.roles[at].control;
+  if (edits.load_only[at]) {
     if (i.Is(kScatters)) return Refuse(i, "a scatter has no load of the same addresses");
     return AccessOnly(work, at);
   }
   if (pinned_later) return absl::OkStatus();
-  if (wishes.arithmetic[at]) return DeleteArithmetic(work, at, std::nullopt);
+  if (edits.arithmetic[at]) return DeleteArithmetic(work, at, std::nullopt);
   if (work->controlled[at]) return ControlOperands(work, at, true, std::nullopt);
   return absl::OkStatus();
 }
 
-absl::Status Apply(const Wishes& wishes, Work* work) {
+absl::Status Apply(const EditSet& edits, Work* work) {
   const LoopCode& loop = work->loop;
-  const std::vector<bool> fed = FedByLoads(loop, TakenLoads(loop, wishes));
-  RETURN_IF_ERROR(CheckDivisions(loop, wishes, fed));
+  const std::vector<bool> fed = FedByLoads(loop, TakenLoads(loop, edits));
+  RETURN_IF_ERROR(CheckDivisions(loop, edits, fed));
   const std::vector<bool> operations = ControlledOperations(loop);
   bool control = work->name.Has(Change::kRefCtl);
   for (size_t n = 0; n < fed.size(); ++n)
-    control = control || (operations[n] && fed[n] && !wishes.arithmetic[n] && !wishes.all[n]);
+    control = control || (operations[n] && fed[n] && !edits.arithmetic[n] && !edits.all[n]);
   for (size_t n = 0; n < fed.size(); ++n)
-    work->controlled[n] = control && operations[n] && !wishes.arithmetic[n] && !wishes.all[n];
-  for (uint32_t at = 0; at < fed.size(); ++at) RETURN_IF_ERROR(ApplyOne(wishes, at, work));
-  if (wishes.pin) RETURN_IF_ERROR(PinAll(work, wishes.arithmetic));
+    work->controlled[n] = control && operations[n] && !edits.arithmetic[n] && !edits.all[n];
+  for (uint32_t at = 0; at < fed.size(); ++at) RETURN_IF_ERROR(ApplyOne(edits, at, work));
+  if (edits.pin) RETURN_IF_ERROR(PinAll(work, edits.arithmetic));
   for (uint32_t at : loop.calls) work->draft.slots[at].replacement = Delete(loop.instructions[at]);
   return RemoveAddedDependences(work);
 }
@@ -146,11 +146,11 @@ void ListChanges(const Work& work, const std::vector<Changed>& notes, CodeCopy* 
 }  // namespace
 
 absl::StatusOr<Work> ChangeLoop(const LoopCode& loop, const VariantName& name,
-                                const CopyPlace& place, std::vector<Changed>* notes) {
+                                const CopyTarget& target, std::vector<Changed>* notes) {
   RETURN_IF_ERROR(CheckCalls(loop, name));
-  ASSIGN_OR_RETURN(const Wishes wishes, MakeWishes(loop, name));
-  Work work = StartWork(loop, name, place);
-  if (!Observes(name)) RETURN_IF_ERROR(Apply(wishes, &work));
+  ASSIGN_OR_RETURN(const EditSet edits, MakeEditSet(loop, name));
+  Work work = StartWork(loop, name, target);
+  if (!Observes(name)) RETURN_IF_ERROR(Apply(edits, &work));
   if (name.Has(Change::kPrefetch))
     RETURN_IF_ERROR(AddPrefetches(name.Parameter(Change::kPrefetch), &work, notes));
   return work;
@@ -158,7 +158,7 @@ absl::StatusOr<Work> ChangeLoop(const LoopCode& loop, const VariantName& name,
 
 absl::StatusOr<CodeCopy> FinishCopy(const LoopCode& code, const Draft& draft, const Draft& plain,
                                     const Work& work, const std::vector<Changed>& notes) {
-  ASSIGN_OR_RETURN(CodeCopy copy, Assemble(code, draft, work.place));
+  ASSIGN_OR_RETURN(CodeCopy copy, Assemble(code, draft, work.target));
   ListChanges(work, notes, &copy);
   copy.references = References(code);
   copy.accesses = static_cast<int32_t>(References(work.loop).size());
@@ -167,17 +167,17 @@ absl::StatusOr<CodeCopy> FinishCopy(const LoopCode& code, const Draft& draft, co
   copy.needs_shadow_gs = Counts(work.name) || work.uses_block;
   copy.flush_denormals = ChangesValues(work.name) && ComputesFloats(work.loop);
   copy.base = BaseOf(work, copy.flush_denormals);
-  ASSIGN_OR_RETURN(const CodeCopy ref, Assemble(code, plain, work.place));
+  ASSIGN_OR_RETURN(const CodeCopy ref, Assemble(code, plain, work.target));
   copy.same_layout = Offsets(code, ref) == Offsets(code, copy);
   return copy;
 }
 
 absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,
-                                  const CopyPlace& place) {
+                                  const CopyTarget& target) {
   std::vector<Changed> notes;
-  ASSIGN_OR_RETURN(Work work, ChangeLoop(loop, name, place, &notes));
+  ASSIGN_OR_RETURN(Work work, ChangeLoop(loop, name, target, &notes));
   if (name.Has(Change::kTrace)) RETURN_IF_ERROR(AddTracing(loop, &work.draft));
-  if (Counts(name)) AddCounting(loop, place, false, &work.draft);
+  if (Counts(name)) AddCounting(loop, target, false, &work.draft);
   Draft plain;
   plain.slots.resize(loop.instructions.size());
   return FinishCopy(loop, work.draft, plain, work, notes);
@@ -200,4 +200,4 @@ uint64_t CopyBound(const LoopCode& loop, const VariantName& name) {
   return bound;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

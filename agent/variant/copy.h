@@ -18,14 +18,14 @@
 #include "agent/variant/loop_code.h"
 #include "core/model/variant_name.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 enum class Exits {
   kOriginalText,  // exits continue in the loop's own function: live copies
   kStub,          // exits jump to exit_stub: shadow copies
 };
 
-struct CopyPlace {
+struct CopyTarget {
   uint64_t address = 0;  // the copy is placed at the first fitting address at or above
   Exits exits = Exits::kOriginalText;
   uint64_t exit_stub = 0;
@@ -77,12 +77,12 @@ struct CodeCopy {
   bool flush_denormals = false;  // to be run with FTZ and DAZ set in MXCSR
   bool same_layout = false;  // every instruction at the offset from the header that it has in REF
   std::vector<SelfPointer> self_pointers;
-  VariantName base;  // REF, REF_FTZ or REF_CTL: what its time is compared with
+  VariantName base;              // REF, REF_FTZ or REF_CTL: what its time is compared with
   std::vector<uint64_t> shifts;  // the same code stands again so many bytes above (moved.h)
 };
 
 absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,
-                                  const CopyPlace& place);
+                                  const CopyTarget& target);
 
 // The copy tells what the loop does, by counting or tracing; it is not timed.
 bool Counts(const VariantName& name);
@@ -90,6 +90,6 @@ bool Counts(const VariantName& name);
 // Largest size a copy of this loop can have, preparation, exits and alignment included.
 uint64_t CopyBound(const LoopCode& loop, const VariantName& name);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_COPY_H_

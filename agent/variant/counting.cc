@@ -10,7 +10,7 @@
 #include "agent/variant/thread_block.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint32_t kSavedRax = kBlockScratch;
@@ -26,27 +26,27 @@ void RestoreFlags(GsCode* code) {
   code->Load(kRax, kSavedFlags).Raw({0x04, 0x7f, 0x9e});
 }
 
-Piece LeaveWhenAboveOrEqual(const CopyPlace& place) {
+Piece LeaveWhenAboveOrEqual(const CopyTarget& target) {
   Piece piece;
   piece.jump = Jump::kConditional;
   piece.condition = 0x3;  // jae
   piece.outside = true;
-  piece.to = place.exit_stub;
+  piece.to = target.exit_stub;
   return piece;
 }
 
-// movq $value, gs:kBlockDetour; no flag changes.
-void StoreDetour(uint32_t value, GsCode* code) {
-  code->Raw({0x65, 0x48, 0xc7, 0x04, 0x25}).Word(kBlockDetour).Word(value);
+// movq $value, gs:kBlockExcludedPath; no flag changes.
+void StoreExcludedPath(uint32_t value, GsCode* code) {
+  code->Raw({0x65, 0x48, 0xc7, 0x04, 0x25}).Word(kBlockExcludedPath).Word(value);
 }
 
-std::vector<Piece> LeaveByDetour(const CopyPlace& place) {
+std::vector<Piece> LeaveByExcludedPath(const CopyTarget& target) {
   GsCode note;
-  StoreDetour(1, &note);
+  StoreExcludedPath(1, &note);
   Piece leave;
   leave.jump = Jump::kAlways;
   leave.outside = true;
-  leave.to = place.exit_stub;
+  leave.to = target.exit_stub;
   return {PieceOf(note.Take()), leave};
 }
 
@@ -100,9 +100,9 @@ int IndexBytes(const LoopInstruction& i) {
 
 // RCX = base + index * scale + displacement of one lane; RAX is free, saved copies hold what the program had.
 void LaneAddress(const MemoryOperand& m, int index_bytes, int lane, GsCode* code) {
-  const uint32_t place = kSpilledIndices + static_cast<uint32_t>(lane * index_bytes);
-  if (index_bytes == 8) code->Load(kRcx, place);
-  if (index_bytes == 4) code->LoadSigned32(kRcx, place);
+  const uint32_t target = kSpilledIndices + static_cast<uint32_t>(lane * index_bytes);
+  if (index_bytes == 8) code->Load(kRcx, target);
+  if (index_bytes == 4) code->LoadSigned32(kRcx, target);
   // lea displacement(,%rcx,scale), %rcx
   const int scale = m.scale == 8 ? 3 : m.scale == 4 ? 2 : m.scale == 2 ? 1 : 0;
   code->Raw({0x48, 0x8d, 0x0c, static_cast<uint8_t>(scale << 6 | 0x0d)});
@@ -186,27 +186,27 @@ void CountEntered(GsCode* code) {
 
 }  // namespace
 
-void AddCounting(const LoopCode& loop, const CopyPlace& place, bool chain, Draft* draft) {
+void AddCounting(const LoopCode& loop, const CopyTarget& target, bool batch, Draft* draft) {
   const bool flags = (loop.live_at_entry & kStatusFlags) != 0;
   std::vector<Piece> pieces;
   GsCode head;
   head.Store(kRax, kSavedRax);
   if (flags) SaveFlags(&head);
   head.Load(kRax, kBlockIterations);
-  if (place.exits == Exits::kStub) {
+  if (target.exits == Exits::kStub) {
     head.Compare(kRax, kBlockIterationLimit);
     pieces.push_back(PieceOf(head.Take()));
-    pieces.push_back(LeaveWhenAboveOrEqual(place));
+    pieces.push_back(LeaveWhenAboveOrEqual(target));
   } else {
     pieces.push_back(PieceOf(head.Take()));
   }
   GsCode tail;
-  if (place.exits == Exits::kStub && !loop.cut.empty()) {
-    StoreDetour(0, &tail);
-    draft->detour = LeaveByDetour(place);
+  if (target.exits == Exits::kStub && !loop.excluded.empty()) {
+    StoreExcludedPath(0, &tail);
+    draft->excluded_path = LeaveByExcludedPath(target);
   }
   tail.Raw({0x48, 0xff, 0xc0}).Store(kRax, kBlockIterations);  // inc %rax
-  if (chain) CountEntered(&tail);
+  if (batch) CountEntered(&tail);
   if (flags) RestoreFlags(&tail);
   tail.Load(kRax, kSavedRax);
   pieces.push_back(PieceOf(tail.Take()));
@@ -215,14 +215,14 @@ void AddCounting(const LoopCode& loop, const CopyPlace& place, bool chain, Draft
 }
 
 // decq gs:kBlockInstancesLeft; js
-void CountInstances(uint32_t at, uint64_t original, const CopyPlace& place, Draft* draft) {
+void CountInstances(uint32_t at, uint64_t original, const CopyTarget& target, Draft* draft) {
   GsCode count;
   count.Raw({0x65, 0x48, 0xff, 0x0c, 0x25}).Word(kBlockInstancesLeft);
   Piece leave;
   leave.jump = Jump::kConditional;
   leave.condition = 0x8;
   leave.outside = true;
-  leave.to = place.exits == Exits::kStub ? place.exit_stub : original;
+  leave.to = target.exits == Exits::kStub ? target.exit_stub : original;
   std::vector<Piece>& before = draft->slots[at].before;
   before.insert(before.begin(), {PieceOf(count.Take()), leave});
 }
@@ -263,4 +263,4 @@ absl::Status AddTracing(const LoopCode& loop, Draft* draft) {
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

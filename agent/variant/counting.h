@@ -8,22 +8,22 @@
 #include "absl/status/status.h"
 #include "agent/variant/rewrite.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Counts passes; with an exit stub it leaves the copy when the limit is reached, and notes whether it left through a path
 // that was cut out of the loop.
 // `chain`: also how many instances were entered, which is not every turn of the loop around.
-void AddCounting(const LoopCode& loop, const CopyPlace& place, bool chain, Draft* draft);
+void AddCounting(const LoopCode& loop, const CopyTarget& target, bool batch, Draft* draft);
 
 // One TraceRecord per entry of References(loop).
 absl::Status AddTracing(const LoopCode& loop, Draft* draft);
 
 // Before instruction `at` (its address: `original`), where no flag is in use: leaves the copy once as many instances as
 // kBlockInstancesLeft says have begun (chain.h).
-void CountInstances(uint32_t at, uint64_t original, const CopyPlace& place, Draft* draft);
+void CountInstances(uint32_t at, uint64_t original, const CopyTarget& target, Draft* draft);
 
 std::vector<Reference> References(const LoopCode& loop);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_COUNTING_H_

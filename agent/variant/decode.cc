@@ -7,7 +7,7 @@
 #include "agent/variant/decode_raw.h"
 #include "agent/variant/taxonomy.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 bool IsVectorForm(ZydisInstructionEncoding e) {
@@ -217,4 +217,4 @@ std::optional<LoopInstruction> DecodeLoopInstruction(std::span<const uint8_t> by
   return out;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -12,7 +12,7 @@
 
 #include "agent/variant/instruction.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Only where control goes next; much cheaper.
 struct FlowStep {
@@ -27,6 +27,6 @@ std::optional<FlowStep> DecodeFlow(std::span<const uint8_t> bytes, uint64_t addr
 std::optional<LoopInstruction> DecodeLoopInstruction(std::span<const uint8_t> bytes,
                                                      uint64_t address, uint64_t bias = 0);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_DECODE_H_

@@ -4,7 +4,7 @@
 #include "agent/variant/decode_raw.h"
 #include "agent/variant/taxonomy.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 RegisterSet SetOf(int number) {
@@ -108,11 +108,11 @@ void AddMemoryMask(const RawInstruction& raw, LoopInstruction* out) {
   if (!out->Accesses()) return;
   if (out->mask > 0) out->address_reads |= Bit(kMaskRegisters + out->mask);
   const bool vector_mask = out->Is(kVex) && out->Is(kMaskedMemory | kGathers);
-  const size_t place = out->Is(kGathers) ? 2 : 1;  // [to, from, mask] and [to, mask, from]
+  const size_t target = out->Is(kGathers) ? 2 : 1;  // [to, from, mask] and [to, mask, from]
   const auto visible = raw.visible();
-  if (!vector_mask || visible.size() <= place) return;
-  if (visible[place].type != ZYDIS_OPERAND_TYPE_REGISTER) return;
-  const int mask = RegisterNumber(visible[place].reg.value);
+  if (!vector_mask || visible.size() <= target) return;
+  if (visible[target].type != ZYDIS_OPERAND_TYPE_REGISTER) return;
+  const int mask = RegisterNumber(visible[target].reg.value);
   out->address_reads |= SetOf(mask);
   if (out->Is(kGathers)) out->memory->lane_mask = mask;
 }
@@ -257,4 +257,4 @@ void SetOperands(const RawInstruction& raw, LoopInstruction* out) {
   AddFlags(i, out);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -10,7 +10,7 @@
 
 #include "agent/variant/instruction.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct RawInstruction {
   ZydisDecodedInstruction instruction;
@@ -34,6 +34,6 @@ void SetOperands(const RawInstruction& raw, LoopInstruction* out);
 // destination = source + constant: what grouping of memory operands follows.
 void SetStep(const RawInstruction& raw, LoopInstruction* out);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_DECODE_RAW_H_

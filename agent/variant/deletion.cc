@@ -1,11 +1,11 @@
 // Deleted arithmetic (LS, NO_DIV, NO_SQRT, NO_RED) and deleted accesses (FP, GROUP, NO_STORE).
 #include "absl/strings/match.h"
-#include "agent/variant/flow/edges.h"
 #include "agent/variant/encode.h"
+#include "agent/variant/flow/edges.h"
 #include "agent/variant/work.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 bool Writes(const LoopInstruction& i) {
@@ -101,4 +101,4 @@ absl::Status DeleteMemory(Work* work, uint32_t at) {
   return i.Is(kVectorOp) ? DeleteVectorLoad(work, at) : DeleteGeneralLoad(work, at);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

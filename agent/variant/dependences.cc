@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/variant/flow/edges.h"
 #include "agent/variant/encode.h"
+#include "agent/variant/flow/edges.h"
 #include "agent/variant/work.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kMaxRounds = 4;
@@ -50,4 +50,4 @@ absl::Status RemoveAddedDependences(Work* work) {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

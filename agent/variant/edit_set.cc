@@ -1,4 +1,4 @@
-#include "agent/variant/wishes.h"
+#include "agent/variant/edit_set.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include "agent/variant/work.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 bool Untouchable(const LoopInstruction& i) {
@@ -62,40 +62,40 @@ bool LoadsOnly(const LoopCode& loop, const VariantName& name, size_t n) {
 }
 
 // CTRL keeps what decides branches, and what x87 instructions, which are never touched, take as addresses.
-void WishControlOnly(const LoopCode& loop, Wishes* wishes) {
+void KeepControlOnly(const LoopCode& loop, EditSet* edits) {
   const bool x87 = std::any_of(loop.instructions.begin(), loop.instructions.end(),
                                [](const LoopInstruction& i) { return i.Is(kX87); });
   for (size_t n = 0; n < loop.instructions.size(); ++n) {
     const LoopInstruction& i = loop.instructions[n];
     const bool work = i.Accesses() || i.Is(kArithmetic | kVectorOp | kPrefetches | kDivides);
     const bool kept = loop.roles[n].control || (x87 && loop.roles[n].address);
-    if (work && !kept && !Untouchable(i)) wishes->all[n] = true;
+    if (work && !kept && !Untouchable(i)) edits->all[n] = true;
   }
 }
 
 }  // namespace
 
-absl::StatusOr<Wishes> MakeWishes(const LoopCode& loop, const VariantName& name) {
+absl::StatusOr<EditSet> MakeEditSet(const LoopCode& loop, const VariantName& name) {
   RETURN_IF_ERROR(CheckName(loop, name));
   const size_t count = loop.instructions.size();
   const std::vector<bool> none(count);
-  Wishes wishes{none, none, none, none, name.Has(Change::kDl1)};
+  EditSet edits{none, none, none, none, name.Has(Change::kDl1)};
   for (size_t n = 0; n < count; ++n) {
     if (loop.roles[n].fixed() || Untouchable(loop.instructions[n])) continue;
-    wishes.arithmetic[n] = DeletesArithmetic(loop, name, n);
-    wishes.access[n] = DeletesAccess(loop, name, n);
-    wishes.load_only[n] = LoadsOnly(loop, name, n);
+    edits.arithmetic[n] = DeletesArithmetic(loop, name, n);
+    edits.access[n] = DeletesAccess(loop, name, n);
+    edits.load_only[n] = LoadsOnly(loop, name, n);
   }
-  if (name.Has(Change::kCtrl)) WishControlOnly(loop, &wishes);
-  return wishes;
+  if (name.Has(Change::kCtrl)) KeepControlOnly(loop, &edits);
+  return edits;
 }
 
-std::vector<bool> TakenLoads(const LoopCode& loop, const Wishes& wishes) {
+std::vector<bool> TakenLoads(const LoopCode& loop, const EditSet& edits) {
   std::vector<bool> taken(loop.instructions.size());
   for (size_t n = 0; n < taken.size(); ++n) {
     const LoopInstruction& i = loop.instructions[n];
-    const bool pinned = wishes.pin && !loop.roles[n].control && !Untouchable(i);
-    taken[n] = i.Accesses() && i.memory->reads && (wishes.access[n] || wishes.all[n] || pinned);
+    const bool pinned = edits.pin && !loop.roles[n].control && !Untouchable(i);
+    taken[n] = i.Accesses() && i.memory->reads && (edits.access[n] || edits.all[n] || pinned);
   }
   return taken;
 }
@@ -115,4 +115,4 @@ std::vector<bool> ControlledOperations(const LoopCode& loop) {
   return operations;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,8 +1,8 @@
-// agent/variant/wishes.h - which instructions a variant's name asks to change, and how; the black list already applied.
+// agent/variant/edit_set.h - which instructions a variant's name asks to change, and how; the black list already applied.
 //
 // Source   design, section 7; Bendifallah 2015, 4.2; digest 3.2-3.4.
-#ifndef AGENT_VARIANT_WISHES_H_
-#define AGENT_VARIANT_WISHES_H_
+#ifndef AGENT_VARIANT_EDIT_SET_H_
+#define AGENT_VARIANT_EDIT_SET_H_
 
 #include <vector>
 
@@ -10,9 +10,9 @@
 #include "agent/variant/loop_code.h"
 #include "core/model/variant_name.h"
 
-namespace perfd {
+namespace perfd::agent {
 
-struct Wishes {
+struct EditSet {
   std::vector<bool> arithmetic;  // delete the operation
   std::vector<bool> access;      // delete the memory operand
   std::vector<bool> all;         // delete the instruction
@@ -23,13 +23,13 @@ struct Wishes {
 };
 
 // InvalidArgument: parts that do not go together, a group that the loop has not.
-absl::StatusOr<Wishes> MakeWishes(const LoopCode& loop, const VariantName& name);
+absl::StatusOr<EditSet> MakeEditSet(const LoopCode& loop, const VariantName& name);
 
 // Divisions and square roots that some variant may starve: their operands are controlled in REF_CTL.
 std::vector<bool> ControlledOperations(const LoopCode& loop);
 // Loads that the wishes take away or redirect.
-std::vector<bool> TakenLoads(const LoopCode& loop, const Wishes& wishes);
+std::vector<bool> TakenLoads(const LoopCode& loop, const EditSet& edits);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_WISHES_H_

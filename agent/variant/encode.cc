@@ -12,7 +12,7 @@
 #include "agent/variant/decode.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 struct Request {
@@ -387,4 +387,4 @@ int OtherSource(const LoopInstruction& i) {
   return destination;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

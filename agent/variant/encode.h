@@ -14,7 +14,7 @@
 #include "agent/variant/instruction.h"
 #include "agent/variant/layout.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // The memory operand replaced by gs:[offset], plus `index` of the operand with its scale when given, or by a register of the
 // right width.
@@ -46,6 +46,6 @@ absl::StatusOr<Encoded> EncodeSpill(const LoopInstruction& instruction, int numb
 // The vector or general register that the instruction reads beside memory: not the destination if there is another.
 int OtherSource(const LoopInstruction& instruction);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_ENCODE_H_

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 
 // Collects machine code.
 class GsCode {
@@ -58,6 +58,6 @@ class GsCode {
 inline constexpr int kRax = 0;
 inline constexpr int kRcx = 1;
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_GS_CODE_H_

@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-namespace perfd {
+namespace perfd::agent {
 
 using RegisterSet = uint64_t;
 inline constexpr int kGeneralRegisters = 0;  // 16
@@ -97,7 +97,7 @@ struct LoopInstruction {
   std::optional<MemoryOperand> memory;  // the explicit one
   int destination = kNoRegister;        // first visible operand when a register: bit number
   uint16_t destination_bytes = 0;
-  int mask = kNoRegister;         // EVEX: 1..7
+  int mask = kNoRegister;            // EVEX: 1..7
   std::optional<int64_t> immediate;  // the second of two operands, the first a register
   int step_source = kNoRegister;  // set: destination = this general register + step, 64 bits wide
   int64_t step = 0;
@@ -113,6 +113,6 @@ struct LoopInstruction {
   std::span<const uint8_t> code() const { return std::span(bytes).first(length); }
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_INSTRUCTION_H_

@@ -7,13 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kPadBytes = 5;
 constexpr uint64_t kCacheLine = 64;
 
-void Put32(uint64_t value, uint8_t* at) {
+void Encode32(uint64_t value, uint8_t* at) {
   for (int i = 0; i < 4; ++i) at[i] = static_cast<uint8_t>(value >> (8 * i));
 }
 
@@ -124,7 +124,7 @@ class Sheet {
                                                 absl::Hex(layout->address)));
     }
     std::copy(opcode.begin(), opcode.end(), layout->bytes.begin() + static_cast<int64_t>(offset));
-    Put32(static_cast<uint64_t>(distance), &layout->bytes[offset + opcode.size()]);
+    Encode32(static_cast<uint64_t>(distance), &layout->bytes[offset + opcode.size()]);
     return absl::OkStatus();
   }
 
@@ -155,7 +155,7 @@ class Sheet {
                                                 " is more than 2 GiB from a copy at 0x",
                                                 absl::Hex(layout->address)));
     }
-    Put32(static_cast<uint64_t>(distance), &layout->bytes[offsets_[i] + p.code.displacement_at]);
+    Encode32(static_cast<uint64_t>(distance), &layout->bytes[offsets_[i] + p.code.displacement_at]);
     return absl::OkStatus();
   }
 
@@ -175,4 +175,4 @@ absl::StatusOr<Layout> LayOut(std::vector<Piece> pieces, size_t body_end, const 
   return sheet.Emit(anchor);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

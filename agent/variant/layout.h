@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // One instruction. A rip-relative displacement at `displacement_at` is made to reach `target`.
 struct Encoded {
@@ -55,6 +55,6 @@ struct Anchor {
 // Pads come after piece `body_end` - 1; pieces from there on follow the pads.
 absl::StatusOr<Layout> LayOut(std::vector<Piece> pieces, size_t body_end, const Anchor& anchor);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_LAYOUT_H_

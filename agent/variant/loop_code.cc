@@ -1,20 +1,20 @@
 #include "agent/variant/loop_code.h"
 
 #include "agent/variant/flow/body.h"
-#include "agent/variant/flow/cut.h"
 #include "agent/variant/flow/dataflow.h"
 #include "agent/variant/flow/edges.h"
+#include "agent/variant/flow/excluded_path.h"
 #include "agent/variant/roles.h"
 #include "agent/variant/symbolic.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& bytes) {
   LoopCode loop;
   loop.header = bytes.header;
   RETURN_IF_ERROR(ReadBody(bytes, &loop));
-  CutDetours(&loop);
+  ExcludePaths(&loop);
   RETURN_IF_ERROR(BuildEdges(&loop, Inside::kNoLoops));
   RETURN_IF_ERROR(CheckEntries(bytes, loop));
   loop.roles.resize(loop.instructions.size());
@@ -26,4 +26,4 @@ absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& bytes) {
   return loop;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

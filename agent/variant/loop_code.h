@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "agent/variant/instruction.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct CodeRange {
   uint64_t low = 0;
@@ -64,9 +64,10 @@ struct LoopCode {
       0;  // registers and flags read before they are written, and all that an exit may need
   RegisterSet used_at_entry = 0;  // the part that the loop itself reads
   std::vector<CodeRange> body;    // sorted, merged
-  std::vector<CodeRange> cut;  // paths of the loop that the copies leave through exits (flow/cut.h)
-  std::vector<std::string> detours;  // the first few instructions for which they were cut
-  CodeRange function;                // whose bytes were searched for other entries
+  std::vector<CodeRange>
+      excluded;  // paths of the loop that the copies leave through exits (flow/cut.h)
+  std::vector<std::string> excluded_paths;  // the first few instructions for which they were cut
+  CodeRange function;                       // whose bytes were searched for other entries
   // Registers that are read after each instruction before a chain comes back to the loop (chain.h); empty: nothing reads them.
   std::vector<RegisterSet> live_beyond;
   // Branches outside the function that lead under the jump (flow/far_branches.h); none: nobody has looked.
@@ -75,6 +76,6 @@ struct LoopCode {
 
 absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& loop);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_LOOP_CODE_H_

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kAlignment = 64;
@@ -54,9 +54,10 @@ absl::StatusOr<std::vector<uint8_t>> MovedBytes(const CodeCopy& copy, uint64_t s
       return absl::OutOfRangeError(absl::StrCat("0x", absl::Hex(copy.address + target),
                                                 " cannot be reached from so far away"));
     for (size_t k = 0; k < 4; ++k)
-      bytes[begin + field.offset + k] = static_cast<uint8_t>(static_cast<uint64_t>(moved) >> (8 * k));
+      bytes[begin + field.offset + k] =
+          static_cast<uint8_t>(static_cast<uint64_t>(moved) >> (8 * k));
   }
   return bytes;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -13,10 +13,10 @@
 #include "absl/status/statusor.h"
 #include "agent/variant/copy.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 absl::StatusOr<std::vector<uint8_t>> MovedBytes(const CodeCopy& copy, uint64_t shift);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_MOVED_H_

@@ -7,7 +7,7 @@
 #include "agent/variant/flow/edges.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 absl::Status CheckCovered(const LoopCode& loop, uint32_t at, uint64_t next) {
@@ -44,7 +44,7 @@ absl::Status CheckFarBranches(const LoopCode& loop) {
 
 bool NeedsFarBranches(const LoopCode& loop) {
   const bool one_covered = loop.instructions[loop.entry].length >= kJumpBytes;
-  return !one_covered && (LeavesFunction(loop) || !loop.cut.empty());
+  return !one_covered && (LeavesFunction(loop) || !loop.excluded.empty());
 }
 
 absl::StatusOr<PatchPlan> PlanPatch(const LoopCode& loop) {
@@ -84,4 +84,4 @@ absl::StatusOr<std::array<uint8_t, kJumpBytes>> PatchPlan::Jump(uint64_t target)
   return jump;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

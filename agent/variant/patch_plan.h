@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct CoveredInstruction {
   uint64_t address = 0;
@@ -35,6 +35,6 @@ bool NeedsFarBranches(const LoopCode& loop);
 
 absl::StatusOr<PatchPlan> PlanPatch(const LoopCode& loop);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_PATCH_PLAN_H_

@@ -12,7 +12,7 @@
 #include "agent/variant/work.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 bool IsAccess(const LoopInstruction& i) {
@@ -30,7 +30,7 @@ bool IsCopy(const LoopInstruction& i) {
 }
 
 // Neighbours lie at different places of their lines, as elements of arrays do: of loads at the same place of different lines
-// the cache serves two a cycle, of others three (measured: docs/benchmarks.md).
+// the cache serves two a cycle, of others three (docs/benchmarks/constants.md#kstep).
 uint32_t PlaceInSlot(const MemoryOperand& operand, uint32_t number) {
   constexpr uint32_t kLine = 64, kStep = 16;
   const uint32_t bytes = std::max<uint32_t>({kStep, operand.bytes, operand.data_bytes});
@@ -124,7 +124,7 @@ class Pinner {
   }
 
   // The register that carries the chase from one load to the next; kNoRegister: none, or more than one.
-  int ChainOf(uint32_t at) const {
+  int BatchOf(uint32_t at) const {
     const MemoryOperand& m = *loop_.instructions[at].memory;
     const bool base = m.base >= 0 && FeedsItself(at, Bit(m.base));
     const bool index = m.index >= 0 && FeedsItself(at, Bit(m.index));
@@ -148,8 +148,8 @@ class Pinner {
     const LoopInstruction& i = loop_.instructions[at];
     const bool loads = i.memory->reads && !i.memory->writes && i.destination >= 0 &&
                        i.destination < kVectorRegisters && !i.memory->thread_local_segment;
-    const int chain = loads ? ChainOf(at) : kNoRegister;
-    return chain != kNoRegister && chain != kStackPointer && (FollowsPointer(i) || FollowsIndex(i));
+    const int batch = loads ? BatchOf(at) : kNoRegister;
+    return batch != kNoRegister && batch != kStackPointer && (FollowsPointer(i) || FollowsIndex(i));
   }
 
   // Loads that feed their own address either chase a pointer or an index in the simplest way or stay as they are.
@@ -174,7 +174,7 @@ class Pinner {
       const int64_t at = pointer ? chase.memory->displacement : 0;
       if (displacement.value_or(at) != at) return false;
       displacement = at;
-      const Makers makers = MakersOf(i, ChainOf(i));
+      const Makers makers = MakersOf(i, BatchOf(i));
       for (uint32_t maker : makers.instructions)
         if (!chases_[maker]) return false;
       chase_starts_ |= makers.outside;
@@ -244,7 +244,7 @@ class Pinner {
     const LoopInstruction& i = loop_.instructions[at];
     ++work_.pinned;
     if (FollowsPointer(i)) return absl::OkStatus();
-    ASSIGN_OR_RETURN(Encoded code, EncodeToBlock(i, slot, ChainOf(at)));
+    ASSIGN_OR_RETURN(Encoded code, EncodeToBlock(i, slot, BatchOf(at)));
     return SetReplacement(&work_, at, {code});
   }
 
@@ -283,4 +283,4 @@ absl::Status PinAll(Work* work, const std::vector<bool>& also_deletes) {
   return Pinner(work, also_deletes).Run();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -9,7 +9,7 @@
 #include "agent/variant/flow/edges.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Source: Intel SDM vol. 2, NOP, table 4-12.
@@ -44,15 +44,15 @@ bool SameBytes(const LoopInstruction& old, const std::vector<Encoded>& codes) {
 
 class Assembler {
  public:
-  Assembler(const LoopCode& loop, const Draft& draft, const CopyPlace& place)
-      : loop_(loop), draft_(draft), place_(place), starts_(loop.instructions.size() + 1) {}
+  Assembler(const LoopCode& loop, const Draft& draft, const CopyTarget& target)
+      : loop_(loop), draft_(draft), place_(target), starts_(loop.instructions.size() + 1) {}
 
   absl::StatusOr<CodeCopy> Run() {
     for (uint32_t i = 0; i < loop_.instructions.size(); ++i) AddSlot(i);
     const size_t body_end = pieces_.size();
     AddPreparation();
     starts_.back() = pieces_.size();
-    pieces_.insert(pieces_.end(), draft_.detour.begin(), draft_.detour.end());
+    pieces_.insert(pieces_.end(), draft_.excluded_path.begin(), draft_.excluded_path.end());
     for (Piece& p : pieces_)
       if (p.jump != Jump::kNone && !p.outside) p.to = starts_[p.to];
     const Anchor anchor = {place_.address, starts_[loop_.entry], loop_.header % 64};
@@ -80,7 +80,7 @@ class Assembler {
   // Until the end, `to` of a jump inside the copy is the index of an instruction.
   void SetTarget(uint64_t target, Piece* piece) const {
     const int at = InstructionAt(loop_, target);
-    if (at < 0 && !draft_.detour.empty() && IsCut(target)) {
+    if (at < 0 && !draft_.excluded_path.empty() && IsCut(target)) {
       piece->to = starts_.size() - 1;
       return;
     }
@@ -91,9 +91,9 @@ class Assembler {
   }
 
   bool IsCut(uint64_t address) const {
-    return std::any_of(loop_.cut.begin(), loop_.cut.end(), [address](const CodeRange& range) {
-      return range.low <= address && address < range.high;
-    });
+    return std::any_of(
+        loop_.excluded.begin(), loop_.excluded.end(),
+        [address](const CodeRange& range) { return range.low <= address && address < range.high; });
   }
 
   void AddJump(uint64_t target, uint64_t original) {
@@ -159,7 +159,7 @@ class Assembler {
 
   const LoopCode& loop_;
   const Draft& draft_;
-  const CopyPlace& place_;
+  const CopyTarget& place_;
   std::vector<Piece> pieces_;
   std::vector<size_t> starts_;  // of each instruction; the last: of Draft::detour
 };
@@ -224,8 +224,8 @@ Piece PieceOf(std::vector<uint8_t> bytes) {
 }
 
 absl::StatusOr<CodeCopy> Assemble(const LoopCode& loop, const Draft& draft,
-                                  const CopyPlace& place) {
-  return Assembler(loop, draft, place).Run();
+                                  const CopyTarget& target) {
+  return Assembler(loop, draft, target).Run();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

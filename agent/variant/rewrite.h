@@ -14,7 +14,7 @@
 #include "agent/variant/instruction.h"
 #include "agent/variant/layout.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct Replacement {
   std::vector<Encoded> codes;            // instructions in a row
@@ -32,7 +32,7 @@ struct Draft {
   std::vector<Slot> slots;
   std::vector<Piece> preparation;  // run once, before the header; falls into it
   // On the way out into a path that was cut out of the loop; ends in a jump outside. Empty: these exits are like any other.
-  std::vector<Piece> detour;
+  std::vector<Piece> excluded_path;
 };
 
 // One multi-byte NOP of 1..9 bytes, or several.
@@ -47,8 +47,9 @@ Encoded CodeOf(const LoopInstruction& instruction);
 Piece PieceOf(std::vector<uint8_t> bytes);
 
 // The draft as bytes: everything of CodeCopy that depends on addresses.
-absl::StatusOr<CodeCopy> Assemble(const LoopCode& loop, const Draft& draft, const CopyPlace& place);
+absl::StatusOr<CodeCopy> Assemble(const LoopCode& loop, const Draft& draft,
+                                  const CopyTarget& target);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_REWRITE_H_

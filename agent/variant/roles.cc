@@ -5,7 +5,7 @@
 
 #include "agent/variant/symbolic.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class Slicer {
@@ -135,4 +135,4 @@ void AssignRoles(LoopCode* loop) {
   AssignReductions(slicer, loop);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -12,7 +12,7 @@
 #include "agent/variant/flow/dataflow.h"
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Fills control, address and reduction; groups must be assigned.
 void AssignRoles(LoopCode* loop);
@@ -20,6 +20,6 @@ void AssignRoles(LoopCode* loop);
 // Everything the values read by `seeds` are made of, the seeds included.
 std::vector<bool> BackwardSlice(const LoopCode& loop, const std::vector<uint32_t>& seeds);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_ROLES_H_

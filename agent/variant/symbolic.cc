@@ -7,7 +7,7 @@
 
 #include "agent/variant/flow/edges.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Displacements from here on are taken for the address of a static array (non-PIC code), not for a field or a neighbour.
@@ -54,7 +54,7 @@ struct GroupKey {
   uint32_t index = 0;  // general: root + 1; vector: 1 + 2^31 + number
   int scale = 1;
   bool thread_local_segment = false;
-  uint64_t place = 0;  // of static operands
+  uint64_t target = 0;  // of static operands
 
   auto operator<=>(const GroupKey&) const = default;
 };
@@ -65,29 +65,29 @@ struct Place {
 };
 
 Place PlaceOf(const MemoryOperand& m, const SymbolicState& state) {
-  Place place;
-  place.key.thread_local_segment = m.thread_local_segment;
-  place.offset = static_cast<uint64_t>(m.displacement);
+  Place target;
+  target.key.thread_local_segment = m.thread_local_segment;
+  target.offset = static_cast<uint64_t>(m.displacement);
   if (m.base == kInstructionPointer) {
-    place.offset = 0;
-    place.key.place = m.target;
-    return place;
+    target.offset = 0;
+    target.key.target = m.target;
+    return target;
   }
   if (m.base >= 0) {
     const SymbolicValue& v = state[static_cast<size_t>(m.base)];
-    place.key.base = v.root + 1;
-    place.offset += v.offset;
+    target.key.base = v.root + 1;
+    target.offset += v.offset;
   }
-  if (m.index < 0) return place;
-  place.key.scale = m.scale;
+  if (m.index < 0) return target;
+  target.key.scale = m.scale;
   if (m.vector_index) {
-    place.key.index = (1u << 31) + static_cast<uint32_t>(m.index);
-    return place;
+    target.key.index = (1u << 31) + static_cast<uint32_t>(m.index);
+    return target;
   }
   const SymbolicValue& v = state[static_cast<size_t>(m.index)];
-  place.key.index = v.root + 1;
-  place.offset += v.offset * static_cast<uint64_t>(m.scale);
-  return place;
+  target.key.index = v.root + 1;
+  target.offset += v.offset * static_cast<uint64_t>(m.scale);
+  return target;
 }
 
 bool IsStatic(const MemoryOperand& m) {
@@ -97,7 +97,7 @@ bool IsStatic(const MemoryOperand& m) {
 // Static operands with one key are split where their offsets lie far apart; the place becomes part of the key.
 void SplitStatic(const LoopCode& loop, std::map<uint32_t, Place>* places) {
   std::vector<uint32_t> order;
-  for (const auto& [at, place] : *places)
+  for (const auto& [at, target] : *places)
     if (IsStatic(*loop.instructions[at].memory)) order.push_back(at);
   std::sort(order.begin(), order.end(), [places](uint32_t a, uint32_t b) {
     const Place& x = places->at(a);
@@ -109,12 +109,12 @@ void SplitStatic(const LoopCode& loop, std::map<uint32_t, Place>* places) {
   uint64_t last = 0;
   bool open = false;
   for (uint32_t at : order) {
-    Place& place = places->at(at);
-    if (!open || place.key != key || place.offset - last > kStaticGap) start = place.offset;
-    key = place.key;
-    last = place.offset;
+    Place& target = places->at(at);
+    if (!open || target.key != key || target.offset - last > kStaticGap) start = target.offset;
+    key = target.key;
+    last = target.offset;
     open = true;
-    place.key.place = start + 1;
+    target.key.target = start + 1;
   }
 }
 
@@ -167,11 +167,11 @@ void AssignGroups(LoopCode* loop) {
   }
   SplitStatic(*loop, &places);
   std::map<GroupKey, int32_t> numbers;
-  for (const auto& [at, place] : places) {
+  for (const auto& [at, target] : places) {
     const auto number = static_cast<int32_t>(numbers.size());
     Role& role = loop->roles[at];
-    role.group = numbers.emplace(place.key, number).first->second;
-    role.offset = place.offset;
+    role.group = numbers.emplace(target.key, number).first->second;
+    role.offset = target.offset;
   }
   loop->groups = static_cast<int32_t>(numbers.size());
 }
@@ -196,4 +196,4 @@ bool MayAlias(const LoopCode& loop, uint32_t store, uint32_t load) {
   return !apart;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -12,7 +12,7 @@
 
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct SymbolicValue {
   uint32_t root = 0;  // below 16: the register at the header
@@ -31,6 +31,6 @@ void AssignGroups(LoopCode* loop);
 // Whether what `store` writes may be what `load` reads, in this or another pass through the loop.
 bool MayAlias(const LoopCode& loop, uint32_t store, uint32_t load);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_SYMBOLIC_H_

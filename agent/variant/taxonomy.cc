@@ -8,7 +8,7 @@
 #include "absl/strings/strip.h"
 #include "agent/variant/instruction.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using absl::EndsWith;
@@ -153,4 +153,4 @@ absl::string_view MnemonicRefusal(absl::string_view mnemonic) {
   return {};
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Traits (instruction.h) of a vector instruction; `mnemonic` without the V of VEX and EVEX forms.
 uint32_t VectorTraits(absl::string_view mnemonic);
@@ -22,6 +22,6 @@ bool IsZeroIdiom(absl::string_view mnemonic);
 // Why no copy may hold an instruction of this name; empty: it may.
 absl::string_view MnemonicRefusal(absl::string_view mnemonic);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_TAXONOMY_H_

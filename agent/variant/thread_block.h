@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr uint32_t kThreadBlockBytes = 0x10000;
 
@@ -24,7 +24,7 @@ inline constexpr uint32_t kBlockScratch =
 inline constexpr uint32_t kBlockInstancesLeft = 0x028;
 // u64: 1 when a copy that counts left, in its last run, through a path that was cut out (flow/cut.h). Written only by copies
 // of loops that have such paths.
-inline constexpr uint32_t kBlockDetour = 0x038;
+inline constexpr uint32_t kBlockExcludedPath = 0x038;
 
 // Used by the code around the copies.
 inline constexpr uint32_t kBlockPayload = 0x040;
@@ -37,7 +37,8 @@ inline constexpr uint32_t kSlotCount = 64;
 
 // Operands of controlled divisions and square roots: 64 bytes of equal lanes each, full mantissas, no early-out quotients. In
 // sets of the first level that only the 29th to 32nd slot use: a Zen 4 finds ways by a hash of addresses, and where lines of one
-// set agree in it they throw each other out (3 to 7 of 100 random places of a block: 1.2 to 1.6 times as long; docs/benchmarks.md).
+// set agree in it they throw each other out: 3 to 7 of 100 random addresses of a block take 1.2 to 1.6 times as long
+// (docs/benchmarks/constants.md#kblockcontrol).
 inline constexpr uint32_t kBlockControl = 0x3e00;
 inline constexpr uint32_t kControlDividendF64 = kBlockControl + 0x00;
 inline constexpr uint32_t kControlDivisorF64 = kBlockControl + 0x40;
@@ -72,6 +73,6 @@ static_assert(kBlockTrace + sizeof(TraceRecord) * kTraceCount <= kBlockXsave);
 static_assert(kBlockXsave + kBlockXsaveBytes <= kBlockStack);
 static_assert(kBlockStack + kBlockStackBytes <= kThreadBlockBytes);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_THREAD_BLOCK_H_

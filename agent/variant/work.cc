@@ -5,7 +5,7 @@
 #include "agent/variant/encode.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 int FirstOutside(RegisterSet taken, int first, int count) {
@@ -28,8 +28,8 @@ absl::Status SetFirst(Work* work, uint32_t at, std::vector<absl::StatusOr<Encode
 
 }  // namespace
 
-Work StartWork(const LoopCode& loop, const VariantName& name, const CopyPlace& place) {
-  Work work{loop, name, place, {}, {}, 0, {}, {}, 0, false, {}};
+Work StartWork(const LoopCode& loop, const VariantName& name, const CopyTarget& target) {
+  Work work{loop, name, target, {}, {}, 0, {}, {}, 0, false, {}};
   work.effects = Effects(loop);
   const std::vector<RegisterSet> live = LiveBefore(loop, work.effects, 0);
   work.live_after.assign(live.size(), 0);
@@ -80,4 +80,4 @@ absl::Status AccessOnly(Work* work, uint32_t at) {
   return SetFirst(work, at, std::move(choices));
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,12 +14,12 @@
 #include "agent/variant/flow/dataflow.h"
 #include "agent/variant/rewrite.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct Work {
   const LoopCode& loop;
   const VariantName& name;
-  CopyPlace place;
+  CopyTarget target;
   std::vector<Effect> effects;          // of the loop
   std::vector<RegisterSet> live_after;  // in a copy: nothing is live where a shadow leaves it
   RegisterSet written = 0;              // anywhere in the loop
@@ -31,7 +31,7 @@ struct Work {
   std::vector<SelfPointer> self_pointers;
 };
 
-Work StartWork(const LoopCode& loop, const VariantName& name, const CopyPlace& place);
+Work StartWork(const LoopCode& loop, const VariantName& name, const CopyTarget& target);
 
 absl::Status SetReplacement(Work* work, uint32_t at, std::vector<Encoded> codes);
 
@@ -60,7 +60,7 @@ absl::Status ControlOperands(Work* work, uint32_t at, bool keep_access,
 
 // copy.cc: everything that a name changes, but not what it observes (counts, traces).
 absl::StatusOr<Work> ChangeLoop(const LoopCode& loop, const VariantName& name,
-                                const CopyPlace& place, std::vector<Changed>* notes);
+                                const CopyTarget& target, std::vector<Changed>* notes);
 // The draft of `code`, which is that loop or holds it, as bytes. `plain`: the draft of REF, whose layout it may have.
 absl::StatusOr<CodeCopy> FinishCopy(const LoopCode& code, const Draft& draft, const Draft& plain,
                                     const Work& work, const std::vector<Changed>& notes);
@@ -69,6 +69,6 @@ absl::StatusOr<CodeCopy> FinishCopy(const LoopCode& code, const Draft& draft, co
 absl::Status RemoveAddedDependences(Work* work);
 std::vector<Effect> DraftEffects(const Work& work);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_WORK_H_

@@ -10,7 +10,7 @@
 #include "core/json/status_json.h"
 #include "core/json/verdict_json.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 struct Options {
@@ -51,4 +51,4 @@ EXIT CODES
       Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -3,7 +3,7 @@
 #include "client/commands/command_table.h"
 #include "client/commands/one_profile.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 std::string Brief(const ProfileStatus& status, const TextStyle&) {
@@ -26,4 +26,4 @@ EXIT CODES
           Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

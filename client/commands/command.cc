@@ -9,7 +9,7 @@
 #include "client/render/text_style.h"
 #include "core/json/status_json.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 void PrintError(Terminal& terminal, const absl::Status& status, ExitCode exit_code) {
@@ -21,7 +21,8 @@ void PrintError(Terminal& terminal, const absl::Status& status, ExitCode exit_co
     terminal.err << JsonLine(json);
     return;
   }
-  for (const std::string& line : lines) terminal.err << terminal.program << ": " << Clean(line) << "\n";
+  for (const std::string& line : lines)
+    terminal.err << terminal.program << ": " << Clean(line) << "\n";
 }
 
 }  // namespace
@@ -47,4 +48,4 @@ void Remark(Terminal& terminal, absl::string_view text) {
   if (!terminal.json) terminal.err << Clean(text) << "\n";
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

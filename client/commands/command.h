@@ -14,7 +14,7 @@ namespace CLI {
 class App;
 }
 
-namespace perfd {
+namespace perfd::client {
 
 using CommandRun = std::function<ExitCode(Terminal& terminal)>;
 
@@ -39,6 +39,6 @@ void Remark(Terminal& terminal, absl::string_view text);
 
 inline constexpr char kIdHelp[] = "Profile: p-000042, a unique beginning of it, or last";
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_COMMAND_H_

@@ -12,7 +12,7 @@
 #include "core/base/version.h"
 #include "core/spec/nearest.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr char kDefaultAddress[] = "unix:/run/perfd/perfd.sock";
@@ -90,7 +90,8 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments,
                         const std::string& default_address, const Connector& connector,
                         Terminal& terminal) {
   const std::string& program = terminal.program;
-  CLI::App app(program + " - ask perfd why the loops of a running MPI/OpenMP job are slow", program);
+  CLI::App app(program + " - ask perfd why the loops of a running MPI/OpenMP job are slow",
+               program);
   GlobalFlags flags;
   flags.dial.address = default_address.empty() ? kDefaultAddress : default_address;
   flags.dial.trust_system_socket = true;
@@ -102,9 +103,9 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments,
   for (const CommandEntry& entry : AllCommands()) {
     CLI::App* command = app.add_subcommand(entry.name, Named(entry.summary, program));
     command->fallthrough();
-    command->footer(absl::StrCat("\n", Named(entry.help, program),
-                                 "\n\nGlobal options (--address, --json, --no-color ...): ", program,
-                                 " --help"));
+    command->footer(absl::StrCat(
+        "\n", Named(entry.help, program),
+        "\n\nGlobal options (--address, --json, --no-color ...): ", program, " --help"));
     runs[command] = entry.define(*command);
   }
   // Known before parsing, so that errors of parsing are JSON too.
@@ -120,4 +121,4 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments,
   return runs.at(app.get_subcommands().front())(terminal);
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

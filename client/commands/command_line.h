@@ -14,7 +14,7 @@
 #include "client/commands/terminal.h"
 #include "core/dial/dial.h"
 
-namespace perfd {
+namespace perfd::client {
 
 // How to reach a daemon once the flags are known.
 using Connector =
@@ -25,6 +25,6 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments,
                         const std::string& default_address, const Connector& connector,
                         Terminal& terminal);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_COMMAND_LINE_H_

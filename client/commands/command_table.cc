@@ -1,6 +1,6 @@
 #include "client/commands/command_table.h"
 
-namespace perfd {
+namespace perfd::client {
 
 std::vector<CommandEntry> AllCommands() {
   return {SubmitCommand(),  ValidateCommand(),  ExplainCommand(), ListCommand(),   StatusCommand(),
@@ -9,4 +9,4 @@ std::vector<CommandEntry> AllCommands() {
           VersionCommand(), CompletionCommand()};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

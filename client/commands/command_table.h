@@ -6,7 +6,7 @@
 
 #include "client/commands/command.h"
 
-namespace perfd {
+namespace perfd::client {
 
 CommandEntry SubmitCommand();
 CommandEntry ValidateCommand();
@@ -28,6 +28,6 @@ CommandEntry CompletionCommand();
 
 std::vector<CommandEntry> AllCommands();
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_COMMAND_TABLE_H_

@@ -10,7 +10,7 @@
 #include "client/commands/command_table.h"
 #include "client/commands/program_name.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 std::vector<std::string> LongOptions(const CLI::App& app) {
@@ -146,4 +146,4 @@ EXIT CODES
           Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -9,7 +9,7 @@
 #include "core/base/status_macros.h"
 #include "core/json/status_json.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 struct Options {
@@ -50,4 +50,4 @@ EXIT CODES
       Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -12,7 +12,7 @@
 #include "core/base/version.h"
 #include "core/json/status_json.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 DoctorCheck Failed(const char* name, const absl::Status& status, std::string fix) {
@@ -76,4 +76,4 @@ EXIT CODES
       Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

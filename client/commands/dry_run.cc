@@ -11,7 +11,7 @@
 #include "core/base/status_macros.h"
 #include "core/json/status_json.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 ExitCode NothingAsked(Terminal& terminal) {
@@ -82,4 +82,4 @@ ExitCode DryRun(Terminal& terminal, ProfileSpec spec, absl::Duration timeout) {
                     [&](DaemonClient& daemon) { return Ask(terminal, daemon, spec, timeout); });
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

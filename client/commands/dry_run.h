@@ -11,13 +11,13 @@
 #include "core/model/profile_spec.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 ExitCode DryRun(Terminal& terminal, ProfileSpec spec, absl::Duration timeout);
 
 // Of a dry run that was not FAILED.
 ExitCode DryRunExitCodeOf(const Report& report);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_DRY_RUN_H_

@@ -4,7 +4,7 @@
 
 #include "core/json/status_json.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 ExitCode ExitCodeOfNotice(absl::StatusCode code) {
@@ -73,4 +73,4 @@ const char* ErrorKey(ExitCode exit_code, absl::StatusCode status_code) {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "core/model/profile.h"
 
-namespace perfd {
+namespace perfd::client {
 
 enum class ExitCode : int {
   kOk = 0,
@@ -36,6 +36,6 @@ ExitCode ExitCodeOf(const ProfileStatus& status);
 // The `code` of the JSON error object for exit codes that name a cause of their own; else the status' own name.
 const char* ErrorKey(ExitCode exit_code, absl::StatusCode status_code);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_EXIT_CODE_H_

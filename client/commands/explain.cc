@@ -13,7 +13,7 @@
 #include "core/json/status_json.h"
 #include "core/model/variant_name.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 struct Options {
@@ -70,4 +70,4 @@ EXIT CODES
           Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

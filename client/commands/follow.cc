@@ -13,7 +13,7 @@
 #include "core/json/status_json.h"
 #include "core/spec/units.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr double kLogStep = 0.1;  // of the progress, between two lines of the plain log
@@ -45,9 +45,9 @@ class ProgressView {
 
  private:
   void Log(const WatchEvent& event) {
-    const bool news = !logged_state_.has_value() || *logged_state_ != event.status.state ||
-                      event.status.progress_ratio >= logged_progress_ + kLogStep;
-    if (!news) return;
+    const bool fresh = !logged_state_.has_value() || *logged_state_ != event.status.state ||
+                       event.status.progress_ratio >= logged_progress_ + kLogStep;
+    if (!fresh) return;
     logged_state_ = event.status.state;
     logged_progress_ = event.status.progress_ratio;
     stream_ << RenderLogLine(event.status, event.top_loops) << std::flush;
@@ -127,8 +127,9 @@ absl::StatusOr<ExitCode> Follow(Terminal& terminal, DaemonClient& daemon,
   const absl::Status status = Watch(terminal, daemon, options, false, last);
   const std::string id = last.has_value() ? last->id : options.id;
   if (absl::IsCancelled(status)) {
-    Remark(terminal, absl::StrCat("Interrupted. Profile ", id, " goes on: `", terminal.program, " watch ", id,
-                                  "` follows it, `", terminal.program, " cancel ", id, "` ends it."));
+    Remark(terminal,
+           absl::StrCat("Interrupted. Profile ", id, " goes on: `", terminal.program, " watch ", id,
+                        "` follows it, `", terminal.program, " cancel ", id, "` ends it."));
     return ExitCode::kFailure;  // to a script this is not a complete profile
   }
   RETURN_IF_ERROR(status);
@@ -141,4 +142,4 @@ absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
   return absl::Nanoseconds(ns);
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "client/commands/command.h"
 
-namespace perfd {
+namespace perfd::client {
 
 struct FollowOptions {
   std::string id;
@@ -34,6 +34,6 @@ absl::StatusOr<ExitCode> Follow(Terminal& terminal, DaemonClient& daemon,
 // "30s" as a duration, empty as for ever.
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_FOLLOW_H_

@@ -8,7 +8,7 @@
 #include "core/base/status_macros.h"
 #include "core/json/status_json.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 CommandRun Define(CLI::App&) {
@@ -37,4 +37,4 @@ EXIT CODES
           Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -8,7 +8,7 @@
 #include "core/base/status_macros.h"
 #include "core/json/status_json.h"
 
-namespace perfd {
+namespace perfd::client {
 
 CommandRun DefineOneProfile(CLI::App& app, AskOneProfile ask, ShowStatus show) {
   auto id = std::make_shared<std::string>();  // shared by the parser and the command
@@ -23,4 +23,4 @@ CommandRun DefineOneProfile(CLI::App& app, AskOneProfile ask, ShowStatus show) {
   };
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -10,7 +10,7 @@
 #include "client/render/text_style.h"
 #include "client/rpc/daemon_client.h"
 
-namespace perfd {
+namespace perfd::client {
 
 using AskOneProfile = absl::StatusOr<ProfileStatus> (DaemonClient::*)(absl::string_view id);
 using ShowStatus = std::string (*)(const ProfileStatus& status, const TextStyle& style);
@@ -18,6 +18,6 @@ using ShowStatus = std::string (*)(const ProfileStatus& status, const TextStyle&
 // Declares ID on `app`. With --json the answer is the status, else what `show` makes of it.
 CommandRun DefineOneProfile(CLI::App& app, AskOneProfile ask, ShowStatus show);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_ONE_PROFILE_H_

@@ -11,7 +11,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr mode_t kMode = 0666;  // less the user's umask
@@ -64,4 +64,4 @@ absl::Status WriteOutputFile(const std::string& path, absl::string_view bytes, I
   return status;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

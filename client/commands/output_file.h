@@ -11,12 +11,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::client {
 
 enum class IfThere { kKeep, kReplace };
 
 absl::Status WriteOutputFile(const std::string& path, absl::string_view bytes, IfThere if_there);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_OUTPUT_FILE_H_

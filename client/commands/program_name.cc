@@ -5,7 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr size_t kMaxNameBytes = 64;
@@ -27,4 +27,4 @@ std::string Named(absl::string_view text, absl::string_view program) {
   return absl::StrReplaceAll(text, {{kProgramName, program}});
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -10,7 +10,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::client {
 
 inline constexpr char kProgramName[] = "perfctl";
 
@@ -19,6 +19,6 @@ std::string ProgramName(absl::string_view argv0);
 
 std::string Named(absl::string_view text, absl::string_view program);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_PROGRAM_NAME_H_

@@ -20,7 +20,7 @@
 #include "core/json/status_json.h"
 #include "core/page/render_html.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 struct Options {
@@ -168,4 +168,4 @@ EXIT CODES
       Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -11,7 +11,7 @@
 #include "core/spec/units.h"
 #include "core/spec/yaml_tree.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 bool HasTarget(const SpecFlags& flags) {
@@ -68,8 +68,10 @@ absl::Status Apply(const SpecFlags& flags, ProfileSpec* spec) {
   if (!flags.name.empty()) spec->name = flags.name;
   if (!flags.mode.empty()) spec->variants.mode = flags.mode;
   if (!flags.event.empty()) spec->hotspots.event = flags.event;
-  if (flags.variants == std::vector<std::string>{"none"}) spec->variants.set.clear();
-  else if (!flags.variants.empty()) spec->variants.set = flags.variants;
+  if (flags.variants == std::vector<std::string>{"none"})
+    spec->variants.set.clear();
+  else if (!flags.variants.empty())
+    spec->variants.set = flags.variants;
   if (!flags.callpaths.empty()) {
     ASSIGN_OR_RETURN(spec->hotspots.callpaths, ParseCallPaths(flags.callpaths));
   }
@@ -115,4 +117,4 @@ absl::StatusOr<ProfileSpec> MakeSpec(const SpecFlags& flags, std::istream& in) {
   return spec;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

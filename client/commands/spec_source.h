@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "core/model/profile_spec.h"
 
-namespace perfd {
+namespace perfd::client {
 
 struct SpecFlags {
   std::string file;  // empty: none; "-": standard input
@@ -37,6 +37,6 @@ absl::StatusOr<std::string> ReadSpecText(const std::string& file, std::istream& 
 // kInvalidArgument when the spec is wrong, kFailedPrecondition when the flags contradict each other.
 absl::StatusOr<ProfileSpec> MakeSpec(const SpecFlags& flags, std::istream& in);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_SPEC_SOURCE_H_

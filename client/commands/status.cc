@@ -3,7 +3,7 @@
 #include "client/commands/one_profile.h"
 #include "client/render/status_text.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 CommandRun Define(CLI::App& app) {
@@ -24,4 +24,4 @@ EXIT CODES
           Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -14,7 +14,7 @@
 #include "core/json/status_json.h"
 #include "core/spec/spec.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 struct Options {
@@ -52,8 +52,9 @@ absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon, const 
   if (options.watch)
     return Follow(terminal, daemon,
                   {.id = status->id, .timeout = timeout, .report = true, .to_err = true});
-  Remark(terminal, absl::StrCat("Follow it with `", terminal.program, " watch ", status->id,
-                                "`, see the result with `", terminal.program, " report ", status->id, "`."));
+  Remark(terminal,
+         absl::StrCat("Follow it with `", terminal.program, " watch ", status->id,
+                      "`, see the result with `", terminal.program, " report ", status->id, "`."));
   return ExitCode::kOk;
 }
 
@@ -130,4 +131,4 @@ An interrupt (Ctrl-C) during --watch leaves the profile running; it ends a dry r
       Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 std::string Environment(const char* name) {
@@ -43,4 +43,4 @@ StyleInputs DetectStyleInputs(int fd) {
   return inputs;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -15,7 +15,7 @@
 #include "client/rpc/daemon_client.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::client {
 
 enum class VersionCheck { kSameProtocol, kAny };
 
@@ -48,6 +48,6 @@ TextStyle ChooseStyle(const StyleInputs& inputs);
 // The inputs for file descriptor `fd` of this process.
 StyleInputs DetectStyleInputs(int fd);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_TERMINAL_H_

@@ -9,7 +9,7 @@
 #include "core/json/status_json.h"
 #include "core/spec/spec.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 ExitCode Run(Terminal& terminal, const std::string& file) {
@@ -49,4 +49,4 @@ EXIT CODES
           Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

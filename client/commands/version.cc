@@ -9,13 +9,14 @@
 #include "client/commands/command_table.h"
 #include "core/json/status_json.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 ExitCode Run(Terminal& terminal, bool client_only) {
   Json json = {{"client", kVersion}, {"client_protocol", kProtocolVersion}};
   if (!terminal.json)
-    terminal.out << terminal.program << " " << kVersion << " (protocol " << kProtocolVersion << ")\n";
+    terminal.out << terminal.program << " " << kVersion << " (protocol " << kProtocolVersion
+                 << ")\n";
   if (client_only) {
     if (terminal.json) terminal.out << JsonLine(json);
     return ExitCode::kOk;
@@ -56,4 +57,4 @@ EXIT CODES
           Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -5,7 +5,7 @@
 #include "client/commands/command_table.h"
 #include "client/commands/follow.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 struct Options {
@@ -49,4 +49,4 @@ EXIT CODES
           Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

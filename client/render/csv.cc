@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr char kHeader[] =
@@ -67,4 +67,4 @@ std::string RenderCsv(const Report& report) {
   return text;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -9,13 +9,13 @@
 #include "absl/strings/string_view.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 // `text` as one field: in quotes when it holds a comma, a quote or a line break.
 std::string CsvField(absl::string_view text);
 
 std::string RenderCsv(const Report& report);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_CSV_H_

@@ -8,7 +8,7 @@
 #include "client/render/report_text.h"
 #include "core/analysis/stack_time.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 // ';' separates frames and a line break ends the line.
@@ -32,7 +32,7 @@ std::string Line(const std::vector<std::string>& frames, double seconds) {
 
 }  // namespace
 
-std::vector<std::string> PlaceFrames(const ReportRow& row) {
+std::vector<std::string> LocateFrames(const ReportRow& row) {
   const CodeLocation& at = row.location;
   const bool module = !at.module_path.empty();
   std::vector<std::string> frames = {
@@ -58,9 +58,9 @@ std::string RenderFolded(const Report& report) {
   if (!report.stacks.empty()) return text;
   const double job_seconds = JobSeconds(report);
   for (const auto* rows : {&report.loops, &report.waiting, &report.functions}) {
-    for (const ReportRow& row : *rows) text += Line(PlaceFrames(row), row.share * job_seconds);
+    for (const ReportRow& row : *rows) text += Line(LocateFrames(row), row.share * job_seconds);
   }
   return text;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -10,13 +10,13 @@
 
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 // The frames of a place without call paths, outermost first: module, function, loop.
-std::vector<std::string> PlaceFrames(const ReportRow& row);
+std::vector<std::string> LocateFrames(const ReportRow& row);
 
 std::string RenderFolded(const Report& report);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_FOLDED_H_

@@ -11,7 +11,7 @@
 #include "core/base/clock.h"
 #include "core/json/status_json.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 std::string Ago(int64_t then_ns, int64_t now_ns) {
@@ -95,4 +95,4 @@ std::string HookToJsonLine(const HookOverview& overview) {
                    {"jobs", jobs}});
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

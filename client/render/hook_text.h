@@ -11,11 +11,11 @@
 
 #include "core/model/hook.h"
 
-namespace perfd {
+namespace perfd::client {
 
 std::string RenderHook(const HookOverview& overview, int64_t now_unix_ns);
 std::string HookToJsonLine(const HookOverview& overview);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_HOOK_TEXT_H_

@@ -7,7 +7,7 @@
 #include "client/render/report_text.h"
 #include "client/render/status_text.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr int kProgressCells = 30;
@@ -33,7 +33,7 @@ std::string NodeLine(const NodeProgress& node) {
 std::string LoopLine(const ReportRow& row, double heaviest, const TextStyle& style) {
   return absl::StrFormat("  %6s %s  %s  %s", Percent(row.share),
                          Bar(style, heaviest > 0 ? row.share / heaviest : 0, 10),
-                         Clean(PlaceText(row)), Clean(SourceText(row.location.source)));
+                         Clean(LocationText(row)), Clean(SourceText(row.location.source)));
 }
 
 }  // namespace
@@ -68,9 +68,9 @@ std::string RenderLogLine(const ProfileStatus& status, const std::vector<ReportR
                                   Percent(status.progress_ratio), " ", status.samples, " samples");
   if (!loops.empty())
     absl::StrAppend(&line, ", heaviest loop ", Percent(loops.front().share), " ",
-                    Clean(PlaceText(loops.front())), " ",
+                    Clean(LocationText(loops.front())), " ",
                     Clean(SourceText(loops.front().location.source)));
   return line + "\n";
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

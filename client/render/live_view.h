@@ -8,7 +8,7 @@
 #include "client/render/text_style.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 // The block, one string per line, none wider than the terminal.
 std::vector<std::string> RenderLive(const ProfileStatus& status,
@@ -20,6 +20,6 @@ std::string Redraw(size_t lines_before, const std::vector<std::string>& lines);
 // One line for logs: state, progress, samples, heaviest loop.
 std::string RenderLogLine(const ProfileStatus& status, const std::vector<ReportRow>& loops);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_LIVE_VIEW_H_

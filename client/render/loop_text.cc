@@ -11,7 +11,7 @@
 #include "client/render/report_text.h"
 #include "client/render/text_table.h"
 
-namespace perfd {
+namespace perfd::client {
 
 namespace {
 
@@ -60,7 +60,7 @@ absl::StatusOr<const ReportRow*> FindRow(const Report& report, absl::string_view
 std::string RenderLoop(const ReportRow& row, const TextStyle& style) {
   const CodeLocation& at = row.location;
   std::string text = Painted(style, Paint::kBold, absl::StrCat("Loop ", Clean(row.id))) + "\n";
-  absl::StrAppend(&text, "  function   ", Clean(PlaceText(row)), "\n  source     ",
+  absl::StrAppend(&text, "  function   ", Clean(LocationText(row)), "\n  source     ",
                   Clean(at.source.file), at.source.file.empty() ? "?" : "", " (",
                   Clean(SourceText(at.source)), ")\n  module     ", Clean(at.module_path), " (",
                   Clean(at.module_id), ")\n");
@@ -106,9 +106,9 @@ std::string RenderLoopList(const Report& report, const TextStyle& style) {
   for (const ReportRow& row : report.loops)
     table.Add({absl::StrCat(++number), ShortId(row), Percent(row.share),
                Interval95(row.share_interval.low, row.share_interval.high),
-               absl::StrFormat("%.2f", row.imbalance), CutEnd(Clean(PlaceText(row)), room),
+               absl::StrFormat("%.2f", row.imbalance), CutEnd(Clean(LocationText(row)), room),
                CutFront(SourceText(row.location.source), room), LoopFactsText(row)});
   return table.Render();
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

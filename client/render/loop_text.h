@@ -8,7 +8,7 @@
 #include "client/render/text_style.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 // The loop with this number in the report's order, from 1 on ("3" or "#3"), or the row whose id begins with `text`. Up to
 // three digits are always a number, more when there are so many loops. kNotFound, with the range of numbers;
@@ -20,6 +20,6 @@ std::string RenderLoop(const ReportRow& row, const TextStyle& style);
 // All compute loops, one line each.
 std::string RenderLoopList(const Report& report, const TextStyle& style);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_LOOP_TEXT_H_

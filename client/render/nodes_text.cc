@@ -6,7 +6,7 @@
 #include "client/render/text_table.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 std::string Ago(int64_t then_ns, int64_t now_ns) {
@@ -86,4 +86,4 @@ bool AllWell(const std::vector<DoctorReport>& reports) {
   });
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

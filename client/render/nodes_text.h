@@ -8,7 +8,7 @@
 #include "client/render/text_style.h"
 #include "core/model/node.h"
 
-namespace perfd {
+namespace perfd::client {
 
 // `now_unix_ns` tells how long ago a node was seen.
 std::string RenderNodes(const std::vector<NodeStatus>& nodes, int64_t now_unix_ns);
@@ -19,6 +19,6 @@ std::string RenderDoctor(const std::vector<DoctorReport>& reports, const TextSty
 // True when no check failed but optional ones.
 bool AllWell(const std::vector<DoctorReport>& reports);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_NODES_TEXT_H_

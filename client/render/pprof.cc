@@ -6,7 +6,7 @@
 #include "core/analysis/stack_time.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 int64_t PeriodNs(const Report& report) {
@@ -29,7 +29,7 @@ void AddStacks(const Report& report, PprofEncoder* encoder) {
 void AddRow(const ReportRow& row, PprofEncoder* encoder) {
   const SourceRange& source = row.location.source;
   std::vector<PprofEncoder::Frame> frames;
-  for (const std::string& name : PlaceFrames(row))
+  for (const std::string& name : LocateFrames(row))
     frames.push_back({name, source.file, source.first_line});
   frames.front() = {frames.front().function, "", 0};  // the module has no source
   for (const RankShare& part : row.ranks)
@@ -57,4 +57,4 @@ absl::StatusOr<std::string> RenderPprof(const Report& report) {
   return EncodePprof(report).Gzip();
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -10,13 +10,13 @@
 #include "client/render/pprof_encoder.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 PprofEncoder EncodePprof(const Report& report);
 
 // Gzip bytes.
 absl::StatusOr<std::string> RenderPprof(const Report& report);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_PPROF_H_

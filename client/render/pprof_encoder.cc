@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 namespace io = google::protobuf::io;
@@ -167,4 +167,4 @@ absl::StatusOr<std::string> PprofEncoder::Gzip() const {
   return packed;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::client {
 
 class PprofEncoder {
  public:
@@ -48,6 +48,6 @@ class PprofEncoder {
   std::string times_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_PPROF_ENCODER_H_

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using Key = std::function<std::string(const ReportRow&)>;
@@ -88,4 +88,4 @@ std::vector<LoopDiff> DiffReports(const Report& a, const Report& b) {
   return result;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

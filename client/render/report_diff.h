@@ -15,7 +15,7 @@
 #include "client/render/text_style.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 enum class LoopMatch { kSameId, kSameLines, kSameFunction, kOnlyInA, kOnlyInB };
 
@@ -34,6 +34,6 @@ std::string RenderDiff(const Report& a, const Report& b, const TextStyle& style)
 // {"a": id, "b": id, "loops": [{match, a_id, b_id, function, source, a_share, ..., change, significant}]}
 nlohmann::ordered_json DiffToJson(const Report& a, const Report& b);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_REPORT_DIFF_H_

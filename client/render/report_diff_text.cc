@@ -6,7 +6,7 @@
 #include "client/render/report_text.h"
 #include "client/render/text_table.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -50,7 +50,7 @@ std::string RenderDiff(const Report& a, const Report& b, const TextStyle& style)
   for (const LoopDiff& diff : DiffReports(a, b)) {
     const ReportRow& row = diff.b != nullptr ? *diff.b : *diff.a;
     table.Add({diff.significant ? "!" : "", absl::StrFormat("%+.1f", diff.change * 100),
-               ShareText(diff.a), ShareText(diff.b), CutEnd(Clean(PlaceText(row)), room),
+               ShareText(diff.a), ShareText(diff.b), CutEnd(Clean(LocationText(row)), room),
                CutFront(SourceText(row.location.source), room), MatchKey(diff.match)});
   }
   const std::string title = absl::StrCat("A = ", Clean(a.status.id), "   B = ", Clean(b.status.id),
@@ -78,4 +78,4 @@ Json DiffToJson(const Report& a, const Report& b) {
   return {{"a", a.status.id}, {"b", b.status.id}, {"loops", loops}};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -12,7 +12,7 @@
 #include "core/analysis/loop_parts.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr int kBarCells = 12;
@@ -35,7 +35,7 @@ std::string LoopBlock(const Report& report, const std::vector<LoopPart>& parts, 
       "%c %-8s  %6s  %-14s %6s  %s  %s\n", row.hot ? '*' : ' ', ShortId(row), Percent(row.share),
       Interval95(row.share_interval.low, row.share_interval.high), Percent(row.inclusive_share),
       Bar(style, heaviest > 0 ? row.share / heaviest : 0, kBarCells),
-      Painted(style, Paint::kBold, CutEnd(Clean(PlaceText(row)), room)));
+      Painted(style, Paint::kBold, CutEnd(Clean(LocationText(row)), room)));
   std::string where = absl::StrCat(
       PadRight(absl::StrCat("  #", index + 1), 12), Clean(SourceText(row.location.source)), "  ",
       Clean(BaseName(row.location.module_path)), "  ", LoopFactsText(row));
@@ -84,7 +84,7 @@ std::string PlainRows(const std::vector<ReportRow>& rows, size_t shown) {
     const ReportRow& row = rows[i];
     table.Add({ShortId(row), Percent(row.share),
                Interval95(row.share_interval.low, row.share_interval.high),
-               CutEnd(Clean(PlaceText(row)), 40), CutFront(SourceText(row.location.source), 36),
+               CutEnd(Clean(LocationText(row)), 40), CutFront(SourceText(row.location.source), 36),
                BaseName(row.location.module_path)});
   }
   std::string text = table.Render();
@@ -125,7 +125,8 @@ std::string RankSection(const Report& report, const ReportTextOptions& options) 
                waiting                         ? "waiting"
                : row.location.loop.has_value() ? "loop"
                                                : "function",
-               CutEnd(Clean(PlaceText(row)), 40), CutFront(SourceText(row.location.source), 36)});
+               CutEnd(Clean(LocationText(row)), 40),
+               CutFront(SourceText(row.location.source), 36)});
   }
   return absl::StrCat("Rank ", *options.rank, " (shares of this rank's own time)\n",
                       table.Render());
@@ -167,7 +168,7 @@ std::string SourceText(const SourceRange& source) {
   return absl::StrCat(file, ":", source.first_line, "-", source.last_line);
 }
 
-std::string PlaceText(const ReportRow& row) {
+std::string LocationText(const ReportRow& row) {
   std::string text = row.location.function.empty() ? "?" : row.location.function;
   if (row.location.loop.has_value() && !row.location.loop->inlined_from.empty())
     absl::StrAppend(&text, " (inlined ", row.location.loop->inlined_from, ")");
@@ -207,4 +208,4 @@ std::string RenderReport(const Report& report, const ReportTextOptions& options)
   return text;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -11,7 +11,7 @@
 #include "client/render/text_style.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 struct ReportTextOptions {
   TextStyle style;
@@ -25,11 +25,11 @@ std::string RenderReport(const Report& report, const ReportTextOptions& options)
 // Pieces shared with other views.
 std::string ShortId(const ReportRow& row);          // first 8 digits of the id
 std::string SourceText(const SourceRange& source);  // "lulesh.cc:812-840", "?" when unknown
-std::string PlaceText(const ReportRow& row);        // function, marked when it is an OpenMP body
+std::string LocationText(const ReportRow& row);     // function, marked when it is an OpenMP body
 std::string LoopFactsText(const ReportRow& row);    // "depth 2, innermost, OpenMP"
 // "seen from 12 s to 40 s of 60 s"; empty for what was there nearly all the time, or when nobody knows.
 std::string PhaseText(const Report& report, const ReportRow& row);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_REPORT_TEXT_H_

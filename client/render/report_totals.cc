@@ -11,7 +11,7 @@
 #include "core/analysis/added_wall.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr size_t kMaxRanksShown = 64;
@@ -183,4 +183,4 @@ std::string RenderNotices(const std::vector<Notice>& notices, const TextStyle& s
   return text;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

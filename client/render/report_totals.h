@@ -8,7 +8,7 @@
 #include "client/render/text_style.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 // Loops, outside loops, libraries, kernel, unknown: the shown figures add up to 100.0 %.
 std::string RenderTotals(const Report& report, const TextStyle& style);
@@ -18,6 +18,6 @@ std::string RenderAccounting(const Report& report);
 // One line each, errors first; empty when there are none.
 std::string RenderNotices(const std::vector<Notice>& notices, const TextStyle& style);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_REPORT_TOTALS_H_

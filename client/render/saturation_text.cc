@@ -8,7 +8,7 @@
 #include "client/render/report_text.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr int kBarCells = 20;
@@ -54,7 +54,7 @@ std::string Head(const Report& report, const LoopVerdict& loop, const TextStyle&
   const ReportRow* row = RowOf(report, loop.loop_id);
   const std::string place =
       row == nullptr ? loop.location_key
-                     : absl::StrCat(PlaceText(*row), "  ", SourceText(row->location.source));
+                     : absl::StrCat(LocationText(*row), "  ", SourceText(row->location.source));
   const size_t room = static_cast<size_t>(std::max(style.width - 58, 20));
   const std::string verdict = loop.state == MeasureState::kMeasured || loop.bound != Bound::kUnknown
                                   ? BoundText(loop)
@@ -72,7 +72,7 @@ std::string Quality(const LoopVerdict& loop, const TextStyle& style) {
   if (loop.fidelity.value > 0)
     parts.push_back(absl::StrCat("fidelity ", SaturationText(loop.fidelity, style),
                                  loop.protocol.empty() ? "" : ", ", Clean(loop.protocol)));
-  if (loop.protocol == kInPlaceProtocol)
+  if (loop.protocol == kInSituProtocol)
     parts.push_back("timed live in the ranks, not in shadows (recovery mode)");
   uint64_t most = 0;
   uint64_t shadows = 0;
@@ -208,4 +208,4 @@ std::string RenderInjection(const Report& report) {
          OverlapLine(report.injection);
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

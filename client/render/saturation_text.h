@@ -12,7 +12,7 @@
 #include "client/render/text_style.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 // At most `top` loops; 0: all.
 std::string RenderSaturations(const Report& report, const TextStyle& style, int top);
@@ -30,6 +30,6 @@ std::string BoundText(Bound bound, bool sure, const std::string& why);
 std::string BoundText(const LoopVerdict& loop);
 std::string CostText(const InjectionCost& cost);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_SATURATION_TEXT_H_

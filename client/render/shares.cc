@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <numeric>
 
-namespace perfd {
+namespace perfd::client {
 
 std::vector<int> RoundToTenths(std::span<const double> shares) {
   std::vector<int> tenths(shares.size(), 0);
@@ -28,4 +28,4 @@ std::vector<int> RoundToTenths(std::span<const double> shares) {
   return tenths;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

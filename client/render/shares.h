@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
-namespace perfd {
+namespace perfd::client {
 
 // `shares` in tenths of a percent, rounded so that their sum is exactly 1000 (all 0 when every share is 0).
 std::vector<int> RoundToTenths(std::span<const double> shares);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_SHARES_H_

@@ -8,7 +8,7 @@
 #include "core/base/clock.h"
 #include "core/spec/units.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr size_t kMaxPidsShown = 8;
@@ -92,4 +92,4 @@ std::string RenderProfileList(const std::vector<ProfileStatus>& profiles, const 
   return table.Render();
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

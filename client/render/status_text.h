@@ -8,7 +8,7 @@
 #include "client/render/text_style.h"
 #include "core/model/profile.h"
 
-namespace perfd {
+namespace perfd::client {
 
 std::string RenderStatus(const ProfileStatus& status, const TextStyle& style);
 std::string RenderProfileList(const std::vector<ProfileStatus>& profiles, const TextStyle& style);
@@ -18,6 +18,6 @@ std::string TargetText(const TargetSpec& target);
 
 std::string StateText(ProfileState state, const TextStyle& style);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_STATUS_TEXT_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 bool IsContinuation(char c) {
@@ -135,4 +135,4 @@ std::string BaseName(absl::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -10,7 +10,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::client {
 
 struct TextStyle {
   bool utf8 = false;   // bars of block characters; otherwise '#'
@@ -44,6 +44,6 @@ std::string Bytes(uint64_t bytes);                // "12.0 MB"
 std::string UtcTime(int64_t unix_ns);             // "2024-05-01 12:00:00 UTC", "-" for 0
 std::string BaseName(absl::string_view path);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_TEXT_STYLE_H_

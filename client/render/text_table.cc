@@ -5,7 +5,7 @@
 
 #include "client/render/text_style.h"
 
-namespace perfd {
+namespace perfd::client {
 
 void TextTable::Add(std::vector<std::string> cells) {
   cells.resize(columns_.size());
@@ -40,4 +40,4 @@ std::string TextTable::Render() const {
   return text;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

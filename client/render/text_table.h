@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace perfd {
+namespace perfd::client {
 
 class TextTable {
  public:
@@ -30,6 +30,6 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_TEXT_TABLE_H_

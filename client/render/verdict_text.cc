@@ -10,7 +10,7 @@
 #include "client/render/text_table.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr size_t kShortIdDigits = 8;
@@ -230,4 +230,4 @@ std::string RenderAudit(const std::vector<AuditEntry>& entries) {
   return table.Render();
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

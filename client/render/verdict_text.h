@@ -12,7 +12,7 @@
 #include "client/render/text_style.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 struct VerdictTextOptions {
   TextStyle style;
@@ -30,6 +30,6 @@ absl::StatusOr<std::string> RenderVerdict(const LoopVerdict& loop,
 // One line each; times in UTC; bytes as hex, "original -> written".
 std::string RenderAudit(const std::vector<AuditEntry>& entries);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_VERDICT_TEXT_H_

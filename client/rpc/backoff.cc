@@ -2,7 +2,7 @@
 
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr int64_t kGiveUpNs = 30 * kNsPerSecond;
@@ -15,4 +15,4 @@ std::optional<absl::Duration> ReconnectPolicy::NextWait(int64_t now_ns) {
   return absl::Milliseconds(500);
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -9,7 +9,7 @@
 
 #include "absl/time/time.h"
 
-namespace perfd {
+namespace perfd::client {
 
 class ReconnectPolicy {
  public:
@@ -23,6 +23,6 @@ class ReconnectPolicy {
   std::optional<int64_t> silent_since_ns_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RPC_BACKOFF_H_

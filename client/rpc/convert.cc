@@ -8,7 +8,7 @@
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 
-namespace perfd {
+namespace perfd::client {
 std::vector<NodeStatus> NodesFromProto(const v1::ListNodesResponse& response) {
   std::vector<NodeStatus> nodes;
   for (const v1::NodeStatus& node : response.nodes()) nodes.push_back(wire::FromProto(node));
@@ -46,4 +46,4 @@ absl::StatusOr<WatchEvent> WatchEventFromProto(const v1::WatchEvent& event) {
   return result;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -8,13 +8,13 @@
 #include "client/rpc/daemon_client.h"
 #include "perfd/v1/profiler.pb.h"
 
-namespace perfd {
+namespace perfd::client {
 
 std::vector<NodeStatus> NodesFromProto(const v1::ListNodesResponse& response);
 absl::StatusOr<std::vector<DoctorReport>> DoctorFromProto(const v1::DoctorResponse& response);
 absl::StatusOr<std::vector<AuditEntry>> AuditFromProto(const v1::ListAuditResponse& response);
 absl::StatusOr<WatchEvent> WatchEventFromProto(const v1::WatchEvent& event);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RPC_CONVERT_H_

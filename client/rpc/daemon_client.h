@@ -20,7 +20,7 @@
 #include "core/model/profile.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 struct DaemonVersion {
   std::string version;
@@ -72,6 +72,6 @@ class DaemonClient {
                              const std::function<void(const WatchEvent&)>& on_event) = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RPC_DAEMON_CLIENT_H_

@@ -15,7 +15,7 @@
 #include "core/wire/history_wire.h"
 #include "core/wire/wire.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr absl::Duration kQuick = absl::Seconds(10);
@@ -193,4 +193,4 @@ absl::Status GrpcDaemonClient::Watch(const WatchOptions& options,
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

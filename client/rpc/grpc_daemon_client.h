@@ -12,7 +12,7 @@
 #include "perfd/v1/hook.grpc.pb.h"
 #include "perfd/v1/profiler.grpc.pb.h"
 
-namespace perfd {
+namespace perfd::client {
 
 class GrpcDaemonClient final : public DaemonClient {
  public:
@@ -42,7 +42,7 @@ class GrpcDaemonClient final : public DaemonClient {
   explicit GrpcDaemonClient(const DialOptions& options) : options_(options) {}
   // A channel made from a descriptor cannot reconnect: a lost daemon needs a new one.
   absl::Status Reconnect();
-  absl::StatusOr<HookAnswer> TellHook(const HookJob& job, absl::Duration timeout, bool begins);
+  absl::StatusOr<HookAnswer> CallHook(const HookJob& job, absl::Duration timeout, bool begins);
   absl::Status WaitToReconnect(absl::Duration wait,
                                const std::function<absl::Status()>& keep_going);
 
@@ -59,6 +59,6 @@ class GrpcDaemonClient final : public DaemonClient {
   std::unique_ptr<v1::Hook::Stub> hook_stub_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RPC_GRPC_DAEMON_CLIENT_H_

@@ -7,7 +7,7 @@
 #include "core/base/status_macros.h"
 #include "core/wire/hook_wire.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr absl::Duration kQuick = absl::Seconds(10);
@@ -19,14 +19,14 @@ using Ask = grpc::Status (v1::Hook::Stub::*)(grpc::ClientContext* context,
 }  // namespace
 
 absl::StatusOr<HookAnswer> GrpcDaemonClient::HookBegin(const HookJob& job, absl::Duration timeout) {
-  return TellHook(job, timeout, true);
+  return CallHook(job, timeout, true);
 }
 
 absl::StatusOr<HookAnswer> GrpcDaemonClient::HookEnd(const HookJob& job, absl::Duration timeout) {
-  return TellHook(job, timeout, false);
+  return CallHook(job, timeout, false);
 }
 
-absl::StatusOr<HookAnswer> GrpcDaemonClient::TellHook(const HookJob& job, absl::Duration timeout,
+absl::StatusOr<HookAnswer> GrpcDaemonClient::CallHook(const HookJob& job, absl::Duration timeout,
                                                       bool begins) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
@@ -49,4 +49,4 @@ absl::StatusOr<HookOverview> GrpcDaemonClient::HookList(int limit) {
   return wire::FromProto(response);
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -5,7 +5,7 @@
 #include "core/dial/dial.h"
 #include "core/wire/own_words.h"
 
-namespace perfd {
+namespace perfd::client {
 
 absl::Status FromRpc(const grpc::Status& status, const std::string& address) {
   if (status.ok()) return absl::OkStatus();
@@ -38,4 +38,4 @@ absl::Status CheckProtocol(const std::string& daemon_version, int daemon_protoco
       " speaks protocol ", kProtocolVersion, "; install the same version of both"));
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

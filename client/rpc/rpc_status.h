@@ -8,13 +8,13 @@
 
 #include "absl/status/status.h"
 
-namespace perfd {
+namespace perfd::client {
 
 absl::Status FromRpc(const grpc::Status& status, const std::string& address);
 
 // kFailedPrecondition when the daemon speaks another protocol.
 absl::Status CheckProtocol(const std::string& daemon_version, int daemon_protocol);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RPC_RPC_STATUS_H_

@@ -12,7 +12,7 @@
 #include "client/rpc/rpc_status.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 // The daemon sends at least one event a second.
@@ -103,4 +103,4 @@ absl::Status ReadWatchStream(v1::Profiler::Stub& stub, const WatchStreamRequest&
   return FromRpc(rpc_status, address);
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

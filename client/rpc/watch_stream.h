@@ -8,7 +8,7 @@
 #include "client/rpc/daemon_client.h"
 #include "perfd/v1/profiler.grpc.pb.h"
 
-namespace perfd {
+namespace perfd::client {
 
 struct WatchStreamRequest {
   std::string id;
@@ -22,6 +22,6 @@ absl::Status ReadWatchStream(v1::Profiler::Stub& stub, const WatchStreamRequest&
                              const std::function<void(const WatchEvent&)>& on_event,
                              const std::string& address);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RPC_WATCH_STREAM_H_

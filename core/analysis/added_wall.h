@@ -8,7 +8,7 @@
 //          which are measured.
 // Units    ns.
 // Threads  thread-safe (pure).
-// Source   promise P4; docs/benchmarks.md "What sampling costs".
+// Source   promise P4; docs/benchmarks/constants.md#kfarfactor.
 #ifndef CORE_ANALYSIS_ADDED_WALL_H_
 #define CORE_ANALYSIS_ADDED_WALL_H_
 

@@ -8,7 +8,7 @@
 // Threads  thread-safe (pure).
 // Source   design P4. Decrease fast, recover slowly: after the AIMD rule of Chiu and Jain (Computer
 //          Networks 17, 1989), with a recovery of 10 % per span. 80 %: room for one span's surprise. Switches:
-//          docs/benchmarks.md "What sampling costs".
+//          docs/benchmarks/constants.md#kfarfactor.
 #ifndef CORE_ANALYSIS_BUDGET_GOVERNOR_H_
 #define CORE_ANALYSIS_BUDGET_GOVERNOR_H_
 

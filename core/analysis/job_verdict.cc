@@ -176,7 +176,7 @@ std::vector<std::string> OpenVariants(const Ranks& ranks) {
 }
 
 // One listing of each variant; ranks of one binary have the same.
-void TakeListings(const LoopMeasurement& rank, std::vector<VariantListing>& listings) {
+void MoveListings(const LoopMeasurement& rank, std::vector<VariantListing>& listings) {
   for (const VariantListing& listing : rank.listings) {
     const bool known = std::any_of(listings.begin(), listings.end(), [&](const auto& other) {
       return other.variant == listing.variant;
@@ -284,9 +284,9 @@ void SayWhyOpen(const Ranks& ranks, LoopVerdict& loop) {
 }
 
 // Of a dry run: how long an instance takes is not known before one was timed (agent/experiment/loop_recovery.cc).
-void SayWhereInPlace(const Ranks& ranks, LoopVerdict& loop) {
+void SayWhereInSitu(const Ranks& ranks, LoopVerdict& loop) {
   const auto count = std::count_if(ranks.begin(), ranks.end(), [](const LoopMeasurement* rank) {
-    return rank->provenance == Provenance::kEstimated && rank->protocol == kInPlaceProtocol;
+    return rank->provenance == Provenance::kEstimated && rank->protocol == kInSituProtocol;
   });
   if (count == 0) return;
   loop.remarks.push_back(absl::StrCat(
@@ -372,13 +372,13 @@ LoopVerdict JudgeLoop(Ranks ranks, const LoopTime& time, const JudgeOptions& opt
                      " some threads have another verdict than the slowest: see `loops --loop`"));
   }
   SayWhyOpen(ranks, loop);
-  SayWhereInPlace(ranks, loop);
+  SayWhereInSitu(ranks, loop);
   loop.refusals = MergedRefusals(ranks);
   loop.open = OpenVariants(ranks);
   loop.predicted = JobCost(ranks);
   for (const LoopMeasurement* rank : ranks) {
     AddCost(rank->cost, loop.cost);
-    TakeListings(*rank, loop.listings);
+    MoveListings(*rank, loop.listings);
   }
   return loop;
 }

@@ -289,8 +289,8 @@ std::vector<std::string> RemarksOf(const LoopMeasurement& loop, const VerdictEdg
     remarks.push_back(absl::StrCat("DL1 pinned ", dl1->pinned, " of ", dl1->accesses,
                                    " accesses: it shows less than a perfect cache would bring"));
   }
-  if (!loop.detours.empty()) {
-    remarks.push_back(absl::StrCat("paths over ", absl::StrJoin(loop.detours, ", "),
+  if (!loop.excluded_paths.empty()) {
+    remarks.push_back(absl::StrCat("paths over ", absl::StrJoin(loop.excluded_paths, ", "),
                                    " are left out: measured is what runs between them"));
   }
   if (loop.instances > 0) {

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/base/mutex.h"
 
 namespace perfd {
 
@@ -23,7 +23,7 @@ class BoundedQueue {
 
   // Moves from `value` only when it returns true.
   bool TryPush(T&& value) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (closed_ || items_.size() >= capacity_) return false;
     items_.push_back(std::move(value));
     return true;
@@ -31,7 +31,7 @@ class BoundedQueue {
 
   // The next item, or nothing after `timeout` or once closed and empty.
   std::optional<T> Pop(absl::Duration timeout) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     mutex_.AwaitWithTimeout(absl::Condition(this, &BoundedQueue::Ready), timeout);
     if (items_.empty()) return std::nullopt;
     T value = std::move(items_.front());
@@ -40,17 +40,17 @@ class BoundedQueue {
   }
 
   void Close() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     closed_ = true;
   }
 
   bool closed() const {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return closed_;
   }
 
   size_t size() const {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return items_.size();
   }
 
@@ -58,7 +58,7 @@ class BoundedQueue {
   bool Ready() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !items_.empty(); }
 
   const size_t capacity_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::deque<T> items_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

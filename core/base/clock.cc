@@ -13,7 +13,11 @@ int64_t Read(clockid_t id) {
 
 }  // namespace
 
-int64_t SystemClock::MonotonicNs() const { return Read(CLOCK_MONOTONIC); }
-int64_t SystemClock::UnixNs() const { return Read(CLOCK_REALTIME); }
+int64_t SystemClock::MonotonicNs() const {
+  return Read(CLOCK_MONOTONIC);
+}
+int64_t SystemClock::UnixNs() const {
+  return Read(CLOCK_REALTIME);
+}
 
 }  // namespace perfd

@@ -24,10 +24,14 @@ constexpr mode_t kLogMode = 0640;  // names users and programs
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarning: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
   }
   return spdlog::level::info;
 }
@@ -83,13 +87,16 @@ absl::StatusOr<UniqueFd> OpenLog(const std::string& path) {
 }  // namespace
 
 void InitLog(absl::string_view program, LogLevel lowest) {
-  auto logger = std::make_shared<spdlog::logger>(std::string(program), std::make_shared<LineSink>());
+  auto logger =
+      std::make_shared<spdlog::logger>(std::string(program), std::make_shared<LineSink>());
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n %^%l%$ %v");
   logger->set_level(ToSpdlog(lowest));
   spdlog::set_default_logger(std::move(logger));
 }
 
-void SetLogLevel(LogLevel lowest) { spdlog::default_logger_raw()->set_level(ToSpdlog(lowest)); }
+void SetLogLevel(LogLevel lowest) {
+  spdlog::default_logger_raw()->set_level(ToSpdlog(lowest));
+}
 
 absl::Status LogToFile(const std::string& path) {
   const auto& sinks = spdlog::default_logger_raw()->sinks();
@@ -107,10 +114,14 @@ absl::Status LogToFile(const std::string& path) {
 }
 
 absl::Status ParseLogLevel(absl::string_view text, LogLevel* level) {
-  if (text == "debug") *level = LogLevel::kDebug;
-  else if (text == "info") *level = LogLevel::kInfo;
-  else if (text == "warning") *level = LogLevel::kWarning;
-  else if (text == "error") *level = LogLevel::kError;
+  if (text == "debug")
+    *level = LogLevel::kDebug;
+  else if (text == "info")
+    *level = LogLevel::kInfo;
+  else if (text == "warning")
+    *level = LogLevel::kWarning;
+  else if (text == "error")
+    *level = LogLevel::kError;
   else
     return absl::InvalidArgumentError(
         absl::StrCat("log level '", text, "' is not one of debug, info, warning, error"));

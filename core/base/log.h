@@ -43,7 +43,9 @@ void LogError(fmt::format_string<Args...> format, Args&&... args) {
 }
 
 // absl::Status for fmt (its own formatter would need a newer Abseil).
-inline std::string Text(const absl::Status& status) { return status.ToString(); }
+inline std::string Text(const absl::Status& status) {
+  return status.ToString();
+}
 
 }  // namespace perfd
 

@@ -12,10 +12,9 @@
 #define PERFD_CONCAT_INNER_(a, b) a##b
 #define PERFD_CONCAT_(a, b) PERFD_CONCAT_INNER_(a, b)
 
-#define RETURN_IF_ERROR(expr)                                     \
-  do {                                                            \
-    if (absl::Status perfd_status_ = (expr); !perfd_status_.ok()) \
-      return perfd_status_;                                       \
+#define RETURN_IF_ERROR(expr)                                                           \
+  do {                                                                                  \
+    if (absl::Status perfd_status_ = (expr); !perfd_status_.ok()) return perfd_status_; \
   } while (false)
 
 #define ASSIGN_OR_RETURN(lhs, expr) \

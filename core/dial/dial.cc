@@ -38,12 +38,13 @@ grpc::ChannelArguments Arguments() {
 
 absl::Status ConnectError(int error, const std::string& path) {
   if (error == ENOENT || error == ECONNREFUSED)
-    return absl::UnavailableError(absl::StrCat("perfd does not listen on ", path, " (", std::strerror(error),
-                                               "); start it with `perfd`, or name another address with --address or "
-                                               "PERFD_ADDRESS"));
+    return absl::UnavailableError(
+        absl::StrCat("perfd does not listen on ", path, " (", std::strerror(error),
+                     "); start it with `perfd`, or name another address with --address or "
+                     "PERFD_ADDRESS"));
   if (error == EACCES)
-    return absl::PermissionDeniedError(absl::StrCat("may not connect to ", path,
-                                                    ": check the permissions of the socket and its folder"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        "may not connect to ", path, ": check the permissions of the socket and its folder"));
   return absl::UnavailableError(absl::StrCat("connect to ", path, ": ", std::strerror(error)));
 }
 
@@ -53,15 +54,20 @@ absl::Status CheckServer(int fd, const std::string& path, const DialOptions& opt
   socklen_t length = sizeof(peer);
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
     return absl::ErrnoToStatus(errno, absl::StrCat("ask who serves ", path));
-  if (peer.uid == 0 || peer.uid == ::geteuid() || (daemon_uid.has_value() && peer.uid == *daemon_uid))
+  if (peer.uid == 0 || peer.uid == ::geteuid() ||
+      (daemon_uid.has_value() && peer.uid == *daemon_uid))
     return absl::OkStatus();
-  if (options.trust_system_socket && path == kSystemSocket && PlacedByRoot(path, peer.uid)) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat("the server behind ", path, " runs as uid ", peer.uid,
-                                                  ", which is neither root nor you; if that is your perfd, give "
-                                                  "--daemon-uid ", peer.uid));
+  if (options.trust_system_socket && path == kSystemSocket && PlacedByRoot(path, peer.uid))
+    return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("the server behind ", path, " runs as uid ", peer.uid,
+                   ", which is neither root nor you; if that is your perfd, give "
+                   "--daemon-uid ",
+                   peer.uid));
 }
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> DialUnix(const std::string& path, const DialOptions& options) {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> DialUnix(const std::string& path,
+                                                        const DialOptions& options) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path))
@@ -83,8 +89,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> DialUnix(const std::string& path,
 
 absl::StatusOr<std::string> ReadPem(const std::string& path, const char* flag) {
   if (path.empty())
-    return absl::InvalidArgumentError(absl::StrCat("a TCP address needs mutual TLS: give ", flag,
-                                                   " (deploy/make-certs.sh makes the certificates)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a TCP address needs mutual TLS: give ", flag,
+                     " (deploy/make-certs.sh makes the certificates)"));
   std::ifstream in(path, std::ios::binary);
   if (!in) return absl::InvalidArgumentError(absl::StrCat(flag, ": cannot read ", path));
   std::stringstream text;
@@ -107,8 +114,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const DialOptions& options) 
   if (absl::ConsumePrefix(&address, "unix:") || absl::StartsWith(address, "/"))
     return DialUnix(std::string(address), options);
   if (!absl::StrContains(address, ':'))
-    return absl::InvalidArgumentError(absl::StrCat("'", options.address,
-                                                   "' is no address: use unix:PATH or HOST:PORT"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", options.address, "' is no address: use unix:PATH or HOST:PORT"));
   return DialTls(options);
 }
 

@@ -23,8 +23,8 @@
 namespace perfd {
 
 struct DialOptions {
-  std::string address;   // "unix:PATH", "/PATH" or "HOST:PORT"
-  std::string tls_ca;    // PEM files; all three with HOST:PORT
+  std::string address;  // "unix:PATH", "/PATH" or "HOST:PORT"
+  std::string tls_ca;   // PEM files; all three with HOST:PORT
   std::string tls_cert;
   std::string tls_key;
   std::optional<uint32_t> daemon_uid;  // accepted server besides root and ourselves

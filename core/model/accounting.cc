@@ -6,10 +6,14 @@ namespace perfd {
 
 const char* DropReasonName(DropReason reason) {
   switch (reason) {
-    case DropReason::kForeignProcess: return "foreign_process";
-    case DropReason::kQueueFull: return "queue_full";
-    case DropReason::kMalformed: return "malformed";
-    case DropReason::kSpoolFull: return "spool_full";
+    case DropReason::kForeignProcess:
+      return "foreign_process";
+    case DropReason::kQueueFull:
+      return "queue_full";
+    case DropReason::kMalformed:
+      return "malformed";
+    case DropReason::kSpoolFull:
+      return "spool_full";
   }
   return "unknown";
 }

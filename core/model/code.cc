@@ -9,11 +9,16 @@ namespace perfd {
 
 const char* CategoryName(Category category) {
   switch (category) {
-    case Category::kLoop: return "loops";
-    case Category::kOutsideLoop: return "outside loops";
-    case Category::kLibrary: return "libraries";
-    case Category::kKernel: return "kernel";
-    case Category::kUnknown: return "unknown";
+    case Category::kLoop:
+      return "loops";
+    case Category::kOutsideLoop:
+      return "outside loops";
+    case Category::kLibrary:
+      return "libraries";
+    case Category::kKernel:
+      return "kernel";
+    case Category::kUnknown:
+      return "unknown";
   }
   return "unknown";
 }

@@ -18,7 +18,7 @@ enum class Category {
   kOutsideLoop,  // in a function of the program, outside any loop
   kLibrary,      // a shared library outside loops, and everything in MPI, OpenMP and C runtimes
   kKernel,
-  kUnknown,      // no module, no function
+  kUnknown,  // no module, no function
 };
 inline constexpr int kCategoryCount = 5;
 
@@ -46,13 +46,13 @@ struct LoopFacts {
   uint64_t parent_header = 0;  // 0: outermost
   int32_t depth = 1;           // 1: outermost
   bool innermost = true;
-  bool irreducible = false;    // part of a region with several entries
-  uint64_t low = 0;            // lowest address of the body
-  uint64_t high = 0;           // one past the last byte of the body
+  bool irreducible = false;  // part of a region with several entries
+  uint64_t low = 0;          // lowest address of the body
+  uint64_t high = 0;         // one past the last byte of the body
   int32_t block_count = 0;
   int32_t instruction_count = 0;
   SourceRange source;
-  std::string inlined_from;    // innermost inlined function that holds the loop; empty: none
+  std::string inlined_from;  // innermost inlined function that holds the loop; empty: none
 
   bool operator==(const LoopFacts&) const = default;
 };
@@ -70,15 +70,16 @@ struct LoopSpan {
 enum class FunctionSource { kSymbol, kEhFrame, kDwarf, kGuess };
 
 struct FunctionFacts {
-  std::string name;      // demangled; "sub_401000" when only the bounds are known
+  std::string name;  // demangled; "sub_401000" when only the bounds are known
   uint64_t low = 0;
-  uint64_t high = 0;     // exclusive
+  uint64_t high = 0;  // exclusive
   FunctionSource source = FunctionSource::kSymbol;
   OpenMpKind openmp = OpenMpKind::kNone;
   SourceRange declaration;  // of the function itself
   std::vector<LoopFacts> loops;
   std::vector<LoopSpan> spans;  // sorted, disjoint; code in no span is outside loops
-  std::string note;      // why the loops may be incomplete (undecodable bytes, unresolved indirect jump); empty: none
+  std::string
+      note;  // why the loops may be incomplete (undecodable bytes, unresolved indirect jump); empty: none
 
   bool operator==(const FunctionFacts&) const = default;
 };

@@ -15,7 +15,7 @@
 
 namespace perfd {
 
-enum class HookWish { kNone, kOptIn, kOptOut };
+enum class HookPreference { kNone, kOptIn, kOptOut };
 
 struct HookJob {
   std::string cluster;  // empty: the only one
@@ -27,7 +27,7 @@ struct HookJob {
   std::string partition;
   std::string nodes;  // host list, "n[1-4,7],m3"; empty: only `node`
   std::string node;   // the caller's; empty: none in particular
-  HookWish wish = HookWish::kNone;
+  HookPreference preference = HookPreference::kNone;
   std::string preset;     // with kOptIn, as the user wrote it; empty: the policy's choice
   std::string scheduler;  // for people, "Slurm"; empty: not known
 

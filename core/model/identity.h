@@ -27,10 +27,10 @@ struct RankInfo {
   uint32_t uid = 0;
   uint64_t start_ticks = 0;  // field 22 of /proc/PID/stat: tells a reused pid from this process
   int32_t rank = 0;
-  int32_t world_size = 1;    // 0: unknown
+  int32_t world_size = 1;  // 0: unknown
   RankSource source = RankSource::kNone;
-  std::string job_id;        // Slurm job, or the launcher's name space; empty when unknown
-  std::string command;       // base name of the executable
+  std::string job_id;   // Slurm job, or the launcher's name space; empty when unknown
+  std::string command;  // base name of the executable
 
   bool operator==(const RankInfo&) const = default;
 };

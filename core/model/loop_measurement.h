@@ -130,7 +130,7 @@ struct PredictedCost {
 };
 
 // LoopMeasurement::protocol of copies that ran in the rank itself.
-inline constexpr char kInPlaceProtocol[] = "recovery";
+inline constexpr char kInSituProtocol[] = "recovery";
 
 enum class MeasureState { kOpen, kMeasured, kRefused, kNeverEntered };
 
@@ -145,9 +145,9 @@ struct LoopMeasurement {
   std::string location_key;  // LocationKey, for people and for joins
   uint64_t revision = 0;
   MeasureState state = MeasureState::kOpen;
-  std::string reason;    // of kRefused, kNeverEntered, and what is still open in kOpen
-  int32_t team = 0;      // threads that meet at the loop
-  Ratio fidelity;        // T(REF, shadow) / T(REF, live)
+  std::string reason;  // of kRefused, kNeverEntered, and what is still open in kOpen
+  int32_t team = 0;    // threads that meet at the loop
+  Ratio fidelity;      // T(REF, shadow) / T(REF, live)
   // What the caches held before each run: "warm", "L1 evicted", "L2 evicted", "cold"; "recovery": runs in the rank itself.
   // ", branches as new": no run stood where the same copy ran before.
   std::string protocol;
@@ -156,8 +156,9 @@ struct LoopMeasurement {
   std::vector<TripClass> trip_classes;  // from short to long; none: the instances are alike
   std::vector<VariantFigures> figures;
   std::vector<Refusal> refusals;
-  std::vector<std::string> open;     // variants the budget has not yet bought
-  std::vector<std::string> detours;  // instructions (calls) on paths left out: measured is what lies between them
+  std::vector<std::string> open;  // variants the budget has not yet bought
+  std::vector<std::string>
+      excluded_paths;  // instructions (calls) on paths left out: measured is what lies between them
   std::vector<TracedReference> references;
   std::vector<VariantListing> listings;
   InjectionCost cost;

@@ -35,13 +35,14 @@ struct MeasureLoop {
 
 struct MeasureOrder {
   std::string profile_id;
-  uint64_t revision = 0;              // wall clock of the daemon, ns, then at least one more each time; 0: the only one
+  uint64_t revision =
+      0;  // wall clock of the daemon, ns, then at least one more each time; 0: the only one
   std::vector<MeasureLoop> loops;     // heaviest first
   std::vector<std::string> variants;  // canonical names
   int32_t repetitions = 31;
   BudgetSpec budget;
   bool recovery = false;  // the request allows copies to run in the rank itself; the site must, too
-  bool dry_run = false;  // prepare and predict only: no rank is stopped, altered or forked
+  bool dry_run = false;   // prepare and predict only: no rank is stopped, altered or forked
   // Pause only in its windows. None: the budget is this node's own part of the profile's.
   std::optional<PauseLease> lease;
 

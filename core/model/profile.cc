@@ -4,20 +4,31 @@ namespace perfd {
 
 const char* ProfileStateName(ProfileState state) {
   switch (state) {
-    case ProfileState::kPending: return "PENDING";
-    case ProfileState::kDiscovering: return "DISCOVERING";
-    case ProfileState::kSampling: return "SAMPLING";
-    case ProfileState::kInjecting: return "INJECTING";
-    case ProfileState::kAnalyzing: return "ANALYZING";
-    case ProfileState::kDone: return "DONE";
-    case ProfileState::kPartial: return "PARTIAL";
-    case ProfileState::kFailed: return "FAILED";
-    case ProfileState::kCancelled: return "CANCELLED";
+    case ProfileState::kPending:
+      return "PENDING";
+    case ProfileState::kDiscovering:
+      return "DISCOVERING";
+    case ProfileState::kSampling:
+      return "SAMPLING";
+    case ProfileState::kInjecting:
+      return "INJECTING";
+    case ProfileState::kAnalyzing:
+      return "ANALYZING";
+    case ProfileState::kDone:
+      return "DONE";
+    case ProfileState::kPartial:
+      return "PARTIAL";
+    case ProfileState::kFailed:
+      return "FAILED";
+    case ProfileState::kCancelled:
+      return "CANCELLED";
   }
   return "UNKNOWN";
 }
 
-bool IsFinal(ProfileState state) { return state >= ProfileState::kDone; }
+bool IsFinal(ProfileState state) {
+  return state >= ProfileState::kDone;
+}
 
 bool CanGo(ProfileState from, ProfileState to) {
   if (IsFinal(from)) return false;
@@ -28,13 +39,20 @@ bool CanGo(ProfileState from, ProfileState to) {
 
 const char* NodePhaseName(NodeProgress::Phase phase) {
   switch (phase) {
-    case NodeProgress::Phase::kAsked: return "asked";
-    case NodeProgress::Phase::kDiscovering: return "discovering";
-    case NodeProgress::Phase::kSampling: return "sampling";
-    case NodeProgress::Phase::kAnalyzing: return "analyzing";
-    case NodeProgress::Phase::kFinished: return "finished";
-    case NodeProgress::Phase::kFailed: return "failed";
-    case NodeProgress::Phase::kDisconnected: return "disconnected";
+    case NodeProgress::Phase::kAsked:
+      return "asked";
+    case NodeProgress::Phase::kDiscovering:
+      return "discovering";
+    case NodeProgress::Phase::kSampling:
+      return "sampling";
+    case NodeProgress::Phase::kAnalyzing:
+      return "analyzing";
+    case NodeProgress::Phase::kFinished:
+      return "finished";
+    case NodeProgress::Phase::kFailed:
+      return "failed";
+    case NodeProgress::Phase::kDisconnected:
+      return "disconnected";
   }
   return "unknown";
 }

@@ -21,7 +21,7 @@ enum class ProfileState {
   kInjecting,
   kAnalyzing,
   kDone,
-  kPartial,    // some ranks or nodes are missing from the result, with reasons
+  kPartial,  // some ranks or nodes are missing from the result, with reasons
   kFailed,
   kCancelled,
 };
@@ -44,7 +44,15 @@ struct Notice {
 };
 
 struct NodeProgress {
-  enum class Phase { kAsked, kDiscovering, kSampling, kAnalyzing, kFinished, kFailed, kDisconnected };
+  enum class Phase {
+    kAsked,
+    kDiscovering,
+    kSampling,
+    kAnalyzing,
+    kFinished,
+    kFailed,
+    kDisconnected
+  };
   std::string node;
   Phase phase = Phase::kAsked;
   int32_t ranks = 0;
@@ -64,10 +72,10 @@ struct ProfileStatus {
   Requester requester;
   ProfileSpec spec;
   int64_t submitted_unix_ns = 0;
-  int64_t started_unix_ns = 0;        // first sample; 0: none yet
-  int64_t finished_unix_ns = 0;       // 0: not yet
+  int64_t started_unix_ns = 0;            // first sample; 0: none yet
+  int64_t finished_unix_ns = 0;           // 0: not yet
   int64_t submit_to_first_sample_ns = 0;  // 0: none yet
-  double progress_ratio = 0;          // 0..1 of the sampling time
+  double progress_ratio = 0;              // 0..1 of the sampling time
   uint64_t samples = 0;
   std::vector<NodeProgress> nodes;
   std::vector<Notice> notices;

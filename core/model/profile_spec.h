@@ -14,7 +14,7 @@ namespace perfd {
 
 // Which processes. Exactly one of slurm_job, command and pids is set.
 struct TargetSpec {
-  std::optional<uint32_t> slurm_job;  // all steps of this Slurm job
+  std::optional<uint32_t> slurm_job;   // all steps of this Slurm job
   std::optional<std::string> command;  // base name of the executable
   std::vector<int32_t> pids;
   std::string user;  // with command: only this user's processes; empty: the requester's own
@@ -31,9 +31,9 @@ struct RankRange {
 };
 
 struct BudgetSpec {
-  double overhead_ratio = 0.02;         // added wall time / elapsed time, 0..0.5
-  int64_t stop_ns = 20'000'000;         // longest stop of a rank
-  int64_t shadow_ns = 500'000'000;      // longest pause for one shadow
+  double overhead_ratio = 0.02;     // added wall time / elapsed time, 0..0.5
+  int64_t stop_ns = 20'000'000;     // longest stop of a rank
+  int64_t shadow_ns = 500'000'000;  // longest pause for one shadow
 
   bool operator==(const BudgetSpec&) const = default;
 };
@@ -51,8 +51,8 @@ struct HotspotSpec {
 };
 
 struct VariantSpec {
-  std::vector<std::string> set = {"LS", "FP", "DL1", "NO_DIV", "NO_SQRT", "NO_RED",
-                                  "S2L", "NO_STORE", "CTRL"};
+  std::vector<std::string> set = {"LS",     "FP",  "DL1",      "NO_DIV", "NO_SQRT",
+                                  "NO_RED", "S2L", "NO_STORE", "CTRL"};
   int32_t repetitions = 31;
   // "shadow", or "recovery": short loops that provably end and store nothing run in the rank itself, where the site allows it.
   std::string mode = "shadow";

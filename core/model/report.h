@@ -30,7 +30,7 @@ struct RankShare {
   std::string node;
   int32_t rank = 0;
   uint64_t samples = 0;
-  double seconds = 0;        // CPU seconds in this place; samples / frequency when weights are events
+  double seconds = 0;  // CPU seconds in this place; samples / frequency when weights are events
   double share_of_rank = 0;  // of that rank's own time
 
   bool operator==(const RankShare&) const = default;
@@ -52,12 +52,12 @@ struct ReportRow {
   double share = 0;
   Interval share_interval;
   double inclusive_share = 0;  // with the loops inside it; equals share for innermost loops
-  bool hot = false;            // member of the hot set (innermost, heaviest first, until `coverage`)
+  bool hot = false;  // member of the hot set (innermost, heaviest first, until `coverage`)
   double rank_min_seconds = 0;
   double rank_median_seconds = 0;
   double rank_max_seconds = 0;
-  std::string worst_rank;      // "rank 3 on node17"; empty with one rank
-  double imbalance = 1;        // max / mean over the ranks' seconds
+  std::string worst_rank;  // "rank 3 on node17"; empty with one rank
+  double imbalance = 1;    // max / mean over the ranks' seconds
   int32_t thread_count = 0;
   // Begin of the first window with a sample of it and end of the last, since the first window with any sample; by the wall
   // clocks of the nodes. Both 0: not known.
@@ -84,7 +84,7 @@ struct NodeCoverage {
   std::string node;
   uint64_t windows = 0;
   int64_t covered_ns = 0;
-  SamplingSetup setup;         // of the last window; frequency is the mean
+  SamplingSetup setup;  // of the last window; frequency is the mean
 
   bool operator==(const NodeCoverage&) const = default;
 };
@@ -99,21 +99,21 @@ struct ReportStack {
 
 struct Report {
   ProfileStatus status;
-  std::vector<ReportRow> loops;      // compute loops, heaviest first
-  std::vector<ReportRow> waiting;    // loops of runtimes
-  std::vector<ReportRow> functions;  // places outside loops
-  std::array<double, kCategoryCount> category_share{};    // indexed by Category; sums to 1 (or all 0)
+  std::vector<ReportRow> loops;                         // compute loops, heaviest first
+  std::vector<ReportRow> waiting;                       // loops of runtimes
+  std::vector<ReportRow> functions;                     // places outside loops
+  std::array<double, kCategoryCount> category_share{};  // indexed by Category; sums to 1 (or all 0)
   std::array<uint64_t, kCategoryCount> category_samples{};
-  double waiting_share = 0;          // part of kLibrary
+  double waiting_share = 0;  // part of kLibrary
   std::vector<RankSummary> ranks;
-  std::string worst_rank;            // the rank with the most compute seconds
-  double imbalance = 1;              // max / mean of compute seconds
+  std::string worst_rank;  // the rank with the most compute seconds
+  double imbalance = 1;    // max / mean of compute seconds
   std::vector<NodeCoverage> nodes;
   std::vector<ReportStack> stacks;
   Accounting accounting;
   OverheadFigures overhead;
-  double overhead_ratio = 0;         // (kernel_sampling + stop) / job CPU time
-  double missing_ratio = 0;          // (lost + dropped by us) / (seen + lost)
+  double overhead_ratio = 0;  // (kernel_sampling + stop) / job CPU time
+  double missing_ratio = 0;   // (lost + dropped by us) / (seen + lost)
   Provenance provenance = Provenance::kSampled;
   std::vector<LoopVerdict> verdicts;  // measured and refused loops, largest gain first
   InjectionTotal injection;

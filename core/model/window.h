@@ -31,7 +31,7 @@ struct WindowRow {
   uint32_t thread = 0;    // index into Window::threads
   uint32_t location = 0;  // index into Window::locations
   uint64_t samples = 0;
-  uint64_t weight = 0;    // sum of the sample periods
+  uint64_t weight = 0;  // sum of the sample periods
 
   bool operator==(const WindowRow&) const = default;
 };
@@ -47,10 +47,10 @@ struct WindowStack {
 
 // The samples were taken with this.
 struct SamplingSetup {
-  std::string event;             // as opened, e.g. "cpu-clock" or "cycles:u (precise 2)"
-  double frequency_hz = 0;       // in force in this window, after the governor
+  std::string event;        // as opened, e.g. "cpu-clock" or "cycles:u (precise 2)"
+  double frequency_hz = 0;  // in force in this window, after the governor
   bool kernel_included = false;
-  std::string method;            // "per-thread" or "cgroup"
+  std::string method;  // "per-thread" or "cgroup"
   Provenance provenance = Provenance::kSampled;
 
   bool operator==(const SamplingSetup&) const = default;
@@ -59,10 +59,10 @@ struct SamplingSetup {
 struct Window {
   std::string profile_id;
   std::string node;
-  std::string stream_id;     // spool uuid: with sequence, the window's identity for ever
-  uint64_t sequence = 0;     // 1, 2, 3 ... per stream_id, never used twice
+  std::string stream_id;  // spool uuid: with sequence, the window's identity for ever
+  uint64_t sequence = 0;  // 1, 2, 3 ... per stream_id, never used twice
   int64_t start_unix_ns = 0;
-  int64_t duration_ns = 0;   // by the monotonic clock
+  int64_t duration_ns = 0;  // by the monotonic clock
   SamplingSetup setup;
   std::vector<RankInfo> ranks;  // ranks first seen or still running in this window
   std::vector<WindowThread> threads;

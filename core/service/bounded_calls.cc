@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 
 namespace perfd {
 namespace {
@@ -32,7 +32,7 @@ struct BoundedCalls::Shared {
 
   // Null: it is over.
   std::shared_ptr<Job> Next(size_t thread) {
-    absl::MutexLock lock(&mutex);
+    MutexLock lock(&mutex);
     mutex.Await(absl::Condition(this, &Shared::HasWork));
     if (closed) {
       --living;
@@ -44,7 +44,7 @@ struct BoundedCalls::Shared {
     return job;
   }
   void Done(size_t thread, Job& job) {
-    absl::MutexLock lock(&mutex);
+    MutexLock lock(&mutex);
     job.done = true;
     due_ns[thread] = kNever;
   }
@@ -55,7 +55,7 @@ struct BoundedCalls::Shared {
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return closed || !queue.empty(); }
   bool NobodyLives() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return living == 0; }
 
-  absl::Mutex mutex;
+  Mutex mutex;
   std::deque<std::shared_ptr<Job>> queue ABSL_GUARDED_BY(mutex);  // shared with who waits
   std::vector<int64_t> due_ns ABSL_GUARDED_BY(mutex);  // when each thread's call is stuck
   size_t living ABSL_GUARDED_BY(mutex);
@@ -76,7 +76,7 @@ BoundedCalls::BoundedCalls(const std::string& name, size_t threads)
 }
 
 BoundedCalls::~BoundedCalls() {
-  absl::MutexLock lock(&shared_->mutex);
+  MutexLock lock(&shared_->mutex);
   shared_->closed = true;
   shared_->queue.clear();
   shared_->mutex.AwaitWithTimeout(absl::Condition(shared_.get(), &Shared::NobodyLives), kFarewell);
@@ -88,7 +88,7 @@ bool BoundedCalls::Run(absl::Duration within, std::function<void()> task) {
   job->task = std::move(task);
   job->within = within;
   Shared& shared = *shared_;
-  absl::MutexLock lock(&shared.mutex);
+  MutexLock lock(&shared.mutex);
   if (shared.closed || shared.queue.size() >= kMostWaiting || shared.AllStuck()) return false;
   shared.queue.push_back(job);
   if (shared.mutex.AwaitWithTimeout(absl::Condition(&job->done), within)) return true;

@@ -60,7 +60,7 @@ std::string FormatConfig(const ConfigTable& table) {
   return text;
 }
 
-ConfigChanges TakeLive(const ConfigTable& wanted, const ConfigTable& running) {
+ConfigChanges AdoptLive(const ConfigTable& wanted, const ConfigTable& running) {
   ConfigChanges changes;
   for (size_t i = 0; i < wanted.keys.size() && i < running.keys.size(); ++i) {
     const ConfigKey& from = wanted.keys[i];

@@ -53,7 +53,7 @@ struct ConfigChanges {
 };
 
 // Carries the values of live keys from `wanted` over to `running`. Both tables have the same keys.
-ConfigChanges TakeLive(const ConfigTable& wanted, const ConfigTable& running);
+ConfigChanges AdoptLive(const ConfigTable& wanted, const ConfigTable& running);
 
 }  // namespace perfd
 

@@ -167,7 +167,8 @@ std::string FormatPercent(double ratio) {
   } else {
     const size_t whole = static_cast<size_t>(exponent) + 1;
     if (digits.size() < whole) digits.append(whole - digits.size(), '0');
-    if (digits.size() > whole) digits.insert(whole, ".");
+    if (digits.size() > whole)
+      digits = absl::StrCat(digits.substr(0, whole), ".", digits.substr(whole));
   }
   if (ratio == 0) return "0%";
   return digits + "%";

@@ -12,7 +12,7 @@ constexpr size_t kMaxNameBytes = 255;
 constexpr size_t kMaxSchedulerBytes = 32;
 constexpr int kMaxRecords = 1000;
 
-static_assert(static_cast<int>(HookWish::kOptOut) + 1 == v1::HOOK_WISH_OPT_OUT);
+static_assert(static_cast<int>(HookPreference::kOptOut) + 1 == v1::HOOK_PREFERENCE_OPT_OUT);
 static_assert(static_cast<int>(HookDecision::kNone) + 1 == v1::HOOK_DECISION_NONE);
 
 absl::StatusOr<HookDecision> ReadDecision(v1::HookDecision decision) {
@@ -58,7 +58,7 @@ v1::HookJob ToProto(const HookJob& job) {
   out.set_partition(CleanText(job.partition));
   out.set_nodes(CleanText(job.nodes));
   out.set_node(CleanText(job.node));
-  out.set_wish(WireEnum<v1::HookWish>(job.wish));
+  out.set_preference(WireEnum<v1::HookPreference>(job.preference));
   out.set_preset(CleanText(job.preset));
   out.set_scheduler(CleanText(job.scheduler));
   return out;
@@ -76,7 +76,8 @@ absl::StatusOr<HookJob> FromProto(const v1::HookJob& job) {
   RETURN_IF_ERROR(CheckText(job.node(), "job.node", kMaxNameBytes));
   RETURN_IF_ERROR(CheckText(job.scheduler(), "job.scheduler", kMaxSchedulerBytes));
   HookJob out;
-  ASSIGN_OR_RETURN(out.wish, ModelEnum(job.wish(), HookWish::kOptOut, "job.wish"));
+  ASSIGN_OR_RETURN(out.preference,
+                   ModelEnum(job.preference(), HookPreference::kOptOut, "job.preference"));
   out.cluster = job.cluster();
   out.job = job.job();
   out.restart = job.restart();

@@ -110,7 +110,7 @@ absl::Status ReadLists(const v1::LoopMeasurement& loop, LoopMeasurement& out) {
   RETURN_IF_ERROR(CheckCount(loop.figures_size(), kMaxFigures, "measurement.figures"));
   RETURN_IF_ERROR(CheckCount(loop.refusals_size(), kMaxRefusals, "measurement.refusals"));
   RETURN_IF_ERROR(CheckCount(loop.open_size(), kMaxVariants, "measurement.open"));
-  RETURN_IF_ERROR(CheckCount(loop.detours_size(), kMaxDetours, "measurement.detours"));
+  RETURN_IF_ERROR(CheckCount(loop.excluded_paths_size(), kMaxExcludedPaths, "measurement.detours"));
   RETURN_IF_ERROR(CheckCount(loop.listings_size(), kMaxVariants, "measurement.listings"));
   RETURN_IF_ERROR(
       CheckCount(loop.trip_classes_size(), kMaxTripClasses, "measurement.trip_classes"));
@@ -130,9 +130,9 @@ absl::Status ReadLists(const v1::LoopMeasurement& loop, LoopMeasurement& out) {
     RETURN_IF_ERROR(CheckText(variant, "measurement.open"));
     out.open.push_back(variant);
   }
-  for (const std::string& detour : loop.detours()) {
-    RETURN_IF_ERROR(CheckText(detour, "measurement.detours"));
-    out.detours.push_back(detour);
+  for (const std::string& excluded_path : loop.excluded_paths()) {
+    RETURN_IF_ERROR(CheckText(excluded_path, "measurement.detours"));
+    out.excluded_paths.push_back(excluded_path);
   }
   for (const v1::VariantListing& listing : loop.listings()) {
     ASSIGN_OR_RETURN(VariantListing read, wire::FromProto(listing));
@@ -306,7 +306,8 @@ v1::LoopMeasurement ToProto(const LoopMeasurement& loop) {
   for (const VariantFigures& figures : loop.figures) *out.add_figures() = ToProto(figures);
   for (const Refusal& refusal : loop.refusals) *out.add_refusals() = ToProto(refusal);
   for (const std::string& variant : loop.open) out.add_open(CleanText(variant));
-  for (const std::string& detour : loop.detours) out.add_detours(CleanText(detour));
+  for (const std::string& excluded_path : loop.excluded_paths)
+    out.add_excluded_paths(CleanText(excluded_path));
   for (const TracedReference& reference : loop.references)
     FillReference(reference, *out.add_references());
   for (const VariantListing& listing : loop.listings) *out.add_listings() = ToProto(listing);

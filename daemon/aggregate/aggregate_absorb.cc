@@ -6,7 +6,7 @@
 #include "core/base/status_macros.h"
 #include "daemon/aggregate/profile_aggregate.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 // order[i]: index of the i-th smallest key.
@@ -28,24 +28,25 @@ std::vector<uint32_t> Inverse(const std::vector<uint32_t>& order) {
 
 AggregateState ProfileAggregate::State() const {
   AggregateState state;
-  std::vector<std::string> place_keys;
-  for (const PlaceTotals& place : places_) place_keys.push_back(LocationKey(place.location));
-  const std::vector<uint32_t> place_order = SortedOrder(place_keys);
-  for (uint32_t i : place_order) state.places.push_back(places_[i]);
+  std::vector<std::string> location_keys;
+  for (const LocationTotals& location : locations_)
+    location_keys.push_back(LocationKey(location.location));
+  const std::vector<uint32_t> location_order = SortedOrder(location_keys);
+  for (uint32_t i : location_order) state.locations.push_back(locations_[i]);
 
   std::vector<ThreadKey> thread_keys;
   for (size_t i = 0; i < threads_.size(); ++i) thread_keys.push_back(thread(i).key);
   const std::vector<uint32_t> thread_order = SortedOrder(thread_keys);
   for (uint32_t i : thread_order) state.threads.push_back(thread(i));
 
-  const std::vector<uint32_t> new_place = Inverse(place_order);
+  const std::vector<uint32_t> new_location = Inverse(location_order);
   const std::vector<uint32_t> new_thread = Inverse(thread_order);
   state.cells.reserve(cells_.size());
-  ForEachCell([&](uint32_t thread, uint32_t place, const Counts& counts) {
-    state.cells.push_back({new_thread[thread], new_place[place], counts});
+  ForEachCell([&](uint32_t thread, uint32_t location, const Counts& counts) {
+    state.cells.push_back({new_thread[thread], new_location[location], counts});
   });
   std::sort(state.cells.begin(), state.cells.end(), [](const Cell& a, const Cell& b) {
-    return std::tie(a.thread, a.place) < std::tie(b.thread, b.place);
+    return std::tie(a.thread, a.location) < std::tie(b.thread, b.location);
   });
 
   state.ranks = ranks();
@@ -92,11 +93,12 @@ void ProfileAggregate::Absorb(const AggregateState& state) {
   for (const NodeTotals& node : state.nodes) nodes_[InternNode(node.node)] += node;
   for (const RankInfo& rank : state.ranks) AddRank(rank, InternNode(rank.node));
 
-  std::vector<uint32_t> place;
-  for (const PlaceTotals& from : state.places) {
-    place.push_back(InternPlace(from.location));
-    if (PlaceFolded(from.location, place.back())) totals_.lost.place_samples += from.counts.samples;
-    PlaceTotals& to = places_[place.back()];
+  std::vector<uint32_t> location;
+  for (const LocationTotals& from : state.locations) {
+    location.push_back(InternLocation(from.location));
+    if (LocationFolded(from.location, location.back()))
+      totals_.lost.location_samples += from.counts.samples;
+    LocationTotals& to = locations_[location.back()];
     to.counts += from.counts;
     to.yy += from.yy;
     to.xy += from.xy;
@@ -111,7 +113,8 @@ void ProfileAggregate::Absorb(const AggregateState& state) {
     if (ThreadFolded(short_key, thread.back())) totals_.lost.thread_samples += from.counts.samples;
     threads_[thread.back()].counts += from.counts;
   }
-  for (const Cell& cell : state.cells) AddCell(thread[cell.thread], place[cell.place], cell.counts);
+  for (const Cell& cell : state.cells)
+    AddCell(thread[cell.thread], location[cell.location], cell.counts);
   AbsorbStacks(state);
   totals_ += state.totals;
   measured_.Absorb(state.measured);
@@ -125,4 +128,4 @@ absl::StatusOr<ProfileAggregate> ProfileAggregate::FromState(const AggregateStat
   return aggregate;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

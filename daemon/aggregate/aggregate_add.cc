@@ -5,7 +5,7 @@
 #include "daemon/aggregate/profile_aggregate.h"
 #include "daemon/aggregate/row_time.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
@@ -25,11 +25,11 @@ uint64_t MilliHertz(double frequency_hz) {
 struct ProfileAggregate::WindowIds {
   struct Hit {
     uint32_t cluster;
-    uint32_t place;
+    uint32_t location;
     uint64_t cpu_ns;
   };
   std::vector<uint32_t> thread;  // window index -> ours; kNone: not needed so far
-  std::vector<uint32_t> place;
+  std::vector<uint32_t> location;
   std::vector<uint32_t> cluster;  // of each thread of the window
   std::vector<uint64_t> cluster_ns;
   std::vector<Hit> hits;
@@ -53,7 +53,7 @@ void NumberClusters(const Window& window, Ids& ids) {
 void ProfileAggregate::AddRows(const Window& window, uint32_t node) {
   WindowIds ids;
   ids.thread.resize(window.threads.size(), kNone);
-  ids.place.resize(window.locations.size(), kNone);
+  ids.location.resize(window.locations.size(), kNone);
   ids.hits.reserve(window.rows.size());
   NumberClusters(window, ids);
   RowTime time(window.setup);
@@ -64,25 +64,25 @@ void ProfileAggregate::AddRows(const Window& window, uint32_t node) {
     const ShortThread key{node, from.rank, from.pid, from.tid};
     uint32_t& thread = ids.thread[row.thread];
     if (thread == kNone) thread = InternThread(key);
-    uint32_t& place = ids.place[row.location];
-    if (place == kNone) place = InternPlace(location);
+    uint32_t& index = ids.location[row.location];
+    if (index == kNone) index = InternLocation(location);
     if (ThreadFolded(key, thread)) totals_.lost.thread_samples += row.samples;
-    if (PlaceFolded(location, place)) totals_.lost.place_samples += row.samples;
+    if (LocationFolded(location, index)) totals_.lost.location_samples += row.samples;
 
     const Counts counts{row.samples, row.weight, time.Take(row)};
-    places_[place].counts += counts;
+    locations_[index].counts += counts;
     const absl::uint128 squares = counts.Squares();
-    places_[place].ww += squares;
+    locations_[index].ww += squares;
     totals_.ww += squares;
     totals_.samples += counts.samples;
-    if (row.samples > 0) places_[place].Span(window.start_unix_ns, EndOf(window));
+    if (row.samples > 0) locations_[index].Span(window.start_unix_ns, EndOf(window));
     threads_[thread].counts += counts;
-    AddCell(thread, place, counts);
+    AddCell(thread, index, counts);
     ids.cluster_ns[ids.cluster[row.thread]] += counts.cpu_ns;
-    ids.hits.push_back({ids.cluster[row.thread], place, counts.cpu_ns});
+    ids.hits.push_back({ids.cluster[row.thread], index, counts.cpu_ns});
   }
   std::sort(ids.hits.begin(), ids.hits.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.cluster, a.place) < std::tie(b.cluster, b.place);
+    return std::tie(a.cluster, a.location) < std::tie(b.cluster, b.location);
   });
   AddClusters(ids);
 }
@@ -92,12 +92,12 @@ void ProfileAggregate::AddClusters(const WindowIds& ids) {
     const WindowIds::Hit& first = ids.hits[i];
     absl::uint128 y = 0;
     for (; i < ids.hits.size() && ids.hits[i].cluster == first.cluster &&
-           ids.hits[i].place == first.place;
+           ids.hits[i].location == first.location;
          ++i) {
       y += ids.hits[i].cpu_ns;
     }
-    places_[first.place].yy += y * y;
-    places_[first.place].xy += y * ids.cluster_ns[first.cluster];
+    locations_[first.location].yy += y * y;
+    locations_[first.location].xy += y * ids.cluster_ns[first.cluster];
   }
   for (uint64_t x : ids.cluster_ns) {
     if (x == 0) continue;
@@ -137,4 +137,4 @@ void ProfileAggregate::Add(const Window& window) {
   measured_.AddLeased(window.node, window.pauses, window.pauses_dropped);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

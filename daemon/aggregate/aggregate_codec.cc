@@ -9,7 +9,7 @@
 #include "daemon/aggregate/measured_codec.h"
 #include "perfd/v1/aggregate.pb.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int kVersion = 2;  // 1: clusters in samples
@@ -35,27 +35,27 @@ absl::uint128 Read(const v1::AggregateWide& wide) {
   return absl::MakeUint128(wide.high(), wide.low());
 }
 
-void FillPlaces(const AggregateState& state, v1::Aggregate& out) {
-  for (const PlaceTotals& place : state.places) {
-    v1::AggregatePlace* to = out.add_places();
-    *to->mutable_location() = wire::ToProto(place.location);
-    Fill(place.counts, *to->mutable_counts());
-    Fill(place.yy, *to->mutable_yy());
-    Fill(place.xy, *to->mutable_xy());
-    Fill(place.ww, *to->mutable_ww());
-    to->set_first_unix_ns(place.first_unix_ns);
-    to->set_last_unix_ns(place.last_unix_ns);
+void FillSites(const AggregateState& state, v1::Aggregate& out) {
+  for (const LocationTotals& location : state.locations) {
+    v1::AggregateLocation* to = out.add_locations();
+    *to->mutable_location() = wire::ToProto(location.location);
+    Fill(location.counts, *to->mutable_counts());
+    Fill(location.yy, *to->mutable_yy());
+    Fill(location.xy, *to->mutable_xy());
+    Fill(location.ww, *to->mutable_ww());
+    to->set_first_unix_ns(location.first_unix_ns);
+    to->set_last_unix_ns(location.last_unix_ns);
   }
 }
 
-absl::Status ReadPlaces(const v1::Aggregate& from, AggregateState& state) {
-  for (const v1::AggregatePlace& place : from.places()) {
-    ASSIGN_OR_RETURN(CodeLocation location, wire::FromProto(place.location()));
-    if (place.first_unix_ns() > place.last_unix_ns())
-      return absl::DataLossError("place: seen first after it was seen last");
-    state.places.push_back({std::move(location), Read(place.counts()), Read(place.yy()),
-                            Read(place.xy()), Read(place.ww()), place.first_unix_ns(),
-                            place.last_unix_ns()});
+absl::Status ReadLocations(const v1::Aggregate& from, AggregateState& state) {
+  for (const v1::AggregateLocation& totals : from.locations()) {
+    ASSIGN_OR_RETURN(CodeLocation location, wire::FromProto(totals.location()));
+    if (totals.first_unix_ns() > totals.last_unix_ns())
+      return absl::DataLossError("location: seen first after it was seen last");
+    state.locations.push_back({std::move(location), Read(totals.counts()), Read(totals.yy()),
+                               Read(totals.xy()), Read(totals.ww()), totals.first_unix_ns(),
+                               totals.last_unix_ns()});
   }
   return absl::OkStatus();
 }
@@ -72,7 +72,7 @@ void FillThreads(const AggregateState& state, v1::Aggregate& out) {
   v1::AggregateCells& cells = *out.mutable_cells();
   for (const Cell& cell : state.cells) {
     cells.add_thread(cell.thread);
-    cells.add_place(cell.place);
+    cells.add_location(cell.location);
     cells.add_samples(cell.counts.samples);
     cells.add_weight(cell.counts.weight);
     cells.add_cpu_ns(cell.counts.cpu_ns);
@@ -86,13 +86,13 @@ absl::Status ReadThreads(const v1::Aggregate& from, AggregateState& state) {
   }
   const v1::AggregateCells& cells = from.cells();
   const int count = cells.thread_size();
-  if (cells.place_size() != count || cells.samples_size() != count ||
+  if (cells.location_size() != count || cells.samples_size() != count ||
       cells.weight_size() != count || cells.cpu_ns_size() != count) {
     return absl::DataLossError("cells: columns of different length");
   }
   for (int i = 0; i < count; ++i) {
     state.cells.push_back(
-        {cells.thread(i), cells.place(i), {cells.samples(i), cells.weight(i), cells.cpu_ns(i)}});
+        {cells.thread(i), cells.location(i), {cells.samples(i), cells.weight(i), cells.cpu_ns(i)}});
   }
   return absl::OkStatus();
 }
@@ -160,7 +160,7 @@ void FillTotals(const JobTotals& totals, v1::Aggregate& out) {
   *out.mutable_accounting() = wire::ToProto(totals.accounting);
   *out.mutable_overhead() = wire::ToProto(totals.overhead);
   v1::AggregateLost& lost = *out.mutable_lost();
-  lost.set_place_samples(totals.lost.place_samples);
+  lost.set_location_samples(totals.lost.location_samples);
   lost.set_thread_samples(totals.lost.thread_samples);
   lost.set_cell_samples(totals.lost.cell_samples);
   lost.set_stack_samples(totals.lost.stack_samples);
@@ -176,14 +176,14 @@ absl::Status ReadTotals(const v1::Aggregate& from, JobTotals& totals) {
   ASSIGN_OR_RETURN(totals.accounting, wire::FromProto(from.accounting()));
   ASSIGN_OR_RETURN(totals.overhead, wire::FromProto(from.overhead()));
   const v1::AggregateLost& lost = from.lost();
-  totals.lost = {lost.place_samples(), lost.thread_samples(), lost.cell_samples(),
+  totals.lost = {lost.location_samples(), lost.thread_samples(), lost.cell_samples(),
                  lost.stack_samples(), lost.ranks()};
   return absl::OkStatus();
 }
 
 absl::StatusOr<AggregateState> ReadState(const v1::Aggregate& from) {
   AggregateState state;
-  RETURN_IF_ERROR(ReadPlaces(from, state));
+  RETURN_IF_ERROR(ReadLocations(from, state));
   RETURN_IF_ERROR(ReadThreads(from, state));
   RETURN_IF_ERROR(ReadNodes(from, state));
   ReadStacks(from, state);
@@ -199,7 +199,7 @@ std::string SerializeAggregate(const ProfileAggregate& aggregate) {
   const AggregateState state = aggregate.State();
   v1::Aggregate out;
   out.set_version(kVersion);
-  FillPlaces(state, out);
+  FillSites(state, out);
   FillThreads(state, out);
   FillNodes(state, out);
   FillStacks(state, out);
@@ -223,4 +223,4 @@ absl::StatusOr<ProfileAggregate> ParseAggregate(absl::string_view bytes, Aggrega
   return ProfileAggregate::FromState(*state, limits);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -12,12 +12,12 @@
 #include "absl/strings/string_view.h"
 #include "daemon/aggregate/profile_aggregate.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 std::string SerializeAggregate(const ProfileAggregate& aggregate);
 absl::StatusOr<ProfileAggregate> ParseAggregate(absl::string_view bytes,
                                                 AggregateLimits limits = {});
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_AGGREGATE_AGGREGATE_CODEC_H_

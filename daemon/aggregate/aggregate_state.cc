@@ -5,7 +5,7 @@
 
 #include "daemon/aggregate/richer.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 absl::uint128 Counts::Squares() const {
   return samples == 0 ? absl::uint128(0) : absl::uint128(cpu_ns) * cpu_ns / samples;
@@ -18,7 +18,7 @@ Counts& Counts::operator+=(const Counts& other) {
   return *this;
 }
 
-void PlaceTotals::Span(int64_t first_ns, int64_t last_ns) {
+void LocationTotals::Span(int64_t first_ns, int64_t last_ns) {
   if (first_ns == 0 && last_ns == 0) return;
   const bool known = first_unix_ns != 0 || last_unix_ns != 0;
   first_unix_ns = known ? std::min(first_unix_ns, first_ns) : first_ns;
@@ -44,7 +44,7 @@ NodeTotals& NodeTotals::operator+=(const NodeTotals& other) {
 }
 
 LostDetail& LostDetail::operator+=(const LostDetail& other) {
-  place_samples += other.place_samples;
+  location_samples += other.location_samples;
   thread_samples += other.thread_samples;
   cell_samples += other.cell_samples;
   stack_samples += other.stack_samples;
@@ -66,7 +66,7 @@ JobTotals& JobTotals::operator+=(const JobTotals& other) {
 
 absl::Status CheckState(const AggregateState& state) {
   for (const Cell& cell : state.cells) {
-    if (cell.thread >= state.threads.size() || cell.place >= state.places.size())
+    if (cell.thread >= state.threads.size() || cell.location >= state.locations.size())
       return absl::DataLossError("stored aggregate: a cell is outside its dictionary");
   }
   for (const WindowStack& stack : state.stacks) {
@@ -78,4 +78,4 @@ absl::Status CheckState(const AggregateState& state) {
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -17,7 +17,7 @@
 #include "core/model/window.h"
 #include "daemon/aggregate/measured_loops.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct Counts {
   uint64_t samples = 0;
@@ -30,7 +30,7 @@ struct Counts {
   bool operator==(const Counts&) const = default;
 };
 
-struct PlaceTotals {
+struct LocationTotals {
   CodeLocation location;
   Counts counts;
   absl::uint128 yy = 0;  // over clusters: ns here, squared
@@ -42,7 +42,7 @@ struct PlaceTotals {
 
   // Commutative, associative, idempotent.
   void Span(int64_t first_ns, int64_t last_ns);
-  bool operator==(const PlaceTotals&) const = default;
+  bool operator==(const LocationTotals&) const = default;
 };
 
 struct ThreadTotals {
@@ -54,7 +54,7 @@ struct ThreadTotals {
 
 struct Cell {
   uint32_t thread = 0;
-  uint32_t place = 0;
+  uint32_t location = 0;
   Counts counts;
 
   bool operator==(const Cell&) const = default;
@@ -84,7 +84,7 @@ struct OtherStacks {
 
 // Detail that the limits did not let in, in samples (ranks: in windows). The totals hold it all.
 struct LostDetail {
-  uint64_t place_samples = 0;
+  uint64_t location_samples = 0;
   uint64_t thread_samples = 0;
   uint64_t cell_samples = 0;
   uint64_t stack_samples = 0;
@@ -111,7 +111,7 @@ struct JobTotals {
 };
 
 struct AggregateState {
-  std::vector<PlaceTotals> places;        // by LocationKey
+  std::vector<LocationTotals> locations;  // by LocationKey
   std::vector<ThreadTotals> threads;      // by key
   std::vector<Cell> cells;                // by thread, place
   std::vector<RankInfo> ranks;            // by node, rank, pid
@@ -128,6 +128,6 @@ struct AggregateState {
 // Every index within its list; kDataLoss otherwise.
 absl::Status CheckState(const AggregateState& state);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_AGGREGATE_AGGREGATE_STATE_H_

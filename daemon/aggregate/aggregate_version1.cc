@@ -8,7 +8,7 @@
 #include "core/base/status_macros.h"
 #include "daemon/aggregate/row_time.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr double kNsOfSecond = 1e9;
@@ -52,13 +52,14 @@ void ConvertTimes(AggregateState& state) {
     thread.counts.cpu_ns = TimeOf(thread.counts, of_thread.back());
   }
   state.totals.ww = 0;
-  for (PlaceTotals& place : state.places) place.ww = 0;
+  for (LocationTotals& location : state.locations) location.ww = 0;
   for (Cell& cell : state.cells) {
-    PlaceTotals& place = state.places[cell.place];
+    LocationTotals& location = state.locations[cell.location];
     const uint64_t after_ns = TimeOf(cell.counts, of_thread[cell.thread]);
-    place.counts.cpu_ns += after_ns - cell.counts.cpu_ns;  // the place holds cells that were lost
+    location.counts.cpu_ns +=
+        after_ns - cell.counts.cpu_ns;  // the place holds cells that were lost
     cell.counts.cpu_ns = after_ns;
-    place.ww += cell.counts.Squares();
+    location.ww += cell.counts.Squares();
     state.totals.ww += cell.counts.Squares();
   }
 }
@@ -70,15 +71,15 @@ absl::Status ConvertVersion1(AggregateState& state) {
   ConvertTimes(state);
   JobTotals& totals = state.totals;
   totals.cpu_ns = 0;
-  for (const PlaceTotals& place : state.places) totals.cpu_ns += place.counts.cpu_ns;
+  for (const LocationTotals& location : state.locations) totals.cpu_ns += location.counts.cpu_ns;
   const double of_job = MeanNs({totals.samples, 0, totals.cpu_ns});
   totals.xx = Scaled(totals.xx, of_job * of_job);
-  for (PlaceTotals& place : state.places) {
-    const double of_place = MeanNs(place.counts);
-    place.yy = Scaled(place.yy, of_place * of_place);
-    place.xy = Scaled(place.xy, of_place * of_job);
+  for (LocationTotals& location : state.locations) {
+    const double of_place = MeanNs(location.counts);
+    location.yy = Scaled(location.yy, of_place * of_place);
+    location.xy = Scaled(location.xy, of_place * of_job);
   }
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -14,10 +14,10 @@
 #include "absl/status/status.h"
 #include "daemon/aggregate/aggregate_state.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 absl::Status ConvertVersion1(AggregateState& state);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_AGGREGATE_AGGREGATE_VERSION1_H_

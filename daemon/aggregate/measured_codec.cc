@@ -7,7 +7,7 @@
 #include "core/wire/lease_wire.h"
 #include "core/wire/variant_wire.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 namespace {
 
@@ -38,10 +38,11 @@ absl::Status ReadSpans(const std::string& node, const Times& begins, const Times
 
 absl::Status ReadPauses(const v1::AggregateMeasured& from, JobPauses& out) {
   // Of a daemon that did not tell nodes apart.
-  RETURN_IF_ERROR(ReadSpans("", from.pause_begin_ns(), from.pause_end_ns(),
-                            from.pause_overflow_ns(), out));
+  RETURN_IF_ERROR(
+      ReadSpans("", from.pause_begin_ns(), from.pause_end_ns(), from.pause_overflow_ns(), out));
   for (const v1::AggregatePauses& node : from.pauses()) {
-    RETURN_IF_ERROR(ReadSpans(node.node(), node.begin_ns(), node.end_ns(), node.overflow_ns(), out));
+    RETURN_IF_ERROR(
+        ReadSpans(node.node(), node.begin_ns(), node.end_ns(), node.overflow_ns(), out));
   }
   if (from.leased_nodes_size() != from.leased_size())
     return absl::DataLossError("leased: columns of different length");
@@ -93,4 +94,4 @@ absl::StatusOr<MeasuredState> FromProto(const v1::AggregateMeasured& from) {
   return state;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -10,11 +10,11 @@
 #include "daemon/aggregate/measured_loops.h"
 #include "perfd/v1/aggregate.pb.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 v1::AggregateMeasured ToProto(const MeasuredState& state);
 absl::StatusOr<MeasuredState> FromProto(const v1::AggregateMeasured& from);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_AGGREGATE_MEASURED_CODEC_H_

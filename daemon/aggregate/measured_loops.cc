@@ -4,7 +4,7 @@
 
 #include "core/wire/variant_wire.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 // A total order: revisions are never used twice, but nothing may depend on that.
@@ -111,4 +111,4 @@ MeasuredState MeasuredLoops::State() const {
   return state;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

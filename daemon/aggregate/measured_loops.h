@@ -20,7 +20,7 @@
 #include "core/analysis/job_pauses.h"
 #include "core/model/loop_measurement.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct MeasureLimits {
   size_t loops = 800'000;      // 64,000 ranks x 12 loops
@@ -81,6 +81,6 @@ class MeasuredLoops {
   uint64_t lost_ = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_AGGREGATE_MEASURED_LOOPS_H_

@@ -5,12 +5,12 @@
 
 #include "daemon/aggregate/richer.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr char kOther[] = "(other)";
 
-CodeLocation OtherPlace(Category category) {
+CodeLocation OtherLocation(Category category) {
   CodeLocation location;
   location.category = category;
   location.function = kOther;
@@ -29,25 +29,25 @@ uint32_t ProfileAggregate::InternNode(const std::string& name) {
   return id;
 }
 
-uint32_t ProfileAggregate::InternPlace(const CodeLocation& location) {
+uint32_t ProfileAggregate::InternLocation(const CodeLocation& location) {
   std::string key = LocationKey(location);
-  if (auto found = place_index_.find(key); found != place_index_.end()) {
-    CodeLocation& known = places_[found->second].location;
+  if (auto found = location_index_.find(key); found != location_index_.end()) {
+    CodeLocation& known = locations_[found->second].location;
     if (!(known == location) && Richer(location, known)) known = location;
     return found->second;
   }
-  if (places_.size() >= limits_.places) {
-    const CodeLocation other = OtherPlace(location.category);
-    if (key != LocationKey(other)) return InternPlace(other);
+  if (locations_.size() >= limits_.locations) {
+    const CodeLocation other = OtherLocation(location.category);
+    if (key != LocationKey(other)) return InternLocation(other);
   }
-  const uint32_t id = static_cast<uint32_t>(places_.size());
-  places_.push_back({location, {}});
-  place_index_.emplace(std::move(key), id);
+  const uint32_t id = static_cast<uint32_t>(locations_.size());
+  locations_.push_back({location, {}});
+  location_index_.emplace(std::move(key), id);
   return id;
 }
 
-bool ProfileAggregate::PlaceFolded(const CodeLocation& location, uint32_t place) const {
-  return places_[place].location.function == kOther && location.function != kOther;
+bool ProfileAggregate::LocationFolded(const CodeLocation& location, uint32_t index) const {
+  return locations_[index].location.function == kOther && location.function != kOther;
 }
 
 uint32_t ProfileAggregate::InternThread(const ShortThread& key) {
@@ -67,8 +67,8 @@ uint32_t ProfileAggregate::InternThread(const ShortThread& key) {
   return id;
 }
 
-void ProfileAggregate::AddCell(uint32_t thread, uint32_t place, const Counts& counts) {
-  const uint64_t key = uint64_t{thread} << 32 | place;
+void ProfileAggregate::AddCell(uint32_t thread, uint32_t location, const Counts& counts) {
+  const uint64_t key = uint64_t{thread} << 32 | location;
   if (cells_.size() < limits_.cells) {
     cells_[key] += counts;
   } else if (auto found = cells_.find(key); found != cells_.end()) {
@@ -144,17 +144,17 @@ std::vector<ReportStack> ProfileAggregate::stacks() const {
   return stacks;
 }
 
-ClusterSums ProfileAggregate::SumsOf(const PlaceTotals& place) const {
+ClusterSums ProfileAggregate::SumsOf(const LocationTotals& location) const {
   ClusterSums sums;
   sums.clusters = totals_.clusters;
   sums.x = totals_.cpu_ns;
   sums.xx = totals_.xx;
   sums.ww = totals_.ww;
-  sums.y = place.counts.cpu_ns;
-  sums.xy = place.xy;
-  sums.yy = place.yy;
-  sums.ww_y = place.ww;
+  sums.y = location.counts.cpu_ns;
+  sums.xy = location.xy;
+  sums.yy = location.yy;
+  sums.ww_y = location.ww;
   return sums;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -23,12 +23,12 @@
 #include "core/model/window.h"
 #include "daemon/aggregate/aggregate_state.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // Memory at the default limits stays under about 1 GB; a job of 64,000 ranks with 12 loops each
 // needs about 100 MB.
 struct AggregateLimits {
-  size_t places = 20'000;
+  size_t locations = 20'000;
   size_t threads = 1'000'000;  // twice that with the folded ones (one per process)
   size_t cells = 8'000'000;
   size_t ranks = 1'000'000;
@@ -53,7 +53,7 @@ class ProfileAggregate {
   bool operator==(const ProfileAggregate& other) const { return State() == other.State(); }
 
   // Reading. Indices are places in these vectors; their order is of no meaning.
-  const std::vector<PlaceTotals>& places() const { return places_; }
+  const std::vector<LocationTotals>& locations() const { return locations_; }
   size_t thread_count() const { return threads_.size(); }
   ThreadTotals thread(size_t index) const;
   // Threads of the same process have equal (node, rank, pid).
@@ -71,7 +71,7 @@ class ProfileAggregate {
   const LostDetail& lost() const { return totals_.lost; }
   const MeasuredLoops& measured() const { return measured_; }
   // The sums behind the interval of a place's share.
-  ClusterSums SumsOf(const PlaceTotals& place) const;
+  ClusterSums SumsOf(const LocationTotals& location) const;
 
  private:
   struct ShortThread {
@@ -97,13 +97,13 @@ class ProfileAggregate {
   void AbsorbStacks(const AggregateState& state);
 
   uint32_t InternNode(const std::string& name);
-  uint32_t InternPlace(const CodeLocation& location);
+  uint32_t InternLocation(const CodeLocation& location);
   uint32_t InternThread(const ShortThread& key);
-  bool PlaceFolded(const CodeLocation& location, uint32_t place) const;
+  bool LocationFolded(const CodeLocation& location, uint32_t index) const;
   bool ThreadFolded(const ShortThread& key, uint32_t thread) const {
     return !(threads_[thread].key == key);
   }
-  void AddCell(uint32_t thread, uint32_t place, const Counts& counts);
+  void AddCell(uint32_t thread, uint32_t location, const Counts& counts);
   void AddRank(RankInfo rank, uint32_t node);
   void AddStack(int32_t rank, const std::vector<const std::string*>& frames, uint64_t samples);
   void AddOtherStack(int32_t rank, uint64_t samples);
@@ -114,8 +114,8 @@ class ProfileAggregate {
   AggregateLimits limits_;
   std::vector<NodeTotals> nodes_;
   absl::flat_hash_map<std::string, uint32_t> node_index_;
-  std::vector<PlaceTotals> places_;
-  absl::flat_hash_map<std::string, uint32_t> place_index_;  // by LocationKey
+  std::vector<LocationTotals> locations_;
+  absl::flat_hash_map<std::string, uint32_t> location_index_;  // by LocationKey
   std::vector<Thread> threads_;
   absl::flat_hash_map<ShortThread, uint32_t> thread_index_;
   absl::flat_hash_map<uint64_t, Counts> cells_;       // thread << 32 | place
@@ -128,6 +128,6 @@ class ProfileAggregate {
   MeasuredLoops measured_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_AGGREGATE_PROFILE_AGGREGATE_H_

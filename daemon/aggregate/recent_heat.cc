@@ -5,7 +5,7 @@
 #include "core/base/clock.h"
 #include "daemon/aggregate/row_time.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 // Of what may be any number.
@@ -56,4 +56,4 @@ RecentHeat::ById RecentHeat::Recent(int64_t now_unix_ns, int64_t span_ns) {
   return sums;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

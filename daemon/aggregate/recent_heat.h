@@ -17,7 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/model/window.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class RecentHeat {
  public:
@@ -40,6 +40,6 @@ class RecentHeat {
   uint64_t lost_ = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_AGGREGATE_RECENT_HEAT_H_

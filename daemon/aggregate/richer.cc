@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 int Richness(const CodeLocation& location) {
@@ -62,4 +62,4 @@ bool LaterSetup(const NodeTotals& a, const NodeTotals& b) {
   return Fields(a) > Fields(b);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

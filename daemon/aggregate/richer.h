@@ -10,7 +10,7 @@
 #include "core/model/identity.h"
 #include "daemon/aggregate/aggregate_state.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // More source lines, then a real name, then any fixed order.
 bool Richer(const CodeLocation& a, const CodeLocation& b);
@@ -21,6 +21,6 @@ bool Richer(const RankInfo& a, const RankInfo& b);
 // The later window, then any fixed order.
 bool LaterSetup(const NodeTotals& a, const NodeTotals& b);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_AGGREGATE_RICHER_H_

@@ -6,7 +6,7 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/match.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 // Below this, nothing that samples; also keeps the quotient far from overflow.
@@ -35,4 +35,4 @@ uint64_t RowTime::Take(const WindowRow& row) {
   return taken;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -15,7 +15,7 @@
 
 #include "core/model/window.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // 13 days of CPU time; a window of 5 s would need 225,000 CPUs for it.
 inline constexpr uint64_t kMostWindowNs = uint64_t{1} << 50;
@@ -35,6 +35,6 @@ class RowTime {
   uint64_t left_ns_ = kMostWindowNs;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_AGGREGATE_ROW_TIME_H_

@@ -7,7 +7,7 @@
 #include "core/json/report_json.h"
 #include "core/json/status_json.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 std::string ArchiveEntry(const Report& report) {
   const ProfileStatus& status = report.status;
@@ -32,4 +32,4 @@ std::string ArchiveEntry(const Report& report) {
   return JsonLine(entry);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -10,10 +10,10 @@
 
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 std::string ArchiveEntry(const Report& report);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_ARCHIVE_ARCHIVE_ENTRY_H_

@@ -20,7 +20,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 namespace fs = std::filesystem;
@@ -177,4 +177,4 @@ ArchiveContents ArchiveFolder::Sweep(const ArchiveLimits& limits, int64_t now_un
   return contents;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct ArchiveLimits {
   int64_t days = 0;       // 0: for ever
@@ -51,6 +51,6 @@ class ArchiveFolder {
 // "2026/11/22" in UTC.
 std::string ArchiveDay(int64_t unix_ns);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_ARCHIVE_ARCHIVE_FOLDER_H_

@@ -7,9 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "daemon/archive/archive_entry.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr absl::Duration kTurn = absl::Seconds(1);
@@ -21,8 +22,8 @@ Archiver::Archiver(ArchiverOptions options, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
       folder_(options_.folder),
-      born_monotonic_ns_(clock.MonotonicNs()),
-      born_unix_ns_(clock.UnixNs()) {}
+      started_monotonic_ns_(clock.MonotonicNs()),
+      started_unix_ns_(clock.UnixNs()) {}
 
 void Archiver::Begin() {
   if (on()) thread_ = std::thread([this] { Run(); });
@@ -30,7 +31,7 @@ void Archiver::Begin() {
 
 void Archiver::Stop() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stopping_ = true;
   }
   if (thread_.joinable()) thread_.join();
@@ -41,7 +42,7 @@ void Archiver::Run() {
   CatchUp();
   while (true) {
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       mutex_.AwaitWithTimeout(absl::Condition(this, &Archiver::HasWork), kTurn);
       if (stopping_) return;  // what still waits is found again at the next start
     }
@@ -51,7 +52,7 @@ void Archiver::Run() {
 
 void Archiver::Add(const std::string& profile_id) {
   if (!on()) return;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (std::find(pending_.begin(), pending_.end(), profile_id) != pending_.end()) return;
   pending_.push_back(profile_id);
   if (pending_.size() <= kMostPending) return;
@@ -73,7 +74,7 @@ void Archiver::Turn() {
   while (true) {
     std::string id;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (stopping_ || pending_.empty() || clock_.MonotonicNs() < due_ns_) break;
       id = std::move(pending_.front());
       pending_.pop_front();  // a report that is stored anew meanwhile comes again
@@ -89,7 +90,7 @@ bool Archiver::ArchiveOne(const std::string& id) {
   const absl::StatusOr<Report> report = options_.report(id);
   if (!report.ok() && (absl::IsNotFound(report.status()) || absl::IsDataLoss(report.status()))) {
     LogWarning("{} is not archived: {}", id, Text(report.status()));
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     ++figure_.dropped;
     return true;
   }
@@ -97,10 +98,10 @@ bool Archiver::ArchiveOne(const std::string& id) {
       report.ok() ? folder_.Write(id, report->status.finished_unix_ns, ArchiveEntry(*report))
                   : report.status();
   if (!written.ok()) {
-    NoteFailure(id, written);
+    RecordFailure(id, written);
     return false;
   }
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   ++figure_.written;
   if (!figure_.healthy) LogInfo("the archive in {} can be written again", folder_.path());
   figure_.healthy = true;
@@ -109,8 +110,8 @@ bool Archiver::ArchiveOne(const std::string& id) {
   return true;
 }
 
-void Archiver::NoteFailure(const std::string& id, const absl::Status& status) {
-  absl::MutexLock lock(&mutex_);
+void Archiver::RecordFailure(const std::string& id, const absl::Status& status) {
+  MutexLock lock(&mutex_);
   ++figure_.failures;
   trouble_ = std::string(status.message());
   wait_ns_ = std::clamp(wait_ns_ * 2, kFirstWaitNs, kLongestWaitNs);
@@ -122,25 +123,25 @@ void Archiver::NoteFailure(const std::string& id, const absl::Status& status) {
 
 void Archiver::Sweep() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (stopping_ || clock_.MonotonicNs() < sweep_due_ns_) return;
     sweep_due_ns_ = clock_.MonotonicNs() + kSweepNs;
   }
   // The clock may have been set since the start: for ages, time passes no faster than it does. One that is wrong at the
   // start may yet be put right.
-  const int64_t passed_ns = clock_.MonotonicNs() - born_monotonic_ns_;
+  const int64_t passed_ns = clock_.MonotonicNs() - started_monotonic_ns_;
   ArchiveLimits limits = options_.limits;
   if (passed_ns < kFreshNs) limits.days = 0;
   const ArchiveContents contents =
-      folder_.Sweep(limits, std::min(clock_.UnixNs(), born_unix_ns_ + passed_ns));
-  absl::MutexLock lock(&mutex_);
+      folder_.Sweep(limits, std::min(clock_.UnixNs(), started_unix_ns_ + passed_ns));
+  MutexLock lock(&mutex_);
   figure_.files = contents.files;
   figure_.bytes = contents.bytes;
   figure_.deleted += contents.deleted;
 }
 
 ArchiveFigure Archiver::Figures() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   ArchiveFigure figure = figure_;
   figure.pending = pending_.size();
   return figure;
@@ -148,7 +149,7 @@ ArchiveFigure Archiver::Figures() {
 
 std::vector<DoctorCheck> Archiver::Checks() {
   if (!on()) return {};
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   DoctorCheck check{.name = "archive",
                     .ok = figure_.healthy,
                     .optional = true,
@@ -162,4 +163,4 @@ std::vector<DoctorCheck> Archiver::Checks() {
   return {check};
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -17,15 +17,15 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 #include "core/model/node.h"
 #include "core/model/profile.h"
 #include "core/model/report.h"
 #include "daemon/archive/archive_folder.h"
 #include "daemon/metrics/figures.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct ArchiverOptions {
   std::string folder;  // empty: there is no archive, and nothing happens
@@ -68,15 +68,15 @@ class Archiver {
   }
   // False: try again later.
   bool ArchiveOne(const std::string& id);
-  void NoteFailure(const std::string& id, const absl::Status& status);
+  void RecordFailure(const std::string& id, const absl::Status& status);
   void Sweep();
 
   const ArchiverOptions options_;
   const Clock& clock_;
   const ArchiveFolder folder_;
-  const int64_t born_monotonic_ns_;
-  const int64_t born_unix_ns_;
-  absl::Mutex mutex_;
+  const int64_t started_monotonic_ns_;
+  const int64_t started_unix_ns_;
+  Mutex mutex_;
   std::deque<std::string> pending_ ABSL_GUARDED_BY(mutex_);
   ArchiveFigure figure_ ABSL_GUARDED_BY(mutex_);
   std::string trouble_ ABSL_GUARDED_BY(mutex_);  // of the last attempt
@@ -87,6 +87,6 @@ class Archiver {
   std::thread thread_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_ARCHIVE_ARCHIVER_H_

@@ -10,7 +10,7 @@
 #include "core/model/measure_order.h"
 #include "core/model/profile.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // Tell a node to begin, or to go on with, a profile.
 struct StartNode {
@@ -19,7 +19,8 @@ struct StartNode {
   ProfileSpec spec;
   Requester requester;
   int64_t remaining_ns = 0;
-  int64_t wait_ns = 0;  // the profile follows a job: ranks may appear within so long; 0: those that are there
+  int64_t wait_ns =
+      0;  // the profile follows a job: ranks may appear within so long; 0: those that are there
 
   bool operator==(const StartNode&) const = default;
 };
@@ -67,6 +68,6 @@ using Decision =
     std::variant<StartNode, StopNode, MeasureNode, ChargeNode, SaveProfile, FinaliseProfile>;
 using Decisions = std::vector<Decision>;
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_CONTROL_DECISIONS_H_

@@ -14,7 +14,7 @@
 #include "core/model/profile.h"
 #include "core/model/profile_spec.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct Moment {
   int64_t monotonic_ns = 0;
@@ -88,10 +88,12 @@ struct SubmitRequest {
   ProfileSpec spec;
   Requester requester;
   std::string client_node;  // the node meant by `pids` without `node`
-  std::vector<std::string> nodes = {};  // only these, as far as they are connected; empty: what the target says
-  bool await_nodes = false;  // `nodes` that are not connected are taken too: they get the grace of those that left
+  std::vector<std::string> nodes =
+      {};  // only these, as far as they are connected; empty: what the target says
+  bool await_nodes =
+      false;  // `nodes` that are not connected are taken too: they get the grace of those that left
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_CONTROL_EVENTS_H_

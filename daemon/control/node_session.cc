@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace perfd {
+namespace perfd::daemon {
 
 using Phase = NodeProgress::Phase;
 
@@ -62,4 +62,4 @@ void NodeSession::Pass(const RefusedWindow& window) {
   if (stream_id == window.stream_id) stored_sequence = std::max(stored_sequence, window.sequence);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

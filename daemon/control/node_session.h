@@ -10,7 +10,7 @@
 
 #include "daemon/control/events.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct NodeSession {
   NodeProgress progress;
@@ -31,8 +31,8 @@ struct NodeSession {
   uint64_t missing = 0;         // gaps that appeared since
   uint64_t missing_before = 0;  // the same of its earlier streams
   bool keeps_leases = false;
-  std::optional<ClockReading> clock;  // of the node, as far as it is known
-  bool leased = false;                // the orders of this profile give it a lease
+  std::optional<ClockReading> clock;     // of the node, as far as it is known
+  bool leased = false;                   // the orders of this profile give it a lease
   std::optional<int64_t> wait_until_ns;  // monotonic: of a node that joined later, its own
 
   bool Drained() const { return ended && (last_sequence == 0 || stored_sequence >= last_sequence); }
@@ -54,6 +54,6 @@ struct NodeSession {
   void BeginGaps(const std::string& stream, uint64_t gaps);
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_CONTROL_NODE_SESSION_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/model/variant_name.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 using Phase = NodeProgress::Phase;
 
@@ -70,12 +70,12 @@ bool ProfileSession::HadEnded(const NodeSession& node) const {
          (node.progress.windows > 0 && Remaining(node) < kNsPerSecond);
 }
 
-int64_t ProfileSession::LookNs() const {
+int64_t ProfileSession::DiscoveryNs() const {
   return std::min(limits_.look_ns, status_.spec.duration_ns / 4);
 }
 
 int64_t ProfileSession::SpanNs() const {
-  return status_.spec.dry_run ? LookNs() + limits_.dry_run_ns : status_.spec.duration_ns;
+  return status_.spec.dry_run ? DiscoveryNs() + limits_.dry_run_ns : status_.spec.duration_ns;
 }
 
 int64_t ProfileSession::Remaining(const NodeSession& node) const {
@@ -100,8 +100,7 @@ Decisions ProfileSession::Connected(const AgentFacts& facts, Moment now) {
     node->lost = false;
     out.push_back(Ask(*node, now));
     if (order_revision_ != 0) out.push_back(Order(*node));
-    if (node->leased && charge_ > 0)
-      out.push_back(ChargeNode{facts.node, status_.id, charge_});
+    if (node->leased && charge_ > 0) out.push_back(ChargeNode{facts.node, status_.id, charge_});
   }
   Evaluate(now, out);
   return out;
@@ -131,7 +130,7 @@ Decisions ProfileSession::Update(const std::string& name, const SessionUpdate& u
     AddNotice(std::move(notice));
   }
   dirty_ = true;
-  if (update.first_sample) NoteFirstSample(now, now.unix_ns, out);
+  if (update.first_sample) RecordFirstSample(now, now.unix_ns, out);
   Evaluate(now, out);
   return out;
 }
@@ -144,12 +143,12 @@ Decisions ProfileSession::Stored(const StoredWindow& window, Moment now) {
     return out;
   }
   node->Count(window);
-  NoteLeases(window);
+  RecordLeases(window);
   node->asked_ns = now.monotonic_ns;  // a sign of life
   status_.samples += window.samples;
   dirty_ = true;
   if (outcome_.has_value() || final()) return out;
-  if (window.samples > 0) NoteFirstSample(now, window.start_unix_ns, out);
+  if (window.samples > 0) RecordFirstSample(now, window.start_unix_ns, out);
   Evaluate(now, out);
   return out;
 }
@@ -163,7 +162,7 @@ Decisions ProfileSession::Refused(const RefusedWindow& window, Moment now) {
   return out;
 }
 
-void ProfileSession::NoteFirstSample(Moment now, int64_t started_unix_ns, Decisions& out) {
+void ProfileSession::RecordFirstSample(Moment now, int64_t started_unix_ns, Decisions& out) {
   if (first_sample_ns_ == 0) {
     first_sample_ns_ = now.monotonic_ns;
     status_.started_unix_ns = started_unix_ns;
@@ -178,7 +177,7 @@ bool ProfileSession::WantsLoops(Moment now) const {
   if (outcome_.has_value() || cancelled_ns_.has_value() || status_.state > ProfileState::kInjecting)
     return false;
   if (!KnowsItsNodes(now)) return false;
-  return now.monotonic_ns >= std::max(first_sample_ns_ + LookNs(), ask_loops_ns_);
+  return now.monotonic_ns >= std::max(first_sample_ns_ + DiscoveryNs(), ask_loops_ns_);
 }
 
 Decisions ProfileSession::HotLoops(std::vector<MeasureLoop> loops, Moment now) {
@@ -244,7 +243,7 @@ Decisions ProfileSession::Tick(Moment now) {
   }
   CheckDeadlines(now, out);
   Evaluate(now, out);
-  TellCharge(now, out);
+  ReportCharge(now, out);
   for (Decision& decision : Save(now)) out.push_back(std::move(decision));
   return out;
 }
@@ -308,4 +307,4 @@ void ProfileSession::CopyNodes(ProfileStatus& status) const {
   for (const NodeSession& node : nodes_) status.nodes.push_back(node.progress);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

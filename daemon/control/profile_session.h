@@ -18,7 +18,7 @@
 #include "daemon/control/events.h"
 #include "daemon/control/node_session.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct ControlLimits {
   int64_t discovery_ns = 10 * kNsPerSecond;  // a node that found no rank by then is left out
@@ -81,7 +81,7 @@ class ProfileSession {
  private:
   NodeSession* FindNode(const std::string& node);
   StartNode Ask(NodeSession& node, Moment now);
-  int64_t LookNs() const;
+  int64_t DiscoveryNs() const;
   // How long nodes sample at most: a dry run only looks.
   int64_t SpanNs() const;
   int64_t Remaining(const NodeSession& node) const;
@@ -90,12 +90,12 @@ class ProfileSession {
   void Share(const NodeSession& node, MeasureOrder& order) const;
   void GiveLeases(Moment now);
   bool KnowsItsNodes(Moment now) const;
-  void NoteLeases(const StoredWindow& window);
-  void TellCharge(Moment now, Decisions& out);
+  void RecordLeases(const StoredWindow& window);
+  void ReportCharge(Moment now, Decisions& out);
   Decisions OrderAll() const;
   void BeginPhases(Moment now);
   void Go(ProfileState state, Decisions& out);
-  void NoteFirstSample(Moment now, int64_t started_unix_ns, Decisions& out);
+  void RecordFirstSample(Moment now, int64_t started_unix_ns, Decisions& out);
   void GiveUp(NodeSession& node, absl::StatusCode code, const std::string& why, Decisions& out);
   void CheckDeadlines(Moment now, Decisions& out);
   void CheckDiscovery(NodeSession& node, Moment now, Decisions& out);
@@ -103,8 +103,8 @@ class ProfileSession {
   void Finish(ProfileState outcome, Moment now, Decisions& out);
   ProfileState Outcome();
   bool LooksPartial() const;
-  void NoteMissingWindows();
-  void NoteNothingFound();
+  void RecordMissingWindows();
+  void RecordNothingFound();
   std::string NothingFoundText() const;
   bool StillWaits(const NodeSession& node, Moment now) const;
   bool MeansMissing(const Notice& notice) const;
@@ -122,17 +122,17 @@ class ProfileSession {
   std::optional<int64_t> restored_ns_;  // monotonic: the daemon came back
   // Monotonic: ranks of the job that is followed are waited for until then; nothing: no job is followed.
   std::optional<int64_t> wait_until_ns_;
-  int64_t join_wait_ns_ = 0;  // how long on a node that joins later
-  std::string job_name_;  // of that job, for people
+  int64_t join_wait_ns_ = 0;            // how long on a node that joins later
+  std::string job_name_;                // of that job, for people
   std::vector<MeasureLoop> hot_loops_;  // of the last order
   uint64_t order_revision_ = 0;         // of the last order; 0: there was none
   std::vector<PhaseLoop> phases_;       // every loop that was ever ordered
   int64_t heat_ns_ = 0;                 // the heat is not asked for before
   int64_t ask_loops_ns_ = 0;            // not before
-  int32_t sharers_ = 1;  // nodes that were at work when the first order went out
-  int32_t leases_ = 0;   // of those, how many hold a lease
+  int32_t sharers_ = 1;                 // nodes that were at work when the first order went out
+  int32_t leases_ = 0;                  // of those, how many hold a lease
   LeaseLedger ledger_;
-  double charge_ = 0;  // told; 0: nothing yet
+  double charge_ = 0;      // told; 0: nothing yet
   int64_t charge_ns_ = 0;  // reckoned last
   bool paused_ = false;    // since then
   bool dirty_ = false;
@@ -141,6 +141,6 @@ class ProfileSession {
   std::optional<int64_t> retry_ns_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_CONTROL_PROFILE_SESSION_H_

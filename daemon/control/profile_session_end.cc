@@ -7,7 +7,7 @@
 #include "daemon/control/profile_session.h"
 #include "daemon/control/target_text.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 using Phase = NodeProgress::Phase;
 
@@ -129,11 +129,11 @@ void ProfileSession::Evaluate(Moment now, Decisions& out) {
 }
 
 ProfileState ProfileSession::Outcome() {
-  NoteMissingWindows();
+  RecordMissingWindows();
   uint64_t windows = 0;
   for (const NodeSession& node : nodes_) windows += node.progress.windows;
   if (windows == 0) {
-    NoteNothingFound();
+    RecordNothingFound();
     return ProfileState::kFailed;
   }
   if (status_.samples == 0) {
@@ -162,7 +162,7 @@ bool ProfileSession::LooksPartial() const {
                      [this](const Notice& notice) { return MeansMissing(notice); });
 }
 
-void ProfileSession::NoteMissingWindows() {
+void ProfileSession::RecordMissingWindows() {
   for (const NodeSession& node : nodes_) {
     if (node.Missing() == 0) continue;
     AddNotice({Notice::Severity::kWarning, absl::StatusCode::kDataLoss, node.progress.node, 0,
@@ -171,7 +171,7 @@ void ProfileSession::NoteMissingWindows() {
   }
 }
 
-void ProfileSession::NoteNothingFound() {
+void ProfileSession::RecordNothingFound() {
   const bool nowhere = std::all_of(nodes_.begin(), nodes_.end(),
                                    [](const NodeSession& node) { return node.FoundNothing(); });
   if (nowhere) {
@@ -212,7 +212,7 @@ std::string ProfileSession::NothingFoundText() const {
 
 double ProfileSession::Progress(Moment now) const {
   // What a dry run does after the look takes no time that could be told beforehand.
-  const int64_t whole = status_.spec.dry_run ? LookNs() : status_.spec.duration_ns;
+  const int64_t whole = status_.spec.dry_run ? DiscoveryNs() : status_.spec.duration_ns;
   if (whole <= 0) return 0;
   int64_t covered = 0;
   int64_t measuring = 0;
@@ -228,4 +228,4 @@ double ProfileSession::Progress(Moment now) const {
   return std::clamp(static_cast<double>(done) / static_cast<double>(whole), 0.0, 1.0);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -3,7 +3,7 @@
 
 #include "daemon/control/profile_session.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 // Prologs know a node by its short name or by its full one.
@@ -75,4 +75,4 @@ Decisions ProfileSession::JobEnded(const std::string& name, Moment now) {
   return out;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -5,12 +5,12 @@
 #include "core/analysis/lease_windows.h"
 #include "daemon/control/profile_session.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int64_t kReckonNs = 2 * kNsPerSecond;
 constexpr int64_t kComingBackNs = 10 * kNsPerSecond;
-constexpr double kNewsworthy = 0.05;  // of the charge that was told
+constexpr double kWorthAnUpdate = 0.05;  // of the charge that was told
 
 bool ClockTrusted(const std::optional<ClockReading>& clock, int64_t job_ns) {
   return clock.has_value() && Trusted(*clock, HereTime(*clock, job_ns));
@@ -65,19 +65,19 @@ void ProfileSession::Share(const NodeSession& node, MeasureOrder& order) const {
   order.budget.overhead_ratio *= static_cast<double>(leases_);
 }
 
-void ProfileSession::NoteLeases(const StoredWindow& window) {
+void ProfileSession::RecordLeases(const StoredWindow& window) {
   const NodeSession* node = FindNode(window.node);
   if (node == nullptr || !node->leased) return;
   for (const LeasedPause& pause : window.pauses) ledger_.Add(window.node, pause);
   paused_ |= !window.pauses.empty();
 }
 
-void ProfileSession::TellCharge(Moment now, Decisions& out) {
+void ProfileSession::ReportCharge(Moment now, Decisions& out) {
   if (!paused_ || now.monotonic_ns - charge_ns_ < kReckonNs) return;
   paused_ = false;
   charge_ns_ = now.monotonic_ns;
   const double charge = ledger_.Charge();
-  if (charge <= 0 || std::abs(charge - charge_) < kNewsworthy * charge_) return;
+  if (charge <= 0 || std::abs(charge - charge_) < kWorthAnUpdate * charge_) return;
   charge_ = charge;
   for (const NodeSession& node : nodes_) {
     if (node.leased && node.connected && !node.Over())
@@ -85,4 +85,4 @@ void ProfileSession::TellCharge(Moment now, Decisions& out) {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -4,7 +4,7 @@
 
 #include "daemon/control/profile_session.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int64_t kHeatNs = 2 * kNsPerSecond;  // between two choices
@@ -67,4 +67,4 @@ Decisions ProfileSession::OrderAll() const {
   return out;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

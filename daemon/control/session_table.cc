@@ -9,7 +9,7 @@
 #include "core/base/status_macros.h"
 #include "core/spec/spec.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 void Append(Decisions& out, Decisions more) {
@@ -33,7 +33,8 @@ absl::StatusOr<std::vector<std::string>> NodesOfJob(const SubmitRequest& request
     if (std::binary_search(usable.begin(), usable.end(), node)) nodes.push_back(node);
   }
   if (nodes.empty())
-    return absl::UnavailableError("none of the job's nodes has a connected agent that serves its user");
+    return absl::UnavailableError(
+        "none of the job's nodes has a connected agent that serves its user");
   return nodes;
 }
 
@@ -291,4 +292,4 @@ std::vector<ProfileStatus> SessionTable::Statuses(Moment now) const {
   return statuses;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

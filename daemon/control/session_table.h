@@ -17,7 +17,7 @@
 #include "daemon/control/events.h"
 #include "daemon/control/profile_session.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class SessionTable {
  public:
@@ -78,6 +78,6 @@ class SessionTable {
   size_t planned_ = 0;  // between Plan and Add
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_CONTROL_SESSION_TABLE_H_

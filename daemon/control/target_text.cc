@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 std::string TargetText(const ProfileSpec& spec, const Requester& requester,
                        const std::string& job) {
@@ -33,4 +33,4 @@ std::string TargetText(const ProfileSpec& spec, const Requester& requester,
   return absl::StrCat(text, ", ranks ", absl::StrJoin(ranges, ","));
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -7,12 +7,12 @@
 #include "core/model/identity.h"
 #include "core/model/profile_spec.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // `job`: what the scheduler calls a job that is followed; empty: "job 4711".
 std::string TargetText(const ProfileSpec& spec, const Requester& requester,
                        const std::string& job = "");
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_CONTROL_TARGET_TEXT_H_

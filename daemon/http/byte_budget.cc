@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace perfd {
+namespace perfd::daemon {
 
 ByteBudget::Body ByteBudget::Hold(std::string text) {
   const size_t bytes = text.size();
@@ -17,4 +17,4 @@ ByteBudget::Body ByteBudget::Hold(std::string text) {
   });
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-namespace perfd {
+namespace perfd::daemon {
 
 class ByteBudget {
  public:
@@ -34,6 +34,6 @@ class ByteBudget {
   const std::shared_ptr<std::atomic<size_t>> held_;  // shared with the bodies
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_HTTP_BYTE_BUDGET_H_

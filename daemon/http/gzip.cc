@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int kGzipWindow = 15 + 16;
@@ -68,4 +68,4 @@ uint32_t UnpackedBytes(absl::string_view packed) {
   return bytes;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

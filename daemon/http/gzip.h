@@ -12,13 +12,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 absl::StatusOr<std::string> Gzip(absl::string_view bytes);
 absl::StatusOr<std::string> Gunzip(absl::string_view bytes);
 // What Gunzip will give, modulo 4 GiB; of what Gzip made.
 uint32_t UnpackedBytes(absl::string_view packed);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_HTTP_GZIP_H_

@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 bool WouldBlock() {
@@ -130,4 +130,4 @@ void HttpConnection::Expire(int64_t now_ns) {
   Enter(Phase::kDone, now_ns);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -21,7 +21,7 @@
 #include "daemon/http/http_request.h"
 #include "daemon/http/http_response.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class HttpConnection {
  public:
@@ -77,6 +77,6 @@ class HttpConnection {
   size_t lingered_ = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_HTTP_HTTP_CONNECTION_H_

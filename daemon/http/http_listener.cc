@@ -13,7 +13,7 @@
 #include "absl/strings/strip.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int kBacklog = 128;
@@ -90,4 +90,4 @@ absl::StatusOr<HttpListener> ListenHttp(const std::string& address) {
   return HttpListener{std::move(socket), absl::StrCat(host, ":", port)};
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

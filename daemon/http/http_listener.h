@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct HttpListener {
   UniqueFd socket;      // not blocking
@@ -20,6 +20,6 @@ struct HttpListener {
 
 absl::StatusOr<HttpListener> ListenHttp(const std::string& address);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_HTTP_HTTP_LISTENER_H_

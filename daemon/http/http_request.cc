@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int kOk = 200;
@@ -117,4 +117,4 @@ std::string QueryValue(absl::string_view query, absl::string_view name) {
   return times == 1 ? std::string(found) : "";
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -13,7 +13,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 inline constexpr size_t kMaxHeadBytes = 8192;
 inline constexpr size_t kMaxTargetBytes = 1024;
@@ -31,6 +31,6 @@ int ParseHttpRequest(absl::string_view head, HttpRequest* request);
 // The value of `name` in a query such as "a=1&key=2"; empty when it is not there exactly once.
 std::string QueryValue(absl::string_view query, absl::string_view name);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_HTTP_HTTP_REQUEST_H_

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 const char* Reason(int status) {
@@ -61,4 +61,4 @@ std::string HeadOf(const HttpResponse& response) {
   return head + "\r\n";
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

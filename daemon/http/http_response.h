@@ -14,7 +14,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct HttpResponse {
   int status = 200;
@@ -30,6 +30,6 @@ HttpResponse RefusalResponse(int status);
 
 std::string HeadOf(const HttpResponse& response);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_HTTP_HTTP_RESPONSE_H_

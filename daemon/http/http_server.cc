@@ -12,11 +12,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int64_t kNoDescriptorsNs = 100 * kNsPerMs;
@@ -31,7 +31,7 @@ class HttpServer::Inbox {
   explicit Inbox(UniqueFd wake) : wake_(std::move(wake)) {}
 
   void Put(uint64_t connection, HttpResponse response) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (closed_) return;
     responses_.emplace_back(connection, std::move(response));
     ::eventfd_write(wake_.get(), 1);
@@ -39,24 +39,24 @@ class HttpServer::Inbox {
   std::vector<std::pair<uint64_t, HttpResponse>> Take() {
     eventfd_t count = 0;
     ::eventfd_read(wake_.get(), &count);
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return std::exchange(responses_, {});
   }
   void Close() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     closed_ = true;
     responses_.clear();
     ::eventfd_write(wake_.get(), 1);
   }
   bool closed() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return closed_;
   }
   int fd() const { return wake_.get(); }
 
  private:
   UniqueFd wake_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   // At most one for each connection.
   std::vector<std::pair<uint64_t, HttpResponse>> responses_ ABSL_GUARDED_BY(mutex_);
@@ -106,7 +106,7 @@ void HttpServer::Run() {
     for (size_t i = 0; i < ids.size(); ++i) {
       if (fds[i + 2].revents != 0) Ready(ids[i], connections_.at(ids[i]));
     }
-    if (fds[0].revents != 0) TakeResponses();
+    if (fds[0].revents != 0) DrainResponses();
     if (fds[1].revents != 0) AcceptAll();
     Sweep();
   }
@@ -167,7 +167,7 @@ void HttpServer::Ready(uint64_t id, HttpConnection& connection) {
            [inbox = inbox_, id](HttpResponse response) { inbox->Put(id, std::move(response)); });
 }
 
-void HttpServer::TakeResponses() {
+void HttpServer::DrainResponses() {
   for (const auto& [id, response] : inbox_->Take()) {
     const auto it = connections_.find(id);
     if (it != connections_.end()) it->second.Answer(response, clock_.MonotonicNs());
@@ -187,4 +187,4 @@ void HttpServer::Sweep() {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -26,7 +26,7 @@
 #include "daemon/http/http_connection.h"
 #include "daemon/http/http_listener.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 using HttpRespond = std::function<void(HttpResponse response)>;
 using HttpHandler = std::function<void(const HttpRequest& request, const HttpRespond& respond)>;
@@ -57,7 +57,7 @@ class HttpServer {
   void AcceptAll();
   Connections::iterator FirstToYield(int64_t now_ns);
   void Ready(uint64_t id, HttpConnection& connection);
-  void TakeResponses();
+  void DrainResponses();
   void Sweep();
 
   HttpListener listener_;
@@ -71,6 +71,6 @@ class HttpServer {
   std::thread thread_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_HTTP_HTTP_SERVER_H_

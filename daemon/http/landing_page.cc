@@ -4,7 +4,7 @@
 #include "absl/time/time.h"
 #include "core/base/version.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr char kTop[] =
@@ -72,4 +72,4 @@ std::string ClosedLandingPage() {
                       Bottom());
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

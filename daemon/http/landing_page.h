@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "core/model/profile.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // Newest first.
 std::string OpenLandingPage(const std::vector<ProfileStatus>& profiles);
@@ -21,6 +21,6 @@ std::string ClosedLandingPage();
 // Letters with a meaning in HTML, and control characters, lose it.
 std::string EscapeHtml(absl::string_view text);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_HTTP_LANDING_PAGE_H_

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-namespace perfd {
+#include "core/base/mutex.h"
+
+namespace perfd::daemon {
 
 PageCache::Page PageCache::Get(const ProfileStatus& status) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto it = std::find_if(entries_.begin(), entries_.end(),
                                [&](const Entry& entry) { return entry.status.id == status.id; });
   if (it == entries_.end() || !(it->status == status)) return nullptr;
@@ -23,7 +25,7 @@ void PageCache::Drop(const std::string& id) {
 }
 
 void PageCache::Put(const ProfileStatus& status, Page page) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   Drop(status.id);
   if (page->size() > most_bytes_) return;
   bytes_ += page->size();
@@ -35,8 +37,8 @@ void PageCache::Put(const ProfileStatus& status, Page page) {
 }
 
 size_t PageCache::bytes() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return bytes_;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

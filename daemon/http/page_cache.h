@@ -12,10 +12,10 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "core/base/mutex.h"
 #include "core/model/profile.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class PageCache {
  public:
@@ -39,11 +39,11 @@ class PageCache {
 
   const size_t most_pages_;
   const size_t most_bytes_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // last used first
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_HTTP_PAGE_CACHE_H_

@@ -20,7 +20,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kSecretBytes = 32;
@@ -126,4 +126,4 @@ std::string LinkBase(absl::string_view wanted, absl::string_view listening) {
   return absl::StrCat("http://", listening);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

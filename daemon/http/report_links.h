@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class ReportLinks {
  public:
@@ -39,6 +39,6 @@ class ReportLinks {
 // What links begin with: what the site says, else where perfd listens (with this host's name for "any address").
 std::string LinkBase(absl::string_view wanted, absl::string_view listening);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_HTTP_REPORT_LINKS_H_

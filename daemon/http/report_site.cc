@@ -11,7 +11,7 @@
 #include "daemon/http/gzip.h"
 #include "daemon/http/landing_page.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kMinIdDigits = 6;
@@ -132,4 +132,4 @@ HttpResponse ReportSite::Unpacked(const std::string& packed) {
   return Encoded(Html(), *std::move(plain), false, unpacked_bytes_);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -24,7 +24,7 @@
 #include "daemon/http/report_links.h"
 #include "daemon/ingest/worker.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct SiteSource {
   std::function<std::string()> metrics;
@@ -75,6 +75,6 @@ class ReportSite {
   Worker lists_{"perfd-web-l", 1, kQueue};
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_HTTP_REPORT_SITE_H_

@@ -3,8 +3,9 @@
 #include <utility>
 
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 const char* WindowDropName(WindowDrop reason) {
   switch (reason) {
@@ -29,22 +30,24 @@ const char* WindowDropName(WindowDrop reason) {
 }
 
 void Ingest::Take(IncomingWindow incoming, std::function<void(absl::Status)> done) {
-  const absl::StatusOr<ProfileFate> fate = ports_.fate(incoming.window.profile_id);
-  if (!fate.ok()) {
+  const absl::StatusOr<ProfileDisposition> disposition =
+      ports_.disposition(incoming.window.profile_id);
+  if (!disposition.ok()) {
     Drop(WindowDrop::kStoreFailed);
-    return done(fate.status());
+    return done(disposition.status());
   }
-  if (*fate == ProfileFate::kUnknown || *fate == ProfileFate::kOver) {
-    const WindowDrop reason =
-        *fate == ProfileFate::kUnknown ? WindowDrop::kUnknownProfile : WindowDrop::kProfileOver;
-    return TakeOnlyAudit(reason, incoming, std::move(done));
+  if (*disposition == ProfileDisposition::kUnknown || *disposition == ProfileDisposition::kOver) {
+    const WindowDrop reason = *disposition == ProfileDisposition::kUnknown
+                                  ? WindowDrop::kUnknownProfile
+                                  : WindowDrop::kProfileOver;
+    return AcceptAuditOnly(reason, incoming, std::move(done));
   }
   const uint64_t bytes = incoming.body.size();
   if (const absl::Status entered = Enter(bytes); !entered.ok()) return done(entered);
   // Shared by the commit and the merge, which run on different threads.
   auto window = std::make_shared<const IncomingWindow>(std::move(incoming));
   auto committed = [this, life = life_, window, done](const absl::StatusOr<Appended>& appended) {
-    absl::ReaderMutexLock lock(&life->mutex);
+    ReaderMutexLock lock(&life->mutex);
     if (life->over) return done(absl::UnavailableError("perfd is stopping"));
     Committed(window, appended, done);
   };
@@ -55,15 +58,15 @@ void Ingest::Take(IncomingWindow incoming, std::function<void(absl::Status)> don
   done(queued);
 }
 
-void Ingest::TakeOnlyAudit(WindowDrop reason, const IncomingWindow& incoming,
-                           std::function<void(absl::Status)> done) {
+void Ingest::AcceptAuditOnly(WindowDrop reason, const IncomingWindow& incoming,
+                             std::function<void(absl::Status)> done) {
   const std::string& stream = incoming.window.stream_id;
   const uint64_t sequence = incoming.window.sequence;
   if (incoming.window.audit.empty() || !ports_.keep_audit)
     return Refuse(reason, stream, sequence, std::move(done));
   if (const absl::Status entered = Enter(0); !entered.ok()) return done(entered);
   auto kept = [this, life = life_, reason, stream, sequence, done](const absl::Status& status) {
-    absl::ReaderMutexLock lock(&life->mutex);
+    ReaderMutexLock lock(&life->mutex);
     if (life->over) return done(absl::UnavailableError("perfd is stopping"));
     Leave(0);
     // Entries that can never be stored (no such profile number) must not come back for ever.
@@ -83,7 +86,7 @@ void Ingest::Refuse(WindowDrop reason, const std::string& stream_id, uint64_t se
                     std::function<void(absl::Status)> done) {
   if (const absl::Status entered = Enter(0); !entered.ok()) return done(entered);
   auto skipped = [this, life = life_, reason, done](const absl::Status& status) {
-    absl::ReaderMutexLock lock(&life->mutex);
+    ReaderMutexLock lock(&life->mutex);
     if (life->over) return done(absl::UnavailableError("perfd is stopping"));
     Leave(0);
     // A sequence that cannot even be remembered is not worth a second try either.
@@ -114,7 +117,7 @@ void Ingest::Committed(std::shared_ptr<const IncomingWindow> window,
 void Ingest::Stored(std::shared_ptr<const IncomingWindow> window, const Appended& appended) {
   const uint64_t bytes = window->body.size();
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (appended.duplicate) {
       ++figures_.duplicate;
     } else {
@@ -140,7 +143,7 @@ void Ingest::Stored(std::shared_ptr<const IncomingWindow> window, const Appended
 }
 
 absl::Status Ingest::Enter(uint64_t bytes) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (closed_) return absl::UnavailableError("perfd is stopping");
   if (figures_.under_way >= limits_.most_windows || bytes_ + bytes > limits_.most_bytes) {
     ++figures_.dropped[static_cast<size_t>(WindowDrop::kQueueFull)];
@@ -154,7 +157,7 @@ absl::Status Ingest::Enter(uint64_t bytes) {
 void Ingest::Leave(uint64_t bytes) {
   std::vector<std::function<void()>> wake;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     --figures_.under_way;
     bytes_ -= bytes;
     // Not at the limit itself: every sender that wakes up brings a window.
@@ -165,7 +168,7 @@ void Ingest::Leave(uint64_t bytes) {
 }
 
 bool Ingest::AwaitRoom(std::function<void()> wake) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (closed_ || (figures_.under_way < limits_.windows && bytes_ < limits_.bytes)) return false;
   waiting_.push_back(std::move(wake));
   return true;
@@ -174,24 +177,24 @@ bool Ingest::AwaitRoom(std::function<void()> wake) {
 void Ingest::Close(absl::Duration within) {
   std::vector<std::function<void()>> forgotten;  // may own the last of a stream: not under the lock
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     closed_ = true;
     forgotten.swap(waiting_);
     if (!mutex_.AwaitWithTimeout(absl::Condition(this, &Ingest::Idle), within))
       LogWarning("{} windows were still under way; agents send them again", figures_.under_way);
   }
-  absl::MutexLock lock(&life_->mutex);
+  MutexLock lock(&life_->mutex);
   life_->over = true;
 }
 
 void Ingest::Drop(WindowDrop reason) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   ++figures_.dropped[static_cast<size_t>(reason)];
 }
 
 IngestFigures Ingest::figures() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return figures_;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -21,11 +21,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/base/mutex.h"
 #include "core/model/window.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct IncomingWindow {
   Window window;
@@ -40,7 +40,7 @@ struct Appended {
 };
 
 // What a window's profile wants with it.
-enum class ProfileFate {
+enum class ProfileDisposition {
   kActive,
   kLate,     // over, but incomplete: late data are still welcome
   kOver,     // complete, failed or cancelled
@@ -82,7 +82,7 @@ class Ingest {
  public:
   struct Ports {
     // An error: it cannot be told now.
-    std::function<absl::StatusOr<ProfileFate>(const std::string& profile_id)> fate;
+    std::function<absl::StatusOr<ProfileDisposition>(const std::string& profile_id)> disposition;
     std::function<absl::Status(const IncomingWindow&,
                                std::function<void(absl::StatusOr<Appended>)>)>
         append;
@@ -116,13 +116,13 @@ class Ingest {
  private:
   // Commits may be answered after the wait in Close: then there is nobody left to hear them.
   struct Life {
-    absl::Mutex mutex;
+    Mutex mutex;
     bool over ABSL_GUARDED_BY(mutex) = false;
   };
 
   // Nobody wants the window, but its injections happened.
-  void TakeOnlyAudit(WindowDrop reason, const IncomingWindow& incoming,
-                     std::function<void(absl::Status)> done);
+  void AcceptAuditOnly(WindowDrop reason, const IncomingWindow& incoming,
+                       std::function<void(absl::Status)> done);
   void Committed(std::shared_ptr<const IncomingWindow> window,
                  const absl::StatusOr<Appended>& appended,
                  const std::function<void(absl::Status)>& done);
@@ -135,13 +135,13 @@ class Ingest {
   const Ports ports_;
   const IngestLimits limits_;
   const std::shared_ptr<Life> life_ = std::make_shared<Life>();  // shared with queued commits
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   IngestFigures figures_ ABSL_GUARDED_BY(mutex_);
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the windows under way
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_INGEST_INGEST_H_

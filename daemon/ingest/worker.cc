@@ -6,7 +6,7 @@
 
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 Worker::Worker(std::string name, size_t threads, size_t capacity) : queue_(capacity) {
   for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this, name] { Run(name); });
@@ -42,4 +42,4 @@ void Worker::Run(const std::string& name) {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

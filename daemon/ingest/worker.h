@@ -17,7 +17,7 @@
 #include "absl/time/time.h"
 #include "core/base/bounded_queue.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class Worker {
  public:
@@ -46,6 +46,6 @@ class Worker {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_INGEST_WORKER_H_

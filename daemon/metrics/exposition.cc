@@ -8,7 +8,7 @@
 #include "daemon/metrics/families.h"
 #include "daemon/metrics/profile_families.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using prometheus::MetricFamily;
@@ -90,9 +90,9 @@ void ExposeHook(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
 void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
   MetricFamily resident = NewFamily("perfd_agent_resident_bytes",
                                     "Resident memory of the node's agent.", MetricType::Gauge);
-  MetricFamily cpu =
-      NewFamily("perfd_agent_cpu_seconds_total", "CPU time of the node's agent and its helpers since its start.",
-                MetricType::Counter);
+  MetricFamily cpu = NewFamily("perfd_agent_cpu_seconds_total",
+                               "CPU time of the node's agent and its helpers since its start.",
+                               MetricType::Counter);
   MetricFamily spool =
       NewFamily("perfd_agent_spool_bytes", "Measurements on the node that are not yet stored.",
                 MetricType::Gauge);
@@ -161,4 +161,4 @@ std::vector<MetricFamily> Expose(const DaemonFigures& figures, const ProcessFigu
   return families;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -15,11 +15,11 @@
 #include "daemon/metrics/figures.h"
 #include "daemon/metrics/process_figures.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 std::vector<prometheus::MetricFamily> Expose(const DaemonFigures& figures,
                                              const ProcessFigures& process);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_METRICS_EXPOSITION_H_

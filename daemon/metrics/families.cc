@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace perfd {
+namespace perfd::daemon {
 
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
@@ -37,4 +37,4 @@ MetricFamily LabelledSeries(const char* name, const char* help, MetricType type,
   return family;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -11,7 +11,7 @@
 
 #include "daemon/metrics/figures.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 using MetricLabels = std::vector<prometheus::ClientMetric::Label>;
 
@@ -29,6 +29,6 @@ prometheus::MetricFamily LabelledSeries(const char* name, const char* help,
                                         prometheus::MetricType type, const char* label,
                                         const std::vector<LabelledCount>& counts);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_METRICS_FAMILIES_H_

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace perfd {
+namespace perfd::daemon {
 
 // How evenly the ranks share a loop, and the threads of the rank that has most of it.
 struct SpreadFigure {
@@ -131,6 +131,6 @@ struct DaemonFigures {
   std::optional<ArchiveFigure> archive = {};  // where there is one
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_METRICS_FIGURES_H_

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "core/base/mutex.h"
 #include "daemon/metrics/exposition.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr absl::Duration kRefresh = absl::Seconds(3);
@@ -53,7 +53,7 @@ struct MetricsPage::Parts {
 
   void Refresh(const DaemonFigures& figures);
 
-  absl::Mutex mutex;
+  Mutex mutex;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   std::vector<prometheus::MetricFamily> snapshot ABSL_GUARDED_BY(mutex);
   std::thread refresher;
@@ -64,7 +64,7 @@ void MetricsPage::Parts::Refresh(const DaemonFigures& figures) {
   snapshot_time.SetToCurrentTime();
   if (figures.windows_stored > windows_shown) window_time.SetToCurrentTime();
   windows_shown = figures.windows_stored;
-  absl::MutexLock lock(&mutex);
+  MutexLock lock(&mutex);
   snapshot = std::move(families);
 }
 
@@ -81,7 +81,7 @@ void MetricsPage::Serve(std::function<DaemonFigures()> figures) {
     pthread_setname_np(pthread_self(), "perfd-metrics");
     while (true) {
       {
-        absl::MutexLock lock(&parts.mutex);
+        MutexLock lock(&parts.mutex);
         if (parts.mutex.AwaitWithTimeout(absl::Condition(&parts.stopping), kRefresh)) return;
       }
       parts.Refresh(figures());
@@ -91,7 +91,7 @@ void MetricsPage::Serve(std::function<DaemonFigures()> figures) {
 
 void MetricsPage::Stop() {
   {
-    absl::MutexLock lock(&parts_->mutex);
+    MutexLock lock(&parts_->mutex);
     parts_->stopping = true;
   }
   if (parts_->refresher.joinable()) parts_->refresher.join();
@@ -100,7 +100,7 @@ void MetricsPage::Stop() {
 std::string MetricsPage::Text() const {
   std::vector<prometheus::MetricFamily> families;
   {
-    absl::MutexLock lock(&parts_->mutex);
+    MutexLock lock(&parts_->mutex);
     families = parts_->snapshot;
   }
   std::vector<prometheus::MetricFamily> own = parts_->registry.Collect();
@@ -125,4 +125,4 @@ void MetricsPage::ObserveHook(double seconds) {
   parts_->hook.Observe(seconds);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

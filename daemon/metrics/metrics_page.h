@@ -12,7 +12,7 @@
 
 #include "daemon/metrics/figures.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class MetricsPage {
  public:
@@ -37,6 +37,6 @@ class MetricsPage {
   std::unique_ptr<Parts> parts_;  // everything that knows prometheus-cpp
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_METRICS_METRICS_PAGE_H_

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 // Fields of /proc/self/stat from number 3 on: the command in field 2 may hold blanks and parentheses.
@@ -62,4 +62,4 @@ ProcessFigures ReadProcessFigures() {
   return figures;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

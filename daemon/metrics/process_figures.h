@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct ProcessFigures {
   double cpu_seconds = 0;
@@ -18,6 +18,6 @@ struct ProcessFigures {
 
 ProcessFigures ReadProcessFigures();
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_METRICS_PROCESS_FIGURES_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/metrics/families.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using prometheus::MetricFamily;
@@ -214,4 +214,4 @@ void ExposeMeasured(const std::vector<ProfileFigure>& profiles, std::vector<Metr
   out.push_back(std::move(states));
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -13,7 +13,7 @@
 
 #include "daemon/metrics/figures.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 void ExposeProfiles(const std::vector<ProfileFigure>& profiles,
                     std::vector<prometheus::MetricFamily>& out);
@@ -22,6 +22,6 @@ void ExposeLoops(const std::vector<ProfileFigure>& profiles,
 void ExposeMeasured(const std::vector<ProfileFigure>& profiles,
                     std::vector<prometheus::MetricFamily>& out);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_METRICS_PROFILE_FAMILIES_H_

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "daemon/control/decisions.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class AgentLink {
  public:
@@ -28,6 +28,6 @@ class AgentLink {
   virtual void Close(const absl::Status& reason) = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_PIPELINE_AGENT_LINK_H_

@@ -1,10 +1,10 @@
-#include "daemon/pipeline/agent_book.h"
+#include "daemon/pipeline/agent_registry.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 // The same agent come back, or the node's own agent in the place of a user's. A user's agent never takes the place of
@@ -18,8 +18,8 @@ bool MayReplace(const AgentFacts& present, const AgentFacts& next, bool silent) 
 
 }  // namespace
 
-absl::StatusOr<uint64_t> AgentBook::Connect(const AgentFacts& facts,
-                                            std::shared_ptr<AgentLink> link, Moment now) {
+absl::StatusOr<uint64_t> AgentRegistry::Connect(const AgentFacts& facts,
+                                                std::shared_ptr<AgentLink> link, Moment now) {
   if (!entries_.contains(facts.node) && entries_.size() >= kMaxNodes) {
     return absl::ResourceExhaustedError(absl::StrCat("more than ", kMaxNodes, " nodes"));
   }
@@ -54,7 +54,7 @@ absl::StatusOr<uint64_t> AgentBook::Connect(const AgentFacts& facts,
   return entry.connection;
 }
 
-std::string AgentBook::Disconnect(uint64_t connection, int64_t now_unix_ns) {
+std::string AgentRegistry::Disconnect(uint64_t connection, int64_t now_unix_ns) {
   const auto it = by_connection_.find(connection);
   if (it == by_connection_.end()) return "";
   std::string node = it->second;
@@ -67,30 +67,30 @@ std::string AgentBook::Disconnect(uint64_t connection, int64_t now_unix_ns) {
   return node;
 }
 
-AgentBook::Entry* AgentBook::Find(uint64_t connection) {
+AgentRegistry::Entry* AgentRegistry::Find(uint64_t connection) {
   const auto it = by_connection_.find(connection);
   return it == by_connection_.end() ? nullptr : &entries_[it->second];
 }
 
-void AgentBook::Heard(Entry& entry, Moment now) {
+void AgentRegistry::Heard(Entry& entry, Moment now) {
   entry.heard_ns = now.monotonic_ns;
   entry.status.last_seen_unix_ns = now.unix_ns;
 }
 
-bool AgentBook::MayBeNameOf(const std::string& node, const std::string& stream_id) const {
+bool AgentRegistry::MayBeNameOf(const std::string& node, const std::string& stream_id) const {
   const auto it = entries_.find(node);
   return it == entries_.end() || it->second.facts.stream_id == stream_id;
 }
 
-std::shared_ptr<AgentLink> AgentBook::Link(const std::string& node) const {
+std::shared_ptr<AgentLink> AgentRegistry::Link(const std::string& node) const {
   const auto it = entries_.find(node);
   return it == entries_.end() ? nullptr : it->second.link;
 }
 
-void AgentBook::Forget(int64_t older_than_unix_ns) {
+void AgentRegistry::Forget(int64_t older_than_unix_ns) {
   std::erase_if(entries_, [&](const auto& item) {
     return item.second.connection == 0 && item.second.status.last_seen_unix_ns < older_than_unix_ns;
   });
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -1,10 +1,10 @@
-// daemon/pipeline/agent_book.h - the agents: who is connected, who was, and how they are.
+// daemon/pipeline/agent_registry.h - the agents: who is connected, who was, and how they are.
 //
 // Shape    a connection has a number; only the present connection of a node may speak for it.
 // Limits   kMaxNodes nodes are remembered; nodes not seen for a day are forgotten.
 // Threads  thread-compatible: the pipeline's lock covers it.
-#ifndef DAEMON_PIPELINE_AGENT_BOOK_H_
-#define DAEMON_PIPELINE_AGENT_BOOK_H_
+#ifndef DAEMON_PIPELINE_AGENT_REGISTRY_H_
+#define DAEMON_PIPELINE_AGENT_REGISTRY_H_
 
 #include <cstdint>
 #include <map>
@@ -20,9 +20,9 @@
 #include "daemon/control/events.h"
 #include "daemon/pipeline/agent_link.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
-class AgentBook {
+class AgentRegistry {
  public:
   static constexpr size_t kMaxNodes = 65536;
   static constexpr int64_t kSilentNs = 20 * kNsPerSecond;  // heartbeats come every 5 s
@@ -60,6 +60,6 @@ class AgentBook {
   uint64_t next_connection_ = 1;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_PIPELINE_AGENT_BOOK_H_

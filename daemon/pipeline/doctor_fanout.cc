@@ -1,10 +1,10 @@
-#include "daemon/pipeline/doctor_rounds.h"
+#include "daemon/pipeline/doctor_fanout.h"
 
 #include <utility>
 
-namespace perfd {
+namespace perfd::daemon {
 
-void DoctorRounds::Round::Answer() const {
+void DoctorFanout::Round::Answer() const {
   std::vector<DoctorReport> reports = own;
   for (const auto& [node, checks] : answers) {
     if (!checks.empty()) {
@@ -21,7 +21,7 @@ void DoctorRounds::Round::Answer() const {
   done(std::move(reports));
 }
 
-absl::StatusOr<uint64_t> DoctorRounds::Begin(const std::vector<std::string>& nodes,
+absl::StatusOr<uint64_t> DoctorFanout::Begin(const std::vector<std::string>& nodes,
                                              std::vector<DoctorReport> own, int64_t now_ns,
                                              Done done) {
   if (rounds_.size() >= kMaxRounds)
@@ -36,7 +36,7 @@ absl::StatusOr<uint64_t> DoctorRounds::Begin(const std::vector<std::string>& nod
   return id;
 }
 
-std::vector<DoctorRounds::Round> DoctorRounds::Take(uint64_t id, const std::string& node,
+std::vector<DoctorFanout::Round> DoctorFanout::Take(uint64_t id, const std::string& node,
                                                     std::vector<DoctorCheck> checks) {
   const auto it = rounds_.find(id);
   if (it == rounds_.end() || checks.empty()) return {};
@@ -50,7 +50,7 @@ std::vector<DoctorRounds::Round> DoctorRounds::Take(uint64_t id, const std::stri
   return finished;
 }
 
-std::vector<DoctorRounds::Round> DoctorRounds::Expire(int64_t now_ns) {
+std::vector<DoctorFanout::Round> DoctorFanout::Expire(int64_t now_ns) {
   std::vector<Round> finished;
   for (auto it = rounds_.begin(); it != rounds_.end();) {
     if (now_ns < it->second.deadline_ns) {
@@ -63,4 +63,4 @@ std::vector<DoctorRounds::Round> DoctorRounds::Expire(int64_t now_ns) {
   return finished;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -1,9 +1,9 @@
-// daemon/pipeline/doctor_rounds.h - questions to several agents at once, answered together or at the deadline.
+// daemon/pipeline/doctor_fanout.h - questions to several agents at once, answered together or at the deadline.
 //
 // Threads  thread-compatible: the pipeline's lock covers it. Finished rounds are returned; the caller answers them
 //          without that lock.
-#ifndef DAEMON_PIPELINE_DOCTOR_ROUNDS_H_
-#define DAEMON_PIPELINE_DOCTOR_ROUNDS_H_
+#ifndef DAEMON_PIPELINE_DOCTOR_FANOUT_H_
+#define DAEMON_PIPELINE_DOCTOR_FANOUT_H_
 
 #include <cstdint>
 #include <functional>
@@ -15,9 +15,9 @@
 #include "core/base/clock.h"
 #include "core/model/node.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
-class DoctorRounds {
+class DoctorFanout {
  public:
   using Done = std::function<void(std::vector<DoctorReport>)>;
   struct Round {
@@ -46,6 +46,6 @@ class DoctorRounds {
   uint64_t next_id_ = 1;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_PIPELINE_DOCTOR_ROUNDS_H_

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/history_book.h"
+#include "daemon/pipeline/history_query.h"
 
 #include <algorithm>
 #include <vector>
@@ -6,18 +6,19 @@
 #include "absl/strings/str_cat.h"
 #include "core/analysis/jobs/history.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
-std::optional<HistoryProfile> HistoryBook::Remembered(const ProfileStatus& status) {
-  absl::MutexLock lock(&mutex_);
+std::optional<HistoryProfile> HistoryQuery::Remembered(const ProfileStatus& status) {
+  MutexLock lock(&mutex_);
   const auto it = kept_.find(status.id);
   if (it == kept_.end() || it->second.samples != status.samples) return std::nullopt;
   return it->second.profile;
 }
 
-std::optional<HistoryProfile> HistoryBook::Read(const ProfileStatus& status) {
+std::optional<HistoryProfile> HistoryQuery::Read(const ProfileStatus& status) {
   const absl::StatusOr<Report> report = store_.FinalReport(status.id);
   if (!report.ok()) {
     if (!absl::IsNotFound(report.status()))
@@ -25,14 +26,14 @@ std::optional<HistoryProfile> HistoryBook::Read(const ProfileStatus& status) {
     return std::nullopt;
   }
   HistoryProfile profile = ToHistory(*report);
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   kept_[status.id] = {status.samples, profile};
   if (kept_.size() > kMaxKept) kept_.erase(kept_.begin());
   return profile;
 }
 
-absl::StatusOr<ProgramHistory> HistoryBook::Find(std::optional<uint32_t> uid, std::string command,
-                                                 size_t limit) {
+absl::StatusOr<ProgramHistory> HistoryQuery::Find(std::optional<uint32_t> uid, std::string command,
+                                                  size_t limit) {
   const int64_t now_ns = clock_.MonotonicNs();
   const bool reads = !reading_.exchange(true);
   absl::StatusOr<ProgramHistory> history =
@@ -41,9 +42,9 @@ absl::StatusOr<ProgramHistory> HistoryBook::Find(std::optional<uint32_t> uid, st
   return history;
 }
 
-absl::StatusOr<ProgramHistory> HistoryBook::Collect(std::optional<uint32_t> uid,
-                                                    std::string command, size_t limit,
-                                                    int64_t until_ns) {
+absl::StatusOr<ProgramHistory> HistoryQuery::Collect(std::optional<uint32_t> uid,
+                                                     std::string command, size_t limit,
+                                                     int64_t until_ns) {
   ASSIGN_OR_RETURN(const std::vector<ProfileStatus> stored,
                    store_.Profiles({.uid = uid, .active_only = false, .limit = kMaxProfiles}));
   ProgramHistory history;
@@ -74,4 +75,4 @@ absl::StatusOr<ProgramHistory> HistoryBook::Collect(std::optional<uint32_t> uid,
   return history;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

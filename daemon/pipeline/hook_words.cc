@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kMaxNamed = 8;
@@ -26,4 +26,4 @@ std::string CallerText(const HookCaller& caller) {
   return caller.person.empty() ? "root" : caller.person;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

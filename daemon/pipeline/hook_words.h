@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/model/hook.h"
-#include "daemon/pipeline/hook_desk.h"
+#include "daemon/pipeline/job_admission.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // "n1, n2 and 3 more".
 std::string SomeNodes(std::vector<std::string> names);
@@ -21,6 +21,6 @@ const std::string& NodeOf(const HookCaller& caller, const HookJob& job);
 // "node n1", "alice", "root".
 std::string CallerText(const HookCaller& caller);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_PIPELINE_HOOK_WORDS_H_

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/hook_desk.h"
+#include "daemon/pipeline/job_admission.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "daemon/pipeline/hook_words.h"
 #include "daemon/policy/decide.h"
@@ -14,7 +15,7 @@
 #include "daemon/policy/job_request.h"
 #include "daemon/policy/policy_source.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int kTries = 3;
@@ -29,14 +30,14 @@ bool IsAnother(const HookRun& known, const HookCaller& caller, const HookJob& jo
   const HookRecord& record = known.record;
   // As it was said first: who calls now may leave the scheduler out.
   const bool counted = CountsRestarts(record.job.scheduler.empty() ? job : record.job);
-  const int64_t same_ns = counted ? HookDesk::kSameCountedRunNs : HookDesk::kSameRunNs;
+  const int64_t same_ns = counted ? JobAdmission::kSameCountedRunNs : JobAdmission::kSameRunNs;
   if (record.ended_unix_ns != 0) return now_ns - record.ended_unix_ns > same_ns;
   // While others have not ended it, the end of one node is its own word only, which must not end theirs.
   if (caller.node.empty()) {
     if (known.part == HookRun::Part::kEnded) return now_ns - known.part_ended_unix_ns > same_ns;
     if (known.nodes_ended_unix_ns != 0) return now_ns - known.nodes_ended_unix_ns > same_ns;
   }
-  return now_ns - record.seen_unix_ns > HookDesk::kLongestRunNs;
+  return now_ns - record.seen_unix_ns > JobAdmission::kLongestRunNs;
 }
 
 bool WasOvertaken(const absl::Status& status) {
@@ -92,35 +93,36 @@ const char* HookResultName(HookResult result) {
   return "unknown";
 }
 
-HookDesk::HookDesk(SqliteStore& store, const Clock& clock, const PolicySource* policy, Ports ports)
+JobAdmission::JobAdmission(SqliteStore& store, const Clock& clock, const PolicySource* policy,
+                           Ports ports)
     : store_(store), clock_(clock), policy_(policy), ports_(std::move(ports)) {}
 
-HookDesk::Result HookDesk::Note(Result answer, HookResult result) {
+JobAdmission::Result JobAdmission::Note(Result answer, HookResult result) {
   if (!answer.ok()) result = ResultOf(answer.status());
-  absl::MutexLock lock(&figures_mutex_);
+  MutexLock lock(&figures_mutex_);
   ++figures_.calls[static_cast<size_t>(result)];
   if (result == HookResult::kDecided) ++figures_.jobs[static_cast<size_t>(answer->decision)];
   return answer;
 }
 
-void HookDesk::CountDecision(HookDecision decision) {
-  absl::MutexLock lock(&figures_mutex_);
+void JobAdmission::CountDecision(HookDecision decision) {
+  MutexLock lock(&figures_mutex_);
   ++figures_.jobs[static_cast<size_t>(decision)];
 }
 
-HookFigures HookDesk::figures() const {
-  absl::MutexLock lock(&figures_mutex_);
+HookFigures JobAdmission::figures() const {
+  MutexLock lock(&figures_mutex_);
   return figures_;
 }
 
-HookDesk::Result HookDesk::Begin(const HookCaller& caller, const HookJob& job) {
+JobAdmission::Result JobAdmission::Begin(const HookCaller& caller, const HookJob& job) {
   HookResult result = HookResult::kDecided;
   Result answer = TryBegin(caller, job, &result);
   return Note(std::move(answer), result);
 }
 
-HookDesk::Result HookDesk::TryBegin(const HookCaller& caller, const HookJob& job,
-                                    HookResult* result) {
+JobAdmission::Result JobAdmission::TryBegin(const HookCaller& caller, const HookJob& job,
+                                            HookResult* result) {
   RETURN_IF_ERROR(CheckCaller(caller, job));
   const std::shared_ptr<const Policy> policy = policy_ == nullptr ? nullptr : policy_->Get();
   if (policy == nullptr) {
@@ -133,7 +135,7 @@ HookDesk::Result HookDesk::TryBegin(const HookCaller& caller, const HookJob& job
                             : "start it with --policy FILE"),
         ""};
   }
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   TakeUpReady();
   Result answer = DecideOnce(caller, job, *policy, result);
   // Its number or the run itself was taken by a decision that had been given up and was stored after all: now it is known.
@@ -142,8 +144,8 @@ HookDesk::Result HookDesk::TryBegin(const HookCaller& caller, const HookJob& job
   return answer;
 }
 
-HookDesk::Result HookDesk::DecideOnce(const HookCaller& caller, const HookJob& job,
-                                      const Policy& policy, HookResult* result) {
+JobAdmission::Result JobAdmission::DecideOnce(const HookCaller& caller, const HookJob& job,
+                                              const Policy& policy, HookResult* result) {
   ASSIGN_OR_RETURN(const std::optional<HookRun> run, store_.HookRunOf(job, NodeOf(caller, job)));
   *result = HookResult::kDecided;
   const bool another = run.has_value() && IsAnother(*run, caller, job, clock_.UnixNs());
@@ -166,8 +168,8 @@ HookDesk::Result HookDesk::DecideOnce(const HookCaller& caller, const HookJob& j
 }
 
 // The answer is there; what is new is where the job runs.
-HookDesk::Result HookDesk::Repeat(const HookCaller& caller, const HookJob& job,
-                                  const HookRun& run) {
+JobAdmission::Result JobAdmission::Repeat(const HookCaller& caller, const HookJob& job,
+                                          const HookRun& run) {
   const HookRecord& record = run.record;
   if (MeansAnothers(caller, job, record.job)) return record.answer;
   const std::string& node = NodeOf(caller, job);
@@ -186,17 +188,17 @@ HookDesk::Result HookDesk::Repeat(const HookCaller& caller, const HookJob& job,
   return record.answer;
 }
 
-HookDesk::Result HookDesk::End(const HookCaller& caller, const HookJob& job) {
+JobAdmission::Result JobAdmission::End(const HookCaller& caller, const HookJob& job) {
   HookResult result = HookResult::kEnded;
   Result answer = TryEnd(caller, job, &result);
   return Note(std::move(answer), result);
 }
 
-HookDesk::Result HookDesk::TryEnd(const HookCaller& caller, const HookJob& job,
-                                  HookResult* result) {
+JobAdmission::Result JobAdmission::TryEnd(const HookCaller& caller, const HookJob& job,
+                                          HookResult* result) {
   RETURN_IF_ERROR(CheckCaller(caller, job));
   const std::string& node = NodeOf(caller, job);
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   TakeUpReady();
   ASSIGN_OR_RETURN(const std::optional<HookRun> run, FindEnding(job, node));
   SlowAdmission* slow = FindSlow(job);
@@ -214,8 +216,8 @@ HookDesk::Result HookDesk::TryEnd(const HookCaller& caller, const HookJob& job,
   return run->record.answer;
 }
 
-absl::Status HookDesk::EndRun(const HookCaller& caller, const HookJob& job,
-                              const HookRecord& record, int64_t unix_ns) {
+absl::Status JobAdmission::EndRun(const HookCaller& caller, const HookJob& job,
+                                  const HookRecord& record, int64_t unix_ns) {
   const std::string& node = NodeOf(caller, job);
   const std::string& profile = record.answer.profile_id;
   if (!profile.empty()) ports_.job_ended(profile, node);
@@ -223,8 +225,8 @@ absl::Status HookDesk::EndRun(const HookCaller& caller, const HookJob& job,
 }
 
 // The Epilog of a run that Slurm requeues bears the number of the next run already, which may have begun elsewhere.
-absl::StatusOr<std::optional<HookRun>> HookDesk::FindEnding(const HookJob& job,
-                                                            const std::string& node) {
+absl::StatusOr<std::optional<HookRun>> JobAdmission::FindEnding(const HookJob& job,
+                                                                const std::string& node) {
   ASSIGN_OR_RETURN(std::optional<HookRun> run, store_.HookRunOf(job, node));
   const auto begun = [](const std::optional<HookRun>& known) {
     return known.has_value() && known->part == HookRun::Part::kBegun;
@@ -236,7 +238,7 @@ absl::StatusOr<std::optional<HookRun>> HookDesk::FindEnding(const HookJob& job,
   return !run.has_value() || begun(earlier) ? earlier : run;
 }
 
-absl::StatusOr<HookOverview> HookDesk::List(const Requester& requester, int32_t limit) {
+absl::StatusOr<HookOverview> JobAdmission::List(const Requester& requester, int32_t limit) {
   const std::optional<uint32_t> uid =
       requester.privileged ? std::nullopt : std::optional<uint32_t>(requester.uid);
   HookOverview overview;
@@ -254,4 +256,4 @@ absl::StatusOr<HookOverview> HookDesk::List(const Requester& requester, int32_t 
   return overview;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -1,4 +1,4 @@
-// daemon/pipeline/hook_desk.h - where prologs and epilogs of schedulers report: one decision per run of a job, for good.
+// daemon/pipeline/job_admission.h - where prologs and epilogs of schedulers report: one decision per run of a job, for good.
 //
 // Shape    Begin decides once and begins the profile; every later Begin of the same run gets the same answer. Who has a
 //          node's certificate speaks for that node: the profile begins there, and each other node adds itself as it calls.
@@ -7,8 +7,8 @@
 //          the calls of its job that came meanwhile.
 // Errors   kPermissionDenied (a node that is not one of the job's), kInvalidArgument (host list), the store's.
 // Threads  thread-safe; one Begin or End at a time, each waits for a commit at the longest.
-#ifndef DAEMON_PIPELINE_HOOK_DESK_H_
-#define DAEMON_PIPELINE_HOOK_DESK_H_
+#ifndef DAEMON_PIPELINE_JOB_ADMISSION_H_
+#define DAEMON_PIPELINE_JOB_ADMISSION_H_
 
 #include <array>
 #include <cstdint>
@@ -21,15 +21,15 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 #include "core/model/hook.h"
 #include "core/model/policy.h"
 #include "daemon/control/events.h"
 #include "daemon/policy/decide.h"
 #include "daemon/store/sqlite_store.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class PolicySource;
 
@@ -56,7 +56,7 @@ struct HookFigures {
   std::array<uint64_t, kHookResultCount> calls{};
 };
 
-class HookDesk {
+class JobAdmission {
  public:
   // A call for a run that is over, or for one that its node has ended, is of another run when that was so long ago.
   static constexpr int64_t kSameRunNs = 60 * kNsPerSecond;
@@ -80,7 +80,7 @@ class HookDesk {
   };
 
   // `policy` outlives it; null: there is none.
-  HookDesk(SqliteStore& store, const Clock& clock, const PolicySource* policy, Ports ports);
+  JobAdmission(SqliteStore& store, const Clock& clock, const PolicySource* policy, Ports ports);
 
   absl::StatusOr<HookAnswer> Begin(const HookCaller& caller, const HookJob& job);
   absl::StatusOr<HookAnswer> End(const HookCaller& caller, const HookJob& job);
@@ -140,12 +140,12 @@ class HookDesk {
   const PolicySource* const policy_;
   const Ports ports_;
 
-  absl::Mutex mutex_;  // held while one job is decided about, also over its commit
+  Mutex mutex_;  // held while one job is decided about, also over its commit
   std::vector<SlowAdmission> slow_ ABSL_GUARDED_BY(mutex_);
-  mutable absl::Mutex figures_mutex_;
+  mutable Mutex figures_mutex_;
   HookFigures figures_ ABSL_GUARDED_BY(figures_mutex_);
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_PIPELINE_HOOK_DESK_H_

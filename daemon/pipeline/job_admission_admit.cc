@@ -4,34 +4,35 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
-#include "daemon/pipeline/hook_desk.h"
 #include "daemon/pipeline/hook_words.h"
+#include "daemon/pipeline/job_admission.h"
 #include "daemon/policy/decide.h"
 #include "daemon/policy/job_request.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // Set on the store's writer thread, which must not wait; read by Tick.
-class HookDesk::LateOutcome {
+class JobAdmission::LateOutcome {
  public:
   void Set(const absl::StatusOr<HookRecord>& record) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     record_ = record;
   }
   std::optional<absl::StatusOr<HookRecord>> Get() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return record_;
   }
 
  private:
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::optional<absl::StatusOr<HookRecord>> record_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A profile that is still on its way into the store takes its place already. One that gets there meanwhile counts twice
 // rather than not at all.
-absl::StatusOr<PolicyUse> HookDesk::Use(const std::string& counter, int64_t now_ns) {
+absl::StatusOr<PolicyUse> JobAdmission::Use(const std::string& counter, int64_t now_ns) {
   const int64_t slow =
       std::count_if(slow_.begin(), slow_.end(), [](const SlowAdmission& admission) {
         return admission.planned.has_value() && !admission.outcome->Get().has_value();
@@ -44,8 +45,8 @@ absl::StatusOr<PolicyUse> HookDesk::Use(const std::string& counter, int64_t now_
   return use;
 }
 
-HookDesk::Result HookDesk::Admit(const HookCaller& caller, const HookJob& job, const Policy& policy,
-                                 int64_t replaces) {
+JobAdmission::Result JobAdmission::Admit(const HookCaller& caller, const HookJob& job,
+                                         const Policy& policy, int64_t replaces) {
   const int64_t now_ns = clock_.UnixNs();
   HookAdmission admission;
   admission.node = NodeOf(caller, job);
@@ -80,7 +81,7 @@ HookDesk::Result HookDesk::Admit(const HookCaller& caller, const HookJob& job, c
   return stored.status();
 }
 
-void HookDesk::TakeUp(SlowAdmission admission, const HookRecord& stored) {
+void JobAdmission::TakeUp(SlowAdmission admission, const HookRecord& stored) {
   const HookJob& job = admission.job;
   const HookAnswer& answer = stored.answer;
   LogInfo("{} of {} (uid {}), told by {}: {}: {}", JobText(job), job.user, job.uid,
@@ -101,7 +102,7 @@ void HookDesk::TakeUp(SlowAdmission admission, const HookRecord& stored) {
   }
 }
 
-HookDesk::SlowAdmission* HookDesk::FindSlow(const HookJob& job) {
+JobAdmission::SlowAdmission* JobAdmission::FindSlow(const HookJob& job) {
   for (SlowAdmission& slow : slow_) {
     if (slow.job.cluster == job.cluster && slow.job.job == job.job &&
         slow.job.restart == job.restart)
@@ -110,7 +111,7 @@ HookDesk::SlowAdmission* HookDesk::FindSlow(const HookJob& job) {
   return nullptr;
 }
 
-absl::Status HookDesk::Remember(SlowAdmission& slow, LateCall call) {
+absl::Status JobAdmission::Remember(SlowAdmission& slow, LateCall call) {
   if (slow.calls.size() >= kMostLateCalls)
     return absl::ResourceExhaustedError(
         absl::StrCat(JobText(call.job), " is still being decided about, and too many calls wait"));
@@ -120,14 +121,14 @@ absl::Status HookDesk::Remember(SlowAdmission& slow, LateCall call) {
 }
 
 // Who decides takes up what is ready as well: the clockwork need not wait for a commit.
-void HookDesk::Tick() {
+void JobAdmission::Tick() {
   if (!mutex_.TryLock()) return;
   TakeUpReady();
   mutex_.Unlock();
 }
 
 // Without this the store would have a profile, and the quota count it, that nobody works on until perfd is restarted.
-void HookDesk::TakeUpReady() {
+void JobAdmission::TakeUpReady() {
   std::vector<std::pair<SlowAdmission, absl::StatusOr<HookRecord>>> ready;
   for (auto it = slow_.begin(); it != slow_.end();) {
     std::optional<absl::StatusOr<HookRecord>> record = it->outcome->Get();
@@ -148,14 +149,14 @@ void HookDesk::TakeUpReady() {
   }
 }
 
-std::string HookDesk::KnownName(const std::string& node) const {
+std::string JobAdmission::KnownName(const std::string& node) const {
   const NodeMatch match = MatchNodes({node}, ports_.nodes());
   return match.nodes.empty() ? node : match.nodes.front();
 }
 
 // Fills in the profile, or why there can be none.
-void HookDesk::Plan(const HookCaller& caller, const HookJob& job, const ProfileSpec& preset,
-                    HookAdmission* admission) {
+void JobAdmission::Plan(const HookCaller& caller, const HookJob& job, const ProfileSpec& preset,
+                        HookAdmission* admission) {
   HookAnswer& answer = admission->record.answer;
   const auto give_up = [&](absl::string_view why) {
     answer = {HookDecision::kUnavailable, absl::StrCat(answer.reason, ", but ", why), ""};
@@ -193,4 +194,4 @@ void HookDesk::Plan(const HookCaller& caller, const HookJob& job, const ProfileS
   admission->profile = *std::move(status);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

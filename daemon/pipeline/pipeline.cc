@@ -7,18 +7,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "daemon/pipeline/to_figure.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kMergeReserve = 256;                      // besides every window: reports
 constexpr absl::Duration kStopWithin = absl::Seconds(2);   // chores that have not begun, windows
 constexpr absl::Duration kMergeWithin = absl::Seconds(1);  // what they left to merge
 constexpr absl::Duration kTick = absl::Milliseconds(250);
-constexpr int64_t kChoresNs = 60 * kNsPerSecond;
-constexpr int64_t kSickChoresNs = 2 * kNsPerSecond;
+constexpr int64_t kMaintenanceNs = 60 * kNsPerSecond;
+constexpr int64_t kSickMaintenanceNs = 2 * kNsPerSecond;
 constexpr int64_t kLateDelayNs = kNsPerSecond;
 constexpr int64_t kForgetNodeNs = 24 * 3600 * kNsPerSecond;
 constexpr int64_t kKeepRecentNs = 3600 * kNsPerSecond;
@@ -33,7 +34,7 @@ Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions optio
     : store_(store),
       clock_(clock),
       options_(std::move(options)),
-      born_{clock_.MonotonicNs(), clock_.UnixNs()},
+      started_{clock_.MonotonicNs(), clock_.UnixNs()},
       results_(store),
       history_(store, clock),
       hooks_(store, clock_, options_.policy, HookPorts()),
@@ -41,7 +42,7 @@ Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions optio
       retention_(options_.retention),
       ingest_(IngestPorts(), options_.ingest),
       merge_("perfd-merge", 1, options_.ingest.most_windows + kMergeReserve),
-      chores_("perfd-chores", 1, 16) {}
+      maintenance_("perfd-chores", 1, 16) {}
 
 Pipeline::~Pipeline() {
   Stop();
@@ -60,7 +61,7 @@ absl::Status Pipeline::Restore() {
            absl::StrCat("the stored data could not be read: ", loaded.message())});
     }
     LogInfo("{} goes on: {} samples are stored", status.id, status.samples);
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (status.submit_to_first_sample_ns > 0) attached_.insert(status.id);
     RestoreOne(std::move(status), waits);
   }
@@ -73,11 +74,11 @@ void Pipeline::Run() {
 
 void Pipeline::Stop() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stopping_ = true;
   }
   if (ticker_.joinable()) ticker_.join();
-  chores_.Close(kStopWithin);
+  maintenance_.Close(kStopWithin);
   ingest_.Close(kStopWithin);
   merge_.Close(kMergeWithin);
 }
@@ -86,7 +87,7 @@ void Pipeline::TickLoop() {
   pthread_setname_np(pthread_self(), "perfd-tick");
   while (true) {
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kTick)) return;
     }
     Tick();
@@ -94,10 +95,10 @@ void Pipeline::TickLoop() {
 }
 
 void Pipeline::Tick() {
-  std::vector<DoctorRounds::Round> rounds;
+  std::vector<DoctorFanout::Round> rounds;
   std::vector<ProfileStatus> wanting, wanting_heat;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const Moment now = Now();
     Execute(table_.Tick(now));
     wanting = table_.WantingLoops(now);
@@ -112,17 +113,18 @@ void Pipeline::Tick() {
         ++it;
       }
     }
-    book_.Forget(now.unix_ns - kForgetNodeNs);
+    registry_.Forget(now.unix_ns - kForgetNodeNs);
     std::erase_if(recent_,
                   [&](const RecentProfile& recent) { return now.monotonic_ns >= recent.until_ns; });
-    if (now.monotonic_ns >= chores_due_ns_ && !chores_running_.exchange(true)) {
-      chores_due_ns_ = now.monotonic_ns + (store_.healthy() ? kChoresNs : kSickChoresNs);
-      if (!chores_.Post([this] { Chores(); })) chores_running_ = false;
+    if (now.monotonic_ns >= maintenance_due_ns_ && !maintenance_running_.exchange(true)) {
+      maintenance_due_ns_ =
+          now.monotonic_ns + (store_.healthy() ? kMaintenanceNs : kSickMaintenanceNs);
+      if (!maintenance_.Post([this] { Maintain(); })) maintenance_running_ = false;
     }
     if (!store_.healthy())
-      chores_due_ns_ = std::min(chores_due_ns_, now.monotonic_ns + kSickChoresNs);
+      maintenance_due_ns_ = std::min(maintenance_due_ns_, now.monotonic_ns + kSickMaintenanceNs);
   }
-  for (const DoctorRounds::Round& round : rounds) round.Answer();
+  for (const DoctorFanout::Round& round : rounds) round.Answer();
   for (const ProfileStatus& status : wanting) ChooseLoops(status);
   for (const ProfileStatus& status : wanting_heat) ChooseAgain(status);
   hooks_.Tick();
@@ -130,7 +132,7 @@ void Pipeline::Tick() {
 }
 
 void Pipeline::SetRetention(const RetentionPolicy& retention) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   retention_ = retention;
 }
 
@@ -138,7 +140,7 @@ void Pipeline::ChooseLoops(const ProfileStatus& status) {
   absl::StatusOr<std::vector<MeasureLoop>> loops = results_.HotLoops(status);
   if (!loops.ok())
     LogWarning("{}: its hot loops are not known: {}", status.id, Text(loops.status()));
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   Execute(table_.HotLoops(status.id, loops.ok() ? *std::move(loops) : std::vector<MeasureLoop>(),
                           Now()));
 }
@@ -147,33 +149,33 @@ void Pipeline::ChooseAgain(const ProfileStatus& status) {
   const absl::StatusOr<std::vector<HeatedLoop>> loops = results_.Heat(status.id, clock_.UnixNs());
   if (!loops.ok())
     LogWarning("{}: its hot loops are not known: {}", status.id, Text(loops.status()));
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   // Without heat nothing changes, and it is asked for again a while later.
   Execute(table_.Heat(status.id, loops.ok() ? *loops : std::vector<HeatedLoop>(), Now()));
 }
 
-void Pipeline::Chores() {
+void Pipeline::Maintain() {
   if (!store_.healthy()) (void)store_.Probe();
   SweepAggregates();
   // The clock may have been set since: for ages, time passes no faster than it does.
   const Moment now = Now();
-  const int64_t passed_ns = now.monotonic_ns - born_.monotonic_ns;
+  const int64_t passed_ns = now.monotonic_ns - started_.monotonic_ns;
   const absl::StatusOr<int> deleted =
-      store_.Retain(Retention(), std::min(now.unix_ns, born_.unix_ns + passed_ns));
+      store_.Retain(Retention(), std::min(now.unix_ns, started_.unix_ns + passed_ns));
   if (!deleted.ok()) {
     LogWarning("old profiles could not be deleted: {}", Text(deleted.status()));
   } else if (*deleted > 0) {
     LogInfo("{} old profiles were deleted", *deleted);
   }
-  chores_running_ = false;
+  maintenance_running_ = false;
 }
 
 RetentionPolicy Pipeline::Retention() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   RetentionPolicy policy = retention_;
   const int64_t now_ns = clock_.MonotonicNs();
   // A clock that is wrong at the start may yet be put right.
-  if (now_ns - born_.monotonic_ns < kFreshNs) policy.keep_ns = 0;
+  if (now_ns - started_.monotonic_ns < kFreshNs) policy.keep_ns = 0;
   std::erase_if(fresh_, [&](const FreshProfile& fresh) { return now_ns >= fresh.until_ns; });
   for (const FreshProfile& fresh : fresh_) policy.spared.push_back(fresh.profile_id);
   return policy;
@@ -182,16 +184,16 @@ RetentionPolicy Pipeline::Retention() {
 void Pipeline::SweepAggregates() {
   std::set<std::string> wanted;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     for (const auto& [id, late] : late_) wanted.insert(id);
     for (const std::string& id : table_.Ids()) wanted.insert(id);
   }
-  results_.KeepOnly([&](const std::string& id) { return wanted.contains(id); });
+  results_.RetainOnly([&](const std::string& id) { return wanted.contains(id); });
 }
 
 Ingest::Ports Pipeline::IngestPorts() {
   Ingest::Ports ports;
-  ports.fate = [this](const std::string& id) { return Fate(id); };
+  ports.disposition = [this](const std::string& id) { return Disposition(id); };
   ports.append = [this](const IncomingWindow& incoming,
                         std::function<void(absl::StatusOr<Appended>)> done) {
     const Window& window = incoming.window;
@@ -210,7 +212,7 @@ Ingest::Ports Pipeline::IngestPorts() {
   ports.keep_audit = [this](const IncomingWindow& incoming,
                             std::function<void(absl::Status)> done) {
     const Window& window = incoming.window;
-    return store_.KeepAudit(
+    return store_.StoreAudit(
         {window.profile_id, window.stream_id, window.sequence, window.node, "", window.audit},
         std::move(done));
   };
@@ -224,22 +226,23 @@ Ingest::Ports Pipeline::IngestPorts() {
   return ports;
 }
 
-absl::StatusOr<ProfileFate> Pipeline::Fate(const std::string& profile_id) {
+absl::StatusOr<ProfileDisposition> Pipeline::Disposition(const std::string& profile_id) {
   {
-    absl::MutexLock lock(&mutex_);
-    if (table_.Active(profile_id)) return ProfileFate::kActive;
+    MutexLock lock(&mutex_);
+    if (table_.Active(profile_id)) return ProfileDisposition::kActive;
   }
   const absl::StatusOr<ProfileStatus> status = store_.Profile(profile_id);
   const bool nobodys = absl::IsNotFound(status.status()) ||
                        absl::IsInvalidArgument(status.status()) ||
                        absl::IsDataLoss(status.status());
-  if (nobodys) return ProfileFate::kUnknown;
+  if (nobodys) return ProfileDisposition::kUnknown;
   RETURN_IF_ERROR(status.status());
-  return status->state == ProfileState::kPartial ? ProfileFate::kLate : ProfileFate::kOver;
+  return status->state == ProfileState::kPartial ? ProfileDisposition::kLate
+                                                 : ProfileDisposition::kOver;
 }
 
 // A pause for a shadow is no stop: the rank's other threads run on.
-void Pipeline::TellStops(const std::vector<AuditEntry>& audit) {
+void Pipeline::ReportStops(const std::vector<AuditEntry>& audit) {
   if (!options_.on_stop) return;
   for (const AuditEntry& entry : audit) {
     if (entry.action != "shadow" && entry.pause_ns > 0)
@@ -249,10 +252,10 @@ void Pipeline::TellStops(const std::vector<AuditEntry>& audit) {
 
 void Pipeline::Merge(const IncomingWindow& incoming, const Appended& appended) {
   const Window& window = incoming.window;
-  TellStops(window.audit);
+  ReportStops(window.audit);
   const absl::Status added = results_.Add(window.profile_id, window, appended.row_id);
   if (!added.ok()) LogError("window {} of {}: {}", window.sequence, window.profile_id, Text(added));
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (!table_.Active(window.profile_id)) {
     LateProfile& late = late_[window.profile_id];
     ++late.windows;
@@ -274,13 +277,13 @@ void Pipeline::Merge(const IncomingWindow& incoming, const Appended& appended) {
 void Pipeline::Execute(const Decisions& decisions) {
   for (const Decision& decision : decisions) {
     if (const auto* start = std::get_if<StartNode>(&decision)) {
-      if (const auto link = book_.Link(start->node)) link->Start(*start);
+      if (const auto link = registry_.Link(start->node)) link->Start(*start);
     } else if (const auto* stop = std::get_if<StopNode>(&decision)) {
-      if (const auto link = book_.Link(stop->node)) link->Stop(*stop);
+      if (const auto link = registry_.Link(stop->node)) link->Stop(*stop);
     } else if (const auto* measure = std::get_if<MeasureNode>(&decision)) {
-      if (const auto link = book_.Link(measure->node)) link->Measure(*measure);
+      if (const auto link = registry_.Link(measure->node)) link->Measure(*measure);
     } else if (const auto* charge = std::get_if<ChargeNode>(&decision)) {
-      if (const auto link = book_.Link(charge->node)) link->Charge(*charge);
+      if (const auto link = registry_.Link(charge->node)) link->Charge(*charge);
     } else if (const auto* save = std::get_if<SaveProfile>(&decision)) {
       Save(save->status);
     } else if (const auto* final_status = std::get_if<FinaliseProfile>(&decision)) {
@@ -314,7 +317,7 @@ void Pipeline::Finalise(const ProfileStatus& status) {
     LogWarning("the report of {} is not stored yet: {}", status.id, Text(report.status()));
   }
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (report.ok()) {
       Remember(*report);
       attached_.erase(status.id);
@@ -335,7 +338,7 @@ absl::StatusOr<Report> Pipeline::FinaliseOrFail(ProfileStatus status) {
   status.notices.push_back(
       {Notice::Severity::kError, absl::StatusCode::kDataLoss, "", 0,
        absl::StrCat("the stored data could not be read: ", report.status().message())});
-  RETURN_IF_ERROR(store_.PutStatus(status));
+  RETURN_IF_ERROR(store_.StoreStatus(status));
   report = Report{};
   report->status = std::move(status);
   return report;
@@ -362,10 +365,10 @@ void Pipeline::RebuildLate(const std::string& profile_id, uint64_t windows) {
   LogWarning("late windows of {} are stored but not in its report: {}", profile_id,
              Text(status.status()));
   if (absl::IsNotFound(status.status()) || absl::IsDataLoss(status.status())) return;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   LateProfile& late = late_[profile_id];
   late.windows += windows;
-  late.due_ns = clock_.MonotonicNs() + kSickChoresNs;
+  late.due_ns = clock_.MonotonicNs() + kSickMaintenanceNs;
 }
 
 void Pipeline::Remember(const Report& report) {
@@ -380,4 +383,4 @@ void Pipeline::Remember(const Report& report) {
   if (recent_.size() > kMaxRecent) recent_.pop_back();
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -22,8 +22,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 #include "core/model/history.h"
 #include "core/model/node.h"
 #include "core/model/report.h"
@@ -31,16 +31,16 @@
 #include "daemon/ingest/ingest.h"
 #include "daemon/ingest/worker.h"
 #include "daemon/metrics/figures.h"
-#include "daemon/pipeline/agent_book.h"
-#include "daemon/pipeline/doctor_rounds.h"
-#include "daemon/pipeline/history_book.h"
-#include "daemon/pipeline/hook_desk.h"
+#include "daemon/pipeline/agent_registry.h"
+#include "daemon/pipeline/doctor_fanout.h"
+#include "daemon/pipeline/history_query.h"
+#include "daemon/pipeline/job_admission.h"
 #include "daemon/pipeline/pipeline_options.h"
 #include "daemon/pipeline/pipeline_records.h"
 #include "daemon/pipeline/results.h"
 #include "daemon/store/sqlite_store.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class Pipeline {
  public:
@@ -77,11 +77,11 @@ class Pipeline {
                                                 int32_t limit);
   std::vector<NodeStatus> Nodes();
   // `node` empty: every node. `done` runs on another thread, within about 5 s.
-  absl::Status Doctor(const std::string& node, DoctorRounds::Done done);
+  absl::Status Doctor(const std::string& node, DoctorFanout::Done done);
   // Answers everyone who waits for a Doctor, with what came so far.
   void EndDoctor();
   // Schedulers: their prologs and epilogs.
-  HookDesk& hooks() { return hooks_; }
+  JobAdmission& hooks() { return hooks_; }
 
   // Agents. AgentConnected welcomes the agent through its link and returns the number of the connection.
   absl::StatusOr<uint64_t> AgentConnected(AgentFacts facts, std::shared_ptr<AgentLink> link);
@@ -89,10 +89,10 @@ class Pipeline {
   void Heartbeat(uint64_t connection, const AgentHealth& health);
   // The answer to AskClock, asked at job time `sent_ns`: the node's CLOCK_MONOTONIC then.
   void ClockAnswer(uint64_t connection, int64_t sent_ns, int64_t here_ns);
-  void News(uint64_t connection, const SessionUpdate& update);
+  void OnSessionUpdate(uint64_t connection, const SessionUpdate& update);
   // done(OK): acknowledge. A window that can never be taken is acknowledged too: counted, logged, and told its profile.
-  void TakeWindow(uint64_t connection, IncomingWindow window,
-                  std::function<void(absl::Status)> done);
+  void AcceptWindow(uint64_t connection, IncomingWindow window,
+                    std::function<void(absl::Status)> done);
   // A window that could not even be read.
   void RefuseWindow(uint64_t connection, const std::string& profile_id, uint64_t sequence,
                     const absl::Status& why, std::function<void(absl::Status)> done);
@@ -110,9 +110,9 @@ class Pipeline {
 
  private:
   Moment Now() const;
-  void AskClock(AgentBook::Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AskClock(AgentRegistry::Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Ingest::Ports IngestPorts();
-  HookDesk::Ports HookPorts();
+  JobAdmission::Ports HookPorts();
   absl::Status RestoreLate();
   void RestoreOne(ProfileStatus status, const std::vector<HookWait>& waits)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -121,9 +121,9 @@ class Pipeline {
   absl::Status Check(const Sender& sender, const Window& window);
   void PostRefused(const RefusedWindow& window);
   void LogRefusal(const Sender& sender, const RefusedWindow& window, const absl::Status& why);
-  absl::StatusOr<ProfileFate> Fate(const std::string& profile_id);
+  absl::StatusOr<ProfileDisposition> Disposition(const std::string& profile_id);
   void Merge(const IncomingWindow& incoming, const Appended& appended);
-  void TellStops(const std::vector<AuditEntry>& audit);
+  void ReportStops(const std::vector<AuditEntry>& audit);
   void Execute(const Decisions& decisions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Save(const ProfileStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostFinalise(const ProfileStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -136,7 +136,7 @@ class Pipeline {
   void ChooseLoops(const ProfileStatus& status);
   void ChooseAgain(const ProfileStatus& status);
   void TickLoop();
-  void Chores();
+  void Maintain();
   absl::StatusOr<std::string> Resolve(const Requester& requester, const std::string& text);
   absl::StatusOr<ProfileStatus> Visible(const Requester& requester, const std::string& id);
   std::vector<DoctorCheck> OwnChecks();
@@ -145,16 +145,16 @@ class Pipeline {
   SqliteStore& store_;
   const Clock& clock_;
   const PipelineOptions options_;
-  const Moment born_;
+  const Moment started_;
   std::atomic<uint64_t> turns_{0};
   Results results_;
-  HistoryBook history_;
-  HookDesk hooks_;
+  HistoryQuery history_;
+  JobAdmission hooks_;
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   SessionTable table_ ABSL_GUARDED_BY(mutex_);
-  AgentBook book_ ABSL_GUARDED_BY(mutex_);
-  DoctorRounds doctor_ ABSL_GUARDED_BY(mutex_);
+  AgentRegistry registry_ ABSL_GUARDED_BY(mutex_);
+  DoctorFanout doctor_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> attached_
       ABSL_GUARDED_BY(mutex_);  // active profiles whose first sample was noted
   std::map<std::string, LateProfile> late_ ABSL_GUARDED_BY(mutex_);
@@ -163,18 +163,18 @@ class Pipeline {
   int64_t refusal_logged_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t refusals_unlogged_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t malformed_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t chores_due_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t maintenance_due_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   RetentionPolicy retention_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::atomic<bool> chores_running_{false};
+  std::atomic<bool> maintenance_running_{false};
 
   // Last: their threads use everything above.
   Ingest ingest_;
   Worker merge_;
-  Worker chores_;
+  Worker maintenance_;
   std::thread ticker_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_PIPELINE_PIPELINE_H_

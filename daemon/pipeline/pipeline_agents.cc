@@ -3,11 +3,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/store/window_table.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kMaxShownName = 128;
@@ -23,12 +24,12 @@ absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
   ASSIGN_OR_RETURN(const StreamState stream, store_.Stream(facts.stream_id));
   facts.stored_sequence = stream.last;
   facts.stream_missing = stream.missing;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const AgentFacts* present = table_.FindAgent(facts.node);
   const Moment now = Now();
-  ASSIGN_OR_RETURN(const uint64_t connection, book_.Connect(facts, link, now));
+  ASSIGN_OR_RETURN(const uint64_t connection, registry_.Connect(facts, link, now));
   link->Welcome(facts.stored_sequence);
-  if (AgentBook::Entry* entry = book_.Find(connection); entry != nullptr) {
+  if (AgentRegistry::Entry* entry = registry_.Find(connection); entry != nullptr) {
     facts.clock = entry->clock.Best(now.job_ns);
     AskClock(*entry);
   }
@@ -40,29 +41,29 @@ absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
 }
 
 void Pipeline::AgentGone(uint64_t connection) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const Moment now = Now();
-  const std::string node = book_.Disconnect(connection, now.unix_ns);
+  const std::string node = registry_.Disconnect(connection, now.unix_ns);
   if (node.empty()) return;  // it had been replaced
   LogInfo("agent of node {} disconnected", node);
   Execute(table_.AgentGone(node, now));
 }
 
 void Pipeline::Heartbeat(uint64_t connection, const AgentHealth& health) {
-  absl::MutexLock lock(&mutex_);
-  AgentBook::Entry* entry = book_.Find(connection);
+  MutexLock lock(&mutex_);
+  AgentRegistry::Entry* entry = registry_.Find(connection);
   if (entry == nullptr) return;
   entry->status.health = health;
-  AgentBook::Heard(*entry, Now());
+  AgentRegistry::Heard(*entry, Now());
   AskClock(*entry);
 }
 
 Moment Pipeline::Now() const {
   const int64_t monotonic_ns = clock_.MonotonicNs();
-  return {monotonic_ns, clock_.UnixNs(), born_.unix_ns + monotonic_ns - born_.monotonic_ns};
+  return {monotonic_ns, clock_.UnixNs(), started_.unix_ns + monotonic_ns - started_.monotonic_ns};
 }
 
-void Pipeline::AskClock(AgentBook::Entry& entry) {
+void Pipeline::AskClock(AgentRegistry::Entry& entry) {
   if (!entry.facts.pause_leases || entry.link == nullptr) return;
   const int64_t job_ns = Now().job_ns;
   entry.clock_asked_ns = job_ns;
@@ -73,13 +74,13 @@ void Pipeline::AskClock(AgentBook::Entry& entry) {
 constexpr int64_t kMostClockNs = 100ll * 366 * 86'400 * kNsPerSecond;
 
 void Pipeline::ClockAnswer(uint64_t connection, int64_t sent_ns, int64_t here_ns) {
-  absl::MutexLock lock(&mutex_);
-  AgentBook::Entry* entry = book_.Find(connection);
+  MutexLock lock(&mutex_);
+  AgentRegistry::Entry* entry = registry_.Find(connection);
   if (entry == nullptr || sent_ns <= 0 || sent_ns != entry->clock_asked_ns) return;
   if (here_ns < 0 || here_ns > kMostClockNs) return;  // asked again with the next heartbeat
   entry->clock_asked_ns = 0;
   const Moment now = Now();
-  AgentBook::Heard(*entry, now);
+  AgentRegistry::Heard(*entry, now);
   entry->clock.Learn(sent_ns, now.job_ns, here_ns);
   const std::optional<ClockReading> best = entry->clock.Best(now.job_ns);
   if (best.has_value()) table_.ClockRead(entry->facts.node, *best);
@@ -87,19 +88,19 @@ void Pipeline::ClockAnswer(uint64_t connection, int64_t sent_ns, int64_t here_ns
   if (entry->clock.readings() < ClockExchange::kReadings / 2) AskClock(*entry);
 }
 
-void Pipeline::News(uint64_t connection, const SessionUpdate& update) {
+void Pipeline::OnSessionUpdate(uint64_t connection, const SessionUpdate& update) {
   const std::optional<Sender> sender = FindSender(connection);
   if (!sender.has_value() || !MaySpeakFor(*sender, update.profile_id)) return;
-  absl::MutexLock lock(&mutex_);
-  AgentBook::Entry* entry = book_.Find(connection);
+  MutexLock lock(&mutex_);
+  AgentRegistry::Entry* entry = registry_.Find(connection);
   if (entry == nullptr) return;
-  AgentBook::Heard(*entry, Now());
+  AgentRegistry::Heard(*entry, Now());
   Execute(table_.Update(sender->node, update, Now()));
 }
 
 std::optional<Sender> Pipeline::FindSender(uint64_t connection) {
-  absl::MutexLock lock(&mutex_);
-  const AgentBook::Entry* entry = book_.Find(connection);
+  MutexLock lock(&mutex_);
+  const AgentRegistry::Entry* entry = registry_.Find(connection);
   if (entry == nullptr) return std::nullopt;
   const AgentFacts& facts = entry->facts;
   return Sender{facts.node, facts.stream_id, facts.user_mode, facts.uid, facts.certified};
@@ -108,7 +109,7 @@ std::optional<Sender> Pipeline::FindSender(uint64_t connection) {
 bool Pipeline::MaySpeakFor(const Sender& sender, const std::string& profile_id) {
   if (!sender.user_mode) return true;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (const auto owner = table_.Owner(profile_id); owner.has_value()) return *owner == sender.uid;
   }
   // Not under the lock: the store may take its time. Unknown profiles are sorted out by ingest.
@@ -134,14 +135,14 @@ absl::Status Pipeline::Check(const Sender& sender, const Window& window) {
         absl::StrCat("it is of node '", window.node.substr(0, kMaxShownName),
                      "', but the agent's certificate is for '", sender.node, "'"));
   }
-  absl::MutexLock lock(&mutex_);
-  if (book_.MayBeNameOf(window.node, sender.stream_id)) return absl::OkStatus();
+  MutexLock lock(&mutex_);
+  if (registry_.MayBeNameOf(window.node, sender.stream_id)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "it is of node '", window.node.substr(0, kMaxShownName), "', which has an agent of its own"));
 }
 
-void Pipeline::TakeWindow(uint64_t connection, IncomingWindow window,
-                          std::function<void(absl::Status)> done) {
+void Pipeline::AcceptWindow(uint64_t connection, IncomingWindow window,
+                            std::function<void(absl::Status)> done) {
   const std::optional<Sender> sender = FindSender(connection);
   if (!sender.has_value()) {
     return done(absl::AbortedError("replaced by a newer connection of the same agent"));
@@ -183,7 +184,7 @@ void Pipeline::RefuseWindow(uint64_t connection, const std::string& profile_id, 
 // By way of the merge queue: the windows before it must have been counted when it may be the last one.
 void Pipeline::PostRefused(const RefusedWindow& window) {
   const auto tell = [this, window] {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     Execute(table_.Refused(window, Now()));
   };
   if (!merge_.Post(tell)) tell();
@@ -191,7 +192,7 @@ void Pipeline::PostRefused(const RefusedWindow& window) {
 
 void Pipeline::LogRefusal(const Sender& sender, const RefusedWindow& window,
                           const absl::Status& why) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const int64_t now_ns = clock_.MonotonicNs();
   if (refusal_logged_ns_ != 0 && now_ns - refusal_logged_ns_ < kNsPerSecond) {
     ++refusals_unlogged_;
@@ -205,14 +206,14 @@ void Pipeline::LogRefusal(const Sender& sender, const RefusedWindow& window,
 
 void Pipeline::DoctorAnswer(uint64_t connection, uint64_t request_id,
                             std::vector<DoctorCheck> checks) {
-  std::vector<DoctorRounds::Round> finished;
+  std::vector<DoctorFanout::Round> finished;
   {
-    absl::MutexLock lock(&mutex_);
-    const AgentBook::Entry* entry = book_.Find(connection);
+    MutexLock lock(&mutex_);
+    const AgentRegistry::Entry* entry = registry_.Find(connection);
     if (entry == nullptr) return;
     finished = doctor_.Take(request_id, entry->facts.node, std::move(checks));
   }
-  for (const DoctorRounds::Round& round : finished) round.Answer();
+  for (const DoctorFanout::Round& round : finished) round.Answer();
 }
 
 // Windows that came after the end of their profile, where the last stop came before their report was made anew.
@@ -221,7 +222,7 @@ absl::Status Pipeline::RestoreLate() {
   for (const auto& [id, windows] : counts) {
     const absl::StatusOr<ProfileStatus> status = store_.Profile(id);
     if (!status.ok() || status->state != ProfileState::kPartial) continue;
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     late_[id] = {windows, clock_.MonotonicNs()};
   }
   return absl::OkStatus();
@@ -229,8 +230,8 @@ absl::Status Pipeline::RestoreLate() {
 
 void Pipeline::CountMalformed() {
   ingest_.CountMalformed();
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   ++malformed_;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

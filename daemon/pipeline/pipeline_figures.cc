@@ -5,11 +5,12 @@
 #include <utility>
 
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/pipeline/to_figure.h"
 #include "daemon/policy/policy_source.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kMaxHotProfiles = 20;
@@ -30,7 +31,7 @@ std::vector<ProfileFigure> Pipeline::HotProfiles() {
   std::vector<ProfileStatus> active;
   std::vector<ProfileFigure> recent;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     active = table_.Statuses(Now());
     for (const RecentProfile& profile : recent_) recent.push_back(profile.figure);
   }
@@ -88,12 +89,12 @@ DaemonFigures Pipeline::Figures() {
   figures.store_healthy = store_.healthy();
   AddHook(hooks_.figures(), options_.policy, figures);
   figures.hot = HotProfiles();
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   figures.streams_malformed = malformed_;
-  figures.agents_connected = book_.connected();
-  figures.agents_known = book_.entries().size();
+  figures.agents_connected = registry_.connected();
+  figures.agents_known = registry_.entries().size();
   std::map<std::string, uint64_t> versions;
-  for (const auto& [node, entry] : book_.entries()) {
+  for (const auto& [node, entry] : registry_.entries()) {
     if (entry.connection == 0) continue;
     const bool room = versions.size() < kMaxVersions || versions.contains(entry.facts.version);
     ++versions[room ? entry.facts.version : "other"];
@@ -111,4 +112,4 @@ DaemonFigures Pipeline::Figures() {
   return figures;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

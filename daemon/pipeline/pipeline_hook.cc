@@ -3,48 +3,49 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/policy/job_request.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int64_t kMostWaitNs = 7 * 24 * 3600 * kNsPerSecond;
 
 }  // namespace
 
-HookDesk::Ports Pipeline::HookPorts() {
-  HookDesk::Ports ports;
+JobAdmission::Ports Pipeline::HookPorts() {
+  JobAdmission::Ports ports;
   ports.plan = [this](const SubmitRequest& request) -> absl::StatusOr<ProfileStatus> {
     if (!store_.healthy())
       return absl::ResourceExhaustedError(
           absl::StrCat("the daemon's store cannot write: free space in ", store_.directory()));
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return table_.Plan(request, Now());
   };
   ports.abandon = [this] {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     table_.Abandon();
   };
   ports.add = [this](ProfileStatus status, const FollowedJob& job) {
     results_.Begin(status.id);
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     Execute(table_.Add(std::move(status), Now(), job));
   };
   ports.join = [this](const std::string& profile_id, const std::string& node) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const Decisions decisions = table_.Join(profile_id, node, Now());
     Execute(decisions);
     return !decisions.empty();
   };
   ports.job_ended = [this](const std::string& profile_id, const std::string& node) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     Execute(table_.JobEnded(profile_id, node, Now()));
   };
   ports.nodes = [this] {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     std::vector<std::string> nodes;
-    for (const auto& [name, entry] : book_.entries()) {
+    for (const auto& [name, entry] : registry_.entries()) {
       if (entry.connection != 0) nodes.push_back(name);
     }
     return nodes;
@@ -68,4 +69,4 @@ void Pipeline::RestoreOne(ProfileStatus status, const std::vector<HookWait>& wai
   for (const std::string& node : wait->ended_nodes) Execute(table_.JobEnded(id, node, now));
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -12,7 +12,7 @@
 #include "daemon/ingest/ingest.h"
 #include "daemon/store/records.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class PolicySource;
 
@@ -35,6 +35,6 @@ struct WatchView {
   std::vector<ReportRow> top_loops;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_PIPELINE_PIPELINE_OPTIONS_H_

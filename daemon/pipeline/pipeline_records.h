@@ -7,7 +7,7 @@
 
 #include "daemon/metrics/figures.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // A profile that windows came for after its end.
 struct LateProfile {
@@ -36,6 +36,6 @@ struct FreshProfile {
   int64_t until_ns = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_PIPELINE_PIPELINE_RECORDS_H_

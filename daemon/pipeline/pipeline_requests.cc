@@ -9,11 +9,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/store/profile_id.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr uint64_t kLowDiskBytes = uint64_t{1} << 30;
@@ -68,13 +69,13 @@ absl::StatusOr<ProfileStatus> Pipeline::Submit(const SubmitRequest& request) {
   }
   absl::StatusOr<ProfileStatus> planned;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     planned = table_.Plan(request, Now());
   }
   RETURN_IF_ERROR(planned.status());
   const absl::StatusOr<std::string> created = store_.Create(*planned);
   if (created.ok()) results_.Begin(*created);
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (!created.ok()) {
     table_.Abandon();
     return created.status();
@@ -111,7 +112,7 @@ absl::StatusOr<ProfileStatus> Pipeline::Visible(const Requester& requester, cons
   ASSIGN_OR_RETURN(const std::string resolved, Resolve(requester, id));
   absl::StatusOr<ProfileStatus> status;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     status = table_.Status(resolved, Now());
   }
   if (!status.ok()) status = store_.Profile(resolved);
@@ -132,7 +133,7 @@ absl::StatusOr<std::vector<ProfileStatus>> Pipeline::List(const Requester& reque
                      .limit = limit == 0 ? 50 : std::clamp(limit, 1, 1000)};
   if (!requester.privileged) query.uid = requester.uid;
   ASSIGN_OR_RETURN(std::vector<ProfileStatus> profiles, store_.Profiles(query));
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   for (ProfileStatus& profile : profiles) {
     absl::StatusOr<ProfileStatus> live = table_.Status(profile.id, Now());
     if (live.ok()) profile = *std::move(live);
@@ -165,7 +166,7 @@ absl::StatusOr<WatchView> Pipeline::Watch(const Requester& requester, const std:
 absl::StatusOr<ProfileStatus> Pipeline::Cancel(const Requester& requester, const std::string& id) {
   ASSIGN_OR_RETURN(const ProfileStatus status, Visible(requester, id));
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     ASSIGN_OR_RETURN(const Decisions decisions, table_.Cancel(status.id, requester.name, Now()));
     Execute(decisions);
   }
@@ -199,9 +200,9 @@ absl::StatusOr<std::vector<AuditEntry>> Pipeline::Audit(const Requester& request
 }
 
 std::vector<NodeStatus> Pipeline::Nodes() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   std::vector<NodeStatus> nodes;
-  for (const auto& [name, entry] : book_.entries()) nodes.push_back(entry.status);
+  for (const auto& [name, entry] : registry_.entries()) nodes.push_back(entry.status);
   return nodes;
 }
 
@@ -222,12 +223,12 @@ std::vector<DoctorCheck> Pipeline::OwnChecks() {
   return checks;
 }
 
-absl::Status Pipeline::Doctor(const std::string& node, DoctorRounds::Done done) {
+absl::Status Pipeline::Doctor(const std::string& node, DoctorFanout::Done done) {
   std::vector<DoctorReport> own;
   if (node.empty() || node == "perfd") own.push_back({"perfd", OwnChecks()});
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   std::vector<std::string> nodes;
-  for (const auto& [name, entry] : book_.entries()) {
+  for (const auto& [name, entry] : registry_.entries()) {
     if (entry.connection != 0 && (node.empty() || node == name)) nodes.push_back(name);
   }
   if (own.empty() && nodes.empty()) {
@@ -236,18 +237,18 @@ absl::Status Pipeline::Doctor(const std::string& node, DoctorRounds::Done done) 
   ASSIGN_OR_RETURN(const uint64_t id,
                    doctor_.Begin(nodes, std::move(own), clock_.MonotonicNs(), std::move(done)));
   for (const std::string& name : nodes) {
-    if (const auto link = book_.Link(name)) link->AskDoctor(id);
+    if (const auto link = registry_.Link(name)) link->AskDoctor(id);
   }
   return absl::OkStatus();
 }
 
 void Pipeline::EndDoctor() {
-  std::vector<DoctorRounds::Round> rounds;
+  std::vector<DoctorFanout::Round> rounds;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     rounds = doctor_.Expire(std::numeric_limits<int64_t>::max());
   }
-  for (const DoctorRounds::Round& round : rounds) round.Answer();
+  for (const DoctorFanout::Round& round : rounds) round.Answer();
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/wire/wire.h"
 #include "daemon/aggregate/aggregate_codec.h"
@@ -16,7 +17,7 @@
 #include "daemon/report/report_builder.h"
 #include "daemon/report/top_loops.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 // Windows kept one by one before they are folded into the stored aggregate: bounds the time of a restart.
@@ -43,7 +44,7 @@ void Refresh(ProfileStatus& status, const ProfileAggregate& aggregate) {
 }
 
 // Two launches of one program have the same rank numbers: each process keeps its own line, and the user is told.
-void NoteSeveralJobs(ProfileStatus& status, const ProfileAggregate& aggregate) {
+void RecordSeveralJobs(ProfileStatus& status, const ProfileAggregate& aggregate) {
   std::set<std::string> jobs;
   std::map<int32_t, std::string> job_of_rank;
   bool repeated = false;
@@ -67,32 +68,32 @@ void NoteSeveralJobs(ProfileStatus& status, const ProfileAggregate& aggregate) {
 }  // namespace
 
 void Results::Begin(const std::string& profile_id) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   live_.try_emplace(profile_id, std::make_shared<Live>());
 }
 
 absl::Status Results::Load(ProfileStatus& status) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(status.id));
-  absl::MutexLock lock(&live->mutex);
+  MutexLock lock(&live->mutex);
   Refresh(status, live->aggregate);
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<Results::Live>> Results::Get(const std::string& profile_id) {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto it = live_.find(profile_id);
     if (it != live_.end()) return it->second;
   }
   // Not under the lock: reading a large profile takes seconds. Should two threads do it, one result is dropped.
   ASSIGN_OR_RETURN(std::shared_ptr<Live> live, Rebuild(profile_id));
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return live_.try_emplace(profile_id, std::move(live)).first->second;
 }
 
 absl::StatusOr<std::shared_ptr<Results::Live>> Results::Rebuild(const std::string& profile_id) {
   auto live = std::make_shared<Live>();
-  absl::MutexLock lock(&live->mutex);
+  MutexLock lock(&live->mutex);
   ResultsVisitor visitor;
   visitor.aggregate = [&](const std::string& body, int64_t up_to_row_id) -> absl::Status {
     live->mutex.AssertHeld();
@@ -119,7 +120,7 @@ absl::StatusOr<std::shared_ptr<Results::Live>> Results::Rebuild(const std::strin
 
 absl::Status Results::Add(const std::string& profile_id, const Window& window, int64_t row_id) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(profile_id));
-  absl::MutexLock lock(&live->mutex);
+  MutexLock lock(&live->mutex);
   if (row_id <= live->row_id) return absl::OkStatus();  // came in with the rebuild
   live->aggregate.Add(window);
   live->heat.Add(window);
@@ -132,62 +133,62 @@ absl::Status Results::Add(const std::string& profile_id, const Window& window, i
 
 absl::StatusOr<Report> Results::Build(const ProfileStatus& status) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(status.id));
-  absl::MutexLock lock(&live->mutex);
+  MutexLock lock(&live->mutex);
   return BuildReport(status, live->aggregate);
 }
 
 absl::StatusOr<std::vector<ReportRow>> Results::Top(const std::string& profile_id, int count) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(profile_id));
-  absl::MutexLock lock(&live->mutex);
+  MutexLock lock(&live->mutex);
   return TopLoops(live->aggregate, static_cast<size_t>(std::max(0, count)));
 }
 
 absl::StatusOr<std::vector<LoopVerdict>> Results::Verdicts(const std::string& profile_id,
                                                            const std::vector<ReportRow>& rows) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(profile_id));
-  absl::MutexLock lock(&live->mutex);
+  MutexLock lock(&live->mutex);
   return TopVerdicts(live->aggregate, rows, rows.size());
 }
 
 absl::StatusOr<std::vector<MeasureLoop>> Results::HotLoops(const ProfileStatus& status) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(status.id));
-  absl::MutexLock lock(&live->mutex);
-  return perfd::HotLoops(live->aggregate, status.spec.hotspots);
+  MutexLock lock(&live->mutex);
+  return perfd::daemon::HotLoops(live->aggregate, status.spec.hotspots);
 }
 
 absl::StatusOr<std::vector<HeatedLoop>> Results::Heat(const std::string& profile_id,
                                                       int64_t now_unix_ns) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(profile_id));
-  absl::MutexLock lock(&live->mutex);
+  MutexLock lock(&live->mutex);
   return HeatOfLoops(live->aggregate, live->heat.Recent(now_unix_ns, kRecentNs));
 }
 
 absl::StatusOr<Report> Results::Finalise(ProfileStatus status) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(status.id));
-  absl::MutexLock lock(&live->mutex);
+  MutexLock lock(&live->mutex);
   Refresh(status, live->aggregate);
-  NoteSeveralJobs(status, live->aggregate);
+  RecordSeveralJobs(status, live->aggregate);
   Report report = BuildReport(status, live->aggregate);
-  RETURN_IF_ERROR(store_.PutFinal({.status = std::move(status),
-                                   .report = report,
-                                   .aggregate = SerializeAggregate(live->aggregate),
-                                   .up_to_row_id = live->row_id}));
+  RETURN_IF_ERROR(store_.StoreFinal({.status = std::move(status),
+                                     .report = report,
+                                     .aggregate = SerializeAggregate(live->aggregate),
+                                     .up_to_row_id = live->row_id}));
   return report;
 }
 
 void Results::Forget(const std::string& profile_id) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   live_.erase(profile_id);
 }
 
-void Results::KeepOnly(const std::function<bool(const std::string& profile_id)>& wanted) {
-  absl::MutexLock lock(&mutex_);
+void Results::RetainOnly(const std::function<bool(const std::string& profile_id)>& wanted) {
+  MutexLock lock(&mutex_);
   std::erase_if(live_, [&](const auto& item) { return !wanted(item.first); });
 }
 
 size_t Results::size() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return live_.size();
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

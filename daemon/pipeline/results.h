@@ -15,8 +15,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "core/analysis/hot_phases.h"
+#include "core/base/mutex.h"
 #include "core/model/measure_order.h"
 #include "core/model/report.h"
 #include "core/model/window.h"
@@ -24,7 +24,7 @@
 #include "daemon/aggregate/recent_heat.h"
 #include "daemon/store/sqlite_store.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class Results {
  public:
@@ -50,12 +50,12 @@ class Results {
   absl::StatusOr<Report> Finalise(ProfileStatus status);
   void Forget(const std::string& profile_id);
   // Forgets the others: whoever asks about a profile that has just ended brings its aggregate back.
-  void KeepOnly(const std::function<bool(const std::string& profile_id)>& wanted);
+  void RetainOnly(const std::function<bool(const std::string& profile_id)>& wanted);
   size_t size();
 
  private:
   struct Live {
-    absl::Mutex mutex;
+    Mutex mutex;
     ProfileAggregate aggregate ABSL_GUARDED_BY(mutex);
     RecentHeat heat ABSL_GUARDED_BY(mutex);
     int64_t row_id ABSL_GUARDED_BY(mutex) = 0;  // contained up to here
@@ -68,10 +68,10 @@ class Results {
   absl::StatusOr<std::shared_ptr<Live>> Rebuild(const std::string& profile_id);
 
   SqliteStore& store_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::map<std::string, std::shared_ptr<Live>> live_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_PIPELINE_RESULTS_H_

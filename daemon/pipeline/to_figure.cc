@@ -12,7 +12,7 @@
 #include "core/analysis/jobs/history.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 // Indexed by MeasureState.
@@ -122,4 +122,4 @@ void AddOutcome(const Report& report, ProfileFigure& figure) {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

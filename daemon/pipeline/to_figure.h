@@ -7,7 +7,7 @@
 #include "core/model/report.h"
 #include "daemon/metrics/figures.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 ProfileFigure ToFigure(const ProfileStatus& status, const std::vector<ReportRow>& loops,
                        size_t count);
@@ -18,6 +18,6 @@ void AddVerdicts(const std::vector<LoopVerdict>& verdicts, size_t count, Profile
 // Adds what only the report tells, also the program where the request did not name it. `figure` has the first loops of the same report.
 void AddOutcome(const Report& report, ProfileFigure& figure);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_PIPELINE_TO_FIGURE_H_

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using Action = PolicyRule::Action;
@@ -117,11 +117,12 @@ PolicyChoice Choose(const Policy& policy, const HookJob& job, int64_t counted) {
       rule == nullptr ? "by policy" : absl::StrCat("by policy, ", RuleText(policy, *rule));
   if (rule != nullptr && rule->action == Action::kNever)
     return Refuse(HookDecision::kNever, absl::StrCat("never ", where));
-  if (job.wish == HookWish::kOptOut && policy.users_opt_out)
+  if (job.preference == HookPreference::kOptOut && policy.users_opt_out)
     return Refuse(HookDecision::kOptedOut, "refused by its user");
   const std::string& preset =
       rule == nullptr || rule->preset.empty() ? policy.preset : rule->preset;
-  if (job.wish == HookWish::kOptIn && policy.users_opt_in) return AskedFor(policy, job, preset);
+  if (job.preference == HookPreference::kOptIn && policy.users_opt_in)
+    return AskedFor(policy, job, preset);
   if (rule != nullptr && rule->action == Action::kProfile)
     return Accept(EveryText(1, where), preset);
   const bool own = rule != nullptr && rule->every.has_value();
@@ -162,4 +163,4 @@ int64_t MidnightNs(int64_t unix_ns) {
   return unix_ns - unix_ns % kDayNs;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

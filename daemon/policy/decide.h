@@ -13,7 +13,7 @@
 #include "core/model/hook.h"
 #include "core/model/policy.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct PolicyUse {
   int64_t counted = 0;  // jobs of the sequence so far
@@ -37,6 +37,6 @@ PolicyChoice Decide(const Policy& policy, const HookJob& job, const PolicyUse& u
 // Nanoseconds since the epoch of the last midnight (UTC).
 int64_t MidnightNs(int64_t unix_ns);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_POLICY_DECIDE_H_

@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kMaxDigits = 9;
@@ -136,4 +136,4 @@ absl::StatusOr<std::vector<std::string>> ExpandHostList(absl::string_view text) 
   return hosts;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -13,13 +13,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 inline constexpr size_t kMaxHosts = 16384;
 inline constexpr size_t kMaxHostBytes = 255;
 
 absl::StatusOr<std::vector<std::string>> ExpandHostList(absl::string_view text);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_POLICY_HOSTLIST_H_

@@ -9,7 +9,7 @@
 #include "core/base/status_macros.h"
 #include "daemon/policy/hostlist.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kMaxNameBytes = 128;  // of a profile
@@ -66,4 +66,4 @@ NodeMatch MatchNodes(const std::vector<std::string>& wanted,
   return match;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

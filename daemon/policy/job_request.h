@@ -15,7 +15,7 @@
 #include "core/model/identity.h"
 #include "core/model/profile_spec.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct JobRequest {
   ProfileSpec spec;
@@ -38,6 +38,6 @@ struct NodeMatch {
 // A name that is the same counts before one that begins the same.
 NodeMatch MatchNodes(const std::vector<std::string>& wanted, const std::vector<std::string>& known);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_POLICY_JOB_REQUEST_H_

@@ -11,11 +11,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
 #include "core/spec/policy.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 20;  // the parser's own limit is lower, and says so
@@ -53,7 +54,7 @@ absl::StatusOr<std::shared_ptr<const Policy>> Load(const std::string& path) {
 
 absl::Status PolicySource::Reload() {
   absl::StatusOr<std::shared_ptr<const Policy>> loaded = Load(path_);
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   error_ = std::string(loaded.status().message());
   RETURN_IF_ERROR(loaded.status());
   policy_ = *std::move(loaded);
@@ -61,12 +62,12 @@ absl::Status PolicySource::Reload() {
 }
 
 std::shared_ptr<const Policy> PolicySource::Get() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return policy_;
 }
 
 std::string PolicySource::error() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return error_;
 }
 
@@ -97,4 +98,4 @@ DoctorCheck PolicySource::Check() const {
   return check;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -11,11 +11,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
+#include "core/base/mutex.h"
 #include "core/model/node.h"
 #include "core/model/policy.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class PolicySource {
  public:
@@ -35,11 +35,11 @@ class PolicySource {
 
  private:
   const std::string path_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::shared_ptr<const Policy> policy_ ABSL_GUARDED_BY(mutex_);
   std::string error_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_POLICY_POLICY_SOURCE_H_

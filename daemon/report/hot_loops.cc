@@ -4,13 +4,13 @@
 #include <map>
 
 #include "core/analysis/hot_set.h"
-#include "daemon/report/place_row.h"
+#include "daemon/report/location_row.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
-bool IsLoop(const PlaceTotals& place) {
-  return IsComputeLoop(place.location) && place.location.loop.has_value();
+bool IsLoop(const LocationTotals& location) {
+  return IsComputeLoop(location.location) && location.location.loop.has_value();
 }
 
 MeasureLoop LoopAt(const CodeLocation& at) {
@@ -35,10 +35,10 @@ std::map<std::string, bool> Settled(const MeasuredLoops& measured) {
 std::vector<MeasureLoop> HotLoops(const ProfileAggregate& aggregate, const HotspotSpec& spec) {
   std::vector<const CodeLocation*> locations;
   std::vector<LoopWeight> weights;
-  for (const PlaceTotals& place : aggregate.places()) {
-    if (!IsLoop(place)) continue;
-    locations.push_back(&place.location);
-    weights.push_back({place.counts.cpu_ns, place.location.loop->innermost});
+  for (const LocationTotals& location : aggregate.locations()) {
+    if (!IsLoop(location)) continue;
+    locations.push_back(&location.location);
+    weights.push_back({location.counts.cpu_ns, location.location.loop->innermost});
   }
   std::vector<MeasureLoop> loops;
   for (const size_t i : HotSet(weights, spec.coverage_ratio, spec.max_loops))
@@ -50,17 +50,17 @@ std::vector<HeatedLoop> HeatOfLoops(const ProfileAggregate& aggregate,
                                     const RecentHeat::ById& recent) {
   const std::map<std::string, bool> settled = Settled(aggregate.measured());
   std::vector<HeatedLoop> loops;
-  for (const PlaceTotals& place : aggregate.places()) {
-    if (!IsLoop(place)) continue;
+  for (const LocationTotals& location : aggregate.locations()) {
+    if (!IsLoop(location)) continue;
     HeatedLoop& out = loops.emplace_back();
-    out.loop = LoopAt(place.location);
+    out.loop = LoopAt(location.location);
     out.heat.id = out.loop.loop_id;
-    out.heat.whole_ns = place.counts.cpu_ns;
+    out.heat.whole_ns = location.counts.cpu_ns;
     if (const auto it = recent.find(out.heat.id); it != recent.end()) {
       out.heat.recent_ns = it->second.cpu_ns;
       out.heat.recent_samples = it->second.samples;
     }
-    out.heat.innermost = place.location.loop->innermost;
+    out.heat.innermost = location.location.loop->innermost;
     if (const auto it = settled.find(out.heat.id); it != settled.end())
       out.heat.settled = it->second;
   }
@@ -70,4 +70,4 @@ std::vector<HeatedLoop> HeatOfLoops(const ProfileAggregate& aggregate,
   return loops;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -14,7 +14,7 @@
 #include "daemon/aggregate/profile_aggregate.h"
 #include "daemon/aggregate/recent_heat.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 std::vector<MeasureLoop> HotLoops(const ProfileAggregate& aggregate, const HotspotSpec& spec);
 
@@ -22,6 +22,6 @@ std::vector<MeasureLoop> HotLoops(const ProfileAggregate& aggregate, const Hotsp
 std::vector<HeatedLoop> HeatOfLoops(const ProfileAggregate& aggregate,
                                     const RecentHeat::ById& recent);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_REPORT_HOT_LOOPS_H_

@@ -5,7 +5,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kNone = SIZE_MAX;
@@ -25,13 +25,13 @@ bool Surrounds(const LoopFacts& outer, const LoopFacts& inner) {
   return MayHold(outer, inner) && outer.low <= inner.header && inner.header < outer.high;
 }
 
-size_t FindParent(const std::vector<PlaceTotals>& places, const std::vector<size_t>& siblings,
+size_t FindParent(const std::vector<LocationTotals>& locations, const std::vector<size_t>& siblings,
                   const LoopFacts& loop) {
   if (loop.parent_header == 0) return kNone;
   size_t best = kNone;
   uint64_t best_size = UINT64_MAX;
   for (size_t i : siblings) {
-    const LoopFacts& other = *places[i].location.loop;
+    const LoopFacts& other = *locations[i].location.loop;
     if (other.header == loop.parent_header && MayHold(other, loop)) return i;
     if (Surrounds(other, loop) && other.high - other.low < best_size) {
       best = i;
@@ -43,22 +43,23 @@ size_t FindParent(const std::vector<PlaceTotals>& places, const std::vector<size
 
 }  // namespace
 
-std::vector<uint64_t> InclusiveNs(const std::vector<PlaceTotals>& places) {
+std::vector<uint64_t> InclusiveNs(const std::vector<LocationTotals>& locations) {
   std::vector<uint64_t> inclusive;
   absl::flat_hash_map<std::string, std::vector<size_t>> functions;
-  for (size_t i = 0; i < places.size(); ++i) {
-    inclusive.push_back(places[i].counts.cpu_ns);
-    if (places[i].location.loop.has_value())
-      functions[FunctionKey(places[i].location)].push_back(i);
+  for (size_t i = 0; i < locations.size(); ++i) {
+    inclusive.push_back(locations[i].counts.cpu_ns);
+    if (locations[i].location.loop.has_value())
+      functions[FunctionKey(locations[i].location)].push_back(i);
   }
-  std::vector<size_t> parent(places.size(), kNone);
+  std::vector<size_t> parent(locations.size(), kNone);
   for (const auto& [key, loops] : functions) {
-    for (size_t i : loops) parent[i] = FindParent(places, loops, *places[i].location.loop);
+    for (size_t i : loops) parent[i] = FindParent(locations, loops, *locations[i].location.loop);
   }
-  for (size_t i = 0; i < places.size(); ++i) {
-    for (size_t p = parent[i]; p != kNone; p = parent[p]) inclusive[p] += places[i].counts.cpu_ns;
+  for (size_t i = 0; i < locations.size(); ++i) {
+    for (size_t p = parent[i]; p != kNone; p = parent[p])
+      inclusive[p] += locations[i].counts.cpu_ns;
   }
   return inclusive;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

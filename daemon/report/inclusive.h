@@ -13,10 +13,10 @@
 
 #include "daemon/aggregate/aggregate_state.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
-std::vector<uint64_t> InclusiveNs(const std::vector<PlaceTotals>& places);
+std::vector<uint64_t> InclusiveNs(const std::vector<LocationTotals>& locations);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_REPORT_INCLUSIVE_H_

@@ -1,9 +1,9 @@
-// daemon/report/place_row.h - what reports and live views say of a place without looking at ranks.
+// daemon/report/location_row.h - what reports and live views say of a place without looking at ranks.
 //
 // Units    shares and weights are of CPU time (ns); samples are counted beside it.
 // Threads  thread-safe (pure).
-#ifndef DAEMON_REPORT_PLACE_ROW_H_
-#define DAEMON_REPORT_PLACE_ROW_H_
+#ifndef DAEMON_REPORT_LOCATION_ROW_H_
+#define DAEMON_REPORT_LOCATION_ROW_H_
 
 #include <cstdint>
 #include <vector>
@@ -11,21 +11,22 @@
 #include "core/model/report.h"
 #include "daemon/aggregate/profile_aggregate.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // Waiting loops are those of runtimes; compute loops all others of Category::kLoop.
 bool IsWaitingLoop(const CodeLocation& location);
 bool IsComputeLoop(const CodeLocation& location);
 
 // id, location, samples, shares and interval; `inclusive` of InclusiveNs.
-ReportRow PlaceRow(const ProfileAggregate& aggregate, const PlaceTotals& place, uint64_t inclusive);
+ReportRow LocationRow(const ProfileAggregate& aggregate, const LocationTotals& location,
+                      uint64_t inclusive);
 
 // Places with samples, heaviest first, then by key: the same order for equal aggregates.
-std::vector<uint32_t> HeaviestFirst(const std::vector<PlaceTotals>& places);
+std::vector<uint32_t> HeaviestFirst(const std::vector<LocationTotals>& locations);
 
 double RatioOf(uint64_t part, uint64_t whole);  // 0 of nothing is 0
 double ShareOf(uint64_t part, uint64_t whole);  // at most 1, whatever foreign sums say
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_REPORT_PLACE_ROW_H_

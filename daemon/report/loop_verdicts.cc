@@ -8,7 +8,7 @@
 #include "core/analysis/injection_total.h"
 #include "core/analysis/job_verdict.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using RanksByLoop = std::map<std::string, std::vector<const LoopMeasurement*>>;
@@ -102,4 +102,4 @@ std::vector<LoopVerdict> TopVerdicts(const ProfileAggregate& aggregate,
   return verdicts;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

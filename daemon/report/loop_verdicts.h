@@ -12,7 +12,7 @@
 #include "core/model/report.h"
 #include "daemon/aggregate/profile_aggregate.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // verdicts (largest gain first) and injection; `ranks` lines of each verdict's rank table.
 void FillVerdicts(const ProfileAggregate& aggregate, size_t ranks, Report& report);
@@ -21,6 +21,6 @@ void FillVerdicts(const ProfileAggregate& aggregate, size_t ranks, Report& repor
 std::vector<LoopVerdict> TopVerdicts(const ProfileAggregate& aggregate,
                                      const std::vector<ReportRow>& rows, size_t count);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_REPORT_LOOP_VERDICTS_H_

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/analysis/imbalance.h"
-#include "daemon/report/place_row.h"
+#include "daemon/report/location_row.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 double Seconds(uint64_t ns) {
@@ -48,7 +48,7 @@ RankInfo InfoOf(const ThreadKey& thread) {
 
 // Keeps the `limit` lines with the most of `cpu_ns`, in the order they had; of equal ones the first.
 template <typename Line>
-void KeepHeaviest(size_t limit, const std::vector<uint64_t>& cpu_ns, std::vector<Line>& lines) {
+void RetainHeaviest(size_t limit, const std::vector<uint64_t>& cpu_ns, std::vector<Line>& lines) {
   if (lines.size() <= limit) return;
   std::vector<size_t> heaviest(lines.size());
   std::iota(heaviest.begin(), heaviest.end(), size_t{0});
@@ -118,10 +118,10 @@ void RankTable::CollectCells(const ProfileAggregate& aggregate) {
     if (thread.counts.samples > 0) ++ranks_[rank].threads;
     cpu_ns_[rank] += thread.counts.cpu_ns;
   }
-  cells_.resize(aggregate.places().size());
-  aggregate.ForEachCell([&](uint32_t thread, uint32_t place, const Counts& counts) {
-    cells_[place].push_back({thread, counts});
-    if (IsCompute(aggregate.places()[place].location))
+  cells_.resize(aggregate.locations().size());
+  aggregate.ForEachCell([&](uint32_t thread, uint32_t location, const Counts& counts) {
+    cells_[location].push_back({thread, counts});
+    if (IsCompute(aggregate.locations()[location].location))
       compute_ns[rank_of_thread_[thread]] += counts.cpu_ns;
   });
   for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -137,12 +137,12 @@ std::string RankTable::Name(size_t rank) const {
   return absl::StrCat("rank ", info.rank, " on ", info.node, pid);
 }
 
-void RankTable::FillThreads(uint32_t place, size_t limit, ReportRow& row) const {
+void RankTable::FillThreads(uint32_t location, size_t limit, ReportRow& row) const {
   const auto order = [&](const ThreadCell& cell) {
     const ThreadKey& key = threads_[cell.thread].key;
     return std::tie(key.rank, key.node, key.pid, key.tid);
   };
-  std::vector<ThreadCell> cells = cells_[place];
+  std::vector<ThreadCell> cells = cells_[location];
   std::sort(cells.begin(), cells.end(),
             [&](const ThreadCell& a, const ThreadCell& b) { return order(a) < order(b); });
   std::vector<uint64_t> cpu_ns;
@@ -153,12 +153,13 @@ void RankTable::FillThreads(uint32_t place, size_t limit, ReportRow& row) const 
     cpu_ns.push_back(cell.counts.cpu_ns);
   }
   row.thread_count = static_cast<int32_t>(row.threads.size());
-  KeepHeaviest(limit, cpu_ns, row.threads);
+  RetainHeaviest(limit, cpu_ns, row.threads);
 }
 
-void RankTable::FillRanks(uint32_t place, size_t limit, ReportRow& row) const {
+void RankTable::FillRanks(uint32_t location, size_t limit, ReportRow& row) const {
   std::map<uint32_t, Counts> by_rank;
-  for (const ThreadCell& cell : cells_[place]) by_rank[rank_of_thread_[cell.thread]] += cell.counts;
+  for (const ThreadCell& cell : cells_[location])
+    by_rank[rank_of_thread_[cell.thread]] += cell.counts;
   std::vector<double> seconds;
   std::vector<uint64_t> cpu_ns;
   std::vector<uint32_t> index;
@@ -176,12 +177,12 @@ void RankTable::FillRanks(uint32_t place, size_t limit, ReportRow& row) const {
   row.rank_max_seconds = spread.max;
   row.imbalance = spread.imbalance;
   if (!seconds.empty()) row.worst_rank = Name(index[spread.worst]);
-  KeepHeaviest(limit, cpu_ns, row.ranks);
+  RetainHeaviest(limit, cpu_ns, row.ranks);
 }
 
-void RankTable::FillRow(uint32_t place, const ReportLimits& limits, ReportRow& row) const {
-  FillThreads(place, limits.threads_per_row, row);
-  FillRanks(place, limits.ranks_per_row, row);
+void RankTable::FillRow(uint32_t location, const ReportLimits& limits, ReportRow& row) const {
+  FillThreads(location, limits.threads_per_row, row);
+  FillRanks(location, limits.ranks_per_row, row);
 }
 
 void RankTable::FillReport(Report& report) const {
@@ -193,4 +194,4 @@ void RankTable::FillReport(Report& report) const {
   if (spread.max > 0) report.worst_rank = Name(spread.worst);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -15,7 +15,7 @@
 #include "daemon/aggregate/profile_aggregate.h"
 #include "daemon/report/report_builder.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class RankTable {
  public:
@@ -23,7 +23,7 @@ class RankTable {
 
   // Every rank of the job, also those without samples, by rank, node, pid.
   const std::vector<RankSummary>& ranks() const { return ranks_; }
-  void FillRow(uint32_t place, const ReportLimits& limits, ReportRow& row) const;
+  void FillRow(uint32_t location, const ReportLimits& limits, ReportRow& row) const;
   // worst_rank, imbalance and ranks of the report.
   void FillReport(Report& report) const;
 
@@ -35,8 +35,8 @@ class RankTable {
 
   void CollectRanks(const ProfileAggregate& aggregate);
   void CollectCells(const ProfileAggregate& aggregate);
-  void FillThreads(uint32_t place, size_t limit, ReportRow& row) const;
-  void FillRanks(uint32_t place, size_t limit, ReportRow& row) const;
+  void FillThreads(uint32_t location, size_t limit, ReportRow& row) const;
+  void FillRanks(uint32_t location, size_t limit, ReportRow& row) const;
   size_t IndexOf(const RankInfo& info) const;
   bool Repeated(size_t rank) const;  // another process has this rank number on this node
   std::string Name(size_t rank)
@@ -49,6 +49,6 @@ class RankTable {
   std::vector<std::vector<ThreadCell>> cells_;  // of each place
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_REPORT_RANK_TABLE_H_

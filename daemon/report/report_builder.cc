@@ -8,12 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "core/analysis/hot_set.h"
 #include "daemon/report/inclusive.h"
+#include "daemon/report/location_row.h"
 #include "daemon/report/loop_verdicts.h"
-#include "daemon/report/place_row.h"
 #include "daemon/report/rank_table.h"
 #include "daemon/report/report_stacks.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 std::vector<ReportRow>& TableOf(const CodeLocation& location, Report& report) {
@@ -23,16 +23,17 @@ std::vector<ReportRow>& TableOf(const CodeLocation& location, Report& report) {
 }
 
 // When the first window with any sample began, ns since the epoch; 0: nobody knows.
-int64_t FirstSampleNs(const std::vector<PlaceTotals>& places) {
-  PlaceTotals all;
-  for (const PlaceTotals& place : places) all.Span(place.first_unix_ns, place.last_unix_ns);
+int64_t FirstSampleNs(const std::vector<LocationTotals>& locations) {
+  LocationTotals all;
+  for (const LocationTotals& location : locations)
+    all.Span(location.first_unix_ns, location.last_unix_ns);
   return all.first_unix_ns;
 }
 
-void FillSpan(const PlaceTotals& place, int64_t first_sample_ns, ReportRow& row) {
-  if (place.last_unix_ns == 0 && place.first_unix_ns == 0) return;
-  row.first_seen_ns = place.first_unix_ns - first_sample_ns;
-  row.last_seen_ns = place.last_unix_ns - first_sample_ns;
+void FillSpan(const LocationTotals& location, int64_t first_sample_ns, ReportRow& row) {
+  if (location.last_unix_ns == 0 && location.first_unix_ns == 0) return;
+  row.first_seen_ns = location.first_unix_ns - first_sample_ns;
+  row.last_seen_ns = location.last_unix_ns - first_sample_ns;
 }
 
 struct FilledRows {
@@ -42,20 +43,20 @@ struct FilledRows {
 
 FilledRows FillRows(const ProfileAggregate& aggregate, const RankTable& ranks,
                     const ReportLimits& limits, Report& report) {
-  const std::vector<PlaceTotals>& places = aggregate.places();
-  const std::vector<uint64_t> inclusive = InclusiveNs(places);
-  const int64_t first_sample_ns = FirstSampleNs(places);
+  const std::vector<LocationTotals>& locations = aggregate.locations();
+  const std::vector<uint64_t> inclusive = InclusiveNs(locations);
+  const int64_t first_sample_ns = FirstSampleNs(locations);
   FilledRows filled;
-  for (uint32_t i : HeaviestFirst(places)) {
-    std::vector<ReportRow>& table = TableOf(places[i].location, report);
+  for (uint32_t i : HeaviestFirst(locations)) {
+    std::vector<ReportRow>& table = TableOf(locations[i].location, report);
     if (table.size() >= limits.rows) {
       ++filled.left_out;
       continue;
     }
-    table.push_back(PlaceRow(aggregate, places[i], inclusive[i]));
-    FillSpan(places[i], first_sample_ns, table.back());
+    table.push_back(LocationRow(aggregate, locations[i], inclusive[i]));
+    FillSpan(locations[i], first_sample_ns, table.back());
     ranks.FillRow(i, limits, table.back());
-    if (&table == &report.loops) filled.loop_ns.push_back(places[i].counts.cpu_ns);
+    if (&table == &report.loops) filled.loop_ns.push_back(locations[i].counts.cpu_ns);
   }
   return filled;
 }
@@ -71,8 +72,8 @@ void MarkHotLoops(const ProfileAggregate& aggregate, const std::vector<uint64_t>
   uint64_t shown = 0;
   uint64_t all = 0;
   for (const LoopWeight& weight : weights) shown += weight.weight;
-  for (const PlaceTotals& place : aggregate.places()) {
-    if (IsComputeLoop(place.location)) all += place.counts.cpu_ns;
+  for (const LocationTotals& location : aggregate.locations()) {
+    if (IsComputeLoop(location.location)) all += location.counts.cpu_ns;
   }
   weights.push_back({all - shown, false});
   for (size_t i : HotSet(weights, spec.coverage_ratio, spec.max_loops)) report.loops[i].hot = true;
@@ -94,12 +95,12 @@ void RoundToOne(std::array<double, kCategoryCount>& shares) {
 void FillCategories(const ProfileAggregate& aggregate, Report& report) {
   uint64_t waiting_ns = 0;
   std::array<uint64_t, kCategoryCount> cpu_ns{};
-  for (const PlaceTotals& place : aggregate.places()) {
-    const auto category = static_cast<size_t>(place.location.category);
-    report.category_samples[category] += place.counts.samples;
-    cpu_ns[category] += place.counts.cpu_ns;
-    if (IsWaitingLoop(place.location) && place.location.category == Category::kLibrary)
-      waiting_ns += place.counts.cpu_ns;
+  for (const LocationTotals& location : aggregate.locations()) {
+    const auto category = static_cast<size_t>(location.location.category);
+    report.category_samples[category] += location.counts.samples;
+    cpu_ns[category] += location.counts.cpu_ns;
+    if (IsWaitingLoop(location.location) && location.location.category == Category::kLibrary)
+      waiting_ns += location.counts.cpu_ns;
   }
   const uint64_t total = aggregate.totals().cpu_ns;
   if (total == 0) return;
@@ -162,11 +163,11 @@ void SayWhatIsMissing(const LostDetail& lost, size_t rows_left_out, Report& repo
         report);
   }
   if (!lost.Any()) return;
-  AddNotice(absl::StrCat("the profile is larger than perfd keeps in detail: ", lost.place_samples,
-                         " samples are in (other), ", lost.thread_samples,
-                         " are not told apart by thread, ", lost.cell_samples,
-                         " are missing from the tables per rank and thread, ", lost.stack_samples,
-                         " have no call path; the totals hold them all"),
+  AddNotice(absl::StrCat(
+                "the profile is larger than perfd keeps in detail: ", lost.location_samples,
+                " samples are in (other), ", lost.thread_samples, " are not told apart by thread, ",
+                lost.cell_samples, " are missing from the tables per rank and thread, ",
+                lost.stack_samples, " have no call path; the totals hold them all"),
             report);
 }
 
@@ -197,4 +198,4 @@ Report BuildReport(const ProfileStatus& status, const ProfileAggregate& aggregat
   return report;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -16,7 +16,7 @@
 #include "core/model/report.h"
 #include "daemon/aggregate/profile_aggregate.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct ReportLimits {
   size_t rows = 5'000;              // of each table
@@ -29,6 +29,6 @@ struct ReportLimits {
 Report BuildReport(const ProfileStatus& status, const ProfileAggregate& aggregate,
                    const ReportLimits& limits = {});
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_REPORT_REPORT_BUILDER_H_

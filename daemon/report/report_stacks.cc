@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 bool Before(const ReportStack& a, const ReportStack& b) {
@@ -34,4 +34,4 @@ std::vector<ReportStack> HeaviestStacks(const ProfileAggregate& aggregate, size_
   return kept;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

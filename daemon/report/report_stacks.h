@@ -11,10 +11,10 @@
 #include "core/model/report.h"
 #include "daemon/aggregate/profile_aggregate.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 std::vector<ReportStack> HeaviestStacks(const ProfileAggregate& aggregate, size_t limit);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_REPORT_REPORT_STACKS_H_

@@ -1,21 +1,21 @@
 #include "daemon/report/top_loops.h"
 
 #include "daemon/report/inclusive.h"
-#include "daemon/report/place_row.h"
+#include "daemon/report/location_row.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 std::vector<ReportRow> TopLoops(const ProfileAggregate& aggregate, size_t count) {
   std::vector<ReportRow> rows;
   if (count == 0) return rows;
-  const std::vector<PlaceTotals>& places = aggregate.places();
-  const std::vector<uint64_t> inclusive = InclusiveNs(places);
-  for (uint32_t i : HeaviestFirst(places)) {
-    if (!IsComputeLoop(places[i].location)) continue;
-    rows.push_back(PlaceRow(aggregate, places[i], inclusive[i]));
+  const std::vector<LocationTotals>& locations = aggregate.locations();
+  const std::vector<uint64_t> inclusive = InclusiveNs(locations);
+  for (uint32_t i : HeaviestFirst(locations)) {
+    if (!IsComputeLoop(locations[i].location)) continue;
+    rows.push_back(LocationRow(aggregate, locations[i], inclusive[i]));
     if (rows.size() == count) break;
   }
   return rows;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -12,10 +12,10 @@
 #include "core/model/report.h"
 #include "daemon/aggregate/profile_aggregate.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 std::vector<ReportRow> TopLoops(const ProfileAggregate& aggregate, size_t count);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_REPORT_TOP_LOOPS_H_

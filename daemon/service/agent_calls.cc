@@ -2,12 +2,13 @@
 #include <utility>
 
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 #include "daemon/service/call_services.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 bool StreamList::Add(std::shared_ptr<AgentStream> stream) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (streams_.size() >= kMaxStreams) return false;
   streams_.push_back(std::move(stream));
   return true;
@@ -16,7 +17,7 @@ bool StreamList::Add(std::shared_ptr<AgentStream> stream) {
 void StreamList::CheckSilence() {
   std::vector<std::shared_ptr<AgentStream>> streams;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     std::erase_if(streams_, [](const auto& stream) { return stream->done(); });
     streams = streams_;
   }
@@ -27,7 +28,7 @@ void StreamList::CheckSilence() {
 void StreamList::CloseAll(const absl::Status& reason) {
   std::vector<std::shared_ptr<AgentStream>> streams;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     streams.swap(streams_);
   }
   for (const auto& stream : streams) stream->Close(reason);
@@ -43,4 +44,4 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* AgentCalls::Connect
   return reactor;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

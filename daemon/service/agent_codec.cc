@@ -9,7 +9,7 @@
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kMaxName = 255;
@@ -135,4 +135,4 @@ v1::DaemonMessage ToMessage(const ChargeNode& command) {
   return message;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -12,7 +12,7 @@
 #include "daemon/service/identity.h"
 #include "perfd/v1/agent.pb.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // Also checks that `peer` may be this agent and that both speak the same protocol (kFailedPrecondition).
 absl::StatusOr<AgentFacts> ToFacts(const v1::Register& message, const Peer& peer);
@@ -24,6 +24,6 @@ v1::DaemonMessage ToMessage(const StopNode& command);
 v1::DaemonMessage ToMessage(const MeasureNode& command);
 v1::DaemonMessage ToMessage(const ChargeNode& command);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_AGENT_CODEC_H_

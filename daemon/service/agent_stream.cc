@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
 #include "core/wire/lease_wire.h"
@@ -15,7 +16,7 @@
 #include "daemon/service/agent_codec.h"
 #include "daemon/service/rpc_status.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int kHeartbeatMs = 5000;
@@ -44,7 +45,7 @@ grpc::ByteBuffer Serialise(const v1::DaemonMessage& message) {
 std::shared_ptr<AgentStream> AgentStream::Begin(absl::StatusOr<Peer> peer, Pipeline& pipeline,
                                                 Worker& pump) {
   std::shared_ptr<AgentStream> stream(new AgentStream(pipeline, pump));
-  absl::MutexLock lock(&stream->mutex_);
+  MutexLock lock(&stream->mutex_);
   stream->self_ = stream;
   stream->last_heard_ns_ = SystemClock().MonotonicNs();
   if (peer.ok()) {
@@ -67,7 +68,7 @@ void AgentStream::Pump() {
   bool write = false;
   std::optional<absl::Status> end;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     pumping_ = false;
     if (finished_) return;
     v1::DaemonMessage message;
@@ -93,7 +94,7 @@ bool AgentStream::MayRead() {
   // Only a stream that has registered can bring windows.
   if (connection_ == 0) return true;
   parked_ = pipeline_.AwaitRoom([self = shared_from_this()] {
-    absl::MutexLock lock(&self->mutex_);
+    MutexLock lock(&self->mutex_);
     self->parked_ = false;
     self->last_heard_ns_ = SystemClock().MonotonicNs();
     self->SchedulePump();
@@ -118,7 +119,7 @@ bool AgentStream::NextMessage(v1::DaemonMessage& message) {
 }
 
 void AgentStream::Send(v1::DaemonMessage message) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (end_.has_value()) return;
   if (outbox_.size() >= kMaxOutbox) {
     end_ = absl::AbortedError("the agent does not read its commands");
@@ -169,7 +170,7 @@ void AgentStream::AskDoctor(uint64_t request_id) {
 }
 
 void AgentStream::Close(const absl::Status& reason) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (end_.has_value()) return;
   end_ = reason;
   SchedulePump();
@@ -179,7 +180,7 @@ void AgentStream::CheckSilence(int64_t now_ns) {
   int64_t heard_ns = 0;
   bool registered = false;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     // While we do not read, its silence is our doing.
     if (end_.has_value() || parked_ || unacknowledged_ >= kMaxUnacknowledged) return;
     heard_ns = last_heard_ns_;
@@ -191,7 +192,7 @@ void AgentStream::CheckSilence(int64_t now_ns) {
 }
 
 bool AgentStream::done() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return self_ == nullptr;
 }
 
@@ -206,14 +207,14 @@ void AgentStream::OnReadDone(bool ok) {
     LogWarning("an agent's stream ends (uid {}): {}", peer_.requester.uid, Text(handled));
     return Close(handled);
   }
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   last_heard_ns_ = SystemClock().MonotonicNs();
   want_read_ = true;
   SchedulePump();
 }
 
 void AgentStream::OnWriteDone(bool ok) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   writing_ = false;
   if (!ok && !end_.has_value()) end_ = absl::UnavailableError("the agent is gone");
   SchedulePump();
@@ -227,7 +228,7 @@ void AgentStream::OnDone() {
   std::shared_ptr<AgentStream> self;
   uint64_t connection = 0;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     self = std::move(self_);
     self_ = nullptr;
     connection = connection_;
@@ -238,7 +239,7 @@ void AgentStream::OnDone() {
 absl::Status AgentStream::Handle(const v1::AgentMessage& message) {
   uint64_t connection = 0;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     connection = connection_;
   }
   if (message.has_register_() != (connection == 0)) {
@@ -252,7 +253,7 @@ absl::Status AgentStream::Handle(const v1::AgentMessage& message) {
       return absl::OkStatus();
     case v1::AgentMessage::kSession: {
       ASSIGN_OR_RETURN(const SessionUpdate update, ToUpdate(message.session()));
-      pipeline_.News(connection, update);
+      pipeline_.OnSessionUpdate(connection, update);
       return absl::OkStatus();
     }
     case v1::AgentMessage::kWindow:
@@ -274,12 +275,12 @@ absl::Status AgentStream::Handle(const v1::AgentMessage& message) {
 absl::Status AgentStream::HandleRegister(const v1::Register& message) {
   ASSIGN_OR_RETURN(AgentFacts facts, ToFacts(message, peer_));
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stream_id_ = facts.stream_id;
   }
   ASSIGN_OR_RETURN(const uint64_t connection,
                    pipeline_.AgentConnected(std::move(facts), shared_from_this()));
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   connection_ = connection;
   return absl::OkStatus();
 }
@@ -289,14 +290,14 @@ absl::Status AgentStream::HandleWindow(uint64_t connection, const v1::Window& me
   const uint64_t sequence = message.sequence();
   if (sequence == 0) return absl::InvalidArgumentError("a window without a sequence");
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     ++unacknowledged_;
   }
   auto settled = [self = shared_from_this(), sequence](const absl::Status& status) {
     self->Settled(sequence, status);
   };
   if (window.ok()) {
-    pipeline_.TakeWindow(connection, *std::move(window), std::move(settled));
+    pipeline_.AcceptWindow(connection, *std::move(window), std::move(settled));
   } else {
     pipeline_.RefuseWindow(connection, message.profile_id(), sequence, window.status(),
                            std::move(settled));
@@ -305,7 +306,7 @@ absl::Status AgentStream::HandleWindow(uint64_t connection, const v1::Window& me
 }
 
 void AgentStream::Settled(uint64_t sequence, const absl::Status& status) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   --unacknowledged_;
   if (status.ok()) {
     acknowledged_.push_back(sequence);
@@ -317,4 +318,4 @@ void AgentStream::Settled(uint64_t sequence, const absl::Status& status) {
   SchedulePump();
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

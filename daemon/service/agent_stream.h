@@ -21,15 +21,15 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/base/mutex.h"
 #include "daemon/ingest/worker.h"
 #include "daemon/pipeline/agent_link.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/service/identity.h"
 #include "perfd/v1/agent.pb.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                           public AgentLink,
@@ -83,7 +83,7 @@ class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   grpc::ByteBuffer read_buffer_;
   grpc::ByteBuffer write_buffer_;
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::shared_ptr<AgentStream> self_ ABSL_GUARDED_BY(mutex_);  // until OnDone
   std::deque<v1::DaemonMessage> outbox_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> acknowledged_ ABSL_GUARDED_BY(mutex_);  // to be told
@@ -99,6 +99,6 @@ class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   bool pumping_ ABSL_GUARDED_BY(mutex_) = false;  // a Pump is scheduled
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_AGENT_STREAM_H_

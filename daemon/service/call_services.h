@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "core/base/mutex.h"
 #include "daemon/ingest/worker.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/service/agent_stream.h"
@@ -19,7 +19,7 @@
 #include "perfd/v1/agent.grpc.pb.h"
 #include "perfd/v1/profiler.grpc.pb.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // Open agent streams, to find the silent ones.
 class StreamList {
@@ -32,7 +32,7 @@ class StreamList {
   void CloseAll(const absl::Status& reason);
 
  private:
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::vector<std::shared_ptr<AgentStream>> streams_
       ABSL_GUARDED_BY(mutex_);  // shared with gRPC and the pipeline
 };
@@ -103,6 +103,6 @@ class ProfilerCalls final : public v1::Profiler::CallbackService {
   const PeerSource peer_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_CALL_SERVICES_H_

@@ -11,14 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr absl::Duration kLookUpAgain = absl::Seconds(30);     // group membership may change
 constexpr absl::Duration kLookUpAgainSoon = absl::Seconds(2);  // it could not be told
-constexpr int kMostLooks = 3;                                  // while the rules change
+constexpr int kMostProbes = 3;                                 // while the rules change
 constexpr absl::Duration kWatch = absl::Seconds(1);
 constexpr absl::Duration kEvictWithin = absl::Seconds(1);
 constexpr int kKeepaliveMs = 20'000;
@@ -102,7 +103,7 @@ std::shared_ptr<GrpcHost::Door> GrpcHost::DoorOf(uint32_t uid) {
         [self](const grpc::CallbackServerContext&) -> absl::StatusOr<Peer> {
           const std::shared_ptr<Door> own = self->lock();
           if (own == nullptr) return absl::UnavailableError("the connection is closing");
-          absl::MutexLock lock(&own->mutex);
+          MutexLock lock(&own->mutex);
           return own->peer;
         },
         nullptr, nullptr);
@@ -118,7 +119,7 @@ std::shared_ptr<GrpcHost::Door> GrpcHost::DoorOf(uint32_t uid) {
 
 // Null when the uid must be looked up first.
 std::shared_ptr<GrpcHost::Door> GrpcHost::KnownDoor(uint32_t uid) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto it = doors_.find(uid);
   const absl::Time now = absl::Now();
   if (it == doors_.end() || now > it->second->known_until) return nullptr;
@@ -128,12 +129,12 @@ std::shared_ptr<GrpcHost::Door> GrpcHost::KnownDoor(uint32_t uid) {
 
 // The door of the uid, who is looked up for it; null: the daemon stops, or there can be no door.
 std::shared_ptr<GrpcHost::Door> GrpcHost::Introduce(uint32_t uid) {
-  for (int i = 0; i < kMostLooks && !Stopping(); ++i) {
+  for (int i = 0; i < kMostProbes && !Stopping(); ++i) {
     const Identities::Known known = identities_.LookUp(uid);
     std::shared_ptr<Door> evicted;
     std::shared_ptr<Door> door;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (stopping_) break;
       if (known.generation != identities_.generation()) continue;  // the rules are others by now
       if (doors_.size() >= kMaxUids && !doors_.contains(uid)) evicted = EvictOldest();
@@ -149,7 +150,7 @@ std::shared_ptr<GrpcHost::Door> GrpcHost::Introduce(uint32_t uid) {
 
 void GrpcHost::Know(Door& door, const Identities::Known& known) {
   door.known_until = absl::Now() + (known.sure ? kLookUpAgain : kLookUpAgainSoon);
-  absl::MutexLock lock(&door.mutex);
+  MutexLock lock(&door.mutex);
   door.peer = known.peer;
 }
 
@@ -161,7 +162,7 @@ void GrpcHost::End(std::shared_ptr<Door> evicted) {
 }
 
 bool GrpcHost::Stopping() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return stopping_;
 }
 
@@ -196,7 +197,7 @@ absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen,
                                                ": the port is taken or the address is not ours"));
   }
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   tls_door_ = std::move(door);
   return absl::StrCat(options.listen.substr(0, options.listen.rfind(':') + 1), port);
 }
@@ -204,7 +205,7 @@ absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
 absl::Status GrpcHost::RenewTls(const TlsOptions& options) {
   std::shared_ptr<Door> door;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     door = tls_door_;
   }
   return door == nullptr ? absl::OkStatus() : door->certificates->Renew(options);
@@ -214,19 +215,19 @@ void GrpcHost::SetIdentity(IdentityOptions identity) {
   const bool other_group = identities_.Set(std::move(identity));
   std::vector<std::pair<uint32_t, std::shared_ptr<Door>>> doors;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     doors.assign(doors_.begin(), doors_.end());
   }
   for (const auto& [uid, door] : doors) {
     const Peer certain = identities_.FromUidAlone(uid);
-    absl::MutexLock lock(&door->mutex);
+    MutexLock lock(&door->mutex);
     door->peer.full_agent = certain.full_agent;
     if (other_group) door->peer.requester.privileged = certain.requester.privileged;
   }
   for (const auto& [uid, door] : doors) {
     if (Stopping()) return;
     const Identities::Known known = identities_.LookUp(uid);
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     Know(*door, known);
   }
 }
@@ -236,7 +237,7 @@ void GrpcHost::Watchdog() {
   while (true) {
     std::vector<std::shared_ptr<Door>> doors;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kWatch)) return;
       for (const auto& [uid, door] : doors_) doors.push_back(door);
       if (tls_door_ != nullptr) doors.push_back(tls_door_);
@@ -250,7 +251,7 @@ void GrpcHost::Watchdog() {
 void GrpcHost::Shutdown(absl::Duration within) {
   std::vector<std::shared_ptr<Door>> doors;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stopping_ = true;
     for (auto& [uid, door] : doors_) doors.push_back(std::move(door));
     doors_.clear();
@@ -270,8 +271,8 @@ void GrpcHost::Shutdown(absl::Duration within) {
 }
 
 size_t GrpcHost::servers() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return doors_.size();
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -19,8 +19,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/base/mutex.h"
 #include "core/base/unique_fd.h"
 #include "core/service/accounts.h"
 #include "daemon/ingest/worker.h"
@@ -30,7 +30,7 @@
 #include "daemon/service/tls_files.h"
 #include "daemon/service/tls_options.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class GrpcHost {
  public:
@@ -59,7 +59,7 @@ class GrpcHost {
  private:
   // Services and the server built on them, in the order of destruction.
   struct Door {
-    absl::Mutex mutex;
+    Mutex mutex;
     Peer peer ABSL_GUARDED_BY(mutex);  // of a Unix door; looked up anew now and then
     absl::Time known_until;            // of the host's lock
     absl::Time used;                   // ... too
@@ -82,7 +82,7 @@ class GrpcHost {
 
   Identities identities_;
   ServiceShared shared_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   // Doors are shared with their own peer source.
   std::map<uint32_t, std::shared_ptr<Door>> doors_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Door> tls_door_ ABSL_GUARDED_BY(mutex_);
@@ -92,6 +92,6 @@ class GrpcHost {
   std::thread watchdog_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_GRPC_HOST_H_

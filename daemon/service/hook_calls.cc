@@ -8,7 +8,7 @@
 #include "core/wire/hook_wire.h"
 #include "daemon/service/rpc_status.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 absl::StatusOr<HookCaller> HookCallerOf(const Peer& peer) {
   if (peer.requester.privileged && peer.person) return HookCaller{"", peer.requester.name};
@@ -50,12 +50,12 @@ grpc::ServerUnaryReactor* HookCalls::Answer(Context* context, const v1::HookRequ
 
 grpc::ServerUnaryReactor* HookCalls::Begin(Context* context, const v1::HookRequest* request,
                                            v1::HookResponse* response) {
-  return Answer(context, request, response, &HookDesk::Begin);
+  return Answer(context, request, response, &JobAdmission::Begin);
 }
 
 grpc::ServerUnaryReactor* HookCalls::End(Context* context, const v1::HookRequest* request,
                                          v1::HookResponse* response) {
-  return Answer(context, request, response, &HookDesk::End);
+  return Answer(context, request, response, &JobAdmission::End);
 }
 
 grpc::ServerUnaryReactor* HookCalls::List(Context* context, const v1::HookListRequest* request,
@@ -84,4 +84,4 @@ grpc::ServerUnaryReactor* HookCalls::List(Context* context, const v1::HookListRe
   return reactor;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

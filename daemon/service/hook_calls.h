@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "daemon/pipeline/hook_desk.h"
+#include "daemon/pipeline/job_admission.h"
 #include "daemon/service/call_services.h"
 #include "daemon/service/peer_source.h"
 #include "perfd/v1/hook.grpc.pb.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // Whether this peer may speak for schedulers.
 absl::StatusOr<HookCaller> HookCallerOf(const Peer& peer);
@@ -34,8 +34,8 @@ class HookCalls final : public v1::Hook::CallbackService {
                 v1::HookListResponse* response) override;
 
  private:
-  using Ask = absl::StatusOr<HookAnswer> (HookDesk::*)(const HookCaller& caller,
-                                                       const HookJob& job);
+  using Ask = absl::StatusOr<HookAnswer> (JobAdmission::*)(const HookCaller& caller,
+                                                           const HookJob& job);
   Reactor* Answer(Context* context, const v1::HookRequest* request, v1::HookResponse* response,
                   Ask ask);
 
@@ -43,6 +43,6 @@ class HookCalls final : public v1::Hook::CallbackService {
   const PeerSource peer_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_HOOK_CALLS_H_

@@ -5,8 +5,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "core/base/mutex.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 Peer ByUid(uint32_t uid, const IdentityOptions& options) {
@@ -21,7 +22,7 @@ Peer ByUid(uint32_t uid, const IdentityOptions& options) {
 }  // namespace
 
 bool Identities::Set(IdentityOptions options) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const bool other_group = options.admin_group != options_.admin_group;
   options_ = std::move(options);
   ++generation_;
@@ -29,13 +30,13 @@ bool Identities::Set(IdentityOptions options) {
 }
 
 uint64_t Identities::generation() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return generation_;
 }
 
 // A copy: the system's databases are asked without the lock.
 IdentityOptions Identities::Options() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return options_;
 }
 
@@ -96,4 +97,4 @@ absl::StatusOr<Peer> Identities::FromCertificate(
   return absl::PermissionDeniedError(absl::StrCat("'", ours.front(), "' is not a perfd identity"));
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

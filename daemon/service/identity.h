@@ -18,11 +18,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "core/base/mutex.h"
 #include "core/model/identity.h"
 #include "core/service/accounts.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct Peer {
   Requester requester;
@@ -66,11 +66,11 @@ class Identities {
   IdentityOptions Options() const;
 
   Accounts& accounts_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   IdentityOptions options_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_IDENTITY_H_

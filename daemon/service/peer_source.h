@@ -10,10 +10,10 @@
 #include "absl/status/statusor.h"
 #include "daemon/service/identity.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 using PeerSource = std::function<absl::StatusOr<Peer>(const grpc::CallbackServerContext&)>;
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_PEER_SOURCE_H_

@@ -10,7 +10,7 @@
 #include "daemon/service/call_services.h"
 #include "daemon/service/rpc_status.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 absl::StatusOr<Requester> ProfilerCalls::Person(const Context& context) const {
   ASSIGN_OR_RETURN(const Peer peer, peer_(context));
@@ -47,7 +47,7 @@ grpc::ServerUnaryReactor* ProfilerCalls::Submit(Context* context, const v1::Subm
           "the client speaks protocol ", request->protocol_version(), ", this perfd (", kVersion,
           ") speaks ", kProtocolVersion, ": install the same version on both"));
     }
-    perfd::SubmitRequest submit;
+    perfd::daemon::SubmitRequest submit;
     ASSIGN_OR_RETURN(submit.spec, wire::FromProto(request->spec()));
     submit.requester = requester;
     submit.client_node = request->client_node();
@@ -174,4 +174,4 @@ grpc::ServerUnaryReactor* ProfilerCalls::GetVersion(Context* context, const v1::
   return reactor;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

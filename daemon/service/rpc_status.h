@@ -13,7 +13,7 @@
 #include "core/wire/own_words.h"
 #include "daemon/ingest/worker.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 inline grpc::Status ToRpc(const absl::Status& status) {
   constexpr size_t kMaxText = 4096;
@@ -27,6 +27,6 @@ inline grpc::Status NotTaken(const Worker& worker, absl::string_view busy) {
                                : absl::ResourceExhaustedError(busy));
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_RPC_STATUS_H_

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 absl::StatusOr<StopSignal> StopSignal::Catch() {
   ::signal(SIGPIPE, SIG_IGN);
@@ -46,4 +46,4 @@ void RaiseFileLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class StopSignal {
  public:
@@ -28,6 +28,6 @@ class StopSignal {
 // As many descriptors as we may have: each agent takes one.
 void RaiseFileLimit();
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_STOP_SIGNAL_H_

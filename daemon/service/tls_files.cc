@@ -14,9 +14,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr char kAdvice[] = "; make a site CA and certificates with deploy/make-certs.sh";
@@ -151,7 +152,7 @@ absl::StatusOr<std::unique_ptr<ServerCertificates>> ServerCertificates::Read(
 
 absl::Status ServerCertificates::Renew(const TlsOptions& options) {
   ASSIGN_OR_RETURN(Pem pem, ReadFiles(options));
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   pem_ = std::move(pem);
   fetched_ = false;
   return absl::OkStatus();
@@ -170,7 +171,7 @@ std::shared_ptr<grpc::ServerCredentials> ServerCertificates::Credentials() {
 grpc_ssl_certificate_config_reload_status ServerCertificates::Fetch(
     void* self, grpc_ssl_server_certificate_config** config) {
   auto& own = *static_cast<ServerCertificates*>(self);
-  absl::MutexLock lock(&own.mutex_);
+  MutexLock lock(&own.mutex_);
   if (own.fetched_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
   const grpc_ssl_pem_key_cert_pair pair{own.pem_.key.c_str(), own.pem_.certificate.c_str()};
   *config = grpc_ssl_server_certificate_config_create(own.pem_.ca.c_str(), &pair, 1);
@@ -178,4 +179,4 @@ grpc_ssl_certificate_config_reload_status ServerCertificates::Fetch(
   return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -19,10 +19,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "core/base/mutex.h"
 #include "daemon/service/tls_options.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class ServerCertificates {
  public:
@@ -44,11 +44,11 @@ class ServerCertificates {
   static grpc_ssl_certificate_config_reload_status Fetch(
       void* self, grpc_ssl_server_certificate_config** config);
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   Pem pem_ ABSL_GUARDED_BY(mutex_);
   bool fetched_ ABSL_GUARDED_BY(mutex_) = false;  // gRPC has what is in pem_
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_TLS_FILES_H_

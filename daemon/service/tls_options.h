@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct TlsOptions {
   std::string listen;  // HOST:PORT
@@ -13,6 +13,6 @@ struct TlsOptions {
   std::string key;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_TLS_OPTIONS_H_

@@ -20,7 +20,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int kBacklog = 1024;
@@ -163,4 +163,4 @@ std::vector<DoctorCheck> UnixDoor::Checks() const {
   return {check};
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

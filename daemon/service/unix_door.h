@@ -21,7 +21,7 @@
 #include "core/base/unique_fd.h"
 #include "core/model/node.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class UnixDoor {
  public:
@@ -48,6 +48,6 @@ class UnixDoor {
   std::thread thread_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_UNIX_DOOR_H_

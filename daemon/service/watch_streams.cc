@@ -7,13 +7,14 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "core/base/mutex.h"
 #include "core/wire/wire.h"
 #include "daemon/service/rpc_status.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
-constexpr absl::Duration kLook = absl::Milliseconds(200);
+constexpr absl::Duration kProbe = absl::Milliseconds(200);
 constexpr absl::Duration kAtLeast = absl::Seconds(1);
 
 // What makes an event worth sending before its second is over.
@@ -43,7 +44,7 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
   // True when there is nothing more to do for it.
   bool Step(Pipeline& pipeline) {
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (writing_) return false;
       if (ended_.has_value() && !error_.has_value()) error_ = ended_;
       if (cancelled_ || !requester_.ok() || last_written_ || ended_.has_value()) end_ = true;
@@ -57,18 +58,18 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
   }
 
   void End(const absl::Status& reason) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (!last_written_) ended_ = reason;
   }
 
   void OnWriteDone(bool ok) override {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     writing_ = false;
     if (!ok) cancelled_ = true;
   }
 
   void OnCancel() override {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     cancelled_ = true;
   }
 
@@ -92,7 +93,7 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
     *event_.mutable_status() = wire::ToProto(view->status);
     for (const ReportRow& row : view->top_loops) *event_.add_top_loops() = wire::ToProto(row);
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       writing_ = true;
       last_written_ = IsFinal(view->status.state);
     }
@@ -101,7 +102,7 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
 
   void Fail(const absl::Status& error) {
     error_ = error;
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     last_written_ = true;
   }
 
@@ -114,7 +115,7 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
   absl::Time sent_ = absl::InfinitePast();
   bool end_ = false;
   std::shared_ptr<Stream> self_;  // until OnDone
-  absl::Mutex mutex_;
+  Mutex mutex_;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   bool last_written_ ABSL_GUARDED_BY(mutex_) = false;
@@ -125,7 +126,7 @@ WatchStreams::WatchStreams(Pipeline& pipeline) : pipeline_(pipeline), thread_([t
 
 WatchStreams::~WatchStreams() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stopping_ = true;
     woken_ = true;
   }
@@ -134,7 +135,7 @@ WatchStreams::~WatchStreams() {
 
 grpc::ServerWriteReactor<v1::WatchEvent>* WatchStreams::Begin(absl::StatusOr<Requester> requester,
                                                               std::string id, int32_t top_loops) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (streams_.size() >= kMaxWatches && requester.ok()) {
     requester = absl::ResourceExhaustedError("too many watches at once: try again later");
   }
@@ -148,7 +149,7 @@ grpc::ServerWriteReactor<v1::WatchEvent>* WatchStreams::Begin(absl::StatusOr<Req
 }
 
 void WatchStreams::End(const absl::Status& reason) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   ended_ = reason;
   woken_ = true;
   for (const auto& stream : streams_) stream->End(reason);
@@ -159,9 +160,9 @@ void WatchStreams::Run() {
   while (true) {
     std::vector<std::shared_ptr<Stream>> streams;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(this, &WatchStreams::HasWork));
-      mutex_.AwaitWithTimeout(absl::Condition(&woken_), kLook);
+      mutex_.AwaitWithTimeout(absl::Condition(&woken_), kProbe);
       if (stopping_) return;
       woken_ = false;
       streams = streams_;
@@ -170,11 +171,11 @@ void WatchStreams::Run() {
     for (const auto& stream : streams) {
       if (stream->Step(pipeline_)) over.push_back(stream);
     }
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     std::erase_if(streams_, [&](const auto& stream) {
       return std::find(over.begin(), over.end(), stream) != over.end();
     });
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

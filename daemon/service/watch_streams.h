@@ -16,11 +16,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "core/base/mutex.h"
 #include "daemon/pipeline/pipeline.h"
 #include "perfd/v1/profiler.pb.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class WatchStreams {
  public:
@@ -43,7 +43,7 @@ class WatchStreams {
   }
 
   Pipeline& pipeline_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::vector<std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mutex_);  // shared with gRPC
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;
@@ -51,6 +51,6 @@ class WatchStreams {
   std::thread thread_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_SERVICE_WATCH_STREAMS_H_

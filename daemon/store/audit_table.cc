@@ -7,7 +7,7 @@
 #include "core/wire/variant_wire.h"
 #include "daemon/store/profile_id.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 absl::Status InsertAudit(Database& db, const WindowRecord& record) {
   if (record.audit.empty()) return absl::OkStatus();
@@ -57,4 +57,4 @@ absl::StatusOr<std::vector<AuditEntry>> ReadAudit(Database& db, const AuditQuery
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

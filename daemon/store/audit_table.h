@@ -16,7 +16,7 @@
 #include "daemon/store/database.h"
 #include "daemon/store/records.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 inline constexpr int64_t kMostAuditEntries = 1'000'000;
 
@@ -26,6 +26,6 @@ absl::Status ApplyAuditRetention(Database& db, int64_t most = kMostAuditEntries)
 // Newest first.
 absl::StatusOr<std::vector<AuditEntry>> ReadAudit(Database& db, const AuditQuery& query);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_STORE_AUDIT_TABLE_H_

@@ -2,10 +2,12 @@
 
 #include <utility>
 
-namespace perfd {
+#include "core/base/mutex.h"
+
+namespace perfd::daemon {
 
 absl::Status CommitQueue::Push(Write write) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (closed_) return absl::UnavailableError("the store is closing");
   if (writes_.size() >= kMaxWrites || bytes_ + write.bytes > kMaxBytes) {
     return absl::UnavailableError("the store cannot keep up: its queue is full");
@@ -17,7 +19,7 @@ absl::Status CommitQueue::Push(Write write) {
 }
 
 std::vector<CommitQueue::Write> CommitQueue::Take() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(this, &CommitQueue::HasWork));
   mutex_.AwaitWithTimeout(absl::Condition(this, &CommitQueue::ShouldCommit), delay_);
   std::vector<Write> batch;
@@ -31,13 +33,13 @@ std::vector<CommitQueue::Write> CommitQueue::Take() {
 }
 
 void CommitQueue::Close() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   closed_ = true;
 }
 
 size_t CommitQueue::size() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return writes_.size();
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

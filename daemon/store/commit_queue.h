@@ -13,11 +13,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/base/mutex.h"
 #include "daemon/store/database.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class CommitQueue {
  public:
@@ -48,13 +48,13 @@ class CommitQueue {
   }
 
   const absl::Duration delay_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::deque<Write> writes_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t urgent_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_STORE_COMMIT_QUEUE_H_

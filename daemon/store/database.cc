@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int kBusyTimeoutMs = 5000;
@@ -151,4 +151,4 @@ bool Database::InTransaction() const {
   return sqlite3_get_autocommit(db_.get()) == 0;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

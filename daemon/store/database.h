@@ -18,7 +18,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace perfd {
+namespace perfd::daemon {
 
 class [[nodiscard]] Statement {
  public:
@@ -69,6 +69,6 @@ class Database {
   std::unique_ptr<sqlite3, Closer> db_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_STORE_DATABASE_H_

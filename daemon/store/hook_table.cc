@@ -10,7 +10,7 @@
 #include "daemon/store/profile_id.h"
 #include "daemon/store/profile_table.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr char kColumns[] =
@@ -146,7 +146,7 @@ absl::StatusOr<int64_t> NodesEnded(Database& db, int64_t id) {
 }
 
 // `ended_ns` 0: it has begun.
-absl::Status PutMark(Database& db, int64_t id, absl::string_view node, int64_t ended_ns) {
+absl::Status StoreMark(Database& db, int64_t id, absl::string_view node, int64_t ended_ns) {
   ASSIGN_OR_RETURN(
       Statement statement,
       db.Prepare("INSERT OR REPLACE INTO hook_node(job, node, ended_ns) VALUES(?1, ?2, ?3)"));
@@ -196,13 +196,13 @@ absl::StatusOr<HookRecord> AdmitJob(Database& db, const HookAdmission& admission
   if (record.number != 0) RETURN_IF_ERROR(SetCounter(db, admission.counter, record.number));
   RETURN_IF_ERROR(Insert(db, record, profile));
   record.id = db.LastInsertId();
-  RETURN_IF_ERROR(PutMark(db, record.id, admission.node, 0));
+  RETURN_IF_ERROR(StoreMark(db, record.id, admission.node, 0));
   return record;
 }
 
 absl::Status BeginNode(Database& db, int64_t id, absl::string_view node) {
   ASSIGN_OR_RETURN(const std::optional<Mark> mark, FindMark(db, id, node));
-  RETURN_IF_ERROR(PutMark(db, id, mark.has_value() ? mark->node : std::string(node), 0));
+  RETURN_IF_ERROR(StoreMark(db, id, mark.has_value() ? mark->node : std::string(node), 0));
   return SetEnded(db, id, 0);
 }
 
@@ -214,7 +214,7 @@ absl::Status EndNode(Database& db, int64_t id, absl::string_view node, int64_t u
       ASSIGN_OR_RETURN(const std::optional<Mark> nameless, FindMark(db, id, ""));
       if (!nameless.has_value()) return absl::OkStatus();
     }
-    RETURN_IF_ERROR(PutMark(db, id, mark.has_value() ? mark->node : std::string(node), unix_ns));
+    RETURN_IF_ERROR(StoreMark(db, id, mark.has_value() ? mark->node : std::string(node), unix_ns));
     ASSIGN_OR_RETURN(const int64_t open, db.QueryInt(absl::StrCat(
                                              "SELECT EXISTS(SELECT 1 FROM hook_node WHERE job=", id,
                                              " AND ended_ns=0)")));
@@ -344,4 +344,4 @@ absl::StatusOr<std::vector<uint64_t>> CountJobs(Database& db) {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

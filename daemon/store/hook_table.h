@@ -21,7 +21,7 @@
 #include "core/model/profile.h"
 #include "daemon/store/database.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 inline constexpr int64_t kMostHookJobs = 100'000;
 inline constexpr int64_t kMostHookMarks = 1'000'000;
@@ -83,6 +83,6 @@ absl::StatusOr<std::vector<HookWait>> ReadHookWaits(Database& db);
 // Remembered jobs, indexed by HookDecision.
 absl::StatusOr<std::vector<uint64_t>> CountJobs(Database& db);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_STORE_HOOK_TABLE_H_

@@ -5,7 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 std::string FormatProfileId(int64_t number) {
   return absl::StrFormat("p-%06d", number);
@@ -22,4 +22,4 @@ absl::StatusOr<int64_t> ParseProfileId(absl::string_view id) {
   return number;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -8,13 +8,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 std::string FormatProfileId(int64_t number);
 
 // kInvalidArgument unless `id` is exactly what FormatProfileId makes of a positive number.
 absl::StatusOr<int64_t> ParseProfileId(absl::string_view id);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_STORE_PROFILE_ID_H_

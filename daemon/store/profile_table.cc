@@ -7,7 +7,7 @@
 #include "core/wire/wire.h"
 #include "daemon/store/profile_id.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int kMaxDeletedPerCall = 16;
@@ -270,4 +270,4 @@ absl::StatusOr<int64_t> UsedBytes(Database& db) {
   return (pages - free) * size;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -13,7 +13,7 @@
 #include "daemon/store/database.h"
 #include "daemon/store/records.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // Gives the profile its number; `status.id` is ignored. The stored status carries the new id.
 absl::StatusOr<std::string> InsertProfile(Database& db, ProfileStatus status);
@@ -40,6 +40,6 @@ absl::StatusOr<std::vector<uint64_t>> CountStates(Database& db);
 // Bytes in use, free pages not counted.
 absl::StatusOr<int64_t> UsedBytes(Database& db);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_STORE_PROFILE_TABLE_H_

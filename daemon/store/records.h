@@ -12,7 +12,7 @@
 #include "core/model/profile.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // One window as it arrived; (stream_id, sequence) is its identity for ever.
 struct WindowRecord {
@@ -84,6 +84,6 @@ struct LoopHistory {
   uint64_t samples = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_STORE_RECORDS_H_

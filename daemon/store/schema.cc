@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 // Version 1. `stream_range` holds, per stream, the stored sequences as disjoint closed intervals, so that a window is
@@ -136,4 +136,4 @@ absl::Status Migrate(Database& db) {
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -9,12 +9,12 @@
 #include "absl/status/status.h"
 #include "daemon/store/database.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 inline constexpr int kSchemaVersion = 5;
 
 absl::Status Migrate(Database& db);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_STORE_SCHEMA_H_

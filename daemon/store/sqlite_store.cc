@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
+#include "core/base/notification.h"
 #include "core/base/status_macros.h"
 #include "daemon/store/audit_table.h"
 #include "daemon/store/profile_id.h"
@@ -16,7 +17,7 @@
 #include "daemon/store/schema.h"
 #include "daemon/store/window_table.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kSmallWriteBytes = 4096;
@@ -91,7 +92,7 @@ void SqliteStore::CommitBatch(std::vector<CommitQueue::Write>& batch) {
     // One bad write must not cost the others their place: after a failed batch each gets a transaction of its own.
     const absl::Status status =
         together.ok() ? together : CommitOne(writer_, [&] { return write.run(writer_); });
-    NoteOutcome(status);
+    RecordOutcome(status);
     if (write.done) write.done(status);
   }
 }
@@ -103,7 +104,7 @@ absl::Status SqliteStore::CommitTogether(std::vector<CommitQueue::Write>& batch)
   });
 }
 
-void SqliteStore::NoteOutcome(const absl::Status& status) {
+void SqliteStore::RecordOutcome(const absl::Status& status) {
   const bool sick = absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
                     absl::IsDataLoss(status) || absl::IsPermissionDenied(status) ||
                     absl::IsInternal(status);
@@ -147,7 +148,7 @@ absl::Status SqliteStore::Skip(std::string stream_id, uint64_t sequence,
                       .urgent = false});
 }
 
-absl::Status SqliteStore::KeepAudit(WindowRecord record, std::function<void(absl::Status)> done) {
+absl::Status SqliteStore::StoreAudit(WindowRecord record, std::function<void(absl::Status)> done) {
   record.body.clear();
   const size_t bytes = kSmallWriteBytes * (1 + record.audit.size() / 16);
   auto shared = std::make_shared<const WindowRecord>(std::move(record));
@@ -167,7 +168,7 @@ absl::Status SqliteStore::Update(ProfileStatus status, std::function<void(absl::
 
 absl::Status SqliteStore::Wait(std::function<absl::Status(Database&)> write) {
   struct Outcome {
-    absl::Notification ready;
+    Notification ready;
     absl::Status status;
   };
   // Shared: the writer may finish after we stopped waiting.
@@ -193,12 +194,12 @@ absl::StatusOr<std::string> SqliteStore::Create(const ProfileStatus& status) {
   return *id;
 }
 
-absl::Status SqliteStore::PutFinal(FinalRecord record) {
+absl::Status SqliteStore::StoreFinal(FinalRecord record) {
   auto shared = std::make_shared<const FinalRecord>(std::move(record));
   return Wait([shared](Database& db) { return WriteFinal(db, *shared); });
 }
 
-absl::Status SqliteStore::PutStatus(const ProfileStatus& status) {
+absl::Status SqliteStore::StoreStatus(const ProfileStatus& status) {
   return Wait([status](Database& db) { return UpdateProfile(db, status); });
 }
 
@@ -243,18 +244,18 @@ absl::Status SqliteStore::SetHardLimit(int64_t bytes) {
 
 absl::StatusOr<ProfileStatus> SqliteStore::Profile(const std::string& profile_id) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return ReadProfile(reader_, profile);
 }
 
 absl::StatusOr<std::vector<ProfileStatus>> SqliteStore::Profiles(const ProfileQuery& query) {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return ReadProfiles(reader_, query);
 }
 
 absl::StatusOr<std::vector<std::string>> SqliteStore::Find(absl::string_view prefix,
                                                            std::optional<uint32_t> uid) {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return FindProfiles(reader_, prefix, uid);
 }
 
@@ -262,7 +263,7 @@ absl::StatusOr<Report> SqliteStore::FinalReport(const std::string& profile_id) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
   std::string body;
   {
-    absl::MutexLock lock(&read_mutex_);
+    MutexLock lock(&read_mutex_);
     ASSIGN_OR_RETURN(body, ReadReport(reader_, profile));
   }
   return DecodeReport(profile, body);  // a large report takes a while: nobody waits for it
@@ -270,27 +271,27 @@ absl::StatusOr<Report> SqliteStore::FinalReport(const std::string& profile_id) {
 
 absl::StatusOr<std::vector<LoopHistory>> SqliteStore::History(absl::string_view location,
                                                               int limit) {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return ReadLoopHistory(reader_, location, limit);
 }
 
 absl::StatusOr<std::vector<AuditEntry>> SqliteStore::Audit(const AuditQuery& query) {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return ReadAudit(reader_, query);
 }
 
 absl::StatusOr<std::vector<uint64_t>> SqliteStore::StateCounts() {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return CountStates(reader_);
 }
 
 absl::StatusOr<std::map<std::string, uint64_t>> SqliteStore::WindowCounts() {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return CountWindows(reader_);
 }
 
 absl::StatusOr<StreamState> SqliteStore::Stream(absl::string_view stream_id) {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   StreamState state;
   ASSIGN_OR_RETURN(state.last, StoredSequence(reader_, stream_id));
   ASSIGN_OR_RETURN(state.missing, MissingSequences(reader_, stream_id));
@@ -320,4 +321,4 @@ int64_t SqliteStore::SizeBytes() const {
   return total;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -20,15 +20,15 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/base/mutex.h"
 #include "daemon/store/commit_queue.h"
 #include "daemon/store/database.h"
 #include "daemon/store/hook_table.h"
 #include "daemon/store/records.h"
 #include "daemon/store/store_directory.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 struct StoreOptions {
   std::string directory;
@@ -53,13 +53,13 @@ class SqliteStore {
   absl::Status Skip(std::string stream_id, uint64_t sequence,
                     std::function<void(absl::Status)> done);
   // The audit entries of a window that is not wanted itself: what was done to a rank stays on record.
-  absl::Status KeepAudit(WindowRecord record, std::function<void(absl::Status)> done);
+  absl::Status StoreAudit(WindowRecord record, std::function<void(absl::Status)> done);
   absl::Status Update(ProfileStatus status, std::function<void(absl::Status)> done);
 
   // These wait for the commit, at most `most_wait`.
   absl::StatusOr<std::string> Create(const ProfileStatus& status);
-  absl::Status PutFinal(FinalRecord record);
-  absl::Status PutStatus(const ProfileStatus& status);
+  absl::Status StoreFinal(FinalRecord record);
+  absl::Status StoreStatus(const ProfileStatus& status);
   // Everything queued before this is committed and answered.
   absl::Status Flush();
   // Replaces the windows up to `up_to_row_id` by the aggregate that contains them.
@@ -88,8 +88,7 @@ class SqliteStore {
   // Jobs of schedulers (hook_table.h). AdmitHookJob waits for the commit. kAlreadyExists, kAborted: see there.
   // kDeadlineExceeded: not yet. Then, and only then, `late` is told what came of it, once, on the writer thread.
   using LateAdmission = std::function<void(const absl::StatusOr<HookRecord>& record)>;
-  absl::StatusOr<HookRecord> AdmitHookJob(HookAdmission admission,
-                                          LateAdmission late = nullptr);
+  absl::StatusOr<HookRecord> AdmitHookJob(HookAdmission admission, LateAdmission late = nullptr);
   // Queued. An end without a node is that of the whole job. `only_begun`: see EndNode.
   absl::Status BeginHookJob(int64_t id, const std::string& node);
   absl::Status EndHookJob(int64_t id, const std::string& node, int64_t unix_ns,
@@ -115,18 +114,18 @@ class SqliteStore {
   absl::Status CommitTogether(std::vector<CommitQueue::Write>& batch);
   absl::Status Wait(std::function<absl::Status(Database&)> write);
   absl::Status TooSlow() const;
-  void NoteOutcome(const absl::Status& status);
+  void RecordOutcome(const absl::Status& status);
 
   const StoreOptions options_;
   StoreDirectory directory_;
   Database writer_;  // writer thread only
   CommitQueue queue_;
   std::atomic<bool> healthy_{true};
-  absl::Mutex read_mutex_;
+  Mutex read_mutex_;
   Database reader_ ABSL_GUARDED_BY(read_mutex_);
   std::thread thread_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_STORE_SQLITE_STORE_H_

@@ -3,12 +3,12 @@
 #include <optional>
 #include <utility>
 
-#include "absl/synchronization/mutex.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "daemon/store/sqlite_store.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr size_t kSmallWriteBytes = 4096;
@@ -25,7 +25,7 @@ class Admitting {
   }
   // Writer thread. True: nobody waits any more.
   bool Answer(const absl::StatusOr<HookRecord>& answer) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     answer_ = answer;
     return given_up_;
   }
@@ -33,7 +33,7 @@ class Admitting {
 
   // Nothing: it takes longer.
   std::optional<absl::StatusOr<HookRecord>> Await(absl::Duration most) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     mutex_.AwaitWithTimeout(absl::Condition(this, &Admitting::Answered), most);
     given_up_ = !answer_.has_value();
     return answer_;
@@ -44,7 +44,7 @@ class Admitting {
 
   const HookAdmission admission_;
   HookRecord record_;  // writer thread
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::optional<absl::StatusOr<HookRecord>> answer_ ABSL_GUARDED_BY(mutex_);
   bool given_up_ ABSL_GUARDED_BY(mutex_) = false;
 };
@@ -95,39 +95,39 @@ absl::Status SqliteStore::EndHookJob(int64_t id, const std::string& node, int64_
 
 absl::StatusOr<std::optional<HookRun>> SqliteStore::HookRunOf(const HookJob& job,
                                                               absl::string_view node) {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return FindRun(reader_, job, node);
 }
 
 absl::StatusOr<std::optional<HookRecord>> SqliteStore::HookJobOf(const HookJob& job) {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return FindJob(reader_, job);
 }
 
 absl::StatusOr<std::vector<HookRecord>> SqliteStore::HookJobs(std::optional<uint32_t> uid,
                                                               int32_t limit) {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return ReadJobs(reader_, uid, limit);
 }
 
 absl::StatusOr<int64_t> SqliteStore::HookCounter(absl::string_view name) {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return ReadHookCounter(reader_, name);
 }
 
 absl::StatusOr<HookUse> SqliteStore::HookUseSince(int64_t day_unix_ns) {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return ReadHookUse(reader_, day_unix_ns);
 }
 
 absl::StatusOr<std::vector<HookWait>> SqliteStore::HookWaits() {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return ReadHookWaits(reader_);
 }
 
 absl::StatusOr<std::vector<uint64_t>> SqliteStore::HookCounts() {
-  absl::MutexLock lock(&read_mutex_);
+  MutexLock lock(&read_mutex_);
   return CountJobs(reader_);
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

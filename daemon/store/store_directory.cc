@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 struct NamedMagic {
@@ -111,4 +111,4 @@ absl::StatusOr<StoreDirectory> StoreDirectory::Hold(const std::string& path) {
   return directory;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // The name of the network file system with this statfs(2) magic, or nullptr for a local one.
 const char* NetworkFileSystemName(uint64_t magic);
@@ -34,6 +34,6 @@ class StoreDirectory {
   UniqueFd lock_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_STORE_STORE_DIRECTORY_H_

@@ -7,7 +7,7 @@
 #include "daemon/store/audit_table.h"
 #include "daemon/store/profile_id.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 struct Range {
@@ -181,4 +181,4 @@ absl::Status DeleteWindows(Database& db, int64_t profile, int64_t up_to_row_id) 
   return statement.Run();
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -15,7 +15,7 @@
 #include "daemon/store/database.h"
 #include "daemon/store/records.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 inline constexpr uint64_t kMaxSequence = uint64_t{1} << 62;
 
@@ -38,6 +38,6 @@ absl::Status ForEachWindow(
 
 absl::Status DeleteWindows(Database& db, int64_t profile, int64_t up_to_row_id);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // DAEMON_STORE_WINDOW_TABLE_H_

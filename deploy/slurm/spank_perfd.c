@@ -59,15 +59,15 @@ static void pass_on(spank_t spank, const char* name, const char* value) {
     slurm_spank_log("perfd: could not pass %s on to the job: %s", name, spank_strerror(result));
 }
 
-static void pass_wish_on(spank_t spank) {
-  switch (choice_wish(&choice)) {
-    case kWishProfile:
+static void pass_preference_on(spank_t spank) {
+  switch (choice_preference(&choice)) {
+    case kPreferProfile:
       pass_on(spank, "PERFD_PROFILE", choice.preset);
       break;
-    case kWishNone:
+    case kPreferNone:
       pass_on(spank, "PERFD_NO_PROFILE", "1");
       break;
-    case kNoWish:
+    case kNoPreference:
       break;
   }
 }
@@ -76,7 +76,7 @@ static void pass_wish_on(spank_t spank) {
 // the wish of a job of salloc from its first step, unless PrologFlags has Alloc.
 static int of_a_step(spank_t spank) {
   if (is_inherited()) {
-    pass_wish_on(spank);
+    pass_preference_on(spank);
   } else {
     slurm_spank_log(
         "perfd: --perfd and --no-perfd have no effect on a step: whether a job is profiled was "
@@ -106,6 +106,6 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char* argv[]) {
   if (context == S_CTX_LOCAL && getenv("SLURM_JOB_ID") != NULL) return of_a_step(spank);
   const char* const remark = choice_remark(&choice);
   if (remark != NULL) slurm_spank_log("perfd: %s", remark);
-  pass_wish_on(spank);
+  pass_preference_on(spank);
   return ESPANK_SUCCESS;
 }

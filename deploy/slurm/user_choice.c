@@ -32,9 +32,9 @@ void choice_refuse(struct user_choice* choice) {
   choice->refused = true;
 }
 
-enum user_wish choice_wish(const struct user_choice* choice) {
-  if (choice->refused) return kWishNone;
-  return choice->asked && !choice->bad_preset ? kWishProfile : kNoWish;
+enum user_preference choice_preference(const struct user_choice* choice) {
+  if (choice->refused) return kPreferNone;
+  return choice->asked && !choice->bad_preset ? kPreferProfile : kNoPreference;
 }
 
 const char* choice_remark(const struct user_choice* choice) {

@@ -17,14 +17,14 @@ struct user_choice {
   char preset[kPresetLength + 1];
 };
 
-enum user_wish { kNoWish, kWishProfile, kWishNone };
+enum user_preference { kNoPreference, kPreferProfile, kPreferNone };
 
 // `preset`: what stood behind the "=", or null. The last one counts, as with Slurm's own options.
 void choice_ask(struct user_choice* choice, const char* preset);
 void choice_refuse(struct user_choice* choice);
 
 // Refusing wins over asking. A bad name is no wish: the site's policy decides alone.
-enum user_wish choice_wish(const struct user_choice* choice);
+enum user_preference choice_preference(const struct user_choice* choice);
 
 // What the submission should say about this choice, without the name of the program; null: nothing.
 const char* choice_remark(const struct user_choice* choice);

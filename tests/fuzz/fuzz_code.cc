@@ -13,7 +13,8 @@ void Check(bool condition) {
   if (!condition) std::abort();
 }
 
-void CheckLoops(const perfd::LoopAnalysis& analysis, const perfd::FunctionCode& code) {
+void CheckLoops(const perfd::agent::LoopAnalysis& analysis,
+                const perfd::agent::FunctionCode& code) {
   for (const perfd::LoopFacts& loop : analysis.loops) {
     Check(loop.low >= code.low && loop.high > loop.low);
     Check(loop.header >= loop.low && loop.header < loop.high);
@@ -32,7 +33,7 @@ void CheckLoops(const perfd::LoopAnalysis& analysis, const perfd::FunctionCode& 
 // The last bytes double as memory for jump tables.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size));
-  perfd::FunctionCode code;
+  perfd::agent::FunctionCode code;
   code.low = 0x1000;
   code.bytes = bytes;
   code.read = [bytes, low = code.low](uint64_t address,
@@ -42,11 +43,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return bytes.subspan(address - low, count);
   };
   code.never_returns = [](uint64_t callee) { return (callee & 7) == 3; };
-  perfd::FunctionLines lines;
+  perfd::agent::FunctionLines lines;
   lines.files = {"", "a.c"};
   lines.frames.push_back({"f", 0, 0, 0, 1, {{code.low, code.high()}}});
   for (uint64_t i = 0; i < size; i += 5)
     lines.rows.push_back({code.low + i, 1, static_cast<int32_t>(i % 7)});
-  CheckLoops(perfd::AnalyseLoops(code, lines), code);
+  CheckLoops(perfd::agent::AnalyseLoops(code, lines), code);
   return 0;
 }

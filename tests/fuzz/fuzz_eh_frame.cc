@@ -7,12 +7,12 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
-  const perfd::EhFrame parsed = perfd::ParseEhFrame(bytes, 0x5000);
+  const perfd::agent::EhFrame parsed = perfd::agent::ParseEhFrame(bytes, 0x5000);
   uint64_t last = 0;
-  for (const perfd::AddressRange& range : parsed.functions) {
+  for (const perfd::agent::AddressRange& range : parsed.functions) {
     if (range.low <= last || range.high <= range.low) std::abort();
     last = range.low;
   }
-  perfd::EhFrameAddress(bytes, 0x6000);
+  perfd::agent::EhFrameAddress(bytes, 0x6000);
   return 0;
 }

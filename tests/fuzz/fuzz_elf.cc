@@ -11,7 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   perfd::UniqueFd fd(::memfd_create("fuzz", MFD_CLOEXEC));
   if (!fd.valid() || ::write(fd.get(), data, size) != static_cast<ssize_t>(size)) return 0;
-  const auto reader = perfd::ModuleReader::Open(std::move(fd));
+  const auto reader = perfd::agent::ModuleReader::Open(std::move(fd));
   if (!reader.ok()) return 0;
   std::vector<uint64_t> addresses = {0, UINT64_MAX};
   for (const perfd::ModuleSegment& segment : (*reader)->facts().segments) {

@@ -13,15 +13,15 @@
 namespace {
 
 void CheckHosts(absl::string_view text) {
-  const auto hosts = perfd::ExpandHostList(text);
+  const auto hosts = perfd::daemon::ExpandHostList(text);
   if (!hosts.ok()) return;
-  if (hosts->size() > perfd::kMaxHosts) std::abort();
+  if (hosts->size() > perfd::daemon::kMaxHosts) std::abort();
   const std::set<std::string> names(hosts->begin(), hosts->end());
   if (names.size() != hosts->size()) std::abort();
   for (const std::string& name : names) {
-    if (name.empty() || name.size() > perfd::kMaxHostBytes) std::abort();
+    if (name.empty() || name.size() > perfd::daemon::kMaxHostBytes) std::abort();
     // A name without brackets means itself.
-    if (perfd::ExpandHostList(name)->front() != name) std::abort();
+    if (perfd::daemon::ExpandHostList(name)->front() != name) std::abort();
   }
 }
 
@@ -30,9 +30,9 @@ void CheckPreset(absl::string_view text) {
   const perfd::Policy policy;
   perfd::HookJob job;
   job.job = "1";
-  job.wish = perfd::HookWish::kOptIn;
+  job.preference = perfd::HookPreference::kOptIn;
   job.preset = std::string(text);
-  const perfd::PolicyChoice choice = perfd::Decide(policy, job, {});
+  const perfd::daemon::PolicyChoice choice = perfd::daemon::Decide(policy, job, {});
   if (choice.answer.decision != perfd::HookDecision::kProfile) std::abort();
   if (!policy.presets.contains(choice.preset)) std::abort();
   if (choice.answer.reason.find('\n') != std::string::npos) std::abort();
@@ -55,8 +55,8 @@ void CheckPolicy(absl::string_view text) {
   perfd::HookJob job;
   job.job = "1";
   for (int64_t counted = 0; counted < 4; ++counted) {
-    const perfd::PolicyChoice choice =
-        perfd::Decide(*policy, job, {.counted = counted, .active = 0, .today = 0});
+    const perfd::daemon::PolicyChoice choice =
+        perfd::daemon::Decide(*policy, job, {.counted = counted, .active = 0, .today = 0});
     const bool profile = choice.answer.decision == perfd::HookDecision::kProfile;
     if (profile && !policy->presets.contains(choice.preset)) std::abort();
   }

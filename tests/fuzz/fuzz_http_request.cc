@@ -8,16 +8,17 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view head(reinterpret_cast<const char*>(data), size);
-  perfd::HttpRequest request;
-  const int status = perfd::ParseHttpRequest(head, &request);
+  perfd::daemon::HttpRequest request;
+  const int status = perfd::daemon::ParseHttpRequest(head, &request);
   if (status != 200) {
     if (status < 400 || status > 599) std::abort();
     return 0;
   }
-  if (size > perfd::kMaxHeadBytes || request.path.empty() || request.path[0] != '/') std::abort();
-  if (request.path.size() + request.query.size() > perfd::kMaxTargetBytes) std::abort();
+  if (size > perfd::daemon::kMaxHeadBytes || request.path.empty() || request.path[0] != '/')
+    std::abort();
+  if (request.path.size() + request.query.size() > perfd::daemon::kMaxTargetBytes) std::abort();
   const auto visible = [](char c) { return c > ' ' && c <= '~'; };
   if (!std::all_of(request.path.begin(), request.path.end(), visible)) std::abort();
-  (void)perfd::QueryValue(request.query, "key");
+  (void)perfd::daemon::QueryValue(request.query, "key");
   return 0;
 }

@@ -19,27 +19,27 @@ std::string Signed(const std::string& text) {
 }
 
 void Decode(const std::string& text) {
-  const auto injection = perfd::DecodeInjection(text);
+  const auto injection = perfd::agent::DecodeInjection(text);
   if (!injection.ok()) return;
-  const std::string again = perfd::EncodeInjection(*injection);
-  const auto same = perfd::DecodeInjection(again);
-  if (!same.ok() || perfd::EncodeInjection(*same) != again) std::abort();
+  const std::string again = perfd::agent::EncodeInjection(*injection);
+  const auto same = perfd::agent::DecodeInjection(again);
+  if (!same.ok() || perfd::agent::EncodeInjection(*same) != again) std::abort();
 }
 
 void ReadAnswer(const uint8_t* data, size_t size) {
-  perfd::ShadowReading reading;
-  const std::vector<perfd::CodeCopy> copies(1);
+  perfd::agent::ShadowReading reading;
+  const std::vector<perfd::agent::CodeCopy> copies(1);
   reading.copies = {&copies[0]};
   if (size < 8) return;
   reading.team = static_cast<uint32_t>(data[0]) | static_cast<uint32_t>(data[1]) << 8;
   reading.runs = data[2];
-  reading.results.resize((reading.runs + perfd::kProbeRuns) * (reading.team % 300));
+  reading.results.resize((reading.runs + perfd::agent::kProbeRuns) * (reading.team % 300));
   data += 3;
   size -= 3;
   std::memcpy(&reading.child, data, std::min(size, sizeof(reading.child)));
   std::memcpy(&reading.site, data, std::min(size, sizeof(reading.site)));
   reading.site.last_outcome %= 12;
-  const auto answer = perfd::ReadAnswer(reading);
+  const auto answer = perfd::agent::ReadAnswer(reading);
   if (answer.ok() && answer->runs.size() != reading.runs * reading.team) std::abort();
 }
 
@@ -50,8 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Decode(text);
   Decode(Signed(text));
   Decode(Signed("perfd injection 1\n" + text));
-  perfd::ParseKbLines(text);
-  (void)perfd::ParseNamespacePid(text);
+  perfd::agent::ParseKbLines(text);
+  (void)perfd::agent::ParseNamespacePid(text);
   ReadAnswer(data, size);
   return 0;
 }

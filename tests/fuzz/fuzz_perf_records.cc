@@ -18,10 +18,10 @@ namespace {
 constexpr size_t kRingBytes = 4096;
 constexpr uint64_t kLayouts[] = {0, PERF_SAMPLE_CALLCHAIN,
                                  PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
-                                 perfd::kDecodableSampleType};
+                                 perfd::agent::kDecodableSampleType};
 
 // Reads every byte that the spans claim, for the address sanitizer.
-uint64_t Touch(const perfd::Sample& sample) {
+uint64_t Touch(const perfd::agent::Sample& sample) {
   uint64_t sum = std::accumulate(sample.callchain.begin(), sample.callchain.end(), uint64_t{0});
   sum = std::accumulate(sample.user_registers.begin(), sample.user_registers.end(), sum);
   for (const std::byte b : sample.user_stack) sum += static_cast<uint64_t>(b);
@@ -32,7 +32,7 @@ uint64_t Touch(const perfd::Sample& sample) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 3) return 0;
-  perfd::RecordDecoder decoder(perfd::kBaseSampleType | kLayouts[data[0] % 4]);
+  perfd::agent::RecordDecoder decoder(perfd::agent::kBaseSampleType | kLayouts[data[0] % 4]);
   const auto control = std::make_unique<perf_event_mmap_page>();
   const uint64_t start = (static_cast<uint64_t>(data[1]) << 8 | data[2]) * 8;
   const size_t length = std::min(size - 3, kRingBytes);
@@ -40,15 +40,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto* bytes = reinterpret_cast<std::byte*>(ring.data());
   for (size_t i = 0; i < length; ++i) bytes[(start + i) % kRingBytes] = std::byte{data[3 + i]};
   control->data_tail = start;
-  perfd::RingBuffer reader(control.get(), {bytes, kRingBytes});
+  perfd::agent::RingBuffer reader(control.get(), {bytes, kRingBytes});
   control->data_head = start + length;
   uint64_t sum = 0;
   size_t seen = 0;
   for (auto record = reader.Next(); !record.empty(); record = reader.Next()) {
     seen += record.size();
     if (seen > length) std::abort();
-    const perfd::PerfRecord decoded = decoder.Decode(record);
-    if (const auto* sample = std::get_if<perfd::Sample>(&decoded)) sum += Touch(*sample);
+    const perfd::agent::PerfRecord decoded = decoder.Decode(record);
+    if (const auto* sample = std::get_if<perfd::agent::Sample>(&decoded)) sum += Touch(*sample);
   }
   if (control->data_tail != start + length) std::abort();
   volatile uint64_t keep = sum;

@@ -17,17 +17,17 @@ void Check(bool condition) {
   if (!condition) std::abort();
 }
 
-void CheckCopy(const perfd::LoopCode& loop, const perfd::VariantName& name) {
-  const perfd::CopyPlace place = {0x700000, perfd::Exits::kStub, 0x6f0000};
-  const auto copy = perfd::MakeCopy(loop, name, place);
+void CheckCopy(const perfd::agent::LoopCode& loop, const perfd::VariantName& name) {
+  const perfd::agent::CopyTarget target = {0x700000, perfd::agent::Exits::kStub, 0x6f0000};
+  const auto copy = perfd::agent::MakeCopy(loop, name, target);
   if (!copy.ok()) return;
-  Check(copy->address >= place.address);
-  Check(copy->address - place.address + copy->bytes.size() <= perfd::CopyBound(loop, name));
+  Check(copy->address >= target.address);
+  Check(copy->address - target.address + copy->bytes.size() <= perfd::agent::CopyBound(loop, name));
   Check(copy->entry >= copy->address && copy->entry < copy->address + copy->bytes.size());
   Check(copy->address_map.size() >= loop.instructions.size());
   Check(copy->pinned <= copy->accesses);
   uint64_t last = 0;
-  for (const perfd::AddressPair& pair : copy->address_map) {
+  for (const perfd::agent::AddressPair& pair : copy->address_map) {
     Check(pair.copy > last && pair.copy < copy->address + copy->bytes.size());
     last = pair.copy;
     if (pair.original == loop.header) Check(pair.copy % 64 == loop.header % 64);
@@ -39,15 +39,15 @@ void CheckCopy(const perfd::LoopCode& loop, const perfd::VariantName& name) {
 // Byte 0: where the header is; byte 1: where the body ends; the rest is the function.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 4 || size > 4096) return 0;
-  perfd::LoopBytes bytes;
+  perfd::agent::LoopBytes bytes;
   bytes.address = 0x401000;
   bytes.bytes.assign(data + 2, data + size);
   const uint64_t count = bytes.bytes.size();
   bytes.header = bytes.address + data[0] % count;
   bytes.body = {{bytes.address, bytes.address + 1 + (count - 1) * data[1] / 255}};
-  const auto loop = perfd::DecodeLoop(bytes);
+  const auto loop = perfd::agent::DecodeLoop(bytes);
   if (!loop.ok()) return 0;
-  (void)perfd::PlanPatch(*loop);
+  (void)perfd::agent::PlanPatch(*loop);
   for (const perfd::Change change : kChanges) CheckCopy(*loop, perfd::SingleVariant(change));
   CheckCopy(*loop, perfd::SingleVariant(perfd::Change::kPrefetch, 70));
   return 0;

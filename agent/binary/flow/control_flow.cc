@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class BlockBuilder {
@@ -136,4 +136,4 @@ FlowGraph Graph(const ControlFlow& flow) {
   return graph;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

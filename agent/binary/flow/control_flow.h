@@ -14,7 +14,7 @@
 #include "agent/binary/flow/explorer.h"
 #include "agent/binary/flow/instruction.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Successors of each node; edges may be repeated.
 struct FlowGraph {
@@ -42,6 +42,6 @@ struct ControlFlow {
 ControlFlow BuildControlFlow(const FunctionCode& code);
 FlowGraph Graph(const ControlFlow& flow);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_FLOW_CONTROL_FLOW_H_

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 ZydisDecoder MakeDecoder() {
@@ -116,4 +116,4 @@ std::optional<Instruction> Decode(std::span<const std::byte> bytes, uint64_t add
   return out;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

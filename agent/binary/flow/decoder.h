@@ -13,13 +13,13 @@
 
 #include "agent/binary/flow/instruction.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Source: Intel SDM vol. 2, 2.3.11 "AVX Instruction Length": 15 bytes is the limit of every encoding.
 inline constexpr size_t kMaxInstructionLength = 15;
 
 std::optional<Instruction> Decode(std::span<const std::byte> bytes, uint64_t address);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_FLOW_DECODER_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace perfd {
+namespace perfd::agent {
 
 DominatorTree::DominatorTree(const FlowGraph& graph)
     : order_(graph.size(), kUnreached),
@@ -85,4 +85,4 @@ void DominatorTree::NumberTree() {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -11,7 +11,7 @@
 
 #include "agent/binary/flow/control_flow.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class DominatorTree {
  public:
@@ -40,6 +40,6 @@ class DominatorTree {
   std::vector<uint32_t> leave_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_FLOW_DOMINATORS_H_

@@ -6,7 +6,7 @@
 
 #include "agent/binary/flow/decoder.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kPathLength =
@@ -145,4 +145,4 @@ Exploration Explore(const FunctionCode& code) {
   return Explorer(code).Run();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

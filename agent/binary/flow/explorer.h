@@ -16,7 +16,7 @@
 #include "agent/binary/flow/instruction.h"
 #include "agent/binary/flow/jump_table.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // The bytes of one function and what may be asked about the rest of the module.
 struct FunctionCode {
@@ -56,6 +56,6 @@ struct Exploration {
 
 Exploration Explore(const FunctionCode& code);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_FLOW_EXPLORER_H_

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace perfd {
+namespace perfd::agent {
 
 enum class Flow : uint8_t {
   kPlain,        // goes on with the next instruction
@@ -56,6 +56,6 @@ inline bool HasTargetInCode(const Instruction& i) {
   return i.flow == Flow::kConditional || i.flow == Flow::kJump;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_FLOW_INSTRUCTION_H_

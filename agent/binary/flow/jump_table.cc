@@ -4,7 +4,7 @@
 #include <cstring>
 #include <optional>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kBoundDistance = 24;  // instructions between the bound check and the jump
@@ -74,4 +74,4 @@ std::vector<uint64_t> FindJumpTable(std::span<const Instruction> path, const Tab
   return {};
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -15,7 +15,7 @@
 
 #include "agent/binary/flow/instruction.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Bytes [address, address + size) of the module, or an empty span when they are not all there.
 using ReadMemory = std::function<std::span<const std::byte>(uint64_t address, size_t size)>;
@@ -31,6 +31,6 @@ struct TableScope {
 // Targets inside [low, high), sorted, each once.
 std::vector<uint64_t> FindJumpTable(std::span<const Instruction> path, const TableScope& scope);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_FLOW_JUMP_TABLE_H_

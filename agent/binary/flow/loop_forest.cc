@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Tarjan's strongly connected components of a part of the graph, without recursion.
@@ -131,4 +131,4 @@ std::vector<Loop> FindLoops(const FlowGraph& graph, const DominatorTree& dominat
   return loops;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

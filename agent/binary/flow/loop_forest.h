@@ -18,7 +18,7 @@
 #include "agent/binary/flow/control_flow.h"
 #include "agent/binary/flow/dominators.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr int32_t kMaxLoopDepth = 64;
 
@@ -33,6 +33,6 @@ struct Loop {
 
 std::vector<Loop> FindLoops(const FlowGraph& graph, const DominatorTree& dominators);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_BINARY_FLOW_LOOP_FOREST_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 using Severity = Notice::Severity;
 
@@ -17,7 +17,7 @@ void RankChanges::Began(const RankInfo& rank) {
 void RankChanges::Joined(const RankInfo& rank, double seconds) {
   const bool goes_on = numbers_.contains(rank.rank);
   Began(rank);
-  if (!TellsOf(kJoined)) return;
+  if (!MayReport(kJoined)) return;
   notices_->Say(
       Severity::kInfo,
       goes_on ? absl::StrFormat("rank %d goes on as another process (%s) %.1f s after sampling "
@@ -30,7 +30,7 @@ void RankChanges::Joined(const RankInfo& rank, double seconds) {
 
 void RankChanges::Ended(const RankInfo& rank, double seconds) {
   programs_.erase(rank.pid);
-  if (!TellsOf(kEnded)) return;
+  if (!MayReport(kEnded)) return;
   const std::string text =
       absl::StrFormat("rank %d (%s) ended %.1f s after sampling began; its samples are kept",
                       rank.rank, rank.command, seconds);
@@ -44,7 +44,7 @@ void RankChanges::Ended(const RankInfo& rank, double seconds) {
 void RankChanges::Replaced(const RankInfo& rank, const std::string& executable, double seconds) {
   const auto known = programs_.find(rank.pid);
   if (known != programs_.end() && known->second == executable) return;
-  if (!TellsOf(kReplaced)) return;
+  if (!MayReport(kReplaced)) return;
   programs_[rank.pid] = executable;
   notices_->Say(Severity::kInfo,
                 absl::StrFormat("rank %d replaced its program (exec) %.1f s after sampling began: "
@@ -64,4 +64,4 @@ void RankChanges::End() {
   }
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

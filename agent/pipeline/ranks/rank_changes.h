@@ -21,7 +21,7 @@
 #include "agent/pipeline/session_notices.h"
 #include "core/model/identity.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class RankChanges {
  public:
@@ -41,7 +41,7 @@ class RankChanges {
  private:
   enum Kind { kJoined, kEnded, kReplaced, kKinds };
   // False: it is only counted.
-  bool TellsOf(Kind kind) { return ++count_[kind] <= kMaxTold; }
+  bool MayReport(Kind kind) { return ++count_[kind] <= kMaxTold; }
 
   const bool follows_job_;
   SessionNotices* const notices_;
@@ -50,6 +50,6 @@ class RankChanges {
   std::array<uint64_t, kKinds> count_{};
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_RANKS_RANK_CHANGES_H_

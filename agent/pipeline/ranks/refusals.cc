@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 void Refusals::Tell(const Key& key, const absl::Status& reason, std::vector<RejectedProcess>* out) {
   if (told_.size() > kMaxTold || told_.contains(key)) return;
@@ -46,4 +46,4 @@ std::vector<RejectedProcess> Refusals::End() {
   return tell;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -19,7 +19,7 @@
 
 #include "agent/discover/rank_finder.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class Refusals {
  public:
@@ -43,6 +43,6 @@ class Refusals {
   std::set<Key> told_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_RANKS_REFUSALS_H_

@@ -7,7 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxPast = 4096;
@@ -217,4 +217,4 @@ std::vector<RankInfo> TrackedRanks::infos() const {
   return infos;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -26,7 +26,7 @@
 #include "agent/procfs/procfs.h"
 #include "core/model/identity.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct TrackedProcess {
   RankInfo info;
@@ -113,6 +113,6 @@ class TrackedRanks {
 // What to tell the user about a process of `changed`.
 absl::Status ChangedOwnerError(const TrackedProcess& process);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_PIPELINE_RANKS_TRACKED_RANKS_H_

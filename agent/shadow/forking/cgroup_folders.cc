@@ -6,7 +6,7 @@
 #include "absl/strings/strip.h"
 #include "agent/procfs/read_file.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMostMounts = 4 << 20;  // bytes of mountinfo
@@ -88,4 +88,4 @@ std::vector<GroupFolder> FoldersOf(const ProcFs& procfs, int32_t pid,
   return folders;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

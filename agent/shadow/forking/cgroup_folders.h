@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // A mounted hierarchy of a controller: "memory", "pids".
 struct GroupHierarchy {
@@ -39,6 +39,6 @@ struct GroupFolder {
 };
 std::vector<GroupFolder> FoldersOf(const ProcFs& procfs, int32_t pid, absl::string_view controller);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_FORKING_CGROUP_FOLDERS_H_

@@ -9,7 +9,7 @@
 #include "agent/procfs/read_file.h"
 #include "agent/shadow/forking/cgroup_folders.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Version 1 has no word for "none": PAGE_COUNTER_MAX pages, a little less than 2^63 bytes.
@@ -73,4 +73,4 @@ CgroupMemory ReadCgroupMemory(int32_t pid) {
   return ReadCgroupMemory(ProcFs(), pid);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -13,7 +13,7 @@
 
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct CgroupMemory {
   std::optional<uint64_t> limit;  // of the group with the least room
@@ -26,6 +26,6 @@ CgroupMemory ReadCgroupMemory(int32_t pid);
 // Of a fake tree, too.
 CgroupMemory ReadCgroupMemory(const ProcFs& procfs, int32_t pid);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_FORKING_CGROUP_MEMORY_H_

@@ -9,12 +9,12 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "core/base/clock.h"
 #include "core/base/cpu_time.h"
+#include "core/base/mutex.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kPage = 4096;
@@ -73,10 +73,10 @@ std::optional<double> MeasureCopyFaultNs() {
 }
 
 double CopyFaultNs() {
-  static absl::Mutex mutex;
+  static Mutex mutex;
   static std::optional<double> known ABSL_GUARDED_BY(mutex);
   static int64_t until_ns ABSL_GUARDED_BY(mutex) = 0;
-  absl::MutexLock lock(&mutex);
+  MutexLock lock(&mutex);
   const int64_t now = SystemClock().MonotonicNs();
   if (!known || now >= until_ns) {
     known = MeasureCopyFaultNs();
@@ -85,4 +85,4 @@ double CopyFaultNs() {
   return known.value_or(kUsualFaultNs);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

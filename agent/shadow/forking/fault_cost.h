@@ -11,13 +11,13 @@
 
 #include <optional>
 
-namespace perfd {
+namespace perfd::agent {
 
-inline constexpr double kUsualFaultNs = 2700;  // injection findings 5.2
+inline constexpr double kUsualFaultNs = 2700;  // docs/benchmarks/constants.md#kusualfaultns
 
 std::optional<double> MeasureCopyFaultNs();
 double CopyFaultNs();
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_FORKING_FAULT_COST_H_

@@ -12,7 +12,7 @@
 #include "agent/procfs/read_file.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMostText = 16 << 20;
@@ -63,4 +63,4 @@ absl::StatusOr<std::vector<MemoryArea>> ReadMemoryAreas(int32_t pid) {
   return ParseMemoryAreas(text);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct MemoryArea {
   MapEntry map;
@@ -29,6 +29,6 @@ struct MemoryArea {
 absl::StatusOr<std::vector<MemoryArea>> ParseMemoryAreas(absl::string_view smaps);
 absl::StatusOr<std::vector<MemoryArea>> ReadMemoryAreas(int32_t pid);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_FORKING_MEMORY_AREAS_H_

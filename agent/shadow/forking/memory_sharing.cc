@@ -15,7 +15,7 @@
 #include "agent/shadow/forking/process_files.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kMostText = 1 << 20;
@@ -106,4 +106,4 @@ absl::StatusOr<std::vector<int32_t>> ChildrenOf(int32_t pid, std::span<const int
   return children;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

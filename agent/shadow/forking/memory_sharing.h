@@ -13,12 +13,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 absl::Status CheckAlone(int32_t pid, std::span<const int32_t> others);
 // Of all its threads. Fast, for the moment when the process stands still.
 absl::StatusOr<std::vector<int32_t>> ChildrenOf(int32_t pid, std::span<const int32_t> threads);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_FORKING_MEMORY_SHARING_H_

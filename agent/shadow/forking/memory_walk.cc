@@ -1,11 +1,11 @@
-#include "agent/shadow/forking/memory_look.h"
+#include "agent/shadow/forking/memory_walk.h"
 
 #include <algorithm>
 
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kLongestNs = 10 * kNsPerSecond;  // huge pages come and go unseen
@@ -40,7 +40,7 @@ MemoryFacts Corrected(MemoryFacts facts, const MemoryCounts& then, const MemoryC
   return facts;
 }
 
-absl::StatusOr<MemoryFacts> MemoryLook::Facts() {
+absl::StatusOr<MemoryFacts> MemoryWalk::Facts() {
   ASSIGN_OR_RETURN(const MemoryCounts now, ReadMemoryCounts(pid_));
   const SystemClock clock;
   const int64_t begin = clock.MonotonicNs();
@@ -56,4 +56,4 @@ absl::StatusOr<MemoryFacts> MemoryLook::Facts() {
   return walk.facts;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

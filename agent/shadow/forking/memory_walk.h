@@ -1,4 +1,4 @@
-// agent/shadow/forking/memory_look.h - what memory a rank has, walked through no more often than it changes.
+// agent/shadow/forking/memory_walk.h - what memory a rank has, walked through no more often than it changes.
 //
 // Shape    Facts(): from a walk over all pages (ReadMemoryFacts), or from the last one while what the kernel counts anyhow
 //          (ReadMemoryCounts) says that little has changed, corrected by what has. Whether a page is huge only a walk tells.
@@ -6,8 +6,8 @@
 // Errors   of the readers.
 // Threads  thread-compatible.
 // Source   proc(5), status: "these values are inaccurate" by some pages per CPU, which is why little is no change.
-#ifndef AGENT_SHADOW_FORKING_MEMORY_LOOK_H_
-#define AGENT_SHADOW_FORKING_MEMORY_LOOK_H_
+#ifndef AGENT_SHADOW_FORKING_MEMORY_WALK_H_
+#define AGENT_SHADOW_FORKING_MEMORY_WALK_H_
 
 #include <cstdint>
 #include <optional>
@@ -15,16 +15,16 @@
 #include "absl/status/statusor.h"
 #include "agent/shadow/forking/process_files.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Whether a walk that found `then` is still good for `now`. Pure.
 bool SaysTheSame(const MemoryCounts& then, const MemoryCounts& now);
 // The facts of a walk at `then`, as they are to be taken for `now`. Pure.
 MemoryFacts Corrected(MemoryFacts facts, const MemoryCounts& then, const MemoryCounts& now);
 
-class MemoryLook {
+class MemoryWalk {
  public:
-  explicit MemoryLook(int32_t pid) : pid_(pid) {}
+  explicit MemoryWalk(int32_t pid) : pid_(pid) {}
 
   absl::StatusOr<MemoryFacts> Facts();
   // So far. The process's own calls for memory may have waited as long as they took: CPU time of the agent, which is charged
@@ -43,6 +43,6 @@ class MemoryLook {
   uint64_t walks_ = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_FORKING_MEMORY_LOOK_H_

@@ -15,7 +15,7 @@
 #include "agent/procfs/read_file.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kMb = 1 << 20;
@@ -167,4 +167,4 @@ absl::Status JudgeHazards(const RankHazards& h) {
   return memory.ok() ? memory : Refuse(h.pid, memory.message());
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

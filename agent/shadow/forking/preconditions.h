@@ -17,7 +17,7 @@
 #include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/forking/task_room.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct RankHazards {
   int32_t pid = 0;
@@ -35,7 +35,7 @@ struct RankHazards {
 };
 
 // What predictions are made from.
-struct MemoryGlance {
+struct MemoryCache {
   MemoryFacts memory;
   NodeMemory node;
   CgroupMemory cgroup;
@@ -55,6 +55,6 @@ absl::Status JudgeMemory(const MemoryFacts& memory, const NodeMemory& node,
 // A mapping of a device: its pages are not memory.
 bool IsDevice(const MapEntry& map);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_FORKING_PRECONDITIONS_H_

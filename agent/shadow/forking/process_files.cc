@@ -13,7 +13,7 @@
 #include "agent/procfs/read_file.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kSmallFile = 64 << 10;
@@ -168,4 +168,4 @@ std::string BootId() {
   return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : "";
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

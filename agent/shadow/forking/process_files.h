@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // "Name:   123 kB" lines -> bytes; lines of another shape are skipped.
 absl::flat_hash_map<std::string, uint64_t> ParseKbLines(absl::string_view text);
@@ -77,6 +77,6 @@ absl::StatusOr<std::vector<OpenFile>> ReadOpenFiles(int32_t pid);
 
 std::string BootId();
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_FORKING_PROCESS_FILES_H_

@@ -2,19 +2,20 @@
 
 #include <algorithm>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
-// What the first fork of a rank is expected to take: never less than docs/benchmarks.md measured (64 MB to 4 GB), and at most
-// half as much again. The first pages cost more each: their tables are in no cache.
+// What the first fork of a rank is expected to take, fitted to one machine; others take up to half as much again
+// (docs/benchmarks/constants.md#kforkbasens). The first pages cost more each: their tables are in no cache.
 constexpr double kForkBaseNs = 250e3;
 constexpr double kForkSmallNsPerMb = 11e3;
 constexpr double kForkFirstNsPerMb = 11.5e3;  // more, of the first kFirstMb
 constexpr double kFirstMb = 64;
 constexpr double kForkHugeNsPerMb = 600;
 constexpr double kPinnedNsPerMb = 250e3;  // copied inside the fork, on kernels that do
-constexpr double kCompanyFactor = 2;      // docs/benchmarks.md: two running threads against one
-constexpr double kWeight = 0.5;           // of the newest observation
+constexpr double kCompanyFactor =
+    2;  // two running threads against one: docs/benchmarks/constants.md#kcompanyfactor
+constexpr double kWeight = 0.5;  // of the newest observation
 
 double Mb(uint64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
@@ -55,4 +56,4 @@ void ShadowCost::LearnLaterFaults(const MemoryFacts& facts, uint64_t faults) {
   later_share_ = (1 - kWeight) * later_share_ + kWeight * share;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -3,8 +3,8 @@
 // Shape    Predict(facts); Learn* after each shadow.
 // Units    ns; per MB of resident memory, small and huge pages apart.
 // Threads  thread-compatible.
-// Source   docs/benchmarks.md, "What altering a loop costs" (forks of 64 MB to 4 GB); injection findings 5.3. An
-//          older machine took 19-38 us per MB of 4K pages: the first fork there is underrated, later ones are not.
+// Source   docs/benchmarks/constants.md#kforkbasens (forks of 64 MB to 4 GB) and #copy_ns_per_mb_; injection findings 5.3.
+//          Other machines took up to half as much again: the first fork there is underrated, later ones are not.
 #ifndef AGENT_SHADOW_FORKING_SHADOW_COST_H_
 #define AGENT_SHADOW_FORKING_SHADOW_COST_H_
 
@@ -13,7 +13,7 @@
 #include "agent/shadow/forking/fault_cost.h"
 #include "agent/shadow/forking/process_files.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class ShadowCost {
  public:
@@ -39,6 +39,6 @@ class ShadowCost {
   int64_t copy_ns_per_mb_ = 2'500'000;  // findings 5.3: 290-367 ms for 128 MB
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_FORKING_SHADOW_COST_H_

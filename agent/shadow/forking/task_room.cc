@@ -10,7 +10,7 @@
 #include "agent/procfs/read_file.h"
 #include "agent/shadow/forking/cgroup_folders.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kSmallFile = 16 << 10;
@@ -90,4 +90,4 @@ absl::Status JudgeTasks(const TaskRoom& room, uint64_t shadow_tasks) {
                    " must be left to the job itself: ", room.limit));
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

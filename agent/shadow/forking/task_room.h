@@ -17,7 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct TaskRoom {
   std::optional<uint64_t> left;  // none: nothing limits it
@@ -35,6 +35,6 @@ absl::Status JudgeTasks(const TaskRoom& room, uint64_t shadow_tasks);
 // Of /proc/PID/limits; none: unlimited, or not said.
 std::optional<uint64_t> ParseTaskLimit(absl::string_view limits);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_FORKING_TASK_ROOM_H_

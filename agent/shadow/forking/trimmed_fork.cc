@@ -1,4 +1,4 @@
-#include "agent/shadow/forking/narrowing.h"
+#include "agent/shadow/forking/trimmed_fork.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/shadow/protocol.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kHugePage = 2 << 20;
@@ -138,8 +138,8 @@ void CutOut(const MemoryArea& area, const std::vector<PcRange>& windows,
 
 }  // namespace
 
-absl::Status JudgeNarrowing(std::span<const MemoryArea> areas, std::span<const OpenFile> files,
-                            uint64_t pinned_bytes) {
+absl::Status JudgeTrim(std::span<const MemoryArea> areas, std::span<const OpenFile> files,
+                       uint64_t pinned_bytes) {
   for (const MemoryArea& area : areas) {
     if (IsPrivateMemory(area) && area.HasFlag("dc"))
       return absl::FailedPreconditionError(
@@ -157,8 +157,8 @@ absl::Status JudgeNarrowing(std::span<const MemoryArea> areas, std::span<const O
   return absl::OkStatus();
 }
 
-Narrowing ChooseNarrowing(std::span<const MemoryArea> areas, const Footprint& footprint,
-                          const TeamPointers& team) {
+TrimmedFork ChooseTrim(std::span<const MemoryArea> areas, const Footprint& footprint,
+                       const TeamPointers& team) {
   const std::vector<PcRange> windows = Windows(areas, footprint, team);
   std::vector<Candidate> candidates;
   for (const MemoryArea& area : areas) {
@@ -169,24 +169,24 @@ Narrowing ChooseNarrowing(std::span<const MemoryArea> areas, const Footprint& fo
   std::erase_if(candidates, [](const Candidate& c) { return c.small + c.huge == 0; });
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.small > b.small; });
-  if (candidates.size() > kMaxNarrows) candidates.resize(kMaxNarrows);
-  Narrowing narrowing;
+  if (candidates.size() > kMaxTrims) candidates.resize(kMaxTrims);
+  TrimmedFork trimmed_fork;
   for (const Candidate& candidate : candidates) {
-    narrowing.ranges.push_back(candidate.range);
-    narrowing.small_bytes += candidate.small;
-    narrowing.huge_bytes += candidate.huge;
+    trimmed_fork.ranges.push_back(candidate.range);
+    trimmed_fork.small_bytes += candidate.small;
+    trimmed_fork.huge_bytes += candidate.huge;
   }
-  return narrowing;
+  return trimmed_fork;
 }
 
-Narrowing WithoutPointers(Narrowing narrowing, const Footprint& footprint, int32_t team) {
-  if (footprint.around == 0) return narrowing;
+TrimmedFork WithoutPointers(TrimmedFork trimmed_fork, const Footprint& footprint, int32_t team) {
+  if (footprint.around == 0) return trimmed_fork;
   const auto threads = static_cast<uint64_t>(std::max(1, team));
   const uint64_t kept = threads * kGuessedPointers * 2 * std::max(kHugePage, footprint.around);
-  const uint64_t small = std::min(narrowing.small_bytes, kept);
-  narrowing.small_bytes -= small;
-  narrowing.huge_bytes -= std::min(narrowing.huge_bytes, kept - small);
-  return narrowing;
+  const uint64_t small = std::min(trimmed_fork.small_bytes, kept);
+  trimmed_fork.small_bytes -= small;
+  trimmed_fork.huge_bytes -= std::min(trimmed_fork.huge_bytes, kept - small);
+  return trimmed_fork;
 }
 
 std::vector<MemoryArea> StillThere(std::vector<MemoryArea> areas, std::span<const MapEntry> maps) {
@@ -199,13 +199,13 @@ std::vector<MemoryArea> StillThere(std::vector<MemoryArea> areas, std::span<cons
   return areas;
 }
 
-MemoryFacts Narrowed(MemoryFacts facts, const Narrowing& narrowing) {
-  const uint64_t bytes = narrowing.small_bytes + narrowing.huge_bytes;
+MemoryFacts Trimmed(MemoryFacts facts, const TrimmedFork& trimmed_fork) {
+  const uint64_t bytes = trimmed_fork.small_bytes + trimmed_fork.huge_bytes;
   facts.anonymous = Less(facts.anonymous, bytes);
   facts.private_dirty = Less(facts.private_dirty, bytes);
   facts.resident = Less(facts.resident, bytes);
-  facts.huge = Less(facts.huge, narrowing.huge_bytes);
+  facts.huge = Less(facts.huge, trimmed_fork.huge_bytes);
   return facts;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,12 +1,12 @@
-// agent/shadow/forking/narrowing.h - which memory of a rank a fork may leave out, because the loop does not touch it. Pure.
+// agent/shadow/forking/trimmed_fork.h - which memory of a rank a fork may leave out, because the loop does not touch it. Pure.
 //
 // Shape    large private anonymous mappings, less what the loop was seen to touch, less what the team's registers point to, less
 //          stacks. Cuts are at 2 MB: a cut inside a huge page would split it for good.
 // Units    bytes, addresses of the rank.
 // Errors   kFailedPrecondition: this process must not be narrowed, and why.
 // Source   madvise(2), MADV_DONTFORK; hazards, "Forking"; docs/adr/0013-narrow-forks.md.
-#ifndef AGENT_SHADOW_FORKING_NARROWING_H_
-#define AGENT_SHADOW_FORKING_NARROWING_H_
+#ifndef AGENT_SHADOW_FORKING_TRIMMED_FORK_H_
+#define AGENT_SHADOW_FORKING_TRIMMED_FORK_H_
 
 #include <cstdint>
 #include <span>
@@ -17,7 +17,7 @@
 #include "agent/shadow/forking/memory_areas.h"
 #include "agent/shadow/forking/process_files.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // What runs of a loop touch, of all threads.
 struct Footprint {
@@ -36,34 +36,34 @@ struct TeamPointers {
   std::vector<uint64_t> registers;  // as much around them as the loop's longest range is kept
 };
 
-struct Narrowing {
-  std::vector<PcRange> ranges;  // to leave out; disjoint, at most kMaxNarrows
+struct TrimmedFork {
+  std::vector<PcRange> ranges;  // to leave out; disjoint, at most kMaxTrims
   uint64_t small_bytes = 0;     // resident in 4 KiB pages, at least
   uint64_t huge_bytes = 0;
 };
 
 // One shadow that is to be narrowed.
-struct NarrowWork {
+struct TrimWork {
   Footprint footprint;
   std::vector<MemoryArea> areas;  // before the arming
   MemoryFacts facts;
-  Narrowing chosen;
+  TrimmedFork chosen;
   absl::Status status;  // why not, when the leader was told not to
   bool answered = false;
 };
 
 // Marks of others must survive: MADV_DOFORK takes away whatever mark is there.
-absl::Status JudgeNarrowing(std::span<const MemoryArea> areas, std::span<const OpenFile> files,
-                            uint64_t pinned_bytes);
-Narrowing ChooseNarrowing(std::span<const MemoryArea> areas, const Footprint& footprint,
-                          const TeamPointers& team);
+absl::Status JudgeTrim(std::span<const MemoryArea> areas, std::span<const OpenFile> files,
+                       uint64_t pinned_bytes);
+TrimmedFork ChooseTrim(std::span<const MemoryArea> areas, const Footprint& footprint,
+                       const TeamPointers& team);
 // What will be left of a narrowing that knew no registers, where they are all that is kept (Footprint::around).
-Narrowing WithoutPointers(Narrowing narrowing, const Footprint& footprint, int32_t team);
+TrimmedFork WithoutPointers(TrimmedFork trimmed_fork, const Footprint& footprint, int32_t team);
 // Those of `areas` that are still mapped as they were.
 std::vector<MemoryArea> StillThere(std::vector<MemoryArea> areas, std::span<const MapEntry> maps);
 // What the fork has to copy then.
-MemoryFacts Narrowed(MemoryFacts facts, const Narrowing& narrowing);
+MemoryFacts Trimmed(MemoryFacts facts, const TrimmedFork& trimmed_fork);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_FORKING_NARROWING_H_

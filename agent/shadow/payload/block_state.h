@@ -12,7 +12,7 @@
 #include "agent/shadow/protocol.h"
 #include "agent/shadow/shadow_plan.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct BlockState {
   uint64_t self;           // address of the block
@@ -47,10 +47,10 @@ struct BlockState {
 
 // Behind it: what the leader keeps from the fork that it makes. Shadows read it, too, and write nothing there.
 inline constexpr uint32_t kBlockLeftOut = kBlockPayload + 0x3c0;
-struct LeftOut {
+struct TrimmedOut {
   uint32_t count;
   uint32_t reserved;
-  NarrowRange ranges[kMaxNarrows];
+  TrimRange ranges[kMaxTrims];
 };
 
 // Behind both: what outlasts single entries and is not touched by shadows.
@@ -65,7 +65,7 @@ static_assert(kBlockPayload + offsetof(BlockState, end_cpu) == BLOCK_END_CPU);
 static_assert(kBlockPayload + offsetof(BlockState, xsave_mask) == BLOCK_XSAVE_MASK);
 static_assert(kBlockPayload + offsetof(BlockState, registers) == BLOCK_REGISTERS);
 static_assert(kBlockXsave == BLOCK_XSAVE && sizeof(BlockState) <= kBlockLeftOut - kBlockPayload);
-static_assert(kBlockLeftOut + sizeof(LeftOut) <= kBlockStrata);
+static_assert(kBlockLeftOut + sizeof(TrimmedOut) <= kBlockStrata);
 static_assert(kBlockStrata + sizeof(Strata) <= kBlockPayload + kBlockPayloadBytes);
 static_assert(kBlockStack + kBlockStackBytes == BLOCK_STACK_TOP);
 static_assert(offsetof(SavedRegisters, rcx) == 16 * 8 && offsetof(SavedRegisters, rsp) == 17 * 8);
@@ -73,6 +73,6 @@ static_assert(offsetof(SavedRegisters, rcx) == 16 * 8 && offsetof(SavedRegisters
 // The upper half of a block's stack is for the payload, the lower half for the handler of faults.
 inline constexpr uint32_t kAltStackBytes = kBlockStackBytes / 2;
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_PAYLOAD_BLOCK_STATE_H_

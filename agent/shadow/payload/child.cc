@@ -2,7 +2,7 @@
 // shares with the rank but its own part of the region, and the bell before it takes the rest from itself.
 #include "agent/shadow/payload/payload.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 enum : uint64_t { kSignals = 64, kMaskBytes = 8, kSetMask = 2 };
@@ -101,7 +101,7 @@ void BeUndumpable() {
 void WaitForAgent(RegionHeader* region, ChildControl* child, ShadowPlan* plan) {
   if ((plan->flags & kPlanWaitForAgent) == 0) return;
   Store(child->waiting, 1);
-  RingAgent(region);
+  NotifyAgent(region);
   uint64_t deadline = MonotonicNs() + plan->agent_wait_ns;
   while (Load(child->go) == 0) {
     if (MonotonicNs() >= deadline) FailShadow(child, kStepAgent, 0);
@@ -222,7 +222,7 @@ void ShadowMain(uint64_t block) {
       uint64_t{plan->run_count} * child->team > kResultSlots) {
     FailShadow(child, kStepPlan, 0);
   }
-  if (plan->flags & kPlanNarrow) FillHoles(child, block);
+  if (plan->flags & kPlanTrim) FillHoles(child, block);
   WaitForAgent(region, child, plan);
   BeUndumpable();
   Protect(region, child, plan);
@@ -231,4 +231,4 @@ void ShadowMain(uint64_t block) {
   ThreadMain(block);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -3,7 +3,7 @@
 // same question of a thread that stands still (agent/attach/thread_ops.h, GiveBack).
 #include "agent/shadow/payload/payload.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 enum : uint64_t { kSetMask = 2, kNoSuchChange = 3, kMaskBytes = 8, kPageBytes = 4096 };
@@ -54,7 +54,7 @@ bool OnAlternateStack() {
 // stack of its own: one that sigaltstack tells, or told before the run (with SS_AUTODISARM it tells nothing inside a handler),
 // or the block's, where the run had not begun quite yet. A deeper one cannot, when no frame of such a handler is in between.
 bool HasJumped(const Entry& entry, uint64_t block) {
-  const RunInPlace& run = entry.record->run;
+  const RunInSitu& run = entry.record->run;
   uint64_t now = StackPointerOf(entry.frame), then = run.stack_pointer;
   Span own{block, kThreadBlockBytes}, other{run.other_stack, run.other_stack_bytes};
   if (own.Has(now) || other.Has(now) || OnAlternateStack()) return false;
@@ -70,7 +70,7 @@ bool HasJumped(const Entry& entry, uint64_t block) {
 // given back can be given twice: signals that have waited may come in between, and their handlers may jump as well.
 void EndJumped(const Entry& entry) {
   uint64_t block = BlockOf(entry.region, entry.index);
-  RunInPlace& run = entry.record->run;
+  RunInSitu& run = entry.record->run;
   if (Load(run.inside) != kInCopy || !HasJumped(entry, block)) return;
   if (SegmentBase(entry.region, Segment::kGs) == block) SetGsBase(entry.region, run.gs_base);
   uint64_t now = 0;
@@ -84,7 +84,7 @@ void EndJumped(const Entry& entry) {
 }
 
 bool AwaitsJumped(RegionHeader* region, uint32_t mode) {
-  if (mode != kModeRecovery && mode != kModeCensus) return false;
+  if (mode != kModeRecovery && mode != kModeEntryCount) return false;
   if ((Ticks() - Load(region->heartbeat_ticks)) / kMostStale > region->stale_ticks) return false;
   for (uint32_t i = 0; i < BlockCount(region); ++i) {
     if (Load(RecordOf(region, i)->run.inside) == kInCopy) return true;
@@ -92,4 +92,4 @@ bool AwaitsJumped(RegionHeader* region, uint32_t mode) {
   return false;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace perfd {
+namespace perfd::agent {
 
 enum : int64_t {
   kSysMmap = 9,
@@ -138,6 +138,6 @@ inline void Pause() {
   asm volatile("pause" ::: "memory");
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_PAYLOAD_KERNEL_H_

@@ -1,7 +1,7 @@
 // The leader: forks the shadow, sleeps until it is done, and lets the team go on whatever happened.
 #include "agent/shadow/payload/payload.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 enum : uint64_t { kNoHang = 1, kWaitClone = 0x80000000, kSigKill = 9 };
@@ -130,18 +130,18 @@ Ending ForkAndWait(RegionHeader* region, Site* site, uint64_t own_block, ShadowP
   // The team stands still from here on: the fork is part of the pause that is bounded.
   child->begin_tsc = Ticks();
   child->deadline_ns = MonotonicNs() + plan->shadow_ns;
-  int32_t reason = BeginNarrow(region, child, plan, own_block);
-  if (reason != 0) return {kOutcomeNotNarrowed, reason};
+  int32_t reason = BeginTrim(region, child, plan, own_block);
+  if (reason != 0) return {kOutcomeNotTrimmed, reason};
   uint64_t deadline = child->deadline_ns;
   uint64_t start = Ticks();
   // No exit signal, and nothing of the file table or directory is copied, so nothing is flushed when the copy ends.
   int64_t pid = payload_clone(kCloneFs | kCloneFiles, own_block + kBlockStack + kBlockStackBytes, 0,
                               ShadowMain, own_block);
   site->fork_ticks = Ticks() - start;
-  EndNarrow(plan, own_block);
+  EndTrim(plan, own_block);
   if (pid < 0) return {kOutcomeForkFailed, static_cast<int32_t>(-pid)};
   Store(site->child_pid, pid);
-  RingAgent(region);  // which could not tell who asked it before
+  NotifyAgent(region);  // which could not tell who asked it before
   Reaped reaped;
   Outcome outcome = WaitForWord(child, pid, deadline, &reaped);
   if (!reaped.yes) {
@@ -174,7 +174,7 @@ void Lead(RegionHeader* region, Site* site, Gathering gathering, uint64_t own_bl
   Finish(site, plan, ending.outcome, ending.error);
   Store(site->state, SiteState(round + 1, 0, kPhaseIdle));
   FutexWakeAll(&site->state);
-  RingAgent(region);
+  NotifyAgent(region);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

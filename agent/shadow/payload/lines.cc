@@ -2,7 +2,7 @@
 // as the loop leaves them, bringing back whole arrays does not.
 #include "agent/shadow/payload/payload.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 inline constexpr uint64_t kLine = 64;
@@ -20,7 +20,7 @@ bool Differs(uint64_t a, uint64_t b, uint64_t bytes) {
 
 // By words: after thousands of `rep movsb` of one line each, in two threads at once, one of them finds its lines gone from its
 // second level, and a loop over 400 KB takes three times as long; one copy of whole ranges does no such harm
-// (docs/benchmarks.md).
+// (docs/benchmarks/constants.md#copyline).
 void CopyLine(uint64_t to, uint64_t from, uint64_t bytes) {
   uint64_t at = 0;
   for (; at + 8 <= bytes; at += 8)
@@ -111,4 +111,4 @@ void MapLines(ChildControl* child, ShadowPlan* plan, uint64_t total) {
   child->line_known = MapBuffer(child, total / kLine + kMaxRestores);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,7 +1,7 @@
 // The way of a thread through a patched loop entry: count, time, or meet the others of its team.
 #include "agent/shadow/payload/payload.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 enum : uint64_t { kTagExit = 1, kTagTimed = 2, kTagMask = 63 };
@@ -42,7 +42,7 @@ void RecordLive(RegionHeader* region, Site* site, ThreadRecord* record, uint64_t
   Store(live->sequence, number + 1);
   if (number + 1 < region->live_limit) return;
   Exchange(site->mode, uint32_t{kModeLive}, uint32_t{kModeIdle});
-  if (number + 1 == region->live_limit) RingAgent(region);
+  if (number + 1 == region->live_limit) NotifyAgent(region);
 }
 
 }  // namespace
@@ -91,20 +91,20 @@ bool IsTurn(Site* site) {
 // Who waited in vain leaves the next gathering to those who were missing. They may be waiting for this very thread elsewhere (at a
 // barrier, with their share of instances done), and would again if it stopped at its next instance; when one of them comes, that
 // is over. Whoever is missing may never come, so this lasts twice as long after each failure.
-bool LeavesItToOthers(Site* site, ThreadRecord* record) {
+bool IsBackingOff(Site* site, ThreadRecord* record) {
   uint64_t state = Load(site->state);
-  return SitePhase(state) == kPhaseArmed && record->vain_site == site->index + 1 &&
-         record->vain_round + 1 == SiteRound(state) &&
-         static_cast<int64_t>(Ticks() - record->vain_until) < 0;
+  return SitePhase(state) == kPhaseArmed && record->backoff_site == site->index + 1 &&
+         record->backoff_round + 1 == SiteRound(state) &&
+         static_cast<int64_t>(Ticks() - record->backoff_until) < 0;
 }
 
-void NoteVain(Site* site, ThreadRecord* record, uint32_t round, uint64_t ticks) {
+void RecordBackoff(Site* site, ThreadRecord* record, uint32_t round, uint64_t ticks) {
   constexpr uint32_t kMostDoublings = 8;
   uint32_t failures = Load(site->failures);
   uint64_t now = Ticks();
-  record->vain_site = site->index + 1;
-  record->vain_round = round;
-  record->vain_until =
+  record->backoff_site = site->index + 1;
+  record->backoff_round = round;
+  record->backoff_until =
       now + ((now - ticks) << (failures < kMostDoublings ? failures : kMostDoublings));
 }
 
@@ -132,7 +132,7 @@ bool Abandon(Site* site, ShadowPlan* plan, uint64_t state) {
   FetchAdd(site->failures, 1);
   if (!again) Finish(site, plan, kOutcomeGatherTimeout, 0);
   FutexWakeAll(&site->state);
-  if (!again) RingAgent(At<RegionHeader>(site->region));
+  if (!again) NotifyAgent(At<RegionHeader>(site->region));
   return true;
 }
 
@@ -187,7 +187,7 @@ void TakePart(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegis
   } else if (place != 0) {
     uint64_t begin = Ticks();
     Wait(site, plan, record, round);
-    if (SitePhase(Load(site->state)) == kPhaseArmed) NoteVain(site, record, round, begin);
+    if (SitePhase(Load(site->state)) == kPhaseArmed) RecordBackoff(site, record, round, begin);
   }
   Store(record->slot, 0);
 }
@@ -203,30 +203,30 @@ void Finish(Site* site, ShadowPlan* plan, Outcome outcome, int32_t error) {
 
 namespace {
 
-// The plan may be read only between the two changes of in_place, and only if the site is armed then: the agent changes the mode
+// The plan may be read only between the two changes of in_situ, and only if the site is armed then: the agent changes the mode
 // first, then waits until nobody is left. Members stay in place for as long as the shadow lasts.
-void MeetInPlace(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame) {
+void MeetInSitu(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame) {
   ShadowPlan* plan = PlanOf(region);
-  FetchAdd(region->in_place, 1);
+  FetchAdd(region->in_situ, 1);
   if (Load(site->mode) == kModeArmed && plan->site == site->index) {
     Gathering gathering{0, plan->team};
     if (gathering.team != 0 && gathering.team <= BlockCount(region) &&
         IsOpen(site, Ticks(), &gathering.round))
       TakePart(region, site, record, frame, gathering);
   }
-  FetchAdd(region->in_place, -1);
+  FetchAdd(region->in_situ, -1);
 }
 
 }  // namespace
 
 void Meet(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters* frame) {
-  if (!IsTurn(site) || LeavesItToOthers(site, record)) return;
+  if (!IsTurn(site) || IsBackingOff(site, record)) return;
   // Signals first: a handler that jumps away must leave neither the record busy nor the count raised.
   constexpr uint64_t kSetMask = 2, kMaskBytes = 8;
   uint64_t all = ~uint64_t{0}, old_mask = 0;
   SysCall(kSysSigprocmask, kSetMask, AddressOf(&all), AddressOf(&old_mask), kMaskBytes);
   if (Exchange(record->busy, 0U, 1U)) {
-    MeetInPlace(region, site, record, frame);
+    MeetInSitu(region, site, record, frame);
     Store(record->busy, 0);
   } else {
     FetchAdd(region->busy_entries, 1);
@@ -234,55 +234,46 @@ void Meet(RegionHeader* region, Site* site, ThreadRecord* record, SavedRegisters
   SysCall(kSysSigprocmask, kSetMask, AddressOf(&old_mask), 0, kMaskBytes);
 }
 
-}  // namespace perfd
-
-using perfd::AddressOf;
-using perfd::At;
-using perfd::FetchAdd;
-using perfd::Load;
-
 // Returns where the caller writes the time just before it runs the timed copy, or 0; or the block of a recovery, tagged.
-extern "C" uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* frame,
-                                  uint64_t ticks) {
-  auto* site = At<perfd::Site>(tagged_site & ~uint64_t{perfd::kTagMask});
-  uint64_t tag = tagged_site & perfd::kTagMask;
-  auto* region = At<perfd::RegionHeader>(site->region);
-  if (region->magic != perfd::kShadowMagic) return 0;
-  bool foreign = static_cast<uint32_t>(perfd::SysCall(perfd::kSysGetpid)) != region->pid;
+extern "C" uint64_t payload_enter(uint64_t tagged_site, SavedRegisters* frame, uint64_t ticks) {
+  auto* site = At<Site>(tagged_site & ~uint64_t{kTagMask});
+  uint64_t tag = tagged_site & kTagMask;
+  auto* region = At<RegionHeader>(site->region);
+  if (region->magic != kShadowMagic) return 0;
+  bool foreign = static_cast<uint32_t>(SysCall(kSysGetpid)) != region->pid;
   if (foreign) FetchAdd(region->foreign_entries, 1);
   uint32_t mode = Load(site->mode);
   bool stale = false;
-  if (tag != perfd::kTagExit) {
+  if (tag != kTagExit) {
     if (!foreign && static_cast<uint32_t>(FetchAdd(site->entries, 1) + 1) == site->ring_at &&
-        mode == perfd::kModeCensus)
-      perfd::RingAgent(region);
+        mode == kModeEntryCount)
+      NotifyAgent(region);
     // A child of the rank looks, too: its parent may enter no more.
-    stale = perfd::IsStale(region);
+    stale = IsStale(region);
     if (stale) FetchAdd(region->stale_entries, 1);
-    if (stale && !perfd::AwaitsJumped(region, mode)) {
-      perfd::Exchange(site->mode, mode, uint32_t{perfd::kModeIdle});
+    if (stale && !AwaitsJumped(region, mode)) {
+      Exchange(site->mode, mode, uint32_t{kModeIdle});
       return 0;
     }
   }
   if (foreign) return 0;
   uint32_t index = 0;
-  perfd::ThreadRecord* record =
-      perfd::FindRecord(region, static_cast<uint32_t>(perfd::SysCall(perfd::kSysGettid)), &index);
+  ThreadRecord* record = FindRecord(region, static_cast<uint32_t>(SysCall(kSysGettid)), &index);
   if (record == nullptr) return 0;
-  if (tag == perfd::kTagExit) {
-    if (!perfd::EndPair(region, record, index, ticks))
-      perfd::RecordLive(region, site, record, ticks);
+  if (tag == kTagExit) {
+    if (!EndPair(region, record, index, ticks)) RecordLive(region, site, record, ticks);
     return 0;
   }
-  if (site->index < perfd::kMaxSites) FetchAdd(record->entries[site->index], 1);
-  if (Load(record->busy) != 0) perfd::EndJumped({region, site, record, index, frame, ticks});
+  if (site->index < kMaxSites) FetchAdd(record->entries[site->index], 1);
+  if (Load(record->busy) != 0) EndJumped({region, site, record, index, frame, ticks});
   if (stale) return 0;
-  if (tag == perfd::kTagTimed) {
+  if (tag == kTagTimed) {
     record->live_site = site->index + 1;
-    if (mode == perfd::kModeRecovery)
-      return perfd::BeginRecovery({region, site, record, index, frame, ticks});
-    return mode == perfd::kModeLive ? AddressOf(&record->live_start) : 0;
+    if (mode == kModeRecovery) return BeginRecovery({region, site, record, index, frame, ticks});
+    return mode == kModeLive ? AddressOf(&record->live_start) : 0;
   }
-  if (mode == perfd::kModeArmed) perfd::Meet(region, site, record, frame);
+  if (mode == kModeArmed) Meet(region, site, record, frame);
   return 0;
 }
+
+}  // namespace perfd::agent

@@ -19,17 +19,17 @@
 #pragma GCC visibility push(hidden)
 
 extern "C" {
-uint64_t payload_enter(uint64_t tagged_site, perfd::SavedRegisters* frame, uint64_t ticks);
+uint64_t payload_enter(uint64_t tagged_site, perfd::agent::SavedRegisters* frame, uint64_t ticks);
 void payload_run(uint64_t block);
 void payload_recover(uint64_t block);
-uint64_t payload_resume(uint64_t block, perfd::SavedRegisters* frame);
+uint64_t payload_resume(uint64_t block, perfd::agent::SavedRegisters* frame);
 int64_t payload_clone(uint64_t flags, uint64_t stack_top, uint64_t tls, void (*function)(uint64_t),
                       uint64_t argument);
 void payload_exit_stub();
 void payload_restorer();
 }
 
-namespace perfd {
+namespace perfd::agent {
 
 inline uint64_t RegionAddress(RegionHeader* region) {
   return AddressOf(region);
@@ -60,17 +60,17 @@ inline BlockState* StateOf(uint64_t block) {
   return At<BlockState>(block + kBlockPayload);
 }
 
-inline LeftOut* LeftOutOf(uint64_t block) {
-  return At<LeftOut>(block + kBlockLeftOut);
+inline TrimmedOut* LeftOutOf(uint64_t block) {
+  return At<TrimmedOut>(block + kBlockLeftOut);
 }
 inline Strata* StrataOf(uint64_t block) {
   return At<Strata>(block + kBlockStrata);
 }
 
 // The agent need not look all the time: it sleeps until this, or until it is to look again anyway.
-inline void RingAgent(RegionHeader* region) {
-  FetchAdd(region->bell, 1);
-  FutexWakeAll(&region->bell);
+inline void NotifyAgent(RegionHeader* region) {
+  FetchAdd(region->doorbell, 1);
+  FutexWakeAll(&region->doorbell);
 }
 
 // recover.cc: an entry in recovery mode. What payload_enter returns: block | kRecoverTag, or 0: no run at this entry.
@@ -121,8 +121,8 @@ void Lead(RegionHeader* region, Site* site, Gathering gathering, uint64_t own_bl
 
 // narrow.cc: a fork that leaves memory out. Marks are in place only between these two, while the whole process stands still.
 // Keeps a copy of what is marked in the leader's own block. 0, or why not.
-int32_t BeginNarrow(RegionHeader* region, ChildControl* child, ShadowPlan* plan, uint64_t block);
-void EndNarrow(ShadowPlan* plan, uint64_t block);
+int32_t BeginTrim(RegionHeader* region, ChildControl* child, ShadowPlan* plan, uint64_t block);
+void EndTrim(ShadowPlan* plan, uint64_t block);
 void FillHoles(ChildControl* child,
                uint64_t block);   // in the shadow: nothing else may be mapped there
 bool MayLeave(ShadowPlan* plan);  // asked by a member whose time is up
@@ -145,7 +145,7 @@ bool RestoreLines(ChildControl* child, uint32_t index);
 // runs.cc, in every thread of the shadow
 void ThreadMain(uint64_t block);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #pragma GCC visibility pop
 

@@ -2,7 +2,7 @@
 // with the loop. Only copies of which the agent has proved that they end, store nothing and fault nowhere the loop would not.
 #include "agent/shadow/payload/payload.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 enum : uint64_t { kSetMask = 2, kMaskBytes = 8 };
@@ -60,7 +60,7 @@ bool Choose(const Entry& entry, ShadowPlan* plan, uint64_t block, BlockState* st
     return false;
   }
   RunEntry run = plan->runs[turn % plan->run_count];
-  if ((run.flags & kRunInPlace) == 0) return false;
+  if ((run.flags & kRunInSitu) == 0) return false;
   uint32_t slot = FetchAdd(entry.site->recoveries, 1);
   if (slot >= LimitOf(recovery)) {
     EndRecovery(entry.site, plan);
@@ -96,7 +96,7 @@ void Save(const Entry& entry, uint64_t block, BlockState* state) {
 
 // What a handler that jumps away would take along.
 void Borrow(const Entry& entry, uint64_t signals) {
-  RunInPlace& run = entry.record->run;
+  RunInSitu& run = entry.record->run;
   AlternateStack stack{};
   constexpr int32_t kDisabled = 2;
   SysCall(kSysSigaltstack, 0, AddressOf(&stack));
@@ -142,7 +142,7 @@ void SetGsBase(RegionHeader* region, uint64_t base) {
   }
 }
 
-// The plan may be read only between the two changes of in_place, or while the record says that its thread is inside, and only
+// The plan may be read only between the two changes of in_situ, or while the record says that its thread is inside, and only
 // if the site is in recovery then: the agent changes the mode first, then waits until nobody is left. All signals are blocked
 // but while the record says so: a handler that jumps away must leave neither the record busy nor the count raised.
 uint64_t BeginRecovery(const Entry& entry) {
@@ -151,7 +151,7 @@ uint64_t BeginRecovery(const Entry& entry) {
   entry.record->live_start = 0;
   uint64_t signals = 0;
   if (!Enter(entry, &signals)) return 0;
-  FetchAdd(entry.region->in_place, 1);
+  FetchAdd(entry.region->in_situ, 1);
   BlockState* state = StateOf(block);
   bool runs = Load(entry.site->mode) == kModeRecovery && IsPlanFor(entry.site, plan) &&
               Choose(entry, plan, block, state);
@@ -159,7 +159,7 @@ uint64_t BeginRecovery(const Entry& entry) {
     Save(entry, block, state);
     Borrow(entry, signals);
   }
-  FetchAdd(entry.region->in_place, -1);
+  FetchAdd(entry.region->in_situ, -1);
   if (runs) return block | kRecoverTag;
   Store(entry.record->busy, 0);
   SetSignals(signals);
@@ -181,67 +181,62 @@ bool EndPair(RegionHeader* region, ThreadRecord* record, uint32_t index, uint64_
   return true;
 }
 
-}  // namespace perfd
-
-using perfd::AddressOf;
-using perfd::At;
-using perfd::FetchAdd;
-using perfd::Store;
-
 // On the block's own stack. Memory faults are let through here, once the record tells of the run, and closed again behind it.
 // Leaves the saved vector state as it was when the thread came.
 extern "C" void payload_recover(uint64_t block) {
-  perfd::BlockState* state = perfd::StateOf(block);
-  auto* region = At<perfd::RegionHeader>(state->region);
-  const perfd::RunInPlace& run = At<perfd::ThreadRecord>(state->record)->run;
-  perfd::SetSignals(perfd::MaskInRun(run.signals));
-  perfd::MaskExceptions(state, block);
-  perfd::FillControl(block);
-  perfd::PrepareRun(perfd::PlanOf(region), state->run, state, block);
+  BlockState* state = StateOf(block);
+  auto* region = At<RegionHeader>(state->region);
+  const RunInSitu& run = At<ThreadRecord>(state->record)->run;
+  SetSignals(MaskInRun(run.signals));
+  MaskExceptions(state, block);
+  FillControl(block);
+  PrepareRun(PlanOf(region), state->run, state, block);
   constexpr uint64_t kTrapFlag = 0x100;
   uint64_t flags = state->registers.flags;
   state->registers.flags = flags & ~kTrapFlag;
-  perfd::SetGsBase(region, block);
+  SetGsBase(region, block);
   payload_run(block);
-  perfd::SetSignals(~uint64_t{0});
-  perfd::SetGsBase(region, run.gs_base);
+  SetSignals(~uint64_t{0});
+  SetGsBase(region, run.gs_base);
   state->registers.flags = flags;
-  *At<uint16_t>(block + perfd::kBlockXsave) = static_cast<uint16_t>(state->own_control);
-  *At<uint32_t>(block + perfd::kBlockXsave + 24) = state->own_mxcsr;
+  *At<uint16_t>(block + kBlockXsave) = static_cast<uint16_t>(state->own_control);
+  *At<uint32_t>(block + kBlockXsave + 24) = state->own_mxcsr;
 }
 
 // On the thread's own stack again, its vector state restored, signals still blocked. Returns where to write the time at which
 // the loop begins.
-extern "C" uint64_t payload_resume(uint64_t block, perfd::SavedRegisters* frame) {
-  perfd::BlockState* state = perfd::StateOf(block);
-  auto* region = At<perfd::RegionHeader>(state->region);
-  auto* site = At<perfd::Site>(state->site);
-  auto* record = At<perfd::ThreadRecord>(state->record);
-  perfd::ShadowPlan* plan = perfd::PlanOf(region);
+extern "C" uint64_t payload_resume(uint64_t block, SavedRegisters* frame) {
+  BlockState* state = StateOf(block);
+  auto* region = At<RegionHeader>(state->region);
+  auto* site = At<Site>(state->site);
+  auto* record = At<ThreadRecord>(state->record);
+  ShadowPlan* plan = PlanOf(region);
   // The run's own flags, and perhaps a handler's frame, lie where the registers were pushed.
-  perfd::CopyBytes(AddressOf(frame), AddressOf(&state->registers), perfd::kPushedWords * 8);
-  perfd::RecoveryResult* result = perfd::ResultOf(region, state->slot);
+  CopyBytes(AddressOf(frame), AddressOf(&state->registers), kPushedWords * 8);
+  RecoveryResult* result = ResultOf(region, state->slot);
   result->cycles = state->end - state->start;
   result->original = 0;
-  result->iterations = *At<uint64_t>(block + perfd::kBlockIterations);
+  result->iterations = *At<uint64_t>(block + kBlockIterations);
   result->distance = state->distance;
   result->tid = record->tid;
   result->turn = state->turn;
   result->cpu = state->end_cpu & 0xfff;
-  result->added = perfd::Ticks() - state->began;
+  result->added = Ticks() - state->began;
   uint64_t all = FetchAdd(site->recovery_ticks, result->added) + result->added;
   Store(result->generation, state->generation);
-  if (state->slot + 1 >= perfd::LimitOf(plan->recovery) || all >= plan->recovery.most_ticks)
-    perfd::EndRecovery(site, plan);
+  if (state->slot + 1 >= LimitOf(plan->recovery) || all >= plan->recovery.most_ticks)
+    EndRecovery(site, plan);
   uint64_t signals = record->run.signals;
   uint32_t pair = state->generation << 16 | (state->slot + 1);
-  perfd::Strata* strata = perfd::StrataOf(block);
-  Store(record->run.inside, perfd::kNotInside);
+  Strata* strata = StrataOf(block);
+  Store(record->run.inside, kNotInside);
   Store(record->busy, 0);
-  perfd::SetSignals(signals);
+  SetSignals(signals);
   // A handler may have been through the same loop just now.
   record->live_site = site->index + 1;
   record->live_start = 0;
   strata->pair = pair;
   return AddressOf(&record->live_start);
 }
+
+}  // namespace perfd::agent

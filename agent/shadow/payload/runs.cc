@@ -1,7 +1,7 @@
 // One thread of the rebuilt team: its place on the machine, then the runs of the plan in step with the others.
 #include "agent/shadow/payload/payload.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 inline constexpr uint64_t kCacheLine = 64;
@@ -23,7 +23,7 @@ void Barrier(ChildControl* child) {
     FutexWait(&child->barrier_turn, turn, MonotonicNs() + 100000000);
 }
 
-void TakePlace(ChildControl* child, ThreadRecord* record, uint64_t block) {
+void EnterPlacement(ChildControl* child, ThreadRecord* record, uint64_t block) {
   constexpr uint64_t kSetGs = 0x1001;
   SysCall(kSysArchPrctl, kSetGs, block);
   uint64_t mask[kAffinityWords];
@@ -179,7 +179,7 @@ void ThreadMain(uint64_t block) {
   BlockState* state = StateOf(block);
   auto* region = At<RegionHeader>(state->region);
   ChildControl* child = ChildOf(region);
-  TakePlace(child, RecordOf(region, child->records[state->index]), block);
+  EnterPlacement(child, RecordOf(region, child->records[state->index]), block);
   MaskExceptions(state, block);
   FillControl(block);
   Barrier(child);
@@ -190,4 +190,4 @@ void ThreadMain(uint64_t block) {
   for (;;) SysCall(kSysExit, 0);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

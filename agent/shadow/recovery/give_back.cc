@@ -4,7 +4,7 @@
 
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // The kernel refuses to set others; the rank may have written what it likes. Source: TASK_SIZE_MAX of four-level tables.
@@ -19,7 +19,7 @@ GiveBackPlan PlanGiveBack(const std::vector<ThreadRecord>& records, const Region
   plan.op.loose = kOfTheLibrary;
   plan.op.ranges = caches;
   for (uint32_t i = 0; i < records.size(); ++i) {
-    const RunInPlace& run = records[i].run;
+    const RunInSitu& run = records[i].run;
     if (records[i].tid == 0 || run.inside != kInCopy) continue;
     GiveBackOp::Entry entry;
     entry.gs_base = region.BlockAddress(i);
@@ -45,4 +45,4 @@ absl::StatusOr<GiveBackPlan> ReadGiveBack(const Injection& injection, const Memo
   return PlanGiveBack(records, region, injection.caches);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <numeric>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr size_t kReadings = 500;
@@ -82,4 +82,4 @@ uint64_t LiveReadingTicks() {
   return std::min(known, now);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

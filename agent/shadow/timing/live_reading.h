@@ -10,10 +10,10 @@
 
 #include <cstdint>
 
-namespace perfd {
+namespace perfd::agent {
 
 uint64_t LiveReadingTicks();
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_TIMING_LIVE_READING_H_

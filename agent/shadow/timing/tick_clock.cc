@@ -5,7 +5,7 @@
 #include "absl/time/clock.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kLeastNs = 10 * kNsPerMs;
@@ -49,4 +49,4 @@ int64_t TickClock::MonotonicAt(uint64_t ticks) const {
                          static_cast<double>(static_cast<int64_t>(ticks - begin_.ticks)) / per_ns);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

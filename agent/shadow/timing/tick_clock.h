@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace perfd {
+namespace perfd::agent {
 
 class TickClock {
  public:
@@ -36,6 +36,6 @@ class TickClock {
   const Moment begin_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_TIMING_TICK_CLOCK_H_

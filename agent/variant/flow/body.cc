@@ -8,7 +8,7 @@
 #include "agent/variant/decode.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Bytes of one function; larger ones are not read.
@@ -67,4 +67,4 @@ absl::Status ReadBody(const LoopBytes& bytes, LoopCode* loop) {
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

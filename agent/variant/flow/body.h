@@ -8,10 +8,10 @@
 #include "absl/status/status.h"
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 absl::Status ReadBody(const LoopBytes& bytes, LoopCode* loop);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_FLOW_BODY_H_

@@ -6,7 +6,7 @@
 
 #include "agent/variant/flow/edges.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 std::vector<std::vector<uint32_t>> Previous(const LoopCode& loop) {
@@ -103,4 +103,4 @@ std::vector<CarriedUse> AddedRecurrences(const LoopCode& loop, std::span<const E
   return added;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

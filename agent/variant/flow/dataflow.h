@@ -12,7 +12,7 @@
 
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct Effect {
   RegisterSet reads = 0;
@@ -58,6 +58,6 @@ std::vector<CarriedUse> CarriedUses(const LoopCode& loop, std::span<const Effect
 // Carried uses of a copy that the loop does not have: dependences a change has added.
 std::vector<CarriedUse> AddedRecurrences(const LoopCode& loop, std::span<const Effect> copy);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_FLOW_DATAFLOW_H_

@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/variant/decode.h"
-#include "agent/variant/flow/cut.h"
+#include "agent/variant/flow/excluded_path.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 absl::Status AddEdge(uint64_t target, uint32_t from, LoopCode* loop) {
@@ -191,4 +191,4 @@ std::vector<uint32_t> ForwardOrder(const LoopCode& loop) {
   return order;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

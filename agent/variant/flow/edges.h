@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // What the body may hold: no cycle but through the header, or other loops as well (the loop around one, chain.h).
 enum class Inside { kNoLoops, kLoops };
@@ -31,6 +31,6 @@ int InstructionAt(const LoopCode& loop, uint64_t address);
 // "0x401000 `vaddpd %ymm0, %ymm1, %ymm2`: reason", as a FailedPrecondition.
 absl::Status Refuse(const LoopInstruction& instruction, absl::string_view reason);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_FLOW_EDGES_H_

@@ -1,4 +1,4 @@
-#include "agent/variant/flow/cut.h"
+#include "agent/variant/flow/excluded_path.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "agent/variant/flow/edges.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
-constexpr size_t kMostDetours = 4;  // named to people
+constexpr size_t kMostExcludedPaths = 4;  // named to people
 
 using Graph = std::vector<std::vector<uint32_t>>;
 
@@ -70,25 +70,25 @@ void AddRange(const LoopInstruction& i, std::vector<CodeRange>* ranges) {
     ranges->push_back({i.address, i.end()});
 }
 
-void NameDetour(const LoopInstruction& i, LoopCode* loop) {
-  if (!CannotBeCopied(i) || loop->detours.size() >= kMostDetours) return;
-  loop->detours.push_back(absl::StrCat("0x", absl::Hex(i.listed), " `", i.text, "`",
-                                       i.refusal.empty() ? "" : ": ", i.refusal));
+void NameExcludedPath(const LoopInstruction& i, LoopCode* loop) {
+  if (!CannotBeCopied(i) || loop->excluded_paths.size() >= kMostExcludedPaths) return;
+  loop->excluded_paths.push_back(absl::StrCat("0x", absl::Hex(i.listed), " `", i.text, "`",
+                                              i.refusal.empty() ? "" : ": ", i.refusal));
 }
 
 void Keep(const std::vector<bool>& kept, LoopCode* loop) {
   std::vector<LoopInstruction> all = std::exchange(loop->instructions, {});
   loop->body.clear();
   for (size_t n = 0; n < all.size(); ++n) {
-    if (!kept[n]) NameDetour(all[n], loop);
-    AddRange(all[n], kept[n] ? &loop->body : &loop->cut);
+    if (!kept[n]) NameExcludedPath(all[n], loop);
+    AddRange(all[n], kept[n] ? &loop->body : &loop->excluded);
     if (kept[n]) loop->instructions.push_back(std::move(all[n]));
   }
 }
 
 }  // namespace
 
-void CutDetours(LoopCode* loop) {
+void ExcludePaths(LoopCode* loop) {
   const std::vector<LoopInstruction>& all = loop->instructions;
   if (std::none_of(all.begin(), all.end(), CannotBeCopied)) return;
   if (std::any_of(all.begin(), all.end(), LeadsAnywhere)) return;
@@ -106,9 +106,9 @@ void CutDetours(LoopCode* loop) {
 }
 
 bool InCut(const LoopCode& loop, uint64_t address) {
-  return std::any_of(loop.cut.begin(), loop.cut.end(), [address](const CodeRange& r) {
+  return std::any_of(loop.excluded.begin(), loop.excluded.end(), [address](const CodeRange& r) {
     return address >= r.low && address < r.high;
   });
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // CALL, JMP and Jcc end with a displacement of four bytes. How many bytes of opcode stand before the one at `at`; 0: none of them.
@@ -79,4 +79,4 @@ std::vector<uint64_t> BranchesInto(std::span<const uint8_t> text, uint64_t addre
   return search.Found();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -14,7 +14,7 @@
 
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Longest encoding looked for: chunks of a longer text must overlap by one less.
 inline constexpr uint64_t kLongestBranch = 6;
@@ -23,6 +23,6 @@ inline constexpr uint64_t kLongestBranch = 6;
 std::vector<uint64_t> BranchesInto(std::span<const uint8_t> text, uint64_t address,
                                    const CodeRange& target, const CodeRange& skip);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_FLOW_FAR_BRANCHES_H_

@@ -1,4 +1,4 @@
-#include "agent/variant/recovery/in_place.h"
+#include "agent/variant/recovery/in_situ.h"
 
 #include <algorithm>
 #include <iterator>
@@ -13,7 +13,7 @@
 #include "agent/variant/thread_block.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint8_t kGsPrefix = 0x65;
@@ -121,7 +121,7 @@ absl::Status CheckFixed(const LoopCode& loop, const CodeCopy& copy) {
 
 }  // namespace
 
-absl::Status CheckInPlace(const LoopCode& loop, const CodeCopy& copy, uint64_t exit_stub) {
+absl::Status CheckInSitu(const LoopCode& loop, const CodeCopy& copy, uint64_t exit_stub) {
   RETURN_IF_ERROR(CheckFixed(loop, copy));
   ASSIGN_OR_RETURN(const std::vector<LoopInstruction> all, DecodeAll(copy));
   std::vector<uint64_t> begins;
@@ -141,4 +141,4 @@ absl::Status CheckInPlace(const LoopCode& loop, const CodeCopy& copy, uint64_t e
   return absl::OkStatus();
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,4 +1,4 @@
-// agent/variant/recovery/in_place.h - may this copy of a loop run in the live rank, before the loop itself?
+// agent/variant/recovery/in_situ.h - may this copy of a loop run in the live rank, before the loop itself?
 //
 // Shape    looks at the bytes of the copy, not at what its maker meant them to be: it stores nowhere but into the thread's own
 //          block, loads nothing but what the loop loads at the same operand (or its block), goes nowhere but to its own
@@ -10,17 +10,17 @@
 // Errors   FailedPrecondition with the instruction of the copy.
 // Threads  pure.
 // Source   design section 6, "Modes".
-#ifndef AGENT_VARIANT_RECOVERY_IN_PLACE_H_
-#define AGENT_VARIANT_RECOVERY_IN_PLACE_H_
+#ifndef AGENT_VARIANT_RECOVERY_IN_SITU_H_
+#define AGENT_VARIANT_RECOVERY_IN_SITU_H_
 
 #include "absl/status/status.h"
 #include "agent/variant/copy.h"
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
-absl::Status CheckInPlace(const LoopCode& loop, const CodeCopy& copy, uint64_t exit_stub);
+absl::Status CheckInSitu(const LoopCode& loop, const CodeCopy& copy, uint64_t exit_stub);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
-#endif  // AGENT_VARIANT_RECOVERY_IN_PLACE_H_
+#endif  // AGENT_VARIANT_RECOVERY_IN_SITU_H_

@@ -11,7 +11,7 @@
 #include "agent/variant/flow/edges.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // A register's value: what `root` held at the header, plus an offset; no root: the offset alone.
@@ -32,7 +32,7 @@ Values AtHeader() {
 }
 
 // The constant that a 32-bit instruction adds to its only register operand.
-std::optional<int64_t> NarrowStep(const LoopInstruction& i) {
+std::optional<int64_t> TrimStep(const LoopInstruction& i) {
   if (i.destination_bytes != 4 || i.memory) return std::nullopt;
   if (i.mnemonic == "inc") return 1;
   if (i.mnemonic == "dec") return -1;
@@ -47,7 +47,7 @@ void Apply(const LoopInstruction& i, Values* values) {
     made = (*values)[static_cast<size_t>(i.step_source)];
     if (made) made->offset += static_cast<uint64_t>(i.step);
     if (made && made->narrow) made.reset();
-  } else if (const std::optional<int64_t> step = NarrowStep(i);
+  } else if (const std::optional<int64_t> step = TrimStep(i);
              step && i.destination >= 0 && i.destination < kVectorRegisters) {
     made = (*values)[static_cast<size_t>(i.destination)];
     if (made) made->offset += static_cast<uint64_t>(*step);
@@ -213,7 +213,7 @@ class Prover {
     return static_cast<int32_t>(static_cast<uint32_t>(after->offset));
   }
 
-  bool IsNarrow(const Linear& value) const {
+  bool IsTrimmed(const Linear& value) const {
     if (value.root == kNoRegister) return false;
     const Value& after = after_[static_cast<size_t>(value.root)];
     return value.narrow || (after && after->narrow);
@@ -225,7 +225,7 @@ class Prover {
     const std::optional<int64_t> right = Growth(*c.right);
     if (!left || !right || (*left == 0) == (*right == 0))
       return Refuse(i, "is no comparison of a counter with a fixed bound");
-    if (c.bytes == 8 && (IsNarrow(*c.left) || IsNarrow(*c.right)))
+    if (c.bytes == 8 && (IsTrimmed(*c.left) || IsTrimmed(*c.right)))
       return Refuse(i, "compares 64 bits of a counter of 32");
     const bool counter_left = *left != 0;
     const int64_t step = counter_left ? *left : *right;
@@ -267,7 +267,7 @@ absl::Status CheckInstruction(const LoopInstruction& i, const Role& role) {
 }  // namespace
 
 absl::StatusOr<TripCount> ProveEnds(const LoopCode& loop) {
-  if (!loop.cut.empty()) {
+  if (!loop.excluded.empty()) {
     return absl::FailedPreconditionError("it has paths that no copy can hold");
   }
   for (size_t i = 0; i < loop.instructions.size(); ++i)
@@ -293,4 +293,4 @@ uint64_t Distance(const TripCount& trips, const std::array<uint64_t, 16>& regist
   return trips.bytes == 4 ? distance & 0xffffffff : distance;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct TripCount {
   int counter = kNoRegister;
@@ -34,6 +34,6 @@ absl::StatusOr<TripCount> ProveEnds(const LoopCode& loop);
 // What lies between counter and bound, in the direction of the steps: the loop makes at most Distance / |step| + 2 passes.
 uint64_t Distance(const TripCount& trips, const std::array<uint64_t, 16>& registers);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // AGENT_VARIANT_RECOVERY_TRIP_COUNT_H_

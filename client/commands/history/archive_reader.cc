@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/json/history_json.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,4 +79,4 @@ absl::StatusOr<ProgramHistory> ReadArchive(const std::string& folder, std::strin
   return history;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

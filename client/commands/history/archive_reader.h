@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "core/model/history.h"
 
-namespace perfd {
+namespace perfd::client {
 
 inline constexpr size_t kMaxArchiveFiles = 1'000'000;
 inline constexpr size_t kMaxArchiveFileBytes = size_t{256} << 20;
@@ -23,6 +23,6 @@ inline constexpr int kMaxArchiveDepth = 4;
 absl::StatusOr<ProgramHistory> ReadArchive(const std::string& folder, std::string command,
                                            size_t limit);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_HISTORY_ARCHIVE_READER_H_

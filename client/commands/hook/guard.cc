@@ -14,7 +14,7 @@
 #include "absl/strings/strip.h"
 #include "core/spec/units.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr size_t kStackBytes = 64 << 10;
@@ -104,4 +104,4 @@ void EndHookCall(absl::string_view text) {
   ::_exit(0);
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace perfd {
+namespace perfd::client {
 
 inline constexpr absl::Duration kHookTimeout = absl::Milliseconds(300);
 
@@ -29,6 +29,6 @@ void ArmHookGuard(absl::Duration timeout);
 // Ends the process: with the first line of `text`, and exit code 0.
 [[noreturn]] void EndHookCall(absl::string_view text);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_HOOK_GUARD_H_

@@ -16,7 +16,7 @@
 #include "core/base/host_name.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr size_t kAccountBytes = 16384;
@@ -60,9 +60,9 @@ absl::StatusOr<HookJob> JobOfOptions(const Options& options) {
   HookJob job = options.job;
   RETURN_IF_ERROR(ResolveUser(options.user, &job));
   if (options.opt_out) {
-    job.wish = HookWish::kOptOut;
+    job.preference = HookPreference::kOptOut;
   } else if (!options.opt_in.empty()) {
-    job.wish = HookWish::kOptIn;
+    job.preference = HookPreference::kOptIn;
     if (options.opt_in != "default") job.preset = options.opt_in;
   }
   return job;
@@ -181,4 +181,4 @@ EXIT CODES
       Define};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

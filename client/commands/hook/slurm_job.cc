@@ -4,7 +4,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 bool IsSet(const std::string& value) {
@@ -45,12 +45,12 @@ absl::StatusOr<HookJob> JobOfSlurm(const Environment& environment, const std::st
   if (job.node.empty() && of_node) job.node = host;
   const std::string preset = environment("SPANK_PERFD_PROFILE");
   if (IsSet(environment("SPANK_PERFD_NO_PROFILE"))) {
-    job.wish = HookWish::kOptOut;
+    job.preference = HookPreference::kOptOut;
   } else if (IsSet(preset)) {
-    job.wish = HookWish::kOptIn;
+    job.preference = HookPreference::kOptIn;
     if (preset != "default") job.preset = preset;
   }
   return job;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "core/model/hook.h"
 
-namespace perfd {
+namespace perfd::client {
 
 // The value of a variable; empty: it is not set.
 using Environment = std::function<std::string(const char* name)>;
@@ -20,6 +20,6 @@ using Environment = std::function<std::string(const char* name)>;
 // `host`: the name of this node, for a Slurm that does not tell its own.
 absl::StatusOr<HookJob> JobOfSlurm(const Environment& environment, const std::string& host);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_COMMANDS_HOOK_SLURM_JOB_H_

@@ -21,7 +21,7 @@
 #include "core/analysis/injection_forecast.h"
 #include "core/model/report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 struct DryRunRefusal {
   Refusal refusal;                 // count: ranks
@@ -57,6 +57,6 @@ DryRunSummary SummarizeDryRun(const Report& report);
 std::string RenderDryRun(const Report& report, const TextStyle& style);
 nlohmann::ordered_json DryRunToJson(const Report& report);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_DRY_RUN_DRY_RUN_H_

@@ -5,7 +5,7 @@
 #include "core/json/status_json.h"
 #include "core/spec/spec.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 Json RefusalsToJson(const std::vector<DryRunRefusal>& refusals) {
@@ -71,4 +71,4 @@ Json DryRunToJson(const Report& report) {
           {"spec", FormatProfileSpec(spec)}};
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

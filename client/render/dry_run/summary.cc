@@ -5,7 +5,7 @@
 #include "client/render/report_text.h"
 #include "core/analysis/job_verdict.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 const ReportRow* RowOf(const Report& report, const std::string& loop_id) {
@@ -47,7 +47,7 @@ std::vector<std::string> Ordered(std::vector<std::string> variants,
 
 void Describe(const ReportRow* row, DryRunLoop& out) {
   if (row == nullptr) return;
-  out.place = PlaceText(*row);
+  out.place = LocationText(*row);
   out.source = row->location.source;
   out.share = row->share;
 }
@@ -103,4 +103,4 @@ DryRunSummary SummarizeDryRun(const Report& report) {
   return out;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

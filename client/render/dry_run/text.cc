@@ -8,7 +8,7 @@
 #include "client/render/report_text.h"
 #include "core/spec/units.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr char kIndent[] = "            ";
@@ -29,7 +29,7 @@ std::string Range(const std::string& least, const std::string& most) {
   return least == most ? least : absl::StrCat(least, " to ", most);
 }
 
-std::string Fate(const DryRunLoop& loop) {
+std::string Disposition(const DryRunLoop& loop) {
   if (!loop.patched()) return "refused";
   if (loop.ranks_patched == loop.ranks_total) return "patched";
   return absl::StrCat("patched ", loop.ranks_patched, "/", loop.ranks_total);
@@ -92,7 +92,7 @@ std::string LoopBlock(const DryRunLoop& loop, const ProfileSpec& spec, const Tex
   const Paint paint = loop.patched() ? Paint::kGreen : Paint::kYellow;
   std::string text = absl::StrFormat(
       "  %-8s  %6s  %s  %s\n", Clean(loop.loop_id.substr(0, kShortIdDigits)), Percent(loop.share),
-      Painted(style, paint, PadRight(Fate(loop), 14)), Painted(style, Paint::kBold, place));
+      Painted(style, paint, PadRight(Disposition(loop), 14)), Painted(style, Paint::kBold, place));
   if (!loop.variants.empty())
     absl::StrAppend(&text, kIndent, "variants  ", Clean(absl::StrJoin(loop.variants, " ")), "\n");
   text += RefusalLines(loop);
@@ -149,4 +149,4 @@ std::string RenderDryRun(const Report& report, const TextStyle& style) {
   return text + BudgetLines(summary, spec);
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

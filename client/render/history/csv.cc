@@ -5,7 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "client/render/csv.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 // `loop` is the same for one loop in all profiles: its id in the newest; `id` is the one it had there.
@@ -54,4 +54,4 @@ std::string RenderHistoryCsv(const ProgramHistory& history, const std::vector<Lo
   return text;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

@@ -11,10 +11,10 @@
 #include "core/analysis/jobs/history.h"
 #include "core/model/history.h"
 
-namespace perfd {
+namespace perfd::client {
 
 std::string RenderHistoryCsv(const ProgramHistory& history, const std::vector<LoopSeries>& series);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_HISTORY_CSV_H_

@@ -10,7 +10,7 @@
 #include "client/render/report_text.h"
 #include "client/render/text_table.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 constexpr size_t kIdDigits = 8;
@@ -220,4 +220,4 @@ std::string RenderLoopHistory(const ProgramHistory& history, const LoopSeries& s
                       table.Render());
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

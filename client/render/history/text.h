@@ -14,7 +14,7 @@
 #include "core/analysis/jobs/history.h"
 #include "core/model/history.h"
 
-namespace perfd {
+namespace perfd::client {
 
 struct HistoryTextOptions {
   TextStyle style;
@@ -38,6 +38,6 @@ std::string ChangeText(const ProgramHistory& history, const LoopSeries& series);
 std::string Spark(const LoopSeries& series, const TextStyle& style);
 inline constexpr size_t kMaxSpark = 40;
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_HISTORY_TEXT_H_

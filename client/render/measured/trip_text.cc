@@ -8,7 +8,7 @@
 #include "client/render/text_table.h"
 #include "core/analysis/trip_classes.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 bool IsShown(const VariantFigures& figures) {
@@ -64,4 +64,4 @@ std::string RenderTripClasses(const std::vector<TripClass>& classes, const TextS
   return table.Render();
 }
 
-}  // namespace perfd
+}  // namespace perfd::client

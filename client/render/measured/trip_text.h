@@ -13,10 +13,10 @@
 #include "client/render/text_style.h"
 #include "core/model/loop_verdict.h"
 
-namespace perfd {
+namespace perfd::client {
 
 std::string RenderTripClasses(const std::vector<TripClass>& classes, const TextStyle& style);
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // CLIENT_RENDER_MEASURED_TRIP_TEXT_H_

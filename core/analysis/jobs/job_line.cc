@@ -12,7 +12,7 @@
 namespace perfd {
 namespace {
 
-constexpr size_t kMaxPlace = 60;       // letters of "file:line" or a function
+constexpr size_t kMaxPlacement = 60;   // letters of "file:line" or a function
 constexpr double kWorthSaying = 0.01;  // share of the samples that is missing
 
 std::string Plain(absl::string_view text) {
@@ -37,7 +37,7 @@ std::string Place(const CodeLocation& at) {
   if (source.first_line > 0 && !source.file.empty())
     text = absl::StrCat(source.file.substr(source.file.rfind('/') + 1), ":", source.first_line);
   if (text.empty()) text = "unknown place";
-  return text.size() <= kMaxPlace ? text : text.substr(text.size() - kMaxPlace);
+  return text.size() <= kMaxPlacement ? text : text.substr(text.size() - kMaxPlacement);
 }
 
 std::string HotText(const Report& report) {

@@ -14,7 +14,7 @@
 
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kPatienceMs = 20'000;
@@ -125,4 +125,4 @@ int64_t AttachPuppet::eintr() const {
   return sum;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -12,7 +12,7 @@
 
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class AttachPuppet {
  public:
@@ -53,6 +53,6 @@ class AttachPuppet {
   std::map<std::string, Role> roles_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_INTEGRATION_ATTACH_ATTACH_PUPPET_H_

@@ -15,7 +15,7 @@
 #include "agent/attach/tracer.h"
 #include "tests/integration/attach/attach_puppet.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr int64_t kLongStopNs = 2'000'000'000;  // tests share the machine with others
 
@@ -111,6 +111,6 @@ class HoldTest : public ::testing::Test {
   std::unique_ptr<Tracer> tracer_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_INTEGRATION_ATTACH_HOLD_FIXTURE_H_

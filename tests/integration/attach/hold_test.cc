@@ -14,7 +14,7 @@
 #include "core/base/clock.h"
 #include "tests/integration/attach/hold_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -261,4 +261,4 @@ TEST_F(HoldTest, MemoryIsReadWithoutAStop) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

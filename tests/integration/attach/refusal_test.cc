@@ -13,7 +13,7 @@
 #include "core/base/clock.h"
 #include "tests/integration/attach/hold_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -168,7 +168,8 @@ TEST_F(RefusalTest, ThreadInVfork) {
   HoldRequest request = MapAndUnmap(puppet);
   request.max_stop_ns = 30 * kNsPerMs;
   int refused = 0;
-  for (int i = 0; i < 50 && refused < 5; ++i) {  // most holds meet it inside its vfork, but not each on a busy host
+  for (int i = 0; i < 50 && refused < 5;
+       ++i) {  // most holds meet it inside its vfork, but not each on a busy host
     const auto reply = tracer_->Run(request);
     if (reply.ok() && reply->status.ok()) continue;
     ++refused;
@@ -227,4 +228,4 @@ TEST_F(RefusalTest, ProcessThatIsKilled) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -12,7 +12,7 @@
 #include "core/base/clock.h"
 #include "tests/integration/attach/hold_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class TracerDeathTest : public HoldTest {
@@ -184,4 +184,4 @@ TEST_F(TracerDeathTest, TheNextRunStartsAnotherTracer) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <string>
 
-namespace perfd {
+namespace perfd::agent {
 
 class HostTaken {
  public:
@@ -32,6 +32,6 @@ class HostTaken {
   double before_ns_ = StealNs();
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_INTEGRATION_SAMPLE_HOST_TAKEN_H_

@@ -10,7 +10,7 @@
 
 #include "tests/integration/sample/sample_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class PerfSampleRestTest : public PerfSampleSourceTest {
@@ -160,4 +160,4 @@ TEST_F(PerfSampleRestTest, SeesEveryThreadForkAndExecAtRest) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

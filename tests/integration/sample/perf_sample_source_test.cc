@@ -11,7 +11,7 @@
 #include "agent/sample/switch_cost.h"
 #include "tests/integration/sample/sample_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::AllOf;
@@ -253,4 +253,4 @@ TEST_F(PerfSampleSourceTest, OneSampleHasACost) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

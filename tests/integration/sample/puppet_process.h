@@ -17,7 +17,7 @@
 
 extern char** environ;
 
-namespace perfd {
+namespace perfd::agent {
 
 class PuppetProcess {
  public:
@@ -77,6 +77,6 @@ class PuppetProcess {
   UniqueFd to_, from_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_INTEGRATION_SAMPLE_PUPPET_PROCESS_H_

@@ -7,7 +7,7 @@
 #include "agent/doctor/node_checks.h"
 #include "tests/integration/sample/puppet_process.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 Requester Self() {
@@ -70,4 +70,4 @@ TEST(RealProc, NodeChecksAgreeWithThisMachine) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -21,7 +21,7 @@
 #include "tests/integration/sample/host_taken.h"
 #include "tests/integration/sample/puppet_process.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct RecordingSink final : SampleSink {
   void OnSample(const Sample& s) override {
@@ -117,6 +117,6 @@ class PerfSampleSourceTest : public testing::Test {
     if (IsSkipped() || HasFatalFailure()) return; \
   } while (false)
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_INTEGRATION_SAMPLE_SAMPLE_FIXTURE_H_

@@ -19,7 +19,7 @@
 #include "tests/integration/sample/host_taken.h"
 #include "tests/integration/sample/puppet_process.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint32_t kNobody = 65534;
@@ -253,4 +253,4 @@ TEST_F(SamplingRights, ACgroupThatCannotBeUsedFallsBackToThreads) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -8,7 +8,7 @@
 #include "agent/shadow/forking/cgroup_memory.h"
 #include "tests/integration/shadow/payload_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // A real control group of version 1 or 2, with a process in it.
@@ -38,4 +38,4 @@ TEST(CgroupLimitTest, OfARealGroupIsFound) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

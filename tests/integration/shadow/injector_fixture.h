@@ -1,6 +1,6 @@
-// tests/integration/shadow/lab_fixture.h - a tracer, a journal folder of its own, and patience.
-#ifndef TESTS_INTEGRATION_SHADOW_LAB_FIXTURE_H_
-#define TESTS_INTEGRATION_SHADOW_LAB_FIXTURE_H_
+// tests/integration/shadow/injector_fixture.h - a tracer, a journal folder of its own, and patience.
+#ifndef TESTS_INTEGRATION_SHADOW_INJECTOR_FIXTURE_H_
+#define TESTS_INTEGRATION_SHADOW_INJECTOR_FIXTURE_H_
 
 #include <unistd.h>
 
@@ -15,13 +15,13 @@
 #include "agent/shadow/journal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/integration/shadow/lab_process.h"
+#include "tests/integration/shadow/puppet_rank.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr int64_t kMs = 1'000'000;
 
-class RankLabTest : public ::testing::Test {
+class RankInjectorTest : public ::testing::Test {
  protected:
   void SetUp() override {
     directory_ = absl::StrCat(::testing::TempDir(), "/lab-journal-", getpid());
@@ -40,19 +40,19 @@ class RankLabTest : public ::testing::Test {
     std::vector<std::string> damaged;
     return Journal(directory_).ReadAll(&damaged).size() + damaged.size();
   }
-  ShadowWish Wish(std::vector<RunWish> runs, int team) const {
-    ShadowWish wish;
-    wish.team = team;
-    wish.shadow_ns = 1000 * kMs;
-    wish.timeout_ns = 5000 * kMs;
-    wish.runs = std::move(runs);
-    return wish;
+  ShadowRequest Wish(std::vector<RunSpec> runs, int team) const {
+    ShadowRequest request;
+    request.team = team;
+    request.shadow_ns = 1000 * kMs;
+    request.timeout_ns = 5000 * kMs;
+    request.runs = std::move(runs);
+    return request;
   }
   // Arming may meet a moment when the team does not, or one when this process does not answer it in time.
-  absl::StatusOr<ShadowAnswer> Shadow(RankLab& lab, const ShadowWish& wish) {
+  absl::StatusOr<ShadowAnswer> Shadow(RankInjector& injector, const ShadowRequest& request) {
     absl::StatusOr<ShadowAnswer> answer;
     for (int i = 0; i < 10; ++i) {
-      answer = lab.RunShadow(wish);
+      answer = injector.RunShadow(request);
       if (!absl::IsUnavailable(answer.status()) &&
           !absl::StrContains(answer.status().message(), "did not answer in time"))
         break;
@@ -62,10 +62,10 @@ class RankLabTest : public ::testing::Test {
 
   std::string directory_;
   std::unique_ptr<Tracer> tracer_;
-  LabOptions options_;
+  InjectorOptions options_;
   std::vector<AuditEntry> audit_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_INTEGRATION_SHADOW_LAB_FIXTURE_H_

@@ -12,14 +12,14 @@
 
 #include "tests/integration/shadow/payload_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 struct Late {
-  SelfHosted* lab;
+  SelfHosted* injector;
   uint32_t site;
   bool came = false;
 };
@@ -28,10 +28,10 @@ Late* g_late = nullptr;
 // What the agent does meanwhile: as soon as nobody is in place, a plan for recovery, which has no team.
 void OtherPlan(Late* late) {
   late->came = true;
-  late->lab->SetMode(late->site, kModeIdle);
-  if (late->lab->region().in_place != 0) return;
-  late->lab->plan().team = 0;
-  late->lab->plan().recovery.limit = 1;
+  late->injector->SetMode(late->site, kModeIdle);
+  if (late->injector->region().in_situ != 0) return;
+  late->injector->plan().team = 0;
+  late->injector->plan().recovery.limit = 1;
 }
 
 void OnMaskCall(int, siginfo_t*, void* context) {
@@ -57,13 +57,13 @@ TEST_F(PayloadTest, ALateThreadDoesNotMeetForAnotherPlan) {
   action.sa_sigaction = OnMaskCall;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGSYS, &action, nullptr);
-  SelfHosted lab;
-  const uint32_t site = lab.Install(kSum);
-  const uint64_t count = lab.Count(kSum);
-  lab.Plan(site, 1, {{count, 0, 0, 0, 0}});
-  lab.Arm(site);
+  SelfHosted injector;
+  const uint32_t site = injector.Install(kSum);
+  const uint64_t count = injector.Count(kSum);
+  injector.Plan(site, 1, {{count, 0, 0, 0, 0}});
+  injector.Arm(site);
   std::vector<double> v = Ramp(100);
-  Late late{&lab, site};
+  Late late{&injector, site};
   g_late = &late;
   bool trapped = false;
   double sum = 0;
@@ -79,40 +79,40 @@ TEST_F(PayloadTest, ALateThreadDoesNotMeetForAnotherPlan) {
   EXPECT_TRUE(late.came);
   EXPECT_EQ(sum, 5050.0);
   EXPECT_LT(elapsed, milliseconds(1000));  // a member without a leader waits for two seconds
-  EXPECT_EQ(SitePhase(lab.site(site).state), kPhaseArmed);
-  EXPECT_EQ(lab.site(site).gathers, 0u);
-  EXPECT_EQ(lab.region().in_place, 0u);
-  lab.ForgetThreads();
-  lab.Plan(site, 1, {{count, 0, 0, 0, 0}});
-  lab.Arm(site);
+  EXPECT_EQ(SitePhase(injector.site(site).state), kPhaseArmed);
+  EXPECT_EQ(injector.site(site).gathers, 0u);
+  EXPECT_EQ(injector.region().in_situ, 0u);
+  injector.ForgetThreads();
+  injector.Plan(site, 1, {{count, 0, 0, 0, 0}});
+  injector.Arm(site);
   EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeDone);
-  EXPECT_EQ(lab.result(0, 0).iterations, 100u);
-  EXPECT_EQ(lab.region().in_place, 0u);
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeDone);
+  EXPECT_EQ(injector.result(0, 0).iterations, 100u);
+  EXPECT_EQ(injector.region().in_situ, 0u);
 }
 
 // The agent writes no other plan while somebody may read this one.
 TEST_F(PayloadTest, WhoWaitsForItsTeamIsInPlace) {
-  SelfHosted lab;
-  const uint32_t site = lab.Install(kSum);
-  ShadowPlan& plan = lab.Plan(site, 2, {{lab.Count(kSum), 0, 0, 0, 0}});
+  SelfHosted injector;
+  const uint32_t site = injector.Install(kSum);
+  ShadowPlan& plan = injector.Plan(site, 2, {{injector.Count(kSum), 0, 0, 0, 0}});
   plan.gather_ns = 200'000'000;
   plan.retries = 0;
-  lab.Arm(site);
+  injector.Arm(site);
   std::vector<double> v = Ramp(100);
   double sum = 0;
   std::thread member([&] { sum = loop_sum(v.data(), 100); });
   const auto limit = steady_clock::now() + milliseconds(5000);
   uint32_t inside = 0;
   while (inside == 0 && steady_clock::now() < limit &&
-         __atomic_load_n(&lab.site(site).timeouts, __ATOMIC_SEQ_CST) == 0)
-    inside = __atomic_load_n(&lab.region().in_place, __ATOMIC_SEQ_CST);
+         __atomic_load_n(&injector.site(site).timeouts, __ATOMIC_SEQ_CST) == 0)
+    inside = __atomic_load_n(&injector.region().in_situ, __ATOMIC_SEQ_CST);
   member.join();
   EXPECT_EQ(inside, 1u);
-  EXPECT_EQ(lab.region().in_place, 0u);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeGatherTimeout);
+  EXPECT_EQ(injector.region().in_situ, 0u);
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeGatherTimeout);
   EXPECT_EQ(sum, 5050.0);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

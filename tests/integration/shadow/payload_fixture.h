@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/integration/shadow/self_hosted.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline const LoopText kSum = TextOf(loop_sum_header, loop_sum_exit);
 inline const LoopText kUpdate = TextOf(loop_update_header, loop_update_exit);
@@ -55,6 +55,6 @@ class PayloadTest : public ::testing::Test {
   int descriptors_ = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_INTEGRATION_SHADOW_PAYLOAD_FIXTURE_H_

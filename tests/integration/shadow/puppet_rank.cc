@@ -1,4 +1,4 @@
-#include "tests/integration/shadow/lab_process.h"
+#include "tests/integration/shadow/puppet_rank.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 
 extern char** environ;
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 std::string ReadLine(int fd) {
@@ -34,8 +34,8 @@ std::string ReadLine(int fd) {
 
 }  // namespace
 
-LabProcess::LabProcess(std::vector<std::string> arguments, std::string program) {
-  if (program.empty()) program = PERFD_LAB_PUPPET;
+PuppetRank::PuppetRank(std::vector<std::string> arguments, std::string program) {
+  if (program.empty()) program = PERFD_INJECTOR_PUPPET;
   arguments.insert(arguments.begin(), program);
   std::vector<char*> argv;
   for (std::string& a : arguments) argv.push_back(a.data());
@@ -57,7 +57,7 @@ LabProcess::LabProcess(std::vector<std::string> arguments, std::string program) 
   }
 }
 
-LabProcess::~LabProcess() {
+PuppetRank::~PuppetRank() {
   if (pid_ > 0) {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
@@ -65,15 +65,15 @@ LabProcess::~LabProcess() {
   close(out_);
 }
 
-RankInfo LabProcess::rank() const {
+RankInfo PuppetRank::rank() const {
   RankInfo rank;
   rank.pid = pid_;
   rank.start_ticks = ProcFs().StartTicks(pid_).value_or(0);
   return rank;
 }
 
-LabLoop LabProcess::MakeLoop(const std::vector<std::string>& variants, int which) const {
-  LabLoop loop;
+LoopToInject PuppetRank::MakeLoop(const std::vector<std::string>& variants, int which) const {
+  LoopToInject loop;
   loop.loop_id = which == 0 ? "triad" : "bump";
   const Place& place = loops_[which];
   auto memory = Memory::Open(pid_, rank().start_ticks);
@@ -88,14 +88,14 @@ LabLoop LabProcess::MakeLoop(const std::vector<std::string>& variants, int which
   return loop;
 }
 
-std::vector<uint8_t> LabProcess::Text() const {
+std::vector<uint8_t> PuppetRank::Text() const {
   auto memory = Memory::Open(pid_, rank().start_ticks);
   const uint64_t low = std::min(loops_[0].low, loops_[1].low),
                  high = std::max(loops_[0].high, loops_[1].high);
   return memory->Read(low, high - low).value();
 }
 
-std::vector<std::string> LabProcess::Maps() const {
+std::vector<std::string> PuppetRank::Maps() const {
   std::vector<std::string> lines;
   const auto maps = ProcFs().Maps(pid_);
   for (const MapEntry& map : *maps) {
@@ -106,14 +106,14 @@ std::vector<std::string> LabProcess::Maps() const {
   return lines;
 }
 
-int LabProcess::Descriptors() const {
+int PuppetRank::Descriptors() const {
   int n = 0;
   for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid_, "/fd")))
     n += !entry.path().empty();
   return n;
 }
 
-std::vector<int32_t> LabProcess::Children() const {
+std::vector<int32_t> PuppetRank::Children() const {
   std::vector<int32_t> children;
   ProcFs procfs;
   const auto pids = procfs.Pids();
@@ -124,7 +124,7 @@ std::vector<int32_t> LabProcess::Children() const {
   return children;
 }
 
-PuppetEnd LabProcess::Stop() {
+PuppetEnd PuppetRank::Stop() {
   PuppetEnd end;
   kill(pid_, SIGTERM);
   const std::string line = ReadLine(out_);
@@ -136,8 +136,8 @@ PuppetEnd LabProcess::Stop() {
 }
 
 std::string ChecksumOf(int threads, int64_t n, int64_t passes, const std::string& mode) {
-  LabProcess puppet({absl::StrCat(threads), absl::StrCat(n), absl::StrCat(passes), mode});
+  PuppetRank puppet({absl::StrCat(threads), absl::StrCat(n), absl::StrCat(passes), mode});
   return puppet.Stop().checksum;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

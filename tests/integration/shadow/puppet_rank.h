@@ -1,6 +1,6 @@
-// tests/integration/shadow/lab_process.h - a puppet process to experiment on, and what a test must find unchanged in it.
-#ifndef TESTS_INTEGRATION_SHADOW_LAB_PROCESS_H_
-#define TESTS_INTEGRATION_SHADOW_LAB_PROCESS_H_
+// tests/integration/shadow/puppet_rank.h - a puppet process to experiment on, and what a test must find unchanged in it.
+#ifndef TESTS_INTEGRATION_SHADOW_PUPPET_RANK_H_
+#define TESTS_INTEGRATION_SHADOW_PUPPET_RANK_H_
 
 #include <sys/types.h>
 
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "agent/attach/tracer.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct PuppetEnd {
   int64_t passes = 0;
@@ -20,16 +20,16 @@ struct PuppetEnd {
   int status = -1;  // of wait
 };
 
-class LabProcess {
+class PuppetRank {
  public:
   // Arguments of lab_puppet, or of another program that says the same.
-  explicit LabProcess(std::vector<std::string> arguments, std::string program = "");
-  ~LabProcess();
+  explicit PuppetRank(std::vector<std::string> arguments, std::string program = "");
+  ~PuppetRank();
 
   pid_t pid() const { return pid_; }
   RankInfo rank() const;
   // which: 0 triad, 1 bump.
-  LabLoop MakeLoop(const std::vector<std::string>& variants, int which = 0) const;
+  LoopToInject MakeLoop(const std::vector<std::string>& variants, int which = 0) const;
   std::vector<uint8_t> Text() const;      // of the two functions
   std::vector<std::string> Maps() const;  // lines without those of stacks and heap sizes
   int Descriptors() const;
@@ -48,6 +48,6 @@ class LabProcess {
 // What an undisturbed puppet computes.
 std::string ChecksumOf(int threads, int64_t n, int64_t passes, const std::string& mode = "");
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_INTEGRATION_SHADOW_LAB_PROCESS_H_

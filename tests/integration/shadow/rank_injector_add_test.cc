@@ -4,92 +4,92 @@
 #include <filesystem>
 #include <thread>
 
-#include "tests/integration/shadow/lab_fixture.h"
+#include "tests/integration/shadow/injector_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
 
-TEST_F(RankLabTest, ALoopThatComesLaterIsMeasuredBesideTheFirstAndNothingIsLeft) {
-  LabProcess puppet({"2", "2000", "0", "two"});
+TEST_F(RankInjectorTest, ALoopThatComesLaterIsMeasuredBesideTheFirstAndNothingIsLeft) {
+  PuppetRank puppet({"2", "2000", "0", "two"});
   const std::vector<uint8_t> text = puppet.Text();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // its threads begin
   const std::vector<std::string> maps = puppet.Maps();
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({"LS"})}).ok());
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({"LS"})}).ok());
   const std::vector<uint8_t> first = puppet.Text();
-  ASSERT_TRUE(Shadow(**lab, Wish({{.variant = 0}, {.variant = 1}}, 2)).ok());
-  auto added = (*lab)->Add({puppet.MakeLoop({"FP"}, 1)});
+  ASSERT_TRUE(Shadow(**injector, Wish({{.variant = 0}, {.variant = 1}}, 2)).ok());
+  auto added = (*injector)->Add({puppet.MakeLoop({"FP"}, 1)});
   ASSERT_TRUE(added.ok()) << added.status();
   ASSERT_TRUE(added->at(0).status.ok()) << added->at(0).status;
   EXPECT_EQ(puppet.Text(), first);  // its jump is not in yet
-  EXPECT_FALSE((*lab)->TakeCensus(1, 10 * kMs).ok());
-  ASSERT_TRUE((*lab)->SetPatched(1, true).ok());
+  EXPECT_FALSE((*injector)->CountEntries(1, 10 * kMs).ok());
+  ASSERT_TRUE((*injector)->SetPatched(1, true).ok());
   EXPECT_NE(puppet.Text(), first);
-  auto census = (*lab)->TakeCensus(1, 100 * kMs);
-  ASSERT_TRUE(census.ok()) << census.status();
-  EXPECT_GT(census->team, 0);
-  ShadowWish later = Wish({{.variant = 0}, {.variant = 1}}, census->team);
+  auto entry_count = (*injector)->CountEntries(1, 100 * kMs);
+  ASSERT_TRUE(entry_count.ok()) << entry_count.status();
+  EXPECT_GT(entry_count->team, 0);
+  ShadowRequest later = Wish({{.variant = 0}, {.variant = 1}}, entry_count->team);
   later.loop = 1;
-  auto answer = Shadow(**lab, later);
+  auto answer = Shadow(**injector, later);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->outcome, "done");
   EXPECT_EQ(answer->runs.at(answer->runs.size() - 1).iterations, 2000u);
-  auto again = Shadow(**lab, Wish({{.variant = 0}, {.variant = 1}}, 2));
+  auto again = Shadow(**injector, Wish({{.variant = 0}, {.variant = 1}}, 2));
   ASSERT_TRUE(again.ok()) << again.status();  // the first goes on
-  ASSERT_TRUE((*lab)->SetPatched(1, false).ok());
+  ASSERT_TRUE((*injector)->SetPatched(1, false).ok());
   EXPECT_EQ(puppet.Text(), first);  // given up: exactly what was there
-  ASSERT_TRUE((*lab)->SetPatched(1, true).ok());
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->SetPatched(1, true).ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(puppet.Text(), text);
   EXPECT_EQ(puppet.Maps(), maps);
   EXPECT_EQ(Journals(), 0u);
-  EXPECT_FALSE((*lab)->Add({puppet.MakeLoop({}, 1)}).ok());  // it is over
+  EXPECT_FALSE((*injector)->Add({puppet.MakeLoop({}, 1)}).ok());  // it is over
   EXPECT_EQ(puppet.Text(), text);
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes, "two"));
 }
 
-TEST_F(RankLabTest, ALoopThatSharesCodeWithAnEarlierOneIsRefusedAndTheOthersGoOn) {
-  LabProcess puppet({"1", "2000", "0", "two"});
+TEST_F(RankInjectorTest, ALoopThatSharesCodeWithAnEarlierOneIsRefusedAndTheOthersGoOn) {
+  PuppetRank puppet({"1", "2000", "0", "two"});
   const std::vector<uint8_t> text = puppet.Text();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // its threads begin
   const std::vector<std::string> maps = puppet.Maps();
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
-  auto added = (*lab)->Add({puppet.MakeLoop({}), puppet.MakeLoop({}, 1)});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
+  auto added = (*injector)->Add({puppet.MakeLoop({}), puppet.MakeLoop({}, 1)});
   ASSERT_TRUE(added.ok()) << added.status();
   ASSERT_EQ(added->size(), 2u);
   EXPECT_THAT(std::string(added->at(0).status.message()), HasSubstr("shares code"));
   EXPECT_TRUE(added->at(1).status.ok()) << added->at(1).status;
   // Nothing at all is mapped for loops that are all refused.
   const std::vector<std::string> before = puppet.Maps();
-  auto refused = (*lab)->Add({puppet.MakeLoop({}, 1)});
+  auto refused = (*injector)->Add({puppet.MakeLoop({}, 1)});
   ASSERT_TRUE(refused.ok()) << refused.status();
   EXPECT_FALSE(refused->at(0).status.ok());
   EXPECT_EQ(puppet.Maps(), before);
-  ASSERT_TRUE((*lab)->SetPatched(2, true).ok());
-  ShadowWish wish = Wish({{.variant = 0}}, 1);
-  wish.loop = 2;
-  EXPECT_TRUE(Shadow(**lab, wish).ok());
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->SetPatched(2, true).ok());
+  ShadowRequest request = Wish({{.variant = 0}}, 1);
+  request.loop = 2;
+  EXPECT_TRUE(Shadow(**injector, request).ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(puppet.Text(), text);
   EXPECT_EQ(puppet.Maps(), maps);
 }
 
-TEST_F(RankLabTest, WhatWasAddedIsHealedByTheRegionAlone) {
-  LabProcess puppet({"2", "2000", "0", "two"});
+TEST_F(RankInjectorTest, WhatWasAddedIsHealedByTheRegionAlone) {
+  PuppetRank puppet({"2", "2000", "0", "two"});
   const std::vector<uint8_t> text = puppet.Text();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // its threads begin
   const std::vector<std::string> maps = puppet.Maps();
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
-  ASSERT_TRUE((*lab)->Add({puppet.MakeLoop({}, 1)}).ok());
-  ASSERT_TRUE((*lab)->SetPatched(1, true).ok());
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
+  ASSERT_TRUE((*injector)->Add({puppet.MakeLoop({}, 1)}).ok());
+  ASSERT_TRUE((*injector)->SetPatched(1, true).ok());
   std::filesystem::remove_all(directory_);  // the journal is lost
   const HealReport report = HealRank(puppet.pid(), options_);
   EXPECT_TRUE(report.status.ok()) << report.status;
@@ -101,13 +101,13 @@ TEST_F(RankLabTest, WhatWasAddedIsHealedByTheRegionAlone) {
 }
 
 // The second loop never runs: everything that waits for it would wait for half a minute.
-TEST_F(RankLabTest, WaitsEndWhenTheyAreCancelled) {
-  LabProcess puppet({"1", "2000", "0"});
+TEST_F(RankInjectorTest, WaitsEndWhenTheyAreCancelled) {
+  PuppetRank puppet({"1", "2000", "0"});
   std::atomic<bool> cancelled = false;
   options_.cancelled = [&] { return cancelled.load(); };
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({}), puppet.MakeLoop({}, 1)}).ok());
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({}), puppet.MakeLoop({}, 1)}).ok());
   const auto takes_long = [&](const std::function<absl::Status()>& wait) {
     cancelled = false;
     const auto begin = std::chrono::steady_clock::now();
@@ -120,14 +120,14 @@ TEST_F(RankLabTest, WaitsEndWhenTheyAreCancelled) {
     return std::chrono::steady_clock::now() - begin > std::chrono::seconds(15);
   };
   constexpr int64_t kLong = 30'000 * kMs;
-  EXPECT_FALSE(takes_long([&] { return (*lab)->TakeCensus(1, kLong).status(); }));
-  EXPECT_FALSE(takes_long([&] { return (*lab)->TimeLive(1, 20, kLong).status(); }));
-  ShadowWish wish = Wish({{.variant = 0}}, 1);
-  wish.loop = 1;
-  wish.timeout_ns = kLong;
-  EXPECT_FALSE(takes_long([&] { return (*lab)->RunShadow(wish).status(); }));
-  EXPECT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_FALSE(takes_long([&] { return (*injector)->CountEntries(1, kLong).status(); }));
+  EXPECT_FALSE(takes_long([&] { return (*injector)->TimeLive(1, 20, kLong).status(); }));
+  ShadowRequest request = Wish({{.variant = 0}}, 1);
+  request.loop = 1;
+  request.timeout_ns = kLong;
+  EXPECT_FALSE(takes_long([&] { return (*injector)->RunShadow(request).status(); }));
+  EXPECT_TRUE((*injector)->Uninstall().ok());
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

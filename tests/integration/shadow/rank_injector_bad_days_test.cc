@@ -11,9 +11,9 @@
 
 #include "agent/shadow/region_injection.h"
 #include "agent/shadow/region_layout.h"
-#include "tests/integration/shadow/lab_fixture.h"
+#include "tests/integration/shadow/injector_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using std::chrono::microseconds;
@@ -24,19 +24,19 @@ void Sleep(int64_t us) {
   std::this_thread::sleep_for(microseconds(us));
 }
 
-TEST_F(RankLabTest, TwoLoopsAtOnce) {
-  LabProcess puppet({"2", "3000", "0", "two"});
+TEST_F(RankInjectorTest, TwoLoopsAtOnce) {
+  PuppetRank puppet({"2", "3000", "0", "two"});
   const std::vector<uint8_t> text = puppet.Text();
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  auto installed = (*lab)->Install({puppet.MakeLoop({}), puppet.MakeLoop({}, 1)});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  auto installed = (*injector)->Install({puppet.MakeLoop({}), puppet.MakeLoop({}, 1)});
   ASSERT_TRUE(installed.ok()) << installed.status();
   for (int round = 0; round < 5; ++round) {
     for (int loop = 0; loop < 2; ++loop) {
       ASSERT_TRUE(installed->at(static_cast<size_t>(loop)).status.ok());
-      ShadowWish wish = Wish({{.variant = 0}, {.variant = 1}}, 2);
-      wish.loop = loop;
-      auto answer = Shadow(**lab, wish);
+      ShadowRequest request = Wish({{.variant = 0}, {.variant = 1}}, 2);
+      request.loop = loop;
+      auto answer = Shadow(**injector, request);
       ASSERT_TRUE(answer.ok()) << answer.status();
       for (const ShadowRun& run : answer->runs) EXPECT_TRUE(run.ok) << run.failure;
       EXPECT_EQ(answer->runs[2].iterations, 3000u);
@@ -45,65 +45,66 @@ TEST_F(RankLabTest, TwoLoopsAtOnce) {
   // An address in a copy is its loop's.
   for (const InstalledLoop& loop : *installed) {
     for (const AddressPair& pair : loop.copies[1].address_map)
-      EXPECT_EQ((*lab)->OriginalAddress(pair.copy), pair.original);
+      EXPECT_EQ((*injector)->OriginalAddress(pair.copy), pair.original);
   }
-  EXPECT_EQ((*lab)->OriginalAddress(0x1000), std::nullopt);
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_EQ((*injector)->OriginalAddress(0x1000), std::nullopt);
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(puppet.Text(), text);
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes, "two"));
 }
 
 // Restoring more than there is: what is not private writable memory is left alone.
-TEST_F(RankLabTest, RestoresWhatCanBeRestored) {
-  LabProcess puppet({"2", "3000", "0", "two"});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  auto installed = (*lab)->Install({puppet.MakeLoop({}, 1)});
+TEST_F(RankInjectorTest, RestoresWhatCanBeRestored) {
+  PuppetRank puppet({"2", "3000", "0", "two"});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  auto installed = (*injector)->Install({puppet.MakeLoop({}, 1)});
   ASSERT_TRUE(installed.ok()) << installed.status();
-  auto first = Shadow(**lab, Wish({{.variant = 2}}, 2));
+  auto first = Shadow(**injector, Wish({{.variant = 2}}, 2));
   ASSERT_TRUE(first.ok()) << first.status();
-  ShadowWish wish = Wish({{.variant = 0, .restore = true}, {.variant = 1, .restore = true}}, 2);
+  ShadowRequest request =
+      Wish({{.variant = 0, .restore = true}, {.variant = 1, .restore = true}}, 2);
   for (const auto& trace : first->traces) {
     for (const TraceRecord& record : trace)
-      wish.restores.emplace_back(record.lowest, record.highest + 8 - record.lowest);
+      request.restores.emplace_back(record.lowest, record.highest + 8 - record.lowest);
   }
-  wish.restores.emplace_back(0x10, 4096);                // not mapped
-  wish.restores.emplace_back(0xffffffffff600000, 4096);  // never writable
-  auto answer = Shadow(**lab, wish);
+  request.restores.emplace_back(0x10, 4096);                // not mapped
+  request.restores.emplace_back(0xffffffffff600000, 4096);  // never writable
+  auto answer = Shadow(**injector, request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   for (const ShadowRun& run : answer->runs) EXPECT_TRUE(run.ok) << run.failure;
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes, "two"));
 }
 
-TEST_F(RankLabTest, SameLoopTwiceIsRefusedOnce) {
-  LabProcess puppet({"1", "3000", "0"});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok());
-  auto installed = (*lab)->Install({puppet.MakeLoop({}), puppet.MakeLoop({})});
+TEST_F(RankInjectorTest, SameLoopTwiceIsRefusedOnce) {
+  PuppetRank puppet({"1", "3000", "0"});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok());
+  auto installed = (*injector)->Install({puppet.MakeLoop({}), puppet.MakeLoop({})});
   ASSERT_TRUE(installed.ok()) << installed.status();
   EXPECT_TRUE(installed->at(0).status.ok());
   EXPECT_THAT(std::string(installed->at(1).status.message()), HasSubstr("shares code"));
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
 }
 
 // The application's own children and threads come and go meanwhile; the puppet checks what it sees of them.
-class Company : public RankLabTest, public ::testing::WithParamInterface<const char*> {};
+class Company : public RankInjectorTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(Company, OfTheRankIsNotDisturbed) {
-  LabProcess puppet({"2", "3000", "0", GetParam()});
+  PuppetRank puppet({"2", "3000", "0", GetParam()});
   for (int round = 0; round < 3; ++round) {
-    auto lab = RankLab::Open(puppet.rank(), options_);
-    ASSERT_TRUE(lab.ok()) << lab.status();
-    auto installed = (*lab)->Install({puppet.MakeLoop({})});
+    auto injector = RankInjector::Open(puppet.rank(), options_);
+    ASSERT_TRUE(injector.ok()) << injector.status();
+    auto installed = (*injector)->Install({puppet.MakeLoop({})});
     ASSERT_TRUE(installed.ok()) << installed.status();
     int done = 0;
     for (int i = 0; i < 10; ++i)
-      done += (*lab)->RunShadow(Wish({{.variant = 0}, {.variant = 1}}, 2)).ok();
+      done += (*injector)->RunShadow(Wish({{.variant = 0}, {.variant = 1}}, 2)).ok();
     EXPECT_GT(done, 0);
-    absl::Status out = (*lab)->Uninstall();
+    absl::Status out = (*injector)->Uninstall();
     ASSERT_TRUE(out.ok()) << out;
   }
   PuppetEnd end = puppet.Stop();
@@ -112,11 +113,11 @@ TEST_P(Company, OfTheRankIsNotDisturbed) {
 }
 INSTANTIATE_TEST_SUITE_P(Modes, Company, ::testing::Values("forks", "churn"));
 
-TEST_F(RankLabTest, StoppedAndContinuedInBetween) {
-  LabProcess puppet({"2", "3000", "0"});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok());
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+TEST_F(RankInjectorTest, StoppedAndContinuedInBetween) {
+  PuppetRank puppet({"2", "3000", "0"});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok());
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   std::atomic<bool> over{false};
   std::thread disturber([&] {
     for (int i = 0; i < 40 && !over; ++i) {
@@ -128,43 +129,43 @@ TEST_F(RankLabTest, StoppedAndContinuedInBetween) {
   });
   int done = 0;
   for (int i = 0; i < 20; ++i)
-    done += (*lab)->RunShadow(Wish({{.variant = 0}, {.variant = 1}}, 2)).ok();
+    done += (*injector)->RunShadow(Wish({{.variant = 0}, {.variant = 1}}, 2)).ok();
   over = true;
   disturber.join();
   kill(puppet.pid(), SIGCONT);
   EXPECT_GT(done, 5);
-  absl::Status out = (*lab)->Uninstall();
+  absl::Status out = (*injector)->Uninstall();
   ASSERT_TRUE(out.ok()) << out;
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes));
 }
 
 // An agent that measures without end, in a process of its own.
-pid_t StartAgent(const LabProcess& puppet, const LabOptions& base) {
+pid_t StartAgent(const PuppetRank& puppet, const InjectorOptions& base) {
   pid_t agent = fork();
   if (agent != 0) return agent;
   auto tracer = Tracer::Start({PERFD_TRACER, {}});
   if (!tracer.ok()) _exit(1);
-  LabOptions options = base;
+  InjectorOptions options = base;
   options.tracer = tracer->get();
   options.audit = nullptr;
   for (;;) {
-    auto lab = RankLab::Open(puppet.rank(), options);
-    if (!lab.ok() || !(*lab)->Install({puppet.MakeLoop({})}).ok()) _exit(2);
+    auto injector = RankInjector::Open(puppet.rank(), options);
+    if (!injector.ok() || !(*injector)->Install({puppet.MakeLoop({})}).ok()) _exit(2);
     for (int i = 0; i < 5; ++i) {
-      ShadowWish wish;
-      wish.team = 2;
-      wish.shadow_ns = 500 * kMs;
-      wish.timeout_ns = 500 * kMs;
-      wish.runs = {{.variant = 0}, {.variant = 1}, {.variant = 2}};
-      (*lab)->RunShadow(wish).status().IgnoreError();
+      ShadowRequest request;
+      request.team = 2;
+      request.shadow_ns = 500 * kMs;
+      request.timeout_ns = 500 * kMs;
+      request.runs = {{.variant = 0}, {.variant = 1}, {.variant = 2}};
+      (*injector)->RunShadow(request).status().IgnoreError();
     }
-    if (!(*lab)->Uninstall().ok()) _exit(3);
+    if (!(*injector)->Uninstall().ok()) _exit(3);
   }
 }
 
-TEST_F(RankLabTest, KilledAgentsAreHealed) {
-  LabProcess puppet({"2", "3000", "0"});
+TEST_F(RankInjectorTest, KilledAgentsAreHealed) {
+  PuppetRank puppet({"2", "3000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
   Sleep(50000);
   const std::vector<std::string> maps = puppet.Maps();
@@ -194,8 +195,8 @@ TEST_F(RankLabTest, KilledAgentsAreHealed) {
 }
 
 // Between two operations of the tracer nothing changes in the rank: a death before each of them covers all instants.
-TEST_F(RankLabTest, TracerDyingBeforeEveryOperation) {
-  LabProcess puppet({"2", "2000", "0"});
+TEST_F(RankInjectorTest, TracerDyingBeforeEveryOperation) {
+  PuppetRank puppet({"2", "2000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
   Sleep(50000);
   const std::vector<std::string> maps = puppet.Maps();
@@ -204,14 +205,14 @@ TEST_F(RankLabTest, TracerDyingBeforeEveryOperation) {
     auto mortal =
         Tracer::Start({PERFD_TRACER, {"--die-before-operation", absl::StrCat(operations)}});
     ASSERT_TRUE(mortal.ok());
-    LabOptions options = options_;
+    InjectorOptions options = options_;
     options.tracer = mortal->get();
     const pid_t first = (*mortal)->pid();
-    auto lab = RankLab::Open(puppet.rank(), options);
-    ASSERT_TRUE(lab.ok()) << lab.status();
-    absl::Status status = (*lab)->Install({puppet.MakeLoop({})}).status();
+    auto injector = RankInjector::Open(puppet.rank(), options);
+    ASSERT_TRUE(injector.ok()) << injector.status();
+    absl::Status status = (*injector)->Install({puppet.MakeLoop({})}).status();
     // What it does not get done on the way in, or out again, is left to whoever heals.
-    if (status.ok()) status = (*lab)->Uninstall();
+    if (status.ok()) status = (*injector)->Uninstall();
     survived = status.ok() && (*mortal)->pid() == first;
     deaths += !survived;
     const HealReport report = HealRank(puppet.pid(), options_);
@@ -235,8 +236,8 @@ std::vector<int> OperationsToHangAt() {
   return all;
 }
 
-TEST_F(RankLabTest, TracerThatHangs) {
-  LabProcess puppet({"2", "2000", "0"});
+TEST_F(RankInjectorTest, TracerThatHangs) {
+  PuppetRank puppet({"2", "2000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
   Sleep(50000);
   const std::vector<std::string> maps = puppet.Maps();
@@ -245,13 +246,13 @@ TEST_F(RankLabTest, TracerThatHangs) {
     auto hanging =
         Tracer::Start({PERFD_TRACER, {"--hang-before-operation", absl::StrCat(operation)}});
     ASSERT_TRUE(hanging.ok());
-    LabOptions options = options_;
+    InjectorOptions options = options_;
     options.tracer = hanging->get();
     const pid_t first = (*hanging)->pid();
-    auto lab = RankLab::Open(puppet.rank(), options);
-    ASSERT_TRUE(lab.ok()) << lab.status();
-    absl::Status status = (*lab)->Install({puppet.MakeLoop({})}).status();
-    if (status.ok()) status = (*lab)->Uninstall();
+    auto injector = RankInjector::Open(puppet.rank(), options);
+    ASSERT_TRUE(injector.ok()) << injector.status();
+    absl::Status status = (*injector)->Install({puppet.MakeLoop({})}).status();
+    if (status.ok()) status = (*injector)->Uninstall();
     if (status.ok() && (*hanging)->pid() == first) break;  // there are fewer operations than that
     ++hung;
     const HealReport report = HealRank(puppet.pid(), options_);
@@ -265,8 +266,8 @@ TEST_F(RankLabTest, TracerThatHangs) {
   EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
 }
 
-TEST_F(RankLabTest, HungAgentsStopNobody) {
-  LabProcess puppet({"2", "3000", "0"});
+TEST_F(RankInjectorTest, HungAgentsStopNobody) {
+  PuppetRank puppet({"2", "3000", "0"});
   std::mt19937 random(42);
   for (int i = 0; i < 4; ++i) {
     pid_t agent = StartAgent(puppet, options_);
@@ -286,24 +287,24 @@ TEST_F(RankLabTest, HungAgentsStopNobody) {
   EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes));
 }
 
-TEST_F(RankLabTest, RankThatBecomesAnotherProgramIsLeftAlone) {
-  LabProcess puppet({"2", "2000", "0"});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok());
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+TEST_F(RankInjectorTest, RankThatBecomesAnotherProgramIsLeftAlone) {
+  PuppetRank puppet({"2", "2000", "0"});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok());
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   kill(puppet.pid(), SIGUSR1);
   for (int i = 0; i < 200 && ProcFs().Stamp(puppet.pid())->command != "sleep"; ++i) Sleep(5000);
   Sleep(20000);
   const std::vector<std::string> maps = puppet.Maps();
-  EXPECT_FALSE((*lab)->RunShadow(Wish({{.variant = 0}}, 2)).ok());
-  absl::Status out = (*lab)->Uninstall();
+  EXPECT_FALSE((*injector)->RunShadow(Wish({{.variant = 0}}, 2)).ok());
+  absl::Status out = (*injector)->Uninstall();
   EXPECT_TRUE(out.ok()) << out;
   EXPECT_EQ(Journals(), 0u);
   EXPECT_EQ(puppet.Maps(), maps);
 }
 
 // A process may write what it likes where a region of ours would be.
-TEST_F(RankLabTest, HostileRegionsAreRefused) {
+TEST_F(RankInjectorTest, HostileRegionsAreRefused) {
   const uint64_t bytes = RegionBytes(1);
   void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(shared, MAP_FAILED);
@@ -353,23 +354,23 @@ TEST_F(RankLabTest, HostileRegionsAreRefused) {
   munmap(shared, bytes);
 }
 
-TEST_F(RankLabTest, PlanThatDoesNotFitEndsInTime) {
-  LabProcess puppet({"2", "100000", "0"});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok());
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+TEST_F(RankInjectorTest, PlanThatDoesNotFitEndsInTime) {
+  PuppetRank puppet({"2", "100000", "0"});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok());
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   // 400 runs of at least 0.1 ms in 15 ms: the soft limit ends it in time, and what was measured is kept.
-  ShadowWish wish = Wish(std::vector<RunWish>(400, RunWish{.variant = 2}), 2);
-  wish.shadow_ns = 15 * kMs;
-  auto answer = Shadow(**lab, wish);
+  ShadowRequest request = Wish(std::vector<RunSpec>(400, RunSpec{.variant = 2}), 2);
+  request.shadow_ns = 15 * kMs;
+  auto answer = Shadow(**injector, request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_LT(answer->pause_ns, 500 * kMs);
   EXPECT_FALSE(answer->runs.back().ok);
   EXPECT_FALSE(answer->runs.back().failure.empty());
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(2, 100000, end.passes));
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

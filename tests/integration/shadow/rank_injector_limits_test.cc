@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "agent/procfs/procfs.h"
-#include "agent/shadow/region_bell.h"
-#include "tests/integration/shadow/lab_fixture.h"
+#include "agent/shadow/region_doorbell.h"
+#include "tests/integration/shadow/injector_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using std::chrono::milliseconds;
@@ -26,26 +26,27 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST_F(RankLabTest, TheForkIsPartOfThePauseThatIsBounded) {
-  LabProcess puppet({"1", "2000", "0", "big"});  // 256 MB of small pages
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+TEST_F(RankInjectorTest, TheForkIsPartOfThePauseThatIsBounded) {
+  PuppetRank puppet({"1", "2000", "0", "big"});  // 256 MB of small pages
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   int64_t fork_ns = INT64_MAX;
   for (int i = 0; i < 3; ++i) {
-    auto whole = Shadow(**lab, Wish({{.variant = 0}}, 1));
+    auto whole = Shadow(**injector, Wish({{.variant = 0}}, 1));
     ASSERT_TRUE(whole.ok()) << whole.status();
     EXPECT_TRUE(whole->runs.at(0).ok) << whole->runs.at(0).failure;
     fork_ns = std::min(fork_ns, whole->fork_ns);
   }
-  ShadowWish wish = Wish({{.variant = 0}}, 1);
-  wish.shadow_ns = fork_ns / 2;
-  if (wish.shadow_ns < 1 * kMs) GTEST_SKIP() << "SKIPPED: forks take less than a bound may be";
-  auto none = Shadow(**lab, wish);
+  ShadowRequest request = Wish({{.variant = 0}}, 1);
+  request.shadow_ns = fork_ns / 2;
+  if (request.shadow_ns < 1 * kMs) GTEST_SKIP() << "SKIPPED: forks take less than a bound may be";
+  auto none = Shadow(**injector, request);
   // Nothing may run when the fork alone has taken twice as long; nor may figures of the shadow before be taken for its own.
   EXPECT_TRUE(!none.ok() || !none->runs.at(0).ok)
-      << "pause " << none->pause_ns << ", fork " << none->fork_ns << ", bound " << wish.shadow_ns;
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+      << "pause " << none->pause_ns << ", fork " << none->fork_ns << ", bound "
+      << request.shadow_ns;
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(1, 2000, end.passes));
 }
@@ -70,12 +71,13 @@ class Deaf {
 };
 
 // Of this process's own memory, as of a rank's.
-bool MayHear() {
+bool MayWait() {
   void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   const auto memory = Memory::Open(getpid(), ProcFs().Stamp(getpid())->start_ticks);
-  const bool hears = memory.ok() && RegionBell(&*memory, reinterpret_cast<uint64_t>(page)).hears();
+  const bool can_wait =
+      memory.ok() && RegionDoorbell(&*memory, reinterpret_cast<uint64_t>(page)).can_wait();
   munmap(page, 4096);
-  return hears;
+  return can_wait;
 }
 
 int64_t Waits() {
@@ -84,24 +86,24 @@ int64_t Waits() {
   return usage.ru_nvcsw;
 }
 
-TEST_F(RankLabTest, AnAgentThatHearsNoBellLooks) {
-  LabProcess puppet({"2", "2000", "0"});
-  int64_t looks[2] = {};  // while nobody comes, by deaf
+TEST_F(RankInjectorTest, AnAgentThatHearsNoBellLooks) {
+  PuppetRank puppet({"2", "2000", "0"});
+  int64_t probes[2] = {};  // while nobody comes, by deaf
   for (const bool deaf : {true, false}) {
     std::optional<Deaf> without;
     if (deaf) without.emplace();
-    auto lab = RankLab::Open(puppet.rank(), options_);
-    ASSERT_TRUE(lab.ok()) << lab.status();
-    ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
-    auto census = (*lab)->TakeCensus(0, 100 * kMs);
-    ASSERT_TRUE(census.ok()) << census.status();
-    EXPECT_EQ(census->team, 2);
-    auto live = (*lab)->TimeLive(0, 20, 2000 * kMs);
+    auto injector = RankInjector::Open(puppet.rank(), options_);
+    ASSERT_TRUE(injector.ok()) << injector.status();
+    ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
+    auto entry_count = (*injector)->CountEntries(0, 100 * kMs);
+    ASSERT_TRUE(entry_count.ok()) << entry_count.status();
+    EXPECT_EQ(entry_count->team, 2);
+    auto live = (*injector)->TimeLive(0, 20, 2000 * kMs);
     ASSERT_TRUE(live.ok()) << live.status();
     EXPECT_EQ(live->size(), 20u);
     std::vector<int64_t> pauses;
     for (int i = 0; i < 9; ++i) {
-      auto answer = Shadow(**lab, Wish({{.variant = 0}}, 2));
+      auto answer = Shadow(**injector, Wish({{.variant = 0}}, 2));
       ASSERT_TRUE(answer.ok()) << answer.status();
       EXPECT_EQ(answer->outcome, "done");
       pauses.push_back(answer->pause_ns);
@@ -112,93 +114,95 @@ TEST_F(RankLabTest, AnAgentThatHearsNoBellLooks) {
            static_cast<double>(pauses.back()) / 1e6);
     std::this_thread::sleep_for(milliseconds(20));  // whoever was let go is out of the payload
     kill(puppet.pid(), SIGSTOP);
-    ShadowWish nobody = Wish({{.variant = 0}}, 2);
+    ShadowRequest nobody = Wish({{.variant = 0}}, 2);
     nobody.timeout_ns = 300 * kMs;
     const int64_t before = Waits();
-    const absl::Status status = (*lab)->RunShadow(nobody).status();
+    const absl::Status status = (*injector)->RunShadow(nobody).status();
     EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-    looks[deaf ? 1 : 0] = Waits() - before;
+    probes[deaf ? 1 : 0] = Waits() - before;
     kill(puppet.pid(), SIGCONT);
-    ASSERT_TRUE((*lab)->Uninstall().ok());
+    ASSERT_TRUE((*injector)->Uninstall().ok());
   }
-  printf("300 ms: %ld looks of one that is deaf, %ld of one that hears\n", looks[1], looks[0]);
-  if (!MayHear()) GTEST_SKIP() << "SKIPPED: no right to hear a bell";
-  EXPECT_LT(2 * looks[0], looks[1]);
+  printf("300 ms: %ld looks of one that is deaf, %ld of one that hears\n", probes[1], probes[0]);
+  if (!MayWait()) GTEST_SKIP() << "SKIPPED: no right to hear a bell";
+  EXPECT_LT(2 * probes[0], probes[1]);
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
 }
 
-TEST_F(RankLabTest, EndingEndsTheWaitForALoop) {
-  LabProcess puppet({"1", "2000", "0"});
+TEST_F(RankInjectorTest, EndingEndsTheWaitForALoop) {
+  PuppetRank puppet({"1", "2000", "0"});
   std::atomic<bool> cancelled = false;
   options_.cancelled = [&] { return cancelled.load(); };
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   kill(puppet.pid(), SIGSTOP);  // it enters no loop
   std::thread ender([&] {
     std::this_thread::sleep_for(milliseconds(200));
     cancelled = true;
   });
-  ShadowWish wish = Wish({{.variant = 0}}, 1);
-  wish.timeout_ns = 60'000 * kMs;
+  ShadowRequest request = Wish({{.variant = 0}}, 1);
+  request.timeout_ns = 60'000 * kMs;
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE((*lab)->RunShadow(wish).ok());
+  EXPECT_FALSE((*injector)->RunShadow(request).ok());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(5000));
   ender.join();
   kill(puppet.pid(), SIGCONT);
   // Nothing is begun any more; what is in is taken out.
-  EXPECT_EQ((*lab)->RunShadow(wish).status().code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ((*lab)->TakeCensus(0, 10 * kMs).status().code(), absl::StatusCode::kCancelled);
-  ASSERT_TRUE((*lab)->SetPatched(0, false).ok());
-  EXPECT_EQ((*lab)->SetPatched(0, true).code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ((*lab)->Add({puppet.MakeLoop({}, 1)}).status().code(), absl::StatusCode::kCancelled);
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_EQ((*injector)->RunShadow(request).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ((*injector)->CountEntries(0, 10 * kMs).status().code(), absl::StatusCode::kCancelled);
+  ASSERT_TRUE((*injector)->SetPatched(0, false).ok());
+  EXPECT_EQ((*injector)->SetPatched(0, true).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ((*injector)->Add({puppet.MakeLoop({}, 1)}).status().code(),
+            absl::StatusCode::kCancelled);
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(1, 2000, end.passes));
 }
 
-TEST_F(RankLabTest, NothingIsInstalledOnceAlteringHasEnded) {
-  LabProcess puppet({"1", "2000", "0"});
+TEST_F(RankInjectorTest, NothingIsInstalledOnceAlteringHasEnded) {
+  PuppetRank puppet({"1", "2000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
   const std::vector<std::string> maps = puppet.Maps();
   options_.cancelled = [] { return true; };
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  EXPECT_EQ((*lab)->Install({puppet.MakeLoop({})}).status().code(), absl::StatusCode::kCancelled);
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  EXPECT_EQ((*injector)->Install({puppet.MakeLoop({})}).status().code(),
+            absl::StatusCode::kCancelled);
   EXPECT_EQ(puppet.Text(), text);
   EXPECT_EQ(puppet.Maps(), maps);
   EXPECT_EQ(Journals(), 0u);
 }
 
-TEST_F(RankLabTest, MemoryIsNeverWritableAndExecutable) {
-  LabProcess puppet({"2", "2000", "0", "two"});
-  // readable, writable, executable: as LabProcess::Maps has them.
+TEST_F(RankInjectorTest, MemoryIsNeverWritableAndExecutable) {
+  PuppetRank puppet({"2", "2000", "0", "two"});
+  // readable, writable, executable: as PuppetRank::Maps has them.
   const auto neither = Each(Not(HasSubstr(" 111")));
   EXPECT_THAT(puppet.Maps(), ::testing::Contains(HasSubstr(" 101"))) << "it reads them";
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({"LS"})}).ok());
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({"LS"})}).ok());
   EXPECT_THAT(puppet.Maps(), neither);
-  ASSERT_TRUE(Shadow(**lab, Wish({{.variant = 0}}, 2)).ok());
-  ASSERT_TRUE((*lab)->Add({puppet.MakeLoop({}, 1)}).ok());
-  ASSERT_TRUE((*lab)->SetPatched(0, false).ok());
-  ASSERT_TRUE((*lab)->SetPatched(1, true).ok());
+  ASSERT_TRUE(Shadow(**injector, Wish({{.variant = 0}}, 2)).ok());
+  ASSERT_TRUE((*injector)->Add({puppet.MakeLoop({}, 1)}).ok());
+  ASSERT_TRUE((*injector)->SetPatched(0, false).ok());
+  ASSERT_TRUE((*injector)->SetPatched(1, true).ok());
   EXPECT_THAT(puppet.Maps(), neither);
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   EXPECT_THAT(puppet.Maps(), neither);
 }
 
-TEST_F(RankLabTest, MemoryThatTheProgramKeepsOutOfForksIsNamed) {
-  LabProcess puppet({"2", "2000", "0", "dontfork"});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
-  auto answer = Shadow(**lab, Wish({{.variant = 0}}, 2));
+TEST_F(RankInjectorTest, MemoryThatTheProgramKeepsOutOfForksIsNamed) {
+  PuppetRank puppet({"2", "2000", "0", "dontfork"});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
+  auto answer = Shadow(**injector, Wish({{.variant = 0}}, 2));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_FALSE(answer->runs.at(0).ok);
   EXPECT_THAT(answer->runs.at(0).failure, HasSubstr("MADV_DONTFORK"));
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
 }
@@ -208,12 +212,12 @@ bool Lives(int32_t pid) {
   return stamp.ok() && stamp->state != 'Z' && stamp->state != 'X';
 }
 
-TEST_F(RankLabTest, AShadowEndsWithItsRank) {
+TEST_F(RankInjectorTest, AShadowEndsWithItsRank) {
   constexpr int kRuns = 400;
-  LabProcess puppet({"2", "1000000", "0"});  // 24 MB a thread, some ms a run
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  PuppetRank puppet({"2", "1000000", "0"});  // 24 MB a thread, some ms a run
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   std::atomic<int32_t> shadow = 0;
   std::atomic<bool> over = false;
   std::thread killer([&] {
@@ -224,7 +228,7 @@ TEST_F(RankLabTest, AShadowEndsWithItsRank) {
     }
     if (shadow != 0) kill(puppet.pid(), SIGKILL);
   });
-  const auto answer = (*lab)->RunShadow(Wish(std::vector<RunWish>(kRuns, {.variant = 0}), 2));
+  const auto answer = (*injector)->RunShadow(Wish(std::vector<RunSpec>(kRuns, {.variant = 0}), 2));
   over = true;
   killer.join();
   ASSERT_NE(shadow, 0) << "it was over before it was seen";
@@ -235,9 +239,9 @@ TEST_F(RankLabTest, AShadowEndsWithItsRank) {
     if (lives) std::this_thread::sleep_for(milliseconds(1));
   }
   EXPECT_FALSE(lives) << "the shadow outlived its rank";
-  EXPECT_TRUE((*lab)->Uninstall().ok()) << "there is nothing to take out";
+  EXPECT_TRUE((*injector)->Uninstall().ok()) << "there is nothing to take out";
   EXPECT_EQ(Journals(), 0u);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

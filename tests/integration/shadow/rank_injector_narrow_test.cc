@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "agent/shadow/forking/memory_areas.h"
-#include "tests/integration/shadow/lab_fixture.h"
+#include "tests/integration/shadow/injector_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -42,49 +42,49 @@ Footprint FootprintOf(const ShadowAnswer& answer) {
   return footprint;
 }
 
-class RankLabNarrowTest : public RankLabTest {
+class RankInjectorTrimTest : public RankInjectorTest {
  protected:
-  void Open(const LabProcess& puppet) {
+  void Open(const PuppetRank& puppet) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    auto lab = RankLab::Open(puppet.rank(), options_);
-    ASSERT_TRUE(lab.ok()) << lab.status();
-    lab_ = *std::move(lab);
-    auto installed = lab_->Install({puppet.MakeLoop({"LS"})});
+    auto injector = RankInjector::Open(puppet.rank(), options_);
+    ASSERT_TRUE(injector.ok()) << injector.status();
+    injector_ = *std::move(injector);
+    auto installed = injector_->Install({puppet.MakeLoop({"LS"})});
     ASSERT_TRUE(installed.ok()) << installed.status();
     ASSERT_TRUE(installed->at(0).status.ok()) << installed->at(0).status;
   }
   // A whole shadow first: it tells what the loop touches.
   Footprint Look(int team) {
-    auto answer = Shadow(*lab_, Wish({{.variant = 0}, {.variant = kTrace}}, team));
+    auto answer = Shadow(*injector_, Wish({{.variant = 0}, {.variant = kTrace}}, team));
     EXPECT_TRUE(answer.ok()) << answer.status();
     if (!answer.ok()) return {};
     whole_fork_ns_ = answer->fork_ns;
     return FootprintOf(*answer);
   }
-  ShadowWish Narrow(const Footprint& footprint, int team) {
-    ShadowWish wish = Wish({{.variant = 0}, {.variant = 0}, {.variant = 1}}, team);
-    wish.footprint = footprint;
-    return wish;
+  ShadowRequest Trim(const Footprint& footprint, int team) {
+    ShadowRequest request = Wish({{.variant = 0}, {.variant = 0}, {.variant = 1}}, team);
+    request.footprint = footprint;
+    return request;
   }
 
-  std::unique_ptr<RankLab> lab_;
+  std::unique_ptr<RankInjector> injector_;
   int64_t whole_fork_ns_ = 0;
 };
 
-TEST_F(RankLabNarrowTest, ForksLessAndTheProcessNeverMissesIt) {
-  LabProcess puppet({"2", absl::StrCat(kN), "0", "big"});
+TEST_F(RankInjectorTrimTest, ForksLessAndTheProcessNeverMissesIt) {
+  PuppetRank puppet({"2", absl::StrCat(kN), "0", "big"});
   Open(puppet);
   const std::vector<std::string> flags = Flags(puppet.pid());
   const Footprint footprint = Look(2);
   ASSERT_FALSE(footprint.ranges.empty());
-  const ShadowPrediction whole = lab_->PredictShadow();
-  const ShadowPrediction narrowed = lab_->PredictNarrowed(footprint, 2);
-  ASSERT_TRUE(narrowed.status.ok()) << narrowed.status;
-  EXPECT_LT(narrowed.fork_ns, whole.fork_ns / 2);
-  EXPECT_LT(narrowed.later_fault_ns, whole.later_fault_ns / 2);
+  const ShadowPrediction whole = injector_->PredictShadow();
+  const ShadowPrediction trimmed = injector_->PredictTrimmed(footprint, 2);
+  ASSERT_TRUE(trimmed.status.ok()) << trimmed.status;
+  EXPECT_LT(trimmed.fork_ns, whole.fork_ns / 2);
+  EXPECT_LT(trimmed.later_fault_ns, whole.later_fault_ns / 2);
   int done = 0;
   for (int i = 0; i < 20; ++i) {
-    auto answer = Shadow(*lab_, Narrow(footprint, 2));
+    auto answer = Shadow(*injector_, Trim(footprint, 2));
     ASSERT_TRUE(answer.ok()) << answer.status();
     EXPECT_FALSE(answer->missed_memory);
     for (const ShadowRun& run : answer->runs) {
@@ -97,27 +97,27 @@ TEST_F(RankLabNarrowTest, ForksLessAndTheProcessNeverMissesIt) {
     EXPECT_EQ(Flags(puppet.pid()), flags);
   }
   EXPECT_GE(done, 15);
-  EXPECT_TRUE(lab_->Uninstall().ok());
+  EXPECT_TRUE(injector_->Uninstall().ok());
   const PuppetEnd end = puppet.Stop();
   EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status;
   EXPECT_EQ(end.checksum, ChecksumOf(2, kN, end.passes));
 }
 
 // Nothing was traced yet: what the registers can reach is kept, and the trace is that of a whole shadow.
-TEST_F(RankLabNarrowTest, AGuessKeepsWhatTheRegistersReach) {
-  LabProcess puppet({"2", absl::StrCat(kN), "0", "big"});
+TEST_F(RankInjectorTrimTest, AGuessKeepsWhatTheRegistersReach) {
+  PuppetRank puppet({"2", absl::StrCat(kN), "0", "big"});
   Open(puppet);
   const std::vector<std::string> flags = Flags(puppet.pid());
   Footprint guess;
   guess.around = 1 << 20;
-  const ShadowPrediction whole = lab_->PredictShadow();
-  const ShadowPrediction narrowed = lab_->PredictNarrowed(guess, 2);
-  ASSERT_TRUE(narrowed.status.ok()) << narrowed.status;
-  EXPECT_LT(narrowed.fork_ns, whole.fork_ns / 2);
-  EXPECT_GT(narrowed.later_fault_ns, 0) << "what the pointers keep is paid for";
-  ShadowWish wish = Wish({{.variant = 0}, {.variant = 1}, {.variant = kTrace}}, 2);
-  wish.footprint = guess;
-  auto answer = Shadow(*lab_, wish);
+  const ShadowPrediction whole = injector_->PredictShadow();
+  const ShadowPrediction trimmed = injector_->PredictTrimmed(guess, 2);
+  ASSERT_TRUE(trimmed.status.ok()) << trimmed.status;
+  EXPECT_LT(trimmed.fork_ns, whole.fork_ns / 2);
+  EXPECT_GT(trimmed.later_fault_ns, 0) << "what the pointers keep is paid for";
+  ShadowRequest request = Wish({{.variant = 0}, {.variant = 1}, {.variant = kTrace}}, 2);
+  request.footprint = guess;
+  auto answer = Shadow(*injector_, request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_FALSE(answer->missed_memory);
   for (const ShadowRun& run : answer->runs) EXPECT_TRUE(run.ok) << run.failure;
@@ -129,79 +129,79 @@ TEST_F(RankLabNarrowTest, AGuessKeepsWhatTheRegistersReach) {
     EXPECT_EQ(traced.ranges[i].end, alone.ranges[i].end);
   }
   EXPECT_LT(answer->fork_ns, whole_fork_ns_);
-  EXPECT_TRUE(lab_->Uninstall().ok());
+  EXPECT_TRUE(injector_->Uninstall().ok());
   const PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(2, kN, end.passes));
 }
 
 // The same while other threads could fork: it is not done, and says why.
-TEST_F(RankLabNarrowTest, ThreadsOutsideTheTeamForbidIt) {
-  LabProcess puppet({"2", absl::StrCat(kN), "0", "big"});
+TEST_F(RankInjectorTrimTest, ThreadsOutsideTheTeamForbidIt) {
+  PuppetRank puppet({"2", absl::StrCat(kN), "0", "big"});
   Open(puppet);
   const Footprint footprint = Look(2);
-  EXPECT_THAT(std::string(lab_->PredictNarrowed(footprint, 1).status.message()),
+  EXPECT_THAT(std::string(injector_->PredictTrimmed(footprint, 1).status.message()),
               HasSubstr("1 of its 2 threads"));
-  const auto answer = lab_->RunShadow(Narrow(footprint, 1));
+  const auto answer = injector_->RunShadow(Trim(footprint, 1));
   EXPECT_TRUE(absl::IsAborted(answer.status())) << answer.status();
   EXPECT_THAT(std::string(answer.status().message()), HasSubstr("1 of its 2 threads"));
-  EXPECT_TRUE(lab_->Uninstall().ok());
+  EXPECT_TRUE(injector_->Uninstall().ok());
   EXPECT_EQ(WEXITSTATUS(puppet.Stop().status), 0);
 }
 
 // A footprint that is not the loop's: registers point elsewhere, so what they point to is kept, and nothing is missed.
-TEST_F(RankLabNarrowTest, WhatRegistersPointToIsKept) {
-  LabProcess puppet({"1", absl::StrCat(kN), "0", "big"});
+TEST_F(RankInjectorTrimTest, WhatRegistersPointToIsKept) {
+  PuppetRank puppet({"1", absl::StrCat(kN), "0", "big"});
   Open(puppet);
-  const auto answer = Shadow(*lab_, Narrow({{{0x1000, 0x2000}}, false}, 1));
+  const auto answer = Shadow(*injector_, Trim({{{0x1000, 0x2000}}, false}, 1));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_FALSE(answer->missed_memory);
   for (const ShadowRun& run : answer->runs) EXPECT_TRUE(run.ok) << run.failure;
-  EXPECT_TRUE(lab_->Uninstall().ok());
+  EXPECT_TRUE(injector_->Uninstall().ok());
   EXPECT_EQ(WEXITSTATUS(puppet.Stop().status), 0);
 }
 
 // Arrays longer than what is kept around their beginning: the first fault says that memory was left out.
-TEST_F(RankLabNarrowTest, MissedMemoryIsNamed) {
+TEST_F(RankInjectorTrimTest, MissedMemoryIsNamed) {
   constexpr int64_t kLong = 8 << 20;  // 64 MB an array
-  LabProcess puppet({"1", absl::StrCat(kLong), "0"});
+  PuppetRank puppet({"1", absl::StrCat(kLong), "0"});
   Open(puppet);
-  const auto answer = Shadow(*lab_, Narrow({{{0x1000, 0x2000}}, false}, 1));
+  const auto answer = Shadow(*injector_, Trim({{{0x1000, 0x2000}}, false}, 1));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_TRUE(answer->missed_memory);
   ASSERT_FALSE(answer->runs.empty());
   EXPECT_FALSE(answer->runs[0].ok);
   EXPECT_THAT(answer->runs[0].failure, HasSubstr("left out"));
-  const auto whole = Shadow(*lab_, Wish({{.variant = 0}}, 1));
+  const auto whole = Shadow(*injector_, Wish({{.variant = 0}}, 1));
   ASSERT_TRUE(whole.ok()) << whole.status();
   EXPECT_TRUE(whole->runs[0].ok) << whole->runs[0].failure;
-  EXPECT_TRUE(lab_->Uninstall().ok());
+  EXPECT_TRUE(injector_->Uninstall().ok());
   EXPECT_EQ(WEXITSTATUS(puppet.Stop().status), 0);
 }
 
 // A team that stood still for a question whose answer was no stood still all the same.
-TEST_F(RankLabNarrowTest, WhatARefusalCostsIsToldAndCharged) {
-  LabProcess puppet({"1", absl::StrCat(kN), "0", "big"});
+TEST_F(RankInjectorTrimTest, WhatARefusalCostsIsToldAndCharged) {
+  PuppetRank puppet({"1", absl::StrCat(kN), "0", "big"});
   Open(puppet);
-  const int64_t before = lab_->cost().pass_through_ns;
+  const int64_t before = injector_->cost().pass_through_ns;
   audit_.clear();
   absl::StatusOr<ShadowAnswer> answer;
   for (int i = 0; i < 10 && !absl::IsAborted(answer.status()); ++i)
-    answer = lab_->RunShadow(Narrow({{{0x1000, uint64_t{1} << 47}}, false}, 1));
+    answer = injector_->RunShadow(Trim({{{0x1000, uint64_t{1} << 47}}, false}, 1));
   ASSERT_TRUE(absl::IsAborted(answer.status())) << answer.status();
   EXPECT_THAT(std::string(answer.status().message()), HasSubstr("may touch so much"));
   ASSERT_FALSE(audit_.empty());
   EXPECT_EQ(audit_.back().action, "shadow");
   EXPECT_GT(audit_.back().pause_ns, 0);
   EXPECT_NE(audit_.back().outcome, "ok");
-  EXPECT_GE(lab_->cost().pass_through_ns - before, audit_.back().pause_ns);
-  EXPECT_EQ(lab_->cost().shadows, 0u);
-  EXPECT_TRUE(lab_->Uninstall().ok());
+  EXPECT_GE(injector_->cost().pass_through_ns - before, audit_.back().pause_ns);
+  EXPECT_EQ(injector_->cost().shadows, 0u);
+  EXPECT_TRUE(injector_->Uninstall().ok());
   EXPECT_EQ(WEXITSTATUS(puppet.Stop().status), 0);
 }
 
 // Stops of the whole process at any instant: nobody overtakes anybody.
-TEST_F(RankLabNarrowTest, StoppedAndContinuedInBetween) {
-  LabProcess puppet({"2", "3000", "0", "big"});
+TEST_F(RankInjectorTrimTest, StoppedAndContinuedInBetween) {
+  PuppetRank puppet({"2", "3000", "0", "big"});
   Open(puppet);
   const std::vector<std::string> flags = Flags(puppet.pid());
   const Footprint footprint = Look(2);
@@ -215,48 +215,48 @@ TEST_F(RankLabNarrowTest, StoppedAndContinuedInBetween) {
     }
   });
   int done = 0;
-  for (int i = 0; i < 30; ++i) done += lab_->RunShadow(Narrow(footprint, 2)).ok();
+  for (int i = 0; i < 30; ++i) done += injector_->RunShadow(Trim(footprint, 2)).ok();
   over = true;
   disturber.join();
   kill(puppet.pid(), SIGCONT);
   EXPECT_GT(done, 3);
   EXPECT_EQ(Flags(puppet.pid()), flags);
-  EXPECT_TRUE(lab_->Uninstall().ok());
+  EXPECT_TRUE(injector_->Uninstall().ok());
   const PuppetEnd end = puppet.Stop();
   EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status;
   EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes));
 }
 
 // An agent that narrows without end, in a process of its own; *shadows counts those that were.
-pid_t StartAgent(const LabProcess& puppet, const LabOptions& base, const Footprint& footprint,
+pid_t StartAgent(const PuppetRank& puppet, const InjectorOptions& base, const Footprint& footprint,
                  std::atomic<int>* shadows) {
   const pid_t agent = fork();
   if (agent != 0) return agent;
   auto tracer = Tracer::Start({PERFD_TRACER, {}});
   if (!tracer.ok()) _exit(1);
-  LabOptions options = base;
+  InjectorOptions options = base;
   options.tracer = tracer->get();
   options.audit = nullptr;
-  auto lab = RankLab::Open(puppet.rank(), options);
-  if (!lab.ok() || !(*lab)->Install({puppet.MakeLoop({})}).ok()) _exit(2);
+  auto injector = RankInjector::Open(puppet.rank(), options);
+  if (!injector.ok() || !(*injector)->Install({puppet.MakeLoop({})}).ok()) _exit(2);
   for (;;) {
-    ShadowWish wish;
-    wish.team = 2;
-    wish.shadow_ns = 500 * kMs;
-    wish.timeout_ns = 500 * kMs;
-    wish.runs = {{.variant = 0}};
-    wish.footprint = footprint;
-    *shadows += (*lab)->RunShadow(wish).ok() ? 1 : 0;
+    ShadowRequest request;
+    request.team = 2;
+    request.shadow_ns = 500 * kMs;
+    request.timeout_ns = 500 * kMs;
+    request.runs = {{.variant = 0}};
+    request.footprint = footprint;
+    *shadows += (*injector)->RunShadow(request).ok() ? 1 : 0;
   }
 }
 
-TEST_F(RankLabNarrowTest, KilledAgentsLeaveNoMark) {
-  LabProcess puppet({"2", "3000", "0", "big"});
+TEST_F(RankInjectorTrimTest, KilledAgentsLeaveNoMark) {
+  PuppetRank puppet({"2", "3000", "0", "big"});
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const std::vector<std::string> flags = Flags(puppet.pid());
   Open(puppet);
   const Footprint footprint = Look(2);
-  ASSERT_TRUE(lab_->Uninstall().ok());
+  ASSERT_TRUE(injector_->Uninstall().ok());
   ASSERT_EQ(Flags(puppet.pid()), flags);
   auto* shadows = static_cast<std::atomic<int>*>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -283,4 +283,4 @@ TEST_F(RankLabNarrowTest, KilledAgentsLeaveNoMark) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

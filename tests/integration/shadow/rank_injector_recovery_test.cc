@@ -13,29 +13,29 @@
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/protocol.h"
 #include "agent/shadow/region_injection.h"
-#include "tests/integration/shadow/lab_fixture.h"
+#include "tests/integration/shadow/injector_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kN = 100;  // some 200 ns
 const char* const kPuppet = PERFD_RECOVERY_PUPPET;
 
-class LabRecoveryTest : public RankLabTest {
+class InjectorRecoveryTest : public RankInjectorTest {
  protected:
-  LabRecoveryTest() { options_.recovery = true; }
+  InjectorRecoveryTest() { options_.recovery = true; }
 
   static std::string Undisturbed(int threads, int64_t passes) {
-    LabProcess puppet({absl::StrCat(threads), absl::StrCat(kN), absl::StrCat(passes)}, kPuppet);
+    PuppetRank puppet({absl::StrCat(threads), absl::StrCat(kN), absl::StrCat(passes)}, kPuppet);
     return puppet.Stop().checksum;
   }
-  static RecoveryWish Wish(std::vector<int32_t> round, int32_t runs) {
-    RecoveryWish wish;
-    wish.round = std::move(round);
-    wish.runs = runs;
-    wish.most_added_ns = 1000 * kMs;
-    wish.timeout_ns = 5000 * kMs;
-    return wish;
+  static RecoveryRequest Wish(std::vector<int32_t> round, int32_t runs) {
+    RecoveryRequest request;
+    request.round = std::move(round);
+    request.runs = runs;
+    request.most_added_ns = 1000 * kMs;
+    request.timeout_ns = 5000 * kMs;
+    return request;
   }
   static uint64_t Median(std::vector<uint64_t> values) { return Quantile(std::move(values), 2); }
   static uint64_t Fast(std::vector<uint64_t> values) { return Quantile(std::move(values), 20); }
@@ -45,21 +45,21 @@ class LabRecoveryTest : public RankLabTest {
   }
 };
 
-TEST_F(LabRecoveryTest, RunsCopiesInTheRankAndLeavesNothing) {
-  LabProcess puppet({"2", absl::StrCat(kN), "0"}, kPuppet);
+TEST_F(InjectorRecoveryTest, RunsCopiesInTheRankAndLeavesNothing) {
+  PuppetRank puppet({"2", absl::StrCat(kN), "0"}, kPuppet);
   const std::vector<uint8_t> text = puppet.Text();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // its threads come up
   const std::vector<std::string> maps = puppet.Maps();
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  auto installed = (*lab)->Install({puppet.MakeLoop({"LS", "FP", "DL1"})});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  auto installed = (*injector)->Install({puppet.MakeLoop({"LS", "FP", "DL1"})});
   ASSERT_TRUE(installed.ok()) << installed.status();
   const InstalledLoop& loop = installed->at(0);
   ASSERT_TRUE(loop.status.ok()) << loop.status;
-  ASSERT_TRUE(loop.in_place.ok()) << loop.in_place;
+  ASSERT_TRUE(loop.in_situ.ok()) << loop.in_situ;
   const std::vector<int32_t> round = {kNoCopy, 0, 3, 0, 4, 0, 5, 0, 1};
-  for (size_t i = 0; i < loop.copies.size(); ++i) EXPECT_TRUE(loop.in_place_copies[i]) << i;
-  auto answer = (*lab)->Recover(Wish(round, 4000));
+  for (size_t i = 0; i < loop.copies.size(); ++i) EXPECT_TRUE(loop.in_situ_copies[i]) << i;
+  auto answer = (*injector)->Recover(Wish(round, 4000));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_TRUE(answer->enough);
   EXPECT_EQ(answer->runs.size(), 4000u);
@@ -78,9 +78,9 @@ TEST_F(LabRecoveryTest, RunsCopiesInTheRankAndLeavesNothing) {
          Median(cycles[5]), Median(alone), answer->added_ns / 2000);
   // A sum of dependent additions: without them it is far faster, where nobody else uses the core meanwhile.
   EXPECT_LT(Fast(cycles[3]), Fast(cycles[0]));
-  EXPECT_EQ((*lab)->cost().recoveries, 4000u);
-  EXPECT_EQ((*lab)->cost().shadows, 0u);
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_EQ((*injector)->cost().recoveries, 4000u);
+  EXPECT_EQ((*injector)->cost().shadows, 0u);
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(puppet.Text(), text);
   EXPECT_EQ(puppet.Maps(), maps);
   std::vector<std::string> actions;
@@ -93,74 +93,74 @@ TEST_F(LabRecoveryTest, RunsCopiesInTheRankAndLeavesNothing) {
   EXPECT_EQ(end.checksum, Undisturbed(2, end.passes));
 }
 
-TEST_F(LabRecoveryTest, ShadowsAndRecoveriesTakeTurns) {
-  LabProcess puppet({"1", absl::StrCat(kN), "0"}, kPuppet);
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({"LS"})}).ok());
+TEST_F(InjectorRecoveryTest, ShadowsAndRecoveriesTakeTurns) {
+  PuppetRank puppet({"1", absl::StrCat(kN), "0"}, kPuppet);
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({"LS"})}).ok());
   for (int i = 0; i < 5; ++i) {
-    auto recovered = (*lab)->Recover(Wish({kNoCopy, 0, 3}, 500));
+    auto recovered = (*injector)->Recover(Wish({kNoCopy, 0, 3}, 500));
     ASSERT_TRUE(recovered.ok()) << recovered.status();
-    auto answer = Shadow(**lab, RankLabTest::Wish({{.variant = 0}, {.variant = 1}}, 1));
+    auto answer = Shadow(**injector, RankInjectorTest::Wish({{.variant = 0}, {.variant = 1}}, 1));
     ASSERT_TRUE(answer.ok()) << answer.status();
     EXPECT_EQ(answer->runs.at(1).iterations, static_cast<uint64_t>(kN));
-    EXPECT_TRUE((*lab)->TimeLive(0, 10, 1000 * kMs).ok());
+    EXPECT_TRUE((*injector)->TimeLive(0, 10, 1000 * kMs).ok());
   }
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, Undisturbed(1, end.passes));
 }
 
-TEST_F(LabRecoveryTest, WithoutTheOptInNothingRuns) {
+TEST_F(InjectorRecoveryTest, WithoutTheOptInNothingRuns) {
   options_.recovery = false;
-  LabProcess puppet({"1", absl::StrCat(kN), "0"}, kPuppet);
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  auto installed = (*lab)->Install({puppet.MakeLoop({})});
+  PuppetRank puppet({"1", absl::StrCat(kN), "0"}, kPuppet);
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  auto installed = (*injector)->Install({puppet.MakeLoop({})});
   ASSERT_TRUE(installed.ok());
-  EXPECT_THAT(std::string(installed->at(0).in_place.message()),
+  EXPECT_THAT(std::string(installed->at(0).in_situ.message()),
               ::testing::HasSubstr("--allow-recovery"));
-  auto answer = (*lab)->Recover(Wish({0}, 10));
+  auto answer = (*injector)->Recover(Wish({0}, 10));
   EXPECT_TRUE(absl::IsPermissionDenied(answer.status())) << answer.status();
-  EXPECT_EQ((*lab)->cost().recoveries, 0u);
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_EQ((*injector)->cost().recoveries, 0u);
+  ASSERT_TRUE((*injector)->Uninstall().ok());
 }
 
-TEST_F(LabRecoveryTest, ALoopThatStoresIsRefused) {
-  LabProcess puppet({"1", absl::StrCat(kN), "0"}, kPuppet);
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  auto installed = (*lab)->Install({puppet.MakeLoop({}, 1)});
+TEST_F(InjectorRecoveryTest, ALoopThatStoresIsRefused) {
+  PuppetRank puppet({"1", absl::StrCat(kN), "0"}, kPuppet);
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  auto installed = (*injector)->Install({puppet.MakeLoop({}, 1)});
   ASSERT_TRUE(installed.ok());
   ASSERT_TRUE(installed->at(0).status.ok()) << installed->at(0).status;
-  EXPECT_THAT(std::string(installed->at(0).in_place.message()), ::testing::HasSubstr("it stores"));
-  EXPECT_FALSE((*lab)->Recover(Wish({0}, 10)).ok());
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_THAT(std::string(installed->at(0).in_situ.message()), ::testing::HasSubstr("it stores"));
+  EXPECT_FALSE((*injector)->Recover(Wish({0}, 10)).ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
 }
 
 // Every instance is too long to run in place, so that it would last until its time is up.
-TEST_F(LabRecoveryTest, EndsWhenItIsCancelled) {
+TEST_F(InjectorRecoveryTest, EndsWhenItIsCancelled) {
   bool cancelled = false;
   options_.cancelled = [&] { return cancelled; };
-  LabProcess puppet({"1", "300000", "0"}, kPuppet);
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  PuppetRank puppet({"1", "300000", "0"}, kPuppet);
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   cancelled = true;
   const auto begin = std::chrono::steady_clock::now();
-  RecoveryWish wish = Wish({0}, 8192);
-  wish.timeout_ns = 30'000 * kMs;
-  EXPECT_FALSE((*lab)->Recover(wish).ok());
+  RecoveryRequest request = Wish({0}, 8192);
+  request.timeout_ns = 30'000 * kMs;
+  EXPECT_FALSE((*injector)->Recover(request).ok());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
 }
 
 // A shadow that could not be ended still shares memory with the rank.
-TEST_F(LabRecoveryTest, NotWhileAShadowIsLeftOver) {
-  LabProcess puppet({"1", absl::StrCat(kN), "0"}, kPuppet);
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+TEST_F(InjectorRecoveryTest, NotWhileAShadowIsLeftOver) {
+  PuppetRank puppet({"1", absl::StrCat(kN), "0"}, kPuppet);
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   const auto injection = ReadInjectionFromRank(puppet.pid());
   ASSERT_TRUE(injection.ok()) << injection.status();
   const auto memory = Memory::Open(puppet.pid(), injection->start_ticks);
@@ -168,97 +168,97 @@ TEST_F(LabRecoveryTest, NotWhileAShadowIsLeftOver) {
   const uint64_t at = injection->region.start + offsetof(RegionHeader, orphan);
   const auto write = [&](uint8_t number) { return memory->Write(at, std::vector{number}).ok(); };
   ASSERT_TRUE(write(17));
-  const auto answer = (*lab)->Recover(Wish({0}, 10));
+  const auto answer = (*injector)->Recover(Wish({0}, 10));
   EXPECT_TRUE(absl::IsFailedPrecondition(answer.status())) << answer.status();
   ASSERT_TRUE(write(0));
-  EXPECT_TRUE((*lab)->Recover(Wish({0}, 10)).ok());
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_TRUE((*injector)->Recover(Wish({0}, 10)).ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
 }
 
-TEST_F(LabRecoveryTest, TheRankDiesMeanwhile) {
+TEST_F(InjectorRecoveryTest, TheRankDiesMeanwhile) {
   auto puppet =
-      std::make_unique<LabProcess>(std::vector<std::string>{"1", absl::StrCat(kN), "0"}, kPuppet);
-  auto lab = RankLab::Open(puppet->rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet->MakeLoop({})}).ok());
+      std::make_unique<PuppetRank>(std::vector<std::string>{"1", absl::StrCat(kN), "0"}, kPuppet);
+  auto injector = RankInjector::Open(puppet->rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet->MakeLoop({})}).ok());
   puppet.reset();
-  EXPECT_FALSE((*lab)->Recover(Wish({0}, 10)).ok());
-  (*lab)->Uninstall().IgnoreError();
+  EXPECT_FALSE((*injector)->Recover(Wish({0}, 10)).ok());
+  (*injector)->Uninstall().IgnoreError();
 }
 
 // A thread whose handler jumps out of its copy, and which enters no loop any more (recovery_puppet.c).
 const std::vector<std::string> kJump = {"1", absl::StrCat(kN), "0", "jump"};
 const char* const kOwnGs = "7654321000";
 
-bool HasBlocked(const LabProcess& puppet, int signal) {
+bool HasBlocked(const PuppetRank& puppet, int signal) {
   const auto status = ReadThreadStatus(puppet.pid(), puppet.pid());
   return status.ok() && (status->blocked >> (signal - 1) & 1) != 0;
 }
 // And keeps it so: stops and runs block it, too, for a moment.
-bool WillHaveBlocked(const LabProcess& puppet, int signal) {
-  int looks = 0;
-  for (int i = 0; i < 10'000 && looks < 50; ++i) {
-    looks = HasBlocked(puppet, signal) ? looks + 1 : 0;
+bool WillHaveBlocked(const PuppetRank& puppet, int signal) {
+  int probes = 0;
+  for (int i = 0; i < 10'000 && probes < 50; ++i) {
+    probes = HasBlocked(puppet, signal) ? probes + 1 : 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return looks == 50;
+  return probes == 50;
 }
 
-TEST_F(LabRecoveryTest, WhoJumpsOutAndEntersNoMoreIsGivenEverythingBack) {
-  LabProcess puppet(kJump, kPuppet);
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
-  RecoveryWish wish = Wish({0}, 8192);
-  wish.timeout_ns = 500 * kMs;
-  const auto answer = (*lab)->Recover(wish);
+TEST_F(InjectorRecoveryTest, WhoJumpsOutAndEntersNoMoreIsGivenEverythingBack) {
+  PuppetRank puppet(kJump, kPuppet);
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
+  RecoveryRequest request = Wish({0}, 8192);
+  request.timeout_ns = 500 * kMs;
+  const auto answer = (*injector)->Recover(request);
   // The jump may come with the first run already: then there is nothing to tell.
   EXPECT_TRUE(answer.ok() || absl::IsDeadlineExceeded(answer.status())) << answer.status();
   EXPECT_FALSE(HasBlocked(puppet, SIGTERM)) << "at once, not at the end";
-  const auto again = (*lab)->Recover(wish);
+  const auto again = (*injector)->Recover(request);
   EXPECT_TRUE(absl::IsDeadlineExceeded(again.status()))
       << "nobody is waited for: " << again.status();
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   const PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.passes, 1) << "it has waited in vain";
   EXPECT_EQ(end.checksum, kOwnGs);
 }
 
-TEST_F(LabRecoveryTest, WhoJumpsOutAndEndsIsForgotten) {
-  LabProcess puppet({"1", absl::StrCat(kN), "0", "end"}, kPuppet);
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+TEST_F(InjectorRecoveryTest, WhoJumpsOutAndEndsIsForgotten) {
+  PuppetRank puppet({"1", absl::StrCat(kN), "0", "end"}, kPuppet);
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   const int threads = static_cast<int>(ProcFs().Threads(puppet.pid())->size());
-  RecoveryWish wish = Wish({0}, 100);
-  auto answer = (*lab)->Recover(wish);
+  RecoveryRequest request = Wish({0}, 100);
+  auto answer = (*injector)->Recover(request);
   for (int i = 0; i < 200 && ProcFs().Threads(puppet.pid())->size() > 1; ++i)
-    answer = (*lab)->Recover(wish);
+    answer = (*injector)->Recover(request);
   EXPECT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(threads, 2);
   EXPECT_EQ(ProcFs().Threads(puppet.pid())->size(), 1u) << "it has not jumped";
-  answer = (*lab)->Recover(wish);
+  answer = (*injector)->Recover(request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->runs.size(), 100u);
-  EXPECT_TRUE(Shadow(**lab, RankLabTest::Wish({{.variant = 0}}, 1)).ok());
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_TRUE(Shadow(**injector, RankInjectorTest::Wish({{.variant = 0}}, 1)).ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(puppet.Stop().status, 0);
 }
 
-TEST_F(LabRecoveryTest, WhatADeadAgentTookAlongIsHealed) {
-  LabProcess puppet(kJump, kPuppet);
+TEST_F(InjectorRecoveryTest, WhatADeadAgentTookAlongIsHealed) {
+  PuppetRank puppet(kJump, kPuppet);
   const std::vector<uint8_t> text = puppet.Text();
   const pid_t agent = fork();
   if (agent == 0) {
     auto tracer = Tracer::Start({PERFD_TRACER, {}});
-    LabOptions own = options_;
+    InjectorOptions own = options_;
     own.tracer = tracer->get();
     own.audit = nullptr;
-    auto lab = RankLab::Open(puppet.rank(), own);
-    if (!lab.ok() || !(*lab)->Install({puppet.MakeLoop({})}).ok()) _exit(2);
-    RecoveryWish wish = Wish({0}, 8192);
-    wish.timeout_ns = 30'000 * kMs;
-    (*lab)->Recover(wish).status().IgnoreError();
+    auto injector = RankInjector::Open(puppet.rank(), own);
+    if (!injector.ok() || !(*injector)->Install({puppet.MakeLoop({})}).ok()) _exit(2);
+    RecoveryRequest request = Wish({0}, 8192);
+    request.timeout_ns = 30'000 * kMs;
+    (*injector)->Recover(request).status().IgnoreError();
     _exit(3);
   }
   EXPECT_TRUE(WillHaveBlocked(puppet, SIGTERM));
@@ -276,4 +276,4 @@ TEST_F(LabRecoveryTest, WhatADeadAgentTookAlongIsHealed) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

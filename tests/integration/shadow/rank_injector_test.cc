@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "agent/shadow/timing/live_reading.h"
-#include "tests/integration/shadow/lab_fixture.h"
+#include "tests/integration/shadow/injector_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 uint64_t MedianCycles(const ShadowAnswer& answer, int run_of) {
@@ -28,29 +28,29 @@ uint64_t MedianCycles(const ShadowAnswer& answer, int run_of) {
   return cycles[cycles.size() / 2];
 }
 
-TEST_F(RankLabTest, MeasuresALoopAndLeavesNothing) {
+TEST_F(RankInjectorTest, MeasuresALoopAndLeavesNothing) {
   constexpr int64_t kN = 20000;
-  LabProcess puppet({"2", absl::StrCat(kN), "0"});
+  PuppetRank puppet({"2", absl::StrCat(kN), "0"});
   const std::vector<uint8_t> text = puppet.Text();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const std::vector<std::string> maps = puppet.Maps();
   const int descriptors = puppet.Descriptors();
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  auto installed = (*lab)->Install({puppet.MakeLoop({"LS"})});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  auto installed = (*injector)->Install({puppet.MakeLoop({"LS"})});
   ASSERT_TRUE(installed.ok()) << installed.status();
   const InstalledLoop& loop = installed->at(0);
   ASSERT_TRUE(loop.status.ok()) << loop.status;
   EXPECT_NE(puppet.Text(), text);
   EXPECT_EQ(Journals(), 1u);
-  auto census = (*lab)->TakeCensus(0, 100 * kMs);
-  ASSERT_TRUE(census.ok()) << census.status();
-  EXPECT_EQ(census->team, 2);
-  EXPECT_GT(census->entries_per_second, 10);
-  auto live = (*lab)->TimeLive(0, 20, 2000 * kMs);
+  auto entry_count = (*injector)->CountEntries(0, 100 * kMs);
+  ASSERT_TRUE(entry_count.ok()) << entry_count.status();
+  EXPECT_EQ(entry_count->team, 2);
+  EXPECT_GT(entry_count->entries_per_second, 10);
+  auto live = (*injector)->TimeLive(0, 20, 2000 * kMs);
   ASSERT_TRUE(live.ok()) << live.status();
   EXPECT_EQ(live->size(), 20u);
-  std::vector<RunWish> runs;
+  std::vector<RunSpec> runs;
   const bool with_ls = loop.names.size() > 3;
   for (int i = 0; i < 8; ++i) {
     runs.push_back({.variant = 0});
@@ -64,7 +64,7 @@ TEST_F(RankLabTest, MeasuresALoopAndLeavesNothing) {
   if (with_ls)
     runs.push_back({.variant = static_cast<int32_t>(std::distance(loop.names.begin(), counted))});
   runs.push_back({.variant = 2});
-  auto answer = Shadow(**lab, Wish(runs, 2));
+  auto answer = Shadow(**injector, Wish(runs, 2));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->outcome, "done");
   ASSERT_EQ(answer->runs.size(), runs.size() * 2);
@@ -84,9 +84,10 @@ TEST_F(RankLabTest, MeasuresALoopAndLeavesNothing) {
       "stops %lu, longest %ld us\n",
       (*live)[live->size() / 2], MedianCycles(*answer, 0), MedianCycles(*answer, 1),
       MedianCycles(*answer, 2), answer->probe_cycles, answer->fork_ns / 1000,
-      answer->pause_ns / 1000, (*lab)->cost().stops, (*lab)->cost().longest_stop_ns / 1000);
+      answer->pause_ns / 1000, (*injector)->cost().stops,
+      (*injector)->cost().longest_stop_ns / 1000);
   EXPECT_GT(answer->pause_begin_ns, 0);
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(puppet.Text(), text);
   EXPECT_EQ(puppet.Maps(), maps);
   EXPECT_EQ(puppet.Descriptors(), descriptors);
@@ -101,12 +102,12 @@ TEST_F(RankLabTest, MeasuresALoopAndLeavesNothing) {
   EXPECT_EQ(end.checksum, ChecksumOf(2, kN, end.passes));
 }
 
-TEST_F(RankLabTest, ReadingTheClockIsNoPartOfALiveInstance) {
-  LabProcess puppet({"1", "1", "0"});  // one pass
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
-  auto live = (*lab)->TimeLive(0, 400, 5000 * kMs);
+TEST_F(RankInjectorTest, ReadingTheClockIsNoPartOfALiveInstance) {
+  PuppetRank puppet({"1", "1", "0"});  // one pass
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
+  auto live = (*injector)->TimeLive(0, 400, 5000 * kMs);
   ASSERT_TRUE(live.ok()) << live.status();
   ASSERT_GE(live->size(), 100u);
   std::sort(live->begin(), live->end());
@@ -117,20 +118,20 @@ TEST_F(RankLabTest, ReadingTheClockIsNoPartOfALiveInstance) {
   printf("one pass %.1f ticks, reading the clock %lu\n", mean, LiveReadingTicks());
   EXPECT_GT(LiveReadingTicks(), 10u);
   EXPECT_LT(mean, static_cast<double>(LiveReadingTicks()));
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
 }
 
-TEST_F(RankLabTest, InstallsAgainAndAgain) {
-  LabProcess puppet({"2", "2000", "0"});
+TEST_F(RankInjectorTest, InstallsAgainAndAgain) {
+  PuppetRank puppet({"2", "2000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
   for (int i = 0; i < 10; ++i) {
-    auto lab = RankLab::Open(puppet.rank(), options_);
-    ASSERT_TRUE(lab.ok()) << lab.status();
-    auto installed = (*lab)->Install({puppet.MakeLoop({})});
+    auto injector = RankInjector::Open(puppet.rank(), options_);
+    ASSERT_TRUE(injector.ok()) << injector.status();
+    auto installed = (*injector)->Install({puppet.MakeLoop({})});
     ASSERT_TRUE(installed.ok()) << installed.status();
-    auto answer = Shadow(**lab, Wish({{.variant = 0}, {.variant = 1}}, 2));
+    auto answer = Shadow(**injector, Wish({{.variant = 0}, {.variant = 1}}, 2));
     ASSERT_TRUE(answer.ok()) << answer.status();
-    absl::Status out = (*lab)->Uninstall();
+    absl::Status out = (*injector)->Uninstall();
     ASSERT_TRUE(out.ok()) << out;
     ASSERT_EQ(puppet.Text(), text);
   }
@@ -138,62 +139,62 @@ TEST_F(RankLabTest, InstallsAgainAndAgain) {
   EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
 }
 
-TEST_F(RankLabTest, PatchGoesAndComesBack) {
-  LabProcess puppet({"1", "2000", "0"});
+TEST_F(RankInjectorTest, PatchGoesAndComesBack) {
+  PuppetRank puppet({"1", "2000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
-  ASSERT_TRUE((*lab)->SetPatched(0, false).ok());
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
+  ASSERT_TRUE((*injector)->SetPatched(0, false).ok());
   EXPECT_EQ(puppet.Text(), text);
-  EXPECT_FALSE((*lab)->TakeCensus(0, 10 * kMs).ok());
-  ASSERT_TRUE((*lab)->SetPatched(0, true).ok());
-  auto census = (*lab)->TakeCensus(0, 50 * kMs);
-  ASSERT_TRUE(census.ok());
-  EXPECT_EQ(census->team, 1);
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_FALSE((*injector)->CountEntries(0, 10 * kMs).ok());
+  ASSERT_TRUE((*injector)->SetPatched(0, true).ok());
+  auto entry_count = (*injector)->CountEntries(0, 50 * kMs);
+  ASSERT_TRUE(entry_count.ok());
+  EXPECT_EQ(entry_count->team, 1);
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(puppet.Text(), text);
 }
 
-TEST_F(RankLabTest, LoopThatWritesSharedMemoryIsContained) {
-  LabProcess puppet({"2", "2000", "0", "shared"});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
-  auto answer = Shadow(**lab, Wish({{.variant = 0}}, 2));
+TEST_F(RankInjectorTest, LoopThatWritesSharedMemoryIsContained) {
+  PuppetRank puppet({"2", "2000", "0", "shared"});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
+  auto answer = Shadow(**injector, Wish({{.variant = 0}}, 2));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_FALSE(answer->runs.at(0).ok);
   EXPECT_THAT(answer->runs.at(0).failure, ::testing::HasSubstr("SIGSEGV"));
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
 }
 
-TEST_F(RankLabTest, DirectInputOutputIsRefused) {
+TEST_F(RankInjectorTest, DirectInputOutputIsRefused) {
   const std::string file = absl::StrCat(PERFD_SCRATCH, "/direct-", getpid());
-  LabProcess puppet({"1", "2000", "0", "direct", file});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  EXPECT_EQ(lab.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(lab.status().message()), ::testing::HasSubstr("direct I/O"));
+  PuppetRank puppet({"1", "2000", "0", "direct", file});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  EXPECT_EQ(injector.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(injector.status().message()), ::testing::HasSubstr("direct I/O"));
   std::filesystem::remove(file);
 }
 
 // What was harmless when the lab was opened is looked at again before every fork.
-TEST_F(RankLabTest, DirectInputOutputThatBeginsLaterIsRefused) {
+TEST_F(RankInjectorTest, DirectInputOutputThatBeginsLaterIsRefused) {
   const std::string file = absl::StrCat(PERFD_SCRATCH, "/late-", getpid());
-  LabProcess puppet({"1", "2000", "0", "late", file});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  PuppetRank puppet({"1", "2000", "0", "late", file});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   const int descriptors = puppet.Descriptors();
-  EXPECT_TRUE(Shadow(**lab, Wish({{.variant = 0}}, 1)).ok());
+  EXPECT_TRUE(Shadow(**injector, Wish({{.variant = 0}}, 1)).ok());
   kill(puppet.pid(), SIGUSR2);
   for (int i = 0; i < 5000 && puppet.Descriptors() == descriptors; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const absl::Status status = (*lab)->RunShadow(Wish({{.variant = 0}}, 1)).status();
+  const absl::Status status = (*injector)->RunShadow(Wish({{.variant = 0}}, 1)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("direct I/O"));
-  EXPECT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_TRUE((*injector)->Uninstall().ok());
   std::filesystem::remove(file);
 }
 
@@ -203,11 +204,11 @@ std::string FileOf(pid_t pid, const char* name) {
 }
 
 // The first to be ended where memory runs out, and no core whatever happens to it.
-TEST_F(RankLabTest, TheShadowMakesRoomForTheRank) {
-  LabProcess puppet({"1", "200000", "0"});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+TEST_F(RankInjectorTest, TheShadowMakesRoomForTheRank) {
+  PuppetRank puppet({"1", "200000", "0"});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   const std::string score = FileOf(puppet.pid(), "oom_score_adj");
   std::atomic<bool> over = false;
   std::string shadow_score, limits;
@@ -219,46 +220,46 @@ TEST_F(RankLabTest, TheShadowMakesRoomForTheRank) {
       }
     }
   });
-  const auto answer = Shadow(**lab, Wish(std::vector<RunWish>(400), 1));
+  const auto answer = Shadow(**injector, Wish(std::vector<RunSpec>(400), 1));
   over = true;
   watch.join();
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(shadow_score, "1000\n");
   EXPECT_THAT(limits, ::testing::ContainsRegex("Max core file size +0 +0 "));
   EXPECT_EQ(FileOf(puppet.pid(), "oom_score_adj"), score);
-  EXPECT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_TRUE((*injector)->Uninstall().ok());
 }
 
-TEST_F(RankLabTest, LoopThatIsNotEnteredIsGivenUp) {
+TEST_F(RankInjectorTest, LoopThatIsNotEnteredIsGivenUp) {
   // One pass takes far longer than the wait.
-  LabProcess puppet({"1", "2000", "0"});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok());
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
-  ShadowWish wish = Wish({{.variant = 0}}, 1);
-  wish.countdown = int64_t{1} << 60;
-  wish.timeout_ns = 50 * kMs;
-  const int64_t before = (*lab)->cost().pass_through_ns;
-  EXPECT_EQ((*lab)->RunShadow(wish).status().code(), absl::StatusCode::kDeadlineExceeded);
+  PuppetRank puppet({"1", "2000", "0"});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok());
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
+  ShadowRequest request = Wish({{.variant = 0}}, 1);
+  request.countdown = int64_t{1} << 60;
+  request.timeout_ns = 50 * kMs;
+  const int64_t before = (*injector)->cost().pass_through_ns;
+  EXPECT_EQ((*injector)->RunShadow(request).status().code(), absl::StatusCode::kDeadlineExceeded);
   // Entries are slow ones all the while: of 1 us, for 50 ms, on a host that may be busy.
-  EXPECT_GE((*lab)->cost().pass_through_ns - before, int64_t{1000} * 400);
-  auto answer = Shadow(**lab, Wish({{.variant = 0}}, 1));
+  EXPECT_GE((*injector)->cost().pass_through_ns - before, int64_t{1000} * 400);
+  auto answer = Shadow(**injector, Wish({{.variant = 0}}, 1));
   EXPECT_TRUE(answer.ok()) << answer.status();
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
 }
 
-class LostAgentTest : public RankLabTest {
+class LostAgentTest : public RankInjectorTest {
  protected:
   // An agent that dies with its patch in place.
-  void LoseAgent(LabProcess& puppet) {
+  void LoseAgent(PuppetRank& puppet) {
     pid_t agent = fork();
     if (agent == 0) {
       auto tracer = Tracer::Start({PERFD_TRACER, {}});
-      LabOptions own = options_;
+      InjectorOptions own = options_;
       own.tracer = tracer->get();
       own.audit = nullptr;
-      auto lab = RankLab::Open(puppet.rank(), own);
-      auto installed = (*lab)->Install({puppet.MakeLoop({})});
+      auto injector = RankInjector::Open(puppet.rank(), own);
+      auto installed = (*injector)->Install({puppet.MakeLoop({})});
       kill(getpid(), installed.ok() ? SIGKILL : SIGTERM);
     }
     int status = 0;
@@ -268,24 +269,24 @@ class LostAgentTest : public RankLabTest {
 };
 
 TEST_F(LostAgentTest, ItsJumpsAreTakenOutBeforeNewOnesComeIn) {
-  LabProcess puppet({"2", "2000", "0"});
+  PuppetRank puppet({"2", "2000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const std::vector<std::string> maps = puppet.Maps();
   LoseAgent(puppet);
   EXPECT_NE(puppet.Text(), text);
-  LabOptions rehearsal = options_;
+  InjectorOptions rehearsal = options_;
   rehearsal.tracer = nullptr;
-  EXPECT_EQ(RankLab::Open(puppet.rank(), rehearsal).status().code(),
+  EXPECT_EQ(RankInjector::Open(puppet.rank(), rehearsal).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
   EXPECT_EQ(puppet.Text(), text);
   EXPECT_EQ(puppet.Maps(), maps);
   ASSERT_FALSE(audit_.empty());
   EXPECT_EQ(audit_.front().action, "heal");
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(puppet.Text(), text);
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
@@ -293,14 +294,14 @@ TEST_F(LostAgentTest, ItsJumpsAreTakenOutBeforeNewOnesComeIn) {
 
 // Without a journal nobody knows that the other agent is no more.
 TEST_F(LostAgentTest, WhatMayBeAnotherAgentsIsLeftAlone) {
-  LabProcess puppet({"2", "2000", "0"});
+  PuppetRank puppet({"2", "2000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
   LoseAgent(puppet);
   std::filesystem::remove_all(directory_);
   const std::vector<uint8_t> altered = puppet.Text();
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  EXPECT_EQ(lab.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(lab.status().message()), ::testing::HasSubstr("perf-agent heal"));
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  EXPECT_EQ(injector.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(injector.status().message()), ::testing::HasSubstr("perf-agent heal"));
   EXPECT_EQ(puppet.Text(), altered);
   EXPECT_TRUE(HealRank(puppet.pid(), options_).status.ok());
   EXPECT_EQ(puppet.Text(), text);
@@ -309,7 +310,7 @@ TEST_F(LostAgentTest, WhatMayBeAnotherAgentsIsLeftAlone) {
 
 TEST_F(LostAgentTest, HealsWhatItLeft) {
   for (bool with_journal : {true, false}) {
-    LabProcess puppet({"2", "2000", "0"});
+    PuppetRank puppet({"2", "2000", "0"});
     const std::vector<uint8_t> text = puppet.Text();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const std::vector<std::string> maps = puppet.Maps();
@@ -328,17 +329,17 @@ TEST_F(LostAgentTest, HealsWhatItLeft) {
   }
 }
 
-TEST_F(RankLabTest, RankThatEndsIsNoError) {
-  LabProcess puppet({"1", "2000", "0"});
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok());
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+TEST_F(RankInjectorTest, RankThatEndsIsNoError) {
+  PuppetRank puppet({"1", "2000", "0"});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok());
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   puppet.Stop();
-  EXPECT_EQ((*lab)->RunShadow(Wish({{.variant = 0}}, 1)).status().code(),
+  EXPECT_EQ((*injector)->RunShadow(Wish({{.variant = 0}}, 1)).status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(Journals(), 0u);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

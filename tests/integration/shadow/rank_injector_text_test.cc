@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "agent/attach/memory.h"
-#include "tests/integration/shadow/lab_fixture.h"
+#include "tests/integration/shadow/injector_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 // Of a rank that runs: whoever meets it meanwhile must not mind.
 class OtherByte {
  public:
-  OtherByte(const LabProcess& puppet, uint64_t at, std::optional<uint8_t> other = std::nullopt)
+  OtherByte(const PuppetRank& puppet, uint64_t at, std::optional<uint8_t> other = std::nullopt)
       : memory_(*Memory::Open(puppet.pid(), puppet.rank().start_ticks)),
         at_(at),
         own_(memory_.Read(at, 1).value()[0]) {
@@ -34,14 +34,14 @@ class OtherByte {
 
 // As if another library had been loaded in the place of the one whose loop was decoded: it begins alike and ends otherwise, with
 // JL for JNE, so that the rank computes the same.
-OtherByte OtherLoop(const LabProcess& puppet, const LoopCode& loop) {
+OtherByte OtherLoop(const PuppetRank& puppet, const LoopCode& loop) {
   constexpr uint8_t kJne = 0x75, kJl = 0x7c;
   const LoopInstruction& last = loop.instructions.back();
   EXPECT_EQ(last.bytes[0], kJne);
   return OtherByte(puppet, last.address, kJl);
 }
 
-uint64_t TargetOfJump(const LabProcess& puppet, uint64_t at) {
+uint64_t TargetOfJump(const PuppetRank& puppet, uint64_t at) {
   const auto memory = Memory::Open(puppet.pid(), puppet.rank().start_ticks);
   const std::vector<uint8_t> jump = memory->Read(at, 5).value();
   EXPECT_EQ(jump[0], 0xe9);
@@ -50,18 +50,18 @@ uint64_t TargetOfJump(const LabProcess& puppet, uint64_t at) {
   return at + jump.size() + static_cast<uint64_t>(int64_t{displacement});
 }
 
-class RankLabTextTest : public RankLabTest {
+class RankInjectorTextTest : public RankInjectorTest {
  protected:
   void Open() {
-    lab_.reset();
-    auto lab = RankLab::Open(puppet_.rank(), options_);
-    ASSERT_TRUE(lab.ok()) << lab.status();
-    lab_ = *std::move(lab);
+    injector_.reset();
+    auto injector = RankInjector::Open(puppet_.rank(), options_);
+    ASSERT_TRUE(injector.ok()) << injector.status();
+    injector_ = *std::move(injector);
   }
   void EndsRight() {
-    EXPECT_TRUE(lab_->SetPatched(0, true).ok());
-    EXPECT_TRUE(Shadow(*lab_, Wish({{.variant = 0}}, 2)).ok());
-    ASSERT_TRUE(lab_->Uninstall().ok());
+    EXPECT_TRUE(injector_->SetPatched(0, true).ok());
+    EXPECT_TRUE(Shadow(*injector_, Wish({{.variant = 0}}, 2)).ok());
+    ASSERT_TRUE(injector_->Uninstall().ok());
     EXPECT_EQ(puppet_.Text(), text_);
     const PuppetEnd end = puppet_.Stop();
     EXPECT_EQ(end.checksum, ChecksumOf(2, 3000, end.passes));
@@ -69,41 +69,41 @@ class RankLabTextTest : public RankLabTest {
   // Its jump has been in the text and is out again.
   void InstallAndTakeOut() {
     Open();
-    ASSERT_TRUE(lab_->Install({loop_}).ok());
+    ASSERT_TRUE(injector_->Install({loop_}).ok());
     EXPECT_NE(puppet_.Text(), text_);
     trampoline_ = TargetOfJump(puppet_, loop_.code.header);
-    ASSERT_TRUE(lab_->SetPatched(0, false).ok());
+    ASSERT_TRUE(injector_->SetPatched(0, false).ok());
     std::this_thread::sleep_for(
         std::chrono::milliseconds(50));  // nobody is on the way to it any more
   }
   void ExpectNoJump(const char* why) {
-    const absl::Status status = lab_->SetPatched(0, true);
+    const absl::Status status = injector_->SetPatched(0, true);
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(why));
   }
 
-  LabProcess puppet_{{"2", "3000", "0"}};
+  PuppetRank puppet_{{"2", "3000", "0"}};
   const std::vector<uint8_t> text_ = puppet_.Text();
-  const LabLoop loop_ = puppet_.MakeLoop({});
-  std::unique_ptr<RankLab> lab_;
+  const LoopToInject loop_ = puppet_.MakeLoop({});
+  std::unique_ptr<RankInjector> injector_;
   uint64_t trampoline_ = 0;
 };
 
-TEST_F(RankLabTextTest, LoopsOfOtherCodeAreRefused) {
+TEST_F(RankInjectorTextTest, LoopsOfOtherCodeAreRefused) {
   Open();
   {
     const OtherByte other = OtherLoop(puppet_, loop_.code);
-    auto installed = lab_->Install({loop_});
+    auto installed = injector_->Install({loop_});
     ASSERT_TRUE(installed.ok()) << installed.status();
     EXPECT_THAT(std::string(installed->at(0).status.message()), HasSubstr("not the one that was"));
-    EXPECT_TRUE(lab_->Uninstall().ok());
+    EXPECT_TRUE(injector_->Uninstall().ok());
   }
   EXPECT_EQ(puppet_.Text(), text_);
   InstallAndTakeOut();
   EndsRight();
 }
 
-TEST_F(RankLabTextTest, CopiesOfOtherCodeAreNeverEntered) {
+TEST_F(RankInjectorTextTest, CopiesOfOtherCodeAreNeverEntered) {
   InstallAndTakeOut();
   {
     const OtherByte other = OtherLoop(puppet_, loop_.code);
@@ -113,7 +113,7 @@ TEST_F(RankLabTextTest, CopiesOfOtherCodeAreNeverEntered) {
   EndsRight();
 }
 
-TEST_F(RankLabTextTest, NoJumpLeadsToWhatIsNotOurs) {
+TEST_F(RankInjectorTextTest, NoJumpLeadsToWhatIsNotOurs) {
   InstallAndTakeOut();
   {
     const OtherByte other(puppet_, trampoline_);
@@ -124,4 +124,4 @@ TEST_F(RankLabTextTest, NoJumpLeadsToWhatIsNotOurs) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

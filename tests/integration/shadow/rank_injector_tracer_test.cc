@@ -4,16 +4,16 @@
 #include <csignal>
 #include <fstream>
 
-#include "tests/integration/shadow/lab_fixture.h"
+#include "tests/integration/shadow/injector_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
-class RankLabTracerTest : public RankLabTest {
+class RankInjectorTracerTest : public RankInjectorTest {
  protected:
   // A tracer that is started while the file names an operation dies before it.
   void SetUp() override {
-    RankLabTest::SetUp();
+    RankInjectorTest::SetUp();
     std::filesystem::create_directories(directory_);
     const std::string script = absl::StrCat(directory_, "/tracer.sh");
     std::ofstream(script) << "#!/bin/sh\n[ -s " << TrapFile() << " ] || exec " << PERFD_TRACER
@@ -36,34 +36,34 @@ class RankLabTracerTest : public RankLabTest {
   }
 };
 
-TEST_F(RankLabTracerTest, WhetherTheJumpIsInIsKnownAfterATracerDied) {
-  LabProcess puppet({"1", "2000", "0"});
+TEST_F(RankInjectorTracerTest, WhetherTheJumpIsInIsKnownAfterATracerDied) {
+  PuppetRank puppet({"1", "2000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  ASSERT_TRUE((*lab)->Install({puppet.MakeLoop({})}).ok());
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   int failed = 0, done_all_the_same = 0;
   bool in = true, survived = false;
   for (int operation = 1; operation < 200 && !survived; ++operation) {
     NextTracerDiesBefore(operation);
-    const absl::Status status = (*lab)->SetPatched(0, !in);
+    const absl::Status status = (*injector)->SetPatched(0, !in);
     survived = tracer_->pid() != 0;
     ASSERT_EQ(puppet.Text() != text, status.ok() ? !in : in) << "operation " << operation;
     (status.ok() ? done_all_the_same : failed) += 1;
     if (status.ok()) in = !in;
     NextTracerDiesBefore(0);
-    const absl::Status again = (*lab)->SetPatched(0, !in);
+    const absl::Status again = (*injector)->SetPatched(0, !in);
     ASSERT_TRUE(again.ok()) << "operation " << operation << ": " << again;
     in = !in;
   }
   EXPECT_TRUE(survived);
   EXPECT_GT(failed, 3);
   EXPECT_GT(done_all_the_same, 1) << "killed while it lets go, or not at all";
-  ASSERT_TRUE((*lab)->Uninstall().ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(puppet.Text(), text);
   const PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(1, 2000, end.passes));
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

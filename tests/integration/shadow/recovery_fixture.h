@@ -12,7 +12,7 @@
 
 #include "tests/integration/shadow/payload_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr uint8_t kRsiWord = 9;  // of SavedRegisters: both loops count it down
 
@@ -54,8 +54,8 @@ class RecoveryTest : public PayloadTest {
   // The copies of one round; whoever enters `site` from now on runs them in turn.
   ShadowPlan& Begin(uint32_t site, const std::vector<uint64_t>& copies, uint32_t limit) {
     std::vector<RunEntry> runs;
-    for (uint64_t copy : copies) runs.push_back({copy, 0, kRunInPlace, 0, 0});
-    ShadowPlan& plan = lab_.Plan(site, 1, runs);
+    for (uint64_t copy : copies) runs.push_back({copy, 0, kRunInSitu, 0, 0});
+    ShadowPlan& plan = injector_.Plan(site, 1, runs);
     plan.recovery.limit = limit;
     plan.recovery.skips = 5;
     plan.recovery.plus = kRsiWord;
@@ -64,35 +64,35 @@ class RecoveryTest : public PayloadTest {
     plan.recovery.mask = ~uint64_t{0};
     plan.recovery.most_distance = 1 << 20;
     plan.recovery.most_ticks = uint64_t{1} << 50;
-    lab_.site(site).recoveries = lab_.site(site).recovery_skips = 0;
-    lab_.site(site).recovery_ticks = 0;
+    injector_.site(site).recoveries = injector_.site(site).recovery_skips = 0;
+    injector_.site(site).recovery_ticks = 0;
     memset(&Result(0), 0, kMostRecoveries * sizeof(RecoveryResult));
-    lab_.SetMode(site, kModeRecovery);
+    injector_.SetMode(site, kModeRecovery);
     return plan;
   }
   RecoveryResult& Result(uint32_t slot) {
-    return *(reinterpret_cast<RecoveryResult*>(&lab_.result(0, 0)) + slot);
+    return *(reinterpret_cast<RecoveryResult*>(&injector_.result(0, 0)) + slot);
   }
   uint32_t Runs(uint32_t site) {
-    return std::min(lab_.site(site).recoveries, lab_.plan().recovery.limit);
+    return std::min(injector_.site(site).recoveries, injector_.plan().recovery.limit);
   }
   // Of the calling thread; its first entry takes one.
   ThreadRecord& Own() {
     uint32_t i = 0;
-    while (i < 7 && lab_.record(i).tid != static_cast<uint32_t>(gettid())) ++i;
-    return lab_.record(i);
+    while (i < 7 && injector_.record(i).tid != static_cast<uint32_t>(gettid())) ++i;
+    return injector_.record(i);
   }
   void ExpectNobodyInside() {
-    EXPECT_EQ(lab_.region().in_place, 0u);
+    EXPECT_EQ(injector_.region().in_situ, 0u);
     for (uint32_t i = 0; i < 8; ++i) {
-      EXPECT_EQ(lab_.record(i).busy, 0u) << i;
-      EXPECT_EQ(lab_.record(i).run.inside, uint32_t{kNotInside}) << i;
+      EXPECT_EQ(injector_.record(i).busy, 0u) << i;
+      EXPECT_EQ(injector_.record(i).run.inside, uint32_t{kNotInside}) << i;
     }
   }
 
-  SelfHosted lab_;
+  SelfHosted injector_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_INTEGRATION_SHADOW_RECOVERY_FIXTURE_H_

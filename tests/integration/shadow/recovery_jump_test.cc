@@ -12,7 +12,7 @@
 
 #include "tests/integration/shadow/recovery_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kOwnGs = 0x123456789000;
@@ -73,7 +73,7 @@ class JumpTest : public RecoveryTest {
 
   // Jumps out of a copy. The mask is not saved: without us SIGSEGV would stay blocked, and nothing else.
   void JumpOut(uint32_t site, size_t below = kBelow) {
-    Begin(site, {lab_.Ref(kSum)}, 10);
+    Begin(site, {injector_.Ref(kSum)}, 10);
     signal(SIGSEGV, ShowAndJump);
     page_.Hide();
     if (sigsetjmp(g_back, 0) == 0) {
@@ -88,7 +88,7 @@ class JumpTest : public RecoveryTest {
   }
   void ExpectGivenBack() {
     EXPECT_EQ(Own().run.inside, uint32_t{kJumped});
-    EXPECT_EQ(lab_.region().in_place, 0u);
+    EXPECT_EQ(injector_.region().in_situ, 0u);
     EXPECT_FALSE(IsBlocked(SIGTERM));
     EXPECT_TRUE(IsBlocked(SIGSEGV)) << "as without us: its handler was left";
     EXPECT_EQ(GsBase(), kOwnGs);
@@ -96,48 +96,48 @@ class JumpTest : public RecoveryTest {
   void Enter() { EXPECT_EQ(loop_sum(page_.values(), FaultyPage::kValues), 512.0); }
   // The agent has been away for so many times what makes its heartbeat stale.
   void MakeStale(uint64_t times) {
-    lab_.region().stale_ticks = uint64_t{1} << 30;
-    lab_.region().heartbeat_ticks = ReadTicks() - times * lab_.region().stale_ticks - 1000;
+    injector_.region().stale_ticks = uint64_t{1} << 30;
+    injector_.region().heartbeat_ticks =
+        ReadTicks() - times * injector_.region().stale_ticks - 1000;
   }
 
   FaultyPage page_;
 };
 
-// It may still be an entry of the recovery, or one that is only counted (ProcessLab::AwaitRecovery); the agent may be gone.
+// It may still be an entry of the recovery, or one that is only counted (InjectedRank::AwaitRecovery); the agent may be gone.
 struct NextEntry {
   uint32_t mode;
   bool stale;
 };
 class NextEntryTest : public JumpTest, public ::testing::WithParamInterface<NextEntry> {};
 
-INSTANTIATE_TEST_SUITE_P(Modes, NextEntryTest,
-                         ::testing::Values(NextEntry{kModeRecovery, false},
-                                           NextEntry{kModeCensus, false},
-                                           NextEntry{kModeRecovery, true},
-                                           NextEntry{kModeCensus, true}),
-                         [](const auto& test) {
-                           return std::string(test.param.mode == kModeCensus ? "Counted" : "Run") +
-                                  (test.param.stale ? "WithoutAnAgent" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Modes, NextEntryTest,
+    ::testing::Values(NextEntry{kModeRecovery, false}, NextEntry{kModeEntryCount, false},
+                      NextEntry{kModeRecovery, true}, NextEntry{kModeEntryCount, true}),
+    [](const auto& test) {
+      return std::string(test.param.mode == kModeEntryCount ? "Counted" : "Run") +
+             (test.param.stale ? "WithoutAnAgent" : "");
+    });
 
 TEST_P(NextEntryTest, EverythingIsGivenBack) {
-  const uint32_t site = lab_.Install(kSum);
+  const uint32_t site = injector_.Install(kSum);
   JumpOut(site);
   ExpectTakenAlong();
   if (GetParam().stale) MakeStale(2);
-  lab_.SetMode(site, GetParam().mode);
+  injector_.SetMode(site, GetParam().mode);
   Enter();
   ExpectGivenBack();
   for (int i = 0; i < 5; ++i) Enter();
   ExpectGivenBack();
-  EXPECT_EQ(lab_.site(site).recoveries, 1u) << "no further runs in this thread";
+  EXPECT_EQ(injector_.site(site).recoveries, 1u) << "no further runs in this thread";
   if (GetParam().stale) {
-    EXPECT_EQ(lab_.site(site).mode, uint32_t{kModeIdle});
+    EXPECT_EQ(injector_.site(site).mode, uint32_t{kModeIdle});
   }
 }
 
 TEST_F(JumpTest, AlsoByAnEntryThatIsDeeperOnTheStack) {
-  const uint32_t site = lab_.Install(kSum);
+  const uint32_t site = injector_.Install(kSum);
   JumpOut(site);
   EXPECT_EQ(SumBelow(page_.values(), 512), 512.0);
   ExpectTakenAlong();  // what is on the stack may be the frame of a handler that will return
@@ -147,9 +147,9 @@ TEST_F(JumpTest, AlsoByAnEntryThatIsDeeperOnTheStack) {
 
 // A signal's frame is aligned: at some depths what the payload has pushed before the run is not overwritten by it.
 TEST_F(JumpTest, NothingOnTheStackLooksLikeAFrame) {
-  const uint32_t site = lab_.Install(kSum);
+  const uint32_t site = injector_.Install(kSum);
   for (const size_t shift : {0U, 16U, 32U, 48U}) {
-    lab_.ForgetThreads();
+    injector_.ForgetThreads();
     Unblock(SIGSEGV);
     JumpOut(site, kBelow + shift);
     EXPECT_EQ(SumFromHere(page_.values(), FaultyPage::kValues, kBelow + shift + 768), 512.0);
@@ -159,7 +159,7 @@ TEST_F(JumpTest, NothingOnTheStackLooksLikeAFrame) {
 
 // Whoever jumps with a mask of his own has the right one.
 TEST_F(JumpTest, AMaskOfItsOwnIsKept) {
-  const uint32_t site = lab_.Install(kSum);
+  const uint32_t site = injector_.Install(kSum);
   JumpOut(site);
   sigset_t own;
   sigfillset(&own);
@@ -176,7 +176,7 @@ TEST_F(JumpTest, AMaskOfItsOwnIsKept) {
 
 // The thread that has jumped is not the next one to enter. For some seconds entries stay slow for its sake, not for ever.
 TEST_F(JumpTest, WithoutAnAgentTheDoorStaysOpenForAWhile) {
-  const uint32_t site = lab_.Install(kSum);
+  const uint32_t site = injector_.Install(kSum);
   const auto another = [&] {
     std::thread([] {
       std::vector<double> v = Ramp(100);
@@ -186,38 +186,38 @@ TEST_F(JumpTest, WithoutAnAgentTheDoorStaysOpenForAWhile) {
   JumpOut(site);
   MakeStale(5);
   another();
-  EXPECT_EQ(lab_.site(site).mode, uint32_t{kModeRecovery});
-  EXPECT_EQ(lab_.site(site).recoveries, 1u) << "but nothing runs";
+  EXPECT_EQ(injector_.site(site).mode, uint32_t{kModeRecovery});
+  EXPECT_EQ(injector_.site(site).recoveries, 1u) << "but nothing runs";
   Enter();
   ExpectGivenBack();
   another();
-  EXPECT_EQ(lab_.site(site).mode, uint32_t{kModeIdle});
+  EXPECT_EQ(injector_.site(site).mode, uint32_t{kModeIdle});
 
-  lab_.ForgetThreads();
+  injector_.ForgetThreads();
   Unblock(SIGSEGV);
-  lab_.region().heartbeat_ticks = ReadTicks();
+  injector_.region().heartbeat_ticks = ReadTicks();
   JumpOut(site);
   ExpectTakenAlong();
   MakeStale(12);
   another();
-  EXPECT_EQ(lab_.site(site).mode, uint32_t{kModeIdle});
-  lab_.SetMode(site, kModeCensus);
-  lab_.region().heartbeat_ticks = ReadTicks();
+  EXPECT_EQ(injector_.site(site).mode, uint32_t{kModeIdle});
+  injector_.SetMode(site, kModeEntryCount);
+  injector_.region().heartbeat_ticks = ReadTicks();
   Enter();
   ExpectGivenBack();
 }
 
-// ProcessLab::ForgetEndedThreads gives the record to the next thread: nothing of the run may be kept anywhere else.
+// InjectedRank::ForgetEndedThreads gives the record to the next thread: nothing of the run may be kept anywhere else.
 TEST_F(JumpTest, WhatAThreadTookAlongEndsWithItsRecord) {
-  const uint32_t site = lab_.Install(kSum);
+  const uint32_t site = injector_.Install(kSum);
   std::thread([&] {
     JumpOut(site);
     EXPECT_EQ(Own().run.inside, uint32_t{kInCopy});
   }).join();
-  EXPECT_EQ(lab_.region().in_place, 0u);
-  lab_.ForgetThreads();
+  EXPECT_EQ(injector_.region().in_situ, 0u);
+  injector_.ForgetThreads();
   ExpectNobodyInside();
-  Begin(site, {lab_.Ref(kSum)}, 3);
+  Begin(site, {injector_.Ref(kSum)}, 3);
   for (int i = 0; i < 3; ++i) Enter();
   EXPECT_EQ(Runs(site), 3u);
   ExpectNobodyInside();
@@ -256,8 +256,8 @@ class SignalClock {
 // At any instruction of an entry: nobody may be left who is counted in but never counted out.
 TEST_F(RecoveryTest, HandlersThatJumpAwayLeaveNobodyInside) {
   std::vector<double> v = Ramp(20);
-  const uint32_t site = lab_.Install(kSum);
-  const uint64_t ref = lab_.Ref(kSum);
+  const uint32_t site = injector_.Install(kSum);
+  const uint64_t ref = injector_.Ref(kSum);
   signal(SIGALRM, JumpWhereItMay);
   g_jumps = 0;
   g_may_jump = 0;
@@ -266,7 +266,7 @@ TEST_F(RecoveryTest, HandlersThatJumpAwayLeaveNobodyInside) {
     volatile int rounds = 0;
     while (g_jumps < 3000 && rounds < 2'000'000) {
       rounds = rounds + 1;
-      if (lab_.site(site).mode != kModeRecovery) Begin(site, {ref}, 8000);
+      if (injector_.site(site).mode != kModeRecovery) Begin(site, {ref}, 8000);
       if (sigsetjmp(g_back, 1) != 0) continue;
       g_may_jump = 1;
       for (int i = 0; i < 50; ++i) loop_sum(v.data(), 20);
@@ -283,8 +283,8 @@ TEST_F(RecoveryTest, HandlersThatJumpAwayLeaveNobodyInside) {
 // jump shows at once what it took along, and whether the next entry gives it back.
 TEST_F(JumpTest, MemoryFaultsThatAreSentFromElsewhere) {
   std::vector<double> v = Ramp(20);
-  const uint32_t site = lab_.Install(kSum);
-  const uint64_t ref = lab_.Ref(kSum);
+  const uint32_t site = injector_.Install(kSum);
+  const uint64_t ref = injector_.Ref(kSum);
   signal(SIGSEGV, JumpWhereItMay);
   g_jumps = 0;
   g_may_jump = 0;
@@ -294,7 +294,7 @@ TEST_F(JumpTest, MemoryFaultsThatAreSentFromElsewhere) {
     volatile int rounds = 0;
     while (g_jumps < 2000 && rounds < 2'000'000 && !HasFailure()) {
       rounds = rounds + 1;
-      if (lab_.site(site).mode != kModeRecovery) Begin(site, {ref}, 8000);
+      if (injector_.site(site).mode != kModeRecovery) Begin(site, {ref}, 8000);
       if (sigsetjmp(g_back, 0) == 0) {
         g_may_jump = 1;
         for (int i = 0; i < 50; ++i) loop_sum(v.data(), 20);
@@ -307,7 +307,7 @@ TEST_F(JumpTest, MemoryFaultsThatAreSentFromElsewhere) {
       ASSERT_TRUE(out_of_copy || !IsBlocked(SIGTERM));
       loop_sum(v.data(), 20);
       ASSERT_NE(Own().run.inside, uint32_t{kInCopy});
-      ASSERT_EQ(lab_.region().in_place, 0u);
+      ASSERT_EQ(injector_.region().in_situ, 0u);
       ASSERT_FALSE(IsBlocked(SIGTERM));
       ASSERT_EQ(GsBase(), kOwnGs);
       Own().busy = Own().run.inside = 0;  // so that there are further runs
@@ -323,16 +323,16 @@ TEST_F(JumpTest, MemoryFaultsThatAreSentFromElsewhere) {
 class OrdinaryJumpTest : public JumpTest, public ::testing::WithParamInterface<uint32_t> {};
 
 INSTANTIATE_TEST_SUITE_P(Modes, OrdinaryJumpTest,
-                         ::testing::Values(uint32_t{kModeIdle}, uint32_t{kModeCensus},
+                         ::testing::Values(uint32_t{kModeIdle}, uint32_t{kModeEntryCount},
                                            uint32_t{kModeLive}, uint32_t{kModeArmed}));
 
 TEST_P(OrdinaryJumpTest, HandlersThatJumpAwayLeaveNothingBehind) {
   std::vector<double> v = Ramp(20);
-  const uint32_t site = lab_.Install(kSum);
-  const uint64_t count = lab_.Count(kSum);
+  const uint32_t site = injector_.Install(kSum);
+  const uint64_t count = injector_.Count(kSum);
   const int wanted = GetParam() == kModeArmed ? 150 : 1500;
-  lab_.region().live_limit = ~0U;
-  lab_.SetMode(site, GetParam() == kModeArmed ? kModeIdle : GetParam());
+  injector_.region().live_limit = ~0U;
+  injector_.SetMode(site, GetParam() == kModeArmed ? kModeIdle : GetParam());
   signal(SIGALRM, JumpWhereItMay);
   g_jumps = 0;
   g_may_jump = 0;
@@ -341,9 +341,9 @@ TEST_P(OrdinaryJumpTest, HandlersThatJumpAwayLeaveNothingBehind) {
     const auto end =
         std::chrono::steady_clock::now() + std::chrono::seconds(8);  // timers of 4 ms, too
     while (g_jumps < wanted && std::chrono::steady_clock::now() < end && !HasFailure()) {
-      if (GetParam() == kModeArmed && lab_.site(site).mode != kModeArmed) {
-        lab_.Plan(site, 1, {{count, 0, 0, 0, 0}});
-        lab_.Arm(site, 10);
+      if (GetParam() == kModeArmed && injector_.site(site).mode != kModeArmed) {
+        injector_.Plan(site, 1, {{count, 0, 0, 0, 0}});
+        injector_.Arm(site, 10);
       }
       if (sigsetjmp(g_back, 0) == 0) {
         g_may_jump = 1;
@@ -353,11 +353,11 @@ TEST_P(OrdinaryJumpTest, HandlersThatJumpAwayLeaveNothingBehind) {
       }
       ASSERT_FALSE(IsBlocked(SIGTERM));
       ASSERT_EQ(GsBase(), kOwnGs);
-      ASSERT_EQ(lab_.region().in_place, 0u);
-      ASSERT_EQ(lab_.region().busy, 0u);
+      ASSERT_EQ(injector_.region().in_situ, 0u);
+      ASSERT_EQ(injector_.region().busy, 0u);
       ASSERT_EQ(Own().busy, 0u);
       ASSERT_EQ(Own().slot, 0u);
-      const uint32_t phase = SitePhase(lab_.site(site).state);
+      const uint32_t phase = SitePhase(injector_.site(site).state);
       ASSERT_TRUE(phase == kPhaseIdle || phase == kPhaseArmed) << phase;
       Unblock(SIGALRM);
     }
@@ -367,10 +367,10 @@ TEST_P(OrdinaryJumpTest, HandlersThatJumpAwayLeaveNothingBehind) {
   EXPECT_GE(g_jumps, wanted / 3) << "too few to say anything";
   ExpectNobodyInside();
   if (GetParam() == kModeArmed) {
-    EXPECT_GT(lab_.site(site).shadows, 3u);
+    EXPECT_GT(injector_.site(site).shadows, 3u);
   }
   EXPECT_EQ(loop_sum(v.data(), 20), 210.0);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -11,7 +11,7 @@
 
 #include "tests/integration/shadow/recovery_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 uint16_t ControlWord() {
@@ -48,9 +48,9 @@ TEST_F(RecoveryTest, EverythingLiveAtTheEntryComesBack) {
     filled.bytes[i] = static_cast<uint8_t>(i * 7 + 1);
   Image expected = filled;
   loop_state(&expected, 3);
-  const uint32_t site = lab_.Install(kState);
-  const uint64_t clobber = lab_.Raw(kClobber);
-  Begin(site, {lab_.Ref(kState), clobber, lab_.Raw({})}, 30);
+  const uint32_t site = injector_.Install(kState);
+  const uint64_t clobber = injector_.Raw(kClobber);
+  Begin(site, {injector_.Ref(kState), clobber, injector_.Raw({})}, 30);
   _mm_setcsr(0x9fa0);  // flush to zero; an inexact result was noted
   const uint16_t control = ControlWord(), status = StatusWord();
   for (int i = 0; i < 40; ++i) {
@@ -67,39 +67,39 @@ TEST_F(RecoveryTest, EverythingLiveAtTheEntryComesBack) {
     EXPECT_GT(Result(slot).cycles, 0u) << slot;
     EXPECT_GT(Result(slot).original, 0u) << slot;
   }
-  EXPECT_EQ(lab_.site(site).shadows, 0u) << "nothing was forked";
+  EXPECT_EQ(injector_.site(site).shadows, 0u) << "nothing was forked";
   ExpectNobodyInside();
 }
 
 TEST_F(RecoveryTest, AnEntryBudgetEndsIt) {
   std::vector<double> v = Ramp(100);
-  const uint32_t site = lab_.Install(kSum);
-  const ShadowPlan& plan = Begin(site, {lab_.Ref(kSum)}, 7);
+  const uint32_t site = injector_.Install(kSum);
+  const ShadowPlan& plan = Begin(site, {injector_.Ref(kSum)}, 7);
   for (int i = 0; i < 6; ++i) EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  EXPECT_EQ(lab_.site(site).mode, uint32_t{kModeRecovery});
-  EXPECT_NE(lab_.site(site).generation_done, plan.generation);
+  EXPECT_EQ(injector_.site(site).mode, uint32_t{kModeRecovery});
+  EXPECT_NE(injector_.site(site).generation_done, plan.generation);
   EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  EXPECT_EQ(lab_.site(site).mode, uint32_t{kModeIdle});
-  EXPECT_EQ(lab_.site(site).generation_done, plan.generation);
+  EXPECT_EQ(injector_.site(site).mode, uint32_t{kModeIdle});
+  EXPECT_EQ(injector_.site(site).generation_done, plan.generation);
   for (int i = 0; i < 20; ++i) EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 7u);
+  EXPECT_EQ(injector_.site(site).recoveries, 7u);
   EXPECT_EQ(Result(7).generation, 0u);
   ExpectNobodyInside();
 }
 
 TEST_F(RecoveryTest, ABudgetOfTimeEndsIt) {
   std::vector<double> v = Ramp(100);
-  const uint32_t site = lab_.Install(kSum);
-  Begin(site, {lab_.Ref(kSum)}, 1000).recovery.most_ticks = 1;
+  const uint32_t site = injector_.Install(kSum);
+  Begin(site, {injector_.Ref(kSum)}, 1000).recovery.most_ticks = 1;
   for (int i = 0; i < 20; ++i) EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 1u);
+  EXPECT_EQ(injector_.site(site).recoveries, 1u);
   EXPECT_GE(Result(0).added, Result(0).cycles);
 }
 
 TEST_F(RecoveryTest, RunsInTurnCountedAndTimed) {
   std::vector<double> v = Ramp(50);
-  const uint32_t site = lab_.Install(kSum);
-  Begin(site, {lab_.Raw({}), lab_.Count(kSum), lab_.Ref(kSum)}, 30);
+  const uint32_t site = injector_.Install(kSum);
+  Begin(site, {injector_.Raw({}), injector_.Count(kSum), injector_.Ref(kSum)}, 30);
   for (int i = 0; i < 30; ++i) EXPECT_EQ(loop_sum(v.data(), 50), 1275.0);
   uint64_t empty = ~uint64_t{0}, ref = ~uint64_t{0};
   for (uint32_t slot = 0; slot < 30; ++slot) {
@@ -118,8 +118,8 @@ TEST_F(RecoveryTest, RunsInTurnCountedAndTimed) {
 
 TEST_F(RecoveryTest, InstancesOfOneLengthHaveTheirOwnTurns) {
   std::vector<double> v = Ramp(50);
-  const uint32_t site = lab_.Install(kSum);
-  Begin(site, {lab_.Raw({}), lab_.Count(kSum)}, 24);
+  const uint32_t site = injector_.Install(kSum);
+  Begin(site, {injector_.Raw({}), injector_.Count(kSum)}, 24);
   for (int i = 0; i < 12; ++i) {
     loop_sum(v.data(), 50);
     loop_sum(v.data(), 20 + i % 2);
@@ -135,70 +135,70 @@ TEST_F(RecoveryTest, InstancesOfOneLengthHaveTheirOwnTurns) {
 
 TEST_F(RecoveryTest, EntriesTooFarFromTheirEndPassThrough) {
   std::vector<double> v = Ramp(100);
-  const uint32_t site = lab_.Install(kSum);
-  Begin(site, {lab_.Ref(kSum)}, 100).recovery.most_distance = 9;
+  const uint32_t site = injector_.Install(kSum);
+  Begin(site, {injector_.Ref(kSum)}, 100).recovery.most_distance = 9;
   EXPECT_EQ(loop_sum(v.data(), 11), 66.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 0u);
-  EXPECT_EQ(lab_.site(site).recovery_skips, 1u);
+  EXPECT_EQ(injector_.site(site).recoveries, 0u);
+  EXPECT_EQ(injector_.site(site).recovery_skips, 1u);
   EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 1u);
+  EXPECT_EQ(injector_.site(site).recoveries, 1u);
   for (int i = 0; i < 4; ++i) loop_sum(v.data(), 100);
-  EXPECT_EQ(lab_.site(site).mode, uint32_t{kModeIdle}) << "they are counted, too";
+  EXPECT_EQ(injector_.site(site).mode, uint32_t{kModeIdle}) << "they are counted, too";
   ExpectNobodyInside();
 }
 
 TEST_F(RecoveryTest, AThreadTellsOnlySoManyLengthsApart) {
   std::vector<double> v = Ramp(100);
-  const uint32_t site = lab_.Install(kSum);
-  Begin(site, {lab_.Ref(kSum)}, 100);
+  const uint32_t site = injector_.Install(kSum);
+  Begin(site, {injector_.Ref(kSum)}, 100);
   for (int n = 1; n <= static_cast<int>(kMaxStrata); ++n) loop_sum(v.data(), n);
-  EXPECT_EQ(lab_.site(site).recovery_skips, 0u);
+  EXPECT_EQ(injector_.site(site).recovery_skips, 0u);
   loop_sum(v.data(), kMaxStrata + 1);
-  EXPECT_EQ(lab_.site(site).recovery_skips, 1u);
+  EXPECT_EQ(injector_.site(site).recovery_skips, 1u);
   loop_sum(v.data(), 1);
-  EXPECT_EQ(lab_.site(site).recoveries, kMaxStrata + 1);
+  EXPECT_EQ(injector_.site(site).recoveries, kMaxStrata + 1);
 }
 
 TEST_F(RecoveryTest, AStaleHeartbeatPassesThrough) {
   std::vector<double> v = Ramp(100);
-  const uint32_t site = lab_.Install(kSum);
-  Begin(site, {lab_.Ref(kSum)}, 100);
-  lab_.region().stale_ticks = 1000;
-  lab_.region().heartbeat_ticks = ReadTicks() - 2000;
+  const uint32_t site = injector_.Install(kSum);
+  Begin(site, {injector_.Ref(kSum)}, 100);
+  injector_.region().stale_ticks = 1000;
+  injector_.region().heartbeat_ticks = ReadTicks() - 2000;
   EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 0u);
-  EXPECT_EQ(lab_.region().stale_entries, 1u);
-  EXPECT_EQ(lab_.site(site).mode, uint32_t{kModeIdle});
+  EXPECT_EQ(injector_.site(site).recoveries, 0u);
+  EXPECT_EQ(injector_.region().stale_entries, 1u);
+  EXPECT_EQ(injector_.site(site).mode, uint32_t{kModeIdle});
 }
 
 // Only plans for recovery are obeyed: a mode alone, or a plan made for shadows, runs nothing in the rank.
 TEST_F(RecoveryTest, NothingRunsWithoutAPlanForIt) {
   std::vector<double> v = Ramp(100);
-  const uint32_t site = lab_.Install(kSum);
-  const uint64_t ref = lab_.Ref(kSum);
-  lab_.SetMode(site, kModeRecovery);
+  const uint32_t site = injector_.Install(kSum);
+  const uint64_t ref = injector_.Ref(kSum);
+  injector_.SetMode(site, kModeRecovery);
   EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 0u) << "no plan at all";
-  lab_.Plan(site, 1, {{ref, 0, kRunInPlace, 0, 0}});
+  EXPECT_EQ(injector_.site(site).recoveries, 0u) << "no plan at all";
+  injector_.Plan(site, 1, {{ref, 0, kRunInSitu, 0, 0}});
   EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 0u) << "a plan for shadows";
+  EXPECT_EQ(injector_.site(site).recoveries, 0u) << "a plan for shadows";
   Begin(site, {ref}, 100).runs[0].flags = 0;
   EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 0u) << "a copy that may not";
+  EXPECT_EQ(injector_.site(site).recoveries, 0u) << "a copy that may not";
   Begin(site, {ref}, 100).site = site + 1;
   EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 0u) << "another loop's";
+  EXPECT_EQ(injector_.site(site).recoveries, 0u) << "another loop's";
   Begin(site, {ref}, 100);
   loop_sum(v.data(), 100);
-  EXPECT_EQ(lab_.site(site).recoveries, 1u) << "the same with everything right";
+  EXPECT_EQ(injector_.site(site).recoveries, 1u) << "the same with everything right";
   ExpectNobodyInside();
 }
 
 TEST_F(RecoveryTest, UnmaskedExceptionsOfTheProgramStayItsOwn) {
   std::vector<double> v = Ramp(100);
-  const uint32_t site = lab_.Install(kSum);
+  const uint32_t site = injector_.Install(kSum);
   // xorps %xmm0,%xmm0; divss %xmm0,%xmm0
-  Begin(site, {lab_.Raw({0x0f, 0x57, 0xc0, 0xf3, 0x0f, 0x5e, 0xc0})}, 10);
+  Begin(site, {injector_.Raw({0x0f, 0x57, 0xc0, 0xf3, 0x0f, 0x5e, 0xc0})}, 10);
   feclearexcept(FE_ALL_EXCEPT);
   feenableexcept(FE_INVALID | FE_DIVBYZERO);
   const unsigned csr = _mm_getcsr();
@@ -212,13 +212,13 @@ TEST_F(RecoveryTest, UnmaskedExceptionsOfTheProgramStayItsOwn) {
 
 TEST_F(RecoveryTest, GsOfTheProgramComesBack) {
   std::vector<double> v = Ramp(100);
-  const uint32_t site = lab_.Install(kSum);
+  const uint32_t site = injector_.Install(kSum);
   constexpr int kSetGs = 0x1001, kGetGs = 0x1004;
   uint64_t gs = 0;
   syscall(SYS_arch_prctl, kSetGs, 0x123456789000);
-  for (uint32_t flags : {lab_.region().flags, 0u}) {  // by instruction, and by system call
-    lab_.region().flags = flags;
-    Begin(site, {lab_.Count(kSum)}, 10);
+  for (uint32_t flags : {injector_.region().flags, 0u}) {  // by instruction, and by system call
+    injector_.region().flags = flags;
+    Begin(site, {injector_.Count(kSum)}, 10);
     EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
     syscall(SYS_arch_prctl, kGetGs, &gs);
     EXPECT_EQ(gs, 0x123456789000u);
@@ -228,8 +228,8 @@ TEST_F(RecoveryTest, GsOfTheProgramComesBack) {
 }
 
 TEST_F(RecoveryTest, ThreadsDoNotWaitForEachOther) {
-  const uint32_t site = lab_.Install(kSum);
-  Begin(site, {lab_.Raw({}), lab_.Ref(kSum)}, 600);
+  const uint32_t site = injector_.Install(kSum);
+  Begin(site, {injector_.Raw({}), injector_.Ref(kSum)}, 600);
   auto work = [&](int seed) {
     std::vector<double> v(64, seed);
     for (int i = 0; i < 500; ++i) ASSERT_EQ(loop_sum(v.data(), 64), 64.0 * seed);
@@ -244,31 +244,31 @@ TEST_F(RecoveryTest, ThreadsDoNotWaitForEachOther) {
   }
   EXPECT_LE(turns.size(), 2u);
   for (const auto& [tid, seen] : turns) EXPECT_EQ(*seen.rbegin() + 1, seen.size()) << tid;
-  EXPECT_EQ(lab_.site(site).mode, uint32_t{kModeIdle});
-  EXPECT_EQ(lab_.region().busy, 0u);
+  EXPECT_EQ(injector_.site(site).mode, uint32_t{kModeIdle});
+  EXPECT_EQ(injector_.region().busy, 0u);
   ExpectNobodyInside();
 }
 
 // After a recovery the same thread still takes part in shadows and live timing.
 TEST_F(RecoveryTest, OtherModesWorkAfterwards) {
   std::vector<double> v = Ramp(100);
-  const uint32_t site = lab_.Install(kSum);
-  const uint64_t ref = lab_.Ref(kSum), count = lab_.Count(kSum);
+  const uint32_t site = injector_.Install(kSum);
+  const uint64_t ref = injector_.Ref(kSum), count = injector_.Count(kSum);
   Begin(site, {ref}, 3);
   for (int i = 0; i < 5; ++i) loop_sum(v.data(), 100);
-  lab_.Plan(site, 1, {{ref, 0, 0, 0, 0}, {count, 0, 0, 0, 0}});
-  lab_.Arm(site);
+  injector_.Plan(site, 1, {{ref, 0, 0, 0, 0}, {count, 0, 0, 0, 0}});
+  injector_.Arm(site);
   EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
-  EXPECT_EQ(lab_.site(site).last_outcome, kOutcomeDone);
-  EXPECT_EQ(lab_.result(1, 0).iterations, 100u);
+  EXPECT_EQ(injector_.site(site).last_outcome, kOutcomeDone);
+  EXPECT_EQ(injector_.result(1, 0).iterations, 100u);
   Begin(site, {ref}, 3);
   for (int i = 0; i < 5; ++i) loop_sum(v.data(), 100);
   EXPECT_GT(Result(2).cycles, 0u);
-  lab_.SetMode(site, kModeLive);
+  injector_.SetMode(site, kModeLive);
   for (int i = 0; i < 3; ++i) loop_sum(v.data(), 100);
-  EXPECT_EQ(lab_.region().live_next, 3u);
-  EXPECT_GT(lab_.live(0).end, lab_.live(0).start);
+  EXPECT_EQ(injector_.region().live_next, 3u);
+  EXPECT_GT(injector_.live(0).end, injector_.live(0).start);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -3,7 +3,7 @@
 
 #include "tests/integration/shadow/recovery_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 FaultyPage* g_page;
@@ -32,7 +32,7 @@ class FaultTest : public RecoveryTest {
 
   // One entry whose copy faults and needs its own GS base to the end.
   void RunIntoTheFault(uint32_t site) {
-    Begin(site, {lab_.Count(kSum)}, 10);
+    Begin(site, {injector_.Count(kSum)}, 10);
     page_.Hide();
     EXPECT_EQ(loop_sum(page_.values(), FaultyPage::kValues), 512.0);
     EXPECT_FALSE(IsBlocked(SIGTERM));
@@ -41,8 +41,8 @@ class FaultTest : public RecoveryTest {
     EXPECT_EQ(g_faults, 1) << "in the copy; the loop found the page";
     EXPECT_EQ(g_nested, 3.0);
     EXPECT_EQ(g_blocked_in_handler, 1) << "the run was not over";
-    EXPECT_EQ(lab_.site(site).recoveries, 1u);
-    EXPECT_EQ(lab_.region().busy_entries, 1u);
+    EXPECT_EQ(injector_.site(site).recoveries, 1u);
+    EXPECT_EQ(injector_.region().busy_entries, 1u);
     EXPECT_EQ(Result(0).iterations, 512u);
     EXPECT_GT(Result(0).original, 0u);
     ExpectNobodyInside();
@@ -53,7 +53,7 @@ class FaultTest : public RecoveryTest {
 
 // Its own way of making pages appear works for the copy as it would for the loop; its frame lies where nothing is needed.
 TEST_F(FaultTest, AFaultThatTheProgramHandlesIsHandled) {
-  const uint32_t site = lab_.Install(kSum);
+  const uint32_t site = injector_.Install(kSum);
   signal(SIGSEGV, MakeReadable);
   RunIntoTheFault(site);
   ExpectItWentOn(site);
@@ -67,7 +67,7 @@ constexpr unsigned kAutoDisarm = 1U << 31;  // linux/signal.h, SS_AUTODISARM
 INSTANTIATE_TEST_SUITE_P(Flags, OtherStackTest, ::testing::Values(0U, kAutoDisarm));
 
 TEST_P(OtherStackTest, AHandlerThereHasNotJumped) {
-  const uint32_t site = lab_.Install(kSum);
+  const uint32_t site = injector_.Install(kSum);
   std::thread worker([&] {
     alignas(64) char above[1 << 16];
     stack_t stack = {
@@ -94,18 +94,19 @@ void OnUser(int) {
 
 TEST_F(RecoveryTest, SignalsWaitUntilTheRunIsOver) {
   std::vector<double> v = Ramp(100);
-  const uint32_t site = lab_.Install(kSum);
+  const uint32_t site = injector_.Install(kSum);
   // kill(getpid(), SIGUSR1)
-  const uint64_t raise = lab_.Raw({0xb8, 0x27, 0, 0, 0,    0x0f, 0x05, 0x48, 0x89, 0xc7, 0xbe,
-                                   0x0a, 0,    0, 0, 0xb8, 0x3e, 0,    0,    0,    0x0f, 0x05});
-  Begin(site, {raise, lab_.Ref(kSum)}, 2);
+  const uint64_t raise =
+      injector_.Raw({0xb8, 0x27, 0, 0, 0,    0x0f, 0x05, 0x48, 0x89, 0xc7, 0xbe,
+                     0x0a, 0,    0, 0, 0xb8, 0x3e, 0,    0,    0,    0x0f, 0x05});
+  Begin(site, {raise, injector_.Ref(kSum)}, 2);
   g_signals = 0;
   signal(SIGUSR1, OnUser);
   EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
   // The handler's own entry has another length and so begins with the copy that signals: the second and last run.
   EXPECT_EQ(g_signals, 2);
   EXPECT_EQ(g_nested, 3.0);
-  EXPECT_EQ(lab_.site(site).recoveries, 2u);
+  EXPECT_EQ(injector_.site(site).recoveries, 2u);
   EXPECT_GT(Result(0).original, 0u);
   EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
   signal(SIGUSR1, SIG_DFL);
@@ -113,4 +114,4 @@ TEST_F(RecoveryTest, SignalsWaitUntilTheRunIsOver) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

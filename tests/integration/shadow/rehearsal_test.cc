@@ -4,9 +4,9 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/integration/shadow/lab_fixture.h"
+#include "tests/integration/shadow/injector_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 std::vector<std::string> Names(const InstalledLoop& loop) {
@@ -15,37 +15,37 @@ std::vector<std::string> Names(const InstalledLoop& loop) {
   return names;
 }
 
-TEST_F(RankLabTest, RehearsesWithoutATracerAndTouchesNothing) {
-  LabProcess puppet({"2", "20000", "0"});
+TEST_F(RankInjectorTest, RehearsesWithoutATracerAndTouchesNothing) {
+  PuppetRank puppet({"2", "20000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
   std::this_thread::sleep_for(
       std::chrono::milliseconds(50));  // until its threads have their stacks
   const std::vector<std::string> maps = puppet.Maps();
-  LabOptions only_reading = options_;
+  InjectorOptions only_reading = options_;
   only_reading.tracer = nullptr;
-  auto lab = RankLab::Open(puppet.rank(), only_reading);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  auto rehearsed = (*lab)->Rehearse({puppet.MakeLoop({"LS", "NO_SQRT"})});
+  auto injector = RankInjector::Open(puppet.rank(), only_reading);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  auto rehearsed = (*injector)->Rehearse({puppet.MakeLoop({"LS", "NO_SQRT"})});
   ASSERT_TRUE(rehearsed.ok()) << rehearsed.status();
   ASSERT_EQ(rehearsed->size(), 1u);
   ASSERT_TRUE(rehearsed->at(0).status.ok()) << rehearsed->at(0).status;
-  const ShadowPrediction prediction = (*lab)->PredictShadow();
+  const ShadowPrediction prediction = (*injector)->PredictShadow();
   EXPECT_TRUE(prediction.status.ok()) << prediction.status;
   EXPECT_GT(prediction.fork_ns, 0);
   EXPECT_EQ(puppet.Text(), text);
   EXPECT_EQ(puppet.Maps(), maps);
   EXPECT_EQ(Journals(), 0u);
   EXPECT_TRUE(audit_.empty());
-  EXPECT_EQ((*lab)->cost(), InjectionCost{});
+  EXPECT_EQ((*injector)->cost(), InjectionCost{});
   // Nothing else works, nor does it touch anything.
-  EXPECT_FALSE((*lab)->TakeCensus(0, kMs).ok());
-  EXPECT_FALSE((*lab)->SetPatched(0, true).ok());
-  EXPECT_FALSE((*lab)->Install({puppet.MakeLoop({"LS"})}).ok());
-  EXPECT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_FALSE((*injector)->CountEntries(0, kMs).ok());
+  EXPECT_FALSE((*injector)->SetPatched(0, true).ok());
+  EXPECT_FALSE((*injector)->Install({puppet.MakeLoop({"LS"})}).ok());
+  EXPECT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(puppet.Text(), text);
-  lab->reset();
+  injector->reset();
 
-  auto other = RankLab::Open(puppet.rank(), options_);
+  auto other = RankInjector::Open(puppet.rank(), options_);
   ASSERT_TRUE(other.ok()) << other.status();
   auto installed = (*other)->Install({puppet.MakeLoop({"LS", "NO_SQRT"})});
   ASSERT_TRUE(installed.ok()) << installed.status();
@@ -54,35 +54,35 @@ TEST_F(RankLabTest, RehearsesWithoutATracerAndTouchesNothing) {
   EXPECT_TRUE((*other)->Uninstall().ok());
 }
 
-TEST_F(RankLabTest, AnInstallThatCouldNotBeDoneMayBeTriedAgain) {
-  LabProcess puppet({"1", "20000", "0"});
+TEST_F(RankInjectorTest, AnInstallThatCouldNotBeDoneMayBeTriedAgain) {
+  PuppetRank puppet({"1", "20000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_EQ(kill(puppet.pid(), SIGSTOP), 0);
-  EXPECT_FALSE((*lab)->Install({puppet.MakeLoop({"LS"})}).ok());
+  EXPECT_FALSE((*injector)->Install({puppet.MakeLoop({"LS"})}).ok());
   ASSERT_EQ(kill(puppet.pid(), SIGCONT), 0);
   EXPECT_EQ(puppet.Text(), text);
   EXPECT_EQ(Journals(), 0u);
-  auto installed = (*lab)->Install({puppet.MakeLoop({"LS"})});
+  auto installed = (*injector)->Install({puppet.MakeLoop({"LS"})});
   ASSERT_TRUE(installed.ok()) << installed.status();
   ASSERT_EQ(installed->size(), 1u);
   EXPECT_TRUE(installed->at(0).status.ok()) << installed->at(0).status;
   EXPECT_NE(puppet.Text(), text);
-  EXPECT_TRUE((*lab)->Uninstall().ok());
+  EXPECT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(puppet.Text(), text);
 }
 
-TEST_F(RankLabTest, WithoutATracerNothingIsInstalled) {
-  LabProcess puppet({"1", "20000", "0"});
+TEST_F(RankInjectorTest, WithoutATracerNothingIsInstalled) {
+  PuppetRank puppet({"1", "20000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
   options_.tracer = nullptr;
-  auto lab = RankLab::Open(puppet.rank(), options_);
-  ASSERT_TRUE(lab.ok()) << lab.status();
-  EXPECT_TRUE(absl::IsInvalidArgument((*lab)->Install({puppet.MakeLoop({"LS"})}).status()));
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  EXPECT_TRUE(absl::IsInvalidArgument((*injector)->Install({puppet.MakeLoop({"LS"})}).status()));
   EXPECT_EQ(puppet.Text(), text);
   EXPECT_EQ(Journals(), 0u);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

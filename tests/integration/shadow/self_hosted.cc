@@ -11,7 +11,7 @@
 #include "agent/shadow/payload_blob.h"
 #include "agent/shadow/trampoline.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kCacheBytes = 1 << 20;
@@ -176,4 +176,4 @@ void SelfHosted::ForgetThreads() {
   for (uint32_t i = 0; i < blocks_; ++i) record(i) = {};
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

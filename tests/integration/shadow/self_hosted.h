@@ -21,7 +21,7 @@ void loop_state(void* in_out, int64_t n);
 extern char loop_state_header[], loop_state_exit[];
 }
 
-namespace perfd {
+namespace perfd::agent {
 
 struct LoopText {
   uint64_t header = 0;
@@ -78,6 +78,6 @@ class SelfHosted {
 
 uint64_t ReadTicks();
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_INTEGRATION_SHADOW_SELF_HOSTED_H_

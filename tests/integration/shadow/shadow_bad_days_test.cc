@@ -11,191 +11,192 @@
 #include "gmock/gmock.h"
 #include "tests/integration/shadow/payload_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 TEST_F(PayloadTest, FaultEndsOneRunAndIsReported) {
   std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  uint64_t bad = lab.Raw({0x48, 0xa1, 0x10, 0, 0, 0, 0, 0, 0, 0});  // movabs 0x10,%rax
-  uint64_t count = lab.Count(kSum);
-  lab.Plan(site, 1, {{count, 0, 0, 0, 0}, {bad, 0, 0, 0, 0}, {count, 0, 0, 0, 0}});
-  lab.Arm(site);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kSum);
+  uint64_t bad = injector.Raw({0x48, 0xa1, 0x10, 0, 0, 0, 0, 0, 0, 0});  // movabs 0x10,%rax
+  uint64_t count = injector.Count(kSum);
+  injector.Plan(site, 1, {{count, 0, 0, 0, 0}, {bad, 0, 0, 0, 0}, {count, 0, 0, 0, 0}});
+  injector.Arm(site);
   EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeDone);
-  EXPECT_EQ(lab.result(1, 0).status, uint32_t{kRunFaulted});
-  EXPECT_EQ(lab.child().fault_count, 1u);
-  EXPECT_EQ(lab.child().fault.signal, uint32_t{SIGSEGV});
-  EXPECT_EQ(lab.child().fault.address, 0x10u);
-  EXPECT_EQ(lab.child().fault.pc, bad);
-  EXPECT_EQ(lab.child().fault.run, 1u);
-  EXPECT_EQ(lab.result(2, 0).iterations, 10u);
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeDone);
+  EXPECT_EQ(injector.result(1, 0).status, uint32_t{kRunFaulted});
+  EXPECT_EQ(injector.child().fault_count, 1u);
+  EXPECT_EQ(injector.child().fault.signal, uint32_t{SIGSEGV});
+  EXPECT_EQ(injector.child().fault.address, 0x10u);
+  EXPECT_EQ(injector.child().fault.pc, bad);
+  EXPECT_EQ(injector.child().fault.run, 1u);
+  EXPECT_EQ(injector.result(2, 0).iterations, 10u);
 }
 
 TEST_F(PayloadTest, ManyFaultsEndTheShadow) {
   std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  uint64_t bad = lab.Raw({0x0f, 0x0b});  // ud2
-  lab.Plan(site, 1, std::vector<RunEntry>(20, RunEntry{bad, 0, 0, 0, 0}));
-  lab.Arm(site);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kSum);
+  uint64_t bad = injector.Raw({0x0f, 0x0b});  // ud2
+  injector.Plan(site, 1, std::vector<RunEntry>(20, RunEntry{bad, 0, 0, 0, 0}));
+  injector.Arm(site);
   EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeFaulted);
-  EXPECT_EQ(lab.child().fault.signal, uint32_t{SIGILL});
-  EXPECT_EQ(lab.child().fault_count, 8u);
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeFaulted);
+  EXPECT_EQ(injector.child().fault.signal, uint32_t{SIGILL});
+  EXPECT_EQ(injector.child().fault_count, 8u);
 }
 
 TEST_F(PayloadTest, EndlessRunIsEndedAndNamed) {
   std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  ShadowPlan& plan =
-      lab.Plan(site, 1, {{lab.Ref(kSum), 0, 0, 0, 0}, {lab.Raw({0xeb, 0xfe}), 0, 0, 0, 0}});
+  SelfHosted injector;
+  uint32_t site = injector.Install(kSum);
+  ShadowPlan& plan = injector.Plan(
+      site, 1, {{injector.Ref(kSum), 0, 0, 0, 0}, {injector.Raw({0xeb, 0xfe}), 0, 0, 0, 0}});
   plan.shadow_ns = 100000000;
-  lab.Arm(site);
+  injector.Arm(site);
   uint64_t start = ReadTicks();
   EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
   EXPECT_LT(ReadTicks() - start, 2000000000u);  // under a second at any TSC pace from 2 GHz
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeWatchdog);
-  EXPECT_EQ(lab.child().current_run, 1u);
-  EXPECT_EQ(lab.result(0, 0).status, uint32_t{kRunOk});
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeWatchdog);
+  EXPECT_EQ(injector.child().current_run, 1u);
+  EXPECT_EQ(injector.result(0, 0).status, uint32_t{kRunOk});
 }
 
 // A copy that makes itself deaf to its own watchdog: only the rank's limit is left.
 TEST_F(PayloadTest, DeafShadowIsKilledByTheRank) {
   std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kSum);
   // rt_sigprocmask(SIG_SETMASK, &~0, 0, 8): push $-1; mov %rsp,%rsi; mov $2,%edi; xor %edx,%edx; mov $8,%r10d; mov $14,%eax; syscall
   uint64_t deaf =
-      lab.Raw({0x6a, 0xff, 0x48, 0x89, 0xe6, 0xbf, 2, 0, 0, 0,    0x31, 0xd2, 0x41, 0xba,
-               8,    0,    0,    0,    0xb8, 14,   0, 0, 0, 0x0f, 0x05, 0xeb, 0xfe});
-  lab.Plan(site, 1, {{deaf, 0, 0, 0, 0}}).shadow_ns = 100000000;
-  lab.Arm(site);
+      injector.Raw({0x6a, 0xff, 0x48, 0x89, 0xe6, 0xbf, 2, 0, 0, 0,    0x31, 0xd2, 0x41, 0xba,
+                    8,    0,    0,    0,    0xb8, 14,   0, 0, 0, 0x0f, 0x05, 0xeb, 0xfe});
+  injector.Plan(site, 1, {{deaf, 0, 0, 0, 0}}).shadow_ns = 100000000;
+  injector.Arm(site);
   EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeKilled);
-  EXPECT_EQ(lab.site(site).last_error, SIGKILL);
-  EXPECT_EQ(lab.region().orphan, 0u);
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeKilled);
+  EXPECT_EQ(injector.site(site).last_error, SIGKILL);
+  EXPECT_EQ(injector.region().orphan, 0u);
 }
 
 TEST_F(PayloadTest, ShadowThatIsGoneIsNoticed) {
   std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  uint64_t leave = lab.Raw({0xbf, 7, 0, 0, 0, 0xb8, 231, 0, 0, 0, 0x0f, 0x05});  // exit_group(7)
-  lab.Plan(site, 1, {{leave, 0, 0, 0, 0}});
-  lab.Arm(site);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kSum);
+  uint64_t leave =
+      injector.Raw({0xbf, 7, 0, 0, 0, 0xb8, 231, 0, 0, 0, 0x0f, 0x05});  // exit_group(7)
+  injector.Plan(site, 1, {{leave, 0, 0, 0, 0}});
+  injector.Arm(site);
   EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeDied);
-  EXPECT_EQ(lab.site(site).last_error, 7 << 8);
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeDied);
+  EXPECT_EQ(injector.site(site).last_error, 7 << 8);
 }
 
 TEST_F(PayloadTest, SharedMemoryStaysUntouched) {
   constexpr size_t kBytes = 8192;
   auto* shared = static_cast<int64_t*>(
       mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
-  ShadowPlan& plan = lab.Plan(site, 1, {{lab.Ref(kUpdate), 0, 0, 0, 0}});
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
+  ShadowPlan& plan = injector.Plan(site, 1, {{injector.Ref(kUpdate), 0, 0, 0, 0}});
   plan.protect_count = 1;
   plan.protects[0] = {reinterpret_cast<uint64_t>(shared), kBytes, PROT_READ, 0};
-  lab.Arm(site);
+  injector.Arm(site);
   loop_update(shared, 1000);
-  EXPECT_EQ(lab.result(0, 0).status, uint32_t{kRunFaulted});
-  EXPECT_EQ(lab.child().fault.address, reinterpret_cast<uint64_t>(shared));
+  EXPECT_EQ(injector.result(0, 0).status, uint32_t{kRunFaulted});
+  EXPECT_EQ(injector.child().fault.address, reinterpret_cast<uint64_t>(shared));
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(shared[i], 3);  // once, by the rank
   munmap(shared, kBytes);
 }
 
 TEST_F(PayloadTest, ShadowMayNotWriteTheRanksPartOfTheRegion) {
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
   std::vector<int64_t> v(4, 0);
-  auto victim = reinterpret_cast<uint64_t>(&lab.region().magic);
+  auto victim = reinterpret_cast<uint64_t>(&injector.region().magic);
   std::vector<uint8_t> poke = {
       0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0x48, 0xff, 0x00};  // movabs $victim,%rax; incq (%rax)
   memcpy(poke.data() + 2, &victim, 8);
-  lab.Plan(site, 1, {{lab.Raw(poke), 0, 0, 0, 0}});
-  lab.Arm(site);
+  injector.Plan(site, 1, {{injector.Raw(poke), 0, 0, 0, 0}});
+  injector.Arm(site);
   loop_update(v.data(), 4);
-  EXPECT_EQ(lab.region().magic, kShadowMagic);
-  EXPECT_EQ(lab.result(0, 0).status, uint32_t{kRunFaulted});
+  EXPECT_EQ(injector.region().magic, kShadowMagic);
+  EXPECT_EQ(injector.result(0, 0).status, uint32_t{kRunFaulted});
 }
 
 TEST_F(PayloadTest, HostilePlansAreRefused) {
   std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  uint64_t ref = lab.Ref(kSum);
-  lab.Plan(site, 1, {{ref, 0, 0, 0, 0}}).run_count = kMaxRuns + 1;
-  lab.Arm(site);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kSum);
+  uint64_t ref = injector.Ref(kSum);
+  injector.Plan(site, 1, {{ref, 0, 0, 0, 0}}).run_count = kMaxRuns + 1;
+  injector.Arm(site);
   loop_sum(v.data(), 10);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeSetupFailed);
-  EXPECT_EQ(lab.child().error_step, uint32_t{kStepPlan});
-  lab.Plan(site, 1, {{ref, 0, 0, 0, 0}}).protect_count = kMaxProtects + 1;
-  lab.Arm(site);
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeSetupFailed);
+  EXPECT_EQ(injector.child().error_step, uint32_t{kStepPlan});
+  injector.Plan(site, 1, {{ref, 0, 0, 0, 0}}).protect_count = kMaxProtects + 1;
+  injector.Arm(site);
   loop_sum(v.data(), 10);
-  EXPECT_EQ(lab.child().error_step, uint32_t{kStepPlan});
-  lab.Plan(site, 1, {{ref, 0, 0, 0, 0}}).restore_count = kMaxRestores + 1;
-  lab.Arm(site);
+  EXPECT_EQ(injector.child().error_step, uint32_t{kStepPlan});
+  injector.Plan(site, 1, {{ref, 0, 0, 0, 0}}).restore_count = kMaxRestores + 1;
+  injector.Arm(site);
   loop_sum(v.data(), 10);
-  EXPECT_EQ(lab.child().error_step, uint32_t{kStepPlan});
+  EXPECT_EQ(injector.child().error_step, uint32_t{kStepPlan});
   for (uint32_t team : {0u, 9u, 1000000u}) {
-    lab.Plan(site, team, {{ref, 0, 0, 0, 0}});
-    lab.Arm(site);
+    injector.Plan(site, team, {{ref, 0, 0, 0, 0}});
+    injector.Arm(site);
     EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-    EXPECT_EQ(lab.site(site).mode, uint32_t{kModeArmed});  // nobody joined
-    lab.SetMode(site, kModeIdle);
+    EXPECT_EQ(injector.site(site).mode, uint32_t{kModeArmed});  // nobody joined
+    injector.SetMode(site, kModeIdle);
   }
 }
 
 TEST_F(PayloadTest, StaleHeartbeatPassesThroughAndGoesIdle) {
   std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  lab.Plan(site, 1, {{lab.Ref(kSum), 0, 0, 0, 0}});
-  lab.Arm(site);
-  lab.region().stale_ticks = 1000;
+  SelfHosted injector;
+  uint32_t site = injector.Install(kSum);
+  injector.Plan(site, 1, {{injector.Ref(kSum), 0, 0, 0, 0}});
+  injector.Arm(site);
+  injector.region().stale_ticks = 1000;
   EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab.site(site).shadows, 0u);
-  EXPECT_EQ(lab.site(site).mode, uint32_t{kModeIdle});
-  EXPECT_EQ(lab.region().stale_entries, 1u);
+  EXPECT_EQ(injector.site(site).shadows, 0u);
+  EXPECT_EQ(injector.site(site).mode, uint32_t{kModeIdle});
+  EXPECT_EQ(injector.region().stale_entries, 1u);
 }
 
 TEST_F(PayloadTest, ForkOfTheApplicationPassesThrough) {
   std::vector<double> v = Ramp(10);
   signal(SIGCHLD, SIG_DFL);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  lab.Plan(site, 1, {{lab.Ref(kSum), 0, 0, 0, 0}});
-  lab.Arm(site);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kSum);
+  injector.Plan(site, 1, {{injector.Ref(kSum), 0, 0, 0, 0}});
+  injector.Arm(site);
   pid_t pid = fork();
   if (pid == 0) _exit(loop_sum(v.data(), 10) == 55.0 ? 42 : 1);
   int status = 0;
   waitpid(pid, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 42);
-  EXPECT_EQ(lab.region().foreign_entries, 1u);
-  EXPECT_EQ(lab.site(site).shadows, 0u);
-  EXPECT_EQ(lab.site(site).mode, uint32_t{kModeArmed});
+  EXPECT_EQ(injector.region().foreign_entries, 1u);
+  EXPECT_EQ(injector.site(site).shadows, 0u);
+  EXPECT_EQ(injector.site(site).mode, uint32_t{kModeArmed});
 }
 
 TEST_F(PayloadTest, ForkOfTheApplicationGoesIdleWhenTheAgentIsGone) {
   std::vector<double> v = Ramp(10);
   signal(SIGCHLD, SIG_DFL);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  lab.Plan(site, 1, {{lab.Ref(kSum), 0, 0, 0, 0}});
-  lab.Arm(site);
-  lab.region().stale_ticks = 1000;
+  SelfHosted injector;
+  uint32_t site = injector.Install(kSum);
+  injector.Plan(site, 1, {{injector.Ref(kSum), 0, 0, 0, 0}});
+  injector.Arm(site);
+  injector.region().stale_ticks = 1000;
   pid_t pid = fork();
   if (pid == 0) _exit(loop_sum(v.data(), 10) == 55.0 ? 42 : 1);
   int status = 0;
   waitpid(pid, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 42);
-  EXPECT_EQ(lab.region().foreign_entries, 1u);
-  EXPECT_EQ(lab.site(site).mode, uint32_t{kModeIdle});
-  EXPECT_EQ(lab.site(site).entries, 0u);
+  EXPECT_EQ(injector.region().foreign_entries, 1u);
+  EXPECT_EQ(injector.site(site).mode, uint32_t{kModeIdle});
+  EXPECT_EQ(injector.site(site).entries, 0u);
 }
 
 // RLIMIT_NPROC does not bind root, so a process of another user tries.
@@ -205,15 +206,15 @@ TEST_F(PayloadTest, ForkThatFailsIsReported) {
   pid_t pid = fork();
   if (pid == 0) {
     std::vector<double> v = Ramp(10);
-    SelfHosted lab;
-    uint32_t site = lab.Install(kSum);
+    SelfHosted injector;
+    uint32_t site = injector.Install(kSum);
     rlimit none = {0, 0};
     setrlimit(RLIMIT_NPROC, &none);
     if (setresuid(65534, 65534, 65534) != 0) _exit(2);
-    lab.Plan(site, 1, {{lab.Ref(kSum), 0, 0, 0, 0}});
-    lab.Arm(site);
+    injector.Plan(site, 1, {{injector.Ref(kSum), 0, 0, 0, 0}});
+    injector.Arm(site);
     bool right = loop_sum(v.data(), 10) == 55.0;
-    const Site& s = lab.site(site);
+    const Site& s = injector.site(site);
     _exit(right && s.last_outcome == kOutcomeForkFailed && s.last_error == EAGAIN ? 42 : 1);
   }
   int status = 0;
@@ -223,33 +224,33 @@ TEST_F(PayloadTest, ForkThatFailsIsReported) {
 
 TEST_F(PayloadTest, ShadowWaitsForTheAgentAndGivesUp) {
   std::vector<double> v = Ramp(10);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kSum);
-  ShadowPlan& plan = lab.Plan(site, 1, {{lab.Ref(kSum), 0, 0, 0, 0}});
+  SelfHosted injector;
+  uint32_t site = injector.Install(kSum);
+  ShadowPlan& plan = injector.Plan(site, 1, {{injector.Ref(kSum), 0, 0, 0, 0}});
   plan.flags = kPlanWaitForAgent;
   plan.agent_wait_ns = 20000000;
-  lab.Arm(site);
+  injector.Arm(site);
   EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeSetupFailed);
-  EXPECT_EQ(lab.child().error_step, uint32_t{kStepAgent});
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeSetupFailed);
+  EXPECT_EQ(injector.child().error_step, uint32_t{kStepAgent});
 }
 
 TEST_F(PayloadTest, TwoHundredShadowsInARow) {
   std::vector<int64_t> v(64, 0);
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
-  uint64_t ref = lab.Ref(kUpdate), count = lab.Count(kUpdate);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
+  uint64_t ref = injector.Ref(kUpdate), count = injector.Count(kUpdate);
   for (int i = 0; i < 200; ++i) {
-    lab.Plan(site, 1, {{ref, 0, 0, 0, 0}, {count, 0, 1 << kRunEvictShift, 0, 0}}).evict_bytes[1] =
-        65536;
-    lab.Arm(site);
+    injector.Plan(site, 1, {{ref, 0, 0, 0, 0}, {count, 0, 1 << kRunEvictShift, 0, 0}})
+        .evict_bytes[1] = 65536;
+    injector.Arm(site);
     loop_update(v.data(), 64);
-    ASSERT_EQ(lab.site(site).last_outcome, kOutcomeDone) << i;
-    ASSERT_EQ(lab.result(1, 0).iterations, 64u);
+    ASSERT_EQ(injector.site(site).last_outcome, kOutcomeDone) << i;
+    ASSERT_EQ(injector.result(1, 0).iterations, 64u);
   }
-  EXPECT_EQ(lab.site(site).shadows, 200u);
+  EXPECT_EQ(injector.site(site).shadows, 200u);
   for (int64_t x : v) ASSERT_EQ(x, 600);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

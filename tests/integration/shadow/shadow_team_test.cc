@@ -20,7 +20,7 @@
 #include "gtest/gtest.h"
 #include "tests/integration/shadow/self_hosted.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using std::chrono::milliseconds;
@@ -94,10 +94,10 @@ class Team {
 constexpr milliseconds kLongest{30'000};
 
 // Waits until the armed plan is over; false after kLongest.
-bool Finished(SelfHosted& lab, uint32_t site) {
+bool Finished(SelfHosted& injector, uint32_t site) {
   const auto limit = steady_clock::now() + kLongest;
-  while (__atomic_load_n(&lab.site(site).generation_done, __ATOMIC_SEQ_CST) !=
-         lab.plan().generation) {
+  while (__atomic_load_n(&injector.site(site).generation_done, __ATOMIC_SEQ_CST) !=
+         injector.plan().generation) {
     if (steady_clock::now() > limit) return false;
     std::this_thread::sleep_for(milliseconds(2));
   }
@@ -106,14 +106,14 @@ bool Finished(SelfHosted& lab, uint32_t site) {
 
 // Arms what is planned and waits until it is over. A team that does not meet (a CPU of this host was away for longer
 // than all tries take) is no answer: armed again, for kLongest at most.
-bool Answered(SelfHosted& lab, uint32_t site, int64_t countdown = 1) {
+bool Answered(SelfHosted& injector, uint32_t site, int64_t countdown = 1) {
   const auto limit = steady_clock::now() + kLongest;
   do {
-    lab.Arm(site, countdown);
-    if (!Finished(lab, site)) return false;
-    const uint32_t outcome = lab.site(site).last_outcome;
+    injector.Arm(site, countdown);
+    if (!Finished(injector, site)) return false;
+    const uint32_t outcome = injector.site(site).last_outcome;
     if (outcome != kOutcomeGatherTimeout && outcome != kOutcomeTeamLost) return true;
-    ++lab.plan().generation;
+    ++injector.plan().generation;
   } while (steady_clock::now() < limit);
   return false;
 }
@@ -136,49 +136,50 @@ class TeamSize : public ::testing::TestWithParam<int> {};
 
 TEST_P(TeamSize, EveryMemberIsRebuiltWithItsOwnState) {
   const int size = GetParam();
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
-  uint64_t ref = lab.Ref(kUpdate), count = lab.Count(kUpdate);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
+  uint64_t ref = injector.Ref(kUpdate), count = injector.Count(kUpdate);
   // mov %fs:0,%rax; mov %rax,%gs:0: the thread's own TLS base as its "iterations".
-  uint64_t tls =
-      lab.Raw({0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0, 0x65, 0x48, 0x89, 0x04, 0x25, 0, 0, 0, 0});
+  uint64_t tls = injector.Raw(
+      {0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0, 0x65, 0x48, 0x89, 0x04, 0x25, 0, 0, 0, 0});
   NextThreadHasTheLastRecord(8);
   Team team(size, 5000);
   for (int round = 0; round < 25; ++round) {
-    lab.Plan(site, static_cast<uint32_t>(size),
-             {{ref, 0, 0, 0, 0}, {count, 0, 0, 0, 0}, {tls, 0, 0, 0, 0}, {ref, 0, 0, 0, 0}});
-    ASSERT_TRUE(Answered(lab, site, 3));
-    ASSERT_EQ(lab.site(site).last_outcome, kOutcomeDone) << "round " << round;
+    injector.Plan(site, static_cast<uint32_t>(size),
+                  {{ref, 0, 0, 0, 0}, {count, 0, 0, 0, 0}, {tls, 0, 0, 0, 0}, {ref, 0, 0, 0, 0}});
+    ASSERT_TRUE(Answered(injector, site, 3));
+    ASSERT_EQ(injector.site(site).last_outcome, kOutcomeDone) << "round " << round;
     std::set<pid_t> tids;
     for (int i = 0; i < size; ++i) {
       auto place = static_cast<uint32_t>(i);
-      EXPECT_EQ(lab.result(1, place).iterations, 5000u);
-      EXPECT_EQ(lab.result(0, place).status, uint32_t{kRunOk});
-      EXPECT_EQ(lab.result(3, place).status, uint32_t{kRunOk});
-      auto tid = static_cast<pid_t>(lab.child().tids[i]);
+      EXPECT_EQ(injector.result(1, place).iterations, 5000u);
+      EXPECT_EQ(injector.result(0, place).status, uint32_t{kRunOk});
+      EXPECT_EQ(injector.result(3, place).status, uint32_t{kRunOk});
+      auto tid = static_cast<pid_t>(injector.child().tids[i]);
       tids.insert(tid);
       for (int k = 0; k < size; ++k) {
         if (team.member(k).tid != tid) continue;
-        EXPECT_EQ(lab.result(2, place).iterations, team.member(k).tls);
+        EXPECT_EQ(injector.result(2, place).iterations, team.member(k).tls);
       }
     }
     EXPECT_EQ(tids.size(), static_cast<size_t>(size));
     // What one shadow says of a member is told to the next by its place.
-    EXPECT_TRUE(std::is_sorted(lab.child().tids, lab.child().tids + size)) << "round " << round;
+    EXPECT_TRUE(std::is_sorted(injector.child().tids, injector.child().tids + size))
+        << "round " << round;
   }
   EXPECT_TRUE(team.StopAndCheck());
   printf("team %d: %lu shadows, %lu gatherings, %lu timeouts, fork %lu, pause %lu ticks\n", size,
-         lab.site(site).shadows, lab.site(site).gathers, lab.site(site).timeouts,
-         lab.site(site).fork_ticks, lab.site(site).pause_ticks);
+         injector.site(site).shadows, injector.site(site).gathers, injector.site(site).timeouts,
+         injector.site(site).fork_ticks, injector.site(site).pause_ticks);
   ExpectNoChild();
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, TeamSize, ::testing::Values(1, 2, 4, 8));
 
 TEST(TeamTest, MembersRunWhereTheirTwinsMay) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "SKIPPED: one CPU";
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
-  uint64_t ref = lab.Ref(kUpdate);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
+  uint64_t ref = injector.Ref(kUpdate);
   Team team(2, 5000, [](int i) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -186,13 +187,13 @@ TEST(TeamTest, MembersRunWhereTheirTwinsMay) {
     sched_setaffinity(0, sizeof(set), &set);
   });
   for (uint32_t flags : {0u, uint32_t{kPlanPinCpu}}) {
-    lab.Plan(site, 2, std::vector<RunEntry>(20, RunEntry{ref, 0, 0, 0, 0})).flags = flags;
-    ASSERT_TRUE(Answered(lab, site));
-    ASSERT_EQ(lab.site(site).last_outcome, kOutcomeDone);
+    injector.Plan(site, 2, std::vector<RunEntry>(20, RunEntry{ref, 0, 0, 0, 0})).flags = flags;
+    ASSERT_TRUE(Answered(injector, site));
+    ASSERT_EQ(injector.site(site).last_outcome, kOutcomeDone);
     for (uint32_t place = 0; place < 2; ++place) {
-      int which = static_cast<pid_t>(lab.child().tids[place]) == team.member(0).tid ? 0 : 1;
+      int which = static_cast<pid_t>(injector.child().tids[place]) == team.member(0).tid ? 0 : 1;
       for (uint32_t run = 0; run < 20; ++run) {
-        EXPECT_EQ(lab.result(run, place).cpu, static_cast<uint32_t>(which));
+        EXPECT_EQ(injector.result(run, place).cpu, static_cast<uint32_t>(which));
       }
     }
   }
@@ -200,16 +201,16 @@ TEST(TeamTest, MembersRunWhereTheirTwinsMay) {
 }
 
 TEST(TeamTest, ThreadThatNeverArrivesCostsOneBoundedWait) {
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
   Team team(2, 1000);
-  lab.Plan(site, 3, {{lab.Ref(kUpdate), 0, 0, 0, 0}}).retries = 2;
-  lab.Arm(site);
-  ASSERT_TRUE(Finished(lab, site));
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeGatherTimeout);
-  EXPECT_EQ(lab.site(site).timeouts, 3u);  // the first and two retries
-  EXPECT_EQ(lab.site(site).shadows, 0u);
-  EXPECT_EQ(lab.site(site).mode, uint32_t{kModeIdle});
+  injector.Plan(site, 3, {{injector.Ref(kUpdate), 0, 0, 0, 0}}).retries = 2;
+  injector.Arm(site);
+  ASSERT_TRUE(Finished(injector, site));
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeGatherTimeout);
+  EXPECT_EQ(injector.site(site).timeouts, 3u);  // the first and two retries
+  EXPECT_EQ(injector.site(site).shadows, 0u);
+  EXPECT_EQ(injector.site(site).mode, uint32_t{kModeIdle});
   EXPECT_TRUE(team.StopAndCheck());
 }
 
@@ -217,61 +218,61 @@ TEST(TeamTest, ThreadThatNeverArrivesCostsOneBoundedWait) {
 // the next instance, it would wait for the same.
 TEST(TeamTest, WhoWaitedInVainLeavesTheNextGatheringToThoseWhoWereMissing) {
   constexpr int kArmings = 40;
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
   Team team(
       2, 1000, [](int) {}, 2000);
   int timed_out = 0;
   for (int i = 0; i < kArmings; ++i) {
-    lab.Plan(site, 2, {{lab.Ref(kUpdate), 0, 0, 0, 0}}).retries = 3;
+    injector.Plan(site, 2, {{injector.Ref(kUpdate), 0, 0, 0, 0}}).retries = 3;
     // At any instance of a step.
     std::this_thread::sleep_for(std::chrono::microseconds(97 * i));
-    lab.Arm(site);
-    ASSERT_TRUE(Finished(lab, site));
-    timed_out += lab.site(site).last_outcome == kOutcomeGatherTimeout ? 1 : 0;
+    injector.Arm(site);
+    ASSERT_TRUE(Finished(injector, site));
+    timed_out += injector.site(site).last_outcome == kOutcomeGatherTimeout ? 1 : 0;
   }
   printf("%d of %d armings timed out, %lu of %lu gatherings\n", timed_out, kArmings,
-         lab.site(site).timeouts, lab.site(site).gathers);
+         injector.site(site).timeouts, injector.site(site).gathers);
   EXPECT_LE(timed_out, kArmings / 20);  // CPUs are taken away
   EXPECT_TRUE(team.StopAndCheck());
 }
 
 TEST(TeamTest, MoreThreadsThanTheTeamGoOn) {
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
-  uint64_t count = lab.Count(kUpdate);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
+  uint64_t count = injector.Count(kUpdate);
   Team team(4, 1000);
   for (int i = 0; i < 10; ++i) {
-    lab.Plan(site, 2, {{count, 0, 0, 0, 0}});
-    ASSERT_TRUE(Answered(lab, site));
-    ASSERT_EQ(lab.site(site).last_outcome, kOutcomeDone);
-    EXPECT_EQ(lab.result(0, 1).iterations, 1000u);
+    injector.Plan(site, 2, {{count, 0, 0, 0, 0}});
+    ASSERT_TRUE(Answered(injector, site));
+    ASSERT_EQ(injector.site(site).last_outcome, kOutcomeDone);
+    EXPECT_EQ(injector.result(0, 1).iterations, 1000u);
   }
   EXPECT_TRUE(team.StopAndCheck());
 }
 
 TEST(TeamTest, ThreadsWithoutARecordPassThrough) {
-  SelfHosted lab(2);
-  uint32_t site = lab.Install(kUpdate);
+  SelfHosted injector(2);
+  uint32_t site = injector.Install(kUpdate);
   Team team(4, 1000);
-  lab.SetMode(site, kModeCensus);
+  injector.SetMode(site, kModeEntryCount);
   const auto limit = steady_clock::now() + kLongest;
-  while (lab.region().no_block == 0 && steady_clock::now() < limit)
+  while (injector.region().no_block == 0 && steady_clock::now() < limit)
     std::this_thread::sleep_for(milliseconds(1));
-  EXPECT_GT(lab.region().no_block, 0u);
+  EXPECT_GT(injector.region().no_block, 0u);
   EXPECT_TRUE(team.StopAndCheck());
 }
 
 std::atomic<int> g_ticks{0};
 std::atomic<bool> g_wrong{false};
 
-SelfHosted* g_lab = nullptr;
+SelfHosted* g_injector = nullptr;
 
 bool WaitsForShadow() {
-  if (SitePhase(__atomic_load_n(&g_lab->site(0).state, __ATOMIC_SEQ_CST)) != kPhaseShadow)
+  if (SitePhase(__atomic_load_n(&g_injector->site(0).state, __ATOMIC_SEQ_CST)) != kPhaseShadow)
     return false;
   for (uint32_t place = 0; place < 2; ++place) {
-    if (g_lab->child().tids[place] == static_cast<uint32_t>(gettid())) return true;
+    if (g_injector->child().tids[place] == static_cast<uint32_t>(gettid())) return true;
   }
   return false;
 }
@@ -290,10 +291,10 @@ void OnTick(int) {
 }
 
 TEST(TeamTest, SignalsOfTheApplicationAreNeitherLostNorHarmful) {
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
-  g_lab = &lab;
-  uint64_t ref = lab.Ref(kUpdate);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
+  g_injector = &injector;
+  uint64_t ref = injector.Ref(kUpdate);
   struct sigaction action = {};
   action.sa_handler = OnTick;
   action.sa_flags = SA_RESTART;
@@ -304,9 +305,9 @@ TEST(TeamTest, SignalsOfTheApplicationAreNeitherLostNorHarmful) {
   Team team(2, 2000);
   int done = 0;
   for (int i = 0; i < 40; ++i) {
-    lab.Plan(site, 2, {{ref, 0, 0, 0, 0}});
-    ASSERT_TRUE(Answered(lab, site));
-    done += lab.site(site).last_outcome == kOutcomeDone;
+    injector.Plan(site, 2, {{ref, 0, 0, 0, 0}});
+    ASSERT_TRUE(Answered(injector, site));
+    done += injector.site(site).last_outcome == kOutcomeDone;
   }
   timer = {};
   setitimer(ITIMER_REAL, &timer, nullptr);
@@ -319,41 +320,41 @@ TEST(TeamTest, SignalsOfTheApplicationAreNeitherLostNorHarmful) {
 }
 
 TEST(TeamTest, FaultOfOneMemberLeavesTheOthersRuns) {
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
   // Faults only in the member whose TLS base is lower: cmp %fs:0,%gs:... is overkill; all members fault and all report.
-  uint64_t bad = lab.Raw({0x0f, 0x0b}), count = lab.Count(kUpdate);
+  uint64_t bad = injector.Raw({0x0f, 0x0b}), count = injector.Count(kUpdate);
   Team team(2, 1000);
-  lab.Plan(site, 2, {{bad, 0, 0, 0, 0}, {count, 0, 0, 0, 0}});
-  ASSERT_TRUE(Answered(lab, site));
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeDone);
+  injector.Plan(site, 2, {{bad, 0, 0, 0, 0}, {count, 0, 0, 0, 0}});
+  ASSERT_TRUE(Answered(injector, site));
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeDone);
   for (uint32_t place = 0; place < 2; ++place) {
-    EXPECT_EQ(lab.result(0, place).status, uint32_t{kRunFaulted});
-    EXPECT_EQ(lab.result(1, place).iterations, 1000u);
+    EXPECT_EQ(injector.result(0, place).status, uint32_t{kRunFaulted});
+    EXPECT_EQ(injector.result(1, place).iterations, 1000u);
   }
-  EXPECT_EQ(lab.child().fault_count, 2u);
+  EXPECT_EQ(injector.child().fault_count, 2u);
   EXPECT_TRUE(team.StopAndCheck());
 }
 
 TEST(TeamTest, CensusTellsTheTeam) {
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
   Team team(3, 1000);
-  lab.SetMode(site, kModeCensus);
+  injector.SetMode(site, kModeEntryCount);
   const auto limit = steady_clock::now() + kLongest;
   const auto threads_seen = [&] {
     int seen = 0;
-    for (uint32_t i = 0; i < 8; ++i) seen += lab.record(i).tid != 0 ? 1 : 0;
+    for (uint32_t i = 0; i < 8; ++i) seen += injector.record(i).tid != 0 ? 1 : 0;
     return seen;
   };
   do std::this_thread::sleep_for(milliseconds(50));
   while (threads_seen() < 3 && steady_clock::now() < limit);
-  lab.SetMode(site, kModeIdle);
+  injector.SetMode(site, kModeIdle);
   EXPECT_TRUE(team.StopAndCheck());
   uint64_t low = ~uint64_t{0}, high = 0;
   for (uint32_t i = 0; i < 8; ++i) {
-    uint64_t entries = lab.record(i).entries[site];
-    if (lab.record(i).tid == 0) continue;
+    uint64_t entries = injector.record(i).entries[site];
+    if (injector.record(i).tid == 0) continue;
     low = std::min(low, entries);
     high = std::max(high, entries);
   }
@@ -375,15 +376,15 @@ TEST(TeamTest, IdleEntryCost) {
     return static_cast<double>(best) / kEntries;
   };
   double bare = measure();
-  SelfHosted lab;
-  uint32_t site = lab.Install(kUpdate);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
   double idle = measure();
-  lab.SetMode(site, kModeCensus);
-  double census = measure();
+  injector.SetMode(site, kModeEntryCount);
+  double entry_count = measure();
   printf("entry: bare %.1f, idle %.1f (+%.1f), census %.1f ticks\n", bare, idle, idle - bare,
-         census);
+         entry_count);
   EXPECT_EQ(one[0], 3 * 15 * kEntries);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

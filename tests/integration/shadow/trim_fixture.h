@@ -1,6 +1,6 @@
 // What the tests of narrowed shadows share: memory to leave out, the agent's answer to a leader, a narrowed plan.
-#ifndef TESTS_INTEGRATION_SHADOW_NARROW_FIXTURE_H_
-#define TESTS_INTEGRATION_SHADOW_NARROW_FIXTURE_H_
+#ifndef TESTS_INTEGRATION_SHADOW_TRIM_FIXTURE_H_
+#define TESTS_INTEGRATION_SHADOW_TRIM_FIXTURE_H_
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@
 #include "agent/shadow/forking/memory_areas.h"
 #include "tests/integration/shadow/payload_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr uint64_t kMb = 1 << 20;
 
@@ -68,13 +68,13 @@ inline bool AnyDontFork() {
 }
 
 // Code that reads a word there; its "iterations" are the lowest byte.
-inline uint64_t Look(SelfHosted& lab, uint64_t address) {
+inline uint64_t Look(SelfHosted& injector, uint64_t address) {
   std::vector<uint8_t> code = {0x48, 0xb8};  // mov $address,%rax
   for (int i = 0; i < 8; ++i) code.push_back(static_cast<uint8_t>(address >> 8 * i));
   // movzbl (%rax),%eax; mov %rax,%gs:0
   for (int byte : {0x0f, 0xb6, 0x00, 0x65, 0x48, 0x89, 0x04, 0x25, 0, 0, 0, 0})
     code.push_back(static_cast<uint8_t>(byte));
-  return lab.Raw(code);
+  return injector.Raw(code);
 }
 
 // A program's own child has all of the memory.
@@ -87,43 +87,44 @@ inline int ChildSees(const Ballast& ballast) {
 }
 
 inline void Answer(ShadowPlan& plan, uint32_t answer) {
-  __atomic_store_n(&plan.narrow.answer, NarrowAnswer(plan.generation, answer), __ATOMIC_SEQ_CST);
+  __atomic_store_n(&plan.trim.answer, TrimAnswer(plan.generation, answer), __ATOMIC_SEQ_CST);
 }
 
 // Once both threads are there.
 inline bool LeaderAsks(const ShadowPlan& plan) {
   for (int i = 0; i < 50'000; ++i) {
-    if (__atomic_load_n(&plan.narrow.waiting, __ATOMIC_SEQ_CST) != 0) return true;
+    if (__atomic_load_n(&plan.trim.waiting, __ATOMIC_SEQ_CST) != 0) return true;
     usleep(100);
   }
   return false;
 }
 
-class NarrowTest : public PayloadTest {
+class TrimTest : public PayloadTest {
  protected:
   void SetUp() override {
     PayloadTest::SetUp();
     signal(SIGCHLD, SIG_DFL);  // the tests have children of their own
   }
   // A shadow of two looks, at 1 MB (kept) and 20 MB, without what `ranges` says.
-  ShadowPlan& Plan(SelfHosted& lab, uint32_t site, const Ballast& ballast,
-                   const std::vector<NarrowRange>& ranges) {
-    ShadowPlan& plan = lab.Plan(
-        site, 1, {{Look(lab, ballast.At(1)), 0, 0, 0, 0}, {Look(lab, ballast.At(20)), 0, 0, 0, 0}});
-    plan.flags |= kPlanNarrow;
+  ShadowPlan& Plan(SelfHosted& injector, uint32_t site, const Ballast& ballast,
+                   const std::vector<TrimRange>& ranges) {
+    ShadowPlan& plan = injector.Plan(site, 1,
+                                     {{Look(injector, ballast.At(1)), 0, 0, 0, 0},
+                                      {Look(injector, ballast.At(20)), 0, 0, 0, 0}});
+    plan.flags |= kPlanTrim;
     plan.agent_wait_ns = 20'000'000;
-    plan.narrow.answer = NarrowAnswer(plan.generation, kNarrowGo);
-    plan.narrow.count = static_cast<uint32_t>(ranges.size());
-    std::copy(ranges.begin(), ranges.end(), plan.narrow.ranges);
+    plan.trim.answer = TrimAnswer(plan.generation, kTrimGo);
+    plan.trim.count = static_cast<uint32_t>(ranges.size());
+    std::copy(ranges.begin(), ranges.end(), plan.trim.ranges);
     return plan;
   }
-  void Run(SelfHosted& lab, uint32_t site) {
-    lab.Arm(site);
+  void Run(SelfHosted& injector, uint32_t site) {
+    injector.Arm(site);
     std::vector<double> v = Ramp(100);
     EXPECT_EQ(loop_sum(v.data(), 100), 5050.0);
   }
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_INTEGRATION_SHADOW_NARROW_FIXTURE_H_

@@ -3,15 +3,15 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/integration/shadow/narrow_fixture.h"
+#include "tests/integration/shadow/trim_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Two threads that enter the loop once each, and meet.
-class NarrowTeam {
+class TrimTeam {
  public:
-  explicit NarrowTeam(std::array<std::vector<double>, 2>& arrays) {
+  explicit TrimTeam(std::array<std::vector<double>, 2>& arrays) {
     for (size_t i = 0; i < 2; ++i) {
       threads_[i] = std::thread([this, i, &arrays] {
         while (!go_) std::this_thread::yield();
@@ -34,18 +34,18 @@ class NarrowTeam {
   std::array<std::thread, 2> threads_;
 };
 
-TEST_F(NarrowTest, MembersWaitWhileTheAgentThinks) {
+TEST_F(TrimTest, MembersWaitWhileTheAgentThinks) {
   const Ballast ballast;
-  SelfHosted lab;
-  const uint32_t site = lab.Install(kSum);
+  SelfHosted injector;
+  const uint32_t site = injector.Install(kSum);
   std::array<std::vector<double>, 2> arrays = {Ramp(100), Ramp(100)};
-  ShadowPlan& plan = Plan(lab, site, ballast, {{ballast.At(2), 20 * kMb}});
+  ShadowPlan& plan = Plan(injector, site, ballast, {{ballast.At(2), 20 * kMb}});
   plan.team = 2;
   plan.gather_ns = 1'000'000'000;
   plan.agent_wait_ns = 5'000'000'000;
-  plan.narrow.answer = 0;
-  NarrowTeam team(arrays);
-  lab.Arm(site);
+  plan.trim.answer = 0;
+  TrimTeam team(arrays);
+  injector.Arm(site);
   const std::vector<std::string> before = ballast.Mappings();
   team.Go();
   if (!LeaderAsks(plan)) {
@@ -55,28 +55,28 @@ TEST_F(NarrowTest, MembersWaitWhileTheAgentThinks) {
   usleep(50'000);
   EXPECT_FALSE(team.AnyLeft());
   EXPECT_FALSE(AnyDontFork()) << "nothing is marked before the answer";
-  Answer(plan, kNarrowGo);
+  Answer(plan, kTrimGo);
   EXPECT_EQ(team.Join(), 2 * 5050.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeDone);
-  EXPECT_EQ(lab.child().fault.address, ballast.At(20));
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeDone);
+  EXPECT_EQ(injector.child().fault.address, ballast.At(20));
   EXPECT_EQ(ballast.Mappings(), before);
 }
 
 // A member stays some three seconds; an answer after that finds it gone, or about to go.
-TEST_F(NarrowTest, NoMarksOnceAMemberMayGoOn) {
+TEST_F(TrimTest, NoMarksOnceAMemberMayGoOn) {
   const Ballast ballast;
-  SelfHosted lab;
-  const uint32_t site = lab.Install(kSum);
+  SelfHosted injector;
+  const uint32_t site = injector.Install(kSum);
   std::array<std::vector<double>, 2> arrays = {Ramp(100), Ramp(100)};
-  ShadowPlan& plan = Plan(lab, site, ballast, {{ballast.At(2), 20 * kMb}});
+  ShadowPlan& plan = Plan(injector, site, ballast, {{ballast.At(2), 20 * kMb}});
   plan.team = 2;
   plan.shadow_ns = 1'000'000;
   plan.gather_ns = 1'000'000'000;
   plan.retries = 100;
   plan.agent_wait_ns = 8'000'000'000;
-  plan.narrow.answer = 0;
-  NarrowTeam team(arrays);
-  lab.Arm(site);
+  plan.trim.answer = 0;
+  TrimTeam team(arrays);
+  injector.Arm(site);
   const std::vector<std::string> before = ballast.Mappings();
   team.Go();
   if (!LeaderAsks(plan)) {
@@ -85,44 +85,44 @@ TEST_F(NarrowTest, NoMarksOnceAMemberMayGoOn) {
   }
   for (int i = 0; i < 6000 && !team.AnyLeft(); ++i) usleep(1000);
   EXPECT_TRUE(team.AnyLeft());
-  Answer(plan, kNarrowGo);
+  Answer(plan, kTrimGo);
   EXPECT_EQ(team.Join(), 2 * 5050.0);
-  EXPECT_EQ(lab.site(site).last_outcome, kOutcomeNotNarrowed);
-  EXPECT_EQ(lab.site(site).last_error, kNarrowTooLate);
-  EXPECT_EQ(lab.site(site).shadows, 0u);
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeNotTrimmed);
+  EXPECT_EQ(injector.site(site).last_error, kTrimTooLate);
+  EXPECT_EQ(injector.site(site).shadows, 0u);
   EXPECT_EQ(ballast.Mappings(), before);
 }
 
 // While memory is marked nobody goes on, however late it is.
-TEST_F(NarrowTest, MembersStayAsLongAsThereAreMarks) {
+TEST_F(TrimTest, MembersStayAsLongAsThereAreMarks) {
   const Ballast ballast;
-  SelfHosted lab;
-  const uint32_t site = lab.Install(kSum);
+  SelfHosted injector;
+  const uint32_t site = injector.Install(kSum);
   std::array<std::vector<double>, 2> arrays = {Ramp(100), Ramp(100)};
-  ShadowPlan& plan = Plan(lab, site, ballast, {});
+  ShadowPlan& plan = Plan(injector, site, ballast, {});
   plan.team = 2;
   plan.shadow_ns = 1'000'000;
   plan.gather_ns = 1'000'000'000;
   plan.retries = 100;
   plan.agent_wait_ns = 8'000'000'000;
-  plan.narrow.answer = 0;
-  NarrowTeam team(arrays);
-  lab.Arm(site);
+  plan.trim.answer = 0;
+  TrimTeam team(arrays);
+  injector.Arm(site);
   team.Go();
   if (!LeaderAsks(plan)) {
     team.Join();
     FAIL() << "the two threads did not meet: the machine is too busy";
   }
-  __atomic_store_n(&plan.narrow.marked, uint32_t{1}, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&plan.trim.marked, uint32_t{1}, __ATOMIC_SEQ_CST);
   usleep(3'500'000);  // a member's own time ends after 3 s
   EXPECT_FALSE(team.AnyLeft());
-  __atomic_store_n(&plan.narrow.marked, uint32_t{0}, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&plan.trim.marked, uint32_t{0}, __ATOMIC_SEQ_CST);
   for (int i = 0; i < 2000 && !team.AnyLeft(); ++i) usleep(1000);
   EXPECT_TRUE(team.AnyLeft());
-  Answer(plan, kNarrowNo);
+  Answer(plan, kTrimNo);
   EXPECT_EQ(team.Join(), 2 * 5050.0);
-  EXPECT_EQ(lab.site(site).last_error, kNarrowRefused);
+  EXPECT_EQ(injector.site(site).last_error, kTrimRefused);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 MappingEvent Event(uint64_t start, uint64_t length, uint64_t offset, std::string path) {
@@ -196,4 +196,4 @@ TEST(AddressSpace, ForgetsTheOldestOfTooManyThatAreNoMore) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -12,7 +12,7 @@
 #include "core/base/log.h"
 #include "tests/unit/core/service/flags_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -161,4 +161,4 @@ TEST_F(AgentFlagsTest, TheCommandLineWinsAtAReloadToo) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -4,7 +4,7 @@
 
 #include "tests/unit/agent/fake_code_source.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Counts the addresses of each question; fails, and takes its time, on demand.
@@ -273,4 +273,4 @@ TEST_F(CodeIndexTest, AModuleThatTimesOutGetsAFifthOfTheTimeAtMost) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kHourNs = 3600 * kNsPerSecond;
@@ -107,4 +107,4 @@ TEST_F(DaemonClockTest, AWindowIsToldByTheDaemonsClock) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

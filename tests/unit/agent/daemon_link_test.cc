@@ -9,10 +9,11 @@
 #include <map>
 #include <set>
 
+#include "core/base/mutex.h"
 #include "core/base/version.h"
 #include "core/wire/lease_wire.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // A daemon that ends the stream for one window, as it would for one that it cannot read.
@@ -30,14 +31,14 @@ class PickyDaemon final : public v1::AgentService::Service {
     welcome.mutable_welcome()->set_heartbeat_ms(100);
     welcome.mutable_welcome()->set_unix_ns(unix_ns);
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       ++visits_;
       welcome.mutable_welcome()->set_stored_sequence(taken_.empty() ? 0 : *taken_.rbegin());
     }
     stream->Write(welcome);
     for (const v1::DaemonMessage& order : orders) stream->Write(order);
     while (stream->Read(&message)) {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (message.has_heartbeat()) set_aside_ = message.heartbeat().set_aside_windows();
       if (message.has_clock()) clocks_.push_back(message.clock());
       if (!message.has_window()) continue;
@@ -57,7 +58,7 @@ class PickyDaemon final : public v1::AgentService::Service {
   std::atomic<bool> keeps_leases = false;  // who came last
 
   std::vector<v1::ClockAnswer> AwaitClocks(size_t count, absl::Duration timeout) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto come = [this, count]()
                           ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return clocks_.size() >= count; };
     mutex_.AwaitWithTimeout(absl::Condition(&come), timeout);
@@ -65,26 +66,26 @@ class PickyDaemon final : public v1::AgentService::Service {
   }
 
   bool AwaitSetAside(uint64_t windows, absl::Duration timeout) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto told = [this, windows]()
                           ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return set_aside_ == windows; };
     return mutex_.AwaitWithTimeout(absl::Condition(&told), timeout);
   }
   bool AwaitVisits(int visits, absl::Duration timeout) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto come = [this, visits]()
                           ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return visits_ >= visits; };
     return mutex_.AwaitWithTimeout(absl::Condition(&come), timeout);
   }
   std::set<uint64_t> taken() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return taken_;
   }
 
  private:
   const uint64_t refused_;
   const grpc::StatusCode code_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::set<uint64_t> taken_ ABSL_GUARDED_BY(mutex_);
   uint64_t set_aside_ ABSL_GUARDED_BY(mutex_) = 0;
   int visits_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -96,30 +97,30 @@ class IdleHandler final : public LinkHandler {
   void OnStart(SessionRequest) override {}
   void OnStop(const std::string&) override {}
   void OnMeasure(MeasureOrder order) override {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     orders_.push_back(std::move(order));
   }
   std::vector<MeasureOrder> AwaitOrders(size_t count, absl::Duration timeout) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto come = [this, count]()
                           ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return orders_.size() >= count; };
     mutex_.AwaitWithTimeout(absl::Condition(&come), timeout);
     return orders_;
   }
   void OnClock(const ClockReading& reading) override {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     readings_.push_back(reading);
   }
   void OnLease(const std::string& profile_id, double charge) override {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     charges_[profile_id] = charge;
   }
   std::vector<ClockReading> readings() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return readings_;
   }
   double AwaitCharge(const std::string& profile_id, absl::Duration timeout) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto come = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
       return charges_.contains(profile_id);
     };
@@ -128,10 +129,10 @@ class IdleHandler final : public LinkHandler {
   }
   std::vector<NodeCheck> OnDoctor() override { return {}; }
   AgentHealth Health() override { return {}; }
-  std::vector<SessionNews> LatestNews() override { return {}; }
+  std::vector<SessionUpdate> LatestUpdate() override { return {}; }
 
  private:
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::vector<MeasureOrder> orders_ ABSL_GUARDED_BY(mutex_);
   std::vector<ClockReading> readings_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, double> charges_ ABSL_GUARDED_BY(mutex_);
@@ -276,4 +277,4 @@ TEST_F(DaemonLinkTest, WhatComesAsADryRunIsOne) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -9,7 +9,7 @@
 
 #include "agent/pipeline/code_index.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class FakeClock final : public Clock {
  public:
@@ -67,6 +67,6 @@ inline FunctionFacts LoopyFunction() {
   return function;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_AGENT_FAKE_CODE_SOURCE_H_

@@ -1,11 +1,11 @@
-#include "agent/pipeline/loop_places.h"
+#include "agent/pipeline/loop_sites.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/agent/fake_code_source.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAre;
@@ -74,8 +74,8 @@ class LoopPlacesTest : public ::testing::Test {
             .header = header};
   }
 
-  LoopPlace Place(const MeasureLoop& loop) {
-    return PlaceLoops(image_, {loop}, index_, absl::Seconds(20)).loops.at(0);
+  LoopSite Place(const MeasureLoop& loop) {
+    return LocateLoops(image_, {loop}, index_, absl::Seconds(20)).loops.at(0);
   }
 
   absl::StatusOr<std::unique_ptr<CodeSource>> Open(const RawModule& module) {
@@ -98,7 +98,7 @@ class LoopPlacesTest : public ::testing::Test {
 };
 
 TEST_F(LoopPlacesTest, FindsTheFunctionAndHowFarItWasMoved) {
-  const RankPlaces places = PlaceLoops(image_, {Target()}, index_, absl::Seconds(20));
+  const RankLoops places = LocateLoops(image_, {Target()}, index_, absl::Seconds(20));
   EXPECT_EQ(places.rank, image_.rank);
   ASSERT_EQ(places.loops.size(), size_t{1});
   EXPECT_EQ(places.loops[0].refusal, "");
@@ -116,7 +116,7 @@ TEST_F(LoopPlacesTest, FindsTheFunctionAndHowFarItWasMoved) {
 TEST_F(LoopPlacesTest, CodeInTwoMappingsHasTheBiasOfItsOwn) {
   image_.mappings = {Mapping(0x70000000, 0x1000, 0), Mapping(0x70010000, 0x1000, 0x2000)};
   EXPECT_EQ(Place(Target()).bias, 0x70000000 - 0x400000);
-  const LoopPlace far = Place(Target(0x402140));
+  const LoopSite far = Place(Target(0x402140));
   EXPECT_EQ(far.refusal, "");
   EXPECT_EQ(far.bias, 0x70010000 - 0x402000);
   EXPECT_EQ(far.function.low, 0x402100u);
@@ -183,8 +183,8 @@ TEST_F(LoopPlacesTest, AHeaderInNoFunctionIsSaidToBe) {
 }
 
 TEST_F(LoopPlacesTest, OneLoopThatIsNotThereLeavesTheOthersInOrder) {
-  const RankPlaces places =
-      PlaceLoops(image_, {Target(0x402140), Target(0x400800), Target()}, index_, absl::Seconds(20));
+  const RankLoops places = LocateLoops(image_, {Target(0x402140), Target(0x400800), Target()},
+                                       index_, absl::Seconds(20));
   ASSERT_EQ(places.loops.size(), size_t{3});
   EXPECT_EQ(places.loops[0].function.low, 0x402100u);
   EXPECT_NE(places.loops[1].refusal, "");
@@ -194,8 +194,8 @@ TEST_F(LoopPlacesTest, OneLoopThatIsNotThereLeavesTheOthersInOrder) {
 // All loops of a rank together wait no longer than they are given.
 TEST_F(LoopPlacesTest, TheTimeoutIsForAllLoopsTogether) {
   slow_ = true;
-  PlaceLoops(image_, {Target(), Target(0x402140), Target(0x400800), Target(0x400900)}, index_,
-             absl::Seconds(5));
+  LocateLoops(image_, {Target(), Target(0x402140), Target(0x400800), Target(0x400900)}, index_,
+              absl::Seconds(5));
   // Each question takes 2 s; the first is about where the mapping begins.
   ASSERT_GE(timeouts_.size(), size_t{3});
   EXPECT_EQ(timeouts_[0], absl::Seconds(5));
@@ -204,9 +204,9 @@ TEST_F(LoopPlacesTest, TheTimeoutIsForAllLoopsTogether) {
 }
 
 TEST_F(LoopPlacesTest, NoLoopsNoQuestions) {
-  EXPECT_TRUE(PlaceLoops(image_, {}, index_, absl::Seconds(5)).loops.empty());
+  EXPECT_TRUE(LocateLoops(image_, {}, index_, absl::Seconds(5)).loops.empty());
   EXPECT_TRUE(opened_.empty());
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST_F(RankChangesTest, BeyondTheFirstTheyAreCounted) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

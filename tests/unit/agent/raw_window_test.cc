@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
-RawPlace InModule(uint32_t module, uint64_t offset) {
-  return {.kind = RawPlace::Kind::kModule, .module = module, .file_offset = offset};
+RawLocation InModule(uint32_t module, uint64_t offset) {
+  return {.kind = RawLocation::Kind::kModule, .module = module, .file_offset = offset};
 }
 
 TEST(WindowBuilder, CountsByThreadAndPlace) {
@@ -18,7 +18,7 @@ TEST(WindowBuilder, CountsByThreadAndPlace) {
   builder.Count({0, 10, 10}, InModule(index, 0x100), 5);
   builder.Count({0, 10, 10}, InModule(index, 0x100), 7);
   builder.Count({0, 10, 11}, InModule(index, 0x100), 1);
-  builder.Count({0, 10, 10}, {.kind = RawPlace::Kind::kKernel}, 3);
+  builder.Count({0, 10, 10}, {.kind = RawLocation::Kind::kKernel}, 3);
   const RawWindow window = builder.Take();
   EXPECT_EQ(window.modules.size(), 1u);
   EXPECT_EQ(window.threads.size(), 2u);
@@ -66,9 +66,10 @@ TEST(WindowBuilder, StacksBeyondTheBoundAreCounted) {
 
 TEST(WindowBuilder, ThreadsAreBounded) {
   WindowBuilder builder;
-  const RawPlace kernel{.kind = RawPlace::Kind::kKernel};
+  const RawLocation kernel{.kind = RawLocation::Kind::kKernel};
   builder.accounting().seen = kMaxRawThreads + 2;
-  for (size_t i = 0; i < kMaxRawThreads; ++i) builder.Count({0, 1, static_cast<int32_t>(i + 1)}, kernel, 1);
+  for (size_t i = 0; i < kMaxRawThreads; ++i)
+    builder.Count({0, 1, static_cast<int32_t>(i + 1)}, kernel, 1);
   builder.Count({0, 1, static_cast<int32_t>(kMaxRawThreads + 1)}, kernel, 1);  // one too many
   builder.Count({0, 1, 1}, kernel, 1);                                         // known
   const RawWindow window = builder.Take();
@@ -78,4 +79,4 @@ TEST(WindowBuilder, ThreadsAreBounded) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAre;
@@ -76,4 +76,4 @@ TEST_F(RefusalsTest, ManyAreNotAllNamed) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kUsual = 32;
@@ -15,31 +15,37 @@ TEST(RefusedWindows, GivesTheWindowUpThatWasAloneThreeTimes) {
   EXPECT_EQ(refused.Ahead(0, kUsual), 1u);
   EXPECT_EQ(refused.Ahead(20, kUsual), 1u) << "20 itself must be alone too";
   EXPECT_EQ(refused.Ahead(21, kUsual), kUsual);
-  EXPECT_FALSE(refused.Ended(kBadMessage, {.oldest = 7, .sent = 7}).has_value());  // 5 and 6 were fine
+  EXPECT_FALSE(
+      refused.Ended(kBadMessage, {.oldest = 7, .sent = 7}).has_value());  // 5 and 6 were fine
   EXPECT_FALSE(refused.Ended(kTooLarge, {.oldest = 7, .sent = 7}).has_value());
   EXPECT_EQ(refused.Ended(kBadMessage, {.oldest = 7, .sent = 7}), 7u);
 }
 
 TEST(RefusedWindows, AnotherWindowBeginsAnew) {
   RefusedWindows refused;
-  for (int i = 0; i < 2; ++i) EXPECT_FALSE(refused.Ended(kBadMessage, {.oldest = 7, .sent = 7}).has_value());
-  for (int i = 0; i < 2; ++i) EXPECT_FALSE(refused.Ended(kBadMessage, {.oldest = 8, .sent = 8}).has_value());
+  for (int i = 0; i < 2; ++i)
+    EXPECT_FALSE(refused.Ended(kBadMessage, {.oldest = 7, .sent = 7}).has_value());
+  for (int i = 0; i < 2; ++i)
+    EXPECT_FALSE(refused.Ended(kBadMessage, {.oldest = 8, .sent = 8}).has_value());
   EXPECT_EQ(refused.Ended(kBadMessage, {.oldest = 8, .sent = 8}), 8u);
 }
 
 TEST(RefusedWindows, OtherEndsBlameNobody) {
   RefusedWindows refused;
   for (int i = 0; i < 100; ++i) {
-    for (const absl::Status& why : {absl::UnavailableError(""), absl::AbortedError(""), absl::OkStatus(),
-                                    absl::PermissionDeniedError(""), absl::DeadlineExceededError("")}) {
+    for (const absl::Status& why :
+         {absl::UnavailableError(""), absl::AbortedError(""), absl::OkStatus(),
+          absl::PermissionDeniedError(""), absl::DeadlineExceededError("")}) {
       EXPECT_FALSE(refused.Ended(why, {.oldest = 7, .sent = 7}).has_value());
     }
-    EXPECT_FALSE(refused.Ended(kTooLarge, {.oldest = 7, .sent = 0}).has_value());  // refused at the door
-    EXPECT_FALSE(refused.Ended(kBadMessage, {.oldest = 0, .sent = 9}).has_value());  // the spool is empty
+    EXPECT_FALSE(
+        refused.Ended(kTooLarge, {.oldest = 7, .sent = 0}).has_value());  // refused at the door
+    EXPECT_FALSE(
+        refused.Ended(kBadMessage, {.oldest = 0, .sent = 9}).has_value());  // the spool is empty
     EXPECT_FALSE(refused.Ended(kBadMessage, {.oldest = 7, .sent = 7, .stored = 7}).has_value());
   }
   EXPECT_EQ(refused.Ahead(1, kUsual), kUsual);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

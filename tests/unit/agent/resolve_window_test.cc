@@ -9,7 +9,7 @@
 #include "agent/pipeline/read_budget.h"
 #include "tests/unit/agent/fake_code_source.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class ResolveWindowTest : public testing::Test {
@@ -33,7 +33,7 @@ class ResolveWindowTest : public testing::Test {
     raw.modules = {module};
     raw.threads = {{0, 1, 1}};
     raw.rows = {
-        {0, {.kind = RawPlace::Kind::kModule, .module = 0, .file_offset = file_offset}, 2, 20}};
+        {0, {.kind = RawLocation::Kind::kModule, .module = 0, .file_offset = file_offset}, 2, 20}};
     Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
     EXPECT_EQ(window.rows.size(), 1u);
     EXPECT_EQ(window.rows[0].samples, 2u);
@@ -68,7 +68,7 @@ TEST_F(ResolveWindowTest, LinesAreReadOfTheProgramAndWhereManySamplesAre) {
     const auto index = static_cast<uint32_t>(raw.modules.size());
     raw.modules.push_back(module);
     raw.rows.push_back({0,
-                        {.kind = RawPlace::Kind::kModule, .module = index, .file_offset = 0x144},
+                        {.kind = RawLocation::Kind::kModule, .module = index, .file_offset = 0x144},
                         samples,
                         samples});
   };
@@ -119,7 +119,7 @@ TEST_F(ResolveWindowTest, AddressesOfOneLoopBecomeOneRow) {
   raw.threads = {{0, 1, 1}};
   for (uint64_t offset : {0x140u, 0x144u, 0x15fu})
     raw.rows.push_back(
-        {0, {.kind = RawPlace::Kind::kModule, .module = 0, .file_offset = offset}, 1, 10});
+        {0, {.kind = RawLocation::Kind::kModule, .module = 0, .file_offset = offset}, 1, 10});
   const Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
   ASSERT_EQ(window.rows.size(), 1u);
   EXPECT_EQ(window.rows[0].samples, 3u);
@@ -132,10 +132,10 @@ TEST_F(ResolveWindowTest, StacksBecomeNamesOutermostFirst) {
   module.key.path = "/app";
   module.kind = ModuleKind::kProgram;
   raw.modules = {module};
-  raw.stacks = {
-      {3,
-       {{.kind = RawPlace::Kind::kKernel}, {.kind = RawPlace::Kind::kModule, .file_offset = 0x144}},
-       5}};
+  raw.stacks = {{3,
+                 {{.kind = RawLocation::Kind::kKernel},
+                  {.kind = RawLocation::Kind::kModule, .file_offset = 0x144}},
+                 5}};
   const Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
   ASSERT_EQ(window.stacks.size(), 1u);
   ASSERT_EQ(window.stacks[0].frames.size(), 2u);
@@ -166,7 +166,7 @@ TEST(ResolveWindowBudget, ModulesThatTheTimeDoesNotSufficeForAreNotReadAndNotOpe
       RawModule module;
       module.key.path = path;
       raw.rows.push_back({0,
-                          {.kind = RawPlace::Kind::kModule,
+                          {.kind = RawLocation::Kind::kModule,
                            .module = static_cast<uint32_t>(raw.modules.size()),
                            .file_offset = 0x144},
                           1,
@@ -242,4 +242,4 @@ TEST(FoldLightLocations, KeepsTotalsPerCategoryAndThread) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/synchronization/notification.h"
+#include "core/base/notification.h"
 #include "tests/unit/agent/fake_code_source.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -27,11 +27,11 @@ class FakeExperimenter final : public Experimenter {
   explicit FakeExperimenter(ExperimenterLog* log) : log_(log) {}
   void Begin(ExperimentRequest request) override { log_->begun.push_back(std::move(request)); }
   void Revise(ExperimentRequest request) override { log_->revised.push_back(std::move(request)); }
-  ExperimentNews Take() override {
+  ExperimentUpdate Take() override {
     ++log_->taken;
-    ExperimentNews news;
-    news.measurements.resize(static_cast<size_t>(log_->taken));
-    return news;
+    ExperimentUpdate update;
+    update.measurements.resize(static_cast<size_t>(log_->taken));
+    return update;
   }
   void End() override { ++log_->ended; }
   std::optional<uint64_t> OriginalAddress(int32_t pid, uint64_t address) const override {
@@ -105,14 +105,14 @@ class SessionExperimentTest : public ::testing::Test {
 
   // Until the resolver has done all it was asked so far.
   void AwaitResolver() {
-    absl::Notification done;
+    Notification done;
     ASSERT_TRUE(resolver_->Post([&](CodeIndex&) { done.Notify(); }));
     ASSERT_TRUE(done.WaitForNotificationWithTimeout(kPatience));
   }
 
   // The resolver stands still until Release.
   void Block() {
-    absl::Notification stands;
+    Notification stands;
     ASSERT_TRUE(resolver_->Post([&stands, this](CodeIndex&) {
       stands.Notify();
       release_.WaitForNotificationWithTimeout(kPatience);
@@ -133,7 +133,7 @@ class SessionExperimentTest : public ::testing::Test {
   FakeClock clock_;
   int lookups_ = 0;
   ExperimenterLog log_;
-  absl::Notification release_;
+  Notification release_;
   std::unique_ptr<Resolver> resolver_;
   std::unique_ptr<SessionExperiment> experiment_;
 };
@@ -157,7 +157,7 @@ TEST_F(SessionExperimentTest, BeginsOnceTheLoopsAreFound) {
   EXPECT_EQ(request.end_ns, 9);
   ASSERT_THAT(request.ranks, SizeIs(2));
   for (int32_t rank = 0; rank < 2; ++rank) {
-    const RankPlaces& places = request.ranks[static_cast<size_t>(rank)];
+    const RankLoops& places = request.ranks[static_cast<size_t>(rank)];
     EXPECT_EQ(places.rank.pid, 100 + rank);
     ASSERT_THAT(places.loops, SizeIs(2));
     EXPECT_EQ(places.loops[0].function.name, "kernel");
@@ -274,7 +274,7 @@ TEST_F(SessionExperimentTest, LooksAgainWhenTheResolverHasNoRoom) {
   experiment_->Advance();
   EXPECT_FALSE(experiment_->active());
   Release();
-  absl::Notification done;
+  Notification done;
   while (!resolver_->Post([&](CodeIndex&) { done.Notify(); })) {
   }
   ASSERT_TRUE(done.WaitForNotificationWithTimeout(kPatience));
@@ -369,4 +369,4 @@ TEST_F(SessionExperimentTest, TheResolverMayOutliveTheSession) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "agent/pipeline/session.h"
+#include "core/base/mutex.h"
 #include "tests/unit/agent/fake_code_source.h"
 #include "tests/unit/procfs/fake_proc.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Says what the script tells it to say at each Drain.
 class FakeSampleSource final : public SampleSource {
@@ -56,13 +56,13 @@ class FakeSampleSource final : public SampleSource {
 
 class RecordingOutput final : public SessionOutput {
  public:
-  void OnNews(const SessionNews& item) override {
-    absl::MutexLock lock(&mutex);
-    news.push_back(item);
-    if (on_news) on_news(item);
+  void OnUpdate(const SessionUpdate& item) override {
+    MutexLock lock(&mutex);
+    update.push_back(item);
+    if (on_update) on_update(item);
   }
   absl::StatusOr<uint64_t> OnWindow(Window window) override {
-    absl::MutexLock lock(&mutex);
+    MutexLock lock(&mutex);
     if (refuse) return absl::ResourceExhaustedError("the spool is full");
     windows.push_back(std::move(window));
     return windows.size();
@@ -74,17 +74,17 @@ class RecordingOutput final : public SessionOutput {
   }
   std::string AllNotices() const {
     std::string all;
-    for (const SessionNews& item : news) {
+    for (const SessionUpdate& item : update) {
       for (const Notice& notice : item.notices) all += notice.text + "\n";
     }
     return all;
   }
 
-  absl::Mutex mutex;
-  std::vector<SessionNews> news;
+  Mutex mutex;
+  std::vector<SessionUpdate> update;
   std::vector<Window> windows;
   bool refuse = false;  // every window
-  std::function<void(const SessionNews&)> on_news;
+  std::function<void(const SessionUpdate&)> on_update;
 };
 
 class SessionTest : public testing::Test {
@@ -156,6 +156,6 @@ class SessionTest : public testing::Test {
   SessionRequest request_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_AGENT_SESSION_FIXTURE_H_

@@ -1,8 +1,8 @@
 // A session that is ordered to measure loops, in a profile and in a dry run.
-#include "absl/synchronization/notification.h"
+#include "core/base/notification.h"
 #include "tests/unit/agent/session_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using Phase = NodeProgress::Phase;
@@ -16,19 +16,19 @@ class FakeExperimenter final : public Experimenter {
     finished_ = request.plan.dry_run;
     LoopMeasurement loop;
     loop.loop_id = "loop";
-    news_.measurements = {loop};
-    news_.stops = 3;
-    news_.stop_ns = 7'000'000;
+    update_.measurements = {loop};
+    update_.stops = 3;
+    update_.stop_ns = 7'000'000;
     begun_->push_back(std::move(request));
   }
-  ExperimentNews Take() override { return std::exchange(news_, {}); }
+  ExperimentUpdate Take() override { return std::exchange(update_, {}); }
   void End() override {}
   bool Finished() const override { return finished_; }
   std::optional<uint64_t> OriginalAddress(int32_t, uint64_t) const override { return {}; }
 
  private:
   std::vector<ExperimentRequest>* const begun_;
-  ExperimentNews news_;
+  ExperimentUpdate update_;
   bool finished_ = false;
 };
 
@@ -38,7 +38,7 @@ class OrderedSessionTest : public SessionTest {
     tools_.make_experimenter = [this] { return std::make_unique<FakeExperimenter>(&begun_); };
     // Time passes when the resolver has done what it was asked.
     tools_.sleep = [this](int64_t ns) {
-      absl::Notification done;
+      Notification done;
       if (resolver_.Post([&done](CodeIndex&) { done.Notify(); })) done.WaitForNotification();
       clock_.now_ns += ns;
     };
@@ -69,7 +69,7 @@ TEST_F(OrderedSessionTest, ADryRunEndsWhenEverythingIsKnown) {
   ASSERT_EQ(begun_.size(), 1u);
   EXPECT_TRUE(begun_[0].plan.dry_run);
   EXPECT_LT(CoveredNs(), request_.remaining_ns / 2);
-  EXPECT_EQ(output_.news.back().phase, Phase::kFinished);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFinished);
   size_t measurements = 0;
   for (const Window& window : output_.windows) measurements += window.measurements.size();
   EXPECT_EQ(measurements, 1u);
@@ -95,7 +95,7 @@ TEST_F(OrderedSessionTest, ADryRunThatNobodyMayAnswerEndsToo) {
   tools_.make_experimenter = nullptr;
   RunWith(true);
   EXPECT_LT(CoveredNs(), request_.remaining_ns / 2);
-  EXPECT_EQ(output_.news.back().phase, Phase::kFinished);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFinished);
 }
 
 TEST_F(OrderedSessionTest, ADryRunStaysOneWhateverTheOrderSays) {
@@ -106,4 +106,4 @@ TEST_F(OrderedSessionTest, ADryRunStaysOneWhateverTheOrderSays) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -5,7 +5,7 @@
 
 #include "tests/unit/agent/session_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class SessionRateTest : public SessionTest {
@@ -53,4 +53,4 @@ TEST_F(SessionRateTest, WhatTheAgentNeedsToBeginIsNoReason) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,9 +1,10 @@
 #include "agent/pipeline/session_table.h"
 
-#include "absl/synchronization/notification.h"
+#include "core/base/mutex.h"
+#include "core/base/notification.h"
 #include "tests/unit/agent/session_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using Phase = NodeProgress::Phase;
@@ -11,35 +12,35 @@ using testing::HasSubstr;
 
 TEST_F(SessionTest, TheTableAnswersARepeatedStartOfAFinishedSessionInsteadOfMeasuringAgain) {
   SessionTable table(tools_, &output_);
-  output_.on_news = [&](const SessionNews& news) { table.Remember(news); };
-  SessionNews finished;
+  output_.on_update = [&](const SessionUpdate& update) { table.Remember(update); };
+  SessionUpdate finished;
   finished.profile_id = request_.profile_id;
   finished.phase = Phase::kFinished;
   finished.last_sequence = 9;
   table.Remember(finished);
   table.Start(request_);
-  ASSERT_EQ(output_.news.size(), 1u);
-  EXPECT_EQ(output_.news[0].phase, Phase::kFinished);
-  EXPECT_EQ(output_.news[0].last_sequence, 9u);
+  ASSERT_EQ(output_.update.size(), 1u);
+  EXPECT_EQ(output_.update[0].phase, Phase::kFinished);
+  EXPECT_EQ(output_.update[0].last_sequence, 9u);
   EXPECT_EQ(table.running(), 0);
   table.EndAll();
 }
 
 TEST_F(SessionTest, OneSessionTooManyIsRefusedAndTheOthersGoOn) {
-  absl::Notification go_on;
+  Notification go_on;
   tools_.sleep = [&](int64_t) { go_on.WaitForNotification(); };
   // Sessions run in threads of their own: each needs its own script.
-  absl::Mutex mutex;
+  Mutex mutex;
   std::vector<std::unique_ptr<FakeSampleSource::Script>> scripts;
   tools_.open_source = [&](const ProfileSpec&, const Discovery&) -> absl::StatusOr<OpenedSource> {
-    absl::MutexLock lock(&mutex);
+    MutexLock lock(&mutex);
     scripts.push_back(std::make_unique<FakeSampleSource::Script>());
     OpenedSource opened;
     opened.source = std::make_unique<FakeSampleSource>(*scripts.back());
     return opened;
   };
   SessionTable table(tools_, &output_);
-  output_.on_news = [&](const SessionNews& news) { table.Remember(news); };
+  output_.on_update = [&](const SessionUpdate& update) { table.Remember(update); };
   for (size_t i = 0; i <= SessionTable::kMaxSessions; ++i) {
     request_.profile_id = "p-" + std::to_string(i);
     request_.spec.target.pids = {static_cast<int32_t>(5000 + i)};
@@ -48,7 +49,7 @@ TEST_F(SessionTest, OneSessionTooManyIsRefusedAndTheOthersGoOn) {
   }
   EXPECT_EQ(table.running(), static_cast<int>(SessionTable::kMaxSessions));
   {
-    absl::MutexLock lock(&output_.mutex);
+    MutexLock lock(&output_.mutex);
     EXPECT_THAT(output_.AllNotices(), HasSubstr("already runs 16 profiles"));
   }
   for (size_t i = 0; i < SessionTable::kMaxSessions; ++i) table.Stop("p-" + std::to_string(i));
@@ -58,4 +59,4 @@ TEST_F(SessionTest, OneSessionTooManyIsRefusedAndTheOthersGoOn) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

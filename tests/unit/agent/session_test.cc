@@ -2,7 +2,7 @@
 
 #include "tests/unit/agent/session_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using Phase = NodeProgress::Phase;
@@ -29,9 +29,9 @@ TEST_F(SessionTest, ARankIsCountedAsLongAsItLives) {
 TEST_F(SessionTest, SamplesUntilTheTimeIsOverAndHandsOverAllWindows) {
   script_.on_drain = [](SampleSink& sink, int) { sink.OnSample(At(0x400144)); };
   Run();
-  EXPECT_EQ(output_.news.back().phase, Phase::kFinished) << output_.AllNotices();
-  EXPECT_EQ(output_.news.back().last_sequence, output_.windows.size());
-  EXPECT_TRUE(output_.news.back().first_sample);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFinished) << output_.AllNotices();
+  EXPECT_EQ(output_.update.back().last_sequence, output_.windows.size());
+  EXPECT_TRUE(output_.update.back().first_sample);
   EXPECT_GE(output_.windows.size(), 3u);
   int64_t covered_ns = 0;
   for (const Window& window : output_.windows) {
@@ -52,12 +52,12 @@ TEST_F(SessionTest, SaysThatTheClockOfItsNodeIsOff) {
   for (const auto& [ahead_ns, words] :
        std::map<int64_t, std::string>{{3600 * kNsPerSecond, "3600 s ahead of perfd's"},
                                       {-90 * kNsPerSecond, "90 s behind perfd's"}}) {
-    output_.news.clear();
+    output_.update.clear();
     request_.clock_ahead_ns = ahead_ns;
     Run();
     EXPECT_THAT(output_.AllNotices(), HasSubstr(words));
-    ASSERT_FALSE(output_.news.front().notices.empty());
-    EXPECT_EQ(output_.news.front().notices[0].severity, Notice::Severity::kInfo);
+    ASSERT_FALSE(output_.update.front().notices.empty());
+    EXPECT_EQ(output_.update.front().notices[0].severity, Notice::Severity::kInfo);
   }
 }
 
@@ -91,7 +91,7 @@ TEST_F(SessionTest, ARankThatEndsEndsTheSessionAndIsSaid) {
     if (drain == 12) proc_.Remove(kPid);
   };
   Run();
-  EXPECT_EQ(output_.news.back().phase, Phase::kFinished);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFinished);
   EXPECT_THAT(output_.AllNotices(), HasSubstr("rank 0 (app) ended "));
   EXPECT_THAT(script_.removed, testing::Contains(kPid));
   EXPECT_GE(output_.Total().kept, 12u);
@@ -181,14 +181,14 @@ TEST_F(SessionTest, ASuspendedSessionTellsWhatItLost) {
   };
   session.Run();
   EXPECT_THAT(output_.AllNotices(), HasSubstr("samples of node node1 are in no window"));
-  EXPECT_FALSE(output_.news.back().notices.empty());
-  EXPECT_EQ(output_.news.back().phase, Phase::kSampling) << "another agent goes on";
+  EXPECT_FALSE(output_.update.back().notices.empty());
+  EXPECT_EQ(output_.update.back().phase, Phase::kSampling) << "another agent goes on";
 }
 
 TEST_F(SessionTest, ARankOfAnotherProfileIsRefused) {
   tools_.claim_pids = [](const std::vector<int32_t>& pids) { return pids; };
   Run();
-  EXPECT_EQ(output_.news.back().phase, Phase::kFailed);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFailed);
   EXPECT_THAT(output_.AllNotices(), HasSubstr("already measured by another profile"));
   EXPECT_TRUE(script_.added.empty());
 }
@@ -196,7 +196,7 @@ TEST_F(SessionTest, ARankOfAnotherProfileIsRefused) {
 TEST_F(SessionTest, ARankOfAnotherUserIsRefused) {
   request_.requester.uid = 1001;
   Run();
-  EXPECT_EQ(output_.news.back().phase, Phase::kFailed);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFailed);
   EXPECT_TRUE(script_.added.empty());
   EXPECT_TRUE(output_.windows.empty());
 }
@@ -204,7 +204,7 @@ TEST_F(SessionTest, ARankOfAnotherUserIsRefused) {
 TEST_F(SessionTest, PerfForbiddenIsSaidWithTheRemedyOfTheSource) {
   script_.add_status = absl::PermissionDeniedError("set kernel.perf_event_paranoid to 2");
   Run();
-  EXPECT_EQ(output_.news.back().phase, Phase::kFailed);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFailed);
   EXPECT_THAT(output_.AllNotices(), HasSubstr("kernel.perf_event_paranoid"));
 }
 
@@ -216,8 +216,8 @@ TEST_F(SessionTest, ASuspendedSessionHandsOverWindowsButTellsNoEnd) {
   };
   session.Run();
   EXPECT_GE(output_.Total().kept, 9u);
-  for (const SessionNews& news : output_.news) EXPECT_LT(news.phase, Phase::kAnalyzing);
+  for (const SessionUpdate& update : output_.update) EXPECT_LT(update.phase, Phase::kAnalyzing);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

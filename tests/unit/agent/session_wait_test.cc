@@ -5,7 +5,7 @@
 
 #include "tests/unit/agent/session_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using Phase = NodeProgress::Phase;
@@ -23,7 +23,7 @@ class SessionWaitTest : public SessionTest {
       if (on_rest_) on_rest_(++rests_);
     };
     // A look that costs nothing is followed by one rest: rests count looks, whatever the machine.
-    tools_.cpu_ns = [this] { return cpu_ns_ += look_cost_ns_; };
+    tools_.cpu_ns = [this] { return cpu_ns_ += probe_cost_ns_; };
   }
 
   // Of a job without MPI that Slurm does not run.
@@ -50,24 +50,25 @@ class SessionWaitTest : public SessionTest {
   // How often a notice says this.
   int Told(const std::string& text) const {
     int count = 0;
-    for (const SessionNews& news : output_.news) {
-      for (const Notice& notice : news.notices)
+    for (const SessionUpdate& update : output_.update) {
+      for (const Notice& notice : update.notices)
         count += notice.text.find(text) != std::string::npos ? 1 : 0;
     }
     return count;
   }
   bool AnyFailure() const {
-    return std::any_of(output_.news.begin(), output_.news.end(), [](const SessionNews& news) {
-      return std::any_of(news.notices.begin(), news.notices.end(), [](const Notice& notice) {
-        return notice.severity != Notice::Severity::kInfo;
-      });
-    });
+    return std::any_of(
+        output_.update.begin(), output_.update.end(), [](const SessionUpdate& update) {
+          return std::any_of(
+              update.notices.begin(), update.notices.end(),
+              [](const Notice& notice) { return notice.severity != Notice::Severity::kInfo; });
+        });
   }
 
   std::function<void(int rest)> on_rest_;
   int rests_ = 0;
   uint64_t cpu_ns_ = 0;
-  uint64_t look_cost_ns_ = 0;
+  uint64_t probe_cost_ns_ = 0;
 };
 
 TEST_F(SessionWaitTest, SamplesFromTheFirstProgramOn) {
@@ -76,8 +77,8 @@ TEST_F(SessionWaitTest, SamplesFromTheFirstProgramOn) {
   };
   script_.on_drain = [](SampleSink& sink, int) { sink.OnSample(At(0x400144)); };
   Run();
-  EXPECT_EQ(output_.news.front().phase, Phase::kDiscovering);
-  EXPECT_EQ(output_.news.back().phase, Phase::kFinished) << output_.AllNotices();
+  EXPECT_EQ(output_.update.front().phase, Phase::kDiscovering);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFinished) << output_.AllNotices();
   int64_t covered_ns = 0;
   for (const Window& window : output_.windows) covered_ns += window.duration_ns;
   EXPECT_EQ(covered_ns, request_.remaining_ns);  // waiting does not count
@@ -109,7 +110,7 @@ TEST_F(SessionWaitTest, NorIsAProgramThatEndsAtOnce) {
 TEST_F(SessionWaitTest, AProgramIsLookedForTwiceHoweverLittleTimeIsLeft) {
   AddJobProcess(kPid);
   request_.wait_ns = kNsPerSecond;
-  look_cost_ns_ = 30 * kNsPerMs;  // the rest after it is the longest: 5 s
+  probe_cost_ns_ = 30 * kNsPerMs;  // the rest after it is the longest: 5 s
   Run();
   EXPECT_EQ(script_.added, std::vector<int32_t>{kPid});
   EXPECT_FALSE(output_.windows.empty());
@@ -117,17 +118,17 @@ TEST_F(SessionWaitTest, AProgramIsLookedForTwiceHoweverLittleTimeIsLeft) {
 
 TEST_F(SessionWaitTest, AndNoMoreThanTwice) {
   request_.wait_ns = kNsPerSecond;
-  look_cost_ns_ = 30 * kNsPerMs;
+  probe_cost_ns_ = 30 * kNsPerMs;
   Run();
-  EXPECT_EQ(output_.news.back().phase, Phase::kFinished);
-  EXPECT_EQ(cpu_ns_, 4 * look_cost_ns_) << "the CPU is read before and after each";
+  EXPECT_EQ(output_.update.back().phase, Phase::kFinished);
+  EXPECT_EQ(cpu_ns_, 4 * probe_cost_ns_) << "the CPU is read before and after each";
 }
 
 TEST_F(SessionWaitTest, WhenTheTimeIsOverNothingWasFound) {
   Run();
-  EXPECT_EQ(output_.news.back().phase, Phase::kFinished);
-  EXPECT_EQ(output_.news.back().last_sequence, 0u);
-  EXPECT_TRUE(output_.news.back().ranks.empty());
+  EXPECT_EQ(output_.update.back().phase, Phase::kFinished);
+  EXPECT_EQ(output_.update.back().last_sequence, 0u);
+  EXPECT_TRUE(output_.update.back().ranks.empty());
   EXPECT_TRUE(output_.windows.empty());
   EXPECT_GE(clock_.now_ns, request_.wait_ns);
 }
@@ -138,7 +139,7 @@ TEST_F(SessionWaitTest, TheEndOfTheJobEndsTheWaiting) {
     if (rest == 8) session.Stop();
   };
   session.Run();
-  EXPECT_EQ(output_.news.back().phase, Phase::kFinished);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFinished);
   EXPECT_EQ(rests_, 8);
 }
 
@@ -148,7 +149,7 @@ TEST_F(SessionWaitTest, ASessionThatIsSuspendedSaysNoEnd) {
     if (rest == 8) session.Suspend();
   };
   session.Run();
-  EXPECT_EQ(output_.news.back().phase, Phase::kDiscovering);
+  EXPECT_EQ(output_.update.back().phase, Phase::kDiscovering);
 }
 
 TEST_F(SessionWaitTest, BetweenTwoStepsOfTheJobItGoesOn) {
@@ -211,7 +212,7 @@ TEST_F(SessionWaitTest, AProgramThatEndsWhileItIsAddedIsWaitedOver) {
   };
   Run();
   EXPECT_EQ(opened, 2);
-  EXPECT_EQ(output_.news.back().phase, Phase::kFinished) << output_.AllNotices();
+  EXPECT_EQ(output_.update.back().phase, Phase::kFinished) << output_.AllNotices();
   EXPECT_FALSE(output_.windows.empty());
   EXPECT_EQ(output_.AllNotices().find("cannot be sampled"), std::string::npos);
 }
@@ -229,7 +230,7 @@ TEST_F(SessionWaitTest, SoIsOneThatEndsBeforeTheSourceIsOpen) {
   };
   Run();
   EXPECT_EQ(opened, 2);
-  EXPECT_EQ(output_.news.back().phase, Phase::kFinished) << output_.AllNotices();
+  EXPECT_EQ(output_.update.back().phase, Phase::kFinished) << output_.AllNotices();
   EXPECT_FALSE(output_.windows.empty());
   EXPECT_EQ(Told("no such process"), 0);
 }
@@ -243,7 +244,7 @@ TEST_F(SessionWaitTest, WhatCannotBeOpenedForAProgramThatLivesIsSaidAfterThreeTr
   };
   Run();
   EXPECT_EQ(opened, 3);
-  EXPECT_EQ(output_.news.back().phase, Phase::kFailed);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFailed);
   EXPECT_EQ(Told("no such event"), 1);
   EXPECT_LT(clock_.now_ns, 10 * kNsPerSecond);
 }
@@ -336,13 +337,14 @@ TEST_F(SessionWaitTest, WhatIsRefusedWhileItWaitsIsToldOnceAndAtOnce) {
   request_.remaining_ns = request_.spec.duration_ns = 10 * kNsPerSecond;
   Run();
   EXPECT_EQ(Told("process 200 (app) is a 32-bit program"), 1);
-  const auto told = std::find_if(output_.news.begin(), output_.news.end(),
-                                 [](const SessionNews& news) { return !news.notices.empty(); });
-  ASSERT_NE(told, output_.news.end());
+  const auto told =
+      std::find_if(output_.update.begin(), output_.update.end(),
+                   [](const SessionUpdate& update) { return !update.notices.empty(); });
+  ASSERT_NE(told, output_.update.end());
   EXPECT_EQ(told->phase, Phase::kDiscovering);
   EXPECT_EQ(told->notices[0].severity, Notice::Severity::kError);
   EXPECT_EQ(told->notices[0].pid, 200);
-  EXPECT_EQ(output_.news.back().phase, Phase::kFinished);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFinished);
 }
 
 TEST_F(SessionWaitTest, WhatIsRefusedWhileItSamplesToo) {
@@ -362,7 +364,7 @@ TEST_F(SessionWaitTest, WhatIsRefusedForAMomentIsNot) {
     if (rest == 30) AddJobProcess(kPid);
   };
   Run();
-  EXPECT_EQ(output_.news.back().phase, Phase::kFinished);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFinished);
   EXPECT_FALSE(output_.windows.empty());
   EXPECT_FALSE(AnyFailure()) << output_.AllNotices();
 }
@@ -383,14 +385,14 @@ TEST_F(SessionWaitTest, NorIsAProcessOfTheSiteInsideTheJob) {
 TEST_F(SessionWaitTest, NothingButRefusalsIsAFailure) {
   AddOldProgram(200);
   Run();
-  EXPECT_EQ(output_.news.back().phase, Phase::kFailed);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFailed);
   EXPECT_EQ(Told("32-bit"), 1);
   EXPECT_GE(clock_.now_ns, request_.wait_ns);
 }
 
 // A node of many processes is looked at more rarely; a stop does not wait for that.
 TEST_F(SessionWaitTest, AStopEndsALongRest) {
-  look_cost_ns_ = 30 * kNsPerMs;
+  probe_cost_ns_ = 30 * kNsPerMs;
   Session session(request_, tools_);
   on_rest_ = [&](int rest) {
     if (rest == 1) session.Stop();
@@ -404,10 +406,10 @@ TEST_F(SessionWaitTest, WhatMayNotBeSampledIsNotTriedForEver) {
   AddJobProcess(kPid);
   script_.add_status = absl::PermissionDeniedError("perf_event_paranoid");
   Run();
-  EXPECT_EQ(output_.news.back().phase, Phase::kFailed);
+  EXPECT_EQ(output_.update.back().phase, Phase::kFailed);
   EXPECT_THAT(output_.AllNotices(), HasSubstr("perf_event_paranoid"));
   EXPECT_LT(clock_.now_ns, 10 * kNsPerSecond);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -8,7 +8,7 @@
 
 #include "core/wire/wire.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class SpoolTest : public testing::Test {
@@ -202,4 +202,4 @@ TEST_F(SpoolTest, ASecondAgentIsRefused) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

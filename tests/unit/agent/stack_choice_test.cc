@@ -7,7 +7,7 @@
 
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kDrainNs = 100 * kNsPerMs;
@@ -17,12 +17,12 @@ std::vector<int> Drain(StackChoice& choice, int64_t now_ns, int candidates) {
   std::vector<int> chosen;
   choice.Begin(now_ns);
   for (int i = 0; i < candidates; ++i) {
-    const auto place = choice.Next();
-    if (!place.has_value()) continue;
-    if (*place == chosen.size())
+    const auto location = choice.Next();
+    if (!location.has_value()) continue;
+    if (*location == chosen.size())
       chosen.push_back(i);
     else
-      chosen.at(*place) = i;
+      chosen.at(*location) = i;
   }
   return chosen;
 }
@@ -64,4 +64,4 @@ TEST(StackChoice, EachCandidateHasTheSameChanceWhereverItsRingIs) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

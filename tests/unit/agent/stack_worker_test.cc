@@ -4,9 +4,9 @@
 
 #include <thread>
 
-#include "absl/synchronization/notification.h"
+#include "core/base/notification.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class AtomicClock final : public Clock {
@@ -32,7 +32,7 @@ class FakeStackSource final : public StackSource {
     std::atomic<int> asked = 0;
     std::atomic<bool> open_fails = false;
     std::atomic<bool> unwind_fails = false;
-    absl::Notification* hold = nullptr;  // each answer waits for it
+    Notification* hold = nullptr;  // each answer waits for it
   };
   FakeStackSource(StackTarget target, Script* script)
       : target_(std::move(target)), script_(script) {}
@@ -111,7 +111,7 @@ TEST_F(StackWorkerTest, EachTaskGivesOneResultAndAProcessHasOneSource) {
 }
 
 TEST_F(StackWorkerTest, AFullQueueRefuses) {
-  absl::Notification hold;
+  Notification hold;
   script_.hold = &hold;
   const auto target = Target(10);
   ASSERT_TRUE(Submit(target));
@@ -152,7 +152,7 @@ TEST_F(StackWorkerTest, AFailureIsToldOnceAndTriedAgainLater) {
   EXPECT_FALSE(Ask(Target(10)).has_value());
   EXPECT_FALSE(Ask(Target(10)).has_value());
   EXPECT_EQ(script_.opens, 1);
-  const auto troubles = worker_->TakeTroubles();
+  const auto troubles = worker_->DrainTroubles();
   ASSERT_EQ(troubles.size(), 1u);
   EXPECT_EQ(troubles[0].first, 10);
   EXPECT_EQ(troubles[0].second.code(), absl::StatusCode::kNotFound);
@@ -166,7 +166,7 @@ TEST_F(StackWorkerTest, AFailureIsToldOnceAndTriedAgainLater) {
   clock_.now_ns += StackWorker::kRetryNs;
   EXPECT_TRUE(Ask(Target(10)).has_value());
   EXPECT_EQ(script_.opens, 3);
-  EXPECT_TRUE(worker_->TakeTroubles().empty()) << "once per process";
+  EXPECT_TRUE(worker_->DrainTroubles().empty()) << "once per process";
 }
 
 TEST_F(StackWorkerTest, SourcesAreBoundedAndTakeTurns) {
@@ -180,7 +180,7 @@ TEST_F(StackWorkerTest, SourcesAreBoundedAndTakeTurns) {
 }
 
 TEST_F(StackWorkerTest, EndsWithTasksQueued) {
-  absl::Notification hold;
+  Notification hold;
   script_.hold = &hold;
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(Submit(Target(10)));
   while (script_.asked == 0) std::this_thread::yield();
@@ -191,4 +191,4 @@ TEST_F(StackWorkerTest, EndsWithTasksQueued) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -6,7 +6,7 @@
 #include "core/base/clock.h"
 #include "tests/unit/procfs/fake_proc.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -228,4 +228,4 @@ TEST_F(TrackedRanksTest, TheMapsOfAStuckProcessAreNotRead) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class FakeOutput final : public SessionOutput {
  public:
-  void OnNews(const SessionNews&) override {}
+  void OnUpdate(const SessionUpdate&) override {}
   absl::StatusOr<uint64_t> OnWindow(Window window) override {
     if (full) return absl::ResourceExhaustedError("the disk is full");
     windows.push_back(std::move(window));
@@ -44,7 +44,7 @@ TEST(WindowDelivery, ARefusedWindowIsCountedInTheNext) {
     delivery.Expect();
     delivery.Deliver(WithSamples(10), {});
   }
-  EXPECT_EQ(delivery.TakeNotices().size(), 1u) << "said once, not once per window";
+  EXPECT_EQ(delivery.DrainNotices().size(), 1u) << "said once, not once per window";
   output.full = false;
   delivery.Expect();
   delivery.Deliver(WithSamples(5), {});
@@ -63,7 +63,7 @@ TEST(WindowDelivery, WhatIsLostAtTheEndIsSaidAndMakesTheProfilePartial) {
   delivery.Expect();
   delivery.Deliver(WithSamples(10), {});
   delivery.Flush();
-  const auto notices = delivery.TakeNotices();
+  const auto notices = delivery.DrainNotices();
   ASSERT_EQ(notices.size(), 2u);
   for (const Notice& notice : notices) EXPECT_EQ(notice.code, absl::StatusCode::kDataLoss);
   EXPECT_NE(notices[1].text.find("last 10 samples"), std::string::npos) << notices[1].text;
@@ -79,7 +79,7 @@ TEST(WindowDelivery, NothingIsSaidAtTheEndWhenALaterWindowCarriedTheCount) {
   delivery.Expect();
   delivery.Deliver(WithSamples(1), {});
   delivery.Flush();
-  EXPECT_EQ(delivery.TakeNotices().size(), 1u);
+  EXPECT_EQ(delivery.DrainNotices().size(), 1u);
 }
 
 TEST(WindowDelivery, UnreadableModulesAreSaidOnce) {
@@ -89,7 +89,7 @@ TEST(WindowDelivery, UnreadableModulesAreSaidOnce) {
     delivery.Expect();
     delivery.Deliver(WithSamples(1), {{"/lib/x.so", absl::NotFoundError("gone")}});
   }
-  const auto notices = delivery.TakeNotices();
+  const auto notices = delivery.DrainNotices();
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_EQ(notices[0].code, absl::StatusCode::kNotFound);
 }
@@ -114,4 +114,4 @@ TEST(WindowDelivery, FlushCarriesTheCountsOfRefusedWindows) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 TEST(GadgetsTest, FindsBothAndKeepsWhatItHas) {
@@ -32,4 +32,4 @@ TEST(GadgetsTest, TheShortFormOfTheRestorer) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

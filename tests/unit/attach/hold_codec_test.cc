@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 HoldRequest EveryOp() {
@@ -134,4 +134,4 @@ TEST(HoldCodecTest, ChangedBytesNeverCrash) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 user_regs_struct Stopped(int64_t orig_rax, int64_t rax) {
@@ -53,4 +53,4 @@ TEST(RestartRulesTest, OnlyListedWaitsSeeAFalseEintr) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kTile = uint64_t{1} << 18;
@@ -130,4 +130,4 @@ TEST(SignalFrameTest, LayoutOfThisCpuHasNoGapsBelowTheLegacyArea) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

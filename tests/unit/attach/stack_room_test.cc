@@ -2,7 +2,7 @@
 
 #include "agent/attach/remote_call.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 MapEntry Stack() {
@@ -35,4 +35,4 @@ TEST(StackRoomTest, OnlyMappingsThatCanBeStacks) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

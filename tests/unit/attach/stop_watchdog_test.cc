@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 enum class Hang { kSleeps, kStopped, kDisarmed };
@@ -35,4 +35,4 @@ TEST(StopWatchdogTest, DisarmedItDoesNot) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

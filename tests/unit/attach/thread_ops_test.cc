@@ -7,7 +7,7 @@
 
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 TEST(NewPcTest, PairsThenRefusalThenRanges) {
@@ -62,4 +62,4 @@ TEST(MayBeInsideTest, ByItsPcAndByItsStack) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

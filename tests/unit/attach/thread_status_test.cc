@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t Bit(int signal) {
@@ -74,4 +74,4 @@ TEST(ThreadStatusTest, IdentityIsCountedFromBehindTheName) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uid_t kNobody = 65534;
@@ -52,4 +52,4 @@ TEST(SetUpTracer, ALimitOfLockedMemoryDoesNotEndItLater) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

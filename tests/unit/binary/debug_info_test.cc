@@ -7,7 +7,7 @@
 #include "agent/binary/function_index.h"
 #include "tests/unit/binary/fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class DebugInfoTest : public ::testing::TestWithParam<const char*> {
@@ -69,4 +69,4 @@ INSTANTIATE_TEST_SUITE_P(Builds, DebugInfoTest,
                                            "kernels-gcc-O2-dwarf4"));
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

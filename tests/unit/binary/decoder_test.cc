@@ -8,7 +8,7 @@
 #include "agent/binary/elf_file.h"
 #include "tests/unit/binary/fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 std::optional<Instruction> DecodeBytes(std::initializer_list<int> bytes, uint64_t address) {
@@ -98,4 +98,4 @@ TEST(DecoderTest, BoundariesEqualObjdump) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

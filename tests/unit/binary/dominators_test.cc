@@ -4,7 +4,7 @@
 
 #include "tests/unit/binary/random_graph.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // By definition: a dominates b when b is reached from the root, and not any more once a is taken away.
@@ -38,4 +38,4 @@ TEST(DominatorTreeTest, DiamondMeetsAtItsTop) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -8,7 +8,7 @@
 #include "agent/binary/elf_file.h"
 #include "tests/unit/binary/fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 std::set<std::pair<uint64_t, uint64_t>> ReadelfRanges(const std::string& path) {
@@ -121,4 +121,4 @@ TEST_F(EhFrameBytesTest, StopsWhereALengthLeavesTheSection) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

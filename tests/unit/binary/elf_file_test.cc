@@ -9,7 +9,7 @@
 
 #include "tests/unit/binary/fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST(ElfFileTest, DebugLinkCrcHasTheCheckValue) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

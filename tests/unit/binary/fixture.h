@@ -15,7 +15,7 @@
 
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline std::string Fixture(const std::string& name) {
   return PERFD_FIXTURES "/" + name;
@@ -71,6 +71,6 @@ inline std::map<std::string, Marked> Marks(const std::string& source) {
   return marks;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_BINARY_FIXTURE_H_

@@ -4,7 +4,7 @@
 
 #include "tests/unit/binary/fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 FunctionSymbol Symbol(uint64_t low, uint64_t high, absl::string_view name, bool global = true,
@@ -129,4 +129,4 @@ TEST_F(FunctionIndexTest, StrippedBinaryHasTheSameBounds) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST_F(JumpTableTest, NothingWithoutClues) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

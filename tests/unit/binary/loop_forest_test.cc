@@ -8,7 +8,7 @@
 
 #include "tests/unit/binary/random_graph.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using Body = std::set<uint32_t>;
@@ -111,4 +111,4 @@ TEST(LoopForestTest, DepthIsBounded) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // A function of 100 one-byte instructions at 0; `Row` gives the line from an address on.
@@ -113,4 +113,4 @@ TEST_F(LoopLinesTest, OpeningLineOfTheFunctionIsNoLoop) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -7,7 +7,7 @@
 
 #include "tests/unit/binary/fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -298,4 +298,4 @@ TEST_F(ShapesTest, FunctionsWithoutSize) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -7,7 +7,7 @@
 
 #include "agent/binary/flow/control_flow.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline FlowGraph RandomGraph(std::mt19937_64& random) {
   FlowGraph graph;
@@ -40,6 +40,6 @@ inline std::vector<bool> ReachedWithout(const FlowGraph& graph, uint32_t start, 
 
 inline constexpr uint32_t kNobody = UINT32_MAX;
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_BINARY_RANDOM_GRAPH_H_

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kBase = 0x1000;
@@ -52,4 +52,4 @@ TEST_F(ReturnOracleTest, LongFunctionsAreTakenToReturn) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

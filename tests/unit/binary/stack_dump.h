@@ -15,7 +15,7 @@
 #include "agent/binary/stack_unwinder.h"
 #include "tests/unit/binary/fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct StackDump {
   StackCopy copy;
@@ -98,6 +98,6 @@ inline std::vector<UnwindModule> ModulesOf(const StackDump& dump,
   return modules;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_BINARY_STACK_DUMP_H_

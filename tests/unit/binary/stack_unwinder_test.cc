@@ -8,7 +8,7 @@
 
 #include "tests/unit/binary/stack_dump.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -161,4 +161,4 @@ TEST(StackUnwinderLimits, NothingToUnwindWith) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 TEST(SymbolNameTest, ReadableNames) {
@@ -50,4 +50,4 @@ TEST(SymbolNameTest, FunctionsThatNeverReturn) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

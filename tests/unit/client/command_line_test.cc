@@ -8,7 +8,7 @@
 #include "client/commands/command_table.h"
 #include "tests/unit/client/command_runner.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using nlohmann::json;
@@ -125,7 +125,8 @@ TEST(CommandLineTest, CompletionOffersFilesWhereFilesGo) {
 TEST(CommandLineTest, SpeaksUnderTheNameItWasInstalledBy) {
   CommandRunner renamed;
   renamed.program = "lightprof";
-  std::vector<std::vector<std::string>> all = {{"--help"}, {"--version"}, {"version", "--client"}, {}, {"frob"}};
+  std::vector<std::vector<std::string>> all = {
+      {"--help"}, {"--version"}, {"version", "--client"}, {}, {"frob"}};
   for (const CommandEntry& entry : AllCommands()) all.push_back({entry.name, "--help"});
   for (const char* shell : {"bash", "zsh", "fish"}) all.push_back({"completion", shell});
   for (const std::vector<std::string>& arguments : all) {
@@ -141,7 +142,8 @@ TEST(CommandLineTest, SpeaksUnderTheNameItWasInstalledBy) {
 TEST(CommandLineTest, TheNameIsAPlainWord) {
   EXPECT_EQ(ProgramName("/opt/site/bin/lightprof-2.0"), "lightprof-2.0");
   EXPECT_EQ(ProgramName("./x"), "x");
-  for (const char* odd : {"", "/usr/bin/", "a b", "$(x)", "-c", "a;b"}) EXPECT_EQ(ProgramName(odd), "perfctl");
+  for (const char* odd : {"", "/usr/bin/", "a b", "$(x)", "-c", "a;b"})
+    EXPECT_EQ(ProgramName(odd), "perfctl");
   EXPECT_EQ(ProgramName(std::string(64, 'a')), std::string(64, 'a'));
   EXPECT_EQ(ProgramName(std::string(65, 'a')), "perfctl");
 }
@@ -156,4 +158,4 @@ TEST(CommandLineTest, Versions) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

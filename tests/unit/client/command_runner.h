@@ -10,7 +10,7 @@
 #include "client/commands/command_line.h"
 #include "tests/unit/client/fake_daemon_client.h"
 
-namespace perfd {
+namespace perfd::client {
 
 class FixedClock final : public Clock {
  public:
@@ -60,6 +60,6 @@ struct CommandRunner {
   }
 };
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // TESTS_UNIT_CLIENT_COMMAND_RUNNER_H_

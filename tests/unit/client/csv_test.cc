@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "tests/unit/client/sample_report.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 TEST(CsvTest, QuotesOnlyWhereNeeded) {
@@ -31,4 +31,4 @@ TEST(CsvTest, OneLinePerRowWithAllColumns) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

@@ -8,7 +8,7 @@
 #include "tests/unit/client/command_runner.h"
 #include "tests/unit/client/sample_dry_run.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using nlohmann::json;
@@ -128,4 +128,4 @@ TEST(DryRunCommand, AnOrdinarySubmitIsNone) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

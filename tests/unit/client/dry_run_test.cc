@@ -9,7 +9,7 @@
 #include "client/render/status_text.h"
 #include "tests/unit/client/sample_dry_run.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using ::testing::HasSubstr;
@@ -107,4 +107,4 @@ TEST(DryRunJson, HasEveryLoopWithRanksAndCost) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

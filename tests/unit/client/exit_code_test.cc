@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 TEST(ExitCodeTest, Requests) {
@@ -64,4 +64,4 @@ TEST(ExitCodeTest, FinalStates) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

@@ -11,7 +11,7 @@
 #include "core/base/version.h"
 #include "tests/unit/client/sample_report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 // What the fake answers with; outlives the client that a command makes and drops.
 struct FakeDaemon {
@@ -115,6 +115,6 @@ class FakeDaemonClient final : public DaemonClient {
   FakeDaemon& fake_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // TESTS_UNIT_CLIENT_FAKE_DAEMON_CLIENT_H_

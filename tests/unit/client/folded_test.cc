@@ -4,7 +4,7 @@
 
 #include "tests/unit/client/sample_report.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 TEST(FoldedTest, WithoutCallPathsModuleFunctionLoop) {
@@ -31,8 +31,8 @@ TEST(FoldedTest, PathsOfARankThatWasSampledSeldomWeighAsMuch) {
 TEST(FoldedTest, KernelHasNoModule) {
   ReportRow row;
   row.location.category = Category::kKernel;
-  EXPECT_EQ(PlaceFrames(row), (std::vector<std::string>{"kernel", "?"}));
+  EXPECT_EQ(LocateFrames(row), (std::vector<std::string>{"kernel", "?"}));
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

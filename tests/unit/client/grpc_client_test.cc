@@ -15,7 +15,7 @@
 #include "core/wire/wire.h"
 #include "tests/unit/client/sample_report.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using ::testing::HasSubstr;
@@ -178,4 +178,4 @@ TEST_F(GrpcClientTest, NobodyListening) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

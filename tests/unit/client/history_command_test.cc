@@ -13,7 +13,7 @@
 #include "tests/unit/client/command_runner.h"
 #include "tests/unit/client/sample_history.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using nlohmann::json;
@@ -108,4 +108,4 @@ TEST(ReportLineTest, OneLineAndALink) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

@@ -16,7 +16,7 @@
 #include "tests/unit/client/sample_report.h"
 #include "tests/unit/client/sample_verdicts.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using testing::HasSubstr;
@@ -173,4 +173,4 @@ TEST(HistoryFromJsonTest, WhateverTheFileHolds) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

@@ -8,7 +8,7 @@
 #include "client/commands/hook/slurm_job.h"
 #include "tests/unit/client/command_runner.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using nlohmann::json;
@@ -45,21 +45,21 @@ TEST(SlurmJobTest, TheEnvironmentOfAProlog) {
   EXPECT_EQ(job->partition, "batch");
   EXPECT_EQ(job->nodes, "n[1-4]");
   EXPECT_EQ(job->node, "n1");
-  EXPECT_EQ(job->wish, HookWish::kNone);
+  EXPECT_EQ(job->preference, HookPreference::kNone);
 }
 
 TEST(SlurmJobTest, WhatTheUserWants) {
   Variables variables = Prolog();
   variables["SPANK_PERFD_PROFILE"] = "deep";
-  EXPECT_EQ(Read(variables)->wish, HookWish::kOptIn);
+  EXPECT_EQ(Read(variables)->preference, HookPreference::kOptIn);
   EXPECT_EQ(Read(variables)->preset, "deep");
   variables["SPANK_PERFD_PROFILE"] = "default";
-  EXPECT_EQ(Read(variables)->wish, HookWish::kOptIn);
+  EXPECT_EQ(Read(variables)->preference, HookPreference::kOptIn);
   EXPECT_EQ(Read(variables)->preset, "");
   variables["SPANK_PERFD_NO_PROFILE"] = "1";  // who refuses is believed
-  EXPECT_EQ(Read(variables)->wish, HookWish::kOptOut);
+  EXPECT_EQ(Read(variables)->preference, HookPreference::kOptOut);
   variables["SPANK_PERFD_NO_PROFILE"] = "0";
-  EXPECT_EQ(Read(variables)->wish, HookWish::kOptIn);
+  EXPECT_EQ(Read(variables)->preference, HookPreference::kOptIn);
 }
 
 TEST(SlurmJobTest, RestartsAndNodes) {
@@ -120,9 +120,10 @@ TEST(HookGuardTest, TheTimeout) {
 TEST(HookCommandTest, AJobOfAnyScheduler) {
   CommandRunner perfctl;
   perfctl.daemon.hook_answer = {HookDecision::kProfile, "every job", "p-000001"};
-  EXPECT_EQ(perfctl.Run({"hook", "begin", "--job", "12.pbs", "--user", "0", "--partition", "workq",
-                         "--account", "a", "--nodes", "n[1-2]", "--node", "n1", "--opt-in", "deep",
-                         "--timeout", "200ms", "--scheduler", "PBS"}),
+  EXPECT_EQ(perfctl.Run({"hook",    "begin",       "--job",  "12.pbs",      "--user",
+                         "0",       "--partition", "workq",  "--account",   "a",
+                         "--nodes", "n[1-2]",      "--node", "n1",          "--opt-in",
+                         "deep",    "--timeout",   "200ms",  "--scheduler", "PBS"}),
             0);
   EXPECT_EQ(perfctl.out, "");
   EXPECT_EQ(perfctl.err, "");
@@ -136,13 +137,13 @@ TEST(HookCommandTest, AJobOfAnyScheduler) {
   EXPECT_EQ(job.account, "a");
   EXPECT_EQ(job.nodes, "n[1-2]");
   EXPECT_EQ(job.node, "n1");
-  EXPECT_EQ(job.wish, HookWish::kOptIn);
+  EXPECT_EQ(job.preference, HookPreference::kOptIn);
   EXPECT_EQ(job.preset, "deep");
   EXPECT_EQ(perfctl.daemon.hook_timeout, absl::Milliseconds(200));
   EXPECT_EQ(perfctl.Run({"hook", "end", "--job", "12.pbs", "--user", "root", "--opt-out"}), 0);
   ASSERT_EQ(perfctl.daemon.ended.size(), 1u);
   EXPECT_EQ(perfctl.daemon.ended[0].uid, 0u);
-  EXPECT_EQ(perfctl.daemon.ended[0].wish, HookWish::kOptOut);
+  EXPECT_EQ(perfctl.daemon.ended[0].preference, HookPreference::kOptOut);
   EXPECT_EQ(perfctl.daemon.hook_timeout, absl::Milliseconds(300));
 }
 
@@ -196,4 +197,4 @@ TEST(HookCommandTest, TheListAsTableAndAsJson) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

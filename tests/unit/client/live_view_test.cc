@@ -5,7 +5,7 @@
 
 #include "tests/unit/client/sample_report.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using ::testing::HasSubstr;
@@ -50,4 +50,4 @@ TEST(LiveViewTest, LogLineIsOneLine) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

@@ -6,7 +6,7 @@
 #include "tests/unit/client/command_runner.h"
 #include "tests/unit/client/sample_verdicts.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using nlohmann::json;
@@ -86,4 +86,4 @@ TEST(ReportCommandTest, ShowsTheSaturations) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

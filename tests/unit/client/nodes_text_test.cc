@@ -6,7 +6,7 @@
 #include "client/render/status_text.h"
 #include "tests/unit/client/sample_report.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using ::testing::HasSubstr;
@@ -97,4 +97,4 @@ TEST(StatusTextTest, List) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

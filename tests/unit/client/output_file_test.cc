@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 namespace fs = std::filesystem;
@@ -85,4 +85,4 @@ TEST_F(OutputFileTest, HalfAFileIsNotLeft) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

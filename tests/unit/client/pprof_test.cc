@@ -8,7 +8,7 @@
 
 #include "tests/unit/client/sample_report.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 // A decoder of its own: every field of a message by number.
@@ -110,4 +110,4 @@ TEST(PprofTest, SharedFramesAreStoredOnce) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

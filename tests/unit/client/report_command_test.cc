@@ -7,7 +7,7 @@
 
 #include "tests/unit/client/command_runner.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using nlohmann::json;
@@ -101,4 +101,4 @@ TEST(DiffCommandTest, AsksForBoth) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

@@ -7,7 +7,7 @@
 
 #include "tests/unit/client/sample_report.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using ::testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST(ReportDiffTest, TextAndJson) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

@@ -7,7 +7,7 @@
 #include "core/json/status_json.h"
 #include "tests/unit/client/sample_report.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using nlohmann::json;
@@ -81,4 +81,4 @@ TEST(ReportJsonTest, DoctorIsOkWhenOnlyOptionalChecksFail) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

@@ -6,7 +6,7 @@
 #include "client/render/loop_text.h"
 #include "tests/unit/client/sample_report.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using ::testing::HasSubstr;
@@ -177,4 +177,4 @@ TEST(LoopTextTest, DrillsDownToRanksAndThreads) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

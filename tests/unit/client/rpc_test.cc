@@ -8,7 +8,7 @@
 #include "core/base/version.h"
 #include "core/wire/own_words.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using ::testing::HasSubstr;
@@ -72,4 +72,4 @@ TEST(ConvertTest, AnEventWithoutAStateIsRefused) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

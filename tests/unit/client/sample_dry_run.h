@@ -4,7 +4,7 @@
 
 #include "tests/unit/client/sample_report.h"
 
-namespace perfd {
+namespace perfd::client {
 
 inline RankVerdict DryRank(int32_t rank, const char* node, std::string reason = "") {
   RankVerdict out;
@@ -53,6 +53,6 @@ inline Report DryRunReport() {
   return report;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // TESTS_UNIT_CLIENT_SAMPLE_DRY_RUN_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "core/model/history.h"
 
-namespace perfd {
+namespace perfd::client {
 
 inline HistoryLoop HistoryLoopOf(const std::string& id, const std::string& function, int line,
                                  double share) {
@@ -52,6 +52,6 @@ inline ProgramHistory SampleHistory() {
   return history;
 }
 
-}  // namespace perfd
+}  // namespace perfd::client
 
 #endif  // TESTS_UNIT_CLIENT_SAMPLE_HISTORY_H_

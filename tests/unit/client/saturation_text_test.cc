@@ -12,7 +12,7 @@
 #include "tests/unit/client/sample_report.h"
 #include "tests/unit/client/sample_verdicts.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using ::testing::HasSubstr;
@@ -276,4 +276,4 @@ TEST(AuditTextTest, OneLineEach) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 TEST(SharesTest, ThirdsAddUp) {
@@ -31,4 +31,4 @@ TEST(SharesTest, NothingStaysNothing) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

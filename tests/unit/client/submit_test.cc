@@ -5,7 +5,7 @@
 
 #include "tests/unit/client/command_runner.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using nlohmann::json;
@@ -85,9 +85,12 @@ TEST(SubmitTest, ContradictionsAreUsageErrors) {
 TEST(SubmitTest, RefusalsOfTheDaemonHaveTheirCodes) {
   CommandRunner perfctl;
   const std::vector<std::pair<absl::Status, int>> cases = {
-      {absl::PermissionDeniedError("not yours"), 4},  {absl::NotFoundError("no job"), 3},
-      {absl::InvalidArgumentError("bad"), 5},         {absl::FailedPreconditionError("jit"), 6},
-      {absl::OutOfRangeError("budget"), 7},           {absl::UnavailableError("no node"), 1},
+      {absl::PermissionDeniedError("not yours"), 4},
+      {absl::NotFoundError("no job"), 3},
+      {absl::InvalidArgumentError("bad"), 5},
+      {absl::FailedPreconditionError("jit"), 6},
+      {absl::OutOfRangeError("budget"), 7},
+      {absl::UnavailableError("no node"), 1},
       {absl::ResourceExhaustedError("64 profiles"), 1},
       {absl::DeadlineExceededError("no answer"), 124}};
   for (const auto& [status, code] : cases) {
@@ -135,4 +138,4 @@ TEST(ValidateTest, NeedsNoDaemon) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 StyleInputs Tty() {
@@ -48,4 +48,4 @@ TEST(TerminalTest, WidthsAreBounded) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

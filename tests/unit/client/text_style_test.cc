@@ -4,7 +4,7 @@
 
 #include "client/render/text_table.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 TEST(TextStyleTest, NoEscapeOfAStrangerReachesTheTerminal) {
@@ -64,4 +64,4 @@ TEST(TextTableTest, ColumnsFitTheirWidestCell) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

@@ -5,7 +5,7 @@
 
 #include "tests/unit/client/command_runner.h"
 
-namespace perfd {
+namespace perfd::client {
 namespace {
 
 using nlohmann::json;
@@ -71,4 +71,4 @@ TEST(WatchTest, AReportAtTheEndIfAsked) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::client

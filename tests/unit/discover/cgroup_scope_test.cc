@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/unit/procfs/fake_proc.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 TEST(JobPart, EndsAfterTheJob) {
@@ -90,4 +90,4 @@ TEST_F(CgroupScopeTest, TheV1ControllerComesFirst) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAre;
@@ -33,27 +33,27 @@ std::vector<int32_t> Pids(const std::vector<Candidate>& candidates) {
   return pids;
 }
 
-TEST(KeepPrograms, DropsTheShellAroundARank) {
-  EXPECT_THAT(Pids(KeepPrograms({Make(10, "/bin/sh", 0), Make(11, "/home/a/app", 0),
-                                 Make(12, "/bin/numactl", 1), Make(13, "/home/a/app", 1)})),
+TEST(RetainPrograms, DropsTheShellAroundARank) {
+  EXPECT_THAT(Pids(RetainPrograms({Make(10, "/bin/sh", 0), Make(11, "/home/a/app", 0),
+                                   Make(12, "/bin/numactl", 1), Make(13, "/home/a/app", 1)})),
               ElementsAre(11, 13));
 }
 
-TEST(KeepPrograms, KeepsAShellThatIsAllThereIs) {
-  EXPECT_THAT(Pids(KeepPrograms({Make(10, "/bin/bash", 0), Make(11, "/home/a/app", 1)})),
+TEST(RetainPrograms, KeepsAShellThatIsAllThereIs) {
+  EXPECT_THAT(Pids(RetainPrograms({Make(10, "/bin/bash", 0), Make(11, "/home/a/app", 1)})),
               ElementsAre(10, 11));
 }
 
-TEST(KeepPrograms, DropsLaunchersAlwaysAndTheBatchShellBesideARunningProgram) {
-  EXPECT_THAT(Pids(KeepPrograms({Make(8, "/bin/bash", 0, RankSource::kSlurm),
-                                 Make(9, "/usr/bin/mpirun", 0, RankSource::kSlurm),
-                                 Make(10, "/home/a/app", 0)})),
+TEST(RetainPrograms, DropsLaunchersAlwaysAndTheBatchShellBesideARunningProgram) {
+  EXPECT_THAT(Pids(RetainPrograms({Make(8, "/bin/bash", 0, RankSource::kSlurm),
+                                   Make(9, "/usr/bin/mpirun", 0, RankSource::kSlurm),
+                                   Make(10, "/home/a/app", 0)})),
               ElementsAre(10));
-  EXPECT_TRUE(KeepPrograms({Make(9, "/usr/bin/orterun", 0)}).empty());
+  EXPECT_TRUE(RetainPrograms({Make(9, "/usr/bin/orterun", 0)}).empty());
 }
 
-TEST(KeepPrograms, KeepsTheHelpersOfARank) {
-  EXPECT_THAT(Pids(KeepPrograms({Make(10, "/home/a/app", 0), Make(11, "/home/a/helper", 0)})),
+TEST(RetainPrograms, KeepsTheHelpersOfARank) {
+  EXPECT_THAT(Pids(RetainPrograms({Make(10, "/home/a/app", 0), Make(11, "/home/a/helper", 0)})),
               ElementsAre(10, 11));
 }
 
@@ -128,4 +128,4 @@ TEST(DropWrappers, AlsoWhereTheyAreAllThereIs) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -4,7 +4,7 @@
 
 #include "core/model/hook.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 TEST(RankEnvironment, NothingSaysNothing) {
@@ -80,4 +80,4 @@ TEST(RankEnvironment, ValuesThatCannotBeAreAbsent) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

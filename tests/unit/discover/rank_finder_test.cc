@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/unit/procfs/fake_proc.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -63,7 +63,10 @@ class RankFinderTest : public testing::Test {
 
 TEST_F(RankFinderTest, ShadowsOfRanksAreNoRanks) {
   AddRank(100, 0);
-  Add({.pid = 101, .executable = "/home/alice/lulesh2.0", .arguments = {"./lulesh2.0"}, .exit_signal = 0});
+  Add({.pid = 101,
+       .executable = "/home/alice/lulesh2.0",
+       .arguments = {"./lulesh2.0"},
+       .exit_signal = 0});
   const auto found = Find(Command("lulesh2.0"));
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_EQ(found->ranks.size(), 1u);
@@ -357,4 +360,4 @@ TEST_F(RankFinderTest, APidNamedTwiceIsOneProcess) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

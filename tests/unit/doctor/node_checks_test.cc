@@ -6,7 +6,7 @@
 #include "agent/doctor/injection_check.h"
 #include "tests/unit/procfs/fake_proc.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -210,4 +210,4 @@ TEST_F(NodeChecksTest, TheReaderMustRun) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -58,4 +58,4 @@ TEST(UserModeTest, TheDocumentHasTheSameTables) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

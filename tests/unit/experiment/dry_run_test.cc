@@ -12,7 +12,7 @@
 #include "core/base/clock.h"
 #include "tests/unit/experiment/own_loop.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAre;
@@ -21,13 +21,13 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // Fails the test when it is asked for anything that would stop, alter or fork its rank.
-class UntouchableLab final : public RankLab {
+class UntouchableInjector final : public RankInjector {
  public:
-  explicit UntouchableLab(ShadowPrediction prediction) : prediction_(std::move(prediction)) {}
+  explicit UntouchableInjector(ShadowPrediction prediction) : prediction_(std::move(prediction)) {}
 
-  absl::StatusOr<std::vector<InstalledLoop>> Rehearse(std::vector<LabLoop> loops) override {
+  absl::StatusOr<std::vector<InstalledLoop>> Rehearse(std::vector<LoopToInject> loops) override {
     std::vector<InstalledLoop> installed;
-    for (const LabLoop& loop : loops) {
+    for (const LoopToInject& loop : loops) {
       InstalledLoop out;
       if (loop.loop_id == "loop2") out.status = absl::FailedPreconditionError("it calls malloc");
       out.refusals.push_back({"FP", 0, "no arithmetic", 1});
@@ -37,10 +37,10 @@ class UntouchableLab final : public RankLab {
         CodeCopy& copy = out.copies.emplace_back();
         if (name.Text() != "NO_DIV") copy.changed.resize(1);
       }
-      out.in_place = absl::FailedPreconditionError("it stores");
-      if (loop.loop_id == "loop0") out.in_place = absl::OkStatus();
-      out.in_place_copies.assign(out.copies.size(), true);
-      out.in_place_copies.back() = false;
+      out.in_situ = absl::FailedPreconditionError("it stores");
+      if (loop.loop_id == "loop0") out.in_situ = absl::OkStatus();
+      out.in_situ_copies.assign(out.copies.size(), true);
+      out.in_situ_copies.back() = false;
       installed.push_back(std::move(out));
     }
     return installed;
@@ -49,11 +49,13 @@ class UntouchableLab final : public RankLab {
   std::optional<uint64_t> OriginalAddress(uint64_t) const override { return std::nullopt; }
   InjectionCost cost() const override { return {}; }
 
-  absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LabLoop>) override {
+  absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LoopToInject>) override {
     return Touched("Install");
   }
-  absl::StatusOr<Census> TakeCensus(int32_t, int64_t) override { return Touched("TakeCensus"); }
-  absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish&) override {
+  absl::StatusOr<EntryCount> CountEntries(int32_t, int64_t) override {
+    return Touched("TakeCensus");
+  }
+  absl::StatusOr<ShadowAnswer> RunShadow(const ShadowRequest&) override {
     return Touched("RunShadow");
   }
   absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t, int32_t, int64_t) override {
@@ -89,15 +91,16 @@ class DryRunTest : public ::testing::Test {
     request_.ranks[0].loops[1].refusal = "the rank runs another build";
   }
 
-  ExperimentNews Run() {
+  ExperimentUpdate Run() {
     ExperimenterOptions options;
     options.clock = &clock_;
     options.disable_file = disable_file_;
-    options.open_lab = [this](const RankInfo&,
-                              LabOptions lab) -> absl::StatusOr<std::unique_ptr<RankLab>> {
-      EXPECT_EQ(lab.tracer, nullptr);
+    options.open_injector =
+        [this](const RankInfo&,
+               InjectorOptions injector) -> absl::StatusOr<std::unique_ptr<RankInjector>> {
+      EXPECT_EQ(injector.tracer, nullptr);
       if (!open_status_.ok()) return open_status_;
-      return std::make_unique<UntouchableLab>(prediction_);
+      return std::make_unique<UntouchableInjector>(prediction_);
     };
     NodeExperimenter experimenter(std::move(options));
     EXPECT_FALSE(experimenter.Finished());
@@ -105,14 +108,14 @@ class DryRunTest : public ::testing::Test {
     for (int i = 0; i < 20'000 && !experimenter.Finished(); ++i)
       absl::SleepFor(absl::Milliseconds(1));
     EXPECT_TRUE(experimenter.Finished());
-    ExperimentNews news = experimenter.Take();
+    ExperimentUpdate update = experimenter.Take();
     experimenter.End();
-    const ExperimentNews last = experimenter.Take();
+    const ExperimentUpdate last = experimenter.Take();
     EXPECT_THAT(last.measurements, IsEmpty());
     EXPECT_THAT(last.audit, IsEmpty());
-    std::sort(news.measurements.begin(), news.measurements.end(),
+    std::sort(update.measurements.begin(), update.measurements.end(),
               [](const auto& a, const auto& b) { return a.loop_id < b.loop_id; });
-    return news;
+    return update;
   }
 
   const SystemClock clock_;
@@ -125,12 +128,12 @@ class DryRunTest : public ::testing::Test {
 
 TEST_F(DryRunTest, SaysWhatWouldBePatchedAndWhatNotAndTouchesNothing) {
   if (MeasureTicksPerNs() <= 0) GTEST_SKIP() << "the time stamp counter is not invariant here";
-  const ExperimentNews news = Run();
-  EXPECT_THAT(news.audit, IsEmpty());
-  EXPECT_THAT(news.notices, IsEmpty());
-  ASSERT_THAT(news.measurements, SizeIs(4));
+  const ExperimentUpdate update = Run();
+  EXPECT_THAT(update.audit, IsEmpty());
+  EXPECT_THAT(update.notices, IsEmpty());
+  ASSERT_THAT(update.measurements, SizeIs(4));
   for (const size_t i : {size_t{0}, size_t{3}}) {
-    const LoopMeasurement& open = news.measurements[i];
+    const LoopMeasurement& open = update.measurements[i];
     EXPECT_EQ(open.state, MeasureState::kOpen) << open.reason;
     EXPECT_THAT(open.open, ElementsAre("LS", "DL1"));
     ASSERT_THAT(open.refusals, SizeIs(2));
@@ -143,25 +146,25 @@ TEST_F(DryRunTest, SaysWhatWouldBePatchedAndWhatNotAndTouchesNothing) {
     // 70 of 100 ms are planned for; fork and later faults take their part of them.
     EXPECT_EQ(open.predicted, (PredictedCost{20 * kNsPerMs, 5 * kNsPerMs, 45 * kNsPerMs}));
   }
-  EXPECT_EQ(news.measurements[1].state, MeasureState::kRefused);
-  EXPECT_EQ(news.measurements[1].reason, "the rank runs another build");
-  EXPECT_EQ(news.measurements[1].predicted, PredictedCost{});
-  EXPECT_EQ(news.measurements[2].state, MeasureState::kRefused);
-  EXPECT_EQ(news.measurements[2].reason, "it calls malloc");
+  EXPECT_EQ(update.measurements[1].state, MeasureState::kRefused);
+  EXPECT_EQ(update.measurements[1].reason, "the rank runs another build");
+  EXPECT_EQ(update.measurements[1].predicted, PredictedCost{});
+  EXPECT_EQ(update.measurements[2].state, MeasureState::kRefused);
+  EXPECT_EQ(update.measurements[2].reason, "it calls malloc");
 }
 
 TEST_F(DryRunTest, SaysWhereCopiesWouldRunInTheRankAndWhereNot) {
   if (MeasureTicksPerNs() <= 0) GTEST_SKIP() << "the time stamp counter is not invariant here";
   request_.plan.recovery = true;
-  const ExperimentNews news = Run();
-  ASSERT_THAT(news.measurements, SizeIs(4));
-  EXPECT_EQ(news.measurements[0].protocol, kInPlaceProtocol);
-  EXPECT_EQ(news.measurements[0].refusals.back().variant, "NO_DIV");
-  EXPECT_THAT(news.measurements[0].refusals.back().reason, HasSubstr("in the rank itself"));
-  EXPECT_EQ(news.measurements[2].protocol, "") << "refused altogether";
-  EXPECT_EQ(news.measurements[3].protocol, "");
-  EXPECT_EQ(news.measurements[3].refusals.back().variant, "in place");
-  EXPECT_EQ(news.measurements[3].refusals.back().reason, "it stores; measured in shadows");
+  const ExperimentUpdate update = Run();
+  ASSERT_THAT(update.measurements, SizeIs(4));
+  EXPECT_EQ(update.measurements[0].protocol, kInSituProtocol);
+  EXPECT_EQ(update.measurements[0].refusals.back().variant, "NO_DIV");
+  EXPECT_THAT(update.measurements[0].refusals.back().reason, HasSubstr("in the rank itself"));
+  EXPECT_EQ(update.measurements[2].protocol, "") << "refused altogether";
+  EXPECT_EQ(update.measurements[3].protocol, "");
+  EXPECT_EQ(update.measurements[3].refusals.back().variant, "in place");
+  EXPECT_EQ(update.measurements[3].refusals.back().reason, "it stores; measured in shadows");
   request_.plan.recovery = false;
   EXPECT_EQ(Run().measurements[0].protocol, "");
 }
@@ -175,19 +178,19 @@ TEST_F(DryRunTest, AForkLongerThanItsRoomLeavesNoneForRuns) {
 TEST_F(DryRunTest, ARankThatMayNotBeForkedRefusesItsLoops) {
   if (MeasureTicksPerNs() <= 0) GTEST_SKIP() << "the time stamp counter is not invariant here";
   prediction_.status = absl::FailedPreconditionError("a shadow needs 64 MB of memory");
-  const ExperimentNews news = Run();
-  EXPECT_EQ(news.measurements[0].state, MeasureState::kRefused);
-  EXPECT_EQ(news.measurements[0].reason, "a shadow needs 64 MB of memory");
-  EXPECT_THAT(news.measurements[0].open, IsEmpty());
-  EXPECT_EQ(news.measurements[2].reason, "it calls malloc");  // the nearer reason
+  const ExperimentUpdate update = Run();
+  EXPECT_EQ(update.measurements[0].state, MeasureState::kRefused);
+  EXPECT_EQ(update.measurements[0].reason, "a shadow needs 64 MB of memory");
+  EXPECT_THAT(update.measurements[0].open, IsEmpty());
+  EXPECT_EQ(update.measurements[2].reason, "it calls malloc");  // the nearer reason
 }
 
 TEST_F(DryRunTest, ARankThatMayNotBeTouchedIsAnAnswerNotATrouble) {
   open_status_ = absl::FailedPreconditionError("a seccomp filter watches its system calls");
-  const ExperimentNews news = Run();
-  EXPECT_THAT(news.notices, IsEmpty());
-  ASSERT_THAT(news.measurements, SizeIs(4));
-  for (const LoopMeasurement& loop : news.measurements) {
+  const ExperimentUpdate update = Run();
+  EXPECT_THAT(update.notices, IsEmpty());
+  ASSERT_THAT(update.measurements, SizeIs(4));
+  for (const LoopMeasurement& loop : update.measurements) {
     EXPECT_EQ(loop.state, MeasureState::kRefused);
     EXPECT_FALSE(loop.reason.empty());
   }
@@ -196,12 +199,12 @@ TEST_F(DryRunTest, ARankThatMayNotBeTouchedIsAnAnswerNotATrouble) {
 TEST_F(DryRunTest, TheKillSwitchIsARefusalToo) {
   disable_file_ = absl::StrCat(::testing::TempDir(), "/dry-run-disabled-", getpid());
   std::ofstream(disable_file_) << "no\n";
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   std::filesystem::remove(disable_file_);
-  ASSERT_THAT(news.measurements, SizeIs(4));
-  EXPECT_EQ(news.measurements[0].state, MeasureState::kRefused);
-  EXPECT_THAT(news.measurements[0].reason, HasSubstr(disable_file_));
+  ASSERT_THAT(update.measurements, SizeIs(4));
+  EXPECT_EQ(update.measurements[0].state, MeasureState::kRefused);
+  EXPECT_THAT(update.measurements[0].reason, HasSubstr(disable_file_));
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,9 +1,9 @@
-// tests/unit/experiment/fake_lab.h - a lab without a rank: it answers from a table of truths.
+// tests/unit/experiment/fake_injector.h - a lab without a rank: it answers from a table of truths.
 //
 // Shape    FakeTruth says how the rank behaves and what goes wrong, FakeLog what was done to it.
-// Threads  as RankLab: one call at a time; read the log when the lab's owner has ended.
-#ifndef TESTS_UNIT_EXPERIMENT_FAKE_LAB_H_
-#define TESTS_UNIT_EXPERIMENT_FAKE_LAB_H_
+// Threads  as RankInjector: one call at a time; read the log when the lab's owner has ended.
+#ifndef TESTS_UNIT_EXPERIMENT_FAKE_INJECTOR_H_
+#define TESTS_UNIT_EXPERIMENT_FAKE_INJECTOR_H_
 
 #include <algorithm>
 #include <array>
@@ -18,10 +18,10 @@
 
 #include "absl/strings/match.h"
 #include "agent/shadow/cache_builder.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // How the loops of the fake rank behave.
 struct FakeTruth {
@@ -46,10 +46,10 @@ struct FakeTruth {
   double entries_per_second = 1000;
   int64_t fork_ns = 100'000;
   int64_t later_fault_ns = 50'000;
-  int64_t narrowed_ns =
+  int64_t trimmed_ns =
       -1;          // fork and faults of a shadow without the rest of the memory; -1: not possible
   int misses = 0;  // of the first narrowed shadows
-  absl::Status narrow_status;  // of every narrowed RunShadow
+  absl::Status trim_status;  // of every narrowed RunShadow
   uint64_t iterations = 5000;
   bool counts_variants = true;                    // the lab can make Counted copies
   std::map<std::string, uint64_t> variant_trips;  // by variant; others: as the loop
@@ -57,24 +57,24 @@ struct FakeTruth {
   std::vector<uint64_t> trips;
   std::map<std::string, double> short_saturation;
   // Chains, if any: how many instances one gets to at most, what lies between costs as a factor, and variants without.
-  absl::Status chains = absl::NotFoundError("no loop is around it");
+  absl::Status batches = absl::NotFoundError("no loop is around it");
   uint64_t most_instances = 1 << 20;
   double around_factor = 1;
-  std::vector<std::string> not_chained;
+  std::vector<std::string> not_batched;
   // Copies stand at several places; what ran at one before in the same shadow takes so much of its time there.
   bool places = false;
   double learnt_factor = 1;
   uint64_t stores =
       1;  // each to a range of its own; the last one of a thread to the next one's first
-  bool in_place = false;        // the first one stores where the loop reads
+  bool in_situ = false;         // the first one stores where the loop reads
   bool memory_carried = false;  // a run that follows another without restoring faults
-  std::vector<std::string> detours;
-  int32_t ends_by_detour = 1;   // each so many-th instance of a loop with detours; 0: none
-  absl::Status shadow_status;   // of every RunShadow
-  absl::Status install_status;  // of every loop
-  absl::Status census_status;   // of every TakeCensus
-  absl::Status live_status;     // of every TimeLive
-  absl::Status patch_status;    // of every SetPatched
+  std::vector<std::string> excluded_paths;
+  int32_t ends_by_excluded_path = 1;  // each so many-th instance of a loop with detours; 0: none
+  absl::Status shadow_status;         // of every RunShadow
+  absl::Status install_status;        // of every loop
+  absl::Status entry_count_status;    // of every CountEntries
+  absl::Status live_status;           // of every TimeLive
+  absl::Status patch_status;          // of every SetPatched
   // What the next calls answer as a whole, one each; then OK.
   std::vector<absl::Status> install_answers;
   std::vector<absl::Status> add_answers;
@@ -84,7 +84,7 @@ struct FakeTruth {
   // Before each call that may wait, with its name.
   std::function<void(const std::string&)> on_call;
   // The answer to a shadow that ran, to be changed.
-  std::function<absl::Status(const ShadowWish&, ShadowAnswer&)> on_shadow;
+  std::function<absl::Status(const ShadowRequest&, ShadowAnswer&)> on_shadow;
 };
 
 // What was done to it; outlives the lab.
@@ -95,28 +95,29 @@ struct FakeLog {
   int restored_runs = 0;
   std::array<int, kEvictLevels> evicting_runs{};  // by Evict
   int learning_runs = 0;
-  uint64_t longest_chain = 0;                        // instances asked for
+  uint64_t longest_batch = 0;                        // instances asked for
   std::vector<std::optional<Footprint>> footprints;  // of every shadow
   int64_t pause_ns = 0;
   std::vector<std::pair<int32_t, bool>> patches;
   std::vector<std::string> calls;
-  std::vector<LabLoop> asked;      // to be installed
-  std::vector<std::string> added;  // later
-  std::vector<int64_t> waits_ns;   // how long each census, timing and shadow might have waited
-  std::set<int32_t> jumps;         // loops whose jump is in the text
-  bool installed = false;          // something of ours is in the rank
+  std::vector<LoopToInject> asked;  // to be installed
+  std::vector<std::string> added;   // later
+  std::vector<int64_t> waits_ns;    // how long each census, timing and shadow might have waited
+  std::set<int32_t> jumps;          // loops whose jump is in the text
+  bool installed = false;           // something of ours is in the rank
 };
 
-class FakeLab final : public RankLab {
+class FakeInjector final : public RankInjector {
  public:
-  FakeLab(FakeTruth truth, FakeLog* log) : truth_(std::move(truth)), log_(log) {}
+  FakeInjector(FakeTruth truth, FakeLog* log) : truth_(std::move(truth)), log_(log) {}
 
-  absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LabLoop> loops) override;
-  absl::StatusOr<std::vector<InstalledLoop>> Add(std::vector<LabLoop> loops) override;
-  absl::StatusOr<Census> TakeCensus(int32_t, int64_t ns) override {
+  absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LoopToInject> loops) override;
+  absl::StatusOr<std::vector<InstalledLoop>> Add(std::vector<LoopToInject> loops) override;
+  absl::StatusOr<EntryCount> CountEntries(int32_t, int64_t ns) override {
     log_->waits_ns.push_back(ns);
-    if (absl::Status status = Enter("census", truth_.census_status); !status.ok()) return status;
-    return Census{.team = truth_.team, .entries_per_second = truth_.entries_per_second};
+    if (absl::Status status = Enter("census", truth_.entry_count_status); !status.ok())
+      return status;
+    return EntryCount{.team = truth_.team, .entries_per_second = truth_.entries_per_second};
   }
   ShadowPrediction PredictShadow() override {
     return {.status = absl::OkStatus(),
@@ -124,11 +125,11 @@ class FakeLab final : public RankLab {
             .later_fault_ns = truth_.later_fault_ns,
             .copy_ns_per_mb = truth_.copy_ns_per_mb};
   }
-  ShadowPrediction PredictNarrowed(const Footprint&, int32_t) override {
-    if (truth_.narrowed_ns < 0) return {absl::FailedPreconditionError("no luck"), 0, 0, 0};
-    return {absl::OkStatus(), truth_.narrowed_ns, 0, 0};
+  ShadowPrediction PredictTrimmed(const Footprint&, int32_t) override {
+    if (truth_.trimmed_ns < 0) return {absl::FailedPreconditionError("no luck"), 0, 0, 0};
+    return {absl::OkStatus(), truth_.trimmed_ns, 0, 0};
   }
-  absl::StatusOr<ShadowAnswer> RunShadow(const ShadowWish& wish) override;
+  absl::StatusOr<ShadowAnswer> RunShadow(const ShadowRequest& request) override;
   absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t, int32_t count,
                                                  int64_t timeout_ns) override {
     log_->waits_ns.push_back(timeout_ns);
@@ -158,12 +159,12 @@ class FakeLab final : public RankLab {
   }
 
  private:
-  std::vector<InstalledLoop> Make(const std::vector<LabLoop>& loops, bool jumps);
+  std::vector<InstalledLoop> Make(const std::vector<LoopToInject>& loops, bool jumps);
   absl::Status Enter(const std::string& call, const absl::Status& answer);
   static absl::Status Next(std::vector<absl::Status>& answers);
   VariantName BaseOf(const VariantName& name) const;
-  ShadowRun Answer(const ShadowWish& wish, int32_t run, int32_t thread);
-  void MakeChains(InstalledLoop* out);
+  ShadowRun Answer(const ShadowRequest& request, int32_t run, int32_t thread);
+  void MakeBatches(InstalledLoop* out);
 
   FakeTruth truth_;
   FakeLog* const log_;
@@ -172,7 +173,7 @@ class FakeLab final : public RankLab {
   uint64_t trips_ = 0;  // of the instance that runs
 };
 
-inline absl::Status FakeLab::Enter(const std::string& call, const absl::Status& answer) {
+inline absl::Status FakeInjector::Enter(const std::string& call, const absl::Status& answer) {
   log_->calls.push_back(call);
   if (truth_.on_call) truth_.on_call(call);
   if (truth_.calls_to_live == 0) {
@@ -185,14 +186,14 @@ inline absl::Status FakeLab::Enter(const std::string& call, const absl::Status& 
   return answer;
 }
 
-inline absl::Status FakeLab::Next(std::vector<absl::Status>& answers) {
+inline absl::Status FakeInjector::Next(std::vector<absl::Status>& answers) {
   if (answers.empty()) return absl::OkStatus();
   const absl::Status first = answers.front();
   answers.erase(answers.begin());
   return first;
 }
 
-inline absl::Status FakeLab::Uninstall() {
+inline absl::Status FakeInjector::Uninstall() {
   ++log_->uninstalls;
   if (absl::Status status = Enter("uninstall", Next(truth_.uninstall_answers)); !status.ok())
     return status;
@@ -201,12 +202,13 @@ inline absl::Status FakeLab::Uninstall() {
   return absl::OkStatus();
 }
 
-inline VariantName FakeLab::BaseOf(const VariantName& name) const {
+inline VariantName FakeInjector::BaseOf(const VariantName& name) const {
   const auto it = truth_.bases.find(name.Text());
   return it == truth_.bases.end() ? SingleVariant(Change::kRef) : *ParseVariantName(it->second);
 }
 
-inline absl::StatusOr<std::vector<InstalledLoop>> FakeLab::Install(std::vector<LabLoop> loops) {
+inline absl::StatusOr<std::vector<InstalledLoop>> FakeInjector::Install(
+    std::vector<LoopToInject> loops) {
   ++log_->installs;
   log_->asked = loops;
   if (absl::Status status = Enter("install", Next(truth_.install_answers)); !status.ok())
@@ -216,19 +218,21 @@ inline absl::StatusOr<std::vector<InstalledLoop>> FakeLab::Install(std::vector<L
   return installed;
 }
 
-inline absl::StatusOr<std::vector<InstalledLoop>> FakeLab::Add(std::vector<LabLoop> loops) {
+inline absl::StatusOr<std::vector<InstalledLoop>> FakeInjector::Add(
+    std::vector<LoopToInject> loops) {
   if (absl::Status status = Enter("add", Next(truth_.add_answers)); !status.ok()) return status;
-  for (const LabLoop& loop : loops) log_->added.push_back(loop.loop_id);
+  for (const LoopToInject& loop : loops) log_->added.push_back(loop.loop_id);
   return Make(loops, false);
 }
 
-inline std::vector<InstalledLoop> FakeLab::Make(const std::vector<LabLoop>& loops, bool jumps) {
+inline std::vector<InstalledLoop> FakeInjector::Make(const std::vector<LoopToInject>& loops,
+                                                     bool jumps) {
   log_->installed = true;
   std::vector<InstalledLoop> installed;
-  for (const LabLoop& loop : loops) {
+  for (const LoopToInject& loop : loops) {
     InstalledLoop out;
     out.status = truth_.install_status;
-    out.detours = truth_.detours;
+    out.excluded_paths = truth_.excluded_paths;
     out.names = {SingleVariant(Change::kRef), SingleVariant(Change::kCount),
                  SingleVariant(Change::kTrace)};
     for (const VariantName& name : loop.variants) {
@@ -247,7 +251,7 @@ inline std::vector<InstalledLoop> FakeLab::Make(const std::vector<LabLoop>& loop
     for (size_t i = 0; i < out.names.size(); ++i) {
       CodeCopy copy;
       copy.base = BaseOf(out.names[i]);
-      for (int32_t place = 1; truth_.places && place < kPlaces; ++place)
+      for (int32_t place = 1; truth_.places && place < kPlacements; ++place)
         copy.shifts.push_back(64 * static_cast<uint64_t>(place));
       copy.changed.resize(i);
       copy.pinned = static_cast<int32_t>(i) + 1;
@@ -264,7 +268,7 @@ inline std::vector<InstalledLoop> FakeLab::Make(const std::vector<LabLoop>& loop
                                                  .group = 1});
       out.copies.push_back(copy);
     }
-    MakeChains(&out);
+    MakeBatches(&out);
     if (jumps && out.status.ok()) log_->jumps.insert(static_cast<int32_t>(names_.size()));
     names_.push_back(out.names);
     installed.push_back(std::move(out));
@@ -272,30 +276,30 @@ inline std::vector<InstalledLoop> FakeLab::Make(const std::vector<LabLoop>& loop
   return installed;
 }
 
-inline void FakeLab::MakeChains(InstalledLoop* out) {
-  out->chains = truth_.chains;
-  for (size_t i = 0; i < out->names.size() && truth_.chains.ok(); ++i) {
+inline void FakeInjector::MakeBatches(InstalledLoop* out) {
+  out->batches = truth_.batches;
+  for (size_t i = 0; i < out->names.size() && truth_.batches.ok(); ++i) {
     const std::string name = out->names[i].Text();
-    const bool refused = std::find(truth_.not_chained.begin(), truth_.not_chained.end(), name) !=
-                         truth_.not_chained.end();
+    const bool refused = std::find(truth_.not_batched.begin(), truth_.not_batched.end(), name) !=
+                         truth_.not_batched.end();
     if (refused)
-      out->chained.push_back(absl::FailedPreconditionError("it prepares each instance"));
+      out->batched.push_back(absl::FailedPreconditionError("it prepares each instance"));
     else
-      out->chained.push_back(out->copies[i]);
+      out->batched.push_back(out->copies[i]);
   }
 }
 
-inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t thread) {
-  const RunWish& wish = shadow.runs[static_cast<size_t>(run)];
+inline ShadowRun FakeInjector::Answer(const ShadowRequest& shadow, int32_t run, int32_t thread) {
+  const RunSpec& request = shadow.runs[static_cast<size_t>(run)];
   const std::vector<VariantName>& names = names_[static_cast<size_t>(shadow.loop)];
-  const std::string name = names[static_cast<size_t>(wish.variant)].Text();
+  const std::string name = names[static_cast<size_t>(request.variant)].Text();
   ShadowRun out{.run = run,
                 .thread = thread,
                 .cycles = 0,
                 .iterations = 0,
                 .ok = name != truth_.faulting,
                 .failure = ""};
-  if (truth_.memory_carried && run > 0 && !wish.restore) out.ok = false;
+  if (truth_.memory_carried && run > 0 && !request.restore) out.ok = false;
   if (!out.ok) out.failure = truth_.failure;
   noise_ = noise_ * 6364136223846793005u + 1442695040888963407u;
   const double jitter = 1 + 0.01 * static_cast<double>(noise_ >> 40) / static_cast<double>(1 << 24);
@@ -303,21 +307,21 @@ inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t 
   const auto it = saturation.find(name);
   double cycles = truth_.ref_cycles * jitter * (it == saturation.end() ? 1 : it->second);
   cycles *= static_cast<double>(trips_) / static_cast<double>(truth_.iterations);
-  if (wish.evict == Evict::kFirst) cycles *= truth_.first_factor;
-  if (wish.evict == Evict::kSecond) cycles *= truth_.second_factor;
-  if (wish.evict == Evict::kAll)
+  if (request.evict == Evict::kFirst) cycles *= truth_.first_factor;
+  if (request.evict == Evict::kSecond) cycles *= truth_.second_factor;
+  if (request.evict == Evict::kAll)
     cycles *= truth_.cold_factor > 0 ? truth_.cold_factor : truth_.live_factor;
   const auto before = shadow.runs.begin() + run;
-  if (std::any_of(shadow.runs.begin(), before, [&](const RunWish& earlier) {
-        return earlier.variant == wish.variant && earlier.place == wish.place;
+  if (std::any_of(shadow.runs.begin(), before, [&](const RunSpec& earlier) {
+        return earlier.variant == request.variant && earlier.place == request.place;
       }))
     cycles *= truth_.learnt_factor;
   if (thread + 1 == shadow.team) cycles *= truth_.last_thread_factor;
   if (run == 0) cycles *= truth_.first_run_factor;
-  if (wish.instances > 0) {
-    out.instances = std::min(wish.instances, truth_.most_instances);
+  if (request.instances > 0) {
+    out.instances = std::min(request.instances, truth_.most_instances);
     cycles *= static_cast<double>(out.instances) * truth_.around_factor;
-    log_->longest_chain = std::max(log_->longest_chain, wish.instances);
+    log_->longest_batch = std::max(log_->longest_batch, request.instances);
   }
   out.cycles = static_cast<uint64_t>(cycles) + truth_.probe_cycles;
   if (name == "COUNT") out.iterations = trips_;
@@ -327,37 +331,37 @@ inline ShadowRun FakeLab::Answer(const ShadowWish& shadow, int32_t run, int32_t 
   }
   if (name == "TRACE") out.iterations = trips_;
   out.iterations *= out.instances;
-  if (name == "TRACE") out.iterations = std::min(out.iterations, wish.iteration_limit);
-  log_->restored_runs += wish.restore ? 1 : 0;
-  if (thread == 0) ++log_->evicting_runs[static_cast<size_t>(wish.evict)];
-  log_->learning_runs += wish.learn ? 1 : 0;
+  if (name == "TRACE") out.iterations = std::min(out.iterations, request.iteration_limit);
+  log_->restored_runs += request.restore ? 1 : 0;
+  if (thread == 0) ++log_->evicting_runs[static_cast<size_t>(request.evict)];
+  log_->learning_runs += request.learn ? 1 : 0;
   return out;
 }
 
-inline absl::StatusOr<ShadowAnswer> FakeLab::RunShadow(const ShadowWish& wish) {
-  log_->waits_ns.push_back(wish.timeout_ns);
+inline absl::StatusOr<ShadowAnswer> FakeInjector::RunShadow(const ShadowRequest& request) {
+  log_->waits_ns.push_back(request.timeout_ns);
   if (absl::Status status = Enter("shadow", truth_.shadow_status); !status.ok()) return status;
-  log_->footprints.push_back(wish.footprint);
-  if (wish.footprint && !truth_.narrow_status.ok()) return truth_.narrow_status;
+  log_->footprints.push_back(request.footprint);
+  if (request.footprint && !truth_.trim_status.ok()) return truth_.trim_status;
   const auto instance = static_cast<size_t>(log_->shadows++);
   trips_ = truth_.trips.empty() ? truth_.iterations : truth_.trips[instance % truth_.trips.size()];
   ShadowAnswer answer;
-  if (wish.footprint) answer.missed_memory = truth_.misses-- > 0;
+  if (request.footprint) answer.missed_memory = truth_.misses-- > 0;
   answer.outcome = "done";
   answer.probe_cycles = truth_.probe_cycles;
   answer.fork_ns = truth_.fork_ns;
   answer.pause_begin_ns = SystemClock().MonotonicNs();
   answer.pause_ns = truth_.fork_ns;
-  for (size_t run = 0; run < wish.runs.size(); ++run) {
-    for (int32_t thread = 0; thread < wish.team; ++thread) {
-      answer.runs.push_back(Answer(wish, static_cast<int32_t>(run), thread));
+  for (size_t run = 0; run < request.runs.size(); ++run) {
+    for (int32_t thread = 0; thread < request.team; ++thread) {
+      answer.runs.push_back(Answer(request, static_cast<int32_t>(run), thread));
       if (thread == 0) answer.pause_ns += static_cast<int64_t>(answer.runs.back().cycles) / 2;
     }
   }
   answer.pause_ns =
       static_cast<int64_t>(static_cast<double>(answer.pause_ns) * truth_.pause_factor);
-  answer.traces.assign(static_cast<size_t>(wish.team), {{0x10000, 0x10800, 0x10000, 257}});
-  uint64_t written = truth_.in_place ? 0x10000 : 0x90000;
+  answer.traces.assign(static_cast<size_t>(request.team), {{0x10000, 0x10800, 0x10000, 257}});
+  uint64_t written = truth_.in_situ ? 0x10000 : 0x90000;
   for (std::vector<TraceRecord>& trace : answer.traces) {
     for (uint64_t i = 0; i < truth_.stores; ++i) {
       const uint64_t begin = written + i * 0x2000;
@@ -366,17 +370,18 @@ inline absl::StatusOr<ShadowAnswer> FakeLab::RunShadow(const ShadowWish& wish) {
     written += (truth_.stores - 1) * 0x2000;
   }
   if (truth_.on_shadow) {
-    if (absl::Status status = truth_.on_shadow(wish, answer); !status.ok()) return status;
+    if (absl::Status status = truth_.on_shadow(request, answer); !status.ok()) return status;
   }
-  if (!truth_.detours.empty()) {
-    const bool by_detour = truth_.ends_by_detour > 0 && log_->shadows % truth_.ends_by_detour == 0;
-    answer.left_by_detour.assign(static_cast<size_t>(wish.team), false);
-    answer.left_by_detour.back() = by_detour;
+  if (!truth_.excluded_paths.empty()) {
+    const bool by_excluded_path =
+        truth_.ends_by_excluded_path > 0 && log_->shadows % truth_.ends_by_excluded_path == 0;
+    answer.left_by_excluded_path.assign(static_cast<size_t>(request.team), false);
+    answer.left_by_excluded_path.back() = by_excluded_path;
   }
   log_->pause_ns += answer.pause_ns;
   return answer;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_EXPERIMENT_FAKE_LAB_H_

@@ -3,10 +3,11 @@
 
 #include <map>
 
-#include "absl/synchronization/notification.h"
+#include "core/base/mutex.h"
+#include "core/base/notification.h"
 #include "gtest/gtest.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 RankInfo Rank(int32_t pid) {
@@ -21,7 +22,7 @@ class LateHealerTest : public ::testing::Test {
   // Each rank is healed by its third attempt.
   LateHealerOptions Options() {
     return {.heal = [this](const RankInfo& rank) -> absl::Status {
-              absl::MutexLock lock(&mutex_);
+              MutexLock lock(&mutex_);
               return ++attempts_[rank.pid] < 3 ? absl::FailedPreconditionError("it is stopped")
                                                : absl::OkStatus();
             },
@@ -29,16 +30,16 @@ class LateHealerTest : public ::testing::Test {
             .longest_ns = 2000};
   }
   bool AwaitAttempts(int32_t pid, int attempts) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto made = [&]() { return attempts_[pid] >= attempts; };
     return mutex_.AwaitWithTimeout(absl::Condition(&made), absl::Seconds(20));
   }
   int Attempts(int32_t pid) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     return attempts_[pid];
   }
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::map<int32_t, int> attempts_;
 };
 
@@ -59,7 +60,7 @@ TEST_F(LateHealerTest, TriesUntilNothingIsLeft) {
 }
 
 TEST_F(LateHealerTest, AClaimWaitsForTheHealUnderWayAndEndsFurtherOnes) {
-  absl::Notification began, may_end;
+  Notification began, may_end;
   std::atomic<int> heals = 0;
   LateHealer healer({.heal = [&](const RankInfo&) -> absl::Status {
                        ++heals;
@@ -93,4 +94,4 @@ TEST_F(LateHealerTest, TakesNoMoreThanItsBound) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -6,7 +6,7 @@
 
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kJob = 1'700'000'000 * kNsPerSecond;
@@ -60,45 +60,46 @@ TEST(LeaseGate, RareLoopsGetLongWindows) {
 }
 
 TEST(LeaseGate, NothingIsArmedByAClockThatIsNotTrusted) {
-  LeaseBoard board;
+  LeaseTable lease_table;
   MeasureOrder order = Leased();
   order.lease->clock.error_ns = kMostClockErrorNs + 1;
-  const LeaseGate gate(order, &board);
+  const LeaseGate gate(order, &lease_table);
   EXPECT_FALSE(gate.NextTurn(1000 * kNsPerSecond, 3, EveryMs).has_value());
   // Until it has been read again.
-  board.SetClock({1001 * kNsPerSecond, kJob + kNsPerSecond, 1000});
+  lease_table.SetClock({1001 * kNsPerSecond, kJob + kNsPerSecond, 1000});
   EXPECT_TRUE(gate.NextTurn(1001 * kNsPerSecond, 3, EveryMs).has_value());
   // It goes off by 100 us a second.
   EXPECT_FALSE(gate.NextTurn(1022 * kNsPerSecond, 3, EveryMs).has_value());
 }
 
 TEST(LeaseGate, AnOlderReadingDoesNotReplaceThatOfTheOrder) {
-  LeaseBoard board;
-  board.SetClock({900 * kNsPerSecond, 1, 0});  // of a daemon before this one
-  const LeaseGate gate(Leased(), &board);
+  LeaseTable lease_table;
+  lease_table.SetClock({900 * kNsPerSecond, 1, 0});  // of a daemon before this one
+  const LeaseGate gate(Leased(), &lease_table);
   EXPECT_EQ(gate.NextTurn(1000 * kNsPerSecond, 1, EveryMs)->slot.clock, Leased().lease->clock);
 }
 
 TEST(LeaseGate, ChargesAreWhatIsToldWithinReason) {
-  LeaseBoard board;
-  const LeaseGate gate(Leased(4), &board);
+  LeaseTable lease_table;
+  const LeaseGate gate(Leased(4), &lease_table);
   EXPECT_EQ(gate.Charge(), 2) << "nobody knows yet";
   EXPECT_EQ(gate.OutsideCharge(), 4);
-  board.SetCharge("another", 3);
+  lease_table.SetCharge("another", 3);
   EXPECT_EQ(gate.Charge(), 2);
-  board.SetCharge("p1", 1.25);
+  lease_table.SetCharge("p1", 1.25);
   EXPECT_EQ(gate.Charge(), 1.25);
-  board.SetCharge("p1", 99);
+  lease_table.SetCharge("p1", 99);
   EXPECT_EQ(gate.Charge(), 4);
-  board.SetCharge("p1", 0.1);
+  lease_table.SetCharge("p1", 0.1);
   EXPECT_EQ(gate.Charge(), 1);
 }
 
-TEST(LeaseBoard, IsBounded) {
-  LeaseBoard board;
-  for (size_t i = 0; i <= LeaseBoard::kMostProfiles; ++i) board.SetCharge(std::to_string(i), 2);
-  EXPECT_EQ(board.charge("0"), 0);
-  EXPECT_EQ(board.charge("1"), 2);
+TEST(LeaseTable, IsBounded) {
+  LeaseTable lease_table;
+  for (size_t i = 0; i <= LeaseTable::kMostProfiles; ++i)
+    lease_table.SetCharge(std::to_string(i), 2);
+  EXPECT_EQ(lease_table.charge("0"), 0);
+  EXPECT_EQ(lease_table.charge("1"), 2);
 }
 
 TEST(LeaseGate, RecordsWhatBeganInItsWindow) {
@@ -138,4 +139,4 @@ TEST(KeepWithin, LetsAsManyEntriesPassAsFitIntoHalfAWindow) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

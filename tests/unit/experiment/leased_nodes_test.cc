@@ -9,20 +9,20 @@
 #include "agent/experiment/node_experimenter.h"
 #include "agent/experiment/preparation.h"
 #include "core/analysis/job_pauses.h"
-#include "tests/unit/experiment/fake_lab.h"
+#include "tests/unit/experiment/fake_injector.h"
 #include "tests/unit/experiment/own_loop.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kJobBegin = 1'700'000'000 * kNsPerSecond + 123'456'789;
 constexpr int64_t kPeriod = 250 * kNsPerMs;
 constexpr int64_t kWindow = 200 * kNsPerMs;
-constexpr int64_t kLook = 20'000;
+constexpr int64_t kProbe = 20'000;
 
 class NodeClock final : public Clock {
  public:
-  int64_t MonotonicNs() const override { return now_ns.fetch_add(kLook) + kLook; }
+  int64_t MonotonicNs() const override { return now_ns.fetch_add(kProbe) + kProbe; }
   int64_t UnixNs() const override { return 1'700'000'000 * kNsPerSecond; }
   mutable std::atomic<int64_t> now_ns = 0;
 };
@@ -41,7 +41,7 @@ struct Node {
   FakeLog log;
   std::vector<Arm> arms;
   std::vector<PauseSpan> pauses;  // in true job time
-  ExperimentNews news;
+  ExperimentUpdate update;
   int naps = 0;
 };
 
@@ -69,23 +69,24 @@ class LeasedNodesTest : public ::testing::Test {
     node.truth.on_call = [&node](const std::string& call) {
       node.clock.now_ns += call == "census" ? 50 * kNsPerMs : 2 * kNsPerMs;
     };
-    node.truth.on_shadow = [&node](const ShadowWish& wish, ShadowAnswer& answer) {
-      return Pause(node, wish, answer);
+    node.truth.on_shadow = [&node](const ShadowRequest& request, ShadowAnswer& answer) {
+      return Pause(node, request, answer);
     };
     return node;
   }
 
   // As a lab does: it waits for the moment, then for the entries, then the rank stands still.
-  static absl::Status Pause(Node& node, const ShadowWish& wish, ShadowAnswer& answer) {
+  static absl::Status Pause(Node& node, const ShadowRequest& request, ShadowAnswer& answer) {
     const int64_t now = node.clock.now_ns;
-    node.arms.push_back({wish.arm_from_ns, wish.arm_until_ns, wish.loop, wish.countdown});
-    if (wish.arm_until_ns != 0 && now > wish.arm_until_ns)
+    node.arms.push_back(
+        {request.arm_from_ns, request.arm_until_ns, request.loop, request.countdown});
+    if (request.arm_until_ns != 0 && now > request.arm_until_ns)
       return absl::UnavailableError("its window was over");
     const int64_t entry = 2 * kNsPerSecond / static_cast<int64_t>(node.truth.entries_per_second);
     const int64_t begin =
-        std::max(now, wish.arm_from_ns) + entry * (1 + wish.countdown / wish.team);
-    if (wish.arm_until_ns != 0 && begin > wish.arm_until_ns) {
-      node.clock.now_ns = wish.arm_until_ns;
+        std::max(now, request.arm_from_ns) + entry * (1 + request.countdown / request.team);
+    if (request.arm_until_ns != 0 && begin > request.arm_until_ns) {
+      node.clock.now_ns = request.arm_until_ns;
       return absl::DeadlineExceededError("it was not entered in time");
     }
     answer.pause_begin_ns = begin;
@@ -101,7 +102,7 @@ class LeasedNodesTest : public ::testing::Test {
     request.plan = order_;
     if (request.plan.lease.has_value()) request.plan.lease->clock = reading;
     request.node = "n";
-    RankPlaces places;
+    RankLoops places;
     places.rank = RankOf(sleeper_.pid(), 0);
     for (size_t i = 0; i < order_.loops.size(); ++i)
       places.loops.push_back(OwnPlace(static_cast<int>(i)));
@@ -110,38 +111,38 @@ class LeasedNodesTest : public ::testing::Test {
     request.end_ns = request.begin_ns + duration_ns;
     ExperimenterOptions options;
     options.clock = &node.clock;
-    options.leases = &board_;
-    std::atomic<int> labs = 0;
+    options.leases = &lease_table_;
+    std::atomic<int> injectors = 0;
     options.sleep = [&node](int64_t ns) {
       ++node.naps;
       node.clock.now_ns += ns;
     };
-    options.open_lab = [&](const RankInfo&, const LabOptions&) {
-      ++labs;
-      return std::make_unique<FakeLab>(node.truth, &node.log);
+    options.open_injector = [&](const RankInfo&, const InjectorOptions&) {
+      ++injectors;
+      return std::make_unique<FakeInjector>(node.truth, &node.log);
     };
     NodeExperimenter experimenter(std::move(options));
     experimenter.Begin(request);
     const int64_t deadline = SystemClock().MonotonicNs() + 30 * kNsPerSecond;
     while (SystemClock().MonotonicNs() < deadline) {
-      ExperimentNews news = experimenter.Take();
-      Append(std::move(news), node.news);
-      if (node.log.uninstalls > 0 && Over(node.news)) break;
+      ExperimentUpdate update = experimenter.Take();
+      Append(std::move(update), node.update);
+      if (node.log.uninstalls > 0 && Over(node.update)) break;
       absl::SleepFor(absl::Milliseconds(1));
     }
     experimenter.End();
-    Append(experimenter.Take(), node.news);
-    ASSERT_EQ(labs, 1);
+    Append(experimenter.Take(), node.update);
+    ASSERT_EQ(injectors, 1);
   }
 
-  static void Append(ExperimentNews more, ExperimentNews& news) {
-    for (LoopMeasurement& loop : more.measurements) news.measurements.push_back(std::move(loop));
-    for (const LeasedPause& pause : more.pauses) news.pauses.push_back(pause);
-    news.pauses_dropped += more.pauses_dropped;
+  static void Append(ExperimentUpdate more, ExperimentUpdate& update) {
+    for (LoopMeasurement& loop : more.measurements) update.measurements.push_back(std::move(loop));
+    for (const LeasedPause& pause : more.pauses) update.pauses.push_back(pause);
+    update.pauses_dropped += more.pauses_dropped;
   }
-  static bool Over(const ExperimentNews& news) {
+  static bool Over(const ExperimentUpdate& update) {
     std::map<std::string, bool> over;
-    for (const LoopMeasurement& loop : news.measurements)
+    for (const LoopMeasurement& loop : update.measurements)
       over[loop.loop_id] = loop.state != MeasureState::kOpen || !loop.reason.empty();
     return over.size() == 3 &&
            std::all_of(over.begin(), over.end(), [](const auto& loop) { return loop.second; });
@@ -158,8 +159,8 @@ class LeasedNodesTest : public ::testing::Test {
       const std::string name(1, static_cast<char>('a' + i));
       for (const PauseSpan& span : nodes_[i].pauses)
         job.Add(name, span.begin_ns - nodes_[i].true_job_ns, span.end_ns - nodes_[i].true_job_ns);
-      for (const LeasedPause& pause : nodes_[i].news.pauses) job.AddLeased(name, pause);
-      job.AddLost(nodes_[i].news.pauses_dropped);
+      for (const LeasedPause& pause : nodes_[i].update.pauses) job.AddLeased(name, pause);
+      job.AddLost(nodes_[i].update.pauses_dropped);
     }
     return job;
   }
@@ -179,21 +180,21 @@ class LeasedNodesTest : public ::testing::Test {
 
   SleepingRank sleeper_;
   MeasureOrder order_;
-  LeaseBoard board_;
+  LeaseTable lease_table_;
   std::deque<Node> nodes_;
 };
 
 TEST_F(LeasedNodesTest, PausesOfTwoNodesOverlapAndCountOnce) {
-  board_.SetCharge("p1", 1);
+  lease_table_.SetCharge("p1", 1);
   Node& a = AddNode(5000 * kNsPerSecond);
   Node& b = AddNode(77 * kNsPerSecond + 31'415'926);
   Run(a, Exact(a));
   Run(b, Exact(b));
   ASSERT_GT(a.pauses.size(), 10u);
-  ASSERT_EQ(a.news.pauses.size(), a.pauses.size());
+  ASSERT_EQ(a.update.pauses.size(), a.pauses.size());
   for (const Node* node : {&a, &b}) {
     ExpectWithinWindows(*node);
-    for (const LoopMeasurement& loop : node->news.measurements)
+    for (const LoopMeasurement& loop : node->update.measurements)
       EXPECT_NE(loop.state, MeasureState::kRefused) << loop.reason;
   }
   std::map<int64_t, Arm> first;
@@ -215,11 +216,11 @@ TEST_F(LeasedNodesTest, PausesOfTwoNodesOverlapAndCountOnce) {
 
 // The clock of one may be off by 1.1 ms both ways, and its pauses last 2 ms: they may not overlap at all.
 TEST_F(LeasedNodesTest, WhatIsNotSureToOverlapIsSummed) {
-  board_.SetCharge("p1", 1);
+  lease_table_.SetCharge("p1", 1);
   Node& a = AddNode(5000 * kNsPerSecond);
   Node& b = AddNode(77 * kNsPerSecond);
-  b.truth.on_shadow = [&b](const ShadowWish& wish, ShadowAnswer& answer) {
-    const absl::Status status = Pause(b, wish, answer);
+  b.truth.on_shadow = [&b](const ShadowRequest& request, ShadowAnswer& answer) {
+    const absl::Status status = Pause(b, request, answer);
     answer.pause_ns = 2 * kNsPerMs;
     if (status.ok()) b.pauses.back().end_ns = b.pauses.back().begin_ns + answer.pause_ns;
     return status;
@@ -241,11 +242,11 @@ TEST_F(LeasedNodesTest, AClockThatIsNotTrustedArmsNothingUntilItIsReadAgain) {
   const int64_t heard = node.clock.now_ns + 20 * kNsPerSecond;
   Run(node, Exact(node, 3 * kNsPerMs), 10 * kNsPerSecond);
   EXPECT_EQ(node.arms.size(), 0u);
-  for (const LoopMeasurement& loop : node.news.measurements)
+  for (const LoopMeasurement& loop : node.update.measurements)
     EXPECT_NE(loop.state, MeasureState::kMeasured);
   node.log = {};
-  node.news = {};
-  board_.SetClock({heard, good.job_ns + heard - good.here_ns, 1000});
+  node.update = {};
+  lease_table_.SetClock({heard, good.job_ns + heard - good.here_ns, 1000});
   node.clock.now_ns = heard;
   Run(node, Exact(node, 3 * kNsPerMs), 60 * kNsPerSecond);
   EXPECT_GT(node.arms.size(), 3u);
@@ -256,7 +257,7 @@ TEST_F(LeasedNodesTest, AClockThatIsNotTrustedArmsNothingUntilItIsReadAgain) {
 TEST_F(LeasedNodesTest, RareLoopsAreArmedInLongWindowsOnly) {
   Node& node = AddNode(100 * kNsPerSecond);
   node.truth.entries_per_second = 2;
-  board_.SetClock({100 * kNsPerSecond, node.true_job_ns + 100 * kNsPerSecond, 0});
+  lease_table_.SetClock({100 * kNsPerSecond, node.true_job_ns + 100 * kNsPerSecond, 0});
   Run(node, Exact(node, 0), 19 * kNsPerSecond);
   ASSERT_GT(node.arms.size(), 0u);
   ExpectWithinWindows(node);
@@ -286,7 +287,7 @@ TEST_F(LeasedNodesTest, AloneNothingWaitsForWindows) {
     EXPECT_EQ(arm.from_ns, 0);
     EXPECT_EQ(arm.until_ns, 0);
   }
-  EXPECT_TRUE(node.news.pauses.empty());
+  EXPECT_TRUE(node.update.pauses.empty());
 }
 
 // 1 % of 40 s: 400 ms, of which stops take some.
@@ -296,7 +297,7 @@ TEST_F(LeasedNodesTest, TheBudgetBuysAsMuchLessAsPausesCost) {
   order_.variants = {"LS", "FP", "DL1", "NO_DIV", "NO_RED", "S2L", "NO_STORE"};
   std::map<double, size_t> bought;
   for (const double charge : {1.0, 2.0}) {
-    board_.SetCharge("p1", charge);
+    lease_table_.SetCharge("p1", charge);
     Node& node = AddNode(100 * kNsPerSecond);
     Run(node, Exact(node), 20 * kNsPerSecond);
     bought[charge] = node.pauses.size();
@@ -309,19 +310,20 @@ TEST_F(LeasedNodesTest, TheBudgetBuysAsMuchLessAsPausesCost) {
 
 // A pause that begins after its window is not told as one of it, and costs as much as without a lease.
 TEST_F(LeasedNodesTest, WhatBeginsAfterItsWindowIsNotOfIt) {
-  board_.SetCharge("p1", 1);
+  lease_table_.SetCharge("p1", 1);
   Node& node = AddNode(100 * kNsPerSecond);
-  node.truth.on_shadow = [&node](const ShadowWish& wish, ShadowAnswer& answer) {
-    answer.pause_begin_ns = wish.arm_until_ns + 10 * kNsPerMs;
+  node.truth.on_shadow = [&node](const ShadowRequest& request, ShadowAnswer& answer) {
+    answer.pause_begin_ns = request.arm_until_ns + 10 * kNsPerMs;
     answer.pause_ns = 20 * kNsPerMs;
     node.clock.now_ns = answer.pause_begin_ns + answer.pause_ns;
-    node.arms.push_back({wish.arm_from_ns, wish.arm_until_ns, wish.loop, wish.countdown});
+    node.arms.push_back(
+        {request.arm_from_ns, request.arm_until_ns, request.loop, request.countdown});
     return absl::OkStatus();
   };
   Run(node, Exact(node));
   EXPECT_GT(node.arms.size(), 3u);
-  EXPECT_TRUE(node.news.pauses.empty());
+  EXPECT_TRUE(node.update.pauses.empty());
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -9,9 +9,9 @@
 #include "agent/experiment/preparation.h"
 #include "core/base/clock.h"
 #include "tests/unit/experiment/own_loop.h"
-#include "tests/unit/experiment/place_lab.h"
+#include "tests/unit/experiment/placement_injector.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int32_t kNodes = 2;
@@ -45,20 +45,20 @@ class LeasedRecoveryTest : public ::testing::Test {
     request.end_ns = now + duration_ns;
     ExperimenterOptions options;
     options.clock = &clock_;
-    options.leases = &board_;
+    options.leases = &lease_table_;
     options.allow_recovery = true;
     options.sleep = [this](int64_t ns) { clock_.now_ns += ns; };
-    options.open_lab = [this](const RankInfo&, const LabOptions&) {
-      auto lab = std::make_unique<PlaceLab>();
-      lab->on_recover = [this](const RecoveryWish& wish) { wishes_.push_back(wish); };
-      return lab;
+    options.open_injector = [this](const RankInfo&, const InjectorOptions&) {
+      auto injector = std::make_unique<PlacementInjector>();
+      injector->on_recover = [this](const RecoveryRequest& wanted) { requests_.push_back(wanted); };
+      return injector;
     };
     NodeExperimenter experimenter(std::move(options));
     experimenter.Begin(request);
     const int64_t deadline = SystemClock().MonotonicNs() + 30 * kNsPerSecond;
     while (!over_ && SystemClock().MonotonicNs() < deadline) {
-      const ExperimentNews news = experimenter.Take();
-      for (const LoopMeasurement& loop : news.measurements) {
+      const ExperimentUpdate update = experimenter.Take();
+      for (const LoopMeasurement& loop : update.measurements) {
         over_ = loop.state != MeasureState::kOpen || !loop.reason.empty();
         last_ = loop;
       }
@@ -69,26 +69,26 @@ class LeasedRecoveryTest : public ::testing::Test {
 
   SleepingRank sleeper_;
   LookingClock clock_;
-  LeaseBoard board_;
-  std::vector<RecoveryWish> wishes_;  // read after Run
+  LeaseTable lease_table_;
+  std::vector<RecoveryRequest> requests_;  // read after Run
   LoopMeasurement last_;
   bool over_ = false;
 };
 
 // The pauses of all nodes overlap, the daemon says; what recovery adds to this one is no pause.
 TEST_F(LeasedRecoveryTest, IsBoughtAtThePriceThatIsPaid) {
-  board_.SetCharge("p1", 1);
+  lease_table_.SetCharge("p1", 1);
   constexpr int64_t kDuration = 20 * kNsPerSecond;
   Run(kDuration);
   ASSERT_TRUE(over_);
-  ASSERT_FALSE(wishes_.empty());
+  ASSERT_FALSE(requests_.empty());
   // 1 ms is earned ahead (InjectionBudget::kAheadNs); each node may have half of what is added beside the pauses.
-  EXPECT_LE(wishes_[0].most_added_ns, 700'000);
-  EXPECT_GE(wishes_[0].most_added_ns, 300'000) << "the budget must be what limits it";
+  EXPECT_LE(requests_[0].most_added_ns, 700'000);
+  EXPECT_GE(requests_[0].most_added_ns, 300'000) << "the budget must be what limits it";
   int64_t paid = 0;
-  for (const RecoveryWish& wish : wishes_) paid += kNodes * wish.runs * int64_t{1000};
+  for (const RecoveryRequest& request : requests_) paid += kNodes * request.runs * int64_t{1000};
   EXPECT_LE(paid, static_cast<int64_t>(kBudget * static_cast<double>(kDuration)));
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

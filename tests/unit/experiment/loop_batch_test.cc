@@ -1,7 +1,7 @@
 // Short instances, run in a row. Times are of one instance, whatever ran.
 #include "tests/unit/experiment/loop_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::AllOf;
@@ -9,13 +9,13 @@ using ::testing::Contains;
 using ::testing::Field;
 using ::testing::HasSubstr;
 
-class LoopChainTest : public LoopTest {
+class LoopBatchTest : public LoopTest {
  protected:
-  LoopChainTest() {
+  LoopBatchTest() {
     truth_.ref_cycles = 1000;  // half a microsecond
     truth_.iterations = 40;
     truth_.saturation = {{"LS", 0.9}, {"FP", 0.3}, {"DL1", 0.5}};
-    truth_.chains = absl::OkStatus();
+    truth_.batches = absl::OkStatus();
   }
 
   LoopMeasurement Run() { return LoopTest::Run(truth_, {"LS", "FP", "DL1"}); }
@@ -28,7 +28,7 @@ auto InARow(const std::string& why) {
       AllOf(Field(&Refusal::variant, "in a row"), Field(&Refusal::reason, HasSubstr(why))));
 }
 
-TEST_F(LoopChainTest, ShortInstancesAreRunInARowAndToldOneByOne) {
+TEST_F(LoopBatchTest, ShortInstancesAreRunInARowAndToldOneByOne) {
   truth_.probe_cycles = 400;
   truth_.around_factor = 1.1;
   const LoopMeasurement loop = Run();
@@ -41,17 +41,17 @@ TEST_F(LoopChainTest, ShortInstancesAreRunInARowAndToldOneByOne) {
   EXPECT_EQ(loop.protocol, "warm");
 }
 
-TEST_F(LoopChainTest, LongInstancesAreNot) {
+TEST_F(LoopBatchTest, LongInstancesAreNot) {
   truth_.ref_cycles = 10'000;
   const LoopMeasurement loop = Run();
   EXPECT_EQ(loop.state, MeasureState::kMeasured);
   EXPECT_EQ(loop.instances, 0u);
-  EXPECT_EQ(log_.longest_chain, 0u);
+  EXPECT_EQ(log_.longest_batch, 0u);
   EXPECT_TRUE(loop.refusals.empty());
 }
 
-TEST_F(LoopChainTest, WithoutAChainItIsMeasuredAloneAndSaysWhy) {
-  truth_.chains = absl::FailedPreconditionError("it calls in between");
+TEST_F(LoopBatchTest, WithoutAChainItIsMeasuredAloneAndSaysWhy) {
+  truth_.batches = absl::FailedPreconditionError("it calls in between");
   const LoopMeasurement loop = Run();
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
   EXPECT_EQ(loop.instances, 0u);
@@ -59,7 +59,7 @@ TEST_F(LoopChainTest, WithoutAChainItIsMeasuredAloneAndSaysWhy) {
   EXPECT_NEAR(Team(loop, "FP").saturation.value, 0.3, 0.02);
 }
 
-TEST_F(LoopChainTest, WhatLiesBetweenMustNotOutweighTheLoop) {
+TEST_F(LoopBatchTest, WhatLiesBetweenMustNotOutweighTheLoop) {
   truth_.around_factor = 4;
   const LoopMeasurement loop = Run();
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
@@ -68,7 +68,7 @@ TEST_F(LoopChainTest, WhatLiesBetweenMustNotOutweighTheLoop) {
   EXPECT_NEAR(Team(loop, "REF").cycles, 1000, 20) << "no run of a chain among those alone";
 }
 
-TEST_F(LoopChainTest, AChainThatIsLeftAtOnceSaysNothing) {
+TEST_F(LoopBatchTest, AChainThatIsLeftAtOnceSaysNothing) {
   truth_.most_instances = 2;
   const LoopMeasurement loop = Run();
   EXPECT_EQ(loop.instances, 0u);
@@ -76,10 +76,10 @@ TEST_F(LoopChainTest, AChainThatIsLeftAtOnceSaysNothing) {
   EXPECT_NEAR(Team(loop, "REF").cycles, 1000, 20);
 }
 
-TEST_F(LoopChainTest, ChainsThatAreLeftAtOnceNowAndThenAreMadeAgain) {
+TEST_F(LoopBatchTest, ChainsThatAreLeftAtOnceNowAndThenAreMadeAgain) {
   int shadows = 0;
-  truth_.on_shadow = [&](const ShadowWish& wish, ShadowAnswer& answer) {
-    if (++shadows % 3 != 0 || wish.runs[0].instances == 0) return absl::OkStatus();
+  truth_.on_shadow = [&](const ShadowRequest& request, ShadowAnswer& answer) {
+    if (++shadows % 3 != 0 || request.runs[0].instances == 0) return absl::OkStatus();
     for (ShadowRun& run : answer.runs) run.instances = 1, run.cycles = 30;
     return absl::OkStatus();
   };
@@ -89,17 +89,17 @@ TEST_F(LoopChainTest, ChainsThatAreLeftAtOnceNowAndThenAreMadeAgain) {
   EXPECT_NEAR(Team(loop, "REF").cycles, 1000, 20);
 }
 
-TEST_F(LoopChainTest, MorePassesThanCanBeTracedMakeItShorter) {
+TEST_F(LoopBatchTest, MorePassesThanCanBeTracedMakeItShorter) {
   truth_.iterations = 300;
   const LoopMeasurement loop = Run();
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
-  EXPECT_GT(log_.longest_chain, loop.instances);
+  EXPECT_GT(log_.longest_batch, loop.instances);
   EXPECT_GE(loop.instances, 10u);
   EXPECT_LE(loop.instances * 300, 20'000u);
 }
 
-TEST_F(LoopChainTest, AVariantWithoutAChainIsRefusedWithItsReason) {
-  truth_.not_chained = {"DL1"};
+TEST_F(LoopBatchTest, AVariantWithoutAChainIsRefusedWithItsReason) {
+  truth_.not_batched = {"DL1"};
   const LoopMeasurement loop = Run();
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
   for (const VariantFigures& figures : loop.figures) EXPECT_NE(figures.variant, "DL1");
@@ -108,9 +108,9 @@ TEST_F(LoopChainTest, AVariantWithoutAChainIsRefusedWithItsReason) {
   EXPECT_NEAR(Team(loop, "LS").saturation.value, 0.9, 0.02);
 }
 
-TEST_F(LoopChainTest, AChainThatFaultsIsGivenUpNotTheLoop) {
-  truth_.on_shadow = [](const ShadowWish& wish, ShadowAnswer& answer) {
-    if (wish.runs[0].instances == 0) return absl::OkStatus();
+TEST_F(LoopBatchTest, AChainThatFaultsIsGivenUpNotTheLoop) {
+  truth_.on_shadow = [](const ShadowRequest& request, ShadowAnswer& answer) {
+    if (request.runs[0].instances == 0) return absl::OkStatus();
     for (ShadowRun& run : answer.runs)
       run.ok = false, run.failure = "writes shared memory: SIGSEGV";
     return absl::OkStatus();
@@ -121,9 +121,9 @@ TEST_F(LoopChainTest, AChainThatFaultsIsGivenUpNotTheLoop) {
   EXPECT_NEAR(Team(loop, "FP").saturation.value, 0.3, 0.02);
 }
 
-TEST_F(LoopChainTest, AChainWithoutTimeForItsTraceIsGivenUpNotTheLoop) {
-  truth_.on_shadow = [](const ShadowWish& wish, ShadowAnswer& answer) {
-    if (wish.runs[0].instances == 0) return absl::OkStatus();
+TEST_F(LoopBatchTest, AChainWithoutTimeForItsTraceIsGivenUpNotTheLoop) {
+  truth_.on_shadow = [](const ShadowRequest& request, ShadowAnswer& answer) {
+    if (request.runs[0].instances == 0) return absl::OkStatus();
     for (ShadowRun& run : answer.runs) run.ok = false, run.failure = "not run: time was up";
     return absl::OkStatus();
   };
@@ -133,9 +133,9 @@ TEST_F(LoopChainTest, AChainWithoutTimeForItsTraceIsGivenUpNotTheLoop) {
 }
 
 // Half of the bursts see a phase in which every pass is an entry.
-TEST_F(LoopChainTest, PhasesThatCallInEveryPassDoNotCountAsLive) {
-  truth_.detours = {"0x10 `call 0x20`"};
-  truth_.ends_by_detour = 0;
+TEST_F(LoopBatchTest, PhasesThatCallInEveryPassDoNotCountAsLive) {
+  truth_.excluded_paths = {"0x10 `call 0x20`"};
+  truth_.ends_by_excluded_path = 0;
   int bursts = 0;
   truth_.on_call = [&](const std::string& name) {
     if (name == "live") ++bursts;
@@ -146,4 +146,4 @@ TEST_F(LoopChainTest, PhasesThatCallInEveryPassDoNotCountAsLive) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,7 +2,7 @@
 
 #include "tests/unit/experiment/loop_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::Contains;
@@ -61,9 +61,9 @@ TEST_F(LoopExperimentTest, VariantsThatMakeOtherPassesThanTheLoopAreRefused) {
 TEST_F(LoopExperimentTest, PassesOfAVariantAreCountedOnce) {
   FakeTruth truth;
   int checks = 0, shadows = 0;
-  truth.on_shadow = [&](const ShadowWish& wish, ShadowAnswer&) {
+  truth.on_shadow = [&](const ShadowRequest& request, ShadowAnswer&) {
     ++shadows;
-    for (const RunWish& run : wish.runs) checks += run.variant > 4 ? 1 : 0;
+    for (const RunSpec& run : request.runs) checks += run.variant > 4 ? 1 : 0;
     return absl::OkStatus();
   };
   Run(truth, {"LS", "FP"});
@@ -73,14 +73,14 @@ TEST_F(LoopExperimentTest, PassesOfAVariantAreCountedOnce) {
 
 TEST_F(LoopExperimentTest, LoopsThatUpdateInPlaceAreRestoredBeforeEachRun) {
   FakeTruth truth;
-  truth.in_place = true;
+  truth.in_situ = true;
   Run(truth, {"LS", "FP"});
   EXPECT_GT(log_.restored_runs, 10);
 }
 
 TEST_F(LoopExperimentTest, ShortInstancesLearnWhatToRestore) {
   FakeTruth truth;
-  truth.in_place = true;  // 2056 bytes: a microsecond
+  truth.in_situ = true;  // 2056 bytes: a microsecond
   Run(truth, {"LS", "FP"});
   EXPECT_EQ(log_.learning_runs, 0) << "it takes 2 % of an instance of 50 us";
   truth.ref_cycles = 4000;
@@ -90,7 +90,7 @@ TEST_F(LoopExperimentTest, ShortInstancesLearnWhatToRestore) {
 
 TEST_F(LoopExperimentTest, LoopsThatCannotRunTwiceAreTracedAlone) {
   FakeTruth truth;
-  truth.in_place = true;
+  truth.in_situ = true;
   truth.memory_carried = true;
   truth.saturation = {{"LS", 0.6}};
   const LoopMeasurement loop = Run(truth, {"LS"});
@@ -100,7 +100,7 @@ TEST_F(LoopExperimentTest, LoopsThatCannotRunTwiceAreTracedAlone) {
 
 TEST_F(LoopExperimentTest, TracedAloneALoopMustEndWithinTheTrace) {
   FakeTruth truth;
-  truth.in_place = true;
+  truth.in_situ = true;
   truth.memory_carried = true;
   truth.iterations = 20'000;
   EXPECT_THAT(Run(truth, {"LS"}).reason, HasSubstr("more than 20000 passes"));
@@ -110,36 +110,36 @@ TEST_F(LoopExperimentTest, TracedAloneALoopMustEndWithinTheTrace) {
 
 TEST_F(LoopExperimentTest, WhatIsLeftOutIsTold) {
   FakeTruth truth;
-  truth.detours = {"0x10 `call 0x20`"};
+  truth.excluded_paths = {"0x10 `call 0x20`"};
   truth.iterations = 4;
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
-  EXPECT_THAT(loop.detours, ElementsAre("0x10 `call 0x20`"));
+  EXPECT_THAT(loop.excluded_paths, ElementsAre("0x10 `call 0x20`"));
 }
 
 TEST_F(LoopExperimentTest, ALoopThatHardlyGoesRoundBetweenDetoursIsRefused) {
   FakeTruth truth;
-  truth.detours = {"0x10 `call 0x20`"};
+  truth.excluded_paths = {"0x10 `call 0x20`"};
   truth.iterations = 3;
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_EQ(loop.state, MeasureState::kRefused);
   EXPECT_THAT(loop.reason, HasSubstr("nearly every pass goes over 0x10 `call 0x20`"));
   log_.shadows = 0;
-  truth.ends_by_detour = 2;  // the second of three looks
+  truth.ends_by_excluded_path = 2;  // the second of three looks
   EXPECT_THAT(Run(truth, {"LS"}).reason, HasSubstr("nearly every pass"))
       << "one in three is enough";
-  truth.detours.clear();
+  truth.excluded_paths.clear();
   EXPECT_EQ(Run(truth, {"LS"}).state, MeasureState::kMeasured) << "short loops are no detours";
 }
 
 TEST_F(LoopExperimentTest, ShortInstancesThatEndByThemselvesAreMeasuredThoughThereAreDetours) {
   FakeTruth truth;
-  truth.detours = {"0x10 `call 0x20`"};
+  truth.excluded_paths = {"0x10 `call 0x20`"};
   truth.iterations = 3;
-  truth.ends_by_detour = 0;
+  truth.ends_by_excluded_path = 0;
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
-  EXPECT_THAT(loop.detours, ElementsAre("0x10 `call 0x20`"));
+  EXPECT_THAT(loop.excluded_paths, ElementsAre("0x10 `call 0x20`"));
   EXPECT_EQ(Team(loop, "LS").shadows + 3, static_cast<uint32_t>(log_.shadows)) << "three looks";
 }
 
@@ -181,18 +181,19 @@ TEST_F(LoopExperimentTest, WhereTheyDoNotVaryNoMoreInstancesAreSeen) {
 }
 
 TEST_F(LoopExperimentTest, InstancesThatTheBudgetDoesNotBuyLeaveTheLoopMeasured) {
-  FakeLab lab(VaryingTrips(), &log_);
-  LabLoop loop;
+  FakeInjector injector(VaryingTrips(), &log_);
+  LoopToInject loop;
   loop.variants = {*ParseVariantName("LS")};
   LoopSetup setup;
   setup.asked = {"LS"};
   setup.repetitions = 9;
   setup.shadow_ns = 500'000'000;
   setup.ticks_per_ns = 2;
-  LoopExperiment experiment(setup, (*lab.Install({loop}))[0]);
+  LoopExperiment experiment(setup, (*injector.Install({loop}))[0]);
   const auto step = [&] {
     experiment.Step(
-        lab, {.credit_ns = 1'000'000'000, .timeout_ns = 1000, .prediction = lab.PredictShadow()});
+        injector,
+        {.credit_ns = 1'000'000'000, .timeout_ns = 1000, .prediction = injector.PredictShadow()});
   };
   for (int i = 0; i < 4; ++i) step();  // census, live, look, one shadow
   LoopExperiment early = experiment;
@@ -295,7 +296,7 @@ TEST_F(LoopExperimentTest, WarmRunsDoNotCountAmongColdOnes) {
 TEST_F(LoopExperimentTest, WhatIsUpdatedInPlaceIsBroughtBackWhileProtocolsAreCompared) {
   FakeTruth truth;
   truth.live_factor = 1.5;
-  truth.in_place = truth.memory_carried = true;
+  truth.in_situ = truth.memory_carried = true;
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_EQ(loop.protocol, "cold") << loop.reason;
 }
@@ -399,10 +400,10 @@ TEST_F(LoopExperimentTest, InvalidRunsSayWhatHappenedToThem) {
 TEST_F(LoopExperimentTest, ClosedBeforeAnybodyLookedIsOpenNotNeverEntered) {
   FakeTruth truth;
   truth.team = 0;
-  FakeLab lab(truth, &log_);
-  LabLoop loop;
+  FakeInjector injector(truth, &log_);
+  LoopToInject loop;
   loop.variants = {*ParseVariantName("LS")};
-  const auto installed = lab.Install({loop});
+  const auto installed = injector.Install({loop});
   LoopSetup setup;
   setup.asked = {"LS"};
   LoopExperiment unwatched(setup, (*installed)[0]);
@@ -411,7 +412,7 @@ TEST_F(LoopExperimentTest, ClosedBeforeAnybodyLookedIsOpenNotNeverEntered) {
   EXPECT_EQ(unwatched.Measurement(1).reason, "the profile ended first");
   EXPECT_THAT(unwatched.Measurement(1).open, ElementsAre("LS"));
   LoopExperiment watched(setup, (*installed)[0]);
-  watched.Step(lab, {});
+  watched.Step(injector, {});
   watched.Close("the profile ended first");
   EXPECT_EQ(watched.Measurement(1).state, MeasureState::kNeverEntered);
   watched.Close("and again");
@@ -471,4 +472,4 @@ TEST_F(LoopExperimentTest, ALabThatHeldNobodyIsNotAskedForEver) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -10,18 +10,18 @@
 #include <vector>
 
 #include "agent/experiment/loop_experiment.h"
-#include "tests/unit/experiment/fake_lab.h"
+#include "tests/unit/experiment/fake_injector.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class LoopTest : public ::testing::Test {
  protected:
   LoopMeasurement Run(const FakeTruth& truth, const std::vector<std::string>& asked,
                       int64_t credit_ns = 1'000'000'000) {
-    FakeLab lab(truth, &log_);
-    LabLoop loop;
+    FakeInjector injector(truth, &log_);
+    LoopToInject loop;
     for (const std::string& name : asked) loop.variants.push_back(*ParseVariantName(name));
-    auto installed = lab.Install({loop});
+    auto installed = injector.Install({loop});
     LoopSetup setup;
     setup.asked = asked;
     setup.repetitions = 9;
@@ -31,7 +31,8 @@ class LoopTest : public ::testing::Test {
     LoopExperiment experiment(setup, (*installed)[0]);
     for (int i = 0; i < 200 && experiment.stage() != LoopExperiment::Stage::kDone; ++i) {
       experiment.Step(
-          lab, {.credit_ns = credit_ns, .timeout_ns = 1000, .prediction = lab.PredictShadow()});
+          injector,
+          {.credit_ns = credit_ns, .timeout_ns = 1000, .prediction = injector.PredictShadow()});
     }
     EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone);
     return experiment.Measurement(7);
@@ -49,6 +50,6 @@ class LoopTest : public ::testing::Test {
   std::array<uint64_t, kEvictLevels> evict_bytes_{};
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_EXPERIMENT_LOOP_FIXTURE_H_

@@ -1,7 +1,7 @@
 // Branches that a shadow must not learn by heart.
 #include "tests/unit/experiment/loop_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class LoopPlacesTest : public LoopTest {
@@ -62,7 +62,7 @@ TEST_F(LoopPlacesTest, ALongInstanceIsNotTakenForLearntBranches) {
 TEST_F(LoopPlacesTest, ChainsOfWhatTheRankHasLearntAreRunAtOnePlace) {
   truth_.ref_cycles = 1000;
   truth_.iterations = 40;
-  truth_.chains = absl::OkStatus();
+  truth_.batches = absl::OkStatus();
   truth_.live_factor = 0.2;
   const LoopMeasurement loop = Run();
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
@@ -74,7 +74,7 @@ TEST_F(LoopPlacesTest, ChainsOfWhatTheRankHasLearntAreRunAtOnePlace) {
 TEST_F(LoopPlacesTest, ChainsOfWhatTheRankDecidesAnewAreNot) {
   truth_.ref_cycles = 1000;
   truth_.iterations = 40;
-  truth_.chains = absl::OkStatus();
+  truth_.batches = absl::OkStatus();
   const LoopMeasurement loop = Run();
   EXPECT_GT(loop.instances, 100u);
   EXPECT_EQ(loop.protocol, "warm, branches as new");
@@ -87,4 +87,4 @@ TEST_F(LoopPlacesTest, AnInstanceThatIsOverBeforeItsCodeIsFetchedStaysWhereItIs)
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

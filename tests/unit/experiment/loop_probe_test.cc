@@ -1,24 +1,25 @@
 // The first shadow of a loop: what it teaches about the cost of the next ones.
 #include "tests/unit/experiment/loop_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
 // A loop of 1 ms that has been looked at, and what the look cost.
 struct Looked {
-  explicit Looked(FakeTruth truth) : lab(Slow(std::move(truth)), &log) {
-    LabLoop loop;
+  explicit Looked(FakeTruth truth) : injector(Slow(std::move(truth)), &log) {
+    LoopToInject loop;
     loop.variants.push_back(*ParseVariantName("LS"));
     LoopSetup setup;
     setup.asked = {"LS"};
     setup.shadow_ns = 500 * kMs;
     setup.ticks_per_ns = 2;
-    experiment.emplace(setup, (*lab.Install({loop}))[0]);
+    experiment.emplace(setup, (*injector.Install({loop}))[0]);
     for (int i = 0; i < 20 && experiment->stage() < LoopExperiment::Stage::kMeasure; ++i) {
       cost = experiment->Step(
-          lab, {.credit_ns = 1000 * kMs, .timeout_ns = 1000, .prediction = lab.PredictShadow()});
+          injector,
+          {.credit_ns = 1000 * kMs, .timeout_ns = 1000, .prediction = injector.PredictShadow()});
     }
     EXPECT_EQ(experiment->stage(), LoopExperiment::Stage::kMeasure);
   }
@@ -26,17 +27,17 @@ struct Looked {
     truth.ref_cycles = 2e6;
     return truth;
   }
-  int64_t NextCost() { return experiment->LeastCost(lab.PredictShadow()); }
+  int64_t NextCost() { return experiment->LeastCost(injector.PredictShadow()); }
 
   FakeLog log;
-  FakeLab lab;
+  FakeInjector injector;
   std::optional<LoopExperiment> experiment;
   StepCost cost;
 };
 
-using LoopLookTest = LoopTest;
+using LoopProbeTest = LoopTest;
 
-TEST_F(LoopLookTest, TheFirstRunCopiesPagesTheNextShadowIsNotPricedByIt) {
+TEST_F(LoopProbeTest, TheFirstRunCopiesPagesTheNextShadowIsNotPricedByIt) {
   FakeTruth truth;
   truth.first_run_factor = 20;
   Looked plain{FakeTruth{}}, copying{truth};
@@ -46,10 +47,10 @@ TEST_F(LoopLookTest, TheFirstRunCopiesPagesTheNextShadowIsNotPricedByIt) {
 }
 
 // One shadow that tells all against one that tells the least.
-TEST_F(LoopLookTest, ARoundIsPricedByItsRunsAndFitsAShadow) {
+TEST_F(LoopProbeTest, ARoundIsPricedByItsRunsAndFitsAShadow) {
   Looked loop{FakeTruth{}};
   const int64_t run_ns = loop.experiment->RunNs();
-  const ShadowPrediction prediction = loop.lab.PredictShadow();
+  const ShadowPrediction prediction = loop.injector.PredictShadow();
   // Two warm-ups, LS between two of REF, COUNT and a counted LS, which take longer.
   EXPECT_EQ(loop.experiment->RoundCost(prediction) - loop.NextCost(), (2 + 3 + 1 + 2 - 6) * run_ns);
   FakeTruth slow;
@@ -58,7 +59,7 @@ TEST_F(LoopLookTest, ARoundIsPricedByItsRunsAndFitsAShadow) {
   EXPECT_LE(long_run.experiment->RoundCost(prediction), 500 * kMs);
 }
 
-TEST_F(LoopLookTest, ItsPredictionHasTheCopiesThatItFound) {
+TEST_F(LoopProbeTest, ItsPredictionHasTheCopiesThatItFound) {
   FakeTruth truth;
   truth.copy_ns_per_mb = 1000 * kMs;
   Looked plain{FakeTruth{}}, copying{truth};
@@ -67,12 +68,12 @@ TEST_F(LoopLookTest, ItsPredictionHasTheCopiesThatItFound) {
 }
 
 // Before the trace no more than an instance has time for; then what it saw.
-TEST_F(LoopLookTest, AShadowIsAskedForWithWhatItsRunsMayWrite) {
+TEST_F(LoopProbeTest, AShadowIsAskedForWithWhatItsRunsMayWrite) {
   FakeTruth truth;
   truth.ref_cycles = 2e6;  // 1 ms
   std::vector<uint64_t> written;
-  truth.on_shadow = [&](const ShadowWish& wish, ShadowAnswer&) {
-    written.push_back(wish.written_bytes);
+  truth.on_shadow = [&](const ShadowRequest& request, ShadowAnswer&) {
+    written.push_back(request.written_bytes);
     return absl::OkStatus();
   };
   Run(truth, {"LS"});
@@ -83,10 +84,10 @@ TEST_F(LoopLookTest, AShadowIsAskedForWithWhatItsRunsMayWrite) {
   EXPECT_LT(written[1], 1u << 20);
 }
 
-TEST_F(LoopLookTest, ATimeThatTheForkTookIsNoFaultOfTheLoop) {
+TEST_F(LoopProbeTest, ATimeThatTheForkTookIsNoFaultOfTheLoop) {
   FakeTruth truth;
   int late = 2;
-  truth.on_shadow = [&](const ShadowWish&, ShadowAnswer& answer) {
+  truth.on_shadow = [&](const ShadowRequest&, ShadowAnswer& answer) {
     if (late-- <= 0) return absl::OkStatus();
     for (ShadowRun& run : answer.runs)
       run.ok = false, run.failure = "not run: the shadow overdue, killed by the rank";
@@ -99,11 +100,11 @@ TEST_F(LoopLookTest, ATimeThatTheForkTookIsNoFaultOfTheLoop) {
   EXPECT_NE(never.reason.find("before the loop ran"), std::string::npos) << never.reason;
 }
 
-TEST_F(LoopLookTest, WhatWasCancelledIsOpenAndSaysWhy) {
+TEST_F(LoopProbeTest, WhatWasCancelledIsOpenAndSaysWhy) {
   FakeTruth truth;
   truth.install_status = absl::CancelledError("ended");
-  FakeLab lab(truth, &log_);
-  LoopExperiment experiment({}, (*lab.Install({LabLoop()}))[0]);
+  FakeInjector injector(truth, &log_);
+  LoopExperiment experiment({}, (*injector.Install({LoopToInject()}))[0]);
   EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone);
   experiment.Reopen();
   EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone) << "it has no copies";
@@ -112,7 +113,7 @@ TEST_F(LoopLookTest, WhatWasCancelledIsOpenAndSaysWhy) {
   EXPECT_EQ(experiment.Measurement(1).reason, "the disable file exists");
 }
 
-TEST_F(LoopLookTest, ALookThatRanOutOfTimeSaysSo) {
+TEST_F(LoopProbeTest, ALookThatRanOutOfTimeSaysSo) {
   FakeTruth truth;
   truth.faulting = "COUNT";
   truth.failure = "not run: time was up";
@@ -122,16 +123,16 @@ TEST_F(LoopLookTest, ALookThatRanOutOfTimeSaysSo) {
             "a shadow has no time for COUNT behind the loop itself; a larger budget.shadow has");
 }
 
-TEST_F(LoopLookTest, ManyWrittenRangesMatterOnlyWhereTheyAreRestored) {
+TEST_F(LoopProbeTest, ManyWrittenRangesMatterOnlyWhereTheyAreRestored) {
   FakeTruth truth;
   truth.team = 20;
   truth.stores = 55;
   EXPECT_EQ(Run(truth, {"LS"}).state, MeasureState::kMeasured);
-  truth.in_place = true;
+  truth.in_situ = true;
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_EQ(loop.state, MeasureState::kRefused);
   EXPECT_THAT(loop.reason, ::testing::HasSubstr("writes 1081 ranges of memory"));
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

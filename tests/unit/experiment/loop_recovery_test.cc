@@ -4,9 +4,9 @@
 
 #include "agent/experiment/loop_experiment.h"
 #include "agent/shadow/recovery_plan.h"
-#include "tests/unit/experiment/place_lab.h"
+#include "tests/unit/experiment/placement_injector.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::AllOf;
@@ -20,7 +20,7 @@ using ::testing::Not;
 class LoopRecoveryTest : public ::testing::Test {
  protected:
   LoopRecoveryTest() {
-    installed_ = PlaceLab::Copies();
+    installed_ = PlacementInjector::Copies();
     setup_.asked = {"LS", "FP"};
     setup_.repetitions = 9;
     setup_.shadow_ns = 500'000'000;
@@ -33,9 +33,9 @@ class LoopRecoveryTest : public ::testing::Test {
     for (int i = 0; i < 200 && experiment.stage() != LoopExperiment::Stage::kDone; ++i) {
       const ShadowPrediction prediction;
       least_ = std::max(least_, experiment.LeastCost(prediction));
-      narrows_ = narrows_ || experiment.footprint().has_value();
-      spent_.push_back(
-          experiment.Step(lab_, {.credit_ns = credit_ns, .timeout_ns = 1000, .prediction = {}}));
+      trims_ = trims_ || experiment.footprint().has_value();
+      spent_.push_back(experiment.Step(
+          injector_, {.credit_ns = credit_ns, .timeout_ns = 1000, .prediction = {}}));
     }
     EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone);
     return experiment.Measurement(1);
@@ -47,11 +47,11 @@ class LoopRecoveryTest : public ::testing::Test {
     return -1;
   }
 
-  PlaceLab lab_;
+  PlacementInjector injector_;
   InstalledLoop installed_;
   LoopSetup setup_;
   int64_t least_ = 0;
-  bool narrows_ = false;  // at any step
+  bool trims_ = false;  // at any step
   std::vector<StepCost> spent_;
 };
 
@@ -65,18 +65,18 @@ TEST_F(LoopRecoveryTest, MeasuresShortLoopsInTheRank) {
   EXPECT_EQ(loop.provenance, Provenance::kLive);
   EXPECT_EQ(loop.trips.decile[0], 100);
   EXPECT_EQ(loop.trips.decile[10], 200);
-  EXPECT_EQ(lab_.shadows, 0);
-  EXPECT_FALSE(narrows_) << "nothing is forked";
-  ASSERT_FALSE(lab_.wishes.empty());
+  EXPECT_EQ(injector_.shadows, 0);
+  EXPECT_FALSE(trims_) << "nothing is forked";
+  ASSERT_FALSE(injector_.edits.empty());
   // The loop alone, each variant between two runs of its base, a count.
-  EXPECT_THAT(lab_.wishes[0].round, ElementsAre(kNoCopy, 0, 3, 0, 4, 0, 1));
+  EXPECT_THAT(injector_.edits[0].round, ElementsAre(kNoCopy, 0, 3, 0, 4, 0, 1));
   EXPECT_THAT(loop.refusals, IsEmpty());
 }
 
 TEST_F(LoopRecoveryTest, WhatItAddsIsToldAndBudgeted) {
   const LoopMeasurement loop = Run();
   int64_t runs = 0, added = 0;
-  for (const RecoveryWish& wish : lab_.wishes) runs += wish.runs;
+  for (const RecoveryRequest& request : injector_.edits) runs += request.runs;
   for (const StepCost& cost : spent_) {
     EXPECT_EQ(cost.pause_ns, 0) << "nothing stands still";
     added += cost.later_ns;
@@ -91,15 +91,15 @@ TEST_F(LoopRecoveryTest, WhatItAddsIsToldAndBudgeted) {
 TEST_F(LoopRecoveryTest, NoMoreRunsThanTheCreditBuys) {
   constexpr int64_t kCredit = 300'000;
   Run(kCredit);
-  EXPECT_EQ(lab_.wishes.at(0).runs, 92) << "of 230 ns of an instance and 3 us besides";
-  for (const RecoveryWish& wish : lab_.wishes) {
-    EXPECT_LE(wish.most_added_ns, kCredit);
-    EXPECT_LE(static_cast<uint32_t>(wish.runs), kMostRecoveries);
+  EXPECT_EQ(injector_.edits.at(0).runs, 92) << "of 230 ns of an instance and 3 us besides";
+  for (const RecoveryRequest& request : injector_.edits) {
+    EXPECT_LE(request.most_added_ns, kCredit);
+    EXPECT_LE(static_cast<uint32_t>(request.runs), kMostRecoveries);
   }
 }
 
 TEST_F(LoopRecoveryTest, ThreadsAreTimedEachForItself) {
-  lab_.team = 2;
+  injector_.team = 2;
   const LoopMeasurement loop = Run();
   EXPECT_NEAR(Saturation(loop, "LS"), 0.25, 0.02);
   EXPECT_THAT(loop.figures, Contains(AllOf(Field(&VariantFigures::variant, "LS"),
@@ -109,8 +109,8 @@ TEST_F(LoopRecoveryTest, ThreadsAreTimedEachForItself) {
 TEST_F(LoopRecoveryTest, OnlyWhenTheRequestAsksForIt) {
   setup_.recovery = false;
   const LoopMeasurement loop = Run();
-  EXPECT_THAT(lab_.wishes, IsEmpty());
-  EXPECT_GT(lab_.shadows, 0);
+  EXPECT_THAT(injector_.edits, IsEmpty());
+  EXPECT_GT(injector_.shadows, 0);
   EXPECT_NE(loop.protocol, "recovery");
   EXPECT_EQ(loop.provenance, Provenance::kShadow);
   ASSERT_EQ(loop.refusals.size(), 1u);
@@ -118,42 +118,43 @@ TEST_F(LoopRecoveryTest, OnlyWhenTheRequestAsksForIt) {
 }
 
 TEST_F(LoopRecoveryTest, WhatMayNotRunInPlaceGoesToShadowsAndSaysWhy) {
-  installed_.in_place = absl::FailedPreconditionError("0x10 `mov`: it stores");
+  installed_.in_situ = absl::FailedPreconditionError("0x10 `mov`: it stores");
   const LoopMeasurement loop = Run();
-  EXPECT_THAT(lab_.wishes, IsEmpty());
-  EXPECT_GT(lab_.shadows, 0);
+  EXPECT_THAT(injector_.edits, IsEmpty());
+  EXPECT_GT(injector_.shadows, 0);
   EXPECT_THAT(loop.refusals, Contains(AllOf(Field(&Refusal::variant, "in place"),
                                             Field(&Refusal::reason, HasSubstr("it stores")))));
 }
 
 TEST_F(LoopRecoveryTest, LongInstancesGoToShadows) {
-  lab_.live_ticks = 20'000;  // 10 us
+  injector_.live_ticks = 20'000;  // 10 us
   Run();
-  EXPECT_EQ(lab_.shadows, 0);
-  lab_.wishes.clear();
-  lab_.live_ticks = 20'002;
+  EXPECT_EQ(injector_.shadows, 0);
+  injector_.edits.clear();
+  injector_.live_ticks = 20'002;
   const LoopMeasurement loop = Run();
-  EXPECT_THAT(lab_.wishes, IsEmpty());
-  EXPECT_GT(lab_.shadows, 0);
+  EXPECT_THAT(injector_.edits, IsEmpty());
+  EXPECT_GT(injector_.shadows, 0);
   EXPECT_THAT(loop.refusals, Contains(Field(&Refusal::reason, HasSubstr("10 us"))));
 }
 
 TEST_F(LoopRecoveryTest, CopiesThatMayNotAreLeftOutByName) {
-  installed_.in_place_copies[4] = false;
+  installed_.in_situ_copies[4] = false;
   const LoopMeasurement loop = Run();
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
-  for (const RecoveryWish& wish : lab_.wishes) EXPECT_THAT(wish.round, Not(Contains(4)));
+  for (const RecoveryRequest& request : injector_.edits)
+    EXPECT_THAT(request.round, Not(Contains(4)));
   EXPECT_NEAR(Saturation(loop, "LS"), 0.25, 0.02);
   EXPECT_THAT(loop.refusals, Contains(Field(&Refusal::variant, "FP")));
 }
 
 TEST_F(LoopRecoveryTest, ARefusalOfTheLabEndsIt) {
-  lab_.status = absl::FailedPreconditionError("the rank has mapped a device");
+  injector_.status = absl::FailedPreconditionError("the rank has mapped a device");
   const LoopMeasurement loop = Run();
   EXPECT_EQ(loop.state, MeasureState::kRefused);
   EXPECT_THAT(loop.reason, HasSubstr("device"));
-  EXPECT_EQ(lab_.wishes.size(), 1u);
+  EXPECT_EQ(injector_.edits.size(), 1u);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "agent/experiment/loop_experiment.h"
-#include "tests/unit/experiment/fake_lab.h"
+#include "tests/unit/experiment/fake_injector.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -15,21 +15,21 @@ using ::testing::IsEmpty;
 
 constexpr int64_t kMs = 1'000'000;
 
-class LoopNarrowingTest : public ::testing::Test {
+class LoopTrimTest : public ::testing::Test {
  protected:
   // A rank whose fork costs 200 ms, 2 ms without what the loop does not touch. An instance of 1 ms may touch too much for a guess.
-  LoopNarrowingTest() {
+  LoopTrimTest() {
     truth_.ref_cycles = 2'000'000;
     truth_.fork_ns = 200 * kMs;
-    truth_.narrowed_ns = 2 * kMs;
+    truth_.trimmed_ns = 2 * kMs;
     truth_.saturation = {{"LS", 0.6}};
   }
 
   LoopMeasurement Run(int64_t credit_ns) {
-    FakeLab lab(truth_, &log_);
-    LabLoop loop;
+    FakeInjector injector(truth_, &log_);
+    LoopToInject loop;
     loop.variants = {*ParseVariantName("LS")};
-    auto installed = lab.Install({loop});
+    auto installed = injector.Install({loop});
     LoopSetup setup;
     setup.asked = {"LS"};
     setup.repetitions = 9;
@@ -40,15 +40,15 @@ class LoopNarrowingTest : public ::testing::Test {
       StepRoom room;
       room.credit_ns = credit_ns;
       room.timeout_ns = 1000;
-      room.prediction = lab.PredictShadow();
+      room.prediction = injector.PredictShadow();
       if (const auto footprint = experiment.footprint())
-        room.narrowed = lab.PredictNarrowed(*footprint, 2);
-      experiment.Step(lab, room);
+        room.trimmed = injector.PredictTrimmed(*footprint, 2);
+      experiment.Step(injector, room);
     }
     return experiment.Measurement(1);
   }
 
-  int64_t Narrowed() const {
+  int64_t Trimmed() const {
     return std::count_if(log_.footprints.begin(), log_.footprints.end(),
                          [](const auto& footprint) { return footprint.has_value(); });
   }
@@ -57,17 +57,17 @@ class LoopNarrowingTest : public ::testing::Test {
   FakeLog log_;
 };
 
-TEST_F(LoopNarrowingTest, AlsoWhereAWholeForkCouldBePaid) {
+TEST_F(LoopTrimTest, AlsoWhereAWholeForkCouldBePaid) {
   EXPECT_EQ(Run(1000 * kMs).state, MeasureState::kMeasured);
-  EXPECT_EQ(Narrowed(), static_cast<int64_t>(log_.footprints.size()) - 1);
+  EXPECT_EQ(Trimmed(), static_cast<int64_t>(log_.footprints.size()) - 1);
 }
 
-TEST_F(LoopNarrowingTest, AfterAFirstWholeShadowThatTellsWhatTheLoopTouches) {
+TEST_F(LoopTrimTest, AfterAFirstWholeShadowThatTellsWhatTheLoopTouches) {
   const LoopMeasurement loop = Run(100 * kMs);
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
   ASSERT_GT(log_.footprints.size(), 1u);
   EXPECT_FALSE(log_.footprints[0].has_value());
-  EXPECT_EQ(Narrowed(), static_cast<int64_t>(log_.footprints.size()) - 1);
+  EXPECT_EQ(Trimmed(), static_cast<int64_t>(log_.footprints.size()) - 1);
   const Footprint& footprint = *log_.footprints[1];
   EXPECT_FALSE(footprint.whole_areas);
   // What the fake lab's trace says.
@@ -78,7 +78,7 @@ TEST_F(LoopNarrowingTest, AfterAFirstWholeShadowThatTellsWhatTheLoopTouches) {
   EXPECT_EQ(footprint.ranges[1].end, 0x90808u);
 }
 
-TEST_F(LoopNarrowingTest, AMissKeepsWholeMappings) {
+TEST_F(LoopTrimTest, AMissKeepsWholeMappings) {
   truth_.misses = 1;
   const LoopMeasurement loop = Run(100 * kMs);
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
@@ -87,25 +87,25 @@ TEST_F(LoopNarrowingTest, AMissKeepsWholeMappings) {
   EXPECT_TRUE(log_.footprints[2]->whole_areas);
 }
 
-TEST_F(LoopNarrowingTest, TwoMissesEndIt) {
+TEST_F(LoopTrimTest, TwoMissesEndIt) {
   truth_.misses = 100;
   Run(100 * kMs);
-  EXPECT_EQ(Narrowed(), 2);
+  EXPECT_EQ(Trimmed(), 2);
   EXPECT_GT(log_.footprints.size(), 3u);
 }
 
-TEST_F(LoopNarrowingTest, ThreeRefusalsOfTheLabEndItToo) {
-  truth_.narrow_status = absl::AbortedError("2 of its 3 threads");
+TEST_F(LoopTrimTest, ThreeRefusalsOfTheLabEndItToo) {
+  truth_.trim_status = absl::AbortedError("2 of its 3 threads");
   const LoopMeasurement loop = Run(100 * kMs);
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
-  EXPECT_EQ(Narrowed(), 3);
+  EXPECT_EQ(Trimmed(), 3);
 }
 
-TEST_F(LoopNarrowingTest, TheFirstShadowOfAShortInstanceKeepsWhatItCanReach) {
+TEST_F(LoopTrimTest, TheFirstShadowOfAShortInstanceKeepsWhatItCanReach) {
   truth_.ref_cycles = 200'000;  // 0.1 ms
   const LoopMeasurement loop = Run(100 * kMs);
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
-  EXPECT_EQ(Narrowed(), static_cast<int64_t>(log_.footprints.size()));
+  EXPECT_EQ(Trimmed(), static_cast<int64_t>(log_.footprints.size()));
   const Footprint& guess = *log_.footprints[0];
   EXPECT_THAT(guess.ranges, IsEmpty());
   EXPECT_EQ(guess.around, 1'600'000u);
@@ -113,7 +113,7 @@ TEST_F(LoopNarrowingTest, TheFirstShadowOfAShortInstanceKeepsWhatItCanReach) {
   EXPECT_EQ(log_.footprints[1]->ranges.size(), 2u);
 }
 
-TEST_F(LoopNarrowingTest, AGuessThatMissesIsFollowedByAWholeShadow) {
+TEST_F(LoopTrimTest, AGuessThatMissesIsFollowedByAWholeShadow) {
   truth_.ref_cycles = 200'000;
   truth_.misses = 1;
   const LoopMeasurement loop = Run(100 * kMs);
@@ -124,9 +124,9 @@ TEST_F(LoopNarrowingTest, AGuessThatMissesIsFollowedByAWholeShadow) {
   EXPECT_FALSE(log_.footprints[2]->whole_areas) << "it was no miss of what was traced";
 }
 
-TEST_F(LoopNarrowingTest, TwoGuessesThatCannotBeKeptAreFollowedByAWholeShadow) {
+TEST_F(LoopTrimTest, TwoGuessesThatCannotBeKeptAreFollowedByAWholeShadow) {
   truth_.ref_cycles = 200'000;
-  truth_.narrow_status = absl::AbortedError("this instance may touch so much");
+  truth_.trim_status = absl::AbortedError("this instance may touch so much");
   const LoopMeasurement loop = Run(100 * kMs);
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
   ASSERT_GT(log_.footprints.size(), 2u);
@@ -136,7 +136,7 @@ TEST_F(LoopNarrowingTest, TwoGuessesThatCannotBeKeptAreFollowedByAWholeShadow) {
   EXPECT_FALSE(log_.footprints[2].has_value());
 }
 
-TEST_F(LoopNarrowingTest, AGuessMakesALoopMeasurableWhoseRankIsTooLarge) {
+TEST_F(LoopTrimTest, AGuessMakesALoopMeasurableWhoseRankIsTooLarge) {
   truth_.fork_ns = 351 * kMs;
   truth_.ref_cycles = 200'000;
   EXPECT_EQ(Run(10'000 * kMs).state, MeasureState::kMeasured);
@@ -144,7 +144,7 @@ TEST_F(LoopNarrowingTest, AGuessMakesALoopMeasurableWhoseRankIsTooLarge) {
   EXPECT_EQ(Run(10'000 * kMs).state, MeasureState::kRefused);
 }
 
-TEST_F(LoopNarrowingTest, AForkLongerThanTheLongestPauseIsNotMade) {
+TEST_F(LoopTrimTest, AForkLongerThanTheLongestPauseIsNotMade) {
   truth_.fork_ns = 351 * kMs;  // 0.7 of 500 ms are 350
   const LoopMeasurement loop = Run(10'000 * kMs);
   EXPECT_EQ(loop.state, MeasureState::kRefused);
@@ -156,4 +156,4 @@ TEST_F(LoopNarrowingTest, AForkLongerThanTheLongestPauseIsNotMade) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

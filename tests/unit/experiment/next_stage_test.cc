@@ -4,7 +4,7 @@
 
 #include "tests/unit/core/analysis/some_figures.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 const StagePlan kAll{
@@ -121,4 +121,4 @@ TEST(NextStage, GroupsOnlyWhereThereAreSeveralAndNotTooMany) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

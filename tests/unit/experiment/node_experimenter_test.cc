@@ -2,7 +2,7 @@
 
 #include "tests/unit/experiment/node_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::Contains;
@@ -18,11 +18,11 @@ TEST_F(NodeExperimenterTest, MeasuresEveryLoopOfEveryRankAndLeavesNothing) {
   FakeRank& second = AddRank();
   first.truth.saturation = {{"LS", 0.9}, {"FP", 0.2}};
   second.truth.saturation = {{"LS", 0.3}, {"FP", 0.95}};
-  const ExperimentNews news = Run();
-  EXPECT_THAT(news.notices, IsEmpty());
-  EXPECT_THAT(news.measurements, SizeIs(4));
+  const ExperimentUpdate update = Run();
+  EXPECT_THAT(update.notices, IsEmpty());
+  EXPECT_THAT(update.measurements, SizeIs(4));
   for (const FakeRank* rank : {&first, &second}) {
-    const std::vector<LoopMeasurement> loops = Of(news, *rank);
+    const std::vector<LoopMeasurement> loops = Of(update, *rank);
     ASSERT_THAT(loops, SizeIs(2));
     for (const LoopMeasurement& loop : loops) {
       EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
@@ -37,7 +37,7 @@ TEST_F(NodeExperimenterTest, MeasuresEveryLoopOfEveryRankAndLeavesNothing) {
     ExpectNothingLeft(*rank);
   }
   const auto saturation = [&](const FakeRank& rank) {
-    const LoopMeasurement loop = Of(news, rank)[1];
+    const LoopMeasurement loop = Of(update, rank)[1];
     for (const VariantFigures& f : loop.figures) {
       if (f.variant == "LS" && f.thread == kTeam) return f.saturation.value;
     }
@@ -50,9 +50,9 @@ TEST_F(NodeExperimenterTest, MeasuresEveryLoopOfEveryRankAndLeavesNothing) {
 TEST_F(NodeExperimenterTest, TheStopsOfAllRanksAreTold) {
   AddRank();
   AddRank();
-  const ExperimentNews news = Run();
-  EXPECT_EQ(news.stops, 4u) << "two of each rank, whatever the number of loops";
-  EXPECT_EQ(news.stop_ns, 800'000u);
+  const ExperimentUpdate update = Run();
+  EXPECT_EQ(update.stops, 4u) << "two of each rank, whatever the number of loops";
+  EXPECT_EQ(update.stop_ns, 800'000u);
   EXPECT_EQ(experimenter_->Take().stops, 0u);
 }
 
@@ -91,16 +91,16 @@ TEST_F(NodeExperimenterTest, TheAuditLogNamesWhoAskedAndWhatWasTouched) {
     if (call == "install") entry.unix_ns = 42;
     if (call == "install" || call == "uninstall") rank.options.audit(entry);
   };
-  const ExperimentNews news = Run();
-  ASSERT_THAT(news.audit, SizeIs(2));
-  for (const AuditEntry& entry : news.audit) {
+  const ExperimentUpdate update = Run();
+  ASSERT_THAT(update.audit, SizeIs(2));
+  for (const AuditEntry& entry : update.audit) {
     EXPECT_EQ(entry.profile_id, "p1");
     EXPECT_EQ(entry.requester, "alice");
     EXPECT_EQ(entry.node, "n1");
     EXPECT_EQ(entry.pid, rank.places.rank.pid);
   }
-  EXPECT_EQ(news.audit[0].unix_ns, 42);  // the lab's own time stays
-  EXPECT_EQ(news.audit[1].unix_ns, clock_.UnixNs());
+  EXPECT_EQ(update.audit[0].unix_ns, 42);  // the lab's own time stays
+  EXPECT_EQ(update.audit[1].unix_ns, clock_.UnixNs());
 }
 
 TEST_F(NodeExperimenterTest, NewsAreToldOnceAndRevisionsGrow) {
@@ -114,13 +114,13 @@ TEST_F(NodeExperimenterTest, NewsAreToldOnceAndRevisionsGrow) {
       ++seen;
     }
   };
-  const ExperimentNews news = Run();
-  for (const LoopMeasurement& loop : news.measurements) revisions.push_back(loop.revision);
+  const ExperimentUpdate update = Run();
+  for (const LoopMeasurement& loop : update.measurements) revisions.push_back(loop.revision);
   ASSERT_GT(seen, size_t{2});
   for (size_t i = 1; i < revisions.size(); ++i) EXPECT_GT(revisions[i], revisions[i - 1]);
   // Greater than those of an agent that was here before.
   EXPECT_GT(revisions[0], static_cast<uint64_t>(clock_.UnixNs()));
-  EXPECT_THAT(news.measurements, SizeIs(2));  // the last word of each loop
+  EXPECT_THAT(update.measurements, SizeIs(2));  // the last word of each loop
   EXPECT_THAT(experimenter_->Take().measurements, IsEmpty());
 }
 
@@ -155,14 +155,14 @@ TEST_F(NodeExperimenterTest, AllLoopsAreLookedAtBeforeOneIsMeasured) {
 // The place of the loop whose first shadow comes first, when runs of the heavier one take `factor` times as long.
 class OrderOfLoopsTest : public NodeExperimenterTest {
  protected:
-  int32_t FirstLooked(double factor) {
+  int32_t FirstScanned(double factor) {
     FakeRank& rank = AddRank();
     int timed = 0;
     int32_t first = -1;
     rank.truth.on_call = [&](const std::string& call) { timed += call == "live" ? 1 : 0; };
     rank.truth.live_of_call = [&, factor] { return timed == 1 ? factor : 1.0; };
-    rank.truth.on_shadow = [&](const ShadowWish& wish, ShadowAnswer&) {
-      if (first < 0) first = wish.loop;
+    rank.truth.on_shadow = [&](const ShadowRequest& request, ShadowAnswer&) {
+      if (first < 0) first = request.loop;
       return absl::OkStatus();
     };
     Run();
@@ -171,18 +171,18 @@ class OrderOfLoopsTest : public NodeExperimenterTest {
 };
 
 TEST_F(OrderOfLoopsTest, OneThatIsMuchDearerWaits) {
-  EXPECT_EQ(FirstLooked(10), 1);
+  EXPECT_EQ(FirstScanned(10), 1);
 }
 
 TEST_F(OrderOfLoopsTest, OneThatIsHeavierMayBeDearer) {
-  EXPECT_EQ(FirstLooked(1.5), 0);
+  EXPECT_EQ(FirstScanned(1.5), 0);
 }
 
 TEST_F(NodeExperimenterTest, RefusedLoopsDoNotHoldUpTheOthers) {
   FakeRank& rank = AddRank();
-  rank.places.loops[0] = RefusedPlace(0, "the rank runs another build of /own");
-  const ExperimentNews news = Run();
-  const auto loops = Of(news, rank);
+  rank.places.loops[0] = RefusedSite(0, "the rank runs another build of /own");
+  const ExperimentUpdate update = Run();
+  const auto loops = Of(update, rank);
   ASSERT_THAT(loops, SizeIs(2));
   EXPECT_EQ(loops[0].state, MeasureState::kRefused);
   EXPECT_EQ(loops[0].reason, "the rank runs another build of /own");
@@ -192,10 +192,10 @@ TEST_F(NodeExperimenterTest, RefusedLoopsDoNotHoldUpTheOthers) {
 
 TEST_F(NodeExperimenterTest, ARankWhoseLoopsAreAllRefusedIsNotTouched) {
   FakeRank& rank = AddRank();
-  rank.places.loops = {RefusedPlace(0, "a"), RefusedPlace(1, "b")};
-  const ExperimentNews news = Run();
-  EXPECT_THAT(Of(news, rank), ElementsAre(Field(&LoopMeasurement::reason, "a"),
-                                          Field(&LoopMeasurement::reason, "b")));
+  rank.places.loops = {RefusedSite(0, "a"), RefusedSite(1, "b")};
+  const ExperimentUpdate update = Run();
+  EXPECT_THAT(Of(update, rank), ElementsAre(Field(&LoopMeasurement::reason, "a"),
+                                            Field(&LoopMeasurement::reason, "b")));
   EXPECT_THAT(rank.log.calls, IsEmpty());
 }
 
@@ -203,8 +203,8 @@ TEST_F(NodeExperimenterTest, ALabThatDoesNotOpenRefusesItsRankOnly) {
   FakeRank& bad = AddRank();
   FakeRank& good = AddRank();
   bad.open_status = absl::FailedPreconditionError("it has a seccomp filter");
-  const ExperimentNews news = Run();
-  const auto loops = Of(news, bad);
+  const ExperimentUpdate update = Run();
+  const auto loops = Of(update, bad);
   ASSERT_THAT(loops, SizeIs(2));
   for (const LoopMeasurement& loop : loops) {
     EXPECT_EQ(loop.state, MeasureState::kRefused);
@@ -216,11 +216,11 @@ TEST_F(NodeExperimenterTest, ALabThatDoesNotOpenRefusesItsRankOnly) {
     EXPECT_GT(loop.revision, static_cast<uint64_t>(clock_.UnixNs()));
   }
   EXPECT_NE(loops[0].revision, loops[1].revision);
-  ASSERT_THAT(news.notices, SizeIs(1));
-  EXPECT_EQ(news.notices[0].severity, Notice::Severity::kWarning);
-  EXPECT_EQ(news.notices[0].pid, bad.places.rank.pid);
-  EXPECT_THAT(news.notices[0].text, HasSubstr("is not injected into: it has a seccomp filter"));
-  EXPECT_EQ(Of(news, good)[0].state, MeasureState::kMeasured);
+  ASSERT_THAT(update.notices, SizeIs(1));
+  EXPECT_EQ(update.notices[0].severity, Notice::Severity::kWarning);
+  EXPECT_EQ(update.notices[0].pid, bad.places.rank.pid);
+  EXPECT_THAT(update.notices[0].text, HasSubstr("is not injected into: it has a seccomp filter"));
+  EXPECT_EQ(Of(update, good)[0].state, MeasureState::kMeasured);
   ExpectNothingLeft(good);
 }
 
@@ -228,13 +228,13 @@ TEST_F(NodeExperimenterTest, AnInstallThatFailsRefusesItsRankOnly) {
   FakeRank& bad = AddRank();
   FakeRank& good = AddRank();
   bad.truth.install_answers = {absl::FailedPreconditionError("another tracer holds it")};
-  const ExperimentNews news = Run();
-  for (const LoopMeasurement& loop : Of(news, bad)) {
+  const ExperimentUpdate update = Run();
+  for (const LoopMeasurement& loop : Of(update, bad)) {
     EXPECT_EQ(loop.state, MeasureState::kRefused);
     EXPECT_EQ(loop.reason, "another tracer holds it");
   }
   EXPECT_EQ(bad.log.uninstalls, 1);  // a failed one may have left something
-  EXPECT_EQ(Of(news, good)[1].state, MeasureState::kMeasured);
+  EXPECT_EQ(Of(update, good)[1].state, MeasureState::kMeasured);
 }
 
 // Each step fails in the way that does not pass.
@@ -245,12 +245,13 @@ TEST_P(FailingStepTest, RefusesTheLoopWithItsReasonAndOtherRanksGoOn) {
   FakeRank& bad = AddRank();
   FakeRank& good = AddRank();
   bad.truth.*GetParam() = absl::FailedPreconditionError("no memory headroom");
-  const ExperimentNews news = Run();
-  for (const LoopMeasurement& loop : Of(news, bad)) {
+  const ExperimentUpdate update = Run();
+  for (const LoopMeasurement& loop : Of(update, bad)) {
     EXPECT_EQ(loop.state, MeasureState::kRefused);
     EXPECT_EQ(loop.reason, "no memory headroom");
   }
-  for (const LoopMeasurement& loop : Of(news, good)) EXPECT_EQ(loop.state, MeasureState::kMeasured);
+  for (const LoopMeasurement& loop : Of(update, good))
+    EXPECT_EQ(loop.state, MeasureState::kMeasured);
   ExpectNothingLeft(bad);
   ExpectNothingLeft(good);
 }
@@ -258,8 +259,8 @@ TEST_P(FailingStepTest, RefusesTheLoopWithItsReasonAndOtherRanksGoOn) {
 TEST_P(FailingStepTest, WhatPassesIsTriedAgainAndThenLeftOpen) {
   FakeRank& bad = AddRank();
   bad.truth.*GetParam() = absl::UnavailableError("not at this moment");
-  const ExperimentNews news = Run();
-  for (const LoopMeasurement& loop : Of(news, bad)) {
+  const ExperimentUpdate update = Run();
+  for (const LoopMeasurement& loop : Of(update, bad)) {
     EXPECT_EQ(loop.state, MeasureState::kOpen);
     EXPECT_EQ(loop.reason, "not at this moment");
   }
@@ -272,7 +273,7 @@ TEST_P(FailingStepTest, WhatPassesIsTriedAgainAndThenLeftOpen) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EachStep, FailingStepTest,
-                         ::testing::Values(&FakeTruth::census_status, &FakeTruth::live_status,
+                         ::testing::Values(&FakeTruth::entry_count_status, &FakeTruth::live_status,
                                            &FakeTruth::shadow_status));
 
 // The rank ends before the nth thing that is asked of it, whatever that is.
@@ -282,17 +283,17 @@ TEST_P(DyingRankTest, IsSaidToHaveEndedAndNeedsNoHealing) {
   FakeRank& dying = AddRank();
   FakeRank& living = AddRank();
   dying.truth.calls_to_live = GetParam();
-  const ExperimentNews news = Run();
-  const auto loops = Of(news, dying);
+  const ExperimentUpdate update = Run();
+  const auto loops = Of(update, dying);
   ASSERT_THAT(loops, SizeIs(2));
   for (const LoopMeasurement& loop : loops) {
     if (loop.state == MeasureState::kMeasured) continue;  // before it died
     EXPECT_EQ(loop.state, MeasureState::kRefused);
     EXPECT_THAT(loop.reason, HasSubstr("the process has ended"));
   }
-  EXPECT_THAT(news.notices, IsEmpty());
+  EXPECT_THAT(update.notices, IsEmpty());
   EXPECT_EQ(dying.log.uninstalls, 1);
-  for (const LoopMeasurement& loop : Of(news, living))
+  for (const LoopMeasurement& loop : Of(update, living))
     EXPECT_EQ(loop.state, MeasureState::kMeasured);
   ExpectNothingLeft(living);
 }
@@ -302,14 +303,14 @@ INSTANTIATE_TEST_SUITE_P(AtEachCall, DyingRankTest, ::testing::Range(0, 14));
 TEST_F(NodeExperimenterTest, WhatCannotBeTakenOutIsSaidWithTheRemedy) {
   FakeRank& rank = AddRank();
   rank.truth.uninstall_answers.assign(9, absl::UnavailableError("a thread is in the way"));
-  const ExperimentNews news = Run();
-  ASSERT_THAT(news.notices, SizeIs(1));
-  EXPECT_EQ(news.notices[0].severity, Notice::Severity::kError);
-  EXPECT_EQ(news.notices[0].pid, rank.places.rank.pid);
-  EXPECT_THAT(news.notices[0].text, HasSubstr("a thread is in the way"));
-  EXPECT_THAT(news.notices[0].text,
+  const ExperimentUpdate update = Run();
+  ASSERT_THAT(update.notices, SizeIs(1));
+  EXPECT_EQ(update.notices[0].severity, Notice::Severity::kError);
+  EXPECT_EQ(update.notices[0].pid, rank.places.rank.pid);
+  EXPECT_THAT(update.notices[0].text, HasSubstr("a thread is in the way"));
+  EXPECT_THAT(update.notices[0].text,
               HasSubstr(absl::StrCat("perf-agent heal ", rank.places.rank.pid)));
-  EXPECT_THAT(news.measurements, SizeIs(2));  // what was measured is kept
+  EXPECT_THAT(update.measurements, SizeIs(2));  // what was measured is kept
 }
 
 TEST_F(NodeExperimenterTest, AddressesOfCopiesAreThoseOfTheirRank) {
@@ -324,9 +325,9 @@ TEST_F(NodeExperimenterTest, AddressesOfCopiesAreThoseOfTheirRank) {
 }
 
 TEST_F(NodeExperimenterTest, WithoutRanksThereIsNothingToSay) {
-  const ExperimentNews news = Run();
-  EXPECT_THAT(news.measurements, IsEmpty());
-  EXPECT_THAT(news.notices, IsEmpty());
+  const ExperimentUpdate update = Run();
+  EXPECT_THAT(update.measurements, IsEmpty());
+  EXPECT_THAT(update.notices, IsEmpty());
 }
 
 TEST(AddedWallNs, PausesThatOverlapCountOnce) {
@@ -348,4 +349,4 @@ TEST(AddedWallNs, LaterFaultsAreThoseOfTheWorstRank) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

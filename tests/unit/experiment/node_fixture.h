@@ -25,30 +25,30 @@
 #include "agent/experiment/node_experimenter.h"
 #include "agent/experiment/preparation.h"
 #include "core/base/clock.h"
-#include "tests/unit/experiment/fake_lab.h"
+#include "tests/unit/experiment/fake_injector.h"
 #include "tests/unit/experiment/own_loop.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Each look takes some time, so that everything that waits for a time ends.
 class SteppingClock final : public Clock {
  public:
   int64_t MonotonicNs() const override {
-    if (on_look) on_look();
+    if (on_probe) on_probe();
     return now_ns.fetch_add(step_ns) + step_ns;
   }
   int64_t UnixNs() const override { return 1'700'000'000 * kNsPerSecond; }
   mutable std::atomic<int64_t> now_ns = SystemClock().MonotonicNs();
   std::atomic<int64_t> step_ns = kNsPerMs;
-  std::function<void()> on_look;
+  std::function<void()> on_probe;
 };
 
 struct FakeRank {
-  RankPlaces places;
+  RankLoops places;
   FakeTruth truth;
   FakeLog log;
   absl::Status open_status;
-  LabOptions options;  // it was opened with
+  InjectorOptions options;  // it was opened with
   int opens = 0;
 };
 
@@ -92,7 +92,9 @@ class NodeExperimenterTest : public ::testing::Test {
     options.clock = &clock_;
     options.allow_recovery = allow_recovery_;
     options.sleep = sleep_;
-    options.open_lab = [this](const RankInfo& rank, LabOptions lab) { return Open(rank, lab); };
+    options.open_injector = [this](const RankInfo& rank, InjectorOptions injector) {
+      return Open(rank, injector);
+    };
     experimenter_ = std::make_unique<NodeExperimenter>(std::move(options));
     experimenter_->Begin(request_);
   }
@@ -108,7 +110,7 @@ class NodeExperimenterTest : public ::testing::Test {
     experimenter_->End();
   }
 
-  ExperimentNews Run() {
+  ExperimentUpdate Run() {
     Begin();
     AwaitEnd();
     return experimenter_->Take();
@@ -136,9 +138,9 @@ class NodeExperimenterTest : public ::testing::Test {
 
   void CreateDisableFile() const { std::ofstream(disable_file_) << "no\n"; }
 
-  static std::vector<LoopMeasurement> Of(const ExperimentNews& news, const FakeRank& rank) {
+  static std::vector<LoopMeasurement> Of(const ExperimentUpdate& update, const FakeRank& rank) {
     std::vector<LoopMeasurement> found;
-    for (const LoopMeasurement& loop : news.measurements) {
+    for (const LoopMeasurement& loop : update.measurements) {
       if (loop.pid == rank.places.rank.pid) found.push_back(loop);
     }
     std::sort(found.begin(), found.end(),
@@ -175,14 +177,15 @@ class NodeExperimenterTest : public ::testing::Test {
   std::atomic<bool> allowed_ = true;
 
  private:
-  absl::StatusOr<std::unique_ptr<RankLab>> Open(const RankInfo& info, const LabOptions& options) {
+  absl::StatusOr<std::unique_ptr<RankInjector>> Open(const RankInfo& info,
+                                                     const InjectorOptions& options) {
     for (FakeRank& rank : ranks_) {
       if (rank.places.rank.pid != info.pid) continue;
       ++rank.opens;
       rank.options = options;
       if (rank.truth.on_call) rank.truth.on_call("open");
       if (!rank.open_status.ok()) return rank.open_status;
-      return std::make_unique<FakeLab>(rank.truth, &rank.log);
+      return std::make_unique<FakeInjector>(rank.truth, &rank.log);
     }
     return absl::InternalError("nobody asked for this rank");
   }
@@ -201,6 +204,6 @@ class NodeExperimenterTest : public ::testing::Test {
   std::atomic<bool> ender_made_ = false;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_EXPERIMENT_NODE_FIXTURE_H_

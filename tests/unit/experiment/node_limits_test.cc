@@ -1,7 +1,7 @@
 // A NodeExperimenter that is told to stop, has no budget left, or may not alter anything.
 #include "tests/unit/experiment/node_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::Contains;
@@ -23,10 +23,10 @@ TEST_P(CancelTest, TakesEverythingOutAndKeepsWhatIsKnown) {
   rank.truth.saturation = {{"LS", 0.9}};
   request_.plan.variants = {"LS", "FP", "DL1", "NO_DIV", "NO_RED", "S2L", "NO_STORE"};
   EndAt(rank, GetParam().call, GetParam().nth);
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   ASSERT_TRUE(ended_) << "the moment never came";
   ExpectNothingLeft(rank);
-  const auto loops = Of(news, rank);
+  const auto loops = Of(update, rank);
   ASSERT_THAT(loops, SizeIs(2));
   const bool measured = std::string(GetParam().call) == "uninstall";
   for (const LoopMeasurement& loop : loops) {
@@ -46,7 +46,7 @@ TEST_P(CancelTest, TakesEverythingOutAndKeepsWhatIsKnown) {
     for (size_t later = i + 1; later < calls.size(); ++later)
       EXPECT_TRUE(calls[later] == "uninstall" || calls[later] == "patch") << calls[later];
   }
-  EXPECT_THAT(news.notices, IsEmpty());
+  EXPECT_THAT(update.notices, IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(InEveryState, CancelTest,
@@ -80,9 +80,9 @@ TEST_F(NodeExperimenterTest, ABudgetThatBuysNothingRunsNoShadow) {
   FakeRank& rank = AddRank();
   clock_.step_ns = kNsPerSecond;
   request_.plan.budget.overhead_ratio = 1e-7;  // 0.1 ms in all
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   EXPECT_EQ(Calls(rank, "shadow"), 0);
-  for (const LoopMeasurement& loop : Of(news, rank)) {
+  for (const LoopMeasurement& loop : Of(update, rank)) {
     EXPECT_EQ(loop.state, MeasureState::kOpen);
     EXPECT_THAT(loop.reason, HasSubstr("does not buy the next shadow"));
     EXPECT_THAT(loop.reason, HasSubstr("0 ms are left"));
@@ -98,11 +98,11 @@ class BudgetTest : public NodeExperimenterTest {
     duration_ns_ = 30 * kNsPerSecond;
     request_.plan.budget.overhead_ratio = 4e-3 / 30;
     request_.plan.variants = {"LS", "FP", "DL1", "NO_DIV", "NO_RED", "S2L", "NO_STORE"};
-    clock_.on_look = [this] { clock_.step_ns = ++looks_ > 6 ? kNsPerSecond : kNsPerMs; };
+    clock_.on_probe = [this] { clock_.step_ns = ++probes_ > 6 ? kNsPerSecond : kNsPerMs; };
   }
   FakeRank& AddCountingRank() {
     FakeRank& rank = AddRank();
-    rank.truth.on_call = [this](const std::string&) { looks_ = 0; };
+    rank.truth.on_call = [this](const std::string&) { probes_ = 0; };
     return rank;
   }
   static int64_t Spent(const std::vector<LoopMeasurement>& loops) {
@@ -112,7 +112,7 @@ class BudgetTest : public NodeExperimenterTest {
     return spent;
   }
 
-  std::atomic<int> looks_ = 0;
+  std::atomic<int> probes_ = 0;
 };
 
 TEST_F(BudgetTest, IsKeptAndWhatItDidNotBuyIsListed) {
@@ -162,10 +162,10 @@ TEST_F(NodeExperimenterTest, StopsInTimeBeforeTheEndOfTheProfile) {
   rank.truth.on_call = [&](const std::string& call) {
     if (call == "census" || call == "live" || call == "shadow") last_step_ns = clock_.now_ns;
   };
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   ASSERT_NE(last_step_ns, 0);
   EXPECT_LT(last_step_ns, request_.end_ns - kNsPerSecond + 2 * clock_.step_ns);
-  for (const LoopMeasurement& loop : Of(news, rank)) {
+  for (const LoopMeasurement& loop : Of(update, rank)) {
     EXPECT_EQ(loop.state, MeasureState::kOpen);
     EXPECT_THAT(loop.reason, HasSubstr("the profile ended first"));
   }
@@ -175,11 +175,11 @@ TEST_F(NodeExperimenterTest, StopsInTimeBeforeTheEndOfTheProfile) {
 TEST_F(NodeExperimenterTest, WhileTheDisableFileExistsNothingIsOpened) {
   FakeRank& rank = AddRank();
   CreateDisableFile();
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   EXPECT_EQ(rank.opens, 0);
-  ASSERT_THAT(news.notices, SizeIs(1));
-  EXPECT_EQ(news.notices[0].severity, Notice::Severity::kWarning);
-  EXPECT_THAT(news.notices[0].text, HasSubstr(disable_file_));
+  ASSERT_THAT(update.notices, SizeIs(1));
+  EXPECT_EQ(update.notices[0].severity, Notice::Severity::kWarning);
+  EXPECT_THAT(update.notices[0].text, HasSubstr(disable_file_));
 }
 
 TEST_F(NodeExperimenterTest, TheDisableFileEndsWhatIsUnderWay) {
@@ -187,24 +187,24 @@ TEST_F(NodeExperimenterTest, TheDisableFileEndsWhatIsUnderWay) {
   rank.truth.on_call = [&](const std::string& call) {
     if (call == "shadow") CreateDisableFile();
   };
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   EXPECT_EQ(Calls(rank, "shadow"), 1);
-  EXPECT_THAT(news.notices,
+  EXPECT_THAT(update.notices,
               ::testing::ElementsAre(Field(&Notice::text, HasSubstr("variants were stopped"))));
   ExpectNothingLeft(rank);
-  EXPECT_THAT(Of(news, rank), Each(Field(&LoopMeasurement::state, MeasureState::kOpen)));
+  EXPECT_THAT(Of(update, rank), Each(Field(&LoopMeasurement::state, MeasureState::kOpen)));
 }
 
 TEST_F(NodeExperimenterTest, TheDisableFileEndsTheWaitForCredit) {
   FakeRank& rank = AddRank();
   request_.plan.budget.overhead_ratio = 1e-5;  // the first shadow is earned much later
-  std::atomic<int> looks = -1;
+  std::atomic<int> probes = -1;
   rank.truth.on_call = [&, lives = 0](const std::string& call) mutable {
-    if (call == "live" && ++lives == 2) looks = 0;
+    if (call == "live" && ++lives == 2) probes = 0;
   };
   // Time is looked at thrice before the waiting begins.
-  clock_.on_look = [&] {
-    if (looks >= 0 && ++looks == 5) CreateDisableFile();
+  clock_.on_probe = [&] {
+    if (probes >= 0 && ++probes == 5) CreateDisableFile();
   };
   Run();
   EXPECT_EQ(Calls(rank, "shadow"), 0);
@@ -216,17 +216,17 @@ TEST_F(NodeExperimenterTest, TheReasonIsTheDisableFile) {
   rank.truth.on_call = [&](const std::string& call) {
     if (call == "shadow") CreateDisableFile();
   };
-  const ExperimentNews news = Run();
-  EXPECT_THAT(Of(news, rank), Each(Field(&LoopMeasurement::reason, HasSubstr(disable_file_))));
+  const ExperimentUpdate update = Run();
+  EXPECT_THAT(Of(update, rank), Each(Field(&LoopMeasurement::reason, HasSubstr(disable_file_))));
 }
 
 TEST_F(NodeExperimenterTest, NothingIsOpenedThatTheSiteDoesNotAllow) {
   FakeRank& rank = AddRank();
   allowed_ = false;
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   EXPECT_EQ(rank.opens, 0);
-  EXPECT_THAT(Of(news, rank), Each(Field(&LoopMeasurement::state, MeasureState::kRefused)));
-  EXPECT_THAT(Of(news, rank),
+  EXPECT_THAT(Of(update, rank), Each(Field(&LoopMeasurement::state, MeasureState::kRefused)));
+  EXPECT_THAT(Of(update, rank),
               Each(Field(&LoopMeasurement::reason, HasSubstr("injection.allowed"))));
 }
 
@@ -235,9 +235,9 @@ TEST_F(NodeExperimenterTest, WhatTheSiteAllowsNoMoreEnds) {
   rank.truth.on_call = [&](const std::string& call) {
     if (call == "shadow") allowed_ = false;
   };
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   EXPECT_EQ(Calls(rank, "shadow"), 1);
-  EXPECT_THAT(Of(news, rank),
+  EXPECT_THAT(Of(update, rank),
               Each(Field(&LoopMeasurement::reason, HasSubstr("injection.allowed"))));
   ExpectNothingLeft(rank);
 }
@@ -245,20 +245,20 @@ TEST_F(NodeExperimenterTest, WhatTheSiteAllowsNoMoreEnds) {
 TEST_F(NodeExperimenterTest, LoopsThatMayNotBeMeasuredSayWhy) {
   FakeRank& rank = AddRank();
   CreateDisableFile();
-  const ExperimentNews news = Run();
-  ASSERT_THAT(Of(news, rank), SizeIs(2));
-  EXPECT_THAT(Of(news, rank), Each(Field(&LoopMeasurement::state, MeasureState::kRefused)));
-  EXPECT_THAT(Of(news, rank), Each(Field(&LoopMeasurement::reason, HasSubstr(disable_file_))));
+  const ExperimentUpdate update = Run();
+  ASSERT_THAT(Of(update, rank), SizeIs(2));
+  EXPECT_THAT(Of(update, rank), Each(Field(&LoopMeasurement::state, MeasureState::kRefused)));
+  EXPECT_THAT(Of(update, rank), Each(Field(&LoopMeasurement::reason, HasSubstr(disable_file_))));
 }
 
 TEST_F(NodeExperimenterTest, RanksThatWereNotReachedSayWhy) {
   FakeRank& first = AddRank();
   FakeRank& second = AddRank();
   EndAt(first, "install");
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   EXPECT_EQ(second.opens, 0);
-  ASSERT_THAT(Of(news, second), SizeIs(2));
-  EXPECT_THAT(Of(news, second), Each(Field(&LoopMeasurement::reason, HasSubstr("ended first"))));
+  ASSERT_THAT(Of(update, second), SizeIs(2));
+  EXPECT_THAT(Of(update, second), Each(Field(&LoopMeasurement::reason, HasSubstr("ended first"))));
 }
 
 TEST_F(NodeExperimenterTest, JumpsOfLoopsThatAreGivenUpAreTakenOutAtOnce) {
@@ -271,4 +271,4 @@ TEST_F(NodeExperimenterTest, JumpsOfLoopsThatAreGivenUpAreTakenOutAtOnce) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

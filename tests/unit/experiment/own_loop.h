@@ -16,7 +16,7 @@
 #include "agent/pipeline/experimenter.h"
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // xor eax, eax; test rcx, rcx; 5: add rax, [rdi]; add rdi, 8; dec rcx; jne 5; ret
 inline constexpr uint8_t kOwnLoop[] = {0x31, 0xc0, 0x48, 0x85, 0xc9, 0x48, 0x03, 0x07, 0x48,
@@ -37,8 +37,8 @@ inline MeasureLoop OwnTarget(int number) {
           .header = OwnAddress() + kOwnHeader - kOwnBias};
 }
 
-inline LoopPlace OwnPlace(int number) {
-  LoopPlace place;
+inline LoopSite OwnPlace(int number) {
+  LoopSite place;
   place.target = OwnTarget(number);
   place.bias = kOwnBias;
   place.function.name = "kernel";
@@ -51,8 +51,8 @@ inline LoopPlace OwnPlace(int number) {
   return place;
 }
 
-inline LoopPlace RefusedPlace(int number, std::string why) {
-  LoopPlace place = OwnPlace(number);
+inline LoopSite RefusedSite(int number, std::string why) {
+  LoopSite place = OwnPlace(number);
   place.refusal = std::move(why);
   return place;
 }
@@ -91,6 +91,6 @@ class SleepingRank {
   const pid_t pid_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_EXPERIMENT_OWN_LOOP_H_

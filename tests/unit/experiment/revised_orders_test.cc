@@ -1,7 +1,7 @@
 // A NodeExperimenter whose order is replaced while it measures.
 #include "tests/unit/experiment/node_fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::Contains;
@@ -31,7 +31,7 @@ class RevisedOrdersTest : public NodeExperimenterTest {
     for (const FakeRank& rank : ranks_) order.ranks.push_back({rank.places.rank, {}});
     for (int loop : loops) {
       order.plan.loops.push_back(OwnTarget(loop));
-      for (RankPlaces& rank : order.ranks) rank.loops.push_back(OwnPlace(loop));
+      for (RankLoops& rank : order.ranks) rank.loops.push_back(OwnPlace(loop));
     }
     return order;
   }
@@ -43,8 +43,8 @@ class RevisedOrdersTest : public NodeExperimenterTest {
     };
   }
 
-  static LoopMeasurement Loop(const ExperimentNews& news, const FakeRank& rank, int loop) {
-    for (const LoopMeasurement& measurement : Of(news, rank)) {
+  static LoopMeasurement Loop(const ExperimentUpdate& update, const FakeRank& rank, int loop) {
+    for (const LoopMeasurement& measurement : Of(update, rank)) {
       if (measurement.loop_id == OwnTarget(loop).loop_id) return measurement;
     }
     ADD_FAILURE() << "nothing is said of loop " << loop;
@@ -56,28 +56,28 @@ TEST_F(RevisedOrdersTest, NewLoopsAreMeasuredAndTheOthersGoOn) {
   FakeRank& first = AddRank();
   FakeRank& second = AddRank();
   At(first, "shadow", 3, [&] { experimenter_->Revise(Order(2, {1, 0, 2})); });
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   for (const FakeRank* rank : {&first, &second}) {
-    ASSERT_THAT(Of(news, *rank), SizeIs(3));
-    EXPECT_THAT(Of(news, *rank), Each(Field(&LoopMeasurement::state, MeasureState::kMeasured)));
+    ASSERT_THAT(Of(update, *rank), SizeIs(3));
+    EXPECT_THAT(Of(update, *rank), Each(Field(&LoopMeasurement::state, MeasureState::kMeasured)));
     EXPECT_EQ(rank->log.installs, 1);
     EXPECT_THAT(rank->log.added, ElementsAre("loop2"));
     EXPECT_EQ(Calls(*rank, "census"), 3);  // nobody was begun anew
     ExpectNothingLeft(*rank);
   }
-  EXPECT_THAT(news.notices, IsEmpty());
+  EXPECT_THAT(update.notices, IsEmpty());
 }
 
 TEST_F(RevisedOrdersTest, ALoopThatIsNoLongerNamedIsTakenOutAndKept) {
   FakeRank& rank = AddRank();
   request_.plan.variants = {"LS", "FP", "DL1", "NO_DIV", "NO_RED", "S2L", "NO_STORE"};
   At(rank, "shadow", 5, [&] { experimenter_->Revise(Order(2, {1})); });
-  const ExperimentNews news = Run();
-  const LoopMeasurement given_up = Loop(news, rank, 0);
+  const ExperimentUpdate update = Run();
+  const LoopMeasurement given_up = Loop(update, rank, 0);
   EXPECT_EQ(given_up.state, MeasureState::kOpen);
   EXPECT_THAT(given_up.reason, HasSubstr("hot no more"));
   EXPECT_THAT(given_up.figures, Not(IsEmpty()));
-  EXPECT_EQ(Loop(news, rank, 1).state, MeasureState::kMeasured);
+  EXPECT_EQ(Loop(update, rank, 1).state, MeasureState::kMeasured);
   EXPECT_THAT(rank.log.patches, Contains(Pair(0, false)));
   ExpectNothingLeft(rank);
 }
@@ -91,9 +91,9 @@ TEST_F(RevisedOrdersTest, ALoopThatIsNamedAgainGoesOnWhereItWas) {
     if (std::exchange(back, true)) return;
     experimenter_->Revise(Order(3, {0, 1}));
   };
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   ASSERT_TRUE(back);
-  EXPECT_THAT(Of(news, rank), Each(Field(&LoopMeasurement::state, MeasureState::kMeasured)));
+  EXPECT_THAT(Of(update, rank), Each(Field(&LoopMeasurement::state, MeasureState::kMeasured)));
   EXPECT_EQ(rank.log.installs, 1);
   EXPECT_THAT(rank.log.added, IsEmpty());
   EXPECT_EQ(Calls(rank, "census"), 2);
@@ -112,10 +112,10 @@ TEST_F(RevisedOrdersTest, OrdersThatComeTwiceOrLateChangeNothing) {
     if (naps == 2) experimenter_->Revise(Order(4, {}));
     if (naps == 3) experimenter_->Revise(Order(0, {3}));
   };
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   ASSERT_GT(naps, 3);
-  ASSERT_THAT(Of(news, rank), SizeIs(3));
-  EXPECT_THAT(Of(news, rank), Each(Field(&LoopMeasurement::state, MeasureState::kMeasured)));
+  ASSERT_THAT(Of(update, rank), SizeIs(3));
+  EXPECT_THAT(Of(update, rank), Each(Field(&LoopMeasurement::state, MeasureState::kMeasured)));
   EXPECT_THAT(rank.log.added, ElementsAre("loop2"));
 }
 
@@ -123,8 +123,8 @@ TEST_F(RevisedOrdersTest, WithoutRevisionsItEndsWhenAllIsKnown) {
   FakeRank& rank = AddRank();
   request_.plan.revision = 0;
   sleep_ = [](int64_t) { FAIL() << "waits for an order that never comes"; };
-  const ExperimentNews news = Run();
-  EXPECT_THAT(Of(news, rank), Each(Field(&LoopMeasurement::state, MeasureState::kMeasured)));
+  const ExperimentUpdate update = Run();
+  EXPECT_THAT(Of(update, rank), Each(Field(&LoopMeasurement::state, MeasureState::kMeasured)));
   EXPECT_LT(clock_.now_ns, request_.end_ns - 50 * kNsPerSecond);
 }
 
@@ -144,10 +144,10 @@ TEST_F(RevisedOrdersTest, WithRevisionsItWaitsForTheNextPhaseWithoutAJump) {
 TEST_F(RevisedOrdersTest, AnOrderOfNothingGivesEverythingUp) {
   FakeRank& rank = AddRank();
   At(rank, "live", 1, [&] { experimenter_->Revise(Order(2, {})); });
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   EXPECT_EQ(Calls(rank, "shadow"), 0);
-  EXPECT_THAT(Of(news, rank), SizeIs(2));
-  EXPECT_THAT(Of(news, rank), Each(Field(&LoopMeasurement::reason, HasSubstr("hot no more"))));
+  EXPECT_THAT(Of(update, rank), SizeIs(2));
+  EXPECT_THAT(Of(update, rank), Each(Field(&LoopMeasurement::reason, HasSubstr("hot no more"))));
   ExpectNothingLeft(rank);
 }
 
@@ -156,10 +156,10 @@ TEST_F(RevisedOrdersTest, RanksWithoutALabSayTheSameOfLaterLoops) {
   FakeRank& good = AddRank();
   bad.open_status = absl::FailedPreconditionError("it has a seccomp filter");
   At(good, "shadow", 1, [&] { experimenter_->Revise(Order(2, {0, 1, 2})); });
-  const ExperimentNews news = Run();
-  EXPECT_EQ(Loop(news, bad, 2).state, MeasureState::kRefused);
-  EXPECT_EQ(Loop(news, bad, 2).reason, "it has a seccomp filter");
-  EXPECT_EQ(Loop(news, good, 2).state, MeasureState::kMeasured);
+  const ExperimentUpdate update = Run();
+  EXPECT_EQ(Loop(update, bad, 2).state, MeasureState::kRefused);
+  EXPECT_EQ(Loop(update, bad, 2).reason, "it has a seccomp filter");
+  EXPECT_EQ(Loop(update, good, 2).state, MeasureState::kMeasured);
 }
 
 TEST_F(RevisedOrdersTest, ARankThatIsNotFoundAnyMoreKeepsTheNumbersOfTheOthers) {
@@ -172,10 +172,10 @@ TEST_F(RevisedOrdersTest, ARankThatIsNotFoundAnyMoreKeepsTheNumbersOfTheOthers) 
     order = Order(3, {0, 1, 2, 3});
     experimenter_->Revise(order);
   });
-  const ExperimentNews news = Run();
-  EXPECT_EQ(Loop(news, here, 3).state, MeasureState::kMeasured);
-  EXPECT_EQ(Loop(news, gone, 3).state, MeasureState::kMeasured);
-  EXPECT_EQ(Of(news, gone).size(), Of(news, here).size());
+  const ExperimentUpdate update = Run();
+  EXPECT_EQ(Loop(update, here, 3).state, MeasureState::kMeasured);
+  EXPECT_EQ(Loop(update, gone, 3).state, MeasureState::kMeasured);
+  EXPECT_EQ(Of(update, gone).size(), Of(update, here).size());
 }
 
 TEST_F(RevisedOrdersTest, ALoopThatHasNoPlaceInARankIsRefusedThere) {
@@ -186,10 +186,10 @@ TEST_F(RevisedOrdersTest, ALoopThatHasNoPlaceInARankIsRefusedThere) {
     order.ranks.erase(order.ranks.begin());
     experimenter_->Revise(order);
   });
-  const ExperimentNews news = Run();
-  EXPECT_EQ(Loop(news, gone, 2).state, MeasureState::kRefused);
-  EXPECT_THAT(Loop(news, gone, 2).reason, HasSubstr("had ended"));
-  EXPECT_EQ(Loop(news, here, 2).state, MeasureState::kMeasured);
+  const ExperimentUpdate update = Run();
+  EXPECT_EQ(Loop(update, gone, 2).state, MeasureState::kRefused);
+  EXPECT_THAT(Loop(update, gone, 2).reason, HasSubstr("had ended"));
+  EXPECT_EQ(Loop(update, here, 2).state, MeasureState::kMeasured);
 }
 
 TEST_F(RevisedOrdersTest, LoopsThatTheBudgetDoesNotBuyAreNotInstalled) {
@@ -199,10 +199,10 @@ TEST_F(RevisedOrdersTest, LoopsThatTheBudgetDoesNotBuyAreNotInstalled) {
     clock_.step_ns = kNsPerSecond;
     experimenter_->Revise(Order(2, {0, 1, 2}));
   });
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   EXPECT_THAT(rank.log.added, IsEmpty());
-  EXPECT_EQ(Loop(news, rank, 2).state, MeasureState::kOpen);
-  EXPECT_THAT(Loop(news, rank, 2).reason, HasSubstr("does not buy the stops"));
+  EXPECT_EQ(Loop(update, rank, 2).state, MeasureState::kOpen);
+  EXPECT_THAT(Loop(update, rank, 2).reason, HasSubstr("does not buy the stops"));
   ExpectNothingLeft(rank);
 }
 
@@ -231,9 +231,9 @@ TEST_F(RevisedOrdersTest, ALoopThatIsStillWaitingAtTheEndSaysSo) {
     experimenter_->Revise(Order(2, {0, 1, 2}));
     EndElsewhere();
   };
-  const ExperimentNews news = Run();
-  ASSERT_THAT(Of(news, rank), SizeIs(3)) << "whether the order was still taken up or not";
-  for (const LoopMeasurement& loop : Of(news, rank)) {
+  const ExperimentUpdate update = Run();
+  ASSERT_THAT(Of(update, rank), SizeIs(3)) << "whether the order was still taken up or not";
+  for (const LoopMeasurement& loop : Of(update, rank)) {
     EXPECT_EQ(loop.state, MeasureState::kOpen);
     EXPECT_THAT(loop.reason, HasSubstr("ended first"));
   }
@@ -245,13 +245,13 @@ TEST_F(RevisedOrdersTest, AnOrderAfterTheEndGetsTheReasonForItsNewLoops) {
   FakeRank& second = AddRank();
   Run();
   experimenter_->Revise(Order(2, {0, 2, 3}));
-  const ExperimentNews news = experimenter_->Take();
+  const ExperimentUpdate update = experimenter_->Take();
   for (const FakeRank* rank : {&first, &second}) {
-    ASSERT_THAT(Of(news, *rank), SizeIs(2)) << "what is measured stays as it is";
+    ASSERT_THAT(Of(update, *rank), SizeIs(2)) << "what is measured stays as it is";
     for (const int loop : {2, 3}) {
-      EXPECT_EQ(Loop(news, *rank, loop).state, MeasureState::kOpen);
-      EXPECT_THAT(Loop(news, *rank, loop).reason, HasSubstr("ended first"));
-      EXPECT_THAT(Loop(news, *rank, loop).open, ElementsAre("LS", "FP", "DL1"));
+      EXPECT_EQ(Loop(update, *rank, loop).state, MeasureState::kOpen);
+      EXPECT_THAT(Loop(update, *rank, loop).reason, HasSubstr("ended first"));
+      EXPECT_THAT(Loop(update, *rank, loop).open, ElementsAre("LS", "FP", "DL1"));
     }
     EXPECT_EQ(Calls(*rank, "add"), 0);
   }
@@ -274,11 +274,11 @@ TEST_F(RevisedOrdersTest, WhereNothingMayBeMeasuredLaterLoopsAreRefusedLikeTheFi
   CreateDisableFile();
   const LoopMeasurement first = Loop(Run(), rank, 0);
   experimenter_->Revise(Order(2, {0, 1, 2}));
-  const ExperimentNews news = experimenter_->Take();
-  EXPECT_THAT(Of(news, rank), SizeIs(1));
-  EXPECT_EQ(Loop(news, rank, 2).state, MeasureState::kRefused);
-  EXPECT_EQ(Loop(news, rank, 2).reason, first.reason);
-  EXPECT_GT(Loop(news, rank, 2).revision, first.revision);
+  const ExperimentUpdate update = experimenter_->Take();
+  EXPECT_THAT(Of(update, rank), SizeIs(1));
+  EXPECT_EQ(Loop(update, rank, 2).state, MeasureState::kRefused);
+  EXPECT_EQ(Loop(update, rank, 2).reason, first.reason);
+  EXPECT_GT(Loop(update, rank, 2).revision, first.revision);
 }
 
 TEST_F(RevisedOrdersTest, AfterTheEndARankWithoutALabStillGivesItsOwnReason) {
@@ -298,11 +298,11 @@ TEST_F(RevisedOrdersTest, ALoopThatIsHotAgainAfterTheEndSaysThatNotThatItIsHotNo
   At(rank, "shadow", 3, [&] { experimenter_->Revise(Order(2, {1})); });
   EXPECT_THAT(Loop(Run(), rank, 0).reason, HasSubstr("hot no more"));
   experimenter_->Revise(Order(3, {0, 1}));
-  const ExperimentNews news = experimenter_->Take();
-  EXPECT_THAT(Of(news, rank), SizeIs(1));
-  EXPECT_EQ(Loop(news, rank, 0).state, MeasureState::kOpen);
-  EXPECT_THAT(Loop(news, rank, 0).reason, HasSubstr("ended first"));
-  EXPECT_THAT(Loop(news, rank, 0).figures, Not(IsEmpty())) << "what is known stays";
+  const ExperimentUpdate update = experimenter_->Take();
+  EXPECT_THAT(Of(update, rank), SizeIs(1));
+  EXPECT_EQ(Loop(update, rank, 0).state, MeasureState::kOpen);
+  EXPECT_THAT(Loop(update, rank, 0).reason, HasSubstr("ended first"));
+  EXPECT_THAT(Loop(update, rank, 0).figures, Not(IsEmpty())) << "what is known stays";
   ExpectNothingLeft(rank);
 }
 
@@ -311,11 +311,11 @@ TEST_F(RevisedOrdersTest, TheNumberOfLoopsIsBounded) {
   std::vector<int> many;
   for (int i = 0; i < 70; ++i) many.push_back(i);
   At(rank, "shadow", 1, [&] { experimenter_->Revise(Order(2, many)); });
-  const ExperimentNews news = Run();
+  const ExperimentUpdate update = Run();
   EXPECT_EQ(rank.log.added.size(), size_t{62});
-  EXPECT_EQ(Loop(news, rank, 63).state, MeasureState::kMeasured);
-  EXPECT_EQ(Loop(news, rank, 64).state, MeasureState::kRefused);
-  EXPECT_THAT(Loop(news, rank, 69).reason, HasSubstr("at most 64 loops"));
+  EXPECT_EQ(Loop(update, rank, 63).state, MeasureState::kMeasured);
+  EXPECT_EQ(Loop(update, rank, 64).state, MeasureState::kRefused);
+  EXPECT_THAT(Loop(update, rank, 69).reason, HasSubstr("at most 64 loops"));
 }
 
 TEST_F(RevisedOrdersTest, EndBreaksWhatWaitsForARank) {
@@ -347,10 +347,10 @@ TEST_F(RevisedOrdersTest, AnotherRankShowsTheCodeWhenTheFirstCannot) {
   FakeRank& able = AddRank();
   FakeRank& other = AddRank();
   refusing.truth.shadow_status = absl::FailedPreconditionError("no memory headroom");
-  const ExperimentNews news = Run();
-  EXPECT_THAT(Loop(news, refusing, 0).listings, IsEmpty());
-  EXPECT_THAT(Loop(news, able, 0).listings, Not(IsEmpty()));
-  EXPECT_THAT(Loop(news, other, 0).listings, IsEmpty());
+  const ExperimentUpdate update = Run();
+  EXPECT_THAT(Loop(update, refusing, 0).listings, IsEmpty());
+  EXPECT_THAT(Loop(update, able, 0).listings, Not(IsEmpty()));
+  EXPECT_THAT(Loop(update, other, 0).listings, IsEmpty());
 }
 
 TEST_F(RevisedOrdersTest, ARankThatDoesNotOpenDoesNotHideTheCode) {
@@ -366,13 +366,14 @@ TEST_F(RevisedOrdersTest, WhatIsDroppedFromTheNewsIsCounted) {
     if (call != "install") return;
     for (int i = 0; i < 4096 + 7; ++i) rank.options.audit({});
   };
-  const ExperimentNews news = Run();
-  EXPECT_THAT(news.audit, SizeIs(4096));
-  ASSERT_THAT(news.notices, SizeIs(1));
-  EXPECT_EQ(news.notices[0].code, absl::StatusCode::kDataLoss);
-  EXPECT_THAT(news.notices[0].text, HasSubstr("0 notices, 7 entries of the audit log and 0 meas"));
+  const ExperimentUpdate update = Run();
+  EXPECT_THAT(update.audit, SizeIs(4096));
+  ASSERT_THAT(update.notices, SizeIs(1));
+  EXPECT_EQ(update.notices[0].code, absl::StatusCode::kDataLoss);
+  EXPECT_THAT(update.notices[0].text,
+              HasSubstr("0 notices, 7 entries of the audit log and 0 meas"));
   EXPECT_THAT(experimenter_->Take().notices, IsEmpty());  // told once
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr TraceRecord kNever{~uint64_t{0}, 0, 0, 0};
@@ -20,7 +20,7 @@ TEST(TraceSummaryTest, ReadsAndWritesApartCanBeRepeated) {
   const std::vector<ThreadTrace> threads = {
       Whole({{1000, 1792, 1000, 100}, {5000, 5792, 5000, 100}})};
   const TraceSummary summary = SummarizeTrace(references, threads, 0x400000);
-  EXPECT_FALSE(summary.in_place);
+  EXPECT_FALSE(summary.in_situ);
   EXPECT_FALSE(summary.partial);
   ASSERT_EQ(summary.references.size(), size_t{2});
   EXPECT_EQ(summary.references[0].instruction, 0x1000u);
@@ -36,7 +36,7 @@ TEST(TraceSummaryTest, OneByteInCommonIsInPlace) {
   const auto overlap = [&](uint64_t written) {
     const std::vector<ThreadTrace> threads = {
         Whole({{1000, 1792, 1000, 100}, {written, written, written, 1}})};
-    return SummarizeTrace(references, threads, 0).in_place;
+    return SummarizeTrace(references, threads, 0).in_situ;
   };
   EXPECT_TRUE(overlap(1799));
   EXPECT_FALSE(overlap(1800));
@@ -48,7 +48,7 @@ TEST(TraceSummaryTest, WhatAnotherThreadReadsCounts) {
   const std::vector<Reference> references = {Access(false), Access(true)};
   const std::vector<ThreadTrace> threads = {Whole({{1000, 1000, 1000, 1}, kNever}),
                                             Whole({kNever, {1000, 1000, 1000, 1}})};
-  EXPECT_TRUE(SummarizeTrace(references, threads, 0).in_place);
+  EXPECT_TRUE(SummarizeTrace(references, threads, 0).in_situ);
 }
 
 TEST(TraceSummaryTest, EachThreadsPartIsItsOwn) {
@@ -119,13 +119,13 @@ TEST(TraceSummaryTest, FindsTheOneOverlapAmongManyRanges) {
   const std::vector<Reference> references = {Access(false), Access(true)};
   const TraceRecord low{1000, 1000, 1000, 1}, between{2000, 2000, 2000, 1},
       high{5000, 5000, 5000, 1};
-  const auto in_place = [&](TraceRecord read, TraceRecord write) {
+  const auto in_situ = [&](TraceRecord read, TraceRecord write) {
     const std::vector<ThreadTrace> threads = {Whole({read, write}), Whole({high, kNever}),
                                               Whole({kNever, high})};
-    return SummarizeTrace(references, threads, 0).in_place;
+    return SummarizeTrace(references, threads, 0).in_situ;
   };
-  EXPECT_TRUE(in_place(low, between));
-  EXPECT_TRUE(in_place(between, low));
+  EXPECT_TRUE(in_situ(low, between));
+  EXPECT_TRUE(in_situ(between, low));
 }
 
 TEST(TraceSummaryTest, WhatWasNotExecutedIsNotTold) {
@@ -153,4 +153,4 @@ TEST(TraceSummaryTest, SaysWhenAWriteWasNotTraced) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 namespace fs = std::filesystem;
 
@@ -36,8 +36,9 @@ void FakeProc::AddProcess(const FakeProcess& p) {
   const uint32_t effective = p.effective_uid < 0 ? p.uid : static_cast<uint32_t>(p.effective_uid);
   // Fields 4 to 37 are 0 but for utime (14), stime (15) and the start (22).
   Write(dir + "stat",
-        absl::StrCat(p.pid, " (", name, ") ", std::string(1, p.state),
-                     " 0 0 0 0 0 0 0 0 0 0 ", p.user_ticks, " 50 0 0 0 0 0 0 ", p.start_ticks, " 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 ", p.exit_signal, " 0\n"));
+        absl::StrCat(p.pid, " (", name, ") ", std::string(1, p.state), " 0 0 0 0 0 0 0 0 0 0 ",
+                     p.user_ticks, " 50 0 0 0 0 0 0 ", p.start_ticks,
+                     " 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 ", p.exit_signal, " 0\n"));
   Write(dir + "status",
         absl::StrCat("Name:\t", name, "\nState:\t", std::string(1, p.state), " (x)\nTgid:\t", p.pid,
                      "\nPPid:\t1\nTracerPid:\t0\nUid:\t", p.uid, "\t", effective, "\t", effective,
@@ -78,4 +79,4 @@ void FakeProc::SetExecutableHead(int32_t pid, uint8_t elf_class, uint16_t machin
   fs::create_symlink(fs::path(root_) / file, link);
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -11,7 +11,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct FakeProcess {
   int32_t pid = 0;
@@ -47,6 +47,6 @@ class FakeProc {
   std::string root_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_PROCFS_FAKE_PROC_H_

@@ -18,12 +18,12 @@
 #include <thread>
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uid_t kOther = 65534;
 
-bool KeepOnly(uint32_t capabilities) {
+bool RetainOnly(uint32_t capabilities) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   const __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{capabilities, capabilities, 0},
                                                                  {0, 0, 0}};
@@ -33,7 +33,7 @@ bool KeepOnly(uint32_t capabilities) {
 // The exit code of a child that has only these capabilities; 99: they could not be taken away.
 int InChildWith(uint32_t capabilities, const std::function<int()>& body) {
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(KeepOnly(capabilities) ? body() : 99);
+  if (child == 0) ::_exit(RetainOnly(capabilities) ? body() : 99);
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
@@ -118,4 +118,4 @@ TEST_F(OpenAsOwnerTest, OtherErrorsAreNotRetried) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

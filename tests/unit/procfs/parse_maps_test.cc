@@ -3,7 +3,7 @@
 
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 MapEntry One(const std::string& line) {
@@ -89,4 +89,4 @@ TEST(ParseMaps, NothingIsNoEntries) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

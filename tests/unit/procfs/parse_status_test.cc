@@ -2,7 +2,7 @@
 
 #include "agent/procfs/procfs.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 TEST(ParseStatus, ReadsTheFieldsThatMatter) {
@@ -50,4 +50,4 @@ TEST(ParseStatus, TakesAsManyGroupsAsAProcessCanHave) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -9,7 +9,7 @@
 #include "agent/procfs/read_file.h"
 #include "tests/unit/procfs/fake_proc.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAre;
@@ -110,4 +110,4 @@ TEST(ReadWholeFile, AFifoDoesNotBlock) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

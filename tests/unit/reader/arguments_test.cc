@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 TEST(ArgumentsTest, RoundTrip) {
@@ -43,4 +43,4 @@ TEST(ArgumentsTest, Refusals) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

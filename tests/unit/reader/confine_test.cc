@@ -11,7 +11,7 @@
 
 #include <cerrno>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Runs `check` in a child, confined by `confine`; its result is the wait status.
@@ -112,4 +112,4 @@ TEST(ConfineTest, WhatReadingNeedsStillWorks) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

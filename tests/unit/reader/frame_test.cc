@@ -8,7 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class FrameTest : public ::testing::Test {
@@ -61,4 +61,4 @@ TEST_F(FrameTest, DeadlineAndDeath) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -19,7 +19,7 @@
 #include "agent/reader/arguments.h"
 #include "agent/spawn/helper_process.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kPatienceMs = 10'000;
@@ -136,4 +136,4 @@ TEST(HelperHostTest, AllEndWithTheThread) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

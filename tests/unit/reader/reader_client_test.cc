@@ -16,7 +16,7 @@
 #include "agent/binary/module_reader.h"
 #include "tests/unit/binary/fixture.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -321,4 +321,4 @@ TEST(ReaderClientTest, TooManyAddresses) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

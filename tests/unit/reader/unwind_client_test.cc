@@ -10,7 +10,7 @@
 #include "agent/reader/arguments.h"
 #include "tests/unit/binary/stack_dump.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST(UnwindClientTest, ArgumentsRoundTrip) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 int OnSlots(DutyCycle& cycle, int slots) {
@@ -57,4 +57,4 @@ TEST(DutyCycle, NonsenseIsOff) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -73,4 +73,4 @@ TEST(ChooseEvent, ModifiersSurvive) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAre;
@@ -43,4 +43,4 @@ TEST(NearNames, NearestFirstAndAtMostThree) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

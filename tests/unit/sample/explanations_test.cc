@@ -7,7 +7,7 @@
 #include "tests/unit/sample/fake_kernel.h"
 #include "tests/unit/sample/record_builder.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 RecordBuilder TrailerAt(RecordBuilder builder, uint64_t time_ns) {
@@ -70,4 +70,4 @@ TEST(Explanations, MalformedOnesKeepTheirPlaceAndIgnoredOnesHaveNone) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

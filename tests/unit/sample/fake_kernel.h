@@ -8,7 +8,7 @@
 
 #include "agent/sample/ring_buffer.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Plays the kernel: writes whole records, never over what the reader has not given back.
 class FakeKernel {
@@ -36,6 +36,6 @@ class FakeKernel {
   std::vector<uint64_t> data_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_SAMPLE_FAKE_KERNEL_H_

@@ -4,7 +4,7 @@
 
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 TEST(PerfClock, OffsetOfTheNameSpace) {
@@ -41,4 +41,4 @@ TEST(PerfClock, OfThisProcessIsReadable) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

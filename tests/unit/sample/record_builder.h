@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 
 class RecordBuilder {
  public:
@@ -47,6 +47,6 @@ class RecordBuilder {
   std::vector<std::byte> bytes_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_SAMPLE_RECORD_BUILDER_H_

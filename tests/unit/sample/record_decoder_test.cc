@@ -5,7 +5,7 @@
 
 #include "tests/unit/sample/record_builder.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAre;
@@ -240,4 +240,4 @@ TEST(RecordDecoder, UnknownKindsAreIgnoredWhateverTheyHold) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

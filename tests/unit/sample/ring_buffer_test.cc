@@ -11,7 +11,7 @@
 #include "tests/unit/sample/fake_kernel.h"
 #include "tests/unit/sample/record_builder.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // A record of `words` 8-byte words with recognisable contents.
@@ -177,4 +177,4 @@ TEST(RingBuffer, ReadsWhileAnotherThreadWrites) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Readings every 40 ns; every hundredth is interrupted for `cost` more, with the sample's time inside the gap.
@@ -45,4 +45,4 @@ TEST(CostFromGaps, TooFewSamplesSayNothing) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class SamplingCostsTest : public ::testing::Test {
@@ -35,4 +35,4 @@ TEST_F(SamplingCostsTest, WhatFailedIsTriedAgain) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -13,7 +13,7 @@
 #include "agent/sample/thread_rings.h"
 #include "tests/unit/procfs/fake_proc.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 TEST(MakeSamplingAttr, AClockIsProgrammedByPeriod) {
@@ -113,4 +113,4 @@ TEST(ParseCpuList, ReadsRangesAndRefusesNonsense) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,11 +2,12 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 TEST(SwitchCostFromRounds, TheDifferenceOfUndisturbedRoundsTimesTheFarFactor) {
-  EXPECT_DOUBLE_EQ(*SwitchCostFromRounds({800, 810, 5000}, {90'000, 90'000, 1900}), 1100 * kFarFactor);
+  EXPECT_DOUBLE_EQ(*SwitchCostFromRounds({800, 810, 5000}, {90'000, 90'000, 1900}),
+                   1100 * kFarFactor);
   // Of many, one that is too quick does not count.
   const std::vector<double> without = {1, 790, 8000, 8000, 8000, 8000, 8000, 8000};
   const std::vector<double> with = {1, 1890, 9000, 9000, 9000, 9000, 9000, 9000};
@@ -24,4 +25,4 @@ TEST(SwitchCostFromRounds, RoundsThatWaitedTooLongDoNotCount) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kText = 0x400000, kCache = 0x10000000, kSite = 0x20000040;
@@ -19,8 +19,8 @@ constexpr uint64_t kText = 0x400000, kCache = 0x10000000, kSite = 0x20000040;
 const std::vector<uint8_t> kSum = {0xf2, 0x0f, 0x58, 0x07, 0x48, 0x83, 0xc7,
                                    0x08, 0x48, 0xff, 0xce, 0x75, 0xf3, 0xc3};
 
-LabLoop SumLoop() {
-  LabLoop loop;
+LoopToInject SumLoop() {
+  LoopToInject loop;
   loop.loop_id = "sum";
   auto code =
       DecodeLoop({.address = kText, .bytes = kSum, .header = kText, .body = {{kText, kText + 13}}});
@@ -52,7 +52,7 @@ TEST(CacheBuilderTest, BeginsWithThePayloadAndAnEmptyCopy) {
 }
 
 TEST(CacheBuilderTest, LoopHasTrampolineLiveAndTimedCopyAndVariants) {
-  LabLoop loop = SumLoop();
+  LoopToInject loop = SumLoop();
   CacheBuilder builder(kCache, CacheBound({&loop}));
   BuiltLoop built = builder.Build(loop, kSite);
   ASSERT_TRUE(built.installed.status.ok()) << built.installed.status;
@@ -74,34 +74,34 @@ TEST(CacheBuilderTest, TheLoopAroundIsInAllChainsAndInNoLiveCopy) {
   const std::vector<uint8_t> next = {0x48, 0x83, 0xc2, 0x08, 0x48, 0xff, 0xc9, 0x75, 0xe2, 0xc3};
   text.insert(text.end(), next.begin(), next.end());
   const uint64_t header = kText + 8, high = header + 13;
-  LabLoop loop;
+  LoopToInject loop;
   loop.variants = {SingleVariant(Change::kLs), SingleVariant(Change::kNoRed)};
   loop.code =
       *DecodeLoop({.address = kText, .bytes = text, .header = header, .body = {{header, high}}});
-  loop.chain = DecodeChain(
+  loop.batch = DecodeBatch(
       loop.code, {.address = kText, .bytes = text, .header = kText, .body = {{kText, kText + 30}}});
-  ASSERT_TRUE(loop.chain.ok()) << loop.chain.status();
+  ASSERT_TRUE(loop.batch.ok()) << loop.batch.status();
   CacheBuilder builder(kCache, CacheBound({&loop}));
   const BuiltLoop built = builder.Build(loop, kSite);
   const InstalledLoop& installed = built.installed;
-  ASSERT_TRUE(installed.status.ok() && installed.chains.ok());
-  ASSERT_EQ(installed.chained.size(), installed.names.size());
+  ASSERT_TRUE(installed.status.ok() && installed.batches.ok());
+  ASSERT_EQ(installed.batched.size(), installed.names.size());
   EXPECT_LE(builder.bytes().size(), CacheBound({&loop}));
   const auto holds = [](const CodeCopy& copy, uint64_t original) {
     return std::any_of(copy.address_map.begin(), copy.address_map.end(),
                        [&](const AddressPair& pair) { return pair.original == original; });
   };
   for (size_t i = 0; i < installed.names.size(); ++i) {
-    ASSERT_TRUE(installed.chained[i].ok()) << installed.names[i].Text();
-    EXPECT_TRUE(holds(*installed.chained[i], kText + 21));
-    EXPECT_EQ(installed.chained[i]->changed.size(), installed.copies[i].changed.size());
-    EXPECT_EQ(installed.chained[i]->base, installed.copies[i].base);
+    ASSERT_TRUE(installed.batched[i].ok()) << installed.names[i].Text();
+    EXPECT_TRUE(holds(*installed.batched[i], kText + 21));
+    EXPECT_EQ(installed.batched[i]->changed.size(), installed.copies[i].changed.size());
+    EXPECT_EQ(installed.batched[i]->base, installed.copies[i].base);
     // How often each instance goes round is a branch, too; alone, the sum has none but its own.
     const bool timed = !Counts(installed.names[i]);
-    EXPECT_EQ(installed.chained[i]->shifts.size(), timed ? size_t{kPlaces - 1} : 0);
+    EXPECT_EQ(installed.batched[i]->shifts.size(), timed ? size_t{kPlacements - 1} : 0);
     EXPECT_TRUE(installed.copies[i].shifts.empty());
-    for (const uint64_t shift : installed.chained[i]->shifts)
-      EXPECT_TRUE(StandsAt(builder, *installed.chained[i], shift)) << installed.names[i].Text();
+    for (const uint64_t shift : installed.batched[i]->shifts)
+      EXPECT_TRUE(StandsAt(builder, *installed.batched[i], shift)) << installed.names[i].Text();
   }
   EXPECT_FALSE(holds(built.live, kText));
   EXPECT_FALSE(holds(*built.timed, kText));
@@ -109,20 +109,20 @@ TEST(CacheBuilderTest, TheLoopAroundIsInAllChainsAndInNoLiveCopy) {
 
 TEST(CacheBuilderTest, ChainsNeedAHeaderThatEveryInstanceComesBy) {
   // The same with the sum's own header in place of the loop around: nothing lies between.
-  LabLoop loop = SumLoop();
-  const auto chain = DecodeChain(
+  LoopToInject loop = SumLoop();
+  const auto batch = DecodeBatch(
       loop.code, {.address = kText, .bytes = kSum, .header = kText, .body = {{kText, kText + 13}}});
-  EXPECT_FALSE(chain.ok());
+  EXPECT_FALSE(batch.ok());
 }
 
 // 0: comisd (%rdi),%xmm1; jbe 10; addsd (%rdi),%xmm0; 10: add $8,%rdi; dec %rsi; jne 0b; ret
 TEST(CacheBuilderTest, WhatDecidesByDataStandsAtSeveralPlaces) {
   const std::vector<uint8_t> text = {0x66, 0x0f, 0x2f, 0x0f, 0x76, 0x04, 0xf2, 0x0f, 0x58, 0x07,
                                      0x48, 0x83, 0xc7, 0x08, 0x48, 0xff, 0xce, 0x75, 0xed, 0xc3};
-  LabLoop loop;
+  LoopToInject loop;
   loop.variants = {SingleVariant(Change::kLs), SingleVariant(Change::kDl1)};
-  loop.code =
-      *DecodeLoop({.address = kText, .bytes = text, .header = kText, .body = {{kText, kText + 19}}});
+  loop.code = *DecodeLoop(
+      {.address = kText, .bytes = text, .header = kText, .body = {{kText, kText + 19}}});
   CacheBuilder builder(kCache, CacheBound({&loop}));
   const BuiltLoop built = builder.Build(loop, kSite);
   ASSERT_TRUE(built.installed.status.ok()) << built.installed.status;
@@ -134,25 +134,25 @@ TEST(CacheBuilderTest, WhatDecidesByDataStandsAtSeveralPlaces) {
       EXPECT_TRUE(copy.shifts.empty()) << name.Text() << " is not timed";
       continue;
     }
-    ASSERT_EQ(copy.shifts.size(), size_t{kPlaces - 1}) << name.Text();
+    ASSERT_EQ(copy.shifts.size(), size_t{kPlacements - 1}) << name.Text();
     std::set<uint64_t> places(copy.shifts.begin(), copy.shifts.end());
     EXPECT_EQ(places.size(), copy.shifts.size());
     for (const uint64_t shift : copy.shifts)
       EXPECT_TRUE(StandsAt(builder, copy, shift)) << name.Text();
   }
   EXPECT_TRUE(built.live.shifts.empty());
-  CacheBuilder narrow(kCache, CacheBound({&loop}, 1), 1);
-  const BuiltLoop alone = narrow.Build(loop, kSite);
+  CacheBuilder trim(kCache, CacheBound({&loop}, 1), 1);
+  const BuiltLoop alone = trim.Build(loop, kSite);
   ASSERT_TRUE(alone.installed.status.ok()) << alone.installed.status;
-  EXPECT_LE(narrow.bytes().size(), CacheBound({&loop}, 1));
+  EXPECT_LE(trim.bytes().size(), CacheBound({&loop}, 1));
   EXPECT_TRUE(alone.installed.copies[0].shifts.empty());
-  LabLoop plain = SumLoop();
+  LoopToInject plain = SumLoop();
   CacheBuilder other(kCache, CacheBound({&plain}));
   EXPECT_TRUE(other.Build(plain, kSite).installed.copies[0].shifts.empty());
 }
 
 TEST(CacheBuilderTest, RefusedLoopLeavesNoTrace) {
-  LabLoop loop = SumLoop();
+  LoopToInject loop = SumLoop();
   loop.code.instructions.resize(1);  // shorter than a jump
   CacheBuilder builder(kCache, 1 << 20);
   const std::vector<uint8_t> before = builder.bytes();
@@ -183,4 +183,4 @@ TEST(RedirectExitsTest, OnlyExitsAreLedElsewhere) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

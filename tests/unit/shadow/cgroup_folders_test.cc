@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAre;
@@ -55,4 +55,4 @@ TEST(GroupFoldersTest, GroupsOutsideTheMountAreNobodysBusiness) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

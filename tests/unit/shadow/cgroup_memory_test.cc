@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/unit/shadow/fake_groups.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class CgroupMemoryTest : public FakeGroups {
@@ -95,4 +95,4 @@ TEST_F(CgroupMemoryTest, AProcessThatIsGoneHasNoLimit) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

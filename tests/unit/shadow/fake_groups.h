@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // Version 1 of one controller at v1/job/step, version 2 at v2/a/b.
 class FakeGroups : public ::testing::Test {
@@ -41,6 +41,6 @@ class FakeGroups : public ::testing::Test {
   std::string controller_, root_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_SHADOW_FAKE_GROUPS_H_

@@ -21,7 +21,7 @@
 #include "core/base/frame.h"
 #include "core/base/status_macros.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 struct Hold {
@@ -106,9 +106,9 @@ int Serve(const std::string& path, const std::vector<std::string>& answers) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent
 
 int main(int argc, char** argv) {
   if (argc < 2) return 1;
-  return perfd::Serve(argv[1], {argv + 2, argv + argc});
+  return perfd::agent::Serve(argv[1], {argv + 2, argv + argc});
 }

@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 
 #include "agent/shadow/forking/fault_cost.h"
-#include "agent/shadow/forking/memory_look.h"
+#include "agent/shadow/forking/memory_walk.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/forking/shadow_cost.h"
@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -170,7 +170,7 @@ TEST(ShadowCostTest, LaterFaultsCostWhatTheyCostHereAndMoreInCompany) {
   EXPECT_EQ(cost.LaterFaultNs(facts), 2 * alone);
 }
 
-TEST(MemoryLookTest, LittleIsNoChangeAndIsCorrected) {
+TEST(MemoryWalkTest, LittleIsNoChangeAndIsCorrected) {
   const MemoryCounts then{
       .anonymous = 1000 * kMb, .hugetlb = 2 * kMb, .page_tables = 1, .pinned = 2};
   MemoryCounts now = then;
@@ -198,17 +198,17 @@ TEST(MemoryLookTest, LittleIsNoChangeAndIsCorrected) {
   EXPECT_EQ(corrected.pinned, 4u);
 }
 
-TEST(MemoryLookTest, WalksAgainOnlyWhereMemoryHasChanged) {
-  MemoryLook look(getpid());
-  const auto first = look.Facts();
+TEST(MemoryWalkTest, WalksAgainOnlyWhereMemoryHasChanged) {
+  MemoryWalk probe(getpid());
+  const auto first = probe.Facts();
   ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(look.walks(), 1u);
-  ASSERT_TRUE(look.Facts().ok());
-  EXPECT_EQ(look.walks(), 1u);
+  EXPECT_EQ(probe.walks(), 1u);
+  ASSERT_TRUE(probe.Facts().ok());
+  EXPECT_EQ(probe.walks(), 1u);
   const std::vector<char> more(64 * kMb, 1);
-  const auto second = look.Facts();
+  const auto second = probe.Facts();
   ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ(look.walks(), 2u);
+  EXPECT_EQ(probe.walks(), 2u);
   EXPECT_GT(second->anonymous, first->anonymous + 56 * kMb);
   EXPECT_EQ(more.back(), 1);
 }
@@ -232,7 +232,7 @@ TEST(ProcessFilesTest, InnermostNumberOfNameSpaces) {
   EXPECT_FALSE(ParseNamespacePid("Pid: 4\n").ok());
 }
 
-// docs/benchmarks.md, `injection_bench --part memory` on a quiet machine: memory in MB, fork in ms.
+// docs/benchmarks/constants.md#kforkbasens: `injection_bench --part memory` on a quiet machine, 2026-11-21. Memory in MB, fork in ms.
 TEST(ShadowCostTest, FirstForkIsNotUnderratedAndNotMuchOverrated) {
   struct Measured {
     uint64_t mb;
@@ -342,4 +342,4 @@ TEST(ProtectListTest, AsManyAsAPlanHolds) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

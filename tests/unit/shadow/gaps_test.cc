@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kMb = 1 << 20, kGb = 1 << 30;
@@ -113,4 +113,4 @@ TEST(GapsTest, DistantLoopsHaveTheirOwnGroups) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -10,7 +10,7 @@
 #include "core/base/clock.h"
 #include "tests/unit/shadow/injected_rank.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAre;
@@ -124,4 +124,4 @@ TEST_F(RestoreJumpedTest, RecordsThatAreNotThereAreNotRead) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 
 #include "agent/shadow/journal.h"
-#include "agent/shadow/rank_lab.h"
+#include "agent/shadow/rank_injector.h"
 #include "tests/unit/shadow/injected_rank.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -20,8 +20,8 @@ class HealTest : public InjectedRankTest {
   }
   ~HealTest() override { std::filesystem::remove_all(directory_); }
 
-  LabOptions Options() {
-    LabOptions options;
+  InjectorOptions Options() {
+    InjectorOptions options;
     options.tracer = tracer_.get();
     options.journal_directory = directory_;
     options.audit = [this](AuditEntry entry) { audit_.push_back(std::move(entry)); };
@@ -142,7 +142,7 @@ TEST_F(HealTest, WhenTimeIsUpTheOthersKeepTheirJournals) {
   StartRank();
   WriteJournal();
   StartTracer({});
-  LabOptions options = Options();
+  InjectorOptions options = Options();
   options.cancelled = [] { return true; };
   const std::vector<HealReport> reports = HealAll(options);
   ASSERT_THAT(reports, SizeIs(1));
@@ -184,7 +184,7 @@ TEST_F(HealTest, WhatCannotBeTakenOutIsNotAltered) {
   const absl::Status status = HealBefore(rank, Options());
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("cannot be taken out"));
-  LabOptions rehearsal = Options();
+  InjectorOptions rehearsal = Options();
   rehearsal.tracer = nullptr;
   EXPECT_THAT(std::string(HealBefore(rank, rehearsal).message()), HasSubstr("perf-agent heal"));
 }
@@ -201,4 +201,4 @@ TEST_F(HealTest, WhatAnotherAgentMayBeDoingIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -26,7 +26,7 @@
 #include "agent/shadow/payload_blob.h"
 #include "agent/shadow/protocol.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 class InjectedRankTest : public ::testing::Test {
  protected:
@@ -128,6 +128,6 @@ class InjectedRankTest : public ::testing::Test {
   }
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_SHADOW_INJECTED_RANK_H_

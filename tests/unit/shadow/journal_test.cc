@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 Injection Example() {
@@ -199,4 +199,4 @@ TEST(JournalTest, FilesComeAndGo) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::Contains;
@@ -80,4 +80,4 @@ TEST(MemorySharingTest, ChildrenAreFoundOrNothingIsSaid) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,5 +1,5 @@
 // The bell of a region that this process itself has mapped.
-#include "agent/shadow/region_bell.h"
+#include "agent/shadow/region_doorbell.h"
 
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -16,24 +16,24 @@
 #include "core/base/unique_fd.h"
 #include "gtest/gtest.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int64_t kLongNs = 20 * kNsPerSecond;
 
-class RegionBellTest : public ::testing::Test {
+class RegionDoorbellTest : public ::testing::Test {
  protected:
-  RegionBellTest() {
+  RegionDoorbellTest() {
     // The header is not at the mapping's beginning.
     mapped_ = static_cast<char*>(
         mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     header_ = reinterpret_cast<RegionHeader*>(mapped_ + kRegionPage);
   }
-  ~RegionBellTest() override { munmap(mapped_, kBytes); }
+  ~RegionDoorbellTest() override { munmap(mapped_, kBytes); }
 
   void Ring() {
-    __atomic_add_fetch(&header_->bell, 1, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, &header_->bell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    __atomic_add_fetch(&header_->doorbell, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, &header_->doorbell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
   }
   static int64_t Now() { return SystemClock().MonotonicNs(); }
 
@@ -43,71 +43,71 @@ class RegionBellTest : public ::testing::Test {
   absl::StatusOr<Memory> memory_ = Memory::Open(getpid(), ProcFs().Stamp(getpid())->start_ticks);
 };
 
-TEST_F(RegionBellTest, WakesWhoeverAwaitsIt) {
+TEST_F(RegionDoorbellTest, WakesWhoeverAwaitsIt) {
   ASSERT_TRUE(memory_.ok()) << memory_.status();
-  const RegionBell bell(&*memory_, reinterpret_cast<uint64_t>(header_));
-  if (!bell.hears()) GTEST_SKIP() << "no right to open files of mappings";
-  ASSERT_EQ(*bell.Count(), 0u);
+  const RegionDoorbell doorbell(&*memory_, reinterpret_cast<uint64_t>(header_));
+  if (!doorbell.can_wait()) GTEST_SKIP() << "no right to open files of mappings";
+  ASSERT_EQ(*doorbell.Count(), 0u);
   const int64_t begin = Now();
   std::thread other([&] {
     absl::SleepFor(absl::Milliseconds(50));
     Ring();
   });
-  bell.Await(0, kLongNs);
+  doorbell.Await(0, kLongNs);
   EXPECT_GE(Now() - begin, 40 * kNsPerMs);
   EXPECT_LT(Now() - begin, kLongNs / 2);
   other.join();
-  EXPECT_EQ(*bell.Count(), 1u);
+  EXPECT_EQ(*doorbell.Count(), 1u);
 }
 
-TEST_F(RegionBellTest, WhatRangBeforeIsNotAwaited) {
+TEST_F(RegionDoorbellTest, WhatRangBeforeIsNotAwaited) {
   ASSERT_TRUE(memory_.ok()) << memory_.status();
-  const RegionBell bell(&*memory_, reinterpret_cast<uint64_t>(header_));
-  if (!bell.hears()) GTEST_SKIP() << "no right to open files of mappings";
+  const RegionDoorbell doorbell(&*memory_, reinterpret_cast<uint64_t>(header_));
+  if (!doorbell.can_wait()) GTEST_SKIP() << "no right to open files of mappings";
   Ring();
   const int64_t begin = Now();
-  bell.Await(0, kLongNs);
+  doorbell.Await(0, kLongNs);
   EXPECT_LT(Now() - begin, kLongNs / 2);
 }
 
-TEST_F(RegionBellTest, WithoutARingTheTimeIsOver) {
+TEST_F(RegionDoorbellTest, WithoutARingTheTimeIsOver) {
   ASSERT_TRUE(memory_.ok()) << memory_.status();
-  const RegionBell bell(&*memory_, reinterpret_cast<uint64_t>(header_));
+  const RegionDoorbell doorbell(&*memory_, reinterpret_cast<uint64_t>(header_));
   const int64_t begin = Now();
-  bell.Await(0, 20 * kNsPerMs);
+  doorbell.Await(0, 20 * kNsPerMs);
   EXPECT_GE(Now() - begin, 20 * kNsPerMs);
-  bell.Await(0, -1);
+  doorbell.Await(0, -1);
 }
 
 // Nobody else could ring in private memory; and there may be no mapping at all, or no right to open it.
-TEST_F(RegionBellTest, ABellThatCannotBeHeardSleeps) {
+TEST_F(RegionDoorbellTest, ABellThatCannotBeHeardSleeps) {
   ASSERT_TRUE(memory_.ok()) << memory_.status();
   RegionHeader own{};
   for (const uint64_t region : {reinterpret_cast<uint64_t>(&own), uint64_t{16}}) {
-    const RegionBell bell(&*memory_, region);
-    EXPECT_FALSE(bell.hears());
+    const RegionDoorbell doorbell(&*memory_, region);
+    EXPECT_FALSE(doorbell.can_wait());
     const int64_t begin = Now();
-    bell.Await(7, 20 * kNsPerMs);
+    doorbell.Await(7, 20 * kNsPerMs);
     EXPECT_GE(Now() - begin, 20 * kNsPerMs);
   }
 }
 
 // A rank can take its memory away: who reads it then gets SIGBUS. What is waited for is only time.
-TEST_F(RegionBellTest, MemoryThatIsGoneHarmsNobody) {
+TEST_F(RegionDoorbellTest, MemoryThatIsGoneHarmsNobody) {
   ASSERT_TRUE(memory_.ok()) << memory_.status();
   const UniqueFd file(static_cast<int>(syscall(SYS_memfd_create, "region", 0)));
   ASSERT_EQ(ftruncate(file.get(), kRegionPage), 0);
   void* region = mmap(nullptr, kRegionPage, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   ASSERT_NE(region, MAP_FAILED);
-  const RegionBell bell(&*memory_, reinterpret_cast<uint64_t>(region));
-  if (!bell.hears()) GTEST_SKIP() << "no right to open files of mappings";
-  EXPECT_EQ(*bell.Count(), 0u);
+  const RegionDoorbell doorbell(&*memory_, reinterpret_cast<uint64_t>(region));
+  if (!doorbell.can_wait()) GTEST_SKIP() << "no right to open files of mappings";
+  EXPECT_EQ(*doorbell.Count(), 0u);
   ASSERT_EQ(ftruncate(file.get(), 0), 0);
-  bell.Await(0, kNsPerMs);
-  EXPECT_FALSE(bell.Count().ok());
+  doorbell.Await(0, kNsPerMs);
+  EXPECT_FALSE(doorbell.Count().ok());
   munmap(region, kRegionPage);
-  bell.Await(0, kNsPerMs);
+  doorbell.Await(0, kNsPerMs);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

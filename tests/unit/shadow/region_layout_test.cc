@@ -3,7 +3,7 @@
 #include "agent/shadow/payload_blob.h"
 #include "gtest/gtest.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 TEST(RegionLayoutTest, PartsDoNotOverlap) {
@@ -47,4 +47,4 @@ TEST(PayloadBlobTest, DoorsAreWhereTrampolinesCall) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -9,7 +9,7 @@
 #include "core/base/clock.h"
 #include "tests/unit/shadow/injected_rank.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::ElementsAre;
@@ -126,10 +126,10 @@ TEST_F(RestoreTest, RegionsOfUnknownLayoutsAreRefused) {
 }
 
 TEST_F(RestoreTest, WhoIsInPlaceIsWaitedFor) {
-  auto* in_place = reinterpret_cast<uint32_t*>(region_ + offsetof(RegionHeader, in_place));
+  auto* in_situ = reinterpret_cast<uint32_t*>(region_ + offsetof(RegionHeader, in_situ));
   const uint32_t version = kShadowLayoutVersion;
   std::memcpy(region_ + offsetof(RegionHeader, version), &version, 4);
-  *in_place = 1;
+  *in_situ = 1;
   StartRank();
   NameCacheAndRegion();
   StartTracer({});
@@ -138,7 +138,7 @@ TEST_F(RestoreTest, WhoIsInPlaceIsWaitedFor) {
     const int64_t until = SystemClock().MonotonicNs() + 50 * kNsPerMs;
     while (SystemClock().MonotonicNs() < until) std::this_thread::yield();
     holds = Holds().size();
-    __atomic_store_n(in_place, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(in_situ, 0, __ATOMIC_SEQ_CST);
   });
   EXPECT_TRUE(Restore().ok());
   member.join();
@@ -316,4 +316,4 @@ TEST_F(RestoreTest, HoldPatientlyReturnsWhatIsNotPassing) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

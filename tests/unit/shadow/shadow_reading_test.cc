@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -47,9 +47,9 @@ TEST_F(ShadowReadingTest, RunsAreToldByThread) {
 }
 
 TEST_F(ShadowReadingTest, WhoLeftByADetourIsToldByThread) {
-  EXPECT_TRUE(ReadAnswer(reading_)->left_by_detour.empty()) << "the loop has none";
-  reading_.detours = {1, 0};
-  EXPECT_EQ(ReadAnswer(reading_)->left_by_detour, (std::vector<bool>{true, false}));
+  EXPECT_TRUE(ReadAnswer(reading_)->left_by_excluded_path.empty()) << "the loop has none";
+  reading_.excluded_paths = {1, 0};
+  EXPECT_EQ(ReadAnswer(reading_)->left_by_excluded_path, (std::vector<bool>{true, false}));
 }
 
 TEST_F(ShadowReadingTest, MemoryThatTheProgramKeepsOutOfForksIsNamed) {
@@ -115,4 +115,4 @@ TEST_F(ShadowReadingTest, SizesThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -3,7 +3,7 @@
 
 #include "tests/unit/shadow/fake_groups.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
@@ -81,4 +81,4 @@ TEST_F(TaskRoomTest, SomeMustBeLeftToTheJob) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kAt = 0x555000000000, kSite = 0x7fff00000040, kSlow = kAt - 0x10000,
@@ -74,4 +74,4 @@ TEST(TrampolineTest, ReachEndsAtTwoGigabytes) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,5 +1,5 @@
 // What a fork may leave out of a rank's memory: choice, limits, refusals; smaps as the kernel writes it and as nobody should.
-#include "agent/shadow/forking/narrowing.h"
+#include "agent/shadow/forking/trimmed_fork.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using ::testing::Contains;
@@ -31,9 +31,9 @@ MemoryArea Area(uint64_t start, uint64_t end, uint64_t resident, std::string pat
   return area;
 }
 
-std::vector<std::pair<uint64_t, uint64_t>> Mb(const Narrowing& narrowing) {
+std::vector<std::pair<uint64_t, uint64_t>> Mb(const TrimmedFork& trimmed_fork) {
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
-  for (const PcRange& range : narrowing.ranges) {
+  for (const PcRange& range : trimmed_fork.ranges) {
     EXPECT_EQ(range.start % kMb + range.end % kMb, 0u);
     ranges.emplace_back(range.start / kMb, range.end / kMb);
   }
@@ -41,54 +41,53 @@ std::vector<std::pair<uint64_t, uint64_t>> Mb(const Narrowing& narrowing) {
   return ranges;
 }
 
-TEST(ChooseNarrowingTest, CutsAtHugePagesAroundTheFootprint) {
+TEST(ChooseTrimTest, CutsAtHugePagesAroundTheFootprint) {
   // 100 MB .. 1124 MB; the loop touches 201 .. 217 MB.
   const auto areas = {Area(100 * kMb, 1124 * kMb, 1024 * kMb)};
   const Footprint footprint{{{201 * kMb, 217 * kMb}}, false};
-  const Narrowing narrowing = ChooseNarrowing(areas, footprint, {});
+  const TrimmedFork trimmed_fork = ChooseTrim(areas, footprint, {});
   // A margin of 2 MB, then out to multiples of 2 MB.
-  EXPECT_THAT(Mb(narrowing), ElementsAre(std::pair(100u, 198u), std::pair(220u, 1124u)));
-  EXPECT_EQ(narrowing.small_bytes, (1024 - 22) * kMb);
-  EXPECT_EQ(narrowing.huge_bytes, 0u);
+  EXPECT_THAT(Mb(trimmed_fork), ElementsAre(std::pair(100u, 198u), std::pair(220u, 1124u)));
+  EXPECT_EQ(trimmed_fork.small_bytes, (1024 - 22) * kMb);
+  EXPECT_EQ(trimmed_fork.huge_bytes, 0u);
 }
 
-TEST(ChooseNarrowingTest, WholeAreasOnceCutsWereTooNarrow) {
+TEST(ChooseTrimTest, WholeAreasOnceCutsWereTooNarrow) {
   const auto areas = {Area(100 * kMb, 1124 * kMb, 1024 * kMb),
                       Area(2000 * kMb, 2100 * kMb, 100 * kMb)};
   Footprint footprint{{{201 * kMb, 217 * kMb}}, true};
-  EXPECT_THAT(Mb(ChooseNarrowing(areas, footprint, {})), ElementsAre(std::pair(2000u, 2100u)));
-  EXPECT_THAT(Mb(ChooseNarrowing(areas, footprint, {{}, {2050 * kMb}})), IsEmpty());
+  EXPECT_THAT(Mb(ChooseTrim(areas, footprint, {})), ElementsAre(std::pair(2000u, 2100u)));
+  EXPECT_THAT(Mb(ChooseTrim(areas, footprint, {{}, {2050 * kMb}})), IsEmpty());
 }
 
-TEST(ChooseNarrowingTest, AsMuchAsTheLoopTouchesIsKeptAroundPointers) {
+TEST(ChooseTrimTest, AsMuchAsTheLoopTouchesIsKeptAroundPointers) {
   const auto areas = {Area(100 * kMb, 1124 * kMb, 1024 * kMb)};
   const Footprint footprint{{{200 * kMb, 216 * kMb}}, false};
-  const Narrowing narrowing = ChooseNarrowing(areas, footprint, {{}, {600 * kMb, 5, UINT64_MAX}});
-  EXPECT_THAT(Mb(narrowing),
+  const TrimmedFork trimmed_fork = ChooseTrim(areas, footprint, {{}, {600 * kMb, 5, UINT64_MAX}});
+  EXPECT_THAT(Mb(trimmed_fork),
               ElementsAre(std::pair(100u, 198u), std::pair(218u, 584u), std::pair(616u, 1124u)));
 }
 
-TEST(ChooseNarrowingTest, StacksThatShareAMappingWithArraysAreKept) {
+TEST(ChooseTrimTest, StacksThatShareAMappingWithArraysAreKept) {
   const auto areas = {Area(100 * kMb, 600 * kMb, 500 * kMb), Area(700 * kMb, 900 * kMb, 200 * kMb)};
   // A stack of a thread library: its thread pointer is at its top.
-  EXPECT_THAT(Mb(ChooseNarrowing(areas, {}, {{{200 * kMb, 400 * kMb}}, {}})),
+  EXPECT_THAT(Mb(ChooseTrim(areas, {}, {{{200 * kMb, 400 * kMb}}, {}})),
               ElementsAre(std::pair(100u, 198u), std::pair(402u, 600u), std::pair(700u, 900u)));
   // Apart: what a frame may use above, what thread-local data may use below.
-  EXPECT_THAT(Mb(ChooseNarrowing(areas, {}, {{{200 * kMb, 800 * kMb}}, {}})),
+  EXPECT_THAT(Mb(ChooseTrim(areas, {}, {{{200 * kMb, 800 * kMb}}, {}})),
               ElementsAre(std::pair(100u, 198u), std::pair(208u, 600u), std::pair(700u, 792u),
                           std::pair(802u, 900u)));
 }
 
-TEST(ChooseNarrowingTest, OnlyLargePlainPrivateMemory) {
-  EXPECT_THAT(ChooseNarrowing(std::vector{Area(0, 4 * kMb, kMb * 4)}, {}, {}).ranges, SizeIs(1));
-  EXPECT_THAT(ChooseNarrowing(std::vector{Area(0, 4 * kMb - 4096, kMb * 3)}, {}, {}).ranges,
-              IsEmpty());
-  EXPECT_THAT(ChooseNarrowing(std::vector{Area(0, 4 * kMb, kMb * 4, "[heap]")}, {}, {}).ranges,
+TEST(ChooseTrimTest, OnlyLargePlainPrivateMemory) {
+  EXPECT_THAT(ChooseTrim(std::vector{Area(0, 4 * kMb, kMb * 4)}, {}, {}).ranges, SizeIs(1));
+  EXPECT_THAT(ChooseTrim(std::vector{Area(0, 4 * kMb - 4096, kMb * 3)}, {}, {}).ranges, IsEmpty());
+  EXPECT_THAT(ChooseTrim(std::vector{Area(0, 4 * kMb, kMb * 4, "[heap]")}, {}, {}).ranges,
               SizeIs(1));
   auto none = [](auto change) {
     MemoryArea area = Area(0, 64 * kMb, 64 * kMb);
     change(area);
-    return ChooseNarrowing(std::vector{area}, {}, {}).ranges.empty();
+    return ChooseTrim(std::vector{area}, {}, {}).ranges.empty();
   };
   EXPECT_TRUE(none([](MemoryArea& a) { a.map.path = "/usr/lib/libx.so"; }));
   EXPECT_TRUE(none([](MemoryArea& a) { a.map.path = "[stack]"; }));
@@ -102,41 +101,41 @@ TEST(ChooseNarrowingTest, OnlyLargePlainPrivateMemory) {
     EXPECT_TRUE(none([&](MemoryArea& a) { a.flags.emplace_back(flag); })) << flag;
 }
 
-TEST(ChooseNarrowingTest, WhatIsResidentIsNotOverrated) {
+TEST(ChooseTrimTest, WhatIsResidentIsNotOverrated) {
   MemoryArea area = Area(0, 100 * kMb, 60 * kMb);
   area.huge = 40 * kMb;
   const Footprint footprint{{{10 * kMb, 20 * kMb}}, false};  // 8 .. 22 MB are kept
-  const Narrowing narrowing = ChooseNarrowing(std::vector{area}, footprint, {});
-  EXPECT_NEAR(static_cast<double>(narrowing.small_bytes), 6 * kMb, 2);
-  EXPECT_NEAR(static_cast<double>(narrowing.huge_bytes), 26 * kMb, 2);
+  const TrimmedFork trimmed_fork = ChooseTrim(std::vector{area}, footprint, {});
+  EXPECT_NEAR(static_cast<double>(trimmed_fork.small_bytes), 6 * kMb, 2);
+  EXPECT_NEAR(static_cast<double>(trimmed_fork.huge_bytes), 26 * kMb, 2);
   MemoryFacts facts;
   facts.anonymous = 61 * kMb;
   facts.huge = 40 * kMb;
-  const MemoryFacts less = Narrowed(facts, narrowing);
+  const MemoryFacts less = Trimmed(facts, trimmed_fork);
   EXPECT_NEAR(static_cast<double>(less.anonymous), 29 * kMb, 4);
   EXPECT_NEAR(static_cast<double>(less.huge), 14 * kMb, 4);
-  EXPECT_EQ(Narrowed({}, narrowing).anonymous, 0u);
+  EXPECT_EQ(Trimmed({}, trimmed_fork).anonymous, 0u);
 }
 
-TEST(ChooseNarrowingTest, TheLargestWhenThereAreTooMany) {
+TEST(ChooseTrimTest, TheLargestWhenThereAreTooMany) {
   std::vector<MemoryArea> areas;
-  for (uint64_t i = 0; i < kMaxNarrows + 1; ++i)
+  for (uint64_t i = 0; i < kMaxTrims + 1; ++i)
     areas.push_back(Area(i * 100 * kMb, i * 100 * kMb + 10 * kMb, i == 3 ? 5 * kMb : 10 * kMb));
-  const auto ranges = Mb(ChooseNarrowing(areas, {}, {}));
-  EXPECT_THAT(ranges, SizeIs(kMaxNarrows));
+  const auto ranges = Mb(ChooseTrim(areas, {}, {}));
+  EXPECT_THAT(ranges, SizeIs(kMaxTrims));
   EXPECT_THAT(ranges, ::testing::Not(Contains(std::pair(uint64_t{300}, uint64_t{310}))));
 }
 
-TEST(JudgeNarrowingTest, MarksOfOthersAreNotTouched) {
+TEST(JudgeTrimTest, MarksOfOthersAreNotTouched) {
   std::vector<MemoryArea> areas = {Area(0, 64 * kMb, 64 * kMb), Area(100 * kMb, 101 * kMb, 0)};
-  EXPECT_TRUE(JudgeNarrowing(areas, {}, 0).ok());
+  EXPECT_TRUE(JudgeTrim(areas, {}, 0).ok());
   areas[1].flags.emplace_back("dc");
-  EXPECT_THAT(std::string(JudgeNarrowing(areas, {}, 0).message()), HasSubstr("MADV_DONTFORK"));
+  EXPECT_THAT(std::string(JudgeTrim(areas, {}, 0).message()), HasSubstr("MADV_DONTFORK"));
   areas[1].map.path = "[vvar]";  // the kernel's own
-  EXPECT_TRUE(JudgeNarrowing(areas, {}, 0).ok());
+  EXPECT_TRUE(JudgeTrim(areas, {}, 0).ok());
   const std::vector<OpenFile> files = {{5, "/dev/infiniband/uverbs0", 2}};
-  EXPECT_THAT(std::string(JudgeNarrowing(areas, files, 0).message()), HasSubstr("uverbs0"));
-  EXPECT_THAT(std::string(JudgeNarrowing(areas, {}, 4096).message()), HasSubstr("pinned"));
+  EXPECT_THAT(std::string(JudgeTrim(areas, files, 0).message()), HasSubstr("uverbs0"));
+  EXPECT_THAT(std::string(JudgeTrim(areas, {}, 4096).message()), HasSubstr("pinned"));
 }
 
 TEST(StillThereTest, OnlyMappingsThatHaveNotChanged) {
@@ -197,12 +196,12 @@ TEST(MemoryAreasTest, OwnMarksAreSeen) {
   ASSERT_EQ(madvise(memory, kBytes, MADV_DONTFORK), 0);
   auto areas = ReadMemoryAreas(getpid());
   ASSERT_TRUE(areas.ok()) << areas.status();
-  EXPECT_THAT(std::string(JudgeNarrowing(*areas, {}, 0).message()), HasSubstr("MADV_DONTFORK"));
+  EXPECT_THAT(std::string(JudgeTrim(*areas, {}, 0).message()), HasSubstr("MADV_DONTFORK"));
   munmap(memory, kBytes);
 }
 
 TEST(WithoutPointersTest, TakesOffWhatTheRegistersOfAGuessWillKeep) {
-  Narrowing all;
+  TrimmedFork all;
   all.small_bytes = 100 << 20;
   all.huge_bytes = 50 << 20;
   Footprint traced;
@@ -212,10 +211,10 @@ TEST(WithoutPointersTest, TakesOffWhatTheRegistersOfAGuessWillKeep) {
   EXPECT_EQ(WithoutPointers(all, guess, 1).small_bytes, uint64_t{84} << 20);
   EXPECT_EQ(WithoutPointers(all, guess, 1).huge_bytes, all.huge_bytes);
   guess.around = 4 << 20;
-  const Narrowing less = WithoutPointers(all, guess, 4);  // 128 MB
+  const TrimmedFork less = WithoutPointers(all, guess, 4);  // 128 MB
   EXPECT_EQ(less.small_bytes, 0u);
   EXPECT_EQ(less.huge_bytes, uint64_t{22} << 20);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

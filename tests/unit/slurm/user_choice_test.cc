@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 TEST(UserChoiceTest, NothingGivenIsNoWishAndNoRemark) {
   const user_choice choice{};
-  EXPECT_EQ(choice_wish(&choice), kNoWish);
+  EXPECT_EQ(choice_preference(&choice), kNoPreference);
   EXPECT_EQ(choice_remark(&choice), nullptr);
 }
 
@@ -21,7 +21,7 @@ TEST(UserChoiceTest, WithoutANameItIsTheSitesDefault) {
   for (const char* text : {static_cast<const char*>(nullptr), "", "(null)"}) {
     user_choice choice{};
     choice_ask(&choice, text);
-    EXPECT_EQ(choice_wish(&choice), kWishProfile);
+    EXPECT_EQ(choice_preference(&choice), kPreferProfile);
     EXPECT_STREQ(choice.preset, "default");
     EXPECT_EQ(choice_remark(&choice), nullptr);
   }
@@ -31,18 +31,18 @@ TEST(UserChoiceTest, TheLastNameCounts) {
   user_choice choice{};
   choice_ask(&choice, "a-much-longer-name");
   choice_ask(&choice, "deep");
-  EXPECT_EQ(choice_wish(&choice), kWishProfile);
+  EXPECT_EQ(choice_preference(&choice), kPreferProfile);
   EXPECT_STREQ(choice.preset, "deep");
 }
 
 TEST(UserChoiceTest, AGoodNameRepairsABadOneAndTheOtherWayRound) {
   user_choice choice{};
   choice_ask(&choice, "no good");
-  EXPECT_EQ(choice_wish(&choice), kNoWish);
+  EXPECT_EQ(choice_preference(&choice), kNoPreference);
   choice_ask(&choice, "deep");
-  EXPECT_EQ(choice_wish(&choice), kWishProfile);
+  EXPECT_EQ(choice_preference(&choice), kPreferProfile);
   choice_ask(&choice, "no good");
-  EXPECT_EQ(choice_wish(&choice), kNoWish);
+  EXPECT_EQ(choice_preference(&choice), kNoPreference);
   EXPECT_STREQ(choice.preset, "");
 }
 
@@ -52,7 +52,7 @@ TEST(UserChoiceTest, RefusingWinsInEitherOrderAndIsSaid) {
     if (first) choice_refuse(&choice);
     choice_ask(&choice, "deep");
     choice_refuse(&choice);
-    EXPECT_EQ(choice_wish(&choice), kWishNone);
+    EXPECT_EQ(choice_preference(&choice), kPreferNone);
     EXPECT_THAT(choice_remark(&choice), HasSubstr("not profiled"));
   }
 }
@@ -60,19 +60,19 @@ TEST(UserChoiceTest, RefusingWinsInEitherOrderAndIsSaid) {
 TEST(UserChoiceTest, RefusingAloneNeedsNoRemark) {
   user_choice choice{};
   choice_refuse(&choice);
-  EXPECT_EQ(choice_wish(&choice), kWishNone);
+  EXPECT_EQ(choice_preference(&choice), kPreferNone);
   EXPECT_EQ(choice_remark(&choice), nullptr);
 }
 
 TEST(UserChoiceTest, ANameHasAtMost64Characters) {
   user_choice choice{};
   choice_ask(&choice, std::string(64, 'x').c_str());
-  EXPECT_EQ(choice_wish(&choice), kWishProfile);
+  EXPECT_EQ(choice_preference(&choice), kPreferProfile);
   EXPECT_EQ(std::string(choice.preset).size(), 64u);
   choice_ask(&choice, std::string(65, 'x').c_str());
-  EXPECT_EQ(choice_wish(&choice), kNoWish);
+  EXPECT_EQ(choice_preference(&choice), kNoPreference);
   choice_ask(&choice, std::string(1 << 20, 'x').c_str());
-  EXPECT_EQ(choice_wish(&choice), kNoWish);
+  EXPECT_EQ(choice_preference(&choice), kNoPreference);
   EXPECT_THAT(choice_remark(&choice), HasSubstr("ignored"));
 }
 
@@ -81,13 +81,13 @@ TEST(UserChoiceTest, ANameIsLettersDigitsUnderscoreHyphenAndDot) {
   for (const char* text : {"a", "Z9", "_", "v1.2-long_name", "-"}) {
     user_choice choice{};
     choice_ask(&choice, text);
-    EXPECT_EQ(choice_wish(&choice), kWishProfile) << text;
+    EXPECT_EQ(choice_preference(&choice), kPreferProfile) << text;
   }
   for (const char* text : {"a b", "a\nb", "a=b", "$(id)", "a/b", "\xc3\xa4", "a;b", "a\"", " ", "@",
                            "[", "`", "{", ":"}) {
     user_choice choice{};
     choice_ask(&choice, text);
-    EXPECT_EQ(choice_wish(&choice), kNoWish) << text;
+    EXPECT_EQ(choice_preference(&choice), kNoPreference) << text;
   }
 }
 

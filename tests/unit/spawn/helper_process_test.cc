@@ -13,7 +13,7 @@
 #include "core/base/clock.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kPatienceMs = 30'000;
@@ -70,4 +70,4 @@ TEST(HelperProcessTest, AProgramThatCannotBeStartedIsNamed) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -146,14 +146,14 @@ TEST(ConfigTableTest, WhatIsPrintedReadsTheSame) {
 TEST(ConfigTableTest, OnlyLiveKeysChangeInARunningProgram) {
   Settings running;
   Settings wanted{.name = "other", .level = "debug", .days = 3, .admins = {"ann"}};
-  const ConfigChanges changes = TakeLive(TableOf(wanted), TableOf(running));
+  const ConfigChanges changes = AdoptLive(TableOf(wanted), TableOf(running));
   EXPECT_THAT(changes.taken, ElementsAre("store.days: 90 -> 3", "log.level: \"info\" -> \"debug\"",
                                          "access.admins: [] -> [\"ann\"]"));
   EXPECT_THAT(changes.refused, ElementsAre("name: \"n\" -> \"other\""));
   EXPECT_EQ(running.name, "n");
   EXPECT_EQ(running.days, 3);
   EXPECT_THAT(running.admins, ElementsAre("ann"));
-  const ConfigChanges again = TakeLive(TableOf(wanted), TableOf(running));
+  const ConfigChanges again = AdoptLive(TableOf(wanted), TableOf(running));
   EXPECT_THAT(again.taken, IsEmpty());
   EXPECT_EQ(again.refused.size(), 1u);  // said at every reload until it is true
 }

@@ -1,6 +1,6 @@
 // Chains through compiled loop nests. Oracles: REF gives the same bits however many instances a chain may run; every variant
 // goes round as often as the original; the thread block says how many instances were run.
-#include "agent/variant/chain.h"
+#include "agent/variant/batch.h"
 
 #include <cmath>
 #include <cstdio>
@@ -10,13 +10,13 @@
 #include "agent/variant/counting.h"
 #include "tests/unit/variant/compiled_library.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr const char* kNests[] = {"rows", "pairs", "walk", "matrix", "last"};
 constexpr int64_t kUnlimited = int64_t{1} << 40;
 
-class ChainTest : public testing::TestWithParam<const char*> {
+class BatchTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     runs_ = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -48,15 +48,15 @@ class ChainTest : public testing::TestWithParam<const char*> {
   }
 
   // Passes through the header, each instance for itself; some loops a compiler makes are never entered.
-  uint64_t Passes(const ChainCode& chain, const PatchPlan& plan, Kernel kernel, CopyPlace where) {
-    const auto alone = MakeCopy(chain.loop, SingleVariant(Change::kCount), where);
+  uint64_t Passes(const BatchCode& batch, const PatchPlan& plan, Kernel kernel, CopyTarget where) {
+    const auto alone = MakeCopy(batch.loop, SingleVariant(Change::kCount), where);
     EXPECT_TRUE(alone.ok()) << alone.status();
     return runs_ && alone.ok() ? Run(*alone, plan, kernel, 1).passes : 0;
   }
 
-  void CheckRef(const ChainCode& chain, const PatchPlan& plan, Kernel kernel, CopyPlace where) {
-    const bool entered = Passes(chain, plan, kernel, where) > 0;
-    const auto ref = MakeChainCopy(chain, SingleVariant(Change::kRef), where);
+  void CheckRef(const BatchCode& batch, const PatchPlan& plan, Kernel kernel, CopyTarget where) {
+    const bool entered = Passes(batch, plan, kernel, where) > 0;
+    const auto ref = MakeBatchCopy(batch, SingleVariant(Change::kRef), where);
     ASSERT_TRUE(ref.ok()) << ref.status();
     EXPECT_TRUE(ref->changed.empty());
     if (!runs_) return;
@@ -69,17 +69,17 @@ class ChainTest : public testing::TestWithParam<const char*> {
     }
   }
 
-  void CheckVariants(const ChainCode& chain, const PatchPlan& plan, Kernel kernel,
-                     CopyPlace where) {
-    const uint64_t passes = Passes(chain, plan, kernel, where);
-    const auto trace = MakeChainCopy(chain, SingleVariant(Change::kTrace), where);
+  void CheckVariants(const BatchCode& batch, const PatchPlan& plan, Kernel kernel,
+                     CopyTarget where) {
+    const uint64_t passes = Passes(batch, plan, kernel, where);
+    const auto trace = MakeBatchCopy(batch, SingleVariant(Change::kTrace), where);
     ASSERT_TRUE(trace.ok()) << trace.status();
-    EXPECT_GE(trace->references.size(), References(chain.loop).size());
+    EXPECT_GE(trace->references.size(), References(batch.loop).size());
     for (const char* text : kVariants) {
       VariantName name = *ParseVariantName(text);
-      if (name.Has(Change::kGroup) && chain.loop.groups == 0) continue;
+      if (name.Has(Change::kGroup) && batch.loop.groups == 0) continue;
       name.parts.push_back({Change::kCount});
-      const auto copy = MakeChainCopy(chain, name, where);
+      const auto copy = MakeBatchCopy(batch, name, where);
       ++(copy.ok() ? copies_ : refused_copies_);
       if (!copy.ok()) ++reasons_[absl::StrCat(text, ": ", copy.status().message())];
       if (!copy.ok() || !runs_) continue;
@@ -98,21 +98,22 @@ class ChainTest : public testing::TestWithParam<const char*> {
   }
 
   // Whatever a variant computes, the code around stores where it always does.
-  void CheckStores(const ChainCode& chain, const PatchPlan& plan, Kernel kernel, CopyPlace where) {
+  void CheckStores(const BatchCode& batch, const PatchPlan& plan, Kernel kernel, CopyTarget where) {
     if (!runs_) return;
     const std::vector<bool> original = Written(RunKernel(kernel));
     for (const char* text : kVariants) {
       const VariantName name = *ParseVariantName(text);
-      if (name.Has(Change::kGroup) && chain.loop.groups == 0) continue;
-      const auto copy = MakeChainCopy(chain, name, where);
+      if (name.Has(Change::kGroup) && batch.loop.groups == 0) continue;
+      const auto copy = MakeBatchCopy(batch, name, where);
       if (!copy.ok()) continue;
       EXPECT_EQ(Written(Run(*copy, plan, kernel, kUnlimited).result), original) << text;
     }
   }
 
   // Empty rows are turns of the loop around, but no instances.
-  void CheckEntered(const ChainCode& chain, const PatchPlan& plan, Kernel kernel, CopyPlace where) {
-    const auto copy = MakeChainCopy(chain, SingleVariant(Change::kCount), where);
+  void CheckEntered(const BatchCode& batch, const PatchPlan& plan, Kernel kernel,
+                    CopyTarget where) {
+    const auto copy = MakeBatchCopy(batch, SingleVariant(Change::kCount), where);
     ASSERT_TRUE(copy.ok()) << copy.status();
     const Content content = Content::Make();
     uint64_t rows = 0;
@@ -124,26 +125,26 @@ class ChainTest : public testing::TestWithParam<const char*> {
     const auto code = DecodeLoop(nest.inner);
     const auto plan = code.ok() ? PlanPatch(*code) : code.status();
     if (!plan.ok()) return;
-    const auto chain = DecodeChain(*code, nest.around);
-    ++(chain.ok() ? chains_ : refused_chains_);
-    if (!chain.ok()) ++reasons_[std::string(chain.status().message())];
-    if (!chain.ok()) return;
-    const CopyPlace where = {cache, Exits::kOriginalText, 0};
-    CheckRef(*chain, *plan, kernel, where);
-    CheckVariants(*chain, *plan, kernel, where);
-    if (kernel_ == "last") CheckStores(*chain, *plan, kernel, where);
+    const auto batch = DecodeBatch(*code, nest.around);
+    ++(batch.ok() ? batches_ : refused_batches_);
+    if (!batch.ok()) ++reasons_[std::string(batch.status().message())];
+    if (!batch.ok()) return;
+    const CopyTarget where = {cache, Exits::kOriginalText, 0};
+    CheckRef(*batch, *plan, kernel, where);
+    CheckVariants(*batch, *plan, kernel, where);
+    if (kernel_ == "last") CheckStores(*batch, *plan, kernel, where);
     const bool scalar = absl::StrContains(GetParam(), "o2-sse");
-    if (kernel_ == "rows" && scalar && runs_) CheckEntered(*chain, *plan, kernel, where);
+    if (kernel_ == "rows" && scalar && runs_) CheckEntered(*batch, *plan, kernel, where);
   }
 
   bool runs_ = false;
   std::string kernel_;
   int entered_ = 0;  // runs of chains that went on over many instances
-  int chains_ = 0, refused_chains_ = 0, copies_ = 0, refused_copies_ = 0;
+  int batches_ = 0, refused_batches_ = 0, copies_ = 0, refused_copies_ = 0;
   std::map<std::string, int> reasons_;
 };
 
-TEST_P(ChainTest, ChainsComputeWhatTheLoopsCompute) {
+TEST_P(BatchTest, ChainsComputeWhatTheLoopsCompute) {
   Library library(PathOf(GetParam()));
   for (const char* name : kNests) {
     SCOPED_TRACE(name);
@@ -155,17 +156,17 @@ TEST_P(ChainTest, ChainsComputeWhatTheLoopsCompute) {
     }
   }
   for (const auto& [reason, count] : reasons_) std::printf("  %d x %s\n", count, reason.c_str());
-  std::printf("  %d chains, %d refused; %d copies, %d refused\n", chains_, refused_chains_, copies_,
-              refused_copies_);
+  std::printf("  %d chains, %d refused; %d copies, %d refused\n", batches_, refused_batches_,
+              copies_, refused_copies_);
   if (absl::StrContains(GetParam(), "fortran")) return;
-  EXPECT_GE(chains_, 2);
+  EXPECT_GE(batches_, 2);
   EXPECT_TRUE(!runs_ || entered_ >= 2) << entered_;
-  EXPECT_LE(refused_chains_, chains_);
+  EXPECT_LE(refused_batches_, batches_);
   EXPECT_LE(refused_copies_ * 5, copies_);
 }
 
-INSTANTIATE_TEST_SUITE_P(Compilers, ChainTest, testing::Values(PERFD_VARIANT_LIBRARIES),
+INSTANTIATE_TEST_SUITE_P(Compilers, BatchTest, testing::Values(PERFD_VARIANT_LIBRARIES),
                          LibraryTestName);
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/unit/variant/generated_run.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class BehaviourTest : public GeneratedRun {};
@@ -239,4 +239,4 @@ TEST_F(BehaviourTest, Dl1ChaseByIndexRunsOnAZeroSlot) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -28,13 +28,13 @@
 #include "agent/variant/thread_block.h"
 #include "tests/unit/variant/kernel_run.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr const char* kKernels[] = {
     "triad",      "sum",     "dot",       "svdcmp", "roots",    "stencil", "scale",
     "gather",     "scatter", "histogram", "choose", "search",   "prefix",  "horner",
     "chase",      "hops",    "list",      "widen",  "integers", "maximum", "strided",
-    "remainders", "matrix",  "rows",      "pairs",  "walk", "last"};
+    "remainders", "matrix",  "rows",      "pairs",  "walk",     "last"};
 
 inline constexpr const char* kVariants[] = {
     "LS",       "FP",       "DL1",          "NO_DIV", "NO_SQRT", "NO_RED",  "S2L",
@@ -177,6 +177,6 @@ inline std::string LibraryTestName(const testing::TestParamInfo<const char*>& te
   return name;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_VARIANT_COMPILED_LIBRARY_H_

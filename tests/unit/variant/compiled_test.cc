@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "tests/unit/variant/compiled_library.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 struct Tally {
@@ -27,8 +27,8 @@ class CompiledTest : public testing::TestWithParam<const char*> {
     runs_ = runs_ && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   }
 
-  void CheckRef(const LoopCode& code, const PatchPlan& plan, Kernel kernel, uint64_t place) {
-    const auto ref = MakeCopy(code, SingleVariant(Change::kRef), {place, Exits::kOriginalText, 0});
+  void CheckRef(const LoopCode& code, const PatchPlan& plan, Kernel kernel, uint64_t target) {
+    const auto ref = MakeCopy(code, SingleVariant(Change::kRef), {target, Exits::kOriginalText, 0});
     ASSERT_TRUE(ref.ok()) << ref.status();
     EXPECT_TRUE(ref->same_layout);
     if (!runs_) return;
@@ -47,9 +47,9 @@ class CompiledTest : public testing::TestWithParam<const char*> {
     return block.Word(kBlockIterations);
   }
 
-  void CheckVariants(const LoopCode& code, const PatchPlan& plan, Kernel kernel, uint64_t place) {
+  void CheckVariants(const LoopCode& code, const PatchPlan& plan, Kernel kernel, uint64_t target) {
     const Block block;
-    const CopyPlace where = {place, Exits::kOriginalText, 0};
+    const CopyTarget where = {target, Exits::kOriginalText, 0};
     const auto count = MakeCopy(code, SingleVariant(Change::kCount), where);
     ASSERT_TRUE(count.ok()) << count.status();
     const uint64_t passes = runs_ ? Passes(*count, plan, kernel, block) : 0;
@@ -90,7 +90,7 @@ class CompiledTest : public testing::TestWithParam<const char*> {
     }
   }
 
-  void CheckLoop(const LoopBytes& bytes, Kernel kernel, uint64_t place) {
+  void CheckLoop(const LoopBytes& bytes, Kernel kernel, uint64_t target) {
     ++tally_.loops;
     const auto code = DecodeLoop(bytes);
     const auto plan = code.ok() ? PlanPatch(*code) : code.status();
@@ -99,8 +99,8 @@ class CompiledTest : public testing::TestWithParam<const char*> {
       ++tally_.reasons[std::string(plan.status().message())];
       return;
     }
-    CheckRef(*code, *plan, kernel, place);
-    CheckVariants(*code, *plan, kernel, place);
+    CheckRef(*code, *plan, kernel, target);
+    CheckVariants(*code, *plan, kernel, target);
   }
 
   static bool IsFortran() { return absl::StrContains(GetParam(), "fortran"); }
@@ -136,4 +136,4 @@ INSTANTIATE_TEST_SUITE_P(Compilers, CompiledTest, testing::Values(PERFD_VARIANT_
                          LibraryTestName);
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

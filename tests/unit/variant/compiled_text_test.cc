@@ -3,7 +3,7 @@
 #include "agent/variant/flow/dataflow.h"
 #include "tests/unit/variant/compiled_library.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class CompiledTextTest : public testing::TestWithParam<const char*> {};
@@ -51,4 +51,4 @@ INSTANTIATE_TEST_SUITE_P(Compilers, CompiledTextTest, testing::Values(PERFD_VARI
                          LibraryTestName);
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

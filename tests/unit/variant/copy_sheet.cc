@@ -10,12 +10,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/variant/decode.h"
-#include "agent/variant/flow/cut.h"
 #include "agent/variant/flow/edges.h"
+#include "agent/variant/flow/excluded_path.h"
 #include "tests/unit/variant/objdump.h"
 #include "tests/unit/variant/variant_names.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kExitStubBelow = 0x1000;  // the copies
@@ -38,7 +38,7 @@ bool Computes(absl::string_view mnemonic, bool divides, bool roots) {
 class CopyCheck {
  public:
   CopyCheck(const MadeCopy& made, const std::vector<ListedLine>& listing)
-      : made_(made), loop_(made.chain ? made.chain->around : *made.loop), copy_(made.copy) {
+      : made_(made), loop_(made.batch ? made.batch->around : *made.loop), copy_(made.copy) {
     const auto begin = std::lower_bound(
         listing.begin(), listing.end(), copy_.address,
         [](const ListedLine& line, uint64_t address) { return line.address < address; });
@@ -101,7 +101,7 @@ class CopyCheck {
   bool Counts() const { return made_.name.Has(Change::kCount) || made_.name.Has(Change::kTrace); }
   // Where instances of a chain are counted.
   bool IsTurn(const LoopInstruction& i) const {
-    return made_.chain != nullptr && i.address == loop_.instructions[made_.chain->turn].address;
+    return made_.batch != nullptr && i.address == loop_.instructions[made_.batch->turn].address;
   }
   bool HasCodeBefore(const LoopInstruction& i) const {
     return (Counts() && i.address == loop_.header) || IsTurn(i) ||
@@ -125,10 +125,10 @@ class CopyCheck {
   }
 
   void CheckInstruction(const LoopInstruction& i) {
-    const auto place = places_.find(i.address);
-    ASSERT_NE(place, places_.end()) << "not in the map";
+    const auto target = places_.find(i.address);
+    ASSERT_NE(target, places_.end()) << "not in the map";
     const auto next =
-        std::upper_bound(copy_.address_map.begin(), copy_.address_map.end(), place->second,
+        std::upper_bound(copy_.address_map.begin(), copy_.address_map.end(), target->second,
                          [](uint64_t at, const AddressPair& p) { return at < p.copy; });
     const bool last = next == copy_.address_map.end();  // what follows may be anything
     const uint64_t end = last ? copy_.address + copy_.bytes.size() : next->copy;
@@ -136,14 +136,14 @@ class CopyCheck {
     const bool before = HasCodeBefore(i);
     if (before && last) return;
     std::vector<size_t> real;
-    for (size_t n = Index(place->second); n < lines_.size() && lines_[n]->address < end; ++n)
+    for (size_t n = Index(target->second); n < lines_.size() && lines_[n]->address < end; ++n)
       if (!lines_[n]->IsNop()) real.push_back(n);
-    if (expected.empty() || i.Is(kNopTrait)) return CheckNops(i, place->second, end, before);
+    if (expected.empty() || i.Is(kNopTrait)) return CheckNops(i, target->second, end, before);
     ASSERT_GE(real.size(), expected.size());
     if (before) real.erase(real.begin(), real.end() - static_cast<long>(expected.size()));
     if (last) real.resize(expected.size());
     ASSERT_EQ(real.size(), expected.size()) << "first " << lines_[real[0]]->Text();
-    ASSERT_TRUE(last || before || end - place->second >= i.length);
+    ASSERT_TRUE(last || before || end - target->second >= i.length);
     for (size_t n = 0; n < real.size(); ++n)
       ASSERT_NO_FATAL_FAILURE(CheckOne(i, expected[n], real[n]));
     if (!KeepsAccesses() || !i.Accesses()) return;
@@ -217,10 +217,10 @@ class CopyCheck {
   }
 
   bool Leaves(uint64_t target, uint64_t original) const {
-    if (made_.place.exits == Exits::kOriginalText) return target == original;
+    if (made_.target.exits == Exits::kOriginalText) return target == original;
     // A counted copy notes that it leaves through a path that was cut out.
     const bool noted = Counts() && InCut(loop_, original);
-    return noted ? LineAt(target) : target == made_.place.exit_stub;
+    return noted ? LineAt(target) : target == made_.target.exit_stub;
   }
 
   template <typename Predicate>
@@ -295,25 +295,25 @@ void CopySheet::AddLoop(const LoopCode& loop, const std::string& what) {
   }
 }
 
-void CopySheet::AddChain(const ChainCode& chain, const std::string& what) {
-  chains_.push_back(chain);
-  const ChainCode& kept = chains_.back();
+void CopySheet::AddBatch(const BatchCode& batch, const std::string& what) {
+  batches_.push_back(batch);
+  const BatchCode& kept = batches_.back();
   for (const VariantName& name : CatalogueOf(kept.loop)) {
     const bool counts = name.Has(Change::kCount) || name.Has(Change::kTrace);
     for (const VariantName& made : {name, counts ? name : Counted(name)}) {
-      const CopyPlace place = Next(Exits::kStub);
-      Keep(MakeChainCopy(kept, made, place), {&kept.loop, &kept, made, place, {}, what});
+      const CopyTarget target = Next(Exits::kStub);
+      Keep(MakeBatchCopy(kept, made, target), {&kept.loop, &kept, made, target, {}, what});
     }
   }
 }
 
 void CopySheet::Add(const LoopCode& loop, const VariantName& name, Exits exits,
                     const std::string& what) {
-  const CopyPlace place = Next(exits);
-  Keep(MakeCopy(loop, name, place), {&loop, nullptr, name, place, {}, what});
+  const CopyTarget target = Next(exits);
+  Keep(MakeCopy(loop, name, target), {&loop, nullptr, name, target, {}, what});
 }
 
-CopyPlace CopySheet::Next(Exits exits) const {
+CopyTarget CopySheet::Next(Exits exits) const {
   return {address_ + bytes_.size(), exits, address_ - kExitStubBelow};
 }
 
@@ -323,7 +323,7 @@ void CopySheet::Keep(absl::StatusOr<CodeCopy> copy, MadeCopy made) {
   if (!copy.ok()) return;
   bytes_.resize(copy->address - address_, 0xcc);
   bytes_.insert(bytes_.end(), copy->bytes.begin(), copy->bytes.end());
-  absl::StrAppend(&made.what, " ", text, made.chain == nullptr ? "" : " in a row");
+  absl::StrAppend(&made.what, " ", text, made.batch == nullptr ? "" : " in a row");
   made.copy = *std::move(copy);
   made_.push_back(std::move(made));
 }
@@ -342,4 +342,4 @@ void CopySheet::Check() const {
   std::printf("  %zu copies, %zu lines\n", made_.size(), listing.size());
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

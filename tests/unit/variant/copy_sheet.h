@@ -13,17 +13,17 @@
 #include <string>
 #include <vector>
 
-#include "agent/variant/chain.h"
+#include "agent/variant/batch.h"
 #include "agent/variant/copy.h"
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct MadeCopy {
   const LoopCode* loop = nullptr;    // that is changed
-  const ChainCode* chain = nullptr;  // whose copy it is; null: of the loop alone
+  const BatchCode* batch = nullptr;  // whose copy it is; null: of the loop alone
   VariantName name;
-  CopyPlace place;
+  CopyTarget target;
   CodeCopy copy;
   std::string what;
 };
@@ -35,7 +35,7 @@ class CopySheet {
 
   void AddLoop(const LoopCode& loop, const std::string& what);
   // Every variant in chains, whose instances are counted.
-  void AddChain(const ChainCode& chain, const std::string& what);
+  void AddBatch(const BatchCode& batch, const std::string& what);
   // `loop` must outlive the sheet.
   void Add(const LoopCode& loop, const VariantName& name, Exits exits, const std::string& what);
   void Check() const;
@@ -43,20 +43,20 @@ class CopySheet {
   const std::map<std::string, int>& made_by_name() const { return made_by_name_; }
   const std::map<std::string, int>& refused_by_name() const { return refused_by_name_; }
   size_t loops() const { return loops_.size(); }
-  size_t chains() const { return chains_.size(); }
+  size_t batches() const { return batches_.size(); }
 
  private:
-  CopyPlace Next(Exits exits) const;
+  CopyTarget Next(Exits exits) const;
   void Keep(absl::StatusOr<CodeCopy> copy, MadeCopy made);
 
   const uint64_t address_;
   std::vector<uint8_t> bytes_;
   std::deque<LoopCode> loops_;
-  std::deque<ChainCode> chains_;
+  std::deque<BatchCode> batches_;
   std::vector<MadeCopy> made_;
   std::map<std::string, int> made_by_name_, refused_by_name_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_VARIANT_COPY_SHEET_H_

@@ -7,7 +7,7 @@
 #include "agent/variant/decode.h"
 #include "tests/unit/variant/fixtures.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using testing::ElementsAre;
@@ -101,4 +101,4 @@ TEST(DecodeTest, AMaskOfAMemoryOperandIsPartOfItsAddress) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -8,18 +8,18 @@
 #include "agent/variant/thread_block.h"
 #include "tests/unit/variant/native_run.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // The loop of cut_test.cc: xmm1 += (%rdi,%rax,8) while rax < rdx; above xmm2 it takes its detour, a call.
-constexpr char kWithDetour[] =
+constexpr char kWithExcludedPath[] =
     "f20f1004c7f20f58c8660f2fca770848ffc04839d0eb0c4883ec08e80010000058ebec72dbc3";
 
-class DetourExitTest : public testing::Test {
+class ExcludedPathExitTest : public testing::Test {
  protected:
   void SetUp() override {
     if (!HasAvx2()) GTEST_SKIP() << "native runs set AVX registers";
-    const std::string bytes = absl::HexStringToBytes(kWithDetour);
+    const std::string bytes = absl::HexStringToBytes(kWithExcludedPath);
     LoopBytes loop;
     loop.address = loop.header = arena_.text();
     loop.bytes.assign(bytes.begin(), bytes.end());
@@ -49,36 +49,36 @@ class DetourExitTest : public testing::Test {
     std::memcpy(state.vector[2].data(), &most, sizeof(most));
     arena_.Run(copy->entry, &state);
     passes_ = arena_.At<uint64_t>(arena_.block() + kBlockIterations);
-    detour_ = arena_.At<uint64_t>(arena_.block() + kBlockDetour);
+    excluded_path_ = arena_.At<uint64_t>(arena_.block() + kBlockExcludedPath);
   }
 
   Arena arena_;
   LoopCode code_;
   uint64_t stub_ = 0;
   uint64_t passes_ = 0;
-  uint64_t detour_ = 0;
+  uint64_t excluded_path_ = 0;
 };
 
-TEST_F(DetourExitTest, IsNotedByCopiesThatCount) {
+TEST_F(ExcludedPathExitTest, IsNotedByCopiesThatCount) {
   for (const Change change : {Change::kCount, Change::kTrace}) {
     SCOPED_TRACE(ChangeName(change));
     Run(SingleVariant(change), 2.5, ~uint64_t{0});
     EXPECT_EQ(passes_, 3u);
-    EXPECT_EQ(detour_, 1u);
+    EXPECT_EQ(excluded_path_, 1u);
     Run(SingleVariant(change), 100, ~uint64_t{0});
     EXPECT_EQ(passes_, 5u);
-    EXPECT_EQ(detour_, 0u) << "it ended by itself; the note of the run before is gone";
+    EXPECT_EQ(excluded_path_, 0u) << "it ended by itself; the note of the run before is gone";
     Run(SingleVariant(change), 2.5, 2);
     EXPECT_EQ(passes_, 2u);
-    EXPECT_EQ(detour_, 0u) << "the limit is no detour";
+    EXPECT_EQ(excluded_path_, 0u) << "the limit is no detour";
   }
 }
 
-TEST_F(DetourExitTest, OtherCopiesLeaveAsEver) {
-  arena_.At<uint64_t>(arena_.block() + kBlockDetour) = 7;
+TEST_F(ExcludedPathExitTest, OtherCopiesLeaveAsEver) {
+  arena_.At<uint64_t>(arena_.block() + kBlockExcludedPath) = 7;
   Run(SingleVariant(Change::kRef), 2.5, 0);
-  EXPECT_EQ(detour_, 7u);
+  EXPECT_EQ(excluded_path_, 7u);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -1,5 +1,5 @@
 // Loops with paths that no copy can hold: what is kept, what is left out, what comes back under the jump.
-#include "agent/variant/flow/cut.h"
+#include "agent/variant/flow/excluded_path.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "agent/variant/patch_plan.h"
 #include "tests/unit/variant/fixtures.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using testing::ElementsAre;
@@ -34,30 +34,31 @@ using testing::IsEmpty;
 //  21: eb ec                 jmp f
 //  23: 72 db                 jb 0
 //  25: c3                    ret
-constexpr char kWithDetour[] =
+constexpr char kWithExcludedPath[] =
     "f20f1004c7f20f58c8660f2fca770848ffc04839d0eb0c4883ec08e80010000058ebec72dbc3";
 
-LoopBytes WithDetour(absl::string_view hex = kWithDetour) {
+LoopBytes WithExcludedPath(absl::string_view hex = kWithExcludedPath) {
   LoopBytes loop = FixtureBytes(hex);
   loop.body = {{loop.address, loop.address + 0x25}};
   return loop;
 }
 
 TEST(CutTest, TheDetourBecomesAnExitToTheOriginalText) {
-  const absl::StatusOr<LoopCode> loop = DecodeLoop(WithDetour());
+  const absl::StatusOr<LoopCode> loop = DecodeLoop(WithExcludedPath());
   ASSERT_TRUE(loop.ok()) << loop.status();
   EXPECT_EQ(loop->instructions.size(), 8u);
-  EXPECT_THAT(loop->cut, ElementsAre(CodeRange{kFixtureAddress + 0x17, kFixtureAddress + 0x23}));
+  EXPECT_THAT(loop->excluded,
+              ElementsAre(CodeRange{kFixtureAddress + 0x17, kFixtureAddress + 0x23}));
   EXPECT_THAT(loop->body, ElementsAre(CodeRange{kFixtureAddress, kFixtureAddress + 0x17},
                                       CodeRange{kFixtureAddress + 0x23, kFixtureAddress + 0x25}));
-  EXPECT_THAT(loop->detours, ElementsAre(HasSubstr("0x401027 `sub"), HasSubstr("call 0x402030"),
-                                         HasSubstr("pop")));
+  EXPECT_THAT(loop->excluded_paths, ElementsAre(HasSubstr("0x401027 `sub"),
+                                                HasSubstr("call 0x402030"), HasSubstr("pop")));
   EXPECT_THAT(loop->exits[3], ElementsAre(kFixtureAddress + 0x17));
   EXPECT_TRUE(loop->calls.empty());
 }
 
 TEST(CutTest, CopiesOfTheRestCanBeMade) {
-  absl::StatusOr<LoopCode> loop = DecodeLoop(WithDetour());
+  absl::StatusOr<LoopCode> loop = DecodeLoop(WithExcludedPath());
   ASSERT_TRUE(loop.ok());
   for (const char* name : {"REF", "COUNT", "TRACE", "LS", "FP", "DL1"}) {
     const absl::StatusOr<CodeCopy> copy = MakeCopy(*loop, *ParseVariantName(name), FixturePlace());
@@ -74,43 +75,43 @@ TEST(CutTest, CopiesOfTheRestCanBeMade) {
 
 TEST(CutTest, ALoopThatCannotGoRoundWithoutItIsRefusedForIt) {
   // The same with `jmp 17` in place of `ja 17; ...`: every pass calls.
-  std::string hex = kWithDetour;
+  std::string hex = kWithExcludedPath;
   hex.replace(2 * 0xd, 4, "eb08");
-  const absl::StatusOr<LoopCode> loop = DecodeLoop(WithDetour(hex));
+  const absl::StatusOr<LoopCode> loop = DecodeLoop(WithExcludedPath(hex));
   ASSERT_FALSE(loop.ok());
   EXPECT_THAT(loop.status().message(), HasSubstr("moves the stack pointer"));
 }
 
 TEST(CutTest, ADetourMayNotComeBackUnderTheJump) {
   // The first instruction is replaced by a shorter one and NOPs; the detour returns to the second: header + 3.
-  std::string hex = kWithDetour;
+  std::string hex = kWithExcludedPath;
   hex.replace(0, 10, "4831db6690");  // xor %rbx, %rbx; xchg %ax, %ax
   hex.replace(2 * 0x21, 4, "ebe0");  // jmp header + 3
-  const absl::StatusOr<LoopCode> loop = DecodeLoop(WithDetour(hex));
+  const absl::StatusOr<LoopCode> loop = DecodeLoop(WithExcludedPath(hex));
   ASSERT_FALSE(loop.ok());
   EXPECT_THAT(loop.status().message(), HasSubstr("second entry"));
 }
 
 TEST(CutTest, NobodyElseMayEnterTheBody) {
   // A jump after the loop into its middle is no detour of its own.
-  std::string hex = kWithDetour;
+  std::string hex = kWithExcludedPath;
   hex += "ebe2";  // 26: jmp a
-  const absl::StatusOr<LoopCode> loop = DecodeLoop(WithDetour(hex));
+  const absl::StatusOr<LoopCode> loop = DecodeLoop(WithExcludedPath(hex));
   ASSERT_FALSE(loop.ok());
   EXPECT_THAT(loop.status().message(), HasSubstr("second entry"));
 }
 
 TEST(CutTest, AnIndirectJumpIsNoDetour) {
-  std::string hex = kWithDetour;
+  std::string hex = kWithExcludedPath;
   hex.replace(2 * 0x1b, 10, "ffe0909090");  // jmp *%rax
-  EXPECT_FALSE(DecodeLoop(WithDetour(hex)).ok());
+  EXPECT_FALSE(DecodeLoop(WithExcludedPath(hex)).ok());
 }
 
 TEST(CutTest, WhoeverMayComeBackUnderTheJumpMustHaveBeenLookedFor) {
   // A header of three bytes: the jump covers two instructions, and what the call throws may be caught elsewhere.
-  std::string hex = kWithDetour;
+  std::string hex = kWithExcludedPath;
   hex.replace(0, 10, "4831db6690");
-  absl::StatusOr<LoopCode> loop = DecodeLoop(WithDetour(hex));
+  absl::StatusOr<LoopCode> loop = DecodeLoop(WithExcludedPath(hex));
   ASSERT_TRUE(loop.ok()) << loop.status();
   EXPECT_TRUE(NeedsFarBranches(*loop));
   EXPECT_FALSE(PlanPatch(*loop).ok());
@@ -118,15 +119,16 @@ TEST(CutTest, WhoeverMayComeBackUnderTheJumpMustHaveBeenLookedFor) {
   EXPECT_TRUE(PlanPatch(*loop).ok());
   loop->far_branches = std::vector<uint64_t>{0x400100};
   EXPECT_THAT(PlanPatch(*loop).status().message(), HasSubstr("0x400100 leads under the jump"));
-  EXPECT_FALSE(NeedsFarBranches(*DecodeLoop(WithDetour()))) << "its header is as long as the jump";
+  EXPECT_FALSE(NeedsFarBranches(*DecodeLoop(WithExcludedPath())))
+      << "its header is as long as the jump";
 }
 
 TEST(CutTest, PeopleAreToldElfAddresses) {
-  LoopBytes bytes = WithDetour();
+  LoopBytes bytes = WithExcludedPath();
   bytes.bias = 0x400000;
   const absl::StatusOr<LoopCode> loop = DecodeLoop(bytes);
   ASSERT_TRUE(loop.ok());
-  EXPECT_THAT(loop->detours[1], HasSubstr("0x102b `call 0x2030`"));
+  EXPECT_THAT(loop->excluded_paths[1], HasSubstr("0x102b `call 0x2030`"));
 }
 
 std::vector<uint64_t> Into(absl::string_view hex, uint64_t address, CodeRange skip = {}) {
@@ -190,4 +192,4 @@ TEST(FarBranchesTest, EveryFormIsFoundAtItsEdges) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -12,7 +12,7 @@
 #include "agent/variant/copy.h"
 #include "agent/variant/loop_code.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // One fixture per label of fixtures.s.
 inline constexpr char kSvdcmp[] =
@@ -46,7 +46,7 @@ inline LoopBytes FixtureBytes(absl::string_view hex) {
   return loop;
 }
 
-inline CopyPlace FixturePlace() {
+inline CopyTarget FixturePlace() {
   return {0x500000, Exits::kStub, 0x4ff000};
 }
 
@@ -61,6 +61,6 @@ inline std::vector<std::string> Texts(const LoopCode& loop, const CodeCopy& copy
   return texts;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_VARIANT_FIXTURES_H_

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 // Offsets into Arena::data(), away from what integer instructions address.
@@ -81,8 +81,8 @@ class FloatWriter {
     lane.length = 0;
     const Opcode opcode = {1, kCompare, lane.is_double ? 1 : 0,
                            lane.is_double && floats_ == Floats::kEvex};
-    const Place place = Pick(2) == 0 ? Memory(lane, false, false) : Register(Constant(lane));
-    Emit(opcode, lane, Variable(lane), 0, place, {});
+    const Place target = Pick(2) == 0 ? Memory(lane, false, false) : Register(Constant(lane));
+    Emit(opcode, lane, Variable(lane), 0, target, {});
   }
 
  private:
@@ -105,22 +105,23 @@ class FloatWriter {
 
   // aligned: the operand of a packed SSE operation.
   Place Memory(const Lane& lane, bool variable, bool aligned) {
-    Place place{true, 0, !aligned && Pick(3) != 0, lane.Region(variable ? kVariables : kConstants)};
-    place.offset += static_cast<uint32_t>(Pick(place.indexed ? 4 : 14)) * 32;
-    return place;
+    Place target{true, 0, !aligned && Pick(3) != 0,
+                 lane.Region(variable ? kVariables : kConstants)};
+    target.offset += static_cast<uint32_t>(Pick(target.indexed ? 4 : 14)) * 32;
+    return target;
   }
   Place ConstantOperand(const Lane& lane) {
     if (Pick(2) == 0) return Register(Constant(lane));
     return Memory(lane, false, floats_ == Floats::kSse && lane.packed);
   }
 
-  Extra AnyExtra(const Lane& lane, const Place& place, bool rounds) {
+  Extra AnyExtra(const Lane& lane, const Place& target, bool rounds) {
     Extra extra;
     if (floats_ != Floats::kEvex) return extra;
     extra.mask = Pick(2) == 0 ? 1 + Pick(3) : 0;
     extra.zero = extra.mask != 0 && Pick(2) == 0;
-    const bool broadcast = place.memory && lane.packed && Pick(3) == 0;
-    const bool rounding = !place.memory && rounds && Pick(3) == 0;
+    const bool broadcast = target.memory && lane.packed && Pick(3) == 0;
+    const bool rounding = !target.memory && rounds && Pick(3) == 0;
     extra.broadcast_or_round = broadcast || rounding;
     if (rounding) extra.rounding = Pick(4);
     return extra;
@@ -129,36 +130,36 @@ class FloatWriter {
   bool Wide(const Lane& lane) const { return lane.is_double && floats_ == Floats::kEvex; }
 
   // movups, movupd, movss, movsd between a register and memory.
-  void Move(const Lane& lane, int code, int reg, const Place& place) {
-    Extra extra = AnyExtra(lane, place, false);
+  void Move(const Lane& lane, int code, int reg, const Place& target) {
+    Extra extra = AnyExtra(lane, target, false);
     extra.broadcast_or_round = false;
     if (code == kStore) extra.zero = false;
-    Emit({1, code, lane.Prefix(), Wide(lane)}, lane, reg, 0, place, extra);
+    Emit({1, code, lane.Prefix(), Wide(lane)}, lane, reg, 0, target, extra);
   }
 
   void Operate(const Lane& lane, int code) {
-    const Place place = ConstantOperand(lane);
+    const Place target = ConstantOperand(lane);
     const bool rounds = code != kMaximum && code != kMinimum;
-    Emit({1, code, lane.Prefix(), Wide(lane)}, lane, Variable(lane), Variable(lane), place,
-         AnyExtra(lane, place, rounds));
+    Emit({1, code, lane.Prefix(), Wide(lane)}, lane, Variable(lane), Variable(lane), target,
+         AnyExtra(lane, target, rounds));
   }
 
   void Root(const Lane& lane) {
     const bool aligned = floats_ == Floats::kSse && lane.packed;
-    const Place place =
+    const Place target =
         Pick(3) == 0 ? Memory(lane, Pick(2) == 0, aligned) : Register(Variable(lane));
     // Packed forms have no second source.
     const int other = lane.packed ? 0 : Variable(lane);
-    Emit({1, kRoot, lane.Prefix(), Wide(lane)}, lane, Variable(lane), other, place,
-         AnyExtra(lane, place, true));
+    Emit({1, kRoot, lane.Prefix(), Wide(lane)}, lane, Variable(lane), other, target,
+         AnyExtra(lane, target, true));
   }
 
   // vfmadd132, 213, 231: of the destination, a constant, and a constant in a register or memory.
   void Fused(const Lane& lane) {
     constexpr int kForms[] = {0x98, 0xa8, 0xb8};
-    const Place place = ConstantOperand(lane);
+    const Place target = ConstantOperand(lane);
     Emit({2, kForms[Pick(3)] + (lane.packed ? 0 : 1), 1, lane.is_double}, lane, Variable(lane),
-         Constant(lane), place, AnyExtra(lane, place, true));
+         Constant(lane), target, AnyExtra(lane, target, true));
   }
 
   void Byte(int value) { bytes_.push_back(static_cast<uint8_t>(value)); }
@@ -166,27 +167,27 @@ class FloatWriter {
     for (int i = 0; i < 4; ++i) bytes_.push_back(static_cast<uint8_t>(value >> (8 * i)));
   }
 
-  void Emit(const Opcode& opcode, const Lane& lane, int reg, int other, const Place& place,
+  void Emit(const Opcode& opcode, const Lane& lane, int reg, int other, const Place& target,
             const Extra& extra) {
-    if (floats_ == Floats::kSse) Legacy(opcode, reg, place);
-    if (floats_ == Floats::kVex) Vex(opcode, lane, reg, other, place);
-    if (floats_ == Floats::kEvex) Evex(opcode, lane, reg, other, place, extra);
+    if (floats_ == Floats::kSse) Legacy(opcode, reg, target);
+    if (floats_ == Floats::kVex) Vex(opcode, lane, reg, other, target);
+    if (floats_ == Floats::kEvex) Evex(opcode, lane, reg, other, target, extra);
     Byte(opcode.code);
-    Operand(lane, reg, place);
+    Operand(lane, reg, target);
   }
 
-  void Legacy(const Opcode& opcode, int reg, const Place& place) {
+  void Legacy(const Opcode& opcode, int reg, const Place& target) {
     constexpr int kPrefixes[] = {0, 0x66, 0xf3, 0xf2};
     if (opcode.prefix != 0) Byte(kPrefixes[opcode.prefix]);
-    const int rex = 0x40 | (reg >> 3) << 2 | (place.memory ? 0 : place.reg >> 3);
+    const int rex = 0x40 | (reg >> 3) << 2 | (target.memory ? 0 : target.reg >> 3);
     if (rex != 0x40) Byte(rex);
     Byte(0x0f);
   }
 
   // Bits of registers are stored inverted; zero as `other` gives the pattern of an unused field.
-  void Vex(const Opcode& opcode, const Lane& lane, int reg, int other, const Place& place) {
+  void Vex(const Opcode& opcode, const Lane& lane, int reg, int other, const Place& target) {
     const int r = (~reg >> 3 & 1) << 7;
-    const int b = place.memory ? 1 : ~place.reg >> 3 & 1;
+    const int b = target.memory ? 1 : ~target.reg >> 3 & 1;
     const int rest = (~other & 15) << 3 | lane.length << 2 | opcode.prefix;
     if (opcode.map == 1 && b == 1 && Pick(2) == 0) {
       Byte(0xc5);
@@ -197,10 +198,10 @@ class FloatWriter {
     Byte((opcode.wide ? 0x80 : 0) | rest);
   }
 
-  void Evex(const Opcode& opcode, const Lane& lane, int reg, int other, const Place& place,
+  void Evex(const Opcode& opcode, const Lane& lane, int reg, int other, const Place& target,
             const Extra& extra) {
-    const int x = place.memory ? 1 : ~place.reg >> 4 & 1;
-    const int b = place.memory ? 1 : ~place.reg >> 3 & 1;
+    const int x = target.memory ? 1 : ~target.reg >> 4 & 1;
+    const int b = target.memory ? 1 : ~target.reg >> 3 & 1;
     const int length = extra.rounding >= 0 ? extra.rounding : lane.length;
     Byte(0x62);
     Byte((~reg >> 3 & 1) << 7 | x << 6 | b << 5 | (~reg >> 4 & 1) << 4 | opcode.map);
@@ -210,16 +211,16 @@ class FloatWriter {
   }
 
   // ModRM and what follows; displacements of four bytes, which EVEX does not scale.
-  void Operand(const Lane& lane, int reg, const Place& place) {
-    if (!place.memory) return Byte(0xc0 | (reg & 7) << 3 | (place.reg & 7));
-    if (place.indexed) {
+  void Operand(const Lane& lane, int reg, const Place& target) {
+    if (!target.memory) return Byte(0xc0 | (reg & 7) << 3 | (target.reg & 7));
+    if (target.indexed) {
       Byte(0x84 | (reg & 7) << 3);
       Byte((lane.is_double ? 3 : 2) << 6 | 1 << 3 | kFloatPointer);
-      return Word(place.offset);
+      return Word(target.offset);
     }
     Byte(0x05 | (reg & 7) << 3);
     const uint64_t end = start_ + bytes_.size() + 4;
-    Word(arena_.data() + kFloatData + place.offset - end);
+    Word(arena_.data() + kFloatData + target.offset - end);
   }
 
   const Floats floats_;
@@ -306,4 +307,4 @@ bool AllFinite(Floats floats, const MachineState& state, const std::vector<uint8
   return finite;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -13,7 +13,7 @@
 
 #include "tests/unit/variant/native_run.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 enum class Floats {
   kNone,
@@ -38,6 +38,6 @@ void FillFloats(Floats floats, const Arena& arena, std::mt19937* random, Machine
 // Every variable, in registers and memory, is a number.
 bool AllFinite(Floats floats, const MachineState& state, const std::vector<uint8_t>& memory);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_VARIANT_FLOAT_CODE_H_

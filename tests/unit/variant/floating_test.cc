@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "tests/unit/variant/generated_run.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class FloatingTest : public GeneratedRun, public testing::WithParamInterface<Floats> {
@@ -131,4 +131,4 @@ INSTANTIATE_TEST_SUITE_P(Encodings, FloatingTest,
                          testing::Values(Floats::kSse, Floats::kVex, Floats::kEvex), EncodingName);
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

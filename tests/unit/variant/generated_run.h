@@ -17,7 +17,7 @@
 #include "tests/unit/variant/loop_generator.h"
 #include "tests/unit/variant/variant_names.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct Outcome {
   MachineState state;
@@ -133,6 +133,6 @@ class GeneratedRun : public testing::Test {
   }
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_VARIANT_GENERATED_RUN_H_

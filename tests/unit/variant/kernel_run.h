@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 
 struct Node {
   Node* next = nullptr;
@@ -71,6 +71,6 @@ inline Result RunKernel(Kernel kernel) {
   return result;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_VARIANT_KERNEL_RUN_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr int kPointer = 6;  // RSI: the array
@@ -203,7 +203,7 @@ void Bottom(Writer* w) {
 
 bool Write(Writer* w, const Arena& arena, GeneratedLoop* loop) {
   const int blocks = 2 + w->Pick(4);
-  const int cut = 1 + w->Pick(blocks - 1);
+  const int excluded = 1 + w->Pick(blocks - 1);
   const int exits = 1 + w->Pick(3);
   const bool turned = w->Pick(3) == 0;
   const bool gap = w->Pick(2) == 0;
@@ -214,14 +214,14 @@ bool Write(Writer* w, const Arena& arena, GeneratedLoop* loop) {
   uint64_t resume = low;
   if (turned) {
     w->Bind(kSecond);
-    Blocks(w, cut, blocks, exits);
+    Blocks(w, excluded, blocks, exits);
     Bottom(w);
     if (!gap) w->Jump(kExit, w->Near(2));
     middle = w->here();
     if (gap) w->Exit(7);
     resume = w->here();
     w->Bind(kHeader);
-    Blocks(w, 0, cut, exits);
+    Blocks(w, 0, excluded, exits);
     w->Jump(kSecond, w->Near(2));
   } else {
     w->Bind(kHeader);
@@ -277,4 +277,4 @@ MachineState GenerateState(const Arena& arena, const GeneratedLoop& loop, std::m
   return state;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -12,7 +12,7 @@
 #include "tests/unit/variant/float_code.h"
 #include "tests/unit/variant/native_run.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 inline constexpr int kLoopIndex = 1;    // RCX: 0, 1, 2 ...
 inline constexpr int kLoopCounter = 8;  // R8: counts down
@@ -29,6 +29,6 @@ GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random, Floats floa
 MachineState GenerateState(const Arena& arena, const GeneratedLoop& loop, std::mt19937* random,
                            Floats floats = Floats::kNone);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_VARIANT_LOOP_GENERATOR_H_

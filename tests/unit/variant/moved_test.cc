@@ -8,7 +8,7 @@
 #include "tests/unit/variant/loop_generator.h"
 #include "tests/unit/variant/variant_names.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kShifts[] = {64, 4096, 1 << 20};
@@ -69,4 +69,4 @@ TEST_F(MovedTest, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -110,7 +110,7 @@ perfd_native_back:
     ret
 )");
 
-namespace perfd {
+namespace perfd::agent {
 
 static_assert(offsetof(MachineState, flags) == 128);
 static_assert(offsetof(MachineState, vector) == 160);
@@ -156,4 +156,4 @@ void Arena::Run(uint64_t target, MachineState* state) const {
   state->general[4] = 0;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

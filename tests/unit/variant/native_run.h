@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace perfd {
+namespace perfd::agent {
 
 struct MachineState {
   std::array<uint64_t, 16> general{};  // RSP is ignored
@@ -59,6 +59,6 @@ class Arena {
   uint64_t base_ = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_VARIANT_NATIVE_RUN_H_

@@ -18,7 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using absl::string_view;
@@ -281,4 +281,4 @@ bool WritesMemory(const ListedLine& line) {
   return true;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -13,7 +13,7 @@
 
 #include "agent/variant/instruction.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 struct ListedLine {
   uint64_t address = 0;
@@ -37,6 +37,6 @@ std::string Difference(const LoopInstruction& instruction, const ListedLine& lin
 bool TouchesMemory(const ListedLine& line);
 bool WritesMemory(const ListedLine& line);
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_VARIANT_OBJDUMP_H_

@@ -8,7 +8,7 @@
 #include "tests/unit/variant/fixtures.h"
 #include "tests/unit/variant/generated_run.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 class ObjdumpTest : public testing::TestWithParam<const char*> {};
@@ -45,13 +45,13 @@ TEST_P(ObjdumpTest, EveryChainIsWhatWasMeant) {
     for (const Library::Nest& nest : library.Nests(library.Find(kernel))) {
       const auto code = DecodeLoop(nest.inner);
       if (!code.ok() || nest.around.bytes.empty()) continue;
-      const auto chain = DecodeChain(*code, nest.around);
-      if (chain.ok()) sheet.AddChain(*chain, kernel);
+      const auto batch = DecodeBatch(*code, nest.around);
+      if (batch.ok()) sheet.AddBatch(*batch, kernel);
     }
   }
   sheet.Check();
   if (absl::StrContains(GetParam(), "fortran")) return;
-  EXPECT_GE(sheet.chains(), 2u);
+  EXPECT_GE(sheet.batches(), 2u);
   for (const char* name : {"REF", "COUNT", "TRACE", "LS", "FP", "S2L", "NO_STORE", "COUNT+LS"})
     EXPECT_GE(sheet.made_by_name().at(name), 2) << name;
 }
@@ -98,4 +98,4 @@ INSTANTIATE_TEST_SUITE_P(Encodings, ObjdumpGeneratedTest,
                          EncodingName);
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -2,12 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/variant/recovery/in_place.h"
+#include "agent/variant/recovery/in_situ.h"
 #include "agent/variant/recovery/trip_count.h"
 #include "agent/variant/thread_block.h"
 #include "tests/unit/variant/fixtures.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using testing::HasSubstr;
@@ -117,7 +117,7 @@ TEST(ProveEndsTest, EverythingElseIsRefusedWithTheReason) {
 TEST(ProveEndsTest, PathsThatAreLeftOutRefuseTheLoop) {
   auto code = DecodeLoop(FixtureBytes(kAccepted[0].hex));
   ASSERT_TRUE(code.ok());
-  code->cut.push_back({0x402000, 0x402010});
+  code->excluded.push_back({0x402000, 0x402010});
   EXPECT_FALSE(ProveEnds(*code).ok());
 }
 
@@ -138,10 +138,10 @@ TEST(ProveEndsTest, DistanceIsCountedInTheDirectionOfTheSteps) {
   EXPECT_EQ(Distance(kAccepted[6].trips, registers), static_cast<uint64_t>(-21));
 }
 
-class InPlaceTest : public testing::Test {
+class InSituTest : public testing::Test {
  protected:
   absl::Status Check(const CodeCopy& copy) const {
-    return CheckInPlace(loop_, copy, FixturePlace().exit_stub);
+    return CheckInSitu(loop_, copy, FixturePlace().exit_stub);
   }
   CodeCopy Copy(const char* name) const {
     return MakeCopy(loop_, *ParseVariantName(name), FixturePlace()).value();
@@ -157,20 +157,20 @@ class InPlaceTest : public testing::Test {
   const LoopCode loop_ = DecodeLoop(FixtureBytes(kAccepted[1].hex)).value();
 };
 
-TEST_F(InPlaceTest, VariantsOfALoopThatOnlyLoadsMayRun) {
+TEST_F(InSituTest, VariantsOfALoopThatOnlyLoadsMayRun) {
   for (const Accepted& accepted : kAccepted) {
     const LoopCode loop = DecodeLoop(FixtureBytes(accepted.hex)).value();
     for (const char* name : {"REF", "COUNT", "TRACE", "LS", "FP", "DL1", "NO_RED", "CTRL", "S2L",
                              "NO_STORE", "PREFETCH(50)", "REF_FTZ", "REF_CTL", "GROUP(0)"}) {
       const auto copy = MakeCopy(loop, *ParseVariantName(name), FixturePlace());
       if (!copy.ok()) continue;
-      const absl::Status status = CheckInPlace(loop, *copy, FixturePlace().exit_stub);
+      const absl::Status status = CheckInSitu(loop, *copy, FixturePlace().exit_stub);
       EXPECT_TRUE(status.ok()) << name << " of " << accepted.what << ": " << status;
     }
   }
 }
 
-TEST_F(InPlaceTest, WhatACopyMustNotDoIsSeenInItsBytes) {
+TEST_F(InSituTest, WhatACopyMustNotDoIsSeenInItsBytes) {
   ASSERT_TRUE(With({0xc5, 0xfd, 0x58, 0x04, 0xc8}).ok()) << "as it is";
   // vmovups %ymm0,(%rax,%rcx,8)
   EXPECT_THAT(std::string(With({0xc5, 0xfc, 0x11, 0x04, 0xc8}).message()), HasSubstr("stores"));
@@ -186,7 +186,7 @@ TEST_F(InPlaceTest, WhatACopyMustNotDoIsSeenInItsBytes) {
   EXPECT_FALSE(With({0xcc, 0x0f, 0x1f, 0x40, 0x00}).ok());
 }
 
-TEST_F(InPlaceTest, WhatCountsThePassesIsAsItWas) {
+TEST_F(InSituTest, WhatCountsThePassesIsAsItWas) {
   CodeCopy copy = Copy("FP");
   ASSERT_TRUE(Check(copy).ok()) << Check(copy);
   const uint64_t step = loop_.instructions[1].address;  // add $4,%rcx
@@ -199,7 +199,7 @@ TEST_F(InPlaceTest, WhatCountsThePassesIsAsItWas) {
   EXPECT_FALSE(Check(copy).ok()) << "it is not there at all";
 }
 
-TEST_F(InPlaceTest, OnlyTheThreadsOwnBlockIsReachedThroughGs) {
+TEST_F(InSituTest, OnlyTheThreadsOwnBlockIsReachedThroughGs) {
   CodeCopy copy = Copy("REF");
   const auto with = [&](uint32_t offset, uint8_t rm) {
     // mov %rax,%gs:offset in front of the rest
@@ -219,4 +219,4 @@ TEST_F(InPlaceTest, OnlyTheThreadsOwnBlockIsReachedThroughGs) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

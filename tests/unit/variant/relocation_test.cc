@@ -8,7 +8,7 @@
 #include "agent/variant/thread_block.h"
 #include "tests/unit/variant/loop_generator.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 struct Outcome {
@@ -42,7 +42,7 @@ class RelocationTest : public testing::Test {
   void SetUp() override {
     if (!HasAvx2()) GTEST_SKIP() << "the generated loops need AVX2";
   }
-  CopyPlace Place(Exits exits, uint64_t stub) {
+  CopyTarget Place(Exits exits, uint64_t stub) {
     return {arena_.copy() + random_() % 200, exits, stub};
   }
 
@@ -139,4 +139,4 @@ TEST_F(RelocationTest, AddressMapNamesEveryInstructionAndItsCopy) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -8,7 +8,7 @@
 #include "agent/variant/symbolic.h"
 #include "tests/unit/variant/fixtures.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using testing::ElementsAre;
@@ -138,4 +138,4 @@ TEST(RefusalTest, RangesOutsideTheFunctionOrOverlapping) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

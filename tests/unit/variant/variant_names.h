@@ -7,7 +7,7 @@
 #include "agent/variant/loop_code.h"
 #include "core/model/variant_name.h"
 
-namespace perfd {
+namespace perfd::agent {
 
 // As a shadow's cache has them beside each variant: COUNT comes first.
 inline VariantName Counted(VariantName name) {
@@ -30,6 +30,6 @@ inline std::vector<VariantName> CatalogueOf(const LoopCode& loop) {
   return names;
 }
 
-}  // namespace perfd
+}  // namespace perfd::agent
 
 #endif  // TESTS_UNIT_VARIANT_VARIANT_NAMES_H_

@@ -10,7 +10,7 @@
 #include "agent/variant/thread_block.h"
 #include "tests/unit/variant/fixtures.h"
 
-namespace perfd {
+namespace perfd::agent {
 namespace {
 
 using testing::ElementsAre;
@@ -283,11 +283,11 @@ TEST(VariantsTest, TraceGoesAlone) {
 
 TEST(VariantsTest, ExitsFartherThanTwoGibibytesAreRefused) {
   const auto loop = DecodeLoop(FixtureBytes(kTriad));
-  CopyPlace place = FixturePlace();
-  place.exit_stub = place.address + (uint64_t{1} << 31) - 4096;
-  EXPECT_TRUE(MakeCopy(*loop, SingleVariant(Change::kRef), place).ok());
-  place.exit_stub = place.address + (uint64_t{1} << 31) + 4096;
-  EXPECT_EQ(MakeCopy(*loop, SingleVariant(Change::kRef), place).status().code(),
+  CopyTarget target = FixturePlace();
+  target.exit_stub = target.address + (uint64_t{1} << 31) - 4096;
+  EXPECT_TRUE(MakeCopy(*loop, SingleVariant(Change::kRef), target).ok());
+  target.exit_stub = target.address + (uint64_t{1} << 31) + 4096;
+  EXPECT_EQ(MakeCopy(*loop, SingleVariant(Change::kRef), target).status().code(),
             absl::StatusCode::kOutOfRange);
 }
 
@@ -337,4 +337,4 @@ TEST(PatchPlanTest, RefusesLoopsThatLeaveForTheColdPartOfTheirFunction) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::agent

@@ -15,7 +15,7 @@ HookJob Job() {
           .partition = "batch",
           .nodes = "n[1-4]",
           .node = "n1",
-          .wish = HookWish::kOptIn,
+          .preference = HookPreference::kOptIn,
           .preset = "deep",
           .scheduler = "PBS"};
 }
@@ -68,10 +68,10 @@ TEST(HookWireTest, HostileMessagesAreRefused) {
   job.clear_job();
   EXPECT_FALSE(wire::FromProto(job).ok());
   job = good;
-  job.set_wish(v1::HOOK_WISH_UNSPECIFIED);
+  job.set_preference(v1::HOOK_PREFERENCE_UNSPECIFIED);
   EXPECT_FALSE(wire::FromProto(job).ok());
   job = good;
-  job.set_wish(static_cast<v1::HookWish>(17));
+  job.set_preference(static_cast<v1::HookPreference>(17));
   EXPECT_FALSE(wire::FromProto(job).ok());
   job = good;
   job.set_restart(-1);

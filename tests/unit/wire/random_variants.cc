@@ -76,7 +76,7 @@ LoopMeasurement RandomModel::Measurement() {
     loop.figures.push_back(Figures());
     loop.refusals.push_back({Text(), random_(), Text(), Big() >> 20});
     loop.open.push_back(Text());
-    loop.detours.push_back(Text());
+    loop.excluded_paths.push_back(Text());
     loop.references.push_back(
         {random_(), Coin(), Coin(), Coin() ? -1 : Positive(), Positive(), random_(), random_()});
     loop.listings.push_back(Listing());

@@ -334,7 +334,7 @@ TEST(JudgeLoop, ADryRunSaysWhereCopiesWouldRunInPlace) {
     rank->provenance = Provenance::kEstimated;
   }
   EXPECT_EQ(Joined(Judge({would, would_not}).remarks).find("recovery"), std::string::npos);
-  would.protocol = kInPlaceProtocol;
+  would.protocol = kInSituProtocol;
   EXPECT_NE(Joined(Judge({would, would_not}).remarks).find("would run in 1 rank themselves"),
             std::string::npos);
   would.provenance = Provenance::kLive;  // it did

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "core/base/notification.h"
 
 namespace perfd {
 namespace {
@@ -39,7 +39,7 @@ class FakeAccounts final : public AccountSource {
     return account.name == "alice" && group == "admins";
   }
 
-  mutable absl::Notification go_on;
+  mutable Notification go_on;
   mutable std::atomic<size_t> hanging{0};
 
  private:

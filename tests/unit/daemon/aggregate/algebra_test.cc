@@ -8,7 +8,7 @@
 #include "daemon/aggregate/profile_aggregate.h"
 #include "tests/unit/daemon/aggregate/random_windows.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 ProfileAggregate Sequential(const std::vector<Window>& windows) {
@@ -79,11 +79,11 @@ TEST(AggregateAlgebra, TheRicherDescriptionStays) {
       AddRow({0, 1, 1}, LoopAt(0x1000, rich), 5, window);
       aggregate.Add(window);
     }
-    ASSERT_EQ(aggregate.places().size(), 1u);
-    EXPECT_EQ(aggregate.places()[0].location, LoopAt(0x1000, true));
-    EXPECT_EQ(aggregate.places()[0].counts.samples, 10u);
+    ASSERT_EQ(aggregate.locations().size(), 1u);
+    EXPECT_EQ(aggregate.locations()[0].location, LoopAt(0x1000, true));
+    EXPECT_EQ(aggregate.locations()[0].counts.samples, 10u);
   }
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -3,7 +3,7 @@
 #include "daemon/aggregate/aggregate_codec.h"
 #include "tests/unit/daemon/aggregate/random_windows.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 TEST(AggregateCodec, RoundTrips) {
@@ -67,4 +67,4 @@ TEST(AggregateState, IndicesAreChecked) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

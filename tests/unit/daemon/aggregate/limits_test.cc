@@ -4,7 +4,7 @@
 #include "daemon/aggregate/profile_aggregate.h"
 #include "tests/unit/daemon/aggregate/random_windows.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 Window ManyPlaces(int count) {
@@ -16,7 +16,7 @@ Window ManyPlaces(int count) {
 
 TEST(AggregateLimits, PlacesPastTheLimitAreFoldedByCategory) {
   AggregateLimits limits;
-  limits.places = 10;
+  limits.locations = 10;
   ProfileAggregate exact(limits);
   exact.Add(ManyPlaces(10));
   EXPECT_FALSE(exact.lost().Any());
@@ -24,17 +24,17 @@ TEST(AggregateLimits, PlacesPastTheLimitAreFoldedByCategory) {
   ProfileAggregate folded(limits);
   folded.Add(ManyPlaces(13));
   folded.Add(ManyPlaces(13));
-  EXPECT_EQ(folded.places().size(), 11u);
-  EXPECT_EQ(folded.lost().place_samples, 6u);
+  EXPECT_EQ(folded.locations().size(), 11u);
+  EXPECT_EQ(folded.lost().location_samples, 6u);
   EXPECT_EQ(folded.totals().samples, 26u);
-  EXPECT_EQ(folded.places().back().location.function, "(other)");
-  EXPECT_EQ(folded.places().back().location.category, Category::kLoop);
-  EXPECT_EQ(folded.places().back().counts.samples, 6u);
+  EXPECT_EQ(folded.locations().back().location.function, "(other)");
+  EXPECT_EQ(folded.locations().back().location.category, Category::kLoop);
+  EXPECT_EQ(folded.locations().back().counts.samples, 6u);
 }
 
 TEST(AggregateLimits, ANameLikeOursDoesNotPassTheLimit) {
   AggregateLimits limits;
-  limits.places = 2;
+  limits.locations = 2;
   ProfileAggregate aggregate(limits);
   Window window = EmptyWindow("node0", 1);
   for (uint64_t i = 0; i < 50; ++i) {
@@ -43,7 +43,7 @@ TEST(AggregateLimits, ANameLikeOursDoesNotPassTheLimit) {
     AddRow({0, 1, 1}, location, 1, window);
   }
   aggregate.Add(window);
-  EXPECT_LE(aggregate.places().size(), 3u);
+  EXPECT_LE(aggregate.locations().size(), 3u);
 }
 
 TEST(AggregateLimits, ThreadsPastTheLimitAreOnePerProcess) {
@@ -62,7 +62,7 @@ TEST(AggregateLimits, ThreadsPastTheLimitAreOnePerProcess) {
   for (int32_t pid = 2; pid < 50; ++pid) AddRow({pid, pid, 7}, LoopAt(0x1000), 1, window);
   aggregate.Add(window);
   EXPECT_EQ(aggregate.thread_count(), 9u) << "twice the limit and one for everything else";
-  EXPECT_EQ(aggregate.places()[0].counts.samples, 4u + 9 + 57);
+  EXPECT_EQ(aggregate.locations()[0].counts.samples, 4u + 9 + 57);
 }
 
 TEST(AggregateLimits, CellsPastTheLimitAreCounted) {
@@ -117,4 +117,4 @@ TEST(AggregateLimits, RanksAndNodes) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 LoopMeasurement Loop(uint64_t revision, int32_t pid = 1, int figures = 1) {
@@ -123,4 +123,4 @@ TEST(MeasuredLoops, PausesOfTheLogBecomeAUnion) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 class Maker {
@@ -144,4 +144,4 @@ void AddRow(const WindowThread& thread, const CodeLocation& location, uint64_t s
                          samples, samples * 10'000'000});
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -7,7 +7,7 @@
 
 #include "core/model/window.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 // A loop of the program; the richer kind has source lines.
 CodeLocation LoopAt(uint64_t header, bool rich = true);
@@ -21,6 +21,6 @@ Window EmptyWindow(const std::string& node, uint64_t sequence);
 void AddRow(const WindowThread& thread, const CodeLocation& location, uint64_t samples,
             Window& window);
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // TESTS_UNIT_DAEMON_AGGREGATE_RANDOM_WINDOWS_H_

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int64_t kNow = 1'700'000'000 * kNsPerSecond;
@@ -132,4 +132,4 @@ TEST(RecentHeat, ImpossibleTimesAreHarmless) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

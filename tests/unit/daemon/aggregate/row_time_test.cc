@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 SamplingSetup SetupOf(const char* event, double frequency_hz) {
@@ -55,4 +55,4 @@ TEST(RowTime, AWindowHasNoMoreThanTheMost) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

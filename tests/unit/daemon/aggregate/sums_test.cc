@@ -4,7 +4,7 @@
 #include "daemon/aggregate/profile_aggregate.h"
 #include "tests/unit/daemon/aggregate/random_windows.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 TEST(AggregateSums, TotalsEqualTheSumsOfTheWindows) {
@@ -28,19 +28,19 @@ TEST(AggregateSums, TotalsEqualTheSumsOfTheWindows) {
   EXPECT_EQ(aggregate.totals().samples, samples);
   EXPECT_EQ(aggregate.totals().accounting, accounting);
   EXPECT_EQ(aggregate.totals().overhead, overhead);
-  Counts places;
-  for (const PlaceTotals& place : aggregate.places()) places += place.counts;
+  Counts locations;
+  for (const LocationTotals& location : aggregate.locations()) locations += location.counts;
   Counts threads;
   for (size_t i = 0; i < aggregate.thread_count(); ++i) threads += aggregate.thread(i).counts;
   Counts cells;
   aggregate.ForEachCell([&](uint32_t, uint32_t, const Counts& counts) { cells += counts; });
-  EXPECT_EQ(places.samples, samples);
-  EXPECT_EQ(places.weight, weight);
-  EXPECT_EQ(places.cpu_ns, aggregate.totals().cpu_ns);
-  EXPECT_EQ(threads, places);
-  EXPECT_EQ(cells, places);
+  EXPECT_EQ(locations.samples, samples);
+  EXPECT_EQ(locations.weight, weight);
+  EXPECT_EQ(locations.cpu_ns, aggregate.totals().cpu_ns);
+  EXPECT_EQ(threads, locations);
+  EXPECT_EQ(cells, locations);
   absl::uint128 squares = 0;
-  for (const PlaceTotals& place : aggregate.places()) squares += place.ww;
+  for (const LocationTotals& location : aggregate.locations()) squares += location.ww;
   EXPECT_EQ(squares, aggregate.totals().ww);
   uint64_t kept_stacks = 0;
   for (const ReportStack& stack : aggregate.stacks()) kept_stacks += stack.samples;
@@ -64,12 +64,12 @@ TEST(AggregateSums, ClustersAreRankTimesWindow) {
   ProfileAggregate aggregate;
   aggregate.Add(first);
   aggregate.Add(second);
-  ASSERT_EQ(aggregate.places().size(), 2u);
+  ASSERT_EQ(aggregate.locations().size(), 2u);
   ClusterSums expected;
   expected.Add(100 * kEach, 30 * kEach, kEach);
   expected.Add(50 * kEach, 0, kEach);
   expected.Add(20 * kEach, 10 * kEach, kEach);
-  EXPECT_EQ(aggregate.SumsOf(aggregate.places()[0]), expected);
+  EXPECT_EQ(aggregate.SumsOf(aggregate.locations()[0]), expected);
 }
 
 // The second process is sampled at a tenth of the rate: ten times the time for each sample.
@@ -89,8 +89,8 @@ TEST(AggregateSums, ClustersAreOfTimeNotOfSamples) {
   ClusterSums expected;
   expected.Add(100 * kEach, 30 * kEach, kEach);
   expected.Add(100 * kEach, 60 * kEach, 10 * kEach);
-  EXPECT_EQ(aggregate.SumsOf(aggregate.places()[0]), expected);
-  EXPECT_EQ(aggregate.places()[0].counts, (Counts{36, 90 * kEach, 90 * kEach}));
+  EXPECT_EQ(aggregate.SumsOf(aggregate.locations()[0]), expected);
+  EXPECT_EQ(aggregate.locations()[0].counts, (Counts{36, 90 * kEach, 90 * kEach}));
 }
 
 // Beyond what a window can have (row_time.h), samples are counted and no time.
@@ -104,9 +104,9 @@ TEST(AggregateSums, ImpossibleTimesDoNotOverflow) {
     aggregate.Add(window);
   }
   EXPECT_EQ(aggregate.totals().cpu_ns, 3 * (uint64_t{1} << 50));
-  EXPECT_EQ(aggregate.places()[0].counts.cpu_ns, 3 * (uint64_t{1} << 50));
-  EXPECT_EQ(aggregate.places()[1].counts.cpu_ns, 0u);
-  EXPECT_EQ(aggregate.places()[1].counts.samples, 3u);
+  EXPECT_EQ(aggregate.locations()[0].counts.cpu_ns, 3 * (uint64_t{1} << 50));
+  EXPECT_EQ(aggregate.locations()[1].counts.cpu_ns, 0u);
+  EXPECT_EQ(aggregate.locations()[1].counts.samples, 3u);
 }
 
 // In any order, and from an aggregate that does not know.
@@ -122,14 +122,14 @@ TEST(AggregateSums, APlaceKnowsItsFirstAndItsLastWindow) {
   AddRow({1, 20, 20}, LoopAt(0x2000), 1, without);
   ProfileAggregate aggregate, other;
   for (const Window& window : {late, early, without}) aggregate.Add(window);
-  EXPECT_EQ(aggregate.places()[0].first_unix_ns, 5'000'000'000);
-  EXPECT_EQ(aggregate.places()[0].last_unix_ns, 41'000'000'000);
+  EXPECT_EQ(aggregate.locations()[0].first_unix_ns, 5'000'000'000);
+  EXPECT_EQ(aggregate.locations()[0].last_unix_ns, 41'000'000'000);
   AggregateState old = aggregate.State();
-  for (PlaceTotals& place : old.places) place.first_unix_ns = place.last_unix_ns = 0;
+  for (LocationTotals& location : old.locations) location.first_unix_ns = location.last_unix_ns = 0;
   other.Merge(*ProfileAggregate::FromState(old));
   other.Merge(aggregate);
-  EXPECT_EQ(other.State().places[0].first_unix_ns, 5'000'000'000);
-  EXPECT_EQ(other.State().places[0].last_unix_ns, 41'000'000'000);
+  EXPECT_EQ(other.State().locations[0].first_unix_ns, 5'000'000'000);
+  EXPECT_EQ(other.State().locations[0].last_unix_ns, 41'000'000'000);
 }
 
 TEST(AggregateSums, AWindowThatEndsAfterTheEndOfTimeDoesNotOverflow) {
@@ -138,7 +138,7 @@ TEST(AggregateSums, AWindowThatEndsAfterTheEndOfTimeDoesNotOverflow) {
   AddRow({0, 10, 10}, LoopAt(0x1000), 1, window);
   ProfileAggregate aggregate;
   aggregate.Add(window);
-  EXPECT_EQ(aggregate.places()[0].last_unix_ns, INT64_MAX);
+  EXPECT_EQ(aggregate.locations()[0].last_unix_ns, INT64_MAX);
 }
 
 TEST(AggregateSums, ThreadsThatShareARankNumberButNotAProcessAreTwoClusters) {
@@ -162,11 +162,11 @@ TEST(AggregateSums, CpuTimeFollowsTheEvent) {
   no_weight.rows[0].weight = 0;
   ProfileAggregate aggregate;
   aggregate.Add(clock);
-  EXPECT_EQ(aggregate.places()[0].counts.cpu_ns, 30'000'000u);
+  EXPECT_EQ(aggregate.locations()[0].counts.cpu_ns, 30'000'000u);
   aggregate.Add(cycles);
-  EXPECT_EQ(aggregate.places()[0].counts.cpu_ns, 50'000'000u);
+  EXPECT_EQ(aggregate.locations()[0].counts.cpu_ns, 50'000'000u);
   aggregate.Add(no_weight);
-  EXPECT_EQ(aggregate.places()[0].counts.cpu_ns, 70'000'000u);
+  EXPECT_EQ(aggregate.locations()[0].counts.cpu_ns, 70'000'000u);
 }
 
 TEST(AggregateSums, MeanFrequencyIsWeightedByTime) {
@@ -196,4 +196,4 @@ TEST(AggregateSums, ARankBelongsToTheNodeThatSentIt) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

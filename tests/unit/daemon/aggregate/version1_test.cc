@@ -5,7 +5,7 @@
 #include "daemon/aggregate/aggregate_version1.h"
 #include "tests/unit/daemon/aggregate/random_windows.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr uint64_t kMs = 1'000'000;
@@ -21,10 +21,10 @@ AggregateState Version1(const std::vector<Window>& windows) {
   for (const Window& window : windows) aggregate.Add(window);
   AggregateState state = aggregate.State();
   const AggregateState samples = in_samples.State();
-  for (size_t i = 0; i < state.places.size(); ++i) {
-    state.places[i].yy = samples.places[i].yy;
-    state.places[i].xy = samples.places[i].xy;
-    state.places[i].ww = 0;
+  for (size_t i = 0; i < state.locations.size(); ++i) {
+    state.locations[i].yy = samples.locations[i].yy;
+    state.locations[i].xy = samples.locations[i].xy;
+    state.locations[i].ww = 0;
   }
   state.totals.xx = samples.totals.xx;
   state.totals.cpu_ns = 0;
@@ -66,11 +66,11 @@ TEST(AggregateVersion1, IsExactWhereAllSamplesStandForTheSameTime) {
   const ProfileAggregate found = ProfileAggregate::FromState(state).value();
   EXPECT_EQ(found.totals().cpu_ns, wanted.totals().cpu_ns);
   EXPECT_EQ(found.totals().samples, wanted.totals().samples);
-  ASSERT_EQ(found.places().size(), 2u);
+  ASSERT_EQ(found.locations().size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(found.places()[i].counts, wanted.State().places[i].counts);
-    ExpectNear(ShareInterval(found.SumsOf(found.places()[i])),
-               ShareInterval(wanted.SumsOf(wanted.State().places[i])));
+    EXPECT_EQ(found.locations()[i].counts, wanted.State().locations[i].counts);
+    ExpectNear(ShareInterval(found.SumsOf(found.locations()[i])),
+               ShareInterval(wanted.SumsOf(wanted.State().locations[i])));
   }
 }
 
@@ -86,10 +86,10 @@ TEST(AggregateVersion1, ANodeThatRestedGetsTheTimeThatItsSamplesStoodFor) {
   ASSERT_EQ(after.threads.size(), 2u);
   EXPECT_EQ(after.threads[0].counts.cpu_ns, 2000 * kMs);
   EXPECT_EQ(after.threads[1].counts.cpu_ns, 2000 * kMs);
-  for (const PlaceTotals& place : after.places) {
-    const bool loop = place.location.loop.has_value();
-    EXPECT_EQ(place.counts.cpu_ns, (loop ? 500u + 1000 : 1500u + 1000) * kMs);
-    const Interval interval = ShareInterval(found.SumsOf(place));
+  for (const LocationTotals& location : after.locations) {
+    const bool loop = location.location.loop.has_value();
+    EXPECT_EQ(location.counts.cpu_ns, (loop ? 500u + 1000 : 1500u + 1000) * kMs);
+    const Interval interval = ShareInterval(found.SumsOf(location));
     EXPECT_LT(interval.low, loop ? 0.375 : 0.625);
     EXPECT_GT(interval.high, loop ? 0.375 : 0.625);
   }
@@ -110,12 +110,12 @@ TEST(AggregateVersion1, OnlyClocksAreCorrected) {
 TEST(AggregateVersion1, WithoutAnyTimeSamplesStandForIt) {
   AggregateState state = Version1({OneRank("node0", 10, 1, 30, 70, 5 * kMs)});
   for (ThreadTotals& thread : state.threads) thread.counts.cpu_ns = 0;
-  for (PlaceTotals& place : state.places) place.counts.cpu_ns = 0;
+  for (LocationTotals& location : state.locations) location.counts.cpu_ns = 0;
   for (Cell& cell : state.cells) cell.counts.cpu_ns = 0;
   for (NodeTotals& node : state.nodes) node.setup.frequency_hz = 0;
   ASSERT_TRUE(ConvertVersion1(state).ok());
   EXPECT_EQ(state.totals.cpu_ns, 100u);
-  EXPECT_EQ(state.places[0].counts.cpu_ns + state.places[1].counts.cpu_ns, 100u);
+  EXPECT_EQ(state.locations[0].counts.cpu_ns + state.locations[1].counts.cpu_ns, 100u);
 }
 
 TEST(AggregateVersion1, ABadIndexIsRefused) {
@@ -128,11 +128,11 @@ TEST(AggregateVersion1, ImpossibleSumsStayInRange) {
   AggregateState state = Version1(
       {OneRank("node0", 10, 1, 30, 70, 5 * kMs), OneRank("node0", 10, 2, 30, 70, 5 * kMs)});
   state.totals.xx = ~absl::uint128(0);
-  state.places[0].yy = state.places[0].xy = ~absl::uint128(0);
+  state.locations[0].yy = state.locations[0].xy = ~absl::uint128(0);
   state.nodes[0].frequency_span = 1;  // one mHz in all its life
   ASSERT_TRUE(ConvertVersion1(state).ok());
   const ProfileAggregate found = ProfileAggregate::FromState(state).value();
-  const Interval interval = ShareInterval(found.SumsOf(found.places()[0]));
+  const Interval interval = ShareInterval(found.SumsOf(found.locations()[0]));
   EXPECT_GE(interval.low, 0);
   EXPECT_LE(interval.high, 1);
 }
@@ -156,4 +156,4 @@ TEST(AggregateVersion1, IsReadByTheCodecAndNewerOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

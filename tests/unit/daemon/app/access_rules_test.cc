@@ -8,7 +8,7 @@
 
 #include "daemon/live_settings.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using testing::ElementsAre;
@@ -110,4 +110,4 @@ TEST_F(AccessRulesTest, ANumberNeedsNobody) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -10,7 +10,7 @@
 #include "daemon/perfd_flags.h"
 #include "tests/unit/core/service/flags_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using ::testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST_F(FlagsTest, TheExampleFileHoldsTheDefaults) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -5,7 +5,7 @@
 
 #include "core/base/log.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using ::testing::HasSubstr;
@@ -100,4 +100,4 @@ TEST_F(ReloadTest, WithoutFilesSighupIsNoReload) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

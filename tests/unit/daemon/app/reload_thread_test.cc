@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "core/base/log.h"
+#include "core/base/notification.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using testing::HasSubstr;
@@ -43,7 +43,7 @@ class ReloadThreadTest : public testing::Test {
     notify_ = ServiceNotify::FromEnvironment();
   }
   // What the service manager hears next.
-  std::string Hear() {
+  std::string WaitForDoorbell() {
     pollfd ready{manager_.get(), POLLIN, 0};
     if (::poll(&ready, 1, 20'000) != 1) return "nothing";
     char text[512];
@@ -68,19 +68,20 @@ TEST_F(ReloadThreadTest, TheManagerIsToldHowItWent) {
   std::atomic<bool> good{true};
   Begin([&] { return good ? absl::OkStatus() : absl::InvalidArgumentError("broken"); });
   thread_->Ask();
-  EXPECT_THAT(Hear(), StartsWith("RELOADING=1\n"));
-  const std::string ready = Hear();
+  EXPECT_THAT(WaitForDoorbell(), StartsWith("RELOADING=1\n"));
+  const std::string ready = WaitForDoorbell();
   EXPECT_THAT(ready, StartsWith("READY=1\n"));
   EXPECT_THAT(ready, testing::Not(HasSubstr("log")));
   good = false;
   thread_->Ask();
-  EXPECT_THAT(Hear(), StartsWith("RELOADING=1\n"));
-  EXPECT_THAT(Hear(), HasSubstr("not all of the last reload was done (1 thing): see the log"));
+  EXPECT_THAT(WaitForDoorbell(), StartsWith("RELOADING=1\n"));
+  EXPECT_THAT(WaitForDoorbell(),
+              HasSubstr("not all of the last reload was done (1 thing): see the log"));
 }
 
 // Asking does not wait, and what is asked for meanwhile is one more reload.
 TEST_F(ReloadThreadTest, AReloadThatHangsHoldsUpNobody) {
-  absl::Notification begun, go_on;
+  Notification begun, go_on;
   std::atomic<int> reloads{0};
   Begin([&] {
     if (++reloads == 1) {
@@ -95,8 +96,8 @@ TEST_F(ReloadThreadTest, AReloadThatHangsHoldsUpNobody) {
   EXPECT_EQ(reloads, 1);
   go_on.Notify();
   for (int i = 0; i < 2; ++i) {
-    EXPECT_THAT(Hear(), StartsWith("RELOADING=1\n"));
-    EXPECT_THAT(Hear(), StartsWith("READY=1\n"));
+    EXPECT_THAT(WaitForDoorbell(), StartsWith("RELOADING=1\n"));
+    EXPECT_THAT(WaitForDoorbell(), StartsWith("READY=1\n"));
   }
   thread_.reset();
   EXPECT_EQ(reloads, 2);
@@ -110,4 +111,4 @@ TEST_F(ReloadThreadTest, WithoutFilesThereIsNothingToAsk) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -4,10 +4,10 @@
 
 #include <cstdlib>
 
-#include "absl/synchronization/notification.h"
 #include "core/base/log.h"
+#include "core/base/notification.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 TEST(StopDeadlineTest, AnOrderlyEndCallsItOff) {
@@ -23,7 +23,7 @@ TEST(StopDeadlineDeathTest, EndsTheProcessInTime) {
     InitLog("perfd", LogLevel::kInfo);
     StopDeadline deadline;
     deadline.Begin(absl::Milliseconds(50));
-    absl::Notification never;
+    Notification never;
     never.WaitForNotificationWithTimeout(absl::Seconds(20));
     std::exit(1);
   };
@@ -31,4 +31,4 @@ TEST(StopDeadlineDeathTest, EndsTheProcessInTime) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace perfd {
+namespace perfd::daemon {
 
 class ArchiveFixture : public testing::Test {
  protected:
@@ -47,6 +47,6 @@ class ArchiveFixture : public testing::Test {
   std::string folder_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // TESTS_UNIT_DAEMON_ARCHIVE_ARCHIVE_FIXTURE_H_

@@ -6,7 +6,7 @@
 
 #include "tests/unit/daemon/archive/archive_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using testing::ElementsAre;
@@ -117,4 +117,4 @@ TEST_F(ArchiveFolderTest, WhatIsNotOursIsNeitherCountedNorDeleted) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -14,7 +14,7 @@
 #include "tests/unit/client/sample_verdicts.h"
 #include "tests/unit/daemon/archive/archive_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using nlohmann::json;
@@ -224,4 +224,4 @@ TEST_F(ArchiverTest, WithoutAFolderThereIsNoArchive) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

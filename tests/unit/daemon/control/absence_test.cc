@@ -4,7 +4,7 @@
 #include "daemon/control/session_table.h"
 #include "tests/unit/daemon/control/control_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 TEST_F(ControlTest, AnAgentThatComesBackGoesOn) {
@@ -185,4 +185,4 @@ TEST_F(RestartTest, ANodeThatHadEndedIsNotAskedAgain) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/control/session_table.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 using Phase = NodeProgress::Phase;
 
@@ -106,6 +106,6 @@ class ControlTest : public testing::Test {
   int submitted_ = 0;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // TESTS_UNIT_DAEMON_CONTROL_CONTROL_FIXTURE_H_

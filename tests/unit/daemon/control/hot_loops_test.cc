@@ -1,7 +1,7 @@
 // When and with what a profile orders variants.
 #include "tests/unit/daemon/control/control_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using HotLoopsTest = ControlTest;
@@ -144,4 +144,4 @@ TEST_F(HotLoopsTest, ADryRunSamplesForItsLookNotForTheDuration) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -2,7 +2,7 @@
 #include "absl/strings/match.h"
 #include "tests/unit/daemon/control/control_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int64_t kMinute = 60 * kSecond;
@@ -366,4 +366,4 @@ TEST_F(JobTest, ARestartedDaemonGivesWhoJoinsTheWholeTime) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -4,7 +4,7 @@
 #include "core/analysis/lease_windows.h"
 #include "tests/unit/daemon/control/control_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
@@ -176,4 +176,4 @@ TEST_F(LeasesTest, PausesOfNodesWithoutALeaseChangeNoCharge) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

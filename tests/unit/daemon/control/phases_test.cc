@@ -1,7 +1,7 @@
 // What a profile orders when other loops become hot.
 #include "tests/unit/daemon/control/control_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 MeasureLoop Loop(const std::string& id) {
@@ -144,4 +144,4 @@ TEST_F(PhasesTest, RevisionsGrowAlsoOverARestartOfTheDaemon) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

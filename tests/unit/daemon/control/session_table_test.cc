@@ -5,7 +5,7 @@
 
 #include "tests/unit/daemon/control/control_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 TEST_F(ControlTest, NoAgentMeansUnavailable) {
@@ -335,4 +335,4 @@ TEST_F(ControlTest, IdleRanksAreNoFailure) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 TEST(ByteBudgetTest, HoldsUpToItsLimitAndGetsItBack) {
@@ -61,4 +61,4 @@ TEST(ByteBudgetTest, ManyAtOnce) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 TEST(GzipTest, ThereAndBack) {
@@ -34,4 +34,4 @@ TEST(GzipTest, WhatIsNoGzipIsAnError) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using Yields = HttpConnection::Yields;
@@ -87,4 +87,4 @@ TEST_F(HttpConnectionTest, ARefusalIsBoundedToo) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "core/base/unique_fd.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class HttpPeer {
  public:
@@ -75,6 +75,6 @@ inline int StatusOf(const std::string& answer) {
                                                                  : 0;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // TESTS_UNIT_DAEMON_HTTP_HTTP_PEER_H_

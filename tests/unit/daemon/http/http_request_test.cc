@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 int StatusOf(const std::string& head) {
@@ -96,4 +96,4 @@ TEST(HttpRequestTest, AValueThatIsThereTwiceIsNone) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -10,12 +10,12 @@
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "core/base/mutex.h"
+#include "core/base/notification.h"
 #include "tests/unit/daemon/http/http_peer.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using testing::HasSubstr;
@@ -31,7 +31,7 @@ class HttpServerTest : public testing::Test {
                     ->Serve([this](const HttpRequest& request, const HttpRespond& respond) {
                       ++calls_;
                       if (request.path == "/later") {
-                        absl::MutexLock lock(&mutex_);
+                        MutexLock lock(&mutex_);
                         later_.push_back(respond);
                         return;
                       }
@@ -49,7 +49,7 @@ class HttpServerTest : public testing::Test {
 
   // Of the requests that the handler still owes an answer.
   void AwaitLater(size_t count) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     const auto enough = [&] {
       mutex_.AssertReaderHeld();
       return later_.size() >= count;
@@ -63,7 +63,7 @@ class HttpServerTest : public testing::Test {
   const std::shared_ptr<const std::string> shared_ = std::make_shared<const std::string>(large_);
   std::unique_ptr<HttpServer> server_;
   std::atomic<int> calls_{0};
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::vector<HttpRespond> later_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -121,7 +121,7 @@ TEST_F(HttpServerTest, AnswersMayComeLaterAndInAnyOrder) {
   AwaitLater(2);
   std::vector<HttpRespond> later;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     later = later_;
   }
   std::thread([&] { later[1](PlainResponse(200, "second")); }).join();
@@ -145,7 +145,7 @@ TEST_F(HttpServerTest, APeerThatIsGoneTakesNothingWithIt) {
       ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   }
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     later_[0](PlainResponse(200, "to nobody"));
   }
   EXPECT_EQ(BodyOf(Get(address(), "/after")), "/after");
@@ -213,7 +213,7 @@ TEST_F(HttpServerTest, StopsWithConnectionsOpen) {
   server_->Stop();
   EXPECT_EQ(idle.ReadAll(), "");
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     later_[0](PlainResponse(200, "too late"));
   }
   server_.reset();
@@ -235,4 +235,4 @@ TEST(HttpListenerTest, Addresses) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using testing::HasSubstr;
@@ -39,4 +39,4 @@ TEST(LandingPageTest, OpenItLeadsToTheNewest) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

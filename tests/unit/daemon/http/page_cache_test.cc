@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 ProfileStatus Status(const std::string& id) {
@@ -56,4 +56,4 @@ TEST(PageCacheTest, NeverMoreBytesThanItsRoom) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

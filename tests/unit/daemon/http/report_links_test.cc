@@ -11,7 +11,7 @@
 
 #include "core/base/host_name.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 class ReportLinksTest : public testing::Test {
@@ -106,4 +106,4 @@ TEST(LinkBaseTest, WhatTheSiteSaysOrWherePerfdListens) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "core/base/notification.h"
 #include "core/page/render_html.h"
 #include "daemon/http/gzip.h"
 #include "tests/unit/client/sample_report.h"
 #include "tests/unit/daemon/http/http_peer.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using testing::HasSubstr;
@@ -62,7 +62,7 @@ class ReportSiteTest : public testing::Test {
     request.path = target.substr(0, target.find('?'));
     if (request.path != target) request.query = target.substr(request.path.size() + 1);
     // Shared with an answer that would come too late.
-    auto answered = std::make_shared<absl::Notification>();
+    auto answered = std::make_shared<Notification>();
     auto got = std::make_shared<HttpResponse>();
     site_->Handle(request, [answered, got](HttpResponse response) {
       *got = std::move(response);
@@ -77,8 +77,8 @@ class ReportSiteTest : public testing::Test {
   Report report_ = SampleReport();
   std::atomic<int> asked_{0};
   std::atomic<int> rendered_{0};
-  std::unique_ptr<absl::Notification> hold_;  // until then the first page is under way
-  absl::Notification began_;
+  std::unique_ptr<Notification> hold_;  // until then the first page is under way
+  Notification began_;
   std::string url_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<ReportSite> site_;
@@ -163,7 +163,7 @@ TEST_F(ReportSiteTest, AFinishedPageIsRenderedOnce) {
 
 // However many ask for pages, metrics are served, and who cannot be is told so.
 TEST_F(ReportSiteTest, ManyReadersDoNotHoldUpMetrics) {
-  hold_ = std::make_unique<absl::Notification>();
+  hold_ = std::make_unique<Notification>();
   Begin(false);
   std::vector<std::unique_ptr<HttpPeer>> readers;
   for (size_t i = 0; i < ReportSite::kQueue + 10; ++i) {
@@ -193,7 +193,7 @@ TEST_F(ReportSiteTest, ManyReadersDoNotHoldUpMetrics) {
 // However many page readers there are.
 TEST_F(ReportSiteTest, TheFirstPageWaitsForNoOther) {
   for (const bool open : {false, true}) {
-    hold_ = std::make_unique<absl::Notification>();
+    hold_ = std::make_unique<Notification>();
     Begin(open);
     std::vector<std::unique_ptr<HttpPeer>> readers;
     for (size_t i = 0; i < ReportSite::kQueue + 10; ++i) {
@@ -241,7 +241,7 @@ TEST_F(ReportSiteTest, PackedPagesOfRunningProfilesAndMetricsAreBounded) {
 
 // A page under way is waited for; those that wait are not made.
 TEST_F(ReportSiteTest, TheEndMakesNoMorePages) {
-  hold_ = std::make_unique<absl::Notification>();
+  hold_ = std::make_unique<Notification>();
   Begin(false);
   report_.status.state = ProfileState::kSampling;  // each is made anew
   std::vector<std::unique_ptr<HttpPeer>> readers;
@@ -260,4 +260,4 @@ TEST_F(ReportSiteTest, TheEndMakesNoMorePages) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -8,10 +8,10 @@
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "core/base/notification.h"
 #include "daemon/ingest/worker.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 // A store and a merger that answer when told to.
@@ -19,7 +19,7 @@ class IngestTest : public testing::Test {
  protected:
   Ingest::Ports Ports() {
     Ingest::Ports ports;
-    ports.fate = [this](const std::string&) { return fate_; };
+    ports.disposition = [this](const std::string&) { return disposition_; };
     ports.skip = [this](const std::string& stream, uint64_t sequence,
                         std::function<void(absl::Status)> done) {
       if (!queue_status_.ok()) return queue_status_;
@@ -69,7 +69,7 @@ class IngestTest : public testing::Test {
     return ingest_.figures().dropped[static_cast<size_t>(reason)];
   }
 
-  absl::StatusOr<ProfileFate> fate_ = ProfileFate::kActive;
+  absl::StatusOr<ProfileDisposition> disposition_ = ProfileDisposition::kActive;
   absl::Status queue_status_;
   bool merge_has_room_ = true;
   std::deque<std::function<void(absl::StatusOr<Appended>)>> commits_;
@@ -115,9 +115,9 @@ TEST_F(IngestTest, AFailedCommitIsNotAcknowledged) {
 }
 
 TEST_F(IngestTest, UselessWindowsAreRememberedAcknowledgedAndCounted) {
-  fate_ = ProfileFate::kUnknown;
+  disposition_ = ProfileDisposition::kUnknown;
   auto& unknown = Take(1);
-  fate_ = ProfileFate::kOver;
+  disposition_ = ProfileDisposition::kOver;
   auto& over = Take(2);
   EXPECT_FALSE(unknown.has_value());  // not before the store knows the sequence
   EXPECT_TRUE(commits_.empty());
@@ -132,7 +132,7 @@ TEST_F(IngestTest, UselessWindowsAreRememberedAcknowledgedAndCounted) {
 }
 
 TEST_F(IngestTest, TheAuditEntriesOfAnUnwantedWindowAreKept) {
-  fate_ = ProfileFate::kOver;
+  disposition_ = ProfileDisposition::kOver;
   audit_entries_ = 1;
   auto& answer = Take(1);
   EXPECT_EQ(audited_, std::vector<uint64_t>{1});
@@ -160,7 +160,7 @@ TEST_F(IngestTest, CountsTheInjectionsOfStoredWindows) {
 }
 
 TEST_F(IngestTest, AuditEntriesThatCannotBeKeptNowComeAgain) {
-  fate_ = ProfileFate::kOver;
+  disposition_ = ProfileDisposition::kOver;
   audit_entries_ = 1;
   auto& failed = Take(1);
   audit_done_[0](absl::ResourceExhaustedError("disk full"));
@@ -174,7 +174,7 @@ TEST_F(IngestTest, AuditEntriesThatCannotBeKeptNowComeAgain) {
 }
 
 TEST_F(IngestTest, AProfileThatCannotBeReadNowIsNotUnknown) {
-  fate_ = absl::UnavailableError("busy");
+  disposition_ = absl::UnavailableError("busy");
   EXPECT_EQ(Take(1)->code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(skipped_.empty());
 }
@@ -201,7 +201,7 @@ TEST_F(IngestTest, AWindowTheStoreWillNeverTakeIsAcknowledged) {
 }
 
 TEST_F(IngestTest, LateWindowsAreStored) {
-  fate_ = ProfileFate::kLate;
+  disposition_ = ProfileDisposition::kLate;
   Take(1);
   EXPECT_EQ(commits_.size(), 1u);
 }
@@ -275,7 +275,7 @@ TEST(Worker, RunsInOrderAndFinishesWhatIsQueued) {
 }
 
 TEST(Worker, GivesUpWhatItHasNoTimeFor) {
-  absl::Notification begun, go_on;
+  Notification begun, go_on;
   int ran = 0, given_up = 0;
   Worker worker("perfd-test", 1, 100);
   worker.Post([&] {
@@ -295,4 +295,4 @@ TEST(Worker, GivesUpWhatItHasNoTimeFor) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

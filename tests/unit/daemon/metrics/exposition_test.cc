@@ -12,7 +12,7 @@
 
 #include "daemon/metrics/metrics_page.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using testing::HasSubstr;
@@ -243,4 +243,4 @@ TEST(Exposition, ShowsTheArchiveWhereThereIsOne) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -1,8 +1,8 @@
-#include "daemon/pipeline/agent_book.h"
+#include "daemon/pipeline/agent_registry.h"
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 class SilentLink final : public AgentLink {
@@ -24,51 +24,51 @@ AgentFacts Agent(uint32_t uid, bool user_mode, const std::string& stream) {
   return facts;
 }
 
-class AgentBookTest : public testing::Test {
+class AgentRegistryTest : public testing::Test {
  protected:
   bool Connects(const AgentFacts& facts, int64_t at_ns = 0) {
-    return book_.Connect(facts, std::make_shared<SilentLink>(), {at_ns, at_ns}).ok();
+    return registry_.Connect(facts, std::make_shared<SilentLink>(), {at_ns, at_ns}).ok();
   }
-  AgentBook book_;
+  AgentRegistry registry_;
 };
 
-TEST_F(AgentBookTest, TwoAgentsOfOneUserDoNotThrowEachOtherOut) {
+TEST_F(AgentRegistryTest, TwoAgentsOfOneUserDoNotThrowEachOtherOut) {
   ASSERT_TRUE(Connects(Agent(1000, true, "one")));
   EXPECT_TRUE(Connects(Agent(1000, true, "one")));  // come back
   EXPECT_FALSE(Connects(Agent(1000, true, "two")));
-  EXPECT_FALSE(Connects(Agent(1000, true, "two"), AgentBook::kSilentNs - 1));
-  EXPECT_TRUE(Connects(Agent(1000, true, "two"), AgentBook::kSilentNs));
+  EXPECT_FALSE(Connects(Agent(1000, true, "two"), AgentRegistry::kSilentNs - 1));
+  EXPECT_TRUE(Connects(Agent(1000, true, "two"), AgentRegistry::kSilentNs));
 }
 
-TEST_F(AgentBookTest, WhatItCanDoIsKnownBeforeTheFirstHeartbeat) {
+TEST_F(AgentRegistryTest, WhatItCanDoIsKnownBeforeTheFirstHeartbeat) {
   AgentFacts facts = Agent(0, false, "one");
   facts.can_inject = true;
-  const auto connection = book_.Connect(facts, std::make_shared<SilentLink>(), {0, 0});
-  EXPECT_TRUE(book_.Find(*connection)->status.health.can_inject);
+  const auto connection = registry_.Connect(facts, std::make_shared<SilentLink>(), {0, 0});
+  EXPECT_TRUE(registry_.Find(*connection)->status.health.can_inject);
 }
 
-TEST_F(AgentBookTest, ASignOfLifeCounts) {
+TEST_F(AgentRegistryTest, ASignOfLifeCounts) {
   const auto connection =
-      book_.Connect(Agent(1000, true, "one"), std::make_shared<SilentLink>(), {0, 0});
-  AgentBook::Heard(*book_.Find(*connection), {1, 1});
-  EXPECT_FALSE(Connects(Agent(1000, true, "two"), AgentBook::kSilentNs));
-  EXPECT_TRUE(Connects(Agent(1000, true, "two"), AgentBook::kSilentNs + 1));
+      registry_.Connect(Agent(1000, true, "one"), std::make_shared<SilentLink>(), {0, 0});
+  AgentRegistry::Heard(*registry_.Find(*connection), {1, 1});
+  EXPECT_FALSE(Connects(Agent(1000, true, "two"), AgentRegistry::kSilentNs));
+  EXPECT_TRUE(Connects(Agent(1000, true, "two"), AgentRegistry::kSilentNs + 1));
 }
 
-TEST_F(AgentBookTest, TheNodesOwnAgentOutranksAUsers) {
+TEST_F(AgentRegistryTest, TheNodesOwnAgentOutranksAUsers) {
   ASSERT_TRUE(Connects(Agent(1000, true, "one")));
   EXPECT_TRUE(Connects(Agent(0, false, "own")));
-  EXPECT_FALSE(Connects(Agent(1000, true, "one"), AgentBook::kSilentNs));
+  EXPECT_FALSE(Connects(Agent(1000, true, "one"), AgentRegistry::kSilentNs));
   EXPECT_FALSE(Connects(Agent(0, true, "roots-own")));
   EXPECT_TRUE(Connects(Agent(0, false, "spool-was-lost")));
 }
 
-TEST_F(AgentBookTest, ANameBelongsToTheStreamThatHadItLast) {
-  EXPECT_TRUE(book_.MayBeNameOf("a", "two"));
+TEST_F(AgentRegistryTest, ANameBelongsToTheStreamThatHadItLast) {
+  EXPECT_TRUE(registry_.MayBeNameOf("a", "two"));
   ASSERT_TRUE(Connects(Agent(0, false, "one")));
-  EXPECT_TRUE(book_.MayBeNameOf("a", "one"));
-  EXPECT_FALSE(book_.MayBeNameOf("a", "two"));
+  EXPECT_TRUE(registry_.MayBeNameOf("a", "one"));
+  EXPECT_FALSE(registry_.MayBeNameOf("a", "two"));
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -1,15 +1,15 @@
 // What the certificate of one node can do to a run of many, and runs that were begun for no node in particular.
-#include "tests/unit/daemon/pipeline/hook_desk_fixture.h"
+#include "tests/unit/daemon/pipeline/job_admission_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using D = HookDecision;
 
-class HookCallersTest : public HookDeskTest {
+class HookCallersTest : public JobAdmissionTest {
  protected:
   void SetUp() override {
-    HookDeskTest::SetUp();
+    JobAdmissionTest::SetUp();
     UsePolicy("every: 1");
   }
   HookAnswer BeginBy(const std::string& node, const HookJob& job) {
@@ -42,18 +42,18 @@ TEST_F(HookCallersTest, ANodeDoesNotReplaceTheRunOfOthers) {
   const HookAnswer first = BeginBy("n1", Job("5", "n[1-2]"));
   EndBy("n9", Job("5", "n9"));
   EXPECT_EQ(Run(Job("5"), "n9").part, HookRun::Part::kNone);
-  clock_.Pass(HookDesk::kSameRunNs + 1);
+  clock_.Pass(JobAdmission::kSameRunNs + 1);
   EXPECT_EQ(BeginBy("n9", Job("5", "n9")), first);
   EndBy("n9", Job("5", "n9"));
   EXPECT_EQ(Run(Job("5"), "n9").part, HookRun::Part::kEnded);  // now it is one of those that began
-  clock_.Pass(HookDesk::kSameRunNs + 1);
+  clock_.Pass(JobAdmission::kSameRunNs + 1);
   EXPECT_EQ(BeginBy("n9", Job("5", "n9")), first);
   EXPECT_EQ(store_->Profiles({})->size(), 1u);
   EXPECT_TRUE(link_->stops.empty());
   EndBy("n9", Job("5", "n9"));
   EndBy("n1", Job("5", "n[1-2]"));
   EXPECT_NE(Run(Job("5")).record.ended_unix_ns, 0);
-  clock_.Pass(HookDesk::kSameRunNs + 1);
+  clock_.Pass(JobAdmission::kSameRunNs + 1);
   EXPECT_NE(BeginBy("n9", Job("5", "n9")), first);  // the run is over
 }
 
@@ -70,7 +70,7 @@ TEST_F(HookCallersTest, ANodeThatNamesAnotherUserChangesNothing) {
   EXPECT_EQ(link_->stops.size(), 1u);
   EXPECT_EQ(Run(Job("5")).record.ended_unix_ns, clock_.UnixNs());
   // Long after, the number is another user's.
-  clock_.Pass(HookDesk::kSameRunNs + 1);
+  clock_.Pass(JobAdmission::kSameRunNs + 1);
   EXPECT_NE(BeginBy("n9", OfUser(Job("5", "n9"), 2000)), first);
 }
 
@@ -82,10 +82,10 @@ TEST_F(HookCallersTest, WhoLeavesTheSchedulerOutDoesNotShortenTheTime) {
   const HookAnswer first = BeginBy("n1", job);
   EndBy("n1", job);
   job.scheduler.clear();
-  clock_.Pass(HookDesk::kSameCountedRunNs);
+  clock_.Pass(JobAdmission::kSameCountedRunNs);
   EXPECT_EQ(BeginBy("n1", job), first);
   EndBy("n1", job);
-  clock_.Pass(HookDesk::kSameCountedRunNs + 1);
+  clock_.Pass(JobAdmission::kSameCountedRunNs + 1);
   EXPECT_NE(BeginBy("n1", job), first);
 }
 
@@ -109,7 +109,7 @@ TEST_F(HookCallersTest, WhatWasBegunForNoNodeInParticularGoesOnWhereItHasNotEnde
   EXPECT_EQ(link_->stops.size(), 1u);
   Connect("b");
   EXPECT_TRUE(link_->stops.empty());
-  clock_.Pass(HookDesk::kSameRunNs);
+  clock_.Pass(JobAdmission::kSameRunNs);
   EXPECT_EQ(Begin(Job("5", "a,b")), first);
   clock_.Pass(1);
   EXPECT_NE(Begin(Job("5", "a,b")), first);  // nobody who had begun is left
@@ -137,4 +137,4 @@ TEST_F(HookCallersTest, ShortAndFullNamesEndTheSamePart) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -1,12 +1,12 @@
 // One run of a job on many nodes: when it is over, who may speak for whom, and which nodes its profile has.
-#include "tests/unit/daemon/pipeline/hook_desk_fixture.h"
+#include "tests/unit/daemon/pipeline/job_admission_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using D = HookDecision;
 
-TEST_F(HookDeskTest, TheEndOfOneNodeIsNotTheEndOfTheRun) {
+TEST_F(JobAdmissionTest, TheEndOfOneNodeIsNotTheEndOfTheRun) {
   UsePolicy("every: 1");
   Connect("a");
   Connect("b");
@@ -20,26 +20,26 @@ TEST_F(HookDeskTest, TheEndOfOneNodeIsNotTheEndOfTheRun) {
   EXPECT_EQ(store_->Profiles({})->size(), 1u);
   for (const char* node : {"b", "c"}) End(JobOn(node, "5", "a,b"));
   ASSERT_TRUE(store_->Flush().ok());
-  clock_.Pass(HookDesk::kSameRunNs + 1);
+  clock_.Pass(JobAdmission::kSameRunNs + 1);
   EXPECT_NE(Begin(JobOn("b", "5", "a,b")), first);  // every node that had begun has ended
 }
 
-TEST_F(HookDeskTest, ANodeThatBeginsLongAfterItsEndBeginsAnotherRun) {
+TEST_F(JobAdmissionTest, ANodeThatBeginsLongAfterItsEndBeginsAnotherRun) {
   UsePolicy("every: 1");
   Connect("a");
   const HookAnswer first = Begin(JobOn("a", "5", "a,b"));
   Begin(JobOn("b", "5", "a,b"));  // it dies, and its epilog never comes
   End(JobOn("a", "5", "a,b"));
   ASSERT_TRUE(store_->Flush().ok());
-  clock_.Pass(HookDesk::kSameRunNs);
+  clock_.Pass(JobAdmission::kSameRunNs);
   EXPECT_EQ(Begin(JobOn("a", "5", "a,b")), first);
   End(JobOn("a", "5", "a,b"));
   ASSERT_TRUE(store_->Flush().ok());
-  clock_.Pass(HookDesk::kSameRunNs + 1);
+  clock_.Pass(JobAdmission::kSameRunNs + 1);
   EXPECT_NE(Begin(JobOn("a", "5", "a,b")), first);
 }
 
-TEST_F(HookDeskTest, WhereRestartsAreCountedALateNodeIsOfTheSameRun) {
+TEST_F(JobAdmissionTest, WhereRestartsAreCountedALateNodeIsOfTheSameRun) {
   UsePolicy("every: 1");
   Connect("a");
   HookJob job = JobOn("a", "5", "a,b");
@@ -47,26 +47,26 @@ TEST_F(HookDeskTest, WhereRestartsAreCountedALateNodeIsOfTheSameRun) {
   const HookAnswer first = Begin(job);
   End(job);
   ASSERT_TRUE(store_->Flush().ok());
-  clock_.Pass(HookDesk::kSameCountedRunNs);
+  clock_.Pass(JobAdmission::kSameCountedRunNs);
   job.node = "b";
   EXPECT_EQ(Begin(job), first);
   End(job);
   ASSERT_TRUE(store_->Flush().ok());
-  clock_.Pass(HookDesk::kSameCountedRunNs + 1);
+  clock_.Pass(JobAdmission::kSameCountedRunNs + 1);
   EXPECT_NE(Begin(job), first);  // it began numbering anew
 }
 
-TEST_F(HookDeskTest, ARunWhoseEndNeverCameIsOverSomeDay) {
+TEST_F(JobAdmissionTest, ARunWhoseEndNeverCameIsOverSomeDay) {
   UsePolicy("every: 1");
   Connect("a");
   const HookAnswer first = Begin(JobOn("a", "5"));
-  clock_.Pass(HookDesk::kLongestRunNs);
+  clock_.Pass(JobAdmission::kLongestRunNs);
   EXPECT_EQ(Begin(JobOn("a", "5")), first);
   clock_.Pass(1);
   EXPECT_NE(Begin(JobOn("a", "5")), first);
 }
 
-TEST_F(HookDeskTest, ARestartKnowsWhichNodesHaveEnded) {
+TEST_F(JobAdmissionTest, ARestartKnowsWhichNodesHaveEnded) {
   UsePolicy("every: 1");
   Connect("a");
   Connect("b");
@@ -90,7 +90,7 @@ TEST_F(HookDeskTest, ARestartKnowsWhichNodesHaveEnded) {
 }
 
 // Without stopping what the next run has begun there.
-TEST_F(HookDeskTest, AnEpilogOfTheRunBeforeDoesNotEndTheNextOne) {
+TEST_F(JobAdmissionTest, AnEpilogOfTheRunBeforeDoesNotEndTheNextOne) {
   UsePolicy("every: 1");
   Connect("b");
   Connect("a");
@@ -107,7 +107,7 @@ TEST_F(HookDeskTest, AnEpilogOfTheRunBeforeDoesNotEndTheNextOne) {
 }
 
 // As Slurm 22.05 does when a job is requeued.
-TEST_F(HookDeskTest, AnEpilogWithTheNumberOfTheNextRunEndsThisOne) {
+TEST_F(JobAdmissionTest, AnEpilogWithTheNumberOfTheNextRunEndsThisOne) {
   UsePolicy("every: 1");
   Connect("a");
   HookJob job = Job("5");
@@ -123,7 +123,7 @@ TEST_F(HookDeskTest, AnEpilogWithTheNumberOfTheNextRunEndsThisOne) {
   EXPECT_EQ(End(job).decision, D::kNone);
 }
 
-TEST_F(HookDeskTest, NodesAddThemselvesAndAreNamed) {
+TEST_F(JobAdmissionTest, NodesAddThemselvesAndAreNamed) {
   UsePolicy("every: 1");
   Connect("n1");
   Connect("n2");
@@ -160,7 +160,7 @@ TEST_F(HookDeskTest, NodesAddThemselvesAndAreNamed) {
 }
 
 // Else the node that calls first would decide for all others; where no node of the job has an agent there is nothing to wait for.
-TEST_F(HookDeskTest, ANodeWhoseAgentIsAwayBeginsForTheOthers) {
+TEST_F(JobAdmissionTest, ANodeWhoseAgentIsAwayBeginsForTheOthers) {
   UsePolicy("every: 1");
   Connect("n2");
   const auto call = [&](const std::string& node, const std::string& id, const std::string& nodes) {
@@ -177,7 +177,7 @@ TEST_F(HookDeskTest, ANodeWhoseAgentIsAwayBeginsForTheOthers) {
   EXPECT_EQ(Status(begun.profile_id).nodes[0].phase, NodeProgress::Phase::kDisconnected);
 }
 
-TEST_F(HookDeskTest, ANodeSpeaksForItsOwnJobsOnly) {
+TEST_F(JobAdmissionTest, ANodeSpeaksForItsOwnJobsOnly) {
   UsePolicy("every: 1");
   Connect("n1");
   Connect("n2");
@@ -207,4 +207,4 @@ TEST_F(HookDeskTest, ANodeSpeaksForItsOwnJobsOnly) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -1,24 +1,24 @@
 // What the store commits only after the hook has given up waiting.
-#include "absl/synchronization/mutex.h"
-#include "tests/unit/daemon/pipeline/hook_desk_fixture.h"
+#include "core/base/mutex.h"
+#include "tests/unit/daemon/pipeline/job_admission_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using D = HookDecision;
 
 // A store whose commits take longer than anybody waits for them, while the test wants that.
-class SlowStoreTest : public HookDeskTest {
+class SlowStoreTest : public JobAdmissionTest {
  protected:
   void SetUp() override {
-    HookDeskTest::SetUp();
+    JobAdmissionTest::SetUp();
     pipeline_.reset();
     store_.reset();
     StoreOptions options;
     options.directory = folder_ + "/store";
     options.most_wait = absl::Milliseconds(20);
     options.on_commit = [this](double) {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       stuck_ = !fast_;
       mutex_.Await(absl::Condition(&fast_));
     };
@@ -27,25 +27,25 @@ class SlowStoreTest : public HookDeskTest {
   }
   void TearDown() override {
     Slow(false);
-    HookDeskTest::TearDown();
+    JobAdmissionTest::TearDown();
     store_.reset();  // before what its commits wait for
   }
   void Slow(bool slow) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     fast_ = !slow;
   }
   // Until something is committed and its commit does not end.
   void AwaitStuck() {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&stuck_), absl::Seconds(20)));
   }
   // By its user, whatever its number.
   static HookJob Asked(HookJob job) {
-    job.wish = HookWish::kOptIn;
+    job.preference = HookPreference::kOptIn;
     return job;
   }
   // A call that gives up.
-  void BeginInVain(const HookJob& job) {
+  void BeginBackoff(const HookJob& job) {
     EXPECT_EQ(pipeline_->hooks().Begin(kRootCaller, job).status().code(),
               absl::StatusCode::kDeadlineExceeded);
   }
@@ -56,7 +56,7 @@ class SlowStoreTest : public HookDeskTest {
     }
   }
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   bool fast_ ABSL_GUARDED_BY(mutex_) = true;
   bool stuck_ ABSL_GUARDED_BY(mutex_) = false;
 };
@@ -64,11 +64,11 @@ class SlowStoreTest : public HookDeskTest {
 TEST_F(SlowStoreTest, AProfileThatIsStoredTooLateIsTakenUp) {
   Connect("a");
   Slow(true);
-  BeginInVain(Job("1"));
+  BeginBackoff(Job("1"));
   AwaitStuck();
-  BeginInVain(Job("2"));  // every 2nd, and not stored yet
+  BeginBackoff(Job("2"));  // every 2nd, and not stored yet
   HookJob asked = Asked(Job("3"));
-  BeginInVain(asked);
+  BeginBackoff(asked);
   pipeline_->Tick();
   EXPECT_TRUE(store_->Profiles({})->empty());
   Catch();
@@ -94,12 +94,12 @@ TEST_F(SlowStoreTest, TheQuotaOfTheDayCountsWhatIsOnItsWayToo) {
   UsePolicy("{every: 1000, quota: {active: 100, per_day: 1}}");
   Connect("a");
   Slow(true);
-  BeginInVain(Job("1"));
+  BeginBackoff(Job("1"));
   AwaitStuck();
   HookJob asked = Asked(Job("2"));
-  BeginInVain(asked);
+  BeginBackoff(asked);
   HookJob later = Asked(Job("3"));
-  BeginInVain(later);
+  BeginBackoff(later);
   Catch();
   EXPECT_EQ((*store_->HookJobOf(asked))->answer.decision, D::kProfile);
   EXPECT_EQ((*store_->HookJobOf(later))->answer.decision, D::kQuota);
@@ -110,10 +110,10 @@ TEST_F(SlowStoreTest, ItsJobMayEndMeanwhile) {
   Connect("b");
   Connect("a");
   Slow(true);
-  BeginInVain(Job("9"));  // is being committed: what comes now waits behind it
+  BeginBackoff(Job("9"));  // is being committed: what comes now waits behind it
   AwaitStuck();
   HookJob asked = Asked(JobOn("a", "1", "a,b"));
-  BeginInVain(asked);
+  BeginBackoff(asked);
   End(JobOn("a", "1", "a,b"));
   EXPECT_EQ(Calls(HookResult::kEnded), 1u);
   Catch();
@@ -131,7 +131,7 @@ TEST_F(SlowStoreTest, AnEndThatComesBeforeTheClockworkEndsTheProfile) {
   Connect("a");
   Slow(true);
   HookJob asked = Asked(Job("1"));
-  BeginInVain(asked);
+  BeginBackoff(asked);
   Catch();
   EXPECT_EQ(End(asked).decision, D::kProfile);
   EXPECT_EQ(link_->stops.size(), 1u);
@@ -143,7 +143,7 @@ TEST_F(SlowStoreTest, NodesThatCallMeanwhileJoin) {
   Connect("a");
   Connect("b");
   Slow(true);
-  BeginInVain(Job("9"));
+  BeginBackoff(Job("9"));
   AwaitStuck();
   HookJob asked = Asked(Job("1", "a,b,c"));
   const auto call = [&](const std::string& node, uint32_t uid) {
@@ -172,12 +172,12 @@ TEST_F(SlowStoreTest, AProfileTakesOnePlace) {
   Connect("a");
   Slow(true);
   HookJob asked = Asked(Job("1"));
-  BeginInVain(asked);
+  BeginBackoff(asked);
   Catch();
   Slow(true);
   for (const char* job : {"2", "3"}) {
     asked.job = job;
-    BeginInVain(asked);
+    BeginBackoff(asked);
   }
   Catch();
   EXPECT_EQ((*store_->HookJobOf(asked))->answer.decision, D::kQuota);
@@ -189,11 +189,11 @@ TEST_F(SlowStoreTest, AProfileTakesOnePlace) {
 TEST_F(SlowStoreTest, WhatWasOvertakenLeavesNothingBehind) {
   Connect("a");
   Slow(true);
-  BeginInVain(Job("1"));
+  BeginBackoff(Job("1"));
   AwaitStuck();
-  BeginInVain(Job("2"));
-  BeginInVain(Job("2"));
-  BeginInVain(Job("4"));
+  BeginBackoff(Job("2"));
+  BeginBackoff(Job("2"));
+  BeginBackoff(Job("4"));
   Catch();
   pipeline_->Tick();
   EXPECT_EQ(store_->HookJobs(std::nullopt, 10)->size(), 2u);
@@ -203,4 +203,4 @@ TEST_F(SlowStoreTest, WhatWasOvertakenLeavesNothingBehind) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

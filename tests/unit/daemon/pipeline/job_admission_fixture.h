@@ -1,6 +1,6 @@
 // The scheduler hook through the spine and a real store.
-#ifndef TESTS_UNIT_DAEMON_PIPELINE_HOOK_DESK_FIXTURE_H_
-#define TESTS_UNIT_DAEMON_PIPELINE_HOOK_DESK_FIXTURE_H_
+#ifndef TESTS_UNIT_DAEMON_PIPELINE_JOB_ADMISSION_FIXTURE_H_
+#define TESTS_UNIT_DAEMON_PIPELINE_JOB_ADMISSION_FIXTURE_H_
 
 #include <gtest/gtest.h>
 
@@ -9,15 +9,15 @@
 #include <string>
 #include <utility>
 
-#include "daemon/pipeline/hook_desk.h"
+#include "daemon/pipeline/job_admission.h"
 #include "daemon/policy/policy_source.h"
 #include "tests/unit/daemon/pipeline/pipeline_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 inline const HookCaller kRootCaller{};
 
-class HookDeskTest : public PipelineFixture {
+class JobAdmissionTest : public PipelineFixture {
  protected:
   void SetUp() override {
     path_ = folder_ + "/policy.yaml";
@@ -93,6 +93,6 @@ class HookDeskTest : public PipelineFixture {
   std::unique_ptr<PolicySource> policy_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // TESTS_UNIT_DAEMON_PIPELINE_HOOK_DESK_FIXTURE_H_

@@ -4,15 +4,15 @@
 #include <set>
 #include <thread>
 
-#include "tests/unit/daemon/pipeline/hook_desk_fixture.h"
+#include "tests/unit/daemon/pipeline/job_admission_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using ::testing::HasSubstr;
 using D = HookDecision;
 
-TEST_F(HookDeskTest, EveryThirdJobIsProfiled) {
+TEST_F(JobAdmissionTest, EveryThirdJobIsProfiled) {
   Connect("a");
   std::set<std::string> profiles;
   for (int i = 1; i <= 30; ++i) {
@@ -24,7 +24,7 @@ TEST_F(HookDeskTest, EveryThirdJobIsProfiled) {
   EXPECT_EQ(pipeline_->hooks().figures().jobs[static_cast<size_t>(D::kProfile)], 10u);
 }
 
-TEST_F(HookDeskTest, TheProfileBelongsToTheJobsUser) {
+TEST_F(JobAdmissionTest, TheProfileBelongsToTheJobsUser) {
   UsePolicy("every: 1");
   Connect("a");
   const std::string id = Begin(Job("4711")).profile_id;
@@ -39,7 +39,7 @@ TEST_F(HookDeskTest, TheProfileBelongsToTheJobsUser) {
   EXPECT_TRUE(pipeline_->Cancel({1000, "alice", false}, id).ok());
 }
 
-TEST_F(HookDeskTest, AHundredNodesAreOneJobAndOneProfile) {
+TEST_F(JobAdmissionTest, AHundredNodesAreOneJobAndOneProfile) {
   UsePolicy("every: 1");
   Connect("a");
   std::vector<std::thread> nodes;
@@ -60,7 +60,7 @@ TEST_F(HookDeskTest, AHundredNodesAreOneJobAndOneProfile) {
   EXPECT_EQ(Calls(HookResult::kRepeated), 99u);
 }
 
-TEST_F(HookDeskTest, CountingSurvivesARestart) {
+TEST_F(JobAdmissionTest, CountingSurvivesARestart) {
   Connect("a");
   for (const char* job : {"1", "2"}) EXPECT_EQ(Begin(Job(job)).decision, D::kNotChosen);
   Restart();
@@ -73,7 +73,7 @@ TEST_F(HookDeskTest, CountingSurvivesARestart) {
   EXPECT_FALSE(IsFinal(Status(third.profile_id).state));  // it goes on
 }
 
-TEST_F(HookDeskTest, ARestartedJobIsAnotherRun) {
+TEST_F(JobAdmissionTest, ARestartedJobIsAnotherRun) {
   UsePolicy("every: 1");
   Connect("a");
   HookJob job = Job("5");
@@ -85,13 +85,13 @@ TEST_F(HookDeskTest, ARestartedJobIsAnotherRun) {
   const std::string before = Begin(job).profile_id;
   End(job);
   ASSERT_TRUE(store_->Flush().ok());  // the end is written when convenient
-  clock_.Pass(HookDesk::kSameRunNs);
+  clock_.Pass(JobAdmission::kSameRunNs);
   EXPECT_EQ(Begin(job).profile_id, before);
   clock_.Pass(1);
   EXPECT_NE(Begin(job).profile_id, before);
 }
 
-TEST_F(HookDeskTest, TheQuotaOfTheDayBeginsAnewAtMidnight) {
+TEST_F(JobAdmissionTest, TheQuotaOfTheDayBeginsAnewAtMidnight) {
   UsePolicy("{every: 1, quota: {active: 100, per_day: 2}}");
   Connect("a");
   EXPECT_EQ(Begin(Job("1")).decision, D::kProfile);
@@ -104,7 +104,7 @@ TEST_F(HookDeskTest, TheQuotaOfTheDayBeginsAnewAtMidnight) {
   EXPECT_EQ(Begin(Job("4")).decision, D::kProfile);
 }
 
-TEST_F(HookDeskTest, OnlySoManyAtATime) {
+TEST_F(JobAdmissionTest, OnlySoManyAtATime) {
   UsePolicy("{every: 1, quota: {active: 1}}");
   const uint64_t agent = Connect("a");
   const std::string id = Begin(Job("1")).profile_id;
@@ -115,7 +115,7 @@ TEST_F(HookDeskTest, OnlySoManyAtATime) {
   EXPECT_EQ(Begin(Job("3")).decision, D::kProfile);
 }
 
-TEST_F(HookDeskTest, AJobThatEndsUnseenDoesNotCountForTheDay) {
+TEST_F(JobAdmissionTest, AJobThatEndsUnseenDoesNotCountForTheDay) {
   UsePolicy("{every: 1, quota: {active: 100, per_day: 1}}");
   const uint64_t agent = Connect("a");
   const HookJob job = Job("1");
@@ -123,16 +123,16 @@ TEST_F(HookDeskTest, AJobThatEndsUnseenDoesNotCountForTheDay) {
   EXPECT_EQ(End(job).profile_id, id);
   ASSERT_EQ(link_->stops.size(), 1u);
   EXPECT_EQ(link_->stops[0].profile_id, id);
-  perfd::SessionUpdate update;
+  perfd::daemon::SessionUpdate update;
   update.profile_id = id;
   update.phase = NodeProgress::Phase::kFinished;
-  pipeline_->News(agent, update);
+  pipeline_->OnSessionUpdate(agent, update);
   EXPECT_EQ(Over(id), ProfileState::kFailed);
   EXPECT_THAT(Status(id).notices.back().text, HasSubstr("ended before a process of it was seen"));
   EXPECT_EQ(Begin(Job("2")).decision, D::kProfile);
 }
 
-TEST_F(HookDeskTest, NodesWithoutAnAgentAreSaid) {
+TEST_F(JobAdmissionTest, NodesWithoutAnAgentAreSaid) {
   UsePolicy("every: 1");
   Connect("n1");
   Connect("n2.site");
@@ -149,7 +149,7 @@ TEST_F(HookDeskTest, NodesWithoutAnAgentAreSaid) {
   EXPECT_THAT(nowhere.reason, HasSubstr("no agent is connected on m1, m2"));
 }
 
-TEST_F(HookDeskTest, WhatCannotBePlannedLeavesItsPlace) {
+TEST_F(JobAdmissionTest, WhatCannotBePlannedLeavesItsPlace) {
   UsePolicy("{every: 1, quota: {active: 1000}}");
   const HookAnswer none = Begin(Job("1", ""));
   EXPECT_EQ(none.decision, D::kUnavailable);
@@ -162,7 +162,7 @@ TEST_F(HookDeskTest, WhatCannotBePlannedLeavesItsPlace) {
   EXPECT_EQ(Begin(Job("2")).decision, D::kUnavailable);
 }
 
-TEST_F(HookDeskTest, WithoutAPolicyNothingIsDecided) {
+TEST_F(JobAdmissionTest, WithoutAPolicyNothingIsDecided) {
   pipeline_.reset();
   pipeline_ = std::make_unique<Pipeline>(*store_, clock_, PipelineOptions());
   const HookAnswer answer = Begin(Job("1"));
@@ -172,7 +172,7 @@ TEST_F(HookDeskTest, WithoutAPolicyNothingIsDecided) {
   EXPECT_EQ(Calls(HookResult::kNoPolicy), 1u);
 }
 
-TEST_F(HookDeskTest, AFileThatWasNeverTakenIsNoPolicyEither) {
+TEST_F(JobAdmissionTest, AFileThatWasNeverTakenIsNoPolicyEither) {
   Begin(Job("1"));
   pipeline_.reset();
   std::ofstream(path_) << "evry: 3";
@@ -193,7 +193,7 @@ TEST_F(HookDeskTest, AFileThatWasNeverTakenIsNoPolicyEither) {
   EXPECT_EQ(pipeline_->Figures().policy_read, true);
 }
 
-TEST_F(HookDeskTest, AnEpilogWithoutAPrologIsAllRight) {
+TEST_F(JobAdmissionTest, AnEpilogWithoutAPrologIsAllRight) {
   EXPECT_EQ(End(Job("1")).decision, D::kNone);
   EXPECT_EQ(Calls(HookResult::kUnknown), 1u);
   Connect("a");
@@ -203,7 +203,7 @@ TEST_F(HookDeskTest, AnEpilogWithoutAPrologIsAllRight) {
   EXPECT_EQ(Calls(HookResult::kEnded), 2u);
 }
 
-TEST_F(HookDeskTest, ElementsOfAnArrayAreJobsOfTheirOwn) {
+TEST_F(JobAdmissionTest, ElementsOfAnArrayAreJobsOfTheirOwn) {
   UsePolicy("every: 2");
   Connect("a");
   EXPECT_EQ(Begin(Job("7[1].server")).decision, D::kNotChosen);
@@ -212,11 +212,11 @@ TEST_F(HookDeskTest, ElementsOfAnArrayAreJobsOfTheirOwn) {
   EXPECT_EQ(Status(second.profile_id).spec.target.slurm_job, JobNumber("7[2]"));
 }
 
-TEST_F(HookDeskTest, APresetThatIsNoneIsNoWayOut) {
+TEST_F(JobAdmissionTest, APresetThatIsNoneIsNoWayOut) {
   UsePolicy("{every: 1000, users: {opt_out: false}}");
   Connect("a");
   HookJob job = Job("1");
-  job.wish = HookWish::kOptIn;
+  job.preference = HookPreference::kOptIn;
   job.preset = "nonsense";
   const HookAnswer answer = Begin(job);
   ASSERT_EQ(answer.decision, D::kProfile);
@@ -224,7 +224,7 @@ TEST_F(HookDeskTest, APresetThatIsNoneIsNoWayOut) {
               HasSubstr("'nonsense', which is none of default: 'default' is taken"));
 }
 
-TEST_F(HookDeskTest, WrongHostListsAreRefusedOrSaid) {
+TEST_F(JobAdmissionTest, WrongHostListsAreRefusedOrSaid) {
   UsePolicy("every: 1");
   Connect("a");
   EXPECT_EQ(Begin(Job("1", "n[1-")).decision, D::kUnavailable);
@@ -232,7 +232,7 @@ TEST_F(HookDeskTest, WrongHostListsAreRefusedOrSaid) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(HookDeskTest, APolicyThatIsReadAnewHoldsForTheNextJob) {
+TEST_F(JobAdmissionTest, APolicyThatIsReadAnewHoldsForTheNextJob) {
   Connect("a");
   EXPECT_EQ(Begin(Job("1")).decision, D::kNotChosen);
   std::ofstream(path_) << "every: 1";
@@ -245,7 +245,7 @@ TEST_F(HookDeskTest, APolicyThatIsReadAnewHoldsForTheNextJob) {
   EXPECT_EQ(pipeline_->Figures().policy_read, false);
 }
 
-TEST_F(HookDeskTest, TheListShowsWhatOneMaySee) {
+TEST_F(JobAdmissionTest, TheListShowsWhatOneMaySee) {
   Connect("a");
   Begin(Job("1"));
   HookJob other = Job("2");
@@ -264,4 +264,4 @@ TEST_F(HookDeskTest, TheListShowsWhatOneMaySee) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -2,7 +2,7 @@
 #include "core/analysis/lease_windows.h"
 #include "tests/unit/daemon/pipeline/pipeline_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr int64_t kUs = 1000;
@@ -109,7 +109,7 @@ TEST_F(PipelineLeasesTest, PausesOfWindowsBecomeAChargeAndCountOnce) {
                          .notices = {},
                          .last_sequence = 0,
                          .first_sample = true};
-    pipeline_->News(node.connection, update);
+    pipeline_->OnSessionUpdate(node.connection, update);
     IncomingWindow first = Window(id, name, 1);
     CodeLocation location;
     location.category = Category::kLoop;
@@ -166,4 +166,4 @@ TEST_F(PipelineLeasesTest, PausesOfWindowsBecomeAChargeAndCountOnce) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -1,9 +1,10 @@
 // Measurements by variants and the audit log on their way through the daemon.
 #include <gtest/gtest.h>
 
+#include "core/base/mutex.h"
 #include "tests/unit/daemon/pipeline/pipeline_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 const Requester kOwner{1000, "user", false};
@@ -69,7 +70,7 @@ TEST_F(MeasuredTest, StopsAreToldOnceAndPausesForShadowsAreNone) {
   ASSERT_TRUE(Take(agent, stopped).ok());
   ASSERT_TRUE(Take(agent, stopped).ok());  // sent again
   pipeline_->Stop();
-  absl::MutexLock lock(&stops_mutex_);
+  MutexLock lock(&stops_mutex_);
   EXPECT_EQ(stops_, std::vector<double>{0.002});
 }
 
@@ -98,4 +99,4 @@ TEST_F(MeasuredTest, TheLogHasWhatHappenedAfterTheEnd) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -6,7 +6,7 @@
 #include "absl/time/clock.h"
 #include "tests/unit/daemon/pipeline/pipeline_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 class PhasesTest : public PipelineFixture {
@@ -71,4 +71,4 @@ TEST_F(PhasesTest, TheNextPhaseIsOrderedAndTheLastOneGivenUp) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

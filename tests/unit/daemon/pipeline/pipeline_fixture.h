@@ -10,12 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "core/base/mutex.h"
+#include "core/base/notification.h"
 #include "core/wire/wire.h"
 #include "daemon/pipeline/pipeline.h"
 #include "tests/unit/daemon/store/store_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class HandClock final : public Clock {
  public:
@@ -61,7 +62,7 @@ class PipelineFixture : public StoreFixture {
     store_ = *SqliteStore::Open(std::move(options));
     PipelineOptions pipeline_options;
     pipeline_options.on_stop = [this](double seconds) {
-      absl::MutexLock lock(&stops_mutex_);
+      MutexLock lock(&stops_mutex_);
       stops_.push_back(seconds);
     };
     pipeline_options.retention.keep_ns = 24 * 3600 * kNsPerSecond;
@@ -102,9 +103,9 @@ class PipelineFixture : public StoreFixture {
   }
 
   absl::Status Take(uint64_t connection, IncomingWindow window) {
-    absl::Notification answered;
+    Notification answered;
     absl::Status answer;
-    pipeline_->TakeWindow(connection, std::move(window), [&](const absl::Status& status) {
+    pipeline_->AcceptWindow(connection, std::move(window), [&](const absl::Status& status) {
       answer = status;
       answered.Notify();
     });
@@ -118,16 +119,16 @@ class PipelineFixture : public StoreFixture {
     update.phase = NodeProgress::Phase::kFinished;
     update.ranks = 1;
     update.last_sequence = last_sequence;
-    pipeline_->News(connection, update);
+    pipeline_->OnSessionUpdate(connection, update);
   }
 
   HandClock clock_;
   std::shared_ptr<NotingLink> link_;  // of the agent that connected last
-  absl::Mutex stops_mutex_;
+  Mutex stops_mutex_;
   std::vector<double> stops_;  // what on_stop was told
   std::unique_ptr<Pipeline> pipeline_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // TESTS_UNIT_DAEMON_PIPELINE_PIPELINE_FIXTURE_H_

@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "tests/unit/daemon/pipeline/pipeline_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using testing::HasSubstr;
@@ -26,7 +26,7 @@ TEST_F(PipelineTest, StopWaitsForWhatIsInTheCommitQueue) {
   const std::string id = Submit();
   std::atomic<int> answered{0};
   for (uint64_t i = 1; i <= 50; ++i) {
-    pipeline_->TakeWindow(agent, Window(id, "a", i), [&](const absl::Status& status) {
+    pipeline_->AcceptWindow(agent, Window(id, "a", i), [&](const absl::Status& status) {
       if (status.ok()) ++answered;
     });
   }
@@ -152,7 +152,7 @@ TEST_F(PipelineTest, NewsOfAnUnknownProfileIsAnsweredWithStop) {
   SessionUpdate update;
   update.profile_id = "p-000077";
   update.phase = NodeProgress::Phase::kSampling;
-  pipeline_->News(agent, update);
+  pipeline_->OnSessionUpdate(agent, update);
   ASSERT_EQ(link_->stops.size(), 1u);
   EXPECT_EQ(link_->stops[0].profile_id, "p-000077");
 }
@@ -171,7 +171,7 @@ class RetentionTest : public PipelineFixture {
     return id;
   }
   // One run of the chores.
-  bool KeptAfterChores(const std::string& id) {
+  bool KeptAfterMaintenance(const std::string& id) {
     pipeline_->Tick();
     pipeline_->Stop();  // waits for the chores
     return store_->Profile(id).ok();
@@ -185,7 +185,7 @@ TEST_F(RetentionTest, AStepOfTheClockDeletesNothing) {
   const std::string id = Finished();
   clock_.Pass(2 * kHour);
   clock_.unix_ns += 100'000 * kHour;
-  EXPECT_TRUE(KeptAfterChores(id));
+  EXPECT_TRUE(KeptAfterMaintenance(id));
 }
 
 TEST_F(RetentionTest, NothingIsDeletedSoonAfterTheStart) {
@@ -194,7 +194,7 @@ TEST_F(RetentionTest, NothingIsDeletedSoonAfterTheStart) {
   clock_.unix_ns += 100'000 * kHour;  // wrong at the start
   Begin();
   clock_.Pass(kHour - 1);
-  EXPECT_TRUE(KeptAfterChores(id));
+  EXPECT_TRUE(KeptAfterMaintenance(id));
 }
 
 TEST_F(RetentionTest, WhatIsOldGoes) {
@@ -203,7 +203,7 @@ TEST_F(RetentionTest, WhatIsOldGoes) {
   clock_.unix_ns += 100'000 * kHour;
   Begin();
   clock_.Pass(kHour);
-  EXPECT_FALSE(KeptAfterChores(id));
+  EXPECT_FALSE(KeptAfterMaintenance(id));
 }
 
 TEST_F(RetentionTest, ALongerRetentionHoldsFromTheNextChoresOn) {
@@ -213,7 +213,7 @@ TEST_F(RetentionTest, ALongerRetentionHoldsFromTheNextChoresOn) {
   Begin();
   clock_.Pass(kHour);
   pipeline_->SetRetention({.keep_ns = 0, .max_bytes = 0});
-  EXPECT_TRUE(KeptAfterChores(id));
+  EXPECT_TRUE(KeptAfterMaintenance(id));
 }
 
 TEST_F(RetentionTest, TurnsOfTheClockworkAreCounted) {
@@ -229,8 +229,8 @@ TEST_F(RetentionTest, WhatHasJustEndedIsNewWhateverTheClockSaid) {
   clock_.unix_ns = kHour;  // 1970
   const std::string id = Finished();
   clock_.unix_ns = right;
-  EXPECT_TRUE(KeptAfterChores(id));
+  EXPECT_TRUE(KeptAfterMaintenance(id));
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "tests/unit/daemon/pipeline/pipeline_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using testing::ElementsAre;
@@ -121,4 +121,4 @@ TEST_F(RecentProfilesTest, WhatRunsTakesThePlaceOfTheOldest) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

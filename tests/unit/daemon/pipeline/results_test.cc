@@ -4,7 +4,7 @@
 
 #include "tests/unit/daemon/pipeline/pipeline_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 class ResultsTest : public PipelineFixture {
@@ -47,9 +47,9 @@ TEST_F(ResultsTest, TheSweepForgetsWhatNobodyWants) {
   ASSERT_TRUE(results_->Top(kept, 1).ok());
   ASSERT_TRUE(results_->Top(gone, 1).ok());
   EXPECT_EQ(results_->size(), 2u);
-  results_->KeepOnly([&](const std::string& id) { return id == kept; });
+  results_->RetainOnly([&](const std::string& id) { return id == kept; });
   EXPECT_EQ(results_->size(), 1u);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

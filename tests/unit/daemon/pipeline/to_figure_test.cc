@@ -7,7 +7,7 @@
 
 #include "tests/unit/daemon/pipeline/pipeline_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 ReportRow Row(const std::string& id, double share) {
@@ -177,4 +177,4 @@ TEST_F(FiguresTest, AgentsAreCountedByVersionUpToABound) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

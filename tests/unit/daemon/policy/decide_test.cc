@@ -8,7 +8,7 @@
 
 #include "core/spec/policy.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using ::testing::ElementsAre;
@@ -21,13 +21,13 @@ Policy Read(const std::string& text) {
   return policy.value_or(Policy());
 }
 
-HookJob Job(HookWish wish = HookWish::kNone, const std::string& preset = "") {
+HookJob Job(HookPreference preference = HookPreference::kNone, const std::string& preset = "") {
   HookJob job;
   job.job = "1";
   job.user = "alice";
   job.partition = "batch";
   job.account = "physics";
-  job.wish = wish;
+  job.preference = preference;
   job.preset = preset;
   return job;
 }
@@ -77,13 +77,13 @@ TEST(DecideTest, TheReasonIsSaid) {
 
 TEST(DecideTest, UsersMayAskAndRefuse) {
   const Policy policy = Read("{every: 1000, presets: {deep: {}}}");
-  const PolicyChoice asked = Decide(policy, Job(HookWish::kOptIn, "deep"), {});
+  const PolicyChoice asked = Decide(policy, Job(HookPreference::kOptIn, "deep"), {});
   EXPECT_EQ(asked.answer.decision, D::kProfile);
   EXPECT_EQ(asked.answer.reason, "asked for by its user");
   EXPECT_EQ(asked.preset, "deep");
   EXPECT_EQ(asked.number, 0);  // not one of those of which every 1000th is
-  EXPECT_EQ(Decide(policy, Job(HookWish::kOptIn), {}).preset, "default");
-  const PolicyChoice refused = Decide(Read("every: 1"), Job(HookWish::kOptOut), {});
+  EXPECT_EQ(Decide(policy, Job(HookPreference::kOptIn), {}).preset, "default");
+  const PolicyChoice refused = Decide(Read("every: 1"), Job(HookPreference::kOptOut), {});
   EXPECT_EQ(refused.answer.decision, D::kOptedOut);
   EXPECT_EQ(refused.number, 0);
 }
@@ -97,7 +97,7 @@ presets: {deep: {}}
 rules:
   - {match: {partition: [gpu]}, preset: deep}
 )");
-  const PolicyChoice unknown = Decide(policy, Job(HookWish::kOptIn, "depe"), {});
+  const PolicyChoice unknown = Decide(policy, Job(HookPreference::kOptIn, "depe"), {});
   EXPECT_EQ(unknown.answer.decision, D::kProfile);
   EXPECT_EQ(unknown.preset, "default");
   EXPECT_EQ(unknown.number, 0);
@@ -105,7 +105,7 @@ rules:
       unknown.answer.reason,
       "asked for by its user with preset 'depe', which is none of deep, default: 'default' is "
       "taken");
-  HookJob job = Job(HookWish::kOptIn, std::string(300, 'x'));
+  HookJob job = Job(HookPreference::kOptIn, std::string(300, 'x'));
   job.partition = "gpu";
   const PolicyChoice ruled = Decide(policy, job, {});
   EXPECT_EQ(ruled.preset, "deep");
@@ -119,9 +119,10 @@ rules:
 
 TEST(DecideTest, WhereUsersMayNotAskTheirWishDoesNotCount) {
   const Policy policy = Read("{every: 2, users: {opt_in: false, opt_out: false}}");
-  EXPECT_EQ(DecisionOf(policy, Job(HookWish::kOptIn)), D::kNotChosen);
-  EXPECT_EQ(DecisionOf(policy, Job(HookWish::kOptOut), {.counted = 1, .active = 0, .today = 0}),
-            D::kProfile);
+  EXPECT_EQ(DecisionOf(policy, Job(HookPreference::kOptIn)), D::kNotChosen);
+  EXPECT_EQ(
+      DecisionOf(policy, Job(HookPreference::kOptOut), {.counted = 1, .active = 0, .today = 0}),
+      D::kProfile);
 }
 
 TEST(DecideTest, TheFirstRuleThatMatchesCounts) {
@@ -141,7 +142,7 @@ rules:
   job.account = "chemistry";
   EXPECT_EQ(DecisionOf(policy, job), D::kNever);
   job.partition = "debug";
-  job.wish = HookWish::kOptIn;  // the site has the last word
+  job.preference = HookPreference::kOptIn;  // the site has the last word
   const PolicyChoice debug = Decide(policy, job, {});
   EXPECT_EQ(debug.answer.decision, D::kNever);
   EXPECT_EQ(debug.answer.reason, "never by policy, rule 1 for partition debug");
@@ -184,8 +185,9 @@ TEST(DecideTest, TheQuotaComesLast) {
   const PolicyChoice today = Decide(policy, Job(), {.counted = 4, .active = 0, .today = 10});
   EXPECT_EQ(today.answer.decision, D::kQuota);
   EXPECT_THAT(today.answer.reason, HasSubstr("10 may be"));
-  EXPECT_EQ(DecisionOf(policy, Job(HookWish::kOptIn), {.counted = 0, .active = 2, .today = 0}),
-            D::kQuota);
+  EXPECT_EQ(
+      DecisionOf(policy, Job(HookPreference::kOptIn), {.counted = 0, .active = 2, .today = 0}),
+      D::kQuota);
   EXPECT_EQ(DecisionOf(Read("{every: 1, quota: {active: 0}}"), Job()), D::kQuota);
   EXPECT_EQ(DecisionOf(Read("{every: 2, quota: {active: 0}}"), Job()), D::kNotChosen);
 }
@@ -229,4 +231,4 @@ TEST(JobNumberTest, EachElementOfAnArrayIsAJobOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using ::testing::ElementsAre;
@@ -78,4 +78,4 @@ TEST(HostListTest, TheLengthOfANameIsBounded) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

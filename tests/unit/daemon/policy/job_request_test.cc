@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using ::testing::ElementsAre;
@@ -75,4 +75,4 @@ TEST(MatchNodesTest, TheSameNameCountsBeforeOneThatBeginsTheSame) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

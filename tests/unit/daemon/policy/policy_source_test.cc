@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using ::testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST_F(PolicySourceTest, WhatIsNoFileIsNotWaitedFor) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -4,7 +4,7 @@
 
 #include "tests/unit/daemon/aggregate/random_windows.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 LoopMeasurement Said(const CodeLocation& at, int32_t pid, MeasureState state) {
@@ -74,4 +74,4 @@ TEST(HeatOfLoops, ALoopIsSettledWhenNoRankHasMoreToSay) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -2,23 +2,23 @@
 
 #include <gtest/gtest.h>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
-PlaceTotals Loop(uint64_t header, uint64_t parent, int32_t depth, uint64_t cpu_ns,
-                 uint64_t high = 0) {
-  PlaceTotals place;
-  place.location.category = Category::kLoop;
-  place.location.module_id = "aa";
-  place.location.function_low = 0x100;
-  place.location.loop.emplace();
-  place.location.loop->header = header;
-  place.location.loop->low = header;
-  place.location.loop->high = high == 0 ? header + 1 : high;
-  place.location.loop->parent_header = parent;
-  place.location.loop->depth = depth;
-  place.counts.cpu_ns = cpu_ns;
-  return place;
+LocationTotals Loop(uint64_t header, uint64_t parent, int32_t depth, uint64_t cpu_ns,
+                    uint64_t high = 0) {
+  LocationTotals location;
+  location.location.category = Category::kLoop;
+  location.location.module_id = "aa";
+  location.location.function_low = 0x100;
+  location.location.loop.emplace();
+  location.location.loop->header = header;
+  location.location.loop->low = header;
+  location.location.loop->high = high == 0 ? header + 1 : high;
+  location.location.loop->parent_header = parent;
+  location.location.loop->depth = depth;
+  location.counts.cpu_ns = cpu_ns;
+  return location;
 }
 
 using Sums = std::vector<uint64_t>;
@@ -30,9 +30,9 @@ TEST(InclusiveNs, FollowsTheChainOfParents) {
 }
 
 TEST(InclusiveNs, OtherFunctionsAndModulesAreApart) {
-  PlaceTotals function = Loop(2, 1, 2, 20);
+  LocationTotals function = Loop(2, 1, 2, 20);
   function.location.function_low = 0x200;
-  PlaceTotals module = Loop(3, 1, 2, 30);
+  LocationTotals module = Loop(3, 1, 2, 30);
   module.location.module_id = "bb";
   EXPECT_EQ(InclusiveNs({Loop(1, 0, 1, 10), function, module}), (Sums{10, 20, 30}));
 }
@@ -49,10 +49,10 @@ TEST(InclusiveNs, RingsOfParentsEnd) {
 }
 
 TEST(InclusiveNs, PlacesOutsideLoopsKeepTheirOwn) {
-  PlaceTotals function;
+  LocationTotals function;
   function.counts.cpu_ns = 4;
   EXPECT_EQ(InclusiveNs({function}), (Sums{4}));
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

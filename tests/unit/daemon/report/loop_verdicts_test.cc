@@ -5,7 +5,7 @@
 #include "daemon/report/report_builder.h"
 #include "tests/unit/daemon/aggregate/random_windows.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 VariantFigures Figures(const char* variant, double value) {
@@ -136,4 +136,4 @@ TEST(TopVerdicts, AreBoundedAndWithoutRanks) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

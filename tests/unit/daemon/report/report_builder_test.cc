@@ -6,7 +6,7 @@
 #include "daemon/report/top_loops.h"
 #include "tests/unit/daemon/aggregate/random_windows.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 CodeLocation Waiting() {
@@ -335,4 +335,4 @@ TEST(TopLoops, AgreeWithTheReport) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -9,7 +9,7 @@
 #include "daemon/report/report_builder.h"
 #include "tests/unit/daemon/aggregate/random_windows.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 void CheckRow(const ReportRow& row, size_t ranks) {
@@ -95,4 +95,4 @@ TEST(ReportInvariants, EveryReportPassesTheWire) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

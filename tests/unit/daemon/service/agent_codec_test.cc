@@ -4,7 +4,7 @@
 
 #include "core/base/version.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 // An agent that does not know dry runs must not take one for an order to inject.
@@ -37,10 +37,10 @@ TEST(AgentCodec, LeasesAreForAgentsThatSayTheyKeepThem) {
   EXPECT_FALSE(ToMessage(command).measure().has_lease());
   command.order.lease = PauseLease{250, 200, 3, {1, 2, 3}};
   EXPECT_EQ(ToMessage(command).measure().lease().nodes(), 3);
-  const v1::DaemonMessage news = ToMessage(ChargeNode{"node1", "p-000001", 1.5});
-  EXPECT_EQ(news.lease().profile_id(), "p-000001");
-  EXPECT_EQ(news.lease().charge(), 1.5);
+  const v1::DaemonMessage update = ToMessage(ChargeNode{"node1", "p-000001", 1.5});
+  EXPECT_EQ(update.lease().profile_id(), "p-000001");
+  EXPECT_EQ(update.lease().charge(), 1.5);
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -8,7 +8,7 @@
 #include "core/base/version.h"
 #include "tests/unit/daemon/service/service_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using grpc::StatusCode;
@@ -31,13 +31,13 @@ TEST_F(AgentStreamTest, AProfileFromSubmitToReport) {
   EXPECT_EQ(start->start().profile_id(), id);
   EXPECT_EQ(start->start().requester().uid(), ::getuid());
   EXPECT_EQ(start->start().remaining_ns(), 60'000'000'000);
-  agent.SendNews(id, v1::NODE_PHASE_SAMPLING, 1);
+  agent.SendUpdate(id, v1::NODE_PHASE_SAMPLING, 1);
   for (uint64_t i = 1; i <= 3; ++i) {
     agent.SendWindow(agent.MakeWindow(id, i));
     EXPECT_THAT(agent.ReadAcknowledged(), ElementsAre(i));
     EXPECT_EQ(store_->Stream("stream-a")->last, i);  // acknowledged means stored
   }
-  agent.SendNews(id, v1::NODE_PHASE_FINISHED, 1, 3);
+  agent.SendUpdate(id, v1::NODE_PHASE_FINISHED, 1, 3);
   ASSERT_TRUE(Await(id, v1::PROFILE_STATE_DONE));
   grpc::ClientContext context;
   v1::GetReportRequest request;
@@ -59,7 +59,7 @@ TEST_F(AgentStreamTest, DuplicatesAreAcknowledgedAndCountedOnce) {
     agent.SendWindow(agent.MakeWindow(id, 1));
     EXPECT_THAT(agent.ReadAcknowledged(), ElementsAre(1));
   }
-  agent.SendNews(id, v1::NODE_PHASE_FINISHED, 1, 1);
+  agent.SendUpdate(id, v1::NODE_PHASE_FINISHED, 1, 1);
   ASSERT_TRUE(Await(id, v1::PROFILE_STATE_DONE));
   EXPECT_EQ(Get(id).samples(), 10u);
   EXPECT_EQ(pipeline_->Figures().windows_duplicate, 2u);
@@ -112,7 +112,7 @@ TEST_F(AgentStreamTest, ARestartInTheMiddleLosesNothing) {
   EXPECT_EQ(start->start().remaining_ns(), 55'000'000'000);
   agent.SendWindow(agent.MakeWindow(id, 1));  // its acknowledgement might have been lost
   agent.SendWindow(agent.MakeWindow(id, 2));
-  agent.SendNews(id, v1::NODE_PHASE_FINISHED, 1, 2);
+  agent.SendUpdate(id, v1::NODE_PHASE_FINISHED, 1, 2);
   ASSERT_TRUE(Await(id, v1::PROFILE_STATE_DONE));
   EXPECT_EQ(Get(id).samples(), 20u);
 }
@@ -124,7 +124,7 @@ TEST_F(AgentStreamTest, LateWindowsOfAPartialProfileEnterItsReport) {
   ASSERT_TRUE(Submit(*Person(), &id).ok());
   a.SendWindow(a.MakeWindow(id, 1));
   a.SendWindow(a.MakeWindow(id, 3));  // 2 is missing
-  a.SendNews(id, v1::NODE_PHASE_FINISHED, 1, 3);
+  a.SendUpdate(id, v1::NODE_PHASE_FINISHED, 1, 3);
   ASSERT_TRUE(Await(id, v1::PROFILE_STATE_PARTIAL));
   EXPECT_EQ(Get(id).samples(), 20u);
   a.SendWindow(a.MakeWindow(id, 2));
@@ -160,7 +160,7 @@ TEST_F(AgentStreamTest, AWindowThatIsRefusedDoesNotBlockTheNode) {
   EXPECT_EQ(Dropped(*pipeline_, "invalid"), 2u);
   EXPECT_EQ(Dropped(*pipeline_, "foreign"), 1u);
   EXPECT_EQ(Dropped(*pipeline_, "unknown_profile"), 1u);
-  agent.SendNews(id, v1::NODE_PHASE_FINISHED, 1, 5);
+  agent.SendUpdate(id, v1::NODE_PHASE_FINISHED, 1, 5);
   ASSERT_TRUE(Await(id, v1::PROFILE_STATE_PARTIAL));
   const v1::ProfileStatus status = Get(id);
   EXPECT_EQ(status.samples(), 20u);
@@ -174,7 +174,7 @@ TEST_F(AgentStreamTest, ARefusedLastWindowEndsTheProfile) {
   std::string id;
   ASSERT_TRUE(Submit(*Person(), &id).ok());
   agent.SendWindow(agent.MakeWindow(id, 1));
-  agent.SendNews(id, v1::NODE_PHASE_FINISHED, 1, 2);
+  agent.SendUpdate(id, v1::NODE_PHASE_FINISHED, 1, 2);
   agent.SendWindow(Spoilt(agent.MakeWindow(id, 2)));
   EXPECT_TRUE(Await(id, v1::PROFILE_STATE_PARTIAL));
 }
@@ -208,13 +208,13 @@ TEST_F(AgentStreamTest, WindowsOfAnEndedProfileAreNoLossOfTheNext) {
   std::string second;
   ASSERT_TRUE(Submit(*Person(), &first).ok());
   agent.SendWindow(agent.MakeWindow(first, 1));
-  agent.SendNews(first, v1::NODE_PHASE_FINISHED, 1, 1);
+  agent.SendUpdate(first, v1::NODE_PHASE_FINISHED, 1, 1);
   ASSERT_TRUE(Await(first, v1::PROFILE_STATE_DONE));
   ASSERT_TRUE(Submit(*Person(), &second).ok());
   agent.SendWindow(agent.MakeWindow(second, 2));
   for (uint64_t i = 3; i <= 5; ++i) agent.SendWindow(agent.MakeWindow(first, i));
   agent.SendWindow(agent.MakeWindow(second, 6));
-  agent.SendNews(second, v1::NODE_PHASE_FINISHED, 1, 6);
+  agent.SendUpdate(second, v1::NODE_PHASE_FINISHED, 1, 6);
   EXPECT_TRUE(Await(second, v1::PROFILE_STATE_DONE));
   EXPECT_EQ(Dropped(*pipeline_, "profile_over"), 3u);
 }
@@ -222,7 +222,7 @@ TEST_F(AgentStreamTest, WindowsOfAnEndedProfileAreNoLossOfTheNext) {
 TEST_F(AgentStreamTest, NewsOfAProfileThatIsOverIsAnsweredWithStop) {
   FakeAgent agent(Connect(), "a");
   ASSERT_TRUE(agent.Join().has_value());
-  agent.SendNews("p-000099", v1::NODE_PHASE_SAMPLING, 1);
+  agent.SendUpdate("p-000099", v1::NODE_PHASE_SAMPLING, 1);
   const auto stop = agent.Read();
   ASSERT_TRUE(stop.has_value() && stop->has_stop());
   EXPECT_EQ(stop->stop().profile_id(), "p-000099");
@@ -289,4 +289,4 @@ TEST_F(AgentStreamTest, AnOrdinaryUsersAgentServesItsUserOnly) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

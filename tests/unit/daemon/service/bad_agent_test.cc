@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "core/base/notification.h"
 #include "core/base/version.h"
 #include "tests/unit/daemon/service/service_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using grpc::StatusCode;
@@ -39,7 +39,7 @@ TEST_F(BadAgentTest, SenselessMessagesEndTheStream) {
       {"window without a sequence",
        [](FakeAgent& agent) { agent.SendWindow(agent.MakeWindow("p-000001", 0)); }},
       {"unspecified phase",
-       [](FakeAgent& agent) { agent.SendNews("p-000001", v1::NODE_PHASE_UNSPECIFIED, 1); }},
+       [](FakeAgent& agent) { agent.SendUpdate("p-000001", v1::NODE_PHASE_UNSPECIFIED, 1); }},
   };
   for (const auto& [name, spoil] : cases) {
     SCOPED_TRACE(name);
@@ -88,7 +88,7 @@ class RawCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   size_t sent_ = 0;
   grpc::ByteBuffer answer_;
   grpc::Status status_;
-  absl::Notification done_;
+  Notification done_;
 };
 
 grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel,
@@ -162,4 +162,4 @@ TEST_F(BadAgentTest, AMessageAtTheLimitIsRead) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "core/base/notification.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 inline constexpr int kServing = 1;
 inline constexpr int kNotServing = 2;
@@ -24,7 +24,7 @@ inline int Health(const std::shared_ptr<grpc::Channel>& channel) {
   const grpc::Slice empty("");
   const grpc::ByteBuffer request(&empty, 1);
   grpc::ByteBuffer answer;
-  absl::Notification done;
+  Notification done;
   bool ok = false;
   stub.UnaryCall(&context, "/grpc.health.v1.Health/Check", {}, &request, &answer,
                  [&](const grpc::Status& status) {
@@ -37,6 +37,6 @@ inline int Health(const std::shared_ptr<grpc::Channel>& channel) {
   return slices[0].begin()[1];
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // TESTS_UNIT_DAEMON_SERVICE_HEALTH_CHECK_H_

@@ -7,7 +7,7 @@
 #include "core/wire/hook_wire.h"
 #include "tests/unit/daemon/service/service_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using grpc::StatusCode;
@@ -86,10 +86,10 @@ TEST_F(HookCallsTest, NonsenseIsRefused) {
   job.job = std::string(255, '1');
   EXPECT_TRUE(Tell(true, std::nullopt, job).ok());
   // The user's own word is no reason to refuse a job.
-  job.wish = HookWish::kOptIn;
+  job.preference = HookPreference::kOptIn;
   job.preset = std::string(100'000, 'x');
   EXPECT_TRUE(Tell(true, std::nullopt, job).ok());
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

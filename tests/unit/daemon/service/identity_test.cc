@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "absl/synchronization/notification.h"
+#include "core/base/notification.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr uint32_t kStranger = 61'471;  // no account of any machine
@@ -59,7 +59,7 @@ class HangingAccounts final : public AccountSource {
   }
   bool InGroup(const Account&, const std::string&) const override { return true; }
 
-  mutable absl::Notification go_on;
+  mutable Notification go_on;
 };
 
 TEST(HangingDatabasesTest, WhoCannotBeLookedUpHasTheRightsOfTheUid) {
@@ -98,4 +98,4 @@ TEST(HangingDatabasesTest, AGroupHasAdministratorsWhenItCanBeTold) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -6,13 +6,13 @@
 #include "tests/unit/daemon/service/health_check.h"
 #include "tests/unit/daemon/service/service_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using grpc::StatusCode;
 using testing::HasSubstr;
 
-class PeopleTest : public ServiceFixture {
+class RequestsTest : public ServiceFixture {
  protected:
   grpc::Status Cancel(v1::Profiler::Stub& stub, const std::string& id) {
     grpc::ClientContext context;
@@ -30,7 +30,7 @@ class PeopleTest : public ServiceFixture {
   }
 };
 
-TEST_F(PeopleTest, WithoutAnAgentASubmitIsUnavailable) {
+TEST_F(RequestsTest, WithoutAnAgentASubmitIsUnavailable) {
   std::string id;
   const grpc::Status status = Submit(*Person(), &id);
   EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
@@ -38,7 +38,7 @@ TEST_F(PeopleTest, WithoutAnAgentASubmitIsUnavailable) {
   EXPECT_EQ(status.error_details(), wire::kOwnWords);
 }
 
-TEST_F(PeopleTest, AnotherProtocolIsRefused) {
+TEST_F(RequestsTest, AnotherProtocolIsRefused) {
   v1::SubmitRequest request;
   request.set_protocol_version(kProtocolVersion + 1);
   grpc::ClientContext context;
@@ -47,7 +47,7 @@ TEST_F(PeopleTest, AnotherProtocolIsRefused) {
             StatusCode::FAILED_PRECONDITION);
 }
 
-TEST_F(PeopleTest, TheKernelSaysWhoAsks) {
+TEST_F(RequestsTest, TheKernelSaysWhoAsks) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root to be someone else";
   FakeAgent agent(Connect(), "a");
   ASSERT_TRUE(agent.Join().has_value());
@@ -72,7 +72,7 @@ TEST_F(PeopleTest, TheKernelSaysWhoAsks) {
   EXPECT_EQ(host_->servers(), 2u);
 }
 
-TEST_F(PeopleTest, IdsMayBeShortened) {
+TEST_F(RequestsTest, IdsMayBeShortened) {
   FakeAgent agent(Connect(), "a");
   ASSERT_TRUE(agent.Join().has_value());
   const auto person = Person();
@@ -87,7 +87,7 @@ TEST_F(PeopleTest, IdsMayBeShortened) {
   EXPECT_EQ(GetAs(*person, "nonsense").error_code(), StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(PeopleTest, WatchFollowsToTheEnd) {
+TEST_F(RequestsTest, WatchFollowsToTheEnd) {
   FakeAgent agent(Connect(), "a");
   ASSERT_TRUE(agent.Join().has_value());
   const auto person = Person();
@@ -104,7 +104,7 @@ TEST_F(PeopleTest, WatchFollowsToTheEnd) {
   EXPECT_EQ(event.status().state(), v1::PROFILE_STATE_DISCOVERING);
   ASSERT_TRUE(stream->Read(&event));  // within a second, though nothing happened
   agent.SendWindow(agent.MakeWindow(id, 1));
-  agent.SendNews(id, v1::NODE_PHASE_FINISHED, 1, 1);
+  agent.SendUpdate(id, v1::NODE_PHASE_FINISHED, 1, 1);
   while (stream->Read(&event)) {
   }
   EXPECT_TRUE(stream->Finish().ok());
@@ -113,7 +113,7 @@ TEST_F(PeopleTest, WatchFollowsToTheEnd) {
   EXPECT_EQ(event.top_loops(0).location().function(), "kernel");
 }
 
-TEST_F(PeopleTest, WatchOfNothingEndsWithTheReason) {
+TEST_F(RequestsTest, WatchOfNothingEndsWithTheReason) {
   grpc::ClientContext context;
   v1::WatchRequest request;
   request.set_id("p-000001");
@@ -124,7 +124,7 @@ TEST_F(PeopleTest, WatchOfNothingEndsWithTheReason) {
   EXPECT_EQ(stream->Finish().error_code(), StatusCode::NOT_FOUND);
 }
 
-TEST_F(PeopleTest, DoctorAsksEveryNode) {
+TEST_F(RequestsTest, DoctorAsksEveryNode) {
   FakeAgent agent(Connect(), "a");
   ASSERT_TRUE(agent.Join().has_value());
   std::thread answer([&] {
@@ -149,7 +149,7 @@ TEST_F(PeopleTest, DoctorAsksEveryNode) {
   }
 }
 
-TEST_F(PeopleTest, ASilentNodeDoesNotHoldTheDoctorUp) {
+TEST_F(RequestsTest, ASilentNodeDoesNotHoldTheDoctorUp) {
   FakeAgent agent(Connect(), "a");
   ASSERT_TRUE(agent.Join().has_value());
   grpc::ClientContext context;
@@ -160,7 +160,7 @@ TEST_F(PeopleTest, ASilentNodeDoesNotHoldTheDoctorUp) {
   EXPECT_THAT(response.reports(1).checks(0).found(), HasSubstr("no answer"));
 }
 
-TEST_F(PeopleTest, HealthFollowsTheStore) {
+TEST_F(RequestsTest, HealthFollowsTheStore) {
   EXPECT_EQ(Health(Connect()), kServing);
   ASSERT_TRUE(store_->SetHardLimit(1).ok());
   ASSERT_FALSE(store_->Probe().ok());
@@ -174,7 +174,7 @@ TEST_F(PeopleTest, HealthFollowsTheStore) {
   EXPECT_EQ(Health(channel), kServing);
 }
 
-TEST_F(PeopleTest, NodesAreListed) {
+TEST_F(RequestsTest, NodesAreListed) {
   FakeAgent agent(Connect(), "a");
   ASSERT_TRUE(agent.Join().has_value());
   v1::AgentMessage beat;
@@ -193,4 +193,4 @@ TEST_F(PeopleTest, NodesAreListed) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -17,7 +17,7 @@
 #include "core/base/version.h"
 #include "core/wire/wire.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 FakeAgent::FakeAgent(std::shared_ptr<grpc::Channel> channel, std::string node)
     : channel_(std::move(channel)),
@@ -47,8 +47,8 @@ bool FakeAgent::SendRegister(const v1::Register& hello) {
   return Send(message);
 }
 
-bool FakeAgent::SendNews(const std::string& profile, v1::NodePhase phase, int ranks,
-                         uint64_t last_sequence) {
+bool FakeAgent::SendUpdate(const std::string& profile, v1::NodePhase phase, int ranks,
+                           uint64_t last_sequence) {
   v1::AgentMessage message;
   v1::SessionUpdate& update = *message.mutable_session();
   update.set_profile_id(profile);
@@ -219,4 +219,4 @@ bool ServiceFixture::Await(const std::string& id, v1::ProfileState state) {
   return false;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon

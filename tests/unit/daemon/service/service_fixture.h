@@ -17,7 +17,7 @@
 #include "perfd/v1/agent.grpc.pb.h"
 #include "perfd/v1/profiler.grpc.pb.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 inline constexpr uint32_t kNobody = 65534;
 
@@ -30,8 +30,8 @@ class FakeAgent {
   v1::Register Hello() const;
   bool Send(const v1::AgentMessage& message) { return stream_->Write(message); }
   bool SendRegister(const v1::Register& hello);
-  bool SendNews(const std::string& profile, v1::NodePhase phase, int ranks,
-                uint64_t last_sequence = 0);
+  bool SendUpdate(const std::string& profile, v1::NodePhase phase, int ranks,
+                  uint64_t last_sequence = 0);
   bool SendWindow(const v1::Window& window);
   std::optional<v1::DaemonMessage> Read();
   // Registers and returns the welcome.
@@ -89,6 +89,6 @@ inline uint64_t Dropped(Pipeline& pipeline, const std::string& reason) {
   return 0;
 }
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // TESTS_UNIT_DAEMON_SERVICE_SERVICE_FIXTURE_H_

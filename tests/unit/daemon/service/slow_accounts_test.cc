@@ -6,11 +6,11 @@
 #include <memory>
 #include <thread>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "core/base/notification.h"
 #include "tests/unit/daemon/service/service_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using grpc::StatusCode;
@@ -35,7 +35,7 @@ class FakeAccounts final : public AccountSource {
 
   std::atomic<bool> hang{false};
   mutable std::atomic<int> hanging{0};
-  mutable absl::Notification go_on;
+  mutable Notification go_on;
 
  private:
   void Wait() const {
@@ -160,4 +160,4 @@ TEST_F(SlowAccountsTest, TheEndDoesNotWait) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

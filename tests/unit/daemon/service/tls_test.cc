@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/unit/daemon/service/service_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using grpc::StatusCode;
@@ -247,4 +247,4 @@ TEST(Certificates, NameExactlyOneIdentity) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 class UnixDoorTest : public testing::Test {
@@ -86,4 +86,4 @@ TEST_F(UnixDoorTest, LongPathsAreRefused) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

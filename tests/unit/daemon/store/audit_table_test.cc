@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "absl/synchronization/notification.h"
+#include "core/base/notification.h"
 #include "tests/unit/daemon/store/store_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 class AuditTest : public StoreFixture {
@@ -36,9 +36,9 @@ class AuditTest : public StoreFixture {
   }
 
   absl::Status Keep(WindowRecord record) {
-    absl::Notification ready;
+    Notification ready;
     absl::Status result;
-    const absl::Status queued = store_->KeepAudit(std::move(record), [&](const absl::Status& s) {
+    const absl::Status queued = store_->StoreAudit(std::move(record), [&](const absl::Status& s) {
       result = s;
       ready.Notify();
     });
@@ -80,7 +80,7 @@ TEST_F(AuditTest, OutlivesItsProfile) {
   status.finished_unix_ns = 1;
   status.id = *store_->Create(status);
   ASSERT_TRUE(Append(WithAudit(status.id, 1, {7})).ok());
-  ASSERT_TRUE(store_->PutStatus(status).ok());
+  ASSERT_TRUE(store_->StoreStatus(status).ok());
   ASSERT_EQ(*store_->Retain({.keep_ns = 1}, 1'000'000'000), 1);
   EXPECT_FALSE(store_->Profile(status.id).ok());
   EXPECT_EQ(Times({.profile_id = "", .uid = 1000, .limit = 9}), (std::vector<int64_t>{7}));
@@ -108,4 +108,4 @@ TEST_F(AuditTest, TheOldestGoWhenThereAreTooMany) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -4,7 +4,7 @@
 #include "daemon/store/schema.h"
 #include "tests/unit/daemon/store/hook_table_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 class HookMarksTest : public HookTableTest {
@@ -229,4 +229,4 @@ TEST_F(HookRetentionTest, TheMarksOfTheOldestGo) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

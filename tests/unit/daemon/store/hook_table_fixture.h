@@ -9,7 +9,7 @@
 #include "daemon/store/hook_table.h"
 #include "tests/unit/daemon/store/store_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class HookTableTest : public StoreFixture {
  protected:
@@ -43,10 +43,10 @@ class HookTableTest : public StoreFixture {
   void Finish(const std::string& id, ProfileState state) {
     ProfileStatus status = *store_->Profile(id);
     status.state = state;
-    ASSERT_TRUE(store_->PutStatus(status).ok());
+    ASSERT_TRUE(store_->StoreStatus(status).ok());
   }
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // TESTS_UNIT_DAEMON_STORE_HOOK_TABLE_FIXTURE_H_

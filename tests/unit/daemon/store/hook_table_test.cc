@@ -2,10 +2,11 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/base/notification.h"
 #include "daemon/store/schema.h"
 #include "tests/unit/daemon/store/hook_table_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 TEST_F(HookTableTest, ARecordComesBackAsItWas) {
@@ -159,14 +160,14 @@ TEST_F(HookTableTest, TheOldestGo) {
 // A commit that takes longer than anybody waits for it.
 TEST_F(HookTableTest, WhatIsCommittedTooLateIsToldAfterwards) {
   store_.reset();
-  absl::Notification go_on;
+  Notification go_on;
   StoreOptions options;
   options.directory = folder_ + "/store";
   options.most_wait = absl::Milliseconds(20);
   options.on_commit = [&](double) { go_on.WaitForNotification(); };
   store_ = *SqliteStore::Open(std::move(options));
   int told = 0;
-  absl::Notification answered;
+  Notification answered;
   absl::StatusOr<HookRecord> late;
   const auto tell = [&](const absl::StatusOr<HookRecord>& record) {
     ++told;
@@ -224,4 +225,4 @@ TEST(HookSchemaTest, RunsOfVersionFourAreKept) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -9,11 +9,12 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/notification.h"
 #include "daemon/store/profile_id.h"
 #include "daemon/store/schema.h"
 #include "tests/unit/daemon/store/store_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 using testing::ElementsAre;
@@ -42,7 +43,7 @@ TEST_F(StoreTest, ListsByOwnerAndActivity) {
   ProfileStatus done = Profile(1000);
   done.id = *store_->Create(done);
   done.state = ProfileState::kDone;
-  absl::Notification saved;
+  Notification saved;
   ASSERT_TRUE(store_
                   ->Update(done,
                            [&](const absl::Status& status) {
@@ -147,7 +148,7 @@ TEST_F(StoreTest, SequenceBoundaries) {
 
 TEST_F(StoreTest, OneBadWindowDoesNotHurtItsNeighbours) {
   const std::string id = *store_->Create(Profile(1));
-  absl::Notification last;
+  Notification last;
   int good = 0;
   int bad = 0;
   for (uint64_t i = 0; i <= 20; ++i) {
@@ -201,7 +202,7 @@ TEST_F(StoreTest, TheEndOfAProfileIsOneStep) {
   status.id = *store_->Create(status);
   const int64_t first = Append(Record(status.id, 1))->row_id;
   ASSERT_TRUE(Append(Record(status.id, 2)).ok());
-  ASSERT_TRUE(store_->PutFinal(Final(status, first)).ok());
+  ASSERT_TRUE(store_->StoreFinal(Final(status, first)).ok());
   EXPECT_EQ(store_->Profile(status.id)->state, ProfileState::kDone);
   const auto report = store_->FinalReport(status.id);
   ASSERT_TRUE(report.ok()) << report.status();
@@ -218,7 +219,7 @@ TEST_F(StoreTest, RetentionByAge) {
   ProfileStatus status = Profile(1);
   status.finished_unix_ns = 1000;
   status.id = *store_->Create(status);
-  ASSERT_TRUE(store_->PutFinal(Final(status, 0)).ok());
+  ASSERT_TRUE(store_->StoreFinal(Final(status, 0)).ok());
   const std::string active = *store_->Create(Profile(1));
   EXPECT_EQ(*store_->Retain({.keep_ns = 0, .max_bytes = 0}, 9000), 0);
   EXPECT_EQ(*store_->Retain({.keep_ns = 1000, .max_bytes = 0}, 2000), 0);  // exactly that old: kept
@@ -235,7 +236,7 @@ TEST_F(StoreTest, RetentionByAgeIsBoundedAndSparesTheNew) {
     ProfileStatus status = Profile(1);
     status.finished_unix_ns = 1000 + i;
     status.id = *store_->Create(status);
-    ASSERT_TRUE(store_->PutFinal(Final(status, 0)).ok());
+    ASSERT_TRUE(store_->StoreFinal(Final(status, 0)).ok());
     ids.push_back(status.id);
   }
   const int64_t far_future = int64_t{1} << 60;
@@ -256,7 +257,7 @@ TEST_F(StoreTest, RetentionBySizeTakesTheOldestFirst) {
     status.id = *store_->Create(status);
     FinalRecord record = Final(status, 0);
     record.aggregate = std::string(1 << 20, 'x');
-    ASSERT_TRUE(store_->PutFinal(std::move(record)).ok());
+    ASSERT_TRUE(store_->StoreFinal(std::move(record)).ok());
     ids.push_back(status.id);
   }
   EXPECT_EQ(*store_->Retain({.keep_ns = 0, .max_bytes = 5 << 19}, 2000), 2);  // 2.5 MiB
@@ -378,4 +379,4 @@ TEST(ProfileId, RoundTripAndStrictness) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/unit/daemon/store/store_fixture.h"
 
-namespace perfd {
+namespace perfd::daemon {
 namespace {
 
 constexpr uint64_t kAcknowledged = 300;
@@ -81,4 +81,4 @@ TEST_F(StoreCrashTest, AcknowledgedWindowsSurviveExactlyOnce) {
 }
 
 }  // namespace
-}  // namespace perfd
+}  // namespace perfd::daemon

@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
-#include "absl/synchronization/notification.h"
+#include "core/base/notification.h"
 #include "daemon/store/sqlite_store.h"
 
-namespace perfd {
+namespace perfd::daemon {
 
 class StoreFixture : public testing::Test {
  protected:
@@ -56,7 +56,7 @@ class StoreFixture : public testing::Test {
   }
 
   static absl::StatusOr<AppendResult> AppendTo(SqliteStore& store, WindowRecord record) {
-    absl::Notification ready;
+    Notification ready;
     absl::StatusOr<AppendResult> result;
     const absl::Status queued =
         store.Append(std::move(record), [&](absl::StatusOr<AppendResult> got) {
@@ -95,7 +95,7 @@ class StoreFixture : public testing::Test {
   }
 
   absl::Status Skip(const std::string& stream, uint64_t sequence) {
-    absl::Notification ready;
+    Notification ready;
     absl::Status result;
     const absl::Status queued = store_->Skip(stream, sequence, [&](const absl::Status& status) {
       result = status;
@@ -110,6 +110,6 @@ class StoreFixture : public testing::Test {
   std::unique_ptr<SqliteStore> store_;
 };
 
-}  // namespace perfd
+}  // namespace perfd::daemon
 
 #endif  // TESTS_UNIT_DAEMON_STORE_STORE_FIXTURE_H_
