@@ -86,7 +86,7 @@ std::optional<LeaseTurn> NodeExperimenter::NextTurn() const {
   return gate_->NextTurn(options_.clock->MonotonicNs(), request_.plan.loops.size(), entry);
 }
 
-// Until it is time to get ready; the lab waits for the rest. False: something else is to be done first.
+// Until it is time to get ready; the injector waits for the rest. False: something else is to be done first.
 bool NodeExperimenter::AwaitSlot(const LeaseSlot& slot) {
   while (!stop_ && !Disabled() && !OrderIsDue()) {
     const int64_t wait = slot.begin_ns - LeaseGate::kReadyNs - options_.clock->MonotonicNs();

@@ -52,7 +52,7 @@ void LoopExperiment::Finish(MeasureState state, const std::string& reason) {
 void LoopExperiment::Close(const std::string& reason) {
   if (absl::IsCancelled(installed_.status)) reason_ = reason;
   if (stage_ == Stage::kDone) return;
-  // A census that found nobody is followed by a longer one; before the first nobody has looked.
+  // An entry count that found nobody is followed by a longer one; before the first nobody has looked.
   const bool watched = entry_count_ns_ > kFirstEntryCountNs;
   if (entry_count_.team == 0 && watched)
     return Finish(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");

@@ -1,6 +1,6 @@
 // agent/experiment/loop_experiment.h - one loop on one rank: which shadow comes next, what is known so far.
 //
-// Shape    Step() while stage() is not kDone: census, live timing, a first look (COUNT and a capped TRACE), then shadows of the
+// Shape    Step() while stage() is not kDone: entry count, live timing, a first look (COUNT and a capped TRACE), then shadows of the
 //          stage that core/analysis asks for, until every interval is tight or enough runs are valid. Measurement() at any time.
 // Units    ns of wall time; cycles of the TSC.
 // Errors   a loop that cannot be measured ends in kDone with MeasureState::kRefused or kNeverEntered and the reason.

@@ -45,7 +45,7 @@ const char* ProtocolName(Evict evict) {
   return "";
 }
 
-// By what a lab says of the run (ShadowRun::failure).
+// By what an injector says of the run (ShadowRun::failure).
 RunOutcome OutcomeOf(const ShadowRun& run) {
   if (run.ok) return RunOutcome::kOk;
   if (absl::StartsWith(run.failure, "not run")) return RunOutcome::kNotRun;

@@ -27,7 +27,7 @@ struct LoopSetup {
   RankInfo rank;
   std::string loop_id;
   std::string location_key;
-  int32_t loop_to_inject = 0;      // index in the lab
+  int32_t loop_to_inject = 0;      // index in the injector
   uint64_t bias = 0;               // run-time address = ELF address + bias
   std::vector<std::string> asked;  // canonical names of the request
   int32_t repetitions = 31;

@@ -70,7 +70,7 @@ bool LoopExperiment::ForkIsTooLong(const StepRoom& room) {
   return true;
 }
 
-// Aborted is what labs say when they could not leave memory out.
+// Aborted is what injectors say when they could not leave memory out.
 bool LoopExperiment::TrimFailed(const absl::Status& status) {
   if (!absl::IsAborted(status)) return false;
   RecordTrim(status);

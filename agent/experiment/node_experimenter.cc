@@ -163,7 +163,7 @@ void NodeExperimenter::Measure() {
   Retire(MeasureState::kOpen, reason);
 }
 
-// Without a tracer there is nothing a lab could stop a rank with.
+// Without a tracer there is nothing an injector could stop a rank with.
 void NodeExperimenter::Rehearse() {
   const absl::Status may = MayMeasure();
   size_t seen = 0;
@@ -224,7 +224,7 @@ void NodeExperimenter::OpenRank(const RankLoops& places) {
   benches_.push_back(std::move(bench));
 }
 
-// A rank without a lab: its loops stay as they are, and say why.
+// A rank without an injector: its loops stay as they are, and say why.
 void NodeExperimenter::Leave(const RankLoops& places, MeasureState state, const absl::Status& why) {
   for (const LoopSite& place : places.loops) {
     LoopMeasurement measurement;

@@ -46,7 +46,7 @@ struct ExperimenterOptions {
   const LeaseTable* leases = nullptr;     // may be null
   LateHealer* late = nullptr;             // goes on with ranks that cannot be restored; may be null
   std::function<void(int64_t ns)> sleep;  // empty: really sleeps
-  // Opens the lab of a rank; empty: RankInjector::Open. Tests have labs of their own.
+  // Opens the injector of a rank; empty: RankInjector::Open. Tests have injectors of their own.
   std::function<absl::StatusOr<std::unique_ptr<RankInjector>>(const RankInfo&, InjectorOptions)>
       open_injector;
 };
@@ -137,7 +137,7 @@ class NodeExperimenter final : public Experimenter {
   std::vector<MeasureLoop> newest_;       // of the newest order, heaviest first; empty: request_'s
   std::vector<MeasureLoop> waiting_;      // ordered, not yet bought
   std::vector<RankLoops> waiting_ranks_;  // where they lie
-  std::vector<LeftRank> left_;            // ranks without a lab
+  std::vector<LeftRank> left_;            // ranks without an injector
   std::string ended_by_;                  // the disable file, when that ended it
   std::unique_ptr<Tracer> tracer_;
   std::unique_ptr<InjectionBudget> budget_;

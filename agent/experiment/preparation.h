@@ -1,4 +1,4 @@
-// agent/experiment/preparation.h - from where a loop lies in a process to what a lab installs.
+// agent/experiment/preparation.h - from where a loop lies in a process to what an injector installs.
 //
 // Shape    PrepareLoop reads the function's bytes from the running process: what runs is what is copied, whatever the file says.
 // Units    run-time addresses.

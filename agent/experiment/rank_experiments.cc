@@ -91,7 +91,7 @@ void RankExperiments::Put(const std::vector<LoopSite>& places, const ExperimentR
     loop_to_inject[i] = loops_to_inject_ + static_cast<int32_t>(wanted.size());
     wanted.push_back(*std::move(loop));
   }
-  const bool first = loops_to_inject_ == 0;  // its jumps are put in by the lab
+  const bool first = loops_to_inject_ == 0;  // its jumps are put in by the injector
   if (!wanted.empty()) {
     touched_ = !dry_run_;
     const auto result = dry_run_ ? injector_->Rehearse(wanted) : TryInstall(wanted);
@@ -103,7 +103,7 @@ void RankExperiments::Put(const std::vector<LoopSite>& places, const ExperimentR
       else if (k < result->size())
         installed[i] = (*result)[k];
       else
-        installed[i].status = absl::InternalError("the lab has no answer for this loop");
+        installed[i].status = absl::InternalError("the injector has no answer for this loop");
     }
     if (result.ok()) loops_to_inject_ += static_cast<int32_t>(wanted.size());
   }

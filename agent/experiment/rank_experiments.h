@@ -1,4 +1,4 @@
-// agent/experiment/rank_experiments.h - one rank with its lab and the experiments on its loops.
+// agent/experiment/rank_experiments.h - one rank with its injector and the experiments on its loops.
 //
 // Shape    Install once, Add for loops that become hot later; Prepare / Step / Settle for one loop at a time; GiveUp when a
 //          loop is hot no more, TakeUp when it is again; Restore at the end. Loops keep their numbers. After the Install of
@@ -95,7 +95,7 @@ class RankExperiments {
   const RankInfo rank_;
   const std::unique_ptr<RankInjector> injector_;
   std::vector<Loop> loops_;
-  int32_t loops_to_inject_ = 0;  // that the lab has numbers for
+  int32_t loops_to_inject_ = 0;  // that the injector has numbers for
   bool touched_ = false;
   int64_t held_ns_ = 0;  // told by DrainHeldNs
   InjectionCost told_;   // by DrainStops

@@ -9,7 +9,7 @@
 namespace perfd::agent {
 
 absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Add(std::vector<LoopToInject> loops) {
-  if (options_.tracer == nullptr) return absl::InvalidArgumentError("a lab needs a tracer");
+  if (options_.tracer == nullptr) return absl::InvalidArgumentError("an injector needs a tracer");
   if (uninstall_tried_) return absl::FailedPreconditionError("everything was taken out already");
   RETURN_IF_ERROR(MayAlter());
   if (!installed_) ForgetPlans();

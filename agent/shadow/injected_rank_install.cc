@@ -361,7 +361,7 @@ absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Rehearse(std::vector<Lo
 }
 
 absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Install(std::vector<LoopToInject> loops) {
-  if (options_.tracer == nullptr) return absl::InvalidArgumentError("a lab needs a tracer");
+  if (options_.tracer == nullptr) return absl::InvalidArgumentError("an injector needs a tracer");
   if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
   RETURN_IF_ERROR(MayAlter());
   RETURN_IF_ERROR(Prepare(loops));

@@ -29,7 +29,7 @@ namespace {
 constexpr int64_t kEagerPollNs = 50'000;
 constexpr int64_t kPollNs = kNsPerMs;
 constexpr int64_t kLongestPollNs = 5 * kNsPerMs;
-constexpr int64_t kDoorbellPollNs = 25 * kNsPerMs;  // with a bell: for a cancel, a rank that ends
+constexpr int64_t kDoorbellPollNs = 25 * kNsPerMs;  // with a doorbell: for a cancel, a rank that ends
 constexpr int64_t kScanNs = 20'000;                 // of the agent's CPU time, waking included
 constexpr uint64_t kGatherNs = 1'000'000;
 constexpr uint32_t kRetries = 8;

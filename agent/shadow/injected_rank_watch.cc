@@ -20,14 +20,14 @@ constexpr int64_t kBeatNs =
 constexpr int64_t kShortestSliceNs = 2 * kNsPerMs;
 constexpr int64_t kEntryCountSliceNs = 10 * kNsPerMs;  // at most: entries are counted until then
 constexpr int64_t kLiveSliceNs = 50 * kNsPerMs;        // the payload ends it by itself
-constexpr int64_t kDoorbellSliceNs = 50 * kNsPerMs;    // with a bell nothing is late
+constexpr int64_t kDoorbellSliceNs = 50 * kNsPerMs;    // with a doorbell nothing is late
 constexpr uint64_t kEnoughEntries =
-    20'000;  // of a census: a thread that others keep away for some ms belongs to the team, too
+    20'000;  // of an entry count: a thread that others keep away for some ms belongs to the team, too
 
 int64_t Now() {
   return SystemClock().MonotonicNs();
 }
-// Between two looks for what has lasted so long already, of somebody who does not hear the bell.
+// Between two looks for what has lasted so long already, of somebody who does not hear the doorbell.
 int64_t SliceNs(int64_t elapsed_ns, int64_t most_ns) {
   return std::clamp(elapsed_ns / 4, kShortestSliceNs, most_ns);
 }
@@ -224,7 +224,7 @@ void InjectedRank::LearnLaterFaults() {
   faults_before_.reset();
 }
 
-// Files may have been opened, a device mapped, a debugger may have come since the lab was opened.
+// Files may have been opened, a device mapped, a debugger may have come since the injector was opened.
 absl::StatusOr<RankHazards> InjectedRank::CheckHazards() {
   ASSIGN_OR_RETURN(const MemoryFacts facts, memory_walk_.Facts());
   ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank_.pid, facts, options_.ranks_at_once));

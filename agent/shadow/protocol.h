@@ -137,7 +137,7 @@ struct alignas(64) Site {
   uint64_t body_low, body_high;
   uint32_t stolen_bytes;
   uint32_t map_first, map_count;
-  uint32_t ring_at;  // the low half of `entries` at which a census rings
+  uint32_t ring_at;  // the low half of `entries` at which an entry count rings
   uint8_t original[kMaxStolenBytes];
   uint8_t written[kMaxStolenBytes];
   uint32_t recoveries;      // atomic: runs begun, or refused because there were enough

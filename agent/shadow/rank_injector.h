@@ -1,12 +1,12 @@
 // agent/shadow/rank_injector.h - experiments on the loops of one running rank: install copies, run shadows, take everything out.
 //
 // Shape    Open -> Install (once) -> any number of Add / CountEntries / RunShadow / TimeLive -> Uninstall. Waiting is
-//          sleeping; every call has a bound. Several labs (ranks of one node) may run their shadows at the same time.
+//          sleeping; every call has a bound. Several injectors (ranks of one node) may run their shadows at the same time.
 // Units    ns of CLOCK_MONOTONIC; cycles are TSC ticks, the cost of the probes included (see ShadowAnswer::probe_cycles).
 // Errors   kFailedPrecondition: unsafe, the reason is in the message (P6); kUnavailable: not at this moment, try again;
 //          kNotFound: the rank is gone; kDeadlineExceeded: the loop was not entered or the team did not meet in time;
 //          kAborted: memory could not be left out of a shadow, a whole one may still do.
-// Threads  thread-compatible; OriginalAddress is thread-safe. The Tracer is called from the thread that calls the lab.
+// Threads  thread-compatible; OriginalAddress is thread-safe. The Tracer is called from the thread that calls the injector.
 // Source   design section 6; hazards.
 #ifndef AGENT_SHADOW_RANK_INJECTOR_H_
 #define AGENT_SHADOW_RANK_INJECTOR_H_
@@ -35,7 +35,7 @@
 namespace perfd::agent {
 
 struct InjectorOptions {
-  Tracer* tracer = nullptr;                  // none: the lab can only rehearse
+  Tracer* tracer = nullptr;                  // none: the injector can only rehearse
   std::string journal_directory;             // of the node, root's own
   int64_t max_stop_ns = 20'000'000;          // budget.stop
   int64_t max_shadow_ns = 500'000'000;       // budget.shadow
@@ -89,7 +89,7 @@ struct RunSpec {
   uint64_t instances = 0;        // in a chain, at most so many; 0: this one, and no chain
 };
 
-// Runs that one shadow of such a team may have, RunSpec::learn and all; the lab's own come on top.
+// Runs that one shadow of such a team may have, RunSpec::learn and all; the injector's own come on top.
 int32_t MostRuns(int32_t team);
 
 struct ShadowRequest {
@@ -154,17 +154,17 @@ class RankInjector {
   // More loops, once some are installed: numbers go on, and the loops that are there go on undisturbed. The jumps of the new
   // ones are not in the text yet: SetPatched puts them in. Not OK: nothing has changed for the others.
   virtual absl::StatusOr<std::vector<InstalledLoop>> Add(std::vector<LoopToInject> /*loops*/) {
-    return absl::UnimplementedError("this lab takes no loops later");
+    return absl::UnimplementedError("this injector takes no loops later");
   }
   // What Install would answer: everything is laid out and built, the rank is only read. Instead of Install, once.
   virtual absl::StatusOr<std::vector<InstalledLoop>> Rehearse(std::vector<LoopToInject> /*loops*/) {
-    return absl::UnimplementedError("this lab cannot rehearse");
+    return absl::UnimplementedError("this injector cannot rehearse");
   }
   virtual absl::StatusOr<EntryCount> CountEntries(int32_t loop, int64_t ns) = 0;
   virtual ShadowPrediction PredictShadow() = 0;
   // The same, of a shadow without the memory outside the footprint. kFailedPrecondition: the rank must not be narrowed.
   virtual ShadowPrediction PredictTrimmed(const Footprint& /*footprint*/, int32_t /*team*/) {
-    return {absl::UnimplementedError("this lab cannot leave memory out"), 0, 0, 0};
+    return {absl::UnimplementedError("this injector cannot leave memory out"), 0, 0, 0};
   }
   virtual absl::StatusOr<ShadowAnswer> RunShadow(const ShadowRequest& request) = 0;
   // Ticks of the next `count` instances of the unchanged loop in the rank itself, without what reading them costs.
@@ -172,7 +172,7 @@ class RankInjector {
                                                          int64_t timeout_ns) = 0;
   // Only for loops and copies whose InstalledLoop::in_situ says so. Outside P1. Nothing is forked and no thread waits for another.
   virtual absl::StatusOr<RecoveryAnswer> Recover(const RecoveryRequest& /*request*/) {
-    return absl::UnimplementedError("this lab has no recovery mode");
+    return absl::UnimplementedError("this injector has no recovery mode");
   }
   // Takes the jump of one loop out of the text (retreat rule); puts it back with `patched`.
   virtual absl::Status SetPatched(int32_t loop, bool patched) = 0;

@@ -2,7 +2,7 @@
 //
 // Shape    Count(), look at what is waited for, then Await(what it was): nothing is missed in between.
 //          The page is mapped read-only and only named to futex(2), never read: a rank can take it away.
-// Errors   Count: those of Memory. Await: none; a bell that cannot be heard (the kernel lets only CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN open the file of a
+// Errors   Count: those of Memory. Await: none; a doorbell that cannot be heard (the kernel lets only CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN open the file of a
 //          mapping) says so, and Await sleeps for the whole time.
 // Units    ns.
 // Threads  thread-safe (const).
@@ -27,7 +27,7 @@ class RegionDoorbell {
 
   bool can_wait() const { return page_ != nullptr; }
   absl::StatusOr<uint32_t> Count() const;
-  // At most so long; less when the bell is not at `seen`, or rings.
+  // At most so long; less when the doorbell is not at `seen`, or rings.
   void Await(uint32_t seen, int64_t ns) const;
 
  private:

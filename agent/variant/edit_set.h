@@ -27,7 +27,7 @@ absl::StatusOr<EditSet> MakeEditSet(const LoopCode& loop, const VariantName& nam
 
 // Divisions and square roots that some variant may starve: their operands are controlled in REF_CTL.
 std::vector<bool> ControlledOperations(const LoopCode& loop);
-// Loads that the wishes take away or redirect.
+// Loads that the edits take away or redirect.
 std::vector<bool> TakenLoads(const LoopCode& loop, const EditSet& edits);
 
 }  // namespace perfd::agent

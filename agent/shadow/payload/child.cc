@@ -1,5 +1,5 @@
 // The shadow from its first instruction to the rebuilt team. It opens nothing, closes nothing and writes to no memory that it
-// shares with the rank but its own part of the region, and the bell before it takes the rest from itself.
+// shares with the rank but its own part of the region, and the doorbell before it takes the rest from itself.
 #include "agent/shadow/payload/payload.h"
 
 namespace perfd::agent {

@@ -1,4 +1,4 @@
-// Everything that may go wrong around a lab: the rank must run on and be right.
+// Everything that may go wrong around an injector: the rank must run on and be right.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// What a lab may not do, whatever it is asked: hold a rank longer than it was told, go on when altering has been ended, leave
+// What an injector may not do, whatever it is asked: hold a rank longer than it was told, go on when altering has been ended, leave
 // memory that is writable and executable, or let a shadow outlive its rank.
 #include <linux/capability.h>
 #include <signal.h>
@@ -124,7 +124,7 @@ TEST_F(RankInjectorTest, AnAgentThatHearsNoBellLooks) {
     ASSERT_TRUE((*injector)->Uninstall().ok());
   }
   printf("300 ms: %ld looks of one that is deaf, %ld of one that hears\n", probes[1], probes[0]);
-  if (!MayWait()) GTEST_SKIP() << "SKIPPED: no right to hear a bell";
+  if (!MayWait()) GTEST_SKIP() << "SKIPPED: no right to wait for the doorbell";
   EXPECT_LT(2 * probes[0], probes[1]);
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));

@@ -1,4 +1,4 @@
-// The whole way on a real process: install, census, live timing, shadows, uninstall; the process must not notice.
+// The whole way on a real process: install, entry count, live timing, shadows, uninstall; the process must not notice.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -179,7 +179,7 @@ TEST_F(RankInjectorTest, DirectInputOutputIsRefused) {
   std::filesystem::remove(file);
 }
 
-// What was harmless when the lab was opened is looked at again before every fork.
+// What was harmless when the injector was opened is looked at again before every fork.
 TEST_F(RankInjectorTest, DirectInputOutputThatBeginsLaterIsRefused) {
   const std::string file = absl::StrCat(PERFD_SCRATCH, "/late-", getpid());
   PuppetRank puppet({"1", "2000", "0", "late", file});

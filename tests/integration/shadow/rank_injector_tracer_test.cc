@@ -1,4 +1,4 @@
-// A jump that is put in or taken out by a tracer that is killed at any of its operations: what the lab says is what the text has.
+// A jump that is put in or taken out by a tracer that is killed at any of its operations: what the injector says is what the text has.
 #include <sys/wait.h>
 
 #include <csignal>

@@ -1,7 +1,7 @@
 // tests/integration/shadow/self_hosted.h - puts the payload into the test's own process, without another process and ptrace.
 //
-// Shape    SelfHosted lab; LoopUnderTest loop = lab.Install(...); lab.Shadow(loop, runs): arms and, once the loop was entered, the
-//          outcome is in lab.site(loop). Copies are bytes of the body plus a jump; the loops have relative branches only.
+// Shape    SelfHosted injector; LoopUnderTest loop = injector.Install(...); injector.Shadow(loop, runs): arms and, once the loop was entered, the
+//          outcome is in injector.site(loop). Copies are bytes of the body plus a jump; the loops have relative branches only.
 #ifndef TESTS_INTEGRATION_SHADOW_SELF_HOSTED_H_
 #define TESTS_INTEGRATION_SHADOW_SELF_HOSTED_H_
 

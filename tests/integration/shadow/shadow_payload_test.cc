@@ -1,4 +1,4 @@
-// The payload in the test's own process, one thread: pass-through, census, live timing, shadows and what they tell.
+// The payload in the test's own process, one thread: pass-through, entry count, live timing, shadows and what they tell.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

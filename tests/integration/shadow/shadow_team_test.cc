@@ -381,7 +381,7 @@ TEST(TeamTest, IdleEntryCost) {
   double idle = measure();
   injector.SetMode(site, kModeEntryCount);
   double entry_count = measure();
-  printf("entry: bare %.1f, idle %.1f (+%.1f), census %.1f ticks\n", bare, idle, idle - bare,
+  printf("entry: bare %.1f, idle %.1f (+%.1f), entry count %.1f ticks\n", bare, idle, idle - bare,
          entry_count);
   EXPECT_EQ(one[0], 3 * 15 * kEntries);
 }

@@ -42,7 +42,7 @@ class JumpTableTest : public ::testing::Test {
 };
 
 TEST_F(JumpTableTest, ReadsExactlyAsManyEntriesAsTheBoundAllows) {
-  for (const uint64_t target : {0x1030, 0x1010, 0x1030, 0x1020}) AppendOffset(target);
+  for (const uint64_t target : {0x1030ul, 0x1010ul, 0x1030ul, 0x1020ul}) AppendOffset(target);
   EXPECT_THAT(Find({Jump(), Lea(), Above(), Compare(2)}), ElementsAre(0x1010, 0x1030));
   EXPECT_THAT(Find({Jump(), Lea(), Above(), Compare(3)}), ElementsAre(0x1010, 0x1020, 0x1030));
   const Instruction not_below{.flow = Flow::kConditional, .clue = Clue::kAboveOrEqual};

@@ -1,7 +1,7 @@
-// tests/unit/experiment/fake_injector.h - a lab without a rank: it answers from a table of truths.
+// tests/unit/experiment/fake_injector.h - an injector without a rank: it answers from a table of truths.
 //
 // Shape    FakeTruth says how the rank behaves and what goes wrong, FakeLog what was done to it.
-// Threads  as RankInjector: one call at a time; read the log when the lab's owner has ended.
+// Threads  as RankInjector: one call at a time; read the log when the injector's owner has ended.
 #ifndef TESTS_UNIT_EXPERIMENT_FAKE_INJECTOR_H_
 #define TESTS_UNIT_EXPERIMENT_FAKE_INJECTOR_H_
 
@@ -51,7 +51,7 @@ struct FakeTruth {
   int misses = 0;  // of the first narrowed shadows
   absl::Status trim_status;  // of every narrowed RunShadow
   uint64_t iterations = 5000;
-  bool counts_variants = true;                    // the lab can make Counted copies
+  bool counts_variants = true;                    // the injector can make Counted copies
   std::map<std::string, uint64_t> variant_trips;  // by variant; others: as the loop
   // Trips of the instances in turn, instead; times are in proportion. And what is different in shorter ones.
   std::vector<uint64_t> trips;
@@ -87,7 +87,7 @@ struct FakeTruth {
   std::function<absl::Status(const ShadowRequest&, ShadowAnswer&)> on_shadow;
 };
 
-// What was done to it; outlives the lab.
+// What was done to it; outlives the injector.
 struct FakeLog {
   int installs = 0;
   int uninstalls = 0;
@@ -102,7 +102,7 @@ struct FakeLog {
   std::vector<std::string> calls;
   std::vector<LoopToInject> asked;  // to be installed
   std::vector<std::string> added;   // later
-  std::vector<int64_t> waits_ns;    // how long each census, timing and shadow might have waited
+  std::vector<int64_t> waits_ns;    // how long each entry count, timing and shadow might have waited
   std::set<int32_t> jumps;          // loops whose jump is in the text
   bool installed = false;           // something of ours is in the rank
 };
@@ -115,7 +115,7 @@ class FakeInjector final : public RankInjector {
   absl::StatusOr<std::vector<InstalledLoop>> Add(std::vector<LoopToInject> loops) override;
   absl::StatusOr<EntryCount> CountEntries(int32_t, int64_t ns) override {
     log_->waits_ns.push_back(ns);
-    if (absl::Status status = Enter("census", truth_.entry_count_status); !status.ok())
+    if (absl::Status status = Enter("entry_count", truth_.entry_count_status); !status.ok())
       return status;
     return EntryCount{.team = truth_.team, .entries_per_second = truth_.entries_per_second};
   }

@@ -67,7 +67,7 @@ class LeasedNodesTest : public ::testing::Test {
     node.truth.fork_ns = 18 * kNsPerMs;
     node.truth.entries_per_second = 2000;
     node.truth.on_call = [&node](const std::string& call) {
-      node.clock.now_ns += call == "census" ? 50 * kNsPerMs : 2 * kNsPerMs;
+      node.clock.now_ns += call == "entry_count" ? 50 * kNsPerMs : 2 * kNsPerMs;
     };
     node.truth.on_shadow = [&node](const ShadowRequest& request, ShadowAnswer& answer) {
       return Pause(node, request, answer);
@@ -75,7 +75,7 @@ class LeasedNodesTest : public ::testing::Test {
     return node;
   }
 
-  // As a lab does: it waits for the moment, then for the entries, then the rank stands still.
+  // As an injector does: it waits for the moment, then for the entries, then the rank stands still.
   static absl::Status Pause(Node& node, const ShadowRequest& request, ShadowAnswer& answer) {
     const int64_t now = node.clock.now_ns;
     node.arms.push_back(
@@ -264,7 +264,7 @@ TEST_F(LeasedNodesTest, RareLoopsAreArmedInLongWindowsOnly) {
   for (const Arm& arm : node.arms) EXPECT_GT(arm.until_ns - arm.from_ns, 7 * kNsPerSecond);
 }
 
-// The rank was not ready in time: the lab says so, and nothing is paused outside.
+// The rank was not ready in time: the injector says so, and nothing is paused outside.
 TEST_F(LeasedNodesTest, ALateStepIsTriedAgainInAnotherWindow) {
   Node& node = AddNode(100 * kNsPerSecond);
   int shadows = 0;

@@ -195,7 +195,7 @@ TEST_F(LoopExperimentTest, InstancesThatTheBudgetDoesNotBuyLeaveTheLoopMeasured)
         injector,
         {.credit_ns = 1'000'000'000, .timeout_ns = 1000, .prediction = injector.PredictShadow()});
   };
-  for (int i = 0; i < 4; ++i) step();  // census, live, look, one shadow
+  for (int i = 0; i < 4; ++i) step();  // entry count, live, look, one shadow
   LoopExperiment early = experiment;
   early.Close("too dear");
   EXPECT_EQ(early.Measurement(1).state, MeasureState::kOpen)
@@ -347,7 +347,7 @@ TEST_F(LoopExperimentTest, VariantsStandAgainstTheirOwnBase) {
 
 TEST_F(LoopExperimentTest, FiguresSayWhatWasChanged) {
   const LoopMeasurement loop = Run({}, {"LS", "FP"});
-  EXPECT_EQ(Team(loop, "LS").changed, 3);  // the fake lab's fourth copy
+  EXPECT_EQ(Team(loop, "LS").changed, 3);  // the fake injector's fourth copy
   EXPECT_EQ(Team(loop, "LS").pinned, 4);
   EXPECT_EQ(Team(loop, "LS").accesses, 5);
   EXPECT_EQ(Team(loop, "FP").changed, 4);

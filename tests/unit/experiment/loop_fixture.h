@@ -1,4 +1,4 @@
-// tests/unit/experiment/loop_fixture.h - one loop of a lab that answers from a known truth, measured until it is done.
+// tests/unit/experiment/loop_fixture.h - one loop of an injector that answers from a known truth, measured until it is done.
 #ifndef TESTS_UNIT_EXPERIMENT_LOOP_FIXTURE_H_
 #define TESTS_UNIT_EXPERIMENT_LOOP_FIXTURE_H_
 

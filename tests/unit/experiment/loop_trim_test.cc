@@ -70,7 +70,7 @@ TEST_F(LoopTrimTest, AfterAFirstWholeShadowThatTellsWhatTheLoopTouches) {
   EXPECT_EQ(Trimmed(), static_cast<int64_t>(log_.footprints.size()) - 1);
   const Footprint& footprint = *log_.footprints[1];
   EXPECT_FALSE(footprint.whole_areas);
-  // What the fake lab's trace says.
+  // What the fake injector's trace says.
   ASSERT_EQ(footprint.ranges.size(), 2u);
   EXPECT_EQ(footprint.ranges[0].start, 0x10000u);
   EXPECT_EQ(footprint.ranges[0].end, 0x10808u);

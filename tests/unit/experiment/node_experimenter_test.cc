@@ -99,7 +99,7 @@ TEST_F(NodeExperimenterTest, TheAuditLogNamesWhoAskedAndWhatWasTouched) {
     EXPECT_EQ(entry.node, "n1");
     EXPECT_EQ(entry.pid, rank.places.rank.pid);
   }
-  EXPECT_EQ(update.audit[0].unix_ns, 42);  // the lab's own time stays
+  EXPECT_EQ(update.audit[0].unix_ns, 42);  // the injector's own time stays
   EXPECT_EQ(update.audit[1].unix_ns, clock_.UnixNs());
 }
 
@@ -148,7 +148,7 @@ TEST_F(NodeExperimenterTest, AllLoopsAreLookedAtBeforeOneIsMeasured) {
   Run();
   const auto& calls = rank.log.calls;
   const auto first_shadow = std::find(calls.begin(), calls.end(), "shadow");
-  EXPECT_EQ(std::count(calls.begin(), first_shadow, "census"), 2);
+  EXPECT_EQ(std::count(calls.begin(), first_shadow, "entry_count"), 2);
   EXPECT_EQ(std::count(calls.begin(), first_shadow, "live"), 2);
 }
 
@@ -265,7 +265,7 @@ TEST_P(FailingStepTest, WhatPassesIsTriedAgainAndThenLeftOpen) {
     EXPECT_EQ(loop.reason, "not at this moment");
   }
   ExpectNothingLeft(bad);
-  for (const std::string call : {"census", "live", "shadow"}) {
+  for (const std::string call : {"entry_count", "live", "shadow"}) {
     if (Calls(bad, call) > 2) {
       EXPECT_EQ(Calls(bad, call), 2 * 4) << "four times for each loop";
     }

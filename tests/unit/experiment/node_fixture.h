@@ -1,7 +1,7 @@
-// tests/unit/experiment/node_fixture.h - a NodeExperimenter whose ranks have fake labs and whose time passes with every look.
+// tests/unit/experiment/node_fixture.h - a NodeExperimenter whose ranks have fake injectors and whose time passes with every look.
 //
-// Shape    AddRank (up to three), then Begin, AwaitEnd, News. EndAt: End is called from elsewhere when a lab is asked for that.
-// Threads  the labs are called from the experimenter's threads; what they did is read after AwaitEnd.
+// Shape    AddRank (up to three), then Begin, AwaitEnd, News. EndAt: End is called from elsewhere when an injector is asked for that.
+// Threads  the injectors are called from the experimenter's threads; what they did is read after AwaitEnd.
 #ifndef TESTS_UNIT_EXPERIMENT_NODE_FIXTURE_H_
 #define TESTS_UNIT_EXPERIMENT_NODE_FIXTURE_H_
 
@@ -116,7 +116,7 @@ class NodeExperimenterTest : public ::testing::Test {
     return experimenter_->Take();
   }
 
-  // When a lab is asked for the nth time for that, End is under way before it answers.
+  // When an injector is asked for the nth time for that, End is under way before it answers.
   void EndAt(FakeRank& rank, const std::string& call, int nth = 1) {
     rank.truth.on_call = [this, call, nth, seen = 0](const std::string& name) mutable {
       if (name == call && ++seen == nth) EndElsewhere();

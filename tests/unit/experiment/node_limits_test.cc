@@ -51,7 +51,7 @@ TEST_P(CancelTest, TakesEverythingOutAndKeepsWhatIsKnown) {
 
 INSTANTIATE_TEST_SUITE_P(InEveryState, CancelTest,
                          ::testing::Values(Moment{"open", 1}, Moment{"install", 1},
-                                           Moment{"census", 1}, Moment{"census", 2},
+                                           Moment{"entry_count", 1}, Moment{"entry_count", 2},
                                            Moment{"live", 1}, Moment{"live", 2},
                                            Moment{"shadow", 1}, Moment{"shadow", 3},
                                            Moment{"shadow", 4}, Moment{"uninstall", 1}),
@@ -139,7 +139,7 @@ TEST_F(BudgetTest, ShadowsThatCostMoreThanPredictedAreNotRepeated) {
   EXPECT_LT(Spent(loops), 5 * kNsPerMs);
 }
 
-// The stops of the lab took 0.4 ms, and the first shadow is of as many; ahead of time only 0.2 ms are earned.
+// The stops of the injector took 0.4 ms, and the first shadow is of as many; ahead of time only 0.2 ms are earned.
 TEST_F(NodeExperimenterTest, WaitsUntilTheShadowIsEarned) {
   FakeRank& rank = AddRank();
   duration_ns_ = 60 * kNsPerSecond;
@@ -160,7 +160,7 @@ TEST_F(NodeExperimenterTest, StopsInTimeBeforeTheEndOfTheProfile) {
   duration_ns_ = 3 * kNsPerSecond;
   int64_t last_step_ns = 0;
   rank.truth.on_call = [&](const std::string& call) {
-    if (call == "census" || call == "live" || call == "shadow") last_step_ns = clock_.now_ns;
+    if (call == "entry_count" || call == "live" || call == "shadow") last_step_ns = clock_.now_ns;
   };
   const ExperimentUpdate update = Run();
   ASSERT_NE(last_step_ns, 0);

@@ -1,4 +1,4 @@
-// tests/unit/experiment/placement_injector.h - a lab in which copies run in the rank itself.
+// tests/unit/experiment/placement_injector.h - an injector in which copies run in the rank itself.
 #ifndef TESTS_UNIT_EXPERIMENT_PLACEMENT_INJECTOR_H_
 #define TESTS_UNIT_EXPERIMENT_PLACEMENT_INJECTOR_H_
 

@@ -89,7 +89,7 @@ TEST_F(RankExperimentsTest, RefusedLoopsKeepTheirReasonsAndTheOthersTheirPlaces)
   EXPECT_EQ(Measured(5).profile_id, "p1");
   EXPECT_EQ(Measured(5).node, "n1");
   EXPECT_EQ(Measured(5).rank, 3);
-  // The second loop of the lab is the sixth of the order.
+  // The second loop of the injector is the sixth of the order.
   experiments_->Close(5, "enough");
   experiments_->Settle(5);
   EXPECT_THAT(log_.patches, ElementsAre(Pair(1, false)));
@@ -287,7 +287,7 @@ TEST_F(RankExperimentsTest, LoopsThatComeLaterAreNumberedOnAndGetTheirJumpsWhenT
   EXPECT_THAT(log_.jumps, ElementsAre(0));
   EXPECT_EQ(experiments_->stage(0), Stage::kLive);  // goes on where it was
   StepOnce(2);
-  EXPECT_THAT(log_.jumps, ElementsAre(0, 1));  // the second loop that the lab has
+  EXPECT_THAT(log_.jumps, ElementsAre(0, 1));  // the second loop that the injector has
   while (experiments_->stage(2) != Stage::kDone) StepOnce(2);
   EXPECT_EQ(Measured(2).state, MeasureState::kMeasured);
   EXPECT_EQ(Measured(2).loop_id, "loop2");

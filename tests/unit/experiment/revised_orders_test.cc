@@ -36,7 +36,7 @@ class RevisedOrdersTest : public NodeExperimenterTest {
     return order;
   }
 
-  // When a lab is asked for that for the nth time.
+  // When an injector is asked for that for the nth time.
   void At(FakeRank& rank, const std::string& call, int nth, std::function<void()> then) {
     rank.truth.on_call = [call, nth, then, seen = 0](const std::string& name) mutable {
       if (name == call && ++seen == nth) then();
@@ -62,7 +62,7 @@ TEST_F(RevisedOrdersTest, NewLoopsAreMeasuredAndTheOthersGoOn) {
     EXPECT_THAT(Of(update, *rank), Each(Field(&LoopMeasurement::state, MeasureState::kMeasured)));
     EXPECT_EQ(rank->log.installs, 1);
     EXPECT_THAT(rank->log.added, ElementsAre("loop2"));
-    EXPECT_EQ(Calls(*rank, "census"), 3);  // nobody was begun anew
+    EXPECT_EQ(Calls(*rank, "entry_count"), 3);  // nobody was begun anew
     ExpectNothingLeft(*rank);
   }
   EXPECT_THAT(update.notices, IsEmpty());
@@ -96,7 +96,7 @@ TEST_F(RevisedOrdersTest, ALoopThatIsNamedAgainGoesOnWhereItWas) {
   EXPECT_THAT(Of(update, rank), Each(Field(&LoopMeasurement::state, MeasureState::kMeasured)));
   EXPECT_EQ(rank.log.installs, 1);
   EXPECT_THAT(rank.log.added, IsEmpty());
-  EXPECT_EQ(Calls(rank, "census"), 2);
+  EXPECT_EQ(Calls(rank, "entry_count"), 2);
 }
 
 TEST_F(RevisedOrdersTest, OrdersThatComeTwiceOrLateChangeNothing) {

@@ -11,8 +11,12 @@
 
 #include <cerrno>
 
+#include "tests/unit/reader/confined_test.h"
+
 namespace perfd::agent {
 namespace {
+
+using ConfineTest = ConfinedTest;
 
 // Runs `check` in a child, confined by `confine`; its result is the wait status.
 template <typename Check>
@@ -31,7 +35,7 @@ bool Refused(long result) {
   return result == -1 && errno == EPERM;
 }
 
-TEST(ConfineTest, NothingCanBeOpenedOrConnected) {
+TEST_F(ConfineTest, NothingCanBeOpenedOrConnected) {
   EXPECT_EQ(InConfinedChild([] { return Refused(::open("/etc/passwd", O_RDONLY)); }), 0);
   EXPECT_EQ(InConfinedChild([] { return Refused(::syscall(SYS_openat2, AT_FDCWD, "/", 0, 0)); }),
             0);
@@ -40,7 +44,7 @@ TEST(ConfineTest, NothingCanBeOpenedOrConnected) {
   EXPECT_EQ(InConfinedChild([] { return Refused(::unlink("/tmp/nothing")); }), 0);
 }
 
-TEST(ConfineTest, NoProcessCanBeTouched) {
+TEST_F(ConfineTest, NoProcessCanBeTouched) {
   EXPECT_EQ(InConfinedChild([] { return Refused(::syscall(SYS_fork)); }), 0);
   EXPECT_EQ(InConfinedChild([] { return Refused(::kill(::getppid(), 0)); }), 0);
   EXPECT_EQ(InConfinedChild([] { return Refused(::syscall(SYS_setuid, 0)); }), 0);
@@ -49,7 +53,7 @@ TEST(ConfineTest, NoProcessCanBeTouched) {
   EXPECT_EQ(WTERMSIG(status), SIGSYS);
 }
 
-TEST(ConfineTest, MemoryIsNeverExecutable) {
+TEST_F(ConfineTest, MemoryIsNeverExecutable) {
   const auto map = [](int protection) {
     return ::mmap(nullptr, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   };
@@ -63,7 +67,7 @@ TEST(ConfineTest, MemoryIsNeverExecutable) {
             0);
 }
 
-TEST(ConfineTest, MemoryIsBounded) {
+TEST_F(ConfineTest, MemoryIsBounded) {
   EXPECT_EQ(InConfinedChild([] {
               return ::mmap(nullptr, size_t{5} << 30, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
                             0) == MAP_FAILED &&
@@ -72,7 +76,7 @@ TEST(ConfineTest, MemoryIsBounded) {
             0);
 }
 
-TEST(ConfineTest, ForOpeningFilesCanBeReadAndNothingElse) {
+TEST_F(ConfineTest, ForOpeningFilesCanBeReadAndNothingElse) {
   const auto opens = [](int flags) {
     const int fd = ::open("/proc/self/stat", flags | O_CLOEXEC);
     return fd >= 0 && ::fcntl(fd, F_DUPFD_CLOEXEC, 0) >= 0;
@@ -99,7 +103,7 @@ TEST(ConfineTest, ForOpeningFilesCanBeReadAndNothingElse) {
       InConfinedChild([&] { return Confine({}).ok() && !opens(O_RDONLY); }, ConfineForOpening), 0);
 }
 
-TEST(ConfineTest, WhatReadingNeedsStillWorks) {
+TEST_F(ConfineTest, WhatReadingNeedsStillWorks) {
   const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   ASSERT_GE(file, 0);
   EXPECT_EQ(InConfinedChild([file] {

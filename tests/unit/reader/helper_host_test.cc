@@ -124,8 +124,10 @@ TEST(HelperHostTest, AllEndWithTheThread) {
     ASSERT_TRUE(pid.ok()) << pid.status();
     host_pid = (*host)->pid();
     helper_pid = *pid;
-    absl::SleepFor(absl::Seconds(1));  // until they have asked for the signal
-    host->release();
+    absl::SleepFor(absl::Seconds(1));   // until they have asked for the signal
+    static HelperHost* kept = nullptr;  // its end is the thread's
+    kept = host->release();
+    ASSERT_NE(kept, nullptr);
   });
   starting.join();
   ASSERT_GT(helper_pid, 0);

@@ -15,9 +15,12 @@
 
 #include "agent/binary/module_reader.h"
 #include "tests/unit/binary/fixture.h"
+#include "tests/unit/reader/confined_test.h"
 
 namespace perfd::agent {
 namespace {
+
+using ReaderClientTest = ConfinedTest;
 
 using ::testing::HasSubstr;
 
@@ -86,7 +89,7 @@ std::string StatusField(int32_t pid, const std::string& key) {
   return "";
 }
 
-TEST(ReaderClientTest, AnswersLikeTheReaderInThisProcess) {
+TEST_F(ReaderClientTest, AnswersLikeTheReaderInThisProcess) {
   const std::string path = Fixture("kernels-gcc-O2");
   const MappedFile mapped(path);
   auto client = ReaderClient::Start(mapped.Describe(), Options());
@@ -108,7 +111,7 @@ TEST(ReaderClientTest, AnswersLikeTheReaderInThisProcess) {
   }
 }
 
-TEST(ReaderClientTest, ReaderIsConfined) {
+TEST_F(ReaderClientTest, ReaderIsConfined) {
   const MappedFile mapped(Fixture("shapes"));
   auto client = ReaderClient::Start(mapped.Describe(), Options());
   ASSERT_TRUE(client.ok()) << client.status();
@@ -117,7 +120,7 @@ TEST(ReaderClientTest, ReaderIsConfined) {
   EXPECT_EQ(StatusField((*client)->pid(), "Threads"), "1");
 }
 
-TEST(ReaderClientTest, ReaderHasTheRightsOfTheTargetsUser) {
+TEST_F(ReaderClientTest, ReaderHasTheRightsOfTheTargetsUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can start a reader for another user";
   const Scratch scratch;
   const std::string path = scratch.Copy(Fixture("shapes"), "program");
@@ -168,7 +171,7 @@ class OtherUsersProcess {
   pid_t pid_;
 };
 
-TEST(ReaderClientTest, ReaderHasTheGroupsOfTheProcess) {
+TEST_F(ReaderClientTest, ReaderHasTheGroupsOfTheProcess) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can start a reader for another user";
   constexpr gid_t kProject = 4000007;
   const Scratch scratch;
@@ -193,7 +196,7 @@ TEST(ReaderClientTest, ReaderHasTheGroupsOfTheProcess) {
             absl::StatusCode::kPermissionDenied);
 }
 
-TEST(ReaderClientTest, ADeletedFileIsReadWithTheRightsOfTheUserOnly) {
+TEST_F(ReaderClientTest, ADeletedFileIsReadWithTheRightsOfTheUserOnly) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can start a reader for another user";
   const Scratch scratch;
   const std::string path = scratch.Copy(Fixture("shapes"), "program");
@@ -211,7 +214,7 @@ TEST(ReaderClientTest, ADeletedFileIsReadWithTheRightsOfTheUserOnly) {
   ::close(inode);
 }
 
-TEST(ReaderClientTest, DeletedOrReplacedFileIsReadThroughTheMapping) {
+TEST_F(ReaderClientTest, DeletedOrReplacedFileIsReadThroughTheMapping) {
   const Scratch scratch;
   const std::string path = scratch.Copy(Fixture("shapes"), "program");
   const MappedFile mapped(path);
@@ -239,7 +242,7 @@ TEST(ReaderClientTest, DeletedOrReplacedFileIsReadThroughTheMapping) {
   EXPECT_THAT(std::string(replaced.status().message()), HasSubstr("replaced on disk"));
 }
 
-TEST(ReaderClientTest, SeparateDebugFileBesideTheBinaryIsFound) {
+TEST_F(ReaderClientTest, SeparateDebugFileBesideTheBinaryIsFound) {
   const Scratch scratch;
   scratch.Copy(Fixture("kernels-gcc-O2.debug"), "program.debug");
   const std::string path = scratch.path() + "/program";
@@ -252,7 +255,7 @@ TEST(ReaderClientTest, SeparateDebugFileBesideTheBinaryIsFound) {
   EXPECT_TRUE((*client)->facts().has_symbols);
 }
 
-TEST(ReaderClientTest, RefusalsSayWhy) {
+TEST_F(ReaderClientTest, RefusalsSayWhy) {
   const Scratch scratch;
   std::ofstream(scratch.path() + "/script") << "#!/bin/sh\n" << std::string(8192, '\n');
   auto start = [](const std::string& path) {
@@ -276,7 +279,7 @@ TEST(ReaderClientTest, RefusalsSayWhy) {
 }
 
 // A symbolic link must not lead out of the process's root; a pipe must not block the reader.
-TEST(ReaderClientTest, PipesAreRefusedAtOnce) {
+TEST_F(ReaderClientTest, PipesAreRefusedAtOnce) {
   const Scratch scratch;
   const std::string path = scratch.path() + "/pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0644), 0);
@@ -285,7 +288,7 @@ TEST(ReaderClientTest, PipesAreRefusedAtOnce) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ReaderClientTest, DeathOfTheReaderIsAStatus) {
+TEST_F(ReaderClientTest, DeathOfTheReaderIsAStatus) {
   const MappedFile mapped(Fixture("shapes"));
   auto client = ReaderClient::Start(mapped.Describe(), Options());
   ASSERT_TRUE(client.ok()) << client.status();
@@ -298,7 +301,7 @@ TEST(ReaderClientTest, DeathOfTheReaderIsAStatus) {
   EXPECT_EQ((*client)->Lookup({1}, kPlenty).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(ReaderClientTest, SlowReaderIsKilled) {
+TEST_F(ReaderClientTest, SlowReaderIsKilled) {
   const MappedFile mapped(Fixture("shapes"));
   auto client = ReaderClient::Start(mapped.Describe(), Options());
   ASSERT_TRUE(client.ok()) << client.status();
@@ -309,7 +312,7 @@ TEST(ReaderClientTest, SlowReaderIsKilled) {
   EXPECT_EQ(::kill(pid, 0), -1);
 }
 
-TEST(ReaderClientTest, TooManyAddresses) {
+TEST_F(ReaderClientTest, TooManyAddresses) {
   const MappedFile mapped(Fixture("shapes"));
   auto client = ReaderClient::Start(mapped.Describe(), Options());
   ASSERT_TRUE(client.ok()) << client.status();

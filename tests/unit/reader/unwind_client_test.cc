@@ -9,9 +9,12 @@
 
 #include "agent/reader/arguments.h"
 #include "tests/unit/binary/stack_dump.h"
+#include "tests/unit/reader/confined_test.h"
 
 namespace perfd::agent {
 namespace {
+
+using UnwindClientTest = ConfinedTest;
 
 using ::testing::HasSubstr;
 
@@ -32,7 +35,7 @@ std::string StatusField(int32_t pid, const std::string& key) {
   return "";
 }
 
-TEST(UnwindClientTest, AnswersLikeTheUnwinderInThisProcess) {
+TEST_F(UnwindClientTest, AnswersLikeTheUnwinderInThisProcess) {
   for (const char* arguments : {"recurse 30", "qsort", "signal"}) {
     const StackDump dump = DumpOf("stacks-gcc", arguments);
     auto client = UnwindClient::Start(Self(), dump.mappings, Options());
@@ -49,7 +52,7 @@ TEST(UnwindClientTest, AnswersLikeTheUnwinderInThisProcess) {
   }
 }
 
-TEST(UnwindClientTest, ReaderIsConfinedBeforeItAnswers) {
+TEST_F(UnwindClientTest, ReaderIsConfinedBeforeItAnswers) {
   const StackDump dump = DumpOf("stacks-gcc", "recurse 1");
   UnwindProcess process = Self();
   if (::geteuid() == 0) process.uid = process.gid = 65534;
@@ -62,7 +65,7 @@ TEST(UnwindClientTest, ReaderIsConfinedBeforeItAnswers) {
   EXPECT_EQ(StatusField((*client)->pid(), "Uid"), uid + "\t" + uid + "\t" + uid + "\t" + uid);
 }
 
-TEST(UnwindClientTest, AFileThatWasReplacedIsNotRead) {
+TEST_F(UnwindClientTest, AFileThatWasReplacedIsNotRead) {
   StackDump dump = DumpOf("stacks-gcc", "recurse 1");
   for (CodeMapping& mapping : dump.mappings) ++mapping.inode;
   const auto client = UnwindClient::Start(Self(), dump.mappings, Options());
@@ -71,7 +74,7 @@ TEST(UnwindClientTest, AFileThatWasReplacedIsNotRead) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(UnwindClientTest, DeathAndSlownessAreStatuses) {
+TEST_F(UnwindClientTest, DeathAndSlownessAreStatuses) {
   const StackDump dump = DumpOf("stacks-gcc", "recurse 1");
   for (const int signal : {SIGKILL, SIGSTOP}) {
     auto client = UnwindClient::Start(Self(), dump.mappings, Options());
@@ -89,7 +92,7 @@ TEST(UnwindClientTest, DeathAndSlownessAreStatuses) {
   }
 }
 
-TEST(UnwindClientTest, ArgumentsRoundTrip) {
+TEST(UnwindArgumentsTest, RoundTrip) {
   const UnwindArguments arguments{{7, 4294967294U, 100}, 123};
   const auto parsed = ParseUnwindArguments(FormatArguments(arguments));
   ASSERT_TRUE(parsed.ok()) << parsed.status();

@@ -39,7 +39,7 @@ TEST_F(SystemSocketTest, AFolderThatOnlyRootCouldHaveMade) {
 TEST_F(SystemSocketTest, WhoeverMayChangeTheFoldersMayPutAServerThere) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a folder away";
   const std::string socket = folder_ + "/perfd.sock";
-  for (const mode_t mode : {0775, 0757, 01777}) {
+  for (const mode_t mode : {0775u, 0757u, 01777u}) {
     Set(folder_, mode, kDaemon);
     EXPECT_FALSE(PlacedByRoot(socket, kDaemon));
     Set(folder_, 0755, kDaemon);

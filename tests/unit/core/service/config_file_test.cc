@@ -47,7 +47,7 @@ TEST_F(ConfigFileTest, EveryLineOfAnErrorNamesTheFile) {
 }
 
 TEST_F(ConfigFileTest, AFileThatOthersMayChangeIsRefused) {
-  for (const mode_t mode : {0664, 0646, 0666}) {
+  for (const mode_t mode : {0664u, 0646u, 0666u}) {
     Write("name: after\n", mode);
     EXPECT_EQ(Read().code(), absl::StatusCode::kPermissionDenied);
     EXPECT_THAT(std::string(Read().message()), HasSubstr("chmod go-w"));
