@@ -4,6 +4,7 @@
 #   deploy/install-packages.sh bqt      to run every test as well
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. deploy/progress.sh
 groups=${1:?usage: deploy/install-packages.sh [b][q][t]}
 missing=()
 while read -r group package; do
@@ -12,15 +13,16 @@ while read -r group package; do
   dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
 done <deploy/packages.txt
 [ ${#missing[@]} -eq 0 ] && exit 0
-sudo=
+sudo=()
 if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || { echo "these packages are missing and you are not root: ${missing[*]}" >&2; exit 1; }
-  sudo=sudo
+  sudo=(sudo)
 fi
-echo "installing ${#missing[@]} Debian packages: ${missing[*]}"
+echo "installing ${#missing[@]} Debian packages and what they need: ${missing[*]}"
 log=$(mktemp)
-export DEBIAN_FRONTEND=noninteractive
-if ! { $sudo apt-get update && $sudo apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Dpkg::Use-Pty=0)
+if ! { progress packages "$log" "${apt[@]}" update &&
+       progress packages "$log" "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; }; then
   tail -n 20 "$log" >&2
   echo "installing packages failed; the whole log is $log" >&2
   exit 1

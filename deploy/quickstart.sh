@@ -6,19 +6,26 @@
 # Everything it writes is below build/. Nothing is left running.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. deploy/progress.sh
 root=$PWD
 seconds=${SECONDS_TO_PROFILE:-30}
 say() { printf '\n\033[1m== %s\033[0m\n' "$*" | if [ -t 1 ]; then cat; else sed 's/\x1b\[[0-9;]*m//g'; fi; }
 
 say "1/5 packages and build"
-deploy/install-packages.sh bq
-begin=$SECONDS
-cmake --preset release -DPERFD_TESTS=OFF >build-configure.log 2>&1 || { tail -n 20 build-configure.log; exit 1; }
-mv build-configure.log build/
-ninja -C build/release perfd perf-agent perf-agent-reader perf-agent-tracer perfctl >build/build.log 2>&1 || {
-  grep -E 'error|FAILED' -A 5 build/build.log | head -n 40; exit 1; }
-echo "built in $((SECONDS - begin)) s"
-bin=$root/build/release/bin
+PROGRESS_STEP="1/5 packages: " deploy/install-packages.sh bq
+programs=(perfd perf-agent perf-agent-reader perf-agent-tracer perfctl)
+mkdir -p build
+# What the tests have built and nobody has changed since will do.
+if [ ! -e build/release/bin/perfctl ] && [ -e build/ci/build.ninja ] && ninja -C build/ci -n "${programs[@]}" | grep -q 'no work to do'; then
+  preset=ci
+else
+  preset=release
+  PROGRESS_STEP="1/5 configure: " progress configure build/configure.log cmake --preset release -DPERFD_TESTS=OFF || {
+    tail -n 20 build/configure.log; exit 1; }
+  PROGRESS_STEP="1/5 build: " progress_build build/build.log ninja -C build/release "${programs[@]}"
+fi
+bin=$root/build/$preset/bin
+echo "the programs are in $bin after $SECONDS s"
 scratch=$(mktemp -d "$root/build/quickstart.XXXXXX")
 mpicc -O2 -g -fopenmp -o "$scratch/heat" deploy/quickstart/heat.c -lm
 
@@ -36,20 +43,33 @@ stop_all() {
 trap stop_all EXIT
 trap 'exit 130' INT TERM
 
-# wait_for FILE PATTERN: up to 20 s for a line in a log.
-wait_for() {
-  for _ in $(seq 200); do grep -qE "$2" "$1" 2>/dev/null && return 0; sleep 0.1; done
-  echo "no '$2' in $1 after 20 s:" >&2; tail -n 20 "$1" >&2; return 1
+# wait_until SECONDS STEP COMMAND...: tries it until it succeeds; a line every 10 s says what is waited for.
+wait_until() {
+  local most=$1 step=$2 tries=0
+  shift 2
+  until "$@"; do
+    tries=$((tries + 1))
+    [ "$tries" -lt $((most * 10)) ] || return 1
+    [ $((tries % 100)) -ne 0 ] || echo "$step, $((tries / 10)) of at most $most s"
+    sleep 0.1
+  done
 }
+
+# wait_for FILE PATTERN STEP: up to a minute for a line in a log.
+wait_for() {
+  wait_until 60 "$3" grep -qE "$2" "$1" 2>/dev/null && return 0
+  echo "no '$2' in $1 after a minute:" >&2; tail -n 20 "$1" >&2; return 1
+}
+has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
 say "2/5 perfd and perf-agent"
 export PERFD_ADDRESS=unix:$scratch/perfd.sock
 "$bin/perfd" --store-dir "$scratch/store" --socket "$scratch/perfd.sock" --metrics-listen 127.0.0.1:0 \
   2>"$scratch/perfd.log" & pids+=($!)
-wait_for "$scratch/perfd.log" 'metrics on http'
+wait_for "$scratch/perfd.log" 'metrics on http' "2/5 perfd starts"
 metrics=$(grep -oE 'http://[^ ]+' "$scratch/perfd.log" | head -n 1)
 "$bin/perf-agent" --spool-dir "$scratch/spool" 2>"$scratch/agent.log" & pids+=($!)
-wait_for "$scratch/agent.log" 'connected to perfd'
+wait_for "$scratch/agent.log" 'connected to perfd' "2/5 perf-agent connects"
 "$bin/perfctl" nodes
 
 threads=$(($(nproc) > 3 ? $(nproc) / 2 : 1))  # one per CPU: who shares a CPU waits, and that is all a measurement would see
@@ -69,6 +89,7 @@ say "5/5 the report: perfctl report $profile"
 savings=$("$bin/perfctl" report "$profile" | sed -n '/^What a fix would save/,/^$/p')
 echo
 echo "metrics for Prometheus were at $metrics ($(curl -fsS "$metrics" 2>/dev/null | grep -c '^perfd_' || true) perfd series)"
+wait_until 300 "5/5 the job comes to its end" has_ended "$job" || { echo "the job does not end" >&2; exit 1; }
 wait "$job"
 echo "the job itself says: $(cat "$scratch/heat.log")"
 stop_all

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 import cluster  # noqa: E402
@@ -24,6 +26,24 @@ USER_LINES = re.compile(r"(?m)^CapabilityBoundingSet=(.*)$")
 def unit_capabilities():
     text = (ROOT / "deploy/systemd/perf-agent.service.in").read_text()
     return [name[len("CAP_"):].lower() for name in USER_LINES.search(text)[1].split()]
+
+
+def missing():
+    """Why the agent cannot be started here as its unit does it; None where it can."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        return "needs root and setpriv"
+    bounding = int(re.search(r"(?m)^CapBnd:\t(.*)$", pathlib.Path("/proc/self/status").read_text())[1], 16)
+    lacking = [c for c in unit_capabilities() if not bounding & mask_of([c])]
+    return f"this machine does not give {', '.join(lacking)}" if lacking else None
+
+
+def mask_of(capabilities):
+    header = pathlib.Path("/usr/include/linux/capability.h").read_text()
+    return sum(1 << int(re.search(rf"(?m)^#define CAP_{c.upper()}\s+(\d+)", header)[1]) for c in capabilities)
+
+
+MISSING = missing()
+pytestmark = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 
 
 def setpriv(uid, capabilities):
@@ -125,11 +145,6 @@ class Site:
         return {key: value.split() for key, value in re.findall(r"(?m)^(Uid|CapEff|CapBnd):\t(.*)$", text)}
 
 
-def mask_of(capabilities):
-    header = pathlib.Path("/usr/include/linux/capability.h").read_text()
-    return sum(1 << int(re.search(rf"(?m)^#define CAP_{c.upper()}\s+(\d+)", header)[1]) for c in capabilities)
-
-
 def profile_with(agent_uid, daemon_uid=0):
     capabilities = unit_capabilities()
     with Site(agent_uid, capabilities, daemon_uid) as site:
@@ -191,17 +206,5 @@ def test_a_plain_user_is_in_user_mode():
         assert site.json("status", profile)["state"] == "FAILED", site.json("status", profile)
 
 
-def main():
-    if os.geteuid() != 0 or not shutil.which("setpriv"):
-        print("SKIPPED: needs root and setpriv")
-        return 77
-    bounding = int(re.search(r"(?m)^CapBnd:\t(.*)$", pathlib.Path("/proc/self/status").read_text())[1], 16)
-    missing = [c for c in unit_capabilities() if not bounding & mask_of([c])]
-    if missing or not PUPPET.exists() or not (BIN / "perfd").exists():
-        print(f"SKIPPED: this machine does not give {missing or 'built programs'}")
-        return 77
-    cluster.run_tests(sys.modules[__name__], retries=0)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    cluster.pytest_file(__file__)

@@ -17,6 +17,8 @@ import threading
 import time
 import urllib.request
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 import cluster  # noqa: E402
@@ -297,19 +299,24 @@ def thread_of(process, name):
     return tids[0]
 
 
+def hold(tid):
+    """The thread, stopped until it is let go or the process ends."""
+    held = StoppedThread(tid)
+    try:
+        held.__enter__()
+    except PermissionError:
+        pytest.skip("ptrace is not allowed here: nothing can be made to hang")
+    return held
+
+
 def heart_stops_with(service, find_thread):
-    """Heartbeats come often enough, stop while the thread hangs, and come again. False where ptrace is not allowed."""
+    """Heartbeats come often enough, stop while the thread hangs, and come again."""
     service.manager.wait_for("READY=1")
     del service.manager.hear()[:]
     began = time.monotonic()
     wait_until(lambda: service.manager.hear(0.05).count("WATCHDOG=1") >= 4, 10, "heartbeats")
     assert time.monotonic() - began < 2 * service.watchdog_s, "fewer than two heartbeats per allowed time"
-    held = StoppedThread(find_thread())
-    try:
-        held.__enter__()
-    except PermissionError:
-        print("      ptrace is not allowed here: a hanging spine was not tried (spine_watch_test does)")
-        return False
+    held = hold(find_thread())
     try:
         time.sleep(0.5)
         del service.manager.hear()[:]
@@ -318,7 +325,6 @@ def heart_stops_with(service, find_thread):
     finally:
         held.__exit__()
     service.manager.wait_for("WATCHDOG=1")
-    return True
 
 
 def test_a_hanging_spine_stops_the_heartbeat():
@@ -337,23 +343,12 @@ def test_a_hanging_agent_stops_the_heartbeat():
             f"apiVersion: perfd/v1\nkind: AgentConfig\nnode: hangs\ndaemon: {{address: \"unix:{folder}/nobody.sock\"}}\n"
             f"spool: {{directory: {folder}/spool}}\n"))
         try:
-            if not heart_stops_with(service, lambda: service.process.pid):
-                return
+            heart_stops_with(service, lambda: service.process.pid)
             with StoppedThread(thread_of(service.process, "perfd-link")):
                 del service.manager.hear()[:]
                 wait_until(lambda: service.manager.hear(0.05).count("WATCHDOG=1") >= 5, 10, "heartbeats without a link")
         finally:
             service.stop()
-
-
-def hold(process, name):
-    """The thread, stopped until the process ends; None where ptrace is not allowed."""
-    held = StoppedThread(thread_of(process, name))
-    try:
-        held.__enter__()
-    except PermissionError:
-        return print(f"      ptrace is not allowed here: {name} was not made to hang")
-    return held
 
 
 def seconds_to_end(service, *held):
@@ -375,9 +370,7 @@ def test_a_reload_that_hangs_holds_up_nothing():
         service = Service(folder, "perfd", perfd_config(folder), watchdog_s=1)
         try:
             service.manager.wait_for("READY=1")
-            held = hold(service.process, "perfd-reload")
-            if held is None:
-                return
+            held = hold(thread_of(service.process, "perfd-reload"))
             service.process.send_signal(signal.SIGHUP)
             time.sleep(0.5)
             del service.manager.hear()[:]
@@ -388,25 +381,23 @@ def test_a_reload_that_hangs_holds_up_nothing():
             service.stop()
 
 
-def test_the_end_comes_in_time_whatever_hangs():
+@pytest.mark.parametrize("name", ("", "perfd-store", "perfd-hook", "perfd-archive"))
+def test_the_end_comes_in_time_whatever_hangs(name):
     """5 s; at once when nothing hangs."""
-    for name in ("", "perfd-store", "perfd-hook", "perfd-archive"):
-        with Folder() as folder:
-            config = perfd_config(folder) + f"archive: {{directory: {folder}/archive}}\n"
-            service = Service(folder, "perfd", config)
-            try:
-                service.manager.wait_for("READY=1")
-                held = [hold(service.process, name)] if name else []
-                if held == [None]:
-                    return
-                seconds = seconds_to_end(service, *held)
-                text = (folder / "perfd.log").read_text()
-                assert service.process.returncode == 0, (name, service.process.returncode)
-                assert ("did not end within 5s" in text) == bool(name), (name, text)
-                assert seconds < (10 if name else 5), (name, seconds)  # a busy machine ends a process late
-                print(f"      {name or 'nothing'} hangs: perfd ended after {seconds:.2f} s")
-            finally:
-                service.stop()
+    with Folder() as folder:
+        config = perfd_config(folder) + f"archive: {{directory: {folder}/archive}}\n"
+        service = Service(folder, "perfd", config)
+        try:
+            service.manager.wait_for("READY=1")
+            held = [hold(thread_of(service.process, name))] if name else []
+            seconds = seconds_to_end(service, *held)
+            text = (folder / "perfd.log").read_text()
+            assert service.process.returncode == 0, (name, service.process.returncode)
+            assert ("did not end within 5s" in text) == bool(name), (name, text)
+            assert seconds < (10 if name else 5), (name, seconds)  # a busy machine ends a process late
+            print(f"      {name or 'nothing'} hangs: perfd ended after {seconds:.2f} s")
+        finally:
+            service.stop()
 
 
 def test_stopping_is_told():
@@ -502,12 +493,5 @@ def test_the_agent_takes_what_may_change_while_it_runs():
         assert code == 0, code
 
 
-def main():
-    if not all((BIN / p).exists() for p in ("perfd", "perf-agent", "perf-agent-reader", "perfctl")):
-        print("SKIPPED: perfd and perf-agent are not built")
-        return 77
-    cluster.run_tests(sys.modules[__name__], retries=0)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    cluster.pytest_file(__file__)

@@ -4,16 +4,18 @@ profile with variants to the end. Needs root, strace and systemd-analyze."""
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
-import sys
+
+import pytest
 
 import capabilities_test
 from capabilities_test import ROOT, Site, one_profile, wait_until
 
+pytestmark = pytest.mark.skipif(capabilities_test.MISSING is not None, reason=str(capabilities_test.MISSING))
 
-def group(name, seen=None):
+
+def group(name):
     """The system calls of a systemd group, with the groups in it."""
     out = subprocess.run(["systemd-analyze", "syscall-filter", "--no-pager", name], capture_output=True, text=True,
                          timeout=30).stdout
@@ -64,29 +66,21 @@ class TracedSite(Site):
         return called(self.dir / self.FILES[name])
 
 
-def main():
-    missing = [tool for tool in ("strace", "systemd-analyze", "setpriv") if not shutil.which(tool)]
-    if os.geteuid() != 0 or missing or not capabilities_test.PUPPET.exists():
-        print(f"SKIPPED: needs root, built programs and {', '.join(missing) or 'nothing else'}")
-        return 77
-    failed = 0
+def test_units_allow_what_is_called():
+    refused = {}
     with TracedSite(capabilities_test.AGENT_UID, capabilities_test.unit_capabilities(),
                     capabilities_test.DAEMON_UID) as site:
         wait_until(lambda: any(n["connected"] for n in site.json("nodes")["nodes"]), 40, "the agent is connected")
         one_profile(site)
         for name, unit, process in (("agent", "perf-agent", site.agent), ("perfd", "perfd", site.processes[0])):
-            calls, allows = site.end(name, process), allowed(unit)
+            calls = site.end(name, process)
             assert len(calls) > 30, f"strace saw only {sorted(calls)}"
-            refused = sorted(calls - allows)
-            print(f"{'FAIL ' if refused else 'ok   '} {unit}: {len(calls)} system calls, refused by its unit: {refused or 'none'}")
-            failed += bool(refused)
-            if name == "agent":
-                for call in ("ptrace", "perf_event_open", "seccomp", "setfsuid"):
-                    print(f"{'ok   ' if call in calls else 'FAIL '} the agent called {call}: the profile was a real one")
-                    failed += call not in calls
-    print(f"{failed} failed")
-    return 1 if failed else 0
+            refused[unit] = sorted(calls - allowed(unit))
+            print(f"   {unit}: {len(calls)} system calls, refused by its unit: {refused[unit] or 'none'}")
+            if name == "agent":  # the profile was a real one
+                assert {"ptrace", "perf_event_open", "seccomp", "setfsuid"} <= calls, sorted(calls)
+    assert refused == {"perf-agent": [], "perfd": []}, refused
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    capabilities_test.cluster.pytest_file(__file__)

@@ -11,16 +11,19 @@ import random
 import shutil
 import signal
 import struct
-import sys
 import time
+
+import pytest
 
 import cluster
 from cluster import Cluster, PUPPETS, ended_well, promised, promised_within, wait_until
-from promises_test import Job, Rank, heal, shadows_of, submit, submit_slow, told, unaltered
+from promises_test import Job, Rank, heal, program_of, shadows_of, submit, submit_slow, told, unaltered
 
 RESTLESS = PUPPETS / "restless"
 LIBC = ctypes.CDLL(None, use_errno=True)
 ROUNDS = int(os.environ.get("PERFD_ROUNDS", "2"))  # of each kind of instant
+
+pytestmark = pytest.mark.skipif(not RESTLESS.exists(), reason="the puppet is not built")
 
 
 class Restless:
@@ -58,12 +61,6 @@ class Restless:
         status = self.c.wait_over(self.profile, 60)
         assert status["state"] in states, status
         return self.c.json("report", self.profile), self.c.json("audit", self.profile)["entries"]
-
-
-def program_of(pid):
-    with contextlib.suppress(OSError):
-        return os.readlink(f"/proc/{pid}/exe")
-    return ""
 
 
 def says(report, *texts):
@@ -156,40 +153,37 @@ def test_a_rank_that_becomes_itself_at_the_same_place():
     becomes("the same", wrap=("setarch", platform.machine(), "-R"))
 
 
-def test_threads_and_processes_that_come_and_go():
+def test_threads_and_processes_that_come_and_go(c):
     """Children are forked with the jump in their text, threads begin and end at any time: all pass through, or are measured."""
-    with Cluster() as c:
-        job = Restless(c, "churn", 60)
-        job.submit("6s", "30%")
-        report, audit = job.finished()
-        told(report)
-        print("  ", shadows_of(report), [(v["state"], v["open"], v["refusals"][:1]) for v in report["verdicts"]])
-        promised(job.rank.text() == job.before["text"], "the text of all modules")
-        was_altered_and_is_not(c, job, audit)
+    job = Restless(c, "churn", 60)
+    job.submit("6s", "30%")
+    report, audit = job.finished()
+    told(report)
+    print("  ", shadows_of(report), [(v["state"], v["open"], v["refusals"][:1]) for v in report["verdicts"]])
+    promised(job.rank.text() == job.before["text"], "the text of all modules")
+    was_altered_and_is_not(c, job, audit)
 
 
-def test_code_that_is_loaded_while_the_program_is_altered():
-    with Cluster() as c:
-        job = Restless(c, "load", 12, PUPPETS / "libplugin.so")
-        job.submit("10s", "10%")
-        report, audit = job.finished()
-        told(report)
-        was_altered_and_is_not(c, job, audit)
+def test_code_that_is_loaded_while_the_program_is_altered(c):
+    job = Restless(c, "load", 12, PUPPETS / "libplugin.so")
+    job.submit("10s", "10%")
+    report, audit = job.finished()
+    told(report)
+    was_altered_and_is_not(c, job, audit)
 
 
-def test_heal_of_all_ranks_with_the_jump_in():
-    with Cluster() as c:
-        job = Job(c, n=400_000)
-        submit_slow(c, job, "30s")
-        wait_until(job.altered, 20, "the jump is in", 0.001)
-        c.agents["node1"].kill()
-        c.agents["node1"].wait(10)
-        assert job.altered(), "the agent was quicker"
-        run = heal(c, "--all")
-        promised(run.returncode == 0 and "restored" in run.stdout and str(job.process.pid) in run.stdout, run)
-        job.must_be_as_before()
-        nothing_is_left(c)
-        job.ends_right()
+def test_heal_of_all_ranks_with_the_jump_in(c):
+    job = Job(c, n=400_000)
+    submit_slow(c, job, "30s")
+    wait_until(job.altered, 20, "the jump is in", 0.001)
+    c.agents["node1"].kill()
+    c.agents["node1"].wait(10)
+    assert job.altered(), "the agent was quicker"
+    run = heal(c, "--all")
+    promised(run.returncode == 0 and "restored" in run.stdout and str(job.process.pid) in run.stdout, run)
+    job.must_be_as_before()
+    nothing_is_left(c)
+    job.ends_right()
 
 
 # ---- others who have a hand on the rank -----------------------------------------------------------------------------
@@ -226,39 +220,37 @@ class Debugger:
             self.call(PTRACE_DETACH)
 
 
-def test_a_rank_in_a_debugger():
-    with Cluster() as c:
-        job = Job(c)
-        with Debugger(job.process.pid):
-            profile = submit(c, job, "3s")
-            c.wait_over(profile, 60)
-            report = c.json("report", profile)
-            says(report, f"traced by process {os.getpid()}", f"process {os.getpid()} traces it")
-            promised(not job.altered(), "the text")
-            promised(shadows_of(report) == 0, report["verdicts"])
+def test_a_rank_in_a_debugger(c):
+    job = Job(c)
+    with Debugger(job.process.pid):
         profile = submit(c, job, "3s")
         c.wait_over(profile, 60)
-        assert shadows_of(c.json("report", profile)) > 0, "without the debugger it is measured"
-        job.must_be_as_before()
-        job.ends_right()
+        report = c.json("report", profile)
+        says(report, f"traced by process {os.getpid()}", f"process {os.getpid()} traces it")
+        promised(not job.altered(), "the text")
+        promised(shadows_of(report) == 0, report["verdicts"])
+    profile = submit(c, job, "3s")
+    c.wait_over(profile, 60)
+    assert shadows_of(c.json("report", profile)) > 0, "without the debugger it is measured"
+    job.must_be_as_before()
+    job.ends_right()
 
 
-def test_a_debugger_comes_while_the_rank_is_altered():
+def test_a_debugger_comes_while_the_rank_is_altered(c):
     """Nothing of ours stops a rank that somebody else traces: the jump waits until he has gone, then it is taken out."""
-    with Cluster() as c:
-        job = Job(c, n=400_000)
-        profile = submit_slow(c, job, "60s")
-        wait_until(job.altered, 30, "the jump is in", 0.001)
-        with Debugger(job.process.pid):
-            assert job.altered(), "the loop was measured sooner than the debugger came"
-            assert c.perfctl("cancel", profile).returncode == 0
-            c.wait_over(profile, 60)
-            before = job.cpu()
-            promised_within(lambda: job.cpu() > before + 0.2, 20, "the rank computes on", 0.05)
-            promised(job.tracer() == os.getpid(), "it is still his")
-        promised_within(job.as_before, 60, "the rank is as it was", 0.05)
-        job.ends_right()
-        nothing_is_left(c)
+    job = Job(c, n=400_000)
+    profile = submit_slow(c, job, "60s")
+    wait_until(job.altered, 30, "the jump is in", 0.001)
+    with Debugger(job.process.pid):
+        assert job.altered(), "the loop was measured sooner than the debugger came"
+        assert c.perfctl("cancel", profile).returncode == 0
+        c.wait_over(profile, 60)
+        before = job.cpu()
+        promised_within(lambda: job.cpu() > before + 0.2, 20, "the rank computes on", 0.05)
+        promised(job.tracer() == os.getpid(), "it is still his")
+    promised_within(job.as_before, 60, "the rank is as it was", 0.05)
+    job.ends_right()
+    nothing_is_left(c)
 
 
 def allow_all_calls():
@@ -297,11 +289,9 @@ def test_a_rank_with_a_filter_of_system_calls():
 
 def test_a_rank_that_handles_its_own_page_faults():
     if LIBC.syscall(323, 0x80000) < 0:
-        raise cluster.Skipped("this kernel gives no userfaultfd")
+        pytest.skip("this kernel gives no userfaultfd")
     refused(handles_own_faults, "handles its own page faults")
 
 
 if __name__ == "__main__":
-    if not RESTLESS.exists():
-        cluster.skip("the puppet was not built")
-    cluster.run_tests(sys.modules[__name__], only_calm=True)
+    cluster.pytest_file(__file__)

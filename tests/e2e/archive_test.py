@@ -5,8 +5,9 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 import time
+
+import pytest
 
 import cluster
 import prometheus_test
@@ -46,6 +47,7 @@ def ids(c, *arguments):
     return [entry["profile"] for entry in c.json("history", *arguments)["profiles"]]
 
 
+@pytest.mark.small
 def test_every_finished_profile_is_archived():
     c = Cluster()
     folder = c.dir / "archive"
@@ -99,7 +101,7 @@ def test_every_finished_profile_is_archived():
 def test_the_disk_of_the_archive_is_full():
     """One page is free: the file begins, and does not end."""
     if os.geteuid() != 0:
-        raise cluster.Skipped("needs root: it mounts a small disk")
+        pytest.skip("needs root: it mounts a small disk")
     c = Tidy().small_disk("archive", 1024)
     folder, ballast = c.dir / "archive", c.dir / "archive/ballast"
     c.daemon_flags = ["--archive", folder]
@@ -254,4 +256,4 @@ def test_history_tells_which_loop_got_slower():
 
 
 if __name__ == "__main__":
-    cluster.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

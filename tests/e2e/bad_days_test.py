@@ -6,11 +6,14 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import time
+
+import pytest
 
 import cluster
 from cluster import BIN, Cluster, PUPPETS, wait_until
+
+pytestmark = pytest.mark.skipif(not (PUPPETS / "counting").exists(), reason="the puppets are not built (mpicc is missing)")
 
 
 def error_of(run):
@@ -42,6 +45,7 @@ class Job:
         return sorted(line for line in self.c.log(self.name).splitlines() if "check" in line)
 
 
+@pytest.mark.small
 def test_misspelt_key_has_line_column_and_nearest():
     with Cluster(nodes=()) as c:
         spec = c.dir / "bad.yaml"
@@ -64,14 +68,13 @@ def test_no_daemon_and_no_node():
         expect_error(c, ["submit", "--command", "x"], 1, "node")
 
 
-def test_nothing_matches():
-    with Cluster() as c:
-        profile = c.submit("--command", "no-such-program-at-all", "--duration", "5s")
-        status = c.wait_over(profile, 30)
-        assert status["state"] == "FAILED", status
-        assert "no-such-program-at-all" in notices(c, profile)
-        run = c.perfctl("report", profile)
-        assert run.returncode == 3, run
+def test_nothing_matches(c):
+    profile = c.submit("--command", "no-such-program-at-all", "--duration", "5s")
+    status = c.wait_over(profile, 30)
+    assert status["state"] == "FAILED", status
+    assert "no-such-program-at-all" in notices(c, profile)
+    run = c.perfctl("report", profile)
+    assert run.returncode == 3, run
 
 
 def test_pid_that_is_gone():
@@ -86,7 +89,7 @@ def test_pid_that_is_gone():
 
 def test_a_rank_of_another_user():
     if os.geteuid() != 0:
-        raise cluster.Skipped("needs root to become another user")
+        pytest.skip("needs root to become another user")
     with Cluster() as c:
         other = subprocess.Popen(["sleep", "30"], user="daemon")
         try:
@@ -105,7 +108,7 @@ def test_a_rank_of_another_user():
 
 def test_a_user_sees_only_their_own_profiles():
     if os.geteuid() != 0:
-        raise cluster.Skipped("needs root to become another user")
+        pytest.skip("needs root to become another user")
     with Cluster() as c:
         profile = c.submit("--command", "no-such-program", "--duration", "2s")
         env = {**os.environ, "PERFD_ADDRESS": f"unix:{c.socket}", "HOME": "/"}
@@ -120,55 +123,52 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_rank_ends_early_is_partial():
-    with Cluster() as c:
-        job = Job(c, steps=60000)
-        pids = cluster.ranks_of("counting")
-        lone = c.spawn("lone", [PUPPETS / "counting", 20000000, 60000], env={"OMP_NUM_THREADS": "1"})
-        profile = c.submit("--pid", pids[0], "--pid", lone.pid, "--node", "node1", "--duration", "6s")
-        c.wait_state(profile, ("SAMPLING",), 20)
-        begin = cpu_seconds(lone.pid)
-        cluster.wait_until(lambda: cpu_seconds(lone.pid) > begin + 1, 4, "a second of CPU time used")
-        lone.kill()
-        lone.wait()
-        status = c.wait_over(profile, 40)
-        assert status["state"] == "PARTIAL", status
-        told = [n for n in status["notices"] if n["pid"] == lone.pid]
-        assert len(told) == 1 and "ended" in told[0]["text"] and "its samples are kept" in told[0]["text"], status["notices"]
-        run = c.perfctl("report", profile, "--json")
-        assert run.returncode == 8, run
-        # Of a second at 199 Hz, less what the budget governor may have taken.
-        assert any(r["pid"] == lone.pid and r["samples"] > 50 for r in json.loads(run.stdout)["ranks"])
-        job.checks()
+def test_rank_ends_early_is_partial(c):
+    job = Job(c, steps=60000)
+    pids = cluster.ranks_of("counting")
+    lone = c.spawn("lone", [PUPPETS / "counting", 20000000, 60000], env={"OMP_NUM_THREADS": "1"})
+    profile = c.submit("--pid", pids[0], "--pid", lone.pid, "--node", "node1", "--duration", "12s")
+    c.wait_state(profile, ("SAMPLING",), 20)
+    begin = cpu_seconds(lone.pid)
+    cluster.wait_until(lambda: cpu_seconds(lone.pid) > begin + 1, 9, "a second of CPU time used")
+    lone.kill()
+    lone.wait()
+    status = c.wait_over(profile, 40)
+    assert status["state"] == "PARTIAL", status
+    told = [n for n in status["notices"] if n["pid"] == lone.pid]
+    assert len(told) == 1 and "ended" in told[0]["text"] and "its samples are kept" in told[0]["text"], status["notices"]
+    run = c.perfctl("report", profile, "--json")
+    assert run.returncode == 8, run
+    # Of a second at 199 Hz, less what the budget governor may have taken.
+    assert any(r["pid"] == lone.pid and r["samples"] > 50 for r in json.loads(run.stdout)["ranks"])
+    job.checks()
 
 
-def test_stripped_without_debug_information():
-    with Cluster() as c:
-        job = Job(c, program="counting_nodebug", steps=60000)
-        profile = c.submit("--command", "counting_nodebug", "--duration", "3s")
-        assert c.wait_over(profile)["state"] in ("DONE", "PARTIAL")
-        report = c.json("report", profile)
-        assert report["loops"] and report["loops"][0]["function"].startswith("sub_"), report["loops"][:2]
-        assert report["totals"]["loops"]["share"] > 0.8, report["totals"]
-        job.process.terminate()
+def test_stripped_without_debug_information(c):
+    job = Job(c, program="counting_nodebug", steps=60000)
+    profile = c.submit("--command", "counting_nodebug", "--duration", "3s")
+    assert c.wait_over(profile)["state"] in ("DONE", "PARTIAL")
+    report = c.json("report", profile)
+    assert report["loops"] and report["loops"][0]["function"].startswith("sub_"), report["loops"][:2]
+    assert report["totals"]["loops"]["share"] > 0.8, report["totals"]
+    job.process.terminate()
 
 
-def test_binary_replaced_on_disk():
-    with Cluster() as c:
-        program = c.dir / "moving"
-        shutil.copy(PUPPETS / "counting", program)
-        c.mpirun("job", 1, [program, 20000000, 60000])
-        wait_until(lambda: cluster.ranks_of("moving"), 20, "the rank runs")
-        program.unlink()
-        shutil.copy("/bin/true", program)
-        pid = [int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit()
-               and _exe(p).endswith("moving (deleted)")]
-        assert pid, "the rank with the deleted binary"
-        profile = c.submit("--pid", pid[0], "--node", "node1", "--duration", "3s")
-        c.wait_over(profile)
-        report = c.json("report", profile)
-        assert report["totals"]["loops"]["share"] > 0.8, (report["totals"], report["status"]["notices"])
-        assert report["loops"][0]["file"].endswith("counting.c"), report["loops"][0]
+def test_binary_replaced_on_disk(c):
+    program = c.dir / "moving"
+    shutil.copy(PUPPETS / "counting", program)
+    c.mpirun("job", 1, [program, 20000000, 60000])
+    wait_until(lambda: cluster.ranks_of("moving"), 20, "the rank runs")
+    program.unlink()
+    shutil.copy("/bin/true", program)
+    pid = [int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit()
+           and _exe(p).endswith("moving (deleted)")]
+    assert pid, "the rank with the deleted binary"
+    profile = c.submit("--pid", pid[0], "--node", "node1", "--duration", "3s")
+    c.wait_over(profile)
+    report = c.json("report", profile)
+    assert report["totals"]["loops"]["share"] > 0.8, (report["totals"], report["status"]["notices"])
+    assert report["loops"][0]["file"].endswith("counting.c"), report["loops"][0]
 
 
 def _exe(process):
@@ -178,84 +178,81 @@ def _exe(process):
         return ""
 
 
-def test_cancel_keeps_what_was_measured():
-    with Cluster() as c:
-        Job(c, steps=200000)
-        profile = c.submit("--command", "counting", "--duration", "60s")
-        c.wait_state(profile, ("SAMPLING",), 20)
-        time.sleep(2)
-        run = c.perfctl("cancel", profile)
-        assert run.returncode == 0, run
-        status = c.wait_over(profile, 30)
-        assert status["state"] == "CANCELLED", status
-        assert c.json("report", profile)["loops"], "a cancelled profile has its loops"
-        run = c.perfctl("cancel", profile, "--json")
-        assert run.returncode == 1 and "over" in error_of(run)["message"], run
+@pytest.mark.small
+def test_cancel_keeps_what_was_measured(c):
+    Job(c, steps=200000)
+    profile = c.submit("--command", "counting", "--duration", "60s")
+    c.wait_state(profile, ("SAMPLING",), 20)
+    time.sleep(2)
+    run = c.perfctl("cancel", profile)
+    assert run.returncode == 0, run
+    status = c.wait_over(profile, 30)
+    assert status["state"] == "CANCELLED", status
+    assert c.json("report", profile)["loops"], "a cancelled profile has its loops"
+    run = c.perfctl("cancel", profile, "--json")
+    assert run.returncode == 1 and "over" in error_of(run)["message"], run
 
 
-def test_two_profiles_of_one_rank():
-    with Cluster() as c:
-        Job(c, steps=200000)
-        first = c.submit("--command", "counting", "--duration", "20s")
-        c.wait_state(first, ("SAMPLING",), 20)
-        second = c.submit("--command", "counting", "--duration", "5s")
-        status = c.wait_over(second, 30)
-        assert status["state"] == "FAILED" and "another profile" in notices(c, second), status
-        c.perfctl("cancel", first)
+def test_two_profiles_of_one_rank(c):
+    Job(c, steps=200000)
+    first = c.submit("--command", "counting", "--duration", "20s")
+    c.wait_state(first, ("SAMPLING",), 20)
+    second = c.submit("--command", "counting", "--duration", "5s")
+    status = c.wait_over(second, 30)
+    assert status["state"] == "FAILED" and "another profile" in notices(c, second), status
+    c.perfctl("cancel", first)
 
 
-def test_kill_9_of_the_agent():
-    with Cluster() as c:
-        alone = Job(c, "alone", steps=3000).checks()
-        job = Job(c, "profiled", steps=250000)
-        profile = c.submit("--command", "counting", "--duration", "12s")
-        c.wait_state(profile, ("SAMPLING",), 20)
-        time.sleep(3)
-        c.agents["node1"].send_signal(signal.SIGKILL)
-        c.agents["node1"].wait()
-        time.sleep(1)
-        c.start_agent("node1")
-        status = c.wait_over(profile, 90)
-        assert status["state"] == "DONE", status
-        report = c.json("report", profile)
-        accounting = report["accounting"]
-        assert accounting["seen"] == accounting["kept"] + sum(accounting["dropped"].values()), accounting
-        assert sum(r["samples"] for r in report["ranks"]) == accounting["kept"], accounting
-        covered = report["nodes"][0]["covered_ns"]
-        # What died with the agent is measured again: only the outage itself is not seen.
-        assert 11e9 < covered < 13e9, covered
-        job.checks()
-        del alone
+def test_kill_9_of_the_agent(c):
+    alone = Job(c, "alone", steps=3000).checks()
+    job = Job(c, "profiled", steps=250000)
+    profile = c.submit("--command", "counting", "--duration", "12s")
+    c.wait_state(profile, ("SAMPLING",), 20)
+    time.sleep(3)
+    c.agents["node1"].send_signal(signal.SIGKILL)
+    c.agents["node1"].wait()
+    time.sleep(1)
+    c.start_agent("node1")
+    status = c.wait_over(profile, 90)
+    assert status["state"] == "DONE", status
+    report = c.json("report", profile)
+    accounting = report["accounting"]
+    assert accounting["seen"] == accounting["kept"] + sum(accounting["dropped"].values()), accounting
+    assert sum(r["samples"] for r in report["ranks"]) == accounting["kept"], accounting
+    covered = report["nodes"][0]["covered_ns"]
+    # What died with the agent is measured again: only the outage itself is not seen.
+    assert 11e9 < covered < 13e9, covered
+    job.checks()
+    del alone
 
 
-def test_kill_9_of_the_daemon():
-    with Cluster() as c:
-        plain = Job(c, "plain", steps=3000).checks()
-        job = Job(c, "profiled", steps=250000)
-        profile = c.submit("--command", "counting", "--duration", "12s")
-        c.wait_state(profile, ("SAMPLING",), 20)
-        time.sleep(3)
-        c.daemon.send_signal(signal.SIGKILL)
-        c.daemon.wait()
-        time.sleep(3)
-        c.start_daemon()
-        status = c.wait_over(profile, 90)
-        assert status["state"] == "DONE", status
-        report = c.json("report", profile)
-        accounting = report["accounting"]
-        assert sum(r["samples"] for r in report["ranks"]) == accounting["kept"], accounting
-        covered = report["nodes"][0]["covered_ns"]
-        assert 11.5e9 < covered < 13e9, f"{covered}: windows are missing or counted twice"
-        job.checks()
-        assert len(plain) == 2
+def test_kill_9_of_the_daemon(c):
+    plain = Job(c, "plain", steps=3000).checks()
+    job = Job(c, "profiled", steps=250000)
+    profile = c.submit("--command", "counting", "--duration", "12s")
+    c.wait_state(profile, ("SAMPLING",), 20)
+    time.sleep(3)
+    c.daemon.send_signal(signal.SIGKILL)
+    c.daemon.wait()
+    time.sleep(3)
+    c.start_daemon()
+    status = c.wait_over(profile, 90)
+    assert status["state"] == "DONE", status
+    report = c.json("report", profile)
+    accounting = report["accounting"]
+    assert sum(r["samples"] for r in report["ranks"]) == accounting["kept"], accounting
+    covered = report["nodes"][0]["covered_ns"]
+    assert 11.5e9 < covered < 13e9, f"{covered}: windows are missing or counted twice"
+    job.checks()
+    assert len(plain) == 2
 
 
-def test_output_is_the_same_with_and_without_a_profile():
-    with Cluster() as c:
-        plain = Job(c, "plain", steps=25000).checks()
-        job = Job(c, "profiled", steps=25000)
-        c.submit("--command", "counting", "--duration", "3s")
-        assert job.checks() == plain
+@pytest.mark.small
+def test_output_is_the_same_with_and_without_a_profile(c):
+    plain = Job(c, "plain", steps=25000).checks()
+    job = Job(c, "profiled", steps=25000)
+    c.submit("--command", "counting", "--duration", "3s")
+    assert job.checks() == plain
 
 
 def test_agent_of_another_protocol_and_second_daemon():
@@ -284,6 +281,4 @@ def test_exec_runs_a_program_under_ones_own_agent():
 
 
 if __name__ == "__main__":
-    if not (PUPPETS / "counting").exists():
-        cluster.skip("the puppets are not built (mpicc is missing)")
-    cluster.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

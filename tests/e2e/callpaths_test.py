@@ -3,13 +3,16 @@
 import os
 import pathlib
 import signal
-import sys
+
+import pytest
 
 import cluster
 from cluster import Cluster, PUPPETS
 
 SECONDS = 6
 NEARLY_ALL = 0.95
+
+pytestmark = pytest.mark.skipif(not (PUPPETS / "callpaths_omit").exists(), reason="the puppets are not built (mpicc is missing)")
 
 
 def contains(frames, wanted):
@@ -83,6 +86,7 @@ def expect_chain(puppet, arguments, callpaths, wanted, at_least=NEARLY_ALL):
     return report, stacks
 
 
+@pytest.mark.small
 def test_dwarf_finds_the_chain_without_frame_pointers():
     report, stacks = expect_chain("callpaths_omit", ["chain"], "dwarf", ["main", "path_a", "path_b", "path_leaf"])
     # At most 50 a second, and not far below when more samples are offered: one process on a CPU of its own has 199.
@@ -91,6 +95,7 @@ def test_dwarf_finds_the_chain_without_frame_pointers():
     assert share(stacks, lambda f: "[truncated]" not in f) > NEARLY_ALL
 
 
+@pytest.mark.small
 def test_frame_pointers_find_the_chain():
     report, _ = expect_chain("callpaths_frames", ["chain"], "fp", ["main", "path_a", "path_b", "path_leaf"])
     assert report["accounting"]["stack_skipped"] <= 0.01 * report["accounting"]["kept"], report["accounting"]
@@ -168,6 +173,4 @@ def test_the_unwinder_is_the_targets_user_and_its_death_costs_only_paths():
 
 
 if __name__ == "__main__":
-    if not (PUPPETS / "callpaths_omit").exists():
-        cluster.skip("the puppets are not built (mpicc is missing)")
-    cluster.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

@@ -10,16 +10,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 
 BUILD = pathlib.Path(os.environ.get("PERFD_BUILD_DIR", pathlib.Path(__file__).resolve().parents[2] / "build/ci"))
 BIN = BUILD / "bin"
 PUPPETS = BUILD / "puppets"
-SKIP = 77
-
-
-class Skipped(Exception):
-    """For one test of several: it cannot be done here, and this is why."""
+OVER = ("DONE", "PARTIAL", "FAILED", "CANCELLED")  # states of a profile that do not change any more
+OPEN = []  # clusters that are up: what they wrote is shown when a test fails
 
 
 class Broken(AssertionError):
@@ -48,11 +44,6 @@ def ended_well(process, seconds, log):
     promised(code == 0, (code, log()))
 
 
-def skip(reason):
-    print(f"SKIPPED: {reason}")
-    sys.exit(SKIP)
-
-
 def wait_until(condition, seconds, what, pause=0.05):
     """The condition's value once it is true; an error after `seconds`."""
     end = time.monotonic() + seconds
@@ -75,6 +66,7 @@ class Cluster:
         self.daemon, self.agents = None, {}
 
     def __enter__(self):
+        OPEN.append(self)
         try:
             self.start_daemon()
             for node in self.nodes:
@@ -86,20 +78,29 @@ class Cluster:
         return self
 
     def __exit__(self, kind, *_):
-        for process in reversed(self.processes):
+        self.end(self.processes)
+        if kind is not None and kind.__name__ not in ("SystemExit", "Skipped"):
+            self.show_logs()
+        if self in OPEN:
+            OPEN.remove(self)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    @staticmethod
+    def end(processes):
+        for process in reversed(processes):
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)
                 process.terminate()
-        for process in self.processes:
+        for process in processes:
             try:
                 process.wait(15)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(5)
-        if kind not in (None, SystemExit, Skipped):
-            for log in sorted(self.dir.glob("*.log")):
-                print(f"--- {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-25:]))
-        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def show_logs(self):
+        for log in sorted(self.dir.glob("*.log")):
+            print(f"--- {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-25:]), flush=True)
 
     def spawn(self, name, command, env=None, **kwargs):
         with open(self.dir / f"{name}.log", "ab") as log:
@@ -154,7 +155,7 @@ class Cluster:
         return wait_until(reached, seconds, f"{profile} in {states}")
 
     def wait_over(self, profile, seconds=90):
-        return self.wait_state(profile, ("DONE", "PARTIAL", "FAILED", "CANCELLED"), seconds)
+        return self.wait_state(profile, OVER, seconds)
 
     def mpirun(self, name, ranks, command, threads=1, env=None, launcher=()):
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
@@ -247,38 +248,7 @@ def marked_lines(source):
     return marks
 
 
-def run_tests(module, retries=1, only_calm=False):
-    """Runs every function test_* of the module; the closing line says how many passed and failed.
-
-    All of them wait for something, and hosts give their CPUs to others: what fails is tried once more, and the reason printed.
-    With only_calm a failure counts only on a host that gives two threads two CPUs right after it: otherwise it is printed as
-    skipped, with that reason. Broken is neither tried again nor skipped.
-    """
-    wanted = sys.argv[1:]
-    names = [n for n in dir(module) if n.startswith("test_") and (not wanted or n in wanted)]
-    failed = skipped = 0
-    for name in names:
-        for left in range(retries, -1, -1):
-            begin = time.monotonic()
-            try:
-                getattr(module, name)()
-                print(f"ok    {name} ({time.monotonic() - begin:.1f} s)", flush=True)
-                break
-            except Skipped as reason:
-                print(f"SKIPPED: {name}: {reason}", flush=True)
-                skipped += 1
-                break
-            except Exception as error:  # noqa: BLE001 - every failure is reported and counted
-                traceback.print_exc()
-                again = left > 0 and not isinstance(error, Broken)
-                print(f"{'retry' if again else 'FAIL '} {name}: {error}", flush=True)
-                if again:
-                    continue
-                busy = only_calm and not isinstance(error, Broken) and not host_is_calm()
-                if busy:
-                    print(f"SKIPPED: {name} failed while this host was busy with other things", flush=True)
-                skipped += 1 if busy else 0
-                failed += 0 if busy else 1
-                break
-    print(f"{len(names) - failed - skipped} passed, {failed} failed, {skipped} skipped")
-    sys.exit(1 if failed else SKIP if names and skipped == len(names) else 0)
+def pytest_file(file):
+    """For a file of tests that is called as a program; under Debian's Python, which has pytest, where there is one."""
+    python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+    os.execv(python, [python, "-B", "-m", "pytest", "-v", "-s", "-p", "no:cacheprovider", file, *sys.argv[1:]])

@@ -9,10 +9,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.parse
 import urllib.request
+
+import pytest
 
 import cluster
 from cluster import Cluster, PUPPETS, wait_until
@@ -20,6 +21,8 @@ from cluster import Cluster, PUPPETS, wait_until
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy/observability"
 # What Grafana puts in by itself.
 GIVEN = {"__rate_interval": "2m", "__interval": "15s", "__range": "10m", "datasource": "test"}
+
+pytestmark = pytest.mark.skipif(not shutil.which("promtool") or not shutil.which("prometheus"), reason="Prometheus is not installed")
 
 
 def free_port():
@@ -151,6 +154,7 @@ def check_hook_and_archive(c, prometheus, jobs):
     wait_until(lambda: prometheus.query(firing), 20, "the alert of it waits for its five minutes")
 
 
+@pytest.mark.small
 def test_every_query_of_every_dashboard_returns_data():
     c = Cluster()
     (c.dir / "policy.yaml").write_text("every: 1000\n")
@@ -164,8 +168,8 @@ def test_every_query_of_every_dashboard_returns_data():
         profile = c.submit("--command", "slow_rank", "--duration", "8s", "--variants", "LS,FP,DL1,NO_DIV", "--overhead", "30%")
         status = c.wait_over(profile, 60)
         assert status["state"] in ("DONE", "PARTIAL"), status
-        wait_until(lambda: prometheus.query(f'perfd_profile_missing_ratio{{profile="{profile}"}}'), 20, "its outcome")
-        wait_until(lambda: prometheus.query("cluster_profile:perfd_loop_gain_ratio:max"), 10, "the recordings of it")
+        wait_until(lambda: prometheus.query(f'perfd_profile_missing_ratio{{profile="{profile}"}}'), 60, "its outcome")
+        wait_until(lambda: prometheus.query("cluster_profile:perfd_loop_gain_ratio:max"), 60, "the recordings of it")
         check_dashboards(prometheus, profile, status["requester"]["name"], "slow_rank")
         check_rules(prometheus)
         # Rank 1 computes twice as much: 4/3 of the mean, give or take what two busy CPUs do to it.
@@ -187,6 +191,4 @@ def test_start_refuses_what_it_does_not_know():
 
 
 if __name__ == "__main__":
-    if shutil.which("promtool") is None or shutil.which("prometheus") is None:
-        cluster.skip("Prometheus is not installed")
-    cluster.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

@@ -4,14 +4,19 @@ verdict, the report says what was left out, and the program computes, calls and 
 import json
 import signal
 import subprocess
-import sys
+
+import pytest
 
 import cluster
 from cluster import Cluster, PUPPETS
 
 PROGRAM = PUPPETS / "detours"
 
+pytestmark = [pytest.mark.only_calm,
+              pytest.mark.skipif(not PROGRAM.exists(), reason="the puppet is not built")]
 
+
+@pytest.mark.small
 def test_rare_calls_and_exceptions_are_left_out():
     with Cluster() as c:
         job = c.spawn("job", [PROGRAM, 4000])
@@ -25,7 +30,7 @@ def test_rare_calls_and_exceptions_are_left_out():
         audit = c.json("audit", profile)
     alone = json.loads(subprocess.run([PROGRAM, "4000", str(seen["steps"])], capture_output=True, text=True, timeout=120,
                                       check=True).stdout)
-    assert seen == alone, (seen, alone)
+    cluster.promised(seen == alone, (seen, alone))
     assert seen["tallies"] > 0 and seen["caught"] > 0 and seen["left"] > 0, seen
     loop = max(report["verdicts"], key=lambda v: v["share"])
     assert loop["state"] == "measured", loop["refusals"]
@@ -42,6 +47,4 @@ def test_rare_calls_and_exceptions_are_left_out():
 
 
 if __name__ == "__main__":
-    if not PROGRAM.exists():
-        cluster.skip("the puppet was not built (no mpicc)")
-    cluster.run_tests(sys.modules[__name__], only_calm=True)
+    cluster.pytest_file(__file__)

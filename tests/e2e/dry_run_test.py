@@ -2,12 +2,13 @@
 """`perfctl submit --dry-run` against a running job: what it says, and that nothing was done to the ranks, seen from outside."""
 import json
 import pathlib
-import sys
 import threading
 import time
 
+import pytest
+
 import cluster
-from cluster import Cluster, PUPPETS
+from cluster import PUPPETS
 from promises_test import Rank, unaltered
 
 PROGRAM = PUPPETS / "two_fates"
@@ -81,64 +82,62 @@ def loop_in(answer, function):
     return found[0]
 
 
-def test_says_what_would_be_patched_and_what_not_and_touches_nothing():
-    with Cluster() as c:
-        job = start(c, "both", "both")
-        run = dry_run(c, job, "--variants", "LS,FP,NO_SQRT", "--json")
-        assert run.returncode == 0, (run.returncode, run.stdout, run.stderr)
-        assert run.stderr == "", run.stderr
-        answer = json.loads(run.stdout)
-        assert answer["dry_run"] and answer["state"] == "DONE", answer
-        triad, calls = loop_in(answer, "Triad"), loop_in(answer, "Calls")
-        assert triad["would_be_patched"] and triad["ranks_patched"] == triad["ranks_total"] == 2, triad
-        assert triad["variants"] == ["LS", "FP"], triad
-        assert [(r["variant"], r["ranks"]) for r in triad["refusals"]] == [("NO_SQRT", 2)], triad
-        assert "changes no instruction" in triad["refusals"][0]["reason"], triad
-        assert triad["file"].endswith("two_fates.c") and triad["share"] > 0.1, triad
-        predicted = triad["predicted"]
-        # A small process: a fork takes some tenths of a millisecond, and there is room for hundreds of them.
-        assert 100_000 < predicted["fork_ns"] < 20_000_000, predicted
-        assert predicted["most_shadows"] >= 10 and 0 < predicted["least_ratio"] <= predicted["most_ratio"] <= 0.02, predicted
-        assert not calls["would_be_patched"] and calls["ranks_total"] == 2, calls
-        reasons = [r for r in calls["refusals"] if r["variant"] == ""]
-        assert len(reasons) == 1 and "call" in reasons[0]["reason"] and reasons[0]["ranks"] == 2, calls
-        assert calls["predicted"]["most_shadows"] == 0, calls
-        # Recognisable afterwards.
-        assert c.json("status", "last")["dry_run"], "status"
-        assert "(dry run)" in c.perfctl("list").stdout
-        report = c.perfctl("report", "last")
-        assert "What would be altered" in report.stdout, report.stdout
-        stop(job)
+@pytest.mark.small
+def test_says_what_would_be_patched_and_what_not_and_touches_nothing(c):
+    job = start(c, "both", "both")
+    run = dry_run(c, job, "--variants", "LS,FP,NO_SQRT", "--json")
+    assert run.returncode == 0, (run.returncode, run.stdout, run.stderr)
+    assert run.stderr == "", run.stderr
+    answer = json.loads(run.stdout)
+    assert answer["dry_run"] and answer["state"] == "DONE", answer
+    triad, calls = loop_in(answer, "Triad"), loop_in(answer, "Calls")
+    assert triad["would_be_patched"] and triad["ranks_patched"] == triad["ranks_total"] == 2, triad
+    assert triad["variants"] == ["LS", "FP"], triad
+    assert [(r["variant"], r["ranks"]) for r in triad["refusals"]] == [("NO_SQRT", 2)], triad
+    assert "changes no instruction" in triad["refusals"][0]["reason"], triad
+    assert triad["file"].endswith("two_fates.c") and triad["share"] > 0.1, triad
+    predicted = triad["predicted"]
+    # A small process: a fork takes some tenths of a millisecond, and there is room for hundreds of them.
+    assert 100_000 < predicted["fork_ns"] < 20_000_000, predicted
+    assert predicted["most_shadows"] >= 10 and 0 < predicted["least_ratio"] <= predicted["most_ratio"] <= 0.02, predicted
+    assert not calls["would_be_patched"] and calls["ranks_total"] == 2, calls
+    reasons = [r for r in calls["refusals"] if r["variant"] == ""]
+    assert len(reasons) == 1 and "call" in reasons[0]["reason"] and reasons[0]["ranks"] == 2, calls
+    assert calls["predicted"]["most_shadows"] == 0, calls
+    # Recognisable afterwards.
+    assert c.json("status", "last")["dry_run"], "status"
+    assert "(dry run)" in c.perfctl("list").stdout
+    report = c.perfctl("report", "last")
+    assert "What would be altered" in report.stdout, report.stdout
+    stop(job)
 
 
-def test_what_it_said_is_what_a_profile_does():
-    with Cluster() as c:
-        job = start(c, "both")
-        text = dry_run(c, job, "--variants", "LS,FP").stdout
-        assert "patched" in text and "refused: " in text and "a verdict needs" in text, text
-        profile = c.submit("--pid", job[0].pid, "--node", "node1", "--duration", "8s", "--variants", "LS,FP", "--overhead",
-                           "20%")
-        c.wait_over(profile, 40)
-        report = c.json("report", profile)
-        functions = {row["id"]: row["function"] for row in report["loops"]}
-        states = {functions[v["loop_id"]]: v for v in report["verdicts"]}
-        assert states["Triad"]["cost"]["shadows"] > 0, states["Triad"]
-        assert states["Calls"]["state"] == "refused", states["Calls"]
-        assert states["Calls"]["refusals"][0]["reason"] in text, (states["Calls"]["refusals"], text)
-        stop(job)
+def test_what_it_said_is_what_a_profile_does(c):
+    job = start(c, "both")
+    text = dry_run(c, job, "--variants", "LS,FP").stdout
+    assert "patched" in text and "refused: " in text and "a verdict needs" in text, text
+    profile = c.submit("--pid", job[0].pid, "--node", "node1", "--duration", "8s", "--variants", "LS,FP", "--overhead",
+                       "20%")
+    c.wait_over(profile, 40)
+    report = c.json("report", profile)
+    functions = {row["id"]: row["function"] for row in report["loops"]}
+    states = {functions[v["loop_id"]]: v for v in report["verdicts"]}
+    assert states["Triad"]["cost"]["shadows"] > 0, states["Triad"]
+    assert states["Calls"]["state"] == "refused", states["Calls"]
+    assert states["Calls"]["refusals"][0]["reason"] in text, (states["Calls"]["refusals"], text)
+    stop(job)
 
 
-def test_every_loop_refused_has_its_exit_code():
-    with Cluster() as c:
-        job = start(c, "calls")
-        run = dry_run(c, job)
-        assert run.returncode == 6, (run.returncode, run.stdout, run.stderr)
-        assert "0 of 1 loops would be patched" in run.stdout, run.stdout
-        # No such process: there is nothing to be said about loops.
-        run = c.perfctl("submit", "--command", "no-such-program", "--dry-run", "--duration", "4s", timeout=60)
-        assert run.returncode == 3 and run.stdout == "", (run.returncode, run.stdout, run.stderr)
-        stop(job)
+def test_every_loop_refused_has_its_exit_code(c):
+    job = start(c, "calls")
+    run = dry_run(c, job)
+    assert run.returncode == 6, (run.returncode, run.stdout, run.stderr)
+    assert "0 of 1 loops would be patched" in run.stdout, run.stdout
+    # No such process: there is nothing to be said about loops.
+    run = c.perfctl("submit", "--command", "no-such-program", "--dry-run", "--duration", "4s", timeout=60)
+    assert run.returncode == 3 and run.stdout == "", (run.returncode, run.stdout, run.stderr)
+    stop(job)
 
 
 if __name__ == "__main__":
-    cluster.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

@@ -8,11 +8,12 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
 import urllib.request
+
+import pytest
 
 import cluster
 import nodes
@@ -25,41 +26,53 @@ from worse_days_test import check_sums
 DAYS_S = 5 * 86_400
 HOUR_S = 3600
 
+pytestmark = pytest.mark.skipif(not (cluster.PUPPETS / "fleet").exists(), reason="the puppets are not built (mpicc is missing)")
+
 
 # ---- clocks -----------------------------------------------------------------------------------------------------
 
+@pytest.mark.small
+@pytest.mark.usefixtures("several_nodes")
 def test_nodes_whose_clocks_are_days_apart():
     """Each node was booted at another time: their monotonic clocks have nothing in common."""
-    reason = nodes.why_not() or ("" if pathlib.Path("/proc/self/ns/time").exists() else "this kernel has no time name spaces")
-    if reason:
-        raise cluster.Skipped(reason)
+    if not pathlib.Path("/proc/self/ns/time").exists():
+        pytest.skip("this kernel has no time name spaces")
     with Fleet(2, clock_s={2: DAYS_S}) as f:
         clocks = [float(nodes.run(*node.command("cat", "/proc/uptime")).split()[0]) for node in f.fleet.values()]
         assert clocks[1] - clocks[0] > DAYS_S - 60, clocks
         job = FleetJob(f, slow=9)
-        stored = StoredWindows(f)
-        profile = f.submit("--command", "fleet", "--duration", "14s", "--variants", "LS,FP,NO_DIV", "--overhead", "20%")
-        status = f.wait_over(profile, 60)
-        windows = stored.end()
-        report = f.json("report", profile)
-        assert status["state"] == "DONE", (status["state"], notices(f, profile))
-        check_sums(report)
-        # Windows of both nodes are of the same quarter of a minute, and what was measured in them is understood.
-        starts = [w.start_ns for w in windows]
-        assert len({w.node for w in windows}) == 2 and max(starts) - min(starts) < 20e9, starts
-        for name in f.fleet:
-            assert samples_of(report, name) > 100, report["ranks"]
-        assert report["totals"]["unknown"]["share"] < 0.05, report["totals"]
-        errors = [p["error_ns"] for w in windows for p in w.pauses]
-        nodes_paused = {w.node for w in windows if w.pauses}
-        print(f"   {len(errors)} leased pauses on {sorted(nodes_paused)}, clocks within {max(errors, default=0) / 1e3:.0f} us, "
-              f"{report['injection']['shared_ns'] / 1e6:.0f} ms overlapped")
-        assert nodes_paused == set(f.fleet) and max(errors) <= 2_100_000, errors
-        assert report["injection"]["shared_ns"] > 0, report["injection"]
+        # On a busy host pauses that were leased for the same instant may come one after the other.
+        for _ in range(3):
+            if profile_of_two_clocks(f)["injection"]["shared_ns"] > 0:
+                break
+        else:
+            raise AssertionError("no pauses of the two nodes overlapped")
         assert "clock differs" not in f.log("agent-node2"), "its wall clock is right"
         # What a sample costs is measured by comparing the kernel's times with the agent's own clock.
         assert "cost of a sample is not known" not in f.log("agent-node2"), f.log("agent-node2")
         job.ends()
+
+
+def profile_of_two_clocks(f):
+    stored = StoredWindows(f)
+    profile = f.submit("--command", "fleet", "--duration", "14s", "--variants", "LS,FP,NO_DIV", "--overhead", "20%")
+    status = f.wait_over(profile, 60)
+    windows = stored.end()
+    report = f.json("report", profile)
+    assert status["state"] == "DONE", (status["state"], notices(f, profile))
+    check_sums(report)
+    # Windows of both nodes are of the same quarter of a minute, and what was measured in them is understood.
+    starts = [w.start_ns for w in windows]
+    assert len({w.node for w in windows}) == 2 and max(starts) - min(starts) < 20e9, starts
+    for name in f.fleet:
+        assert samples_of(report, name) > 100, report["ranks"]
+    assert report["totals"]["unknown"]["share"] < 0.05, report["totals"]
+    errors = [p["error_ns"] for w in windows for p in w.pauses]
+    nodes_paused = {w.node for w in windows if w.pauses}
+    print(f"   {len(errors)} leased pauses on {sorted(nodes_paused)}, clocks within {max(errors, default=0) / 1e3:.0f} us, "
+          f"{report['injection']['shared_ns'] / 1e6:.0f} ms overlapped")
+    assert nodes_paused == set(f.fleet) and max(errors) <= 2_100_000, errors
+    return report
 
 
 class WrongWallClocks(Fleet):
@@ -77,9 +90,8 @@ class WrongWallClocks(Fleet):
         return self.agents[node]
 
 
+@pytest.mark.usefixtures("several_nodes")
 def test_nodes_whose_wall_clocks_are_an_hour_off():
-    if reason := nodes.why_not():
-        raise cluster.Skipped(reason)
     with WrongWallClocks(HOUR_S, -HOUR_S) as f:
         job = FleetJob(f, slow=9)
         stored, begin_ns = StoredWindows(f), time.time_ns()
@@ -115,9 +127,8 @@ def check_times(f, profile, report, starts, begin_ns, end_ns):
 
 # ---- perfd and a node, both away ---------------------------------------------------------------------------------
 
+@pytest.mark.usefixtures("several_nodes")
 def test_perfd_is_killed_while_a_node_is_cut_off():
-    if reason := nodes.why_not():
-        raise cluster.Skipped(reason)
     with Fleet(2, before_agent=keep_every_window) as f:
         job = FleetJob(f, slow=9)
         profile = f.submit("--command", "fleet", "--duration", "20s")
@@ -145,27 +156,26 @@ def second_perfd(c, store, *prefix):
                            "--metrics-listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=30)
 
 
-def test_two_daemons_on_one_store():
-    with Cluster() as c:
-        job = c.spawn("job", [PUPPETS / "restless", "spin", 30])
-        profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "8s")
-        c.wait_state(profile, ("SAMPLING",), 20)
-        (c.dir / "other-name").symlink_to(c.dir / "store")
-        for store in (c.dir / "store", c.dir / "other-name"):
-            run = second_perfd(c, store)
-            assert run.returncode == 1 and f"another perfd (pid {c.daemon.pid})" in run.stderr and "--store-dir" in run.stderr, run
-        if os.geteuid() == 0:
-            run = second_perfd(c, c.dir / "store", *nodes.unshare("--pid", "--mount", "--fork", "--mount-proc"))
-            assert run.returncode == 1 and "another perfd" in run.stderr, run
-        assert not (c.dir / "second.sock").exists()
-        assert c.wait_over(profile, 30)["state"] == "DONE"
-        # The lock goes with its holder, whatever way that ends.
-        c.daemon.kill()
-        c.daemon.wait(10)
-        c.start_daemon()
-        c.wait_connected(1)
-        check_sums(c.json("report", profile))
-        job.kill()
+def test_two_daemons_on_one_store(c):
+    job = c.spawn("job", [PUPPETS / "restless", "spin", 30])
+    profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "8s")
+    c.wait_state(profile, ("SAMPLING",), 20)
+    (c.dir / "other-name").symlink_to(c.dir / "store")
+    for store in (c.dir / "store", c.dir / "other-name"):
+        run = second_perfd(c, store)
+        assert run.returncode == 1 and f"another perfd (pid {c.daemon.pid})" in run.stderr and "--store-dir" in run.stderr, run
+    if os.geteuid() == 0:
+        run = second_perfd(c, c.dir / "store", *nodes.unshare("--pid", "--mount", "--fork", "--mount-proc"))
+        assert run.returncode == 1 and "another perfd" in run.stderr, run
+    assert not (c.dir / "second.sock").exists()
+    assert c.wait_over(profile, 30)["state"] == "DONE"
+    # The lock goes with its holder, whatever way that ends.
+    c.daemon.kill()
+    c.daemon.wait(10)
+    c.start_daemon()
+    c.wait_connected(1)
+    check_sums(c.json("report", profile))
+    job.kill()
 
 
 # ---- scraping ---------------------------------------------------------------------------------------------------
@@ -337,54 +347,52 @@ def connected(c, name):
     return row is not None and row["connected"]
 
 
-def test_an_agent_of_the_next_version():
-    with Cluster() as c:
-        talk = Conversation(c)
-        talk.say(newer_register("next", "1" * 32))
-        wait_until(lambda: connected(c, "next"), 10, "it is welcome")
-        assert node_row(c, "next")["version"] == "99.1.0", node_row(c, "next")
-        talk.say(heartbeat(raw_grpc.field(950, "more to say") + raw_grpc.field(951, 3)))
-        wait_until(lambda: node_row(c, "next")["resident_bytes"] == 12345, 10, "what is known of it is heard")
-        talk.listen(1)
-        # Field 20 of DaemonMessage, ClockProbe, goes to those who can answer it.
-        assert 1 in talk.kinds() and 20 in talk.kinds(), talk.kinds()
-        assert connected(c, "next")
-        # A kind of message from the future ends that stream, with a reason, and no other.
-        talk.say(raw_grpc.field(77, raw_grpc.field(1, 1)))
-        heard = talk.talk.hear(b"newer agent", 5)
-        assert b"one of a newer agent" in heard, heard
-        wait_until(lambda: not connected(c, "next"), 10, "its stream has ended")
-        assert connected(c, "node1") and c.daemon.poll() is None
-        talk.close()
+def test_an_agent_of_the_next_version(c):
+    talk = Conversation(c)
+    talk.say(newer_register("next", "1" * 32))
+    wait_until(lambda: connected(c, "next"), 10, "it is welcome")
+    assert node_row(c, "next")["version"] == "99.1.0", node_row(c, "next")
+    talk.say(heartbeat(raw_grpc.field(950, "more to say") + raw_grpc.field(951, 3)))
+    wait_until(lambda: node_row(c, "next")["resident_bytes"] == 12345, 10, "what is known of it is heard")
+    talk.listen(1)
+    # Field 20 of DaemonMessage, ClockProbe, goes to those who can answer it.
+    assert 1 in talk.kinds() and 20 in talk.kinds(), talk.kinds()
+    assert connected(c, "next")
+    # A kind of message from the future ends that stream, with a reason, and no other.
+    talk.say(raw_grpc.field(77, raw_grpc.field(1, 1)))
+    heard = talk.talk.hear(b"newer agent", 5)
+    assert b"one of a newer agent" in heard, heard
+    wait_until(lambda: not connected(c, "next"), 10, "its stream has ended")
+    assert connected(c, "node1") and c.daemon.poll() is None
+    talk.close()
 
 
-def test_an_agent_of_the_version_before():
-    with Cluster() as c:
-        talk = Conversation(c)
-        talk.say(raw_grpc.register("before", protocol=1, stream="2" * 32))
-        wait_until(lambda: connected(c, "before"), 10, "it is welcome")
-        talk.say(heartbeat())
-        profile = c.submit("--command", "no-such-program", "--node", "before", "--duration", "3s")
-        talk.listen(2)
-        # Welcome and Start, as ever; nothing that it would take for nonsense.
-        assert {1, 2} <= set(talk.kinds()) and max(talk.kinds()) < 20, talk.kinds()
-        status = c.wait_over(profile, 30)
-        text = " ".join(n["text"] for n in status["notices"])
-        assert status["state"] == "FAILED" and "before did not answer within 10 s" in text, status
-        talk.close()
+def test_an_agent_of_the_version_before(c):
+    talk = Conversation(c)
+    talk.say(raw_grpc.register("before", protocol=1, stream="2" * 32))
+    wait_until(lambda: connected(c, "before"), 10, "it is welcome")
+    talk.say(heartbeat())
+    profile = c.submit("--command", "no-such-program", "--node", "before", "--duration", "3s")
+    talk.listen(2)
+    # Welcome and Start, as ever; nothing that it would take for nonsense.
+    assert {1, 2} <= set(talk.kinds()) and max(talk.kinds()) < 20, talk.kinds()
+    status = c.wait_over(profile, 30)
+    text = " ".join(n["text"] for n in status["notices"])
+    assert status["state"] == "FAILED" and "before did not answer within 10 s" in text, status
+    talk.close()
 
 
-def test_protocols_that_do_not_match_are_refused_with_both_numbers():
-    with Cluster() as c:
-        for protocol in (0, 2, 1 << 30):
-            with raw_grpc.Talk(c.socket) as talk:
-                talk.call(raw_grpc.CONNECT)
-                talk.say(raw_grpc.message(raw_grpc.register("odd", protocol=protocol)))
-                heard = talk.hear(b"install the same version on both")
-                assert f"speaks protocol {protocol}, this perfd".encode() in heard, heard
-                assert b"install the same version on both" in heard, heard
-            assert node_row(c, "odd") is None or not connected(c, "odd")
-        assert connected(c, "node1")
+@pytest.mark.small
+def test_protocols_that_do_not_match_are_refused_with_both_numbers(c):
+    for protocol in (0, 2, 1 << 30):
+        with raw_grpc.Talk(c.socket) as talk:
+            talk.call(raw_grpc.CONNECT)
+            talk.say(raw_grpc.message(raw_grpc.register("odd", protocol=protocol)))
+            heard = talk.hear(b"install the same version on both")
+            assert f"speaks protocol {protocol}, this perfd".encode() in heard, heard
+            assert b"install the same version on both" in heard, heard
+        assert node_row(c, "odd") is None or not connected(c, "odd")
+    assert connected(c, "node1")
 
 
 class OtherDaemon:
@@ -460,6 +468,4 @@ def test_an_agent_under_a_daemon_of_the_next_version_whose_wall_clock_is_wrong()
 
 
 if __name__ == "__main__":
-    if not (PUPPETS / "fleet").exists():
-        cluster.skip("the puppets are not built (mpicc is missing)")
-    cluster.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

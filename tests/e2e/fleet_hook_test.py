@@ -2,10 +2,12 @@
 """A job over four nodes by the scheduler hook: every node tells perfd by its own certificate that the job begins and ends there.
 One decision, one number, one profile of all nodes and ranks, which goes on until the last node has ended, and ends then."""
 import subprocess
-import sys
 import tempfile
 import time
 
+import pytest
+
+import cluster
 import nodes
 from cluster import BIN, wait_until
 from fleet_test import by_node, notices
@@ -14,6 +16,9 @@ from worse_days_test import check_sums
 
 JOB, OTHER = "4711.pbs", "4712.pbs"
 POLICY = "every: 2\nseed: 1\nwait: 60s\npresets: { default: { duration: 120s, variants: { set: [] } } }\n"
+
+pytestmark = [pytest.mark.usefixtures("several_nodes"),
+              pytest.mark.skipif(not (cluster.PUPPETS / "fleet").exists(), reason="the puppets are not built (mpicc is missing)")]
 
 
 class Hooks:
@@ -97,6 +102,7 @@ def check_nothing_changes(f, hooks, status):
     assert len(f.json("list")["profiles"]) == 1
 
 
+@pytest.mark.small
 def test_a_job_over_four_nodes_from_prologue_to_epilogue():
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as policy:
         policy.write(POLICY)
@@ -126,4 +132,4 @@ def test_a_job_over_four_nodes_from_prologue_to_epilogue():
 
 
 if __name__ == "__main__":
-    nodes.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

@@ -7,11 +7,13 @@ import os
 import pathlib
 import sqlite3
 import struct
-import sys
 import threading
 import time
 import urllib.request
 
+import pytest
+
+import cluster
 import nodes
 from cluster import wait_until
 from nodes import Fleet, FleetJob
@@ -21,6 +23,9 @@ from worse_days_test import check_sums
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "puppets/fleet.c"
 AWAY_S = 60     # Source: daemon/control/profile_session.h ControlLimits::away_ns
 NOTICED_S = 45  # gRPC's keepalive (20 s, 10 s for the answer), a heartbeat and some patience
+
+pytestmark = [pytest.mark.usefixtures("several_nodes"),
+              pytest.mark.skipif(not (cluster.PUPPETS / "fleet").exists(), reason="the puppets are not built (mpicc is missing)")]
 
 
 # ---- what agents sent -------------------------------------------------------------------------------------------
@@ -152,6 +157,7 @@ def loop_row(report):
 
 # ---- tests ------------------------------------------------------------------------------------------------------
 
+@pytest.mark.small
 def test_a_job_across_four_nodes_is_one_profile():
     with Fleet(4) as f:
         job = FleetJob(f, slow=2)
@@ -340,4 +346,4 @@ def with_windows(report, node, count):
 
 
 if __name__ == "__main__":
-    nodes.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

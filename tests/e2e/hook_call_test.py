@@ -10,11 +10,12 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 import urllib.request
+
+import pytest
 
 import cluster
 from cluster import wait_until
@@ -60,6 +61,7 @@ class Place:
         return listener
 
 
+@pytest.mark.small
 def test_nobody_listens():
     with Place() as place:
         for name in ("prolog", "epilog"):
@@ -70,6 +72,7 @@ def test_nobody_listens():
         assert "does not listen" in text, text
 
 
+@pytest.mark.small
 def test_a_server_that_hangs():
     with Place() as place, place.listener():
         for timeout in (100, 300):
@@ -135,10 +138,11 @@ def test_too_little_memory():
 MAKE_CERTS = pathlib.Path(__file__).resolve().parents[2] / "deploy/make-certs.sh"
 
 
+@pytest.mark.small
 def test_over_tls():
     """perfd on another host than the jobs: a prolog shows the certificate of its node's agent, and speaks for that node's jobs."""
     if not shutil.which("openssl"):
-        return print("SKIPPED: test_over_tls: openssl is not installed")
+        pytest.skip("openssl is not installed")
     with tempfile.TemporaryDirectory(prefix="perfd-hook-tls-") as folder:
         ours, others, policy = (pathlib.Path(folder) / name for name in ("ours", "others", "policy.yaml"))
         policy.write_text("every: 1\n")
@@ -379,10 +383,4 @@ def test_perfd_is_killed_twice_while_jobs_begin():
 
 
 if __name__ == "__main__":
-    if not PERFCTL.exists():
-        cluster.skip(f"{PERFCTL} is not built")
-    for name, test in list(globals().items()):
-        if name.startswith("test_") and (len(sys.argv) == 1 or name in sys.argv):
-            test()
-            print(f"{name}: ok", flush=True)
-    sys.exit(0)
+    cluster.pytest_file(__file__)

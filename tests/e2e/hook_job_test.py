@@ -3,8 +3,9 @@
 profile. Also: nothing runs, several steps, perfd restarted while a job is waited for, its user ends the profile."""
 import os
 import sys
-import tempfile
 import time
+
+import pytest
 
 import cluster
 from cluster import Cluster
@@ -37,10 +38,24 @@ class Hook:
         return self.c.spawn(f"job-{job}", ["/bin/sh", "-c", script, sys.executable, BUSY.format(seconds)], env={"PBS_JOBID": job})
 
 
+@pytest.fixture(scope="module")
+def c(tmp_path_factory):
+    policy = tmp_path_factory.mktemp("policy") / "policy.yaml"
+    policy.write_text(POLICY)
+    with Cluster(daemon_flags=["--policy", policy]) as c:
+        yield c
+
+
+@pytest.fixture
+def hook(c):
+    return Hook(c)
+
+
 def notices(status):
     return [notice["text"] for notice in status["notices"]]
 
 
+@pytest.mark.small
 def test_a_job_from_begin_to_end(c, hook):
     profile = hook.begin("11.pbs")
     assert hook.begin("11.pbs") == profile  # another node says the same
@@ -105,13 +120,4 @@ def test_perfd_is_restarted_while_the_job_is_awaited(c, hook):
 
 
 if __name__ == "__main__":
-    if not (cluster.BIN / "perf-agent").exists():
-        cluster.skip("perf-agent is not built")
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as policy:
-        policy.write(POLICY)
-        policy.flush()
-        with Cluster(daemon_flags=["--policy", policy.name]) as c:
-            for name, test in list(globals().items()):
-                if name.startswith("test_"):
-                    test(c, Hook(c))
-                    print(f"{name}: ok", flush=True)
+    cluster.pytest_file(__file__)

@@ -4,9 +4,10 @@ ask of it, and that they end with 0, in time, when it fails, hangs or is not the
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
+
+import pytest
 
 import cluster
 
@@ -58,6 +59,7 @@ class Place:
         return run, time.monotonic() - begin
 
 
+@pytest.mark.small
 def test_each_asks_what_its_scheduler_means():
     stand_in = '#!/bin/sh\nprintf "%s\\n" "$@" >"${0%/*}/asked"\necho noise\n'
     for script, name, arguments, environment, want in CALLS:
@@ -92,4 +94,4 @@ def test_perfd_takes_the_policy_that_is_shipped():
 
 
 if __name__ == "__main__":
-    cluster.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

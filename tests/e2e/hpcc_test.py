@@ -6,12 +6,15 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
+
+import pytest
 
 import cluster
 from cluster import Cluster
 
 HPCC = shutil.which("hpcc")
+
+pytestmark = pytest.mark.skipif(HPCC is None, reason="hpcc is not installed")
 
 
 def write_input(folder, size=4200):
@@ -83,49 +86,76 @@ def alter_linpack(c, name, output):
     return c.json("report", profile)
 
 
-def check_altered(name, report):
-    """Copies of its loops were run in shadows of its ranks."""
-    shadows = sum(v["cost"]["shadows"] for v in report["verdicts"])
-    runs = sum(v["valid_runs"] for verdict in report["verdicts"] for v in verdict["variants"]
+class Measured:
+    """A run of hpcc from its beginning to its end: its report, and that of Linpack while its loops are altered."""
+
+    def __init__(self, program, alter=False):
+        self.name = pathlib.Path(program).name
+        with Cluster() as c:
+            work = c.dir / "work"
+            work.mkdir()
+            write_input(work)
+            job = c.mpirun("job", 2, [program], launcher=["-wdir", str(work)])
+            cluster.wait_until(lambda: len(cluster.ranks_of(self.name)) == 2, 20, "two ranks run")
+            profile = c.submit("--command", self.name, "--duration", "15s")
+            c.wait_over(profile, 120)
+            self.report = c.json("report", profile)
+            output = work / "hpccoutf.txt"
+            self.altered = alter_linpack(c, self.name, output) if alter else None
+            cluster.ended_well(job, 400, lambda: c.log("job"))
+            check_verified(output.read_text())
+
+
+@pytest.fixture(scope="module")
+def packaged():
+    return Measured(HPCC, alter=True)
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """Without any symbols."""
+    copy = tmp_path_factory.mktemp("hpcc") / "hpcc_bare"
+    subprocess.run(["strip", "--strip-all", "-R", ".comment", "-o", copy, HPCC], check=True)
+    return Measured(copy)
+
+
+@pytest.mark.small
+def test_it_verifies_itself_while_copies_of_its_loops_run_in_shadows(packaged):
+    verdicts = packaged.altered["verdicts"]
+    shadows = sum(v["cost"]["shadows"] for v in verdicts)
+    print(f"   {shadows} shadows; " + ", ".join(f"{v['state']} {v['bound']} {100 * v['share']:.0f} %" for v in verdicts))
+    assert shadows > 0, (verdicts, packaged.altered["status"]["notices"])
+
+
+@pytest.mark.only_calm
+def test_copies_of_its_loops_are_timed(packaged):
+    runs = sum(v["valid_runs"] for verdict in packaged.altered["verdicts"] for v in verdict["variants"]
                if v["variant"] in ("LS", "FP", "DL1"))
-    print(f"   {name}: {shadows} shadows, {runs} valid runs of variants; " +
-          ", ".join(f"{v['state']} {v['bound']} {100 * v['share']:.0f} %" for v in report["verdicts"]))
-    assert shadows > 0 and runs > 0, (report["verdicts"], report["status"]["notices"])
+    assert runs > 0, (packaged.altered["verdicts"], packaged.altered["status"]["notices"])
 
 
-def check_hpcc(program, alter=False):
-    name = pathlib.Path(program).name
-    with Cluster() as c:
-        work = c.dir / "work"
-        work.mkdir()
-        write_input(work)
-        job = c.mpirun("job", 2, [program], launcher=["-wdir", str(work)])
-        cluster.wait_until(lambda: len(cluster.ranks_of(name)) == 2, 20, "two ranks run")
-        profile = c.submit("--command", name, "--duration", "15s")
-        c.wait_over(profile, 120)
-        report = c.json("report", profile)
-        output = work / "hpccoutf.txt"
-        altered = alter_linpack(c, name, output) if alter else None
-        cluster.ended_well(job, 400, lambda: c.log("job"))
-        check_verified(output.read_text())
-    if alter:
-        check_altered(name, altered)
-    totals = report["totals"]
+def check_shares(measured):
+    totals = measured.report["totals"]
     user = sum(totals[k]["samples"] for k in ("loops", "outside_loops", "libraries", "unknown"))
     in_function = user - totals["unknown"]["samples"]
     assert user > 1000, totals
-    print(f"   {name}: {user} user samples, {in_function / user:.4f} in a function")
+    print(f"   {measured.name}: {user} user samples, {in_function / user:.4f} in a function")
     assert in_function / user > 0.95, totals
-    whole = share_in_loops(report, set())
-    runtimes = {r["module_id"] for r in report["waiting"]}
-    computing = share_in_loops(report, runtimes)
-    print(f"   {name}: {whole:.4f} of the samples in functions with loops are in a loop; {computing:.4f} outside runtimes")
-    assert computing > 0.80
+    whole = share_in_loops(measured.report, set())
+    computing = share_in_loops(measured.report, {r["module_id"] for r in measured.report["waiting"]})
+    print(f"   {measured.name}: {whole:.4f} of the samples in functions with loops are in a loop; {computing:.4f} outside runtimes")
     # Ranks that lack a CPU mostly wait, in the polling functions of MPI rather than in loops.
-    if cluster.cpus_are_free():
-        assert whole > 0.80
-    else:
-        print("SKIPPED: the share with the runtimes, because this host is busy now", flush=True)
+    assert computing > 0.80 and whole > 0.80
+
+
+@pytest.mark.only_calm
+def test_its_samples_are_in_loops_of_functions(packaged):
+    check_shares(packaged)
+
+
+@pytest.mark.only_calm
+def test_its_samples_are_in_loops_of_functions_without_any_symbols(bare):
+    check_shares(bare)
 
 
 def share_in_loops(report, left_out):
@@ -137,23 +167,5 @@ def share_in_loops(report, left_out):
     return inside / (inside + beside)
 
 
-def test_hpcc_as_packaged():
-    check_hpcc(HPCC, alter=True)
-
-
-def test_hpcc_without_any_symbols():
-    folder = pathlib.Path(cluster.tempfile.mkdtemp(prefix="perfd-hpcc-"))
-    try:
-        copy = folder / "hpcc_bare"
-        subprocess.run(["strip", "--strip-all", "-R", ".comment", "-o", copy, HPCC], check=True)
-        check_hpcc(copy)
-    finally:
-        shutil.rmtree(folder)
-
-
 if __name__ == "__main__":
-    if HPCC is None:
-        cluster.skip("hpcc is not installed")
-    if not cluster.cpus_are_free():  # ranks that lack a CPU mostly wait, in polling functions rather than in loops
-        cluster.skip("this host does not give two threads two CPUs right now")
-    cluster.run_tests(sys.modules[__name__], only_calm=True)
+    cluster.pytest_file(__file__)

@@ -6,10 +6,11 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import urllib.error
 import urllib.request
+
+import pytest
 
 import chromium
 import cluster
@@ -20,6 +21,8 @@ from cluster import BUILD, Cluster, PUPPETS, wait_until
 TEMPLATE = BUILD / "core/page/page_template.html"
 PICTURES = BUILD / "screenshots"  # kept, for people to look at
 ALWAYS = {"time", "open", "cost", "sources"}
+
+pytestmark = pytest.mark.skipif(chromium.installed() is None, reason="Chromium is not installed (Debian package chromium)")
 
 
 def page_of(report, folder, name="page"):
@@ -260,6 +263,7 @@ def test_hands():
         assert browser.complaints == [], browser.complaints
 
 
+@pytest.mark.small
 def test_foreign_text_stays_text():
     report = page_reports.hostile()
     with Pages() as pages:
@@ -330,6 +334,7 @@ def test_many_ranks():
             assert "in each column" in browser.run("document.getElementById('ranks').textContent")
 
 
+@pytest.mark.small
 def test_perfctl_writes_the_page_of_a_live_job():
     with Cluster() as c, Pages() as pages:
         c.mpirun("job", 2, [PUPPETS / "counting", 200000, 60000])
@@ -363,6 +368,7 @@ def profile_of_a_job(c):
     return c.submit("--command", "counting", "--duration", "3s", "--variants", "none")
 
 
+@pytest.mark.small
 def test_perfd_serves_the_same_page():
     with Cluster() as c, Pages() as pages:
         profile = profile_of_a_job(c)
@@ -413,8 +419,4 @@ def test_open_reports_need_no_key():
 
 
 if __name__ == "__main__":
-    if chromium.installed() is None:
-        cluster.skip("Chromium is not installed (Debian package chromium)")
-    if not TEMPLATE.exists():
-        cluster.skip(f"{TEMPLATE} is not built")
-    cluster.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

@@ -4,8 +4,9 @@ place, control groups that are nearly full. Each time the rank computes what it 
 import contextlib
 import json
 import pathlib
-import sys
 import time
+
+import pytest
 
 import cluster
 from cluster import Cluster, PUPPETS, ended_well, promised, wait_until
@@ -14,6 +15,8 @@ from promises_test import Rank, KERNEL, unaltered
 RELOADING = PUPPETS / "reloading"
 LIBRARIES = [PUPPETS / "reloaded_plus.so", PUPPETS / "reloaded_minus.so"]
 GROUPS = pathlib.Path("/sys/fs/cgroup")
+
+pytestmark = pytest.mark.skipif(not RELOADING.exists(), reason="the puppet is not built")
 
 
 def reasons(report):
@@ -24,32 +27,31 @@ def reasons(report):
     return found
 
 
-def test_libraries_that_take_each_others_place():
+def test_libraries_that_take_each_others_place(c):
     """The loops of both begin with the same bytes: a jump that is written for one must never be met by the other."""
-    with Cluster() as c:
-        job = c.spawn("job", [RELOADING, *LIBRARIES])
-        time.sleep(0.5)
-        rank = Rank(job.pid)
-        own = rank.text(str(RELOADING))
-        audit = []
-        for overhead in ("2%", "30%", "50%"):
-            profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "10s", "--variants", "LS,FP,DL1",
-                               "--overhead", overhead)
-            status = c.wait_over(profile, 60)
-            assert status["state"] == "DONE", status
-            report = c.json("report", profile)
-            audit += c.json("audit", profile)["entries"]
-            print(f"   {overhead}: {reasons(report)}")
-        promised(rank.text(str(RELOADING)) == own, "the program's own text")
-        job.terminate()
-        ended_well(job, 30, lambda: c.log("job"))
-        shown = json.loads(c.log("job").splitlines()[-1])
-        done = {action: sum(e["action"] == action and e["outcome"] == "ok" for e in audit)
-                for action in ("install", "shadow", "restore")}
-        print("  ", shown, done)
-        promised(shown["wrong"] == 0, shown)
-        assert shown["same_place"] > shown["loads"] / 2, shown
-        assert done["install"] > 0, audit
+    job = c.spawn("job", [RELOADING, *LIBRARIES])
+    time.sleep(0.5)
+    rank = Rank(job.pid)
+    own = rank.text(str(RELOADING))
+    audit = []
+    for overhead in ("2%", "30%", "50%"):
+        profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "10s", "--variants", "LS,FP,DL1",
+                           "--overhead", overhead)
+        status = c.wait_over(profile, 60)
+        assert status["state"] == "DONE", status
+        report = c.json("report", profile)
+        audit += c.json("audit", profile)["entries"]
+        print(f"   {overhead}: {reasons(report)}")
+    promised(rank.text(str(RELOADING)) == own, "the program's own text")
+    job.terminate()
+    ended_well(job, 30, lambda: c.log("job"))
+    shown = json.loads(c.log("job").splitlines()[-1])
+    done = {action: sum(e["action"] == action and e["outcome"] == "ok" for e in audit)
+            for action in ("install", "shadow", "restore")}
+    print("  ", shown, done)
+    promised(shown["wrong"] == 0, shown)
+    assert shown["same_place"] > shown["loads"] / 2, shown
+    assert done["install"] > 0, audit
 
 
 @contextlib.contextmanager
@@ -83,8 +85,7 @@ def refused_in_a_group(controller, names, limit, why):
         before = Rank(job.pid).all()
         with control_group(job.pid, controller, names, limit) as group:
             if group is None:
-                print(f"SKIPPED: no group with a limit of {controller} can be made here")
-                return
+                pytest.skip(f"no group with a limit of {controller} can be made here")
             profile = c.submit("--pid", job.pid, "--node", "node1", "--duration", "4s", "--variants", "LS,FP,DL1")
             status = c.wait_over(profile, 60)
             assert status["state"] == "DONE", status
@@ -108,6 +109,4 @@ def test_a_group_that_may_begin_few_more_threads():
 
 
 if __name__ == "__main__":
-    if not RELOADING.exists():
-        cluster.skip("the puppet was not built")
-    cluster.run_tests(sys.modules[__name__], only_calm=True)
+    cluster.pytest_file(__file__)

@@ -2,7 +2,8 @@
 """Shares of five loops of known cost, and the rank that is slow, as perfctl reports them."""
 import json
 import pathlib
-import sys
+
+import pytest
 
 import cluster
 from cluster import Cluster, PUPPETS
@@ -10,6 +11,10 @@ from cluster import Cluster, PUPPETS
 SOURCES = pathlib.Path(__file__).resolve().parents[1] / "puppets"
 SECONDS = 10
 TOLERANCE = 0.03  # points of share: the aim of the project; sampling noise at 199 Hz x 2 CPUs x 10 s is below 0.012
+
+pytestmark = [pytest.mark.only_calm,
+              pytest.mark.usefixtures("free_cpus"),
+              pytest.mark.skipif(not (PUPPETS / "five_loops_gcc_O2").exists(), reason="the puppets are not built (mpicc is missing)")]
 
 
 def profile_puppet(puppet):
@@ -53,6 +58,7 @@ def check_five_loops(puppet):
     assert any(r["openmp"] for r in chain), "the loop in the parallel region is not known as OpenMP"
 
 
+@pytest.mark.small
 def test_five_loops_gcc_o2():
     check_five_loops("five_loops_gcc_O2")
 
@@ -69,24 +75,20 @@ def test_five_loops_clang_o3():
     check_five_loops("five_loops_clang_O3")
 
 
-def test_slow_rank_is_the_worst():
-    with Cluster() as c:
-        c.mpirun("job", 2, [PUPPETS / "slow_rank", 12, 1])
-        cluster.wait_until(lambda: len(cluster.ranks_of("slow_rank")) == 2, 20, "two ranks run")
-        profile = c.submit("--command", "slow_rank", "--duration", "6s")
-        c.wait_over(profile)
-        report = c.json("report", profile)
-        assert report["worst_rank"].startswith("rank 1 "), report["worst_rank"]
-        first, last = cluster.marked_lines(SOURCES / "slow_rank.c")["step"]
-        step = [r for r in report["loops"] if r["first_line"] >= first and r["last_line"] <= last]
-        assert step and step[0]["worst_rank"].startswith("rank 1 "), report["loops"][:3]
-        # Twice the steps: max / mean of 2 and 1 is 1.33.
-        assert 1.2 < step[0]["imbalance"] < 1.45, step[0]["imbalance"]
+@pytest.mark.small
+def test_slow_rank_is_the_worst(c):
+    c.mpirun("job", 2, [PUPPETS / "slow_rank", 12, 1])
+    cluster.wait_until(lambda: len(cluster.ranks_of("slow_rank")) == 2, 20, "two ranks run")
+    profile = c.submit("--command", "slow_rank", "--duration", "6s")
+    c.wait_over(profile)
+    report = c.json("report", profile)
+    assert report["worst_rank"].startswith("rank 1 "), report["worst_rank"]
+    first, last = cluster.marked_lines(SOURCES / "slow_rank.c")["step"]
+    step = [r for r in report["loops"] if r["first_line"] >= first and r["last_line"] <= last]
+    assert step and step[0]["worst_rank"].startswith("rank 1 "), report["loops"][:3]
+    # Twice the steps: max / mean of 2 and 1 is 1.33.
+    assert 1.2 < step[0]["imbalance"] < 1.45, step[0]["imbalance"]
 
 
 if __name__ == "__main__":
-    if not (PUPPETS / "five_loops_gcc_O2").exists():
-        cluster.skip("the puppets are not built (mpicc is missing)")
-    if not cluster.cpus_are_free():
-        cluster.skip("this host does not give two threads two CPUs right now")
-    cluster.run_tests(sys.modules[__name__], only_calm=True)
+    cluster.pytest_file(__file__)

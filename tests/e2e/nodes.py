@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import cluster
-from cluster import BIN, BUILD, Cluster, PUPPETS, wait_until
+from cluster import BIN, BUILD, Cluster, wait_until
 
 PREFIX = "pfe2e"          # of every network device of ours
 SERVICE = "198.18.77"     # perfd's network. Source: RFC 2544 sets 198.18.0.0/15 aside for tests
@@ -334,12 +334,3 @@ class FleetJob:
         assert alone.wait(240) == 0, self.fleet.log("alone")
         cluster.promised(rows == self.rows("alone"), (rows, self.rows("alone")))
         print(f"   {rows[0]['steps']} steps; the same output alone ({time.monotonic() - begin:.0f} s)", flush=True)
-
-
-def run_tests(module):
-    """Every test of a module that needs nodes and the MPI program of tests/puppets/fleet.c; skipped where there are none."""
-    if not (PUPPETS / "fleet").exists():
-        cluster.skip("the puppets are not built (mpicc is missing)")
-    if reason := why_not():
-        cluster.skip(reason)
-    cluster.run_tests(module)

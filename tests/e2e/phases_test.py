@@ -3,7 +3,8 @@
 second, both keep their figures, shares are those of the whole profile, and the program's results and text are what they
 were."""
 import json
-import sys
+
+import pytest
 
 import cluster
 from cluster import Cluster, PUPPETS, wait_until
@@ -20,6 +21,9 @@ budget: {{ overhead: 20% }}
 hotspots: {{ max_loops: 1 }}
 variants: {{ set: [LS, FP, NO_DIV] }}
 """
+
+pytestmark = [pytest.mark.only_calm,
+              pytest.mark.skipif(not PROGRAM.exists(), reason="the puppet is not built")]
 
 
 def text_of(pid):
@@ -72,6 +76,4 @@ def test_the_loop_of_the_next_phase_is_measured_too():
 
 
 if __name__ == "__main__":
-    if not PROGRAM.exists():
-        cluster.skip("the puppet was not built")
-    cluster.run_tests(sys.modules[__name__], only_calm=True)
+    cluster.pytest_file(__file__)

@@ -4,12 +4,15 @@ import json
 import resource
 import shutil
 import subprocess
-import sys
 import urllib.parse
 import urllib.request
 
+import pytest
+
 import cluster
 from cluster import Cluster, PUPPETS, wait_until
+
+pytestmark = pytest.mark.skipif(not shutil.which("promtool") or not shutil.which("prometheus"), reason="Prometheus is not installed")
 
 
 def fetch(url):
@@ -25,45 +28,43 @@ def profile_something(c):
     return profile
 
 
-def test_promtool_finds_nothing():
-    with Cluster() as c:
-        profile = profile_something(c)
-        text = wait_until(lambda: (t := fetch(c.metrics_url())) if profile in (t := fetch(c.metrics_url())) else None,
-                          20, "the profile is in the metrics")
-        run = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)
-        assert run.returncode == 0 and not run.stdout.strip() and not run.stderr.strip(), run
-        for name in ("perfd_build_info", "perfd_windows_stored_total", "perfd_loop_share_ratio",
-                     "perfd_samples_dropped_total", "process_resident_memory_bytes"):
-            assert name in text, f"{name} is missing"
+def test_promtool_finds_nothing(c):
+    profile = profile_something(c)
+    text = wait_until(lambda: profile in (page := fetch(c.metrics_url())) and page, 20, "the profile is in the metrics")
+    run = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)
+    assert run.returncode == 0 and not run.stdout.strip() and not run.stderr.strip(), run
+    for name in ("perfd_build_info", "perfd_windows_stored_total", "perfd_loop_share_ratio",
+                 "perfd_samples_dropped_total", "process_resident_memory_bytes"):
+        assert name in text, f"{name} is missing"
 
 
-def test_a_real_prometheus_scrapes_it():
-    with Cluster() as c:
-        profile = profile_something(c)
-        target = urllib.parse.urlparse(c.metrics_url())
-        config = c.dir / "prometheus.yml"
-        config.write_text(f"""global: {{ scrape_interval: 1s }}
+@pytest.mark.small
+def test_a_real_prometheus_scrapes_it(c):
+    profile = profile_something(c)
+    target = urllib.parse.urlparse(c.metrics_url())
+    config = c.dir / "prometheus.yml"
+    config.write_text(f"""global: {{ scrape_interval: 1s }}
 scrape_configs:
   - job_name: perfd
     metrics_path: {target.path or '/metrics'}
     static_configs: [{{ targets: ['{target.netloc}'] }}]
 """)
-        port = 39090
-        c.spawn("prometheus", ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={c.dir}/tsdb",
-                               f"--web.listen-address=127.0.0.1:{port}"])
+    port = 39090
+    c.spawn("prometheus", ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={c.dir}/tsdb",
+                           f"--web.listen-address=127.0.0.1:{port}"])
 
-        def query(expression):
-            try:
-                url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
-                return json.loads(fetch(url))["data"]["result"]
-            except OSError:
-                return None
-        wait_until(lambda: query('up{job="perfd"} == 1'), 30, "Prometheus scraped perfd")
-        shares = wait_until(lambda: query(f'perfd_loop_share_ratio{{profile="{profile}"}}'), 20, "loop shares")
-        assert 0 < max(float(s["value"][1]) for s in shares) <= 1
-        joined = query(f'perfd_loop_share_ratio{{profile="{profile}"}} * on(profile, loop) group_left(function) '
-                       'perfd_loop_info')
-        assert joined and joined[0]["metric"]["function"], joined
+    def query(expression):
+        try:
+            url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
+            return json.loads(fetch(url))["data"]["result"]
+        except OSError:
+            return None
+    wait_until(lambda: query('up{job="perfd"} == 1'), 30, "Prometheus scraped perfd")
+    shares = wait_until(lambda: query(f'perfd_loop_share_ratio{{profile="{profile}"}}'), 20, "loop shares")
+    assert 0 < max(float(s["value"][1]) for s in shares) <= 1
+    joined = query(f'perfd_loop_share_ratio{{profile="{profile}"}} * on(profile, loop) group_left(function) '
+                   'perfd_loop_info')
+    assert joined and joined[0]["metric"]["function"], joined
 
 
 def series(text):
@@ -95,6 +96,4 @@ def test_a_thousand_agents_stay_below_ten_thousand_series():
 
 
 if __name__ == "__main__":
-    if shutil.which("promtool") is None or shutil.which("prometheus") is None:
-        cluster.skip("Prometheus is not installed")
-    cluster.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

@@ -5,6 +5,7 @@ gone, a program replaced on disk, a profile cancelled in each of its states, sto
 and write memory that others see.
 
 PERFD_KILLS=200, PERFD_STOPS=50 and PERFD_PROFILES=20 make the long run (half an hour)."""
+import contextlib
 import copy
 import hashlib
 import json
@@ -14,8 +15,9 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
+
+import pytest
 
 import cluster
 from cluster import BIN, Cluster, PUPPETS, ended_well, promised, promised_within, wait_until
@@ -72,7 +74,11 @@ class Rank:
         return sorted(os.listdir(f"/proc/{self.pid}/fd"))
 
     def children(self):
-        return "".join((task / "children").read_text() for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir())
+        found = ""
+        for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # a thread that has just ended
+                found += (task / "children").read_text()
+        return found
 
     def signals(self):
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines()
@@ -146,6 +152,18 @@ class Job:
         promised_within(lambda: self.tracer() == 0 and self.cpu() > before + 0.05, 20, "the rank runs on", 0.01)
 
 
+def parent(pid):
+    with contextlib.suppress(OSError):
+        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    return 0
+
+
+def program_of(pid):
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/exe")
+    return ""
+
+
 def heal(c, *arguments):
     return subprocess.run([str(BIN / "perf-agent"), "--spool-dir", str(c.dir / "spool-node1"), "heal", *map(str, arguments)],
                           capture_output=True, text=True, timeout=60)
@@ -164,6 +182,20 @@ def submit_slow(c, job, duration):
 def must_have_shadows(report):
     """Without one nothing was promised wrong, and nothing was shown either."""
     assert shadows_of(report) > 0, report["injection"]
+
+
+def profile_with_shadows(c, job, duration, overhead=(), holds=lambda report: None):
+    """(profile, report) of the first of four that has a shadow: on a busy host a team may not meet in time. What is promised
+    holds for each of them."""
+    for _ in range(4):
+        profile = submit(c, job, duration, overhead)
+        c.wait_over(profile, 90)
+        report = c.json("report", profile)
+        holds(report)
+        if shadows_of(report) > 0:
+            break
+    must_have_shadows(report)
+    return profile, report
 
 
 def shadows_of(report):
@@ -189,17 +221,16 @@ def instant(job, chance, number, longest):
     return job.tracer()
 
 
-def test_many_profiles_in_a_row_leave_nothing():
-    with Cluster() as c:
-        job = Job(c)
-        shadows = 0
-        for _ in range(PROFILES):
-            profile = submit(c, job, "3s")
-            c.wait_over(profile, 30)
-            shadows += shadows_of(c.json("report", profile))
-        assert shadows >= 2 * PROFILES, shadows
-        job.must_be_as_before()
-        job.ends_right()
+def test_many_profiles_in_a_row_leave_nothing(c):
+    job = Job(c)
+    shadows = 0
+    for _ in range(PROFILES):
+        profile = submit(c, job, "3s")
+        c.wait_over(profile, 30)
+        shadows += shadows_of(c.json("report", profile))
+    assert shadows >= 2 * PROFILES, shadows
+    job.must_be_as_before()
+    job.ends_right()
 
 
 def test_agents_that_are_killed_at_any_instant():
@@ -259,41 +290,39 @@ def stop(pid):
         pass
 
 
-def test_heal_restores_without_agent_and_daemon():
-    with Cluster() as c:
-        job = Job(c)
-        for attempt in range(20):
-            profile = submit(c, job, "6s")
-            wait_until(lambda: job.rank.text() != job.before["text"] or over(c, profile), 20, "the jump is in", 0.002)
-            if job.rank.text() != job.before["text"]:
-                break
-        c.agents["node1"].kill()
-        c.agents["node1"].wait(10)
-        c.daemon.kill()
-        assert job.rank.text() != job.before["text"], "the agent was quicker"
-        run = heal(c, job.process.pid)
-        promised(run.returncode == 0 and "restored" in run.stdout, (run.stdout, run.stderr))
-        job.must_be_as_before()
-        assert "nothing" in heal(c, job.process.pid).stdout
-        job.ends_right()
+def test_heal_restores_without_agent_and_daemon(c):
+    job = Job(c)
+    for attempt in range(20):
+        profile = submit(c, job, "6s")
+        wait_until(lambda: job.rank.text() != job.before["text"] or over(c, profile), 20, "the jump is in", 0.002)
+        if job.rank.text() != job.before["text"]:
+            break
+    c.agents["node1"].kill()
+    c.agents["node1"].wait(10)
+    c.daemon.kill()
+    assert job.rank.text() != job.before["text"], "the agent was quicker"
+    run = heal(c, job.process.pid)
+    promised(run.returncode == 0 and "restored" in run.stdout, (run.stdout, run.stderr))
+    job.must_be_as_before()
+    assert "nothing" in heal(c, job.process.pid).stdout
+    job.ends_right()
 
 
-def test_a_rank_that_is_stopped_at_the_end_is_restored_when_it_goes_on():
-    with Cluster() as c:
-        job = Job(c, n=400_000)
-        profile = submit_slow(c, job, "60s")
-        wait_until(job.altered, 30, "the jump is in", 0.002)
-        os.kill(job.process.pid, signal.SIGSTOP)
-        assert job.altered(), "the loop was measured sooner than the rank stopped"
-        assert c.perfctl("cancel", profile).returncode == 0
-        c.wait_over(profile, 60)
-        wait_until(lambda: "still has our jumps" in c.log("agent-node1") or "goes on trying" in json.dumps(
-            c.json("status", profile)["notices"]), 30, "the agent says that it is left", 0.1)
-        os.kill(job.process.pid, signal.SIGCONT)
-        begin = time.monotonic()
-        promised_within(job.as_before, 40, "the rank is as it was", 0.05)
-        print(f"   {time.monotonic() - begin:.1f} s after it went on")
-        job.ends_right()
+def test_a_rank_that_is_stopped_at_the_end_is_restored_when_it_goes_on(c):
+    job = Job(c, n=400_000)
+    profile = submit_slow(c, job, "60s")
+    wait_until(job.altered, 30, "the jump is in", 0.002)
+    os.kill(job.process.pid, signal.SIGSTOP)
+    assert job.altered(), "the loop was measured sooner than the rank stopped"
+    assert c.perfctl("cancel", profile).returncode == 0
+    c.wait_over(profile, 60)
+    wait_until(lambda: "still has our jumps" in c.log("agent-node1") or "goes on trying" in json.dumps(
+        c.json("status", profile)["notices"]), 30, "the agent says that it is left", 0.1)
+    os.kill(job.process.pid, signal.SIGCONT)
+    begin = time.monotonic()
+    promised_within(job.as_before, 40, "the rank is as it was", 0.05)
+    print(f"   {time.monotonic() - begin:.1f} s after it went on")
+    job.ends_right()
 
 
 def over(c, profile):
@@ -313,10 +342,8 @@ def test_the_disable_file_stops_everything():
         promised(shadows_of(report) == 0, report["verdicts"])
         assert "no-injection" in json.dumps(report["status"]["notices"]), report["status"]
         switch.unlink()
-        profile = submit(c, job, "3s")
-        c.wait_over(profile, 30)
+        profile_with_shadows(c, job, "3s", ("--overhead", "30%"))
         job.ends_right()
-        must_have_shadows(c.json("report", profile))
 
 
 def test_the_disable_file_takes_out_what_is_in():
@@ -354,30 +381,29 @@ def told(report):
     return report["verdicts"]
 
 
-def test_the_daemon_is_killed_while_a_jump_is_in_the_text():
-    with Cluster() as c:
-        job = Job(c, n=400_000)
-        profile = submit_slow(c, job, "12s")
-        wait_until(job.altered, 20, "the jump is in", 0.002)
-        c.daemon.kill()
-        c.daemon.wait(10)
-        assert job.altered(), "the loop was measured sooner than the daemon died"
-        job.runs_on()
-        # By itself, at the end of the profile: some seconds from here.
-        promised_within(job.as_before, 40, "the agent has taken everything out", 0.1)
-        assert c.agents["node1"].poll() is None
-        c.start_daemon()
-        status = c.wait_over(profile, 60)
-        assert status["state"] == "DONE", status
-        report = c.json("report", profile)
-        states = [v["state"] for v in told(report)]
-        actions = [e["action"] for e in c.json("audit", profile)["entries"]]
-        print("  ", states, {action: actions.count(action) for action in sorted(set(actions))})
-        # What was measured and done while nobody listened is there, too.
-        assert 11.5e9 < report["nodes"][0]["covered_ns"] < 13e9, report["nodes"]
-        job.ends_right()
-        must_have_shadows(report)
-        assert {"map", "install", "shadow", "restore", "unmap"} <= set(actions), actions
+def test_the_daemon_is_killed_while_a_jump_is_in_the_text(c):
+    job = Job(c, n=400_000)
+    profile = submit_slow(c, job, "12s")
+    wait_until(job.altered, 20, "the jump is in", 0.002)
+    c.daemon.kill()
+    c.daemon.wait(10)
+    assert job.altered(), "the loop was measured sooner than the daemon died"
+    job.runs_on()
+    # By itself, at the end of the profile: some seconds from here.
+    promised_within(job.as_before, 40, "the agent has taken everything out", 0.1)
+    assert c.agents["node1"].poll() is None
+    c.start_daemon()
+    status = c.wait_over(profile, 60)
+    assert status["state"] == "DONE", status
+    report = c.json("report", profile)
+    states = [v["state"] for v in told(report)]
+    actions = [e["action"] for e in c.json("audit", profile)["entries"]]
+    print("  ", states, {action: actions.count(action) for action in sorted(set(actions))})
+    # What was measured and done while nobody listened is there, too.
+    assert 11.5e9 < report["nodes"][0]["covered_ns"] < 13e9, report["nodes"]
+    job.ends_right()
+    must_have_shadows(report)
+    assert {"map", "install", "shadow", "restore", "unmap"} <= set(actions), actions
 
 
 def replace(program):
@@ -397,31 +423,30 @@ def of_triad(report):
     return found[0]["state"]
 
 
-def test_a_program_that_is_replaced_on_disk():
-    with Cluster() as c:
-        program = c.dir / "kernel"
-        shutil.copy(KERNEL, program)
-        job = Job(c, program=program)
+def test_a_program_that_is_replaced_on_disk(c):
+    program = c.dir / "kernel"
+    shutil.copy(KERNEL, program)
+    job = Job(c, program=program)
+    profile = submit(c, job, "4s")
+    wait_until(job.altered, 20, "the jump is in", 0.002)
+    replace(program)
+    c.wait_over(profile, 30)
+    states = [of_triad(c.json("report", profile))]
+    assert os.readlink(f"/proc/{job.process.pid}/exe").endswith(DELETED)
+    job.must_be_as_before()
+    # Before the profile, and before its agent: nothing is known of the file.
+    c.agents["node1"].terminate()
+    c.agents["node1"].wait(15)
+    c.start_agent("node1")
+    c.wait_connected(1)
+    while states[-1] == "open" or len(states) == 1:  # on a busy host a team may not meet in time
+        assert len(states) < 4, states
         profile = submit(c, job, "4s")
-        wait_until(job.altered, 20, "the jump is in", 0.002)
-        replace(program)
         c.wait_over(profile, 30)
-        states = [of_triad(c.json("report", profile))]
-        assert os.readlink(f"/proc/{job.process.pid}/exe").endswith(DELETED)
-        job.must_be_as_before()
-        # Before the profile, and before its agent: nothing is known of the file.
-        c.agents["node1"].terminate()
-        c.agents["node1"].wait(15)
-        c.start_agent("node1")
-        c.wait_connected(1)
-        while states[-1] == "open" or len(states) == 1:  # on a busy host a team may not meet in time
-            assert len(states) < 4, states
-            profile = submit(c, job, "4s")
-            c.wait_over(profile, 30)
-            states.append(of_triad(c.json("report", profile)))
-        print(f"   replaced during the profile: {states[0]}; before it: {states[1:]}")
-        job.must_be_as_before()
-        job.ends_right()
+        states.append(of_triad(c.json("report", profile)))
+    print(f"   replaced during the profile: {states[0]}; before it: {states[1:]}")
+    job.must_be_as_before()
+    job.ends_right()
 
 
 def cancelled(c, job, profile, agent=None):
@@ -465,8 +490,24 @@ def test_a_profile_is_cancelled_in_each_of_its_states():
         job.ends_right()
 
 
-def check_stops_and_pauses(report):
+def test_a_kernel_thread_is_no_rank(c):
+    threads = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if parent(pid) == 2 and not program_of(pid)]
+    if not threads:
+        pytest.skip("no kernel threads are visible here")
+    profile = c.submit("--pid", threads[0], "--node", "node1", "--duration", "2s")
+    assert c.wait_over(profile, 30)["state"] == "FAILED"
+    notices = c.json("status", profile)["notices"]
+    assert "kernel thread" in json.dumps(notices), notices
+
+
+def check_longest(report):
     """P5 by the report's own account, of a profile that nobody gave a budget."""
+    cost = report["injection"]["cost"]
+    assert cost["longest_stop_ns"] <= DEFAULT_STOP_NS and cost["longest_pause_ns"] <= DEFAULT_SHADOW_NS, cost
+
+
+def check_stops_and_pauses(report):
+    """The same with figures that were measured."""
     cost = report["injection"]["cost"]
     assert 0 < cost["longest_stop_ns"] <= min(DEFAULT_STOP_NS, cost["stop_ns"]), cost
     assert 0 < cost["longest_pause_ns"] <= min(DEFAULT_SHADOW_NS, cost["pause_ns"]), cost
@@ -482,21 +523,17 @@ def notices_wrong(check, report, figure, wrong):
     return False
 
 
-def test_stops_and_pauses_stay_within_the_default_budget():
-    with Cluster() as c:
-        job = Job(c, n=400_000)
-        profile = submit_slow(c, job, "15s")
-        c.wait_over(profile, 40)
-        report = c.json("report", profile)
-        cost = report["injection"]["cost"]
-        longest = f"longest {cost['longest_stop_ns'] / 1e6:.1f} ms"
-        print(f"   {cost['stops']} stops, {longest}; {cost['shadows']} shadows, longest {cost['longest_pause_ns'] / 1e6:.1f} ms")
-        assert longest in c.perfctl("report", profile).stdout, cost
-        must_have_shadows(report)
-        check_stops_and_pauses(report)
-        # Each figure by itself would be noticed.
-        assert notices_wrong(check_stops_and_pauses, report, "longest_stop_ns", DEFAULT_STOP_NS + 1)
-        assert notices_wrong(check_stops_and_pauses, report, "longest_pause_ns", DEFAULT_SHADOW_NS + 1)
+def test_stops_and_pauses_stay_within_the_default_budget(c):
+    job = Job(c, n=400_000)
+    profile, report = profile_with_shadows(c, job, "15s", holds=check_longest)
+    cost = report["injection"]["cost"]
+    longest = f"longest {cost['longest_stop_ns'] / 1e6:.1f} ms"
+    print(f"   {cost['stops']} stops, {longest}; {cost['shadows']} shadows, longest {cost['longest_pause_ns'] / 1e6:.1f} ms")
+    assert longest in c.perfctl("report", profile).stdout, cost
+    check_stops_and_pauses(report)
+    # Each figure by itself would be noticed.
+    assert notices_wrong(check_stops_and_pauses, report, "longest_stop_ns", DEFAULT_STOP_NS + 1)
+    assert notices_wrong(check_stops_and_pauses, report, "longest_pause_ns", DEFAULT_SHADOW_NS + 1)
 
 
 def check_added_wall(report):
@@ -509,13 +546,9 @@ def check_added_wall(report):
 def test_what_is_added_stays_within_the_default_budget():
     with Cluster() as c:
         job = Job(c)
-        profile = submit_slow(c, job, "12s")
-        c.wait_over(profile, 40)
-        report = c.json("report", profile)
+        _, report = profile_with_shadows(c, job, "12s", holds=check_added_wall)
         job.ends_right()
     print(f"   {100 * report['added_wall']['ratio']:.2f} % added in 12 s: {report['added_wall']}")
-    must_have_shadows(report)
-    check_added_wall(report)
     wrong = {**report["added_wall"], "ratio": 1.01 * DEFAULT_OVERHEAD}
     try:
         check_added_wall({**report, "added_wall": wrong})
@@ -574,4 +607,4 @@ def test_a_hybrid_program_verifies_itself_and_its_shared_memory_keeps_its_bytes(
 
 
 if __name__ == "__main__":
-    cluster.run_tests(sys.modules[__name__], only_calm=True)
+    cluster.pytest_file(__file__)

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import time
 
-import cluster
 from cluster import BIN, BUILD, Cluster, PUPPETS, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -9,9 +9,11 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 
+import pytest
+
+import cluster
 import nodes
 from cluster import BIN, PUPPETS, wait_until
 from fleet_test import samples_of
@@ -32,6 +34,9 @@ door.connect("{path}")
 socket.send_fds(door, [chr(0).join(sys.argv[1:]).encode()], [0, 1, 2])
 sys.exit(int(door.recv(16) or b"255"))
 """
+
+pytestmark = [pytest.mark.usefixtures("several_nodes"),
+              pytest.mark.skipif(not (cluster.PUPPETS / "fleet").exists(), reason="the puppets are not built (mpicc is missing)")]
 
 
 def commands(heading):
@@ -170,10 +175,11 @@ class Allocation(Fleet):
         assert "perfd.db" in kept and "sock" not in kept, kept
 
 
+@pytest.mark.small
 def test_the_commands_of_the_page():
     with setting(PARANOID, 2), made_user() as person, Allocation(person, 4) as a:
         if int(PARANOID.read_text()) > 2:
-            raise cluster.Skipped(f"kernel.perf_event_paranoid is {PARANOID.read_text().strip()} and cannot be set")
+            pytest.skip(f"kernel.perf_event_paranoid is {PARANOID.read_text().strip()} and cannot be set")
         report = a.run_page("Several nodes", 4, OMPI_MCA_orte_default_hostfile=a.home / "hosts")
         a.check_report(report, [(f"node{n}", n - 1) for n in (1, 2, 3, 4)])
         a.check_left("certs")
@@ -189,4 +195,4 @@ def test_the_commands_of_the_page():
 
 
 if __name__ == "__main__":
-    nodes.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

@@ -8,8 +8,9 @@ import pathlib
 import pwd
 import shutil
 import subprocess
-import sys
 import time
+
+import pytest
 
 import cluster
 import nodes
@@ -22,6 +23,9 @@ NUMBER = 61_987  # nobody has it
 PARANOID = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
 YAMA = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
 PROGRAMS = ("perfd", "perf-agent", "perf-agent-reader", "perf-agent-tracer", "perfctl")
+
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes a user, and becomes it"),
+              pytest.mark.skipif(not (cluster.PUPPETS / "fleet").exists(), reason="the puppets are not built (mpicc is missing)")]
 
 
 # ---- people -----------------------------------------------------------------------------------------------------
@@ -203,11 +207,12 @@ def profile_own_job(c, kernel_too):
     c.ends_right(job)
 
 
+@pytest.mark.small
 def test_an_own_job_without_root():
     with made_user() as person, setting(PARANOID, 2) as at_two, Own(person) as c:
         level = 2 if at_two else int(PARANOID.read_text())
         if level > 2:
-            raise cluster.Skipped(f"kernel.perf_event_paranoid is {level} and cannot be set")
+            pytest.skip(f"kernel.perf_event_paranoid is {level} and cannot be set")
         profile_own_job(c, level < 2)
 
 
@@ -288,41 +293,46 @@ def test_agents_of_several_nodes_reach_ones_own_perfd_by_tls():
         c.ends_right(job)
 
 
-def test_what_each_level_allows():
-    with made_user() as person, Own(person) as c:
-        for level in (-1, 0, 1, 2, 3):
-            with setting(PARANOID, level) as done:
-                if not done:
-                    print(f"SKIPPED: kernel.perf_event_paranoid={level} cannot be set here: what it allows is not tried", flush=True)
-                    continue
-                run = subprocess.run([c.bin / "perf-agent", "--user-mode", "doctor"], capture_output=True, text=True, timeout=30,
-                                     cwd=c.home, env=c.environment, **person.rights)
-            rows = {line.split(None, 1)[1].split("  ")[0].strip(): line for line in run.stdout.splitlines() if line[:1] not in (" ", "")}
-            clock = next(line for name, line in rows.items() if name.startswith("perf_event_open cpu-clock"))
-            print(f"   kernel.perf_event_paranoid={level}: {' '.join(clock.split())}")
-            if level <= 1:
-                assert clock.startswith("ok") and "kernel included" in clock, run.stdout
-            elif level == 2:
-                assert clock.startswith("ok") and "user only" in clock, run.stdout
-            else:  # Debian's kernels know a third level that forbids it; others take it for the second
-                assert "user only" in clock or clock.startswith("MISSING"), run.stdout
-            if level > 1:
-                assert "sysctl -w kernel.perf_event_paranoid=1" in run.stdout, run.stdout
-        check_yama(c)
+class TestLevels:
+    """What the kernel's settings allow, by the agent's own words."""
 
+    @pytest.fixture(scope="class")
+    def own(self):
+        with made_user() as person, Own(person) as c:
+            yield c
 
-def check_yama(c):
-    if not YAMA.exists():
-        print("SKIPPED: no Yama in this kernel: what kernel.yama.ptrace_scope allows is not tried", flush=True)
-        return
-    for level, words in ((0, "possible: variants"), (1, "stop no process that it did not start")):
+    @staticmethod
+    def doctor(c):
+        return subprocess.run([c.bin / "perf-agent", "--user-mode", "doctor"], capture_output=True, text=True, timeout=30,
+                              cwd=c.home, env=c.environment, **c.person.rights).stdout
+
+    @pytest.mark.parametrize("level", (-1, 0, 1, 2, 3))
+    def test_of_perf_events(self, own, level):
+        with setting(PARANOID, level) as done:
+            if not done:
+                pytest.skip(f"kernel.perf_event_paranoid={level} cannot be set here")
+            said = self.doctor(own)
+        rows = {line.split(None, 1)[1].split("  ")[0].strip(): line for line in said.splitlines() if line[:1] not in (" ", "")}
+        clock = next(line for name, line in rows.items() if name.startswith("perf_event_open cpu-clock"))
+        print(f"   kernel.perf_event_paranoid={level}: {' '.join(clock.split())}")
+        if level <= 1:
+            assert clock.startswith("ok") and "kernel included" in clock, said
+        elif level == 2:
+            assert clock.startswith("ok") and "user only" in clock, said
+        else:  # Debian's kernels know a third level that forbids it; others take it for the second
+            assert "user only" in clock or clock.startswith("MISSING"), said
+        if level > 1:
+            assert "sysctl -w kernel.perf_event_paranoid=1" in said, said
+
+    @pytest.mark.parametrize("level,words", ((0, "possible: variants"), (1, "stop no process that it did not start")))
+    def test_of_ptrace(self, own, level, words):
+        if not YAMA.exists():
+            pytest.skip("no Yama in this kernel")
         with setting(YAMA, level) as done:
             if not done:
-                print(f"SKIPPED: kernel.yama.ptrace_scope={level} cannot be set here: what it allows is not tried", flush=True)
-                continue
-            run = subprocess.run([c.bin / "perf-agent", "--user-mode", "doctor"], capture_output=True, text=True, timeout=30,
-                                 cwd=c.home, env=c.environment, **c.person.rights)
-        assert words in run.stdout, run.stdout
+                pytest.skip(f"kernel.yama.ptrace_scope={level} cannot be set here")
+            said = self.doctor(own)
+        assert words in said, said
 
 
 # ---- without ----------------------------------------------------------------------------------------------------
@@ -372,8 +382,4 @@ def test_the_processes_of_others_are_theirs():
 
 
 if __name__ == "__main__":
-    if not (PUPPETS / "fleet").exists():
-        cluster.skip("the puppets are not built (mpicc is missing)")
-    if os.geteuid() != 0:
-        cluster.skip("needs root: it makes a user, and becomes it")
-    cluster.run_tests(sys.modules[__name__])
+    cluster.pytest_file(__file__)

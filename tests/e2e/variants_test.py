@@ -19,11 +19,14 @@ import re
 import signal
 import statistics
 import subprocess
-import sys
 import traceback
+
+import pytest
 
 import cluster
 from cluster import Cluster, PUPPETS
+
+pytestmark = pytest.mark.only_calm
 
 
 def cache_bytes(level):
@@ -174,7 +177,6 @@ class Measured:
             job.send_signal(signal.SIGTERM)
             cluster.ended_well(job, 60, lambda: c.log("job"))
             shown = json.loads(c.log("job").splitlines()[-1])
-            self.log = c.log("agent-node1")
         alone = plain(program, kernel, n, shown["steps"], threads, passes)
         cluster.promised(shown["checksum"] == alone["checksum"], (shown, alone))
         mark = re.compile(rf"// LOOP {kernel.removesuffix('_padded')}\b")
@@ -206,6 +208,7 @@ class Measured:
               f"{self.loop['cost']['pause_ns'] / 1e6:.0f} ms in {self.loop['cost']['shadows']} shadows", flush=True)
 
 
+@pytest.mark.small
 def test_triad_over_memory_is_memory_bound():
     def check(program, threads):
         m = Measured(program, "triad", RAM, threads, seconds=memory_seconds(threads))
@@ -214,6 +217,7 @@ def test_triad_over_memory_is_memory_bound():
     in_builds("triad", check)
 
 
+@pytest.mark.small
 def test_division_in_l1_is_arithmetic_bound():
     def check(program, threads):
         m = Measured(program, "divide", l1_doubles(3, threads), threads, "LS,FP,DL1,NO_DIV", seconds=10,
@@ -294,6 +298,7 @@ def test_false_sharing_is_priced_by_s2l():
     in_builds("count", check, teams=(2,))
 
 
+@pytest.mark.small
 def test_pointer_chase():
     # A node a line, 5 MB in random order: an L1 hit is 5 cycles, one of these loads 70 and more.
     def check(program, threads):
@@ -402,6 +407,8 @@ def test_several_blocks_and_two_exits():
     in_builds("branchy", check)
 
 
+@pytest.mark.small
+@pytest.mark.promise
 def test_memory_that_others_see_is_never_written_by_a_shadow():
     # The checksum covers the window; the loop is refused, by the reason.
     def check(program, threads):
@@ -411,4 +418,4 @@ def test_memory_that_others_see_is_never_written_by_a_shadow():
 
 
 if __name__ == "__main__":
-    cluster.run_tests(sys.modules[__name__], retries=0, only_calm=True)  # each tries again by itself
+    cluster.pytest_file(__file__)
