@@ -584,7 +584,7 @@ def test_a_hybrid_program_verifies_itself_and_its_shared_memory_keeps_its_bytes(
         wait_until(lambda: len(cluster.ranks_of("hybrid")) == 2, 20, "two ranks run")
         spec = c.dir / "job.yaml"  # all five loops
         spec.write_text("target: { command: hybrid }\nhotspots: { coverage: 99% }\n")
-        profile = c.submit(spec, "--duration", "10s", "--variants", "LS,FP", "--overhead", "30%")
+        profile = c.submit(spec, "--duration", "25s", "--variants", "LS,FP", "--overhead", "30%")
         c.wait_over(profile, 60)
         report = c.json("report", profile)
         (c.dir / "stop").write_text("")

@@ -13,6 +13,7 @@ import process
 from screen import duration
 
 MEASURED_ALONE = "cpus"  # the RESOURCE_LOCK of what measures
+WAITING = ("e2e_", "deploy_")  # whole programs, each in name spaces of its own; all other integration tests are by themselves
 SIDE_BY_SIDE = 3         # of what mostly waits
 UNKNOWN_S = 20           # for a test that nobody has timed yet
 LONGEST_S = 3600
@@ -51,8 +52,8 @@ def phases(suites, isolated=True):
     has name spaces of its own (tests/e2e/isolated.py); what measures comes last, with the machine to itself."""
     groups = collections.OrderedDict((key, []) for key in ("quick", "serial", "waiting", "alone"))
     for suite in suites:
-        kind = ("alone" if MEASURED_ALONE in suite.locks else "serial" if suite.serial or "integration" in suite.labels else
-                "quick" if suite.labels & {"lint", "unit", "fuzz"} else "waiting")
+        kind = ("alone" if MEASURED_ALONE in suite.locks else "waiting" if suite.name.startswith(WAITING) else
+                "serial" if suite.serial or "integration" in suite.labels else "quick")
         groups[kind].append(suite)
     cpus = os.cpu_count() or 1
     jobs = {"quick": cpus, "serial": 1, "waiting": max(SIDE_BY_SIDE, cpus) if isolated else 1, "alone": 1}

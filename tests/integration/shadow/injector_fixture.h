@@ -40,7 +40,7 @@ class RankInjectorTest : public ::testing::Test {
     std::vector<std::string> damaged;
     return Journal(directory_).ReadAll(&damaged).size() + damaged.size();
   }
-  ShadowRequest Wish(std::vector<RunSpec> runs, int team) const {
+  ShadowRequest Request(std::vector<RunSpec> runs, int team) const {
     ShadowRequest request;
     request.team = team;
     request.shadow_ns = 1000 * kMs;

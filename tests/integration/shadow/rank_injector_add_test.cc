@@ -20,7 +20,7 @@ TEST_F(RankInjectorTest, ALoopThatComesLaterIsMeasuredBesideTheFirstAndNothingIs
   ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({"LS"})}).ok());
   const std::vector<uint8_t> first = puppet.Text();
-  ASSERT_TRUE(Shadow(**injector, Wish({{.variant = 0}, {.variant = 1}}, 2)).ok());
+  ASSERT_TRUE(Shadow(**injector, Request({{.variant = 0}, {.variant = 1}}, 2)).ok());
   auto added = (*injector)->Add({puppet.MakeLoop({"FP"}, 1)});
   ASSERT_TRUE(added.ok()) << added.status();
   ASSERT_TRUE(added->at(0).status.ok()) << added->at(0).status;
@@ -31,13 +31,13 @@ TEST_F(RankInjectorTest, ALoopThatComesLaterIsMeasuredBesideTheFirstAndNothingIs
   auto entry_count = (*injector)->CountEntries(1, 100 * kMs);
   ASSERT_TRUE(entry_count.ok()) << entry_count.status();
   EXPECT_GT(entry_count->team, 0);
-  ShadowRequest later = Wish({{.variant = 0}, {.variant = 1}}, entry_count->team);
+  ShadowRequest later = Request({{.variant = 0}, {.variant = 1}}, entry_count->team);
   later.loop = 1;
   auto answer = Shadow(**injector, later);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->outcome, "done");
   EXPECT_EQ(answer->runs.at(answer->runs.size() - 1).iterations, 2000u);
-  auto again = Shadow(**injector, Wish({{.variant = 0}, {.variant = 1}}, 2));
+  auto again = Shadow(**injector, Request({{.variant = 0}, {.variant = 1}}, 2));
   ASSERT_TRUE(again.ok()) << again.status();  // the first goes on
   ASSERT_TRUE((*injector)->SetPatched(1, false).ok());
   EXPECT_EQ(puppet.Text(), first);  // given up: exactly what was there
@@ -72,7 +72,7 @@ TEST_F(RankInjectorTest, ALoopThatSharesCodeWithAnEarlierOneIsRefusedAndTheOther
   EXPECT_FALSE(refused->at(0).status.ok());
   EXPECT_EQ(puppet.Maps(), before);
   ASSERT_TRUE((*injector)->SetPatched(2, true).ok());
-  ShadowRequest request = Wish({{.variant = 0}}, 1);
+  ShadowRequest request = Request({{.variant = 0}}, 1);
   request.loop = 2;
   EXPECT_TRUE(Shadow(**injector, request).ok());
   ASSERT_TRUE((*injector)->Uninstall().ok());
@@ -122,7 +122,7 @@ TEST_F(RankInjectorTest, WaitsEndWhenTheyAreCancelled) {
   constexpr int64_t kLong = 30'000 * kMs;
   EXPECT_FALSE(takes_long([&] { return (*injector)->CountEntries(1, kLong).status(); }));
   EXPECT_FALSE(takes_long([&] { return (*injector)->TimeLive(1, 20, kLong).status(); }));
-  ShadowRequest request = Wish({{.variant = 0}}, 1);
+  ShadowRequest request = Request({{.variant = 0}}, 1);
   request.loop = 1;
   request.timeout_ns = kLong;
   EXPECT_FALSE(takes_long([&] { return (*injector)->RunShadow(request).status(); }));

@@ -34,7 +34,7 @@ TEST_F(RankInjectorTest, TwoLoopsAtOnce) {
   for (int round = 0; round < 5; ++round) {
     for (int loop = 0; loop < 2; ++loop) {
       ASSERT_TRUE(installed->at(static_cast<size_t>(loop)).status.ok());
-      ShadowRequest request = Wish({{.variant = 0}, {.variant = 1}}, 2);
+      ShadowRequest request = Request({{.variant = 0}, {.variant = 1}}, 2);
       request.loop = loop;
       auto answer = Shadow(**injector, request);
       ASSERT_TRUE(answer.ok()) << answer.status();
@@ -61,10 +61,10 @@ TEST_F(RankInjectorTest, RestoresWhatCanBeRestored) {
   ASSERT_TRUE(injector.ok()) << injector.status();
   auto installed = (*injector)->Install({puppet.MakeLoop({}, 1)});
   ASSERT_TRUE(installed.ok()) << installed.status();
-  auto first = Shadow(**injector, Wish({{.variant = 2}}, 2));
+  auto first = Shadow(**injector, Request({{.variant = 2}}, 2));
   ASSERT_TRUE(first.ok()) << first.status();
   ShadowRequest request =
-      Wish({{.variant = 0, .restore = true}, {.variant = 1, .restore = true}}, 2);
+      Request({{.variant = 0, .restore = true}, {.variant = 1, .restore = true}}, 2);
   for (const auto& trace : first->traces) {
     for (const TraceRecord& record : trace)
       request.restores.emplace_back(record.lowest, record.highest + 8 - record.lowest);
@@ -102,7 +102,7 @@ TEST_P(Company, OfTheRankIsNotDisturbed) {
     ASSERT_TRUE(installed.ok()) << installed.status();
     int done = 0;
     for (int i = 0; i < 10; ++i)
-      done += (*injector)->RunShadow(Wish({{.variant = 0}, {.variant = 1}}, 2)).ok();
+      done += (*injector)->RunShadow(Request({{.variant = 0}, {.variant = 1}}, 2)).ok();
     EXPECT_GT(done, 0);
     absl::Status out = (*injector)->Uninstall();
     ASSERT_TRUE(out.ok()) << out;
@@ -129,7 +129,7 @@ TEST_F(RankInjectorTest, StoppedAndContinuedInBetween) {
   });
   int done = 0;
   for (int i = 0; i < 20; ++i)
-    done += (*injector)->RunShadow(Wish({{.variant = 0}, {.variant = 1}}, 2)).ok();
+    done += (*injector)->RunShadow(Request({{.variant = 0}, {.variant = 1}}, 2)).ok();
   over = true;
   disturber.join();
   kill(puppet.pid(), SIGCONT);
@@ -296,7 +296,7 @@ TEST_F(RankInjectorTest, RankThatBecomesAnotherProgramIsLeftAlone) {
   for (int i = 0; i < 200 && ProcFs().Stamp(puppet.pid())->command != "sleep"; ++i) Sleep(5000);
   Sleep(20000);
   const std::vector<std::string> maps = puppet.Maps();
-  EXPECT_FALSE((*injector)->RunShadow(Wish({{.variant = 0}}, 2)).ok());
+  EXPECT_FALSE((*injector)->RunShadow(Request({{.variant = 0}}, 2)).ok());
   absl::Status out = (*injector)->Uninstall();
   EXPECT_TRUE(out.ok()) << out;
   EXPECT_EQ(Journals(), 0u);
@@ -360,7 +360,7 @@ TEST_F(RankInjectorTest, PlanThatDoesNotFitEndsInTime) {
   ASSERT_TRUE(injector.ok());
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   // 400 runs of at least 0.1 ms in 15 ms: the soft limit ends it in time, and what was measured is kept.
-  ShadowRequest request = Wish(std::vector<RunSpec>(400, RunSpec{.variant = 2}), 2);
+  ShadowRequest request = Request(std::vector<RunSpec>(400, RunSpec{.variant = 2}), 2);
   request.shadow_ns = 15 * kMs;
   auto answer = Shadow(**injector, request);
   ASSERT_TRUE(answer.ok()) << answer.status();

@@ -33,12 +33,12 @@ TEST_F(RankInjectorTest, TheForkIsPartOfThePauseThatIsBounded) {
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   int64_t fork_ns = INT64_MAX;
   for (int i = 0; i < 3; ++i) {
-    auto whole = Shadow(**injector, Wish({{.variant = 0}}, 1));
+    auto whole = Shadow(**injector, Request({{.variant = 0}}, 1));
     ASSERT_TRUE(whole.ok()) << whole.status();
     EXPECT_TRUE(whole->runs.at(0).ok) << whole->runs.at(0).failure;
     fork_ns = std::min(fork_ns, whole->fork_ns);
   }
-  ShadowRequest request = Wish({{.variant = 0}}, 1);
+  ShadowRequest request = Request({{.variant = 0}}, 1);
   request.shadow_ns = fork_ns / 2;
   if (request.shadow_ns < 1 * kMs) GTEST_SKIP() << "SKIPPED: forks take less than a bound may be";
   auto none = Shadow(**injector, request);
@@ -103,7 +103,7 @@ TEST_F(RankInjectorTest, AnAgentThatHearsNoBellLooks) {
     EXPECT_EQ(live->size(), 20u);
     std::vector<int64_t> pauses;
     for (int i = 0; i < 9; ++i) {
-      auto answer = Shadow(**injector, Wish({{.variant = 0}}, 2));
+      auto answer = Shadow(**injector, Request({{.variant = 0}}, 2));
       ASSERT_TRUE(answer.ok()) << answer.status();
       EXPECT_EQ(answer->outcome, "done");
       pauses.push_back(answer->pause_ns);
@@ -114,7 +114,7 @@ TEST_F(RankInjectorTest, AnAgentThatHearsNoBellLooks) {
            static_cast<double>(pauses.back()) / 1e6);
     std::this_thread::sleep_for(milliseconds(20));  // whoever was let go is out of the payload
     kill(puppet.pid(), SIGSTOP);
-    ShadowRequest nobody = Wish({{.variant = 0}}, 2);
+    ShadowRequest nobody = Request({{.variant = 0}}, 2);
     nobody.timeout_ns = 300 * kMs;
     const int64_t before = Waits();
     const absl::Status status = (*injector)->RunShadow(nobody).status();
@@ -142,7 +142,7 @@ TEST_F(RankInjectorTest, EndingEndsTheWaitForALoop) {
     std::this_thread::sleep_for(milliseconds(200));
     cancelled = true;
   });
-  ShadowRequest request = Wish({{.variant = 0}}, 1);
+  ShadowRequest request = Request({{.variant = 0}}, 1);
   request.timeout_ns = 60'000 * kMs;
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_FALSE((*injector)->RunShadow(request).ok());
@@ -184,7 +184,7 @@ TEST_F(RankInjectorTest, MemoryIsNeverWritableAndExecutable) {
   ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({"LS"})}).ok());
   EXPECT_THAT(puppet.Maps(), neither);
-  ASSERT_TRUE(Shadow(**injector, Wish({{.variant = 0}}, 2)).ok());
+  ASSERT_TRUE(Shadow(**injector, Request({{.variant = 0}}, 2)).ok());
   ASSERT_TRUE((*injector)->Add({puppet.MakeLoop({}, 1)}).ok());
   ASSERT_TRUE((*injector)->SetPatched(0, false).ok());
   ASSERT_TRUE((*injector)->SetPatched(1, true).ok());
@@ -198,7 +198,7 @@ TEST_F(RankInjectorTest, MemoryThatTheProgramKeepsOutOfForksIsNamed) {
   auto injector = RankInjector::Open(puppet.rank(), options_);
   ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
-  auto answer = Shadow(**injector, Wish({{.variant = 0}}, 2));
+  auto answer = Shadow(**injector, Request({{.variant = 0}}, 2));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_FALSE(answer->runs.at(0).ok);
   EXPECT_THAT(answer->runs.at(0).failure, HasSubstr("MADV_DONTFORK"));
@@ -228,11 +228,13 @@ TEST_F(RankInjectorTest, AShadowEndsWithItsRank) {
     }
     if (shadow != 0) kill(puppet.pid(), SIGKILL);
   });
-  const auto answer = (*injector)->RunShadow(Wish(std::vector<RunSpec>(kRuns, {.variant = 0}), 2));
+  bool ok = false;
+  for (int tries = 0; tries < 20 && shadow == 0; ++tries)  // a team that others keep apart does not meet
+    ok = (*injector)->RunShadow(Request(std::vector<RunSpec>(kRuns, {.variant = 0}), 2)).ok();
   over = true;
   killer.join();
   ASSERT_NE(shadow, 0) << "it was over before it was seen";
-  EXPECT_FALSE(answer.ok());
+  EXPECT_FALSE(ok);
   bool lives = true;
   for (int i = 0; i < 2000 && lives; ++i) {
     lives = Lives(shadow);

@@ -14,7 +14,7 @@ TEST_F(MomentTest, ALoopIsArmedFromTheWindowsBeginToItsEnd) {
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   int ran = 0;
   for (int i = 0; i < 5; ++i) {
-    ShadowRequest request = Wish({{.variant = 0}}, 1);
+    ShadowRequest request = Request({{.variant = 0}}, 1);
     request.arm_from_ns = SystemClock().MonotonicNs() + 150 * kMs;
     request.arm_until_ns = request.arm_from_ns + 400 * kMs;
     const auto answer = (*injector)->RunShadow(request);
@@ -33,13 +33,13 @@ TEST_F(MomentTest, AfterItsWindowNothingIsArmed) {
   auto injector = RankInjector::Open(puppet.rank(), options_);
   ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
-  ShadowRequest request = Wish({{.variant = 0}}, 1);
+  ShadowRequest request = Request({{.variant = 0}}, 1);
   request.arm_until_ns = SystemClock().MonotonicNs() - 1;
   const auto answer = (*injector)->RunShadow(request);
   EXPECT_TRUE(absl::IsCancelled(answer.status())) << answer.status();
   EXPECT_EQ((*injector)->cost().shadows, 0u);
   // The next one is not hindered by it.
-  EXPECT_TRUE(Shadow(**injector, Wish({{.variant = 0}}, 1)).ok());
+  EXPECT_TRUE(Shadow(**injector, Request({{.variant = 0}}, 1)).ok());
   ASSERT_TRUE((*injector)->Uninstall().ok());
 }
 

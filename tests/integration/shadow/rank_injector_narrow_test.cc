@@ -55,14 +55,14 @@ class RankInjectorTrimTest : public RankInjectorTest {
   }
   // A whole shadow first: it tells what the loop touches.
   Footprint Look(int team) {
-    auto answer = Shadow(*injector_, Wish({{.variant = 0}, {.variant = kTrace}}, team));
+    auto answer = Shadow(*injector_, Request({{.variant = 0}, {.variant = kTrace}}, team));
     EXPECT_TRUE(answer.ok()) << answer.status();
     if (!answer.ok()) return {};
     whole_fork_ns_ = answer->fork_ns;
     return FootprintOf(*answer);
   }
   ShadowRequest Trim(const Footprint& footprint, int team) {
-    ShadowRequest request = Wish({{.variant = 0}, {.variant = 0}, {.variant = 1}}, team);
+    ShadowRequest request = Request({{.variant = 0}, {.variant = 0}, {.variant = 1}}, team);
     request.footprint = footprint;
     return request;
   }
@@ -115,7 +115,7 @@ TEST_F(RankInjectorTrimTest, AGuessKeepsWhatTheRegistersReach) {
   ASSERT_TRUE(trimmed.status.ok()) << trimmed.status;
   EXPECT_LT(trimmed.fork_ns, whole.fork_ns / 2);
   EXPECT_GT(trimmed.later_fault_ns, 0) << "what the pointers keep is paid for";
-  ShadowRequest request = Wish({{.variant = 0}, {.variant = 1}, {.variant = kTrace}}, 2);
+  ShadowRequest request = Request({{.variant = 0}, {.variant = 1}, {.variant = kTrace}}, 2);
   request.footprint = guess;
   auto answer = Shadow(*injector_, request);
   ASSERT_TRUE(answer.ok()) << answer.status();
@@ -171,7 +171,7 @@ TEST_F(RankInjectorTrimTest, MissedMemoryIsNamed) {
   ASSERT_FALSE(answer->runs.empty());
   EXPECT_FALSE(answer->runs[0].ok);
   EXPECT_THAT(answer->runs[0].failure, HasSubstr("left out"));
-  const auto whole = Shadow(*injector_, Wish({{.variant = 0}}, 1));
+  const auto whole = Shadow(*injector_, Request({{.variant = 0}}, 1));
   ASSERT_TRUE(whole.ok()) << whole.status();
   EXPECT_TRUE(whole->runs[0].ok) << whole->runs[0].failure;
   EXPECT_TRUE(injector_->Uninstall().ok());

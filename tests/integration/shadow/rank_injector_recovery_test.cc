@@ -29,7 +29,7 @@ class InjectorRecoveryTest : public RankInjectorTest {
     PuppetRank puppet({absl::StrCat(threads), absl::StrCat(kN), absl::StrCat(passes)}, kPuppet);
     return puppet.Stop().checksum;
   }
-  static RecoveryRequest Wish(std::vector<int32_t> round, int32_t runs) {
+  static RecoveryRequest Request(std::vector<int32_t> round, int32_t runs) {
     RecoveryRequest request;
     request.round = std::move(round);
     request.runs = runs;
@@ -59,7 +59,7 @@ TEST_F(InjectorRecoveryTest, RunsCopiesInTheRankAndLeavesNothing) {
   ASSERT_TRUE(loop.in_situ.ok()) << loop.in_situ;
   const std::vector<int32_t> round = {kNoCopy, 0, 3, 0, 4, 0, 5, 0, 1};
   for (size_t i = 0; i < loop.copies.size(); ++i) EXPECT_TRUE(loop.in_situ_copies[i]) << i;
-  auto answer = (*injector)->Recover(Wish(round, 4000));
+  auto answer = (*injector)->Recover(Request(round, 4000));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_TRUE(answer->enough);
   EXPECT_EQ(answer->runs.size(), 4000u);
@@ -99,9 +99,9 @@ TEST_F(InjectorRecoveryTest, ShadowsAndRecoveriesTakeTurns) {
   ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({"LS"})}).ok());
   for (int i = 0; i < 5; ++i) {
-    auto recovered = (*injector)->Recover(Wish({kNoCopy, 0, 3}, 500));
+    auto recovered = (*injector)->Recover(Request({kNoCopy, 0, 3}, 500));
     ASSERT_TRUE(recovered.ok()) << recovered.status();
-    auto answer = Shadow(**injector, RankInjectorTest::Wish({{.variant = 0}, {.variant = 1}}, 1));
+    auto answer = Shadow(**injector, RankInjectorTest::Request({{.variant = 0}, {.variant = 1}}, 1));
     ASSERT_TRUE(answer.ok()) << answer.status();
     EXPECT_EQ(answer->runs.at(1).iterations, static_cast<uint64_t>(kN));
     EXPECT_TRUE((*injector)->TimeLive(0, 10, 1000 * kMs).ok());
@@ -120,7 +120,7 @@ TEST_F(InjectorRecoveryTest, WithoutTheOptInNothingRuns) {
   ASSERT_TRUE(installed.ok());
   EXPECT_THAT(std::string(installed->at(0).in_situ.message()),
               ::testing::HasSubstr("--allow-recovery"));
-  auto answer = (*injector)->Recover(Wish({0}, 10));
+  auto answer = (*injector)->Recover(Request({0}, 10));
   EXPECT_TRUE(absl::IsPermissionDenied(answer.status())) << answer.status();
   EXPECT_EQ((*injector)->cost().recoveries, 0u);
   ASSERT_TRUE((*injector)->Uninstall().ok());
@@ -134,7 +134,7 @@ TEST_F(InjectorRecoveryTest, ALoopThatStoresIsRefused) {
   ASSERT_TRUE(installed.ok());
   ASSERT_TRUE(installed->at(0).status.ok()) << installed->at(0).status;
   EXPECT_THAT(std::string(installed->at(0).in_situ.message()), ::testing::HasSubstr("it stores"));
-  EXPECT_FALSE((*injector)->Recover(Wish({0}, 10)).ok());
+  EXPECT_FALSE((*injector)->Recover(Request({0}, 10)).ok());
   ASSERT_TRUE((*injector)->Uninstall().ok());
 }
 
@@ -148,7 +148,7 @@ TEST_F(InjectorRecoveryTest, EndsWhenItIsCancelled) {
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   cancelled = true;
   const auto begin = std::chrono::steady_clock::now();
-  RecoveryRequest request = Wish({0}, 8192);
+  RecoveryRequest request = Request({0}, 8192);
   request.timeout_ns = 30'000 * kMs;
   EXPECT_FALSE((*injector)->Recover(request).ok());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
@@ -168,10 +168,10 @@ TEST_F(InjectorRecoveryTest, NotWhileAShadowIsLeftOver) {
   const uint64_t at = injection->region.start + offsetof(RegionHeader, orphan);
   const auto write = [&](uint8_t number) { return memory->Write(at, std::vector{number}).ok(); };
   ASSERT_TRUE(write(17));
-  const auto answer = (*injector)->Recover(Wish({0}, 10));
+  const auto answer = (*injector)->Recover(Request({0}, 10));
   EXPECT_TRUE(absl::IsFailedPrecondition(answer.status())) << answer.status();
   ASSERT_TRUE(write(0));
-  EXPECT_TRUE((*injector)->Recover(Wish({0}, 10)).ok());
+  EXPECT_TRUE((*injector)->Recover(Request({0}, 10)).ok());
   ASSERT_TRUE((*injector)->Uninstall().ok());
 }
 
@@ -182,7 +182,7 @@ TEST_F(InjectorRecoveryTest, TheRankDiesMeanwhile) {
   ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_TRUE((*injector)->Install({puppet->MakeLoop({})}).ok());
   puppet.reset();
-  EXPECT_FALSE((*injector)->Recover(Wish({0}, 10)).ok());
+  EXPECT_FALSE((*injector)->Recover(Request({0}, 10)).ok());
   (*injector)->Uninstall().IgnoreError();
 }
 
@@ -209,7 +209,7 @@ TEST_F(InjectorRecoveryTest, WhoJumpsOutAndEntersNoMoreIsGivenEverythingBack) {
   auto injector = RankInjector::Open(puppet.rank(), options_);
   ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
-  RecoveryRequest request = Wish({0}, 8192);
+  RecoveryRequest request = Request({0}, 8192);
   request.timeout_ns = 500 * kMs;
   const auto answer = (*injector)->Recover(request);
   // The jump may come with the first run already: then there is nothing to tell.
@@ -230,7 +230,7 @@ TEST_F(InjectorRecoveryTest, WhoJumpsOutAndEndsIsForgotten) {
   ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   const int threads = static_cast<int>(ProcFs().Threads(puppet.pid())->size());
-  RecoveryRequest request = Wish({0}, 100);
+  RecoveryRequest request = Request({0}, 100);
   auto answer = (*injector)->Recover(request);
   for (int i = 0; i < 200 && ProcFs().Threads(puppet.pid())->size() > 1; ++i)
     answer = (*injector)->Recover(request);
@@ -240,7 +240,7 @@ TEST_F(InjectorRecoveryTest, WhoJumpsOutAndEndsIsForgotten) {
   answer = (*injector)->Recover(request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->runs.size(), 100u);
-  EXPECT_TRUE(Shadow(**injector, RankInjectorTest::Wish({{.variant = 0}}, 1)).ok());
+  EXPECT_TRUE(Shadow(**injector, RankInjectorTest::Request({{.variant = 0}}, 1)).ok());
   ASSERT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(puppet.Stop().status, 0);
 }
@@ -256,7 +256,7 @@ TEST_F(InjectorRecoveryTest, WhatADeadAgentTookAlongIsHealed) {
     own.audit = nullptr;
     auto injector = RankInjector::Open(puppet.rank(), own);
     if (!injector.ok() || !(*injector)->Install({puppet.MakeLoop({})}).ok()) _exit(2);
-    RecoveryRequest request = Wish({0}, 8192);
+    RecoveryRequest request = Request({0}, 8192);
     request.timeout_ns = 30'000 * kMs;
     (*injector)->Recover(request).status().IgnoreError();
     _exit(3);

@@ -64,7 +64,7 @@ TEST_F(RankInjectorTest, MeasuresALoopAndLeavesNothing) {
   if (with_ls)
     runs.push_back({.variant = static_cast<int32_t>(std::distance(loop.names.begin(), counted))});
   runs.push_back({.variant = 2});
-  auto answer = Shadow(**injector, Wish(runs, 2));
+  auto answer = Shadow(**injector, Request(runs, 2));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->outcome, "done");
   ASSERT_EQ(answer->runs.size(), runs.size() * 2);
@@ -129,7 +129,7 @@ TEST_F(RankInjectorTest, InstallsAgainAndAgain) {
     ASSERT_TRUE(injector.ok()) << injector.status();
     auto installed = (*injector)->Install({puppet.MakeLoop({})});
     ASSERT_TRUE(installed.ok()) << installed.status();
-    auto answer = Shadow(**injector, Wish({{.variant = 0}, {.variant = 1}}, 2));
+    auto answer = Shadow(**injector, Request({{.variant = 0}, {.variant = 1}}, 2));
     ASSERT_TRUE(answer.ok()) << answer.status();
     absl::Status out = (*injector)->Uninstall();
     ASSERT_TRUE(out.ok()) << out;
@@ -161,7 +161,7 @@ TEST_F(RankInjectorTest, LoopThatWritesSharedMemoryIsContained) {
   auto injector = RankInjector::Open(puppet.rank(), options_);
   ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
-  auto answer = Shadow(**injector, Wish({{.variant = 0}}, 2));
+  auto answer = Shadow(**injector, Request({{.variant = 0}}, 2));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_FALSE(answer->runs.at(0).ok);
   EXPECT_THAT(answer->runs.at(0).failure, ::testing::HasSubstr("SIGSEGV"));
@@ -187,11 +187,11 @@ TEST_F(RankInjectorTest, DirectInputOutputThatBeginsLaterIsRefused) {
   ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   const int descriptors = puppet.Descriptors();
-  EXPECT_TRUE(Shadow(**injector, Wish({{.variant = 0}}, 1)).ok());
+  EXPECT_TRUE(Shadow(**injector, Request({{.variant = 0}}, 1)).ok());
   kill(puppet.pid(), SIGUSR2);
   for (int i = 0; i < 5000 && puppet.Descriptors() == descriptors; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const absl::Status status = (*injector)->RunShadow(Wish({{.variant = 0}}, 1)).status();
+  const absl::Status status = (*injector)->RunShadow(Request({{.variant = 0}}, 1)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("direct I/O"));
   EXPECT_TRUE((*injector)->Uninstall().ok());
@@ -220,7 +220,7 @@ TEST_F(RankInjectorTest, TheShadowMakesRoomForTheRank) {
       }
     }
   });
-  const auto answer = Shadow(**injector, Wish(std::vector<RunSpec>(400), 1));
+  const auto answer = Shadow(**injector, Request(std::vector<RunSpec>(400), 1));
   over = true;
   watch.join();
   ASSERT_TRUE(answer.ok()) << answer.status();
@@ -236,14 +236,14 @@ TEST_F(RankInjectorTest, LoopThatIsNotEnteredIsGivenUp) {
   auto injector = RankInjector::Open(puppet.rank(), options_);
   ASSERT_TRUE(injector.ok());
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
-  ShadowRequest request = Wish({{.variant = 0}}, 1);
+  ShadowRequest request = Request({{.variant = 0}}, 1);
   request.countdown = int64_t{1} << 60;
   request.timeout_ns = 50 * kMs;
   const int64_t before = (*injector)->cost().pass_through_ns;
   EXPECT_EQ((*injector)->RunShadow(request).status().code(), absl::StatusCode::kDeadlineExceeded);
   // Entries are slow ones all the while: of 1 us, for 50 ms, on a host that may be busy.
   EXPECT_GE((*injector)->cost().pass_through_ns - before, int64_t{1000} * 400);
-  auto answer = Shadow(**injector, Wish({{.variant = 0}}, 1));
+  auto answer = Shadow(**injector, Request({{.variant = 0}}, 1));
   EXPECT_TRUE(answer.ok()) << answer.status();
   ASSERT_TRUE((*injector)->Uninstall().ok());
 }
@@ -335,7 +335,7 @@ TEST_F(RankInjectorTest, RankThatEndsIsNoError) {
   ASSERT_TRUE(injector.ok());
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   puppet.Stop();
-  EXPECT_EQ((*injector)->RunShadow(Wish({{.variant = 0}}, 1)).status().code(),
+  EXPECT_EQ((*injector)->RunShadow(Request({{.variant = 0}}, 1)).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_TRUE((*injector)->Uninstall().ok());
   EXPECT_EQ(Journals(), 0u);

@@ -60,7 +60,7 @@ class RankInjectorTextTest : public RankInjectorTest {
   }
   void EndsRight() {
     EXPECT_TRUE(injector_->SetPatched(0, true).ok());
-    EXPECT_TRUE(Shadow(*injector_, Wish({{.variant = 0}}, 2)).ok());
+    EXPECT_TRUE(Shadow(*injector_, Request({{.variant = 0}}, 2)).ok());
     ASSERT_TRUE(injector_->Uninstall().ok());
     EXPECT_EQ(puppet_.Text(), text_);
     const PuppetEnd end = puppet_.Stop();
