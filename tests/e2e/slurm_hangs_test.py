@@ -41,6 +41,7 @@ def test_jobs_run_while_perfd_is_stopped_or_hangs():
 
         # It counts again: a job that asks is profiled.
         wait_until(lambda: c.perfctl("version").returncode == 0, 20, "perfd answers again")
+        c.wait_connected(1)
         (c.dir / "hooks/prolog.sh").write_text((c.dir / "hooks/prolog.sh").read_text().replace("300ms", "900ms"))
         later = dict(c.sbatch_many(1, f"mpirun --oversubscribe {c.dir}/small_job 10", "--perfd"))
         c.wait_jobs(later, 60)
