@@ -52,8 +52,8 @@ def phases(suites, isolated=True):
     has name spaces of its own (tests/e2e/isolated.py); what measures comes last, with the machine to itself."""
     groups = collections.OrderedDict((key, []) for key in ("quick", "serial", "waiting", "alone"))
     for suite in suites:
-        kind = ("alone" if MEASURED_ALONE in suite.locks else "waiting" if suite.name.startswith(WAITING) else
-                "serial" if suite.serial or "integration" in suite.labels else "quick")
+        kind = ("alone" if MEASURED_ALONE in suite.locks else "serial" if suite.serial else
+                "waiting" if suite.name.startswith(WAITING) else "serial" if "integration" in suite.labels else "quick")
         groups[kind].append(suite)
     cpus = os.cpu_count() or 1
     jobs = {"quick": cpus, "serial": 1, "waiting": max(SIDE_BY_SIDE, cpus) if isolated else 1, "alone": 1}
