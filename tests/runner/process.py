@@ -15,13 +15,12 @@ class TimeLimit(Exception):
 
 
 def end(process):
-    """The process group: asked first, then killed."""
+    """The process group: asked first, then killed; its leader may have ended before others."""
     for number, seconds in ((signal.SIGTERM, KILLED_AFTER_S), (signal.SIGKILL, 5)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
-            return
 
 
 def lines_of(process, log, on_line, on_tick, limit_s):
