@@ -65,7 +65,7 @@ class ProcessCodeSource final : public CodeSource {
  public:
   explicit ProcessCodeSource(std::unique_ptr<ReaderClient> client) : client_(std::move(client)) {}
   const ModuleFacts& facts() const override { return client_->facts(); }
-  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses,
+  absl::StatusOr<CodeFacts> Lookup(const std::vector<ElfAddress>& addresses,
                                    absl::Duration timeout) override {
     return client_->Lookup(addresses, timeout);
   }
@@ -85,8 +85,8 @@ OpenCodeSource ReaderOpener(const ReaderOptions& options) {
         .device_major = module.key.device_major,
         .device_minor = module.key.device_minor,
         .inode = module.key.inode,
-        .map_start = module.map_start,
-        .map_end = module.map_end,
+        .map_start = module.map_start.value(),
+        .map_end = module.map_end.value(),
     };
     ASSIGN_OR_RETURN(auto client, ReaderClient::Start(file, options, detail));
     return std::make_unique<ProcessCodeSource>(std::move(client));
@@ -190,7 +190,7 @@ void NodeAgent::LeaveUnhealed() {
     RankInfo rank;
     rank.pid = injection.pid;
     rank.start_ticks = injection.start_ticks;
-    late_->Leave(rank);
+    late_->HealLater(rank);
   }
 }
 

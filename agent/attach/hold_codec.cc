@@ -26,7 +26,7 @@ class Writer {
     Count(bytes.size());
     out_.append(bytes.begin(), bytes.end());
   }
-  std::string Take() { return std::move(out_); }
+  std::string Release() { return std::move(out_); }
 
  private:
   std::string out_;
@@ -75,8 +75,8 @@ constexpr size_t kMoveBytes = 24;
 constexpr size_t kGiveBackBytes = 32;
 constexpr size_t kThreadBytes = 45;  // with an empty list of CPUs
 
-// One overload of Put and Get per type; the order of the members is the format.
-void Put(Writer& w, const OpValue& v) {
+// One overload of Encode and Get per type; the order of the members is the format.
+void Encode(Writer& w, const OpValue& v) {
   w.Number(v.number);
   w.Number(v.from_op);
 }
@@ -84,7 +84,7 @@ void Get(Reader& r, OpValue& v) {
   r.Number(v.number);
   r.Number(v.from_op);
 }
-void Put(Writer& w, const PcRange& v) {
+void Encode(Writer& w, const PcRange& v) {
   w.Number(v.start);
   w.Number(v.end);
 }
@@ -92,18 +92,18 @@ void Get(Reader& r, PcRange& v) {
   r.Number(v.start);
   r.Number(v.end);
 }
-void Put(Writer& w, const std::vector<PcRange>& list) {
+void Encode(Writer& w, const std::vector<PcRange>& list) {
   w.Count(list.size());
-  for (const PcRange& range : list) Put(w, range);
+  for (const PcRange& range : list) Encode(w, range);
 }
 void Get(Reader& r, std::vector<PcRange>& list) {
   list.resize(r.Count(kPairBytes));
   for (PcRange& range : list) Get(r, range);
 }
 
-void Put(Writer& w, const CallOp& op) {
+void Encode(Writer& w, const CallOp& op) {
   w.Number(op.call);
-  for (const OpValue& argument : op.arguments) Put(w, argument);
+  for (const OpValue& argument : op.arguments) Encode(w, argument);
   w.Number(op.expect);
   w.Number(op.expected);
 }
@@ -115,8 +115,8 @@ void Get(Reader& r, CallOp& op) {
   r.Number(op.expected);
 }
 
-void Put(Writer& w, const WriteOp& op) {
-  Put(w, op.address);
+void Encode(Writer& w, const WriteOp& op) {
+  Encode(w, op.address);
   w.Block(op.bytes);
   w.Number(op.indivisible);
 }
@@ -126,8 +126,8 @@ void Get(Reader& r, WriteOp& op) {
   r.Flag(op.indivisible);
 }
 
-void Put(Writer& w, const ExpectBytesOp& op) {
-  Put(w, op.address);
+void Encode(Writer& w, const ExpectBytesOp& op) {
+  Encode(w, op.address);
   w.Block(op.bytes);
 }
 void Get(Reader& r, ExpectBytesOp& op) {
@@ -135,8 +135,8 @@ void Get(Reader& r, ExpectBytesOp& op) {
   r.Block(op.bytes);
 }
 
-void Put(Writer& w, const ReadOp& op) {
-  Put(w, op.address);
+void Encode(Writer& w, const ReadOp& op) {
+  Encode(w, op.address);
   w.Number(op.size);
 }
 void Get(Reader& r, ReadOp& op) {
@@ -144,15 +144,15 @@ void Get(Reader& r, ReadOp& op) {
   r.Number(op.size);
 }
 
-void Put(Writer& w, const MoveThreadsOp& op) {
+void Encode(Writer& w, const MoveThreadsOp& op) {
   w.Count(op.pairs.size());
-  for (const auto& [from, to] : op.pairs) Put(w, PcRange{from, to});
+  for (const auto& [from, to] : op.pairs) Encode(w, PcRange{from, to});
   w.Count(op.ranges.size());
   for (const MoveThreadsOp::Range& range : op.ranges) {
-    Put(w, range.from);
+    Encode(w, range.from);
     w.Number(range.to);
   }
-  Put(w, op.pairs_only);
+  Encode(w, op.pairs_only);
 }
 void Get(Reader& r, MoveThreadsOp& op) {
   op.pairs.resize(r.Count(kPairBytes));
@@ -168,22 +168,22 @@ void Get(Reader& r, MoveThreadsOp& op) {
   Get(r, op.pairs_only);
 }
 
-void Put(Writer& w, const RequireOutsideOp& op) {
-  Put(w, op.ranges);
+void Encode(Writer& w, const RequireOutsideOp& op) {
+  Encode(w, op.ranges);
 }
 void Get(Reader& r, RequireOutsideOp& op) {
   Get(r, op.ranges);
 }
-void Put(Writer& w, const ScanStacksOp& op) {
-  Put(w, op.range);
+void Encode(Writer& w, const ScanStacksOp& op) {
+  Encode(w, op.range);
 }
 void Get(Reader& r, ScanStacksOp& op) {
   Get(r, op.range);
 }
-void Put(Writer&, const ReadThreadsOp&) {}
+void Encode(Writer&, const ReadThreadsOp&) {}
 void Get(Reader&, ReadThreadsOp&) {}
 
-void Put(Writer& w, const GiveBackOp& op) {
+void Encode(Writer& w, const GiveBackOp& op) {
   w.Count(op.entries.size());
   for (const GiveBackOp::Entry& entry : op.entries) {
     w.Number(entry.gs_base);
@@ -193,7 +193,7 @@ void Put(Writer& w, const GiveBackOp& op) {
   }
   w.Number(op.either);
   w.Number(op.loose);
-  Put(w, op.ranges);
+  Encode(w, op.ranges);
 }
 void Get(Reader& r, GiveBackOp& op) {
   op.entries.resize(r.Count(kGiveBackBytes));
@@ -226,7 +226,7 @@ HoldOp GetAnyOp(Reader& r, size_t kind, std::index_sequence<kIndex...>) {
   return ReadThreadsOp{};
 }
 
-void Put(Writer& w, const ThreadFacts& thread) {
+void Encode(Writer& w, const ThreadFacts& thread) {
   w.Number(thread.tid);
   w.Number(thread.pc);
   w.Number(thread.stack_pointer);
@@ -249,11 +249,11 @@ void Get(Reader& r, ThreadFacts& thread) {
   for (uint64_t& word : thread.cpus) r.Number(word);
 }
 
-void Put(Writer& w, const OpResult& result) {
+void Encode(Writer& w, const OpResult& result) {
   w.Number(result.value);
   w.Block(result.bytes);
   w.Count(result.threads.size());
-  for (const ThreadFacts& thread : result.threads) Put(w, thread);
+  for (const ThreadFacts& thread : result.threads) Encode(w, thread);
 }
 void Get(Reader& r, OpResult& result) {
   r.Number(result.value);
@@ -290,9 +290,9 @@ std::string EncodeRequest(const HoldRequest& request) {
   w.Count(request.ops.size());
   for (const HoldOp& op : request.ops) {
     w.Number(static_cast<uint8_t>(op.index()));
-    std::visit([&w](const auto& alternative) { Put(w, alternative); }, op);
+    std::visit([&w](const auto& alternative) { Encode(w, alternative); }, op);
   }
-  return w.Take();
+  return w.Release();
 }
 
 absl::StatusOr<HoldRequest> DecodeRequest(absl::string_view bytes) {
@@ -330,8 +330,8 @@ std::string EncodeReply(const HoldReply& reply) {
   w.Number(reply.tracer_ends);
   w.Number(reply.call_lost);
   w.Count(reply.results.size());
-  for (const OpResult& result : reply.results) Put(w, result);
-  return w.Take();
+  for (const OpResult& result : reply.results) Encode(w, result);
+  return w.Release();
 }
 
 absl::StatusOr<HoldReply> DecodeReply(absl::string_view bytes) {

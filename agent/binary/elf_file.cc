@@ -75,9 +75,9 @@ ElfFile::~ElfFile() {
   elf_end(elf_);
 }
 
-std::span<const std::byte> ElfFile::FileBytes(uint64_t offset, uint64_t size) const {
+std::span<const std::byte> ElfFile::FileBytes(FileOffset offset, uint64_t size) const {
   if (offset > image_.size() || size > image_.size() - offset) return {};
-  return image_.subspan(offset, size);
+  return image_.subspan(offset.value(), size);
 }
 
 absl::Status ElfFile::ReadSegments() {
@@ -151,7 +151,7 @@ const ElfSection* ElfFile::FindSection(absl::string_view name) const {
   return nullptr;
 }
 
-const ElfSection* ElfFile::SectionAt(uint64_t address) const {
+const ElfSection* ElfFile::SectionAt(ElfAddress address) const {
   for (const ElfSection& section : sections_) {
     if (section.address != 0 && address >= section.address &&
         address - section.address < section.size)
@@ -160,7 +160,7 @@ const ElfSection* ElfFile::SectionAt(uint64_t address) const {
   return nullptr;
 }
 
-const ModuleSegment* ElfFile::SegmentAt(uint64_t address) const {
+const ModuleSegment* ElfFile::SegmentAt(ElfAddress address) const {
   for (const ModuleSegment& segment : segments_) {
     if (address >= segment.virtual_address && address - segment.virtual_address < segment.file_size)
       return &segment;
@@ -168,7 +168,7 @@ const ModuleSegment* ElfFile::SegmentAt(uint64_t address) const {
   return nullptr;
 }
 
-std::span<const std::byte> ElfFile::ReadToEnd(uint64_t address) const {
+std::span<const std::byte> ElfFile::ReadToEnd(ElfAddress address) const {
   const ModuleSegment* segment = SegmentAt(address);
   if (segment == nullptr) return {};
   const uint64_t skip = address - segment->virtual_address;
@@ -176,7 +176,7 @@ std::span<const std::byte> ElfFile::ReadToEnd(uint64_t address) const {
   return bytes.size() <= skip ? bytes.first(0) : bytes.subspan(skip);
 }
 
-std::span<const std::byte> ElfFile::Read(uint64_t address, uint64_t size) const {
+std::span<const std::byte> ElfFile::Read(ElfAddress address, uint64_t size) const {
   const auto bytes = ReadToEnd(address);
   return bytes.size() < size ? bytes.first(0) : bytes.first(size);
 }

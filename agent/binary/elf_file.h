@@ -30,7 +30,7 @@ struct ElfSection {
   std::string name;
   uint32_t type = 0;  // SHT_*
   uint32_t link = 0;
-  uint64_t address = 0;
+  ElfAddress address = 0;
   uint64_t size = 0;
   bool executable = false;
   std::span<const std::byte> bytes;  // empty for SHT_NOBITS and compressed sections
@@ -55,12 +55,12 @@ class ElfFile {
   // nullptr: there is none.
   const ElfSection* FindSection(absl::string_view name) const;
   // The section [address, ...) lies in; nullptr: none.
-  const ElfSection* SectionAt(uint64_t address) const;
+  const ElfSection* SectionAt(ElfAddress address) const;
   // All of [address, address + size) from one segment, or an empty span.
-  std::span<const std::byte> Read(uint64_t address, uint64_t size) const;
+  std::span<const std::byte> Read(ElfAddress address, uint64_t size) const;
   // From address to the end of its segment.
-  std::span<const std::byte> ReadToEnd(uint64_t address) const;
-  const ModuleSegment* SegmentAt(uint64_t address) const;
+  std::span<const std::byte> ReadToEnd(ElfAddress address) const;
+  const ModuleSegment* SegmentAt(ElfAddress address) const;
   // Virtual address of .eh_frame_hdr from the program headers; 0: none.
   uint64_t eh_frame_header() const { return eh_frame_header_; }
   bool HasDebugInfo() const;
@@ -72,7 +72,7 @@ class ElfFile {
   ElfFile(UniqueFd fd, Elf* elf) : fd_(std::move(fd)), elf_(elf) {}
   absl::Status ReadSegments();
   absl::Status ReadSections();
-  std::span<const std::byte> FileBytes(uint64_t offset, uint64_t size) const;
+  std::span<const std::byte> FileBytes(FileOffset offset, uint64_t size) const;
   void FindBuildId(std::span<const std::byte> notes, uint64_t alignment);
 
   UniqueFd fd_;

@@ -9,7 +9,7 @@ namespace {
 std::vector<AddressRange> ReadEntries(const ElfFile& file) {
   const ElfSection* section = file.FindSection(".eh_frame");
   if (section != nullptr && !section->bytes.empty())
-    return ParseEhFrame(section->bytes, section->address).functions;
+    return ParseEhFrame(section->bytes, section->address.value()).functions;
   // Without section headers: through the program header, which tells the start but not the end; a terminator follows.
   const uint64_t header = file.eh_frame_header();
   if (header == 0) return {};
@@ -42,8 +42,7 @@ const std::vector<AddressRange>& FunctionIndex::Entries() {
     entries_ = ReadEntries(main_);
     std::erase_if(*entries_, [this](const AddressRange& range) {
       const ModuleSegment* segment = main_.SegmentAt(range.low);
-      return segment == nullptr || !segment->executable ||
-             range.high > segment->virtual_address + segment->file_size;
+      return segment == nullptr || !segment->executable || range.high > segment->virtual_end();
     });
   }
   return *entries_;
@@ -85,8 +84,8 @@ std::optional<FunctionBounds> FunctionIndex::FindUnsized(uint64_t address) {
   // What lies in another section does not belong to it.
   if (section != nullptr && symbol->low < section->address) return std::nullopt;
   const ModuleSegment* segment = main_.SegmentAt(address);
-  uint64_t high = section != nullptr ? section->address + section->size
-                                     : segment->virtual_address + segment->file_size;
+  uint64_t high =
+      (section != nullptr ? section->address + section->size : segment->virtual_end()).value();
   if (const FunctionSymbol* next = symbols_.After(address)) high = std::min(high, next->low);
   const AddressRange* entry = EntryBefore(address);
   FunctionSource source = FunctionSource::kGuess;
@@ -104,13 +103,11 @@ std::optional<FunctionBounds> FunctionIndex::Guess(uint64_t address) {
   const ModuleSegment* segment = main_.SegmentAt(address);
   if (segment == nullptr || !segment->executable) return std::nullopt;
   if (section == nullptr ? !main_.sections().empty() : !section->executable) return std::nullopt;
-  FunctionBounds bounds{segment->virtual_address,
-                        segment->virtual_address + segment->file_size,
-                        {},
-                        FunctionSource::kGuess};
+  FunctionBounds bounds{
+      segment->virtual_address.value(), segment->virtual_end().value(), {}, FunctionSource::kGuess};
   if (section != nullptr) {
-    bounds.low = std::max(bounds.low, section->address);
-    bounds.high = std::min(bounds.high, section->address + section->size);
+    bounds.low = std::max(bounds.low, section->address.value());
+    bounds.high = std::min(bounds.high, (section->address + section->size).value());
   }
   if (const FunctionSymbol* symbol = symbols_.Before(address))
     bounds.low = std::max(bounds.low, symbol->high);

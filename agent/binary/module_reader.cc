@@ -105,12 +105,12 @@ const FunctionFacts* ModuleReader::FunctionAt(uint64_t address) {
   return &cache_.emplace(found->bounds.low, Analyse(*found)).first->second;
 }
 
-CodeFacts ModuleReader::FunctionsAt(std::span<const uint64_t> addresses) {
+CodeFacts ModuleReader::FunctionsAt(std::span<const ElfAddress> addresses) {
   if (cache_.size() > kMaxCachedFunctions) cache_.clear();
   CodeFacts out;
   std::map<uint64_t, const FunctionFacts*> found;
-  for (const uint64_t address : addresses) {
-    if (const FunctionFacts* function = FunctionAt(address)) {
+  for (const ElfAddress address : addresses) {
+    if (const FunctionFacts* function = FunctionAt(address.value())) {
       found[function->low] = function;
     } else {
       out.unresolved.push_back(address);

@@ -33,7 +33,7 @@ class ModuleReader {
       UniqueFd main, UniqueFd debug = {}, ModuleDetail detail = ModuleDetail::kLines);
 
   const ModuleFacts& facts() const { return facts_; }
-  CodeFacts FunctionsAt(std::span<const uint64_t> addresses);
+  CodeFacts FunctionsAt(std::span<const ElfAddress> addresses);
 
  private:
   ModuleReader(std::unique_ptr<ElfFile> main, std::unique_ptr<ElfFile> debug, ModuleDetail detail);

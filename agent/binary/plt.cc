@@ -60,7 +60,7 @@ void AppendStubs(const ElfSection& section, const SlotNames& slots, std::vector<
   const auto bytes = section.bytes;
   for (size_t at = 0; at + kShortStubBytes <= bytes.size();) {
     const size_t size = std::min(kStubBytes, bytes.size() - at);
-    const uint64_t address = section.address + at;
+    const uint64_t address = section.address.value() + at;
     const auto slot = slots.find(StubSlot(bytes.subspan(at, size), address));
     const bool is_short = section.name == ".plt.got" && std::to_integer<int>(bytes[at]) == 0xFF;
     const size_t step = is_short ? kShortStubBytes : kStubBytes;

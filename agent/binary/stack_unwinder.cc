@@ -36,7 +36,7 @@ struct EndDwfl {
 };
 
 // What has to be added to the file's virtual addresses; nothing when the mapping shows none of its segments.
-std::optional<uint64_t> LoadBias(int file, const CodeMapping& mapping) {
+std::optional<uint64_t> BiasOf(int file, const CodeMapping& mapping) {
   const ElfHandle elf(::elf_begin(file, ELF_C_READ_MMAP, nullptr));
   size_t count = 0;
   if (elf == nullptr || ::elf_kind(elf.get()) != ELF_K_ELF ||
@@ -52,7 +52,9 @@ std::optional<uint64_t> LoadBias(int file, const CodeMapping& mapping) {
     if (segment.p_filesz > UINT64_MAX - segment.p_offset || mapping.file_offset < low ||
         mapping.file_offset >= segment.p_offset + segment.p_filesz)
       continue;
-    return mapping.start - (segment.p_vaddr + (mapping.file_offset - segment.p_offset));
+    const ElfAddress there =
+        ElfAddress(segment.p_vaddr) + (mapping.file_offset - FileOffset(segment.p_offset));
+    return mapping.start.value() - there.value();
   }
   return std::nullopt;
 }
@@ -123,7 +125,7 @@ class StackUnwinder::Session {
     const CodeMapping& mapping = module.mapping;
     if (mapping.path == kVdso) return AddVdso(mapping);
     if (!module.file.valid()) return;
-    const auto bias = LoadBias(module.file.get(), mapping);
+    const auto bias = BiasOf(module.file.get(), mapping);
     if (!bias.has_value()) return;
     // The name keeps two copies of a file apart.
     const std::string name = absl::StrCat(mapping.path, "@", absl::Hex(*bias));
@@ -137,7 +139,8 @@ class StackUnwinder::Session {
   void AddVdso(const CodeMapping& mapping) {
     if (vdso_.empty()) vdso_ = OwnVdso();
     if (vdso_.empty()) return;
-    Dwfl_Module* module = ::dwfl_report_module(dwfl_.get(), kVdso, mapping.start, mapping.end);
+    Dwfl_Module* module =
+        ::dwfl_report_module(dwfl_.get(), kVdso, mapping.start.value(), mapping.end.value());
     void** user = nullptr;
     if (module == nullptr) return;
     ::dwfl_module_info(module, &user, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);

@@ -43,7 +43,7 @@ void AppendTable(const ElfSection& table, std::span<const std::byte> names, cons
     FunctionSymbol symbol;
     symbol.name = TableText(names, raw.st_name);
     if (symbol.name.empty()) continue;
-    const uint64_t end = segment->virtual_address + segment->file_size;
+    const uint64_t end = segment->virtual_end().value();
     symbol.low = raw.st_value;
     symbol.high = raw.st_size > end - raw.st_value ? end : raw.st_value + raw.st_size;
     symbol.global = ELF64_ST_BIND(raw.st_info) != STB_LOCAL;

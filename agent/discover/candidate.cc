@@ -52,7 +52,7 @@ absl::string_view ScriptOf(const std::vector<std::string>& arguments) {
 }
 
 template <typename T>
-absl::Status Keep(absl::StatusOr<T> from, T* to, Candidate* candidate) {
+absl::Status Assign(absl::StatusOr<T> from, T* to, Candidate* candidate) {
   if (from.ok()) {
     *to = *std::move(from);
   } else if (absl::IsPermissionDenied(from.status())) {
@@ -84,9 +84,9 @@ absl::Status ReadProgram(const ProcFs& procfs, Candidate* candidate) {
   candidate->has_executable = !absl::IsNotFound(executable.status());
   if (!candidate->has_executable)
     return absl::OkStatus();  // a kernel thread or zombie has no arguments either
-  RETURN_IF_ERROR(Keep(std::move(executable), &candidate->executable, candidate));
+  RETURN_IF_ERROR(Assign(std::move(executable), &candidate->executable, candidate));
   if (IsStuck(*candidate)) return absl::OkStatus();
-  return Keep(procfs.CommandLine(candidate->pid), &candidate->arguments, candidate);
+  return Assign(procfs.CommandLine(candidate->pid), &candidate->arguments, candidate);
 }
 
 absl::Status ReadRights(const ProcFs& procfs, Candidate* candidate) {
@@ -101,7 +101,7 @@ absl::Status ReadEnvironment(const ProcFs& procfs, Candidate* candidate) {
   EnvironmentMap environment;
   // The environment of a kernel thread or zombie reads as empty; some kernels refuse it.
   if (candidate->has_executable) {
-    RETURN_IF_ERROR(Keep(procfs.Environment(candidate->pid), &environment, candidate));
+    RETURN_IF_ERROR(Assign(procfs.Environment(candidate->pid), &environment, candidate));
   }
   candidate->environment = ReadRankEnvironment(environment);
   return absl::OkStatus();

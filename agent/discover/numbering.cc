@@ -39,7 +39,7 @@ class FreeNumbers {
     for (const auto& [process, number] : given_.by_process) taken_.insert(number);
   }
 
-  int32_t Take() {
+  int32_t Next() {
     if (!given_.reuse) return given_.first_free++;
     while (taken_.contains(next_)) ++next_;
     return next_++;
@@ -108,7 +108,7 @@ std::vector<RankInfo> NumberRanks(const std::vector<Candidate>& candidates, cons
   for (RankInfo& info : ranks) {
     if (info.source != RankSource::kNone) continue;
     const auto [own, is_new] = given->by_process.try_emplace({info.pid, info.start_ticks});
-    if (is_new) own->second = numbers.Take();
+    if (is_new) own->second = numbers.Next();
     info.rank = own->second;
     info.world_size = unnumbered;
     if (info.job_id.empty()) info.job_id = absl::StrCat("pid-", info.pid);

@@ -38,7 +38,7 @@ void ProcessScan::Remember(const ProcessStamp& stamp, const Verdict& verdict) {
     entry.verdict = {};  // thousands of them: keep no arguments
 }
 
-void ProcessScan::Keep(const std::vector<int32_t>& pids) {
+void ProcessScan::Retain(const std::vector<int32_t>& pids) {
   const auto ended = [&](int32_t pid) {
     return !std::binary_search(pids.begin(), pids.end(), pid);
   };

@@ -35,7 +35,7 @@ class ProcessScan {
   const Verdict* Recall(int32_t pid, const ProcessStamp& stamp) const;
   void Remember(const ProcessStamp& stamp, const Verdict& verdict);
   // Forgets all but `pids`, which are sorted.
-  void Keep(const std::vector<int32_t>& pids);
+  void Retain(const std::vector<int32_t>& pids);
 
   bool first() const { return scans_ == 0; }
   void RecordScanned() { ++scans_; }

@@ -66,11 +66,11 @@ class Matcher {
 
   Matches Match(const std::vector<int32_t>& pids, absl::Duration patience) {
     Matches matches;
-    for (const int32_t pid : pids) Look(pid, &matches);
+    for (const int32_t pid : pids) Inspect(pid, &matches);
     for (; !matches.stuck.empty() && patience > absl::ZeroDuration(); patience -= kStuckPause) {
       absl::SleepFor(kStuckPause);
       for (const RejectedProcess& process : std::exchange(matches.stuck, {}))
-        Look(process.pid, &matches);
+        Inspect(process.pid, &matches);
     }
     // Without a reason it is not known to match.
     for (RejectedProcess& process : matches.stuck) {
@@ -80,7 +80,7 @@ class Matcher {
   }
 
  private:
-  void Look(int32_t pid, Matches* matches) {
+  void Inspect(int32_t pid, Matches* matches) {
     const absl::StatusOr<ProcessStamp> stamp = procfs_.Stamp(pid);
     if (!stamp.ok()) {
       // Processes come and go while /proc is read: only a pid that was named is worth a word.
@@ -166,7 +166,7 @@ absl::StatusOr<Discovery> RankFinder::Find(const TargetSpec& target,
     ASSIGN_OR_RETURN(scope.wanted_uid, UserId(target.user));
   }
   ASSIGN_OR_RETURN(const std::vector<int32_t> pids, PidsToRead(procfs_, target));
-  scan->Keep(pids);
+  scan->Retain(pids);
   const bool first = scan->first();
   Matches matches =
       Matcher(procfs_, scope, scan).Match(pids, first ? patience_ : absl::ZeroDuration());

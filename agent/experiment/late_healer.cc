@@ -62,7 +62,7 @@ LateHealer::~LateHealer() {
   if (thread.joinable()) thread.join();
 }
 
-bool LateHealer::Leave(const RankInfo& rank) {
+bool LateHealer::HealLater(const RankInfo& rank) {
   MutexLock lock(&mutex_);
   if (stop_ || ranks_.size() >= kMostRanks) return false;
   const bool known = std::any_of(ranks_.begin(), ranks_.end(),

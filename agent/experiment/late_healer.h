@@ -47,7 +47,7 @@ class LateHealer {
   LateHealer(const LateHealer&) = delete;
   LateHealer& operator=(const LateHealer&) = delete;
 
-  bool Leave(const RankInfo& rank);
+  bool HealLater(const RankInfo& rank);
   // Forgets it; waits while it is being healed. True: it was to be healed.
   bool Claim(const RankInfo& rank);
   size_t waiting() const;

@@ -8,14 +8,15 @@ namespace perfd::agent {
 namespace {
 
 VariantListing MakeListing(const InstalledLoop& loop, const CodeCopy& copy, std::string variant,
-                           uint64_t bias) {
+                           LoadBias bias) {
   std::map<uint64_t, std::string> changed;
   for (const Changed& change : copy.changed) changed[change.address] = change.changed;
   VariantListing listing;
   listing.variant = std::move(variant);
   for (const auto& [address, text] : loop.texts) {
     if (listing.lines.size() == kMaxListedLines) break;
-    ListingLine line{.address = address - bias, .original = text, .changed = ""};
+    ListingLine line{
+        .address = (RuntimeAddress(address) - bias).value(), .original = text, .changed = ""};
     if (const auto it = changed.find(address); it != changed.end()) line.changed = it->second;
     listing.lines.push_back(std::move(line));
   }
@@ -26,7 +27,7 @@ VariantListing MakeListing(const InstalledLoop& loop, const CodeCopy& copy, std:
 
 std::vector<VariantListing> MakeListings(const InstalledLoop& loop,
                                          const std::vector<VariantFigures>& figures,
-                                         uint64_t bias) {
+                                         LoadBias bias) {
   std::set<std::string> measured;
   for (const VariantFigures& figure : figures) measured.insert(figure.variant);
   std::vector<VariantListing> listings;

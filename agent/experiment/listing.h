@@ -20,7 +20,7 @@ inline constexpr size_t kMaxListings = 16;
 
 // Of every variant that has figures.
 std::vector<VariantListing> MakeListings(const InstalledLoop& loop,
-                                         const std::vector<VariantFigures>& figures, uint64_t bias);
+                                         const std::vector<VariantFigures>& figures, LoadBias bias);
 
 // Names of `asked` without a valid figure that were not refused either.
 std::vector<std::string> OpenVariants(const std::vector<std::string>& asked,

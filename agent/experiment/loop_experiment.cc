@@ -98,7 +98,7 @@ StepCost LoopExperiment::Step(RankInjector& injector, const StepRoom& room) {
       return {};
     case Stage::kProbe: {
       const StepRoom used = Trimmed(room);
-      return ForkIsTooLong(used) ? StepCost{} : Look(injector, used);
+      return ForkIsTooLong(used) ? StepCost{} : Probe(injector, used);
     }
     case Stage::kMeasure: {
       if (in_situ_) return Recover(injector, room);
@@ -244,7 +244,7 @@ StepCost LoopExperiment::Measure(RankInjector& injector, const StepRoom& room) {
   if (cost.pause_ns == 0 || stage_ == Stage::kDone) return cost;
   if (room.trim && MissedMemory(answer)) return cost;
   if (LeftEarly(answer, schedule.runs)) return cost;
-  Keep(answer, schedule.runs, schedule.warm_ups + 1);
+  RecordRuns(answer, schedule.runs, schedule.warm_ups + 1);
   CheckTrips(answer, schedule.runs);
   Reduce();
   if (!AcceptsBatch("")) return cost;

@@ -68,7 +68,7 @@ class LoopExperiment {
  private:
   void Finish(MeasureState state, const std::string& reason);
   void CountEntries(RankInjector& injector, const StepRoom& room);
-  StepCost Look(RankInjector& injector, const StepRoom& room);
+  StepCost Probe(RankInjector& injector, const StepRoom& room);
   StepCost Measure(RankInjector& injector, const StepRoom& room);
   StepCost RunShadow(RankInjector& injector, const StepRoom& room, std::vector<RunSpec> runs,
                      bool restore, ShadowAnswer* answer);
@@ -76,7 +76,7 @@ class LoopExperiment {
   bool Refuse(const std::string& why);
   bool IsStretch(const ShadowAnswer& answer, uint64_t passes);
   void RepeatFailed(const char* variant, const std::string& failure);
-  void Keep(const ShadowAnswer& answer, const std::vector<RunSpec>& runs, int32_t skip);
+  void RecordRuns(const ShadowAnswer& answer, const std::vector<RunSpec>& runs, int32_t skip);
   // loop_trips.cc
   std::vector<int32_t> TripChecks(const std::vector<int32_t>& variants) const;
   bool IsTripCheck(int32_t variant) const;

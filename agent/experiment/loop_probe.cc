@@ -44,7 +44,7 @@ std::string FirstFailure(const ShadowAnswer& answer, int32_t run) {
 
 }  // namespace
 
-StepCost LoopExperiment::Look(RankInjector& injector, const StepRoom& room) {
+StepCost LoopExperiment::Probe(RankInjector& injector, const StepRoom& room) {
   std::vector<RunSpec> runs = {{.variant = kTraceIndex, .iteration_limit = kTraceIterations}};
   if (!trace_alone_) runs.insert(runs.begin(), {{.variant = kRefIndex}, {.variant = kCountIndex}});
   ShadowAnswer answer;

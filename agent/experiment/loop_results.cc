@@ -54,8 +54,8 @@ RunOutcome OutcomeOf(const ShadowRun& run) {
 
 }  // namespace
 
-void LoopExperiment::Keep(const ShadowAnswer& answer, const std::vector<RunSpec>& runs,
-                          int32_t skip) {
+void LoopExperiment::RecordRuns(const ShadowAnswer& answer, const std::vector<RunSpec>& runs,
+                                int32_t skip) {
   uint64_t trips = 0;
   for (const ShadowRun& result : answer.runs) {
     const auto index = static_cast<size_t>(result.run);

@@ -13,6 +13,7 @@
 
 #include "agent/shadow/cpu_state.h"
 #include "agent/shadow/rank_injector.h"
+#include "core/base/address.h"
 #include "core/model/identity.h"
 
 namespace perfd::agent {
@@ -27,8 +28,8 @@ struct LoopSetup {
   RankInfo rank;
   std::string loop_id;
   std::string location_key;
-  int32_t loop_to_inject = 0;      // index in the injector
-  uint64_t bias = 0;               // run-time address = ELF address + bias
+  int32_t loop_to_inject = 0;  // index in the injector
+  LoadBias bias{};
   std::vector<std::string> asked;  // canonical names of the request
   int32_t repetitions = 31;
   int64_t shadow_ns = 0;    // longest pause

@@ -58,7 +58,7 @@ void NodeExperimenter::End() {
   if (thread_.joinable()) thread_.join();
 }
 
-ExperimentUpdate NodeExperimenter::Take() {
+ExperimentUpdate NodeExperimenter::Drain() {
   MutexLock lock(&mutex_);
   if (lost_notices_ + lost_audit_ + lost_measurements_ > 0) {
     const std::string text =
@@ -72,7 +72,8 @@ ExperimentUpdate NodeExperimenter::Take() {
   return std::exchange(update_, {});
 }
 
-std::optional<uint64_t> NodeExperimenter::OriginalAddress(int32_t pid, uint64_t address) const {
+std::optional<RuntimeAddress> NodeExperimenter::OriginalAddress(int32_t pid,
+                                                                RuntimeAddress address) const {
   std::shared_ptr<RankExperiments> found;
   {
     MutexLock lock(&mutex_);
@@ -131,7 +132,8 @@ void NodeExperimenter::Run() {
     Measure();
   } else {
     Notify(severity, may, 0);
-    for (const RankLoops& places : request_.ranks) Leave(places, MeasureState::kRefused, may);
+    for (const RankLoops& places : request_.ranks)
+      RecordUnmeasured(places, MeasureState::kRefused, may);
     Retire(MeasureState::kRefused, may);
   }
   tracer_.reset();
@@ -151,7 +153,7 @@ void NodeExperimenter::Measure() {
     if (!stop_ && !Disabled())
       OpenRank(places);
     else
-      Leave(places, MeasureState::kOpen, absl::CancelledError(EndText()));
+      RecordUnmeasured(places, MeasureState::kOpen, absl::CancelledError(EndText()));
   }
   SpendHeld(AllRankExperiments());
   while (!stop_ && Step()) {
@@ -172,7 +174,7 @@ void NodeExperimenter::Rehearse() {
     if (may.ok())
       OpenRank(places);
     else
-      Leave(places, MeasureState::kRefused, may);
+      RecordUnmeasured(places, MeasureState::kRefused, may);
     ++seen;
   }
   if (seen < request_.ranks.size()) {
@@ -207,8 +209,8 @@ void NodeExperimenter::OpenRank(const RankLoops& places) {
   auto injector = options_.open_injector ? options_.open_injector(places.rank, options)
                                          : RankInjector::Open(places.rank, options);
   if (!injector.ok()) {
-    if (claimed) options_.late->Leave(places.rank);
-    Leave(places, MeasureState::kRefused, injector.status());
+    if (claimed) options_.late->HealLater(places.rank);
+    RecordUnmeasured(places, MeasureState::kRefused, injector.status());
     left_.push_back({places.rank, injector.status()});
     if (request_.plan.dry_run) return;  // the refusal is the answer
     Notify(Notice::Severity::kWarning,
@@ -225,7 +227,8 @@ void NodeExperimenter::OpenRank(const RankLoops& places) {
 }
 
 // A rank without an injector: its loops stay as they are, and say why.
-void NodeExperimenter::Leave(const RankLoops& places, MeasureState state, const absl::Status& why) {
+void NodeExperimenter::RecordUnmeasured(const RankLoops& places, MeasureState state,
+                                        const absl::Status& why) {
   for (const LoopSite& place : places.loops) {
     LoopMeasurement measurement;
     measurement.profile_id = request_.plan.profile_id;

@@ -66,10 +66,10 @@ class NodeExperimenter final : public Experimenter {
   void Begin(ExperimentRequest request) override;
   void Revise(ExperimentRequest request) override;
   void Charge(int64_t wall_ns) override { charged_ns_ += wall_ns; }
-  ExperimentUpdate Take() override;
+  ExperimentUpdate Drain() override;
   void End() override;
   bool Finished() const override { return finished_; }
-  std::optional<uint64_t> OriginalAddress(int32_t pid, uint64_t address) const override;
+  std::optional<RuntimeAddress> OriginalAddress(int32_t pid, RuntimeAddress address) const override;
 
  private:
   void Run();
@@ -78,7 +78,7 @@ class NodeExperimenter final : public Experimenter {
   absl::Status MayMeasure() const;
   absl::Status StartTracer();
   void OpenRank(const RankLoops& places);
-  void Leave(const RankLoops& places, MeasureState state, const absl::Status& why);
+  void RecordUnmeasured(const RankLoops& places, MeasureState state, const absl::Status& why);
   std::vector<RankExperiments*> AllRankExperiments() const;
   bool Step();
   // revised_orders.cc
@@ -157,7 +157,7 @@ class NodeExperimenter final : public Experimenter {
   std::vector<std::shared_ptr<RankExperiments>> benches_
       ABSL_GUARDED_BY(mutex_);  // only Run's thread changes them
   ExperimentUpdate update_ ABSL_GUARDED_BY(mutex_);
-  uint64_t lost_notices_ ABSL_GUARDED_BY(mutex_) = 0;  // since the last Take
+  uint64_t lost_notices_ ABSL_GUARDED_BY(mutex_) = 0;  // since the last Drain
   uint64_t lost_audit_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t lost_measurements_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<ExperimentRequest> revised_ ABSL_GUARDED_BY(mutex_);  // the newest

@@ -83,14 +83,15 @@ bool Holds(const FunctionFacts& function, const LoopFacts& outer, const LoopFact
 }
 
 // The loops it holds included.
-LoopBytes BytesOf(const FunctionFacts& function, const LoopFacts& loop, uint64_t bias) {
+LoopBytes BytesOf(const FunctionFacts& function, const LoopFacts& loop, LoadBias bias) {
+  const auto run_time = [&](ElfAddress address) { return (address + bias).value(); };
   LoopBytes bytes;
-  bytes.address = function.low + bias;
+  bytes.address = run_time(function.low);
   bytes.bias = bias;
-  bytes.header = loop.header + bias;
+  bytes.header = run_time(loop.header);
   for (const LoopSpan& span : function.spans) {
     if (span.loop < function.loops.size() && Holds(function, loop, function.loops[span.loop]))
-      bytes.body.push_back({span.low + bias, span.high + bias});
+      bytes.body.push_back({run_time(span.low), run_time(span.high)});
   }
   return bytes;
 }

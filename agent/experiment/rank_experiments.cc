@@ -68,17 +68,17 @@ void SayWhatIsIdle(const std::vector<std::string>& asked, InstalledLoop& loop) {
 void RankExperiments::Install(const RankLoops& places, const ExperimentRequest& request,
                               double ticks_per_ns) {
   dry_run_ = request.plan.dry_run;
-  Put(places.loops, request, ticks_per_ns);
+  AddLoops(places.loops, request, ticks_per_ns);
   if (dry_run_) Predict(request.plan.budget.shadow_ns);
 }
 
 void RankExperiments::Add(const std::vector<LoopSite>& places, const ExperimentRequest& request,
                           double ticks_per_ns) {
-  Put(places, request, ticks_per_ns);
+  AddLoops(places, request, ticks_per_ns);
 }
 
-void RankExperiments::Put(const std::vector<LoopSite>& places, const ExperimentRequest& request,
-                          double ticks_per_ns) {
+void RankExperiments::AddLoops(const std::vector<LoopSite>& places,
+                               const ExperimentRequest& request, double ticks_per_ns) {
   std::vector<InstalledLoop> installed(places.size());
   std::vector<int32_t> loop_to_inject(places.size(), 0);
   std::vector<LoopToInject> wanted;

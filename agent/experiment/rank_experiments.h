@@ -67,7 +67,7 @@ class RankExperiments {
   LoopMeasurement Measurement(size_t loop, uint64_t revision, int64_t now_ns) const;
   // OK: nothing of ours is left in it, or it has ended.
   absl::Status Restore();
-  std::optional<uint64_t> OriginalAddress(uint64_t address) const {
+  std::optional<RuntimeAddress> OriginalAddress(RuntimeAddress address) const {
     return injector_->OriginalAddress(address);
   }
 
@@ -82,8 +82,8 @@ class RankExperiments {
     bool given_up = false;
     int take_outs = 0;  // attempts to take the jump out since it was given up
   };
-  void Put(const std::vector<LoopSite>& places, const ExperimentRequest& request,
-           double ticks_per_ns);
+  void AddLoops(const std::vector<LoopSite>& places, const ExperimentRequest& request,
+                double ticks_per_ns);
   absl::StatusOr<std::vector<InstalledLoop>> TryInstall(const std::vector<LoopToInject>& loops);
   using CostOfStep = int64_t (LoopExperiment::*)(const ShadowPrediction&) const;
   int64_t Cost(size_t loop, CostOfStep cost);

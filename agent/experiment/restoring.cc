@@ -19,7 +19,7 @@ void NodeExperimenter::RestoreAll() {
     const absl::Status status = HealAfter(bench->rank(), restored);
     if (status.ok()) continue;
     const int32_t pid = bench->rank().pid;
-    const bool goes_on = options_.late != nullptr && options_.late->Leave(bench->rank());
+    const bool goes_on = options_.late != nullptr && options_.late->HealLater(bench->rank());
     const std::string next =
         goes_on ? "; the agent goes on trying" : absl::StrCat("; run: perf-agent heal ", pid);
     Notify(

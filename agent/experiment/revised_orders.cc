@@ -88,9 +88,9 @@ void NodeExperimenter::AnswerLate(const MeasureOrder& order, MeasureState state,
       return other.rank.pid == places.rank.pid;
     });
     if (left == left_.end())
-      Leave(Unplaced(places.rank, late), state, why);
+      RecordUnmeasured(Unplaced(places.rank, late), state, why);
     else
-      Leave(Unplaced(left->rank, late), MeasureState::kRefused, left->why);
+      RecordUnmeasured(Unplaced(left->rank, late), MeasureState::kRefused, left->why);
   }
 }
 
@@ -194,7 +194,7 @@ void NodeExperimenter::AddWaiting() {
   const std::vector<RankExperiments*> benches = AllRankExperiments();
   for (RankExperiments* bench : benches) AddTo(bench);
   for (const LeftRank& left : left_)
-    Leave(Unplaced(left.rank, waiting_), MeasureState::kRefused, left.why);
+    RecordUnmeasured(Unplaced(left.rank, waiting_), MeasureState::kRefused, left.why);
   const size_t first = request_.plan.loops.size();
   request_.plan.loops.insert(request_.plan.loops.end(), waiting_.begin(), waiting_.end());
   waiting_.clear();
@@ -226,9 +226,9 @@ void NodeExperimenter::AddTo(RankExperiments* bench) {
 
 void NodeExperimenter::LeaveWaiting(MeasureState state, const absl::Status& why) {
   for (const RankExperiments* bench : AllRankExperiments())
-    Leave(Unplaced(bench->rank(), waiting_), state, why);
+    RecordUnmeasured(Unplaced(bench->rank(), waiting_), state, why);
   for (const LeftRank& left : left_)
-    Leave(Unplaced(left.rank, waiting_), MeasureState::kRefused, left.why);
+    RecordUnmeasured(Unplaced(left.rank, waiting_), MeasureState::kRefused, left.why);
   waiting_.clear();
 }
 

@@ -21,7 +21,7 @@ class Writer {
     if (runs_.empty() || runs_.back().variant != base) Run(base);
   }
   size_t size() const { return runs_.size(); }
-  std::vector<RunSpec> Take() { return std::move(runs_); }
+  std::vector<RunSpec> Release() { return std::move(runs_); }
 
  private:
   const ScheduleInput& request_;
@@ -72,7 +72,7 @@ Schedule MakeSchedule(const ScheduleInput& request) {
     WriteRound(request, order, out);
     ++schedule.rounds;
   }
-  schedule.runs = out.Take();
+  schedule.runs = out.Release();
   schedule.predicted_ns = static_cast<int64_t>(schedule.runs.size()) * request.run_ns + learn_ns;
   return schedule;
 }

@@ -78,14 +78,14 @@ void Widen(TracedReference& reference, const Range& range) {
 }  // namespace
 
 TraceSummary SummarizeTrace(std::span<const Reference> references,
-                            std::span<const ThreadTrace> threads, uint64_t bias) {
+                            std::span<const ThreadTrace> threads, LoadBias bias) {
   TraceSummary summary;
   std::vector<Range> read, written;
   for (size_t i = 0; i < references.size(); ++i) {
     const Reference& reference = references[i];
     summary.blind |= !reference.traced || i >= kTraceCount;
     summary.untraced |= reference.writes && (!reference.traced || i >= kTraceCount);
-    TracedReference traced{.instruction = reference.instruction - bias,
+    TracedReference traced{.instruction = (RuntimeAddress(reference.instruction) - bias).value(),
                            .reads = reference.reads,
                            .writes = reference.writes,
                            .group = reference.group,

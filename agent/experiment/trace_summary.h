@@ -37,9 +37,8 @@ struct ThreadTrace {
   uint64_t whole_iterations = 0;
 };
 
-// bias: run-time address = ELF address + bias.
 TraceSummary SummarizeTrace(std::span<const Reference> references,
-                            std::span<const ThreadTrace> threads, uint64_t bias);
+                            std::span<const ThreadTrace> threads, LoadBias bias);
 
 }  // namespace perfd::agent
 

@@ -26,7 +26,7 @@ void AddressSpace::Forget(const Held& held, uint64_t until_ns) {
 }
 
 void AddressSpace::Replace(const std::vector<MapEntry>& maps, uint64_t read_ns) {
-  std::map<uint64_t, Held> before = std::exchange(by_start_, {});
+  std::map<RuntimeAddress, Held> before = std::exchange(by_start_, {});
   const uint64_t generation = generation_;
   for (const MapEntry& entry : maps) {
     if (entry.executable && entry.end > entry.start) Insert(MappingOf(entry), exec_ns_);
@@ -99,11 +99,11 @@ void AddressSpace::Insert(CodeMapping mapping, uint64_t since_ns) {
       by_start_.emplace(old.mapping.start, std::move(old));
     }
   }
-  const uint64_t start = mapping.start;
+  const RuntimeAddress start = mapping.start;
   by_start_.insert_or_assign(start, Held{std::move(mapping), since_ns});
 }
 
-const CodeMapping* AddressSpace::Find(uint64_t address, uint64_t time_ns) const {
+const CodeMapping* AddressSpace::Find(RuntimeAddress address, uint64_t time_ns) const {
   if (time_ns < past_until_ns_) {
     for (const Past& past : past_) {
       const CodeMapping& mapping = past.mapping;

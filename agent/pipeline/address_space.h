@@ -33,7 +33,7 @@ class AddressSpace {
   // What was mapped before is no more.
   void Exec(uint64_t time_ns);
   // What held `address` at that time, or null. Valid until the next change.
-  const CodeMapping* Find(uint64_t address, uint64_t time_ns = kNow) const;
+  const CodeMapping* Find(RuntimeAddress address, uint64_t time_ns = kNow) const;
   size_t size() const { return by_start_.size(); }
   std::vector<CodeMapping> Mappings() const;  // those of now, by start
   // Another number after every change of the mappings.
@@ -53,9 +53,9 @@ class AddressSpace {
   void Insert(CodeMapping mapping, uint64_t since_ns);
   void Forget(const Held& held, uint64_t until_ns);
 
-  std::map<uint64_t, Held> by_start_;  // disjoint
-  std::deque<Past> past_;              // in the order in which they were found to be gone
-  uint64_t past_until_ns_ = 0;         // the latest until_ns
+  std::map<RuntimeAddress, Held> by_start_;  // disjoint
+  std::deque<Past> past_;                    // in the order in which they were found to be gone
+  uint64_t past_until_ns_ = 0;               // the latest until_ns
   uint64_t exec_ns_ = 0;
   uint64_t generation_ = 0;
 };

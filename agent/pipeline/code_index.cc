@@ -16,10 +16,11 @@ std::string CodeId(const RawModule& module, const ModuleFacts& facts) {
 }
 
 // Addresses of which nothing is known, each once.
-std::vector<uint64_t> MissingFrom(const ModuleCode& code, const std::vector<uint64_t>& offsets) {
-  std::vector<uint64_t> missing;
-  for (uint64_t offset : offsets) {
-    const auto address = VirtualAddress(code.facts, offset);
+std::vector<ElfAddress> MissingFrom(const ModuleCode& code,
+                                    const std::vector<FileOffset>& offsets) {
+  std::vector<ElfAddress> missing;
+  for (FileOffset offset : offsets) {
+    const auto address = ToElfAddress(code.facts, offset);
     if (!address.has_value() || code.FunctionAt(*address) != nullptr) continue;
     if (!code.unresolved.contains(*address)) missing.push_back(*address);
   }
@@ -30,7 +31,7 @@ std::vector<uint64_t> MissingFrom(const ModuleCode& code, const std::vector<uint
 
 }  // namespace
 
-const FunctionFacts* ModuleCode::FunctionAt(uint64_t address) const {
+const FunctionFacts* ModuleCode::FunctionAt(ElfAddress address) const {
   auto it = functions.upper_bound(address);
   if (it == functions.begin()) return nullptr;
   const FunctionFacts& function = std::prev(it)->second;
@@ -99,7 +100,7 @@ void CodeIndex::Adopt(const RawModule& module, Source& source, std::unique_ptr<C
 
 // Instead of what is known without; where that fails it stays as it was, until the next try.
 void CodeIndex::ReadLines(const RawModule& module, Source& source,
-                          const std::vector<uint64_t>& offsets, absl::Duration timeout) {
+                          const std::vector<FileOffset>& offsets, absl::Duration timeout) {
   const int64_t now = clock_.MonotonicNs();
   auto reader = open_(module, ModuleDetail::kLines);
   waited_ns_ += clock_.MonotonicNs() - now;
@@ -135,20 +136,20 @@ void CodeIndex::Fail(Source& source, const absl::Status& status, int64_t since_n
   source.failure = status;
 }
 
-void CodeIndex::LearnMissing(Source& source, ModuleCode& code, std::vector<uint64_t> missing,
+void CodeIndex::LearnMissing(Source& source, ModuleCode& code, std::vector<ElfAddress> missing,
                              absl::Duration timeout) {
   const int64_t start = clock_.MonotonicNs();
   const int64_t end = start + absl::ToInt64Nanoseconds(timeout);
   for (size_t first = 0; first < missing.size(); first += kMaxAddresses) {
     const size_t last = std::min(first + kMaxAddresses, missing.size());
-    const std::vector<uint64_t> chunk(missing.begin() + static_cast<std::ptrdiff_t>(first),
-                                      missing.begin() + static_cast<std::ptrdiff_t>(last));
+    const std::vector<ElfAddress> chunk(missing.begin() + static_cast<std::ptrdiff_t>(first),
+                                        missing.begin() + static_cast<std::ptrdiff_t>(last));
     const int64_t asked = clock_.MonotonicNs();
     auto facts = source.reader->Lookup(chunk, absl::Nanoseconds(std::max<int64_t>(end - asked, 0)));
     waited_ns_ += clock_.MonotonicNs() - asked;
     if (!facts.ok()) return Fail(source, facts.status(), start);
     for (FunctionFacts& function : facts->functions) {
-      const uint64_t low = function.low;
+      const ElfAddress low = function.low;
       code.functions.insert_or_assign(low, std::move(function));
     }
     code.unresolved.insert(facts->unresolved.begin(), facts->unresolved.end());
@@ -158,7 +159,7 @@ void CodeIndex::LearnMissing(Source& source, ModuleCode& code, std::vector<uint6
 }
 
 std::shared_ptr<const ModuleCode> CodeIndex::Learn(const RawModule& module,
-                                                   const std::vector<uint64_t>& file_offsets,
+                                                   const std::vector<FileOffset>& file_offsets,
                                                    absl::Duration timeout, ModuleDetail detail) {
   Source& source = sources_[module.key];
   source.last_used_ns = clock_.MonotonicNs();
@@ -182,7 +183,7 @@ std::shared_ptr<const ModuleCode> CodeIndex::Learn(const RawModule& module,
   return code;
 }
 
-bool CodeIndex::Knows(const RawModule& module, const std::vector<uint64_t>& file_offsets) const {
+bool CodeIndex::Knows(const RawModule& module, const std::vector<FileOffset>& file_offsets) const {
   const auto source = sources_.find(module.key);
   if (source == sources_.end() || source->second.code_id.empty()) return false;
   if (source->second.reader == nullptr && clock_.MonotonicNs() < source->second.retry_at_ns)

@@ -33,7 +33,7 @@ class CodeSource {
  public:
   virtual ~CodeSource() = default;
   virtual const ModuleFacts& facts() const = 0;
-  virtual absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses,
+  virtual absl::StatusOr<CodeFacts> Lookup(const std::vector<ElfAddress>& addresses,
                                            absl::Duration timeout) = 0;
 };
 using OpenCodeSource =
@@ -45,13 +45,13 @@ bool ProcessIsAlive(int32_t pid);
 struct ModuleCode {
   std::string id;  // build-id, else "path:" + path
   ModuleFacts facts;
-  absl::Status error;                           // why there is no code
-  std::map<uint64_t, FunctionFacts> functions;  // by low
-  absl::flat_hash_set<uint64_t> unresolved;     // addresses known to be in no function
+  absl::Status error;                             // why there is no code
+  std::map<ElfAddress, FunctionFacts> functions;  // by low
+  absl::flat_hash_set<ElfAddress> unresolved;     // addresses known to be in no function
   int64_t last_used_ns = 0;
 
   // The function that holds a virtual address, or null.
-  const FunctionFacts* FunctionAt(uint64_t address) const;
+  const FunctionFacts* FunctionAt(ElfAddress address) const;
 };
 
 class CodeIndex {
@@ -67,11 +67,11 @@ class CodeIndex {
 
   // Shared, because a later Learn may evict the module while a window still needs it.
   std::shared_ptr<const ModuleCode> Learn(const RawModule& module,
-                                          const std::vector<uint64_t>& file_offsets,
+                                          const std::vector<FileOffset>& file_offsets,
                                           absl::Duration timeout,
                                           ModuleDetail detail = ModuleDetail::kLines);
   // Whether Learn would not wait for a reader.
-  bool Knows(const RawModule& module, const std::vector<uint64_t>& file_offsets) const;
+  bool Knows(const RawModule& module, const std::vector<FileOffset>& file_offsets) const;
   // What is known already, be it nothing.
   std::shared_ptr<const ModuleCode> Recall(const RawModule& module) const;
   // How long all calls of Learn have waited for readers, ns.
@@ -97,10 +97,10 @@ class CodeIndex {
   bool LacksLines(const Source& source) const;
   bool KnowsLinesUnreadBy(const RawModule& module, const CodeSource& reader) const;
   void Adopt(const RawModule& module, Source& source, std::unique_ptr<CodeSource> reader);
-  void ReadLines(const RawModule& module, Source& source, const std::vector<uint64_t>& offsets,
+  void ReadLines(const RawModule& module, Source& source, const std::vector<FileOffset>& offsets,
                  absl::Duration timeout);
   bool Trusts(const Source& source, const RawModule& module) const;
-  void LearnMissing(Source& source, ModuleCode& code, std::vector<uint64_t> missing,
+  void LearnMissing(Source& source, ModuleCode& code, std::vector<ElfAddress> missing,
                     absl::Duration timeout);
   void Fail(Source& source, const absl::Status& status, int64_t since_ns);
   ModuleCode& Code(Source& source, std::string code_id);

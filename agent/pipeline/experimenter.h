@@ -1,10 +1,10 @@
 // agent/pipeline/experimenter.h - what a session sees of the part that alters loops: it is told where the loops are, and
 //                                 asked from time to time what it has found out.
 //
-// Shape    Begin once the daemon has said which loops; Revise when it says otherwise; Take at every window; End before the
+// Shape    Begin once the daemon has said which loops; Revise when it says otherwise; Drain at every window; End before the
 //          session ends. AddRank for ranks that come late is not needed: they are measured by the next profile.
 // Errors   never returned: a rank or a loop that cannot be measured has a LoopMeasurement that says why.
-// Threads  Begin, Revise, Take and End from the session's thread; OriginalAddress from any. Works on threads of its own.
+// Threads  Begin, Revise, Drain and End from the session's thread; OriginalAddress from any. Works on threads of its own.
 // Bounds   End returns within some seconds, with every rank restored or a notice that says what is left.
 #ifndef AGENT_PIPELINE_EXPERIMENTER_H_
 #define AGENT_PIPELINE_EXPERIMENTER_H_
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/address.h"
 #include "core/model/code.h"
 #include "core/model/identity.h"
 #include "core/model/loop_measurement.h"
@@ -28,7 +29,7 @@ namespace perfd::agent {
 // Where one loop lies in one process.
 struct LoopSite {
   MeasureLoop target;
-  uint64_t bias = 0;  // run-time address = ELF address + bias
+  LoadBias bias{};
   FunctionFacts function;
   std::string refusal;  // not empty: it was not found there, and why
 };
@@ -47,7 +48,7 @@ struct ExperimentRequest {
   int64_t end_ns = 0;    // when it is to end
 };
 
-// Since the last Take. Measurements are whole: each replaces the earlier ones of its loop and rank.
+// Since the last Drain. Measurements are whole: each replaces the earlier ones of its loop and rank.
 struct ExperimentUpdate {
   std::vector<LoopMeasurement> measurements;
   std::vector<AuditEntry> audit;
@@ -68,12 +69,13 @@ class Experimenter {
   virtual void Revise(ExperimentRequest /*request*/) {}
   // Wall time that sampling has cost the job since the last call: it comes out of the same budget.
   virtual void Charge(int64_t /*wall_ns*/) {}
-  virtual ExperimentUpdate Take() = 0;
+  virtual ExperimentUpdate Drain() = 0;
   virtual void End() = 0;
   // True when there is no more to come: of a dry run, once every rank was looked at. Its session ends then.
   virtual bool Finished() const { return false; }
   // Of an address in a copy: the instruction it was copied from, so that samples stay with their loop.
-  virtual std::optional<uint64_t> OriginalAddress(int32_t pid, uint64_t address) const = 0;
+  virtual std::optional<RuntimeAddress> OriginalAddress(int32_t pid,
+                                                        RuntimeAddress address) const = 0;
 };
 
 using MakeExperimenter = std::function<std::unique_ptr<Experimenter>()>;

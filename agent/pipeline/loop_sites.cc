@@ -18,17 +18,9 @@ RawModule ModuleOf(const ProcessImage& image, const CodeMapping& mapping) {
           .map_end = mapping.end};
 }
 
-// The reverse of VirtualAddress.
-std::optional<uint64_t> FileOffset(const ModuleFacts& module, uint64_t address) {
-  for (const ModuleSegment& segment : module.segments) {
-    if (address >= segment.virtual_address && address - segment.virtual_address < segment.file_size)
-      return address - segment.virtual_address + segment.file_offset;
-  }
-  return std::nullopt;
-}
-
 // The mapping of the loop's file that holds this offset of it.
-const CodeMapping* MappingAt(const ProcessImage& image, const std::string& path, uint64_t offset) {
+const CodeMapping* MappingAt(const ProcessImage& image, const std::string& path,
+                             FileOffset offset) {
   for (const CodeMapping& mapping : image.mappings) {
     if (mapping.path != path || offset < mapping.file_offset) continue;
     if (offset - mapping.file_offset < mapping.end - mapping.start) return &mapping;
@@ -51,7 +43,7 @@ std::string Fill(LoopSite& place, const ProcessImage& image, CodeIndex& index,
   if (!code->error.ok()) return absl::StrCat("its code cannot be read: ", code->error.message());
   if (code->id != target.module_id)
     return absl::StrCat("the rank runs another build of ", target.module_path);
-  const std::optional<uint64_t> offset = FileOffset(code->facts, target.header);
+  const std::optional<FileOffset> offset = ToFileOffset(code->facts, target.header);
   const CodeMapping* mapping =
       offset.has_value() ? MappingAt(image, target.module_path, *offset) : nullptr;
   if (mapping == nullptr) return "its code is not mapped in the rank";
@@ -59,7 +51,7 @@ std::string Fill(LoopSite& place, const ProcessImage& image, CodeIndex& index,
   const FunctionFacts* function = code->FunctionAt(target.header);
   if (function == nullptr) return "its function is not known";
   place.function = *function;
-  place.bias = mapping->start + (*offset - mapping->file_offset) - target.header;
+  place.bias = {mapping->start + (*offset - mapping->file_offset), target.header};
   return "";
 }
 

@@ -50,7 +50,7 @@ void WindowBuilder::CountStack(int32_t rank, std::vector<RawLocation> frames) {
   }
 }
 
-RawWindow WindowBuilder::Take() {
+RawWindow WindowBuilder::Drain() {
   RawWindow window;
   window.modules = std::exchange(modules_, {});
   window.threads = std::exchange(threads_, {});

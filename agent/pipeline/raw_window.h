@@ -1,6 +1,6 @@
 // agent/pipeline/raw_window.h - the counts of one window before their addresses are understood.
 //
-// Shape    WindowBuilder counts samples by (thread, module, file offset); Take() hands over a RawWindow and starts anew.
+// Shape    WindowBuilder counts samples by (thread, module, file offset); Drain() hands over a RawWindow and starts anew.
 // Units    file offsets in bytes; times in ns.
 // Threads  thread-compatible.
 // Loss     a window holds at most kMaxRawRows different (thread, place) pairs of kMaxRawThreads threads; samples of later
@@ -44,8 +44,8 @@ struct RawModule {
   int32_t pid = 0;
   uint32_t uid = 0;
   uint32_t gid = 0;
-  uint64_t map_start = 0;
-  uint64_t map_end = 0;
+  RuntimeAddress map_start = 0;
+  RuntimeAddress map_end = 0;
 };
 
 // Where an address is, as far as the maps tell.
@@ -57,8 +57,8 @@ struct RawLocation {
     kTruncated
   };  // the last: outermost in a stack
   Kind kind = Kind::kUnmapped;
-  uint32_t module = 0;       // index, with kModule
-  uint64_t file_offset = 0;  // with kModule
+  uint32_t module = 0;         // index, with kModule
+  FileOffset file_offset = 0;  // with kModule
 
   bool operator==(const RawLocation&) const = default;
   template <typename H>
@@ -105,8 +105,8 @@ class WindowBuilder {
   bool Count(const WindowThread& thread, const RawLocation& location, uint64_t period);
   void CountStack(int32_t rank, std::vector<RawLocation> frames);
   Accounting& accounting() { return accounting_; }
-  // Everything counted since the last Take; times, setup, ranks and overhead are left for the caller.
-  RawWindow Take();
+  // Everything counted since the last Drain; times, setup, ranks and overhead are left for the caller.
+  RawWindow Drain();
 
  private:
   struct Key {

@@ -18,7 +18,8 @@ CodeLocation Named(Category category, const char* name) {
 }
 
 // Where one address of a readable module is.
-CodeLocation LocateInModule(const RawModule& module, const ModuleCode& code, uint64_t file_offset) {
+CodeLocation LocateInModule(const RawModule& module, const ModuleCode& code,
+                            FileOffset file_offset) {
   CodeLocation location = Named(Category::kUnknown, "[no function]");
   location.module_id = code.id;
   location.module_path = module.key.path;
@@ -26,7 +27,7 @@ CodeLocation LocateInModule(const RawModule& module, const ModuleCode& code, uin
     location.function = "[unreadable module]";
     return location;
   }
-  const auto address = VirtualAddress(code.facts, file_offset);
+  const auto address = ToElfAddress(code.facts, file_offset);
   const FunctionFacts* function = address.has_value() ? code.FunctionAt(*address) : nullptr;
   if (function == nullptr) return location;
   const LoopFacts* loop = InnermostLoop(*function, *address);
@@ -73,7 +74,7 @@ class Resolution {
   Resolution(const RawWindow& raw, CodeIndex& index, absl::Duration timeout,
              UnreadableModules* unreadable)
       : raw_(raw) {
-    std::vector<std::vector<uint64_t>> offsets(raw.modules.size());
+    std::vector<std::vector<FileOffset>> offsets(raw.modules.size());
     auto note = [&](const RawLocation& location) {
       if (location.kind == RawLocation::Kind::kModule)
         offsets[location.module].push_back(location.file_offset);
@@ -110,8 +111,8 @@ class Resolution {
   }
 
  private:
-  void Learn(size_t i, CodeIndex& index, const std::vector<uint64_t>& offsets, absl::Duration left,
-             ModuleDetail detail, UnreadableModules* unreadable) {
+  void Learn(size_t i, CodeIndex& index, const std::vector<FileOffset>& offsets,
+             absl::Duration left, ModuleDetail detail, UnreadableModules* unreadable) {
     const RawModule& module = raw_.modules[i];
     if (left <= absl::ZeroDuration() && !index.Knows(module, offsets)) {
       code_[i] = index.Recall(module);

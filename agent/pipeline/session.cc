@@ -55,7 +55,7 @@ void Session::Announce(NodeProgress::Phase phase) {
   update.phase = phase;
   update.ranks = ranks_.infos();
   update.threads = source_ != nullptr ? source_->thread_count() : 0;
-  update.notices = notices_.Take(delivery_->DrainNotices());
+  update.notices = notices_.Drain(delivery_->DrainNotices());
   update.last_sequence = delivery_->last_sequence();
   update.first_sample = first_sample_announced_;
   tools_.output->OnUpdate(update);
@@ -171,7 +171,7 @@ void Session::FindLoops() {
   request.node = tools_.node;
   request.begin_ns = started_ns_;
   request.end_ns = started_ns_ + request_.remaining_ns;
-  experiment_.Look(std::move(images), std::move(request));
+  experiment_.Locate(std::move(images), std::move(request));
 }
 
 bool Session::MayAlter() const {
@@ -254,7 +254,7 @@ void Session::CloseWindow() {
   facts.rank_wall_ns = std::exchange(rank_wall_ns_, 0);
   facts.sample_cost_ns = sample_cost_ns_;
   facts.switching_ns = static_cast<uint64_t>(std::exchange(switching_ns_, 0));
-  facts.experiment = experiment_.Take();
+  facts.experiment = experiment_.Drain();
   for (const Notice& notice : facts.experiment.notices)
     notices_.Say(notice.severity, notice.text, notice.pid);
   windows_.Close(std::move(facts));

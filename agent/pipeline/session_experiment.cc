@@ -26,7 +26,7 @@ bool SessionExperiment::Waits() const {
   return fresh_;
 }
 
-void SessionExperiment::Look(std::vector<ProcessImage> images, ExperimentRequest request) {
+void SessionExperiment::Locate(std::vector<ProcessImage> images, ExperimentRequest request) {
   {
     MutexLock lock(&mutex_);
     request.plan = *order_;
@@ -93,8 +93,8 @@ void SessionExperiment::HandOnCharges() {
       static_cast<int64_t>(part * static_cast<double>(std::exchange(charged_ns_, 0))));
 }
 
-ExperimentUpdate SessionExperiment::Take() {
-  return active() ? experimenter_->Take() : ExperimentUpdate{};
+ExperimentUpdate SessionExperiment::Drain() {
+  return active() ? experimenter_->Drain() : ExperimentUpdate{};
 }
 
 void SessionExperiment::End() {

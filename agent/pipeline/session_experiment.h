@@ -1,7 +1,7 @@
 // agent/pipeline/session_experiment.h - a session's part in measuring variants: takes the order, finds the loops, hands the
 //                                       experimenter over to its work and carries home what it finds.
 //
-// Shape    Order (from the link) -> Look (each look around) -> Take (each window) -> End (before the last window). The first
+// Shape    Order (from the link) -> Locate (each search for ranks) -> Drain (each window) -> End (before the last window). The first
 //          order begins the work, each one of a higher revision (core/model/measure_order.h) changes it.
 // Units    times in ns of CLOCK_MONOTONIC.
 // Errors   as notices.
@@ -29,21 +29,21 @@ class SessionExperiment {
       : make_(std::move(make)), resolver_(resolver) {}
 
   void Order(MeasureOrder order);
-  // True when an order waits for the images of the ranks: call Look with them.
+  // True when an order waits for the images of the ranks: call Locate with them.
   bool Waits() const;
   // `request` without ranks and order, which are filled in here.
-  void Look(std::vector<ProcessImage> images, ExperimentRequest request);
+  void Locate(std::vector<ProcessImage> images, ExperimentRequest request);
   // Begins as soon as the loops are found.
   void Advance();
   // Also what sampling costs before the first order comes out of the budget. A node whose order has a part of the request's
   // budget owes that part of it: sampling holds all nodes up side by side.
   void Charge(int64_t wall_ns, double requested_ratio);
-  ExperimentUpdate Take();
+  ExperimentUpdate Drain();
   void End();
   bool active() const { return experimenter_ != nullptr; }
   // Everything was found out that was asked: the session may end early.
   bool Finished() const;
-  std::optional<uint64_t> OriginalAddress(int32_t pid, uint64_t address) const {
+  std::optional<RuntimeAddress> OriginalAddress(int32_t pid, RuntimeAddress address) const {
     return active() ? experimenter_->OriginalAddress(pid, address) : std::nullopt;
   }
 

@@ -29,7 +29,7 @@ void SessionNotices::Say(Notice::Severity severity, absl::string_view text, int3
   Add(severity, absl::StatusCode::kOk, text, pid);
 }
 
-std::vector<Notice> SessionNotices::Take(std::vector<Notice> more) {
+std::vector<Notice> SessionNotices::Drain(std::vector<Notice> more) {
   std::vector<Notice> all = std::exchange(notices_, {});
   std::move(more.begin(), more.end(), std::back_inserter(all));
   if (all.size() > kMaxPerUpdate) {

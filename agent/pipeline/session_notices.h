@@ -28,7 +28,7 @@ class SessionNotices {
   void Say(Notice::Severity severity, absl::string_view text, int32_t pid);
   bool empty() const { return notices_.empty(); }
   // All since the last call, and `more` behind them.
-  std::vector<Notice> Take(std::vector<Notice> more);
+  std::vector<Notice> Drain(std::vector<Notice> more);
 
  private:
   void Add(Notice::Severity severity, absl::StatusCode code, absl::string_view text, int32_t pid);

@@ -111,7 +111,7 @@ void Session::RecordRefusals(const absl::StatusOr<Discovery>& discovery) {
   } else {
     rejected.push_back({0, discovery.status()});
   }
-  for (const RejectedProcess& process : refusals_.Look(rejected))
+  for (const RejectedProcess& process : refusals_.Update(rejected))
     notices_.Error(process.reason, process.pid);
 }
 

@@ -3,7 +3,8 @@
 
 namespace perfd::agent {
 
-RawLocation Session::Place(TrackedProcess& process, uint64_t ip, bool kernel, uint64_t time_ns) {
+RawLocation Session::Place(TrackedProcess& process, RuntimeAddress ip, bool kernel,
+                           uint64_t time_ns) {
   if (kernel) return {.kind = RawLocation::Kind::kKernel};
   // In a copy of a loop: the sample belongs to the loop.
   ip = experiment_.OriginalAddress(process.info.pid, ip).value_or(ip);
@@ -26,7 +27,7 @@ RawLocation Session::Place(TrackedProcess& process, uint64_t ip, bool kernel, ui
   };
   return {.kind = RawLocation::Kind::kModule,
           .module = windows_.builder().Module(module),
-          .file_offset = mapping->FileOffset(ip)};
+          .file_offset = mapping->OffsetOf(ip)};
 }
 
 // Ordinary children have SIGCHLD; a shadow must not be noticed by its parent.

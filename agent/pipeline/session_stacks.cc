@@ -72,7 +72,7 @@ void Session::ExchangeStacks() {
     if (!stacks_->Submit(task)) ++windows_.accounting().stack_skipped;
   }
   chosen_stacks_.clear();
-  for (const StackResult& result : stacks_->Take()) {
+  for (const StackResult& result : stacks_->Drain()) {
     TrackedProcess* process = ranks_.Find(result.target->pid);
     // After an exec the addresses mean something else.
     const bool same = process != nullptr && process->image == result.target->image;
@@ -88,7 +88,8 @@ void Session::CountPath(TrackedProcess& process, int32_t rank, bool kernel, uint
   std::vector<RawLocation> frames;
   frames.reserve(path.addresses.size() + 2);
   if (kernel) frames.push_back({.kind = RawLocation::Kind::kKernel});
-  for (uint64_t address : path.addresses) frames.push_back(Place(process, address, false, time_ns));
+  for (RuntimeAddress address : path.addresses)
+    frames.push_back(Place(process, address, false, time_ns));
   if (!path.complete) {
     frames.push_back({.kind = RawLocation::Kind::kTruncated});
     ++windows_.accounting().stack_truncated;

@@ -35,7 +35,7 @@ bool SessionWindows::IsDue(int64_t duration_ns) const {
 }
 
 void SessionWindows::Close(WindowFacts facts) {
-  auto raw = std::make_unique<RawWindow>(builder_.Take());
+  auto raw = std::make_unique<RawWindow>(builder_.Drain());
   raw->start_unix_ns = started_unix_ns_;
   raw->duration_ns = clock_.MonotonicNs() - started_ns_;
   raw->setup = std::move(facts.setup);

@@ -13,9 +13,9 @@ namespace {
 constexpr absl::Duration kUnwindTimeout = absl::Seconds(1);
 constexpr absl::Duration kIdle = absl::Milliseconds(500);
 
-bool Maps(const StackTarget& target, uint64_t address) {
+bool Maps(const StackTarget& target, RuntimeAddress address) {
   auto at = std::upper_bound(target.mappings.begin(), target.mappings.end(), address,
-                             [](uint64_t a, const CodeMapping& m) { return a < m.start; });
+                             [](RuntimeAddress a, const CodeMapping& m) { return a < m.start; });
   return at != target.mappings.begin() && address < std::prev(at)->end;
 }
 
@@ -39,7 +39,7 @@ bool StackWorker::Submit(StackTask& task) {
   return false;
 }
 
-std::vector<StackResult> StackWorker::Take() {
+std::vector<StackResult> StackWorker::Drain() {
   std::vector<StackResult> results;
   {
     MutexLock lock(&mutex_);

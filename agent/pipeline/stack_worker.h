@@ -1,6 +1,6 @@
 // agent/pipeline/stack_worker.h - the thread of a session that turns copies of stacks into call paths.
 //
-// Shape    Submit a StackTask; Take the results that are there. Each task gives one result, found or not.
+// Shape    Submit a StackTask; Drain gives the results that are there. Each task gives one result, found or not.
 // Errors   a process whose paths cannot be read gives results that are not found and one trouble.
 // Threads  Submit, Take and the rest are thread-safe; one thread of its own ("perfd-unwind"), which owns the sources.
 // Bounds   kMaxQueued tasks wait (Submit returns false beyond); kMaxSources processes have a source at a time, and one is
@@ -55,8 +55,8 @@ class StackWorker {
 
   // `task` is consumed only on success.
   bool Submit(StackTask& task);
-  std::vector<StackResult> Take();
-  // Tasks that have not yet given a result to Take.
+  std::vector<StackResult> Drain();
+  // Tasks that have not yet given a result to Drain.
   size_t outstanding() const { return outstanding_; }
   // CPU time of the thread and the sources for unwinding alone, which grows with the rate, ns.
   uint64_t unwind_cpu_ns() const { return unwind_cpu_ns_; }

@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<uint64_t>> Numbers(std::vector<std::string>::const_it
 }
 
 template <typename T>
-absl::Status Take(uint64_t number, absl::string_view name, T& out) {
+absl::Status ParseId(uint64_t number, absl::string_view name, T& out) {
   if (number > static_cast<uint64_t>(std::numeric_limits<T>::max()))
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", number, " is too large"));
   out = static_cast<T>(number);
@@ -65,9 +65,9 @@ absl::StatusOr<UnwindArguments> ParseUnwindArguments(const std::vector<std::stri
   ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers,
                    Numbers(arguments.begin() + 1, kUnwindNumberCount));
   UnwindArguments out;
-  RETURN_IF_ERROR(Take(numbers[0], "pid", out.process.pid));
-  RETURN_IF_ERROR(Take(numbers[1], "uid", out.process.uid));
-  RETURN_IF_ERROR(Take(numbers[2], "gid", out.process.gid));
+  RETURN_IF_ERROR(ParseId(numbers[0], "pid", out.process.pid));
+  RETURN_IF_ERROR(ParseId(numbers[1], "uid", out.process.uid));
+  RETURN_IF_ERROR(ParseId(numbers[2], "gid", out.process.gid));
   out.memory_limit_bytes = numbers[3];
   return out;
 }
@@ -76,11 +76,11 @@ absl::StatusOr<ReaderArguments> ParseArguments(const std::vector<std::string>& a
   if (arguments.size() != kNumberCount + 1) return absl::InvalidArgumentError(kUsage);
   ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(arguments.begin(), kNumberCount));
   ReaderArguments out;
-  RETURN_IF_ERROR(Take(numbers[0], "pid", out.file.pid));
-  RETURN_IF_ERROR(Take(numbers[1], "uid", out.file.uid));
-  RETURN_IF_ERROR(Take(numbers[2], "gid", out.file.gid));
-  RETURN_IF_ERROR(Take(numbers[3], "device major", out.file.device_major));
-  RETURN_IF_ERROR(Take(numbers[4], "device minor", out.file.device_minor));
+  RETURN_IF_ERROR(ParseId(numbers[0], "pid", out.file.pid));
+  RETURN_IF_ERROR(ParseId(numbers[1], "uid", out.file.uid));
+  RETURN_IF_ERROR(ParseId(numbers[2], "gid", out.file.gid));
+  RETURN_IF_ERROR(ParseId(numbers[3], "device major", out.file.device_major));
+  RETURN_IF_ERROR(ParseId(numbers[4], "device minor", out.file.device_minor));
   out.file.inode = numbers[5];
   out.file.map_start = numbers[6];
   out.file.map_end = numbers[7];

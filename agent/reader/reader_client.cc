@@ -35,14 +35,14 @@ absl::StatusOr<std::unique_ptr<ReaderClient>> ReaderClient::Start(const ModuleFi
   return client;
 }
 
-absl::StatusOr<CodeFacts> ReaderClient::Lookup(const std::vector<uint64_t>& addresses,
+absl::StatusOr<CodeFacts> ReaderClient::Lookup(const std::vector<ElfAddress>& addresses,
                                                absl::Duration timeout) {
   if (addresses.size() > kMaxAddresses)
     return absl::InvalidArgumentError(
         absl::StrCat(addresses.size(), " addresses: at most ", kMaxAddresses, " per request"));
   const int64_t deadline_ns = DeadlineAfter(timeout);
   v1::ReaderRequest request;
-  request.mutable_addresses()->Add(addresses.begin(), addresses.end());
+  for (ElfAddress address : addresses) request.add_addresses(address.value());
   RETURN_IF_ERROR(process_->Send(request.SerializeAsString(), deadline_ns));
   ASSIGN_OR_RETURN(const v1::ReaderReply reply, ReceiveReply(*process_, deadline_ns));
   return wire::CodeFactsFromProto(reply);

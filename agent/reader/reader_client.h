@@ -51,7 +51,8 @@ class ReaderClient {
   const ModuleFacts& facts() const { return facts_; }
   int32_t pid() const { return process_->pid(); }
   // Functions around `addresses` (ELF virtual addresses, at most 65536).
-  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses, absl::Duration timeout);
+  absl::StatusOr<CodeFacts> Lookup(const std::vector<ElfAddress>& addresses,
+                                   absl::Duration timeout);
 
  private:
   explicit ReaderClient(std::unique_ptr<ReaderProcess> process) : process_(std::move(process)) {}

@@ -52,7 +52,7 @@ absl::Status Serve(int socket, const ReaderArguments& arguments) {
     v1::ReaderRequest request;
     if (!request.ParseFromString(message))
       return absl::InvalidArgumentError("reader: request does not parse");
-    const std::vector<uint64_t> addresses(request.addresses().begin(), request.addresses().end());
+    const std::vector<ElfAddress> addresses(request.addresses().begin(), request.addresses().end());
     RETURN_IF_ERROR(Reply(socket, wire::ToProto((*reader)->FunctionsAt(addresses))));
   }
 }

@@ -27,8 +27,8 @@ ModuleFile FileOf(const UnwindProcess& process, const CodeMapping& mapping) {
           .device_major = mapping.device_major,
           .device_minor = mapping.device_minor,
           .inode = mapping.inode,
-          .map_start = mapping.start,
-          .map_end = mapping.end};
+          .map_start = mapping.start.value(),
+          .map_end = mapping.end.value()};
 }
 
 // One mapping for each copy of a file in the process: parts of one copy have the same distance to their file offset.
@@ -38,7 +38,7 @@ std::vector<CodeMapping> Distinct(std::vector<CodeMapping> mappings) {
   for (CodeMapping& mapping : mappings) {
     if (distinct.size() == kMaxUnwindFiles) break;
     if (!mapping.path.empty() &&
-        seen.emplace(mapping.path, mapping.start - mapping.file_offset).second)
+        seen.emplace(mapping.path, mapping.start.value() - mapping.file_offset.value()).second)
       distinct.push_back(std::move(mapping));
   }
   return distinct;

@@ -1,6 +1,6 @@
 // agent/sample/explanations.h - the records that samples are understood by, out of several rings, in the order of time.
 //
-// Shape    per ring, after its Look: CollectExplanations; then SortByTime; then the samples themselves can be read.
+// Shape    per ring, after its Snapshot: CollectExplanations; then SortByTime; then the samples themselves can be read.
 // Why      an exec, a mapping or a fork is told of in one ring, and samples that need it are in others: with a ring per
 //          thread those of its threads, with a ring per CPU those of everything that moves between CPUs.
 // Units    CLOCK_MONOTONIC, ns; records of the same time keep the order of their rings.
@@ -22,7 +22,7 @@ struct Explanation {
   PerfRecord record;  // a mapping, a task event, or malformed
 };
 
-// Appends those that the last Look saw; nothing of the ring is consumed.
+// Appends those that the last Snapshot saw; nothing of the ring is consumed.
 void CollectExplanations(RingBuffer& buffer, RecordDecoder& decoder, size_t ring,
                          std::vector<Explanation>* out);
 void SortByTime(std::vector<Explanation>* explanations);

@@ -96,7 +96,7 @@ void PerfSampleSource::Drain(SampleSink& sink) {
   RecordHeldUp(sink);
   // The sink may add processes: their rings have their turn next time. Those that are here stay where they are.
   const size_t count = rings_.size();
-  for (size_t i = 0; i < count; ++i) rings_.at(i).Look();
+  for (size_t i = 0; i < count; ++i) rings_.at(i).Snapshot();
   std::vector<Explanation> explanations;
   for (size_t i = 0; i < count; ++i) {
     SampleRing& ring = rings_.at(i);
@@ -154,7 +154,7 @@ void PerfSampleSource::Pace() {
 
 void PerfSampleSource::DrainRing(SampleRing& ring, SampleSink& sink) {
   RingBuffer& buffer = ring.ring.buffer();
-  for (auto record = buffer.Take(); !record.empty(); record = buffer.Take()) {
+  for (auto record = buffer.Pop(); !record.empty(); record = buffer.Pop()) {
     if (!RecordDecoder::ExplainsSamples(record)) Deliver(ring.decoder.Decode(record), ring, sink);
   }
   for (; ring.corrupt_reported < buffer.corrupt(); ++ring.corrupt_reported) sink.OnMalformed();

@@ -28,7 +28,7 @@ void RingBuffer::CopyOut(uint64_t from, std::span<std::byte> to) const {
 }
 
 // The acquire pairs with the kernel's barrier between writing a record and moving data_head.
-void RingBuffer::Look() {
+void RingBuffer::Snapshot() {
   head_ = __atomic_load_n(&control_->data_head, __ATOMIC_ACQUIRE);
 }
 
@@ -61,7 +61,7 @@ std::span<const std::byte> RingBuffer::Peek(uint64_t* cursor) {
   return At(position, size);
 }
 
-std::span<const std::byte> RingBuffer::Take() {
+std::span<const std::byte> RingBuffer::Pop() {
   Publish();
   if (tail_ == head_) return {};
   const uint64_t size = SizeAt(tail_);
@@ -79,9 +79,9 @@ std::span<const std::byte> RingBuffer::Take() {
 std::span<const std::byte> RingBuffer::Next() {
   if (tail_ == head_) {
     Publish();
-    Look();
+    Snapshot();
   }
-  return Take();
+  return Pop();
 }
 
 }  // namespace perfd::agent

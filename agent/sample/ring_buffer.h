@@ -1,8 +1,8 @@
 // agent/sample/ring_buffer.h - reads whole kernel records from one perf_event ring, in order.
 //
 // Shape    Next() -> span of bytes: one record, header first, contiguous, 8-byte aligned; empty when there is none.
-//          Or in two steps: Look() notes what is there now; Peek walks over it, Take consumes it and no more than it.
-//          A span is valid until the next call; Next and Take then give its bytes back to the kernel.
+//          Or in two steps: Snapshot() notes what is there now; Peek walks over it, Pop consumes it and no more than it.
+//          A span is valid until the next call; Next and Pop then give its bytes back to the kernel.
 // Units    sizes in bytes; the data area is a power of two.
 // Errors   Next never fails. A record that contradicts the ring empties the ring and is counted in corrupt().
 // Threads  thread-bound: one reader. The kernel is the only writer.
@@ -26,10 +26,10 @@ class RingBuffer {
   RingBuffer(perf_event_mmap_page* control, std::span<const std::byte> data);
 
   std::span<const std::byte> Next();
-  void Look();
+  void Snapshot();
   // The record at `cursor`, which is moved behind it; the first one for kFirst. Empty: no more, or a corrupt one.
   std::span<const std::byte> Peek(uint64_t* cursor);
-  std::span<const std::byte> Take();
+  std::span<const std::byte> Pop();
   static constexpr uint64_t kFirst = UINT64_MAX;
   uint64_t corrupt() const { return corrupt_; }
 

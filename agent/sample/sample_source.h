@@ -19,12 +19,13 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "core/base/address.h"
 #include "core/model/window.h"
 
 namespace perfd::agent {
 
 struct Sample {
-  uint64_t ip = 0;
+  RuntimeAddress ip = 0;
   int32_t pid = 0;
   int32_t tid = 0;
   uint64_t time_ns = 0;
@@ -42,9 +43,9 @@ struct Sample {
 struct MappingEvent {
   int32_t pid = 0;
   uint64_t time_ns = 0;
-  uint64_t start = 0;
+  RuntimeAddress start = 0;
   uint64_t length = 0;
-  uint64_t file_offset = 0;
+  FileOffset file_offset = 0;
   uint64_t inode = 0;
   uint32_t device_major = 0;
   uint32_t device_minor = 0;

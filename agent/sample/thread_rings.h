@@ -43,9 +43,9 @@ struct SampleRing {
   uint64_t lost_reported = 0;  // to the sink
 
   // Notes what is there to be read. Closed before that: nothing can arrive after it.
-  void Look() {
+  void Snapshot() {
     closed_before_probe = closing;
-    ring.buffer().Look();
+    ring.buffer().Snapshot();
   }
 };
 

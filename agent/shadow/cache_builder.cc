@@ -118,7 +118,7 @@ uint64_t CacheBuilder::Reserve(uint64_t bytes) {
   return at;
 }
 
-absl::Status CacheBuilder::Put(uint64_t address, const std::vector<uint8_t>& bytes) {
+absl::Status CacheBuilder::Write(uint64_t address, const std::vector<uint8_t>& bytes) {
   const uint64_t offset = address - address_;
   if (offset + bytes.size() > bound_) return absl::InternalError("the code cache is too small");
   if (offset + bytes.size() > bytes_.size()) bytes_.resize(offset + bytes.size(), 0xcc);
@@ -129,7 +129,7 @@ absl::Status CacheBuilder::Put(uint64_t address, const std::vector<uint8_t>& byt
 absl::StatusOr<CodeCopy> CacheBuilder::Copy(const LoopToInject& loop, const VariantName& name,
                                             Exits exits) {
   ASSIGN_OR_RETURN(CodeCopy copy, MakeCopy(loop.code, name, PlaceOfNext(exits)));
-  RETURN_IF_ERROR(Put(copy.address, copy.bytes));
+  RETURN_IF_ERROR(Write(copy.address, copy.bytes));
   return copy;
 }
 
@@ -154,7 +154,7 @@ absl::Status CacheBuilder::BuildLive(const LoopToInject& loop, uint64_t site, Bu
   ASSIGN_OR_RETURN(std::vector<uint8_t> code,
                    EmitTrampoline({built->trampoline, site, address_ + kPayloadSlowEntry,
                                    built->live.entry, timed}));
-  RETURN_IF_ERROR(Put(built->trampoline, code));
+  RETURN_IF_ERROR(Write(built->trampoline, code));
   ASSIGN_OR_RETURN(built->jump, built->patch.Jump(built->trampoline));
   return absl::OkStatus();
 }
@@ -165,12 +165,12 @@ absl::Status CacheBuilder::BuildTimed(const LoopToInject& loop, uint64_t site, B
     const uint64_t at = Reserve(kTrampolineBytes);
     ASSIGN_OR_RETURN(std::vector<uint8_t> code,
                      EmitTimedExit({at, site, address_ + kPayloadSlowEntry, target}));
-    RETURN_IF_ERROR(Put(at, code));
+    RETURN_IF_ERROR(Write(at, code));
     places.push_back({target, at});
   }
   ASSIGN_OR_RETURN(built->timed, Copy(loop, SingleVariant(Change::kRef), Exits::kOriginalText));
   RETURN_IF_ERROR(RedirectExits(&*built->timed, places));
-  return Put(built->timed->address, built->timed->bytes);
+  return Write(built->timed->address, built->timed->bytes);
 }
 
 absl::Status CacheBuilder::BuildVariants(const LoopToInject& loop, BuiltLoop* built) {
@@ -219,7 +219,7 @@ void CacheBuilder::BuildCounted(const LoopToInject& loop, size_t first, Installe
 
 absl::StatusOr<CodeCopy> CacheBuilder::Batch(const BatchCode& batch, const VariantName& name) {
   ASSIGN_OR_RETURN(CodeCopy copy, MakeBatchCopy(batch, name, PlaceOfNext(Exits::kStub)));
-  RETURN_IF_ERROR(Put(copy.address, copy.bytes));
+  RETURN_IF_ERROR(Write(copy.address, copy.bytes));
   return copy;
 }
 
@@ -248,7 +248,7 @@ void CacheBuilder::Repeat(CodeCopy* copy) {
     const uint64_t end = address_ + bytes_.size();
     const uint64_t shift = (end - copy->address + kLine - 1) / kLine * kLine;
     const absl::StatusOr<std::vector<uint8_t>> moved = MovedBytes(*copy, shift);
-    if (!moved.ok() || !Put(copy->address + shift, *moved).ok()) return;
+    if (!moved.ok() || !Write(copy->address + shift, *moved).ok()) return;
     copy->shifts.push_back(shift);
   }
 }

@@ -66,7 +66,7 @@ class CacheBuilder {
   absl::StatusOr<CodeCopy> Batch(const BatchCode& batch, const VariantName& name);
   CopyTarget PlaceOfNext(Exits exits) const;
   uint64_t Reserve(uint64_t bytes);
-  absl::Status Put(uint64_t address, const std::vector<uint8_t>& bytes);
+  absl::Status Write(uint64_t address, const std::vector<uint8_t>& bytes);
 
   const uint64_t address_;
   const uint64_t bound_;

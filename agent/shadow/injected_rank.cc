@@ -220,15 +220,15 @@ absl::Status InjectedRank::Uninstall() {
   return journal_.Remove(injection_);
 }
 
-std::optional<uint64_t> InjectedRank::OriginalAddress(uint64_t address) const {
+std::optional<RuntimeAddress> InjectedRank::OriginalAddress(RuntimeAddress address) const {
   MutexLock lock(&mutex_);
   const bool ours = std::any_of(code_.begin(), code_.end(), [&](const PcRange& range) {
     return address >= range.start && address < range.end;
   });
   if (!ours) return std::nullopt;
-  auto after =
-      std::upper_bound(addresses_.begin(), addresses_.end(), address,
-                       [](uint64_t value, const AddressPair& pair) { return value < pair.copy; });
+  auto after = std::upper_bound(
+      addresses_.begin(), addresses_.end(), address,
+      [](RuntimeAddress value, const AddressPair& pair) { return value < pair.copy; });
   if (after == addresses_.begin()) return std::nullopt;
   return std::prev(after)->original;
 }

@@ -50,7 +50,7 @@ class InjectedRank final : public RankInjector {
   absl::StatusOr<RecoveryAnswer> Recover(const RecoveryRequest& request) override;
   absl::Status SetPatched(int32_t loop, bool patched) override;
   absl::Status Uninstall() override;
-  std::optional<uint64_t> OriginalAddress(uint64_t address) const override;
+  std::optional<RuntimeAddress> OriginalAddress(RuntimeAddress address) const override;
   InjectionCost cost() const override { return cost_; }
 
  private:
@@ -96,7 +96,7 @@ class InjectedRank final : public RankInjector {
                                         uint64_t more_bytes);
   absl::Status RefuseUnfit(const std::vector<LoopToInject>& loops);
   absl::Status BuildAll(const std::vector<LoopToInject>& loops, size_t first_cache);
-  void Note(size_t first_site);
+  void RecordSites(size_t first_site);
   absl::Status MapAll(size_t first_cache);
   absl::Status FillCaches(size_t first_cache);
   absl::Status FillRegion();

@@ -16,7 +16,7 @@ absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Add(std::vector<LoopToI
   const Batch first{sites_.size(), caches_.size()};
   const size_t noted = injection_.sites.size();
   absl::Status status = Prepare(loops);
-  if (status.ok()) Note(first.site);
+  if (status.ok()) RecordSites(first.site);
   if (status.ok() && injection_.sites.size() > noted) status = InsertJump(first);
   if (!status.ok()) {
     RemoveJumps(first, noted);

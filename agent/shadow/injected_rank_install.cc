@@ -179,7 +179,7 @@ absl::Status InjectedRank::BuildAll(const std::vector<LoopToInject>& loops, size
 }
 
 // What the journal needs. Sites that were refused when built keep their index; nothing is written for them.
-void InjectedRank::Note(size_t first_site) {
+void InjectedRank::RecordSites(size_t first_site) {
   for (size_t i = first_site; i < sites_.size(); ++i) {
     const PatchSite& site = sites_[i];
     if (site.index < 0 || !site.built.installed.status.ok()) continue;
@@ -365,7 +365,7 @@ absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Install(std::vector<Loo
   if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
   RETURN_IF_ERROR(MayAlter());
   RETURN_IF_ERROR(Prepare(loops));
-  Note(0);
+  RecordSites(0);
   if (!injection_.sites.empty()) {
     RETURN_IF_ERROR(journal_.Write(injection_));
     installed_ = true;

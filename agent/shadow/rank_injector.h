@@ -29,6 +29,7 @@
 #include "agent/variant/copy.h"
 #include "agent/variant/loop_code.h"
 #include "agent/variant/thread_block.h"
+#include "core/base/address.h"
 #include "core/model/identity.h"
 #include "core/model/loop_measurement.h"
 
@@ -153,11 +154,15 @@ class RankInjector {
   virtual absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LoopToInject> loops) = 0;
   // More loops, once some are installed: numbers go on, and the loops that are there go on undisturbed. The jumps of the new
   // ones are not in the text yet: SetPatched puts them in. Not OK: nothing has changed for the others.
-  virtual absl::StatusOr<std::vector<InstalledLoop>> Add(std::vector<LoopToInject> /*loops*/) {
+  virtual absl::StatusOr<std::vector<InstalledLoop>> Add(
+      std::vector<
+          LoopToInject> /*loops*/) {  // NOLINT(performance-unnecessary-value-param): taken over
     return absl::UnimplementedError("this injector takes no loops later");
   }
   // What Install would answer: everything is laid out and built, the rank is only read. Instead of Install, once.
-  virtual absl::StatusOr<std::vector<InstalledLoop>> Rehearse(std::vector<LoopToInject> /*loops*/) {
+  virtual absl::StatusOr<std::vector<InstalledLoop>> Rehearse(
+      std::vector<
+          LoopToInject> /*loops*/) {  // NOLINT(performance-unnecessary-value-param): taken over
     return absl::UnimplementedError("this injector cannot rehearse");
   }
   virtual absl::StatusOr<EntryCount> CountEntries(int32_t loop, int64_t ns) = 0;
@@ -179,7 +184,7 @@ class RankInjector {
   // Restores every byte, checks it, unmaps. Repeats for a few seconds while threads are in the way.
   virtual absl::Status Uninstall() = 0;
   // The original instruction for an address in the code cache: samples there belong to the loop.
-  virtual std::optional<uint64_t> OriginalAddress(uint64_t address) const = 0;
+  virtual std::optional<RuntimeAddress> OriginalAddress(RuntimeAddress address) const = 0;
   virtual InjectionCost cost() const = 0;
 };
 

@@ -38,7 +38,7 @@ class Code {
 
   // Below the red zone, so that the thread's own data there stays; neither touches the flags.
   void Enter() { Bytes({0x48, 0x8d, 0x64, 0x24, 0x80, 0x51}); }  // lea -128(%rsp),%rsp; push %rcx
-  void Leave() {                                                 // pop %rcx; lea 128(%rsp),%rsp
+  void RestoreStack() {                                          // pop %rcx; lea 128(%rsp),%rsp
     Bytes({0x59, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0x00, 0x00, 0x00});
   }
 
@@ -55,11 +55,11 @@ class Code {
     RETURN_IF_ERROR(Branch(0xe8, slow_entry));
     // movq $0,-8(%rsp): the return address must not stay on the stack, see entry.S.
     Bytes({0x48, 0xc7, 0x44, 0x24, 0xf8, 0, 0, 0, 0});
-    Leave();
+    RestoreStack();
     return Branch(0xe9, target);
   }
 
-  std::vector<uint8_t> Take() { return std::move(bytes_); }
+  std::vector<uint8_t> Release() { return std::move(bytes_); }
 
  private:
   uint64_t address_;
@@ -77,7 +77,7 @@ absl::StatusOr<std::vector<uint8_t>> EmitTrampoline(const TrampolineAddresses& p
   size_t idle = code.ShortBranch(kJrcxz);
   size_t busy = code.ShortBranch(kShortJump);
   code.Land(idle);
-  code.Leave();
+  code.RestoreStack();
   RETURN_IF_ERROR(code.Branch(kJump, place.live_copy));
   code.Land(busy);
   code.Bytes({0x8d, 0x49, 0xfd});  // lea -kModeLive(%rcx),%ecx
@@ -85,20 +85,20 @@ absl::StatusOr<std::vector<uint8_t>> EmitTrampoline(const TrampolineAddresses& p
   RETURN_IF_ERROR(code.Slow(place.site, place.slow_entry, place.live_copy));
   code.Land(timed);
   RETURN_IF_ERROR(code.Slow(place.site | kTagTimed, place.slow_entry, place.timed_copy));
-  return code.Take();
+  return code.Release();
 }
 
 absl::StatusOr<std::vector<uint8_t>> EmitTimedExit(const TimedExitAddresses& place) {
   Code code(place.address);
   code.Enter();
   RETURN_IF_ERROR(code.Slow(place.site | kTagExit, place.slow_entry, place.target));
-  return code.Take();
+  return code.Release();
 }
 
 absl::StatusOr<std::vector<uint8_t>> EmitJump(uint64_t address, uint64_t target) {
   Code code(address);
   RETURN_IF_ERROR(code.Branch(0xe9, target));
-  return code.Take();
+  return code.Release();
 }
 
 }  // namespace perfd::agent

@@ -47,7 +47,7 @@ std::vector<Piece> LeaveByExcludedPath(const CopyTarget& target) {
   leave.jump = Jump::kAlways;
   leave.outside = true;
   leave.to = target.exit_stub;
-  return {PieceOf(note.Take()), leave};
+  return {PieceOf(note.Release()), leave};
 }
 
 constexpr uint32_t kSavedRcx = kBlockScratch + 16;
@@ -80,9 +80,9 @@ absl::Status TraceAccess(const LoopInstruction& i, uint32_t record, std::vector<
   Record(record, &tail);
   RestoreFlags(&tail);
   tail.Load(kRax, kSavedRax).Load(kRcx, kSavedRcx);
-  before->push_back(PieceOf(head.Take()));
+  before->push_back(PieceOf(head.Release()));
   before->push_back(std::move(address));
-  before->push_back(PieceOf(tail.Take()));
+  before->push_back(PieceOf(tail.Release()));
   return absl::OkStatus();
 }
 
@@ -156,13 +156,13 @@ absl::Status TraceVector(const LoopInstruction& i, uint32_t record, std::vector<
     GsCode one;
     LaneAddress(m, index_bytes, lane, &one);
     Record(record, &one);
-    const std::vector<uint8_t> bytes = one.Take();
+    const std::vector<uint8_t> bytes = one.Release();
     SkipMaskedLane(i, lane, static_cast<uint8_t>(bytes.size()), &code);
     code.Append(bytes);
   }
   RestoreFlags(&code);
   code.Load(kRax, kSavedRax).Load(kRcx, kSavedRcx);
-  before->push_back(PieceOf(code.Take()));
+  before->push_back(PieceOf(code.Release()));
   return absl::OkStatus();
 }
 
@@ -195,10 +195,10 @@ void AddCounting(const LoopCode& loop, const CopyTarget& target, bool batch, Dra
   head.Load(kRax, kBlockIterations);
   if (target.exits == Exits::kStub) {
     head.Compare(kRax, kBlockIterationLimit);
-    pieces.push_back(PieceOf(head.Take()));
+    pieces.push_back(PieceOf(head.Release()));
     pieces.push_back(LeaveWhenAboveOrEqual(target));
   } else {
-    pieces.push_back(PieceOf(head.Take()));
+    pieces.push_back(PieceOf(head.Release()));
   }
   GsCode tail;
   if (target.exits == Exits::kStub && !loop.excluded.empty()) {
@@ -209,7 +209,7 @@ void AddCounting(const LoopCode& loop, const CopyTarget& target, bool batch, Dra
   if (batch) CountEntered(&tail);
   if (flags) RestoreFlags(&tail);
   tail.Load(kRax, kSavedRax);
-  pieces.push_back(PieceOf(tail.Take()));
+  pieces.push_back(PieceOf(tail.Release()));
   std::vector<Piece>& before = draft->slots[loop.entry].before;
   before.insert(before.begin(), pieces.begin(), pieces.end());
 }
@@ -224,7 +224,7 @@ void CountInstances(uint32_t at, uint64_t original, const CopyTarget& target, Dr
   leave.outside = true;
   leave.to = target.exits == Exits::kStub ? target.exit_stub : original;
   std::vector<Piece>& before = draft->slots[at].before;
-  before.insert(before.begin(), {PieceOf(count.Take()), leave});
+  before.insert(before.begin(), {PieceOf(count.Release()), leave});
 }
 
 std::vector<Reference> References(const LoopCode& loop) {

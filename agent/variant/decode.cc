@@ -148,7 +148,7 @@ void SetText(const RawInstruction& raw, LoopInstruction* out) {
   char text[128];
   const ZyanStatus status = ZydisFormatterFormatInstruction(
       &formatter, &raw.instruction, raw.operands, raw.instruction.operand_count_visible, text,
-      sizeof(text), out->listed, nullptr);
+      sizeof(text), out->listed.value(), nullptr);
   out->text = ZYAN_SUCCESS(status) ? text : out->mnemonic;
   // The formatter appends a size to the mnemonic wherever there is memory; vector names have theirs already.
   const size_t end = out->mnemonic.size();
@@ -194,7 +194,7 @@ std::optional<FlowStep> DecodeFlow(std::span<const uint8_t> bytes, uint64_t addr
 }
 
 std::optional<LoopInstruction> DecodeLoopInstruction(std::span<const uint8_t> bytes,
-                                                     uint64_t address, uint64_t bias) {
+                                                     uint64_t address, LoadBias bias) {
   const ZydisDecoder decoder = MakeDecoder();
   RawInstruction raw;
   if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data(), Window(bytes), &raw.instruction,
@@ -202,7 +202,7 @@ std::optional<LoopInstruction> DecodeLoopInstruction(std::span<const uint8_t> by
     return std::nullopt;
   LoopInstruction out;
   out.address = address;
-  out.listed = address - bias;
+  out.listed = RuntimeAddress(address) - bias;
   out.length = raw.instruction.length;
   std::copy_n(bytes.begin(), out.length, out.bytes.begin());
   const char* mnemonic = ZydisMnemonicGetString(raw.instruction.mnemonic);

@@ -23,9 +23,8 @@ struct FlowStep {
 };
 
 std::optional<FlowStep> DecodeFlow(std::span<const uint8_t> bytes, uint64_t address);
-// bias: run-time minus ELF addresses.
 std::optional<LoopInstruction> DecodeLoopInstruction(std::span<const uint8_t> bytes,
-                                                     uint64_t address, uint64_t bias = 0);
+                                                     uint64_t address, LoadBias bias = {});
 
 }  // namespace perfd::agent
 

@@ -24,7 +24,7 @@ struct Request {
 
 absl::Status NoForm(const LoopInstruction& i, absl::string_view what) {
   return absl::UnimplementedError(
-      absl::StrCat("0x", absl::Hex(i.listed), " `", i.text, "`: ", what));
+      absl::StrCat("0x", absl::Hex(i.listed.value()), " `", i.text, "`: ", what));
 }
 
 absl::StatusOr<Request> Open(const LoopInstruction& i) {

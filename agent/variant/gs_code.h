@@ -28,7 +28,7 @@ class GsCode {
     return Operate(0x3b, reg, offset);
   }  // reg - gs:offset
 
-  std::vector<uint8_t> Take() { return std::move(bytes_); }
+  std::vector<uint8_t> Release() { return std::move(bytes_); }
   size_t size() const { return bytes_.size(); }
 
   GsCode& Add(int reg, uint32_t offset) {

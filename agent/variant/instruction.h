@@ -13,6 +13,8 @@
 #include <span>
 #include <string>
 
+#include "core/base/address.h"
+
 namespace perfd::agent {
 
 using RegisterSet = uint64_t;
@@ -81,7 +83,7 @@ struct MemoryOperand {
 
 struct LoopInstruction {
   uint64_t address = 0;
-  uint64_t listed = 0;  // ELF address, for people; `text` has such addresses too
+  ElfAddress listed = 0;  // for people; `text` has such addresses too
   uint8_t length = 0;
   std::array<uint8_t, 15> bytes{};
   std::string text;
@@ -109,7 +111,7 @@ struct LoopInstruction {
   // Has an explicit memory operand that it reads or writes.
   bool Accesses() const { return memory.has_value() && (memory->reads || memory->writes); }
   uint64_t end() const { return address + length; }
-  uint64_t Listed(uint64_t run_time) const { return run_time - (address - listed); }
+  uint64_t Listed(uint64_t run_time) const { return run_time - (address - listed.value()); }
   std::span<const uint8_t> code() const { return std::span(bytes).first(length); }
 };
 

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/variant/instruction.h"
+#include "core/base/address.h"
 
 namespace perfd::agent {
 
@@ -28,7 +29,7 @@ struct CodeRange {
 
 struct LoopBytes {
   uint64_t address = 0;        // run-time address of bytes[0]
-  uint64_t bias = 0;           // run-time minus ELF addresses; people are told the latter
+  LoadBias bias{};               // people are told ELF addresses
   std::vector<uint8_t> bytes;  // text of the whole function
   uint64_t header = 0;
   std::vector<CodeRange>
@@ -52,7 +53,7 @@ struct Role {
 
 struct LoopCode {
   uint64_t header = 0;
-  uint64_t bias = 0;                          // as in LoopBytes
+  LoadBias bias{};
   uint32_t entry = 0;                         // index of the header instruction
   std::vector<LoopInstruction> instructions;  // sorted by address
   std::vector<Role> roles;                    // one per instruction

@@ -36,8 +36,10 @@ absl::Status CheckFarBranches(const LoopCode& loop) {
   if (!loop.far_branches)
     return Refuse(header, "leaves the function, and what it leads to may come back under the jump");
   if (loop.far_branches->empty()) return absl::OkStatus();
-  return Refuse(header, absl::StrCat("0x", absl::Hex(loop.far_branches->front() - loop.bias),
-                                     " leads under the jump at the loop's header"));
+  return Refuse(
+      header, absl::StrCat(
+                  "0x", absl::Hex((RuntimeAddress(loop.far_branches->front()) - loop.bias).value()),
+                  " leads under the jump at the loop's header"));
 }
 
 }  // namespace

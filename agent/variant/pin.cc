@@ -260,7 +260,7 @@ class Pinner {
     GsCode code;
     for (RegisterSet set = chase_starts_; set != 0; set &= set - 1)
       code.Load(std::countr_zero(set), word);
-    work_.draft.preparation.push_back(PieceOf(code.Take()));
+    work_.draft.preparation.push_back(PieceOf(code.Release()));
     if (pointers) work_.self_pointers.push_back({word, static_cast<int64_t>(word) - displacement});
     work_.uses_block = true;
   }

@@ -13,13 +13,13 @@
 namespace perfd::client {
 namespace {
 
-struct Options {
+struct AuditOptions {
   std::string id;
   int limit = 1000;
 };
 
-CommandRun Define(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // shared by the parser and the command
+CommandRun DefineAudit(CLI::App& app) {
+  auto options = std::make_shared<AuditOptions>();  // shared by the parser and the command
   app.add_option("ID", options->id,
                  "Only this profile: p-000042, a unique beginning of it, or last");
   app.add_option("--limit", options->limit, "At most so many, newest first (default 1000)")
@@ -48,7 +48,7 @@ EXAMPLES
 
 EXIT CODES
   0 ok   1 daemon not reachable   2 usage   3 no such profile)",
-      Define};
+      DefineAudit};
 }
 
 }  // namespace perfd::client

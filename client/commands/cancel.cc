@@ -10,7 +10,7 @@ std::string Brief(const ProfileStatus& status, const TextStyle&) {
   return absl::StrCat(status.id, " ", ProfileStateName(status.state), "\n");
 }
 
-CommandRun Define(CLI::App& app) {
+CommandRun DefineCancel(CLI::App& app) {
   return DefineOneProfile(app, &DaemonClient::Cancel, Brief);
 }
 
@@ -23,7 +23,7 @@ CommandEntry CancelCommand() {
 
 EXIT CODES
   0 cancelled   1 it is already over   2 usage   3 no such profile   4 not permitted)",
-          Define};
+          DefineCancel};
 }
 
 }  // namespace perfd::client

@@ -118,7 +118,7 @@ std::string Fish(const CLI::App& root) {
   return text;
 }
 
-CommandRun Define(CLI::App& app) {
+CommandRun DefineCompletion(CLI::App& app) {
   auto shell = std::make_shared<std::string>();  // shared by the parser and the command
   app.add_option("SHELL", *shell, "bash, zsh or fish")
       ->required()
@@ -143,7 +143,7 @@ CommandEntry CompletionCommand() {
 
 EXIT CODES
   0 ok   2 usage)",
-          Define};
+          DefineCompletion};
 }
 
 }  // namespace perfd::client

@@ -12,25 +12,26 @@
 namespace perfd::client {
 namespace {
 
-struct Options {
+struct DiffOptions {
   std::string a;
   std::string b;
 };
 
-absl::StatusOr<ExitCode> Run(Terminal& terminal, DaemonClient& daemon, const Options& options) {
+absl::StatusOr<ExitCode> RunDiff(Terminal& terminal, DaemonClient& daemon,
+                                 const DiffOptions& options) {
   ASSIGN_OR_RETURN(const Report a, daemon.GetReport(options.a));
   ASSIGN_OR_RETURN(const Report b, daemon.GetReport(options.b));
   terminal.out << (terminal.json ? JsonLine(DiffToJson(a, b)) : RenderDiff(a, b, terminal.style));
   return ExitCode::kOk;
 }
 
-CommandRun Define(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // shared by the parser and the command
+CommandRun DefineDiff(CLI::App& app) {
+  auto options = std::make_shared<DiffOptions>();  // shared by the parser and the command
   app.add_option("A", options->a, kIdHelp)->required();
   app.add_option("B", options->b, kIdHelp)->required();
   return [options](Terminal& terminal) {
     return WithDaemon(terminal,
-                      [&](DaemonClient& daemon) { return Run(terminal, daemon, *options); });
+                      [&](DaemonClient& daemon) { return RunDiff(terminal, daemon, *options); });
   };
 }
 
@@ -47,7 +48,7 @@ EXAMPLES
 
 EXIT CODES
   0 ok   2 usage   3 no such profile   4 not permitted   1 anything else)",
-      Define};
+      DefineDiff};
 }
 
 }  // namespace perfd::client

@@ -48,7 +48,7 @@ std::vector<DoctorReport> Examine(Terminal& terminal, const std::string& node) {
   return reports;
 }
 
-CommandRun Define(CLI::App& app) {
+CommandRun DefineDoctor(CLI::App& app) {
   auto node = std::make_shared<std::string>();  // shared by the parser and the command
   app.add_option("--node", *node, "Only this node");
   return [node](Terminal& terminal) {
@@ -73,7 +73,7 @@ EXAMPLES
 
 EXIT CODES
   0 everything needed is there   1 a check failed   2 usage)",
-      Define};
+      DefineDoctor};
 }
 
 }  // namespace perfd::client

@@ -16,7 +16,7 @@
 namespace perfd::client {
 namespace {
 
-struct Options {
+struct ExplainOptions {
   std::string key;
   bool schema = false;
 };
@@ -34,7 +34,7 @@ std::string Variants() {
   return absl::StrCat("\nVariants; combined with +, as in NO_DIV+NO_RED\n", table.Render());
 }
 
-ExitCode Run(Terminal& terminal, const Options& options) {
+ExitCode Run(Terminal& terminal, const ExplainOptions& options) {
   if (options.schema) {
     terminal.out << ProfileJsonSchema();
     return ExitCode::kOk;
@@ -47,8 +47,8 @@ ExitCode Run(Terminal& terminal, const Options& options) {
   return ExitCode::kOk;
 }
 
-CommandRun Define(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // shared by the parser and the command
+CommandRun DefineExplain(CLI::App& app) {
+  auto options = std::make_shared<ExplainOptions>();  // shared by the parser and the command
   app.add_option("KEY", options->key, "A key or section, e.g. hotspots.frequency");
   app.add_flag("--schema", options->schema, "Print a JSON Schema for editors");
   return [options](Terminal& terminal) { return Run(terminal, *options); };
@@ -67,7 +67,7 @@ EXAMPLES
 
 EXIT CODES
   0 ok   2 usage   3 no such key)",
-          Define};
+          DefineExplain};
 }
 
 }  // namespace perfd::client

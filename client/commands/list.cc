@@ -12,13 +12,13 @@
 namespace perfd::client {
 namespace {
 
-struct Options {
+struct ListOptions {
   bool active = false;
   int limit = 50;
 };
 
-CommandRun Define(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // shared by the parser and the command
+CommandRun DefineList(CLI::App& app) {
+  auto options = std::make_shared<ListOptions>();  // shared by the parser and the command
   app.add_flag("--active", options->active, "Only profiles that are not over");
   app.add_option("--limit", options->limit, "At most so many, newest first (default 50)")
       ->check(CLI::Range(1, 1000));
@@ -42,7 +42,7 @@ CommandEntry ListCommand() {
 
 EXIT CODES
   0 ok   1 daemon not reachable   2 usage)",
-          Define};
+          DefineList};
 }
 
 }  // namespace perfd::client

@@ -16,7 +16,7 @@
 namespace perfd::client {
 namespace {
 
-struct Options {
+struct LoopsOptions {
   std::string id;
   std::string loop;
   std::optional<int32_t> rank;
@@ -31,7 +31,7 @@ Json LoopToJson(const Report& report, const ReportRow& row) {
 }
 
 absl::StatusOr<std::string> LoopText(const Report& report, const ReportRow& row,
-                                     const Options& options, const TextStyle& style) {
+                                     const LoopsOptions& options, const TextStyle& style) {
   std::string text = RenderLoop(row, style);
   const LoopVerdict* verdict = FindVerdict(report, row.id);
   if (verdict == nullptr) {
@@ -43,7 +43,8 @@ absl::StatusOr<std::string> LoopText(const Report& report, const ReportRow& row,
   return text + "\n" + measured;
 }
 
-absl::StatusOr<ExitCode> Run(Terminal& terminal, DaemonClient& daemon, const Options& options) {
+absl::StatusOr<ExitCode> RunLoops(Terminal& terminal, DaemonClient& daemon,
+                                  const LoopsOptions& options) {
   ASSIGN_OR_RETURN(const Report report, daemon.GetReport(options.id));
   if (!options.loop.empty()) {
     ASSIGN_OR_RETURN(const ReportRow* row, FindRow(report, options.loop));
@@ -68,8 +69,8 @@ absl::StatusOr<ExitCode> Run(Terminal& terminal, DaemonClient& daemon, const Opt
   return ExitCodeOf(report.status);
 }
 
-CommandRun Define(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // shared by the parser and the command
+CommandRun DefineLoops(CLI::App& app) {
+  auto options = std::make_shared<LoopsOptions>();  // shared by the parser and the command
   app.add_option("ID", options->id, kIdHelp)->required();
   auto* loop = app.add_option("--loop", options->loop,
                               "Only this loop, per rank and thread: its number in the report (3 or "
@@ -81,7 +82,7 @@ CommandRun Define(CLI::App& app) {
       ->needs(loop);
   return [options](Terminal& terminal) {
     return WithDaemon(terminal,
-                      [&](DaemonClient& daemon) { return Run(terminal, daemon, *options); });
+                      [&](DaemonClient& daemon) { return RunLoops(terminal, daemon, *options); });
   };
 }
 
@@ -98,7 +99,7 @@ CommandEntry LoopsCommand() {
 EXIT CODES
   0 ok   2 usage or ambiguous loop   3 no such profile, loop, rank or variant   4 not permitted
   8 partial or cancelled   1 failed)",
-          Define};
+          DefineLoops};
 }
 
 }  // namespace perfd::client

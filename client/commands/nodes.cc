@@ -11,7 +11,7 @@
 namespace perfd::client {
 namespace {
 
-CommandRun Define(CLI::App&) {
+CommandRun DefineNodes(CLI::App&) {
   return [](Terminal& terminal) {
     return WithDaemon(terminal, [&](DaemonClient& daemon) -> absl::StatusOr<ExitCode> {
       ASSIGN_OR_RETURN(const auto nodes, daemon.ListNodes());
@@ -34,7 +34,7 @@ EXAMPLES
 
 EXIT CODES
   0 ok   1 daemon not reachable   2 usage)",
-          Define};
+          DefineNodes};
 }
 
 }  // namespace perfd::client

@@ -23,7 +23,7 @@
 namespace perfd::client {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::string id;
   bool csv = false;
   bool folded = false;
@@ -52,7 +52,7 @@ absl::Status WritePprof(Terminal& terminal, const Report& report, const std::str
   return absl::OkStatus();
 }
 
-absl::Status WriteHtml(Terminal& terminal, const Report& report, const Options& options) {
+absl::Status WriteHtml(Terminal& terminal, const Report& report, const ReportOptions& options) {
   const std::string page = RenderHtml(report);
   if (options.html == "-") {
     terminal.out << page;
@@ -65,7 +65,7 @@ absl::Status WriteHtml(Terminal& terminal, const Report& report, const Options& 
   return absl::OkStatus();
 }
 
-absl::Status Print(Terminal& terminal, const Report& report, const Options& options) {
+absl::Status Print(Terminal& terminal, const Report& report, const ReportOptions& options) {
   if (!options.pprof.empty()) return WritePprof(terminal, report, options.pprof);
   if (!options.html.empty()) return WriteHtml(terminal, report, options);
   if (options.line) {
@@ -98,7 +98,8 @@ absl::StatusOr<ExitCode> PrintUrl(Terminal& terminal, DaemonClient& daemon, cons
   return ExitCode::kOk;
 }
 
-absl::StatusOr<ExitCode> Run(Terminal& terminal, DaemonClient& daemon, const Options& options) {
+absl::StatusOr<ExitCode> RunReport(Terminal& terminal, DaemonClient& daemon,
+                                   const ReportOptions& options) {
   if (options.url) return PrintUrl(terminal, daemon, options.id);
   ASSIGN_OR_RETURN(const Report report, daemon.GetReport(options.id));
   if (options.rank.has_value() && !HasRank(report, *options.rank))
@@ -112,8 +113,8 @@ absl::StatusOr<ExitCode> Run(Terminal& terminal, DaemonClient& daemon, const Opt
   return ExitCodeOf(report.status);
 }
 
-CommandRun Define(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // shared by the parser and the command
+CommandRun DefineReport(CLI::App& app) {
+  auto options = std::make_shared<ReportOptions>();  // shared by the parser and the command
   app.add_option("ID", options->id, kIdHelp)->required();
   auto* csv = app.add_flag("--csv", options->csv, "Every row as CSV");
   auto* folded =
@@ -141,7 +142,7 @@ CommandRun Define(CLI::App& app) {
   for (CLI::Option* other : {csv, folded, pprof, html, rank}) url->excludes(other);
   return [options](Terminal& terminal) {
     return WithDaemon(terminal,
-                      [&](DaemonClient& daemon) { return Run(terminal, daemon, *options); });
+                      [&](DaemonClient& daemon) { return RunReport(terminal, daemon, *options); });
   };
 }
 
@@ -165,7 +166,7 @@ EXAMPLES
 EXIT CODES
   0 complete or still running   2 usage   3 no such profile or rank   4 not permitted
   8 partial or cancelled        1 failed)help",
-      Define};
+      DefineReport};
 }
 
 }  // namespace perfd::client

@@ -6,7 +6,7 @@
 namespace perfd::client {
 namespace {
 
-CommandRun Define(CLI::App& app) {
+CommandRun DefineStatus(CLI::App& app) {
   return DefineOneProfile(app, &DaemonClient::GetProfile, RenderStatus);
 }
 
@@ -21,7 +21,7 @@ CommandEntry StatusCommand() {
 EXIT CODES
   0 ok, whatever the state   1 daemon not reachable   2 usage   3 no such profile
   4 not permitted)",
-          Define};
+          DefineStatus};
 }
 
 }  // namespace perfd::client

@@ -17,7 +17,7 @@
 namespace perfd::client {
 namespace {
 
-struct Options {
+struct SubmitOptions {
   SpecFlags spec;
   bool watch = false;
   bool dry_run = false;
@@ -39,8 +39,8 @@ void ShowPromiseLeft(Terminal& terminal, const ProfileSpec& spec) {
          "started with --allow-recovery; all others in shadows");
 }
 
-absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon, const Options& options,
-                                const ProfileSpec& spec) {
+absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon,
+                                const SubmitOptions& options, const ProfileSpec& spec) {
   ASSIGN_OR_RETURN(const absl::Duration timeout, ParseTimeout(options.timeout));
   const auto status = daemon.Submit(spec);
   if (!status.ok()) return Fail(terminal, status.status(), SubmitExitCodeOf(status.status()));
@@ -58,7 +58,7 @@ absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon, const 
   return ExitCode::kOk;
 }
 
-ExitCode Run(Terminal& terminal, const Options& options) {
+ExitCode Run(Terminal& terminal, const SubmitOptions& options) {
   const auto spec = MakeSpec(options.spec, terminal.in);
   if (!spec.ok())
     return Fail(terminal, spec.status(),
@@ -72,8 +72,9 @@ ExitCode Run(Terminal& terminal, const Options& options) {
                     [&](DaemonClient& daemon) { return Submit(terminal, daemon, options, *spec); });
 }
 
-CommandRun Define(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // shared by the parser and the command it returns
+CommandRun DefineSubmit(CLI::App& app) {
+  auto options =
+      std::make_shared<SubmitOptions>();  // shared by the parser and the command it returns
   SpecFlags& spec = options->spec;
   app.add_option("FILE", spec.file, "Job file in YAML; - reads standard input");
   app.add_option("--pid", spec.pids, "Profile these processes")->delimiter(',');
@@ -128,7 +129,7 @@ EXIT CODES
   8 partial result (with --watch)       124 timeout        1 anything else
 With --dry-run: 0 some loop would be altered, 3 there is no hot loop, 6 every loop is refused, 7 the budget buys no shadow.
 An interrupt (Ctrl-C) during --watch leaves the profile running; it ends a dry run.)",
-      Define};
+      DefineSubmit};
 }
 
 }  // namespace perfd::client

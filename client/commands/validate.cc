@@ -28,7 +28,7 @@ ExitCode Run(Terminal& terminal, const std::string& file) {
   return ExitCode::kOk;
 }
 
-CommandRun Define(CLI::App& app) {
+CommandRun DefineValidate(CLI::App& app) {
   auto file = std::make_shared<std::string>();  // shared by the parser and the command
   app.add_option("FILE", *file, "Job file in YAML; - reads standard input")->required();
   return [file](Terminal& terminal) { return Run(terminal, *file); };
@@ -46,7 +46,7 @@ EXAMPLES
 
 EXIT CODES
   0 valid   2 usage or unreadable file   5 invalid spec)",
-          Define};
+          DefineValidate};
 }
 
 }  // namespace perfd::client

@@ -38,7 +38,7 @@ ExitCode Run(Terminal& terminal, bool client_only) {
   return ExitCode::kOk;
 }
 
-CommandRun Define(CLI::App& app) {
+CommandRun DefineVersion(CLI::App& app) {
   auto client_only = std::make_shared<bool>(false);  // shared by the parser and the command
   app.add_flag("--client", *client_only, "Do not ask the daemon");
   return [client_only](Terminal& terminal) { return Run(terminal, *client_only); };
@@ -54,7 +54,7 @@ CommandEntry VersionCommand() {
 
 EXIT CODES
   0 ok   1 daemon not reachable   2 usage)",
-          Define};
+          DefineVersion};
 }
 
 }  // namespace perfd::client

@@ -8,12 +8,12 @@
 namespace perfd::client {
 namespace {
 
-struct Options {
+struct WatchOptions {
   FollowOptions follow;
   std::string timeout;
 };
 
-ExitCode Run(Terminal& terminal, const Options& options) {
+ExitCode Run(Terminal& terminal, const WatchOptions& options) {
   FollowOptions follow = options.follow;
   const auto timeout = ParseTimeout(options.timeout);
   if (!timeout.ok()) return Fail(terminal, timeout.status());
@@ -22,8 +22,8 @@ ExitCode Run(Terminal& terminal, const Options& options) {
                     [&](DaemonClient& daemon) { return Follow(terminal, daemon, follow); });
 }
 
-CommandRun Define(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // shared by the parser and the command
+CommandRun DefineWatch(CLI::App& app) {
+  auto options = std::make_shared<WatchOptions>();  // shared by the parser and the command
   app.add_option("ID", options->follow.id, kIdHelp)->required();
   app.add_option("--timeout", options->timeout, "Give up following after, e.g. 5m");
   app.add_option("--top", options->follow.top, "Loops shown (default 10)")
@@ -46,7 +46,7 @@ EXAMPLES
 EXIT CODES
   0 complete   3 no such profile or process   4 not permitted   8 partial or cancelled
   124 timeout  1 failed)",
-          Define};
+          DefineWatch};
 }
 
 }  // namespace perfd::client

@@ -162,7 +162,7 @@ std::string ShortId(const ReportRow& row) {
 
 std::string SourceText(const SourceRange& source) {
   if (source.file.empty()) return "?";
-  const std::string file = BaseName(source.file);
+  std::string file = BaseName(source.file);
   if (source.first_line <= 0) return file;
   if (source.last_line <= source.first_line) return absl::StrCat(file, ":", source.first_line);
   return absl::StrCat(file, ":", source.first_line, "-", source.last_line);

@@ -21,7 +21,7 @@ class Decision {
     }
   }
 
-  PhaseStep Take() {
+  PhaseStep Step() {
     if (recent_samples_ < kLeastRecent) {
       // Nobody knows what was hot in this time.
       for (PhaseLoop& loop : step_.loops) loop.cold_since_ns = 0;
@@ -149,7 +149,7 @@ int32_t MostLoops(int32_t max_loops) {
 
 PhaseStep NextPhase(std::span<const LoopHeat> heat, std::vector<PhaseLoop> before,
                     const PhaseLimits& limits, int64_t now_ns) {
-  return Decision(heat, std::move(before), limits, now_ns).Take();
+  return Decision(heat, std::move(before), limits, now_ns).Step();
 }
 
 }  // namespace perfd

@@ -119,6 +119,7 @@ void AddWeaker(const LoopMeasurement& loop, const VerdictEdges& edges,
   if (VerdictOf(loop, kTeam, edges).bound != Bound::kWithinL1) return;
   const VariantFigures* ls = FindFigures(loop, "LS");
   const VariantFigures* fp = FindFigures(loop, "FP");
+  if (ls == nullptr && fp == nullptr) return;
   const VariantFigures& other = ls != nullptr ? *ls : *fp;
   const char* rest = nullptr;
   if (ls != nullptr) {

@@ -23,9 +23,9 @@ const char* CategoryName(Category category) {
   return "unknown";
 }
 
-const LoopFacts* InnermostLoop(const FunctionFacts& function, uint64_t address) {
+const LoopFacts* InnermostLoop(const FunctionFacts& function, ElfAddress address) {
   auto after = std::upper_bound(function.spans.begin(), function.spans.end(), address,
-                                [](uint64_t a, const LoopSpan& span) { return a < span.low; });
+                                [](ElfAddress a, const LoopSpan& span) { return a < span.low; });
   if (after == function.spans.begin()) return nullptr;
   const LoopSpan& span = *std::prev(after);
   if (address >= span.high || span.loop >= function.loops.size()) return nullptr;

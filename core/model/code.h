@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/address.h"
+
 namespace perfd {
 
 // The five parts into which the whole time of a job is divided; they add up to 100 %.
@@ -85,7 +87,7 @@ struct FunctionFacts {
 };
 
 // The innermost loop at `address`, or null when it is outside every loop.
-const LoopFacts* InnermostLoop(const FunctionFacts& function, uint64_t address);
+const LoopFacts* InnermostLoop(const FunctionFacts& function, ElfAddress address);
 
 struct CodeLocation {
   Category category = Category::kUnknown;

@@ -9,17 +9,19 @@
 #include <string>
 #include <vector>
 
+#include "core/base/address.h"
 #include "core/model/code.h"
 
 namespace perfd {
 
 // File bytes [file_offset, file_offset + file_size) are loaded at virtual_address. Source: ELF gABI, Program Header.
 struct ModuleSegment {
-  uint64_t file_offset = 0;
-  uint64_t virtual_address = 0;
+  FileOffset file_offset = 0;
+  ElfAddress virtual_address = 0;
   uint64_t file_size = 0;
   bool executable = false;
 
+  ElfAddress virtual_end() const { return virtual_address + file_size; }
   bool operator==(const ModuleSegment&) const = default;
 };
 
@@ -39,13 +41,14 @@ struct ModuleFacts {
 // The functions around some addresses, and the addresses that lie in none.
 struct CodeFacts {
   std::vector<FunctionFacts> functions;
-  std::vector<uint64_t> unresolved;
+  std::vector<ElfAddress> unresolved;
 
   bool operator==(const CodeFacts&) const = default;
 };
 
-// The virtual address of a file offset, or nothing when no segment holds it.
-std::optional<uint64_t> VirtualAddress(const ModuleFacts& module, uint64_t file_offset);
+// One for the other, or nothing when no segment holds it.
+std::optional<ElfAddress> ToElfAddress(const ModuleFacts& module, FileOffset offset);
+std::optional<FileOffset> ToFileOffset(const ModuleFacts& module, ElfAddress address);
 
 }  // namespace perfd
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/address.h"
+
 namespace perfd {
 
 inline constexpr size_t kStackRegisters = 17;
@@ -22,15 +24,15 @@ inline constexpr size_t kMaxCallPathFrames = 512;
 
 // Executable part of an address space, as a line of /proc/PID/maps shows it.
 struct CodeMapping {
-  uint64_t start = 0;
-  uint64_t end = 0;  // exclusive
-  uint64_t file_offset = 0;
+  RuntimeAddress start = 0;
+  RuntimeAddress end = 0;  // exclusive
+  FileOffset file_offset = 0;
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
   uint64_t inode = 0;
   std::string path;  // "[vdso]" and the like; empty: anonymous
 
-  uint64_t FileOffset(uint64_t address) const { return address - start + file_offset; }
+  FileOffset OffsetOf(RuntimeAddress address) const { return file_offset + (address - start); }
   bool operator==(const CodeMapping&) const = default;
 };
 
@@ -43,9 +45,9 @@ struct StackCopy {
 
 struct CallPath {
   // Innermost first. The first is the instruction itself, the others lie inside the call that has not yet returned.
-  std::vector<uint64_t> addresses;
+  std::vector<RuntimeAddress> addresses;
   bool complete = false;  // ends at the outermost frame
-  uint64_t unknown_address =
+  RuntimeAddress unknown_address =
       0;  // the path ended here: in none of the mappings known; 0: it did not
 
   bool operator==(const CallPath&) const = default;

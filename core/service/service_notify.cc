@@ -17,7 +17,7 @@ namespace perfd {
 namespace {
 
 // The variable's value, gone from the environment; empty when it is not set.
-std::string Take(const char* name) {
+std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   const std::string text = value == nullptr ? "" : value;
   ::unsetenv(name);
@@ -26,8 +26,8 @@ std::string Take(const char* name) {
 
 // WATCHDOG_PID names the process that is meant; without it everyone is.
 absl::Duration TakeWatchdog() {
-  const std::string usec = Take("WATCHDOG_USEC");
-  const std::string pid = Take("WATCHDOG_PID");
+  const std::string usec = Variable("WATCHDOG_USEC");
+  const std::string pid = Variable("WATCHDOG_PID");
   int64_t value = 0;
   int64_t whose = 0;
   if (!absl::SimpleAtoi(usec, &value) || value <= 0) return absl::ZeroDuration();
@@ -46,7 +46,7 @@ int64_t MonotonicUsec() {
 
 ServiceNotify ServiceNotify::FromEnvironment() {
   ServiceNotify notify;
-  notify.address_ = Take("NOTIFY_SOCKET");
+  notify.address_ = Variable("NOTIFY_SOCKET");
   const absl::Duration watchdog = TakeWatchdog();
   std::string& address = notify.address_;
   const bool usable = address.size() > 1 && address.size() < sizeof(sockaddr_un::sun_path) &&

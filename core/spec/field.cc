@@ -242,10 +242,10 @@ SpecField FieldOf(const SpecKey& key, const ProfileSpec& spec) {
 }  // namespace
 
 void SpecErrors::Add(int line, int column, const std::string& text) {
-  Keep(absl::StrCat(Position(line, column), text));
+  Record(absl::StrCat(Position(line, column), text));
 }
 
-void SpecErrors::Keep(std::string text) {
+void SpecErrors::Record(std::string text) {
   if (texts_.size() < kMaxErrors) {
     texts_.push_back(std::move(text));
   } else {

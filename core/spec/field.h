@@ -18,13 +18,13 @@ namespace perfd {
 class SpecErrors {
  public:
   void Add(int line, int column, const std::string& text);
-  void Add(const std::string& text) { Keep(text); }
+  void Add(const std::string& text) { Record(text); }
   bool empty() const { return texts_.empty(); }
   // All texts, one per line; after the cap "and N more".
   std::string Join() const;
 
  private:
-  void Keep(std::string text);
+  void Record(std::string text);
 
   std::vector<std::string> texts_;
   size_t more_ = 0;

@@ -91,8 +91,8 @@ v1::ReaderReply ToProto(const ModuleFacts& facts) {
   out.set_has_symbols(facts.has_symbols);
   for (const ModuleSegment& segment : facts.segments) {
     v1::Segment* to = out.add_segments();
-    to->set_file_offset(segment.file_offset);
-    to->set_virtual_address(segment.virtual_address);
+    to->set_file_offset(segment.file_offset.value());
+    to->set_virtual_address(segment.virtual_address.value());
     to->set_file_size(segment.file_size);
     to->set_executable(segment.executable);
   }
@@ -120,7 +120,7 @@ v1::ReaderReply ToProto(const CodeFacts& facts) {
   v1::ReaderReply out;
   for (const FunctionFacts& function : facts.functions)
     FillFunction(function, *out.add_functions());
-  out.mutable_unresolved()->Add(facts.unresolved.begin(), facts.unresolved.end());
+  for (ElfAddress address : facts.unresolved) out.add_unresolved(address.value());
   return out;
 }
 

@@ -1,6 +1,7 @@
 // Stacks to unwind, and the answers. A stack is the user's memory, an answer comes from a process that read their files.
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "core/base/status_macros.h"
 #include "core/wire/check.h"
@@ -32,9 +33,9 @@ v1::UnwindTarget ToProto(const std::vector<CodeMapping>& mappings) {
   for (const CodeMapping& mapping : mappings) {
     if (out.mappings_size() == kMaxMappings) break;
     v1::CodeMapping* to = out.add_mappings();
-    to->set_start(mapping.start);
-    to->set_end(mapping.end);
-    to->set_file_offset(mapping.file_offset);
+    to->set_start(mapping.start.value());
+    to->set_end(mapping.end.value());
+    to->set_file_offset(mapping.file_offset.value());
     to->set_device_major(mapping.device_major);
     to->set_device_minor(mapping.device_minor);
     to->set_inode(mapping.inode);
@@ -79,10 +80,10 @@ absl::StatusOr<StackCopy> FromProto(const v1::UnwindRequest& request) {
 v1::UnwindReply ToProto(const CallPath& path) {
   v1::UnwindReply out;
   const size_t frames = std::min(path.addresses.size(), kMaxCallPathFrames);
-  out.mutable_addresses()->Add(path.addresses.begin(),
-                               path.addresses.begin() + static_cast<std::ptrdiff_t>(frames));
+  for (RuntimeAddress address : std::span(path.addresses).first(frames))
+    out.add_addresses(address.value());
   out.set_complete(path.complete && frames == path.addresses.size());
-  out.set_unknown_address(path.unknown_address);
+  out.set_unknown_address(path.unknown_address.value());
   return out;
 }
 

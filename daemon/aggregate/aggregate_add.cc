@@ -69,7 +69,7 @@ void ProfileAggregate::AddRows(const Window& window, uint32_t node) {
     if (ThreadFolded(key, thread)) totals_.lost.thread_samples += row.samples;
     if (LocationFolded(location, index)) totals_.lost.location_samples += row.samples;
 
-    const Counts counts{row.samples, row.weight, time.Take(row)};
+    const Counts counts{row.samples, row.weight, time.TimeOf(row)};
     locations_[index].counts += counts;
     const absl::uint128 squares = counts.Squares();
     locations_[index].ww += squares;

@@ -25,7 +25,7 @@ void RecentHeat::Add(const Window& window) {
   std::vector<Heat> heat(window.locations.size());
   RowTime time(window.setup);
   for (const WindowRow& row : window.rows) {
-    const Heat of_row{row.samples, time.Take(row)};
+    const Heat of_row{row.samples, time.TimeOf(row)};
     if (row.location < heat.size()) heat[row.location] += of_row;
   }
   const int64_t second = EndSecond(window);

@@ -26,7 +26,7 @@ bool WeighsNs(const std::string& event) {
 RowTime::RowTime(const SamplingSetup& setup)
     : weight_is_ns_(WeighsNs(setup.event)), ns_per_sample_(NsPerSample(setup.frequency_hz)) {}
 
-uint64_t RowTime::Take(const WindowRow& row) {
+uint64_t RowTime::TimeOf(const WindowRow& row) {
   if (row.samples == 0) return 0;
   absl::uint128 ns = absl::uint128(row.samples) * ns_per_sample_;
   if (weight_is_ns_ && row.weight > 0) ns = row.weight;

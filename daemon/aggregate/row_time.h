@@ -1,6 +1,6 @@
 // daemon/aggregate/row_time.h - the CPU time that the samples of a window stand for.
 //
-// Shape    one per window; Take(row) once for each of its rows, in their order.
+// Shape    one per window; TimeOf(row) once for each of its rows, in their order.
 // Units    ns of CPU time: the weight of software clocks, else samples / frequency.
 // Rules    a window that does not tell its frequency has 1 ns per sample: next to nothing beside windows that do, and shares by
 //          samples where none does. Everything else of it stays what it is.
@@ -27,7 +27,7 @@ class RowTime {
  public:
   explicit RowTime(const SamplingSetup& setup);
 
-  uint64_t Take(const WindowRow& row);
+  uint64_t TimeOf(const WindowRow& row);
 
  private:
   bool weight_is_ns_;

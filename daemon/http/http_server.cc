@@ -30,13 +30,13 @@ class HttpServer::Inbox {
  public:
   explicit Inbox(UniqueFd wake) : wake_(std::move(wake)) {}
 
-  void Put(uint64_t connection, HttpResponse response) {
+  void Push(uint64_t connection, HttpResponse response) {
     MutexLock lock(&mutex_);
     if (closed_) return;
     responses_.emplace_back(connection, std::move(response));
     ::eventfd_write(wake_.get(), 1);
   }
-  std::vector<std::pair<uint64_t, HttpResponse>> Take() {
+  std::vector<std::pair<uint64_t, HttpResponse>> Drain() {
     eventfd_t count = 0;
     ::eventfd_read(wake_.get(), &count);
     MutexLock lock(&mutex_);
@@ -164,11 +164,11 @@ void HttpServer::Ready(uint64_t id, HttpConnection& connection) {
   const std::optional<HttpRequest> request = connection.Ready(clock_.MonotonicNs());
   if (!request.has_value()) return;
   handler_(*request,
-           [inbox = inbox_, id](HttpResponse response) { inbox->Put(id, std::move(response)); });
+           [inbox = inbox_, id](HttpResponse response) { inbox->Push(id, std::move(response)); });
 }
 
 void HttpServer::DrainResponses() {
-  for (const auto& [id, response] : inbox_->Take()) {
+  for (const auto& [id, response] : inbox_->Drain()) {
     const auto it = connections_.find(id);
     if (it != connections_.end()) it->second.Answer(response, clock_.MonotonicNs());
   }

@@ -24,7 +24,7 @@ void PageCache::Drop(const std::string& id) {
   entries_.erase(it);
 }
 
-void PageCache::Put(const ProfileStatus& status, Page page) {
+void PageCache::Insert(const ProfileStatus& status, Page page) {
   MutexLock lock(&mutex_);
   Drop(status.id);
   if (page->size() > most_bytes_) return;

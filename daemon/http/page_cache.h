@@ -27,7 +27,7 @@ class PageCache {
   // Null: not kept.
   Page Get(const ProfileStatus& status);
   // A page that is larger than all the room is not kept.
-  void Put(const ProfileStatus& status, Page page);
+  void Insert(const ProfileStatus& status, Page page);
   size_t bytes();
 
  private:

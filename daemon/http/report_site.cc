@@ -105,7 +105,7 @@ absl::StatusOr<PageCache::Page> ReportSite::PackedPage(const std::string& id) {
   ASSIGN_OR_RETURN(std::string packed, Gzip(RenderHtml(report)));
   PageCache::Page page = packed_bytes_.Hold(std::move(packed));
   if (page == nullptr) return absl::ResourceExhaustedError("too many pages are under way");
-  if (IsFinal(status.state)) cache_.Put(status, page);
+  if (IsFinal(status.state)) cache_.Insert(status, page);
   return page;
 }
 

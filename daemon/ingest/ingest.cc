@@ -29,7 +29,7 @@ const char* WindowDropName(WindowDrop reason) {
   return "unknown";
 }
 
-void Ingest::Take(IncomingWindow incoming, std::function<void(absl::Status)> done) {
+void Ingest::Accept(IncomingWindow incoming, std::function<void(absl::Status)> done) {
   const absl::StatusOr<ProfileDisposition> disposition =
       ports_.disposition(incoming.window.profile_id);
   if (!disposition.ok()) {
@@ -53,7 +53,7 @@ void Ingest::Take(IncomingWindow incoming, std::function<void(absl::Status)> don
   };
   const absl::Status queued = ports_.append(*window, committed);
   if (queued.ok()) return;
-  Leave(bytes);
+  Release(bytes);
   Drop(WindowDrop::kQueueFull);
   done(queued);
 }
@@ -68,7 +68,7 @@ void Ingest::AcceptAuditOnly(WindowDrop reason, const IncomingWindow& incoming,
   auto kept = [this, life = life_, reason, stream, sequence, done](const absl::Status& status) {
     ReaderMutexLock lock(&life->mutex);
     if (life->over) return done(absl::UnavailableError("perfd is stopping"));
-    Leave(0);
+    Release(0);
     // Entries that can never be stored (no such profile number) must not come back for ever.
     if (status.ok() || absl::IsInvalidArgument(status))
       return Refuse(reason, stream, sequence, done);
@@ -77,7 +77,7 @@ void Ingest::AcceptAuditOnly(WindowDrop reason, const IncomingWindow& incoming,
   };
   const absl::Status queued = ports_.keep_audit(incoming, kept);
   if (queued.ok()) return;
-  Leave(0);
+  Release(0);
   Drop(WindowDrop::kQueueFull);
   done(queued);
 }
@@ -88,7 +88,7 @@ void Ingest::Refuse(WindowDrop reason, const std::string& stream_id, uint64_t se
   auto skipped = [this, life = life_, reason, done](const absl::Status& status) {
     ReaderMutexLock lock(&life->mutex);
     if (life->over) return done(absl::UnavailableError("perfd is stopping"));
-    Leave(0);
+    Release(0);
     // A sequence that cannot even be remembered is not worth a second try either.
     const bool settled = status.ok() || absl::IsInvalidArgument(status);
     Drop(settled ? reason : WindowDrop::kStoreFailed);
@@ -96,7 +96,7 @@ void Ingest::Refuse(WindowDrop reason, const std::string& stream_id, uint64_t se
   };
   const absl::Status queued = ports_.skip(stream_id, sequence, skipped);
   if (queued.ok()) return;
-  Leave(0);
+  Release(0);
   Drop(WindowDrop::kQueueFull);
   done(queued);
 }
@@ -108,7 +108,7 @@ void Ingest::Committed(std::shared_ptr<const IncomingWindow> window,
     Stored(std::move(window), *appended);
     return done(absl::OkStatus());
   }
-  Leave(window->body.size());
+  Release(window->body.size());
   const bool never = absl::IsInvalidArgument(appended.status());
   Drop(never ? WindowDrop::kInvalid : WindowDrop::kStoreFailed);
   done(never ? absl::OkStatus() : appended.status());
@@ -134,10 +134,10 @@ void Ingest::Stored(std::shared_ptr<const IncomingWindow> window, const Appended
       }
     }
   }
-  if (appended.duplicate) return Leave(bytes);
+  if (appended.duplicate) return Release(bytes);
   // The store has it: should there ever be no room here, the aggregate is rebuilt from the store at the next start.
-  if (!ports_.merge(std::move(window), appended, [this, bytes] { Leave(bytes); })) {
-    Leave(bytes);
+  if (!ports_.merge(std::move(window), appended, [this, bytes] { Release(bytes); })) {
+    Release(bytes);
     LogError("a stored window could not be merged: the merge queue is full or closing");
   }
 }
@@ -154,7 +154,7 @@ absl::Status Ingest::Enter(uint64_t bytes) {
   return absl::OkStatus();
 }
 
-void Ingest::Leave(uint64_t bytes) {
+void Ingest::Release(uint64_t bytes) {
   std::vector<std::function<void()>> wake;
   {
     MutexLock lock(&mutex_);

@@ -101,7 +101,7 @@ class Ingest {
   explicit Ingest(Ports ports, IngestLimits limits = {})
       : ports_(std::move(ports)), limits_(limits) {}
 
-  void Take(IncomingWindow window, std::function<void(absl::Status)> done);
+  void Accept(IncomingWindow window, std::function<void(absl::Status)> done);
   // A window that will never be taken: counted, remembered, acknowledged.
   void Refuse(WindowDrop reason, const std::string& stream_id, uint64_t sequence,
               std::function<void(absl::Status)> done);
@@ -129,7 +129,7 @@ class Ingest {
   void Stored(std::shared_ptr<const IncomingWindow> window, const Appended& appended);
   void Drop(WindowDrop reason);
   absl::Status Enter(uint64_t bytes);
-  void Leave(uint64_t bytes);
+  void Release(uint64_t bytes);
   bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return figures_.under_way == 0; }
 
   const Ports ports_;

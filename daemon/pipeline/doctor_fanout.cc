@@ -36,8 +36,8 @@ absl::StatusOr<uint64_t> DoctorFanout::Begin(const std::vector<std::string>& nod
   return id;
 }
 
-std::vector<DoctorFanout::Round> DoctorFanout::Take(uint64_t id, const std::string& node,
-                                                    std::vector<DoctorCheck> checks) {
+std::vector<DoctorFanout::Round> DoctorFanout::Record(uint64_t id, const std::string& node,
+                                                      std::vector<DoctorCheck> checks) {
   const auto it = rounds_.find(id);
   if (it == rounds_.end() || checks.empty()) return {};
   const auto answer = it->second.answers.find(node);

@@ -37,7 +37,7 @@ class DoctorFanout {
   absl::StatusOr<uint64_t> Begin(const std::vector<std::string>& nodes,
                                  std::vector<DoctorReport> own, int64_t now_ns, Done done);
   // Rounds that are complete with this answer.
-  std::vector<Round> Take(uint64_t id, const std::string& node, std::vector<DoctorCheck> checks);
+  std::vector<Round> Record(uint64_t id, const std::string& node, std::vector<DoctorCheck> checks);
   // Rounds that have waited long enough, or have nobody to wait for.
   std::vector<Round> Expire(int64_t now_ns);
 

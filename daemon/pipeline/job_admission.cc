@@ -97,7 +97,7 @@ JobAdmission::JobAdmission(SqliteStore& store, const Clock& clock, const PolicyS
                            Ports ports)
     : store_(store), clock_(clock), policy_(policy), ports_(std::move(ports)) {}
 
-JobAdmission::Result JobAdmission::Note(Result answer, HookResult result) {
+JobAdmission::Result JobAdmission::Record(Result answer, HookResult result) {
   if (!answer.ok()) result = ResultOf(answer.status());
   MutexLock lock(&figures_mutex_);
   ++figures_.calls[static_cast<size_t>(result)];
@@ -118,7 +118,7 @@ HookFigures JobAdmission::figures() const {
 JobAdmission::Result JobAdmission::Begin(const HookCaller& caller, const HookJob& job) {
   HookResult result = HookResult::kDecided;
   Result answer = TryBegin(caller, job, &result);
-  return Note(std::move(answer), result);
+  return Record(std::move(answer), result);
 }
 
 JobAdmission::Result JobAdmission::TryBegin(const HookCaller& caller, const HookJob& job,
@@ -191,7 +191,7 @@ JobAdmission::Result JobAdmission::Repeat(const HookCaller& caller, const HookJo
 JobAdmission::Result JobAdmission::End(const HookCaller& caller, const HookJob& job) {
   HookResult result = HookResult::kEnded;
   Result answer = TryEnd(caller, job, &result);
-  return Note(std::move(answer), result);
+  return Record(std::move(answer), result);
 }
 
 JobAdmission::Result JobAdmission::TryEnd(const HookCaller& caller, const HookJob& job,

@@ -132,7 +132,7 @@ class JobAdmission {
   std::string KnownName(const std::string& node) const;
   void Plan(const HookCaller& caller, const HookJob& job, const ProfileSpec& preset,
             HookAdmission* admission);
-  Result Note(Result answer, HookResult result);
+  Result Record(Result answer, HookResult result);
   void CountDecision(HookDecision decision);
 
   SqliteStore& store_;

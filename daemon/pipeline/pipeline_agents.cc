@@ -148,7 +148,7 @@ void Pipeline::AcceptWindow(uint64_t connection, IncomingWindow window,
     return done(absl::AbortedError("replaced by a newer connection of the same agent"));
   }
   const absl::Status refused = Check(*sender, window.window);
-  if (refused.ok()) return ingest_.Take(std::move(window), std::move(done));
+  if (refused.ok()) return ingest_.Accept(std::move(window), std::move(done));
   RefuseWindow(connection, window.window.profile_id, window.window.sequence, refused,
                std::move(done));
 }
@@ -211,7 +211,7 @@ void Pipeline::DoctorAnswer(uint64_t connection, uint64_t request_id,
     MutexLock lock(&mutex_);
     const AgentRegistry::Entry* entry = registry_.Find(connection);
     if (entry == nullptr) return;
-    finished = doctor_.Take(request_id, entry->facts.node, std::move(checks));
+    finished = doctor_.Record(request_id, entry->facts.node, std::move(checks));
   }
   for (const DoctorFanout::Round& round : finished) round.Answer();
 }

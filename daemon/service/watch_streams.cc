@@ -53,7 +53,7 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
       Finish(ToRpc(error_.has_value() ? *error_ : requester_.status()));
       return true;
     }
-    Look(pipeline);
+    Poll(pipeline);
     return false;
   }
 
@@ -78,7 +78,7 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
   }
 
  private:
-  void Look(Pipeline& pipeline) {
+  void Poll(Pipeline& pipeline) {
     const absl::Time now = absl::Now();
     const absl::StatusOr<ProfileStatus> status = pipeline.Get(*requester_, id_);
     if (!status.ok()) return Fail(status.status());

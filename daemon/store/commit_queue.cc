@@ -18,7 +18,7 @@ absl::Status CommitQueue::Push(Write write) {
   return absl::OkStatus();
 }
 
-std::vector<CommitQueue::Write> CommitQueue::Take() {
+std::vector<CommitQueue::Write> CommitQueue::Drain() {
   MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(this, &CommitQueue::HasWork));
   mutex_.AwaitWithTimeout(absl::Condition(this, &CommitQueue::ShouldCommit), delay_);

@@ -37,7 +37,7 @@ class CommitQueue {
 
   absl::Status Push(Write write);
   // Waits for work; empty once closed and drained.
-  std::vector<Write> Take();
+  std::vector<Write> Drain();
   void Close();
   size_t size() const;
 

@@ -78,7 +78,7 @@ SqliteStore::~SqliteStore() {
 void SqliteStore::Run() {
   pthread_setname_np(pthread_self(), "perfd-store");
   while (true) {
-    std::vector<CommitQueue::Write> batch = queue_.Take();
+    std::vector<CommitQueue::Write> batch = queue_.Drain();
     if (batch.empty()) return;
     CommitBatch(batch);
   }

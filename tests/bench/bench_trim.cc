@@ -41,7 +41,7 @@ absl::StatusOr<ShadowAnswer> RunShadow(RankInjector& injector, std::vector<RunSp
   return answer;
 }
 
-absl::StatusOr<Footprint> Look(RankInjector& injector) {
+absl::StatusOr<Footprint> Probe(RankInjector& injector) {
   ASSIGN_OR_RETURN(const ShadowAnswer answer,
                    RunShadow(injector, {{.variant = 0}, {.variant = kTrace}}, std::nullopt));
   Footprint footprint;
@@ -80,7 +80,7 @@ absl::Status MeasureSize(const BenchSetup& setup, uint64_t bytes, bool huge,
   shape.huge = huge;
   ASSIGN_OR_RETURN(const std::unique_ptr<BenchRank> rank, BenchRank::Start(shape));
   ASSIGN_OR_RETURN(std::unique_ptr<RankInjector> injector, rank->Install(InjectorOptionsOf(setup)));
-  auto footprint = Look(*injector);
+  auto footprint = Probe(*injector);
   absl::Status status = footprint.status();
   Costs costs[2];
   double said[2] = {0, 0};

@@ -92,6 +92,7 @@ uint64_t MostBytes() {
 }  // namespace perfd::agent
 
 int main(int argc, char** argv) {
+  using namespace perfd;
   using namespace perfd::agent;
   BenchSetup setup;
   std::vector<std::string> parts;

@@ -110,5 +110,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: sampling_bench PID [rounds]\n");
     return 2;
   }
-  return perfd::Run(pid, rounds);
+  return perfd::agent::Run(pid, rounds);
 }

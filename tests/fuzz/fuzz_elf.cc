@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!fd.valid() || ::write(fd.get(), data, size) != static_cast<ssize_t>(size)) return 0;
   const auto reader = perfd::agent::ModuleReader::Open(std::move(fd));
   if (!reader.ok()) return 0;
-  std::vector<uint64_t> addresses = {0, UINT64_MAX};
+  std::vector<perfd::ElfAddress> addresses = {0, UINT64_MAX};
   for (const perfd::ModuleSegment& segment : (*reader)->facts().segments) {
     if (!segment.executable || addresses.size() > 64) continue;
     for (uint64_t i = 0; i < 8; ++i)

@@ -21,7 +21,7 @@ class BlockBuilder {
     MakeBlocks();
     for (uint32_t block = 0; block < flow_.blocks.size(); ++block) Connect(block);
     for (const uint32_t root : found_.roots) flow_.roots.push_back(block_of_[root]);
-    flow_.note = Note();
+    flow_.note = NoteText();
     return std::move(flow_);
   }
 
@@ -103,7 +103,7 @@ class BlockBuilder {
     flow_.blocks[block].successors.push_back(block_of_[to]);
   }
 
-  std::string Note() const {
+  std::string NoteText() const {
     std::vector<std::string> notes;
     if (found_.truncated) notes.push_back("function too large: only its beginning was analysed");
     if (!found_.unresolved.empty())

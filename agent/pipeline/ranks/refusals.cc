@@ -4,7 +4,8 @@
 
 namespace perfd::agent {
 
-void Refusals::Tell(const Key& key, const absl::Status& reason, std::vector<RejectedProcess>* out) {
+void Refusals::Report(const Key& key, const absl::Status& reason,
+                      std::vector<RejectedProcess>* out) {
   if (told_.size() > kMaxTold || told_.contains(key)) return;
   told_.insert(key);
   if (told_.size() <= kMaxTold) {
@@ -20,18 +21,18 @@ void Refusals::Tell(const Key& key, const absl::Status& reason, std::vector<Reje
 std::vector<RejectedProcess> Refusals::AtOnce(const std::vector<RejectedProcess>& rejected) {
   std::vector<RejectedProcess> tell;
   for (const RejectedProcess& process : rejected)
-    Tell({process.pid, std::string(process.reason.message())}, process.reason, &tell);
+    Report({process.pid, std::string(process.reason.message())}, process.reason, &tell);
   return tell;
 }
 
-std::vector<RejectedProcess> Refusals::Look(const std::vector<RejectedProcess>& rejected) {
+std::vector<RejectedProcess> Refusals::Update(const std::vector<RejectedProcess>& rejected) {
   std::map<Key, Seen> now;
   std::vector<RejectedProcess> tell;
   for (const RejectedProcess& process : rejected) {
     if (absl::IsNotFound(process.reason)) continue;
     const Key key{process.pid, std::string(process.reason.message())};
     const bool lasting = seen_.contains(key);
-    if (lasting && !absl::IsUnavailable(process.reason)) Tell(key, process.reason, &tell);
+    if (lasting && !absl::IsUnavailable(process.reason)) Report(key, process.reason, &tell);
     now[key] = {process.reason, lasting};
   }
   seen_ = std::move(now);
@@ -41,7 +42,7 @@ std::vector<RejectedProcess> Refusals::Look(const std::vector<RejectedProcess>& 
 std::vector<RejectedProcess> Refusals::End() {
   std::vector<RejectedProcess> tell;
   for (const auto& [key, seen] : seen_) {
-    if (seen.lasting) Tell(key, seen.reason, &tell);
+    if (seen.lasting) Report(key, seen.reason, &tell);
   }
   return tell;
 }

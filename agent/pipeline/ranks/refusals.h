@@ -1,6 +1,6 @@
 // agent/pipeline/ranks/refusals.h - what of a session's refusals its user is told: each once.
 //
-// Shape    Look with what every look refused -> what is to be told now; AtOnce where no later look
+// Shape    Update with what every search refused -> what is to be told now; AtOnce where no later look
 //          is waited for; End -> what still holds when nothing is looked for any more.
 // Rules    what only one look refused is not told: scripts run many programs that end at once, and
 //          are no ranks. A process that waits in the kernel (kUnavailable) may be accepted at any
@@ -27,7 +27,7 @@ class Refusals {
 
   std::vector<RejectedProcess> AtOnce(const std::vector<RejectedProcess>& rejected);
   // pid 0: the look as a whole.
-  std::vector<RejectedProcess> Look(const std::vector<RejectedProcess>& rejected);
+  std::vector<RejectedProcess> Update(const std::vector<RejectedProcess>& rejected);
   std::vector<RejectedProcess> End();
   bool told() const { return !told_.empty(); }
 
@@ -37,7 +37,7 @@ class Refusals {
     absl::Status reason;
     bool lasting = false;  // by the look before as well
   };
-  void Tell(const Key& key, const absl::Status& reason, std::vector<RejectedProcess>* out);
+  void Report(const Key& key, const absl::Status& reason, std::vector<RejectedProcess>* out);
 
   std::map<Key, Seen> seen_;  // by the last look
   std::set<Key> told_;

@@ -68,7 +68,7 @@ struct Reaped {
 };
 
 // No signal reached the rank when the shadow ended, and wait() of the application does not see it: its exit signal is 0.
-Reaped Look(int64_t pid) {
+Reaped Poll(int64_t pid) {
   Reaped reaped;
   int64_t got = SysCall(kSysWait4, static_cast<uint64_t>(pid), AddressOf(&reaped.status),
                         kNoHang | kWaitClone);
@@ -97,7 +97,7 @@ Outcome WaitForWord(ChildControl* child, int64_t pid, uint64_t deadline, Reaped*
     uint64_t slice = now + kSliceNs < deadline ? now + kSliceNs : deadline;
     FutexWait(&child->done, kChildRunning, slice);
     if (MonotonicNs() < slice) continue;
-    *reaped = Look(pid);
+    *reaped = Poll(pid);
     if (reaped->yes && Load(child->done) == kChildRunning) return kOutcomeDied;
   }
 }
@@ -107,7 +107,7 @@ Reaped Reap(int64_t pid, uint64_t deadline) {
   uint64_t pause = 20000;
   bool killed = false;
   for (;;) {
-    Reaped reaped = Look(pid);
+    Reaped reaped = Poll(pid);
     uint64_t now = MonotonicNs();
     if (reaped.yes || now >= deadline + kReapNs) return reaped;
     if (now >= deadline && !killed) {

@@ -29,7 +29,7 @@ void CopyLine(uint64_t to, uint64_t from, uint64_t bytes) {
 }
 
 // Lines side by side are one entry: the table takes room in the first level too. `last` is the caller's own, of this pass.
-void Note(ChildControl* child, const RestoreLine& line, RestoreLine** last) {
+void Record(ChildControl* child, const RestoreLine& line, RestoreLine** last) {
   if (*last != nullptr && (*last)->address + (*last)->bytes == line.address &&
       (*last)->from + (*last)->bytes == line.from) {
     (*last)->bytes += line.bytes;
@@ -80,7 +80,7 @@ void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index) {
       uint8_t* known = At<uint8_t>(child->line_known + first + at / kLine);
       if (*known) continue;
       *known = 1;
-      Note(child, {range.address + at, from + at, static_cast<uint32_t>(size), index}, &last);
+      Record(child, {range.address + at, from + at, static_cast<uint32_t>(size), index}, &last);
       if (++noted > kMaxLines) Store(child->lines_overflow, 1);
     }
     from += range.bytes;

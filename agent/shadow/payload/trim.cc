@@ -46,7 +46,7 @@ bool MembersStay(RegionHeader* region, ChildControl* child) {
 }
 
 // What is marked is what is unmarked, whatever becomes of the plan.
-void Keep(ShadowPlan* plan, TrimmedOut* trimmed_out) {
+void Retain(ShadowPlan* plan, TrimmedOut* trimmed_out) {
   uint32_t count = Load(plan->trim.count);
   trimmed_out->count = count < kMaxTrims ? count : kMaxTrims;
   CopyBytes(AddressOf(trimmed_out->ranges), AddressOf(plan->trim.ranges),
@@ -78,7 +78,7 @@ int32_t BeginTrim(RegionHeader* region, ChildControl* child, ShadowPlan* plan, u
     return kTrimTooLate;
   }
   TrimmedOut* trimmed_out = LeftOutOf(block);
-  Keep(plan, trimmed_out);
+  Retain(plan, trimmed_out);
   for (uint32_t i = 0; i < trimmed_out->count; ++i) {
     if (Advise(trimmed_out->ranges[i], kDontFork)) continue;
     Unmark(plan, trimmed_out, i + 1);  // a part of this one may be marked

@@ -45,7 +45,8 @@ absl::Status DecodeRange(const LoopBytes& bytes, const CodeRange& range, LoopCod
     std::optional<LoopInstruction> instruction = DecodeLoopInstruction(rest, at, bytes.bias);
     if (!instruction) {
       return absl::FailedPreconditionError(
-          absl::StrCat("0x", absl::Hex(at - bytes.bias), ": the bytes are no known instruction"));
+          absl::StrCat("0x", absl::Hex((RuntimeAddress(at) - bytes.bias).value()),
+                       ": the bytes are no known instruction"));
     }
     at = instruction->end();
     loop->instructions.push_back(*std::move(instruction));

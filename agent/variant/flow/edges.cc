@@ -71,9 +71,9 @@ absl::Status CheckInnermost(const LoopCode& loop) {
 }
 
 absl::Status SecondEntry(const LoopCode& loop, uint64_t from, uint64_t to) {
-  return absl::FailedPreconditionError(absl::StrCat("the loop has a second entry: 0x",
-                                                    absl::Hex(from - loop.bias), " leads to 0x",
-                                                    absl::Hex(to - loop.bias)));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the loop has a second entry: 0x", absl::Hex((RuntimeAddress(from) - loop.bias).value()),
+      " leads to 0x", absl::Hex((RuntimeAddress(to) - loop.bias).value())));
 }
 
 // One stretch of the function between parts of the loop. `falls`: control can run into its first byte.
@@ -122,8 +122,8 @@ bool FallsThrough(const LoopCode& loop, uint64_t end) {
 }  // namespace
 
 absl::Status Refuse(const LoopInstruction& instruction, absl::string_view reason) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("0x", absl::Hex(instruction.listed), " `", instruction.text, "`: ", reason));
+  return absl::FailedPreconditionError(absl::StrCat("0x", absl::Hex(instruction.listed.value()),
+                                                    " `", instruction.text, "`: ", reason));
 }
 
 bool InBody(const LoopCode& loop, uint64_t address) {

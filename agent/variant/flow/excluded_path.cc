@@ -72,11 +72,11 @@ void AddRange(const LoopInstruction& i, std::vector<CodeRange>* ranges) {
 
 void NameExcludedPath(const LoopInstruction& i, LoopCode* loop) {
   if (!CannotBeCopied(i) || loop->excluded_paths.size() >= kMostExcludedPaths) return;
-  loop->excluded_paths.push_back(absl::StrCat("0x", absl::Hex(i.listed), " `", i.text, "`",
+  loop->excluded_paths.push_back(absl::StrCat("0x", absl::Hex(i.listed.value()), " `", i.text, "`",
                                               i.refusal.empty() ? "" : ": ", i.refusal));
 }
 
-void Keep(const std::vector<bool>& kept, LoopCode* loop) {
+void Retain(const std::vector<bool>& kept, LoopCode* loop) {
   std::vector<LoopInstruction> all = std::exchange(loop->instructions, {});
   loop->body.clear();
   for (size_t n = 0; n < all.size(); ++n) {
@@ -102,7 +102,7 @@ void ExcludePaths(LoopCode* loop) {
   for (size_t n = 0; n < kept.size(); ++n) kept[n] = kept[n] && returning[n];
   const bool goes_round = std::any_of(previous[start].begin(), previous[start].end(),
                                       [&kept](uint32_t n) { return kept[n]; });
-  if (goes_round) Keep(kept, loop);
+  if (goes_round) Retain(kept, loop);
 }
 
 bool InCut(const LoopCode& loop, uint64_t address) {

@@ -17,7 +17,7 @@
 namespace perfd::client {
 namespace {
 
-struct Options {
+struct HistoryOptions {
   std::string program;
   std::string archive;
   std::string loop;
@@ -27,7 +27,7 @@ struct Options {
 };
 
 absl::StatusOr<ExitCode> Print(Terminal& terminal, const ProgramHistory& history,
-                               const Options& options) {
+                               const HistoryOptions& options) {
   std::vector<LoopSeries> series = LoopsOverTime(history.profiles);
   const LoopSeries* one = nullptr;
   if (!options.loop.empty()) {
@@ -46,7 +46,7 @@ absl::StatusOr<ExitCode> Print(Terminal& terminal, const ProgramHistory& history
   return ExitCode::kOk;
 }
 
-ExitCode Run(Terminal& terminal, const Options& options) {
+ExitCode Run(Terminal& terminal, const HistoryOptions& options) {
   if (options.archive.empty()) {
     return WithDaemon(terminal, [&](DaemonClient& daemon) -> absl::StatusOr<ExitCode> {
       ASSIGN_OR_RETURN(const ProgramHistory history,
@@ -61,8 +61,8 @@ ExitCode Run(Terminal& terminal, const Options& options) {
   return printed.ok() ? *printed : Fail(terminal, printed.status());
 }
 
-CommandRun Define(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // shared by the parser and the command
+CommandRun DefineHistory(CLI::App& app) {
+  auto options = std::make_shared<HistoryOptions>();  // shared by the parser and the command
   app.add_option("PROGRAM", options->program,
                  "Base name of the executable (default: that of the newest profile)");
   app.add_option(
@@ -96,7 +96,7 @@ EXAMPLES
 
 EXIT CODES
   0 ok   1 failure   2 usage   3 no profile of the program)",
-      Define};
+      DefineHistory};
 }
 
 }  // namespace perfd::client

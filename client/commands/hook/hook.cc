@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kAccountBytes = 16384;
 
-struct Options {
+struct HookOptions {
   HookJob job;
   std::string user;
   std::string opt_in;
@@ -56,7 +56,7 @@ absl::Status ResolveUser(const std::string& user, HookJob* job) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<HookJob> JobOfOptions(const Options& options) {
+absl::StatusOr<HookJob> JobOfOptions(const HookOptions& options) {
   HookJob job = options.job;
   RETURN_IF_ERROR(ResolveUser(options.user, &job));
   if (options.opt_out) {
@@ -73,7 +73,7 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-absl::Duration TimeoutOf(const Options& options) {
+absl::Duration TimeoutOf(const HookOptions& options) {
   return HookTimeoutOf({"--timeout", options.timeout});
 }
 
@@ -82,7 +82,7 @@ void Say(Terminal& terminal, absl::string_view text) {
 }
 
 // A prolog that fails takes its node out of service: whatever goes wrong here is only said.
-ExitCode Call(Terminal& terminal, const Options& options, const absl::StatusOr<HookJob>& job,
+ExitCode Call(Terminal& terminal, const HookOptions& options, const absl::StatusOr<HookJob>& job,
               bool begins) {
   if (!job.ok()) {
     Say(terminal, job.status().message());
@@ -103,7 +103,7 @@ ExitCode Call(Terminal& terminal, const Options& options, const absl::StatusOr<H
   return ExitCode::kOk;
 }
 
-ExitCode List(Terminal& terminal, const Options& options) {
+ExitCode List(Terminal& terminal, const HookOptions& options) {
   return WithDaemon(terminal, [&](DaemonClient& daemon) -> absl::StatusOr<ExitCode> {
     ASSIGN_OR_RETURN(const HookOverview overview, daemon.HookList(options.limit));
     terminal.out << (terminal.json ? HookToJsonLine(overview)
@@ -112,14 +112,14 @@ ExitCode List(Terminal& terminal, const Options& options) {
   });
 }
 
-ExitCode Run(Terminal& terminal, const Options& options, const Calls& calls) {
+ExitCode Run(Terminal& terminal, const HookOptions& options, const Calls& calls) {
   if (calls.list->parsed()) return List(terminal, options);
   if (calls.prolog->parsed() || calls.epilog->parsed())
     return Call(terminal, options, JobOfSlurm(Variable, HostName()), calls.prolog->parsed());
   return Call(terminal, options, JobOfOptions(options), calls.begin->parsed());
 }
 
-void DefineJob(CLI::App& app, Options& options) {
+void DefineJob(CLI::App& app, HookOptions& options) {
   app.add_option("--job", options.job.job, "The scheduler's id of the job")->required();
   app.add_option("--user", options.user, "The job's user, by number or name")->required();
   app.add_option("--cluster", options.job.cluster, "With several clusters: which");
@@ -136,8 +136,8 @@ void DefineJob(CLI::App& app, Options& options) {
   app.add_flag("--opt-out", options.opt_out, "The user wants none");
 }
 
-CommandRun Define(CLI::App& app) {
-  auto options = std::make_shared<Options>();  // shared by the parsers and the command
+CommandRun DefineHook(CLI::App& app) {
+  auto options = std::make_shared<HookOptions>();  // shared by the parsers and the command
   Calls calls;
   app.require_subcommand(1);
   const auto add = [&](const char* name, const char* summary) {
@@ -178,7 +178,7 @@ EXAMPLES
 
 EXIT CODES
   0 always; of `list`: 0 ok   1 daemon not reachable   2 usage)",
-      Define};
+      DefineHook};
 }
 
 }  // namespace perfd::client

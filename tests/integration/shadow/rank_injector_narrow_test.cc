@@ -54,7 +54,7 @@ class RankInjectorTrimTest : public RankInjectorTest {
     ASSERT_TRUE(installed->at(0).status.ok()) << installed->at(0).status;
   }
   // A whole shadow first: it tells what the loop touches.
-  Footprint Look(int team) {
+  Footprint Probe(int team) {
     auto answer = Shadow(*injector_, Request({{.variant = 0}, {.variant = kTrace}}, team));
     EXPECT_TRUE(answer.ok()) << answer.status();
     if (!answer.ok()) return {};
@@ -75,7 +75,7 @@ TEST_F(RankInjectorTrimTest, ForksLessAndTheProcessNeverMissesIt) {
   PuppetRank puppet({"2", absl::StrCat(kN), "0", "big"});
   Open(puppet);
   const std::vector<std::string> flags = Flags(puppet.pid());
-  const Footprint footprint = Look(2);
+  const Footprint footprint = Probe(2);
   ASSERT_FALSE(footprint.ranges.empty());
   const ShadowPrediction whole = injector_->PredictShadow();
   const ShadowPrediction trimmed = injector_->PredictTrimmed(footprint, 2);
@@ -122,7 +122,7 @@ TEST_F(RankInjectorTrimTest, AGuessKeepsWhatTheRegistersReach) {
   EXPECT_FALSE(answer->missed_memory);
   for (const ShadowRun& run : answer->runs) EXPECT_TRUE(run.ok) << run.failure;
   EXPECT_EQ(Flags(puppet.pid()), flags);
-  const Footprint traced = FootprintOf(*answer), alone = Look(2);
+  const Footprint traced = FootprintOf(*answer), alone = Probe(2);
   ASSERT_EQ(traced.ranges.size(), alone.ranges.size());
   for (size_t i = 0; i < traced.ranges.size(); ++i) {
     EXPECT_EQ(traced.ranges[i].start, alone.ranges[i].start);
@@ -138,7 +138,7 @@ TEST_F(RankInjectorTrimTest, AGuessKeepsWhatTheRegistersReach) {
 TEST_F(RankInjectorTrimTest, ThreadsOutsideTheTeamForbidIt) {
   PuppetRank puppet({"2", absl::StrCat(kN), "0", "big"});
   Open(puppet);
-  const Footprint footprint = Look(2);
+  const Footprint footprint = Probe(2);
   EXPECT_THAT(std::string(injector_->PredictTrimmed(footprint, 1).status.message()),
               HasSubstr("1 of its 2 threads"));
   const auto answer = injector_->RunShadow(Trim(footprint, 1));
@@ -204,7 +204,7 @@ TEST_F(RankInjectorTrimTest, StoppedAndContinuedInBetween) {
   PuppetRank puppet({"2", "3000", "0", "big"});
   Open(puppet);
   const std::vector<std::string> flags = Flags(puppet.pid());
-  const Footprint footprint = Look(2);
+  const Footprint footprint = Probe(2);
   std::atomic<bool> over = false;
   std::thread disturber([&] {
     for (int i = 0; i < 300 && !over; ++i) {
@@ -255,7 +255,7 @@ TEST_F(RankInjectorTrimTest, KilledAgentsLeaveNoMark) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const std::vector<std::string> flags = Flags(puppet.pid());
   Open(puppet);
-  const Footprint footprint = Look(2);
+  const Footprint footprint = Probe(2);
   ASSERT_TRUE(injector_->Uninstall().ok());
   ASSERT_EQ(Flags(puppet.pid()), flags);
   auto* shadows = static_cast<std::atomic<int>*>(

@@ -101,7 +101,7 @@ TEST_F(TrimTest, WhatIsLeftOutStaysEmpty) {
   ShadowPlan& plan = Plan(injector, site, ballast, {{ballast.At(2), 20 * kMb}});
   plan.run_count = 0;
   for (uint64_t mb : {1, 3, 6, 9, 12, 15, 18, 21})
-    plan.runs[plan.run_count++] = {Look(injector, ballast.At(mb)), 0,
+    plan.runs[plan.run_count++] = {Probe(injector, ballast.At(mb)), 0,
                                    3 << kRunEvictShift | kRunRestore | kRunLearn, 0, 0};
   plan.evict_bytes[3] = 8 * kMb;
   plan.restores[plan.restore_count++] = {ballast.At(24), 8 * kMb, kSharedOut, 0};

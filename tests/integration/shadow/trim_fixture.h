@@ -68,7 +68,7 @@ inline bool AnyDontFork() {
 }
 
 // Code that reads a word there; its "iterations" are the lowest byte.
-inline uint64_t Look(SelfHosted& injector, uint64_t address) {
+inline uint64_t Probe(SelfHosted& injector, uint64_t address) {
   std::vector<uint8_t> code = {0x48, 0xb8};  // mov $address,%rax
   for (int i = 0; i < 8; ++i) code.push_back(static_cast<uint8_t>(address >> 8 * i));
   // movzbl (%rax),%eax; mov %rax,%gs:0
@@ -109,8 +109,8 @@ class TrimTest : public PayloadTest {
   ShadowPlan& Plan(SelfHosted& injector, uint32_t site, const Ballast& ballast,
                    const std::vector<TrimRange>& ranges) {
     ShadowPlan& plan = injector.Plan(site, 1,
-                                     {{Look(injector, ballast.At(1)), 0, 0, 0, 0},
-                                      {Look(injector, ballast.At(20)), 0, 0, 0, 0}});
+                                     {{Probe(injector, ballast.At(1)), 0, 0, 0, 0},
+                                      {Probe(injector, ballast.At(20)), 0, 0, 0, 0}});
     plan.flags |= kPlanTrim;
     plan.agent_wait_ns = 20'000'000;
     plan.trim.answer = TrimAnswer(plan.generation, kTrimGo);

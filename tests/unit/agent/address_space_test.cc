@@ -24,7 +24,7 @@ TEST(AddressSpace, FindsTheMappingAndItsFileOffset) {
   space.Add(Event(0x1000, 0x2000, 0x500, "/a"));
   EXPECT_EQ(space.Find(0xfff), nullptr);
   ASSERT_NE(space.Find(0x1000), nullptr);
-  EXPECT_EQ(space.Find(0x2fff)->FileOffset(0x2fff), 0x500u + 0x1fff);
+  EXPECT_EQ(space.Find(0x2fff)->OffsetOf(0x2fff), 0x500u + 0x1fff);
   EXPECT_EQ(space.Find(0x3000), nullptr);
 }
 
@@ -75,7 +75,7 @@ TEST(AddressSpace, ANewMappingInTheMiddleLeavesHeadAndTail) {
   EXPECT_EQ(space.Find(0x1fff)->path, "/a");
   EXPECT_EQ(space.Find(0x2000)->path, "/b");
   EXPECT_EQ(space.Find(0x3000)->path, "/a");
-  EXPECT_EQ(space.Find(0x3000)->FileOffset(0x3000), 0x2000u);
+  EXPECT_EQ(space.Find(0x3000)->OffsetOf(0x3000), 0x2000u);
 }
 
 TEST(AddressSpace, RefusesEmptyAndOverflowingEvents) {
@@ -105,7 +105,7 @@ TEST(AddressSpace, AgreesWithAPageTableOnRandomEvents) {
       ASSERT_EQ(found != nullptr, expected != pages.end());
       if (found == nullptr) continue;
       EXPECT_EQ(found->path, expected->second.first);
-      EXPECT_EQ(found->FileOffset(page * 4096), expected->second.second);
+      EXPECT_EQ(found->OffsetOf(page * 4096), expected->second.second);
     }
   }
 }

@@ -19,7 +19,7 @@ class SlowCodeSource final : public CodeSource {
   SlowCodeSource(std::unique_ptr<CodeSource> source, Questions* questions, FakeClock* clock)
       : source_(std::move(source)), questions_(questions), clock_(clock) {}
   const ModuleFacts& facts() const override { return source_->facts(); }
-  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses,
+  absl::StatusOr<CodeFacts> Lookup(const std::vector<ElfAddress>& addresses,
                                    absl::Duration timeout) override {
     questions_->sizes.push_back(addresses.size());
     clock_->now_ns += questions_->takes_ns;
@@ -136,7 +136,7 @@ TEST_F(CodeIndexTest, TheFilesIdentityIsTrustedOnlyWhileSomebodyHoldsIt) {
 }
 
 TEST_F(CodeIndexTest, LinesOfADebugFileAreReadWhenTheyAreWanted) {
-  const auto names = [&](std::vector<uint64_t> offsets) {
+  const auto names = [&](std::vector<FileOffset> offsets) {
     return index_.Learn(module_, offsets, absl::Seconds(1), ModuleDetail::kNames);
   };
   has_debug_file_ = true;
@@ -234,7 +234,7 @@ TEST_F(CodeIndexTest, FewReadersAreKept) {
 }
 
 TEST_F(CodeIndexTest, AddressesAreAskedForOnceInBoundedPortions) {
-  std::vector<uint64_t> offsets;
+  std::vector<FileOffset> offsets;
   for (uint64_t i = 0; i <= 2 * CodeIndex::kMaxAddresses; ++i)
     offsets.insert(offsets.end(), {0x1000 + i, 0x1000 + i});
   index_.Learn(module_, offsets, absl::Seconds(1));

@@ -28,11 +28,11 @@ class FakeCodeSource final : public CodeSource {
   }
   void LeaveLinesUnread() { facts_.lines_unread = true; }
   const ModuleFacts& facts() const override { return facts_; }
-  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses,
+  absl::StatusOr<CodeFacts> Lookup(const std::vector<ElfAddress>& addresses,
                                    absl::Duration) override {
     ++*lookups_;
     CodeFacts facts;
-    for (uint64_t address : addresses) {
+    for (ElfAddress address : addresses) {
       bool found = false;
       for (const FunctionFacts& function : functions_) {
         if (address < function.low || address >= function.high) continue;

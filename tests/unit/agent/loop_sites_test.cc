@@ -28,7 +28,7 @@ class SlowSource final : public CodeSource {
   SlowSource(FakeClock* clock, std::vector<absl::Duration>* timeouts)
       : source_({LoopyFunction(), FarFunction()}, &lookups_), clock_(clock), timeouts_(timeouts) {}
   const ModuleFacts& facts() const override { return source_.facts(); }
-  absl::StatusOr<CodeFacts> Lookup(const std::vector<uint64_t>& addresses,
+  absl::StatusOr<CodeFacts> Lookup(const std::vector<ElfAddress>& addresses,
                                    absl::Duration timeout) override {
     timeouts_->push_back(timeout);
     clock_->now_ns += 2 * kNsPerSecond;
@@ -104,7 +104,7 @@ TEST_F(LoopPlacesTest, FindsTheFunctionAndHowFarItWasMoved) {
   EXPECT_EQ(places.loops[0].refusal, "");
   EXPECT_EQ(places.loops[0].target, Target());
   EXPECT_EQ(places.loops[0].function, LoopyFunction());
-  EXPECT_EQ(places.loops[0].bias, kBase);
+  EXPECT_EQ(places.loops[0].bias, LoadBias(kBase, 0));
   // The reader works with the rights of the rank.
   ASSERT_EQ(opened_.size(), size_t{1});
   EXPECT_EQ(opened_[0].pid, 42);
@@ -115,10 +115,10 @@ TEST_F(LoopPlacesTest, FindsTheFunctionAndHowFarItWasMoved) {
 
 TEST_F(LoopPlacesTest, CodeInTwoMappingsHasTheBiasOfItsOwn) {
   image_.mappings = {Mapping(0x70000000, 0x1000, 0), Mapping(0x70010000, 0x1000, 0x2000)};
-  EXPECT_EQ(Place(Target()).bias, 0x70000000 - 0x400000);
+  EXPECT_EQ(Place(Target()).bias, LoadBias(0x70000000, 0x400000));
   const LoopSite far = Place(Target(0x402140));
   EXPECT_EQ(far.refusal, "");
-  EXPECT_EQ(far.bias, 0x70010000 - 0x402000);
+  EXPECT_EQ(far.bias, LoadBias(0x70010000, 0x402000));
   EXPECT_EQ(far.function.low, 0x402100u);
 }
 
@@ -137,7 +137,7 @@ TEST_F(LoopPlacesTest, AMappingEndsWhereItEnds) {
 TEST_F(LoopPlacesTest, AnotherFileAtThisOffsetIsNotIt) {
   image_.mappings = {Mapping(0x60000000, 0x1000, 0, "/lib/other.so"),
                      Mapping(0x70000000, 0x1000, 0)};
-  EXPECT_EQ(Place(Target()).bias, 0x70000000 - 0x400000);
+  EXPECT_EQ(Place(Target()).bias, LoadBias(0x70000000, 0x400000));
 }
 
 TEST_F(LoopPlacesTest, SaysWhatTheRankHasNotLoaded) {

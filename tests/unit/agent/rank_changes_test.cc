@@ -23,7 +23,7 @@ class RankChangesTest : public testing::Test {
   }
   std::vector<std::string> Texts() {
     std::vector<std::string> texts;
-    for (const Notice& notice : notices_.Take({})) texts.push_back(notice.text);
+    for (const Notice& notice : notices_.Drain({})) texts.push_back(notice.text);
     return texts;
   }
 
@@ -35,7 +35,7 @@ class RankChangesTest : public testing::Test {
 TEST_F(RankChangesTest, SaysWhoJoinedAndWhen) {
   changes_.Began(Rank(0, 100));
   changes_.Joined(Rank(1, 101), 4.25);
-  const std::vector<Notice> notices = notices_.Take({});
+  const std::vector<Notice> notices = notices_.Drain({});
   ASSERT_THAT(notices, SizeIs(1));
   EXPECT_EQ(notices[0].text, "rank 1 (app) joined 4.2 s after sampling began");
   EXPECT_EQ(notices[0].severity, Severity::kInfo);
@@ -57,7 +57,7 @@ TEST_F(RankChangesTest, ANumberThatWasThereGoesOn) {
 TEST_F(RankChangesTest, AnEndIsATroubleUnlessAJobIsFollowed) {
   changes_.Ended(Rank(0, 100), 1.2);
   of_job_.Ended(Rank(0, 100), 1.2);
-  const std::vector<Notice> notices = notices_.Take({});
+  const std::vector<Notice> notices = notices_.Drain({});
   ASSERT_THAT(notices, SizeIs(2));
   EXPECT_EQ(notices[0].text, "rank 0 (app) ended 1.2 s after sampling began; its samples are kept");
   EXPECT_EQ(notices[1].text, notices[0].text);
@@ -88,7 +88,7 @@ TEST_F(RankChangesTest, BeyondTheFirstTheyAreCounted) {
     of_job_.Ended(Rank(i, i), 1);
     of_job_.Joined(Rank(100 + i, 100 + i), 1);
   }
-  notices_.Take({});
+  notices_.Drain({});
   of_job_.End();
   EXPECT_THAT(Texts(), ElementsAre("3 more processes joined than are named here",
                                    "3 more ranks ended than are named here"));

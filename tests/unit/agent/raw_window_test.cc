@@ -19,7 +19,7 @@ TEST(WindowBuilder, CountsByThreadAndPlace) {
   builder.Count({0, 10, 10}, InModule(index, 0x100), 7);
   builder.Count({0, 10, 11}, InModule(index, 0x100), 1);
   builder.Count({0, 10, 10}, {.kind = RawLocation::Kind::kKernel}, 3);
-  const RawWindow window = builder.Take();
+  const RawWindow window = builder.Drain();
   EXPECT_EQ(window.modules.size(), 1u);
   EXPECT_EQ(window.threads.size(), 2u);
   ASSERT_EQ(window.rows.size(), 3u);
@@ -33,8 +33,8 @@ TEST(WindowBuilder, CountsByThreadAndPlace) {
 TEST(WindowBuilder, TakeStartsAnew) {
   WindowBuilder builder;
   builder.Count({0, 10, 10}, {}, 1);
-  EXPECT_EQ(builder.Take().rows.size(), 1u);
-  const RawWindow second = builder.Take();
+  EXPECT_EQ(builder.Drain().rows.size(), 1u);
+  const RawWindow second = builder.Drain();
   EXPECT_TRUE(second.rows.empty());
   EXPECT_TRUE(second.threads.empty());
   EXPECT_EQ(second.accounting, Accounting{});
@@ -48,7 +48,7 @@ TEST(WindowBuilder, DropsAreCountedAtTheBound) {
   }
   builder.Count({0, 1, 1}, InModule(0, 0), 1);  // a known place still has room
   ++builder.accounting().seen;
-  const RawWindow window = builder.Take();
+  const RawWindow window = builder.Drain();
   EXPECT_EQ(window.rows.size(), kMaxRawRows);
   EXPECT_EQ(window.accounting.dropped[static_cast<size_t>(DropReason::kQueueFull)], 3u);
   EXPECT_TRUE(window.accounting.Balanced());
@@ -59,7 +59,7 @@ TEST(WindowBuilder, StacksBeyondTheBoundAreCounted) {
   for (uint64_t i = 0; i < kMaxRawStacks + 2; ++i) builder.CountStack(0, {InModule(0, i)});
   builder.CountStack(0, {InModule(0, 0)});
   builder.CountStack(0, {});
-  const RawWindow window = builder.Take();
+  const RawWindow window = builder.Drain();
   EXPECT_EQ(window.stacks.size(), kMaxRawStacks);
   EXPECT_EQ(window.accounting.stack_skipped, 2u);
 }
@@ -72,7 +72,7 @@ TEST(WindowBuilder, ThreadsAreBounded) {
     builder.Count({0, 1, static_cast<int32_t>(i + 1)}, kernel, 1);
   builder.Count({0, 1, static_cast<int32_t>(kMaxRawThreads + 1)}, kernel, 1);  // one too many
   builder.Count({0, 1, 1}, kernel, 1);                                         // known
-  const RawWindow window = builder.Take();
+  const RawWindow window = builder.Drain();
   EXPECT_EQ(window.threads.size(), kMaxRawThreads);
   EXPECT_EQ(window.accounting.kept, kMaxRawThreads + 1);
   EXPECT_TRUE(window.accounting.Balanced());

@@ -21,45 +21,45 @@ class RefusalsTest : public testing::Test {
     for (const RejectedProcess& process : processes) pids.push_back(process.pid);
     return pids;
   }
-  std::vector<int32_t> Look(const std::vector<RejectedProcess>& rejected) {
-    return Pids(refusals_.Look(rejected));
+  std::vector<int32_t> Update(const std::vector<RejectedProcess>& rejected) {
+    return Pids(refusals_.Update(rejected));
   }
 
   Refusals refusals_;
 };
 
 TEST_F(RefusalsTest, ARefusalOfTwoLooksInARowIsToldOnce) {
-  EXPECT_THAT(Look({{7, kSetuid}}), IsEmpty());
+  EXPECT_THAT(Update({{7, kSetuid}}), IsEmpty());
   EXPECT_FALSE(refusals_.told());
-  EXPECT_THAT(Look({{7, kSetuid}, {8, kSetuid}}), ElementsAre(7));
+  EXPECT_THAT(Update({{7, kSetuid}, {8, kSetuid}}), ElementsAre(7));
   EXPECT_TRUE(refusals_.told());
-  EXPECT_THAT(Look({{7, kSetuid}}), IsEmpty());
-  EXPECT_THAT(Look({{7, kSetuid}, {8, kSetuid}}), IsEmpty()) << "8 has been away";
+  EXPECT_THAT(Update({{7, kSetuid}}), IsEmpty());
+  EXPECT_THAT(Update({{7, kSetuid}, {8, kSetuid}}), IsEmpty()) << "8 has been away";
   EXPECT_THAT(Pids(refusals_.End()), IsEmpty());
 }
 
 TEST_F(RefusalsTest, AnotherReasonIsAnotherRefusal) {
-  Look({{7, kSetuid}});
-  EXPECT_THAT(Look({{7, absl::UnimplementedError("32 bits")}}), IsEmpty());
-  EXPECT_THAT(Look({{7, absl::UnimplementedError("32 bits")}}), ElementsAre(7));
+  Update({{7, kSetuid}});
+  EXPECT_THAT(Update({{7, absl::UnimplementedError("32 bits")}}), IsEmpty());
+  EXPECT_THAT(Update({{7, absl::UnimplementedError("32 bits")}}), ElementsAre(7));
 }
 
 TEST_F(RefusalsTest, AtOnceIsToldOnceAndNotAgain) {
   EXPECT_THAT(Pids(refusals_.AtOnce({{7, kSetuid}, {7, kSetuid}, {8, kStuck}})), ElementsAre(7, 8));
-  Look({{7, kSetuid}});
-  EXPECT_THAT(Look({{7, kSetuid}}), IsEmpty());
+  Update({{7, kSetuid}});
+  EXPECT_THAT(Update({{7, kSetuid}}), IsEmpty());
 }
 
 TEST_F(RefusalsTest, WhatMayPassIsToldAtTheEnd) {
-  for (int look = 0; look < 3; ++look) EXPECT_THAT(Look({{7, kStuck}, {8, kStuck}}), IsEmpty());
-  EXPECT_THAT(Look({{7, kStuck}, {9, kStuck}}), IsEmpty());
+  for (int look = 0; look < 3; ++look) EXPECT_THAT(Update({{7, kStuck}, {8, kStuck}}), IsEmpty());
+  EXPECT_THAT(Update({{7, kStuck}, {9, kStuck}}), IsEmpty());
   EXPECT_THAT(Pids(refusals_.End()), ElementsAre(7)) << "8 has passed, 9 was seen once";
   EXPECT_THAT(Pids(refusals_.End()), IsEmpty());
 }
 
 TEST_F(RefusalsTest, WhatHasEndedWasNotRefused) {
   const absl::Status ended = absl::NotFoundError("ended");
-  for (int look = 0; look < 3; ++look) EXPECT_THAT(Look({{7, ended}}), IsEmpty());
+  for (int look = 0; look < 3; ++look) EXPECT_THAT(Update({{7, ended}}), IsEmpty());
   EXPECT_THAT(Pids(refusals_.End()), IsEmpty());
 }
 

@@ -27,14 +27,15 @@ class FakeExperimenter final : public Experimenter {
   explicit FakeExperimenter(ExperimenterLog* log) : log_(log) {}
   void Begin(ExperimentRequest request) override { log_->begun.push_back(std::move(request)); }
   void Revise(ExperimentRequest request) override { log_->revised.push_back(std::move(request)); }
-  ExperimentUpdate Take() override {
+  ExperimentUpdate Drain() override {
     ++log_->taken;
     ExperimentUpdate update;
     update.measurements.resize(static_cast<size_t>(log_->taken));
     return update;
   }
   void End() override { ++log_->ended; }
-  std::optional<uint64_t> OriginalAddress(int32_t pid, uint64_t address) const override {
+  std::optional<RuntimeAddress> OriginalAddress(int32_t pid,
+                                                RuntimeAddress address) const override {
     return address + static_cast<uint64_t>(pid);
   }
 
@@ -125,7 +126,7 @@ class SessionExperimentTest : public ::testing::Test {
 
   void BeginAll(int ranks = 1) {
     experiment_->Order(Order("p1"));
-    experiment_->Look(Images(ranks), Request());
+    experiment_->Locate(Images(ranks), Request());
     AwaitResolver();
     experiment_->Advance();
   }
@@ -142,7 +143,7 @@ TEST_F(SessionExperimentTest, BeginsOnceTheLoopsAreFound) {
   EXPECT_FALSE(experiment_->Waits());
   experiment_->Order(Order("p1"));
   EXPECT_TRUE(experiment_->Waits());
-  experiment_->Look(Images(2), Request());
+  experiment_->Locate(Images(2), Request());
   EXPECT_FALSE(experiment_->Waits());
   AwaitResolver();
   EXPECT_FALSE(experiment_->active());
@@ -170,7 +171,7 @@ TEST_F(SessionExperimentTest, BeginsOnceTheLoopsAreFound) {
 TEST_F(SessionExperimentTest, DoesNotWaitForTheResolver) {
   Block();
   experiment_->Order(Order("p1"));
-  experiment_->Look(Images(), Request());
+  experiment_->Locate(Images(), Request());
   experiment_->Advance();
   EXPECT_FALSE(experiment_->active());
   EXPECT_FALSE(experiment_->Waits());  // nor looks again
@@ -183,7 +184,7 @@ TEST_F(SessionExperimentTest, DoesNotWaitForTheResolver) {
 TEST_F(SessionExperimentTest, AnOrderThatIsRepeatedIsIgnored) {
   experiment_->Order(Order("p1"));
   experiment_->Order(Order("p2"));
-  experiment_->Look(Images(), Request());
+  experiment_->Locate(Images(), Request());
   AwaitResolver();
   experiment_->Advance();
   experiment_->Order(Order("p3"));
@@ -194,12 +195,12 @@ TEST_F(SessionExperimentTest, AnOrderThatIsRepeatedIsIgnored) {
 }
 
 // Gives an order, looks for its loops when asked to, and hands them over.
-#define ORDER(revision)                      \
-  experiment_->Order(Order("p1", revision)); \
-  if (experiment_->Waits()) {                \
-    experiment_->Look(Images(), Request());  \
-    AwaitResolver();                         \
-  }                                          \
+#define ORDER(revision)                       \
+  experiment_->Order(Order("p1", revision));  \
+  if (experiment_->Waits()) {                 \
+    experiment_->Locate(Images(), Request()); \
+    AwaitResolver();                          \
+  }                                           \
   experiment_->Advance()
 
 TEST_F(SessionExperimentTest, AnOrderOfHigherRevisionIsHandedOnWithItsPlaces) {
@@ -234,7 +235,7 @@ TEST_F(SessionExperimentTest, OrdersThatComeTwiceOrLateChangeNothing) {
 TEST_F(SessionExperimentTest, OfOrdersThatComeDuringALookTheNewestIsNext) {
   Block();
   experiment_->Order(Order("p1", 1));
-  experiment_->Look(Images(), Request());
+  experiment_->Locate(Images(), Request());
   experiment_->Order(Order("p1", 2));
   experiment_->Order(Order("p1", 3));
   EXPECT_FALSE(experiment_->Waits());  // one look at a time
@@ -244,7 +245,7 @@ TEST_F(SessionExperimentTest, OfOrdersThatComeDuringALookTheNewestIsNext) {
   ASSERT_THAT(log_.begun, SizeIs(1));
   EXPECT_EQ(log_.begun[0].plan.revision, 1u);
   EXPECT_TRUE(experiment_->Waits());
-  experiment_->Look(Images(), Request());
+  experiment_->Locate(Images(), Request());
   AwaitResolver();
   experiment_->Advance();
   ASSERT_THAT(log_.revised, SizeIs(1));
@@ -257,7 +258,7 @@ TEST_F(SessionExperimentTest, ALaterOrderCannotTurnADryRunIntoAnother) {
   dry.dry_run = true;
   experiment_->Order(dry);
   experiment_->Order(Order("p1", 2));
-  experiment_->Look(Images(), Request());
+  experiment_->Locate(Images(), Request());
   AwaitResolver();
   experiment_->Advance();
   ASSERT_THAT(log_.begun, SizeIs(1));
@@ -269,7 +270,7 @@ TEST_F(SessionExperimentTest, LooksAgainWhenTheResolverHasNoRoom) {
   while (resolver_->Post([](CodeIndex&) {})) {
   }
   experiment_->Order(Order("p1"));
-  experiment_->Look(Images(), Request());
+  experiment_->Locate(Images(), Request());
   EXPECT_TRUE(experiment_->Waits());
   experiment_->Advance();
   EXPECT_FALSE(experiment_->active());
@@ -278,7 +279,7 @@ TEST_F(SessionExperimentTest, LooksAgainWhenTheResolverHasNoRoom) {
   while (!resolver_->Post([&](CodeIndex&) { done.Notify(); })) {
   }
   ASSERT_TRUE(done.WaitForNotificationWithTimeout(kPatience));
-  experiment_->Look(Images(), Request());
+  experiment_->Locate(Images(), Request());
   AwaitResolver();
   experiment_->Advance();
   EXPECT_TRUE(experiment_->active());
@@ -286,7 +287,7 @@ TEST_F(SessionExperimentTest, LooksAgainWhenTheResolverHasNoRoom) {
 
 TEST_F(SessionExperimentTest, NothingBeginsAfterTheEnd) {
   experiment_->Order(Order("p1"));
-  experiment_->Look(Images(), Request());
+  experiment_->Locate(Images(), Request());
   AwaitResolver();
   experiment_->End();
   experiment_->Advance();
@@ -315,7 +316,7 @@ TEST_F(SessionExperimentTest, AnOrderThatTheEndOvertakesIsHandedOnWithoutPlaces)
 TEST_F(SessionExperimentTest, AnOrderThatIsBeingLookedForAtTheEndIsHandedOnToo) {
   ORDER(5);
   experiment_->Order(Order("p1", 6));
-  experiment_->Look(Images(), Request());
+  experiment_->Locate(Images(), Request());
   experiment_->End();
   ASSERT_THAT(log_.revised, SizeIs(1));
   EXPECT_EQ(log_.revised[0].plan.revision, 6u);
@@ -328,13 +329,13 @@ TEST_F(SessionExperimentTest, WithoutALateOrderTheEndHandsNothingOn) {
 }
 
 TEST_F(SessionExperimentTest, NewsComeFromTheExperimenterAlsoAfterTheEnd) {
-  EXPECT_THAT(experiment_->Take().measurements, IsEmpty());
+  EXPECT_THAT(experiment_->Drain().measurements, IsEmpty());
   EXPECT_EQ(log_.taken, 0);
   BeginAll();
-  EXPECT_THAT(experiment_->Take().measurements, SizeIs(1));
+  EXPECT_THAT(experiment_->Drain().measurements, SizeIs(1));
   experiment_->End();
   EXPECT_EQ(log_.ended, 1);
-  EXPECT_THAT(experiment_->Take().measurements, SizeIs(2));  // last words
+  EXPECT_THAT(experiment_->Drain().measurements, SizeIs(2));  // last words
 }
 
 TEST_F(SessionExperimentTest, AddressesOfCopiesOnlyWhileThereAreCopies) {
@@ -361,7 +362,7 @@ TEST_F(SessionExperimentTest, ASessionWithoutRanksBeginsWithNone) {
 TEST_F(SessionExperimentTest, TheResolverMayOutliveTheSession) {
   Block();
   experiment_->Order(Order("p1"));
-  experiment_->Look(Images(), Request());
+  experiment_->Locate(Images(), Request());
   experiment_.reset();
   Release();
   AwaitResolver();  // has written what it found to nobody

@@ -21,10 +21,12 @@ class FakeExperimenter final : public Experimenter {
     update_.stop_ns = 7'000'000;
     begun_->push_back(std::move(request));
   }
-  ExperimentUpdate Take() override { return std::exchange(update_, {}); }
+  ExperimentUpdate Drain() override { return std::exchange(update_, {}); }
   void End() override {}
   bool Finished() const override { return finished_; }
-  std::optional<uint64_t> OriginalAddress(int32_t, uint64_t) const override { return {}; }
+  std::optional<RuntimeAddress> OriginalAddress(int32_t, RuntimeAddress) const override {
+    return {};
+  }
 
  private:
   std::vector<ExperimentRequest>* const begun_;

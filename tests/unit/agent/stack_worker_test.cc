@@ -74,7 +74,7 @@ class StackWorkerTest : public testing::Test {
     std::vector<StackResult> all;
     const int64_t end_ns = SystemClock().MonotonicNs() + 20 * kNsPerSecond;
     while (all.size() < count && SystemClock().MonotonicNs() < end_ns) {
-      for (StackResult& result : worker_->Take()) all.push_back(std::move(result));
+      for (StackResult& result : worker_->Drain()) all.push_back(std::move(result));
       std::this_thread::yield();
     }
     EXPECT_EQ(all.size(), count);
@@ -103,7 +103,7 @@ TEST_F(StackWorkerTest, EachTaskGivesOneResultAndAProcessHasOneSource) {
     EXPECT_TRUE(results[i].kernel);
     EXPECT_EQ(results[i].target, target);
     ASSERT_TRUE(results[i].path.has_value());
-    EXPECT_EQ(results[i].path->addresses, std::vector<uint64_t>{0x1000 + i});
+    EXPECT_EQ(results[i].path->addresses, std::vector<RuntimeAddress>{0x1000 + i});
   }
   EXPECT_EQ(script_.opens, 1);
   EXPECT_EQ(worker_->outstanding(), 0u);

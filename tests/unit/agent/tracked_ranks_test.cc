@@ -15,7 +15,7 @@ constexpr uint32_t kBob = 4000002;
 
 class TrackedRanksTest : public testing::Test {
  protected:
-  void Put(FakeProcess process) {
+  void Add(FakeProcess process) {
     if (process.uid == 1000) process.uid = kAlice;
     proc_.AddProcess(process);
   }
@@ -28,7 +28,7 @@ class TrackedRanksTest : public testing::Test {
     return info;
   }
   absl::Status PutAndAdd(int32_t pid, int32_t rank = 0) {
-    Put({.pid = pid});
+    Add({.pid = pid});
     return ranks_.Add(Info(pid, rank), 1);
   }
   void Refresh() {
@@ -64,7 +64,7 @@ TEST_F(TrackedRanksTest, TellsOnceOfAnEnd) {
 TEST_F(TrackedRanksTest, AProcessThatBecameSomeoneElsesIsHiddenAndToldOnce) {
   ASSERT_TRUE(PutAndAdd(5).ok());
   ASSERT_TRUE(PutAndAdd(6, 1).ok());
-  Put({.pid = 5, .effective_uid = 0});
+  Add({.pid = 5, .effective_uid = 0});
   Refresh();
   EXPECT_TRUE(ended_.empty());
   ASSERT_EQ(changed_.size(), 1u);
@@ -76,7 +76,7 @@ TEST_F(TrackedRanksTest, AProcessThatBecameSomeoneElsesIsHiddenAndToldOnce) {
   Refresh();
   EXPECT_TRUE(changed_.empty());
   EXPECT_FALSE(ranks_.Add(Info(5), 2).ok()) << "and does not come back";
-  Put({.pid = 6, .effective_gid = 0});
+  Add({.pid = 6, .effective_gid = 0});
   std::vector<const TrackedProcess*> both;
   ranks_.Refresh(0, &both);
   ASSERT_EQ(both.size(), 1u);
@@ -85,9 +85,9 @@ TEST_F(TrackedRanksTest, AProcessThatBecameSomeoneElsesIsHiddenAndToldOnce) {
 
 TEST_F(TrackedRanksTest, APrivilegedRequestersRankThatBecomesAnothersIsHidden) {
   TrackedRanks ranks(procfs_, true);
-  Put({.pid = 5});
+  Add({.pid = 5});
   ASSERT_TRUE(ranks.Add(Info(5), 1).ok());
-  Put({.pid = 5, .uid = kBob});
+  Add({.pid = 5, .uid = kBob});
   std::vector<const TrackedProcess*> changed;
   ranks.Refresh(0, &ended_, &changed);
   EXPECT_EQ(changed.size(), 1u);
@@ -96,7 +96,7 @@ TEST_F(TrackedRanksTest, APrivilegedRequestersRankThatBecomesAnothersIsHidden) {
 
 TEST_F(TrackedRanksTest, AnExecLooksAtTheOwnerAtOnce) {
   ASSERT_TRUE(PutAndAdd(5).ok());
-  Put({.pid = 5, .effective_uid = 0});
+  Add({.pid = 5, .effective_uid = 0});
   TrackedProcess* process = ranks_.Find(5);
   ranks_.ReadMaps(*process, 1);
   EXPECT_NE(ranks_.Find(5), nullptr);
@@ -107,21 +107,21 @@ TEST_F(TrackedRanksTest, AnExecLooksAtTheOwnerAtOnce) {
 }
 
 TEST_F(TrackedRanksTest, AddRefusesAnotherOwnerAndBorrowedRights) {
-  Put({.pid = 5, .uid = kBob});
+  Add({.pid = 5, .uid = kBob});
   EXPECT_TRUE(absl::IsPermissionDenied(ranks_.Add(Info(5), 1)));
-  Put({.pid = 6, .effective_uid = 0});
+  Add({.pid = 6, .effective_uid = 0});
   const absl::Status setuid = ranks_.Add(Info(6), 1);
   EXPECT_TRUE(absl::IsPermissionDenied(setuid));
   EXPECT_THAT(std::string(setuid.message()), HasSubstr("(setuid)"));
   EXPECT_TRUE(TrackedRanks(procfs_, true).Add(Info(6), 1).ok());
-  Put({.pid = 7, .start_ticks = 101});
+  Add({.pid = 7, .start_ticks = 101});
   EXPECT_TRUE(absl::IsNotFound(ranks_.Add(Info(7), 1))) << "another process of this pid";
 }
 
 TEST_F(TrackedRanksTest, ChildrenAreFollowedUnlessTheyHaveOtherRights) {
   ASSERT_TRUE(PutAndAdd(5, 3).ok());
-  Put({.pid = 6, .start_ticks = 200});
-  Put({.pid = 7, .effective_uid = 0});
+  Add({.pid = 6, .start_ticks = 200});
+  Add({.pid = 7, .effective_uid = 0});
   const TrackedProcess* child = ranks_.AddChild(5, 6, 1);
   ASSERT_NE(child, nullptr);
   EXPECT_TRUE(child->helper);
@@ -142,7 +142,7 @@ TEST_F(TrackedRanksTest, AForkReadLateDoesNotMakeARankAHelper) {
 // A window that closes and a look around refresh twice without a reading in between.
 TEST_F(TrackedRanksTest, EndedHelpersAreKeptUntilTheirLastSamplesHaveBeenRead) {
   ASSERT_TRUE(PutAndAdd(5).ok());
-  Put({.pid = 6});
+  Add({.pid = 6});
   ASSERT_NE(ranks_.AddChild(5, 6, 1), nullptr);
   read_ns_ = 7 * kNsPerSecond;
   proc_.Remove(6);
@@ -160,7 +160,7 @@ TEST_F(TrackedRanksTest, EndedHelpersAreKeptUntilTheirLastSamplesHaveBeenRead) {
 }
 
 TEST_F(TrackedRanksTest, AChildThatEndedBeforeItsForkWasReadHasItsParentsMappings) {
-  Put({.pid = 5});
+  Add({.pid = 5});
   proc_.Write("5/maps", "1000-2000 r-xp 00000000 08:01 7 /app\n");
   ASSERT_TRUE(ranks_.Add(Info(5, 3), 1).ok());
   TrackedProcess* child = ranks_.AddChild(5, 8, 1);
@@ -179,7 +179,7 @@ TEST_F(TrackedRanksTest, AChildThatEndedBeforeItsForkWasReadHasItsParentsMapping
 }
 
 TEST_F(TrackedRanksTest, AnEndedChildOfRootIsNotTakenOnTrust) {
-  Put({.pid = 5, .uid = 0});
+  Add({.pid = 5, .uid = 0});
   RankInfo root = Info(5);
   root.uid = 0;
   ASSERT_TRUE(ranks_.Add(root, 1).ok());
@@ -187,7 +187,7 @@ TEST_F(TrackedRanksTest, AnEndedChildOfRootIsNotTakenOnTrust) {
 }
 
 TEST_F(TrackedRanksTest, TheProgramOfASampleIsTheOneOfItsTime) {
-  Put({.pid = 5});
+  Add({.pid = 5});
   proc_.Write("5/maps", "1000-2000 r-xp 00000000 08:01 7 /old\n");
   ASSERT_TRUE(ranks_.Add(Info(5), 1).ok());
   TrackedProcess& process = *ranks_.Find(5);
@@ -205,7 +205,7 @@ TEST_F(TrackedRanksTest, AReusedPidIsAnotherProcessAndBothAreTold) {
   ASSERT_TRUE(PutAndAdd(5).ok());
   EXPECT_TRUE(ranks_.Knows(Info(5)));
   EXPECT_FALSE(ranks_.Knows(Info(5, 0, 101)));
-  Put({.pid = 5, .start_ticks = 101});
+  Add({.pid = 5, .start_ticks = 101});
   ASSERT_TRUE(ranks_.Add(Info(5, 7, 101), 2).ok());
   EXPECT_EQ(ranks_.Find(5)->info.rank, 7);
   EXPECT_EQ(ranks_.infos().size(), 2u) << "the first one's samples are in the report";
@@ -218,11 +218,11 @@ TEST_F(TrackedRanksTest, AReusedPidIsAnotherProcessAndBothAreTold) {
 
 TEST_F(TrackedRanksTest, TheMapsOfAStuckProcessAreNotRead) {
   const std::string line = "1000-2000 r-xp 00000000 08:01 7 /app\n";
-  Put({.pid = 5, .state = 'D'});
+  Add({.pid = 5, .state = 'D'});
   proc_.Write("5/maps", line);
   ASSERT_TRUE(ranks_.Add(Info(5), 1).ok());
   EXPECT_EQ(ranks_.Find(5)->space.Find(0x1000), nullptr);
-  Put({.pid = 5, .state = 'R'});
+  Add({.pid = 5, .state = 'R'});
   ranks_.ReadMaps(*ranks_.Find(5), kNsPerSecond + 1);
   EXPECT_NE(ranks_.Find(5)->space.Find(0x1000), nullptr);
 }

@@ -81,7 +81,7 @@ TEST(DecoderTest, BoundariesEqualObjdump) {
     ASSERT_NE(text, nullptr);
     std::vector<uint64_t> ours;
     for (size_t at = 0; at < text->bytes.size();) {
-      const auto instruction = Decode(text->bytes.subspan(at), text->address + at);
+      const auto instruction = Decode(text->bytes.subspan(at), (text->address + at).value());
       ASSERT_TRUE(instruction) << path << " at " << std::hex << text->address + at;
       ours.push_back(instruction->address);
       at += instruction->length;

@@ -30,7 +30,7 @@ TEST(EhFrameTest, EqualsReadelf) {
     ASSERT_TRUE(file.ok()) << file.status();
     const ElfSection* section = (*file)->FindSection(".eh_frame");
     ASSERT_NE(section, nullptr);
-    const EhFrame parsed = ParseEhFrame(section->bytes, section->address);
+    const EhFrame parsed = ParseEhFrame(section->bytes, section->address.value());
     std::set<std::pair<uint64_t, uint64_t>> ours;
     for (const AddressRange& range : parsed.functions) ours.insert({range.low, range.high});
     const auto theirs = ReadelfRanges(path);
@@ -46,26 +46,26 @@ TEST(EhFrameTest, EqualsReadelf) {
 class EhFrameBytesTest : public ::testing::Test {
  protected:
   template <typename T>
-  void Put(T value) {
+  void Append(T value) {
     const auto* bytes = reinterpret_cast<const std::byte*>(&value);
     out_.insert(out_.end(), bytes, bytes + sizeof value);
   }
   void Text(const char* text) {
-    for (; *text != 0; ++text) Put(*text);
-    Put('\0');
+    for (; *text != 0; ++text) Append(*text);
+    Append('\0');
   }
   // A CIE with augmentation "zR" and the encoding; 20 bytes.
   void Cie(uint8_t encoding) {
-    Put(uint32_t{16});
-    Put(uint32_t{0});
-    Put(uint8_t{1});
+    Append(uint32_t{16});
+    Append(uint32_t{0});
+    Append(uint8_t{1});
     Text("zR");
-    Put(uint8_t{1});
-    Put(uint8_t{0x78});
-    Put(uint8_t{16});
-    Put(uint8_t{1});
-    Put(encoding);
-    while (out_.size() % 4 != 0) Put(uint8_t{0});
+    Append(uint8_t{1});
+    Append(uint8_t{0x78});
+    Append(uint8_t{16});
+    Append(uint8_t{1});
+    Append(encoding);
+    while (out_.size() % 4 != 0) Append(uint8_t{0});
   }
   std::vector<AddressRange> Parse() { return ParseEhFrame(out_, 0x5000).functions; }
 
@@ -75,36 +75,36 @@ class EhFrameBytesTest : public ::testing::Test {
 TEST_F(EhFrameBytesTest, PointerEncodings) {
   Cie(0x1B);  // pc-relative, signed 4 bytes
   ASSERT_EQ(out_.size(), 20U);
-  Put(uint32_t{12});
-  Put(uint32_t{24});    // back to the CIE
-  Put(int32_t{-0x1C});  // from 0x501C
-  Put(uint32_t{0x40});
+  Append(uint32_t{12});
+  Append(uint32_t{24});    // back to the CIE
+  Append(int32_t{-0x1C});  // from 0x501C
+  Append(uint32_t{0x40});
   EXPECT_THAT(Parse(), ::testing::ElementsAre(AddressRange{0x5000, 0x5040}));
   out_.clear();
   Cie(0x00);  // absolute, 8 bytes
-  Put(uint32_t{20});
-  Put(uint32_t{24});
-  Put(uint64_t{0x401000});
-  Put(uint64_t{0x10});
+  Append(uint32_t{20});
+  Append(uint32_t{24});
+  Append(uint64_t{0x401000});
+  Append(uint64_t{0x10});
   EXPECT_THAT(Parse(), ::testing::ElementsAre(AddressRange{0x401000, 0x401010}));
   out_.clear();
   Cie(0x03);  // absolute, unsigned 4 bytes
-  Put(uint32_t{12});
-  Put(uint32_t{24});
-  Put(uint32_t{0x80000000});
-  Put(uint32_t{0x10});
+  Append(uint32_t{12});
+  Append(uint32_t{24});
+  Append(uint32_t{0x80000000});
+  Append(uint32_t{0x10});
   EXPECT_THAT(Parse(), ::testing::ElementsAre(AddressRange{0x80000000, 0x80000010}));
 }
 
 TEST_F(EhFrameBytesTest, SkipsWhatItCannotTrust) {
   Cie(0x9B);  // indirect: the pointer is elsewhere
-  Put(uint32_t{12});
-  Put(uint32_t{24});
-  Put(uint32_t{0});
-  Put(uint32_t{0x10});
-  Put(uint32_t{12});  // an FDE whose CIE pointer leads before the section
-  Put(uint32_t{0xFFFFFF});
-  Put(uint64_t{0});
+  Append(uint32_t{12});
+  Append(uint32_t{24});
+  Append(uint32_t{0});
+  Append(uint32_t{0x10});
+  Append(uint32_t{12});  // an FDE whose CIE pointer leads before the section
+  Append(uint32_t{0xFFFFFF});
+  Append(uint64_t{0});
   const EhFrame parsed = ParseEhFrame(out_, 0x5000);
   EXPECT_TRUE(parsed.functions.empty());
   EXPECT_EQ(parsed.skipped, 2U);
@@ -112,10 +112,10 @@ TEST_F(EhFrameBytesTest, SkipsWhatItCannotTrust) {
 
 TEST_F(EhFrameBytesTest, StopsWhereALengthLeavesTheSection) {
   Cie(0x1B);
-  Put(uint32_t{13});  // one more than is there
-  Put(uint32_t{24});
-  Put(int32_t{-0x1C});
-  Put(uint32_t{0x40});
+  Append(uint32_t{13});  // one more than is there
+  Append(uint32_t{24});
+  Append(int32_t{-0x1C});
+  Append(uint32_t{0x40});
   EXPECT_TRUE(Parse().empty());
   EXPECT_TRUE(ParseEhFrame({}, 0).functions.empty());
 }

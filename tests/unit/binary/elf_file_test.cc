@@ -63,7 +63,7 @@ TEST(ElfFileTest, ReadsOnlyInsideASegment) {
   auto file = ElfFile::Open(OpenFile(Fixture("kernels-gcc-O2")));
   ASSERT_TRUE(file.ok());
   const ModuleSegment& segment = (*file)->segments()[0];
-  const uint64_t low = segment.virtual_address;
+  const ElfAddress low = segment.virtual_address;
   EXPECT_EQ((*file)->Read(low, segment.file_size).size(), segment.file_size);
   EXPECT_TRUE((*file)->Read(low, segment.file_size + 1).empty());
   EXPECT_TRUE((*file)->Read(low + 8, UINT64_MAX).empty());

@@ -22,7 +22,7 @@ std::unique_ptr<ModuleReader> OpenModule(const std::string& name, const std::str
 }
 
 FunctionFacts FunctionAt(ModuleReader& reader, uint64_t address) {
-  const CodeFacts code = reader.FunctionsAt(std::vector<uint64_t>{address});
+  const CodeFacts code = reader.FunctionsAt(std::vector<ElfAddress>{address});
   EXPECT_EQ(code.functions.size(), 1U);
   return code.functions.empty() ? FunctionFacts() : code.functions[0];
 }
@@ -183,7 +183,7 @@ TEST(ModuleReaderTest, EachFunctionOnceAndTheRestUnresolved) {
   const uint64_t single = SymbolAddress(Fixture("kernels-gcc-O2-nodebug"), "single");
   const uint64_t chase = SymbolAddress(Fixture("kernels-gcc-O2-nodebug"), "chase");
   const CodeFacts code =
-      reader->FunctionsAt(std::vector<uint64_t>{chase, single + 1, single, 1, UINT64_MAX, 1});
+      reader->FunctionsAt(std::vector<ElfAddress>{chase, single + 1, single, 1, UINT64_MAX, 1});
   ASSERT_EQ(code.functions.size(), 2U);
   EXPECT_EQ(code.functions[0].name, "single");
   EXPECT_EQ(code.functions[1].name, "chase");

@@ -37,7 +37,7 @@ struct StackDump {
 
   std::vector<std::string> Names(const CallPath& path) const {
     std::vector<std::string> names;
-    for (uint64_t address : path.addresses) names.push_back(NameOf(address));
+    for (RuntimeAddress address : path.addresses) names.push_back(NameOf(address.value()));
     return names;
   }
 };

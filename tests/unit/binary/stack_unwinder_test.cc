@@ -105,14 +105,14 @@ TEST(StackUnwinderLimits, CodeInNoMappingEndsThePathAndIsNamed) {
   const CallPath path = (*unwinder)->Unwind(dump.copy);
   EXPECT_FALSE(path.complete);
   EXPECT_EQ(dump.Names(path), (std::vector<std::string>{"leaf", "compare"}));
-  EXPECT_EQ(dump.NameOf(path.unknown_address).rfind("libc", 0), 0u);
+  EXPECT_EQ(dump.NameOf(path.unknown_address.value()).rfind("libc", 0), 0u);
 }
 
 TEST(StackUnwinderLimits, AnInstructionInNoMappingIsThePath) {
   StackDump dump = DumpOf("stacks-gcc", "recurse 1");
   dump.copy.registers[kInstructionPointerIndex] = 0x1234;
   const CallPath path = PathOf(dump);
-  EXPECT_EQ(path.addresses, std::vector<uint64_t>{0x1234});
+  EXPECT_EQ(path.addresses, std::vector<RuntimeAddress>{0x1234});
   EXPECT_EQ(path.unknown_address, 0x1234u);
   EXPECT_FALSE(path.complete);
 }
@@ -122,7 +122,7 @@ TEST(StackUnwinderLimits, AnEndlessStackIsCut) {
   const CallPath path = PathOf(dump);
   ASSERT_GE(path.addresses.size(), 3u);
   // A stack full of return addresses into recurse() looks like a recursion without end.
-  const uint64_t into_recurse = path.addresses[2] + 1;
+  const uint64_t into_recurse = (path.addresses[2] + 1).value();
   dump.copy.registers[kInstructionPointerIndex] = into_recurse;
   dump.copy.bytes.resize(kMaxStackCopyBytes);
   for (size_t i = 0; i < dump.copy.bytes.size(); i += sizeof into_recurse)

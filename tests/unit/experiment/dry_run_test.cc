@@ -46,7 +46,9 @@ class UntouchableInjector final : public RankInjector {
     return installed;
   }
   ShadowPrediction PredictShadow() override { return prediction_; }
-  std::optional<uint64_t> OriginalAddress(uint64_t) const override { return std::nullopt; }
+  std::optional<RuntimeAddress> OriginalAddress(RuntimeAddress) const override {
+    return std::nullopt;
+  }
   InjectionCost cost() const override { return {}; }
 
   absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LoopToInject>) override {
@@ -108,9 +110,9 @@ class DryRunTest : public ::testing::Test {
     for (int i = 0; i < 20'000 && !experimenter.Finished(); ++i)
       absl::SleepFor(absl::Milliseconds(1));
     EXPECT_TRUE(experimenter.Finished());
-    ExperimentUpdate update = experimenter.Take();
+    ExperimentUpdate update = experimenter.Drain();
     experimenter.End();
-    const ExperimentUpdate last = experimenter.Take();
+    const ExperimentUpdate last = experimenter.Drain();
     EXPECT_THAT(last.measurements, IsEmpty());
     EXPECT_THAT(last.audit, IsEmpty());
     std::sort(update.measurements.begin(), update.measurements.end(),

@@ -102,9 +102,9 @@ struct FakeLog {
   std::vector<std::string> calls;
   std::vector<LoopToInject> asked;  // to be installed
   std::vector<std::string> added;   // later
-  std::vector<int64_t> waits_ns;    // how long each entry count, timing and shadow might have waited
-  std::set<int32_t> jumps;          // loops whose jump is in the text
-  bool installed = false;           // something of ours is in the rank
+  std::vector<int64_t> waits_ns;  // how long each entry count, timing and shadow might have waited
+  std::set<int32_t> jumps;        // loops whose jump is in the text
+  bool installed = false;         // something of ours is in the rank
 };
 
 class FakeInjector final : public RankInjector {
@@ -153,7 +153,9 @@ class FakeInjector final : public RankInjector {
     return absl::OkStatus();
   }
   absl::Status Uninstall() override;
-  std::optional<uint64_t> OriginalAddress(uint64_t address) const override { return address - 1; }
+  std::optional<RuntimeAddress> OriginalAddress(RuntimeAddress address) const override {
+    return address - 1;
+  }
   InjectionCost cost() const override {
     return {.stops = 2, .stop_ns = 400'000, .longest_stop_ns = 300'000};
   }

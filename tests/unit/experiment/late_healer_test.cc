@@ -45,9 +45,9 @@ class LateHealerTest : public ::testing::Test {
 
 TEST_F(LateHealerTest, TriesUntilNothingIsLeft) {
   LateHealer healer(Options());
-  EXPECT_TRUE(healer.Leave(Rank(1)));
-  EXPECT_TRUE(healer.Leave(Rank(2)));
-  EXPECT_TRUE(healer.Leave(Rank(2)));  // known
+  EXPECT_TRUE(healer.HealLater(Rank(1)));
+  EXPECT_TRUE(healer.HealLater(Rank(2)));
+  EXPECT_TRUE(healer.HealLater(Rank(2)));  // known
   EXPECT_TRUE(AwaitAttempts(1, 3));
   EXPECT_TRUE(AwaitAttempts(2, 3));
   while (healer.waiting() != 0) std::this_thread::yield();
@@ -55,7 +55,7 @@ TEST_F(LateHealerTest, TriesUntilNothingIsLeft) {
   EXPECT_EQ(healer.waiting(), 0u);
   EXPECT_EQ(Attempts(1), 3);
   EXPECT_EQ(Attempts(2), 3);
-  EXPECT_TRUE(healer.Leave(Rank(3)));  // its thread is still there
+  EXPECT_TRUE(healer.HealLater(Rank(3)));  // its thread is still there
   EXPECT_TRUE(AwaitAttempts(3, 3));
 }
 
@@ -70,7 +70,7 @@ TEST_F(LateHealerTest, AClaimWaitsForTheHealUnderWayAndEndsFurtherOnes) {
                      },
                      .first_ns = 1000,
                      .longest_ns = 1000});
-  healer.Leave(Rank(1));
+  healer.HealLater(Rank(1));
   began.WaitForNotification();
   std::atomic<bool> claimed = false;
   std::thread claimer([&] {
@@ -89,8 +89,8 @@ TEST_F(LateHealerTest, TakesNoMoreThanItsBound) {
   options.first_ns = options.longest_ns = 3600 * kNsPerSecond;
   LateHealer healer(options);
   for (size_t i = 0; i < LateHealer::kMostRanks; ++i)
-    ASSERT_TRUE(healer.Leave(Rank(static_cast<int32_t>(i + 1))));
-  EXPECT_FALSE(healer.Leave(Rank(1'000'000)));
+    ASSERT_TRUE(healer.HealLater(Rank(static_cast<int32_t>(i + 1))));
+  EXPECT_FALSE(healer.HealLater(Rank(1'000'000)));
 }
 
 }  // namespace

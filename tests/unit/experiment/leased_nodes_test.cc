@@ -125,13 +125,13 @@ class LeasedNodesTest : public ::testing::Test {
     experimenter.Begin(request);
     const int64_t deadline = SystemClock().MonotonicNs() + 30 * kNsPerSecond;
     while (SystemClock().MonotonicNs() < deadline) {
-      ExperimentUpdate update = experimenter.Take();
+      ExperimentUpdate update = experimenter.Drain();
       Append(std::move(update), node.update);
       if (node.log.uninstalls > 0 && Over(node.update)) break;
       absl::SleepFor(absl::Milliseconds(1));
     }
     experimenter.End();
-    Append(experimenter.Take(), node.update);
+    Append(experimenter.Drain(), node.update);
     ASSERT_EQ(injectors, 1);
   }
 

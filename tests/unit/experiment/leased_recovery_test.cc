@@ -57,7 +57,7 @@ class LeasedRecoveryTest : public ::testing::Test {
     experimenter.Begin(request);
     const int64_t deadline = SystemClock().MonotonicNs() + 30 * kNsPerSecond;
     while (!over_ && SystemClock().MonotonicNs() < deadline) {
-      const ExperimentUpdate update = experimenter.Take();
+      const ExperimentUpdate update = experimenter.Drain();
       for (const LoopMeasurement& loop : update.measurements) {
         over_ = loop.state != MeasureState::kOpen || !loop.reason.empty();
         last_ = loop;

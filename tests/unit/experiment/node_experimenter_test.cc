@@ -53,7 +53,7 @@ TEST_F(NodeExperimenterTest, TheStopsOfAllRanksAreTold) {
   const ExperimentUpdate update = Run();
   EXPECT_EQ(update.stops, 4u) << "two of each rank, whatever the number of loops";
   EXPECT_EQ(update.stop_ns, 800'000u);
-  EXPECT_EQ(experimenter_->Take().stops, 0u);
+  EXPECT_EQ(experimenter_->Drain().stops, 0u);
 }
 
 TEST_F(NodeExperimenterTest, LabsGetTheLimitsOfTheOrder) {
@@ -109,7 +109,7 @@ TEST_F(NodeExperimenterTest, NewsAreToldOnceAndRevisionsGrow) {
   std::atomic<size_t> seen = 0;
   rank.truth.on_call = [&](const std::string& call) {
     if (call != "shadow" && call != "live") return;
-    for (const LoopMeasurement& loop : experimenter_->Take().measurements) {
+    for (const LoopMeasurement& loop : experimenter_->Drain().measurements) {
       revisions.push_back(loop.revision);
       ++seen;
     }
@@ -121,7 +121,7 @@ TEST_F(NodeExperimenterTest, NewsAreToldOnceAndRevisionsGrow) {
   // Greater than those of an agent that was here before.
   EXPECT_GT(revisions[0], static_cast<uint64_t>(clock_.UnixNs()));
   EXPECT_THAT(update.measurements, SizeIs(2));  // the last word of each loop
-  EXPECT_THAT(experimenter_->Take().measurements, IsEmpty());
+  EXPECT_THAT(experimenter_->Drain().measurements, IsEmpty());
 }
 
 TEST_F(NodeExperimenterTest, ShadowsOfAllRanksRunAtTheSameTime) {
@@ -315,7 +315,7 @@ TEST_F(NodeExperimenterTest, WhatCannotBeTakenOutIsSaidWithTheRemedy) {
 
 TEST_F(NodeExperimenterTest, AddressesOfCopiesAreThoseOfTheirRank) {
   FakeRank& rank = AddRank();
-  std::optional<uint64_t> during;
+  std::optional<RuntimeAddress> during;
   rank.truth.on_call = [&](const std::string& call) {
     if (call == "shadow") during = experimenter_->OriginalAddress(rank.places.rank.pid, 0x1001);
   };

@@ -113,7 +113,7 @@ class NodeExperimenterTest : public ::testing::Test {
   ExperimentUpdate Run() {
     Begin();
     AwaitEnd();
-    return experimenter_->Take();
+    return experimenter_->Drain();
   }
 
   // When an injector is asked for the nth time for that, End is under way before it answers.

@@ -73,7 +73,7 @@ TEST_F(NodeExperimenterTest, EndBeforeBeginAndTwiceDoesNothing) {
   NodeExperimenter experimenter({});
   experimenter.End();
   experimenter.End();
-  EXPECT_THAT(experimenter.Take().measurements, IsEmpty());
+  EXPECT_THAT(experimenter.Drain().measurements, IsEmpty());
 }
 
 TEST_F(NodeExperimenterTest, ABudgetThatBuysNothingRunsNoShadow) {

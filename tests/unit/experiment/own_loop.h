@@ -40,7 +40,7 @@ inline MeasureLoop OwnTarget(int number) {
 inline LoopSite OwnPlace(int number) {
   LoopSite place;
   place.target = OwnTarget(number);
-  place.bias = kOwnBias;
+  place.bias = {kOwnBias, 0};
   place.function.name = "kernel";
   place.function.low = place.target.function_low;
   place.function.high = place.function.low + sizeof(kOwnLoop);

@@ -69,7 +69,9 @@ class PlacementInjector final : public RankInjector {
   }
   absl::Status SetPatched(int32_t, bool) override { return absl::OkStatus(); }
   absl::Status Uninstall() override { return absl::OkStatus(); }
-  std::optional<uint64_t> OriginalAddress(uint64_t) const override { return std::nullopt; }
+  std::optional<RuntimeAddress> OriginalAddress(RuntimeAddress) const override {
+    return std::nullopt;
+  }
   InjectionCost cost() const override { return {}; }
 
   int32_t team = 1;

@@ -245,7 +245,7 @@ TEST_F(RevisedOrdersTest, AnOrderAfterTheEndGetsTheReasonForItsNewLoops) {
   FakeRank& second = AddRank();
   Run();
   experimenter_->Revise(Order(2, {0, 2, 3}));
-  const ExperimentUpdate update = experimenter_->Take();
+  const ExperimentUpdate update = experimenter_->Drain();
   for (const FakeRank* rank : {&first, &second}) {
     ASSERT_THAT(Of(update, *rank), SizeIs(2)) << "what is measured stays as it is";
     for (const int loop : {2, 3}) {
@@ -256,7 +256,7 @@ TEST_F(RevisedOrdersTest, AnOrderAfterTheEndGetsTheReasonForItsNewLoops) {
     EXPECT_EQ(Calls(*rank, "add"), 0);
   }
   experimenter_->Revise(Order(2, {4}));
-  EXPECT_THAT(experimenter_->Take().measurements, IsEmpty()) << "it is not newer";
+  EXPECT_THAT(experimenter_->Drain().measurements, IsEmpty()) << "it is not newer";
 }
 
 TEST_F(RevisedOrdersTest, AfterTheKillSwitchLaterLoopsSayWhyNothingComesOfThem) {
@@ -264,7 +264,7 @@ TEST_F(RevisedOrdersTest, AfterTheKillSwitchLaterLoopsSayWhyNothingComesOfThem) 
   At(rank, "shadow", 2, [&] { CreateDisableFile(); });
   Run();
   experimenter_->Revise(Order(2, {0, 1, 2}));
-  const LoopMeasurement later = Loop(experimenter_->Take(), rank, 2);
+  const LoopMeasurement later = Loop(experimenter_->Drain(), rank, 2);
   EXPECT_EQ(later.state, MeasureState::kOpen);
   EXPECT_THAT(later.reason, HasSubstr(disable_file_));
 }
@@ -274,7 +274,7 @@ TEST_F(RevisedOrdersTest, WhereNothingMayBeMeasuredLaterLoopsAreRefusedLikeTheFi
   CreateDisableFile();
   const LoopMeasurement first = Loop(Run(), rank, 0);
   experimenter_->Revise(Order(2, {0, 1, 2}));
-  const ExperimentUpdate update = experimenter_->Take();
+  const ExperimentUpdate update = experimenter_->Drain();
   EXPECT_THAT(Of(update, rank), SizeIs(1));
   EXPECT_EQ(Loop(update, rank, 2).state, MeasureState::kRefused);
   EXPECT_EQ(Loop(update, rank, 2).reason, first.reason);
@@ -287,7 +287,7 @@ TEST_F(RevisedOrdersTest, AfterTheEndARankWithoutALabStillGivesItsOwnReason) {
   bad.open_status = absl::FailedPreconditionError("it has a seccomp filter");
   Run();
   experimenter_->Revise(Order(2, {2}));
-  const LoopMeasurement later = Loop(experimenter_->Take(), bad, 2);
+  const LoopMeasurement later = Loop(experimenter_->Drain(), bad, 2);
   EXPECT_EQ(later.state, MeasureState::kRefused);
   EXPECT_EQ(later.reason, "it has a seccomp filter");
 }
@@ -298,7 +298,7 @@ TEST_F(RevisedOrdersTest, ALoopThatIsHotAgainAfterTheEndSaysThatNotThatItIsHotNo
   At(rank, "shadow", 3, [&] { experimenter_->Revise(Order(2, {1})); });
   EXPECT_THAT(Loop(Run(), rank, 0).reason, HasSubstr("hot no more"));
   experimenter_->Revise(Order(3, {0, 1}));
-  const ExperimentUpdate update = experimenter_->Take();
+  const ExperimentUpdate update = experimenter_->Drain();
   EXPECT_THAT(Of(update, rank), SizeIs(1));
   EXPECT_EQ(Loop(update, rank, 0).state, MeasureState::kOpen);
   EXPECT_THAT(Loop(update, rank, 0).reason, HasSubstr("ended first"));
@@ -372,7 +372,7 @@ TEST_F(RevisedOrdersTest, WhatIsDroppedFromTheNewsIsCounted) {
   EXPECT_EQ(update.notices[0].code, absl::StatusCode::kDataLoss);
   EXPECT_THAT(update.notices[0].text,
               HasSubstr("0 notices, 7 entries of the audit log and 0 meas"));
-  EXPECT_THAT(experimenter_->Take().notices, IsEmpty());  // told once
+  EXPECT_THAT(experimenter_->Drain().notices, IsEmpty());  // told once
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TEST(TraceSummaryTest, ReadsAndWritesApartCanBeRepeated) {
   const std::vector<Reference> references = {Access(false), Access(true)};
   const std::vector<ThreadTrace> threads = {
       Whole({{1000, 1792, 1000, 100}, {5000, 5792, 5000, 100}})};
-  const TraceSummary summary = SummarizeTrace(references, threads, 0x400000);
+  const TraceSummary summary = SummarizeTrace(references, threads, {0x400000, 0});
   EXPECT_FALSE(summary.in_situ);
   EXPECT_FALSE(summary.partial);
   ASSERT_EQ(summary.references.size(), size_t{2});
@@ -36,7 +36,7 @@ TEST(TraceSummaryTest, OneByteInCommonIsInPlace) {
   const auto overlap = [&](uint64_t written) {
     const std::vector<ThreadTrace> threads = {
         Whole({{1000, 1792, 1000, 100}, {written, written, written, 1}})};
-    return SummarizeTrace(references, threads, 0).in_situ;
+    return SummarizeTrace(references, threads, {}).in_situ;
   };
   EXPECT_TRUE(overlap(1799));
   EXPECT_FALSE(overlap(1800));
@@ -48,7 +48,7 @@ TEST(TraceSummaryTest, WhatAnotherThreadReadsCounts) {
   const std::vector<Reference> references = {Access(false), Access(true)};
   const std::vector<ThreadTrace> threads = {Whole({{1000, 1000, 1000, 1}, kNever}),
                                             Whole({kNever, {1000, 1000, 1000, 1}})};
-  EXPECT_TRUE(SummarizeTrace(references, threads, 0).in_situ);
+  EXPECT_TRUE(SummarizeTrace(references, threads, {}).in_situ);
 }
 
 TEST(TraceSummaryTest, EachThreadsPartIsItsOwn) {
@@ -56,7 +56,7 @@ TEST(TraceSummaryTest, EachThreadsPartIsItsOwn) {
   const auto of = [&](uint64_t second) {
     const std::vector<ThreadTrace> threads = {Whole({{1000, 1792, 1000, 100}}),
                                               Whole({{second, second + 792, second, 100}})};
-    return SummarizeTrace(references, threads, 0);
+    return SummarizeTrace(references, threads, {});
   };
   const TraceSummary halves = of(1800);  // of one array
   ASSERT_EQ(halves.written.size(), size_t{2});
@@ -73,7 +73,7 @@ TEST(TraceSummaryTest, CappedTracesAreStretchedInTheirDirection) {
     const std::vector<ThreadTrace> threads = {{.records = {{10'000, 10'792, first, 100}},
                                                .traced_iterations = 100,
                                                .whole_iterations = 300}};
-    const TraceSummary summary = SummarizeTrace(references, threads, 0);
+    const TraceSummary summary = SummarizeTrace(references, threads, {});
     EXPECT_TRUE(summary.partial);
     return summary.written.at(0);
   };
@@ -88,7 +88,7 @@ TEST(TraceSummaryTest, OneFixedAddressIsNotStretched) {
   const std::vector<ThreadTrace> threads = {{.records = {{4096, 4096, 4096, 100}},
                                              .traced_iterations = 100,
                                              .whole_iterations = 1'000'000}};
-  EXPECT_EQ(SummarizeTrace(references, threads, 0).written_bytes, 8u);
+  EXPECT_EQ(SummarizeTrace(references, threads, {}).written_bytes, 8u);
 }
 
 TEST(TraceSummaryTest, AddressesAtTheEndsDoNotWrap) {
@@ -96,7 +96,7 @@ TEST(TraceSummaryTest, AddressesAtTheEndsDoNotWrap) {
   const std::vector<ThreadTrace> threads = {{.records = {{16, ~uint64_t{0} - 4, 4096, 3}},
                                              .traced_iterations = 1,
                                              .whole_iterations = ~uint64_t{0}}};
-  const TraceSummary summary = SummarizeTrace(references, threads, 0);
+  const TraceSummary summary = SummarizeTrace(references, threads, {});
   ASSERT_EQ(summary.written.size(), size_t{1});
   EXPECT_EQ(summary.written[0], (std::pair<uint64_t, uint64_t>{0, ~uint64_t{0}}));
 }
@@ -106,7 +106,7 @@ TEST(TraceSummaryTest, RangesThatTouchAreOne) {
   const std::vector<Reference> references = {Access(true), Access(true)};
   const auto written = [&](TraceRecord a, TraceRecord b) {
     const std::vector<ThreadTrace> threads = {Whole({a, b})};
-    return SummarizeTrace(references, threads, 0).written;
+    return SummarizeTrace(references, threads, {}).written;
   };
   using Ranges = std::vector<std::pair<uint64_t, uint64_t>>;
   EXPECT_EQ(written({1000, 1792, 1000, 100}, {1800, 2592, 1800, 100}), (Ranges{{1000, 1600}}));
@@ -122,7 +122,7 @@ TEST(TraceSummaryTest, FindsTheOneOverlapAmongManyRanges) {
   const auto in_situ = [&](TraceRecord read, TraceRecord write) {
     const std::vector<ThreadTrace> threads = {Whole({read, write}), Whole({high, kNever}),
                                               Whole({kNever, high})};
-    return SummarizeTrace(references, threads, 0).in_situ;
+    return SummarizeTrace(references, threads, {}).in_situ;
   };
   EXPECT_TRUE(in_situ(low, between));
   EXPECT_TRUE(in_situ(between, low));
@@ -131,25 +131,25 @@ TEST(TraceSummaryTest, FindsTheOneOverlapAmongManyRanges) {
 TEST(TraceSummaryTest, WhatWasNotExecutedIsNotTold) {
   const std::vector<Reference> references = {Access(false), Access(true)};
   const std::vector<ThreadTrace> threads = {Whole({{1000, 1000, 1000, 1}, kNever})};
-  const TraceSummary summary = SummarizeTrace(references, threads, 0);
+  const TraceSummary summary = SummarizeTrace(references, threads, {});
   ASSERT_EQ(summary.references.size(), size_t{1});
   EXPECT_TRUE(summary.references[0].reads);
 }
 
 TEST(TraceSummaryTest, WritesBeyondTheRecordsAreNotTraced) {
   std::vector<Reference> references(kTraceCount, Access(true));
-  EXPECT_FALSE(SummarizeTrace(references, {}, 0).untraced);
+  EXPECT_FALSE(SummarizeTrace(references, {}, {}).untraced);
   references.push_back(Access(true));
-  EXPECT_TRUE(SummarizeTrace(references, {}, 0).untraced);
+  EXPECT_TRUE(SummarizeTrace(references, {}, {}).untraced);
 }
 
 TEST(TraceSummaryTest, SaysWhenAWriteWasNotTraced) {
   std::vector<Reference> references = {Access(true)};
   references[0].traced = false;
   const std::vector<ThreadTrace> threads = {Whole({kNever})};
-  EXPECT_TRUE(SummarizeTrace(references, threads, 0).untraced);
+  EXPECT_TRUE(SummarizeTrace(references, threads, {}).untraced);
   references[0].writes = false;
-  EXPECT_FALSE(SummarizeTrace(references, threads, 0).untraced);
+  EXPECT_FALSE(SummarizeTrace(references, threads, {}).untraced);
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST_F(ReaderClientTest, AnswersLikeTheReaderInThisProcess) {
   auto here = ModuleReader::Open(OpenFile(path));
   ASSERT_TRUE(here.ok());
   EXPECT_EQ((*client)->facts(), (*here)->facts());
-  std::vector<uint64_t> addresses = {3};
+  std::vector<ElfAddress> addresses = {3};
   for (const char* name : {"single", "triple", "switched", "inlined", "main"})
     addresses.push_back(SymbolAddress(path, name));
   for (int round = 0; round < 2; ++round) {
@@ -316,10 +316,10 @@ TEST_F(ReaderClientTest, TooManyAddresses) {
   const MappedFile mapped(Fixture("shapes"));
   auto client = ReaderClient::Start(mapped.Describe(), Options());
   ASSERT_TRUE(client.ok()) << client.status();
-  const auto most = (*client)->Lookup(std::vector<uint64_t>(65536, 1), kPlenty);
+  const auto most = (*client)->Lookup(std::vector<ElfAddress>(65536, 1), kPlenty);
   ASSERT_TRUE(most.ok()) << most.status();
   EXPECT_EQ(most->unresolved.size(), 1U);
-  EXPECT_EQ((*client)->Lookup(std::vector<uint64_t>(65537, 1), kPlenty).status().code(),
+  EXPECT_EQ((*client)->Lookup(std::vector<ElfAddress>(65537, 1), kPlenty).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

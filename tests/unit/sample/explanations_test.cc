@@ -40,7 +40,7 @@ TEST(Explanations, AreInTheOrderOfTimeWhicheverRingTheyComeFrom) {
   std::vector<RingBuffer> readers;
   for (FakeKernel& kernel : kernels) readers.push_back(kernel.Reader());
   for (size_t i = 0; i < readers.size(); ++i) {
-    readers[i].Look();
+    readers[i].Snapshot();
     CollectExplanations(readers[i], decoder, i, &found);
   }
   SortByTime(&found);
@@ -61,7 +61,7 @@ TEST(Explanations, MalformedOnesKeepTheirPlaceAndIgnoredOnesHaveNone) {
   ASSERT_TRUE(kernel.Write(Exec(10, 500)) && kernel.Write(short_exit) && kernel.Write(renamed));
   RecordDecoder decoder(kBaseSampleType);
   RingBuffer reader = kernel.Reader();
-  reader.Look();
+  reader.Snapshot();
   std::vector<Explanation> found;
   CollectExplanations(reader, decoder, 0, &found);
   ASSERT_EQ(found.size(), 2u);

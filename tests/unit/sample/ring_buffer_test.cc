@@ -113,13 +113,13 @@ TEST(RingBuffer, PeeksAtWhatTheLastLookSawAndTakesNoMore) {
         if (!kernel.Write(record)) break;
         expected.push_back(record);
       }
-      reader.Look();
+      reader.Snapshot();
       const bool later = kernel.Write(Record(999, 2));
       uint64_t cursor = RingBuffer::kFirst;
       for (const auto& record : expected) ASSERT_TRUE(Same(reader.Peek(&cursor), record));
       ASSERT_TRUE(reader.Peek(&cursor).empty());
-      for (const auto& record : expected) ASSERT_TRUE(Same(reader.Take(), record));
-      ASSERT_TRUE(reader.Take().empty()) << "written after the look";
+      for (const auto& record : expected) ASSERT_TRUE(Same(reader.Pop(), record));
+      ASSERT_TRUE(reader.Pop().empty()) << "written after the look";
       if (later) {
         ASSERT_TRUE(Same(reader.Next(), Record(999, 2)));
       }
@@ -136,13 +136,13 @@ TEST(RingBuffer, PeekEndsAtACorruptRecordAndTakeCountsIt) {
   ASSERT_TRUE(kernel.Write(Record(2, 2)));
   const uint16_t size = 12;
   std::memcpy(kernel.Bytes() + 16 + 6, &size, 2);
-  reader.Look();
+  reader.Snapshot();
   uint64_t cursor = RingBuffer::kFirst;
   EXPECT_FALSE(reader.Peek(&cursor).empty());
   EXPECT_TRUE(reader.Peek(&cursor).empty());
   EXPECT_EQ(reader.corrupt(), 0u);
-  EXPECT_FALSE(reader.Take().empty());
-  EXPECT_TRUE(reader.Take().empty());
+  EXPECT_FALSE(reader.Pop().empty());
+  EXPECT_TRUE(reader.Pop().empty());
   EXPECT_EQ(reader.corrupt(), 1u);
 }
 

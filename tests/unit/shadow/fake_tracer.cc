@@ -79,7 +79,7 @@ HoldReply Answer(const std::string& answer, const HoldRequest& request) {
 }
 
 // One line per hold: the indices of its ops in HoldOp.
-size_t Note(const std::string& path, const HoldRequest& request) {
+size_t Record(const std::string& path, const HoldRequest& request) {
   size_t before = 0;
   {
     std::ifstream file(path);
@@ -97,7 +97,7 @@ int Serve(const std::string& path, const std::vector<std::string>& answers) {
     if (!bytes.ok()) return 0;
     const auto request = DecodeRequest(*bytes);
     if (!request.ok()) return 1;
-    const size_t at = Note(path, *request);
+    const size_t at = Record(path, *request);
     const std::string answer = at < answers.size() ? answers[at] : "ok";
     if (answer == "die") return 2;
     const std::string reply = EncodeReply(Answer(answer, *request));

@@ -105,7 +105,7 @@ TEST_F(BehaviourTest, TraceRecordsTheAddressesOfAnArray) {
   };
   put(14, arena_.data() + 64 - (arena_.text() + 18));
   put(25, arena_.back() - (arena_.text() + 29));
-  arena_.Put(arena_.text(), text);
+  arena_.Write(arena_.text(), text);
   LoopBytes bytes;
   bytes.address = bytes.header = arena_.text();
   bytes.bytes = text;
@@ -116,7 +116,7 @@ TEST_F(BehaviourTest, TraceRecordsTheAddressesOfAnArray) {
                              {arena_.copy(), Exits::kStub, arena_.text() + 23});
   ASSERT_TRUE(copy.ok()) << copy.status();
   ASSERT_EQ(copy->references.size(), 3u);
-  arena_.Put(copy->address, copy->bytes);
+  arena_.Write(copy->address, copy->bytes);
   auto* records = &arena_.At<TraceRecord>(arena_.block() + kBlockTrace);
   for (int i = 0; i < 3; ++i) records[i] = {~uint64_t{0}, 0, 0, 0};
   arena_.At<uint64_t>(arena_.block() + kBlockIterations) = 0;
@@ -148,7 +148,7 @@ TEST_F(BehaviourTest, TraceRecordsTheLanesOfAGatherThatItsMaskChooses) {
                                0xc9, 0x75, 0xeb, 0xff, 0x25, 0,    0,    0,    0};
   const uint64_t distance = arena_.back() - (arena_.text() + 27);
   for (size_t i = 0; i < 4; ++i) text[23 + i] = static_cast<uint8_t>(distance >> (8 * i));
-  arena_.Put(arena_.text(), text);
+  arena_.Write(arena_.text(), text);
   LoopBytes bytes;
   bytes.address = bytes.header = arena_.text();
   bytes.bytes = text;
@@ -160,7 +160,7 @@ TEST_F(BehaviourTest, TraceRecordsTheLanesOfAGatherThatItsMaskChooses) {
   const auto copy = MakeCopy(*code, SingleVariant(Change::kTrace),
                              {arena_.copy(), Exits::kStub, arena_.text() + 21});
   ASSERT_TRUE(copy.ok()) << copy.status();
-  arena_.Put(copy->address, copy->bytes);
+  arena_.Write(copy->address, copy->bytes);
   auto& record = arena_.At<TraceRecord>(arena_.block() + kBlockTrace);
   record = {~uint64_t{0}, 0, 0, 0};
   arena_.At<uint64_t>(arena_.block() + kBlockIterations) = 0;
@@ -185,7 +185,7 @@ TEST_F(BehaviourTest, Dl1ChaseRunsOnItsOwnSlot) {
                                0xf7, 0xff, 0x25, 0,    0,    0,    0};
   const uint64_t distance = arena_.back() - (arena_.text() + 15);
   for (size_t i = 0; i < 4; ++i) text[11 + i] = static_cast<uint8_t>(distance >> (8 * i));
-  arena_.Put(arena_.text(), text);
+  arena_.Write(arena_.text(), text);
   LoopBytes bytes;
   bytes.address = bytes.header = arena_.text();
   bytes.bytes = text;
@@ -200,7 +200,7 @@ TEST_F(BehaviourTest, Dl1ChaseRunsOnItsOwnSlot) {
   const SelfPointer& pointer = copy->self_pointers[0];
   const uint64_t value = arena_.block() + static_cast<uint64_t>(pointer.value);
   arena_.At<uint64_t>(arena_.block() + pointer.word) = value;
-  arena_.Put(copy->address, copy->bytes);
+  arena_.Write(copy->address, copy->bytes);
   MachineState state;
   state.general[0] = 0xdead;  // would fault
   state.general[1] = 50;
@@ -216,7 +216,7 @@ TEST_F(BehaviourTest, Dl1ChaseByIndexRunsOnAZeroSlot) {
                                0xc9, 0x75, 0xf3, 0xff, 0x25, 0,    0,    0,    0};
   const uint64_t distance = arena_.back() - (arena_.text() + 19);
   for (size_t i = 0; i < 4; ++i) text[15 + i] = static_cast<uint8_t>(distance >> (8 * i));
-  arena_.Put(arena_.text(), text);
+  arena_.Write(arena_.text(), text);
   LoopBytes bytes;
   bytes.address = bytes.header = arena_.text();
   bytes.bytes = text;
@@ -228,7 +228,7 @@ TEST_F(BehaviourTest, Dl1ChaseByIndexRunsOnAZeroSlot) {
   ASSERT_TRUE(copy.ok()) << copy.status();
   EXPECT_EQ(copy->pinned, 2);
   std::memset(&arena_.At<uint8_t>(arena_.block() + kBlockSlots), 0, kSlotBytes * kSlotCount);
-  arena_.Put(copy->address, copy->bytes);
+  arena_.Write(copy->address, copy->bytes);
   MachineState state;
   state.general[6] = 0xdead;  // would fault
   state.general[2] = 0xbeef;

@@ -124,7 +124,7 @@ class Library {
   // The same with the loop around each of them; without bytes where there is none.
   std::vector<Nest> Nests(Kernel kernel) {
     if (kernel == nullptr) return {};
-    const uint64_t address = reinterpret_cast<uint64_t>(kernel) - bias_;
+    const ElfAddress address = reinterpret_cast<uint64_t>(kernel) - bias_;
     const CodeFacts facts = reader_->FunctionsAt(std::span(&address, 1));
     std::vector<Nest> loops;
     for (const FunctionFacts& f : facts.functions) {

@@ -302,7 +302,7 @@ void CopySheet::AddBatch(const BatchCode& batch, const std::string& what) {
     const bool counts = name.Has(Change::kCount) || name.Has(Change::kTrace);
     for (const VariantName& made : {name, counts ? name : Counted(name)}) {
       const CopyTarget target = Next(Exits::kStub);
-      Keep(MakeBatchCopy(kept, made, target), {&kept.loop, &kept, made, target, {}, what});
+      Record(MakeBatchCopy(kept, made, target), {&kept.loop, &kept, made, target, {}, what});
     }
   }
 }
@@ -310,14 +310,14 @@ void CopySheet::AddBatch(const BatchCode& batch, const std::string& what) {
 void CopySheet::Add(const LoopCode& loop, const VariantName& name, Exits exits,
                     const std::string& what) {
   const CopyTarget target = Next(exits);
-  Keep(MakeCopy(loop, name, target), {&loop, nullptr, name, target, {}, what});
+  Record(MakeCopy(loop, name, target), {&loop, nullptr, name, target, {}, what});
 }
 
 CopyTarget CopySheet::Next(Exits exits) const {
   return {address_ + bytes_.size(), exits, address_ - kExitStubBelow};
 }
 
-void CopySheet::Keep(absl::StatusOr<CodeCopy> copy, MadeCopy made) {
+void CopySheet::Record(absl::StatusOr<CodeCopy> copy, MadeCopy made) {
   const std::string text = made.name.Text();
   ++(copy.ok() ? made_by_name_ : refused_by_name_)[text];
   if (!copy.ok()) return;

@@ -47,7 +47,7 @@ class CopySheet {
 
  private:
   CopyTarget Next(Exits exits) const;
-  void Keep(absl::StatusOr<CodeCopy> copy, MadeCopy made);
+  void Record(absl::StatusOr<CodeCopy> copy, MadeCopy made);
 
   const uint64_t address_;
   std::vector<uint8_t> bytes_;

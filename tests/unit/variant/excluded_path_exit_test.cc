@@ -32,14 +32,14 @@ class ExcludedPathExitTest : public testing::Test {
     std::vector<uint8_t> jump = {0xff, 0x25, 0, 0, 0, 0};
     const auto distance = static_cast<uint32_t>(arena_.back() - (stub_ + jump.size()));
     std::memcpy(&jump[2], &distance, sizeof(distance));
-    arena_.Put(stub_, jump);
+    arena_.Write(stub_, jump);
   }
 
   // Runs over five ones. Above `most` the sum takes the detour.
   void Run(const VariantName& name, double most, uint64_t pass_limit) {
     const auto copy = MakeCopy(code_, name, {arena_.copy(), Exits::kStub, stub_});
     ASSERT_TRUE(copy.ok()) << copy.status();
-    arena_.Put(copy->address, copy->bytes);
+    arena_.Write(copy->address, copy->bytes);
     arena_.At<uint64_t>(arena_.block() + kBlockIterations) = 0;
     arena_.At<uint64_t>(arena_.block() + kBlockIterationLimit) = pass_limit;
     for (uint64_t i = 0; i < 5; ++i) arena_.At<double>(arena_.data() + 8 * i) = 1;

@@ -125,7 +125,7 @@ TEST(CutTest, WhoeverMayComeBackUnderTheJumpMustHaveBeenLookedFor) {
 
 TEST(CutTest, PeopleAreToldElfAddresses) {
   LoopBytes bytes = WithExcludedPath();
-  bytes.bias = 0x400000;
+  bytes.bias = {0x400000, 0};
   const absl::StatusOr<LoopCode> loop = DecodeLoop(bytes);
   ASSERT_TRUE(loop.ok());
   EXPECT_THAT(loop->excluded_paths[1], HasSubstr("0x102b `call 0x2030`"));

@@ -75,7 +75,7 @@ class GeneratedRun : public testing::Test {
   }
 
   Outcome Run(uint64_t target, uint64_t limit = kNoLimit, bool flush_denormals = false) {
-    arena_.Put(arena_.data(), memory_);
+    arena_.Write(arena_.data(), memory_);
     arena_.At<uint32_t>(arena_.exit_id()) = 0;
     arena_.At<uint64_t>(arena_.block() + kBlockIterations) = 0;
     arena_.At<uint64_t>(arena_.block() + kBlockIterationLimit) = limit;
@@ -95,7 +95,7 @@ class GeneratedRun : public testing::Test {
 
   Outcome RunCopy(const CodeCopy& copy, uint64_t limit = kNoLimit) {
     Prepare(copy);
-    arena_.Put(copy.address, copy.bytes);
+    arena_.Write(copy.address, copy.bytes);
     return Run(copy.entry, limit, copy.flush_denormals);
   }
 

@@ -60,9 +60,9 @@ class Writer {
     Raw({0xc7, 0x05});
     Word(arena_.exit_id() - (here() + 8));
     Word(static_cast<uint64_t>(id));
-    Leave();
+    RestoreStack();
   }
-  void Leave() {
+  void RestoreStack() {
     Raw({0xff, 0x25});
     Word(arena_.back() - (here() + 4));
   }
@@ -235,7 +235,7 @@ bool Write(Writer* w, const Arena& arena, GeneratedLoop* loop) {
     w->Exit(e + 1);
   }
   loop->stub = w->here();
-  w->Leave();
+  w->RestoreStack();
   loop->bytes.address = arena.text();
   return w->Resolve();
 }
@@ -248,7 +248,7 @@ GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random, Floats floa
     GeneratedLoop loop;
     if (!Write(&w, arena, &loop)) continue;
     loop.bytes.bytes = w.bytes();
-    arena.Put(arena.text(), w.bytes());
+    arena.Write(arena.text(), w.bytes());
     // The entry is the first jump after the leading NOPs.
     const size_t jump = static_cast<size_t>(std::find(w.bytes().begin(), w.bytes().end(), 0xe9) -
                                             w.bytes().begin());

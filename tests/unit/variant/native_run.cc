@@ -144,7 +144,7 @@ std::span<uint8_t> Arena::Bytes(uint64_t address, uint64_t count) const {
   return {reinterpret_cast<uint8_t*>(address), count};
 }
 
-void Arena::Put(uint64_t address, const std::vector<uint8_t>& bytes) const {
+void Arena::Write(uint64_t address, const std::vector<uint8_t>& bytes) const {
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t*>(address));
 }
 

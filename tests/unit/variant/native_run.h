@@ -46,7 +46,7 @@ class Arena {
   uint64_t block() const { return data() + kDataBytes + 0x1000; }
 
   std::span<uint8_t> Bytes(uint64_t address, uint64_t count) const;
-  void Put(uint64_t address, const std::vector<uint8_t>& bytes) const;
+  void Write(uint64_t address, const std::vector<uint8_t>& bytes) const;
   template <typename T>
   T& At(uint64_t address) const {
     return *reinterpret_cast<T*>(address);

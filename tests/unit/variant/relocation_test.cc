@@ -24,7 +24,7 @@ constexpr uint64_t kCompared = 0x8c5;
 
 Outcome RunFrom(const Arena& arena, uint64_t target, MachineState state,
                 const std::vector<uint8_t>& memory) {
-  arena.Put(arena.data(), memory);
+  arena.Write(arena.data(), memory);
   arena.At<uint32_t>(arena.exit_id()) = 0;
   arena.Run(target, &state);
   state.flags &= kCompared;
@@ -61,7 +61,7 @@ TEST_F(RelocationTest, RefOfThousandsOfLoopsBehavesLikeTheOriginal) {
     const auto copy = MakeCopy(*code, SingleVariant(Change::kRef), Place(Exits::kOriginalText, 0));
     ASSERT_TRUE(copy.ok()) << n << ": " << copy.status();
     ASSERT_EQ((copy->entry - loop.bytes.header) % 64, 0u);
-    arena_.Put(copy->address, copy->bytes);
+    arena_.Write(copy->address, copy->bytes);
     const Outcome original = RunFrom(arena_, loop.bytes.header, start, memory);
     const Outcome moved = RunFrom(arena_, copy->entry, start, memory);
     ASSERT_NE(original.exit, 0u);
@@ -81,7 +81,7 @@ TEST_F(RelocationTest, CountTellsTheTripsAndChangesNothingElse) {
     const auto copy =
         MakeCopy(*code, SingleVariant(Change::kCount), Place(Exits::kOriginalText, 0));
     ASSERT_TRUE(copy.ok()) << n << ": " << copy.status();
-    arena_.Put(copy->address, copy->bytes);
+    arena_.Write(copy->address, copy->bytes);
     arena_.At<uint64_t>(arena_.block() + kBlockIterations) = 0;
     const Outcome original = RunFrom(arena_, loop.bytes.header, start, memory);
     const Outcome moved = RunFrom(arena_, copy->entry, start, memory);
@@ -107,7 +107,7 @@ TEST_F(RelocationTest, LimitedCountLeavesThroughTheStub) {
     const auto copy =
         MakeCopy(*code, SingleVariant(Change::kCount), Place(Exits::kStub, loop.stub));
     ASSERT_TRUE(copy.ok()) << n << ": " << copy.status();
-    arena_.Put(copy->address, copy->bytes);
+    arena_.Write(copy->address, copy->bytes);
     arena_.At<uint64_t>(arena_.block() + kBlockIterations) = 0;
     arena_.At<uint64_t>(arena_.block() + kBlockIterationLimit) = 3;
     const Outcome moved = RunFrom(arena_, copy->entry, start, memory);

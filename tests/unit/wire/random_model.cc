@@ -249,7 +249,7 @@ CodeFacts RandomModel::Code() {
 
 std::vector<CodeMapping> RandomModel::Mappings() {
   std::vector<CodeMapping> mappings;
-  uint64_t at = 0;
+  RuntimeAddress at = 0;
   for (uint64_t i = Below(6); i > 0; --i) {
     CodeMapping mapping;
     mapping.start = at + Below(1 << 20);
@@ -275,7 +275,7 @@ StackCopy RandomModel::Stack() {
 CallPath RandomModel::Path() {
   CallPath path;
   path.addresses.resize(Coin() ? kMaxCallPathFrames : Below(20));
-  for (uint64_t& address : path.addresses) address = random_();
+  for (RuntimeAddress& address : path.addresses) address = random_();
   path.complete = Coin();
   path.unknown_address = Coin() ? 0 : random_();
   return path;

@@ -38,7 +38,7 @@ class ArchiveFixture : public testing::Test {
     std::ifstream in(folder_ + "/" + file);
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   }
-  void Put(const std::string& file, const std::string& text = "x") const {
+  void Write(const std::string& file, const std::string& text = "x") const {
     std::filesystem::create_directories(std::filesystem::path(folder_ + "/" + file).parent_path());
     std::ofstream(folder_ + "/" + file) << text;
   }

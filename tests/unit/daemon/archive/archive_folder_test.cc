@@ -50,18 +50,18 @@ TEST_F(ArchiveFolderTest, AFileIsWholeAndItsOwnersGroupMayReadIt) {
 }
 
 TEST_F(ArchiveFolderTest, WhatAKilledDaemonLeftIsReplaced) {
-  Put("2025/11/22/.p-000042.new", "half");
+  Write("2025/11/22/.p-000042.new", "half");
   ASSERT_TRUE(archive().Write("p-000042", kNov22, "text").ok());
   EXPECT_THAT(Files(), ElementsAre("2025/11/22/p-000042.json"));
 }
 
 TEST_F(ArchiveFolderTest, WhatIsInTheWayIsAnErrorAndStays) {
-  Put("2025", "a file");
+  Write("2025", "a file");
   EXPECT_EQ(archive().Write("p-000042", kNov22, "text").code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Read("2025"), "a file");
   std::filesystem::remove(folder_ + "/2025");
-  Put("2025/11/22/p-000042.json/x");
+  Write("2025/11/22/p-000042.json/x");
   EXPECT_FALSE(archive().Write("p-000042", kNov22, "text").ok());
   EXPECT_THAT(Files(), ElementsAre("2025/11/22/p-000042.json/x"));
   EXPECT_FALSE(ArchiveFolder("/proc/nowhere").Write("p-000042", kNov22, "text").ok());
@@ -103,8 +103,8 @@ TEST_F(ArchiveFolderTest, WhatIsNotOursIsNeitherCountedNorDeleted) {
        {"notes.txt", "2025/11/22/p-000042.json.bak", "2025/11/22/other.json", "2025/11/22/p-.json",
         "2025/11/22/p-12x.json", "2025/xx/22/p-000001.json", "20255/11/22/p-000001.json",
         "2025/11/p-000001.json"})
-    Put(file);
-  Put("elsewhere/p-000007.json");
+    Write(file);
+  Write("elsewhere/p-000007.json");
   std::filesystem::create_directories(folder_ + "/2025/12");
   std::filesystem::create_symlink(base_ + "/archive/elsewhere", folder_ + "/2025/12/01");
   std::filesystem::create_symlink("/etc/hostname", folder_ + "/2025/11/22/p-000043.json");

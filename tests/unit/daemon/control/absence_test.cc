@@ -10,9 +10,9 @@ namespace {
 TEST_F(ControlTest, AnAgentThatComesBackGoesOn) {
   Connect("a");
   const std::string id = Submit();
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1, 10, 20 * kSecond);
-  Note(table_.AgentGone("a", now()));
+  Record(table_.AgentGone("a", now()));
   EXPECT_EQ(table_.Status(id, now())->nodes[0].phase, Phase::kDisconnected);
   Pass(60 * kSecond - 1);
   EXPECT_FALSE(Finalising().has_value());
@@ -20,18 +20,18 @@ TEST_F(ControlTest, AnAgentThatComesBackGoesOn) {
   Connect("a");
   ASSERT_EQ(All<StartNode>().size(), 1u);
   EXPECT_EQ(All<StartNode>()[0].remaining_ns, 40 * kSecond);
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 2);
-  Tell("a", id, Phase::kFinished, 1, 2);
+  Report("a", id, Phase::kFinished, 1, 2);
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
 }
 
 TEST_F(ControlTest, AnAgentThatStaysAwayIsGivenUp) {
   Connect("a");
   const std::string id = Submit();
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1);
-  Note(table_.AgentGone("a", now()));
+  Record(table_.AgentGone("a", now()));
   Pass(60 * kSecond);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kPartial);
@@ -43,8 +43,8 @@ TEST_F(ControlTest, AnEndThatIsNotStoredWaitsForTheAgent) {
   Connect("a");
   const std::string id = Submit();
   Window("a", id, 1);
-  Tell("a", id, Phase::kFinished, 1, 2);
-  Note(table_.AgentGone("a", now()));
+  Report("a", id, Phase::kFinished, 1, 2);
+  Record(table_.AgentGone("a", now()));
   log_.clear();
   Connect("a");
   EXPECT_TRUE(All<StartNode>().empty());  // it had ended: it only has to deliver
@@ -55,7 +55,7 @@ TEST_F(ControlTest, AnEndThatIsNotStoredWaitsForTheAgent) {
 TEST_F(ControlTest, ANodeThatNeverEndsHitsTheDeadline) {
   Connect("a");
   const std::string id = Submit();
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1);
   Pass(180 * kSecond - 1);
   EXPECT_FALSE(Finalising().has_value());
@@ -68,16 +68,16 @@ TEST_F(ControlTest, ANodeThatNeverEndsHitsTheDeadline) {
 TEST_F(ControlTest, CancelKeepsWhatWasMeasured) {
   Connect("a");
   const std::string id = Submit();
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1);
-  Note(*table_.Cancel(id, "alice", now()));
+  Record(*table_.Cancel(id, "alice", now()));
   ASSERT_EQ(All<StopNode>().size(), 1u);
   EXPECT_FALSE(Finalising().has_value());
   Window("a", id, 2);
-  Tell("a", id, Phase::kFinished, 1, 2);
+  Report("a", id, Phase::kFinished, 1, 2);
   EXPECT_EQ(Finalising()->state, ProfileState::kCancelled);
   EXPECT_EQ(Finalising()->samples, 20u);
-  Note(table_.Finalised(id, true, now()));
+  Record(table_.Finalised(id, true, now()));
   EXPECT_EQ(table_.Cancel(id, "alice", now()).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
@@ -85,8 +85,8 @@ TEST_F(ControlTest, CancelKeepsWhatWasMeasured) {
 TEST_F(ControlTest, CancelDoesNotWaitForEver) {
   Connect("a");
   const std::string id = Submit();
-  Tell("a", id, Phase::kSampling, 1);
-  Note(*table_.Cancel(id, "alice", now()));
+  Report("a", id, Phase::kSampling, 1);
+  Record(*table_.Cancel(id, "alice", now()));
   Pass(10 * kSecond - 1);
   EXPECT_FALSE(Finalising().has_value());
   Pass(1);
@@ -96,8 +96,8 @@ TEST_F(ControlTest, CancelDoesNotWaitForEver) {
 TEST_F(ControlTest, CancelWithoutAgentsEndsAtOnce) {
   Connect("a");
   const std::string id = Submit();
-  Note(table_.AgentGone("a", now()));
-  Note(*table_.Cancel(id, "alice", now()));
+  Record(table_.AgentGone("a", now()));
+  Record(*table_.Cancel(id, "alice", now()));
   EXPECT_EQ(Finalising()->state, ProfileState::kCancelled);
 }
 
@@ -129,7 +129,7 @@ TEST_F(RestartTest, GoesOnWithWhatIsLeft) {
   Connect("a");
   ASSERT_EQ(All<StartNode>().size(), 1u);
   EXPECT_EQ(All<StartNode>()[0].remaining_ns, 35 * kSecond);
-  Tell("a", "p-000007", Phase::kFinished, 1, 9);
+  Report("a", "p-000007", Phase::kFinished, 1, 9);
   Window("a", "p-000007", 9);
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
   EXPECT_EQ(Finalising()->samples, 60u);
@@ -140,9 +140,9 @@ TEST_F(RestartTest, GapsOfBeforeTheProfileDoNotCount) {
   table_.Restore(Stored(Phase::kSampling, 25 * kSecond), now());
   AgentFacts facts = Agent("a");
   facts.stream_missing = 1000;  // of earlier days
-  Note(table_.AgentConnected(facts, now()));
+  Record(table_.AgentConnected(facts, now()));
   Window("a", "p-000007", 9, 10, 5 * kSecond, 1000);
-  Tell("a", "p-000007", Phase::kFinished, 1, 9);
+  Report("a", "p-000007", Phase::kFinished, 1, 9);
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
 }
 
@@ -150,9 +150,9 @@ TEST_F(RestartTest, GapsAfterTheRestartCount) {
   table_.Restore(Stored(Phase::kSampling, 25 * kSecond), now());
   AgentFacts facts = Agent("a");
   facts.stream_missing = 1000;
-  Note(table_.AgentConnected(facts, now()));
+  Record(table_.AgentConnected(facts, now()));
   Window("a", "p-000007", 9, 10, 5 * kSecond, 1003);
-  Tell("a", "p-000007", Phase::kFinished, 1, 9);
+  Report("a", "p-000007", Phase::kFinished, 1, 9);
   EXPECT_EQ(Finalising()->state, ProfileState::kPartial);
   EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kDataLoss, "up to 3 windows"));
 }
@@ -180,7 +180,7 @@ TEST_F(RestartTest, ANodeThatHadEndedIsNotAskedAgain) {
     Pass(1);
     ASSERT_TRUE(Finalising().has_value());
     EXPECT_EQ(Finalising()->state, ProfileState::kDone);
-    Note(table_.Finalised("p-000007", true, now()));
+    Record(table_.Finalised("p-000007", true, now()));
   }
 }
 

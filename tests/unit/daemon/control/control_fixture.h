@@ -42,12 +42,12 @@ class ControlTest : public testing::Test {
   Moment now() const { return {mono_, 1'000'000'000'000 + mono_, 2'000'000'000'000 + mono_}; }
   void Pass(int64_t ns) {
     mono_ += ns;
-    Note(table_.Tick(now()));
+    Record(table_.Tick(now()));
   }
-  void Note(const Decisions& decisions) {
+  void Record(const Decisions& decisions) {
     log_.insert(log_.end(), decisions.begin(), decisions.end());
   }
-  void Connect(const std::string& node) { Note(table_.AgentConnected(Agent(node), now())); }
+  void Connect(const std::string& node) { Record(table_.AgentConnected(Agent(node), now())); }
 
   std::string Submit(const ProfileSpec& spec = CommandSpec(), const Requester& who = kAlice) {
     auto status = table_.Plan({spec, who, ""}, now());
@@ -55,24 +55,24 @@ class ControlTest : public testing::Test {
     if (!status.ok()) return "";
     status->id = absl::StrCat("p-", 100 + ++submitted_);
     const std::string id = status->id;
-    Note(table_.Add(*std::move(status), now()));
+    Record(table_.Add(*std::move(status), now()));
     return id;
   }
 
-  void Tell(const std::string& node, const std::string& id, Phase phase, int ranks = 0,
-            uint64_t last = 0, std::vector<Notice> notices = {}) {
+  void Report(const std::string& node, const std::string& id, Phase phase, int ranks = 0,
+              uint64_t last = 0, std::vector<Notice> notices = {}) {
     SessionUpdate update;
     update.profile_id = id;
     update.phase = phase;
     update.ranks = ranks;
     update.last_sequence = last;
     update.notices = std::move(notices);
-    Note(table_.Update(node, update, now()));
+    Record(table_.Update(node, update, now()));
   }
 
   void Window(const std::string& node, const std::string& id, uint64_t sequence,
               uint64_t samples = 10, int64_t duration_ns = 5 * kSecond, uint64_t missing = 0) {
-    Note(table_.Stored(
+    Record(table_.Stored(
         {id, node, "stream-" + node, sequence, now().unix_ns, duration_ns, samples, missing},
         now()));
   }

@@ -11,13 +11,13 @@ const std::vector<MeasureLoop> kLoops = {{"id", "key", "module", "/bin/app", 0x1
 TEST_F(HotLoopsTest, AskedForAfterALookAndOrderedOnce) {
   Connect("a");
   const std::string id = Submit();
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1);
   Pass(10 * kSecond - 1);
   EXPECT_TRUE(table_.WantingLoops(now()).empty());
   Pass(1);
   ASSERT_EQ(table_.WantingLoops(now()).size(), size_t{1});
-  Note(table_.HotLoops(id, kLoops, now()));
+  Record(table_.HotLoops(id, kLoops, now()));
   EXPECT_TRUE(table_.WantingLoops(now()).empty());
   EXPECT_EQ(State(id), ProfileState::kInjecting);
   const auto orders = All<MeasureNode>();
@@ -26,7 +26,7 @@ TEST_F(HotLoopsTest, AskedForAfterALookAndOrderedOnce) {
   EXPECT_EQ(orders[0].order.profile_id, id);
   EXPECT_EQ(orders[0].order.loops, kLoops);
   EXPECT_EQ(orders[0].order.variants, CommandSpec().variants.set);
-  Note(table_.HotLoops(id, kLoops, now()));
+  Record(table_.HotLoops(id, kLoops, now()));
   EXPECT_EQ(All<MeasureNode>().size(), size_t{1});
 }
 
@@ -35,7 +35,7 @@ TEST_F(HotLoopsTest, ShortProfilesLookForAQuarterOfTheirTime) {
   ProfileSpec spec = CommandSpec();
   spec.duration_ns = 8 * kSecond;
   const std::string id = Submit(spec);
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1);
   Pass(2 * kSecond - 1);
   EXPECT_TRUE(table_.WantingLoops(now()).empty());
@@ -46,10 +46,10 @@ TEST_F(HotLoopsTest, ShortProfilesLookForAQuarterOfTheirTime) {
 TEST_F(HotLoopsTest, NoneYetMeansAskAgainLater) {
   Connect("a");
   const std::string id = Submit();
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1);
   Pass(10 * kSecond);
-  Note(table_.HotLoops(id, {}, now()));
+  Record(table_.HotLoops(id, {}, now()));
   EXPECT_TRUE(table_.WantingLoops(now()).empty());
   EXPECT_EQ(State(id), ProfileState::kSampling);
   Pass(2 * kSecond);
@@ -61,14 +61,14 @@ TEST_F(HotLoopsTest, NodesShareTheBudgetAndAReturningOneIsToldAgain) {
   Connect("b");
   const std::string id = Submit();
   for (const char* node : {"a", "b"}) {
-    Tell(node, id, Phase::kSampling, 1);
+    Report(node, id, Phase::kSampling, 1);
     Window(node, id, 1);
   }
   Pass(10 * kSecond);
-  Note(table_.HotLoops(id, kLoops, now()));
+  Record(table_.HotLoops(id, kLoops, now()));
   ASSERT_EQ(All<MeasureNode>().size(), size_t{2});
   EXPECT_DOUBLE_EQ(All<MeasureNode>()[0].order.budget.overhead_ratio, 0.01);
-  Note(table_.AgentGone("b", now()));
+  Record(table_.AgentGone("b", now()));
   Connect("b");
   ASSERT_EQ(All<MeasureNode>().size(), size_t{3});
   EXPECT_EQ(All<MeasureNode>()[2].node, "b");
@@ -79,17 +79,17 @@ TEST_F(HotLoopsTest, NothingIsOrderedWithoutVariantsOrAfterACancel) {
   ProfileSpec spec = CommandSpec();
   spec.variants.set.clear();
   const std::string sampled = Submit(spec);
-  Tell("a", sampled, Phase::kSampling, 1);
+  Report("a", sampled, Phase::kSampling, 1);
   Window("a", sampled, 1);
   Pass(20 * kSecond);
   EXPECT_TRUE(table_.WantingLoops(now()).empty());
   const std::string cancelled = Submit();
-  Tell("a", cancelled, Phase::kSampling, 1);
+  Report("a", cancelled, Phase::kSampling, 1);
   Window("a", cancelled, 1);
   Pass(10 * kSecond);
-  Note(*table_.Cancel(cancelled, "alice", now()));
+  Record(*table_.Cancel(cancelled, "alice", now()));
   EXPECT_TRUE(table_.WantingLoops(now()).empty());
-  Note(table_.HotLoops(cancelled, kLoops, now()));
+  Record(table_.HotLoops(cancelled, kLoops, now()));
   EXPECT_TRUE(All<MeasureNode>().empty());
 }
 
@@ -102,16 +102,16 @@ ProfileSpec DryRunSpec() {
 TEST_F(HotLoopsTest, ADryRunOrdersADryRunAndIsNeverInjecting) {
   Connect("a");
   const std::string id = Submit(DryRunSpec());
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1);
   Pass(10 * kSecond);
-  Note(table_.HotLoops(id, kLoops, now()));
+  Record(table_.HotLoops(id, kLoops, now()));
   ASSERT_EQ(All<MeasureNode>().size(), size_t{1});
   EXPECT_TRUE(All<MeasureNode>()[0].order.dry_run);
   EXPECT_EQ(State(id), ProfileState::kSampling);
   // The node has nothing more to tell: so is the profile, long before its duration.
   Window("a", id, 2);
-  Tell("a", id, Phase::kFinished, 1, 2);
+  Report("a", id, Phase::kFinished, 1, 2);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
 }
@@ -119,10 +119,10 @@ TEST_F(HotLoopsTest, ADryRunOrdersADryRunAndIsNeverInjecting) {
 TEST_F(HotLoopsTest, AProfileOrdersNoDryRun) {
   Connect("a");
   const std::string id = Submit();
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1);
   Pass(10 * kSecond);
-  Note(table_.HotLoops(id, kLoops, now()));
+  Record(table_.HotLoops(id, kLoops, now()));
   ASSERT_EQ(All<MeasureNode>().size(), size_t{1});
   EXPECT_FALSE(All<MeasureNode>()[0].order.dry_run);
 }
@@ -135,7 +135,7 @@ TEST_F(HotLoopsTest, ADryRunSamplesForItsLookNotForTheDuration) {
   ASSERT_EQ(All<StartNode>().size(), size_t{1});
   EXPECT_EQ(All<StartNode>()[0].remaining_ns, 40 * kSecond);
   EXPECT_EQ(All<StartNode>()[0].spec.duration_ns, 3600 * kSecond);
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1);
   Pass(5 * kSecond);
   EXPECT_DOUBLE_EQ(table_.Status(id, now())->progress_ratio, 0.5);

@@ -19,11 +19,11 @@ class JobTest : public ControlTest {
     if (!status.ok()) return "";
     status->id = absl::StrCat("p-", 200 + ++submitted_);
     const std::string id = status->id;
-    Note(table_.Add(*std::move(status), now(), FollowedJob{"PBS job 4711.server", wait_ns}));
+    Record(table_.Add(*std::move(status), now(), FollowedJob{"PBS job 4711.server", wait_ns}));
     return id;
   }
   void End(const std::string& id, const std::string& node = "") {
-    Note(table_.JobEnded(id, node, now()));
+    Record(table_.JobEnded(id, node, now()));
   }
   std::vector<std::string> Stopped() const {
     std::vector<std::string> nodes;
@@ -45,15 +45,15 @@ TEST_F(JobTest, NodesAreToldHowLongToWait) {
 TEST_F(JobTest, RanksMayTakeTheirTime) {
   Connect("n1");
   const std::string id = Follow();
-  Tell("n1", id, Phase::kDiscovering);
+  Report("n1", id, Phase::kDiscovering);
   Pass(29 * kMinute);
   EXPECT_TRUE(All<StopNode>().empty());
   EXPECT_EQ(State(id), ProfileState::kDiscovering);
-  Tell("n1", id, Phase::kSampling, 4);
+  Report("n1", id, Phase::kSampling, 4);
   Window("n1", id, 1);
   EXPECT_EQ(State(id), ProfileState::kSampling);
   Pass(50 * kSecond);
-  Tell("n1", id, Phase::kFinished, 4, 1);
+  Report("n1", id, Phase::kFinished, 4, 1);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
 }
@@ -61,7 +61,7 @@ TEST_F(JobTest, RanksMayTakeTheirTime) {
 TEST_F(JobTest, ButNotForEver) {
   Connect("n1");
   const std::string id = Follow({}, 5 * kMinute);
-  Tell("n1", id, Phase::kDiscovering);
+  Report("n1", id, Phase::kDiscovering);
   Pass(4 * kMinute);
   EXPECT_FALSE(Finalising().has_value());
   Pass(kMinute);
@@ -75,12 +75,12 @@ TEST_F(JobTest, ButNotForEver) {
 TEST_F(JobTest, AJobThatEndsBeforeItWasSeenSaysSo) {
   Connect("n1");
   const std::string id = Follow();
-  Tell("n1", id, Phase::kDiscovering);
+  Report("n1", id, Phase::kDiscovering);
   Pass(kSecond);
   End(id, "n1");
   ASSERT_EQ(All<StopNode>().size(), 1u);
   EXPECT_EQ(All<StopNode>()[0].reason, "the job has ended");
-  Tell("n1", id, Phase::kFinished);
+  Report("n1", id, Phase::kFinished);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kFailed);
   EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kNotFound,
@@ -90,7 +90,7 @@ TEST_F(JobTest, AJobThatEndsBeforeItWasSeenSaysSo) {
 TEST_F(JobTest, AnAgentThatDoesNotAnswerTheEndIsNotAwaited) {
   Connect("n1");
   const std::string id = Follow();
-  Tell("n1", id, Phase::kDiscovering);
+  Report("n1", id, Phase::kDiscovering);
   Pass(kMinute);
   End(id);
   Pass(9 * kSecond);
@@ -103,15 +103,15 @@ TEST_F(JobTest, AnAgentThatDoesNotAnswerTheEndIsNotAwaited) {
 TEST_F(JobTest, TheEndOfTheJobEndsTheMeasurement) {
   Connect("n1");
   const std::string id = Follow();
-  Tell("n1", id, Phase::kSampling, 2);
+  Report("n1", id, Phase::kSampling, 2);
   Window("n1", id, 1);
   End(id);
   EXPECT_EQ(Stopped(), std::vector<std::string>{"n1"});
   // The ranks ended with their job: nothing is missing.
-  Tell("n1", id, Phase::kAnalyzing, 2, 0,
-       {{Notice::Severity::kWarning, absl::StatusCode::kNotFound, "n1", 99, "rank 0 ended"}});
+  Report("n1", id, Phase::kAnalyzing, 2, 0,
+         {{Notice::Severity::kWarning, absl::StatusCode::kNotFound, "n1", 99, "rank 0 ended"}});
   Window("n1", id, 2);
-  Tell("n1", id, Phase::kFinished, 2, 2);
+  Report("n1", id, Phase::kFinished, 2, 2);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
 }
@@ -120,8 +120,8 @@ TEST_F(JobTest, ARankThatEndsEarlyIsMissedWhereNoJobIsFollowed) {
   Connect("n1");
   const std::string id = Submit();
   Window("n1", id, 1);
-  Tell("n1", id, Phase::kFinished, 2, 1,
-       {{Notice::Severity::kWarning, absl::StatusCode::kNotFound, "n1", 99, "rank 0 ended"}});
+  Report("n1", id, Phase::kFinished, 2, 1,
+         {{Notice::Severity::kWarning, absl::StatusCode::kNotFound, "n1", 99, "rank 0 ended"}});
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kPartial);
 }
@@ -133,7 +133,7 @@ TEST_F(JobTest, EachNodeEndsOnItsOwn) {
   const std::string id = Follow({"n1", "n2.site"});
   ASSERT_EQ(All<StartNode>().size(), 2u);
   for (const char* node : {"n1", "n2.site"}) {
-    Tell(node, id, Phase::kSampling, 2);
+    Report(node, id, Phase::kSampling, 2);
     Window(node, id, 1);
   }
   End(id, "n2");  // as the scheduler calls it
@@ -141,11 +141,11 @@ TEST_F(JobTest, EachNodeEndsOnItsOwn) {
   End(id, "n2");  // said again
   End(id, "n9");  // not of this profile
   EXPECT_EQ(Stopped().size(), 1u);
-  Tell("n2.site", id, Phase::kFinished, 2, 1);
+  Report("n2.site", id, Phase::kFinished, 2, 1);
   EXPECT_FALSE(Finalising().has_value());
   End(id, "n1");
   EXPECT_EQ(Stopped().size(), 2u);
-  Tell("n1", id, Phase::kFinished, 2, 1);
+  Report("n1", id, Phase::kFinished, 2, 1);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
 }
@@ -153,13 +153,13 @@ TEST_F(JobTest, EachNodeEndsOnItsOwn) {
 TEST_F(JobTest, AnAgentThatComesBackIsToldTheRest) {
   Connect("n1");
   const std::string id = Follow();
-  Tell("n1", id, Phase::kDiscovering);
-  Note(table_.AgentGone("n1", now()));
+  Report("n1", id, Phase::kDiscovering);
+  Record(table_.AgentGone("n1", now()));
   Pass(10 * kSecond);
   Connect("n1");
   ASSERT_EQ(All<StartNode>().size(), 2u);
   EXPECT_EQ(All<StartNode>()[1].wait_ns, 30 * kMinute - 10 * kSecond);
-  Note(table_.AgentGone("n1", now()));
+  Record(table_.AgentGone("n1", now()));
   End(id, "n1");
   EXPECT_TRUE(Stopped().empty());
   Connect("n1");
@@ -192,7 +192,7 @@ TEST_F(JobTest, MoreNodesJoin) {
   Connect("n1");
   Connect("n2");
   const std::string id = Follow({"n1"});
-  Note(table_.Join(id, "n2", now()));
+  Record(table_.Join(id, "n2", now()));
   ASSERT_EQ(All<StartNode>().size(), 2u);
   EXPECT_EQ(All<StartNode>()[1].node, "n2");
   EXPECT_EQ(All<StartNode>()[1].wait_ns, 30 * kMinute);
@@ -200,14 +200,14 @@ TEST_F(JobTest, MoreNodesJoin) {
   EXPECT_TRUE(table_.Join(id, "n2", now()).empty());  // said again
   EXPECT_TRUE(table_.Join("p-999", "n2", now()).empty());
   for (const char* node : {"n1", "n2"}) {
-    Tell(node, id, Phase::kSampling, 2);
+    Report(node, id, Phase::kSampling, 2);
     Window(node, id, 1);
   }
   End(id, "n1");
-  Tell("n1", id, Phase::kFinished, 2, 1);
+  Report("n1", id, Phase::kFinished, 2, 1);
   EXPECT_FALSE(Finalising().has_value());  // n2 is measured
   End(id, "n2");
-  Tell("n2", id, Phase::kFinished, 2, 1);
+  Report("n2", id, Phase::kFinished, 2, 1);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
   EXPECT_EQ(Finalising()->nodes.size(), 2u);
@@ -217,21 +217,21 @@ TEST_F(JobTest, MoreNodesJoin) {
 TEST_F(JobTest, ANodeThatJoinsWithoutAnAgentIsAwaitedForAWhile) {
   Connect("n1");
   const std::string id = Follow({"n1"});
-  Tell("n1", id, Phase::kDiscovering);
-  Note(table_.Join(id, "n2", now()));
-  Note(table_.Join(id, "n3", now()));
+  Report("n1", id, Phase::kDiscovering);
+  Record(table_.Join(id, "n2", now()));
+  Record(table_.Join(id, "n3", now()));
   EXPECT_EQ(All<StartNode>().size(), 1u);
   Pass(50 * kSecond);
   Connect("n2");
   ASSERT_EQ(All<StartNode>().size(), 2u);
   EXPECT_EQ(All<StartNode>()[1].node, "n2");
-  Tell("n2", id, Phase::kDiscovering);
+  Report("n2", id, Phase::kDiscovering);
   Pass(11 * kSecond);
-  Tell("n1", id, Phase::kSampling, 1);
+  Report("n1", id, Phase::kSampling, 1);
   Window("n1", id, 1);
   End(id);
-  Tell("n1", id, Phase::kFinished, 1, 1);
-  Tell("n2", id, Phase::kFinished);
+  Report("n1", id, Phase::kFinished, 1, 1);
+  Report("n2", id, Phase::kFinished);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kUnavailable,
                         "the agent of node n3 did not come back within 60 s"));
@@ -242,20 +242,20 @@ TEST_F(JobTest, ANodeThatJoinsLateHasTheSameTime) {
   Connect("n1");
   Connect("n2");
   const std::string id = Follow({"n1"}, 5 * kMinute);
-  Tell("n1", id, Phase::kSampling, 1);
+  Report("n1", id, Phase::kSampling, 1);
   Window("n1", id, 1);
   Pass(7 * kMinute);
-  Note(table_.Join(id, "n2", now()));
+  Record(table_.Join(id, "n2", now()));
   ASSERT_EQ(All<StartNode>().size(), 2u);
   EXPECT_EQ(All<StartNode>()[1].wait_ns, 5 * kMinute);
-  Tell("n2", id, Phase::kDiscovering);
-  Tell("n1", id, Phase::kFinished, 1, 1);
+  Report("n2", id, Phase::kDiscovering);
+  Report("n1", id, Phase::kFinished, 1, 1);
   Pass(5 * kMinute - kSecond);
   EXPECT_FALSE(Finalising().has_value());
-  Tell("n2", id, Phase::kSampling, 1);
+  Report("n2", id, Phase::kSampling, 1);
   Window("n2", id, 1);
   Pass(kMinute);
-  Tell("n2", id, Phase::kFinished, 1, 1);
+  Report("n2", id, Phase::kFinished, 1, 1);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
 }
@@ -264,12 +264,12 @@ TEST_F(JobTest, ButANodeThatJoinsLateIsNotAwaitedForEverEither) {
   Connect("n1");
   Connect("n2");
   const std::string id = Follow({"n1"}, 5 * kMinute);
-  Tell("n1", id, Phase::kSampling, 1);
+  Report("n1", id, Phase::kSampling, 1);
   Window("n1", id, 1);
   Pass(kMinute);
-  Note(table_.Join(id, "n2", now()));
-  Tell("n1", id, Phase::kFinished, 1, 1);
-  Tell("n2", id, Phase::kDiscovering);
+  Record(table_.Join(id, "n2", now()));
+  Report("n1", id, Phase::kFinished, 1, 1);
+  Report("n2", id, Phase::kDiscovering);
   Pass(5 * kMinute - 1);
   EXPECT_FALSE(Finalising().has_value());
   Pass(1);
@@ -282,7 +282,7 @@ TEST_F(JobTest, AnAgentOfAnotherUserIsNotAsked) {
     AgentFacts facts = Agent(node);
     facts.user_mode = true;
     facts.uid = uid;
-    Note(table_.AgentConnected(facts, now()));
+    Record(table_.AgentConnected(facts, now()));
   };
   connect("n1", 2000);
   connect("n2", 2000);
@@ -292,8 +292,8 @@ TEST_F(JobTest, AnAgentOfAnotherUserIsNotAsked) {
   auto status = table_.Plan({spec, kAlice, "", {"n1"}, true}, now());
   ASSERT_TRUE(status.ok()) << status.status();
   status->id = "p-000400";
-  Note(table_.Add(*std::move(status), now(), FollowedJob{"job 4711", kMinute}));
-  Note(table_.Join("p-000400", "n2", now()));
+  Record(table_.Add(*std::move(status), now(), FollowedJob{"job 4711", kMinute}));
+  Record(table_.Join("p-000400", "n2", now()));
   EXPECT_TRUE(All<StartNode>().empty());
   const auto now_known = table_.Status("p-000400", now());
   ASSERT_TRUE(now_known.ok());
@@ -317,9 +317,9 @@ TEST_F(JobTest, NodesMayBeTakenBeforeTheirAgentIsThere) {
 TEST_F(JobTest, ItsUserMayEndTheProfile) {
   Connect("n1");
   const std::string id = Follow();
-  Tell("n1", id, Phase::kDiscovering);
-  Note(*table_.Cancel(id, "alice", now()));
-  Tell("n1", id, Phase::kFinished);
+  Report("n1", id, Phase::kDiscovering);
+  Record(*table_.Cancel(id, "alice", now()));
+  Report("n1", id, Phase::kFinished);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kCancelled);
   End(id);  // the epilog comes as always
@@ -340,10 +340,10 @@ TEST_F(JobTest, ARestartedDaemonGoesOnWaiting) {
   Connect("n1");
   ASSERT_EQ(All<StartNode>().size(), 1u);
   EXPECT_EQ(All<StartNode>()[0].wait_ns, 10 * kMinute);
-  Tell("n1", status.id, Phase::kDiscovering);
+  Report("n1", status.id, Phase::kDiscovering);
   Pass(9 * kMinute);
   EXPECT_FALSE(Finalising().has_value());
-  Tell("n1", status.id, Phase::kSampling, 1);
+  Report("n1", status.id, Phase::kSampling, 1);
   Window("n1", status.id, 1);
   Pass(50 * kSecond);
   EXPECT_FALSE(Finalising().has_value());
@@ -360,7 +360,7 @@ TEST_F(JobTest, ARestartedDaemonGivesWhoJoinsTheWholeTime) {
   status.submitted_unix_ns = now().unix_ns - 20 * kMinute;
   table_.Restore(status, now(), FollowedJob{"job 4711", 0, 10 * kMinute});
   Connect("n1");
-  Note(table_.Join(status.id, "n1", now()));
+  Record(table_.Join(status.id, "n1", now()));
   ASSERT_EQ(All<StartNode>().size(), 1u);
   EXPECT_EQ(All<StartNode>()[0].wait_ns, 10 * kMinute);
 }

@@ -16,7 +16,7 @@ class LeasesTest : public ControlTest {
   void Join(const std::string& node, bool leases, std::optional<int64_t> error_ns) {
     AgentFacts facts = Agent(node);
     facts.pause_leases = leases;
-    Note(table_.AgentConnected(facts, now()));
+    Record(table_.AgentConnected(facts, now()));
     if (error_ns) errors_[node] = *error_ns;
   }
   ClockReading Reading(const std::string& node) const {
@@ -25,12 +25,12 @@ class LeasesTest : public ControlTest {
   std::string Order(const std::vector<std::string>& nodes, ProfileSpec spec = CommandSpec()) {
     const std::string id = Submit(spec);
     for (const std::string& node : nodes) {
-      Tell(node, id, Phase::kSampling, 1);
+      Report(node, id, Phase::kSampling, 1);
       Window(node, id, 1);
     }
     Pass(10 * kSecond);
     for (const auto& [node, error] : errors_) table_.ClockRead(node, Reading(node));
-    Note(table_.HotLoops(id, kLoops, now()));
+    Record(table_.HotLoops(id, kLoops, now()));
     return id;
   }
   MeasureOrder OrderOf(const std::string& node) const {
@@ -44,7 +44,7 @@ class LeasesTest : public ControlTest {
               std::vector<LeasedPause> pauses) {
     StoredWindow window{id, node, "stream-" + node, sequence, now().unix_ns, kSecond, 10, 0};
     window.pauses = std::move(pauses);
-    Note(table_.Stored(window, now()));
+    Record(table_.Stored(window, now()));
   }
 
   std::map<std::string, int64_t> errors_;

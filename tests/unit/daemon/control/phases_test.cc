@@ -18,17 +18,17 @@ class PhasesTest : public ControlTest {
   std::string Begin(ProfileSpec spec = CommandSpec()) {
     Connect("n");
     const std::string id = Submit(spec);
-    Tell("n", id, Phase::kSampling, 1);
+    Report("n", id, Phase::kSampling, 1);
     Window("n", id, 1);
     Pass(10 * kSecond);
-    Note(table_.HotLoops(id, {Loop("a")}, now()));
+    Record(table_.HotLoops(id, {Loop("a")}, now()));
     return id;
   }
   // Whoever ticks the table asks every two seconds.
   void Live(const std::string& id, int64_t seconds, const std::vector<HeatedLoop>& heat) {
     for (int64_t i = 0; i < seconds; ++i) {
       Pass(kSecond);
-      if (!table_.WantingHeat(now()).empty()) Note(table_.Heat(id, heat, now()));
+      if (!table_.WantingHeat(now()).empty()) Record(table_.Heat(id, heat, now()));
     }
   }
   static std::vector<std::string> Ids(const MeasureNode& node) {
@@ -63,17 +63,17 @@ TEST_F(PhasesTest, ANewPhaseIsOrderedWholeAndTheOldOneIsGivenUp) {
 TEST_F(PhasesTest, IsAskedForEveryTwoSecondsWhileInjecting) {
   Connect("n");
   const std::string id = Submit();
-  Tell("n", id, Phase::kSampling, 1);
+  Report("n", id, Phase::kSampling, 1);
   Window("n", id, 1);
   Pass(10 * kSecond);
   EXPECT_TRUE(table_.WantingHeat(now()).empty());  // nothing was ordered yet
-  Note(table_.HotLoops(id, {Loop("a")}, now()));
+  Record(table_.HotLoops(id, {Loop("a")}, now()));
   EXPECT_TRUE(table_.WantingHeat(now()).empty());
   Pass(2 * kSecond - 1);
   EXPECT_TRUE(table_.WantingHeat(now()).empty());
   Pass(1);
   EXPECT_EQ(table_.WantingHeat(now()).size(), size_t{1});
-  Note(table_.Heat(id, {}, now()));
+  Record(table_.Heat(id, {}, now()));
   EXPECT_TRUE(table_.WantingHeat(now()).empty());
   Pass(2 * kSecond);
   EXPECT_EQ(table_.WantingHeat(now()).size(), size_t{1});
@@ -85,14 +85,14 @@ TEST_F(PhasesTest, NothingIsTakenUpShortlyBeforeTheEnd) {
   EXPECT_EQ(table_.WantingHeat(now()).size(), size_t{1});
   Pass(1);
   EXPECT_TRUE(table_.WantingHeat(now()).empty());
-  Note(table_.Heat(id, {Heated("b", 1000)}, now()));
+  Record(table_.Heat(id, {Heated("b", 1000)}, now()));
   EXPECT_EQ(All<MeasureNode>().size(), size_t{1});
 }
 
 TEST_F(PhasesTest, ANodeThatComesBackIsToldTheLatestOrder) {
   const std::string id = Begin();
   Live(id, 2, {Heated("a", 400), Heated("b", 600)});
-  Note(table_.AgentGone("n", now()));
+  Record(table_.AgentGone("n", now()));
   const size_t before = All<MeasureNode>().size();
   Live(id, 2, {Heated("a", 0), Heated("b", 500), Heated("c", 500)});
   EXPECT_EQ(All<MeasureNode>().size(), before);  // nobody is there
@@ -123,7 +123,7 @@ TEST_F(PhasesTest, ADryRunIsOrderedOnce) {
 
 TEST_F(PhasesTest, ACancelledProfileOrdersNothingMore) {
   const std::string id = Begin();
-  Note(*table_.Cancel(id, "alice", now()));
+  Record(*table_.Cancel(id, "alice", now()));
   Live(id, 4, {Heated("b", 1000)});
   EXPECT_EQ(All<MeasureNode>().size(), size_t{1});
 }

@@ -53,7 +53,7 @@ TEST_F(ControlTest, UserAgentsServeTheirUserOnly) {
   AgentFacts facts = Agent("a");
   facts.user_mode = true;
   facts.uid = kAlice.uid;
-  Note(table_.AgentConnected(facts, now()));
+  Record(table_.AgentConnected(facts, now()));
   EXPECT_TRUE(table_.Plan({CommandSpec(), kAlice, ""}, now()).ok());
   EXPECT_EQ(table_.Plan({CommandSpec(), Requester{1001, "bob", false}, ""}, now()).status().code(),
             absl::StatusCode::kUnavailable);
@@ -77,7 +77,7 @@ TEST_F(ControlTest, APlanTakesAPlaceUntilItIsAddedOrAbandoned) {
   table_.Abandon();
   EXPECT_TRUE(table_.Plan(request, now()).ok());
   first->id = "p-1";
-  Note(table_.Add(*std::move(first), now()));
+  Record(table_.Add(*std::move(first), now()));
   EXPECT_EQ(table_.Plan(request, now()).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
@@ -97,7 +97,7 @@ TEST_F(ControlTest, WholeLife) {
   EXPECT_EQ(All<StartNode>()[0].remaining_ns, 60 * kSecond);
   EXPECT_EQ(State(id), ProfileState::kDiscovering);
   Pass(kSecond / 2);
-  Tell("a", id, Phase::kDiscovering, 2);
+  Report("a", id, Phase::kDiscovering, 2);
   SessionUpdate first{.profile_id = id,
                       .phase = Phase::kSampling,
                       .ranks = 2,
@@ -105,7 +105,7 @@ TEST_F(ControlTest, WholeLife) {
                       .notices = {},
                       .last_sequence = 0,
                       .first_sample = true};
-  Note(table_.Update("a", first, now()));
+  Record(table_.Update("a", first, now()));
   EXPECT_EQ(State(id), ProfileState::kSampling);
   EXPECT_EQ(table_.Status(id, now())->submit_to_first_sample_ns, kSecond / 2);
   for (uint64_t i = 1; i <= 11; ++i) {
@@ -113,7 +113,7 @@ TEST_F(ControlTest, WholeLife) {
     Window("a", id, i);
   }
   EXPECT_NEAR(table_.Status(id, now())->progress_ratio, 55.0 / 60, 0.01);
-  Tell("a", id, Phase::kFinished, 2, 12);
+  Report("a", id, Phase::kFinished, 2, 12);
   EXPECT_EQ(State(id), ProfileState::kAnalyzing);
   EXPECT_FALSE(Finalising().has_value());  // the last window is not stored yet
   Window("a", id, 12);
@@ -121,7 +121,7 @@ TEST_F(ControlTest, WholeLife) {
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
   EXPECT_EQ(Finalising()->samples, 120u);
   EXPECT_EQ(State(id), ProfileState::kAnalyzing);  // until the report is stored
-  Note(table_.Finalised(id, true, now()));
+  Record(table_.Finalised(id, true, now()));
   EXPECT_FALSE(table_.Active(id));
 }
 
@@ -129,9 +129,9 @@ TEST_F(ControlTest, AReportThatCannotBeStoredIsTriedAgain) {
   Connect("a");
   const std::string id = Submit();
   Window("a", id, 1);
-  Tell("a", id, Phase::kFinished, 1, 1);
+  Report("a", id, Phase::kFinished, 1, 1);
   EXPECT_EQ(All<FinaliseProfile>().size(), 1u);
-  Note(table_.Finalised(id, false, now()));
+  Record(table_.Finalised(id, false, now()));
   Pass(kSecond - 1);
   EXPECT_EQ(All<FinaliseProfile>().size(), 1u);
   Pass(1);
@@ -142,9 +142,9 @@ TEST_F(ControlTest, NothingFoundAnywhereFailsAndSaysWhat) {
   Connect("a");
   Connect("b");
   const std::string id = Submit();
-  Tell("a", id, Phase::kFinished);
+  Report("a", id, Phase::kFinished);
   EXPECT_FALSE(Finalising().has_value());
-  Tell("b", id, Phase::kFinished);
+  Report("b", id, Phase::kFinished);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kFailed);
   EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kNotFound,
@@ -155,11 +155,11 @@ TEST_F(ControlTest, NothingFoundOnOneNodeIsNormal) {
   Connect("a");
   Connect("b");
   const std::string id = Submit();
-  Tell("b", id, Phase::kFinished, 0, 0,
-       {{Notice::Severity::kError, absl::StatusCode::kNotFound, "", 0, "no rank"}});
-  Tell("a", id, Phase::kSampling, 1);
+  Report("b", id, Phase::kFinished, 0, 0,
+         {{Notice::Severity::kError, absl::StatusCode::kNotFound, "", 0, "no rank"}});
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1);
-  Tell("a", id, Phase::kFinished, 1, 1);
+  Report("a", id, Phase::kFinished, 1, 1);
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
 }
 
@@ -167,7 +167,7 @@ TEST_F(ControlTest, DiscoveryEndsAfterTenSeconds) {
   Connect("a");
   Connect("b");
   const std::string id = Submit();
-  Tell("a", id, Phase::kDiscovering);
+  Report("a", id, Phase::kDiscovering);
   Pass(10 * kSecond - 1);
   EXPECT_FALSE(Finalising().has_value());
   Pass(1);
@@ -190,7 +190,7 @@ TEST_P(NoticeTest, DecidesWhetherTheResultIsWhole) {
   Connect("a");
   const std::string id = Submit();
   Window("a", id, 1);
-  Tell("a", id, Phase::kFinished, 2, 1, {GetParam().notice});
+  Report("a", id, Phase::kFinished, 2, 1, {GetParam().notice});
   EXPECT_EQ(Finalising()->state, GetParam().expected);
 }
 
@@ -220,7 +220,7 @@ TEST_F(ControlTest, MissingWindowsMakeItPartial) {
   const std::string id = Submit();
   Window("a", id, 5, 10, 5 * kSecond, 3);  // gaps of an earlier profile do not count
   Window("a", id, 9, 10, 5 * kSecond, 6);
-  Tell("a", id, Phase::kFinished, 1, 9);
+  Report("a", id, Phase::kFinished, 1, 9);
   EXPECT_EQ(Finalising()->state, ProfileState::kPartial);
   EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kDataLoss, "up to 3 windows of node a"));
 }
@@ -229,10 +229,10 @@ TEST_F(ControlTest, ARefusedWindowIsNoReasonToWait) {
   Connect("a");
   const std::string id = Submit();
   Window("a", id, 1);
-  Tell("a", id, Phase::kFinished, 1, 2);
+  Report("a", id, Phase::kFinished, 1, 2);
   EXPECT_FALSE(Finalising().has_value());
   const Notice notice{Severity::kWarning, Code::kDataLoss, "a", 0, "perfd refused windows"};
-  Note(table_.Refused({id, "a", "stream-a", 2, notice}, now()));
+  Record(table_.Refused({id, "a", "stream-a", 2, notice}, now()));
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kPartial);
   EXPECT_TRUE(HasNotice(*Finalising(), Code::kDataLoss, "perfd refused windows"));
@@ -245,21 +245,21 @@ TEST_F(ControlTest, AStreamThatBeginsAnewKeepsWhatWasLostBefore) {
   Window("a", id, 4, 10, 5 * kSecond, 9);
   AgentFacts facts = Agent("a");
   facts.stream_id = "new";
-  Note(table_.AgentConnected(facts, now()));
-  Note(table_.Stored({id, "a", "new", 1, now().unix_ns, kSecond, 1, 0}, now()));
-  Tell("a", id, Phase::kFinished, 1, 1);
+  Record(table_.AgentConnected(facts, now()));
+  Record(table_.Stored({id, "a", "new", 1, now().unix_ns, kSecond, 1, 0}, now()));
+  Report("a", id, Phase::kFinished, 1, 1);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_TRUE(HasNotice(*Finalising(), Code::kDataLoss, "up to 2 windows of node a"));
 }
 
 TEST_F(ControlTest, NewsOfAProfileThatIsOverIsAnsweredWithStop) {
   Connect("a");
-  Tell("a", "p-000099", Phase::kSampling, 1);
+  Report("a", "p-000099", Phase::kSampling, 1);
   ASSERT_EQ(All<StopNode>().size(), 1u);
   EXPECT_EQ(All<StopNode>()[0].profile_id, "p-000099");
   EXPECT_EQ(All<StopNode>()[0].node, "a");
-  Tell("a", "p-000099", Phase::kFinished, 1);
-  Tell("a", "p-000099", Phase::kFailed, 1);
+  Report("a", "p-000099", Phase::kFinished, 1);
+  Report("a", "p-000099", Phase::kFailed, 1);
   EXPECT_EQ(All<StopNode>().size(), 1u);
 }
 
@@ -267,14 +267,14 @@ TEST_F(ControlTest, ASessionThatMissedItsCancelIsStoppedAgain) {
   Connect("a");
   Connect("b");
   const std::string id = Submit();
-  Note(*table_.Cancel(id, "alice", now()));
+  Record(*table_.Cancel(id, "alice", now()));
   EXPECT_EQ(All<StopNode>().size(), 2u);
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   EXPECT_EQ(All<StopNode>().size(), 3u);
-  Tell("a", id, Phase::kAnalyzing, 1);  // it is stopping
+  Report("a", id, Phase::kAnalyzing, 1);  // it is stopping
   EXPECT_EQ(All<StopNode>().size(), 3u);
   Connect("c");
-  Tell("c", id, Phase::kDiscovering, 1);  // was never asked
+  Report("c", id, Phase::kDiscovering, 1);  // was never asked
   EXPECT_EQ(All<StopNode>().size(), 4u);
 }
 
@@ -283,10 +283,10 @@ TEST_F(ControlTest, ANodeThatRefusedEverythingIsNothingMissing) {
   Connect("b");
   const std::string id = Submit();
   const Notice refusal{Severity::kInfo, Code::kNotFound, "", 0, "2 processes belong to user bob"};
-  Tell("b", id, Phase::kFinished, 0, 0, {refusal});
-  Tell("a", id, Phase::kSampling, 1);
+  Report("b", id, Phase::kFinished, 0, 0, {refusal});
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1);
-  Tell("a", id, Phase::kFinished, 1, 1);
+  Report("a", id, Phase::kFinished, 1, 1);
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
 }
 
@@ -295,8 +295,8 @@ TEST_F(ControlTest, WhenNobodyMeasuredTheRefusalIsTheReason) {
   Connect("b");
   const std::string id = Submit();
   const Notice refusal{Severity::kInfo, Code::kNotFound, "", 0, "2 processes belong to user bob"};
-  Tell("b", id, Phase::kFinished, 0, 0, {refusal});
-  Tell("a", id, Phase::kFinished);
+  Report("b", id, Phase::kFinished, 0, 0, {refusal});
+  Report("a", id, Phase::kFinished);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kFailed);
   ASSERT_EQ(Finalising()->notices.back().severity, Severity::kError);
@@ -308,7 +308,7 @@ TEST_F(ControlTest, WhenNobodyMeasuredTheRefusalIsTheReason) {
 TEST_F(ControlTest, ProfilesNobodyKnowsAreStopped) {
   AgentFacts facts = Agent("a");
   facts.active_profiles = {"p-000099"};
-  Note(table_.AgentConnected(facts, now()));
+  Record(table_.AgentConnected(facts, now()));
   ASSERT_EQ(All<StopNode>().size(), 1u);
   EXPECT_EQ(All<StopNode>()[0].profile_id, "p-000099");
 }
@@ -317,9 +317,9 @@ TEST_F(ControlTest, NoticesAreBounded) {
   Connect("a");
   const std::string id = Submit();
   for (int i = 0; i < 1000; ++i) {
-    Tell("a", id, Phase::kSampling, 1, 0,
-         {{Severity::kInfo, Code::kOk, "", 0, absl::StrCat("n", i)}});
-    Tell("a", id, Phase::kSampling, 1, 0, {{Severity::kInfo, Code::kOk, "", 0, "again"}});
+    Report("a", id, Phase::kSampling, 1, 0,
+           {{Severity::kInfo, Code::kOk, "", 0, absl::StrCat("n", i)}});
+    Report("a", id, Phase::kSampling, 1, 0, {{Severity::kInfo, Code::kOk, "", 0, "again"}});
   }
   EXPECT_EQ(table_.Status(id, now())->notices.size(), 256u);
 }
@@ -327,9 +327,9 @@ TEST_F(ControlTest, NoticesAreBounded) {
 TEST_F(ControlTest, IdleRanksAreNoFailure) {
   Connect("a");
   const std::string id = Submit();
-  Tell("a", id, Phase::kSampling, 1);
+  Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1, 0);
-  Tell("a", id, Phase::kFinished, 1, 1);
+  Report("a", id, Phase::kFinished, 1, 1);
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
   EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kOk, "no CPU time"));
 }

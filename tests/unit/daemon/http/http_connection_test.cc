@@ -31,7 +31,7 @@ class HttpConnectionTest : public testing::Test {
               static_cast<ssize_t>(text.size()));
   }
   // What there is for the peer now.
-  size_t Take() {
+  size_t Drain() {
     std::array<char, 65536> buffer;
     size_t taken = 0;
     ssize_t size = 0;
@@ -53,7 +53,7 @@ TEST_F(HttpConnectionTest, TheWholeResponseIsBounded) {
   EXPECT_EQ(connection_->deadline_ns(), end_ns);
   connection_->Answer(large_, 31 * kSecond);
   for (int64_t now_ns = 32 * kSecond; now_ns < end_ns; now_ns += 10 * kSecond) {
-    EXPECT_GT(Take(), 0u);
+    EXPECT_GT(Drain(), 0u);
     EXPECT_FALSE(connection_->Ready(now_ns).has_value());
     connection_->Expire(now_ns);
     ASSERT_FALSE(connection_->done());
@@ -72,7 +72,7 @@ TEST_F(HttpConnectionTest, WhoYieldsWhen) {
   connection_->Answer(large_, 30 * kSecond);
   EXPECT_EQ(connection_->yields(30 * kSecond + HttpConnection::kPatienceNs - 1), Yields::kNever);
   EXPECT_EQ(connection_->yields(30 * kSecond + HttpConnection::kPatienceNs), Yields::kAsSlowTaker);
-  while (Take() > 0) connection_->Ready(31 * kSecond);
+  while (Drain() > 0) connection_->Ready(31 * kSecond);
   EXPECT_EQ(connection_->yields(31 * kSecond), Yields::kAsLingerer);
   EXPECT_EQ(connection_->deadline_ns(), 31 * kSecond + HttpConnection::kLingerNs);
 }

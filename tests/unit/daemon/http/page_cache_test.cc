@@ -22,21 +22,21 @@ TEST(PageCacheTest, APageIsAsGoodAsItsProfileIsTheSame) {
   ProfileStatus status = Status("p-000001");
   EXPECT_EQ(cache.Get(status), nullptr);
   const PageCache::Page page = Page(10);
-  cache.Put(status, page);
+  cache.Insert(status, page);
   EXPECT_EQ(cache.Get(status), page);
   status.samples = 1;  // late windows
   EXPECT_EQ(cache.Get(status), nullptr);
-  cache.Put(status, Page(20));
+  cache.Insert(status, Page(20));
   EXPECT_EQ(cache.Get(status)->size(), 20u);
   EXPECT_EQ(cache.bytes(), 20u);
 }
 
 TEST(PageCacheTest, TheLeastRecentlyUsedGoes) {
   PageCache cache(2, 1000);
-  cache.Put(Status("a"), Page(1));
-  cache.Put(Status("b"), Page(1));
+  cache.Insert(Status("a"), Page(1));
+  cache.Insert(Status("b"), Page(1));
   EXPECT_NE(cache.Get(Status("a")), nullptr);
-  cache.Put(Status("c"), Page(1));
+  cache.Insert(Status("c"), Page(1));
   EXPECT_EQ(cache.Get(Status("b")), nullptr);
   EXPECT_NE(cache.Get(Status("a")), nullptr);
   EXPECT_NE(cache.Get(Status("c")), nullptr);
@@ -44,13 +44,13 @@ TEST(PageCacheTest, TheLeastRecentlyUsedGoes) {
 
 TEST(PageCacheTest, NeverMoreBytesThanItsRoom) {
   PageCache cache(100, 1000);
-  cache.Put(Status("a"), Page(600));
-  cache.Put(Status("b"), Page(400));
+  cache.Insert(Status("a"), Page(600));
+  cache.Insert(Status("b"), Page(400));
   EXPECT_EQ(cache.bytes(), 1000u);
-  cache.Put(Status("c"), Page(1));
+  cache.Insert(Status("c"), Page(1));
   EXPECT_EQ(cache.bytes(), 401u);
   EXPECT_EQ(cache.Get(Status("a")), nullptr);
-  cache.Put(Status("d"), Page(1001));
+  cache.Insert(Status("d"), Page(1001));
   EXPECT_EQ(cache.Get(Status("d")), nullptr);
   EXPECT_EQ(cache.bytes(), 401u);
 }

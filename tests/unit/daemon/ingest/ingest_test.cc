@@ -49,7 +49,7 @@ class IngestTest : public testing::Test {
     return ports;
   }
 
-  std::optional<absl::Status>& Take(uint64_t sequence, size_t bytes = 10) {
+  std::optional<absl::Status>& Accept(uint64_t sequence, size_t bytes = 10) {
     IncomingWindow incoming;
     incoming.body.resize(bytes);
     incoming.window.stream_id = "stream";
@@ -61,7 +61,7 @@ class IngestTest : public testing::Test {
     incoming.window.audit.resize(audit_entries_);
     incoming.window.accounting.seen = incoming.window.accounting.kept = 7;
     std::optional<absl::Status>& answer = answers_.emplace_back();
-    ingest_.Take(std::move(incoming), [&answer](const absl::Status& status) { answer = status; });
+    ingest_.Accept(std::move(incoming), [&answer](const absl::Status& status) { answer = status; });
     return answer;
   }
 
@@ -85,7 +85,7 @@ class IngestTest : public testing::Test {
 };
 
 TEST_F(IngestTest, AcknowledgesOnlyAfterTheCommit) {
-  auto& answer = Take(1);
+  auto& answer = Accept(1);
   EXPECT_FALSE(answer.has_value());
   EXPECT_TRUE(merged_.empty());
   commits_.front()(Appended{false, 11, 0});
@@ -98,7 +98,7 @@ TEST_F(IngestTest, AcknowledgesOnlyAfterTheCommit) {
 }
 
 TEST_F(IngestTest, DuplicatesAreAcknowledgedButNotMerged) {
-  auto& answer = Take(1);
+  auto& answer = Accept(1);
   commits_.front()(Appended{true, 0, 0});
   EXPECT_TRUE(answer->ok());
   EXPECT_TRUE(merged_.empty());
@@ -107,7 +107,7 @@ TEST_F(IngestTest, DuplicatesAreAcknowledgedButNotMerged) {
 }
 
 TEST_F(IngestTest, AFailedCommitIsNotAcknowledged) {
-  auto& answer = Take(1);
+  auto& answer = Accept(1);
   commits_.front()(absl::ResourceExhaustedError("disk full"));
   EXPECT_EQ(answer->code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(merged_.empty());
@@ -116,9 +116,9 @@ TEST_F(IngestTest, AFailedCommitIsNotAcknowledged) {
 
 TEST_F(IngestTest, UselessWindowsAreRememberedAcknowledgedAndCounted) {
   disposition_ = ProfileDisposition::kUnknown;
-  auto& unknown = Take(1);
+  auto& unknown = Accept(1);
   disposition_ = ProfileDisposition::kOver;
-  auto& over = Take(2);
+  auto& over = Accept(2);
   EXPECT_FALSE(unknown.has_value());  // not before the store knows the sequence
   EXPECT_TRUE(commits_.empty());
   EXPECT_EQ(skipped_,
@@ -134,7 +134,7 @@ TEST_F(IngestTest, UselessWindowsAreRememberedAcknowledgedAndCounted) {
 TEST_F(IngestTest, TheAuditEntriesOfAnUnwantedWindowAreKept) {
   disposition_ = ProfileDisposition::kOver;
   audit_entries_ = 1;
-  auto& answer = Take(1);
+  auto& answer = Accept(1);
   EXPECT_EQ(audited_, std::vector<uint64_t>{1});
   EXPECT_TRUE(skipped_.empty());  // the entries first
   audit_done_[0](absl::OkStatus());
@@ -148,10 +148,10 @@ TEST_F(IngestTest, TheAuditEntriesOfAnUnwantedWindowAreKept) {
 
 TEST_F(IngestTest, CountsTheInjectionsOfStoredWindows) {
   audit_entries_ = 2;  // without an action
-  Take(1);
+  Accept(1);
   commits_[0](Appended{.duplicate = false, .row_id = 1, .stream_missing = 0});
   EXPECT_EQ(ingest_.figures().injections.back(), 2u);
-  Take(1);
+  Accept(1);
   commits_[1](Appended{.duplicate = true, .row_id = 0, .stream_missing = 0});
   EXPECT_EQ(ingest_.figures().injections.back(), 2u);
   EXPECT_EQ(AuditActionIndex("map"), 0u);
@@ -162,11 +162,11 @@ TEST_F(IngestTest, CountsTheInjectionsOfStoredWindows) {
 TEST_F(IngestTest, AuditEntriesThatCannotBeKeptNowComeAgain) {
   disposition_ = ProfileDisposition::kOver;
   audit_entries_ = 1;
-  auto& failed = Take(1);
+  auto& failed = Accept(1);
   audit_done_[0](absl::ResourceExhaustedError("disk full"));
   EXPECT_EQ(failed->code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(skipped_.empty());
-  auto& never = Take(2);
+  auto& never = Accept(2);
   audit_done_[1](absl::InvalidArgumentError("no such profile number"));
   EXPECT_FALSE(never.has_value());
   EXPECT_EQ(skipped_.size(), 1u);
@@ -175,7 +175,7 @@ TEST_F(IngestTest, AuditEntriesThatCannotBeKeptNowComeAgain) {
 
 TEST_F(IngestTest, AProfileThatCannotBeReadNowIsNotUnknown) {
   disposition_ = absl::UnavailableError("busy");
-  EXPECT_EQ(Take(1)->code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Accept(1)->code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(skipped_.empty());
 }
 
@@ -193,7 +193,7 @@ TEST_F(IngestTest, ARefusalThatCannotBeRememberedComesAgainUnlessItNeverCan) {
 }
 
 TEST_F(IngestTest, AWindowTheStoreWillNeverTakeIsAcknowledged) {
-  auto& answer = Take(1);
+  auto& answer = Accept(1);
   commits_.front()(absl::InvalidArgumentError("out of range"));
   EXPECT_TRUE(answer->ok());
   EXPECT_EQ(Dropped(WindowDrop::kInvalid), 1u);
@@ -202,55 +202,55 @@ TEST_F(IngestTest, AWindowTheStoreWillNeverTakeIsAcknowledged) {
 
 TEST_F(IngestTest, LateWindowsAreStored) {
   disposition_ = ProfileDisposition::kLate;
-  Take(1);
+  Accept(1);
   EXPECT_EQ(commits_.size(), 1u);
 }
 
 TEST_F(IngestTest, OnlySoManyAreUnderWay) {
-  for (uint64_t i = 1; i <= 4; ++i) EXPECT_FALSE(Take(i).has_value());
-  EXPECT_EQ(Take(5)->code(), absl::StatusCode::kUnavailable);
+  for (uint64_t i = 1; i <= 4; ++i) EXPECT_FALSE(Accept(i).has_value());
+  EXPECT_EQ(Accept(5)->code(), absl::StatusCode::kUnavailable);
   commits_.front()(Appended{false, 1, 0});
-  EXPECT_EQ(Take(6)->code(), absl::StatusCode::kUnavailable);  // committed, not yet merged
+  EXPECT_EQ(Accept(6)->code(), absl::StatusCode::kUnavailable);  // committed, not yet merged
   merge_done_.front()();
-  EXPECT_FALSE(Take(7).has_value());
+  EXPECT_FALSE(Accept(7).has_value());
   EXPECT_EQ(Dropped(WindowDrop::kQueueFull), 2u);
 }
 
 TEST_F(IngestTest, OnlySoManyBytesAreUnderWay) {
-  EXPECT_FALSE(Take(1, 3000).has_value());
-  EXPECT_EQ(Take(2, 1)->code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(Accept(1, 3000).has_value());
+  EXPECT_EQ(Accept(2, 1)->code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(IngestTest, SendersWaitForRoom) {
   int woken = 0;
   const auto wake = [&] { ++woken; };
-  Take(1);
+  Accept(1);
   EXPECT_FALSE(ingest_.AwaitRoom(wake));
-  Take(2);
+  Accept(2);
   EXPECT_TRUE(ingest_.AwaitRoom(wake));
   EXPECT_TRUE(ingest_.AwaitRoom(wake));
-  EXPECT_FALSE(Take(3).has_value());  // was under way already
+  EXPECT_FALSE(Accept(3).has_value());  // was under way already
   commits_[0](Appended{true, 0, 0});
   EXPECT_EQ(woken, 0);
   commits_[1](Appended{true, 0, 0});  // half of the limit
   EXPECT_EQ(woken, 2);
   commits_[2](Appended{true, 0, 0});
   EXPECT_EQ(woken, 2);  // once
-  Take(4, 1000);
+  Accept(4, 1000);
   EXPECT_TRUE(ingest_.AwaitRoom(wake));  // bytes count as well
   commits_[3](Appended{true, 0, 0});
   EXPECT_EQ(woken, 3);
 }
 
 TEST_F(IngestTest, ACommitAfterTheEndTouchesNothing) {
-  auto& answer = Take(1);
+  auto& answer = Accept(1);
   auto ingest = std::make_unique<Ingest>(Ports());
   IncomingWindow incoming;
   incoming.window.profile_id = "p-000001";
   absl::Status late;
-  ingest->Take(std::move(incoming), [&](const absl::Status& status) { late = status; });
+  ingest->Accept(std::move(incoming), [&](const absl::Status& status) { late = status; });
   ingest->Close(absl::ZeroDuration());  // the store is slower than we can wait
-  ingest->Take({}, [](const absl::Status& status) { EXPECT_TRUE(absl::IsUnavailable(status)); });
+  ingest->Accept({}, [](const absl::Status& status) { EXPECT_TRUE(absl::IsUnavailable(status)); });
   ingest.reset();
   commits_[1](Appended{false, 1, 0});
   EXPECT_TRUE(absl::IsUnavailable(late)) << late;
@@ -260,7 +260,7 @@ TEST_F(IngestTest, ACommitAfterTheEndTouchesNothing) {
 
 TEST_F(IngestTest, AFullStoreQueueIsNotAcknowledged) {
   queue_status_ = absl::UnavailableError("full");
-  EXPECT_EQ(Take(1)->code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Accept(1)->code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ingest_.figures().under_way, 0u);
 }
 

@@ -82,7 +82,7 @@ TEST_F(JobAdmissionTest, ARestartKnowsWhichNodesHaveEnded) {
   PipelineFixture::End(a, id, 0);
   for (int i = 0; i < 10; ++i) pipeline_->Tick();
   EXPECT_FALSE(IsFinal(Status(id).state));
-  ASSERT_TRUE(Take(b, Window(id, "b", 1)).ok());
+  ASSERT_TRUE(Accept(b, Window(id, "b", 1)).ok());
   End(JobOn("b", "5", "a,b"));
   ASSERT_EQ(link_->stops.size(), 1u);
   PipelineFixture::End(b, id, 1);

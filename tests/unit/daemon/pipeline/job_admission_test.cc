@@ -109,7 +109,7 @@ TEST_F(JobAdmissionTest, OnlySoManyAtATime) {
   const uint64_t agent = Connect("a");
   const std::string id = Begin(Job("1")).profile_id;
   EXPECT_EQ(Begin(Job("2")).decision, D::kQuota);
-  ASSERT_TRUE(Take(agent, Window(id, "a", 1)).ok());
+  ASSERT_TRUE(Accept(agent, Window(id, "a", 1)).ok());
   PipelineFixture::End(agent, id, 1);
   EXPECT_EQ(Over(id), ProfileState::kDone);
   EXPECT_EQ(Begin(Job("3")).decision, D::kProfile);

@@ -124,7 +124,7 @@ TEST_F(PipelineLeasesTest, PausesOfWindowsBecomeAChargeAndCountOnce) {
     first.window.locations = {location};
     first.window.rows = {{0, 0, 10, 10}};
     first.body = wire::ToProto(first.window).SerializeAsString();
-    ASSERT_TRUE(Take(node.connection, first).ok());
+    ASSERT_TRUE(Accept(node.connection, first).ok());
   }
   // Merging is done on another thread.
   for (int i = 0; i < 500 && a.link->orders.empty(); ++i) {
@@ -147,7 +147,7 @@ TEST_F(PipelineLeasesTest, PausesOfWindowsBecomeAChargeAndCountOnce) {
     paused.window.audit = {entry};
     paused.window.pauses = {{7, 3, 20 * kNsPerMs, 10 * kUs}};
     paused.body = wire::ToProto(paused.window).SerializeAsString();
-    ASSERT_TRUE(Take(node.connection, paused).ok());
+    ASSERT_TRUE(Accept(node.connection, paused).ok());
   }
   for (int i = 0; i < 500 && b.link->charges.empty(); ++i) {
     clock_.Pass(kNsPerSecond / 10);

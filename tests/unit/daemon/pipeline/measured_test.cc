@@ -44,12 +44,12 @@ class MeasuredTest : public PipelineFixture {
 TEST_F(MeasuredTest, TheLatestRevisionIsInTheReportAlsoAfterARestart) {
   uint64_t agent = Connect("a");
   const std::string id = Submit();
-  ASSERT_TRUE(Take(agent, Measured(id, 1, 2)).ok());
-  ASSERT_TRUE(Take(agent, Measured(id, 2, 1)).ok());  // late, and older
+  ASSERT_TRUE(Accept(agent, Measured(id, 1, 2)).ok());
+  ASSERT_TRUE(Accept(agent, Measured(id, 2, 1)).ok());  // late, and older
   ASSERT_TRUE(store_->Flush().ok());
   Begin();  // the daemon restarts and reads the stored windows
   agent = Connect("a");
-  ASSERT_TRUE(Take(agent, Measured(id, 1, 2)).ok());  // sent again
+  ASSERT_TRUE(Accept(agent, Measured(id, 1, 2)).ok());  // sent again
   End(agent, id, 2);
   pipeline_->Stop();
   const auto report = store_->FinalReport(id);
@@ -62,13 +62,13 @@ TEST_F(MeasuredTest, TheLatestRevisionIsInTheReportAlsoAfterARestart) {
 TEST_F(MeasuredTest, StopsAreToldOnceAndPausesForShadowsAreNone) {
   const uint64_t agent = Connect("a");
   const std::string id = Submit();
-  ASSERT_TRUE(Take(agent, Measured(id, 1, 1)).ok());  // a shadow
+  ASSERT_TRUE(Accept(agent, Measured(id, 1, 1)).ok());  // a shadow
   IncomingWindow stopped = Measured(id, 2, 2);
   stopped.window.audit[0].action = "install";
   stopped.window.audit[0].pause_ns = 2'000'000;
   stopped.body = wire::ToProto(stopped.window).SerializeAsString();
-  ASSERT_TRUE(Take(agent, stopped).ok());
-  ASSERT_TRUE(Take(agent, stopped).ok());  // sent again
+  ASSERT_TRUE(Accept(agent, stopped).ok());
+  ASSERT_TRUE(Accept(agent, stopped).ok());  // sent again
   pipeline_->Stop();
   MutexLock lock(&stops_mutex_);
   EXPECT_EQ(stops_, std::vector<double>{0.002});
@@ -77,7 +77,7 @@ TEST_F(MeasuredTest, StopsAreToldOnceAndPausesForShadowsAreNone) {
 TEST_F(MeasuredTest, TheLogIsSeenByItsOwnerOnly) {
   const uint64_t agent = Connect("a");
   const std::string id = Submit();
-  ASSERT_TRUE(Take(agent, Measured(id, 1, 1)).ok());
+  ASSERT_TRUE(Accept(agent, Measured(id, 1, 1)).ok());
   EXPECT_EQ(Audited(kOwner, id), 1u);
   EXPECT_EQ(Audited(kOwner, ""), 1u);
   EXPECT_EQ(Audited(kRoot, ""), 1u);
@@ -88,12 +88,12 @@ TEST_F(MeasuredTest, TheLogIsSeenByItsOwnerOnly) {
 TEST_F(MeasuredTest, TheLogHasWhatHappenedAfterTheEnd) {
   const uint64_t agent = Connect("a");
   const std::string id = Submit();
-  ASSERT_TRUE(Take(agent, Measured(id, 1, 1)).ok());
+  ASSERT_TRUE(Accept(agent, Measured(id, 1, 1)).ok());
   End(agent, id, 1);
   pipeline_->Stop();
   Begin();
   const uint64_t again = Connect("a");
-  EXPECT_TRUE(Take(again, Measured(id, 2, 2)).ok());  // acknowledged, not wanted
+  EXPECT_TRUE(Accept(again, Measured(id, 2, 2)).ok());  // acknowledged, not wanted
   EXPECT_EQ(Audited(kOwner, id), 2u);
   EXPECT_EQ(pipeline_->GetReport(kOwner, id)->verdicts[0].state, MeasureState::kOpen);
 }

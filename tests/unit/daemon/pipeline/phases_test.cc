@@ -39,7 +39,7 @@ class PhasesTest : public PipelineFixture {
   void Live(uint64_t agent, const std::string& id, int seconds, uint64_t header) {
     for (int i = 0; i < seconds; ++i) {
       clock_.Pass(kNsPerSecond);
-      ASSERT_TRUE(Take(agent, InLoop(id, ++sequence_, header)).ok());
+      ASSERT_TRUE(Accept(agent, InLoop(id, ++sequence_, header)).ok());
       // Windows are merged after they are acknowledged.
       const int64_t wanted = static_cast<int64_t>(500 * sequence_);
       for (int look = 0; look < 2000; ++look) {

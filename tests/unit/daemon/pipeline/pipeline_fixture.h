@@ -102,7 +102,7 @@ class PipelineFixture : public StoreFixture {
     return incoming;
   }
 
-  absl::Status Take(uint64_t connection, IncomingWindow window) {
+  absl::Status Accept(uint64_t connection, IncomingWindow window) {
     Notification answered;
     absl::Status answer;
     pipeline_->AcceptWindow(connection, std::move(window), [&](const absl::Status& status) {

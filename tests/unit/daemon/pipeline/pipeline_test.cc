@@ -50,11 +50,11 @@ TEST_F(PipelineTest, ALateWindowIsInTheReportAlsoAfterARestart) {
   };
   const uint64_t agent = Connect("a");
   const std::string id = Submit();
-  EXPECT_TRUE(Take(agent, Window(id, "a", 1)).ok());
-  EXPECT_TRUE(Take(agent, Window(id, "a", 3)).ok());  // 2 is missing
+  EXPECT_TRUE(Accept(agent, Window(id, "a", 1)).ok());
+  EXPECT_TRUE(Accept(agent, Window(id, "a", 3)).ok());  // 2 is missing
   End(agent, id, 3);
   ASSERT_TRUE(await(id, ProfileState::kPartial, 20));
-  EXPECT_TRUE(Take(agent, Window(id, "a", 2)).ok());
+  EXPECT_TRUE(Accept(agent, Window(id, "a", 2)).ok());
   Begin();
   EXPECT_TRUE(await(id, ProfileState::kPartial, 30));
   EXPECT_EQ(store_->WindowCounts()->size(), 0u) << "it is in the aggregate now";
@@ -64,10 +64,10 @@ TEST_F(PipelineTest, AStrangersWindowSpoilsNothing) {
   const uint64_t own = Connect("a");
   const uint64_t stranger = Connect("b", 1001, true);
   const std::string id = Submit();
-  EXPECT_TRUE(Take(stranger, Window(id, "b", 1)).ok());
+  EXPECT_TRUE(Accept(stranger, Window(id, "b", 1)).ok());
   pipeline_->RefuseWindow(stranger, id, 2, absl::InvalidArgumentError("rows"),
                           [](const absl::Status&) {});
-  EXPECT_TRUE(Take(own, Window(id, "a", 1)).ok());
+  EXPECT_TRUE(Accept(own, Window(id, "a", 1)).ok());
   End(own, id, 1);
   pipeline_->Stop();
   const auto status = store_->Profile(id);
@@ -122,14 +122,14 @@ TEST_F(PipelineTest, ADamagedAggregateEndsAsFailed) {
   const std::string id = [&] {
     const uint64_t agent = Connect("a");
     const std::string submitted = Submit();
-    EXPECT_TRUE(Take(agent, Window(submitted, "a", 1)).ok());
+    EXPECT_TRUE(Accept(agent, Window(submitted, "a", 1)).ok());
     return submitted;
   }();
   ASSERT_TRUE(store_->Flush().ok());
   ASSERT_TRUE(store_->Compact(id, "no aggregate", 0).ok());
   Begin();  // the daemon restarts and reads it
   const uint64_t agent = Connect("a");
-  EXPECT_TRUE(Take(agent, Window(id, "a", 2)).ok());
+  EXPECT_TRUE(Accept(agent, Window(id, "a", 2)).ok());
   End(agent, id, 2);
   pipeline_->Stop();
   const auto status = store_->Profile(id);
@@ -140,7 +140,7 @@ TEST_F(PipelineTest, ADamagedAggregateEndsAsFailed) {
 TEST_F(PipelineTest, NoAggregateOutlivesItsProfile) {
   const uint64_t agent = Connect("a");
   const std::string id = Submit();
-  EXPECT_TRUE(Take(agent, Window(id, "a", 1)).ok());
+  EXPECT_TRUE(Accept(agent, Window(id, "a", 1)).ok());
   EXPECT_EQ(pipeline_->aggregates(), 1u);
   End(agent, id, 1);
   pipeline_->Stop();
@@ -162,7 +162,7 @@ class RetentionTest : public PipelineFixture {
   std::string Finished() {
     const uint64_t agent = Connect("a");
     const std::string id = Submit();
-    EXPECT_TRUE(Take(agent, Window(id, "a", ++sequence_)).ok());
+    EXPECT_TRUE(Accept(agent, Window(id, "a", ++sequence_)).ok());
     End(agent, id, sequence_);
     // Its aggregate goes last of all.
     const absl::Time end = absl::Now() + absl::Seconds(10);

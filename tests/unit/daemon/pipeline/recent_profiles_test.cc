@@ -28,7 +28,7 @@ class RecentProfilesTest : public PipelineFixture {
   // One that runs and has samples.
   std::string Running() {
     const std::string id = Submit();
-    EXPECT_TRUE(Take(agent_, Window(id, "a", ++sequence_)).ok());
+    EXPECT_TRUE(Accept(agent_, Window(id, "a", ++sequence_)).ok());
     // It is stored; merged it is a little later.
     Await([&] { return pipeline_->Get({1000, "user", false}, id)->samples > 0; });
     return id;

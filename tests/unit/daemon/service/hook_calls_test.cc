@@ -36,8 +36,8 @@ TEST(HookCallerTest, RootAdministratorsAndNodesMayCall) {
 
 class HookCallsTest : public ServiceFixture {
  protected:
-  grpc::Status Tell(bool begins, std::optional<uint32_t> uid, const HookJob& job,
-                    HookAnswer* answer = nullptr) {
+  grpc::Status Notify(bool begins, std::optional<uint32_t> uid, const HookJob& job,
+                      HookAnswer* answer = nullptr) {
     const auto stub = v1::Hook::NewStub(Connect(uid));
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
@@ -59,16 +59,16 @@ class HookCallsTest : public ServiceFixture {
 
 TEST_F(HookCallsTest, WithoutAPolicyThePrologIsToldSo) {
   HookAnswer answer;
-  ASSERT_TRUE(Tell(true, std::nullopt, Job(), &answer).ok());
+  ASSERT_TRUE(Notify(true, std::nullopt, Job(), &answer).ok());
   EXPECT_EQ(answer.decision, HookDecision::kNone);
   EXPECT_THAT(answer.reason, HasSubstr("no policy"));
-  ASSERT_TRUE(Tell(false, std::nullopt, Job(), &answer).ok());
+  ASSERT_TRUE(Notify(false, std::nullopt, Job(), &answer).ok());
   EXPECT_EQ(answer.decision, HookDecision::kNone);
 }
 
 TEST_F(HookCallsTest, AnOrdinaryUserIsRefused) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root to be someone else";
-  const grpc::Status status = Tell(true, kNobody, Job());
+  const grpc::Status status = Notify(true, kNobody, Job());
   EXPECT_EQ(status.error_code(), StatusCode::PERMISSION_DENIED);
   EXPECT_THAT(status.error_message(), HasSubstr("may not speak for the scheduler"));
   // But may look.
@@ -80,15 +80,15 @@ TEST_F(HookCallsTest, AnOrdinaryUserIsRefused) {
 TEST_F(HookCallsTest, NonsenseIsRefused) {
   HookJob job = Job();
   job.job.clear();
-  EXPECT_EQ(Tell(true, std::nullopt, job).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Notify(true, std::nullopt, job).error_code(), StatusCode::INVALID_ARGUMENT);
   job.job = std::string(256, '1');
-  EXPECT_EQ(Tell(true, std::nullopt, job).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Notify(true, std::nullopt, job).error_code(), StatusCode::INVALID_ARGUMENT);
   job.job = std::string(255, '1');
-  EXPECT_TRUE(Tell(true, std::nullopt, job).ok());
+  EXPECT_TRUE(Notify(true, std::nullopt, job).ok());
   // The user's own word is no reason to refuse a job.
   job.preference = HookPreference::kOptIn;
   job.preset = std::string(100'000, 'x');
-  EXPECT_TRUE(Tell(true, std::nullopt, job).ok());
+  EXPECT_TRUE(Notify(true, std::nullopt, job).ok());
 }
 
 }  // namespace

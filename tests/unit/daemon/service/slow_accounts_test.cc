@@ -67,7 +67,7 @@ class SlowAccountsTest : public ServiceFixture {
     if (!source_->go_on.HasBeenNotified()) source_->go_on.Notify();
   }
   // Whether whoever calls may see what is root's.
-  StatusCode Look(v1::Profiler::Stub& stub) const {
+  StatusCode Ask(v1::Profiler::Stub& stub) const {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(15));
     v1::GetProfileRequest request;
@@ -83,17 +83,17 @@ class SlowAccountsTest : public ServiceFixture {
 };
 
 TEST_F(SlowAccountsTest, AnAdministratorByGroupIsOneFromTheFirstCallOn) {
-  EXPECT_EQ(Look(*Person(kNobody)), StatusCode::OK);
+  EXPECT_EQ(Ask(*Person(kNobody)), StatusCode::OK);
 }
 
 // On a connection that stands, although nobody can be looked up.
 TEST_F(SlowAccountsTest, AnotherGroupEndsTheRightsOfTheOld) {
   const auto admin = Person(kNobody);
-  EXPECT_EQ(Look(*admin), StatusCode::OK);
+  EXPECT_EQ(Ask(*admin), StatusCode::OK);
   source_->hang = true;
   identity_.admin_group = "others";
   host_->SetIdentity(identity_);
-  EXPECT_EQ(Look(*admin), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(Ask(*admin), StatusCode::PERMISSION_DENIED);
 }
 
 class VerySlowAccountsTest : public SlowAccountsTest {
@@ -110,9 +110,9 @@ TEST_F(VerySlowAccountsTest, NobodyElseWaits) {
   source_->hang = true;
   const auto stranger = Person(kNobody);
   StatusCode seen = StatusCode::UNKNOWN;
-  std::thread other([&] { seen = Look(*stranger); });
+  std::thread other([&] { seen = Ask(*stranger); });
   const absl::Time start = absl::Now();
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(Look(*Person()), StatusCode::OK);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Ask(*Person()), StatusCode::OK);
   EXPECT_LT(absl::Now() - start, kAtOnce);
   other.join();
   EXPECT_EQ(seen, StatusCode::PERMISSION_DENIED) << "served in the end, and no administrator";
@@ -121,16 +121,16 @@ TEST_F(VerySlowAccountsTest, NobodyElseWaits) {
 // Before anybody is looked up anew.
 TEST_F(VerySlowAccountsTest, TheRightsOfTheOldGroupEndAtOnce) {
   const auto admin = Person(kNobody);
-  EXPECT_EQ(Look(*admin), StatusCode::OK);
+  EXPECT_EQ(Ask(*admin), StatusCode::OK);
   source_->hang = true;
   identity_.admin_group = "others";
   std::thread reload([this] { host_->SetIdentity(identity_); });
   AwaitQuestion();
-  EXPECT_EQ(Look(*admin), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(Ask(*admin), StatusCode::PERMISSION_DENIED);
   EXPECT_FALSE(source_->go_on.HasBeenNotified());
   LetGo();
   reload.join();
-  EXPECT_EQ(Look(*admin), StatusCode::OK) << "a member of the other group, too";
+  EXPECT_EQ(Ask(*admin), StatusCode::OK) << "a member of the other group, too";
 }
 
 // A question that was asked by the old rules and is answered after they have changed.
@@ -138,7 +138,7 @@ TEST_F(VerySlowAccountsTest, AnAnswerByOldRulesGivesNoRights) {
   source_->hang = true;
   const auto stranger = Person(kNobody);
   StatusCode seen = StatusCode::UNKNOWN;
-  std::thread other([&] { seen = Look(*stranger); });
+  std::thread other([&] { seen = Ask(*stranger); });
   AwaitQuestion();
   identity_.admin_group = "";
   host_->SetIdentity(identity_);
@@ -150,8 +150,8 @@ TEST_F(VerySlowAccountsTest, AnAnswerByOldRulesGivesNoRights) {
 TEST_F(SlowAccountsTest, TheEndDoesNotWait) {
   source_->hang = true;
   const auto stranger = Person(kNobody);
-  std::thread other([&] { (void)Look(*stranger); });
-  EXPECT_EQ(Look(*Person()), StatusCode::OK);
+  std::thread other([&] { (void)Ask(*stranger); });
+  EXPECT_EQ(Ask(*Person()), StatusCode::OK);
   agent_.reset();
   const absl::Time start = absl::Now();
   StopDaemon();

@@ -35,7 +35,7 @@ class AuditTest : public StoreFixture {
     return times;
   }
 
-  absl::Status Keep(WindowRecord record) {
+  absl::Status Store(WindowRecord record) {
     Notification ready;
     absl::Status result;
     const absl::Status queued = store_->StoreAudit(std::move(record), [&](const absl::Status& s) {
@@ -88,8 +88,8 @@ TEST_F(AuditTest, OutlivesItsProfile) {
 
 TEST_F(AuditTest, IsKeptOfAWindowThatIsNotWanted) {
   const std::string id = *store_->Create(Profile(1000));
-  ASSERT_TRUE(Keep(WithAudit(id, 5, {50})).ok());
-  ASSERT_TRUE(Keep(WithAudit(id, 5, {50})).ok());  // again, after a lost acknowledgement
+  ASSERT_TRUE(Store(WithAudit(id, 5, {50})).ok());
+  ASSERT_TRUE(Store(WithAudit(id, 5, {50})).ok());  // again, after a lost acknowledgement
   EXPECT_EQ(Times({}), (std::vector<int64_t>{50}));
   EXPECT_FALSE(Append(WithAudit(id, 5, {50}))->duplicate) << "the window itself was not stored";
   EXPECT_EQ(Times({}), (std::vector<int64_t>{50}));

@@ -1,0 +1,69 @@
+// core/base/address.h - the three kinds of address that a position in code goes through, told apart by their types.
+//
+// Shape    RuntimeAddress of a sample -> FileOffset through the mapping that holds it (core/model/stack.h) -> ElfAddress through
+//          the module's segments (core/model/module.h). Back: ElfAddress + LoadBias.
+// Units    bytes; arithmetic modulo 2^64, as the processor's.
+// Errors   none: a number becomes an address by itself, but no kind becomes another one or a number (value() says so aloud).
+#ifndef CORE_BASE_ADDRESS_H_
+#define CORE_BASE_ADDRESS_H_
+
+#include <compare>
+#include <cstdint>
+#include <ostream>
+#include <utility>
+
+namespace perfd {
+
+template <typename Kind>
+class Address {
+ public:
+  constexpr Address() = default;
+  constexpr Address(uint64_t value)
+      : value_(value) {}  // NOLINT: numbers from files and kernels come in freely
+  constexpr uint64_t value() const { return value_; }
+
+  constexpr Address& operator+=(uint64_t bytes) {
+    value_ += bytes;
+    return *this;
+  }
+  friend constexpr Address operator+(Address a, uint64_t bytes) { return a.value_ + bytes; }
+  friend constexpr Address operator-(Address a, uint64_t bytes) { return a.value_ - bytes; }
+  friend constexpr uint64_t operator-(Address a, Address b) { return a.value_ - b.value_; }
+  friend constexpr auto operator<=>(Address, Address) = default;
+
+  template <typename H>
+  friend H AbslHashValue(H h, Address a) {
+    return H::combine(std::move(h), a.value_);
+  }
+  friend std::ostream& operator<<(std::ostream& out, Address a) {
+    return out << std::showbase << std::hex << a.value_ << std::dec << std::noshowbase;
+  }
+
+ private:
+  uint64_t value_ = 0;
+};
+
+using RuntimeAddress = Address<struct RuntimeKind>;  // in the address space of a process
+using ElfAddress = Address<struct ElfKind>;          // virtual address as in the ELF file
+using FileOffset = Address<struct FileKind>;         // of a byte in its file
+
+// Run-time minus ELF address: the same for a whole module of a process.
+class LoadBias {
+ public:
+  constexpr LoadBias() = default;
+  constexpr LoadBias(RuntimeAddress at, ElfAddress of) : bytes_(at.value() - of.value()) {}
+  friend constexpr RuntimeAddress operator+(ElfAddress a, LoadBias bias) {
+    return a.value() + bias.bytes_;
+  }
+  friend constexpr ElfAddress operator-(RuntimeAddress a, LoadBias bias) {
+    return a.value() - bias.bytes_;
+  }
+  friend constexpr bool operator==(LoadBias, LoadBias) = default;
+
+ private:
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace perfd
+
+#endif  // CORE_BASE_ADDRESS_H_
