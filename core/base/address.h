@@ -15,27 +15,33 @@
 namespace perfd {
 
 template <typename Kind>
-class Address {
+class TypedAddress {
  public:
-  constexpr Address() = default;
-  constexpr Address(uint64_t value)
-      : value_(value) {}  // NOLINT: numbers from files and kernels come in freely
+  constexpr TypedAddress() = default;
+  // Numbers from files and kernels come in freely.
+  constexpr TypedAddress(uint64_t value) : value_(value) {}  // NOLINT(google-explicit-constructor)
   constexpr uint64_t value() const { return value_; }
 
-  constexpr Address& operator+=(uint64_t bytes) {
+  constexpr TypedAddress& operator+=(uint64_t bytes) {
     value_ += bytes;
     return *this;
   }
-  friend constexpr Address operator+(Address a, uint64_t bytes) { return a.value_ + bytes; }
-  friend constexpr Address operator-(Address a, uint64_t bytes) { return a.value_ - bytes; }
-  friend constexpr uint64_t operator-(Address a, Address b) { return a.value_ - b.value_; }
-  friend constexpr auto operator<=>(Address, Address) = default;
+  friend constexpr TypedAddress operator+(TypedAddress a, uint64_t bytes) {
+    return a.value_ + bytes;
+  }
+  friend constexpr TypedAddress operator-(TypedAddress a, uint64_t bytes) {
+    return a.value_ - bytes;
+  }
+  friend constexpr uint64_t operator-(TypedAddress a, TypedAddress b) {
+    return a.value_ - b.value_;
+  }
+  friend constexpr auto operator<=>(TypedAddress, TypedAddress) = default;
 
   template <typename H>
-  friend H AbslHashValue(H h, Address a) {
+  friend H AbslHashValue(H h, TypedAddress a) {
     return H::combine(std::move(h), a.value_);
   }
-  friend std::ostream& operator<<(std::ostream& out, Address a) {
+  friend std::ostream& operator<<(std::ostream& out, TypedAddress a) {
     return out << std::showbase << std::hex << a.value_ << std::dec << std::noshowbase;
   }
 
@@ -43,9 +49,9 @@ class Address {
   uint64_t value_ = 0;
 };
 
-using RuntimeAddress = Address<struct RuntimeKind>;  // in the address space of a process
-using ElfAddress = Address<struct ElfKind>;          // virtual address as in the ELF file
-using FileOffset = Address<struct FileKind>;         // of a byte in its file
+using RuntimeAddress = TypedAddress<struct RuntimeKind>;  // in the address space of a process
+using ElfAddress = TypedAddress<struct ElfKind>;          // virtual address as in the ELF file
+using FileOffset = TypedAddress<struct FileKind>;         // of a byte in its file
 
 // Run-time minus ELF address: the same for a whole module of a process.
 class LoadBias {
