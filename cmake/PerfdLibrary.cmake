@@ -65,7 +65,7 @@ function(perfd_test name)
   set(environment "PERFD_BUILD_DIR=${PROJECT_BINARY_DIR}")
   if(PERFD_SANITIZE)
     math(EXPR A_TIMEOUT "${A_TIMEOUT} * 5")
-    list(APPEND environment "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/sanitizers/thread.supp")
+    list(APPEND environment "TSAN_OPTIONS=ignore_noninstrumented_modules=1 suppressions=${PROJECT_SOURCE_DIR}/tests/sanitizers/thread.supp")
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${A_LABEL}" TIMEOUT ${A_TIMEOUT}

@@ -36,26 +36,40 @@ class ABSL_LOCKABLE Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
 #ifndef PERFD_THREAD_SANITIZER
-  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.Lock(); }
-  void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.Unlock(); }
-  bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.TryLock(); }
-  void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() { mutex_.ReaderLock(); }
-  void ReaderUnlock() ABSL_UNLOCK_FUNCTION() { mutex_.ReaderUnlock(); }
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+    mutex_.Lock();
+  }
+  void Unlock() ABSL_UNLOCK_FUNCTION() {
+    mutex_.Unlock();
+  }
+  bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
+    return mutex_.TryLock();
+  }
+  void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() {
+    mutex_.ReaderLock();
+  }
+  void ReaderUnlock() ABSL_UNLOCK_FUNCTION() {
+    mutex_.ReaderUnlock();
+  }
   // Lets go of the lock until `condition` holds; it is held again when this returns.
-  void Await(const absl::Condition& condition) { mutex_.Await(condition); }
+  void Await(const absl::Condition& condition) {
+    mutex_.Await(condition);
+  }
   // False when the time was up and `condition` still does not hold.
   bool AwaitWithTimeout(const absl::Condition& condition, absl::Duration timeout) {
     return mutex_.AwaitWithTimeout(condition, timeout);
   }
 #else
-  ~Mutex() { __tsan_mutex_destroy(this, 0); }
+  ~Mutex() {
+    __tsan_mutex_destroy(this, 0);
+  }
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
     __tsan_mutex_pre_lock(this, 0);
     mutex_.Lock();
     __tsan_mutex_post_lock(this, 0, 0);
   }
   void Unlock() ABSL_UNLOCK_FUNCTION() {
-    changed_.SignalAll();
+    TellOthers();
     __tsan_mutex_pre_unlock(this, 0);
     mutex_.Unlock();
     __tsan_mutex_post_unlock(this, 0);
@@ -83,14 +97,19 @@ class ABSL_LOCKABLE Mutex {
   }
   bool AwaitWithTimeout(const absl::Condition& condition, absl::Duration timeout) {
     const absl::Time deadline = absl::Now() + timeout;
+    if (!condition.Eval()) TellOthers();
     while (!condition.Eval()) {
       if (Wait(&changed_, deadline)) return condition.Eval();
     }
     return true;
   }
 #endif
-  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() { mutex_.AssertHeld(); }
-  void AssertReaderHeld() const ABSL_ASSERT_SHARED_LOCK() { mutex_.AssertReaderHeld(); }
+  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {
+    mutex_.AssertHeld();
+  }
+  void AssertReaderHeld() const ABSL_ASSERT_SHARED_LOCK() {
+    mutex_.AssertReaderHeld();
+  }
 
  private:
   friend class CondVar;
@@ -104,8 +123,13 @@ class ABSL_LOCKABLE Mutex {
     __tsan_mutex_post_lock(this, 0, 0);
     return late;
   }
+  // Whoever begins to wait lets go of the lock: others may await what was done under it.
+  void TellOthers() {
+    changed_.SignalAll();
+  }
   absl::CondVar changed_;  // signalled by every Unlock
 #else
+  void TellOthers() {}
   bool Wait(absl::CondVar* woken, absl::Time deadline) {
     return woken->WaitWithDeadline(&mutex_, deadline);
   }
@@ -142,9 +166,13 @@ class ABSL_SCOPED_LOCKABLE ReaderMutexLock {
 // Waits are called with the mutex held, and return with it held.
 class CondVar {
  public:
-  void Wait(Mutex* mutex) { mutex->Wait(&woken_, absl::InfiniteFuture()); }
+  void Wait(Mutex* mutex) {
+    mutex->TellOthers();
+    mutex->Wait(&woken_, absl::InfiniteFuture());
+  }
   // True when the time was up.
   bool WaitWithTimeout(Mutex* mutex, absl::Duration timeout) {
+    mutex->TellOthers();
     return mutex->Wait(&woken_, absl::Now() + timeout);
   }
   void Signal() { woken_.Signal(); }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/base/clock.h"
+#include "core/base/handover.h"
 #include "core/base/mutex.h"
 #include "daemon/service/call_services.h"
 
@@ -36,6 +37,7 @@ void StreamList::CloseAll(const absl::Status& reason) {
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* AgentCalls::Connect(
     grpc::CallbackServerContext* context) {
+  TakeOver();
   std::shared_ptr<AgentStream> stream =
       AgentStream::Begin(peer_(*context), shared_.pipeline, shared_.pump);
   AgentStream* reactor = stream.get();

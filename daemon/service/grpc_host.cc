@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/handover.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
@@ -61,9 +62,7 @@ GrpcHost::~GrpcHost() {
   Shutdown(absl::Seconds(1));
 }
 
-std::shared_ptr<GrpcHost::Door> GrpcHost::MakeDoor(PeerSource source, const TlsOptions* tls,
-                                                   int* port) {
-  auto door = std::make_shared<Door>();
+bool GrpcHost::Open(Door* door, PeerSource source, const TlsOptions* tls, int* port) {
   door->agents = std::make_unique<AgentCalls>(shared_, source);
   door->profiler = std::make_unique<ProfilerCalls>(shared_, source);
   door->hooks = std::make_unique<HookCalls>(shared_, std::move(source));
@@ -71,17 +70,18 @@ std::shared_ptr<GrpcHost::Door> GrpcHost::MakeDoor(PeerSource source, const TlsO
   Configure(builder);
   if (tls != nullptr) {
     auto certificates = ServerCertificates::Read(*tls);
-    if (!certificates.ok()) return nullptr;
+    if (!certificates.ok()) return false;
     door->certificates = *std::move(certificates);
     builder.AddListeningPort(tls->listen, door->certificates->Credentials(), port);
   }
   builder.RegisterService(door->agents.get());
   builder.RegisterService(door->profiler.get());
   builder.RegisterService(door->hooks.get());
+  HandOver();
   door->server = builder.BuildAndStart();
-  if (door->server == nullptr) return nullptr;
+  if (door->server == nullptr) return false;
   door->server->GetHealthCheckService()->SetServingStatus(shared_.pipeline.Healthy());
-  return door;
+  return true;
 }
 
 std::shared_ptr<GrpcHost::Door> GrpcHost::EvictOldest() {
@@ -97,21 +97,21 @@ std::shared_ptr<GrpcHost::Door> GrpcHost::EvictOldest() {
 std::shared_ptr<GrpcHost::Door> GrpcHost::DoorOf(uint32_t uid) {
   std::shared_ptr<Door>& door = doors_[uid];
   if (door == nullptr) {
-    // The source must find the door it belongs to, which is made with it.
-    auto self = std::make_shared<std::weak_ptr<Door>>();
-    door = MakeDoor(
-        [self](const grpc::CallbackServerContext&) -> absl::StatusOr<Peer> {
-          const std::shared_ptr<Door> own = self->lock();
+    door = std::make_shared<Door>();
+    const bool open = Open(
+        door.get(),
+        [self = std::weak_ptr<Door>(door)](
+            const grpc::CallbackServerContext&) -> absl::StatusOr<Peer> {
+          const std::shared_ptr<Door> own = self.lock();
           if (own == nullptr) return absl::UnavailableError("the connection is closing");
           MutexLock lock(&own->mutex);
           return own->peer;
         },
         nullptr, nullptr);
-    if (door == nullptr) {
+    if (!open) {
       doors_.erase(uid);
       return nullptr;
     }
-    *self = door;
   }
   door->used = absl::Now();
   return door;
@@ -188,12 +188,14 @@ void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
 absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
   RETURN_IF_ERROR(ServerCertificates::Read(options).status());
   int port = 0;
-  auto door = MakeDoor(
+  auto door = std::make_shared<Door>();
+  const bool open = Open(
+      door.get(),
       [this](const grpc::CallbackServerContext& context) -> absl::StatusOr<Peer> {
         return identities_.FromCertificate(AlternativeNames(context));
       },
       &options, &port);
-  if (door == nullptr || port == 0) {
+  if (!open || port == 0) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen,
                                                ": the port is taken or the address is not ours"));
   }

@@ -73,7 +73,7 @@ class GrpcHost {
   std::shared_ptr<Door> KnownDoor(uint32_t uid);
   std::shared_ptr<Door> Introduce(uint32_t uid);
   std::shared_ptr<Door> DoorOf(uint32_t uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<Door> MakeDoor(PeerSource source, const TlsOptions* tls, int* port);
+  bool Open(Door* door, PeerSource source, const TlsOptions* tls, int* port);
   std::shared_ptr<Door> EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void Know(Door& door, const Identities::Known& known);  // under the host's lock
   void End(std::shared_ptr<Door> evicted);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/handover.h"
 #include "core/base/status_macros.h"
 #include "core/wire/hook_wire.h"
 #include "daemon/service/rpc_status.h"
@@ -22,6 +23,7 @@ absl::StatusOr<HookCaller> HookCallerOf(const Peer& peer) {
 grpc::ServerUnaryReactor* HookCalls::Answer(Context* context, const v1::HookRequest* request,
                                             v1::HookResponse* response, Ask ask) {
   Reactor* reactor = context->DefaultReactor();
+  TakeOver();
   const absl::StatusOr<Peer> peer = peer_(*context);
   const absl::StatusOr<HookCaller> caller =
       peer.ok() ? HookCallerOf(*peer) : absl::StatusOr<HookCaller>(peer.status());
@@ -61,6 +63,7 @@ grpc::ServerUnaryReactor* HookCalls::End(Context* context, const v1::HookRequest
 grpc::ServerUnaryReactor* HookCalls::List(Context* context, const v1::HookListRequest* request,
                                           v1::HookListResponse* response) {
   Reactor* reactor = context->DefaultReactor();
+  TakeOver();
   const absl::StatusOr<Peer> peer = peer_(*context);
   absl::Status refused = peer.status();
   if (peer.ok() && !peer->person)

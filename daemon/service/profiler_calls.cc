@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/handover.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
 #include "core/wire/history_wire.h"
@@ -13,6 +14,7 @@
 namespace perfd::daemon {
 
 absl::StatusOr<Requester> ProfilerCalls::Person(const Context& context) const {
+  TakeOver();
   ASSIGN_OR_RETURN(const Peer peer, peer_(context));
   if (peer.person) return peer.requester;
   return absl::PermissionDeniedError("an agent's certificate may not be used to ask questions");

@@ -39,7 +39,10 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
   Stream(absl::StatusOr<Requester> requester, std::string id, int32_t top_loops)
       : requester_(std::move(requester)), id_(std::move(id)), top_loops_(top_loops) {}
 
-  void Hold(std::shared_ptr<Stream> self) { self_ = std::move(self); }
+  void Hold(std::shared_ptr<Stream> self) {
+    MutexLock lock(&mutex_);
+    self_ = std::move(self);
+  }
 
   // True when there is nothing more to do for it.
   bool Step(Pipeline& pipeline) {
@@ -74,7 +77,9 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
   }
 
   void OnDone() override {
-    const std::shared_ptr<Stream> self = std::move(self_);  // the list may have dropped it already
+    std::shared_ptr<Stream> self;  // the list may have dropped it already
+    MutexLock lock(&mutex_);
+    self = std::move(self_);
   }
 
  private:
@@ -114,7 +119,7 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
   std::optional<absl::Status> error_;
   absl::Time sent_ = absl::InfinitePast();
   bool end_ = false;
-  std::shared_ptr<Stream> self_;  // until OnDone
+  std::shared_ptr<Stream> self_ ABSL_GUARDED_BY(mutex_);  // until OnDone
   Mutex mutex_;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -87,10 +88,26 @@ struct FakeTruth {
   std::function<absl::Status(const ShadowRequest&, ShadowAnswer&)> on_shadow;
 };
 
+// Counted by one thread, read by another.
+class LiveCount {
+ public:
+  LiveCount() = default;
+  LiveCount(const LiveCount& other) : count_(other) {}
+  LiveCount& operator=(const LiveCount& other) {
+    count_ = other;
+    return *this;
+  }
+  operator int() const { return count_; }
+  void operator++() { ++count_; }
+
+ private:
+  std::atomic<int> count_ = 0;
+};
+
 // What was done to it; outlives the injector.
 struct FakeLog {
   int installs = 0;
-  int uninstalls = 0;
+  LiveCount uninstalls;  // looked at while it runs
   int shadows = 0;
   int restored_runs = 0;
   std::array<int, kEvictLevels> evicting_runs{};  // by Evict

@@ -25,6 +25,7 @@
 #include "agent/experiment/node_experimenter.h"
 #include "agent/experiment/preparation.h"
 #include "core/base/clock.h"
+#include "core/base/notification.h"
 #include "tests/unit/experiment/fake_injector.h"
 #include "tests/unit/experiment/own_loop.h"
 
@@ -97,6 +98,7 @@ class NodeExperimenterTest : public ::testing::Test {
     };
     experimenter_ = std::make_unique<NodeExperimenter>(std::move(options));
     experimenter_->Begin(request_);
+    begun_.Notify();
   }
 
   // Until it has nothing to do any more.
@@ -127,6 +129,7 @@ class NodeExperimenterTest : public ::testing::Test {
     ended_ = true;
     std::atomic<pid_t> tid = 0;
     ender_ = std::thread([this, &tid] {
+      begun_.WaitForNotification();
       tid = static_cast<pid_t>(syscall(SYS_gettid));
       experimenter_->End();
     });
@@ -200,6 +203,7 @@ class NodeExperimenterTest : public ::testing::Test {
 
   SleepingRank sleepers_[3];
   size_t threads_before_ = 0;
+  Notification begun_;
   std::thread ender_;
   std::atomic<bool> ender_made_ = false;
 };
