@@ -2,9 +2,11 @@
 
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/render/text_style.h"
 
 namespace perfd::client {
 namespace {
@@ -49,8 +51,11 @@ std::string Line(const char* kind, const ReportRow& row) {
 
 }  // namespace
 
-std::string CsvField(absl::string_view text) {
-  if (text.find_first_of(",\"\r\n") == absl::string_view::npos) return std::string(text);
+// Names come from binaries of strangers: no cell is a formula, which spreadsheets compute, and none moves a cursor.
+std::string CsvField(absl::string_view unsafe) {
+  std::string text = Clean(unsafe);
+  if (!text.empty() && absl::StrContains("=+-@", text.front())) text.insert(0, 1, '\'');
+  if (text.find_first_of(",\"") == std::string::npos) return text;
   std::string field = "\"";
   for (const char c : text) {
     if (c == '"') field.push_back('"');

@@ -11,8 +11,9 @@
 
 namespace perfd::client {
 
-// `text` as one field: in quotes when it holds a comma, a quote or a line break.
-std::string CsvField(absl::string_view text);
+// A text of others as one field: without control characters, in quotes when it holds a comma or a quote, with an apostrophe in
+// front where a spreadsheet would take it for a formula.
+std::string CsvField(absl::string_view unsafe);
 
 std::string RenderCsv(const Report& report);
 

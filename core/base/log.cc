@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -68,6 +69,38 @@ class LineSink final : public spdlog::sinks::base_sink<std::mutex> {
   UniqueFd file_;
 };
 
+constexpr size_t kMaxLineBytes = 4096;
+
+// Of the UTF-8 character that `text` begins with; 0: it is a control character (also U+0080 to U+009F), or none.
+size_t PrintableBytes(absl::string_view text) {
+  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return lead < 0x20 || lead == 0x7f ? 0 : 1;
+  const size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return 0;
+  for (size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  return lead == 0xc2 && byte(1) < 0xa0 ? 0 : size;
+}
+
+// What others wrote may be in it: a line is one line, moves no cursor, and is not longer than people read.
+std::string OneLine(absl::string_view text) {
+  std::string line;
+  const size_t size = std::min(text.size(), kMaxLineBytes);
+  line.reserve(size);
+  for (size_t i = 0; i < size;) {
+    const size_t character = PrintableBytes(text.substr(i));
+    if (character == 0)
+      absl::StrAppend(&line, "\\x",
+                      absl::Hex(static_cast<unsigned char>(text[i]), absl::kZeroPad2));
+    else
+      absl::StrAppend(&line, text.substr(i, character));
+    i += std::max<size_t>(1, character);
+  }
+  if (size < text.size()) absl::StrAppend(&line, "... (", text.size() - size, " bytes more)");
+  return line;
+}
+
 absl::StatusOr<UniqueFd> OpenLog(const std::string& path) {
   // Never waits for the reader of a pipe, never follows a link that someone else put there.
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
@@ -129,7 +162,7 @@ absl::Status ParseLogLevel(absl::string_view text, LogLevel* level) {
 }
 
 void LogLine(LogLevel level, const std::string& line) {
-  spdlog::default_logger_raw()->log(ToSpdlog(level), "{}", line);
+  spdlog::default_logger_raw()->log(ToSpdlog(level), "{}", OneLine(line));
 }
 
 }  // namespace perfd

@@ -1,6 +1,7 @@
 // core/base/log.h - the one log facade: Log(level, format, args...) to standard error.
 //
 // Shape    perfd::LogInfo("listening on {}", address);
+// Bounds   a line is one line of at most 4 KB: control bytes are written as \xNN, whoever they came from.
 // Threads  thread-safe.
 #ifndef CORE_BASE_LOG_H_
 #define CORE_BASE_LOG_H_

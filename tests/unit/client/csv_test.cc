@@ -15,7 +15,17 @@ TEST(CsvTest, QuotesOnlyWhereNeeded) {
   EXPECT_EQ(CsvField(""), "");
   EXPECT_EQ(CsvField("f(int, int)"), "\"f(int, int)\"");
   EXPECT_EQ(CsvField("operator\"\"_x"), "\"operator\"\"\"\"_x\"");
-  EXPECT_EQ(CsvField("a\nb"), "\"a\nb\"");
+}
+
+TEST(CsvTest, NoFormulasAndNoEscapeSequences) {
+  EXPECT_EQ(CsvField("=HYPERLINK(\"http://x/\",\"y\")"),
+            "\"'=HYPERLINK(\"\"http://x/\"\",\"\"y\"\")\"");
+  EXPECT_EQ(CsvField("-1+1"), "'-1+1");
+  EXPECT_EQ(CsvField("+1"), "'+1");
+  EXPECT_EQ(CsvField("@SUM(1)"), "'@SUM(1)");
+  EXPECT_EQ(CsvField("\t=1"), "?=1");
+  EXPECT_EQ(CsvField("\x1b]0;title\a"), "?]0;title?");
+  EXPECT_EQ(CsvField("a\nb"), "a?b");
 }
 
 TEST(CsvTest, OneLinePerRowWithAllColumns) {

@@ -52,6 +52,25 @@ TEST_F(LogTest, ARotatedFileIsLeftAtTheNextOpening) {
   EXPECT_EQ(facts.st_mode & 07, 0u);  // names users and their programs
 }
 
+// A peer's text must not look like lines of ours, nor move the reader's cursor.
+TEST_F(LogTest, ALineIsOneLine) {
+  ASSERT_TRUE(LogToFile(Path("forged.log")).ok());
+  LogInfo("version {}",
+          "1\n2026-11-25T00:00:00.000 perfd info submitted by root\r\x1b[2J\x7f\xc2\x9b");
+  LogInfo("named {}", "caf\xc3\xa9 'quoted' back\\slash");
+  EXPECT_THAT(Read(Path("forged.log")),
+              HasSubstr("version 1\\x0a2026-11-25T00:00:00.000 perfd info submitted by root\\x0d"
+                        "\\x1b[2J\\x7f\\xc2\\x9b\n"));
+  EXPECT_THAT(Read(Path("forged.log")), HasSubstr("named caf\xc3\xa9 'quoted' back\\slash\n"));
+}
+
+TEST_F(LogTest, ALineIsBounded) {
+  ASSERT_TRUE(LogToFile(Path("long.log")).ok());
+  LogInfo("{}", std::string(15'000'000, 'x'));
+  EXPECT_LT(Read(Path("long.log")).size(), 4300u);
+  EXPECT_THAT(Read(Path("long.log")), HasSubstr("... (14995904 bytes more)\n"));
+}
+
 TEST_F(LogTest, AppendsToWhatIsThere) {
   std::ofstream(Path("b.log")) << "before\n";
   ASSERT_TRUE(LogToFile(Path("b.log")).ok());
