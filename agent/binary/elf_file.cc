@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <gelf.h>
 #include <libelf.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +14,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/byte_reader.h"
+#include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -73,6 +75,13 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(UniqueFd fd) {
 
 ElfFile::~ElfFile() {
   elf_end(elf_);
+}
+
+FileVersion ElfFile::version() const {
+  struct stat facts {};
+  if (::fstat(fd_.get(), &facts) != 0) return {};
+  return {facts.st_dev, facts.st_ino, static_cast<uint64_t>(facts.st_size),
+          facts.st_mtim.tv_sec * kNsPerSecond + facts.st_mtim.tv_nsec};
 }
 
 std::span<const std::byte> ElfFile::FileBytes(FileOffset offset, uint64_t size) const {

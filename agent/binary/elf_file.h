@@ -49,6 +49,7 @@ class ElfFile {
   ElfFile(const ElfFile&) = delete;
   ElfFile& operator=(const ElfFile&) = delete;
 
+  FileVersion version() const;
   const std::string& build_id() const { return build_id_; }
   const std::vector<ModuleSegment>& segments() const { return segments_; }
   const std::vector<ElfSection>& sections() const { return sections_; }

@@ -15,6 +15,12 @@ std::string CodeId(const RawModule& module, const ModuleFacts& facts) {
   return facts.build_id.empty() ? absl::StrCat("path:", module.key.path) : facts.build_id;
 }
 
+// Under which it is kept: neither an older file of this name, nor another one of this build-id, nor its stripped twin.
+std::string CodeKey(const RawModule& module, const ModuleFacts& facts) {
+  return absl::StrCat(CodeId(module, facts), "|", facts.file.device, ":", facts.file.inode, "|",
+                      facts.file.bytes, "|", facts.file.modified_ns, "|", facts.has_symbols);
+}
+
 // Addresses of which nothing is known, each once.
 std::vector<ElfAddress> MissingFrom(const ModuleCode& code,
                                     const std::vector<FileOffset>& offsets) {
@@ -48,16 +54,16 @@ bool CodeIndex::Trusts(const Source& source, const RawModule& module) const {
          (source.reader != nullptr || source.pid == module.pid || is_alive_(source.pid));
 }
 
-ModuleCode& CodeIndex::Code(Source& source, std::string code_id) {
-  source.code_id = std::move(code_id);
-  auto& code = code_[source.code_id];
+ModuleCode& CodeIndex::Code(Source& source, std::string key, std::string id) {
+  source.code_key = std::move(key);
+  auto& code = code_[source.code_key];
   if (code == nullptr) code = std::make_shared<ModuleCode>();
-  code->id = source.code_id;
+  code->id = std::move(id);
   return *code;
 }
 
 bool CodeIndex::KnowsLinesUnreadBy(const RawModule& module, const CodeSource& reader) const {
-  const auto known = code_.find(CodeId(module, reader.facts()));
+  const auto known = code_.find(CodeKey(module, reader.facts()));
   return known != code_.end() && reader.facts().lines_unread && !known->second->facts.lines_unread;
 }
 
@@ -75,7 +81,8 @@ bool CodeIndex::Open(const RawModule& module, Source& source) {
   waited_ns_ += clock_.MonotonicNs() - now;
   if (!reader.ok()) {
     Fail(source, reader.status(), now);
-    if (!source.known) Code(source, absl::StrCat("path:", module.key.path)).error = source.failure;
+    const std::string unread = absl::StrCat("path:", module.key.path);
+    if (!source.known) Code(source, unread, unread).error = source.failure;
     return false;
   }
   Adopt(module, source, std::move(reader).value());
@@ -85,14 +92,14 @@ bool CodeIndex::Open(const RawModule& module, Source& source) {
 // What was learnt without lines is forgotten; a window that is being resolved keeps it.
 void CodeIndex::Adopt(const RawModule& module, Source& source, std::unique_ptr<CodeSource> reader) {
   const ModuleFacts& facts = reader->facts();
-  const std::string id = CodeId(module, facts);
-  const auto known = code_.find(id);
+  const std::string key = CodeKey(module, facts);
+  const auto known = code_.find(key);
   if (known != code_.end() && known->second->facts.lines_unread && !facts.lines_unread)
     code_.erase(known);
   source.known = true;
   source.pid = module.pid;
   source.reader_used_ns = clock_.MonotonicNs();
-  ModuleCode& code = Code(source, id);
+  ModuleCode& code = Code(source, key, CodeId(module, facts));
   code.facts = facts;
   code.error = absl::OkStatus();
   source.reader = std::move(reader);
@@ -105,23 +112,24 @@ void CodeIndex::ReadLines(const RawModule& module, Source& source,
   auto reader = open_(module, ModuleDetail::kLines);
   waited_ns_ += clock_.MonotonicNs() - now;
   auto names = std::exchange(source.reader, nullptr);
-  const std::shared_ptr<ModuleCode> before = code_.at(source.code_id);
+  const std::string key = source.code_key;
+  const std::shared_ptr<ModuleCode> before = code_.at(key);
   if (reader.ok()) {
     Adopt(module, source, std::move(reader).value());
-    ModuleCode& code = *code_.at(source.code_id);
+    ModuleCode& code = *code_.at(source.code_key);
     LearnMissing(source, code, MissingFrom(code, offsets), timeout);
     if (source.reader != nullptr) return;
   } else {
     Fail(source, reader.status(), now);
   }
   source.reader = std::move(names);
-  source.code_id = before->id;
-  code_[before->id] = before;
+  source.code_key = key;
+  code_[key] = before;
 }
 
 bool CodeIndex::LacksLines(const Source& source) const {
   return source.detail == ModuleDetail::kLines && source.known &&
-         code_.at(source.code_id)->facts.lines_unread;
+         code_.at(source.code_key)->facts.lines_unread;
 }
 
 // A module that always fails slowly gets a small part of the resolver's time.
@@ -169,33 +177,33 @@ std::shared_ptr<const ModuleCode> CodeIndex::Learn(const RawModule& module,
   if (LacksLines(source) && timeout > absl::ZeroDuration() &&
       source.last_used_ns >= source.retry_at_ns)
     ReadLines(module, source, file_offsets, timeout);
-  std::shared_ptr<ModuleCode> code = code_.at(source.code_id);
+  std::shared_ptr<ModuleCode> code = code_.at(source.code_key);
   if (source.known && !MissingFrom(*code, file_offsets).empty()) {
     if (Open(module, source)) {
-      code = code_.at(source.code_id);  // the file may turn out to be another one
+      code = code_.at(source.code_key);  // the file may turn out to be another one
       LearnMissing(source, *code, MissingFrom(*code, file_offsets), timeout);
     }
     if (source.reader == nullptr) code->error = source.failure;
   }
   code->last_used_ns = source.last_used_ns;
   CloseReaders(source);
-  Evict(source.code_id);
+  Evict(source.code_key);
   return code;
 }
 
 bool CodeIndex::Knows(const RawModule& module, const std::vector<FileOffset>& file_offsets) const {
   const auto source = sources_.find(module.key);
-  if (source == sources_.end() || source->second.code_id.empty()) return false;
+  if (source == sources_.end() || source->second.code_key.empty()) return false;
   if (source->second.reader == nullptr && clock_.MonotonicNs() < source->second.retry_at_ns)
     return true;  // it would not be tried again
   return Trusts(source->second, module) &&
-         MissingFrom(*code_.at(source->second.code_id), file_offsets).empty();
+         MissingFrom(*code_.at(source->second.code_key), file_offsets).empty();
 }
 
 std::shared_ptr<const ModuleCode> CodeIndex::Recall(const RawModule& module) const {
   const auto source = sources_.find(module.key);
-  if (source != sources_.end() && !source->second.code_id.empty())
-    return code_.at(source->second.code_id);
+  if (source != sources_.end() && !source->second.code_key.empty())
+    return code_.at(source->second.code_key);
   auto nothing = std::make_shared<ModuleCode>();
   nothing->id = absl::StrCat("path:", module.key.path);
   nothing->error = absl::DeadlineExceededError("it has not been read");
@@ -242,7 +250,7 @@ void CodeIndex::Evict(const std::string& keep) {
     }
     total -= oldest->second->functions.size() + oldest->second->unresolved.size();
     const std::string id = oldest->first;
-    absl::erase_if(sources_, [&](const auto& entry) { return entry.second.code_id == id; });
+    absl::erase_if(sources_, [&](const auto& entry) { return entry.second.code_key == id; });
     code_.erase(oldest);
   }
 }

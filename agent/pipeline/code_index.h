@@ -1,4 +1,5 @@
-// agent/pipeline/code_index.h - what is known about the code of each module, learnt from readers and kept by build-id.
+// agent/pipeline/code_index.h - what is known about the code of each module, learnt from readers and kept by file and
+//                               build-id.
 //
 // Shape    Learn(module, file offsets, ..., detail) asks the module's reader for what is missing and returns all that is
 //          known. A module of which nothing is missing needs no reader. Once its lines were wanted they always are: what
@@ -83,8 +84,8 @@ class CodeIndex {
  private:
   struct Source {
     std::unique_ptr<CodeSource> reader;          // null: closed or failed
-    std::string code_id;                         // key in code_; empty: never tried
-    bool known = false;                          // code_id was learnt from a reader
+    std::string code_key;                        // in code_; empty: never tried
+    bool known = false;                          // code_key was learnt from a reader
     ModuleDetail detail = ModuleDetail::kNames;  // wanted by anyone so far
     int32_t pid = 0;                             // the process through which it was
     int64_t last_used_ns = 0;
@@ -103,7 +104,7 @@ class CodeIndex {
   void LearnMissing(Source& source, ModuleCode& code, std::vector<ElfAddress> missing,
                     absl::Duration timeout);
   void Fail(Source& source, const absl::Status& status, int64_t since_ns);
-  ModuleCode& Code(Source& source, std::string code_id);
+  ModuleCode& Code(Source& source, std::string key, std::string id);
   void CloseReaders(const Source& keep);
   void Evict(const std::string& keep);
 
@@ -112,7 +113,7 @@ class CodeIndex {
   const Clock& clock_;
   int64_t waited_ns_ = 0;
   absl::flat_hash_map<ModuleKey, Source> sources_;
-  absl::flat_hash_map<std::string, std::shared_ptr<ModuleCode>> code_;
+  absl::flat_hash_map<std::string, std::shared_ptr<ModuleCode>> code_;  // by CodeKey
 };
 
 }  // namespace perfd::agent

@@ -28,8 +28,19 @@ struct ModuleSegment {
 // How much is read of a module. Lines in a separate debug file are often compressed: a tenth of a second for a C library.
 enum class ModuleDetail : uint8_t { kNames, kLines };
 
+// Which file, and which state of it. A build-id may be missing, or the same in two files.
+struct FileVersion {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t bytes = 0;
+  int64_t modified_ns = 0;
+
+  bool operator==(const FileVersion&) const = default;
+};
+
 struct ModuleFacts {
   std::string build_id;  // hex; empty: none
+  FileVersion file;
   bool has_lines = false;
   bool lines_unread = false;  // its separate debug file has lines; they were not asked for
   bool has_symbols = false;

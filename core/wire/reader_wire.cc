@@ -88,6 +88,10 @@ v1::ReaderReply ToProto(const ModuleFacts& facts) {
   out.set_build_id(CleanText(facts.build_id));
   out.set_has_lines(facts.has_lines);
   out.set_lines_unread(facts.lines_unread);
+  out.set_file_device(facts.file.device);
+  out.set_file_inode(facts.file.inode);
+  out.set_file_bytes(facts.file.bytes);
+  out.set_file_modified_ns(facts.file.modified_ns);
   out.set_has_symbols(facts.has_symbols);
   for (const ModuleSegment& segment : facts.segments) {
     v1::Segment* to = out.add_segments();
@@ -107,6 +111,8 @@ absl::StatusOr<ModuleFacts> ModuleFactsFromProto(const v1::ReaderReply& reply) {
   out.build_id = reply.build_id();
   out.has_lines = reply.has_lines();
   out.lines_unread = reply.lines_unread();
+  out.file = {reply.file_device(), reply.file_inode(), reply.file_bytes(),
+              reply.file_modified_ns()};
   out.has_symbols = reply.has_symbols();
   for (const v1::Segment& segment : reply.segments()) {
     RETURN_IF_ERROR(CheckSegment(segment));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/unit/agent/fake_code_source.h"
 
 namespace perfd::agent {
@@ -47,7 +48,10 @@ class CodeIndexTest : public testing::Test {
     last_detail_ = detail;
     if (!open_error_.ok()) return open_error_;
     const std::string id = build_id_.empty() ? module.key.path : build_id_;
-    auto source = std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups_, id);
+    FunctionFacts function = LoopyFunction();
+    if (!name_.empty()) function.name = name_;
+    auto source = std::make_unique<FakeCodeSource>(std::vector{function}, &lookups_, id);
+    source->SetFile(file_, has_symbols_);
     if (has_debug_file_ && detail == ModuleDetail::kNames) source->LeaveLinesUnread();
     return std::make_unique<SlowCodeSource>(std::move(source), &questions_, &clock_);
   }
@@ -55,6 +59,9 @@ class CodeIndexTest : public testing::Test {
   FakeClock clock_;
   absl::Status open_error_;
   std::string build_id_ = "abcd";
+  std::string name_;  // of the function; empty: as it is
+  FileVersion file_{1, 2, 3000, 4};
+  bool has_symbols_ = true;
   bool has_debug_file_ = false;
   ModuleDetail last_detail_ = ModuleDetail::kNames;
   int32_t alive_ = 7;
@@ -270,6 +277,40 @@ TEST_F(CodeIndexTest, AModuleThatTimesOutGetsAFifthOfTheTimeAtMost) {
   }
   EXPECT_LE(questions_.sizes.size() * 30, 1200u / 5);
   EXPECT_GE(questions_.sizes.size(), 3u) << "it is tried again";
+}
+
+// The name of the function at an address, as a profile of that process learns it.
+#define EXPECT_NAMED(expected)                                                            \
+  EXPECT_EQ(index_.Learn(module_, {0x100}, absl::Seconds(1))->FunctionAt(0x400100)->name, \
+            (expected))
+
+TEST_F(CodeIndexTest, AFileThatWasBuiltAnewIsAnotherOne) {
+  name_ = "old";
+  EXPECT_NAMED("old");
+  for (const bool with_build_id : {true, false}) {
+    if (!with_build_id) build_id_ = "path";  // any that both files share
+    for (const FileVersion& next : {FileVersion{1, 2, 3000, 5}, FileVersion{1, 2, 3001, 5},
+                                    FileVersion{1, 9, 3001, 5}, FileVersion{7, 9, 3001, 5}}) {
+      file_ = next;
+      name_ = absl::StrCat("new", next.modified_ns, next.bytes, next.inode, next.device);
+      ++module_.pid;  // what ran before has ended
+      alive_ = module_.pid;
+      index_.CloseIdleReaders(0);
+      EXPECT_NAMED(name_);
+    }
+  }
+}
+
+TEST_F(CodeIndexTest, AStrippedTwinSaysNothingAboutTheOther) {
+  has_symbols_ = false;
+  name_ = "sub_400100";
+  EXPECT_NAMED("sub_400100");
+  has_symbols_ = true;
+  name_ = "Alpha";
+  ++module_.pid;
+  alive_ = module_.pid;
+  index_.CloseIdleReaders(0);
+  EXPECT_NAMED("Alpha");
 }
 
 }  // namespace
