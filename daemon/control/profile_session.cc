@@ -138,10 +138,7 @@ Decisions ProfileSession::Update(const std::string& name, const SessionUpdate& u
 Decisions ProfileSession::Stored(const StoredWindow& window, Moment now) {
   Decisions out;
   NodeSession* node = FindNode(window.node);
-  if (node == nullptr) {
-    // A node this profile was never sent to cannot have been asked; the samples still count in the aggregate.
-    return out;
-  }
+  if (node == nullptr) return out;  // the pipeline takes none of a node that was not asked
   node->Count(window);
   RecordLeases(window);
   node->asked_ns = now.monotonic_ns;  // a sign of life

@@ -216,10 +216,11 @@ Decisions SessionTable::Refused(const RefusedWindow& window, Moment now) {
   return it == sessions_.end() ? Decisions{} : it->second.Refused(window, now);
 }
 
-std::optional<uint32_t> SessionTable::Owner(const std::string& profile_id) const {
+std::optional<Standing> SessionTable::StandingOf(const std::string& profile_id,
+                                                 const std::string& node) const {
   const auto it = sessions_.find(profile_id);
   if (it == sessions_.end()) return std::nullopt;
-  return it->second.stored_status().requester.uid;
+  return StandingIn(it->second.stored_status(), node);
 }
 
 absl::StatusOr<Decisions> SessionTable::Cancel(const std::string& profile_id, const std::string& by,

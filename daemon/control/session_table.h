@@ -16,6 +16,7 @@
 #include "daemon/control/decisions.h"
 #include "daemon/control/events.h"
 #include "daemon/control/profile_session.h"
+#include "daemon/control/sender_check.h"
 
 namespace perfd::daemon {
 
@@ -59,7 +60,8 @@ class SessionTable {
   Decisions Finalised(const std::string& profile_id, bool ok, Moment now);
 
   bool Active(const std::string& profile_id) const { return sessions_.contains(profile_id); }
-  std::optional<uint32_t> Owner(const std::string& profile_id) const;  // of an active profile
+  // Of an active profile.
+  std::optional<Standing> StandingOf(const std::string& profile_id, const std::string& node) const;
   absl::StatusOr<ProfileStatus> Status(const std::string& profile_id, Moment now) const;
   std::vector<ProfileStatus> Statuses(Moment now) const;
   std::vector<std::string> Ids() const;

@@ -117,8 +117,11 @@ class Pipeline {
   void RestoreOne(ProfileStatus status, const std::vector<HookWait>& waits)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Sender> FindSender(uint64_t connection);
-  bool MaySpeakFor(const Sender& sender, const std::string& profile_id);
-  absl::Status Check(const Sender& sender, const Window& window);
+  // None: perfd does not know such a profile.
+  absl::StatusOr<std::optional<Standing>> StandingOf(const std::string& profile_id,
+                                                     const std::string& node);
+  absl::Status Check(const Sender& sender, const Window& window,
+                     const std::optional<Standing>& standing);
   void PostRefused(const RefusedWindow& window);
   void LogRefusal(const Sender& sender, const RefusedWindow& window, const absl::Status& why);
   absl::StatusOr<ProfileDisposition> Disposition(const std::string& profile_id);

@@ -90,7 +90,9 @@ void Pipeline::ClockAnswer(uint64_t connection, int64_t sent_ns, int64_t here_ns
 
 void Pipeline::OnSessionUpdate(uint64_t connection, const SessionUpdate& update) {
   const std::optional<Sender> sender = FindSender(connection);
-  if (!sender.has_value() || !MaySpeakFor(*sender, update.profile_id)) return;
+  if (!sender.has_value()) return;
+  const auto standing = StandingOf(update.profile_id, sender->node);
+  if (!standing.ok() || !MaySpeakFor(*sender, *standing)) return;
   MutexLock lock(&mutex_);
   AgentRegistry::Entry* entry = registry_.Find(connection);
   if (entry == nullptr) return;
@@ -106,35 +108,35 @@ std::optional<Sender> Pipeline::FindSender(uint64_t connection) {
   return Sender{facts.node, facts.stream_id, facts.user_mode, facts.uid, facts.certified};
 }
 
-bool Pipeline::MaySpeakFor(const Sender& sender, const std::string& profile_id) {
-  if (!sender.user_mode) return true;
+absl::StatusOr<std::optional<Standing>> Pipeline::StandingOf(const std::string& profile_id,
+                                                             const std::string& node) {
   {
     MutexLock lock(&mutex_);
-    if (const auto owner = table_.Owner(profile_id); owner.has_value()) return *owner == sender.uid;
+    if (auto standing = table_.StandingOf(profile_id, node); standing.has_value()) return standing;
   }
-  // Not under the lock: the store may take its time. Unknown profiles are sorted out by ingest.
+  // Not under the lock: the store may take its time.
   const absl::StatusOr<ProfileStatus> status = store_.Profile(profile_id);
-  return !status.ok() || status->requester.uid == sender.uid;
+  if (status.ok()) return StandingIn(*status, node);
+  if (absl::IsNotFound(status.status()) || absl::IsInvalidArgument(status.status()))
+    return std::nullopt;
+  return status.status();
 }
 
-absl::Status Pipeline::Check(const Sender& sender, const Window& window) {
+absl::Status Pipeline::Check(const Sender& sender, const Window& window,
+                             const std::optional<Standing>& standing) {
   if (window.stream_id != sender.stream_id) {
     return absl::FailedPreconditionError(absl::StrCat("it is of stream '",
                                                       window.stream_id.substr(0, kMaxShownName),
                                                       "', not of the agent's own"));
   }
   if (window.sequence > kMaxSequence) return absl::InvalidArgumentError("its sequence is too high");
-  if (!MaySpeakFor(sender, window.profile_id)) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("a user-mode agent of uid ", sender.uid,
-                     " sent a window of this profile, which belongs to another user"));
-  }
-  if (window.node == sender.node) return absl::OkStatus();
-  if (sender.certified) {
+  if (sender.certified && window.node != sender.node) {
     return absl::FailedPreconditionError(
         absl::StrCat("it is of node '", window.node.substr(0, kMaxShownName),
                      "', but the agent's certificate is for '", sender.node, "'"));
   }
+  RETURN_IF_ERROR(CheckSender(sender, window, standing));
+  if (window.node == sender.node) return absl::OkStatus();
   MutexLock lock(&mutex_);
   if (registry_.MayBeNameOf(window.node, sender.stream_id)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
@@ -147,8 +149,13 @@ void Pipeline::AcceptWindow(uint64_t connection, IncomingWindow window,
   if (!sender.has_value()) {
     return done(absl::AbortedError("replaced by a newer connection of the same agent"));
   }
-  const absl::Status refused = Check(*sender, window.window);
-  if (refused.ok()) return ingest_.Accept(std::move(window), std::move(done));
+  const auto standing = StandingOf(window.window.profile_id, window.window.node);
+  if (!standing.ok()) return done(standing.status());
+  const absl::Status refused = Check(*sender, window.window, *standing);
+  if (refused.ok()) {
+    NameRequester(*standing, window.window);
+    return ingest_.Accept(std::move(window), std::move(done));
+  }
   RefuseWindow(connection, window.window.profile_id, window.window.sequence, refused,
                std::move(done));
 }
@@ -162,7 +169,8 @@ void Pipeline::RefuseWindow(uint64_t connection, const std::string& profile_id, 
   RefusedWindow window{profile_id, sender->node, sender->stream_id, sequence, {}};
   WindowDrop reason = WindowDrop::kInvalid;
   if (absl::IsFailedPrecondition(why)) reason = WindowDrop::kForeign;
-  if (MaySpeakFor(*sender, profile_id)) {
+  const auto standing = StandingOf(profile_id, sender->node);
+  if (standing.ok() && MaySpeakFor(*sender, *standing)) {
     window.notice = {
         Notice::Severity::kWarning, absl::StatusCode::kDataLoss, sender->node, 0,
         absl::StrCat("perfd refused windows of node ", sender->node, ": ", why.message())};

@@ -21,15 +21,6 @@ struct RecentProfile {
   int64_t until_ns = 0;
 };
 
-// Who sent a message, as far as it was checked.
-struct Sender {
-  std::string node;
-  std::string stream_id;
-  bool user_mode = false;
-  uint32_t uid = 0;
-  bool certified = false;
-};
-
 // A profile that is new whatever the clock says.
 struct FreshProfile {
   std::string profile_id;

@@ -12,6 +12,13 @@ namespace perfd::daemon {
 absl::Status InsertAudit(Database& db, const WindowRecord& record) {
   if (record.audit.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(record.profile_id));
+  ASSIGN_OR_RETURN(
+      Statement given,
+      db.Prepare("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name='profile'), 0)"));
+  ASSIGN_OR_RETURN(const bool row, given.Step());
+  if (!row || profile > given.Int(0))
+    return absl::InvalidArgumentError(
+        absl::StrCat(record.profile_id, ": there never was such a profile"));
   // Of a deleted profile nobody owns the entries: only those who may see everything see them.
   ASSIGN_OR_RETURN(Statement insert,
                    db.Prepare("INSERT OR IGNORE INTO audit(profile, uid, unix_ns, stream_id, "

@@ -76,6 +76,33 @@ TEST_F(PipelineTest, AStrangersWindowSpoilsNothing) {
   EXPECT_EQ(status->samples, 10u);
 }
 
+// One stolen key must not decide what everybody reads.
+TEST_F(PipelineTest, WindowsOfANodeThatWasNotAskedAreRefused) {
+  const uint64_t own = Connect("a");
+  ProfileSpec spec;
+  spec.target.command = "app";
+  spec.target.node = "a";
+  const auto submitted = pipeline_->Submit({spec, {1000, "user", false}, ""});
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  const std::string id = submitted->id;
+  const uint64_t rogue = Connect("rogue");
+  IncomingWindow forged = Window(id, "rogue", 1);
+  AuditEntry entry;
+  entry.unix_ns = 5;
+  entry.profile_id = id;
+  entry.node = "rogue";
+  entry.requester = "root (uid 0)";
+  forged.window.audit = {entry};
+  EXPECT_TRUE(Accept(rogue, std::move(forged)).ok()) << "it need not come again";
+  EXPECT_TRUE(Accept(own, Window(id, "a", 1)).ok());
+  End(own, id, 1);
+  pipeline_->Stop();
+  const auto status = store_->Profile(id);
+  EXPECT_EQ(status->samples, 10u);
+  EXPECT_THAT(Notices(*status), HasSubstr("node 'rogue' was not asked for this profile"));
+  EXPECT_TRUE(store_->Audit({.profile_id = "", .uid = std::nullopt, .limit = 9})->empty());
+}
+
 // The store takes its time over an id, and meanwhile others submit.
 TEST_F(PipelineTest, ParallelSubmitsKeepTheLimit) {
   constexpr int kThreads = 100;

@@ -183,12 +183,13 @@ TEST_F(AgentStreamTest, WindowsOfARenamedNodeAreStored) {
   FakeAgent other(Connect(), "b");
   ASSERT_TRUE(other.Join().has_value());
   std::string id;
+  FakeAgent old(Connect(), "old");  // makes the windows that it would have sent
+  ASSERT_TRUE(old.Join().has_value());
   ASSERT_TRUE(Submit(*Person(), &id).ok());
   FakeAgent agent(Connect(), "new");
   v1::Register hello = agent.Hello();
-  hello.set_stream_id("stream-old");
+  hello.set_stream_id(old.Hello().stream_id());
   agent.SendRegister(hello);
-  const FakeAgent old(Connect(), "old");  // makes the windows it would have sent
   v1::Window window = old.MakeWindow(id, 1);
   agent.SendWindow(window);
   EXPECT_THAT(agent.ReadAcknowledged(), ElementsAre(1));

@@ -35,6 +35,13 @@ class AuditTest : public StoreFixture {
     return times;
   }
 
+  static ProfileStatus Ended(const std::string& id) {
+    ProfileStatus status = Profile(1002, ProfileState::kDone);
+    status.finished_unix_ns = 1;
+    status.id = id;
+    return status;
+  }
+
   absl::Status Store(WindowRecord record) {
     Notification ready;
     absl::Status result;
@@ -65,7 +72,9 @@ TEST_F(AuditTest, EveryoneSeesTheirOwn) {
   const std::string other = *store_->Create(Profile(1001));
   ASSERT_TRUE(Append(WithAudit(mine, 1, {1})).ok());
   ASSERT_TRUE(Append(WithAudit(other, 2, {2})).ok());
-  ASSERT_TRUE(Append(WithAudit("p-000099", 3, {3})).ok());  // of nobody
+  ASSERT_TRUE(store_->StoreStatus(Ended(*store_->Create(Profile(1002)))).ok());
+  ASSERT_EQ(*store_->Retain({.keep_ns = 1}, 1'000'000'000), 1);
+  ASSERT_TRUE(Append(WithAudit("p-000003", 3, {3})).ok());  // of nobody any more
   EXPECT_EQ(Times({.profile_id = "", .uid = 1000, .limit = 9}), (std::vector<int64_t>{1}));
   EXPECT_EQ(Times({.profile_id = other, .uid = 1000, .limit = 9}), (std::vector<int64_t>{}));
   EXPECT_EQ(Times({.profile_id = other, .uid = std::nullopt, .limit = 9}),
@@ -73,6 +82,14 @@ TEST_F(AuditTest, EveryoneSeesTheirOwn) {
   EXPECT_EQ(Times({.profile_id = "", .uid = std::nullopt, .limit = 9}),
             (std::vector<int64_t>{3, 2, 1}));
   EXPECT_FALSE(store_->Audit({.profile_id = "x", .uid = std::nullopt, .limit = 9}).ok());
+}
+
+TEST_F(AuditTest, NothingIsKeptOfProfilesThatThereNeverWere) {
+  EXPECT_TRUE(absl::IsInvalidArgument(Store(WithAudit("p-000001", 1, {1}))));
+  const std::string id = *store_->Create(Profile(1000));
+  EXPECT_EQ(id, "p-000001");
+  EXPECT_TRUE(absl::IsInvalidArgument(Store(WithAudit("p-000002", 2, {2}))));
+  EXPECT_EQ(Times({}), (std::vector<int64_t>{}));
 }
 
 TEST_F(AuditTest, OutlivesItsProfile) {

@@ -1,0 +1,56 @@
+#include "daemon/control/sender_check.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace perfd::daemon {
+namespace {
+
+constexpr size_t kMaxShownName = 128;
+
+bool HoldsItsOwnOnly(const Window& window) {
+  const auto own = [&window](const auto& part) {
+    return part.profile_id == window.profile_id && part.node == window.node;
+  };
+  return std::all_of(window.measurements.begin(), window.measurements.end(), own) &&
+         std::all_of(window.audit.begin(), window.audit.end(), own);
+}
+
+}  // namespace
+
+Standing StandingIn(const ProfileStatus& status, const std::string& node) {
+  const bool asked = std::any_of(status.nodes.begin(), status.nodes.end(),
+                                 [&](const NodeProgress& at) { return at.node == node; });
+  return {status.requester, asked};
+}
+
+bool MaySpeakFor(const Sender& sender, const std::optional<Standing>& standing) {
+  return !sender.user_mode || (standing.has_value() && standing->owner.uid == sender.uid);
+}
+
+absl::Status CheckSender(const Sender& sender, const Window& window,
+                         const std::optional<Standing>& standing) {
+  if (!MaySpeakFor(sender, standing)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("a user-mode agent of uid ", sender.uid,
+                     " sent a window of this profile, which belongs to another user"));
+  }
+  if (!HoldsItsOwnOnly(window)) {
+    return absl::FailedPreconditionError(
+        "it holds measurements or audit entries of another node or profile");
+  }
+  if (!standing.has_value() || standing->asked) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("node '", window.node.substr(0, kMaxShownName),
+                                                    "' was not asked for this profile"));
+}
+
+void NameRequester(const std::optional<Standing>& standing, Window& window) {
+  for (AuditEntry& entry : window.audit) {
+    entry.requester = standing.has_value()
+                          ? absl::StrCat(standing->owner.name, " (uid ", standing->owner.uid, ")")
+                          : "";
+  }
+}
+
+}  // namespace perfd::daemon
