@@ -349,7 +349,7 @@ AgentHealth NodeAgent::Health() {
   AgentHealth health;
   health.cpu_ns = AgentCpuNs();
   if (auto status = procfs_.Status(::getpid()); status.ok())
-    health.resident_bytes = status->resident_bytes;
+    health.resident_bytes = status->memory.resident_bytes;
   health.sessions = sessions_->running();
   health.inject_reason = FindObstacle(procfs_, CheckOptions(OptionsNow())).reason;
   health.can_inject = health.inject_reason.empty();

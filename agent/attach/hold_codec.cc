@@ -69,7 +69,7 @@ class Reader {
 };
 
 // No pid there ever was: an older tracer does not take it for one, an older agent's pid is not taken for it.
-constexpr uint32_t kHoldFormat = 0x68640002;
+constexpr uint32_t kHoldFormat = 0x68640003;
 constexpr size_t kPairBytes = 16;
 constexpr size_t kMoveBytes = 24;
 constexpr size_t kGiveBackBytes = 32;
@@ -99,6 +99,36 @@ void Encode(Writer& w, const std::vector<PcRange>& list) {
 void Get(Reader& r, std::vector<PcRange>& list) {
   list.resize(r.Count(kPairBytes));
   for (PcRange& range : list) Get(r, range);
+}
+
+void Encode(Writer& w, const Admission& v) {
+  w.Number(v.start_ticks);
+  w.Number(v.stack_start);
+  w.Number(v.executable_device);
+  w.Number(v.executable_inode);
+  w.Number(v.user_namespace);
+  w.Number(v.namespace_owner.has_value());
+  w.Number(v.namespace_owner.value_or(0));
+  for (const uint32_t uid : v.rights.uids) w.Number(uid);
+  for (const uint32_t gid : v.rights.gids) w.Number(gid);
+  w.Number(v.rights.capabilities);
+  w.Number(v.dumpable);
+}
+void Get(Reader& r, Admission& v) {
+  r.Number(v.start_ticks);
+  r.Number(v.stack_start);
+  r.Number(v.executable_device);
+  r.Number(v.executable_inode);
+  r.Number(v.user_namespace);
+  bool has_owner = false;
+  uint32_t owner = 0;
+  r.Flag(has_owner);
+  r.Number(owner);
+  if (has_owner) v.namespace_owner = owner;
+  for (uint32_t& uid : v.rights.uids) r.Number(uid);
+  for (uint32_t& gid : v.rights.gids) r.Number(gid);
+  r.Number(v.rights.capabilities);
+  r.Flag(v.dumpable);
 }
 
 void Encode(Writer& w, const CallOp& op) {
@@ -287,6 +317,8 @@ std::string EncodeRequest(const HoldRequest& request) {
   w.Number(request.pid);
   w.Number(request.start_ticks);
   w.Number(request.max_stop_ns);
+  w.Number(request.admitted.has_value());
+  if (request.admitted.has_value()) Encode(w, *request.admitted);
   w.Count(request.ops.size());
   for (const HoldOp& op : request.ops) {
     w.Number(static_cast<uint8_t>(op.index()));
@@ -305,6 +337,9 @@ absl::StatusOr<HoldRequest> DecodeRequest(absl::string_view bytes) {
   r.Number(request.pid);
   r.Number(request.start_ticks);
   r.Number(request.max_stop_ns);
+  bool admitted = false;
+  r.Flag(admitted);
+  if (admitted) Get(r, request.admitted.emplace());
   const size_t count = r.Count(1);
   if (count > kMaxHoldOps || request.pid <= 0 || request.max_stop_ns <= 0 ||
       request.max_stop_ns > kMaxStopNs)

@@ -5,7 +5,8 @@
 // Units    addresses of the rank's address space; times in ns of CLOCK_MONOTONIC.
 // Errors   HoldReply::status: kFailedPrecondition (unsafe: the reason is in the message; do not retry), kUnavailable (not at
 //          this moment: thread in a wrong place, restartable sequence, SIGSTOP came in between; hold again later), kNotFound
-//          (process gone, or another one under this pid), kDeadlineExceeded (max_stop_ns), kPermissionDenied, kInvalidArgument
+//          (process gone, or another one under this pid, or another program), kDeadlineExceeded (max_stop_ns),
+//          kPermissionDenied (also: its rights are not those of its admission), kInvalidArgument
 //          (malformed request), kAborted (an expectation of an op was not met: see its result).
 // Source   ptrace(2); injection findings: one stop is one list, prepared before the stop.
 #ifndef AGENT_ATTACH_HOLD_REQUEST_H_
@@ -13,11 +14,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "agent/procfs/admission.h"
 
 namespace perfd::agent {
 
@@ -117,6 +120,9 @@ struct HoldRequest {
   uint64_t start_ticks = 0;  // ProcessStamp: who is meant
   int64_t max_stop_ns = 20'000'000;
   std::vector<HoldOp> ops;
+  // Compared before anything of the process is read, and again while it stands still. None: what we left in it is taken out,
+  // whoever it has become.
+  std::optional<Admission> admitted = std::nullopt;
 };
 
 struct ThreadFacts {

@@ -33,6 +33,11 @@ absl::Status CheckMainThread(int32_t pid) {
   return absl::NotFoundError(absl::StrCat("process ", pid, ": its main thread has exited"));
 }
 
+absl::Status CheckAdmitted(const HoldRequest& request) {
+  if (!request.admitted.has_value()) return absl::OkStatus();
+  return CheckUnchanged(*request.admitted, ProcFs(), request.pid);
+}
+
 // Runs the ops of one hold. Each Do fills in `result` and tells how the op ended.
 class OpRun {
  public:
@@ -149,6 +154,7 @@ class OpRun {
 absl::StatusOr<HoldRunner::Target> HoldRunner::Prepare(const HoldRequest& request) {
   if (request.pid == ::getpid()) return absl::InvalidArgumentError("a tracer cannot hold itself");
   RETURN_IF_ERROR(CheckMainThread(request.pid));
+  RETURN_IF_ERROR(CheckAdmitted(request));
   ASSIGN_OR_RETURN(Memory memory, Memory::Open(request.pid, request.start_ticks));
   ASSIGN_OR_RETURN(const ProcessIdentity identity, ReadIdentity(request.pid));
   ASSIGN_OR_RETURN(const std::vector<int32_t> tids, ProcFs().Threads(request.pid));
@@ -172,6 +178,8 @@ void HoldRunner::HoldAndRun(const HoldRequest& request, const Target& target, Ho
   reply.status = held.Stop(target.identity, place.deadline_ns);
   reply.threads = static_cast<int32_t>(held.threads().size());
   reply.repaired = held.repaired();
+  // Once more: nobody can change anything from here on.
+  if (reply.status.ok()) reply.status = CheckAdmitted(request);
   if (reply.status.ok()) {
     OpRun run(operations_, held, place, reply);
     reply.status = run.All(request.ops);

@@ -92,8 +92,10 @@ absl::Status ReadProgram(const ProcFs& procfs, Candidate* candidate) {
 absl::Status ReadRights(const ProcFs& procfs, Candidate* candidate) {
   ASSIGN_OR_RETURN(const ProcessStatus status, procfs.Status(candidate->pid));
   candidate->uid = status.real_uid;
-  candidate->rights = RightsOf(status);
   candidate->state = status.state;
+  candidate->admission.rights = RightsOf(status);
+  if (status.state == 'Z' || status.state == 'X') return absl::OkStatus();  // CheckRunnable says so
+  ASSIGN_OR_RETURN(candidate->admission, ReadAdmission(procfs, candidate->pid));
   return absl::OkStatus();
 }
 

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agent/discover/rank_environment.h"
-#include "agent/procfs/process_rights.h"
+#include "agent/procfs/admission.h"
 #include "agent/procfs/procfs.h"
 
 namespace perfd::agent {
@@ -23,7 +23,7 @@ namespace perfd::agent {
 struct Candidate {
   int32_t pid = 0;
   uint32_t uid = 0;  // real uid: the owner
-  ProcessRights rights;
+  Admission admission;
   uint64_t start_ticks = 0;
   char state = '?';
   bool unreadable = false;      // environment or executable may not be read

@@ -20,14 +20,7 @@ bool MayProfile(const Scope& scope, uint32_t uid) {
 }
 
 absl::Status CheckOwner(const Scope& scope, const Candidate& candidate) {
-  const Requester& requester = *scope.requester;
-  if (!MayProfile(scope, candidate.uid)) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(Who(candidate), " belongs to ", UserText(candidate.uid), "; ",
-                     requester.name.empty() ? "you" : requester.name,
-                     " may profile only processes of uid ", requester.uid));
-  }
-  return requester.privileged ? absl::OkStatus() : CheckPlain(candidate.rights, Who(candidate));
+  return CheckRequester(candidate.admission, *scope.requester, Who(candidate));
 }
 
 absl::Status CheckUsable(const ProcFs& procfs, const Candidate& candidate) {

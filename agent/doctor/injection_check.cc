@@ -72,7 +72,7 @@ InjectionObstacle FindObstacle(const ProcFs& procfs, const NodeCheckOptions& opt
   if (!found.reason.empty()) return found;
   const int32_t pid = options.pid != 0 ? options.pid : static_cast<int32_t>(::getpid());
   const absl::StatusOr<ProcessStatus> status = procfs.Status(pid);
-  const uint64_t rights = status.ok() ? status->effective_capabilities : 0;
+  const uint64_t rights = status.ok() ? status->capabilities.effective : 0;
   found = PtraceObstacle(procfs, (rights >> CAP_SYS_PTRACE & 1) != 0, options.user_mode);
   if (!found.reason.empty()) return found;
   found = KernelObstacle(procfs);

@@ -58,7 +58,7 @@ std::vector<NodeCheck> RunNodeChecks(const ProcFs& procfs, const NodeCheckOption
   std::string binary = options.agent_binary;
   if (binary.empty()) binary = procfs.Executable(pid).value_or("perf-agent");
   std::vector<NodeCheck> checks;
-  const CheckScope scope{procfs, options, status.ok() ? status->effective_capabilities : 0, binary,
+  const CheckScope scope{procfs, options, status.ok() ? status->capabilities.effective : 0, binary,
                          &checks};
   CheckPerf(scope);
   CheckRights(scope);

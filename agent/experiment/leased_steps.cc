@@ -88,7 +88,7 @@ std::optional<LeaseTurn> NodeExperimenter::NextTurn() const {
 
 // Until it is time to get ready; the injector waits for the rest. False: something else is to be done first.
 bool NodeExperimenter::AwaitSlot(const LeaseSlot& slot) {
-  while (!stop_ && !Disabled() && !OrderIsDue()) {
+  while (!stop_ && switch_.Obstacle().empty() && !OrderIsDue()) {
     const int64_t wait = slot.begin_ns - LeaseGate::kReadyNs - options_.clock->MonotonicNs();
     if (wait <= 0) return true;
     Nap(wait);

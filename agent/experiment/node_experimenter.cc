@@ -90,10 +90,6 @@ std::string NodeExperimenter::EndText() const {
   return obstacle.empty() ? kEndedFirst : absl::StrCat(kStopped, obstacle);
 }
 
-bool NodeExperimenter::Disabled() const {
-  return !switch_.Obstacle().empty();
-}
-
 void NodeExperimenter::Notify(Notice::Severity severity, const absl::Status& status, int32_t pid) {
   MutexLock lock(&mutex_);
   if (update_.notices.size() >= kMostUpdates) {
@@ -150,7 +146,7 @@ absl::Status NodeExperimenter::MayMeasure() const {
 
 void NodeExperimenter::Measure() {
   for (const RankLoops& places : request_.ranks) {
-    if (!stop_ && !Disabled())
+    if (!stop_ && switch_.Obstacle().empty())
       OpenRank(places);
     else
       RecordUnmeasured(places, MeasureState::kOpen, absl::CancelledError(EndText()));
@@ -200,6 +196,7 @@ void NodeExperimenter::OpenRank(const RankLoops& places) {
   InjectorOptions options;
   options.tracer = tracer_.get();
   options.journal_directory = options_.journal_directory;
+  options.admitted = places.admission;
   options.max_stop_ns = request_.plan.budget.stop_ns;
   options.max_shadow_ns = request_.plan.budget.shadow_ns;
   options.ranks_at_once = static_cast<int32_t>(std::min(request_.ranks.size(), kMostThreads));
@@ -220,7 +217,7 @@ void NodeExperimenter::OpenRank(const RankLoops& places) {
            places.rank.pid);
     return;
   }
-  auto bench = std::make_shared<RankExperiments>(places.rank, *std::move(injector));
+  auto bench = std::make_shared<RankExperiments>(places, *std::move(injector));
   bench->Install(places, request_, ticks_per_ns_);
   MutexLock lock(&mutex_);
   benches_.push_back(std::move(bench));
@@ -298,6 +295,7 @@ bool NodeExperimenter::Step() {
     Notify(Notice::Severity::kWarning, absl::CancelledError(ended_by_), 0);
     return false;
   }
+  LeaveChanged();
   TakeUpOrder();
   if (gate_->active()) return StepLeased();
   const size_t loop = NextLoop();
@@ -310,7 +308,7 @@ bool NodeExperimenter::Step() {
                     AwaitCredit(cost, &InjectionBudget::WaitNs);
   if (!paid) {
     CloseUnaffordable(loop, benches, cost);
-  } else if (!stop_ && !Disabled() && !OrderIsDue()) {
+  } else if (!stop_ && switch_.Obstacle().empty() && !OrderIsDue()) {
     StepRanks(loop, benches, nullptr);
   }
   Publish(loop, benches);
@@ -320,7 +318,8 @@ bool NodeExperimenter::Step() {
 // False: not within this profile.
 bool NodeExperimenter::AwaitCredit(int64_t cost_ns,
                                    int64_t (InjectionBudget::*wait_ns)(int64_t, int64_t) const) {
-  while (!stop_ && !Disabled() && !OrderIsDue()) {
+  while (!stop_ && switch_.Obstacle().empty() && !OrderIsDue()) {
+    LeaveChanged();
     budget_->Charge(charged_ns_.exchange(0), options_.clock->MonotonicNs());
     const int64_t now = options_.clock->MonotonicNs();
     const int64_t wait = (*budget_.*wait_ns)(cost_ns, now);

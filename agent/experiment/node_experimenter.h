@@ -114,10 +114,10 @@ class NodeExperimenter final : public Experimenter {
   void Recharge();
   void SpendHeld(const std::vector<RankExperiments*>& benches);
   void Publish(size_t loop, const std::vector<RankExperiments*>& benches);
+  void LeaveChanged();
   void CloseAll(const std::string& reason);
   void RestoreAll();
   absl::Status HealAfter(const RankInfo& rank, const absl::Status& restored);
-  bool Disabled() const;
   std::string EndText() const;  // why loops stay open
   void Notify(Notice::Severity severity, const absl::Status& status, int32_t pid);
   void Audit(AuditEntry entry, const RankInfo& rank);

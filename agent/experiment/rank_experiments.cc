@@ -67,9 +67,9 @@ void SayWhatIsIdle(const std::vector<std::string>& asked, InstalledLoop& loop) {
 
 void RankExperiments::Install(const RankLoops& places, const ExperimentRequest& request,
                               double ticks_per_ns) {
-  dry_run_ = request.plan.dry_run;
+  dry_run_.on = request.plan.dry_run;
   AddLoops(places.loops, request, ticks_per_ns);
-  if (dry_run_) Predict(request.plan.budget.shadow_ns);
+  if (dry_run_.on) Predict(request.plan.budget.shadow_ns);
 }
 
 void RankExperiments::Add(const std::vector<LoopSite>& places, const ExperimentRequest& request,
@@ -82,7 +82,10 @@ void RankExperiments::AddLoops(const std::vector<LoopSite>& places,
   std::vector<InstalledLoop> installed(places.size());
   std::vector<int32_t> loop_to_inject(places.size(), 0);
   std::vector<LoopToInject> wanted;
-  const auto memory = Memory::Open(rank_.pid, rank_.start_ticks);
+  auto memory = Memory::Open(rank_.pid, rank_.start_ticks);
+  // What is open is this address space for good: if it is the admitted one's now, all that is read of it is.
+  const absl::Status same = injector_->StillAdmitted();
+  if (memory.ok() && !same.ok()) memory = same;
   for (size_t i = 0; i < places.size(); ++i) {
     auto loop = memory.ok() ? PrepareLoop(places[i], request.plan.variants, *memory)
                             : absl::StatusOr<LoopToInject>(memory.status());
@@ -93,8 +96,8 @@ void RankExperiments::AddLoops(const std::vector<LoopSite>& places,
   }
   const bool first = loops_to_inject_ == 0;  // its jumps are put in by the injector
   if (!wanted.empty()) {
-    touched_ = !dry_run_;
-    const auto result = dry_run_ ? injector_->Rehearse(wanted) : TryInstall(wanted);
+    touched_ = !dry_run_.on;
+    const auto result = dry_run_.on ? injector_->Rehearse(wanted) : TryInstall(wanted);
     for (size_t i = 0; i < installed.size(); ++i) {
       if (!installed[i].status.ok()) continue;
       const auto k = static_cast<size_t>(loop_to_inject[i] - loops_to_inject_);
@@ -108,24 +111,36 @@ void RankExperiments::AddLoops(const std::vector<LoopSite>& places,
     if (result.ok()) loops_to_inject_ += static_cast<int32_t>(wanted.size());
   }
   for (size_t i = 0; i < places.size(); ++i) {
-    if (dry_run_) SayWhatIsIdle(request.plan.variants, installed[i]);
+    if (dry_run_.on) SayWhatIsIdle(request.plan.variants, installed[i]);
     LoopSetup setup = SetupOf(places[i], rank_, request);
     setup.loop_to_inject = loop_to_inject[i];
     setup.ticks_per_ns = ticks_per_ns;
-    const bool patched = first && installed[i].status.ok() && !dry_run_;
+    const bool patched = first && installed[i].status.ok() && !dry_run_.on;
     loops_.push_back({LoopExperiment(std::move(setup), std::move(installed[i])), loop_to_inject[i],
                       0, patched, MonotonicNs(), 0});
   }
 }
 
+absl::Status RankExperiments::LeaveIfChanged() {
+  const bool over = std::all_of(loops_.begin(), loops_.end(), [](const Loop& loop) {
+    return loop.experiment.stage() == LoopExperiment::Stage::kDone;
+  });
+  if (over && !touched_) return absl::OkStatus();
+  const absl::Status still = injector_->StillAdmitted();
+  if (!absl::IsPermissionDenied(still)) return absl::OkStatus();  // of an ended rank its loops tell
+  for (size_t loop = 0; loop < loops_.size(); ++loop) Close(loop, std::string(still.message()));
+  Restore().IgnoreError();  // tried again
+  return over ? absl::OkStatus() : still;
+}
+
 // A shadow is planned for what its fork and the faults afterwards leave of its room (LoopExperiment::Measure).
 void RankExperiments::Predict(int64_t shadow_ns) {
   const ShadowPrediction prediction = injector_->PredictShadow();
-  may_fork_ = prediction.status;
-  predicted_.fork_ns = prediction.fork_ns;
-  predicted_.later_fault_ns = prediction.later_fault_ns;
+  dry_run_.may_fork = prediction.status;
+  dry_run_.predicted.fork_ns = prediction.fork_ns;
+  dry_run_.predicted.later_fault_ns = prediction.later_fault_ns;
   const auto room = static_cast<int64_t>(kShadowShare * static_cast<double>(shadow_ns));
-  predicted_.most_run_ns =
+  dry_run_.predicted.most_run_ns =
       std::max<int64_t>(0, room - prediction.fork_ns - prediction.later_fault_ns);
 }
 
@@ -248,13 +263,13 @@ InjectionCost RankExperiments::DrainStops() {
 LoopMeasurement RankExperiments::Predicted(size_t loop, LoopMeasurement measurement) const {
   measurement.provenance = Provenance::kEstimated;
   if (measurement.state == MeasureState::kRefused) return measurement;
-  if (may_fork_.ok()) {
-    measurement.predicted = predicted_;
+  if (dry_run_.may_fork.ok()) {
+    measurement.predicted = dry_run_.predicted;
     loops_[loop].experiment.PredictMode(measurement);
     return measurement;
   }
   measurement.state = MeasureState::kRefused;
-  measurement.reason = std::string(may_fork_.message());
+  measurement.reason = std::string(dry_run_.may_fork.message());
   measurement.open.clear();
   return measurement;
 }
@@ -262,7 +277,7 @@ LoopMeasurement RankExperiments::Predicted(size_t loop, LoopMeasurement measurem
 LoopMeasurement RankExperiments::Measurement(size_t loop, uint64_t revision, int64_t now_ns) const {
   const Loop& it = loops_[loop];
   LoopMeasurement measurement = it.experiment.Measurement(revision);
-  if (dry_run_) return Predicted(loop, std::move(measurement));
+  if (dry_run_.on) return Predicted(loop, std::move(measurement));
   if (it.given_up && it.experiment.stage() != LoopExperiment::Stage::kDone)
     measurement.reason = kGivenUp;
   const int64_t patched_ns = it.patched_ns + (it.patched ? now_ns - it.since_ns : 0);

@@ -20,8 +20,8 @@ namespace perfd::agent {
 
 class RankExperiments {
  public:
-  RankExperiments(RankInfo rank, std::unique_ptr<RankInjector> injector)
-      : rank_(std::move(rank)), injector_(std::move(injector)) {}
+  RankExperiments(const RankLoops& places, std::unique_ptr<RankInjector> injector)
+      : rank_(places.rank), injector_(std::move(injector)) {}
 
   void Install(const RankLoops& places, const ExperimentRequest& request, double ticks_per_ns);
 
@@ -41,12 +41,8 @@ class RankExperiments {
   // Of the next step, and of one that measures all that is missing.
   int64_t LeastCost(size_t loop) { return Cost(loop, &LoopExperiment::LeastCost); }
   int64_t RoundCost(size_t loop) { return Cost(loop, &LoopExperiment::RoundCost); }
-  int64_t RunNs(size_t loop) const { return loops_[loop].experiment.RunNs(); }
-  bool InSitu(size_t loop) const { return loops_[loop].experiment.InSitu(); }
-  std::string TrimRecord(size_t loop) const { return loops_[loop].experiment.TrimRecord(); }
   void Close(size_t loop, const std::string& reason);
-  bool HasFigures(size_t loop) const { return loops_[loop].experiment.HasFigures(); }
-  bool Lists(size_t loop) const { return loops_[loop].experiment.Lists(); }
+  const LoopExperiment& experiment(size_t loop) const { return loops_[loop].experiment; }
   void ShowListings(size_t loop) { loops_[loop].experiment.ShowListings(); }
 
   // From one entry of a thread to its next, on average.
@@ -65,6 +61,8 @@ class RankExperiments {
   // Of what the rank was held so far.
   int64_t MeanStopNs() const;
   LoopMeasurement Measurement(size_t loop, uint64_t revision, int64_t now_ns) const;
+  // kPermissionDenied, once: its rights are not those of its admission any more. All its loops are closed, and it is restored.
+  absl::Status LeaveIfChanged();
   // OK: nothing of ours is left in it, or it has ended.
   absl::Status Restore();
   std::optional<RuntimeAddress> OriginalAddress(RuntimeAddress address) const {
@@ -81,6 +79,11 @@ class RankExperiments {
     int64_t patched_ns = 0;  // before that
     bool given_up = false;
     int take_outs = 0;  // attempts to take the jump out since it was given up
+  };
+  struct DryRun {
+    bool on = false;
+    absl::Status may_fork;
+    PredictedCost predicted;
   };
   void AddLoops(const std::vector<LoopSite>& places, const ExperimentRequest& request,
                 double ticks_per_ns);
@@ -99,9 +102,7 @@ class RankExperiments {
   bool touched_ = false;
   int64_t held_ns_ = 0;  // told by DrainHeldNs
   InjectionCost told_;   // by DrainStops
-  bool dry_run_ = false;
-  absl::Status may_fork_;  // of a dry run, with its prediction
-  PredictedCost predicted_;
+  DryRun dry_run_;
 };
 
 }  // namespace perfd::agent

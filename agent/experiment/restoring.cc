@@ -11,6 +11,18 @@ void NodeExperimenter::CloseAll(const std::string& reason) {
   }
 }
 
+// Whoever acts on a rank looks for itself. This is for ranks that nobody acts on just now: nothing of ours stays in them.
+void NodeExperimenter::LeaveChanged() {
+  for (RankExperiments* bench : AllRankExperiments()) {
+    const absl::Status still = bench->LeaveIfChanged();
+    if (still.ok()) continue;
+    Notify(Notice::Severity::kWarning,
+           absl::Status(still.code(),
+                        absl::StrCat("rank ", bench->rank().rank, " is left: ", still.message())),
+           bench->rank().pid);
+  }
+}
+
 void NodeExperimenter::RestoreAll() {
   const std::vector<RankExperiments*> benches = AllRankExperiments();
   for (RankExperiments* bench : benches) {

@@ -235,10 +235,10 @@ void NodeExperimenter::LeaveWaiting(MeasureState state, const absl::Status& why)
 // The code is the same in all ranks: the first that has measured the loop shows it.
 void NodeExperimenter::ChooseLister(size_t loop) {
   const std::vector<RankExperiments*> benches = AllRankExperiments();
-  const auto lists = [&](const RankExperiments* bench) { return bench->Lists(loop); };
+  const auto lists = [&](const RankExperiments* bench) { return bench->experiment(loop).Lists(); };
   if (std::any_of(benches.begin(), benches.end(), lists)) return;
   const auto able = std::find_if(benches.begin(), benches.end(), [&](const RankExperiments* bench) {
-    return bench->HasFigures(loop);
+    return bench->experiment(loop).HasFigures();
   });
   if (able != benches.end()) (*able)->ShowListings(loop);
 }

@@ -27,14 +27,14 @@ int64_t AddedWallNs(const std::vector<StepCost>& costs) {
 
 // What adds wall time without a pause (recovery mode) overlaps with nothing that other nodes could tell of.
 double NodeExperimenter::ChargeOf(size_t loop, const RankExperiments& bench) const {
-  return bench.InSitu(loop) ? gate_->OutsideCharge() : charge_;
+  return bench.experiment(loop).InSitu() ? gate_->OutsideCharge() : charge_;
 }
 
 // What a run of this loop costs for its weight, which falls with its place in the order as times of loops usually do (Zipf).
 double NodeExperimenter::Price(size_t loop) const {
   int64_t run_ns = 0;
   for (const RankExperiments* bench : AllRankExperiments())
-    run_ns = std::max(run_ns, bench->RunNs(loop));
+    run_ns = std::max(run_ns, bench->experiment(loop).RunNs());
   const std::vector<MeasureLoop>& order = newest_.empty() ? request_.plan.loops : newest_;
   const std::string& id = request_.plan.loops[loop].loop_id;
   const auto at = std::find_if(order.begin(), order.end(),
@@ -61,7 +61,7 @@ void NodeExperimenter::CloseUnaffordable(size_t loop, const std::vector<RankExpe
       100 * request_.plan.budget.overhead_ratio, static_cast<double>(cost_ns) / 1e6,
       static_cast<double>(budget_->TotalNs() - budget_->spent_ns()) / 1e6);
   for (RankExperiments* bench : benches) {
-    const std::string note = bench->TrimRecord(loop);
+    const std::string note = bench->experiment(loop).TrimRecord();
     bench->Close(loop, note.empty() ? reason : absl::StrCat(reason, "; ", note));
     bench->Settle(loop);  // nothing will need its jump
   }

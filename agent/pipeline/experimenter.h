@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/procfs/admission.h"
 #include "core/base/address.h"
 #include "core/model/code.h"
 #include "core/model/identity.h"
@@ -36,7 +37,9 @@ struct LoopSite {
 
 struct RankLoops {
   RankInfo rank;
-  std::vector<LoopSite> loops;  // in the order of the plan
+  std::vector<LoopSite> loops;         // in the order of the plan
+  // Since it was taken in. None: tests of ranks that are no processes.
+  std::optional<Admission> admission = std::nullopt;
 };
 
 struct ExperimentRequest {

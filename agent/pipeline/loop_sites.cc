@@ -13,7 +13,7 @@ RawModule ModuleOf(const ProcessImage& image, const CodeMapping& mapping) {
           .kind = ClassifyModule(mapping.path, image.executable),
           .pid = image.rank.pid,
           .uid = image.rank.uid,
-          .gid = image.gid,
+          .gid = image.admission.rights.gids[0],
           .map_start = mapping.start,
           .map_end = mapping.end};
 }
@@ -61,6 +61,7 @@ RankLoops LocateLoops(const ProcessImage& image, const std::vector<MeasureLoop>&
                       CodeIndex& index, absl::Duration timeout) {
   RankLoops places;
   places.rank = image.rank;
+  places.admission = image.admission;
   const int64_t waited_ns = index.waited_ns();
   for (const MeasureLoop& loop : loops) {
     LoopSite place;

@@ -21,7 +21,7 @@ namespace perfd::agent {
 // A rank as the session knows it at this moment.
 struct ProcessImage {
   RankInfo rank;
-  uint32_t gid = 0;
+  Admission admission;
   std::string executable;
   std::vector<CodeMapping> mappings;
 };

@@ -21,7 +21,7 @@ RawLocation Session::Place(TrackedProcess& process, RuntimeAddress ip, bool kern
       .kind = ClassifyModule(mapping->path, TrackedRanks::ExecutableAt(process, time_ns)),
       .pid = process.info.pid,
       .uid = process.info.uid,
-      .gid = process.gid,
+      .gid = process.admission.rights.gids[0],
       .map_start = mapping->start,
       .map_end = mapping->end,
   };

@@ -23,7 +23,7 @@ CallPath PathOfBatch(std::span<const uint64_t> chain) {
 StackTarget Describe(const TrackedProcess& process) {
   return {.pid = process.info.pid,
           .uid = process.info.uid,
-          .gid = process.gid,
+          .gid = process.admission.rights.gids[0],
           .image = process.image,
           .generation = process.space.generation(),
           .mappings = process.space.Mappings()};

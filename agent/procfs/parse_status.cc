@@ -15,6 +15,13 @@ bool Number(const Fields& fields, size_t n, T* value) {
   return n < fields.size() && absl::SimpleAtoi(fields[n], value);
 }
 
+bool Kilobytes(const Fields& fields, uint64_t* bytes) {
+  uint64_t kib = 0;
+  if (!Number(fields, 0, &kib) || kib > (UINT64_MAX >> 10)) return false;
+  *bytes = kib << 10;
+  return true;
+}
+
 // Source: include/uapi/linux/limits.h NGROUPS_MAX.
 constexpr size_t kMaxGroups = 65536;
 
@@ -43,14 +50,15 @@ bool ParseField(absl::string_view key, const Fields& fields, ProcessStatus* stat
   if (key == "Groups") return ParseGroups(fields, &status->groups);
   if (key == "Threads") return Number(fields, 0, &status->thread_count);
   if (key == "Seccomp") return Number(fields, 0, &status->seccomp_mode);
-  if (key == "VmRSS") {
-    uint64_t kib = 0;
-    if (!Number(fields, 0, &kib) || kib > (UINT64_MAX >> 10)) return false;
-    status->resident_bytes = kib << 10;
-    return true;
+  if (key == "VmRSS") return Kilobytes(fields, &status->memory.resident_bytes);
+  if (key == "VmSize") return Kilobytes(fields, &status->memory.address_space_bytes);
+  if (key == "VmData") return Kilobytes(fields, &status->memory.data_bytes);
+  if (key == "VmLck") return Kilobytes(fields, &status->memory.locked_bytes);
+  if (key == "CapPrm") {
+    return !fields.empty() && absl::SimpleHexAtoi(fields[0], &status->capabilities.permitted);
   }
   if (key == "CapEff") {
-    return !fields.empty() && absl::SimpleHexAtoi(fields[0], &status->effective_capabilities);
+    return !fields.empty() && absl::SimpleHexAtoi(fields[0], &status->capabilities.effective);
   }
   if (key == "State") {
     if (fields.empty() || fields[0].size() != 1) return false;

@@ -44,7 +44,13 @@ std::string UserText(uint32_t uid) {
 
 ProcessRights RightsOf(const ProcessStatus& status) {
   return {{status.real_uid, status.effective_uid, status.saved_uid},
-          {status.real_gid, status.effective_gid, status.saved_gid}};
+          {status.real_gid, status.effective_gid, status.saved_gid},
+          status.capabilities.permitted};
+}
+
+ProcessRights WithoutCapabilities(ProcessRights rights) {
+  rights.capabilities = 0;
+  return rights;
 }
 
 absl::Status CheckPlain(const ProcessRights& rights, const std::string& who) {
@@ -58,6 +64,11 @@ absl::Status CheckPlain(const ProcessRights& rights, const std::string& who) {
     return absl::PermissionDeniedError(
         absl::StrCat(who, " runs with the rights of group ", GroupName(*gid),
                      " (setgid); only an administrator may profile it"));
+  }
+  if (rights.capabilities != 0 && rights.uids[0] != 0) {
+    return absl::PermissionDeniedError(absl::StrCat(who, " has capabilities (0x",
+                                                    absl::Hex(rights.capabilities),
+                                                    "); only an administrator may profile it"));
   }
   return absl::OkStatus();
 }

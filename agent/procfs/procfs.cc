@@ -87,6 +87,12 @@ absl::StatusOr<ProcessStatus> ProcFs::Status(int32_t pid) const {
   return ParseStatus(text);
 }
 
+absl::StatusOr<ProcessStatus> ProcFs::ThreadStatus(int32_t pid, int32_t tid) const {
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadFile(absl::StrCat(pid, "/task/", tid, "/status"), kStatusLimit));
+  return ParseStatus(text);
+}
+
 absl::StatusOr<ProcessStamp> ProcFs::Stamp(int32_t pid) const {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "stat"), kSmallFileLimit));
   ProcessStamp stamp;
@@ -98,6 +104,7 @@ absl::StatusOr<ProcessStamp> ProcFs::Stamp(int32_t pid) const {
   }
   stamp.command = text.substr(open + 1, close - open - 1);
   stamp.state = text[close + 2];
+  stamp.stack_start = StatNumber(text, 28).value_or(0);
   stamp.exit_signal = StatNumber(text, 38).value_or(stamp.exit_signal);
   return stamp;
 }

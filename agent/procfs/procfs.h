@@ -37,6 +37,19 @@ struct MapEntry {
   bool operator==(const MapEntry&) const = default;
 };
 
+struct MemoryUse {
+  uint64_t resident_bytes = 0;
+  uint64_t address_space_bytes = 0;  // VmSize
+  uint64_t data_bytes = 0;
+  uint64_t locked_bytes = 0;
+};
+
+// Bit n: capability n of linux/capability.h.
+struct CapabilitySets {
+  uint64_t effective = 0;
+  uint64_t permitted = 0;
+};
+
 // Parts of /proc/PID/status that matter here.
 struct ProcessStatus {
   std::string name;
@@ -52,16 +65,17 @@ struct ProcessStatus {
   std::vector<uint32_t> groups;  // supplementary
   int32_t thread_count = 0;
   int32_t seccomp_mode = 0;
-  uint64_t resident_bytes = 0;
-  uint64_t effective_capabilities = 0;  // bit n: capability n of linux/capability.h
+  MemoryUse memory;
+  CapabilitySets capabilities;
   char state = '?';
 };
 
-// Fields 22, 38 and the parentheses of /proc/PID/stat: who runs under this pid, read cheaply.
+// Fields 22, 28, 38 and the parentheses of /proc/PID/stat: who runs under this pid, read cheaply.
 struct ProcessStamp {
   uint64_t start_ticks = 0;  // clock ticks since boot
   std::string command;       // at most 15 bytes, the process may change it; exec does
   char state = '?';
+  uint64_t stack_start = 0;   // another one after an exec; 0 without the right to see it
   uint64_t exit_signal = 17;  // what its parent gets when it ends (SIGCHLD); 0: nothing
 };
 
@@ -97,6 +111,7 @@ class ProcFs {
   absl::StatusOr<std::vector<int32_t>> Pids() const;
   absl::StatusOr<std::vector<int32_t>> Threads(int32_t pid) const;
   absl::StatusOr<ProcessStatus> Status(int32_t pid) const;
+  absl::StatusOr<ProcessStatus> ThreadStatus(int32_t pid, int32_t tid) const;
   absl::StatusOr<ProcessStamp> Stamp(int32_t pid) const;
   // Field 22 of stat, clock ticks since boot.
   absl::StatusOr<uint64_t> StartTicks(int32_t pid) const;

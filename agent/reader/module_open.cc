@@ -77,7 +77,7 @@ std::vector<gid_t> GroupsOf(const ModuleFile& file) {
   const auto status = ProcFs().Status(file.pid);
   if (!status.ok()) return {};
   const ProcessRights expected{{file.uid, file.uid, file.uid}, {file.gid, file.gid, file.gid}};
-  if (RightsOf(*status) != expected) return {};
+  if (WithoutCapabilities(RightsOf(*status)) != expected) return {};
   return {status->groups.begin(), status->groups.end()};
 }
 

@@ -12,7 +12,7 @@ uint64_t LockableBytes(const ProcFs& procfs) {
   const auto paranoid = procfs.SysctlInt("kernel/perf_event_paranoid");
   if (paranoid.ok() && *paranoid < 0) return kUnlimitedBytes;
   const auto self = procfs.Status(::getpid());
-  if (self.ok() && (self->effective_capabilities >> CAP_IPC_LOCK & 1) != 0) return kUnlimitedBytes;
+  if (self.ok() && (self->capabilities.effective >> CAP_IPC_LOCK & 1) != 0) return kUnlimitedBytes;
   rlimit limit{};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) limit.rlim_cur = 0;
   if (limit.rlim_cur == RLIM_INFINITY) return kUnlimitedBytes;

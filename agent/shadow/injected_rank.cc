@@ -48,6 +48,10 @@ absl::StatusOr<std::unique_ptr<RankInjector>> RankInjector::Open(const RankInfo&
 absl::StatusOr<std::unique_ptr<InjectedRank>> InjectedRank::Open(const RankInfo& rank,
                                                                  InjectorOptions options) {
   ASSIGN_OR_RETURN(Memory memory, Memory::Open(rank.pid, rank.start_ticks));
+  // After the opening: what is open stays that address space, whatever the process becomes.
+  ASSIGN_OR_RETURN(const Admission now, ReadAdmission(ProcFs(), rank.pid));
+  if (!options.admitted.has_value()) options.admitted = now;
+  RETURN_IF_ERROR(CheckUnchanged(*options.admitted, now, rank.pid));
   MemoryWalk probe(rank.pid);
   ASSIGN_OR_RETURN(const MemoryFacts facts, probe.Facts());
   ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank.pid, facts, options.ranks_at_once));
@@ -74,10 +78,11 @@ InjectedRank::~InjectedRank() {
   if (installed_ && !uninstall_tried_) Uninstall().IgnoreError();
 }
 
-absl::StatusOr<HoldReply> InjectedRank::Hold(std::vector<HoldOp> ops) {
+absl::StatusOr<HoldReply> InjectedRank::Hold(std::vector<HoldOp> ops, bool takes_out) {
   constexpr int64_t kPatienceNs = 2 * kNsPerSecond;
   std::vector<int64_t> stops;
   HoldRequest request{rank_.pid, rank_.start_ticks, options_.max_stop_ns, std::move(ops)};
+  if (!takes_out) request.admitted = options_.admitted;
   const int64_t begin = SystemClock().MonotonicNs();
   auto reply = HoldPatiently(*options_.tracer, request, begin + kPatienceNs, &stops);
   CountStops(stops);
@@ -150,8 +155,12 @@ absl::Status InjectedRank::PatchAll() {
 }
 
 absl::Status InjectedRank::MayAlter() const {
-  return Cancelled() ? absl::CancelledError("altering was ended before it came to this loop")
-                     : absl::OkStatus();
+  if (Cancelled()) return absl::CancelledError("altering was ended before it came to this loop");
+  return StillAdmitted();
+}
+
+absl::Status InjectedRank::StillAdmitted() const {
+  return CheckUnchanged(*options_.admitted, ProcFs(), rank_.pid);
 }
 
 absl::Status InjectedRank::SetPatched(int32_t loop, bool patched) {
@@ -170,7 +179,7 @@ absl::Status InjectedRank::SetPatched(int32_t loop, bool patched) {
     ops = {ExpectBytesOp{{patch.address}, jump}, WriteOp{{patch.address}, original, true}};
   }
   const int64_t before = cost_.stop_ns;
-  absl::Status status = OfPatching(Hold(std::move(ops)).status());
+  absl::Status status = OfPatching(Hold(std::move(ops), !patched).status());
   if (status.ok()) {
     site->patched = patched;
   } else {

@@ -51,6 +51,7 @@ class InjectedRank final : public RankInjector {
   absl::Status SetPatched(int32_t loop, bool patched) override;
   absl::Status Uninstall() override;
   std::optional<RuntimeAddress> OriginalAddress(RuntimeAddress address) const override;
+  absl::Status StillAdmitted() const override;
   InjectionCost cost() const override { return cost_; }
 
  private:
@@ -102,9 +103,9 @@ class InjectedRank final : public RankInjector {
   absl::Status FillRegion();
   absl::StatusOr<uint32_t> FillSites(size_t first_site, uint32_t map_used);
   std::vector<HoldOp> ProtectOps(size_t first_cache) const;
-  absl::Status RefuseCompany() const;
   void PublishAddresses();
-  absl::StatusOr<HoldReply> Hold(std::vector<HoldOp> ops);
+  // takes_out: only what is ours, whoever the rank has become.
+  absl::StatusOr<HoldReply> Hold(std::vector<HoldOp> ops, bool takes_out = false);
   void CountStops(const std::vector<int64_t>& stops_ns);
   void Audit(const char* action, const PatchSite* site, int64_t pause_ns,
              const absl::Status& outcome);

@@ -3,6 +3,7 @@
 
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/injected_rank.h"
+#include "agent/shadow/region_injection.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
@@ -45,7 +46,7 @@ absl::Status InjectedRank::InsertJump(Batch first) {
   absl::Status status = MapAll(first.cache);
   if (status.ok()) status = FillCaches(first.cache);
   if (status.ok()) status = first.cache == 0 ? FillRegion() : Announce(first);
-  if (status.ok()) status = RefuseCompany();
+  if (status.ok()) status = RefuseOthers(rank_.pid, injection_.region.start);
   if (status.ok()) status = Hold(ProtectOps(first.cache)).status();
   Audit("map", nullptr, cost_.stop_ns - before, status);
   return status;

@@ -1,11 +1,15 @@
 // InjectedRank: from loops to a patched rank. Everything is laid out and written to disk before the first stop.
+#include <linux/capability.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "agent/procfs/process_limits.h"
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/cpu_state.h"
 #include "agent/shadow/forking/process_files.h"
@@ -66,6 +70,52 @@ CallOp MapCall(uint64_t address, uint64_t bytes, uint64_t protection, uint64_t f
   call.expect = CallOp::Expect::kEqual;
   call.expected = address;
   return call;
+}
+
+// What a thread of the rank says of itself, while it is known to be the one that was admitted. It writes to the region, which
+// is filled later.
+std::vector<HoldOp> RightsOps(uint64_t scratch) {
+  constexpr uint64_t kUids = 0, kGids = 16, kWhose = 32, kSets = 48;
+  constexpr uint32_t kSetBytes = 24;
+  const auto ids_at = [scratch](int64_t call, uint64_t offset) {
+    CallOp op;
+    op.call = call;
+    for (size_t i = 0; i < 3; ++i) op.arguments[i] = OpValue{scratch + offset + 4 * i};
+    return op;
+  };
+  const __user_cap_header_struct whose{_LINUX_CAPABILITY_VERSION_3, 0};
+  const auto* bytes = reinterpret_cast<const uint8_t*>(&whose);
+  CallOp sets;
+  sets.call = SYS_capget;
+  sets.arguments[0] = OpValue{scratch + kWhose};
+  sets.arguments[1] = OpValue{scratch + kSets};
+  CallOp dumpable;
+  dumpable.call = SYS_prctl;
+  dumpable.arguments[0] = OpValue{PR_GET_DUMPABLE};
+  return {WriteOp{{scratch + kWhose}, {bytes, bytes + sizeof whose}},
+          ids_at(SYS_getresuid, kUids),
+          ids_at(SYS_getresgid, kGids),
+          sets,
+          ReadOp{{scratch}, kSets + kSetBytes},
+          dumpable};
+}
+
+// The last two results are the bytes and the answer of prctl.
+OwnRights RightsOfReply(const HoldReply& reply) {
+  const auto& results = reply.results;
+  OwnRights rights{};
+  if (results.size() < 2) return rights;
+  const std::vector<uint8_t>& bytes = results[results.size() - 2].bytes;
+  struct {
+    uint32_t uids[4], gids[4], whose[4];
+    __user_cap_data_struct sets[2];
+  } read{};
+  std::memcpy(&read, bytes.data(), std::min(bytes.size(), sizeof read));
+  std::copy_n(read.uids, 3, rights.uids);
+  std::copy_n(read.gids, 3, rights.gids);
+  rights.capabilities = uint64_t{read.sets[1].permitted} << 32 | read.sets[0].permitted;
+  rights.dumpable = results.back().value;
+  return rights;
 }
 
 }  // namespace
@@ -208,8 +258,11 @@ absl::Status InjectedRank::MapAll(size_t first_cache) {
   if (first_cache == 0) {
     ops.push_back(
         MapCall(region.start, region.end - region.start, PROT_READ | PROT_WRITE, MAP_SHARED));
+    for (HoldOp& op : RightsOps(region.start)) ops.push_back(std::move(op));
   }
-  return Hold(std::move(ops)).status();
+  ASSIGN_OR_RETURN(const HoldReply reply, Hold(std::move(ops)));
+  if (first_cache > 0) return absl::OkStatus();
+  return region_->Write(region_->address() + offsetof(RegionHeader, rights), RightsOfReply(reply));
 }
 
 absl::Status InjectedRank::FillCaches(size_t first_cache) {
@@ -233,6 +286,9 @@ absl::Status InjectedRank::FillRegion() {
   header.pid = static_cast<uint32_t>(pid.inner);
   constexpr uint64_t kFsgsbase = 2;  // arch/x86/include/uapi/asm/hwcap2.h
   if (getauxval(AT_HWCAP2) & kFsgsbase) header.flags = kRegionHasFsgsbase;
+  header.flags |= kRegionHasRights;
+  ASSIGN_OR_RETURN(header.rights,
+                   region_->Read<OwnRights>(region_->address() + offsetof(RegionHeader, rights)));
   header.start_ticks = rank_.start_ticks;
   header.site_count = static_cast<uint32_t>(injection_.sites.size());
   header.block_count = region_->blocks();
@@ -279,14 +335,6 @@ absl::StatusOr<uint32_t> InjectedRank::FillSites(size_t first_site, uint32_t map
   return used;
 }
 
-// Two agents may have looked at the same moment and seen nobody. Each shows its region before it looks again, so at least one of
-// them sees the other before any jump is written.
-absl::Status InjectedRank::RefuseCompany() const {
-  const absl::Status other = ReadInjectionFromRank(rank_.pid, injection_.region.start).status();
-  if (absl::IsNotFound(other)) return absl::OkStatus();
-  return absl::FailedPreconditionError("another agent alters it");
-}
-
 std::vector<HoldOp> InjectedRank::ProtectOps(size_t first_cache) const {
   std::vector<HoldOp> ops;
   for (size_t i = first_cache; i < caches_.size(); ++i) {
@@ -331,6 +379,11 @@ absl::Status InjectedRank::Prepare(const std::vector<LoopToInject>& loops) {
   }
   RETURN_IF_ERROR(RefuseUnfit(loops));
   RETURN_IF_ERROR(Lay(loops));
+  // The program may be about to ask for the last that its limits leave it.
+  uint64_t bytes = first_cache == 0 ? injection_.region.end - injection_.region.start : 0;
+  for (size_t i = first_cache; i < caches_.size(); ++i) bytes += caches_[i].bound;
+  ASSIGN_OR_RETURN(const ProcessLimits limits, ReadProcessLimits(ProcFs(), rank_.pid));
+  RETURN_IF_ERROR(CheckRoom(limits, bytes));
   return BuildAll(loops, first_cache);
 }
 
@@ -375,7 +428,7 @@ absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Install(std::vector<Loo
     const int64_t mapped = cost_.stop_ns;
     if (status.ok()) status = FillCaches(0);
     if (status.ok()) status = FillRegion();
-    if (status.ok()) status = RefuseCompany();
+    if (status.ok()) status = RefuseOthers(rank_.pid, injection_.region.start);
     if (status.ok()) status = MayAlter();
     if (status.ok()) status = PatchAll();
     int64_t pause = cost_.stop_ns - mapped;

@@ -126,7 +126,7 @@ absl::Status InjectedRank::GiveBackJumped() {
   const GiveBackPlan plan = PlanGiveBack(records, *region_, injection_.caches);
   if (plan.records.empty()) return absl::OkStatus();
   const int64_t before = cost_.stop_ns;
-  const absl::StatusOr<HoldReply> reply = Hold({plan.op});
+  const absl::StatusOr<HoldReply> reply = Hold({plan.op}, true);
   Audit("restore", nullptr, cost_.stop_ns - before, reply.status());
   RETURN_IF_ERROR(reply.status());
   const std::vector<uint8_t>& met = reply->results.at(0).bytes;

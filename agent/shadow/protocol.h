@@ -18,7 +18,7 @@
 namespace perfd::agent {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
-inline constexpr uint32_t kShadowLayoutVersion = 10;
+inline constexpr uint32_t kShadowLayoutVersion = 11;
 inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
@@ -65,9 +65,19 @@ enum Outcome : uint32_t {
   kOutcomeTeamLost = 9,       // a member joined but never said so
   kOutcomeNotTrimmed =
       10,  // the fork was to leave memory out, and could not; TrimStep in last_error
+  kOutcomeRightsChanged = 11,  // the thread that was to fork has not the rights of the admission
 };
 
-enum : uint32_t { kRegionHasFsgsbase = 1 };
+enum : uint32_t { kRegionHasFsgsbase = 1, kRegionHasRights = 2 };
+
+// As a thread sees itself, in its own user name space. The payload compares before it forks: between a look of the agent and
+// the fork a program may change them.
+struct OwnRights {
+  uint32_t uids[3];  // real, effective, saved
+  uint32_t gids[3];
+  uint64_t capabilities;  // permitted
+  uint64_t dumpable;      // prctl PR_GET_DUMPABLE
+};
 
 struct RegionHeader {
   uint64_t magic;
@@ -97,7 +107,7 @@ struct RegionHeader {
   uint32_t in_situ;     // atomic: threads that may read the plan; for those in a copy see RunInSitu
   uint32_t
       doorbell;  // atomic: goes up, with a futex wake, when what the agent may wait for has happened
-  uint64_t reserved[3];
+  OwnRights rights;  // with kRegionHasRights
 };
 
 struct LiveRecord {
@@ -177,7 +187,7 @@ struct InstructionPair {  // an instruction boundary of the original text and of
   uint64_t copy;
 };
 
-static_assert(sizeof(RegionHeader) == 424 && sizeof(LiveRecord) == 32 && sizeof(Site) == 256);
+static_assert(sizeof(RegionHeader) == 440 && sizeof(LiveRecord) == 32 && sizeof(Site) == 256);
 static_assert(sizeof(ThreadRecord) == 640 && sizeof(InstructionPair) == 16);
 static_assert(sizeof(SavedRegisters) == 144 && sizeof(RunInSitu) == 48);
 

@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/attach/tracer.h"
+#include "agent/procfs/admission.h"
 #include "agent/shadow/cpu_state.h"
 #include "agent/shadow/forking/trimmed_fork.h"
 #include "agent/shadow/recovery_request.h"
@@ -38,6 +39,7 @@ namespace perfd::agent {
 struct InjectorOptions {
   Tracer* tracer = nullptr;                  // none: the injector can only rehearse
   std::string journal_directory;             // of the node, root's own
+  std::optional<Admission> admitted;         // none: as it is found when it is opened
   int64_t max_stop_ns = 20'000'000;          // budget.stop
   int64_t max_shadow_ns = 500'000'000;       // budget.shadow
   int64_t heal_patience_ns = 5'000'000'000;  // of one rank, with what is in the way
@@ -146,7 +148,7 @@ class RankInjector {
  public:
   virtual ~RankInjector() = default;
 
-  // Checks that the rank may be touched at all (P6), maps nothing yet.
+  // Checks that the rank may be touched at all (P6), and is the one that was admitted; maps nothing yet.
   static absl::StatusOr<std::unique_ptr<RankInjector>> Open(const RankInfo& rank,
                                                             InjectorOptions options);
 
@@ -186,6 +188,8 @@ class RankInjector {
   // The original instruction for an address in the code cache: samples there belong to the loop.
   virtual std::optional<RuntimeAddress> OriginalAddress(RuntimeAddress address) const = 0;
   virtual InjectionCost cost() const = 0;
+  // kPermissionDenied: its rights are not those of its admission any more. Thread-safe; every call that alters it looks, too.
+  virtual absl::Status StillAdmitted() const { return absl::OkStatus(); }
 };
 
 // Restores a rank without its agent: from the journal and the region in the rank. OK when nothing of ours is (left) in it.

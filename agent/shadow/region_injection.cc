@@ -91,4 +91,10 @@ absl::StatusOr<Injection> ReadInjectionFromRank(int32_t pid, uint64_t own_region
   return absl::NotFoundError(absl::StrCat("nothing of ours is in process ", pid));
 }
 
+absl::Status RefuseOthers(int32_t pid, uint64_t own_region) {
+  const absl::Status other = ReadInjectionFromRank(pid, own_region).status();
+  if (absl::IsNotFound(other)) return absl::OkStatus();
+  return absl::FailedPreconditionError("another agent alters it");
+}
+
 }  // namespace perfd::agent

@@ -13,6 +13,10 @@ namespace perfd::agent {
 // `own_region`: where the caller's own begins, which is passed over; 0: none.
 absl::StatusOr<Injection> ReadInjectionFromRank(int32_t pid, uint64_t own_region = 0);
 
+// Two agents may have looked at the same moment and seen nobody. Each shows its region before it looks again, so at least one of
+// them sees the other before any jump is written.
+absl::Status RefuseOthers(int32_t pid, uint64_t own_region);
+
 }  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_REGION_INJECTION_H_

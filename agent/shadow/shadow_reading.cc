@@ -70,6 +70,9 @@ absl::Status Judge(const ShadowReading& r) {
     case kOutcomeNotTrimmed:
       return absl::AbortedError(
           absl::StrCat("memory could not be left out of a shadow: ", TrimText(r.site.last_error)));
+    case kOutcomeRightsChanged:
+      return absl::PermissionDeniedError(
+          "the rank has other rights than when it was admitted: it is not touched any more");
     default:
       return absl::InternalError(absl::StrCat("unknown outcome ", r.site.last_outcome));
   }

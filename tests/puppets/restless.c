@@ -1,8 +1,8 @@
 // A program that does not keep still: it replaces itself, writes code, loads code, starts threads and processes.
 // Usage: restless spin SECONDS | exec SECONDS PROGRAM | jit SECONDS | load SECONDS LIBRARY
-//                 threads SECONDS COUNT | churn SECONDS
+//                 threads SECONDS COUNT | churn SECONDS | setuid SECONDS UID | undumpable SECONDS
 // Every piece of work is done again and again and must give what it gave the first time. The last line says so.
-// SIGUSR1: the seconds are over now.
+// SIGUSR1: the seconds are over now. setuid, undumpable: first it changes itself, says when, and goes on.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -104,6 +105,19 @@ static void Churn(void) {
   }
 }
 
+static void Change(const char* mode, const char* uid) {
+  const uid_t user = uid != NULL ? (uid_t)atoi(uid) : 0;
+  struct timespec t;
+  Worker(NULL);
+  if (uid != NULL && setresuid(user, user, user) != 0) exit(3);
+  prctl(PR_SET_DUMPABLE, strcmp(mode, "undumpable") != 0);
+  clock_gettime(CLOCK_REALTIME, &t);
+  printf("changed %lld\n", (long long)t.tv_sec * 1000000000 + t.tv_nsec);
+  fflush(stdout);
+  enough = 0;
+  Worker(NULL);
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const char* mode = argv[1];
@@ -116,6 +130,8 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "load") == 0 && argc > 3) Load(argv[3]);
   if (strcmp(mode, "threads") == 0 && argc > 3) Threads(atoi(argv[3]));
   if (strcmp(mode, "churn") == 0) Churn();
+  if (strcmp(mode, "setuid") == 0 && argc > 3) Change(mode, argv[3]);
+  if (strcmp(mode, "undumpable") == 0) Change(mode, NULL);
   if (strcmp(mode, "exec") == 0 && argc > 3) {
     printf("%s\n", wrong ? "WRONG" : "right so far");
     fflush(stdout);

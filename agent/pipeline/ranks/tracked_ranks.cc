@@ -12,10 +12,6 @@ namespace {
 
 constexpr size_t kMaxPast = 4096;
 
-bool IsDead(char state) {
-  return state == 'Z' || state == 'X';
-}
-
 absl::Status EndedError(int32_t pid) {
   return absl::NotFoundError(absl::StrCat("process ", pid, " has ended"));
 }
@@ -23,38 +19,31 @@ absl::Status EndedError(int32_t pid) {
 }  // namespace
 
 absl::Status ChangedOwnerError(const TrackedProcess& process) {
-  const ProcessRights& now = process.rights_now;
-  const std::string who = absl::StrCat("rank ", process.info.rank, " (pid ", process.info.pid, ", ",
-                                       process.executable, ")");
-  if (now.uids == process.rights.uids)
-    return absl::PermissionDeniedError(
-        absl::StrCat(who, " has changed its group (setgid): it is no longer sampled"));
-  return absl::PermissionDeniedError(absl::StrCat(
-      who, " ran for ", UserText(process.rights.uids[0]), " and has now the rights of ",
-      UserText(now.uids[1]), ": it is no longer sampled"));
+  return absl::PermissionDeniedError(
+      absl::StrCat("rank ", process.info.rank, " (", process.executable,
+                   "): ", process.not_itself.message(), ", nor sampled"));
 }
 
-absl::Status TrackedRanks::CheckRights(const RankInfo& info, const ProcessRights& rights) const {
+absl::Status TrackedRanks::CheckRights(const RankInfo& info, const Admission& admission) const {
   const std::string who = absl::StrCat("process ", info.pid);
-  if (rights.uids[0] != info.uid)
-    return absl::PermissionDeniedError(absl::StrCat(who, " belongs to ", UserText(rights.uids[0]),
-                                                    " now, not to ", UserText(info.uid)));
-  return privileged_ ? absl::OkStatus() : CheckPlain(rights, who);
+  const uint32_t owner = admission.rights.uids[0];
+  if (owner != info.uid)
+    return absl::PermissionDeniedError(
+        absl::StrCat(who, " belongs to ", UserText(owner), " now, not to ", UserText(info.uid)));
+  return CheckRequester(admission, {.uid = info.uid, .name = "", .privileged = privileged_}, who);
 }
 
 absl::Status TrackedRanks::Add(const RankInfo& info, int64_t now_ns) {
-  ASSIGN_OR_RETURN(const ProcessStatus status, procfs_.Status(info.pid));
-  ASSIGN_OR_RETURN(const uint64_t start_ticks, procfs_.StartTicks(info.pid));
-  if (start_ticks != info.start_ticks || IsDead(status.state)) return EndedError(info.pid);
-  RETURN_IF_ERROR(CheckRights(info, RightsOf(status)));
+  ASSIGN_OR_RETURN(const Admission admission, ReadAdmission(procfs_, info.pid));
+  if (admission.start_ticks != info.start_ticks) return EndedError(info.pid);
+  RETURN_IF_ERROR(CheckRights(info, admission));
   auto old = processes_.find(info.pid);
   if (old != processes_.end() && old->second.info.start_ticks == info.start_ticks)
     return old->second.changed_owner ? ChangedOwnerError(old->second) : absl::OkStatus();
   if (old != processes_.end()) Replace(std::move(processes_.extract(old).mapped()));
   TrackedProcess process;
   process.info = info;
-  process.gid = status.real_gid;
-  process.rights = process.rights_now = RightsOf(status);
+  process.admission = admission;
   process.executable = procfs_.Executable(info.pid).value_or("");
   process.cpu_ns = procfs_.CpuNs(info.pid, 0).value_or(0);
   process.switches = procfs_.Switches(info.pid).value_or(0);
@@ -72,14 +61,15 @@ void TrackedRanks::Replace(TrackedProcess old) {
 // followed.
 TrackedProcess* TrackedRanks::AddChild(int32_t parent_pid, int32_t pid, int64_t now_ns) {
   const TrackedProcess* parent = Find(parent_pid);
-  const auto start_ticks = procfs_.StartTicks(pid);
-  const auto status = procfs_.Status(pid);
   if (parent == nullptr) return nullptr;
-  if (absl::IsNotFound(start_ticks.status())) return AddEndedChild(*parent, pid);
-  if (!start_ticks.ok() || !status.ok() || RightsOf(*status) != parent->rights) return nullptr;
+  const auto admission = ReadAdmission(procfs_, pid);
+  if (absl::IsNotFound(admission.status())) return AddEndedChild(*parent, pid);
+  if (!admission.ok() || admission->rights != parent->admission.rights ||
+      admission->dumpable != parent->admission.dumpable)
+    return nullptr;
   RankInfo info = parent->info;
   info.pid = pid;
-  info.start_ticks = *start_ticks;
+  info.start_ticks = admission->start_ticks;
   if (Knows(info)) return Find(pid);  // a rank that was discovered before its fork was read
   if (!Add(info, now_ns).ok()) return nullptr;
   TrackedProcess* child = Find(pid);
@@ -89,15 +79,14 @@ TrackedProcess* TrackedRanks::AddChild(int32_t parent_pid, int32_t pid, int64_t 
 
 // Its mappings are its parent's and its rights too, unless it was root's, which can become anyone.
 TrackedProcess* TrackedRanks::AddEndedChild(const TrackedProcess& parent, int32_t pid) {
-  const auto& uids = parent.rights.uids;
+  const auto& uids = parent.admission.rights.uids;
   if (std::find(uids.begin(), uids.end(), 0u) != uids.end() || processes_.contains(pid))
     return nullptr;
   TrackedProcess child;
   child.info = parent.info;
   child.info.pid = pid;
   child.info.start_ticks = 0;
-  child.gid = parent.gid;
-  child.rights = child.rights_now = parent.rights;
+  child.admission = parent.admission;
   child.executable = parent.executable;
   child.executable_before = parent.executable_before;
   child.space = parent.space;
@@ -136,6 +125,8 @@ void TrackedRanks::Exec(TrackedProcess& process, uint64_t time_ns, int64_t now_n
   }
   HasEnded(process);
   if (process.changed_owner) return;
+  // What is the same program of the same owner as before is measured on; another one is admitted anew.
+  if (const auto now = ReadAdmission(procfs_, process.info.pid); now.ok()) process.admission = *now;
   process.executable = procfs_.Executable(process.info.pid).value_or(process.executable);
   LoadMaps(process, now_ns);
 }
@@ -151,15 +142,15 @@ void TrackedRanks::LoadMaps(TrackedProcess& process, int64_t now_ns) {
 
 // What cannot be read for another reason than its end (want of descriptors) still lives.
 bool TrackedRanks::HasEnded(TrackedProcess& process) {
-  const auto ticks = procfs_.StartTicks(process.info.pid);
-  const auto status = procfs_.Status(process.info.pid);
-  if (absl::IsNotFound(ticks.status()) || absl::IsNotFound(status.status())) return true;
-  if (ticks.ok() && *ticks != process.info.start_ticks) return true;
-  if (!ticks.ok() || !status.ok()) return false;
-  process.rights_now = RightsOf(*status);
-  process.changed_owner = process.rights_now != process.rights;
+  const auto now = ReadAdmission(procfs_, process.info.pid);
+  if (absl::IsNotFound(now.status())) return true;
+  if (now.ok() && now->start_ticks != process.info.start_ticks) return true;
+  if (!now.ok() && !absl::IsPermissionDenied(now.status())) return false;
+  process.not_itself =
+      now.ok() ? CheckSameRights(process.admission, *now, process.info.pid) : now.status();
+  process.changed_owner = !process.not_itself.ok();
   process.ended |= process.changed_owner;
-  return IsDead(status->state);
+  return false;
 }
 
 TrackedRanks::Used TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,

@@ -22,7 +22,7 @@
 #include "absl/status/status.h"
 #include "agent/pipeline/address_space.h"
 #include "agent/pipeline/stack_source.h"
-#include "agent/procfs/process_rights.h"
+#include "agent/procfs/admission.h"
 #include "agent/procfs/procfs.h"
 #include "core/model/identity.h"
 
@@ -30,9 +30,8 @@ namespace perfd::agent {
 
 struct TrackedProcess {
   RankInfo info;
-  uint32_t gid = 0;
-  ProcessRights rights;      // when it was added
-  ProcessRights rights_now;  // differs: changed_owner
+  Admission admission;      // when it was added, or has executed another program since
+  absl::Status not_itself;  // changed_owner: what has changed
   std::string executable;
   std::string executable_before;  // its last exec
   AddressSpace space;
@@ -55,8 +54,8 @@ class TrackedRanks {
   explicit TrackedRanks(const ProcFs& procfs, bool privileged = false)
       : procfs_(procfs), privileged_(privileged) {}
 
-  // kNotFound: it has ended. kPermissionDenied: its owner is not info.uid, or its rights are
-  // borrowed.
+  // kNotFound: it has ended. kPermissionDenied: its owner is not info.uid, its rights are
+  // borrowed, or it may not be looked into.
   absl::Status Add(const RankInfo& info, int64_t now_ns);
   // A child of a tracked process: same rank. Null when it is already gone, or has other rights than
   // its parent.
@@ -95,7 +94,7 @@ class TrackedRanks {
 
  private:
   void LoadMaps(TrackedProcess& process, int64_t now_ns);
-  absl::Status CheckRights(const RankInfo& info, const ProcessRights& rights) const;
+  absl::Status CheckRights(const RankInfo& info, const Admission& admission) const;
   void Replace(TrackedProcess old);
   bool HasEnded(TrackedProcess& process);
   TrackedProcess* AddEndedChild(const TrackedProcess& parent, int32_t pid);

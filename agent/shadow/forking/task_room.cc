@@ -48,7 +48,7 @@ uint64_t TasksOfUser(const ProcFs& procfs, uint32_t uid) {
 // The kernel asks nobody with these rights, nor root itself.
 bool IsExempt(const ProcessStatus& status) {
   constexpr uint64_t kSysAdmin = uint64_t{1} << 21, kSysResource = uint64_t{1} << 24;
-  return status.real_uid == 0 || (status.effective_capabilities & (kSysAdmin | kSysResource)) != 0;
+  return status.real_uid == 0 || (status.capabilities.effective & (kSysAdmin | kSysResource)) != 0;
 }
 
 }  // namespace

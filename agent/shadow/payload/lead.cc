@@ -119,6 +119,35 @@ Reaped Reap(int64_t pid, uint64_t deadline) {
   }
 }
 
+OwnRights ReadOwnRights() {
+  constexpr uint32_t kVersion3 = 0x20080522;  // uapi/linux/capability.h
+  constexpr uint64_t kGetDumpable = 3;        // uapi/linux/prctl.h
+  struct {
+    uint32_t version;
+    int32_t pid;
+  } whose{kVersion3, 0};
+  struct {
+    uint32_t effective, permitted, inheritable;
+  } sets[2]{};
+  OwnRights own{};
+  SysCall(kSysGetresuid, AddressOf(&own.uids[0]), AddressOf(&own.uids[1]), AddressOf(&own.uids[2]));
+  SysCall(kSysGetresgid, AddressOf(&own.gids[0]), AddressOf(&own.gids[1]), AddressOf(&own.gids[2]));
+  SysCall(kSysCapget, AddressOf(&whose), AddressOf(sets));
+  own.capabilities = uint64_t{sets[1].permitted} << 32 | sets[0].permitted;
+  own.dumpable = static_cast<uint64_t>(SysCall(kSysPrctl, kGetDumpable));
+  return own;
+}
+
+bool MayFork(const RegionHeader* region) {
+  if ((region->flags & kRegionHasRights) == 0) return true;
+  const OwnRights own = ReadOwnRights();
+  const OwnRights& admitted = region->rights;
+  bool same = own.capabilities == admitted.capabilities && own.dumpable == admitted.dumpable;
+  for (int i = 0; i < 3; ++i)
+    same = same && own.uids[i] == admitted.uids[i] && own.gids[i] == admitted.gids[i];
+  return same;
+}
+
 struct Ending {
   Outcome outcome;
   int32_t error;
@@ -126,6 +155,7 @@ struct Ending {
 
 Ending ForkAndWait(RegionHeader* region, Site* site, uint64_t own_block, ShadowPlan* plan) {
   ChildControl* child = ChildOf(region);
+  if (!MayFork(region)) return {kOutcomeRightsChanged, 0};
   StateOf(own_block)->region = AddressOf(region);
   // The team stands still from here on: the fork is part of the pause that is bounded.
   child->begin_tsc = Ticks();

@@ -49,7 +49,7 @@ class LoopPlacesTest : public ::testing::Test {
     image_.rank.pid = 42;
     image_.rank.rank = 7;
     image_.rank.uid = 1000;
-    image_.gid = 100;
+    image_.admission.rights.gids = {100, 100, 100};
     image_.executable = "/app";
     image_.mappings = {Mapping(kBase + 0x400000, 0x100000, 0)};
   }

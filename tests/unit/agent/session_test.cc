@@ -122,7 +122,7 @@ TEST_F(SessionTest, SoIsThatOfOneThatHasAnotherOwnerNow) {
     if (drain == 12) proc_.AddProcess({.pid = kPid, .effective_uid = 0});
   };
   Run();
-  EXPECT_THAT(output_.AllNotices(), HasSubstr("has now the rights of root"));
+  EXPECT_THAT(output_.AllNotices(), HasSubstr("has got the rights of root"));
   EXPECT_EQ(released, std::vector<int32_t>{kPid});
 }
 

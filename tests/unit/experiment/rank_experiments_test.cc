@@ -32,8 +32,8 @@ class RankExperimentsTest : public ::testing::Test {
   void Install() {
     request_.ranks = {places_};
     for (const LoopSite& place : places_.loops) request_.plan.loops.push_back(place.target);
-    experiments_ = std::make_unique<RankExperiments>(places_.rank,
-                                                     std::make_unique<FakeInjector>(truth_, &log_));
+    experiments_ =
+        std::make_unique<RankExperiments>(places_, std::make_unique<FakeInjector>(truth_, &log_));
     experiments_->Install(places_, request_, kTicksPerNs);
   }
 
@@ -252,14 +252,14 @@ TEST_F(RankExperimentsTest, ARankThatHasEndedIsRestored) {
 
 TEST_F(RankExperimentsTest, ShowsTheCodeWhenItIsAskedTo) {
   Install();
-  EXPECT_FALSE(experiments_->HasFigures(0));
+  EXPECT_FALSE(experiments_->experiment(0).HasFigures());
   while (experiments_->stage(0) != Stage::kDone) StepOnce(0);
   EXPECT_EQ(Measured(0).state, MeasureState::kMeasured);
-  EXPECT_TRUE(experiments_->HasFigures(0));
-  EXPECT_FALSE(experiments_->Lists(0));
+  EXPECT_TRUE(experiments_->experiment(0).HasFigures());
+  EXPECT_FALSE(experiments_->experiment(0).Lists());
   EXPECT_THAT(Measured(0).listings, IsEmpty());
   experiments_->ShowListings(0);
-  EXPECT_TRUE(experiments_->Lists(0));
+  EXPECT_TRUE(experiments_->experiment(0).Lists());
   EXPECT_FALSE(Measured(0).listings.empty());
 }
 
@@ -323,7 +323,7 @@ TEST_F(RankExperimentsTest, ALoopThatIsGivenUpLosesItsJumpAndKeepsWhatIsKnown) {
   places_.loops = {OwnPlace(0), OwnPlace(1)};
   Install();
   for (int i = 0; i < 4; ++i) StepOnce(0);
-  ASSERT_TRUE(experiments_->HasFigures(0));
+  ASSERT_TRUE(experiments_->experiment(0).HasFigures());
   const size_t figures = Measured(0).figures.size();
   experiments_->GiveUp(0);
   EXPECT_THAT(log_.jumps, ElementsAre(1));

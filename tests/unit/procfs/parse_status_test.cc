@@ -24,9 +24,9 @@ TEST(ParseStatus, ReadsTheFieldsThatMatter) {
   EXPECT_EQ(status->effective_gid, 101u);
   EXPECT_EQ(status->saved_gid, 102u);
   EXPECT_EQ(status->groups, (std::vector<uint32_t>{7, 4294967294u}));
-  EXPECT_EQ(status->resident_bytes, 2048u * 1024);
+  EXPECT_EQ(status->memory.resident_bytes, 2048u * 1024);
   EXPECT_EQ(status->thread_count, 5);
-  EXPECT_EQ(status->effective_capabilities, 0x4000080000u);
+  EXPECT_EQ(status->capabilities.effective, 0x4000080000u);
   EXPECT_EQ(status->seccomp_mode, 2);
 }
 

@@ -70,7 +70,7 @@ TEST_F(TaskRoomTest, TheUserIsCountedOnlyWhereTheNodeHasTooMany) {
   user_.real_uid = 0;
   EXPECT_FALSE(Read().left.has_value()) << "root has no such limit";
   user_.real_uid = 1000;
-  user_.effective_capabilities = uint64_t{1} << 24;
+  user_.capabilities.effective = uint64_t{1} << 24;
   EXPECT_FALSE(Read().left.has_value()) << "nor has who may exceed limits";
 }
 

@@ -1,0 +1,72 @@
+#include "agent/procfs/process_limits.h"
+
+#include <linux/capability.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/procfs/read_file.h"
+#include "core/base/status_macros.h"
+
+namespace perfd::agent {
+namespace {
+
+constexpr size_t kLimitsBytes = 65536;
+
+std::string Megabytes(uint64_t bytes) {
+  return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / (1 << 20));
+}
+
+absl::Status CheckOne(const LimitedMemory& memory, uint64_t bytes, const char* what,
+                      const char* how) {
+  if (memory.limit == kNoLimit) return absl::OkStatus();
+  const uint64_t left = memory.limit - std::min(memory.limit, memory.used);
+  const uint64_t reserve = std::max(kLeastReserve, 2 * bytes);
+  if (left >= bytes + reserve) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("its limit of ", what, " (", how, ") leaves it ", Megabytes(left),
+                   "; measuring takes ", Megabytes(bytes), " and leaves the program at least ",
+                   Megabytes(reserve), ": raise the limit by ", Megabytes(bytes + reserve - left)));
+}
+
+}  // namespace
+
+// Names hold spaces; at least two of them end a column.
+uint64_t SoftLimit(absl::string_view limits, absl::string_view name) {
+  for (const absl::string_view line : absl::StrSplit(limits, '\n')) {
+    absl::string_view rest = line;
+    if (!absl::ConsumePrefix(&rest, name) || !absl::StartsWith(rest, " ")) continue;
+    const std::vector<absl::string_view> columns = absl::StrSplit(rest, ' ', absl::SkipEmpty());
+    uint64_t soft = kNoLimit;
+    if (!columns.empty() && absl::SimpleAtoi(columns[0], &soft)) return soft;
+  }
+  return kNoLimit;
+}
+
+absl::StatusOr<ProcessLimits> ReadProcessLimits(const ProcFs& procfs, int32_t pid) {
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadWholeFile(absl::StrCat(procfs.root(), "/", pid, "/limits"), kLimitsBytes));
+  ASSIGN_OR_RETURN(const ProcessStatus status, procfs.Status(pid));
+  ProcessLimits limits;
+  limits.address_space = {SoftLimit(text, "Max address space"), status.memory.address_space_bytes};
+  limits.data = {SoftLimit(text, "Max data size"), status.memory.data_bytes};
+  const bool locks_at_will = (status.capabilities.effective >> CAP_IPC_LOCK & 1) != 0;
+  if (status.memory.locked_bytes > 0 && !locks_at_will)
+    limits.locked = {SoftLimit(text, "Max locked memory"), status.memory.locked_bytes};
+  return limits;
+}
+
+absl::Status CheckRoom(const ProcessLimits& limits, uint64_t bytes) {
+  RETURN_IF_ERROR(CheckOne(limits.address_space, bytes, "address space", "ulimit -v, RLIMIT_AS"));
+  RETURN_IF_ERROR(CheckOne(limits.data, bytes, "data", "ulimit -d, RLIMIT_DATA"));
+  return CheckOne(limits.locked, bytes, "locked memory",
+                  "ulimit -l, RLIMIT_MEMLOCK; it locks what it maps");
+}
+
+}  // namespace perfd::agent

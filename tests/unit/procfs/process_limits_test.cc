@@ -1,0 +1,78 @@
+#include "agent/procfs/process_limits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tests/unit/procfs/fake_proc.h"
+
+namespace perfd::agent {
+namespace {
+
+using ::testing::HasSubstr;
+constexpr uint64_t kMb = 1 << 20;
+constexpr char kText[] =
+    "Limit                     Soft Limit           Hard Limit           Units     \n"
+    "Max data size             unlimited            unlimited            bytes     \n"
+    "Max locked memory         8388608              8388608              bytes     \n"
+    "Max address space         209715200            unlimited            bytes     \n";
+
+TEST(ProcessLimitsTest, SoftLimitsByName) {
+  EXPECT_EQ(SoftLimit(kText, "Max address space"), 209715200u);
+  EXPECT_EQ(SoftLimit(kText, "Max data size"), kNoLimit);
+  EXPECT_EQ(SoftLimit(kText, "Max address"), kNoLimit) << "a part of a name";
+  EXPECT_EQ(SoftLimit("", "Max data size"), kNoLimit);
+  EXPECT_EQ(SoftLimit("Max data size", "Max data size"), kNoLimit);
+  EXPECT_EQ(SoftLimit("Max data size   -1 x", "Max data size"), kNoLimit);
+}
+
+TEST(ProcessLimitsTest, OnlyWhatIsLockedCountsAgainstTheLimitOfLockedMemory) {
+  FakeProc proc;
+  proc.AddProcess({.pid = 7});
+  proc.Write("7/limits", kText);
+  const auto read = [&](const char* more) {
+    proc.Write("7/status", std::string("State:\tR (x)\nTgid:\t7\nVmSize:\t102400 kB\n") + more);
+    return *ReadProcessLimits(ProcFs(proc.root()), 7);
+  };
+  EXPECT_EQ(read("").address_space.used, 100 * kMb);
+  EXPECT_EQ(read("VmLck:\t0 kB\n").locked.limit, kNoLimit);
+  EXPECT_EQ(read("VmLck:\t64 kB\n").locked.limit, 8 * kMb);
+  EXPECT_EQ(read("VmLck:\t64 kB\n").locked.used, kMb / 16);
+  EXPECT_EQ(read("VmLck:\t64 kB\nCapEff:\t4000\n").locked.limit, kNoLimit);
+}
+
+TEST(ProcessLimitsTest, RoomIsForUsAndForWhatTheProgramAsksNext) {
+  const auto check = [](uint64_t left, uint64_t bytes) {
+    ProcessLimits limits;
+    limits.address_space = {1000 * kMb, 1000 * kMb - left};
+    return CheckRoom(limits, bytes);
+  };
+  EXPECT_TRUE(check(67 * kMb, 3 * kMb).ok());
+  EXPECT_FALSE(check(67 * kMb - 1, 3 * kMb).ok());
+  EXPECT_TRUE(check(120 * kMb, 40 * kMb).ok()) << "twice ours is more";
+  EXPECT_FALSE(check(120 * kMb - 1, 40 * kMb).ok());
+  const absl::Status refused = check(2 * kMb, 3 * kMb);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("RLIMIT_AS) leaves it 2.0 MB"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("raise the limit by 65.0 MB"));
+  ProcessLimits locked, data;
+  locked.locked = {8 * kMb, 7 * kMb};
+  data.data = {8 * kMb, 9 * kMb};
+  EXPECT_THAT(std::string(CheckRoom(locked, kMb).message()), HasSubstr("RLIMIT_MEMLOCK"));
+  EXPECT_THAT(std::string(CheckRoom(data, kMb).message()), HasSubstr("leaves it 0.0 MB"));
+  EXPECT_TRUE(CheckRoom({}, 1000 * kMb).ok());
+}
+
+// As the kernel tells it.
+TEST(ProcessLimitsTest, OfThisProcess) {
+  const auto limits = ReadProcessLimits(ProcFs(), ::getpid());
+  ASSERT_TRUE(limits.ok()) << limits.status();
+  EXPECT_GT(limits->address_space.used, kMb);
+  rlimit own{};
+  ::getrlimit(RLIMIT_AS, &own);
+  EXPECT_EQ(limits->address_space.limit, own.rlim_cur == RLIM_INFINITY ? kNoLimit : own.rlim_cur);
+}
+
+}  // namespace
+}  // namespace perfd::agent
