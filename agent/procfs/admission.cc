@@ -31,11 +31,12 @@ std::string PathOf(const ProcFs& procfs, int32_t pid, const char* file) {
 }
 
 // Of all threads: credentials belong to each, and a debugger's right to one is a right to the memory of all.
-absl::StatusOr<ProcessRights> RightsOfAll(const ProcFs& procfs, int32_t pid) {
+absl::StatusOr<ProcessRights> ReadRights(const ProcFs& procfs, int32_t pid, ThreadScope scope) {
   ASSIGN_OR_RETURN(const ProcessStatus leader, procfs.Status(pid));
   if (leader.state == 'Z' || leader.state == 'X') return EndedError(pid);
-  ASSIGN_OR_RETURN(const std::vector<int32_t> tids, procfs.Threads(pid));
   const ProcessRights rights = RightsOf(leader);
+  if (scope == ThreadScope::kMainThread) return rights;
+  ASSIGN_OR_RETURN(const std::vector<int32_t> tids, procfs.Threads(pid));
   for (const int32_t tid : tids) {
     if (tid == pid) continue;
     const auto status = procfs.ThreadStatus(pid, tid);
@@ -88,13 +89,13 @@ absl::Status ChangedError(int32_t pid, absl::string_view what) {
 
 }  // namespace
 
-absl::StatusOr<Admission> ReadAdmission(const ProcFs& procfs, int32_t pid) {
+absl::StatusOr<Admission> ReadAdmission(const ProcFs& procfs, int32_t pid, ThreadScope scope) {
   Admission admission;
   ASSIGN_OR_RETURN(const ProcessStamp stamp, procfs.Stamp(pid));
   if (stamp.state == 'Z' || stamp.state == 'X') return EndedError(pid);
   admission.start_ticks = stamp.start_ticks;
   admission.stack_start = stamp.stack_start;
-  ASSIGN_OR_RETURN(admission.rights, RightsOfAll(procfs, pid));
+  ASSIGN_OR_RETURN(admission.rights, ReadRights(procfs, pid, scope));
   admission.dumpable = IsDumpable(procfs, pid, admission.rights);
   const FileId executable = IdOf(PathOf(procfs, pid, "exe"));
   admission.executable_device = executable.device;

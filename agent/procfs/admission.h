@@ -37,7 +37,10 @@ struct Admission {
   bool operator==(const Admission&) const = default;
 };
 
-absl::StatusOr<Admission> ReadAdmission(const ProcFs& procfs, int32_t pid);
+// kMainThread: for those who look often; a rank may have hundreds of threads.
+enum class ThreadScope : uint8_t { kAllThreads, kMainThread };
+absl::StatusOr<Admission> ReadAdmission(const ProcFs& procfs, int32_t pid,
+                                        ThreadScope scope = ThreadScope::kAllThreads);
 
 // `who` begins the message, e.g. "process 7 (passwd)".
 absl::Status CheckRequester(const Admission& admission, const Requester& requester,

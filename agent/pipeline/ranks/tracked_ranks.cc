@@ -142,7 +142,7 @@ void TrackedRanks::LoadMaps(TrackedProcess& process, int64_t now_ns) {
 
 // What cannot be read for another reason than its end (want of descriptors) still lives.
 bool TrackedRanks::HasEnded(TrackedProcess& process) {
-  const auto now = ReadAdmission(procfs_, process.info.pid);
+  const auto now = ReadAdmission(procfs_, process.info.pid, ThreadScope::kMainThread);
   if (absl::IsNotFound(now.status())) return true;
   if (now.ok() && now->start_ticks != process.info.start_ticks) return true;
   if (!now.ok() && !absl::IsPermissionDenied(now.status())) return false;
