@@ -64,6 +64,7 @@ std::optional<uint64_t> BiasOf(int file, const CodeMapping& mapping) {
 std::string OwnVdso() {
   const uint64_t address = ::getauxval(AT_SYSINFO_EHDR);
   if (address == 0) return {};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells it as a number
   const char* image = reinterpret_cast<const char*>(address);
   Elf64_Ehdr header;
   std::memcpy(&header, image, sizeof header);
@@ -81,6 +82,7 @@ int FindElf(Dwfl_Module* module, void**, const char* name, Dwarf_Addr, char**, E
 }
 
 // Nothing is looked for on disk: the process is confined, and .eh_frame is in the file itself.
+// NOLINTNEXTLINE(readability-function-size): the parameters are libdwfl's
 int FindNoDebugInfo(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*,
                     GElf_Word, char**) {
   return -1;

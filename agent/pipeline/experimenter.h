@@ -37,7 +37,7 @@ struct LoopSite {
 
 struct RankLoops {
   RankInfo rank;
-  std::vector<LoopSite> loops;         // in the order of the plan
+  std::vector<LoopSite> loops;  // in the order of the plan
   // Since it was taken in. None: tests of ranks that are no processes.
   std::optional<Admission> admission = std::nullopt;
 };
@@ -69,6 +69,7 @@ class Experimenter {
   // A later order (core/model/measure_order.h says what it means), with the places of all its loops. Of the rest of the
   // request only the loops count. Comes back at once; an experimenter that cannot change keeps to the first order. Also
   // after End, when all that is left to do is to say why its loops are not measured.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): who can change takes it over
   virtual void Revise(ExperimentRequest /*request*/) {}
   // Wall time that sampling has cost the job since the last call: it comes out of the same budget.
   virtual void Charge(int64_t /*wall_ns*/) {}

@@ -35,6 +35,7 @@ class TypedAddress {
   friend constexpr uint64_t operator-(TypedAddress a, TypedAddress b) {
     return a.value_ - b.value_;
   }
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the operator for one of pointers
   friend constexpr auto operator<=>(TypedAddress, TypedAddress) = default;
 
   template <typename H>

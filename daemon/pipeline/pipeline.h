@@ -84,7 +84,7 @@ class Pipeline {
   JobAdmission& hooks() { return hooks_; }
 
   // Agents. AgentConnected welcomes the agent through its link and returns the number of the connection.
-  absl::StatusOr<uint64_t> AgentConnected(AgentFacts facts, std::shared_ptr<AgentLink> link);
+  absl::StatusOr<uint64_t> AgentConnected(AgentFacts facts, const std::shared_ptr<AgentLink>& link);
   void AgentGone(uint64_t connection);
   void Heartbeat(uint64_t connection, const AgentHealth& health);
   // The answer to AskClock, asked at job time `sent_ns`: the node's CLOCK_MONOTONIC then.

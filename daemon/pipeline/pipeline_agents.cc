@@ -16,7 +16,7 @@ constexpr size_t kMaxShownName = 128;
 }  // namespace
 
 absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
-                                                  std::shared_ptr<AgentLink> link) {
+                                                  const std::shared_ptr<AgentLink>& link) {
   if (!store_.healthy()) {
     return absl::UnavailableError(
         "the daemon's store cannot write (disk full?): keep the windows and try again");
