@@ -3,13 +3,13 @@
 #include <signal.h>
 
 #include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/procfs/procfs.h"
 #include "agent/procfs/read_file.h"
 #include "core/base/status_macros.h"
 
@@ -66,25 +66,9 @@ absl::StatusOr<ThreadStatus> ReadThreadStatus(int32_t pid, int32_t tid) {
   return ParseThreadStatus(text);
 }
 
-absl::StatusOr<ProcessIdentity> ParseIdentity(absl::string_view stat_line) {
-  // Fields are counted from behind the name, which may hold anything; the first there is field 3.
-  constexpr size_t kFirst = 3, kStartTicks = 22, kStackStart = 28;
-  const size_t name_end = stat_line.rfind(')');
-  ProcessIdentity identity;
-  if (name_end == absl::string_view::npos) return absl::InvalidArgumentError("stat: no name");
-  const std::vector<absl::string_view> fields =
-      absl::StrSplit(stat_line.substr(name_end + 1), ' ', absl::SkipEmpty());
-  if (fields.size() <= kStackStart - kFirst ||
-      !absl::SimpleAtoi(fields[kStartTicks - kFirst], &identity.start_ticks) ||
-      !absl::SimpleAtoi(fields[kStackStart - kFirst], &identity.stack_start))
-    return absl::InvalidArgumentError("stat: not the fields of proc(5)");
-  return identity;
-}
-
 absl::StatusOr<ProcessIdentity> ReadIdentity(int32_t pid) {
-  ASSIGN_OR_RETURN(const std::string line,
-                   ReadWholeFile(absl::StrCat("/proc/", pid, "/stat"), kMaxStatusBytes));
-  return ParseIdentity(line);
+  ASSIGN_OR_RETURN(const ProcessStamp stamp, ProcFs().Stamp(pid));
+  return ProcessIdentity{stamp.start_ticks, stamp.stack_start};
 }
 
 bool SignalWillBeHandled(const ThreadStatus& status) {

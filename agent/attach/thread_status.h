@@ -36,7 +36,6 @@ struct ProcessIdentity {
 
 absl::StatusOr<ThreadStatus> ParseThreadStatus(absl::string_view text);
 absl::StatusOr<ThreadStatus> ReadThreadStatus(int32_t pid, int32_t tid);
-absl::StatusOr<ProcessIdentity> ParseIdentity(absl::string_view stat_line);
 absl::StatusOr<ProcessIdentity> ReadIdentity(int32_t pid);
 
 // A signal waits that the thread will act on as soon as it runs.

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -72,11 +73,15 @@ CallOp MapCall(uint64_t address, uint64_t bytes, uint64_t protection, uint64_t f
   return call;
 }
 
-// What a thread of the rank says of itself, while it is known to be the one that was admitted. It writes to the region, which
-// is filled later.
+// What a thread of the rank says of itself, while it is known to be the one that was admitted. Made by system calls of the rank in its region, before that is filled.
+struct RightsScratch {
+  uint32_t uids[3], gids[3];
+  __user_cap_header_struct whose;
+  __user_cap_data_struct sets[2];
+};
+
 std::vector<HoldOp> RightsOps(uint64_t scratch) {
-  constexpr uint64_t kUids = 0, kGids = 16, kWhose = 32, kSets = 48;
-  constexpr uint32_t kSetBytes = 24;
+  constexpr size_t kWhose = offsetof(RightsScratch, whose);
   const auto ids_at = [scratch](int64_t call, uint64_t offset) {
     CallOp op;
     op.call = call;
@@ -88,15 +93,15 @@ std::vector<HoldOp> RightsOps(uint64_t scratch) {
   CallOp sets;
   sets.call = SYS_capget;
   sets.arguments[0] = OpValue{scratch + kWhose};
-  sets.arguments[1] = OpValue{scratch + kSets};
+  sets.arguments[1] = OpValue{scratch + offsetof(RightsScratch, sets)};
   CallOp dumpable;
   dumpable.call = SYS_prctl;
   dumpable.arguments[0] = OpValue{PR_GET_DUMPABLE};
   return {WriteOp{{scratch + kWhose}, {bytes, bytes + sizeof whose}},
-          ids_at(SYS_getresuid, kUids),
-          ids_at(SYS_getresgid, kGids),
+          ids_at(SYS_getresuid, offsetof(RightsScratch, uids)),
+          ids_at(SYS_getresgid, offsetof(RightsScratch, gids)),
           sets,
-          ReadOp{{scratch}, kSets + kSetBytes},
+          ReadOp{{scratch}, sizeof(RightsScratch)},
           dumpable};
 }
 
@@ -106,10 +111,7 @@ OwnRights RightsOfReply(const HoldReply& reply) {
   OwnRights rights{};
   if (results.size() < 2) return rights;
   const std::vector<uint8_t>& bytes = results[results.size() - 2].bytes;
-  struct {
-    uint32_t uids[4], gids[4], whose[4];
-    __user_cap_data_struct sets[2];
-  } read{};
+  RightsScratch read{};
   std::memcpy(&read, bytes.data(), std::min(bytes.size(), sizeof read));
   std::copy_n(read.uids, 3, rights.uids);
   std::copy_n(read.gids, 3, rights.gids);

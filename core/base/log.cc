@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log_file.h"
 #include "core/base/unique_fd.h"
+#include "core/base/utf8.h"
 
 namespace perfd {
 namespace {
@@ -71,33 +72,30 @@ class LineSink final : public spdlog::sinks::base_sink<std::mutex> {
 
 constexpr size_t kMaxLineBytes = 4096;
 
-// Of the UTF-8 character that `text` begins with; 0: it is a control character (also U+0080 to U+009F), or none.
-size_t PrintableBytes(absl::string_view text) {
-  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return lead < 0x20 || lead == 0x7f ? 0 : 1;
-  const size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return 0;
-  for (size_t i = 1; i < size; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  return lead == 0xc2 && byte(1) < 0xa0 ? 0 : size;
+// Control characters are those below U+0020, U+007F, and U+0080 to U+009F.
+bool IsControl(absl::string_view character) {
+  const auto byte = [character](size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
+  return byte(0) == 0xc2 && byte(1) < 0xa0;
 }
 
 // What others wrote may be in it: a line is one line, moves no cursor, and is not longer than people read.
 std::string OneLine(absl::string_view text) {
   std::string line;
-  const size_t size = std::min(text.size(), kMaxLineBytes);
-  line.reserve(size);
-  for (size_t i = 0; i < size;) {
-    const size_t character = PrintableBytes(text.substr(i));
-    if (character == 0)
+  size_t done = 0;
+  while (done < text.size() && line.size() < kMaxLineBytes) {
+    const absl::string_view rest = text.substr(done);
+    const absl::string_view character = rest.substr(0, Utf8SequenceLength(rest));
+    if (character.empty() || IsControl(character)) {
       absl::StrAppend(&line, "\\x",
-                      absl::Hex(static_cast<unsigned char>(text[i]), absl::kZeroPad2));
-    else
-      absl::StrAppend(&line, text.substr(i, character));
-    i += std::max<size_t>(1, character);
+                      absl::Hex(static_cast<unsigned char>(rest[0]), absl::kZeroPad2));
+      ++done;
+    } else {
+      absl::StrAppend(&line, character);
+      done += character.size();
+    }
   }
-  if (size < text.size()) absl::StrAppend(&line, "... (", text.size() - size, " bytes more)");
+  if (done < text.size()) absl::StrAppend(&line, "... (", text.size() - done, " bytes more)");
   return line;
 }
 

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "core/base/clock.h"
-#include "core/base/handover.h"
 #include "core/base/mutex.h"
 #include "daemon/service/call_services.h"
 

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "core/base/handover.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "core/base/handover.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/wire/hook_wire.h"
 #include "daemon/service/rpc_status.h"

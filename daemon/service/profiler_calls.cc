@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/handover.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
 #include "core/wire/history_wire.h"

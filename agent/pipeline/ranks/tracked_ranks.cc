@@ -123,10 +123,11 @@ void TrackedRanks::Exec(TrackedProcess& process, uint64_t time_ns, int64_t now_n
     process.changed_owner = process.change_told = true;
     return;
   }
-  HasEnded(process);
+  // What it runs now is admitted anew: by one reading, which is the one that was compared.
+  const auto now = ReadAdmission(procfs_, process.info.pid);
+  Compare(process, now);
   if (process.changed_owner) return;
-  // What is the same program of the same owner as before is measured on; another one is admitted anew.
-  if (const auto now = ReadAdmission(procfs_, process.info.pid); now.ok()) process.admission = *now;
+  if (now.ok() && now->start_ticks == process.info.start_ticks) process.admission = *now;
   process.executable = procfs_.Executable(process.info.pid).value_or(process.executable);
   LoadMaps(process, now_ns);
 }
@@ -140,9 +141,8 @@ void TrackedRanks::LoadMaps(TrackedProcess& process, int64_t now_ns) {
   if (maps.ok() && !maps->empty()) process.space.Replace(*maps, static_cast<uint64_t>(now_ns));
 }
 
-// What cannot be read for another reason than its end (want of descriptors) still lives.
-bool TrackedRanks::HasEnded(TrackedProcess& process) {
-  const auto now = ReadAdmission(procfs_, process.info.pid, ThreadScope::kMainThread);
+// True: it has ended.
+bool TrackedRanks::Compare(TrackedProcess& process, const absl::StatusOr<Admission>& now) {
   if (absl::IsNotFound(now.status())) return true;
   if (now.ok() && now->start_ticks != process.info.start_ticks) return true;
   if (!now.ok() && !absl::IsPermissionDenied(now.status())) return false;
@@ -151,6 +151,12 @@ bool TrackedRanks::HasEnded(TrackedProcess& process) {
   process.changed_owner = !process.not_itself.ok();
   process.ended |= process.changed_owner;
   return false;
+}
+
+// What cannot be read for another reason than its end (want of descriptors) still lives.
+bool TrackedRanks::HasEnded(TrackedProcess& process) {
+  const auto now = ReadAdmission(procfs_, process.info.pid, ThreadScope::kMainThread);
+  return Compare(process, now);
 }
 
 TrackedRanks::Used TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,

@@ -97,6 +97,7 @@ class TrackedRanks {
   absl::Status CheckRights(const RankInfo& info, const Admission& admission) const;
   void Replace(TrackedProcess old);
   bool HasEnded(TrackedProcess& process);
+  static bool Compare(TrackedProcess& process, const absl::StatusOr<Admission>& now);
   TrackedProcess* AddEndedChild(const TrackedProcess& parent, int32_t pid);
 
   const ProcFs& procfs_;

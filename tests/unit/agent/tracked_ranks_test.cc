@@ -106,6 +106,21 @@ TEST_F(TrackedRanksTest, AnExecLooksAtTheOwnerAtOnce) {
   EXPECT_EQ(changed_.size(), 1u);
 }
 
+TEST_F(TrackedRanksTest, AnExecOfTheSameOwnerIsAdmittedAnewAndNothingElseIs) {
+  ASSERT_TRUE(PutAndAdd(5).ok());
+  TrackedProcess* process = ranks_.Find(5);
+  const Admission before = process->admission;
+  proc_.SetExecutableHead(5, 2, 62);
+  ranks_.Exec(*process, 1, 1);
+  ASSERT_EQ(ranks_.Find(5), process);
+  EXPECT_NE(process->admission, before);
+  EXPECT_EQ(process->admission.rights, before.rights);
+  const Admission second = process->admission;
+  Add({.pid = 5, .effective_uid = 0});
+  ranks_.Exec(*process, 2, 2);
+  EXPECT_EQ(process->admission, second) << "what it has become was never admitted";
+}
+
 TEST_F(TrackedRanksTest, AddRefusesAnotherOwnerAndBorrowedRights) {
   Add({.pid = 5, .uid = kBob});
   EXPECT_TRUE(absl::IsPermissionDenied(ranks_.Add(Info(5), 1)));

@@ -62,16 +62,5 @@ TEST(ThreadStatusTest, OnlySignalsWithAnEffectWillBeHandled) {
   EXPECT_FALSE(SignalWillBeHandled(status));
 }
 
-TEST(ThreadStatusTest, IdentityIsCountedFromBehindTheName) {
-  std::string line = "7 (a) b (c)) S";
-  for (int field = 4; field <= 30; ++field) line += " " + std::to_string(1000 + field);
-  const auto identity = ParseIdentity(line);
-  ASSERT_TRUE(identity.ok());
-  EXPECT_EQ(identity->start_ticks, 1022U);
-  EXPECT_EQ(identity->stack_start, 1028U);
-  EXPECT_FALSE(ParseIdentity("7 (x) S 1 2").ok());
-  EXPECT_FALSE(ParseIdentity("").ok());
-}
-
 }  // namespace
 }  // namespace perfd::agent

@@ -68,6 +68,9 @@ TEST_F(LogTest, ALineIsBounded) {
   ASSERT_TRUE(LogToFile(Path("long.log")).ok());
   LogInfo("{}", std::string(15'000'000, 'x'));
   EXPECT_LT(Read(Path("long.log")).size(), 4300u);
+  ASSERT_TRUE(LogToFile(Path("escaped.log")).ok());
+  LogInfo("{}", std::string(15'000'000, '\n'));
+  EXPECT_LT(Read(Path("escaped.log")).size(), 4300u) << "also when each byte becomes four";
   EXPECT_THAT(Read(Path("long.log")), HasSubstr("... (14995904 bytes more)\n"));
 }
 
