@@ -57,6 +57,7 @@ absl::Status Tracer::Fail(const absl::Status& status, const HoldRequest& request
 }
 
 absl::StatusOr<HoldReply> Tracer::Run(const HoldRequest& request) {
+  unanswered_stop_ns_ = 0;
   const std::string bytes = EncodeRequest(request);
   RETURN_IF_ERROR(DecodeRequest(bytes).status());
   if (pid_ == 0) RETURN_IF_ERROR(Spawn());
@@ -68,11 +69,17 @@ absl::StatusOr<HoldReply> Tracer::Run(const HoldRequest& request) {
   }
   if (!sent.ok()) return Fail(sent, request);
   auto answer = ReceiveFrame(socket_.get(), After(kPrepareNs));
-  if (answer.ok() && answer->empty())
+  int64_t stop_begin_ns = 0;
+  if (answer.ok() && answer->empty()) {
+    stop_begin_ns = After(0);
     answer = ReceiveFrame(socket_.get(), After(kStopFactor * request.max_stop_ns + kSlackNs));
-  if (!answer.ok()) return Fail(answer.status(), request);
-  auto reply = DecodeReply(*answer);
-  if (!reply.ok()) return Fail(reply.status(), request);
+  }
+  auto reply = answer.ok() ? DecodeReply(*answer) : answer.status();
+  if (!reply.ok()) {
+    const absl::Status failed = Fail(reply.status(), request);
+    if (stop_begin_ns > 0) unanswered_stop_ns_ = After(0) - stop_begin_ns;
+    return failed;
+  }
   if (reply->tracer_ends) End();
   return reply;
 }

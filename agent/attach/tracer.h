@@ -36,6 +36,8 @@ class Tracer {
   Tracer& operator=(const Tracer&) = delete;
 
   absl::StatusOr<HoldReply> Run(const HoldRequest& request);
+  // Of a Run that failed: from when the tracer was about to stop the first thread until it was no more; 0: nothing was stopped.
+  int64_t unanswered_stop_ns() const { return unanswered_stop_ns_; }
   pid_t pid() const { return pid_; }  // 0: has ended, the next Run starts another
 
  private:
@@ -47,6 +49,7 @@ class Tracer {
   const TracerOptions options_;
   pid_t pid_ = 0;
   UniqueFd socket_;
+  int64_t unanswered_stop_ns_ = 0;
 };
 
 }  // namespace perfd::agent

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/experiment/preparation.h"
+#include "agent/procfs/cgroup/suspension.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
@@ -123,7 +124,11 @@ void NodeExperimenter::Run() {
   if (request_.plan.dry_run) return Rehearse();
   absl::Status may = MayMeasure();
   const auto severity = may.ok() ? Notice::Severity::kError : Notice::Severity::kWarning;
-  if (may.ok()) may = StartTracer();
+  if (may.ok() && !options_.open_injector) {
+    auto tracer = Tracer::Start(options_.tracer);
+    may = tracer.status();
+    if (tracer.ok()) tracer_ = *std::move(tracer);
+  }
   if (may.ok()) {
     Measure();
   } else {
@@ -184,13 +189,12 @@ void NodeExperimenter::Rehearse() {
   finished_ = true;
 }
 
-absl::Status NodeExperimenter::StartTracer() {
-  if (options_.open_injector) return absl::OkStatus();
-  ASSIGN_OR_RETURN(tracer_, Tracer::Start(options_.tracer));
-  return absl::OkStatus();
-}
-
 void NodeExperimenter::OpenRank(const RankLoops& places) {
+  if (absl::Status runs = CheckNotSuspended(ProcFs(), places.rank.pid); !runs.ok()) {
+    RecordUnmeasured(places, MeasureState::kOpen, runs);
+    left_.push_back({&places, std::move(runs)});
+    return;
+  }
   const bool alters = options_.late != nullptr && !request_.plan.dry_run;
   const bool claimed = alters && options_.late->Claim(places.rank);
   InjectorOptions options;
@@ -208,7 +212,7 @@ void NodeExperimenter::OpenRank(const RankLoops& places) {
   if (!injector.ok()) {
     if (claimed) options_.late->HealLater(places.rank);
     RecordUnmeasured(places, MeasureState::kRefused, injector.status());
-    left_.push_back({places.rank, injector.status()});
+    left_.push_back({&places, injector.status()});
     if (request_.plan.dry_run) return;  // the refusal is the answer
     Notify(Notice::Severity::kWarning,
            absl::Status(injector.status().code(),
@@ -296,6 +300,7 @@ bool NodeExperimenter::Step() {
     return false;
   }
   LeaveChanged();
+  OpenResumed();
   TakeUpOrder();
   if (gate_->active()) return StepLeased();
   const size_t loop = NextLoop();

@@ -51,6 +51,8 @@ struct ExperimenterOptions {
       open_injector;
 };
 
+// At most between two looks: nobody tells that the kill switch was thrown.
+inline constexpr int64_t kNapNs = 200 * kNsPerMs;
 // Before the end of the profile: for taking everything out.
 inline constexpr int64_t kReserveNs = kNsPerSecond;
 
@@ -76,7 +78,6 @@ class NodeExperimenter final : public Experimenter {
   void Measure();
   void Rehearse();
   absl::Status MayMeasure() const;
-  absl::Status StartTracer();
   void OpenRank(const RankLoops& places);
   void RecordUnmeasured(const RankLoops& places, MeasureState state, const absl::Status& why);
   std::vector<RankExperiments*> AllRankExperiments() const;
@@ -86,6 +87,7 @@ class NodeExperimenter final : public Experimenter {
   bool OrderIsDue() const;
   bool AwaitOrder() const;
   bool AwaitInstall() const;
+  void OpenResumed();
   void TakeUpLoops(const ExperimentRequest& order);
   int64_t InstallWaitNs() const;
   void AddWaiting();
@@ -123,8 +125,11 @@ class NodeExperimenter final : public Experimenter {
   void Audit(AuditEntry entry, const RankInfo& rank);
 
   struct LeftRank {
-    RankInfo rank;
-    absl::Status why;
+    const RankLoops* places;  // of request_
+    absl::Status why;         // kUnavailable: it is suspended, and opened once it runs again
+    MeasureState state() const {
+      return absl::IsUnavailable(why) ? MeasureState::kOpen : MeasureState::kRefused;
+    }
   };
   struct Retired {
     MeasureState state;

@@ -4,20 +4,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/experiment/node_experimenter.h"
+#include "agent/procfs/cgroup/suspension.h"
 #include "core/base/mutex.h"
 
 namespace perfd::agent {
 namespace {
 
-constexpr int64_t kNapNs = 200 * kNsPerMs;  // at most: nobody tells that the kill switch was thrown
 // Twice as many as a rank has sites for: loops that are refused need none.
 constexpr size_t kMostKnown = 64;
 // Mapping a cache, making it executable, putting the first jump in.
 constexpr int64_t kInstallStops = 3;
 
-bool Names(const MeasureOrder& order, const std::string& loop_id) {
-  return std::any_of(order.loops.begin(), order.loops.end(),
+bool Contains(const std::vector<MeasureLoop>& loops, const std::string& loop_id) {
+  return std::any_of(loops.begin(), loops.end(),
                      [&](const MeasureLoop& loop) { return loop.loop_id == loop_id; });
+}
+
+bool Names(const MeasureOrder& order, const std::string& loop_id) {
+  return Contains(order.loops, loop_id);
 }
 
 // Loops that are not looked for in a rank.
@@ -85,12 +89,12 @@ void NodeExperimenter::AnswerLate(const MeasureOrder& order, MeasureState state,
   }
   for (const RankLoops& places : request_.ranks) {
     const auto left = std::find_if(left_.begin(), left_.end(), [&](const LeftRank& other) {
-      return other.rank.pid == places.rank.pid;
+      return other.places->rank.pid == places.rank.pid;
     });
     if (left == left_.end())
       RecordUnmeasured(Unplaced(places.rank, late), state, why);
     else
-      RecordUnmeasured(Unplaced(left->rank, late), MeasureState::kRefused, left->why);
+      RecordUnmeasured(Unplaced(left->places->rank, late), left->state(), left->why);
   }
 }
 
@@ -125,7 +129,10 @@ void NodeExperimenter::TakeUpOrder() {
 
 // True: go on. Without revisions there is no later order, and everything is taken out as soon as all is known.
 bool NodeExperimenter::AwaitOrder() const {
-  if (request_.plan.revision == 0) return false;
+  const bool suspended = std::any_of(left_.begin(), left_.end(), [](const LeftRank& left) {
+    return left.state() == MeasureState::kOpen;
+  });
+  if (request_.plan.revision == 0 && !suspended) return false;
   Nap(kNapNs);
   return true;
 }
@@ -136,6 +143,32 @@ bool NodeExperimenter::AwaitInstall() const {
   if (waiting_.empty()) return false;
   Nap(kNapNs);
   return true;
+}
+
+// Every bench has a place for every loop that was ever taken up; what is given up in the others is in this one, too.
+void NodeExperimenter::OpenResumed() {
+  for (LeftRank& left : std::exchange(left_, {})) {
+    const RankLoops& places = *left.places;
+    if (!absl::IsUnavailable(left.why) || !CheckNotSuspended(ProcFs(), places.rank.pid).ok()) {
+      left_.push_back(std::move(left));
+      continue;
+    }
+    const size_t opened = AllRankExperiments().size();
+    OpenRank(places);
+    if (AllRankExperiments().size() == opened) continue;
+    RankExperiments* const bench = AllRankExperiments().back();
+    std::vector<LoopSite> late;
+    for (size_t loop = places.loops.size(); loop < request_.plan.loops.size(); ++loop) {
+      late.emplace_back().target = request_.plan.loops[loop];
+      late.back().refusal = "the rank was suspended when this loop became hot";
+    }
+    bench->Add(late, request_, ticks_per_ns_);
+    for (size_t loop = 0; !newest_.empty() && loop < request_.plan.loops.size(); ++loop) {
+      const std::string& id = request_.plan.loops[loop].loop_id;
+      if (!Contains(newest_, id)) bench->GiveUp(loop);
+    }
+    SpendHeld({bench});
+  }
 }
 
 void NodeExperimenter::TakeUpLoops(const ExperimentRequest& order) {
@@ -194,7 +227,7 @@ void NodeExperimenter::AddWaiting() {
   const std::vector<RankExperiments*> benches = AllRankExperiments();
   for (RankExperiments* bench : benches) AddTo(bench);
   for (const LeftRank& left : left_)
-    RecordUnmeasured(Unplaced(left.rank, waiting_), MeasureState::kRefused, left.why);
+    RecordUnmeasured(Unplaced(left.places->rank, waiting_), left.state(), left.why);
   const size_t first = request_.plan.loops.size();
   request_.plan.loops.insert(request_.plan.loops.end(), waiting_.begin(), waiting_.end());
   waiting_.clear();
@@ -228,7 +261,7 @@ void NodeExperimenter::LeaveWaiting(MeasureState state, const absl::Status& why)
   for (const RankExperiments* bench : AllRankExperiments())
     RecordUnmeasured(Unplaced(bench->rank(), waiting_), state, why);
   for (const LeftRank& left : left_)
-    RecordUnmeasured(Unplaced(left.rank, waiting_), MeasureState::kRefused, left.why);
+    RecordUnmeasured(Unplaced(left.places->rank, waiting_), left.state(), left.why);
   waiting_.clear();
 }
 

@@ -31,9 +31,7 @@ absl::Status OfPatching(const absl::Status& status) {
 // For the audit log: nothing was written where there was nothing to write to.
 absl::Status OfRestoring(const RestoreResult& result, const absl::Status& status) {
   if (!status.ok() || result.found) return status;
-  return absl::NotFoundError(result.ended ? "the process has ended"
-                                          : "nothing of ours was in it any more: it runs another "
-                                            "program (exec), or somebody healed it");
+  return absl::NotFoundError(result.ended ? "the process has ended" : "nothing of ours was in it");
 }
 
 }  // namespace
@@ -52,6 +50,8 @@ absl::StatusOr<std::unique_ptr<InjectedRank>> InjectedRank::Open(const RankInfo&
   ASSIGN_OR_RETURN(const Admission now, ReadAdmission(ProcFs(), rank.pid));
   if (!options.admitted.has_value()) options.admitted = now;
   RETURN_IF_ERROR(CheckUnchanged(*options.admitted, now, rank.pid));
+  // Before the memory is walked through: that takes longer still.
+  RETURN_IF_ERROR(CheckMappings(ProcFs(), rank.pid, options.max_stop_ns));
   MemoryWalk probe(rank.pid);
   ASSIGN_OR_RETURN(const MemoryFacts facts, probe.Facts());
   ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank.pid, facts, options.ranks_at_once));
@@ -86,10 +86,6 @@ absl::StatusOr<HoldReply> InjectedRank::Hold(std::vector<HoldOp> ops, bool takes
   const int64_t begin = SystemClock().MonotonicNs();
   auto reply = HoldPatiently(*options_.tracer, request, begin + kPatienceNs, &stops);
   CountStops(stops);
-  // How long a tracer that died held the rank nobody can tell; its own timer ends it after twice the longest stop.
-  if (!reply.ok())
-    cost_.pass_through_ns +=
-        std::min(SystemClock().MonotonicNs() - begin, 2 * options_.max_stop_ns);
   if (!reply.ok() || CallMayBeLost(*reply)) tracer_died_ = true;
   RETURN_IF_ERROR(reply.status());
   RETURN_IF_ERROR(reply->status);

@@ -214,7 +214,8 @@ absl::Status InjectedRank::ServeShadow(const PatchSite& site, const ShadowPlan& 
   if (inner == 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(int32_t child, FindChild(rank_.pid, static_cast<int32_t>(inner)));
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(child));
-  ASSIGN_OR_RETURN(std::vector<ProtectRange> ranges, ProtectList(maps, injection_.region));
+  ASSIGN_OR_RETURN(std::vector<ProtectRange> ranges,
+                   ProtectList(maps, injection_.region, memory_walk_.differs_in_fork()));
   const uint64_t plan_at = region_->PlanAddress();
   RETURN_IF_ERROR(region_->WriteMany(plan_at + offsetof(ShadowPlan, protects), ranges));
   RETURN_IF_ERROR(region_->Write(plan_at + offsetof(ShadowPlan, protect_count),
@@ -280,6 +281,7 @@ absl::StatusOr<ShadowAnswer> InjectedRank::Collect(const PatchSite& site, const 
                                                    const ShadowRequest& request) {
   ShadowReading reading;
   reading.protects = protects_;
+  reading.differs_in_fork = memory_walk_.differs_in_fork();
   if (trim_) reading.trimmed_out = trim_->chosen.ranges;
   ASSIGN_OR_RETURN(reading.site,
                    region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));

@@ -224,8 +224,9 @@ void InjectedRank::LearnLaterFaults() {
   faults_before_.reset();
 }
 
-// Files may have been opened, a device mapped, a debugger may have come since the injector was opened.
+// Files may have been opened, mappings and devices mapped, a debugger may have come since the injector was opened.
 absl::StatusOr<RankHazards> InjectedRank::CheckHazards() {
+  RETURN_IF_ERROR(CheckMappings(ProcFs(), rank_.pid, options_.max_stop_ns));
   ASSIGN_OR_RETURN(const MemoryFacts facts, memory_walk_.Facts());
   ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank_.pid, facts, options_.ranks_at_once));
   RETURN_IF_ERROR(JudgeHazards(hazards));

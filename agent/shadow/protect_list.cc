@@ -10,7 +10,8 @@
 namespace perfd::agent {
 
 absl::StatusOr<std::vector<ProtectRange>> ProtectList(const std::vector<MapEntry>& maps,
-                                                      const PcRange& region) {
+                                                      const PcRange& region,
+                                                      std::span<const ForkedDifferently> differs) {
   std::vector<ProtectRange> ranges;
   for (const MapEntry& map : maps) {
     const bool device = IsDevice(map);
@@ -25,6 +26,8 @@ absl::StatusOr<std::vector<ProtectRange>> ProtectList(const std::vector<MapEntry
       ranges.push_back({map.start, map.end - map.start, protection, 0});
     }
   }
+  for (const auto& [range, text] : differs)
+    ranges.push_back({range.start, range.end - range.start, PROT_NONE, 0});
   if (ranges.size() > kMaxProtects)
     return absl::ResourceExhaustedError(
         absl::StrCat(ranges.size(), " shared mappings; a shadow protects at most ", kMaxProtects));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "agent/attach/memory.h"
+#include "agent/procfs/cgroup/suspension.h"
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/payload_blob.h"
@@ -22,6 +23,7 @@ namespace perfd::agent {
 namespace {
 
 constexpr int64_t kNapNs = 2 * kNsPerMs;
+constexpr int64_t kSuspendedNapNs = 20 * kNsPerMs;
 // After a stop that took its longest time: the rank must not stand still more than it runs.
 constexpr int64_t kNapFactor = 4;
 constexpr int kMostTracerDeaths = 3;
@@ -198,12 +200,20 @@ std::vector<HoldOp> MakeOps(const Injection& injection, const Left& left) {
   return ops;
 }
 
+void RecordStop(const Tracer& tracer, const HoldRequest& request,
+                const absl::StatusOr<HoldReply>& reply, std::vector<int64_t>* stops_ns) {
+  const int64_t ns = reply.ok() ? reply->stop_ns : tracer.unanswered_stop_ns();
+  if (ns <= 0) return;
+  if (ns > request.max_stop_ns && !CheckNotSuspended(ProcFs(), request.pid).ok()) return;
+  stops_ns->push_back(ns);
+}
+
 // *suspect: the tracer died or gave up in the middle of a remote call.
 absl::StatusOr<HoldReply> RunHold(const RestoreOptions& options, const HoldRequest& request,
                                   RestoreResult* result, bool* suspect) {
   auto reply = options.tracer->Run(request);
   if (!reply.ok() || CallMayBeLost(*reply)) *suspect = true;
-  if (reply.ok() && reply->stop_ns > 0) result->stops_ns.push_back(reply->stop_ns);
+  RecordStop(*options.tracer, request, reply, &result->stops_ns);
   return reply;
 }
 
@@ -266,10 +276,16 @@ bool MayPass(const absl::Status& status) {
 absl::StatusOr<HoldReply> HoldPatiently(Tracer& tracer, const HoldRequest& request,
                                         int64_t deadline_ns, std::vector<int64_t>* stops_ns) {
   for (;;) {
-    ASSIGN_OR_RETURN(HoldReply reply, tracer.Run(request));
-    if (reply.stop_ns > 0) stops_ns->push_back(reply.stop_ns);
+    HoldReply reply;
+    reply.status = CheckNotSuspended(ProcFs(), request.pid);
+    const bool suspended = !reply.status.ok();
+    if (!suspended) {
+      auto held = tracer.Run(request);
+      RecordStop(tracer, request, held, stops_ns);
+      ASSIGN_OR_RETURN(reply, std::move(held));
+    }
     if (!absl::IsUnavailable(reply.status) || Now() >= deadline_ns) return reply;
-    Nap();
+    Nap(suspended ? kSuspendedNapNs : kNapNs);
   }
 }
 
@@ -285,8 +301,11 @@ absl::Status RestoreRank(const Injection& injection, const RestoreOptions& optio
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(memory.status());
-    absl::Status status = suspect ? Settle(injection, *memory, options, result, &suspect)
-                                  : Attempt(injection, *memory, options, result, &suspect, &done);
+    absl::Status status = CheckNotSuspended(ProcFs(), injection.pid);
+    const bool suspended = !status.ok();
+    if (!suspended)
+      status = suspect ? Settle(injection, *memory, options, result, &suspect)
+                       : Attempt(injection, *memory, options, result, &suspect, &done);
     if (absl::IsNotFound(status) && HasEnded(injection)) continue;
     if (absl::IsUnavailable(status) && options.tracer->pid() == 0) ++deaths;
     // The tracer of an agent that was killed just now may still be in the way.
@@ -296,7 +315,9 @@ absl::Status RestoreRank(const Injection& injection, const RestoreOptions& optio
         (!MayPass(status) && !traced) || deaths >= kMostTracerDeaths || Now() >= deadline;
     if (!status.ok() && hopeless) return status;
     if (!status.ok())
-      Nap(absl::IsDeadlineExceeded(status) ? kNapFactor * options.max_stop_ns : kNapNs);
+      Nap(absl::IsDeadlineExceeded(status) ? kNapFactor * options.max_stop_ns
+          : suspended                      ? kSuspendedNapNs
+                                           : kNapNs);
   }
   return absl::OkStatus();
 }

@@ -42,7 +42,9 @@ inline bool CallMayBeLost(const HoldReply& reply) {
   return reply.call_lost;
 }
 
-// One hold, retried while a thread stands in the way (kUnavailable), at most until `deadline_ns` of CLOCK_MONOTONIC.
+// One hold, retried while a thread stands in the way or the process is suspended (kUnavailable), at most until `deadline_ns` of
+// CLOCK_MONOTONIC. stops_ns: how long each stop was; also of a tracer that did not answer. A stop in which the process was
+// suspended is not among them: it would not have run.
 absl::StatusOr<HoldReply> HoldPatiently(Tracer& tracer, const HoldRequest& request,
                                         int64_t deadline_ns, std::vector<int64_t>* stops_ns);
 

@@ -102,8 +102,11 @@ std::string InstructionText(const ShadowReading& r, uint64_t pc) {
   return absl::StrCat(" (at 0x", absl::Hex(pc), ")");
 }
 
-// Why a good loop faults in a shadow: it touches what others can see.
-const char* SharedText(const ShadowReading& r, uint64_t address) {
+// Why a good loop faults in a shadow: it touches what others can see, or what is not there as it is in the rank.
+std::string ProtectedText(const ShadowReading& r, uint64_t address) {
+  for (const auto& [range, text] : r.differs_in_fork) {
+    if (address >= range.start && address < range.end) return absl::StrCat("touches ", text, ": ");
+  }
   for (const ProtectRange& range : r.protects) {
     if (address < range.address || address - range.address >= range.bytes) continue;
     return range.protection == PROT_NONE ? "touches device memory: " : "writes shared memory: ";
@@ -127,7 +130,7 @@ std::string FaultText(const ShadowReading& r) {
                        : unmapped && r.fault_in_rank
                            ? "touches memory that the program keeps out of forks (MADV_DONTFORK): "
                            : "";
-  return absl::StrCat(missed, SharedText(r, fault.address), "SIG", name != nullptr ? name : "?",
+  return absl::StrCat(missed, ProtectedText(r, fault.address), "SIG", name != nullptr ? name : "?",
                       " at 0x", absl::Hex(fault.address), InstructionText(r, fault.pc));
 }
 

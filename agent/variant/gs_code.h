@@ -4,6 +4,7 @@
 #ifndef AGENT_VARIANT_GS_CODE_H_
 #define AGENT_VARIANT_GS_CODE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <utility>

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "agent/shadow/forking/cgroup_folders.h"
+#include "agent/procfs/cgroup/cgroup_folders.h"
 #include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/forking/task_room.h"
 #include "agent/shadow/forking/trimmed_fork.h"

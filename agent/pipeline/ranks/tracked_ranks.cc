@@ -5,12 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
+#include "core/base/cpu_time.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
 namespace {
 
 constexpr size_t kMaxPast = 4096;
+constexpr int64_t kMapsShare = 500;
 
 absl::Status EndedError(int32_t pid) {
   return absl::NotFoundError(absl::StrCat("process ", pid, " has ended"));
@@ -111,7 +113,7 @@ bool TrackedRanks::Knows(const RankInfo& info) const {
 }
 
 void TrackedRanks::ReadMaps(TrackedProcess& process, int64_t now_ns) {
-  if (now_ns - process.maps_read_ns >= kNsPerSecond) LoadMaps(process, now_ns);
+  if (now_ns >= process.maps_due_ns) LoadMaps(process, now_ns);
 }
 
 void TrackedRanks::Exec(TrackedProcess& process, uint64_t time_ns, int64_t now_ns) {
@@ -133,12 +135,16 @@ void TrackedRanks::Exec(TrackedProcess& process, uint64_t time_ns, int64_t now_n
 }
 
 void TrackedRanks::LoadMaps(TrackedProcess& process, int64_t now_ns) {
-  process.maps_read_ns = now_ns;
+  const uint64_t begin_ns = ThreadCpuNs();
+  process.maps_due_ns = now_ns + kNsPerSecond;
   // Of a process that is stuck in the kernel, reading could wait with it.
   const auto stamp = procfs_.Stamp(process.info.pid);
   if (!stamp.ok() || stamp->state == 'D' || stamp->start_ticks != process.info.start_ticks) return;
   auto maps = procfs_.Maps(process.info.pid);
   if (maps.ok() && !maps->empty()) process.space.Replace(*maps, static_cast<uint64_t>(now_ns));
+  // Of tens of thousands of mappings a look takes long: at most one part in kMapsShare of the time goes into it.
+  const auto used_ns = static_cast<int64_t>(ThreadCpuNs() - begin_ns);
+  process.maps_due_ns = std::max(process.maps_due_ns, now_ns + kMapsShare * used_ns);
 }
 
 // True: it has ended.

@@ -45,7 +45,7 @@ struct TrackedProcess {
   int64_t ended_ns = 0;      // what had been read when its end was seen
   uint64_t cpu_ns = 0;       // at the last Refresh
   uint64_t switches = 0;     // at the last Refresh
-  int64_t maps_read_ns = 0;  // monotonic time of the last look at its maps
+  int64_t maps_due_ns = 0;   // monotonic time of the next look at its maps, at the earliest
 };
 
 class TrackedRanks {

@@ -26,9 +26,38 @@ std::optional<uint64_t> Kb(absl::string_view value) {
   return number << 10;
 }
 
+struct Figure {
+  const char* key;
+  uint64_t MemoryArea::*value;
+};
+constexpr Figure kFigures[] = {{"Rss", &MemoryArea::resident},
+                               {"Private_Dirty", &MemoryArea::private_dirty},
+                               {"Anonymous", &MemoryArea::anonymous},
+                               {"AnonHugePages", &MemoryArea::huge},
+                               {"Private_Hugetlb", &MemoryArea::private_hugetlb}};
+
+// What a fork leaves out altogether ("dc") faults by itself. Source: kernel/fork.c dup_mmap, mm/userfaultfd.c dup_userfaultfd.
+struct ForkFlag {
+  const char* flag;
+  const char* text;
+};
+constexpr ForkFlag kForkFlags[] = {
+    {"wf", "memory that is empty in forks (MADV_WIPEONFORK)"},
+    {"um", "memory whose missing pages another process brings (userfaultfd)"},
+    {"ui", "memory whose missing pages another process brings (userfaultfd)"},
+    {"io", "device memory"},
+    {"pf", "device memory"},
+};
+
+// The kernel's own pages, which clocks are read from, are marked as devices are.
+bool IsKernelPage(const MapEntry& map) {
+  return absl::StartsWith(map.path, "[v");
+}
+
 void ReadLine(absl::string_view key, absl::string_view value, MemoryArea& area) {
-  if (key == "Anonymous") area.anonymous = Kb(value).value_or(0);
-  if (key == "AnonHugePages") area.huge = Kb(value).value_or(0);
+  for (const Figure& figure : kFigures) {
+    if (key == figure.key) area.*figure.value = Kb(value).value_or(0);
+  }
   if (key != "VmFlags") return;
   for (absl::string_view flag : absl::StrSplit(value, ' ', absl::SkipWhitespace())) {
     if (area.flags.size() < kMostFlags) area.flags.emplace_back(flag);
@@ -61,6 +90,31 @@ absl::StatusOr<std::vector<MemoryArea>> ReadMemoryAreas(int32_t pid) {
   ASSIGN_OR_RETURN(std::string text,
                    ReadWholeFile(absl::StrCat("/proc/", pid, "/smaps"), kMostText));
   return ParseMemoryAreas(text);
+}
+
+MemoryFacts SumResident(std::span<const MemoryArea> areas) {
+  MemoryFacts facts;
+  for (const MemoryArea& area : areas) {
+    facts.resident += area.resident;
+    facts.private_dirty += area.private_dirty;
+    facts.anonymous += area.anonymous;
+    facts.huge += area.huge;
+    facts.private_hugetlb += area.private_hugetlb;
+  }
+  return facts;
+}
+
+std::vector<ForkedDifferently> DiffersInFork(std::span<const MemoryArea> areas) {
+  std::vector<ForkedDifferently> found;
+  for (const MemoryArea& area : areas) {
+    if (IsKernelPage(area.map)) continue;
+    for (const ForkFlag& flag : kForkFlags) {
+      if (!area.HasFlag(flag.flag)) continue;
+      found.push_back({{area.map.start, area.map.end}, flag.text});
+      break;
+    }
+  }
+  return found;
 }
 
 }  // namespace perfd::agent

@@ -1,6 +1,7 @@
 #include "agent/shadow/forking/memory_walk.h"
 
 #include <algorithm>
+#include <span>
 
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
@@ -21,7 +22,21 @@ uint64_t Moved(uint64_t value, uint64_t then, uint64_t now) {
   return now >= then ? value + (now - then) : value - std::min(value, then - now);
 }
 
+MemoryFacts FactsOf(std::span<const MemoryArea> areas, const MemoryCounts& counts) {
+  MemoryFacts facts = SumResident(areas);
+  facts.page_tables = counts.page_tables;
+  facts.pinned = counts.pinned;
+  facts.accounted = counts.accounted;
+  return facts;
+}
+
 }  // namespace
+
+absl::StatusOr<MemoryFacts> ReadMemoryFacts(int32_t pid) {
+  ASSIGN_OR_RETURN(const std::vector<MemoryArea> areas, ReadMemoryAreas(pid));
+  ASSIGN_OR_RETURN(const MemoryCounts counts, ReadMemoryCounts(pid));
+  return FactsOf(areas, counts);
+}
 
 bool SaysTheSame(const MemoryCounts& then, const MemoryCounts& now) {
   if (then.hugetlb != now.hugetlb) return false;
@@ -48,7 +63,9 @@ absl::StatusOr<MemoryFacts> MemoryWalk::Facts() {
     return Corrected(last_->facts, last_->counts, now);
   Walk walk;
   walk.counts = now;
-  ASSIGN_OR_RETURN(walk.facts, ReadMemoryFacts(pid_));
+  ASSIGN_OR_RETURN(const std::vector<MemoryArea> areas, ReadMemoryAreas(pid_));
+  walk.facts = FactsOf(areas, now);
+  differs_in_fork_ = DiffersInFork(areas);
   const int64_t end = clock.MonotonicNs(), took = end - begin;
   ++walks_;
   walk.until_ns = end + std::max(kLongestNs, kWalks * took);

@@ -1,6 +1,6 @@
 // agent/shadow/forking/memory_walk.h - what memory a rank has, walked through no more often than it changes.
 //
-// Shape    Facts(): from a walk over all pages (ReadMemoryFacts), or from the last one while what the kernel counts anyhow
+// Shape    Facts(): from a walk over all pages (memory_areas.h), or from the last one while what the kernel counts anyhow
 //          (ReadMemoryCounts) says that little has changed, corrected by what has. Whether a page is huge only a walk tells.
 // Units    bytes; ns.
 // Errors   of the readers.
@@ -11,11 +11,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/shadow/forking/memory_areas.h"
 #include "agent/shadow/forking/process_files.h"
 
 namespace perfd::agent {
+
+// Walks over every page of the process: some ms per 100 MB of 4 KiB pages.
+absl::StatusOr<MemoryFacts> ReadMemoryFacts(int32_t pid);
 
 // Whether a walk that found `then` is still good for `now`. Pure.
 bool SaysTheSame(const MemoryCounts& then, const MemoryCounts& now);
@@ -27,6 +32,8 @@ class MemoryWalk {
   explicit MemoryWalk(int32_t pid) : pid_(pid) {}
 
   absl::StatusOr<MemoryFacts> Facts();
+  // Of the last walk.
+  const std::vector<ForkedDifferently>& differs_in_fork() const { return differs_in_fork_; }
   // So far. The process's own calls for memory may have waited as long as they took: CPU time of the agent, which is charged
   // anyway.
   uint64_t walks() const { return walks_; }
@@ -40,6 +47,7 @@ class MemoryWalk {
 
   const int32_t pid_;
   std::optional<Walk> last_;
+  std::vector<ForkedDifferently> differs_in_fork_;
   uint64_t walks_ = 0;
 };
 

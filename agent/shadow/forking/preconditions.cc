@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "agent/procfs/read_file.h"
+#include "core/base/cpu_time.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -87,6 +88,23 @@ bool IsDevice(const MapEntry& map) {
   if (!absl::StartsWith(map.path, "/dev/")) return false;
   return !absl::StartsWith(map.path, "/dev/shm/") && map.path != "/dev/zero" &&
          !absl::StartsWith(map.path, "/dev/hugepages/");
+}
+
+absl::Status JudgeMappings(int32_t pid, size_t mappings, int64_t read_ns, int64_t longest_stop_ns) {
+  // The other reads of the same stop, and the system calls between them, want their time, too.
+  constexpr int64_t kShareOfStop = 4;
+  if (read_ns <= longest_stop_ns / kShareOfStop) return absl::OkStatus();
+  return Refuse(pid, absl::StrFormat(
+                         "it has %d mappings: to read them takes %.1f ms, in which it would stand "
+                         "still, and a stop may last %.1f ms (budget.stop)",
+                         mappings, static_cast<double>(read_ns) / 1e6,
+                         static_cast<double>(longest_stop_ns) / 1e6));
+}
+
+absl::Status CheckMappings(const ProcFs& procfs, int32_t pid, int64_t longest_stop_ns) {
+  const int64_t begin = ThreadCpuNs();
+  ASSIGN_OR_RETURN(const std::vector<MapEntry> maps, procfs.Maps(pid));
+  return JudgeMappings(pid, maps.size(), ThreadCpuNs() - begin, longest_stop_ns);
 }
 
 absl::StatusOr<RankHazards> ReadHazards(int32_t pid, const MemoryFacts& memory, int32_t ranks) {

@@ -56,22 +56,6 @@ absl::flat_hash_map<std::string, uint64_t> ParseKbLines(absl::string_view text) 
   return lines;
 }
 
-absl::StatusOr<MemoryFacts> ReadMemoryFacts(int32_t pid) {
-  ASSIGN_OR_RETURN(std::string rollup, ReadWholeFile(PathOf(pid, "smaps_rollup"), kSmallFile));
-  ASSIGN_OR_RETURN(const MemoryCounts counts, ReadMemoryCounts(pid));
-  auto map = ParseKbLines(rollup);
-  MemoryFacts facts;
-  facts.resident = Value(map, "Rss");
-  facts.private_dirty = Value(map, "Private_Dirty");
-  facts.anonymous = Value(map, "Anonymous");
-  facts.huge = Value(map, "AnonHugePages");
-  facts.private_hugetlb = Value(map, "Private_Hugetlb");
-  facts.page_tables = counts.page_tables;
-  facts.pinned = counts.pinned;
-  facts.accounted = counts.accounted;
-  return facts;
-}
-
 absl::StatusOr<MemoryCounts> ReadMemoryCounts(int32_t pid) {
   ASSIGN_OR_RETURN(std::string status, ReadWholeFile(PathOf(pid, "status"), kSmallFile));
   auto vm = ParseKbLines(status);

@@ -3,7 +3,7 @@
 // Shape    parsers are pure (foreign bytes); Read* read once.
 // Units    bytes, unless the name says otherwise.
 // Errors   kNotFound: the process is gone.
-// Source   proc(5): smaps_rollup, fdinfo, status (NSpid), meminfo, stat (minflt); cgroup v2 memory.*;
+// Source   proc(5): fdinfo, status (NSpid), meminfo, stat (minflt); cgroup v2 memory.*;
 //          accounted: mm/mmap.c data_vm and stack_vm, kernel/fork.c dup_mmap (VM_ACCOUNT).
 #ifndef AGENT_SHADOW_FORKING_PROCESS_FILES_H_
 #define AGENT_SHADOW_FORKING_PROCESS_FILES_H_
@@ -33,8 +33,6 @@ struct MemoryFacts {
   uint64_t pinned = 0;       // VmPin
   uint64_t accounted = 0;    // VmData + VmStk: what a fork commits anew, touched or not
 };
-// Walks over every page of the process: some ms per 100 MB of 4 KiB pages.
-absl::StatusOr<MemoryFacts> ReadMemoryFacts(int32_t pid);
 
 // What the kernel counts as it goes: no walk.
 struct MemoryCounts {

@@ -196,6 +196,7 @@ int main(int argc, char** argv) {
     int flags = (!strcmp(mode, "shared") ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS;
     as[t] = mmap(0, (size_t)n * 8, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (!strcmp(mode, "dontfork")) madvise(as[t], (size_t)n * 8, MADV_DONTFORK);
+    if (!strcmp(mode, "wipeonfork")) madvise(as[t], (size_t)n * 8, MADV_WIPEONFORK);
     bs[t] = malloc((size_t)n * 8);
     cs[t] = malloc((size_t)n * 8);
     for (long i = 0; i < n; ++i) bs[t][i] = (double)i, cs[t][i] = (double)(t + 1);

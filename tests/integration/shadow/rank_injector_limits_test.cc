@@ -193,19 +193,27 @@ TEST_F(RankInjectorTest, MemoryIsNeverWritableAndExecutable) {
   EXPECT_THAT(puppet.Maps(), neither);
 }
 
-TEST_F(RankInjectorTest, MemoryThatTheProgramKeepsOutOfForksIsNamed) {
-  PuppetRank puppet({"2", "2000", "0", "dontfork"});
+class ForkMarksTest : public RankInjectorTest,
+                      public ::testing::WithParamInterface<std::pair<const char*, const char*>> {};
+
+TEST_P(ForkMarksTest, MemoryThatTheProgramKeepsFromForksIsNamed) {
+  const auto& [mode, mark] = GetParam();
+  PuppetRank puppet({"2", "2000", "0", mode});
   auto injector = RankInjector::Open(puppet.rank(), options_);
   ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
   auto answer = Shadow(**injector, Request({{.variant = 0}}, 2));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_FALSE(answer->runs.at(0).ok);
-  EXPECT_THAT(answer->runs.at(0).failure, HasSubstr("MADV_DONTFORK"));
+  EXPECT_THAT(answer->runs.at(0).failure, HasSubstr(mark));
   ASSERT_TRUE((*injector)->Uninstall().ok());
   PuppetEnd end = puppet.Stop();
   EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
 }
+
+INSTANTIATE_TEST_SUITE_P(AllMarks, ForkMarksTest,
+                         ::testing::Values(std::pair("dontfork", "MADV_DONTFORK"),
+                                           std::pair("wipeonfork", "MADV_WIPEONFORK")));
 
 bool Lives(int32_t pid) {
   const auto stamp = ProcFs().Stamp(pid);

@@ -1,5 +1,7 @@
 #include "agent/experiment/node_experimenter.h"
 
+#include <signal.h>
+
 #include "tests/unit/experiment/node_fixture.h"
 
 namespace perfd::agent {
@@ -12,6 +14,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
+
+void Suspend(const FakeRank& rank) {
+  kill(rank.places.rank.pid, SIGSTOP);
+  while (ProcFs().Stamp(rank.places.rank.pid)->state != 'T') absl::SleepFor(absl::Milliseconds(1));
+}
 
 TEST_F(NodeExperimenterTest, MeasuresEveryLoopOfEveryRankAndLeavesNothing) {
   FakeRank& first = AddRank();
@@ -222,6 +229,42 @@ TEST_F(NodeExperimenterTest, ALabThatDoesNotOpenRefusesItsRankOnly) {
   EXPECT_THAT(update.notices[0].text, HasSubstr("is not injected into: it has a seccomp filter"));
   EXPECT_EQ(Of(update, good)[0].state, MeasureState::kMeasured);
   ExpectNothingLeft(good);
+}
+
+TEST_F(NodeExperimenterTest, ASuspendedRankIsOpenedWhenItRunsAgain) {
+  FakeRank& first = AddRank();
+  FakeRank& second = AddRank();
+  Suspend(second);
+  bool resumed = false;
+  first.truth.on_call = [&](const std::string& call) {
+    if (call != "shadow" || resumed) return;
+    EXPECT_EQ(second.opens, 0);
+    kill(second.places.rank.pid, SIGCONT);
+    resumed = true;
+  };
+  const ExperimentUpdate update = Run();
+  for (const FakeRank* rank : {&first, &second}) {
+    const std::vector<LoopMeasurement> loops = Of(update, *rank);
+    ASSERT_THAT(loops, SizeIs(2));
+    for (const LoopMeasurement& loop : loops)
+      EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+    EXPECT_EQ(rank->opens, 1);
+    ExpectNothingLeft(*rank);
+  }
+}
+
+TEST_F(NodeExperimenterTest, ARankThatStaysSuspendedIsLeftOpenAndUntouched) {
+  FakeRank& rank = AddRank();
+  Suspend(rank);
+  sleep_ = [this](int64_t ns) { clock_.now_ns += ns; };
+  const ExperimentUpdate update = Run();
+  ASSERT_THAT(Of(update, rank), SizeIs(2));
+  for (const LoopMeasurement& loop : Of(update, rank)) {
+    EXPECT_EQ(loop.state, MeasureState::kOpen);
+    EXPECT_THAT(loop.reason, HasSubstr("is suspended (SIGSTOP)"));
+  }
+  EXPECT_EQ(rank.opens, 0);
+  kill(rank.places.rank.pid, SIGCONT);
 }
 
 TEST_F(NodeExperimenterTest, AnInstallThatFailsRefusesItsRankOnly) {

@@ -2,7 +2,7 @@
 #include "agent/shadow/forking/cgroup_memory.h"
 
 #include "absl/strings/str_cat.h"
-#include "tests/unit/shadow/fake_groups.h"
+#include "tests/unit/procfs/fake_groups.h"
 
 namespace perfd::agent {
 namespace {

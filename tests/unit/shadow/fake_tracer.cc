@@ -5,6 +5,9 @@
 //   unavailable, unsafe, gone, slow   the hold fails with that status, nothing is done
 //   lost         as slow, and a remote call may yet be made
 //   die          it ends instead of answering
+//   die-late     as die, 10 ms after it has said that it is about to stop the process
+//   stop-it      it suspends the process, and answers as slow, 10 ms later
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -18,6 +21,7 @@
 #include "agent/attach/hold_codec.h"
 #include "agent/attach/memory.h"
 #include "agent/spawn/helper_process.h"
+#include "core/base/clock.h"
 #include "core/base/frame.h"
 #include "core/base/status_macros.h"
 
@@ -56,7 +60,8 @@ HoldReply Answer(const std::string& answer, const HoldRequest& request) {
   reply.stop_ns = 1000;
   if (answer == "unavailable") reply.status = absl::UnavailableError("a thread is in the way");
   if (answer == "unsafe") reply.status = absl::FailedPreconditionError("another tracer");
-  if (answer == "slow") reply.status = absl::DeadlineExceededError("a thread does not stop");
+  if (answer == "stop-it") reply.stop_ns = 10 * kNsPerMs;
+  if (answer == "slow" || answer == "stop-it") reply.status = absl::DeadlineExceededError("a thread does not stop");
   if (answer == "lost") reply.status = absl::DeadlineExceededError("a remote call does not return");
   reply.call_lost = answer == "lost";
   if (answer == "gone") reply.status = absl::NotFoundError("gone");
@@ -100,6 +105,12 @@ int Serve(const std::string& path, const std::vector<std::string>& answers) {
     const size_t at = Record(path, *request);
     const std::string answer = at < answers.size() ? answers[at] : "ok";
     if (answer == "die") return 2;
+    if (answer == "die-late" || answer == "stop-it") {
+      if (!SendFrame(kHelperSocket, "", kNoDeadline).ok()) return 0;
+      if (answer == "stop-it") ::kill(request->pid, SIGSTOP);
+      ::usleep(10'000);
+      if (answer == "die-late") return 2;
+    }
     const std::string reply = EncodeReply(Answer(answer, *request));
     if (!SendFrame(kHelperSocket, reply, kNoDeadline).ok()) return 0;
   }

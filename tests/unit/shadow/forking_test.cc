@@ -130,6 +130,18 @@ TEST(PreconditionsTest, HeadroomOfNodeAndControlGroup) {
   ExpectRefused(h, "overcommit");
 }
 
+TEST(PreconditionsTest, MappingsThatTakeMuchOfAStopAreRefusedWithTheFigures) {
+  constexpr int64_t kStopNs = 20'000'000;
+  EXPECT_TRUE(JudgeMappings(7, 5000, kStopNs / 4, kStopNs).ok());
+  const absl::Status refused = JudgeMappings(7, 20000, 12'300'000, kStopNs);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("it has 20000 mappings"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("takes 12.3 ms"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("20.0 ms (budget.stop)"));
+  EXPECT_TRUE(CheckMappings(ProcFs(), getpid(), kStopNs).ok());
+  EXPECT_FALSE(CheckMappings(ProcFs(), getpid(), 1).ok());
+}
+
 TEST(PreconditionsTest, RealProcessIsRead) {
   const size_t untouched = 256 * kMb;
   void* memory =
@@ -302,6 +314,16 @@ TEST(ProtectListTest, SharedAndDevicesButNotOurs) {
   EXPECT_EQ(list->at(2).address, 0x7000u);
   EXPECT_EQ(list->at(2).bytes, 0x2000u);
   EXPECT_EQ(list->at(2).protection, static_cast<uint32_t>(PROT_NONE));
+}
+
+TEST(ProtectListTest, WhatAForkSeesDifferentlyIsInaccessible) {
+  const auto list = ProtectList({Map(0x1000, 0x2000, true, false, "")}, {},
+                                std::vector<ForkedDifferently>{{{0x1000, 0x2000}, "memory"}});
+  ASSERT_TRUE(list.ok());
+  ASSERT_EQ(list->size(), 1u);
+  EXPECT_EQ(list->at(0).address, 0x1000u);
+  EXPECT_EQ(list->at(0).bytes, 0x1000u);
+  EXPECT_EQ(list->at(0).protection, static_cast<uint32_t>(PROT_NONE));
 }
 
 TEST(PreconditionsTest, WhatIsADevice) {

@@ -300,6 +300,43 @@ TEST_F(RestoreTest, OfThisBootOrOfNoneItIsTheSame) {
   EXPECT_FALSE(result_.ended);
 }
 
+TEST_F(RestoreTest, AStopOfATracerThatDiesCountsAsLongAsItWas) {
+  StartRank();
+  StartTracer({"die-late"});
+  std::vector<int64_t> stops;
+  const HoldRequest request{injection_.pid, injection_.start_ticks, 20 * kNsPerMs, {}};
+  EXPECT_FALSE(HoldPatiently(*tracer_, request, 0, &stops).ok());
+  ASSERT_THAT(stops, SizeIs(1));
+  EXPECT_GE(stops[0], 10 * kNsPerMs);
+  EXPECT_LT(stops[0], 5 * kNsPerSecond);
+  // Nothing was stopped: the next tracer answers before.
+  EXPECT_TRUE(HoldPatiently(*tracer_, request, 0, &stops).ok());
+  EXPECT_THAT(stops, SizeIs(2));
+  EXPECT_EQ(tracer_->unanswered_stop_ns(), 0);
+}
+
+TEST_F(RestoreTest, ASuspendedProcessIsNotHeldAndItsStopsAreNobodysCost) {
+  StartRank();
+  StartTracer({"ok", "stop-it"});
+  std::vector<int64_t> stops;
+  const HoldRequest request{injection_.pid, injection_.start_ticks, kNsPerMs, {}};
+  kill(injection_.pid, SIGSTOP);
+  while (ProcFs().Stamp(injection_.pid)->state != 'T') std::this_thread::yield();
+  const int64_t deadline = SystemClock().MonotonicNs() + 100 * kNsPerMs;
+  const auto suspended = HoldPatiently(*tracer_, request, deadline, &stops);
+  ASSERT_TRUE(suspended.ok());
+  EXPECT_TRUE(absl::IsUnavailable(suspended->status)) << suspended->status;
+  EXPECT_THAT(stops, SizeIs(0));
+  kill(injection_.pid, SIGCONT);
+  while (ProcFs().Stamp(injection_.pid)->state == 'T') std::this_thread::yield();
+  ASSERT_TRUE(HoldPatiently(*tracer_, request, 0, &stops)->status.ok()) << "the first answer";
+  EXPECT_THAT(stops, SizeIs(1));
+  // It is suspended while it is held, longer than a stop may last.
+  EXPECT_FALSE(HoldPatiently(*tracer_, request, 0, &stops)->status.ok());
+  EXPECT_THAT(stops, SizeIs(1));
+  kill(injection_.pid, SIGCONT);
+}
+
 TEST_F(RestoreTest, HoldPatientlyReturnsWhatIsNotPassing) {
   StartRank();
   StartTracer({"unavailable", "unsafe"});

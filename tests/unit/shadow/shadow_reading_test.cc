@@ -1,5 +1,7 @@
 #include "agent/shadow/shadow_reading.h"
 
+#include <sys/mman.h>
+
 #include <csignal>
 
 #include "gmock/gmock.h"
@@ -61,6 +63,16 @@ TEST_F(ShadowReadingTest, MemoryThatTheProgramKeepsOutOfForksIsNamed) {
   EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, HasSubstr("MADV_DONTFORK"));
   reading_.child.fault.code = SEGV_ACCERR;
   EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, Not(HasSubstr("MADV_DONTFORK")));
+}
+
+TEST_F(ShadowReadingTest, MemoryThatAForkSeesDifferentlyIsNamed) {
+  reading_.results[2].status = kRunFaulted;
+  reading_.child.fault = {SIGSEGV, SEGV_ACCERR, 0x2010, 0x1005, 1, 0, 0};
+  reading_.child.fault_count = 1;
+  reading_.protects = {{0x1000, 0x3000, PROT_NONE, 0}};
+  EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, HasSubstr("touches device memory: "));
+  reading_.differs_in_fork = {{{0x2000, 0x3000}, "memory of another kind"}};
+  EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, HasSubstr("touches memory of another kind: "));
 }
 
 TEST_F(ShadowReadingTest, FaultsNameTheInstruction) {

@@ -1,7 +1,7 @@
 // How many more tasks a rank may begin: by its control group, and by its user.
 #include "agent/shadow/forking/task_room.h"
 
-#include "tests/unit/shadow/fake_groups.h"
+#include "tests/unit/procfs/fake_groups.h"
 
 namespace perfd::agent {
 namespace {

@@ -189,6 +189,27 @@ TEST(MemoryAreasTest, HostileTextIsNotBelieved) {
   EXPECT_TRUE(ParseMemoryAreas("")->empty());
 }
 
+TEST(MemoryAreasTest, WhatAForkSeesDifferentlyIsNamed) {
+  const auto areas = ParseMemoryAreas(
+      "1000-2000 rw-p 0 00:00 0\nRss: 4 kB\nPrivate_Dirty: 4 kB\nVmFlags: rd wr ac\n"
+      "2000-3000 rw-p 0 00:00 0\nRss: 4 kB\nVmFlags: rd wr wf\n"
+      "3000-4000 rw-p 0 00:00 0\nVmFlags: rd wr um\n"
+      "4000-5000 rw-s 0 00:05 7 /somewhere\nVmFlags: rd wr sh pf io\n"
+      "5000-6000 r--p 0 00:00 0 [vvar]\nVmFlags: rd mr pf io de\n"
+      "6000-7000 rw-p 0 00:00 0\nVmFlags: rd wr dc\n");
+  ASSERT_TRUE(areas.ok()) << areas.status();
+  EXPECT_EQ(SumResident(*areas).resident, 8192u);
+  EXPECT_EQ(SumResident(*areas).private_dirty, 4096u);
+  const auto found = DiffersInFork(*areas);
+  ASSERT_THAT(found, SizeIs(3)) << "neither the kernel's clock nor what is left out altogether";
+  EXPECT_EQ(found[0].range.start, 0x2000u);
+  EXPECT_THAT(found[0].text, HasSubstr("MADV_WIPEONFORK"));
+  EXPECT_EQ(found[1].range.start, 0x3000u);
+  EXPECT_THAT(found[1].text, HasSubstr("userfaultfd"));
+  EXPECT_EQ(found[2].range.end, 0x5000u);
+  EXPECT_THAT(found[2].text, HasSubstr("device"));
+}
+
 TEST(MemoryAreasTest, OwnMarksAreSeen) {
   constexpr size_t kBytes = 8 * kMb;
   void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,11 +1,11 @@
-// agent/shadow/forking/cgroup_folders.h - which folders of which control groups limit a process, version 1 and 2.
+// agent/procfs/cgroup/cgroup_folders.h - which folders of which control groups limit a process, version 1 and 2.
 //
 // Shape    mountinfo and /proc/PID/cgroup name the folders, from the process's own group up to the top. Parsers are pure
 //          (foreign bytes).
 // Errors   none: what cannot be read does not limit.
 // Source   cgroups(7), proc(5) mountinfo, Documentation/admin-guide/cgroup-v2.rst.
-#ifndef AGENT_SHADOW_FORKING_CGROUP_FOLDERS_H_
-#define AGENT_SHADOW_FORKING_CGROUP_FOLDERS_H_
+#ifndef AGENT_PROCFS_CGROUP_CGROUP_FOLDERS_H_
+#define AGENT_PROCFS_CGROUP_CGROUP_FOLDERS_H_
 
 #include <cstdint>
 #include <span>
@@ -41,4 +41,4 @@ std::vector<GroupFolder> FoldersOf(const ProcFs& procfs, int32_t pid, absl::stri
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SHADOW_FORKING_CGROUP_FOLDERS_H_
+#endif  // AGENT_PROCFS_CGROUP_CGROUP_FOLDERS_H_

@@ -1,5 +1,5 @@
 // Which control groups limit a process, by version 1 and 2, from hostile text.
-#include "agent/shadow/forking/cgroup_folders.h"
+#include "agent/procfs/cgroup/cgroup_folders.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

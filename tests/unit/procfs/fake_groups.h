@@ -1,6 +1,6 @@
-// tests/unit/shadow/fake_groups.h - a /proc and mounts of control groups of our own making, with process 7 in them.
-#ifndef TESTS_UNIT_SHADOW_FAKE_GROUPS_H_
-#define TESTS_UNIT_SHADOW_FAKE_GROUPS_H_
+// tests/unit/procfs/fake_groups.h - a /proc and mounts of control groups of our own making, with process 7 in them.
+#ifndef TESTS_UNIT_PROCFS_FAKE_GROUPS_H_
+#define TESTS_UNIT_PROCFS_FAKE_GROUPS_H_
 
 #include <unistd.h>
 
@@ -43,4 +43,4 @@ class FakeGroups : public ::testing::Test {
 
 }  // namespace perfd::agent
 
-#endif  // TESTS_UNIT_SHADOW_FAKE_GROUPS_H_
+#endif  // TESTS_UNIT_PROCFS_FAKE_GROUPS_H_

@@ -1,4 +1,4 @@
-#include "agent/shadow/forking/cgroup_folders.h"
+#include "agent/procfs/cgroup/cgroup_folders.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
