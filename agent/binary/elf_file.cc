@@ -84,6 +84,17 @@ FileVersion ElfFile::version() const {
           facts.st_mtim.tv_sec * kNsPerSecond + facts.st_mtim.tv_nsec};
 }
 
+// FNV-1a, 64 bits.
+std::string ElfFile::CodeHash() const {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const ModuleSegment& segment : segments_) {
+    if (!segment.executable) continue;
+    for (const std::byte byte : FileBytes(segment.file_offset, segment.file_size))
+      hash = (hash ^ std::to_integer<uint64_t>(byte)) * 0x100000001b3;
+  }
+  return absl::StrCat(absl::Hex(hash, absl::kZeroPad16));
+}
+
 std::span<const std::byte> ElfFile::FileBytes(FileOffset offset, uint64_t size) const {
   if (offset > image_.size() || size > image_.size() - offset) return {};
   return image_.subspan(offset.value(), size);

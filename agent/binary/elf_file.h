@@ -51,6 +51,8 @@ class ElfFile {
 
   FileVersion version() const;
   const std::string& build_id() const { return build_id_; }
+  // Of the bytes of the executable segments, in hex: tells builds apart that have no build-id. Reads them all.
+  std::string CodeHash() const;
   const std::vector<ModuleSegment>& segments() const { return segments_; }
   const std::vector<ElfSection>& sections() const { return sections_; }
   // nullptr: there is none.

@@ -51,6 +51,7 @@ ModuleReader::ModuleReader(std::unique_ptr<ElfFile> main, std::unique_ptr<ElfFil
   if (with_lines != nullptr) debug_info_ = DebugInfo::Open(*with_lines);
   facts_.lines_unread = with_lines == nullptr && debug_->HasDebugInfo();
   facts_.build_id = main_->build_id();
+  if (facts_.build_id.empty()) facts_.code_hash = main_->CodeHash();
   facts_.file = main_->version();
   facts_.segments = main_->segments();
   facts_.has_lines = debug_info_ != nullptr;

@@ -12,7 +12,9 @@ namespace perfd::agent {
 namespace {
 
 std::string CodeId(const RawModule& module, const ModuleFacts& facts) {
-  return facts.build_id.empty() ? absl::StrCat("path:", module.key.path) : facts.build_id;
+  if (!facts.build_id.empty()) return facts.build_id;
+  return facts.code_hash.empty() ? absl::StrCat("path:", module.key.path)
+                                 : absl::StrCat("code:", facts.code_hash);
 }
 
 // Under which it is kept: neither an older file of this name, nor another one of this build-id, nor its stripped twin.
@@ -48,10 +50,12 @@ bool ProcessIsAlive(int32_t pid) {
   return ::kill(pid, 0) == 0 || errno != ESRCH;
 }
 
-// An open reader holds the file, and so does the process through which it was opened: no other file can have its inode.
+// The process through which it was opened holds the file: no other one can have its inode, and an executable cannot be written to.
+// An open reader does not: once the program has ended, another one may be copied over it. Of programs that come and go at a great
+// rate each would be looked at anew: for a moment nothing is.
 bool CodeIndex::Trusts(const Source& source, const RawModule& module) const {
-  return source.known &&
-         (source.reader != nullptr || source.pid == module.pid || is_alive_(source.pid));
+  return source.known && (source.pid == module.pid || is_alive_(source.pid) ||
+                          clock_.MonotonicNs() - source.opened_ns < kTrustNs);
 }
 
 ModuleCode& CodeIndex::Code(Source& source, std::string key, std::string id) {
@@ -98,7 +102,7 @@ void CodeIndex::Adopt(const RawModule& module, Source& source, std::unique_ptr<C
     code_.erase(known);
   source.known = true;
   source.pid = module.pid;
-  source.reader_used_ns = clock_.MonotonicNs();
+  source.reader_used_ns = source.opened_ns = clock_.MonotonicNs();
   ModuleCode& code = Code(source, key, CodeId(module, facts));
   code.facts = facts;
   code.error = absl::OkStatus();
@@ -173,7 +177,10 @@ std::shared_ptr<const ModuleCode> CodeIndex::Learn(const RawModule& module,
   source.last_used_ns = clock_.MonotonicNs();
   source.detail = std::max(source.detail, detail);
   // A job that has ended may leave nothing to open: then what was known of the file a moment ago is the best there is.
-  if (!Trusts(source, module)) Open(module, source);
+  if (!Trusts(source, module)) {
+    source.reader.reset();
+    Open(module, source);
+  }
   if (LacksLines(source) && timeout > absl::ZeroDuration() &&
       source.last_used_ns >= source.retry_at_ns)
     ReadLines(module, source, file_offsets, timeout);

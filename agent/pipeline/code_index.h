@@ -39,12 +39,12 @@ class CodeSource {
 };
 using OpenCodeSource =
     std::function<absl::StatusOr<std::unique_ptr<CodeSource>>(const RawModule&, ModuleDetail)>;
-// Whether a process still runs: while it does, the inode of a file that it maps means that file.
+// Whether a process still runs: while it does, the inode of a file that it maps means that file, and as a rule its contents, too.
 using IsAlive = std::function<bool(int32_t pid)>;
 bool ProcessIsAlive(int32_t pid);
 
 struct ModuleCode {
-  std::string id;  // build-id, else "path:" + path
+  std::string id;  // build-id, else "code:" and a hash of its code, or "path:" and its path where nothing could be read
   ModuleFacts facts;
   absl::Status error;                             // why there is no code
   std::map<ElfAddress, FunctionFacts> functions;  // by low
@@ -60,6 +60,7 @@ class CodeIndex {
   static constexpr size_t kMaxFunctions = 200'000;
   static constexpr size_t kMaxReaders = 8;
   static constexpr size_t kMaxAddresses = 1024;  // of one question to a reader
+  static constexpr int64_t kTrustNs = kNsPerSecond;  // in what a process has mapped that is no more
   static constexpr int64_t kMinRetryNs = 10 * kNsPerSecond;
   static constexpr int64_t kMaxRetryNs = 300 * kNsPerSecond;
 
@@ -88,6 +89,7 @@ class CodeIndex {
     bool known = false;                          // code_key was learnt from a reader
     ModuleDetail detail = ModuleDetail::kNames;  // wanted by anyone so far
     int32_t pid = 0;                             // the process through which it was
+    int64_t opened_ns = 0;
     int64_t last_used_ns = 0;
     int64_t reader_used_ns = 0;
     int64_t retry_at_ns = 0;     // after a failure

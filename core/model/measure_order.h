@@ -25,7 +25,7 @@ namespace perfd {
 struct MeasureLoop {
   std::string loop_id;       // LocationId
   std::string location_key;  // LocationKey
-  std::string module_id;     // build-id in hex, else "path:" + path
+  std::string module_id;     // as CodeLocation
   std::string module_path;   // as the ranks see it
   uint64_t function_low = 0;
   uint64_t header = 0;

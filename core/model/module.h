@@ -39,7 +39,8 @@ struct FileVersion {
 };
 
 struct ModuleFacts {
-  std::string build_id;  // hex; empty: none
+  std::string build_id;   // hex; empty: none
+  std::string code_hash;  // hex, of its executable segments; of a file without build-id only
   FileVersion file;
   bool has_lines = false;
   bool lines_unread = false;  // its separate debug file has lines; they were not asked for

@@ -86,6 +86,7 @@ absl::StatusOr<FunctionFacts> ReadFunction(const v1::FunctionFacts& function) {
 v1::ReaderReply ToProto(const ModuleFacts& facts) {
   v1::ReaderReply out;
   out.set_build_id(CleanText(facts.build_id));
+  out.set_code_hash(CleanText(facts.code_hash));
   out.set_has_lines(facts.has_lines);
   out.set_lines_unread(facts.lines_unread);
   out.set_file_device(facts.file.device);
@@ -106,9 +107,11 @@ v1::ReaderReply ToProto(const ModuleFacts& facts) {
 absl::StatusOr<ModuleFacts> ModuleFactsFromProto(const v1::ReaderReply& reply) {
   RETURN_IF_ERROR(ReplyStatus(reply));
   RETURN_IF_ERROR(CheckText(reply.build_id(), "reply.build_id", 256));
+  RETURN_IF_ERROR(CheckText(reply.code_hash(), "reply.code_hash", 256));
   RETURN_IF_ERROR(CheckCount(reply.segments_size(), kMaxSegments, "reply.segments"));
   ModuleFacts out;
   out.build_id = reply.build_id();
+  out.code_hash = reply.code_hash();
   out.has_lines = reply.has_lines();
   out.lines_unread = reply.lines_unread();
   out.file = {reply.file_device(), reply.file_inode(), reply.file_bytes(),

@@ -52,6 +52,7 @@ class CodeIndexTest : public testing::Test {
     if (!name_.empty()) function.name = name_;
     auto source = std::make_unique<FakeCodeSource>(std::vector{function}, &lookups_, id);
     source->SetFile(file_, has_symbols_);
+    if (build_id_ == "-") source->SetCodeHash(code_hash_);
     if (has_debug_file_ && detail == ModuleDetail::kNames) source->LeaveLinesUnread();
     return std::make_unique<SlowCodeSource>(std::move(source), &questions_, &clock_);
   }
@@ -59,6 +60,7 @@ class CodeIndexTest : public testing::Test {
   FakeClock clock_;
   absl::Status open_error_;
   std::string build_id_ = "abcd";
+  std::string code_hash_;  // instead, where that is "-"
   std::string name_;  // of the function; empty: as it is
   FileVersion file_{1, 2, 3000, 4};
   bool has_symbols_ = true;
@@ -295,7 +297,7 @@ TEST_F(CodeIndexTest, AFileThatWasBuiltAnewIsAnotherOne) {
       name_ = absl::StrCat("new", next.modified_ns, next.bytes, next.inode, next.device);
       ++module_.pid;  // what ran before has ended
       alive_ = module_.pid;
-      index_.CloseIdleReaders(0);
+      clock_.now_ns += CodeIndex::kTrustNs;
       EXPECT_NAMED(name_);
     }
   }
@@ -309,8 +311,27 @@ TEST_F(CodeIndexTest, AStrippedTwinSaysNothingAboutTheOther) {
   name_ = "Alpha";
   ++module_.pid;
   alive_ = module_.pid;
-  index_.CloseIdleReaders(0);
+  clock_.now_ns += CodeIndex::kTrustNs;
   EXPECT_NAMED("Alpha");
+}
+
+TEST_F(CodeIndexTest, ProgramsThatComeAndGoAreNotLookedAtEachTime) {
+  for (int i = 0; i < 50; ++i) {
+    alive_ = ++module_.pid;
+    clock_.now_ns += CodeIndex::kTrustNs / 10;
+    index_.Learn(module_, {0x100}, absl::Seconds(1));
+  }
+  EXPECT_GE(opens_, 4);
+  EXPECT_LE(opens_, 6);
+}
+
+TEST_F(CodeIndexTest, WithoutBuildIdACodeIsNamedByItsContents) {
+  build_id_ = "-";  // none
+  code_hash_ = "00ff";
+  EXPECT_EQ(index_.Learn(module_, {0x100}, absl::Seconds(1))->id, "code:00ff");
+  module_.key.path = "/other";
+  code_hash_ = "";
+  EXPECT_EQ(index_.Learn(module_, {0x100}, absl::Seconds(1))->id, "path:/other");
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ class FakeCodeSource final : public CodeSource {
     facts_.segments = {{0, 0x400000, 0x100000, true}};
   }
   void LeaveLinesUnread() { facts_.lines_unread = true; }
+  void SetCodeHash(const std::string& hash) {
+    facts_.build_id.clear();
+    facts_.code_hash = hash;
+  }
   void SetFile(const FileVersion& file, bool has_symbols) {
     facts_.file = file;
     facts_.has_symbols = has_symbols;

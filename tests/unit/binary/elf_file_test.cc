@@ -31,6 +31,20 @@ std::string ErrorOf(const std::string& bytes) {
   return std::string(file.status().message());
 }
 
+// Names and debug information are none of it: a stripped file has the same code.
+TEST(ElfFileTest, BuildsWithoutBuildIdAreToldApartByTheirCode) {
+  const auto hash = [](const std::string& path) {
+    auto file = ElfFile::Open(OpenFile(path));
+    EXPECT_TRUE(file.ok()) << file.status();
+    return file.ok() ? (*file)->CodeHash() : "";
+  };
+  const std::string path = Fixture("kernels-gcc-O2");
+  EXPECT_EQ(hash(path).size(), 16u);
+  EXPECT_EQ(hash(path), hash(path));
+  EXPECT_NE(hash(path), hash(Fixture("kernels-gcc-O3")));
+  EXPECT_EQ(hash(path), hash(Fixture("kernels-gcc-O2-stripped")));
+}
+
 TEST(ElfFileTest, FactsEqualReadelf) {
   const std::string path = Fixture("kernels-gcc-O2");
   auto file = ElfFile::Open(OpenFile(path));
