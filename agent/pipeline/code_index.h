@@ -44,7 +44,8 @@ using IsAlive = std::function<bool(int32_t pid)>;
 bool ProcessIsAlive(int32_t pid);
 
 struct ModuleCode {
-  std::string id;  // build-id, else "code:" and a hash of its code, or "path:" and its path where nothing could be read
+  std::string
+      id;  // build-id, else "code:" and a hash of its code, or "path:" and its path where nothing could be read
   ModuleFacts facts;
   absl::Status error;                             // why there is no code
   std::map<ElfAddress, FunctionFacts> functions;  // by low
@@ -59,7 +60,7 @@ class CodeIndex {
  public:
   static constexpr size_t kMaxFunctions = 200'000;
   static constexpr size_t kMaxReaders = 8;
-  static constexpr size_t kMaxAddresses = 1024;  // of one question to a reader
+  static constexpr size_t kMaxAddresses = 1024;      // of one question to a reader
   static constexpr int64_t kTrustNs = kNsPerSecond;  // in what a process has mapped that is no more
   static constexpr int64_t kMinRetryNs = 10 * kNsPerSecond;
   static constexpr int64_t kMaxRetryNs = 300 * kNsPerSecond;

@@ -29,8 +29,9 @@ namespace {
 constexpr int64_t kEagerPollNs = 50'000;
 constexpr int64_t kPollNs = kNsPerMs;
 constexpr int64_t kLongestPollNs = 5 * kNsPerMs;
-constexpr int64_t kDoorbellPollNs = 25 * kNsPerMs;  // with a doorbell: for a cancel, a rank that ends
-constexpr int64_t kScanNs = 20'000;                 // of the agent's CPU time, waking included
+constexpr int64_t kDoorbellPollNs =
+    25 * kNsPerMs;                   // with a doorbell: for a cancel, a rank that ends
+constexpr int64_t kScanNs = 20'000;  // of the agent's CPU time, waking included
 constexpr uint64_t kGatherNs = 1'000'000;
 constexpr uint32_t kRetries = 8;
 constexpr int64_t kGraceNs = 3 * kNsPerSecond;  // for a shadow that must be killed and reaped
@@ -281,7 +282,6 @@ absl::StatusOr<ShadowAnswer> InjectedRank::Collect(const PatchSite& site, const 
                                                    const ShadowRequest& request) {
   ShadowReading reading;
   reading.protects = protects_;
-  reading.differs_in_fork = memory_walk_.differs_in_fork();
   if (trim_) reading.trimmed_out = trim_->chosen.ranges;
   ASSIGN_OR_RETURN(reading.site,
                    region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));

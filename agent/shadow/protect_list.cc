@@ -19,15 +19,16 @@ absl::StatusOr<std::vector<ProtectRange>> ProtectList(const std::vector<MapEntry
     const bool ours = map.start >= region.start && map.end <= region.end;
     if (ours || (!device && !shared)) continue;
     const uint32_t protection = device ? PROT_NONE : PROT_READ;
+    const auto why = static_cast<uint32_t>(device ? WhyProtected::kDevice : WhyProtected::kShared);
     if (!ranges.empty() && ranges.back().address + ranges.back().bytes == map.start &&
         ranges.back().protection == protection) {
       ranges.back().bytes += map.end - map.start;
     } else {
-      ranges.push_back({map.start, map.end - map.start, protection, 0});
+      ranges.push_back({map.start, map.end - map.start, protection, why});
     }
   }
-  for (const auto& [range, text] : differs)
-    ranges.push_back({range.start, range.end - range.start, PROT_NONE, 0});
+  for (const auto& [range, why] : differs)
+    ranges.push_back({range.start, range.end - range.start, PROT_NONE, static_cast<uint32_t>(why)});
   if (ranges.size() > kMaxProtects)
     return absl::ResourceExhaustedError(
         absl::StrCat(ranges.size(), " shared mappings; a shadow protects at most ", kMaxProtects));

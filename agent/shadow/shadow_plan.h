@@ -78,7 +78,7 @@ struct ProtectRange {
   uint64_t address;
   uint64_t bytes;
   uint32_t protection;  // PROT_READ or PROT_NONE
-  uint32_t reserved;
+  uint32_t why;         // WhyProtected; the shadow does not look
 };
 
 struct ShadowPlan {

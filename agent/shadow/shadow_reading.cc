@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "agent/shadow/forking/memory_areas.h"
 
 namespace perfd::agent {
 namespace {
@@ -103,15 +104,24 @@ std::string InstructionText(const ShadowReading& r, uint64_t pc) {
 }
 
 // Why a good loop faults in a shadow: it touches what others can see, or what is not there as it is in the rank.
-std::string ProtectedText(const ShadowReading& r, uint64_t address) {
-  for (const auto& [range, text] : r.differs_in_fork) {
-    if (address >= range.start && address < range.end) return absl::StrCat("touches ", text, ": ");
-  }
+const char* ProtectedText(const ShadowReading& r, uint64_t address) {
+  const char* text = "";
   for (const ProtectRange& range : r.protects) {
     if (address < range.address || address - range.address >= range.bytes) continue;
-    return range.protection == PROT_NONE ? "touches device memory: " : "writes shared memory: ";
+    switch (static_cast<WhyProtected>(range.why)) {
+      case WhyProtected::kShared:
+        text = "writes shared memory: ";
+        break;
+      case WhyProtected::kDevice:
+        text = "touches device memory: ";
+        break;
+      case WhyProtected::kEmptyInForks:
+        return "touches memory that is empty in forks (MADV_WIPEONFORK): ";
+      case WhyProtected::kPagedByOthers:
+        return "touches memory whose missing pages another process brings (userfaultfd): ";
+    }
   }
-  return "";
+  return text;
 }
 
 bool MissedMemory(const ShadowReading& r) {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/shadow/forking/memory_areas.h"
 #include "agent/shadow/rank_injector.h"
 #include "agent/shadow/shadow_plan.h"
 
@@ -29,8 +28,7 @@ struct ShadowReading {
   std::vector<int32_t> variants;  // of each run
   std::vector<const CodeCopy*> copies;
   std::vector<ProtectRange> protects;  // what the shadow was kept away from
-  std::vector<ForkedDifferently> differs_in_fork;  // of them, and why
-  std::vector<PcRange> trimmed_out;                // what it had not at all
+  std::vector<PcRange> trimmed_out;    // what it had not at all
   bool fault_in_rank = false;  // the first fault was at an address that the rank itself has mapped
 };
 

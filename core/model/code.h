@@ -91,7 +91,8 @@ const LoopFacts* InnermostLoop(const FunctionFacts& function, ElfAddress address
 
 struct CodeLocation {
   Category category = Category::kUnknown;
-  std::string module_id;    // build-id in hex, else of code_index.h CodeId; empty for kernel and unknown
+  std::string
+      module_id;  // build-id in hex, else of code_index.h CodeId; empty for kernel and unknown
   std::string module_path;  // as the rank sees it
   std::string function;
   uint64_t function_low = 0;

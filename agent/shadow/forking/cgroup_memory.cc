@@ -6,8 +6,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "agent/procfs/read_file.h"
 #include "agent/procfs/cgroup/cgroup_folders.h"
+#include "agent/procfs/read_file.h"
 
 namespace perfd::agent {
 namespace {

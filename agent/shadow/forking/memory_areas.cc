@@ -39,14 +39,12 @@ constexpr Figure kFigures[] = {{"Rss", &MemoryArea::resident},
 // What a fork leaves out altogether ("dc") faults by itself. Source: kernel/fork.c dup_mmap, mm/userfaultfd.c dup_userfaultfd.
 struct ForkFlag {
   const char* flag;
-  const char* text;
+  WhyProtected why;
 };
 constexpr ForkFlag kForkFlags[] = {
-    {"wf", "memory that is empty in forks (MADV_WIPEONFORK)"},
-    {"um", "memory whose missing pages another process brings (userfaultfd)"},
-    {"ui", "memory whose missing pages another process brings (userfaultfd)"},
-    {"io", "device memory"},
-    {"pf", "device memory"},
+    {"wf", WhyProtected::kEmptyInForks},  {"um", WhyProtected::kPagedByOthers},
+    {"ui", WhyProtected::kPagedByOthers}, {"io", WhyProtected::kDevice},
+    {"pf", WhyProtected::kDevice},
 };
 
 // The kernel's own pages, which clocks are read from, are marked as devices are.
@@ -110,7 +108,7 @@ std::vector<ForkedDifferently> DiffersInFork(std::span<const MemoryArea> areas) 
     if (IsKernelPage(area.map)) continue;
     for (const ForkFlag& flag : kForkFlags) {
       if (!area.HasFlag(flag.flag)) continue;
-      found.push_back({{area.map.start, area.map.end}, flag.text});
+      found.push_back({{area.map.start, area.map.end}, flag.why});
       break;
     }
   }

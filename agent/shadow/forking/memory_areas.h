@@ -39,9 +39,10 @@ absl::StatusOr<std::vector<MemoryArea>> ReadMemoryAreas(int32_t pid);
 MemoryFacts SumResident(std::span<const MemoryArea> areas);
 
 // Memory that a fork has, but with other contents than the rank's, or without the right to touch it.
+enum class WhyProtected : uint32_t { kShared, kDevice, kEmptyInForks, kPagedByOthers };
 struct ForkedDifferently {
   PcRange range;
-  const char* text = "";  // "memory that ...", for the owner
+  WhyProtected why = WhyProtected::kDevice;
 };
 std::vector<ForkedDifferently> DiffersInFork(std::span<const MemoryArea> areas);
 

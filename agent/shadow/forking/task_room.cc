@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "agent/procfs/read_file.h"
 #include "agent/procfs/cgroup/cgroup_folders.h"
+#include "agent/procfs/read_file.h"
 
 namespace perfd::agent {
 namespace {

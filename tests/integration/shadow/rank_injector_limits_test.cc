@@ -237,7 +237,8 @@ TEST_F(RankInjectorTest, AShadowEndsWithItsRank) {
     if (shadow != 0) kill(puppet.pid(), SIGKILL);
   });
   bool ok = false;
-  for (int tries = 0; tries < 20 && shadow == 0; ++tries)  // a team that others keep apart does not meet
+  for (int tries = 0; tries < 20 && shadow == 0;
+       ++tries)  // a team that others keep apart does not meet
     ok = (*injector)->RunShadow(Request(std::vector<RunSpec>(kRuns, {.variant = 0}), 2)).ok();
   over = true;
   killer.join();

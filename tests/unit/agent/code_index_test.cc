@@ -61,7 +61,7 @@ class CodeIndexTest : public testing::Test {
   absl::Status open_error_;
   std::string build_id_ = "abcd";
   std::string code_hash_;  // instead, where that is "-"
-  std::string name_;  // of the function; empty: as it is
+  std::string name_;       // of the function; empty: as it is
   FileVersion file_{1, 2, 3000, 4};
   bool has_symbols_ = true;
   bool has_debug_file_ = false;

@@ -61,7 +61,8 @@ HoldReply Answer(const std::string& answer, const HoldRequest& request) {
   if (answer == "unavailable") reply.status = absl::UnavailableError("a thread is in the way");
   if (answer == "unsafe") reply.status = absl::FailedPreconditionError("another tracer");
   if (answer == "stop-it") reply.stop_ns = 10 * kNsPerMs;
-  if (answer == "slow" || answer == "stop-it") reply.status = absl::DeadlineExceededError("a thread does not stop");
+  if (answer == "slow" || answer == "stop-it")
+    reply.status = absl::DeadlineExceededError("a thread does not stop");
   if (answer == "lost") reply.status = absl::DeadlineExceededError("a remote call does not return");
   reply.call_lost = answer == "lost";
   if (answer == "gone") reply.status = absl::NotFoundError("gone");

@@ -317,8 +317,9 @@ TEST(ProtectListTest, SharedAndDevicesButNotOurs) {
 }
 
 TEST(ProtectListTest, WhatAForkSeesDifferentlyIsInaccessible) {
-  const auto list = ProtectList({Map(0x1000, 0x2000, true, false, "")}, {},
-                                std::vector<ForkedDifferently>{{{0x1000, 0x2000}, "memory"}});
+  const auto list =
+      ProtectList({Map(0x1000, 0x2000, true, false, "")}, {},
+                  std::vector<ForkedDifferently>{{{0x1000, 0x2000}, WhyProtected::kEmptyInForks}});
   ASSERT_TRUE(list.ok());
   ASSERT_EQ(list->size(), 1u);
   EXPECT_EQ(list->at(0).address, 0x1000u);

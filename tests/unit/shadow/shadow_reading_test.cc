@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "agent/shadow/forking/memory_areas.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -69,10 +70,16 @@ TEST_F(ShadowReadingTest, MemoryThatAForkSeesDifferentlyIsNamed) {
   reading_.results[2].status = kRunFaulted;
   reading_.child.fault = {SIGSEGV, SEGV_ACCERR, 0x2010, 0x1005, 1, 0, 0};
   reading_.child.fault_count = 1;
-  reading_.protects = {{0x1000, 0x3000, PROT_NONE, 0}};
+  const auto why = [](WhyProtected reason) { return static_cast<uint32_t>(reason); };
+  reading_.protects = {{0x1000, 0x3000, PROT_NONE, why(WhyProtected::kDevice)}};
   EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, HasSubstr("touches device memory: "));
-  reading_.differs_in_fork = {{{0x2000, 0x3000}, "memory of another kind"}};
-  EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, HasSubstr("touches memory of another kind: "));
+  reading_.protects.push_back({0x2000, 0x1000, PROT_NONE, why(WhyProtected::kEmptyInForks)});
+  EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, HasSubstr("MADV_WIPEONFORK"));
+  reading_.protects.back().why = why(WhyProtected::kPagedByOthers);
+  EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, HasSubstr("userfaultfd"));
+  reading_.protects.pop_back();
+  reading_.protects.back().why = why(WhyProtected::kShared);
+  EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, HasSubstr("writes shared memory: "));
 }
 
 TEST_F(ShadowReadingTest, FaultsNameTheInstruction) {
