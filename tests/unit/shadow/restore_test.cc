@@ -114,6 +114,22 @@ TEST_F(RestoreTest, RegionsOfOlderLayoutsAreReadAsTheyAre) {
                                    "00"));
 }
 
+// An agent heals what the one before its upgrade has left.
+TEST_F(RestoreTest, RegionsOfTheLayoutBeforeAreTakenOut) {
+  const uint32_t orphan = 4242, version = kShadowLayoutVersion - 1;
+  std::memcpy(region_ + offsetof(RegionHeader, version), &version, 4);
+  std::memcpy(region_ + offsetof(RegionHeader, orphan), &orphan, 4);
+  StartRank();
+  NameCacheAndRegion();
+  StartTracer({});
+  EXPECT_TRUE(Restore().ok());
+  EXPECT_THAT(Holds(), ElementsAre("21214"
+                                   "5"
+                                   "6"
+                                   "0"  // the orphan
+                                   "00"));
+}
+
 TEST_F(RestoreTest, RegionsOfUnknownLayoutsAreRefused) {
   const uint32_t version = kShadowLayoutVersion + 1;
   std::memcpy(region_ + offsetof(RegionHeader, version), &version, 4);
