@@ -18,7 +18,7 @@
 namespace perfd::agent {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
-inline constexpr uint32_t kShadowLayoutVersion = 11;
+inline constexpr uint32_t kShadowLayoutVersion = 12;
 inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
@@ -66,9 +66,14 @@ enum Outcome : uint32_t {
   kOutcomeNotTrimmed =
       10,  // the fork was to leave memory out, and could not; TrimStep in last_error
   kOutcomeRightsChanged = 11,  // the thread that was to fork has not the rights of the admission
+  kOutcomeTaken = 12,          // a thread of the program waited for any clone and reaped a shadow
 };
 
-enum : uint32_t { kRegionHasFsgsbase = 1, kRegionHasRights = 2 };
+enum : uint32_t {
+  kRegionHasFsgsbase = 1,
+  kRegionHasRights = 2,
+  kRegionShadowTaken = 4,  // by the payload: the program has reaped a shadow, no more are forked
+};
 
 // As a thread sees itself, in its own user name space. The payload compares before it forks: between a look of the agent and
 // the fork a program may change them.
@@ -129,9 +134,9 @@ struct alignas(64) Site {
   uint32_t generation_done;  // atomic: ShadowPlan::generation when it is over, whatever the outcome
   uint32_t last_outcome;
   int32_t last_error;
-  uint32_t child_pid;  // atomic
-  uint32_t patched;    // 1 while the jump is in the text
-  uint64_t gather_ticks;
+  uint32_t child_pid;      // atomic
+  uint32_t patched;        // 1 while the jump is in the text
+  uint64_t shadow_cpu_us;  // CPU time of all shadows that the payload has reaped
   uint64_t fork_ticks;
   uint64_t pause_ticks;      // from the first arrival to the release
   uint64_t pause_end_ticks;  // TSC at the release

@@ -74,6 +74,10 @@ absl::Status Judge(const ShadowReading& r) {
     case kOutcomeRightsChanged:
       return absl::PermissionDeniedError(
           "the rank has other rights than when it was admitted: it is not touched any more");
+    case kOutcomeTaken:
+      return absl::FailedPreconditionError(
+          "the program waits for any child, clones too (__WALL or __WCLONE), and reaped a shadow: "
+          "no more are made in this rank");
     default:
       return absl::InternalError(absl::StrCat("unknown outcome ", r.site.last_outcome));
   }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "agent/procfs/clone_waiter.h"
 #include "agent/procfs/read_file.h"
 #include "core/base/cpu_time.h"
 #include "core/base/status_macros.h"
@@ -121,8 +122,9 @@ absl::StatusOr<RankHazards> ReadHazards(int32_t pid, const MemoryFacts& memory, 
                    static_cast<uint64_t>(std::max(1, h.status.thread_count));
   h.tasks = ReadTaskRoom(procfs, pid, h.status, h.shadow_tasks + kSpareTasks);
   h.free_hugetlb = FreeHugetlb();
+  ASSIGN_OR_RETURN(h.clone_waiter, FindCloneWaiter(procfs, pid));
   utsname name{};
-  if (uname(&name) != 0 || sscanf(name.release, "%d.%d", &h.kernel_major, &h.kernel_minor) != 2)
+  if (uname(&name) != 0 || sscanf(name.release, "%d.%d", &h.kernel.first, &h.kernel.second) != 2)
     return absl::UnimplementedError("the kernel does not say its version");
   return h;
 }
@@ -169,13 +171,17 @@ absl::Status JudgeHazards(const RankHazards& h) {
         h.pid,
         "oom_kill_disable=1 in its control group: running out of memory in a shadow would "
         "put the whole job to sleep");
+  if (h.clone_waiter != 0)
+    return Refuse(h.pid, absl::StrCat("thread ", h.clone_waiter,
+                                      " waits for any child, clones too (__WALL or __WCLONE): it "
+                                      "would reap a shadow as one of the program's children"));
   RETURN_IF_ERROR(JudgeFiles(h));
   if (h.memory.private_hugetlb > h.free_hugetlb)
     return Refuse(h.pid, absl::StrFormat("it has %d MB of private huge pages (hugetlb), %d MB are "
                                          "free: a copy could not be written",
                                          h.memory.private_hugetlb / kMb, h.free_hugetlb / kMb));
   // Until 5.12 a fork left pinned pages with whoever writes last: mm/memory.c copy_present_page.
-  const bool old = h.kernel_major < 5 || (h.kernel_major == 5 && h.kernel_minor < 12);
+  const bool old = h.kernel < std::pair(5, 12);
   if (h.memory.pinned > 0 && old)
     return Refuse(h.pid,
                   "it has pinned memory (RDMA), which this kernel does not copy when it forks");

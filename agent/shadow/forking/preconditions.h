@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,8 +31,8 @@ struct RankHazards {
   std::vector<OpenFile> files;
   std::vector<MapEntry> maps;
   uint64_t free_hugetlb = 0;
-  int32_t kernel_major = 0;
-  int32_t kernel_minor = 0;
+  int32_t clone_waiter = 0;            // a thread that would reap a shadow; 0: none
+  std::pair<int32_t, int32_t> kernel;  // major and minor version
 };
 
 // What predictions are made from.

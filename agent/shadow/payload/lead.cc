@@ -64,16 +64,29 @@ bool CpusDiffer(RegionHeader* region, ChildControl* child) {
 
 struct Reaped {
   bool yes = false;
+  bool by_program = false;
   int32_t status = 0;
+  uint64_t cpu_us = 0;
 };
 
-// No signal reached the rank when the shadow ended, and wait() of the application does not see it: its exit signal is 0.
+// What wait4 gives of struct rusage (uapi/linux/resource.h): the first two of its 18 words are the user time, the next two the
+// system time.
+struct ResourceUse {
+  uint64_t user_s, user_us, system_s, system_us;
+  uint64_t others[14];
+};
+
+// No signal reached the rank when the shadow ended, and wait() of the application does not see it: its exit signal is 0. Only
+// who waits for any child with __WALL or __WCLONE may have been faster (docs/adr/0029-shadows-stay-children.md).
 Reaped Poll(int64_t pid) {
   Reaped reaped;
+  ResourceUse use{};
   int64_t got = SysCall(kSysWait4, static_cast<uint64_t>(pid), AddressOf(&reaped.status),
-                        kNoHang | kWaitClone);
+                        kNoHang | kWaitClone, AddressOf(&use));
   constexpr int64_t kNoChild = -10;
-  reaped.yes = got == pid || got == kNoChild;
+  reaped.by_program = got == kNoChild;
+  reaped.yes = got == pid || reaped.by_program;
+  reaped.cpu_us = (use.user_s + use.system_s) * 1000000 + use.user_us + use.system_us;
   return reaped;
 }
 
@@ -156,6 +169,7 @@ struct Ending {
 Ending ForkAndWait(RegionHeader* region, Site* site, uint64_t own_block, ShadowPlan* plan) {
   ChildControl* child = ChildOf(region);
   if (!MayFork(region)) return {kOutcomeRightsChanged, 0};
+  if (region->flags & kRegionShadowTaken) return {kOutcomeTaken, 0};
   StateOf(own_block)->region = AddressOf(region);
   // The team stands still from here on: the fork is part of the pause that is bounded.
   child->begin_tsc = Ticks();
@@ -180,6 +194,11 @@ Ending ForkAndWait(RegionHeader* region, Site* site, uint64_t own_block, ShadowP
   }
   Store(site->child_pid, 0);
   FetchAdd(site->shadows, 1);
+  site->shadow_cpu_us += reaped.cpu_us;
+  if (reaped.by_program) {
+    Store(region->flags, region->flags | kRegionShadowTaken);
+    return {kOutcomeTaken, 0};
+  }
   return {outcome, reaped.status};
 }
 
@@ -189,7 +208,6 @@ void Lead(RegionHeader* region, Site* site, Gathering gathering, uint64_t own_bl
   auto [round, team] = gathering;
   ShadowPlan* plan = PlanOf(region);
   ChildControl* child = ChildOf(region);
-  site->gather_ticks = Ticks() - site->first_arrival;
   ResetChild(region, child, plan, team);
   Store(region->busy, site->index + 1);
   Store(site->mode, kModeIdle);

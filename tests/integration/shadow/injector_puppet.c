@@ -1,7 +1,8 @@
 // A rank to experiment on: THREADS threads run a[i] = b[i] * s + c[i] between barriers, results feed the next pass.
 // lab_puppet THREADS N PASSES [MODE]; PASSES 0: until SIGTERM; else the same figures are computed without threads. Prints where the loop is, at the end passes and a checksum.
 // MODE: shared (a lies in a MAP_SHARED mapping), dontfork (a is kept out of forks), direct FILE (a file is open with O_DIRECT), two (a second loop updates c in
-// place), forks (children are made and waited for), big (forks, with 256 MB that every child must find as it is), churn (threads come, run the loop and go). Exit status 9: a child was
+// place), forks (children are made and waited for), big (forks, with 256 MB that every child must find as it is), churn (threads come, run the loop and go), waits (a thread sleeps
+// in waitpid for any child with __WALL), polls (it asks for one all the time; exit status 7: it got more than one). Exit status 9: a child was
 // not seen as it must be. SIGUSR1: becomes another program. late FILE, SIGUSR2: opens it with O_DIRECT.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,6 +112,24 @@ static void make_child(void) {
   if (got != child || !WIFEXITED(status) || WEXITSTATUS(status) != 5) _exit(9);
   ++children;
   if (waitpid(-1, &status, WNOHANG) != -1 || errno != ECHILD) _exit(9);
+}
+
+static int polls, taken, poll_stop;
+
+// What a supervisor does: it waits for whatever child there is, clones too.
+static void* supervise(void* p) {
+  if (polls) {
+    while (!__atomic_load_n(&poll_stop, __ATOMIC_SEQ_CST)) {
+      taken += waitpid(-1, 0, __WALL | WNOHANG) > 0;
+      usleep(20);
+    }
+    return p;
+  }
+  if (fork() == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) pause();
+  }
+  for (;;) waitpid(-1, 0, __WALL);
 }
 
 static uint64_t checksum(void) {
@@ -210,10 +230,18 @@ int main(int argc, char** argv) {
     printf("%ld %016lx\n", passes_done, checksum());
     return 0;
   }
+  polls = !strcmp(mode, "polls");
+  pthread_t supervisor;
+  if (polls || !strcmp(mode, "waits")) pthread_create(&supervisor, 0, supervise, 0);
   pthread_t other[64];
   for (long t = 1; t < threads; ++t) pthread_create(&other[t], 0, run, (void*)t);
   run(0);
   for (int t = 1; t < threads; ++t) pthread_join(other[t], 0);
+  if (polls) {
+    __atomic_store_n(&poll_stop, 1, __ATOMIC_SEQ_CST);
+    pthread_join(supervisor, 0);
+    if (taken > 1) return 7;
+  }
   if (child_signals != children) return 9;
   printf("%ld %016lx\n", passes_done, checksum());
   return 0;

@@ -113,6 +113,40 @@ TEST_P(Company, OfTheRankIsNotDisturbed) {
 }
 INSTANTIATE_TEST_SUITE_P(Modes, Company, ::testing::Values("forks", "churn"));
 
+TEST_F(RankInjectorTest, AThreadThatWaitsForAnyCloneIsRefused) {
+  PuppetRank puppet({"1", "2000", "0", "waits"});
+  absl::Status status;
+  // The thread may not have come to its wait yet.
+  for (int i = 0; i < 5000 && status.ok(); ++i) {
+    status = RankInjector::Open(puppet.rank(), options_).status();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("waits for any child"));
+}
+
+// Who asks now and then is not seen in time: one shadow may be reaped, and no second one.
+TEST_F(RankInjectorTest, AProgramThatReapsAShadowGetsNoMore) {
+  PuppetRank puppet({"1", "2000", "0", "polls"});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
+  absl::Status status;
+  int shadows = 0;
+  for (; shadows < 500 && (status.ok() || absl::IsUnavailable(status)); ++shadows)
+    status = (*injector)->RunShadow(Request({{.variant = 0}}, 1)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("reaped a shadow"));
+  for (int i = 0; i < 5; ++i) {
+    const absl::Status again = (*injector)->RunShadow(Request({{.variant = 0}}, 1)).status();
+    EXPECT_TRUE(absl::IsUnavailable(again) || again == status) << again;
+  }
+  EXPECT_TRUE((*injector)->Uninstall().ok());
+  const PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(WEXITSTATUS(end.status), 0);
+  EXPECT_EQ(end.checksum, ChecksumOf(1, 2000, end.passes));
+}
+
 TEST_F(RankInjectorTest, StoppedAndContinuedInBetween) {
   PuppetRank puppet({"2", "3000", "0"});
   auto injector = RankInjector::Open(puppet.rank(), options_);

@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "tests/integration/shadow/payload_fixture.h"
@@ -90,6 +92,64 @@ TEST_F(PayloadTest, ShadowThatIsGoneIsNoticed) {
   EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
   EXPECT_EQ(injector.site(site).last_outcome, kOutcomeDied);
   EXPECT_EQ(injector.site(site).last_error, 7 << 8);
+}
+
+uint64_t ChildrenCpuUs() {
+  rusage use{};
+  getrusage(RUSAGE_CHILDREN, &use);
+  const auto us = [](const timeval& t) { return t.tv_sec * 1000000 + t.tv_usec; };
+  return static_cast<uint64_t>(us(use.ru_utime) + us(use.ru_stime));
+}
+
+// What the kernel adds to the children of the rank is what the region says.
+TEST_F(PayloadTest, CpuTimeOfShadowsIsThatOfTheRanksChildren) {
+  std::vector<double> v = Ramp(200000);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kSum);
+  const uint64_t before = ChildrenCpuUs();
+  constexpr uint64_t kShadows = 3;
+  for (uint64_t i = 0; i < kShadows; ++i) {
+    injector.Plan(site, 1, std::vector<RunEntry>(20, RunEntry{injector.Ref(kSum), 0, 0, 0, 0}));
+    injector.Arm(site);
+    loop_sum(v.data(), 200000);
+    ASSERT_EQ(injector.site(site).last_outcome, kOutcomeDone);
+  }
+  const uint64_t used = ChildrenCpuUs() - before;
+  EXPECT_GT(used, 1000u);
+  // Both are cut to whole microseconds, user and system time apart.
+  EXPECT_NEAR(static_cast<double>(injector.site(site).shadow_cpu_us), static_cast<double>(used),
+              2.0 * kShadows);
+}
+
+// As a supervisor does that waits for whatever child there is.
+TEST_F(PayloadTest, ShadowThatTheProgramReapsIsTheLastOne) {
+  std::vector<double> v = Ramp(10);
+  SelfHosted injector;
+  uint32_t site = injector.Install(kSum);
+  // exit_group(7): the rank looks after its shadow only after some milliseconds then.
+  uint64_t leave = injector.Raw({0xbf, 7, 0, 0, 0, 0xb8, 231, 0, 0, 0, 0x0f, 0x05});
+  std::atomic<bool> over = false;
+  std::atomic<int> reaped = 0;
+  std::thread supervisor([&] {
+    while (!over) reaped += waitpid(-1, nullptr, __WALL | WNOHANG) > 0;
+  });
+  const auto shadow = [&] {
+    injector.Plan(site, 1, {{leave, 0, 0, 0, 0}});
+    injector.Arm(site);
+    EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
+    return injector.site(site).last_outcome;
+  };
+  uint32_t outcome = shadow();
+  for (int i = 0; i < 50 && outcome == kOutcomeDied; ++i) outcome = shadow();
+  EXPECT_EQ(outcome, kOutcomeTaken);
+  EXPECT_TRUE(injector.region().flags & kRegionShadowTaken);
+  EXPECT_EQ(injector.region().orphan, 0u);
+  const uint64_t shadows = injector.site(site).shadows;
+  EXPECT_EQ(shadow(), kOutcomeTaken);
+  EXPECT_EQ(injector.site(site).shadows, shadows) << "another one was made";
+  over = true;
+  supervisor.join();
+  EXPECT_EQ(reaped, 1);
 }
 
 TEST_F(PayloadTest, SharedMemoryStaysUntouched) {

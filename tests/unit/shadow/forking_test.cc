@@ -24,8 +24,7 @@ RankHazards Harmless() {
   h.status.state = 'R';
   h.memory.anonymous = 100 * kMb;
   h.node.available = 4096 * kMb;
-  h.kernel_major = 6;
-  h.kernel_minor = 1;
+  h.kernel = {6, 1};
   h.files = {{0, "/dev/null", O_RDWR}, {3, "/scratch/data", O_RDWR}};
   return h;
 }
@@ -53,6 +52,9 @@ TEST(PreconditionsTest, EveryHazardIsNamed) {
   h = Harmless();
   h.cgroup.oom_waits = true;
   ExpectRefused(h, "oom_kill_disable");
+  h = Harmless();
+  h.clone_waiter = 9;
+  ExpectRefused(h, "thread 9 waits for any child");
   h = Harmless();
   h.files.push_back({4, "/scratch/x", O_RDONLY | O_DIRECT});
   ExpectRefused(h, "direct I/O");
@@ -86,10 +88,9 @@ TEST(PreconditionsTest, PinnedMemoryNeedsAKernelThatCopiesIt) {
   RankHazards h = Harmless();
   h.memory.pinned = kMb;
   EXPECT_TRUE(JudgeHazards(h).ok());
-  h.kernel_major = 5;
-  h.kernel_minor = 12;
+  h.kernel = {5, 12};
   EXPECT_TRUE(JudgeHazards(h).ok());
-  h.kernel_minor = 11;
+  h.kernel = {5, 11};
   ExpectRefused(h, "pinned");
 }
 
