@@ -288,6 +288,7 @@ LoopMeasurement RankExperiments::Measurement(size_t loop, uint64_t revision, int
   measurement.cost.stops = stops.stops;
   measurement.cost.stop_ns = stops.stop_ns;
   measurement.cost.longest_stop_ns = stops.longest_stop_ns;
+  measurement.cost.shadow_cpu_ns = stops.shadow_cpu_ns;
   measurement.cost.pass_through_ns +=
       stops.pass_through_ns;  // counted entries, waits for a team that did not meet
   return measurement;

@@ -65,6 +65,7 @@ class InjectedRank final : public RankInjector {
     std::vector<ExpectBytesOp> code;  // as it was decoded
     bool patched = false;
     uint64_t charged_timeouts = 0;  // gatherings that did not complete and were charged
+    uint64_t charged_cpu_us = 0;    // of its shadows
   };
   struct Cache {
     Reach reach;

@@ -1,6 +1,7 @@
 // InjectedRank: what needs no shadow - counting entries, timing the loop in the rank itself, costs.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -42,6 +43,11 @@ std::vector<uint64_t> NewEntries(const std::vector<ThreadRecord>& before,
       counts.push_back(after[i].entries[index] - earlier);
   }
   return counts;
+}
+
+// What a counter of the region has gained since it was charged last.
+uint64_t NewlyCounted(uint64_t count, uint64_t& charged) {
+  return count < charged ? 0 : count - std::exchange(charged, count);
 }
 
 }  // namespace
@@ -104,7 +110,8 @@ absl::Status InjectedRank::ForgetEndedThreads() {
   return absl::OkStatus();
 }
 
-// While a site is armed every entry is a slow one; and who came to a gathering that failed waited in vain, at most so long.
+// While a site is armed every entry is a slow one; and who came to a gathering that failed waited in vain, at most so long. What
+// shadows used of CPUs is counted whatever became of them; more than their team can have used is not believed.
 void InjectedRank::ChargeArmed(PatchSite& site, const ShadowPlan& plan,
                                const std::vector<ThreadRecord>& before) {
   const auto index = static_cast<uint32_t>(site.index);
@@ -113,11 +120,14 @@ void InjectedRank::ChargeArmed(PatchSite& site, const ShadowPlan& plan,
     const uint64_t most = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
     cost_.pass_through_ns += kSlowEntryNs * static_cast<int64_t>(most);
   }
-  const auto timeouts =
-      region_->Read<uint64_t>(region_->SiteAddress(index) + offsetof(Site, timeouts));
-  if (!timeouts.ok() || *timeouts < site.charged_timeouts) return;
-  const uint64_t more = *timeouts - std::exchange(site.charged_timeouts, *timeouts);
-  cost_.pass_through_ns += static_cast<int64_t>(std::min<uint64_t>(more, 1000) * plan.gather_ns);
+  const auto now = region_->Read<Site>(region_->SiteAddress(index));
+  if (!now.ok()) return;
+  const uint64_t most_cpu_us = plan.team * (plan.shadow_ns + kNsPerSecond) / 1000;
+  const uint64_t cpu_us = NewlyCounted(now->shadow_cpu_us, site.charged_cpu_us);
+  cost_.shadow_cpu_ns += 1000 * static_cast<int64_t>(std::min(cpu_us, most_cpu_us));
+  const uint64_t timeouts = NewlyCounted(now->timeouts, site.charged_timeouts);
+  cost_.pass_through_ns +=
+      static_cast<int64_t>(std::min<uint64_t>(timeouts, 1000) * plan.gather_ns);
 }
 
 absl::StatusOr<EntryCount> InjectedRank::CountEntries(int32_t loop, int64_t ns) {

@@ -175,6 +175,10 @@ std::string CostText(const InjectionCost& cost) {
     absl::StrAppendFormat(&text, ", %d copies run in the ranks themselves %s s", cost.recoveries,
                           Seconds(ToSeconds(cost.recovery_ns)));
   }
+  if (cost.shadow_cpu_ns > 0) {
+    absl::StrAppendFormat(&text, ", CPU time of shadows %s s (counted to the job's children)",
+                          Seconds(ToSeconds(cost.shadow_cpu_ns)));
+  }
   return text;
 }
 

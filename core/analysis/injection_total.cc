@@ -67,6 +67,7 @@ void AddCost(const InjectionCost& cost, InjectionCost& sum) {
   Raise(sum.pass_through_ns, cost.pass_through_ns);
   Raise(sum.recoveries, cost.recoveries);
   Raise(sum.recovery_ns, cost.recovery_ns);
+  Raise(sum.shadow_cpu_ns, cost.shadow_cpu_ns);
 }
 
 InjectionTotal TotalInjection(std::span<const LoopMeasurement* const> loops,

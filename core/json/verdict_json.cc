@@ -37,7 +37,8 @@ Json CostToJson(const InjectionCost& cost) {
           {"later_fault_ns", cost.later_fault_ns},
           {"pass_through_ns", cost.pass_through_ns},
           {"recoveries", cost.recoveries},
-          {"recovery_ns", cost.recovery_ns}};
+          {"recovery_ns", cost.recovery_ns},
+          {"shadow_cpu_ns", cost.shadow_cpu_ns}};
 }
 
 // null: no dry run, or refused.

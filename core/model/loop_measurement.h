@@ -115,6 +115,7 @@ struct InjectionCost {
   int64_t pass_through_ns = 0;  // estimated: entries x cost of an idle entry
   uint64_t recoveries = 0;      // recovery mode: copies that ran in the rank itself
   int64_t recovery_ns = 0;      // what they added to its entries
+  int64_t shadow_cpu_ns = 0;    // CPU time of shadows, which counts to the rank's children
 
   bool operator==(const InjectionCost&) const = default;
 };

@@ -229,6 +229,7 @@ v1::InjectionCost ToProto(const InjectionCost& cost) {
   out.set_pass_through_ns(cost.pass_through_ns);
   out.set_recoveries(cost.recoveries);
   out.set_recovery_ns(cost.recovery_ns);
+  out.set_shadow_cpu_ns(cost.shadow_cpu_ns);
   return out;
 }
 
@@ -244,10 +245,11 @@ absl::StatusOr<InjectionCost> FromProto(const v1::InjectionCost& cost) {
   RETURN_IF_ERROR(CheckNs(cost.pass_through_ns(), "cost.pass_through_ns"));
   RETURN_IF_ERROR(CheckTotal(cost.recoveries(), "cost.recoveries"));
   RETURN_IF_ERROR(CheckNs(cost.recovery_ns(), "cost.recovery_ns"));
+  RETURN_IF_ERROR(CheckNs(cost.shadow_cpu_ns(), "cost.shadow_cpu_ns"));
   return InjectionCost{
       cost.stops(),           cost.stop_ns(),    cost.longest_stop_ns(),  cost.shadows(),
       cost.failed_arms(),     cost.pause_ns(),   cost.longest_pause_ns(), cost.later_fault_ns(),
-      cost.pass_through_ns(), cost.recoveries(), cost.recovery_ns()};
+      cost.pass_through_ns(), cost.recoveries(), cost.recovery_ns(),      cost.shadow_cpu_ns()};
 }
 
 v1::PredictedCost ToProto(const PredictedCost& cost) {

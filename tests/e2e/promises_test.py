@@ -126,9 +126,13 @@ class Job:
         alone = plain(KERNEL, kernel, n, shown["steps"], threads, seconds=60 + 3 * shown["seconds"])
         promised(shown["checksum"] == alone["checksum"], shown)
 
-    def cpu(self):
+    def cpu(self, first=11):
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return (int(fields[first]) + int(fields[first + 1])) / os.sysconf("SC_CLK_TCK")
+
+    def cpu_of_children(self):
+        """Of those that were waited for: cutime and cstime, which accounting reads."""
+        return self.cpu(first=13)
 
     def tracer(self):
         """Who holds it; 0: nobody."""
@@ -525,7 +529,18 @@ def notices_wrong(check, report, figure, wrong):
 
 def test_stops_and_pauses_stay_within_the_default_budget(c):
     job = Job(c, n=400_000)
-    profile, report = profile_with_shadows(c, job, "15s", holds=check_longest)
+    reports = []
+
+    def holds(report):
+        check_longest(report)
+        reports.append(report)
+
+    profile, report = profile_with_shadows(c, job, "15s", holds=holds)
+    # Each shadow was a child of the job's process, which has no others: what the kernel counts is what reports say.
+    told, counted = sum(r["injection"]["cost"]["shadow_cpu_ns"] for r in reports) / 1e9, job.cpu_of_children()
+    print(f"   CPU time of shadows: {told:.3f} s in the report, {counted:.2f} s by the kernel")
+    assert told > 0 and abs(told - counted) <= 2 / os.sysconf("SC_CLK_TCK"), (told, counted)
+    assert "counted to the job's children" in c.perfctl("report", profile).stdout
     cost = report["injection"]["cost"]
     longest = f"longest {cost['longest_stop_ns'] / 1e6:.1f} ms"
     print(f"   {cost['stops']} stops, {longest}; {cost['shadows']} shadows, longest {cost['longest_pause_ns'] / 1e6:.1f} ms")

@@ -75,6 +75,13 @@ function costTable() {
       time(c.longest_pause_ns),
       "live",
     ],
+    c.shadow_cpu_ns > 0 && [
+      "CPU time of shadows (counted to the job's children)",
+      "",
+      time(c.shadow_cpu_ns),
+      "",
+      "live",
+    ],
     c.failed_arms > 0 && ["times a team did not meet", count(c.failed_arms), "", "", "live"],
     c.recoveries > 0 && [
       "copies run in the ranks",

@@ -55,6 +55,12 @@ TEST(SaturationTextTest, AnIntervalThatSaysNothingIsNotShownAsOne) {
   EXPECT_EQ(SaturationText({2.00, 1.30, 2.20}, {}), "2.00 +-0.70") << "a third of what it is";
 }
 
+TEST(SaturationTextTest, CpuTimeOfShadowsSaysWhereItIsCounted) {
+  EXPECT_THAT(CostText({.shadows = 2}), Not(HasSubstr("CPU time")));
+  EXPECT_THAT(CostText({.shadows = 2, .shadow_cpu_ns = 1'250'000'000}),
+              HasSubstr(", CPU time of shadows 1.25 s (counted to the job's children)"));
+}
+
 TEST(SaturationTextTest, NothingToShow) {
   EXPECT_EQ(RenderSaturations(SampleReport(), {}, 12), "");
   EXPECT_EQ(RenderInjection(SampleReport()), "");

@@ -174,7 +174,7 @@ class FakeInjector final : public RankInjector {
     return address - 1;
   }
   InjectionCost cost() const override {
-    return {.stops = 2, .stop_ns = 400'000, .longest_stop_ns = 300'000};
+    return {.stops = 2, .stop_ns = 400'000, .longest_stop_ns = 300'000, .shadow_cpu_ns = 9'000'000};
   }
 
  private:

@@ -213,7 +213,9 @@ TEST_F(RankExperimentsTest, StopsAreToldWithTheFirstLoopOnly) {
   Install();
   EXPECT_EQ(Measured(0).cost.stops, 2u);
   EXPECT_EQ(Measured(0).cost.longest_stop_ns, 300'000);
+  EXPECT_EQ(Measured(0).cost.shadow_cpu_ns, 9'000'000);
   EXPECT_EQ(Measured(1).cost.stops, 0u);
+  EXPECT_EQ(Measured(1).cost.shadow_cpu_ns, 0);
 }
 
 TEST_F(RankExperimentsTest, EachStopIsTakenOnce) {

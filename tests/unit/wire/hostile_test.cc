@@ -149,6 +149,8 @@ TEST(Hostile, Measurements) {
         }},
        {"group", [](W& w) { w.mutable_measurements(0)->mutable_references(0)->set_group(-2); }},
        {"cost.pause_ns", [](W& w) { w.mutable_measurements(0)->mutable_cost()->set_pause_ns(-1); }},
+       {"cost.shadow_cpu_ns",
+        [](W& w) { w.mutable_measurements(0)->mutable_cost()->set_shadow_cpu_ns(-1); }},
        {"predicted.fork_ns",
         [](W& w) { w.mutable_measurements(0)->mutable_predicted()->set_fork_ns(-1); }},
        {"predicted.most_run_ns",

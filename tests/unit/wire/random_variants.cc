@@ -29,7 +29,7 @@ VariantFigures RandomModel::Figures() {
 
 InjectionCost RandomModel::Cost() {
   const auto ns = [this] { return static_cast<int64_t>(Big()); };
-  return {Big(), ns(), ns(), Big(), Big(), ns(), ns(), ns(), ns(), Big(), ns()};
+  return {Big(), ns(), ns(), Big(), Big(), ns(), ns(), ns(), ns(), Big(), ns(), ns()};
 }
 
 PredictedCost RandomModel::Predicted() {

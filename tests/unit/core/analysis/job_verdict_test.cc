@@ -287,8 +287,10 @@ TEST(TotalInjection, AddsWhatIsNotOnRecordAndTheWorstRank) {
   LoopMeasurement a = Loop({}, 0);
   a.cost.pause_ns = 100;
   a.cost.later_fault_ns = 7;
+  a.cost.shadow_cpu_ns = 1000;  // of other CPUs, perhaps: no wall time
   LoopMeasurement b = Loop({}, 1);
   b.cost.stop_ns = 50;
+  b.cost.shadow_cpu_ns = 20;
   b.cost.later_fault_ns = 5;
   b.cost.pass_through_ns = 4;
   JobPauses pauses;
@@ -296,6 +298,7 @@ TEST(TotalInjection, AddsWhatIsNotOnRecordAndTheWorstRank) {
   const std::vector<const LoopMeasurement*> loops = {&a, &b};
   const InjectionTotal total = TotalInjection(loops, pauses, 120, 1000);
   EXPECT_EQ(total.added_wall_ns, 80 + 30 + 9);
+  EXPECT_EQ(total.sum.shadow_cpu_ns, 1020);
   EXPECT_DOUBLE_EQ(total.added_ratio, 0.119);
   EXPECT_EQ(TotalInjection(loops, pauses, 150, 0).added_wall_ns, 80 + 9);
   EXPECT_EQ(total.shared_ns, 0);
