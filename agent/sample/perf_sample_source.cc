@@ -18,6 +18,7 @@ constexpr int64_t kRescanNs = kNsPerSecond;
 constexpr int64_t kSlotNs = 100 * kNsPerMs;
 // Slots that end a little late, as they do on a busy node, are late on and off alike.
 constexpr int64_t kHeldUpNs = 5 * kSlotNs;
+constexpr size_t kMostOpened = 64;  // by one Drain
 
 // `lost`: of this ring since its begin, as its records or its counter say; they tell of the same losses.
 void RecordLost(uint64_t lost, SampleRing& ring, SampleSink& sink) {
@@ -225,8 +226,17 @@ void PerfSampleSource::OnTaskRecord(const TaskEvent& event, SampleRing& ring) {
   }
 }
 
+// The last that have started may still run. A program that makes thousands of threads a second does not pay for being followed: most
+// have ended before they could be opened, and those that stay are found by the rescan.
 void PerfSampleSource::FollowThreads() {
-  for (const auto& [pid, tid] : started_) rings_.OpenThread(pid, tid, /*announced=*/true);
+  const size_t left_out = started_.size() - std::min(started_.size(), kMostOpened);
+  for (size_t i = 0; i < started_.size(); ++i) {
+    const auto& [pid, tid] = started_[i];
+    if (i < left_out)
+      rings_.LeaveOut(pid, tid);
+    else
+      rings_.OpenThread(pid, tid, /*announced=*/true);
+  }
   started_.clear();
   rings_.FollowLeaders();
   const int64_t now_ns = clock_->MonotonicNs();
