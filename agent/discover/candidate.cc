@@ -55,8 +55,8 @@ template <typename T>
 absl::Status Assign(absl::StatusOr<T> from, T* to, Candidate* candidate) {
   if (from.ok()) {
     *to = *std::move(from);
-  } else if (absl::IsPermissionDenied(from.status())) {
-    candidate->unreadable = true;
+  } else if (absl::IsUnavailable(from.status()) || absl::IsPermissionDenied(from.status())) {
+    if (!IsSilent(*candidate)) candidate->unread = from.status();
   } else {
     return from.status();
   }
@@ -79,23 +79,37 @@ bool IsInterpreter(absl::string_view base_name) {
   return Contains(kInterpreters, base_name);
 }
 
-absl::Status ReadProgram(const ProcFs& procfs, Candidate* candidate) {
-  absl::StatusOr<std::string> executable = procfs.Executable(candidate->pid);
-  candidate->has_executable = !absl::IsNotFound(executable.status());
-  if (!candidate->has_executable)
-    return absl::OkStatus();  // a kernel thread or zombie has no arguments either
-  RETURN_IF_ERROR(Assign(std::move(executable), &candidate->executable, candidate));
-  if (IsStuck(*candidate)) return absl::OkStatus();
-  return Assign(procfs.CommandLine(candidate->pid), &candidate->arguments, candidate);
-}
-
-absl::Status ReadRights(const ProcFs& procfs, Candidate* candidate) {
+absl::Status ReadOwner(const ProcFs& procfs, Candidate* candidate) {
   ASSIGN_OR_RETURN(const ProcessStatus status, procfs.Status(candidate->pid));
   candidate->uid = status.real_uid;
   candidate->state = status.state;
   candidate->admission.rights = RightsOf(status);
-  if (status.state == 'Z' || status.state == 'X') return absl::OkStatus();  // CheckRunnable says so
-  ASSIGN_OR_RETURN(candidate->admission, ReadAdmission(procfs, candidate->pid));
+  return absl::OkStatus();
+}
+
+absl::Status ReadExecutable(const ProcFs& procfs, Candidate* candidate) {
+  absl::StatusOr<std::string> executable = procfs.Executable(candidate->pid);
+  candidate->has_executable = !absl::IsNotFound(executable.status());
+  if (!candidate->has_executable) return absl::OkStatus();
+  return Assign(std::move(executable), &candidate->executable, candidate);
+}
+
+absl::Status ReadArguments(const ProcFs& procfs, Candidate* candidate) {
+  // A kernel thread or zombie has no arguments either.
+  if (!candidate->has_executable || IsStuck(*candidate)) return absl::OkStatus();
+  return Assign(procfs.CommandLine(candidate->pid), &candidate->arguments, candidate);
+}
+
+absl::Status ReadRights(const ProcFs& procfs, Candidate* candidate) {
+  if (candidate->state == 'Z' || candidate->state == 'X')
+    return absl::OkStatus();  // CheckRunnable says so
+  absl::StatusOr<Admission> admission = ReadAdmission(procfs, candidate->pid);
+  if (absl::IsUnavailable(admission.status())) {
+    candidate->unread = admission.status();
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(admission.status());
+  candidate->admission = *std::move(admission);
   return absl::OkStatus();
 }
 
@@ -118,7 +132,14 @@ absl::Status CheckSame(const ProcFs& procfs, const Candidate& candidate) {
 
 std::string CommandName(const Candidate& candidate) {
   if (!candidate.executable.empty()) return std::string(BaseName(candidate.executable));
-  return candidate.arguments.empty() ? "" : std::string(BaseName(candidate.arguments[0]));
+  return candidate.arguments.empty() ? candidate.name
+                                     : std::string(BaseName(candidate.arguments[0]));
+}
+
+// TASK_COMM_LEN of include/linux/sched.h, less the NUL.
+bool MayBeCommand(const Candidate& candidate, absl::string_view command) {
+  constexpr size_t kNameBytes = 15;
+  return candidate.name == command.substr(0, kNameBytes);
 }
 
 bool MatchesCommand(const Candidate& candidate, absl::string_view command) {

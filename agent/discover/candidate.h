@@ -1,8 +1,10 @@
 // agent/discover/candidate.h - one local process as discovery sees it, and the judgements that need no other process.
 //
-// Shape    ReadProgram, ReadRights and ReadEnvironment gather what /proc says, cheapest first; the predicates are pure.
-// Errors   Read*: kNotFound (gone). What is forbidden to read is left empty and `unreadable` says so.
-// Safety   of a process that waits in the kernel (state D) nothing is read that needs its memory: that could hang, too.
+// Shape    ReadOwner comes first: of processes that are not the requester's nothing else is read. Then ReadExecutable,
+//          ReadArguments, ReadRights and ReadEnvironment, as needed; the predicates are pure.
+// Errors   Read*: kNotFound (gone). What is forbidden to read, or did not answer in time, is left empty, and `unread` says so.
+// Safety   of a process whose main thread waits in the kernel (state D) nothing is read that needs its memory. Others' memory may
+//          be locked all the same: see agent/procfs/slow_files.h.
 // Threads  thread-safe.
 #ifndef AGENT_DISCOVER_CANDIDATE_H_
 #define AGENT_DISCOVER_CANDIDATE_H_
@@ -26,7 +28,9 @@ struct Candidate {
   Admission admission;
   uint64_t start_ticks = 0;
   char state = '?';
-  bool unreadable = false;      // environment or executable may not be read
+  std::string name;  // in stat: may be cut off, and changed by the process
+  absl::Status
+      unread;  // kPermissionDenied: something may not be read; kUnavailable: a read was given up
   bool has_executable = false;  // false: kernel thread or zombie
   std::string executable;       // path as the process sees it
   std::vector<std::string> arguments;
@@ -34,13 +38,22 @@ struct Candidate {
   RankEnvironment environment;
 };
 
-// Its memory cannot be read without the risk of waiting with it.
-inline bool IsStuck(const Candidate& candidate) {
-  return candidate.state == 'D';
+// A read of it was given up.
+inline bool IsSilent(const Candidate& candidate) {
+  return absl::IsUnavailable(candidate.unread);
 }
 
-// Executable and arguments.
-absl::Status ReadProgram(const ProcFs& procfs, Candidate* candidate);
+// Its memory cannot be read without the risk of waiting with it.
+inline bool IsStuck(const Candidate& candidate) {
+  return candidate.state == 'D' || IsSilent(candidate);
+}
+
+// Whose it is, by what never waits: user, groups and capabilities of the main thread.
+absl::Status ReadOwner(const ProcFs& procfs, Candidate* candidate);
+absl::Status ReadExecutable(const ProcFs& procfs, Candidate* candidate);
+// Not of a stuck one, nor of what has no executable.
+absl::Status ReadArguments(const ProcFs& procfs, Candidate* candidate);
+// All that its requester's right to it depends on.
 absl::Status ReadRights(const ProcFs& procfs, Candidate* candidate);
 // Not of a stuck one.
 absl::Status ReadEnvironment(const ProcFs& procfs, Candidate* candidate);
@@ -52,6 +65,9 @@ absl::string_view BaseName(absl::string_view path);
 
 // Python, a shell and the like: what it runs is among its arguments.
 bool IsInterpreter(absl::string_view base_name);
+
+// By its name in stat alone.
+bool MayBeCommand(const Candidate& candidate, absl::string_view command);
 
 // Base name of the executable, of argv[0], or of the script that an interpreter runs (`python3 -u x.py`, `sh x.sh`).
 bool MatchesCommand(const Candidate& candidate, absl::string_view command);

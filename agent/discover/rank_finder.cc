@@ -57,7 +57,20 @@ struct Matches {
   std::vector<RejectedProcess> rejected;
   std::map<uint32_t, int> foreign;  // uid -> processes that match a command
   std::vector<RejectedProcess> stuck;
+  std::vector<int32_t> silent;  // stuck ones that do not answer, and are not known to match
 };
+
+// A sentence about processes that were left out, or nothing.
+std::string LeftOut(const std::vector<int32_t>& silent) {
+  constexpr size_t kMostNamed = 8;
+  if (silent.empty()) return {};
+  const std::vector<int32_t> named(
+      silent.begin(), silent.begin() + static_cast<ptrdiff_t>(std::min(silent.size(), kMostNamed)));
+  return absl::StrCat(silent.size(), " processes that may be meant do not answer (their address ",
+                      "space is locked, or the file system of their program hangs) and are left ",
+                      "out: ", absl::StrJoin(named, ", "),
+                      named.size() < silent.size() ? ", ..." : "");
+}
 
 class Matcher {
  public:
@@ -69,6 +82,7 @@ class Matcher {
     for (const int32_t pid : pids) Inspect(pid, &matches);
     for (; !matches.stuck.empty() && patience > absl::ZeroDuration(); patience -= kStuckPause) {
       absl::SleepFor(kStuckPause);
+      matches.silent.clear();
       for (const RejectedProcess& process : std::exchange(matches.stuck, {}))
         Inspect(process.pid, &matches);
     }
@@ -111,6 +125,7 @@ class Matcher {
         break;
       case Verdict::Kind::kStuck:
         matches->stuck.push_back({candidate.pid, verdict.reason});
+        if (verdict.reason.ok() && IsSilent(candidate)) matches->silent.push_back(candidate.pid);
         break;
     }
   }
@@ -120,17 +135,20 @@ class Matcher {
   ProcessScan* const scan_;
 };
 
-absl::Status NothingFound(const std::string& node, const Scope& scope,
-                          const std::map<uint32_t, int>& foreign) {
+absl::Status NothingFound(const std::string& node, const Scope& scope, const Matches& matches) {
+  const std::map<uint32_t, int>& foreign = matches.foreign;
+  const std::string left_out = LeftOut(matches.silent);
+  const std::string more = left_out.empty() ? "" : "; " + left_out;
   if (foreign.empty())
-    return absl::NotFoundError(absl::StrCat("no process on ", node, " matches the target"));
+    return absl::NotFoundError(absl::StrCat("no process on ", node, " matches the target", more));
   std::vector<std::string> owners;
+  owners.reserve(foreign.size());
   for (const auto& [uid, count] : foreign)
     owners.push_back(absl::StrCat(count, " of ", UserText(uid)));
   return absl::NotFoundError(absl::StrCat(
       "no process of ", UserText(scope.wanted_uid), " on ", node, " matches '",
       *scope.target->command, "'; those that match belong to others: ", absl::StrJoin(owners, ", "),
-      scope.requester->privileged ? "; name the owner with target.user" : ""));
+      scope.requester->privileged ? "; name the owner with target.user" : "", more));
 }
 
 // The pid of what was accepted may have been reused since it was judged.
@@ -174,12 +192,14 @@ absl::StatusOr<Discovery> RankFinder::Find(const TargetSpec& target,
   if (target.pids.empty()) matches.accepted = RetainPrograms(std::move(matches.accepted));
   if (scan->follows_job()) DropWrappers(&matches.accepted);  // before they take a number
   if (matches.accepted.empty() && matches.rejected.empty()) {
-    return NothingFound(node_, scope, matches.foreign);
+    return NothingFound(node_, scope, matches);
   }
   Discovery discovery;
   discovery.job_ids = JobIds(matches.accepted);
   if (target.command) RETURN_IF_ERROR(ChooseJob(&scan->job_id(), &matches.accepted));
   if (std::string warning = CollidingLaunches(matches.accepted); first && !warning.empty())
+    discovery.warnings.push_back(std::move(warning));
+  if (std::string warning = LeftOut(matches.silent); first && !warning.empty())
     discovery.warnings.push_back(std::move(warning));
   discovery.rejected = std::move(matches.rejected);
   for (RankInfo& info : NumberRanks(matches.accepted, node_, &scan->numbers())) {

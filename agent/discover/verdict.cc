@@ -19,12 +19,15 @@ bool MayProfile(const Scope& scope, uint32_t uid) {
   return uid == scope.requester->uid || scope.requester->privileged;
 }
 
+// Of processes of others not even the name is told.
 absl::Status CheckOwner(const Scope& scope, const Candidate& candidate) {
-  return CheckRequester(candidate.admission, *scope.requester, Who(candidate));
+  const std::string who =
+      MayProfile(scope, candidate.uid) ? Who(candidate) : absl::StrCat("process ", candidate.pid);
+  return CheckRequester(candidate.admission, *scope.requester, who);
 }
 
 absl::Status CheckUsable(const ProcFs& procfs, const Candidate& candidate) {
-  if (candidate.unreadable) {
+  if (absl::IsPermissionDenied(candidate.unread)) {
     return absl::PermissionDeniedError(absl::StrCat(
         Who(candidate), " belongs to ", UserText(candidate.uid),
         " and cannot be inspected by this agent: run it as root or with CAP_SYS_PTRACE"));
@@ -34,6 +37,7 @@ absl::Status CheckUsable(const ProcFs& procfs, const Candidate& candidate) {
 }
 
 absl::Status StuckError(const Candidate& candidate) {
+  if (IsSilent(candidate)) return candidate.unread;
   return absl::UnavailableError(absl::StrCat(
       Who(candidate),
       " waits in the kernel (state D; often a file system that does not answer) and cannot be "
@@ -51,65 +55,74 @@ class Judgement {
 
   // The verdict so far is in `out`; an error: the process is gone.
   absl::Status Run(Verdict* out) const {
-    RETURN_IF_ERROR(ReadProgram(procfs_, &out->candidate));
+    RETURN_IF_ERROR(ReadOwner(procfs_, &out->candidate));
     if (scope_.target->command) return ByCommand(out);
     if (scope_.target->slurm_job) return BySlurmJob(out);
-    return Usable(out, false);
+    return Usable(out);
   }
 
  private:
   absl::Status ByCommand(Verdict* out) const {
     Candidate& candidate = out->candidate;
-    if (!MatchesCommand(candidate, *scope_.target->command)) {
+    const std::string& command = *scope_.target->command;
+    if (candidate.uid != scope_.wanted_uid || !MayProfile(scope_, candidate.uid)) {
+      if (MayBeCommand(candidate, command)) out->kind = Kind::kForeign;
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(ReadExecutable(procfs_, &candidate));
+    RETURN_IF_ERROR(ReadArguments(procfs_, &candidate));
+    if (!MatchesCommand(candidate, command)) {
       // Its arguments are not known: a script of this name may be among them.
-      if (IsStuck(candidate) && IsInterpreter(CommandName(candidate))) out->kind = Kind::kStuck;
+      const bool perhaps = IsInterpreter(CommandName(candidate)) || IsSilent(candidate);
+      if (IsStuck(candidate) && perhaps) out->kind = Kind::kStuck;
       return absl::OkStatus();
     }
     if (IsLauncher(CommandName(candidate))) return absl::OkStatus();
-    RETURN_IF_ERROR(ReadRights(procfs_, &candidate));
-    if (candidate.uid != scope_.wanted_uid || !MayProfile(scope_, candidate.uid)) {
-      out->kind = Kind::kForeign;
-      return absl::OkStatus();
-    }
-    return Usable(out, true);
+    return Usable(out);
   }
 
   absl::Status BySlurmJob(Verdict* out) const {
     Candidate& candidate = out->candidate;
-    if (IsLauncher(CommandName(candidate))) return absl::OkStatus();
     ReadCgroups(procfs_, &candidate);
     const uint32_t job = *scope_.target->slurm_job;
     bool belongs = BelongsToSlurmJob(candidate, job);
-    RETURN_IF_ERROR(ReadRights(procfs_, &candidate));
-    if (!belongs && (!candidate.has_executable || !CheckOwner(scope_, candidate).ok()))
-      return absl::OkStatus();
-    if (!belongs && IsStuck(candidate)) {
-      out->kind = Kind::kStuck;
-      return absl::OkStatus();
-    }
+    if (!belongs && !MayProfile(scope_, candidate.uid)) return absl::OkStatus();
+    RETURN_IF_ERROR(ReadExecutable(procfs_, &candidate));
+    if (IsLauncher(CommandName(candidate))) return absl::OkStatus();
     if (!belongs) {
-      RETURN_IF_ERROR(ReadEnvironment(procfs_, &candidate));
+      if (!candidate.has_executable) return absl::OkStatus();
+      RETURN_IF_ERROR(ReadRights(procfs_, &candidate));
+      if (!CheckOwner(scope_, candidate).ok()) return absl::OkStatus();
+      if (!IsStuck(candidate)) RETURN_IF_ERROR(ReadEnvironment(procfs_, &candidate));
       belongs = BelongsToSlurmJob(candidate, job);
     }
-    if (!belongs) return absl::OkStatus();
-    RETURN_IF_ERROR(Usable(out, true));
+    if (!belongs) {
+      if (IsStuck(candidate)) out->kind = Kind::kStuck;
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(Usable(out));
     candidate.environment.job_id = absl::StrCat(job);  // known by its cgroup alone, perhaps
     return absl::OkStatus();
   }
 
   // Of a process that is meant.
-  absl::Status Usable(Verdict* out, bool rights_known) const {
+  absl::Status Usable(Verdict* out) const {
     Candidate& candidate = out->candidate;
-    if (!rights_known) RETURN_IF_ERROR(ReadRights(procfs_, &candidate));
     out->kind = Kind::kRejected;
+    if (!MayProfile(scope_, candidate.uid)) {
+      out->reason = CheckOwner(scope_, candidate);
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(ReadRights(procfs_, &candidate));
+    if (candidate.executable.empty()) RETURN_IF_ERROR(ReadExecutable(procfs_, &candidate));
     out->reason = CheckOwner(scope_, candidate);
     if (!out->reason.ok()) return absl::OkStatus();
+    if (!IsStuck(candidate)) RETURN_IF_ERROR(ReadEnvironment(procfs_, &candidate));
     if (IsStuck(candidate)) {
       out->kind = Kind::kStuck;
       out->reason = StuckError(candidate);
       return absl::OkStatus();
     }
-    RETURN_IF_ERROR(ReadEnvironment(procfs_, &candidate));
     if (candidate.cgroups.empty()) ReadCgroups(procfs_, &candidate);
     RETURN_IF_ERROR(CheckSame(procfs_, candidate));
     out->reason = CheckUsable(procfs_, candidate);
@@ -128,6 +141,7 @@ Verdict Judge(const ProcFs& procfs, const Scope& scope, int32_t pid, const Proce
   verdict.candidate.pid = pid;
   verdict.candidate.start_ticks = stamp.start_ticks;
   verdict.candidate.state = stamp.state;
+  verdict.candidate.name = stamp.command;
   const absl::Status read = Judgement(procfs, scope).Run(&verdict);
   if (read.ok()) return verdict;
   // Processes come and go while /proc is read: only a pid that was named is worth a word.

@@ -1,8 +1,8 @@
 // agent/discover/verdict.h - what one process is to a target: reads of it only what the verdict needs, cheapest first.
 //
 // Shape    Judge(procfs, scope, pid, stamp) -> Verdict.
-// Order    by command: program and arguments, then the owner, then environment and cgroup; by Slurm job: cgroup, then the
-//          owner, then the environment (never of a process that the requester may not see); by pid: the owner first.
+// Order    the owner first. Of processes of others nothing else is read than what never waits: the name in stat for targets by
+//          command; cgroup and executable for Slurm jobs. Then program and arguments, the rights, environment and cgroup.
 // Errors   in Verdict::reason of a rejected process, as rank_finder.h lists them.
 // Threads  thread-safe.
 #ifndef AGENT_DISCOVER_VERDICT_H_
@@ -30,7 +30,7 @@ struct Verdict {
     kAccepted,
     kRejected,  // named or matching, but not usable: `reason`
     kForeign,   // matches a command, but is another user's
-    kStuck,  // matches, or perhaps does: cannot be told while it waits in the kernel; `reason`: it does
+    kStuck,  // matches, or perhaps does: it waits in the kernel or does not answer; `reason`: it does match
   };
   Kind kind = Kind::kNoMatch;
   Candidate candidate;

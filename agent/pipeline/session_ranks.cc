@@ -129,6 +129,11 @@ void Session::RecordEnded() {
     LetGo(process->info.pid);
     notices_.Warning(ChangedOwnerError(*process), process->info.pid);
   }
+  for (const auto& [info, status] : ranks_.DrainSilent())
+    notices_.Warning(absl::Status(status.code(),
+                                  absl::StrCat(Who(info), ": samples in what it has mapped since ",
+                                               "count as unknown: ", status.message())),
+                     info.pid);
   job_cpu_ns_ += used.cpu_ns;
   // Those that have ended since the last look are not counted any more: rather too short a life
   // than too long. A pause between two programs of the job says nothing about how many live at a

@@ -56,11 +56,6 @@ bool IsDumpable(const ProcFs& procfs, int32_t pid, const ProcessRights& rights) 
   return entry.st_uid == rights.uids[1];
 }
 
-struct FileId {
-  uint64_t device = 0;
-  uint64_t inode = 0;
-};
-
 // What cannot be seen is 0: it stays so, or the process has changed.
 FileId IdOf(const std::string& path) {
   struct stat entry {};
@@ -97,9 +92,11 @@ absl::StatusOr<Admission> ReadAdmission(const ProcFs& procfs, int32_t pid, Threa
   admission.stack_start = stamp.stack_start;
   ASSIGN_OR_RETURN(admission.rights, ReadRights(procfs, pid, scope));
   admission.dumpable = IsDumpable(procfs, pid, admission.rights);
-  const FileId executable = IdOf(PathOf(procfs, pid, "exe"));
-  admission.executable_device = executable.device;
-  admission.executable_inode = executable.inode;
+  if (scope == ThreadScope::kAllThreads) {
+    ASSIGN_OR_RETURN(const FileId executable, procfs.ExecutableId(pid));
+    admission.executable_device = executable.device;
+    admission.executable_inode = executable.inode;
+  }
   admission.user_namespace = IdOf(PathOf(procfs, pid, "ns/user")).inode;
   if (admission.rights.capabilities != 0) admission.namespace_owner = OwnerOfNamespace(procfs, pid);
   // All of it was of one process.

@@ -3,8 +3,9 @@
 // Shape    ReadAdmission at discovery; CheckRequester says whether the requester may have it; whoever acts on the process later
 //          carries the value along and calls CheckUnchanged, while the process stands still if it is to be altered.
 // Units    as proc(5); device and inode of the executable; inode of the user name space.
-// Errors   ReadAdmission: kNotFound (gone, or a zombie), kPermissionDenied (its threads have different rights). CheckRequester:
-//          kPermissionDenied. CheckUnchanged: kNotFound (ended, or another process), kPermissionDenied (says what has changed).
+// Errors   ReadAdmission: kNotFound (gone, or a zombie), kPermissionDenied (its threads have different rights), kUnavailable (the
+//          file system of its program does not answer). CheckRequester: kPermissionDenied. CheckUnchanged: kNotFound (ended, or
+//          another process), kPermissionDenied (says what has changed).
 // Rules    as ptrace_may_access: all ids the requester's, no capability that the requester lacks, and a process that may be
 //          dumped. Capabilities in a user name space that the requester has made are the requester's.
 // Threads  thread-safe.
@@ -37,7 +38,8 @@ struct Admission {
   bool operator==(const Admission&) const = default;
 };
 
-// kMainThread: for those who look often; a rank may have hundreds of threads.
+// kMainThread: for those who look often; a rank may have hundreds of threads, and the file system of its program may hang: which
+// file is executed is not asked, either.
 enum class ThreadScope : uint8_t { kAllThreads, kMainThread };
 absl::StatusOr<Admission> ReadAdmission(const ProcFs& procfs, int32_t pid,
                                         ThreadScope scope = ThreadScope::kAllThreads);

@@ -68,10 +68,17 @@ std::vector<std::string> SplitNul(absl::string_view text) {
 
 }  // namespace
 
-ProcFs::ProcFs(std::string root) : root_(std::move(root)) {}
+ProcFs::ProcFs(std::string root, std::shared_ptr<SlowFiles> slow)
+    : root_(std::move(root)), slow_(std::move(slow)) {}
 
 absl::StatusOr<std::string> ProcFs::ReadFile(absl::string_view relative, size_t limit) const {
   return ReadWholeFile(absl::StrCat(root_, "/", relative), limit);
+}
+
+absl::StatusOr<std::string> ProcFs::ReadSlowly(int32_t pid, absl::string_view file,
+                                               SlowRead::What what, size_t limit) const {
+  const SlowRead read{what, limit, absl::StrCat(root_, "/", Under(pid, file))};
+  return slow_ == nullptr ? ReadSlowFile(read) : slow_->Read(pid, read);
 }
 
 absl::StatusOr<std::vector<int32_t>> ProcFs::Pids() const {
@@ -150,7 +157,8 @@ absl::StatusOr<uint64_t> ProcFs::Switches(int32_t pid) const {
 
 absl::StatusOr<absl::flat_hash_map<std::string, std::string>> ProcFs::Environment(
     int32_t pid) const {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "environ"), kVectorLimit));
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadSlowly(pid, "environ", SlowRead::What::kWhole, kVectorLimit));
   absl::flat_hash_map<std::string, std::string> environment;
   for (const std::string& entry : SplitNul(text)) {
     const size_t equals = entry.find('=');
@@ -162,7 +170,8 @@ absl::StatusOr<absl::flat_hash_map<std::string, std::string>> ProcFs::Environmen
 }
 
 absl::StatusOr<std::vector<std::string>> ProcFs::CommandLine(int32_t pid) const {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "cmdline"), kVectorLimit));
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadSlowly(pid, "cmdline", SlowRead::What::kWhole, kVectorLimit));
   return SplitNul(text);
 }
 
@@ -177,7 +186,8 @@ absl::StatusOr<std::string> ProcFs::Executable(int32_t pid) const {
 }
 
 absl::StatusOr<std::vector<MapEntry>> ProcFs::Maps(int32_t pid) const {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "maps"), kMapsLimit));
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadSlowly(pid, "maps", SlowRead::What::kWhole, kMapsLimit));
   return ParseMaps(text);
 }
 
@@ -219,7 +229,13 @@ absl::StatusOr<std::vector<MountEntry>> ProcFs::Mounts() const {
 }
 
 absl::StatusOr<std::string> ProcFs::ExecutableHead(int32_t pid, size_t limit) const {
-  return HeadOfFile(absl::StrCat(root_, "/", pid, "/exe"), limit);
+  return ReadSlowly(pid, "exe", SlowRead::What::kHead, limit);
+}
+
+absl::StatusOr<FileId> ProcFs::ExecutableId(int32_t pid) const {
+  const absl::StatusOr<std::string> text = ReadSlowly(pid, "exe", SlowRead::What::kIdentity, 0);
+  if (text.ok()) return ParseFileId(*text);
+  return absl::IsUnavailable(text.status()) ? text.status() : absl::StatusOr<FileId>(FileId{});
 }
 
 absl::StatusOr<int64_t> ProcFs::SysctlInt(absl::string_view name) const {

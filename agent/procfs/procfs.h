@@ -4,11 +4,14 @@
 // Errors   kNotFound (process gone: a normal result), kPermissionDenied (names what to change), kInvalidArgument
 //          (contents that do not parse), kResourceExhausted (longer than any honest file of its kind).
 // Threads  thread-safe (const).
+// Safety   what may wait for the process that it is about goes through the SlowFiles, if there is one: Environment, CommandLine,
+//          Maps, ExecutableHead, ExecutableId. Nothing else waits.
 // Source   proc(5).
 #ifndef AGENT_PROCFS_PROCFS_H_
 #define AGENT_PROCFS_PROCFS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "agent/procfs/slow_files.h"
 
 namespace perfd::agent {
 
@@ -105,7 +109,8 @@ absl::StatusOr<ProcessStatus> ParseStatus(absl::string_view text);
 
 class ProcFs {
  public:
-  explicit ProcFs(std::string root = "/proc");
+  // Without `slow`, slow reads wait as long as it takes. Shared by all copies, of which each may live longest.
+  explicit ProcFs(std::string root = "/proc", std::shared_ptr<SlowFiles> slow = nullptr);
 
   const std::string& root() const { return root_; }
   absl::StatusOr<std::vector<int32_t>> Pids() const;
@@ -132,13 +137,18 @@ class ProcFs {
   absl::StatusOr<std::vector<MountEntry>> Mounts() const;
   // First bytes of the executable: tells ELF class and machine. At most `limit` bytes.
   absl::StatusOr<std::string> ExecutableHead(int32_t pid, size_t limit) const;
+  // Which file is executed; zeros: it cannot be seen. kUnavailable: it may be seen later.
+  absl::StatusOr<FileId> ExecutableId(int32_t pid) const;
   // A number in /proc/sys, e.g. SysctlInt("kernel/perf_event_paranoid").
   absl::StatusOr<int64_t> SysctlInt(absl::string_view name) const;
 
  private:
   absl::StatusOr<std::string> ReadFile(absl::string_view relative, size_t limit) const;
+  absl::StatusOr<std::string> ReadSlowly(int32_t pid, absl::string_view file, SlowRead::What what,
+                                         size_t limit) const;
 
   std::string root_;
+  std::shared_ptr<SlowFiles> slow_;
 };
 
 }  // namespace perfd::agent

@@ -1,10 +1,12 @@
-// perf-agent-reader: reads ELF files for perf-agent, confined. Not meant to be started by hand.
+// perf-agent-reader: reads ELF files for perf-agent, confined, and slow files of /proc, with its rights. Not meant to be started
+// by hand.
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "agent/procfs/guarded/file_server.h"
 #include "agent/reader/reader_server.h"
 #include "agent/reader/unwind_server.h"
 #include "agent/spawn/helper_host.h"
@@ -40,6 +42,10 @@ int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (words == std::vector<std::string>{"--version"}) {  // as perf-agent's doctor asks
     std::printf("perf-agent-reader %s\n", perfd::kVersion);
+    return 0;
+  }
+  if (words == std::vector<std::string>{perfd::agent::kFilesMode}) {
+    perfd::agent::ServeSlowFiles(perfd::agent::kHelperSocket);
     return 0;
   }
   if (words == std::vector<std::string>{perfd::agent::kHostMode}) {

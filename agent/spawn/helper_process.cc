@@ -114,6 +114,14 @@ CpuAccount& Account() {
   return *account;
 }
 
+std::string Reap(pid_t pid) {
+  int status = 0;
+  rusage used{};
+  const bool reaped = ::wait4(pid, &status, WNOHANG, &used) == pid;
+  Account().Ended(pid, reaped ? &used : nullptr);
+  return reaped ? Describe(status) : "does not end after SIGKILL";
+}
+
 }  // namespace
 
 absl::StatusOr<pid_t> StartHelper(const HelperProgram& program, int socket) {
@@ -156,11 +164,15 @@ std::string EndHelper(pid_t pid, int grace_ms) {
     ::kill(pid, SIGKILL);
     AwaitEnd(process, kKilledEndMs);
   }
-  int status = 0;
-  rusage used{};
-  const bool reaped = ::wait4(pid, &status, WNOHANG, &used) == pid;
-  Account().Ended(pid, reaped ? &used : nullptr);
-  return reaped ? Describe(status) : "does not end after SIGKILL";
+  return Reap(pid);
+}
+
+bool KillHelper(pid_t pid, int wait_ms) {
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  ::kill(pid, SIGKILL);
+  if (!AwaitEnd(process, wait_ms)) return false;
+  Reap(pid);
+  return true;
 }
 
 uint64_t HelpersCpuNs() {

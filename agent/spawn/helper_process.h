@@ -46,6 +46,9 @@ void AdoptHelper(pid_t pid);
 // E.g. "exit status 1" or "signal 9 (Killed)". Waits `grace_ms` for it to end by itself, and a bounded time after SIGKILL.
 std::string EndHelper(pid_t pid, int grace_ms);
 
+// Kills it and waits so long for its end; false: it waits for something that no signal ends, and is not reaped.
+bool KillHelper(pid_t pid, int wait_ms);
+
 // CPU time of all helpers of this process since its start, running and ended, ns; never falls.
 uint64_t HelpersCpuNs();
 // Of one that runs; 0 when it does not.

@@ -141,6 +141,10 @@ void TrackedRanks::LoadMaps(TrackedProcess& process, int64_t now_ns) {
   const auto stamp = procfs_.Stamp(process.info.pid);
   if (!stamp.ok() || stamp->state == 'D' || stamp->start_ticks != process.info.start_ticks) return;
   auto maps = procfs_.Maps(process.info.pid);
+  const uint64_t start_ticks = process.info.start_ticks;
+  if (absl::IsUnavailable(maps.status()) &&
+      std::exchange(silent_told_[process.info.pid], start_ticks) != start_ticks)
+    silent_.emplace_back(process.info, maps.status());
   if (maps.ok() && !maps->empty()) process.space.Replace(*maps, static_cast<uint64_t>(now_ns));
   // Of tens of thousands of mappings a look takes long: at most one part in kMapsShare of the time goes into it.
   const auto used_ns = static_cast<int64_t>(ThreadCpuNs() - begin_ns);

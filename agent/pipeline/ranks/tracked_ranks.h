@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -87,6 +88,10 @@ class TrackedRanks {
   static constexpr int64_t kKeepEndedNs = 2'000'000'000;
   Used Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
                std::vector<const TrackedProcess*>* changed = nullptr);
+  // Whose maps were not read in time, each process once, with a sentence about it.
+  std::vector<std::pair<RankInfo, absl::Status>> DrainSilent() {
+    return std::exchange(silent_, {});
+  }
   // Ranks (without their helpers) that live, and all that ever were.
   int living() const;
   std::vector<const TrackedProcess*> LivingRanks() const;
@@ -107,7 +112,9 @@ class TrackedRanks {
   std::vector<TrackedProcess>
       replaced_;                      // by a process of the same pid, before Refresh saw their end
   std::vector<TrackedProcess> told_;  // what the last Refresh told of them
-  int64_t read_ns_ = 0;               // at the last Refresh
+  std::vector<std::pair<RankInfo, absl::Status>> silent_;
+  std::map<int32_t, uint64_t> silent_told_;  // by DrainSilent: pid -> start
+  int64_t read_ns_ = 0;                      // at the last Refresh
 };
 
 // What to tell the user about a process of `changed`.

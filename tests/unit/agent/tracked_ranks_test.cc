@@ -242,5 +242,34 @@ TEST_F(TrackedRanksTest, TheMapsOfAStuckProcessAreNotRead) {
   EXPECT_NE(ranks_.Find(5)->space.Find(0x1000), nullptr);
 }
 
+struct SilentFiles final : SlowFiles {
+  absl::StatusOr<std::string> Read(int32_t, const SlowRead& read) override {
+    if (read.what == SlowRead::What::kIdentity && executable_answers) return ReadSlowFile(read);
+    return absl::UnavailableError("does not answer");
+  }
+  bool executable_answers = true;
+};
+
+TEST_F(TrackedRanksTest, ARankWhoseMapsAreNotReadInTimeIsToldOfOnce) {
+  const auto files = std::make_shared<SilentFiles>();
+  const ProcFs procfs(proc_.root(), files);
+  TrackedRanks ranks(procfs);
+  Add({.pid = 5});
+  ASSERT_TRUE(ranks.Add(Info(5), 1).ok());
+  const auto silent = ranks.DrainSilent();
+  ASSERT_EQ(silent.size(), 1u);
+  EXPECT_EQ(silent[0].first.pid, 5);
+  ranks.ReadMaps(*ranks.Find(5), kNsPerSecond + 1);
+  EXPECT_TRUE(ranks.DrainSilent().empty());
+  // The file of its program is not asked for by those who look often.
+  files->executable_answers = false;
+  std::vector<const TrackedProcess*> none;
+  ranks.Refresh(0, &none);
+  EXPECT_TRUE(none.empty());
+  EXPECT_TRUE(ranks.Lives(5));
+  Add({.pid = 6});
+  EXPECT_TRUE(absl::IsUnavailable(ranks.Add(Info(6, 1), 1)));
+}
+
 }  // namespace
 }  // namespace perfd::agent

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "tests/unit/procfs/fake_proc.h"
 
@@ -224,6 +227,68 @@ TEST_F(RankFinderTest, NothingIsReadOfTheMemoryOfAStuckProcess) {
   proc_.Remove(5);
   Add({.pid = 5});
   EXPECT_EQ(finder().Find(Command("app"), {}, kAlice, &scan)->ranks.size(), 1u) << "not remembered";
+}
+
+// Whose memory is read; of `silent` nobody gets an answer.
+struct RecordingFiles final : SlowFiles {
+  absl::StatusOr<std::string> Read(int32_t pid, const SlowRead& read) override {
+    asked.insert(pid);
+    if (pid != silent) return ReadSlowFile(read);
+    return absl::UnavailableError(absl::StrCat("process ", pid, " does not answer"));
+  }
+  std::set<int32_t> asked;
+  int32_t silent = 0;
+};
+
+TEST_F(RankFinderTest, OfProcessesOfOthersNothingIsReadThatCouldWaitForThem) {
+  Add({.pid = 5, .uid = 4000002, .environment = {{"SLURM_JOB_ID", "9"}}});
+  Add({.pid = 6, .uid = 4000002, .cgroup = "0::/job_9/step_0\n"});
+  Add({.pid = 7, .environment = {{"SLURM_JOB_ID", "9"}}});
+  TargetSpec job;
+  job.slurm_job = 9;
+  const std::vector<std::pair<TargetSpec, Requester>> all = {{Command("app"), kAlice},
+                                                             {Pids({5, 6, 7}), kAlice},
+                                                             {job, kAlice},
+                                                             {Command("app", "4000001"), kRoot}};
+  for (const auto& [target, requester] : all) {
+    const auto files = std::make_shared<RecordingFiles>();
+    const RankFinder finder(ProcFs(proc_.root(), files), "node1", absl::ZeroDuration());
+    const auto found = finder.Find(target, {}, requester);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->ranks.size(), 1u);
+    EXPECT_THAT(files->asked, testing::ElementsAre(7));
+  }
+}
+
+TEST_F(RankFinderTest, WhoDoesNotAnswerIsNamedAndTheOthersAreFound) {
+  Add({.pid = 5});
+  Add({.pid = 6});
+  const auto files = std::make_shared<RecordingFiles>();
+  files->silent = 5;
+  const RankFinder finder(ProcFs(proc_.root(), files), "node1", absl::ZeroDuration());
+  TargetSpec job;
+  job.slurm_job = 9;
+  for (const TargetSpec& target : {Command("app"), Pids({5, 6})}) {
+    const auto found = finder.Find(target, {}, kAlice);
+    ASSERT_TRUE(found.ok()) << found.status();
+    ASSERT_EQ(found->ranks.size(), 1u);
+    EXPECT_EQ(found->ranks[0].pid, 6);
+    ASSERT_EQ(found->rejected.size(), 1u);
+    EXPECT_TRUE(absl::IsUnavailable(found->rejected[0].reason));
+    EXPECT_THAT(std::string(found->rejected[0].reason.message()), HasSubstr("does not answer"));
+  }
+  Add({.pid = 5, .executable = "/bin/other", .arguments = {"other"}});
+  const auto perhaps = finder.Find(Command("app"), {}, kAlice);
+  ASSERT_TRUE(perhaps.ok()) << perhaps.status();
+  ASSERT_EQ(perhaps->warnings.size(), 1u) << "its arguments are not known";
+  EXPECT_THAT(perhaps->warnings[0], HasSubstr("1 processes that may be meant do not answer"));
+  EXPECT_THAT(perhaps->warnings[0], HasSubstr("left out: 5"));
+  EXPECT_TRUE(perhaps->rejected.empty());
+  for (const TargetSpec& target : {Command("none"), job}) {
+    const absl::Status none = finder.Find(target, {}, kAlice).status();
+    EXPECT_TRUE(absl::IsNotFound(none));
+    EXPECT_THAT(std::string(none.message()), HasSubstr("left out: 5"));
+  }
 }
 
 TEST_F(RankFinderTest, AScanJudgesAProcessAgainWhenItHasChangedOrMuchLater) {
