@@ -67,7 +67,7 @@ int Serve(AgentFlags flags, int argc, char** argv) {
     };
   }
   const int exit_code = ServeUntilStopped(agent->get(), life);
-  (*agent)->Shutdown(/*for_good=*/child > 0);
+  EndAgent(*std::move(agent), /*for_good=*/child > 0, exit_code);
   return exit_code;
 }
 

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "agent/app/agent_config.h"
@@ -69,6 +71,18 @@ int ServeUntilStopped(NodeAgent* agent, const AgentLife& life) {
     life.notify->Alive();
     told = absl::Now();
   }
+}
+
+void EndAgent(std::unique_ptr<NodeAgent> agent, bool for_good, int exit_code) {
+  std::thread([exit_code] {
+    absl::SleepFor(kLongestEnd);
+    LogError("a part of the agent does not end within {} s: it is left",
+             absl::ToInt64Seconds(kLongestEnd));
+    ::_exit(exit_code);
+  }).detach();
+  if (agent->Shutdown(for_good)) return;
+  LogWarning("the agent ends without the sessions that do not answer");
+  ::_exit(exit_code);
 }
 
 bool HasFiles(const AgentFlags& flags) {

@@ -11,8 +11,10 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "agent/app/agent_flags.h"
 #include "agent/app/node_agent.h"
 #include "core/base/unique_fd.h"
@@ -34,6 +36,13 @@ struct AgentLife {
 // Ticks until SIGINT or SIGTERM, or until the program under `exec` ends. Returns the exit code.
 // `agent` may be null: the user's program comes first, and runs on without a profile.
 int ServeUntilStopped(NodeAgent* agent, const AgentLife& life);
+
+// Ends the agent: suspends its sessions, which take their changes out of the ranks, then destroys it. Within kLongestEnd in any
+// case: whatever does not answer by then is left, and the process ends at once with `exit_code`. Journals tell the next agent
+// what is left in ranks.
+inline constexpr absl::Duration kLongestEnd =
+    absl::Seconds(17);  // TimeoutStopSec of the unit is 20 s
+void EndAgent(std::unique_ptr<NodeAgent> agent, bool for_good, int exit_code);
 
 // Whether SIGHUP means to read files again; else it ends the agent, as a closing terminal does.
 bool HasFiles(const AgentFlags& flags);

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -44,7 +45,8 @@ absl::StatusOr<UniqueFd> LockPatiently(const Journal& journal) {
 }  // namespace
 
 absl::StatusOr<UniqueFd> AdoptJournals(const std::string& directory,
-                                       const std::string& tracer_binary) {
+                                       const std::string& tracer_binary,
+                                       std::function<absl::Status(int32_t pid)> answers) {
   const Journal journal(directory);
   ASSIGN_OR_RETURN(UniqueFd lock, LockPatiently(journal));
   std::vector<std::string> damaged;
@@ -59,6 +61,7 @@ absl::StatusOr<UniqueFd> AdoptJournals(const std::string& directory,
   injector.journal_directory = directory;
   const int64_t end_ns = SystemClock().MonotonicNs() + kPatienceNs;
   injector.cancelled = [end_ns] { return SystemClock().MonotonicNs() > end_ns || IsToEnd(); };
+  injector.answers = std::move(answers);
   injector.audit = [](AuditEntry entry) {
     LogInfo("audit: {} pid {}: {}", entry.action, entry.pid, entry.outcome);
   };

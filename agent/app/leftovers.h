@@ -3,10 +3,13 @@
 // Shape    AdoptJournals locks the journals for as long as the result lives and heals every rank they name; each is logged.
 // Errors   kFailedPrecondition: another agent that runs works with these journals. Ranks that cannot be healed now keep their
 //          journals: HealBefore tries again when they are to be measured.
+// Rules    `answers` as in InjectorOptions: a rank whose memory is locked does not keep the agent from its start.
 // Units    at most some 30 s; nothing at all where nothing was left.
 #ifndef AGENT_APP_LEFTOVERS_H_
 #define AGENT_APP_LEFTOVERS_H_
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,7 +18,8 @@
 namespace perfd::agent {
 
 absl::StatusOr<UniqueFd> AdoptJournals(const std::string& directory,
-                                       const std::string& tracer_binary);
+                                       const std::string& tracer_binary,
+                                       std::function<absl::Status(int32_t pid)> answers);
 
 }  // namespace perfd::agent
 

@@ -19,6 +19,8 @@
 #include "agent/experiment/preparation.h"
 #include "agent/link/link_codec.h"
 #include "agent/pipeline/own_cpu.h"
+#include "agent/procfs/guarded/file_server.h"
+#include "agent/procfs/guarded/guarded_files.h"
 #include "agent/reader/reader_client.h"
 #include "agent/reader/unwind_client.h"
 #include "agent/sample/event_choice.h"
@@ -123,6 +125,21 @@ int ThreadsOf(const Discovery& discovery, const ProcFs& procfs) {
   return static_cast<int>(std::min<size_t>(threads, INT_MAX));
 }
 
+// Without it, reads of other processes' memory fail.
+GuardedFiles::StartServer FileServer(const std::string& reader_binary) {
+  return [reader_binary](int socket) {
+    return StartHelper({"reader of /proc", reader_binary, {kFilesMode}}, socket);
+  };
+}
+
+// Whoever waits for the memory of a process waits for its command line, too.
+std::function<absl::Status(int32_t)> Answers(const ProcFs& procfs) {
+  return [procfs](int32_t pid) {
+    const absl::Status read = procfs.CommandLine(pid).status();
+    return absl::IsUnavailable(read) ? read : absl::OkStatus();
+  };
+}
+
 SamplingOptions OptionsOf(const ProfileSpec& spec, const Discovery& discovery,
                           const ProcFs& procfs) {
   SamplingOptions options;
@@ -139,6 +156,7 @@ SamplingOptions OptionsOf(const ProfileSpec& spec, const Discovery& discovery,
 NodeAgent::NodeAgent(AgentOptions options, std::unique_ptr<Spool> spool)
     : options_(std::move(options)),
       inject_(options_.inject),
+      procfs_("/proc", std::make_shared<GuardedFiles>(FileServer(options_.reader_binary), clock_)),
       finder_(procfs_, options_.node),
       spool_(std::move(spool)) {}
 
@@ -152,15 +170,17 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
   ASSIGN_OR_RETURN(auto spool, Spool::Create(options.spool_directory, options.spool_limit_bytes));
   std::unique_ptr<NodeAgent> agent(new NodeAgent(std::move(options), std::move(spool)));
   const AgentOptions& o = agent->options_;
-  auto journals = AdoptJournals(o.journal_directory, o.tracer_binary);
+  const auto answers = Answers(agent->procfs_);
+  auto journals = AdoptJournals(o.journal_directory, o.tracer_binary, answers);
   if (absl::IsFailedPrecondition(journals.status())) return journals.status();
   if (journals.ok())
     agent->journals_ = *std::move(journals);
   else
     LogWarning("no loop will be altered: {}", Text(journals.status()));
   agent->inject_ = o.inject && agent->journals_.valid();
-  agent->late_ = std::make_unique<LateHealer>(LateHealerOptions{
-      .heal = HealByJournal({.program = o.tracer_binary, .arguments = {}}, o.journal_directory)});
+  agent->late_ = std::make_unique<LateHealer>(
+      LateHealerOptions{.heal = HealByJournal({.program = o.tracer_binary, .arguments = {}},
+                                              o.journal_directory, answers)});
   if (agent->journals_.valid()) agent->LeaveUnhealed();
   agent->resolver_ =
       std::make_unique<Resolver>(ReaderOpener({.reader_binary = o.reader_binary}), agent->clock_);
@@ -204,6 +224,7 @@ std::string NodeAgent::JournalDirectory(const AgentOptions& options) {
 }
 
 NodeAgent::~NodeAgent() {
+  if (sessions_ == nullptr) return;  // it did not come into being
   // From the outside in: no command, no callback and no window may meet a part that is gone.
   sessions_->EndAll();
   link_->Stop();
@@ -231,6 +252,7 @@ SessionTools NodeAgent::Tools() {
                             .allow_recovery = options_.allow_recovery,
                             .leases = &leases_,
                             .late = late_.get(),
+                            .answers = Answers(procfs_),
                             .sleep = nullptr,
                             .open_injector = nullptr});
   };
@@ -277,18 +299,19 @@ AgentOptions NodeAgent::OptionsNow() const {
   return now;
 }
 
-void NodeAgent::Shutdown(bool for_good) {
+bool NodeAgent::Shutdown(bool for_good) {
   const absl::Time end = absl::Now() + kSayGoodbye;
   while (for_good && sessions_->running() > 0 && absl::Now() < end)
     absl::SleepFor(absl::Milliseconds(20));
   const bool goes_on = !for_good && sessions_->running() > 0;  // with the agent after this one
-  sessions_->EndAll();
+  const bool all_ended = sessions_->EndAll();
   link_->AwaitDrained(connected() ? kDrainOnExit : absl::ZeroDuration());
   if (spool_->windows() > 0)
     LogInfo("{} windows stay in the spool for the next start", spool_->windows());
   // A user's agents end with their job: nobody clears away behind them.
-  if (options_.user_mode && !goes_on && spool_->RemoveEmpty())
+  if (options_.user_mode && !goes_on && all_ended && spool_->RemoveEmpty())
     ::rmdir(options_.journal_directory.c_str());  // journals of ranks keep it
+  return all_ended;
 }
 
 void NodeAgent::OnStart(SessionRequest request) {

@@ -58,8 +58,9 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   void Apply(const AgentOptions& options);
   // Suspends sessions and waits a moment for their windows to reach the daemon; what does not stays
   // in the spool. `for_good`: no agent comes after this one, and the ranks are gone: sessions first
-  // get the time to say that.
-  void Shutdown(bool for_good);
+  // get the time to say that. False: a session does not answer, and runs on in what is this agent's:
+  // the process has to end without destroying it.
+  bool Shutdown(bool for_good);
   bool connected() const { return link_->connected(); }
   int sessions() const { return sessions_->running(); }
 
@@ -88,8 +89,8 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
 
   const AgentOptions options_;  // as they were at the start
   std::atomic<bool> inject_;    // as it is now
-  ProcFs procfs_;
   SystemClock clock_;
+  ProcFs procfs_;
   RankFinder finder_;
   LeaseTable leases_;
   SamplingCosts sampling_costs_;

@@ -34,9 +34,10 @@ struct LateHealerOptions {
   int64_t longest_ns = 30 * kNsPerSecond;
 };
 
-// By the rank's journal, with a tracer of its own.
-std::function<absl::Status(const RankInfo&)> HealByJournal(TracerOptions tracer,
-                                                           std::string journal_directory);
+// By the rank's journal, with a tracer of its own. `answers`: as InjectorOptions.
+std::function<absl::Status(const RankInfo&)> HealByJournal(
+    TracerOptions tracer, std::string journal_directory,
+    std::function<absl::Status(int32_t pid)> answers);
 
 class LateHealer {
  public:

@@ -206,6 +206,7 @@ void NodeExperimenter::OpenRank(const RankLoops& places) {
   options.ranks_at_once = static_cast<int32_t>(std::min(request_.ranks.size(), kMostThreads));
   options.recovery = options_.allow_recovery && request_.plan.recovery;
   options.cancelled = [this] { return stop_ || switch_.Thrown(); };
+  options.answers = options_.answers;
   options.audit = [this, rank = places.rank](AuditEntry entry) { Audit(std::move(entry), rank); };
   auto injector = options_.open_injector ? options_.open_injector(places.rank, options)
                                          : RankInjector::Open(places.rank, options);

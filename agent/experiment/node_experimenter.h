@@ -43,9 +43,10 @@ struct ExperimenterOptions {
   const Clock* clock = nullptr;
   bool allow_recovery =
       false;  // the site's half of the opt-in; the other is MeasureOrder::recovery
-  const LeaseTable* leases = nullptr;     // may be null
-  LateHealer* late = nullptr;             // goes on with ranks that cannot be restored; may be null
-  std::function<void(int64_t ns)> sleep;  // empty: really sleeps
+  const LeaseTable* leases = nullptr;  // may be null
+  LateHealer* late = nullptr;          // goes on with ranks that cannot be restored; may be null
+  std::function<absl::Status(int32_t pid)> answers = nullptr;  // as InjectorOptions; may be empty
+  std::function<void(int64_t ns)> sleep;                       // empty: really sleeps
   // Opens the injector of a rank; empty: RankInjector::Open. Tests have injectors of their own.
   std::function<absl::StatusOr<std::unique_ptr<RankInjector>>(const RankInfo&, InjectorOptions)>
       open_injector;

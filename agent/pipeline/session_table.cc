@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,18 +22,29 @@ SessionTable::SessionTable(SessionTools tools, SessionOutput* output)
     : tools_(std::move(tools)), output_(output) {}
 
 SessionTable::~SessionTable() {
-  EndAll();
+  EndAll(absl::InfiniteDuration());
 }
 
-void SessionTable::EndAll() {
-  std::map<std::string, Entry> entries;
+bool SessionTable::AllOver() const {
+  return std::all_of(entries_.begin(), entries_.end(),
+                     [](const auto& entry) { return entry.second.over; });
+}
+
+// What does not answer - a system call that waits for a rank - is not waited for, or one rank could
+// keep the agent from ending, and the next one from its work.
+bool SessionTable::EndAll(absl::Duration patience) {
+  bool all = false;
   {
     MutexLock lock(&mutex_);
     ending_ = true;
     for (auto& [id, entry] : entries_) entry.session->Suspend();
-    entries.swap(entries_);
+    all = mutex_.AwaitWithTimeout(absl::Condition(this, &SessionTable::AllOver), patience);
+    for (const auto& [id, entry] : entries_) {
+      if (!entry.over) LogError("{}: does not answer; it is not waited for", id);
+    }
   }
-  for (auto& [id, entry] : entries) entry.thread.join();
+  Tidy();
+  return all;
 }
 
 void SessionTable::Start(SessionRequest request) {

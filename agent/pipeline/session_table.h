@@ -29,12 +29,14 @@ class SessionTable {
 
   // `tools.claim_pids` and `tools.release_pid` are set here.
   SessionTable(SessionTools tools, SessionOutput* output);
-  ~SessionTable();  // EndAll
+  ~SessionTable();  // waits for all, however long that takes
 
   void Start(SessionRequest request);
   // Suspends every session and starts no more: their windows are handed over, but the daemon is not
-  // told of an end and asks the next agent for the rest. Takes at most a few seconds.
-  void EndAll();
+  // told of an end and asks the next agent for the rest. Takes a few seconds, `patience` at most;
+  // false: some do not answer, and run on.
+  static constexpr absl::Duration kEndPatience = absl::Seconds(10);
+  bool EndAll(absl::Duration patience = kEndPatience);
   void Stop(const std::string& profile_id);
   void Measure(MeasureOrder order);
   // Remembers a session's last word; call for every news.
@@ -61,6 +63,7 @@ class SessionTable {
   std::vector<int32_t> Claim(const std::string& profile_id, const std::vector<int32_t>& pids);
   void Release(const std::string& profile_id, int32_t pid);
   void OnOver(const std::string& profile_id);
+  bool AllOver() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const SessionTools tools_;
   SessionOutput* const output_;

@@ -8,6 +8,7 @@
 #include "agent/shadow/region_injection.h"
 #include "agent/shadow/restore.h"
 #include "core/base/clock.h"
+#include "core/base/status_macros.h"
 
 namespace perfd::agent {
 namespace {
@@ -33,7 +34,9 @@ HealReport Heal(const Injection& injection, const InjectorOptions& options) {
   }
   RestoreResult result;
   report.status = RestoreRank(
-      injection, {options.tracer, options.max_stop_ns, options.heal_patience_ns, true}, &result);
+      injection,
+      {options.tracer, options.max_stop_ns, options.heal_patience_ns, true, options.answers},
+      &result);
   if (!result.ended) Audit(options, injection, result, report.status);
   if (result.ended) {
     report.done = "the process has ended";
@@ -97,6 +100,7 @@ absl::Status HealBefore(const RankInfo& rank, const InjectorOptions& options) {
     return absl::FailedPreconditionError(
         absl::StrCat("what an earlier agent left in it cannot be taken out: ", healed.message()));
   }
+  if (options.answers) RETURN_IF_ERROR(options.answers(rank.pid));
   const auto found = ReadInjectionFromRank(rank.pid);
   if (absl::IsNotFound(found.status())) return absl::OkStatus();
   return absl::FailedPreconditionError(

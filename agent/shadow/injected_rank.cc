@@ -45,6 +45,7 @@ absl::StatusOr<std::unique_ptr<RankInjector>> RankInjector::Open(const RankInfo&
 
 absl::StatusOr<std::unique_ptr<InjectedRank>> InjectedRank::Open(const RankInfo& rank,
                                                                  InjectorOptions options) {
+  if (options.answers) RETURN_IF_ERROR(options.answers(rank.pid));
   ASSIGN_OR_RETURN(Memory memory, Memory::Open(rank.pid, rank.start_ticks));
   // After the opening: what is open stays that address space, whatever the process becomes.
   ASSIGN_OR_RETURN(const Admission now, ReadAdmission(ProcFs(), rank.pid));
@@ -203,7 +204,9 @@ absl::Status InjectedRank::Uninstall() {
   uninstall_tried_ = true;
   RestoreResult result;
   absl::Status status = RestoreRank(
-      injection_, {options_.tracer, options_.max_stop_ns, 5 * kNsPerSecond, tracer_died_}, &result);
+      injection_,
+      {options_.tracer, options_.max_stop_ns, 5 * kNsPerSecond, tracer_died_, options_.answers},
+      &result);
   CountStops(result.stops_ns);
   int64_t pause = 0;
   for (int64_t ns : result.stops_ns) pause += ns;

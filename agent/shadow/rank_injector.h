@@ -47,6 +47,9 @@ struct InjectorOptions {
   bool recovery = false;  // copies may run in the rank itself (outside P1): site AND request say so
   // True: whatever waits for the rank gives up, nothing more is begun (kCancelled). May be empty; called by who waits.
   std::function<bool()> cancelled;
+  // Not OK: whoever reads the rank's memory now waits with it; asked before a rank is opened and before
+  // it is restored. May be empty.
+  std::function<absl::Status(int32_t pid)> answers;
   std::function<void(AuditEntry)>
       audit;  // every change of the rank; profile and requester are filled in by the caller
 };

@@ -282,6 +282,7 @@ absl::StatusOr<HoldReply> HoldPatiently(Tracer& tracer, const HoldRequest& reque
 absl::Status RestoreRank(const Injection& injection, const RestoreOptions& options,
                          RestoreResult* result) {
   const int64_t begin = Now(), deadline = begin + options.patience_ns;
+  if (options.answers) RETURN_IF_ERROR(options.answers(injection.pid));
   auto memory = Memory::Open(injection.pid, injection.start_ticks);
   bool suspect = options.suspect;
   int deaths = 0;

@@ -10,6 +10,7 @@
 #define AGENT_SHADOW_RESTORE_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +24,7 @@ struct RestoreOptions {
   int64_t max_stop_ns = 20'000'000;
   int64_t patience_ns = 5'000'000'000;
   bool suspect = true;  // a tracer may have died in this rank
+  std::function<absl::Status(int32_t pid)> answers = nullptr;  // as InjectorOptions
 };
 
 struct RestoreResult {

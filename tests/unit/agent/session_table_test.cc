@@ -58,5 +58,31 @@ TEST_F(SessionTest, OneSessionTooManyIsRefusedAndTheOthersGoOn) {
   EXPECT_EQ(table.running(), 0);
 }
 
+// As when a read waits for a rank: not even Suspend ends it.
+TEST_F(SessionTest, ASessionThatDoesNotAnswerIsNotWaitedFor) {
+  Notification hangs, go_on;
+  tools_.open_source = [&](const ProfileSpec& spec,
+                           const Discovery&) -> absl::StatusOr<OpenedSource> {
+    if (spec.target.pids[0] == kPid) {
+      hangs.Notify();
+      go_on.WaitForNotification();
+    }
+    return absl::UnavailableError("no source");
+  };
+  SessionTable table(tools_, &output_);
+  output_.on_update = [&](const SessionUpdate& update) { table.Remember(update); };
+  table.Start(request_);
+  hangs.WaitForNotification();
+  request_.profile_id = "p-000002";
+  request_.spec.target.pids = {kPid + 1};
+  AddRank(kPid + 1);
+  table.Start(request_);
+  EXPECT_FALSE(table.EndAll(absl::Milliseconds(200)));
+  EXPECT_EQ(table.running(), 1) << "the other one has ended";
+  go_on.Notify();
+  EXPECT_TRUE(table.EndAll());
+  EXPECT_EQ(table.running(), 0);
+}
+
 }  // namespace
 }  // namespace perfd::agent

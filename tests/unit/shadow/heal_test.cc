@@ -104,6 +104,22 @@ TEST_F(HealTest, JournalsOfTheDeadAreRemoved) {
   EXPECT_THAT(audit_, IsEmpty());  // nothing was altered
 }
 
+TEST_F(HealTest, ARankThatDoesNotAnswerIsNotTouchedAndKeepsItsJournal) {
+  StartRank();
+  WriteJournal();
+  StartTracer({});
+  InjectorOptions options = Options();
+  options.answers = [](int32_t) { return absl::UnavailableError("does not answer"); };
+  const std::vector<HealReport> reports = HealAll(options);
+  ASSERT_THAT(reports, SizeIs(1));
+  EXPECT_TRUE(absl::IsUnavailable(reports[0].status)) << reports[0].status;
+  EXPECT_FALSE(HealBefore(Rank(), options).ok());
+  EXPECT_NE(TextAt(0x10), kOriginal);
+  EXPECT_THAT(Journals(), SizeIs(1));
+  EXPECT_TRUE(HealBefore(Rank(), Options()).ok()) << "later";
+  EXPECT_EQ(TextAt(0x10), kOriginal);
+}
+
 TEST_F(HealTest, AllRanksAndEveryDamagedJournalAreReported) {
   StartRank();
   WriteJournal();
