@@ -44,9 +44,21 @@ std::string SampleLine(const Accounting& a, double missing_ratio) {
   if (a.stack_skipped > 0)
     absl::StrAppend(&text, "  ", a.stack_skipped, " samples have no call path\n");
   if (a.late_threads > 0)
-    absl::StrAppend(&text, "  ", a.late_threads, " threads were first seen after ",
-                    Seconds(ToSeconds(a.late_thread_cpu_ns)), " s of CPU time\n");
+    absl::StrAppend(&text, "  ", a.late_threads, " threads ran before they were seen: ",
+                    Seconds(ToSeconds(a.late_thread_cpu_ns)),
+                    " s of CPU time, and what those used that had ended by then\n");
   return text;
+}
+
+// Of threads that end before they can be sampled the kernel's account of the process tells all the same.
+std::string UnsampledLine(const Report& report) {
+  constexpr double kWorthTelling = 0.05;
+  const double job = ToSeconds(report.overhead.job_cpu_ns);
+  double sampled = 0;
+  for (const RankSummary& rank : report.ranks) sampled += rank.seconds;
+  if (report.accounting.late_threads == 0 || job - sampled < kWorthTelling * job) return "";
+  return absl::StrCat("  sampled: ", Seconds(sampled), " of the job's ", Seconds(job),
+                      " s of CPU time; shares are of what was sampled\n");
 }
 
 // Of ranks stopped to alter their loops; the pauses for shadows are in the line on injection.
@@ -141,8 +153,8 @@ std::string RenderRanks(const Report& report) {
 }
 
 std::string RenderAccounting(const Report& report) {
-  return absl::StrCat(SampleLine(report.accounting, report.missing_ratio), CostLine(report),
-                      RenderInjection(report), SetupLines(report));
+  return absl::StrCat(SampleLine(report.accounting, report.missing_ratio), UnsampledLine(report),
+                      CostLine(report), RenderInjection(report), SetupLines(report));
 }
 
 namespace {

@@ -67,7 +67,7 @@ function openOfSamples() {
   if (a.throttled > 0) lines.push(`The kernel throttled sampling ${plural(a.throttled, "time")}.`);
   if (a.late_threads > 0)
     lines.push(
-      `${plural(a.late_threads, "thread")} ${a.late_threads === 1 ? "was" : "were"} first seen after ${time(a.late_thread_cpu_ns)} of CPU time.`,
+      `${plural(a.late_threads, "thread")} ran before being seen: ${time(a.late_thread_cpu_ns)} of CPU time, and what those used that had ended by then.`,
     );
   if (a.stack_truncated > 0) lines.push(`${plural(a.stack_truncated, "call path")} ended early.`);
   if (a.stack_skipped > 0)

@@ -152,6 +152,21 @@ TEST(ReportTextTest, StopsOfRanksAreACost) {
               HasSubstr("(sampling 0.0120 s, estimated; 6 stops of ranks 0.0120 s; job 5.00 s)"));
 }
 
+TEST(ReportTextTest, TimeThatWasNotSampledIsToldBesideTheThreadsThatUsedIt) {
+  Report report = SampleReport();
+  double sampled = 0;
+  for (const RankSummary& rank : report.ranks) sampled += rank.seconds;
+  const auto text = [&](double job_seconds, uint64_t late) {
+    report.overhead.job_cpu_ns = static_cast<uint64_t>(job_seconds * 1e9);
+    report.accounting.late_threads = late;
+    return RenderAccounting(report);
+  };
+  EXPECT_THAT(text(2 * sampled, 50), HasSubstr("50 threads ran before they were seen: "));
+  EXPECT_THAT(text(2 * sampled, 50), HasSubstr("shares are of what was sampled"));
+  EXPECT_THAT(text(1.01 * sampled, 50), Not(HasSubstr("shares are of what was sampled")));
+  EXPECT_THAT(text(2 * sampled, 0), Not(HasSubstr("ran before they were seen")));
+}
+
 TEST(ReportTextTest, ANoticeNamesItsProcessOnce) {
   Report report = SampleReport();
   const auto text_of = [&report](const std::string& text) {
