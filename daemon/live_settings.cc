@@ -55,7 +55,7 @@ absl::StatusOr<IdentityOptions> AccessRules::AtStart(const PerfdFlags& flags) {
 }
 
 std::vector<LiveSetting> LiveSettings(Pipeline& pipeline, GrpcHost& host, PolicySource& policy,
-                                      AccessRules& access) {
+                                      AccessRules& access, TlsGate& tls) {
   return {{"log", ApplyLog},
           {"policy", [&policy](const PerfdFlags&) { return policy.Reload(); }},
           {"retention",
@@ -63,6 +63,9 @@ std::vector<LiveSetting> LiveSettings(Pipeline& pipeline, GrpcHost& host, Policy
              pipeline.SetRetention(RetentionOf(flags));
              return absl::OkStatus();
            }},
+          // Before the certificates, which end what does not hold any more.
+          {"list of revoked certificates",
+           [&tls](const PerfdFlags& flags) { return tls.RenewRevoked(flags.tls); }},
           {"certificate", [&host](const PerfdFlags& flags) { return host.RenewTls(flags.tls); }},
           {"access",
            [&host, &access](const PerfdFlags& flags) {

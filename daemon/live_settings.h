@@ -43,7 +43,7 @@ class AccessRules {
 
 // Valid as long as the parts are.
 std::vector<LiveSetting> LiveSettings(Pipeline& pipeline, GrpcHost& host, PolicySource& policy,
-                                      AccessRules& access);
+                                      AccessRules& access, TlsGate& tls);
 
 // A broken file is no reason not to serve.
 void ReadFirst(PolicySource& policy);

@@ -59,12 +59,13 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   ReadFirst(policy);
   const SystemClock clock;
   Archiver archive(ArchiveOf(flags, *store), clock);
+  TlsGate tls;
   PipelineOptions options;
   options.retention = RetentionOf(flags);
   options.on_attach = [&](double seconds) { metrics.ObserveAttach(seconds); };
   options.on_stop = [&](double seconds) { metrics.ObserveStop(seconds); };
   options.on_hook = [&](double seconds) { metrics.ObserveHook(seconds); };
-  options.extra_checks = [&] { return OwnChecks(*door, archive, policy); };
+  options.extra_checks = [&] { return OwnChecks(*door, archive, policy, tls); };
   options.on_final = [&](const std::string& id) { archive.Add(id); };
   options.report_url = [&](const std::string& id) { return links.UrlOf(id); };
   options.policy = &policy;
@@ -73,7 +74,7 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   Accounts accounts;
   AccessRules access(accounts);
   ASSIGN_OR_RETURN(IdentityOptions identity, access.AtStart(flags));
-  GrpcHost host(pipeline, std::move(identity), accounts);
+  GrpcHost host(pipeline, std::move(identity), accounts, tls);
   if (!flags.tls.listen.empty()) {
     ASSIGN_OR_RETURN(const std::string address, host.ListenTls(flags.tls));
     LogInfo("mutual TLS on {}", address);
@@ -81,15 +82,15 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   pipeline.Run();
   archive.Begin();
   const StopsMetrics stops_metrics{metrics};
-  metrics.Serve([&] { return FiguresOf(pipeline, *http, archive); });
+  metrics.Serve([&] { return FiguresOf(pipeline, *http, archive, tls); });
   ReportSite site(*http, links, SourceOf(pipeline, metrics));
   RETURN_IF_ERROR(site.Serve());
   RETURN_IF_ERROR(door->Serve([&](UniqueFd fd, uint32_t uid) { host.Adopt(std::move(fd), uid); }));
   LogInfo("perfd {} listens on {}; metrics on http://{}/metrics", kVersion, flags.socket,
           http->address());
 
-  ReloadThread reload(Reloader(flags, read_flags, LiveSettings(pipeline, host, policy, access)),
-                      notify);
+  ReloadThread reload(
+      Reloader(flags, read_flags, LiveSettings(pipeline, host, policy, access, tls)), notify);
   const int signal = AwaitStop(
       stop, notify, {.turns = [&] { return pipeline.turns(); }, .reload = reload.Asking()});
   deadline.Begin(kStopWithin);

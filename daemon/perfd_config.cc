@@ -28,6 +28,7 @@ ConfigTable PerfdConfig(PerfdFlags& flags) {
               {.path = "tls.ca", .field = &flags.tls.ca, .live = true, .form = kPath},
               {.path = "tls.certificate", .field = &flags.tls.cert, .live = true, .form = kPath},
               {.path = "tls.key", .field = &flags.tls.key, .live = true, .form = kPath},
+              {.path = "tls.revoked", .field = &flags.tls.revoked, .live = true, .form = kPath},
               {.path = "access.admin_group", .field = &flags.admin_group, .live = true},
               {.path = "access.tls_admins", .field = &flags.tls_admins, .live = true},
               {.path = "access.agent_user", .field = &flags.agent_user, .live = true},

@@ -46,6 +46,8 @@ void Declare(CLI::App& app, PerfdFlags& flags) {
                  "CA that signs agents and clients (see deploy/make-certs.sh)");
   app.add_option("--tls-cert", flags.tls.cert, "certificate of this daemon");
   app.add_option("--tls-key", flags.tls.key, "key of this daemon, mode 0600");
+  app.add_option("--tls-revoked", flags.tls.revoked,
+                 "file of certificates that are not accepted; see docs/security.md");
   app.add_option("--tls-admin", flags.tls_admins,
                  "user who may profile anyone over TCP; may be repeated");
   app.add_option("--metrics-listen", flags.metrics_listen,

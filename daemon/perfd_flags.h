@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/service/tls_options.h"
+#include "daemon/tls/tls_options.h"
 
 namespace perfd::daemon {
 

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
+
 namespace perfd::daemon {
 namespace {
 
@@ -40,18 +42,21 @@ ArchiverOptions ArchiveOf(const PerfdFlags& flags, SqliteStore& store) {
           }};
 }
 
-DaemonFigures FiguresOf(Pipeline& pipeline, const HttpServer& http, Archiver& archive) {
+DaemonFigures FiguresOf(Pipeline& pipeline, const HttpServer& http, Archiver& archive,
+                        TlsGate& tls) {
   DaemonFigures figures = pipeline.Figures();
   figures.http_refused = http.refused();
   if (archive.on()) figures.archive = archive.Figures();
+  figures.tls = tls.Figures();
   return figures;
 }
 
 std::vector<DoctorCheck> OwnChecks(const UnixDoor& door, Archiver& archive,
-                                   const PolicySource& policy) {
+                                   const PolicySource& policy, TlsGate& tls) {
   std::vector<DoctorCheck> checks = door.Checks();
   for (DoctorCheck& check : archive.Checks()) checks.push_back(std::move(check));
   checks.push_back(policy.Check());
+  for (DoctorCheck& check : tls.Checks(absl::Now())) checks.push_back(std::move(check));
   return checks;
 }
 

@@ -15,6 +15,7 @@
 #include "daemon/policy/policy_source.h"
 #include "daemon/service/unix_door.h"
 #include "daemon/store/sqlite_store.h"
+#include "daemon/tls/tls_gate.h"
 
 namespace perfd::daemon {
 
@@ -28,10 +29,11 @@ SiteSource SourceOf(Pipeline& pipeline, const MetricsPage& metrics);
 // The store must outlive it.
 ArchiverOptions ArchiveOf(const PerfdFlags& flags, SqliteStore& store);
 
-DaemonFigures FiguresOf(Pipeline& pipeline, const HttpServer& http, Archiver& archive);
+DaemonFigures FiguresOf(Pipeline& pipeline, const HttpServer& http, Archiver& archive,
+                        TlsGate& tls);
 // For `doctor`.
 std::vector<DoctorCheck> OwnChecks(const UnixDoor& door, Archiver& archive,
-                                   const PolicySource& policy);
+                                   const PolicySource& policy, TlsGate& tls);
 
 }  // namespace perfd::daemon
 

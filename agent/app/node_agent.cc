@@ -29,6 +29,7 @@
 #include "agent/shadow/journal.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/dial/dial_settings.h"
 
 namespace perfd::agent {
 namespace {
@@ -290,12 +291,13 @@ void NodeAgent::LearnUsualCosts() {
 void NodeAgent::Apply(const AgentOptions& options) {
   inject_ = options.inject && journals_.valid();
   spool_->SetLimit(options.spool_limit_bytes);
-  link_->SetTls(options.dial);
+  link_->dial().SetTls(options.dial);
 }
 
 AgentOptions NodeAgent::OptionsNow() const {
   AgentOptions now = options_;
   now.inject = inject_;
+  now.dial = link_->dial().options();
   return now;
 }
 
@@ -361,7 +363,16 @@ NodeCheckOptions NodeAgent::CheckOptions(const AgentOptions& options) {
 }
 
 std::vector<NodeCheck> NodeAgent::Check(const AgentOptions& options) {
-  return RunNodeChecks(ProcFs(), CheckOptions(options));
+  std::vector<NodeCheck> checks = RunNodeChecks(ProcFs(), CheckOptions(options));
+  if (NeedsTls(options.dial)) {
+    ExpiryCheck own = CheckOwnCertificate(options.dial, absl::Now());
+    checks.push_back({.name = "certificate",
+                      .ok = own.ok,
+                      .optional = own.usable,
+                      .found = std::move(own.found),
+                      .fix = own.ok ? "" : kRenewOwnCertificate});
+  }
+  return checks;
 }
 
 std::vector<NodeCheck> NodeAgent::OnDoctor() {

@@ -81,13 +81,6 @@ void DaemonLink::WindowReady() {
   windows_ = true;
 }
 
-void DaemonLink::SetTls(const DialOptions& dial) {
-  MutexLock lock(&mutex_);
-  dial_.tls_ca = dial.tls_ca;
-  dial_.tls_cert = dial.tls_cert;
-  dial_.tls_key = dial.tls_key;
-}
-
 bool DaemonLink::AwaitDrained(absl::Duration timeout) {
   const int64_t end_ns = clock_.MonotonicNs() + absl::ToInt64Nanoseconds(timeout);
   while ((spool_.windows() > 0 || UpdateUnderWay()) && clock_.MonotonicNs() < end_ns)
@@ -111,16 +104,18 @@ bool DaemonLink::RoomAhead() const {
 }
 
 void DaemonLink::Run() {
+  const std::string address = dial_.options().address;
   absl::Duration pause = kFirstPause;
   std::string last_error;
   while (true) {
+    dial_.WarnOfExpiry(absl::Now());
     const int64_t began_ns = clock_.MonotonicNs();
     const absl::Status status = Converse();
     connected_ = false;
     MutexLock lock(&mutex_);
     if (stop_) return;
     const std::string error = Text(status);
-    if (error != last_error) LogWarning("perfd at {}: {}; trying again", dial_.address, error);
+    if (error != last_error) LogWarning("perfd at {}: {}; trying again", address, error);
     last_error = error;
     if (clock_.MonotonicNs() - began_ns > 10 * kNsPerSecond) pause = kFirstPause;
     mutex_.AwaitWithTimeout(absl::Condition(&stop_), pause);
@@ -131,11 +126,7 @@ void DaemonLink::Run() {
 
 absl::Status DaemonLink::Converse() {
   Connection connection;
-  DialOptions dial;
-  {
-    MutexLock lock(&mutex_);
-    dial = dial_;
-  }
+  const DialOptions dial = dial_.options();
   ASSIGN_OR_RETURN(connection.channel, Dial(dial));
   connection.stub = v1::AgentService::NewStub(connection.channel);
   connection.stream = connection.stub->Connect(&connection.context);
@@ -282,6 +273,7 @@ absl::Status DaemonLink::Write(Connection& connection) {
       }
     }
     if (clock_.MonotonicNs() >= next_beat_ns) {
+      dial_.WarnOfExpiry(absl::Now());
       messages.push_back(HeartbeatMessage());
       MutexLock lock(&mutex_);
       next_beat_ns = clock_.MonotonicNs() + heartbeat_ms_ * kNsPerMs;

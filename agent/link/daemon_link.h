@@ -33,6 +33,7 @@
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/dial/dial.h"
+#include "core/dial/dial_settings.h"
 #include "core/model/measure_order.h"
 #include "core/model/node.h"
 #include "perfd/v1/agent.grpc.pb.h"
@@ -77,8 +78,8 @@ class DaemonLink {
   void Stop();
   void SendUpdate(const SessionUpdate& update);
   void WindowReady();
-  // The files of `dial`, from the next connection on; the address stays. Thread-safe.
-  void SetTls(const DialOptions& dial);
+  // What the next connection is made with. Thread-safe.
+  DialSettings& dial() { return dial_; }
   // Waits until every window is acknowledged and the news are written; false at the timeout with
   // windows left.
   bool AwaitDrained(absl::Duration timeout);
@@ -108,7 +109,7 @@ class DaemonLink {
   bool UpdateUnderWay();
   bool Wakeup() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  DialOptions dial_ ABSL_GUARDED_BY(mutex_);
+  DialSettings dial_;
   const AgentIdentity identity_;
   const std::string instance_id_;
   Spool& spool_;

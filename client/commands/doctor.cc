@@ -27,6 +27,7 @@ std::vector<DoctorReport> Examine(Terminal& terminal, const std::string& node) {
     here.checks.push_back(Failed("daemon", daemon.status(), "systemctl enable --now perfd"));
     return {here};
   }
+  here.checks = (*daemon)->CheckOwnCertificate();
   const auto version = (*daemon)->GetVersion();
   if (!version.ok()) {
     here.checks.push_back(Failed("daemon", version.status(), "systemctl restart perfd"));

@@ -43,6 +43,9 @@ class DaemonClient {
  public:
   virtual ~DaemonClient() = default;
 
+  // Of this side, for `doctor`; nothing without TLS.
+  virtual std::vector<DoctorCheck> CheckOwnCertificate() = 0;
+
   virtual absl::StatusOr<ProfileStatus> Submit(const ProfileSpec& spec) = 0;
   // `id`: "p-000042", a unique prefix of it, or "last".
   virtual absl::StatusOr<ProfileStatus> GetProfile(absl::string_view id) = 0;

@@ -12,6 +12,7 @@
 #include "core/base/host_name.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
+#include "core/dial/dial_settings.h"
 #include "core/wire/history_wire.h"
 #include "core/wire/wire.h"
 
@@ -61,6 +62,16 @@ absl::StatusOr<Response> GrpcDaemonClient::Call(Method<Request, Response> method
   Response response;
   RETURN_IF_ERROR(FromRpc((stub_.get()->*method)(&context, request, &response), options_.address));
   return response;
+}
+
+std::vector<DoctorCheck> GrpcDaemonClient::CheckOwnCertificate() {
+  if (!NeedsTls(options_)) return {};
+  ExpiryCheck own = perfd::CheckOwnCertificate(options_, absl::Now());
+  return {{.name = "certificate",
+           .ok = own.ok,
+           .optional = own.usable,
+           .found = std::move(own.found),
+           .fix = own.ok ? "" : kRenewOwnCertificate}};
 }
 
 absl::StatusOr<ProfileStatus> GrpcDaemonClient::Submit(const ProfileSpec& spec) {

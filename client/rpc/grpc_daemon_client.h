@@ -21,6 +21,7 @@ class GrpcDaemonClient final : public DaemonClient {
   // Without the check of the protocol, for `perfctl version`.
   static absl::StatusOr<std::unique_ptr<GrpcDaemonClient>> ConnectAny(const DialOptions& options);
 
+  std::vector<DoctorCheck> CheckOwnCertificate() override;
   absl::StatusOr<ProfileStatus> Submit(const ProfileSpec& spec) override;
   absl::StatusOr<ProfileStatus> GetProfile(absl::string_view id) override;
   absl::StatusOr<std::vector<ProfileStatus>> ListProfiles(bool active_only, int limit) override;

@@ -14,12 +14,15 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
+#include "core/certificate/certificate.h"
+#include "core/certificate/expiry.h"
 #include "core/dial/system_socket.h"
 
 namespace perfd {
@@ -99,10 +102,22 @@ absl::StatusOr<std::string> ReadPem(const std::string& path, const char* flag) {
   return text.str();
 }
 
+// The daemon would end the handshake without a word.
+absl::Status CheckOwn(const std::string& path, const std::string& pem) {
+  const absl::StatusOr<std::vector<Certificate>> certificates = ReadCertificates(pem);
+  absl::Status status = certificates.status();
+  if (status.ok()) status = CheckValidNow(FirstToEnd(*certificates), absl::Now());
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--tls-cert ", path, ": ", status.message(),
+                   "; deploy/make-certs.sh makes another, with the site's CA"));
+}
+
 absl::StatusOr<std::shared_ptr<grpc::Channel>> DialTls(const DialOptions& options) {
   grpc::SslCredentialsOptions tls;
   ASSIGN_OR_RETURN(tls.pem_root_certs, ReadPem(options.tls_ca, "--tls-ca"));
   ASSIGN_OR_RETURN(tls.pem_cert_chain, ReadPem(options.tls_cert, "--tls-cert"));
+  RETURN_IF_ERROR(CheckOwn(options.tls_cert, tls.pem_cert_chain));
   ASSIGN_OR_RETURN(tls.pem_private_key, ReadPem(options.tls_key, "--tls-key"));
   return grpc::CreateCustomChannel(options.address, grpc::SslCredentials(tls), Arguments());
 }

@@ -31,7 +31,8 @@ struct AgentFacts {
   std::string boot_id;
   bool user_mode = false;  // serves only profiles of `uid`
   uint32_t uid = 0;
-  bool certified = false;  // a certificate names the node: it speaks under no other name
+  // Of the certificate that names the node: it speaks under no other name. None: over the Unix socket.
+  std::optional<int64_t> certificate_expiry_seconds;  // since the epoch
   int32_t cpus = 0;
   std::string kernel;
   std::string sampling_event;                // empty: cannot sample

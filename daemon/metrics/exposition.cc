@@ -59,11 +59,11 @@ void ExposeOwn(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
   out.push_back(OneSeries("perfd_ingest_queue_windows", "Windows between arrival and merge.",
                           kGauge, static_cast<double>(figures.ingest_queue_windows)));
   out.push_back(OneSeries("perfd_store_bytes", "Size of the database and its log.", kGauge,
-                          static_cast<double>(figures.store_bytes)));
+                          static_cast<double>(figures.store.bytes)));
   out.push_back(OneSeries("perfd_store_healthy", "1 when the last write of the store succeeded.",
-                          kGauge, figures.store_healthy ? 1 : 0));
+                          kGauge, figures.store.healthy ? 1 : 0));
   out.push_back(OneSeries("perfd_store_readable", "1 when the store could be read for this page.",
-                          kGauge, figures.store_readable ? 1 : 0));
+                          kGauge, figures.store.readable ? 1 : 0));
 }
 
 void ExposeInjections(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
@@ -87,6 +87,19 @@ void ExposeHook(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
                           MetricType::Gauge, *figures.policy_read ? 1 : 0));
 }
 
+void ExposeTls(const TlsFigure& tls, std::vector<MetricFamily>& out) {
+  out.push_back(LabelledSeries("perfd_certificates_refused_total",
+                               "Calls and streams that ended because the certificate of the peer "
+                               "does not hold any more, by reason.",
+                               MetricType::Counter, "reason", tls.refused));
+  MetricFamily expiry =
+      NewFamily("perfd_certificate_expiry_timestamp_seconds",
+                "When the first certificate of a file of perfd's ends.", MetricType::Gauge);
+  for (const auto& [name, seconds] : tls.expiry_seconds)
+    AddSeries(expiry, static_cast<double>(seconds), {{"certificate", name}});
+  out.push_back(std::move(expiry));
+}
+
 void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
   MetricFamily resident = NewFamily("perfd_agent_resident_bytes",
                                     "Resident memory of the node's agent.", MetricType::Gauge);
@@ -100,17 +113,23 @@ void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) 
       "perfd_agent_windows_set_aside_total",
       "Windows the agent set aside since its start: damaged or unsendable, in no profile.",
       MetricType::Counter);
+  MetricFamily expiry = NewFamily("perfd_agent_certificate_expiry_timestamp_seconds",
+                                  "When the certificate that the node's agent connected with ends.",
+                                  MetricType::Gauge);
   for (const AgentFigure& agent : figures.agents) {
     const MetricLabels labels = {{"node", agent.node}};
     AddSeries(resident, static_cast<double>(agent.resident_bytes), labels);
     AddSeries(cpu, agent.cpu_seconds, labels);
     AddSeries(spool, static_cast<double>(agent.spool_bytes), labels);
     AddSeries(set_aside, static_cast<double>(agent.set_aside_windows), labels);
+    if (agent.certificate_expiry_seconds.has_value())
+      AddSeries(expiry, static_cast<double>(*agent.certificate_expiry_seconds), labels);
   }
   out.push_back(std::move(resident));
   out.push_back(std::move(cpu));
   out.push_back(std::move(spool));
   out.push_back(std::move(set_aside));
+  out.push_back(std::move(expiry));
 }
 
 void ExposeArchive(const ArchiveFigure& archive, std::vector<MetricFamily>& out) {
@@ -156,6 +175,7 @@ std::vector<MetricFamily> Expose(const DaemonFigures& figures, const ProcessFigu
   ExposeInjections(figures, families);
   ExposeAgents(figures, families);
   ExposeHook(figures, families);
+  ExposeTls(figures.tls, families);
   if (figures.archive.has_value()) ExposeArchive(*figures.archive, families);
   ExposeProcess(process, families);
   return families;

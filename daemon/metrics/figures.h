@@ -86,6 +86,7 @@ struct AgentFigure {
   double cpu_seconds = 0;
   uint64_t spool_bytes = 0;
   uint64_t set_aside_windows = 0;
+  std::optional<int64_t> certificate_expiry_seconds = {};  // since the epoch; with TLS
 };
 
 // The folder of finished reports.
@@ -101,6 +102,19 @@ struct ArchiveFigure {
 };
 
 using LabelledCount = std::pair<std::string, uint64_t>;
+
+struct StoreFigure {
+  uint64_t bytes = 0;
+  bool healthy = true;
+  bool readable = true;
+};
+
+// Of the TCP door; without one both are empty or zero.
+struct TlsFigure {
+  std::vector<LabelledCount> refused = {};  // calls and streams, by reason
+  std::vector<std::pair<std::string, int64_t>> expiry_seconds =
+      {};  // when a file of ours ends, since the epoch
+};
 
 struct DaemonFigures {
   std::vector<LabelledCount> profiles;         // by state
@@ -123,9 +137,8 @@ struct DaemonFigures {
   uint64_t streams_malformed = 0;
   uint64_t http_refused = 0;
   uint64_t ingest_queue_windows = 0;
-  uint64_t store_bytes = 0;
-  bool store_healthy = true;
-  bool store_readable = true;
+  StoreFigure store;
+  TlsFigure tls;
   std::vector<ProfileFigure> hot;  // active and recent profiles, newest first
   std::vector<AgentFigure> agents;
   std::optional<ArchiveFigure> archive = {};  // where there is one

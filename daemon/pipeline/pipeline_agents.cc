@@ -105,7 +105,8 @@ std::optional<Sender> Pipeline::FindSender(uint64_t connection) {
   const AgentRegistry::Entry* entry = registry_.Find(connection);
   if (entry == nullptr) return std::nullopt;
   const AgentFacts& facts = entry->facts;
-  return Sender{facts.node, facts.stream_id, facts.user_mode, facts.uid, facts.certified};
+  return Sender{facts.node, facts.stream_id, facts.user_mode, facts.uid,
+                facts.certificate_expiry_seconds.has_value()};
 }
 
 absl::StatusOr<std::optional<Standing>> Pipeline::StandingOf(const std::string& profile_id,

@@ -62,7 +62,7 @@ DaemonFigures Pipeline::Figures() {
                                     (*counts)[state]);
     }
   } else {
-    figures.store_readable = false;
+    figures.store.readable = false;
   }
   const IngestFigures ingest = ingest_.figures();
   for (size_t i = 0; i < ingest.dropped.size(); ++i) {
@@ -85,8 +85,8 @@ DaemonFigures Pipeline::Figures() {
   figures.samples_lost = ingest.accounting.lost;
   figures.sampling_throttled = ingest.accounting.throttled;
   figures.ingest_queue_windows = ingest.under_way;
-  figures.store_bytes = static_cast<uint64_t>(store_.SizeBytes());
-  figures.store_healthy = store_.healthy();
+  figures.store.bytes = static_cast<uint64_t>(store_.SizeBytes());
+  figures.store.healthy = store_.healthy();
   AddHook(hooks_.figures(), options_.policy, figures);
   figures.hot = HotProfiles();
   MutexLock lock(&mutex_);
@@ -106,7 +106,8 @@ DaemonFigures Pipeline::Figures() {
          .resident_bytes = health.resident_bytes,
          .cpu_seconds = static_cast<double>(health.cpu_ns) / static_cast<double>(kNsPerSecond),
          .spool_bytes = health.spool_bytes,
-         .set_aside_windows = health.set_aside_windows});
+         .set_aside_windows = health.set_aside_windows,
+         .certificate_expiry_seconds = entry.facts.certificate_expiry_seconds});
   }
   figures.agent_versions.assign(versions.begin(), versions.end());
   return figures;

@@ -14,7 +14,7 @@ bool StreamList::Add(std::shared_ptr<AgentStream> stream) {
   return true;
 }
 
-void StreamList::CheckSilence() {
+void StreamList::Check(TlsGate& tls) {
   std::vector<std::shared_ptr<AgentStream>> streams;
   {
     MutexLock lock(&mutex_);
@@ -22,7 +22,7 @@ void StreamList::CheckSilence() {
     streams = streams_;
   }
   const int64_t now_ns = SystemClock().MonotonicNs();
-  for (const auto& stream : streams) stream->CheckSilence(now_ns);
+  for (const auto& stream : streams) stream->Check(tls, now_ns);
 }
 
 void StreamList::CloseAll(const absl::Status& reason) {

@@ -68,7 +68,8 @@ absl::StatusOr<AgentFacts> ToFacts(const v1::Register& message, const Peer& peer
   facts.user_mode = message.user_mode();
   facts.uid =
       peer.requester.uid;  // what the kernel or the certificate says, not what the message says
-  facts.certified = !peer.agent_node.empty();
+  if (!peer.agent_node.empty() && peer.certificate != nullptr)
+    facts.certificate_expiry_seconds = absl::ToUnixSeconds(peer.certificate->facts().ends);
   facts.cpus = message.cpus();
   facts.kernel = message.kernel();
   facts.sampling_event = message.sampling_event();

@@ -176,15 +176,20 @@ void AgentStream::Close(const absl::Status& reason) {
   SchedulePump();
 }
 
-void AgentStream::CheckSilence(int64_t now_ns) {
+void AgentStream::Check(TlsGate& tls, int64_t now_ns) {
   int64_t heard_ns = 0;
   bool registered = false;
   {
     MutexLock lock(&mutex_);
+    if (end_.has_value()) return;
     // While we do not read, its silence is our doing.
-    if (end_.has_value() || parked_ || unacknowledged_ >= kMaxUnacknowledged) return;
-    heard_ns = last_heard_ns_;
+    const bool read = !parked_ && unacknowledged_ < kMaxUnacknowledged;
+    heard_ns = read ? last_heard_ns_ : now_ns;
     registered = connection_ != 0;
+  }
+  if (const absl::Status holds = tls.Recheck(peer_.certificate.get()); !holds.ok()) {
+    LogWarning("an agent's stream ends: {}", Text(holds));
+    return Close(holds);
   }
   if (absl::Nanoseconds(now_ns - heard_ns) < (registered ? kSilence : kRegisterWithin)) return;
   Close(absl::DeadlineExceededError(registered ? "no heartbeat for 90 s"

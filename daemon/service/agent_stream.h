@@ -27,6 +27,7 @@
 #include "daemon/pipeline/agent_link.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/service/identity.h"
+#include "daemon/tls/tls_gate.h"
 #include "perfd/v1/agent.pb.h"
 
 namespace perfd::daemon {
@@ -55,8 +56,8 @@ class AgentStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   void AskDoctor(uint64_t request_id) override;
   void Close(const absl::Status& reason) override;
 
-  // Ends a stream that never registered or has gone silent.
-  void CheckSilence(int64_t now_ns);
+  // Ends a stream that never registered, has gone silent, or whose certificate does not hold any more.
+  void Check(TlsGate& tls, int64_t now_ns);
   bool done();
 
   void OnReadDone(bool ok) override;

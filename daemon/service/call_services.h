@@ -16,19 +16,21 @@
 #include "daemon/service/agent_stream.h"
 #include "daemon/service/peer_source.h"
 #include "daemon/service/watch_streams.h"
+#include "daemon/tls/tls_gate.h"
 #include "perfd/v1/agent.grpc.pb.h"
 #include "perfd/v1/profiler.grpc.pb.h"
 
 namespace perfd::daemon {
 
-// Open agent streams, to find the silent ones.
+// Open agent streams, to find those that have to end.
 class StreamList {
  public:
   static constexpr size_t kMaxStreams = 65536;
 
   // False: too many.
   bool Add(std::shared_ptr<AgentStream> stream);
-  void CheckSilence();
+  // Ends the silent ones, and those whose certificate does not hold any more.
+  void Check(TlsGate& tls);
   void CloseAll(const absl::Status& reason);
 
  private:
@@ -39,9 +41,11 @@ class StreamList {
 
 // Outlives every server.
 struct ServiceShared {
-  explicit ServiceShared(Pipeline& spine) : pipeline(spine), watches(spine) {}
+  ServiceShared(Pipeline& spine, TlsGate& gate)
+      : pipeline(spine), tls(gate), watches(spine, gate) {}
 
   Pipeline& pipeline;
+  TlsGate& tls;
   Worker pump{"perfd-pump", 1, 1 << 18};
   Worker queries{"perfd-query", 2, 256};
   Worker hooks{"perfd-hook", 1, 4096};  // in the order of their coming
@@ -95,7 +99,7 @@ class ProfilerCalls final : public v1::Profiler::CallbackService {
                       v1::GetVersionResponse* response) override;
 
  private:
-  absl::StatusOr<Requester> Person(const Context& context) const;
+  absl::StatusOr<Peer> Person(const Context& context) const;
   // Runs `answer` on a query worker as the caller; its status ends the call.
   Reactor* Answer(Context* context, std::function<absl::Status(const Requester&)> answer);
 

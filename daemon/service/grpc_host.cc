@@ -39,20 +39,10 @@ void Configure(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 
-std::vector<std::string> AlternativeNames(const grpc::CallbackServerContext& context) {
-  std::vector<std::string> names;
-  const auto auth = context.auth_context();
-  if (auth == nullptr || !auth->IsPeerAuthenticated()) return names;
-  for (const grpc::string_ref& name : auth->FindPropertyValues(GRPC_X509_SAN_PROPERTY_NAME)) {
-    names.emplace_back(name.data(), name.size());
-  }
-  return names;
-}
-
 }  // namespace
 
-GrpcHost::GrpcHost(Pipeline& pipeline, IdentityOptions identity, Accounts& accounts)
-    : identities_(std::move(identity), accounts), shared_(pipeline) {
+GrpcHost::GrpcHost(Pipeline& pipeline, IdentityOptions identity, Accounts& accounts, TlsGate& tls)
+    : identities_(std::move(identity), accounts), shared_(pipeline, tls) {
   grpc::EnableDefaultHealthCheckService(true);
   watchdog_ = std::thread([this] { Watchdog(); });
 }
@@ -67,12 +57,7 @@ bool GrpcHost::Open(Door* door, PeerSource source, const TlsOptions* tls, int* p
   door->hooks = std::make_unique<HookCalls>(shared_, std::move(source));
   grpc::ServerBuilder builder;
   Configure(builder);
-  if (tls != nullptr) {
-    auto certificates = ServerCertificates::Read(*tls);
-    if (!certificates.ok()) return false;
-    door->certificates = *std::move(certificates);
-    builder.AddListeningPort(tls->listen, door->certificates->Credentials(), port);
-  }
+  if (tls != nullptr) builder.AddListeningPort(tls->listen, shared_.tls.Credentials(), port);
   builder.RegisterService(door->agents.get());
   builder.RegisterService(door->profiler.get());
   builder.RegisterService(door->hooks.get());
@@ -185,13 +170,17 @@ void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
 }
 
 absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
-  RETURN_IF_ERROR(ServerCertificates::Read(options).status());
+  RETURN_IF_ERROR(shared_.tls.Open(options));
   int port = 0;
   auto door = std::make_shared<Door>();
   const bool open = Open(
       door.get(),
       [this](const grpc::CallbackServerContext& context) -> absl::StatusOr<Peer> {
-        return identities_.FromCertificate(AlternativeNames(context));
+        ASSIGN_OR_RETURN(std::shared_ptr<PeerCertificate> certificate,
+                         shared_.tls.Admit(context.auth_context().get()));
+        ASSIGN_OR_RETURN(Peer peer, identities_.FromCertificate(certificate->facts().uris));
+        peer.certificate = std::move(certificate);
+        return peer;
       },
       &options, &port);
   if (!open || port == 0) {
@@ -204,12 +193,9 @@ absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
 }
 
 absl::Status GrpcHost::RenewTls(const TlsOptions& options) {
-  std::shared_ptr<Door> door;
-  {
-    MutexLock lock(&mutex_);
-    door = tls_door_;
-  }
-  return door == nullptr ? absl::OkStatus() : door->certificates->Renew(options);
+  const absl::Status status = shared_.tls.RenewCertificates(options);
+  shared_.streams.Check(shared_.tls);
+  return status;
 }
 
 void GrpcHost::SetIdentity(IdentityOptions identity) {
@@ -245,7 +231,8 @@ void GrpcHost::Watchdog() {
     }
     const bool healthy = shared_.pipeline.Healthy();
     for (const auto& door : doors) door->server->GetHealthCheckService()->SetServingStatus(healthy);
-    shared_.streams.CheckSilence();
+    shared_.streams.Check(shared_.tls);
+    shared_.tls.WarnOfExpiry(absl::Now());
   }
 }
 

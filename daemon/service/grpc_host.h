@@ -27,8 +27,8 @@
 #include "daemon/service/call_services.h"
 #include "daemon/service/hook_calls.h"
 #include "daemon/service/identity.h"
-#include "daemon/service/tls_files.h"
-#include "daemon/service/tls_options.h"
+#include "daemon/tls/tls_gate.h"
+#include "daemon/tls/tls_options.h"
 
 namespace perfd::daemon {
 
@@ -39,15 +39,16 @@ class GrpcHost {
   // RESOURCE_EXHAUSTED by itself.
   static constexpr int kMaxMessageBytes = AgentStream::kMaxMessageBytes + (4 << 20);
 
-  // `accounts` must outlive it.
-  GrpcHost(Pipeline& pipeline, IdentityOptions identity, Accounts& accounts);
+  // `accounts` and `tls` must outlive it.
+  GrpcHost(Pipeline& pipeline, IdentityOptions identity, Accounts& accounts, TlsGate& tls);
   ~GrpcHost();
 
   // Never waits.
   void Adopt(UniqueFd connection, uint32_t uid);
   // Returns the address with its real port.
   absl::StatusOr<std::string> ListenTls(const TlsOptions& options);
-  // The files of TLS as they are now, from the next connection on; without a TCP door nothing.
+  // The files of TLS as they are now, from the next connection on. Ends every stream whose certificate does not hold by them,
+  // or is revoked by now, also when the files are not taken. Without a TCP door nothing.
   absl::Status RenewTls(const TlsOptions& options);
   // Who may do what, from the next call on; calls under way end as they began. Looks everyone up anew who is connected, but
   // what needs no looking up - that somebody is not the agents' user any more - holds at once.
@@ -63,7 +64,6 @@ class GrpcHost {
     Peer peer ABSL_GUARDED_BY(mutex);  // of a Unix door; looked up anew now and then
     absl::Time known_until;            // of the host's lock
     absl::Time used;                   // ... too
-    std::unique_ptr<ServerCertificates> certificates;  // with TLS
     std::unique_ptr<AgentCalls> agents;
     std::unique_ptr<ProfilerCalls> profiler;
     std::unique_ptr<HookCalls> hooks;

@@ -10,6 +10,7 @@
 #define DAEMON_SERVICE_IDENTITY_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -21,6 +22,7 @@
 #include "core/base/mutex.h"
 #include "core/model/identity.h"
 #include "core/service/accounts.h"
+#include "daemon/tls/client_check.h"
 
 namespace perfd::daemon {
 
@@ -29,6 +31,8 @@ struct Peer {
   bool person = true;       // may submit and ask
   bool full_agent = false;  // may be the agent of a whole node
   std::string agent_node;   // ... of this node only; empty: any
+  // With TLS. Shared with the calls under way, which must not outlast it.
+  std::shared_ptr<PeerCertificate> certificate = nullptr;
 };
 
 struct IdentityOptions {

@@ -13,19 +13,19 @@
 
 namespace perfd::daemon {
 
-absl::StatusOr<Requester> ProfilerCalls::Person(const Context& context) const {
+absl::StatusOr<Peer> ProfilerCalls::Person(const Context& context) const {
   TakeOver();
-  ASSIGN_OR_RETURN(const Peer peer, peer_(context));
-  if (peer.person) return peer.requester;
+  ASSIGN_OR_RETURN(Peer peer, peer_(context));
+  if (peer.person) return peer;
   return absl::PermissionDeniedError("an agent's certificate may not be used to ask questions");
 }
 
 grpc::ServerUnaryReactor* ProfilerCalls::Answer(
     Context* context, std::function<absl::Status(const Requester&)> answer) {
   Reactor* reactor = context->DefaultReactor();
-  absl::StatusOr<Requester> requester = Person(*context);
-  if (!requester.ok()) {
-    reactor->Finish(ToRpc(requester.status()));
+  const absl::StatusOr<Peer> peer = Person(*context);
+  if (!peer.ok()) {
+    reactor->Finish(ToRpc(peer.status()));
     return reactor;
   }
   // Request and response stay valid until Finish, also when the client has gone.
@@ -33,7 +33,7 @@ grpc::ServerUnaryReactor* ProfilerCalls::Answer(
     reactor->Finish(NotTaken(shared_.queries, "the daemon is busy: try again"));
   };
   const bool queued = shared_.queries.Post(
-      [reactor, answer = std::move(answer), requester = *std::move(requester)] {
+      [reactor, answer = std::move(answer), requester = peer->requester] {
         reactor->Finish(ToRpc(answer(requester)));
       },
       decline);
@@ -127,8 +127,7 @@ grpc::ServerUnaryReactor* ProfilerCalls::ListNodes(Context* context, const v1::L
 grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::DoctorRequest* request,
                                                 v1::DoctorResponse* response) {
   Reactor* reactor = context->DefaultReactor();
-  const absl::StatusOr<Requester> requester = Person(*context);
-  absl::Status begun = requester.status();
+  absl::Status begun = Person(*context).status();
   if (begun.ok()) {
     begun = shared_.pipeline.Doctor(request->node(),
                                     [reactor, response](const std::vector<DoctorReport>& reports) {
@@ -167,12 +166,14 @@ grpc::ServerUnaryReactor* ProfilerCalls::GetHistory(Context* context,
   });
 }
 
+// Also for an agent's certificate.
 grpc::ServerUnaryReactor* ProfilerCalls::GetVersion(Context* context, const v1::GetVersionRequest*,
                                                     v1::GetVersionResponse* response) {
   response->set_version(kVersion);
   response->set_protocol_version(kProtocolVersion);
   Reactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
+  TakeOver();
+  reactor->Finish(ToRpc(peer_(*context).status()));
   return reactor;
 }
 

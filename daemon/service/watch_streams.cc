@@ -36,8 +36,8 @@ struct Gist {
 // Everything that starts an operation runs on the watch thread, without a lock: gRPC may call back at once.
 class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEvent> {
  public:
-  Stream(absl::StatusOr<Requester> requester, std::string id, int32_t top_loops)
-      : requester_(std::move(requester)), id_(std::move(id)), top_loops_(top_loops) {}
+  Stream(absl::StatusOr<Peer> peer, std::string id, int32_t top_loops)
+      : peer_(std::move(peer)), id_(std::move(id)), top_loops_(top_loops) {}
 
   void Hold(std::shared_ptr<Stream> self) {
     MutexLock lock(&mutex_);
@@ -45,15 +45,20 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
   }
 
   // True when there is nothing more to do for it.
-  bool Step(Pipeline& pipeline) {
+  bool Step(Pipeline& pipeline, TlsGate& tls) {
     {
       MutexLock lock(&mutex_);
       if (writing_) return false;
       if (ended_.has_value() && !error_.has_value()) error_ = ended_;
-      if (cancelled_ || !requester_.ok() || last_written_ || ended_.has_value()) end_ = true;
+      if (cancelled_ || !peer_.ok() || last_written_ || ended_.has_value()) end_ = true;
+    }
+    if (!end_) {
+      const absl::Status holds = tls.Recheck(peer_->certificate.get());
+      end_ = !holds.ok();
+      if (end_) error_ = holds;
     }
     if (end_) {
-      Finish(ToRpc(error_.has_value() ? *error_ : requester_.status()));
+      Finish(ToRpc(error_.has_value() ? *error_ : peer_.status()));
       return true;
     }
     Poll(pipeline);
@@ -85,11 +90,11 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
  private:
   void Poll(Pipeline& pipeline) {
     const absl::Time now = absl::Now();
-    const absl::StatusOr<ProfileStatus> status = pipeline.Get(*requester_, id_);
+    const absl::StatusOr<ProfileStatus> status = pipeline.Get(peer_->requester, id_);
     if (!status.ok()) return Fail(status.status());
     Gist gist(*status);
     if (gist_.has_value() && *gist_ == gist && now - sent_ < kAtLeast) return;
-    const absl::StatusOr<WatchView> view = pipeline.Watch(*requester_, id_, top_loops_);
+    const absl::StatusOr<WatchView> view = pipeline.Watch(peer_->requester, id_, top_loops_);
     if (!view.ok()) return Fail(view.status());
     id_ = view->status.id;  // "last" must not move on to a newer profile
     gist_ = std::move(gist);
@@ -111,7 +116,7 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
     last_written_ = true;
   }
 
-  const absl::StatusOr<Requester> requester_;
+  const absl::StatusOr<Peer> peer_;
   std::string id_;
   const int32_t top_loops_;
   v1::WatchEvent event_;
@@ -127,7 +132,8 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
 };
 
-WatchStreams::WatchStreams(Pipeline& pipeline) : pipeline_(pipeline), thread_([this] { Run(); }) {}
+WatchStreams::WatchStreams(Pipeline& pipeline, TlsGate& tls)
+    : pipeline_(pipeline), tls_(tls), thread_([this] { Run(); }) {}
 
 WatchStreams::~WatchStreams() {
   {
@@ -138,13 +144,13 @@ WatchStreams::~WatchStreams() {
   thread_.join();
 }
 
-grpc::ServerWriteReactor<v1::WatchEvent>* WatchStreams::Begin(absl::StatusOr<Requester> requester,
+grpc::ServerWriteReactor<v1::WatchEvent>* WatchStreams::Begin(absl::StatusOr<Peer> peer,
                                                               std::string id, int32_t top_loops) {
   MutexLock lock(&mutex_);
-  if (streams_.size() >= kMaxWatches && requester.ok()) {
-    requester = absl::ResourceExhaustedError("too many watches at once: try again later");
+  if (streams_.size() >= kMaxWatches && peer.ok()) {
+    peer = absl::ResourceExhaustedError("too many watches at once: try again later");
   }
-  auto stream = std::make_shared<Stream>(std::move(requester), std::move(id), top_loops);
+  auto stream = std::make_shared<Stream>(std::move(peer), std::move(id), top_loops);
   stream->Hold(stream);
   if (ended_.has_value()) stream->End(*ended_);
   Stream* reactor = stream.get();
@@ -174,7 +180,7 @@ void WatchStreams::Run() {
     }
     std::vector<std::shared_ptr<Stream>> over;
     for (const auto& stream : streams) {
-      if (stream->Step(pipeline_)) over.push_back(stream);
+      if (stream->Step(pipeline_, tls_)) over.push_back(stream);
     }
     MutexLock lock(&mutex_);
     std::erase_if(streams_, [&](const auto& stream) {

@@ -1,6 +1,7 @@
 // daemon/service/watch_streams.h - everyone who follows a profile: one thread looks and tells them what changed.
 //
-// Shape    an event at every change of state, notices or windows, and each second; the last one ends the call.
+// Shape    an event at every change of state, notices or windows, and each second; the last one ends the call, and so
+//          does a certificate that does not hold any more.
 // Limits   kMaxWatches at a time.
 // Threads  thread-safe. Own thread: perfd-watch; it sleeps while nobody watches.
 #ifndef DAEMON_SERVICE_WATCH_STREAMS_H_
@@ -18,6 +19,8 @@
 #include "absl/status/statusor.h"
 #include "core/base/mutex.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/service/identity.h"
+#include "daemon/tls/tls_gate.h"
 #include "perfd/v1/profiler.pb.h"
 
 namespace perfd::daemon {
@@ -26,11 +29,11 @@ class WatchStreams {
  public:
   static constexpr size_t kMaxWatches = 256;
 
-  explicit WatchStreams(Pipeline& pipeline);
+  WatchStreams(Pipeline& pipeline, TlsGate& tls);
   ~WatchStreams();
 
-  grpc::ServerWriteReactor<v1::WatchEvent>* Begin(absl::StatusOr<Requester> requester,
-                                                  std::string id, int32_t top_loops);
+  grpc::ServerWriteReactor<v1::WatchEvent>* Begin(absl::StatusOr<Peer> peer, std::string id,
+                                                  int32_t top_loops);
   // Ends every call, now and from now on.
   void End(const absl::Status& reason);
 
@@ -43,6 +46,7 @@ class WatchStreams {
   }
 
   Pipeline& pipeline_;
+  TlsGate& tls_;
   Mutex mutex_;
   std::vector<std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mutex_);  // shared with gRPC
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);

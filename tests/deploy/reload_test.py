@@ -266,6 +266,82 @@ def test_perfd_starts_with_a_broken_policy_and_has_none():
         assert code == 0, code
 
 
+class TlsSite:
+    """perfd with a TCP door and a list of revoked certificates."""
+
+    def __init__(self, folder):
+        self.folder, self.certs, self.revoked = folder, folder / "certs", folder / "revoked"
+        self.make("server", "127.0.0.1", "agent", "n1", "user", "root", "daemon")
+        self.revoke("# nobody yet\n")
+        config = perfd_config(folder).replace("listen: {", 'listen: {tcp: "127.0.0.1:0", ') + (
+            f"tls: {{{self.files('server')}, revoked: {self.revoked}}}\n")
+        self.service = Service(folder, "perfd", config)
+        self.service.manager.wait_for("READY=1")
+        self.address = re.search(r"mutual TLS on (\S+)", self.log())[1]
+
+    def make(self, *words):
+        subprocess.run([ROOT / "deploy/make-certs.sh", self.certs, *words], check=True, timeout=60, stdout=subprocess.DEVNULL)
+
+    def files(self, name):
+        return f"ca: {self.certs}/ca.crt, certificate: {self.certs}/{name}.crt, key: {self.certs}/{name}.key"
+
+    def issued(self, name):
+        """What make-certs.sh noted of it."""
+        return next(line for line in (self.certs / "issued").read_text().splitlines() if f"# {name}," in line)
+
+    def revoke(self, text):
+        self.revoked.write_text(text)
+        self.revoked.chmod(0o644)
+
+    def log(self):
+        return (self.folder / "perfd.log").read_text()
+
+    def perfctl(self, user, *arguments):
+        return subprocess.run([BIN / "perfctl", "--address", self.address, "--tls-ca", self.certs / "ca.crt", "--tls-cert",
+                               self.certs / f"user-{user}.crt", "--tls-key", self.certs / f"user-{user}.key", *arguments],
+                              capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+
+    def agent(self):
+        return Service(self.folder / "agent", "perf-agent", (
+            f"apiVersion: perfd/v1\nkind: AgentConfig\nnode: n1\ndaemon: {{address: \"{self.address}\"}}\n"
+            f"tls: {{{self.files('agent-n1')}}}\nspool: {{directory: {self.folder}/spool}}\n"))
+
+
+def test_a_reload_revokes_certificates():
+    """With the list as make-certs.sh notes it, up to the words of client and agent."""
+    with Folder() as folder:
+        site = TlsSite(folder)
+        agent = site.agent()
+        try:
+            wait_until(lambda: "connected to perfd" in agent.log(), 20, "the agent's connection")
+            assert site.perfctl("root", "list").returncode == 0
+            site.revoke(site.issued("user-root") + "\nname n1\n")
+            site.service.reload()
+            wait_until(lambda: "is revoked by its name" in agent.log(), 20, "the end of the agent's stream")
+            assert "stream ends: PERMISSION_DENIED: the certificate of perfd://agent/n1" in site.log(), site.log()
+            refused = site.perfctl("root", "list")
+            assert refused.returncode == 4 and "perfd://user/root" in refused.stderr, refused
+            assert "is revoked by its serial" in refused.stderr, refused
+            assert site.perfctl("daemon", "list").returncode == 0
+
+            site.revoke("name daemon\nnam root\n")
+            site.service.reload()
+            assert "the list of revoked certificates stays as it was: " in site.log(), site.log()
+            assert "line 2: 'nam' begins no entry" in site.log(), site.log()
+            assert site.perfctl("root", "list").returncode == 4
+            assert site.perfctl("daemon", "list").returncode == 0
+            doctor = json.loads(site.perfctl("daemon", "doctor", "--json").stdout)
+            checks = {check["name"]: check for place in doctor["places"] for check in place["checks"]}
+            assert not checks["revoked certificates"]["ok"], checks
+            assert checks["certificate"]["ok"] and checks["certificate server"]["ok"] and checks["certificate ca"]["ok"], checks
+        finally:
+            codes = agent.stop(), site.service.stop()
+        assert codes == (0, 0), codes
+        # There is no list before it at the start.
+        run = subprocess.run([BIN / "perfd", "--config", site.service.config], capture_output=True, text=True, timeout=30)
+        assert run.returncode == 1 and "line 2: 'nam' begins no entry" in site.log(), (run, site.log())
+
+
 class StoppedThread:
     """Holds one thread of a process still, as a debugger does (ptrace(2)): the others run on."""
     SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000

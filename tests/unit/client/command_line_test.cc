@@ -86,6 +86,9 @@ TEST(CommandLineTest, DoctorFailsWithTheWorstCheck) {
   EXPECT_EQ(perfctl.Run({"doctor"}), 1);
   EXPECT_THAT(perfctl.out, HasSubstr("fix: repair it"));
   perfctl.daemon.doctor.clear();
+  perfctl.daemon.own_certificate = {{"certificate", false, true, "it ends soon", "renew it"}};
+  EXPECT_EQ(perfctl.Run({"doctor"}), 0);
+  EXPECT_THAT(perfctl.out, HasSubstr("fix: renew it"));
   perfctl.daemon.version.protocol_version += 1;
   EXPECT_EQ(perfctl.Run({"doctor"}), 1);
   EXPECT_THAT(perfctl.out, HasSubstr("install the same version"));

@@ -19,6 +19,7 @@ struct FakeDaemon {
   Report report = SampleReport();
   std::vector<NodeStatus> nodes;
   std::vector<DoctorReport> doctor;
+  std::vector<DoctorCheck> own_certificate;
   std::vector<AuditEntry> audit;
   std::string url = "http://127.0.0.1:9754/profiles/p-000042?key=00";
   ProgramHistory history;
@@ -89,6 +90,7 @@ class FakeDaemonClient final : public DaemonClient {
     fake_.hook_limit = limit;
     return Answer(fake_.hook_overview);
   }
+  std::vector<DoctorCheck> CheckOwnCertificate() override { return fake_.own_certificate; }
   absl::StatusOr<std::vector<DoctorReport>> Doctor(absl::string_view) override {
     return Answer(fake_.doctor);
   }

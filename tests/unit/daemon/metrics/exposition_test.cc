@@ -143,6 +143,22 @@ TEST(Exposition, HasTheFigures) {
     EXPECT_THAT(text, Not(HasSubstr(forbidden)));
 }
 
+TEST(Exposition, ShowsWhenCertificatesEndAndWhoWasRefused) {
+  DaemonFigures figures;
+  figures.tls.refused = {{"revoked", 3}};
+  figures.tls.expiry_seconds = {{"ca", 2'000'000'000}, {"server", 1'900'000'000}};
+  figures.agents = {{.node = "node1", .certificate_expiry_seconds = 1'800'000'000},
+                    {.node = "local"}};
+  const std::string text = TextOf(figures);
+  for (const char* line :
+       {"perfd_certificates_refused_total{reason=\"revoked\"} 3\n",
+        "perfd_certificate_expiry_timestamp_seconds{certificate=\"ca\"} 2000000000\n",
+        "perfd_certificate_expiry_timestamp_seconds{certificate=\"server\"} 1900000000\n",
+        "perfd_agent_certificate_expiry_timestamp_seconds{node=\"node1\"} 1800000000\n"})
+    EXPECT_THAT(text, HasSubstr(line));
+  EXPECT_THAT(text, Not(HasSubstr("expiry_timestamp_seconds{node=\"local\"")));
+}
+
 TEST(Exposition, ShowsHowFarAProfileIs) {
   const std::string text = TextOf(Sample());
   EXPECT_THAT(text, HasSubstr("user=\"alice\",command=\"app\",slurm_job=\"4711\"} 1"));
@@ -195,7 +211,7 @@ TEST(Exposition, CountsAgentsByVersion) {
 TEST(Exposition, AnUnreadableStoreIsAFigure) {
   DaemonFigures figures = Sample();
   EXPECT_THAT(TextOf(figures), HasSubstr("perfd_store_readable 1"));
-  figures.store_readable = false;
+  figures.store.readable = false;
   EXPECT_THAT(TextOf(figures), HasSubstr("perfd_store_readable 0"));
 }
 

@@ -152,7 +152,7 @@ TEST_F(FiguresTest, AgentsThatLeftAreStillKnown) {
   EXPECT_EQ(figures.agents_connected, 1u);
   EXPECT_EQ(figures.agents_can_inject, 1u);
   EXPECT_EQ(figures.agents.size(), 1u);
-  EXPECT_TRUE(figures.store_readable);
+  EXPECT_TRUE(figures.store.readable);
 }
 
 TEST_F(FiguresTest, AgentsAreCountedByVersionUpToABound) {

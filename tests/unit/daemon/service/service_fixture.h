@@ -78,6 +78,7 @@ class ServiceFixture : public testing::Test {
   std::unique_ptr<SqliteStore> store_;
   std::unique_ptr<UnixDoor> door_;
   std::unique_ptr<Pipeline> pipeline_;
+  TlsGate tls_;
   std::unique_ptr<GrpcHost> host_;
 };
 

@@ -1,21 +1,25 @@
-#include "daemon/service/tls_files.h"
+#include "daemon/tls/server_certificates.h"
 
 #include <grpc/grpc.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
+#include "core/certificate/expiry.h"
+#include "core/certificate/openssl_pointers.h"
 
 namespace perfd::daemon {
 namespace {
@@ -57,54 +61,32 @@ absl::Status NotAPair(const TlsOptions& options) {
       "--tls-key ", options.key, " is not the key of --tls-cert ", options.cert, kAdvice));
 }
 
-struct FreeBio {
-  void operator()(BIO* bio) const { BIO_free(bio); }
-};
-using Bio = std::unique_ptr<BIO, FreeBio>;
-
-Bio Open(const std::string& text) {
-  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
 // A key with a passphrase is none for a daemon: nobody is there to be asked.
 int NoPassphrase(char*, int, int, void*) {
   return 0;
 }
 
-using X509Pointer = std::unique_ptr<X509, decltype(&X509_free)>;
-
-X509Pointer ReadCertificate(const Bio& bio) {
-  return X509Pointer(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), &X509_free);
-}
-
 // What the checks below guard against: renewed files that gRPC cannot use it leaves aside without a word, and goes on with the
 // old ones; of a CA file it takes what stands before the first certificate that is broken.
-absl::Status CheckCertificates(const char* flag, const std::string& path, const std::string& text) {
-  const Bio bio = Open(text);
-  int count = 0;
-  while (ReadCertificate(bio) != nullptr) ++count;
-  const unsigned long error = ERR_peek_last_error();
-  ERR_clear_error();  // of this thread: TLS itself looks there
-  const bool at_end =
-      ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
-  if (at_end && count > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      at_end ? absl::StrCat(flag, " ", path, " holds no certificate", kAdvice)
-             : absl::StrCat("certificate ", count + 1, " of ", flag, " ", path, " is damaged"));
+absl::StatusOr<std::vector<Certificate>> CheckCertificates(const char* flag,
+                                                           const std::string& path,
+                                                           const std::string& text) {
+  absl::StatusOr<std::vector<Certificate>> found = ReadCertificates(text);
+  if (found.ok()) return found;
+  return absl::InvalidArgumentError(absl::StrCat(flag, " ", path, ": ", found.status().message()));
 }
 
 // Also says what TLS would not accept of them, such as keys that are too short.
 absl::Status CheckPair(const TlsOptions& options, const std::string& certificate,
                        const std::string& key) {
-  const X509Pointer x509 = ReadCertificate(Open(certificate));
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> pkey(
-      PEM_read_bio_PrivateKey(Open(key).get(), nullptr, &NoPassphrase, nullptr), &EVP_PKEY_free);
+  const X509Pointer x509 = NextCertificate(OpenText(certificate));
+  const std::unique_ptr<EVP_PKEY, FreeWith<&EVP_PKEY_free>> pkey(
+      PEM_read_bio_PrivateKey(OpenText(key).get(), nullptr, &NoPassphrase, nullptr));
   const bool pair =
       x509 != nullptr && pkey != nullptr && X509_check_private_key(x509.get(), pkey.get()) == 1;
   ERR_clear_error();
   if (!pair) return NotAPair(options);
-  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> trial(SSL_CTX_new(TLS_server_method()),
-                                                                &SSL_CTX_free);
+  const std::unique_ptr<SSL_CTX, FreeWith<&SSL_CTX_free>> trial(SSL_CTX_new(TLS_server_method()));
   if (trial != nullptr && SSL_CTX_use_certificate(trial.get(), x509.get()) == 1 &&
       SSL_CTX_use_PrivateKey(trial.get(), pkey.get()) == 1)
     return absl::OkStatus();
@@ -132,30 +114,30 @@ class CoreCredentials final : public grpc::ServerCredentials {
 
 }  // namespace
 
-absl::StatusOr<ServerCertificates::Pem> ServerCertificates::ReadFiles(const TlsOptions& options) {
-  Pem pem;
-  ASSIGN_OR_RETURN(pem.ca, ReadPem("--tls-ca", options.ca));
-  ASSIGN_OR_RETURN(pem.certificate, ReadPem("--tls-cert", options.cert));
-  ASSIGN_OR_RETURN(pem.key, ReadPem("--tls-key", options.key));
+absl::StatusOr<TlsFiles> ReadTlsFiles(const TlsOptions& options) {
+  TlsFiles files;
+  ASSIGN_OR_RETURN(files.ca, ReadPem("--tls-ca", options.ca));
+  ASSIGN_OR_RETURN(files.certificate, ReadPem("--tls-cert", options.cert));
+  ASSIGN_OR_RETURN(files.key, ReadPem("--tls-key", options.key));
   RETURN_IF_ERROR(CheckPrivate(options.key));
-  RETURN_IF_ERROR(CheckCertificates("--tls-ca", options.ca, pem.ca));
-  RETURN_IF_ERROR(CheckCertificates("--tls-cert", options.cert, pem.certificate));
-  RETURN_IF_ERROR(CheckPair(options, pem.certificate, pem.key));
-  return pem;
+  ASSIGN_OR_RETURN(const std::vector<Certificate> authorities,
+                   CheckCertificates("--tls-ca", options.ca, files.ca));
+  ASSIGN_OR_RETURN(const std::vector<Certificate> certificates,
+                   CheckCertificates("--tls-cert", options.cert, files.certificate));
+  RETURN_IF_ERROR(CheckPair(options, files.certificate, files.key));
+  files.ca_facts = FirstToEnd(authorities);
+  files.certificate_facts = FirstToEnd(certificates);
+  // Of several CAs one may have ended: that is what a rollover leaves.
+  const absl::Status valid = CheckValidNow(files.certificate_facts, absl::Now());
+  if (valid.ok()) return files;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--tls-cert ", options.cert, ": ", valid.message(), kAdvice));
 }
 
-absl::StatusOr<std::unique_ptr<ServerCertificates>> ServerCertificates::Read(
-    const TlsOptions& options) {
-  ASSIGN_OR_RETURN(Pem pem, ReadFiles(options));
-  return std::unique_ptr<ServerCertificates>(new ServerCertificates(std::move(pem)));
-}
-
-absl::Status ServerCertificates::Renew(const TlsOptions& options) {
-  ASSIGN_OR_RETURN(Pem pem, ReadFiles(options));
+void ServerCertificates::Use(TlsFiles files) {
   MutexLock lock(&mutex_);
-  pem_ = std::move(pem);
+  files_ = std::move(files);
   fetched_ = false;
-  return absl::OkStatus();
 }
 
 std::shared_ptr<grpc::ServerCredentials> ServerCertificates::Credentials() {
@@ -173,8 +155,8 @@ grpc_ssl_certificate_config_reload_status ServerCertificates::Fetch(
   auto& own = *static_cast<ServerCertificates*>(self);
   MutexLock lock(&own.mutex_);
   if (own.fetched_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
-  const grpc_ssl_pem_key_cert_pair pair{own.pem_.key.c_str(), own.pem_.certificate.c_str()};
-  *config = grpc_ssl_server_certificate_config_create(own.pem_.ca.c_str(), &pair, 1);
+  const grpc_ssl_pem_key_cert_pair pair{own.files_.key.c_str(), own.files_.certificate.c_str()};
+  *config = grpc_ssl_server_certificate_config_create(own.files_.ca.c_str(), &pair, 1);
   own.fetched_ = true;
   return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }
