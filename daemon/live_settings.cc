@@ -18,7 +18,10 @@ constexpr int64_t kNsPerDay = 24 * 3600 * kNsPerSecond;
 }  // namespace
 
 RetentionPolicy RetentionOf(const PerfdFlags& flags) {
-  return {flags.retention_days * kNsPerDay, flags.retention_mib << 20};
+  const RetentionFlags& keep = flags.retention;
+  return {.keep_ns = keep.days * kNsPerDay,
+          .max_bytes = keep.mib << 20,
+          .audit = {.keep_ns = keep.audit_days * kNsPerDay, .user_bytes = keep.audit_mib << 20}};
 }
 
 absl::Status AccessRules::Apply(const PerfdFlags& flags,

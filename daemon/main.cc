@@ -9,6 +9,7 @@
 #include "core/base/version.h"
 #include "core/service/accounts.h"
 #include "core/service/service_notify.h"
+#include "daemon/audit_trim_log.h"
 #include "daemon/await_stop.h"
 #include "daemon/live_settings.h"
 #include "daemon/perfd_flags.h"
@@ -36,9 +37,11 @@ struct StopsMetrics {
 };
 
 absl::StatusOr<std::unique_ptr<SqliteStore>> OpenStore(const PerfdFlags& flags,
-                                                       MetricsPage& metrics) {
+                                                       MetricsPage& metrics, AuditTrimLog& audit) {
   StoreOptions options;
   options.directory = flags.store_dir;
+  options.audit_user_bytes = RetentionOf(flags).audit.user_bytes;
+  options.on_audit = [&audit](const AuditChange& change) { audit.Record(change); };
   options.on_commit = [&metrics](double seconds) { metrics.ObserveCommit(seconds); };
   return SqliteStore::Open(std::move(options));
 }
@@ -51,13 +54,14 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
                    HttpServer::Listen(flags.metrics_listen));
   MetricsPage metrics;
-  ASSIGN_OR_RETURN(const std::unique_ptr<SqliteStore> store, OpenStore(flags, metrics));
+  const SystemClock clock;
+  AuditTrimLog audit(clock, [](const std::string& line) { LogWarning("{}", line); });
+  ASSIGN_OR_RETURN(const std::unique_ptr<SqliteStore> store, OpenStore(flags, metrics, audit));
   ASSIGN_OR_RETURN(const ReportLinks links, LinksOf(flags, *store, http->address()));
   ASSIGN_OR_RETURN(const std::unique_ptr<UnixDoor> door, UnixDoor::Open(flags.socket));
 
   PolicySource policy(flags.policy);
   ReadFirst(policy);
-  const SystemClock clock;
   Archiver archive(ArchiveOf(flags, *store), clock);
   TlsGate tls;
   PipelineOptions options;
@@ -82,7 +86,7 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   pipeline.Run();
   archive.Begin();
   const StopsMetrics stops_metrics{metrics};
-  metrics.Serve([&] { return FiguresOf(pipeline, *http, archive, tls); });
+  metrics.Serve([&] { return FiguresOf(flags, pipeline, *http, archive, audit, tls); });
   ReportSite site(*http, links, SourceOf(pipeline, metrics));
   RETURN_IF_ERROR(site.Serve());
   RETURN_IF_ERROR(door->Serve([&](UniqueFd fd, uint32_t uid) { host.Adopt(std::move(fd), uid); }));

@@ -30,6 +30,23 @@ constexpr char kFooter[] =
     "and opens --log-file anew; with none of them it ends perfd. Flags win over the file.\n"
     "EXIT CODES  0 ended by a signal   1 failure   2 usage   5 invalid configuration";
 
+void DeclareRetention(CLI::App& app, RetentionFlags& keep) {
+  app.add_option("--retention-days", keep.days, "finished profiles are kept so long; 0: for ever")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, kMaxRetentionDays));
+  app.add_option("--retention-mib", keep.mib, "above this size the oldest profiles go; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, kMaxRetentionMib));
+  app.add_option("--audit-days", keep.audit_days,
+                 "entries of the audit log are kept so long; 0: for ever")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, kMaxRetentionDays));
+  app.add_option("--audit-mib", keep.audit_mib,
+                 "above this size a user's oldest entries of the audit log go; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, kMaxRetentionMib));
+}
+
 void Declare(CLI::App& app, PerfdFlags& flags) {
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("perfd ") + kVersion);
@@ -53,6 +70,8 @@ void Declare(CLI::App& app, PerfdFlags& flags) {
   app.add_option("--metrics-listen", flags.metrics_listen,
                  "HOST:PORT of /metrics and /profiles; port 0: any")
       ->capture_default_str();
+  app.add_flag("--metrics-names", flags.metrics_names,
+               "/metrics names users, programs, functions and files; see docs/metrics.md");
   app.add_flag("--open-reports", flags.open_reports,
                "everyone who reaches that port may read every report, without its key");
   app.add_option("--report-url", flags.report_url,
@@ -73,14 +92,7 @@ void Declare(CLI::App& app, PerfdFlags& flags) {
   app.add_option(
       "--agent-user", flags.agent_user,
       "agents of this user serve whole nodes, as those of root and of perfd's own user do");
-  app.add_option("--retention-days", flags.retention_days,
-                 "finished profiles are kept so long; 0: for ever")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{0}, kMaxRetentionDays));
-  app.add_option("--retention-mib", flags.retention_mib,
-                 "above this size the oldest profiles go; 0: no limit")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{0}, kMaxRetentionMib));
+  DeclareRetention(app, flags.retention);
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->capture_default_str()
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));

@@ -16,6 +16,14 @@ namespace perfd::daemon {
 inline constexpr int64_t kMaxRetentionDays = 36500;
 inline constexpr int64_t kMaxRetentionMib = 1 << 24;
 
+// How long what is stored is kept, and how much of it.
+struct RetentionFlags {
+  int64_t days = 90;
+  int64_t mib = 0;
+  int64_t audit_days = 365;
+  int64_t audit_mib = 64;  // of each user
+};
+
 struct PerfdFlags {
   std::string config;  // the file; empty: none
   bool check_config = false;
@@ -24,6 +32,7 @@ struct PerfdFlags {
   TlsOptions tls;
   std::vector<std::string> tls_admins;
   std::string metrics_listen = "127.0.0.1:9754";
+  bool metrics_names = false;  // of people, programs and code
   bool open_reports = false;
   std::string report_url;   // empty: where metrics_listen is
   std::string archive_dir;  // empty: no archive
@@ -32,8 +41,7 @@ struct PerfdFlags {
   std::string admin_group;
   std::string policy;      // file; empty: no job is profiled unasked
   std::string agent_user;  // name or number; empty: nobody besides root and our own user
-  int64_t retention_days = 90;
-  int64_t retention_mib = 0;
+  RetentionFlags retention;
   std::string log_level = "info";
   std::string log_file;  // empty: standard error
 };

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/archive/archiver.h"
+#include "daemon/audit_trim_log.h"
 #include "daemon/http/report_site.h"
 #include "daemon/metrics/metrics_page.h"
 #include "daemon/perfd_flags.h"
@@ -29,8 +30,8 @@ SiteSource SourceOf(Pipeline& pipeline, const MetricsPage& metrics);
 // The store must outlive it.
 ArchiverOptions ArchiveOf(const PerfdFlags& flags, SqliteStore& store);
 
-DaemonFigures FiguresOf(Pipeline& pipeline, const HttpServer& http, Archiver& archive,
-                        TlsGate& tls);
+DaemonFigures FiguresOf(const PerfdFlags& flags, Pipeline& pipeline, const HttpServer& http,
+                        Archiver& archive, const AuditTrimLog& audit, TlsGate& tls);
 // For `doctor`.
 std::vector<DoctorCheck> OwnChecks(const UnixDoor& door, Archiver& archive,
                                    const PolicySource& policy, TlsGate& tls);

@@ -103,7 +103,7 @@ void NodeExperimenter::Notify(Notice::Severity severity, const absl::Status& sta
 
 void NodeExperimenter::Audit(AuditEntry entry, const RankInfo& rank) {
   entry.profile_id = request_.plan.profile_id;
-  entry.requester = request_.requester;
+  entry.origin.requester = request_.requester;
   entry.node = request_.node;
   entry.pid = rank.pid;
   if (entry.unix_ns == 0) entry.unix_ns = options_.clock->UnixNs();

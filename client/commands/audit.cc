@@ -39,8 +39,9 @@ CommandEntry AuditCommand() {
   return {
       "audit", "List what was injected into ranks",
       R"(Every change of a rank's text, every shadow and every restoration: when, by whose order, which
-bytes, and how long the rank waited. Your own profiles; all of them for those who may see all.
-The record outlives the profiles.
+bytes, how long the rank waited, and which connection brought the entry: a user id, or the
+certificate of a node's agent. Your own profiles; all of them for those who may see all. The record
+outlives the profiles; perfd's store.audit_days and store.audit_mib say for how long.
 
 EXAMPLES
   perfctl audit last

@@ -221,12 +221,14 @@ std::string RenderAudit(const std::vector<AuditEntry>& entries) {
                    {"ADDRESS"},
                    {"BYTES"},
                    {"PAUSE MS", true},
+                   {"BROUGHT BY"},
                    {"OUTCOME"}});
   for (const AuditEntry& e : entries)
-    table.Add({UtcTime(e.unix_ns), e.profile_id, e.requester, e.node, absl::StrCat(e.pid), e.action,
-               e.loop_id.substr(0, kShortIdDigits),
+    table.Add({UtcTime(e.unix_ns), e.profile_id, e.origin.requester, e.node, absl::StrCat(e.pid),
+               e.action, e.loop_id.substr(0, kShortIdDigits),
                e.address == 0 ? "" : absl::StrCat("0x", absl::Hex(e.address)), BytesText(e),
-               absl::StrFormat("%.3f", static_cast<double>(e.pause_ns) / 1e6), e.outcome});
+               absl::StrFormat("%.3f", static_cast<double>(e.pause_ns) / 1e6),
+               e.origin.brought_by.empty() ? "-" : e.origin.brought_by, e.outcome});
   return table.Render();
 }
 

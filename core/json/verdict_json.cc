@@ -229,7 +229,8 @@ Json AuditToJson(const std::vector<AuditEntry>& entries) {
   for (const AuditEntry& e : entries)
     list.push_back({{"unix_ns", e.unix_ns},
                     {"profile", e.profile_id},
-                    {"requester", e.requester},
+                    {"requester", e.origin.requester},
+                    {"brought_by", e.origin.brought_by},
                     {"node", e.node},
                     {"pid", e.pid},
                     {"loop", e.loop_id},

@@ -174,11 +174,20 @@ inline constexpr std::array<const char*, 8> kAuditActions = {
     "map", "install", "shadow", "restore", "unmap", "heal", "recovery", "other"};
 size_t AuditActionIndex(const std::string& action);
 
+// Who stands behind an entry of the audit log. In the store both are perfd's own words, not the agent's.
+struct AuditOrigin {
+  std::string requester;  // user name or uid
+  std::string
+      brought_by;  // the connection: "uid 30001", "certificate agent/node1"; empty: not known
+
+  bool operator==(const AuditOrigin&) const = default;
+};
+
 // One injection into a rank, for the audit log. Never altered once written.
 struct AuditEntry {
   int64_t unix_ns = 0;
   std::string profile_id;
-  std::string requester;  // user name or uid
+  AuditOrigin origin;
   std::string node;
   int32_t pid = 0;
   std::string loop_id;         // empty: the whole rank (map, unmap)

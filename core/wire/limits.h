@@ -30,6 +30,8 @@ inline constexpr int kMaxDoctorChecks = 256;       // checks of one place
 inline constexpr int kMaxSpans = 262'144;          // spans of one function
 inline constexpr int kMaxMeasurements = 65'536;    // loops x ranks measured in one window
 inline constexpr int kMaxAuditEntries = 262'144;   // injections of one window or answer
+inline constexpr size_t kMaxAuditTextBytes =
+    4096;  // of an entry of a window; longer ones are cut when sent
 inline constexpr int kMaxLeasedPauses = 65'536;    // pauses of one window
 inline constexpr int kMaxVariants = 256;           // variants of one loop
 inline constexpr int kMaxExcludedPaths = 16;       // of one loop

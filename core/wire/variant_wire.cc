@@ -345,16 +345,17 @@ v1::AuditEntry ToProto(const AuditEntry& entry) {
   v1::AuditEntry out;
   out.set_unix_ns(entry.unix_ns);
   out.set_profile_id(CleanText(entry.profile_id));
-  out.set_requester(CleanText(entry.requester));
+  out.set_requester(CleanText(entry.origin.requester));
   out.set_node(CleanText(entry.node));
   out.set_pid(entry.pid);
-  out.set_loop_id(CleanText(entry.loop_id));
-  out.set_action(CleanText(entry.action));
+  out.set_loop_id(CleanText(entry.loop_id, kMaxAuditTextBytes));
+  out.set_action(CleanText(entry.action, kMaxAuditTextBytes));
   out.set_address(entry.address);
-  out.set_original_bytes(CleanText(entry.original_bytes));
-  out.set_written_bytes(CleanText(entry.written_bytes));
+  out.set_original_bytes(CleanText(entry.original_bytes, kMaxAuditTextBytes));
+  out.set_written_bytes(CleanText(entry.written_bytes, kMaxAuditTextBytes));
   out.set_pause_ns(entry.pause_ns);
-  out.set_outcome(CleanText(entry.outcome));
+  out.set_outcome(CleanText(entry.outcome, kMaxAuditTextBytes));
+  out.set_brought_by(CleanText(entry.origin.brought_by));
   return out;
 }
 
@@ -364,13 +365,14 @@ absl::StatusOr<AuditEntry> FromProto(const v1::AuditEntry& entry) {
   RETURN_IF_ERROR(CheckNs(entry.pause_ns(), "audit.pause_ns"));
   for (const std::string* text :
        {&entry.profile_id(), &entry.requester(), &entry.node(), &entry.loop_id(), &entry.action(),
-        &entry.original_bytes(), &entry.written_bytes(), &entry.outcome()}) {
+        &entry.original_bytes(), &entry.written_bytes(), &entry.outcome(), &entry.brought_by()}) {
     RETURN_IF_ERROR(CheckText(*text, "audit"));
   }
-  return AuditEntry{entry.unix_ns(),       entry.profile_id(), entry.requester(),
-                    entry.node(),          entry.pid(),        entry.loop_id(),
-                    entry.action(),        entry.address(),    entry.original_bytes(),
-                    entry.written_bytes(), entry.pause_ns(),   entry.outcome()};
+  return AuditEntry{
+      entry.unix_ns(),       entry.profile_id(), {entry.requester(), entry.brought_by()},
+      entry.node(),          entry.pid(),        entry.loop_id(),
+      entry.action(),        entry.address(),    entry.original_bytes(),
+      entry.written_bytes(), entry.pause_ns(),   entry.outcome()};
 }
 
 }  // namespace perfd::wire

@@ -139,6 +139,15 @@ absl::Status ReadStacks(const v1::Window& window, Window& out) {
   return absl::OkStatus();
 }
 
+// Of a window only: entries that were stored before there was this limit can be read for ever.
+absl::Status CheckAuditTexts(const AuditEntry& entry) {
+  for (const std::string* text : {&entry.loop_id, &entry.action, &entry.original_bytes,
+                                  &entry.written_bytes, &entry.outcome}) {
+    RETURN_IF_ERROR(CheckText(*text, "window.audit", kMaxAuditTextBytes));
+  }
+  return absl::OkStatus();
+}
+
 // Every measurement and entry is of this window's own profile and node: nobody speaks for others.
 absl::Status ReadMeasurements(const v1::Window& window, Window& out) {
   RETURN_IF_ERROR(CheckCount(window.measurements_size(), kMaxMeasurements, "window.measurements"));
@@ -153,6 +162,7 @@ absl::Status ReadMeasurements(const v1::Window& window, Window& out) {
     ASSIGN_OR_RETURN(AuditEntry read, FromProto(entry));
     if (read.profile_id != out.profile_id || read.node != out.node)
       return absl::InvalidArgumentError("window.audit: of another profile or node");
+    RETURN_IF_ERROR(CheckAuditTexts(read));
     out.audit.push_back(std::move(read));
   }
   RETURN_IF_ERROR(CheckCount(window.pauses_size(), kMaxLeasedPauses, "window.pauses"));

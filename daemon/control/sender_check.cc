@@ -45,12 +45,13 @@ absl::Status CheckSender(const Sender& sender, const Window& window,
                                                     "' was not asked for this profile"));
 }
 
-void NameRequester(const std::optional<Standing>& standing, Window& window) {
-  for (AuditEntry& entry : window.audit) {
-    entry.requester = standing.has_value()
-                          ? absl::StrCat(standing->owner.name, " (uid ", standing->owner.uid, ")")
-                          : "";
-  }
+void NameOrigin(const Sender& sender, const std::optional<Standing>& standing, Window& window) {
+  AuditOrigin origin;
+  if (standing.has_value())
+    origin.requester = absl::StrCat(standing->owner.name, " (uid ", standing->owner.uid, ")");
+  origin.brought_by = sender.certified ? absl::StrCat("certificate agent/", sender.node)
+                                       : absl::StrCat("uid ", sender.uid);
+  for (AuditEntry& entry : window.audit) entry.origin = origin;
 }
 
 }  // namespace perfd::daemon

@@ -1,6 +1,6 @@
 // daemon/control/sender_check.h - may this agent bring this window? One stolen key must not decide what everybody reads. Pure.
 //
-// Shape    StandingIn(profile, node) -> CheckSender(sender, window, standing); NameRequester before an accepted one is stored.
+// Shape    StandingIn(profile, node) -> CheckSender(sender, window, standing); NameOrigin before an accepted one is stored.
 // Errors   kPermissionDenied: a user's own agent, another user's profile; kFailedPrecondition: the node was not asked, or the
 //          window holds what is not of its node and profile.
 // Rules    what is known of a profile is perfd's own record: who asked for it, and which nodes were asked.
@@ -37,12 +37,12 @@ Standing StandingIn(const ProfileStatus& status, const std::string& node);
 // A user's own agent speaks for its user's profiles. None: perfd knows no such profile (any more).
 bool MaySpeakFor(const Sender& sender, const std::optional<Standing>& standing);
 
-// Profiles that perfd does not know are sorted out by ingest: of full agents their audit is kept.
+// Of profiles that perfd does not know ingest keeps nothing but the audit of full agents (InsertAudit says of whom).
 absl::Status CheckSender(const Sender& sender, const Window& window,
                          const std::optional<Standing>& standing);
 
-// By whose order something was done is perfd's to say, not the node's.
-void NameRequester(const std::optional<Standing>& standing, Window& window);
+// By whose order something was done, and who says so, is perfd's to say, not the node's.
+void NameOrigin(const Sender& sender, const std::optional<Standing>& standing, Window& window);
 
 }  // namespace perfd::daemon
 

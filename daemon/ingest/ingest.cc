@@ -64,11 +64,13 @@ void Ingest::AcceptAuditOnly(WindowDrop reason, const IncomingWindow& incoming,
   const uint64_t sequence = incoming.window.sequence;
   if (incoming.window.audit.empty() || !ports_.keep_audit)
     return Refuse(reason, stream, sequence, std::move(done));
-  if (const absl::Status entered = Enter(0); !entered.ok()) return done(entered);
-  auto kept = [this, life = life_, reason, stream, sequence, done](const absl::Status& status) {
+  const uint64_t bytes = incoming.body.size();
+  if (const absl::Status entered = Enter(bytes); !entered.ok()) return done(entered);
+  auto kept = [this, life = life_, reason, stream, sequence, bytes,
+               done](const absl::Status& status) {
     ReaderMutexLock lock(&life->mutex);
     if (life->over) return done(absl::UnavailableError("perfd is stopping"));
-    Release(0);
+    Release(bytes);
     // Entries that can never be stored (no such profile number) must not come back for ever.
     if (status.ok() || absl::IsInvalidArgument(status))
       return Refuse(reason, stream, sequence, done);
@@ -77,7 +79,7 @@ void Ingest::AcceptAuditOnly(WindowDrop reason, const IncomingWindow& incoming,
   };
   const absl::Status queued = ports_.keep_audit(incoming, kept);
   if (queued.ok()) return;
-  Release(0);
+  Release(bytes);
   Drop(WindowDrop::kQueueFull);
   done(queued);
 }

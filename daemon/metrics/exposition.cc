@@ -66,6 +66,15 @@ void ExposeOwn(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
                           kGauge, figures.store.readable ? 1 : 0));
 }
 
+void ExposeAudit(const AuditFigure& audit, std::vector<MetricFamily>& out) {
+  out.push_back(OneSeries("perfd_audit_bytes", "Room that the audit log takes in the database.",
+                          kGauge, static_cast<double>(audit.bytes)));
+  out.push_back(LabelledSeries("perfd_audit_trimmed_total",
+                               "Entries of the audit log that retention deleted.",
+                               MetricType::Counter, "reason",
+                               {{"age", audit.trimmed_for_age}, {"size", audit.trimmed_for_size}}));
+}
+
 void ExposeInjections(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
   out.push_back(LabelledSeries("perfd_injections_total", "Audited injections into ranks by action.",
                                MetricType::Counter, "action", figures.injections));
@@ -169,9 +178,10 @@ void ExposeProcess(const ProcessFigures& process, std::vector<MetricFamily>& out
 std::vector<MetricFamily> Expose(const DaemonFigures& figures, const ProcessFigures& process) {
   std::vector<MetricFamily> families;
   ExposeOwn(figures, families);
-  ExposeProfiles(figures.hot, families);
-  ExposeLoops(figures.hot, families);
+  ExposeProfiles(figures.hot, figures.names, families);
+  ExposeLoops(figures.hot, figures.names, families);
   ExposeMeasured(figures.hot, families);
+  ExposeAudit(figures.audit, families);
   ExposeInjections(figures, families);
   ExposeAgents(figures, families);
   ExposeHook(figures, families);

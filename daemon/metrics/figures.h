@@ -12,6 +12,9 @@
 
 namespace perfd::daemon {
 
+// Names of people, jobs, programs, functions, modules and files: whoever reaches the page reads them.
+enum class MetricNames { kHidden, kShown };
+
 // How evenly the ranks share a loop, and the threads of the rank that has most of it.
 struct SpreadFigure {
   double rank_min_seconds = 0;
@@ -101,13 +104,20 @@ struct ArchiveFigure {
   bool healthy = true;    // the last attempt was successful
 };
 
-using LabelledCount = std::pair<std::string, uint64_t>;
-
 struct StoreFigure {
   uint64_t bytes = 0;
   bool healthy = true;
   bool readable = true;
 };
+
+// The audit log: its size, and what retention deleted of it.
+struct AuditFigure {
+  uint64_t bytes = 0;  // as of the last retention
+  uint64_t trimmed_for_age = 0;
+  uint64_t trimmed_for_size = 0;
+};
+
+using LabelledCount = std::pair<std::string, uint64_t>;
 
 // Of the TCP door; without one both are empty or zero.
 struct TlsFigure {
@@ -117,6 +127,7 @@ struct TlsFigure {
 };
 
 struct DaemonFigures {
+  MetricNames names = MetricNames::kHidden;
   std::vector<LabelledCount> profiles;         // by state
   std::vector<LabelledCount> windows_dropped;  // by reason
   std::vector<LabelledCount> samples;          // by category
@@ -137,8 +148,9 @@ struct DaemonFigures {
   uint64_t streams_malformed = 0;
   uint64_t http_refused = 0;
   uint64_t ingest_queue_windows = 0;
-  StoreFigure store;
-  TlsFigure tls;
+  StoreFigure store = {};
+  TlsFigure tls = {};
+  AuditFigure audit = {};
   std::vector<ProfileFigure> hot;  // active and recent profiles, newest first
   std::vector<AgentFigure> agents;
   std::optional<ArchiveFigure> archive = {};  // where there is one

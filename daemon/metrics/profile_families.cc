@@ -52,18 +52,24 @@ ProfileValue Time(double ProgressFigure::*member) {
   };
 }
 
-void ExposeInfo(const std::vector<ProfileFigure>& profiles, std::vector<MetricFamily>& out) {
+// One series of a *_info family: what it is joined by, and what it is called.
+void AddInfo(MetricFamily& family, MetricLabels key, MetricNames names, MetricLabels called) {
+  if (names == MetricNames::kShown) key.insert(key.end(), called.begin(), called.end());
+  AddSeries(family, 1, std::move(key));
+}
+
+void ExposeInfo(const std::vector<ProfileFigure>& profiles, MetricNames names,
+                std::vector<MetricFamily>& out) {
   MetricFamily infos =
       NewFamily("perfd_profile_info", "Active and recent profiles; always 1.", kGauge);
   MetricFamily states =
       NewFamily("perfd_profile_state", "The state the profile is in; always 1.", kGauge);
   for (const ProfileFigure& profile : profiles) {
-    AddSeries(infos, 1,
-              {{"profile", profile.id},
-               {"name", profile.name},
-               {"user", profile.user},
-               {"command", profile.command},
-               {"slurm_job", profile.slurm_job}});
+    AddInfo(infos, {{"profile", profile.id}}, names,
+            {{"name", profile.name},
+             {"user", profile.user},
+             {"command", profile.command},
+             {"slurm_job", profile.slurm_job}});
     AddSeries(states, 1, {{"profile", profile.id}, {"state", profile.progress.state}});
   }
   out.push_back(std::move(infos));
@@ -150,26 +156,26 @@ void ExposeSpread(const std::vector<ProfileFigure>& profiles, std::vector<Metric
 
 }  // namespace
 
-void ExposeProfiles(const std::vector<ProfileFigure>& profiles, std::vector<MetricFamily>& out) {
-  ExposeInfo(profiles, out);
+void ExposeProfiles(const std::vector<ProfileFigure>& profiles, MetricNames names,
+                    std::vector<MetricFamily>& out) {
+  ExposeInfo(profiles, names, out);
   ExposeProgress(profiles, out);
   ExposeOutcome(profiles, out);
 }
 
-void ExposeLoops(const std::vector<ProfileFigure>& profiles, std::vector<MetricFamily>& out) {
+void ExposeLoops(const std::vector<ProfileFigure>& profiles, MetricNames names,
+                 std::vector<MetricFamily>& out) {
   MetricFamily loops =
       NewFamily("perfd_loop_info", "Heaviest loops of those profiles; always 1.", kGauge);
   MetricFamily shares =
       NewFamily("perfd_loop_share_ratio", "Share of the job's time spent in the loop.", kGauge);
   for (const ProfileFigure& profile : profiles) {
     for (const LoopFigure& loop : profile.loops) {
-      AddSeries(loops, 1,
-                {{"profile", profile.id},
-                 {"loop", loop.loop},
-                 {"function", loop.function},
-                 {"file", loop.file},
-                 {"line", absl::StrCat(loop.line)},
-                 {"module", loop.module}});
+      AddInfo(loops, {{"profile", profile.id}, {"loop", loop.loop}}, names,
+              {{"function", loop.function},
+               {"file", loop.file},
+               {"line", absl::StrCat(loop.line)},
+               {"module", loop.module}});
       AddSeries(shares, loop.share_ratio, {{"profile", profile.id}, {"loop", loop.loop}});
     }
   }

@@ -175,7 +175,7 @@ RetentionPolicy Pipeline::Retention() {
   RetentionPolicy policy = retention_;
   const int64_t now_ns = clock_.MonotonicNs();
   // A clock that is wrong at the start may yet be put right.
-  if (now_ns - started_.monotonic_ns < kFreshNs) policy.keep_ns = 0;
+  if (now_ns - started_.monotonic_ns < kFreshNs) policy.keep_ns = policy.audit.keep_ns = 0;
   std::erase_if(fresh_, [&](const FreshProfile& fresh) { return now_ns >= fresh.until_ns; });
   for (const FreshProfile& fresh : fresh_) policy.spared.push_back(fresh.profile_id);
   return policy;
@@ -199,7 +199,7 @@ Ingest::Ports Pipeline::IngestPorts() {
     const Window& window = incoming.window;
     return store_.Append(
         {window.profile_id, window.stream_id, window.sequence, window.node, incoming.body,
-         window.audit},
+         window.audit, clock_.UnixNs()},
         [done = std::move(done)](const absl::StatusOr<AppendResult>& result) {
           if (!result.ok()) return done(result.status());
           done(Appended{result->duplicate, result->row_id, result->stream_missing});
@@ -212,9 +212,9 @@ Ingest::Ports Pipeline::IngestPorts() {
   ports.keep_audit = [this](const IncomingWindow& incoming,
                             std::function<void(absl::Status)> done) {
     const Window& window = incoming.window;
-    return store_.StoreAudit(
-        {window.profile_id, window.stream_id, window.sequence, window.node, "", window.audit},
-        std::move(done));
+    return store_.StoreAudit({window.profile_id, window.stream_id, window.sequence, window.node, "",
+                              window.audit, clock_.UnixNs()},
+                             std::move(done));
   };
   ports.merge = [this](std::shared_ptr<const IncomingWindow> incoming, const Appended& appended,
                        std::function<void()> done) {

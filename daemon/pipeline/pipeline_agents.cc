@@ -154,7 +154,7 @@ void Pipeline::AcceptWindow(uint64_t connection, IncomingWindow window,
   if (!standing.ok()) return done(standing.status());
   const absl::Status refused = Check(*sender, window.window, *standing);
   if (refused.ok()) {
-    NameRequester(*standing, window.window);
+    NameOrigin(*sender, *standing, window.window);
     return ingest_.Accept(std::move(window), std::move(done));
   }
   RefuseWindow(connection, window.window.profile_id, window.window.sequence, refused,

@@ -1,7 +1,10 @@
 // daemon/store/audit_table.h - the audit log: every injection into a rank, for as long as there is room.
 //
 // Shape    an entry is written once, with the window that brings it ((stream, sequence, item) is its identity), and never
-//          altered; it outlives its profile. Beyond kMostAuditEntries the oldest go, in ApplyAuditRetention only.
+//          altered; it outlives its profile.
+// Rules    every user has as many bytes; above them the oldest entries go of the sender who has most of that user's: a
+//          flood displaces itself, never another user, and another sender only down to an equal share.
+// Units    bytes as the `bytes` column reckons them: at least what the row takes in the file, with its indexes.
 // Errors   call inside a transaction; on an error roll it back. ReadAudit: kDataLoss for a damaged entry.
 // Source   promise P8: "every injection is in an audit log".
 #ifndef DAEMON_STORE_AUDIT_TABLE_H_
@@ -18,10 +21,15 @@
 
 namespace perfd::daemon {
 
-inline constexpr int64_t kMostAuditEntries = 1'000'000;
+// At once: what there is too much of the user then is not left to the next retention. Returns what was deleted for it.
+absl::StatusOr<std::vector<AuditTrim>> InsertAudit(Database& db, const WindowRecord& record,
+                                                   int64_t user_bytes);
+absl::StatusOr<std::vector<AuditTrim>> ApplyAuditRetention(Database& db,
+                                                           const AuditRetention& policy,
+                                                           int64_t now_unix_ns);
 
-absl::Status InsertAudit(Database& db, const WindowRecord& record);
-absl::Status ApplyAuditRetention(Database& db, int64_t most = kMostAuditEntries);
+// Of everybody's entries.
+absl::StatusOr<int64_t> AuditBytes(Database& db);
 
 // Newest first.
 absl::StatusOr<std::vector<AuditEntry>> ReadAudit(Database& db, const AuditQuery& query);

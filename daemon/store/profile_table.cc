@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/wire/wire.h"
+#include "daemon/store/audit_table.h"
 #include "daemon/store/profile_id.h"
 
 namespace perfd::daemon {
@@ -263,11 +264,13 @@ absl::StatusOr<std::vector<uint64_t>> CountStates(Database& db) {
   }
 }
 
+// The audit log has room of its own: no profile goes because of it.
 absl::StatusOr<int64_t> UsedBytes(Database& db) {
   ASSIGN_OR_RETURN(const int64_t pages, db.QueryInt("PRAGMA page_count"));
   ASSIGN_OR_RETURN(const int64_t free, db.QueryInt("PRAGMA freelist_count"));
   ASSIGN_OR_RETURN(const int64_t size, db.QueryInt("PRAGMA page_size"));
-  return (pages - free) * size;
+  ASSIGN_OR_RETURN(const int64_t audit, AuditBytes(db));
+  return std::max<int64_t>(0, (pages - free) * size - audit);
 }
 
 }  // namespace perfd::daemon

@@ -21,10 +21,26 @@ struct WindowRecord {
   uint64_t sequence = 0;  // 1..2^62
   std::string node;
   std::string body;                    // serialised v1.Window
-  std::vector<AuditEntry> audit = {};  // those of the body
+  std::vector<AuditEntry> audit = {};  // those of the body; all of one origin
+  int64_t received_unix_ns = 0;        // by perfd's clock; what audit retention goes by
+};
+
+// Entries of the audit log that retention deleted.
+struct AuditTrim {
+  int64_t uid = 0;         // of whose profiles; -1: of profiles that are gone
+  std::string brought_by;  // AuditOrigin
+  bool aged = false;       // else: above the bytes of that user
+  uint64_t entries = 0;
+};
+
+// What became of the audit log. Retention says its size.
+struct AuditChange {
+  std::vector<AuditTrim> trimmed;
+  std::optional<int64_t> bytes;
 };
 
 struct AppendResult {
+  std::vector<AuditTrim> trimmed;
   bool duplicate = false;
   int64_t row_id = 0;  // position in the order of commits; 0 for a duplicate
   uint64_t stream_missing =
@@ -65,11 +81,18 @@ struct AuditQuery {
   int32_t limit = 1000;
 };
 
+// The audit log has room of its own, apart from that of profiles, and as much for each user.
+struct AuditRetention {
+  int64_t keep_ns = 0;     // entries are kept so long; 0: for ever
+  int64_t user_bytes = 0;  // above it that user's oldest entries go; 0: no limit
+};
+
 struct RetentionPolicy {
   int64_t keep_ns = 0;    // final profiles older than this go; 0: keep for ever
   int64_t max_bytes = 0;  // above it the oldest final profiles go; 0: no limit
   std::vector<std::string> spared =
       {};  // never deleted for their age: whatever the clock says, they are new
+  AuditRetention audit = {};
 };
 
 // One line of the history of a loop.

@@ -11,7 +11,7 @@
 
 namespace perfd::daemon {
 
-inline constexpr int kSchemaVersion = 5;
+inline constexpr int kSchemaVersion = 6;
 
 absl::Status Migrate(Database& db);
 

@@ -39,6 +39,19 @@ absl::Status LimitSize(Database& db, int64_t bytes) {
   return db.QueryInt(absl::StrCat("PRAGMA max_page_count=", pages)).status();
 }
 
+size_t AuditTextBytes(const WindowRecord& record) {
+  size_t bytes = 0;
+  for (const AuditEntry& entry : record.audit)
+    bytes += sizeof(entry) + entry.original_bytes.size() + entry.written_bytes.size() +
+             entry.outcome.size();
+  return bytes;
+}
+
+void TellAudit(const StoreOptions& options, const AuditChange& change) {
+  if (options.on_audit && (!change.trimmed.empty() || change.bytes.has_value()))
+    options.on_audit(change);
+}
+
 absl::Status CommitOne(Database& db, const std::function<absl::Status()>& body) {
   RETURN_IF_ERROR(db.Exec("BEGIN IMMEDIATE"));
   absl::Status status = body();
@@ -123,13 +136,15 @@ absl::Status SqliteStore::Append(WindowRecord record,
   // Shared by the two callbacks of one write.
   auto result = std::make_shared<AppendResult>();
   auto shared = std::make_shared<const WindowRecord>(std::move(record));
-  return queue_.Push({.run = [result, shared](Database& db) -> absl::Status {
-                        ASSIGN_OR_RETURN(*result, AppendWindow(db, *shared));
+  return queue_.Push({.run = [this, result, shared](Database& db) -> absl::Status {
+                        ASSIGN_OR_RETURN(*result,
+                                         AppendWindow(db, *shared, options_.audit_user_bytes));
                         return absl::OkStatus();
                       },
                       .done =
-                          [result, done = std::move(done)](const absl::Status& status) {
+                          [this, result, done = std::move(done)](const absl::Status& status) {
                             if (status.ok()) {
+                              TellAudit(options_, {result->trimmed, std::nullopt});
                               done(*result);
                             } else {
                               done(status);
@@ -150,10 +165,20 @@ absl::Status SqliteStore::Skip(std::string stream_id, uint64_t sequence,
 
 absl::Status SqliteStore::StoreAudit(WindowRecord record, std::function<void(absl::Status)> done) {
   record.body.clear();
-  const size_t bytes = kSmallWriteBytes * (1 + record.audit.size() / 16);
+  const size_t bytes = kSmallWriteBytes + AuditTextBytes(record);
   auto shared = std::make_shared<const WindowRecord>(std::move(record));
-  return queue_.Push({.run = [shared](Database& db) { return InsertAudit(db, *shared); },
-                      .done = std::move(done),
+  // Shared by the two callbacks of one write.
+  auto trims = std::make_shared<std::vector<AuditTrim>>();
+  return queue_.Push({.run = [this, shared, trims](Database& db) -> absl::Status {
+                        ASSIGN_OR_RETURN(*trims,
+                                         InsertAudit(db, *shared, options_.audit_user_bytes));
+                        return absl::OkStatus();
+                      },
+                      .done =
+                          [this, trims, done = std::move(done)](const absl::Status& status) {
+                            if (status.ok()) TellAudit(options_, {*trims, std::nullopt});
+                            done(status);
+                          },
                       .bytes = bytes,
                       .urgent = false});
 }
@@ -166,21 +191,24 @@ absl::Status SqliteStore::Update(ProfileStatus status, std::function<void(absl::
                       .urgent = false});
 }
 
-absl::Status SqliteStore::Wait(std::function<absl::Status(Database&)> write) {
+absl::Status SqliteStore::Wait(std::function<absl::Status(Database&)> write,
+                               std::function<void()> committed) {
   struct Outcome {
     Notification ready;
     absl::Status status;
   };
   // Shared: the writer may finish after we stopped waiting.
   auto outcome = std::make_shared<Outcome>();
-  RETURN_IF_ERROR(queue_.Push({.run = std::move(write),
-                               .done =
-                                   [outcome](const absl::Status& status) {
-                                     outcome->status = status;
-                                     outcome->ready.Notify();
-                                   },
-                               .bytes = kSmallWriteBytes,
-                               .urgent = true}));
+  RETURN_IF_ERROR(
+      queue_.Push({.run = std::move(write),
+                   .done =
+                       [outcome, committed = std::move(committed)](const absl::Status& status) {
+                         if (status.ok() && committed) committed();
+                         outcome->status = status;
+                         outcome->ready.Notify();
+                       },
+                   .bytes = kSmallWriteBytes,
+                   .urgent = true}));
   if (!outcome->ready.WaitForNotificationWithTimeout(options_.most_wait)) return TooSlow();
   return outcome->status;
 }
@@ -218,13 +246,16 @@ absl::Status SqliteStore::Compact(const std::string& profile_id, std::string agg
 
 absl::StatusOr<int> SqliteStore::Retain(RetentionPolicy policy, int64_t now_unix_ns) {
   auto count = std::make_shared<int>(0);  // shared with a writer that may outlive the wait
-  RETURN_IF_ERROR(Wait([=](Database& db) -> absl::Status {
+  auto audit = std::make_shared<AuditChange>();
+  const auto write = [=, this](Database& db) -> absl::Status {
+    options_.audit_user_bytes = policy.audit.user_bytes;
     ASSIGN_OR_RETURN(*count, ApplyRetention(db, policy, now_unix_ns));
-    absl::Status rest = ApplyAuditRetention(db);
-    if (rest.ok()) rest = ApplyHookRetention(db);
-    if (!rest.ok()) return rest;
+    ASSIGN_OR_RETURN(audit->trimmed, ApplyAuditRetention(db, policy.audit, now_unix_ns));
+    ASSIGN_OR_RETURN(audit->bytes, AuditBytes(db));
+    RETURN_IF_ERROR(ApplyHookRetention(db));
     return db.Exec("PRAGMA incremental_vacuum(1024)");
-  }));
+  };
+  RETURN_IF_ERROR(Wait(write, [this, audit] { TellAudit(options_, *audit); }));
   return *count;
 }
 

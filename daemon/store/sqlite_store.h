@@ -37,7 +37,10 @@ struct StoreOptions {
   absl::Duration group_delay =
       absl::Milliseconds(10);  // how long a window waits for others to share its commit
   std::function<void(double seconds)> on_commit;  // how long each commit took; may be empty
-  absl::Duration most_wait = absl::Seconds(30);   // for a commit, of those who wait for theirs
+  int64_t audit_user_bytes = 0;                   // AuditRetention, until the first Retain
+  // On the writer thread, after the commit; may be empty. Every Retain calls it, also when nothing went.
+  std::function<void(const AuditChange&)> on_audit;
+  absl::Duration most_wait = absl::Seconds(30);  // for a commit, of those who wait for theirs
 };
 
 class SqliteStore {
@@ -112,11 +115,13 @@ class SqliteStore {
   void Run();
   void CommitBatch(std::vector<CommitQueue::Write>& batch);
   absl::Status CommitTogether(std::vector<CommitQueue::Write>& batch);
-  absl::Status Wait(std::function<absl::Status(Database&)> write);
+  // `committed` runs on the writer thread; may be empty.
+  absl::Status Wait(std::function<absl::Status(Database&)> write,
+                    std::function<void()> committed = {});
   absl::Status TooSlow() const;
   void RecordOutcome(const absl::Status& status);
 
-  const StoreOptions options_;
+  StoreOptions options_;  // audit_user_bytes: writer thread only; the rest is constant
   StoreDirectory directory_;
   Database writer_;  // writer thread only
   CommitQueue queue_;

@@ -99,7 +99,8 @@ bool Contains(const Neighbours& near, int64_t sequence) {
 
 }  // namespace
 
-absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record) {
+absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record,
+                                          int64_t audit_user_bytes) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(record.profile_id));
   RETURN_IF_ERROR(CheckIdentity(record.stream_id, record.sequence));
   const auto sequence = static_cast<int64_t>(record.sequence);
@@ -108,7 +109,7 @@ absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& reco
   result.duplicate = Contains(near, sequence);
   if (!result.duplicate) {
     ASSIGN_OR_RETURN(result.row_id, InsertWindow(db, record, profile));
-    RETURN_IF_ERROR(InsertAudit(db, record));
+    ASSIGN_OR_RETURN(result.trimmed, InsertAudit(db, record, audit_user_bytes));
     RETURN_IF_ERROR(AddSequence(db, record.stream_id, sequence, near));
   }
   ASSIGN_OR_RETURN(result.stream_missing, MissingSequences(db, record.stream_id));

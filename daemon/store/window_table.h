@@ -19,7 +19,9 @@ namespace perfd::daemon {
 
 inline constexpr uint64_t kMaxSequence = uint64_t{1} << 62;
 
-absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record);
+// `audit_user_bytes`: AuditRetention.
+absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record,
+                                          int64_t audit_user_bytes);
 absl::Status SkipWindow(Database& db, absl::string_view stream_id, uint64_t sequence);
 
 // Highest stored or skipped sequence; 0: none.

@@ -496,7 +496,9 @@ def health():
                   width=6),
             lines("Open descriptors", [q(f'process_open_fds{{job="perfd", {OURS}}}', "{{cluster}}")], "One an agent, and some.",
                   width=6),
-            lines("Store", [q(f"perfd_store_bytes{{{OURS}}}", "{{cluster}}")], "Database and its log.", BYTES, width=6),
+            lines("Store", [q(f"perfd_store_bytes{{{OURS}}}", "{{cluster}}"),
+                            q(f"perfd_audit_bytes{{{OURS}}}", "audit log, {{cluster}}", "B")],
+                  "Database and its log, and what of it is the audit log.", BYTES, width=6),
             lines("Commits", quantiles("perfd_store_commit_seconds")
                   + [q(f"cluster:perfd_store_commit_seconds:p99_5m{{{OURS}}}", "99 %, 5 min, {{cluster}}", "C")],
                   "Time of one group commit.", SECONDS, width=8),

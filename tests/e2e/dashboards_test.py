@@ -158,7 +158,7 @@ def check_hook_and_archive(c, prometheus, jobs):
 def test_every_query_of_every_dashboard_returns_data():
     c = Cluster()
     (c.dir / "policy.yaml").write_text("every: 1000\n")
-    c.daemon_flags = ["--policy", c.dir / "policy.yaml", "--archive", c.dir / "archive"]
+    c.daemon_flags = ["--metrics-names", "--policy", c.dir / "policy.yaml", "--archive", c.dir / "archive"]
     with c:
         target = urllib.parse.urlparse(c.metrics_url()).netloc
         prometheus = Prometheus(c, target)

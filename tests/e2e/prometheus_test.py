@@ -28,6 +28,12 @@ def profile_something(c):
     return profile
 
 
+@pytest.fixture
+def c():
+    with Cluster(daemon_flags=["--metrics-names"]) as c:
+        yield c
+
+
 def test_promtool_finds_nothing(c):
     profile = profile_something(c)
     text = wait_until(lambda: profile in (page := fetch(c.metrics_url())) and page, 20, "the profile is in the metrics")

@@ -116,7 +116,7 @@ class SlurmCluster(Cluster):
         self.node = socket.gethostname().split(".")[0]
         super().__init__(nodes=(self.node,))
         (self.dir / "policy.yaml").write_text(policy)
-        self.daemon_flags += ["--policy", self.dir / "policy.yaml", "--archive", self.dir / "archive"]
+        self.daemon_flags += ["--metrics-names", "--policy", self.dir / "policy.yaml", "--archive", self.dir / "archive"]
         self.conf, self.cpus, self.patient = self.dir / "slurm.conf", cpus, patient
         self.environment = {"SLURM_CONF": str(self.conf)}
 

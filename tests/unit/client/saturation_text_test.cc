@@ -264,7 +264,7 @@ TEST(AuditTextTest, OneLineEach) {
   AuditEntry entry;
   entry.unix_ns = 1'700'000'000'000'000'000;
   entry.profile_id = "p-000042";
-  entry.requester = "alice";
+  entry.origin = {"alice", "certificate agent/node1"};
   entry.node = "node1";
   entry.pid = 100;
   entry.loop_id = "3fa9c2d100000001";
@@ -276,9 +276,11 @@ TEST(AuditTextTest, OneLineEach) {
   entry.outcome = "ok";
   const std::string text = RenderAudit({entry});
   EXPECT_THAT(text, HasSubstr("2023-11-14 22:13:20 UTC  p-000042  alice  node1  100  install  "
-                              "3fa9c2d1  0x401000  f30f1efa55 -> e9fbffffff     1.234  ok\n"));
+                              "3fa9c2d1  0x401000  f30f1efa55 -> e9fbffffff     1.234  "
+                              "certificate agent/node1  ok\n"));
   EXPECT_EQ(RenderAudit({}), "Nothing was injected.\n");
   EXPECT_EQ(AuditToJson({entry})["entries"][0]["written_bytes"], "e9fbffffff");
+  EXPECT_EQ(AuditToJson({entry})["entries"][0]["brought_by"], "certificate agent/node1");
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ TEST_F(NodeExperimenterTest, TheAuditLogNamesWhoAskedAndWhatWasTouched) {
   ASSERT_THAT(update.audit, SizeIs(2));
   for (const AuditEntry& entry : update.audit) {
     EXPECT_EQ(entry.profile_id, "p1");
-    EXPECT_EQ(entry.requester, "alice");
+    EXPECT_EQ(entry.origin.requester, "alice");
     EXPECT_EQ(entry.node, "n1");
     EXPECT_EQ(entry.pid, rank.places.rank.pid);
   }

@@ -163,6 +163,28 @@ TEST(Hostile, Measurements) {
        {"pauses_dropped", [](W& w) { w.set_pauses_dropped(UINT64_MAX); }}});
 }
 
+// What is sent is cut to it, what comes is refused beyond it, and what was stored before there was a limit can be read.
+TEST(Hostile, TextsOfAuditEntriesAreBounded) {
+  AuditEntry entry;
+  entry.outcome.assign(wire::kMaxAuditTextBytes + 1, 'x');
+  EXPECT_EQ(wire::ToProto(entry).outcome().size(), wire::kMaxAuditTextBytes);
+  const std::string longest(wire::kMaxAuditTextBytes, 'x');
+  using Set = void (*)(v1::AuditEntry&, const std::string&);
+  for (const Set set :
+       {Set([](v1::AuditEntry&e, const std::string&s) { e.set_outcome(s); }),
+        Set([](v1::AuditEntry&e, const std::string&s) { e.set_action(s); }),
+        Set([](v1::AuditEntry&e, const std::string&s) { e.set_loop_id(s); }),
+        Set([](v1::AuditEntry&e, const std::string&s) { e.set_original_bytes(s); }),
+        Set([](v1::AuditEntry&e, const std::string&s) { e.set_written_bytes(s); })}) {
+    v1::Window window = MeasuringWindow();
+    set(*window.mutable_audit(0), longest);
+    EXPECT_TRUE(wire::FromProto(window).ok());
+    set(*window.mutable_audit(0), longest + "x");
+    EXPECT_FALSE(wire::FromProto(window).ok());
+    EXPECT_TRUE(wire::FromProto(window.audit(0)).ok());
+  }
+}
+
 TEST(Hostile, TripClassesAreCapped) {
   v1::Window window = MeasuringWindow();
   auto& classes = *window.mutable_measurements(0)->mutable_trip_classes();

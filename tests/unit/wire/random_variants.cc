@@ -90,7 +90,7 @@ LoopMeasurement RandomModel::Measurement() {
 AuditEntry RandomModel::Audit() {
   return {static_cast<int64_t>(Big()),
           Text(),
-          Text(),
+          {Text(), Text()},
           Text(),
           Positive(),
           Text(),

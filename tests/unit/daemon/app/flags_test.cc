@@ -5,7 +5,9 @@
 #include <set>
 #include <sstream>
 
+#include "core/base/clock.h"
 #include "core/service/config_file.h"
+#include "daemon/live_settings.h"
 #include "daemon/perfd_config.h"
 #include "daemon/perfd_flags.h"
 #include "tests/unit/core/service/flags_fixture.h"
@@ -25,18 +27,34 @@ class FlagsTest : public FlagsFixture<PerfdFlags> {
 TEST_F(FlagsTest, TheCommandLineWinsOverTheFileOverTheDefaults) {
   Write("store: {retention_days: 7, retention_mib: 100}\naccess: {tls_admins: [ann, bob]}\n");
   ASSERT_EQ(Parse({"--retention-days", "8", "--config", path_}), -1) << err_;
-  EXPECT_EQ(flags_.retention_days, 8);
-  EXPECT_EQ(flags_.retention_mib, 100);
+  EXPECT_EQ(flags_.retention.days, 8);
+  EXPECT_EQ(flags_.retention.mib, 100);
   EXPECT_EQ(flags_.store_dir, "/var/lib/perfd");
   EXPECT_THAT(flags_.tls_admins, ElementsAre("ann", "bob"));
   ASSERT_EQ(Parse({"--config", path_, "--tls-admin", "eve"}), -1);
   EXPECT_THAT(flags_.tls_admins, ElementsAre("eve"));
 }
 
+TEST_F(FlagsTest, TheAuditLogHasRoomOfItsOwnAndMetricsNameNobody) {
+  ASSERT_EQ(Parse({}), -1);
+  EXPECT_EQ(flags_.retention.audit_days, 365);
+  EXPECT_EQ(flags_.retention.audit_mib, 64);
+  EXPECT_FALSE(flags_.metrics_names);
+  const RetentionPolicy usual = RetentionOf(flags_);
+  EXPECT_EQ(usual.audit.user_bytes, 64 << 20);
+  EXPECT_EQ(usual.max_bytes, 0);
+  Write("store: {audit_days: 3, audit_mib: 5}\nmetrics: {names: true}\n");
+  ASSERT_EQ(Parse({"--audit-mib", "6", "--config", path_}), -1) << err_;
+  EXPECT_TRUE(flags_.metrics_names);
+  const RetentionPolicy policy = RetentionOf(flags_);
+  EXPECT_EQ(policy.audit.keep_ns, 3 * 86'400 * kNsPerSecond);
+  EXPECT_EQ(policy.audit.user_bytes, 6 << 20);
+}
+
 TEST_F(FlagsTest, WithoutAFileNothingIsRead) {
   ASSERT_EQ(Parse({}), -1);
   EXPECT_EQ(flags_.config, "");
-  EXPECT_EQ(flags_.retention_days, 90);
+  EXPECT_EQ(flags_.retention.days, 90);
 }
 
 TEST_F(FlagsTest, ABrokenFileIsExplained) {
@@ -71,7 +89,7 @@ TEST_F(FlagsTest, AReloadSeesTheFileAsItIsNow) {
   const auto again = Again();
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->log_level, "error");
-  EXPECT_EQ(again->retention_days, 8);
+  EXPECT_EQ(again->retention.days, 8);
   Write("log: [");
   EXPECT_FALSE(Again().ok());
 }

@@ -39,13 +39,13 @@ class ReloadTest : public testing::Test {
 
 TEST_F(ReloadTest, LiveKeysChangeAndOthersAreNamed) {
   wanted_->log_level = "debug";
-  wanted_->retention_days = 7;
+  wanted_->retention.days = 7;
   wanted_->store_dir = "/elsewhere";
   wanted_->tls.listen = "0.0.0.0:1";
   wanted_->tls.key = "/new.key";
   EXPECT_EQ(Reload({Remember("log")}), 2);
   EXPECT_EQ(running_.log_level, "debug");
-  EXPECT_EQ(running_.retention_days, 7);
+  EXPECT_EQ(running_.retention.days, 7);
   EXPECT_EQ(running_.store_dir, PerfdFlags().store_dir);
   EXPECT_EQ(running_.tls.key, "/new.key");
   EXPECT_EQ(running_.tls.listen, "");

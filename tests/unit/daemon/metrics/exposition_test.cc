@@ -5,6 +5,7 @@
 #include <prometheus/text_serializer.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -108,7 +109,8 @@ DaemonFigures Fullest() {
   return figures;
 }
 
-std::string TextOf(const DaemonFigures& figures) {
+std::string TextOf(DaemonFigures figures, MetricNames names = MetricNames::kShown) {
+  figures.names = names;
   return prometheus::TextSerializer().Serialize(Expose(figures, ReadProcessFigures()));
 }
 
@@ -200,6 +202,46 @@ TEST(Exposition, StaysBelowTenThousandSeries) {
   for (const auto& family : Expose(Fullest(), ReadProcessFigures())) series += family.metric.size();
   EXPECT_LT(series, 9'050u);  // docs/metrics.md says 9,000
   EXPECT_GT(series, 8'900u);
+}
+
+// Whoever logs in on the host reads the page. Every text of a figure that comes from a job or its user is tried.
+TEST(Exposition, NamesNobodyUnlessAsked) {
+  DaemonFigures figures = SampleOver();
+  ProfileFigure& profile = figures.hot[0];
+  for (std::string* text :
+       {&profile.name, &profile.user, &profile.command, &profile.slurm_job,
+        &profile.loops[0].function, &profile.loops[0].file, &profile.loops[0].module})
+    *text = "SECRET";
+  profile.loops[0].line = 987654;
+  const std::string text = TextOf(figures, MetricNames::kHidden);
+  EXPECT_THAT(text, Not(HasSubstr("SECRET")));
+  EXPECT_THAT(text, Not(HasSubstr("987654")));
+  EXPECT_THAT(text, HasSubstr("\nperfd_profile_info{profile=\"p-000001\"} 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nperfd_loop_info{profile=\"p-000001\",loop=\"0123456789abcdef\"} 1\n"));
+  // All series are there, and only these two families have fewer labels.
+  const std::string named = TextOf(figures);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'),
+            std::count(named.begin(), named.end(), '\n'));
+  EXPECT_THAT(named, HasSubstr("user=\"SECRET\""));
+  const int code = Promtool(text);
+  if (code == kSkip) GTEST_SKIP() << "promtool is not installed";
+  EXPECT_EQ(code, 0) << text;
+}
+
+TEST(MetricsPage, NamesNobodyUnlessAsked) {
+  MetricsPage page;
+  page.Serve(Sample);
+  EXPECT_THAT(page.Text(), Not(HasSubstr("alice")));
+}
+
+TEST(Exposition, ShowsWhatBecameOfTheAuditLog) {
+  DaemonFigures figures = Sample();
+  figures.audit = {.bytes = 123, .trimmed_for_age = 4, .trimmed_for_size = 5};
+  const std::string text = TextOf(figures);
+  EXPECT_THAT(text, HasSubstr("\nperfd_audit_bytes 123\n"));
+  EXPECT_THAT(text, HasSubstr("perfd_audit_trimmed_total{reason=\"age\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("perfd_audit_trimmed_total{reason=\"size\"} 5\n"));
 }
 
 TEST(Exposition, CountsAgentsByVersion) {

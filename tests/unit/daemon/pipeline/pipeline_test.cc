@@ -91,7 +91,7 @@ TEST_F(PipelineTest, WindowsOfANodeThatWasNotAskedAreRefused) {
   entry.unix_ns = 5;
   entry.profile_id = id;
   entry.node = "rogue";
-  entry.requester = "root (uid 0)";
+  entry.origin.requester = "root (uid 0)";
   forged.window.audit = {entry};
   EXPECT_TRUE(Accept(rogue, std::move(forged)).ok()) << "it need not come again";
   EXPECT_TRUE(Accept(own, Window(id, "a", 1)).ok());
