@@ -19,9 +19,15 @@ DoctorCheck Failed(const char* name, const absl::Status& status, std::string fix
   return {name, false, false, std::string(status.message()), std::move(fix)};
 }
 
+// Who runs `doctor` may be root and does what the lines say: no agent writes them.
+void UseOwnFixes(DoctorReport& report) {
+  if (report.source == DoctorSource::kDaemon) return;
+  for (DoctorCheck& check : report.checks) check.fix = check.ok ? "" : FixOf(check.name);
+}
+
 // The checks of this side, then those of the daemon and the nodes as far as it can be reached.
 std::vector<DoctorReport> Examine(Terminal& terminal, const std::string& node) {
-  DoctorReport here{terminal.program, {}};
+  DoctorReport here{terminal.program, {}, DoctorSource::kDaemon};
   const auto daemon = terminal.connect(VersionCheck::kAny);
   if (!daemon.ok()) {
     here.checks.push_back(Failed("daemon", daemon.status(), "systemctl enable --now perfd"));
@@ -45,6 +51,7 @@ std::vector<DoctorReport> Examine(Terminal& terminal, const std::string& node) {
     return {here};
   }
   std::vector<DoctorReport> reports = *std::move(remote);
+  for (DoctorReport& report : reports) UseOwnFixes(report);
   reports.insert(reports.begin(), std::move(here));
   return reports;
 }
@@ -66,7 +73,8 @@ CommandEntry DoctorCommand() {
   return {
       "doctor", "Check permissions, kernel features and packages",
       R"(Checks this program, the daemon and every connected node, and prints below each failed check
-the line that fixes it.
+the line that fixes it. Agents that other users run for themselves are not asked; your own are, and
+what fails there does not count for the exit code.
 
 EXAMPLES
   perfctl doctor

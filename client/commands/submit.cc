@@ -10,6 +10,7 @@
 #include "client/commands/dry_run.h"
 #include "client/commands/follow.h"
 #include "client/commands/spec_source.h"
+#include "client/render/text_style.h"
 #include "core/base/status_macros.h"
 #include "core/json/status_json.h"
 #include "core/spec/spec.h"
@@ -45,7 +46,7 @@ absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon,
   const auto status = daemon.Submit(spec);
   if (!status.ok()) return Fail(terminal, status.status(), SubmitExitCodeOf(status.status()));
   if (!terminal.json) {
-    terminal.out << status->id << "\n" << std::flush;
+    terminal.out << Clean(status->id) << "\n" << std::flush;
   } else if (!options.watch) {
     terminal.out << JsonLine(StatusToJson(*status));
   }

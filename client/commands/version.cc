@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "client/commands/command_table.h"
+#include "client/render/text_style.h"
 #include "core/json/status_json.h"
 
 namespace perfd::client {
@@ -32,8 +33,8 @@ ExitCode Run(Terminal& terminal, bool client_only) {
   if (terminal.json) {
     terminal.out << JsonLine(json);
   } else {
-    terminal.out << "perfd " << version->version << " (protocol " << version->protocol_version
-                 << ")\n";
+    terminal.out << "perfd " << Clean(version->version) << " (protocol "
+                 << version->protocol_version << ")\n";
   }
   return ExitCode::kOk;
 }

@@ -28,9 +28,50 @@ const char* InjectionText(const AgentHealth& health) {
   return health.inject_reason.empty() ? "?" : "no";
 }
 
-bool Passes(const DoctorCheck& check) {
-  return check.ok || check.optional;
+std::string Heading(const DoctorReport& report) {
+  if (report.source != DoctorSource::kUserAgent) return Clean(report.place);
+  return absl::StrCat(Clean(report.place), " (agent of user ", report.uid, ")");
 }
+
+struct CheckFix {
+  absl::string_view check;
+  absl::string_view fix;
+};
+
+constexpr absl::string_view kUnitGivesIt =
+    "systemctl restart perf-agent  # its unit gives the capability: deploy/systemd";
+constexpr absl::string_view kReinstall = "install the package of perfd on the node again";
+
+// By the names that the checks of agent/doctor have.
+// lint: data table
+constexpr CheckFix kFixes[] = {
+    {"agent", "systemctl restart perf-agent"},
+    {"kernel.perf_event_paranoid", "sysctl -w kernel.perf_event_paranoid=1"},
+    {"kernel.perf_event_mlock_kb", "sysctl -w kernel.perf_event_mlock_kb=2048"},
+    {"kernel.perf_event_max_sample_rate", "sysctl -w kernel.perf_event_max_sample_rate=100000"},
+    {"kernel.kptr_restrict", "sysctl -w kernel.kptr_restrict=0"},
+    {"perf_event_open cpu-clock",
+     "sysctl -w kernel.perf_event_paranoid=1  # else boot a kernel with CONFIG_PERF_EVENTS=y"},
+    {"perf_event_open cycles",
+     "virsh edit MACHINE  # <features><pmu state='on'/></features>, when it is a virtual machine"},
+    {"CAP_PERFMON", kUnitGivesIt},
+    {"CAP_SYS_PTRACE", kUnitGivesIt},
+    {"CAP_CHECKPOINT_RESTORE", kUnitGivesIt},
+    {"CAP_IPC_LOCK", kUnitGivesIt},
+    {"CAP_DAC_READ_SEARCH", kUnitGivesIt},
+    {"CAP_SETUID, CAP_SETGID", kUnitGivesIt},
+    {"kernel.yama.ptrace_scope",
+     "sysctl -w kernel.yama.ptrace_scope=0  # from 3 only with a reboot: /etc/sysctl.d"},
+    {"RLIMIT_NOFILE", "LimitNOFILE=65536 in perf-agent.service"},
+    {"kernel version", "apt-get install linux-image-amd64  # 5.12 or later, then reboot"},
+    {"cgroup for perf", "mount -t cgroup2 cgroup2 /sys/fs/cgroup"},
+    {"transparent huge pages", "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"},
+    {"seccomp filters", "boot a kernel with CONFIG_SECCOMP_FILTER=y"},
+    {"perf-agent-reader", kReinstall},
+    {"perf-agent-tracer", kReinstall},
+    {"debug symbols of libc", "apt-get install libc6-dbg"},
+    {"user mode", "sysctl -w kernel.perf_event_paranoid=1  # see docs/user_mode.md"},
+};
 
 }  // namespace
 
@@ -68,7 +109,7 @@ std::string RenderNodes(const std::vector<NodeStatus>& nodes, int64_t now_unix_n
 std::string RenderDoctor(const std::vector<DoctorReport>& reports, const TextStyle& style) {
   std::string text;
   for (const DoctorReport& report : reports) {
-    absl::StrAppend(&text, Painted(style, Paint::kBold, Clean(report.place)), "\n");
+    absl::StrAppend(&text, Painted(style, Paint::kBold, Heading(report)), "\n");
     for (const DoctorCheck& check : report.checks) {
       absl::StrAppend(&text, "  ", Mark(check, style), "  ", Clean(check.name), ": ",
                       Clean(check.found), "\n");
@@ -80,10 +121,15 @@ std::string RenderDoctor(const std::vector<DoctorReport>& reports, const TextSty
                                   : "Some checks failed; the lines after `fix:` repair them.\n");
 }
 
+std::string FixOf(absl::string_view check) {
+  for (const CheckFix& known : kFixes) {
+    if (known.check == check) return std::string(known.fix);
+  }
+  return "perf-agent doctor  # on that node: says what to do";
+}
+
 bool AllWell(const std::vector<DoctorReport>& reports) {
-  return std::all_of(reports.begin(), reports.end(), [](const DoctorReport& report) {
-    return std::all_of(report.checks.begin(), report.checks.end(), Passes);
-  });
+  return std::all_of(reports.begin(), reports.end(), Passes);
 }
 
 }  // namespace perfd::client

@@ -16,7 +16,10 @@ std::string RenderNodes(const std::vector<NodeStatus>& nodes, int64_t now_unix_n
 // Every check with what was found; below a failed one the exact line that fixes it.
 std::string RenderDoctor(const std::vector<DoctorReport>& reports, const TextStyle& style);
 
-// True when no check failed but optional ones.
+// The line that repairs a check of that name on a node: of our own, as what an agent sends may be anybody's.
+std::string FixOf(absl::string_view check);
+
+// True when no check failed but optional ones, and those of users' own agents.
 bool AllWell(const std::vector<DoctorReport>& reports);
 
 }  // namespace perfd::client

@@ -18,7 +18,12 @@ std::vector<NodeStatus> NodesFromProto(const v1::ListNodesResponse& response) {
 absl::StatusOr<std::vector<DoctorReport>> DoctorFromProto(const v1::DoctorResponse& response) {
   std::vector<DoctorReport> reports;
   for (const v1::DoctorReport& from : response.reports()) {
-    DoctorReport report{from.place(), {}};
+    DoctorReport report{.place = from.place(), .checks = {}, .uid = from.uid()};
+    // A perfd of before does not say: then nobody's words are taken for the daemon's.
+    if (from.source() != v1::DOCTOR_SOURCE_UNSPECIFIED) {
+      ASSIGN_OR_RETURN(report.source,
+                       wire::ModelEnum(from.source(), DoctorSource::kUserAgent, "doctor.source"));
+    }
     ASSIGN_OR_RETURN(report.checks, wire::FromProto(from.checks()));
     reports.push_back(std::move(report));
   }

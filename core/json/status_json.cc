@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "core/json/report_json.h"
 #include "core/spec/spec.h"
 
@@ -130,15 +131,17 @@ Json DoctorToJson(const std::vector<DoctorReport>& reports) {
   bool all_ok = true;
   for (const DoctorReport& report : reports) {
     Json checks = Json::array();
+    all_ok = all_ok && Passes(report);
     for (const DoctorCheck& c : report.checks) {
-      all_ok = all_ok && (c.ok || c.optional);
       checks.push_back({{"name", c.name},
                         {"ok", c.ok},
                         {"optional", c.optional},
                         {"found", c.found},
                         {"fix", c.fix}});
     }
-    places.push_back({{"place", report.place}, {"checks", checks}});
+    Json place = {{"place", report.place}, {"checks", checks}};
+    if (report.source == DoctorSource::kUserAgent) place["agent_of_uid"] = report.uid;
+    places.push_back(std::move(place));
   }
   return {{"ok", all_ok}, {"places", places}};
 }
@@ -155,8 +158,24 @@ Json ErrorToJson(absl::string_view code, absl::string_view message, int exit_cod
        {{"code", std::string(code)}, {"message", std::string(message)}, {"exit_code", exit_code}}}};
 }
 
+// JSON need not escape DEL and U+0080..U+009F (RFC 8259, 7), but a terminal acts on them. They are in strings only.
 std::string JsonLine(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string line;
+  line.reserve(text.size() + 1);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<uint8_t>(text[i]);
+    const auto next = static_cast<uint8_t>(i + 1 < text.size() ? text[i + 1] : 0);
+    if (c == 0x7F) {
+      line += "\\u007f";
+    } else if (c == 0xC2 && next >= 0x80 && next < 0xA0) {
+      absl::StrAppend(&line, "\\u", absl::Hex(next, absl::kZeroPad4));
+      ++i;
+    } else {
+      line.push_back(text[i]);
+    }
+  }
+  return line + "\n";
 }
 
 }  // namespace perfd

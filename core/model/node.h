@@ -2,6 +2,7 @@
 #ifndef CORE_MODEL_NODE_H_
 #define CORE_MODEL_NODE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -47,12 +48,28 @@ struct DoctorCheck {
   bool operator==(const DoctorCheck&) const = default;
 };
 
+// Whose word a report of `doctor` is.
+enum class DoctorSource {
+  kDaemon,     // perfd's, or the client's own
+  kNodeAgent,  // of the site
+  kUserAgent,  // of a user, for that user's processes: the site's health does not hang on it
+};
+
 struct DoctorReport {
   std::string place;  // "perfd" or a node name
   std::vector<DoctorCheck> checks;
+  DoctorSource source = DoctorSource::kNodeAgent;
+  uint32_t uid = 0;  // of the user of kUserAgent
 
   bool operator==(const DoctorReport&) const = default;
 };
+
+// Nothing failed that the site needs.
+inline bool Passes(const DoctorReport& report) {
+  return report.source == DoctorSource::kUserAgent ||
+         std::all_of(report.checks.begin(), report.checks.end(),
+                     [](const DoctorCheck& check) { return check.ok || check.optional; });
+}
 
 }  // namespace perfd
 

@@ -27,20 +27,21 @@ inline constexpr int kMaxFunctions = 65'536;       // functions, or addresses, o
 inline constexpr int kMaxLoops = 65'536;           // loops of one function
 inline constexpr int kMaxMappings = 65'536;        // executable mappings of one process
 inline constexpr int kMaxDoctorChecks = 256;       // checks of one place
-inline constexpr int kMaxSpans = 262'144;          // spans of one function
-inline constexpr int kMaxMeasurements = 65'536;    // loops x ranks measured in one window
-inline constexpr int kMaxAuditEntries = 262'144;   // injections of one window or answer
+inline constexpr size_t kMaxDoctorTextBytes = 4096;  // of one check; longer ones are cut when sent
+inline constexpr int kMaxSpans = 262'144;            // spans of one function
+inline constexpr int kMaxMeasurements = 65'536;      // loops x ranks measured in one window
+inline constexpr int kMaxAuditEntries = 262'144;     // injections of one window or answer
 inline constexpr size_t kMaxAuditTextBytes =
     4096;  // of an entry of a window; longer ones are cut when sent
-inline constexpr int kMaxLeasedPauses = 65'536;    // pauses of one window
-inline constexpr int kMaxVariants = 256;           // variants of one loop
-inline constexpr int kMaxExcludedPaths = 16;       // of one loop
-inline constexpr int kMaxTripClasses = 10;         // of one loop
-inline constexpr int kMaxFigures = 65'536;         // variants x threads of one loop on one rank
-inline constexpr int kMaxRefusals = 4'096;         // reasons of one loop on one rank
-inline constexpr int kMaxReferences = 4'096;       // memory accesses of one loop
-inline constexpr int kMaxListingLines = 16'384;    // instructions of one loop
-inline constexpr int kMaxMeasureLoops = 4'096;     // loops of one order
+inline constexpr int kMaxLeasedPauses = 65'536;  // pauses of one window
+inline constexpr int kMaxVariants = 256;         // variants of one loop
+inline constexpr int kMaxExcludedPaths = 16;     // of one loop
+inline constexpr int kMaxTripClasses = 10;       // of one loop
+inline constexpr int kMaxFigures = 65'536;       // variants x threads of one loop on one rank
+inline constexpr int kMaxRefusals = 4'096;       // reasons of one loop on one rank
+inline constexpr int kMaxReferences = 4'096;     // memory accesses of one loop
+inline constexpr int kMaxListingLines = 16'384;  // instructions of one loop
+inline constexpr int kMaxMeasureLoops = 4'096;   // loops of one order
 
 // A sum of samples of one window, and a sum of anything else (ns, events). Both leave 64-bit sums
 // over millions of windows (samples) or hundreds of the largest windows (ns, events) without

@@ -70,19 +70,22 @@ NodeStatus FromProto(const v1::NodeStatus& node) {
 void ToProto(const std::vector<DoctorCheck>& checks, ProtoChecks& out) {
   for (const DoctorCheck& check : checks) {
     v1::DoctorCheck& to = *out.Add();
-    to.set_name(CleanText(check.name));
+    to.set_name(CleanText(check.name, kMaxDoctorTextBytes));
     to.set_ok(check.ok);
     to.set_optional(check.optional);
-    to.set_found(CleanText(check.found));
-    to.set_fix(CleanText(check.fix));
+    to.set_found(CleanText(check.found, kMaxDoctorTextBytes));
+    to.set_fix(CleanText(check.fix, kMaxDoctorTextBytes));
   }
 }
 
 absl::StatusOr<std::vector<DoctorCheck>> FromProto(const ProtoChecks& checks) {
   RETURN_IF_ERROR(CheckCount(checks.size(), kMaxDoctorChecks, "doctor.checks"));
   std::vector<DoctorCheck> out;
-  for (const v1::DoctorCheck& check : checks)
+  for (const v1::DoctorCheck& check : checks) {
+    for (const std::string* text : {&check.name(), &check.found(), &check.fix()})
+      RETURN_IF_ERROR(CheckText(*text, "doctor.checks", kMaxDoctorTextBytes));
     out.push_back({check.name(), check.ok(), check.optional(), check.found(), check.fix()});
+  }
   return out;
 }
 

@@ -6,29 +6,28 @@ namespace perfd::daemon {
 
 void DoctorFanout::Round::Answer() const {
   std::vector<DoctorReport> reports = own;
-  for (const auto& [node, checks] : answers) {
-    if (!checks.empty()) {
-      reports.push_back({node, checks});
-    } else {
-      reports.push_back({node,
-                         {{.name = "agent",
-                           .ok = false,
-                           .optional = false,
-                           .found = "no answer within 5 s",
-                           .fix = "systemctl restart perf-agent"}}});
+  for (const auto& [node, answer] : answers) {
+    DoctorReport report = answer;
+    if (report.checks.empty()) {
+      report.checks.push_back({.name = "agent",
+                               .ok = false,
+                               .optional = false,
+                               .found = "no answer within 5 s",
+                               .fix = ""});
     }
+    reports.push_back(std::move(report));
   }
   done(std::move(reports));
 }
 
-absl::StatusOr<uint64_t> DoctorFanout::Begin(const std::vector<std::string>& nodes,
+absl::StatusOr<uint64_t> DoctorFanout::Begin(const std::vector<DoctorReport>& asked,
                                              std::vector<DoctorReport> own, int64_t now_ns,
                                              Done done) {
   if (rounds_.size() >= kMaxRounds)
     return absl::ResourceExhaustedError("too many doctor requests at once");
   const uint64_t id = next_id_++;
   Round& round = rounds_[id];
-  for (const std::string& node : nodes) round.answers[node];
+  for (const DoctorReport& report : asked) round.answers[report.place] = report;
   round.own = std::move(own);
   round.open = round.answers.size();
   round.deadline_ns = round.open == 0 ? now_ns : now_ns + kWaitNs;
@@ -41,8 +40,8 @@ std::vector<DoctorFanout::Round> DoctorFanout::Record(uint64_t id, const std::st
   const auto it = rounds_.find(id);
   if (it == rounds_.end() || checks.empty()) return {};
   const auto answer = it->second.answers.find(node);
-  if (answer == it->second.answers.end() || !answer->second.empty()) return {};
-  answer->second = std::move(checks);
+  if (answer == it->second.answers.end() || !answer->second.checks.empty()) return {};
+  answer->second.checks = std::move(checks);
   if (--it->second.open > 0) return {};
   std::vector<Round> finished;
   finished.push_back(std::move(it->second));

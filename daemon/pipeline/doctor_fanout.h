@@ -21,7 +21,7 @@ class DoctorFanout {
  public:
   using Done = std::function<void(std::vector<DoctorReport>)>;
   struct Round {
-    std::map<std::string, std::vector<DoctorCheck>> answers;  // empty: none yet
+    std::map<std::string, DoctorReport> answers;  // by node; no checks: none yet
     std::vector<DoctorReport> own;
     int64_t deadline_ns = 0;
     size_t open = 0;
@@ -33,8 +33,8 @@ class DoctorFanout {
   static constexpr size_t kMaxRounds = 64;
   static constexpr int64_t kWaitNs = 5 * kNsPerSecond;
 
-  // The id to ask with; kResourceExhausted when too many are open.
-  absl::StatusOr<uint64_t> Begin(const std::vector<std::string>& nodes,
+  // The id to ask with; kResourceExhausted when too many are open. `asked`: who is, without checks.
+  absl::StatusOr<uint64_t> Begin(const std::vector<DoctorReport>& asked,
                                  std::vector<DoctorReport> own, int64_t now_ns, Done done);
   // Rounds that are complete with this answer.
   std::vector<Round> Record(uint64_t id, const std::string& node, std::vector<DoctorCheck> checks);

@@ -76,8 +76,8 @@ class Pipeline {
   absl::StatusOr<std::vector<AuditEntry>> Audit(const Requester& requester, const std::string& id,
                                                 int32_t limit);
   std::vector<NodeStatus> Nodes();
-  // `node` empty: every node. `done` runs on another thread, within about 5 s.
-  absl::Status Doctor(const std::string& node, DoctorFanout::Done done);
+  // `node` empty: every node. Agents of other users are not asked. `done` runs on another thread, within about 5 s.
+  absl::Status Doctor(const Requester& requester, const std::string& node, DoctorFanout::Done done);
   // Answers everyone who waits for a Doctor, with what came so far.
   void EndDoctor();
   // Schedulers: their prologs and epilogs.

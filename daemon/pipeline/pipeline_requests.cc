@@ -223,21 +223,32 @@ std::vector<DoctorCheck> Pipeline::OwnChecks() {
   return checks;
 }
 
-absl::Status Pipeline::Doctor(const std::string& node, DoctorFanout::Done done) {
+absl::Status Pipeline::Doctor(const Requester& requester, const std::string& node,
+                              DoctorFanout::Done done) {
   std::vector<DoctorReport> own;
-  if (node.empty() || node == "perfd") own.push_back({"perfd", OwnChecks()});
+  if (node.empty() || node == "perfd") own.push_back({"perfd", OwnChecks(), DoctorSource::kDaemon});
   MutexLock lock(&mutex_);
-  std::vector<std::string> nodes;
+  std::vector<DoctorReport> asked;
   for (const auto& [name, entry] : registry_.entries()) {
-    if (entry.connection != 0 && (node.empty() || node == name)) nodes.push_back(name);
+    if (entry.connection == 0 || (!node.empty() && node != name)) continue;
+    const AgentFacts& facts = entry.facts;
+    if (!facts.user_mode) {
+      asked.push_back({name, {}, DoctorSource::kNodeAgent});
+    } else if (facts.uid == requester.uid) {
+      asked.push_back({name, {}, DoctorSource::kUserAgent, facts.uid});
+    } else if (!node.empty()) {
+      // Its words are that user's own, and nobody else shall act on them.
+      return absl::PermissionDeniedError(absl::StrCat("the agent of node ", name, " is of user ",
+                                                      facts.uid, ", who alone may ask it"));
+    }
   }
-  if (own.empty() && nodes.empty()) {
+  if (own.empty() && asked.empty()) {
     return absl::NotFoundError(absl::StrCat("node ", node, " is not connected"));
   }
   ASSIGN_OR_RETURN(const uint64_t id,
-                   doctor_.Begin(nodes, std::move(own), clock_.MonotonicNs(), std::move(done)));
-  for (const std::string& name : nodes) {
-    if (const auto link = registry_.Link(name)) link->AskDoctor(id);
+                   doctor_.Begin(asked, std::move(own), clock_.MonotonicNs(), std::move(done)));
+  for (const DoctorReport& report : asked) {
+    if (const auto link = registry_.Link(report.place)) link->AskDoctor(id);
   }
   return absl::OkStatus();
 }

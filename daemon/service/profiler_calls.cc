@@ -129,15 +129,17 @@ grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::Doct
   Reactor* reactor = context->DefaultReactor();
   absl::Status begun = Person(*context).status();
   if (begun.ok()) {
-    begun = shared_.pipeline.Doctor(request->node(),
-                                    [reactor, response](const std::vector<DoctorReport>& reports) {
-                                      for (const DoctorReport& report : reports) {
-                                        v1::DoctorReport& out = *response->add_reports();
-                                        out.set_place(report.place);
-                                        wire::ToProto(report.checks, *out.mutable_checks());
-                                      }
-                                      reactor->Finish(grpc::Status::OK);
-                                    });
+    begun = shared_.pipeline.Doctor(
+        *requester, request->node(), [reactor, response](const std::vector<DoctorReport>& reports) {
+          for (const DoctorReport& report : reports) {
+            v1::DoctorReport& out = *response->add_reports();
+            out.set_place(report.place);
+            out.set_source(wire::WireEnum<v1::DoctorSource>(report.source));
+            out.set_uid(report.uid);
+            wire::ToProto(report.checks, *out.mutable_checks());
+          }
+          reactor->Finish(grpc::Status::OK);
+        });
   }
   if (!begun.ok()) reactor->Finish(ToRpc(begun));
   return reactor;

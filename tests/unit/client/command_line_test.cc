@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(CommandLineTest, EveryCommandHasHelpWithExamplesAndExitCodes) {
   CommandRunner perfctl;
@@ -84,7 +85,22 @@ TEST(CommandLineTest, DoctorFailsWithTheWorstCheck) {
   EXPECT_EQ(perfctl.Run({"doctor"}), 0);
   perfctl.daemon.doctor[0].checks.push_back({"b", false, false, "bad", "repair it"});
   EXPECT_EQ(perfctl.Run({"doctor"}), 1);
-  EXPECT_THAT(perfctl.out, HasSubstr("fix: repair it"));
+  EXPECT_THAT(perfctl.out, HasSubstr("fix: perf-agent doctor"));
+  EXPECT_THAT(perfctl.out, Not(HasSubstr("repair it"))) << "an agent wrote that";
+  perfctl.daemon.doctor[0].checks[1].name = "debug symbols of libc";
+  EXPECT_EQ(perfctl.Run({"doctor"}), 1);
+  EXPECT_THAT(perfctl.out, HasSubstr("fix: apt-get install libc6-dbg"));
+  perfctl.daemon.doctor[0].source = DoctorSource::kUserAgent;
+  perfctl.daemon.doctor[0].uid = 30001;
+  EXPECT_EQ(perfctl.Run({"doctor"}), 0) << "no agent of the site";
+  EXPECT_THAT(perfctl.out, HasSubstr("node1 (agent of user 30001)\n"));
+  EXPECT_EQ(perfctl.Run({"doctor", "--json"}), 0);
+  EXPECT_EQ(json::parse(perfctl.out)["places"][1]["agent_of_uid"], 30001);
+  EXPECT_THAT(perfctl.out, Not(HasSubstr("repair it")));
+  perfctl.daemon.doctor = {
+      {"perfd", {{"archive", false, false, "bad", "free space"}}, DoctorSource::kDaemon}};
+  EXPECT_EQ(perfctl.Run({"doctor"}), 1);
+  EXPECT_THAT(perfctl.out, HasSubstr("fix: free space"));
   perfctl.daemon.doctor.clear();
   perfctl.daemon.own_certificate = {{"certificate", false, true, "it ends soon", "renew it"}};
   EXPECT_EQ(perfctl.Run({"doctor"}), 0);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "agent/doctor/node_checks.h"
+#include "agent/procfs/procfs.h"
 #include "client/render/status_text.h"
 #include "tests/unit/client/sample_report.h"
 
@@ -59,6 +61,20 @@ TEST(NodesTextTest, DoctorPrintsTheFixBelowTheFailure) {
             "  ok    libdw: 0.188\n"
             "Some checks failed; the lines after `fix:` repair them.\n");
   EXPECT_FALSE(AllWell(reports));
+}
+
+// The checks that this host's agent makes, whatever it finds here.
+TEST(NodesTextTest, EveryCheckOfAnAgentHasALineOfOurOwn) {
+  agent::NodeCheckOptions options;
+  options.reader_binary = options.tracer_binary = "/nonexistent/program";
+  options.user_mode = true;
+  const auto checks = agent::RunNodeChecks(agent::ProcFs(), options);
+  EXPECT_GT(checks.size(), 20u);
+  for (const agent::NodeCheck& check : checks) {
+    if (check.name == "altering loops") continue;  // what stands against it is known there
+    EXPECT_THAT(FixOf(check.name), Not(HasSubstr("on that node"))) << check.name;
+  }
+  EXPECT_EQ(FixOf("$(reboot)"), "perf-agent doctor  # on that node: says what to do");
 }
 
 TEST(StatusTextTest, Status) {

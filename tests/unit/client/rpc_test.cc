@@ -65,6 +65,13 @@ TEST(ConvertTest, NodesAndDoctor) {
   ASSERT_TRUE(reports.ok()) << reports.status();
   EXPECT_EQ((*reports)[0].place, "perfd");
   EXPECT_EQ((*reports)[0].checks[0].name, "store");
+  EXPECT_EQ((*reports)[0].source, DoctorSource::kNodeAgent) << "not said: not the daemon's word";
+  report->set_source(v1::DOCTOR_SOURCE_USER_AGENT);
+  report->set_uid(7);
+  EXPECT_EQ(DoctorFromProto(doctor)->front().source, DoctorSource::kUserAgent);
+  EXPECT_EQ(DoctorFromProto(doctor)->front().uid, 7u);
+  report->set_source(static_cast<v1::DoctorSource>(9));
+  EXPECT_FALSE(DoctorFromProto(doctor).ok());
 }
 
 TEST(ConvertTest, AnEventWithoutAStateIsRefused) {

@@ -103,6 +103,34 @@ TEST_F(PipelineTest, WindowsOfANodeThatWasNotAskedAreRefused) {
   EXPECT_TRUE(store_->Audit({.profile_id = "", .uid = std::nullopt, .limit = 9})->empty());
 }
 
+// Its words are printed on the terminal of whoever asks.
+TEST_F(PipelineTest, DoctorAsksTheSitesAgentsAndThoseOfWhoAsks) {
+  const uint64_t site = Connect("site");
+  const uint64_t mine = Connect("mine", 1001, true);
+  const uint64_t other = Connect("other", 1002, true);
+  const auto ask = [&](uint32_t uid, const std::string& node, uint64_t id) {
+    std::vector<std::pair<std::string, DoctorSource>> places;
+    const auto note = [&places](const std::vector<DoctorReport>& reports) {
+      for (const DoctorReport& report : reports) places.emplace_back(report.place, report.source);
+    };
+    const absl::Status begun = pipeline_->Doctor({uid, "user", uid == 0}, node, note);
+    for (const uint64_t connection : {site, mine, other})
+      pipeline_->DoctorAnswer(connection, id, {{"a check", true, false, "", ""}});
+    pipeline_->EndDoctor();
+    if (!begun.ok()) places.emplace_back(begun.message(), DoctorSource::kDaemon);
+    return places;
+  };
+  using Places = std::vector<std::pair<std::string, DoctorSource>>;
+  EXPECT_EQ(ask(0, "", 1),
+            (Places{{"perfd", DoctorSource::kDaemon}, {"site", DoctorSource::kNodeAgent}}));
+  EXPECT_EQ(ask(1001, "", 2), (Places{{"perfd", DoctorSource::kDaemon},
+                                      {"mine", DoctorSource::kUserAgent},
+                                      {"site", DoctorSource::kNodeAgent}}));
+  EXPECT_EQ(ask(1001, "mine", 3), (Places{{"mine", DoctorSource::kUserAgent}}));
+  EXPECT_THAT(ask(1001, "other", 4).front().first, HasSubstr("is of user 1002"));
+  EXPECT_THAT(ask(0, "other", 4).front().first, HasSubstr("is of user 1002"));
+}
+
 // The store takes its time over an id, and meanwhile others submit.
 TEST_F(PipelineTest, ParallelSubmitsKeepTheLimit) {
   constexpr int kThreads = 100;
