@@ -2,12 +2,13 @@
 #include "absl/strings/str_cat.h"
 #include "client/commands/command_table.h"
 #include "client/commands/one_profile.h"
+#include "client/render/text_style.h"
 
 namespace perfd::client {
 namespace {
 
 std::string Brief(const ProfileStatus& status, const TextStyle&) {
-  return absl::StrCat(status.id, " ", ProfileStateName(status.state), "\n");
+  return absl::StrCat(Clean(status.id), " ", ProfileStateName(status.state), "\n");
 }
 
 CommandRun DefineCancel(CLI::App& app) {

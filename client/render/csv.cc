@@ -24,7 +24,7 @@ std::string Line(const char* kind, const ReportRow& row) {
   const CodeLocation& at = row.location;
   const std::vector<std::string> fields = {
       kind,
-      row.id,
+      CsvField(row.id),
       Number(row.share),
       Number(row.share_interval.low),
       Number(row.share_interval.high),
