@@ -68,7 +68,7 @@ void ExposeOwn(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
 
 void ExposeAudit(const AuditFigure& audit, std::vector<MetricFamily>& out) {
   out.push_back(OneSeries("perfd_audit_bytes", "Room that the audit log takes in the database.",
-                          kGauge, static_cast<double>(audit.bytes)));
+                          MetricType::Gauge, static_cast<double>(audit.bytes)));
   out.push_back(LabelledSeries("perfd_audit_trimmed_total",
                                "Entries of the audit log that retention deleted.",
                                MetricType::Counter, "reason",
