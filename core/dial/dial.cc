@@ -12,8 +12,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -24,11 +22,13 @@
 #include "core/certificate/certificate.h"
 #include "core/certificate/expiry.h"
 #include "core/dial/system_socket.h"
+#include "core/files/own_file.h"
 
 namespace perfd {
 namespace {
 
 constexpr int kMaxMessageBytes = 64 << 20;  // reports of large jobs
+constexpr size_t kMaxPemBytes = 1 << 20;
 
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
@@ -90,16 +90,17 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> DialUnix(const std::string& path,
   return grpc::CreateCustomInsecureChannelFromFd("perfd", fd.Release(), Arguments());
 }
 
-absl::StatusOr<std::string> ReadPem(const std::string& path, const char* flag) {
+using ReadText = absl::StatusOr<std::string>(const std::string& path, size_t limit);
+
+absl::StatusOr<std::string> ReadPem(const std::string& path, const char* flag,
+                                    ReadText* read = &ReadBoundedFile) {
   if (path.empty())
     return absl::InvalidArgumentError(
         absl::StrCat("a TCP address needs mutual TLS: give ", flag,
                      " (deploy/make-certs.sh makes the certificates)"));
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return absl::InvalidArgumentError(absl::StrCat(flag, ": cannot read ", path));
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
+  auto text = read(path, kMaxPemBytes);
+  if (text.ok()) return text;
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", text.status().message()));
 }
 
 // The daemon would end the handshake without a word.
@@ -118,7 +119,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> DialTls(const DialOptions& option
   ASSIGN_OR_RETURN(tls.pem_root_certs, ReadPem(options.tls_ca, "--tls-ca"));
   ASSIGN_OR_RETURN(tls.pem_cert_chain, ReadPem(options.tls_cert, "--tls-cert"));
   RETURN_IF_ERROR(CheckOwn(options.tls_cert, tls.pem_cert_chain));
-  ASSIGN_OR_RETURN(tls.pem_private_key, ReadPem(options.tls_key, "--tls-key"));
+  ASSIGN_OR_RETURN(tls.pem_private_key, ReadPem(options.tls_key, "--tls-key", &ReadKeyFile));
   return grpc::CreateCustomChannel(options.address, grpc::SslCredentials(tls), Arguments());
 }
 

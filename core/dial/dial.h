@@ -3,7 +3,7 @@
 // Shape    Dial("unix:/run/perfd/perfd.sock", options) or Dial("host:port", options with certificates) -> channel.
 //          A unix channel is one connection: dial again when it breaks.
 // Errors   kUnavailable (nobody listens; says how to start perfd), kPermissionDenied (the socket, or its server's uid),
-//          kInvalidArgument (address, certificates that are missing, unreadable or not valid now).
+//          kInvalidArgument (address, certificates that are missing, unreadable or not valid now, a key that others may read).
 // Threads  thread-safe. Waits at most the timeout.
 // Source   unix(7) SO_PEERCRED; gRPC server_posix.h.
 #ifndef CORE_DIAL_DIAL_H_

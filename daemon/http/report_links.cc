@@ -19,10 +19,12 @@
 #include "core/base/host_name.h"
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
+#include "core/files/own_folder.h"
 
 namespace perfd::daemon {
 namespace {
 
+constexpr char kFile[] = "report.key";
 constexpr size_t kSecretBytes = 32;
 constexpr size_t kKeyBytes = 16;
 constexpr mode_t kForOthers = S_IRWXG | S_IRWXO;
@@ -49,35 +51,20 @@ absl::StatusOr<std::string> ReadSecret(const UniqueFd& fd, const std::string& pa
   return secret;
 }
 
-// A secret that is in use is on disk: half a file, after a crash, would be refused at the next start.
-absl::Status WriteSecret(const std::string& path, const std::string& secret) {
-  const std::string next = path + ".new";
-  const auto failed = [&](const char* what) {
-    return absl::ResourceExhaustedError(absl::StrCat(what, " ", next, ": ", std::strerror(errno)));
-  };
-  ::unlink(next.c_str());
-  const UniqueFd fd(
-      ::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd.valid()) return failed("open");
-  if (::write(fd.get(), secret.data(), secret.size()) != static_cast<ssize_t>(secret.size()) ||
-      ::fsync(fd.get()) != 0)
-    return failed("write");
-  if (::rename(next.c_str(), path.c_str()) != 0) return failed("rename");
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> MakeSecret(const std::string& path) {
+absl::StatusOr<std::string> MakeSecret(const OwnFolder& folder) {
   std::string secret(kSecretBytes, '\0');
   if (::getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size()))
     return absl::InternalError(absl::StrCat("getrandom: ", std::strerror(errno)));
-  RETURN_IF_ERROR(WriteSecret(path, secret));
+  // A secret that is in use is on disk: half a file, after a crash, would be refused at the next start.
+  RETURN_IF_ERROR(folder.Replace(kFile, secret));
   return secret;
 }
 
-absl::StatusOr<std::string> LoadSecret(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+absl::StatusOr<std::string> LoadSecret(const OwnFolder& folder) {
+  const std::string path = folder.PathOf(kFile);
+  const UniqueFd fd(::openat(folder.fd(), kFile, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (fd.valid()) return ReadSecret(fd, path);
-  if (errno == ENOENT) return MakeSecret(path);
+  if (errno == ENOENT) return MakeSecret(folder);
   return absl::PermissionDeniedError(absl::StrCat("open ", path, ": ", std::strerror(errno)));
 }
 
@@ -85,7 +72,8 @@ absl::StatusOr<std::string> LoadSecret(const std::string& path) {
 
 absl::StatusOr<ReportLinks> ReportLinks::Load(const std::string& folder, std::string base,
                                               bool open) {
-  ASSIGN_OR_RETURN(std::string secret, LoadSecret(folder + "/report.key"));
+  ASSIGN_OR_RETURN(const OwnFolder own, OwnFolder::Open(folder));
+  ASSIGN_OR_RETURN(std::string secret, LoadSecret(own));
   return ReportLinks(std::move(secret), std::move(base), open);
 }
 

@@ -2,7 +2,8 @@
 //
 // Shape    a link is BASE/profiles/ID?key=KEY; the key is the first 128 bits of HMAC-SHA256(secret, "report " + ID) in hex.
 //          The secret is `folder`/report.key, 32 random bytes, made when missing; without the file all keys are new.
-// Errors   Load: kPermissionDenied (the file is not ours or others may read it), kDataLoss (its size), kResourceExhausted.
+// Errors   Load: kPermissionDenied (the file or its folder is not ours, or others may read it), kDataLoss (its size), and as
+//          core/files/own_folder.h.
 // Threads  thread-safe.
 // Source   promise P8; RFC 2104, FIPS 180-4; RFC 4868 2.1.1 (truncation to half); getrandom(2). Compared in constant time
 //          (OpenSSL CRYPTO_memcmp): time must not tell how much of a key is right.

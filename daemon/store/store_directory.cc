@@ -1,18 +1,16 @@
 #include "daemon/store/store_directory.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/files/own_folder.h"
 
 namespace perfd::daemon {
 namespace {
@@ -37,19 +35,13 @@ std::string Errno() {
   return std::strerror(errno);
 }
 
-absl::Status MakeDirectory(const std::string& path) {
-  std::error_code error;
-  const bool existed = std::filesystem::exists(path, error);
-  if (!existed) std::filesystem::create_directories(path, error);
-  if (error) {
-    return absl::PermissionDeniedError(absl::StrCat("cannot make the store folder ", path, ": ",
-                                                    error.message(),
-                                                    "; choose another with --store-dir"));
-  }
-  if (!existed && ::chmod(path.c_str(), 0700) != 0) {
-    return absl::PermissionDeniedError(absl::StrCat("chmod ", path, ": ", Errno()));
-  }
-  return absl::OkStatus();
+// Whoever may put files there may put a database there that perfd believes.
+absl::StatusOr<OwnFolder> MakeFolder(const std::string& path) {
+  auto folder = OwnFolder::Make(path);
+  if (folder.ok()) return folder;
+  return absl::PermissionDeniedError(absl::StrCat("the store folder ", path,
+                                                  " is not used: ", folder.status().message(),
+                                                  "; or choose another with --store-dir"));
 }
 
 absl::Status CheckLocal(const std::string& path) {
@@ -71,9 +63,8 @@ std::string HolderPid(int fd) {
   return std::string(text, strcspn(text, "\n"));
 }
 
-absl::StatusOr<UniqueFd> TakeLock(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) return absl::PermissionDeniedError(absl::StrCat("open ", path, ": ", Errno()));
+absl::StatusOr<UniqueFd> TakeLock(const OwnFolder& folder) {
+  ASSIGN_OR_RETURN(UniqueFd fd, folder.OpenFile("perfd.lock"));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("another perfd (pid ", HolderPid(fd.get()),
@@ -97,17 +88,12 @@ const char* NetworkFileSystemName(uint64_t magic) {
 }
 
 absl::StatusOr<StoreDirectory> StoreDirectory::Hold(const std::string& path) {
-  RETURN_IF_ERROR(MakeDirectory(path));
+  ASSIGN_OR_RETURN(const OwnFolder folder, MakeFolder(path));
   RETURN_IF_ERROR(CheckLocal(path));
-  ASSIGN_OR_RETURN(UniqueFd lock, TakeLock(path + "/perfd.lock"));
+  ASSIGN_OR_RETURN(UniqueFd lock, TakeLock(folder));
   StoreDirectory directory(path, std::move(lock));
   // SQLite would make it readable to all; its log files take the mode of the database.
-  const UniqueFd database(
-      ::open(directory.DatabasePath().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!database.valid()) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("open ", directory.DatabasePath(), ": ", Errno()));
-  }
+  RETURN_IF_ERROR(folder.OpenFile("perfd.db").status());
   return directory;
 }
 

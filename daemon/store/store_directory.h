@@ -1,6 +1,7 @@
-// daemon/store/store_directory.h - the folder of the store: made, checked to be local, and held by one daemon.
+// daemon/store/store_directory.h - the folder of the store: made, checked to be ours and local, and held by one daemon.
 //
-// Errors   kFailedPrecondition: a network file system (WAL needs shared memory between processes of one host), or
+// Errors   kPermissionDenied: it or a folder above it is somebody else's, or others may write there
+//          (core/files/own_folder.h). kFailedPrecondition: a network file system (WAL needs shared memory between processes of one host), or
 //          another daemon holds the folder (its pid is named).
 // Source   statfs(2), linux/magic.h and the headers of the file systems named there; sqlite.org/wal.html "all
 //          processes using a database must be on the same host computer".

@@ -4,12 +4,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <sys/stat.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -20,40 +15,30 @@
 #include "core/base/status_macros.h"
 #include "core/certificate/expiry.h"
 #include "core/certificate/openssl_pointers.h"
+#include "core/files/own_file.h"
 
 namespace perfd::daemon {
 namespace {
 
 constexpr char kAdvice[] = "; make a site CA and certificates with deploy/make-certs.sh";
-constexpr off_t kMaxPemBytes = 1 << 20;
+constexpr size_t kMaxPemBytes = 1 << 20;
 
-absl::StatusOr<std::string> ReadPem(const char* flag, const std::string& path) {
+using ReadText = absl::StatusOr<std::string>(const std::string& path, size_t limit);
+
+absl::StatusOr<std::string> ReadPem(const char* flag, const std::string& path,
+                                    ReadText* read = &ReadBoundedFile) {
   if (path.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--listen-tcp needs mutual TLS, but ", flag, " is not given", kAdvice));
   }
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " ", path, ": ", std::strerror(errno), kAdvice));
-  }
-  if (!S_ISREG(info.st_mode) || info.st_size > kMaxPemBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(flag, " ", path, " is not a PEM file", kAdvice));
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  auto text = read(path, kMaxPemBytes);
+  if (!text.ok())
+    return absl::InvalidArgumentError(absl::StrCat(flag, ": ", text.status().message(), kAdvice));
   // gRPC takes texts up to their first zero.
-  if (!absl::StrContains(text, "-----BEGIN ") || text.find('\0') != std::string::npos) {
+  if (!absl::StrContains(*text, "-----BEGIN ") || text->find('\0') != std::string::npos) {
     return absl::InvalidArgumentError(absl::StrCat(flag, " ", path, " is not a PEM file", kAdvice));
   }
   return text;
-}
-
-absl::Status CheckPrivate(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 || (info.st_mode & 077) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the key ", path, " can be read by others: chmod 600 ", path));
 }
 
 absl::Status NotAPair(const TlsOptions& options) {
@@ -118,8 +103,7 @@ absl::StatusOr<TlsFiles> ReadTlsFiles(const TlsOptions& options) {
   TlsFiles files;
   ASSIGN_OR_RETURN(files.ca, ReadPem("--tls-ca", options.ca));
   ASSIGN_OR_RETURN(files.certificate, ReadPem("--tls-cert", options.cert));
-  ASSIGN_OR_RETURN(files.key, ReadPem("--tls-key", options.key));
-  RETURN_IF_ERROR(CheckPrivate(options.key));
+  ASSIGN_OR_RETURN(files.key, ReadPem("--tls-key", options.key, &ReadKeyFile));
   ASSIGN_OR_RETURN(const std::vector<Certificate> authorities,
                    CheckCertificates("--tls-ca", options.ca, files.ca));
   ASSIGN_OR_RETURN(const std::vector<Certificate> certificates,

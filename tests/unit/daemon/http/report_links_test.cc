@@ -94,7 +94,7 @@ TEST_F(ReportLinksTest, ADamagedSecretIsRefused) {
   EXPECT_EQ(ReportLinks::Load(folder_, "", false).status().code(),
             absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(ReportLinks::Load(folder_ + "/none", "", false).status().code(),
-            absl::StatusCode::kResourceExhausted);
+            absl::StatusCode::kNotFound);
 }
 
 TEST(LinkBaseTest, WhatTheSiteSaysOrWherePerfdListens) {
