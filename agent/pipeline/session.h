@@ -37,8 +37,9 @@ namespace perfd::agent {
 
 struct OpenedSource {
   std::unique_ptr<SampleSource> source;
-  double sample_cost_ns = 0;  // calibrated cost of taking one sample
-  double switch_cost_ns = 0;  // calibrated cost of a switch of a sampled thread
+  double sample_cost_ns = 0;    // calibrated cost of taking one sample
+  double switch_cost_ns = 0;    // calibrated cost of a switch of a sampled thread
+  std::vector<Notice> thinned;  // what of the request the node leaves out
 };
 
 // What a session needs from its node.

@@ -45,6 +45,7 @@ Session::Taken Session::OpenSource(const Discovery& discovery) {
   source_ = std::move(source->source);
   sample_cost_ns_ = source->sample_cost_ns;
   switch_cost_ns_ = source->switch_cost_ns;
+  for (const Notice& notice : source->thinned) notices_.Say(notice.severity, notice.text, 0);
   Taken all = Taken::kGone;
   for (const RankInfo& info : discovery.ranks) {
     const Taken taken = AddRank(info);

@@ -6,11 +6,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
 
 namespace perfd::agent {
 namespace {
@@ -119,7 +121,8 @@ PerfRing::PerfRing(PerfRing&& other) noexcept
       mapping_(std::exchange(other.mapping_, nullptr)),
       mapped_bytes_(other.mapped_bytes_),
       page_bytes_(other.page_bytes_),
-      buffer_(std::move(other.buffer_)) {}
+      buffer_(std::move(other.buffer_)),
+      lease_(std::move(other.lease_)) {}
 
 PerfRing::~PerfRing() {
   if (mapping_ != nullptr) ::munmap(mapping_, mapped_bytes_);
@@ -190,6 +193,32 @@ absl::Status PerfRing::SetRate(uint64_t value) {
   if (::ioctl(fd_.get(), PERF_EVENT_IOC_PERIOD, &value) == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("change the sampling rate: ", std::strerror(errno)));
+}
+
+void RingMaker::LimitRings(int rings, uint64_t lockable_bytes) {
+  ring_bytes_ =
+      FairRingBytes(ring_bytes_, rings, std::min(lockable_bytes, share_.room()), PageBytes());
+}
+
+bool RingMaker::Halve() {
+  if (ring_bytes_ <= PageBytes()) return false;
+  ring_bytes_ /= 2;
+  return true;
+}
+
+absl::StatusOr<PerfRing> RingMaker::Make(UniqueFd fd) {
+  const uint64_t page = PageBytes();
+  uint64_t bytes = ring_bytes_;
+  absl::StatusOr<RingLease> lease = share_.Acquire(bytes + page);
+  while (!lease.ok() && bytes > page) {
+    bytes /= 2;
+    lease = share_.Acquire(bytes + page);
+  }
+  RETURN_IF_ERROR(lease.status());
+  ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Create(std::move(fd), bytes));
+  lease->ShrinkTo(ring.data_bytes() + page);
+  ring.Charge(*std::move(lease));
+  return ring;
 }
 
 }  // namespace perfd::agent

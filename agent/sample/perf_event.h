@@ -12,10 +12,12 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "agent/sample/ring_budget.h"
 #include "agent/sample/ring_buffer.h"
 #include "core/base/unique_fd.h"
 
@@ -49,6 +51,8 @@ class [[nodiscard]] PerfRing {
   PerfRing& operator=(PerfRing&& other) = delete;
 
   RingBuffer& buffer() { return buffer_; }
+  // Of the node's memory, given back with the ring.
+  void Charge(RingLease lease) { lease_ = std::move(lease); }
   uint64_t data_bytes() const { return mapped_bytes_ - page_bytes_; }
   void Disable();
   // The event rests, or goes on. Mappings, forks and execs are recorded all the time: while it rests by a second event that
@@ -77,9 +81,31 @@ class [[nodiscard]] PerfRing {
   uint64_t mapped_bytes_;
   uint64_t page_bytes_;
   RingBuffer buffer_;
+  RingLease lease_;
 };
 
 uint64_t PageBytes();
+
+// The rings of one session: all of one size, and of its share of the node's memory. Outlives its rings; thread-bound.
+class RingMaker {
+ public:
+  // `budget` may be null: no limit.
+  RingMaker(uint64_t ring_bytes, RingBudget* budget) : ring_bytes_(ring_bytes), share_(budget) {}
+
+  // Of rings to come, without their first page.
+  uint64_t ring_bytes() const { return ring_bytes_; }
+  // Rings to come share the memory that there is for so many (FairRingBytes): what may be locked, and what is left of the
+  // session's share.
+  void LimitRings(int rings, uint64_t lockable_bytes);
+  // False: they have one page already.
+  bool Halve();
+  // As large as the share and the kernel allow, down to one page.
+  absl::StatusOr<PerfRing> Make(UniqueFd fd);
+
+ private:
+  uint64_t ring_bytes_;
+  RingShare share_;
+};
 
 }  // namespace perfd::agent
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "agent/sample/explanations.h"
 #include "agent/sample/ring_budget.h"
 #include "core/base/log.h"
@@ -19,6 +21,7 @@ constexpr int64_t kSlotNs = 100 * kNsPerMs;
 // Slots that end a little late, as they do on a busy node, are late on and off alike.
 constexpr int64_t kHeldUpNs = 5 * kSlotNs;
 constexpr size_t kMostOpened = 64;  // by one Drain
+constexpr int kMostStackThreads = 1024;
 
 // `lost`: of this ring since its begin, as its records or its counter say; they tell of the same losses.
 void RecordLost(uint64_t lost, SampleRing& ring, SampleSink& sink) {
@@ -46,6 +49,36 @@ SamplingOptions Clamped(SamplingOptions options, const ProcFs& procfs) {
   return options;
 }
 
+void AddNotice(Notice::Severity severity, std::string text, std::vector<Notice>* notices) {
+  if (notices == nullptr) return;
+  Notice& notice = notices->emplace_back();
+  notice.severity = severity;
+  notice.text = std::move(text);
+}
+
+// A copy of the stack needs a ring eight times as large, for every thread.
+void LeaveStacksOut(SamplingOptions* options, std::vector<Notice>* thinned) {
+  if (options->callpaths != CallPaths::kDwarf || options->threads <= kMostStackThreads) return;
+  options->callpaths = CallPaths::kOff;
+  AddNotice(Notice::Severity::kWarning,
+            absl::StrCat("call paths are left out: ", options->threads,
+                         " threads, and stacks are copied of ", kMostStackThreads,
+                         " at most; callpaths: fp has no such limit"),
+            thinned);
+}
+
+void RecordSmallRings(const SamplingOptions& options, uint64_t bytes,
+                      std::vector<Notice>* thinned) {
+  const uint64_t wanted = RingBytes(options, PageBytes());
+  if (bytes >= wanted) return;
+  AddNotice(Notice::Severity::kInfo,
+            absl::StrCat("rings of ", bytes >> 10, " KiB instead of ", wanted >> 10,
+                         " for each of ", options.threads,
+                         " threads: there is no more memory for them; samples that find no room "
+                         "are counted as lost"),
+            thinned);
+}
+
 }  // namespace
 
 absl::StatusOr<ChosenEvent> PerfSampleSource::EventFor(const SamplingOptions& options,
@@ -54,18 +87,30 @@ absl::StatusOr<ChosenEvent> PerfSampleSource::EventFor(const SamplingOptions& op
 }
 
 absl::StatusOr<std::unique_ptr<PerfSampleSource>> PerfSampleSource::Create(
-    const SamplingOptions& options, const ProcFs& procfs, const Clock* clock) {
-  const SamplingOptions clamped = Clamped(options, procfs);
-  ASSIGN_OR_RETURN(ChosenEvent event, ChooseEvent(clamped, ProbePerfEvent));
-  ThreadRings rings(procfs, std::move(event), RingBytes(clamped, PageBytes()));
+    const SamplingOptions& options, const ProcFs& procfs, const Clock* clock, RingBudget* budget,
+    std::vector<Notice>* thinned) {
+  SamplingOptions chosen = Clamped(options, procfs);
+  const auto make = [&](std::optional<ThreadRings>* rings) -> absl::Status {
+    ASSIGN_OR_RETURN(ChosenEvent event, ChooseEvent(chosen, ProbePerfEvent));
+    rings->emplace(procfs, std::move(event), RingBytes(chosen, PageBytes()), budget);
+    return absl::OkStatus();
+  };
+  std::optional<ThreadRings> rings;
+  RETURN_IF_ERROR(make(&rings));
   absl::Status by_cgroup = absl::CancelledError();
   if (!options.cgroup.empty()) {
-    by_cgroup = rings.AddCgroup(options.cgroup);
+    by_cgroup = rings->AddCgroup(options.cgroup);
     if (!by_cgroup.ok()) LogInfo("sampling per thread instead: {}", Text(by_cgroup));
   }
-  if (!by_cgroup.ok()) rings.LimitRings(clamped.threads, LockableBytes(procfs));
+  if (!by_cgroup.ok()) {
+    LeaveStacksOut(&chosen, thinned);
+    rings.reset();  // gives back what it holds
+    RETURN_IF_ERROR(make(&rings));
+    rings->maker().LimitRings(chosen.threads, LockableBytes(procfs));
+  }
+  RecordSmallRings(chosen, rings->maker().ring_bytes(), thinned);
   std::unique_ptr<PerfSampleSource> source(
-      new PerfSampleSource(procfs, clock, std::move(rings), clamped.frequency_hz));
+      new PerfSampleSource(procfs, clock, *std::move(rings), chosen.frequency_hz));
   source->by_cgroup_ = by_cgroup.ok();
   return source;
 }

@@ -24,15 +24,17 @@
 #include "agent/sample/sample_source.h"
 #include "agent/sample/thread_rings.h"
 #include "core/base/clock.h"
+#include "core/model/profile.h"
 
 namespace perfd::agent {
 
 class PerfSampleSource final : public SampleSource {
  public:
-  // `clock` outlives the source.
-  static absl::StatusOr<std::unique_ptr<PerfSampleSource>> Create(const SamplingOptions& options,
-                                                                  const ProcFs& procfs,
-                                                                  const Clock* clock);
+  // `clock` and `budget` outlive the source; without a budget rings may take what the kernel gives. *thinned (may be null): what
+  // of the options the memory for rings does not allow, with the figures.
+  static absl::StatusOr<std::unique_ptr<PerfSampleSource>> Create(
+      const SamplingOptions& options, const ProcFs& procfs, const Clock* clock,
+      RingBudget* budget = nullptr, std::vector<Notice>* thinned = nullptr);
 
   absl::Status AddProcess(int32_t pid) override;
   void RemoveProcess(int32_t pid) override;

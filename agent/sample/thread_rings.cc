@@ -14,7 +14,6 @@
 #include "absl/strings/str_split.h"
 #include "agent/procfs/read_file.h"
 #include "agent/sample/perf_clock.h"
-#include "agent/sample/ring_budget.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
@@ -46,10 +45,10 @@ std::vector<int32_t> ParseCpuList(absl::string_view text) {
   return cpus;
 }
 
-ThreadRings::ThreadRings(ProcFs procfs, ChosenEvent event, uint64_t ring_bytes)
+ThreadRings::ThreadRings(ProcFs procfs, ChosenEvent event, uint64_t ring_bytes, RingBudget* budget)
     : procfs_(std::move(procfs)),
       event_(std::move(event)),
-      ring_bytes_(ring_bytes),
+      maker_(std::make_unique<RingMaker>(ring_bytes, budget)),
       clock_offset_ns_(PerfClockOffsetNs(procfs_)) {}
 
 bool ThreadRings::HasRing(int32_t tid) const {
@@ -69,7 +68,7 @@ absl::Status ThreadRings::Open(int32_t pid, int32_t tid) {
     return PerfOpenError(opened.error, event_.name,
                          absl::StrCat("thread ", tid, " of process ", pid));
   }
-  ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Create(std::move(opened.fd), ring_bytes_));
+  ASSIGN_OR_RETURN(PerfRing ring, maker_->Make(std::move(opened.fd)));
   // Short threads must not be seen more often than long ones; without a sideband it rests from the next slot on, or never.
   if (rests_ && ring.AddSideband(event_.attr, {.id = tid}).ok()) ring.Rest();
   Add(std::move(ring), pid, tid);
@@ -118,10 +117,6 @@ void ThreadRings::ForgetRingsFrom(size_t first) {
   rings_.resize(first);
 }
 
-void ThreadRings::LimitRings(int threads, uint64_t lockable_bytes) {
-  ring_bytes_ = FairRingBytes(ring_bytes_, threads, lockable_bytes, PageBytes());
-}
-
 absl::Status ThreadRings::AddProcess(int32_t pid) {
   if (processes_.contains(pid)) {
     if (IsSame(pid)) return absl::OkStatus();
@@ -131,8 +126,7 @@ absl::Status ThreadRings::AddProcess(int32_t pid) {
   const size_t before = rings_.size();
   absl::Status status = OpenAllThreads(pid);
   // The first threads must not take the memory that the last ones need.
-  while (absl::IsResourceExhausted(status) && ring_bytes_ > PageBytes()) {
-    ring_bytes_ /= 2;
+  while (absl::IsResourceExhausted(status) && maker_->Halve()) {
     ForgetRingsFrom(before);
     status = OpenAllThreads(pid);
   }
@@ -159,11 +153,12 @@ absl::Status ThreadRings::AddCgroup(const std::string& directory) {
   ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(kOnlineCpus, PageBytes()));
   const std::vector<int32_t> cpus = ParseCpuList(text);
   if (cpus.empty()) return absl::InternalError(absl::StrCat(kOnlineCpus, " does not parse"));
+  maker_->LimitRings(static_cast<int>(cpus.size()), kUnlimitedBytes);
   for (const int32_t cpu : cpus) {
     PerfOpenResult opened =
         OpenPerfEvent(event_.attr, {.id = fd.get(), .cpu = cpu, .cgroup = true});
     absl::StatusOr<PerfRing> ring =
-        opened.fd.valid() ? PerfRing::Create(std::move(opened.fd), ring_bytes_)
+        opened.fd.valid() ? maker_->Make(std::move(opened.fd))
                           : PerfOpenError(opened.error, event_.name,
                                           absl::StrCat("cgroup ", directory, " on CPU ", cpu));
     if (!ring.ok()) {

@@ -58,12 +58,13 @@ struct LateThread {
 
 class ThreadRings {
  public:
-  ThreadRings(ProcFs procfs, ChosenEvent event, uint64_t ring_bytes);
+  // `budget`: of the node; outlives it, null: no limit.
+  ThreadRings(ProcFs procfs, ChosenEvent event, uint64_t ring_bytes, RingBudget* budget);
 
-  // The rings of threads to come share the memory that may be locked for so many (FairRingBytes).
-  void LimitRings(int threads, uint64_t lockable_bytes);
+  // Of the rings of threads to come.
+  RingMaker& maker() { return *maker_; }
   absl::Status AddProcess(int32_t pid);
-  // One ring per online CPU for everything in the cgroup at this directory.
+  // One ring per online CPU for everything in the cgroup at this directory, as large as the budget allows.
   absl::Status AddCgroup(const std::string& directory);
   // A thread that started after its process was added. Failures are counted as late threads and tried again.
   // `announced`: by a FORK record, so it has run unseen even when it is gone by now.
@@ -127,7 +128,7 @@ class ThreadRings {
 
   ProcFs procfs_;
   ChosenEvent event_;
-  uint64_t ring_bytes_;
+  std::unique_ptr<RingMaker> maker_;  // where it is: the leases of rings_ know it
   int64_t clock_offset_ns_;
   bool rests_ = false;
   absl::Status why_restless_;

@@ -120,6 +120,8 @@ Json NodesToJson(const std::vector<NodeStatus>& nodes) {
                     {"spool_bytes", n.health.spool_bytes},
                     {"sessions", n.health.sessions},
                     {"set_aside_windows", n.health.set_aside_windows},
+                    {"ring_bytes", n.health.ring_bytes},
+                    {"ring_limit_bytes", n.health.ring_limit_bytes},
                     {"can_inject", n.health.can_inject},
                     {"inject_reason", n.health.inject_reason}});
   }

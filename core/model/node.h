@@ -17,6 +17,8 @@ struct AgentHealth {
   uint64_t spool_bytes = 0;
   int32_t sessions = 0;
   uint64_t set_aside_windows = 0;  // since it started: damaged or unsendable, in no profile
+  uint64_t ring_bytes = 0;         // of the sampled threads, in the kernel; in no other figure
+  uint64_t ring_limit_bytes = 0;   // for all sessions together
   bool can_inject = false;         // loops of ranks can be altered there
   std::string inject_reason;       // why not; empty and not can_inject: the agent does not say
 

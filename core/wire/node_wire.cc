@@ -19,6 +19,8 @@ v1::Heartbeat ToProto(const AgentHealth& health) {
   out.set_spool_bytes(health.spool_bytes);
   out.set_sessions(health.sessions);
   out.set_set_aside_windows(health.set_aside_windows);
+  out.set_ring_bytes(health.ring_bytes);
+  out.set_ring_limit_bytes(health.ring_limit_bytes);
   out.set_can_inject(health.can_inject);
   out.set_inject_reason(CleanText(health.inject_reason));
   return out;
@@ -32,6 +34,8 @@ AgentHealth FromProto(const v1::Heartbeat& beat) {
   out.spool_bytes = beat.spool_bytes();
   out.sessions = beat.sessions();
   out.set_aside_windows = beat.set_aside_windows();
+  out.ring_bytes = beat.ring_bytes();
+  out.ring_limit_bytes = beat.ring_limit_bytes();
   out.can_inject = beat.can_inject();
   out.inject_reason = CleanText(beat.inject_reason().substr(0, kMaxReason));
   return out;

@@ -1,5 +1,6 @@
 #include "daemon/metrics/exposition.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -125,6 +126,7 @@ void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) 
   MetricFamily expiry = NewFamily("perfd_agent_certificate_expiry_timestamp_seconds",
                                   "When the certificate that the node's agent connected with ends.",
                                   MetricType::Gauge);
+  uint64_t rings = 0;  // one series for all: a thousand more would leave the bound
   for (const AgentFigure& agent : figures.agents) {
     const MetricLabels labels = {{"node", agent.node}};
     AddSeries(resident, static_cast<double>(agent.resident_bytes), labels);
@@ -133,12 +135,17 @@ void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) 
     AddSeries(set_aside, static_cast<double>(agent.set_aside_windows), labels);
     if (agent.certificate_expiry_seconds.has_value())
       AddSeries(expiry, static_cast<double>(*agent.certificate_expiry_seconds), labels);
+    rings = std::max(rings, agent.ring_bytes);
   }
   out.push_back(std::move(resident));
   out.push_back(std::move(cpu));
   out.push_back(std::move(spool));
   out.push_back(std::move(set_aside));
   out.push_back(std::move(expiry));
+  out.push_back(OneSeries("perfd_agents_ring_bytes_max",
+                          "Kernel memory of the rings that an agent reads samples from, of the "
+                          "node with the most.",
+                          MetricType::Gauge, static_cast<double>(rings)));
 }
 
 void ExposeArchive(const ArchiveFigure& archive, std::vector<MetricFamily>& out) {

@@ -90,6 +90,7 @@ struct AgentFigure {
   uint64_t spool_bytes = 0;
   uint64_t set_aside_windows = 0;
   std::optional<int64_t> certificate_expiry_seconds = {};  // since the epoch; with TLS
+  uint64_t ring_bytes = 0;
 };
 
 // The folder of finished reports.

@@ -107,7 +107,8 @@ DaemonFigures Pipeline::Figures() {
          .cpu_seconds = static_cast<double>(health.cpu_ns) / static_cast<double>(kNsPerSecond),
          .spool_bytes = health.spool_bytes,
          .set_aside_windows = health.set_aside_windows,
-         .certificate_expiry_seconds = entry.facts.certificate_expiry_seconds});
+         .certificate_expiry_seconds = entry.facts.certificate_expiry_seconds,
+         .ring_bytes = health.ring_bytes});
   }
   figures.agent_versions.assign(versions.begin(), versions.end());
   return figures;

@@ -52,11 +52,15 @@ TEST(ConvertTest, NodesAndDoctor) {
   node->set_connected(true);
   node->mutable_heartbeat()->set_sessions(3);
   node->mutable_heartbeat()->set_set_aside_windows(7);
+  node->mutable_heartbeat()->set_ring_bytes(8);
+  node->mutable_heartbeat()->set_ring_limit_bytes(9);
   const auto converted = NodesFromProto(nodes);
   ASSERT_EQ(converted.size(), 1u);
   EXPECT_EQ(converted[0].node, "node1");
   EXPECT_EQ(converted[0].health.sessions, 3);
   EXPECT_EQ(converted[0].health.set_aside_windows, 7u);
+  EXPECT_EQ(converted[0].health.ring_bytes, 8u);
+  EXPECT_EQ(converted[0].health.ring_limit_bytes, 9u);
   v1::DoctorResponse doctor;
   v1::DoctorReport* report = doctor.add_reports();
   report->set_place("perfd");

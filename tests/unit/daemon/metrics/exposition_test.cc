@@ -51,7 +51,7 @@ DaemonFigures Sample() {
   figures.hot[0].measure_states = {{"measured", 1}, {"refused", 2}};
   figures.injections = {{"shadow", 5}};
   figures.injection_pause_seconds = 0.5;
-  figures.agents = {{"node1", 1 << 20, 2.5, 4096, 3}};
+  figures.agents = {{"node1", 1 << 20, 2.5, 4096, 3, 65536}};
   return figures;
 }
 
@@ -141,6 +141,7 @@ TEST(Exposition, HasTheFigures) {
   EXPECT_THAT(text, HasSubstr("name=\"a \\\"quoted\\\"\\nname\""));
   EXPECT_THAT(text, HasSubstr("perfd_agent_cpu_seconds_total{node=\"node1\"} 2.5"));
   EXPECT_THAT(text, HasSubstr("perfd_agent_windows_set_aside_total{node=\"node1\"} 3"));
+  EXPECT_THAT(text, HasSubstr("perfd_agents_ring_bytes_max 65536"));
   for (const char* forbidden : {"pid=", "rank=", "address="})
     EXPECT_THAT(text, Not(HasSubstr(forbidden)));
 }
