@@ -24,7 +24,8 @@ constexpr int kUsage = 2;
 constexpr int kInvalidConfig = 5;  // as perfd
 
 // A user's home is often shared by all nodes, and a user may run several programs under `exec`:
-// each has its own spool.
+// each has its own spool. Empty: no folder of the user's is known; below /tmp anybody could have made it before.
+// Source: XDG Base Directory Specification 0.8.
 std::string DefaultSpool(const AgentFlags& flags) {
   if (!flags.options.user_mode) return "/var/lib/perf-agent/spool";
   std::string own = flags.options.node;
@@ -33,7 +34,9 @@ std::string DefaultSpool(const AgentFlags& flags) {
     return absl::StrCat(state, "/perf-agent/spool-", own);
   if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
     return absl::StrCat(home, "/.local/state/perf-agent/spool-", own);
-  return absl::StrCat("/tmp/perf-agent-", ::geteuid(), "/spool-", own);
+  if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && *runtime == '/')
+    return absl::StrCat(runtime, "/perf-agent/spool-", own);
+  return "";
 }
 
 std::string DefaultAddress() {

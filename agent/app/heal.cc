@@ -13,10 +13,22 @@ int Heal(const AgentOptions& options, const HealFlags& flags) {
     std::fprintf(stderr, "perf-agent heal: name pids, or --all for every rank of this node\n");
     return 2;
   }
-  const Journal journal(NodeAgent::JournalDirectory(options));
+  const std::string directory = NodeAgent::JournalDirectory(options);
+  const auto journal = directory.empty()
+                           ? absl::StatusOr<Journal>(absl::InvalidArgumentError(kNoFolder))
+                           : Journal::Open(directory);
+  const bool none = absl::IsNotFound(journal.status());
+  int code = 0;
+  if (!journal.ok() && !none) {
+    // A rank that is named is healed by what is in the rank itself.
+    std::fprintf(stderr, "perf-agent heal: no journal is believed: %s\n",
+                 std::string(journal.status().message()).c_str());
+    code = 1;
+  }
   std::vector<std::string> damaged;
   absl::StatusOr<UniqueFd> lock;
-  if (!journal.ReadAll(&damaged).empty() || !damaged.empty()) lock = journal.Lock();
+  if (journal.ok() && (!journal->ReadAll(&damaged).empty() || !damaged.empty()))
+    lock = journal->Lock();
   if (absl::IsFailedPrecondition(lock.status())) {
     std::fprintf(stderr,
                  "perf-agent heal: %s; it restores its ranks itself, at once when %s exists; to "
@@ -31,13 +43,12 @@ int Heal(const AgentOptions& options, const HealFlags& flags) {
   }
   InjectorOptions injector;
   injector.tracer = tracer->get();
-  injector.journal_directory = NodeAgent::JournalDirectory(options);
+  injector.journal = journal.ok() ? &*journal : nullptr;
   std::vector<HealReport> reports;
   if (flags.all) reports = HealAll(injector);
   for (const int32_t pid : flags.pids) reports.push_back(HealRank(pid, injector));
-  if (reports.empty())
-    std::printf("no journal in %s: nothing was injected\n", injector.journal_directory.c_str());
-  int code = 0;
+  if (reports.empty() && code == 0)
+    std::printf("no journal in %s: nothing was injected\n", directory.c_str());
   for (const HealReport& report : reports) {
     if (report.status.ok()) {
       std::printf("pid %d: %s\n", report.pid, report.done.c_str());

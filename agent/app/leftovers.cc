@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "agent/shadow/journal.h"
 #include "agent/shadow/rank_injector.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -42,23 +41,22 @@ absl::StatusOr<UniqueFd> LockPatiently(const Journal& journal) {
   return lock;
 }
 
-}  // namespace
+using Answers = std::function<absl::Status(int32_t pid)>;
 
-absl::StatusOr<UniqueFd> AdoptJournals(const std::string& directory,
-                                       const std::string& tracer_binary,
-                                       std::function<absl::Status(int32_t pid)> answers) {
-  const Journal journal(directory);
-  ASSIGN_OR_RETURN(UniqueFd lock, LockPatiently(journal));
+void HealLeftovers(const Journal& journal, const std::string& tracer_binary, Answers answers) {
   std::vector<std::string> damaged;
-  if (journal.ReadAll(&damaged).empty() && damaged.empty()) return lock;
+  if (journal.ReadAll(&damaged).empty() && damaged.empty()) return;
+  if (!damaged.empty())
+    LogWarning("{} journals of earlier agents are not believed and stay where they are",
+               damaged.size());
   auto tracer = Tracer::Start({.program = tracer_binary, .arguments = {}});
   if (!tracer.ok()) {
     LogWarning("what an earlier agent left in its ranks stays there: {}", Text(tracer.status()));
-    return lock;
+    return;
   }
   InjectorOptions injector;
   injector.tracer = tracer->get();
-  injector.journal_directory = directory;
+  injector.journal = &journal;
   const int64_t end_ns = SystemClock().MonotonicNs() + kPatienceNs;
   injector.cancelled = [end_ns] { return SystemClock().MonotonicNs() > end_ns || IsToEnd(); };
   injector.answers = std::move(answers);
@@ -66,7 +64,17 @@ absl::StatusOr<UniqueFd> AdoptJournals(const std::string& directory,
     LogInfo("audit: {} pid {}: {}", entry.action, entry.pid, entry.outcome);
   };
   for (const HealReport& report : HealAll(injector)) Log(report);
-  return lock;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const HeldJournals>> AdoptJournals(
+    const std::string& directory, const std::string& tracer_binary,
+    std::function<absl::Status(int32_t pid)> answers) {
+  ASSIGN_OR_RETURN(Journal journal, Journal::Make(directory));
+  ASSIGN_OR_RETURN(UniqueFd lock, LockPatiently(journal));
+  HealLeftovers(journal, tracer_binary, std::move(answers));
+  return std::make_unique<const HeldJournals>(HeldJournals{std::move(journal), std::move(lock)});
 }
 
 }  // namespace perfd::agent

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "agent/app/leftovers.h"
 #include "agent/doctor/injection_check.h"
 #include "agent/experiment/node_experimenter.h"
 #include "agent/experiment/preparation.h"
@@ -25,8 +24,6 @@
 #include "agent/reader/unwind_client.h"
 #include "agent/sample/event_choice.h"
 #include "agent/sample/perf_event.h"
-#include "agent/sample/perf_sample_source.h"
-#include "agent/shadow/journal.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/dial/dial_settings.h"
@@ -152,6 +149,10 @@ SamplingOptions OptionsOf(const ProfileSpec& spec, const Discovery& discovery,
   return options;
 }
 
+const Journal* JournalOf(const HeldJournals* held) {
+  return held == nullptr ? nullptr : &held->journal;
+}
+
 }  // namespace
 
 NodeAgent::NodeAgent(AgentOptions options, std::unique_ptr<Spool> spool)
@@ -168,21 +169,11 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
         options.reader_binary, " is missing; install it beside perf-agent or give --reader"));
   options.tracer_binary = TracerBinary(options);
   options.journal_directory = JournalDirectory(options);
+  if (options.spool_directory.empty()) return absl::InvalidArgumentError(kNoFolder);
   ASSIGN_OR_RETURN(auto spool, Spool::Create(options.spool_directory, options.spool_limit_bytes));
   std::unique_ptr<NodeAgent> agent(new NodeAgent(std::move(options), std::move(spool)));
   const AgentOptions& o = agent->options_;
-  const auto answers = Answers(agent->procfs_);
-  auto journals = AdoptJournals(o.journal_directory, o.tracer_binary, answers);
-  if (absl::IsFailedPrecondition(journals.status())) return journals.status();
-  if (journals.ok())
-    agent->journals_ = *std::move(journals);
-  else
-    LogWarning("no loop will be altered: {}", Text(journals.status()));
-  agent->inject_ = o.inject && agent->journals_.valid();
-  agent->late_ = std::make_unique<LateHealer>(
-      LateHealerOptions{.heal = HealByJournal({.program = o.tracer_binary, .arguments = {}},
-                                              o.journal_directory, answers)});
-  if (agent->journals_.valid()) agent->LeaveUnhealed();
+  RETURN_IF_ERROR(agent->OpenJournals());
   agent->resolver_ =
       std::make_unique<Resolver>(ReaderOpener({.reader_binary = o.reader_binary}), agent->clock_);
   const AgentIdentity identity{
@@ -204,15 +195,28 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
   return agent;
 }
 
-// What an earlier agent left, and what could not be taken out just now.
-void NodeAgent::LeaveUnhealed() {
+// An error: another agent works with them. What an earlier agent left and could not be taken out just now is left to the healer.
+absl::Status NodeAgent::OpenJournals() {
+  const auto answers = Answers(procfs_);
+  auto journals = AdoptJournals(options_.journal_directory, options_.tracer_binary, answers);
+  if (absl::IsFailedPrecondition(journals.status())) return journals.status();
+  if (journals.ok())
+    journals_ = *std::move(journals);
+  else
+    LogWarning("no loop will be altered: {}; give --journal-dir", Text(journals.status()));
+  inject_ = options_.inject && journals_ != nullptr;
+  late_ = std::make_unique<LateHealer>(
+      LateHealerOptions{.heal = HealByJournal({.program = options_.tracer_binary, .arguments = {}},
+                                              JournalOf(journals_.get()), answers)});
+  if (journals_ == nullptr) return absl::OkStatus();
   std::vector<std::string> damaged;
-  for (const Injection& injection : Journal(options_.journal_directory).ReadAll(&damaged)) {
+  for (const Injection& injection : journals_->journal.ReadAll(&damaged)) {
     RankInfo rank;
     rank.pid = injection.pid;
     rank.start_ticks = injection.start_ticks;
     late_->HealLater(rank);
   }
+  return absl::OkStatus();
 }
 
 std::string NodeAgent::TracerBinary(const AgentOptions& options) {
@@ -220,8 +224,9 @@ std::string NodeAgent::TracerBinary(const AgentOptions& options) {
 }
 
 std::string NodeAgent::JournalDirectory(const AgentOptions& options) {
-  return options.journal_directory.empty() ? options.spool_directory + "-journal"
-                                           : options.journal_directory;
+  if (!options.journal_directory.empty() || options.spool_directory.empty())
+    return options.journal_directory;
+  return options.spool_directory + "-journal";
 }
 
 NodeAgent::~NodeAgent() {
@@ -246,7 +251,7 @@ SessionTools NodeAgent::Tools() {
   tools.make_experimenter = [this]() -> std::unique_ptr<Experimenter> {
     return std::make_unique<NodeExperimenter>(
         ExperimenterOptions{.tracer = {.program = options_.tracer_binary, .arguments = {}},
-                            .journal_directory = options_.journal_directory,
+                            .journal = JournalOf(journals_.get()),
                             .disable_file = options_.disable_file,
                             .allowed = &inject_,
                             .clock = &clock_,
@@ -258,38 +263,19 @@ SessionTools NodeAgent::Tools() {
                             .open_injector = nullptr});
   };
   tools.open_stacks = StackOpener({.reader_binary = options_.reader_binary});
-  tools.open_source = [this](const ProfileSpec& spec,
-                             const Discovery& discovery) -> absl::StatusOr<OpenedSource> {
-    OpenedSource opened;
-    ASSIGN_OR_RETURN(auto source, PerfSampleSource::Create(OptionsOf(spec, discovery, procfs_),
-                                                           procfs_, &clock_));
-    const SamplingCost cost = sampling_costs_.Of(source->event());
-    if (!cost.sample_ns.ok())
-      LogWarning("the cost of a sample is not known: {}", Text(cost.sample_ns.status()));
-    if (!cost.switch_ns.ok())
-      LogWarning("what sampling costs at a switch is not known: {}", Text(cost.switch_ns.status()));
-    opened.sample_cost_ns = static_cast<double>(cost.sample_ns.value_or(0));
-    opened.switch_cost_ns = cost.switch_ns.value_or(0);
-    opened.source = std::move(source);
-    return opened;
+  tools.open_source = [this](const ProfileSpec& spec, const Discovery& discovery) {
+    return sampling_.Open(OptionsOf(spec, discovery, procfs_), procfs_, &clock_);
   };
   return tools;
 }
 
 void NodeAgent::Tick() {
   sessions_->Tidy();
-  if (!std::exchange(usual_costs_known_, true)) LearnUsualCosts();
-}
-
-// Now, and not when a job's time counts. A profile that begins meanwhile waits for it.
-void NodeAgent::LearnUsualCosts() {
-  const auto event =
-      PerfSampleSource::EventFor(OptionsOf(ProfileSpec(), Discovery(), procfs_), procfs_);
-  if (event.ok()) sampling_costs_.Of(*event);
+  sampling_.LearnUsualCosts(OptionsOf(ProfileSpec(), Discovery(), procfs_), procfs_);
 }
 
 void NodeAgent::Apply(const AgentOptions& options) {
-  inject_ = options.inject && journals_.valid();
+  inject_ = options.inject && journals_ != nullptr;
   spool_->SetLimit(options.spool_limit_bytes);
   link_->dial().SetTls(options.dial);
 }
@@ -311,8 +297,8 @@ bool NodeAgent::Shutdown(bool for_good) {
   if (spool_->windows() > 0)
     LogInfo("{} windows stay in the spool for the next start", spool_->windows());
   // A user's agents end with their job: nobody clears away behind them.
-  if (options_.user_mode && !goes_on && all_ended && spool_->RemoveEmpty())
-    ::rmdir(options_.journal_directory.c_str());  // journals of ranks keep it
+  if (options_.user_mode && !goes_on && all_ended && spool_->RemoveEmpty() && journals_ != nullptr)
+    journals_->journal.RemoveEmpty();  // journals of ranks keep it
   return all_ended;
 }
 
@@ -385,6 +371,8 @@ AgentHealth NodeAgent::Health() {
   if (auto status = procfs_.Status(::getpid()); status.ok())
     health.resident_bytes = status->memory.resident_bytes;
   health.sessions = sessions_->running();
+  health.ring_bytes = sampling_.rings().used_bytes();
+  health.ring_limit_bytes = sampling_.rings().cap_bytes();
   health.inject_reason = FindObstacle(procfs_, CheckOptions(OptionsNow())).reason;
   health.can_inject = health.inject_reason.empty();
   return health;

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/app/leftovers.h"
+#include "agent/app/node_sampling.h"
 #include "agent/discover/rank_finder.h"
 #include "agent/doctor/node_checks.h"
 #include "agent/experiment/late_healer.h"
@@ -20,16 +22,19 @@
 #include "agent/pipeline/resolver.h"
 #include "agent/pipeline/session_table.h"
 #include "agent/procfs/procfs.h"
-#include "agent/sample/sampling_costs.h"
 #include "core/base/clock.h"
-#include "core/base/unique_fd.h"
 
 namespace perfd::agent {
 
+// When neither the flags nor the environment say where the agent may write.
+inline constexpr char kNoFolder[] =
+    "none of XDG_STATE_HOME, HOME and XDG_RUNTIME_DIR names a folder of yours: give --spool-dir, "
+    "in a folder that nobody else can write";
+
 struct AgentOptions {
   DialOptions dial;
-  std::string node;  // name of this node
-  std::string spool_directory;
+  std::string node;             // name of this node
+  std::string spool_directory;  // empty: there is no folder of ours
   uint64_t spool_limit_bytes = uint64_t{256} << 20;
   std::string reader_binary;      // empty: beside this executable
   std::string tracer_binary;      // empty: beside this executable
@@ -83,8 +88,7 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   static NodeCheckOptions CheckOptions(const AgentOptions& options);
   bool AlreadyMeasured(SessionRequest& request);
   SessionTools Tools();
-  void LearnUsualCosts();
-  void LeaveUnhealed();
+  absl::Status OpenJournals();
   AgentOptions OptionsNow() const;
 
   const AgentOptions options_;  // as they were at the start
@@ -93,10 +97,9 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   ProcFs procfs_;
   RankFinder finder_;
   LeaseTable leases_;
-  SamplingCosts sampling_costs_;
-  bool usual_costs_known_ = false;
+  NodeSampling sampling_;
   std::unique_ptr<Spool> spool_;
-  UniqueFd journals_;  // locked; not valid: there is no place for them, and nothing will be altered
+  std::unique_ptr<const HeldJournals> journals_;  // null: no folder of ours; nothing is altered
   std::unique_ptr<LateHealer> late_;
   std::unique_ptr<Resolver> resolver_;
   std::unique_ptr<DaemonLink> link_;

@@ -36,14 +36,14 @@ bool Same(const RankInfo& a, const RankInfo& b) {
 }  // namespace
 
 std::function<absl::Status(const RankInfo&)> HealByJournal(
-    TracerOptions tracer, std::string journal_directory,
+    TracerOptions tracer, const Journal* journal,
     std::function<absl::Status(int32_t pid)> answers) {
-  return [tracer, journal_directory, answers](const RankInfo& rank) -> absl::Status {
+  return [tracer, journal, answers](const RankInfo& rank) -> absl::Status {
     RETURN_IF_ERROR(MayBeStopped(rank));
     ASSIGN_OR_RETURN(const auto started, Tracer::Start(tracer));
     InjectorOptions injector;
     injector.tracer = started.get();
-    injector.journal_directory = journal_directory;
+    injector.journal = journal;
     injector.heal_patience_ns = kPatienceNs;
     injector.answers = answers;
     injector.audit = [](AuditEntry entry) {

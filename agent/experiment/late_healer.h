@@ -21,6 +21,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "agent/attach/tracer.h"
+#include "agent/shadow/journal.h"
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/model/identity.h"
@@ -34,9 +35,9 @@ struct LateHealerOptions {
   int64_t longest_ns = 30 * kNsPerSecond;
 };
 
-// By the rank's journal, with a tracer of its own. `answers`: as InjectorOptions.
+// By the rank's journal, which outlives the function, with a tracer of its own. `answers`: as InjectorOptions.
 std::function<absl::Status(const RankInfo&)> HealByJournal(
-    TracerOptions tracer, std::string journal_directory,
+    TracerOptions tracer, const Journal* journal,
     std::function<absl::Status(int32_t pid)> answers);
 
 class LateHealer {

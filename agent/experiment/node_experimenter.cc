@@ -199,7 +199,7 @@ void NodeExperimenter::OpenRank(const RankLoops& places) {
   const bool claimed = alters && options_.late->Claim(places.rank);
   InjectorOptions options;
   options.tracer = tracer_.get();
-  options.journal_directory = options_.journal_directory;
+  options.journal = options_.journal;
   options.admitted = places.admission;
   options.max_stop_ns = request_.plan.budget.stop_ns;
   options.max_shadow_ns = request_.plan.budget.shadow_ns;

@@ -37,7 +37,7 @@ namespace perfd::agent {
 
 struct ExperimenterOptions {
   TracerOptions tracer;
-  std::string journal_directory;
+  const Journal* journal = nullptr;            // outlives it; null: nothing can be altered
   std::string disable_file;                    // while it exists nothing is injected
   const std::atomic<bool>* allowed = nullptr;  // by the site, from now on; null: always
   const Clock* clock = nullptr;

@@ -53,7 +53,7 @@ absl::Status NodeExperimenter::HealAfter(const RankInfo& rank, const absl::Statu
   if (!tracer.ok()) return restored;
   InjectorOptions options;
   options.tracer = tracer->get();
-  options.journal_directory = options_.journal_directory;
+  options.journal = options_.journal;
   options.max_stop_ns = request_.plan.budget.stop_ns;
   options.answers = options_.answers;
   options.audit = [this, &rank](AuditEntry entry) { Audit(std::move(entry), rank); };

@@ -1,14 +1,11 @@
 #include "agent/link/spool.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,8 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "agent/link/small_file.h"
-#include "agent/procfs/read_file.h"
+#include "absl/strings/strip.h"
 #include "core/base/byte_reader.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
@@ -30,8 +26,11 @@ namespace {
 constexpr size_t kMaxWindowBytes =
     (16 << 20) - 65536;  // the daemon's receive limit, less the message around it
 constexpr char kSuffix[] = ".window";
-constexpr char kLock[] = "/lock";
-constexpr char kStreamId[] = "/stream-id";
+constexpr char kAside[] = ".damaged";
+constexpr char kLock[] = "lock";
+constexpr char kStreamId[] = "stream-id";
+constexpr size_t kStreamIdBytes = 32;
+constexpr size_t kChecksumBytes = sizeof(uint32_t);
 
 std::string NewUuid() {
   unsigned char bytes[16];
@@ -46,77 +45,125 @@ uint32_t Checksum(absl::string_view bytes) {
       crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
 }
 
-absl::StatusOr<UniqueFd> LockDirectory(const std::string& directory) {
-  const std::string path = absl::StrCat(directory, kLock);
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("open ", path));
+bool IsStreamId(absl::string_view text) {
+  return text.size() == kStreamIdBytes &&
+         text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
+}
+
+std::string NameOf(uint64_t sequence) {
+  return absl::StrFormat("%020d%s", sequence, kSuffix);
+}
+
+std::optional<uint64_t> SequenceOf(absl::string_view name) {
+  uint64_t sequence = 0;
+  if (!absl::ConsumeSuffix(&name, kSuffix) || !absl::SimpleAtoi(name, &sequence))
+    return std::nullopt;
+  return sequence;
+}
+
+absl::StatusOr<OwnFolder> MakeFolder(const std::string& directory) {
+  auto folder = OwnFolder::Make(directory);
+  if (folder.ok()) {
+    RETURN_IF_ERROR(folder->MakePrivate());
+    return folder;
+  }
+  return absl::Status(folder.status().code(),
+                      absl::StrCat("the spool ", directory, " is not used: ",
+                                   folder.status().message(), "; or give another --spool-dir"));
+}
+
+// A file, and not the folder: the home of a user may be on NFS, which locks no folders for all nodes.
+absl::StatusOr<UniqueFd> LockFolder(const OwnFolder& folder) {
+  ASSIGN_OR_RETURN(UniqueFd fd, folder.OpenFile(kLock));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno == EWOULDBLOCK)
     return absl::FailedPreconditionError(absl::StrCat(
-        "the spool ", directory, " is used by another agent; stop it, or give --spool-dir"));
-  return absl::ErrnoToStatus(errno,
-                             absl::StrCat("lock ", path, "; give --spool-dir on a local disk"));
+        "the spool ", folder.path(), " is used by another agent; stop it, or give --spool-dir"));
+  return absl::ErrnoToStatus(
+      errno, absl::StrCat("lock ", folder.PathOf(kLock), "; give --spool-dir on a local disk"));
+}
+
+// What stays as it is however often it is read: damaged, too long, no file, or not ours.
+bool IsUnusable(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsPermissionDenied(status) ||
+         absl::IsFailedPrecondition(status) || absl::IsOutOfRange(status);
 }
 
 }  // namespace
 
-Spool::Spool(std::string directory, uint64_t limit_bytes, UniqueFd lock)
-    : directory_(std::move(directory)), lock_(std::move(lock)), limit_bytes_(limit_bytes) {}
+Spool::Spool(OwnFolder folder, uint64_t limit_bytes, UniqueFd lock)
+    : folder_(std::move(folder)), lock_(std::move(lock)), limit_bytes_(limit_bytes) {}
 
 absl::StatusOr<std::unique_ptr<Spool>> Spool::Create(const std::string& directory,
                                                      uint64_t limit_bytes) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error)
-    return absl::ErrnoToStatus(error.value(),
-                               absl::StrCat("create the spool directory ", directory));
-  struct stat facts {};
-  if (::stat(directory.c_str(), &facts) != 0 || facts.st_uid != ::geteuid())
-    return absl::PermissionDeniedError(absl::StrCat("the spool directory ", directory,
-                                                    " belongs to somebody else; give --spool-dir"));
-  std::filesystem::permissions(directory, std::filesystem::perms::owner_all, error);
-  ASSIGN_OR_RETURN(UniqueFd lock, LockDirectory(directory));
-  std::unique_ptr<Spool> spool(new Spool(directory, limit_bytes, std::move(lock)));
+  ASSIGN_OR_RETURN(OwnFolder folder, MakeFolder(directory));
+  ASSIGN_OR_RETURN(UniqueFd lock, LockFolder(folder));
+  std::unique_ptr<Spool> spool(new Spool(std::move(folder), limit_bytes, std::move(lock)));
   RETURN_IF_ERROR(spool->Load());
   return spool;
 }
 
-std::string Spool::PathOf(uint64_t sequence) const {
-  return absl::StrFormat("%s/%020d%s", directory_, sequence, kSuffix);
-}
-
 absl::Status Spool::Load() {
   MutexLock lock(&mutex_);
-  const std::string id_path = absl::StrCat(directory_, kStreamId);
-  stream_id_ = ReadWholeFile(id_path, 64).value_or("");
-  if (stream_id_.size() != 32) {
-    stream_id_ = NewUuid();
-    RETURN_IF_ERROR(ReplaceSmallFile(id_path, stream_id_));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, folder_.Names());
+  std::map<uint64_t, Found> all;
+  for (const std::string& name : names) {
+    const std::optional<uint64_t> sequence = SequenceOf(name);
+    if (!sequence.has_value()) continue;
+    next_ = std::max(next_, *sequence + 1);
+    auto found = ReadFound(*sequence);
+    if (found.ok())
+      all[*sequence] = *std::move(found);
+    else if (IsUnusable(found.status()))
+      SetAside(*sequence, found.status());
+    else
+      return found.status();
   }
-  std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
-    uint64_t sequence = 0;
-    if (file.path().extension() != kSuffix ||
-        !absl::SimpleAtoi(file.path().stem().string(), &sequence))
-      continue;
-    next_ = std::max(next_, sequence + 1);
-    auto bytes = ReadChecked(sequence);
-    if (!bytes.ok() && !absl::IsDataLoss(bytes.status())) return bytes.status();
-    v1::Window window;
-    if (!bytes.ok() || !window.ParseFromString(*bytes) || window.stream_id() != stream_id_ ||
-        !wire::FromProto(window).ok()) {
-      SetAside(sequence);
+  RETURN_IF_ERROR(ChooseStream(all));
+  for (auto& [sequence, found] : all) {
+    if (found.stream_id != stream_id_) {
+      SetAside(sequence, absl::DataLossError("it is of another stream"));
       continue;
     }
-    entries_[sequence] = {.bytes = bytes->size() + 4,
-                          .duration_ns = window.duration_ns(),
-                          .profile_id = window.profile_id()};
-    total_bytes_ += bytes->size() + 4;
+    total_bytes_ += found.entry.bytes;
+    entries_[sequence] = std::move(found.entry);
   }
-  if (error)
-    return absl::ErrnoToStatus(error.value(),
-                               absl::StrCat("read the spool directory ", directory_));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Spool::ReadStreamId() const {
+  ASSIGN_OR_RETURN(std::string id, folder_.Read(kStreamId, kStreamIdBytes));
+  if (IsStreamId(id)) return id;
+  return absl::DataLossError(absl::StrCat(folder_.PathOf(kStreamId), " is cut off or changed"));
+}
+
+// Every window names its stream under its checksum: one that waits knows what a lost file said.
+absl::Status Spool::ChooseStream(const std::map<uint64_t, Found>& found) {
+  auto known = ReadStreamId();
+  if (known.ok()) {
+    stream_id_ = *std::move(known);
+    return absl::OkStatus();
+  }
+  if (!absl::IsNotFound(known.status())) {
+    if (!IsUnusable(known.status())) return known.status();
+    LogWarning("{}; it is kept as {}, and the stream goes on as the windows say",
+               Text(known.status()), kAside);
+    RETURN_IF_ERROR(folder_.Rename(kStreamId, absl::StrCat(kStreamId, kAside)));
+  }
+  stream_id_ = found.empty() ? NewUuid() : found.rbegin()->second.stream_id;
+  return folder_.Replace(kStreamId, stream_id_);
+}
+
+absl::StatusOr<Spool::Found> Spool::ReadFound(uint64_t sequence) const {
+  ASSIGN_OR_RETURN(const std::string bytes, ReadChecked(sequence));
+  v1::Window window;
+  if (!window.ParseFromString(bytes) || !IsStreamId(window.stream_id()) ||
+      !wire::FromProto(window).ok())
+    return absl::DataLossError("it holds no window");
+  return Found{.entry = {.bytes = bytes.size() + kChecksumBytes,
+                         .duration_ns = window.duration_ns(),
+                         .profile_id = window.profile_id()},
+               .stream_id = window.stream_id()};
 }
 
 void Spool::ContinueAfter(uint64_t stored) {
@@ -130,42 +177,36 @@ void Spool::SetLimit(uint64_t bytes) {
 }
 
 absl::StatusOr<std::string> Spool::ReadChecked(uint64_t sequence) const {
-  auto contents = ReadWholeFile(PathOf(sequence), kMaxWindowBytes + 4);
+  auto contents = folder_.Read(NameOf(sequence), kMaxWindowBytes + kChecksumBytes);
   if (!contents.ok()) return contents.status();
   ByteReader reader(std::as_bytes(std::span<const char>(*contents)));
   const auto stored = reader.Read<uint32_t>();
-  if (!reader.ok()) return absl::DataLossError("the spool file is cut off");
+  if (!reader.ok()) return absl::DataLossError("it is cut off");
   contents->erase(0, sizeof(stored));
-  if (stored != Checksum(*contents))
-    return absl::DataLossError("the spool file does not match its checksum");
+  if (stored != Checksum(*contents)) return absl::DataLossError("it does not match its checksum");
   return contents;
 }
 
-void Spool::SetAside(uint64_t sequence) {
-  const std::string path = PathOf(sequence);
-  std::error_code error;
-  std::filesystem::rename(path, absl::StrCat(path, ".damaged"), error);
-  if (error)
-    LogWarning("{} is lost ({}); its window is not sent", path, error.message());
+void Spool::SetAside(uint64_t sequence, const absl::Status& why) {
+  const std::string name = NameOf(sequence);
+  const absl::Status kept = folder_.Rename(name, absl::StrCat(name, kAside));
+  if (kept.ok())
+    LogWarning("{} is kept as {} and not sent: {}", folder_.PathOf(name), kAside, Text(why));
   else
-    LogWarning("{} is damaged; it is kept as .damaged and not sent", path);
+    LogWarning("{} is lost ({}); its window is not sent", folder_.PathOf(name), Text(kept));
   ++damaged_;
 }
 
 void Spool::Remove(uint64_t sequence) {
   auto it = entries_.find(sequence);
   if (it == entries_.end()) return;
-  ::unlink(PathOf(sequence).c_str());
+  // Should it come back after a crash, it is sent again, and the daemon knows its sequence.
+  folder_.Remove(NameOf(sequence)).IgnoreError();
   total_bytes_ -= it->second.bytes;
   entries_.erase(it);
 }
 
-absl::StatusOr<uint64_t> Spool::Append(Window window) {
-  MutexLock lock(&mutex_);
-  const uint64_t sequence = next_;
-  window.stream_id = stream_id_;
-  window.sequence = sequence;
-  const std::string profile_id = window.profile_id;
+absl::StatusOr<std::string> Spool::Encode(const Window& window) const {
   const v1::Window message = wire::ToProto(window);
   // What the daemon cannot read it refuses by ending the stream: it would be sent again, and
   // refused again, for ever.
@@ -177,17 +218,36 @@ absl::StatusOr<uint64_t> Spool::Append(Window window) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a window of ", bytes.size(), " bytes is over the limit of ", kMaxWindowBytes,
                      "; lower hotspots.frequency"));
-  if (total_bytes_ + bytes.size() + 4 > limit_bytes_)
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the spool ", directory_, " holds ", total_bytes_, " bytes, its limit is ",
-                     limit_bytes_, " (spool.limit_mib); is the daemon away?"));
   const uint32_t checksum = Checksum(bytes);
   bytes.insert(0, reinterpret_cast<const char*>(&checksum), sizeof(checksum));
-  RETURN_IF_ERROR(ReplaceSmallFile(PathOf(sequence), bytes));
-  entries_[sequence] = {
-      .bytes = bytes.size(), .duration_ns = window.duration_ns, .profile_id = profile_id};
+  return bytes;
+}
+
+absl::Status Spool::CheckRoom(size_t bytes) const {
+  MutexLock lock(&mutex_);
+  if (total_bytes_ + bytes <= limit_bytes_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the spool ", folder_.path(), " holds ", total_bytes_, " bytes, its limit is ",
+                   limit_bytes_, " (spool.limit_mib); is the daemon away?"));
+}
+
+absl::StatusOr<uint64_t> Spool::Append(Window window) {
+  MutexLock one_at_a_time(&append_);
+  window.stream_id = stream_id_;
+  {
+    MutexLock lock(&mutex_);
+    window.sequence = next_;
+  }
+  const uint64_t sequence = window.sequence;
+  ASSIGN_OR_RETURN(const std::string bytes, Encode(window));
+  RETURN_IF_ERROR(CheckRoom(bytes.size()));
+  RETURN_IF_ERROR(folder_.Replace(NameOf(sequence), bytes));
+  MutexLock lock(&mutex_);
+  entries_[sequence] = {.bytes = bytes.size(),
+                        .duration_ns = window.duration_ns,
+                        .profile_id = std::move(window.profile_id)};
   total_bytes_ += bytes.size();
-  ++next_;
+  next_ = std::max(next_, sequence + 1);
   return sequence;
 }
 
@@ -200,11 +260,11 @@ std::optional<SpooledWindow> Spool::Next(uint64_t after) {
     if (bytes.ok()) return SpooledWindow{sequence, std::move(bytes).value()};
     // A file that somebody has removed must not hold up those behind it. Any other error (out of
     // descriptors, say): later.
-    if (!absl::IsDataLoss(bytes.status()) && !absl::IsNotFound(bytes.status())) {
+    if (!IsUnusable(bytes.status()) && !absl::IsNotFound(bytes.status())) {
       LogWarning("{}", Text(bytes.status()));
       return std::nullopt;
     }
-    SetAside(sequence);
+    SetAside(sequence, bytes.status());
     total_bytes_ -= it->second.bytes;
     entries_.erase(it);
   }
@@ -220,24 +280,23 @@ void Spool::GiveUp(uint64_t sequence) {
   MutexLock lock(&mutex_);
   const auto it = entries_.find(sequence);
   if (it == entries_.end()) return;
-  SetAside(sequence);
+  SetAside(sequence, absl::InvalidArgumentError("the daemon ends the stream for it"));
   total_bytes_ -= it->second.bytes;
   entries_.erase(it);
 }
 
 // Without its stream id the next agent begins a new stream, in which no sequence was ever used.
 bool Spool::RemoveEmpty() {
+  MutexLock one_at_a_time(&append_);
   MutexLock lock(&mutex_);
   if (!entries_.empty()) return false;
-  std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator(directory_, error)) {
-    const std::string name = absl::StrCat("/", file.path().filename().string());
+  const auto names = folder_.Names();
+  if (!names.ok()) return false;
+  for (const std::string& name : *names) {
     if (name != kLock && name != kStreamId) return false;
   }
-  if (error) return false;
-  ::unlink(absl::StrCat(directory_, kStreamId).c_str());
-  ::unlink(absl::StrCat(directory_, kLock).c_str());
-  return ::rmdir(directory_.c_str()) == 0;
+  for (const char* name : {kStreamId, kLock}) folder_.Remove(name).IgnoreError();
+  return folder_.RemoveFolder().ok();
 }
 
 SpoolBacklog Spool::Waiting(const std::string& profile_id, uint64_t after) const {

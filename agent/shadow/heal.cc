@@ -46,8 +46,19 @@ HealReport Heal(const Injection& injection, const InjectorOptions& options) {
     report.done = absl::StrFormat("restored %d loops, unmapped %.1f MB", result.sites,
                                   static_cast<double>(result.unmapped_bytes) / (1 << 20));
   }
-  if (report.status.ok()) report.status = Journal(options.journal_directory).Remove(injection);
+  if (report.status.ok() && options.journal != nullptr)
+    report.status = options.journal->Remove(injection);
   return report;
+}
+
+std::vector<Injection> ReadJournals(const InjectorOptions& options,
+                                    std::vector<std::string>* damaged) {
+  return options.journal == nullptr ? std::vector<Injection>() : options.journal->ReadAll(damaged);
+}
+
+absl::StatusOr<Injection> JournalOf(const RankInfo& rank, const InjectorOptions& options) {
+  if (options.journal == nullptr) return absl::NotFoundError("no journals");
+  return options.journal->Read(rank.pid, rank.start_ticks);
 }
 
 }  // namespace
@@ -57,7 +68,7 @@ HealReport HealRank(int32_t pid, const InjectorOptions& options) {
   HealReport report;
   report.pid = pid;
   report.done = "nothing was injected";
-  for (const Injection& injection : Journal(options.journal_directory).ReadAll(&damaged)) {
+  for (const Injection& injection : ReadJournals(options, &damaged)) {
     if (injection.pid != pid) continue;
     report = Heal(injection, options);
     if (!report.status.ok()) return report;
@@ -72,7 +83,7 @@ HealReport HealRank(int32_t pid, const InjectorOptions& options) {
 std::vector<HealReport> HealAll(const InjectorOptions& options) {
   std::vector<std::string> damaged;
   std::vector<HealReport> reports;
-  for (const Injection& injection : Journal(options.journal_directory).ReadAll(&damaged)) {
+  for (const Injection& injection : ReadJournals(options, &damaged)) {
     if (options.cancelled && options.cancelled()) {
       reports.push_back({injection.pid, absl::CancelledError("not healed: time was up"), ""});
       continue;
@@ -89,7 +100,12 @@ std::vector<HealReport> HealAll(const InjectorOptions& options) {
 }
 
 absl::Status HealBefore(const RankInfo& rank, const InjectorOptions& options) {
-  const auto known = Journal(options.journal_directory).Read(rank.pid, rank.start_ticks);
+  const auto known = JournalOf(rank, options);
+  if (absl::IsPermissionDenied(known.status())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a journal tells of it, but ", known.status().message(),
+                     "; look who has written it, remove it, and run: perf-agent heal ", rank.pid));
+  }
   if (known.ok() && options.tracer == nullptr) {
     return absl::FailedPreconditionError(
         "an agent that has ended left its jumps in it; measuring takes them out first, and so does "

@@ -67,7 +67,6 @@ InjectedRank::InjectedRank(RankInfo rank, InjectorOptions options, Memory memory
       options_(std::move(options)),
       memory_(std::move(memory)),
       memory_walk_(std::move(probe)),
-      journal_(options_.journal_directory),
       shadow_cost_(CopyFaultNs()) {
   injection_.pid = rank_.pid;
   injection_.start_ticks = rank_.start_ticks;
@@ -225,7 +224,7 @@ absl::Status InjectedRank::Uninstall() {
     addresses_.clear();
     code_.clear();
   }
-  return journal_.Remove(injection_);
+  return options_.journal->Remove(injection_);
 }
 
 std::optional<RuntimeAddress> InjectedRank::OriginalAddress(RuntimeAddress address) const {

@@ -175,7 +175,6 @@ class InjectedRank final : public RankInjector {
   const InjectorOptions options_;
   const Memory memory_;
   MemoryWalk memory_walk_;
-  const Journal journal_;
   const TickClock ticks_;
   std::optional<RegionAccess> region_;
   std::optional<RegionDoorbell> doorbell_;

@@ -40,7 +40,7 @@ void InjectedRank::ForgetPlans() {
 
 // On disk before it is in the rank, as in Install.
 absl::Status InjectedRank::InsertJump(Batch first) {
-  RETURN_IF_ERROR(journal_.Write(injection_));
+  RETURN_IF_ERROR(options_.journal->Write(injection_));
   installed_ = true;
   const int64_t before = cost_.stop_ns;
   absl::Status status = MapAll(first.cache);
@@ -82,7 +82,7 @@ void InjectedRank::RemoveJumps(Batch first, size_t noted) {
   injection_.sites.resize(std::min(noted, injection_.sites.size()));
   if (!installed_) return ForgetPlans();
   ForgetCaches(first);
-  if (absl::Status status = journal_.Write(injection_); !status.ok())
+  if (absl::Status status = options_.journal->Write(injection_); !status.ok())
     LogWarning("the journal of pid {} names more than there is: {}", rank_.pid, status.ToString());
 }
 

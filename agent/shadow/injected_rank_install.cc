@@ -416,13 +416,14 @@ absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Rehearse(std::vector<Lo
 }
 
 absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Install(std::vector<LoopToInject> loops) {
-  if (options_.tracer == nullptr) return absl::InvalidArgumentError("an injector needs a tracer");
+  if (options_.tracer == nullptr || options_.journal == nullptr)
+    return absl::InvalidArgumentError("an injector needs a tracer and a place for its journal");
   if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
   RETURN_IF_ERROR(MayAlter());
   RETURN_IF_ERROR(Prepare(loops));
   RecordSites(0);
   if (!injection_.sites.empty()) {
-    RETURN_IF_ERROR(journal_.Write(injection_));
+    RETURN_IF_ERROR(options_.journal->Write(injection_));
     installed_ = true;
     const int64_t before = cost_.stop_ns;
     absl::Status status = MapAll(0);

@@ -1,13 +1,6 @@
 #include "agent/shadow/journal.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
-#include <filesystem>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -15,10 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "agent/procfs/read_file.h"
 #include "agent/shadow/protocol.h"
 #include "core/base/status_macros.h"
-#include "core/base/unique_fd.h"
 
 namespace perfd::agent {
 namespace {
@@ -105,41 +96,8 @@ bool ReadLine(const Fields& fields, Injection* injection) {
   return true;
 }
 
-absl::Status WriteAndSync(const std::string& path, absl::string_view text) {
-  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.get() < 0) return FileError(errno, "create", path);
-  while (!text.empty()) {
-    ssize_t written = write(file.get(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return FileError(errno, "write", path);
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  if (fsync(file.get()) != 0) return FileError(errno, "sync", path);
-  return absl::OkStatus();
-}
-
-absl::Status Create(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  return error ? FileError(error.value(), "create", directory) : absl::OkStatus();
-}
-
-absl::Status MakePrivate(int folder, const std::string& path) {
-  struct stat info {};
-  if (fstat(folder, &info) != 0) return FileError(errno, "look at", path);
-  const bool own = info.st_uid == geteuid();
-  if ((own || geteuid() == 0) && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) {
-    if (own && fchmod(folder, S_IRWXU) != 0) return FileError(errno, "make private", path);
-    return absl::OkStatus();
-  }
-  return absl::PermissionDeniedError(
-      absl::StrCat(path, " can be written by others; give another folder for the journals"));
-}
-
-absl::Status SyncFolder(const std::string& path) {
-  UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0 || fsync(folder.get()) != 0) return FileError(errno, "sync", path);
-  return absl::OkStatus();
+std::string NameOf(int32_t pid, uint64_t start_ticks) {
+  return absl::StrCat(pid, "-", start_ticks, kSuffix);
 }
 
 }  // namespace
@@ -183,56 +141,50 @@ absl::StatusOr<Injection> DecodeInjection(absl::string_view text) {
   return injection;
 }
 
-std::string Journal::PathOf(const Injection& injection) const {
-  return absl::StrCat(directory_, "/", injection.pid, "-", injection.start_ticks, kSuffix);
+absl::StatusOr<Journal> Journal::Make(const std::string& directory) {
+  ASSIGN_OR_RETURN(OwnFolder folder, OwnFolder::Make(directory));
+  RETURN_IF_ERROR(folder.MakePrivate());
+  return Journal(std::move(folder));
+}
+
+absl::StatusOr<Journal> Journal::Open(const std::string& directory) {
+  ASSIGN_OR_RETURN(OwnFolder folder, OwnFolder::Open(directory));
+  return Journal(std::move(folder));
 }
 
 absl::StatusOr<UniqueFd> Journal::Lock() const {
-  RETURN_IF_ERROR(Create(directory_));
-  UniqueFd folder(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid()) return FileError(errno, "open", directory_);
-  RETURN_IF_ERROR(MakePrivate(folder.get(), directory_));
-  if (flock(folder.get(), LOCK_EX | LOCK_NB) == 0) return folder;
-  if (errno != EWOULDBLOCK) return FileError(errno, "lock", directory_);
+  auto held = folder_.Lock();
+  if (!absl::IsFailedPrecondition(held.status())) return held;
   return absl::FailedPreconditionError(
-      absl::StrCat("the journals in ", directory_, " belong to a perf-agent that runs"));
+      absl::StrCat("the journals in ", folder_.path(), " belong to a perf-agent that runs"));
 }
 
 absl::StatusOr<Injection> Journal::Read(int32_t pid, uint64_t start_ticks) const {
-  Injection wanted;
-  wanted.pid = pid;
-  wanted.start_ticks = start_ticks;
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(PathOf(wanted), kMaxJournal));
+  ASSIGN_OR_RETURN(const std::string text, folder_.Read(NameOf(pid, start_ticks), kMaxJournal));
   return DecodeInjection(text);
 }
 
 absl::Status Journal::Write(const Injection& injection) const {
-  RETURN_IF_ERROR(Create(directory_));
-  const std::string path = PathOf(injection), beside = path + ".new";
-  RETURN_IF_ERROR(WriteAndSync(beside, EncodeInjection(injection)));
-  if (rename(beside.c_str(), path.c_str()) != 0) return FileError(errno, "rename", beside);
-  return SyncFolder(directory_);
+  return folder_.Replace(NameOf(injection.pid, injection.start_ticks), EncodeInjection(injection));
 }
 
 absl::Status Journal::Remove(const Injection& injection) const {
-  const std::string path = PathOf(injection);
-  if (unlink(path.c_str()) != 0)
-    return errno == ENOENT ? absl::OkStatus() : FileError(errno, "remove", path);
-  return SyncFolder(directory_);
+  RETURN_IF_ERROR(folder_.Remove(NameOf(injection.pid, injection.start_ticks)));
+  return folder_.Sync();
 }
 
 std::vector<Injection> Journal::ReadAll(std::vector<std::string>* damaged) const {
   std::vector<Injection> all;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {
-    const std::string path = entry.path().string();
-    if (!absl::EndsWith(path, kSuffix)) continue;
-    auto text = ReadWholeFile(path, kMaxJournal);
+  const auto names = folder_.Names();
+  if (!names.ok()) damaged->push_back(std::string(names.status().message()));
+  for (const std::string& name : names.value_or(std::vector<std::string>())) {
+    if (!absl::EndsWith(name, kSuffix)) continue;
+    auto text = folder_.Read(name, kMaxJournal);
     auto injection = text.ok() ? DecodeInjection(*text) : absl::StatusOr<Injection>(text.status());
     if (injection.ok()) {
       all.push_back(*std::move(injection));
     } else {
-      damaged->push_back(absl::StrCat(path, ": ", injection.status().message()));
+      damaged->push_back(absl::StrCat(folder_.PathOf(name), ": ", injection.status().message()));
     }
   }
   return all;

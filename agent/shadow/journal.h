@@ -1,16 +1,17 @@
 // agent/shadow/journal.h - what was done to which rank, on disk before it is done.
 //
-// Shape    one file per rank, PID-STARTTICKS.injection, replaced as a whole: written beside, synced, renamed, folder synced.
-//          Text, one fact per line; the last line is a checksum.
-// Errors   kInvalidArgument: not ours, cut off or changed; kNotFound: none; kUnavailable: the disk refuses.
-//          Lock: kFailedPrecondition: an agent that runs holds it; kPermissionDenied: others may write there, and what
-//          a journal says is written into processes.
+// Shape    one file per rank, PID-STARTTICKS.injection, replaced as a whole. Text, one fact per line; the last line is a
+//          checksum.
+// Safety   what a journal says is written into processes: the folder is ours (core/files/own_folder.h), and so is each file
+//          that is read. Others are not believed; they stay where they are.
+// Errors   kInvalidArgument: cut off or changed; kPermissionDenied: somebody else's, or others may write there; kNotFound:
+//          none; kUnavailable: the disk refuses. Lock: kFailedPrecondition: an agent that runs holds it.
 // Threads  thread-safe between different ranks.
-// Source   rename(2), fsync(2), flock(2).
 #ifndef AGENT_SHADOW_JOURNAL_H_
 #define AGENT_SHADOW_JOURNAL_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/shadow/injection.h"
 #include "core/base/unique_fd.h"
+#include "core/files/own_folder.h"
 
 namespace perfd::agent {
 
@@ -26,7 +28,10 @@ absl::StatusOr<Injection> DecodeInjection(absl::string_view text);
 
 class Journal {
  public:
-  explicit Journal(std::string directory) : directory_(std::move(directory)) {}
+  // Makes the folder when it is missing.
+  static absl::StatusOr<Journal> Make(const std::string& directory);
+  // Of a folder that is there.
+  static absl::StatusOr<Journal> Open(const std::string& directory);
 
   // An agent holds its journals as long as it lives: what they name is then its own affair, or left by one that is no more.
   absl::StatusOr<UniqueFd> Lock() const;
@@ -34,13 +39,15 @@ class Journal {
   absl::StatusOr<Injection> Read(int32_t pid, uint64_t start_ticks) const;
   absl::Status Write(const Injection& injection) const;
   absl::Status Remove(const Injection& injection) const;
-  // Every rank named; files that do not decode are listed in *damaged.
+  // Every rank named; files that do not decode or are not believed are listed in *damaged.
   std::vector<Injection> ReadAll(std::vector<std::string>* damaged) const;
+  // Takes the folder away when nothing is in it.
+  void RemoveEmpty() const { folder_.RemoveFolder().IgnoreError(); }
 
  private:
-  std::string PathOf(const Injection& injection) const;
+  explicit Journal(OwnFolder folder) : folder_(std::move(folder)) {}
 
-  std::string directory_;
+  OwnFolder folder_;
 };
 
 }  // namespace perfd::agent

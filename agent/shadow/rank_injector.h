@@ -25,6 +25,7 @@
 #include "agent/procfs/admission.h"
 #include "agent/shadow/cpu_state.h"
 #include "agent/shadow/forking/trimmed_fork.h"
+#include "agent/shadow/journal.h"
 #include "agent/shadow/recovery_request.h"
 #include "agent/variant/batch.h"
 #include "agent/variant/copy.h"
@@ -38,7 +39,7 @@ namespace perfd::agent {
 
 struct InjectorOptions {
   Tracer* tracer = nullptr;                  // none: the injector can only rehearse
-  std::string journal_directory;             // of the node, root's own
+  const Journal* journal = nullptr;          // of the node; none: nothing is altered
   std::optional<Admission> admitted;         // none: as it is found when it is opened
   int64_t max_stop_ns = 20'000'000;          // budget.stop
   int64_t max_shadow_ns = 500'000'000;       // budget.shadow

@@ -67,7 +67,7 @@ int RunParts(const BenchSetup& setup, const std::vector<std::string>& parts) {
 InjectorOptions InjectorOptionsOf(const BenchSetup& setup) {
   InjectorOptions options;
   options.tracer = setup.tracer;
-  options.journal_directory = setup.journal_directory;
+  options.journal = setup.journal;
   options.max_stop_ns = 500 * kNsPerMs;
   options.max_shadow_ns = 10 * kNsPerSecond;
   return options;
@@ -115,9 +115,10 @@ int main(int argc, char** argv) {
   setup.working_set_bytes = working_set_mb << 20;
   setup.ticks_per_ns = MeasureTicksPerNs();
   const Scratch scratch;
-  setup.journal_directory = scratch.path();
+  const auto journal = Journal::Make(scratch.path());
+  if (journal.ok()) setup.journal = &*journal;
   auto tracer = Tracer::Start({tracer_program, {}});
-  if (!tracer.ok() || scratch.path().empty() || setup.ticks_per_ns <= 0) {
+  if (!tracer.ok() || setup.journal == nullptr || setup.ticks_per_ns <= 0) {
     fprintf(stderr, "injection_bench: %s\n",
             !tracer.ok() ? tracer.status().ToString().c_str()
                          : "it needs /tmp and an invariant time stamp counter");

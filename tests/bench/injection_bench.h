@@ -20,7 +20,7 @@ namespace perfd::agent {
 
 struct BenchSetup {
   Tracer* tracer = nullptr;
-  std::string journal_directory;
+  const Journal* journal = nullptr;
   bool json = false;
   bool quick = false;
   std::vector<int64_t> megabytes;        // of the memory part; empty: its own choice

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,8 @@ class RankInjectorTest : public ::testing::Test {
     ASSERT_TRUE(tracer.ok()) << tracer.status();
     tracer_ = *std::move(tracer);
     options_.tracer = tracer_.get();
-    options_.journal_directory = directory_;
+    journal_ = *Journal::Make(directory_);
+    options_.journal = &*journal_;
     options_.max_stop_ns = 200 * kMs;  // the machine is shared
     options_.max_shadow_ns = 2000 * kMs;
     options_.audit = [this](AuditEntry entry) { audit_.push_back(std::move(entry)); };
@@ -38,7 +40,7 @@ class RankInjectorTest : public ::testing::Test {
 
   size_t Journals() const {
     std::vector<std::string> damaged;
-    return Journal(directory_).ReadAll(&damaged).size() + damaged.size();
+    return journal_->ReadAll(&damaged).size() + damaged.size();
   }
   ShadowRequest Request(std::vector<RunSpec> runs, int team) const {
     ShadowRequest request;
@@ -61,6 +63,7 @@ class RankInjectorTest : public ::testing::Test {
   }
 
   std::string directory_;
+  std::optional<Journal> journal_;
   std::unique_ptr<Tracer> tracer_;
   InjectorOptions options_;
   std::vector<AuditEntry> audit_;

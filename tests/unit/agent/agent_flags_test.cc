@@ -53,6 +53,39 @@ TEST_F(AgentFlagsTest, TheCommandLineWinsOverTheFileOverTheEnvironment) {
   EXPECT_EQ(flags_.options.dial.address, "unix:/of/the/flag");
 }
 
+// Below /tmp another user could have made the folder before.
+TEST_F(AgentFlagsTest, TheSpoolOfAUserIsWhereTheUserHasFolders) {
+  const char* kNames[] = {"XDG_STATE_HOME", "HOME", "XDG_RUNTIME_DIR"};
+  std::vector<std::string> before;
+  for (const char* name : kNames) {
+    const char* value = std::getenv(name);
+    before.emplace_back(value == nullptr ? "" : value);
+    ::setenv(name, (std::string("/of/") + name).c_str(), 1);
+  }
+  const auto spool = [this] {
+    EXPECT_EQ(Parse({"--user-mode", "--node", "n1"}), -1);
+    return flags_.options.spool_directory;
+  };
+  EXPECT_EQ(spool(), "/of/XDG_STATE_HOME/perf-agent/spool-n1");
+  ::setenv("XDG_STATE_HOME", "relative", 1);
+  EXPECT_EQ(spool(), "/of/HOME/.local/state/perf-agent/spool-n1");
+  ::unsetenv("HOME");
+  EXPECT_EQ(spool(), "/of/XDG_RUNTIME_DIR/perf-agent/spool-n1");
+  ::unsetenv("XDG_RUNTIME_DIR");
+  EXPECT_EQ(spool(), "");
+  flags_.options.reader_binary = flags_.options.tracer_binary = "/bin/true";
+  const auto agent = NodeAgent::Create(flags_.options);
+  EXPECT_TRUE(absl::IsInvalidArgument(agent.status())) << agent.status();
+  EXPECT_THAT(std::string(agent.status().message()), HasSubstr("give --spool-dir"));
+  EXPECT_EQ(NodeAgent::JournalDirectory(flags_.options), "");
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (before[i].empty())
+      ::unsetenv(kNames[i]);
+    else
+      ::setenv(kNames[i], before[i].c_str(), 1);
+  }
+}
+
 TEST_F(AgentFlagsTest, SubcommandsKeepTheirWords) {
   Write("log: {level: warning}\n");
   ASSERT_EQ(Parse({"--config", path_, "exec", "--", "mpirun", "-n", "4", "./app"}), -1) << err_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -193,6 +195,87 @@ TEST_F(SpoolTest, WindowsOfAnotherStreamAreSetAside) {
   auto spool = Open();
   EXPECT_EQ(spool->windows(), 0u);
   EXPECT_EQ(spool->damaged(), 1u);
+}
+
+// After a power cut a file that was not synced can be empty, or hold less than was written.
+TEST_F(SpoolTest, ALostStreamIdIsThatOfTheWindowsThatWait) {
+  for (const char* left : {"", "0123456789abcdef", "no hexadecimal digits, but of 32", "gone"}) {
+    auto spool = Open();
+    const std::string id = spool->stream_id();
+    const uint64_t first = *spool->Append(Of("p-1"));
+    ASSERT_TRUE(spool->Append(Of("p-2")).ok());
+    spool.reset();
+    if (left == std::string("gone"))
+      std::filesystem::remove(directory_ + "/stream-id");
+    else
+      std::ofstream(directory_ + "/stream-id") << left;
+    spool = Open();
+    EXPECT_EQ(spool->stream_id(), id) << left;
+    EXPECT_EQ(spool->windows(), 2u) << left;
+    EXPECT_EQ(spool->damaged(), 0u) << left;
+    EXPECT_EQ(spool->Next(0)->sequence, first) << left;
+    spool->Acknowledge(first);
+    spool->Acknowledge(first + 1);
+    spool.reset();
+    spool = Open();
+    EXPECT_EQ(spool->stream_id(), id) << "it is on the disk again";
+  }
+}
+
+TEST_F(SpoolTest, AStreamIdThatIsLostWithNothingWaitingIsANewStream) {
+  const std::string id = Open()->stream_id();
+  std::ofstream(directory_ + "/stream-id") << "";
+  auto spool = Open();
+  EXPECT_NE(spool->stream_id(), id);
+  EXPECT_EQ(spool->stream_id().size(), 32u);
+}
+
+TEST_F(SpoolTest, FilesThatOthersMayWriteAreSetAsideAndCounted) {
+  {
+    auto spool = Open();
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(spool->Append(Of("p-1")).ok());
+  }
+  const std::string first = directory_ + "/00000000000000000001.window";
+  ASSERT_EQ(::chmod(first.c_str(), 0666), 0);
+  auto spool = Open();
+  EXPECT_EQ(spool->windows(), 2u);
+  EXPECT_EQ(spool->damaged(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(first + ".damaged")) << "it is kept";
+  const std::string second = directory_ + "/00000000000000000002.window";
+  if (::chown(second.c_str(), 30001, 30001) != 0) GTEST_SKIP() << "needs root to give a file away";
+  EXPECT_EQ(spool->Next(0)->sequence, 3u) << "it became another's while it waited";
+  EXPECT_EQ(spool->damaged(), 2u);
+  spool.reset();
+  const std::string id = directory_ + "/stream-id";
+  ASSERT_EQ(::chown(id.c_str(), 30001, 30001), 0);
+  spool = Open();
+  EXPECT_EQ(spool->windows(), 1u) << "the windows know their stream";
+  EXPECT_TRUE(std::filesystem::exists(id + ".damaged"));
+}
+
+TEST_F(SpoolTest, AFolderOfAnotherOrOpenToOthersIsRefused) {
+  ASSERT_EQ(::chmod(directory_.c_str(), 0777), 0);
+  const auto open = Spool::Create(directory_, 1 << 20);
+  EXPECT_TRUE(absl::IsPermissionDenied(open.status())) << open.status();
+  EXPECT_NE(open.status().message().find("--spool-dir"), std::string::npos) << open.status();
+  ASSERT_EQ(::chmod(directory_.c_str(), 0755), 0);
+  EXPECT_TRUE(Spool::Create(directory_, 1 << 20).ok());
+  EXPECT_EQ(std::filesystem::status(directory_).permissions(), std::filesystem::perms::owner_all);
+  if (::chown(directory_.c_str(), 30001, 30001) != 0)
+    GTEST_SKIP() << "needs root to give a file away";
+  EXPECT_TRUE(absl::IsPermissionDenied(Spool::Create(directory_, 1 << 20).status()));
+}
+
+TEST_F(SpoolTest, AnotherFolderInItsPlaceIsNotRead) {
+  auto spool = Open();
+  ASSERT_TRUE(spool->Append(Of("p-1")).ok());
+  const std::string away = directory_ + "-away";
+  std::filesystem::rename(directory_, away);
+  std::filesystem::create_directory(directory_);
+  EXPECT_TRUE(spool->Next(0).has_value());
+  EXPECT_TRUE(spool->Append(Of("p-1")).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(directory_));
+  std::filesystem::remove_all(away);
 }
 
 TEST_F(SpoolTest, ASecondAgentIsRefused) {

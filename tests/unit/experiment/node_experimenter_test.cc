@@ -71,7 +71,7 @@ TEST_F(NodeExperimenterTest, LabsGetTheLimitsOfTheOrder) {
   EXPECT_EQ(rank.opens, 1);
   EXPECT_EQ(rank.options.max_stop_ns, 7);
   EXPECT_EQ(rank.options.max_shadow_ns, 400 * kNsPerMs);
-  EXPECT_EQ(rank.options.journal_directory, "/journals");
+  EXPECT_EQ(rank.options.journal, &*journal_);
 }
 
 // The site and the request: each alone is not enough.

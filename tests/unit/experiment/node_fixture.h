@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -58,6 +59,7 @@ class NodeExperimenterTest : public ::testing::Test {
   NodeExperimenterTest()
       : disable_file_(absl::StrCat(::testing::TempDir(), "/disable-", getpid())) {
     std::filesystem::remove(disable_file_);
+    journal_ = *Journal::Make(absl::StrCat(::testing::TempDir(), "/journals-", getpid()));
     request_.node = "n1";
     request_.requester = "alice";
     request_.plan.profile_id = "p1";
@@ -67,7 +69,10 @@ class NodeExperimenterTest : public ::testing::Test {
     request_.plan.loops = {OwnTarget(0), OwnTarget(1)};
     threads_before_ = Threads();
   }
-  ~NodeExperimenterTest() override { std::filesystem::remove(disable_file_); }
+  ~NodeExperimenterTest() override {
+    std::filesystem::remove(disable_file_);
+    journal_->RemoveEmpty();
+  }
 
   void SetUp() override {
     if (MeasureTicksPerNs() <= 0) GTEST_SKIP() << "the time stamp counter is not invariant here";
@@ -87,7 +92,7 @@ class NodeExperimenterTest : public ::testing::Test {
     request_.begin_ns = clock_.now_ns;
     request_.end_ns = request_.begin_ns + duration_ns_;
     ExperimenterOptions options;
-    options.journal_directory = "/journals";
+    options.journal = &*journal_;
     options.disable_file = disable_file_;
     options.allowed = &allowed_;
     options.clock = &clock_;
@@ -176,6 +181,7 @@ class NodeExperimenterTest : public ::testing::Test {
   std::deque<FakeRank> ranks_;
   std::unique_ptr<NodeExperimenter> experimenter_;
   std::atomic<bool> ended_ = false;
+  std::optional<Journal> journal_;
   const std::string disable_file_;
   std::atomic<bool> allowed_ = true;
 

@@ -16,6 +16,7 @@ class HealTest : public InjectedRankTest {
  protected:
   HealTest() : directory_(absl::StrCat(::testing::TempDir(), "/heal-", getpid())) {
     std::filesystem::remove_all(directory_);
+    journal_ = *Journal::Make(directory_);
     std::memset(region_, 0, 64);  // the journal knows, the rank does not
   }
   ~HealTest() override { std::filesystem::remove_all(directory_); }
@@ -23,7 +24,7 @@ class HealTest : public InjectedRankTest {
   InjectorOptions Options() {
     InjectorOptions options;
     options.tracer = tracer_.get();
-    options.journal_directory = directory_;
+    options.journal = &*journal_;
     options.audit = [this](AuditEntry entry) { audit_.push_back(std::move(entry)); };
     return options;
   }
@@ -34,13 +35,14 @@ class HealTest : public InjectedRankTest {
     rank.start_ticks = injection_.start_ticks;
     return rank;
   }
-  void WriteJournal() { ASSERT_TRUE(Journal(directory_).Write(injection_).ok()); }
+  void WriteJournal() { ASSERT_TRUE(journal_->Write(injection_).ok()); }
   std::vector<Injection> Journals() const {
     std::vector<std::string> damaged;
-    return Journal(directory_).ReadAll(&damaged);
+    return journal_->ReadAll(&damaged);
   }
 
   const std::string directory_;
+  std::optional<Journal> journal_;
   std::vector<AuditEntry> audit_;
 };
 
@@ -179,6 +181,24 @@ TEST_F(HealTest, ARankIsHealedBeforeItIsAltered) {
   EXPECT_EQ(audit_[0].action, "heal");
   EXPECT_TRUE(HealBefore(rank, Options()).ok());
   EXPECT_THAT(audit_, SizeIs(1));  // nothing to do
+}
+
+TEST_F(HealTest, AJournalThatOthersMayWriteChangesNothing) {
+  StartRank();
+  WriteJournal();
+  const std::string path =
+      absl::StrCat(directory_, "/", pid_, "-", injection_.start_ticks, ".injection");
+  std::filesystem::permissions(path, std::filesystem::perms(0666));
+  StartTracer({});
+  const absl::Status status = HealBefore(Rank(), Options());
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("not believed"));
+  const std::vector<HealReport> reports = HealAll(Options());
+  ASSERT_THAT(reports, SizeIs(1));
+  EXPECT_THAT(std::string(reports[0].status.message()), HasSubstr("can be written by others"));
+  EXPECT_NE(TextAt(0x10), kOriginal);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  EXPECT_THAT(audit_, IsEmpty());
 }
 
 TEST_F(HealTest, AnotherProcessUnderThePidIsNotHealedForIt) {

@@ -140,20 +140,54 @@ TEST(JournalTest, StatedLimitsAreKept) {
 TEST(JournalTest, NobodyElseReadsItOrChoosesWhereItIsWritten) {
   const std::string directory = absl::StrCat(::testing::TempDir(), "/journal-mode-", getpid());
   const std::string path = directory + "/4711-123456.injection";
-  const Journal journal(directory);
+  const Journal journal = *Journal::Make(directory);
   ASSERT_TRUE(journal.Write(Example()).ok());
   EXPECT_EQ(std::filesystem::status(path).permissions() & std::filesystem::perms::all,
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   std::ofstream(directory + "/victim") << "mine";
   std::filesystem::create_symlink(directory + "/victim", path + ".new");
-  EXPECT_FALSE(journal.Write(Example()).ok());
+  EXPECT_TRUE(journal.Write(Example()).ok()) << "the link is taken away";
   EXPECT_EQ(std::filesystem::file_size(directory + "/victim"), 4u);
+  std::filesystem::remove_all(directory);
+}
+
+// What a journal says is written into processes (the attack: a folder of another user in its place, with such a file).
+TEST(JournalTest, OnlyOursAreBelievedAndTheOthersStay) {
+  const std::string directory = absl::StrCat(::testing::TempDir(), "/journal-whose-", getpid());
+  const std::string path = directory + "/4711-123456.injection";
+  const Journal journal = *Journal::Make(directory);
+  ASSERT_TRUE(journal.Write(Example()).ok());
+  std::vector<std::string> damaged;
+  std::filesystem::rename(directory, directory + "-away");
+  std::filesystem::create_directory(directory);
+  std::ofstream(directory + "/7-7.injection") << EncodeInjection(Example());
+  EXPECT_EQ(journal.ReadAll(&damaged).size(), 1u) << "of the folder that was opened";
+  EXPECT_TRUE(absl::IsNotFound(journal.Read(7, 7).status()));
+  std::filesystem::remove_all(directory);
+  std::filesystem::rename(directory + "-away", directory);
+
+  std::filesystem::permissions(path, std::filesystem::perms(0606));
+  EXPECT_TRUE(absl::IsPermissionDenied(journal.Read(4711, 123456).status()));
+  EXPECT_TRUE(journal.ReadAll(&damaged).empty());
+  EXPECT_THAT(damaged, ::testing::ElementsAre(::testing::HasSubstr("can be written by others")));
+  EXPECT_TRUE(std::filesystem::exists(path));
+  std::filesystem::permissions(path, std::filesystem::perms(0600));
+  std::filesystem::permissions(directory, std::filesystem::perms(0707));
+  EXPECT_TRUE(absl::IsPermissionDenied(Journal::Make(directory).status()));
+  std::filesystem::permissions(directory, std::filesystem::perms(0700));
+  if (chown(path.c_str(), 30001, 30001) != 0) {
+    std::filesystem::remove_all(directory);
+    GTEST_SKIP() << "needs root to give a file away";
+  }
+  damaged.clear();
+  EXPECT_TRUE(journal.ReadAll(&damaged).empty());
+  EXPECT_THAT(damaged, ::testing::ElementsAre(::testing::HasSubstr("belongs to uid 30001")));
   std::filesystem::remove_all(directory);
 }
 
 TEST(JournalTest, AReusedPidHasAJournalOfItsOwn) {
   const std::string directory = absl::StrCat(::testing::TempDir(), "/journal-pid-", getpid());
-  const Journal journal(directory);
+  const Journal journal = *Journal::Make(directory);
   Injection next = Example();
   next.start_ticks += 1;
   ASSERT_TRUE(journal.Write(Example()).ok());
@@ -168,11 +202,12 @@ TEST(JournalTest, AReusedPidHasAJournalOfItsOwn) {
 
 TEST(JournalTest, OneAgentHoldsIt) {
   const std::string directory = absl::StrCat(::testing::TempDir(), "/held-", getpid());
-  const Journal journal(directory);
+  const Journal journal = *Journal::Make(directory);
   {
     const absl::StatusOr<UniqueFd> held = journal.Lock();
     ASSERT_TRUE(held.ok()) << held.status();
-    EXPECT_EQ(Journal(directory).Lock().status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(Journal::Open(directory)->Lock().status().code(),
+              absl::StatusCode::kFailedPrecondition);
   }
   EXPECT_TRUE(journal.Lock().ok());
   std::filesystem::remove_all(directory);
@@ -180,7 +215,7 @@ TEST(JournalTest, OneAgentHoldsIt) {
 
 TEST(JournalTest, FilesComeAndGo) {
   const std::string directory = absl::StrCat(::testing::TempDir(), "/journal-test-", getpid());
-  Journal journal(directory);
+  const Journal journal = *Journal::Make(directory);
   std::vector<std::string> damaged;
   EXPECT_TRUE(journal.ReadAll(&damaged).empty());
   ASSERT_TRUE(journal.Write(Example()).ok());

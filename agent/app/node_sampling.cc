@@ -1,0 +1,33 @@
+#include "agent/app/node_sampling.h"
+
+#include <utility>
+
+#include "agent/sample/perf_sample_source.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace perfd::agent {
+
+absl::StatusOr<OpenedSource> NodeSampling::Open(const SamplingOptions& options,
+                                                const ProcFs& procfs, const Clock* clock) {
+  OpenedSource opened;
+  ASSIGN_OR_RETURN(auto source,
+                   PerfSampleSource::Create(options, procfs, clock, &rings_, &opened.thinned));
+  const SamplingCost cost = costs_.Of(source->event());
+  if (!cost.sample_ns.ok())
+    LogWarning("the cost of a sample is not known: {}", Text(cost.sample_ns.status()));
+  if (!cost.switch_ns.ok())
+    LogWarning("what sampling costs at a switch is not known: {}", Text(cost.switch_ns.status()));
+  opened.sample_cost_ns = static_cast<double>(cost.sample_ns.value_or(0));
+  opened.switch_cost_ns = cost.switch_ns.value_or(0);
+  opened.source = std::move(source);
+  return opened;
+}
+
+void NodeSampling::LearnUsualCosts(const SamplingOptions& usual, const ProcFs& procfs) {
+  if (std::exchange(usual_costs_known_, true)) return;
+  const auto event = PerfSampleSource::EventFor(usual, procfs);
+  if (event.ok()) costs_.Of(*event);
+}
+
+}  // namespace perfd::agent
