@@ -153,7 +153,7 @@ void PerfSampleSource::Drain(SampleSink& sink) {
   for (size_t i = 0; i < count; ++i) DrainRing(rings_.at(i), sink);
   rings_.Sweep();
   const auto followed_ns = static_cast<uint64_t>(clock_->MonotonicNs());
-  FollowThreads();
+  FollowThreads(sink);
   for (const int32_t pid : rings_.DrainExecs()) {
     sink.OnTask({.kind = TaskEvent::Kind::kExec, .pid = pid, .tid = pid, .time_ns = followed_ns});
   }
@@ -273,12 +273,12 @@ void PerfSampleSource::OnTaskRecord(const TaskEvent& event, SampleRing& ring) {
 
 // The last that have started may still run. A program that makes thousands of threads a second does not pay for being followed: most
 // have ended before they could be opened, and those that stay are found by the rescan.
-void PerfSampleSource::FollowThreads() {
+void PerfSampleSource::FollowThreads(SampleSink& sink) {
   const size_t left_out = started_.size() - std::min(started_.size(), kMostOpened);
   for (size_t i = 0; i < started_.size(); ++i) {
     const auto& [pid, tid] = started_[i];
     if (i < left_out)
-      rings_.LeaveOut(pid, tid);
+      sink.OnLateThread(pid, tid, 0);
     else
       rings_.OpenThread(pid, tid, /*announced=*/true);
   }

@@ -56,7 +56,7 @@ class PerfSampleSource final : public SampleSource {
   void Deliver(const PerfRecord& record, SampleRing& ring, SampleSink& sink);
   uint64_t StandsFor(const Sample& sample, const SampleRing& ring) const;
   void OnTaskRecord(const TaskEvent& event, SampleRing& ring);
-  void FollowThreads();
+  void FollowThreads(SampleSink& sink);
   void Pace();
   void RecordHeldUp(SampleSink& sink);
 

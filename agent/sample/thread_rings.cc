@@ -193,10 +193,6 @@ void ThreadRings::OpenThread(int32_t pid, int32_t tid, bool announced) {
   }
 }
 
-void ThreadRings::LeaveOut(int32_t pid, int32_t tid) {
-  if (processes_.contains(pid) && !HasRing(tid)) late_.push_back({pid, tid, 0});
-}
-
 void ThreadRings::RecordForked(int32_t pid) {
   if (forked_.size() < kMaxForked) forked_.insert(pid);
 }

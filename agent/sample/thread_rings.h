@@ -69,8 +69,6 @@ class ThreadRings {
   // A thread that started after its process was added. Failures are counted as late threads and tried again.
   // `announced`: by a FORK record, so it has run unseen even when it is gone by now.
   void OpenThread(int32_t pid, int32_t tid, bool announced);
-  // One that was announced and is not looked at: it counts as late, and Rescan opens it if it still runs.
-  void LeaveOut(int32_t pid, int32_t tid);
   // A process was forked by one of ours: should it be added, what it ran until then is late.
   void RecordForked(int32_t pid);
   void RecordExec(SampleRing& seen_in, int32_t pid);

@@ -87,14 +87,14 @@ void ExposeInjections(const DaemonFigures& figures, std::vector<MetricFamily>& o
 void ExposeHook(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
   out.push_back(LabelledSeries("perfd_hook_jobs_total",
                                "Jobs of schedulers that were decided about, by decision.",
-                               MetricType::Counter, "decision", figures.hook_jobs));
+                               MetricType::Counter, "decision", figures.hook.jobs));
   out.push_back(LabelledSeries("perfd_hook_calls_total",
                                "Calls of schedulers' prologs and epilogs by result.",
-                               MetricType::Counter, "result", figures.hook_calls));
-  if (!figures.policy_read.has_value()) return;
+                               MetricType::Counter, "result", figures.hook.calls));
+  if (!figures.hook.policy_read.has_value()) return;
   out.push_back(OneSeries("perfd_policy_healthy",
                           "1 when the policy file was taken when it was last read.",
-                          MetricType::Gauge, *figures.policy_read ? 1 : 0));
+                          MetricType::Gauge, *figures.hook.policy_read ? 1 : 0));
 }
 
 void ExposeTls(const TlsFigure& tls, std::vector<MetricFamily>& out) {

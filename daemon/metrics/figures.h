@@ -127,6 +127,13 @@ struct TlsFigure {
       {};  // when a file of ours ends, since the epoch
 };
 
+// What schedulers' hooks asked, and were told.
+struct HookFigure {
+  std::vector<LabelledCount> jobs = {};   // by decision
+  std::vector<LabelledCount> calls = {};  // by result
+  std::optional<bool> policy_read = {};   // the policy file was taken when it was last read
+};
+
 struct DaemonFigures {
   MetricNames names = MetricNames::kHidden;
   std::vector<LabelledCount> profiles;         // by state
@@ -135,9 +142,7 @@ struct DaemonFigures {
   std::vector<LabelledCount> samples_dropped;  // by reason
   std::vector<LabelledCount> injections;       // by action
   std::vector<LabelledCount> agent_versions;   // connected agents, by version
-  std::vector<LabelledCount> hook_jobs = {};   // of schedulers, by decision
-  std::vector<LabelledCount> hook_calls = {};  // of schedulers, by result
-  std::optional<bool> policy_read = {};        // the policy file was taken when it was last read
+  HookFigure hook = {};
   double injection_pause_seconds = 0;
   uint64_t agents_connected = 0;
   uint64_t agents_known = 0;       // heard of within a day, connected or not

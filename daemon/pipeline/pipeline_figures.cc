@@ -19,10 +19,10 @@ constexpr size_t kMaxVersions = 16;  // of agents; what else there is counts as 
 
 void AddHook(const HookFigures& hooks, const PolicySource* policy, DaemonFigures& figures) {
   for (size_t i = 0; i < hooks.jobs.size(); ++i)
-    figures.hook_jobs.emplace_back(HookDecisionName(static_cast<HookDecision>(i)), hooks.jobs[i]);
+    figures.hook.jobs.emplace_back(HookDecisionName(static_cast<HookDecision>(i)), hooks.jobs[i]);
   for (size_t i = 0; i < hooks.calls.size(); ++i)
-    figures.hook_calls.emplace_back(HookResultName(static_cast<HookResult>(i)), hooks.calls[i]);
-  if (policy != nullptr) figures.policy_read = policy->error().empty();
+    figures.hook.calls.emplace_back(HookResultName(static_cast<HookResult>(i)), hooks.calls[i]);
+  if (policy != nullptr) figures.hook.policy_read = policy->error().empty();
 }
 
 }  // namespace

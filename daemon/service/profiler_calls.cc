@@ -128,19 +128,21 @@ grpc::ServerUnaryReactor* ProfilerCalls::ListNodes(Context* context, const v1::L
 grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::DoctorRequest* request,
                                                 v1::DoctorResponse* response) {
   Reactor* reactor = context->DefaultReactor();
-  absl::Status begun = Person(*context).status();
+  const absl::StatusOr<Peer> peer = Person(*context);
+  absl::Status begun = peer.status();
   if (begun.ok()) {
-    begun = shared_.pipeline.Doctor(
-        *requester, request->node(), [reactor, response](const std::vector<DoctorReport>& reports) {
-          for (const DoctorReport& report : reports) {
-            v1::DoctorReport& out = *response->add_reports();
-            out.set_place(report.place);
-            out.set_source(wire::WireEnum<v1::DoctorSource>(report.source));
-            out.set_uid(report.uid);
-            wire::ToProto(report.checks, *out.mutable_checks());
-          }
-          reactor->Finish(grpc::Status::OK);
-        });
+    begun =
+        shared_.pipeline.Doctor(peer->requester, request->node(),
+                                [reactor, response](const std::vector<DoctorReport>& reports) {
+                                  for (const DoctorReport& report : reports) {
+                                    v1::DoctorReport& out = *response->add_reports();
+                                    out.set_place(report.place);
+                                    out.set_source(wire::WireEnum<v1::DoctorSource>(report.source));
+                                    out.set_uid(report.uid);
+                                    wire::ToProto(report.checks, *out.mutable_checks());
+                                  }
+                                  reactor->Finish(grpc::Status::OK);
+                                });
   }
   if (!begun.ok()) reactor->Finish(ToRpc(begun));
   return reactor;

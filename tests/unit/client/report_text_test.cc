@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "client/render/loop_text.h"
+#include "client/render/report_totals.h"
 #include "tests/unit/client/sample_report.h"
 
 namespace perfd::client {

@@ -185,12 +185,12 @@ TEST_F(JobAdmissionTest, AFileThatWasNeverTakenIsNoPolicyEither) {
   EXPECT_EQ(answer.decision, D::kNone);
   EXPECT_THAT(answer.reason, HasSubstr("no policy: its file is not taken"));
   EXPECT_THAT(pipeline_->hooks().List({0, "root", true}, 10)->policy_error, HasSubstr("'evry'"));
-  EXPECT_EQ(pipeline_->Figures().policy_read, false);
+  EXPECT_EQ(pipeline_->Figures().hook.policy_read, false);
   // Once it is mended, counting goes on where it was.
   std::ofstream(path_) << "every: 3";
   ASSERT_TRUE(policy_->Reload().ok());
   EXPECT_THAT(Begin(Job("2")).reason, HasSubstr("this is number 2"));
-  EXPECT_EQ(pipeline_->Figures().policy_read, true);
+  EXPECT_EQ(pipeline_->Figures().hook.policy_read, true);
 }
 
 TEST_F(JobAdmissionTest, AnEpilogWithoutAPrologIsAllRight) {
@@ -242,7 +242,7 @@ TEST_F(JobAdmissionTest, APolicyThatIsReadAnewHoldsForTheNextJob) {
   std::ofstream(path_) << "every: many";
   ASSERT_FALSE(policy_->Reload().ok());
   EXPECT_EQ(Begin(Job("3")).decision, D::kProfile);
-  EXPECT_EQ(pipeline_->Figures().policy_read, false);
+  EXPECT_EQ(pipeline_->Figures().hook.policy_read, false);
 }
 
 TEST_F(JobAdmissionTest, TheListShowsWhatOneMaySee) {

@@ -49,7 +49,7 @@ class RogueSendersTest : public PipelineFixture {
     facts.stream_id = "stream-" + node;
     facts.uid = uid;
     facts.user_mode = user_mode;
-    facts.certified = !user_mode;
+    if (!user_mode) facts.certificate_expiry_seconds = 4'000'000'000;
     const auto connection = pipeline_->AgentConnected(facts, std::make_shared<NotingLink>());
     EXPECT_TRUE(connection.ok()) << connection.status();
     return {node, uid, user_mode, connection.value_or(0)};
