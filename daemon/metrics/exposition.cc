@@ -1,6 +1,7 @@
 #include "daemon/metrics/exposition.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -97,16 +98,31 @@ void ExposeHook(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
                           MetricType::Gauge, *figures.hook.policy_read ? 1 : 0));
 }
 
-void ExposeTls(const TlsFigure& tls, std::vector<MetricFamily>& out) {
+// Of all agents the one that ends first: a series for each node would leave the bound.
+std::optional<int64_t> FirstExpiry(const std::vector<AgentFigure>& agents) {
+  std::optional<int64_t> first;
+  for (const AgentFigure& agent : agents) {
+    const std::optional<int64_t> ends = agent.certificate_expiry_seconds;
+    if (ends.has_value()) first = std::min(*ends, first.value_or(*ends));
+  }
+  return first;
+}
+
+void ExposeTls(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
+  const TlsFigure& tls = figures.tls;
   out.push_back(LabelledSeries("perfd_certificates_refused_total",
                                "Calls and streams that ended because the certificate of the peer "
                                "does not hold any more, by reason.",
                                MetricType::Counter, "reason", tls.refused));
   MetricFamily expiry =
       NewFamily("perfd_certificate_expiry_timestamp_seconds",
-                "When the first certificate of a file of perfd's ends.", MetricType::Gauge);
+                "When the first certificate of a file of perfd's ends, and of those that agents "
+                "connected with.",
+                MetricType::Gauge);
   for (const auto& [name, seconds] : tls.expiry_seconds)
     AddSeries(expiry, static_cast<double>(seconds), {{"certificate", name}});
+  if (const std::optional<int64_t> ends = FirstExpiry(figures.agents); ends.has_value())
+    AddSeries(expiry, static_cast<double>(*ends), {{"certificate", "agents"}});
   out.push_back(std::move(expiry));
 }
 
@@ -123,9 +139,6 @@ void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) 
       "perfd_agent_windows_set_aside_total",
       "Windows the agent set aside since its start: damaged or unsendable, in no profile.",
       MetricType::Counter);
-  MetricFamily expiry = NewFamily("perfd_agent_certificate_expiry_timestamp_seconds",
-                                  "When the certificate that the node's agent connected with ends.",
-                                  MetricType::Gauge);
   uint64_t rings = 0;  // one series for all: a thousand more would leave the bound
   for (const AgentFigure& agent : figures.agents) {
     const MetricLabels labels = {{"node", agent.node}};
@@ -133,15 +146,12 @@ void ExposeAgents(const DaemonFigures& figures, std::vector<MetricFamily>& out) 
     AddSeries(cpu, agent.cpu_seconds, labels);
     AddSeries(spool, static_cast<double>(agent.spool_bytes), labels);
     AddSeries(set_aside, static_cast<double>(agent.set_aside_windows), labels);
-    if (agent.certificate_expiry_seconds.has_value())
-      AddSeries(expiry, static_cast<double>(*agent.certificate_expiry_seconds), labels);
     rings = std::max(rings, agent.ring_bytes);
   }
   out.push_back(std::move(resident));
   out.push_back(std::move(cpu));
   out.push_back(std::move(spool));
   out.push_back(std::move(set_aside));
-  out.push_back(std::move(expiry));
   out.push_back(OneSeries("perfd_agents_ring_bytes_max",
                           "Kernel memory of the rings that an agent reads samples from, of the "
                           "node with the most.",
@@ -192,7 +202,7 @@ std::vector<MetricFamily> Expose(const DaemonFigures& figures, const ProcessFigu
   ExposeInjections(figures, families);
   ExposeAgents(figures, families);
   ExposeHook(figures, families);
-  ExposeTls(figures.tls, families);
+  ExposeTls(figures, families);
   if (figures.archive.has_value()) ExposeArchive(*figures.archive, families);
   ExposeProcess(process, families);
   return families;

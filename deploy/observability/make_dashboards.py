@@ -454,6 +454,8 @@ def health():
             top(f"max by (node) (perfd_agent_resident_bytes{{{OURS}}})", "The ten largest.", BYTES, "Memory of agents"),
             top(f"max by (node) (perfd_agent_spool_bytes{{{OURS}}})", "Measured and not yet stored; the ten largest.", BYTES,
                 "Spools"),
+            lines("Memory of rings", [q(f"max by (cluster) (perfd_agents_ring_bytes_max{{{OURS}}})", "{{cluster}}")],
+                  "Of the node with the most.", BYTES, width=8),
             lines("CPU of all agents", [q(f"cluster:perfd_agent_cpu_cores:rate5m{{{OURS}}}", "{{cluster}}")], "CPUs.", "none",
                   width=8),
             lines("Agents away", [q(f"cluster:perfd_agents_away:count{{{OURS}}}", "{{cluster}}")],

@@ -20,7 +20,7 @@ TEST(NodeWire, RoundTrip) {
   node.kernel = "6.1";
   node.sampling_event = "cycles";
   node.last_seen_unix_ns = 8;
-  node.health = {1, 2, 3, 4, 5, 6, true, "why not"};
+  node.health = {1, 2, 3, 4, 5, 6, 7, 8, true, "why not"};
   EXPECT_EQ(wire::FromProto(wire::ToProto(node)), node);
 }
 

@@ -8,14 +8,18 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/dial/dial.h"
+#include "tests/unit/core/certificate/made_certificate.h"
 
 namespace perfd {
 namespace {
 
 TEST(KeyModeTest, AKeyThatOthersMayReadIsRefused) {
   const std::string path = absl::StrCat(::testing::TempDir(), "/dial-key-", ::getpid());
-  std::ofstream(path) << "-----BEGIN PRIVATE KEY-----\n";
+  const absl::Time now = absl::Now();
+  std::ofstream(path)
+      << MadeCertificate({.begins = now - absl::Hours(1), .ends = now + absl::Hours(1)}).Pem();
   DialOptions options;
   options.address = "localhost:1";
   options.tls_ca = options.tls_cert = options.tls_key = path;

@@ -30,6 +30,8 @@ class OwnCertificateTest : public testing::Test {
   // One of a year that ends then.
   void EndsAt(absl::Time time) {
     std::ofstream(path_) << MadeCertificate({.begins = time - 365 * kDay, .ends = time}).Pem();
+    std::filesystem::permissions(
+        path_, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   }
   std::string Warnings(DialSettings& settings, absl::Time now) {
     testing::internal::CaptureStderr();

@@ -51,7 +51,13 @@ DaemonFigures Sample() {
   figures.hot[0].measure_states = {{"measured", 1}, {"refused", 2}};
   figures.injections = {{"shadow", 5}};
   figures.injection_pause_seconds = 0.5;
-  figures.agents = {{"node1", 1 << 20, 2.5, 4096, 3, 65536}};
+  figures.agents = {{.node = "node1",
+                     .resident_bytes = 1 << 20,
+                     .cpu_seconds = 2.5,
+                     .spool_bytes = 4096,
+                     .set_aside_windows = 3,
+                     .certificate_expiry_seconds = 1'900'000'000,
+                     .ring_bytes = 65536}};
   return figures;
 }
 
@@ -151,15 +157,17 @@ TEST(Exposition, ShowsWhenCertificatesEndAndWhoWasRefused) {
   figures.tls.refused = {{"revoked", 3}};
   figures.tls.expiry_seconds = {{"ca", 2'000'000'000}, {"server", 1'900'000'000}};
   figures.agents = {{.node = "node1", .certificate_expiry_seconds = 1'800'000'000},
+                    {.node = "node2", .certificate_expiry_seconds = 1'900'000'000},
                     {.node = "local"}};
   const std::string text = TextOf(figures);
   for (const char* line :
        {"perfd_certificates_refused_total{reason=\"revoked\"} 3\n",
         "perfd_certificate_expiry_timestamp_seconds{certificate=\"ca\"} 2000000000\n",
         "perfd_certificate_expiry_timestamp_seconds{certificate=\"server\"} 1900000000\n",
-        "perfd_agent_certificate_expiry_timestamp_seconds{node=\"node1\"} 1800000000\n"})
+        "perfd_certificate_expiry_timestamp_seconds{certificate=\"agents\"} 1800000000\n"})
     EXPECT_THAT(text, HasSubstr(line));
-  EXPECT_THAT(text, Not(HasSubstr("expiry_timestamp_seconds{node=\"local\"")));
+  figures.agents = {{.node = "local"}};
+  EXPECT_THAT(TextOf(figures), Not(HasSubstr("{certificate=\"agents\"}")));
 }
 
 TEST(Exposition, ShowsHowFarAProfileIs) {
