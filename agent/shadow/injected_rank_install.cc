@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "agent/procfs/cgroup/suspension.h"
 #include "agent/procfs/process_limits.h"
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/cpu_state.h"
@@ -419,6 +420,7 @@ absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Install(std::vector<Loo
   if (options_.tracer == nullptr || options_.journal == nullptr)
     return absl::InvalidArgumentError("an injector needs a tracer and a place for its journal");
   if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
+  RETURN_IF_ERROR(CheckNotSuspended(ProcFs(), rank_.pid));
   RETURN_IF_ERROR(MayAlter());
   RETURN_IF_ERROR(Prepare(loops));
   RecordSites(0);

@@ -201,6 +201,9 @@ void RecordStop(const Tracer& tracer, const HoldRequest& request,
 // *suspect: the tracer died or gave up in the middle of a remote call.
 absl::StatusOr<HoldReply> RunHold(const RestoreOptions& options, const HoldRequest& request,
                                   RestoreResult* result, bool* suspect) {
+  const absl::Status runs = CheckNotSuspended(ProcFs(), request.pid);
+  result->suspended = !runs.ok();
+  RETURN_IF_ERROR(runs);
   auto reply = options.tracer->Run(request);
   if (!reply.ok() || CallMayBeLost(*reply)) *suspect = true;
   RecordStop(*options.tracer, request, reply, &result->stops_ns);
@@ -292,13 +295,11 @@ absl::Status RestoreRank(const Injection& injection, const RestoreOptions& optio
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(memory.status());
-    absl::Status status = CheckNotSuspended(ProcFs(), injection.pid);
-    const bool suspended = !status.ok();
-    if (!suspended)
-      status = suspect ? Settle(injection, *memory, options, result, &suspect)
-                       : Attempt(injection, *memory, options, result, &suspect, &done);
+    absl::Status status = suspect ? Settle(injection, *memory, options, result, &suspect)
+                                  : Attempt(injection, *memory, options, result, &suspect, &done);
     if (absl::IsNotFound(status) && HasEnded(injection)) continue;
-    if (absl::IsUnavailable(status) && options.tracer->pid() == 0) ++deaths;
+    const bool waits = std::exchange(result->suspended, false);
+    if (absl::IsUnavailable(status) && !waits && options.tracer->pid() == 0) ++deaths;
     // The tracer of an agent that was killed just now may still be in the way.
     const bool traced =
         absl::IsFailedPrecondition(status) && options.suspect && Now() < begin + kNsPerSecond;
@@ -307,7 +308,7 @@ absl::Status RestoreRank(const Injection& injection, const RestoreOptions& optio
     if (!status.ok() && hopeless) return status;
     if (!status.ok())
       Nap(absl::IsDeadlineExceeded(status) ? kNapFactor * options.max_stop_ns
-          : suspended                      ? kSuspendedNapNs
+          : waits                          ? kSuspendedNapNs
                                            : kNapNs);
   }
   return absl::OkStatus();

@@ -31,8 +31,9 @@ struct RestoreResult {
   int32_t sites = 0;  // whose text was written back
   uint64_t unmapped_bytes = 0;
   std::vector<int64_t> stops_ns;
-  bool found = false;  // something of ours was in the rank
-  bool ended = false;  // the rank has
+  bool found = false;      // something of ours was in the rank
+  bool ended = false;      // the rank has
+  bool suspended = false;  // the rank was, at the last try, and was not held
 };
 
 absl::Status RestoreRank(const Injection& injection, const RestoreOptions& options,

@@ -558,7 +558,7 @@ def test_the_agent_takes_what_may_change_while_it_runs():
             for change in ("tls.ca", "injection.allowed: true -> false", "spool.limit_mib: 256 -> 9", "reloaded"):
                 assert change in text, text
             assert "restart" not in text, text
-            wait_until(lambda: "cannot read /missing/ca.crt" in log.read_text(), 10, "the new file")
+            wait_until(lambda: "--tls-ca: open /missing/ca.crt: No such file" in log.read_text(), 10, "the new file")
             service.rewrite("limit_mib: 9", "limit_mib: 7, limmit: 1")
             service.reload()
             text = log.read_text()
