@@ -1,8 +1,11 @@
 #include "agent/attach/hold_runner.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -36,6 +39,18 @@ absl::Status CheckMainThread(int32_t pid) {
 absl::Status CheckAdmitted(const HoldRequest& request) {
   if (!request.admitted.has_value()) return absl::OkStatus();
   return CheckUnchanged(*request.admitted, ProcFs(), request.pid);
+}
+
+// What the process may not do, and which of its limits forbids it. Source: mmap(2), "ERRORS".
+std::string CallText(int64_t call, int error) {
+  const char* text = strerror(error);
+  if (call == SYS_mmap && error == ENOMEM)
+    return absl::StrCat("the process may not map more memory: ", text,
+                        " (ulimit -v, or vm.max_map_count)");
+  if (call == SYS_mmap && error == EAGAIN)
+    return absl::StrCat("the process may not map more memory: ", text,
+                        " (ulimit -l: it locks what it maps)");
+  return absl::StrCat("system call ", call, " in the process: ", text);
 }
 
 // Runs the ops of one hold. Each Do fills in `result` and tells how the op ended.
@@ -76,9 +91,8 @@ class OpRun {
     for (size_t i = 0; i < arguments.size(); ++i) arguments[i] = Value(op.arguments[i]);
     ASSIGN_OR_RETURN(result.value, call_.Call(op.call, arguments));
     const bool failed = result.value >= kLowestError;
-    if (op.expect == CallOp::Expect::kNoError && failed)
-      return absl::AbortedError(absl::StrCat(
-          "system call ", op.call, " in the process: ", strerror(static_cast<int>(-result.value))));
+    if (op.expect != CallOp::Expect::kAny && failed)
+      return absl::AbortedError(CallText(op.call, static_cast<int>(-result.value)));
     if (op.expect == CallOp::Expect::kEqual && result.value != op.expected)
       return absl::AbortedError(
           absl::StrFormat("system call %d in the process returned %#x, not %#x", op.call,

@@ -192,6 +192,14 @@ TEST_F(HoldTest, AFailedExpectationEndsTheList) {
   ASSERT_TRUE(failed.ok());
   EXPECT_EQ(failed->status.code(), absl::StatusCode::kAborted);
   EXPECT_THAT(std::string(failed->status.message()), HasSubstr("Invalid argument"));
+
+  CallOp large = MapOp(uint64_t{1} << 47);  // no address space is that large
+  large.expect = CallOp::Expect::kEqual;
+  large.expected = 4096;
+  const auto refused = tracer_->Run(RequestFor(puppet, {large}));
+  ASSERT_TRUE(refused.ok());
+  EXPECT_THAT(std::string(refused->status.message()),
+              HasSubstr("may not map more memory: Cannot allocate memory (ulimit -v"));
   EXPECT_EQ(puppet.Finish(), 0);
 }
 
