@@ -103,9 +103,10 @@ absl::Status JudgeMappings(int32_t pid, size_t mappings, int64_t read_ns, int64_
 }
 
 absl::Status CheckMappings(const ProcFs& procfs, int32_t pid, int64_t longest_stop_ns) {
-  const int64_t begin = ThreadCpuNs();
+  const uint64_t begin = ThreadCpuNs();
   ASSIGN_OR_RETURN(const std::vector<MapEntry> maps, procfs.Maps(pid));
-  return JudgeMappings(pid, maps.size(), ThreadCpuNs() - begin, longest_stop_ns);
+  const auto used = static_cast<int64_t>(ThreadCpuNs() - begin);
+  return JudgeMappings(pid, maps.size(), used, longest_stop_ns);
 }
 
 absl::StatusOr<RankHazards> ReadHazards(int32_t pid, const MemoryFacts& memory, int32_t ranks) {
