@@ -298,8 +298,9 @@ absl::Status RestoreRank(const Injection& injection, const RestoreOptions& optio
     absl::Status status = suspect ? Settle(injection, *memory, options, result, &suspect)
                                   : Attempt(injection, *memory, options, result, &suspect, &done);
     if (absl::IsNotFound(status) && HasEnded(injection)) continue;
-    const bool waits = std::exchange(result->suspended, false);
-    if (absl::IsUnavailable(status) && !waits && options.tracer->pid() == 0) ++deaths;
+    // For how long nobody knows: somebody else goes on (LateHealer).
+    if (result->suspended) return status;
+    if (absl::IsUnavailable(status) && options.tracer->pid() == 0) ++deaths;
     // The tracer of an agent that was killed just now may still be in the way.
     const bool traced =
         absl::IsFailedPrecondition(status) && options.suspect && Now() < begin + kNsPerSecond;
@@ -307,9 +308,7 @@ absl::Status RestoreRank(const Injection& injection, const RestoreOptions& optio
         (!MayPass(status) && !traced) || deaths >= kMostTracerDeaths || Now() >= deadline;
     if (!status.ok() && hopeless) return status;
     if (!status.ok())
-      Nap(absl::IsDeadlineExceeded(status) ? kNapFactor * options.max_stop_ns
-          : waits                          ? kSuspendedNapNs
-                                           : kNapNs);
+      Nap(absl::IsDeadlineExceeded(status) ? kNapFactor * options.max_stop_ns : kNapNs);
   }
   return absl::OkStatus();
 }

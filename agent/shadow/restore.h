@@ -3,7 +3,7 @@
 // Shape    one stop usually does everything; while a thread is in the way, again some milliseconds later. Text whose mapping or
 //          bytes are no longer what was written is left alone.
 // Errors   OK: nothing of ours is in the rank, or the rank has ended. kUnavailable: text is restored, but threads kept being in
-//          the way of unmapping; others: as HoldReply.
+//          the way of unmapping; or the rank is suspended, which is not waited for; others: as HoldReply.
 // Units    ns.
 // Source   design section 6, step 9; injection findings 6.
 #ifndef AGENT_SHADOW_RESTORE_H_
@@ -33,7 +33,7 @@ struct RestoreResult {
   std::vector<int64_t> stops_ns;
   bool found = false;      // something of ours was in the rank
   bool ended = false;      // the rank has
-  bool suspended = false;  // the rank was, at the last try, and was not held
+  bool suspended = false;  // the rank is, and was not held
 };
 
 absl::Status RestoreRank(const Injection& injection, const RestoreOptions& options,
