@@ -241,7 +241,7 @@ absl::StatusOr<uint64_t> Spool::Append(Window window) {
   const uint64_t sequence = window.sequence;
   ASSIGN_OR_RETURN(const std::string bytes, Encode(window));
   RETURN_IF_ERROR(CheckRoom(bytes.size()));
-  RETURN_IF_ERROR(folder_.Replace(NameOf(sequence), bytes));
+  RETURN_IF_ERROR(folder_.Replace(NameOf(sequence), bytes, OwnFolder::Synced::kContents));
   MutexLock lock(&mutex_);
   entries_[sequence] = {.bytes = bytes.size(),
                         .duration_ns = window.duration_ns,

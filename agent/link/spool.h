@@ -7,9 +7,9 @@
 // Threads  thread-safe.
 // Loss     a file that does not match its checksum, or is not ours, is set aside as
 //          "<sequence>.window.damaged" and counted; one that is gone is counted.
-// Crash    a window is on the disk when Append returns: file and folder are synced (some 6 ms on
-//          ext4, 0.1 without), once per window of seconds, in the session's thread: nobody else
-//          waits. A stream-id that is lost is that of the windows that wait.
+// Crash    a window is synced before it gets its name (some 3 ms on ext4), once per window of
+//          seconds, in the session's thread: nobody else waits. After a power cut the last one may
+//          be missing; none is cut. A stream-id that is lost is that of the windows that wait.
 // Safety   the folder is ours (core/files/own_folder.h). A sequence is never used twice, not even after a crash: each that was ever used is
 //          either on disk here or stored by the daemon, which says so when it welcomes us
 //          (ContinueAfter).

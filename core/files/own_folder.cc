@@ -214,7 +214,8 @@ absl::StatusOr<UniqueFd> OwnFolder::OpenFile(const std::string& name) const {
   return file;
 }
 
-absl::Status OwnFolder::Replace(const std::string& name, absl::string_view contents) const {
+absl::Status OwnFolder::Replace(const std::string& name, absl::string_view contents,
+                                Synced synced) const {
   const std::string beside = name + ".new";
   // Of a writer that was killed; a new one is nobody else's, and no link.
   if (::unlinkat(fd(), beside.c_str(), 0) != 0 && errno != ENOENT)
@@ -231,7 +232,7 @@ absl::Status OwnFolder::Replace(const std::string& name, absl::string_view conte
     ::unlinkat(fd(), beside.c_str(), 0);
     return status;
   }
-  return Sync();
+  return synced == Synced::kContentsAndName ? Sync() : absl::OkStatus();
 }
 
 absl::Status OwnFolder::Rename(const std::string& from, const std::string& to) const {

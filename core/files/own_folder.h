@@ -46,7 +46,10 @@ class OwnFolder {
   absl::StatusOr<UniqueFd> OpenFile(const std::string& name) const;
   // The whole of a file, on the disk when this returns: written beside it, synced, renamed, the folder synced. After a crash
   // there is the old one or the new one. Mode 0600.
-  absl::Status Replace(const std::string& name, absl::string_view contents) const;
+  // kContents: the newest may be missing after a crash, but none is cut; half the cost.
+  enum class Synced { kContents, kContentsAndName };
+  absl::Status Replace(const std::string& name, absl::string_view contents,
+                       Synced synced = Synced::kContentsAndName) const;
   absl::Status Rename(const std::string& from, const std::string& to) const;
   // What is not there is no error.
   absl::Status Remove(const std::string& name) const;
