@@ -96,7 +96,7 @@ void RankExperiments::AddLoops(const std::vector<LoopSite>& places,
   }
   const bool first = loops_to_inject_ == 0;  // its jumps are put in by the injector
   if (!wanted.empty()) {
-    touched_ = !dry_run_.on;
+    if (!dry_run_.on) checked_ns_ = 0;
     const auto result = dry_run_.on ? injector_->Rehearse(wanted) : TryInstall(wanted);
     for (size_t i = 0; i < installed.size(); ++i) {
       if (!installed[i].status.ok()) continue;
@@ -125,7 +125,11 @@ absl::Status RankExperiments::LeaveIfChanged() {
   const bool over = std::all_of(loops_.begin(), loops_.end(), [](const Loop& loop) {
     return loop.experiment.stage() == LoopExperiment::Stage::kDone;
   });
-  if (over && !touched_) return absl::OkStatus();
+  if (!checked_ns_.has_value()) return absl::OkStatus();
+  // A look reads some ten files of /proc; the session looks as often.
+  const int64_t now = MonotonicNs();
+  if (now - *checked_ns_ < kNsPerSecond) return absl::OkStatus();
+  checked_ns_ = now;
   const absl::Status still = injector_->StillAdmitted();
   if (!absl::IsPermissionDenied(still)) return absl::OkStatus();  // of an ended rank its loops tell
   for (size_t loop = 0; loop < loops_.size(); ++loop) Close(loop, std::string(still.message()));
@@ -295,12 +299,12 @@ LoopMeasurement RankExperiments::Measurement(size_t loop, uint64_t revision, int
 }
 
 absl::Status RankExperiments::Restore() {
-  if (!touched_) return absl::OkStatus();
+  if (!checked_ns_.has_value()) return absl::OkStatus();
   absl::Status status;
   for (int i = 0; i < kRestoreAttempts; ++i) {
     status = injector_->Uninstall();
     if (!status.ok() && !absl::IsNotFound(status)) continue;
-    touched_ = false;
+    checked_ns_.reset();
     for (Loop& loop : loops_) {
       if (loop.patched) loop.patched_ns += MonotonicNs() - loop.since_ns;
       loop.patched = false;

@@ -98,10 +98,10 @@ class RankExperiments {
   const RankInfo rank_;
   const std::unique_ptr<RankInjector> injector_;
   std::vector<Loop> loops_;
-  int32_t loops_to_inject_ = 0;  // that the injector has numbers for
-  bool touched_ = false;
-  int64_t held_ns_ = 0;  // told by DrainHeldNs
-  InjectionCost told_;   // by DrainStops
+  int32_t loops_to_inject_ = 0;        // that the injector has numbers for
+  std::optional<int64_t> checked_ns_;  // by LeaveIfChanged, the last time; none: it was not touched
+  int64_t held_ns_ = 0;                // told by DrainHeldNs
+  InjectionCost told_;                 // by DrainStops
   DryRun dry_run_;
 };
 
