@@ -85,6 +85,13 @@ std::string CostLine(const Report& report) {
                         "stops and shadows %s s)\n",
                         wall.ratio * 100, Seconds(ToSeconds(wall.sampling_ns)),
                         Seconds(ToSeconds(wall.agents_ns)), Seconds(ToSeconds(wall.injection_ns)));
+  const double budget = report.status.spec.budget.overhead_ratio;
+  if (wall.ratio > budget)
+    absl::StrAppend(&text, "  that is more than the budget of ", Percent(budget),
+                    ": the agents' own work alone is ",
+                    Percent(wall.ratio * static_cast<double>(wall.agents_ns) /
+                            static_cast<double>(wall.TotalNs())),
+                    " here\n");
   return text;
 }
 

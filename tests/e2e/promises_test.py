@@ -552,14 +552,17 @@ def test_stops_and_pauses_stay_within_the_default_budget(c):
     assert notices_wrong(check_stops_and_pauses, report, "longest_pause_ns", DEFAULT_SHADOW_NS + 1)
 
 
-def check_added_wall(report):
-    """P4, by the report's own account, which errs on the high side."""
+def check_added_wall(report, text):
+    """P4, by the report's own account, which errs on the high side; `text` is what a reader sees."""
     wall = report["added_wall"]
     assert wall["total_ns"] == wall["sampling_ns"] + wall["agents_ns"] + wall["injection_ns"], wall
-    # On a slow host the agent's own rounds are nearly all of the budget: what it adds by choice has to give way to them.
+    if wall["ratio"] <= DEFAULT_OVERHEAD:
+        assert wall["ratio"] > 0, wall
+        return
+    # On a slow host the agent's own rounds may take more than that: it is said, and what is added by choice has given way.
     budget_ns = DEFAULT_OVERHEAD * wall["total_ns"] / wall["ratio"]
-    gave_way = wall["agents_ns"] > 0.75 * budget_ns and wall["sampling_ns"] + wall["injection_ns"] < 0.25 * budget_ns
-    assert 0 < wall["ratio"] <= DEFAULT_OVERHEAD * (2 if gave_way else 1), wall
+    assert "that is more than the budget of 2.0%" in text, text
+    assert wall["agents_ns"] > 0.75 * budget_ns and wall["sampling_ns"] + wall["injection_ns"] < 0.25 * budget_ns, wall
 
 
 def test_what_is_added_stays_within_the_default_budget():
@@ -569,12 +572,12 @@ def test_what_is_added_stays_within_the_default_budget():
         profile = submit_slow(c, job, "30s")
         c.wait_over(profile, 90)
         report = c.json("report", profile)
-        check_added_wall(report)
+        check_added_wall(report, c.perfctl("report", profile).stdout)
         job.ends_right()
     print(f"   {100 * report['added_wall']['ratio']:.2f} % added in 30 s, {shadows_of(report)} shadows: {report['added_wall']}")
-    wrong = {**report["added_wall"], "ratio": 2.1 * DEFAULT_OVERHEAD}
+    wrong = {**report["added_wall"], "ratio": 1.01 * DEFAULT_OVERHEAD}
     try:
-        check_added_wall({**report, "added_wall": wrong})
+        check_added_wall({**report, "added_wall": wrong}, "")  # it does not say so
     except AssertionError:
         return
     raise AssertionError("a wrong figure was not noticed")

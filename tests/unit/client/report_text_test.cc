@@ -153,6 +153,13 @@ TEST(ReportTextTest, StopsOfRanksAreACost) {
               HasSubstr("(sampling 0.0120 s, estimated; 6 stops of ranks 0.0120 s; job 5.00 s)"));
 }
 
+TEST(ReportTextTest, MoreThanTheBudgetIsSaid) {
+  Report report = SampleReport();
+  EXPECT_THAT(RenderAccounting(report), Not(HasSubstr("more than the budget")));
+  report.status.spec.budget.overhead_ratio = 1e-6;
+  EXPECT_THAT(RenderAccounting(report), HasSubstr("that is more than the budget of 0.0%"));
+}
+
 TEST(ReportTextTest, TimeThatWasNotSampledIsToldBesideTheThreadsThatUsedIt) {
   Report report = SampleReport();
   double sampled = 0;
