@@ -127,11 +127,13 @@ std::vector<std::string> LoopExperiment::Missing() const {
   for (bool again = true; missing.empty() && again;) {
     again = false;
     for (const std::string& name : NextStage(known, plan)) {
-      if (IndexOf(name) > kTraceIndex) {
+      const int32_t index = IndexOf(name);
+      const auto at = static_cast<size_t>(index);
+      if (index > kTraceIndex && !IsIdle(installed_.names[at], CopyOf(at))) {
         missing.push_back(name);
         continue;
       }
-      known.refusals.push_back({name, 0, "not installed"});
+      known.refusals.push_back({name, 0, "not installed, or idle"});
       again = true;
     }
   }

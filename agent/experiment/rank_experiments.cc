@@ -53,12 +53,11 @@ LoopSetup SetupOf(const LoopSite& place, const RankInfo& rank, const ExperimentR
   return setup;
 }
 
-// A copy like the loop itself can be made, but nobody would miss it.
-void SayWhatIsIdle(const std::vector<std::string>& asked, InstalledLoop& loop) {
+void RefuseWhatIsIdle(const std::vector<std::string>& asked, InstalledLoop& loop) {
   for (size_t i = 0; i < std::min(loop.names.size(), loop.copies.size()); ++i) {
     const std::string name = loop.names[i].Text();
     const bool wanted = std::find(asked.begin(), asked.end(), name) != asked.end();
-    if (wanted && loop.copies[i].changed.empty())
+    if (wanted && IsIdle(loop.names[i], loop.copies[i]))
       loop.refusals.push_back({name, 0, "it changes no instruction of this loop", 1});
   }
 }
@@ -111,7 +110,7 @@ void RankExperiments::AddLoops(const std::vector<LoopSite>& places,
     if (result.ok()) loops_to_inject_ += static_cast<int32_t>(wanted.size());
   }
   for (size_t i = 0; i < places.size(); ++i) {
-    if (dry_run_.on) SayWhatIsIdle(request.plan.variants, installed[i]);
+    RefuseWhatIsIdle(request.plan.variants, installed[i]);
     LoopSetup setup = SetupOf(places[i], rank_, request);
     setup.loop_to_inject = loop_to_inject[i];
     setup.ticks_per_ns = ticks_per_ns;

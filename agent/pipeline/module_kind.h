@@ -14,8 +14,11 @@ enum class ModuleKind {
   kLibrary,  // a library the program computes with
   kRuntime,  // MPI, OpenMP, threads, C: its loops wait or copy, and are never altered
   kVdso,
-  kAnonymous,  // code without a file: just-in-time compiled
+  kAnonymous,  // code without a file: just-in-time compiled, or moved by the program
 };
+
+// How the path of anonymous memory begins that lies where the code of a file belongs; the file's path and "]" follow.
+inline constexpr absl::string_view kMovedCode = "[moved code of ";
 
 ModuleKind ClassifyModule(absl::string_view path, absl::string_view executable);
 

@@ -4,16 +4,21 @@
 #include <numeric>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 
 namespace perfd::agent {
 namespace {
 
 constexpr char kOtherName[] = "(other)";
 
-CodeLocation Named(Category category, const char* name) {
+constexpr char kMovedAway[] =
+    "the program has put anonymous memory in the place of the file's code, as remappers to large "
+    "pages do, and nothing says that it is the same code; without the remapper it has names";
+
+CodeLocation Named(Category category, std::string name) {
   CodeLocation location;
   location.category = category;
-  location.function = name;
+  location.function = std::move(name);
   return location;
 }
 
@@ -87,7 +92,12 @@ class Resolution {
     const int64_t waited_ns = index.waited_ns();
     for (size_t i = 0; i < raw.modules.size(); ++i) {
       const RawModule& module = raw.modules[i];
-      if (module.kind == ModuleKind::kVdso || module.kind == ModuleKind::kAnonymous) continue;
+      if (module.kind == ModuleKind::kVdso) continue;
+      if (module.kind == ModuleKind::kAnonymous) {
+        if (absl::StartsWith(module.key.path, kMovedCode))
+          unreadable->emplace_back(module.key.path, absl::FailedPreconditionError(kMovedAway));
+        continue;
+      }
       const absl::Duration left = timeout - absl::Nanoseconds(index.waited_ns() - waited_ns);
       Learn(i, index, offsets[i], left, details[i], unreadable);
     }
@@ -106,7 +116,10 @@ class Resolution {
     }
     const RawModule& module = raw_.modules[location.module];
     if (module.kind == ModuleKind::kVdso) return Named(Category::kLibrary, "[vdso]");
-    if (module.kind == ModuleKind::kAnonymous) return Named(Category::kUnknown, "[anonymous code]");
+    if (module.kind == ModuleKind::kAnonymous)
+      return Named(Category::kUnknown, absl::StartsWith(module.key.path, kMovedCode)
+                                           ? module.key.path
+                                           : "[anonymous code]");
     return LocateInModule(module, *code_[location.module], location.file_offset);
   }
 

@@ -1,6 +1,7 @@
 #include "agent/variant/copy.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -185,6 +186,14 @@ absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,
 
 bool Counts(const VariantName& name) {
   return name.Has(Change::kCount) || name.Has(Change::kTrace);
+}
+
+bool IsIdle(const VariantName& name, const CodeCopy& copy) {
+  constexpr auto kAlwaysAnswer =
+      std::to_array({Change::kRef, Change::kRefFtz, Change::kRefCtl, Change::kCount, Change::kTrace,
+                     Change::kLs, Change::kFp, Change::kDl1, Change::kCtrl});
+  return copy.changed.empty() && std::none_of(kAlwaysAnswer.begin(), kAlwaysAnswer.end(),
+                                              [&](Change change) { return name.Has(change); });
 }
 
 uint64_t CopyBound(const LoopCode& loop, const VariantName& name) {

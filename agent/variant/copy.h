@@ -87,6 +87,10 @@ absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,
 // The copy tells what the loop does, by counting or tracing; it is not timed.
 bool Counts(const VariantName& name);
 
+// It is the loop itself, and its time would tell nothing: the name prices something that this loop does not do. What verdicts
+// compare (LS, FP, DL1, CTRL) answers also where it takes nothing away, and bases are meant to be the loop.
+bool IsIdle(const VariantName& name, const CodeCopy& copy);
+
 // Largest size a copy of this loop can have, preparation, exits and alignment included.
 uint64_t CopyBound(const LoopCode& loop, const VariantName& name);
 

@@ -91,6 +91,11 @@ BoundVerdict WithoutBoth(const LoopMeasurement& loop, int32_t thread, const Verd
   return {Bound::kWithinL1, dl1.saturation.low >= 1 - NoiseWithin(dl1, edges)};
 }
 
+// It was the loop itself: how its time differs is noise.
+bool IsTheLoopItself(const VariantFigures& figures) {
+  return figures.changed == 0 && figures.pinned == 0;
+}
+
 // FP keeps every access, because its addresses come from loads: it is the loop itself and says nothing of memory.
 bool TakesNothingAway(const VariantFigures& fp) {
   return fp.accesses > 0 && fp.changed == 0;
@@ -163,6 +168,8 @@ void AddStores(const LoopMeasurement& loop, const VerdictEdges& edges,
                std::vector<std::string>& remarks) {
   const VariantFigures* s2l = FindFigures(loop, "S2L");
   const VariantFigures* none = FindFigures(loop, "NO_STORE");
+  if (s2l != nullptr && IsTheLoopItself(*s2l)) s2l = nullptr;
+  if (none != nullptr && IsTheLoopItself(*none)) none = nullptr;
   if (s2l != nullptr) {
     if (s2l->saturation.value < edges.coherence && s2l->saturation.high < 1) {
       remarks.push_back(absl::StrCat("stores cost: ", Figure(*s2l),
@@ -264,7 +271,7 @@ std::string FixName(absl::string_view variant) {
 std::vector<Gain> GainsOf(const LoopMeasurement& loop, const Ratio& share) {
   std::vector<Gain> gains;
   for (const VariantFigures& figures : loop.figures) {
-    if (figures.thread != kTeam || figures.valid_runs == 0) continue;
+    if (figures.thread != kTeam || figures.valid_runs == 0 || IsTheLoopItself(figures)) continue;
     const Ratio& s = figures.saturation;
     std::string name = FixName(figures.variant);
     if (name.empty() || !(s.value > 0) || s.value >= 1) continue;

@@ -49,6 +49,49 @@ TEST(AddressSpace, GenerationChangesWithTheMappings) {
   EXPECT_EQ(space.Mappings()[0], *space.Find(0x1000));
 }
 
+MapEntry Entry(uint64_t start, uint64_t end, bool executable, uint64_t inode) {
+  MapEntry entry;
+  entry.start = start;
+  entry.end = end;
+  entry.executable = executable;
+  entry.inode = inode;
+  if (inode != 0) entry.path = inode == 7 ? "/app/solver" : "/lib/libk.so";
+  return entry;
+}
+
+TEST(AddressSpace, AnonymousCodeInThePlaceOfAFilesIsCalledAfterIt) {
+  const auto path = [](const std::vector<MapEntry>& maps, uint64_t address) {
+    AddressSpace space;
+    space.Replace(maps, 0);
+    const CodeMapping* mapping = space.Find(address);
+    return mapping == nullptr ? "none" : mapping->path;
+  };
+  const std::string moved = "[moved code of /app/solver]";
+  // All of its text, between its headers and its constants.
+  EXPECT_EQ(path({Entry(0x1000, 0x2000, false, 7), Entry(0x2000, 0x4000, true, 0),
+                  Entry(0x4000, 0x5000, false, 7)},
+                 0x3000),
+            moved);
+  // Only whole large pages of it: what is left of the text stands on both sides.
+  EXPECT_EQ(path({Entry(0x1000, 0x2000, true, 7), Entry(0x2000, 0x4000, true, 0),
+                  Entry(0x4000, 0x5000, true, 7)},
+                 0x3000),
+            moved);
+  // One segment for headers and text: only its data are still there.
+  EXPECT_EQ(path({Entry(0x1000, 0x4000, true, 0), Entry(0x4000, 0x5000, false, 7)}, 0x3000), moved);
+  // Memory of a compiler at run time that happens to end where a library begins.
+  EXPECT_EQ(path({Entry(0x1000, 0x4000, true, 0), Entry(0x4000, 0x5000, false, 8),
+                  Entry(0x5000, 0x6000, true, 8)},
+                 0x3000),
+            "");
+  // Between two files; apart from the file.
+  EXPECT_EQ(path({Entry(0x1000, 0x2000, true, 7), Entry(0x2000, 0x4000, true, 0),
+                  Entry(0x4000, 0x5000, true, 8)},
+                 0x3000),
+            "");
+  EXPECT_EQ(path({Entry(0x1000, 0x3000, true, 0), Entry(0x4000, 0x5000, false, 7)}, 0x2000), "");
+}
+
 TEST(AddressSpace, ReplaceTakesOnlyExecutableEntries) {
   AddressSpace space;
   space.Add(Event(0x9000, 0x1000, 0, "/old"));

@@ -110,6 +110,14 @@ TEST_F(ResolveWindowTest, WhatHasNoFunctionIsUnknownAndSaysWhy) {
   EXPECT_EQ(unreadable_[0].first, "/gone");
 }
 
+TEST_F(ResolveWindowTest, MovedCodeIsNamedAndSaysWhyItHasNoFunctions) {
+  const char moved[] = "[moved code of /app]";
+  EXPECT_EQ(Locate(ModuleKind::kAnonymous, 0x144, moved).function, moved);
+  ASSERT_EQ(unreadable_.size(), 1u);
+  EXPECT_EQ(unreadable_[0].first, moved);
+  EXPECT_TRUE(absl::IsFailedPrecondition(unreadable_[0].second));
+}
+
 TEST_F(ResolveWindowTest, AddressesOfOneLoopBecomeOneRow) {
   RawWindow raw;
   RawModule module;

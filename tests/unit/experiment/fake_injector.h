@@ -41,6 +41,7 @@ struct FakeTruth {
   std::map<std::string, double> saturation;  // by variant; others: 1
   std::map<std::string, std::string> bases;  // by variant; others: REF
   std::vector<std::string> refused;          // variants that cannot be made
+  std::vector<std::string> idle;             // variants that are the loop itself
   std::string faulting;                      // a variant that never gives a result ...
   std::string failure = "SIGSEGV at 0x0";    // ... and why
   int32_t team = 2;
@@ -272,7 +273,10 @@ inline std::vector<InstalledLoop> FakeInjector::Make(const std::vector<LoopToInj
       copy.base = BaseOf(out.names[i]);
       for (int32_t place = 1; truth_.places && place < kPlacements; ++place)
         copy.shifts.push_back(64 * static_cast<uint64_t>(place));
-      copy.changed.resize(i);
+      const std::string name = out.names[i].Text();
+      const bool idle =
+          std::find(truth_.idle.begin(), truth_.idle.end(), name) != truth_.idle.end();
+      copy.changed.resize(idle ? 0 : i);
       copy.pinned = static_cast<int32_t>(i) + 1;
       copy.accesses = static_cast<int32_t>(i) + 2;
       copy.references = {{.instruction = loop.code.header,

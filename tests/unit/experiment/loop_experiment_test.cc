@@ -353,6 +353,18 @@ TEST_F(LoopExperimentTest, FiguresSayWhatWasChanged) {
   EXPECT_EQ(Team(loop, "FP").changed, 4);
 }
 
+// Of what prices a fix; what a verdict compares is run all the same.
+TEST_F(LoopExperimentTest, AVariantThatIsTheLoopItselfIsNotRun) {
+  FakeTruth truth;
+  truth.saturation = {{"LS", 1}, {"FP", 0.4}};
+  truth.idle = {"LS", "NO_STORE"};
+  const LoopMeasurement loop = Run(truth, {"LS", "FP", "NO_STORE", "S2L"});
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_GT(Team(loop, "LS").valid_runs, 0u);
+  EXPECT_GT(Team(loop, "S2L").valid_runs, 0u);
+  for (const VariantFigures& figures : loop.figures) EXPECT_NE(figures.variant, "NO_STORE");
+}
+
 TEST_F(LoopExperimentTest, RefusalsKeepTheirReasons) {
   FakeTruth truth;
   truth.refused = {"NO_DIV"};

@@ -106,6 +106,17 @@ TEST(VariantsTest, RefCtlHoldsTheSameControlAndAllAccesses) {
   EXPECT_EQ(fp.texts[0], "vxorps %xmm3, %xmm3, %xmm3");
 }
 
+TEST(VariantsTest, IdleIsWhatPricesSomethingThatTheLoopDoesNotDo) {
+  const auto idle = [](const char* name) {
+    return IsIdle(*ParseVariantName(name), Make(kTriad, name).copy);
+  };
+  EXPECT_TRUE(idle("NO_DIV"));
+  EXPECT_TRUE(idle("NO_DIV+NO_RED"));
+  EXPECT_FALSE(idle("NO_STORE"));
+  EXPECT_FALSE(idle("LS"));
+  EXPECT_FALSE(idle("REF")) << "it is meant to be the loop";
+}
+
 TEST(VariantsTest, ClassesAreDeletedAlone) {
   EXPECT_THAT(ChangedIndices(Make(kSvdcmp, "NO_DIV")), ElementsAre(2, 3, 6, 7));
   EXPECT_THAT(ChangedIndices(Make(kSvdcmp, "NO_RED")), ElementsAre(12, 13, 19, 20));

@@ -153,6 +153,7 @@ TEST(RemarksOf, TheWeakerStatementSaysWhatItRestsOn) {
 VariantFigures Unchanged(const char* variant, double saturation) {
   VariantFigures figures = Figures(variant, saturation);
   figures.accesses = 2;
+  figures.changed = 0;
   return figures;
 }
 
@@ -250,6 +251,17 @@ TEST(GainsOf, OnlyOfTheTeamAndOfWhatCounts) {
   ASSERT_EQ(gains.size(), 1u);
   EXPECT_NEAR(gains[0].of_job.value, 0.01, 1e-12);
   EXPECT_EQ(gains[0].of_job.low, 0);  // a saturation of 1.03 is no loss
+}
+
+// What a variant that changes nothing shows is noise.
+TEST(GainsOf, AndRemarksAreNotMadeOfTheLoopItself) {
+  LoopMeasurement loop =
+      Loop({Figures("S2L", 0.86), Figures("NO_STORE", 0.98), Figures("DL1", 0.9)});
+  ASSERT_EQ(GainsOf(loop, {1, 1, 1}).size(), 3u);
+  ASSERT_EQ(RemarksOf(loop).size(), 1u);
+  for (VariantFigures& figures : loop.figures) figures.changed = 0;
+  EXPECT_TRUE(GainsOf(loop, {1, 1, 1}).empty());
+  EXPECT_TRUE(RemarksOf(loop).empty());
 }
 
 TEST(FixName, JoinsCombinations) {
