@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/experiment/listing.h"
 #include "agent/experiment/loop_experiment.h"
+#include "agent/experiment/preparation.h"
 #include "core/analysis/trip_classes.h"
 
 namespace perfd::agent {
@@ -128,8 +129,7 @@ std::vector<std::string> LoopExperiment::Missing() const {
     again = false;
     for (const std::string& name : NextStage(known, plan)) {
       const int32_t index = IndexOf(name);
-      const auto at = static_cast<size_t>(index);
-      if (index > kTraceIndex && !IsIdle(installed_.names[at], CopyOf(at))) {
+      if (index > kTraceIndex && WhyIdle(installed_, static_cast<size_t>(index)).empty()) {
         missing.push_back(name);
         continue;
       }

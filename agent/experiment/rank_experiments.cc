@@ -57,8 +57,8 @@ void RefuseWhatIsIdle(const std::vector<std::string>& asked, InstalledLoop& loop
   for (size_t i = 0; i < std::min(loop.names.size(), loop.copies.size()); ++i) {
     const std::string name = loop.names[i].Text();
     const bool wanted = std::find(asked.begin(), asked.end(), name) != asked.end();
-    if (wanted && IsIdle(loop.names[i], loop.copies[i]))
-      loop.refusals.push_back({name, 0, "it changes no instruction of this loop", 1});
+    std::string why = wanted ? WhyIdle(loop, i) : "";
+    if (!why.empty()) loop.refusals.push_back({name, 0, std::move(why), 1});
   }
 }
 

@@ -357,12 +357,17 @@ TEST_F(LoopExperimentTest, FiguresSayWhatWasChanged) {
 TEST_F(LoopExperimentTest, AVariantThatIsTheLoopItselfIsNotRun) {
   FakeTruth truth;
   truth.saturation = {{"LS", 1}, {"FP", 0.4}};
-  truth.idle = {"LS", "NO_STORE"};
-  const LoopMeasurement loop = Run(truth, {"LS", "FP", "NO_STORE", "S2L"});
+  truth.idle = {"LS", "NO_DIV", "NO_STORE"};
+  const LoopMeasurement loop =
+      Run(truth, {"LS", "FP", "NO_STORE", "S2L", "NO_DIV", "NO_RED", "NO_DIV+NO_RED"});
   EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
   EXPECT_GT(Team(loop, "LS").valid_runs, 0u);
   EXPECT_GT(Team(loop, "S2L").valid_runs, 0u);
-  for (const VariantFigures& figures : loop.figures) EXPECT_NE(figures.variant, "NO_STORE");
+  EXPECT_GT(Team(loop, "NO_RED").valid_runs, 0u);
+  for (const VariantFigures& figures : loop.figures) {
+    EXPECT_NE(figures.variant, "NO_STORE");
+    EXPECT_EQ(figures.variant.find("NO_DIV"), std::string::npos) << "nor combined";
+  }
 }
 
 TEST_F(LoopExperimentTest, RefusalsKeepTheirReasons) {
