@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "agent/shadow/forking/process_files.h"
+#include "agent/shadow/forking/memory_walk.h"
 #include "core/analysis/cluster_median.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"

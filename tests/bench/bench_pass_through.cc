@@ -94,7 +94,7 @@ struct Retreat {
 absl::StatusOr<Retreat> WatchRetreat(const BenchSetup& setup, const BenchRank& rank) {
   ASSIGN_OR_RETURN(std::unique_ptr<RankInjector> injector,
                    RankInjector::Open(rank.info(), InjectorOptionsOf(setup)));
-  RankExperiments bench(rank.info(), std::move(injector));
+  RankExperiments bench(rank.Places(), std::move(injector));
   ExperimentRequest request;
   request.plan.variants = {"LS"};
   request.ranks = {rank.Places()};
