@@ -172,8 +172,11 @@ void Pipeline::RefuseWindow(uint64_t connection, const std::string& profile_id, 
   if (absl::IsFailedPrecondition(why)) reason = WindowDrop::kForeign;
   const auto standing = StandingOf(profile_id, sender->node);
   if (standing.ok() && MaySpeakFor(*sender, *standing)) {
+    // What a node that was not asked sends is nothing that the result lacks.
+    const bool asked = standing->has_value() && (*standing)->asked;
     window.notice = {
-        Notice::Severity::kWarning, absl::StatusCode::kDataLoss, sender->node, 0,
+        Notice::Severity::kWarning,
+        asked ? absl::StatusCode::kDataLoss : absl::StatusCode::kPermissionDenied, sender->node, 0,
         absl::StrCat("perfd refused windows of node ", sender->node, ": ", why.message())};
   } else {
     // A stranger cannot spoil a result, but its owner may know.

@@ -230,8 +230,11 @@ TEST_F(RogueSendersTest, NothingOfWhatTheyBringIsStoredAndTheOwnersAreTold) {
     EXPECT_EQ(report->status.samples, 10 * asked_.at(id).nodes.size()) << id;
     EXPECT_TRUE(report->verdicts.empty()) << id;
     std::string notices;
-    for (const Notice& notice : report->status.notices)
+    for (const Notice& notice : report->status.notices) {
       absl::StrAppend(&notices, notice.text, "\n");
+      if (notice.node == "rogue")
+        EXPECT_EQ(notice.code, absl::StatusCode::kPermissionDenied) << "the result lacks nothing";
+    }
     EXPECT_THAT(notices, HasSubstr("perfd refused windows of node rogue")) << id;
     EXPECT_THAT(notices, HasSubstr("perfd refused windows of a user-mode agent")) << id;
   }
