@@ -30,6 +30,18 @@ constexpr double kStacksPerSecond = 50;
 // altering.
 constexpr double kSamplingPart = 0.35;
 
+// Else a rank that stood looks like one that had nothing to do.
+void SaySuspensions(const TrackedRanks& ranks, SessionNotices& notices) {
+  for (const TrackedProcess* rank : ranks.SuspendedRanks()) {
+    notices.Say(
+        Notice::Severity::kInfo,
+        absl::StrFormat("rank %d (pid %d) stood for about %.1f s, suspended by %s", rank->info.rank,
+                        rank->info.pid, static_cast<double>(rank->suspended_ns) / kNsPerSecond,
+                        rank->suspended_by),
+        rank->info.pid);
+  }
+}
+
 }  // namespace
 
 Session::Session(SessionRequest request, SessionTools tools)
@@ -265,6 +277,7 @@ void Session::Finish() {
   experiment_.End();
   AwaitStacks();
   CloseWindow();
+  SaySuspensions(ranks_, notices_);
   RecordLastRefusals();
   changes_.End();
   if (!suspended_) Announce(NodeProgress::Phase::kAnalyzing);

@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
+#include "core/files/own_file.h"
 
 namespace perfd::agent {
 namespace {
@@ -45,24 +45,12 @@ absl::StatusOr<std::string> ReadUpTo(const std::string& path, size_t limit) {
 }  // namespace
 
 absl::Status FileError(int error, absl::string_view operation, absl::string_view path) {
-  const std::string text = absl::StrCat(operation, " ", path, ": ", std::strerror(error));
-  switch (error) {
-    case ENOENT:
-    case ESRCH:
-    case ENOTDIR:
-      return absl::NotFoundError(text);
-    case EACCES:
-    case EPERM:
-      return absl::PermissionDeniedError(
-          absl::StrCat(text,
-                       " (the process belongs to another user or is not dumpable; the agent "
-                       "needs to be root or to have CAP_SYS_PTRACE)"));
-    case EMFILE:
-    case ENFILE:
-      return absl::ResourceExhaustedError(absl::StrCat(text, " (raise RLIMIT_NOFILE)"));
-    default:
-      return absl::UnavailableError(text);
-  }
+  absl::Status status = FileStatus(error, operation, path);
+  if (!absl::IsPermissionDenied(status)) return status;
+  return absl::PermissionDeniedError(
+      absl::StrCat(status.message(),
+                   " (the process belongs to another user or is not dumpable; the agent needs to "
+                   "be root or to have CAP_SYS_PTRACE)"));
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t limit) {

@@ -23,7 +23,7 @@ absl::StatusOr<std::string> HeadOfFile(const std::string& path, size_t limit);
 // The number that is all of a small file; none for "max" and what cannot be read.
 std::optional<uint64_t> ReadNumber(const std::string& path);
 
-// "operation path: text of errno", with the code that the error deserves.
+// FileStatus (core/files/own_file.h) of a file of another process, with what such a file needs.
 absl::Status FileError(int error, absl::string_view operation, absl::string_view path);
 
 }  // namespace perfd::agent

@@ -40,6 +40,7 @@ absl::Status FileStatus(int error, absl::string_view operation, absl::string_vie
   switch (error) {
     case ENOENT:
     case ENOTDIR:
+    case ESRCH:
       return absl::NotFoundError(text);
     case EACCES:
     case EPERM:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/procfs/cgroup/suspension.h"
 #include "core/base/clock.h"
 #include "core/base/cpu_time.h"
 #include "core/base/status_macros.h"
@@ -169,10 +170,18 @@ bool TrackedRanks::HasEnded(TrackedProcess& process) {
   return Compare(process, now);
 }
 
+// Of one that has not run since `since_ns`.
+void TrackedRanks::LookWhetherSuspended(TrackedProcess& process, int64_t since_ns) {
+  std::string by = SuspendedBy(procfs_, process.info.pid);
+  if (by.empty()) return;
+  process.suspended_by = std::move(by);
+  if (since_ns > 0) process.suspended_ns += std::max<int64_t>(0, read_ns_ - since_ns);
+}
+
 TrackedRanks::Used TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
                                          std::vector<const TrackedProcess*>* changed) {
   if (changed == nullptr) changed = ended;
-  read_ns_ = read_ns;
+  const int64_t since_ns = std::exchange(read_ns_, read_ns);
   told_ = std::exchange(replaced_, {});
   for (const TrackedProcess& process : told_) ended->push_back(&process);
   for (auto it = processes_.begin(); it != processes_.end();) {
@@ -193,6 +202,7 @@ TrackedRanks::Used TrackedRanks::Refresh(int64_t read_ns, std::vector<const Trac
     if (process.ended && !had_ended) process.ended_ns = read_ns;
     if (process.ended) continue;
     const uint64_t cpu_ns = procfs_.CpuNs(pid, 0).value_or(process.cpu_ns);
+    if (cpu_ns == process.cpu_ns) LookWhetherSuspended(process, since_ns);
     used.cpu_ns += cpu_ns - std::min(cpu_ns, process.cpu_ns);
     process.cpu_ns = cpu_ns;
     const uint64_t switches = procfs_.Switches(pid).value_or(process.switches);
@@ -214,6 +224,14 @@ std::vector<const TrackedProcess*> TrackedRanks::LivingRanks() const {
     if (!process.ended && !process.helper) ranks.push_back(&process);
   }
   return ranks;
+}
+
+std::vector<const TrackedProcess*> TrackedRanks::SuspendedRanks() const {
+  std::vector<const TrackedProcess*> suspended;
+  for (const auto& [pid, process] : processes_) {
+    if (process.suspended_ns > 0 && !process.helper) suspended.push_back(&process);
+  }
+  return suspended;
 }
 
 std::vector<RankInfo> TrackedRanks::infos() const {

@@ -47,6 +47,8 @@ struct TrackedProcess {
   uint64_t cpu_ns = 0;       // at the last Refresh
   uint64_t switches = 0;     // at the last Refresh
   int64_t maps_due_ns = 0;   // monotonic time of the next look at its maps, at the earliest
+  int64_t suspended_ns = 0;  // while it was stopped or frozen by somebody, as each Refresh saw it
+  std::string suspended_by;  // the last time
 };
 
 class TrackedRanks {
@@ -96,12 +98,15 @@ class TrackedRanks {
   int living() const;
   std::vector<const TrackedProcess*> LivingRanks() const;
   std::vector<RankInfo> infos() const;
+  // Ranks that stood at some Refresh because somebody had suspended them.
+  std::vector<const TrackedProcess*> SuspendedRanks() const;
 
  private:
   void LoadMaps(TrackedProcess& process, int64_t now_ns);
   absl::Status CheckRights(const RankInfo& info, const Admission& admission) const;
   void Replace(TrackedProcess old);
   bool HasEnded(TrackedProcess& process);
+  void LookWhetherSuspended(TrackedProcess& process, int64_t since_ns);
   static bool Compare(TrackedProcess& process, const absl::StatusOr<Admission>& now);
   TrackedProcess* AddEndedChild(const TrackedProcess& parent, int32_t pid);
 

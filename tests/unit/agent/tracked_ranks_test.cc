@@ -45,6 +45,23 @@ class TrackedRanksTest : public testing::Test {
   int64_t read_ns_ = 0;  // samples up to then have been read
 };
 
+TEST_F(TrackedRanksTest, TimeInWhichSomebodyHeldItBackIsSummed) {
+  ASSERT_TRUE(PutAndAdd(5).ok());
+  ASSERT_TRUE(PutAndAdd(6, 1).ok());
+  read_ns_ = 1'000;
+  Refresh();
+  EXPECT_TRUE(ranks_.SuspendedRanks().empty()) << "it may run, and does not";
+  Add({.pid = 5, .state = 'T'});
+  for (read_ns_ = 2'000; read_ns_ <= 4'000; read_ns_ += 1'000) Refresh();
+  Add({.pid = 5});
+  Refresh();
+  const auto suspended = ranks_.SuspendedRanks();
+  ASSERT_EQ(suspended.size(), 1u);
+  EXPECT_EQ(suspended[0]->info.pid, 5);
+  EXPECT_EQ(suspended[0]->suspended_ns, 3'000);
+  EXPECT_EQ(suspended[0]->suspended_by, "SIGSTOP");
+}
+
 TEST_F(TrackedRanksTest, TellsOnceOfAnEnd) {
   ASSERT_TRUE(PutAndAdd(5).ok());
   Refresh();
