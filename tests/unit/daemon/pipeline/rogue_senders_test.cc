@@ -232,8 +232,9 @@ TEST_F(RogueSendersTest, NothingOfWhatTheyBringIsStoredAndTheOwnersAreTold) {
     std::string notices;
     for (const Notice& notice : report->status.notices) {
       absl::StrAppend(&notices, notice.text, "\n");
-      if (notice.node == "rogue")
+      if (notice.node == "rogue") {
         EXPECT_EQ(notice.code, absl::StatusCode::kPermissionDenied) << "the result lacks nothing";
+      }
     }
     EXPECT_THAT(notices, HasSubstr("perfd refused windows of node rogue")) << id;
     EXPECT_THAT(notices, HasSubstr("perfd refused windows of a user-mode agent")) << id;
