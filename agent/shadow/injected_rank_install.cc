@@ -81,6 +81,8 @@ struct RightsScratch {
   __user_cap_data_struct sets[2];
 };
 
+static_assert(sizeof(RightsScratch) <= kMaxMapEntries * sizeof(InstructionPair));
+
 std::vector<HoldOp> RightsOps(uint64_t scratch) {
   constexpr size_t kWhose = offsetof(RightsScratch, whose);
   const auto ids_at = [scratch](int64_t call, uint64_t offset) {
@@ -261,7 +263,8 @@ absl::Status InjectedRank::MapAll(size_t first_cache) {
   if (first_cache == 0) {
     ops.push_back(
         MapCall(region.start, region.end - region.start, PROT_READ | PROT_WRITE, MAP_SHARED));
-    for (HoldOp& op : RightsOps(region.start)) ops.push_back(std::move(op));
+    // Where pairs of addresses come later. The region begins with zeros until it is filled: by them it is known if this fails.
+    for (HoldOp& op : RightsOps(region_->MapAddress())) ops.push_back(std::move(op));
   }
   ASSIGN_OR_RETURN(const HoldReply reply, Hold(std::move(ops)));
   if (first_cache > 0) return absl::OkStatus();

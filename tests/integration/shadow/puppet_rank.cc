@@ -57,6 +57,14 @@ PuppetRank::PuppetRank(std::vector<std::string> arguments, std::string program) 
   }
 }
 
+PuppetRank PuppetRank::OfAnotherUser(std::vector<std::string> arguments) {
+  if (geteuid() != 0) return PuppetRank(std::move(arguments));
+  const std::vector<std::string> user = {"--reuid=30002", "--regid=30002", "--clear-groups",
+                                         PERFD_INJECTOR_PUPPET};
+  arguments.insert(arguments.begin(), user.begin(), user.end());
+  return PuppetRank(std::move(arguments), "/usr/bin/setpriv");
+}
+
 PuppetRank::~PuppetRank() {
   if (pid_ > 0) {
     kill(pid_, SIGKILL);

@@ -24,6 +24,8 @@ class PuppetRank {
  public:
   // Arguments of lab_puppet, or of another program that says the same.
   explicit PuppetRank(std::vector<std::string> arguments, std::string program = "");
+  // Of another user than we are, where we may: what such a rank tells of itself is not all zeros.
+  static PuppetRank OfAnotherUser(std::vector<std::string> arguments);
   ~PuppetRank();
 
   pid_t pid() const { return pid_; }

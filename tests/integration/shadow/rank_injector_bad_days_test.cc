@@ -230,7 +230,7 @@ TEST_F(RankInjectorTest, KilledAgentsAreHealed) {
 
 // Between two operations of the tracer nothing changes in the rank: a death before each of them covers all instants.
 TEST_F(RankInjectorTest, TracerDyingBeforeEveryOperation) {
-  PuppetRank puppet({"2", "2000", "0"});
+  PuppetRank puppet = PuppetRank::OfAnotherUser({"2", "2000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
   Sleep(50000);
   const std::vector<std::string> maps = puppet.Maps();
@@ -271,7 +271,7 @@ std::vector<int> OperationsToHangAt() {
 }
 
 TEST_F(RankInjectorTest, TracerThatHangs) {
-  PuppetRank puppet({"2", "2000", "0"});
+  PuppetRank puppet = PuppetRank::OfAnotherUser({"2", "2000", "0"});
   const std::vector<uint8_t> text = puppet.Text();
   Sleep(50000);
   const std::vector<std::string> maps = puppet.Maps();
