@@ -146,6 +146,7 @@ void LoopExperiment::DescribeCopies(std::vector<VariantFigures>& all) const {
     if (index < 0) continue;
     const CodeCopy& copy = CopyOf(static_cast<size_t>(index));
     figures.changed = static_cast<int32_t>(copy.changed.size());
+    figures.kept = copy.kept;
     figures.pinned = copy.pinned;
     figures.accesses = copy.accesses;
   }

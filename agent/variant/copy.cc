@@ -139,7 +139,9 @@ void ListChanges(const Work& work, const std::vector<Changed>& notes, CodeCopy* 
   for (uint32_t at = 0; at < work.loop.instructions.size(); ++at) {
     const LoopInstruction& i = work.loop.instructions[at];
     const std::optional<Replacement>& r = work.draft.slots[at].replacement;
-    if (r && r->text != i.text) copy->changed.push_back({i.address, i.text, r->text});
+    const bool changed = r && r->text != i.text;
+    if (changed) copy->changed.push_back({i.address, i.text, r->text});
+    copy->kept += !changed && IsOfItsClass(work.loop, work.name, at);
   }
   copy->changed.insert(copy->changed.end(), notes.begin(), notes.end());
 }

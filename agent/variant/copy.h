@@ -70,6 +70,7 @@ struct CodeCopy {
   std::vector<AddressPair> address_map;
   std::vector<Changed>
       changed;  // empty: nothing of what the name takes away is there, or all of it is black-listed
+  int32_t kept = 0;  // instructions of the variant's class that had to stay as they are
   std::vector<Reference> references;
   int32_t pinned = 0;            // DL1: accesses pinned
   int32_t accesses = 0;          // memory accesses of the loop

@@ -61,19 +61,27 @@ bool LoadsOnly(const LoopCode& loop, const VariantName& name, size_t n) {
   return name.Has(Change::kS2l) || (name.Has(Change::kNoStore) && i.memory->reads);
 }
 
+bool IsWork(const LoopInstruction& i) {
+  return i.Accesses() || i.Is(kArithmetic | kVectorOp | kPrefetches | kDivides);
+}
+
 // CTRL keeps what decides branches, and what x87 instructions, which are never touched, take as addresses.
 void KeepControlOnly(const LoopCode& loop, EditSet* edits) {
   const bool x87 = std::any_of(loop.instructions.begin(), loop.instructions.end(),
                                [](const LoopInstruction& i) { return i.Is(kX87); });
   for (size_t n = 0; n < loop.instructions.size(); ++n) {
     const LoopInstruction& i = loop.instructions[n];
-    const bool work = i.Accesses() || i.Is(kArithmetic | kVectorOp | kPrefetches | kDivides);
     const bool kept = loop.roles[n].control || (x87 && loop.roles[n].address);
-    if (work && !kept && !Untouchable(i)) edits->all[n] = true;
+    if (IsWork(i) && !kept && !Untouchable(i)) edits->all[n] = true;
   }
 }
 
 }  // namespace
+
+bool IsOfItsClass(const LoopCode& loop, const VariantName& name, size_t n) {
+  return DeletesArithmetic(loop, name, n) || DeletesAccess(loop, name, n) ||
+         LoadsOnly(loop, name, n) || (name.Has(Change::kCtrl) && IsWork(loop.instructions[n]));
+}
 
 absl::StatusOr<EditSet> MakeEditSet(const LoopCode& loop, const VariantName& name) {
   RETURN_IF_ERROR(CheckName(loop, name));

@@ -22,6 +22,10 @@ struct EditSet {
   bool Any(size_t i) const { return arithmetic[i] || access[i] || all[i] || load_only[i]; }
 };
 
+// Whether `name` would change instruction `n` if nothing stood against it (what control and addresses are made of, what cannot
+// be rewritten). DL1 counts its accesses itself.
+bool IsOfItsClass(const LoopCode& loop, const VariantName& name, size_t n);
+
 // InvalidArgument: parts that do not go together, a group that the loop has not.
 absl::StatusOr<EditSet> MakeEditSet(const LoopCode& loop, const VariantName& name);
 

@@ -57,7 +57,7 @@ std::string Head(const Report& report, const LoopVerdict& loop, const TextStyle&
                      : absl::StrCat(LocationText(*row), "  ", SourceText(row->location.source));
   const size_t room = static_cast<size_t>(std::max(style.width - 58, 20));
   const std::string verdict = loop.state == MeasureState::kMeasured || loop.bound != Bound::kUnknown
-                                  ? BoundText(loop)
+                                  ? BoundText(loop.bound, loop.sure, Silence::kNone)
                                   : std::string(MeasureStateName(loop.state));
   return absl::StrFormat("  %-8s  %6s  %-25s %-9s  %s\n",
                          Clean(loop.loop_id.substr(0, kShortIdDigits)), Percent(loop.share),
@@ -92,6 +92,8 @@ std::string Phase(const Report& report, const LoopVerdict& loop) {
 
 std::string Reasons(const LoopVerdict& loop) {
   std::string text;
+  if (loop.why != Silence::kNone)
+    absl::StrAppend(&text, kIndent, "no verdict: ", SilenceName(loop.why), "\n");
   if (!loop.open.empty())
     absl::StrAppend(&text, kIndent, "open: ", Clean(absl::StrJoin(loop.open, ", ")), "\n");
   const size_t shown = std::min(loop.refusals.size(), kReasonsShown);
@@ -153,9 +155,9 @@ std::string RefusalText(const Refusal& refusal) {
   return Clean(text);
 }
 
-std::string BoundText(Bound bound, bool sure, const std::string& why) {
+std::string BoundText(Bound bound, bool sure, Silence why) {
   if (bound == Bound::kUnknown)
-    return absl::StrCat(BoundName(bound), why.empty() ? "" : ": ", Clean(why));
+    return absl::StrCat(BoundName(bound), why == Silence::kNone ? "" : ": ", SilenceName(why));
   return absl::StrCat(BoundName(bound), sure ? "" : " (unsure)");
 }
 

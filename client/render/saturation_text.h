@@ -26,7 +26,7 @@ std::string SaturationText(const Ratio& ratio,
 std::string GainText(const Gain& gain);              // "35.0% [30.1, 40.2] perfect cache (DL1)"
 std::string RefusalText(const Refusal& refusal);
 // "memory bound", "memory bound (unsure)", "unknown: too noisy"
-std::string BoundText(Bound bound, bool sure, const std::string& why);
+std::string BoundText(Bound bound, bool sure, Silence why);
 std::string BoundText(const LoopVerdict& loop);
 std::string CostText(const InjectionCost& cost);
 

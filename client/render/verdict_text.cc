@@ -145,7 +145,7 @@ std::string References(const LoopMeasurement& rank) {
 std::string TripClasses(const LoopVerdict& loop, const TextStyle& style) {
   if (loop.trip_classes.empty()) return "";
   return absl::StrCat("\nInstances by trip count, of ", Clean(loop.trip_rank), "\n",
-                      RenderTripClasses(loop.trip_classes, style));
+                      RenderTripClasses(loop.trip_classes, loop.fidelity, style));
 }
 
 std::string OneRank(const RankVerdict& rank, const TextStyle& style) {
@@ -161,7 +161,8 @@ std::string OneRank(const RankVerdict& rank, const TextStyle& style) {
     for (double value : m.trips.decile) absl::StrAppendFormat(&text, " %.0f", value);
     text += "\n";
   }
-  return absl::StrCat(text, RenderTripClasses(m.trip_classes, style), Threads(m), References(m));
+  return absl::StrCat(text, RenderTripClasses(m.trip_classes, m.fidelity, style), Threads(m),
+                      References(m));
 }
 
 absl::StatusOr<std::string> Listing(const LoopVerdict& loop, const VerdictTextOptions& options) {

@@ -74,6 +74,7 @@ VariantSummary Summary(const Ranks& ranks, const std::string& variant) {
   summary.saturation = median.saturation;
   summary.cycles = median.cycles;
   summary.changed = median.changed;
+  summary.kept = median.kept;
   summary.pinned = median.pinned;
   summary.accesses = median.accesses;
   summary.rank_min = sorted.front().figures->saturation.value;
@@ -88,7 +89,7 @@ struct RankLine {
   const LoopMeasurement* rank;
   Bound bound;
   std::string outlier;
-  std::string why;
+  Silence why;
 };
 
 std::array<uint32_t, kBoundCount> CountBounds(const std::vector<RankLine>& lines) {
@@ -239,7 +240,7 @@ void FillGains(const Ranks& ranks, const LoopTime& time, const JudgeOptions& opt
     share.low *= time.share_low / time.share;
     share.high = std::min(1.0, share.high * time.share_high / time.share);
   }
-  loop.gains = GainsOf(decisive, share);
+  loop.gains = GainsOf(decisive, share, options.edges);
   loop.remarks = RemarksOf(decisive, options.edges);
   loop.level = LevelOf(decisive, options.edges);
 }
@@ -262,7 +263,7 @@ void FillTripClasses(const Ranks& ranks, const LoopTime& time, const JudgeOption
   if (shown->trip_classes.empty()) return;
   loop.trip_classes = shown->trip_classes;
   loop.trip_rank = RankName(*shown);
-  std::string remark = TripRemark(loop.trip_classes, options.edges);
+  std::string remark = TripRemark(loop.trip_classes, shown->fidelity, options.edges);
   if (!remark.empty()) loop.remarks.push_back(std::move(remark));
 }
 
@@ -303,16 +304,16 @@ void CopyRanks(std::vector<RankLine> lines, size_t limit, LoopVerdict& loop) {
     lines.resize(limit);
   }
   for (RankLine& line : lines) {
-    loop.ranks.push_back({line.bound, std::move(line.outlier), std::move(line.why), *line.rank});
+    loop.ranks.push_back({line.bound, std::move(line.outlier), line.why, *line.rank});
     loop.ranks.back().measurement.listings.clear();
   }
 }
 
-std::string FirstWhy(const std::vector<RankLine>& lines) {
+Silence FirstWhy(const std::vector<RankLine>& lines) {
   for (const RankLine& line : lines) {
-    if (!line.why.empty()) return line.why;
+    if (line.why != Silence::kNone) return line.why;
   }
-  return "";
+  return Silence::kNone;
 }
 
 void FillRanks(const Ranks& ranks, const JudgeOptions& options, LoopVerdict& loop) {

@@ -127,17 +127,19 @@ bool TripsVary(std::span<const uint64_t> trips) {
   return *most / kTripSpread >= std::max<uint64_t>(*least, 1);
 }
 
-BoundVerdict VerdictOf(const TripClass& trips, const VerdictEdges& edges) {
+BoundVerdict VerdictOf(const TripClass& trips, const Ratio& fidelity, const VerdictEdges& edges) {
   LoopMeasurement alone;
+  alone.fidelity = fidelity;
   alone.figures = trips.figures;
   return VerdictOf(alone, kTeam, edges);
 }
 
-std::string TripRemark(std::span<const TripClass> classes, const VerdictEdges& edges) {
+std::string TripRemark(std::span<const TripClass> classes, const Ratio& fidelity,
+                       const VerdictEdges& edges) {
   std::vector<Stretch> stretches;
   std::set<Bound> bounds;
   for (const TripClass& trips : classes) {
-    const BoundVerdict verdict = VerdictOf(trips, edges);
+    const BoundVerdict verdict = VerdictOf(trips, fidelity, edges);
     if (!verdict.sure || !IsDefinite(verdict.bound)) continue;
     bounds.insert(verdict.bound);
     if (stretches.empty() || stretches.back().bound != verdict.bound)

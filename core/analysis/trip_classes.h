@@ -37,11 +37,13 @@ bool TripsVary(std::span<const uint64_t> trips);
 // counting entries, so each class has them as often as the loop has.
 std::vector<double> TimeOfClasses(const std::vector<TripClass>& classes);
 
-BoundVerdict VerdictOf(const TripClass& trips, const VerdictEdges& edges = {});
+BoundVerdict VerdictOf(const TripClass& trips, const Ratio& fidelity,
+                       const VerdictEdges& edges = {});
 
 // "the verdict depends on the trip count: overhead bound from 3 to 12 trips, memory bound from 800 to 40000"; empty unless
 // two classes have different verdicts that are sure.
-std::string TripRemark(std::span<const TripClass> classes, const VerdictEdges& edges = {});
+std::string TripRemark(std::span<const TripClass> classes, const Ratio& fidelity,
+                       const VerdictEdges& edges = {});
 
 }  // namespace perfd
 

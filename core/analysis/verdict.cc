@@ -47,6 +47,10 @@ double ReachOf(const Ratio& ratio) {
   return std::max(ratio.high - ratio.value, ratio.value - ratio.low);
 }
 
+bool IsWhole(const VariantFigures& dl1) {
+  return dl1.pinned >= dl1.accesses;
+}
+
 // It was run, or could not be made, and has no figure that counts.
 bool DidNotCount(const LoopMeasurement& loop, absl::string_view variant, int32_t thread) {
   if (FindFigures(loop, variant, thread) != nullptr) return false;
@@ -56,6 +60,31 @@ bool DidNotCount(const LoopMeasurement& loop, absl::string_view variant, int32_t
       });
   return ran || std::any_of(loop.refusals.begin(), loop.refusals.end(),
                             [&](const Refusal& refusal) { return refusal.variant == variant; });
+}
+
+bool HasInterval(const VariantFigures& figures, const VerdictEdges& edges) {
+  return figures.valid_runs >= edges.least_runs;
+}
+
+// How far it could be from the value that the whole change would have. What had to stay may have kept all of the time.
+std::vector<double> Corners(const VariantFigures& figures) {
+  const Ratio& s = figures.saturation;
+  return {figures.kept > 0 ? 0 : s.low, s.low, s.value, s.high};
+}
+
+// A removal that takes clearly longer than the loop has made another stream of it.
+bool IsSlower(const VariantFigures& figures, const VerdictEdges& edges) {
+  return figures.saturation.low > 1 + edges.much_difference;
+}
+
+// It was the loop itself: how its time differs is noise.
+bool IsTheLoopItself(const VariantFigures& figures) {
+  return figures.changed == 0 && figures.pinned == 0;
+}
+
+// FP keeps every access, because its addresses come from loads: it is the loop itself and says nothing of memory.
+bool TakesNothingAway(const VariantFigures& fp) {
+  return fp.accesses > 0 && fp.changed == 0;
 }
 
 BoundVerdict BothOf(const VariantFigures& ls, const VariantFigures& fp, const VerdictEdges& edges) {
@@ -69,13 +98,21 @@ BoundVerdict BothOf(const VariantFigures& ls, const VariantFigures& fp, const Ve
   const bool trusted =
       l.value <= 1 + NoiseWithin(ls, edges) && f.value <= 1 + NoiseWithin(fp, edges);
   BoundVerdict verdict{at(l.value, f.value), trusted};
-  if (verdict.bound == Bound::kUnknown) return {Bound::kUnknown, false, kTooNoisy};
-  for (const double ls_value : {l.low, l.high}) {
-    for (const double fp_value : {f.low, f.high})
-      verdict.sure = verdict.sure && at(ls_value, fp_value) == verdict.bound;
+  if (verdict.bound == Bound::kUnknown) return {Bound::kUnknown, false, Silence::kTooNoisy};
+  bool partly_same = true;
+  for (const double ls_value : Corners(ls)) {
+    for (const double fp_value : Corners(fp)) {
+      const bool same = at(ls_value, fp_value) == verdict.bound;
+      verdict.sure = verdict.sure && same;
+      const bool kept = ls_value < l.low || fp_value < f.low;
+      partly_same = partly_same && (same || !kept);
+    }
   }
+  // Where FP keeps every access, what stays is what addresses are made of: LS alone decides (below).
+  if (!partly_same && !TakesNothingAway(fp))
+    return {Bound::kUnknown, false, Silence::kPartlyChanged};
   if (!verdict.sure && std::max(ReachOf(l), ReachOf(f)) > edges.most_reach)
-    return {Bound::kUnknown, false, kTooNoisy};
+    return {Bound::kUnknown, false, Silence::kTooNoisy};
   return verdict;
 }
 
@@ -85,30 +122,65 @@ BoundVerdict WithoutBoth(const LoopMeasurement& loop, int32_t thread, const Verd
   const bool fp = DidNotCount(loop, "FP", thread);
   if (!ls && !fp) return {};
   const bool one_counts = FindFigures(loop, ls ? "FP" : "LS", thread) != nullptr;
-  if (!one_counts || LevelOf(loop, edges, thread) != DataLevel::kL1)
-    return {Bound::kUnknown, false, ls ? "LS did not count" : "FP did not count"};
-  const VariantFigures& dl1 = *FindFigures(loop, "DL1", thread);
-  return {Bound::kWithinL1, dl1.saturation.low >= 1 - NoiseWithin(dl1, edges)};
-}
-
-// It was the loop itself: how its time differs is noise.
-bool IsTheLoopItself(const VariantFigures& figures) {
-  return figures.changed == 0 && figures.pinned == 0;
-}
-
-// FP keeps every access, because its addresses come from loads: it is the loop itself and says nothing of memory.
-bool TakesNothingAway(const VariantFigures& fp) {
-  return fp.accesses > 0 && fp.changed == 0;
+  const VariantFigures* dl1 = FindFigures(loop, "DL1", thread);
+  if (!one_counts || dl1 == nullptr || !IsWhole(*dl1) || !IsFull(*dl1, edges))
+    return {Bound::kUnknown, false, ls ? Silence::kLsDidNotCount : Silence::kFpDidNotCount};
+  return {Bound::kWithinL1, dl1->saturation.low >= 1 - NoiseWithin(*dl1, edges)};
 }
 
 // Then, where the arithmetic is not the limit either, DL1 decides alone.
 BoundVerdict ByDl1(const LoopMeasurement& loop, int32_t thread, const VerdictEdges& edges) {
-  const DataLevel level = LevelOf(loop, edges, thread);
-  if (level == DataLevel::kUnknown) return {Bound::kUnknown, false, kTakesNothingAway};
-  const VariantFigures& dl1 = *FindFigures(loop, "DL1", thread);
-  const double one = 1 - NoiseWithin(dl1, edges);
-  if (level == DataLevel::kL1) return {Bound::kWithinL1, dl1.saturation.low >= one};
-  return {Bound::kMemory, dl1.saturation.high < one};
+  const VariantFigures* dl1 = FindFigures(loop, "DL1", thread);
+  if (dl1 == nullptr || !IsWhole(*dl1)) return {Bound::kUnknown, false, Silence::kTakesNothingAway};
+  const double one = 1 - NoiseWithin(*dl1, edges);
+  if (IsFull(*dl1, edges)) return {Bound::kWithinL1, dl1->saturation.low >= one};
+  if (dl1->saturation.value >= 1 - NoiseOf(dl1->stability, edges.noise))
+    return {Bound::kUnknown, false, Silence::kTakesNothingAway};
+  return {Bound::kMemory, dl1->saturation.high < one};
+}
+
+// Of the figures alone; whether they may be believed is asked before and after.
+BoundVerdict ByFigures(const LoopMeasurement& loop, int32_t thread, const VerdictEdges& edges) {
+  const VariantFigures* ls = FindFigures(loop, "LS", thread);
+  const VariantFigures* fp = FindFigures(loop, "FP", thread);
+  if (ls == nullptr || fp == nullptr) return WithoutBoth(loop, thread, edges);
+  const bool by_dl1 = TakesNothingAway(*fp) && IsFull(*ls, edges);
+  BoundVerdict verdict = by_dl1 ? ByDl1(loop, thread, edges) : BothOf(*ls, *fp, edges);
+  const VariantFigures* ctrl = FindFigures(loop, "CTRL", thread);
+  if (ctrl == nullptr || !IsFull(*ctrl, edges)) return verdict;
+  const bool nothing_found = verdict.why == Silence::kTakesNothingAway;
+  if (!nothing_found && verdict.bound != Bound::kBalanced) return verdict;
+  // All of the time without the work: that is the control's, if the work was taken away.
+  if (ctrl->changed <= ctrl->kept) return {Bound::kUnknown, false, Silence::kContradictory};
+  const bool sure = ctrl->saturation.low >= 1 - NoiseWithin(*ctrl, edges);
+  return {Bound::kOverhead, sure && (nothing_found || verdict.sure)};
+}
+
+// What a perfect cache does not make faster does not wait for memory beyond L1, however LS and FP stand.
+BoundVerdict HeldAgainstDl1(BoundVerdict verdict, const LoopMeasurement& loop, int32_t thread,
+                            const VerdictEdges& edges) {
+  const VariantFigures* dl1 = FindFigures(loop, "DL1", thread);
+  if (verdict.bound != Bound::kMemory || dl1 == nullptr || !IsWhole(*dl1)) return verdict;
+  if (dl1->saturation.value > 1 + NoiseWithin(*dl1, edges))
+    return {Bound::kUnknown, false, Silence::kContradictory};
+  if (!IsFull(*dl1, edges)) return verdict;
+  return {Bound::kWithinL1, dl1->saturation.low >= 1 - NoiseWithin(*dl1, edges)};
+}
+
+// Bytes that one pass of the loop over its data touches, as far as it was traced; 0: it was not.
+uint64_t TracedBytes(const LoopMeasurement& loop) {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const TracedReference& r : loop.references) {
+    if (r.highest > r.lowest) ranges.emplace_back(r.lowest, r.highest);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  uint64_t bytes = 0, end = 0;
+  for (const auto& [low, high] : ranges) {
+    if (high <= end) continue;
+    bytes += high - std::max(low, end);
+    end = high;
+  }
+  return bytes;
 }
 
 // "S2L is 0.42 [0.40, 0.44]".
@@ -136,12 +208,12 @@ void AddWeaker(const LoopMeasurement& loop, const VerdictEdges& edges,
     rest = IsFull(*fp, edges) ? "the accesses alone are not the limit either"
                               : "accesses that hit L1 take part";
   }
-  remarks.push_back(absl::StrCat("memory beyond L1 is not the limit (",
-                                 Figure(*FindFigures(loop, "DL1")), "), and ", rest, " (",
-                                 Figure(other), "); more cannot be said, as ",
-                                 fp != nullptr && ls != nullptr ? kTakesNothingAway
-                                 : ls != nullptr                ? "FP did not count"
-                                                                : "LS did not count"));
+  remarks.push_back(
+      absl::StrCat("memory beyond L1 is not the limit (", Figure(*FindFigures(loop, "DL1")),
+                   "), and ", rest, " (", Figure(other), "); more cannot be said, as ",
+                   SilenceName(fp != nullptr && ls != nullptr ? Silence::kTakesNothingAway
+                               : ls != nullptr                ? Silence::kFpDidNotCount
+                                                              : Silence::kLsDidNotCount)));
 }
 
 void AddByDl1(const LoopMeasurement& loop, const VerdictEdges& edges,
@@ -149,14 +221,14 @@ void AddByDl1(const LoopMeasurement& loop, const VerdictEdges& edges,
   const VariantFigures* fp = FindFigures(loop, "FP");
   if (fp == nullptr || !TakesNothingAway(*fp)) return;
   if (VerdictOf(loop, kTeam, edges).bound != Bound::kMemory) return;
-  remarks.push_back(absl::StrCat(kTakesNothingAway,
+  remarks.push_back(absl::StrCat(SilenceName(Silence::kTakesNothingAway),
                                  " (addresses come from loads): that memory is the limit rests on ",
                                  Figure(*FindFigures(loop, "DL1"))));
 }
 
 void AddNoise(const LoopMeasurement& loop, const VerdictEdges& edges,
               std::vector<std::string>& remarks) {
-  if (VerdictOf(loop, kTeam, edges).why != kTooNoisy) return;
+  if (VerdictOf(loop, kTeam, edges).why != Silence::kTooNoisy) return;
   const VariantFigures& ls = *FindFigures(loop, "LS");
   const VariantFigures& fp = *FindFigures(loop, "FP");
   remarks.push_back(absl::StrFormat("too noisy for a verdict: %s and %s; times scatter by %.0f %%",
@@ -168,8 +240,11 @@ void AddStores(const LoopMeasurement& loop, const VerdictEdges& edges,
                std::vector<std::string>& remarks) {
   const VariantFigures* s2l = FindFigures(loop, "S2L");
   const VariantFigures* none = FindFigures(loop, "NO_STORE");
-  if (s2l != nullptr && IsTheLoopItself(*s2l)) s2l = nullptr;
-  if (none != nullptr && IsTheLoopItself(*none)) none = nullptr;
+  for (const VariantFigures** figures : {&s2l, &none}) {
+    const bool says = *figures != nullptr && HasInterval(**figures, edges) &&
+                      !IsTheLoopItself(**figures) && MayName(loop.fidelity, edges);
+    if (!says) *figures = nullptr;
+  }
   if (s2l != nullptr) {
     if (s2l->saturation.value < edges.coherence && s2l->saturation.high < 1) {
       remarks.push_back(absl::StrCat("stores cost: ", Figure(*s2l),
@@ -191,7 +266,8 @@ void AddInteraction(const LoopMeasurement& loop, const VerdictEdges& edges,
   const std::string both = VariantName{{{Change::kNoDiv}, {Change::kNoRed}}}.Text();
   const VariantFigures* joint = FindFigures(loop, both);
   const VariantFigures* div = FindFigures(loop, "NO_DIV");
-  if (joint == nullptr || div == nullptr) return;
+  if (joint == nullptr || div == nullptr || !MayName(loop.fidelity, edges)) return;
+  if (!HasInterval(*joint, edges) || !HasInterval(*div, edges)) return;
   const double noise = std::max(NoiseWithin(*joint, edges), NoiseWithin(*div, edges));
   const double rest = joint->saturation.value / div->saturation.value;
   if (rest < 1 - noise && joint->saturation.high < div->saturation.low) {
@@ -230,18 +306,25 @@ Bound BoundOf(double ls, double fp, double ls_noise, double fp_noise, const Verd
   return perhaps_full ? Bound::kUnknown : Bound::kUnsaturated;
 }
 
+bool MayName(const Ratio& fidelity, const VerdictEdges& edges) {
+  return fidelity.value <= 0 ||
+         (fidelity.value >= edges.named_from && fidelity.value <= edges.named_to);
+}
+
+bool MayPrice(const Ratio& fidelity, const VerdictEdges& edges) {
+  return fidelity.value <= 0 ||
+         (fidelity.value >= edges.priced_from && fidelity.value <= edges.priced_to);
+}
+
 BoundVerdict VerdictOf(const LoopMeasurement& loop, int32_t thread, const VerdictEdges& edges) {
-  const VariantFigures* ls = FindFigures(loop, "LS", thread);
-  const VariantFigures* fp = FindFigures(loop, "FP", thread);
-  if (ls == nullptr || fp == nullptr) return WithoutBoth(loop, thread, edges);
-  const bool by_dl1 = TakesNothingAway(*fp) && IsFull(*ls, edges);
-  BoundVerdict verdict = by_dl1 ? ByDl1(loop, thread, edges) : BothOf(*ls, *fp, edges);
-  const VariantFigures* ctrl = FindFigures(loop, "CTRL", thread);
-  const bool nothing_found = by_dl1 && verdict.bound == Bound::kUnknown;
-  if (ctrl != nullptr && IsFull(*ctrl, edges) &&
-      (nothing_found || verdict.bound == Bound::kBalanced)) {
-    const bool sure = ctrl->saturation.low >= 1 - NoiseWithin(*ctrl, edges);
-    return {Bound::kOverhead, sure && (nothing_found || verdict.sure)};
+  const BoundVerdict verdict = HeldAgainstDl1(ByFigures(loop, thread, edges), loop, thread, edges);
+  if (verdict.bound == Bound::kUnknown) return verdict;
+  if (!MayName(loop.fidelity, edges)) return {Bound::kUnknown, false, Silence::kFidelity};
+  for (const char* variant : {"LS", "FP", "DL1"}) {
+    const VariantFigures* figures = FindFigures(loop, variant, thread);
+    if (figures == nullptr) continue;
+    if (!HasInterval(*figures, edges)) return {Bound::kUnknown, false, Silence::kFewRuns};
+    if (IsSlower(*figures, edges)) return {Bound::kUnknown, false, Silence::kContradictory};
   }
   return verdict;
 }
@@ -249,9 +332,14 @@ BoundVerdict VerdictOf(const LoopMeasurement& loop, int32_t thread, const Verdic
 DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges, int32_t thread) {
   const VariantFigures* dl1 = FindFigures(loop, "DL1", thread);
   // With accesses left unpinned, DL1 says nothing of where their data are.
-  if (dl1 == nullptr || dl1->pinned < dl1->accesses) return DataLevel::kUnknown;
+  if (dl1 == nullptr || !IsWhole(*dl1) || !HasInterval(*dl1, edges) ||
+      !MayName(loop.fidelity, edges))
+    return DataLevel::kUnknown;
   const double value = dl1->saturation.value;
-  if (IsFull(*dl1, edges)) return DataLevel::kL1;
+  if (value > 1 + NoiseWithin(*dl1, edges)) return DataLevel::kUnknown;
+  // More than fits there is fetched in time all the same: where from, DL1 does not tell.
+  if (IsFull(*dl1, edges))
+    return TracedBytes(loop) > edges.largest_l1 ? DataLevel::kUnknown : DataLevel::kL1;
   if (value >= 1 - NoiseOf(dl1->stability, edges.noise)) return DataLevel::kUnknown;  // too noisy
   return value > edges.level_l2 ? DataLevel::kL2 : DataLevel::kBeyondL2;
 }
@@ -268,10 +356,13 @@ std::string FixName(absl::string_view variant) {
   return text;
 }
 
-std::vector<Gain> GainsOf(const LoopMeasurement& loop, const Ratio& share) {
+std::vector<Gain> GainsOf(const LoopMeasurement& loop, const Ratio& share,
+                          const VerdictEdges& edges) {
   std::vector<Gain> gains;
+  if (!MayPrice(loop.fidelity, edges)) return gains;
   for (const VariantFigures& figures : loop.figures) {
-    if (figures.thread != kTeam || figures.valid_runs == 0 || IsTheLoopItself(figures)) continue;
+    if (figures.thread != kTeam || !HasInterval(figures, edges) || IsTheLoopItself(figures))
+      continue;
     const Ratio& s = figures.saturation;
     std::string name = FixName(figures.variant);
     if (name.empty() || !(s.value > 0) || s.value >= 1) continue;

@@ -31,17 +31,22 @@ struct VerdictEdges {
   // 2 x much_difference. Of two values near each other, one whose interval reaches this far up and down may be far above the
   // other, or far below it: what is not sure is then not known at all.
   double most_reach = 0.3;
+  uint32_t least_runs = 3;  // of a figure, to have an interval that means something
+  // T(REF, shadow) / T(REF, live) within these: what the shadow tells is said of the program, with a name; with figures only.
+  double named_from = 0.8, named_to = 1.25;
+  double priced_from = 0.5, priced_to = 2;
+  uint64_t largest_l1 = 64 << 10;  // bytes: no x86 processor has a larger first-level data cache
 };
-
-inline constexpr char kTooNoisy[] = "too noisy";
-inline constexpr char kTakesNothingAway[] = "FP takes no access away";
 
 struct BoundVerdict {
   Bound bound = Bound::kUnknown;
-  bool sure = false;  // the corners of the intervals give the same verdict
-  std::string why =
-      {};  // of kUnknown: kTooNoisy, kTakesNothingAway, "FP did not count"; empty: not measured (yet)
+  bool sure = false;             // the corners of the intervals give the same verdict
+  Silence why = Silence::kNone;  // of kUnknown
 };
+
+// Whether what the shadow told may be said of the program. A fidelity that was not measured forbids nothing.
+bool MayName(const Ratio& fidelity, const VerdictEdges& edges = {});
+bool MayPrice(const Ratio& fidelity, const VerdictEdges& edges = {});
 
 // The figures of `variant`, or null when there are none that count.
 const VariantFigures* FindFigures(const LoopMeasurement& loop, absl::string_view variant,
@@ -51,7 +56,9 @@ const VariantFigures* FindFigures(const LoopMeasurement& loop, absl::string_view
 Bound BoundOf(double ls, double fp, double ls_noise, double fp_noise,
               const VerdictEdges& edges = {});
 // Of the team, or of one thread. Where LS or FP was tried and does not count, DL1 may still show that no memory beyond L1
-// limits the loop (kWithinL1). Where FP is the loop itself, because every address comes from loads, LS and DL1 decide. Where the control alone takes as long as the loop, it is kOverhead, not kBalanced.
+// limits the loop (kWithinL1). Where FP is the loop itself, because every address comes from loads, LS and DL1 decide. Where the
+// control alone takes as long as the loop, it is kOverhead, not kBalanced. No name from few runs, from a shadow at another speed,
+// from what a variant had to keep, or from figures that contradict each other.
 BoundVerdict VerdictOf(const LoopMeasurement& loop, int32_t thread = kTeam,
                        const VerdictEdges& edges = {});
 DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges = {},
@@ -60,7 +67,8 @@ DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges = {},
 // "perfect cache", "no division"; empty for variants that no fix could reach (LS, FP, CTRL, PREFETCH, bases).
 std::string FixName(absl::string_view variant);
 // Largest first; `share` is the loop's part of the time that decides. No gain below zero.
-std::vector<Gain> GainsOf(const LoopMeasurement& loop, const Ratio& share);
+std::vector<Gain> GainsOf(const LoopMeasurement& loop, const Ratio& share,
+                          const VerdictEdges& edges = {});
 
 // Sentences: what a weaker or missing verdict rests on, stores and coherence, interaction of reductions and divisions,
 // accesses not pinned, doubtful fidelity.

@@ -74,23 +74,24 @@ Json FiguresToJson(const std::vector<VariantFigures>& figures) {
                     {"invalid_runs", f.invalid_runs},
                     {"shadows", f.shadows},
                     {"changed", f.changed},
+                    {"kept", f.kept},
                     {"pinned", f.pinned},
                     {"accesses", f.accesses}});
   return list;
 }
 
-Json TripClassesToJson(const std::vector<TripClass>& classes) {
+Json TripClassesToJson(const std::vector<TripClass>& classes, const Ratio& fidelity) {
   Json list = Json::array();
   const std::vector<double> times = TimeOfClasses(classes);
   for (size_t i = 0; i < classes.size(); ++i) {
-    const BoundVerdict verdict = VerdictOf(classes[i]);
+    const BoundVerdict verdict = VerdictOf(classes[i], fidelity);
     list.push_back({{"shortest", classes[i].shortest},
                     {"longest", classes[i].longest},
                     {"instances", classes[i].instances},
                     {"time", times[i]},
                     {"bound", Key(BoundName(verdict.bound))},
                     {"sure", verdict.sure},
-                    {"why", verdict.why},
+                    {"why", SilenceName(verdict.why)},
                     {"figures", FiguresToJson(classes[i].figures)}});
   }
   return list;
@@ -118,7 +119,7 @@ Json RankToJson(const RankVerdict& rank) {
           {"pid", m.pid},
           {"bound", Key(BoundName(rank.bound))},
           {"outlier", rank.outlier},
-          {"why", rank.why},
+          {"why", SilenceName(rank.why)},
           {"revision", m.revision},
           {"state", Key(MeasureStateName(m.state))},
           {"reason", m.reason},
@@ -128,7 +129,7 @@ Json RankToJson(const RankVerdict& rank) {
           {"instances_in_a_row", m.instances},
           {"instances", m.trips.instances},
           {"trip_deciles", deciles},
-          {"trip_classes", TripClassesToJson(m.trip_classes)},
+          {"trip_classes", TripClassesToJson(m.trip_classes, m.fidelity)},
           {"figures", FiguresToJson(m.figures)},
           {"refusals", RefusalsToJson(m.refusals)},
           {"open", m.open},
@@ -154,6 +155,7 @@ Json SummariesToJson(const std::vector<VariantSummary>& variants) {
                     {"shadows", v.shadows},
                     {"cycles", v.cycles},
                     {"changed", v.changed},
+                    {"kept", v.kept},
                     {"pinned", v.pinned},
                     {"accesses", v.accesses}});
   return list;
@@ -190,7 +192,7 @@ Json VerdictToJson(const LoopVerdict& loop) {
           {"state", Key(MeasureStateName(loop.state))},
           {"bound", Key(BoundName(loop.bound))},
           {"sure", loop.sure},
-          {"why", loop.why},
+          {"why", SilenceName(loop.why)},
           {"level", Key(DataLevelName(loop.level))},
           {"agreement", loop.agreement},
           {"share", loop.share},
@@ -211,7 +213,7 @@ Json VerdictToJson(const LoopVerdict& loop) {
           {"listings", ListingsToJson(loop.listings)},
           {"ranks", ranks},
           {"ranks_left_out", loop.ranks_left_out},
-          {"trip_classes", TripClassesToJson(loop.trip_classes)},
+          {"trip_classes", TripClassesToJson(loop.trip_classes, loop.fidelity)},
           {"trip_rank", loop.trip_rank},
           {"provenance", ProvenanceName(Provenance::kShadow)}};
 }

@@ -51,6 +51,7 @@ struct VariantFigures {
   uint32_t invalid_runs = 0;
   uint32_t shadows = 0;  // independent loop instances behind the runs
   int32_t changed = 0;   // instructions changed by the variant
+  int32_t kept = 0;      // of the variant's class, that had to stay as they are
   int32_t pinned = 0;    // DL1: accesses pinned
   int32_t accesses = 0;  // memory accesses of the loop body
 

@@ -22,6 +22,30 @@ const char* BoundName(Bound bound) {
   return "unknown";
 }
 
+const char* SilenceName(Silence silence) {
+  switch (silence) {
+    case Silence::kNone:
+      return "";
+    case Silence::kLsDidNotCount:
+      return "LS did not count";
+    case Silence::kFpDidNotCount:
+      return "FP did not count";
+    case Silence::kFewRuns:
+      return "too few runs";
+    case Silence::kTooNoisy:
+      return "too noisy";
+    case Silence::kTakesNothingAway:
+      return "FP takes no access away";
+    case Silence::kPartlyChanged:
+      return "what could not be changed may decide";
+    case Silence::kFidelity:
+      return "the shadow ran at another speed than the program";
+    case Silence::kContradictory:
+      return "the figures contradict each other";
+  }
+  return "";
+}
+
 bool IsDefinite(Bound bound) {
   return bound != Bound::kUnknown && bound != Bound::kWithinL1;
 }

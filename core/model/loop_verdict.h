@@ -34,6 +34,21 @@ bool IsDefinite(Bound bound);
 enum class DataLevel { kUnknown, kL1, kL2, kBeyondL2 };
 const char* DataLevelName(DataLevel level);
 
+// Why there is no verdict, although something may have been measured.
+enum class Silence {
+  kNone,              // there is one, or nothing was measured (yet)
+  kLsDidNotCount,     // LS was tried, and no run counts
+  kFpDidNotCount,     // the same of FP
+  kFewRuns,           // too few to say how far their median may be off
+  kTooNoisy,          // within its own scatter of the edge, but the scatter is too large to say so
+  kTakesNothingAway,  // FP keeps every access, and DL1 says nothing
+  kPartlyChanged,     // what a variant had to keep could turn the verdict
+  kFidelity,          // the shadow ran at another speed than the loop does in the program
+  kContradictory,     // no loop has such figures
+};
+inline constexpr int kSilenceCount = 9;
+const char* SilenceName(Silence silence);  // "" of kNone
+
 struct VariantSummary {
   std::string variant;
   std::string base;
@@ -48,6 +63,7 @@ struct VariantSummary {
   uint64_t shadows = 0;
   double cycles = 0;  // median instance of the median rank
   int32_t changed = 0;
+  int32_t kept = 0;
   int32_t pinned = 0;
   int32_t accesses = 0;
 
@@ -66,8 +82,8 @@ struct Gain {
 // One rank in the drill-down. The listings of its measurement are in LoopVerdict::listings.
 struct RankVerdict {
   Bound bound = Bound::kUnknown;
-  std::string outlier;  // why it differs from the other ranks; empty: it does not
-  std::string why;      // of an unknown bound: "too noisy", "FP did not count"; may be empty
+  std::string outlier;           // why it differs from the other ranks; empty: it does not
+  Silence why = Silence::kNone;  // of an unknown bound
   LoopMeasurement measurement;
 
   bool operator==(const RankVerdict&) const = default;
@@ -79,7 +95,7 @@ struct LoopVerdict {
   MeasureState state = MeasureState::kOpen;
   Bound bound = Bound::kUnknown;  // of most ranks
   bool sure = false;              // no value within the intervals gives another verdict
-  std::string why;                // of an unknown bound, as in RankVerdict
+  Silence why = Silence::kNone;   // of an unknown bound
   DataLevel level = DataLevel::kUnknown;
   std::string agreement;     // "all 8 ranks agree", "5 of 8 ranks memory bound"
   double share = 0;          // of the job's samples

@@ -30,6 +30,7 @@ v1::VariantFigures ToProto(const VariantFigures& figures) {
   out.set_changed(figures.changed);
   out.set_pinned(figures.pinned);
   out.set_accesses(figures.accesses);
+  out.set_kept(figures.kept);
   return out;
 }
 
@@ -42,6 +43,7 @@ absl::Status CheckFigures(const v1::VariantFigures& f) {
   RETURN_IF_ERROR(CheckNumber(f.iterations(), 0, kMaxCycles, "measurement.figures.iterations"));
   RETURN_IF_ERROR(CheckNumber(f.stability(), 0, kMaxRatio, "measurement.figures.stability"));
   RETURN_IF_ERROR(CheckRange(f.changed(), 0, INT32_MAX, "measurement.figures.changed"));
+  RETURN_IF_ERROR(CheckRange(f.kept(), 0, INT32_MAX, "measurement.figures.kept"));
   RETURN_IF_ERROR(CheckRange(f.accesses(), 0, INT32_MAX, "measurement.figures.accesses"));
   return CheckRange(f.pinned(), 0, f.accesses(), "measurement.figures.pinned");
 }
@@ -63,6 +65,7 @@ absl::StatusOr<VariantFigures> FromProto(const v1::VariantFigures& f) {
   out.changed = f.changed();
   out.pinned = f.pinned();
   out.accesses = f.accesses();
+  out.kept = f.kept();
   return out;
 }
 

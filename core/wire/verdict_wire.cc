@@ -27,6 +27,7 @@ v1::VariantSummary ToProto(const VariantSummary& summary) {
   out.set_changed(summary.changed);
   out.set_pinned(summary.pinned);
   out.set_accesses(summary.accesses);
+  out.set_kept(summary.kept);
   return out;
 }
 
@@ -37,6 +38,7 @@ absl::StatusOr<VariantSummary> FromProto(const v1::VariantSummary& s) {
   RETURN_IF_ERROR(CheckNumber(s.rank_max(), 0, kMaxRatio, "verdict.variants.rank_max"));
   RETURN_IF_ERROR(CheckNumber(s.cycles(), 0, kMaxCycles, "verdict.variants.cycles"));
   RETURN_IF_ERROR(CheckRange(s.changed(), 0, INT32_MAX, "verdict.variants.changed"));
+  RETURN_IF_ERROR(CheckRange(s.kept(), 0, INT32_MAX, "verdict.variants.kept"));
   RETURN_IF_ERROR(CheckRange(s.accesses(), 0, INT32_MAX, "verdict.variants.accesses"));
   RETURN_IF_ERROR(CheckRange(s.pinned(), 0, s.accesses(), "verdict.variants.pinned"));
   VariantSummary out;
@@ -55,7 +57,14 @@ absl::StatusOr<VariantSummary> FromProto(const v1::VariantSummary& s) {
   out.changed = s.changed();
   out.pinned = s.pinned();
   out.accesses = s.accesses();
+  out.kept = s.kept();
   return out;
+}
+
+// A perfd of before the reasons had numbers sends none.
+absl::StatusOr<Silence> ReadSilence(v1::Silence silence, const char* field) {
+  if (silence == v1::SILENCE_UNSPECIFIED) return Silence::kNone;
+  return ModelEnum(silence, Silence::kContradictory, field);
 }
 
 void FillLists(const LoopVerdict& loop, v1::LoopVerdict& out) {
@@ -75,7 +84,7 @@ void FillLists(const LoopVerdict& loop, v1::LoopVerdict& out) {
     v1::RankVerdict* to = out.add_ranks();
     to->set_bound(WireEnum<v1::Bound>(rank.bound));
     to->set_outlier(CleanText(rank.outlier));
-    to->set_why(CleanText(rank.why));
+    to->set_silence(WireEnum<v1::Silence>(rank.why));
     *to->mutable_measurement() = wire::ToProto(rank.measurement);
   }
 }
@@ -130,19 +139,18 @@ absl::Status ReadLists(const v1::LoopVerdict& loop, LoopVerdict& out) {
   }
   for (const v1::RankVerdict& rank : loop.ranks()) {
     RETURN_IF_ERROR(CheckText(rank.outlier(), "verdict.ranks.outlier"));
-    RETURN_IF_ERROR(CheckText(rank.why(), "verdict.ranks.why"));
     ASSIGN_OR_RETURN(const Bound bound,
                      ModelEnum(rank.bound(), Bound::kWithinL1, "verdict.ranks.bound"));
     ASSIGN_OR_RETURN(LoopMeasurement read, wire::FromProto(rank.measurement()));
-    out.ranks.push_back({bound, rank.outlier(), rank.why(), std::move(read)});
+    ASSIGN_OR_RETURN(const Silence why, ReadSilence(rank.silence(), "verdict.ranks.silence"));
+    out.ranks.push_back({bound, rank.outlier(), why, std::move(read)});
   }
   return absl::OkStatus();
 }
 
 absl::Status ReadVerdict(const v1::LoopVerdict& loop, LoopVerdict& out) {
-  for (const std::string* text :
-       {&loop.loop_id(), &loop.location_key(), &loop.agreement(), &loop.slowest_rank(),
-        &loop.protocol(), &loop.why(), &loop.trip_rank()}) {
+  for (const std::string* text : {&loop.loop_id(), &loop.location_key(), &loop.agreement(),
+                                  &loop.slowest_rank(), &loop.protocol(), &loop.trip_rank()}) {
     RETURN_IF_ERROR(CheckText(*text, "verdict"));
   }
   RETURN_IF_ERROR(CheckRatio(loop.share(), "verdict.share"));
@@ -154,7 +162,7 @@ absl::Status ReadVerdict(const v1::LoopVerdict& loop, LoopVerdict& out) {
   out.loop_id = loop.loop_id();
   out.location_key = loop.location_key();
   out.sure = loop.sure();
-  out.why = loop.why();
+  ASSIGN_OR_RETURN(out.why, ReadSilence(loop.silence(), "verdict.silence"));
   out.trip_rank = loop.trip_rank();
   out.agreement = loop.agreement();
   out.share = loop.share();
@@ -176,7 +184,7 @@ v1::LoopVerdict ToProto(const LoopVerdict& loop) {
   out.set_state(WireEnum<v1::MeasureState>(loop.state));
   out.set_bound(WireEnum<v1::Bound>(loop.bound));
   out.set_sure(loop.sure);
-  out.set_why(CleanText(loop.why));
+  out.set_silence(WireEnum<v1::Silence>(loop.why));
   out.set_trip_rank(CleanText(loop.trip_rank));
   out.set_level(WireEnum<v1::DataLevel>(loop.level));
   out.set_agreement(CleanText(loop.agreement));

@@ -44,7 +44,8 @@ std::string RangeText(const TripClass& trips) {
 
 }  // namespace
 
-std::string RenderTripClasses(const std::vector<TripClass>& classes, const TextStyle& style) {
+std::string RenderTripClasses(const std::vector<TripClass>& classes, const Ratio& fidelity,
+                              const TextStyle& style) {
   if (classes.empty()) return "";
   const std::vector<std::string> variants = VariantsOf(classes);
   std::vector<TextTable::Column> columns = {
@@ -53,7 +54,7 @@ std::string RenderTripClasses(const std::vector<TripClass>& classes, const TextS
   TextTable table(columns);
   const std::vector<double> times = TimeOfClasses(classes);
   for (size_t i = 0; i < classes.size(); ++i) {
-    const BoundVerdict verdict = VerdictOf(classes[i]);
+    const BoundVerdict verdict = VerdictOf(classes[i], fidelity);
     std::vector<std::string> cells = {RangeText(classes[i]), absl::StrCat(classes[i].instances),
                                       Percent(times[i]),
                                       BoundText(verdict.bound, verdict.sure, verdict.why)};

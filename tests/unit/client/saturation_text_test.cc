@@ -195,15 +195,15 @@ TEST(VerdictTextTest, AnUnknownVerdictSaysWhy) {
   Report report = MeasuredReport();
   LoopVerdict& loop = report.verdicts[0];
   loop.bound = Bound::kUnknown;
-  loop.why = "too noisy\x1b";
+  loop.why = Silence::kTooNoisy;
   loop.ranks[0].bound = Bound::kUnknown;
-  loop.ranks[0].why = "FP did not count";
-  EXPECT_THAT(RenderSaturations(report, {}, 12), HasSubstr("50.0%  unknown: too noisy"));
-  EXPECT_THAT(RenderSaturations(report, {}, 12), Not(HasSubstr("\x1b")));
+  loop.ranks[0].why = Silence::kFpDidNotCount;
+  EXPECT_THAT(RenderSaturations(report, {}, 12), HasSubstr("50.0%  unknown "));
+  EXPECT_THAT(RenderSaturations(report, {}, 12), HasSubstr("no verdict: too noisy\n"));
   EXPECT_THAT(*RenderVerdict(loop, {}), HasSubstr("unknown: FP did not count"));
   EXPECT_EQ(VerdictToJson(loop)["ranks"][0]["why"], "FP did not count");
   loop.bound = Bound::kWithinL1;
-  loop.why = "";
+  loop.why = Silence::kNone;
   EXPECT_THAT(RenderSaturations(report, {}, 12), HasSubstr("50.0%  not bound beyond L1 (unsure)"));
   EXPECT_EQ(VerdictToJson(loop)["bound"], "not_bound_beyond_L1");
 }

@@ -24,6 +24,7 @@ VariantFigures RandomModel::Figures() {
   figures.changed = Positive();
   figures.pinned = static_cast<int32_t>(Below(5));
   figures.accesses = figures.pinned + static_cast<int32_t>(Below(5));
+  figures.kept = static_cast<int32_t>(Below(9));
   return figures;
 }
 
@@ -109,7 +110,7 @@ LoopVerdict RandomModel::Verdict() {
   loop.state = Enum(MeasureState::kNeverEntered);
   loop.bound = Enum(Bound::kWithinL1);
   loop.sure = Coin();
-  loop.why = Text();
+  loop.why = Enum(Silence::kContradictory);
   loop.trip_rank = Text();
   loop.level = Enum(DataLevel::kBeyondL2);
   loop.agreement = Text();
@@ -128,7 +129,7 @@ LoopVerdict RandomModel::Verdict() {
     loop.open.push_back(Text());
     loop.listings.push_back(Listing());
     loop.trip_classes.push_back(Trips());
-    loop.ranks.push_back({Enum(Bound::kWithinL1), Text(), Text(), Measurement()});
+    loop.ranks.push_back({Enum(Bound::kWithinL1), Text(), Enum(Silence::kContradictory), Measurement()});
   }
   loop.fidelity = RatioOfTimes();
   loop.protocol = Text();

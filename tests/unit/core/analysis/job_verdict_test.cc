@@ -208,10 +208,10 @@ TEST(JudgeLoop, AnUnknownVerdictSaysWhy) {
   const LoopMeasurement noisy = Loop({Figures("LS", 0.8, 0.5), Figures("FP", 0.7)}, 1);
   const LoopVerdict loop = Judge({Loop({}, 0), noisy});
   EXPECT_EQ(loop.bound, Bound::kUnknown);
-  EXPECT_EQ(loop.why, "too noisy");
-  EXPECT_EQ(loop.ranks[0].why, "");
-  EXPECT_EQ(loop.ranks[1].why, "too noisy");
-  EXPECT_EQ(Judge({noisy, Memory(2)}).why, "") << "another rank has a verdict";
+  EXPECT_EQ(loop.why, Silence::kTooNoisy);
+  EXPECT_EQ(loop.ranks[0].why, Silence::kNone);
+  EXPECT_EQ(loop.ranks[1].why, Silence::kTooNoisy);
+  EXPECT_EQ(Judge({noisy, Memory(2)}).why, Silence::kNone) << "another rank has a verdict";
   EXPECT_EQ(Judge({noisy, Memory(2)}).remarks.at(0).find("rank 1 on n1: too noisy"), 0u)
       << "of the rank by whose LS the loop is shown";
   EXPECT_EQ(Judge({noisy}).remarks.at(0).find("too noisy"), 0u);

@@ -142,20 +142,20 @@ TEST(TripRemark, SaysWhereTheVerdictChanges) {
   const std::vector<TripClass> classes = {shortest, Class(40, 90, 0.98, 0.3),
                                           Class(800, 40000, 0.99, 0.2)};
   EXPECT_EQ(
-      TripRemark(classes),
+      TripRemark(classes, {}),
       "the verdict depends on the trip count: overhead bound from 3 to 12 trips, memory bound "
       "from 40 to 40000 trips");
   EXPECT_EQ(
-      TripRemark(std::vector<TripClass>{Class(5, 5, 0.2, 0.99), Class(9, 20, 0.99, 0.2)}),
+      TripRemark(std::vector<TripClass>{Class(5, 5, 0.2, 0.99), Class(9, 20, 0.99, 0.2)}, {}),
       "the verdict depends on the trip count: arithmetic bound at 5 trips, memory bound from 9 "
       "to 20 trips");
 }
 
 TEST(TripRemark, SaysNothingWhereClassesAgreeOrAreNotSure) {
-  EXPECT_EQ(TripRemark(std::vector<TripClass>{Class(1, 2, 0.99, 0.3), Class(5, 9, 0.9, 0.2)}), "");
-  EXPECT_EQ(TripRemark(std::vector<TripClass>{Class(1, 2, 0.8, 0.6, 0.2), Class(5, 9, 0.2, 0.9)}),
+  EXPECT_EQ(TripRemark(std::vector<TripClass>{Class(1, 2, 0.99, 0.3), Class(5, 9, 0.9, 0.2)}, {}), "");
+  EXPECT_EQ(TripRemark(std::vector<TripClass>{Class(1, 2, 0.8, 0.6, 0.2), Class(5, 9, 0.2, 0.9)}, {}),
             "");
-  EXPECT_EQ(TripRemark({}), "");
+  EXPECT_EQ(TripRemark({}, {}), "");
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST(VerdictOf, WhatTheIntervalsLeaveOpenIsTooNoisyBeyondTheirReach) {
   EXPECT_EQ(verdict(0.299).bound, Bound::kUnsaturated);
   EXPECT_FALSE(verdict(0.299).sure);
   EXPECT_EQ(verdict(0.301).bound, Bound::kUnknown);
-  EXPECT_EQ(verdict(0.301).why, "too noisy");
+  EXPECT_EQ(verdict(0.301).why, Silence::kTooNoisy);
   // Whatever FP is in a wide interval, LS is far above it.
   const BoundVerdict sure = VerdictOf(Loop({Figures("LS", 1.0, 0.01), Figures("FP", 0.35, 0.34)}));
   EXPECT_EQ(sure.bound, Bound::kMemory);
@@ -79,10 +79,10 @@ TEST(VerdictOf, ScatterOfTheInstancesIsTooNoisyToo) {
   LoopMeasurement loop = Loop({Figures("LS", 0.8), Figures("FP", 0.8)});
   loop.figures[0].stability = 0.09;
   EXPECT_EQ(VerdictOf(loop).bound, Bound::kUnsaturated);
-  EXPECT_EQ(VerdictOf(loop).why, "");
+  EXPECT_EQ(VerdictOf(loop).why, Silence::kNone);
   loop.figures[0].stability = 0.11;
   EXPECT_EQ(VerdictOf(loop).bound, Bound::kUnknown);
-  EXPECT_EQ(VerdictOf(loop).why, "too noisy");
+  EXPECT_EQ(VerdictOf(loop).why, Silence::kTooNoisy);
   EXPECT_NE(Joined(RemarksOf(loop))
                 .find("too noisy for a verdict: LS 0.80 [0.79, 0.81] and FP 0.80 "
                       "[0.79, 0.81]; times scatter by 11 %"),
@@ -113,17 +113,17 @@ TEST(VerdictOf, WithoutFpDl1StillToldWhereTheDataAre) {
   EXPECT_FALSE(verdict(0.98, 0.96, 0.02).sure) << "the interval leaves the 5 % around 1";
   EXPECT_EQ(verdict(0.6, 0.99).bound, Bound::kWithinL1);
   EXPECT_EQ(verdict(0.98, 0.94).bound, Bound::kUnknown) << "data are beyond L1";
-  EXPECT_EQ(verdict(0.98, 0.94).why, "FP did not count");
+  EXPECT_EQ(verdict(0.98, 0.94).why, Silence::kFpDidNotCount);
   EXPECT_EQ(VerdictOf(Loop({Void("LS"), Figures("FP", 0.9), Figures("DL1", 1)})).bound,
             Bound::kWithinL1);
   EXPECT_EQ(VerdictOf(Loop({Void("LS"), Void("FP"), Figures("DL1", 1)})).bound, Bound::kUnknown);
-  EXPECT_EQ(VerdictOf(Loop({Void("LS"), Void("FP"), Figures("DL1", 1)})).why, "LS did not count");
+  EXPECT_EQ(VerdictOf(Loop({Void("LS"), Void("FP"), Figures("DL1", 1)})).why, Silence::kLsDidNotCount);
 }
 
 TEST(VerdictOf, TheWeakerStatementIsNotMadeTooEarly) {
   EXPECT_EQ(VerdictOf(Loop({Figures("LS", 0.98), Figures("DL1", 1)})).bound, Bound::kUnknown)
       << "FP was not tried yet";
-  EXPECT_EQ(VerdictOf(Loop({Figures("LS", 0.98), Figures("DL1", 1)})).why, "");
+  EXPECT_EQ(VerdictOf(Loop({Figures("LS", 0.98), Figures("DL1", 1)})).why, Silence::kNone);
   LoopMeasurement refused = Loop({Figures("LS", 0.98), Figures("DL1", 1)});
   refused.refusals = {{"FP", 0x10, "a gather", 1}};
   EXPECT_EQ(VerdictOf(refused).bound, Bound::kWithinL1);
@@ -170,7 +170,7 @@ TEST(VerdictOf, WhereFpIsTheLoopItselfDl1Decides) {
   partly.pinned = 1, partly.accesses = 2;
   const BoundVerdict open = VerdictOf(Loop({Figures("LS", 1), Unchanged("FP", 1), partly}));
   EXPECT_EQ(open.bound, Bound::kUnknown);
-  EXPECT_EQ(open.why, kTakesNothingAway);
+  EXPECT_EQ(open.why, Silence::kTakesNothingAway);
   const auto with = [&](double ctrl) {
     return VerdictOf(Loop({Figures("LS", 1), Unchanged("FP", 1), partly, Figures("CTRL", ctrl)}));
   };
