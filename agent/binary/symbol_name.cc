@@ -1,29 +1,80 @@
 #include "agent/binary/symbol_name.h"
 
-#include <cxxabi.h>
+#define HAVE_DECL_BASENAME 1  // of <string.h>, which libiberty.h would declare in another way
+#include <libiberty/demangle.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <memory>
+#include <csetjmp>
+#include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace perfd::agent {
 namespace {
 
-struct Free {
-  void operator()(char* text) const { std::free(text); }  // __cxa_demangle allocates with malloc
+// Without DMGL_NO_RECURSE_LIMIT: names nested too deeply are refused. Without DMGL_VERBOSE: std::string stays that.
+constexpr int kStyle = DMGL_PARAMS | DMGL_ANSI;
+constexpr size_t kMaxSuffixes = 64;
+
+struct BoundedText {
+  std::string text;
+  bool only_at_ascii = false;
+  std::jmp_buf enough;
 };
 
-std::string Demangle(absl::string_view mangled) {
-  if (mangled.size() > kMaxMangledName) return std::string(mangled);
-  int status = 0;
-  const std::string terminated(mangled);
-  const std::unique_ptr<char, Free> text(
-      abi::__cxa_demangle(terminated.c_str(), nullptr, nullptr, &status));
-  return status == 0 && text != nullptr ? std::string(text.get()) : terminated;
+// A name of 400 bytes can stand for gigabytes, and the demangler knows no limit: it is left where there is enough.
+void Append(const char* text, size_t size, void* opaque) {
+  auto& out = *static_cast<BoundedText*>(opaque);
+  out.text.append(text, std::min(size, kMaxReadableName + 1 - out.text.size()));
+  if (out.text.size() <= kMaxReadableName) return;
+  if (out.only_at_ascii && !std::all_of(text, text + size, absl::ascii_isascii)) return;
+  std::longjmp(out.enough, 1);  // nothing with a destructor is alive between here and Demangled
+}
+
+using Demangle = int (*)(const char*, int, demangle_callbackref, void*);
+
+// `only_at_ascii`: that of Rust holds memory while it hands over a name that it decoded from Punycode.
+std::optional<std::string> Demangled(Demangle demangle, bool only_at_ascii,
+                                     const std::string& mangled) {
+  BoundedText out;
+  out.only_at_ascii = only_at_ascii;
+  if (setjmp(out.enough) != 0 || demangle(mangled.c_str(), kStyle, Append, &out) != 0)
+    return std::move(out.text);
+  return std::nullopt;
+}
+
+std::optional<std::string> Demangled(const std::string& mangled) {
+  const bool rust = absl::StartsWith(mangled, "_R");
+  if (!rust && !absl::StartsWith(mangled, "_Z")) return std::nullopt;
+  // Rust's older names are C++ names that end in a hash.
+  auto name = Demangled(rust_demangle_callback, true, mangled);
+  if (rust || name.has_value()) return name;
+  return Demangled(cplus_demangle_v3_callback, false, mangled);
+}
+
+// Suffixes such as ".constprop.0" or ".cold" are no part of the mangled name. A dot may be: of a name inside it.
+std::string DemangleWithSuffix(absl::string_view symbol) {
+  size_t end = 0;
+  for (size_t i = 0; i < kMaxSuffixes && end < symbol.size(); ++i) {
+    end = std::min(symbol.find('.', end + 1), symbol.size());
+    if (const auto name = Demangled(std::string(symbol.substr(0, end))))
+      return absl::StrCat(*name, symbol.substr(end));
+  }
+  return std::string(symbol);
+}
+
+// At most kMaxReadableName bytes, and no half letter.
+std::string Shortened(std::string name) {
+  if (name.size() <= kMaxReadableName) return name;
+  size_t end = kMaxReadableName - 3;
+  const auto continues = [&](size_t i) {
+    return (static_cast<unsigned char>(name[i]) & 0xC0) == 0x80;
+  };
+  while (end > 0 && continues(end)) --end;
+  return name.substr(0, end) + "...";
 }
 
 size_t LeadingUnderscores(absl::string_view name) {
@@ -35,14 +86,8 @@ size_t LeadingUnderscores(absl::string_view name) {
 std::string ReadableName(absl::string_view symbol) {
   if (const size_t at = symbol.find('@'); at != absl::string_view::npos && at > 0)
     symbol = symbol.substr(0, at);
-  std::string name(symbol);
-  if (absl::StartsWith(symbol, "_Z")) {
-    // Suffixes such as ".constprop.0" or ".cold" are no part of the mangled name.
-    const size_t dot = std::min(symbol.find('.'), symbol.size());
-    name = absl::StrCat(Demangle(symbol.substr(0, dot)), symbol.substr(dot));
-  }
-  if (name.size() > kMaxReadableName) name = name.substr(0, kMaxReadableName - 3) + "...";
-  return name;
+  return Shortened(symbol.size() > kMaxMangledName ? std::string(symbol)
+                                                   : DemangleWithSuffix(symbol));
 }
 
 OpenMpKind OpenMpOf(absl::string_view symbol) {

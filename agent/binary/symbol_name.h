@@ -2,8 +2,9 @@
 //
 // Limits   names over kMaxMangledName bytes stay as they are; readable names are cut at kMaxReadableName bytes.
 // Threads  thread-safe (pure).
-// Source   Itanium C++ ABI 5.1 (mangling); gcc omp-expand ("._omp_fn.N"), clang CGOpenMPRuntime (".omp_outlined."),
-//          Intel compilers' "L_<function>_<line>__par_loop<n>_..." and "<function>.DIR.OMP.PARALLEL.<n>".
+// Source   Itanium C++ ABI 5.1 and Rust RFC 2603 (mangling, read by libiberty); gcc omp-expand ("._omp_fn.N"), clang
+//          CGOpenMPRuntime (".omp_outlined."), Intel compilers' "L_<function>_<line>__par_loop<n>_..." and
+//          "<function>.DIR.OMP.PARALLEL.<n>".
 #ifndef AGENT_BINARY_SYMBOL_NAME_H_
 #define AGENT_BINARY_SYMBOL_NAME_H_
 
@@ -18,7 +19,8 @@ namespace perfd::agent {
 inline constexpr size_t kMaxMangledName = 4096;
 inline constexpr size_t kMaxReadableName = 2048;
 
-// "_Z3fooi._omp_fn.0" -> "foo(int)._omp_fn.0"; names that are not C++ are returned unchanged, without "@VERSION".
+// "_Z3fooi._omp_fn.0" -> "foo(int)._omp_fn.0"; names that are not of C++ or Rust are returned unchanged, without "@VERSION".
+// Those of D are: libiberty's time for them grows without bound (4 s for a certain one of 105 bytes).
 std::string ReadableName(absl::string_view symbol);
 
 OpenMpKind OpenMpOf(absl::string_view symbol);
