@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
+#include "core/base/utf8.h"
 
 namespace perfd::agent {
 namespace {
@@ -139,15 +140,17 @@ std::string CommandName(const Candidate& candidate) {
 // TASK_COMM_LEN of include/linux/sched.h, less the NUL.
 bool MayBeCommand(const Candidate& candidate, absl::string_view command) {
   constexpr size_t kNameBytes = 15;
-  return candidate.name == command.substr(0, kNameBytes);
+  return DisplayForm(candidate.name) == DisplayForm(command.substr(0, kNameBytes));
 }
 
 bool MatchesCommand(const Candidate& candidate, absl::string_view command) {
-  if (BaseName(candidate.executable) == command) return true;
+  const auto called = [command](absl::string_view path) {
+    return DisplayForm(BaseName(path)) == command;
+  };
+  if (called(candidate.executable)) return true;
   if (candidate.arguments.empty()) return false;
-  if (BaseName(candidate.arguments[0]) == command) return true;
-  return IsInterpreter(CommandName(candidate)) &&
-         BaseName(ScriptOf(candidate.arguments)) == command;
+  if (called(candidate.arguments[0])) return true;
+  return IsInterpreter(CommandName(candidate)) && called(ScriptOf(candidate.arguments));
 }
 
 bool BelongsToSlurmJob(const Candidate& candidate, uint32_t job) {

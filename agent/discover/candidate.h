@@ -69,7 +69,8 @@ bool IsInterpreter(absl::string_view base_name);
 // By its name in stat alone.
 bool MayBeCommand(const Candidate& candidate, absl::string_view command);
 
-// Base name of the executable, of argv[0], or of the script that an interpreter runs (`python3 -u x.py`, `sh x.sh`).
+// Base name of the executable, of argv[0], or of the script that an interpreter runs (`python3 -u x.py`, `sh x.sh`), as it is
+// shown: commands are UTF-8.
 bool MatchesCommand(const Candidate& candidate, absl::string_view command);
 
 // By environment, or by a component job_<id> of a cgroup path (Slurm's proctrack/cgroup; its cgroup.conf(5)).

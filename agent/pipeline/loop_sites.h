@@ -1,6 +1,7 @@
 // agent/pipeline/loop_sites.h - where the loops of an order lie in one process.
 //
 // Shape    for each loop: the mapping that holds it, the load bias, the facts of its function; or why it is not there.
+//          Its file is the one of its build: an order has its path only as it is shown (core/base/utf8.h).
 // Units    ELF addresses; bias = run-time address - ELF address.
 // Threads  LocateLoops on the resolver's thread (CodeIndex); blocks up to the timeout for modules that nobody has read yet.
 // Source   ELF gABI, Program Loading: a segment's bytes keep their distance to each other.

@@ -9,6 +9,7 @@
 #include "agent/reader/module_open.h"
 #include "core/base/frame.h"
 #include "core/base/status_macros.h"
+#include "core/wire/check.h"
 #include "core/wire/wire.h"
 
 namespace perfd::agent {
@@ -37,7 +38,7 @@ absl::Status Reply(int socket, const v1::ReaderReply& reply) {
 absl::Status ReplyError(int socket, const absl::Status& status) {
   v1::ReaderReply reply;
   reply.set_error_code(static_cast<int>(status.code()));
-  reply.set_error(std::string(status.message()));
+  reply.set_error(wire::CleanText(status.message()));
   return Reply(socket, reply);
 }
 

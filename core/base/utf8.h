@@ -1,12 +1,14 @@
-// core/base/utf8.h - where one character of UTF-8 ends. Foreign bytes.
+// core/base/utf8.h - where one character of UTF-8 ends, and how bytes that are none are shown. Foreign bytes.
 //
 // Source   Unicode Standard, table 3-7 (RFC 3629 section 4): the bounds of the second byte keep out overlong forms, surrogates
 //          and everything above U+10FFFF.
 #ifndef CORE_BASE_UTF8_H_
 #define CORE_BASE_UTF8_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "absl/strings/string_view.h"
 
@@ -26,6 +28,21 @@ inline size_t Utf8SequenceLength(absl::string_view text) {
   for (size_t i = 2; i < length; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
   return length;
+}
+
+// Each byte that is not part of a well-formed sequence becomes '?'; at most `limit` bytes are kept. Names of files and of functions
+// are bytes: what a name is compared or opened by stays as it is, and what came back as it is shown is compared as it is shown.
+inline std::string DisplayForm(absl::string_view text, size_t limit = SIZE_MAX) {
+  std::string shown;
+  shown.reserve(std::min(text.size(), limit));
+  while (!text.empty()) {
+    const size_t length = Utf8SequenceLength(text);
+    const size_t step = std::max<size_t>(length, 1);
+    if (shown.size() + step > limit) break;
+    shown.append(length == 0 ? "?" : text.data(), step);
+    text.remove_prefix(step);
+  }
+  return shown;
 }
 
 }  // namespace perfd

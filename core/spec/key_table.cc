@@ -36,7 +36,7 @@ constexpr std::array kKeys = {
     "All steps of this Slurm job, on every node.",
     [](S& s) -> SpecField { return &s.target.slurm_job; }},
   SpecKey{"target.command", KeyType::kText, 1, 255, "", "lulesh2.0",
-    "Processes whose executable has this base name.",
+    "Processes whose executable has this base name; '?' for each byte of it that is not UTF-8.",
     [](S& s) -> SpecField { return &s.target.command; }},
   SpecKey{"target.pids", KeyType::kPids, 1, 4096, "", "[1234, 1235]",
     "These process ids, on one node.",

@@ -39,20 +39,7 @@ absl::Status CheckRatio(double value, absl::string_view field) {
 }
 
 std::string CleanText(absl::string_view text, size_t limit) {
-  std::string clean;
-  clean.reserve(std::min(text.size(), limit));
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = Utf8SequenceLength(text.substr(i));
-    if (clean.size() + std::max<size_t>(length, 1) > limit) break;
-    if (length == 0) {
-      clean.push_back('?');
-      ++i;
-    } else {
-      clean.append(text.data() + i, length);
-      i += length;
-    }
-  }
-  return clean;
+  return DisplayForm(text, limit);
 }
 
 }  // namespace perfd::wire

@@ -30,8 +30,7 @@ absl::Status CheckNumber(double value, double low, double high, absl::string_vie
 absl::Status CheckRatio(double value, absl::string_view field);
 
 // Protobuf refuses a whole message for one bad byte in a string, and names in binaries may hold any
-// bytes: each byte that is not part of a well-formed sequence becomes '?'. At most `limit` bytes are
-// kept.
+// bytes: their DisplayForm is sent.
 std::string CleanText(absl::string_view text, size_t limit = kMaxTextBytes);
 
 // Enums on the wire are the model's value plus one; zero is an error.

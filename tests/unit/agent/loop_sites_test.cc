@@ -82,13 +82,16 @@ class LoopPlacesTest : public ::testing::Test {
     opened_.push_back(module);
     if (!open_status_.ok()) return open_status_;
     if (slow_) return std::make_unique<SlowSource>(&clock_, &timeouts_);
-    return std::make_unique<FakeCodeSource>(std::vector{LoopyFunction(), FarFunction()}, &lookups_,
-                                            build_id_);
+    const auto other = other_builds_.find(module.key.inode);
+    return std::make_unique<FakeCodeSource>(
+        std::vector{LoopyFunction(), FarFunction()}, &lookups_,
+        other == other_builds_.end() ? build_id_ : other->second);
   }
 
   FakeClock clock_;
   ProcessImage image_;
   std::string build_id_ = "abcd";
+  std::map<uint64_t, std::string> other_builds_;  // by inode
   absl::Status open_status_;
   bool slow_ = false;
   std::vector<absl::Duration> timeouts_;
@@ -145,6 +148,51 @@ TEST_F(LoopPlacesTest, SaysWhatTheRankHasNotLoaded) {
   loop.module_path = "/lib/libfoo.so";
   EXPECT_EQ(Place(loop).refusal, "the rank has not loaded /lib/libfoo.so");
   EXPECT_TRUE(opened_.empty());
+}
+
+// Orders carry paths as they are shown; those of the kernel are bytes.
+TEST_F(LoopPlacesTest, APathThatIsNotUtf8IsThatOfItsFile) {
+  MeasureLoop loop = Target();
+  loop.module_path = "/b?ton ?? x/libk?.so";
+  image_.mappings.push_back(Mapping(0x70000000, 0x100000, 0, "/b\xe9ton \xe2\x82 x/libk\xe4.so"));
+  const LoopSite place = Place(loop);
+  EXPECT_EQ(place.refusal, "");
+  EXPECT_EQ(place.bias, LoadBias(0x70000000, 0x400000));
+  ASSERT_EQ(opened_.size(), size_t{1});
+  EXPECT_EQ(opened_[0].key.path, "/b\xe9ton \xe2\x82 x/libk\xe4.so");
+}
+
+TEST_F(LoopPlacesTest, OfFilesThatAreShownAlikeTheBuildTellsWhich) {
+  MeasureLoop loop = Target();
+  loop.module_path = "/libk?.so";
+  image_.mappings = {Mapping(0x60000000, 0x100000, 0, "/libk\xe4.so"),
+                     Mapping(0x70000000, 0x100000, 0, "/libk\xf6.so")};
+  image_.mappings[0].inode = 6;
+  other_builds_[6] = "ef01";
+  EXPECT_EQ(Place(loop).bias, LoadBias(0x70000000, 0x400000));
+}
+
+TEST_F(LoopPlacesTest, AFileThatWasReplacedSinceItWasMappedDoesNotHideTheNewOne) {
+  image_.mappings = {Mapping(0x60000000, 0x100000, 0), Mapping(0x70000000, 0x100000, 0)};
+  image_.mappings[0].inode = 6;
+  other_builds_[6] = "ef01";
+  EXPECT_EQ(Place(Target()).bias, LoadBias(0x70000000, 0x400000));
+}
+
+// The loop was found in a copy of the file that another rank has elsewhere.
+TEST_F(LoopPlacesTest, ACopyElsewhereIsKnownByItsBuild) {
+  image_.mappings.push_back(Mapping(0x70000000, 0x100000, 0, "/tmp/job7/libfoo.so"));
+  image_.mappings.back().inode = 6;
+  other_builds_[6] = "ef01";
+  MeasureLoop loop = Target();
+  loop.module_id = "ef01";
+  loop.module_path = "/home/alice/libfoo.so";
+  EXPECT_EQ(Place(loop).refusal, "the rank has not loaded /home/alice/libfoo.so");
+  MeasureLoop here = loop;  // once it has been read on this node
+  here.module_path = "/tmp/job7/libfoo.so";
+  EXPECT_EQ(Place(here).refusal, "");
+  EXPECT_EQ(Place(loop).refusal, "");
+  EXPECT_EQ(Place(loop).bias, LoadBias(0x70000000, 0x400000));
 }
 
 TEST_F(LoopPlacesTest, RuntimesAreNeverAlteredNotEvenRead) {

@@ -71,7 +71,7 @@ class SessionExperimentTest : public ::testing::Test {
                     .header = 0x400140},
                    {.loop_id = "b",
                     .location_key = "kb",
-                    .module_id = "abcd",
+                    .module_id = "ef01",
                     .module_path = "/other",
                     .function_low = 0,
                     .header = 0}};

@@ -111,6 +111,22 @@ TEST_F(RankFinderTest, MatchesArgumentZeroAndScripts) {
   EXPECT_TRUE(absl::IsNotFound(Find(Command("y.py")).status()));
 }
 
+// A command is UTF-8; names of files need not be.
+TEST_F(RankFinderTest, MatchesNamesAsTheyAreShown) {
+  Add({.pid = 1, .executable = "/b\xe9ton/m\xe4in", .arguments = {"x"}});
+  Add({.pid = 2,
+       .executable = "/usr/bin/python3.11",
+       .arguments = {"python3",
+                     "/h/gr\xfc\xdf"
+                     "e.py"}});
+  Add({.pid = 3, .executable = "/h/W\xc3\xa4rme", .arguments = {"y"}});
+  EXPECT_EQ(Find(Command("m?in"))->ranks.at(0).pid, 1);
+  EXPECT_EQ(Find(Command("gr??e.py"))->ranks.at(0).pid, 2);
+  EXPECT_EQ(Find(Command("W\xc3\xa4rme"))->ranks.at(0).pid, 3);
+  EXPECT_TRUE(absl::IsNotFound(Find(Command("W??rme")).status()));
+  EXPECT_TRUE(absl::IsNotFound(Find(Command("m??in")).status()));
+}
+
 TEST_F(RankFinderTest, LeavesOutUnselectedRanksWithoutAWord) {
   for (int i = 0; i < 4; ++i) AddRank(100 + i, i);
   const auto found = Find(Command("lulesh2.0"), kAlice, {{1, 2}});

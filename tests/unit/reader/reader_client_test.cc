@@ -272,6 +272,11 @@ TEST_F(ReaderClientTest, RefusalsSayWhy) {
             absl::StatusCode::kInvalidArgument);
   file.path = scratch.path() + "/nothing";
   EXPECT_EQ(ReaderClient::Start(file, Options()).status().code(), absl::StatusCode::kNotFound);
+  // Its name is bytes, the answer is UTF-8.
+  file.path = scratch.path() + "/n\xefthing";
+  const absl::Status nothing = ReaderClient::Start(file, Options()).status();
+  EXPECT_EQ(nothing.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(nothing.message()), HasSubstr("/n?thing"));
   file.pid = 0x7FFFFFFF;
   EXPECT_EQ(ReaderClient::Start(file, Options()).status().code(), absl::StatusCode::kNotFound);
   const auto none = ReaderClient::Start(file, {.reader_binary = scratch.path() + "/none"});
