@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "agent/binary/compressed/debug_image.h"
 #include "agent/binary/dwarf_unit.h"
 
 namespace perfd::agent {
@@ -14,12 +15,21 @@ namespace {
 constexpr size_t kMaxUnits = 1'000'000;
 constexpr size_t kMaxLoadedUnits = 4096;
 
+// A unit of a version that is not known ends the list.
+bool HasUnits(Dwarf* dwarf) {
+  Dwarf_Off next = 0;
+  size_t header = 0;
+  Dwarf_Die die;
+  return dwarf_nextcu(dwarf, 0, &next, &header, nullptr, nullptr, nullptr) == 0 &&
+         dwarf_offdie(dwarf, header, &die) != nullptr;
+}
+
 }  // namespace
 
 // The units of the file, found by address, loaded when first asked for.
 class DebugInfo::Units {
  public:
-  explicit Units(Dwarf* dwarf) : dwarf_(dwarf) {
+  Units(std::unique_ptr<DebugImage> image, Dwarf* dwarf) : image_(std::move(image)), dwarf_(dwarf) {
     if (dwarf_getaranges(dwarf_, &aranges_, nullptr) != 0) aranges_ = nullptr;
   }
   ~Units() { dwarf_end(dwarf_); }
@@ -77,6 +87,7 @@ class DebugInfo::Units {
               [](const UnitRange& a, const UnitRange& b) { return a.range.low < b.range.low; });
   }
 
+  std::unique_ptr<DebugImage> image_;  // null: libelf reads the file itself
   Dwarf* dwarf_;
   Dwarf_Aranges* aranges_ = nullptr;
   bool ranges_read_ = false;
@@ -87,11 +98,19 @@ class DebugInfo::Units {
 DebugInfo::DebugInfo(std::unique_ptr<Units> units) : units_(std::move(units)) {}
 DebugInfo::~DebugInfo() = default;
 
-std::unique_ptr<DebugInfo> DebugInfo::Open(const ElfFile& file) {
+std::unique_ptr<DebugInfo> DebugInfo::Open(const ElfFile& file, LinesProblem* problem) {
+  *problem = LinesProblem::kNone;
   if (!file.HasDebugInfo()) return nullptr;
-  Dwarf* dwarf = dwarf_begin_elf(file.handle(), DWARF_C_READ, nullptr);
+  std::unique_ptr<DebugImage> image = DebugImage::Make(file.handle(), file.image(), problem);
+  if (*problem != LinesProblem::kNone) return nullptr;
+  Elf* elf = image == nullptr ? file.handle() : image->handle();
+  Dwarf* dwarf = dwarf_begin_elf(elf, DWARF_C_READ, nullptr);
+  *problem = LinesProblem::kDamaged;
   if (dwarf == nullptr) return nullptr;
-  return std::unique_ptr<DebugInfo>(new DebugInfo(std::make_unique<Units>(dwarf)));
+  auto units = std::make_unique<Units>(std::move(image), dwarf);
+  if (!HasUnits(dwarf)) return nullptr;
+  *problem = LinesProblem::kNone;
+  return std::unique_ptr<DebugInfo>(new DebugInfo(std::move(units)));
 }
 
 FunctionLines DebugInfo::Lines(uint64_t low, uint64_t high) {

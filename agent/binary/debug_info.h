@@ -17,6 +17,7 @@
 #include "agent/binary/eh_frame.h"
 #include "agent/binary/elf_file.h"
 #include "agent/binary/function_lines.h"
+#include "core/model/module.h"
 
 namespace perfd::agent {
 
@@ -27,8 +28,8 @@ struct Subprogram {
 
 class DebugInfo {
  public:
-  // nullptr: the file has no usable DWARF. `file` must outlive the result.
-  static std::unique_ptr<DebugInfo> Open(const ElfFile& file);
+  // nullptr: the file has no usable DWARF; if it has some, `problem` says why. `file` must outlive the result.
+  static std::unique_ptr<DebugInfo> Open(const ElfFile& file, LinesProblem* problem);
   ~DebugInfo();
 
   FunctionLines Lines(uint64_t low, uint64_t high);

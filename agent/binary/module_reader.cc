@@ -48,7 +48,7 @@ ModuleReader::ModuleReader(std::unique_ptr<ElfFile> main, std::unique_ptr<ElfFil
       returns_([this](uint64_t address) { return ReadCode(*main_, address); },
                [this](uint64_t address) { return index_.NameAt(address); }) {
   const ElfFile* with_lines = WithLines(*main_, debug_.get(), detail);
-  if (with_lines != nullptr) debug_info_ = DebugInfo::Open(*with_lines);
+  if (with_lines != nullptr) debug_info_ = DebugInfo::Open(*with_lines, &facts_.lines_problem);
   facts_.lines_unread = with_lines == nullptr && debug_->HasDebugInfo();
   facts_.build_id = main_->build_id();
   if (facts_.build_id.empty()) facts_.code_hash = main_->CodeHash();

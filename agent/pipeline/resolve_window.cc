@@ -129,13 +129,16 @@ class Resolution {
     const RawModule& module = raw_.modules[i];
     if (left <= absl::ZeroDuration() && !index.Knows(module, offsets)) {
       code_[i] = index.Recall(module);
-      unreadable->emplace_back(module.key.path,
-                               absl::DeadlineExceededError(
-                                   "reading the code of this profile has taken too long already"));
+      unreadable->push_back(
+          {module.key.path, absl::DeadlineExceededError(
+                                "reading the code of this profile has taken too long already")});
       return;
     }
     code_[i] = index.Learn(module, offsets, left, detail);
-    if (!code_[i]->error.ok()) unreadable->emplace_back(module.key.path, code_[i]->error);
+    const LinesProblem lines =
+        detail == ModuleDetail::kLines ? code_[i]->facts.lines_problem : LinesProblem::kNone;
+    if (!code_[i]->error.ok() || lines != LinesProblem::kNone)
+      unreadable->push_back({module.key.path, code_[i]->error, lines});
   }
 
   const RawWindow& raw_;

@@ -20,8 +20,12 @@ namespace perfd::agent {
 
 inline constexpr size_t kMaxWindowLocations = 4096;
 
-// Why some modules could not be read: path and reason.
-using UnreadableModules = std::vector<std::pair<std::string, absl::Status>>;
+struct UnreadableModule {
+  std::string path;
+  absl::Status status;  // why it could not be read; OK: it could, but its lines
+  LinesProblem lines = LinesProblem::kNone;
+};
+using UnreadableModules = std::vector<UnreadableModule>;
 
 // `timeout`: for all modules together. Those that it does not suffice for are among the unreadable, and what was known of
 // them before is used.

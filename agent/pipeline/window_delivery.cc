@@ -7,6 +7,26 @@
 #include "core/base/mutex.h"
 
 namespace perfd::agent {
+namespace {
+
+const char* WhyNoLines(LinesProblem problem) {
+  switch (problem) {
+    case LinesProblem::kCompression:
+      return "its debug sections are compressed in a way that perf-agent cannot read (it knows "
+             "zlib and zstd); objcopy --decompress-debug-sections makes them readable";
+    case LinesProblem::kTooLarge:
+      return "its debug sections are larger than 1 GiB when decompressed, or than the reader's "
+             "memory; link it without --compress-debug-sections";
+    case LinesProblem::kDamaged:
+      return "its debug information is damaged, or of a version of DWARF other than 2 to 5; "
+             "build it again with -gdwarf-5";
+    case LinesProblem::kNone:
+      break;
+  }
+  return "unknown";
+}
+
+}  // namespace
 
 WindowDelivery::WindowDelivery(SessionOutput* output, std::string profile_id, std::string node)
     : output_(output), profile_id_(std::move(profile_id)), node_(std::move(node)) {}
@@ -22,14 +42,18 @@ void WindowDelivery::Unexpect() {
 }
 
 void WindowDelivery::RecordUnreadable(const UnreadableModules& unreadable) {
-  for (const auto& [path, status] : unreadable) {
-    if (!noted_.insert(path).second) continue;
-    notices_.push_back({.severity = Notice::Severity::kWarning,
-                        .code = status.code(),
-                        .node = node_,
-                        .text = absl::StrCat(
-                            "the code of ", path,
-                            " cannot be read, its samples count as unknown: ", status.message())});
+  for (const UnreadableModule& module : unreadable) {
+    const bool code = !module.status.ok();
+    if (!noted_.insert(absl::StrCat(code ? "code of " : "lines of ", module.path)).second) continue;
+    notices_.push_back(
+        {.severity = Notice::Severity::kWarning,
+         .code = code ? module.status.code() : absl::StatusCode::kUnimplemented,
+         .node = node_,
+         .text = code ? absl::StrCat("the code of ", module.path,
+                                     " cannot be read, its samples count as unknown: ",
+                                     module.status.message())
+                      : absl::StrCat("no source lines of ", module.path, ": ",
+                                     WhyNoLines(module.lines))});
   }
 }
 

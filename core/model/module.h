@@ -38,11 +38,20 @@ struct FileVersion {
   bool operator==(const FileVersion&) const = default;
 };
 
+// Why a file that has debug information gives no lines.
+enum class LinesProblem : uint8_t {
+  kNone,
+  kCompression,  // of its sections, in a way that is not known
+  kTooLarge,     // when decompressed
+  kDamaged,      // or of a version of DWARF that is not known
+};
+
 struct ModuleFacts {
   std::string build_id;   // hex; empty: none
   std::string code_hash;  // hex, of its executable segments; of a file without build-id only
   FileVersion file;
   bool has_lines = false;
+  LinesProblem lines_problem = LinesProblem::kNone;
   bool lines_unread = false;  // its separate debug file has lines; they were not asked for
   bool has_symbols = false;
   std::vector<ModuleSegment> segments;

@@ -7,6 +7,7 @@
 namespace perfd::wire {
 namespace {
 
+static_assert(static_cast<int>(LinesProblem::kDamaged) + 1 == v1::LINES_PROBLEM_DAMAGED);
 static_assert(static_cast<int>(FunctionSource::kGuess) + 1 == v1::FUNCTION_SOURCE_GUESS);
 
 // The reader may also say that it could not do it.
@@ -88,6 +89,7 @@ v1::ReaderReply ToProto(const ModuleFacts& facts) {
   out.set_build_id(CleanText(facts.build_id));
   out.set_code_hash(CleanText(facts.code_hash));
   out.set_has_lines(facts.has_lines);
+  out.set_lines_problem(WireEnum<v1::LinesProblem>(facts.lines_problem));
   out.set_lines_unread(facts.lines_unread);
   out.set_file_device(facts.file.device);
   out.set_file_inode(facts.file.inode);
@@ -113,6 +115,8 @@ absl::StatusOr<ModuleFacts> ModuleFactsFromProto(const v1::ReaderReply& reply) {
   out.build_id = reply.build_id();
   out.code_hash = reply.code_hash();
   out.has_lines = reply.has_lines();
+  ASSIGN_OR_RETURN(out.lines_problem,
+                   ModelEnum(reply.lines_problem(), LinesProblem::kDamaged, "reply.lines_problem"));
   out.lines_unread = reply.lines_unread();
   out.file = {reply.file_device(), reply.file_inode(), reply.file_bytes(),
               reply.file_modified_ns()};

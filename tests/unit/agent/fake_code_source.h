@@ -27,6 +27,7 @@ class FakeCodeSource final : public CodeSource {
     facts_.segments = {{0, 0x400000, 0x100000, true}};
   }
   void LeaveLinesUnread() { facts_.lines_unread = true; }
+  void SetLinesProblem(LinesProblem problem) { facts_.lines_problem = problem; }
   void SetCodeHash(const std::string& hash) {
     facts_.build_id.clear();
     facts_.code_hash = hash;

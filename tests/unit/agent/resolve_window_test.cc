@@ -20,7 +20,10 @@ class ResolveWindowTest : public testing::Test {
                    ModuleDetail detail) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
               if (module.key.path == "/gone") return absl::NotFoundError("no such file");
               details_[module.key.path] = detail;
-              return std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups_);
+              auto source =
+                  std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups_);
+              source->SetLinesProblem(lines_problem_);
+              return source;
             },
             clock_) {}
 
@@ -44,6 +47,7 @@ class ResolveWindowTest : public testing::Test {
   FakeClock clock_;
   std::map<std::string, ModuleDetail> details_;  // asked for, by path
   int lookups_ = 0;
+  LinesProblem lines_problem_ = LinesProblem::kNone;
   CodeIndex index_;
   UnreadableModules unreadable_;
 };
@@ -107,7 +111,18 @@ TEST_F(ResolveWindowTest, WhatHasNoFunctionIsUnknownAndSaysWhy) {
   EXPECT_TRUE(unreadable_.empty());
   EXPECT_EQ(Locate(ModuleKind::kLibrary, 0x144, "/gone").function, "[unreadable module]");
   ASSERT_EQ(unreadable_.size(), 1u);
-  EXPECT_EQ(unreadable_[0].first, "/gone");
+  EXPECT_EQ(unreadable_[0].path, "/gone");
+}
+
+TEST_F(ResolveWindowTest, CodeThatIsReadWithoutItsLinesSaysWhy) {
+  lines_problem_ = LinesProblem::kCompression;
+  EXPECT_EQ(Locate(ModuleKind::kProgram, 0x144).function, "kernel");
+  ASSERT_EQ(unreadable_.size(), 1u);
+  EXPECT_TRUE(unreadable_[0].status.ok());
+  EXPECT_EQ(unreadable_[0].path, "/app");
+  EXPECT_EQ(unreadable_[0].lines, LinesProblem::kCompression);
+  Locate(ModuleKind::kLibrary, 0x144, "/cold.so");
+  EXPECT_EQ(unreadable_.size(), 1u) << "nobody asked for the lines of two samples";
 }
 
 TEST_F(ResolveWindowTest, MovedCodeIsNamedAndSaysWhyItHasNoFunctions) {
@@ -191,8 +206,8 @@ TEST(ResolveWindowBudget, ModulesThatTheTimeDoesNotSufficeForAreNotReadAndNotOpe
                                       absl::Seconds(10), &unreadable);
   EXPECT_EQ(opened, 2) << "12 s for 10";
   ASSERT_EQ(unreadable.size(), 4u);
-  EXPECT_EQ(unreadable[2].first, "/c");
-  EXPECT_NE(unreadable[2].second.message().find("too long already"), absl::string_view::npos);
+  EXPECT_EQ(unreadable[2].path, "/c");
+  EXPECT_NE(unreadable[2].status.message().find("too long already"), absl::string_view::npos);
   uint64_t known = 0;
   for (const WindowRow& row : window.rows)
     known += window.locations[row.location].function == "kernel" ? 1 : 0;

@@ -87,11 +87,31 @@ TEST(WindowDelivery, UnreadableModulesAreSaidOnce) {
   WindowDelivery delivery(&output, "p-1", "node");
   for (int i = 0; i < 2; ++i) {
     delivery.Expect();
-    delivery.Deliver(WithSamples(1), {{"/lib/x.so", absl::NotFoundError("gone")}});
+    delivery.Deliver(WithSamples(1), {{"/lib/x.so", absl::NotFoundError("gone"), {}}});
   }
   const auto notices = delivery.DrainNotices();
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_EQ(notices[0].code, absl::StatusCode::kNotFound);
+}
+
+TEST(WindowDelivery, WhatHasNoLinesIsSaidOnceWithTheReason) {
+  FakeOutput output;
+  WindowDelivery delivery(&output, "p-1", "node");
+  for (int i = 0; i < 2; ++i) {
+    delivery.Expect();
+    delivery.Deliver(WithSamples(1), {{"/lib/x.so", absl::OkStatus(), LinesProblem::kCompression},
+                                      {"/lib/y.so", absl::OkStatus(), LinesProblem::kTooLarge},
+                                      {"/lib/z.so", absl::OkStatus(), LinesProblem::kDamaged}});
+  }
+  delivery.Expect();
+  delivery.Deliver(WithSamples(1), {{"/lib/x.so", absl::NotFoundError("gone"), {}}});
+  const auto notices = delivery.DrainNotices();
+  ASSERT_EQ(notices.size(), 4u);
+  EXPECT_NE(notices[0].text.find("no source lines of /lib/x.so: "), std::string::npos);
+  EXPECT_NE(notices[0].text.find("objcopy --decompress-debug-sections"), std::string::npos);
+  EXPECT_NE(notices[1].text.find("1 GiB"), std::string::npos) << notices[1].text;
+  EXPECT_NE(notices[2].text.find("DWARF"), std::string::npos) << notices[2].text;
+  EXPECT_EQ(notices[3].code, absl::StatusCode::kNotFound) << "a later trouble is no repetition";
 }
 
 TEST(WindowDelivery, FlushCarriesTheCountsOfRefusedWindows) {

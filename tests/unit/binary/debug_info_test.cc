@@ -17,8 +17,10 @@ class DebugInfoTest : public ::testing::TestWithParam<const char*> {
     auto file = ElfFile::Open(OpenFile(path_));
     ASSERT_TRUE(file.ok()) << file.status();
     file_ = *std::move(file);
-    info_ = DebugInfo::Open(*file_);
+    LinesProblem problem = LinesProblem::kDamaged;
+    info_ = DebugInfo::Open(*file_, &problem);
     ASSERT_NE(info_, nullptr);
+    EXPECT_EQ(problem, LinesProblem::kNone);
   }
 
   std::string path_;
@@ -66,7 +68,8 @@ TEST_P(DebugInfoTest, SubprogramsAndDeclarations) {
 
 INSTANTIATE_TEST_SUITE_P(Builds, DebugInfoTest,
                          ::testing::Values("kernels-gcc-O2", "kernels-clang-O2", "kernels-gcc-O0",
-                                           "kernels-gcc-O2-dwarf4"));
+                                           "kernels-gcc-O2-dwarf4", "kernels-gcc-O2-zstd",
+                                           "kernels-clang-O2-zstd"));
 
 }  // namespace
 }  // namespace perfd::agent

@@ -255,6 +255,14 @@ TEST_F(ReaderClientTest, SeparateDebugFileBesideTheBinaryIsFound) {
   EXPECT_TRUE((*client)->facts().has_symbols);
 }
 
+TEST_F(ReaderClientTest, SectionsAreDecompressedInConfinement) {
+  const MappedFile mapped(Fixture("kernels-gcc-O2-zstd"));
+  auto client = ReaderClient::Start(mapped.Describe(), Options());
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE((*client)->facts().has_lines);
+  EXPECT_EQ((*client)->facts().lines_problem, LinesProblem::kNone);
+}
+
 TEST_F(ReaderClientTest, RefusalsSayWhy) {
   const Scratch scratch;
   std::ofstream(scratch.path() + "/script") << "#!/bin/sh\n" << std::string(8192, '\n');

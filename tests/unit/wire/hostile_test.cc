@@ -277,7 +277,11 @@ TEST(Hostile, Report) {
 }
 
 TEST(Hostile, ReaderReply) {
-  v1::ReaderReply reply;
+  v1::ReaderReply reply = wire::ToProto(ModuleFacts{});
+  EXPECT_TRUE(wire::ModuleFactsFromProto(reply).ok());
+  reply.clear_lines_problem();
+  EXPECT_FALSE(wire::ModuleFactsFromProto(reply).ok()) << "why there are no lines is unspecified";
+  reply = wire::ToProto(ModuleFacts{});
   reply.add_segments()->set_file_offset(UINT64_MAX);
   reply.mutable_segments(0)->set_file_size(1);
   EXPECT_FALSE(wire::ModuleFactsFromProto(reply).ok());

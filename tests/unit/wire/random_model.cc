@@ -218,8 +218,13 @@ Report RandomModel::OneReport() {
 }
 
 ModuleFacts RandomModel::Module() {
-  ModuleFacts module{Text(), Text(), {Big(), Big(), Big(), static_cast<int64_t>(Big())},
-                     Coin(), Coin(), Coin(),
+  ModuleFacts module{Text(),
+                     Text(),
+                     {Big(), Big(), Big(), static_cast<int64_t>(Big())},
+                     Coin(),
+                     Enum(LinesProblem::kDamaged),
+                     Coin(),
+                     Coin(),
                      {}};
   for (uint64_t n = Below(4); n > 0; --n) module.segments.push_back({Big(), Big(), Big(), Coin()});
   return module;
