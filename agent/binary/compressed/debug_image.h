@@ -5,7 +5,7 @@
 // Units    bytes.
 // Limits   kMaxDebugImageBytes in all.
 // Threads  thread-bound.
-// Source   ELF gABI "Section Compression" (Elf64_Chdr; ELFCOMPRESS_ZSTD is 2, which libelf knows since 0.192); zstd.h.
+// Source   ELF gABI "Section Compression" (Elf64_Chdr; ELFCOMPRESS_ZSTD is 2, which libelf 0.188 does not know); zstd.h.
 #ifndef AGENT_BINARY_COMPRESSED_DEBUG_IMAGE_H_
 #define AGENT_BINARY_COMPRESSED_DEBUG_IMAGE_H_
 
