@@ -69,7 +69,8 @@ std::string Fill(LoopSite& place, const ProcessImage& image, CodeIndex& index,
   std::string refusal = absl::StrCat("the rank has not loaded ", target.module_path);
   absl::flat_hash_set<ModuleKey> tried;
   for (const CodeMapping& mapping : image.mappings) {
-    if (!tried.insert(KeyOf(mapping)).second) continue;
+    // Programs that make code as they run have many mappings without a file.
+    if (mapping.path.empty() || !tried.insert(KeyOf(mapping)).second) continue;
     const RawModule module = ModuleOf(image, mapping);
     if (DisplayForm(mapping.path) != target.module_path &&
         DisplayForm(index.Recall(module)->id) != target.module_id)
