@@ -50,7 +50,7 @@ class DebugInfo::Units {
 
  private:
   struct UnitRange {
-    AddressRange range;
+    CodeRange range;
     Dwarf_Off offset = 0;
   };
 
@@ -81,7 +81,7 @@ class DebugInfo::Units {
       Dwarf_Die die;
       if (next <= offset) break;
       if (dwarf_offdie(dwarf_, offset + header, &die) == nullptr) continue;
-      for (const AddressRange& range : DieRanges(&die)) ranges_.push_back({range, offset + header});
+      for (const CodeRange& range : DieRanges(&die)) ranges_.push_back({range, offset + header});
     }
     std::sort(ranges_.begin(), ranges_.end(),
               [](const UnitRange& a, const UnitRange& b) { return a.range.low < b.range.low; });
@@ -113,10 +113,10 @@ std::unique_ptr<DebugInfo> DebugInfo::Open(const ElfFile& file, LinesProblem* pr
   return std::unique_ptr<DebugInfo>(new DebugInfo(std::move(units)));
 }
 
-FunctionLines DebugInfo::Lines(uint64_t low, uint64_t high) {
-  DwarfUnit* unit = units_->At(low);
+FunctionLines DebugInfo::Lines(uint64_t entry, std::span<const CodeRange> parts) {
+  DwarfUnit* unit = units_->At(entry);
   if (unit == nullptr) return {};
-  return unit->Lines(units_->dwarf(), {low, high}, unit->FindFunction(low));
+  return unit->Lines(units_->dwarf(), parts, unit->FindFunction(entry));
 }
 
 std::optional<Subprogram> DebugInfo::FindSubprogram(uint64_t address) {

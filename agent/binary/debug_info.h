@@ -1,6 +1,6 @@
 // agent/binary/debug_info.h - DWARF, read only as far as asked. The libdw door.
 //
-// Shape    Lines(low, high) reads the one compilation unit that holds `low`: by .debug_aranges, else by the ranges of
+// Shape    Lines(entry, parts) reads the one compilation unit that holds the entry: by .debug_aranges, else by the ranges of
 //          the units (clang writes no .debug_aranges). Subprogram(address) gives bounds where no symbol does.
 // Errors   none: what is missing or damaged is left out.
 // Limits   entries per unit, inlined calls per function and nesting are capped.
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "agent/binary/eh_frame.h"
@@ -22,7 +23,7 @@
 namespace perfd::agent {
 
 struct Subprogram {
-  AddressRange range;
+  CodeRange range;
   std::string name;  // as linked where known
 };
 
@@ -32,7 +33,8 @@ class DebugInfo {
   static std::unique_ptr<DebugInfo> Open(const ElfFile& file, LinesProblem* problem);
   ~DebugInfo();
 
-  FunctionLines Lines(uint64_t low, uint64_t high);
+  // Of a function with this entry and these parts (sorted).
+  FunctionLines Lines(uint64_t entry, std::span<const CodeRange> parts);
   std::optional<Subprogram> FindSubprogram(uint64_t address);
 
  private:

@@ -68,9 +68,15 @@ class FileNames {
   absl::flat_hash_map<std::string, uint32_t> by_name_;
 };
 
-std::vector<LineRow> ReadRows(Dwarf_Lines* lines, size_t count, const AddressRange& range,
-                              FileNames& files) {
-  std::vector<LineRow> rows;
+// Of several rows at one address the last one holds.
+void AddRow(const LineRow& row, std::vector<LineRow>& rows) {
+  if (!rows.empty() && rows.back().address == row.address) rows.pop_back();
+  rows.push_back(row);
+}
+
+// Adds the rows of one part; what follows it has no line.
+void ReadRows(Dwarf_Lines* lines, size_t count, const CodeRange& range, FileNames& files,
+              std::vector<LineRow>& rows) {
   const auto address_of = [lines](size_t i) {
     Dwarf_Addr address = 0;
     dwarf_lineaddr(dwarf_onesrcline(lines, i), &address);
@@ -86,18 +92,16 @@ std::vector<LineRow> ReadRows(Dwarf_Lines* lines, size_t count, const AddressRan
   if (first > 0) --first;  // the row before may reach into the range
   for (size_t i = first; i < count && address_of(i) < range.high; ++i) {
     Dwarf_Line* line = dwarf_onesrcline(lines, i);
-    LineRow row{address_of(i), 0, 0};
+    LineRow row{std::max(address_of(i), range.low), 0, 0};
     bool ends = false;
     dwarf_lineendsequence(line, &ends);
     if (!ends) {
       dwarf_lineno(line, &row.line);
       row.file = files.IndexOf(dwarf_linesrc(line, nullptr, nullptr));
     }
-    // Of several rows at one address the last one holds.
-    if (!rows.empty() && rows.back().address == row.address) rows.pop_back();
-    rows.push_back(row);
+    AddRow(row, rows);
   }
-  return rows;
+  AddRow({range.high, 0, 0}, rows);
 }
 
 InlineFrame ReadFrame(Dwarf_Die* die, Dwarf_Files* names, FileNames& files) {
@@ -151,8 +155,8 @@ SourceRange ReadDeclaration(Dwarf_Die* die, Dwarf_Files* names) {
 
 }  // namespace
 
-std::vector<AddressRange> DieRanges(Dwarf_Die* die) {
-  std::vector<AddressRange> ranges;
+std::vector<CodeRange> DieRanges(Dwarf_Die* die) {
+  std::vector<CodeRange> ranges;
   Dwarf_Addr base = 0;
   Dwarf_Addr low = 0;
   Dwarf_Addr high = 0;
@@ -179,7 +183,7 @@ void DwarfUnit::IndexFunctions(bool inside_functions) {
   WalkChildren(unit_, [&](Dwarf_Die* die, size_t) {
     const int tag = dwarf_tag(die);
     if (tag == DW_TAG_subprogram) {
-      for (const AddressRange& range : DieRanges(die))
+      for (const CodeRange& range : DieRanges(die))
         functions_.push_back({range, dwarf_dieoffset(die)});
     }
     return HoldsFunctions(tag, inside_functions);
@@ -207,15 +211,17 @@ const DwarfUnit::Function* DwarfUnit::FindFunction(uint64_t address) {
   return nullptr;
 }
 
-FunctionLines DwarfUnit::Lines(Dwarf* dwarf, const AddressRange& range, const Function* function) {
+FunctionLines DwarfUnit::Lines(Dwarf* dwarf, std::span<const CodeRange> parts,
+                               const Function* function) {
   FunctionLines out;
   FileNames files(out.files);
   Dwarf_Lines* lines = nullptr;
   size_t count = 0;
-  if (dwarf_getsrclines(&unit_, &lines, &count) == 0)
-    out.rows = ReadRows(lines, count, range, files);
+  if (dwarf_getsrclines(&unit_, &lines, &count) == 0) {
+    for (const CodeRange& part : parts) ReadRows(lines, count, part, files, out.rows);
+  }
   out.frames.push_back({});
-  out.frames[0].ranges.push_back(range);
+  out.frames[0].ranges.assign(parts.begin(), parts.end());
   Dwarf_Die die;
   if (function == nullptr || dwarf_offdie(dwarf, function->offset, &die) == nullptr) return out;
   Dwarf_Files* names = nullptr;

@@ -7,6 +7,7 @@
 #include <elfutils/libdw.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@
 namespace perfd::agent {
 
 // Address ranges of an entry; empty ranges left out, capped.
-std::vector<AddressRange> DieRanges(Dwarf_Die* die);
+std::vector<CodeRange> DieRanges(Dwarf_Die* die);
 // Linkage name, else name, through abstract origin and specification; empty: none.
 std::string DieName(Dwarf_Die* die);
 
@@ -25,14 +26,14 @@ class DwarfUnit {
   explicit DwarfUnit(const Dwarf_Die& unit) : unit_(unit) {}
 
   struct Function {
-    AddressRange range;
+    CodeRange range;
     Dwarf_Off offset = 0;
   };
 
   // The function whose ranges hold `address`; nullptr: none.
   const Function* FindFunction(uint64_t address);
-  // Lines of [low, high) and, when `function` is given, its inlined calls and declaration.
-  FunctionLines Lines(Dwarf* dwarf, const AddressRange& range, const Function* function);
+  // Lines of the parts (sorted) and, when `function` is given, its inlined calls and declaration.
+  FunctionLines Lines(Dwarf* dwarf, std::span<const CodeRange> parts, const Function* function);
 
  private:
   void IndexFunctions(bool inside_functions);

@@ -134,11 +134,11 @@ class EhFrameParser {
     for (size_t entries = 0; entries < kMaxEntries && NextEntry(); ++entries) {
     }
     auto& found = out_.functions;
-    const auto before = [](const AddressRange& a, const AddressRange& b) {
+    const auto before = [](const CodeRange& a, const CodeRange& b) {
       return a.low != b.low ? a.low < b.low : a.high > b.high;
     };
     std::sort(found.begin(), found.end(), before);
-    const auto same = [](const AddressRange& a, const AddressRange& b) { return a.low == b.low; };
+    const auto same = [](const CodeRange& a, const CodeRange& b) { return a.low == b.low; };
     found.erase(std::unique(found.begin(), found.end(), same), found.end());
     return std::move(out_);
   }

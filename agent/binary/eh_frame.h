@@ -12,18 +12,12 @@
 #include <span>
 #include <vector>
 
+#include "core/model/code.h"
+
 namespace perfd::agent {
 
-struct AddressRange {
-  uint64_t low = 0;
-  uint64_t high = 0;  // exclusive
-
-  bool Contains(uint64_t address) const { return address >= low && address < high; }
-  bool operator==(const AddressRange&) const = default;
-};
-
 struct EhFrame {
-  std::vector<AddressRange> functions;
+  std::vector<CodeRange> functions;
   size_t skipped = 0;
 };
 

@@ -6,7 +6,7 @@
 namespace perfd::agent {
 namespace {
 
-std::vector<AddressRange> ReadEntries(const ElfFile& file) {
+std::vector<CodeRange> ReadEntries(const ElfFile& file) {
   const ElfSection* section = file.FindSection(".eh_frame");
   if (section != nullptr && !section->bytes.empty())
     return ParseEhFrame(section->bytes, section->address.value()).functions;
@@ -14,7 +14,7 @@ std::vector<AddressRange> ReadEntries(const ElfFile& file) {
   const uint64_t header = file.eh_frame_header();
   if (header == 0) return {};
   const uint64_t address = EhFrameAddress(file.ReadToEnd(header), header);
-  return address == 0 ? std::vector<AddressRange>()
+  return address == 0 ? std::vector<CodeRange>()
                       : ParseEhFrame(file.ReadToEnd(address), address).functions;
 }
 
@@ -37,10 +37,10 @@ SymbolTable ReadSymbols(const ElfFile& main, const ElfFile* debug) {
 FunctionIndex::FunctionIndex(const ElfFile& main, const ElfFile* debug)
     : main_(main), symbols_(ReadSymbols(main, debug)), stubs_(ReadPltStubs(main)) {}
 
-const std::vector<AddressRange>& FunctionIndex::Entries() {
+const std::vector<CodeRange>& FunctionIndex::Entries() {
   if (!entries_) {
     entries_ = ReadEntries(main_);
-    std::erase_if(*entries_, [this](const AddressRange& range) {
+    std::erase_if(*entries_, [this](const CodeRange& range) {
       const ModuleSegment* segment = main_.SegmentAt(range.low);
       return segment == nullptr || !segment->executable || range.high > segment->virtual_end();
     });
@@ -53,7 +53,7 @@ const PltStub* FunctionIndex::StubAt(uint64_t address) const {
   return stub != nullptr && address < stub->high ? stub : nullptr;
 }
 
-const AddressRange* FunctionIndex::EntryBefore(uint64_t address) {
+const CodeRange* FunctionIndex::EntryBefore(uint64_t address) {
   return LastBefore(Entries(), address);
 }
 
@@ -72,7 +72,7 @@ std::optional<FunctionBounds> FunctionIndex::Find(uint64_t address) {
   if (const FunctionSymbol* symbol = symbols_.Find(address))
     return FunctionBounds{symbol->low, symbol->high, symbol->name, FunctionSource::kSymbol};
   if (auto bounds = FindUnsized(address)) return bounds;
-  const AddressRange* entry = EntryBefore(address);
+  const CodeRange* entry = EntryBefore(address);
   if (entry == nullptr || !entry->Contains(address)) return std::nullopt;
   return FunctionBounds{entry->low, entry->high, {}, FunctionSource::kEhFrame};
 }
@@ -87,7 +87,7 @@ std::optional<FunctionBounds> FunctionIndex::FindUnsized(uint64_t address) {
   uint64_t high =
       (section != nullptr ? section->address + section->size : segment->virtual_end()).value();
   if (const FunctionSymbol* next = symbols_.After(address)) high = std::min(high, next->low);
-  const AddressRange* entry = EntryBefore(address);
+  const CodeRange* entry = EntryBefore(address);
   FunctionSource source = FunctionSource::kGuess;
   if (entry != nullptr && entry->low > symbol->low) return std::nullopt;
   if (entry != nullptr && entry->Contains(symbol->low)) {
@@ -113,12 +113,11 @@ std::optional<FunctionBounds> FunctionIndex::Guess(uint64_t address) {
     bounds.low = std::max(bounds.low, symbol->high);
   if (const FunctionSymbol* symbol = symbols_.After(address))
     bounds.high = std::min(bounds.high, symbol->low);
-  if (const AddressRange* entry = EntryBefore(address))
-    bounds.low = std::max(bounds.low, entry->high);
+  if (const CodeRange* entry = EntryBefore(address)) bounds.low = std::max(bounds.low, entry->high);
   const auto& entries = Entries();
   const auto next =
       std::upper_bound(entries.begin(), entries.end(), address,
-                       [](uint64_t a, const AddressRange& range) { return a < range.low; });
+                       [](uint64_t a, const CodeRange& range) { return a < range.low; });
   if (next != entries.end()) bounds.high = std::min(bounds.high, next->low);
   if (address < bounds.low || address >= bounds.high) return std::nullopt;
   return bounds;

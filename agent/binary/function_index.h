@@ -40,13 +40,13 @@ class FunctionIndex {
  private:
   const PltStub* StubAt(uint64_t address) const;
   std::optional<FunctionBounds> FindUnsized(uint64_t address);
-  const AddressRange* EntryBefore(uint64_t address);
-  const std::vector<AddressRange>& Entries();
+  const CodeRange* EntryBefore(uint64_t address);
+  const std::vector<CodeRange>& Entries();
 
   const ElfFile& main_;
   SymbolTable symbols_;
   std::vector<PltStub> stubs_;
-  std::optional<std::vector<AddressRange>> entries_;  // sorted by low
+  std::optional<std::vector<CodeRange>> entries_;  // sorted by low
 };
 
 }  // namespace perfd::agent

@@ -27,7 +27,7 @@ struct InlineFrame {
   uint32_t call_file = 0;
   int32_t call_line = 0;  // in the parent's source; 0: unknown
   int32_t declaration_line = 0;
-  std::vector<AddressRange> ranges;
+  std::vector<CodeRange> ranges;
 };
 
 struct FunctionLines {

@@ -32,7 +32,27 @@ Addresses Collect(const ControlFlow& flow, const Loop& loop) {
   return out;
 }
 
-LoopFacts Describe(const ControlFlow& flow, const std::vector<Loop>& loops, const Loop& loop) {
+// Where the loop lies in each part of the function. Blocks are sorted by address, and none lies in two parts.
+std::vector<CodeRange> Extents(const FunctionCode& code, const ControlFlow& flow,
+                               const Loop& loop) {
+  std::vector<CodeRange> extents;
+  auto part = code.parts.begin();
+  uint64_t end = 0;  // of the part of the last extent
+  for (const uint32_t node : loop.nodes) {
+    const Block& block = flow.blocks[node];
+    if (!extents.empty() && block.low < end) {
+      extents.back().high = std::max(extents.back().high, block.high);
+      continue;
+    }
+    while (block.low >= part->high()) ++part;
+    end = part->high();
+    extents.push_back({block.low, block.high});
+  }
+  return extents;
+}
+
+LoopFacts Describe(const FunctionCode& code, const ControlFlow& flow,
+                   const std::vector<Loop>& loops, const Loop& loop) {
   LoopFacts facts;
   facts.header = flow.blocks[loop.header].low;
   if (loop.parent >= 0)
@@ -40,13 +60,17 @@ LoopFacts Describe(const ControlFlow& flow, const std::vector<Loop>& loops, cons
   facts.depth = loop.depth;
   facts.innermost = loop.innermost;
   facts.irreducible = loop.irreducible;
-  facts.low = UINT64_MAX;
-  facts.block_count = static_cast<int32_t>(loop.nodes.size());
-  for (const uint32_t node : loop.nodes) {
-    facts.low = std::min(facts.low, flow.blocks[node].low);
-    facts.high = std::max(facts.high, flow.blocks[node].high);
-    facts.instruction_count += static_cast<int32_t>(flow.blocks[node].instruction_count);
+  for (const CodeRange& extent : Extents(code, flow, loop)) {
+    if (extent.Contains(facts.header)) {
+      facts.low = extent.low;
+      facts.high = extent.high;
+    } else {
+      facts.further_parts.push_back(extent);
+    }
   }
+  facts.block_count = static_cast<int32_t>(loop.nodes.size());
+  for (const uint32_t node : loop.nodes)
+    facts.instruction_count += static_cast<int32_t>(flow.blocks[node].instruction_count);
   return facts;
 }
 
@@ -100,7 +124,7 @@ LoopAnalysis AnalyseLoops(const FunctionCode& code, const FunctionLines& lines) 
   for (size_t i = 0; i < loops.size(); ++i) {  // parents first: the innermost is written last
     for (const uint32_t node : loops[i].nodes) loop_of[node] = position[i];
     LoopFacts& facts = out.loops[position[i]];
-    facts = Describe(flow, loops, loops[i]);
+    facts = Describe(code, flow, loops, loops[i]);
     const Addresses addresses = Collect(flow, loops[i]);
     LoopSource source = finder.Find(addresses.body, addresses.latches);
     facts.source = std::move(source.range);

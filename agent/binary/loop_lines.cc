@@ -7,7 +7,7 @@ namespace perfd::agent {
 namespace {
 
 // Splits [range) out of what is there and gives it to `frame`. Frames come parents first, so the innermost wins.
-void Paint(std::map<uint64_t, uint32_t>& pieces, const AddressRange& range, uint32_t frame) {
+void Paint(std::map<uint64_t, uint32_t>& pieces, const CodeRange& range, uint32_t frame) {
   if (range.low >= range.high) return;
   const auto split = [&pieces](uint64_t address) {
     auto after = pieces.upper_bound(address);
@@ -51,7 +51,7 @@ LoopLineFinder::LoopLineFinder(const FunctionLines& lines) : lines_(lines) {
   std::map<uint64_t, uint32_t> pieces;
   for (uint32_t frame = 0; frame < lines.frames.size(); ++frame) {
     depth_.push_back(frame == 0 ? 0 : depth_[lines.frames[frame].parent] + 1);
-    for (const AddressRange& range : lines.frames[frame].ranges) Paint(pieces, range, frame);
+    for (const CodeRange& range : lines.frames[frame].ranges) Paint(pieces, range, frame);
   }
   for (const auto& [low, frame] : pieces) pieces_.push_back({low, frame});
 }

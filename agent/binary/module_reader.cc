@@ -65,7 +65,7 @@ std::optional<ModuleReader::Found> ModuleReader::FindFunction(uint64_t address) 
   if (segment == nullptr || !segment->executable) return std::nullopt;
   if (debug_info_ != nullptr) {
     if (auto subprogram = debug_info_->FindSubprogram(address)) {
-      const AddressRange& range = subprogram->range;
+      const CodeRange& range = subprogram->range;
       return Found{{range.low, range.high, {}, FunctionSource::kDwarf},
                    std::move(subprogram->name)};
     }
@@ -81,21 +81,25 @@ FunctionFacts ModuleReader::Analyse(const Found& found) {
   facts.source = found.bounds.source;
   facts.openmp = OpenMpOf(found.name);
   FunctionLines lines;
-  if (debug_info_ != nullptr) lines = debug_info_->Lines(facts.low, facts.high);
+  if (debug_info_ != nullptr) lines = debug_info_->Lines(facts.low, PartsOf(facts));
   // A stripped binary with a debug file without symbols still has names in DWARF.
   std::string name = found.name;
   if (name.empty() && !lines.frames.empty()) name = lines.frames[0].name;
   facts.name = name.empty() ? absl::StrCat("sub_", absl::Hex(facts.low)) : ReadableName(name);
   facts.declaration = lines.declaration;
   FunctionCode code;
-  code.low = facts.low;
-  code.bytes = main_->Read(facts.low, facts.high - facts.low);
+  code.entry = facts.low;
+  bool unread = false;
+  for (const CodeRange& part : PartsOf(facts)) {
+    code.parts.push_back({part.low, main_->Read(part.low, part.high - part.low)});
+    unread = unread || code.parts.back().bytes.empty();
+  }
   code.read = [this](uint64_t address, size_t size) { return main_->Read(address, size); };
   code.never_returns = [this](uint64_t callee) { return returns_.NeverReturns(callee); };
   LoopAnalysis analysis = AnalyseLoops(code, lines);
   facts.loops = std::move(analysis.loops);
   facts.spans = std::move(analysis.spans);
-  facts.note = code.bytes.empty() ? "code bytes are not in the file" : std::move(analysis.note);
+  facts.note = unread ? "code bytes are not in the file" : std::move(analysis.note);
   return facts;
 }
 

@@ -5,6 +5,7 @@
 #include <x86intrin.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -82,11 +83,26 @@ bool Holds(const FunctionFacts& function, const LoopFacts& outer, const LoopFact
   return false;
 }
 
-// The loops it holds included.
+uint64_t SizeOf(const FunctionFacts& function) {
+  uint64_t size = 0;
+  for (const CodeRange& part : PartsOf(function)) size += part.high - part.low;
+  return size;
+}
+
+absl::StatusOr<std::vector<CodeText>> ReadText(const LoopSite& place, const Memory& memory) {
+  std::vector<CodeText> text;
+  for (const CodeRange& part : PartsOf(place.function)) {
+    const uint64_t address = (ElfAddress(part.low) + place.bias).value();
+    ASSIGN_OR_RETURN(std::vector<uint8_t> bytes, memory.Read(address, part.high - part.low));
+    text.push_back({address, std::move(bytes)});
+  }
+  return text;
+}
+
+// Without the text. The loops it holds included.
 LoopBytes BytesOf(const FunctionFacts& function, const LoopFacts& loop, LoadBias bias) {
   const auto run_time = [&](ElfAddress address) { return (address + bias).value(); };
   LoopBytes bytes;
-  bytes.address = run_time(function.low);
   bytes.bias = bias;
   bytes.header = run_time(loop.header);
   for (const LoopSpan& span : function.spans) {
@@ -98,7 +114,7 @@ LoopBytes BytesOf(const FunctionFacts& function, const LoopFacts& loop, LoadBias
 
 // What lies between two instances of the loop, if copies can hold it. `text`: of the whole function.
 absl::StatusOr<BatchCode> PrepareBatch(const LoopSite& place, const LoopCode& code,
-                                       const std::vector<uint8_t>& text) {
+                                       const std::vector<CodeText>& text) {
   const FunctionFacts& function = place.function;
   const LoopFacts* loop = LoopAt(function, place.target.header);
   const LoopFacts* around =
@@ -107,7 +123,7 @@ absl::StatusOr<BatchCode> PrepareBatch(const LoopSite& place, const LoopCode& co
   if (around->irreducible)
     return absl::FailedPreconditionError("the loop around it has several entries");
   LoopBytes bytes = BytesOf(function, *around, place.bias);
-  bytes.bytes = text;
+  bytes.function = text;
   return DecodeBatch(code, bytes);
 }
 
@@ -122,7 +138,7 @@ absl::StatusOr<LoopBytes> LocateLoop(const LoopSite& place) {
   if (loop->irreducible)
     return absl::FailedPreconditionError(
         "the loop can be entered at more than one place (irreducible)");
-  if (function.high - function.low > kMaxFunctionBytes)
+  if (SizeOf(function) > kMaxFunctionBytes)
     return absl::FailedPreconditionError(
         absl::StrCat("function ", function.name, " is longer than 4 MB"));
   return BytesOf(function, *loop, place.bias);
@@ -133,13 +149,12 @@ absl::StatusOr<LoopToInject> PrepareLoop(const LoopSite& place,
                                          const Memory& memory) {
   if (!place.refusal.empty()) return absl::FailedPreconditionError(place.refusal);
   ASSIGN_OR_RETURN(LoopBytes bytes, LocateLoop(place));
-  ASSIGN_OR_RETURN(bytes.bytes,
-                   memory.Read(bytes.address, place.function.high - place.function.low));
+  ASSIGN_OR_RETURN(bytes.function, ReadText(place, memory));
   LoopToInject loop;
   loop.loop_id = place.target.loop_id;
   loop.variants = ParseAll(variants);
   ASSIGN_OR_RETURN(loop.code, DecodeLoop(bytes));
-  loop.batch = PrepareBatch(place, loop.code, bytes.bytes);
+  loop.batch = PrepareBatch(place, loop.code, bytes.function);
   AddStageVariants(&loop);
   if (NeedsFarBranches(loop.code)) {
     ASSIGN_OR_RETURN(loop.code.far_branches, FindFarBranches(loop.code, memory));

@@ -40,10 +40,21 @@ std::vector<ElfAddress> MissingFrom(const ModuleCode& code,
 }  // namespace
 
 const FunctionFacts* ModuleCode::FunctionAt(ElfAddress address) const {
-  auto it = functions.upper_bound(address);
-  if (it == functions.begin()) return nullptr;
-  const FunctionFacts& function = std::prev(it)->second;
-  return address < function.high ? &function : nullptr;
+  if (auto it = functions.upper_bound(address); it != functions.begin()) {
+    const FunctionFacts& function = std::prev(it)->second;
+    if (address < function.high) return &function;
+  }
+  const auto part = further_parts.upper_bound(address);
+  if (part == further_parts.begin() || address >= std::prev(part)->second.high) return nullptr;
+  const auto function = functions.find(std::prev(part)->second.function);
+  return function == functions.end() ? nullptr : &function->second;
+}
+
+void ModuleCode::Add(FunctionFacts function) {
+  const ElfAddress low = function.low;
+  for (const CodeRange& part : function.further_parts)
+    further_parts.insert_or_assign(part.low, FurtherPart{part.high, low});
+  functions.insert_or_assign(low, std::move(function));
 }
 
 bool ProcessIsAlive(int32_t pid) {
@@ -160,10 +171,7 @@ void CodeIndex::LearnMissing(Source& source, ModuleCode& code, std::vector<ElfAd
     auto facts = source.reader->Lookup(chunk, absl::Nanoseconds(std::max<int64_t>(end - asked, 0)));
     waited_ns_ += clock_.MonotonicNs() - asked;
     if (!facts.ok()) return Fail(source, facts.status(), start);
-    for (FunctionFacts& function : facts->functions) {
-      const ElfAddress low = function.low;
-      code.functions.insert_or_assign(low, std::move(function));
-    }
+    for (FunctionFacts& function : facts->functions) code.Add(std::move(function));
     code.unresolved.insert(facts->unresolved.begin(), facts->unresolved.end());
   }
   source.reader_used_ns = clock_.MonotonicNs();

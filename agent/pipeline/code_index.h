@@ -49,10 +49,16 @@ struct ModuleCode {
   ModuleFacts facts;
   absl::Status error;                             // why there is no code
   std::map<ElfAddress, FunctionFacts> functions;  // by low
-  absl::flat_hash_set<ElfAddress> unresolved;     // addresses known to be in no function
+  struct FurtherPart {
+    ElfAddress high;
+    ElfAddress function;  // its low
+  };
+  std::map<ElfAddress, FurtherPart> further_parts;  // of functions, by low
+  absl::flat_hash_set<ElfAddress> unresolved;       // addresses known to be in no function
   int64_t last_used_ns = 0;
 
-  // The function that holds a virtual address, or null.
+  void Add(FunctionFacts function);
+  // The function that holds a virtual address in one of its parts, or null.
   const FunctionFacts* FunctionAt(ElfAddress address) const;
 };
 

@@ -4,7 +4,7 @@
 //          header; may have several blocks and exits; paths that cannot be copied are cut (flow/cut.h). A plain value.
 // Units    run-time addresses.
 // Errors   FailedPrecondition names instruction and reason: indirect jump, GS operand, stack pointer changed, second entry,
-//          system call, inner loop, no exit. InvalidArgument: ranges outside the bytes.
+//          system call, inner loop, no exit. InvalidArgument: ranges outside the bytes, parts that overlap.
 // Source   design, section 7; Bendifallah 2015, 3.1-3.4 (subsets), 4.1 (grouping).
 #ifndef AGENT_VARIANT_LOOP_CODE_H_
 #define AGENT_VARIANT_LOOP_CODE_H_
@@ -17,20 +17,21 @@
 #include "absl/status/statusor.h"
 #include "agent/variant/instruction.h"
 #include "core/base/address.h"
+#include "core/model/code.h"
 
 namespace perfd::agent {
 
-struct CodeRange {
-  uint64_t low = 0;
-  uint64_t high = 0;  // exclusive
+// Text of one part of a function.
+struct CodeText {
+  uint64_t address = 0;  // run-time address of bytes[0]
+  std::vector<uint8_t> bytes;
 
-  bool operator==(const CodeRange&) const = default;
+  uint64_t end() const { return address + bytes.size(); }
 };
 
 struct LoopBytes {
-  uint64_t address = 0;        // run-time address of bytes[0]
-  LoadBias bias{};               // people are told ELF addresses
-  std::vector<uint8_t> bytes;  // text of the whole function
+  std::vector<CodeText> function;  // all its parts, sorted and disjoint
+  LoadBias bias{};                 // people are told ELF addresses
   uint64_t header = 0;
   std::vector<CodeRange>
       body;  // whole blocks of the loop: spans of core/model/code.h plus the load bias
@@ -68,7 +69,7 @@ struct LoopCode {
   std::vector<CodeRange>
       excluded;  // paths of the loop that the copies leave through exits (flow/cut.h)
   std::vector<std::string> excluded_paths;  // the first few instructions for which they were cut
-  CodeRange function;                       // whose bytes were searched for other entries
+  std::vector<CodeRange> function;  // all parts, sorted: they were searched for other entries
   // Registers that are read after each instruction before a chain comes back to the loop (chain.h); empty: nothing reads them.
   std::vector<RegisterSet> live_beyond;
   // Branches outside the function that lead under the jump (flow/far_branches.h); none: nobody has looked.

@@ -20,16 +20,22 @@ absl::Status CheckCovered(const LoopCode& loop, uint32_t at, uint64_t next) {
   return absl::OkStatus();
 }
 
+bool InFunction(const LoopCode& loop, uint64_t address) {
+  return std::any_of(loop.function.begin(), loop.function.end(), [address](const CodeRange& part) {
+    return address >= part.low && address <= part.high;
+  });
+}
+
 bool LeavesFunction(const LoopCode& loop) {
   for (const std::vector<uint64_t>& exits : loop.exits) {
     for (uint64_t exit : exits)
-      if (exit < loop.function.low || exit > loop.function.high) return true;
+      if (!InFunction(loop, exit)) return true;
   }
   return false;
 }
 
-// Code outside the function (its cold part, a handler of what a call on a detour throws) may come back to any instruction of
-// the loop. To one under the jump it must not.
+// Code outside the function (a part of it that nothing names, a handler of what a call on a detour throws) may come back to any
+// instruction of the loop. To one under the jump it must not.
 absl::Status CheckFarBranches(const LoopCode& loop) {
   const LoopInstruction& header = loop.instructions[loop.entry];
   if (!NeedsFarBranches(loop)) return absl::OkStatus();

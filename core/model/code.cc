@@ -23,6 +23,13 @@ const char* CategoryName(Category category) {
   return "unknown";
 }
 
+std::vector<CodeRange> PartsOf(const FunctionFacts& function) {
+  std::vector<CodeRange> parts = function.further_parts;
+  const CodeRange first{function.low, function.high};
+  parts.insert(std::upper_bound(parts.begin(), parts.end(), first), first);
+  return parts;
+}
+
 const LoopFacts* InnermostLoop(const FunctionFacts& function, ElfAddress address) {
   auto after = std::upper_bound(function.spans.begin(), function.spans.end(), address,
                                 [](ElfAddress a, const LoopSpan& span) { return a < span.low; });

@@ -1,10 +1,14 @@
 // core/model/code.h - where a sample landed: module, function, loop, and what kind of place that is.
 //
 // Shape    a CodeLocation is a leaf of the report: every sample belongs to exactly one.
+//          A function is a set of address ranges, and so is a loop: compilers move what they take for cold to a part of
+//          its own (NAME.cold). `low` and `high` bound the part in which a function is entered, and the part of a loop
+//          that holds its header; `further_parts` are the others. One control flow graph spans all parts of a function.
 // Units    addresses are ELF virtual addresses of the module file (not run-time addresses, not file offsets).
 #ifndef CORE_MODEL_CODE_H_
 #define CORE_MODEL_CODE_H_
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,6 +46,14 @@ struct SourceRange {
   bool operator==(const SourceRange&) const = default;
 };
 
+struct CodeRange {
+  uint64_t low = 0;
+  uint64_t high = 0;  // exclusive
+
+  bool Contains(uint64_t address) const { return address >= low && address < high; }
+  auto operator<=>(const CodeRange&) const = default;
+};
+
 // One natural loop. Its identity is (module, header address).
 struct LoopFacts {
   uint64_t header = 0;
@@ -49,8 +61,10 @@ struct LoopFacts {
   int32_t depth = 1;           // 1: outermost
   bool innermost = true;
   bool irreducible = false;  // part of a region with several entries
-  uint64_t low = 0;          // lowest address of the body
-  uint64_t high = 0;         // one past the last byte of the body
+  uint64_t low = 0;  // lowest address of the body in the part of the function that holds the header
+  uint64_t high = 0;  // one past the last byte of it there
+  std::vector<CodeRange>
+      further_parts;  // the same of each other part of the function that it goes through; sorted
   int32_t block_count = 0;
   int32_t instruction_count = 0;
   SourceRange source;
@@ -72,9 +86,10 @@ struct LoopSpan {
 enum class FunctionSource { kSymbol, kEhFrame, kDwarf, kGuess };
 
 struct FunctionFacts {
-  std::string name;  // demangled; "sub_401000" when only the bounds are known
-  uint64_t low = 0;
-  uint64_t high = 0;  // exclusive
+  std::string name;                      // demangled; "sub_401000" when only the bounds are known
+  uint64_t low = 0;                      // the entry
+  uint64_t high = 0;                     // exclusive
+  std::vector<CodeRange> further_parts;  // sorted, disjoint, apart from [low, high)
   FunctionSource source = FunctionSource::kSymbol;
   OpenMpKind openmp = OpenMpKind::kNone;
   SourceRange declaration;  // of the function itself
@@ -85,6 +100,9 @@ struct FunctionFacts {
 
   bool operator==(const FunctionFacts&) const = default;
 };
+
+// All parts, sorted.
+std::vector<CodeRange> PartsOf(const FunctionFacts& function);
 
 // The innermost loop at `address`, or null when it is outside every loop.
 const LoopFacts* InnermostLoop(const FunctionFacts& function, ElfAddress address);

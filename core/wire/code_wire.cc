@@ -64,6 +64,30 @@ absl::StatusOr<SourceRange> FromProto(const v1::SourceRange& source) {
   return SourceRange{source.file(), source.first_line(), source.last_line()};
 }
 
+CodeRangesProto ToProto(const std::vector<CodeRange>& ranges) {
+  CodeRangesProto out;
+  for (const CodeRange& range : ranges) {
+    v1::CodeRange* to = out.Add();
+    to->set_low(range.low);
+    to->set_high(range.high);
+  }
+  return out;
+}
+
+absl::StatusOr<std::vector<CodeRange>> FromProto(const CodeRangesProto& ranges,
+                                                 const CodeRange& first, absl::string_view field) {
+  RETURN_IF_ERROR(CheckCount(ranges.size(), kMaxCodeParts, field));
+  std::vector<CodeRange> out;
+  for (const v1::CodeRange& range : ranges) {
+    const bool after = out.empty() || range.low() >= out.back().high;
+    const bool apart = range.high() <= first.low || range.low() >= first.high;
+    if (range.low() >= range.high() || !after || !apart)
+      return absl::InvalidArgumentError(absl::StrCat(field, ": not sorted and disjoint"));
+    out.push_back({range.low(), range.high()});
+  }
+  return out;
+}
+
 v1::LoopFacts ToProto(const LoopFacts& loop) {
   v1::LoopFacts out;
   out.set_header(loop.header);
@@ -77,6 +101,7 @@ v1::LoopFacts ToProto(const LoopFacts& loop) {
   out.set_instruction_count(loop.instruction_count);
   *out.mutable_source() = ToProto(loop.source);
   out.set_inlined_from(CleanText(loop.inlined_from));
+  *out.mutable_further_parts() = ToProto(loop.further_parts);
   return out;
 }
 
@@ -98,6 +123,8 @@ absl::StatusOr<LoopFacts> FromProto(const v1::LoopFacts& loop) {
   out.instruction_count = loop.instruction_count();
   ASSIGN_OR_RETURN(out.source, FromProto(loop.source()));
   out.inlined_from = loop.inlined_from();
+  ASSIGN_OR_RETURN(out.further_parts,
+                   FromProto(loop.further_parts(), {out.low, out.high}, "loop.further_parts"));
   return out;
 }
 

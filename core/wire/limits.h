@@ -25,6 +25,7 @@ inline constexpr int kMaxReportRanks = 1'048'576;  // ranks of a report; rank, t
 inline constexpr int kMaxSegments = 4'096;         // program headers of one module
 inline constexpr int kMaxFunctions = 65'536;       // functions, or addresses, of one reader reply
 inline constexpr int kMaxLoops = 65'536;           // loops of one function
+inline constexpr int kMaxCodeParts = 256;          // further parts of one function or loop
 inline constexpr int kMaxMappings = 65'536;        // executable mappings of one process
 inline constexpr int kMaxDoctorChecks = 256;       // checks of one place
 inline constexpr size_t kMaxDoctorTextBytes = 4096;  // of one check; longer ones are cut when sent

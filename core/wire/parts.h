@@ -6,7 +6,10 @@
 #ifndef CORE_WIRE_PARTS_H_
 #define CORE_WIRE_PARTS_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/model/accounting.h"
 #include "core/model/code.h"
 #include "core/model/profile_spec.h"
@@ -18,6 +21,12 @@ namespace perfd::wire {
 
 v1::SourceRange ToProto(const SourceRange& source);
 absl::StatusOr<SourceRange> FromProto(const v1::SourceRange& source);
+
+using CodeRangesProto = google::protobuf::RepeatedPtrField<v1::CodeRange>;
+CodeRangesProto ToProto(const std::vector<CodeRange>& ranges);
+// Sorted, disjoint, none of them empty or within `first`.
+absl::StatusOr<std::vector<CodeRange>> FromProto(const CodeRangesProto& ranges,
+                                                 const CodeRange& first, absl::string_view field);
 
 v1::LoopFacts ToProto(const LoopFacts& loop);
 absl::StatusOr<LoopFacts> FromProto(const v1::LoopFacts& loop);

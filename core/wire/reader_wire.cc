@@ -31,6 +31,7 @@ void FillFunction(const FunctionFacts& function, v1::FunctionFacts& out) {
   out.set_name(CleanText(function.name));
   out.set_low(function.low);
   out.set_high(function.high);
+  *out.mutable_further_parts() = ToProto(function.further_parts);
   out.set_source(WireEnum<v1::FunctionSource>(function.source));
   out.set_openmp_outlined(function.openmp == OpenMpKind::kOutlined);
   *out.mutable_declaration() = ToProto(function.declaration);
@@ -69,6 +70,8 @@ absl::StatusOr<FunctionFacts> ReadFunction(const v1::FunctionFacts& function) {
   out.name = function.name();
   out.low = function.low();
   out.high = function.high();
+  ASSIGN_OR_RETURN(out.further_parts, FromProto(function.further_parts(), {out.low, out.high},
+                                                "function.further_parts"));
   ASSIGN_OR_RETURN(out.source,
                    ModelEnum(function.source(), FunctionSource::kGuess, "function.source"));
   out.openmp = function.openmp_outlined() ? OpenMpKind::kOutlined : OpenMpKind::kNone;

@@ -21,10 +21,10 @@ auto Fields(const SourceRange& source) {
 }
 
 auto Fields(const LoopFacts& loop) {
-  return std::tuple_cat(
-      std::tie(loop.header, loop.parent_header, loop.depth, loop.innermost, loop.irreducible,
-               loop.low, loop.high, loop.block_count, loop.instruction_count, loop.inlined_from),
-      Fields(loop.source));
+  return std::tuple_cat(std::tie(loop.header, loop.parent_header, loop.depth, loop.innermost,
+                                 loop.irreducible, loop.low, loop.high, loop.block_count,
+                                 loop.instruction_count, loop.inlined_from, loop.further_parts),
+                        Fields(loop.source));
 }
 
 auto Fields(const CodeLocation& location) {

@@ -1,5 +1,6 @@
 #include "daemon/report/inclusive.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -22,7 +23,16 @@ bool MayHold(const LoopFacts& outer, const LoopFacts& inner) {
 }
 
 bool Surrounds(const LoopFacts& outer, const LoopFacts& inner) {
-  return MayHold(outer, inner) && outer.low <= inner.header && inner.header < outer.high;
+  const auto holds = [&inner](const CodeRange& part) { return part.Contains(inner.header); };
+  return MayHold(outer, inner) &&
+         (holds({outer.low, outer.high}) ||
+          std::any_of(outer.further_parts.begin(), outer.further_parts.end(), holds));
+}
+
+uint64_t Size(const LoopFacts& loop) {
+  uint64_t size = loop.high - loop.low;
+  for (const CodeRange& part : loop.further_parts) size += part.high - part.low;
+  return size;
 }
 
 size_t FindParent(const std::vector<LocationTotals>& locations, const std::vector<size_t>& siblings,
@@ -33,9 +43,9 @@ size_t FindParent(const std::vector<LocationTotals>& locations, const std::vecto
   for (size_t i : siblings) {
     const LoopFacts& other = *locations[i].location.loop;
     if (other.header == loop.parent_header && MayHold(other, loop)) return i;
-    if (Surrounds(other, loop) && other.high - other.low < best_size) {
+    if (Surrounds(other, loop) && Size(other) < best_size) {
       best = i;
-      best_size = other.high - other.low;
+      best_size = Size(other);
     }
   }
   return best;

@@ -13,11 +13,18 @@ void Check(bool condition) {
   if (!condition) std::abort();
 }
 
+bool InOnePart(const perfd::agent::FunctionCode& code, const perfd::CodeRange& range) {
+  return std::any_of(code.parts.begin(), code.parts.end(), [&](const auto& part) {
+    return part.low <= range.low && range.high <= part.high();
+  });
+}
+
 void CheckLoops(const perfd::agent::LoopAnalysis& analysis,
                 const perfd::agent::FunctionCode& code) {
   for (const perfd::LoopFacts& loop : analysis.loops) {
-    Check(loop.low >= code.low && loop.high > loop.low);
-    Check(loop.header >= loop.low && loop.header < loop.high);
+    Check(loop.high > loop.low && loop.header >= loop.low && loop.header < loop.high);
+    Check(InOnePart(code, {loop.low, loop.high}));
+    for (const perfd::CodeRange& part : loop.further_parts) Check(InOnePart(code, part));
     Check(loop.block_count > 0 && loop.instruction_count >= loop.block_count);
     Check((loop.depth == 1) == (loop.parent_header == 0));
   }
@@ -30,14 +37,16 @@ void CheckLoops(const perfd::agent::LoopAnalysis& analysis,
 
 }  // namespace
 
-// The last bytes double as memory for jump tables.
+// The last bytes double as memory for jump tables. The function lies in two parts, and is entered in the second one.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size));
   perfd::agent::FunctionCode code;
-  code.low = 0x1000;
-  code.bytes = bytes;
-  code.read = [bytes, low = code.low](uint64_t address,
-                                      size_t count) -> std::span<const std::byte> {
+  constexpr uint64_t kLow = 0x1000;
+  const size_t middle = size / 2;
+  const uint64_t gap = size % 2 * 0x20;  // or they touch
+  code.entry = kLow + middle + gap;
+  code.parts = {{kLow, bytes.first(middle)}, {code.entry, bytes.subspan(middle)}};
+  code.read = [bytes, low = kLow](uint64_t address, size_t count) -> std::span<const std::byte> {
     if (address < low || address - low > bytes.size() || count > bytes.size() - (address - low))
       return {};
     return bytes.subspan(address - low, count);
@@ -45,9 +54,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   code.never_returns = [](uint64_t callee) { return (callee & 7) == 3; };
   perfd::agent::FunctionLines lines;
   lines.files = {"", "a.c"};
-  lines.frames.push_back({"f", 0, 0, 0, 1, {{code.low, code.high()}}});
+  lines.frames.push_back({"f", 0, 0, 0, 1, {{kLow, kLow + size + gap}}});
   for (uint64_t i = 0; i < size; i += 5)
-    lines.rows.push_back({code.low + i, 1, static_cast<int32_t>(i % 7)});
+    lines.rows.push_back({kLow + i, 1, static_cast<int32_t>(i % 7)});
   CheckLoops(perfd::agent::AnalyseLoops(code, lines), code);
   return 0;
 }

@@ -1,4 +1,5 @@
 // Machine code to copies: whatever the bytes, a loop is refused or its copies keep what they promise.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
@@ -36,15 +37,18 @@ void CheckCopy(const perfd::agent::LoopCode& loop, const perfd::VariantName& nam
 
 }  // namespace
 
-// Byte 0: where the header is; byte 1: where the body ends; the rest is the function.
+// Byte 0: where the header is; byte 1: where the body ends; the rest is the function, in two parts that touch.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 4 || size > 4096) return 0;
   perfd::agent::LoopBytes bytes;
-  bytes.address = 0x401000;
-  bytes.bytes.assign(data + 2, data + size);
-  const uint64_t count = bytes.bytes.size();
-  bytes.header = bytes.address + data[0] % count;
-  bytes.body = {{bytes.address, bytes.address + 1 + (count - 1) * data[1] / 255}};
+  constexpr uint64_t kText = 0x401000;
+  const uint64_t count = size - 2;
+  const uint8_t* middle = data + 2 + count / 2;
+  bytes.function = {{kText, {data + 2, middle}}, {kText + count / 2, {middle, data + size}}};
+  bytes.header = kText + data[0] % count;
+  const uint64_t end = kText + 1 + (count - 1) * data[1] / 255;
+  bytes.body = {{kText, std::min(end, kText + count / 2)}};
+  if (end > kText + count / 2) bytes.body.push_back({kText + count / 2, end});
   const auto loop = perfd::agent::DecodeLoop(bytes);
   if (!loop.ok()) return 0;
   (void)perfd::agent::PlanPatch(*loop);

@@ -1,6 +1,7 @@
 #include "agent/binary/flow/control_flow.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -12,7 +13,7 @@ namespace {
 class BlockBuilder {
  public:
   explicit BlockBuilder(const FunctionCode& code)
-      : low_(code.low), found_(Explore(code)), leader_(found_.steps.size(), false) {
+      : found_(Explore(code)), leader_(found_.steps.size(), false) {
     for (size_t i = 0; i < found_.tables.size(); ++i) table_of_[found_.tables[i].step] = i;
   }
 
@@ -27,8 +28,8 @@ class BlockBuilder {
 
  private:
   uint32_t StepAt(uint64_t address) const {
-    if (address < low_ || address - low_ >= found_.step_at.size()) return kNoStep;
-    return found_.step_at[address - low_];
+    const std::optional<size_t> position = found_.map.PositionOf(address);
+    return position ? found_.step_at[*position] : kNoStep;
   }
 
   void MarkLeader(uint64_t address) {
@@ -37,11 +38,12 @@ class BlockBuilder {
 
   bool GoesOn(const Step& step) const { return FallsThrough(step.instruction) && !step.ends; }
 
-  // Leaders: roots, targets, what follows a branch, and what two instructions fall into (overlapping code, such as a
+  // Leaders: roots, targets, the first bytes of parts (no block lies in two), what follows a branch, and what two instructions fall into (overlapping code, such as a
   // jump past a lock prefix).
   void MarkLeaders() {
     std::vector<uint8_t> arrivals(found_.steps.size(), 0);
     for (const uint32_t root : found_.roots) leader_[root] = true;
+    for (const uint64_t low : found_.map.Starts()) MarkLeader(low);
     for (const TableJump& jump : found_.tables)
       for (const uint64_t target : jump.targets) MarkLeader(target);
     for (const Step& step : found_.steps) {
@@ -113,7 +115,6 @@ class BlockBuilder {
     return absl::StrJoin(notes, "; ");
   }
 
-  const uint64_t low_;
   const Exploration found_;
   absl::flat_hash_map<uint32_t, size_t> table_of_;
   std::vector<bool> leader_;

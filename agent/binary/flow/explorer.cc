@@ -15,14 +15,14 @@ constexpr size_t kPathLength =
 class Explorer {
  public:
   explicit Explorer(const FunctionCode& code) : code_(code) {
-    out_.truncated = code_.bytes.size() > kMaxFunctionBytes;
-    if (out_.truncated) code_.bytes = code_.bytes.first(kMaxFunctionBytes);
-    out_.step_at.assign(code_.bytes.size(), kNoStep);
-    covered_.assign(code_.bytes.size(), false);
+    out_.map = PartMap(code.parts, kMaxFunctionBytes);
+    out_.truncated = out_.map.cut();
+    out_.step_at.assign(out_.map.size(), kNoStep);
+    covered_.assign(out_.map.size(), false);
   }
 
   Exploration Run() {
-    if (!code_.bytes.empty()) Reach(0);
+    if (const auto entry = out_.map.PositionOf(code_.entry)) Reach(*entry);
     size_t position = 0;
     while (const std::optional<size_t> orphan = NextOrphan(position)) Reach(*orphan);
     AdoptOrphans();
@@ -40,13 +40,9 @@ class Explorer {
     return out_.steps.size() >= kMaxInstructions;
   }
 
-  bool Inside(uint64_t address) const {
-    return address >= code_.low && address - code_.low < code_.bytes.size();
-  }
-
-  void Reach(size_t offset) {
+  void Reach(size_t position) {
     const uint32_t first = static_cast<uint32_t>(out_.steps.size());
-    leads_.push_back({code_.low + offset, kNoStep});
+    leads_.push_back({out_.map.AddressAt(position), kNoStep});
     while (!leads_.empty()) {
       const Lead lead = leads_.back();
       leads_.pop_back();
@@ -60,16 +56,16 @@ class Explorer {
 
   // Decodes from a lead until the flow ends or joins what is known.
   void Follow(Lead lead) {
-    while (Inside(lead.address) && !Full()) {
-      const size_t offset = lead.address - code_.low;
-      if (out_.step_at[offset] != kNoStep) return;
-      const auto instruction = Decode(code_.bytes.subspan(offset), lead.address);
+    while (!Full()) {
+      const std::optional<size_t> position = out_.map.PositionOf(lead.address);
+      if (!position || out_.step_at[*position] != kNoStep) return;
+      const auto instruction = Decode(out_.map.BytesAt(*position), lead.address);
       if (!instruction) {
         ++out_.undecodable;
-        covered_[offset] = true;
+        covered_[*position] = true;
         return;
       }
-      const uint32_t step = Record(*instruction, lead.from);
+      const uint32_t step = Record(*instruction, *position, lead.from);
       if (HasTargetInCode(*instruction)) leads_.push_back({instruction->target, step});
       if (instruction->flow == Flow::kIndirectJump) ResolveTable(step);
       if (!FallsThrough(*instruction) || out_.steps[step].ends) return;
@@ -77,12 +73,10 @@ class Explorer {
     }
   }
 
-  uint32_t Record(const Instruction& instruction, uint32_t from) {
+  uint32_t Record(const Instruction& instruction, size_t position, uint32_t from) {
     const uint32_t step = static_cast<uint32_t>(out_.steps.size());
-    const size_t offset = instruction.address - code_.low;
-    out_.step_at[offset] = step;
-    for (size_t i = 0; i < instruction.length && offset + i < covered_.size(); ++i)
-      covered_[offset + i] = true;
+    out_.step_at[position] = step;
+    for (size_t i = 0; i < instruction.length; ++i) covered_[position + i] = true;
     const bool ends = instruction.flow == Flow::kCall && code_.never_returns &&
                       code_.never_returns(instruction.target);
     out_.steps.push_back({instruction, from, phase_, ends});
@@ -95,7 +89,7 @@ class Explorer {
          at = out_.steps[at].previous)
       path.push_back(out_.steps[at].instruction);
     std::vector<uint64_t> targets;
-    if (code_.read) targets = FindJumpTable(path, {code_.low, code_.high(), &code_.read});
+    if (code_.read) targets = FindJumpTable(path, {&out_.map, &code_.read});
     if (targets.empty()) {
       out_.unresolved.push_back(step);
       return;
@@ -106,14 +100,14 @@ class Explorer {
 
   // The next byte that no instruction covers and that is not padding; advances `position`.
   std::optional<size_t> NextOrphan(size_t& position) {
-    while (position < code_.bytes.size() && !Full()) {
+    while (position < out_.map.size() && !Full()) {
       if (covered_[position]) {
         ++position;
         continue;
       }
-      const auto instruction = Decode(code_.bytes.subspan(position), code_.low + position);
-      if (instruction && !instruction->padding && code_.bytes[position] != std::byte{0})
-        return position;
+      const std::span<const std::byte> bytes = out_.map.BytesAt(position);
+      const auto instruction = Decode(bytes, out_.map.AddressAt(position));
+      if (instruction && !instruction->padding && bytes[0] != std::byte{0}) return position;
       if (!instruction) ++out_.undecodable;
       position += instruction && instruction->padding ? instruction->length : size_t{1};
     }
@@ -132,7 +126,7 @@ class Explorer {
     out_.roots.resize(1);
   }
 
-  FunctionCode code_;
+  const FunctionCode& code_;
   Exploration out_;
   std::vector<bool> covered_;
   std::vector<Lead> leads_;

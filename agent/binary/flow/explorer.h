@@ -1,4 +1,4 @@
-// agent/binary/flow/explorer.h - every instruction of a function, found by following its control flow.
+// agent/binary/flow/explorer.h - every instruction of a function, in all its parts, found by following its control flow.
 //
 // Shape    Explore(code) -> steps. Phase 0 is what the entry reaches; each later phase starts at bytes that nothing
 //          reached before (landing pads, targets of unresolved jumps).
@@ -15,17 +15,16 @@
 
 #include "agent/binary/flow/instruction.h"
 #include "agent/binary/flow/jump_table.h"
+#include "agent/binary/flow/part_map.h"
 
 namespace perfd::agent {
 
 // The bytes of one function and what may be asked about the rest of the module.
 struct FunctionCode {
-  uint64_t low = 0;
-  std::span<const std::byte> bytes;
+  uint64_t entry = 0;                                  // in one of the parts
+  std::vector<CodePart> parts;                         // sorted, disjoint
   ReadMemory read;                                     // may be empty
   std::function<bool(uint64_t callee)> never_returns;  // may be empty
-
-  uint64_t high() const { return low + bytes.size(); }
 };
 
 inline constexpr uint32_t kNoStep = UINT32_MAX;
@@ -45,8 +44,9 @@ struct TableJump {
 };
 
 struct Exploration {
+  PartMap map;
   std::vector<Step> steps;
-  std::vector<uint32_t> step_at;  // by offset from low; kNoStep where no instruction starts
+  std::vector<uint32_t> step_at;  // by position in the PartMap; kNoStep where no instruction starts
   std::vector<uint32_t> roots;    // first step of each phase
   std::vector<TableJump> tables;
   std::vector<uint32_t> unresolved;  // indirect jumps without a known target

@@ -35,8 +35,7 @@ uint64_t EntryTarget(std::span<const std::byte> bytes, uint64_t table, bool abso
   return table + static_cast<uint64_t>(int64_t{offset});
 }
 
-// With a bound every entry must be readable and at least one must be in the function (others lie in its cold part);
-// without one the table ends at the first entry that leaves the function.
+// With a bound every entry must be readable and at least one must be in the function; without one the table ends at the first entry that leaves the function.
 std::vector<uint64_t> ReadTable(uint64_t table, bool absolute, std::optional<uint64_t> bound,
                                 const TableScope& scope) {
   std::vector<uint64_t> targets;
@@ -48,7 +47,7 @@ std::vector<uint64_t> ReadTable(uint64_t table, bool absolute, std::optional<uin
     const bool readable = bytes.size() == size;
     if (!readable && bound) return {};
     const uint64_t target = readable ? EntryTarget(bytes, table, absolute) : 0;
-    const bool inside = readable && target >= scope.low && target < scope.high;
+    const bool inside = readable && scope.function->PositionOf(target).has_value();
     if (inside) targets.push_back(target);
     if (!inside && !bound) break;
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/binary/flow/instruction.h"
+#include "agent/binary/flow/part_map.h"
 
 namespace perfd::agent {
 
@@ -23,12 +24,11 @@ using ReadMemory = std::function<std::span<const std::byte>(uint64_t address, si
 inline constexpr size_t kMaxTableEntries = 4096;
 
 struct TableScope {
-  uint64_t low = 0;  // of the function: entries outside of it are exits
-  uint64_t high = 0;
+  const PartMap* function = nullptr;  // entries outside of it are exits
   const ReadMemory* read = nullptr;
 };
 
-// Targets inside [low, high), sorted, each once.
+// Targets inside the function, sorted, each once.
 std::vector<uint64_t> FindJumpTable(std::span<const Instruction> path, const TableScope& scope);
 
 }  // namespace perfd::agent

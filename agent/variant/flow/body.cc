@@ -14,16 +14,34 @@ namespace {
 // Bytes of one function; larger ones are not read.
 constexpr size_t kMaxFunctionBytes = size_t{4} << 20;
 
-absl::StatusOr<std::vector<CodeRange>> Body(const LoopBytes& loop) {
-  const uint64_t end = loop.address + loop.bytes.size();
-  if (loop.bytes.empty() || loop.bytes.size() > kMaxFunctionBytes || end < loop.address)
-    return absl::InvalidArgumentError("the function is empty or larger than 4 MiB");
+absl::StatusOr<std::vector<CodeRange>> FunctionOf(const LoopBytes& loop) {
+  std::vector<CodeRange> parts;
+  size_t bytes = 0;
+  for (const CodeText& text : loop.function) {
+    bytes += text.bytes.size();
+    if (text.bytes.empty() || bytes > kMaxFunctionBytes || text.end() < text.address)
+      return absl::InvalidArgumentError("the function is empty or larger than 4 MiB");
+    if (!parts.empty() && text.address < parts.back().high)
+      return absl::InvalidArgumentError("parts of the function overlap");
+    parts.push_back({text.address, text.end()});
+  }
+  return parts;
+}
+
+bool Within(const std::vector<CodeRange>& parts, const CodeRange& range) {
+  return std::any_of(parts.begin(), parts.end(), [&range](const CodeRange& part) {
+    return part.low <= range.low && range.high <= part.high;
+  });
+}
+
+absl::StatusOr<std::vector<CodeRange>> Body(const LoopBytes& loop,
+                                            const std::vector<CodeRange>& function) {
   std::vector<CodeRange> sorted = loop.body;
   std::sort(sorted.begin(), sorted.end(),
             [](const CodeRange& a, const CodeRange& b) { return a.low < b.low; });
   std::vector<CodeRange> body;
   for (const CodeRange& r : sorted) {
-    if (r.low >= r.high || r.low < loop.address || r.high > end)
+    if (r.low >= r.high || !Within(function, r))
       return absl::InvalidArgumentError("a range of the loop lies outside its function");
     if (!body.empty() && r.low < body.back().high)
       return absl::InvalidArgumentError("ranges of the loop overlap");
@@ -40,8 +58,8 @@ absl::StatusOr<std::vector<CodeRange>> Body(const LoopBytes& loop) {
 absl::Status DecodeRange(const LoopBytes& bytes, const CodeRange& range, LoopCode* loop) {
   uint64_t at = range.low;
   while (at < range.high) {
-    const std::span<const uint8_t> rest =
-        std::span(bytes.bytes).subspan(at - bytes.address, range.high - at);
+    const std::span<const uint8_t> part = BytesAt(bytes, at);  // parts may touch
+    const std::span<const uint8_t> rest = part.first(std::min(part.size(), range.high - at));
     std::optional<LoopInstruction> instruction = DecodeLoopInstruction(rest, at, bytes.bias);
     if (!instruction) {
       return absl::FailedPreconditionError(
@@ -60,10 +78,18 @@ absl::Status DecodeRange(const LoopBytes& bytes, const CodeRange& range, LoopCod
 
 }  // namespace
 
+std::span<const uint8_t> BytesAt(const LoopBytes& bytes, uint64_t address) {
+  for (const CodeText& text : bytes.function) {
+    if (address >= text.address && address < text.end())
+      return std::span(text.bytes).subspan(address - text.address);
+  }
+  return {};
+}
+
 absl::Status ReadBody(const LoopBytes& bytes, LoopCode* loop) {
   loop->bias = bytes.bias;
-  loop->function = {bytes.address, bytes.address + bytes.bytes.size()};
-  ASSIGN_OR_RETURN(loop->body, Body(bytes));
+  ASSIGN_OR_RETURN(loop->function, FunctionOf(bytes));
+  ASSIGN_OR_RETURN(loop->body, Body(bytes, loop->function));
   for (const CodeRange& range : loop->body) RETURN_IF_ERROR(DecodeRange(bytes, range, loop));
   return absl::OkStatus();
 }

@@ -5,10 +5,16 @@
 #ifndef AGENT_VARIANT_FLOW_BODY_H_
 #define AGENT_VARIANT_FLOW_BODY_H_
 
+#include <cstdint>
+#include <span>
+
 #include "absl/status/status.h"
 #include "agent/variant/loop_code.h"
 
 namespace perfd::agent {
+
+// From `address` to the end of the function's part that holds it; empty: none does.
+std::span<const uint8_t> BytesAt(const LoopBytes& bytes, uint64_t address);
 
 absl::Status ReadBody(const LoopBytes& bytes, LoopCode* loop);
 

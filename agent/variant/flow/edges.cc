@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/variant/decode.h"
+#include "agent/variant/flow/body.h"
 #include "agent/variant/flow/excluded_path.h"
 #include "core/base/status_macros.h"
 
@@ -76,7 +77,7 @@ absl::Status SecondEntry(const LoopCode& loop, uint64_t from, uint64_t to) {
       " leads to 0x", absl::Hex((RuntimeAddress(to) - loop.bias).value())));
 }
 
-// One stretch of the function between parts of the loop. `falls`: control can run into its first byte.
+// One stretch of a part of the function, between pieces of the loop. `falls`: control can run into its first byte.
 struct Stretch {
   uint64_t low = 0;
   uint64_t high = 0;
@@ -94,8 +95,7 @@ absl::Status CheckStretch(const LoopBytes& bytes, const LoopCode& loop, const St
   uint64_t at = stretch.low;
   uint64_t last = at;
   while (at < stretch.high) {
-    const std::span<const uint8_t> rest = std::span(bytes.bytes).subspan(at - bytes.address);
-    const std::optional<FlowStep> step = DecodeFlow(rest, at);
+    const std::optional<FlowStep> step = DecodeFlow(BytesAt(bytes, at), at);
     if (!step) {
       ++at;
       continue;
@@ -157,17 +157,18 @@ absl::Status BuildEdges(LoopCode* loop, Inside inside) {
 }
 
 absl::Status CheckEntries(const LoopBytes& bytes, const LoopCode& loop) {
-  Stretch stretch;
-  stretch.low = bytes.address;
-  stretch.falls = true;
-  for (const CodeRange& range : loop.body) {
-    stretch.high = range.low;
+  for (const CodeRange& part : loop.function) {
+    Stretch stretch{.low = part.low, .high = part.high, .falls = true};
+    for (const CodeRange& range : loop.body) {
+      if (range.high <= part.low || range.low >= part.high) continue;
+      stretch.high = std::max(range.low, part.low);
+      RETURN_IF_ERROR(CheckStretch(bytes, loop, stretch));
+      const uint64_t end = std::min(range.high, part.high);
+      stretch = {end, part.high, FallsThrough(loop, end)};
+    }
     RETURN_IF_ERROR(CheckStretch(bytes, loop, stretch));
-    stretch.low = range.high;
-    stretch.falls = FallsThrough(loop, range.high);
   }
-  stretch.high = bytes.address + bytes.bytes.size();
-  return CheckStretch(bytes, loop, stretch);
+  return absl::OkStatus();
 }
 
 std::vector<uint32_t> ForwardOrder(const LoopCode& loop) {

@@ -20,7 +20,7 @@ bool IsShort(uint8_t opcode) {
 class Search {
  public:
   Search(std::span<const uint8_t> text, uint64_t address, const CodeRange& target,
-         const CodeRange& skip)
+         std::span<const CodeRange> skip)
       : text_(text), address_(address), target_(target), skip_(skip) {}
 
   // Whole texts are searched: where a displacement would lead is asked before what stands before it.
@@ -58,20 +58,23 @@ class Search {
   void Add(size_t at, uint64_t length, int64_t displacement) {
     const uint64_t from = address_ + at;
     const uint64_t to = from + length + static_cast<uint64_t>(displacement);
-    const bool skipped = from >= skip_.low && from < skip_.high;
+    const bool skipped = std::any_of(skip_.begin(), skip_.end(), [from](const CodeRange& range) {
+      return range.Contains(from);
+    });
     if (!skipped && to >= target_.low && to < target_.high) found_.push_back(from);
   }
 
   std::span<const uint8_t> text_;
   uint64_t address_;
-  CodeRange target_, skip_;
+  CodeRange target_;
+  std::span<const CodeRange> skip_;
   std::vector<uint64_t> found_;
 };
 
 }  // namespace
 
 std::vector<uint64_t> BranchesInto(std::span<const uint8_t> text, uint64_t address,
-                                   const CodeRange& target, const CodeRange& skip) {
+                                   const CodeRange& target, std::span<const CodeRange> skip) {
   if (target.low >= target.high) return {};
   Search search(text, address, target, skip);
   search.Near();

@@ -19,9 +19,9 @@ namespace perfd::agent {
 // Longest encoding looked for: chunks of a longer text must overlap by one less.
 inline constexpr uint64_t kLongestBranch = 6;
 
-// Addresses in `text` (which begins at `address`), outside `skip`, of branches to an address within `target`.
+// Addresses in `text` (which begins at `address`), outside of `skip`, of branches to an address within `target`.
 std::vector<uint64_t> BranchesInto(std::span<const uint8_t> text, uint64_t address,
-                                   const CodeRange& target, const CodeRange& skip);
+                                   const CodeRange& target, std::span<const CodeRange> skip);
 
 }  // namespace perfd::agent
 

@@ -85,10 +85,10 @@ LoopToInject PuppetRank::MakeLoop(const std::vector<std::string>& variants, int 
   loop.loop_id = which == 0 ? "triad" : "bump";
   const Place& place = loops_[which];
   auto memory = Memory::Open(pid_, rank().start_ticks);
-  LoopBytes bytes{.address = place.low,
-                  .bytes = memory->Read(place.low, place.high - place.low).value(),
-                  .header = place.header,
-                  .body = {{place.header, place.exit}}};
+  LoopBytes bytes{
+      .function = {{place.low, memory->Read(place.low, place.high - place.low).value()}},
+      .header = place.header,
+      .body = {{place.header, place.exit}}};
   auto code = DecodeLoop(bytes);
   if (!code.ok()) fprintf(stderr, "%s\n", code.status().ToString().c_str());
   loop.code = code.value();

@@ -44,7 +44,11 @@ class FakeCodeSource final : public CodeSource {
     for (ElfAddress address : addresses) {
       bool found = false;
       for (const FunctionFacts& function : functions_) {
-        if (address < function.low || address >= function.high) continue;
+        const std::vector<CodeRange> parts = PartsOf(function);
+        if (std::none_of(parts.begin(), parts.end(), [address](const CodeRange& part) {
+              return part.Contains(address.value());
+            }))
+          continue;
         facts.functions.push_back(function);
         found = true;
       }

@@ -10,6 +10,10 @@
 namespace perfd::agent {
 namespace {
 
+std::vector<CodeRange> Whole(uint64_t low, uint64_t high) {
+  return {{low, high}};
+}
+
 class DebugInfoTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -33,7 +37,7 @@ TEST_P(DebugInfoTest, LinesEqualAddr2line) {
   for (const char* name : {"triple", "switched", "inlined"}) {
     const auto bounds = index.Find(SymbolAddress(path_, name));
     ASSERT_TRUE(bounds) << name;
-    const FunctionLines lines = info_->Lines(bounds->low, bounds->high);
+    const FunctionLines lines = info_->Lines(bounds->low, Whole(bounds->low, bounds->high));
     std::string command = "printf '%x\\n'";
     for (uint64_t a = bounds->low; a < bounds->high; ++a) command += " " + std::to_string(a);
     command += " | addr2line -e " + path_;
@@ -59,11 +63,12 @@ TEST_P(DebugInfoTest, SubprogramsAndDeclarations) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->name, "chase");
   EXPECT_EQ(found->range.low, address);
-  const FunctionLines lines = info_->Lines(found->range.low, found->range.high);
+  const FunctionLines lines =
+      info_->Lines(found->range.low, Whole(found->range.low, found->range.high));
   EXPECT_EQ(lines.declaration.first_line, Marks("kernels.cc").at("chase").first - 2);
   EXPECT_NE(lines.declaration.file.find("kernels.cc"), std::string::npos);
   EXPECT_FALSE(info_->FindSubprogram(1));
-  EXPECT_TRUE(info_->Lines(1, 2).rows.empty());
+  EXPECT_TRUE(info_->Lines(1, Whole(1, 2)).rows.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Builds, DebugInfoTest,

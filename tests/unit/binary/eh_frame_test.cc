@@ -32,7 +32,7 @@ TEST(EhFrameTest, EqualsReadelf) {
     ASSERT_NE(section, nullptr);
     const EhFrame parsed = ParseEhFrame(section->bytes, section->address.value());
     std::set<std::pair<uint64_t, uint64_t>> ours;
-    for (const AddressRange& range : parsed.functions) ours.insert({range.low, range.high});
+    for (const CodeRange& range : parsed.functions) ours.insert({range.low, range.high});
     const auto theirs = ReadelfRanges(path);
     ASSERT_FALSE(theirs.empty()) << path;
     EXPECT_EQ(ours, theirs) << path;
@@ -67,7 +67,7 @@ class EhFrameBytesTest : public ::testing::Test {
     Append(encoding);
     while (out_.size() % 4 != 0) Append(uint8_t{0});
   }
-  std::vector<AddressRange> Parse() { return ParseEhFrame(out_, 0x5000).functions; }
+  std::vector<CodeRange> Parse() { return ParseEhFrame(out_, 0x5000).functions; }
 
   std::vector<std::byte> out_;
 };
@@ -79,21 +79,21 @@ TEST_F(EhFrameBytesTest, PointerEncodings) {
   Append(uint32_t{24});    // back to the CIE
   Append(int32_t{-0x1C});  // from 0x501C
   Append(uint32_t{0x40});
-  EXPECT_THAT(Parse(), ::testing::ElementsAre(AddressRange{0x5000, 0x5040}));
+  EXPECT_THAT(Parse(), ::testing::ElementsAre(CodeRange{0x5000, 0x5040}));
   out_.clear();
   Cie(0x00);  // absolute, 8 bytes
   Append(uint32_t{20});
   Append(uint32_t{24});
   Append(uint64_t{0x401000});
   Append(uint64_t{0x10});
-  EXPECT_THAT(Parse(), ::testing::ElementsAre(AddressRange{0x401000, 0x401010}));
+  EXPECT_THAT(Parse(), ::testing::ElementsAre(CodeRange{0x401000, 0x401010}));
   out_.clear();
   Cie(0x03);  // absolute, unsigned 4 bytes
   Append(uint32_t{12});
   Append(uint32_t{24});
   Append(uint32_t{0x80000000});
   Append(uint32_t{0x10});
-  EXPECT_THAT(Parse(), ::testing::ElementsAre(AddressRange{0x80000000, 0x80000010}));
+  EXPECT_THAT(Parse(), ::testing::ElementsAre(CodeRange{0x80000000, 0x80000010}));
 }
 
 TEST_F(EhFrameBytesTest, SkipsWhatItCannotTrust) {

@@ -13,6 +13,7 @@ using ::testing::IsEmpty;
 
 constexpr uint64_t kTable = 0x2000;
 constexpr uint64_t kLow = 0x1000;
+constexpr uint64_t kCold = 0x8000;  // a second part of the function
 
 class JumpTableTest : public ::testing::Test {
  protected:
@@ -28,7 +29,9 @@ class JumpTableTest : public ::testing::Test {
       if (address < kTable || address - kTable + size > memory_.size()) return {};
       return std::span(memory_).subspan(address - kTable, size);
     };
-    return FindJumpTable(path, {kLow, kLow + 0x100, &read});
+    const std::vector<std::byte> code(0x100);
+    const PartMap function({{kLow, code}, {kCold, code}}, SIZE_MAX);
+    return FindJumpTable(path, {&function, &read});
   }
 
   static Instruction Jump() { return {.flow = Flow::kIndirectJump}; }

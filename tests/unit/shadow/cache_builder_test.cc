@@ -23,7 +23,7 @@ LoopToInject SumLoop() {
   LoopToInject loop;
   loop.loop_id = "sum";
   auto code =
-      DecodeLoop({.address = kText, .bytes = kSum, .header = kText, .body = {{kText, kText + 13}}});
+      DecodeLoop({.function = {{kText, kSum}}, .header = kText, .body = {{kText, kText + 13}}});
   EXPECT_TRUE(code.ok()) << code.status();
   if (code.ok()) loop.code = *std::move(code);
   return loop;
@@ -77,9 +77,9 @@ TEST(CacheBuilderTest, TheLoopAroundIsInAllChainsAndInNoLiveCopy) {
   LoopToInject loop;
   loop.variants = {SingleVariant(Change::kLs), SingleVariant(Change::kNoRed)};
   loop.code =
-      *DecodeLoop({.address = kText, .bytes = text, .header = header, .body = {{header, high}}});
+      *DecodeLoop({.function = {{kText, text}}, .header = header, .body = {{header, high}}});
   loop.batch = DecodeBatch(
-      loop.code, {.address = kText, .bytes = text, .header = kText, .body = {{kText, kText + 30}}});
+      loop.code, {.function = {{kText, text}}, .header = kText, .body = {{kText, kText + 30}}});
   ASSERT_TRUE(loop.batch.ok()) << loop.batch.status();
   CacheBuilder builder(kCache, CacheBound({&loop}));
   const BuiltLoop built = builder.Build(loop, kSite);
@@ -111,7 +111,7 @@ TEST(CacheBuilderTest, ChainsNeedAHeaderThatEveryInstanceComesBy) {
   // The same with the sum's own header in place of the loop around: nothing lies between.
   LoopToInject loop = SumLoop();
   const auto batch = DecodeBatch(
-      loop.code, {.address = kText, .bytes = kSum, .header = kText, .body = {{kText, kText + 13}}});
+      loop.code, {.function = {{kText, kSum}}, .header = kText, .body = {{kText, kText + 13}}});
   EXPECT_FALSE(batch.ok());
 }
 
@@ -121,8 +121,8 @@ TEST(CacheBuilderTest, WhatDecidesByDataStandsAtSeveralPlaces) {
                                      0x48, 0x83, 0xc7, 0x08, 0x48, 0xff, 0xce, 0x75, 0xed, 0xc3};
   LoopToInject loop;
   loop.variants = {SingleVariant(Change::kLs), SingleVariant(Change::kDl1)};
-  loop.code = *DecodeLoop(
-      {.address = kText, .bytes = text, .header = kText, .body = {{kText, kText + 19}}});
+  loop.code =
+      *DecodeLoop({.function = {{kText, text}}, .header = kText, .body = {{kText, kText + 19}}});
   CacheBuilder builder(kCache, CacheBound({&loop}));
   const BuiltLoop built = builder.Build(loop, kSite);
   ASSERT_TRUE(built.installed.status.ok()) << built.installed.status;

@@ -152,7 +152,7 @@ TEST_P(BatchTest, ChainsComputeWhatTheLoopsCompute) {
     const Kernel kernel = library.Find(name);
     if (kernel == nullptr) continue;  // Fortran has some of them
     for (const Library::Nest& nest : library.Nests(kernel)) {
-      if (!nest.around.bytes.empty()) CheckNest(nest, kernel, library.cache());
+      if (!nest.around.function.empty()) CheckNest(nest, kernel, library.cache());
     }
   }
   for (const auto& [reason, count] : reasons_) std::printf("  %d x %s\n", count, reason.c_str());

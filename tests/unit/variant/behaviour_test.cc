@@ -107,8 +107,8 @@ TEST_F(BehaviourTest, TraceRecordsTheAddressesOfAnArray) {
   put(25, arena_.back() - (arena_.text() + 29));
   arena_.Write(arena_.text(), text);
   LoopBytes bytes;
-  bytes.address = bytes.header = arena_.text();
-  bytes.bytes = text;
+  bytes.header = arena_.text();
+  bytes.function = {{arena_.text(), text}};
   bytes.body = {{arena_.text(), arena_.text() + 23}};
   const auto code = DecodeLoop(bytes);
   ASSERT_TRUE(code.ok()) << code.status();
@@ -150,8 +150,8 @@ TEST_F(BehaviourTest, TraceRecordsTheLanesOfAGatherThatItsMaskChooses) {
   for (size_t i = 0; i < 4; ++i) text[23 + i] = static_cast<uint8_t>(distance >> (8 * i));
   arena_.Write(arena_.text(), text);
   LoopBytes bytes;
-  bytes.address = bytes.header = arena_.text();
-  bytes.bytes = text;
+  bytes.header = arena_.text();
+  bytes.function = {{arena_.text(), text}};
   bytes.body = {{arena_.text(), arena_.text() + 21}};
   const auto code = DecodeLoop(bytes);
   ASSERT_TRUE(code.ok()) << code.status();
@@ -187,8 +187,8 @@ TEST_F(BehaviourTest, Dl1ChaseRunsOnItsOwnSlot) {
   for (size_t i = 0; i < 4; ++i) text[11 + i] = static_cast<uint8_t>(distance >> (8 * i));
   arena_.Write(arena_.text(), text);
   LoopBytes bytes;
-  bytes.address = bytes.header = arena_.text();
-  bytes.bytes = text;
+  bytes.header = arena_.text();
+  bytes.function = {{arena_.text(), text}};
   bytes.body = {{arena_.text(), arena_.text() + 9}};
   const auto code = DecodeLoop(bytes);
   ASSERT_TRUE(code.ok()) << code.status();
@@ -218,8 +218,8 @@ TEST_F(BehaviourTest, Dl1ChaseByIndexRunsOnAZeroSlot) {
   for (size_t i = 0; i < 4; ++i) text[15 + i] = static_cast<uint8_t>(distance >> (8 * i));
   arena_.Write(arena_.text(), text);
   LoopBytes bytes;
-  bytes.address = bytes.header = arena_.text();
-  bytes.bytes = text;
+  bytes.header = arena_.text();
+  bytes.function = {{arena_.text(), text}};
   bytes.body = {{arena_.text(), arena_.text() + 13}};
   const auto code = DecodeLoop(bytes);
   ASSERT_TRUE(code.ok()) << code.status();

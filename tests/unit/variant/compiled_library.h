@@ -121,15 +121,17 @@ class Library {
     for (Nest& nest : Nests(kernel)) loops.push_back(std::move(nest.inner));
     return loops;
   }
-  // The same with the loop around each of them; without bytes where there is none.
+  // The same with the loop around each of them; without a function where there is none.
   std::vector<Nest> Nests(Kernel kernel) {
     if (kernel == nullptr) return {};
     const ElfAddress address = reinterpret_cast<uint64_t>(kernel) - bias_;
     const CodeFacts facts = reader_->FunctionsAt(std::span(&address, 1));
     std::vector<Nest> loops;
     for (const FunctionFacts& f : facts.functions) {
-      const uint64_t low = (f.low + bias_) & ~uint64_t{4095};
-      mprotect(Bytes(low), f.high + bias_ - low, PROT_READ | PROT_WRITE | PROT_EXEC);
+      for (const CodeRange& part : PartsOf(f)) {
+        const uint64_t low = (part.low + bias_) & ~uint64_t{4095};
+        mprotect(Bytes(low), part.high + bias_ - low, PROT_READ | PROT_WRITE | PROT_EXEC);
+      }
       for (uint32_t n = 0; n < f.loops.size(); ++n)
         if (f.loops[n].innermost) loops.push_back({LoopOf(f, n), AroundOf(f, n)});
     }
@@ -152,8 +154,9 @@ class Library {
 
   LoopBytes LoopOf(const FunctionFacts& f, uint32_t n) const {
     LoopBytes loop;
-    loop.address = f.low + bias_;
-    loop.bytes.assign(Bytes(loop.address), Bytes(f.high + bias_));
+    for (const CodeRange& part : PartsOf(f))
+      loop.function.push_back(
+          {part.low + bias_, {Bytes(part.low + bias_), Bytes(part.high + bias_)}});
     loop.header = f.loops[n].header + bias_;
     for (const LoopSpan& s : f.spans)
       if (s.loop == n) loop.body.push_back({s.low + bias_, s.high + bias_});

@@ -21,9 +21,9 @@ class ExcludedPathExitTest : public testing::Test {
     if (!HasAvx2()) GTEST_SKIP() << "native runs set AVX registers";
     const std::string bytes = absl::HexStringToBytes(kWithExcludedPath);
     LoopBytes loop;
-    loop.address = loop.header = arena_.text();
-    loop.bytes.assign(bytes.begin(), bytes.end());
-    loop.body = {{loop.address, loop.address + 0x25}};
+    loop.header = arena_.text();
+    loop.function = {{loop.header, {bytes.begin(), bytes.end()}}};
+    loop.body = {{loop.header, loop.header + 0x25}};
     auto code = DecodeLoop(loop);
     ASSERT_TRUE(code.ok()) << code.status();
     code_ = *std::move(code);

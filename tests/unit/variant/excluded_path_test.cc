@@ -39,7 +39,7 @@ constexpr char kWithExcludedPath[] =
 
 LoopBytes WithExcludedPath(absl::string_view hex = kWithExcludedPath) {
   LoopBytes loop = FixtureBytes(hex);
-  loop.body = {{loop.address, loop.address + 0x25}};
+  loop.body = {{loop.header, loop.header + 0x25}};
   return loop;
 }
 
@@ -134,7 +134,7 @@ TEST(CutTest, PeopleAreToldElfAddresses) {
 std::vector<uint64_t> Into(absl::string_view hex, uint64_t address, CodeRange skip = {}) {
   const std::string bytes = absl::HexStringToBytes(hex);
   return BranchesInto({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, address,
-                      {0x1001, 0x1005}, skip);
+                      {0x1001, 0x1005}, std::span(&skip, 1));
 }
 
 // By the words of the header: every byte may begin a branch.

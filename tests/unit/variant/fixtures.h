@@ -40,9 +40,9 @@ inline constexpr uint64_t kFixtureAddress = 0x401010;
 inline LoopBytes FixtureBytes(absl::string_view hex) {
   const std::string bytes = absl::HexStringToBytes(hex);
   LoopBytes loop;
-  loop.address = loop.header = kFixtureAddress;
-  loop.bytes.assign(bytes.begin(), bytes.end());
-  loop.body = {{loop.address, loop.address + bytes.size()}};
+  loop.header = kFixtureAddress;
+  loop.function = {{kFixtureAddress, {bytes.begin(), bytes.end()}}};
+  loop.body = {{kFixtureAddress, kFixtureAddress + bytes.size()}};
   return loop;
 }
 

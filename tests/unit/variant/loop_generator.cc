@@ -201,7 +201,7 @@ void Bottom(Writer* w) {
   w->JumpIf(5, kHeader, w->Near(2));
 }
 
-bool Write(Writer* w, const Arena& arena, GeneratedLoop* loop) {
+bool Write(Writer* w, GeneratedLoop* loop) {
   const int blocks = 2 + w->Pick(4);
   const int excluded = 1 + w->Pick(blocks - 1);
   const int exits = 1 + w->Pick(3);
@@ -236,8 +236,15 @@ bool Write(Writer* w, const Arena& arena, GeneratedLoop* loop) {
   }
   loop->stub = w->here();
   w->RestoreStack();
-  loop->bytes.address = arena.text();
   return w->Resolve();
+}
+
+// Every other function whose loop has two pieces is in two parts, as if a compiler had moved the second one away.
+std::vector<CodeText> PartsOf(const LoopBytes& loop, uint64_t text,
+                              const std::vector<uint8_t>& bytes) {
+  if (loop.body.size() < 2 || bytes.size() % 2 == 0) return {{text, bytes}};
+  const auto second = bytes.begin() + static_cast<std::ptrdiff_t>(loop.body[1].low - text);
+  return {{text, {bytes.begin(), second}}, {loop.body[1].low, {second, bytes.end()}}};
 }
 
 }  // namespace
@@ -246,8 +253,8 @@ GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random, Floats floa
   while (true) {
     Writer w(arena, random, floats);
     GeneratedLoop loop;
-    if (!Write(&w, arena, &loop)) continue;
-    loop.bytes.bytes = w.bytes();
+    if (!Write(&w, &loop)) continue;
+    loop.bytes.function = PartsOf(loop.bytes, arena.text(), w.bytes());
     arena.Write(arena.text(), w.bytes());
     // The entry is the first jump after the leading NOPs.
     const size_t jump = static_cast<size_t>(std::find(w.bytes().begin(), w.bytes().end(), 0xe9) -

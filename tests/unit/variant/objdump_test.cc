@@ -44,7 +44,7 @@ TEST_P(ObjdumpTest, EveryChainIsWhatWasMeant) {
   for (const char* kernel : {"rows", "pairs", "walk", "matrix", "last"}) {
     for (const Library::Nest& nest : library.Nests(library.Find(kernel))) {
       const auto code = DecodeLoop(nest.inner);
-      if (!code.ok() || nest.around.bytes.empty()) continue;
+      if (!code.ok() || nest.around.function.empty()) continue;
       const auto batch = DecodeBatch(*code, nest.around);
       if (batch.ok()) sheet.AddBatch(*batch, kernel);
     }

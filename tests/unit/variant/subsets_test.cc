@@ -116,13 +116,13 @@ TEST(RefusalTest, NamesTheInstructionAndTheReason) {
 TEST(RefusalTest, ASecondEntryFromTheRestOfTheFunction) {
   // jmp to the middle of the loop; loop: inc %rax; dec %rcx; jnz loop; ret
   LoopBytes bytes = FixtureBytes("eb0348ffc048ffc975f8c3");
-  bytes.header = bytes.address + 2;
-  bytes.body = {{bytes.address + 2, bytes.address + 10}};
+  bytes.header = kFixtureAddress + 2;
+  bytes.body = {{kFixtureAddress + 2, kFixtureAddress + 10}};
   const auto loop = DecodeLoop(bytes);
   ASSERT_FALSE(loop.ok());
   EXPECT_THAT(std::string(loop.status().message()), HasSubstr("second entry"));
-  bytes.header = bytes.address + 5;
-  bytes.bytes[1] = 0x00;  // falls into the first instruction, which is not the header
+  bytes.header = kFixtureAddress + 5;
+  bytes.function[0].bytes[1] = 0x00;  // falls into the first instruction, which is not the header
   EXPECT_FALSE(DecodeLoop(bytes).ok());
 }
 

@@ -315,6 +315,27 @@ TEST(Hostile, SpansOutOfOrderOrOfNoLoop) {
   EXPECT_FALSE(wire::CodeFactsFromProto(reply).ok()) << "no such loop";
 }
 
+TEST(Hostile, PartsOfAFunctionOutOfOrderOrWithinEachOther) {
+  v1::ReaderReply reply;
+  v1::FunctionFacts* function = reply.add_functions();
+  function->set_source(v1::FUNCTION_SOURCE_SYMBOL);
+  function->set_low(100);
+  function->set_high(200);
+  for (uint64_t low : {90u, 200u}) {
+    v1::CodeRange* part = function->add_further_parts();
+    part->set_low(low);
+    part->set_high(low + 10);
+  }
+  EXPECT_TRUE(wire::CodeFactsFromProto(reply).ok());
+  function->mutable_further_parts(1)->set_low(199);
+  EXPECT_FALSE(wire::CodeFactsFromProto(reply).ok()) << "within the first part";
+  function->mutable_further_parts(1)->set_low(210);
+  EXPECT_FALSE(wire::CodeFactsFromProto(reply).ok()) << "empty";
+  function->mutable_further_parts(1)->set_low(95);
+  function->mutable_further_parts(1)->set_high(100);
+  EXPECT_FALSE(wire::CodeFactsFromProto(reply).ok()) << "overlap";
+}
+
 TEST(Hostile, AReaderErrorBecomesItsStatus) {
   v1::ReaderReply reply;
   reply.set_error_code(5);

@@ -74,6 +74,17 @@ RankInfo RandomModel::Rank() {
           Text()};
 }
 
+// Above `low`.
+std::vector<CodeRange> RandomModel::Parts(uint64_t low) {
+  std::vector<CodeRange> parts;
+  for (uint64_t n = Below(3); n > 0; --n) {
+    low += Below(64);
+    parts.push_back({low, low + 1 + Below(64)});
+    low = parts.back().high;
+  }
+  return parts;
+}
+
 LoopFacts RandomModel::Loop() {
   LoopFacts loop;
   loop.header = random_();
@@ -83,6 +94,7 @@ LoopFacts RandomModel::Loop() {
   loop.irreducible = Coin();
   loop.low = Big();
   loop.high = loop.low + Big();
+  loop.further_parts = Parts(loop.high);
   loop.block_count = Positive();
   loop.instruction_count = Positive();
   loop.source = Source();
@@ -237,6 +249,7 @@ CodeFacts RandomModel::Code() {
     function.name = Text();
     function.low = Big();
     function.high = function.low + Big();
+    function.further_parts = Parts(function.high);
     function.source = Enum(FunctionSource::kGuess);
     function.openmp = Enum(OpenMpKind::kOutlined);
     function.declaration = Source();

@@ -32,6 +32,7 @@ class RandomModel {
   ProfileStatus Status();
   RankInfo Rank();
   SourceRange Source() { return {Text(), Positive(), Positive()}; }
+  std::vector<CodeRange> Parts(uint64_t low);
   LoopFacts Loop();
   CodeLocation Location();
   SamplingSetup Setup();

@@ -43,6 +43,17 @@ TEST(InclusiveNs, AParentWithoutSamplesIsBridgedByAddress) {
   EXPECT_EQ(InclusiveNs({Loop(1, 0, 1, 10, 15), Loop(20, 10, 3, 7)}), (Sums{10, 7}));
 }
 
+// A loop in two parts: what lies between them belongs to others.
+TEST(InclusiveNs, ALoopHoldsWhatLiesInAnyOfItsParts) {
+  LocationTotals outer = Loop(100, 0, 1, 10, 200);
+  outer.location.loop->further_parts = {{1000, 1100}};
+  EXPECT_EQ(InclusiveNs({outer, Loop(1050, 1010, 3, 7)}), (Sums{17, 7}));
+  EXPECT_EQ(InclusiveNs({outer, Loop(500, 490, 3, 7)}), (Sums{10, 7}));
+  // The smaller one of two around it, whatever lies between the parts.
+  EXPECT_EQ(InclusiveNs({outer, Loop(900, 0, 1, 5, 1200), Loop(1050, 1010, 3, 7)}),
+            (Sums{17, 5, 7}));
+}
+
 TEST(InclusiveNs, RingsOfParentsEnd) {
   EXPECT_EQ(InclusiveNs({Loop(1, 2, 1, 10), Loop(2, 1, 1, 20)}), (Sums{10, 20}));
   EXPECT_EQ(InclusiveNs({Loop(1, 1, 1, 10)}), (Sums{10}));
