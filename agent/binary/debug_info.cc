@@ -125,7 +125,7 @@ std::optional<Subprogram> DebugInfo::FindSubprogram(uint64_t address) {
   Dwarf_Die die;
   if (found == nullptr || dwarf_offdie(units_->dwarf(), found->offset, &die) == nullptr)
     return std::nullopt;
-  return Subprogram{found->range, DieName(&die)};
+  return Subprogram{found->range, DieRanges(&die), DieName(&die)};
 }
 
 }  // namespace perfd::agent

@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "agent/binary/eh_frame.h"
 #include "agent/binary/elf_file.h"
@@ -23,7 +24,9 @@
 namespace perfd::agent {
 
 struct Subprogram {
-  CodeRange range;
+  CodeRange range;  // that holds the address
+  std::vector<CodeRange>
+      ranges;        // all of them, as the compiler lists them: the one with the entry first
   std::string name;  // as linked where known
 };
 

@@ -25,17 +25,23 @@ const T* LastBefore(const std::vector<T>& sorted, uint64_t address) {
   return at == sorted.begin() ? nullptr : &*std::prev(at);
 }
 
-SymbolTable ReadSymbols(const ElfFile& main, const ElfFile* debug) {
+std::vector<FunctionSymbol> ReadSymbols(const ElfFile& main, const ElfFile* debug) {
   std::vector<FunctionSymbol> symbols;
   AppendSymbols(main, main, symbols);
   if (debug != nullptr) AppendSymbols(*debug, main, symbols);
-  return SymbolTable(std::move(symbols));
+  return symbols;
 }
 
 }  // namespace
 
 FunctionIndex::FunctionIndex(const ElfFile& main, const ElfFile* debug)
-    : main_(main), symbols_(ReadSymbols(main, debug)), stubs_(ReadPltStubs(main)) {}
+    : main_(main), stubs_(ReadPltStubs(main)) {
+  std::vector<FunctionSymbol> symbols = ReadSymbols(main, debug);
+  named_parts_ = NamedParts(symbols);
+  has_local_symbols_ = std::any_of(symbols.begin(), symbols.end(),
+                                   [](const FunctionSymbol& symbol) { return !symbol.global; });
+  symbols_ = SymbolTable(std::move(symbols));
+}
 
 const std::vector<CodeRange>& FunctionIndex::Entries() {
   if (!entries_) {

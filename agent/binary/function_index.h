@@ -34,6 +34,10 @@ class FunctionIndex {
 
   std::optional<FunctionBounds> Find(uint64_t address);
   std::optional<FunctionBounds> Guess(uint64_t address);
+  // Parts of functions, by their names.
+  const NamedParts& named_parts() const { return named_parts_; }
+  // Their names are local symbols: whether there are any of those.
+  bool has_local_symbols() const { return has_local_symbols_; }
   // Name of the function that starts here, PLT stubs included; empty: unknown.
   absl::string_view NameAt(uint64_t address) const;
 
@@ -44,6 +48,8 @@ class FunctionIndex {
   const std::vector<CodeRange>& Entries();
 
   const ElfFile& main_;
+  NamedParts named_parts_;
+  bool has_local_symbols_ = false;
   SymbolTable symbols_;
   std::vector<PltStub> stubs_;
   std::optional<std::vector<CodeRange>> entries_;  // sorted by low

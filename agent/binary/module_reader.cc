@@ -32,6 +32,16 @@ const ElfFile* WithLines(const ElfFile& main, const ElfFile* debug, ModuleDetail
 
 }  // namespace
 
+CodeRange ModuleReader::RangeOf(const Found& part) {
+  return {part.bounds.low, part.bounds.high};
+}
+
+// Only unwind entries and DWARF tell of pieces without a name.
+PartJumps::Piece ModuleReader::PieceOf(const Found& part) {
+  const FunctionSource source = part.bounds.source;
+  return {RangeOf(part), source != FunctionSource::kEhFrame && source != FunctionSource::kDwarf};
+}
+
 absl::StatusOr<std::unique_ptr<ModuleReader>> ModuleReader::Open(UniqueFd main, UniqueFd debug,
                                                                  ModuleDetail detail) {
   ASSIGN_OR_RETURN(std::unique_ptr<ElfFile> file, ElfFile::Open(std::move(main)));
@@ -46,7 +56,9 @@ ModuleReader::ModuleReader(std::unique_ptr<ElfFile> main, std::unique_ptr<ElfFil
       debug_(std::move(debug)),
       index_(*main_, debug_.get()),
       returns_([this](uint64_t address) { return ReadCode(*main_, address); },
-               [this](uint64_t address) { return index_.NameAt(address); }) {
+               [this](uint64_t address) { return index_.NameAt(address); }),
+      jumps_([this](uint64_t address) { return PieceAt(address); },
+             [this](const CodeRange& r) { return main_->Read(r.low, r.high - r.low); }) {
   const ElfFile* with_lines = WithLines(*main_, debug_.get(), detail);
   if (with_lines != nullptr) debug_info_ = DebugInfo::Open(*with_lines, &facts_.lines_problem);
   facts_.lines_unread = with_lines == nullptr && debug_->HasDebugInfo();
@@ -59,7 +71,7 @@ ModuleReader::ModuleReader(std::unique_ptr<ElfFile> main, std::unique_ptr<ElfFil
                        (debug_ != nullptr && debug_->FindSection(".symtab") != nullptr);
 }
 
-std::optional<ModuleReader::Found> ModuleReader::FindFunction(uint64_t address) {
+std::optional<ModuleReader::Found> ModuleReader::FindPart(uint64_t address) {
   if (const auto bounds = index_.Find(address)) return Found{*bounds, std::string(bounds->symbol)};
   const ModuleSegment* segment = main_->SegmentAt(address);
   if (segment == nullptr || !segment->executable) return std::nullopt;
@@ -74,10 +86,71 @@ std::optional<ModuleReader::Found> ModuleReader::FindFunction(uint64_t address) 
   return std::nullopt;
 }
 
-FunctionFacts ModuleReader::Analyse(const Found& found) {
+// Nothing: no bounds that can be relied on.
+std::optional<PartJumps::Piece> ModuleReader::PieceAt(uint64_t address) {
+  const auto found = FindPart(address);
+  if (!found || found->bounds.source == FunctionSource::kGuess) return std::nullopt;
+  return PieceOf(*found);
+}
+
+// All ranges of the function, the one with its entry first; empty: it is in one piece, or there is no DWARF.
+std::vector<CodeRange> ModuleReader::DwarfRanges(uint64_t address) {
+  if (debug_info_ == nullptr) return {};
+  const auto subprogram = debug_info_->FindSubprogram(address);
+  if (!subprogram || subprogram->ranges.size() < 2) return {};
+  return subprogram->ranges;
+}
+
+uint64_t ModuleReader::EntryOf(const Found& part) {
+  const uint64_t low = part.bounds.low;
+  const std::vector<uint64_t> wholes = index_.named_parts().WholesOf(low);
+  for (const uint64_t whole : wholes) {
+    const auto found = FindPart(whole);
+    if (!found || found->bounds.low != whole) continue;
+    if (wholes.size() == 1 || jumps_.Linked(RangeOf(*found), RangeOf(part))) return whole;
+  }
+  const auto piece = PieceOf(part);
+  if (piece.named) return low;
+  if (const auto ranges = DwarfRanges(low); !ranges.empty()) return ranges[0].low;
+  return index_.has_local_symbols() ? low : jumps_.EntryOf(piece);
+}
+
+std::vector<CodeRange> ModuleReader::FurtherPartsOf(const Found& entry) {
+  const uint64_t low = entry.bounds.low;
+  std::vector<uint64_t> candidates = index_.named_parts().PartsOf(low);
+  for (const CodeRange& range : DwarfRanges(low)) candidates.push_back(range.low);
+  if (!index_.has_local_symbols() && entry.bounds.source != FunctionSource::kGuess)
+    for (const CodeRange& range : jumps_.PartsOf(PieceOf(entry))) candidates.push_back(range.low);
+  std::sort(candidates.begin(), candidates.end());
+  candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+  std::vector<CodeRange> parts;
+  const CodeRange first = RangeOf(entry);
+  for (const uint64_t candidate : candidates) {
+    const auto part = FindPart(candidate);
+    if (!part || part->bounds.low != candidate || parts.size() == kMaxParts) continue;
+    const CodeRange range = RangeOf(*part);
+    const bool apart = (parts.empty() || parts.back().high <= range.low) &&
+                       (range.high <= first.low || first.high <= range.low);
+    if (apart && EntryOf(*part) == low) parts.push_back(range);
+  }
+  return parts;
+}
+
+// The part with the entry. In a strange file names, DWARF and jumps may disagree: then the part is a function of its own.
+ModuleReader::Found ModuleReader::WholeOf(const Found& part) {
+  const uint64_t low = EntryOf(part);
+  if (low == part.bounds.low) return part;
+  const auto entry = FindPart(low);
+  if (!entry || entry->bounds.low != low) return part;
+  const std::vector<CodeRange> parts = FurtherPartsOf(*entry);
+  return std::find(parts.begin(), parts.end(), RangeOf(part)) == parts.end() ? part : *entry;
+}
+
+FunctionFacts ModuleReader::Analyse(const Found& found, std::vector<CodeRange> further_parts) {
   FunctionFacts facts;
   facts.low = found.bounds.low;
   facts.high = found.bounds.high;
+  facts.further_parts = std::move(further_parts);
   facts.source = found.bounds.source;
   facts.openmp = OpenMpOf(found.name);
   FunctionLines lines;
@@ -104,15 +177,22 @@ FunctionFacts ModuleReader::Analyse(const Found& found) {
 }
 
 const FunctionFacts* ModuleReader::FunctionAt(uint64_t address) {
-  const auto found = FindFunction(address);
-  if (!found || found->bounds.high <= found->bounds.low) return nullptr;
-  if (const auto known = cache_.find(found->bounds.low); known != cache_.end())
-    return &known->second;
-  return &cache_.emplace(found->bounds.low, Analyse(*found)).first->second;
+  const auto part = FindPart(address);
+  if (!part || part->bounds.high <= part->bounds.low) return nullptr;
+  if (const auto known = entry_of_.find(part->bounds.low); known != entry_of_.end())
+    return &cache_.at(known->second);
+  const Found whole = WholeOf(*part);
+  FunctionFacts facts = Analyse(whole, FurtherPartsOf(whole));
+  for (const CodeRange& range : PartsOf(facts)) entry_of_[range.low] = facts.low;
+  const uint64_t low = facts.low;
+  return &cache_.insert_or_assign(low, std::move(facts)).first->second;
 }
 
 CodeFacts ModuleReader::FunctionsAt(std::span<const ElfAddress> addresses) {
-  if (cache_.size() > kMaxCachedFunctions) cache_.clear();
+  if (cache_.size() > kMaxCachedFunctions) {
+    cache_.clear();
+    entry_of_.clear();
+  }
   CodeFacts out;
   std::map<uint64_t, const FunctionFacts*> found;
   for (const ElfAddress address : addresses) {

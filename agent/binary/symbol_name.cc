@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace perfd::agent {
 namespace {
@@ -81,6 +82,17 @@ size_t LeadingUnderscores(absl::string_view name) {
   return std::min(name.find_first_not_of('_'), name.size());
 }
 
+// Without one suffix that names a part of a function.
+absl::string_view WithoutPart(absl::string_view name) {
+  absl::string_view rest = name;
+  if (absl::ConsumeSuffix(&rest, ".cold")) return rest;
+  rest = rest.substr(0, rest.find_last_not_of("0123456789") + 1);
+  const bool numbered = rest.size() < name.size();
+  if (numbered && (absl::ConsumeSuffix(&rest, ".cold.") || absl::ConsumeSuffix(&rest, ".__part.")))
+    return rest;
+  return name;
+}
+
 }  // namespace
 
 std::string ReadableName(absl::string_view symbol) {
@@ -98,6 +110,13 @@ OpenMpKind OpenMpOf(absl::string_view symbol) {
     return absl::StrContains(symbol, mark);
   });
   return outlined ? OpenMpKind::kOutlined : OpenMpKind::kNone;
+}
+
+absl::string_view WholeOf(absl::string_view symbol) {
+  absl::string_view whole = symbol;
+  for (absl::string_view next = WithoutPart(whole); next != whole; next = WithoutPart(whole))
+    whole = next;
+  return whole == symbol ? absl::string_view() : whole;
 }
 
 bool IsBetterName(absl::string_view a, absl::string_view b) {

@@ -64,10 +64,14 @@ std::string RenderLoop(const ReportRow& row, const TextStyle& style) {
                   Clean(at.source.file), at.source.file.empty() ? "?" : "", " (",
                   Clean(SourceText(at.source)), ")\n  module     ", Clean(at.module_path), " (",
                   Clean(at.module_id), ")\n");
-  if (at.loop.has_value())
-    absl::StrAppendFormat(&text, "  loop       %s; header 0x%x, %d blocks, %d instructions\n",
+  if (at.loop.has_value()) {
+    absl::StrAppendFormat(&text, "  loop       %s; header 0x%x, %d blocks, %d instructions",
                           LoopFactsText(row), at.loop->header, at.loop->block_count,
                           at.loop->instruction_count);
+    for (const CodeRange& part : at.loop->further_parts)
+      absl::StrAppendFormat(&text, ", also at 0x%x", part.low);
+    text += "\n";
+  }
   absl::StrAppendFormat(&text, "  share      %s %s, with inner loops %s, %d samples\n",
                         Percent(row.share),
                         Interval95(row.share_interval.low, row.share_interval.high),

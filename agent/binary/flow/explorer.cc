@@ -114,16 +114,26 @@ class Explorer {
     return std::nullopt;
   }
 
-  // With a single unresolved jump, code that nothing else reaches is taken for its targets. With several, pairing them
-  // would invent loops.
+  size_t PartOf(uint32_t step) const {
+    return out_.map.PartAt(*out_.map.PositionOf(out_.steps[step].instruction.address));
+  }
+
+  // With a single unresolved jump, code of its part that nothing else reaches is taken for its targets. With several, pairing them
+  // would invent loops; in the other parts it is as a rule what handlers of exceptions reach.
   void AdoptOrphans() {
     if (out_.unresolved.size() != 1 || out_.roots.size() < 2) return;
     TableJump jump{out_.unresolved[0], {}};
-    for (size_t i = 1; i < out_.roots.size(); ++i)
-      jump.targets.push_back(out_.steps[out_.roots[i]].instruction.address);
-    for (Step& step : out_.steps) step.phase = 0;
+    std::vector<uint32_t> others = {out_.roots[0]};
+    std::vector<bool> adopted(out_.roots.size());
+    for (uint32_t phase = 1; phase < out_.roots.size(); ++phase) {
+      const uint32_t root = out_.roots[phase];
+      adopted[phase] = PartOf(root) == PartOf(jump.step);
+      if (adopted[phase]) jump.targets.push_back(out_.steps[root].instruction.address);
+      if (!adopted[phase]) others.push_back(root);
+    }
+    for (Step& step : out_.steps) step.phase = adopted[step.phase] ? 0 : step.phase;
     out_.tables.push_back(std::move(jump));
-    out_.roots.resize(1);
+    out_.roots = std::move(others);
   }
 
   const FunctionCode& code_;

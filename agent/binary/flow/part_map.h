@@ -31,13 +31,12 @@ class PartMap {
   // Nothing: no part holds it.
   std::optional<size_t> PositionOf(uint64_t address) const;
   uint64_t AddressAt(size_t position) const;
+  size_t PartAt(size_t position) const;  // which part
   std::vector<uint64_t> Starts() const;  // first address of each part
   // From a position to the end of its part.
   std::span<const std::byte> BytesAt(size_t position) const;
 
  private:
-  size_t PartAt(size_t position) const;
-
   std::vector<CodePart> parts_;
   std::vector<size_t> starts_ = {0};  // position of each part's first byte, then size()
   bool cut_ = false;

@@ -50,6 +50,7 @@ class CodeIndexTest : public testing::Test {
     const std::string id = build_id_.empty() ? module.key.path : build_id_;
     FunctionFacts function = LoopyFunction();
     if (!name_.empty()) function.name = name_;
+    function.further_parts = further_parts_;
     auto source = std::make_unique<FakeCodeSource>(std::vector{function}, &lookups_, id);
     source->SetFile(file_, has_symbols_);
     if (build_id_ == "-") source->SetCodeHash(code_hash_);
@@ -60,8 +61,9 @@ class CodeIndexTest : public testing::Test {
   FakeClock clock_;
   absl::Status open_error_;
   std::string build_id_ = "abcd";
-  std::string code_hash_;  // instead, where that is "-"
-  std::string name_;       // of the function; empty: as it is
+  std::string code_hash_;                 // instead, where that is "-"
+  std::string name_;                      // of the function; empty: as it is
+  std::vector<CodeRange> further_parts_;  // of the function
   FileVersion file_{1, 2, 3000, 4};
   bool has_symbols_ = true;
   bool has_debug_file_ = false;
@@ -83,6 +85,19 @@ TEST_F(CodeIndexTest, AsksOnlyForWhatIsMissing) {
   EXPECT_EQ(lookups_, 1) << "same function, and an address known to have none";
   index_.Learn(module_, {0x901}, absl::Seconds(1));
   EXPECT_EQ(lookups_, 2);
+}
+
+TEST_F(CodeIndexTest, AFunctionIsFoundByAnyOfItsParts) {
+  further_parts_ = {{0x400040, 0x400050}, {0x400800, 0x400810}};
+  auto code = index_.Learn(module_, {0x40}, absl::Seconds(1));
+  const FunctionFacts* function = code->FunctionAt(0x400100);
+  ASSERT_NE(function, nullptr);
+  for (const uint64_t inside : {0x400040, 0x40004f, 0x400800, 0x40080f})
+    EXPECT_EQ(code->FunctionAt(inside), function) << inside;
+  for (const uint64_t outside : {0x40003f, 0x400050, 0x4007ff, 0x400810})
+    EXPECT_EQ(code->FunctionAt(outside), nullptr) << outside;
+  index_.Learn(module_, {0x100, 0x805}, absl::Seconds(1));
+  EXPECT_EQ(lookups_, 1);
 }
 
 TEST_F(CodeIndexTest, TheSameBuildIdUnderAnotherPathIsKnownAlready) {

@@ -199,5 +199,12 @@ TEST(LoopTextTest, DrillsDownToRanksAndThreads) {
   EXPECT_THAT(text, HasSubstr("    0  node1  100  101      50.0%      500"));
 }
 
+TEST(LoopTextTest, SaysWhereElseItsCodeLies) {
+  ReportRow row = SampleReport().loops[0];
+  EXPECT_THAT(RenderLoop(row, {}), Not(HasSubstr("also at")));
+  row.location.loop->further_parts = {{0x400800, 0x400810}, {0x409000, 0x409100}};
+  EXPECT_THAT(RenderLoop(row, {}), HasSubstr("instructions, also at 0x400800, also at 0x409000\n"));
+}
+
 }  // namespace
 }  // namespace perfd::client
