@@ -72,20 +72,25 @@ bool LoopLineFinder::Holds(uint32_t frame, uint32_t inner) const {
   return inner == frame;
 }
 
-uint32_t LoopLineFinder::CommonFrame(std::span<const uint64_t> body,
-                                     std::span<const uint64_t> latches) const {
+std::vector<LoopLineFinder::Place> LoopLineFinder::SitesOf(
+    std::span<const uint64_t> addresses) const {
+  std::vector<Place> places;
+  for (const uint64_t address : addresses) places.push_back(PlaceOf(address));
+  return places;
+}
+
+uint32_t LoopLineFinder::CommonFrame(const std::vector<Place>& body,
+                                     const std::vector<Place>& latches) const {
   std::map<uint32_t, size_t> counts;  // instructions per innermost frame
   size_t total = 0;
-  for (const uint64_t address : body) {
-    const Place place = PlaceOf(address);
+  for (const Place& place : body) {
     if (place.line == 0) continue;
     ++counts[place.frame];
     ++total;
   }
   uint32_t frame = 0;
   bool first = true;
-  for (const uint64_t address : latches) {
-    const Place place = PlaceOf(address);
+  for (const Place& place : latches) {
     if (place.line == 0) continue;
     if (first) frame = place.frame;
     first = false;
@@ -110,23 +115,25 @@ LoopLineFinder::Place LoopLineFinder::AtFrame(const Place& place, uint32_t frame
 }
 
 // Places with a known line, seen from `frame`.
-std::vector<LoopLineFinder::Place> LoopLineFinder::SitesIn(
-    uint32_t frame, std::span<const uint64_t> addresses) const {
-  std::vector<Place> places;
-  for (const uint64_t address : addresses) {
-    const Place place = AtFrame(PlaceOf(address), frame);
-    if (place.line > 0 && place.file != 0) places.push_back(place);
+std::vector<LoopLineFinder::Place> LoopLineFinder::SitesIn(uint32_t frame,
+                                                           const std::vector<Place>& places) const {
+  std::vector<Place> sites;
+  for (const Place& inner : places) {
+    const Place place = AtFrame(inner, frame);
+    if (place.line > 0 && place.file != 0) sites.push_back(place);
   }
-  return places;
+  return sites;
 }
 
 LoopSource LoopLineFinder::Find(std::span<const uint64_t> body,
                                 std::span<const uint64_t> latches) const {
   LoopSource out;
   if (lines_.rows.empty() || lines_.frames.empty()) return out;
-  const uint32_t frame = CommonFrame(body, latches);
-  std::vector<Place> places = SitesIn(frame, body);
-  std::vector<Place> closing = SitesIn(frame, latches);
+  const std::vector<Place> body_places = SitesOf(body);
+  const std::vector<Place> latch_places = SitesOf(latches);
+  const uint32_t frame = CommonFrame(body_places, latch_places);
+  std::vector<Place> places = SitesIn(frame, body_places);
+  std::vector<Place> closing = SitesIn(frame, latch_places);
   if (places.empty()) return out;
   std::map<uint32_t, size_t> weight;  // of each file; the latch decides where it has a line
   for (const Place& place : places) ++weight[place.file];

@@ -43,10 +43,11 @@ class LoopLineFinder {
   };
 
   Place PlaceOf(uint64_t address) const;
-  uint32_t CommonFrame(std::span<const uint64_t> body, std::span<const uint64_t> latches) const;
+  std::vector<Place> SitesOf(std::span<const uint64_t> addresses) const;
+  uint32_t CommonFrame(const std::vector<Place>& body, const std::vector<Place>& latches) const;
   bool Holds(uint32_t frame, uint32_t inner) const;
   Place AtFrame(const Place& place, uint32_t frame) const;
-  std::vector<Place> SitesIn(uint32_t frame, std::span<const uint64_t> addresses) const;
+  std::vector<Place> SitesIn(uint32_t frame, const std::vector<Place>& places) const;
 
   const FunctionLines& lines_;
   std::vector<uint32_t> depth_;  // of each frame

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -74,13 +75,32 @@ const LoopFacts* LoopAt(const FunctionFacts& function, uint64_t header) {
   return loop == function.loops.end() ? nullptr : &*loop;
 }
 
-bool Holds(const FunctionFacts& function, const LoopFacts& outer, const LoopFacts& inner) {
-  const LoopFacts* at = &inner;
-  for (size_t depth = 0; at != nullptr && depth <= function.loops.size(); ++depth) {
-    if (at->header == outer.header) return true;
-    at = at->parent_header == 0 ? nullptr : LoopAt(function, at->parent_header);
+// Which loops of the function lie in `outer`, one of them, itself included. Functions with thousands of loops exist.
+std::vector<bool> LoopsWithin(const FunctionFacts& function, const LoopFacts& outer) {
+  std::vector<bool> within(function.loops.size());
+  std::vector<bool> known(function.loops.size());
+  const auto self = static_cast<size_t>(&outer - function.loops.data());
+  within[self] = known[self] = true;
+  if (outer.innermost) return within;
+  absl::flat_hash_map<uint64_t, size_t> index(function.loops.size());
+  for (size_t n = 0; n < function.loops.size(); ++n) index.emplace(function.loops[n].header, n);
+  for (size_t n = 0; n < function.loops.size(); ++n) {
+    std::vector<size_t> path;
+    bool result = false;
+    for (size_t at = n;;) {
+      if (known[at]) {
+        result = within[at];
+        break;
+      }
+      known[at] = true;  // a ring of parents ends here, outside
+      path.push_back(at);
+      const auto parent = index.find(function.loops[at].parent_header);
+      if (parent == index.end()) break;
+      at = parent->second;
+    }
+    for (const size_t at : path) within[at] = result;
   }
-  return false;
+  return within;
 }
 
 uint64_t SizeOf(const FunctionFacts& function) {
@@ -105,8 +125,9 @@ LoopBytes BytesOf(const FunctionFacts& function, const LoopFacts& loop, LoadBias
   LoopBytes bytes;
   bytes.bias = bias;
   bytes.header = run_time(loop.header);
+  const std::vector<bool> within = LoopsWithin(function, loop);
   for (const LoopSpan& span : function.spans) {
-    if (span.loop < function.loops.size() && Holds(function, loop, function.loops[span.loop]))
+    if (span.loop < within.size() && within[span.loop])
       bytes.body.push_back({run_time(span.low), run_time(span.high)});
   }
   return bytes;

@@ -55,6 +55,18 @@ absl::StatusOr<std::vector<CodeRange>> Body(const LoopBytes& loop,
   return body;
 }
 
+absl::Status TooLong() {
+  return absl::FailedPreconditionError(
+      absl::StrCat("the loop has more than ", kMaxLoopInstructions, " instructions"));
+}
+
+// However long its instructions are. Source: Intel SDM vol. 2, 2.3.11: at most 15 bytes.
+bool SurelyTooLong(const std::vector<CodeRange>& body) {
+  uint64_t bytes = 0;
+  for (const CodeRange& range : body) bytes += range.high - range.low;
+  return bytes > uint64_t{15} * kMaxLoopInstructions;
+}
+
 absl::Status DecodeRange(const LoopBytes& bytes, const CodeRange& range, LoopCode* loop) {
   uint64_t at = range.low;
   while (at < range.high) {
@@ -68,10 +80,7 @@ absl::Status DecodeRange(const LoopBytes& bytes, const CodeRange& range, LoopCod
     }
     at = instruction->end();
     loop->instructions.push_back(*std::move(instruction));
-    if (loop->instructions.size() > static_cast<size_t>(kMaxLoopInstructions)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the loop has more than ", kMaxLoopInstructions, " instructions"));
-    }
+    if (loop->instructions.size() > static_cast<size_t>(kMaxLoopInstructions)) return TooLong();
   }
   return absl::OkStatus();
 }
@@ -90,6 +99,7 @@ absl::Status ReadBody(const LoopBytes& bytes, LoopCode* loop) {
   loop->bias = bytes.bias;
   ASSIGN_OR_RETURN(loop->function, FunctionOf(bytes));
   ASSIGN_OR_RETURN(loop->body, Body(bytes, loop->function));
+  if (SurelyTooLong(loop->body)) return TooLong();
   for (const CodeRange& range : loop->body) RETURN_IF_ERROR(DecodeRange(bytes, range, loop));
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 #include "agent/variant/decode.h"
 #include "agent/variant/flow/body.h"
 #include "agent/variant/flow/excluded_path.h"
+#include "agent/variant/flow/far_branches.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -113,6 +114,37 @@ absl::Status CheckStretch(const LoopBytes& bytes, const LoopCode& loop, const St
   return absl::OkStatus();
 }
 
+constexpr size_t kMostPieces =
+    8;  // of a body; of one with more every instruction of the function is decoded
+
+// Where a branch into the body, but not to its header, may stand: a superset, without decoding what surrounds the loop (long
+// functions have thousands of loops). Nothing: look everywhere.
+std::optional<std::vector<uint64_t>> Suspects(const LoopBytes& bytes, const LoopCode& loop) {
+  if (loop.body.size() > kMostPieces) return std::nullopt;
+  std::vector<uint64_t> found;
+  const auto search = [&](const CodeRange& target) {
+    for (const CodeText& text : bytes.function) {
+      const std::vector<uint64_t> from = BranchesInto(text.bytes, text.address, target, loop.body);
+      found.insert(found.end(), from.begin(), from.end());
+    }
+  };
+  for (const CodeRange& range : loop.body) {
+    const bool split = range.Contains(loop.header);
+    search({range.low, split ? loop.header : range.high});
+    if (split) search({loop.header + 1, range.high});
+  }
+  return found;
+}
+
+// Whether decoding a stretch can find anything.
+bool MayLeadIn(const LoopCode& loop, const Stretch& stretch,
+               const std::optional<std::vector<uint64_t>>& suspects) {
+  if (!suspects || (stretch.high != loop.header && InBody(loop, stretch.high))) return true;
+  return std::any_of(suspects->begin(), suspects->end(), [&stretch](uint64_t from) {
+    return from >= stretch.low && from < stretch.high;
+  });
+}
+
 bool FallsThrough(const LoopCode& loop, uint64_t end) {
   for (const LoopInstruction& i : loop.instructions)
     if (i.end() == end) return i.flow != LoopFlow::kJump && i.flow != LoopFlow::kEnd;
@@ -157,16 +189,21 @@ absl::Status BuildEdges(LoopCode* loop, Inside inside) {
 }
 
 absl::Status CheckEntries(const LoopBytes& bytes, const LoopCode& loop) {
+  const std::optional<std::vector<uint64_t>> suspects = Suspects(bytes, loop);
+  const auto check = [&](const Stretch& stretch) {
+    return MayLeadIn(loop, stretch, suspects) ? CheckStretch(bytes, loop, stretch)
+                                              : absl::OkStatus();
+  };
   for (const CodeRange& part : loop.function) {
     Stretch stretch{.low = part.low, .high = part.high, .falls = true};
     for (const CodeRange& range : loop.body) {
       if (range.high <= part.low || range.low >= part.high) continue;
       stretch.high = std::max(range.low, part.low);
-      RETURN_IF_ERROR(CheckStretch(bytes, loop, stretch));
+      RETURN_IF_ERROR(check(stretch));
       const uint64_t end = std::min(range.high, part.high);
       stretch = {end, part.high, FallsThrough(loop, end)};
     }
-    RETURN_IF_ERROR(CheckStretch(bytes, loop, stretch));
+    RETURN_IF_ERROR(check(stretch));
   }
   return absl::OkStatus();
 }
