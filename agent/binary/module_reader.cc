@@ -93,12 +93,13 @@ std::optional<PartJumps::Piece> ModuleReader::PieceAt(uint64_t address) {
   return PieceOf(*found);
 }
 
-// All ranges of the function, the one with its entry first; empty: it is in one piece, or there is no DWARF.
+// Ranges of the function, the one with its entry first, at most kMaxParts; empty: it is in one piece, or there is no DWARF.
 std::vector<CodeRange> ModuleReader::DwarfRanges(uint64_t address) {
   if (debug_info_ == nullptr) return {};
-  const auto subprogram = debug_info_->FindSubprogram(address);
+  auto subprogram = debug_info_->FindSubprogram(address);
   if (!subprogram || subprogram->ranges.size() < 2) return {};
-  return subprogram->ranges;
+  subprogram->ranges.resize(std::min(subprogram->ranges.size(), kMaxParts));
+  return std::move(subprogram->ranges);
 }
 
 uint64_t ModuleReader::EntryOf(const Found& part) {
@@ -126,8 +127,9 @@ std::vector<CodeRange> ModuleReader::FurtherPartsOf(const Found& entry) {
   std::vector<CodeRange> parts;
   const CodeRange first = RangeOf(entry);
   for (const uint64_t candidate : candidates) {
+    if (parts.size() == kMaxParts) break;
     const auto part = FindPart(candidate);
-    if (!part || part->bounds.low != candidate || parts.size() == kMaxParts) continue;
+    if (!part || part->bounds.low != candidate) continue;
     const CodeRange range = RangeOf(*part);
     const bool apart = (parts.empty() || parts.back().high <= range.low) &&
                        (range.high <= first.low || first.high <= range.low);

@@ -59,7 +59,7 @@ void AppendTable(const ElfSection& table, std::span<const std::byte> names, cons
     symbol.low = raw.st_value;
     symbol.high = raw.st_size > end - raw.st_value ? end : raw.st_value + raw.st_size;
     symbol.global = ELF64_ST_BIND(raw.st_info) != STB_LOCAL;
-    symbol.typed = ELF64_ST_TYPE(raw.st_info) != STT_NOTYPE || !symbol.global;
+    symbol.typed = ELF64_ST_TYPE(raw.st_info) != STT_NOTYPE || !symbol.global;  // or it is a part
     symbol.unit = symbol.global ? 0 : unit;
     out.push_back(symbol);
   }

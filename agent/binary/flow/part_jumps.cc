@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/binary/flow/decoder.h"
+#include "agent/binary/flow/explorer.h"
 
 namespace perfd::agent {
 namespace {
@@ -12,6 +13,7 @@ constexpr int kMaxChain = 8;  // parts of parts
 // In the order of the bytes: compilers put no data between instructions.
 std::vector<uint64_t> JumpsOut(const CodeRange& range, std::span<const std::byte> bytes) {
   std::vector<uint64_t> targets;
+  bytes = bytes.first(std::min(bytes.size(), kMaxFunctionBytes));
   for (size_t at = 0; at < bytes.size();) {
     const auto instruction = Decode(bytes.subspan(at), range.low + at);
     at += instruction ? instruction->length : size_t{1};
@@ -20,6 +22,7 @@ std::vector<uint64_t> JumpsOut(const CodeRange& range, std::span<const std::byte
   }
   std::sort(targets.begin(), targets.end());
   targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
+  if (targets.size() > PartJumps::kMaxTargets) targets.clear();
   return targets;
 }
 

@@ -3,7 +3,8 @@
 // Shape    a piece without a name is a part of another one that jumps into it, when it jumps back past that one's first
 //          byte: a jump to the first byte may be a tail call, one into the middle of another function no compiler makes.
 //          A part of a part is a part of the function.
-// Limits   kMaxParts of a function; the jumps of kMaxKept pieces are remembered.
+// Limits   kMaxParts of a function; a piece with more than kMaxTargets, and the end of a very long one, is taken to lead nowhere;
+//          the jumps of kMaxKept pieces are remembered.
 // Threads  thread-bound.
 // Source   gcc -freorder-blocks-and-partition, clang -fsplit-machine-functions: both leave and enter a partition by jumps only.
 #ifndef AGENT_BINARY_FLOW_PART_JUMPS_H_
@@ -34,6 +35,7 @@ class PartJumps {
   using ReadCode = std::function<std::span<const std::byte>(const CodeRange& range)>;
 
   static constexpr size_t kMaxKept = 4096;
+  static constexpr size_t kMaxTargets = 1024;
 
   PartJumps(FindPiece find, ReadCode read) : find_(std::move(find)), read_(std::move(read)) {}
 

@@ -184,10 +184,10 @@ class PartJumpsTest : public ::testing::Test {
       for (int shift = 0; shift < 32; shift += 8)
         code.push_back(std::byte(distance >> shift & 0xff));
     }
-    code.resize(16, std::byte{0xc3});
+    code.resize(std::max<size_t>(code.size(), 16), std::byte{0xc3});
     named_[low] = named;
   }
-  Piece At(uint64_t low) const { return {{low, low + 16}, named_.at(low)}; }
+  Piece At(uint64_t low) const { return {{low, low + code_.at(low).size()}, named_.at(low)}; }
 
   std::map<uint64_t, std::vector<std::byte>> code_;
   std::map<uint64_t, bool> named_;
@@ -237,6 +237,19 @@ TEST_F(PartJumpsTest, OfTwoThatLeadIntoEachOtherTheOneThatIsNotLedToAtItsStartIs
   Add(0x400, {0x305});
   EXPECT_EQ(jumps_.EntryOf(At(0x300)), 0x400U) << "the linker puts cold parts first";
   EXPECT_EQ(jumps_.EntryOf(At(0x400)), 0x400U);
+}
+
+// A hostile file does not make it compare everything with everything.
+TEST_F(PartJumpsTest, WhatLeadsEverywhereLeadsNowhere) {
+  std::vector<uint64_t> targets(PartJumps::kMaxTargets);
+  for (size_t n = 0; n < targets.size(); ++n) targets[n] = 0x100000 + 16 * n;
+  Add(0x8000, targets);
+  Add(0x100000, {0x8005});
+  EXPECT_EQ(jumps_.EntryOf(At(0x100000)), 0x8000U);
+  targets.push_back(0x200000);
+  Add(0x10000, targets);
+  Add(0x100010, {0x10005});
+  EXPECT_EQ(jumps_.EntryOf(At(0x100010)), 0x100010U);
 }
 
 TEST_F(PartJumpsTest, PartsOfParts) {
