@@ -95,7 +95,7 @@ class Resolution {
       if (module.kind == ModuleKind::kVdso) continue;
       if (module.kind == ModuleKind::kAnonymous) {
         if (absl::StartsWith(module.key.path, kMovedCode))
-          unreadable->emplace_back(module.key.path, absl::FailedPreconditionError(kMovedAway));
+          unreadable->push_back({module.key.path, absl::FailedPreconditionError(kMovedAway)});
         continue;
       }
       const absl::Duration left = timeout - absl::Nanoseconds(index.waited_ns() - waited_ns);

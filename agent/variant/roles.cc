@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "absl/strings/match.h"
 #include "agent/variant/symbolic.h"
 
 namespace perfd::agent {
@@ -53,7 +54,8 @@ class Slicer {
 
   static bool IsInteger(const LoopInstruction& i) { return !i.Is(kVectorOp | kX87 | kStringOp); }
 
-  // Every value it may store was computed by floating-point arithmetic in this loop.
+  // Every value it may store was computed by floating-point arithmetic in this loop, or is zero where another way to the same
+  // store computes it: what has the type of one has it on every way.
   bool StoresFloats(uint32_t at) const {
     const LoopInstruction& i = loop_.instructions[at];
     if (!i.Is(kVectorOp) || i.Is(kStringOp)) return false;
@@ -62,10 +64,22 @@ class Slicer {
     for (RegisterSet set = data; set != 0; set &= set - 1) {
       const Definitions::Reach reach = definitions_.Of(at, std::countr_zero(set));
       if (reach.from_outside || reach.from.empty()) return false;
-      for (uint32_t maker : reach.from)
-        if (!loop_.instructions[maker].Is(kFloating)) return false;
+      bool computed = false;
+      for (uint32_t maker : reach.from) {
+        const bool floating = loop_.instructions[maker].Is(kFloating);
+        computed = computed || floating;
+        if (!floating && !IsZero(maker)) return false;
+      }
+      if (!computed) return false;
     }
     return true;
+  }
+
+  // It clears its destination, whatever was in its sources (IsZeroIdiom; a comparison for equality sets all bits instead).
+  bool IsZero(uint32_t at) const {
+    const LoopInstruction& i = loop_.instructions[at];
+    return i.Is(kVectorOp) && !i.Accesses() && effects_[at].reads == 0 &&
+           (i.writes & kAllVector) != 0 && !absl::StrContains(i.mnemonic, "cmpeq");
   }
 
   const LoopCode& loop_;

@@ -73,8 +73,7 @@ CommandEntry DoctorCommand() {
   return {
       "doctor", "Check permissions, kernel features and packages",
       R"(Checks this program, the daemon and every connected node, and prints below each failed check
-the line that fixes it. Agents that other users run for themselves are not asked; your own are, and
-what fails there does not count for the exit code.
+the line that fixes it. Agents that other users run for themselves are not asked; your own are.
 
 EXAMPLES
   perfctl doctor

@@ -19,7 +19,7 @@ std::string RenderDoctor(const std::vector<DoctorReport>& reports, const TextSty
 // The line that repairs a check of that name on a node: of our own, as what an agent sends may be anybody's.
 std::string FixOf(absl::string_view check);
 
-// True when no check failed but optional ones, and those of users' own agents.
+// True when no check failed but optional ones.
 bool AllWell(const std::vector<DoctorReport>& reports);
 
 }  // namespace perfd::client

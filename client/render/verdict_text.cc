@@ -56,6 +56,12 @@ std::string Summary(const LoopVerdict& loop, const TextStyle& style) {
   return text;
 }
 
+// "2", or "2 of 5" where some of what the variant is about had to stay.
+std::string ChangedText(const VariantSummary& v) {
+  if (v.kept == 0) return absl::StrCat(v.changed);
+  return absl::StrCat(v.changed, " of ", v.changed + v.kept);
+}
+
 std::string Variants(const LoopVerdict& loop) {
   TextTable table({{"VARIANT"},
                    {"BASE"},
@@ -72,7 +78,7 @@ std::string Variants(const LoopVerdict& loop) {
     table.Add({v.variant, v.base, Two(v.saturation.value), IntervalText(v.saturation),
                Two(v.rank_min), Two(v.rank_max), absl::StrCat(v.valid_runs),
                absl::StrCat(v.invalid_runs), absl::StrCat(v.shadows),
-               absl::StrFormat("%.0f", v.cycles), absl::StrCat(v.changed)});
+               absl::StrFormat("%.0f", v.cycles), ChangedText(v)});
   return table.empty() ? "" : absl::StrCat("\n", table.Render());
 }
 

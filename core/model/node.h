@@ -66,10 +66,9 @@ struct DoctorReport {
   bool operator==(const DoctorReport&) const = default;
 };
 
-// Nothing failed that the site needs.
+// Nothing failed but what is optional.
 inline bool Passes(const DoctorReport& report) {
-  return report.source == DoctorSource::kUserAgent ||
-         std::all_of(report.checks.begin(), report.checks.end(),
+  return std::all_of(report.checks.begin(), report.checks.end(),
                      [](const DoctorCheck& check) { return check.ok || check.optional; });
 }
 

@@ -93,10 +93,10 @@ def spooled(node):
 
 
 def keep_every_window():
-    """For an agent: unlink says it did and does nothing, so that its spool still has every window it ever wrote."""
+    """For an agent: unlinkat says it did and does nothing, so that its spool still has every window it ever wrote."""
     # Source: seccomp(2); linux/bpf_common.h BPF_LD|BPF_W|BPF_ABS = 0x20, BPF_JMP|BPF_JEQ|BPF_K = 0x15, BPF_RET = 6;
-    # SECCOMP_RET_ERRNO 0x00050000 with 0; unlink is number 87 on x86-64.
-    program = struct.pack("HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, 87, 6, 0, 0, 0x00050000, 6, 0, 0, 0x7fff0000)
+    # SECCOMP_RET_ERRNO 0x00050000 with 0; unlinkat is number 263 on x86-64.
+    program = struct.pack("HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, 263, 6, 0, 0, 0x00050000, 6, 0, 0, 0x7fff0000)
     code = ctypes.create_string_buffer(program)
     header = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(code)))
     libc = ctypes.CDLL(None, use_errno=True)

@@ -57,7 +57,7 @@ class Tidy(Cluster):
     def small_disk(self, name, kib):
         """A folder that holds no more than this; before the cluster starts."""
         (self.dir / name).mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kib}k", "none", self.dir / name], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kib}k,mode=0700", "none", self.dir / name], check=True)
         self.disks.append(self.dir / name)
         return self
 

@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   const perfd::agent::EhFrame parsed = perfd::agent::ParseEhFrame(bytes, 0x5000);
   uint64_t last = 0;
-  for (const perfd::agent::CodeRange& range : parsed.functions) {
+  for (const perfd::CodeRange& range : parsed.functions) {
     if (range.low <= last || range.high <= range.low) std::abort();
     last = range.low;
   }

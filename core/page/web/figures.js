@@ -132,7 +132,7 @@ function figureTable(loop) {
         {head: "did not count", number: true, cell: (v) => count(v.invalid_runs)},
         {head: "instances", number: true, cell: (v) => count(v.shadows)},
         {head: "cycles", number: true, cell: (v) => count(v.cycles)},
-        {head: "changed", number: true, cell: (v) => count(v.changed)},
+        {head: "changed", number: true, cell: (v) => (v.kept > 0 ? `${v.changed} of ${v.changed + v.kept}` : count(v.changed))},
         {head: "pinned", cell: (v) => (v.pinned > 0 ? `${v.pinned} of ${v.accesses}` : "")},
       ],
       all,

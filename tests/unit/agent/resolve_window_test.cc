@@ -129,8 +129,8 @@ TEST_F(ResolveWindowTest, MovedCodeIsNamedAndSaysWhyItHasNoFunctions) {
   const char moved[] = "[moved code of /app]";
   EXPECT_EQ(Locate(ModuleKind::kAnonymous, 0x144, moved).function, moved);
   ASSERT_EQ(unreadable_.size(), 1u);
-  EXPECT_EQ(unreadable_[0].first, moved);
-  EXPECT_TRUE(absl::IsFailedPrecondition(unreadable_[0].second));
+  EXPECT_EQ(unreadable_[0].path, moved);
+  EXPECT_TRUE(absl::IsFailedPrecondition(unreadable_[0].status));
 }
 
 TEST_F(ResolveWindowTest, AddressesOfOneLoopBecomeOneRow) {

@@ -92,9 +92,9 @@ TEST(CommandLineTest, DoctorFailsWithTheWorstCheck) {
   EXPECT_THAT(perfctl.out, HasSubstr("fix: apt-get install libc6-dbg"));
   perfctl.daemon.doctor[0].source = DoctorSource::kUserAgent;
   perfctl.daemon.doctor[0].uid = 30001;
-  EXPECT_EQ(perfctl.Run({"doctor"}), 0) << "no agent of the site";
+  EXPECT_EQ(perfctl.Run({"doctor"}), 1) << "only one's own is asked";
   EXPECT_THAT(perfctl.out, HasSubstr("node1 (agent of user 30001)\n"));
-  EXPECT_EQ(perfctl.Run({"doctor", "--json"}), 0);
+  EXPECT_EQ(perfctl.Run({"doctor", "--json"}), 1);
   EXPECT_EQ(json::parse(perfctl.out)["places"][1]["agent_of_uid"], 30001);
   EXPECT_THAT(perfctl.out, Not(HasSubstr("repair it")));
   perfctl.daemon.doctor = {
