@@ -144,11 +144,7 @@ void LoopExperiment::DescribeCopies(std::vector<VariantFigures>& all) const {
   for (VariantFigures& figures : all) {
     const int32_t index = IndexOf(figures.variant);
     if (index < 0) continue;
-    const CodeCopy& copy = CopyOf(static_cast<size_t>(index));
-    figures.changed = static_cast<int32_t>(copy.changed.size());
-    figures.kept = copy.kept;
-    figures.pinned = copy.pinned;
-    figures.accesses = copy.accesses;
+    figures.edits = CopyOf(static_cast<size_t>(index)).edits;
   }
 }
 

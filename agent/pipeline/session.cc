@@ -36,8 +36,8 @@ void SaySuspensions(const TrackedRanks& ranks, SessionNotices& notices) {
     notices.Say(
         Notice::Severity::kInfo,
         absl::StrFormat("rank %d (pid %d) stood for about %.1f s, suspended by %s", rank->info.rank,
-                        rank->info.pid, static_cast<double>(rank->suspended_ns) / kNsPerSecond,
-                        rank->suspended_by),
+                        rank->info.pid, static_cast<double>(rank->suspended.ns) / kNsPerSecond,
+                        rank->suspended.by),
         rank->info.pid);
   }
 }

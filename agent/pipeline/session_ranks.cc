@@ -124,7 +124,7 @@ void Session::RecordLastRefusals() {
 void Session::RecordEnded() {
   std::vector<const TrackedProcess*> ended, changed;
   const uint64_t begin_cpu_ns = CpuNs();
-  const TrackedRanks::Used used = ranks_.Refresh(drained_ns_, &ended, &changed);
+  const CpuUse used = ranks_.Refresh(drained_ns_, &ended, &changed);
   span_own_cpu_ns_ += CpuNs() - begin_cpu_ns;  // nothing that the governor could steer
   for (const TrackedProcess* process : changed) {
     LetGo(process->info.pid);

@@ -121,7 +121,7 @@ absl::Status InjectedRank::AddRun(const PatchSite& site, const RunSpec& request,
   if (request.learn) run.flags |= kRunLearn;
   if (copy.flush_denormals) run.flags |= kRunFtz | kRunDaz;
   if (installed.names[variant].Has(Change::kTrace)) run.flags |= kRunTrace;
-  if (copy.pinned > 0 || !copy.self_pointers.empty()) run.flags |= kRunPinned;
+  if (copy.edits.pinned > 0 || !copy.self_pointers.empty()) run.flags |= kRunPinned;
   // Runs of the same copy share their entries.
   for (uint32_t i = 0; i + 1 < plan->run_count && !copy.self_pointers.empty(); ++i) {
     if (!IsEntryOf(copy, plan->runs[i].copy)) continue;

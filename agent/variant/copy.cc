@@ -141,9 +141,10 @@ void ListChanges(const Work& work, const std::vector<Changed>& notes, CodeCopy* 
     const std::optional<Replacement>& r = work.draft.slots[at].replacement;
     const bool changed = r && r->text != i.text;
     if (changed) copy->changed.push_back({i.address, i.text, r->text});
-    copy->kept += !changed && IsOfItsClass(work.loop, work.name, at);
+    copy->edits.kept += !changed && IsOfItsClass(work.loop, work.name, at);
   }
   copy->changed.insert(copy->changed.end(), notes.begin(), notes.end());
+  copy->edits.changed = static_cast<int32_t>(copy->changed.size());
 }
 
 }  // namespace
@@ -164,8 +165,8 @@ absl::StatusOr<CodeCopy> FinishCopy(const LoopCode& code, const Draft& draft, co
   ASSIGN_OR_RETURN(CodeCopy copy, Assemble(code, draft, work.target));
   ListChanges(work, notes, &copy);
   copy.references = References(code);
-  copy.accesses = static_cast<int32_t>(References(work.loop).size());
-  copy.pinned = work.pinned;
+  copy.edits.accesses = static_cast<int32_t>(References(work.loop).size());
+  copy.edits.pinned = work.pinned;
   copy.self_pointers = work.self_pointers;
   copy.needs_shadow_gs = Counts(work.name) || work.uses_block;
   copy.flush_denormals = ChangesValues(work.name) && ComputesFloats(work.loop);

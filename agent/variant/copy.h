@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/variant/loop_code.h"
+#include "core/model/loop_measurement.h"
 #include "core/model/variant_name.h"
 
 namespace perfd::agent {
@@ -70,10 +71,8 @@ struct CodeCopy {
   std::vector<AddressPair> address_map;
   std::vector<Changed>
       changed;  // empty: nothing of what the name takes away is there, or all of it is black-listed
-  int32_t kept = 0;  // instructions of the variant's class that had to stay as they are
   std::vector<Reference> references;
-  int32_t pinned = 0;            // DL1: accesses pinned
-  int32_t accesses = 0;          // memory accesses of the loop
+  EditCounts edits;
   bool needs_shadow_gs = false;  // addresses the thread block
   bool flush_denormals = false;  // to be run with FTZ and DAZ set in MXCSR
   bool same_layout = false;  // every instruction at the offset from the header that it has in REF

@@ -38,8 +38,8 @@ std::string VariantLine(const VariantSummary& v, const TextStyle& style) {
                   Bar(style, v.saturation.value, kBarCells));
   if (v.ranks > 1) absl::StrAppendFormat(&line, "  ranks %.2f..%.2f", v.rank_min, v.rank_max);
   if (v.base != "REF") absl::StrAppend(&line, "  base ", Clean(v.base));
-  if (v.pinned < v.accesses && v.variant == "DL1")
-    absl::StrAppend(&line, "  pinned ", v.pinned, " of ", v.accesses);
+  if (v.edits.pinned < v.edits.accesses && v.variant == "DL1")
+    absl::StrAppend(&line, "  pinned ", v.edits.pinned, " of ", v.edits.accesses);
   line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
 }

@@ -58,8 +58,8 @@ std::string Summary(const LoopVerdict& loop, const TextStyle& style) {
 
 // "2", or "2 of 5" where some of what the variant is about had to stay.
 std::string ChangedText(const VariantSummary& v) {
-  if (v.kept == 0) return absl::StrCat(v.changed);
-  return absl::StrCat(v.changed, " of ", v.changed + v.kept);
+  if (v.edits.kept == 0) return absl::StrCat(v.edits.changed);
+  return absl::StrCat(v.edits.changed, " of ", v.edits.changed + v.edits.kept);
 }
 
 std::string Variants(const LoopVerdict& loop) {

@@ -73,10 +73,7 @@ VariantSummary Summary(const Ranks& ranks, const std::string& variant) {
   const VariantFigures& median = *MedianRank(sorted).figures;
   summary.saturation = median.saturation;
   summary.cycles = median.cycles;
-  summary.changed = median.changed;
-  summary.kept = median.kept;
-  summary.pinned = median.pinned;
-  summary.accesses = median.accesses;
+  summary.edits = median.edits;
   summary.rank_min = sorted.front().figures->saturation.value;
   summary.rank_max = sorted.back().figures->saturation.value;
   summary.min_rank = RankName(*sorted.front().rank);

@@ -48,7 +48,7 @@ double ReachOf(const Ratio& ratio) {
 }
 
 bool IsWhole(const VariantFigures& dl1) {
-  return dl1.pinned >= dl1.accesses;
+  return dl1.edits.pinned >= dl1.edits.accesses;
 }
 
 // It was run, or could not be made, and has no figure that counts.
@@ -69,7 +69,7 @@ bool HasInterval(const VariantFigures& figures, const VerdictEdges& edges) {
 // How far it could be from the value that the whole change would have. What had to stay may have kept all of the time.
 std::vector<double> Corners(const VariantFigures& figures) {
   const Ratio& s = figures.saturation;
-  return {figures.kept > 0 ? 0 : s.low, s.low, s.value, s.high};
+  return {figures.edits.kept > 0 ? 0 : s.low, s.low, s.value, s.high};
 }
 
 // A removal that takes clearly longer than the loop has made another stream of it.
@@ -79,12 +79,12 @@ bool IsSlower(const VariantFigures& figures, const VerdictEdges& edges) {
 
 // It was the loop itself: how its time differs is noise.
 bool IsTheLoopItself(const VariantFigures& figures) {
-  return figures.changed == 0 && figures.pinned == 0;
+  return figures.edits.changed == 0 && figures.edits.pinned == 0;
 }
 
 // FP keeps every access, because its addresses come from loads: it is the loop itself and says nothing of memory.
 bool TakesNothingAway(const VariantFigures& fp) {
-  return fp.accesses > 0 && fp.changed == 0;
+  return fp.edits.accesses > 0 && fp.edits.changed == 0;
 }
 
 BoundVerdict BothOf(const VariantFigures& ls, const VariantFigures& fp, const VerdictEdges& edges) {
@@ -151,7 +151,8 @@ BoundVerdict ByFigures(const LoopMeasurement& loop, int32_t thread, const Verdic
   const bool nothing_found = verdict.why == Silence::kTakesNothingAway;
   if (!nothing_found && verdict.bound != Bound::kBalanced) return verdict;
   // All of the time without the work: that is the control's, if the work was taken away.
-  if (ctrl->changed <= ctrl->kept) return {Bound::kUnknown, false, Silence::kContradictory};
+  if (ctrl->edits.changed <= ctrl->edits.kept)
+    return {Bound::kUnknown, false, Silence::kContradictory};
   const bool sure = ctrl->saturation.low >= 1 - NoiseWithin(*ctrl, edges);
   return {Bound::kOverhead, sure && (nothing_found || verdict.sure)};
 }
@@ -197,6 +198,12 @@ void AddWeaker(const LoopMeasurement& loop, const VerdictEdges& edges,
   const VariantFigures* ls = FindFigures(loop, "LS");
   const VariantFigures* fp = FindFigures(loop, "FP");
   if (ls == nullptr && fp == nullptr) return;
+  if (ls != nullptr && fp != nullptr && !TakesNothingAway(*fp)) {
+    remarks.push_back(absl::StrCat("accesses that hit L1 are the limit (", Figure(*ls), ", ",
+                                   Figure(*fp), "), memory beyond L1 is not (",
+                                   Figure(*FindFigures(loop, "DL1")), ")"));
+    return;
+  }
   const VariantFigures& other = ls != nullptr ? *ls : *fp;
   const char* rest = nullptr;
   if (ls != nullptr) {
@@ -308,12 +315,12 @@ Bound BoundOf(double ls, double fp, double ls_noise, double fp_noise, const Verd
 
 bool MayName(const Ratio& fidelity, const VerdictEdges& edges) {
   return fidelity.value <= 0 ||
-         (fidelity.value >= edges.named_from && fidelity.value <= edges.named_to);
+         (fidelity.value >= edges.fidelity.named_from && fidelity.value <= edges.fidelity.named_to);
 }
 
 bool MayPrice(const Ratio& fidelity, const VerdictEdges& edges) {
-  return fidelity.value <= 0 ||
-         (fidelity.value >= edges.priced_from && fidelity.value <= edges.priced_to);
+  return fidelity.value <= 0 || (fidelity.value >= edges.fidelity.priced_from &&
+                                 fidelity.value <= edges.fidelity.priced_to);
 }
 
 BoundVerdict VerdictOf(const LoopMeasurement& loop, int32_t thread, const VerdictEdges& edges) {
@@ -384,8 +391,8 @@ std::vector<std::string> RemarksOf(const LoopMeasurement& loop, const VerdictEdg
   AddStores(loop, edges, remarks);
   AddInteraction(loop, edges, remarks);
   if (const VariantFigures* dl1 = FindFigures(loop, "DL1");
-      dl1 != nullptr && dl1->pinned < dl1->accesses) {
-    remarks.push_back(absl::StrCat("DL1 pinned ", dl1->pinned, " of ", dl1->accesses,
+      dl1 != nullptr && dl1->edits.pinned < dl1->edits.accesses) {
+    remarks.push_back(absl::StrCat("DL1 pinned ", dl1->edits.pinned, " of ", dl1->edits.accesses,
                                    " accesses: it shows less than a perfect cache would bring"));
   }
   if (!loop.excluded_paths.empty()) {

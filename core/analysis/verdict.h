@@ -20,6 +20,12 @@
 
 namespace perfd {
 
+// T(REF, shadow) / T(REF, live) within which what the shadow tells is said of the program: with a name; with figures only.
+struct FidelityEdges {
+  double named_from = 0.8, named_to = 1.25;
+  double priced_from = 0.5, priced_to = 2;
+};
+
 struct VerdictEdges {
   double noise = 0.05;             // a saturation is "1" within max(2 x stability, this) ...
   double most_noise = kMostNoise;  // ... but never within more than this
@@ -32,9 +38,7 @@ struct VerdictEdges {
   // other, or far below it: what is not sure is then not known at all.
   double most_reach = 0.3;
   uint32_t least_runs = 3;  // of a figure, to have an interval that means something
-  // T(REF, shadow) / T(REF, live) within these: what the shadow tells is said of the program, with a name; with figures only.
-  double named_from = 0.8, named_to = 1.25;
-  double priced_from = 0.5, priced_to = 2;
+  FidelityEdges fidelity = {};
   uint64_t largest_l1 = 64 << 10;  // bytes: no x86 processor has a larger first-level data cache
 };
 

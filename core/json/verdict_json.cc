@@ -73,10 +73,10 @@ Json FiguresToJson(const std::vector<VariantFigures>& figures) {
                     {"valid_runs", f.valid_runs},
                     {"invalid_runs", f.invalid_runs},
                     {"shadows", f.shadows},
-                    {"changed", f.changed},
-                    {"kept", f.kept},
-                    {"pinned", f.pinned},
-                    {"accesses", f.accesses}});
+                    {"changed", f.edits.changed},
+                    {"kept", f.edits.kept},
+                    {"pinned", f.edits.pinned},
+                    {"accesses", f.edits.accesses}});
   return list;
 }
 
@@ -154,10 +154,10 @@ Json SummariesToJson(const std::vector<VariantSummary>& variants) {
                     {"invalid_runs", v.invalid_runs},
                     {"shadows", v.shadows},
                     {"cycles", v.cycles},
-                    {"changed", v.changed},
-                    {"kept", v.kept},
-                    {"pinned", v.pinned},
-                    {"accesses", v.accesses}});
+                    {"changed", v.edits.changed},
+                    {"kept", v.edits.kept},
+                    {"pinned", v.edits.pinned},
+                    {"accesses", v.edits.accesses}});
   return list;
 }
 

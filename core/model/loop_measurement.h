@@ -36,6 +36,16 @@ struct Refusal {
   bool operator==(const Refusal&) const = default;
 };
 
+// What a variant did to the instructions of its loop.
+struct EditCounts {
+  int32_t changed = 0;   // instructions
+  int32_t kept = 0;      // of the variant's class, that had to stay as they are
+  int32_t pinned = 0;    // DL1: accesses
+  int32_t accesses = 0;  // memory accesses of the loop body
+
+  bool operator==(const EditCounts&) const = default;
+};
+
 inline constexpr int32_t kTeam = -1;  // the slowest thread of each instance
 
 struct VariantFigures {
@@ -50,10 +60,7 @@ struct VariantFigures {
   uint32_t valid_runs = 0;
   uint32_t invalid_runs = 0;
   uint32_t shadows = 0;  // independent loop instances behind the runs
-  int32_t changed = 0;   // instructions changed by the variant
-  int32_t kept = 0;      // of the variant's class, that had to stay as they are
-  int32_t pinned = 0;    // DL1: accesses pinned
-  int32_t accesses = 0;  // memory accesses of the loop body
+  EditCounts edits;
 
   bool operator==(const VariantFigures&) const = default;
 };

@@ -62,10 +62,7 @@ struct VariantSummary {
   uint64_t invalid_runs = 0;
   uint64_t shadows = 0;
   double cycles = 0;  // median instance of the median rank
-  int32_t changed = 0;
-  int32_t kept = 0;
-  int32_t pinned = 0;
-  int32_t accesses = 0;
+  EditCounts edits;   // of the median rank
 
   bool operator==(const VariantSummary&) const = default;
 };

@@ -27,10 +27,10 @@ v1::VariantFigures ToProto(const VariantFigures& figures) {
   out.set_valid_runs(figures.valid_runs);
   out.set_invalid_runs(figures.invalid_runs);
   out.set_shadows(figures.shadows);
-  out.set_changed(figures.changed);
-  out.set_pinned(figures.pinned);
-  out.set_accesses(figures.accesses);
-  out.set_kept(figures.kept);
+  out.set_changed(figures.edits.changed);
+  out.set_pinned(figures.edits.pinned);
+  out.set_accesses(figures.edits.accesses);
+  out.set_kept(figures.edits.kept);
   return out;
 }
 
@@ -42,10 +42,10 @@ absl::Status CheckFigures(const v1::VariantFigures& f) {
   RETURN_IF_ERROR(CheckNumber(f.cycles_min(), 0, kMaxCycles, "measurement.figures.cycles_min"));
   RETURN_IF_ERROR(CheckNumber(f.iterations(), 0, kMaxCycles, "measurement.figures.iterations"));
   RETURN_IF_ERROR(CheckNumber(f.stability(), 0, kMaxRatio, "measurement.figures.stability"));
-  RETURN_IF_ERROR(CheckRange(f.changed(), 0, INT32_MAX, "measurement.figures.changed"));
-  RETURN_IF_ERROR(CheckRange(f.kept(), 0, INT32_MAX, "measurement.figures.kept"));
-  RETURN_IF_ERROR(CheckRange(f.accesses(), 0, INT32_MAX, "measurement.figures.accesses"));
-  return CheckRange(f.pinned(), 0, f.accesses(), "measurement.figures.pinned");
+  RETURN_IF_ERROR(CheckRange(f.changed(), 0, INT32_MAX, "measurement.figures.edits.changed"));
+  RETURN_IF_ERROR(CheckRange(f.kept(), 0, INT32_MAX, "measurement.figures.edits.kept"));
+  RETURN_IF_ERROR(CheckRange(f.accesses(), 0, INT32_MAX, "measurement.figures.edits.accesses"));
+  return CheckRange(f.pinned(), 0, f.accesses(), "measurement.figures.edits.pinned");
 }
 
 absl::StatusOr<VariantFigures> FromProto(const v1::VariantFigures& f) {
@@ -62,10 +62,10 @@ absl::StatusOr<VariantFigures> FromProto(const v1::VariantFigures& f) {
   out.valid_runs = f.valid_runs();
   out.invalid_runs = f.invalid_runs();
   out.shadows = f.shadows();
-  out.changed = f.changed();
-  out.pinned = f.pinned();
-  out.accesses = f.accesses();
-  out.kept = f.kept();
+  out.edits.changed = f.changed();
+  out.edits.pinned = f.pinned();
+  out.edits.accesses = f.accesses();
+  out.edits.kept = f.kept();
   return out;
 }
 

@@ -24,10 +24,10 @@ v1::VariantSummary ToProto(const VariantSummary& summary) {
   out.set_invalid_runs(summary.invalid_runs);
   out.set_shadows(summary.shadows);
   out.set_cycles(summary.cycles);
-  out.set_changed(summary.changed);
-  out.set_pinned(summary.pinned);
-  out.set_accesses(summary.accesses);
-  out.set_kept(summary.kept);
+  out.set_changed(summary.edits.changed);
+  out.set_pinned(summary.edits.pinned);
+  out.set_accesses(summary.edits.accesses);
+  out.set_kept(summary.edits.kept);
   return out;
 }
 
@@ -54,10 +54,10 @@ absl::StatusOr<VariantSummary> FromProto(const v1::VariantSummary& s) {
   out.invalid_runs = s.invalid_runs();
   out.shadows = s.shadows();
   out.cycles = s.cycles();
-  out.changed = s.changed();
-  out.pinned = s.pinned();
-  out.accesses = s.accesses();
-  out.kept = s.kept();
+  out.edits.changed = s.changed();
+  out.edits.pinned = s.pinned();
+  out.edits.accesses = s.accesses();
+  out.edits.kept = s.kept();
   return out;
 }
 

@@ -26,7 +26,7 @@ void CheckCopy(const perfd::agent::LoopCode& loop, const perfd::VariantName& nam
   Check(copy->address - target.address + copy->bytes.size() <= perfd::agent::CopyBound(loop, name));
   Check(copy->entry >= copy->address && copy->entry < copy->address + copy->bytes.size());
   Check(copy->address_map.size() >= loop.instructions.size());
-  Check(copy->pinned <= copy->accesses);
+  Check(copy->edits.pinned <= copy->edits.accesses);
   uint64_t last = 0;
   for (const perfd::agent::AddressPair& pair : copy->address_map) {
     Check(pair.copy > last && pair.copy < copy->address + copy->bytes.size());

@@ -48,8 +48,8 @@ absl::Status TrackedRanks::Add(const RankInfo& info, int64_t now_ns) {
   process.info = info;
   process.admission = admission;
   process.executable = procfs_.Executable(info.pid).value_or("");
-  process.cpu_ns = procfs_.CpuNs(info.pid, 0).value_or(0);
-  process.switches = procfs_.Switches(info.pid).value_or(0);
+  process.used.cpu_ns = procfs_.CpuNs(info.pid, 0).value_or(0);
+  process.used.switches = procfs_.Switches(info.pid).value_or(0);
   LoadMaps(process, now_ns);
   processes_.emplace(info.pid, std::move(process));
   return absl::OkStatus();
@@ -174,12 +174,12 @@ bool TrackedRanks::HasEnded(TrackedProcess& process) {
 void TrackedRanks::LookWhetherSuspended(TrackedProcess& process, int64_t since_ns) {
   std::string by = SuspendedBy(procfs_, process.info.pid);
   if (by.empty()) return;
-  process.suspended_by = std::move(by);
-  if (since_ns > 0) process.suspended_ns += std::max<int64_t>(0, read_ns_ - since_ns);
+  process.suspended.by = std::move(by);
+  if (since_ns > 0) process.suspended.ns += std::max<int64_t>(0, read_ns_ - since_ns);
 }
 
-TrackedRanks::Used TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
-                                         std::vector<const TrackedProcess*>* changed) {
+CpuUse TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
+                             std::vector<const TrackedProcess*>* changed) {
   if (changed == nullptr) changed = ended;
   const int64_t since_ns = std::exchange(read_ns_, read_ns);
   told_ = std::exchange(replaced_, {});
@@ -190,7 +190,7 @@ TrackedRanks::Used TrackedRanks::Refresh(int64_t read_ns, std::vector<const Trac
     const bool forget = told && process.helper && read_ns - process.ended_ns > kKeepEndedNs;
     it = forget ? processes_.erase(it) : std::next(it);
   }
-  Used used;
+  CpuUse used;
   for (auto& [pid, process] : processes_) {
     const bool had_ended = process.ended;
     if (!process.ended && HasEnded(process)) {
@@ -201,13 +201,13 @@ TrackedRanks::Used TrackedRanks::Refresh(int64_t read_ns, std::vector<const Trac
       changed->push_back(&process);
     if (process.ended && !had_ended) process.ended_ns = read_ns;
     if (process.ended) continue;
-    const uint64_t cpu_ns = procfs_.CpuNs(pid, 0).value_or(process.cpu_ns);
-    if (cpu_ns == process.cpu_ns) LookWhetherSuspended(process, since_ns);
-    used.cpu_ns += cpu_ns - std::min(cpu_ns, process.cpu_ns);
-    process.cpu_ns = cpu_ns;
-    const uint64_t switches = procfs_.Switches(pid).value_or(process.switches);
-    used.switches += switches - std::min(switches, process.switches);
-    process.switches = switches;
+    const uint64_t cpu_ns = procfs_.CpuNs(pid, 0).value_or(process.used.cpu_ns);
+    if (cpu_ns == process.used.cpu_ns) LookWhetherSuspended(process, since_ns);
+    used.cpu_ns += cpu_ns - std::min(cpu_ns, process.used.cpu_ns);
+    process.used.cpu_ns = cpu_ns;
+    const uint64_t switches = procfs_.Switches(pid).value_or(process.used.switches);
+    used.switches += switches - std::min(switches, process.used.switches);
+    process.used.switches = switches;
   }
   return used;
 }
@@ -229,7 +229,7 @@ std::vector<const TrackedProcess*> TrackedRanks::LivingRanks() const {
 std::vector<const TrackedProcess*> TrackedRanks::SuspendedRanks() const {
   std::vector<const TrackedProcess*> suspended;
   for (const auto& [pid, process] : processes_) {
-    if (process.suspended_ns > 0 && !process.helper) suspended.push_back(&process);
+    if (process.suspended.ns > 0 && !process.helper) suspended.push_back(&process);
   }
   return suspended;
 }

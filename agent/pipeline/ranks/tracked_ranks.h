@@ -29,6 +29,19 @@
 
 namespace perfd::agent {
 
+// What a process used of its CPUs.
+struct CpuUse {
+  uint64_t cpu_ns = 0;
+  uint64_t switches =
+      0;  // times a thread was put on a CPU; those of threads that ended in between are missing
+};
+
+// Whether somebody kept a process from running: stopped or frozen.
+struct Suspended {
+  int64_t ns = 0;  // as each Refresh saw it
+  std::string by;  // the last time
+};
+
 struct TrackedProcess {
   RankInfo info;
   Admission admission;      // when it was added, or has executed another program since
@@ -44,11 +57,9 @@ struct TrackedProcess {
   bool changed_owner = false;
   bool change_told = false;  // by Refresh
   int64_t ended_ns = 0;      // what had been read when its end was seen
-  uint64_t cpu_ns = 0;       // at the last Refresh
-  uint64_t switches = 0;     // at the last Refresh
+  CpuUse used;               // up to the last Refresh
   int64_t maps_due_ns = 0;   // monotonic time of the next look at its maps, at the earliest
-  int64_t suspended_ns = 0;  // while it was stopped or frozen by somebody, as each Refresh saw it
-  std::string suspended_by;  // the last time
+  Suspended suspended;
 };
 
 class TrackedRanks {
@@ -78,18 +89,13 @@ class TrackedRanks {
   // It runs another program since that time (0: since a moment ago): looks at its owner, then at
   // its maps.
   void Exec(TrackedProcess& process, uint64_t time_ns, int64_t now_ns);
-  struct Used {
-    uint64_t cpu_ns = 0;
-    uint64_t switches =
-        0;  // times a thread was put on a CPU; those of threads that ended in between are missing
-  };
   // What all used since the last call; appends those that have ended and those that have changed
   // their owner since then (valid until the next call; without `changed`, these are among `ended`).
   // read_ns: samples up to then have been read. Helpers are forgotten a while later: a job may
   // start them for ever.
   static constexpr int64_t kKeepEndedNs = 2'000'000'000;
-  Used Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
-               std::vector<const TrackedProcess*>* changed = nullptr);
+  CpuUse Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
+                 std::vector<const TrackedProcess*>* changed = nullptr);
   // Whose maps were not read in time, each process once, with a sentence about it.
   std::vector<std::pair<RankInfo, absl::Status>> DrainSilent() {
     return std::exchange(silent_, {});

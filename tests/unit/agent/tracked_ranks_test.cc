@@ -58,8 +58,8 @@ TEST_F(TrackedRanksTest, TimeInWhichSomebodyHeldItBackIsSummed) {
   const auto suspended = ranks_.SuspendedRanks();
   ASSERT_EQ(suspended.size(), 1u);
   EXPECT_EQ(suspended[0]->info.pid, 5);
-  EXPECT_EQ(suspended[0]->suspended_ns, 3'000);
-  EXPECT_EQ(suspended[0]->suspended_by, "SIGSTOP");
+  EXPECT_EQ(suspended[0]->suspended.ns, 3'000);
+  EXPECT_EQ(suspended[0]->suspended.by, "SIGSTOP");
 }
 
 TEST_F(TrackedRanksTest, TellsOnceOfAnEnd) {

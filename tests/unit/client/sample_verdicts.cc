@@ -18,7 +18,7 @@ VariantFigures Figures(const char* variant, double value, int32_t thread = kTeam
   f.valid_runs = 31;
   f.invalid_runs = 1;
   f.shadows = 6;
-  f.changed = 4;
+  f.edits.changed = 4;
   return f;
 }
 
@@ -36,7 +36,7 @@ VariantSummary Summary(const char* variant, double value, double low, double hig
   v.invalid_runs = 2;
   v.shadows = 12;
   v.cycles = 1000 * value;
-  v.changed = 4;
+  v.edits.changed = 4;
   return v;
 }
 
@@ -75,8 +75,8 @@ LoopVerdict Measured() {
   loop.ranks_total = 2;
   loop.variants = {Summary("REF", 1, 1, 1), Summary("LS", 0.97, 0.3, 0.97),
                    Summary("FP", 0.2, 0.2, 0.96), Summary("DL1", 0.4, 0.4, 0.9)};
-  loop.variants[3].accesses = 3;
-  loop.variants[3].pinned = 2;
+  loop.variants[3].edits.accesses = 3;
+  loop.variants[3].edits.pinned = 2;
   loop.gains = {{"DL1", "perfect cache", {0.36, 0.3, 0.42}},
                 {"NO_STORE", "no stores", {0.05, 0.01, 0.1}}};
   loop.remarks = {"1 rank differs from the others: see `loops --loop`"};

@@ -142,6 +142,7 @@ VariantFigures Sat(const char* variant, double value, uint32_t valid = 31) {
   figures.base = "REF";
   figures.saturation = {value, value - 0.01, value + 0.01};
   figures.cycles = 100;
+  figures.edits.changed = 1;
   figures.valid_runs = valid;
   figures.invalid_runs = 31 - valid;
   return figures;

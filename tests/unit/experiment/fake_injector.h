@@ -277,8 +277,9 @@ inline std::vector<InstalledLoop> FakeInjector::Make(const std::vector<LoopToInj
       const bool idle =
           std::find(truth_.idle.begin(), truth_.idle.end(), name) != truth_.idle.end();
       copy.changed.resize(idle ? 0 : i);
-      copy.pinned = static_cast<int32_t>(i) + 1;
-      copy.accesses = static_cast<int32_t>(i) + 2;
+      copy.edits.changed = static_cast<int32_t>(copy.changed.size());
+      copy.edits.pinned = static_cast<int32_t>(i) + 1;
+      copy.edits.accesses = static_cast<int32_t>(i) + 2;
       copy.references = {{.instruction = loop.code.header,
                           .reads = true,
                           .writes = false,

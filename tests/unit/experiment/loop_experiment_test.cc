@@ -165,7 +165,7 @@ TEST_F(LoopExperimentTest, WhereTripCountsVaryMoreInstancesAreSeenAndJudgedApart
   LoopMeasurement alone;
   alone.figures = shorter.figures;
   EXPECT_NEAR(Saturation(alone, "LS"), 0.3, 0.01);
-  EXPECT_GT(Team(alone, "LS").accesses, 0) << "what DL1 pins is known in each class";
+  EXPECT_GT(Team(alone, "LS").edits.accesses, 0) << "what DL1 pins is known in each class";
   alone.figures = loop.trip_classes[1].figures;
   EXPECT_NEAR(Saturation(alone, "LS"), 0.95, 0.02);
   EXPECT_NEAR(Saturation(alone, "FP"), 0.2, 0.01);
@@ -347,10 +347,10 @@ TEST_F(LoopExperimentTest, VariantsStandAgainstTheirOwnBase) {
 
 TEST_F(LoopExperimentTest, FiguresSayWhatWasChanged) {
   const LoopMeasurement loop = Run({}, {"LS", "FP"});
-  EXPECT_EQ(Team(loop, "LS").changed, 3);  // the fake injector's fourth copy
-  EXPECT_EQ(Team(loop, "LS").pinned, 4);
-  EXPECT_EQ(Team(loop, "LS").accesses, 5);
-  EXPECT_EQ(Team(loop, "FP").changed, 4);
+  EXPECT_EQ(Team(loop, "LS").edits.changed, 3);  // the fake injector's fourth copy
+  EXPECT_EQ(Team(loop, "LS").edits.pinned, 4);
+  EXPECT_EQ(Team(loop, "LS").edits.accesses, 5);
+  EXPECT_EQ(Team(loop, "FP").edits.changed, 4);
 }
 
 // Of what prices a fix; what a verdict compares is run all the same.

@@ -129,7 +129,7 @@ class BatchTest : public testing::TestWithParam<const char*> {
       ASSERT_TRUE(copy.ok()) << name << copy.status();
       EXPECT_GE(copy->changed.size(), 2u) << name;
       if (absl::string_view(name) == "LS") {
-        EXPECT_EQ(copy->kept, 0);
+        EXPECT_EQ(copy->edits.kept, 0);
       }
     }
   }

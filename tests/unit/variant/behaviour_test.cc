@@ -195,7 +195,7 @@ TEST_F(BehaviourTest, Dl1ChaseRunsOnItsOwnSlot) {
   const auto copy = MakeCopy(*code, SingleVariant(Change::kDl1),
                              {arena_.copy(), Exits::kStub, arena_.text() + 9});
   ASSERT_TRUE(copy.ok()) << copy.status();
-  EXPECT_EQ(copy->pinned, 1);
+  EXPECT_EQ(copy->edits.pinned, 1);
   ASSERT_EQ(copy->self_pointers.size(), 1u);
   const SelfPointer& pointer = copy->self_pointers[0];
   const uint64_t value = arena_.block() + static_cast<uint64_t>(pointer.value);
@@ -226,7 +226,7 @@ TEST_F(BehaviourTest, Dl1ChaseByIndexRunsOnAZeroSlot) {
   const auto copy = MakeCopy(*code, SingleVariant(Change::kDl1),
                              {arena_.copy(), Exits::kStub, arena_.text() + 13});
   ASSERT_TRUE(copy.ok()) << copy.status();
-  EXPECT_EQ(copy->pinned, 2);
+  EXPECT_EQ(copy->edits.pinned, 2);
   std::memset(&arena_.At<uint8_t>(arena_.block() + kBlockSlots), 0, kSlotBytes * kSlotCount);
   arena_.Write(copy->address, copy->bytes);
   MachineState state;

@@ -268,7 +268,7 @@ class CopyCheck {
     // Where a chase is pinned, its registers are prepared first, and a pointer keeps its operand.
     const bool chases = copy_.entry != places_.at(loop_.header);
     if (made_.name.Has(Change::kDl1) && !chases) {
-      ASSERT_EQ(Lines(TouchesMemory), copy_.accesses - copy_.pinned + Around(accesses));
+      ASSERT_EQ(Lines(TouchesMemory), copy_.edits.accesses - copy_.edits.pinned + Around(accesses));
     }
   }
 

@@ -141,8 +141,8 @@ TEST(VariantsTest, StoresBecomeLoadsIntoADeadRegisterOrVanish) {
 
 TEST(VariantsTest, Dl1PinsEveryOperandToASlotOfItsOwn) {
   const Made made = Make(kSvdcmp, "DL1");
-  EXPECT_EQ(made.copy.pinned, 8);
-  EXPECT_EQ(made.copy.accesses, 8);
+  EXPECT_EQ(made.copy.edits.pinned, 8);
+  EXPECT_EQ(made.copy.edits.accesses, 8);
   std::set<uint32_t> slots, places;
   for (int i : {0, 1, 4, 5, 8, 10, 14, 16}) {
     const std::string& text = made.texts[static_cast<size_t>(i)];
@@ -165,7 +165,7 @@ TEST(VariantsTest, Dl1SlotsOfWideOperandsStayWithinALine) {
       "62f1ed48ef13"
       "48ffc975e6",
       "DL1");
-  EXPECT_EQ(made.copy.pinned, 4);
+  EXPECT_EQ(made.copy.edits.pinned, 4);
   std::vector<uint32_t> places;
   for (size_t i = 0; i < 4; ++i) {
     const size_t at = made.texts[i].find("%gs:0x");
@@ -178,35 +178,35 @@ TEST(VariantsTest, Dl1SlotsOfWideOperandsStayWithinALine) {
 
 TEST(VariantsTest, Dl1OfAPointerChaseReadsItsOwnAddressWhenTheTripCountIsIndependent) {
   const Made made = Make(kChase, "DL1");
-  EXPECT_EQ(made.copy.pinned, 2);
+  EXPECT_EQ(made.copy.edits.pinned, 2);
   EXPECT_EQ(made.texts[2], "") << "the chase itself stays";
   ASSERT_EQ(made.copy.self_pointers.size(), 1u);
   EXPECT_EQ(made.copy.self_pointers[0].value, made.copy.self_pointers[0].word);
   EXPECT_NE(made.copy.entry % 64, kFixtureAddress % 64) << "the register is prepared first";
   const Made bound = Make(kWhile, "DL1");
-  EXPECT_EQ(bound.copy.pinned, 1) << "the chase decides the branch";
-  EXPECT_EQ(bound.copy.accesses, 2);
+  EXPECT_EQ(bound.copy.edits.pinned, 1) << "the chase decides the branch";
+  EXPECT_EQ(bound.copy.edits.accesses, 2);
 }
 
 TEST(VariantsTest, Dl1OfAChaseByIndexReadsAZeroThatLeadsToItself) {
   const Made made = Make(kHops, "DL1");
-  EXPECT_EQ(made.copy.pinned, 1);
-  EXPECT_EQ(made.copy.accesses, 1);
+  EXPECT_EQ(made.copy.edits.pinned, 1);
+  EXPECT_EQ(made.copy.edits.accesses, 1);
   EXPECT_THAT(made.texts[1], HasSubstr("(,%rdx,8), %rdx")) << "without the base";
   EXPECT_THAT(made.texts[1], HasSubstr("%gs:"));
   EXPECT_TRUE(made.copy.self_pointers.empty()) << "slots are zero";
   EXPECT_NE(made.copy.entry % 64, kFixtureAddress % 64) << "the register is prepared first";
   // mov (%rsi,%rdx,8), %rdx; mov (%rsi,%rdx,8), %rsi; dec %rcx; jnz: both registers come from the chase.
   const Made both = Make("488b14d6488b34d648ffc975f3", "DL1");
-  EXPECT_EQ(both.copy.pinned, 0);
-  EXPECT_EQ(both.copy.accesses, 2);
+  EXPECT_EQ(both.copy.edits.pinned, 0);
+  EXPECT_EQ(both.copy.edits.accesses, 2);
   // mov (%rax), %rax; mov (%rsi,%rdx,8), %rdx; dec %rcx; jnz: one slot cannot serve both kinds.
-  EXPECT_EQ(Make("488b00488b14d648ffc975f4", "DL1").copy.pinned, 0);
+  EXPECT_EQ(Make("488b00488b14d648ffc975f4", "DL1").copy.edits.pinned, 0);
 }
 
 TEST(VariantsTest, Dl1PinsIndexLoadsThatDecideNoBranch) {
   const Made made = Make(kIndexed, "DL1");
-  EXPECT_EQ(made.copy.pinned, 3);
+  EXPECT_EQ(made.copy.edits.pinned, 3);
   EXPECT_THAT(made.texts[0], HasSubstr("%gs:"));
 }
 

@@ -21,10 +21,10 @@ VariantFigures RandomModel::Figures() {
   figures.valid_runs = static_cast<uint32_t>(Positive());
   figures.invalid_runs = static_cast<uint32_t>(Positive());
   figures.shadows = static_cast<uint32_t>(Positive());
-  figures.changed = Positive();
-  figures.pinned = static_cast<int32_t>(Below(5));
-  figures.accesses = figures.pinned + static_cast<int32_t>(Below(5));
-  figures.kept = static_cast<int32_t>(Below(9));
+  figures.edits.changed = Positive();
+  figures.edits.pinned = static_cast<int32_t>(Below(5));
+  figures.edits.accesses = figures.edits.pinned + static_cast<int32_t>(Below(5));
+  figures.edits.kept = static_cast<int32_t>(Below(9));
   return figures;
 }
 
@@ -122,14 +122,15 @@ LoopVerdict RandomModel::Verdict() {
   for (uint64_t n = Below(3); n > 0; --n) {
     loop.variants.push_back({Text(), Text(), RatioOfTimes(), Ratio(), Ratio(), Text(), Text(),
                              static_cast<uint32_t>(Positive()), Big(), Big(), Big(), Ratio() * 1e6,
-                             Positive(), 1, 2});
+                             {Positive(), 3, 1, 2}});
     loop.gains.push_back({Text(), Text(), RatioOfTimes()});
     loop.remarks.push_back(Text());
     loop.refusals.push_back({Text(), random_(), Text(), Below(1000)});
     loop.open.push_back(Text());
     loop.listings.push_back(Listing());
     loop.trip_classes.push_back(Trips());
-    loop.ranks.push_back({Enum(Bound::kWithinL1), Text(), Enum(Silence::kContradictory), Measurement()});
+    loop.ranks.push_back(
+        {Enum(Bound::kWithinL1), Text(), Enum(Silence::kContradictory), Measurement()});
   }
   loop.fidelity = RatioOfTimes();
   loop.protocol = Text();

@@ -19,7 +19,7 @@ inline VariantFigures Figures(const char* variant, double value, double half = 0
   f.thread = thread;
   f.saturation = {value, value - half, value + half};
   f.valid_runs = 31;
-  f.changed = 1;
+  f.edits.changed = 1;
   f.shadows = 5;
   return f;
 }

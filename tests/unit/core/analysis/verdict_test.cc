@@ -117,7 +117,8 @@ TEST(VerdictOf, WithoutFpDl1StillToldWhereTheDataAre) {
   EXPECT_EQ(VerdictOf(Loop({Void("LS"), Figures("FP", 0.9), Figures("DL1", 1)})).bound,
             Bound::kWithinL1);
   EXPECT_EQ(VerdictOf(Loop({Void("LS"), Void("FP"), Figures("DL1", 1)})).bound, Bound::kUnknown);
-  EXPECT_EQ(VerdictOf(Loop({Void("LS"), Void("FP"), Figures("DL1", 1)})).why, Silence::kLsDidNotCount);
+  EXPECT_EQ(VerdictOf(Loop({Void("LS"), Void("FP"), Figures("DL1", 1)})).why,
+            Silence::kLsDidNotCount);
 }
 
 TEST(VerdictOf, TheWeakerStatementIsNotMadeTooEarly) {
@@ -127,8 +128,8 @@ TEST(VerdictOf, TheWeakerStatementIsNotMadeTooEarly) {
   LoopMeasurement refused = Loop({Figures("LS", 0.98), Figures("DL1", 1)});
   refused.refusals = {{"FP", 0x10, "a gather", 1}};
   EXPECT_EQ(VerdictOf(refused).bound, Bound::kWithinL1);
-  refused.figures[1].accesses = 2;
-  refused.figures[1].pinned = 1;
+  refused.figures[1].edits.accesses = 2;
+  refused.figures[1].edits.pinned = 1;
   EXPECT_EQ(VerdictOf(refused).bound, Bound::kUnknown) << "DL1 left an access where it was";
 }
 
@@ -146,14 +147,17 @@ TEST(RemarksOf, TheWeakerStatementSaysWhatItRestsOn) {
                 .find("the accesses alone are not the limit either (FP 0.99 [0.98, 1.00]); more "
                       "cannot be said, as LS did not count"),
             std::string::npos);
-  EXPECT_EQ(Joined(RemarksOf(Loop({Figures("LS", 1), Figures("FP", 0.5), Figures("DL1", 1)}))), "");
+  EXPECT_EQ(
+      Joined(RemarksOf(Loop({Figures("LS", 1), Figures("FP", 0.5), Figures("DL1", 1)}))),
+      "accesses that hit L1 are the limit (LS 1.00 [0.99, 1.01], FP 0.50 [0.49, 0.51]), memory "
+      "beyond L1 is not (DL1 1.00 [0.99, 1.01])");
 }
 
 // FP of a chase: every access stays.
 VariantFigures Unchanged(const char* variant, double saturation) {
   VariantFigures figures = Figures(variant, saturation);
-  figures.accesses = 2;
-  figures.changed = 0;
+  figures.edits.accesses = 2;
+  figures.edits.changed = 0;
   return figures;
 }
 
@@ -167,7 +171,7 @@ TEST(VerdictOf, WhereFpIsTheLoopItselfDl1Decides) {
   EXPECT_EQ(of(1, 1).bound, Bound::kWithinL1);
   EXPECT_EQ(of(0.4, 0.03).bound, Bound::kArithmetic) << "LS found what takes the time";
   VariantFigures partly = Figures("DL1", 1);
-  partly.pinned = 1, partly.accesses = 2;
+  partly.edits.pinned = 1, partly.edits.accesses = 2;
   const BoundVerdict open = VerdictOf(Loop({Figures("LS", 1), Unchanged("FP", 1), partly}));
   EXPECT_EQ(open.bound, Bound::kUnknown);
   EXPECT_EQ(open.why, Silence::kTakesNothingAway);
@@ -178,7 +182,7 @@ TEST(VerdictOf, WhereFpIsTheLoopItselfDl1Decides) {
   EXPECT_TRUE(with(1).sure);
   EXPECT_EQ(with(0.5).bound, Bound::kUnknown);
   VariantFigures changed = Unchanged("FP", 1);
-  changed.changed = 1;
+  changed.edits.changed = 1;
   EXPECT_EQ(VerdictOf(Loop({Figures("LS", 1), changed, Figures("DL1", 0.03)})).bound,
             Bound::kBalanced);
 }
@@ -204,8 +208,8 @@ TEST(LevelOf, NeedsEveryAccessPinned) {
   EXPECT_EQ(LevelOf(Loop({Figures("DL1", 0.50)})), DataLevel::kBeyondL2);
   EXPECT_EQ(LevelOf(Loop({})), DataLevel::kUnknown);
   VariantFigures partly = Figures("DL1", 0.97);
-  partly.accesses = 4;
-  partly.pinned = 3;
+  partly.edits.accesses = 4;
+  partly.edits.pinned = 3;
   EXPECT_EQ(LevelOf(Loop({partly})), DataLevel::kUnknown);
 }
 
@@ -253,13 +257,88 @@ TEST(GainsOf, OnlyOfTheTeamAndOfWhatCounts) {
   EXPECT_EQ(gains[0].of_job.low, 0);  // a saturation of 1.03 is no loss
 }
 
+// What is said of the program rests on a shadow that ran as the program does.
+TEST(VerdictOf, NothingIsNamedOfAShadowAtAnotherSpeed) {
+  LoopMeasurement loop = Loop({Figures("LS", 0.98), Figures("FP", 0.3), Figures("DL1", 0.4)});
+  const auto at = [&](double fidelity) {
+    loop.fidelity = {fidelity, fidelity, fidelity};
+    return VerdictOf(loop);
+  };
+  for (const double fidelity : {0.0, 0.8, 1.0, 1.25}) {  // 0: not measured
+    EXPECT_EQ(at(fidelity).bound, Bound::kMemory) << fidelity;
+    EXPECT_EQ(LevelOf(loop), DataLevel::kBeyondL2) << fidelity;
+  }
+  for (const double fidelity : {0.49, 0.79, 1.26, 2.1}) {
+    EXPECT_EQ(at(fidelity).bound, Bound::kUnknown) << fidelity;
+    EXPECT_EQ(at(fidelity).why, Silence::kFidelity);
+    EXPECT_EQ(LevelOf(loop), DataLevel::kUnknown);
+    EXPECT_EQ(GainsOf(loop, {1, 1, 1}).empty(), fidelity < 0.5 || fidelity > 2) << fidelity;
+  }
+}
+
+TEST(VerdictOf, TwoRunsAreNoInterval) {
+  for (size_t few = 0; few < 3; ++few) {
+    LoopMeasurement loop = Loop({Figures("LS", 0.98), Figures("FP", 0.3), Figures("DL1", 0.4)});
+    loop.figures[few].valid_runs = 3;
+    EXPECT_EQ(VerdictOf(loop).bound, Bound::kMemory);
+    loop.figures[few].valid_runs = 2;
+    EXPECT_EQ(VerdictOf(loop).why, Silence::kFewRuns) << few;
+    EXPECT_EQ(GainsOf(loop, {1, 1, 1}).size(), few == 2 ? 0u : 1u);
+  }
+}
+
+// What had to stay may have taken any part of the time that is left.
+TEST(VerdictOf, WhatCouldNotBeChangedDecidesNothing) {
+  const auto of = [](double ls, int ls_kept, double fp, int fp_kept) {
+    LoopMeasurement loop = Loop({Figures("LS", ls), Figures("FP", fp)});
+    loop.figures[0].edits.kept = ls_kept;
+    loop.figures[1].edits.kept = fp_kept;
+    return VerdictOf(loop);
+  };
+  EXPECT_EQ(of(0.98, 0, 0.3, 2).bound, Bound::kMemory) << "without the rest FP is lower still";
+  EXPECT_TRUE(of(0.98, 0, 0.3, 2).sure);
+  EXPECT_EQ(of(0.98, 1, 0.3, 0).why, Silence::kPartlyChanged);
+  EXPECT_EQ(of(0.3, 1, 0.98, 0).bound, Bound::kArithmetic);
+  EXPECT_EQ(of(0.3, 0, 0.98, 1).why, Silence::kPartlyChanged);
+  EXPECT_EQ(of(0.98, 0, 0.99, 1).why, Silence::kPartlyChanged);
+}
+
+TEST(VerdictOf, FiguresThatContradictEachOtherNameNothing) {
+  const auto of = [](double ls, double fp, double dl1) {
+    return VerdictOf(Loop({Figures("LS", ls), Figures("FP", fp), Figures("DL1", dl1)}));
+  };
+  EXPECT_EQ(of(0.98, 0.3, 1.32).why, Silence::kContradictory) << "no cache is worse than memory";
+  EXPECT_EQ(of(0.98, 0.3, 1.01).bound, Bound::kWithinL1) << "nor is it memory beyond L1 then";
+  EXPECT_EQ(of(0.98, 0.3, 0.9).bound, Bound::kMemory);
+  EXPECT_EQ(of(1.3, 0.3, 0.4).why, Silence::kContradictory) << "less arithmetic, more time";
+  EXPECT_EQ(of(0.3, 1.3, 1).why, Silence::kContradictory);
+  // "Overhead" of a control that is the whole loop.
+  LoopMeasurement loop = Loop({Figures("LS", 1), Figures("FP", 1), Figures("CTRL", 1)});
+  EXPECT_EQ(VerdictOf(loop).bound, Bound::kOverhead);
+  loop.figures[2].edits.kept = 1;
+  EXPECT_EQ(VerdictOf(loop).why, Silence::kContradictory);
+}
+
+// A prefetcher may bring in time what does not fit.
+TEST(LevelOf, IsNotL1WhereMoreWasTouchedThanFits) {
+  LoopMeasurement loop = Loop({Figures("DL1", 1)});
+  EXPECT_EQ(LevelOf(loop), DataLevel::kL1);
+  loop.references = {{.instruction = 1, .reads = true, .lowest = 0x10000, .highest = 0x18000},
+                     {.instruction = 2, .reads = true, .lowest = 0x14000, .highest = 0x20000}};
+  EXPECT_EQ(LevelOf(loop), DataLevel::kL1) << "64 KiB, counted once";
+  loop.references[1].highest += 64;
+  EXPECT_EQ(LevelOf(loop), DataLevel::kUnknown);
+  loop.figures[0].saturation = {1.2, 1.19, 1.21};
+  EXPECT_EQ(LevelOf(loop), DataLevel::kUnknown);
+}
+
 // What a variant that changes nothing shows is noise.
 TEST(GainsOf, AndRemarksAreNotMadeOfTheLoopItself) {
   LoopMeasurement loop =
       Loop({Figures("S2L", 0.86), Figures("NO_STORE", 0.98), Figures("DL1", 0.9)});
   ASSERT_EQ(GainsOf(loop, {1, 1, 1}).size(), 3u);
   ASSERT_EQ(RemarksOf(loop).size(), 1u);
-  for (VariantFigures& figures : loop.figures) figures.changed = 0;
+  for (VariantFigures& figures : loop.figures) figures.edits.changed = 0;
   EXPECT_TRUE(GainsOf(loop, {1, 1, 1}).empty());
   EXPECT_TRUE(RemarksOf(loop).empty());
 }
@@ -288,8 +367,8 @@ TEST(RemarksOf, PricesStoresAndInteractions) {
 
 TEST(RemarksOf, DoubtsFidelityAndPartialPinning) {
   VariantFigures dl1 = Figures("DL1", 0.9);
-  dl1.accesses = 3;
-  dl1.pinned = 2;
+  dl1.edits.accesses = 3;
+  dl1.edits.pinned = 2;
   LoopMeasurement loop = Loop({dl1});
   loop.fidelity = {1.11, 1.1, 1.12};
   const std::string text = Joined(RemarksOf(loop));

@@ -14,7 +14,7 @@ VariantFigures Figures(const char* variant, double value) {
   f.base = "REF";
   f.saturation = {value, value - 0.01, value + 0.01};
   f.valid_runs = 31;
-  f.changed = 1;
+  f.edits.changed = 1;
   f.shadows = 5;
   return f;
 }
