@@ -155,7 +155,9 @@ absl::StatusOr<LoopBytes> LocateLoop(const LoopSite& place) {
   const LoopFacts* loop = LoopAt(function, place.target.header);
   if (loop == nullptr)
     return absl::InvalidArgumentError(absl::StrCat("the loop is not in function ", function.name));
-  if (!loop->innermost) return absl::FailedPreconditionError("only innermost loops are measured");
+  if (!loop->innermost)
+    return absl::FailedPreconditionError(
+        "its body holds other loops: only innermost loops are altered");
   if (loop->irreducible)
     return absl::FailedPreconditionError(
         "the loop can be entered at more than one place (irreducible)");

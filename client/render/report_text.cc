@@ -73,7 +73,7 @@ std::string LoopSection(const Report& report, const ReportTextOptions& options) 
   }
   if (shown < report.loops.size())
     absl::StrAppend(&text, "  ... and ", report.loops.size() - shown, " more loops (--top 0)\n");
-  return absl::StrCat(text, "  * hot set: innermost loops that together hold ",
+  return absl::StrCat(text, "  * hot set: loops that together hold ",
                       Percent(report.status.spec.hotspots.coverage_ratio), " of the loop time\n");
 }
 

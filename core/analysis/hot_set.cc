@@ -10,7 +10,7 @@ std::vector<size_t> HotSet(std::span<const LoopWeight> loops, double coverage_ra
   double total = 0;
   for (size_t i = 0; i < loops.size(); ++i) {
     total += static_cast<double>(loops[i].weight);
-    if (loops[i].innermost && loops[i].weight > 0) order.push_back(i);
+    if (loops[i].taken && loops[i].weight > 0) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return loops[a].weight > loops[b].weight; });

@@ -1,7 +1,7 @@
 // core/analysis/hot_set.h - the few loops worth looking at.
 //
-// Shape    innermost compute loops, heaviest first, until their sum exceeds `coverage` of the loop
-//          time; a sum that only equals it takes one loop more.
+// Shape    compute loops by their own time, without that of the loops in their bodies, heaviest first, until their sum exceeds
+//          `coverage` of the loop time; a sum that only equals it takes one loop more.
 // Units    of the weights: any, the same for all (ns of CPU time).
 // Threads  thread-safe (pure).
 // Source   design: hot set.
@@ -17,7 +17,7 @@ namespace perfd {
 
 struct LoopWeight {
   uint64_t weight = 0;
-  bool innermost = true;
+  bool taken = true;  // false: it counts as loop time, and is not wanted in the set
 };
 
 // Indices into `loops`, in the order taken. Loops without weight are never hot; equal loops are

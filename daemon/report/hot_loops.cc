@@ -38,7 +38,7 @@ std::vector<MeasureLoop> HotLoops(const ProfileAggregate& aggregate, const Hotsp
   for (const LocationTotals& location : aggregate.locations()) {
     if (!IsLoop(location)) continue;
     locations.push_back(&location.location);
-    weights.push_back({location.counts.cpu_ns, location.location.loop->innermost});
+    weights.push_back({location.counts.cpu_ns});
   }
   std::vector<MeasureLoop> loops;
   for (const size_t i : HotSet(weights, spec.coverage_ratio, spec.max_loops))

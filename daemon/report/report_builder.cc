@@ -65,8 +65,7 @@ void MarkHotLoops(const ProfileAggregate& aggregate, const std::vector<uint64_t>
                   const HotspotSpec& spec, Report& report) {
   std::vector<LoopWeight> weights;
   for (size_t i = 0; i < report.loops.size(); ++i) {
-    const std::optional<LoopFacts>& loop = report.loops[i].location.loop;
-    weights.push_back({loop_ns[i], loop.has_value() && loop->innermost});
+    weights.push_back({loop_ns[i], report.loops[i].location.loop.has_value()});
   }
   // Rows past the limit still are loop time.
   uint64_t shown = 0;

@@ -138,7 +138,7 @@ std::string RenderDryRun(const Report& report, const TextStyle& style) {
   std::string text = Painted(style, Paint::kBold, "What would be altered") +
                      "  (a dry run: nothing was stopped, altered or forked)\n";
   if (summary.loops.empty()) {
-    return text + "  No hot innermost loop was found in " + std::to_string(report.accounting.kept) +
+    return text + "  No hot loop was found in " + std::to_string(report.accounting.kept) +
            " samples: nothing would be patched.\n";
   }
   text += Painted(style, Paint::kBold, "  LOOP       SHARE  WOULD BE        FUNCTION") + "\n";

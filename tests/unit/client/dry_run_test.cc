@@ -62,7 +62,7 @@ TEST(DryRunText, NoHotLoop) {
   report.verdicts.clear();
   for (ReportRow& row : report.loops) row.hot = false;
   EXPECT_THAT(RenderDryRun(report, {}),
-              HasSubstr("No hot innermost loop was found in 1000 samples"));
+              HasSubstr("No hot loop was found in 1000 samples"));
 }
 
 TEST(DryRunText, HostileNamesStayOffTheTerminal) {

@@ -22,7 +22,7 @@ constexpr char kGolden[] = R"(Profile p-000042 "demo"  DONE  2 ranks on 1 node
   77aa0000   25.0%  [23.0, 27.0]    75.0%  ######        update
   #2        lulesh.cc:100-109  lulesh2.0  depth 1, outer
             rank min/median/max 0.50/0.62/0.75 s  worst rank 1 on node2  imbalance 1.20  threads 2
-  * hot set: innermost loops that together hold 80.0% of the loop time
+  * hot set: loops that together hold 80.0% of the loop time
 
 Outside loops
   ID        SHARE  95% INTERVAL  FUNCTION  SOURCE           MODULE

@@ -19,7 +19,7 @@ TEST(HotSet, EqualToCoverageIsNotEnough) {
   EXPECT_EQ(HotSet(loops, 0.8, 12), (Indices{1, 2, 0}));
 }
 
-TEST(HotSet, OuterLoopsCountAsLoopTimeButAreNotTaken) {
+TEST(HotSet, WhatIsNotWantedCountsAsLoopTime) {
   const std::vector<LoopWeight> loops = {{60, false}, {30, true}, {10, true}};
   EXPECT_EQ(HotSet(loops, 0.25, 12), (Indices{1}));
   EXPECT_EQ(HotSet(loops, 0.8, 12), (Indices{1, 2}));
