@@ -348,7 +348,8 @@ DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges, int32_
   if (IsFull(*dl1, edges))
     return TracedBytes(loop) > edges.largest_l1 ? DataLevel::kUnknown : DataLevel::kL1;
   if (value >= 1 - NoiseOf(dl1->stability, edges.noise)) return DataLevel::kUnknown;  // too noisy
-  return value > edges.level_l2 ? DataLevel::kL2 : DataLevel::kBeyondL2;
+  const bool fits_l2 = TracedBytes(loop) <= edges.largest_l2;
+  return value > edges.level_l2 && fits_l2 ? DataLevel::kL2 : DataLevel::kBeyondL2;
 }
 
 std::string FixName(absl::string_view variant) {

@@ -39,7 +39,8 @@ struct VerdictEdges {
   double most_reach = 0.3;
   uint32_t least_runs = 3;  // of a figure, to have an interval that means something
   FidelityEdges fidelity = {};
-  uint64_t largest_l1 = 64 << 10;  // bytes: no x86 processor has a larger first-level data cache
+  // Bytes: no x86 processor has larger caches of these levels for one core.
+  uint64_t largest_l1 = 64 << 10, largest_l2 = 4 << 20;
 };
 
 struct BoundVerdict {

@@ -330,6 +330,10 @@ TEST(LevelOf, IsNotL1WhereMoreWasTouchedThanFits) {
   EXPECT_EQ(LevelOf(loop), DataLevel::kUnknown);
   loop.figures[0].saturation = {1.2, 1.19, 1.21};
   EXPECT_EQ(LevelOf(loop), DataLevel::kUnknown);
+  loop.figures[0].saturation = {0.7, 0.69, 0.71};
+  EXPECT_EQ(LevelOf(loop), DataLevel::kL2);
+  loop.references[1].highest += 5 << 20;
+  EXPECT_EQ(LevelOf(loop), DataLevel::kBeyondL2);
 }
 
 // What a variant that changes nothing shows is noise.
