@@ -1,5 +1,6 @@
 #include "agent/pipeline/module_kind.h"
 
+#include <algorithm>
 #include <array>
 
 #include "absl/strings/match.h"
@@ -18,7 +19,55 @@ constexpr auto kRuntimePrefixes = std::to_array<absl::string_view>({
     "libdl.",   "libmunge",    "libslurm",    "libxpmem",  "libnl-",
 });
 
+constexpr auto kCLibraryPrefixes = std::to_array<absl::string_view>(
+    {"libc.so", "libc-2", "ld-linux", "ld-2", "librt.", "librt-2", "libdl."});
+
+// Parts of the names of functions of the C library in which a thread spins or sleeps.
+constexpr auto kWaitsInC = std::to_array<absl::string_view>(
+    {"lll_lock",       "futex",     "spin",          "mutex",  "barrier",      "cond_wait",
+     "cond_timedwait", "sem_wait",  "sem_timedwait", "rwlock", "pthread_join", "pthread_timedjoin",
+     "sched_yield",    "nanosleep", "poll",          "select", "epoll",        "sigwait",
+     "waitpid",        "wait4",     "waitid",        "pause"});
+
+// Parts of the names of functions of MPI and OpenMP runtimes that work: reductions, data types, copies.
+constexpr auto kWorksInRuntimes = std::to_array<absl::string_view>({"op_base_2buff",
+                                                                    "op_base_3buff",
+                                                                    "op_avx_2buff",
+                                                                    "op_avx_3buff",
+                                                                    "MPIR_SUM",
+                                                                    "MPIR_PROD",
+                                                                    "MPIR_MAXF",
+                                                                    "MPIR_MINF",
+                                                                    "yaksuri",
+                                                                    "convertor_",
+                                                                    "datatype_copy",
+                                                                    "datatype_pack",
+                                                                    "datatype_unpack",
+                                                                    "pack_generic",
+                                                                    "unpack_generic",
+                                                                    "pack_homogeneous",
+                                                                    "unpack_homogeneous",
+                                                                    "dt_pack",
+                                                                    "dt_unpack",
+                                                                    "memcpy",
+                                                                    "memmove",
+                                                                    "memset"});
+
+template <size_t kCount>
+bool HasAny(absl::string_view text, const std::array<absl::string_view, kCount>& parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [text](absl::string_view part) { return absl::StrContains(text, part); });
+}
+
 }  // namespace
+
+bool IsWaiting(absl::string_view path, absl::string_view function) {
+  const absl::string_view base = BaseName(path);
+  const bool c_library =
+      std::any_of(kCLibraryPrefixes.begin(), kCLibraryPrefixes.end(),
+                  [base](absl::string_view prefix) { return absl::StartsWith(base, prefix); });
+  return c_library ? HasAny(function, kWaitsInC) : !HasAny(function, kWorksInRuntimes);
+}
 
 ModuleKind ClassifyModule(absl::string_view path, absl::string_view executable) {
   if (path == "[vdso]" || path == "[vsyscall]") return ModuleKind::kVdso;

@@ -40,7 +40,8 @@ CodeLocation LocateInModule(const RawModule& module, const ModuleCode& code,
   location.function = function->name;
   location.function_low = function->low;
   location.openmp = function->openmp;
-  location.loop_kind = runtime ? LoopKind::kWaiting : LoopKind::kCompute;
+  location.loop_kind = runtime && IsWaiting(module.key.path, function->name) ? LoopKind::kWaiting
+                                                                             : LoopKind::kCompute;
   location.source = loop != nullptr ? loop->source : function->declaration;
   if (loop != nullptr) location.loop = *loop;
   if (runtime)

@@ -26,5 +26,26 @@ TEST(ModuleKind, TellsProgramRuntimeAndLibraryApart) {
   EXPECT_EQ(ClassifyModule("[heap]", exe), ModuleKind::kAnonymous);
 }
 
+TEST(ModuleKind, WaitingIsOfFunctions) {
+  const char* c = "/usr/lib/x86_64-linux-gnu/libc.so.6";
+  for (const char* work : {"__memset_avx2_unaligned_erms", "__memcpy_avx512_unaligned_erms",
+                           "_int_malloc", "msort_with_tmp.part.0", "__strlen_avx2", "random", ""})
+    EXPECT_FALSE(IsWaiting(c, work)) << work;
+  for (const char* wait :
+       {"__lll_lock_wait", "pthread_spin_lock@@GLIBC_2.34", "___pthread_mutex_lock",
+        "__futex_abstimed_wait_common", "pthread_barrier_wait@@GLIBC_2.34"})
+    EXPECT_TRUE(IsWaiting(c, wait)) << wait;
+  const char* mpi = "/usr/lib/x86_64-linux-gnu/libmpi.so.40.30.4";
+  for (const char* wait : {"ompi_coll_base_allreduce_intra_recursivedoubling",
+                           "ompi_request_default_wait", "sub_1e2d0", ""})
+    EXPECT_TRUE(IsWaiting(mpi, wait)) << wait;
+  EXPECT_FALSE(IsWaiting(mpi, "ompi_op_base_2buff_sum_double"));
+  EXPECT_FALSE(IsWaiting("/usr/lib/libmpich.so.12", "MPIR_SUM"));
+  EXPECT_FALSE(IsWaiting("/usr/lib/x86_64-linux-gnu/libopen-pal.so.40",
+                         "opal_generic_simple_pack_convertor_"));
+  EXPECT_TRUE(IsWaiting("/usr/lib/x86_64-linux-gnu/libgomp.so.1", "gomp_team_barrier_wait_end"));
+  EXPECT_TRUE(IsWaiting("/usr/lib/libopen-pal.so.40", "opal_progress"));
+}
+
 }  // namespace
 }  // namespace perfd::agent
