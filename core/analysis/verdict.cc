@@ -108,7 +108,7 @@ BoundVerdict BothOf(const VariantFigures& ls, const VariantFigures& fp, const Ve
       partly_same = partly_same && (same || !kept);
     }
   }
-  // Where FP keeps every access, what stays is what addresses are made of: LS alone decides (below).
+  // Where FP keeps every access, because addresses are made of them, it cannot turn anything: LS alone decides.
   if (!partly_same && !TakesNothingAway(fp))
     return {Bound::kUnknown, false, Silence::kPartlyChanged};
   if (!verdict.sure && std::max(ReachOf(l), ReachOf(f)) > edges.most_reach)
