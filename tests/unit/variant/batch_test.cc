@@ -125,7 +125,7 @@ class BatchTest : public testing::TestWithParam<const char*> {
   // not make the whole row part of what decides the branches.
   // Where a gather takes its indices from a vector load, that load might be of the same type: not told apart.
   static void CheckWork(const BatchCode& batch, CopyTarget where) {
-    const auto& code = batch.loop.instructions;
+    const auto& code = batch.around.instructions;
     if (std::any_of(code.begin(), code.end(),
                     [](const LoopInstruction& i) { return i.Is(kGathers); }))
       return;
