@@ -210,7 +210,10 @@ class SlurmCluster(Cluster):
 
     def sbatch(self, command, *options):
         """Submits; the id of the job and what sbatch wrote on standard error."""
-        run = self.slurm("sbatch", "--parsable", "--ntasks=2", "--output=%j.out", *options, "--wrap", command)
+        # Jobs of one user share Open MPI's folder below /tmp: one that ends removes it while another begins to use it.
+        own = "export OMPI_MCA_orte_tmpdir_base=$(mktemp -d)"
+        script = f'{own}; {command}; code=$?; rm -rf "$OMPI_MCA_orte_tmpdir_base"; exit $code'
+        run = self.slurm("sbatch", "--parsable", "--ntasks=2", "--output=%j.out", *options, "--wrap", script)
         assert run.returncode == 0, run
         return int(run.stdout), run.stderr
 
