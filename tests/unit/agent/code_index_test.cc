@@ -92,9 +92,9 @@ TEST_F(CodeIndexTest, AFunctionIsFoundByAnyOfItsParts) {
   auto code = index_.Learn(module_, {0x40}, absl::Seconds(1));
   const FunctionFacts* function = code->FunctionAt(0x400100);
   ASSERT_NE(function, nullptr);
-  for (const uint64_t inside : {0x400040, 0x40004f, 0x400800, 0x40080f})
+  for (const uint64_t inside : {0x400040u, 0x40004fu, 0x400800u, 0x40080fu})
     EXPECT_EQ(code->FunctionAt(inside), function) << inside;
-  for (const uint64_t outside : {0x40003f, 0x400050, 0x4007ff, 0x400810})
+  for (const uint64_t outside : {0x40003fu, 0x400050u, 0x4007ffu, 0x400810u})
     EXPECT_EQ(code->FunctionAt(outside), nullptr) << outside;
   index_.Learn(module_, {0x100, 0x805}, absl::Seconds(1));
   EXPECT_EQ(lookups_, 1);
