@@ -162,6 +162,7 @@ std::vector<Refusal> MergedRefusals(const Ranks& ranks) {
       ++counts[{"", rank->reason.empty() ? MeasureStateName(rank->state) : rank->reason, 0}];
   }
   std::vector<Refusal> merged;
+  merged.reserve(counts.size());
   for (const auto& [key, count] : counts)
     merged.push_back({std::get<0>(key), std::get<2>(key), std::get<1>(key), count});
   return merged;

@@ -15,6 +15,7 @@ struct Instance {
   uint64_t trips = 0;
   uint32_t shadow = 0;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the operator for one of pointers
   auto operator<=>(const Instance&) const = default;
 };
 using Part = std::vector<Instance>;  // sorted, not empty
@@ -27,6 +28,7 @@ std::vector<Instance> CountedInstances(std::span<const RunSample> runs) {
     most = std::max(most, run.iterations);
   }
   std::vector<Instance> instances;
+  instances.reserve(trips.size());
   for (const auto& [shadow, count] : trips) instances.push_back({count, shadow});
   std::sort(instances.begin(), instances.end());
   return instances;

@@ -51,6 +51,7 @@ struct CodeRange {
   uint64_t high = 0;  // exclusive
 
   bool Contains(uint64_t address) const { return address >= low && address < high; }
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the operator for one of pointers
   auto operator<=>(const CodeRange&) const = default;
 };
 
