@@ -1,6 +1,8 @@
 #include "agent/pipeline/address_space.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,28 +11,32 @@
 namespace perfd::agent {
 namespace {
 
-bool IsFile(const MapEntry& entry) {
-  return entry.inode != 0;
+using File = std::tuple<uint32_t, uint32_t, uint64_t>;
+
+File FileOf(const MapEntry& entry) {
+  return {entry.device_major, entry.device_minor, entry.inode};
 }
 
-bool IsOneFile(const MapEntry& a, const MapEntry& b) {
-  return a.inode == b.inode && a.device_major == b.device_major && a.device_minor == b.device_minor;
+std::set<File> ExecutableFiles(const std::vector<MapEntry>& maps) {
+  std::set<File> files;
+  for (const MapEntry& entry : maps) {
+    if (entry.executable && entry.inode != 0) files.insert(FileOf(entry));
+  }
+  return files;
 }
 
 // A program may copy its code to other pages in the place of the file's own, large ones for example. The file whose
 // mappings lie against the anonymous entry `i` on both sides, or on one where the file is nowhere executable; else null.
-const MapEntry* FileInWhosePlace(const std::vector<MapEntry>& maps, size_t i) {
+const MapEntry* FileInWhosePlace(const std::vector<MapEntry>& maps, size_t i,
+                                 const std::set<File>& executable) {
   const MapEntry* below = i > 0 && maps[i - 1].end == maps[i].start ? &maps[i - 1] : nullptr;
   const MapEntry* above =
       i + 1 < maps.size() && maps[i + 1].start == maps[i].end ? &maps[i + 1] : nullptr;
-  if (below != nullptr && !IsFile(*below)) below = nullptr;
-  if (above != nullptr && !IsFile(*above)) above = nullptr;
-  if (below != nullptr && above != nullptr && IsOneFile(*below, *above)) return below;
+  if (below != nullptr && below->inode == 0) below = nullptr;
+  if (above != nullptr && above->inode == 0) above = nullptr;
+  if (below != nullptr && above != nullptr && FileOf(*below) == FileOf(*above)) return below;
   for (const MapEntry* file : {below, above}) {
-    if (file != nullptr && std::none_of(maps.begin(), maps.end(), [&](const MapEntry& other) {
-          return other.executable && IsOneFile(other, *file);
-        }))
-      return file;
+    if (file != nullptr && !executable.contains(FileOf(*file))) return file;
   }
   return nullptr;
 }
@@ -57,10 +63,12 @@ void AddressSpace::Forget(const Held& held, uint64_t until_ns) {
 void AddressSpace::Replace(const std::vector<MapEntry>& maps, uint64_t read_ns) {
   std::map<RuntimeAddress, Held> before = std::exchange(by_start_, {});
   const uint64_t generation = generation_;
+  const std::set<File> executable = ExecutableFiles(maps);
   for (size_t i = 0; i < maps.size(); ++i) {
     if (!maps[i].executable || maps[i].end <= maps[i].start) continue;
     CodeMapping mapping = MappingOf(maps[i]);
-    const MapEntry* const file = mapping.path.empty() ? FileInWhosePlace(maps, i) : nullptr;
+    const MapEntry* const file =
+        mapping.path.empty() ? FileInWhosePlace(maps, i, executable) : nullptr;
     if (file != nullptr) mapping.path = absl::StrCat(kMovedCode, file->path, "]");
     Insert(std::move(mapping), exec_ns_);
   }

@@ -11,12 +11,11 @@ namespace {
 
 // Prefixes of base names; "libc.so" must not catch libcufft, hence the dots.
 constexpr auto kRuntimePrefixes = std::to_array<absl::string_view>({
-    "libmpi",   "libopen-pal", "libopen-rte", "liboshmem", "mca_",       "libmca",    "libpmix",
-    "libprrte", "libpmi.",     "libpmi2.",    "libmpich",  "libmpifort", "libucp",    "libucs",
-    "libuct",   "libucm",      "libfabric",   "libpsm",    "libibverbs", "librdmacm", "libmlx",
-    "libevent", "libhwloc",    "libgomp",     "libomp.",   "libomp-",    "libiomp5",  "libkmp",
-    "libc.so",  "libc-2",      "ld-linux",    "ld-2",      "libpthread", "librt.",    "librt-2",
-    "libdl.",   "libmunge",    "libslurm",    "libxpmem",  "libnl-",
+    "libmpi",     "libopen-pal", "libopen-rte", "liboshmem", "mca_",       "libmca",    "libpmix",
+    "libprrte",   "libpmi.",     "libpmi2.",    "libmpich",  "libmpifort", "libucp",    "libucs",
+    "libuct",     "libucm",      "libfabric",   "libpsm",    "libibverbs", "librdmacm", "libmlx",
+    "libevent",   "libhwloc",    "libgomp",     "libomp.",   "libomp-",    "libiomp5",  "libkmp",
+    "libpthread", "libmunge",    "libslurm",    "libxpmem",  "libnl-",
 });
 
 constexpr auto kCLibraryPrefixes = std::to_array<absl::string_view>(
@@ -54,6 +53,12 @@ constexpr auto kWorksInRuntimes = std::to_array<absl::string_view>({"op_base_2bu
                                                                     "memset"});
 
 template <size_t kCount>
+bool BeginsWithAny(absl::string_view text, const std::array<absl::string_view, kCount>& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [text](absl::string_view prefix) { return absl::StartsWith(text, prefix); });
+}
+
+template <size_t kCount>
 bool HasAny(absl::string_view text, const std::array<absl::string_view, kCount>& parts) {
   return std::any_of(parts.begin(), parts.end(),
                      [text](absl::string_view part) { return absl::StrContains(text, part); });
@@ -62,11 +67,8 @@ bool HasAny(absl::string_view text, const std::array<absl::string_view, kCount>&
 }  // namespace
 
 bool IsWaiting(absl::string_view path, absl::string_view function) {
-  const absl::string_view base = BaseName(path);
-  const bool c_library =
-      std::any_of(kCLibraryPrefixes.begin(), kCLibraryPrefixes.end(),
-                  [base](absl::string_view prefix) { return absl::StartsWith(base, prefix); });
-  return c_library ? HasAny(function, kWaitsInC) : !HasAny(function, kWorksInRuntimes);
+  return BeginsWithAny(BaseName(path), kCLibraryPrefixes) ? HasAny(function, kWaitsInC)
+                                                          : !HasAny(function, kWorksInRuntimes);
 }
 
 ModuleKind ClassifyModule(absl::string_view path, absl::string_view executable) {
@@ -75,9 +77,8 @@ ModuleKind ClassifyModule(absl::string_view path, absl::string_view executable) 
     return ModuleKind::kAnonymous;
   if (path == executable) return ModuleKind::kProgram;
   const absl::string_view base = BaseName(path);
-  for (absl::string_view prefix : kRuntimePrefixes) {
-    if (absl::StartsWith(base, prefix)) return ModuleKind::kRuntime;
-  }
+  if (BeginsWithAny(base, kRuntimePrefixes) || BeginsWithAny(base, kCLibraryPrefixes))
+    return ModuleKind::kRuntime;
   return ModuleKind::kLibrary;
 }
 

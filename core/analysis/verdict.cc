@@ -67,7 +67,7 @@ bool HasInterval(const VariantFigures& figures, const VerdictEdges& edges) {
 }
 
 // How far it could be from the value that the whole change would have. What had to stay may have kept all of the time.
-std::vector<double> Corners(const VariantFigures& figures) {
+std::array<double, 4> Corners(const VariantFigures& figures) {
   const Ratio& s = figures.saturation;
   return {figures.edits.kept > 0 ? 0 : s.low, s.low, s.value, s.high};
 }

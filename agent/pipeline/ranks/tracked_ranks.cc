@@ -171,7 +171,7 @@ bool TrackedRanks::HasEnded(TrackedProcess& process) {
 }
 
 // Of one that has not run since `since_ns`.
-void TrackedRanks::LookWhetherSuspended(TrackedProcess& process, int64_t since_ns) {
+void TrackedRanks::CountSuspension(TrackedProcess& process, int64_t since_ns) {
   std::string by = SuspendedBy(procfs_, process.info.pid);
   if (by.empty()) return;
   process.suspended.by = std::move(by);
@@ -202,7 +202,7 @@ CpuUse TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>
     if (process.ended && !had_ended) process.ended_ns = read_ns;
     if (process.ended) continue;
     const uint64_t cpu_ns = procfs_.CpuNs(pid, 0).value_or(process.used.cpu_ns);
-    if (cpu_ns == process.used.cpu_ns) LookWhetherSuspended(process, since_ns);
+    if (cpu_ns == process.used.cpu_ns) CountSuspension(process, since_ns);
     used.cpu_ns += cpu_ns - std::min(cpu_ns, process.used.cpu_ns);
     process.used.cpu_ns = cpu_ns;
     const uint64_t switches = procfs_.Switches(pid).value_or(process.used.switches);

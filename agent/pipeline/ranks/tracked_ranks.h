@@ -112,7 +112,7 @@ class TrackedRanks {
   absl::Status CheckRights(const RankInfo& info, const Admission& admission) const;
   void Replace(TrackedProcess old);
   bool HasEnded(TrackedProcess& process);
-  void LookWhetherSuspended(TrackedProcess& process, int64_t since_ns);
+  void CountSuspension(TrackedProcess& process, int64_t since_ns);
   static bool Compare(TrackedProcess& process, const absl::StatusOr<Admission>& now);
   TrackedProcess* AddEndedChild(const TrackedProcess& parent, int32_t pid);
 
