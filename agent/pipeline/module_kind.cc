@@ -9,7 +9,7 @@
 namespace perfd::agent {
 namespace {
 
-// Prefixes of base names; "libc.so" must not catch libcufft, hence the dots.
+// Prefixes of base names.
 constexpr auto kRuntimePrefixes = std::to_array<absl::string_view>({
     "libmpi",     "libopen-pal", "libopen-rte", "liboshmem", "mca_",       "libmca",    "libpmix",
     "libprrte",   "libpmi.",     "libpmi2.",    "libmpich",  "libmpifort", "libucp",    "libucs",
@@ -18,6 +18,7 @@ constexpr auto kRuntimePrefixes = std::to_array<absl::string_view>({
     "libpthread", "libmunge",    "libslurm",    "libxpmem",  "libnl-",
 });
 
+// "libc.so" must not catch libcufft, hence the dots.
 constexpr auto kCLibraryPrefixes = std::to_array<absl::string_view>(
     {"libc.so", "libc-2", "ld-linux", "ld-2", "librt.", "librt-2", "libdl."});
 
@@ -73,6 +74,7 @@ bool IsWaiting(absl::string_view path, absl::string_view function) {
 
 ModuleKind ClassifyModule(absl::string_view path, absl::string_view executable) {
   if (path == "[vdso]" || path == "[vsyscall]") return ModuleKind::kVdso;
+  if (absl::StartsWith(path, kMovedCode)) return ModuleKind::kMoved;
   if (path.empty() || path.front() == '[' || absl::StartsWith(path, "//anon"))
     return ModuleKind::kAnonymous;
   if (path == executable) return ModuleKind::kProgram;

@@ -15,7 +15,8 @@ enum class ModuleKind {
   kLibrary,  // a library the program computes with
   kRuntime,  // MPI, OpenMP, threads, C: never altered
   kVdso,
-  kAnonymous,  // code without a file: just-in-time compiled, or moved by the program
+  kAnonymous,  // code without a file: just-in-time compiled
+  kMoved,      // anonymous memory in the place of a file's code (kMovedCode)
 };
 
 // How the path of anonymous memory begins that lies where the code of a file belongs; the file's path and "]" follow.

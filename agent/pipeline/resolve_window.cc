@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 
 namespace perfd::agent {
 namespace {
@@ -93,10 +92,9 @@ class Resolution {
     const int64_t waited_ns = index.waited_ns();
     for (size_t i = 0; i < raw.modules.size(); ++i) {
       const RawModule& module = raw.modules[i];
-      if (module.kind == ModuleKind::kVdso) continue;
-      if (module.kind == ModuleKind::kAnonymous) {
-        if (absl::StartsWith(module.key.path, kMovedCode))
-          unreadable->push_back({module.key.path, absl::FailedPreconditionError(kMovedAway)});
+      if (module.kind == ModuleKind::kVdso || module.kind == ModuleKind::kAnonymous) continue;
+      if (module.kind == ModuleKind::kMoved) {
+        unreadable->push_back({module.key.path, absl::FailedPreconditionError(kMovedAway)});
         continue;
       }
       const absl::Duration left = timeout - absl::Nanoseconds(index.waited_ns() - waited_ns);
@@ -117,10 +115,8 @@ class Resolution {
     }
     const RawModule& module = raw_.modules[location.module];
     if (module.kind == ModuleKind::kVdso) return Named(Category::kLibrary, "[vdso]");
-    if (module.kind == ModuleKind::kAnonymous)
-      return Named(Category::kUnknown, absl::StartsWith(module.key.path, kMovedCode)
-                                           ? module.key.path
-                                           : "[anonymous code]");
+    if (module.kind == ModuleKind::kAnonymous) return Named(Category::kUnknown, "[anonymous code]");
+    if (module.kind == ModuleKind::kMoved) return Named(Category::kUnknown, module.key.path);
     return LocateInModule(module, *code_[location.module], location.file_offset);
   }
 

@@ -24,6 +24,7 @@ TEST(ModuleKind, TellsProgramRuntimeAndLibraryApart) {
   EXPECT_EQ(ClassifyModule("", exe), ModuleKind::kAnonymous);
   EXPECT_EQ(ClassifyModule("//anon", exe), ModuleKind::kAnonymous);
   EXPECT_EQ(ClassifyModule("[heap]", exe), ModuleKind::kAnonymous);
+  EXPECT_EQ(ClassifyModule("[moved code of /home/u/bin/app]", exe), ModuleKind::kMoved);
 }
 
 TEST(ModuleKind, WaitingIsOfFunctions) {

@@ -127,7 +127,7 @@ TEST_F(ResolveWindowTest, CodeThatIsReadWithoutItsLinesSaysWhy) {
 
 TEST_F(ResolveWindowTest, MovedCodeIsNamedAndSaysWhyItHasNoFunctions) {
   const char moved[] = "[moved code of /app]";
-  EXPECT_EQ(Locate(ModuleKind::kAnonymous, 0x144, moved).function, moved);
+  EXPECT_EQ(Locate(ModuleKind::kMoved, 0x144, moved).function, moved);
   ASSERT_EQ(unreadable_.size(), 1u);
   EXPECT_EQ(unreadable_[0].path, moved);
   EXPECT_TRUE(absl::IsFailedPrecondition(unreadable_[0].status));
