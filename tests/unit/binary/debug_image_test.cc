@@ -11,27 +11,17 @@
 
 #include "agent/binary/module_reader.h"
 #include "tests/unit/binary/fixture.h"
+#include "tests/unit/binary/memory_file.h"
 
 namespace perfd::agent {
 namespace {
 
 constexpr char kFile[] = "kernels-gcc-O2-zstd";
 
-std::string Bytes(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-UniqueFd MemoryFile(const std::string& bytes) {
-  UniqueFd fd(::memfd_create("elf", MFD_CLOEXEC));
-  EXPECT_EQ(::write(fd.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
-  return fd;
-}
-
 // The file, with the header and the compression header of one of its sections changed.
 std::string Changed(const std::string& name,
                     const std::function<void(Elf64_Shdr&, Elf64_Chdr&)>& change) {
-  std::string bytes = Bytes(Fixture(kFile));
+  std::string bytes = FileText(Fixture(kFile));
   Elf64_Ehdr file{};
   std::memcpy(&file, bytes.data(), sizeof file);
   const auto header_at = [&](size_t i) { return file.e_shoff + i * sizeof(Elf64_Shdr); };
@@ -93,7 +83,7 @@ TEST(DebugImageTest, AsASeparateDebugFile) {
 }
 
 TEST(DebugImageTest, HostileFilesLoseTheirLinesAndSayWhy) {
-  EXPECT_EQ(ProblemOf(Bytes(Fixture(kFile))), LinesProblem::kNone);
+  EXPECT_EQ(ProblemOf(FileText(Fixture(kFile))), LinesProblem::kNone);
   const auto size = [](uint64_t bytes) {
     return ProblemOf(
         Changed(".debug_info", [&](Elf64_Shdr&, Elf64_Chdr& c) { c.ch_size = bytes; }));
@@ -120,7 +110,7 @@ TEST(DebugImageTest, HostileFilesLoseTheirLinesAndSayWhy) {
 
 // Source: DWARF 5 section 7.5.1.1: the version is behind the length of the first unit.
 TEST(DebugImageTest, AnUnknownVersionOfDwarfIsSaidToo) {
-  std::string bytes = Bytes(Fixture("kernels-gcc-O2"));
+  std::string bytes = FileText(Fixture("kernels-gcc-O2"));
   uint64_t at = 0;
   for (const std::string& line : OutputOf("readelf -SW " + Fixture("kernels-gcc-O2"))) {
     const size_t name = line.find(" .debug_info ");

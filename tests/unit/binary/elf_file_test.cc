@@ -8,22 +8,12 @@
 #include <iterator>
 
 #include "tests/unit/binary/fixture.h"
+#include "tests/unit/binary/memory_file.h"
 
 namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string FileText(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-UniqueFd MemoryFile(const std::string& bytes) {
-  UniqueFd fd(::memfd_create("elf", MFD_CLOEXEC));
-  EXPECT_EQ(::write(fd.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
-  return fd;
-}
 
 std::string ErrorOf(const std::string& bytes) {
   const auto file = ElfFile::Open(MemoryFile(bytes));
