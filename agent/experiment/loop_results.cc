@@ -129,7 +129,7 @@ std::vector<std::string> LoopExperiment::Missing() const {
     again = false;
     for (const std::string& name : NextStage(known, plan)) {
       const int32_t index = IndexOf(name);
-      if (index > kTraceIndex && WhyIdle(installed_, static_cast<size_t>(index)).empty()) {
+      if (index > kTraceIndex && IdlePartOf(installed_, static_cast<size_t>(index)) == nullptr) {
         missing.push_back(name);
         continue;
       }

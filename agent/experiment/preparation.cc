@@ -185,19 +185,17 @@ absl::StatusOr<LoopToInject> PrepareLoop(const LoopSite& place,
   return loop;
 }
 
-std::string WhyIdle(const InstalledLoop& loop, size_t variant) {
+const VariantName* IdlePartOf(const InstalledLoop& loop, size_t variant) {
   const VariantName& name = loop.names[variant];
-  if (IsIdle(name, loop.copies[variant])) return "it changes no instruction of this loop";
+  if (IsIdle(name, loop.copies[variant])) return &name;
   for (size_t i = 0; i < std::min(loop.names.size(), loop.copies.size()); ++i) {
     const std::vector<VariantPart>& single = loop.names[i].parts;
     const bool part =
         name.parts.size() > 1 && single.size() == 1 &&
         std::find(name.parts.begin(), name.parts.end(), single[0]) != name.parts.end();
-    if (part && IsIdle(loop.names[i], loop.copies[i]))
-      return absl::StrCat("its part ", loop.names[i].Text(),
-                          " changes no instruction of this loop");
+    if (part && IsIdle(loop.names[i], loop.copies[i])) return &loop.names[i];
   }
-  return "";
+  return nullptr;
 }
 
 // Source: Intel SDM vol. 3, 18.17.1 (invariant TSC): CPUID 80000007H, EDX bit 8.

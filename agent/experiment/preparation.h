@@ -26,9 +26,9 @@ absl::StatusOr<LoopToInject> PrepareLoop(const LoopSite& place,
                                          const std::vector<std::string>& variants,
                                          const Memory& memory);
 
-// Why variant number `variant` of the loop is not worth a run: its copy is idle, or it combines changes of which one is.
-// Empty: it is worth it. Pure.
-std::string WhyIdle(const InstalledLoop& loop, size_t variant);
+// Which variant makes number `variant` of the loop not worth a run: itself, where its copy is idle, or a part of it that is. Null:
+// it is worth it. Pure.
+const VariantName* IdlePartOf(const InstalledLoop& loop, size_t variant);
 
 // Whether the TSC ticks steadily on this machine.
 bool TscIsInvariant();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "agent/attach/memory.h"
 #include "agent/experiment/preparation.h"
@@ -57,8 +58,10 @@ void RefuseWhatIsIdle(const std::vector<std::string>& asked, InstalledLoop& loop
   for (size_t i = 0; i < std::min(loop.names.size(), loop.copies.size()); ++i) {
     const std::string name = loop.names[i].Text();
     const bool wanted = std::find(asked.begin(), asked.end(), name) != asked.end();
-    std::string why = wanted ? WhyIdle(loop, i) : "";
-    if (!why.empty()) loop.refusals.push_back({name, 0, std::move(why), 1});
+    const VariantName* const idle = wanted ? IdlePartOf(loop, i) : nullptr;
+    if (idle == nullptr) continue;
+    const std::string who = idle == &loop.names[i] ? "it" : absl::StrCat("its part ", idle->Text());
+    loop.refusals.push_back({name, 0, who + " changes no instruction of this loop", 1});
   }
 }
 
