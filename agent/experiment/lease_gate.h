@@ -15,7 +15,7 @@
 #include <string>
 
 #include "agent/experiment/lease_table.h"
-#include "agent/experiment/loop_experiment.h"
+#include "agent/experiment/steps/loop_experiment.h"
 #include "core/analysis/lease_windows.h"
 #include "core/model/measure_order.h"
 

@@ -10,7 +10,7 @@
 namespace perfd::agent {
 namespace {
 
-using Stage = LoopExperiment::Stage;
+using Stage = Stage;
 
 constexpr int64_t kNoTurnNapNs = 50 * kNsPerMs;
 constexpr size_t kMostPauses = 4096;  // until the next window takes them

@@ -259,10 +259,10 @@ std::vector<RankExperiments*> NodeExperimenter::AllRankExperiments() const {
 }
 
 // How far the least advanced rank is on this loop; kDone and 0: nothing is left to do.
-std::pair<LoopExperiment::Stage, int> NodeExperimenter::Advanced(size_t loop) const {
-  std::pair<LoopExperiment::Stage, int> least{LoopExperiment::Stage::kDone, 0};
+std::pair<Stage, int> NodeExperimenter::Advanced(size_t loop) const {
+  std::pair<Stage, int> least{Stage::kDone, 0};
   for (const RankExperiments* bench : AllRankExperiments()) {
-    if (bench->given_up(loop) || bench->stage(loop) == LoopExperiment::Stage::kDone) continue;
+    if (bench->given_up(loop) || bench->stage(loop) == Stage::kDone) continue;
     least = std::min(least, std::pair(bench->stage(loop), bench->steps(loop)));
   }
   return least;
@@ -272,7 +272,7 @@ std::pair<LoopExperiment::Stage, int> NodeExperimenter::Advanced(size_t loop) co
 // is too small for all buys what tells most.
 size_t NodeExperimenter::NextLoop() const {
   size_t best = request_.plan.loops.size();
-  std::tuple<LoopExperiment::Stage, int, double> least{LoopExperiment::Stage::kDone, 0, 0};
+  std::tuple<Stage, int, double> least{Stage::kDone, 0, 0};
   for (size_t loop = 0; loop < request_.plan.loops.size(); ++loop) {
     const auto [stage, steps] = Advanced(loop);
     if (const auto next = std::tuple(stage, steps, Price(loop)); next < least)
@@ -284,7 +284,7 @@ size_t NodeExperimenter::NextLoop() const {
 // The ranks that are least advanced on this loop step together.
 std::vector<RankExperiments*> NodeExperimenter::Waiting(size_t loop) const {
   std::vector<RankExperiments*> waiting;
-  auto least = LoopExperiment::Stage::kDone;
+  auto least = Stage::kDone;
   for (const RankExperiments* bench : AllRankExperiments())
     least = std::min(least, bench->stage(loop));
   for (RankExperiments* bench : AllRankExperiments()) {

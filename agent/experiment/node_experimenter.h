@@ -98,7 +98,7 @@ class NodeExperimenter final : public Experimenter {
   void AnswerLate(const MeasureOrder& order, MeasureState state, const absl::Status& why);
   void ChooseLister(size_t loop);
   bool StepLeased();
-  std::pair<LoopExperiment::Stage, int> Advanced(size_t loop) const;
+  std::pair<Stage, int> Advanced(size_t loop) const;
   double Price(size_t loop) const;
   size_t NextLoop() const;
   std::optional<LeaseTurn> NextTurn() const;

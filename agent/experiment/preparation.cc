@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "agent/experiment/next_stage.h"
+#include "agent/experiment/plan/next_stage.h"
 #include "agent/experiment/text_scan.h"
 #include "agent/variant/patch_plan.h"
 #include "core/base/clock.h"
@@ -183,19 +183,6 @@ absl::StatusOr<LoopToInject> PrepareLoop(const LoopSite& place,
     ASSIGN_OR_RETURN(loop.code.far_branches, FindFarBranches(loop.code, memory));
   }
   return loop;
-}
-
-const VariantName* IdlePartOf(const InstalledLoop& loop, size_t variant) {
-  const VariantName& name = loop.names[variant];
-  if (IsIdle(name, loop.copies[variant])) return &name;
-  for (size_t i = 0; i < std::min(loop.names.size(), loop.copies.size()); ++i) {
-    const std::vector<VariantPart>& single = loop.names[i].parts;
-    const bool part =
-        name.parts.size() > 1 && single.size() == 1 &&
-        std::find(name.parts.begin(), name.parts.end(), single[0]) != name.parts.end();
-    if (part && IsIdle(loop.names[i], loop.copies[i])) return &loop.names[i];
-  }
-  return nullptr;
 }
 
 // Source: Intel SDM vol. 3, 18.17.1 (invariant TSC): CPUID 80000007H, EDX bit 8.

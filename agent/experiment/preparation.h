@@ -26,10 +26,6 @@ absl::StatusOr<LoopToInject> PrepareLoop(const LoopSite& place,
                                          const std::vector<std::string>& variants,
                                          const Memory& memory);
 
-// Which variant makes number `variant` of the loop not worth a run: itself, where its copy is idle, or a part of it that is. Null:
-// it is worth it. Pure.
-const VariantName* IdlePartOf(const InstalledLoop& loop, size_t variant);
-
 // Whether the TSC ticks steadily on this machine.
 bool TscIsInvariant();
 

@@ -125,7 +125,7 @@ void RankExperiments::AddLoops(const std::vector<LoopSite>& places,
 
 absl::Status RankExperiments::LeaveIfChanged() {
   const bool over = std::all_of(loops_.begin(), loops_.end(), [](const Loop& loop) {
-    return loop.experiment.stage() == LoopExperiment::Stage::kDone;
+    return loop.experiment.stage() == Stage::kDone;
   });
   if (!checked_ns_.has_value()) return absl::OkStatus();
   // A look reads some ten files of /proc; the session looks as often.
@@ -180,7 +180,7 @@ void RankExperiments::GiveUp(size_t loop) {
 
 void RankExperiments::RemoveGivenUp() {
   for (Loop& loop : loops_) {
-    const bool over = loop.experiment.stage() == LoopExperiment::Stage::kDone;
+    const bool over = loop.experiment.stage() == Stage::kDone;
     if ((loop.given_up || over) && loop.patched && loop.take_outs++ < kTakeOutAttempts)
       SetPatched(loop, false);
   }
@@ -247,7 +247,7 @@ StepRoom RankExperiments::Prepare(size_t loop, int64_t credit_ns, int64_t left_n
 void RankExperiments::Settle(size_t loop) {
   Loop& it = loops_[loop];
   ++it.steps;
-  const bool over = it.experiment.stage() == LoopExperiment::Stage::kDone;
+  const bool over = it.experiment.stage() == Stage::kDone;
   const auto active = std::count_if(loops_.begin(), loops_.end(),
                                     [](const Loop& other) { return !other.given_up; });
   const double most = kMostPassThrough / static_cast<double>(std::max<std::ptrdiff_t>(1, active));
@@ -284,8 +284,7 @@ LoopMeasurement RankExperiments::Measurement(size_t loop, uint64_t revision, int
   const Loop& it = loops_[loop];
   LoopMeasurement measurement = it.experiment.Measurement(revision);
   if (dry_run_.on) return Predicted(loop, std::move(measurement));
-  if (it.given_up && it.experiment.stage() != LoopExperiment::Stage::kDone)
-    measurement.reason = kGivenUp;
+  if (it.given_up && it.experiment.stage() != Stage::kDone) measurement.reason = kGivenUp;
   const int64_t patched_ns = it.patched_ns + (it.patched ? now_ns - it.since_ns : 0);
   measurement.cost.pass_through_ns = static_cast<int64_t>(
       PassThroughShare(it.experiment.entry_count()) * static_cast<double>(patched_ns));

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "agent/experiment/loop_experiment.h"
+#include "agent/experiment/steps/loop_experiment.h"
 #include "agent/pipeline/experimenter.h"
 #include "agent/shadow/rank_injector.h"
 
@@ -36,7 +36,7 @@ class RankExperiments {
 
   const RankInfo& rank() const { return rank_; }
   size_t loops() const { return loops_.size(); }
-  LoopExperiment::Stage stage(size_t loop) const { return loops_[loop].experiment.stage(); }
+  Stage stage(size_t loop) const { return loops_[loop].experiment.stage(); }
   int steps(size_t loop) const { return loops_[loop].steps; }
   // Of the next step, and of one that measures all that is missing.
   int64_t LeastCost(size_t loop) { return Cost(loop, &LoopExperiment::LeastCost); }

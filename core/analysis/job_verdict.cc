@@ -282,7 +282,7 @@ void SayWhyOpen(const Ranks& ranks, LoopVerdict& loop) {
     loop.remarks.push_back(absl::StrCat("open in ", CountText(most->second), ": ", most->first));
 }
 
-// Of a dry run: how long an instance takes is not known before one was timed (agent/experiment/loop_recovery.cc).
+// Of a dry run: how long an instance takes is not known before one was timed (agent/experiment/loop/in_situ.cc).
 void SayWhereInSitu(const Ranks& ranks, LoopVerdict& loop) {
   const auto count = std::count_if(ranks.begin(), ranks.end(), [](const LoopMeasurement* rank) {
     return rank->provenance == Provenance::kEstimated && rank->protocol == kInSituProtocol;

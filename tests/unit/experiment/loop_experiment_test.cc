@@ -1,4 +1,4 @@
-#include "agent/experiment/loop_experiment.h"
+#include "agent/experiment/steps/loop_experiment.h"
 
 #include "tests/unit/experiment/loop_fixture.h"
 
@@ -203,7 +203,7 @@ TEST_F(LoopExperimentTest, InstancesThatTheBudgetDoesNotBuyLeaveTheLoopMeasured)
   for (int i = 0; i < 3; ++i) step();
   ASSERT_GE(Team(experiment.Measurement(1), "LS").valid_runs, 9u);
   ASSERT_LT(Team(experiment.Measurement(1), "LS").shadows, 9u);
-  EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kMeasure);
+  EXPECT_EQ(experiment.stage(), Stage::kMeasure);
   experiment.Close("too dear");
   EXPECT_EQ(experiment.Measurement(1).state, MeasureState::kMeasured);
   EXPECT_EQ(experiment.Measurement(1).reason, "");

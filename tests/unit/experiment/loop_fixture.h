@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/experiment/loop_experiment.h"
+#include "agent/experiment/steps/loop_experiment.h"
 #include "tests/unit/experiment/fake_injector.h"
 
 namespace perfd::agent {
@@ -29,12 +29,12 @@ class LoopTest : public ::testing::Test {
     setup.ticks_per_ns = 2;
     setup.evict_bytes = evict_bytes_;
     LoopExperiment experiment(setup, (*installed)[0]);
-    for (int i = 0; i < 200 && experiment.stage() != LoopExperiment::Stage::kDone; ++i) {
+    for (int i = 0; i < 200 && experiment.stage() != Stage::kDone; ++i) {
       experiment.Step(
           injector,
           {.credit_ns = credit_ns, .timeout_ns = 1000, .prediction = injector.PredictShadow()});
     }
-    EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone);
+    EXPECT_EQ(experiment.stage(), Stage::kDone);
     return experiment.Measurement(7);
   }
 

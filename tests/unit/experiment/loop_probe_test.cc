@@ -16,12 +16,12 @@ struct Looked {
     setup.shadow_ns = 500 * kMs;
     setup.ticks_per_ns = 2;
     experiment.emplace(setup, (*injector.Install({loop}))[0]);
-    for (int i = 0; i < 20 && experiment->stage() < LoopExperiment::Stage::kMeasure; ++i) {
+    for (int i = 0; i < 20 && experiment->stage() < Stage::kMeasure; ++i) {
       cost = experiment->Step(
           injector,
           {.credit_ns = 1000 * kMs, .timeout_ns = 1000, .prediction = injector.PredictShadow()});
     }
-    EXPECT_EQ(experiment->stage(), LoopExperiment::Stage::kMeasure);
+    EXPECT_EQ(experiment->stage(), Stage::kMeasure);
   }
   static FakeTruth Slow(FakeTruth truth) {
     truth.ref_cycles = 2e6;
@@ -105,9 +105,9 @@ TEST_F(LoopProbeTest, WhatWasCancelledIsOpenAndSaysWhy) {
   truth.install_status = absl::CancelledError("ended");
   FakeInjector injector(truth, &log_);
   LoopExperiment experiment({}, (*injector.Install({LoopToInject()}))[0]);
-  EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone);
+  EXPECT_EQ(experiment.stage(), Stage::kDone);
   experiment.Reopen();
-  EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone) << "it has no copies";
+  EXPECT_EQ(experiment.stage(), Stage::kDone) << "it has no copies";
   experiment.Close("the disable file exists");
   EXPECT_EQ(experiment.Measurement(1).state, MeasureState::kOpen);
   EXPECT_EQ(experiment.Measurement(1).reason, "the disable file exists");

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/experiment/loop_experiment.h"
+#include "agent/experiment/steps/loop_experiment.h"
 #include "agent/shadow/recovery_plan.h"
 #include "tests/unit/experiment/placement_injector.h"
 
@@ -30,14 +30,14 @@ class LoopRecoveryTest : public ::testing::Test {
 
   LoopMeasurement Run(int64_t credit_ns = 1'000'000'000) {
     LoopExperiment experiment(setup_, installed_);
-    for (int i = 0; i < 200 && experiment.stage() != LoopExperiment::Stage::kDone; ++i) {
+    for (int i = 0; i < 200 && experiment.stage() != Stage::kDone; ++i) {
       const ShadowPrediction prediction;
       least_ = std::max(least_, experiment.LeastCost(prediction));
       trims_ = trims_ || experiment.footprint().has_value();
       spent_.push_back(experiment.Step(
           injector_, {.credit_ns = credit_ns, .timeout_ns = 1000, .prediction = {}}));
     }
-    EXPECT_EQ(experiment.stage(), LoopExperiment::Stage::kDone);
+    EXPECT_EQ(experiment.stage(), Stage::kDone);
     return experiment.Measurement(1);
   }
   static double Saturation(const LoopMeasurement& loop, const std::string& variant) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "agent/experiment/loop_experiment.h"
+#include "agent/experiment/steps/loop_experiment.h"
 #include "tests/unit/experiment/fake_injector.h"
 
 namespace perfd::agent {
@@ -36,7 +36,7 @@ class LoopTrimTest : public ::testing::Test {
     setup.shadow_ns = 500 * kMs;
     setup.ticks_per_ns = 2;
     LoopExperiment experiment(setup, (*installed)[0]);
-    for (int i = 0; i < 50 && experiment.stage() != LoopExperiment::Stage::kDone; ++i) {
+    for (int i = 0; i < 50 && experiment.stage() != Stage::kDone; ++i) {
       StepRoom room;
       room.credit_ns = credit_ns;
       room.timeout_ns = 1000;

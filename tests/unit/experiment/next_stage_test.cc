@@ -1,4 +1,4 @@
-#include "agent/experiment/next_stage.h"
+#include "agent/experiment/plan/next_stage.h"
 
 #include <gtest/gtest.h>
 

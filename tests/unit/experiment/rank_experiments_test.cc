@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
-using Stage = LoopExperiment::Stage;
+using Stage = Stage;
 
 constexpr double kTicksPerNs = 2;
 

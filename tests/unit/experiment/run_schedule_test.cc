@@ -1,4 +1,4 @@
-#include "agent/experiment/run_schedule.h"
+#include "agent/experiment/plan/run_schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "agent/experiment/trace_summary.h"
+#include "agent/experiment/plan/trace_summary.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,133 @@
+#include "agent/experiment/loop/knowledge.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+
+namespace perfd::agent {
+namespace {
+
+constexpr double kMostRestoring = 0.05;  // of an instance's time
+// A walk through the buffer of each level; it differs between machines, and the budget learns what it really took.
+constexpr int64_t kEvictNs[kEvictLevels] = {0, 25'000, 1'000'000, 4'000'000};
+constexpr char kInABatch[] = "in a row";
+
+}  // namespace
+
+int32_t IndexOf(const LoopKnowledge& known, const std::string& variant) {
+  const std::vector<VariantName>& names = known.installed.names;
+  const auto found = std::find_if(names.begin(), names.end(),
+                                  [&](const VariantName& name) { return name.Text() == variant; });
+  return found == names.end() ? -1 : static_cast<int32_t>(found - names.begin());
+}
+
+int32_t BaseOf(const LoopKnowledge& known, int32_t variant) {
+  const std::string base = CopyOf(known, static_cast<size_t>(variant)).base.Text();
+  return std::max(kRefIndex, IndexOf(known, base));
+}
+
+const CodeCopy& CopyOf(const LoopKnowledge& known, size_t variant) {
+  const bool batched = known.batch.instances > 0 && IsBatched(known, static_cast<int32_t>(variant));
+  return batched ? *known.installed.batched[variant] : known.installed.copies[variant];
+}
+
+bool IsBatched(const LoopKnowledge& known, int32_t variant) {
+  const auto at = static_cast<size_t>(variant);
+  const auto& batched = known.installed.batched;
+  return variant >= 0 && at < batched.size() && batched[at].ok();
+}
+
+bool IsTripCheck(const LoopKnowledge& known, int32_t variant) {
+  const VariantName& name = known.installed.names[static_cast<size_t>(variant)];
+  const std::vector<std::string>& asked = known.setup.asked;
+  return variant > kTraceIndex && name.Has(Change::kCount) &&
+         std::find(asked.begin(), asked.end(), name.Text()) == asked.end();
+}
+
+bool CountsEntries(const LoopKnowledge& known, int32_t variant) {
+  return variant == kCountIndex || variant == kTraceIndex || IsTripCheck(known, variant);
+}
+
+const VariantName* IdlePartOf(const InstalledLoop& loop, size_t variant) {
+  const VariantName& name = loop.names[variant];
+  if (IsIdle(name, loop.copies[variant])) return &name;
+  for (size_t i = 0; i < std::min(loop.names.size(), loop.copies.size()); ++i) {
+    const std::vector<VariantPart>& single = loop.names[i].parts;
+    const bool part =
+        name.parts.size() > 1 && single.size() == 1 &&
+        std::find(name.parts.begin(), name.parts.end(), single[0]) != name.parts.end();
+    if (part && IsIdle(loop.names[i], loop.copies[i])) return &loop.names[i];
+  }
+  return nullptr;
+}
+
+bool IsProbed(const LoopKnowledge& known) {
+  return !known.trips.counts.empty();
+}
+
+int32_t TeamOf(const LoopKnowledge& known) {
+  return std::max(1, known.entries.count.team);
+}
+
+double InstanceNs(const LoopKnowledge& known) {
+  const double cycles = std::max(known.runs.cycles, known.live.cycles);
+  return known.setup.ticks_per_ns > 0 ? cycles / known.setup.ticks_per_ns : cycles;
+}
+
+double InstancesNs(const LoopKnowledge& known) {
+  return InstanceNs(known) * static_cast<double>(std::max<uint64_t>(1, known.batch.instances));
+}
+
+int64_t EvictNs(Evict level) {
+  return kEvictNs[static_cast<size_t>(level)];
+}
+
+// Copying back moves two bytes for each, comparing reads as many; some 4 GB/s.
+int64_t RestoreNs(const LoopKnowledge& known) {
+  return static_cast<int64_t>(known.probe.trace.written_bytes / 2);
+}
+
+int64_t RunNs(const LoopKnowledge& known) {
+  double ns = InstancesNs(known) + static_cast<double>(EvictNs(known.protocol.evict));
+  if (known.probe.trace.in_situ && !LearnsWrites(known))
+    ns += static_cast<double>(RestoreNs(known));
+  return std::max<int64_t>(1000, static_cast<int64_t>(ns));
+}
+
+bool LearnsWrites(const LoopKnowledge& known) {
+  return known.probe.trace.in_situ &&
+         static_cast<double>(RestoreNs(known)) > kMostRestoring * InstancesNs(known);
+}
+
+int64_t LongestShadowNs(const LoopKnowledge& known) {
+  return static_cast<int64_t>(kShadowShare * static_cast<double>(known.setup.shadow_ns));
+}
+
+void ForgetRuns(LoopKnowledge& known) {
+  known.runs.samples.clear();
+  known.runs.reduction = {};
+  known.runs.trip_classes.clear();
+}
+
+void SetAlone(LoopKnowledge& known, const std::string& why) {
+  known.batch.instances = 0;
+  known.batch.refusals = {
+      {kInABatch, 0,
+       absl::StrFormat("an instance of %.2f us is too short to be repeated as it runs live, and "
+                       "many cannot be run in a row: %s",
+                       known.live.cycles / known.setup.ticks_per_ns / 1e3, why),
+       1}};
+}
+
+void ForgetBatch(LoopKnowledge& known, const std::string& why) {
+  SetAlone(known, why);
+  known.probe.trace = {};
+  known.probe.trace_alone = false;
+  known.protocol = {};
+  known.trips = {};
+  known.trim.misses = known.trim.failures = 0;
+  known.runs.cycles = 0;
+  ForgetRuns(known);
+}
+
+}  // namespace perfd::agent

@@ -1,0 +1,149 @@
+// agent/experiment/loop/knowledge.h - all that is known about one loop on one rank, and what follows from it.
+//
+// Shape    LoopKnowledge is a value: steps write into it what they have learnt, everything else is asked of it. The functions
+//          here answer and change nothing; those that forget say so in their names.
+// Units    ns of wall time; cycles of the TSC, of one instance where nothing else is said.
+// Threads  thread-compatible; the functions are pure.
+// Source   design section 6, steps 5 to 8.
+#ifndef AGENT_EXPERIMENT_LOOP_KNOWLEDGE_H_
+#define AGENT_EXPERIMENT_LOOP_KNOWLEDGE_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/experiment/plan/loop_step.h"
+#include "agent/experiment/plan/trace_summary.h"
+#include "agent/shadow/rank_injector.h"
+#include "core/analysis/saturation.h"
+#include "core/model/loop_measurement.h"
+
+namespace perfd::agent {
+
+inline constexpr int32_t kRefIndex = 0, kCountIndex = 1, kTraceIndex = 2;  // of every loop's copies
+inline constexpr int64_t kFirstEntryCountNs = 50'000'000;
+
+struct EntryFindings {
+  EntryCount count;
+  int64_t next_ns = kFirstEntryCountNs;  // how long the next count takes
+};
+
+struct LiveTimes {
+  double cycles = 0;  // median instance of the slowest thread; 0: not timed
+  std::vector<uint64_t> instances;
+};
+
+// What the first shadows told: whether runs can follow each other, and what they touch.
+struct ProbeFindings {
+  TraceSummary trace;
+  bool trace_alone = false;             // a probe of several runs failed
+  int32_t short_probes = 0;             // over before the loop ran, or little but entry and exit
+  bool short_by_excluded_path = false;  // one of them ended in one
+};
+
+// What caches and branch predictors hold before each run.
+struct Protocol {
+  Evict evict = Evict::kNothing;
+  bool evict_chosen = false;
+  bool new_placements = false;       // no run stands where the same copy stood before
+  bool placements_compared = false;  // both ways were compared with live
+};
+
+// Instances that one run goes on over (agent/variant/batch.h).
+struct BatchState {
+  uint64_t instances = 0;  // 0: one alone
+  bool tried = false;
+  int32_t early_ends = 0;         // batches one after another that were left after few instances
+  std::vector<Refusal> refusals;  // why there is none, or of single variants
+};
+
+struct TripFindings {
+  std::vector<uint64_t> counts;   // one per counted instance; none: the loop was not probed
+  std::set<std::string> checked;  // variants whose passes have been counted
+  std::vector<Refusal> refusals;  // and who makes not as many as the loop
+};
+
+// Shadows without the memory that the loop does not touch.
+struct TrimState {
+  int32_t misses = 0;          // shadows that touched what had been left out
+  int32_t failures = 0;        // one after another
+  int32_t guess_failures = 0;  // of what a probe touches
+  std::string record;          // why memory cannot be left out
+};
+
+// Recovery mode: copies run in the rank itself.
+struct InSituState {
+  bool on = false;
+  std::vector<Refusal> refusals;  // why not, of the loop or of single variants
+  uint32_t clusters = 0;          // of runs, so far
+  double besides_ns = 0;          // what one run adds besides an instance; 0: not yet known
+  std::vector<double> likeness;   // REF against the loop before which nothing ran
+};
+
+struct ShadowTotals {
+  uint32_t count = 0;
+  std::vector<uint64_t> probes;  // of empty copies; of a shadow: one
+  double probe_cycles = 0;
+  InjectionCost cost;
+};
+
+struct RunFindings {
+  double cycles = 0;  // of REF in a shadow
+  std::vector<RunSample> samples;
+  Reduction reduction;
+  std::vector<TripClass> trip_classes;
+  // What is still wanted, the next first (UpdateMissing); and in further instances only.
+  std::vector<std::string> missing, missing_instances;
+};
+
+struct LoopKnowledge {
+  LoopSetup setup;
+  InstalledLoop installed;
+  EntryFindings entries;
+  LiveTimes live;
+  ProbeFindings probe;
+  Protocol protocol;
+  BatchState batch;
+  TripFindings trips;
+  TrimState trim;
+  InSituState in_situ;
+  ShadowTotals shadows;
+  RunFindings runs;
+};
+
+// -1: there is none.
+int32_t IndexOf(const LoopKnowledge& known, const std::string& variant);
+int32_t BaseOf(const LoopKnowledge& known, int32_t variant);
+// The copy of a variant that is run: alone, or over a batch of instances.
+const CodeCopy& CopyOf(const LoopKnowledge& known, size_t variant);
+bool IsBatched(const LoopKnowledge& known, int32_t variant);
+// It tells passes, not times: nobody asked for it.
+bool IsTripCheck(const LoopKnowledge& known, int32_t variant);
+// It counts how often the loop was entered; others, in a batch, the turns of the loop around it.
+bool CountsEntries(const LoopKnowledge& known, int32_t variant);
+// Which variant makes number `variant` of the loop not worth a run: itself, where its copy is idle, or a part of it that is. Null:
+// it is worth it.
+const VariantName* IdlePartOf(const InstalledLoop& loop, size_t variant);
+
+bool IsProbed(const LoopKnowledge& known);
+int32_t TeamOf(const LoopKnowledge& known);  // at least 1
+double InstanceNs(const LoopKnowledge& known);
+double InstancesNs(const LoopKnowledge& known);  // of all that one run goes on over
+int64_t EvictNs(Evict level);
+int64_t RestoreNs(const LoopKnowledge& known);
+// Of one run; what is known of it so far.
+int64_t RunNs(const LoopKnowledge& known);
+// Whether runs learn what to bring back: whole ranges are copied only where that takes little of an instance's time.
+bool LearnsWrites(const LoopKnowledge& known);
+int64_t LongestShadowNs(const LoopKnowledge& known);  // as it is planned
+
+// Times of another protocol must not be put together with those that come.
+void ForgetRuns(LoopKnowledge& known);
+// Instances are looked at alone from now on, for this reason: all that was learnt of batches is forgotten.
+void ForgetBatch(LoopKnowledge& known, const std::string& why);
+void SetAlone(LoopKnowledge& known, const std::string& why);
+
+}  // namespace perfd::agent
+
+#endif  // AGENT_EXPERIMENT_LOOP_KNOWLEDGE_H_

@@ -1,0 +1,29 @@
+// agent/experiment/loop/price.h - what a loop's next shadow is expected to cost.
+//
+// Units    ns of wall time.
+// Threads  thread-safe (pure).
+#ifndef AGENT_EXPERIMENT_LOOP_PRICE_H_
+#define AGENT_EXPERIMENT_LOOP_PRICE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "agent/experiment/loop/phase.h"
+
+namespace perfd::agent {
+
+// Of a shadow without its runs: fork, the rank's faults afterwards, copies of what is written.
+int64_t FixedCost(const LoopKnowledge& known, const ShadowPrediction& prediction);
+// Of runs that compare protocols: each empties caches, or not, for itself.
+int64_t ComparingNs(const LoopKnowledge& known, const std::vector<RunSpec>& runs);
+// Of memory, that such a shadow writes at most.
+uint64_t MostWritten(const LoopKnowledge& known);
+
+// Least that the next step adds; 0: none.
+int64_t LeastCost(const LoopKnowledge& known, Phase phase, const ShadowPrediction& prediction);
+// Of a step that measures all that is missing, as far as one shadow can: several that measure less cost more.
+int64_t RoundCost(const LoopKnowledge& known, Phase phase, const ShadowPrediction& prediction);
+
+}  // namespace perfd::agent
+
+#endif  // AGENT_EXPERIMENT_LOOP_PRICE_H_

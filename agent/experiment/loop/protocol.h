@@ -1,0 +1,32 @@
+// agent/experiment/loop/protocol.h - what caches and branch predictors hold before each run: which ways are compared with live.
+//
+// Shape    warm first: back to back, everything is where the run before left it. Where the loop takes longer in the rank itself, one
+//          shadow runs REF after each way of emptying caches. Where it takes less time there, its branches may be known to the rank, too.
+// Threads  thread-safe (pure).
+#ifndef AGENT_EXPERIMENT_LOOP_PROTOCOL_H_
+#define AGENT_EXPERIMENT_LOOP_PROTOCOL_H_
+
+#include <vector>
+
+#include "agent/experiment/loop/knowledge.h"
+
+namespace perfd::agent {
+
+// Whether runs shall stand at new places from the start: once it is known how long an instance is, for all of its runs.
+bool MayUseNewPlacements(const LoopKnowledge& known);
+bool NeedsPlacements(const LoopKnowledge& known);
+// REF at one place until it knows its branches, then at others.
+std::vector<RunSpec> PlacementRuns(const LoopKnowledge& known);
+// A round of the same copy goes to another place each time, where that is wanted.
+void Place(const LoopKnowledge& known, std::vector<RunSpec>& runs);
+// REF in units of live above which the rank may know its branches.
+inline constexpr double kTooSlow = 0.10;
+
+bool NeedsEviction(const LoopKnowledge& known);
+// kNothing first, then what empties more and more and may be like live.
+std::vector<Evict> EvictionLevels(const LoopKnowledge& known);
+std::vector<RunSpec> EvictionRuns(const LoopKnowledge& known);
+
+}  // namespace perfd::agent
+
+#endif  // AGENT_EXPERIMENT_LOOP_PROTOCOL_H_

@@ -1,0 +1,111 @@
+#include "agent/experiment/steps/live_steps.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "agent/experiment/loop/in_situ.h"
+#include "agent/experiment/steps/batch_step.h"
+#include "core/analysis/cluster_median.h"
+
+namespace perfd::agent {
+namespace {
+
+constexpr int64_t kLongestEntryCountNs = 3'200'000'000;
+constexpr int32_t kLiveInstances = 15;
+constexpr int32_t kLeastLive = 3;
+constexpr double kMaybeShort = 4;  // first timings are too long
+constexpr int32_t kBursts = 4;     // of live instances
+constexpr int32_t kBurstInstances = 120;
+constexpr absl::Duration kBetweenBursts = absl::Milliseconds(20);
+constexpr int32_t kMostBurst = 400;        // of all threads of a team
+constexpr int64_t kBurstNs = 200'000'000;  // for one of them
+constexpr size_t kGroup = 10;      // live instances whose mean is taken, as that of a batch is
+constexpr int64_t kLeastRuns = 3;  // that a shadow must have room for
+
+// Of the second half: while the branches of the copy that is timed are still unknown, a short instance takes several times as
+// long as it does. The longest of each group is left out: an interrupt is not the loop's.
+std::vector<uint64_t> GroupMeans(const std::vector<uint64_t>& burst) {
+  std::vector<uint64_t> means;
+  for (size_t at = burst.size() / 2; at + kGroup <= burst.size(); at += kGroup) {
+    const auto from = burst.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto to = from + static_cast<std::ptrdiff_t>(kGroup);
+    const uint64_t sum = std::accumulate(from, to, uint64_t{0}) - *std::max_element(from, to);
+    means.push_back(sum / (kGroup - 1));
+  }
+  return means;
+}
+
+double Mean(const std::vector<uint64_t>& values) {
+  const auto sum = static_cast<double>(std::accumulate(values.begin(), values.end(), uint64_t{0}));
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+// In several bursts, since the job may be in another phase in each. Where calls are left out, a phase that calls in every pass
+// has many entries and little to show: bursts of instances that are less than half as long as others do not count.
+std::vector<uint64_t> TimeShort(const LoopKnowledge& known, RankInjector& injector,
+                                const StepRoom& room) {
+  std::vector<std::vector<uint64_t>> bursts;
+  double longest = 0;
+  for (int i = 0; i < kBursts; ++i) {
+    if (i > 0) absl::SleepFor(kBetweenBursts);
+    const int32_t count = std::min(kBurstInstances * TeamOf(known), kMostBurst);
+    auto ticks =
+        injector.TimeLive(known.setup.loop_to_inject, count, std::min(room.timeout_ns, kBurstNs));
+    if (!ticks.ok()) return {};
+    bursts.push_back(GroupMeans(*ticks));
+    longest = std::max(longest, Mean(bursts.back()));
+  }
+  std::vector<uint64_t> live;
+  for (const std::vector<uint64_t>& burst : bursts) {
+    if (known.installed.excluded_paths.empty() || 2 * Mean(burst) >= longest)
+      live.insert(live.end(), burst.begin(), burst.end());
+  }
+  return live;
+}
+
+StepOutcome RefuseTooLong(const LoopKnowledge& known) {
+  const double run_ms = static_cast<double>(RunNs(known)) / 1e6;
+  return Ended(MeasureState::kRefused,
+               absl::StrFormat(
+                   "one instance takes %.0f ms; a shadow of three needs budget.shadow of %.0f ms",
+                   run_ms, kLeastRuns * run_ms / kShadowShare));
+}
+
+}  // namespace
+
+StepOutcome CountEntries(LoopKnowledge& known, RankInjector& injector, const StepRoom& room) {
+  EntryFindings& entries = known.entries;
+  const int64_t ns = std::max<int64_t>(1, std::min(entries.next_ns, room.left_ns));
+  const absl::StatusOr<EntryCount> count = injector.CountEntries(known.setup.loop_to_inject, ns);
+  if (!count.ok()) return Failed(count.status());
+  entries.count = *count;
+  if (entries.count.team > 0) return Learned();
+  entries.next_ns *= 4;
+  if (entries.next_ns <= kLongestEntryCountNs) return {};
+  return Ended(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
+}
+
+StepOutcome TimeLive(LoopKnowledge& known, RankInjector& injector, const StepRoom& room) {
+  LiveTimes& live = known.live;
+  auto ticks = injector.TimeLive(known.setup.loop_to_inject, kLiveInstances * TeamOf(known),
+                                 room.timeout_ns);
+  if (!ticks.ok()) return Failed(ticks.status());
+  live.instances.insert(live.instances.end(), ticks->begin(), ticks->end());
+  const double median = static_cast<double>(Median(live.instances));
+  if (median < kMaybeShort * kShortNs * known.setup.ticks_per_ns) {
+    std::vector<uint64_t> short_ones = TimeShort(known, injector, room);
+    if (!short_ones.empty()) live.instances = std::move(short_ones);
+  }
+  if (static_cast<int32_t>(live.instances.size()) < kLeastLive)
+    return Failed(absl::UnavailableError("the loop is entered too rarely to be timed"));
+  live.cycles = static_cast<double>(Median(live.instances));
+  if (kLeastRuns * RunNs(known) > LongestShadowNs(known)) return RefuseTooLong(known);
+  ChooseMode(known);
+  ChooseBatch(known);
+  return Learned();
+}
+
+}  // namespace perfd::agent

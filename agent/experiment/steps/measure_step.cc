@@ -1,0 +1,80 @@
+#include "agent/experiment/steps/measure_step.h"
+
+#include <algorithm>
+
+#include "agent/experiment/loop/figures.h"
+#include "agent/experiment/loop/price.h"
+#include "agent/experiment/loop/protocol.h"
+#include "agent/experiment/loop/trip_checks.h"
+#include "agent/experiment/plan/run_schedule.h"
+#include "agent/experiment/steps/batch_step.h"
+
+namespace perfd::agent {
+namespace {
+
+constexpr int32_t kInstanceRounds =
+    2;  // of one shadow then: more instances tell more than more runs
+
+// Room for runs that count the passes of variants.
+void SetAside(size_t checks, int64_t room_ns, int32_t team, ScheduleInput& input) {
+  input.room_ns = room_ns - static_cast<int64_t>(checks) * kCountedRuns * input.run_ns;
+  input.most = MostRuns(team) - static_cast<int32_t>(checks) - 1;  // and COUNT
+}
+
+bool Fits(const Schedule& schedule, const ScheduleInput& input) {
+  return schedule.predicted_ns <= input.room_ns &&
+         static_cast<int32_t>(schedule.runs.size()) <= input.most;
+}
+
+ScheduleInput InputOf(const LoopKnowledge& known) {
+  ScheduleInput input;
+  const bool instances = known.runs.missing.empty();
+  for (const std::string& name : instances ? known.runs.missing_instances : known.runs.missing) {
+    input.variants.push_back(IndexOf(known, name));
+    input.bases.push_back(BaseOf(known, input.variants.back()));
+  }
+  input.run_ns = RunNs(known);
+  if (LearnsWrites(known)) input.learn_ns = RunNs(known) + 2 * RestoreNs(known);
+  const auto shadows = static_cast<int32_t>(kLeastShadows);
+  input.rounds = std::max<int32_t>(1, (known.setup.repetitions + shadows - 1) / shadows);
+  if (instances) input.rounds = std::min(input.rounds, kInstanceRounds);
+  input.evict = known.protocol.evict;
+  input.restore = known.probe.trace.in_situ;
+  input.seed = known.shadows.count + 1;
+  return input;
+}
+
+}  // namespace
+
+MeasureRuns ScheduleMissing(const LoopKnowledge& known, const StepRoom& room) {
+  ScheduleInput input = InputOf(known);
+  const int32_t team = known.entries.count.team;
+  const int64_t room_ns =
+      std::min(LongestShadowNs(known), room.credit_ns) - FixedCost(known, room.prediction);
+  SetAside(TripChecks(known, input.variants).size(), room_ns, team, input);
+  // Rounds that do not fit lose variants, not repetitions of REF: the first ones are the most wanted.
+  while (input.variants.size() > 1 && !Fits(MakeSchedule(input), input)) {
+    input.variants.pop_back();
+    input.bases.pop_back();
+    SetAside(TripChecks(known, input.variants).size(), room_ns, team, input);
+  }
+  Schedule schedule = MakeSchedule(input);
+  // One counted run tells how long this instance is, before a shadow whose time is over is ended.
+  schedule.runs.insert(schedule.runs.begin() + schedule.warm_ups - 1,
+                       {.variant = kCountIndex, .evict = input.evict, .restore = input.restore});
+  for (const int32_t check : TripChecks(known, input.variants))
+    schedule.runs.push_back({.variant = check, .restore = input.restore});
+  Place(known, schedule.runs);
+  return {std::move(schedule.runs), schedule.warm_ups + 1};
+}
+
+StepOutcome LearnRuns(LoopKnowledge& known, const ShadowAnswer& answer,
+                      const MeasureRuns& scheduled) {
+  RecordRuns(known, answer, scheduled.runs, scheduled.skip);
+  CheckTrips(known, answer, scheduled.runs);
+  Reduce(known);
+  CheckBatch(known);
+  return Learned();
+}
+
+}  // namespace perfd::agent
