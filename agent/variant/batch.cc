@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<uint32_t>> SitesOf(const LoopCode& loop, const LoopCo
 
 // What makes the addresses of the code around. Pinning or deleting a load of it would send that code elsewhere, for its own
 // accesses are never pinned.
-std::vector<bool> AddressesAround(const LoopCode& around, const std::vector<uint32_t>& places) {
+Slice AddressesAround(const LoopCode& around, const std::vector<uint32_t>& places) {
   const std::vector<Effect> effects = Effects(around);
   const Definitions definitions(around, effects);
   std::vector<bool> inside(around.instructions.size());
@@ -57,16 +57,15 @@ std::vector<bool> AddressesAround(const LoopCode& around, const std::vector<uint
 }
 
 // No variant may change what decides where the code around goes, or which memory it touches; nor use a register that it reads.
-void ExtendBlackList(const LoopCode& around, const std::vector<uint32_t>& places,
-                     const std::vector<RegisterSet>& live, LoopCode* loop) {
-  const std::vector<bool> addresses = AddressesAround(around, places);
-  loop->live_beyond.assign(places.size(), 0);
+void ExtendBlackList(const LoopCode& around, const std::vector<uint32_t>& places, LoopCode* loop) {
+  const Slice addresses = AddressesAround(around, places);
   for (size_t n = 0; n < places.size(); ++n) {
     loop->roles[n].control =
-        loop->roles[n].control || around.roles[places[n]].control || addresses[places[n]];
+        loop->roles[n].control || around.roles[places[n]].control || addresses.in[places[n]];
     loop->roles[n].address = loop->roles[n].address || around.roles[places[n]].address;
-    for (uint32_t to : around.next[places[n]]) loop->live_beyond[n] |= live[to];
   }
+  AddPairs(around.taken_apart, &loop->taken_apart);
+  AddPairs(addresses.taken_apart, &loop->taken_apart);
 }
 
 // Groups are those of the loop; what the code around accesses belongs to none.
@@ -103,8 +102,23 @@ absl::StatusOr<BatchCode> DecodeBatch(const LoopCode& loop, const LoopBytes& byt
   const std::vector<RegisterSet> live = LiveBefore(around, Effects(around), 0);
   if ((live[batch.turn] & kStatusFlags) != 0)
     return Refuse(around.instructions[batch.turn], "flags are in use where instances are counted");
-  ExtendBlackList(around, places, live, &batch.loop);
+  batch.loop.live_beyond.assign(places.size(), 0);
+  for (size_t n = 0; n < places.size(); ++n) {
+    for (uint32_t to : around.next[places[n]]) batch.loop.live_beyond[n] |= live[to];
+  }
+  ExtendBlackList(around, places, &batch.loop);
   return batch;
+}
+
+std::optional<BatchCode> TakeApart(const BatchCode& batch) {
+  const absl::StatusOr<std::vector<uint32_t>> places = SitesOf(batch.loop, batch.around);
+  if (!places.ok()) return std::nullopt;
+  BatchCode apart = batch;
+  apart.loop.aliasing = apart.around.aliasing = Aliasing::kExcluded;
+  AssignRoles(&apart.loop);
+  AssignRoles(&apart.around);
+  ExtendBlackList(apart.around, *places, &apart.loop);
+  return FreesMore(apart.loop, batch.loop) ? std::optional(std::move(apart)) : std::nullopt;
 }
 
 absl::StatusOr<CodeCopy> MakeBatchCopy(const BatchCode& batch, const VariantName& name,

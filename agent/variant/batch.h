@@ -10,6 +10,7 @@
 #define AGENT_VARIANT_BATCH_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "agent/variant/copy.h"
@@ -27,6 +28,9 @@ struct BatchCode {
 
 // around: the loop that holds `loop`; its header is where it begins.
 absl::StatusOr<BatchCode> DecodeBatch(const LoopCode& loop, const LoopBytes& around);
+// The same batch with roles that rest on accesses being apart (batch.loop.taken_apart). None: that would free no instruction of the
+// loop for any variant.
+std::optional<BatchCode> TakeApart(const BatchCode& batch);
 
 absl::StatusOr<CodeCopy> MakeBatchCopy(const BatchCode& batch, const VariantName& name,
                                        const CopyTarget& target);

@@ -9,6 +9,7 @@
 #include "agent/variant/edit_set.h"
 #include "agent/variant/encode.h"
 #include "agent/variant/flow/edges.h"
+#include "agent/variant/roles.h"
 #include "agent/variant/work.h"
 #include "core/base/status_macros.h"
 
@@ -164,10 +165,12 @@ absl::StatusOr<CodeCopy> FinishCopy(const LoopCode& code, const Draft& draft, co
                                     const Work& work, const std::vector<Changed>& notes) {
   ASSIGN_OR_RETURN(CodeCopy copy, Assemble(code, draft, work.target));
   ListChanges(work, notes, &copy);
-  copy.references = References(code);
+  copy.references = References(code, draft);
   copy.edits.accesses = static_cast<int32_t>(References(work.loop).size());
   copy.edits.pinned = work.pinned;
   copy.self_pointers = work.self_pointers;
+  copy.taken_apart = work.loop.taken_apart;
+  AddPairs(work.taken_apart, &copy.taken_apart);
   copy.needs_shadow_gs = Counts(work.name) || work.uses_block;
   copy.flush_denormals = ChangesValues(work.name) && ComputesFloats(work.loop);
   copy.base = BaseOf(work, copy.flush_denormals);

@@ -77,8 +77,9 @@ struct CodeCopy {
   bool flush_denormals = false;  // to be run with FTZ and DAZ set in MXCSR
   bool same_layout = false;  // every instruction at the offset from the header that it has in REF
   std::vector<SelfPointer> self_pointers;
-  VariantName base;              // REF, REF_FTZ or REF_CTL: what its time is compared with
-  std::vector<uint64_t> shifts;  // the same code stands again so many bytes above (moved.h)
+  std::vector<AccessPair> taken_apart;  // it is wrong where one of these touches the same bytes
+  VariantName base;                     // REF, REF_FTZ or REF_CTL: what its time is compared with
+  std::vector<uint64_t> shifts;         // the same code stands again so many bytes above (moved.h)
 };
 
 absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,

@@ -51,6 +51,26 @@ std::vector<Piece> LeaveByExcludedPath(const CopyTarget& target) {
 }
 
 constexpr uint32_t kSavedRcx = kBlockScratch + 16;
+
+// path = 3 * path + mark, without touching a flag.
+Piece MarkPath(uint32_t mark) {
+  GsCode code;
+  code.Store(kRcx, kSavedRcx).Load(kRcx, kBlockPath);
+  code.Raw({0x48, 0x8d, 0x8c, 0x49}).Word(mark);  // lea mark(%rcx,%rcx,2), %rcx
+  code.Store(kRcx, kBlockPath).Load(kRcx, kSavedRcx);
+  return PieceOf(code.Release());
+}
+
+// Where the way through the loop may part or meet.
+std::vector<bool> BlockHeads(const LoopCode& loop) {
+  std::vector<bool> heads(loop.instructions.size());
+  for (uint32_t at = 0; at < loop.next.size(); ++at) {
+    const bool parts = loop.instructions[at].flow == LoopFlow::kBranch;
+    for (const uint32_t to : loop.next[at]) heads[to] = heads[to] || parts || to != at + 1;
+  }
+  return heads;
+}
+
 constexpr uint8_t kMoveBytes = 9;  // of a move between a register and gs:[offset]
 
 // Updates the record at `record` with the address in RCX; RAX and flags are free.
@@ -60,9 +80,10 @@ void Record(uint32_t record, GsCode* code) {
   code->Load(kRax, record + 24);
   code->Raw({0x48, 0x85, 0xc0, 0x75, kMoveBytes}).Store(kRcx, record + 16);  // test; jne
   code->Raw({0x48, 0xff, 0xc0}).Store(kRax, record + 24);                    // inc
+  code->Raw({0x65, 0x48, 0x01, 0x0c, 0x25}).Word(record + 32);               // addq %rcx, gs:sum
 }
 
-static_assert(sizeof(TraceRecord) == 32);
+static_assert(sizeof(TraceRecord) == 40);
 
 // The address goes through RCX before RAX is touched: the operand may use both.
 absl::Status TraceAccess(const LoopInstruction& i, uint32_t record, std::vector<Piece>* before) {
@@ -86,7 +107,7 @@ absl::Status TraceAccess(const LoopInstruction& i, uint32_t record, std::vector<
   return absl::OkStatus();
 }
 
-// Indices and masks of gathers and scatters are spilled where DL1, which never goes with TRACE, has its slots.
+// Indices and masks of gathers and scatters are spilled where DL1 has its slots: no copy that pins traces those.
 constexpr uint32_t kSpilledIndices = kBlockSlots;
 constexpr uint32_t kSpilledMask = kBlockSlots + kSlotBytes;
 
@@ -164,6 +185,31 @@ absl::Status TraceVector(const LoopInstruction& i, uint32_t record, std::vector<
   code.Load(kRax, kSavedRax).Load(kRcx, kSavedRcx);
   before->push_back(PieceOf(code.Release()));
   return absl::OkStatus();
+}
+
+// A changed instruction that still reads or writes where it did.
+bool AccessesAsBefore(const LoopInstruction& i, const Slot& slot) {
+  if (!slot.replacement) return true;
+  const std::vector<LoopInstruction>& now = slot.replacement->effects;
+  return i.memory && std::any_of(now.begin(), now.end(), [&](const LoopInstruction& n) {
+           const bool named = i.memory->base == kInstructionPointer;
+           return n.Accesses() && n.memory->base == i.memory->base &&
+                  n.memory->index == i.memory->index && n.memory->scale == i.memory->scale &&
+                  (named || n.memory->displacement == i.memory->displacement) &&
+                  n.memory->vector_index == i.memory->vector_index &&
+                  n.memory->thread_local_segment == i.memory->thread_local_segment;
+         });
+}
+
+// Pinned operands have no address of the program: a GS override, so neither base nor index.
+bool UsesSlots(const Draft& draft) {
+  return std::any_of(draft.slots.begin(), draft.slots.end(), [](const Slot& slot) {
+    if (!slot.replacement) return false;
+    const std::vector<LoopInstruction>& now = slot.replacement->effects;
+    return std::any_of(now.begin(), now.end(), [](const LoopInstruction& n) {
+      return n.Accesses() && n.memory->base == kNoRegister && n.memory->index == kNoRegister;
+    });
+  });
 }
 
 // Index and data are known, and the mask, where there is one, is one that can be read.
@@ -245,8 +291,17 @@ std::vector<Reference> References(const LoopCode& loop) {
   return references;
 }
 
+std::vector<Reference> References(const LoopCode& loop, const Draft& draft) {
+  std::vector<Reference> references = References(loop);
+  for (Reference& reference : references) {
+    const auto at = static_cast<size_t>(InstructionAt(loop, reference.instruction));
+    reference.traced = reference.traced && AccessesAsBefore(loop.instructions[at], draft.slots[at]);
+  }
+  return references;
+}
+
 absl::Status AddTracing(const LoopCode& loop, Draft* draft) {
-  const std::vector<Reference> references = References(loop);
+  const std::vector<Reference> references = References(loop, *draft);
   if (references.size() > kTraceCount) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the loop has ", references.size(), " memory accesses, TRACE holds ", kTraceCount));
@@ -256,9 +311,16 @@ absl::Status AddTracing(const LoopCode& loop, Draft* draft) {
     const auto at = static_cast<size_t>(InstructionAt(loop, references[n].instruction));
     const auto record = static_cast<uint32_t>(kBlockTrace + n * sizeof(TraceRecord));
     const LoopInstruction& i = loop.instructions[at];
+    if (i.memory->vector_index && UsesSlots(*draft))
+      return Refuse(i, "a gather cannot be traced beside pinned operands");
     std::vector<Piece>* before = &draft->slots[at].before;
     RETURN_IF_ERROR(i.memory->vector_index ? TraceVector(i, record, before)
                                            : TraceAccess(i, record, before));
+  }
+  const std::vector<bool> heads = BlockHeads(loop);
+  for (uint32_t at = 0; at < heads.size(); ++at) {
+    std::vector<Piece>& before = draft->slots[at].before;
+    if (heads[at]) before.insert(before.begin(), MarkPath(at + 1));
   }
   return absl::OkStatus();
 }

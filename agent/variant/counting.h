@@ -15,7 +15,8 @@ namespace perfd::agent {
 // `chain`: also how many instances were entered, which is not every turn of the loop around.
 void AddCounting(const LoopCode& loop, const CopyTarget& target, bool batch, Draft* draft);
 
-// One TraceRecord per entry of References(loop).
+// One TraceRecord per entry of References(loop, draft) that is traced: what a change has taken away or pinned is not. And the way
+// through the blocks (kBlockPath).
 absl::Status AddTracing(const LoopCode& loop, Draft* draft);
 
 // Before instruction `at` (its address: `original`), where no flag is in use: leaves the copy once as many instances as
@@ -23,6 +24,7 @@ absl::Status AddTracing(const LoopCode& loop, Draft* draft);
 void CountInstances(uint32_t at, uint64_t original, const CopyTarget& target, Draft* draft);
 
 std::vector<Reference> References(const LoopCode& loop);
+std::vector<Reference> References(const LoopCode& loop, const Draft& draft);
 
 }  // namespace perfd::agent
 

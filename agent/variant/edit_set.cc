@@ -22,13 +22,6 @@ absl::Status CheckName(const LoopCode& loop, const VariantName& name) {
       return absl::InvalidArgumentError(
           absl::StrCat(name.Text(), ": the loop has ", loop.groups, " groups of accesses"));
     }
-    const bool observes = part.change == Change::kTrace;
-    for (const VariantPart& other : name.parts) {
-      const bool harmless = other.change == Change::kRef || other.change == Change::kCount ||
-                            other.change == Change::kTrace;
-      if (observes && !harmless)
-        return absl::InvalidArgumentError("TRACE observes the loop itself: no change goes with it");
-    }
   }
   return absl::OkStatus();
 }

@@ -26,7 +26,7 @@ struct EditSet {
 // be rewritten). DL1 counts its accesses itself.
 bool IsOfItsClass(const LoopCode& loop, const VariantName& name, size_t n);
 
-// InvalidArgument: parts that do not go together, a group that the loop has not.
+// InvalidArgument: a group that the loop has not.
 absl::StatusOr<EditSet> MakeEditSet(const LoopCode& loop, const VariantName& name);
 
 // Divisions and square roots that some variant may starve: their operands are controlled in REF_CTL.

@@ -1,5 +1,7 @@
 #include "agent/variant/loop_code.h"
 
+#include <utility>
+
 #include "agent/variant/flow/body.h"
 #include "agent/variant/flow/dataflow.h"
 #include "agent/variant/flow/edges.h"
@@ -9,6 +11,14 @@
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
+bool FreesMore(const LoopCode& apart, const LoopCode& loop) {
+  for (size_t n = 0; n < loop.roles.size(); ++n) {
+    const bool freed = loop.roles[n].fixed() && !apart.roles[n].fixed();
+    // CTRL deletes what only addresses are made of.
+    if (freed || (loop.roles[n].control && !apart.roles[n].control)) return true;
+  }
+  return false;
+}
 
 absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& bytes) {
   LoopCode loop;
@@ -24,6 +34,13 @@ absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& bytes) {
   loop.live_at_entry = LiveBefore(loop, effects, ~RegisterSet{0})[loop.entry];
   loop.used_at_entry = LiveBefore(loop, effects, 0)[loop.entry];
   return loop;
+}
+
+std::optional<LoopCode> TakeApart(const LoopCode& loop) {
+  LoopCode apart = loop;
+  apart.aliasing = Aliasing::kExcluded;
+  AssignRoles(&apart);
+  return FreesMore(apart, loop) ? std::optional(std::move(apart)) : std::nullopt;
 }
 
 }  // namespace perfd::agent

@@ -37,6 +37,18 @@ struct LoopBytes {
       body;  // whole blocks of the loop: spans of core/model/code.h plus the load bias
 };
 
+// Whether what a load reads may have been stored in the loop where code alone does not tell: it is taken for possible, or for
+// excluded as far as a trace can show that (LoopCode::taken_apart).
+enum class Aliasing : uint8_t { kPossible, kExcluded };
+
+// Two accesses, by the addresses of their instructions.
+struct AccessPair {
+  uint64_t store = 0;
+  uint64_t load = 0;
+
+  auto operator<=>(const AccessPair&) const = default;
+};
+
 inline constexpr int kMaxLoopInstructions = 2048;
 inline constexpr int kJumpBytes = 5;  // at the header: E9 rel32
 
@@ -72,11 +84,18 @@ struct LoopCode {
   std::vector<CodeRange> function;  // all parts, sorted: they were searched for other entries
   // Registers that are read after each instruction before a chain comes back to the loop (chain.h); empty: nothing reads them.
   std::vector<RegisterSet> live_beyond;
+  Aliasing aliasing = Aliasing::kPossible;
+  // Accesses that never touch the same bytes, or the roles are wrong; sorted. Empty: the roles rest on nothing but the code.
+  std::vector<AccessPair> taken_apart;
   // Branches outside the function that lead under the jump (flow/far_branches.h); none: nobody has looked.
   std::optional<std::vector<uint64_t>> far_branches;
 };
 
 absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& loop);
+// Whether some variant may change more of the first.
+bool FreesMore(const LoopCode& apart, const LoopCode& loop);
+// The same loop with roles that rest on accesses being apart. None: that would free no instruction for any variant.
+std::optional<LoopCode> TakeApart(const LoopCode& loop);
 
 }  // namespace perfd::agent
 

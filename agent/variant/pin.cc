@@ -195,9 +195,10 @@ class Pinner {
           for (uint32_t maker : definitions_.Of(i, std::countr_zero(set)).from)
             seeds.push_back(maker);
       }
-      const std::vector<bool> needed = BackwardSlice(loop_, seeds);
+      const Slice needed = BackwardSlice(loop_, seeds);
+      work_.taken_apart = needed.taken_apart;
       for (uint32_t i = 0; i < pinned_.size(); ++i) {
-        if (!needed[i] || !pinned_[i]) continue;
+        if (!needed.in[i] || !pinned_[i]) continue;
         pinned_[i] = chases_[i] = false;
         again = true;
       }

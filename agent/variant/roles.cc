@@ -4,29 +4,46 @@
 #include <bit>
 
 #include "absl/strings/match.h"
+#include "agent/variant/counting.h"
 #include "agent/variant/symbolic.h"
+#include "agent/variant/thread_block.h"
 
 namespace perfd::agent {
 namespace {
 
+// Which accesses a trace tells the addresses of.
+std::vector<bool> Traced(const LoopCode& loop) {
+  std::vector<bool> traced(loop.instructions.size());
+  const std::vector<Reference> references = References(loop);
+  for (size_t n = 0, at = 0; n < std::min<size_t>(references.size(), kTraceCount); ++n) {
+    while (loop.instructions[at].address != references[n].instruction) ++at;
+    traced[at] = references[n].traced;
+  }
+  return traced;
+}
+
 class Slicer {
  public:
   explicit Slicer(const LoopCode& loop)
-      : loop_(loop), effects_(Effects(loop)), definitions_(loop, effects_) {}
+      : loop_(loop), effects_(Effects(loop)), definitions_(loop, effects_) {
+    if (loop.aliasing == Aliasing::kExcluded) traced_ = Traced(loop);
+  }
 
-  std::vector<bool> From(std::vector<uint32_t> work) const {
-    std::vector<bool> in(loop_.instructions.size());
-    for (uint32_t i : work) in[i] = true;
+  Slice From(std::vector<uint32_t> work) const {
+    Slice slice;
+    slice.in.resize(loop_.instructions.size());
+    for (uint32_t i : work) slice.in[i] = true;
     while (!work.empty()) {
       const uint32_t at = work.back();
       work.pop_back();
       for (uint32_t source : SourcesOf(at)) {
-        if (in[source]) continue;
-        in[source] = true;
+        if (slice.in[source]) continue;
+        slice.in[source] = true;
         work.push_back(source);
       }
     }
-    return in;
+    if (!traced_.empty()) slice.taken_apart = PairsOf(slice.in);
+    return slice;
   }
 
   std::vector<uint32_t> MakersOf(uint32_t at, RegisterSet set) const {
@@ -44,12 +61,34 @@ class Slicer {
     const LoopInstruction& i = loop_.instructions[at];
     if (!i.Is(kLoads | kStringOp)) return sources;
     for (uint32_t s = 0; s < loop_.instructions.size(); ++s) {
-      const bool stores = loop_.instructions[s].Is(kStores | kStringOp | kX87) ||
-                          loop_.instructions[s].flow == LoopFlow::kCall;
-      if (stores && s != at && MayAlias(loop_, s, at) && !(IsInteger(i) && StoresFloats(s)))
-        sources.push_back(s);
+      if (MayStoreFor(s, at) && !CanBeShownApart(s, at)) sources.push_back(s);
     }
     return sources;
+  }
+
+  bool MayStoreFor(uint32_t s, uint32_t load) const {
+    const LoopInstruction& i = loop_.instructions[s];
+    const bool stores = i.Is(kStores | kStringOp | kX87) || i.flow == LoopFlow::kCall;
+    return stores && s != load && MayAlias(loop_, s, load) &&
+           !(IsInteger(loop_.instructions[load]) && StoresFloats(s));
+  }
+
+  // Addresses that code alone tells need no trace.
+  bool CanBeShownApart(uint32_t s, uint32_t load) const {
+    return !traced_.empty() && traced_[s] && traced_[load] && !SameOperand(loop_, s, load);
+  }
+
+  // A store outside the slice that might have been taken for what a load in it reads.
+  std::vector<AccessPair> PairsOf(const std::vector<bool>& in) const {
+    std::vector<AccessPair> pairs;
+    for (uint32_t load = 0; load < in.size(); ++load) {
+      if (!in[load] || !loop_.instructions[load].Is(kLoads | kStringOp)) continue;
+      for (uint32_t s = 0; s < in.size(); ++s) {
+        if (!in[s] && MayStoreFor(s, load))
+          pairs.push_back({loop_.instructions[s].address, loop_.instructions[load].address});
+      }
+    }
+    return pairs;
   }
 
   static bool IsInteger(const LoopInstruction& i) { return !i.Is(kVectorOp | kX87 | kStringOp); }
@@ -85,6 +124,7 @@ class Slicer {
   const LoopCode& loop_;
   std::vector<Effect> effects_;
   Definitions definitions_;
+  std::vector<bool> traced_;  // empty: nothing is taken apart
 };
 
 bool CarriesOn(const LoopInstruction& i) {
@@ -124,8 +164,14 @@ void AssignReductions(const Slicer& slicer, LoopCode* loop) {
 
 }  // namespace
 
-std::vector<bool> BackwardSlice(const LoopCode& loop, const std::vector<uint32_t>& seeds) {
+Slice BackwardSlice(const LoopCode& loop, const std::vector<uint32_t>& seeds) {
   return Slicer(loop).From(seeds);
+}
+
+void AddPairs(const std::vector<AccessPair>& from, std::vector<AccessPair>* to) {
+  to->insert(to->end(), from.begin(), from.end());
+  std::sort(to->begin(), to->end());
+  to->erase(std::unique(to->begin(), to->end()), to->end());
 }
 
 void AssignRoles(LoopCode* loop) {
@@ -140,12 +186,15 @@ void AssignRoles(LoopCode* loop) {
     const std::vector<uint32_t> makers = slicer.MakersOf(i, instruction.address_reads);
     addresses.insert(addresses.end(), makers.begin(), makers.end());
   }
-  const std::vector<bool> control = slicer.From(branches);
-  const std::vector<bool> address = slicer.From(addresses);
+  const Slice control = slicer.From(branches);
+  const Slice address = slicer.From(addresses);
   for (size_t i = 0; i < loop->roles.size(); ++i) {
-    loop->roles[i].control = control[i];
-    loop->roles[i].address = address[i];
+    loop->roles[i].control = control.in[i];
+    loop->roles[i].address = address.in[i];
   }
+  loop->taken_apart.clear();
+  AddPairs(control.taken_apart, &loop->taken_apart);
+  AddPairs(address.taken_apart, &loop->taken_apart);
   AssignReductions(slicer, loop);
 }
 

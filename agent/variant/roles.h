@@ -1,7 +1,8 @@
 // agent/variant/roles.h - what each instruction of a loop is for: control, addresses, reductions.
 //
 // Shape    slices run backwards through registers, flags and memory. A load in a slice brings in every store that may write
-//          what it reads; floating-point results never reach integer loads (types do not alias).
+//          what it reads; floating-point results never reach integer loads (types do not alias). Where LoopCode::aliasing excludes it,
+//          only those that code or untraceable addresses force, and the pairs left out are named.
 // Source   Bendifallah 2015, 3.4, 4.1 (CTRL, RED) and digest 3.2-3.4; C17 6.5 paragraph 7 (aliasing of types).
 #ifndef AGENT_VARIANT_ROLES_H_
 #define AGENT_VARIANT_ROLES_H_
@@ -14,11 +15,18 @@
 
 namespace perfd::agent {
 
-// Fills control, address and reduction; groups must be assigned.
+// Fills control, address, reduction and taken_apart; groups must be assigned.
 void AssignRoles(LoopCode* loop);
 
-// Everything the values read by `seeds` are made of, the seeds included.
-std::vector<bool> BackwardSlice(const LoopCode& loop, const std::vector<uint32_t>& seeds);
+// Everything the values read by `seeds` are made of, the seeds included; and what that rests on.
+struct Slice {
+  std::vector<bool> in;
+  std::vector<AccessPair> taken_apart;
+};
+Slice BackwardSlice(const LoopCode& loop, const std::vector<uint32_t>& seeds);
+
+// Sorted, each once.
+void AddPairs(const std::vector<AccessPair>& from, std::vector<AccessPair>* to);
 
 }  // namespace perfd::agent
 

@@ -176,6 +176,14 @@ void AssignGroups(LoopCode* loop) {
   loop->groups = static_cast<int32_t>(numbers.size());
 }
 
+bool SameOperand(const LoopCode& loop, uint32_t store, uint32_t load) {
+  const std::optional<MemoryOperand>& to = loop.instructions[store].memory;
+  const std::optional<MemoryOperand>& from = loop.instructions[load].memory;
+  return to && from && loop.roles[store].group == loop.roles[load].group &&
+         IsInvariant(loop, *to) && IsInvariant(loop, *from) &&
+         Overlap(loop.roles[store].offset, to->bytes, loop.roles[load].offset, from->bytes);
+}
+
 bool MayAlias(const LoopCode& loop, uint32_t store, uint32_t load) {
   const LoopInstruction& s = loop.instructions[store];
   const LoopInstruction& l = loop.instructions[load];

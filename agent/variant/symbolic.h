@@ -28,6 +28,9 @@ std::vector<SymbolicState> SymbolicStates(const LoopCode& loop);
 // Fills Role::group, Role::offset and LoopCode::groups.
 void AssignGroups(LoopCode* loop);
 
+// The two name the same bytes, or parts of them, in every pass.
+bool SameOperand(const LoopCode& loop, uint32_t store, uint32_t load);
+
 // Whether what `store` writes may be what `load` reads, in this or another pass through the loop.
 bool MayAlias(const LoopCode& loop, uint32_t store, uint32_t load);
 

@@ -22,6 +22,8 @@ inline constexpr uint32_t kBlockScratch =
     0x010;  // u64[3]: free for a copy, not preserved between copies
 // i64: how many more instances a chain may begin (chain.h); negative when it left because there were enough.
 inline constexpr uint32_t kBlockInstancesLeft = 0x028;
+// u64: of TRACE, a digest of the way through the loop's blocks. Begins at 0.
+inline constexpr uint32_t kBlockPath = 0x030;
 // u64: 1 when a copy that counts left, in its last run, through a path that was cut out (flow/cut.h). Written only by copies
 // of loops that have such paths.
 inline constexpr uint32_t kBlockExcludedPath = 0x038;
@@ -50,26 +52,44 @@ inline constexpr uint32_t kControlDivisorF32 = kBlockControl + 0xc0;
 inline constexpr uint32_t kBlockInstanceSeen = 0x3f00;
 inline constexpr uint32_t kBlockInstancesEntered = 0x3f08;
 
-// What TRACE writes for each reference: the lowest and highest address seen, the first two addresses, accesses counted.
+// u64: kBlockPath of the loop itself, as kBlockTraceBaseline.
+inline constexpr uint32_t kBlockPathBaseline = 0x3f10;
+
+// What TRACE writes for each reference: the lowest and highest address seen, the first one, accesses counted, the sum of all
+// addresses modulo 2^64.
 inline constexpr uint32_t kBlockTrace = 0x4000;
 struct TraceRecord {
   uint64_t lowest;   // starts at ~0
   uint64_t highest;  // of the first byte of an access; starts at 0
   uint64_t first;
   uint64_t count;
+  uint64_t sum = 0;
 };
 inline constexpr uint32_t kTraceCount = 256;
 
+// One u64 per reference: what the loop itself accessed there, as traces of its variants are held against it (TraceDigest).
+inline constexpr uint32_t kBlockTraceBaseline = 0x6800;
+
 // Saved vector state, and a stack for the code around the copies.
-inline constexpr uint32_t kBlockXsave = 0x6000;
+inline constexpr uint32_t kBlockXsave = 0x7000;
 inline constexpr uint32_t kBlockXsaveBytes = 0x4000;
-inline constexpr uint32_t kBlockStack = 0xa000;
-inline constexpr uint32_t kBlockStackBytes = 0x6000;
+inline constexpr uint32_t kBlockStack = 0xb000;
+inline constexpr uint32_t kBlockStackBytes = 0x5000;
+
+// Differs where accesses do: in how many there are, where the first one, the lowest and the highest are, or in their sum.
+constexpr uint64_t TraceDigest(const TraceRecord& record) {
+  uint64_t digest = 0;
+  for (const uint64_t part :
+       {record.lowest, record.highest, record.first, record.count, record.sum})
+    digest = (digest ^ part) * 0x9e3779b97f4a7c15u + (digest >> 29);  // Knuth's multiplier
+  return digest;
+}
 
 static_assert(kBlockSlots + kSlotBytes * kSlotCount <= kBlockControl);
 static_assert(kControlDivisorF32 + 0x40 <= kBlockInstanceSeen);
-static_assert(kBlockInstancesEntered + 8 <= kBlockTrace);
-static_assert(kBlockTrace + sizeof(TraceRecord) * kTraceCount <= kBlockXsave);
+static_assert(kBlockPathBaseline + 8 <= kBlockTrace);
+static_assert(kBlockTrace + sizeof(TraceRecord) * kTraceCount <= kBlockTraceBaseline);
+static_assert(kBlockTraceBaseline + sizeof(uint64_t) * kTraceCount <= kBlockXsave);
 static_assert(kBlockXsave + kBlockXsaveBytes <= kBlockStack);
 static_assert(kBlockStack + kBlockStackBytes <= kThreadBlockBytes);
 

@@ -29,7 +29,7 @@ absl::Status SetFirst(Work* work, uint32_t at, std::vector<absl::StatusOr<Encode
 }  // namespace
 
 Work StartWork(const LoopCode& loop, const VariantName& name, const CopyTarget& target) {
-  Work work{loop, name, target, {}, {}, 0, {}, {}, 0, false, {}};
+  Work work{loop, name, target, {}, {}, 0, {}, {}, {}, 0, false, {}};
   work.effects = Effects(loop);
   const std::vector<RegisterSet> live = LiveBefore(loop, work.effects, 0);
   work.live_after.assign(live.size(), 0);

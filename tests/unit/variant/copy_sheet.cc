@@ -103,9 +103,18 @@ class CopyCheck {
   bool IsTurn(const LoopInstruction& i) const {
     return made_.batch != nullptr && i.address == loop_.instructions[made_.batch->turn].address;
   }
+  // TRACE notes the way where it parts or meets: behind a conditional branch, and where any branch leads.
+  bool NotesTheWay(const LoopInstruction& i) const {
+    return std::any_of(
+        loop_.instructions.begin(), loop_.instructions.end(), [&i](const LoopInstruction& from) {
+          const bool parts = from.flow == LoopFlow::kBranch;
+          const bool leads = parts || from.flow == LoopFlow::kJump;
+          return (leads && from.target == i.address) || (parts && from.end() == i.address);
+        });
+  }
   bool HasCodeBefore(const LoopInstruction& i) const {
     return (Counts() && i.address == loop_.header) || IsTurn(i) ||
-           (made_.name.Has(Change::kTrace) && i.Accesses());
+           (made_.name.Has(Change::kTrace) && (i.Accesses() || NotesTheWay(i)));
   }
 
   // What the variant says it made of an instruction: one text for each instruction that stands for it.

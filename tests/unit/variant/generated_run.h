@@ -78,6 +78,7 @@ class GeneratedRun : public testing::Test {
     arena_.Write(arena_.data(), memory_);
     arena_.At<uint32_t>(arena_.exit_id()) = 0;
     arena_.At<uint64_t>(arena_.block() + kBlockIterations) = 0;
+    arena_.At<uint64_t>(arena_.block() + kBlockPath) = 0;
     arena_.At<uint64_t>(arena_.block() + kBlockIterationLimit) = limit;
     Outcome outcome;
     outcome.state = start_;

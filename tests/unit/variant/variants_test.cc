@@ -284,12 +284,22 @@ TEST(VariantsTest, LockedInstructionsAreRefusedByVariantsThatTouchThem) {
     EXPECT_TRUE(MakeCopy(loop, *ParseVariantName(name), FixturePlace()).ok()) << name;
 }
 
-TEST(VariantsTest, TraceGoesAlone) {
+TEST(VariantsTest, ATracedVariantTracesWhatItStillAccesses) {
   const auto loop = DecodeLoop(FixtureBytes(kTriad));
-  EXPECT_TRUE(MakeCopy(*loop, *ParseVariantName("TRACE"), FixturePlace()).ok());
-  const VariantName both = {{{Change::kTrace}, {Change::kLs}}};
-  EXPECT_EQ(MakeCopy(*loop, both, FixturePlace()).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  const auto traced = [&](Change change) {
+    const auto copy = MakeCopy(*loop, {{{Change::kTrace}, {change}}}, FixturePlace());
+    EXPECT_TRUE(copy.ok()) << copy.status();
+    std::vector<bool> each;
+    for (const Reference& reference : copy->references) each.push_back(reference.traced);
+    return each;
+  };
+  const std::vector<bool> all = traced(Change::kRef);
+  EXPECT_EQ(std::count(all.begin(), all.end(), true), static_cast<std::ptrdiff_t>(all.size()));
+  EXPECT_EQ(traced(Change::kLs), all);
+  EXPECT_EQ(traced(Change::kS2l), all);
+  const std::vector<bool> none(all.size(), false);
+  EXPECT_EQ(traced(Change::kFp), none);
+  EXPECT_EQ(traced(Change::kDl1), none) << "pinned ones have no address of the program";
 }
 
 TEST(VariantsTest, ExitsFartherThanTwoGibibytesAreRefused) {
