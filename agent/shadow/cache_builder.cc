@@ -195,7 +195,7 @@ absl::Status CacheBuilder::BuildVariants(const LoopToInject& loop, BuiltLoop* bu
   BuildCounted(loop, kAlways, &out);
   BuildBatched(loop, kAlways, &out);
   BuildSites(loop, &out);
-  out.excluded_paths = loop.code.excluded_paths;
+  out.excluded_paths = loop.code.excluded.texts;
   for (const LoopInstruction& instruction : loop.code.instructions)
     out.texts.emplace_back(instruction.address, instruction.text);
   return absl::OkStatus();

@@ -23,8 +23,8 @@ constexpr size_t kMostInstructions = 600;  // every variant holds them all
 absl::Status CannotGoOn(const LoopCode& around) {
   return absl::FailedPreconditionError(
       absl::StrCat("what lies between two instances cannot be copied: ",
-                   around.excluded_paths.empty() ? "the loop around it is not in one piece"
-                                                 : around.excluded_paths.front()));
+                   around.excluded.texts.empty() ? "the loop around it is not in one piece"
+                                                 : around.excluded.texts.front()));
 }
 
 // Where each instruction of `loop` stands in `around`.
@@ -64,8 +64,9 @@ void ExtendBlackList(const LoopCode& around, const std::vector<uint32_t>& places
         loop->roles[n].control || around.roles[places[n]].control || addresses.in[places[n]];
     loop->roles[n].address = loop->roles[n].address || around.roles[places[n]].address;
   }
-  AddPairs(around.taken_apart, &loop->taken_apart);
-  AddPairs(addresses.taken_apart, &loop->taken_apart);
+  if (!loop->taken_apart) return;
+  AddPairs(*around.taken_apart, &*loop->taken_apart);
+  AddPairs(addresses.taken_apart, &*loop->taken_apart);
 }
 
 // Groups are those of the loop; what the code around accesses belongs to none.
@@ -114,7 +115,8 @@ std::optional<BatchCode> TakeApart(const BatchCode& batch) {
   const absl::StatusOr<std::vector<uint32_t>> places = SitesOf(batch.loop, batch.around);
   if (!places.ok()) return std::nullopt;
   BatchCode apart = batch;
-  apart.loop.aliasing = apart.around.aliasing = Aliasing::kExcluded;
+  apart.loop.taken_apart.emplace();
+  apart.around.taken_apart.emplace();
   AssignRoles(&apart.loop);
   AssignRoles(&apart.around);
   ExtendBlackList(apart.around, *places, &apart.loop);
@@ -140,7 +142,6 @@ absl::StatusOr<CodeCopy> MakeBatchCopy(const BatchCode& batch, const VariantName
   CountInstances(batch.turn, turn, target, &plain);
   ASSIGN_OR_RETURN(CodeCopy copy, FinishCopy(batch.around, draft, plain, work, notes));
   Regroup(batch.loop, &copy.references);
-  copy.needs_shadow_gs = true;
   return copy;
 }
 

@@ -169,9 +169,8 @@ absl::StatusOr<CodeCopy> FinishCopy(const LoopCode& code, const Draft& draft, co
   copy.edits.accesses = static_cast<int32_t>(References(work.loop).size());
   copy.edits.pinned = work.pinned;
   copy.self_pointers = work.self_pointers;
-  copy.taken_apart = work.loop.taken_apart;
+  if (work.loop.taken_apart) copy.taken_apart = *work.loop.taken_apart;
   AddPairs(work.taken_apart, &copy.taken_apart);
-  copy.needs_shadow_gs = Counts(work.name) || work.uses_block;
   copy.flush_denormals = ChangesValues(work.name) && ComputesFloats(work.loop);
   copy.base = BaseOf(work, copy.flush_denormals);
   ASSIGN_OR_RETURN(const CodeCopy ref, Assemble(code, plain, work.target));

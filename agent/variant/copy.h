@@ -73,7 +73,6 @@ struct CodeCopy {
       changed;  // empty: nothing of what the name takes away is there, or all of it is black-listed
   std::vector<Reference> references;
   EditCounts edits;
-  bool needs_shadow_gs = false;  // addresses the thread block
   bool flush_denormals = false;  // to be run with FTZ and DAZ set in MXCSR
   bool same_layout = false;  // every instruction at the offset from the header that it has in REF
   std::vector<SelfPointer> self_pointers;

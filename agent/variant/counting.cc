@@ -247,7 +247,7 @@ void AddCounting(const LoopCode& loop, const CopyTarget& target, bool batch, Dra
     pieces.push_back(PieceOf(head.Release()));
   }
   GsCode tail;
-  if (target.exits == Exits::kStub && !loop.excluded.empty()) {
+  if (target.exits == Exits::kStub && !loop.excluded.ranges.empty()) {
     StoreExcludedPath(0, &tail);
     draft->excluded_path = LeaveByExcludedPath(target);
   }

@@ -20,7 +20,7 @@ void AddCounting(const LoopCode& loop, const CopyTarget& target, bool batch, Dra
 absl::Status AddTracing(const LoopCode& loop, Draft* draft);
 
 // Before instruction `at` (its address: `original`), where no flag is in use: leaves the copy once as many instances as
-// kBlockInstancesLeft says have begun (chain.h).
+// kBlockInstancesLeft says have begun (batch.h).
 void CountInstances(uint32_t at, uint64_t original, const CopyTarget& target, Draft* draft);
 
 std::vector<Reference> References(const LoopCode& loop);

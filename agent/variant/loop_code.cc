@@ -32,13 +32,12 @@ absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& bytes) {
   AssignRoles(&loop);
   const std::vector<Effect> effects = Effects(loop);
   loop.live_at_entry = LiveBefore(loop, effects, ~RegisterSet{0})[loop.entry];
-  loop.used_at_entry = LiveBefore(loop, effects, 0)[loop.entry];
   return loop;
 }
 
 std::optional<LoopCode> TakeApart(const LoopCode& loop) {
   LoopCode apart = loop;
-  apart.aliasing = Aliasing::kExcluded;
+  apart.taken_apart.emplace();
   AssignRoles(&apart);
   return FreesMore(apart, loop) ? std::optional(std::move(apart)) : std::nullopt;
 }

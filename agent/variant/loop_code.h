@@ -1,7 +1,7 @@
 // agent/variant/loop_code.h - the machine code of one innermost loop, understood well enough to be copied and changed.
 //
 // Shape    LoopCode: instructions in address order, their edges, and what each one is for (subsets). Entered only at the
-//          header; may have several blocks and exits; paths that cannot be copied are cut (flow/cut.h). A plain value.
+//          header; may have several blocks and exits; paths that cannot be copied are cut (flow/excluded_path.h). A plain value.
 // Units    run-time addresses.
 // Errors   FailedPrecondition names instruction and reason: indirect jump, GS operand, stack pointer changed, second entry,
 //          system call, inner loop, no exit. InvalidArgument: ranges outside the bytes, parts that overlap.
@@ -64,6 +64,12 @@ struct Role {
   bool fixed() const { return control || address; }
 };
 
+// Paths of a loop that copies leave through exits (flow/excluded_path.h).
+struct ExcludedPaths {
+  std::vector<CodeRange> ranges;
+  std::vector<std::string> texts;  // the first few instructions for which they were left out
+};
+
 struct LoopCode {
   uint64_t header = 0;
   LoadBias bias{};
@@ -76,20 +82,20 @@ struct LoopCode {
   int32_t groups = 0;
   RegisterSet live_at_entry =
       0;  // registers and flags read before they are written, and all that an exit may need
-  RegisterSet used_at_entry = 0;  // the part that the loop itself reads
-  std::vector<CodeRange> body;    // sorted, merged
-  std::vector<CodeRange>
-      excluded;  // paths of the loop that the copies leave through exits (flow/cut.h)
-  std::vector<std::string> excluded_paths;  // the first few instructions for which they were cut
+  std::vector<CodeRange> body;  // sorted, merged
+  ExcludedPaths excluded;
   std::vector<CodeRange> function;  // all parts, sorted: they were searched for other entries
-  // Registers that are read after each instruction before a chain comes back to the loop (chain.h); empty: nothing reads them.
+  // Registers that are read after each instruction before a batch comes back to the loop (batch.h); empty: nothing reads them.
   std::vector<RegisterSet> live_beyond;
-  Aliasing aliasing = Aliasing::kPossible;
-  // Accesses that never touch the same bytes, or the roles are wrong; sorted. Empty: the roles rest on nothing but the code.
-  std::vector<AccessPair> taken_apart;
+  // Aliasing::kExcluded: accesses that never touch the same bytes, or the roles are wrong; sorted. None: kPossible.
+  std::optional<std::vector<AccessPair>> taken_apart;
   // Branches outside the function that lead under the jump (flow/far_branches.h); none: nobody has looked.
   std::optional<std::vector<uint64_t>> far_branches;
 };
+
+inline Aliasing AliasingOf(const LoopCode& loop) {
+  return loop.taken_apart.has_value() ? Aliasing::kExcluded : Aliasing::kPossible;
+}
 
 absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& loop);
 // Whether some variant may change more of the first.

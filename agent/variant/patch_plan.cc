@@ -52,7 +52,7 @@ absl::Status CheckFarBranches(const LoopCode& loop) {
 
 bool NeedsFarBranches(const LoopCode& loop) {
   const bool one_covered = loop.instructions[loop.entry].length >= kJumpBytes;
-  return !one_covered && (LeavesFunction(loop) || !loop.excluded.empty());
+  return !one_covered && (LeavesFunction(loop) || !loop.excluded.ranges.empty());
 }
 
 absl::StatusOr<PatchPlan> PlanPatch(const LoopCode& loop) {

@@ -92,7 +92,7 @@ class Assembler {
 
   bool IsCut(uint64_t address) const {
     return std::any_of(
-        loop_.excluded.begin(), loop_.excluded.end(),
+        loop_.excluded.ranges.begin(), loop_.excluded.ranges.end(),
         [address](const CodeRange& range) { return range.low <= address && address < range.high; });
   }
 

@@ -26,7 +26,7 @@ class Slicer {
  public:
   explicit Slicer(const LoopCode& loop)
       : loop_(loop), effects_(Effects(loop)), definitions_(loop, effects_) {
-    if (loop.aliasing == Aliasing::kExcluded) traced_ = Traced(loop);
+    if (AliasingOf(loop) == Aliasing::kExcluded) traced_ = Traced(loop);
   }
 
   Slice From(std::vector<uint32_t> work) const {
@@ -192,9 +192,11 @@ void AssignRoles(LoopCode* loop) {
     loop->roles[i].control = control.in[i];
     loop->roles[i].address = address.in[i];
   }
-  loop->taken_apart.clear();
-  AddPairs(control.taken_apart, &loop->taken_apart);
-  AddPairs(address.taken_apart, &loop->taken_apart);
+  if (loop->taken_apart) {
+    loop->taken_apart->clear();
+    AddPairs(control.taken_apart, &*loop->taken_apart);
+    AddPairs(address.taken_apart, &*loop->taken_apart);
+  }
   AssignReductions(slicer, loop);
 }
 

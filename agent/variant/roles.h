@@ -1,7 +1,7 @@
 // agent/variant/roles.h - what each instruction of a loop is for: control, addresses, reductions.
 //
 // Shape    slices run backwards through registers, flags and memory. A load in a slice brings in every store that may write
-//          what it reads; floating-point results never reach integer loads (types do not alias). Where LoopCode::aliasing excludes it,
+//          what it reads; floating-point results never reach integer loads (types do not alias). Where AliasingOf(loop) excludes it,
 //          only those that code or untraceable addresses force, and the pairs left out are named.
 // Source   Bendifallah 2015, 3.4, 4.1 (CTRL, RED) and digest 3.2-3.4; C17 6.5 paragraph 7 (aliasing of types).
 #ifndef AGENT_VARIANT_ROLES_H_

@@ -20,11 +20,11 @@ inline constexpr uint32_t kBlockIterationLimit =
     0x008;  // u64: a capped copy leaves through its exit when it gets there
 inline constexpr uint32_t kBlockScratch =
     0x010;  // u64[3]: free for a copy, not preserved between copies
-// i64: how many more instances a chain may begin (chain.h); negative when it left because there were enough.
+// i64: how many more instances a batch may begin (batch.h); negative when it left because there were enough.
 inline constexpr uint32_t kBlockInstancesLeft = 0x028;
 // u64: of TRACE, a digest of the way through the loop's blocks. Begins at 0.
 inline constexpr uint32_t kBlockPath = 0x030;
-// u64: 1 when a copy that counts left, in its last run, through a path that was cut out (flow/cut.h). Written only by copies
+// u64: 1 when a copy that counts left, in its last run, through a path that was left out (flow/excluded_path.h). Written only by copies
 // of loops that have such paths.
 inline constexpr uint32_t kBlockExcludedPath = 0x038;
 
@@ -78,10 +78,10 @@ inline constexpr uint32_t kBlockStackBytes = 0x5000;
 
 // Differs where accesses do: in how many there are, where the first one, the lowest and the highest are, or in their sum.
 constexpr uint64_t TraceDigest(const TraceRecord& record) {
+  const uint64_t parts[] = {record.lowest, record.highest, record.first, record.count, record.sum};
   uint64_t digest = 0;
-  for (const uint64_t part :
-       {record.lowest, record.highest, record.first, record.count, record.sum})
-    digest = (digest ^ part) * 0x9e3779b97f4a7c15u + (digest >> 29);  // Knuth's multiplier
+  // Source: Knuth, The Art of Computer Programming 3, 6.4 (multiplicative hashing): 2^64 over the golden ratio.
+  for (const uint64_t part : parts) digest = (digest ^ part) * 0x9e3779b97f4a7c15u + (digest >> 29);
   return digest;
 }
 

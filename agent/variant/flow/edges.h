@@ -11,7 +11,7 @@
 
 namespace perfd::agent {
 
-// What the body may hold: no cycle but through the header, or other loops as well (the loop around one, chain.h).
+// What the body may hold: no cycle but through the header, or other loops as well (the loop around one, batch.h).
 enum class Inside { kNoLoops, kLoops };
 
 // Fills next, exits, entry and calls from the instructions.

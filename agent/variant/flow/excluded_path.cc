@@ -71,8 +71,8 @@ void AddRange(const LoopInstruction& i, std::vector<CodeRange>* ranges) {
 }
 
 void NameExcludedPath(const LoopInstruction& i, LoopCode* loop) {
-  if (!CannotBeCopied(i) || loop->excluded_paths.size() >= kMostExcludedPaths) return;
-  loop->excluded_paths.push_back(absl::StrCat("0x", absl::Hex(i.listed.value()), " `", i.text, "`",
+  if (!CannotBeCopied(i) || loop->excluded.texts.size() >= kMostExcludedPaths) return;
+  loop->excluded.texts.push_back(absl::StrCat("0x", absl::Hex(i.listed.value()), " `", i.text, "`",
                                               i.refusal.empty() ? "" : ": ", i.refusal));
 }
 
@@ -81,7 +81,7 @@ void Retain(const std::vector<bool>& kept, LoopCode* loop) {
   loop->body.clear();
   for (size_t n = 0; n < all.size(); ++n) {
     if (!kept[n]) NameExcludedPath(all[n], loop);
-    AddRange(all[n], kept[n] ? &loop->body : &loop->excluded);
+    AddRange(all[n], kept[n] ? &loop->body : &loop->excluded.ranges);
     if (kept[n]) loop->instructions.push_back(std::move(all[n]));
   }
 }
@@ -106,9 +106,9 @@ void ExcludePaths(LoopCode* loop) {
 }
 
 bool InCut(const LoopCode& loop, uint64_t address) {
-  return std::any_of(loop.excluded.begin(), loop.excluded.end(), [address](const CodeRange& r) {
-    return address >= r.low && address < r.high;
-  });
+  return std::any_of(
+      loop.excluded.ranges.begin(), loop.excluded.ranges.end(),
+      [address](const CodeRange& r) { return address >= r.low && address < r.high; });
 }
 
 }  // namespace perfd::agent

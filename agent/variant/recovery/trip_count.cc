@@ -267,7 +267,7 @@ absl::Status CheckInstruction(const LoopInstruction& i, const Role& role) {
 }  // namespace
 
 absl::StatusOr<TripCount> ProveEnds(const LoopCode& loop) {
-  if (!loop.excluded.empty()) {
+  if (!loop.excluded.ranges.empty()) {
     return absl::FailedPreconditionError("it has paths that no copy can hold");
   }
   for (size_t i = 0; i < loop.instructions.size(); ++i)

@@ -47,11 +47,11 @@ TEST(CutTest, TheDetourBecomesAnExitToTheOriginalText) {
   const absl::StatusOr<LoopCode> loop = DecodeLoop(WithExcludedPath());
   ASSERT_TRUE(loop.ok()) << loop.status();
   EXPECT_EQ(loop->instructions.size(), 8u);
-  EXPECT_THAT(loop->excluded,
+  EXPECT_THAT(loop->excluded.ranges,
               ElementsAre(CodeRange{kFixtureAddress + 0x17, kFixtureAddress + 0x23}));
   EXPECT_THAT(loop->body, ElementsAre(CodeRange{kFixtureAddress, kFixtureAddress + 0x17},
                                       CodeRange{kFixtureAddress + 0x23, kFixtureAddress + 0x25}));
-  EXPECT_THAT(loop->excluded_paths, ElementsAre(HasSubstr("0x401027 `sub"),
+  EXPECT_THAT(loop->excluded.texts, ElementsAre(HasSubstr("0x401027 `sub"),
                                                 HasSubstr("call 0x402030"), HasSubstr("pop")));
   EXPECT_THAT(loop->exits[3], ElementsAre(kFixtureAddress + 0x17));
   EXPECT_TRUE(loop->calls.empty());
@@ -128,7 +128,7 @@ TEST(CutTest, PeopleAreToldElfAddresses) {
   bytes.bias = {0x400000, 0};
   const absl::StatusOr<LoopCode> loop = DecodeLoop(bytes);
   ASSERT_TRUE(loop.ok());
-  EXPECT_THAT(loop->excluded_paths[1], HasSubstr("0x102b `call 0x2030`"));
+  EXPECT_THAT(loop->excluded.texts[1], HasSubstr("0x102b `call 0x2030`"));
 }
 
 std::vector<uint64_t> Into(absl::string_view hex, uint64_t address, CodeRange skip = {}) {

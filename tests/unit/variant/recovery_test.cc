@@ -117,7 +117,7 @@ TEST(ProveEndsTest, EverythingElseIsRefusedWithTheReason) {
 TEST(ProveEndsTest, PathsThatAreLeftOutRefuseTheLoop) {
   auto code = DecodeLoop(FixtureBytes(kAccepted[0].hex));
   ASSERT_TRUE(code.ok());
-  code->excluded.push_back({0x402000, 0x402010});
+  code->excluded.ranges.push_back({0x402000, 0x402010});
   EXPECT_FALSE(ProveEnds(*code).ok());
 }
 

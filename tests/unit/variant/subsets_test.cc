@@ -80,7 +80,7 @@ TEST(SubsetsTest, FloatingPointResultsDoNotReachIntegerIndices) {
 
 TEST(SubsetsTest, RegistersLiveAtTheHeader) {
   const LoopCode loop = Decode(kTriad);
-  const RegisterSet used = loop.used_at_entry;
+  const RegisterSet used = LiveBefore(loop, Effects(loop), 0)[loop.entry];
   for (int r : {0, 1, 2, 12, 15, kVectorRegisters}) EXPECT_NE(used & Bit(r), 0u) << r;
   EXPECT_EQ(used & Bit(kVectorRegisters + 4), 0u) << "YMM4 is loaded before it is used";
   EXPECT_EQ(used & kStatusFlags, 0u);

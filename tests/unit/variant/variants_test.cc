@@ -77,7 +77,6 @@ TEST(VariantsTest, FpZeroesLoadsDeletesStoresAndControlsDivisions) {
   EXPECT_EQ(made.texts[2], "movups %gs:0x3e00, %xmm4; divpd %gs:0x3e40, %xmm4");
   EXPECT_EQ(made.copy.base.Text(), "REF_CTL");
   EXPECT_TRUE(made.copy.flush_denormals);
-  EXPECT_TRUE(made.copy.needs_shadow_gs);
   EXPECT_EQ(CountOf(made.copy, kStores), 0);
 }
 
