@@ -211,4 +211,4 @@ absl::Status HealBefore(const RankInfo& rank, const InjectorOptions& options);
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SHADOW_RANK_LAB_H_
+#endif  // AGENT_SHADOW_RANK_INJECTOR_H_

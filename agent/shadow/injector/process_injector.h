@@ -1,9 +1,9 @@
-// agent/shadow/injected_rank.h - the RankInjector of a real process: holds it by the tracer, talks to its region.
+// agent/shadow/injector/process_injector.h - the RankInjector of a real process: holds it by the tracer, talks to its region.
 //
-// Shape    see rank_lab.h. One region, up to kMaxCaches code caches, one site per accepted loop; one shadow at a time.
+// Shape    see rank_injector.h. One region, up to kMaxCaches code caches, one site per accepted loop; one shadow at a time.
 // Threads  Install, SetPatched, Uninstall: the tracer's thread. OriginalAddress: any.
-#ifndef AGENT_SHADOW_INJECTED_RANK_H_
-#define AGENT_SHADOW_INJECTED_RANK_H_
+#ifndef AGENT_SHADOW_INJECTOR_PROCESS_INJECTOR_H_
+#define AGENT_SHADOW_INJECTOR_PROCESS_INJECTOR_H_
 
 #include <memory>
 #include <optional>
@@ -32,11 +32,11 @@ namespace perfd::agent {
 // (docs/benchmarks/constants.md#kslowentryns).
 inline constexpr int64_t kSlowEntryNs = 400;
 
-class InjectedRank final : public RankInjector {
+class ProcessInjector final : public RankInjector {
  public:
-  static absl::StatusOr<std::unique_ptr<InjectedRank>> Open(const RankInfo& rank,
-                                                            InjectorOptions options);
-  ~InjectedRank() override;
+  static absl::StatusOr<std::unique_ptr<ProcessInjector>> Open(const RankInfo& rank,
+                                                               InjectorOptions options);
+  ~ProcessInjector() override;
 
   absl::StatusOr<std::vector<InstalledLoop>> Install(std::vector<LoopToInject> loops) override;
   absl::StatusOr<std::vector<InstalledLoop>> Add(std::vector<LoopToInject> loops) override;
@@ -75,7 +75,7 @@ class InjectedRank final : public RankInjector {
     std::vector<uint8_t> bytes;
   };
 
-  InjectedRank(RankInfo rank, InjectorOptions options, Memory memory, MemoryWalk probe);
+  ProcessInjector(RankInfo rank, InjectorOptions options, Memory memory, MemoryWalk probe);
 
   struct Batch {  // where the loops that are put in together begin
     size_t site = 0;
@@ -88,7 +88,7 @@ class InjectedRank final : public RankInjector {
   absl::Status PatchAll();
   std::optional<bool> JumpIsIn(const PatchSite& site) const;
 
-  // process_lab_install.cc
+  // process_injector_install.cc
   absl::Status Prepare(const std::vector<LoopToInject>& loops);
   void Forget();
   std::vector<InstalledLoop> Installed(size_t first_site) const;
@@ -111,14 +111,14 @@ class InjectedRank final : public RankInjector {
   void Audit(const char* action, const PatchSite* site, int64_t pause_ns,
              const absl::Status& outcome);
 
-  // process_lab_add.cc
+  // process_injector_add.cc
   absl::Status InsertJump(Batch first);
   absl::Status Announce(Batch first);
   void RemoveJumps(Batch first, size_t noted);
   void ForgetPlans();
   void ForgetCaches(Batch first);
 
-  // process_lab_shadow.cc
+  // process_injector_shadow.cc
   absl::StatusOr<ShadowPlan> MakePlan(const PatchSite& site, const ShadowRequest& request) const;
   absl::Status AddRun(const PatchSite& site, const RunSpec& request, ShadowPlan* plan,
                       uint32_t* selves) const;
@@ -131,7 +131,7 @@ class InjectedRank final : public RankInjector {
   absl::StatusOr<ShadowAnswer> Collect(const PatchSite& site, const ShadowPlan& plan,
                                        const ShadowRequest& request);
 
-  // process_lab_narrow.cc
+  // process_injector_trim.cc
   absl::Status MayTrim(int32_t team) const;
   absl::StatusOr<TrimWork> BeginTrim(const Footprint& footprint, int32_t team);
   absl::StatusOr<TeamPointers> ReadPointers(uint32_t team) const;
@@ -139,7 +139,7 @@ class InjectedRank final : public RankInjector {
   absl::Status AnswerLeader(const ShadowPlan& plan);
   absl::Status EndTrim();
 
-  // process_lab_recovery.cc
+  // process_injector_recovery.cc
   absl::Status MayRecover(const PatchSite& site, const RecoveryRequest& request);
   absl::StatusOr<ShadowPlan> MakeRecoveryPlan(const PatchSite& site,
                                               const RecoveryRequest& request) const;
@@ -155,7 +155,7 @@ class InjectedRank final : public RankInjector {
   absl::StatusOr<RecoveryAnswer> CollectRecovery(const PatchSite& site, const ShadowPlan& plan,
                                                  int64_t longest_ns);
 
-  // process_lab_watch.cc
+  // process_injector_watch.cc
   absl::StatusOr<PatchSite*> SiteOf(int32_t loop, bool must_be_patched);
   absl::StatusOr<RankHazards> CheckHazards();
   absl::Status ReadMemoryCached();
@@ -203,4 +203,4 @@ class InjectedRank final : public RankInjector {
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SHADOW_PROCESS_LAB_H_
+#endif  // AGENT_SHADOW_INJECTOR_PROCESS_INJECTOR_H_

@@ -1,4 +1,4 @@
-// InjectedRank: what needs no shadow - counting entries, timing the loop in the rank itself, costs.
+// ProcessInjector: what needs no shadow - counting entries, timing the loop in the rank itself, costs.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/forking/process_files.h"
-#include "agent/shadow/injected_rank.h"
+#include "agent/shadow/injector/process_injector.h"
 #include "agent/shadow/timing/live_reading.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
@@ -52,7 +52,8 @@ uint64_t NewlyCounted(uint64_t count, uint64_t& charged) {
 
 }  // namespace
 
-absl::StatusOr<InjectedRank::PatchSite*> InjectedRank::SiteOf(int32_t loop, bool must_be_patched) {
+absl::StatusOr<ProcessInjector::PatchSite*> ProcessInjector::SiteOf(int32_t loop,
+                                                                    bool must_be_patched) {
   if (loop < 0 || static_cast<size_t>(loop) >= sites_.size())
     return absl::InvalidArgumentError(absl::StrCat("no loop ", loop));
   PatchSite& site = sites_[static_cast<size_t>(loop)];
@@ -65,37 +66,37 @@ absl::StatusOr<InjectedRank::PatchSite*> InjectedRank::SiteOf(int32_t loop, bool
 }
 
 // Somebody may have healed the rank beneath us: what is mapped there by now is not ours to write.
-absl::Status InjectedRank::RegionIsThere() const {
+absl::Status ProcessInjector::RegionIsThere() const {
   const auto magic = region_->Read<uint64_t>(region_->address());
   if (magic.ok() && *magic == kShadowMagic) return absl::OkStatus();
   if (absl::IsNotFound(magic.status())) return magic.status();
   return absl::FailedPreconditionError("what was put into the rank has been taken out meanwhile");
 }
 
-absl::Status InjectedRank::Beat() {
+absl::Status ProcessInjector::Beat() {
   RETURN_IF_ERROR(RegionIsThere());
   beat_ns_ = Now();
   return region_->Write(region_->address() + offsetof(RegionHeader, heartbeat_ticks),
                         TickClock::Ticks());
 }
 
-absl::Status InjectedRank::BeatIfDue() {
+absl::Status ProcessInjector::BeatIfDue() {
   return Now() - beat_ns_ < kBeatNs ? absl::OkStatus() : Beat();
 }
 
-absl::Status InjectedRank::SetMode(const PatchSite& site, uint32_t mode) {
+absl::Status ProcessInjector::SetMode(const PatchSite& site, uint32_t mode) {
   RETURN_IF_ERROR(RegionIsThere());
   return region_->Write(
       region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, mode), mode);
 }
 
-absl::StatusOr<std::vector<ThreadRecord>> InjectedRank::Records() const {
+absl::StatusOr<std::vector<ThreadRecord>> ProcessInjector::Records() const {
   return region_->ReadMany<ThreadRecord>(region_->RecordAddress(0), region_->blocks());
 }
 
 // Records are claimed for good; those of threads that ended are given back here, while nobody enters slowly. The records come
 // first: whoever has one by then and is alive is among the threads.
-absl::Status InjectedRank::ForgetEndedThreads() {
+absl::Status ProcessInjector::ForgetEndedThreads() {
   ASSIGN_OR_RETURN(NamespacePid pid, ReadNamespacePid(rank_.pid));
   if (pid.levels > 1) return absl::OkStatus();  // the rank knows its threads by other numbers
   ASSIGN_OR_RETURN(std::vector<ThreadRecord> records, Records());
@@ -112,8 +113,8 @@ absl::Status InjectedRank::ForgetEndedThreads() {
 
 // While a site is armed every entry is a slow one; and who came to a gathering that failed waited in vain, at most so long. What
 // shadows used of CPUs is counted whatever became of them; more than their team can have used is not believed.
-void InjectedRank::ChargeArmed(PatchSite& site, const ShadowPlan& plan,
-                               const std::vector<ThreadRecord>& before) {
+void ProcessInjector::ChargeArmed(PatchSite& site, const ShadowPlan& plan,
+                                  const std::vector<ThreadRecord>& before) {
   const auto index = static_cast<uint32_t>(site.index);
   if (const auto after = Records(); after.ok()) {
     const std::vector<uint64_t> counts = NewEntries(before, *after, index);
@@ -130,7 +131,7 @@ void InjectedRank::ChargeArmed(PatchSite& site, const ShadowPlan& plan,
       static_cast<int64_t>(std::min<uint64_t>(timeouts, 1000) * plan.gather_ns);
 }
 
-absl::StatusOr<EntryCount> InjectedRank::CountEntries(int32_t loop, int64_t ns) {
+absl::StatusOr<EntryCount> ProcessInjector::CountEntries(int32_t loop, int64_t ns) {
   ASSIGN_OR_RETURN(PatchSite * site, SiteOf(loop, true));
   const auto index = static_cast<uint32_t>(site->index);
   RETURN_IF_ERROR(ForgetEndedThreads());
@@ -178,8 +179,8 @@ absl::StatusOr<EntryCount> InjectedRank::CountEntries(int32_t loop, int64_t ns) 
   return entry_count;
 }
 
-absl::StatusOr<std::vector<uint64_t>> InjectedRank::TimeLive(int32_t loop, int32_t count,
-                                                             int64_t timeout_ns) {
+absl::StatusOr<std::vector<uint64_t>> ProcessInjector::TimeLive(int32_t loop, int32_t count,
+                                                                int64_t timeout_ns) {
   ASSIGN_OR_RETURN(PatchSite * site, SiteOf(loop, true));
   if (!site->built.timed) return absl::FailedPreconditionError(site->built.untimed);
   const uint64_t next_address = region_->address() + offsetof(RegionHeader, live_next);
@@ -224,7 +225,7 @@ absl::StatusOr<std::vector<uint64_t>> InjectedRank::TimeLive(int32_t loop, int32
 }
 
 // The rank needs some time to write again to what the fork protected; after much more its own faults would be counted, too.
-void InjectedRank::LearnLaterFaults() {
+void ProcessInjector::LearnLaterFaults() {
   constexpr int64_t kSoonestNs = 100 * kNsPerMs, kLatestNs = 2 * kNsPerSecond;
   const int64_t elapsed = Now() - shadow_end_ns_;
   if (!faults_before_ || elapsed < kSoonestNs) return;
@@ -235,7 +236,7 @@ void InjectedRank::LearnLaterFaults() {
 }
 
 // Files may have been opened, mappings and devices mapped, a debugger may have come since the injector was opened.
-absl::StatusOr<RankHazards> InjectedRank::CheckHazards() {
+absl::StatusOr<RankHazards> ProcessInjector::CheckHazards() {
   RETURN_IF_ERROR(CheckMappings(ProcFs(), rank_.pid, options_.max_stop_ns));
   ASSIGN_OR_RETURN(const MemoryFacts facts, memory_walk_.Facts());
   ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank_.pid, facts, options_.ranks_at_once));
@@ -244,7 +245,7 @@ absl::StatusOr<RankHazards> InjectedRank::CheckHazards() {
 }
 
 // That opens some twenty files; a prediction may be asked for at every look at the budget. A shadow reads anew.
-absl::Status InjectedRank::ReadMemoryCached() {
+absl::Status ProcessInjector::ReadMemoryCached() {
   constexpr int64_t kMemoryCacheNs = 5 * kNsPerSecond;
   if (memory_cache_ && Now() < memory_cache_until_ns_) return absl::OkStatus();
   MemoryCache cached;
@@ -256,7 +257,7 @@ absl::Status InjectedRank::ReadMemoryCached() {
   return absl::OkStatus();
 }
 
-ShadowPrediction InjectedRank::PredictShadow() {
+ShadowPrediction ProcessInjector::PredictShadow() {
   ShadowPrediction prediction;
   prediction.status = ReadMemoryCached();
   if (!prediction.status.ok()) return prediction;

@@ -1,4 +1,4 @@
-// InjectedRank: recovery mode, from the plan to the answer. Outside P1: copies run in the threads of the rank.
+// ProcessInjector: recovery mode, from the plan to the answer. Outside P1: copies run in the threads of the rank.
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/forking/preconditions.h"
-#include "agent/shadow/injected_rank.h"
+#include "agent/shadow/injector/process_injector.h"
 #include "agent/shadow/recovery/give_back.h"
 #include "agent/shadow/timing/live_reading.h"
 #include "core/base/clock.h"
@@ -46,7 +46,7 @@ RecoveryPlan PlanOf(const TripCount& trips) {
 
 }  // namespace
 
-absl::Status InjectedRank::MayRecover(const PatchSite& site, const RecoveryRequest& request) {
+absl::Status ProcessInjector::MayRecover(const PatchSite& site, const RecoveryRequest& request) {
   if (!options_.recovery) return absl::PermissionDeniedError("recovery mode is not allowed here");
   const InstalledLoop& installed = site.built.installed;
   RETURN_IF_ERROR(installed.in_situ);
@@ -70,8 +70,8 @@ absl::Status InjectedRank::MayRecover(const PatchSite& site, const RecoveryReque
   return absl::OkStatus();
 }
 
-absl::StatusOr<ShadowPlan> InjectedRank::MakeRecoveryPlan(const PatchSite& site,
-                                                          const RecoveryRequest& request) const {
+absl::StatusOr<ShadowPlan> ProcessInjector::MakeRecoveryPlan(const PatchSite& site,
+                                                             const RecoveryRequest& request) const {
   ShadowPlan plan{};
   plan.site = static_cast<uint32_t>(site.index);
   plan.recovery = PlanOf(site.built.trips);
@@ -90,12 +90,12 @@ absl::StatusOr<ShadowPlan> InjectedRank::MakeRecoveryPlan(const PatchSite& site,
   return plan;
 }
 
-absl::StatusOr<uint32_t> InjectedRank::InSitu() const {
+absl::StatusOr<uint32_t> ProcessInjector::InSitu() const {
   return region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, in_situ));
 }
 
 // A thread says that it is inside a copy before it stops being counted: this order misses nobody.
-absl::StatusOr<bool> InjectedRank::SomebodyReads() const {
+absl::StatusOr<bool> ProcessInjector::SomebodyReads() const {
   ASSIGN_OR_RETURN(const uint32_t in_situ, InSitu());
   if (in_situ != 0 || !options_.recovery) return in_situ != 0;
   ASSIGN_OR_RETURN(const std::vector<ThreadRecord> records, Records());
@@ -103,7 +103,7 @@ absl::StatusOr<bool> InjectedRank::SomebodyReads() const {
                      [](const ThreadRecord& record) { return record.run.inside == kInCopy; });
 }
 
-absl::Status InjectedRank::AwaitNobodyInSitu() {
+absl::Status ProcessInjector::AwaitNobodyInSitu() {
   const int64_t deadline = Now() + kLeaveNs;
   ASSIGN_OR_RETURN(bool somebody, SomebodyReads());
   while (somebody && Now() < deadline) {
@@ -121,7 +121,7 @@ absl::Status InjectedRank::AwaitNobodyInSitu() {
 }
 
 // Threads that are still inside, or whose handler is under way, are left alone.
-absl::Status InjectedRank::GiveBackJumped() {
+absl::Status ProcessInjector::GiveBackJumped() {
   ASSIGN_OR_RETURN(const std::vector<ThreadRecord> records, Records());
   const GiveBackPlan plan = PlanGiveBack(records, *region_, injection_.caches);
   if (plan.records.empty()) return absl::OkStatus();
@@ -139,7 +139,7 @@ absl::Status InjectedRank::GiveBackJumped() {
 }
 
 // Nobody reads the plan before the mode says so, and nobody may still read the last one.
-absl::Status InjectedRank::ArmRecovery(const PatchSite& site, const ShadowPlan& plan) {
+absl::Status ProcessInjector::ArmRecovery(const PatchSite& site, const ShadowPlan& plan) {
   const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
   ASSIGN_OR_RETURN(uint32_t busy,
                    region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, busy)));
@@ -158,8 +158,8 @@ absl::Status InjectedRank::ArmRecovery(const PatchSite& site, const ShadowPlan& 
 }
 
 // True: it ended by its own limits.
-absl::StatusOr<bool> InjectedRank::AwaitRecovery(const PatchSite& site, const ShadowPlan& plan,
-                                                 int64_t timeout_ns) {
+absl::StatusOr<bool> ProcessInjector::AwaitRecovery(const PatchSite& site, const ShadowPlan& plan,
+                                                    int64_t timeout_ns) {
   const uint64_t at =
       region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, generation_done);
   const int64_t deadline = Now() + timeout_ns;
@@ -185,9 +185,9 @@ absl::StatusOr<bool> InjectedRank::AwaitRecovery(const PatchSite& site, const Sh
 }
 
 // No thread can have been held up for longer than `longest_ns`: the figures are the rank's own.
-absl::StatusOr<RecoveryAnswer> InjectedRank::CollectRecovery(const PatchSite& site,
-                                                             const ShadowPlan& plan,
-                                                             int64_t longest_ns) {
+absl::StatusOr<RecoveryAnswer> ProcessInjector::CollectRecovery(const PatchSite& site,
+                                                                const ShadowPlan& plan,
+                                                                int64_t longest_ns) {
   ASSIGN_OR_RETURN(const Site state,
                    region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));
   const uint32_t count = std::min(state.recoveries, plan.recovery.limit);
@@ -219,9 +219,9 @@ absl::StatusOr<RecoveryAnswer> InjectedRank::CollectRecovery(const PatchSite& si
   return answer;
 }
 
-absl::StatusOr<RecoveryAnswer> InjectedRank::RunRecovery(const PatchSite& site,
-                                                         const ShadowPlan& plan,
-                                                         int64_t timeout_ns) {
+absl::StatusOr<RecoveryAnswer> ProcessInjector::RunRecovery(const PatchSite& site,
+                                                            const ShadowPlan& plan,
+                                                            int64_t timeout_ns) {
   const int64_t begin = Now();
   RETURN_IF_ERROR(ArmRecovery(site, plan));
   ASSIGN_OR_RETURN(const bool enough, AwaitRecovery(site, plan, timeout_ns));
@@ -237,7 +237,7 @@ absl::StatusOr<RecoveryAnswer> InjectedRank::RunRecovery(const PatchSite& site,
   return answer;
 }
 
-absl::StatusOr<RecoveryAnswer> InjectedRank::Recover(const RecoveryRequest& request) {
+absl::StatusOr<RecoveryAnswer> ProcessInjector::Recover(const RecoveryRequest& request) {
   ASSIGN_OR_RETURN(PatchSite * site, SiteOf(request.loop, true));
   RETURN_IF_ERROR(MayRecover(*site, request));
   ASSIGN_OR_RETURN(ShadowPlan plan, MakeRecoveryPlan(*site, request));

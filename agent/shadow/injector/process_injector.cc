@@ -1,4 +1,4 @@
-#include "agent/shadow/injected_rank.h"
+#include "agent/shadow/injector/process_injector.h"
 
 #include <algorithm>
 
@@ -38,13 +38,13 @@ absl::Status OfRestoring(const RestoreResult& result, const absl::Status& status
 
 absl::StatusOr<std::unique_ptr<RankInjector>> RankInjector::Open(const RankInfo& rank,
                                                                  InjectorOptions options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<InjectedRank> injector,
-                   InjectedRank::Open(rank, std::move(options)));
+  ASSIGN_OR_RETURN(std::unique_ptr<ProcessInjector> injector,
+                   ProcessInjector::Open(rank, std::move(options)));
   return injector;
 }
 
-absl::StatusOr<std::unique_ptr<InjectedRank>> InjectedRank::Open(const RankInfo& rank,
-                                                                 InjectorOptions options) {
+absl::StatusOr<std::unique_ptr<ProcessInjector>> ProcessInjector::Open(const RankInfo& rank,
+                                                                       InjectorOptions options) {
   if (options.answers) RETURN_IF_ERROR(options.answers(rank.pid));
   ASSIGN_OR_RETURN(Memory memory, Memory::Open(rank.pid, rank.start_ticks));
   // After the opening: what is open stays that address space, whatever the process becomes.
@@ -58,11 +58,12 @@ absl::StatusOr<std::unique_ptr<InjectedRank>> InjectedRank::Open(const RankInfo&
   ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank.pid, facts, options.ranks_at_once));
   RETURN_IF_ERROR(JudgeHazards(hazards));
   RETURN_IF_ERROR(HealBefore(rank, options));
-  return std::unique_ptr<InjectedRank>(
-      new InjectedRank(rank, std::move(options), std::move(memory), std::move(probe)));
+  return std::unique_ptr<ProcessInjector>(
+      new ProcessInjector(rank, std::move(options), std::move(memory), std::move(probe)));
 }
 
-InjectedRank::InjectedRank(RankInfo rank, InjectorOptions options, Memory memory, MemoryWalk probe)
+ProcessInjector::ProcessInjector(RankInfo rank, InjectorOptions options, Memory memory,
+                                 MemoryWalk probe)
     : rank_(std::move(rank)),
       options_(std::move(options)),
       memory_(std::move(memory)),
@@ -73,12 +74,12 @@ InjectedRank::InjectedRank(RankInfo rank, InjectorOptions options, Memory memory
   injection_.boot_id = BootId();
 }
 
-InjectedRank::~InjectedRank() {
+ProcessInjector::~ProcessInjector() {
   // Once Uninstall has been tried the tracer may be gone; what is left is in the journal.
   if (installed_ && !uninstall_tried_) Uninstall().IgnoreError();
 }
 
-absl::StatusOr<HoldReply> InjectedRank::Hold(std::vector<HoldOp> ops, bool takes_out) {
+absl::StatusOr<HoldReply> ProcessInjector::Hold(std::vector<HoldOp> ops, bool takes_out) {
   constexpr int64_t kPatienceNs = 2 * kNsPerSecond;
   std::vector<int64_t> stops;
   HoldRequest request{rank_.pid, rank_.start_ticks, options_.max_stop_ns, std::move(ops)};
@@ -92,7 +93,7 @@ absl::StatusOr<HoldReply> InjectedRank::Hold(std::vector<HoldOp> ops, bool takes
   return reply;
 }
 
-void InjectedRank::CountStops(const std::vector<int64_t>& stops_ns) {
+void ProcessInjector::CountStops(const std::vector<int64_t>& stops_ns) {
   for (int64_t ns : stops_ns) {
     ++cost_.stops;
     cost_.stop_ns += ns;
@@ -102,7 +103,7 @@ void InjectedRank::CountStops(const std::vector<int64_t>& stops_ns) {
 
 // What copies were made of, and what must be there when threads are sent to them: a library may have been closed meanwhile, and
 // another one loaded in its place.
-std::vector<ExpectBytesOp> InjectedRank::CodeOf(const LoopCode& loop) {
+std::vector<ExpectBytesOp> ProcessInjector::CodeOf(const LoopCode& loop) {
   std::vector<ExpectBytesOp> pieces;
   uint64_t end = 0;
   for (const LoopInstruction& i : loop.instructions) {
@@ -115,7 +116,7 @@ std::vector<ExpectBytesOp> InjectedRank::CodeOf(const LoopCode& loop) {
 }
 
 // Where the jump leads. The same program may have the same loop after an exec, but nothing of ours.
-ExpectBytesOp InjectedRank::TrampolineOf(const PatchSite& site) const {
+ExpectBytesOp ProcessInjector::TrampolineOf(const PatchSite& site) const {
   constexpr uint64_t kEnough = 32;
   const uint64_t at = site.built.trampoline;
   for (const Cache& cache : caches_) {
@@ -127,7 +128,7 @@ ExpectBytesOp InjectedRank::TrampolineOf(const PatchSite& site) const {
   return {{at}, {0}};  // never: it lies in one of them
 }
 
-std::vector<HoldOp> InjectedRank::PatchOps(const PatchSite& site) const {
+std::vector<HoldOp> ProcessInjector::PatchOps(const PatchSite& site) const {
   const PatchPlan& patch = site.built.patch;
   std::vector<HoldOp> ops(site.code.begin(), site.code.end());
   ops.push_back(TrampolineOf(site));
@@ -141,7 +142,7 @@ std::vector<HoldOp> InjectedRank::PatchOps(const PatchSite& site) const {
   return ops;
 }
 
-absl::Status InjectedRank::PatchAll() {
+absl::Status ProcessInjector::PatchAll() {
   std::vector<HoldOp> ops = ProtectOps(0);
   for (const PatchSite& site : sites_) {
     if (site.index < 0 || !site.built.installed.status.ok()) continue;
@@ -150,16 +151,16 @@ absl::Status InjectedRank::PatchAll() {
   return OfPatching(Hold(std::move(ops)).status());
 }
 
-absl::Status InjectedRank::MayAlter() const {
+absl::Status ProcessInjector::MayAlter() const {
   if (Cancelled()) return absl::CancelledError("altering was ended before it came to this loop");
   return StillAdmitted();
 }
 
-absl::Status InjectedRank::StillAdmitted() const {
+absl::Status ProcessInjector::StillAdmitted() const {
   return CheckUnchanged(*options_.admitted, ProcFs(), rank_.pid);
 }
 
-absl::Status InjectedRank::SetPatched(int32_t loop, bool patched) {
+absl::Status ProcessInjector::SetPatched(int32_t loop, bool patched) {
   ASSIGN_OR_RETURN(PatchSite * site, SiteOf(loop, false));
   if (site->patched == patched) return absl::OkStatus();
   if (patched) RETURN_IF_ERROR(MayAlter());
@@ -188,7 +189,7 @@ absl::Status InjectedRank::SetPatched(int32_t loop, bool patched) {
 }
 
 // A stop whose tracer was ended may have come to its end or not: the text tells, if nobody else wrote there.
-std::optional<bool> InjectedRank::JumpIsIn(const PatchSite& site) const {
+std::optional<bool> ProcessInjector::JumpIsIn(const PatchSite& site) const {
   const auto& jump = site.built.jump;
   const auto& original = site.built.patch.original;
   std::vector<uint8_t> now(jump.size());
@@ -198,7 +199,7 @@ std::optional<bool> InjectedRank::JumpIsIn(const PatchSite& site) const {
   return std::nullopt;
 }
 
-absl::Status InjectedRank::Uninstall() {
+absl::Status ProcessInjector::Uninstall() {
   if (!installed_) return absl::OkStatus();
   uninstall_tried_ = true;
   RestoreResult result;
@@ -227,7 +228,7 @@ absl::Status InjectedRank::Uninstall() {
   return options_.journal->Remove(injection_);
 }
 
-std::optional<RuntimeAddress> InjectedRank::OriginalAddress(RuntimeAddress address) const {
+std::optional<RuntimeAddress> ProcessInjector::OriginalAddress(RuntimeAddress address) const {
   MutexLock lock(&mutex_);
   const bool ours = std::any_of(code_.begin(), code_.end(), [&](const PcRange& range) {
     return address >= range.start && address < range.end;
@@ -240,8 +241,8 @@ std::optional<RuntimeAddress> InjectedRank::OriginalAddress(RuntimeAddress addre
   return std::prev(after)->original;
 }
 
-void InjectedRank::Audit(const char* action, const PatchSite* site, int64_t pause_ns,
-                         const absl::Status& outcome) {
+void ProcessInjector::Audit(const char* action, const PatchSite* site, int64_t pause_ns,
+                            const absl::Status& outcome) {
   if (!options_.audit) return;
   AuditEntry entry;
   entry.unix_ns = SystemClock().UnixNs();

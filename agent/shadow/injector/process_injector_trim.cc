@@ -1,4 +1,4 @@
-// InjectedRank: shadows that leave out what the loop does not touch. The rank marks, forks and unmarks by itself while all of its
+// ProcessInjector: shadows that leave out what the loop does not touch. The rank marks, forks and unmarks by itself while all of its
 // threads stand in the payload; here is decided whether they do, and what may be left out.
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/forking/memory_sharing.h"
 #include "agent/shadow/forking/preconditions.h"
-#include "agent/shadow/injected_rank.h"
+#include "agent/shadow/injector/process_injector.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
@@ -41,14 +41,14 @@ absl::Status CheckThreads(const std::vector<int32_t>& threads, int32_t team) {
 }  // namespace
 
 // What does not change from one moment to the next.
-absl::Status InjectedRank::MayTrim(int32_t team) const {
+absl::Status ProcessInjector::MayTrim(int32_t team) const {
   if (stuck_marks_ > 0)
     return absl::FailedPreconditionError("the kernel did not take back an earlier mark");
   ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
   return CheckThreads(threads, team);
 }
 
-absl::StatusOr<TrimWork> InjectedRank::BeginTrim(const Footprint& footprint, int32_t team) {
+absl::StatusOr<TrimWork> ProcessInjector::BeginTrim(const Footprint& footprint, int32_t team) {
   RETURN_IF_ERROR(MayTrim(team));
   TrimWork work;
   work.footprint = footprint;
@@ -68,7 +68,7 @@ absl::StatusOr<TrimWork> InjectedRank::BeginTrim(const Footprint& footprint, int
   return work;
 }
 
-ShadowPrediction InjectedRank::PredictTrimmed(const Footprint& footprint, int32_t team) {
+ShadowPrediction ProcessInjector::PredictTrimmed(const Footprint& footprint, int32_t team) {
   ShadowPrediction prediction = PredictShadow();
   if (!prediction.status.ok()) return prediction;
   prediction.status = MayTrim(team);  // loops of one rank have teams of their own
@@ -92,7 +92,7 @@ ShadowPrediction InjectedRank::PredictTrimmed(const Footprint& footprint, int32_
   return prediction;
 }
 
-absl::StatusOr<TeamPointers> InjectedRank::ReadPointers(uint32_t team) const {
+absl::StatusOr<TeamPointers> ProcessInjector::ReadPointers(uint32_t team) const {
   ASSIGN_OR_RETURN(ChildControl child, region_->Read<ChildControl>(region_->ChildAddress()));
   TeamPointers pointers;
   for (uint32_t i = 0; i < std::min(team, kMaxTeam); ++i) {
@@ -110,7 +110,7 @@ absl::StatusOr<TeamPointers> InjectedRank::ReadPointers(uint32_t team) const {
 }
 
 // The team stands still, and so does its memory map if nobody else is there.
-absl::Status InjectedRank::ChooseNow(const ShadowPlan& plan) {
+absl::Status ProcessInjector::ChooseNow(const ShadowPlan& plan) {
   const uint32_t team = plan.team;
   ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
   RETURN_IF_ERROR(CheckThreads(threads, static_cast<int32_t>(team)));
@@ -130,7 +130,7 @@ absl::Status InjectedRank::ChooseNow(const ShadowPlan& plan) {
       static_cast<double>(trimmed) / 1e6, static_cast<double>(whole) / 1e6));
 }
 
-absl::Status InjectedRank::AnswerLeader(const ShadowPlan& plan) {
+absl::Status ProcessInjector::AnswerLeader(const ShadowPlan& plan) {
   RETURN_IF_ERROR(RegionIsThere());
   const uint64_t at = region_->PlanAddress() + offsetof(ShadowPlan, trim);
   ASSIGN_OR_RETURN(uint32_t waiting, region_->Read<uint32_t>(at + offsetof(TrimControl, waiting)));
@@ -150,7 +150,7 @@ absl::Status InjectedRank::AnswerLeader(const ShadowPlan& plan) {
   return region_->Write(at + offsetof(TrimControl, answer), TrimAnswer(plan.generation, answer));
 }
 
-absl::Status InjectedRank::EndTrim() {
+absl::Status ProcessInjector::EndTrim() {
   const uint64_t at = region_->PlanAddress() + offsetof(ShadowPlan, trim);
   ASSIGN_OR_RETURN(uint32_t stuck, region_->Read<uint32_t>(at + offsetof(TrimControl, stuck)));
   if (stuck > 0) {

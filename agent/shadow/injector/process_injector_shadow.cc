@@ -1,4 +1,4 @@
-// InjectedRank: one shadow from the plan to the answer.
+// ProcessInjector: one shadow from the plan to the answer.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 #include "agent/procfs/read_file.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/forking/process_files.h"
-#include "agent/shadow/injected_rank.h"
+#include "agent/shadow/injector/process_injector.h"
 #include "agent/shadow/protect_list.h"
 #include "agent/shadow/shadow_reading.h"
 #include "core/base/clock.h"
@@ -104,8 +104,8 @@ int32_t MostRuns(int32_t team) {
   return std::min(static_cast<int32_t>(kMaxRuns), slots) - static_cast<int32_t>(kProbeRuns);
 }
 
-absl::Status InjectedRank::AddRun(const PatchSite& site, const RunSpec& request, ShadowPlan* plan,
-                                  uint32_t* selves) const {
+absl::Status ProcessInjector::AddRun(const PatchSite& site, const RunSpec& request,
+                                     ShadowPlan* plan, uint32_t* selves) const {
   const InstalledLoop& installed = site.built.installed;
   if (request.variant < 0 || static_cast<size_t>(request.variant) >= installed.copies.size())
     return absl::InvalidArgumentError(absl::StrCat("no variant ", request.variant));
@@ -140,8 +140,8 @@ absl::Status InjectedRank::AddRun(const PatchSite& site, const RunSpec& request,
 }
 
 // The runs that were wished for stand between runs of an empty copy: first, and two at the end.
-absl::StatusOr<ShadowPlan> InjectedRank::MakePlan(const PatchSite& site,
-                                                  const ShadowRequest& request) const {
+absl::StatusOr<ShadowPlan> ProcessInjector::MakePlan(const PatchSite& site,
+                                                     const ShadowRequest& request) const {
   if (request.team < 1 || static_cast<uint32_t>(request.team) > region_->blocks())
     return absl::FailedPreconditionError(absl::StrCat(
         "a team of ", request.team, ": there is room for ", region_->blocks(), " threads"));
@@ -178,7 +178,8 @@ absl::StatusOr<ShadowPlan> InjectedRank::MakePlan(const PatchSite& site,
 
 // Nobody reads the plan before the mode says so, and nobody may still read the last one. Without anybody in place a phase that
 // was left behind means nothing.
-absl::Status InjectedRank::Arm(const PatchSite& site, const ShadowPlan& plan, int64_t countdown) {
+absl::Status ProcessInjector::Arm(const PatchSite& site, const ShadowPlan& plan,
+                                  int64_t countdown) {
   const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
   RETURN_IF_ERROR(SetMode(site, kModeIdle));
   ASSIGN_OR_RETURN(uint32_t busy,
@@ -199,8 +200,8 @@ absl::Status InjectedRank::Arm(const PatchSite& site, const ShadowPlan& plan, in
 }
 
 // The shadow's own mappings cannot change any more: what it shares with others is exactly what they say.
-absl::Status InjectedRank::ServeShadow(const PatchSite& site, const ShadowPlan& plan,
-                                       bool* served) {
+absl::Status ProcessInjector::ServeShadow(const PatchSite& site, const ShadowPlan& plan,
+                                          bool* served) {
   struct Head {
     uint32_t done, error_step;
     int32_t error;
@@ -234,8 +235,8 @@ absl::Status InjectedRank::ServeShadow(const PatchSite& site, const ShadowPlan& 
   return region_->Write(region_->ChildAddress() + offsetof(ChildControl, go), uint32_t{1});
 }
 
-absl::Status InjectedRank::AwaitShadow(const PatchSite& site, const ShadowPlan& plan,
-                                       int64_t timeout_ns) {
+absl::Status ProcessInjector::AwaitShadow(const PatchSite& site, const ShadowPlan& plan,
+                                          int64_t timeout_ns) {
   const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
   const int64_t begin = Now(), give_up = begin + timeout_ns;
   const int64_t last = give_up + static_cast<int64_t>(plan.shadow_ns) + kGraceNs;
@@ -278,8 +279,8 @@ absl::Status InjectedRank::AwaitShadow(const PatchSite& site, const ShadowPlan& 
   }
 }
 
-absl::StatusOr<ShadowAnswer> InjectedRank::Collect(const PatchSite& site, const ShadowPlan& plan,
-                                                   const ShadowRequest& request) {
+absl::StatusOr<ShadowAnswer> ProcessInjector::Collect(const PatchSite& site, const ShadowPlan& plan,
+                                                      const ShadowRequest& request) {
   ShadowReading reading;
   reading.protects = protects_;
   if (trim_) reading.trimmed_out = trim_->chosen.ranges;
@@ -327,16 +328,17 @@ absl::StatusOr<ShadowAnswer> InjectedRank::Collect(const PatchSite& site, const 
 }
 
 // Of the last arming; 0: no team met.
-int64_t InjectedRank::PauseNs(const PatchSite& site) const {
+int64_t ProcessInjector::PauseNs(const PatchSite& site) const {
   const auto ticks = region_->Read<uint64_t>(
       region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, pause_ticks));
   const uint64_t most = ticks_.ToTicks(60 * kNsPerSecond);
   return ticks.ok() ? ticks_.ToNs(std::min(*ticks, most)) : 0;
 }
 
-absl::StatusOr<ShadowAnswer> InjectedRank::EndShadow(const PatchSite& site, const ShadowPlan& plan,
-                                                     const ShadowRequest& request,
-                                                     const absl::Status& ended) {
+absl::StatusOr<ShadowAnswer> ProcessInjector::EndShadow(const PatchSite& site,
+                                                        const ShadowPlan& plan,
+                                                        const ShadowRequest& request,
+                                                        const absl::Status& ended) {
   // Marks that were left are noted whatever else happened.
   const absl::Status trimmed = trim_ ? EndTrim() : absl::OkStatus();
   if (!ended.ok()) {
@@ -348,7 +350,7 @@ absl::StatusOr<ShadowAnswer> InjectedRank::EndShadow(const PatchSite& site, cons
   return Collect(site, plan, request);
 }
 
-absl::StatusOr<ShadowAnswer> InjectedRank::RunShadow(const ShadowRequest& request) {
+absl::StatusOr<ShadowAnswer> ProcessInjector::RunShadow(const ShadowRequest& request) {
   ASSIGN_OR_RETURN(PatchSite * site, SiteOf(request.loop, true));
   LearnLaterFaults();
   ASSIGN_OR_RETURN(const RankHazards hazards, CheckHazards());

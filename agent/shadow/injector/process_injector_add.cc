@@ -1,15 +1,15 @@
-// InjectedRank: more loops into a rank that has some. What is there is not touched: the new loops have caches of their own.
+// ProcessInjector: more loops into a rank that has some. What is there is not touched: the new loops have caches of their own.
 #include <algorithm>
 
 #include "agent/procfs/procfs.h"
-#include "agent/shadow/injected_rank.h"
+#include "agent/shadow/injector/process_injector.h"
 #include "agent/shadow/region_injection.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
 
-absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Add(std::vector<LoopToInject> loops) {
+absl::StatusOr<std::vector<InstalledLoop>> ProcessInjector::Add(std::vector<LoopToInject> loops) {
   if (options_.tracer == nullptr) return absl::InvalidArgumentError("an injector needs a tracer");
   if (uninstall_tried_) return absl::FailedPreconditionError("everything was taken out already");
   RETURN_IF_ERROR(MayAlter());
@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Add(std::vector<LoopToI
 }
 
 // All loops so far were refused and nothing was mapped. They keep their numbers.
-void InjectedRank::ForgetPlans() {
+void ProcessInjector::ForgetPlans() {
   caches_.clear();
   injection_.caches.clear();
   injection_.region = {};
@@ -39,7 +39,7 @@ void InjectedRank::ForgetPlans() {
 }
 
 // On disk before it is in the rank, as in Install.
-absl::Status InjectedRank::InsertJump(Batch first) {
+absl::Status ProcessInjector::InsertJump(Batch first) {
   RETURN_IF_ERROR(options_.journal->Write(injection_));
   installed_ = true;
   const int64_t before = cost_.stop_ns;
@@ -53,7 +53,7 @@ absl::Status InjectedRank::InsertJump(Batch first) {
 }
 
 // Into a region that is in use: the words that threads of the rank write are left alone.
-absl::Status InjectedRank::Announce(Batch first) {
+absl::Status ProcessInjector::Announce(Batch first) {
   const uint64_t at = region_->address();
   ASSIGN_OR_RETURN(const uint64_t used,
                    region_->Read<uint64_t>(at + offsetof(RegionHeader, map_used)));
@@ -73,7 +73,7 @@ absl::Status InjectedRank::Announce(Batch first) {
 }
 
 // No jump leads to the new loops yet. What was mapped for them stays until the end, and in the journal until then.
-void InjectedRank::RemoveJumps(Batch first, size_t noted) {
+void ProcessInjector::RemoveJumps(Batch first, size_t noted) {
   if (first.cache == 0 && installed_) {
     if (!Uninstall().ok()) return;  // what it leaves is in the journal
     uninstall_tried_ = false;
@@ -86,7 +86,7 @@ void InjectedRank::RemoveJumps(Batch first, size_t noted) {
     LogWarning("the journal of pid {} names more than there is: {}", rank_.pid, status.ToString());
 }
 
-void InjectedRank::ForgetCaches(Batch first) {
+void ProcessInjector::ForgetCaches(Batch first) {
   absl::StatusOr<std::vector<MapEntry>> maps = absl::UnknownError("it may still map");
   if (!tracer_died_) maps = ProcFs().Maps(rank_.pid);
   for (size_t i = caches_.size(); i > first.cache; --i) {

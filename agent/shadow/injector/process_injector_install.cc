@@ -1,4 +1,4 @@
-// InjectedRank: from loops to a patched rank. Everything is laid out and written to disk before the first stop.
+// ProcessInjector: from loops to a patched rank. Everything is laid out and written to disk before the first stop.
 #include <linux/capability.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@
 #include "agent/shadow/cpu_state.h"
 #include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/gaps.h"
-#include "agent/shadow/injected_rank.h"
+#include "agent/shadow/injector/process_injector.h"
 #include "agent/shadow/region_injection.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
@@ -126,7 +126,7 @@ OwnRights RightsOfReply(const HoldReply& reply) {
 }  // namespace
 
 // Where there is no room for copies at many places, or that would be a large mapping for the rank, at one.
-absl::StatusOr<InjectedRank::Cache> InjectedRank::FindSite(
+absl::StatusOr<ProcessInjector::Cache> ProcessInjector::FindSite(
     const std::vector<MapEntry>& maps, const Reach& reach,
     const std::vector<const LoopToInject*>& loops, uint64_t more_bytes) {
   absl::StatusOr<Cache> found = absl::NotFoundError("");
@@ -141,7 +141,7 @@ absl::StatusOr<InjectedRank::Cache> InjectedRank::FindSite(
 }
 
 // Two loops that share instructions cannot both be patched; the one named first wins.
-absl::Status InjectedRank::RefuseUnfit(const std::vector<LoopToInject>& loops) {
+absl::Status ProcessInjector::RefuseUnfit(const std::vector<LoopToInject>& loops) {
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
   const size_t first = sites_.size() - loops.size();
   auto accepted = static_cast<int32_t>(std::count_if(
@@ -175,7 +175,7 @@ absl::Status InjectedRank::RefuseUnfit(const std::vector<LoopToInject>& loops) {
 }
 
 // Addresses of everything, so that all code can be made before anything is mapped.
-absl::Status InjectedRank::Lay(const std::vector<LoopToInject>& loops) {
+absl::Status ProcessInjector::Lay(const std::vector<LoopToInject>& loops) {
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
   ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
   const auto blocks =
@@ -214,7 +214,7 @@ absl::Status InjectedRank::Lay(const std::vector<LoopToInject>& loops) {
   return absl::OkStatus();
 }
 
-absl::Status InjectedRank::BuildAll(const std::vector<LoopToInject>& loops, size_t first_cache) {
+absl::Status ProcessInjector::BuildAll(const std::vector<LoopToInject>& loops, size_t first_cache) {
   const size_t first = sites_.size() - loops.size();
   for (size_t k = first_cache; k < caches_.size(); ++k) {
     Cache& cache = caches_[k];
@@ -234,7 +234,7 @@ absl::Status InjectedRank::BuildAll(const std::vector<LoopToInject>& loops, size
 }
 
 // What the journal needs. Sites that were refused when built keep their index; nothing is written for them.
-void InjectedRank::RecordSites(size_t first_site) {
+void ProcessInjector::RecordSites(size_t first_site) {
   for (size_t i = first_site; i < sites_.size(); ++i) {
     const PatchSite& site = sites_[i];
     if (site.index < 0 || !site.built.installed.status.ok()) continue;
@@ -253,7 +253,7 @@ void InjectedRank::RecordSites(size_t first_site) {
   }
 }
 
-absl::Status InjectedRank::MapAll(size_t first_cache) {
+absl::Status ProcessInjector::MapAll(size_t first_cache) {
   std::vector<HoldOp> ops;
   for (size_t i = first_cache; i < caches_.size(); ++i) {
     ops.push_back(
@@ -271,13 +271,13 @@ absl::Status InjectedRank::MapAll(size_t first_cache) {
   return region_->Write(region_->address() + offsetof(RegionHeader, rights), RightsOfReply(reply));
 }
 
-absl::Status InjectedRank::FillCaches(size_t first_cache) {
+absl::Status ProcessInjector::FillCaches(size_t first_cache) {
   for (size_t i = first_cache; i < caches_.size(); ++i)
     RETURN_IF_ERROR(memory_.Write(caches_[i].address, caches_[i].bytes));
   return absl::OkStatus();
 }
 
-absl::Status InjectedRank::FillRegion() {
+absl::Status ProcessInjector::FillRegion() {
   ASSIGN_OR_RETURN(NamespacePid pid, ReadNamespacePid(rank_.pid));
   RegionHeader header{};
   header.magic = kShadowMagic;
@@ -307,7 +307,7 @@ absl::Status InjectedRank::FillRegion() {
 }
 
 // The entries of the map that are used then.
-absl::StatusOr<uint32_t> InjectedRank::FillSites(size_t first_site, uint32_t map_used) {
+absl::StatusOr<uint32_t> ProcessInjector::FillSites(size_t first_site, uint32_t map_used) {
   uint32_t used = map_used;
   for (size_t k = first_site; k < sites_.size(); ++k) {
     const PatchSite& patch_site = sites_[k];
@@ -341,7 +341,7 @@ absl::StatusOr<uint32_t> InjectedRank::FillSites(size_t first_site, uint32_t map
   return used;
 }
 
-std::vector<HoldOp> InjectedRank::ProtectOps(size_t first_cache) const {
+std::vector<HoldOp> ProcessInjector::ProtectOps(size_t first_cache) const {
   std::vector<HoldOp> ops;
   for (size_t i = first_cache; i < caches_.size(); ++i) {
     CallOp protect;
@@ -355,7 +355,7 @@ std::vector<HoldOp> InjectedRank::ProtectOps(size_t first_cache) const {
   return ops;
 }
 
-void InjectedRank::PublishAddresses() {
+void ProcessInjector::PublishAddresses() {
   std::vector<AddressPair> addresses;
   auto add = [&](const CodeCopy& copy) {
     addresses.insert(addresses.end(), copy.address_map.begin(), copy.address_map.end());
@@ -375,7 +375,7 @@ void InjectedRank::PublishAddresses() {
 }
 
 // Reads the rank and touches nothing.
-absl::Status InjectedRank::Prepare(const std::vector<LoopToInject>& loops) {
+absl::Status ProcessInjector::Prepare(const std::vector<LoopToInject>& loops) {
   const size_t first_cache = caches_.size();
   for (const LoopToInject& loop : loops) {
     PatchSite& site = sites_.emplace_back();
@@ -394,7 +394,7 @@ absl::Status InjectedRank::Prepare(const std::vector<LoopToInject>& loops) {
 }
 
 // After an attempt that left nothing in the rank: the next one begins anew.
-void InjectedRank::Forget() {
+void ProcessInjector::Forget() {
   sites_.clear();
   caches_.clear();
   injection_.sites.clear();
@@ -404,14 +404,15 @@ void InjectedRank::Forget() {
   uninstall_tried_ = false;
 }
 
-std::vector<InstalledLoop> InjectedRank::Installed(size_t first_site) const {
+std::vector<InstalledLoop> ProcessInjector::Installed(size_t first_site) const {
   std::vector<InstalledLoop> installed;
   for (size_t i = first_site; i < sites_.size(); ++i)
     installed.push_back(sites_[i].built.installed);
   return installed;
 }
 
-absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Rehearse(std::vector<LoopToInject> loops) {
+absl::StatusOr<std::vector<InstalledLoop>> ProcessInjector::Rehearse(
+    std::vector<LoopToInject> loops) {
   ASSIGN_OR_RETURN(const ProcessStatus status, ProcFs().Status(rank_.pid));
   if (status.state == 'T') return absl::FailedPreconditionError("the process is stopped (SIGSTOP)");
   if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
@@ -419,7 +420,8 @@ absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Rehearse(std::vector<Lo
   return Installed(0);
 }
 
-absl::StatusOr<std::vector<InstalledLoop>> InjectedRank::Install(std::vector<LoopToInject> loops) {
+absl::StatusOr<std::vector<InstalledLoop>> ProcessInjector::Install(
+    std::vector<LoopToInject> loops) {
   if (options_.tracer == nullptr || options_.journal == nullptr)
     return absl::InvalidArgumentError("an injector needs a tracer and a place for its journal");
   if (!sites_.empty()) return absl::FailedPreconditionError("loops are installed once");
