@@ -9,6 +9,7 @@
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/injector/process_injector.h"
+#include "agent/shadow/rank/shadow_charges.h"
 #include "agent/shadow/recovery/give_back.h"
 #include "agent/shadow/timing/live_reading.h"
 #include "core/base/clock.h"
@@ -47,7 +48,8 @@ RecoveryPlan PlanOf(const TripCount& trips) {
 }  // namespace
 
 absl::Status ProcessInjector::MayRecover(const PatchSite& site, const RecoveryRequest& request) {
-  if (!options_.recovery) return absl::PermissionDeniedError("recovery mode is not allowed here");
+  if (!rank_.options.recovery)
+    return absl::PermissionDeniedError("recovery mode is not allowed here");
   const InstalledLoop& installed = site.built.installed;
   RETURN_IF_ERROR(installed.in_situ);
   if (request.round.empty() || request.round.size() > kMaxRuns || request.runs < 1)
@@ -58,8 +60,8 @@ absl::Status ProcessInjector::MayRecover(const PatchSite& site, const RecoveryRe
     if (copy < 0 || i >= installed.in_situ_copies.size() || !installed.in_situ_copies[i])
       return absl::FailedPreconditionError(absl::StrCat("copy ", copy, " may not run in place"));
   }
-  ASSIGN_OR_RETURN(uint32_t orphan,
-                   region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, orphan)));
+  ASSIGN_OR_RETURN(uint32_t orphan, rank_.region->Read<uint32_t>(rank_.region->address() +
+                                                                 offsetof(RegionHeader, orphan)));
   if (orphan != 0)
     return absl::FailedPreconditionError(
         absl::StrCat("shadow ", orphan, " of the rank could not be ended"));
@@ -73,11 +75,11 @@ absl::Status ProcessInjector::MayRecover(const PatchSite& site, const RecoveryRe
 absl::StatusOr<ShadowPlan> ProcessInjector::MakeRecoveryPlan(const PatchSite& site,
                                                              const RecoveryRequest& request) const {
   ShadowPlan plan{};
-  plan.site = static_cast<uint32_t>(site.index);
+  plan.site = site.number();
   plan.recovery = PlanOf(site.built.trips);
   plan.recovery.limit = std::min(kMostRecoveries, static_cast<uint32_t>(request.runs));
   plan.recovery.skips = kSkipsPerRun * plan.recovery.limit;
-  plan.recovery.most_ticks = ticks_.ToTicks(std::max<int64_t>(0, request.most_added_ns));
+  plan.recovery.most_ticks = rank_.ticks.ToTicks(std::max<int64_t>(0, request.most_added_ns));
   uint32_t selves = 0;
   for (int32_t copy : request.round) {
     if (copy == kNoCopy) {
@@ -90,15 +92,11 @@ absl::StatusOr<ShadowPlan> ProcessInjector::MakeRecoveryPlan(const PatchSite& si
   return plan;
 }
 
-absl::StatusOr<uint32_t> ProcessInjector::InSitu() const {
-  return region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, in_situ));
-}
-
 // A thread says that it is inside a copy before it stops being counted: this order misses nobody.
 absl::StatusOr<bool> ProcessInjector::SomebodyReads() const {
-  ASSIGN_OR_RETURN(const uint32_t in_situ, InSitu());
-  if (in_situ != 0 || !options_.recovery) return in_situ != 0;
-  ASSIGN_OR_RETURN(const std::vector<ThreadRecord> records, Records());
+  ASSIGN_OR_RETURN(const uint32_t in_situ, rank_.region->InSitu());
+  if (in_situ != 0 || !rank_.options.recovery) return in_situ != 0;
+  ASSIGN_OR_RETURN(const std::vector<ThreadRecord> records, rank_.region->Records());
   return std::any_of(records.begin(), records.end(),
                      [](const ThreadRecord& record) { return record.run.inside == kInCopy; });
 }
@@ -110,9 +108,9 @@ absl::Status ProcessInjector::AwaitNobodyInSitu() {
     absl::SleepFor(absl::Nanoseconds(kPollNs));
     ASSIGN_OR_RETURN(somebody, SomebodyReads());
   }
-  if (somebody && options_.recovery) {
+  if (somebody && rank_.options.recovery) {
     // Runs last some microseconds. Who is still inside has ended there, or a handler of its own has jumped out.
-    RETURN_IF_ERROR(ForgetEndedThreads());
+    RETURN_IF_ERROR(rank_.region->ForgetEndedThreads(rank_.info.pid));
     RETURN_IF_ERROR(GiveBackJumped());
     ASSIGN_OR_RETURN(somebody, SomebodyReads());
   }
@@ -122,62 +120,61 @@ absl::Status ProcessInjector::AwaitNobodyInSitu() {
 
 // Threads that are still inside, or whose handler is under way, are left alone.
 absl::Status ProcessInjector::GiveBackJumped() {
-  ASSIGN_OR_RETURN(const std::vector<ThreadRecord> records, Records());
-  const GiveBackPlan plan = PlanGiveBack(records, *region_, injection_.caches);
+  ASSIGN_OR_RETURN(const std::vector<ThreadRecord> records, rank_.region->Records());
+  const GiveBackPlan plan = PlanGiveBack(records, *rank_.region, rank_.code.injection.caches);
   if (plan.records.empty()) return absl::OkStatus();
-  const int64_t before = cost_.stop_ns;
-  const absl::StatusOr<HoldReply> reply = Hold({plan.op}, true);
-  Audit("restore", nullptr, cost_.stop_ns - before, reply.status());
+  const int64_t before = rank_.hold.stop_ns();
+  const absl::StatusOr<HoldReply> reply = rank_.hold.Stop({plan.op}, StopPurpose::kTakesOut);
+  rank_.hold.Audit("restore", nullptr, rank_.hold.stop_ns() - before, reply.status());
   RETURN_IF_ERROR(reply.status());
   const std::vector<uint8_t>& met = reply->results.at(0).bytes;
   for (size_t i = 0; i < std::min(met.size(), plan.records.size()); ++i) {
-    const uint64_t at = region_->RecordAddress(plan.records[i]) + offsetof(ThreadRecord, run);
+    const uint64_t at = rank_.region->RecordAddress(plan.records[i]) + offsetof(ThreadRecord, run);
     if (met[i] == 1)
-      RETURN_IF_ERROR(region_->Write(at + offsetof(RunInSitu, inside), uint32_t{kJumped}));
+      RETURN_IF_ERROR(rank_.region->Write(at + offsetof(RunInSitu, inside), uint32_t{kJumped}));
   }
   return absl::OkStatus();
 }
 
 // Nobody reads the plan before the mode says so, and nobody may still read the last one.
 absl::Status ProcessInjector::ArmRecovery(const PatchSite& site, const ShadowPlan& plan) {
-  const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
-  ASSIGN_OR_RETURN(uint32_t busy,
-                   region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, busy)));
+  const uint64_t at = rank_.region->SiteAddress(site.number());
+  ASSIGN_OR_RETURN(uint32_t busy, rank_.region->Read<uint32_t>(rank_.region->address() +
+                                                               offsetof(RegionHeader, busy)));
   if (busy != 0) return absl::UnavailableError("the last shadow is not over yet");
-  RETURN_IF_ERROR(SetMode(site, kModeIdle));
+  RETURN_IF_ERROR(rank_.region->SetMode(site.number(), kModeIdle));
   RETURN_IF_ERROR(AwaitNobodyInSitu());
-  RETURN_IF_ERROR(ForgetEndedThreads());
-  RETURN_IF_ERROR(Beat());
-  RETURN_IF_ERROR(region_->WriteMany(region_->ResultsAddress(),
-                                     std::vector<RecoveryResult>(plan.recovery.limit)));
-  RETURN_IF_ERROR(region_->Write(region_->PlanAddress(), plan));
-  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, recoveries), uint32_t{0}));
-  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, recovery_skips), uint32_t{0}));
-  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, recovery_ticks), uint64_t{0}));
-  return SetMode(site, kModeRecovery);
+  RETURN_IF_ERROR(rank_.region->ForgetEndedThreads(rank_.info.pid));
+  RETURN_IF_ERROR(rank_.region->Beat());
+  RETURN_IF_ERROR(rank_.region->WriteMany(rank_.region->ResultsAddress(),
+                                          std::vector<RecoveryResult>(plan.recovery.limit)));
+  RETURN_IF_ERROR(rank_.region->Write(rank_.region->PlanAddress(), plan));
+  RETURN_IF_ERROR(rank_.region->Write(at + offsetof(Site, recoveries), uint32_t{0}));
+  RETURN_IF_ERROR(rank_.region->Write(at + offsetof(Site, recovery_skips), uint32_t{0}));
+  RETURN_IF_ERROR(rank_.region->Write(at + offsetof(Site, recovery_ticks), uint64_t{0}));
+  return rank_.region->SetMode(site.number(), kModeRecovery);
 }
 
 // True: it ended by its own limits.
 absl::StatusOr<bool> ProcessInjector::AwaitRecovery(const PatchSite& site, const ShadowPlan& plan,
                                                     int64_t timeout_ns) {
-  const uint64_t at =
-      region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, generation_done);
+  const uint64_t at = rank_.region->SiteAddress(site.number()) + offsetof(Site, generation_done);
   const int64_t deadline = Now() + timeout_ns;
   absl::StatusOr<uint32_t> done = 0;
-  while (done.ok() && *done != plan.generation && Now() < deadline && !Cancelled()) {
+  while (done.ok() && *done != plan.generation && Now() < deadline && !rank_.hold.Cancelled()) {
     absl::SleepFor(absl::Nanoseconds(kPollNs));
-    const absl::Status beat = BeatIfDue();
-    done = beat.ok() ? region_->Read<uint32_t>(at) : absl::StatusOr<uint32_t>(beat);
+    const absl::Status beat = rank_.region->BeatIfDue();
+    done = beat.ok() ? rank_.region->Read<uint32_t>(at) : absl::StatusOr<uint32_t>(beat);
   }
-  RETURN_IF_ERROR(SetMode(site, kModeIdle));
+  RETURN_IF_ERROR(rank_.region->SetMode(site.number(), kModeIdle));
   RETURN_IF_ERROR(done.status());
   absl::Status left = AwaitNobodyInSitu();
   if (absl::IsUnavailable(left)) {
     // A handler may be under way, or the thread in the loop itself: its next entry tells, if that one is looked at.
-    RETURN_IF_ERROR(Beat());
-    RETURN_IF_ERROR(SetMode(site, kModeEntryCount));
+    RETURN_IF_ERROR(rank_.region->Beat());
+    RETURN_IF_ERROR(rank_.region->SetMode(site.number(), kModeEntryCount));
     left = AwaitNobodyInSitu();
-    RETURN_IF_ERROR(SetMode(site, kModeIdle));
+    RETURN_IF_ERROR(rank_.region->SetMode(site.number(), kModeIdle));
   }
   RETURN_IF_ERROR(left);
   absl::SleepFor(absl::Nanoseconds(kExitNs));
@@ -189,10 +186,10 @@ absl::StatusOr<RecoveryAnswer> ProcessInjector::CollectRecovery(const PatchSite&
                                                                 const ShadowPlan& plan,
                                                                 int64_t longest_ns) {
   ASSIGN_OR_RETURN(const Site state,
-                   region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));
+                   rank_.region->Read<Site>(rank_.region->SiteAddress(site.number())));
   const uint32_t count = std::min(state.recoveries, plan.recovery.limit);
   ASSIGN_OR_RETURN(std::vector<RecoveryResult> results,
-                   region_->ReadMany<RecoveryResult>(region_->ResultsAddress(), count));
+                   rank_.region->ReadMany<RecoveryResult>(rank_.region->ResultsAddress(), count));
   RecoveryAnswer answer;
   answer.skipped = state.recovery_skips;
   std::map<uint32_t, int64_t> added;  // by thread
@@ -202,8 +199,8 @@ absl::StatusOr<RecoveryAnswer> ProcessInjector::CollectRecovery(const PatchSite&
   for (const RecoveryResult& result : results) {
     if (result.generation != plan.generation) continue;
     int64_t& sum = added[result.tid];
-    const uint64_t ticks = std::min(result.added, ticks_.ToTicks(longest_ns));
-    sum = std::min(longest_ns, sum + ticks_.ToNs(ticks) + 2 * kSlowEntryNs);
+    const uint64_t ticks = std::min(result.added, rank_.ticks.ToTicks(longest_ns));
+    sum = std::min(longest_ns, sum + rank_.ticks.ToNs(ticks) + 2 * kSlowEntryNs);
     RecoveryRun run;
     run.step = static_cast<int32_t>(result.turn % plan.run_count);
     run.thread = static_cast<int32_t>(std::distance(added.begin(), added.find(result.tid)));
@@ -227,8 +224,8 @@ absl::StatusOr<RecoveryAnswer> ProcessInjector::RunRecovery(const PatchSite& sit
   ASSIGN_OR_RETURN(const bool enough, AwaitRecovery(site, plan, timeout_ns));
   ASSIGN_OR_RETURN(RecoveryAnswer answer, CollectRecovery(site, plan, Now() - begin));
   answer.enough = enough;
-  cost_.recoveries += answer.runs.size();
-  cost_.recovery_ns += answer.added_ns;
+  rank_.cost.recoveries += answer.runs.size();
+  rank_.cost.recovery_ns += answer.added_ns;
   if (answer.runs.empty()) {
     return absl::DeadlineExceededError(
         answer.skipped == 0 ? "the loop was not entered in time"
@@ -238,13 +235,13 @@ absl::StatusOr<RecoveryAnswer> ProcessInjector::RunRecovery(const PatchSite& sit
 }
 
 absl::StatusOr<RecoveryAnswer> ProcessInjector::Recover(const RecoveryRequest& request) {
-  ASSIGN_OR_RETURN(PatchSite * site, SiteOf(request.loop, true));
+  ASSIGN_OR_RETURN(PatchSite * site, rank_.PatchedSiteOf(request.loop));
   RETURN_IF_ERROR(MayRecover(*site, request));
   ASSIGN_OR_RETURN(ShadowPlan plan, MakeRecoveryPlan(*site, request));
-  plan.generation = ++generation_;
+  plan.generation = ++rank_.generation;
   absl::StatusOr<RecoveryAnswer> answer = RunRecovery(*site, plan, request.timeout_ns);
-  if (!answer.ok()) SetMode(*site, kModeIdle).IgnoreError();
-  Audit("recovery", site, 0, answer.status());
+  if (!answer.ok()) rank_.region->SetMode(site->number(), kModeIdle).IgnoreError();
+  rank_.hold.Audit("recovery", site, 0, answer.status());
   return answer;
 }
 

@@ -18,6 +18,7 @@
 #include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/injector/process_injector.h"
 #include "agent/shadow/protect_list.h"
+#include "agent/shadow/rank/shadow_charges.h"
 #include "agent/shadow/shadow_reading.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
@@ -142,9 +143,9 @@ absl::Status ProcessInjector::AddRun(const PatchSite& site, const RunSpec& reque
 // The runs that were wished for stand between runs of an empty copy: first, and two at the end.
 absl::StatusOr<ShadowPlan> ProcessInjector::MakePlan(const PatchSite& site,
                                                      const ShadowRequest& request) const {
-  if (request.team < 1 || static_cast<uint32_t>(request.team) > region_->blocks())
+  if (request.team < 1 || static_cast<uint32_t>(request.team) > rank_.region->blocks())
     return absl::FailedPreconditionError(absl::StrCat(
-        "a team of ", request.team, ": there is room for ", region_->blocks(), " threads"));
+        "a team of ", request.team, ": there is room for ", rank_.region->blocks(), " threads"));
   const size_t runs = request.runs.size() + kProbeRuns;
   if (runs > kMaxRuns || runs * static_cast<size_t>(request.team) > kResultSlots ||
       request.restores.size() > kMaxRestores)
@@ -152,14 +153,16 @@ absl::StatusOr<ShadowPlan> ProcessInjector::MakePlan(const PatchSite& site,
                                                    request.restores.size(),
                                                    " ranges to restore is too large"));
   ShadowPlan plan{};
-  plan.site = static_cast<uint32_t>(site.index);
+  plan.site = site.number();
   plan.team = static_cast<uint32_t>(request.team);
   plan.retries = kRetries;
   plan.flags = kPlanPinCpu | kPlanWaitForAgent;
   plan.gather_ns = kGatherNs;
-  const int64_t longest = std::clamp<int64_t>(request.shadow_ns, kNsPerMs, options_.max_shadow_ns);
+  const int64_t longest =
+      std::clamp<int64_t>(request.shadow_ns, kNsPerMs, rank_.options.max_shadow_ns);
   plan.shadow_ns = static_cast<uint64_t>(longest);
-  plan.soft_ticks = ticks_.ToTicks(static_cast<int64_t>(kSoftShare * static_cast<double>(longest)));
+  plan.soft_ticks =
+      rank_.ticks.ToTicks(static_cast<int64_t>(kSoftShare * static_cast<double>(longest)));
   plan.agent_wait_ns = std::min(kAgentWaitNs, plan.shadow_ns / 2);
   for (size_t level = 0; level < kEvictLevels; ++level)
     plan.evict_bytes[level] = EvictBytesOfThisCpu(static_cast<Evict>(level));
@@ -180,23 +183,23 @@ absl::StatusOr<ShadowPlan> ProcessInjector::MakePlan(const PatchSite& site,
 // was left behind means nothing.
 absl::Status ProcessInjector::Arm(const PatchSite& site, const ShadowPlan& plan,
                                   int64_t countdown) {
-  const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
-  RETURN_IF_ERROR(SetMode(site, kModeIdle));
-  ASSIGN_OR_RETURN(uint32_t busy,
-                   region_->Read<uint32_t>(region_->address() + offsetof(RegionHeader, busy)));
+  const uint64_t at = rank_.region->SiteAddress(site.number());
+  RETURN_IF_ERROR(rank_.region->SetMode(site.number(), kModeIdle));
+  ASSIGN_OR_RETURN(uint32_t busy, rank_.region->Read<uint32_t>(rank_.region->address() +
+                                                               offsetof(RegionHeader, busy)));
   if (busy != 0) return absl::UnavailableError("the last shadow is not over yet");
   RETURN_IF_ERROR(AwaitNobodyInSitu());
-  ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));
-  RETURN_IF_ERROR(Beat());
-  RETURN_IF_ERROR(region_->Write(region_->PlanAddress(), plan));
+  ASSIGN_OR_RETURN(Site state, rank_.region->Read<Site>(at));
+  RETURN_IF_ERROR(rank_.region->Beat());
+  RETURN_IF_ERROR(rank_.region->Write(rank_.region->PlanAddress(), plan));
   RETURN_IF_ERROR(
-      region_->Write(at + offsetof(Site, countdown), std::max<int64_t>(0, countdown) + 1));
-  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, failures), uint32_t{0}));
-  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, last_outcome), uint32_t{kOutcomeNone}));
-  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, pause_ticks), uint64_t{0}));
-  RETURN_IF_ERROR(region_->Write(at + offsetof(Site, state),
-                                 SiteState(SiteRound(state.state) + 1, 0, kPhaseArmed)));
-  return SetMode(site, kModeArmed);
+      rank_.region->Write(at + offsetof(Site, countdown), std::max<int64_t>(0, countdown) + 1));
+  RETURN_IF_ERROR(rank_.region->Write(at + offsetof(Site, failures), uint32_t{0}));
+  RETURN_IF_ERROR(rank_.region->Write(at + offsetof(Site, last_outcome), uint32_t{kOutcomeNone}));
+  RETURN_IF_ERROR(rank_.region->Write(at + offsetof(Site, pause_ticks), uint64_t{0}));
+  RETURN_IF_ERROR(rank_.region->Write(at + offsetof(Site, state),
+                                      SiteState(SiteRound(state.state) + 1, 0, kPhaseArmed)));
+  return rank_.region->SetMode(site.number(), kModeArmed);
 }
 
 // The shadow's own mappings cannot change any more: what it shares with others is exactly what they say.
@@ -208,46 +211,47 @@ absl::Status ProcessInjector::ServeShadow(const PatchSite& site, const ShadowPla
     uint32_t generation, waiting, go;
   };
   static_assert(offsetof(ChildControl, go) == 20);
-  RETURN_IF_ERROR(RegionIsThere());
-  ASSIGN_OR_RETURN(Head head, region_->Read<Head>(region_->ChildAddress()));
+  RETURN_IF_ERROR(rank_.region->IsThere());
+  ASSIGN_OR_RETURN(Head head, rank_.region->Read<Head>(rank_.region->ChildAddress()));
   if (head.generation != plan.generation || head.waiting == 0) return absl::OkStatus();
-  const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
-  ASSIGN_OR_RETURN(uint32_t inner, region_->Read<uint32_t>(at + offsetof(Site, child_pid)));
+  const uint64_t at = rank_.region->SiteAddress(site.number());
+  ASSIGN_OR_RETURN(uint32_t inner, rank_.region->Read<uint32_t>(at + offsetof(Site, child_pid)));
   if (inner == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(int32_t child, FindChild(rank_.pid, static_cast<int32_t>(inner)));
+  ASSIGN_OR_RETURN(int32_t child, FindChild(rank_.info.pid, static_cast<int32_t>(inner)));
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(child));
   ASSIGN_OR_RETURN(std::vector<ProtectRange> ranges,
-                   ProtectList(maps, injection_.region, memory_walk_.differs_in_fork()));
-  const uint64_t plan_at = region_->PlanAddress();
-  RETURN_IF_ERROR(region_->WriteMany(plan_at + offsetof(ShadowPlan, protects), ranges));
-  RETURN_IF_ERROR(region_->Write(plan_at + offsetof(ShadowPlan, protect_count),
-                                 static_cast<uint32_t>(ranges.size())));
+                   ProtectList(maps, rank_.code.injection.region, memory_walk_.differs_in_fork()));
+  const uint64_t plan_at = rank_.region->PlanAddress();
+  RETURN_IF_ERROR(rank_.region->WriteMany(plan_at + offsetof(ShadowPlan, protects), ranges));
+  RETURN_IF_ERROR(rank_.region->Write(plan_at + offsetof(ShadowPlan, protect_count),
+                                      static_cast<uint32_t>(ranges.size())));
   const std::vector<RestoreRange> requested(plan.restores, plan.restores + plan.restore_count);
   const std::vector<RestoreRange> restores = ClipRestores(maps, requested);
   if (restores.size() > kMaxRestores)
     return absl::ResourceExhaustedError("too many ranges to restore");
-  RETURN_IF_ERROR(region_->WriteMany(plan_at + offsetof(ShadowPlan, restores), restores));
-  RETURN_IF_ERROR(region_->Write(plan_at + offsetof(ShadowPlan, restore_count),
-                                 static_cast<uint32_t>(restores.size())));
+  RETURN_IF_ERROR(rank_.region->WriteMany(plan_at + offsetof(ShadowPlan, restores), restores));
+  RETURN_IF_ERROR(rank_.region->Write(plan_at + offsetof(ShadowPlan, restore_count),
+                                      static_cast<uint32_t>(restores.size())));
   RETURN_IF_ERROR(SetOomScore(child));
   protects_ = std::move(ranges);
   *served = true;
-  return region_->Write(region_->ChildAddress() + offsetof(ChildControl, go), uint32_t{1});
+  return rank_.region->Write(rank_.region->ChildAddress() + offsetof(ChildControl, go),
+                             uint32_t{1});
 }
 
 absl::Status ProcessInjector::AwaitShadow(const PatchSite& site, const ShadowPlan& plan,
                                           int64_t timeout_ns) {
-  const uint64_t at = region_->SiteAddress(static_cast<uint32_t>(site.index));
+  const uint64_t at = rank_.region->SiteAddress(site.number());
   const int64_t begin = Now(), give_up = begin + timeout_ns;
   const int64_t last = give_up + static_cast<int64_t>(plan.shadow_ns) + kGraceNs;
   bool served = false, disarmed = false;
   int64_t nap_ns = kEagerPollNs;
-  for (uint32_t doorbell = 0;; doorbell_->Await(doorbell, nap_ns)) {
-    RETURN_IF_ERROR(BeatIfDue());
-    ASSIGN_OR_RETURN(doorbell, doorbell_->Count());
+  for (uint32_t doorbell = 0;; rank_.region->doorbell().Await(doorbell, nap_ns)) {
+    RETURN_IF_ERROR(rank_.region->BeatIfDue());
+    ASSIGN_OR_RETURN(doorbell, rank_.region->doorbell().Count());
     // Before the state: whoever is still in place may change it.
-    ASSIGN_OR_RETURN(const uint32_t inside, InSitu());
-    ASSIGN_OR_RETURN(Site state, region_->Read<Site>(at));
+    ASSIGN_OR_RETURN(const uint32_t inside, rank_.region->InSitu());
+    ASSIGN_OR_RETURN(Site state, rank_.region->Read<Site>(at));
     const uint32_t phase = SitePhase(state.state);
     if (state.generation_done == plan.generation && phase != kPhaseShadow) return absl::OkStatus();
     const bool under_way = phase == kPhaseShadow || phase == kPhaseGather;
@@ -255,25 +259,26 @@ absl::Status ProcessInjector::AwaitShadow(const PatchSite& site, const ShadowPla
     if (phase == kPhaseShadow && trim_ && !trim_->answered) status = AnswerLeader(plan);
     if (status.ok() && phase == kPhaseShadow && !served) status = ServeShadow(site, plan, &served);
     // A shadow that is not served gives up by itself.
-    if (!status.ok() && absl::IsNotFound(status) && Memory::Open(rank_.pid, rank_.start_ticks).ok())
+    if (!status.ok() && absl::IsNotFound(status) &&
+        Memory::Open(rank_.info.pid, rank_.info.start_ticks).ok())
       status = absl::OkStatus();
     RETURN_IF_ERROR(status);
     // A thread that is held up right there may still open the gathering.
     if (disarmed && !under_way && (inside == 0 || Now() >= last)) {
-      RETURN_IF_ERROR(MayAlter());
+      RETURN_IF_ERROR(rank_.hold.MayAlter());
       return absl::DeadlineExceededError(
           "the loop was not entered, or its team did not meet, in time");
     }
     // One more look after the disarming: a thread may just have come in.
-    if ((Now() >= give_up || Cancelled()) && !disarmed) {
-      RETURN_IF_ERROR(SetMode(site, kModeIdle));
+    if ((Now() >= give_up || rank_.hold.Cancelled()) && !disarmed) {
+      RETURN_IF_ERROR(rank_.region->SetMode(site.number(), kModeIdle));
       disarmed = true;
     }
     if (Now() >= last) return absl::InternalError("a shadow does not end");
     nap_ns = served ? kPollNs : under_way ? kEagerPollNs : PollNs(Now() - begin);
     // A team that waits for an answer does so for plan.agent_wait_ns.
     nap_ns = std::min(nap_ns, static_cast<int64_t>(plan.agent_wait_ns / 8));
-    if (doorbell_->can_wait() && !disarmed)
+    if (rank_.region->doorbell().can_wait() && !disarmed)
       nap_ns = phase == kPhaseShadow && !served ? kPollNs : kDoorbellPollNs;
     if (!disarmed) nap_ns = std::min(nap_ns, std::max(kEagerPollNs, give_up - Now()));
   }
@@ -285,10 +290,11 @@ absl::StatusOr<ShadowAnswer> ProcessInjector::Collect(const PatchSite& site, con
   reading.protects = protects_;
   if (trim_) reading.trimmed_out = trim_->chosen.ranges;
   ASSIGN_OR_RETURN(reading.site,
-                   region_->Read<Site>(region_->SiteAddress(static_cast<uint32_t>(site.index))));
-  ASSIGN_OR_RETURN(reading.child, region_->Read<ChildControl>(region_->ChildAddress()));
+                   rank_.region->Read<Site>(rank_.region->SiteAddress(site.number())));
+  ASSIGN_OR_RETURN(reading.child, rank_.region->Read<ChildControl>(rank_.region->ChildAddress()));
   const size_t slots = size_t{plan.run_count} * plan.team;
-  ASSIGN_OR_RETURN(reading.results, region_->ReadMany<RunResult>(region_->ResultsAddress(), slots));
+  ASSIGN_OR_RETURN(reading.results,
+                   rank_.region->ReadMany<RunResult>(rank_.region->ResultsAddress(), slots));
   const InstalledLoop& installed = site.built.installed;
   size_t references = 0;
   for (size_t i = 0; i < request.runs.size(); ++i) {
@@ -298,19 +304,21 @@ absl::StatusOr<ShadowAnswer> ProcessInjector::Collect(const PatchSite& site, con
     references = traced->references.size();
   }
   for (uint32_t place = 0; place < plan.team && reading.trace_run >= 0; ++place) {
-    const uint32_t record = std::min<uint32_t>(reading.child.records[place], region_->blocks() - 1);
+    const uint32_t record =
+        std::min<uint32_t>(reading.child.records[place], rank_.region->blocks() - 1);
     const size_t count = std::min<size_t>(references, kTraceCount);
-    ASSIGN_OR_RETURN(
-        std::vector<TraceRecord> trace,
-        region_->ReadMany<TraceRecord>(region_->BlockAddress(record) + kBlockTrace, count));
+    ASSIGN_OR_RETURN(std::vector<TraceRecord> trace,
+                     rank_.region->ReadMany<TraceRecord>(
+                         rank_.region->BlockAddress(record) + kBlockTrace, count));
     reading.traces.push_back(std::move(trace));
     if (installed.excluded_paths.empty()) continue;
-    ASSIGN_OR_RETURN(const uint64_t excluded_path,
-                     region_->Read<uint64_t>(region_->BlockAddress(record) + kBlockExcludedPath));
+    ASSIGN_OR_RETURN(
+        const uint64_t excluded_path,
+        rank_.region->Read<uint64_t>(rank_.region->BlockAddress(record) + kBlockExcludedPath));
     reading.excluded_paths.push_back(excluded_path);
   }
   if (reading.child.fault_count > 0) {
-    const auto maps = ProcFs().Maps(rank_.pid);
+    const auto maps = ProcFs().Maps(rank_.info.pid);
     reading.fault_in_rank = maps.ok() && FindMapping(*maps, reading.child.fault.address) != nullptr;
   }
   reading.team = plan.team;
@@ -321,18 +329,18 @@ absl::StatusOr<ShadowAnswer> ProcessInjector::Collect(const PatchSite& site, con
   }
   for (const RunSpec& run : request.runs) reading.variants.push_back(run.variant);
   ASSIGN_OR_RETURN(ShadowAnswer answer, ReadAnswer(reading));
-  answer.pause_ns = ticks_.ToNs(reading.site.pause_ticks);
-  answer.fork_ns = ticks_.ToNs(reading.site.fork_ticks);
-  answer.pause_begin_ns = ticks_.MonotonicAt(reading.site.first_arrival);
+  answer.pause_ns = rank_.ticks.ToNs(reading.site.pause_ticks);
+  answer.fork_ns = rank_.ticks.ToNs(reading.site.fork_ticks);
+  answer.pause_begin_ns = rank_.ticks.MonotonicAt(reading.site.first_arrival);
   return answer;
 }
 
 // Of the last arming; 0: no team met.
 int64_t ProcessInjector::PauseNs(const PatchSite& site) const {
-  const auto ticks = region_->Read<uint64_t>(
-      region_->SiteAddress(static_cast<uint32_t>(site.index)) + offsetof(Site, pause_ticks));
-  const uint64_t most = ticks_.ToTicks(60 * kNsPerSecond);
-  return ticks.ok() ? ticks_.ToNs(std::min(*ticks, most)) : 0;
+  const auto ticks = rank_.region->Read<uint64_t>(rank_.region->SiteAddress(site.number()) +
+                                                  offsetof(Site, pause_ticks));
+  const uint64_t most = rank_.ticks.ToTicks(60 * kNsPerSecond);
+  return ticks.ok() ? rank_.ticks.ToNs(std::min(*ticks, most)) : 0;
 }
 
 absl::StatusOr<ShadowAnswer> ProcessInjector::EndShadow(const PatchSite& site,
@@ -342,8 +350,8 @@ absl::StatusOr<ShadowAnswer> ProcessInjector::EndShadow(const PatchSite& site,
   // Marks that were left are noted whatever else happened.
   const absl::Status trimmed = trim_ ? EndTrim() : absl::OkStatus();
   if (!ended.ok()) {
-    SetMode(site, kModeIdle).IgnoreError();
-    ++cost_.failed_arms;
+    rank_.region->SetMode(site.number(), kModeIdle).IgnoreError();
+    ++rank_.cost.failed_arms;
     return ended;
   }
   RETURN_IF_ERROR(trimmed);
@@ -351,15 +359,15 @@ absl::StatusOr<ShadowAnswer> ProcessInjector::EndShadow(const PatchSite& site,
 }
 
 absl::StatusOr<ShadowAnswer> ProcessInjector::RunShadow(const ShadowRequest& request) {
-  ASSIGN_OR_RETURN(PatchSite * site, SiteOf(request.loop, true));
+  ASSIGN_OR_RETURN(PatchSite * site, rank_.PatchedSiteOf(request.loop));
   LearnLaterFaults();
   ASSIGN_OR_RETURN(const RankHazards hazards, CheckHazards());
   const MemoryFacts& facts = hazards.memory;
   const absl::Status room = JudgeMemory(facts, hazards.node, hazards.cgroup,
-                                        BytesWritten(request, facts), options_.ranks_at_once);
+                                        BytesWritten(request, facts), rank_.options.ranks_at_once);
   if (!room.ok()) return absl::UnavailableError(room.message());  // there may be more another time
   ASSIGN_OR_RETURN(ShadowPlan plan, MakePlan(*site, request));
-  plan.generation = ++generation_;
+  plan.generation = ++rank_.generation;
   trim_.reset();
   if (request.footprint) {
     auto work = BeginTrim(*request.footprint, request.team);
@@ -368,7 +376,7 @@ absl::StatusOr<ShadowAnswer> ProcessInjector::RunShadow(const ShadowRequest& req
     plan.flags |= kPlanTrim;
   }
   ASSIGN_OR_RETURN(const int64_t timeout_ns, AwaitMoment(request));
-  ASSIGN_OR_RETURN(const std::vector<ThreadRecord> before, Records());
+  ASSIGN_OR_RETURN(const std::vector<ThreadRecord> before, rank_.region->Records());
   RETURN_IF_ERROR(Arm(*site, plan, request.countdown));
   absl::Status ended = AwaitShadow(*site, plan, timeout_ns);
   ChargeArmed(*site, plan, before);
@@ -380,18 +388,18 @@ absl::StatusOr<ShadowAnswer> ProcessInjector::RunShadow(const ShadowRequest& req
     if (!trim_) shadow_cost_.LearnFork(forked_, answer->fork_ns);
     // What is left of a narrowed fork is what the loop writes again anyway, and few pages besides: no share of the rest.
     faults_before_.reset();
-    auto faults = ReadMinorFaults(rank_.pid);
+    auto faults = ReadMinorFaults(rank_.info.pid);
     if (faults.ok() && !trim_) faults_before_ = *faults;
     shadow_end_ns_ = Now();
-    ++cost_.shadows;
-    cost_.pause_ns += answer->pause_ns;
-    cost_.longest_pause_ns = std::max(cost_.longest_pause_ns, answer->pause_ns);
-    cost_.failed_arms += static_cast<uint64_t>(answer->failed_gathers);
+    ++rank_.cost.shadows;
+    rank_.cost.pause_ns += answer->pause_ns;
+    rank_.cost.longest_pause_ns = std::max(rank_.cost.longest_pause_ns, answer->pause_ns);
+    rank_.cost.failed_arms += static_cast<uint64_t>(answer->failed_gathers);
   }
   // Also of a shadow that came to nothing: the team stood still for it.
   const int64_t pause_ns = answer.ok() ? answer->pause_ns : PauseNs(*site);
-  if (!answer.ok()) cost_.pass_through_ns += pause_ns;
-  if (ended.ok() || pause_ns > 0) Audit("shadow", site, pause_ns, answer.status());
+  if (!answer.ok()) rank_.cost.pass_through_ns += pause_ns;
+  if (ended.ok() || pause_ns > 0) rank_.hold.Audit("shadow", site, pause_ns, answer.status());
   return answer;
 }
 

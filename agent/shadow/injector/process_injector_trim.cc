@@ -8,6 +8,7 @@
 #include "agent/shadow/forking/memory_sharing.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/injector/process_injector.h"
+#include "agent/shadow/rank/shadow_charges.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
@@ -44,7 +45,7 @@ absl::Status CheckThreads(const std::vector<int32_t>& threads, int32_t team) {
 absl::Status ProcessInjector::MayTrim(int32_t team) const {
   if (stuck_marks_ > 0)
     return absl::FailedPreconditionError("the kernel did not take back an earlier mark");
-  ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
+  ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.info.pid));
   return CheckThreads(threads, team);
 }
 
@@ -54,17 +55,17 @@ absl::StatusOr<TrimWork> ProcessInjector::BeginTrim(const Footprint& footprint, 
   work.footprint = footprint;
   ASSIGN_OR_RETURN(work.facts, memory_walk_.Facts());
   const int64_t begin = SystemClock().MonotonicNs();
-  ASSIGN_OR_RETURN(work.areas, ReadMemoryAreas(rank_.pid));
+  ASSIGN_OR_RETURN(work.areas, ReadMemoryAreas(rank_.info.pid));
   const int64_t took = SystemClock().MonotonicNs() - begin;
-  if (took > options_.max_stop_ns)
+  if (took > rank_.options.max_stop_ns)
     return absl::FailedPreconditionError(
         absl::StrFormat("to look at its memory takes %.1f ms", static_cast<double>(took) / 1e6));
   if (work.areas.size() > kMostAreas)
     return absl::FailedPreconditionError(absl::StrCat("it has ", work.areas.size(), " mappings"));
-  ASSIGN_OR_RETURN(std::vector<OpenFile> files, ReadOpenFiles(rank_.pid));
+  ASSIGN_OR_RETURN(std::vector<OpenFile> files, ReadOpenFiles(rank_.info.pid));
   RETURN_IF_ERROR(JudgeTrim(work.areas, files, work.facts.pinned));
   ASSIGN_OR_RETURN(std::vector<int32_t> all, ProcFs().Pids());
-  RETURN_IF_ERROR(CheckAlone(rank_.pid, all));
+  RETURN_IF_ERROR(CheckAlone(rank_.info.pid, all));
   return work;
 }
 
@@ -93,13 +94,14 @@ ShadowPrediction ProcessInjector::PredictTrimmed(const Footprint& footprint, int
 }
 
 absl::StatusOr<TeamPointers> ProcessInjector::ReadPointers(uint32_t team) const {
-  ASSIGN_OR_RETURN(ChildControl child, region_->Read<ChildControl>(region_->ChildAddress()));
+  ASSIGN_OR_RETURN(ChildControl child,
+                   rank_.region->Read<ChildControl>(rank_.region->ChildAddress()));
   TeamPointers pointers;
   for (uint32_t i = 0; i < std::min(team, kMaxTeam); ++i) {
-    if (child.records[i] >= region_->blocks())
+    if (child.records[i] >= rank_.region->blocks())
       return absl::InternalError("the rank names a record that does not exist");
-    ASSIGN_OR_RETURN(ThreadRecord record,
-                     region_->Read<ThreadRecord>(region_->RecordAddress(child.records[i])));
+    ASSIGN_OR_RETURN(ThreadRecord record, rank_.region->Read<ThreadRecord>(
+                                              rank_.region->RecordAddress(child.records[i])));
     const SavedRegisters& r = record.registers;
     pointers.stacks.push_back({r.rsp, record.fs_base});
     pointers.registers.insert(pointers.registers.end(),
@@ -112,11 +114,11 @@ absl::StatusOr<TeamPointers> ProcessInjector::ReadPointers(uint32_t team) const 
 // The team stands still, and so does its memory map if nobody else is there.
 absl::Status ProcessInjector::ChooseNow(const ShadowPlan& plan) {
   const uint32_t team = plan.team;
-  ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.pid));
+  ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.info.pid));
   RETURN_IF_ERROR(CheckThreads(threads, static_cast<int32_t>(team)));
-  ASSIGN_OR_RETURN(std::vector<int32_t> children, ChildrenOf(rank_.pid, threads));
-  RETURN_IF_ERROR(CheckAlone(rank_.pid, children));
-  ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.pid));
+  ASSIGN_OR_RETURN(std::vector<int32_t> children, ChildrenOf(rank_.info.pid, threads));
+  RETURN_IF_ERROR(CheckAlone(rank_.info.pid, children));
+  ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.info.pid));
   ASSIGN_OR_RETURN(TeamPointers pointers, ReadPointers(team));
   const std::vector<MemoryArea> areas = StillThere(trim_->areas, maps);
   trim_->chosen = ChooseTrim(areas, trim_->footprint, pointers);
@@ -131,9 +133,10 @@ absl::Status ProcessInjector::ChooseNow(const ShadowPlan& plan) {
 }
 
 absl::Status ProcessInjector::AnswerLeader(const ShadowPlan& plan) {
-  RETURN_IF_ERROR(RegionIsThere());
-  const uint64_t at = region_->PlanAddress() + offsetof(ShadowPlan, trim);
-  ASSIGN_OR_RETURN(uint32_t waiting, region_->Read<uint32_t>(at + offsetof(TrimControl, waiting)));
+  RETURN_IF_ERROR(rank_.region->IsThere());
+  const uint64_t at = rank_.region->PlanAddress() + offsetof(ShadowPlan, trim);
+  ASSIGN_OR_RETURN(uint32_t waiting,
+                   rank_.region->Read<uint32_t>(at + offsetof(TrimControl, waiting)));
   if (waiting == 0) return absl::OkStatus();
   trim_->answered = true;
   trim_->status = ChooseNow(plan);
@@ -142,22 +145,23 @@ absl::Status ProcessInjector::AnswerLeader(const ShadowPlan& plan) {
     std::vector<TrimRange> ranges;
     for (const PcRange& range : trim_->chosen.ranges)
       ranges.push_back({range.start, range.end - range.start});
-    RETURN_IF_ERROR(region_->WriteMany(at + offsetof(TrimControl, ranges), ranges));
-    RETURN_IF_ERROR(
-        region_->Write(at + offsetof(TrimControl, count), static_cast<uint32_t>(ranges.size())));
+    RETURN_IF_ERROR(rank_.region->WriteMany(at + offsetof(TrimControl, ranges), ranges));
+    RETURN_IF_ERROR(rank_.region->Write(at + offsetof(TrimControl, count),
+                                        static_cast<uint32_t>(ranges.size())));
     answer = kTrimGo;
   }
-  return region_->Write(at + offsetof(TrimControl, answer), TrimAnswer(plan.generation, answer));
+  return rank_.region->Write(at + offsetof(TrimControl, answer),
+                             TrimAnswer(plan.generation, answer));
 }
 
 absl::Status ProcessInjector::EndTrim() {
-  const uint64_t at = region_->PlanAddress() + offsetof(ShadowPlan, trim);
-  ASSIGN_OR_RETURN(uint32_t stuck, region_->Read<uint32_t>(at + offsetof(TrimControl, stuck)));
+  const uint64_t at = rank_.region->PlanAddress() + offsetof(ShadowPlan, trim);
+  ASSIGN_OR_RETURN(uint32_t stuck, rank_.region->Read<uint32_t>(at + offsetof(TrimControl, stuck)));
   if (stuck > 0) {
     stuck_marks_ += static_cast<int32_t>(std::min(stuck, kMaxTrims));
     const absl::Status status = absl::InternalError(
         absl::StrCat(stuck, " ranges of memory are still kept from forks of the rank"));
-    Audit("shadow", nullptr, 0, status);
+    rank_.hold.Audit("shadow", nullptr, 0, status);
   }
   if (trim_->status.ok()) return absl::OkStatus();
   // Another instance may be better.
