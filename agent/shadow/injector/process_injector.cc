@@ -6,6 +6,10 @@
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/install/installer.h"
 #include "agent/shadow/install/jumps.h"
+#include "agent/shadow/run/armed_shadow.h"
+#include "agent/shadow/run/in_situ_run.h"
+#include "agent/shadow/watch/entry_counting.h"
+#include "agent/shadow/watch/live_timing.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -27,20 +31,20 @@ absl::StatusOr<std::unique_ptr<ProcessInjector>> ProcessInjector::Open(const Ran
   RETURN_IF_ERROR(CheckUnchanged(*options.admitted, now, rank.pid));
   // Before the memory is walked through: that takes longer still.
   RETURN_IF_ERROR(CheckMappings(ProcFs(), rank.pid, options.max_stop_ns));
-  MemoryWalk probe(rank.pid);
-  ASSIGN_OR_RETURN(const MemoryFacts facts, probe.Facts());
+  MemoryWalk walk(rank.pid);
+  ASSIGN_OR_RETURN(const MemoryFacts facts, walk.Facts());
   ASSIGN_OR_RETURN(RankHazards hazards, ReadHazards(rank.pid, facts, options.ranks_at_once));
   RETURN_IF_ERROR(JudgeHazards(hazards));
   RETURN_IF_ERROR(HealBefore(rank, options));
   return std::unique_ptr<ProcessInjector>(
-      new ProcessInjector(rank, std::move(options), std::move(memory), std::move(probe)));
+      new ProcessInjector(rank, std::move(options), std::move(memory), std::move(walk)));
 }
 
 ProcessInjector::ProcessInjector(const RankInfo& rank, InjectorOptions options, Memory memory,
-                                 MemoryWalk probe)
+                                 MemoryWalk walk)
     : rank_(rank, std::move(options), std::move(memory)),
-      memory_walk_(std::move(probe)),
-      shadow_cost_(CopyFaultNs()) {}
+      forecast_(rank_, std::move(walk)),
+      trimmed_forks_(rank_, forecast_) {}
 
 ProcessInjector::~ProcessInjector() {
   // Once Uninstall has been tried the tracer may be gone; what is left is in the journal.
@@ -59,6 +63,37 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessInjector::Add(std::vector<Loop
 absl::StatusOr<std::vector<InstalledLoop>> ProcessInjector::Rehearse(
     std::vector<LoopToInject> loops) {
   return Installer(rank_).Rehearse(loops);
+}
+
+absl::StatusOr<EntryCount> ProcessInjector::CountEntries(int32_t loop, int64_t ns) {
+  ASSIGN_OR_RETURN(const PatchSite* site, rank_.PatchedSiteOf(loop));
+  ASSIGN_OR_RETURN(const EntryCount entry_count, agent::CountEntries(rank_, *site, ns));
+  forecast_.SawTeam(entry_count.team);
+  return entry_count;
+}
+
+ShadowPrediction ProcessInjector::PredictShadow() {
+  return forecast_.Predict();
+}
+
+ShadowPrediction ProcessInjector::PredictTrimmed(const Footprint& footprint, int32_t team) {
+  return trimmed_forks_.Predict(footprint, team);
+}
+
+absl::StatusOr<ShadowAnswer> ProcessInjector::RunShadow(const ShadowRequest& request) {
+  ASSIGN_OR_RETURN(PatchSite * site, rank_.PatchedSiteOf(request.loop));
+  return ArmedShadow(rank_, forecast_, trimmed_forks_, *site, request).Run();
+}
+
+absl::StatusOr<std::vector<uint64_t>> ProcessInjector::TimeLive(int32_t loop, int32_t count,
+                                                                int64_t timeout_ns) {
+  ASSIGN_OR_RETURN(const PatchSite* site, rank_.PatchedSiteOf(loop));
+  return agent::TimeLive(rank_, *site, count, timeout_ns);
+}
+
+absl::StatusOr<RecoveryAnswer> ProcessInjector::Recover(const RecoveryRequest& request) {
+  ASSIGN_OR_RETURN(const PatchSite* site, rank_.PatchedSiteOf(request.loop));
+  return InSituRun(rank_, forecast_, *site, request).Run();
 }
 
 absl::Status ProcessInjector::SetPatched(int32_t loop, bool patched) {
