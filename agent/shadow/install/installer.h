@@ -1,12 +1,13 @@
 // agent/shadow/install/installer.h - puts loops into a rank and takes all of them out again.
 //
-// Shape    lay out, write the journal, map, fill, put the jumps in; a failure takes back what was done. One call per object.
+// Shape    lay out, write the journal, map, fill, put the jumps in; a failure takes back what was done.
 // Errors   those of RankHold::Stop and of LoopLayout; as RankInjector.
 // Threads  thread-compatible; the tracer's thread.
 // Source   design section 6, steps 1 to 4 and 9.
 #ifndef AGENT_SHADOW_INSTALL_INSTALLER_H_
 #define AGENT_SHADOW_INSTALL_INSTALLER_H_
 
+#include <cstddef>
 #include <vector>
 
 #include "absl/status/status.h"

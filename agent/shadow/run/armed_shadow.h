@@ -14,6 +14,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/procfs/procfs.h"
+#include "agent/shadow/forking/process_files.h"
 #include "agent/shadow/rank/injected_rank.h"
 #include "agent/shadow/rank_injector.h"
 #include "agent/shadow/run/shadow_forecast.h"
