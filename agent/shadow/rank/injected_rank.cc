@@ -8,8 +8,12 @@
 
 namespace perfd::agent {
 
-InjectedRank::InjectedRank(const RankInfo& rank, InjectorOptions with, Memory of)
-    : info(rank), options(std::move(with)), memory(std::move(of)), hold(info, options, &cost) {
+InjectedRank::InjectedRank(const RankInfo& rank, InjectorOptions injector_options,
+                           Memory rank_memory)
+    : info(rank),
+      options(std::move(injector_options)),
+      memory(std::move(rank_memory)),
+      hold(info, options, &cost) {
   code.injection.pid = info.pid;
   code.injection.start_ticks = info.start_ticks;
   code.injection.boot_id = BootId();

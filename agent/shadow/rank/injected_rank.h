@@ -24,7 +24,7 @@ namespace perfd::agent {
 
 // It stays where it was made: its parts point to each other.
 struct InjectedRank {
-  InjectedRank(const RankInfo& rank, InjectorOptions with, Memory of);
+  InjectedRank(const RankInfo& rank, InjectorOptions injector_options, Memory rank_memory);
   InjectedRank(const InjectedRank&) = delete;
   InjectedRank& operator=(const InjectedRank&) = delete;
 
