@@ -58,7 +58,9 @@ struct InjectorOptions {
 struct LoopToInject {
   std::string loop_id;
   LoopCode code;
-  absl::StatusOr<BatchCode> batch = absl::UnimplementedError("nobody has looked");
+  // Not OK: the loop is run one instance at a time.
+  absl::StatusOr<BatchCode> batch =
+      absl::UnimplementedError("the code around the loop was not decoded");
   std::vector<VariantName>
       variants;  // REF, COUNT and TRACE are always made, and every base that a variant needs
 };
@@ -74,11 +76,12 @@ struct InstalledLoop {
   std::vector<std::pair<uint64_t, std::string>> texts;  // of the loop's instructions, by address
   std::vector<Refusal> refusals;                        // variants that could not be made
   std::vector<absl::StatusOr<CodeCopy>> batched;  // over many instances (agent/variant/batch.h)
-  absl::Status batches = absl::UnimplementedError("nobody has looked");  // not OK: none can
+  absl::Status batches =
+      absl::UnimplementedError("no copies over many instances were made");  // not OK: none can
   std::vector<std::string> excluded_paths;  // paths that the copies leave out
-  absl::Status in_situ =
-      absl::UnimplementedError("nobody has looked");  // OK: see RankInjector::Recover
-  std::vector<bool> in_situ_copies;                   // which of the copies may
+  absl::Status in_situ = absl::UnimplementedError(
+      "whether its copies may run in the rank itself was not found out");  // OK: see Recover
+  std::vector<bool> in_situ_copies;  // which of the copies may
 };
 
 struct EntryCount {
@@ -211,4 +214,4 @@ absl::Status HealBefore(const RankInfo& rank, const InjectorOptions& options);
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SHADOW_RANK_LAB_H_
+#endif  // AGENT_SHADOW_RANK_INJECTOR_H_

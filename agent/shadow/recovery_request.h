@@ -40,4 +40,4 @@ struct RecoveryAnswer {
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SHADOW_RECOVERY_WISH_H_
+#endif  // AGENT_SHADOW_RECOVERY_REQUEST_H_

@@ -38,4 +38,4 @@ class RegionDoorbell {
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SHADOW_REGION_BELL_H_
+#endif  // AGENT_SHADOW_REGION_DOORBELL_H_

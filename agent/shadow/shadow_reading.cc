@@ -191,6 +191,11 @@ uint64_t ProbeCycles(const ShadowReading& r) {
 
 }  // namespace
 
+int32_t MostRuns(int32_t team) {
+  const auto slots = static_cast<int32_t>(kResultSlots) / std::max(1, team);
+  return std::min(static_cast<int32_t>(kMaxRuns), slots) - static_cast<int32_t>(kProbeRuns);
+}
+
 absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& r) {
   absl::Status status = Judge(r);
   if (!status.ok()) return status;

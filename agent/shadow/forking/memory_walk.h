@@ -53,4 +53,4 @@ class MemoryWalk {
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SHADOW_FORKING_MEMORY_LOOK_H_
+#endif  // AGENT_SHADOW_FORKING_MEMORY_WALK_H_

@@ -49,4 +49,4 @@ static_assert(sizeof(TrimControl) == 24 + 16 * kMaxTrims);
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SHADOW_FORKING_NARROW_PLAN_H_
+#endif  // AGENT_SHADOW_FORKING_TRIM_PLAN_H_

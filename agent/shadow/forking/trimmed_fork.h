@@ -66,4 +66,4 @@ MemoryFacts Trimmed(MemoryFacts facts, const TrimmedFork& trimmed_fork);
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SHADOW_FORKING_NARROWING_H_
+#endif  // AGENT_SHADOW_FORKING_TRIMMED_FORK_H_

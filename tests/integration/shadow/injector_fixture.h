@@ -71,4 +71,4 @@ class RankInjectorTest : public ::testing::Test {
 
 }  // namespace perfd::agent
 
-#endif  // TESTS_INTEGRATION_SHADOW_LAB_FIXTURE_H_
+#endif  // TESTS_INTEGRATION_SHADOW_INJECTOR_FIXTURE_H_

@@ -52,4 +52,4 @@ std::string ChecksumOf(int threads, int64_t n, int64_t passes, const std::string
 
 }  // namespace perfd::agent
 
-#endif  // TESTS_INTEGRATION_SHADOW_LAB_PROCESS_H_
+#endif  // TESTS_INTEGRATION_SHADOW_PUPPET_RANK_H_

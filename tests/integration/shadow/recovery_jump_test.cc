@@ -104,7 +104,7 @@ class JumpTest : public RecoveryTest {
   FaultyPage page_;
 };
 
-// It may still be an entry of the recovery, or one that is only counted (InjectedRank::AwaitRecovery); the agent may be gone.
+// It may still be an entry of the recovery, or one that is only counted (InSituRun::Await); the agent may be gone.
 struct NextEntry {
   uint32_t mode;
   bool stale;
@@ -207,7 +207,7 @@ TEST_F(JumpTest, WithoutAnAgentTheDoorStaysOpenForAWhile) {
   ExpectGivenBack();
 }
 
-// InjectedRank::ForgetEndedThreads gives the record to the next thread: nothing of the run may be kept anywhere else.
+// LiveRegion::ForgetEndedThreads gives the record to the next thread: nothing of the run may be kept anywhere else.
 TEST_F(JumpTest, WhatAThreadTookAlongEndsWithItsRecord) {
   const uint32_t site = injector_.Install(kSum);
   std::thread([&] {

@@ -127,4 +127,4 @@ class TrimTest : public PayloadTest {
 
 }  // namespace perfd::agent
 
-#endif  // TESTS_INTEGRATION_SHADOW_NARROW_FIXTURE_H_
+#endif  // TESTS_INTEGRATION_SHADOW_TRIM_FIXTURE_H_

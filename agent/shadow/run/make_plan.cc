@@ -1,0 +1,125 @@
+#include "agent/shadow/run/make_plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "agent/shadow/cpu_state.h"
+#include "agent/shadow/shadow_reading.h"
+#include "core/base/clock.h"
+#include "core/base/status_macros.h"
+
+namespace perfd::agent {
+namespace {
+
+constexpr uint64_t kGatherNs = 1'000'000;
+constexpr uint32_t kRetries = 8;
+constexpr double kSoftShare = 0.85;  // of the hard limit: no run begins later
+constexpr uint64_t kAgentWaitNs = 50'000'000;
+
+// Where the copy begins at a place, counted round.
+uint64_t EntryOf(const CodeCopy& copy, int32_t place) {
+  const size_t at = static_cast<size_t>(std::max(0, place)) % (copy.shifts.size() + 1);
+  return copy.entry + (at == 0 ? 0 : copy.shifts[at - 1]);
+}
+
+bool IsEntryOf(const CodeCopy& copy, uint64_t address) {
+  const uint64_t shift = address - copy.entry;
+  return shift == 0 ||
+         std::find(copy.shifts.begin(), copy.shifts.end(), shift) != copy.shifts.end();
+}
+
+absl::Status CheckSize(const ShadowRequest& request, uint32_t blocks) {
+  if (request.team < 1 || static_cast<uint32_t>(request.team) > blocks)
+    return absl::FailedPreconditionError(
+        absl::StrCat("a team of ", request.team, ": there is room for ", blocks, " threads"));
+  const size_t runs = request.runs.size() + kProbeRuns;
+  if (runs <= kMaxRuns && runs * static_cast<size_t>(request.team) <= kResultSlots &&
+      request.restores.size() <= kMaxRestores)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a shadow of ", runs, " runs and ",
+                                                 request.restores.size(),
+                                                 " ranges to restore is too large"));
+}
+
+}  // namespace
+
+uint64_t BytesWritten(const ShadowRequest& request, const MemoryFacts& memory) {
+  uint64_t bytes = std::min(request.written_bytes, memory.anonymous);
+  for (const auto& range : request.restores) bytes += std::min(range.second, uint64_t{1} << 40);
+  Evict most = Evict::kNothing;
+  for (const RunSpec& run : request.runs) most = std::max(most, run.evict);
+  return bytes + EvictBytesOfThisCpu(most) * static_cast<uint64_t>(std::max(1, request.team));
+}
+
+absl::StatusOr<const CodeCopy*> CopyOf(const InstalledLoop& installed, const RunSpec& request) {
+  const auto variant = static_cast<size_t>(request.variant);
+  if (request.instances == 0) return &installed.copies[variant];
+  if (variant >= installed.batched.size()) return installed.batches;
+  RETURN_IF_ERROR(installed.batched[variant].status());
+  return &*installed.batched[variant];
+}
+
+absl::Status AddRun(const PatchSite& site, const RunSpec& request, ShadowPlan* plan,
+                    uint32_t* selves) {
+  const InstalledLoop& installed = site.built.installed;
+  if (request.variant < 0 || static_cast<size_t>(request.variant) >= installed.copies.size())
+    return absl::InvalidArgumentError(absl::StrCat("no variant ", request.variant));
+  const auto variant = static_cast<size_t>(request.variant);
+  ASSIGN_OR_RETURN(const CodeCopy* chosen, CopyOf(installed, request));
+  const CodeCopy& copy = *chosen;
+  RunEntry& run = plan->runs[plan->run_count++];
+  run.copy = EntryOf(copy, request.place);
+  run.iteration_limit = request.iteration_limit;
+  run.instances = request.instances;
+  run.flags |= static_cast<uint32_t>(request.evict) << kRunEvictShift;
+  if (request.restore) run.flags |= kRunRestore;
+  if (request.learn) run.flags |= kRunLearn;
+  if (copy.flush_denormals) run.flags |= kRunFtz | kRunDaz;
+  if (installed.names[variant].Has(Change::kTrace)) run.flags |= kRunTrace;
+  if (copy.edits.pinned > 0 || !copy.self_pointers.empty()) run.flags |= kRunPinned;
+  // Runs of the same copy share their entries.
+  for (uint32_t i = 0; i + 1 < plan->run_count && !copy.self_pointers.empty(); ++i) {
+    if (!IsEntryOf(copy, plan->runs[i].copy)) continue;
+    run.self_first = plan->runs[i].self_first;
+    run.self_count = plan->runs[i].self_count;
+    return absl::OkStatus();
+  }
+  run.self_first = static_cast<uint16_t>(*selves);
+  run.self_count = static_cast<uint16_t>(copy.self_pointers.size());
+  for (const SelfPointer& self : copy.self_pointers) {
+    if (*selves >= kMaxSelfWords)
+      return absl::ResourceExhaustedError("too many pointers into the thread block");
+    plan->selves[(*selves)++] = {self.word, 0, self.value};
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ShadowPlan> MakePlan(const PatchSite& site, const ShadowRequest& request,
+                                    const PlanLimits& limits, const TickClock& ticks) {
+  RETURN_IF_ERROR(CheckSize(request, limits.blocks));
+  ShadowPlan plan{};
+  plan.site = site.number();
+  plan.team = static_cast<uint32_t>(request.team);
+  plan.retries = kRetries;
+  plan.flags = kPlanPinCpu | kPlanWaitForAgent;
+  plan.gather_ns = kGatherNs;
+  const int64_t longest = std::clamp<int64_t>(request.shadow_ns, kNsPerMs, limits.max_shadow_ns);
+  plan.shadow_ns = static_cast<uint64_t>(longest);
+  plan.soft_ticks = ticks.ToTicks(static_cast<int64_t>(kSoftShare * static_cast<double>(longest)));
+  plan.agent_wait_ns = std::min(kAgentWaitNs, plan.shadow_ns / 2);
+  for (size_t level = 0; level < kEvictLevels; ++level)
+    plan.evict_bytes[level] = EvictBytesOfThisCpu(static_cast<Evict>(level));
+  uint32_t selves = 0;
+  plan.runs[plan.run_count++].copy = site.empty_copy;
+  for (const RunSpec& run : request.runs) RETURN_IF_ERROR(AddRun(site, run, &plan, &selves));
+  for (size_t i = 1; i < kProbeRuns; ++i) plan.runs[plan.run_count++].copy = site.empty_copy;
+  for (size_t i = 0; i < request.restores.size(); ++i) {
+    const int32_t writer = i < request.writers.size() ? request.writers[i] : -1;
+    plan.restores[plan.restore_count++] = {request.restores[i].first, request.restores[i].second,
+                                           writer < 0 ? kSharedOut : static_cast<uint32_t>(writer),
+                                           0};
+  }
+  return plan;
+}
+
+}  // namespace perfd::agent
