@@ -178,6 +178,8 @@ absl::StatusOr<LoopToInject> PrepareLoop(const LoopSite& place,
   loop.variants = ParseAll(variants);
   ASSIGN_OR_RETURN(loop.code, DecodeLoop(bytes));
   loop.batch = PrepareBatch(place, loop.code, bytes.function);
+  loop.apart = TakeApart(loop.code);
+  if (loop.batch.ok()) loop.batch_apart = TakeApart(*loop.batch);
   AddStageVariants(&loop);
   if (NeedsFarBranches(loop.code)) {
     ASSIGN_OR_RETURN(loop.code.far_branches, FindFarBranches(loop.code, memory));

@@ -44,11 +44,19 @@ uint64_t VariantsBound(const LoopToInject& loop, const LoopCode& code, uint64_t 
   return bound;
 }
 
+// The same again, and one traced copy of each.
+uint64_t ApartBound(const LoopToInject& loop, const LoopCode& code, uint64_t places) {
+  const uint64_t traced = CopyBound(code, SingleVariant(Change::kTrace)) + kSlack;
+  return VariantsBound(loop, code, places) + NamesOf(loop).size() * traced;
+}
+
 uint64_t LoopBound(const LoopToInject& loop, uint64_t places) {
   const VariantName ref = SingleVariant(Change::kRef);
   uint64_t bound = kTrampolineBytes * (1 + ExitTargets(loop.code).size());
   bound += 2 * (CopyBound(loop.code, ref) + kSlack) +
            VariantsBound(loop, loop.code, Decides(loop.code) ? places : 1);
+  if (loop.apart) bound += ApartBound(loop, *loop.apart, Decides(loop.code) ? places : 1);
+  if (loop.batch_apart) bound += ApartBound(loop, loop.batch_apart->around, places);
   return loop.batch.ok() ? bound + VariantsBound(loop, loop.batch->around, places) : bound;
 }
 
@@ -56,6 +64,11 @@ uint64_t LoopBound(const LoopToInject& loop, uint64_t places) {
 
 VariantName Counted(VariantName name) {
   name.parts.insert(name.parts.begin(), {Change::kCount, 0});
+  return name;
+}
+
+VariantName Traced(VariantName name) {
+  name.parts.insert(name.parts.begin(), {Change::kTrace, 0});
   return name;
 }
 
@@ -126,9 +139,9 @@ absl::Status CacheBuilder::Write(uint64_t address, const std::vector<uint8_t>& b
   return absl::OkStatus();
 }
 
-absl::StatusOr<CodeCopy> CacheBuilder::Copy(const LoopToInject& loop, const VariantName& name,
+absl::StatusOr<CodeCopy> CacheBuilder::Copy(const LoopCode& loop, const VariantName& name,
                                             Exits exits) {
-  ASSIGN_OR_RETURN(CodeCopy copy, MakeCopy(loop.code, name, PlaceOfNext(exits)));
+  ASSIGN_OR_RETURN(CodeCopy copy, MakeCopy(loop, name, PlaceOfNext(exits)));
   RETURN_IF_ERROR(Write(copy.address, copy.bytes));
   return copy;
 }
@@ -145,7 +158,7 @@ absl::Status CacheBuilder::BuildLive(const LoopToInject& loop, uint64_t site, Bu
     return absl::FailedPreconditionError(
         "the jump at its entry would cross a page and could not be written at once");
   built->trampoline = Reserve(kTrampolineBytes);
-  ASSIGN_OR_RETURN(built->live, Copy(loop, SingleVariant(Change::kRef), Exits::kOriginalText));
+  ASSIGN_OR_RETURN(built->live, Copy(loop.code, SingleVariant(Change::kRef), Exits::kOriginalText));
   if (absl::Status timed = BuildTimed(loop, site, built); !timed.ok()) {
     built->timed.reset();
     built->untimed = std::string(timed.message());
@@ -168,7 +181,8 @@ absl::Status CacheBuilder::BuildTimed(const LoopToInject& loop, uint64_t site, B
     RETURN_IF_ERROR(Write(at, code));
     places.push_back({target, at});
   }
-  ASSIGN_OR_RETURN(built->timed, Copy(loop, SingleVariant(Change::kRef), Exits::kOriginalText));
+  ASSIGN_OR_RETURN(built->timed,
+                   Copy(loop.code, SingleVariant(Change::kRef), Exits::kOriginalText));
   RETURN_IF_ERROR(RedirectExits(&*built->timed, places));
   return Write(built->timed->address, built->timed->bytes);
 }
@@ -179,7 +193,7 @@ absl::Status CacheBuilder::BuildVariants(const LoopToInject& loop, BuiltLoop* bu
   std::vector<VariantName> names = NamesOf(loop);
   for (size_t i = 0; i < names.size(); ++i) {
     const VariantName name = names[i];
-    absl::StatusOr<CodeCopy> copy = Copy(loop, name, Exits::kStub);
+    absl::StatusOr<CodeCopy> copy = Copy(loop.code, name, Exits::kStub);
     if (!copy.ok() && i < kAlways)
       return absl::FailedPreconditionError(
           absl::StrCat(name.Text(), ": ", copy.status().message()));
@@ -192,8 +206,11 @@ absl::Status CacheBuilder::BuildVariants(const LoopToInject& loop, BuiltLoop* bu
     out.names.push_back(name);
     out.copies.push_back(*std::move(copy));
   }
+  AddBasesOfApart(loop, kAlways, &out);
   BuildCounted(loop, kAlways, &out);
   BuildBatched(loop, kAlways, &out);
+  BuildApart(loop, kAlways, &out);
+  BuildApartBatches(loop, kAlways, &out);
   BuildSites(loop, &out);
   out.excluded_paths = loop.code.excluded.texts;
   for (const LoopInstruction& instruction : loop.code.instructions)
@@ -210,7 +227,7 @@ void CacheBuilder::BuildCounted(const LoopToInject& loop, size_t first, Installe
     const VariantName& name = names[i];
     const bool base = name.Has(Change::kRefFtz) || name.Has(Change::kRefCtl);
     if (base || Counts(name)) continue;
-    absl::StatusOr<CodeCopy> copy = Copy(loop, Counted(name), Exits::kStub);
+    absl::StatusOr<CodeCopy> copy = Copy(loop.code, Counted(name), Exits::kStub);
     if (!copy.ok() || copy->self_pointers.size() > kMostSelfPointers) continue;
     out->names.push_back(Counted(name));
     out->copies.push_back(*std::move(copy));
@@ -232,6 +249,53 @@ void CacheBuilder::BuildBatched(const LoopToInject& loop, size_t needed, Install
   }
 }
 
+// A variant that may change more may have another base than one that may not.
+void CacheBuilder::AddBasesOfApart(const LoopToInject& loop, size_t first, InstalledLoop* out) {
+  std::vector<const LoopCode*> codes;
+  if (loop.apart) codes.push_back(&*loop.apart);
+  if (loop.batch_apart) codes.push_back(&loop.batch_apart->loop);
+  const size_t count = out->names.size();
+  for (const LoopCode* code : codes) {
+    for (size_t i = first; i < count; ++i) {
+      const absl::StatusOr<CodeCopy> made =
+          MakeCopy(*code, out->names[i], PlaceOfNext(Exits::kStub));
+      const std::vector<VariantName>& names = out->names;
+      if (!made.ok() || std::find(names.begin(), names.end(), made->base) != names.end()) continue;
+      absl::StatusOr<CodeCopy> base = Copy(loop.code, made->base, Exits::kStub);
+      if (!base.ok()) continue;
+      out->names.push_back(made->base);
+      out->copies.push_back(*std::move(base));
+    }
+  }
+}
+
+void CacheBuilder::BuildApart(const LoopToInject& loop, size_t first, InstalledLoop* out) {
+  if (!loop.apart) return;
+  ApartCopies& set = out->apart.emplace();
+  for (size_t i = 0; i < out->names.size(); ++i) {
+    const VariantName& name = out->names[i];
+    const bool changes = i >= first;
+    set.copies.push_back(changes ? Copy(*loop.apart, name, Exits::kStub)
+                                 : absl::StatusOr<CodeCopy>(out->copies[i]));
+    const bool check = changes && !Counts(name) && set.copies.back().ok();
+    set.traced.push_back(check ? Copy(*loop.apart, Traced(name), Exits::kStub)
+                               : absl::UnimplementedError("it needs no check"));
+  }
+}
+
+void CacheBuilder::BuildApartBatches(const LoopToInject& loop, size_t first, InstalledLoop* out) {
+  if (!loop.batch_apart || !out->batches.ok()) return;
+  ApartCopies& set = out->batched_apart.emplace();
+  for (size_t i = 0; i < out->names.size(); ++i) {
+    const VariantName& name = out->names[i];
+    const bool changes = i >= first;
+    set.copies.push_back(changes ? Batch(*loop.batch_apart, name) : out->batched[i]);
+    const bool check = changes && !Counts(name) && set.copies.back().ok();
+    set.traced.push_back(check ? Batch(*loop.batch_apart, Traced(name))
+                               : absl::UnimplementedError("it needs no check"));
+  }
+}
+
 // Of all that is timed and meets branches that data may decide: those of the loop, or how often each instance goes round.
 void CacheBuilder::BuildSites(const LoopToInject& loop, InstalledLoop* out) {
   const bool alone = Decides(loop.code);
@@ -239,6 +303,9 @@ void CacheBuilder::BuildSites(const LoopToInject& loop, InstalledLoop* out) {
     if (Counts(out->names[i])) continue;
     if (alone) Repeat(&out->copies[i]);
     if (out->batches.ok() && out->batched[i].ok()) Repeat(&*out->batched[i]);
+    if (alone && out->apart && out->apart->copies[i].ok()) Repeat(&*out->apart->copies[i]);
+    if (out->batched_apart && out->batched_apart->copies[i].ok())
+      Repeat(&*out->batched_apart->copies[i]);
   }
 }
 

@@ -35,6 +35,9 @@ struct BuiltLoop {
 // REF, COUNT and TRACE, then the wanted ones, each once.
 std::vector<VariantName> NamesOf(const LoopToInject& loop);
 
+// The copy of a variant that also traces.
+VariantName Traced(VariantName name);
+
 // Places where a copy stands, itself included, whose branches depend on what it computes: a run at a place where none of the
 // shadow was yet finds them unlearnt (docs/adr/0026-branches-as-new.md).
 inline constexpr int32_t kPlacements = 16;
@@ -59,10 +62,13 @@ class CacheBuilder {
   absl::Status BuildVariants(const LoopToInject& loop, BuiltLoop* built);
   void BuildCounted(const LoopToInject& loop, size_t first, InstalledLoop* out);
   void BuildBatched(const LoopToInject& loop, size_t needed, InstalledLoop* out);
+  void BuildApart(const LoopToInject& loop, size_t first, InstalledLoop* out);
+  void BuildApartBatches(const LoopToInject& loop, size_t first, InstalledLoop* out);
+  void AddBasesOfApart(const LoopToInject& loop, size_t first, InstalledLoop* out);
   void BuildSites(const LoopToInject& loop, InstalledLoop* out);
   void Repeat(CodeCopy* copy);
   void JudgeInSitu(const LoopToInject& loop, bool recovery, BuiltLoop* built) const;
-  absl::StatusOr<CodeCopy> Copy(const LoopToInject& loop, const VariantName& name, Exits exits);
+  absl::StatusOr<CodeCopy> Copy(const LoopCode& loop, const VariantName& name, Exits exits);
   absl::StatusOr<CodeCopy> Batch(const BatchCode& batch, const VariantName& name);
   CopyTarget PlaceOfNext(Exits exits) const;
   uint64_t Reserve(uint64_t bytes);

@@ -18,7 +18,7 @@
 namespace perfd::agent {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
-inline constexpr uint32_t kShadowLayoutVersion = 12;
+inline constexpr uint32_t kShadowLayoutVersion = 13;
 inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
@@ -26,6 +26,8 @@ inline constexpr uint32_t kMaxRestores = 1024;
 inline constexpr uint32_t kMaxLines =
     1 << 16;  // noted by runs that learn what to restore; and entries
 inline constexpr uint32_t kMaxSelfWords = 256;
+inline constexpr uint32_t kMaxTraceChecks =
+    64;  // runs of a shadow whose traces are held against the loop's
 inline constexpr uint32_t kMaxProtects = 512;
 inline constexpr uint32_t kMaxTrims = 64;  // ranges that a fork may leave out
 inline constexpr uint32_t kMaxMapEntries = 16384;

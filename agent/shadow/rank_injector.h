@@ -63,10 +63,20 @@ struct LoopToInject {
       absl::UnimplementedError("the code around the loop was not decoded");
   std::vector<VariantName>
       variants;  // REF, COUNT and TRACE are always made, and every base that a variant needs
+  // The same two where more may be changed once a trace has shown accesses to be apart. None: nothing more could be.
+  std::optional<LoopCode> apart;
+  std::optional<BatchCode> batch_apart;
 };
 
 // The copy of a variant that also counts its passes: it shows whether the variant makes as many as the loop.
 VariantName Counted(VariantName name);
+
+// Copies that rest on accesses being apart (CodeCopy::taken_apart), one of each kind per name; not OK: it could not be made. REF,
+// COUNT and TRACE rest on nothing. `traced` show whether the variant accesses what the loop does.
+struct ApartCopies {
+  std::vector<absl::StatusOr<CodeCopy>> copies;
+  std::vector<absl::StatusOr<CodeCopy>> traced;
+};
 
 // What became of a loop's copies. Indices are those of RunSpec::variant.
 struct InstalledLoop {
@@ -81,8 +91,12 @@ struct InstalledLoop {
   std::vector<std::string> excluded_paths;  // paths that the copies leave out
   absl::Status in_situ = absl::UnimplementedError(
       "whether its copies may run in the rank itself was not found out");  // OK: see Recover
-  std::vector<bool> in_situ_copies;  // which of the copies may
+  std::vector<bool> in_situ_copies;                 // which of the copies may
+  std::optional<ApartCopies> apart, batched_apart;  // none: no more could be changed
 };
+
+// Which copy of a variant is run.
+enum class CopyForm : uint8_t { kUsual, kApart, kApartTraced };
 
 struct EntryCount {
   int32_t team = 0;               // threads that enter the loop
@@ -91,11 +105,13 @@ struct EntryCount {
 
 struct RunSpec {
   int32_t variant = 0;
+  CopyForm form = CopyForm::kUsual;
   int32_t place = 0;              // counted round: 0 is CodeCopy::entry, others follow its shifts
   Evict evict = Evict::kNothing;  // before
   bool restore = false;           // copy ShadowRequest::restores back before
-  bool learn = false;  // afterwards, note what it changed of them: later runs restore only that
-  uint64_t iteration_limit = 0;  // COUNT and TRACE only; 0: none
+  bool learn = false;     // afterwards, note what it changed of them: later runs restore only that
+  bool baseline = false;  // TRACE: those of kApartTraced after it are held against what it says
+  uint64_t iteration_limit = 0;  // of what counts or traces only; 0: none
   uint64_t instances = 0;        // in a chain, at most so many; 0: this one, and no chain
 };
 
@@ -123,6 +139,8 @@ struct ShadowRun {
   uint64_t cycles = 0;
   uint64_t iterations = 0;  // 0 where the copy does not count
   uint64_t instances = 1;   // that were run; of a chain the first one is what was left of it
+  // Of kApartTraced: the variant did not access the same as the loop, or went another way.
+  bool differs = false;
   bool ok = false;
   std::string failure;  // "SIGSEGV at 0x... (instruction 0x...)", "not run: time was up"
 };

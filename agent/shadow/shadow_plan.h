@@ -28,12 +28,16 @@ enum : uint32_t {
   kRunDaz = 8,      // denormal operands are zero
   kRunTrace = 16,   // reset the trace records before
   kRunLearn = 64,   // afterwards, note and bring back the lines that differ from what was put aside
-  kRunInSitu = 128,  // may run in the rank itself; plans for shadows never say so
-  kRunPinned = 32,   // zero the slots of pinned operands before, which also brings them into L1
+  kRunInSitu = 128,     // may run in the rank itself; plans for shadows never say so
+  kRunBaseline = 1024,  // afterwards, keep what the trace says: others are held against it
+  kRunPinned = 32,      // zero the slots of pinned operands before, which also brings them into L1
 };
 // What to evict before the run: an index into ShadowPlan::evict_bytes; 0: nothing.
 inline constexpr uint32_t kRunEvictShift = 8;
 inline constexpr uint32_t kRunEvictMask = 3;
+// 1 + index into ShadowPlan::trace_checks: afterwards the trace is held against the baseline. 0: it is not.
+inline constexpr uint32_t kRunCheckShift = 16;
+inline constexpr uint32_t kRunCheckMask = 0xff;
 
 enum : uint32_t {
   kPlanPinCpu = 1,        // pin each member to the CPU it arrived on, if those differ
@@ -74,6 +78,11 @@ struct RestoreLine {
   uint32_t owner;  // whose cache it belongs into
 };
 
+// Which references a traced copy still accesses as the loop does, one bit each.
+struct TraceCheck {
+  uint64_t kept[kTraceCount / 64];
+};
+
 struct ProtectRange {
   uint64_t address;
   uint64_t bytes;
@@ -100,6 +109,7 @@ struct ShadowPlan {
   SelfWord selves[kMaxSelfWords];
   RestoreRange restores[kMaxRestores];
   ProtectRange protects[kMaxProtects];
+  TraceCheck trace_checks[kMaxTraceChecks];
   TrimControl trim;
 };
 
@@ -159,11 +169,14 @@ struct alignas(64) ChildControl {
   uint16_t records[kMaxTeam];  // index of the record and block
 };
 
+inline constexpr uint16_t kPathDiffers = 0xffff;
 struct RunResult {
   uint64_t cycles;
   uint64_t iterations;
   uint64_t start;
-  uint32_t cpu;
+  uint16_t cpu;
+  // Of a checked trace: 1 + the first reference that differs from the baseline, kPathDiffers where only the way does; 0: none.
+  uint16_t differing;
   uint32_t status;
   uint64_t instances = 0;  // of a chain, begun; 0: it is none
 };

@@ -216,6 +216,7 @@ absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& r) {
       out.iterations = result.iterations;
       out.instances = std::max<uint64_t>(1, result.instances);
       out.ok = result.status == kRunOk;
+      out.differs = result.differing != 0;
       if (!out.ok) out.failure = FailureText(r, result, run);
       answer.runs.push_back(std::move(out));
     }

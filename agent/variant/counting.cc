@@ -107,10 +107,6 @@ absl::Status TraceAccess(const LoopInstruction& i, uint32_t record, std::vector<
   return absl::OkStatus();
 }
 
-// Indices and masks of gathers and scatters are spilled where DL1 has its slots: no copy that pins traces those.
-constexpr uint32_t kSpilledIndices = kBlockSlots;
-constexpr uint32_t kSpilledMask = kBlockSlots + kSlotBytes;
-
 // Bytes of one index. The last but one letter pair of the mnemonic tells: vgatherDps, vpscatterQq.
 int IndexBytes(const LoopInstruction& i) {
   const size_t stem = i.mnemonic.find(i.Is(kGathers) ? "gather" : "scatter");
@@ -121,7 +117,7 @@ int IndexBytes(const LoopInstruction& i) {
 
 // RCX = base + index * scale + displacement of one lane; RAX is free, saved copies hold what the program had.
 void LaneAddress(const MemoryOperand& m, int index_bytes, int lane, GsCode* code) {
-  const uint32_t target = kSpilledIndices + static_cast<uint32_t>(lane * index_bytes);
+  const uint32_t target = kBlockIndices + static_cast<uint32_t>(lane * index_bytes);
   if (index_bytes == 8) code->Load(kRcx, target);
   if (index_bytes == 4) code->LoadSigned32(kRcx, target);
   // lea displacement(,%rcx,scale), %rcx
@@ -141,23 +137,23 @@ void LaneAddress(const MemoryOperand& m, int index_bytes, int lane, GsCode* code
 // Jumps over the next `bytes` when the lane is masked off.
 void SkipMaskedLane(const LoopInstruction& i, int lane, uint8_t bytes, GsCode* code) {
   if (i.mask > 0) {
-    code->Load(kRax, kSpilledMask);
+    code->Load(kRax, kBlockLaneMask);
     code->Raw({0x48, 0x0f, 0xba, 0xe0, static_cast<uint8_t>(lane), 0x73, bytes});  // bt; jnc
     return;
   }
   // cmpl $0, gs:sign word; jge
   const auto end = static_cast<uint32_t>((lane + 1) * i.memory->bytes);
-  code->Raw({0x65, 0x83, 0x3c, 0x25}).Word(kSpilledMask + end - 4).Raw({0x00, 0x7d, bytes});
+  code->Raw({0x65, 0x83, 0x3c, 0x25}).Word(kBlockLaneMask + end - 4).Raw({0x00, 0x7d, bytes});
 }
 
 absl::Status SpillVectors(const LoopInstruction& i, std::vector<Piece>* before) {
   const MemoryOperand& m = *i.memory;
   Piece indices;
-  ASSIGN_OR_RETURN(indices.code, EncodeSpill(i, m.index, m.index_bytes, kSpilledIndices));
+  ASSIGN_OR_RETURN(indices.code, EncodeSpill(i, m.index, m.index_bytes, kBlockIndices));
   before->push_back(std::move(indices));
   if (m.lane_mask == kNoRegister) return absl::OkStatus();
   Piece mask;
-  ASSIGN_OR_RETURN(mask.code, EncodeSpill(i, m.lane_mask, m.data_bytes, kSpilledMask));
+  ASSIGN_OR_RETURN(mask.code, EncodeSpill(i, m.lane_mask, m.data_bytes, kBlockLaneMask));
   before->push_back(std::move(mask));
   return absl::OkStatus();
 }
@@ -171,7 +167,7 @@ absl::Status TraceVector(const LoopInstruction& i, uint32_t record, std::vector<
   code.Store(kRcx, kSavedRcx).Store(kRax, kSavedRax);
   SaveFlags(&code);
   if (i.mask > 0) {  // kmovw %mask, %eax
-    code.Raw({0xc5, 0xf8, 0x93, static_cast<uint8_t>(0xc0 | i.mask)}).Store(kRax, kSpilledMask);
+    code.Raw({0xc5, 0xf8, 0x93, static_cast<uint8_t>(0xc0 | i.mask)}).Store(kRax, kBlockLaneMask);
   }
   for (int lane = 0; lane < lanes; ++lane) {
     GsCode one;
@@ -199,17 +195,6 @@ bool AccessesAsBefore(const LoopInstruction& i, const Slot& slot) {
                   n.memory->vector_index == i.memory->vector_index &&
                   n.memory->thread_local_segment == i.memory->thread_local_segment;
          });
-}
-
-// Pinned operands have no address of the program: a GS override, so neither base nor index.
-bool UsesSlots(const Draft& draft) {
-  return std::any_of(draft.slots.begin(), draft.slots.end(), [](const Slot& slot) {
-    if (!slot.replacement) return false;
-    const std::vector<LoopInstruction>& now = slot.replacement->effects;
-    return std::any_of(now.begin(), now.end(), [](const LoopInstruction& n) {
-      return n.Accesses() && n.memory->base == kNoRegister && n.memory->index == kNoRegister;
-    });
-  });
 }
 
 // Index and data are known, and the mask, where there is one, is one that can be read.
@@ -311,8 +296,6 @@ absl::Status AddTracing(const LoopCode& loop, Draft* draft) {
     const auto at = static_cast<size_t>(InstructionAt(loop, references[n].instruction));
     const auto record = static_cast<uint32_t>(kBlockTrace + n * sizeof(TraceRecord));
     const LoopInstruction& i = loop.instructions[at];
-    if (i.memory->vector_index && UsesSlots(*draft))
-      return Refuse(i, "a gather cannot be traced beside pinned operands");
     std::vector<Piece>* before = &draft->slots[at].before;
     RETURN_IF_ERROR(i.memory->vector_index ? TraceVector(i, record, before)
                                            : TraceAccess(i, record, before));

@@ -55,6 +55,10 @@ inline constexpr uint32_t kBlockInstancesEntered = 0x3f08;
 // u64: kBlockPath of the loop itself, as kBlockTraceBaseline.
 inline constexpr uint32_t kBlockPathBaseline = 0x3f10;
 
+// Where TRACE spills the indices of a gather or scatter, and its mask: 64 bytes each.
+inline constexpr uint32_t kBlockIndices = 0x3f40;
+inline constexpr uint32_t kBlockLaneMask = 0x3f80;
+
 // What TRACE writes for each reference: the lowest and highest address seen, the first one, accesses counted, the sum of all
 // addresses modulo 2^64.
 inline constexpr uint32_t kBlockTrace = 0x4000;
@@ -87,7 +91,7 @@ constexpr uint64_t TraceDigest(const TraceRecord& record) {
 
 static_assert(kBlockSlots + kSlotBytes * kSlotCount <= kBlockControl);
 static_assert(kControlDivisorF32 + 0x40 <= kBlockInstanceSeen);
-static_assert(kBlockPathBaseline + 8 <= kBlockTrace);
+static_assert(kBlockPathBaseline + 8 <= kBlockIndices && kBlockLaneMask + 64 <= kBlockTrace);
 static_assert(kBlockTrace + sizeof(TraceRecord) * kTraceCount <= kBlockTraceBaseline);
 static_assert(kBlockTraceBaseline + sizeof(uint64_t) * kTraceCount <= kBlockXsave);
 static_assert(kBlockXsave + kBlockXsaveBytes <= kBlockStack);

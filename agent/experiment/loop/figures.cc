@@ -78,7 +78,7 @@ StagePlan PlanOf(const LoopKnowledge& known) {
 // What verdicts rest on. The rest of a measurement is only needed where it is sent.
 LoopMeasurement Evidence(const LoopKnowledge& known) {
   LoopMeasurement out;
-  out.team = known.entries.count.team;
+  out.team = known.live.entries.team;
   out.fidelity = FidelityOf(known);
   if (known.shadows.count > 0)
     out.protocol = absl::StrCat(ProtocolName(known.protocol.evict),
@@ -86,8 +86,8 @@ LoopMeasurement Evidence(const LoopKnowledge& known) {
   out.trips = TripDeciles(known.trips.counts);
   out.figures = known.runs.reduction.figures;
   DescribeCopies(known, out.figures);
-  for (const auto* refusals :
-       {&known.installed.refusals, &known.runs.reduction.refusals, &known.trips.refusals})
+  for (const auto* refusals : {&known.installed.refusals, &known.runs.reduction.refusals,
+                               &known.trips.refusals, &known.apart.refusals})
     out.refusals.insert(out.refusals.end(), refusals->begin(), refusals->end());
   DescribeMode(known, out);
   out.references = known.probe.trace.references;
@@ -159,7 +159,7 @@ void RecordRuns(LoopKnowledge& known, const ShadowAnswer& answer, const std::vec
     if (index >= runs.size()) continue;
     const int32_t variant = runs[index].variant;
     if (result.run + 1 < skip && variant != kCountIndex) continue;
-    if (IsTripCheck(known, variant)) continue;
+    if (IsTripCheck(known, variant) || runs[index].form == CopyForm::kApartTraced) continue;
     RunSample sample;
     sample.shadow = known.shadows.count;
     sample.order = static_cast<uint32_t>(result.run);

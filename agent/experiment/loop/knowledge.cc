@@ -26,7 +26,20 @@ int32_t BaseOf(const LoopKnowledge& known, int32_t variant) {
   return std::max(kRefIndex, IndexOf(known, base));
 }
 
+CopyForm FormOf(const LoopKnowledge& known, int32_t variant) {
+  const auto at = static_cast<size_t>(variant);
+  const bool apart =
+      variant > kTraceIndex && at < known.apart.usable.size() && known.apart.usable[at];
+  return apart ? CopyForm::kApart : CopyForm::kUsual;
+}
+
+const std::optional<ApartCopies>& ApartCopiesOf(const LoopKnowledge& known) {
+  return known.batch.instances > 0 ? known.installed.batched_apart : known.installed.apart;
+}
+
 const CodeCopy& CopyOf(const LoopKnowledge& known, size_t variant) {
+  if (FormOf(known, static_cast<int32_t>(variant)) == CopyForm::kApart)
+    return *ApartCopiesOf(known)->copies[variant];
   const bool batched = known.batch.instances > 0 && IsBatched(known, static_cast<int32_t>(variant));
   return batched ? *known.installed.batched[variant] : known.installed.copies[variant];
 }
@@ -44,8 +57,9 @@ bool IsTripCheck(const LoopKnowledge& known, int32_t variant) {
          std::find(asked.begin(), asked.end(), name.Text()) == asked.end();
 }
 
-bool CountsEntries(const LoopKnowledge& known, int32_t variant) {
-  return variant == kCountIndex || variant == kTraceIndex || IsTripCheck(known, variant);
+bool CountsEntries(const LoopKnowledge& known, const RunSpec& run) {
+  return run.form == CopyForm::kApartTraced || run.variant == kCountIndex ||
+         run.variant == kTraceIndex || IsTripCheck(known, run.variant);
 }
 
 const VariantName* IdlePartOf(const InstalledLoop& loop, size_t variant) {
@@ -66,7 +80,7 @@ bool IsProbed(const LoopKnowledge& known) {
 }
 
 int32_t TeamOf(const LoopKnowledge& known) {
-  return std::max(1, known.entries.count.team);
+  return std::max(1, known.live.entries.team);
 }
 
 double InstanceNs(const LoopKnowledge& known) {
@@ -124,6 +138,7 @@ void ForgetBatch(LoopKnowledge& known, const std::string& why) {
   known.probe.trace = {};
   known.probe.trace_alone = false;
   known.protocol = {};
+  known.apart = {};
   known.trips = {};
   known.trim.misses = known.trim.failures = 0;
   known.runs.cycles = 0;

@@ -24,12 +24,10 @@ namespace perfd::agent {
 inline constexpr int32_t kRefIndex = 0, kCountIndex = 1, kTraceIndex = 2;  // of every loop's copies
 inline constexpr int64_t kFirstEntryCountNs = 50'000'000;
 
-struct EntryFindings {
-  EntryCount count;
-  int64_t next_ns = kFirstEntryCountNs;  // how long the next count takes
-};
-
-struct LiveTimes {
+// Of the rank's own run.
+struct LiveFindings {
+  EntryCount entries;
+  int64_t next_count_ns = kFirstEntryCountNs;  // how long the next entry count takes
   double cycles = 0;  // median instance of the slowest thread; 0: not timed
   std::vector<uint64_t> instances;
 };
@@ -56,6 +54,13 @@ struct BatchState {
   bool tried = false;
   int32_t early_ends = 0;         // batches one after another that were left after few instances
   std::vector<Refusal> refusals;  // why there is none, or of single variants
+};
+
+// Which variants run as copies that rest on accesses being apart (loop/apart.h).
+struct ApartState {
+  std::vector<bool> usable;       // by variant; empty: none
+  std::set<std::string> checked;  // variants whose accesses were held against the loop's
+  std::vector<Refusal> refusals;  // why none, after all
 };
 
 struct TripFindings {
@@ -100,9 +105,9 @@ struct RunFindings {
 struct LoopKnowledge {
   LoopSetup setup;
   InstalledLoop installed;
-  EntryFindings entries;
-  LiveTimes live;
+  LiveFindings live;
   ProbeFindings probe;
+  ApartState apart;
   Protocol protocol;
   BatchState batch;
   TripFindings trips;
@@ -115,13 +120,16 @@ struct LoopKnowledge {
 // -1: there is none.
 int32_t IndexOf(const LoopKnowledge& known, const std::string& variant);
 int32_t BaseOf(const LoopKnowledge& known, int32_t variant);
-// The copy of a variant that is run: alone, or over a batch of instances.
+// The form that a variant is run in. The copies of that form, alone or over a batch of instances; null: there are none.
+CopyForm FormOf(const LoopKnowledge& known, int32_t variant);
+const std::optional<ApartCopies>& ApartCopiesOf(const LoopKnowledge& known);
+// The copy of a variant that is run.
 const CodeCopy& CopyOf(const LoopKnowledge& known, size_t variant);
 bool IsBatched(const LoopKnowledge& known, int32_t variant);
 // It tells passes, not times: nobody asked for it.
 bool IsTripCheck(const LoopKnowledge& known, int32_t variant);
 // It counts how often the loop was entered; others, in a batch, the turns of the loop around it.
-bool CountsEntries(const LoopKnowledge& known, int32_t variant);
+bool CountsEntries(const LoopKnowledge& known, const RunSpec& run);
 // Which variant makes number `variant` of the loop not worth a run: itself, where its copy is idle, or a part of it that is. Null:
 // it is worth it.
 const VariantName* IdlePartOf(const InstalledLoop& loop, size_t variant);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/experiment/loop/apart.h"
 #include "agent/experiment/loop/in_situ.h"
 #include "agent/experiment/loop/protocol.h"
 #include "agent/experiment/loop/trip_checks.h"
@@ -69,7 +70,10 @@ int64_t RoundCost(const LoopKnowledge& known, Phase phase, const ShadowPredictio
   for (const std::string& name : known.runs.missing) variants.push_back(IndexOf(known, name));
   const size_t checks = TripChecks(known, variants).size();
   const auto runs = static_cast<int64_t>(kWarmUps + 2 * variants.size() + 2);  // REF, and COUNT
-  int64_t all = (runs + kCountedRuns * static_cast<int64_t>(checks)) * RunNs(known);
+  const size_t traced = AddressChecks(known, variants).size();
+  int64_t all = (runs + kCountedRuns * static_cast<int64_t>(checks) +
+                 kTracedRuns * static_cast<int64_t>(traced)) *
+                RunNs(known);
   if (LearnsWrites(known))
     all += static_cast<int64_t>(2 * variants.size()) * (RunNs(known) + 2 * RestoreNs(known));
   return std::max(least, FixedCost(known, prediction) + std::min(LongestShadowNs(known), all));

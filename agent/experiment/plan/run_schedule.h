@@ -18,6 +18,9 @@ namespace perfd::agent {
 inline constexpr int kWarmUps = 2;
 // What a counted run is taken for, in runs: counting costs a loop of few instructions more than its passes.
 inline constexpr int64_t kCountedRuns = 2;
+// A traced copy leaves after so many passes: with records of some 10 ns each well below a millisecond.
+inline constexpr uint64_t kTraceIterations = 20'000;
+inline constexpr int64_t kTracedRuns = 8;   // what a traced run is taken for, in runs
 inline constexpr int kMostScheduled = 256;  // runs of one shadow
 
 struct ScheduleInput {

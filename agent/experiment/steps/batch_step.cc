@@ -48,7 +48,7 @@ Turns TurnsOf(const LoopKnowledge& known, const ShadowAnswer& answer,
   std::map<int32_t, std::pair<uint64_t, uint64_t>> threads;  // fewest, most
   for (const ShadowRun& run : answer.runs) {
     const auto index = static_cast<size_t>(run.run);
-    if (!run.ok || index >= runs.size() || CountsEntries(known, runs[index].variant)) continue;
+    if (!run.ok || index >= runs.size() || CountsEntries(known, runs[index])) continue;
     auto& [least, most] =
         threads.try_emplace(run.thread, run.instances, run.instances).first->second;
     least = std::min(least, run.instances);

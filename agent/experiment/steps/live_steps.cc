@@ -77,19 +77,19 @@ StepOutcome RefuseTooLong(const LoopKnowledge& known) {
 }  // namespace
 
 StepOutcome CountEntries(LoopKnowledge& known, RankInjector& injector, const StepRoom& room) {
-  EntryFindings& entries = known.entries;
-  const int64_t ns = std::max<int64_t>(1, std::min(entries.next_ns, room.left_ns));
+  LiveFindings& live = known.live;
+  const int64_t ns = std::max<int64_t>(1, std::min(live.next_count_ns, room.left_ns));
   const absl::StatusOr<EntryCount> count = injector.CountEntries(known.setup.loop_to_inject, ns);
   if (!count.ok()) return Failed(count.status());
-  entries.count = *count;
-  if (entries.count.team > 0) return Learned();
-  entries.next_ns *= 4;
-  if (entries.next_ns <= kLongestEntryCountNs) return {};
+  live.entries = *count;
+  if (live.entries.team > 0) return Learned();
+  live.next_count_ns *= 4;
+  if (live.next_count_ns <= kLongestEntryCountNs) return {};
   return Ended(MeasureState::kNeverEntered, "no thread entered the loop while it was watched");
 }
 
 StepOutcome TimeLive(LoopKnowledge& known, RankInjector& injector, const StepRoom& room) {
-  LiveTimes& live = known.live;
+  LiveFindings& live = known.live;
   auto ticks = injector.TimeLive(known.setup.loop_to_inject, kLiveInstances * TeamOf(known),
                                  room.timeout_ns);
   if (!ticks.ok()) return Failed(ticks.status());

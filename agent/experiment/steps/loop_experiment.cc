@@ -167,8 +167,8 @@ void LoopExperiment::Close(const std::string& reason) {
   if (absl::IsCancelled(known_.installed.status)) position_.reason = reason;
   if (position_.phase == Phase::kDone) return;
   // An entry count that found nobody is followed by a longer one; before the first nobody has looked.
-  const bool watched = known_.entries.next_ns > kFirstEntryCountNs;
-  const bool never = known_.entries.count.team == 0 && watched;
+  const bool watched = known_.live.next_count_ns > kFirstEntryCountNs;
+  const bool never = known_.live.entries.team == 0 && watched;
   const StepOutcome end =
       never ? Ended(MeasureState::kNeverEntered, "no thread entered the loop while it was watched")
             : Ended(MeasureState::kOpen, reason);
@@ -179,7 +179,7 @@ void LoopExperiment::Reopen() {
   const bool settled =
       position_.state == MeasureState::kMeasured || position_.state == MeasureState::kRefused;
   if (position_.phase != Phase::kDone || settled || !known_.installed.status.ok()) return;
-  if (known_.entries.count.team == 0) known_.entries.next_ns = kFirstEntryCountNs;
+  if (known_.live.entries.team == 0) known_.live.next_count_ns = kFirstEntryCountNs;
   position_ = Next(known_, {}, Learned());
 }
 

@@ -43,7 +43,7 @@ class LoopExperiment {
   LoopMeasurement Measurement(uint64_t revision) const;
   // Of a dry run: whether short instances would be run in the rank itself, and why not.
   void PredictMode(LoopMeasurement& out) const;
-  const EntryCount& entry_count() const { return known_.entries.count; }
+  const EntryCount& entry_count() const { return known_.live.entries; }
   // What shadows need of the rank's memory. None: not known yet, or it did not suffice.
   std::optional<Footprint> footprint() const;
   // Why memory cannot be left out of shadows.

@@ -1,7 +1,9 @@
 #include "agent/experiment/steps/measure_step.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "agent/experiment/loop/apart.h"
 #include "agent/experiment/loop/figures.h"
 #include "agent/experiment/loop/price.h"
 #include "agent/experiment/loop/protocol.h"
@@ -15,10 +17,21 @@ namespace {
 constexpr int32_t kInstanceRounds =
     2;  // of one shadow then: more instances tell more than more runs
 
-// Room for runs that count the passes of variants.
-void SetAside(size_t checks, int64_t room_ns, int32_t team, ScheduleInput& input) {
-  input.room_ns = room_ns - static_cast<int64_t>(checks) * kCountedRuns * input.run_ns;
-  input.most = MostRuns(team) - static_cast<int32_t>(checks) - 1;  // and COUNT
+// Runs that hold variants against the loop: their passes, and what they access.
+struct Checks {
+  std::vector<int32_t> trips;
+  std::vector<RunSpec> addresses;
+};
+
+// Leaves room for them.
+Checks SetAside(const LoopKnowledge& known, int64_t room_ns, ScheduleInput& input) {
+  Checks checks{TripChecks(known, input.variants), AddressChecks(known, input.variants)};
+  const auto trips = static_cast<int64_t>(checks.trips.size());
+  const auto addresses = static_cast<int64_t>(checks.addresses.size());
+  input.room_ns = room_ns - (trips * kCountedRuns + addresses * kTracedRuns) * input.run_ns;
+  const int64_t most = MostRuns(known.live.entries.team) - trips - addresses - 1;  // and COUNT
+  input.most = static_cast<int32_t>(most);
+  return checks;
 }
 
 bool Fits(const Schedule& schedule, const ScheduleInput& input) {
@@ -48,29 +61,31 @@ ScheduleInput InputOf(const LoopKnowledge& known) {
 
 MeasureRuns ScheduleMissing(const LoopKnowledge& known, const StepRoom& room) {
   ScheduleInput input = InputOf(known);
-  const int32_t team = known.entries.count.team;
   const int64_t room_ns =
       std::min(LongestShadowNs(known), room.credit_ns) - FixedCost(known, room.prediction);
-  SetAside(TripChecks(known, input.variants).size(), room_ns, team, input);
+  Checks checks = SetAside(known, room_ns, input);
   // Rounds that do not fit lose variants, not repetitions of REF: the first ones are the most wanted.
   while (input.variants.size() > 1 && !Fits(MakeSchedule(input), input)) {
     input.variants.pop_back();
     input.bases.pop_back();
-    SetAside(TripChecks(known, input.variants).size(), room_ns, team, input);
+    checks = SetAside(known, room_ns, input);
   }
   Schedule schedule = MakeSchedule(input);
-  // One counted run tells how long this instance is, before a shadow whose time is over is ended.
-  schedule.runs.insert(schedule.runs.begin() + schedule.warm_ups - 1,
-                       {.variant = kCountIndex, .evict = input.evict, .restore = input.restore});
-  for (const int32_t check : TripChecks(known, input.variants))
+  // One counted run tells how long this instance is, before a shadow whose time is over is ended. What a variant accesses is
+  // held against the loop before it may run without a limit.
+  std::vector<RunSpec> first = std::move(checks.addresses);
+  first.push_back({.variant = kCountIndex, .evict = input.evict, .restore = input.restore});
+  schedule.runs.insert(schedule.runs.begin() + schedule.warm_ups - 1, first.begin(), first.end());
+  for (const int32_t check : checks.trips)
     schedule.runs.push_back({.variant = check, .restore = input.restore});
   Place(known, schedule.runs);
-  return {std::move(schedule.runs), schedule.warm_ups + 1};
+  return {std::move(schedule.runs), schedule.warm_ups + static_cast<int32_t>(first.size())};
 }
 
 StepOutcome LearnRuns(LoopKnowledge& known, const ShadowAnswer& answer,
                       const MeasureRuns& scheduled) {
   RecordRuns(known, answer, scheduled.runs, scheduled.skip);
+  if (!CheckAddresses(known, answer, scheduled.runs)) return Learned();
   CheckTrips(known, answer, scheduled.runs);
   Reduce(known);
   CheckBatch(known);

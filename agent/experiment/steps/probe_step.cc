@@ -6,16 +6,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "agent/experiment/loop/apart.h"
 #include "agent/experiment/loop/figures.h"
 #include "agent/experiment/loop/protocol.h"
+#include "agent/experiment/plan/run_schedule.h"
 #include "agent/experiment/steps/batch_step.h"
 #include "agent/shadow/protocol.h"
 
 namespace perfd::agent {
 namespace {
 
-constexpr uint64_t kTraceIterations =
-    20'000;  // with records of some 10 ns each well below a millisecond
 constexpr uint64_t kMostRestored = 64u << 20;
 constexpr uint64_t kLeastStretch =
     4;  // passes between two excluded paths; fewer are mostly entry and exit
@@ -159,6 +159,7 @@ StepOutcome LearnProbe(LoopKnowledge& known, const ShadowAnswer& answer,
   known.probe.trace =
       SummarizeTrace(CopyOf(known, kTraceIndex).references, passes.threads, known.setup.bias);
   if (auto why = WhyNotRepeatable(known.probe.trace)) return RefusedHere(known, *why);
+  ChooseApart(known);
   known.trim.record.clear();
   known.protocol.new_placements = MayUseNewPlacements(known);
   return Learned();

@@ -14,7 +14,7 @@ ShadowRequest RequestOf(const LoopKnowledge& known, const StepRoom& room, std::v
                         bool restore) {
   ShadowRequest request;
   request.loop = known.setup.loop_to_inject;
-  request.team = known.entries.count.team;
+  request.team = known.live.entries.team;
   // By number of entries, not by time: entries after long gaps must not be chosen more often.
   const uint64_t draw = room.generation > 0 ? room.generation : known.shadows.count;
   const auto most = static_cast<uint64_t>(std::max<int64_t>(1, room.most_countdown));
@@ -25,7 +25,10 @@ ShadowRequest RequestOf(const LoopKnowledge& known, const StepRoom& room, std::v
   request.timeout_ns = room.timeout_ns;
   request.written_bytes = MostWritten(known);
   request.runs = std::move(runs);
-  for (RunSpec& run : request.runs) run.instances = known.batch.instances;
+  for (RunSpec& run : request.runs) {
+    run.instances = known.batch.instances;
+    if (run.form == CopyForm::kUsual) run.form = FormOf(known, run.variant);
+  }
   if (restore) {
     request.restores = known.probe.trace.written;
     request.writers = known.probe.trace.writers;

@@ -95,6 +95,26 @@ void Evict(ShadowPlan* plan, const RunEntry& run, BlockState* state) {
 void ResetTrace(uint64_t block) {
   auto* record = At<TraceRecord>(block + kBlockTrace);
   for (uint32_t i = 0; i < kTraceCount; ++i) record[i] = {~uint64_t{0}, 0, 0, 0};
+  *At<uint64_t>(block + kBlockPath) = 0;
+}
+
+void KeepBaseline(uint64_t block) {
+  const auto* record = At<TraceRecord>(block + kBlockTrace);
+  auto* baseline = At<uint64_t>(block + kBlockTraceBaseline);
+  for (uint32_t i = 0; i < kTraceCount; ++i) baseline[i] = TraceDigest(record[i]);
+  *At<uint64_t>(block + kBlockPathBaseline) = *At<uint64_t>(block + kBlockPath);
+}
+
+// RunResult::differing.
+uint16_t CheckTrace(const TraceCheck& check, uint64_t block) {
+  const auto* record = At<TraceRecord>(block + kBlockTrace);
+  const auto* baseline = At<uint64_t>(block + kBlockTraceBaseline);
+  for (uint32_t i = 0; i < kTraceCount; ++i) {
+    const bool kept = (check.kept[i / 64] >> i % 64 & 1) != 0;
+    if (kept && TraceDigest(record[i]) != baseline[i]) return static_cast<uint16_t>(i + 1);
+  }
+  const bool same = *At<uint64_t>(block + kBlockPath) == *At<uint64_t>(block + kBlockPathBaseline);
+  return same ? 0 : kPathDiffers;
 }
 
 // Slots whose value is an address: they point into the thread's own block.
@@ -148,7 +168,8 @@ void RunOne(ChildControl* child, const RunEntry& run, BlockState* state, uint64_
   result->iterations = *At<uint64_t>(block + kBlockIterations);
   result->instances = run.instances == 0 ? 0 : InstancesOf(run, block);
   result->start = state->start;
-  result->cpu = state->end_cpu & 0xfff;
+  result->cpu = static_cast<uint16_t>(state->end_cpu & 0xfff);
+  result->differing = 0;
   result->status = state->faulted ? kRunFaulted : kRunOk;
 }
 
@@ -166,7 +187,12 @@ void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint6
     if (run.flags & kRunRestore && !RestoreLines(child, state->index)) Restore(child, plan, state);
     Barrier(child);
     PrepareRun(plan, run, state, block);
-    RunOne(child, run, state, block, ResultsOf(region) + uint64_t{i} * child->team + state->index);
+    RunResult* result = ResultsOf(region) + uint64_t{i} * child->team + state->index;
+    RunOne(child, run, state, block, result);
+    if (run.flags & kRunBaseline) KeepBaseline(block);
+    const uint32_t check = run.flags >> kRunCheckShift & kRunCheckMask;
+    if (check != 0 && check <= kMaxTraceChecks)
+      result->differing = CheckTrace(plan->trace_checks[check - 1], block);
     Barrier(child);
     if (run.flags & kRunLearn) LearnLines(child, plan, state->index);
     if (state->index == 0) child->runs_done = i + 1;

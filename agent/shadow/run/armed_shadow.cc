@@ -229,7 +229,8 @@ absl::Status ArmedShadow::ReadTraces(ShadowReading* reading) const {
   const InstalledLoop& installed = site_.built.installed;
   size_t references = 0;
   for (size_t i = 0; i < request_.runs.size(); ++i) {
-    if ((plan_.runs[i + 1].flags & kRunTrace) == 0) continue;
+    if ((plan_.runs[i + 1].flags & kRunTrace) == 0 || request_.runs[i].form != CopyForm::kUsual)
+      continue;
     reading->trace_run = static_cast<int32_t>(i);
     ASSIGN_OR_RETURN(const CodeCopy* traced, CopyOf(installed, request_.runs[i]));
     references = traced->references.size();
@@ -265,11 +266,7 @@ absl::StatusOr<ShadowAnswer> ArmedShadow::Collect() const {
   }
   reading.team = plan_.team;
   reading.runs = request_.runs.size();
-  const InstalledLoop& installed = site_.built.installed;
-  for (const CodeCopy& copy : installed.copies) reading.copies.push_back(&copy);
-  for (const auto& copy : installed.batched) {
-    if (copy.ok()) reading.copies.push_back(&*copy);
-  }
+  reading.copies = AllCopies(site_.built.installed);
   for (const RunSpec& run : request_.runs) reading.variants.push_back(run.variant);
   ASSIGN_OR_RETURN(ShadowAnswer answer, ReadAnswer(reading));
   answer.pause_ns = rank_.ticks.ToNs(reading.site.pause_ticks);

@@ -28,6 +28,19 @@ bool IsEntryOf(const CodeCopy& copy, uint64_t address) {
          std::find(copy.shifts.begin(), copy.shifts.end(), shift) != copy.shifts.end();
 }
 
+absl::Status AddTraceCheck(const CodeCopy& copy, ShadowPlan* plan, RunEntry* run) {
+  uint32_t check = 0;
+  for (uint32_t i = 0; i + 1 < plan->run_count; ++i)
+    check = std::max(check, plan->runs[i].flags >> kRunCheckShift & kRunCheckMask);
+  if (check >= kMaxTraceChecks)
+    return absl::ResourceExhaustedError("too many traced runs for one shadow");
+  TraceCheck& kept = plan->trace_checks[check];
+  for (size_t n = 0; n < std::min<size_t>(copy.references.size(), kTraceCount); ++n)
+    kept.kept[n / 64] |= uint64_t{copy.references[n].traced} << n % 64;
+  run->flags |= kRunTrace | (check + 1) << kRunCheckShift;
+  return absl::OkStatus();
+}
+
 absl::Status CheckSize(const ShadowRequest& request, uint32_t blocks) {
   if (request.team < 1 || static_cast<uint32_t>(request.team) > blocks)
     return absl::FailedPreconditionError(
@@ -51,8 +64,33 @@ uint64_t BytesWritten(const ShadowRequest& request, const MemoryFacts& memory) {
   return bytes + EvictBytesOfThisCpu(most) * static_cast<uint64_t>(std::max(1, request.team));
 }
 
+std::vector<const CodeCopy*> AllCopies(const InstalledLoop& installed) {
+  std::vector<const CodeCopy*> all;
+  for (const CodeCopy& copy : installed.copies) all.push_back(&copy);
+  const auto add = [&all](const std::vector<absl::StatusOr<CodeCopy>>& copies) {
+    for (const auto& copy : copies) {
+      if (copy.ok()) all.push_back(&*copy);
+    }
+  };
+  add(installed.batched);
+  for (const auto* set : {&installed.apart, &installed.batched_apart}) {
+    if (!set->has_value()) continue;
+    add((*set)->copies);
+    add((*set)->traced);
+  }
+  return all;
+}
+
 absl::StatusOr<const CodeCopy*> CopyOf(const InstalledLoop& installed, const RunSpec& request) {
   const auto variant = static_cast<size_t>(request.variant);
+  if (request.form != CopyForm::kUsual) {
+    const auto& set = request.instances == 0 ? installed.apart : installed.batched_apart;
+    if (!set) return absl::InvalidArgumentError("the loop has no such copies");
+    const auto& copies = request.form == CopyForm::kApart ? set->copies : set->traced;
+    if (variant >= copies.size()) return absl::InvalidArgumentError("no such copy");
+    RETURN_IF_ERROR(copies[variant].status());
+    return &*copies[variant];
+  }
   if (request.instances == 0) return &installed.copies[variant];
   if (variant >= installed.batched.size()) return installed.batches;
   RETURN_IF_ERROR(installed.batched[variant].status());
@@ -76,6 +114,8 @@ absl::Status AddRun(const PatchSite& site, const RunSpec& request, ShadowPlan* p
   if (request.learn) run.flags |= kRunLearn;
   if (copy.flush_denormals) run.flags |= kRunFtz | kRunDaz;
   if (installed.names[variant].Has(Change::kTrace)) run.flags |= kRunTrace;
+  if (request.baseline) run.flags |= kRunBaseline;
+  if (request.form == CopyForm::kApartTraced) RETURN_IF_ERROR(AddTraceCheck(copy, plan, &run));
   if (copy.edits.pinned > 0 || !copy.self_pointers.empty()) run.flags |= kRunPinned;
   // Runs of the same copy share their entries.
   for (uint32_t i = 0; i + 1 < plan->run_count && !copy.self_pointers.empty(); ++i) {

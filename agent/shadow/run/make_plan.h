@@ -7,6 +7,7 @@
 #define AGENT_SHADOW_RUN_MAKE_PLAN_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,6 +30,8 @@ absl::StatusOr<ShadowPlan> MakePlan(const PatchSite& site, const ShadowRequest& 
 // selves: entries of ShadowPlan::selves that are used so far.
 absl::Status AddRun(const PatchSite& site, const RunSpec& request, ShadowPlan* plan,
                     uint32_t* selves);
+// Of all forms.
+std::vector<const CodeCopy*> AllCopies(const InstalledLoop& installed);
 // Of a variant that the loop has.
 absl::StatusOr<const CodeCopy*> CopyOf(const InstalledLoop& installed, const RunSpec& request);
 // At most, in a shadow of a rank with this memory: a copy of each page that is written, of those that there are; and what is

@@ -27,7 +27,7 @@ LoopKnowledge Fresh() {
 
 LoopKnowledge Counted() {
   LoopKnowledge known = Fresh();
-  known.entries.count.team = 2;
+  known.live.entries.team = 2;
   return known;
 }
 
