@@ -35,7 +35,7 @@ enum : uint32_t {
 // What to evict before the run: an index into ShadowPlan::evict_bytes; 0: nothing.
 inline constexpr uint32_t kRunEvictShift = 8;
 inline constexpr uint32_t kRunEvictMask = 3;
-// 1 + index into ShadowPlan::trace_checks: afterwards the trace is held against the baseline. 0: it is not.
+// 1 + index into RunTables::trace_checks: afterwards the trace is held against the baseline. 0: it is not.
 inline constexpr uint32_t kRunCheckShift = 16;
 inline constexpr uint32_t kRunCheckMask = 0xff;
 
@@ -48,7 +48,7 @@ struct RunEntry {
   uint64_t copy;
   uint64_t iteration_limit;  // 0: none
   uint32_t flags;
-  uint16_t self_first;  // ShadowPlan::selves of this run
+  uint16_t self_first;  // RunTables::selves of this run
   uint16_t self_count;
   uint64_t instances = 0;  // of a chain; 0: the copy is none
 };
@@ -83,6 +83,12 @@ struct TraceCheck {
   uint64_t kept[kTraceCount / 64];
 };
 
+// What single runs refer to.
+struct RunTables {
+  SelfWord selves[kMaxSelfWords];
+  TraceCheck trace_checks[kMaxTraceChecks];
+};
+
 struct ProtectRange {
   uint64_t address;
   uint64_t bytes;
@@ -106,10 +112,9 @@ struct ShadowPlan {
   uint64_t evict_bytes[4];  // walked through by each thread
   RecoveryPlan recovery;
   RunEntry runs[kMaxRuns];
-  SelfWord selves[kMaxSelfWords];
+  RunTables tables;
   RestoreRange restores[kMaxRestores];
   ProtectRange protects[kMaxProtects];
-  TraceCheck trace_checks[kMaxTraceChecks];
   TrimControl trim;
 };
 

@@ -121,7 +121,7 @@ uint16_t CheckTrace(const TraceCheck& check, uint64_t block) {
 void SetSelves(ShadowPlan* plan, const RunEntry& run, uint64_t block) {
   for (uint32_t i = run.self_first;
        i < uint32_t{run.self_first} + run.self_count && i < kMaxSelfWords; ++i) {
-    const SelfWord& self = plan->selves[i];
+    const SelfWord& self = plan->tables.selves[i];
     if (self.word < kBlockSlots || self.word > kBlockXsave - 8) continue;
     *At<uint64_t>(block + self.word) = block + static_cast<uint64_t>(self.value);
   }
@@ -192,7 +192,7 @@ void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint6
     if (run.flags & kRunBaseline) KeepBaseline(block);
     const uint32_t check = run.flags >> kRunCheckShift & kRunCheckMask;
     if (check != 0 && check <= kMaxTraceChecks)
-      result->differing = CheckTrace(plan->trace_checks[check - 1], block);
+      result->differing = CheckTrace(plan->tables.trace_checks[check - 1], block);
     Barrier(child);
     if (run.flags & kRunLearn) LearnLines(child, plan, state->index);
     if (state->index == 0) child->runs_done = i + 1;

@@ -34,7 +34,7 @@ absl::Status AddTraceCheck(const CodeCopy& copy, ShadowPlan* plan, RunEntry* run
     check = std::max(check, plan->runs[i].flags >> kRunCheckShift & kRunCheckMask);
   if (check >= kMaxTraceChecks)
     return absl::ResourceExhaustedError("too many traced runs for one shadow");
-  TraceCheck& kept = plan->trace_checks[check];
+  TraceCheck& kept = plan->tables.trace_checks[check];
   for (size_t n = 0; n < std::min<size_t>(copy.references.size(), kTraceCount); ++n)
     kept.kept[n / 64] |= uint64_t{copy.references[n].traced} << n % 64;
   run->flags |= kRunTrace | (check + 1) << kRunCheckShift;
@@ -129,7 +129,7 @@ absl::Status AddRun(const PatchSite& site, const RunSpec& request, ShadowPlan* p
   for (const SelfPointer& self : copy.self_pointers) {
     if (*selves >= kMaxSelfWords)
       return absl::ResourceExhaustedError("too many pointers into the thread block");
-    plan->selves[(*selves)++] = {self.word, 0, self.value};
+    plan->tables.selves[(*selves)++] = {self.word, 0, self.value};
   }
   return absl::OkStatus();
 }

@@ -27,7 +27,7 @@ struct PlanLimits {
 // The runs that were asked for stand between runs of an empty copy: first, and two at the end.
 absl::StatusOr<ShadowPlan> MakePlan(const PatchSite& site, const ShadowRequest& request,
                                     const PlanLimits& limits, const TickClock& ticks);
-// selves: entries of ShadowPlan::selves that are used so far.
+// selves: entries of RunTables::selves that are used so far.
 absl::Status AddRun(const PatchSite& site, const RunSpec& request, ShadowPlan* plan,
                     uint32_t* selves);
 // Of all forms.

@@ -313,7 +313,7 @@ TEST_F(PayloadTest, SelfPointersAreSetBeforeTheRun) {
                                   0,    0x65, 0x48, 0x89, 0x04, 0x25, 0,    0, 0, 0});
   ShadowPlan& plan =
       injector.Plan(site, 1, {{follow, 0, kRunPinned, 1, 1}, {follow, 0, kRunPinned, 0, 0}});
-  plan.selves[1] = {kBlockSlots + 8, 0, kBlockSlots + 8};
+  plan.tables.selves[1] = {kBlockSlots + 8, 0, kBlockSlots + 8};
   injector.Arm(site);
   loop_sum(v.data(), 10);
   uint64_t blocks = reinterpret_cast<uint64_t>(&injector.region()) + BlocksOffset(8);

@@ -22,10 +22,10 @@ class ShadowReadingTest : public ::testing::Test {
     reading_.team = 2;
     reading_.runs = 2;
     reading_.child.team = 2;
-    reading_.results.resize((2 + kProbeRuns) * 2, RunResult{70, 0, 0, 0, kRunOk});
+    reading_.results.resize((2 + kProbeRuns) * 2, RunResult{70, 0, 0, 0, 0, kRunOk});
     for (size_t run = 1; run <= 2; ++run) {
       for (size_t place = 0; place < 2; ++place)
-        reading_.results[run * 2 + place] = {1000 * run + place, 5, 0, 0, kRunOk};
+        reading_.results[run * 2 + place] = {1000 * run + place, 5, 0, 0, 0, kRunOk};
     }
     copies_.emplace_back();
     copies_[0].address = 0x1000;

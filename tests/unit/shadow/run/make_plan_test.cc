@@ -75,7 +75,7 @@ TEST_F(MakePlanTest, RunsOfOneCopyShareItsPointersWhereverItStands) {
   EXPECT_EQ(plan->runs[2].self_count, 1);
   EXPECT_EQ(plan->runs[3].self_first, 0);
   EXPECT_EQ(plan->runs[3].self_count, 2);
-  EXPECT_EQ(plan->selves[2].word, 5u);
+  EXPECT_EQ(plan->tables.selves[2].word, 5u);
 }
 
 TEST_F(MakePlanTest, TooManyPointersAreRefused) {
