@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/strip.h"
 #include "agent/discover/numbering.h"
 
 namespace perfd::agent {
@@ -17,6 +18,15 @@ bool IsRank(const Candidate& candidate) {
 
 std::pair<int32_t, uint64_t> KeyOf(const Candidate& candidate) {
   return {candidate.pid, candidate.start_ticks};
+}
+
+// As it was called: mpirun, not orterun; sh, not dash. A login shell is called -bash.
+NamedProcess AsCalled(const ProcFs& procfs, const Candidate& candidate) {
+  const auto arguments = procfs.CommandLine(candidate.pid);
+  const bool known = arguments.ok() && !arguments->empty();
+  absl::string_view name = known ? BaseName(arguments->front()) : absl::string_view();
+  absl::ConsumePrefix(&name, "-");
+  return {candidate.pid, name.empty() ? CommandName(candidate) : std::string(name)};
 }
 
 bool IsNamedLauncher(const Candidate& candidate) {
@@ -77,7 +87,7 @@ class NamedProbe {
 
   LauncherNote NoteOf(const Parent& parent) const {
     LauncherNote note;
-    note.launchers = {{parent.candidate.pid, CommandName(parent.candidate)}};
+    note.launchers = {AsCalled(procfs_, parent.candidate)};
     note.launcher_count = 1;
     for (const Candidate& child : parent.below) {
       if (!IsRank(child) && !Works(Use(child.pid), probe_ns_)) continue;
@@ -219,7 +229,8 @@ void TreeScan::RetainTaken(bool first, std::vector<Candidate>* accepted) {
   for (const Candidate& one : *accepted) taken_[KeyOf(one)] = IsRank(one);
 }
 
-std::vector<LauncherNote> TreeScan::Report(const std::vector<Candidate>& launchers,
+std::vector<LauncherNote> TreeScan::Report(const ProcFs& procfs,
+                                           const std::vector<Candidate>& launchers,
                                            size_t working) {
   LauncherNote note;
   note.disposition = LauncherNote::Disposition::kLeftOut;
@@ -228,7 +239,7 @@ std::vector<LauncherNote> TreeScan::Report(const std::vector<Candidate>& launche
     if (told_.size() >= kMostTold || !told_.insert(KeyOf(launcher)).second) continue;
     ++note.launcher_count;
     if (note.launchers.size() < LauncherNote::kMaxNamed)
-      note.launchers.push_back({launcher.pid, CommandName(launcher)});
+      note.launchers.push_back(AsCalled(procfs, launcher));
   }
   if (note.launchers.empty()) return {};
   return {std::move(note)};
@@ -257,7 +268,7 @@ std::vector<LauncherNote> TreeScan::LeaveOut(const ProcFs& procfs, const Clock& 
                        [&](const Candidate& one) { return one.pid == candidate.pid; });
   });
   RetainTaken(first, accepted);
-  return Report(launchers, accepted->size());
+  return Report(procfs, launchers, accepted->size());
 }
 
 std::vector<LauncherNote> LeaveOutNamed(const ProcFs& procfs, const Scope& scope,

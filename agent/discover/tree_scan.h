@@ -62,7 +62,8 @@ class TreeScan {
   // A shell between two of its programs.
   bool Rests(const Candidate& candidate) const;
   void RetainTaken(bool first, std::vector<Candidate>* accepted);
-  std::vector<LauncherNote> Report(const std::vector<Candidate>& launchers, size_t working);
+  std::vector<LauncherNote> Report(const ProcFs& procfs, const std::vector<Candidate>& launchers,
+                                   size_t working);
   void ForgetEnded();
 
   ProcessTree tree_{{}};

@@ -101,8 +101,7 @@ def test_timeout_names_its_child_and_a_tree_measures_it(c):
         text = refused(c, "--pid", job.pid)
         assert f"{job.pid} (timeout) only waits for its children; {program} ({PROGRAM}) works: perfctl submit --pid {program}, or " \
                f"--pid {job.pid} --tree" in text, text
-        status = c.json("status", "last")
-        assert status["state"] == "FAILED", status
+        assert c.wait_over("last", 10)["state"] == "FAILED"
         status, report = profile_of_tree(c, job)
         assert status["state"] == "DONE" and status["tree"], status
         assert [rank["pid"] for rank in report["ranks"]] == [program], report["ranks"]

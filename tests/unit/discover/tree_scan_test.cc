@@ -30,7 +30,7 @@ class TreeScanTest : public testing::Test {
   void Add(FakeProcess process, const std::string& executable) {
     if (process.uid == 1000) process.uid = kAlice.uid;
     process.executable = executable;
-    process.arguments = {executable};
+    if (process.arguments == std::vector<std::string>{"app"}) process.arguments = {executable};
     process.user_ticks = 0;
     if (process.state == 'R') process.state = 'S';
     processes_[process.pid] = process;
@@ -120,6 +120,18 @@ TEST_F(NamedLaunchersTest, ALauncherIsRefusedAndTheChildThatWorksIsNamed) {
                               .working_count = 1};
   EXPECT_EQ(found->launchers[0], expected);
   EXPECT_EQ(probes_, 1);
+}
+
+TEST_F(NamedLaunchersTest, ALauncherIsCalledWhatItWasCalled) {
+  Add({.pid = 10, .arguments = {"/usr/bin/mpirun", "-n", "1"}}, "/usr/bin/orterun");
+  Add(Rank(11, 10, 0), "/opt/heat");
+  Add({.pid = 20, .arguments = {"-bash"}}, "/bin/bash");
+  Add({.pid = 21, .parent_pid = 20}, "/opt/x");
+  works_ = {21};
+  const auto found = Scan({10, 20}, false);
+  ASSERT_EQ(found->launchers.size(), 2u);
+  EXPECT_EQ(found->launchers[0].launchers[0].command, "mpirun");
+  EXPECT_EQ(found->launchers[1].launchers[0].command, "bash");
 }
 
 TEST_F(NamedLaunchersTest, WithoutChildrenNobodyIsLookedAt) {
