@@ -10,7 +10,8 @@ Notice Refused() {
   notice.severity = Notice::Severity::kError;
   notice.pid = 4711;
   notice.text = "for older clients";
-  notice.launchers = LauncherNote{.launchers = {{4711, "timeout"}}, .launcher_count = 1};
+  notice.launchers = LauncherNote{
+      .launchers = {{4711, "timeout"}}, .launcher_count = 1, .working = {}, .working_count = 0};
   return notice;
 }
 
