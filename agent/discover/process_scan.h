@@ -4,7 +4,7 @@
 //          stat; it is judged anew when it is another one, has another name (exec), or was judged long ago.
 // Units    an exec that keeps the name is seen after kHoldNs to 2 x kHoldNs (spread, or all would come at once).
 // Rules    remembers the MPI job that was found first, and the rank numbers given to processes without one.
-//          follows_job: of a job whose programs come and go. Between two of them there is nothing but the shell of its
+//          follows_job: of a job (or a tree of processes) whose programs come and go. Between two of them there is nothing but the shell of its
 //          script, which is no rank; the next one has the number of the one that ended.
 // Threads  thread-bound.
 #ifndef AGENT_DISCOVER_PROCESS_SCAN_H_
@@ -17,6 +17,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "agent/discover/numbering.h"
+#include "agent/discover/tree_scan.h"
 #include "agent/discover/verdict.h"
 #include "core/base/clock.h"
 
@@ -37,10 +38,13 @@ class ProcessScan {
   // Forgets all but `pids`, which are sorted.
   void Retain(const std::vector<int32_t>& pids);
 
+  const Clock& clock() const { return *clock_; }
   bool first() const { return scans_ == 0; }
   void RecordScanned() { ++scans_; }
   bool follows_job() const { return numbers_.reuse; }
   GivenNumbers& numbers() { return numbers_; }
+  // Of a target with `tree`.
+  TreeScan& tree() { return tree_; }
   // The job whose ranks are meant, once any were found.
   std::optional<std::string>& job_id() { return job_id_; }
 
@@ -55,6 +59,7 @@ class ProcessScan {
   const Clock* clock_;
   absl::flat_hash_map<int32_t, Entry> entries_;
   GivenNumbers numbers_;
+  TreeScan tree_;
   std::optional<std::string> job_id_;
   uint64_t scans_ = 0;
 };

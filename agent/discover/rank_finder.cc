@@ -11,7 +11,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "agent/discover/cgroup_scope.h"
 #include "agent/discover/job_choice.h"
 #include "core/base/status_macros.h"
@@ -44,8 +43,11 @@ absl::Status CheckTarget(const TargetSpec& target) {
 }
 
 // The pids to look at, each once, sorted.
-absl::StatusOr<std::vector<int32_t>> PidsToRead(const ProcFs& procfs, const TargetSpec& target) {
+absl::StatusOr<std::vector<int32_t>> PidsToRead(const ProcFs& procfs, const Scope& scope,
+                                                ProcessScan* scan) {
+  const TargetSpec& target = *scope.target;
   if (target.pids.empty()) return procfs.Pids();
+  if (target.tree) return scan->tree().Members(procfs, scope);
   std::vector<int32_t> pids = target.pids;
   std::sort(pids.begin(), pids.end());
   pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
@@ -98,18 +100,18 @@ class Matcher {
     const absl::StatusOr<ProcessStamp> stamp = procfs_.Stamp(pid);
     if (!stamp.ok()) {
       // Processes come and go while /proc is read: only a pid that was named is worth a word.
-      if (!scope_.target->pids.empty()) matches->rejected.push_back({pid, stamp.status()});
+      if (scope_.Names(pid)) matches->rejected.push_back({pid, stamp.status()});
       return;
     }
     // A shadow of a rank (agent/shadow) looks like one, but ends without a word to its parent.
-    if (scope_.target->pids.empty() && stamp->exit_signal == 0) return;
+    if (!scope_.Names(pid) && stamp->exit_signal == 0) return;
     if (const Verdict* known = scan_->Recall(pid, *stamp)) return Sort(*known, matches);
     const Verdict verdict = Judge(procfs_, scope_, pid, *stamp);
     scan_->Remember(*stamp, verdict);
     Sort(verdict, matches);
   }
 
-  static void Sort(const Verdict& verdict, Matches* matches) {
+  void Sort(const Verdict& verdict, Matches* matches) const {
     const Candidate& candidate = verdict.candidate;
     switch (verdict.kind) {
       case Verdict::Kind::kNoMatch:
@@ -118,6 +120,9 @@ class Matcher {
         matches->accepted.push_back(candidate);
         break;
       case Verdict::Kind::kRejected:
+        // Below a named process others come and go.
+        if (scope_.target->tree && absl::IsNotFound(verdict.reason) && !scope_.Names(candidate.pid))
+          break;
         matches->rejected.push_back({candidate.pid, verdict.reason});
         break;
       case Verdict::Kind::kForeign:
@@ -164,8 +169,27 @@ void DropEnded(const ProcFs& procfs, Discovery* discovery) {
 
 }  // namespace
 
-RankFinder::RankFinder(ProcFs procfs, std::string node, absl::Duration patience)
-    : procfs_(std::move(procfs)), node_(std::move(node)), patience_(patience) {}
+RankFinder::RankFinder(ProcFs procfs, std::string node, absl::Duration patience, SleepFor sleep)
+    : procfs_(std::move(procfs)),
+      node_(std::move(node)),
+      patience_(patience),
+      sleep_(std::move(sleep)) {}
+
+// A job that is followed has its own rules: its shells are dropped by their names.
+std::vector<LauncherNote> RankFinder::LeaveOutLaunchers(const Scope& scope, ProcessScan* scan,
+                                                        std::vector<Candidate>* accepted) const {
+  std::vector<LauncherNote> notes;
+  if (scope.target->tree) {
+    notes = scan->tree().LeaveOut(procfs_, scan->clock(), sleep_, accepted);
+  } else if (!scope.target->pids.empty() && !scan->follows_job()) {
+    notes = LeaveOutNamed(procfs_, scope, sleep_, accepted);
+  }
+  for (LauncherNote& note : notes) {
+    note.disposition = scan->first() && accepted->empty() ? LauncherNote::Disposition::kRefused
+                                                          : LauncherNote::Disposition::kLeftOut;
+  }
+  return notes;
+}
 
 absl::StatusOr<Discovery> RankFinder::Find(const TargetSpec& target,
                                            const std::vector<RankRange>& ranks,
@@ -183,24 +207,31 @@ absl::StatusOr<Discovery> RankFinder::Find(const TargetSpec& target,
   if (!target.user.empty()) {
     ASSIGN_OR_RETURN(scope.wanted_uid, UserId(target.user));
   }
-  ASSIGN_OR_RETURN(const std::vector<int32_t> pids, PidsToRead(procfs_, target));
+  ASSIGN_OR_RETURN(const std::vector<int32_t> pids, PidsToRead(procfs_, scope, scan));
   scan->Retain(pids);
   const bool first = scan->first();
   Matches matches =
       Matcher(procfs_, scope, scan).Match(pids, first ? patience_ : absl::ZeroDuration());
+  Discovery discovery;
+  discovery.launchers = LeaveOutLaunchers(scope, scan, &matches.accepted);
   scan->RecordScanned();
   if (target.pids.empty()) matches.accepted = RetainPrograms(std::move(matches.accepted));
-  if (scan->follows_job()) DropWrappers(&matches.accepted);  // before they take a number
-  if (matches.accepted.empty() && matches.rejected.empty()) {
+  // Before they take a number.
+  if (scan->follows_job() && !target.tree) DropWrappers(&matches.accepted);
+  if (matches.accepted.empty() && matches.rejected.empty() && discovery.launchers.empty()) {
     return NothingFound(node_, scope, matches);
   }
-  Discovery discovery;
   discovery.job_ids = JobIds(matches.accepted);
   if (target.command) RETURN_IF_ERROR(ChooseJob(&scan->job_id(), &matches.accepted));
   if (std::string warning = CollidingLaunches(matches.accepted); first && !warning.empty())
     discovery.warnings.push_back(std::move(warning));
   if (std::string warning = LeftOut(matches.silent); first && !warning.empty())
     discovery.warnings.push_back(std::move(warning));
+  if (first && target.tree && scan->tree().cut()) {
+    discovery.warnings.push_back(absl::StrCat("more than ", TreeScan::kMost,
+                                              " processes run below the target: those farthest "
+                                              "from it are left out"));
+  }
   discovery.rejected = std::move(matches.rejected);
   for (RankInfo& info : NumberRanks(matches.accepted, node_, &scan->numbers())) {
     if (SelectsRank(ranks, info.rank)) discovery.ranks.push_back(std::move(info));

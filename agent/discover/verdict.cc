@@ -1,5 +1,6 @@
 #include "agent/discover/verdict.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,10 +14,6 @@ using Kind = Verdict::Kind;
 
 std::string Who(const Candidate& candidate) {
   return absl::StrCat("process ", candidate.pid, " (", CommandName(candidate), ")");
-}
-
-bool MayProfile(const Scope& scope, uint32_t uid) {
-  return uid == scope.requester->uid || scope.requester->privileged;
 }
 
 // Of processes of others not even the name is told.
@@ -136,6 +133,14 @@ class Judgement {
 
 }  // namespace
 
+bool Scope::Names(int32_t pid) const {
+  return std::find(target->pids.begin(), target->pids.end(), pid) != target->pids.end();
+}
+
+bool MayProfile(const Scope& scope, uint32_t uid) {
+  return uid == scope.requester->uid || scope.requester->privileged;
+}
+
 Verdict Judge(const ProcFs& procfs, const Scope& scope, int32_t pid, const ProcessStamp& stamp) {
   Verdict verdict;
   verdict.candidate.pid = pid;
@@ -145,7 +150,7 @@ Verdict Judge(const ProcFs& procfs, const Scope& scope, int32_t pid, const Proce
   const absl::Status read = Judgement(procfs, scope).Run(&verdict);
   if (read.ok()) return verdict;
   // Processes come and go while /proc is read: only a pid that was named is worth a word.
-  verdict.kind = scope.target->pids.empty() ? Kind::kNoMatch : Kind::kRejected;
+  verdict.kind = scope.Names(pid) ? Kind::kRejected : Kind::kNoMatch;
   verdict.reason = read;
   return verdict;
 }

@@ -22,7 +22,13 @@ struct Scope {
   const TargetSpec* target;
   const Requester* requester;
   uint32_t wanted_uid;  // only for targets by command
+
+  // By its pid: then everything about it is worth a word.
+  bool Names(int32_t pid) const;
 };
+
+// Of its owner alone: the process may have borrowed rights (setuid) all the same.
+bool MayProfile(const Scope& scope, uint32_t uid);
 
 struct Verdict {
   enum class Kind {

@@ -200,6 +200,7 @@ absl::Status DaemonLink::Greet(Connection& connection) {
   reg.set_sampling_event(identity_.sampling_event);
   reg.set_boot_id(identity_.boot_id);
   reg.set_pause_leases(true);
+  reg.set_process_trees(true);
   reg.set_can_inject(handler_.Health().can_inject);
   std::set<std::string> active = spool_.profiles();
   for (const SessionUpdate& update : handler_.LatestUpdate()) {

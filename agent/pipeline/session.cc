@@ -47,12 +47,12 @@ void SaySuspensions(const TrackedRanks& ranks, SessionNotices& notices) {
 Session::Session(SessionRequest request, SessionTools tools)
     : request_(std::move(request)),
       tools_(std::move(tools)),
-      scan_(*tools_.clock, FollowsJob()),
+      scan_(*tools_.clock, request_.ranks_change()),
       ranks_(*tools_.procfs, request_.requester.privileged),
       delivery_(std::make_shared<WindowDelivery>(tools_.output, request_.profile_id, tools_.node)),
       windows_(tools_.resolver, *tools_.clock, delivery_),
       notices_(tools_.node),
-      changes_(FollowsJob(), &notices_),
+      changes_(request_.ranks_change(), &notices_),
       experiment_(tools_.make_experimenter, tools_.resolver),
       stack_choice_(kStacksPerSecond) {}
 
@@ -110,8 +110,10 @@ bool Session::Discover() {
     notices_.Error(rejected.reason, rejected.pid);
   for (const std::string& warning : discovery->warnings)
     notices_.Say(Notice::Severity::kWarning, warning, 0);
+  notices_.Say(discovery->launchers, spec.target.tree);
   if (!discovery->ranks.empty() && OpenSource(*discovery) == Taken::kYes) return true;
-  const bool failed = !discovery->ranks.empty() || !discovery->rejected.empty();
+  const bool failed =
+      !discovery->ranks.empty() || !discovery->rejected.empty() || !discovery->launchers.empty();
   Announce(failed ? NodeProgress::Phase::kFailed : NodeProgress::Phase::kFinished);
   return false;
 }
@@ -133,7 +135,8 @@ void Session::Sample() {
       ScanForRanks();
     else if (FirstScanIsDue(now))
       ScanEarly();
-    if (now >= end_ns || (ranks_.living() == 0 && !FollowsJob()) || experiment_.Finished()) break;
+    const bool more_may_come = FollowsJob() || scan_.tree().lives();
+    if (now >= end_ns || (ranks_.living() == 0 && !more_may_come) || experiment_.Finished()) break;
     if (windows_.IsDue(request_.spec.duration_ns)) CloseWindow();
     windows_.Submit();
     Rest(std::min(kDrainNs, end_ns - now));

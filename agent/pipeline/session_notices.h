@@ -26,6 +26,8 @@ class SessionNotices {
   void Info(const absl::Status& status, int32_t pid);
   // For what is no failure.
   void Say(Notice::Severity severity, absl::string_view text, int32_t pid);
+  // About launchers: errors where they are refused, a warning for one that was named, else a note.
+  void Say(const std::vector<LauncherNote>& launchers, bool in_tree);
   bool empty() const { return notices_.empty(); }
   // All since the last call, and `more` behind them.
   std::vector<Notice> Drain(std::vector<Notice> more);

@@ -84,7 +84,7 @@ Session::Taken Session::AddRank(const RankInfo& info) {
     return Taken::kYes;
   }
   LetGo(info.pid);
-  const bool may_be_gone = (FollowsJob() || started_ns_ > 0) && absl::IsNotFound(status);
+  const bool may_be_gone = (request_.ranks_change() || started_ns_ > 0) && absl::IsNotFound(status);
   if (may_be_gone && (!AnyLives({info}) || ++attempts.made < kMostFailures)) return Taken::kGone;
   attempts.made = kMostFailures;
   notices_.Error(absl::Status(status.code(),
@@ -155,10 +155,11 @@ void Session::RecordEnded() {
 }
 
 // Ranks that start late, and ranks that replaced themselves, belong to the job too. Named pids do
-// not grow.
+// not grow, but trees.
 void Session::FindNewRanks() {
   const int64_t now = tools_.clock->MonotonicNs();
-  if (!request_.spec.target.pids.empty() || now < next_scan_ns_) return;
+  const TargetSpec& target = request_.spec.target;
+  if ((!target.pids.empty() && !target.tree) || now < next_scan_ns_) return;
   const uint64_t begin_ns = CpuNs();
   auto discovery =
       tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan_);
@@ -167,6 +168,7 @@ void Session::FindNewRanks() {
   next_scan_ns_ = now + std::max(kScanNs, kScanShare * static_cast<int64_t>(cost_ns));
   RecordRefusals(discovery);
   if (!discovery.ok()) return;
+  notices_.Say(discovery->launchers, target.tree);
   for (const RankInfo& info : discovery->ranks) {
     if (!ranks_.Knows(info) && AddRank(info) == Taken::kYes) changes_.Joined(info, Seconds());
   }

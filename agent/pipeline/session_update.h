@@ -22,6 +22,8 @@ struct SessionRequest {
   Requester requester;
   int64_t remaining_ns = 0;  // sampling time that is left
   int64_t wait_ns = 0;  // follows a job: ranks may appear within so long; 0: those that are there
+  // Processes of the target come and go: the end of one is no trouble.
+  bool ranks_change() const { return wait_ns > 0 || spec.target.tree; }
   int64_t clock_ahead_ns = 0;  // of this node's wall clock, before the daemon's; 0: they agree
 };
 

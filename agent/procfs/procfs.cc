@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -111,6 +112,8 @@ absl::StatusOr<ProcessStamp> ProcFs::Stamp(int32_t pid) const {
   }
   stamp.command = text.substr(open + 1, close - open - 1);
   stamp.state = text[close + 2];
+  stamp.parent_pid = static_cast<int32_t>(
+      std::min<uint64_t>(StatNumber(text, 4).value_or(0), std::numeric_limits<int32_t>::max()));
   stamp.stack_start = StatNumber(text, 28).value_or(0);
   stamp.exit_signal = StatNumber(text, 38).value_or(stamp.exit_signal);
   return stamp;
@@ -137,6 +140,11 @@ absl::StatusOr<uint64_t> ProcFs::CpuNs(int32_t pid, int32_t tid) const {
   const uint64_t ns_per_tick =
       1'000'000'000u / static_cast<uint64_t>(ticks_per_second > 0 ? ticks_per_second : 100);
   return (user + system) * ns_per_tick;
+}
+
+absl::StatusOr<std::string> ProcFs::WaitChannel(int32_t pid) const {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "wchan"), kSmallFileLimit));
+  return std::string(absl::StripAsciiWhitespace(text));
 }
 
 // Source: Documentation/scheduler/sched-stats.rst: the third number of schedstat.

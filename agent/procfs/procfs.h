@@ -74,11 +74,12 @@ struct ProcessStatus {
   char state = '?';
 };
 
-// Fields 22, 28, 38 and the parentheses of /proc/PID/stat: who runs under this pid, read cheaply.
+// Fields 4, 22, 28, 38 and the parentheses of /proc/PID/stat: who runs under this pid, read cheaply.
 struct ProcessStamp {
   uint64_t start_ticks = 0;  // clock ticks since boot
   std::string command;       // at most 15 bytes, the process may change it; exec does
   char state = '?';
+  int32_t parent_pid = 0;
   uint64_t stack_start = 0;   // another one after an exec; 0 without the right to see it
   uint64_t exit_signal = 17;  // what its parent gets when it ends (SIGCHLD); 0: nothing
 };
@@ -122,6 +123,8 @@ class ProcFs {
   absl::StatusOr<uint64_t> StartTicks(int32_t pid) const;
   // CPU time used by a thread (tid) or, with tid 0, by the whole process, ns.
   absl::StatusOr<uint64_t> CpuNs(int32_t pid, int32_t tid) const;
+  // The kernel's function in which its main thread waits; "0": it does not, or may not be asked.
+  absl::StatusOr<std::string> WaitChannel(int32_t pid) const;
   // How often the threads that live now have been put on a CPU.
   absl::StatusOr<uint64_t> Switches(int32_t pid) const;
   absl::StatusOr<absl::flat_hash_map<std::string, std::string>> Environment(int32_t pid) const;

@@ -38,9 +38,9 @@ absl::StatusOr<ExitCode> Show(Terminal& terminal, DaemonClient& daemon,
   return DryRunExitCodeOf(report);
 }
 
-absl::StatusOr<ExitCode> Ask(Terminal& terminal, DaemonClient& daemon, const ProfileSpec& spec,
-                             absl::Duration timeout) {
-  const auto submitted = daemon.Submit(spec);
+absl::StatusOr<ExitCode> RunDry(Terminal& terminal, DaemonClient& daemon, const ProfileSpec& spec,
+                                absl::Duration timeout) {
+  const auto submitted = Ask(daemon, spec);
   if (!submitted.ok())
     return Fail(terminal, submitted.status(), SubmitExitCodeOf(submitted.status()));
   if (!submitted->spec.dry_run) {
@@ -79,7 +79,7 @@ ExitCode DryRun(Terminal& terminal, ProfileSpec spec, absl::Duration timeout) {
   if (spec.variants.set.empty()) return NothingAsked(terminal);
   spec.dry_run = true;
   return WithDaemon(terminal,
-                    [&](DaemonClient& daemon) { return Ask(terminal, daemon, spec, timeout); });
+                    [&](DaemonClient& daemon) { return RunDry(terminal, daemon, spec, timeout); });
 }
 
 }  // namespace perfd::client

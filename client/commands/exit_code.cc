@@ -40,10 +40,18 @@ ExitCode SubmitExitCodeOf(const absl::Status& status) {
   return ExitCodeOf(status);
 }
 
+bool RefusesLaunchers(const ProfileStatus& status) {
+  return std::any_of(status.notices.begin(), status.notices.end(), [](const Notice& notice) {
+    return notice.launchers.has_value() &&
+           notice.launchers->disposition == LauncherNote::Disposition::kRefused;
+  });
+}
+
 ExitCode ExitCodeOf(const ProfileStatus& status) {
   if (status.state == ProfileState::kPartial || status.state == ProfileState::kCancelled)
     return ExitCode::kPartial;
   if (status.state != ProfileState::kFailed) return ExitCode::kOk;
+  if (RefusesLaunchers(status)) return ExitCode::kUnsafeTarget;
   const auto error = std::find_if(
       status.notices.begin(), status.notices.end(),
       [](const Notice& notice) { return notice.severity == Notice::Severity::kError; });

@@ -30,7 +30,11 @@ ExitCode ExitCodeOf(const absl::Status& status);
 // is a plain failure: the same request may succeed later.
 ExitCode SubmitExitCodeOf(const absl::Status& status);
 
-// For a profile in a final state: PARTIAL and CANCELLED are kPartial, FAILED is what its first error notice says.
+// A process that was named only waits for its children, and there is nothing else to be measured.
+bool RefusesLaunchers(const ProfileStatus& status);
+
+// For a profile in a final state: PARTIAL and CANCELLED are kPartial, FAILED is what its first error notice says; launchers
+// that are refused are kUnsafeTarget.
 ExitCode ExitCodeOf(const ProfileStatus& status);
 
 // The `code` of the JSON error object for exit codes that name a cause of their own; else the status' own name.

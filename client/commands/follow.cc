@@ -1,11 +1,14 @@
 #include "client/commands/follow.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/render/live_view.h"
+#include "client/render/notices/notice_text.h"
 #include "client/render/report_text.h"
 #include "client/render/report_totals.h"
 #include "core/base/status_macros.h"
@@ -17,6 +20,17 @@ namespace perfd::client {
 namespace {
 
 constexpr double kLogStep = 0.1;  // of the progress, between two lines of the plain log
+
+constexpr absl::Duration kMostWait = absl::Seconds(3);
+constexpr absl::Duration kPause = absl::Milliseconds(50);
+
+bool KnowsItsProcesses(const ProfileStatus& status) {
+  using Phase = NodeProgress::Phase;
+  return IsFinal(status.state) ||
+         std::none_of(status.nodes.begin(), status.nodes.end(), [](const NodeProgress& node) {
+           return node.phase == Phase::kAsked || node.phase == Phase::kDiscovering;
+         });
+}
 
 // Shows events in the way the terminal allows.
 class ProgressView {
@@ -105,11 +119,36 @@ absl::Status Watch(Terminal& terminal, DaemonClient& daemon, const FollowOptions
 
 }  // namespace
 
+absl::StatusOr<ProfileStatus> Ask(DaemonClient& daemon, const ProfileSpec& spec) {
+  ASSIGN_OR_RETURN(ProfileStatus status, daemon.Submit(spec));
+  if (spec.target.tree && !status.spec.target.tree) {
+    daemon.Cancel(status.id).IgnoreError();
+    return absl::UnimplementedError(absl::StrCat(
+        "this perfd does not know process trees and would only have measured the processes that "
+        "are named: profile ",
+        status.id, " is cancelled again"));
+  }
+  return status;
+}
+
+std::optional<ProfileStatus> AwaitRefusal(DaemonClient& daemon, const ProfileStatus& submitted) {
+  if (submitted.spec.target.pids.empty()) return std::nullopt;
+  const absl::Time end = absl::Now() + kMostWait;
+  while (absl::Now() < end) {
+    const auto status = daemon.GetProfile(submitted.id);
+    if (!status.ok()) return std::nullopt;  // the profile is accepted, whatever ails now
+    if (RefusesLaunchers(*status)) return *status;
+    if (KnowsItsProcesses(*status)) return std::nullopt;
+    absl::SleepFor(kPause);
+  }
+  return std::nullopt;
+}
+
 void PrintFailure(Terminal& terminal, const ProfileStatus& status, ExitCode exit_code) {
   std::string text = absl::StrCat("profile ", status.id, " failed");
   for (const Notice& notice : status.notices) {
     if (notice.severity != Notice::Severity::kError) continue;
-    absl::StrAppend(&text, "\n", notice.node.empty() ? "" : notice.node + ": ", notice.text);
+    absl::StrAppend(&text, "\n", notice.node.empty() ? "" : notice.node + ": ", NoticeText(notice));
   }
   Fail(terminal, absl::InternalError(text), exit_code);
 }

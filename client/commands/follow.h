@@ -1,8 +1,12 @@
-// client/commands/follow.h - follow a profile to its end: live view, log lines or JSON Lines.
+// client/commands/follow.h - submit a profile and follow it to its end: live view, log lines or JSON Lines.
+//
+// Errors   Ask: those of DaemonClient::Submit; kUnimplemented: a perfd that does not know `tree` took it for less.
+// Bounds   AwaitRefusal: three seconds; usually some milliseconds, a probe (250 ms) where a process has children.
 #ifndef CLIENT_COMMANDS_FOLLOW_H_
 #define CLIENT_COMMANDS_FOLLOW_H_
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -10,6 +14,11 @@
 #include "client/commands/command.h"
 
 namespace perfd::client {
+
+absl::StatusOr<ProfileStatus> Ask(DaemonClient& daemon, const ProfileSpec& spec);
+
+// Waits until the agent knows the processes that were named by pid. The status that refuses launchers, or nothing.
+std::optional<ProfileStatus> AwaitRefusal(DaemonClient& daemon, const ProfileStatus& submitted);
 
 struct FollowOptions {
   std::string id;

@@ -15,7 +15,8 @@ namespace perfd::client {
 namespace {
 
 bool HasTarget(const SpecFlags& flags) {
-  return !flags.pids.empty() || !flags.command.empty() || flags.slurm_job.has_value();
+  const TargetSpec& target = flags.target;
+  return !target.pids.empty() || target.command.has_value() || target.slurm_job.has_value();
 }
 
 absl::Status Contradiction(absl::string_view text) {
@@ -60,11 +61,13 @@ absl::Status ApplyQuantities(const SpecFlags& flags, ProfileSpec* spec) {
 
 absl::Status Apply(const SpecFlags& flags, ProfileSpec* spec) {
   RETURN_IF_ERROR(ApplyQuantities(flags, spec));
-  if (!flags.pids.empty()) spec->target.pids = flags.pids;
-  if (!flags.command.empty()) spec->target.command = flags.command;
-  if (flags.slurm_job.has_value()) spec->target.slurm_job = flags.slurm_job;
-  if (!flags.user.empty()) spec->target.user = flags.user;
-  if (!flags.node.empty()) spec->target.node = flags.node;
+  const TargetSpec& target = flags.target;
+  if (!target.pids.empty()) spec->target.pids = target.pids;
+  if (target.tree) spec->target.tree = true;
+  if (target.command.has_value()) spec->target.command = target.command;
+  if (target.slurm_job.has_value()) spec->target.slurm_job = target.slurm_job;
+  if (!target.user.empty()) spec->target.user = target.user;
+  if (!target.node.empty()) spec->target.node = target.node;
   if (!flags.name.empty()) spec->name = flags.name;
   if (!flags.mode.empty()) spec->variants.mode = flags.mode;
   if (!flags.event.empty()) spec->hotspots.event = flags.event;

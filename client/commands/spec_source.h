@@ -2,9 +2,7 @@
 #ifndef CLIENT_COMMANDS_SPEC_SOURCE_H_
 #define CLIENT_COMMANDS_SPEC_SOURCE_H_
 
-#include <cstdint>
 #include <iosfwd>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +13,7 @@ namespace perfd::client {
 
 struct SpecFlags {
   std::string file;  // empty: none; "-": standard input
-  std::vector<int32_t> pids;
-  std::string command;
-  std::optional<uint32_t> slurm_job;
-  std::string user;
-  std::string node;
+  TargetSpec target;
   std::string ranks;
   std::string duration;
   std::string frequency;

@@ -43,7 +43,7 @@ void ShowPromiseLeft(Terminal& terminal, const ProfileSpec& spec) {
 absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon,
                                 const SubmitOptions& options, const ProfileSpec& spec) {
   ASSIGN_OR_RETURN(const absl::Duration timeout, ParseTimeout(options.timeout));
-  const auto status = daemon.Submit(spec);
+  const auto status = Ask(daemon, spec);
   if (!status.ok()) return Fail(terminal, status.status(), SubmitExitCodeOf(status.status()));
   if (!terminal.json) {
     terminal.out << Clean(status->id) << "\n" << std::flush;
@@ -53,6 +53,10 @@ absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon,
   if (options.watch)
     return Follow(terminal, daemon,
                   {.id = status->id, .timeout = timeout, .report = true, .to_err = true});
+  if (const auto refused = AwaitRefusal(daemon, *status); refused.has_value()) {
+    PrintFailure(terminal, *refused, ExitCode::kUnsafeTarget);
+    return ExitCode::kUnsafeTarget;
+  }
   Remark(terminal,
          absl::StrCat("Follow it with `", terminal.program, " watch ", status->id,
                       "`, see the result with `", terminal.program, " report ", status->id, "`."));
@@ -78,11 +82,15 @@ CommandRun DefineSubmit(CLI::App& app) {
       std::make_shared<SubmitOptions>();  // shared by the parser and the command it returns
   SpecFlags& spec = options->spec;
   app.add_option("FILE", spec.file, "Job file in YAML; - reads standard input");
-  app.add_option("--pid", spec.pids, "Profile these processes")->delimiter(',');
-  app.add_option("--command", spec.command, "Profile processes whose executable has this name");
-  app.add_option("--slurm-job", spec.slurm_job, "Profile all steps of this Slurm job");
-  app.add_option("--user", spec.user, "With --command: only processes of this user");
-  app.add_option("--node", spec.node, "Only this node");
+  TargetSpec& target = spec.target;
+  app.add_option("--pid", target.pids, "Profile these processes")->delimiter(',');
+  app.add_flag("--tree", target.tree,
+               "With --pid: also all that run below these processes, now and as they start; those "
+               "that only wait for their children (time, timeout, a shell, mpirun) are left out");
+  app.add_option("--command", target.command, "Profile processes whose executable has this name");
+  app.add_option("--slurm-job", target.slurm_job, "Profile all steps of this Slurm job");
+  app.add_option("--user", target.user, "With --command: only processes of this user");
+  app.add_option("--node", target.node, "Only this node");
   app.add_option("--ranks", spec.ranks, "Only these ranks, e.g. 0-7,9");
   app.add_option("--duration", spec.duration, "How long to sample, e.g. 30s (default 60s)");
   app.add_option("--frequency", spec.frequency, "Samples per second and thread (default 199Hz)");
@@ -121,12 +129,14 @@ EXAMPLES
   perfctl submit job.yaml --watch
   perfctl submit --pid 4711 --duration 30s --watch
   perfctl submit --command lulesh2.0 --callpaths fp
+  perfctl submit --pid 4711 --tree --watch      # 4711 is a shell, timeout, mpirun ...
   perfctl submit --pid 4711 --variants none
   perfctl submit job.yaml --dry-run
 
 EXIT CODES
   0 accepted (with --watch: complete)   2 usage            3 no such process or job
-  4 not permitted   5 invalid spec      6 unsafe target    7 beyond the budget
+  4 not permitted   5 invalid spec      7 beyond the budget
+  6 unsafe target, or one that only waits for its children (said at once, with the child that works)
   8 partial result (with --watch)       124 timeout        1 anything else
 With --dry-run: 0 some loop would be altered, 3 there is no hot loop, 6 every loop is refused, 7 the budget buys no shadow.
 An interrupt (Ctrl-C) during --watch leaves the profile running; it ends a dry run.)",

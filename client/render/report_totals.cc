@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/render/notices/notice_text.h"
 #include "client/render/saturation_text.h"
 #include "client/render/shares.h"
 #include "client/render/text_table.h"
@@ -164,24 +164,6 @@ std::string RenderAccounting(const Report& report) {
                       CostLine(report), RenderInjection(report), SetupLines(report));
 }
 
-namespace {
-
-// "rank 3 (pid 17) ...", "process 17 (app) ...": the text says already whom it is about.
-bool NamesPid(const Notice& notice) {
-  for (const char* word : {"pid ", "process "}) {
-    const std::string named = absl::StrCat(word, notice.pid);
-    const size_t at = notice.text.find(named);
-    if (at == std::string::npos) continue;
-    const size_t end = at + named.size();
-    if (end == notice.text.size() ||
-        !absl::ascii_isdigit(static_cast<unsigned char>(notice.text[end])))
-      return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 std::string RenderNotices(const std::vector<Notice>& notices, const TextStyle& style) {
   std::string text;
   for (const auto severity :
@@ -190,8 +172,9 @@ std::string RenderNotices(const std::vector<Notice>& notices, const TextStyle& s
       if (notice.severity != severity) continue;
       std::string where;
       if (!notice.node.empty()) where = absl::StrCat(Clean(notice.node), ": ");
-      if (notice.pid != 0 && !NamesPid(notice)) absl::StrAppend(&where, "pid ", notice.pid, ": ");
-      const std::string rest = absl::StrCat(where, Clean(notice.text), "\n");
+      if (notice.pid != 0 && !NamesProcess(notice))
+        absl::StrAppend(&where, "pid ", notice.pid, ": ");
+      const std::string rest = absl::StrCat(where, Clean(NoticeText(notice)), "\n");
       if (severity == Notice::Severity::kError)
         text += Painted(style, Paint::kRed, "error: ") + rest;
       if (severity == Notice::Severity::kWarning)

@@ -40,6 +40,7 @@ std::string TargetText(const TargetSpec& target) {
   if (target.slurm_job.has_value()) text = absl::StrCat("job ", *target.slurm_job);
   if (target.command.has_value()) text = absl::StrCat("command ", Clean(*target.command));
   if (!target.pids.empty()) text = PidsText(target.pids);
+  if (target.tree) absl::StrAppend(&text, " and all below");
   if (!target.user.empty()) absl::StrAppend(&text, " of ", Clean(target.user));
   if (!target.node.empty()) absl::StrAppend(&text, " on ", Clean(target.node));
   return text;

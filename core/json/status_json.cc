@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/json/report_json.h"
@@ -26,6 +27,22 @@ Json ProgressToJson(const NodeProgress& node) {
   return {
       {"node", node.node},       {"phase", NodePhaseName(node.phase)}, {"ranks", node.ranks},
       {"threads", node.threads}, {"covered_ns", node.covered_ns},      {"windows", node.windows}};
+}
+
+Json ProcessesToJson(const std::vector<NamedProcess>& processes) {
+  Json list = Json::array();
+  for (const NamedProcess& process : processes)
+    list.push_back({{"pid", process.pid}, {"command", process.command}});
+  return list;
+}
+
+Json LaunchersToJson(const LauncherNote& note) {
+  const bool refused = note.disposition == LauncherNote::Disposition::kRefused;
+  return {{"disposition", refused ? "refused" : "left_out"},
+          {"waiting", ProcessesToJson(note.launchers)},
+          {"waiting_count", note.launcher_count},
+          {"working", ProcessesToJson(note.working)},
+          {"working_count", note.working_count}};
 }
 
 }  // namespace
@@ -65,12 +82,15 @@ const char* StatusCodeKey(absl::StatusCode code) {
 
 Json NoticesToJson(const std::vector<Notice>& notices) {
   Json list = Json::array();
-  for (const Notice& n : notices)
-    list.push_back({{"severity", SeverityKey(n.severity)},
-                    {"code", StatusCodeKey(n.code)},
-                    {"node", n.node},
-                    {"pid", n.pid},
-                    {"text", n.text}});
+  for (const Notice& n : notices) {
+    Json notice = {{"severity", SeverityKey(n.severity)},
+                   {"code", StatusCodeKey(n.code)},
+                   {"node", n.node},
+                   {"pid", n.pid},
+                   {"text", n.text}};
+    if (n.launchers.has_value()) notice["launchers"] = LaunchersToJson(*n.launchers);
+    list.push_back(std::move(notice));
+  }
   return list;
 }
 
@@ -91,6 +111,7 @@ Json StatusToJson(const ProfileStatus& s) {
           {"progress_ratio", s.progress_ratio},
           {"samples", s.samples},
           {"dry_run", s.spec.dry_run},
+          {"tree", s.spec.target.tree},
           {"spec", FormatProfileSpec(s.spec)},
           {"nodes", nodes},
           {"notices", NoticesToJson(s.notices)}};

@@ -2,8 +2,9 @@
 //
 // Shape    snake_case keys that are only ever added to. Times in ns since the epoch (*_unix_ns), ratios 0..1.
 //   status  id, name, state, requester{uid,name,privileged}, submitted_unix_ns, started_unix_ns, finished_unix_ns,
-//           submit_to_first_sample_ns, progress_ratio, samples, dry_run, spec (YAML text), nodes[], notices[]
-//   node    node, phase, ranks, threads, covered_ns, windows     notice  severity, code, node, pid, text
+//           submit_to_first_sample_ns, progress_ratio, samples, dry_run, tree, spec (YAML text), nodes[], notices[]
+//   node    node, phase, ranks, threads, covered_ns, windows     notice  severity, code, node, pid, text, and of one
+//           about launchers: launchers{disposition (refused, left_out), waiting[], working[] of {pid, command}, their _counts}
 //   error   {"error": {"code", "message", "exit_code"}}
 #ifndef CORE_JSON_STATUS_JSON_H_
 #define CORE_JSON_STATUS_JSON_H_

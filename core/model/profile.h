@@ -4,7 +4,9 @@
 #ifndef CORE_MODEL_PROFILE_H_
 #define CORE_MODEL_PROFILE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,29 @@ bool IsFinal(ProfileState state);
 // True when the state machine allows the step.
 bool CanGo(ProfileState from, ProfileState to);
 
+struct NamedProcess {
+  int32_t pid = 0;
+  std::string command;  // base name of the executable
+
+  bool operator==(const NamedProcess&) const = default;
+};
+
+// Processes of the target that only wait for their children (time, timeout, a shell, mpirun).
+struct LauncherNote {
+  static constexpr size_t kMaxNamed = 8;
+  enum class Disposition {
+    kRefused,  // nothing of the target is measured: only launchers are named
+    kLeftOut,  // the others are measured
+  };
+  Disposition disposition = Disposition::kRefused;
+  std::vector<NamedProcess> launchers;  // at most kMaxNamed, as the next
+  int32_t launcher_count = 0;           // all of them
+  std::vector<NamedProcess> working;    // below them
+  int32_t working_count = 0;
+
+  bool operator==(const LauncherNote&) const = default;
+};
+
 // Something a user must know about the result, with the node or rank it concerns.
 struct Notice {
   enum class Severity { kInfo, kWarning, kError };
@@ -39,6 +64,7 @@ struct Notice {
   std::string node;                               // empty: all
   int32_t pid = 0;                                // 0: none
   std::string text;                               // what happened and what to change
+  std::optional<LauncherNote> launchers = {};     // what it is about; `text` says less
 
   bool operator==(const Notice&) const = default;
 };

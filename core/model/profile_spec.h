@@ -17,8 +17,9 @@ struct TargetSpec {
   std::optional<uint32_t> slurm_job;   // all steps of this Slurm job
   std::optional<std::string> command;  // base name of the executable
   std::vector<int32_t> pids;
-  std::string user;  // with command: only this user's processes; empty: the requester's own
-  std::string node;  // only this node; empty: every node (with pids: the client's own node)
+  bool tree = false;  // with pids: all that run below them, too, now and as they start
+  std::string user;   // with command: only this user's processes; empty: the requester's own
+  std::string node;   // only this node; empty: every node (with pids: the client's own node)
 
   bool operator==(const TargetSpec&) const = default;
 };

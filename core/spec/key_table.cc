@@ -41,6 +41,10 @@ constexpr std::array kKeys = {
   SpecKey{"target.pids", KeyType::kPids, 1, 4096, "", "[1234, 1235]",
     "These process ids, on one node.",
     [](S& s) -> SpecField { return &s.target.pids; }},
+  SpecKey{"target.tree", KeyType::kBoolean, 0, 0, "", "true",
+    "With pids: all that run below these processes are meant, too, now and as they start. Those that only wait for their "
+    "children (time, timeout, a shell, mpirun) are left out.",
+    [](S& s) -> SpecField { return &s.target.tree; }},
   SpecKey{"target.user", KeyType::kText, 0, 255, "", "alice",
     "With command: only processes of this user. Default: your own.",
     [](S& s) -> SpecField { return &s.target.user; }},

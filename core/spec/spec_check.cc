@@ -31,6 +31,8 @@ std::vector<RuleError> CheckRules(const ProfileSpec& spec) {
                                              selectors, " given")});
   if (!target.user.empty() && !target.command.has_value())
     errors.push_back({"target.user", "target.user can only stand with target.command"});
+  if (target.tree && target.pids.empty())
+    errors.push_back({"target.tree", "target.tree can only stand with target.pids"});
   if (target.command.has_value() && target.command->find('/') != std::string::npos)
     errors.push_back({"target.command", "target.command is a base name, without '/'"});
   if (!IsEventName(spec.hotspots.event))

@@ -26,6 +26,7 @@ void FillTarget(const TargetSpec& target, v1::Target& out) {
     out.set_command(CleanText(*target.command));
   } else if (!target.pids.empty()) {
     for (int32_t pid : target.pids) out.mutable_pids()->add_pids(pid);
+    out.set_tree(target.tree);
   }
   out.set_user(CleanText(target.user));
   out.set_node(CleanText(target.node));
@@ -56,6 +57,7 @@ absl::Status ReadTarget(const v1::Target& target, bool need_target, TargetSpec& 
       out.command = target.command();
       return absl::OkStatus();
     case v1::Target::kPids:
+      out.tree = target.tree();
       return ReadPids(target.pids(), out.pids);
     case v1::Target::SELECTOR_NOT_SET:
       break;

@@ -11,6 +11,8 @@ using Phase = NodeProgress::Phase;
 using Severity = Notice::Severity;
 
 static_assert(static_cast<int>(Severity::kError) + 1 == v1::SEVERITY_ERROR);
+static_assert(static_cast<int>(LauncherNote::Disposition::kLeftOut) + 1 ==
+              v1::LAUNCHER_DISPOSITION_LEFT_OUT);
 static_assert(static_cast<int>(Phase::kDisconnected) + 1 == v1::NODE_PHASE_DISCONNECTED);
 static_assert(static_cast<int>(ProfileState::kCancelled) + 1 == v1::PROFILE_STATE_CANCELLED);
 
@@ -38,6 +40,52 @@ absl::StatusOr<NodeProgress> ReadNode(const v1::NodeProgress& node) {
   return out;
 }
 
+void FillProcesses(const std::vector<NamedProcess>& processes,
+                   google::protobuf::RepeatedPtrField<v1::NamedProcess>& out) {
+  for (const NamedProcess& process : processes) {
+    v1::NamedProcess* to = out.Add();
+    to->set_pid(process.pid);
+    to->set_command(CleanText(process.command));
+  }
+}
+
+absl::StatusOr<std::vector<NamedProcess>> ReadProcesses(
+    const google::protobuf::RepeatedPtrField<v1::NamedProcess>& processes) {
+  RETURN_IF_ERROR(CheckCount(processes.size(), LauncherNote::kMaxNamed, "notice.launchers"));
+  std::vector<NamedProcess> out;
+  for (const v1::NamedProcess& process : processes) {
+    RETURN_IF_ERROR(CheckRange(process.pid(), 1, INT32_MAX, "notice.launchers.pid"));
+    RETURN_IF_ERROR(CheckText(process.command(), "notice.launchers.command"));
+    out.push_back({process.pid(), process.command()});
+  }
+  return out;
+}
+
+v1::LauncherNote LaunchersToProto(const LauncherNote& note) {
+  v1::LauncherNote out;
+  out.set_disposition(WireEnum<v1::LauncherDisposition>(note.disposition));
+  FillProcesses(note.launchers, *out.mutable_launchers());
+  FillProcesses(note.working, *out.mutable_working());
+  out.set_working_count(note.working_count);
+  out.set_launcher_count(note.launcher_count);
+  return out;
+}
+
+absl::StatusOr<LauncherNote> ReadLaunchers(const v1::LauncherNote& note) {
+  RETURN_IF_ERROR(CheckRange(note.working_count(), 0, INT32_MAX, "notice.launchers.working_count"));
+  RETURN_IF_ERROR(
+      CheckRange(note.launcher_count(), 0, INT32_MAX, "notice.launchers.launcher_count"));
+  LauncherNote out;
+  ASSIGN_OR_RETURN(out.disposition,
+                   ModelEnum(note.disposition(), LauncherNote::Disposition::kLeftOut,
+                             "notice.launchers.disposition"));
+  ASSIGN_OR_RETURN(out.launchers, ReadProcesses(note.launchers()));
+  ASSIGN_OR_RETURN(out.working, ReadProcesses(note.working()));
+  out.working_count = note.working_count();
+  out.launcher_count = note.launcher_count();
+  return out;
+}
+
 absl::Status ReadLists(const v1::ProfileStatus& status, ProfileStatus& out) {
   RETURN_IF_ERROR(CheckCount(status.nodes_size(), kMaxNodes, "nodes"));
   RETURN_IF_ERROR(CheckCount(status.notices_size(), kMaxNotices, "notices"));
@@ -61,6 +109,7 @@ v1::Notice ToProto(const Notice& notice) {
   out.set_node(CleanText(notice.node));
   out.set_pid(notice.pid);
   out.set_text(CleanText(notice.text));
+  if (notice.launchers.has_value()) *out.mutable_launchers() = LaunchersToProto(*notice.launchers);
   return out;
 }
 
@@ -76,6 +125,9 @@ absl::StatusOr<Notice> FromProto(const v1::Notice& notice) {
   out.node = notice.node();
   out.pid = notice.pid();
   out.text = notice.text();
+  if (notice.has_launchers()) {
+    ASSIGN_OR_RETURN(out.launchers, ReadLaunchers(notice.launchers()));
+  }
   return out;
 }
 

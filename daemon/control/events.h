@@ -22,6 +22,12 @@ struct Moment {
   int64_t job_ns = 0;  // core/model/pause_lease.h
 };
 
+// What agents of some versions can do.
+struct AgentAbilities {
+  bool pause_leases = false;   // keeps the lease of an order
+  bool process_trees = false;  // takes targets with `tree`
+};
+
 // What an agent says about itself when it connects.
 struct AgentFacts {
   std::string node;
@@ -38,7 +44,7 @@ struct AgentFacts {
   std::string sampling_event;                // empty: cannot sample
   bool can_inject = false;                   // heartbeats say why not
   std::vector<std::string> active_profiles;  // running or with unsent windows
-  bool pause_leases = false;                 // keeps the lease of an order
+  AgentAbilities abilities;
   // Set by the daemon:
   uint64_t stored_sequence = 0;  // highest sequence of its stream that is stored or was refused
   uint64_t stream_missing = 0;   // sequences of its stream that were never seen

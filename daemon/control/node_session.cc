@@ -8,7 +8,7 @@ using Phase = NodeProgress::Phase;
 
 void NodeSession::Connect(const AgentFacts& facts) {
   connected = true;
-  keeps_leases = facts.pause_leases;
+  keeps_leases = facts.abilities.pause_leases;
   clock = facts.clock;
   if (stream_id != facts.stream_id) {
     stream_id = facts.stream_id;

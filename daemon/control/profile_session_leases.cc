@@ -21,7 +21,7 @@ bool ClockTrusted(const std::optional<ClockReading>& clock, int64_t job_ns) {
 void ProfileSession::Know(const AgentFacts& facts) {
   NodeSession* node = FindNode(facts.node);
   if (node == nullptr) return;
-  node->keeps_leases = facts.pause_leases;
+  node->keeps_leases = facts.abilities.pause_leases;
   node->clock = facts.clock;
 }
 

@@ -38,6 +38,19 @@ absl::StatusOr<std::vector<std::string>> NodesOfJob(const SubmitRequest& request
   return nodes;
 }
 
+// An agent that does not know trees would measure the named processes only, and say nothing.
+absl::Status CheckTakesTrees(const std::vector<std::string>& nodes,
+                             const std::map<std::string, AgentFacts>& agents) {
+  for (const std::string& node : nodes) {
+    const auto it = agents.find(node);
+    if (it == agents.end() || it->second.abilities.process_trees) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        "the agent of node ", node, " (version ", it->second.version,
+        ") cannot follow process trees: update it, or name the processes that work with --pid"));
+  }
+  return absl::OkStatus();
+}
+
 bool Serves(const AgentFacts& agent, const Requester& requester) {
   return !agent.user_mode || agent.uid == requester.uid;
 }
@@ -94,6 +107,7 @@ absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, M
         " profiles are active, which is the limit: wait for one to end or cancel one"));
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> nodes, ChooseNodes(request));
+  if (request.spec.target.tree) RETURN_IF_ERROR(CheckTakesTrees(nodes, agents_));
   ProfileStatus status;
   status.name = request.spec.name;
   status.requester = request.requester;

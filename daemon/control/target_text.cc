@@ -21,7 +21,7 @@ std::string TargetText(const ProfileSpec& spec, const Requester& requester,
     const std::vector<int32_t> some(target.pids.begin(),
                                     target.pids.begin() + static_cast<ptrdiff_t>(shown));
     text = absl::StrCat(target.pids.size() == 1 ? "pid " : "pids ", absl::StrJoin(some, ", "),
-                        shown < target.pids.size() ? ", ..." : "");
+                        shown < target.pids.size() ? ", ..." : "", target.tree ? " or below" : "");
   }
   if (spec.ranks.empty()) return text;
   std::vector<std::string> ranges;

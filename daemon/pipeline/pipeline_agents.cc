@@ -64,7 +64,7 @@ Moment Pipeline::Now() const {
 }
 
 void Pipeline::AskClock(AgentRegistry::Entry& entry) {
-  if (!entry.facts.pause_leases || entry.link == nullptr) return;
+  if (!entry.facts.abilities.pause_leases || entry.link == nullptr) return;
   const int64_t job_ns = Now().job_ns;
   entry.clock_asked_ns = job_ns;
   entry.link->AskClock(job_ns, entry.clock.Best(job_ns));

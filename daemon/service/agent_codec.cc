@@ -73,7 +73,8 @@ absl::StatusOr<AgentFacts> ToFacts(const v1::Register& message, const Peer& peer
   facts.cpus = message.cpus();
   facts.kernel = message.kernel();
   facts.sampling_event = message.sampling_event();
-  facts.pause_leases = message.pause_leases();
+  facts.abilities = {.pause_leases = message.pause_leases(),
+                     .process_trees = message.process_trees()};
   facts.can_inject = message.can_inject();
   facts.active_profiles.assign(message.active_profiles().begin(), message.active_profiles().end());
   return facts;

@@ -83,6 +83,15 @@ function tiles() {
   );
 }
 
+// A typed notice is said here, the others came as text.
+function noticeText(one) {
+  if (!one.launchers || one.launchers.disposition !== "left_out") return one.text;
+  const waiting = list(one.launchers.waiting);
+  const more = one.launchers.waiting_count - waiting.length;
+  const names = waiting.map((process) => `${process.pid} (${process.command})`).join(", ");
+  return `${names}${more > 0 ? ` and ${more} more` : ""}: only waiting for children, left out`;
+}
+
 function notices() {
   const order = {error: 0, warning: 1, info: 2};
   const all = [...list(status.notices)].sort(
@@ -95,7 +104,7 @@ function notices() {
       {class: `notice notice-${one.severity in order ? one.severity : "info"}`},
       h("b", null, one.severity),
       ` ${[one.node, one.pid ? `pid ${one.pid}` : ""].filter(Boolean).join(", ")} `,
-      one.text,
+      noticeText(one),
     );
   return cut(all, 20, "notices", (some) => h("ul", {class: "notices"}, some.map(line)));
 }

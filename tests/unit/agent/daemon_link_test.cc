@@ -27,6 +27,7 @@ class PickyDaemon final : public v1::AgentService::Service {
     v1::AgentMessage message;
     if (!stream->Read(&message) || !message.has_register_()) return grpc::Status::OK;
     keeps_leases = message.register_().pause_leases();
+    takes_trees = message.register_().process_trees();
     v1::DaemonMessage welcome;
     welcome.mutable_welcome()->set_heartbeat_ms(100);
     welcome.mutable_welcome()->set_unix_ns(unix_ns);
@@ -56,6 +57,7 @@ class PickyDaemon final : public v1::AgentService::Service {
   std::vector<v1::DaemonMessage> orders;   // given to everybody who comes
   int64_t unix_ns = 0;                     // what it takes for the time
   std::atomic<bool> keeps_leases = false;  // who came last
+  std::atomic<bool> takes_trees = false;
 
   std::vector<v1::ClockAnswer> AwaitClocks(size_t count, absl::Duration timeout) {
     MutexLock lock(&mutex_);
@@ -223,6 +225,7 @@ TEST_F(DaemonLinkTest, TellsItsClockWhenItIsAskedAndNotBefore) {
   EXPECT_EQ(handler_.AwaitCharge("p-000001", absl::Seconds(30)), 1.5);
   const std::vector<v1::ClockAnswer> clocks = daemon.AwaitClocks(3, absl::Seconds(30));
   EXPECT_TRUE(daemon.keeps_leases);
+  EXPECT_TRUE(daemon.takes_trees);
   ASSERT_EQ(clocks.size(), 3u);
   for (size_t i = 0; i < clocks.size(); ++i) {
     EXPECT_EQ(clocks[i].sent_ns(), 4711 + static_cast<int64_t>(i));

@@ -93,7 +93,10 @@ class SessionTest : public testing::Test {
 
   SessionTest()
       : procfs_(proc_.root()),
-        finder_(procfs_, "node1"),
+        finder_(procfs_, "node1", absl::Milliseconds(200),
+                [this](absl::Duration) {
+                  if (on_probe_) on_probe_();
+                }),
         resolver_(
             [](const RawModule& module,
                ModuleDetail) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
@@ -146,6 +149,7 @@ class SessionTest : public testing::Test {
 
   FakeProc proc_;
   ProcFs procfs_;
+  std::function<void()> on_probe_;  // while processes with children are looked at
   RankFinder finder_;
   FakeClock clock_;
   RecordingOutput output_;

@@ -44,6 +44,15 @@ ExitCode Failed(std::vector<Notice> notices) {
   return ExitCodeOf(status);
 }
 
+TEST(ExitCodeTest, ALauncherThatIsRefusedIsNoTarget) {
+  Notice notice{Notice::Severity::kError, absl::StatusCode::kFailedPrecondition, "", 7, ""};
+  EXPECT_EQ(Failed({notice}), ExitCode::kFailure);
+  notice.launchers = LauncherNote{};
+  EXPECT_EQ(Failed({notice}), ExitCode::kUnsafeTarget);
+  notice.launchers->disposition = LauncherNote::Disposition::kLeftOut;
+  EXPECT_EQ(Failed({notice}), ExitCode::kFailure);
+}
+
 TEST(ExitCodeTest, FinalStates) {
   using Severity = Notice::Severity;
   ProfileStatus status;

@@ -100,6 +100,54 @@ TEST(SubmitTest, RefusalsOfTheDaemonHaveTheirCodes) {
   }
 }
 
+TEST(SubmitTest, ALauncherIsToldAtOnce) {
+  CommandRunner perfctl;
+  ProfileStatus& status = perfctl.daemon.report.status;
+  status.state = ProfileState::kDiscovering;
+  status.spec.target = {};
+  status.spec.target.pids = {7};
+  Notice notice{Notice::Severity::kError, absl::StatusCode::kFailedPrecondition, "node1", 7, ""};
+  notice.launchers = LauncherNote{.launchers = {{7, "timeout"}},
+                                  .launcher_count = 1,
+                                  .working = {{8, "heat"}},
+                                  .working_count = 1};
+  status.notices = {notice};
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "7"}), 6);
+  EXPECT_EQ(perfctl.out, "p-000042\n");
+  EXPECT_THAT(perfctl.err, HasSubstr("7 (timeout) only waits for its children; 8 (heat) works"));
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "7", "--json"}), 6);
+  EXPECT_EQ(json::parse(perfctl.out)["notices"][0]["launchers"]["working"][0]["pid"], 8);
+  status.notices[0].launchers->disposition = LauncherNote::Disposition::kLeftOut;
+  status.state = ProfileState::kSampling;
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "7"}), 0) << "the others are measured";
+}
+
+TEST(SubmitTest, ATreeIsAskedForAndShown) {
+  CommandRunner perfctl;
+  perfctl.daemon.report.status.spec.target = {};
+  perfctl.daemon.report.status.spec.target.pids = {7};
+  perfctl.daemon.report.status.spec.target.tree = true;
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "7", "--tree", "--json"}), 0) << perfctl.err;
+  EXPECT_TRUE(perfctl.daemon.submitted->target.tree);
+  const json status = json::parse(perfctl.out);
+  EXPECT_TRUE(status["tree"]);
+  EXPECT_THAT(status["spec"].get<std::string>(), HasSubstr("tree: true"));
+  perfctl.input = "target: {pids: [1], tree: true}\n";
+  EXPECT_EQ(perfctl.Run({"submit", "-"}), 0) << perfctl.err;
+  EXPECT_TRUE(perfctl.daemon.submitted->target.tree);
+  EXPECT_EQ(perfctl.Run({"submit", "--command", "x", "--tree"}), 5);
+}
+
+// It would measure the launcher only.
+TEST(SubmitTest, APerfdThatDoesNotKnowTreesIsNotLeftToIt) {
+  CommandRunner perfctl;
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "7", "--tree"}), 1);
+  EXPECT_THAT(perfctl.err, HasSubstr("does not know process trees"));
+  EXPECT_EQ(perfctl.daemon.cancelled.size(), 1u);
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "7", "--tree", "--dry-run"}), 1);
+  EXPECT_EQ(perfctl.daemon.cancelled.size(), 2u);
+}
+
 TEST(SubmitTest, WatchEndsWithTheReport) {
   CommandRunner perfctl;
   perfctl.daemon.events = {{perfctl.daemon.report.status, {}}};

@@ -34,10 +34,10 @@ void FakeProc::AddProcess(const FakeProcess& p) {
   const std::string dir = absl::StrCat(p.pid, "/");
   const std::string name = p.arguments.empty() ? "kthread" : p.arguments[0];
   const uint32_t effective = p.effective_uid < 0 ? p.uid : static_cast<uint32_t>(p.effective_uid);
-  // Fields 4 to 37 are 0 but for utime (14), stime (15) and the start (22).
+  // Fields 4 to 37 are 0 but for the parent (4), utime (14), stime (15) and the start (22).
   Write(dir + "stat",
-        absl::StrCat(p.pid, " (", name, ") ", std::string(1, p.state), " 0 0 0 0 0 0 0 0 0 0 ",
-                     p.user_ticks, " 50 0 0 0 0 0 0 ", p.start_ticks,
+        absl::StrCat(p.pid, " (", name, ") ", std::string(1, p.state), " ", p.parent_pid,
+                     " 0 0 0 0 0 0 0 0 0 ", p.user_ticks, " 50 0 0 0 0 0 0 ", p.start_ticks,
                      " 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 ", p.exit_signal, " 0\n"));
   Write(dir + "status",
         absl::StrCat("Name:\t", name, "\nState:\t", std::string(1, p.state), " (x)\nTgid:\t", p.pid,

@@ -26,6 +26,7 @@ struct FakeProcess {
   int exit_signal = 17;
   int64_t effective_uid = -1;  // -1: uid; also the saved one
   uint32_t effective_gid = 100;
+  int32_t parent_pid = 0;
 };
 
 class FakeProc {

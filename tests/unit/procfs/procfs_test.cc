@@ -33,6 +33,16 @@ TEST(ProcFs, ReadsAFakeProcess) {
   EXPECT_EQ(environment.at("C"), "x=y");
 }
 
+TEST(ProcFs, WhoStartedItAndWhatItWaitsFor) {
+  FakeProc proc;
+  proc.AddProcess({.pid = 42, .arguments = {"a) b"}, .parent_pid = 41});
+  proc.Write("42/wchan", "do_wait");
+  const ProcFs procfs(proc.root());
+  EXPECT_EQ(procfs.Stamp(42)->parent_pid, 41);
+  EXPECT_EQ(*procfs.WaitChannel(42), "do_wait");
+  EXPECT_TRUE(absl::IsNotFound(procfs.WaitChannel(43).status()));
+}
+
 TEST(ProcFs, CommandNamesWithParenthesesDoNotShiftFields) {
   FakeProc proc;
   proc.AddProcess({.pid = 5, .arguments = {"a) R 1 (b"}, .start_ticks = 31});

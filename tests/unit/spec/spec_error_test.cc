@@ -109,6 +109,7 @@ TEST(SpecErrorTest, ExactlyOneTarget) {
   EXPECT_THAT(WholeError("target: {pids: [1, 1]}"), HasSubstr("twice"));
   EXPECT_THAT(WholeError("target: {pids: [0]}"), HasSubstr("below 1"));
   EXPECT_THAT(WholeError("target: {pids: [1], user: bob}"), HasSubstr("only stand with"));
+  EXPECT_THAT(WholeError("target: {command: x, tree: true}"), HasSubstr("only stand with"));
   EXPECT_THAT(WholeError("target: {command: /bin/x}"), HasSubstr("base name"));
   EXPECT_THAT(WholeError("target: {slurm_job: 4294967296}"), HasSubstr("out of range"));
 }

@@ -73,6 +73,7 @@ TEST(SpecTest, FormatAndParseAreInverse) {
   specs[1].target.node = "~";
   specs[2].target = {};
   specs[2].target.pids = {1, 2147483647};
+  specs[2].target.tree = true;
   specs[2].variants.set.clear();
   specs[2].budget.overhead_ratio = 1.0 / 3;
   specs[2].duration_ns = 1'000'000'001;

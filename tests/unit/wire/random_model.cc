@@ -17,7 +17,10 @@ ProfileSpec RandomModel::Spec() {
   const uint64_t kind = Below(3);
   if (kind == 0) spec.target.slurm_job = static_cast<uint32_t>(1 + Below(UINT32_MAX - 1));
   if (kind == 1) spec.target.command = "c" + Text();
-  if (kind == 2) spec.target.pids = {1, INT32_MAX, Positive() + 1};
+  if (kind == 2) {
+    spec.target.pids = {1, INT32_MAX, Positive() + 1};
+    spec.target.tree = Coin();
+  }
   spec.target.user = Text();
   spec.target.node = Text();
   for (uint64_t n = Below(4); n > 0; --n) {
@@ -43,8 +46,16 @@ ProfileSpec RandomModel::Spec() {
 }
 
 Notice RandomModel::News() {
-  return {Enum(Notice::Severity::kError), Enum(absl::StatusCode::kUnauthenticated), Text(),
-          Positive(), Text()};
+  Notice notice{Enum(Notice::Severity::kError), Enum(absl::StatusCode::kUnauthenticated), Text(),
+                Positive(), Text()};
+  if (Coin()) {
+    notice.launchers = {.disposition = Enum(LauncherNote::Disposition::kLeftOut),
+                        .launchers = {{1 + Positive(), Text()}},
+                        .launcher_count = Positive(),
+                        .working = {{1 + Positive(), Text()}, {1 + Positive(), Text()}},
+                        .working_count = Positive()};
+  }
+  return notice;
 }
 
 ProfileStatus RandomModel::Status() {

@@ -15,7 +15,7 @@ class LeasesTest : public ControlTest {
   // Its clock is read when the loops are ordered.
   void Join(const std::string& node, bool leases, std::optional<int64_t> error_ns) {
     AgentFacts facts = Agent(node);
-    facts.pause_leases = leases;
+    facts.abilities.pause_leases = leases;
     Record(table_.AgentConnected(facts, now()));
     if (error_ns) errors_[node] = *error_ns;
   }
@@ -140,7 +140,7 @@ TEST_F(LeasesTest, ARestartedDaemonReadsTheClocksFirst) {
   EXPECT_TRUE(restarted.WantingLoops(now()).empty()) << "nobody is back";
   for (const char* node : {"a", "b"}) {
     AgentFacts facts = Agent(node);
-    facts.pause_leases = true;
+    facts.abilities.pause_leases = true;
     restarted.AgentConnected(facts, now());
   }
   restarted.ClockRead("a", Reading("a"));

@@ -49,6 +49,25 @@ TEST_F(ControlTest, PidsNeedANode) {
             absl::StatusCode::kUnavailable);
 }
 
+// It would measure the launcher only, and say nothing.
+TEST_F(ControlTest, AnOlderAgentIsNotGivenATree) {
+  AgentFacts old = Agent("n1");
+  old.version = "0.1";
+  Record(table_.AgentConnected(old, now()));
+  ProfileSpec spec;
+  spec.target.pids = {7};
+  EXPECT_TRUE(table_.Plan({spec, kAlice, "n1"}, now()).ok());
+  spec.target.tree = true;
+  const auto refused = table_.Plan({spec, kAlice, "n1"}, now());
+  EXPECT_TRUE(absl::IsUnimplemented(refused.status())) << refused.status();
+  EXPECT_TRUE(absl::StrContains(refused.status().message(), "node n1 (version 0.1)"));
+  old.abilities.process_trees = true;
+  Record(table_.AgentConnected(old, now()));
+  const auto taken = table_.Plan({spec, kAlice, "n1"}, now());
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_TRUE(taken->spec.target.tree);
+}
+
 TEST_F(ControlTest, UserAgentsServeTheirUserOnly) {
   AgentFacts facts = Agent("a");
   facts.user_mode = true;

@@ -19,7 +19,7 @@ class PipelineLeasesTest : public PipelineFixture {
     facts.node = node;
     facts.stream_id = "stream-" + node;
     facts.boot_id = boot_id;
-    facts.pause_leases = leases;
+    facts.abilities.pause_leases = leases;
     Joined joined;
     joined.link = std::make_shared<NotingLink>();
     joined.connection = *pipeline_->AgentConnected(facts, joined.link);

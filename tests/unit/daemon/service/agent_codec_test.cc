@@ -22,6 +22,18 @@ TEST(AgentCodec, ADryRunIsAMessageOfItsOwnKind) {
   EXPECT_EQ(message.rehearse().variants(0), "LS");
 }
 
+TEST(AgentCodec, AnAgentThatDoesNotSayItKnowsTreesDoesNot) {
+  v1::Register hello;
+  hello.set_node("node1");
+  hello.set_stream_id("s");
+  hello.set_protocol_version(kProtocolVersion);
+  Peer peer;
+  peer.full_agent = true;
+  EXPECT_FALSE(ToFacts(hello, peer)->abilities.process_trees);
+  hello.set_process_trees(true);
+  EXPECT_TRUE(ToFacts(hello, peer)->abilities.process_trees);
+}
+
 TEST(AgentCodec, LeasesAreForAgentsThatSayTheyKeepThem) {
   v1::Register hello;
   hello.set_node("node1");
@@ -30,9 +42,9 @@ TEST(AgentCodec, LeasesAreForAgentsThatSayTheyKeepThem) {
   Peer peer;
   peer.full_agent = true;
   ASSERT_TRUE(ToFacts(hello, peer).ok());
-  EXPECT_FALSE(ToFacts(hello, peer)->pause_leases);
+  EXPECT_FALSE(ToFacts(hello, peer)->abilities.pause_leases);
   hello.set_pause_leases(true);
-  EXPECT_TRUE(ToFacts(hello, peer)->pause_leases);
+  EXPECT_TRUE(ToFacts(hello, peer)->abilities.pause_leases);
   MeasureNode command{"node1", {}};
   EXPECT_FALSE(ToMessage(command).measure().has_lease());
   command.order.lease = PauseLease{250, 200, 3, {1, 2, 3}};
