@@ -54,17 +54,6 @@ LoopSetup SetupOf(const LoopSite& place, const RankInfo& rank, const ExperimentR
   return setup;
 }
 
-void RefuseWhatIsIdle(const std::vector<std::string>& asked, InstalledLoop& loop) {
-  for (size_t i = 0; i < std::min(loop.names.size(), loop.copies.size()); ++i) {
-    const std::string name = loop.names[i].Text();
-    const bool wanted = std::find(asked.begin(), asked.end(), name) != asked.end();
-    const VariantName* const idle = wanted ? IdlePartOf(loop, i) : nullptr;
-    if (idle == nullptr) continue;
-    const std::string who = idle == &loop.names[i] ? "it" : absl::StrCat("its part ", idle->Text());
-    loop.refusals.push_back({name, 0, who + " changes no instruction of this loop", 1});
-  }
-}
-
 }  // namespace
 
 void RankExperiments::Install(const RankLoops& places, const ExperimentRequest& request,
@@ -113,7 +102,6 @@ void RankExperiments::AddLoops(const std::vector<LoopSite>& places,
     if (result.ok()) loops_to_inject_ += static_cast<int32_t>(wanted.size());
   }
   for (size_t i = 0; i < places.size(); ++i) {
-    RefuseWhatIsIdle(request.plan.variants, installed[i]);
     LoopSetup setup = SetupOf(places[i], rank_, request);
     setup.loop_to_inject = loop_to_inject[i];
     setup.ticks_per_ns = ticks_per_ns;

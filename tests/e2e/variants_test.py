@@ -54,7 +54,7 @@ ROTATE = int(os.environ.get("PERFD_ROTATE", "0"))
 SEEN = os.environ.get("PERFD_SEEN", "")
 # Where each is in this list says which build it gets.
 TRUTHS = ["triad", "divide", "sqrt", "sum1", "count", "chase", "hops", "l1", "empty", "two_arrays", "svdcmp", "loads",
-          "prefetch", "in_place", "branchy", "window"]
+          "prefetch", "in_place", "branchy", "window", "limited"]
 
 
 def cpu_flags():
@@ -409,6 +409,17 @@ def test_several_blocks_and_two_exits():
 
 @pytest.mark.small
 @pytest.mark.promise
+@pytest.mark.small
+def test_stores_that_only_their_addresses_tell_from_what_decides_a_branch():
+    # Taken for what the branch reads, the stores would keep the division and all it is made of: nothing could be changed.
+    def check(program, threads):
+        m = Measured(program, "limited", l1_doubles(5, threads), threads, variants="LS,FP,DL1,NO_DIV", passes=L1_PASSES)
+        assert m.sat("NO_DIV") < 0.75, m.find("NO_DIV")
+        assert m.find("NO_DIV")["kept"] == 0, m.find("NO_DIV")
+        assert m.sat("LS") < 0.75
+    in_builds("limited", check)
+
+
 def test_memory_that_others_see_is_never_written_by_a_shadow():
     # The checksum covers the window; the loop is refused, by the reason.
     def check(program, threads):

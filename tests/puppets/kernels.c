@@ -202,6 +202,19 @@ __attribute__((noinline)) static void Branchy(Part* p) {
   p->result = s;
 }
 
+// The stores are integers, as what decides the branch: only their addresses tell that no store decides it.
+__attribute__((noinline)) static void Limited(Part* p) {
+  const double *b = p->b, *c = p->c;
+  const int* index = p->index;
+  long* out = p->next;
+  long i = 0;
+  for (; i < p->n; ++i) {  // LOOP limited
+    if (index[i] < 0) break;
+    out[i] = (long)(b[i] / c[i] * 1000.0);
+  }
+  p->result = (double)out[i / 2];
+}
+
 // What a kernel uses; b is always there, but short when it is not named.
 enum { kA = 1, kB = 2, kC = 4, kNext = 8, kNodes = 16, kIndex = 32, kWindow = 64, kRows = 128 };
 
@@ -218,7 +231,7 @@ static const Kernel kKernels[] = {
     {"count", Count, 0},            {"count_padded", Count, 0},        {"chase", Chase, kNodes},
     {"hops", Hops, kNext},          {"empty", Empty, 0},               {"two_arrays", TwoArrays, kB},
     {"in_place", InPlace, kA | kB}, {"gather", Gather, kB | kIndex},   {"window", Window, kB | kWindow},
-    {"branchy", Branchy, kB | kIndex}};
+    {"branchy", Branchy, kB | kIndex}, {"limited", Limited, kB | kC | kIndex | kNext}};
 
 static uint64_t Random(uint64_t* state) {
   *state ^= *state << 13;

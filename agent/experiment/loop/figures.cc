@@ -75,6 +75,19 @@ StagePlan PlanOf(const LoopKnowledge& known) {
   return plan;
 }
 
+void RefuseWhatIsIdle(const LoopKnowledge& known, LoopMeasurement& out) {
+  const InstalledLoop& loop = known.installed;
+  for (const std::string& asked : known.setup.asked) {
+    const int32_t at = IndexOf(known, asked);
+    if (at < 0 || static_cast<size_t>(at) >= loop.copies.size()) continue;
+    const VariantName* const idle = IdlePartOf(known, static_cast<size_t>(at));
+    if (idle == nullptr) continue;
+    const bool itself = idle == &loop.names[static_cast<size_t>(at)];
+    const std::string who = itself ? "it" : absl::StrCat("its part ", idle->Text());
+    out.refusals.push_back({asked, 0, who + " changes no instruction of this loop", 1});
+  }
+}
+
 // What verdicts rest on. The rest of a measurement is only needed where it is sent.
 LoopMeasurement Evidence(const LoopKnowledge& known) {
   LoopMeasurement out;
@@ -89,6 +102,7 @@ LoopMeasurement Evidence(const LoopKnowledge& known) {
   for (const auto* refusals : {&known.installed.refusals, &known.runs.reduction.refusals,
                                &known.trips.refusals, &known.apart.refusals})
     out.refusals.insert(out.refusals.end(), refusals->begin(), refusals->end());
+  RefuseWhatIsIdle(known, out);
   DescribeMode(known, out);
   out.references = known.probe.trace.references;
   out.instances = known.batch.instances;
@@ -103,8 +117,7 @@ std::vector<std::string> MissingOf(const LoopKnowledge& known, LoopMeasurement e
     again = false;
     for (const std::string& name : NextStage(evidence, plan)) {
       const int32_t index = IndexOf(known, name);
-      if (index > kTraceIndex &&
-          IdlePartOf(known.installed, static_cast<size_t>(index)) == nullptr) {
+      if (index > kTraceIndex && IdlePartOf(known, static_cast<size_t>(index)) == nullptr) {
         missing.push_back(name);
         continue;
       }

@@ -12,6 +12,15 @@ constexpr double kMostRestoring = 0.05;  // of an instance's time
 constexpr int64_t kEvictNs[kEvictLevels] = {0, 25'000, 1'000'000, 4'000'000};
 constexpr char kInABatch[] = "in a row";
 
+// As it is run; before the probe, as it may be.
+bool ChangesNothing(const LoopKnowledge& known, size_t variant) {
+  const VariantName& name = known.installed.names[variant];
+  if (!IsIdle(name, CopyOf(known, variant))) return false;
+  const std::optional<ApartCopies>& apart = ApartCopiesOf(known);
+  const bool open = !IsProbed(known) && apart && apart->copies[variant].ok();
+  return !open || IsIdle(name, *apart->copies[variant]);
+}
+
 }  // namespace
 
 int32_t IndexOf(const LoopKnowledge& known, const std::string& variant) {
@@ -62,15 +71,15 @@ bool CountsEntries(const LoopKnowledge& known, const RunSpec& run) {
          run.variant == kTraceIndex || IsTripCheck(known, run.variant);
 }
 
-const VariantName* IdlePartOf(const InstalledLoop& loop, size_t variant) {
-  const VariantName& name = loop.names[variant];
-  if (IsIdle(name, loop.copies[variant])) return &name;
-  for (size_t i = 0; i < std::min(loop.names.size(), loop.copies.size()); ++i) {
-    const std::vector<VariantPart>& single = loop.names[i].parts;
-    const bool part =
-        name.parts.size() > 1 && single.size() == 1 &&
-        std::find(name.parts.begin(), name.parts.end(), single[0]) != name.parts.end();
-    if (part && IsIdle(loop.names[i], loop.copies[i])) return &loop.names[i];
+const VariantName* IdlePartOf(const LoopKnowledge& known, size_t variant) {
+  const std::vector<VariantName>& names = known.installed.names;
+  const std::vector<VariantPart>& parts = names[variant].parts;
+  if (ChangesNothing(known, variant)) return &names[variant];
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::vector<VariantPart>& single = names[i].parts;
+    const bool part = parts.size() > 1 && single.size() == 1 &&
+                      std::find(parts.begin(), parts.end(), single[0]) != parts.end();
+    if (part && ChangesNothing(known, i)) return &names[i];
   }
   return nullptr;
 }

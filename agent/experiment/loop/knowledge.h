@@ -131,8 +131,8 @@ bool IsTripCheck(const LoopKnowledge& known, int32_t variant);
 // It counts how often the loop was entered; others, in a batch, the turns of the loop around it.
 bool CountsEntries(const LoopKnowledge& known, const RunSpec& run);
 // Which variant makes number `variant` of the loop not worth a run: itself, where its copy is idle, or a part of it that is. Null:
-// it is worth it.
-const VariantName* IdlePartOf(const InstalledLoop& loop, size_t variant);
+// it is worth it, or may be once it is known what is apart.
+const VariantName* IdlePartOf(const LoopKnowledge& known, size_t variant);
 
 bool IsProbed(const LoopKnowledge& known);
 int32_t TeamOf(const LoopKnowledge& known);  // at least 1

@@ -53,6 +53,9 @@ struct FakeTruth {
   int misses = 0;  // of the first narrowed shadows
   absl::Status trim_status;  // of every narrowed RunShadow
   uint64_t iterations = 5000;
+  // Copies that rest on the loop's stores being apart from its load; and the variant whose traced run shows that they are not.
+  bool apart = false;
+  std::string differing;
   bool counts_variants = true;                    // the injector can make Counted copies
   std::map<std::string, uint64_t> variant_trips;  // by variant; others: as the loop
   // Trips of the instances in turn, instead; times are in proportion. And what is different in shorter ones.
@@ -113,6 +116,7 @@ struct FakeLog {
   int restored_runs = 0;
   std::array<int, kEvictLevels> evicting_runs{};  // by Evict
   int learning_runs = 0;
+  std::array<int, 3> forms{};                        // runs of one thread, by CopyForm
   uint64_t longest_batch = 0;                        // instances asked for
   std::vector<std::optional<Footprint>> footprints;  // of every shadow
   int64_t pause_ns = 0;
@@ -185,6 +189,7 @@ class FakeInjector final : public RankInjector {
   VariantName BaseOf(const VariantName& name) const;
   ShadowRun Answer(const ShadowRequest& request, int32_t run, int32_t thread);
   void MakeBatches(InstalledLoop* out);
+  static void MakeApart(const LoopToInject& loop, InstalledLoop* out);
 
   FakeTruth truth_;
   FakeLog* const log_;
@@ -293,6 +298,7 @@ inline std::vector<InstalledLoop> FakeInjector::Make(const std::vector<LoopToInj
       out.copies.push_back(copy);
     }
     MakeBatches(&out);
+    if (truth_.apart) MakeApart(loop, &out);
     if (jumps && out.status.ok()) log_->jumps.insert(static_cast<int32_t>(names_.size()));
     names_.push_back(out.names);
     installed.push_back(std::move(out));
@@ -310,6 +316,17 @@ inline void FakeInjector::MakeBatches(InstalledLoop* out) {
       out->batched.push_back(absl::FailedPreconditionError("it prepares each instance"));
     else
       out->batched.push_back(out->copies[i]);
+  }
+}
+
+inline void FakeInjector::MakeApart(const LoopToInject& loop, InstalledLoop* out) {
+  ApartCopies& set = out->apart.emplace();
+  for (size_t i = 0; i < out->names.size(); ++i) {
+    CodeCopy copy = out->copies[i];
+    if (i > 2) copy.taken_apart = {{loop.code.header + 4, loop.code.header}};
+    if (i > 2) copy.edits.pinned += 100;
+    set.copies.emplace_back(copy);
+    set.traced.emplace_back(copy);
   }
 }
 
@@ -353,9 +370,12 @@ inline ShadowRun FakeInjector::Answer(const ShadowRequest& shadow, int32_t run, 
     const auto other = truth_.variant_trips.find(name.substr(6));
     out.iterations = other == truth_.variant_trips.end() ? trips_ : other->second;
   }
-  if (name == "TRACE") out.iterations = trips_;
+  const bool traced = name == "TRACE" || request.form == CopyForm::kApartTraced;
+  if (traced) out.iterations = trips_;
+  out.differs = request.form == CopyForm::kApartTraced && name == truth_.differing;
+  if (thread == 0) ++log_->forms[static_cast<size_t>(request.form)];
   out.iterations *= out.instances;
-  if (name == "TRACE") out.iterations = std::min(out.iterations, request.iteration_limit);
+  if (traced) out.iterations = std::min(out.iterations, request.iteration_limit);
   log_->restored_runs += request.restore ? 1 : 0;
   if (thread == 0) ++log_->evicting_runs[static_cast<size_t>(request.evict)];
   log_->learning_runs += request.learn ? 1 : 0;
