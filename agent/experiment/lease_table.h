@@ -57,4 +57,4 @@ class LeaseTable {
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_EXPERIMENT_LEASE_BOARD_H_
+#endif  // AGENT_EXPERIMENT_LEASE_TABLE_H_

@@ -107,4 +107,4 @@ class RankExperiments {
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_EXPERIMENT_RANK_BENCH_H_
+#endif  // AGENT_EXPERIMENT_RANK_EXPERIMENTS_H_

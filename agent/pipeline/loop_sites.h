@@ -32,4 +32,4 @@ RankLoops LocateLoops(const ProcessImage& image, const std::vector<MeasureLoop>&
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_PIPELINE_LOOP_PLACES_H_
+#endif  // AGENT_PIPELINE_LOOP_SITES_H_

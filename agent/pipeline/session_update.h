@@ -48,4 +48,4 @@ class SessionOutput {
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_PIPELINE_SESSION_NEWS_H_
+#endif  // AGENT_PIPELINE_SESSION_UPDATE_H_

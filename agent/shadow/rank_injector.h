@@ -31,6 +31,7 @@
 #include "agent/variant/copy.h"
 #include "agent/variant/loop_code.h"
 #include "agent/variant/thread_block.h"
+#include "core/analysis/saturation.h"
 #include "core/base/address.h"
 #include "core/model/identity.h"
 #include "core/model/loop_measurement.h"
@@ -142,6 +143,7 @@ struct ShadowRun {
   // Of kApartTraced: the variant did not access the same as the loop, or went another way.
   bool differs = false;
   bool ok = false;
+  RunOutcome outcome = RunOutcome::kFault;  // of those that are not ok
   std::string failure;  // "SIGSEGV at 0x... (instruction 0x...)", "not run: time was up"
 };
 

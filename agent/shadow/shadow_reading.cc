@@ -163,16 +163,31 @@ std::string OutcomeText(const ShadowReading& r) {
   }
 }
 
-std::string FailureText(const ShadowReading& r, const RunResult& result, size_t run) {
+RunOutcome OutcomeOf(const ShadowReading& r, const RunResult& result, size_t run) {
+  if (result.status == kRunOk) return RunOutcome::kOk;
+  if (result.status == kRunFaulted) return RunOutcome::kFault;
   const size_t planned = run + 1;  // a probe comes first
-  if (result.status == kRunFaulted) {
-    // Only the first fault is kept in full.
-    return r.child.fault.run == planned ? FaultText(r)
-                                        : absl::StrCat("fault, like the first one: ", FaultText(r));
+  const bool under_way = r.site.last_outcome != kOutcomeDone && r.child.current_run == planned;
+  return under_way ? RunOutcome::kTimeout : RunOutcome::kNotRun;
+}
+
+std::string FailureText(const ShadowReading& r, RunOutcome outcome, size_t run) {
+  switch (outcome) {
+    case RunOutcome::kOk:
+      return "";
+    case RunOutcome::kFault:
+      // Only the first fault is kept in full.
+      return r.child.fault.run == run + 1
+                 ? FaultText(r)
+                 : absl::StrCat("fault, like the first one: ", FaultText(r));
+    case RunOutcome::kTimeout:
+      return absl::StrCat("did not end: ", OutcomeText(r));
+    case RunOutcome::kNotRun:
+      return r.site.last_outcome == kOutcomeDone
+                 ? "not run: time was up"
+                 : absl::StrCat("not run: the shadow ", OutcomeText(r));
   }
-  if (r.site.last_outcome == kOutcomeDone) return "not run: time was up";
-  if (r.child.current_run == planned) return absl::StrCat("did not end: ", OutcomeText(r));
-  return absl::StrCat("not run: the shadow ", OutcomeText(r));
+  return "";
 }
 
 uint64_t ProbeCycles(const ShadowReading& r) {
@@ -217,7 +232,8 @@ absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& r) {
       out.instances = std::max<uint64_t>(1, result.instances);
       out.ok = result.status == kRunOk;
       out.differs = result.differing != 0;
-      if (!out.ok) out.failure = FailureText(r, result, run);
+      out.outcome = OutcomeOf(r, result, run);
+      out.failure = FailureText(r, out.outcome, run);
       answer.runs.push_back(std::move(out));
     }
   }

@@ -36,4 +36,4 @@ std::vector<bool> TakenLoads(const LoopCode& loop, const EditSet& edits);
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_VARIANT_WISHES_H_
+#endif  // AGENT_VARIANT_EDIT_SET_H_

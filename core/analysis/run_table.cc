@@ -7,14 +7,10 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace perfd {
 namespace {
-
-constexpr absl::string_view kChanged = " changed by more than ";
-constexpr absl::string_view kOneSided = " on one side of it only";
 
 const char* StatusReason(RunOutcome status) {
   switch (status) {
@@ -31,9 +27,13 @@ const char* StatusReason(RunOutcome status) {
 }
 
 CheckedRun Check(const RunSample& from, double probe_cycles) {
-  CheckedRun run{from.shadow,     from.order,
-                 from.variant,    from.cycles - probe_cycles,
-                 from.iterations, StatusReason(from.status)};
+  CheckedRun run{from.shadow,
+                 from.order,
+                 from.variant,
+                 from.cycles - probe_cycles,
+                 from.iterations,
+                 StatusReason(from.status),
+                 from.status == RunOutcome::kNotRun ? RefusalKind::kNotRun : RefusalKind::kOther};
   if (run.valid() && !(std::isfinite(run.cycles) && run.cycles > 0))
     run.reason = "not longer than the probe itself";
   return run;
@@ -43,7 +43,9 @@ CheckedRun Check(const RunSample& from, double probe_cycles) {
 void Join(const CheckedRun& from, CheckedRun& run) {
   run.cycles = std::max(run.cycles, from.cycles);
   run.iterations += from.iterations;
-  if (run.valid()) run.reason = from.reason;
+  if (!run.valid()) return;
+  run.reason = from.reason;
+  run.kind = from.kind;
 }
 
 bool IsRef(absl::string_view variant) {
@@ -97,13 +99,23 @@ std::vector<double> Neighbours(std::span<const CheckedRun> runs, size_t at,
   return cycles;
 }
 
-std::string BaseReason(const std::vector<double>& around, absl::string_view base, double spread,
-                       bool two_sided) {
-  if (around.empty()) return absl::StrCat("no valid run of ", base, " beside it");
-  if (around.size() == 1 && two_sided) return absl::StrCat("a valid run of ", base, kOneSided);
+// Why a run has no ratio, by the runs of its base around it. An empty reason: it has one.
+Refusal BaseRefusal(const std::vector<double>& around, absl::string_view base, double spread,
+                    bool two_sided) {
+  Refusal refusal;
+  if (around.empty()) {
+    refusal.reason = absl::StrCat("no valid run of ", base, " beside it");
+    return refusal;
+  }
   const auto [low, high] = std::minmax_element(around.begin(), around.end());
-  if (*high - *low <= spread * *low) return "";
-  return absl::StrCat(base, kChanged, std::lround(spread * 100), " % from before to after it");
+  const bool one_sided = around.size() == 1 && two_sided;
+  if (!one_sided && *high - *low <= spread * *low) return refusal;
+  refusal.kind = RefusalKind::kMachineChanged;
+  refusal.reason = one_sided
+                       ? absl::StrCat("a valid run of ", base, " on one side of it only")
+                       : absl::StrCat(base, " changed by more than ", std::lround(spread * 100),
+                                      " % from before to after it");
+  return refusal;
 }
 
 }  // namespace
@@ -134,13 +146,16 @@ PairedRuns PairRuns(std::span<const CheckedRun> runs, absl::string_view variant,
     const CheckedRun& run = runs[i];
     if (run.variant != variant) continue;
     std::vector<double> around;
-    std::string reason = run.reason;
-    if (reason.empty()) {
+    Refusal refusal;
+    refusal.reason = run.reason;
+    refusal.kind = run.kind;
+    if (run.valid()) {
       around = Neighbours(runs, i, base);
-      reason = BaseReason(around, base, base_spread, two_sided);
+      refusal = BaseRefusal(around, base, base_spread, two_sided);
     }
-    if (!reason.empty()) {
-      out.refusals.push_back({run.variant, 0, std::move(reason), 1});
+    if (!refusal.reason.empty()) {
+      refusal.variant = run.variant;
+      out.refusals.push_back(std::move(refusal));
       continue;
     }
     const double mean = around.size() == 2 ? (around[0] + around[1]) / 2 : around[0];
@@ -148,14 +163,6 @@ PairedRuns PairRuns(std::span<const CheckedRun> runs, absl::string_view variant,
     out.runs.push_back(&run);
   }
   return out;
-}
-
-bool MachineChanged(const Refusal& refusal) {
-  return absl::StrContains(refusal.reason, kChanged) || absl::EndsWith(refusal.reason, kOneSided);
-}
-
-bool WasNotRun(const Refusal& refusal) {
-  return refusal.reason == StatusReason(RunOutcome::kNotRun);
 }
 
 }  // namespace perfd

@@ -22,6 +22,7 @@ struct CheckedRun {
   double cycles = 0;
   uint64_t iterations = 0;
   std::string reason;  // empty: it counts
+  RefusalKind kind = RefusalKind::kOther;
 
   bool valid() const { return reason.empty(); }
 };
@@ -39,10 +40,6 @@ struct PairedRuns {
 // Each run of `variant` over the mean of its neighbouring runs of `base`; where that is REF, both must be there.
 PairedRuns PairRuns(std::span<const CheckedRun> runs, absl::string_view variant,
                     absl::string_view base, double base_spread);
-
-// Why runs did not count that say nothing of the variant: the next ones may.
-bool MachineChanged(const Refusal& refusal);  // around them
-bool WasNotRun(const Refusal& refusal);       // the shadow had no time left
 
 }  // namespace perfd
 

@@ -97,7 +97,7 @@ PairedRuns BaseRuns(std::span<const CheckedRun> runs, const std::string& base, d
     if (run.valid()) {
       pairs.runs.push_back(&run);
     } else {
-      pairs.refusals.push_back({base, 0, run.reason, 1});
+      pairs.refusals.push_back({base, 0, run.reason, 1, run.kind});
     }
   }
   return pairs;

@@ -26,12 +26,20 @@ struct Ratio {
   bool operator==(const Ratio&) const = default;
 };
 
+// What is known of a refusal besides its text.
+enum class RefusalKind : uint8_t {
+  kOther,
+  kMachineChanged,  // the runs around it differ: the next ones may not
+  kNotRun,          // the shadow had no time left for it
+};
+
 // Why a run did not count, or a loop or variant was not measured at all.
 struct Refusal {
   std::string variant;       // canonical name; empty: the whole loop
   uint64_t instruction = 0;  // ELF address of the culprit; 0: none
   std::string reason;        // for people, with the instruction's text
   uint64_t count = 1;        // runs, where runs were invalid
+  RefusalKind kind = RefusalKind::kOther;
 
   bool operator==(const Refusal&) const = default;
 };

@@ -179,12 +179,44 @@ absl::StatusOr<Ratio> FromProto(const v1::Ratio& ratio) {
   return Ratio{ratio.value(), ratio.low(), ratio.high()};
 }
 
+namespace {
+
+v1::RefusalKind ToProto(RefusalKind kind) {
+  switch (kind) {
+    case RefusalKind::kOther:
+      return v1::REFUSAL_KIND_OTHER;
+    case RefusalKind::kMachineChanged:
+      return v1::REFUSAL_KIND_MACHINE_CHANGED;
+    case RefusalKind::kNotRun:
+      return v1::REFUSAL_KIND_NOT_RUN;
+  }
+  return v1::REFUSAL_KIND_OTHER;
+}
+
+// Agents from before it was told send none.
+absl::StatusOr<RefusalKind> FromProto(v1::RefusalKind kind) {
+  switch (kind) {
+    case v1::REFUSAL_KIND_UNSPECIFIED:
+    case v1::REFUSAL_KIND_OTHER:
+      return RefusalKind::kOther;
+    case v1::REFUSAL_KIND_MACHINE_CHANGED:
+      return RefusalKind::kMachineChanged;
+    case v1::REFUSAL_KIND_NOT_RUN:
+      return RefusalKind::kNotRun;
+    default:
+      return absl::InvalidArgumentError("refusal.kind: unknown");
+  }
+}
+
+}  // namespace
+
 v1::Refusal ToProto(const Refusal& refusal) {
   v1::Refusal out;
   out.set_variant(CleanText(refusal.variant));
   out.set_instruction(refusal.instruction);
   out.set_reason(CleanText(refusal.reason));
   out.set_count(refusal.count);
+  out.set_kind(ToProto(refusal.kind));
   return out;
 }
 
@@ -192,7 +224,8 @@ absl::StatusOr<Refusal> FromProto(const v1::Refusal& refusal) {
   RETURN_IF_ERROR(CheckText(refusal.variant(), "refusal.variant"));
   RETURN_IF_ERROR(CheckText(refusal.reason(), "refusal.reason"));
   RETURN_IF_ERROR(CheckTotal(refusal.count(), "refusal.count", kMaxSampleTotal));
-  return Refusal{refusal.variant(), refusal.instruction(), refusal.reason(), refusal.count()};
+  ASSIGN_OR_RETURN(const RefusalKind kind, FromProto(refusal.kind()));
+  return Refusal{refusal.variant(), refusal.instruction(), refusal.reason(), refusal.count(), kind};
 }
 
 v1::VariantListing ToProto(const VariantListing& listing) {

@@ -62,4 +62,4 @@ class AgentRegistry {
 
 }  // namespace perfd::daemon
 
-#endif  // DAEMON_PIPELINE_AGENT_BOOK_H_
+#endif  // DAEMON_PIPELINE_AGENT_REGISTRY_H_

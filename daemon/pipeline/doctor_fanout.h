@@ -48,4 +48,4 @@ class DoctorFanout {
 
 }  // namespace perfd::daemon
 
-#endif  // DAEMON_PIPELINE_DOCTOR_ROUNDS_H_
+#endif  // DAEMON_PIPELINE_DOCTOR_FANOUT_H_

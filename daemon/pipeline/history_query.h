@@ -57,4 +57,4 @@ class HistoryQuery {
 
 }  // namespace perfd::daemon
 
-#endif  // DAEMON_PIPELINE_HISTORY_BOOK_H_
+#endif  // DAEMON_PIPELINE_HISTORY_QUERY_H_

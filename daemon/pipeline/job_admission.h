@@ -148,4 +148,4 @@ class JobAdmission {
 
 }  // namespace perfd::daemon
 
-#endif  // DAEMON_PIPELINE_HOOK_DESK_H_
+#endif  // DAEMON_PIPELINE_JOB_ADMISSION_H_

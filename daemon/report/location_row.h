@@ -29,4 +29,4 @@ double ShareOf(uint64_t part, uint64_t whole);  // at most 1, whatever foreign s
 
 }  // namespace perfd::daemon
 
-#endif  // DAEMON_REPORT_PLACE_ROW_H_
+#endif  // DAEMON_REPORT_LOCATION_ROW_H_

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/experiment/loop/in_situ.h"
 #include "agent/experiment/plan/listing.h"
@@ -137,9 +136,7 @@ InstalledLoop AsRun(const LoopKnowledge& known) {
 }  // namespace
 
 RunOutcome OutcomeOf(const ShadowRun& run) {
-  if (run.ok) return RunOutcome::kOk;
-  if (absl::StartsWith(run.failure, "not run")) return RunOutcome::kNotRun;
-  return absl::StartsWith(run.failure, "did not end") ? RunOutcome::kTimeout : RunOutcome::kFault;
+  return run.ok ? RunOutcome::kOk : run.outcome;
 }
 
 std::map<int32_t, double> InstancesOf(const ShadowAnswer& answer,

@@ -30,11 +30,10 @@ const VariantFigures* TeamFigures(const LoopMeasurement& loop, absl::string_view
   return found == loop.figures.end() ? nullptr : &*found;
 }
 
-uint64_t RunsRefused(const LoopMeasurement& loop, absl::string_view variant,
-                     bool (*why)(const Refusal&)) {
+uint64_t RunsRefused(const LoopMeasurement& loop, absl::string_view variant, RefusalKind kind) {
   uint64_t runs = 0;
   for (const Refusal& refusal : loop.refusals) {
-    if (refusal.variant == variant && why(refusal)) runs += refusal.count;
+    if (refusal.variant == variant && refusal.kind == kind) runs += refusal.count;
   }
   return runs;
 }
@@ -42,7 +41,7 @@ uint64_t RunsRefused(const LoopMeasurement& loop, absl::string_view variant,
 // Of the team; whether they count or not.
 uint64_t RunsBegun(const LoopMeasurement& loop, const VariantFigures& figures) {
   const uint64_t all = uint64_t{figures.valid_runs} + figures.invalid_runs;
-  return all - std::min(all, RunsRefused(loop, figures.variant, WasNotRun));
+  return all - std::min(all, RunsRefused(loop, figures.variant, RefusalKind::kNotRun));
 }
 
 // What ran without any run that counts: no use trying on. Where it was the machine's doing, that takes longer to say: a
@@ -51,7 +50,7 @@ bool NeverCounts(const LoopMeasurement& loop, const VariantFigures& figures) {
   constexpr uint64_t kMostBackoff = 4, kMostDisturbed = 40;
   if (figures.valid_runs > 0) return false;
   const uint64_t begun = RunsBegun(loop, figures);
-  const uint64_t disturbed = RunsRefused(loop, figures.variant, MachineChanged);
+  const uint64_t disturbed = RunsRefused(loop, figures.variant, RefusalKind::kMachineChanged);
   return begun >= kMostDisturbed || begun - std::min(begun, disturbed) >= kMostBackoff;
 }
 

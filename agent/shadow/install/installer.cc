@@ -111,12 +111,15 @@ absl::StatusOr<std::vector<InstalledLoop>> Installer::Install(
   if (!rank_.code.sites.empty()) return absl::FailedPreconditionError("loops are installed once");
   RETURN_IF_ERROR(CheckNotSuspended(ProcFs(), rank_.info.pid));
   RETURN_IF_ERROR(rank_.hold.MayAlter());
-  RETURN_IF_ERROR(LoopLayout(rank_, loops).Prepare());
+  if (absl::Status status = LoopLayout(rank_, loops).Prepare(); !status.ok()) {
+    Forget();
+    return status;
+  }
   RecordSites(0, &rank_.code);
   if (rank_.code.injection.sites.empty()) return Installed(0);  // all of them are refused
   if (absl::Status status = InstallPrepared(); !status.ok()) {
     // What it may leave is in the journal.
-    if (rank_.code.installed && Uninstall().ok()) Forget();
+    if (!rank_.code.installed || Uninstall().ok()) Forget();
     return status;
   }
   rank_.addresses.Publish(rank_.code);

@@ -44,6 +44,7 @@ struct FakeTruth {
   std::vector<std::string> idle;             // variants that are the loop itself
   std::string faulting;                      // a variant that never gives a result ...
   std::string failure = "SIGSEGV at 0x0";    // ... and why
+  RunOutcome outcome = RunOutcome::kFault;
   int32_t team = 2;
   double entries_per_second = 1000;
   int64_t fork_ns = 100'000;
@@ -107,6 +108,13 @@ class LiveCount {
  private:
   std::atomic<int> count_ = 0;
 };
+
+// As a shadow without time for it leaves a run.
+inline void LeaveOut(ShadowRun& run, const char* why = "not run: time was up") {
+  run.ok = false;
+  run.outcome = RunOutcome::kNotRun;
+  run.failure = why;
+}
 
 // What was done to it; outlives the injector.
 struct FakeLog {
@@ -339,6 +347,7 @@ inline ShadowRun FakeInjector::Answer(const ShadowRequest& shadow, int32_t run, 
                 .cycles = 0,
                 .iterations = 0,
                 .ok = name != truth_.faulting,
+                .outcome = truth_.outcome,
                 .failure = ""};
   if (truth_.memory_carried && run > 0 && !request.restore) out.ok = false;
   if (!out.ok) out.failure = truth_.failure;
@@ -428,4 +437,4 @@ inline absl::StatusOr<ShadowAnswer> FakeInjector::RunShadow(const ShadowRequest&
 
 }  // namespace perfd::agent
 
-#endif  // TESTS_UNIT_EXPERIMENT_FAKE_LAB_H_
+#endif  // TESTS_UNIT_EXPERIMENT_FAKE_INJECTOR_H_

@@ -400,18 +400,16 @@ TEST_F(LoopExperimentTest, AReferenceThatFaultsRefusesTheLoop) {
 TEST_F(LoopExperimentTest, InvalidRunsSayWhatHappenedToThem) {
   FakeTruth truth;
   truth.faulting = "FP";
-  const auto reason = [&](const char* failure) {
-    truth.failure = failure;
+  const auto reason = [&](RunOutcome outcome) {
+    truth.outcome = outcome;
     for (const Refusal& refusal : Run(truth, {"LS", "FP"}).refusals) {
       if (refusal.variant == "FP") return refusal.reason;
     }
     return std::string("none");
   };
-  EXPECT_EQ(reason("SIGFPE at 0x10"), "the variant faulted in the shadow");
-  EXPECT_EQ(reason("fault, like the first one: SIGFPE"), "the variant faulted in the shadow");
-  EXPECT_EQ(reason("did not end: overdue, ended by its own timer"),
-            "the variant did not end in time");
-  EXPECT_EQ(reason("not run: time was up"), "the shadow ended before this run");
+  EXPECT_EQ(reason(RunOutcome::kFault), "the variant faulted in the shadow");
+  EXPECT_EQ(reason(RunOutcome::kTimeout), "the variant did not end in time");
+  EXPECT_EQ(reason(RunOutcome::kNotRun), "the shadow ended before this run");
 }
 
 TEST_F(LoopExperimentTest, ClosedBeforeAnybodyLookedIsOpenNotNeverEntered) {

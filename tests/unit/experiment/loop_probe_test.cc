@@ -90,7 +90,7 @@ TEST_F(LoopProbeTest, ATimeThatTheForkTookIsNoFaultOfTheLoop) {
   truth.on_shadow = [&](const ShadowRequest&, ShadowAnswer& answer) {
     if (late-- <= 0) return absl::OkStatus();
     for (ShadowRun& run : answer.runs)
-      run.ok = false, run.failure = "not run: the shadow overdue, killed by the rank";
+      LeaveOut(run, "not run: the shadow overdue, killed by the rank");
     return absl::OkStatus();
   };
   EXPECT_EQ(Run(truth, {"LS"}).state, MeasureState::kMeasured);
@@ -116,7 +116,7 @@ TEST_F(LoopProbeTest, WhatWasCancelledIsOpenAndSaysWhy) {
 TEST_F(LoopProbeTest, ALookThatRanOutOfTimeSaysSo) {
   FakeTruth truth;
   truth.faulting = "COUNT";
-  truth.failure = "not run: time was up";
+  truth.outcome = RunOutcome::kNotRun;
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_EQ(loop.state, MeasureState::kRefused);
   EXPECT_EQ(loop.reason,

@@ -86,4 +86,4 @@ class PlacementInjector final : public RankInjector {
 
 }  // namespace perfd::agent
 
-#endif  // TESTS_UNIT_EXPERIMENT_PLACE_LAB_H_
+#endif  // TESTS_UNIT_EXPERIMENT_PLACEMENT_INJECTOR_H_

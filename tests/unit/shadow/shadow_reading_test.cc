@@ -105,10 +105,12 @@ TEST_F(ShadowReadingTest, RunsThatDidNotHappenSayWhy) {
   reading_.results[4].status = kRunNotRun;
   auto answer = ReadAnswer(reading_);
   EXPECT_EQ(answer->runs[2].failure, "not run: time was up");
+  EXPECT_EQ(answer->runs[2].outcome, RunOutcome::kNotRun);
   reading_.site.last_outcome = kOutcomeWatchdog;
   reading_.child.current_run = 2;
   answer = ReadAnswer(reading_);
   EXPECT_THAT(answer->runs[2].failure, HasSubstr("did not end"));
+  EXPECT_EQ(answer->runs[2].outcome, RunOutcome::kTimeout);
 }
 
 TEST_F(ShadowReadingTest, ShadowsThatDidNotStart) {

@@ -75,7 +75,7 @@ LoopMeasurement RandomModel::Measurement() {
   for (uint64_t n = Below(4); n > 0; --n) {
     loop.trip_classes.push_back(Trips());
     loop.figures.push_back(Figures());
-    loop.refusals.push_back({Text(), random_(), Text(), Big() >> 20});
+    loop.refusals.push_back({Text(), random_(), Text(), Big() >> 20, RefusalKind::kMachineChanged});
     loop.open.push_back(Text());
     loop.excluded_paths.push_back(Text());
     loop.references.push_back(
@@ -125,7 +125,7 @@ LoopVerdict RandomModel::Verdict() {
                              {Positive(), 3, 1, 2}});
     loop.gains.push_back({Text(), Text(), RatioOfTimes()});
     loop.remarks.push_back(Text());
-    loop.refusals.push_back({Text(), random_(), Text(), Below(1000)});
+    loop.refusals.push_back({Text(), random_(), Text(), Below(1000), RefusalKind::kMachineChanged});
     loop.open.push_back(Text());
     loop.listings.push_back(Listing());
     loop.trip_classes.push_back(Trips());

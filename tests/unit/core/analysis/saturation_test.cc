@@ -69,7 +69,8 @@ TEST(ReduceRuns, WithoutTheBaseBehindItNobodyKnowsWhetherTheMachineChanged) {
   EXPECT_DOUBLE_EQ(Find(reduction, "LS").saturation.value, 0.6);
   EXPECT_EQ(Find(reduction, "FP").valid_runs, 0u);
   EXPECT_EQ(ReasonOf(reduction, "FP"), "a valid run of REF on one side of it only");
-  EXPECT_TRUE(MachineChanged(reduction.refusals.at(0))) << "that says nothing of FP";
+  EXPECT_EQ(reduction.refusals.at(0).kind, RefusalKind::kMachineChanged)
+      << "that says nothing of FP";
   EXPECT_EQ(Find(reduction, "REF").valid_runs, 2u) << "bases stand at the ends";
 }
 

@@ -95,4 +95,4 @@ class JobAdmissionTest : public PipelineFixture {
 
 }  // namespace perfd::daemon
 
-#endif  // TESTS_UNIT_DAEMON_PIPELINE_HOOK_DESK_FIXTURE_H_
+#endif  // TESTS_UNIT_DAEMON_PIPELINE_JOB_ADMISSION_FIXTURE_H_
