@@ -15,6 +15,12 @@ namespace {
 constexpr size_t kMaxPast = 4096;
 constexpr int64_t kMapsShare = 500;
 
+// Nobody knows when it ended since it was last seen alive.
+void CountLastLife(ProcessUse& use, int64_t read_ns) {
+  use.window.lived_ns += static_cast<uint64_t>(std::max<int64_t>(0, read_ns - use.seen_ns) / 2);
+  use.seen_ns = std::max(use.seen_ns, read_ns);
+}
+
 absl::Status EndedError(int32_t pid) {
   return absl::NotFoundError(absl::StrCat("process ", pid, " has ended"));
 }
@@ -211,7 +217,7 @@ std::vector<ProcessTime> TrackedRanks::DrainTimes() {
     time.rank = process.info.rank;
     time.pid = pid;
     time.helper = process.helper;
-    if (time.lived_ns > 0) times.push_back(std::move(time));
+    if (time.lived_ns > 0 || !time.helper) times.push_back(std::move(time));
   }
   return times;
 }
@@ -237,7 +243,10 @@ CpuUse TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>
     }
     if (process.changed_owner && !std::exchange(process.change_told, true))
       changed->push_back(&process);
-    if (process.ended && !had_ended) process.ended_ns = read_ns;
+    if (process.ended && !had_ended) {
+      process.ended_ns = read_ns;
+      CountLastLife(process.use, read_ns);
+    }
     if (process.ended) continue;
     const CpuUse more = CountUse(process, read_ns);
     if (more.cpu_ns == 0) CountSuspension(process, since_ns);

@@ -109,7 +109,8 @@ class TrackedRanks {
   std::vector<std::pair<RankInfo, absl::Status>> DrainSilent() {
     return std::exchange(silent_, {});
   }
-  // Of ranks and helpers, as the calls of Refresh saw them since the last call of this; those without any time are left out.
+  // Of ranks and helpers, as the calls of Refresh saw them since the last call of this. Ranks that have ended have no time
+  // any more, and are told: some of their samples may have been read since.
   std::vector<ProcessTime> DrainTimes();
   // Ranks (without their helpers) that live, and all that ever were.
   int living() const;
