@@ -109,7 +109,7 @@ class NamedProbe {
     return cpu_ns;
   }
 
-  ProcessUse Use(int32_t pid) const {
+  ProbedUse Use(int32_t pid) const {
     const auto used = used_ns_.find(pid);
     return {used == used_ns_.end() ? 0 : used->second, procfs_.CpuNs(pid, 0).value_or(0)};
   }
@@ -199,7 +199,7 @@ bool TreeScan::IsLauncherNow(const ProcFs& procfs, const Candidate& candidate,
   for (const Candidate& other : accepted) {
     if (!std::binary_search(below.begin(), below.end(), other.pid)) continue;
     const auto child = uses_.find(other.pid);
-    children.push_back({IsRank(other), child == uses_.end() ? ProcessUse() : child->second});
+    children.push_back({IsRank(other), child == uses_.end() ? ProbedUse() : child->second});
   }
   return OnlyWaits({.named_so = false,
                     .is_rank = IsRank(candidate),

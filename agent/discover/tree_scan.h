@@ -69,7 +69,7 @@ class TreeScan {
   ProcessTree tree_{{}};
   std::map<int32_t, uint64_t> members_;  // pid -> start ticks
   std::map<Key, uint64_t> cpu_ns_;       // when it was read last
-  std::map<int32_t, ProcessUse> uses_;   // only of those that were known before
+  std::map<int32_t, ProbedUse> uses_;   // only of those that were known before
   int64_t probe_ns_ = 0;                 // in which
   std::map<Key, bool> taken_;            // accepted once; whether it is an MPI rank
   std::set<Key> told_;

@@ -16,8 +16,8 @@ uint32_t WindowBuilder::Thread(const WindowThread& thread) {
   return it->second;
 }
 
-bool WindowBuilder::Count(const WindowThread& thread, const RawLocation& location,
-                          uint64_t period) {
+bool WindowBuilder::Count(const WindowThread& thread, const RawLocation& location, uint64_t period,
+                          uint64_t time_ns) {
   if (threads_.size() >= kMaxRawThreads && !thread_index_.contains(thread.tid)) {
     accounting_.Drop(DropReason::kQueueFull);
     return false;
@@ -29,10 +29,12 @@ bool WindowBuilder::Count(const WindowThread& thread, const RawLocation& locatio
       accounting_.Drop(DropReason::kQueueFull);
       return false;
     }
-    it = counts_.emplace(key, Counts{}).first;
+    it = counts_.emplace(key, Counts{.row = static_cast<uint32_t>(counts_.size())}).first;
   }
   ++it->second.samples;
   it->second.weight += period;
+  if (time_ns > 0 && moments_.size() < kMaxRawMoments)
+    moments_.push_back({time_ns, it->second.row});
   ++accounting_.kept;
   return true;
 }
@@ -55,9 +57,10 @@ RawWindow WindowBuilder::Drain() {
   window.modules = std::exchange(modules_, {});
   window.threads = std::exchange(threads_, {});
   window.accounting = std::exchange(accounting_, {});
-  window.rows.reserve(counts_.size());
+  window.rows.resize(counts_.size());
   for (const auto& [key, counts] : counts_)
-    window.rows.push_back({key.thread, key.location, counts.samples, counts.weight});
+    window.rows[counts.row] = {key.thread, key.location, counts.samples, counts.weight};
+  window.wall.moments = std::exchange(moments_, {});
   for (auto& [key, samples] : stacks_) window.stacks.push_back({key.first, key.second, samples});
   module_index_.clear();
   thread_index_.clear();

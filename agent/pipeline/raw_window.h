@@ -9,11 +9,14 @@
 #define AGENT_PIPELINE_RAW_WINDOW_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "agent/pipeline/module_kind.h"
+#include "agent/wall/process_time.h"
+#include "agent/wall/wall_times.h"
 #include "core/model/window.h"
 
 namespace perfd::agent {
@@ -22,6 +25,8 @@ namespace perfd::agent {
 inline constexpr size_t kMaxRawRows = 1'000'000;
 inline constexpr size_t kMaxRawThreads = 65'536;
 inline constexpr size_t kMaxRawStacks = 1 << 14;
+// Some 100 ms to look through; of more samples the first ones tell who computes together.
+inline constexpr size_t kMaxRawMoments = 1 << 17;
 
 // Which file, told apart as the kernel does.
 struct ModuleKey {
@@ -80,6 +85,22 @@ struct RawStack {
   uint64_t samples = 0;
 };
 
+// When a sample was taken.
+struct RawMoment {
+  uint64_t time_ns = 0;
+  uint32_t row = 0;  // index into RawWindow::rows
+};
+
+// What elapsed time is divided by.
+struct WallEvidence {
+  std::vector<RawMoment> moments;
+  std::vector<ProcessTime> processes;
+  double period_ns =
+      0;  // of CPU time between two samples of a thread while events are on; 0: not known
+  std::shared_ptr<WallTimes>
+      times;  // of the session, for the resolver's thread alone; null: not divided
+};
+
 struct RawWindow {
   std::vector<RawModule> modules;
   std::vector<WindowThread> threads;
@@ -91,8 +112,8 @@ struct RawWindow {
   std::vector<RankInfo> ranks;
   std::vector<LoopMeasurement> measurements;
   std::vector<AuditEntry> audit;
-  std::vector<LeasedPause> pauses;
-  uint64_t pauses_dropped = 0;
+  LeasedPauses leased;
+  WallEvidence wall;
   int64_t start_unix_ns = 0;
   int64_t duration_ns = 0;
 };
@@ -101,8 +122,9 @@ class WindowBuilder {
  public:
   // The index of a module in the current window.
   uint32_t Module(const RawModule& module);
-  // False: there was no room.
-  bool Count(const WindowThread& thread, const RawLocation& location, uint64_t period);
+  // False: there was no room. time_ns 0: not known.
+  bool Count(const WindowThread& thread, const RawLocation& location, uint64_t period,
+             uint64_t time_ns = 0);
   void CountStack(int32_t rank, std::vector<RawLocation> frames);
   Accounting& accounting() { return accounting_; }
   // Everything counted since the last Drain; times, setup, ranks and overhead are left for the caller.
@@ -119,6 +141,7 @@ class WindowBuilder {
     }
   };
   struct Counts {
+    uint32_t row = 0;
     uint64_t samples = 0;
     uint64_t weight = 0;
   };
@@ -129,6 +152,7 @@ class WindowBuilder {
   std::vector<WindowThread> threads_;
   absl::flat_hash_map<int32_t, uint32_t> thread_index_;
   absl::flat_hash_map<Key, Counts> counts_;
+  std::vector<RawMoment> moments_;
   absl::flat_hash_map<std::pair<int32_t, std::vector<RawLocation>>, uint64_t> stacks_;
   Accounting accounting_;
 };

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/container/flat_hash_map.h"
+#include "agent/pipeline/ranks/wall_rows.h"
 
 namespace perfd::agent {
 namespace {
@@ -156,10 +157,12 @@ class LocationTable {
   absl::flat_hash_map<std::string, uint32_t> index_;
 };
 
-void AddRows(const RawWindow& raw, const Resolution& resolution, Window& window) {
+// Returns which row of the window each of the raw rows went into.
+std::vector<uint32_t> AddRows(const RawWindow& raw, const Resolution& resolution, Window& window) {
   LocationTable table;
   absl::flat_hash_map<RawLocation, uint32_t> known;
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, size_t> row_index;
+  std::vector<uint32_t> row_of;
   for (const RawRow& row : raw.rows) {
     auto [location, is_new] = known.try_emplace(row.location, 0);
     if (is_new) location->second = table.Index(resolution.Locate(row.location), window.locations);
@@ -167,7 +170,9 @@ void AddRows(const RawWindow& raw, const Resolution& resolution, Window& window)
     if (first) window.rows.push_back({.thread = row.thread, .location = location->second});
     window.rows[it->second].samples += row.samples;
     window.rows[it->second].weight += row.weight;
+    row_of.push_back(static_cast<uint32_t>(it->second));
   }
+  return row_of;
 }
 
 void AddStacks(const RawWindow& raw, const Resolution& resolution, Window& window) {
@@ -215,6 +220,7 @@ void FoldLightLocations(Window& window, size_t limit) {
     sum.location = moved[row.location];
     sum.samples += row.samples;
     sum.weight += row.weight;
+    sum.wall_ns += row.wall_ns;
   }
   window.rows.clear();
   for (const auto& [key, row] : rows) window.rows.push_back(row);
@@ -224,7 +230,8 @@ Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout,
                      UnreadableModules* unreadable) {
   Window window;
   const Resolution resolution(raw, index, timeout, unreadable);
-  AddRows(raw, resolution, window);
+  const std::vector<uint32_t> row_of = AddRows(raw, resolution, window);
+  FillWallTimes(raw, row_of, window);
   AddStacks(raw, resolution, window);
   window.start_unix_ns = raw.start_unix_ns;
   window.duration_ns = raw.duration_ns;
@@ -233,8 +240,7 @@ Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout,
   window.threads = std::move(raw.threads);
   window.measurements = std::move(raw.measurements);
   window.audit = std::move(raw.audit);
-  window.pauses = std::move(raw.pauses);
-  window.pauses_dropped = raw.pauses_dropped;
+  window.leased = std::move(raw.leased);
   window.accounting = raw.accounting;
   window.overhead = raw.overhead;
   FoldLightLocations(window, kMaxWindowLocations);

@@ -268,6 +268,9 @@ void Session::CloseWindow() {
   RecordEnded();
   facts.job_cpu_ns = std::exchange(job_cpu_ns_, 0);
   facts.rank_wall_ns = std::exchange(rank_wall_ns_, 0);
+  facts.processes = ranks_.DrainTimes();
+  if (facts.setup.frequency_hz > 0)
+    facts.period_ns = kNsPerSecond * source_->on_share() / facts.setup.frequency_hz;
   facts.sample_cost_ns = sample_cost_ns_;
   facts.switching_ns = static_cast<uint64_t>(std::exchange(switching_ns_, 0));
   facts.experiment = experiment_.Drain();

@@ -47,7 +47,7 @@ void Session::OnSample(const perfd::agent::Sample& sample) {
   ++span_samples_;
   const WindowThread thread{process->info.rank, sample.pid, sample.tid};
   const RawLocation leaf = Place(*process, sample.ip, sample.kernel, sample.time_ns);
-  const bool counted = windows_.builder().Count(thread, leaf, sample.period);
+  const bool counted = windows_.builder().Count(thread, leaf, sample.period, sample.time_ns);
   if (!first_sample_announced_) {
     first_sample_announced_ = true;
     Announce(NodeProgress::Phase::kSampling);

@@ -17,7 +17,8 @@ SessionWindows::SessionWindows(Resolver* resolver, const Clock& clock,
     : resolver_(resolver),
       clock_(clock),
       delivery_(std::move(delivery)),
-      budget_(std::make_shared<ReadBudget>(clock)) {
+      budget_(std::make_shared<ReadBudget>(clock)),
+      wall_times_(std::make_shared<WallTimes>()) {
   CountAgent();
 }
 
@@ -51,8 +52,10 @@ void SessionWindows::Close(WindowFacts facts) {
   raw->overhead.stop_ns = facts.experiment.stop_ns;
   raw->measurements = std::move(facts.experiment.measurements);
   raw->audit = std::move(facts.experiment.audit);
-  raw->pauses = std::move(facts.experiment.pauses);
-  raw->pauses_dropped = facts.experiment.pauses_dropped;
+  raw->leased = {std::move(facts.experiment.pauses), facts.experiment.pauses_dropped};
+  raw->wall.processes = std::move(facts.processes);
+  raw->wall.period_ns = facts.period_ns;
+  raw->wall.times = wall_times_;
   ++closed_;
   pending_.push_back(std::move(raw));
   Begin();

@@ -28,6 +28,9 @@ struct WindowFacts {
   std::vector<RankInfo> ranks;
   uint64_t job_cpu_ns = 0;
   uint64_t rank_wall_ns = 0;  // ranks lived so long in this window, summed over them
+  std::vector<ProcessTime> processes;
+  double period_ns =
+      0;  // of CPU time between two samples of a thread while events are on; 0: not known
   double sample_cost_ns = 0;
   uint64_t switching_ns = 0;  // what the switches of sampled threads cost
   ExperimentUpdate experiment;
@@ -59,6 +62,7 @@ class SessionWindows {
   const Clock& clock_;
   const std::shared_ptr<WindowDelivery> delivery_;  // also held by the resolver's callbacks
   const std::shared_ptr<ReadBudget> budget_;        // also held by the resolver
+  const std::shared_ptr<WallTimes> wall_times_;     // the same
   WindowBuilder builder_;
   std::vector<std::unique_ptr<RawWindow>> pending_;  // the resolver's queue was full
   int64_t started_ns_ = 0;

@@ -147,20 +147,24 @@ absl::StatusOr<std::string> ProcFs::WaitChannel(int32_t pid) const {
   return std::string(absl::StripAsciiWhitespace(text));
 }
 
-// Source: Documentation/scheduler/sched-stats.rst: the third number of schedstat.
-absl::StatusOr<uint64_t> ProcFs::Switches(int32_t pid) const {
+// Source: Documentation/scheduler/sched-stats.rst, "/proc/<pid>/schedstat".
+absl::StatusOr<std::vector<ThreadSchedule>> ProcFs::Schedule(int32_t pid) const {
   ASSIGN_OR_RETURN(const std::vector<int32_t> tids, Threads(pid));
-  uint64_t sum = 0;
+  std::vector<ThreadSchedule> threads;
   for (const int32_t tid : tids) {
     const absl::StatusOr<std::string> text =
         ReadFile(absl::StrCat(pid, "/task/", tid, "/schedstat"), kSmallFileLimit);
     if (!text.ok()) continue;  // ended since the listing
-    uint64_t count = 0;
+    ThreadSchedule thread{.tid = tid};
     const std::vector<absl::string_view> numbers =
         absl::StrSplit(absl::StripAsciiWhitespace(*text), ' ');
-    if (numbers.size() == 3 && absl::SimpleAtoi(numbers[2], &count)) sum += count;
+    if (numbers.size() == 3 && absl::SimpleAtoi(numbers[0], &thread.run_ns) &&
+        absl::SimpleAtoi(numbers[1], &thread.wait_ns) &&
+        absl::SimpleAtoi(numbers[2], &thread.switches)) {
+      threads.push_back(thread);
+    }
   }
-  return sum;
+  return threads;
 }
 
 absl::StatusOr<absl::flat_hash_map<std::string, std::string>> ProcFs::Environment(

@@ -41,6 +41,16 @@ struct MapEntry {
   bool operator==(const MapEntry&) const = default;
 };
 
+// Of /proc/PID/task/TID/schedstat: how a thread got on with the scheduler since it began.
+struct ThreadSchedule {
+  int32_t tid = 0;
+  uint64_t run_ns = 0;    // on a CPU
+  uint64_t wait_ns = 0;   // wanted a CPU and had none
+  uint64_t switches = 0;  // times it was put on a CPU
+
+  bool operator==(const ThreadSchedule&) const = default;
+};
+
 struct MemoryUse {
   uint64_t resident_bytes = 0;
   uint64_t address_space_bytes = 0;  // VmSize
@@ -125,8 +135,8 @@ class ProcFs {
   absl::StatusOr<uint64_t> CpuNs(int32_t pid, int32_t tid) const;
   // The kernel's function in which its main thread waits; "0": it does not, or may not be asked.
   absl::StatusOr<std::string> WaitChannel(int32_t pid) const;
-  // How often the threads that live now have been put on a CPU.
-  absl::StatusOr<uint64_t> Switches(int32_t pid) const;
+  // Of the threads that live now.
+  absl::StatusOr<std::vector<ThreadSchedule>> Schedule(int32_t pid) const;
   absl::StatusOr<absl::flat_hash_map<std::string, std::string>> Environment(int32_t pid) const;
   absl::StatusOr<std::vector<std::string>> CommandLine(int32_t pid) const;
   // Target of the exe link as the process sees it, without " (deleted)".

@@ -40,6 +40,16 @@ uint64_t RateValue(const perf_event_attr& attr, double hz) {
   return static_cast<uint64_t>(std::llround(IsClockEvent(attr) ? kNsPerS / rate : rate));
 }
 
+// Multiples of the golden ratio: numbers that follow each other are far apart.
+uint64_t StaggeredRate(const perf_event_attr& attr, uint64_t rate, int32_t id) {
+  if (!IsClockEvent(attr)) return rate;
+  constexpr double kGolden = 0.6180339887498949;
+  constexpr double kMostOff = 0.01;
+  const double turn = static_cast<double>(id) * kGolden;
+  const double off = kMostOff * (2 * (turn - std::floor(turn)) - 1);
+  return static_cast<uint64_t>(std::llround(static_cast<double>(rate) * (1 + off)));
+}
+
 perf_event_attr MakeSamplingAttr(const EventEncoding& encoding, const SamplingOptions& options) {
   perf_event_attr attr{};
   attr.size = sizeof attr;

@@ -42,6 +42,10 @@ bool IsClockEvent(const perf_event_attr& attr);
 // The value of attr.sample_period or attr.sample_freq, and of PERF_EVENT_IOC_PERIOD, for this rate.
 uint64_t RateValue(const perf_event_attr& attr, double hz);
 
+// The same for one of several rings, told apart by a number of it (a thread, or the place of a CPU): the period of a clock is up to 1 % off, so that no two
+// rings go on sampling at the same distance in time. What they see together is counted by that (agent/wall).
+uint64_t StaggeredRate(const perf_event_attr& attr, uint64_t rate, int32_t id);
+
 perf_event_attr MakeSamplingAttr(const EventEncoding& encoding, const SamplingOptions& options);
 
 uint64_t RingBytes(const SamplingOptions& options, uint64_t page_bytes);

@@ -28,6 +28,11 @@ constexpr int kLeaderTries = 5;
 constexpr int32_t kMaxCpus = 8192;  // CONFIG_NR_CPUS_RANGE_END with MAXSMP, arch/x86/Kconfig
 constexpr char kOnlineCpus[] = "/sys/devices/system/cpu/online";
 
+perf_event_attr Staggered(perf_event_attr attr, int32_t id) {
+  attr.sample_freq = StaggeredRate(attr, attr.sample_freq, id);  // one union with sample_period
+  return attr;
+}
+
 }  // namespace
 
 std::vector<int32_t> ParseCpuList(absl::string_view text) {
@@ -56,14 +61,15 @@ bool ThreadRings::HasRing(int32_t tid) const {
 }
 
 void ThreadRings::Add(PerfRing ring, int32_t pid, int32_t tid) {
+  const int32_t id = tid != 0 ? tid : static_cast<int32_t>(rings_.size());
   rings_.push_back(std::make_unique<SampleRing>(
       SampleRing{std::move(ring), RecordDecoder(event_.attr.sample_type, clock_offset_ns_), pid,
-                 tid, event_.attr.sample_freq}));
+                 tid, StaggeredRate(event_.attr, event_.attr.sample_freq, id)}));
   if (tid != 0) open_tids_.insert(tid);
 }
 
 absl::Status ThreadRings::Open(int32_t pid, int32_t tid) {
-  PerfOpenResult opened = OpenPerfEvent(event_.attr, {.id = tid});
+  PerfOpenResult opened = OpenPerfEvent(Staggered(event_.attr, tid), {.id = tid});
   if (!opened.fd.valid()) {
     return PerfOpenError(opened.error, event_.name,
                          absl::StrCat("thread ", tid, " of process ", pid));
@@ -156,7 +162,8 @@ absl::Status ThreadRings::AddCgroup(const std::string& directory) {
   maker_->LimitRings(static_cast<int>(cpus.size()), kUnlimitedBytes);
   for (const int32_t cpu : cpus) {
     PerfOpenResult opened =
-        OpenPerfEvent(event_.attr, {.id = fd.get(), .cpu = cpu, .cgroup = true});
+        OpenPerfEvent(Staggered(event_.attr, static_cast<int32_t>(rings_.size())),
+                      {.id = fd.get(), .cpu = cpu, .cgroup = true});
     absl::StatusOr<PerfRing> ring =
         opened.fd.valid() ? maker_->Make(std::move(opened.fd))
                           : PerfOpenError(opened.error, event_.name,
@@ -280,7 +287,13 @@ void ThreadRings::Sweep() {
   std::erase_if(rings_, [](const auto& ring) { return ring->closing && ring->read_since_close; });
 }
 
-absl::Status ThreadRings::SetRate(SampleRing& ring, uint64_t value) {
+absl::Status ThreadRings::SetRate(SampleRing& ring, uint64_t value) const {
+  int32_t id = ring.tid;
+  if (id == 0) {  // of a CPU: its place among them
+    const auto is_it = [&](const auto& other) { return other.get() == &ring; };
+    id = static_cast<int32_t>(std::find_if(rings_.begin(), rings_.end(), is_it) - rings_.begin());
+  }
+  value = StaggeredRate(event_.attr, value, id);
   RETURN_IF_ERROR(ring.ring.SetRate(value));
   ring.rate = value;
   return absl::OkStatus();

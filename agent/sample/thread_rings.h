@@ -122,7 +122,7 @@ class ThreadRings {
   bool HasEnded(int32_t pid) const;
   void Add(PerfRing ring, int32_t pid, int32_t tid);
   absl::Status MayRest(SampleRing& ring);
-  static absl::Status SetRate(SampleRing& ring, uint64_t value);
+  absl::Status SetRate(SampleRing& ring, uint64_t value) const;
 
   ProcFs procfs_;
   ChosenEvent event_;

@@ -14,7 +14,8 @@ namespace {
 constexpr char kHeader[] =
     "kind,id,share,share_low,share_high,inclusive_share,hot,samples,function,file,first_line,"
     "last_line,module,build_id,depth,innermost,openmp,rank_min_seconds,rank_median_seconds,"
-    "rank_max_seconds,worst_rank,imbalance,threads\n";
+    "rank_max_seconds,worst_rank,imbalance,threads,wall_share,wall_share_low,wall_share_high,"
+    "wall_inclusive_share\n";
 
 std::string Number(double value) {
   return absl::StrFormat("%.6g", value);
@@ -45,7 +46,11 @@ std::string Line(const char* kind, const ReportRow& row) {
       Number(row.rank_max_seconds),
       CsvField(row.worst_rank),
       Number(row.imbalance),
-      absl::StrCat(row.thread_count)};
+      absl::StrCat(row.thread_count),
+      row.wall.has_value() ? Number(row.wall->share) : "",
+      row.wall.has_value() ? Number(row.wall->interval.low) : "",
+      row.wall.has_value() ? Number(row.wall->interval.high) : "",
+      row.wall.has_value() ? Number(row.wall->inclusive) : ""};
   return absl::StrCat(absl::StrJoin(fields, ","), "\n");
 }
 

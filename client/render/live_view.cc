@@ -31,8 +31,9 @@ std::string NodeLine(const NodeProgress& node) {
 }
 
 std::string LoopLine(const ReportRow& row, double heaviest, const TextStyle& style) {
-  return absl::StrFormat("  %6s %s  %s  %s", Percent(row.share),
-                         Bar(style, heaviest > 0 ? row.share / heaviest : 0, 10),
+  const double share = ShownShare(row).share;
+  return absl::StrFormat("  %6s %s  %s  %s", Percent(share),
+                         Bar(style, heaviest > 0 ? share / heaviest : 0, 10),
                          Clean(LocationText(row)), Clean(SourceText(row.location.source)));
 }
 
@@ -50,7 +51,7 @@ std::vector<std::string> RenderLive(const ProfileStatus& status,
     lines.push_back(absl::StrCat("  ... and ", status.nodes.size() - nodes, " more nodes"));
   const size_t shown = std::min(loops.size(), kMaxLoopsShown);
   for (size_t i = 0; i < shown; ++i)
-    lines.push_back(CutEnd(LoopLine(loops[i], loops.front().share, style), width));
+    lines.push_back(CutEnd(LoopLine(loops[i], ShownShare(loops.front()).share, style), width));
   return lines;
 }
 

@@ -72,10 +72,16 @@ std::string RenderLoop(const ReportRow& row, const TextStyle& style) {
       absl::StrAppendFormat(&text, ", also at 0x%x", part.low);
     text += "\n";
   }
-  absl::StrAppendFormat(&text, "  share      %s %s, with inner loops %s, %d samples\n",
-                        Percent(row.share),
-                        Interval95(row.share_interval.low, row.share_interval.high),
-                        Percent(row.inclusive_share), row.samples);
+  const std::string wall =
+      row.wall.has_value()
+          ? absl::StrFormat("%s %s, with inner loops %s", Percent(row.wall->share),
+                            Interval95(row.wall->interval.low, row.wall->interval.high),
+                            Percent(row.wall->inclusive))
+          : "-";
+  absl::StrAppendFormat(
+      &text, "  wall share %s\n  CPU share  %s %s, with inner loops %s, %d samples\n", wall,
+      Percent(row.share), Interval95(row.share_interval.low, row.share_interval.high),
+      Percent(row.inclusive_share), row.samples);
   absl::StrAppendFormat(&text, "  imbalance  %.2f (max / mean)%s%s\n\n", row.imbalance,
                         row.worst_rank.empty() ? "" : ", worst ", Clean(row.worst_rank));
   TextTable ranks(
@@ -99,7 +105,8 @@ std::string RenderLoopList(const Report& report, const TextStyle& style) {
   if (report.loops.empty()) return "No time was seen in loops.\n";
   TextTable table({{"#", true},
                    {"LOOP"},
-                   {"SHARE", true},
+                   {"WALL", true},
+                   {"CPU", true},
                    {"95% INTERVAL"},
                    {"IMBAL", true},
                    {"FUNCTION"},
@@ -108,8 +115,9 @@ std::string RenderLoopList(const Report& report, const TextStyle& style) {
   const size_t room = static_cast<size_t>(std::max(style.width / 3, 20));
   size_t number = 0;
   for (const ReportRow& row : report.loops)
-    table.Add({absl::StrCat(++number), ShortId(row), Percent(row.share),
-               Interval95(row.share_interval.low, row.share_interval.high),
+    table.Add({absl::StrCat(++number), ShortId(row),
+               row.wall.has_value() ? Percent(row.wall->share) : "-", Percent(row.share),
+               Interval95(ShownShare(row).interval.low, ShownShare(row).interval.high),
                absl::StrFormat("%.2f", row.imbalance), CutEnd(Clean(LocationText(row)), room),
                CutFront(SourceText(row.location.source), room), LoopFactsText(row)});
   return table.Render();

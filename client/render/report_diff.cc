@@ -41,24 +41,36 @@ bool Overlap(const Interval& a, const Interval& b) {
   return a.low <= b.high && b.low <= a.high;
 }
 
-LoopDiff Compare(LoopMatch match, const ReportRow* a, const ReportRow* b) {
-  const double share_a = a == nullptr ? 0 : a->share;
-  const double share_b = b == nullptr ? 0 : b->share;
-  // A loop that was not seen: at zero, with no interval to speak of.
-  const Interval none;
-  const bool overlap =
-      Overlap(a == nullptr ? none : a->share_interval, b == nullptr ? none : b->share_interval);
-  return {match, a, b, share_b - share_a, !overlap};
+// A loop that was not seen: at zero, with no interval to speak of.
+WallShare ShareOf(const ReportRow* row, ShareBasis basis) {
+  if (row == nullptr) return {};
+  if (basis == ShareBasis::kWall) return row->wall.value_or(WallShare{});
+  return {row->share, row->share_interval, row->inclusive_share};
+}
+
+LoopDiff Compare(LoopMatch match, const ReportRow* a, const ReportRow* b, ShareBasis basis) {
+  const WallShare of_a = ShareOf(a, basis);
+  const WallShare of_b = ShareOf(b, basis);
+  return {match,
+          a,
+          b,
+          of_a.share,
+          of_b.share,
+          of_a.interval,
+          of_b.interval,
+          of_b.share - of_a.share,
+          !Overlap(of_a.interval, of_b.interval)};
 }
 
 // Moves the pairs that `key` finds from `a` and `b` to `result`.
-void Match(LoopMatch kind, const Key& key, Rows* a, Rows* b, std::vector<LoopDiff>* result) {
+void Match(LoopMatch kind, const Key& key, ShareBasis basis, Rows* a, Rows* b,
+           std::vector<LoopDiff>* result) {
   const auto in_a = Unique(*a, key);
   const auto in_b = Unique(*b, key);
   for (const auto& [name, row_a] : in_a) {
     const auto it = in_b.find(name);
     if (it == in_b.end()) continue;
-    result->push_back(Compare(kind, row_a, it->second));
+    result->push_back(Compare(kind, row_a, it->second, basis));
     std::erase(*a, row_a);
     std::erase(*b, it->second);
   }
@@ -72,16 +84,25 @@ Rows Pointers(const std::vector<ReportRow>& rows) {
 
 }  // namespace
 
+ShareBasis CommonBasis(const Report& a, const Report& b) {
+  const bool both = a.time.wall.has_value() && b.time.wall.has_value();
+  return both ? ShareBasis::kWall : ShareBasis::kCpu;
+}
+
 std::vector<LoopDiff> DiffReports(const Report& a, const Report& b) {
+  const ShareBasis basis = CommonBasis(a, b);
   std::vector<LoopDiff> result;
   Rows rows_a = Pointers(a.loops);
   Rows rows_b = Pointers(b.loops);
   Match(
-      LoopMatch::kSameId, [](const ReportRow& row) { return row.id; }, &rows_a, &rows_b, &result);
-  Match(LoopMatch::kSameLines, LineKey, &rows_a, &rows_b, &result);
-  Match(LoopMatch::kSameFunction, FunctionKey, &rows_a, &rows_b, &result);
-  for (const ReportRow* row : rows_a) result.push_back(Compare(LoopMatch::kOnlyInA, row, nullptr));
-  for (const ReportRow* row : rows_b) result.push_back(Compare(LoopMatch::kOnlyInB, nullptr, row));
+      LoopMatch::kSameId, [](const ReportRow& row) { return row.id; }, basis, &rows_a, &rows_b,
+      &result);
+  Match(LoopMatch::kSameLines, LineKey, basis, &rows_a, &rows_b, &result);
+  Match(LoopMatch::kSameFunction, FunctionKey, basis, &rows_a, &rows_b, &result);
+  for (const ReportRow* row : rows_a)
+    result.push_back(Compare(LoopMatch::kOnlyInA, row, nullptr, basis));
+  for (const ReportRow* row : rows_b)
+    result.push_back(Compare(LoopMatch::kOnlyInB, nullptr, row, basis));
   std::stable_sort(result.begin(), result.end(), [](const LoopDiff& x, const LoopDiff& y) {
     return std::abs(x.change) > std::abs(y.change);
   });

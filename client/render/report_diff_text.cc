@@ -27,18 +27,22 @@ const char* MatchKey(LoopMatch match) {
   return "same_id";
 }
 
-std::string ShareText(const ReportRow* row) {
-  if (row == nullptr) return "-";
-  return absl::StrCat(Percent(row->share), " ",
-                      Interval95(row->share_interval.low, row->share_interval.high));
+const char* BasisName(ShareBasis basis) {
+  return basis == ShareBasis::kWall ? "wall" : "cpu";
 }
 
-void AddSide(const char* side, const ReportRow* row, Json* json) {
+std::string ShareText(const ReportRow* row, double share, const Interval& interval) {
+  if (row == nullptr) return "-";
+  return absl::StrCat(Percent(share), " ", Interval95(interval.low, interval.high));
+}
+
+void AddSide(const char* side, const ReportRow* row, double share, const Interval& interval,
+             Json* json) {
   const std::string prefix = absl::StrCat(side, "_");
   (*json)[prefix + "id"] = row == nullptr ? Json(nullptr) : Json(row->id);
-  (*json)[prefix + "share"] = row == nullptr ? Json(nullptr) : Json(row->share);
-  (*json)[prefix + "share_low"] = row == nullptr ? Json(nullptr) : Json(row->share_interval.low);
-  (*json)[prefix + "share_high"] = row == nullptr ? Json(nullptr) : Json(row->share_interval.high);
+  (*json)[prefix + "share"] = row == nullptr ? Json(nullptr) : Json(share);
+  (*json)[prefix + "share_low"] = row == nullptr ? Json(nullptr) : Json(interval.low);
+  (*json)[prefix + "share_high"] = row == nullptr ? Json(nullptr) : Json(interval.high);
 }
 
 }  // namespace
@@ -50,11 +54,15 @@ std::string RenderDiff(const Report& a, const Report& b, const TextStyle& style)
   for (const LoopDiff& diff : DiffReports(a, b)) {
     const ReportRow& row = diff.b != nullptr ? *diff.b : *diff.a;
     table.Add({diff.significant ? "!" : "", absl::StrFormat("%+.1f", diff.change * 100),
-               ShareText(diff.a), ShareText(diff.b), CutEnd(Clean(LocationText(row)), room),
+               ShareText(diff.a, diff.share_a, diff.interval_a),
+               ShareText(diff.b, diff.share_b, diff.interval_b),
+               CutEnd(Clean(LocationText(row)), room),
                CutFront(SourceText(row.location.source), room), MatchKey(diff.match)});
   }
+  const bool wall = CommonBasis(a, b) == ShareBasis::kWall;
   const std::string title = absl::StrCat("A = ", Clean(a.status.id), "   B = ", Clean(b.status.id),
-                                         "   change = B - A in points of the job's time\n");
+                                         "   change = B - A in points of the job's ",
+                                         wall ? "elapsed" : "CPU", " time\n");
   if (table.empty()) return title + "Neither profile has loops.\n";
   return absl::StrCat(title, table.Render(),
                       "  ! the 95 % intervals do not overlap: more than noise\n");
@@ -69,13 +77,16 @@ Json DiffToJson(const Report& a, const Report& b) {
                  {"file", row.location.source.file},
                  {"first_line", row.location.source.first_line},
                  {"last_line", row.location.source.last_line}};
-    AddSide("a", diff.a, &json);
-    AddSide("b", diff.b, &json);
+    AddSide("a", diff.a, diff.share_a, diff.interval_a, &json);
+    AddSide("b", diff.b, diff.share_b, diff.interval_b, &json);
     json["change"] = diff.change;
     json["significant"] = diff.significant;
     loops.push_back(std::move(json));
   }
-  return {{"a", a.status.id}, {"b", b.status.id}, {"loops", loops}};
+  return {{"a", a.status.id},
+          {"b", b.status.id},
+          {"share_basis", BasisName(CommonBasis(a, b))},
+          {"loops", loops}};
 }
 
 }  // namespace perfd::client

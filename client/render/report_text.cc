@@ -1,6 +1,7 @@
 #include "client/render/report_text.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -25,16 +26,21 @@ size_t Shown(size_t have, int top) {
   return top <= 0 ? have : std::min(have, static_cast<size_t>(top));
 }
 
+std::string WallText(const ReportRow& row) {
+  return row.wall.has_value() ? Percent(row.wall->share) : "-";
+}
+
 std::string LoopBlock(const Report& report, const std::vector<LoopPart>& parts, size_t index,
                       const ReportTextOptions& options) {
   const ReportRow& row = report.loops[index];
-  const double heaviest = report.loops.front().share;
+  const double heaviest = ShownShare(report.loops.front()).share;
   const TextStyle& style = options.style;
-  const size_t room = static_cast<size_t>(std::max(style.width - 58, 20));
+  const size_t room = static_cast<size_t>(std::max(style.width - 66, 20));
+  const WallShare share = ShownShare(row);
   const std::string head = absl::StrFormat(
-      "%c %-8s  %6s  %-14s %6s  %s  %s\n", row.hot ? '*' : ' ', ShortId(row), Percent(row.share),
-      Interval95(row.share_interval.low, row.share_interval.high), Percent(row.inclusive_share),
-      Bar(style, heaviest > 0 ? row.share / heaviest : 0, kBarCells),
+      "%c %-8s  %6s  %-14s %6s  %6s  %s  %s\n", row.hot ? '*' : ' ', ShortId(row), WallText(row),
+      Interval95(share.interval.low, share.interval.high), Percent(share.inclusive),
+      Percent(row.share), Bar(style, heaviest > 0 ? share.share / heaviest : 0, kBarCells),
       Painted(style, Paint::kBold, CutEnd(Clean(LocationText(row)), room)));
   std::string where = absl::StrCat(
       PadRight(absl::StrCat("  #", index + 1), 12), Clean(SourceText(row.location.source)), "  ",
@@ -62,8 +68,9 @@ std::string ThreadLines(const ReportRow& row) {
 
 std::string LoopSection(const Report& report, const ReportTextOptions& options) {
   if (report.loops.empty()) return "No time was seen in loops.\n";
-  std::string text = Painted(options.style, Paint::kBold,
-                             "  LOOP       SHARE  95% INTERVAL     INCL  BAR           FUNCTION");
+  std::string text =
+      Painted(options.style, Paint::kBold,
+              "  LOOP        WALL  95% INTERVAL     INCL     CPU  BAR           FUNCTION");
   text += "\n";
   const size_t shown = Shown(report.loops.size(), options.top);
   const std::vector<LoopPart> parts = LoopParts(report.loops);
@@ -78,14 +85,21 @@ std::string LoopSection(const Report& report, const ReportTextOptions& options) 
 }
 
 std::string PlainRows(const std::vector<ReportRow>& rows, size_t shown) {
-  TextTable table(
-      {{"ID"}, {"SHARE", true}, {"95% INTERVAL"}, {"FUNCTION"}, {"SOURCE"}, {"MODULE"}});
+  TextTable table({{"ID"},
+                   {"WALL", true},
+                   {"CPU", true},
+                   {"95% INTERVAL"},
+                   {"FUNCTION"},
+                   {"SOURCE"},
+                   {"MODULE"}});
   for (size_t i = 0; i < shown; ++i) {
     const ReportRow& row = rows[i];
-    table.Add({ShortId(row), Percent(row.share),
-               Interval95(row.share_interval.low, row.share_interval.high),
-               CutEnd(Clean(LocationText(row)), 40), CutFront(SourceText(row.location.source), 36),
-               BaseName(row.location.module_path)});
+    // Waiting is nobody's time: what is known of these loops is their CPU time.
+    const bool waits = row.location.loop_kind == LoopKind::kWaiting || !row.wall.has_value();
+    const Interval& interval = waits ? row.share_interval : row.wall->interval;
+    table.Add({ShortId(row), waits ? "-" : WallText(row), Percent(row.share),
+               Interval95(interval.low, interval.high), CutEnd(Clean(LocationText(row)), 40),
+               CutFront(SourceText(row.location.source), 36), BaseName(row.location.module_path)});
   }
   std::string text = table.Render();
   if (shown < rows.size()) absl::StrAppend(&text, "  ... and ", rows.size() - shown, " more\n");
@@ -107,11 +121,13 @@ std::string RankSection(const Report& report, const ReportTextOptions& options) 
     }
   }
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
-    return a.part->share_of_rank > b.part->share_of_rank;
+    return std::pair(a.part->wall_share_of_rank, a.part->share_of_rank) >
+           std::pair(b.part->wall_share_of_rank, b.part->share_of_rank);
   });
   TextTable table({{"ID"},
-                   {"OF RANK", true},
-                   {"SECONDS", true},
+                   {"WALL", true},
+                   {"CPU", true},
+                   {"CPU S", true},
                    {"SAMPLES", true},
                    {"KIND"},
                    {"FUNCTION"},
@@ -120,7 +136,9 @@ std::string RankSection(const Report& report, const ReportTextOptions& options) 
   for (size_t i = 0; i < shown; ++i) {
     const ReportRow& row = *lines[i].row;
     const bool waiting = row.location.loop_kind == LoopKind::kWaiting;
-    table.Add({ShortId(row), Percent(lines[i].part->share_of_rank), Seconds(lines[i].part->seconds),
+    const bool wall = row.wall.has_value() && !waiting;
+    table.Add({ShortId(row), wall ? Percent(lines[i].part->wall_share_of_rank) : "-",
+               Percent(lines[i].part->share_of_rank), Seconds(lines[i].part->seconds),
                absl::StrCat(lines[i].part->samples),
                waiting                         ? "waiting"
                : row.location.loop.has_value() ? "loop"
@@ -147,13 +165,17 @@ std::string Title(const Report& report, const TextStyle& style) {
 std::string PhaseText(const Report& report, const ReportRow& row) {
   int64_t covered_ns = 0;
   for (const NodeCoverage& node : report.nodes) covered_ns = std::max(covered_ns, node.covered_ns);
-  const auto seen = static_cast<double>(row.last_seen_ns - row.first_seen_ns);
+  const auto seen = static_cast<double>(row.seen.last_ns - row.seen.first_ns);
   const auto covered = static_cast<double>(covered_ns);
-  if (row.last_seen_ns <= 0 || row.samples < kLeastSamples || seen >= kNearlyAll * covered)
+  if (row.seen.last_ns <= 0 || row.samples < kLeastSamples || seen >= kNearlyAll * covered)
     return "";
   return absl::StrFormat(
-      "seen from %.0f s to %.0f s of %.0f s", static_cast<double>(row.first_seen_ns) / kNsPerSecond,
-      static_cast<double>(row.last_seen_ns) / kNsPerSecond, covered / kNsPerSecond);
+      "seen from %.0f s to %.0f s of %.0f s", static_cast<double>(row.seen.first_ns) / kNsPerSecond,
+      static_cast<double>(row.seen.last_ns) / kNsPerSecond, covered / kNsPerSecond);
+}
+
+WallShare ShownShare(const ReportRow& row) {
+  return row.wall.value_or(WallShare{row.share, row.share_interval, row.inclusive_share});
 }
 
 std::string ShortId(const ReportRow& row) {

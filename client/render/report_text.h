@@ -27,6 +27,8 @@ std::string ShortId(const ReportRow& row);          // first 8 digits of the id
 std::string SourceText(const SourceRange& source);  // "lulesh.cc:812-840", "?" when unknown
 std::string LocationText(const ReportRow& row);     // function, marked when it is an OpenMP body
 std::string LoopFactsText(const ReportRow& row);    // "depth 2, innermost, OpenMP"
+// What the order of loops is of: elapsed time where it is divided, else CPU time.
+WallShare ShownShare(const ReportRow& row);
 // "seen from 12 s to 40 s of 60 s"; empty for what was there nearly all the time, or when nobody knows.
 std::string PhaseText(const Report& report, const ReportRow& row);
 

@@ -108,27 +108,62 @@ std::string SetupLines(const Report& report) {
   return text;
 }
 
+// Of each category, of waiting, and their sum; "-" where some agent does not divide elapsed time.
+std::vector<std::string> WallColumn(const Report& report) {
+  std::vector<std::string> column(kCategoryCount + 2, "-");
+  if (!report.time.wall.has_value()) return column;
+  std::vector<double> shares(report.time.wall->category_share.begin(),
+                             report.time.wall->category_share.end());
+  shares.push_back(report.time.wall->waiting_share);
+  const std::vector<int> tenths = RoundToTenths(shares);
+  int sum = 0;
+  for (size_t i = 0; i < tenths.size(); ++i) {
+    column[i] = Tenths(tenths[i]);
+    sum += tenths[i];
+  }
+  column.back() = Tenths(sum);
+  return column;
+}
+
+std::string WallLine(const Report& report) {
+  if (!report.time.wall.has_value())
+    return "  WALL -: some agent does not divide elapsed time; loops are in the order of CPU "
+           "time\n";
+  const WallTotals& wall = *report.time.wall;
+  return absl::StrCat(
+      "  WALL: each moment of a rank's elapsed time, divided among its threads that ", "compute; ",
+      Seconds(wall.elapsed_seconds), " s over all ranks. Threads waited ",
+      Seconds(wall.cpu_wait_seconds), " s for a CPU\n");
+}
+
 }  // namespace
 
 std::string RenderTotals(const Report& report, const TextStyle& style) {
   const std::vector<int> tenths = RoundToTenths(report.category_share);
-  std::string text = "Where the time went\n";
+  const std::vector<std::string> wall = WallColumn(report);
+  std::string text = absl::StrFormat("Where the time went\n  %-15s %6s  %6s\n", "", "WALL", "CPU");
   int sum = 0;
   uint64_t samples = 0;
   for (int c = 0; c < kCategoryCount; ++c) {
     const auto i = static_cast<size_t>(c);
     const auto category = static_cast<Category>(c);
-    absl::StrAppendFormat(&text, "  %-14s %6s  %s %10d samples", CategoryName(category),
-                          Tenths(tenths[i]), Bar(style, report.category_share[i], 20),
+    const double bar = report.time.wall.has_value() ? report.time.wall->category_share[i]
+                                                    : report.category_share[i];
+    absl::StrAppendFormat(&text, "  %-15s %6s  %6s  %s %10d samples", CategoryName(category),
+                          wall[i], Tenths(tenths[i]), Bar(style, bar, 20),
                           report.category_samples[i]);
-    if (category == Category::kLibrary && report.waiting_share > 0)
-      absl::StrAppend(&text, "  (waiting loops ", Percent(report.waiting_share), ")");
+    if (category == Category::kLibrary && report.time.waiting_share > 0)
+      absl::StrAppend(&text, "  (waiting loops ", Percent(report.time.waiting_share), " of CPU)");
     text += "\n";
     sum += tenths[i];
     samples += report.category_samples[i];
   }
-  return text +
-         absl::StrFormat("  %-14s %6s  %20s %10d samples\n", "total", Tenths(sum), "", samples);
+  if (report.time.wall.has_value())
+    absl::StrAppendFormat(&text, "  %-15s %6s  %6s  %s\n", "waiting or idle", wall[kCategoryCount],
+                          "-", Bar(style, report.time.wall->waiting_share, 20));
+  absl::StrAppendFormat(&text, "  %-15s %6s  %6s  %20s %10d samples\n", "total", wall.back(),
+                        Tenths(sum), "", samples);
+  return text + WallLine(report);
 }
 
 std::string RenderRanks(const Report& report) {
@@ -137,18 +172,22 @@ std::string RenderRanks(const Report& report) {
                    {"NODE"},
                    {"PID", true},
                    {"COMMAND"},
+                   {"WALL S", true},
                    {"CPU S", true},
                    {"COMPUTE S", true},
+                   {"WAITED FOR CPU S", true},
                    {"SAMPLES", true},
                    {"THREADS", true},
                    {""}});
+  const bool wall = report.time.wall.has_value();
   const size_t shown = std::min(report.ranks.size(), kMaxRanksShown);
   for (size_t i = 0; i < shown; ++i) {
     const RankSummary& r = report.ranks[i];
     table.Add({absl::StrCat(r.info.rank), r.info.node, absl::StrCat(r.info.pid),
-               CutEnd(Clean(r.info.command), 24), Seconds(r.seconds), Seconds(r.compute_seconds),
-               absl::StrCat(r.samples), absl::StrCat(r.threads),
-               r.ended_early ? "ended early" : ""});
+               CutEnd(Clean(r.info.command), 24), wall ? Seconds(r.elapsed_seconds) : "-",
+               Seconds(r.seconds), Seconds(r.compute_seconds),
+               wall ? Seconds(r.cpu_wait_seconds) : "-", absl::StrCat(r.samples),
+               absl::StrCat(r.threads), r.ended_early ? "ended early" : ""});
   }
   std::string text = "Ranks\n" + table.Render();
   if (shown < report.ranks.size())

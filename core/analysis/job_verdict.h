@@ -20,7 +20,8 @@ namespace perfd {
 
 // How much of the time is in the loop, from the samples.
 struct LoopTime {
-  double share = 0;  // of all samples of the job, with its interval
+  double share =
+      0;  // of the job's time, with its interval: elapsed time, or CPU time where that is not known
   double share_low = 0;
   double share_high = 0;
   double slowest_share = 0;  // of the time of the rank that the job waits for

@@ -121,8 +121,11 @@ HistoryLoop LoopOf(const Json& row) {
   const std::string module = TextOf(row, "module");
   loop.module = module.substr(module.rfind('/') + 1);
   loop.depth = CountOf(Member(row, "loop"), "depth");
-  loop.share = NumberOf(row, "share", 1);
-  loop.share_interval = {NumberOf(row, "share_low", 1), NumberOf(row, "share_high", 1)};
+  loop.cpu = {NumberOf(row, "share", 1),
+              {NumberOf(row, "share_low", 1), NumberOf(row, "share_high", 1)}};
+  if (Member(row, "wall_share").is_number())
+    loop.wall = {NumberOf(row, "wall_share", 1),
+                 {NumberOf(row, "wall_share_low", 1), NumberOf(row, "wall_share_high", 1)}};
   return loop;
 }
 

@@ -15,11 +15,15 @@ std::string Key(std::string name) {
 
 Json PointToJson(const HistoryProfile& profile, const HistoryLoop* loop) {
   if (loop == nullptr) return nullptr;
+  const bool walled = loop->wall.has_value();
   return {{"profile", profile.id},
           {"loop_id", loop->id},
-          {"share", loop->share},
-          {"share_low", loop->share_interval.low},
-          {"share_high", loop->share_interval.high},
+          {"share", loop->cpu.share},
+          {"share_low", loop->cpu.interval.low},
+          {"share_high", loop->cpu.interval.high},
+          {"wall_share", walled ? Json(loop->wall->share) : Json(nullptr)},
+          {"wall_share_low", walled ? Json(loop->wall->interval.low) : Json(nullptr)},
+          {"wall_share_high", walled ? Json(loop->wall->interval.high) : Json(nullptr)},
           {"cycles_per_entry", loop->cycles},
           {"iterations_per_entry", loop->iterations},
           {"bound", Key(BoundName(loop->bound))},
@@ -66,6 +70,8 @@ const char* HistoryQuantityKey(HistoryQuantity quantity) {
   switch (quantity) {
     case HistoryQuantity::kShare:
       return "share";
+    case HistoryQuantity::kWallShare:
+      return "wall_share";
     case HistoryQuantity::kCyclesPerIteration:
       return "cycles_per_iteration";
     case HistoryQuantity::kCyclesPerEntry:

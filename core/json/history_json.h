@@ -2,9 +2,10 @@
 //
 // Shape    {command, incomplete, profiles[{profile, command, user, job, state, started_unix_ns, ranks, nodes, build}],
 //          loops[{loop_id, function, file, first_line, last_line, module, quantity, verdict, since, before, after,
-//          points[{profile, loop_id, share, share_low, share_high, cycles_per_entry, iterations_per_entry, bound, sure,
+//          points[{profile, loop_id, share, share_low, share_high, wall_share, wall_share_low, wall_share_high (null: not
+//          divided), cycles_per_entry, iterations_per_entry, bound, sure,
 //          gain} or null]}]}: a point for each profile.
-// Units    shares 0..1; before and after in the unit of `quantity`: share, cycles_per_iteration, cycles_per_entry.
+// Units    shares 0..1; before and after in the unit of `quantity`: share, wall_share, cycles_per_iteration, cycles_per_entry.
 // Errors   HistoryFromReportJson: kInvalidArgument; files may come from anyone.
 // Threads  thread-safe (pure).
 #ifndef CORE_JSON_HISTORY_JSON_H_

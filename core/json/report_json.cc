@@ -79,16 +79,32 @@ Json LoopsToJson(const std::vector<ReportRow>& rows) {
   return list;
 }
 
+Json WallToJson(const WallTotals& wall) {
+  Json json = Json::object();
+  for (size_t i = 0; i < kCategoryCount; ++i)
+    json[CategoryKey(static_cast<Category>(i))] = wall.category_share[i];
+  json["waiting_or_idle"] = wall.waiting_share;
+  json["elapsed_seconds"] = wall.elapsed_seconds;
+  json["cpu_wait_seconds"] = wall.cpu_wait_seconds;
+  return json;
+}
+
 Json TotalsToJson(const Report& report) {
   Json totals = Json::object();
   for (size_t i = 0; i < kCategoryCount; ++i)
     totals[CategoryKey(static_cast<Category>(i))] = {{"share", report.category_share[i]},
                                                      {"samples", report.category_samples[i]}};
-  totals["waiting_share"] = report.waiting_share;
+  totals["waiting_share"] = report.time.waiting_share;
+  totals["wall"] = report.time.wall.has_value() ? WallToJson(*report.time.wall) : Json(nullptr);
   return totals;
 }
 
-Json RanksToJson(const std::vector<RankSummary>& ranks) {
+// Null where elapsed time is not divided.
+Json WallFigure(bool known, double value) {
+  return known ? Json(value) : Json(nullptr);
+}
+
+Json RanksToJson(const std::vector<RankSummary>& ranks, bool wall) {
   Json list = Json::array();
   for (const RankSummary& r : ranks)
     list.push_back({{"rank", r.info.rank},
@@ -103,7 +119,10 @@ Json RanksToJson(const std::vector<RankSummary>& ranks) {
                     {"seconds", r.seconds},
                     {"compute_seconds", r.compute_seconds},
                     {"threads", r.threads},
-                    {"ended_early", r.ended_early}});
+                    {"ended_early", r.ended_early},
+                    {"elapsed_seconds", WallFigure(wall, r.elapsed_seconds)},
+                    {"compute_wall_seconds", WallFigure(wall, r.compute_wall_seconds)},
+                    {"cpu_wait_seconds", WallFigure(wall, r.cpu_wait_seconds)}});
   return list;
 }
 
@@ -143,11 +162,13 @@ Json RowToJson(const ReportRow& row) {
   const CodeLocation& at = row.location;
   Json ranks = Json::array();
   for (const RankShare& r : row.ranks)
-    ranks.push_back({{"node", r.node},
-                     {"rank", r.rank},
-                     {"samples", r.samples},
-                     {"seconds", r.seconds},
-                     {"share_of_rank", r.share_of_rank}});
+    ranks.push_back(
+        {{"node", r.node},
+         {"rank", r.rank},
+         {"samples", r.samples},
+         {"seconds", r.seconds},
+         {"share_of_rank", r.share_of_rank},
+         {"wall_share_of_rank", WallFigure(row.wall.has_value(), r.wall_share_of_rank)}});
   Json threads = Json::array();
   for (const ThreadShare& t : row.threads)
     threads.push_back({{"node", t.thread.node},
@@ -156,6 +177,8 @@ Json RowToJson(const ReportRow& row) {
                        {"tid", t.thread.tid},
                        {"samples", t.samples},
                        {"share_of_thread", t.share_of_thread}});
+  const bool walled = row.wall.has_value();
+  const WallShare wall = row.wall.value_or(WallShare{});
   return {{"id", row.id},
           {"function", at.function},
           {"file", at.source.file},
@@ -172,6 +195,10 @@ Json RowToJson(const ReportRow& row) {
           {"share_low", row.share_interval.low},
           {"share_high", row.share_interval.high},
           {"inclusive_share", row.inclusive_share},
+          {"wall_share", WallFigure(walled, wall.share)},
+          {"wall_share_low", WallFigure(walled, wall.interval.low)},
+          {"wall_share_high", WallFigure(walled, wall.interval.high)},
+          {"wall_inclusive_share", WallFigure(walled, wall.inclusive)},
           {"hot", row.hot},
           {"rank_min_seconds", row.rank_min_seconds},
           {"rank_median_seconds", row.rank_median_seconds},
@@ -179,8 +206,8 @@ Json RowToJson(const ReportRow& row) {
           {"worst_rank", row.worst_rank},
           {"imbalance", row.imbalance},
           {"thread_count", row.thread_count},
-          {"first_seen_ns", row.first_seen_ns},
-          {"last_seen_ns", row.last_seen_ns},
+          {"first_seen_ns", row.seen.first_ns},
+          {"last_seen_ns", row.seen.last_ns},
           {"ranks", ranks},
           {"threads", threads}};
 }
@@ -196,12 +223,14 @@ Json ReportToJson(const Report& report) {
   Json verdicts = Json::array();
   for (const LoopVerdict& loop : report.verdicts) verdicts.push_back(VerdictToJson(loop));
   const OverheadFigures& o = report.overhead;
-  return {{"status", StatusToJson(report.status)},
+  return {{"version", kReportJsonVersion},
+          {"share_basis", report.time.basis() == ShareBasis::kWall ? "wall" : "cpu"},
+          {"status", StatusToJson(report.status)},
           {"loops", LoopsToJson(report.loops)},
           {"waiting", RowsToJson(report.waiting)},
           {"functions", RowsToJson(report.functions)},
           {"totals", TotalsToJson(report)},
-          {"ranks", RanksToJson(report.ranks)},
+          {"ranks", RanksToJson(report.ranks, report.time.wall.has_value())},
           {"worst_rank", report.worst_rank},
           {"imbalance", report.imbalance},
           {"nodes", CoverageToJson(report.nodes)},

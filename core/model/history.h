@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,19 +20,26 @@ namespace perfd {
 inline constexpr size_t kMaxHistoryLoops = 40;   // of one profile, by share
 inline constexpr size_t kMaxHistoryText = 1024;  // bytes of a name; longer ones are cut
 
+struct HistoryShare {
+  double share = 0;
+  Interval interval;
+
+  bool operator==(const HistoryShare&) const = default;
+};
+
 struct HistoryLoop {
   std::string id;  // LocationId
   std::string function;
   std::string file;
   int32_t first_line = 0;
   int32_t last_line = 0;
-  std::string module;  // base name
-  int32_t depth = 0;   // 0: unknown
-  double share = 0;
-  Interval share_interval;
-  double cycles = 0;      // of one entry, the median rank's median; 0: not measured
-  double cycles_min = 0;  // of its fastest entry
-  double iterations = 0;  // of that entry; 0: unknown
+  std::string module;                // base name
+  int32_t depth = 0;                 // 0: unknown
+  HistoryShare cpu;                  // of CPU time
+  std::optional<HistoryShare> wall;  // of elapsed time; none: it was not divided
+  double cycles = 0;                 // of one entry, the median rank's median; 0: not measured
+  double cycles_min = 0;             // of its fastest entry
+  double iterations = 0;             // of that entry; 0: unknown
   Bound bound = Bound::kUnknown;
   bool sure = false;
   double gain = 0;  // the best

@@ -8,6 +8,7 @@
 #define CORE_MODEL_PAUSE_LEASE_H_
 
 #include <cstdint>
+#include <vector>
 
 namespace perfd {
 
@@ -37,6 +38,14 @@ struct LeasedPause {
   int64_t error_ns = 0;  // of begin_ns
 
   bool operator==(const LeasedPause&) const = default;
+};
+
+// Of one node in one window of measurements.
+struct LeasedPauses {
+  std::vector<LeasedPause> pauses;
+  uint64_t dropped = 0;  // that could not be kept until this window
+
+  bool operator==(const LeasedPauses&) const = default;
 };
 
 // What a foreign figure may be; sums of any number that is kept stay below 2^62.

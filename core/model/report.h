@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,12 +27,53 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
+// What shares are of. Of elapsed time each moment of a rank is divided equally among its threads that compute.
+enum class ShareBasis { kCpu, kWall };
+
+struct WallShare {
+  double share = 0;
+  Interval interval;
+  double inclusive = 0;  // with the loops inside it
+
+  bool operator==(const WallShare&) const = default;
+};
+
+// Of the elapsed time of all ranks. The categories and `waiting` add up to 1.
+struct WallTotals {
+  std::array<double, kCategoryCount> category_share{};  // indexed by Category
+  double waiting_share = 0;     // no thread of the rank computed: it waited, or had nothing to do
+  double elapsed_seconds = 0;   // summed over ranks
+  double cpu_wait_seconds = 0;  // threads wanted a CPU and had none, summed over threads
+
+  bool operator==(const WallTotals&) const = default;
+};
+
+// Shares of the whole job.
+struct TimeTotals {
+  double waiting_share = 0;        // waiting loops, of CPU time; part of kLibrary
+  std::optional<WallTotals> wall;  // none: some agent does not divide elapsed time
+
+  // Of the order of loops, the hot set and gains.
+  ShareBasis basis() const { return wall.has_value() ? ShareBasis::kWall : ShareBasis::kCpu; }
+  bool operator==(const TimeTotals&) const = default;
+};
+
+// Of the windows with a sample of a row, since the first window with any sample; by the wall clocks of the nodes. Both 0: not
+// known.
+struct SeenSpan {
+  int64_t first_ns = 0;  // begin of the first
+  int64_t last_ns = 0;   // end of the last
+
+  bool operator==(const SeenSpan&) const = default;
+};
+
 struct RankShare {
   std::string node;
   int32_t rank = 0;
   uint64_t samples = 0;
   double seconds = 0;  // CPU seconds in this place; samples / frequency when weights are events
-  double share_of_rank = 0;  // of that rank's own time
+  double share_of_rank = 0;       // of that rank's own time
+  double wall_share_of_rank = 0;  // of its elapsed time, where that is divided
 
   bool operator==(const RankShare&) const = default;
 };
@@ -49,9 +91,10 @@ struct ReportRow {
   std::string id;  // LocationId
   CodeLocation location;
   uint64_t samples = 0;
-  double share = 0;
+  double share = 0;  // of CPU time
   Interval share_interval;
-  double inclusive_share = 0;  // with the loops inside it; equals share for innermost loops
+  std::optional<WallShare> wall;  // of elapsed time
+  double inclusive_share = 0;     // with the loops inside it; equals share for innermost loops
   bool hot = false;  // member of the hot set (innermost, heaviest first, until `coverage`)
   double rank_min_seconds = 0;
   double rank_median_seconds = 0;
@@ -59,10 +102,7 @@ struct ReportRow {
   std::string worst_rank;  // "rank 3 on node17"; empty with one rank
   double imbalance = 1;    // max / mean over the ranks' seconds
   int32_t thread_count = 0;
-  // Begin of the first window with a sample of it and end of the last, since the first window with any sample; by the wall
-  // clocks of the nodes. Both 0: not known.
-  int64_t first_seen_ns = 0;
-  int64_t last_seen_ns = 0;
+  SeenSpan seen;
   std::vector<RankShare> ranks;
   std::vector<ThreadShare> threads;
 
@@ -76,6 +116,10 @@ struct RankSummary {
   double compute_seconds = 0;  // without waiting loops, runtimes and kernel
   int32_t threads = 0;
   bool ended_early = false;
+  // Where elapsed time is divided, else 0.
+  double elapsed_seconds = 0;
+  double compute_wall_seconds = 0;  // of that, without waiting, runtimes and kernel
+  double cpu_wait_seconds = 0;      // its threads wanted a CPU and had none, summed over them
 
   bool operator==(const RankSummary&) const = default;
 };
@@ -104,7 +148,7 @@ struct Report {
   std::vector<ReportRow> functions;                     // places outside loops
   std::array<double, kCategoryCount> category_share{};  // indexed by Category; sums to 1 (or all 0)
   std::array<uint64_t, kCategoryCount> category_samples{};
-  double waiting_share = 0;  // part of kLibrary
+  TimeTotals time;
   std::vector<RankSummary> ranks;
   std::string worst_rank;  // the rank with the most compute seconds
   double imbalance = 1;    // max / mean of compute seconds

@@ -32,8 +32,20 @@ struct WindowRow {
   uint32_t location = 0;  // index into Window::locations
   uint64_t samples = 0;
   uint64_t weight = 0;  // sum of the sample periods
+  // Of the rank's elapsed time: each moment is divided equally among its threads that compute. 0 without Window::rank_times.
+  uint64_t wall_ns = 0;
 
   bool operator==(const WindowRow&) const = default;
+};
+
+// How long a rank, with its children, lived in this window.
+struct RankTime {
+  int32_t rank = 0;
+  int32_t pid = 0;
+  uint64_t elapsed_ns = 0;
+  uint64_t cpu_wait_ns = 0;  // its threads wanted a CPU and had none, summed over them
+
+  bool operator==(const RankTime&) const = default;
 };
 
 // One call path, outermost frame first, with the rank it was seen in.
@@ -72,8 +84,8 @@ struct Window {
   std::vector<WindowStack> stacks;
   std::vector<LoopMeasurement> measurements;  // those that changed in this window, each complete
   std::vector<AuditEntry> audit;              // injections of this window
-  std::vector<LeasedPause> pauses;            // within windows of the profile's lease
-  uint64_t pauses_dropped = 0;                // that could not be kept until this window
+  LeasedPauses leased;                        // pauses within windows of the profile's lease
+  std::vector<RankTime> rank_times;  // by the agent; empty: it does not divide elapsed time
   Accounting accounting;
   OverheadFigures overhead;
 

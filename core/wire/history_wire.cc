@@ -18,9 +18,14 @@ void Fill(const HistoryLoop& loop, v1::HistoryLoop& out) {
   out.set_last_line(loop.last_line);
   out.set_module(CleanText(loop.module));
   out.set_depth(loop.depth);
-  out.set_share(loop.share);
-  out.mutable_share_interval()->set_low(loop.share_interval.low);
-  out.mutable_share_interval()->set_high(loop.share_interval.high);
+  out.set_share(loop.cpu.share);
+  out.mutable_share_interval()->set_low(loop.cpu.interval.low);
+  out.mutable_share_interval()->set_high(loop.cpu.interval.high);
+  if (loop.wall.has_value()) {
+    out.mutable_wall()->set_share(loop.wall->share);
+    out.mutable_wall()->mutable_interval()->set_low(loop.wall->interval.low);
+    out.mutable_wall()->mutable_interval()->set_high(loop.wall->interval.high);
+  }
   out.set_cycles(loop.cycles);
   out.set_cycles_min(loop.cycles_min);
   out.set_iterations(loop.iterations);
@@ -40,6 +45,9 @@ absl::Status CheckLoop(const v1::HistoryLoop& loop) {
   RETURN_IF_ERROR(CheckRatio(loop.share(), "history.loops.share"));
   RETURN_IF_ERROR(CheckRatio(loop.share_interval().low(), "history.loops.share_interval"));
   RETURN_IF_ERROR(CheckRatio(loop.share_interval().high(), "history.loops.share_interval"));
+  RETURN_IF_ERROR(CheckRatio(loop.wall().share(), "history.loops.wall"));
+  RETURN_IF_ERROR(CheckRatio(loop.wall().interval().low(), "history.loops.wall.interval"));
+  RETURN_IF_ERROR(CheckRatio(loop.wall().interval().high(), "history.loops.wall.interval"));
   RETURN_IF_ERROR(CheckNumber(loop.cycles(), 0, kMaxCycles, "history.loops.cycles"));
   RETURN_IF_ERROR(CheckNumber(loop.cycles_min(), 0, kMaxCycles, "history.loops.cycles_min"));
   RETURN_IF_ERROR(CheckNumber(loop.iterations(), 0, kMaxCycles, "history.loops.iterations"));
@@ -56,8 +64,9 @@ absl::StatusOr<HistoryLoop> LoopFrom(const v1::HistoryLoop& loop) {
   out.last_line = loop.last_line();
   out.module = loop.module();
   out.depth = loop.depth();
-  out.share = loop.share();
-  out.share_interval = {loop.share_interval().low(), loop.share_interval().high()};
+  out.cpu = {loop.share(), {loop.share_interval().low(), loop.share_interval().high()}};
+  if (loop.has_wall())
+    out.wall = {loop.wall().share(), {loop.wall().interval().low(), loop.wall().interval().high()}};
   out.cycles = loop.cycles();
   out.cycles_min = loop.cycles_min();
   out.iterations = loop.iterations();

@@ -49,6 +49,8 @@ inline constexpr int kMaxMeasureLoops = 4'096;   // loops of one order
 // overflow.
 inline constexpr uint64_t kMaxSampleTotal = uint64_t{1} << 40;
 inline constexpr uint64_t kMaxTotal = uint64_t{1} << 56;
+// Elapsed time of all ranks of one window: 13 days, as what its samples stand for (daemon/aggregate/row_time.h).
+inline constexpr uint64_t kMaxWallTotal = uint64_t{1} << 50;
 
 }  // namespace perfd::wire
 

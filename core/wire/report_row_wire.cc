@@ -16,6 +16,7 @@ void FillTables(const ReportRow& row, v1::ReportRow& out) {
     to->set_samples(rank.samples);
     to->set_seconds(rank.seconds);
     to->set_share_of_rank(rank.share_of_rank);
+    to->set_wall_share_of_rank(rank.wall_share_of_rank);
   }
   for (const ThreadShare& thread : row.threads) {
     v1::ThreadShare* to = out.add_threads();
@@ -33,8 +34,9 @@ absl::Status ReadRank(const v1::RankShare& rank, ReportRow& out) {
   RETURN_IF_ERROR(CheckRange(rank.rank(), 0, INT32_MAX, "row.ranks.rank"));
   RETURN_IF_ERROR(CheckNumber(rank.seconds(), 0, kMaxSeconds, "row.ranks.seconds"));
   RETURN_IF_ERROR(CheckRatio(rank.share_of_rank(), "row.ranks.share_of_rank"));
-  out.ranks.push_back(
-      {rank.node(), rank.rank(), rank.samples(), rank.seconds(), rank.share_of_rank()});
+  RETURN_IF_ERROR(CheckRatio(rank.wall_share_of_rank(), "row.ranks.wall_share_of_rank"));
+  out.ranks.push_back({rank.node(), rank.rank(), rank.samples(), rank.seconds(),
+                       rank.share_of_rank(), rank.wall_share_of_rank()});
   return absl::OkStatus();
 }
 
@@ -71,6 +73,20 @@ absl::Status ReadShares(const v1::ReportRow& row, ReportRow& out) {
   return absl::OkStatus();
 }
 
+absl::Status ReadWall(const v1::ReportRow& row, ReportRow& out) {
+  if (!row.has_wall()) return absl::OkStatus();
+  const v1::WallShare& wall = row.wall();
+  RETURN_IF_ERROR(CheckRatio(wall.share(), "row.wall.share"));
+  RETURN_IF_ERROR(CheckRatio(wall.interval().low(), "row.wall.interval.low"));
+  RETURN_IF_ERROR(CheckRatio(wall.interval().high(), "row.wall.interval.high"));
+  RETURN_IF_ERROR(CheckRatio(wall.inclusive_share(), "row.wall.inclusive_share"));
+  if (wall.interval().low() > wall.interval().high())
+    return absl::InvalidArgumentError("row.wall.interval: low is above high");
+  out.wall = {
+      wall.share(), {wall.interval().low(), wall.interval().high()}, wall.inclusive_share()};
+  return absl::OkStatus();
+}
+
 absl::Status ReadSpread(const v1::ReportRow& row, ReportRow& out) {
   RETURN_IF_ERROR(CheckNumber(row.rank_min_seconds(), 0, kMaxSeconds, "row.rank_min_seconds"));
   RETURN_IF_ERROR(
@@ -93,8 +109,8 @@ absl::Status ReadSpan(const v1::ReportRow& row, ReportRow& out) {
   RETURN_IF_ERROR(CheckRange(row.last_seen_ns(), 0, INT64_MAX, "row.last_seen_ns"));
   if (row.first_seen_ns() > row.last_seen_ns())
     return absl::InvalidArgumentError("row.first_seen_ns: after the last");
-  out.first_seen_ns = row.first_seen_ns();
-  out.last_seen_ns = row.last_seen_ns();
+  out.seen.first_ns = row.first_seen_ns();
+  out.seen.last_ns = row.last_seen_ns();
   return absl::OkStatus();
 }
 
@@ -109,6 +125,12 @@ v1::ReportRow ToProto(const ReportRow& row) {
   out.mutable_share_interval()->set_low(row.share_interval.low);
   out.mutable_share_interval()->set_high(row.share_interval.high);
   out.set_inclusive_share(row.inclusive_share);
+  if (row.wall.has_value()) {
+    out.mutable_wall()->set_share(row.wall->share);
+    out.mutable_wall()->mutable_interval()->set_low(row.wall->interval.low);
+    out.mutable_wall()->mutable_interval()->set_high(row.wall->interval.high);
+    out.mutable_wall()->set_inclusive_share(row.wall->inclusive);
+  }
   out.set_hot(row.hot);
   out.set_rank_min_seconds(row.rank_min_seconds);
   out.set_rank_median_seconds(row.rank_median_seconds);
@@ -116,8 +138,8 @@ v1::ReportRow ToProto(const ReportRow& row) {
   out.set_worst_rank(CleanText(row.worst_rank));
   out.set_imbalance(row.imbalance);
   out.set_thread_count(row.thread_count);
-  out.set_first_seen_ns(row.first_seen_ns);
-  out.set_last_seen_ns(row.last_seen_ns);
+  out.set_first_seen_ns(row.seen.first_ns);
+  out.set_last_seen_ns(row.seen.last_ns);
   FillTables(row, out);
   return out;
 }
@@ -129,6 +151,7 @@ absl::StatusOr<ReportRow> FromProto(const v1::ReportRow& row) {
   ASSIGN_OR_RETURN(out.location, FromProto(row.location()));
   out.samples = row.samples();
   RETURN_IF_ERROR(ReadShares(row, out));
+  RETURN_IF_ERROR(ReadWall(row, out));
   out.hot = row.hot();
   RETURN_IF_ERROR(ReadSpread(row, out));
   RETURN_IF_ERROR(ReadSpan(row, out));

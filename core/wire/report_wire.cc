@@ -33,7 +33,35 @@ absl::Status ReadCategories(const v1::Report& report, Report& out) {
     out.category_samples[static_cast<size_t>(i)] = report.category_samples(i);
   }
   RETURN_IF_ERROR(CheckRatio(report.waiting_share(), "report.waiting_share"));
-  out.waiting_share = report.waiting_share();
+  out.time.waiting_share = report.waiting_share();
+  return absl::OkStatus();
+}
+
+void FillWall(const WallTotals& wall, v1::WallTotals& out) {
+  for (const double share : wall.category_share) out.add_category_share(share);
+  out.set_waiting_share(wall.waiting_share);
+  out.set_elapsed_seconds(wall.elapsed_seconds);
+  out.set_cpu_wait_seconds(wall.cpu_wait_seconds);
+}
+
+absl::Status ReadWall(const v1::Report& report, Report& out) {
+  if (!report.has_wall()) return absl::OkStatus();
+  const v1::WallTotals& wall = report.wall();
+  if (wall.category_share_size() != kCategoryCount)
+    return absl::InvalidArgumentError("report.wall: one share per category is needed");
+  WallTotals& to = out.time.wall.emplace();
+  for (int i = 0; i < kCategoryCount; ++i) {
+    RETURN_IF_ERROR(CheckRatio(wall.category_share(i), "report.wall.category_share"));
+    to.category_share[static_cast<size_t>(i)] = wall.category_share(i);
+  }
+  RETURN_IF_ERROR(CheckRatio(wall.waiting_share(), "report.wall.waiting_share"));
+  RETURN_IF_ERROR(
+      CheckNumber(wall.elapsed_seconds(), 0, kMaxSeconds, "report.wall.elapsed_seconds"));
+  RETURN_IF_ERROR(
+      CheckNumber(wall.cpu_wait_seconds(), 0, kMaxSeconds, "report.wall.cpu_wait_seconds"));
+  to.waiting_share = wall.waiting_share();
+  to.elapsed_seconds = wall.elapsed_seconds();
+  to.cpu_wait_seconds = wall.cpu_wait_seconds();
   return absl::OkStatus();
 }
 
@@ -44,12 +72,21 @@ void FillRank(const RankSummary& rank, v1::RankSummary& out) {
   out.set_compute_seconds(rank.compute_seconds);
   out.set_threads(rank.threads);
   out.set_ended_early(rank.ended_early);
+  out.set_elapsed_seconds(rank.elapsed_seconds);
+  out.set_compute_wall_seconds(rank.compute_wall_seconds);
+  out.set_cpu_wait_seconds(rank.cpu_wait_seconds);
 }
 
 absl::StatusOr<RankSummary> ReadRank(const v1::RankSummary& rank) {
   RETURN_IF_ERROR(CheckNumber(rank.seconds(), 0, kMaxSeconds, "report.ranks.seconds"));
   RETURN_IF_ERROR(
       CheckNumber(rank.compute_seconds(), 0, kMaxSeconds, "report.ranks.compute_seconds"));
+  RETURN_IF_ERROR(
+      CheckNumber(rank.elapsed_seconds(), 0, kMaxSeconds, "report.ranks.elapsed_seconds"));
+  RETURN_IF_ERROR(CheckNumber(rank.compute_wall_seconds(), 0, kMaxSeconds,
+                              "report.ranks.compute_wall_seconds"));
+  RETURN_IF_ERROR(
+      CheckNumber(rank.cpu_wait_seconds(), 0, kMaxSeconds, "report.ranks.cpu_wait_seconds"));
   RETURN_IF_ERROR(CheckRange(rank.threads(), 0, INT32_MAX, "report.ranks.threads"));
   RankSummary out;
   ASSIGN_OR_RETURN(out.info, FromProto(rank.info()));
@@ -58,6 +95,9 @@ absl::StatusOr<RankSummary> ReadRank(const v1::RankSummary& rank) {
   out.compute_seconds = rank.compute_seconds();
   out.threads = rank.threads();
   out.ended_early = rank.ended_early();
+  out.elapsed_seconds = rank.elapsed_seconds();
+  out.compute_wall_seconds = rank.compute_wall_seconds();
+  out.cpu_wait_seconds = rank.cpu_wait_seconds();
   return out;
 }
 
@@ -143,7 +183,8 @@ v1::Report ToProto(const Report& report) {
   for (const ReportRow& row : report.functions) *out.add_functions() = ToProto(row);
   for (double share : report.category_share) out.add_category_share(share);
   for (uint64_t samples : report.category_samples) out.add_category_samples(samples);
-  out.set_waiting_share(report.waiting_share);
+  out.set_waiting_share(report.time.waiting_share);
+  if (report.time.wall.has_value()) FillWall(*report.time.wall, *out.mutable_wall());
   for (const RankSummary& rank : report.ranks) FillRank(rank, *out.add_ranks());
   out.set_worst_rank(CleanText(report.worst_rank));
   out.set_imbalance(report.imbalance);
@@ -166,6 +207,7 @@ absl::StatusOr<Report> FromProto(const v1::Report& report) {
   RETURN_IF_ERROR(ReadRows(report.waiting(), "report.waiting", out.waiting));
   RETURN_IF_ERROR(ReadRows(report.functions(), "report.functions", out.functions));
   RETURN_IF_ERROR(ReadCategories(report, out));
+  RETURN_IF_ERROR(ReadWall(report, out));
   RETURN_IF_ERROR(ReadRanks(report, out));
   RETURN_IF_ERROR(ReadNodes(report, out));
   RETURN_IF_ERROR(ReadStacks(report, out));

@@ -20,6 +20,7 @@ void FillRows(const Window& window, v1::WindowRows& out) {
     out.add_location(row.location);
     out.add_samples(row.samples);
     out.add_weight(row.weight);
+    if (!window.rank_times.empty()) out.add_wall_ns(row.wall_ns);
   }
 }
 
@@ -91,19 +92,40 @@ absl::Status CheckRow(const WindowRow& row, const Window& window) {
   return absl::OkStatus();
 }
 
+absl::Status ReadRankTimes(const v1::Window& window, Window& out) {
+  RETURN_IF_ERROR(CheckCount(window.rank_times_size(), kMaxRanks, "window.rank_times"));
+  uint64_t elapsed = 0;
+  uint64_t waited = 0;
+  for (const v1::RankTime& time : window.rank_times()) {
+    RETURN_IF_ERROR(CheckRange(time.rank(), 0, INT32_MAX, "window.rank_times.rank"));
+    RETURN_IF_ERROR(CheckRange(time.pid(), 0, INT32_MAX, "window.rank_times.pid"));
+    if (!AddWithin(time.elapsed_ns(), kMaxWallTotal, elapsed) ||
+        !AddWithin(time.cpu_wait_ns(), kMaxTotal, waited)) {
+      return absl::InvalidArgumentError("window.rank_times: the sums are too large");
+    }
+    out.rank_times.push_back({time.rank(), time.pid(), time.elapsed_ns(), time.cpu_wait_ns()});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadRows(const v1::WindowRows& rows, Window& out) {
   const int count = rows.thread_size();
+  const bool divided = !out.rank_times.empty();
   RETURN_IF_ERROR(CheckCount(count, kMaxRows, "window.rows"));
-  if (rows.location_size() != count || rows.samples_size() != count || rows.weight_size() != count)
+  if (rows.location_size() != count || rows.samples_size() != count ||
+      rows.weight_size() != count || rows.wall_ns_size() != (divided ? count : 0)) {
     return absl::InvalidArgumentError("window.rows: columns of different length");
+  }
   uint64_t samples = 0;
   uint64_t weight = 0;
+  uint64_t wall = 0;
   out.rows.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
-    const WindowRow row{rows.thread(i), rows.location(i), rows.samples(i), rows.weight(i)};
+    const WindowRow row{rows.thread(i), rows.location(i), rows.samples(i), rows.weight(i),
+                        divided ? rows.wall_ns(i) : 0};
     RETURN_IF_ERROR(CheckRow(row, out));
     if (!AddWithin(row.samples, kMaxSampleTotal, samples) ||
-        !AddWithin(row.weight, kMaxTotal, weight)) {
+        !AddWithin(row.weight, kMaxTotal, weight) || !AddWithin(row.wall_ns, kMaxWallTotal, wall)) {
       return absl::InvalidArgumentError("window.rows: the sums are too large");
     }
     out.rows.push_back(row);
@@ -168,10 +190,10 @@ absl::Status ReadMeasurements(const v1::Window& window, Window& out) {
   RETURN_IF_ERROR(CheckCount(window.pauses_size(), kMaxLeasedPauses, "window.pauses"));
   for (const v1::LeasedPause& pause : window.pauses()) {
     ASSIGN_OR_RETURN(const LeasedPause read, FromProto(pause));
-    out.pauses.push_back(read);
+    out.leased.pauses.push_back(read);
   }
-  out.pauses_dropped = window.pauses_dropped();
-  return CheckTotal(out.pauses_dropped, "window.pauses_dropped", kMaxSampleTotal);
+  out.leased.dropped = window.pauses_dropped();
+  return CheckTotal(out.leased.dropped, "window.pauses_dropped", kMaxSampleTotal);
 }
 
 }  // namespace
@@ -199,8 +221,15 @@ v1::Window ToProto(const Window& window) {
   *out.mutable_overhead() = ToProto(window.overhead);
   for (const LoopMeasurement& loop : window.measurements) *out.add_measurements() = ToProto(loop);
   for (const AuditEntry& entry : window.audit) *out.add_audit() = ToProto(entry);
-  for (const LeasedPause& pause : window.pauses) *out.add_pauses() = ToProto(pause);
-  out.set_pauses_dropped(window.pauses_dropped);
+  for (const LeasedPause& pause : window.leased.pauses) *out.add_pauses() = ToProto(pause);
+  out.set_pauses_dropped(window.leased.dropped);
+  for (const RankTime& time : window.rank_times) {
+    v1::RankTime* to = out.add_rank_times();
+    to->set_rank(time.rank);
+    to->set_pid(time.pid);
+    to->set_elapsed_ns(time.elapsed_ns);
+    to->set_cpu_wait_ns(time.cpu_wait_ns);
+  }
   return out;
 }
 
@@ -209,6 +238,7 @@ absl::StatusOr<Window> FromProto(const v1::Window& window) {
   RETURN_IF_ERROR(ReadIdentity(window, out));
   ASSIGN_OR_RETURN(out.setup, FromProto(window.setup()));
   RETURN_IF_ERROR(ReadDictionaries(window, out));
+  RETURN_IF_ERROR(ReadRankTimes(window, out));
   RETURN_IF_ERROR(ReadRows(window.rows(), out));
   RETURN_IF_ERROR(ReadStacks(window, out));
   ASSIGN_OR_RETURN(out.accounting, FromProto(window.accounting(), kMaxTotal));

@@ -50,8 +50,9 @@ AggregateState ProfileAggregate::State() const {
   });
 
   state.ranks = ranks();
-  std::sort(state.ranks.begin(), state.ranks.end(), [](const RankInfo& a, const RankInfo& b) {
-    return std::tie(a.node, a.rank, a.pid) < std::tie(b.node, b.rank, b.pid);
+  std::sort(state.ranks.begin(), state.ranks.end(), [](const RankTotals& a, const RankTotals& b) {
+    return std::tie(a.info.node, a.info.rank, a.info.pid) <
+           std::tie(b.info.node, b.info.rank, b.info.pid);
   });
   state.nodes = nodes_;
   std::sort(state.nodes.begin(), state.nodes.end(),
@@ -91,7 +92,7 @@ void ProfileAggregate::AbsorbStacks(const AggregateState& state) {
 
 void ProfileAggregate::Absorb(const AggregateState& state) {
   for (const NodeTotals& node : state.nodes) nodes_[InternNode(node.node)] += node;
-  for (const RankInfo& rank : state.ranks) AddRank(rank, InternNode(rank.node));
+  for (const RankTotals& rank : state.ranks) AddRank(rank, InternNode(rank.info.node));
 
   std::vector<uint32_t> location;
   for (const LocationTotals& from : state.locations) {
@@ -103,6 +104,7 @@ void ProfileAggregate::Absorb(const AggregateState& state) {
     to.yy += from.yy;
     to.xy += from.xy;
     to.ww += from.ww;
+    to.wall += from.wall;
     to.Span(from.first_unix_ns, from.last_unix_ns);
   }
   std::vector<uint32_t> thread;

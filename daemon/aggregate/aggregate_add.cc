@@ -16,6 +16,15 @@ int64_t EndOf(const Window& window) {
   return window.start_unix_ns + std::clamp<int64_t>(window.duration_ns, 0, room);
 }
 
+// Says less than any other description of the rank.
+RankInfo InfoOf(const RankTime& time) {
+  RankInfo info;
+  info.rank = time.rank;
+  info.pid = time.pid;
+  info.world_size = 0;
+  return info;
+}
+
 uint64_t MilliHertz(double frequency_hz) {
   return frequency_hz > 0 ? static_cast<uint64_t>(std::llround(frequency_hz * 1000)) : 0;
 }
@@ -26,26 +35,70 @@ struct ProfileAggregate::WindowIds {
   struct Hit {
     uint32_t cluster;
     uint32_t location;
-    uint64_t cpu_ns;
+    uint64_t ns;
+  };
+  // Of CPU time a cluster is a process, of elapsed time a rank with its children.
+  struct Clusters {
+    std::vector<uint32_t> of_thread;  // of each thread of the window; kNone: of nobody
+    std::vector<uint64_t> ns;
+    std::vector<Hit> hits;
   };
   std::vector<uint32_t> thread;  // window index -> ours; kNone: not needed so far
   std::vector<uint32_t> location;
-  std::vector<uint32_t> cluster;  // of each thread of the window
-  std::vector<uint64_t> cluster_ns;
-  std::vector<Hit> hits;
+  Clusters cpu;
+  Clusters wall;
 };
 
 namespace {
 
 // Numbers the processes of the window; threads of one process are one cluster.
-template <typename Ids>
-void NumberClusters(const Window& window, Ids& ids) {
+template <typename Clusters>
+void NumberProcesses(const Window& window, Clusters& clusters) {
   absl::flat_hash_map<std::pair<int32_t, int32_t>, uint32_t> numbers;
   for (const WindowThread& thread : window.threads) {
     const auto next = static_cast<uint32_t>(numbers.size());
-    ids.cluster.push_back(numbers.try_emplace({thread.rank, thread.pid}, next).first->second);
+    clusters.of_thread.push_back(
+        numbers.try_emplace({thread.rank, thread.pid}, next).first->second);
   }
-  ids.cluster_ns.resize(numbers.size());
+  clusters.ns.resize(numbers.size());
+}
+
+// The process itself, else the first of its rank: a child's parent.
+template <typename Clusters>
+void NumberRanks(const Window& window, Clusters& clusters) {
+  absl::flat_hash_map<std::pair<int32_t, int32_t>, uint32_t> processes;
+  absl::flat_hash_map<int32_t, uint32_t> ranks;
+  for (const RankTime& time : window.rank_times) {
+    const auto next = static_cast<uint32_t>(clusters.ns.size());
+    processes.try_emplace({time.rank, time.pid}, next);
+    ranks.try_emplace(time.rank, next);
+    clusters.ns.push_back(time.elapsed_ns);
+  }
+  for (const WindowThread& thread : window.threads) {
+    const auto process = processes.find({thread.rank, thread.pid});
+    const auto rank = ranks.find(thread.rank);
+    const uint32_t parent = rank == ranks.end() ? kNone : rank->second;
+    clusters.of_thread.push_back(process == processes.end() ? parent : process->second);
+  }
+}
+
+// add(location, ns in this place of one cluster, ns of the cluster)
+template <typename Clusters, typename Add>
+void ForEachSum(Clusters& clusters, Add add) {
+  auto& hits = clusters.hits;
+  std::sort(hits.begin(), hits.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.cluster, a.location) < std::tie(b.cluster, b.location);
+  });
+  for (size_t i = 0; i < hits.size();) {
+    const auto first = hits[i];
+    absl::uint128 y = 0;
+    for (;
+         i < hits.size() && hits[i].cluster == first.cluster && hits[i].location == first.location;
+         ++i) {
+      y += hits[i].ns;
+    }
+    add(first.location, y, clusters.ns[first.cluster]);
+  }
 }
 
 }  // namespace
@@ -54,8 +107,9 @@ void ProfileAggregate::AddRows(const Window& window, uint32_t node) {
   WindowIds ids;
   ids.thread.resize(window.threads.size(), kNone);
   ids.location.resize(window.locations.size(), kNone);
-  ids.hits.reserve(window.rows.size());
-  NumberClusters(window, ids);
+  ids.cpu.hits.reserve(window.rows.size());
+  NumberProcesses(window, ids.cpu);
+  NumberRanks(window, ids.wall);
   RowTime time(window.setup);
 
   for (const WindowRow& row : window.rows) {
@@ -69,41 +123,47 @@ void ProfileAggregate::AddRows(const Window& window, uint32_t node) {
     if (ThreadFolded(key, thread)) totals_.lost.thread_samples += row.samples;
     if (LocationFolded(location, index)) totals_.lost.location_samples += row.samples;
 
-    const Counts counts{row.samples, row.weight, time.TimeOf(row)};
-    locations_[index].counts += counts;
-    const absl::uint128 squares = counts.Squares();
-    locations_[index].ww += squares;
-    totals_.ww += squares;
+    const Counts counts{row.samples, row.weight, time.TimeOf(row), row.wall_ns};
+    LocationTotals& totals = locations_[index];
+    totals.counts += counts;
+    totals.ww += counts.Squares();
+    totals_.ww += counts.Squares();
+    totals.wall.ww += counts.WallSquares();
+    totals_.wall.ww += counts.WallSquares();
     totals_.samples += counts.samples;
-    if (row.samples > 0) locations_[index].Span(window.start_unix_ns, EndOf(window));
+    if (row.samples > 0) totals.Span(window.start_unix_ns, EndOf(window));
     threads_[thread].counts += counts;
     AddCell(thread, index, counts);
-    ids.cluster_ns[ids.cluster[row.thread]] += counts.cpu_ns;
-    ids.hits.push_back({ids.cluster[row.thread], index, counts.cpu_ns});
+    const uint32_t process = ids.cpu.of_thread[row.thread];
+    ids.cpu.ns[process] += counts.cpu_ns;
+    ids.cpu.hits.push_back({process, index, counts.cpu_ns});
+    const uint32_t rank = ids.wall.of_thread[row.thread];
+    if (rank != kNone) ids.wall.hits.push_back({rank, index, counts.wall_ns});
   }
-  std::sort(ids.hits.begin(), ids.hits.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.cluster, a.location) < std::tie(b.cluster, b.location);
-  });
   AddClusters(ids);
+  if (!window.rows.empty() && window.rank_times.empty()) ++totals_.wall.undivided;
 }
 
-void ProfileAggregate::AddClusters(const WindowIds& ids) {
-  for (size_t i = 0; i < ids.hits.size();) {
-    const WindowIds::Hit& first = ids.hits[i];
-    absl::uint128 y = 0;
-    for (; i < ids.hits.size() && ids.hits[i].cluster == first.cluster &&
-           ids.hits[i].location == first.location;
-         ++i) {
-      y += ids.hits[i].cpu_ns;
-    }
-    locations_[first.location].yy += y * y;
-    locations_[first.location].xy += y * ids.cluster_ns[first.cluster];
-  }
-  for (uint64_t x : ids.cluster_ns) {
+void ProfileAggregate::AddClusters(WindowIds& ids) {
+  ForEachSum(ids.cpu, [this](uint32_t location, absl::uint128 y, uint64_t x) {
+    locations_[location].yy += y * y;
+    locations_[location].xy += y * x;
+  });
+  ForEachSum(ids.wall, [this](uint32_t location, absl::uint128 y, uint64_t x) {
+    locations_[location].wall.yy += y * y;
+    locations_[location].wall.xy += y * x;
+  });
+  for (uint64_t x : ids.cpu.ns) {
     if (x == 0) continue;
     ++totals_.clusters;
     totals_.cpu_ns += x;
     totals_.xx += absl::uint128(x) * x;
+  }
+  for (uint64_t x : ids.wall.ns) {
+    if (x == 0) continue;
+    ++totals_.wall.clusters;
+    totals_.wall.elapsed_ns += x;
+    totals_.wall.xx += absl::uint128(x) * x;
   }
 }
 
@@ -122,7 +182,11 @@ void ProfileAggregate::AddNode(const Window& window, uint32_t node) {
 void ProfileAggregate::Add(const Window& window) {
   const uint32_t node = InternNode(window.node);
   AddNode(window, node);
-  for (const RankInfo& rank : window.ranks) AddRank(rank, node);
+  for (const RankInfo& rank : window.ranks) AddRank({rank}, node);
+  for (const RankTime& time : window.rank_times) {
+    AddRank({InfoOf(time), time.elapsed_ns, time.cpu_wait_ns}, node);
+    totals_.wall.cpu_wait_ns += time.cpu_wait_ns;
+  }
   AddRows(window, node);
   std::vector<const std::string*> frames;
   for (const WindowStack& stack : window.stacks) {
@@ -134,7 +198,7 @@ void ProfileAggregate::Add(const Window& window) {
   totals_.overhead += window.overhead;
   for (const LoopMeasurement& loop : window.measurements) measured_.Add(loop);
   for (const AuditEntry& entry : window.audit) measured_.AddAudit(entry);
-  measured_.AddLeased(window.node, window.pauses, window.pauses_dropped);
+  measured_.AddLeased(window.node, window.leased.pauses, window.leased.dropped);
 }
 
 }  // namespace perfd::daemon

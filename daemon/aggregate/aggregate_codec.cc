@@ -12,18 +12,23 @@
 namespace perfd::daemon {
 namespace {
 
-constexpr int kVersion = 2;  // 1: clusters in samples
+constexpr int kVersion = 3;  // 1: clusters in samples; 2: no elapsed time
 
 using wire::CleanText;
+
+bool HasWall(const v1::Aggregate& from) {
+  return from.version() >= 3;
+}
 
 void Fill(const Counts& counts, v1::AggregateCounts& out) {
   out.set_samples(counts.samples);
   out.set_weight(counts.weight);
   out.set_cpu_ns(counts.cpu_ns);
+  out.set_wall_ns(counts.wall_ns);
 }
 
 Counts Read(const v1::AggregateCounts& counts) {
-  return {counts.samples(), counts.weight(), counts.cpu_ns()};
+  return {counts.samples(), counts.weight(), counts.cpu_ns(), counts.wall_ns()};
 }
 
 void Fill(absl::uint128 value, v1::AggregateWide& out) {
@@ -43,6 +48,9 @@ void FillSites(const AggregateState& state, v1::Aggregate& out) {
     Fill(location.yy, *to->mutable_yy());
     Fill(location.xy, *to->mutable_xy());
     Fill(location.ww, *to->mutable_ww());
+    Fill(location.wall.yy, *to->mutable_wall_yy());
+    Fill(location.wall.xy, *to->mutable_wall_xy());
+    Fill(location.wall.ww, *to->mutable_wall_ww());
     to->set_first_unix_ns(location.first_unix_ns);
     to->set_last_unix_ns(location.last_unix_ns);
   }
@@ -53,9 +61,15 @@ absl::Status ReadLocations(const v1::Aggregate& from, AggregateState& state) {
     ASSIGN_OR_RETURN(CodeLocation location, wire::FromProto(totals.location()));
     if (totals.first_unix_ns() > totals.last_unix_ns())
       return absl::DataLossError("location: seen first after it was seen last");
-    state.locations.push_back({std::move(location), Read(totals.counts()), Read(totals.yy()),
-                               Read(totals.xy()), Read(totals.ww()), totals.first_unix_ns(),
-                               totals.last_unix_ns()});
+    state.locations.push_back(
+        {std::move(location),
+         Read(totals.counts()),
+         Read(totals.yy()),
+         Read(totals.xy()),
+         Read(totals.ww()),
+         totals.first_unix_ns(),
+         totals.last_unix_ns(),
+         {Read(totals.wall_yy()), Read(totals.wall_xy()), Read(totals.wall_ww())}});
   }
   return absl::OkStatus();
 }
@@ -76,6 +90,7 @@ void FillThreads(const AggregateState& state, v1::Aggregate& out) {
     cells.add_samples(cell.counts.samples);
     cells.add_weight(cell.counts.weight);
     cells.add_cpu_ns(cell.counts.cpu_ns);
+    cells.add_wall_ns(cell.counts.wall_ns);
   }
 }
 
@@ -87,18 +102,26 @@ absl::Status ReadThreads(const v1::Aggregate& from, AggregateState& state) {
   const v1::AggregateCells& cells = from.cells();
   const int count = cells.thread_size();
   if (cells.location_size() != count || cells.samples_size() != count ||
-      cells.weight_size() != count || cells.cpu_ns_size() != count) {
+      cells.weight_size() != count || cells.cpu_ns_size() != count ||
+      (HasWall(from) && cells.wall_ns_size() != count)) {
     return absl::DataLossError("cells: columns of different length");
   }
   for (int i = 0; i < count; ++i) {
-    state.cells.push_back(
-        {cells.thread(i), cells.location(i), {cells.samples(i), cells.weight(i), cells.cpu_ns(i)}});
+    state.cells.push_back({cells.thread(i),
+                           cells.location(i),
+                           {cells.samples(i), cells.weight(i), cells.cpu_ns(i),
+                            HasWall(from) ? cells.wall_ns(i) : 0}});
   }
   return absl::OkStatus();
 }
 
 void FillNodes(const AggregateState& state, v1::Aggregate& out) {
-  for (const RankInfo& rank : state.ranks) *out.add_ranks() = wire::ToProto(rank);
+  for (const RankTotals& rank : state.ranks) {
+    *out.add_ranks() = wire::ToProto(rank.info);
+    v1::AggregateRankTime* time = out.add_rank_times();
+    time->set_elapsed_ns(rank.elapsed_ns);
+    time->set_cpu_wait_ns(rank.cpu_wait_ns);
+  }
   for (const NodeTotals& node : state.nodes) {
     v1::AggregateNode* to = out.add_nodes();
     to->set_node(CleanText(node.node));
@@ -113,9 +136,16 @@ void FillNodes(const AggregateState& state, v1::Aggregate& out) {
 }
 
 absl::Status ReadNodes(const v1::Aggregate& from, AggregateState& state) {
-  for (const v1::RankInfo& rank : from.ranks()) {
-    ASSIGN_OR_RETURN(RankInfo read, wire::FromProto(rank));
-    state.ranks.push_back(std::move(read));
+  if (HasWall(from) && from.rank_times_size() != from.ranks_size())
+    return absl::DataLossError("ranks and their times of different number");
+  for (int i = 0; i < from.ranks_size(); ++i) {
+    RankTotals rank;
+    ASSIGN_OR_RETURN(rank.info, wire::FromProto(from.ranks(i)));
+    if (HasWall(from)) {
+      rank.elapsed_ns = from.rank_times(i).elapsed_ns();
+      rank.cpu_wait_ns = from.rank_times(i).cpu_wait_ns();
+    }
+    state.ranks.push_back(std::move(rank));
   }
   for (const v1::AggregateNode& node : from.nodes()) {
     ASSIGN_OR_RETURN(SamplingSetup setup, wire::FromProto(node.setup()));
@@ -151,12 +181,30 @@ void ReadStacks(const v1::Aggregate& from, AggregateState& state) {
     state.other_stacks.push_back({other.rank(), other.samples()});
 }
 
+void Fill(const WallSums& wall, v1::AggregateWall& out) {
+  out.set_clusters(wall.clusters);
+  out.set_elapsed_ns(wall.elapsed_ns);
+  out.set_cpu_wait_ns(wall.cpu_wait_ns);
+  Fill(wall.xx, *out.mutable_xx());
+  Fill(wall.ww, *out.mutable_ww());
+  out.set_undivided(wall.undivided);
+}
+
+WallSums ReadWall(const v1::Aggregate& from) {
+  // Before, nobody divided elapsed time.
+  if (!HasWall(from)) return {.undivided = from.clusters()};
+  const v1::AggregateWall& wall = from.wall();
+  return {wall.clusters(), wall.elapsed_ns(), wall.cpu_wait_ns(),
+          Read(wall.xx()), Read(wall.ww()),   wall.undivided()};
+}
+
 void FillTotals(const JobTotals& totals, v1::Aggregate& out) {
   out.set_clusters(totals.clusters);
   out.set_x(totals.samples);
   out.set_cpu_ns(totals.cpu_ns);
   Fill(totals.xx, *out.mutable_xx());
   Fill(totals.ww, *out.mutable_ww());
+  Fill(totals.wall, *out.mutable_wall());
   *out.mutable_accounting() = wire::ToProto(totals.accounting);
   *out.mutable_overhead() = wire::ToProto(totals.overhead);
   v1::AggregateLost& lost = *out.mutable_lost();
@@ -173,6 +221,7 @@ absl::Status ReadTotals(const v1::Aggregate& from, JobTotals& totals) {
   totals.cpu_ns = from.cpu_ns();
   totals.xx = Read(from.xx());
   totals.ww = Read(from.ww());
+  totals.wall = ReadWall(from);
   ASSIGN_OR_RETURN(totals.accounting, wire::FromProto(from.accounting()));
   ASSIGN_OR_RETURN(totals.overhead, wire::FromProto(from.overhead()));
   const v1::AggregateLost& lost = from.lost();

@@ -11,10 +11,32 @@ absl::uint128 Counts::Squares() const {
   return samples == 0 ? absl::uint128(0) : absl::uint128(cpu_ns) * cpu_ns / samples;
 }
 
+absl::uint128 Counts::WallSquares() const {
+  return samples == 0 ? absl::uint128(0) : absl::uint128(wall_ns) * wall_ns / samples;
+}
+
 Counts& Counts::operator+=(const Counts& other) {
   samples += other.samples;
   weight += other.weight;
   cpu_ns += other.cpu_ns;
+  wall_ns += other.wall_ns;
+  return *this;
+}
+
+WallSquares& WallSquares::operator+=(const WallSquares& other) {
+  yy += other.yy;
+  xy += other.xy;
+  ww += other.ww;
+  return *this;
+}
+
+WallSums& WallSums::operator+=(const WallSums& other) {
+  clusters += other.clusters;
+  elapsed_ns += other.elapsed_ns;
+  cpu_wait_ns += other.cpu_wait_ns;
+  xx += other.xx;
+  ww += other.ww;
+  undivided += other.undivided;
   return *this;
 }
 
@@ -58,6 +80,7 @@ JobTotals& JobTotals::operator+=(const JobTotals& other) {
   cpu_ns += other.cpu_ns;
   xx += other.xx;
   ww += other.ww;
+  wall += other.wall;
   accounting += other.accounting;
   overhead += other.overhead;
   lost += other.lost;

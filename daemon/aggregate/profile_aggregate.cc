@@ -78,11 +78,14 @@ void ProfileAggregate::AddCell(uint32_t thread, uint32_t location, const Counts&
   }
 }
 
-void ProfileAggregate::AddRank(RankInfo rank, uint32_t node) {
-  rank.node = nodes_[node].node;  // the node that sent it, whatever it says
-  const ShortThread key{node, rank.rank, rank.pid, 0};
+void ProfileAggregate::AddRank(RankTotals rank, uint32_t node) {
+  rank.info.node = nodes_[node].node;  // the node that sent it, whatever it says
+  const ShortThread key{node, rank.info.rank, rank.info.pid, 0};
   if (auto found = ranks_.find(key); found != ranks_.end()) {
-    if (Richer(rank, found->second)) found->second = std::move(rank);
+    RankTotals& known = found->second;
+    if (Richer(rank.info, known.info)) known.info = std::move(rank.info);
+    known.elapsed_ns += rank.elapsed_ns;
+    known.cpu_wait_ns += rank.cpu_wait_ns;
   } else if (ranks_.size() < limits_.ranks) {
     ranks_.emplace(key, std::move(rank));
   } else {
@@ -125,8 +128,8 @@ ThreadTotals ProfileAggregate::thread(size_t index) const {
           thread.counts};
 }
 
-std::vector<RankInfo> ProfileAggregate::ranks() const {
-  std::vector<RankInfo> ranks;
+std::vector<RankTotals> ProfileAggregate::ranks() const {
+  std::vector<RankTotals> ranks;
   ranks.reserve(ranks_.size());
   for (const auto& [key, rank] : ranks_) ranks.push_back(rank);
   return ranks;
@@ -144,8 +147,19 @@ std::vector<ReportStack> ProfileAggregate::stacks() const {
   return stacks;
 }
 
-ClusterSums ProfileAggregate::SumsOf(const LocationTotals& location) const {
+ClusterSums ProfileAggregate::SumsOf(const LocationTotals& location, ShareBasis basis) const {
   ClusterSums sums;
+  if (basis == ShareBasis::kWall) {
+    sums.clusters = totals_.wall.clusters;
+    sums.x = totals_.wall.elapsed_ns;
+    sums.xx = totals_.wall.xx;
+    sums.ww = totals_.wall.ww;
+    sums.y = location.counts.wall_ns;
+    sums.xy = location.wall.xy;
+    sums.yy = location.wall.yy;
+    sums.ww_y = location.wall.ww;
+    return sums;
+  }
   sums.clusters = totals_.clusters;
   sums.x = totals_.cpu_ns;
   sums.xx = totals_.xx;

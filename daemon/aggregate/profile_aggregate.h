@@ -64,14 +64,14 @@ class ProfileAggregate {
       visit(static_cast<uint32_t>(key >> 32), static_cast<uint32_t>(key), counts);
     }
   }
-  std::vector<RankInfo> ranks() const;
+  std::vector<RankTotals> ranks() const;
   const std::vector<NodeTotals>& nodes() const { return nodes_; }
   std::vector<ReportStack> stacks() const;
   const JobTotals& totals() const { return totals_; }
   const LostDetail& lost() const { return totals_.lost; }
   const MeasuredLoops& measured() const { return measured_; }
-  // The sums behind the interval of a place's share.
-  ClusterSums SumsOf(const LocationTotals& location) const;
+  // The sums behind the interval of a place's share of CPU time, or of elapsed time.
+  ClusterSums SumsOf(const LocationTotals& location, ShareBasis basis = ShareBasis::kCpu) const;
 
  private:
   struct ShortThread {
@@ -104,11 +104,11 @@ class ProfileAggregate {
     return !(threads_[thread].key == key);
   }
   void AddCell(uint32_t thread, uint32_t location, const Counts& counts);
-  void AddRank(RankInfo rank, uint32_t node);
+  void AddRank(RankTotals rank, uint32_t node);
   void AddStack(int32_t rank, const std::vector<const std::string*>& frames, uint64_t samples);
   void AddOtherStack(int32_t rank, uint64_t samples);
   void AddRows(const Window& window, uint32_t node);
-  void AddClusters(const WindowIds& ids);
+  void AddClusters(WindowIds& ids);
   void AddNode(const Window& window, uint32_t node);
 
   AggregateLimits limits_;
@@ -118,8 +118,8 @@ class ProfileAggregate {
   absl::flat_hash_map<std::string, uint32_t> location_index_;  // by LocationKey
   std::vector<Thread> threads_;
   absl::flat_hash_map<ShortThread, uint32_t> thread_index_;
-  absl::flat_hash_map<uint64_t, Counts> cells_;       // thread << 32 | place
-  absl::flat_hash_map<ShortThread, RankInfo> ranks_;  // tid 0
+  absl::flat_hash_map<uint64_t, Counts> cells_;         // thread << 32 | place
+  absl::flat_hash_map<ShortThread, RankTotals> ranks_;  // tid 0
   std::vector<std::string> frame_names_;
   absl::flat_hash_map<std::string, uint32_t> frame_index_;
   absl::flat_hash_map<StackKey, uint64_t> stacks_;

@@ -18,6 +18,7 @@ int64_t EndSecond(const Window& window) {
 RecentHeat::Heat& RecentHeat::Heat::operator+=(const Heat& other) {
   samples += other.samples;
   cpu_ns += other.cpu_ns;
+  wall_ns += other.wall_ns;
   return *this;
 }
 
@@ -25,7 +26,7 @@ void RecentHeat::Add(const Window& window) {
   std::vector<Heat> heat(window.locations.size());
   RowTime time(window.setup);
   for (const WindowRow& row : window.rows) {
-    const Heat of_row{row.samples, time.TimeOf(row)};
+    const Heat of_row{row.samples, time.TimeOf(row), row.wall_ns};
     if (row.location < heat.size()) heat[row.location] += of_row;
   }
   const int64_t second = EndSecond(window);

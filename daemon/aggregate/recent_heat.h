@@ -2,7 +2,7 @@
 //
 // Shape    Add(window) in any order; Recent(now, span): by LocationId, of the windows that ended within the span before now,
 //          or within a span after it (clocks differ). Whatever is farther away is forgotten then.
-// Units    samples, and the ns of CPU time they stand for; ns of the wall clock. A node whose clock is off by more
+// Units    samples, and the ns of CPU time and of elapsed time they stand for; ns of the wall clock. A node whose clock is off by more
 //          than the span is not counted: its loops are judged by the whole profile alone.
 // Bounds   kMostSlots seconds, kMostKeys loops in each; what finds no place is counted in lost().
 // Threads  thread-compatible.
@@ -26,6 +26,7 @@ class RecentHeat {
   struct Heat {
     uint64_t samples = 0;
     uint64_t cpu_ns = 0;
+    uint64_t wall_ns = 0;
 
     Heat& operator+=(const Heat& other);
   };

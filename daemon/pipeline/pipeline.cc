@@ -270,7 +270,7 @@ void Pipeline::Merge(const IncomingWindow& incoming, const Appended& appended) {
                          .duration_ns = window.duration_ns,
                          .samples = window.accounting.kept,
                          .stream_missing = appended.stream_missing,
-                         .pauses = window.pauses},
+                         .pauses = window.leased.pauses},
                         Now()));
 }
 

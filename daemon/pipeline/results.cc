@@ -48,7 +48,8 @@ void RecordSeveralJobs(ProfileStatus& status, const ProfileAggregate& aggregate)
   std::set<std::string> jobs;
   std::map<int32_t, std::string> job_of_rank;
   bool repeated = false;
-  for (const RankInfo& rank : aggregate.ranks()) {
+  for (const RankTotals& totals : aggregate.ranks()) {
+    const RankInfo& rank = totals.info;
     if (rank.source == RankSource::kNone || rank.job_id.empty()) continue;
     jobs.insert(rank.job_id);
     repeated |= job_of_rank.try_emplace(rank.rank, rank.job_id).first->second != rank.job_id;

@@ -38,7 +38,7 @@ std::vector<MeasureLoop> HotLoops(const ProfileAggregate& aggregate, const Hotsp
   for (const LocationTotals& location : aggregate.locations()) {
     if (!IsLoop(location)) continue;
     locations.push_back(&location.location);
-    weights.push_back({location.counts.cpu_ns});
+    weights.push_back({TimeOf(location.counts, BasisOf(aggregate))});
   }
   std::vector<MeasureLoop> loops;
   for (const size_t i : HotSet(weights, spec.coverage_ratio, spec.max_loops))
@@ -49,15 +49,16 @@ std::vector<MeasureLoop> HotLoops(const ProfileAggregate& aggregate, const Hotsp
 std::vector<HeatedLoop> HeatOfLoops(const ProfileAggregate& aggregate,
                                     const RecentHeat::ById& recent) {
   const std::map<std::string, bool> settled = Settled(aggregate.measured());
+  const ShareBasis basis = BasisOf(aggregate);
   std::vector<HeatedLoop> loops;
   for (const LocationTotals& location : aggregate.locations()) {
     if (!IsLoop(location)) continue;
     HeatedLoop& out = loops.emplace_back();
     out.loop = LoopAt(location.location);
     out.heat.id = out.loop.loop_id;
-    out.heat.whole_ns = location.counts.cpu_ns;
+    out.heat.whole_ns = TimeOf(location.counts, basis);
     if (const auto it = recent.find(out.heat.id); it != recent.end()) {
-      out.heat.recent_ns = it->second.cpu_ns;
+      out.heat.recent_ns = basis == ShareBasis::kWall ? it->second.wall_ns : it->second.cpu_ns;
       out.heat.recent_samples = it->second.samples;
     }
     out.heat.innermost = location.location.loop->innermost;

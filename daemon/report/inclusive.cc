@@ -53,11 +53,11 @@ size_t FindParent(const std::vector<LocationTotals>& locations, const std::vecto
 
 }  // namespace
 
-std::vector<uint64_t> InclusiveNs(const std::vector<LocationTotals>& locations) {
-  std::vector<uint64_t> inclusive;
+std::vector<InclusiveTime> InclusiveTimes(const std::vector<LocationTotals>& locations) {
+  std::vector<InclusiveTime> inclusive;
   absl::flat_hash_map<std::string, std::vector<size_t>> functions;
   for (size_t i = 0; i < locations.size(); ++i) {
-    inclusive.push_back(locations[i].counts.cpu_ns);
+    inclusive.push_back({locations[i].counts.cpu_ns, locations[i].counts.wall_ns});
     if (locations[i].location.loop.has_value())
       functions[FunctionKey(locations[i].location)].push_back(i);
   }
@@ -66,8 +66,10 @@ std::vector<uint64_t> InclusiveNs(const std::vector<LocationTotals>& locations) 
     for (size_t i : loops) parent[i] = FindParent(locations, loops, *locations[i].location.loop);
   }
   for (size_t i = 0; i < locations.size(); ++i) {
-    for (size_t p = parent[i]; p != kNone; p = parent[p])
-      inclusive[p] += locations[i].counts.cpu_ns;
+    for (size_t p = parent[i]; p != kNone; p = parent[p]) {
+      inclusive[p].cpu_ns += locations[i].counts.cpu_ns;
+      inclusive[p].wall_ns += locations[i].counts.wall_ns;
+    }
   }
   return inclusive;
 }

@@ -1,7 +1,7 @@
-// daemon/report/inclusive.h - the CPU time of loops together with the loops inside them.
+// daemon/report/inclusive.h - the time of loops together with the loops inside them.
 //
 // Shape    one sum per place; for a place that is no loop, its own time.
-// Units    ns of CPU time.
+// Units    ns of CPU time and of elapsed time.
 // Threads  thread-safe (pure).
 // Source   a loop's parent is LoopFacts::parent_header in the same function; when that loop itself has
 //          no samples (so nobody sent it), the smallest loop of lower depth around the header.
@@ -15,7 +15,14 @@
 
 namespace perfd::daemon {
 
-std::vector<uint64_t> InclusiveNs(const std::vector<LocationTotals>& locations);
+struct InclusiveTime {
+  uint64_t cpu_ns = 0;
+  uint64_t wall_ns = 0;
+
+  bool operator==(const InclusiveTime&) const = default;
+};
+
+std::vector<InclusiveTime> InclusiveTimes(const std::vector<LocationTotals>& locations);
 
 }  // namespace perfd::daemon
 

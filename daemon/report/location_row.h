@@ -1,6 +1,6 @@
 // daemon/report/location_row.h - what reports and live views say of a place without looking at ranks.
 //
-// Units    shares and weights are of CPU time (ns); samples are counted beside it.
+// Units    shares are of CPU time, and of elapsed time where every agent divides it; samples are counted beside it.
 // Threads  thread-safe (pure).
 #ifndef DAEMON_REPORT_LOCATION_ROW_H_
 #define DAEMON_REPORT_LOCATION_ROW_H_
@@ -10,6 +10,7 @@
 
 #include "core/model/report.h"
 #include "daemon/aggregate/profile_aggregate.h"
+#include "daemon/report/inclusive.h"
 
 namespace perfd::daemon {
 
@@ -17,12 +18,17 @@ namespace perfd::daemon {
 bool IsWaitingLoop(const CodeLocation& location);
 bool IsComputeLoop(const CodeLocation& location);
 
-// id, location, samples, shares and interval; `inclusive` of InclusiveNs.
-ReportRow LocationRow(const ProfileAggregate& aggregate, const LocationTotals& location,
-                      uint64_t inclusive);
+// Elapsed time where every agent divides it, else CPU time.
+ShareBasis BasisOf(const ProfileAggregate& aggregate);
+uint64_t TimeOf(const Counts& counts, ShareBasis basis);
 
-// Places with samples, heaviest first, then by key: the same order for equal aggregates.
-std::vector<uint32_t> HeaviestFirst(const std::vector<LocationTotals>& locations);
+// id, location, samples, shares and intervals.
+ReportRow LocationRow(const ProfileAggregate& aggregate, const LocationTotals& location,
+                      const InclusiveTime& inclusive);
+
+// Places with samples, heaviest first (waiting has no elapsed time of its own: by CPU time), then by key: the same order for
+// equal aggregates.
+std::vector<uint32_t> HeaviestFirst(const ProfileAggregate& aggregate);
 
 double RatioOf(uint64_t part, uint64_t whole);  // 0 of nothing is 0
 double ShareOf(uint64_t part, uint64_t whole);  // at most 1, whatever foreign sums say

@@ -19,20 +19,23 @@ RanksByLoop Group(const MeasuredLoops& measured) {
   return by_loop;
 }
 
-const RankSummary* SlowestRank(const std::vector<RankSummary>& ranks) {
-  const auto slowest =
-      std::max_element(ranks.begin(), ranks.end(), [](const RankSummary& a, const RankSummary& b) {
-        return a.compute_seconds < b.compute_seconds;
-      });
+// The one that computes for most of the time, by either time.
+const RankSummary* SlowestRank(const std::vector<RankSummary>& ranks, ShareBasis basis) {
+  const auto seconds = basis == ShareBasis::kWall ? &RankSummary::compute_wall_seconds
+                                                  : &RankSummary::compute_seconds;
+  const auto slowest = std::max_element(
+      ranks.begin(), ranks.end(),
+      [seconds](const RankSummary& a, const RankSummary& b) { return a.*seconds < b.*seconds; });
   return slowest == ranks.end() ? nullptr : &*slowest;
 }
 
 LoopTime TimeOf(const ReportRow& row, const RankSummary* slowest) {
   LoopTime time;
-  time.share = row.share;
-  time.share_low = row.share_interval.low;
-  time.share_high = row.share_interval.high;
-  time.slowest_share = row.share;  // until a rank is known
+  const Interval& interval = row.wall.has_value() ? row.wall->interval : row.share_interval;
+  time.share = row.wall.has_value() ? row.wall->share : row.share;
+  time.share_low = interval.low;
+  time.share_high = interval.high;
+  time.slowest_share = time.share;  // until a rank is known
   if (slowest == nullptr) return time;
   time.slowest_node = slowest->info.node;
   time.slowest_pid = slowest->info.pid;
@@ -40,7 +43,7 @@ LoopTime TimeOf(const ReportRow& row, const RankSummary* slowest) {
   time.slowest_share = 0;
   for (const RankShare& share : row.ranks) {
     if (share.node == slowest->info.node && share.rank == slowest->info.rank)
-      time.slowest_share = share.share_of_rank;
+      time.slowest_share = row.wall.has_value() ? share.wall_share_of_rank : share.share_of_rank;
   }
   return time;
 }
@@ -73,7 +76,7 @@ int64_t ElapsedNs(const Report& report) {
 
 void FillVerdicts(const ProfileAggregate& aggregate, size_t ranks, Report& report) {
   const MeasuredLoops& measured = aggregate.measured();
-  const RankSummary* slowest = SlowestRank(report.ranks);
+  const RankSummary* slowest = SlowestRank(report.ranks, report.time.basis());
   for (auto& [id, of_loop] : Group(measured)) {
     const ReportRow* row = FindLoop(report.loops, id);
     const LoopTime time = row == nullptr ? LoopTime{} : TimeOf(*row, slowest);

@@ -1,7 +1,8 @@
 // daemon/report/loop_verdicts.h - from the measurements of all ranks to the verdicts of the report.
 //
 // Shape    FillVerdicts needs the report's loops and ranks (shares, the slowest rank): call it after them.
-// Units    gains are shares of the time of the job's slowest rank (most compute seconds).
+// Units    gains are shares of the elapsed time of the job's slowest rank (most compute seconds), of its CPU time where some agent
+//          does not divide elapsed time.
 // Threads  thread-safe (pure).
 #ifndef DAEMON_REPORT_LOOP_VERDICTS_H_
 #define DAEMON_REPORT_LOOP_VERDICTS_H_

@@ -63,13 +63,19 @@ void RetainHeaviest(size_t limit, const std::vector<uint64_t>& cpu_ns, std::vect
 
 }  // namespace
 
-RankTable::RankTable(const ProfileAggregate& aggregate) {
+RankTable::RankTable(const ProfileAggregate& aggregate)
+    : divided_(BasisOf(aggregate) == ShareBasis::kWall) {
   CollectRanks(aggregate);
   CollectCells(aggregate);
 }
 
 void RankTable::CollectRanks(const ProfileAggregate& aggregate) {
-  std::vector<RankInfo> infos = aggregate.ranks();
+  std::vector<RankInfo> infos;
+  std::map<std::tuple<int32_t, std::string, int32_t>, RankTotals> times;
+  for (RankTotals& rank : aggregate.ranks()) {
+    infos.push_back(rank.info);
+    times.emplace(Order(rank.info), std::move(rank));
+  }
   std::sort(infos.begin(), infos.end(), Before);
   const size_t described = infos.size();
   const auto has_rank = [&](const RankInfo& info) {
@@ -88,7 +94,15 @@ void RankTable::CollectRanks(const ProfileAggregate& aggregate) {
       std::unique(infos.begin(), infos.end(),
                   [](const RankInfo& a, const RankInfo& b) { return Order(a) == Order(b); }),
       infos.end());
-  for (RankInfo& info : infos) ranks_.push_back({std::move(info), 0, 0, 0, 0, false});
+  for (RankInfo& info : infos) {
+    RankSummary& rank = ranks_.emplace_back();
+    rank.info = std::move(info);
+    const auto found = times.find(Order(rank.info));
+    elapsed_ns_.push_back(found == times.end() ? 0 : found->second.elapsed_ns);
+    if (found == times.end() || !divided_) continue;
+    rank.elapsed_seconds = Seconds(found->second.elapsed_ns);
+    rank.cpu_wait_seconds = Seconds(found->second.cpu_wait_ns);
+  }
 }
 
 // The process itself, else the first of its rank: a child's parent.
@@ -110,7 +124,7 @@ bool RankTable::Repeated(size_t rank) const {
 
 void RankTable::CollectCells(const ProfileAggregate& aggregate) {
   cpu_ns_.resize(ranks_.size());
-  std::vector<uint64_t> compute_ns(ranks_.size());
+  std::vector<Counts> compute(ranks_.size());
   for (const ThreadTotals& thread : threads_) {
     const size_t rank = IndexOf(InfoOf(thread.key));
     rank_of_thread_.push_back(static_cast<uint32_t>(rank));
@@ -122,11 +136,12 @@ void RankTable::CollectCells(const ProfileAggregate& aggregate) {
   aggregate.ForEachCell([&](uint32_t thread, uint32_t location, const Counts& counts) {
     cells_[location].push_back({thread, counts});
     if (IsCompute(aggregate.locations()[location].location))
-      compute_ns[rank_of_thread_[thread]] += counts.cpu_ns;
+      compute[rank_of_thread_[thread]] += counts;
   });
   for (size_t i = 0; i < ranks_.size(); ++i) {
     ranks_[i].seconds = Seconds(cpu_ns_[i]);
-    ranks_[i].compute_seconds = Seconds(compute_ns[i]);
+    ranks_[i].compute_seconds = Seconds(compute[i].cpu_ns);
+    if (divided_) ranks_[i].compute_wall_seconds = Seconds(compute[i].wall_ns);
   }
 }
 
@@ -169,7 +184,8 @@ void RankTable::FillRanks(uint32_t location, size_t limit, ReportRow& row) const
     cpu_ns.push_back(counts.cpu_ns);
     index.push_back(rank);
     row.ranks.push_back({summary.info.node, summary.info.rank, counts.samples, seconds.back(),
-                         ShareOf(counts.cpu_ns, cpu_ns_[rank])});
+                         ShareOf(counts.cpu_ns, cpu_ns_[rank]),
+                         divided_ ? ShareOf(counts.wall_ns, elapsed_ns_[rank]) : 0});
   }
   const Spread spread = SpreadOf(seconds, ranks_.size() - seconds.size());
   row.rank_min_seconds = spread.min;

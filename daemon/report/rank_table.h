@@ -42,8 +42,10 @@ class RankTable {
   std::string Name(size_t rank)
       const;  // "rank 3 on node17", with the pid where ranks repeat; empty with one rank
 
+  const bool divided_;  // elapsed time is known
   std::vector<RankSummary> ranks_;
-  std::vector<uint64_t> cpu_ns_;  // of each of them
+  std::vector<uint64_t> elapsed_ns_;  // of each of them
+  std::vector<uint64_t> cpu_ns_;      // the same
   std::vector<ThreadTotals> threads_;
   std::vector<uint32_t> rank_of_thread_;
   std::vector<std::vector<ThreadCell>> cells_;  // of each place

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/analysis/hot_set.h"
+#include "core/base/clock.h"
 #include "daemon/report/inclusive.h"
 #include "daemon/report/location_row.h"
 #include "daemon/report/loop_verdicts.h"
@@ -32,8 +33,8 @@ int64_t FirstSampleNs(const std::vector<LocationTotals>& locations) {
 
 void FillSpan(const LocationTotals& location, int64_t first_sample_ns, ReportRow& row) {
   if (location.last_unix_ns == 0 && location.first_unix_ns == 0) return;
-  row.first_seen_ns = location.first_unix_ns - first_sample_ns;
-  row.last_seen_ns = location.last_unix_ns - first_sample_ns;
+  row.seen.first_ns = location.first_unix_ns - first_sample_ns;
+  row.seen.last_ns = location.last_unix_ns - first_sample_ns;
 }
 
 struct FilledRows {
@@ -44,10 +45,11 @@ struct FilledRows {
 FilledRows FillRows(const ProfileAggregate& aggregate, const RankTable& ranks,
                     const ReportLimits& limits, Report& report) {
   const std::vector<LocationTotals>& locations = aggregate.locations();
-  const std::vector<uint64_t> inclusive = InclusiveNs(locations);
+  const std::vector<InclusiveTime> inclusive = InclusiveTimes(locations);
+  const ShareBasis basis = BasisOf(aggregate);
   const int64_t first_sample_ns = FirstSampleNs(locations);
   FilledRows filled;
-  for (uint32_t i : HeaviestFirst(locations)) {
+  for (uint32_t i : HeaviestFirst(aggregate)) {
     std::vector<ReportRow>& table = TableOf(locations[i].location, report);
     if (table.size() >= limits.rows) {
       ++filled.left_out;
@@ -56,7 +58,7 @@ FilledRows FillRows(const ProfileAggregate& aggregate, const RankTable& ranks,
     table.push_back(LocationRow(aggregate, locations[i], inclusive[i]));
     FillSpan(locations[i], first_sample_ns, table.back());
     ranks.FillRow(i, limits, table.back());
-    if (&table == &report.loops) filled.loop_ns.push_back(locations[i].counts.cpu_ns);
+    if (&table == &report.loops) filled.loop_ns.push_back(TimeOf(locations[i].counts, basis));
   }
   return filled;
 }
@@ -72,7 +74,7 @@ void MarkHotLoops(const ProfileAggregate& aggregate, const std::vector<uint64_t>
   uint64_t all = 0;
   for (const LoopWeight& weight : weights) shown += weight.weight;
   for (const LocationTotals& location : aggregate.locations()) {
-    if (IsComputeLoop(location.location)) all += location.counts.cpu_ns;
+    if (IsComputeLoop(location.location)) all += TimeOf(location.counts, BasisOf(aggregate));
   }
   weights.push_back({all - shown, false});
   for (size_t i : HotSet(weights, spec.coverage_ratio, spec.max_loops)) report.loops[i].hot = true;
@@ -80,7 +82,8 @@ void MarkHotLoops(const ProfileAggregate& aggregate, const std::vector<uint64_t>
 
 // Makes the shares add up to exactly 1 in any order: as multiples of 2^-53 they and their sums are
 // exact in a double, and what rounding leaves over goes to the largest.
-void RoundToOne(std::array<double, kCategoryCount>& shares) {
+template <size_t kCount>
+void RoundToOne(std::array<double, kCount>& shares) {
   constexpr double kOne = 9007199254740992;  // 2^53
   double sum = 0;
   for (double& share : shares) {
@@ -89,6 +92,28 @@ void RoundToOne(std::array<double, kCategoryCount>& shares) {
   }
   *std::max_element(shares.begin(), shares.end()) += kOne - sum;
   for (double& share : shares) share /= kOne;
+}
+
+void FillWall(const ProfileAggregate& aggregate, Report& report) {
+  if (BasisOf(aggregate) != ShareBasis::kWall) return;
+  const WallSums& sums = aggregate.totals().wall;
+  std::array<uint64_t, kCategoryCount> ns{};
+  uint64_t all = 0;
+  for (const LocationTotals& location : aggregate.locations()) {
+    ns[static_cast<size_t>(location.location.category)] += location.counts.wall_ns;
+    all += location.counts.wall_ns;
+  }
+  // Whatever foreign sums say, the parts are those of a whole.
+  const uint64_t whole = std::max(sums.elapsed_ns, all);
+  std::array<double, kCategoryCount + 1> parts{};
+  for (size_t i = 0; i < kCategoryCount; ++i) parts[i] = ShareOf(ns[i], whole);
+  parts[kCategoryCount] = ShareOf(whole - all, whole);
+  RoundToOne(parts);
+  WallTotals& wall = report.time.wall.emplace();
+  std::copy_n(parts.begin(), kCategoryCount, wall.category_share.begin());
+  wall.waiting_share = parts[kCategoryCount];
+  wall.elapsed_seconds = static_cast<double>(sums.elapsed_ns) / kNsPerSecond;
+  wall.cpu_wait_seconds = static_cast<double>(sums.cpu_wait_ns) / kNsPerSecond;
 }
 
 void FillCategories(const ProfileAggregate& aggregate, Report& report) {
@@ -106,7 +131,7 @@ void FillCategories(const ProfileAggregate& aggregate, Report& report) {
   for (size_t i = 0; i < report.category_share.size(); ++i)
     report.category_share[i] = ShareOf(cpu_ns[i], total);
   RoundToOne(report.category_share);
-  report.waiting_share = ShareOf(waiting_ns, total);
+  report.time.waiting_share = ShareOf(waiting_ns, total);
 }
 
 void FillNodes(const ProfileAggregate& aggregate, Report& report) {
@@ -180,6 +205,7 @@ Report BuildReport(const ProfileStatus& status, const ProfileAggregate& aggregat
   const FilledRows rows = FillRows(aggregate, ranks, limits, report);
   MarkHotLoops(aggregate, rows.loop_ns, status.spec.hotspots, report);
   FillCategories(aggregate, report);
+  FillWall(aggregate, report);
   ranks.FillReport(report);
   FillNodes(aggregate, report);
   report.stacks = HeaviestStacks(aggregate, limits.stacks);

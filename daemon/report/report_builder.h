@@ -2,7 +2,8 @@
 //
 // Shape    BuildReport(status, aggregate): the same report for equal aggregates.
 // Units    shares, their intervals and seconds are of CPU time: the weight for cpu-clock, samples / frequency for hardware
-//          events. Samples are counted beside it: how many stand for a second differs between nodes and over time.
+//          events. Where every agent divides elapsed time, wall shares of it stand beside them and decide the order, the
+//          hot set and gains. Samples are counted beside it: how many stand for a second differs between nodes and over time.
 // Limits   what ReportLimits leaves out is said in a notice of the report; totals hold it all.
 // Threads  thread-safe (pure).
 // Source   min, median, max and imbalance are over all ranks of the job; a rank without a sample in

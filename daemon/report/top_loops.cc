@@ -9,8 +9,8 @@ std::vector<ReportRow> TopLoops(const ProfileAggregate& aggregate, size_t count)
   std::vector<ReportRow> rows;
   if (count == 0) return rows;
   const std::vector<LocationTotals>& locations = aggregate.locations();
-  const std::vector<uint64_t> inclusive = InclusiveNs(locations);
-  for (uint32_t i : HeaviestFirst(locations)) {
+  const std::vector<InclusiveTime> inclusive = InclusiveTimes(locations);
+  for (uint32_t i : HeaviestFirst(aggregate)) {
     if (!IsComputeLoop(locations[i].location)) continue;
     rows.push_back(LocationRow(aggregate, locations[i], inclusive[i]));
     if (rows.size() == count) break;

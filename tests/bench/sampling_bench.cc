@@ -12,11 +12,13 @@
 #include <iterator>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "agent/procfs/procfs.h"
 #include "agent/sample/perf_event.h"
 #include "agent/sample/sampling_event.h"
 #include "core/base/clock.h"
+#include "core/base/status_macros.h"
 
 namespace perfd::agent {
 namespace {
@@ -57,9 +59,15 @@ double Rate(const ProcFs& procfs, int32_t pid, const Kind& kind) {
   const SystemClock clock;
   absl::SleepFor(kSettle);
   const int64_t begin = clock.MonotonicNs();
-  const auto before = procfs.Switches(pid);
+  const auto switches = [&]() -> absl::StatusOr<uint64_t> {
+    ASSIGN_OR_RETURN(const std::vector<ThreadSchedule> threads, procfs.Schedule(pid));
+    uint64_t sum = 0;
+    for (const ThreadSchedule& thread : threads) sum += thread.switches;
+    return sum;
+  };
+  const auto before = switches();
   absl::SleepFor(kTurn);
-  const auto after = procfs.Switches(pid);
+  const auto after = switches();
   if (!before.ok() || !after.ok() || *after <= *before) return -1;
   return static_cast<double>(*after - *before) * 1e9 /
          static_cast<double>(clock.MonotonicNs() - begin);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Shares of five loops of known cost, and the rank that is slow, as perfctl reports them."""
 import json
+import os
 import pathlib
 
 import pytest
@@ -88,6 +89,28 @@ def test_slow_rank_is_the_worst(c):
     assert step and step[0]["worst_rank"].startswith("rank 1 "), report["loops"][:3]
     # Twice the steps: max / mean of 2 and 1 is 1.33.
     assert 1.2 < step[0]["imbalance"] < 1.45, step[0]["imbalance"]
+
+
+# By CPU time a team that spins makes the serial loop half as heavy as it is; a team that sleeps does not. Elapsed time knows no difference.
+@pytest.mark.parametrize("threads,policy", [(2, "active"), (2, "passive"), (4, "passive")])
+def test_serial_part_by_elapsed_time(c, threads, policy):
+    job = c.spawn("job", [PUPPETS / "serial_part", SECONDS + 6],
+                  env=dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY=policy))
+    profile = c.submit("--pid", job.pid, "--duration", f"{SECONDS}s", "--variants", "none")
+    c.wait_over(profile)
+    report = c.json("report", profile)
+    cluster.ended_well(job, 60, lambda: c.log("job"))
+    truth = next(json.loads(line) for line in c.log("job").splitlines() if line.startswith("{"))
+    first, last = cluster.marked_lines(SOURCES / "serial_part.c")["serial"]
+    serial = sum(r["wall_share"] for r in report["loops"] if first <= r["first_line"] and r["last_line"] <= last)
+    print(f"   {threads} {policy}: truth {truth['serial']:.4f}, wall share {serial:.4f}")
+    assert report["version"] == 2 and report["share_basis"] == "wall", report["share_basis"]
+    assert abs(serial - truth["serial"]) <= TOLERANCE, (serial, truth)
+    assert report["loops"][0]["first_line"] >= first and report["loops"][0]["last_line"] <= last, "the serial loop is first"
+    wall = report["totals"]["wall"]
+    whole = sum(wall[k] for k in ("loops", "outside_loops", "libraries", "kernel", "unknown", "waiting_or_idle"))
+    assert abs(whole - 1) < 1e-9, wall
+    assert all(row["wall_share"] == 0 for row in report["waiting"]), report["waiting"]
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!profile.ok()) return 0;
   if (profile->id.empty() || profile->loops.size() > perfd::kMaxHistoryLoops) std::abort();
   for (const perfd::HistoryLoop& loop : profile->loops) {
-    if (!std::isfinite(loop.share) || !std::isfinite(loop.cycles) || loop.first_line < 0)
+    if (!std::isfinite(loop.cpu.share) || !std::isfinite(loop.cycles) || loop.first_line < 0)
       std::abort();
+    if (loop.wall && !std::isfinite(loop.wall->share)) std::abort();
   }
   const std::vector<perfd::HistoryProfile> twice = {*profile, *profile};
   (void)perfd::LoopsOverTime(twice);

@@ -33,11 +33,11 @@ double Share(uint64_t used_ns, int64_t probe_ns) {
 
 }  // namespace
 
-bool IsIdle(const ProcessUse& use, int64_t probe_ns, bool named_so) {
+bool IsIdle(const ProbedUse& use, int64_t probe_ns, bool named_so) {
   return Share(use.used_ns, probe_ns) <= (named_so ? kNamedIdleShare : kIdleShare);
 }
 
-bool Works(const ProcessUse& use, int64_t probe_ns) {
+bool Works(const ProbedUse& use, int64_t probe_ns) {
   return Share(use.used_ns, probe_ns) >= kWorkShare;
 }
 

@@ -19,7 +19,7 @@
 namespace perfd::agent {
 
 // What a process used of its CPUs.
-struct ProcessUse {
+struct ProbedUse {
   uint64_t used_ns = 0;      // in the look
   uint64_t lifetime_ns = 0;  // since its start
 };
@@ -27,18 +27,18 @@ struct ProcessUse {
 struct WatchedParent {
   bool named_so = false;  // a launcher or wrapper by its name
   bool is_rank = false;   // by its environment
-  ProcessUse use;
+  ProbedUse use;
   std::string wait_channel;  // empty: unknown
 };
 
 struct WatchedChild {
   bool is_rank = false;
-  ProcessUse use;
+  ProbedUse use;
 };
 
 // It used as good as nothing.
-bool IsIdle(const ProcessUse& use, int64_t probe_ns, bool named_so);
-bool Works(const ProcessUse& use, int64_t probe_ns);
+bool IsIdle(const ProbedUse& use, int64_t probe_ns, bool named_so);
+bool Works(const ProbedUse& use, int64_t probe_ns);
 bool OnlyWaits(const WatchedParent& parent, const std::vector<WatchedChild>& below,
                int64_t probe_ns);
 

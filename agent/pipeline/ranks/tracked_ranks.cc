@@ -15,6 +15,12 @@ namespace {
 constexpr size_t kMaxPast = 4096;
 constexpr int64_t kMapsShare = 500;
 
+// Nobody knows when it ended since it was last seen alive.
+void CountLastLife(ProcessUse& use, int64_t read_ns) {
+  use.window.lived_ns += static_cast<uint64_t>(std::max<int64_t>(0, read_ns - use.seen_ns) / 2);
+  use.seen_ns = std::max(use.seen_ns, read_ns);
+}
+
 absl::Status EndedError(int32_t pid) {
   return absl::NotFoundError(absl::StrCat("process ", pid, " has ended"));
 }
@@ -48,8 +54,9 @@ absl::Status TrackedRanks::Add(const RankInfo& info, int64_t now_ns) {
   process.info = info;
   process.admission = admission;
   process.executable = procfs_.Executable(info.pid).value_or("");
-  process.used.cpu_ns = procfs_.CpuNs(info.pid, 0).value_or(0);
-  process.used.switches = procfs_.Switches(info.pid).value_or(0);
+  process.use.seen_ns = now_ns;
+  CountUse(process, now_ns);
+  process.use.window.threads.clear();
   LoadMaps(process, now_ns);
   processes_.emplace(info.pid, std::move(process));
   return absl::OkStatus();
@@ -178,6 +185,43 @@ void TrackedRanks::CountSuspension(TrackedProcess& process, int64_t since_ns) {
   if (since_ns > 0) process.suspended.ns += std::max<int64_t>(0, read_ns_ - since_ns);
 }
 
+// What it has used since the last time.
+CpuUse TrackedRanks::CountUse(TrackedProcess& process, int64_t read_ns) {
+  ProcessUse& use = process.use;
+  CpuUse all = use.all;
+  all.cpu_ns = procfs_.CpuNs(process.info.pid, 0).value_or(use.all.cpu_ns);
+  if (const auto threads = procfs_.Schedule(process.info.pid); threads.ok()) {
+    all.switches = 0;
+    const auto before = std::exchange(use.threads, {});
+    for (const ThreadSchedule& now : *threads) {
+      all.switches += now.switches;
+      const auto found = before.find(now.tid);
+      const ThreadSchedule last = found == before.end() ? ThreadSchedule{} : found->second;
+      ThreadTime& time = use.window.threads[now.tid];
+      time.run_ns += now.run_ns - std::min(now.run_ns, last.run_ns);
+      time.wait_ns += now.wait_ns - std::min(now.wait_ns, last.wait_ns);
+      use.threads.emplace(now.tid, now);
+    }
+  }
+  use.window.lived_ns += static_cast<uint64_t>(std::max<int64_t>(0, read_ns - use.seen_ns));
+  use.seen_ns = std::max(use.seen_ns, read_ns);
+  const CpuUse last = std::exchange(use.all, all);
+  return {all.cpu_ns - std::min(all.cpu_ns, last.cpu_ns),
+          all.switches - std::min(all.switches, last.switches)};
+}
+
+std::vector<ProcessTime> TrackedRanks::DrainTimes() {
+  std::vector<ProcessTime> times;
+  for (auto& [pid, process] : processes_) {
+    ProcessTime time = std::exchange(process.use.window, {});
+    time.rank = process.info.rank;
+    time.pid = pid;
+    time.helper = process.helper;
+    if (time.lived_ns > 0 || !time.helper) times.push_back(std::move(time));
+  }
+  return times;
+}
+
 CpuUse TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
                              std::vector<const TrackedProcess*>* changed) {
   if (changed == nullptr) changed = ended;
@@ -199,15 +243,15 @@ CpuUse TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>
     }
     if (process.changed_owner && !std::exchange(process.change_told, true))
       changed->push_back(&process);
-    if (process.ended && !had_ended) process.ended_ns = read_ns;
+    if (process.ended && !had_ended) {
+      process.ended_ns = read_ns;
+      CountLastLife(process.use, read_ns);
+    }
     if (process.ended) continue;
-    const uint64_t cpu_ns = procfs_.CpuNs(pid, 0).value_or(process.used.cpu_ns);
-    if (cpu_ns == process.used.cpu_ns) CountSuspension(process, since_ns);
-    used.cpu_ns += cpu_ns - std::min(cpu_ns, process.used.cpu_ns);
-    process.used.cpu_ns = cpu_ns;
-    const uint64_t switches = procfs_.Switches(pid).value_or(process.used.switches);
-    used.switches += switches - std::min(switches, process.used.switches);
-    process.used.switches = switches;
+    const CpuUse more = CountUse(process, read_ns);
+    if (more.cpu_ns == 0) CountSuspension(process, since_ns);
+    used.cpu_ns += more.cpu_ns;
+    used.switches += more.switches;
   }
   return used;
 }

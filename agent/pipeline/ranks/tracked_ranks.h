@@ -25,6 +25,7 @@
 #include "agent/pipeline/stack_source.h"
 #include "agent/procfs/admission.h"
 #include "agent/procfs/procfs.h"
+#include "agent/wall/process_time.h"
 #include "core/model/identity.h"
 
 namespace perfd::agent {
@@ -34,6 +35,14 @@ struct CpuUse {
   uint64_t cpu_ns = 0;
   uint64_t switches =
       0;  // times a thread was put on a CPU; those of threads that ended in between are missing
+};
+
+// The same of one process, up to the last Refresh.
+struct ProcessUse {
+  CpuUse all;
+  int64_t seen_ns = 0;                        // by then it had lived as long as `window` says
+  std::map<int32_t, ThreadSchedule> threads;  // by tid, those that lived then
+  ProcessTime window;                         // since the last DrainTimes
 };
 
 // Whether somebody kept a process from running: stopped or frozen.
@@ -57,8 +66,8 @@ struct TrackedProcess {
   bool changed_owner = false;
   bool change_told = false;  // by Refresh
   int64_t ended_ns = 0;      // what had been read when its end was seen
-  CpuUse used;               // up to the last Refresh
-  int64_t maps_due_ns = 0;   // monotonic time of the next look at its maps, at the earliest
+  ProcessUse use;
+  int64_t maps_due_ns = 0;  // monotonic time of the next look at its maps, at the earliest
   Suspended suspended;
 };
 
@@ -100,6 +109,9 @@ class TrackedRanks {
   std::vector<std::pair<RankInfo, absl::Status>> DrainSilent() {
     return std::exchange(silent_, {});
   }
+  // Of ranks and helpers, as the calls of Refresh saw them since the last call of this. Ranks that have ended have no time
+  // any more, and are told: some of their samples may have been read since.
+  std::vector<ProcessTime> DrainTimes();
   // Ranks (without their helpers) that live, and all that ever were.
   int living() const;
   std::vector<const TrackedProcess*> LivingRanks() const;
@@ -113,6 +125,7 @@ class TrackedRanks {
   void Replace(TrackedProcess old);
   bool HasEnded(TrackedProcess& process);
   void CountSuspension(TrackedProcess& process, int64_t since_ns);
+  CpuUse CountUse(TrackedProcess& process, int64_t read_ns);
   static bool Compare(TrackedProcess& process, const absl::StatusOr<Admission>& now);
   TrackedProcess* AddEndedChild(const TrackedProcess& parent, int32_t pid);
 

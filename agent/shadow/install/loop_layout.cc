@@ -41,12 +41,12 @@ Reach SpanOf(const LoopCode& loop) {
   return reach;
 }
 
-// Where there is no room for copies at many places, or that would be a large mapping for the rank, at one.
+// Where there is no room for copies at many places, or that would be a large mapping for the rank, at fewer.
 absl::StatusOr<CodeCache> FindRoom(const std::vector<MapEntry>& maps, const Reach& reach,
                                    const std::vector<const LoopToInject*>& loops,
                                    uint64_t more_bytes) {
   absl::StatusOr<CodeCache> found = absl::NotFoundError("");
-  for (int32_t places : {kPlacements, 1}) {
+  for (int32_t places : {kPlacements, kPlacements / 2, kPlacements / 4, 1}) {
     const uint64_t bound = CacheBound(loops, places);
     if (places > 1 && bound > kMostCacheBytes) continue;
     const absl::StatusOr<uint64_t> address = FindGap(maps, reach, bound + more_bytes);

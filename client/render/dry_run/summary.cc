@@ -49,7 +49,7 @@ void Describe(const ReportRow* row, DryRunLoop& out) {
   if (row == nullptr) return;
   out.place = LocationText(*row);
   out.source = row->location.source;
-  out.share = row->share;
+  out.share = ShownShare(*row).share;
 }
 
 DryRunLoop OfVerdict(const Report& report, const LoopVerdict& loop) {

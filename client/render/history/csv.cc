@@ -11,7 +11,8 @@ namespace {
 // `loop` is the same for one loop in all profiles: its id in the newest; `id` is the one it had there.
 constexpr char kHeader[] =
     "loop,profile,started_unix_ns,job,user,ranks,nodes,build,id,function,file,first_line,share,"
-    "share_low,share_high,cycles_per_entry,iterations_per_entry,bound,sure,gain\n";
+    "share_low,share_high,cycles_per_entry,iterations_per_entry,bound,sure,gain,wall_share,"
+    "wall_share_low,wall_share_high\n";
 
 std::string Number(double value) {
   return absl::StrFormat("%.6g", value);
@@ -19,6 +20,7 @@ std::string Number(double value) {
 
 std::string Line(const std::string& id, const HistoryProfile& profile, const HistoryLoop& loop) {
   const bool timed = loop.cycles > 0;
+  const bool walled = loop.wall.has_value();
   const std::vector<std::string> fields = {CsvField(id),
                                            CsvField(profile.id),
                                            absl::StrCat(profile.started_unix_ns),
@@ -31,14 +33,17 @@ std::string Line(const std::string& id, const HistoryProfile& profile, const His
                                            CsvField(loop.function),
                                            CsvField(loop.file),
                                            absl::StrCat(loop.first_line),
-                                           Number(loop.share),
-                                           Number(loop.share_interval.low),
-                                           Number(loop.share_interval.high),
+                                           Number(loop.cpu.share),
+                                           Number(loop.cpu.interval.low),
+                                           Number(loop.cpu.interval.high),
                                            timed ? Number(loop.cycles) : "",
                                            timed ? Number(loop.iterations) : "",
                                            BoundName(loop.bound),
                                            loop.sure ? "1" : "0",
-                                           Number(loop.gain)};
+                                           Number(loop.gain),
+                                           walled ? Number(loop.wall->share) : "",
+                                           walled ? Number(loop.wall->interval.low) : "",
+                                           walled ? Number(loop.wall->interval.high) : ""};
   return absl::StrCat(absl::StrJoin(fields, ","), "\n");
 }
 

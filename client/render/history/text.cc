@@ -25,13 +25,14 @@ std::string Date(int64_t unix_ns) {
 }
 
 std::string Figure(HistoryQuantity quantity, double value) {
-  if (quantity == HistoryQuantity::kShare) return Percent(value);
+  if (IsShare(quantity)) return Percent(value);
   return absl::StrFormat("%.*f", value < 100 ? 1 : 0, value);
 }
 
 const char* Unit(HistoryQuantity quantity) {
   switch (quantity) {
     case HistoryQuantity::kShare:
+    case HistoryQuantity::kWallShare:
       return "";
     case HistoryQuantity::kCyclesPerIteration:
       return " cycles an iteration";
@@ -44,7 +45,7 @@ const char* Unit(HistoryQuantity quantity) {
 // A larger share is not more time: another loop may have become faster.
 const char* Word(const LoopSeries& series) {
   const bool up = series.change.verdict == LevelVerdict::kUp;
-  if (series.quantity == HistoryQuantity::kShare) return up ? "heavier" : "lighter";
+  if (IsShare(series.quantity)) return up ? "heavier" : "lighter";
   return up ? "slower" : "faster";
 }
 
@@ -92,9 +93,7 @@ std::vector<const LoopSeries*> Shown(const std::vector<LoopSeries>& series, size
 std::string Notes(const std::vector<const LoopSeries*>& shown) {
   std::string text;
   const auto any = [&](auto what) { return std::any_of(shown.begin(), shown.end(), what); };
-  if (any([](const LoopSeries* s) {
-        return Changed(*s) && s->quantity == HistoryQuantity::kShare;
-      }))
+  if (any([](const LoopSeries* s) { return Changed(*s) && IsShare(s->quantity); }))
     text +=
         "  heavier, lighter: of the job's time. Times of its entries were not measured in enough "
         "profiles\n  (submit with variants), and a share also changes when another loop does.\n";
@@ -142,10 +141,11 @@ std::string Spark(const LoopSeries& series, const TextStyle& style) {
 
 std::string RenderHistory(const ProgramHistory& history, const std::vector<LoopSeries>& series,
                           const HistoryTextOptions& options) {
+  const ShareBasis basis = CommonBasis(history.profiles);
   const size_t room = static_cast<size_t>(std::max(options.style.width / 4, 20));
   const std::vector<const LoopSeries*> shown = Shown(series, options.top);
   TextTable table({{"LOOP"},
-                   {"SHARE", true},
+                   {basis == ShareBasis::kWall ? "WALL" : "CPU", true},
                    {"OVER TIME"},
                    {"CHANGE"},
                    {"VERDICT"},
@@ -153,9 +153,9 @@ std::string RenderHistory(const ProgramHistory& history, const std::vector<LoopS
                    {"SOURCE"}});
   for (const LoopSeries* one : shown) {
     const HistoryLoop& loop = *one->newest;
-    table.Add({loop.id.substr(0, kIdDigits), Percent(loop.share), Spark(*one, options.style),
-               ChangeText(history, *one), VerdictCell(loop), CutEnd(Clean(loop.function), room),
-               CutFront(Place(loop), room)});
+    table.Add({loop.id.substr(0, kIdDigits), Percent(ShareOf(loop, basis).share),
+               Spark(*one, options.style), ChangeText(history, *one), VerdictCell(loop),
+               CutEnd(Clean(loop.function), room), CutFront(Place(loop), room)});
   }
   if (table.empty()) return Heading(history) + "  None of them has loops.\n";
   std::string text = Heading(history) + table.Render();
@@ -187,11 +187,12 @@ absl::StatusOr<const LoopSeries*> FindSeries(const std::vector<LoopSeries>& seri
 std::string RenderLoopHistory(const ProgramHistory& history, const LoopSeries& series,
                               const TextStyle& style) {
   const HistoryLoop& newest = *series.newest;
+  const ShareBasis basis = CommonBasis(history.profiles);
   TextTable table({{"PROFILE"},
                    {"STARTED"},
                    {"JOB"},
                    {"RANKS", true},
-                   {"SHARE 95%"},
+                   {basis == ShareBasis::kWall ? "WALL 95%" : "CPU 95%"},
                    {"CYCLES/ENTRY", true},
                    {"ITERATIONS", true},
                    {"VERDICT"},
@@ -203,9 +204,9 @@ std::string RenderLoopHistory(const ProgramHistory& history, const LoopSeries& s
                                       absl::StrCat(profile.ranks)};
     if (const HistoryLoop* loop = series.loops[i]; loop != nullptr) {
       const bool timed = loop->cycles > 0;
-      cells.push_back(
-          absl::StrCat(Percent(loop->share), " ",
-                       Interval95(loop->share_interval.low, loop->share_interval.high)));
+      const HistoryShare share = ShareOf(*loop, basis);
+      cells.push_back(absl::StrCat(Percent(share.share), " ",
+                                   Interval95(share.interval.low, share.interval.high)));
       cells.push_back(timed ? absl::StrFormat("%.0f", loop->cycles) : "-");
       cells.push_back(timed ? absl::StrFormat("%.0f", loop->iterations) : "-");
       cells.push_back(VerdictCell(*loop));

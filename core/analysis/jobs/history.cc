@@ -76,8 +76,8 @@ HistoryLoop LoopOf(const ReportRow& row) {
   loop.last_line = at.source.last_line;
   loop.module = Cut(BaseOf(at.module_path));
   if (at.loop.has_value()) loop.depth = at.loop->depth;
-  loop.share = row.share;
-  loop.share_interval = row.share_interval;
+  loop.cpu = {row.share, row.share_interval};
+  if (row.wall.has_value()) loop.wall = {row.wall->share, row.wall->interval};
   return loop;
 }
 
@@ -143,14 +143,20 @@ void Join(const HistoryProfile& profile, size_t at, size_t count, std::vector<Lo
 }
 
 // A loop that the profile does not have took less than the least of those it has, if these were cut, else nothing.
-LevelPoint Absent(const HistoryProfile& profile) {
+LevelPoint Absent(const HistoryProfile& profile, ShareBasis basis) {
   const bool cut = profile.loops.size() >= kMaxHistoryLoops;
-  return {0, 0, cut ? profile.loops.back().share : 0};
+  return {0, 0, cut ? ShareOf(profile.loops.back(), basis).share : 0};
+}
+
+ShareBasis BasisOf(HistoryQuantity quantity) {
+  return quantity == HistoryQuantity::kWallShare ? ShareBasis::kWall : ShareBasis::kCpu;
 }
 
 LevelPoint PointOf(const HistoryLoop& loop, HistoryQuantity quantity) {
-  if (quantity == HistoryQuantity::kShare)
-    return {loop.share, loop.share_interval.low, loop.share_interval.high};
+  if (IsShare(quantity)) {
+    const HistoryShare share = ShareOf(loop, BasisOf(quantity));
+    return {share.share, share.interval.low, share.interval.high};
+  }
   const double per = quantity == HistoryQuantity::kCyclesPerEntry ? 1 : loop.iterations;
   const double value = loop.cycles / per;
   const double low = loop.cycles_min / per;
@@ -158,24 +164,25 @@ LevelPoint PointOf(const HistoryLoop& loop, HistoryQuantity quantity) {
 }
 
 bool Has(const HistoryLoop* loop, HistoryQuantity quantity) {
-  if (quantity == HistoryQuantity::kShare) return true;
+  if (IsShare(quantity)) return true;
   if (loop == nullptr) return false;
   return loop->cycles > 0 &&
          (quantity == HistoryQuantity::kCyclesPerEntry || loop->iterations >= 1);
 }
 
 // Time is what one wants to know; a share also changes when something else does.
-void Judge(std::span<const HistoryProfile> profiles, LoopSeries& series) {
+void Judge(std::span<const HistoryProfile> profiles, ShareBasis basis, LoopSeries& series) {
+  const HistoryQuantity share =
+      basis == ShareBasis::kWall ? HistoryQuantity::kWallShare : HistoryQuantity::kShare;
   for (const HistoryQuantity quantity :
-       {HistoryQuantity::kCyclesPerIteration, HistoryQuantity::kCyclesPerEntry,
-        HistoryQuantity::kShare}) {
+       {HistoryQuantity::kCyclesPerIteration, HistoryQuantity::kCyclesPerEntry, share}) {
     series.quantity = quantity;
     series.at.clear();
     series.points.clear();
     for (size_t i = 0; i < series.loops.size(); ++i) {
       if (!Has(series.loops[i], quantity)) continue;
       series.at.push_back(i);
-      series.points.push_back(series.loops[i] == nullptr ? Absent(profiles[i])
+      series.points.push_back(series.loops[i] == nullptr ? Absent(profiles[i], basis)
                                                          : PointOf(*series.loops[i], quantity));
     }
     series.change = FindChange(series.points);
@@ -217,19 +224,40 @@ HistoryProfile ToHistory(const Report& report) {
   return profile;
 }
 
+bool IsShare(HistoryQuantity quantity) {
+  return quantity == HistoryQuantity::kShare || quantity == HistoryQuantity::kWallShare;
+}
+
+ShareBasis CommonBasis(std::span<const HistoryProfile> profiles) {
+  bool any = false;
+  for (const HistoryProfile& profile : profiles) {
+    for (const HistoryLoop& loop : profile.loops) {
+      if (!loop.wall.has_value()) return ShareBasis::kCpu;
+      any = true;
+    }
+  }
+  return any ? ShareBasis::kWall : ShareBasis::kCpu;
+}
+
+HistoryShare ShareOf(const HistoryLoop& loop, ShareBasis basis) {
+  return basis == ShareBasis::kWall ? loop.wall.value_or(HistoryShare{}) : loop.cpu;
+}
+
 std::vector<LoopSeries> LoopsOverTime(std::span<const HistoryProfile> profiles) {
+  const ShareBasis basis = CommonBasis(profiles);
   std::vector<LoopSeries> all;
   for (size_t i = 0; i < profiles.size(); ++i) Join(profiles[i], i, profiles.size(), all);
   for (LoopSeries& series : all) {
     for (const HistoryLoop* loop : series.loops) {
-      if (loop != nullptr) series.largest_share = std::max(series.largest_share, loop->share);
+      if (loop != nullptr)
+        series.largest_share = std::max(series.largest_share, ShareOf(*loop, basis).share);
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const LoopSeries& a, const LoopSeries& b) {
     return a.largest_share > b.largest_share;
   });
   if (all.size() > kMaxSeries) all.resize(kMaxSeries);
-  for (LoopSeries& series : all) Judge(profiles, series);
+  for (LoopSeries& series : all) Judge(profiles, basis, series);
   return all;
 }
 

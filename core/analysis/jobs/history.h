@@ -26,7 +26,10 @@ HistoryProfile ToHistory(const Report& report);
 // Base name of the executable that most ranks ran, else what the request named; empty: neither is known.
 std::string ProgramOf(const Report& report);
 
-enum class HistoryQuantity { kShare, kCyclesPerIteration, kCyclesPerEntry };
+enum class HistoryQuantity { kShare, kWallShare, kCyclesPerIteration, kCyclesPerEntry };
+
+// Of CPU time or of elapsed time.
+bool IsShare(HistoryQuantity quantity);
 
 // One loop through the profiles.
 struct LoopSeries {
@@ -34,12 +37,17 @@ struct LoopSeries {
   std::vector<const HistoryLoop*> loops;
   const HistoryLoop* newest = nullptr;  // the last that is not null
   double largest_share = 0;
-  // What was compared over time: cycles where enough profiles have them, else the share.
+  // What was compared over time: cycles where enough profiles have them, else the share, which is of elapsed time where all
+  // profiles tell that.
   HistoryQuantity quantity = HistoryQuantity::kShare;
   std::vector<size_t> at;  // the profiles that `points` are of
   std::vector<LevelPoint> points;
   LevelChange change;  // `since` counts points
 };
+
+// Of elapsed time only where every loop of every profile has it: like is compared with like.
+ShareBasis CommonBasis(std::span<const HistoryProfile> profiles);
+HistoryShare ShareOf(const HistoryLoop& loop, ShareBasis basis);
 
 // Largest share first.
 std::vector<LoopSeries> LoopsOverTime(std::span<const HistoryProfile> profiles);

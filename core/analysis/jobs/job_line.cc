@@ -40,12 +40,17 @@ std::string Place(const CodeLocation& at) {
   return text.size() <= kMaxPlacement ? text : text.substr(text.size() - kMaxPlacement);
 }
 
+// Of elapsed time where that is known.
+double ShareOf(const ReportRow& row) {
+  return row.wall.has_value() ? row.wall->share : row.share;
+}
+
 std::string HotText(const Report& report) {
   double share = 0;
   int count = 0;
   for (const ReportRow& row : report.loops) {
     if (!row.hot) continue;
-    share += row.share;
+    share += ShareOf(row);
     ++count;
   }
   if (count == 0) return "no hot loops";
@@ -83,7 +88,7 @@ std::string VerdictText(const Report& report) {
   }
   if (report.loops.empty()) return "";
   const ReportRow& heaviest = report.loops.front();
-  return absl::StrCat(Place(heaviest.location), " ", Percent(heaviest.share));
+  return absl::StrCat(Place(heaviest.location), " ", Percent(ShareOf(heaviest)));
 }
 
 std::string FailureText(const ProfileStatus& status) {

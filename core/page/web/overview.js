@@ -35,16 +35,18 @@ function timeSentence() {
   const totals = report.totals || {};
   if (!totals.loops) return null;
   const parts = [
-    `${percent(totals.loops.share)} of the time is in ${plural(loops.length, "loop")}`,
+    `${percent(walled ? totals.wall.loops : totals.loops.share)} of the ${walled ? "elapsed" : "CPU"} time is in ${plural(loops.length, "loop")}`,
   ];
   if (loops.length > 0)
-    parts.push(`, ${percent(loops[0].share)} in the heaviest, ${loopName(loops[0].id)}`);
-  if (totals.waiting_share >= 0.03)
+    parts.push(`, ${percent(shown(loops[0]))} in the heaviest, ${loopName(loops[0].id)}`);
+  if (walled && totals.wall.waiting_or_idle >= 0.03)
+    parts.push(`; for ${percent(totals.wall.waiting_or_idle)} of it nothing computes`);
+  if (!walled && totals.waiting_share >= 0.03)
     parts.push(
       `; ${percent(totals.waiting_share)} is spent waiting in MPI, OpenMP and other runtimes`,
     );
-  if (totals.kernel && totals.kernel.share >= 0.1)
-    parts.push(`; ${percent(totals.kernel.share)} in the kernel`);
+  const kernel = walled ? totals.wall.kernel : (totals.kernel || {}).share;
+  if (kernel >= 0.1) parts.push(`; ${percent(kernel)} in the kernel`);
   return [parts, "."];
 }
 

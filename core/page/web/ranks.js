@@ -50,7 +50,7 @@ function threadColumns() {
 // parts(row): [{key, share, seconds}]. Either shares of each one's own time, or seconds against the mean of the loop.
 function loopHeat(columns, parts, against, axis) {
   const index = new Map(columns.map((column, at) => [column.key, at]));
-  const heavy = loops.filter((row) => row.share >= 0.002).slice(0, 12);
+  const heavy = loops.filter((row) => shown(row) >= 0.002).slice(0, 12);
   const most = Math.max(0.01, ...heavy.flatMap((row) => parts(row).map((part) => part.share || 0)));
   const rows = heavy.map((row) => {
     const values = columns.map(() => (against ? 0 : null));

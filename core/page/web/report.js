@@ -10,6 +10,12 @@ for (const row of [...list(report.functions), ...list(report.waiting), ...loops]
   rowById.set(row.id, row);
 const numberById = new Map(loops.map((row, index) => [row.id, index + 1]));
 
+// Shares that are shown first: of elapsed time where every agent divides it, else of CPU time.
+const walled = Boolean((report.totals || {}).wall);
+const shown = (row) => (walled ? row.wall_share : row.share);
+const shownLow = (row) => (walled ? row.wall_share_low : row.share_low);
+const shownHigh = (row) => (walled ? row.wall_share_high : row.share_high);
+
 // "#3 compute_forces", as the report in text numbers them.
 function loopName(id) {
   const row = rowById.get(id);

@@ -13,8 +13,11 @@ function categoryBar() {
     key,
     name,
     ...(totals[key] || {share: 0, samples: 0}),
+    ...(walled ? {share: totals.wall[key]} : {}),
   }));
   if (!parts.some((part) => part.samples > 0)) return null;
+  if (walled)
+    parts.push({key: "idle", name: "waiting or idle", share: totals.wall.waiting_or_idle});
   return [
     h(
       "div",
@@ -33,7 +36,7 @@ function categoryBar() {
       ...parts.map((p) => [
         p.key,
         `${p.name} ${percent(p.share)}` +
-          (p.key === "libraries" && totals.waiting_share > 0
+          (!walled && p.key === "libraries" && totals.waiting_share > 0
             ? ` (waiting ${percent(totals.waiting_share)})`
             : ""),
       ]),
@@ -47,11 +50,12 @@ const rowColumns = (numbered) => [
     : []),
   {head: "function", cell: (row) => h("span", {class: "name"}, place(row))},
   {head: "where", cell: where},
-  {head: "share", number: true, cell: (row) => percent(row.share)},
-  {head: "95 % interval", cell: (row) => percents(row.share_low, row.share_high)},
+  ...(walled ? [{head: "wall share", number: true, cell: (row) => percent(row.wall_share)}] : []),
+  {head: walled ? "CPU share" : "share", number: true, cell: (row) => percent(row.share)},
+  {head: "95 % interval", cell: (row) => percents(shownLow(row), shownHigh(row))},
   ...(numbered
     ? [
-        {head: "with inner loops", number: true, cell: (row) => percent(row.inclusive_share)},
+        {head: "with inner loops", number: true, cell: (row) => percent(walled ? row.wall_inclusive_share : row.inclusive_share)},
         {head: "hot", cell: (row) => (row.hot ? "hot" : "")},
         {head: "kind", cell: facts},
       ]
@@ -64,21 +68,23 @@ const rowTable = (rows, name, numbered) =>
 
 section("time", "Where the time goes", ["sampled"], () => {
   if (loops.length + list(report.functions).length + list(report.waiting).length === 0) return null;
-  const heavy = loops.filter((row) => row.share >= 0.002).slice(0, 12);
-  const most = Math.max(0.1, ...heavy.map((row) => Math.max(row.share, row.share_high || 0)));
+  const heavy = loops.filter((row) => shown(row) >= 0.002).slice(0, 12);
+  const most = Math.max(0.1, ...heavy.map((row) => Math.max(shown(row), shownHigh(row) || 0)));
   return [
     categoryBar(),
     heavy.length > 0
       ? bars(
-          "Share of each loop in the time of the job",
+          walled
+            ? "Share of each loop in the elapsed time of the job"
+            : "Share of each loop in the CPU time of the job",
           heavy.map((row) => ({
             label: `${loopName(row.id)}  ${where(row)}`,
-            figure: percent(row.share),
-            value: row.share,
-            low: row.share_low,
-            high: row.share_high,
+            figure: percent(shown(row)),
+            value: shown(row),
+            low: shownLow(row),
+            high: shownHigh(row),
             kind: row.hot ? "sampled" : "plain",
-            note: `${percents(row.share_low, row.share_high)}\n${facts(row)}\n${count(row.samples)} samples`,
+            note: `${percents(shownLow(row), shownHigh(row))}\n${percent(row.share)} of CPU time\n${facts(row)}\n${count(row.samples)} samples`,
           })),
           {
             domain: [0, Math.min(1, most * 1.02)],

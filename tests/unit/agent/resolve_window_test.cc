@@ -264,5 +264,37 @@ TEST(FoldLightLocations, KeepsTotalsPerCategoryAndThread) {
   EXPECT_EQ(totals(window), before);
 }
 
+// Two threads at the same loop all the time: each has half of the rank's elapsed time.
+TEST_F(ResolveWindowTest, ElapsedTimeIsDividedAmongThreadsThatCompute) {
+  RawWindow raw;
+  RawModule module;
+  module.key.path = "/app";
+  module.kind = ModuleKind::kProgram;
+  raw.modules = {module};
+  raw.setup = {"cpu-clock", 100, true, "per-thread", Provenance::kSampled};
+  raw.duration_ns = 1'000'000'000;
+  raw.threads = {{3, 10, 10}, {3, 10, 11}};
+  const RawLocation at{.kind = RawLocation::Kind::kModule, .module = 0, .file_offset = 0x144};
+  raw.rows = {{0, at, 100, 1'000'000'000}, {1, at, 100, 1'000'000'000}};
+  for (uint64_t i = 0; i < 100; ++i) {
+    raw.wall.moments.push_back({1 + 10'000'000 * i, 0});
+    raw.wall.moments.push_back({1 + 10'000'000 * i, 1});
+  }
+  raw.wall.period_ns = 10'000'000;
+  raw.wall.times = std::make_shared<WallTimes>();
+  raw.wall.processes = {{3, 10, false, 1'000'000'000, {{10, {0, 5}}, {11, {0, 6}}}}};
+  RawWindow old = raw;
+  old.wall.processes.clear();
+  const Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
+  EXPECT_THAT(window.rank_times, testing::ElementsAre(RankTime{3, 10, 1'000'000'000, 11}));
+  ASSERT_EQ(window.rows.size(), 2u);
+  EXPECT_NEAR(static_cast<double>(window.rows[0].wall_ns), 5e8, 5e6);
+  EXPECT_NEAR(static_cast<double>(window.rows[1].wall_ns), 5e8, 5e6);
+
+  const Window undivided = ResolveWindow(std::move(old), index_, absl::Seconds(1), &unreadable_);
+  EXPECT_TRUE(undivided.rank_times.empty());
+  EXPECT_EQ(undivided.rows[0].wall_ns, 0u);
+}
+
 }  // namespace
 }  // namespace perfd::agent

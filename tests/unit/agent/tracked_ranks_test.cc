@@ -288,5 +288,38 @@ TEST_F(TrackedRanksTest, ARankWhoseMapsAreNotReadInTimeIsToldOfOnce) {
   EXPECT_TRUE(absl::IsUnavailable(ranks.Add(Info(6, 1), 1)));
 }
 
+TEST_F(TrackedRanksTest, TellsHowLongProcessesLivedAndWhatTheirThreadsGot) {
+  ASSERT_TRUE(PutAndAdd(5, 2).ok());
+  proc_.Write("5/task/5/schedstat", "123456989 45 9\n");
+  proc_.Write("5/task/7/schedstat", "1000 30 1\n");
+  read_ns_ = 1'001;
+  Refresh();
+  std::vector<ProcessTime> times = ranks_.DrainTimes();
+  const ProcessTime expected{2, 5, false, 1'000, {{5, {200, 40}}, {7, {1000, 30}}}};
+  EXPECT_THAT(times, testing::ElementsAre(expected)) << "since it was added";
+  EXPECT_EQ(ranks_.DrainTimes().at(0).lived_ns, 0u);
+  read_ns_ = 3'001;
+  Refresh();
+  times = ranks_.DrainTimes();
+  ASSERT_EQ(times.size(), 1u);
+  EXPECT_EQ(times[0].lived_ns, 2'000u);
+  EXPECT_EQ(times[0].threads[5], ThreadTime{});
+  proc_.Remove(5);
+  read_ns_ = 4'001;
+  Refresh();
+  EXPECT_EQ(ranks_.DrainTimes().at(0).lived_ns, 500u) << "it ended at some time in between";
+  read_ns_ = 6'001;
+  Refresh();
+  ASSERT_EQ(ranks_.DrainTimes().size(), 1u) << "samples of it may still be read";
+}
+
+TEST_F(TrackedRanksTest, ARankThatEndsBeforeItIsSeenAgainHasLivedAllTheSame) {
+  ASSERT_TRUE(PutAndAdd(5, 2).ok());
+  proc_.Remove(5);
+  read_ns_ = 1'001;
+  Refresh();
+  EXPECT_EQ(ranks_.DrainTimes().at(0).lived_ns, 500u);
+}
+
 }  // namespace
 }  // namespace perfd::agent

@@ -112,7 +112,7 @@ TEST(HistoryCsvTest, ALineForEachLoopInEachProfile) {
   EXPECT_EQ(lines[0].rfind("loop,profile,started_unix_ns,job,", 0), 0u);
   EXPECT_EQ(lines[1],
             "aa00000000000008,p-000001,1700000000000000000,,alice,4,1,build1,aa00000000000001,"
-            "kernel,/src/app.c,10,0.5,0.49,0.51,1000,100,memory bound,0,0.1");
+            "kernel,/src/app.c,10,0.5,0.49,0.51,1000,100,memory bound,0,0.1,,,");
 }
 
 TEST(HistoryJsonTest, HasEveryFigure) {
@@ -166,7 +166,7 @@ TEST(HistoryFromJsonTest, WhateverTheFileHolds) {
   ASSERT_EQ(odd->loops.size(), 3u);
   EXPECT_EQ(odd->loops[2].first_line, 0);
   EXPECT_EQ(odd->loops[2].last_line, INT32_MAX);
-  EXPECT_EQ(odd->loops[2].share, 1);
+  EXPECT_EQ(odd->loops[2].cpu.share, 1);
   EXPECT_EQ(odd->loops[2].bound, Bound::kUnknown);
   // Deep enough to end a parser that calls itself.
   EXPECT_FALSE(HistoryFromReportJson(std::string(1'000'000, '[')).ok());

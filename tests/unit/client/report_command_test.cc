@@ -85,7 +85,7 @@ TEST(ReportCommandTest, StatesDecideTheExitCode) {
 TEST(LoopsCommandTest, ListAndDrillDown) {
   CommandRunner perfctl;
   EXPECT_EQ(perfctl.Run({"loops", "last"}), 0);
-  EXPECT_THAT(perfctl.out, HasSubstr("3fa9c2d1  50.0%"));
+  EXPECT_THAT(perfctl.out, HasSubstr("3fa9c2d1     -  50.0%"));
   EXPECT_EQ(perfctl.Run({"loops", "last", "--loop", "3fa9"}), 0);
   EXPECT_THAT(perfctl.out, HasSubstr("Loop 3fa9c2d100000001"));
   EXPECT_EQ(perfctl.Run({"loops", "last", "--loop", "3fa9", "--json"}), 0);

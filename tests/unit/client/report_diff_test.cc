@@ -65,5 +65,26 @@ TEST(ReportDiffTest, TextAndJson) {
   EXPECT_TRUE(json["loops"][1]["a_share"].is_null());
 }
 
+Report Walled(std::vector<ReportRow> loops, double wall_share) {
+  for (ReportRow& row : loops)
+    row.wall = {wall_share, {wall_share - 0.01, wall_share + 0.01}, wall_share};
+  Report report = With(std::move(loops));
+  report.time.wall.emplace();
+  return report;
+}
+
+TEST(ReportDiffTest, ElapsedTimeIsComparedOnlyWhereBothHaveIt) {
+  const Report a = Walled({SampleLoop("1111", "f", 10, 0.50)}, 0.8);
+  const Report b = Walled({SampleLoop("1111", "f", 10, 0.50)}, 0.6);
+  const auto diffs = DiffReports(a, b);
+  EXPECT_NEAR(diffs[0].change, -0.2, 1e-12);
+  EXPECT_TRUE(diffs[0].significant);
+  EXPECT_EQ(DiffToJson(a, b)["share_basis"], "wall");
+  const Report old = With({SampleLoop("1111", "f", 10, 0.50)});
+  EXPECT_NEAR(DiffReports(a, old)[0].change, 0, 1e-12);
+  EXPECT_EQ(DiffToJson(a, old)["share_basis"], "cpu");
+  EXPECT_THAT(RenderDiff(a, old, {}), HasSubstr("CPU time"));
+}
+
 }  // namespace
 }  // namespace perfd::client

@@ -15,35 +15,37 @@ using ::testing::Not;
 
 constexpr char kGolden[] = R"(Profile p-000042 "demo"  DONE  2 ranks on 1 node
 
-  LOOP       SHARE  95% INTERVAL     INCL  BAR           FUNCTION
-* 3fa9c2d1   50.0%  [48.0, 52.0]    50.0%  ############  compute_forces
+  LOOP        WALL  95% INTERVAL     INCL     CPU  BAR           FUNCTION
+* 3fa9c2d1       -  [48.0, 52.0]    50.0%   50.0%  ############  compute_forces
   #1        lulesh.cc:812-821  lulesh2.0  depth 2, innermost, OpenMP
             rank min/median/max 1.00/1.25/1.50 s  worst rank 1 on node2  imbalance 1.20  threads 2
-  77aa0000   25.0%  [23.0, 27.0]    75.0%  ######        update
+  77aa0000       -  [23.0, 27.0]    75.0%   25.0%  ######        update
   #2        lulesh.cc:100-109  lulesh2.0  depth 1, outer
             rank min/median/max 0.50/0.62/0.75 s  worst rank 1 on node2  imbalance 1.20  threads 2
   * hot set: loops that together hold 80.0% of the loop time
 
 Outside loops
-  ID        SHARE  95% INTERVAL  FUNCTION  SOURCE           MODULE
-  cafe0000  10.0%  [8.0, 12.0]   main      lulesh.cc:10-19  lulesh2.0
+  ID        WALL    CPU  95% INTERVAL  FUNCTION  SOURCE           MODULE
+  cafe0000     -  10.0%  [8.0, 12.0]   main      lulesh.cc:10-19  lulesh2.0
 
 Waiting loops of MPI, OpenMP and C runtimes
-  ID        SHARE  95% INTERVAL  FUNCTION       SOURCE  MODULE
-  beef0000  10.0%  [8.0, 12.0]   opal_progress  ?       lulesh2.0
+  ID        WALL    CPU  95% INTERVAL  FUNCTION       SOURCE  MODULE
+  beef0000     -  10.0%  [8.0, 12.0]   opal_progress  ?       lulesh2.0
 
 Where the time went
-  loops           75.0%  ###############             750 samples
-  outside loops   10.0%  ##                          100 samples
-  libraries       10.0%  ##                          100 samples  (waiting loops 10.0%)
-  kernel           4.0%  #                            40 samples
-  unknown          1.0%                               10 samples
-  total          100.0%                             1000 samples
+                    WALL     CPU
+  loops                -   75.0%  ###############             750 samples
+  outside loops        -   10.0%  ##                          100 samples
+  libraries            -   10.0%  ##                          100 samples  (waiting loops 10.0% of CPU)
+  kernel               -    4.0%  #                            40 samples
+  unknown              -    1.0%                               10 samples
+  total                -  100.0%                             1000 samples
+  WALL -: some agent does not divide elapsed time; loops are in the order of CPU time
 
 Ranks
-  RANK  NODE   PID  COMMAND    CPU S  COMPUTE S  SAMPLES  THREADS
-     0  node1  100  lulesh2.0   2.50       2.00      500        2
-     1  node2  200  lulesh2.0   2.50       3.00      500        2  ended early
+  RANK  NODE   PID  COMMAND    WALL S  CPU S  COMPUTE S  WAITED FOR CPU S  SAMPLES  THREADS
+     0  node1  100  lulesh2.0       -   2.50       2.00                 -      500        2
+     1  node2  200  lulesh2.0       -   2.50       3.00                 -      500        2  ended early
   worst rank 1 on node2, imbalance 1.20 (max / mean of compute seconds)
 
 Samples: 1005 seen, 1000 kept, 7 lost in the kernel, 5 dropped (queue_full 5); 1.2% missing
@@ -58,6 +60,20 @@ note: no PMU here
 
 TEST(ReportTextTest, Golden) {
   EXPECT_EQ(RenderReport(SampleReport(), {}), kGolden);
+}
+
+TEST(ReportTextTest, ElapsedTimeComesFirstWhereItIsDivided) {
+  Report report = SampleReport();
+  report.loops[0].wall = {0.8, {0.7, 0.9}, 0.8};
+  report.time.wall = {{0.85, 0.05, 0, 0, 0}, 0.1, 60, 1.5};
+  report.ranks[0].elapsed_seconds = 30;
+  report.ranks[0].cpu_wait_seconds = 1.5;
+  const std::string text = RenderReport(report, {});
+  EXPECT_THAT(text, HasSubstr("* 3fa9c2d1   80.0%  [70.0, 90.0]    80.0%   50.0%  ####"));
+  EXPECT_THAT(text, HasSubstr("  loops            85.0%   75.0%"));
+  EXPECT_THAT(text, HasSubstr("  waiting or idle  10.0%       -"));
+  EXPECT_THAT(text, HasSubstr("  total           100.0%  100.0%"));
+  EXPECT_THAT(text, HasSubstr("Threads waited 1.50 s for a CPU"));
 }
 
 TEST(ReportTextTest, TopCutsAndSaysSo) {
@@ -79,7 +95,7 @@ TEST(ReportTextTest, ThreadsAndRankViews) {
   options.rank = 1;
   const std::string text = RenderReport(SampleReport(), options);
   EXPECT_THAT(text, HasSubstr("Rank 1 (shares of this rank's own time)"));
-  EXPECT_THAT(text, HasSubstr("beef0000    10.0%     0.30       50  waiting"));
+  EXPECT_THAT(text, HasSubstr("beef0000     -  10.0%   0.30       50  waiting"));
 }
 
 TEST(ReportTextTest, ColoursAndBarsOnlyWhenAllowed) {

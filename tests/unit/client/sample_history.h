@@ -20,8 +20,7 @@ inline HistoryLoop HistoryLoopOf(const std::string& id, const std::string& funct
   loop.last_line = line + 4;
   loop.module = "app";
   loop.depth = 1;
-  loop.share = share;
-  loop.share_interval = {share - 0.01, share + 0.01};
+  loop.cpu = {share, {share - 0.01, share + 0.01}};
   return loop;
 }
 

@@ -71,7 +71,7 @@ Report SampleReport() {
   report.functions[0].location.loop.reset();
   report.category_share = {0.75, 0.1, 0.1, 0.04, 0.01};
   report.category_samples = {750, 100, 100, 40, 10};
-  report.waiting_share = 0.1;
+  report.time.waiting_share = 0.1;
   report.ranks.resize(2);
   report.ranks[0].info = {"node1", 100, 1000, 5, 0, 2, RankSource::kPmix, "4711", "lulesh2.0"};
   report.ranks[0].samples = 500;

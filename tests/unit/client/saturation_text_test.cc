@@ -73,8 +73,8 @@ TEST(SaturationTextTest, LoopsOfOnePhaseSayWhenTheyWereSeen) {
   ASSERT_EQ(row.id, report.verdicts[0].loop_id);
   for (NodeCoverage& node : report.nodes) node.covered_ns = 60'000'000'000;
   row.samples = 1000;
-  row.first_seen_ns = 12'000'000'000;
-  row.last_seen_ns = 40'000'000'000;
+  row.seen.first_ns = 12'000'000'000;
+  row.seen.last_ns = 40'000'000'000;
   EXPECT_THAT(RenderSaturations(report, {}, 12),
               HasSubstr("\n            seen from 12 s to 40 s of 60 s\n"));
   EXPECT_THAT(RenderReport(report, {}), HasSubstr("threads 2  seen from 12 s to 40 s of 60 s\n"));
@@ -82,8 +82,8 @@ TEST(SaturationTextTest, LoopsOfOnePhaseSayWhenTheyWereSeen) {
   EXPECT_EQ(PhaseText(report, row), "");
   row.samples = 50;
   EXPECT_NE(PhaseText(report, row), "");
-  row.first_seen_ns = 0;
-  row.last_seen_ns = 48'000'000'000;  // nearly all the time
+  row.seen.first_ns = 0;
+  row.seen.last_ns = 48'000'000'000;  // nearly all the time
   EXPECT_EQ(PhaseText(report, row), "");
 }
 

@@ -63,7 +63,6 @@ TEST(NextStage, GivesUpAfterFourRunsOfWhichNoneCounts) {
 
 TEST(NextStage, WhatAChangingMachineSpoilsIsTriedLonger) {
   LoopMeasurement loop = Loop({Figures("LS", 0.9, 0.2), Figures("FP", 0.2), Figures("DL1", 0.9)});
-  const std::string reason = "REF changed by more than 25 % from before to after it";
   VariantFigures& ls = loop.figures[0];
   ls.valid_runs = 0;
   const auto asked_after = [&](std::vector<Refusal> refusals) {
@@ -73,12 +72,17 @@ TEST(NextStage, WhatAChangingMachineSpoilsIsTriedLonger) {
     return Joined(NextStage(loop, kAll)) == "LS";
   };
   const std::string fault = "the variant faulted in the shadow";
-  const std::string late = "the shadow ended before this run";
-  EXPECT_TRUE(asked_after({{"LS", 0, reason, 36}, {"LS", 0, fault, 3}}));
-  EXPECT_FALSE(asked_after({{"LS", 0, reason, 35}, {"LS", 0, fault, 4}}));
-  EXPECT_FALSE(asked_after({{"LS", 0, reason, 40}}));
-  EXPECT_TRUE(asked_after({{"LS", 0, late, 100}})) << "nothing has been tried";
-  EXPECT_FALSE(asked_after({{"LS", 0, late, 100}, {"LS", 0, fault, 4}}));
+  const auto changed = [](uint64_t runs) {
+    return Refusal{"LS", 0, "REF changed", runs, RefusalKind::kMachineChanged};
+  };
+  const auto late = [](uint64_t runs) {
+    return Refusal{"LS", 0, "it ended before", runs, RefusalKind::kNotRun};
+  };
+  EXPECT_TRUE(asked_after({changed(36), {"LS", 0, fault, 3}}));
+  EXPECT_FALSE(asked_after({changed(35), {"LS", 0, fault, 4}}));
+  EXPECT_FALSE(asked_after({changed(40)}));
+  EXPECT_TRUE(asked_after({late(100)})) << "nothing has been tried";
+  EXPECT_FALSE(asked_after({late(100), {"LS", 0, fault, 4}}));
 }
 
 // Where a shadow has no room for all of them, the last ones are left out.
@@ -90,7 +94,7 @@ TEST(NextStage, BeginsWithWhatIsLeastTried) {
   fp.invalid_runs = 4;
   EXPECT_EQ(Joined(NextStage(Loop({ls, fp}), kAll)), "DL1 LS FP") << "in vain, but tried";
   LoopMeasurement loop = Loop({ls, fp});
-  loop.refusals = {{"FP", 0, "the shadow ended before this run", 4}};
+  loop.refusals = {{"FP", 0, "the shadow ended before this run", 4, RefusalKind::kNotRun}};
   EXPECT_EQ(Joined(NextStage(loop, kAll)), "DL1 FP LS");
 }
 

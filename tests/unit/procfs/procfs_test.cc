@@ -58,12 +58,13 @@ TEST(ProcFs, CpuTimeOfAThreadIsExactAndOfAProcessInTicks) {
   EXPECT_EQ(*procfs.CpuNs(5, 0), 200 * tick);
 }
 
-TEST(ProcFs, SwitchesOfAllThreads) {
+TEST(ProcFs, ScheduleOfAllThreads) {
   FakeProc proc;
   proc.AddProcess({.pid = 5});
   proc.Write("5/task/7/schedstat", "1 2 30\n");
   proc.Write("5/task/8/schedstat", "no numbers\n");
-  EXPECT_EQ(*ProcFs(proc.root()).Switches(5), 36u);
+  const std::vector<ThreadSchedule> expected = {{5, 123456789, 5, 6}, {7, 1, 2, 30}};
+  EXPECT_EQ(*ProcFs(proc.root()).Schedule(5), expected);
 }
 
 TEST(ProcFs, AMissingProcessIsNotFoundEverywhere) {
@@ -73,7 +74,7 @@ TEST(ProcFs, AMissingProcessIsNotFoundEverywhere) {
   EXPECT_TRUE(absl::IsNotFound(procfs.Status(9).status()));
   EXPECT_TRUE(absl::IsNotFound(procfs.StartTicks(9).status()));
   EXPECT_TRUE(absl::IsNotFound(procfs.CpuNs(9, 9).status()));
-  EXPECT_TRUE(absl::IsNotFound(procfs.Switches(9).status()));
+  EXPECT_TRUE(absl::IsNotFound(procfs.Schedule(9).status()));
   EXPECT_TRUE(absl::IsNotFound(procfs.Environment(9).status()));
   EXPECT_TRUE(absl::IsNotFound(procfs.CommandLine(9).status()));
   EXPECT_TRUE(absl::IsNotFound(procfs.Executable(9).status()));

@@ -25,6 +25,19 @@ TEST(MakeSamplingAttr, AClockIsProgrammedByPeriod) {
   EXPECT_EQ(attr.inherit, 0u);
 }
 
+TEST(StaggeredRate, NoTwoThreadsKeepStep) {
+  const perf_event_attr attr = MakeSamplingAttr(CpuClockEncoding(), {.frequency_hz = 200});
+  for (int32_t id = 1000; id < 1020; ++id) {
+    const uint64_t rate = StaggeredRate(attr, attr.sample_period, id);
+    EXPECT_GE(rate, 4'950'000u);
+    EXPECT_LE(rate, 5'050'000u);
+    for (int32_t other = id + 1; other < 1020; ++other)
+      EXPECT_NE(rate, StaggeredRate(attr, attr.sample_period, other));
+  }
+  const perf_event_attr cycles = MakeSamplingAttr(CyclesEncoding(), {.frequency_hz = 250});
+  EXPECT_EQ(StaggeredRate(cycles, 250, 1000), 250u) << "the kernel varies their periods";
+}
+
 TEST(MakeSamplingAttr, OthersByFrequency) {
   const perf_event_attr attr = MakeSamplingAttr(CyclesEncoding(), {.frequency_hz = 250});
   EXPECT_EQ(attr.freq, 1u);

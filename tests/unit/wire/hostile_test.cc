@@ -163,6 +163,23 @@ TEST(Hostile, Measurements) {
        {"pauses_dropped", [](W& w) { w.set_pauses_dropped(UINT64_MAX); }}});
 }
 
+TEST(Hostile, ElapsedTimeOfWindows) {
+  using W = v1::Window;
+  v1::Window window = ValidWindow();
+  window.add_rank_times()->set_elapsed_ns(1000);
+  window.mutable_rows()->add_wall_ns(500);
+  ExpectRefused<W>(
+      window,
+      {{"columns", [](W& w) { w.mutable_rows()->clear_wall_ns(); }},
+       {"columns", [](W& w) { w.clear_rank_times(); }},
+       {"rank_times.rank", [](W& w) { w.mutable_rank_times(0)->set_rank(-1); }},
+       {"rank_times.pid", [](W& w) { w.mutable_rank_times(0)->set_pid(-1); }},
+       {"rank_times: the sums",
+        [](W& w) { w.mutable_rank_times(0)->set_elapsed_ns(wire::kMaxWallTotal + 1); }},
+       {"rank_times: the sums", [](W& w) { w.mutable_rank_times(0)->set_cpu_wait_ns(UINT64_MAX); }},
+       {"rows: the sums", [](W& w) { w.mutable_rows()->set_wall_ns(0, UINT64_MAX); }}});
+}
+
 // What is sent is cut to it, what comes is refused beyond it, and what was stored before there was a limit can be read.
 TEST(Hostile, TextsOfAuditEntriesAreBounded) {
   AuditEntry entry;
@@ -269,6 +286,16 @@ TEST(Hostile, Report) {
        {"provenance", [](R& r) { r.set_provenance(v1::Provenance(8)); }},
        {"share_interval", [](R& r) { r.mutable_loops(0)->mutable_share_interval()->set_low(0.5); }},
        {"row.share", [](R& r) { r.mutable_loops(0)->set_share(2); }},
+       {"row.wall.share", [](R& r) { r.mutable_loops(0)->mutable_wall()->set_share(2); }},
+       {"row.wall.interval",
+        [](R& r) { r.mutable_loops(0)->mutable_wall()->mutable_interval()->set_low(0.5); }},
+       {"row.wall.inclusive",
+        [](R& r) { r.mutable_loops(0)->mutable_wall()->set_inclusive_share(-1); }},
+       {"wall_share_of_rank",
+        [](R& r) { r.mutable_loops(0)->add_ranks()->set_wall_share_of_rank(2); }},
+       {"report.wall: one share", [](R& r) { r.mutable_wall()->add_category_share(0); }},
+       {"elapsed_seconds", [](R& r) { r.add_ranks()->set_elapsed_seconds(HUGE_VAL); }},
+       {"cpu_wait_seconds", [](R& r) { r.add_ranks()->set_cpu_wait_seconds(-1); }},
        {"row.last_seen_ns", [](R& r) { r.mutable_loops(0)->set_last_seen_ns(-1); }},
        {"row.first_seen_ns: after", [](R& r) { r.mutable_loops(0)->set_first_seen_ns(INT64_MAX); }},
        {"stacks.rank", [](R& r) { r.mutable_stacks(0)->set_rank(-1); }},

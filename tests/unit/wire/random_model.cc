@@ -162,10 +162,12 @@ Window RandomModel::OneWindow() {
   for (uint64_t n = 1 + Below(4); n > 0; --n)
     window.threads.push_back({Positive(), Positive(), Positive()});
   for (uint64_t n = 1 + Below(4); n > 0; --n) window.locations.push_back(Location());
+  for (uint64_t n = Below(4); n > 0; --n)
+    window.rank_times.push_back({Positive(), Positive(), Below(1 << 30), Below(1 << 30)});
   for (uint64_t n = Below(9); n > 0; --n) {
     window.rows.push_back({static_cast<uint32_t>(Below(window.threads.size())),
                            static_cast<uint32_t>(Below(window.locations.size())), 1 + Below(1000),
-                           Big()});
+                           Big(), window.rank_times.empty() ? 0 : Below(1 << 30)});
   }
   for (uint64_t n = 1 + Below(4); n > 0; --n) window.frame_names.push_back(Text());
   for (uint64_t n = Below(4); n > 0; --n) {
@@ -183,8 +185,8 @@ Window RandomModel::OneWindow() {
     window.audit.push_back(Audit());
     window.audit.back().profile_id = window.profile_id;
     window.audit.back().node = window.node;
-    window.pauses.push_back({random_(), Positive(), Positive(), Positive()});
-    window.pauses_dropped = Below(1000);
+    window.leased.pauses.push_back({random_(), Positive(), Positive(), Positive()});
+    window.leased.dropped = Below(1000);
   }
   return window;
 }
@@ -197,6 +199,7 @@ ReportRow RandomModel::Row() {
   row.share = Ratio();
   row.share_interval = {row.share / 2, row.share};
   row.inclusive_share = Ratio();
+  if (Coin()) row.wall = {row.share / 2, {row.share / 3, row.share}, Ratio()};
   row.hot = Coin();
   row.rank_min_seconds = Ratio();
   row.rank_median_seconds = Ratio() * 100;
@@ -204,10 +207,10 @@ ReportRow RandomModel::Row() {
   row.worst_rank = Text();
   row.imbalance = 1 + Ratio();
   row.thread_count = Positive();
-  row.first_seen_ns = Positive();
-  row.last_seen_ns = row.first_seen_ns + Positive();
+  row.seen.first_ns = Positive();
+  row.seen.last_ns = row.seen.first_ns + Positive();
   for (uint64_t n = Below(3); n > 0; --n) {
-    row.ranks.push_back({Text(), Positive(), random_(), Ratio() * 10, Ratio()});
+    row.ranks.push_back({Text(), Positive(), random_(), Ratio() * 10, Ratio(), Ratio()});
     row.threads.push_back({{Text(), Positive(), Positive(), Positive()}, random_(), Ratio()});
   }
   return row;
@@ -220,13 +223,18 @@ Report RandomModel::OneReport() {
     report.loops.push_back(Row());
     report.waiting.push_back(Row());
     report.functions.push_back(Row());
-    report.ranks.push_back({Rank(), random_(), Ratio(), Ratio(), Positive(), Coin()});
+    report.ranks.push_back(
+        {Rank(), random_(), Ratio(), Ratio(), Positive(), Coin(), Ratio(), Ratio(), Ratio()});
     report.nodes.push_back({Text(), random_(), static_cast<int64_t>(Big()), Setup()});
     report.stacks.push_back({Positive(), {Text(), Text()}, random_()});
   }
   for (double& share : report.category_share) share = Ratio();
   for (uint64_t& samples : report.category_samples) samples = random_();
-  report.waiting_share = Ratio();
+  report.time.waiting_share = Ratio();
+  if (Coin()) {
+    report.time.wall = {{}, Ratio(), Ratio() * 1000, Ratio() * 1000};
+    for (double& share : report.time.wall->category_share) share = Ratio();
+  }
   report.worst_rank = Text();
   report.imbalance = 1 + Ratio();
   report.accounting = Counts();

@@ -66,5 +66,22 @@ TEST(AggregateState, IndicesAreChecked) {
   EXPECT_TRUE(ProfileAggregate::FromState(state).ok());
 }
 
+// Before version 3 nobody divided elapsed time. The number of the version is the first field.
+TEST(AggregateCodec, OlderAggregatesHaveNoElapsedTime) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 60, window);
+  window.rank_times = {{0, 10, 1000, 7}};
+  window.rows[0].wall_ns = 500;
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  std::string bytes = SerializeAggregate(aggregate);
+  EXPECT_TRUE(ParseAggregate(bytes)->totals().wall.Known());
+  bytes[1] = 2;
+  const auto old = ParseAggregate(bytes);
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_FALSE(old->totals().wall.Known());
+  EXPECT_EQ(old->totals().wall.elapsed_ns, 0u);
+}
+
 }  // namespace
 }  // namespace perfd::daemon

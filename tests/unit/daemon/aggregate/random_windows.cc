@@ -23,6 +23,7 @@ class Maker {
       AddRow({Int(3), 100 + Int(2), 1000 + Int(4)}, Place(), 1 + Below(50), window);
       window.rows.back().weight = Below(1'000'000);
     }
+    if (Below(4) > 0) AddTimes(window);
     AddStacks(window);
     window.accounting.seen = Below(1000);
     window.accounting.kept = Below(1000);
@@ -59,6 +60,12 @@ class Maker {
     window.ranks.push_back(rank);
   }
 
+  void AddTimes(Window& window) {
+    for (uint64_t n = 1 + Below(3); n > 0; --n)
+      window.rank_times.push_back({Int(3), 100 + Int(2), Below(1'000'000'000), Below(1'000'000)});
+    for (WindowRow& row : window.rows) row.wall_ns = Below(1'000'000);
+  }
+
   void AddMeasurement(Window& window) {
     LoopMeasurement loop;
     loop.profile_id = window.profile_id;
@@ -78,8 +85,8 @@ class Maker {
     window.audit.push_back(entry);
     window.audit.back().node = window.node;
     const auto length = static_cast<int64_t>(1 + Below(5));
-    window.pauses.push_back({Below(3), static_cast<int64_t>(Below(5)), length, length / 4});
-    window.pauses_dropped = Below(2);
+    window.leased.pauses.push_back({Below(3), static_cast<int64_t>(Below(5)), length, length / 4});
+    window.leased.dropped = Below(2);
   }
 
   void AddStacks(Window& window) {

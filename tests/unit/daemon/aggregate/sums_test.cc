@@ -192,7 +192,53 @@ TEST(AggregateSums, ARankBelongsToTheNodeThatSentIt) {
   window.ranks[0].node = "somewhere else";
   ProfileAggregate aggregate;
   aggregate.Add(window);
-  EXPECT_EQ(aggregate.ranks()[0].node, "node0");
+  EXPECT_EQ(aggregate.ranks()[0].info.node, "node0");
+}
+
+// Two ranks of one node; a child of the first counts with it.
+Window DividedWindow(uint64_t sequence) {
+  Window window = EmptyWindow("node0", sequence);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 60, window);
+  AddRow({0, 12, 12}, LoopAt(0x1000), 10, window);
+  AddRow({1, 11, 11}, LoopAt(0x2000), 20, window);
+  window.rows[0].wall_ns = 500;
+  window.rows[1].wall_ns = 100;
+  window.rows[2].wall_ns = 200;
+  window.rank_times = {{0, 10, 1000, 7}, {1, 11, 900, 0}};
+  return window;
+}
+
+TEST(Sums, ElapsedTimeOfRanks) {
+  ProfileAggregate aggregate;
+  aggregate.Add(DividedWindow(1));
+  aggregate.Add(DividedWindow(2));
+  const WallSums& wall = aggregate.totals().wall;
+  EXPECT_TRUE(wall.Known());
+  EXPECT_EQ(wall.clusters, 4u);
+  EXPECT_EQ(wall.elapsed_ns, 3800u);
+  EXPECT_EQ(wall.cpu_wait_ns, 14u);
+  EXPECT_EQ(wall.xx, 2u * (1000 * 1000 + 900 * 900));
+  const LocationTotals& loop = aggregate.locations()[0];
+  EXPECT_EQ(loop.counts.wall_ns, 1200u);
+  EXPECT_EQ(loop.wall.yy, 2u * 600 * 600) << "parent and child are one cluster";
+  EXPECT_EQ(loop.wall.xy, 2u * 600 * 1000);
+  const ClusterSums sums = aggregate.SumsOf(loop, ShareBasis::kWall);
+  EXPECT_EQ(sums.x, 3800u);
+  EXPECT_EQ(sums.y, 1200u);
+}
+
+TEST(Sums, OneWindowWithoutElapsedTimeMakesItUnknown) {
+  ProfileAggregate aggregate;
+  aggregate.Add(DividedWindow(1));
+  Window old = DividedWindow(2);
+  old.rank_times.clear();
+  for (WindowRow& row : old.rows) row.wall_ns = 0;
+  aggregate.Add(old);
+  EXPECT_FALSE(aggregate.totals().wall.Known());
+  ProfileAggregate idle;
+  idle.Add(DividedWindow(1));
+  idle.Add(EmptyWindow("node0", 3));
+  EXPECT_TRUE(idle.totals().wall.Known()) << "nothing was seen there that could be divided";
 }
 
 }  // namespace

@@ -144,12 +144,12 @@ TEST(AggregateVersion1, IsReadByTheCodecAndNewerOnesAreRefused) {
   ProfileAggregate aggregate;
   aggregate.Add(window);
   std::string bytes = SerializeAggregate(aggregate);
-  ASSERT_EQ(bytes.substr(0, 2), "\x08\x02");
+  ASSERT_EQ(bytes.substr(0, 2), "\x08\x03");
   bytes[1] = 1;
   const auto old = ParseAggregate(bytes);
   ASSERT_TRUE(old.ok()) << old.status();
   EXPECT_TRUE(*old == aggregate);
-  for (const char version : {'\0', '\3'}) {
+  for (const char version : {'\0', '\4'}) {
     bytes[1] = version;
     EXPECT_EQ(ParseAggregate(bytes).status().code(), absl::StatusCode::kDataLoss);
   }

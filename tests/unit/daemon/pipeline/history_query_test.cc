@@ -81,7 +81,7 @@ TEST_F(HistoryQueryTest, TheProfilesOfOneProgramOldestFirst) {
   const auto history = Registry().Find(std::nullopt, "a", 10);
   EXPECT_EQ(history->command, "a");
   EXPECT_EQ(history->incomplete, "");
-  EXPECT_EQ(history->profiles[0].loops[0].share, 0.5);
+  EXPECT_EQ(history->profiles[0].loops[0].cpu.share, 0.5);
   EXPECT_EQ(history->profiles[0].job, "7");
 }
 

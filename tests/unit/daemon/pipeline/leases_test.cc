@@ -145,7 +145,7 @@ TEST_F(PipelineLeasesTest, PausesOfWindowsBecomeAChargeAndCountOnce) {
     entry.action = "shadow";
     entry.pause_ns = 20 * kNsPerMs;
     paused.window.audit = {entry};
-    paused.window.pauses = {{7, 3, 20 * kNsPerMs, 10 * kUs}};
+    paused.window.leased.pauses = {{7, 3, 20 * kNsPerMs, 10 * kUs}};
     paused.body = wire::ToProto(paused.window).SerializeAsString();
     ASSERT_TRUE(Accept(node.connection, paused).ok());
   }

@@ -73,5 +73,27 @@ TEST(HeatOfLoops, ALoopIsSettledWhenNoRankHasMoreToSay) {
   EXPECT_FALSE(settled({kNeverEntered}));  // it may yet be entered
 }
 
+// The second thread spins: by CPU time the parallel loop is heavier, by elapsed time the serial one.
+TEST(HotLoops, ElapsedTimeDecidesWhereItIsDivided) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 40, window);
+  AddRow({0, 10, 10}, LoopAt(0x2000), 30, window);
+  AddRow({0, 10, 11}, LoopAt(0x2000), 30, window);
+  ProfileAggregate by_cpu;
+  by_cpu.Add(window);
+  EXPECT_EQ(HotLoops(by_cpu, {})[0].loop_id, LocationId(LoopAt(0x2000)));
+  window.rank_times = {{0, 10, 700, 0}};
+  window.rows[0].wall_ns = 400;
+  window.rows[1].wall_ns = window.rows[2].wall_ns = 150;
+  ProfileAggregate by_wall;
+  by_wall.Add(window);
+  EXPECT_EQ(HotLoops(by_wall, {})[0].loop_id, LocationId(LoopAt(0x1000)));
+  RecentHeat::ById recent;
+  recent[LocationId(LoopAt(0x1000))] = {7, 70, 60};
+  const auto heated = HeatOfLoops(by_wall, recent);
+  EXPECT_EQ(Find(heated, LoopAt(0x1000)).heat.whole_ns, 400u);
+  EXPECT_EQ(Find(heated, LoopAt(0x1000)).heat.recent_ns, 60u);
+}
+
 }  // namespace
 }  // namespace perfd::daemon

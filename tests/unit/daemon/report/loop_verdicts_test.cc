@@ -69,6 +69,25 @@ TEST(FillVerdicts, OrdersByGainOfTheSlowestRank) {
   EXPECT_EQ(first.listings[0].lines[0].changed, "nop");
 }
 
+// The other thread spins: half of the CPU time, most of the elapsed time.
+TEST(FillVerdicts, GainsAreOfElapsedTimeWhereItIsDivided) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 45, window);
+  CodeLocation spin = LoopAt(0x9000);
+  spin.category = Category::kLibrary;
+  spin.loop_kind = LoopKind::kWaiting;
+  AddRow({0, 10, 11}, spin, 55, window);
+  window.rank_times = {{0, 10, 1000, 0}};
+  window.rows[0].wall_ns = 860;
+  window.measurements = {Measured(LoopAt(0x1000), 10, 0, 0.4)};
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const Report report = BuildReport({}, aggregate);
+  ASSERT_EQ(report.verdicts.size(), 1u);
+  EXPECT_DOUBLE_EQ(report.verdicts[0].share, 0.86);
+  EXPECT_NEAR(report.verdicts[0].gains[0].of_job.value, 0.86 * (1 - 0.4), 1e-12);
+}
+
 TEST(FillVerdicts, SaysWhatInjectionAdded) {
   const Report report = BuildReport({}, TwoLoops());
   EXPECT_EQ(report.injection.sum.pause_ns, 3'000'000);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "daemon/report/top_loops.h"
 #include "tests/unit/daemon/aggregate/random_windows.h"
 
@@ -63,10 +65,10 @@ TEST(BuildReport, RowsSayWhenTheyWereSeen) {
   aggregate.Add(first);
   const Report report = BuildReport({}, aggregate);
   ASSERT_EQ(report.loops.size(), 2u);
-  EXPECT_EQ(report.loops[0].first_seen_ns, 0);
-  EXPECT_EQ(report.loops[0].last_seen_ns, 1'000'000'000);
-  EXPECT_EQ(report.loops[1].first_seen_ns, 30'000'000'000);
-  EXPECT_EQ(report.loops[1].last_seen_ns, 31'000'000'000);
+  EXPECT_EQ(report.loops[0].seen.first_ns, 0);
+  EXPECT_EQ(report.loops[0].seen.last_ns, 1'000'000'000);
+  EXPECT_EQ(report.loops[1].seen.first_ns, 30'000'000'000);
+  EXPECT_EQ(report.loops[1].seen.last_ns, 31'000'000'000);
 }
 
 TEST(BuildReport, SharesAndTables) {
@@ -77,7 +79,7 @@ TEST(BuildReport, SharesAndTables) {
   EXPECT_DOUBLE_EQ(report.loops[0].share, 0.8);
   EXPECT_DOUBLE_EQ(report.waiting[0].share, 0.15);
   EXPECT_DOUBLE_EQ(report.functions[0].share, 0.05);
-  EXPECT_DOUBLE_EQ(report.waiting_share, 0.15);
+  EXPECT_DOUBLE_EQ(report.time.waiting_share, 0.15);
   EXPECT_DOUBLE_EQ(report.category_share[static_cast<size_t>(Category::kLoop)], 0.8);
   EXPECT_EQ(report.category_samples[static_cast<size_t>(Category::kLibrary)], 15u);
   EXPECT_LT(report.loops[0].share_interval.low, 0.8);
@@ -125,7 +127,7 @@ TEST(BuildReport, SharesAreOfTimeWhenNodesAreSampledAtDifferentRates) {
     EXPECT_DOUBLE_EQ(loop.threads[1].share_of_thread, 0.8);
     EXPECT_DOUBLE_EQ(report.functions[0].share, 0.4);
     EXPECT_DOUBLE_EQ(report.waiting[0].share, 0.1);
-    EXPECT_DOUBLE_EQ(report.waiting_share, 0.1);
+    EXPECT_DOUBLE_EQ(report.time.waiting_share, 0.1);
     EXPECT_DOUBLE_EQ(report.category_share[static_cast<size_t>(Category::kLoop)], 0.5);
     EXPECT_EQ(report.category_samples[static_cast<size_t>(Category::kLoop)], 480u);
     EXPECT_DOUBLE_EQ(report.ranks[0].seconds, 10);
@@ -332,6 +334,50 @@ TEST(TopLoops, AgreeWithTheReport) {
   EXPECT_EQ(top[0].share_interval, full.share_interval);
   EXPECT_DOUBLE_EQ(top[0].inclusive_share, full.inclusive_share);
   EXPECT_TRUE(top[0].ranks.empty());
+}
+
+// A rank whose second thread spins while the first computes alone: half of the CPU time, six sevenths of the elapsed time.
+TEST(BuildReport, WallSharesDecideWhereElapsedTimeIsDivided) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 40, window);
+  AddRow({0, 10, 10}, LoopAt(0x2000), 30, window);
+  AddRow({0, 10, 11}, LoopAt(0x2000), 30, window);
+  AddRow({0, 10, 11}, Waiting(), 60, window);
+  window.ranks.resize(1);
+  window.ranks[0].pid = 10;
+  window.rank_times = {{0, 10, 1'000'000'000, 5'000'000}};
+  window.rows[0].wall_ns = 600'000'000;
+  window.rows[1].wall_ns = window.rows[2].wall_ns = 150'000'000;
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const Report report = BuildReport({}, aggregate);
+  ASSERT_TRUE(report.time.wall.has_value());
+  EXPECT_EQ(report.time.basis(), ShareBasis::kWall);
+  const WallTotals& wall = *report.time.wall;
+  EXPECT_DOUBLE_EQ(wall.category_share[static_cast<size_t>(Category::kLoop)], 0.9);
+  EXPECT_DOUBLE_EQ(wall.waiting_share, 0.1);
+  EXPECT_EQ(
+      std::accumulate(wall.category_share.begin(), wall.category_share.end(), wall.waiting_share),
+      1);
+  EXPECT_DOUBLE_EQ(wall.elapsed_seconds, 1);
+  EXPECT_DOUBLE_EQ(wall.cpu_wait_seconds, 0.005);
+  ASSERT_EQ(report.loops.size(), 2u);
+  EXPECT_EQ(report.loops[0].id, LocationId(LoopAt(0x1000))) << "though the other has more CPU time";
+  EXPECT_DOUBLE_EQ(report.loops[0].wall->share, 0.6);
+  EXPECT_LE(report.loops[0].wall->interval.low, 0.6);
+  EXPECT_GE(report.loops[0].wall->interval.high, 0.6);
+  EXPECT_DOUBLE_EQ(report.loops[0].share, 0.25);
+  EXPECT_DOUBLE_EQ(report.loops[0].ranks[0].wall_share_of_rank, 0.6);
+  EXPECT_DOUBLE_EQ(report.ranks[0].elapsed_seconds, 1);
+  EXPECT_DOUBLE_EQ(report.ranks[0].compute_wall_seconds, 0.9);
+  EXPECT_DOUBLE_EQ(report.ranks[0].cpu_wait_seconds, 0.005);
+}
+
+TEST(BuildReport, WithoutElapsedTimeNothingIsSaidOfIt) {
+  const Report report = BuildReport({}, SmallJob());
+  EXPECT_FALSE(report.time.wall.has_value());
+  EXPECT_EQ(report.time.basis(), ShareBasis::kCpu);
+  for (const ReportRow& row : report.loops) EXPECT_FALSE(row.wall.has_value());
 }
 
 }  // namespace

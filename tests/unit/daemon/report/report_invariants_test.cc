@@ -36,7 +36,10 @@ void CheckReport(const Report& report, uint64_t samples) {
   for (const auto* table : {&report.loops, &report.waiting, &report.functions}) {
     EXPECT_TRUE(
         std::is_sorted(table->begin(), table->end(),
-                       [](const ReportRow& a, const ReportRow& b) { return a.share > b.share; }));
+                       [](const ReportRow& a, const ReportRow& b) {
+                         return a.wall.has_value() ? a.wall->share > b.wall->share
+                                                   : a.share > b.share;
+                       }));
     for (const ReportRow& row : *table) {
       CheckRow(row, report.ranks.size());
       listed += row.samples;
@@ -49,7 +52,13 @@ void CheckReport(const Report& report, uint64_t samples) {
   EXPECT_EQ(
       std::accumulate(report.category_samples.begin(), report.category_samples.end(), uint64_t{0}),
       samples);
-  EXPECT_LE(report.waiting_share,
+  if (report.time.wall.has_value()) {
+    const WallTotals& wall = *report.time.wall;
+    EXPECT_EQ(std::accumulate(wall.category_share.begin(), wall.category_share.end(),
+                              wall.waiting_share),
+              1.0);
+  }
+  EXPECT_LE(report.time.waiting_share,
             report.category_share[static_cast<size_t>(Category::kLibrary)] + 1e-12);
   uint64_t by_rank = 0;
   for (const RankSummary& rank : report.ranks) {

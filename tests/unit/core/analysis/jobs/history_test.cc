@@ -20,8 +20,7 @@ HistoryLoop Loop(const std::string& id, const std::string& function, int line, d
   loop.first_line = line;
   loop.module = "app";
   loop.depth = 1;
-  loop.share = share;
-  loop.share_interval = {share - 0.01, share + 0.01};
+  loop.cpu = {share, {share - 0.01, share + 0.01}};
   loop.cycles = cycles;
   loop.cycles_min = cycles * 0.99;
   loop.iterations = cycles > 0 ? 100 : 0;
@@ -67,7 +66,7 @@ TEST(HistoryTest, AReportCutDown) {
   const HistoryLoop& loop = profile.loops[0];
   EXPECT_EQ(loop.function, "compute_forces");
   EXPECT_EQ(loop.module, "lulesh2.0");
-  EXPECT_EQ(loop.share, 0.5);
+  EXPECT_EQ(loop.cpu.share, 0.5);
   EXPECT_EQ(loop.bound, Bound::kMemory);
   EXPECT_EQ(loop.gain, 0.36);
   EXPECT_EQ(loop.cycles, 1100);  // the rank nearest to the summary's 1000
@@ -164,6 +163,22 @@ TEST(HistoryTest, ALoopThatWasNotThereTookNothing) {
       EXPECT_EQ(one.change.verdict, LevelVerdict::kSteady);
     }
   }
+}
+
+TEST(HistoryTest, ElapsedTimeIsComparedOnlyWhereEveryProfileHasIt) {
+  std::vector<HistoryProfile> profiles;
+  for (int i = 0; i < 8; ++i) {
+    profiles.push_back(Profile(i, {Loop("aa", "f", 10, 0.5, 0)}));
+    const double wall = i < 4 ? 0.5 : 0.8;
+    profiles.back().loops[0].wall = HistoryShare{wall, {wall - 0.01, wall + 0.01}};
+  }
+  std::vector<LoopSeries> series = LoopsOverTime(profiles);
+  EXPECT_EQ(series[0].quantity, HistoryQuantity::kWallShare);
+  EXPECT_EQ(series[0].change.verdict, LevelVerdict::kUp);
+  profiles[0].loops[0].wall.reset();
+  series = LoopsOverTime(profiles);
+  EXPECT_EQ(series[0].quantity, HistoryQuantity::kShare);
+  EXPECT_EQ(series[0].change.verdict, LevelVerdict::kSteady);
 }
 
 }  // namespace
