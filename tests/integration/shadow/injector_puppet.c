@@ -125,8 +125,10 @@ static void* supervise(void* p) {
     }
     return p;
   }
+  const pid_t parent = getpid();
   if (fork() == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(0);  // it has ended in between: whoever reads our output waits for us
     for (;;) pause();
   }
   for (;;) waitpid(-1, 0, __WALL);
