@@ -111,9 +111,11 @@ struct RunSpec {
   Evict evict = Evict::kNothing;  // before
   bool restore = false;           // copy ShadowRequest::restores back before
   bool learn = false;     // afterwards, note what it changed of them: later runs restore only that
+  // Of a batch: goes on with the instances after those of the last such run, which nothing has touched yet.
+  bool successive = false;
   bool baseline = false;  // TRACE: those of kApartTraced after it are held against what it says
   uint64_t iteration_limit = 0;  // of what counts or traces only; 0: none
-  uint64_t instances = 0;        // in a chain, at most so many; 0: this one, and no chain
+  uint64_t instances = 0;        // in a chain, at most so many; 0: this one, and no chain (a step fills in the loop's)
 };
 
 // Runs that one shadow of such a team may have, RunSpec::learn and all; the injector's own come on top.

@@ -20,9 +20,15 @@ enum RunStatus : uint32_t {
   kRunNotRun = 0,
   kRunOk = 1,
   kRunFaulted = 2,
+  kRunCutShort =
+      3,  // of kRunSuccessive: the loop around ended before it had gone over all of its instances
 };
 
 enum : uint32_t {
+  kRunSuccessive =
+      1,  // of a batch: goes on where the last such run was left, unless that was cut short
+  kRunLookAhead =
+      2048,  // of a traced kRunSuccessive: two of them tell what the later ones will meet (payload/ahead.cc)
   kRunRestore = 2,  // copy the restore ranges back before
   kRunFtz = 4,      // flush denormal results
   kRunDaz = 8,      // denormal operands are zero
@@ -43,6 +49,7 @@ enum : uint32_t {
   kPlanPinCpu = 1,        // pin each member to the CPU it arrived on, if those differ
   kPlanWaitForAgent = 2,  // the shadow waits for ChildControl::go before it protects and runs
   kPlanTrim = 4,          // the leader asks for ranges to leave out before it forks
+  kPlanSuccessive = 8,    // there are kRunSuccessive
 };
 struct RunEntry {
   uint64_t copy;
@@ -51,6 +58,7 @@ struct RunEntry {
   uint16_t self_first;  // RunTables::selves of this run
   uint16_t self_count;
   uint64_t instances = 0;  // of a chain; 0: the copy is none
+  uint64_t turn = 0;       // of kRunSuccessive: where the copy goes on
 };
 
 // Before the run the u64 at `word` of the thread block becomes the address of the block + value.
@@ -83,10 +91,18 @@ struct TraceCheck {
   uint64_t kept[kTraceCount / 64];
 };
 
+// Which references read and which write, one bit each; and how many kRunSuccessive follow the traced ones.
+struct LookAhead {
+  uint64_t reads[kTraceCount / 64];
+  uint64_t writes[kTraceCount / 64];
+  uint64_t runs;
+};
+
 // What single runs refer to.
 struct RunTables {
   SelfWord selves[kMaxSelfWords];
   TraceCheck trace_checks[kMaxTraceChecks];
+  LookAhead ahead;
 };
 
 struct ProtectRange {
@@ -161,6 +177,8 @@ struct alignas(64) ChildControl {
   uint32_t barrier_turn;           // atomic futex
   uint32_t stop;                   // no further run
   uint32_t pin;                    // every member goes to the CPU it arrived on
+  uint32_t
+      must_start_anew;  // what kRunSuccessive write may be read by later ones: none of them counts
   alignas(64) uint64_t begin_tsc;  // the team has met: soft_ticks count from here, before the fork
   uint64_t deadline_ns;            // shadow_ns later
   uint64_t ready_tsc;              // the team is rebuilt
@@ -186,7 +204,7 @@ struct RunResult {
   uint64_t instances = 0;  // of a chain, begun; 0: it is none
 };
 
-static_assert(sizeof(RunEntry) == 32 && sizeof(RestoreRange) == 24 && sizeof(ProtectRange) == 24);
+static_assert(sizeof(RunEntry) == 40 && sizeof(RestoreRange) == 24 && sizeof(ProtectRange) == 24);
 static_assert(sizeof(RunResult) == 40 && sizeof(FaultRecord) == 32);
 
 }  // namespace perfd::agent

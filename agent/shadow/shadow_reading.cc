@@ -166,6 +166,7 @@ std::string OutcomeText(const ShadowReading& r) {
 RunOutcome OutcomeOf(const ShadowReading& r, const RunResult& result, size_t run) {
   if (result.status == kRunOk) return RunOutcome::kOk;
   if (result.status == kRunFaulted) return RunOutcome::kFault;
+  if (result.status == kRunCutShort) return RunOutcome::kCutShort;
   const size_t planned = run + 1;  // a probe comes first
   const bool under_way = r.site.last_outcome != kOutcomeDone && r.child.current_run == planned;
   return under_way ? RunOutcome::kTimeout : RunOutcome::kNotRun;
@@ -182,6 +183,8 @@ std::string FailureText(const ShadowReading& r, RunOutcome outcome, size_t run) 
                  : absl::StrCat("fault, like the first one: ", FaultText(r));
     case RunOutcome::kTimeout:
       return absl::StrCat("did not end: ", OutcomeText(r));
+    case RunOutcome::kCutShort:
+      return "the loop around it ended in its midst";
     case RunOutcome::kNotRun:
       return r.site.last_outcome == kOutcomeDone
                  ? "not run: time was up"

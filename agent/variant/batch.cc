@@ -1,5 +1,6 @@
 #include "agent/variant/batch.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 #include <vector>
@@ -142,6 +143,9 @@ absl::StatusOr<CodeCopy> MakeBatchCopy(const BatchCode& batch, const VariantName
   CountInstances(batch.turn, turn, target, &plain);
   ASSIGN_OR_RETURN(CodeCopy copy, FinishCopy(batch.around, draft, plain, work, notes));
   Regroup(batch.loop, &copy.references);
+  const auto pair = std::find_if(copy.address_map.begin(), copy.address_map.end(),
+                                 [turn](const AddressPair& p) { return p.original == turn; });
+  if (pair != copy.address_map.end()) copy.turn = pair->copy;
   return copy;
 }
 

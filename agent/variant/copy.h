@@ -79,6 +79,8 @@ struct CodeCopy {
   std::vector<AccessPair> taken_apart;  // it is wrong where one of these touches the same bytes
   VariantName base;                     // REF, REF_FTZ or REF_CTL: what its time is compared with
   std::vector<uint64_t> shifts;         // the same code stands again so many bytes above (moved.h)
+  uint64_t turn =
+      0;  // of a batch: where it counts the next instance, and may be entered again; 0: none
 };
 
 absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,

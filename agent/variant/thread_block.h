@@ -76,7 +76,9 @@ inline constexpr uint32_t kBlockTraceBaseline = 0x6800;
 
 // Saved vector state, and a stack for the code around the copies.
 inline constexpr uint32_t kBlockXsave = 0x7000;
-inline constexpr uint32_t kBlockXsaveBytes = 0x4000;
+inline constexpr uint32_t kBlockXsaveBytes = 0x2000;
+// The vector state of the thread at the loop's entry, while runs that go on from each other change the one above.
+inline constexpr uint32_t kBlockXsaveEntry = kBlockXsave + kBlockXsaveBytes;
 inline constexpr uint32_t kBlockStack = 0xb000;
 inline constexpr uint32_t kBlockStackBytes = 0x5000;
 
@@ -94,7 +96,7 @@ static_assert(kControlDivisorF32 + 0x40 <= kBlockInstanceSeen);
 static_assert(kBlockPathBaseline + 8 <= kBlockIndices && kBlockLaneMask + 64 <= kBlockTrace);
 static_assert(kBlockTrace + sizeof(TraceRecord) * kTraceCount <= kBlockTraceBaseline);
 static_assert(kBlockTraceBaseline + sizeof(uint64_t) * kTraceCount <= kBlockXsave);
-static_assert(kBlockXsave + kBlockXsaveBytes <= kBlockStack);
+static_assert(kBlockXsaveEntry + kBlockXsaveBytes <= kBlockStack);
 static_assert(kBlockStack + kBlockStackBytes <= kThreadBlockBytes);
 
 }  // namespace perfd::agent

@@ -22,6 +22,8 @@ const char* StatusReason(RunOutcome status) {
       return "the variant did not end in time";
     case RunOutcome::kNotRun:
       return "the shadow ended before this run";
+    case RunOutcome::kCutShort:
+      return "the loop around it ended in its midst";
   }
   return "unknown status";
 }

@@ -22,7 +22,13 @@
 
 namespace perfd {
 
-enum class RunOutcome : uint8_t { kOk, kFault, kTimeout, kNotRun };
+enum class RunOutcome : uint8_t {
+  kOk,
+  kFault,
+  kTimeout,
+  kNotRun,
+  kCutShort,  // its instances came to an end before it had made as many as it was to
+};
 
 struct RunSample {
   uint32_t shadow = 0;  // one number per shadow: one instance of the loop

@@ -148,6 +148,8 @@ struct PredictedCost {
 
 // LoopMeasurement::protocol of copies that ran in the rank itself.
 inline constexpr char kInSituProtocol[] = "recovery";
+// LoopMeasurement::protocol of runs that go on from each other, over instances that nothing has touched before.
+inline constexpr char kSuccessiveProtocol[] = "successive instances";
 
 enum class MeasureState { kOpen, kMeasured, kRefused, kNeverEntered };
 
@@ -165,7 +167,8 @@ struct LoopMeasurement {
   std::string reason;  // of kRefused, kNeverEntered, and what is still open in kOpen
   int32_t team = 0;    // threads that meet at the loop
   Ratio fidelity;      // T(REF, shadow) / T(REF, live)
-  // What the caches held before each run: "warm", "L1 evicted", "L2 evicted", "cold"; "recovery": runs in the rank itself.
+  // What the caches held before each run: "warm", "L1 evicted", "L2 evicted", "cold"; "successive instances": what the program
+  // left in them; "recovery": runs in the rank itself.
   // ", branches as new": no run stood where the same copy ran before.
   std::string protocol;
   uint64_t instances = 0;  // that one run went on over, times are of one of them; 0: one alone

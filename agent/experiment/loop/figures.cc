@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -93,8 +94,10 @@ LoopMeasurement Evidence(const LoopKnowledge& known) {
   out.team = known.live.entries.team;
   out.fidelity = FidelityOf(known);
   if (known.shadows.count > 0)
-    out.protocol = absl::StrCat(ProtocolName(known.protocol.evict),
-                                known.protocol.new_placements ? ", branches as new" : "");
+    out.protocol = known.protocol.successive
+                       ? kSuccessiveProtocol
+                       : absl::StrCat(ProtocolName(known.protocol.evict),
+                                      known.protocol.new_placements ? ", branches as new" : "");
   out.trips = TripDeciles(known.trips.counts);
   out.figures = known.runs.reduction.figures;
   DescribeCopies(known, out.figures);
@@ -133,6 +136,15 @@ InstalledLoop AsRun(const LoopKnowledge& known) {
   return loop;
 }
 
+// Runs that one thread at least did not come to the end of, because the loop around ended: neither good nor bad.
+std::set<int32_t> CutShort(const ShadowAnswer& answer) {
+  std::set<int32_t> runs;
+  for (const ShadowRun& run : answer.runs) {
+    if (OutcomeOf(run) == RunOutcome::kCutShort) runs.insert(run.run);
+  }
+  return runs;
+}
+
 }  // namespace
 
 RunOutcome OutcomeOf(const ShadowRun& run) {
@@ -164,9 +176,10 @@ void RecordRuns(LoopKnowledge& known, const ShadowAnswer& answer, const std::vec
   }
   if (trips > 0) known.trips.counts.push_back(trips);
   std::map<int32_t, double> instances = InstancesOf(answer, runs);
+  const std::set<int32_t> cut_short = CutShort(answer);
   for (const ShadowRun& result : answer.runs) {
     const auto index = static_cast<size_t>(result.run);
-    if (index >= runs.size()) continue;
+    if (index >= runs.size() || cut_short.contains(result.run)) continue;
     const int32_t variant = runs[index].variant;
     if (result.run + 1 < skip && variant != kCountIndex) continue;
     if (IsTripCheck(known, variant) || runs[index].form == CopyForm::kApartTraced) continue;

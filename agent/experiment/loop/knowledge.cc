@@ -1,6 +1,7 @@
 #include "agent/experiment/loop/knowledge.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_format.h"
 
@@ -126,6 +127,14 @@ int64_t LongestShadowNs(const LoopKnowledge& known) {
   return static_cast<int64_t>(kShadowShare * static_cast<double>(known.setup.shadow_ns));
 }
 
+void SetOverlap(LiveFindings& live, double overlap) {
+  const double factor = overlap / live.overlap;
+  live.overlap = overlap;
+  live.cycles *= factor;
+  for (uint64_t& cycles : live.instances)
+    cycles = static_cast<uint64_t>(std::llround(static_cast<double>(cycles) * factor));
+}
+
 void ForgetRuns(LoopKnowledge& known) {
   known.runs.samples.clear();
   known.runs.reduction = {};
@@ -144,6 +153,7 @@ void SetAlone(LoopKnowledge& known, const std::string& why) {
 
 void ForgetBatch(LoopKnowledge& known, const std::string& why) {
   SetAlone(known, why);
+  SetOverlap(known.live, 1);
   known.probe.trace = {};
   known.probe.trace_alone = false;
   known.protocol = {};

@@ -29,8 +29,12 @@ struct LiveFindings {
   EntryCount entries;
   int64_t next_count_ns = kFirstEntryCountNs;  // how long the next entry count takes
   double cycles = 0;  // median instance of the slowest thread; 0: not timed
+  // Instances of a batch overlap; timed alone, as live ones are, they do not. Learnt in a shadow, and applied to the two here.
+  double overlap = 1;
   std::vector<uint64_t> instances;
 };
+// Its times are those of instances that overlap so much.
+void SetOverlap(LiveFindings& live, double overlap);
 
 // What the first shadows told: whether runs can follow each other, and what they touch.
 struct ProbeFindings {
@@ -46,6 +50,10 @@ struct Protocol {
   bool evict_chosen = false;
   bool new_placements = false;       // no run stands where the same copy stood before
   bool placements_compared = false;  // both ways were compared with live
+  // Each run goes on with the instances after those of the last one, as the program does (loop/succession.h).
+  bool successive = false;
+  bool succession_compared = false;
+  int32_t cut_short = 0;  // shadows one after another in which no such run counted
 };
 
 // Instances that one run goes on over (agent/variant/batch.h).

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/experiment/loop/protocol.h"
+#include "agent/experiment/loop/succession.h"
 
 namespace perfd::agent {
 namespace {
@@ -51,6 +52,7 @@ Stage StageOf(Phase phase) {
     case Phase::kProbe:
       return Stage::kProbe;
     case Phase::kBatch:
+    case Phase::kSuccession:
     case Phase::kPlacement:
     case Phase::kEviction:
     case Phase::kMeasure:
@@ -75,6 +77,7 @@ Phase PhaseOf(const LoopKnowledge& known) {
   if (!IsProbed(known)) return Phase::kProbe;
   if (known.shadows.count >= kMostShadows) return Phase::kDone;
   if (known.batch.instances > 0 && known.runs.cycles <= 0) return Phase::kBatch;
+  if (NeedsSuccession(known)) return Phase::kSuccession;
   if (NeedsPlacements(known)) return Phase::kPlacement;
   if (NeedsEviction(known)) return Phase::kEviction;
   const bool all = known.runs.missing.empty() && known.runs.missing_instances.empty();

@@ -19,6 +19,7 @@ enum class Phase : uint8_t {
   kLive,        // how long instances take in the rank
   kProbe,       // COUNT and a capped TRACE in a first shadow
   kBatch,       // how long an instance takes in a batch
+  kSuccession,  // instances of a batch repeated, or each run on others
   kPlacement,   // copies at one place, or at others each time
   kEviction,    // caches as the run before left them, or emptied
   kMeasure,     // variants, in shadows

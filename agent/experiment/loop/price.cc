@@ -5,6 +5,7 @@
 #include "agent/experiment/loop/apart.h"
 #include "agent/experiment/loop/in_situ.h"
 #include "agent/experiment/loop/protocol.h"
+#include "agent/experiment/loop/succession.h"
 #include "agent/experiment/loop/trip_checks.h"
 #include "agent/experiment/plan/run_schedule.h"
 
@@ -14,13 +15,15 @@ namespace {
 constexpr int64_t kProbeRuns = 4;  // REF, COUNT, and a TRACE that is cut short
 constexpr double kMostWrittenPerNs =
     4;                             // bytes of a thread, into pages that it has not yet touched
+constexpr double kUsualSuccession = 40;  // runs of a shadow, each of which writes elsewhere
 constexpr int64_t kLeastRuns = 6;  // one variant between two runs of REF, warmed up and counted
 
 }  // namespace
 
 int64_t FixedCost(const LoopKnowledge& known, const ShadowPrediction& prediction) {
   const TraceSummary& trace = known.probe.trace;
-  const double mb = static_cast<double>(trace.written_bytes) / (1 << 20);
+  const double mb = static_cast<double>(trace.written_bytes) / (1 << 20) *
+                    (known.protocol.successive ? kUsualSuccession : 1);
   const double copies =
       mb * static_cast<double>(prediction.copy_ns_per_mb) * (trace.in_situ ? 2 : 1);
   return prediction.fork_ns + prediction.later_fault_ns + static_cast<int64_t>(copies);
@@ -32,9 +35,15 @@ int64_t ComparingNs(const LoopKnowledge& known, const std::vector<RunSpec>& runs
   return ns;
 }
 
+int64_t LookingAheadNs(const LoopKnowledge& known) {
+  return static_cast<int64_t>(LookingAhead().size()) * kTracedRuns * RunNs(known);
+}
+
 // What an instance writes is traced; before that, no more than its time allows it to.
 uint64_t MostWritten(const LoopKnowledge& known) {
-  if (IsProbed(known)) return known.probe.trace.written_bytes;
+  const bool elsewhere = known.protocol.successive || NeedsSuccession(known);
+  if (IsProbed(known))
+    return known.probe.trace.written_bytes * static_cast<uint64_t>(elsewhere ? kMostScheduled : 1);
   const std::vector<Reference>& references = CopyOf(known, kTraceIndex).references;
   if (std::none_of(references.begin(), references.end(), [](const auto& r) { return r.writes; }))
     return 0;
@@ -54,6 +63,9 @@ int64_t LeastCost(const LoopKnowledge& known, Phase phase, const ShadowPredictio
       return FixedCost(known, prediction) + ComparingNs(known, PlacementRuns(known));
     case Phase::kEviction:
       return FixedCost(known, prediction) + ComparingNs(known, EvictionRuns(known));
+    case Phase::kSuccession:
+      return FixedCost(known, prediction) + ComparingNs(known, SuccessionRuns(known)) +
+             LookingAheadNs(known);
     case Phase::kProbe:
       return FixedCost(known, prediction) + kProbeRuns * RunNs(known);
     case Phase::kBatch:
@@ -69,11 +81,14 @@ int64_t RoundCost(const LoopKnowledge& known, Phase phase, const ShadowPredictio
   std::vector<int32_t> variants;
   for (const std::string& name : known.runs.missing) variants.push_back(IndexOf(known, name));
   const size_t checks = TripChecks(known, variants).size();
-  const auto runs = static_cast<int64_t>(kWarmUps + 2 * variants.size() + 2);  // REF, and COUNT
+  const int warm_ups = known.protocol.successive ? kSuccessiveWarmUps : kWarmUps;
+  const auto runs = static_cast<int64_t>(static_cast<size_t>(warm_ups) + 2 * variants.size() +
+                                         2);  // REF, and COUNT
   const size_t traced = AddressChecks(known, variants).size();
   int64_t all = (runs + kCountedRuns * static_cast<int64_t>(checks) +
                  kTracedRuns * static_cast<int64_t>(traced)) *
                 RunNs(known);
+  if (known.protocol.successive) all += LookingAheadNs(known);
   if (LearnsWrites(known))
     all += static_cast<int64_t>(2 * variants.size()) * (RunNs(known) + 2 * RestoreNs(known));
   return std::max(least, FixedCost(known, prediction) + std::min(LongestShadowNs(known), all));

@@ -16,6 +16,8 @@ namespace perfd::agent {
 int64_t FixedCost(const LoopKnowledge& known, const ShadowPrediction& prediction);
 // Of runs that compare protocols: each empties caches, or not, for itself.
 int64_t ComparingNs(const LoopKnowledge& known, const std::vector<RunSpec>& runs);
+// Of the traced runs that successive ones begin with.
+int64_t LookingAheadNs(const LoopKnowledge& known);
 // Of memory, that such a shadow writes at most.
 uint64_t MostWritten(const LoopKnowledge& known);
 

@@ -13,8 +13,11 @@ class Writer {
   explicit Writer(const ScheduleInput& request) : request_(request) {}
 
   void Run(int32_t variant, bool learn = false) {
-    runs_.push_back(
-        {.variant = variant, .evict = request_.evict, .restore = request_.restore, .learn = learn});
+    runs_.push_back({.variant = variant,
+                     .evict = request_.evict,
+                     .restore = request_.restore,
+                     .learn = learn,
+                     .successive = request_.successive});
   }
   // Unless the last run was one already.
   void Base(int32_t base) {
@@ -51,7 +54,8 @@ Schedule MakeSchedule(const ScheduleInput& request) {
   if (request.restore && request.learn_ns > 0) Learn(request, out);
   const auto learning = static_cast<int64_t>(out.size());
   const int64_t learn_ns = learning * (request.learn_ns - request.run_ns);
-  for (int i = 0; i < kWarmUps; ++i) out.Run(request.bases.empty() ? 0 : request.bases.front());
+  for (int i = 0; i < request.warm_ups; ++i)
+    out.Run(request.bases.empty() ? 0 : request.bases.front());
   schedule.warm_ups = static_cast<int32_t>(out.size());
   std::vector<size_t> order(request.variants.size());
   std::iota(order.begin(), order.end(), size_t{0});

@@ -34,6 +34,8 @@ struct ScheduleInput {
   int32_t rounds = 1;             // wanted
   Evict evict = Evict::kNothing;
   bool restore = false;
+  bool successive = false;  // each run goes on with the instances after those of the last one
+  int32_t warm_ups = kWarmUps;
   uint64_t seed = 1;
 };
 

@@ -49,6 +49,7 @@ Turns TurnsOf(const LoopKnowledge& known, const ShadowAnswer& answer,
   for (const ShadowRun& run : answer.runs) {
     const auto index = static_cast<size_t>(run.run);
     if (!run.ok || index >= runs.size() || CountsEntries(known, runs[index])) continue;
+    if (runs[index].instances != 0) continue;  // it was to make so many
     auto& [least, most] =
         threads.try_emplace(run.thread, run.instances, run.instances).first->second;
     least = std::min(least, run.instances);

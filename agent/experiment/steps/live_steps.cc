@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "agent/experiment/loop/group_means.h"
 #include "agent/experiment/loop/in_situ.h"
 #include "agent/experiment/steps/batch_step.h"
 #include "core/analysis/cluster_median.h"
@@ -22,20 +24,12 @@ constexpr int32_t kBurstInstances = 120;
 constexpr absl::Duration kBetweenBursts = absl::Milliseconds(20);
 constexpr int32_t kMostBurst = 400;        // of all threads of a team
 constexpr int64_t kBurstNs = 200'000'000;  // for one of them
-constexpr size_t kGroup = 10;      // live instances whose mean is taken, as that of a batch is
 constexpr int64_t kLeastRuns = 3;  // that a shadow must have room for
 
 // Of the second half: while the branches of the copy that is timed are still unknown, a short instance takes several times as
-// long as it does. The longest of each group is left out: an interrupt is not the loop's.
-std::vector<uint64_t> GroupMeans(const std::vector<uint64_t>& burst) {
-  std::vector<uint64_t> means;
-  for (size_t at = burst.size() / 2; at + kGroup <= burst.size(); at += kGroup) {
-    const auto from = burst.begin() + static_cast<std::ptrdiff_t>(at);
-    const auto to = from + static_cast<std::ptrdiff_t>(kGroup);
-    const uint64_t sum = std::accumulate(from, to, uint64_t{0}) - *std::max_element(from, to);
-    means.push_back(sum / (kGroup - 1));
-  }
-  return means;
+// long as it does.
+std::vector<uint64_t> SecondHalf(const std::vector<uint64_t>& burst) {
+  return GroupMeans(std::span(burst).subspan(burst.size() / 2));
 }
 
 double Mean(const std::vector<uint64_t>& values) {
@@ -55,7 +49,7 @@ std::vector<uint64_t> TimeShort(const LoopKnowledge& known, RankInjector& inject
     auto ticks =
         injector.TimeLive(known.setup.loop_to_inject, count, std::min(room.timeout_ns, kBurstNs));
     if (!ticks.ok()) return {};
-    bursts.push_back(GroupMeans(*ticks));
+    bursts.push_back(SecondHalf(*ticks));
     longest = std::max(longest, Mean(bursts.back()));
   }
   std::vector<uint64_t> live;

@@ -9,6 +9,7 @@
 #include "agent/experiment/loop/in_situ.h"
 #include "agent/experiment/loop/price.h"
 #include "agent/experiment/loop/protocol.h"
+#include "agent/experiment/loop/succession.h"
 #include "agent/experiment/loop/trim.h"
 #include "agent/experiment/steps/batch_step.h"
 #include "agent/experiment/steps/comparing_steps.h"
@@ -48,6 +49,9 @@ ShadowStep StepOf(const LoopKnowledge& known, Phase phase, const StepRoom& room)
     case Phase::kBatch:
       step.scheduled.runs = BatchRuns(known);
       break;
+    case Phase::kSuccession:
+      step.scheduled.runs = SuccessionRuns(known);
+      break;
     case Phase::kPlacement:
       step.scheduled.runs = PlacementRuns(known);
       break;
@@ -60,7 +64,8 @@ ShadowStep StepOf(const LoopKnowledge& known, Phase phase, const StepRoom& room)
       break;
   }
   const std::vector<RunSpec>& runs = step.scheduled.runs;
-  const bool comparing = phase == Phase::kPlacement || phase == Phase::kEviction;
+  const bool comparing =
+      phase == Phase::kSuccession || phase == Phase::kPlacement || phase == Phase::kEviction;
   step.runs_ns =
       comparing ? ComparingNs(known, runs) : static_cast<int64_t>(runs.size()) * RunNs(known);
   return step;
@@ -71,6 +76,9 @@ StepOutcome Learn(LoopKnowledge& known, Phase phase, const ShadowAnswer& answer,
   switch (phase) {
     case Phase::kBatch:
       return LearnBatch(known, answer, scheduled.runs);
+    case Phase::kSuccession:
+      LearnSuccession(known, answer, scheduled.runs);
+      return Learned();
     case Phase::kPlacement:
       return LearnPlacements(known, answer, scheduled.runs);
     case Phase::kEviction:
@@ -120,6 +128,7 @@ StepOutcome LoopExperiment::Advance(RankInjector& injector, const StepRoom& room
       return {};
     case Phase::kProbe:
     case Phase::kBatch:
+    case Phase::kSuccession:
     case Phase::kPlacement:
     case Phase::kEviction:
     case Phase::kMeasure:

@@ -7,6 +7,7 @@
 #include "agent/experiment/loop/figures.h"
 #include "agent/experiment/loop/price.h"
 #include "agent/experiment/loop/protocol.h"
+#include "agent/experiment/loop/succession.h"
 #include "agent/experiment/loop/trip_checks.h"
 #include "agent/experiment/plan/run_schedule.h"
 #include "agent/experiment/steps/batch_step.h"
@@ -28,8 +29,11 @@ Checks SetAside(const LoopKnowledge& known, int64_t room_ns, ScheduleInput& inpu
   Checks checks{TripChecks(known, input.variants), AddressChecks(known, input.variants)};
   const auto trips = static_cast<int64_t>(checks.trips.size());
   const auto addresses = static_cast<int64_t>(checks.addresses.size());
-  input.room_ns = room_ns - (trips * kCountedRuns + addresses * kTracedRuns) * input.run_ns;
-  const int64_t most = MostRuns(known.live.entries.team) - trips - addresses - 1;  // and COUNT
+  const auto ahead = static_cast<int64_t>(input.successive ? LookingAhead().size() : 0);
+  input.room_ns =
+      room_ns - (trips * kCountedRuns + (addresses + ahead) * kTracedRuns) * input.run_ns;
+  const int64_t most =
+      MostRuns(known.live.entries.team) - trips - addresses - ahead - 1;  // and COUNT
   input.most = static_cast<int32_t>(most);
   return checks;
 }
@@ -52,6 +56,8 @@ ScheduleInput InputOf(const LoopKnowledge& known) {
   input.rounds = std::max<int32_t>(1, (known.setup.repetitions + shadows - 1) / shadows);
   if (instances) input.rounds = std::min(input.rounds, kInstanceRounds);
   input.evict = known.protocol.evict;
+  input.successive = known.protocol.successive;
+  if (input.successive) input.warm_ups = kSuccessiveWarmUps;
   input.restore = known.probe.trace.in_situ;
   input.seed = known.shadows.count + 1;
   return input;
@@ -75,7 +81,14 @@ MeasureRuns ScheduleMissing(const LoopKnowledge& known, const StepRoom& room) {
   // held against the loop before it may run without a limit.
   std::vector<RunSpec> first = std::move(checks.addresses);
   first.push_back({.variant = kCountIndex, .evict = input.evict, .restore = input.restore});
-  schedule.runs.insert(schedule.runs.begin() + schedule.warm_ups - 1, first.begin(), first.end());
+  // Runs that go on from each other must follow each other.
+  int32_t before = schedule.warm_ups - 1;
+  if (input.successive) {
+    const std::vector<RunSpec> ahead = LookingAhead();
+    first.insert(first.end(), ahead.begin(), ahead.end());
+    before = 0;
+  }
+  schedule.runs.insert(schedule.runs.begin() + before, first.begin(), first.end());
   for (const int32_t check : checks.trips)
     schedule.runs.push_back({.variant = check, .restore = input.restore});
   Place(known, schedule.runs);
@@ -85,6 +98,7 @@ MeasureRuns ScheduleMissing(const LoopKnowledge& known, const StepRoom& room) {
 StepOutcome LearnRuns(LoopKnowledge& known, const ShadowAnswer& answer,
                       const MeasureRuns& scheduled) {
   RecordRuns(known, answer, scheduled.runs, scheduled.skip);
+  CheckSuccession(known, answer, scheduled.runs);
   if (!CheckAddresses(known, answer, scheduled.runs)) return Learned();
   CheckTrips(known, answer, scheduled.runs);
   Reduce(known);

@@ -26,7 +26,7 @@ ShadowRequest RequestOf(const LoopKnowledge& known, const StepRoom& room, std::v
   request.written_bytes = MostWritten(known);
   request.runs = std::move(runs);
   for (RunSpec& run : request.runs) {
-    run.instances = known.batch.instances;
+    if (run.instances == 0) run.instances = known.batch.instances;
     if (run.form == CopyForm::kUsual) run.form = FormOf(known, run.variant);
   }
   if (restore) {

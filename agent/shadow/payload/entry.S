@@ -8,24 +8,14 @@
         .globl payload_exit_stub
         .hidden payload_exit_stub
 payload_exit_stub:
+        mov %rax, %gs:BLOCK_LEFT + 13 * 8
+        mov %rdx, %gs:BLOCK_LEFT + 12 * 8
         lfence
         rdtsc
         lfence
         mov %eax, %gs:BLOCK_END
         mov %edx, %gs:BLOCK_END + 4
-        mov $0x7b, %ecx                 // CurrentCpu in kernel.h
-        lsl %ecx, %ecx
-        mov %ecx, %gs:BLOCK_END_CPU
-        mov %gs:BLOCK_STACK_POINTER, %rsp
-        pushq $2
-        popfq
-        pop %r15
-        pop %r14
-        pop %r13
-        pop %r12
-        pop %rbp
-        pop %rbx
-        ret
+        jmp payload_exit
 
 // Offset 0x80: from a trampoline, rcx = address of the Site with the kind of entry in its low bits. On the stack: return
 // address, rcx, 128 bytes of red zone. Everything but rcx comes back as it was; vector state is never touched.
@@ -118,6 +108,36 @@ payload_recovery:
         jmp payload_leave
 
         .text
+
+// The rest of an exit. What the copy left in its registers is kept: another run may go on from there.
+payload_exit:
+        mov %r15, %gs:BLOCK_LEFT + 0 * 8
+        mov %r14, %gs:BLOCK_LEFT + 1 * 8
+        mov %r13, %gs:BLOCK_LEFT + 2 * 8
+        mov %r12, %gs:BLOCK_LEFT + 3 * 8
+        mov %r11, %gs:BLOCK_LEFT + 4 * 8
+        mov %r10, %gs:BLOCK_LEFT + 5 * 8
+        mov %r9, %gs:BLOCK_LEFT + 6 * 8
+        mov %r8, %gs:BLOCK_LEFT + 7 * 8
+        mov %rdi, %gs:BLOCK_LEFT + 8 * 8
+        mov %rsi, %gs:BLOCK_LEFT + 9 * 8
+        mov %rbp, %gs:BLOCK_LEFT + 10 * 8
+        mov %rbx, %gs:BLOCK_LEFT + 11 * 8
+        mov %rcx, %gs:BLOCK_LEFT + 16 * 8
+        mov %rsp, %gs:BLOCK_LEFT + 17 * 8
+        mov $0x7b, %ecx                 // CurrentCpu in kernel.h
+        lsl %ecx, %ecx
+        mov %ecx, %gs:BLOCK_END_CPU
+        mov %gs:BLOCK_STACK_POINTER, %rsp
+        pushq $2
+        popfq
+        pop %r15
+        pop %r14
+        pop %r13
+        pop %r12
+        pop %rbp
+        pop %rbx
+        ret
 
 // void payload_run(uint64_t block): one timed run of block.target from the saved registers; returns through the exit stub.
         .globl payload_run

@@ -142,6 +142,9 @@ Share ShareOf(const ChildControl* child, const RestoreRange& range, uint32_t ind
 void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index);
 bool RestoreLines(ChildControl* child, uint32_t index);
 
+// ahead.cc, after each traced run that later ones go on from
+void LearnAhead(RegionHeader* region, ChildControl* child, BlockState* state, uint64_t block);
+
 // runs.cc, in every thread of the shadow
 void ThreadMain(uint64_t block);
 

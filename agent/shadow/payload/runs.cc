@@ -158,6 +158,49 @@ uint64_t InstancesOf(const RunEntry& run, uint64_t block) {
   return run.instances - static_cast<uint64_t>(left < 0 ? 0 : left);
 }
 
+// The state at the loop's entry is put aside once; runs that go on from each other have their own instead.
+void KeepEntry(BlockState* state, uint64_t block) {
+  CopyBytes(AddressOf(&state->entry), AddressOf(&state->registers), sizeof(SavedRegisters));
+  CopyBytes(block + kBlockXsaveEntry, block + kBlockXsave, kBlockXsaveBytes);
+}
+
+// Every other run starts from the loop's entry.
+void ChooseStart(ChildControl* child, const RunEntry& run, BlockState* state, uint64_t block) {
+  const bool goes_on = run.flags & kRunSuccessive && Load(child->must_start_anew) == 0;
+  state->goes_on = state->goes_on && goes_on;
+  if (state->goes_on || !state->moved) return;
+  CopyBytes(AddressOf(&state->registers), AddressOf(&state->entry), sizeof(SavedRegisters));
+  CopyBytes(block + kBlockXsave, block + kBlockXsaveEntry, kBlockXsaveBytes);
+  state->moved = 0;
+}
+
+// The copy counts before each instance; at the loop's entry one of them has already begun.
+void EnterAgain(const RunEntry& run, BlockState* state, uint64_t block) {
+  if (!state->goes_on) return;
+  state->target = run.turn;
+  *At<int64_t>(block + kBlockInstancesLeft) = static_cast<int64_t>(run.instances);
+}
+
+// Flags are not in use where instances are counted (agent/variant/batch.cc), and the stack pointer is that of the entry.
+void KeepEnd(ChildControl* child, const RunEntry& run, BlockState* state, uint64_t block,
+             RunResult* result) {
+  if ((run.flags & kRunSuccessive) == 0) return;
+  const bool counted_out = *At<int64_t>(block + kBlockInstancesLeft) < 0;
+  state->goes_on = counted_out && !state->faulted && Load(child->must_start_anew) == 0;
+  state->moved = 1;
+  if (!state->goes_on) {
+    if (!state->faulted) result->status = kRunCutShort;
+    return;
+  }
+  const uint64_t flags = state->registers.flags;
+  CopyBytes(AddressOf(&state->registers), AddressOf(&state->left), sizeof(SavedRegisters));
+  state->registers.flags = flags;
+  const uint64_t mask = state->xsave_mask;
+  asm volatile("xsave64 (%0)" ::"r"(block + kBlockXsave), "a"(static_cast<uint32_t>(mask)),
+               "d"(static_cast<uint32_t>(mask >> 32))
+               : "memory");
+}
+
 void RunOne(ChildControl* child, const RunEntry& run, BlockState* state, uint64_t block,
             RunResult* result) {
   Barrier(child);
@@ -171,6 +214,7 @@ void RunOne(ChildControl* child, const RunEntry& run, BlockState* state, uint64_
   result->cpu = static_cast<uint16_t>(state->end_cpu & 0xfff);
   result->differing = 0;
   result->status = state->faulted ? kRunFaulted : kRunOk;
+  KeepEnd(child, run, state, block, result);
 }
 
 void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint64_t block) {
@@ -186,7 +230,9 @@ void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint6
     if (Load(child->stop)) return;
     if (run.flags & kRunRestore && !RestoreLines(child, state->index)) Restore(child, plan, state);
     Barrier(child);
+    ChooseStart(child, run, state, block);
     PrepareRun(plan, run, state, block);
+    EnterAgain(run, state, block);
     RunResult* result = ResultsOf(region) + uint64_t{i} * child->team + state->index;
     RunOne(child, run, state, block, result);
     if (run.flags & kRunBaseline) KeepBaseline(block);
@@ -195,6 +241,7 @@ void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint6
       result->differing = CheckTrace(plan->tables.trace_checks[check - 1], block);
     Barrier(child);
     if (run.flags & kRunLearn) LearnLines(child, plan, state->index);
+    if (run.flags & kRunLookAhead) LearnAhead(region, child, state, block);
     if (state->index == 0) child->runs_done = i + 1;
   }
 }
@@ -207,6 +254,7 @@ void ThreadMain(uint64_t block) {
   ChildControl* child = ChildOf(region);
   EnterPlacement(child, RecordOf(region, child->records[state->index]), block);
   MaskExceptions(state, block);
+  if (PlanOf(region)->flags & kPlanSuccessive) KeepEntry(state, block);
   FillControl(block);
   Barrier(child);
   if (state->index == 0) child->ready_tsc = Ticks();

@@ -16,10 +16,10 @@ constexpr uint32_t kRetries = 8;
 constexpr double kSoftShare = 0.85;  // of the hard limit: no run begins later
 constexpr uint64_t kAgentWaitNs = 50'000'000;
 
-// Where the copy begins at a place, counted round.
-uint64_t EntryOf(const CodeCopy& copy, int32_t place) {
+// How far a place, counted round, lies above the copy.
+uint64_t ShiftOf(const CodeCopy& copy, int32_t place) {
   const size_t at = static_cast<size_t>(std::max(0, place)) % (copy.shifts.size() + 1);
-  return copy.entry + (at == 0 ? 0 : copy.shifts[at - 1]);
+  return at == 0 ? 0 : copy.shifts[at - 1];
 }
 
 bool IsEntryOf(const CodeCopy& copy, uint64_t address) {
@@ -39,6 +39,16 @@ absl::Status AddTraceCheck(const CodeCopy& copy, ShadowPlan* plan, RunEntry* run
     kept.kept[n / 64] |= uint64_t{copy.references[n].traced} << n % 64;
   run->flags |= kRunTrace | (check + 1) << kRunCheckShift;
   return absl::OkStatus();
+}
+
+// Of a traced run: what it tells of the runs after it.
+void LookAheadBy(const CodeCopy& copy, ShadowPlan* plan, RunEntry* run) {
+  LookAhead& ahead = plan->tables.ahead;
+  for (size_t n = 0; n < std::min<size_t>(copy.references.size(), kTraceCount); ++n) {
+    ahead.reads[n / 64] |= uint64_t{copy.references[n].reads} << n % 64;
+    ahead.writes[n / 64] |= uint64_t{copy.references[n].writes} << n % 64;
+  }
+  run->flags |= kRunLookAhead;
 }
 
 absl::Status CheckSize(const ShadowRequest& request, uint32_t blocks) {
@@ -106,10 +116,19 @@ absl::Status AddRun(const PatchSite& site, const RunSpec& request, ShadowPlan* p
   ASSIGN_OR_RETURN(const CodeCopy* chosen, CopyOf(installed, request));
   const CodeCopy& copy = *chosen;
   RunEntry& run = plan->runs[plan->run_count++];
-  run.copy = EntryOf(copy, request.place);
+  run.copy = copy.entry + ShiftOf(copy, request.place);
   run.iteration_limit = request.iteration_limit;
   run.instances = request.instances;
   run.flags |= static_cast<uint32_t>(request.evict) << kRunEvictShift;
+  if (request.successive) {
+    if (copy.turn == 0) return absl::InvalidArgumentError("only batches go on from run to run");
+    run.turn = copy.turn + ShiftOf(copy, request.place);
+    run.flags |= kRunSuccessive;
+    plan->flags |= kPlanSuccessive;
+    LookAhead& ahead = plan->tables.ahead;
+    const bool traced = installed.names[variant].Has(Change::kTrace);
+    traced ? LookAheadBy(copy, plan, &run) : void(++ahead.runs);
+  }
   if (request.restore) run.flags |= kRunRestore;
   if (request.learn) run.flags |= kRunLearn;
   if (copy.flush_denormals) run.flags |= kRunFtz | kRunDaz;

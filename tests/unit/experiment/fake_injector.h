@@ -67,6 +67,11 @@ struct FakeTruth {
   uint64_t most_instances = 1 << 20;
   double around_factor = 1;
   std::vector<std::string> not_batched;
+  // Whether they may go on from each other, what such runs take of repeated ones' time, and which shadows' are all cut short.
+  bool turns = false;
+  double successive_factor = 1;
+  double alone_factor = 1;  // of successive ones that are timed alone, as live ones are
+  int cut_short_from = 1 << 20;
   // Copies stand at several places; what ran at one before in the same shadow takes so much of its time there.
   bool places = false;
   double learnt_factor = 1;
@@ -123,6 +128,7 @@ struct FakeLog {
   int shadows = 0;
   int restored_runs = 0;
   std::array<int, kEvictLevels> evicting_runs{};  // by Evict
+  int successive_runs = 0;
   int learning_runs = 0;
   std::array<int, 3> forms{};                        // runs of one thread, by CopyForm
   uint64_t longest_batch = 0;                        // instances asked for
@@ -324,6 +330,7 @@ inline void FakeInjector::MakeBatches(InstalledLoop* out) {
       out->batched.push_back(absl::FailedPreconditionError("it prepares each instance"));
     else
       out->batched.push_back(out->copies[i]);
+    if (truth_.turns && out->batched.back().ok()) out->batched.back()->turn = 1;
   }
 }
 
@@ -366,6 +373,11 @@ inline ShadowRun FakeInjector::Answer(const ShadowRequest& shadow, int32_t run, 
         return earlier.variant == request.variant && earlier.place == request.place;
       }))
     cycles *= truth_.learnt_factor;
+  if (request.successive) {
+    cycles *= truth_.successive_factor * (request.instances == 1 ? truth_.alone_factor : 1);
+    if (thread == 0) ++log_->successive_runs;
+    if (log_->shadows > truth_.cut_short_from) out.ok = false, out.outcome = RunOutcome::kCutShort;
+  }
   if (thread + 1 == shadow.team) cycles *= truth_.last_thread_factor;
   if (run == 0) cycles *= truth_.first_run_factor;
   if (request.instances > 0) {

@@ -145,5 +145,93 @@ TEST_F(LoopBatchTest, PhasesThatCallInEveryPassDoNotCountAsLive) {
   EXPECT_NEAR(loop.fidelity.value, 1, 0.05);
 }
 
+TEST_F(LoopBatchTest, ShadowsWithoutTheLoopItselfDoNotEndSuccession) {
+  truth_.live_factor = 3;
+  truth_.turns = true;
+  truth_.successive_factor = 3.1;
+  truth_.saturation["NO_RED"] = 0.9;
+  truth_.saturation["NO_DIV"] = 0.8;
+  const LoopMeasurement loop = LoopTest::Run(truth_, {"LS", "FP", "DL1", "NO_RED", "NO_DIV"});
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_EQ(loop.protocol, kSuccessiveProtocol);
+}
+
+// A matrix that no cache holds: its rows, repeated, are in the caches, and take a third of their time.
+TEST_F(LoopBatchTest, InstancesThatNothingTouchedBeforeAreNearerToLive) {
+  truth_.live_factor = 3;
+  truth_.turns = true;
+  truth_.successive_factor = 3.1;
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_EQ(loop.protocol, kSuccessiveProtocol);
+  EXPECT_NEAR(loop.fidelity.value, 1.03, 0.05);
+  EXPECT_NEAR(Team(loop, "FP").saturation.value, 0.3, 0.02);
+  EXPECT_NEAR(Team(loop, "DL1").saturation.value, 0.5, 0.02);
+  EXPECT_GT(log_.successive_runs, 50);
+}
+
+// Live instances are timed one by one, and cannot overlap as those of a batch do.
+TEST_F(LoopBatchTest, LiveInstancesAreComparedAsIfTheyOverlapped) {
+  truth_.ref_cycles = 500;
+  truth_.live_factor = 6;
+  truth_.turns = true;
+  truth_.successive_factor = 3;
+  truth_.alone_factor = 2;
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.protocol, kSuccessiveProtocol);
+  EXPECT_NEAR(loop.fidelity.value, 1, 0.05);
+  EXPECT_LE(loop.fidelity.low, loop.fidelity.value);
+  EXPECT_GE(loop.fidelity.high, loop.fidelity.value);
+}
+
+// Without them, repeated ones would have been as far from live.
+TEST_F(LoopBatchTest, OverlapAloneMayMakeRepeatedInstancesLikeLive) {
+  truth_.live_factor = 2;
+  truth_.turns = true;
+  truth_.successive_factor = 2;
+  truth_.alone_factor = 2;
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.protocol, "warm");
+  EXPECT_NEAR(loop.fidelity.value, 1, 0.05);
+}
+
+TEST_F(LoopBatchTest, RepeatedInstancesStayWhereTheyAreLikeLive) {
+  truth_.turns = true;
+  truth_.successive_factor = 2;
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.protocol, "warm");
+  EXPECT_EQ(log_.successive_runs, 0) << "it was like live from the start";
+}
+
+TEST_F(LoopBatchTest, RepeatedInstancesStayWhereOthersAreNoNearer) {
+  truth_.live_factor = 1.3;
+  truth_.turns = true;
+  truth_.successive_factor = 2;
+  const LoopMeasurement loop = Run();
+  EXPECT_NE(loop.protocol, kSuccessiveProtocol);
+  EXPECT_GT(log_.successive_runs, 0) << "they were compared";
+}
+
+TEST_F(LoopBatchTest, WhatIsUpdatedInPlaceIsNotGoneOnFrom) {
+  truth_.live_factor = 3;
+  truth_.turns = true;
+  truth_.in_situ = true;
+  truth_.successive_factor = 3;
+  const LoopMeasurement loop = Run();
+  EXPECT_NE(loop.protocol, kSuccessiveProtocol);
+  EXPECT_EQ(log_.successive_runs, 0);
+}
+
+TEST_F(LoopBatchTest, RunsThatAreAlwaysCutShortGiveWayToRepeatedOnes) {
+  truth_.live_factor = 3;
+  truth_.turns = true;
+  truth_.successive_factor = 3.1;
+  truth_.cut_short_from = 4;
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_NE(loop.protocol, kSuccessiveProtocol);
+  EXPECT_NEAR(Team(loop, "FP").saturation.value, 0.3, 0.02);
+}
+
 }  // namespace
 }  // namespace perfd::agent

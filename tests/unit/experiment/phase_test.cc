@@ -82,6 +82,23 @@ TEST(PhaseTest, WhatIsKnownSaysWhatComesNext) {
          k.runs.cycles = 0;
        },
        Phase::kBatch},
+      {"a batch that is unlike live", Probed,
+       [](auto& k) {
+         k.live.cycles = 300'000;
+         k.batch.instances = 100;
+         k.installed.batched.assign(4, k.installed.copies[0]);
+         k.installed.batched[0]->turn = 1;
+       },
+       Phase::kSuccession},
+      {"the same, and both ways were compared", Probed,
+       [](auto& k) {
+         k.live.cycles = 300'000;
+         k.batch.instances = 100;
+         k.installed.batched.assign(4, k.installed.copies[0]);
+         k.installed.batched[0]->turn = 1;
+         k.protocol.succession_compared = true;
+       },
+       Phase::kMeasure},
       {"live is slower", Measured, [](auto& k) { k.live.cycles = 130'000; }, Phase::kEviction},
       {"live is slower, before any run", Probed, [](auto& k) { k.live.cycles = 130'000; },
        Phase::kMeasure},

@@ -59,6 +59,12 @@ class BatchTest : public testing::TestWithParam<const char*> {
     const auto ref = MakeBatchCopy(batch, SingleVariant(Change::kRef), where);
     ASSERT_TRUE(ref.ok()) << ref.status();
     EXPECT_TRUE(ref->changed.empty());
+    // decq %gs:kBlockInstancesLeft
+    const std::vector<uint8_t> count = {0x65, 0x48, 0xff, 0x0c, 0x25, kBlockInstancesLeft, 0, 0, 0};
+    ASSERT_GE(ref->turn, ref->address);
+    ASSERT_LE(ref->turn + count.size(), ref->address + ref->bytes.size());
+    const auto turn = ref->bytes.begin() + static_cast<int64_t>(ref->turn - ref->address);
+    EXPECT_TRUE(std::equal(count.begin(), count.end(), turn));
     if (!runs_) return;
     const Result original = RunKernel(kernel);
     for (const int64_t instances : {int64_t{1}, int64_t{2}, int64_t{7}, kUnlimited}) {

@@ -1,0 +1,131 @@
+#include "agent/experiment/loop/succession.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "agent/experiment/loop/group_means.h"
+#include "agent/experiment/plan/run_schedule.h"
+#include "core/analysis/cluster_median.h"
+
+namespace perfd::agent {
+namespace {
+
+constexpr int kRepeated = 6;
+constexpr int kSuccessive = 16;         // that count
+constexpr int kAlone = 60;              // successive instances that are timed one by one
+constexpr double kDistant = 0.10;       // from live: nearer is near enough
+constexpr double kWorthGoingOn = 0.05;  // nearer than repeating, or it is not worth what it needs
+constexpr int32_t kMostCutShort = 2;
+
+// Of each thread what a quarter of its runs are below: a machine that does other things makes runs longer, none shorter. Of these the one
+// in the middle, as live instances are timed. 0: none counts.
+double UsualCycles(const ShadowAnswer& answer, const std::vector<RunSpec>& runs, bool successive,
+                   int skip) {
+  std::map<int32_t, std::vector<double>> threads;
+  for (const ShadowRun& run : answer.runs) {
+    const auto index = static_cast<size_t>(run.run);
+    if (!run.ok || index >= runs.size() || run.run < skip || runs[index].instances == 1) continue;
+    if (runs[index].variant == kRefIndex && runs[index].successive == successive)
+      threads[run.thread].push_back(static_cast<double>(run.cycles) /
+                                    static_cast<double>(run.instances));
+  }
+  std::vector<double> of_threads;
+  for (auto& [thread, cycles] : threads) {
+    std::sort(cycles.begin(), cycles.end());
+    of_threads.push_back(cycles[cycles.size() / 4]);
+  }
+  if (of_threads.empty()) return 0;
+  std::sort(of_threads.begin(), of_threads.end());
+  return of_threads[of_threads.size() / 2];
+}
+
+// Of successive instances, each timed alone: the same estimate as that of live ones. 0: none.
+double AloneCycles(const ShadowAnswer& answer, const std::vector<RunSpec>& runs) {
+  std::map<int32_t, std::vector<uint64_t>> threads;
+  for (const ShadowRun& run : answer.runs) {
+    const auto index = static_cast<size_t>(run.run);
+    if (!run.ok || index >= runs.size() || runs[index].instances != 1) continue;
+    threads[run.thread].push_back(run.cycles - std::min(run.cycles, answer.probe_cycles));
+  }
+  std::vector<uint64_t> means;
+  for (const auto& [thread, cycles] : threads) {
+    const std::vector<uint64_t> of_thread = GroupMeans(cycles);
+    means.insert(means.end(), of_thread.begin(), of_thread.end());
+  }
+  return static_cast<double>(Median(means));
+}
+
+// What is left of an instance's time where it overlaps with its neighbours: live ones, which are timed alone, have less then as well.
+void LearnOverlap(LoopKnowledge& known, double in_a_batch, double alone) {
+  if (alone <= 0 || in_a_batch >= alone) return;
+  SetOverlap(known.live, in_a_batch / alone);
+}
+
+double Distance(double cycles, double live) {
+  return std::abs(std::log(cycles / live));
+}
+
+}  // namespace
+
+bool NeedsSuccession(const LoopKnowledge& known) {
+  const bool possible = known.batch.instances > 0 && IsProbed(known) &&
+                        !known.probe.trace.in_situ && !known.probe.trace.blind &&
+                        CopyOf(known, kRefIndex).turn != 0;
+  if (!possible || known.protocol.succession_compared) return false;
+  return known.live.cycles > 0 && known.runs.cycles > 0 &&
+         Distance(known.runs.cycles, known.live.cycles) > kDistant;
+}
+
+std::vector<RunSpec> LookingAhead() {
+  return {2, {.variant = kTraceIndex, .successive = true}};
+}
+
+std::vector<RunSpec> SuccessionRuns(const LoopKnowledge& known) {
+  std::vector<RunSpec> runs = LookingAhead();
+  for (int i = 0; i < kRepeated; ++i)
+    runs.push_back({.variant = kRefIndex, .place = known.protocol.new_placements ? i : 0});
+  // What was traced has been met already; a repeated run has sent them back to the entry.
+  for (int i = 0; i < kSuccessiveWarmUps + kSuccessive; ++i)
+    runs.push_back({.variant = kRefIndex, .successive = true});
+  runs.insert(runs.end(), kAlone, {.variant = kRefIndex, .successive = true, .instances = 1});
+  return runs;
+}
+
+void LearnSuccession(LoopKnowledge& known, const ShadowAnswer& answer,
+                     const std::vector<RunSpec>& runs) {
+  known.protocol.succession_compared = true;
+  const int first = static_cast<int>(LookingAhead().size());
+  const double repeated = UsualCycles(answer, runs, false, first + kWarmUps);
+  const double going_on = UsualCycles(answer, runs, true, first + kRepeated + kSuccessiveWarmUps);
+  if (repeated <= 0 || going_on <= 0) return;
+  LearnOverlap(known, going_on, AloneCycles(answer, runs));
+  const double live = known.live.cycles;
+  const double cycles = known.runs.cycles * going_on / repeated;
+  if (Distance(cycles, live) > Distance(known.runs.cycles, live) - kWorthGoingOn) return;
+  known.protocol.successive = true;
+  known.protocol.new_placements = false;
+  known.protocol.evict_chosen = true;
+  known.runs.cycles = cycles;
+  ForgetRuns(known);
+}
+
+void CheckSuccession(LoopKnowledge& known, const ShadowAnswer& answer,
+                     const std::vector<RunSpec>& runs) {
+  if (!known.protocol.successive) return;
+  const bool counts = std::any_of(answer.runs.begin(), answer.runs.end(), [&](const ShadowRun& r) {
+    const auto index = static_cast<size_t>(r.run);
+    return r.ok && index < runs.size() && runs[index].successive &&
+           runs[index].variant != kTraceIndex;
+  });
+  if (counts) {
+    known.protocol.cut_short = 0;
+    return;
+  }
+  if (++known.protocol.cut_short < kMostCutShort) return;
+  known.protocol.successive = false;
+  known.protocol.evict_chosen = false;
+  ForgetRuns(known);
+}
+
+}  // namespace perfd::agent
