@@ -174,6 +174,7 @@ TEST_F(LoopBatchTest, InstancesThatNothingTouchedBeforeAreNearerToLive) {
 TEST_F(LoopBatchTest, LiveInstancesAreComparedAsIfTheyOverlapped) {
   truth_.ref_cycles = 500;
   truth_.live_factor = 6;
+  truth_.live_spread = 0.2;
   truth_.turns = true;
   truth_.successive_factor = 3;
   truth_.alone_factor = 2;

@@ -40,9 +40,9 @@ TEST(PayloadBlobTest, DoorsAreWhereTrampolinesCall) {
   ASSERT_GT(blob.size(), 1024u);
   ASSERT_LE(blob.size(), 32768u);
   // lfence at the exit, pushfq at the entry.
-  EXPECT_EQ(blob[kPayloadExitStub], 0x0f);
-  EXPECT_EQ(blob[kPayloadExitStub + 1], 0xae);
-  EXPECT_EQ(blob[kPayloadExitStub + 2], 0xe8);
+  EXPECT_EQ(blob[kPayloadExitStub], 0x65);
+  EXPECT_EQ(blob[kPayloadExitStub + 1], 0x48);
+  EXPECT_EQ(blob[kPayloadExitStub + 2], 0x89);
   EXPECT_EQ(blob[kPayloadSlowEntry], 0x9c);
 }
 
