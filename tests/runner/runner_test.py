@@ -216,6 +216,25 @@ def test_tests_may_take_as_long_as_their_part_says(known):
     assert short == {}
 
 
+def test_a_first_run_knows_about_how_long_whole_systems_take(known):
+    expected = json.loads((ROOT / "tests/runner/expected.json").read_text())
+    steps = [step for all_of_it in (parts.SMALL, *(part.steps for part in parts.PARTS)) for step in all_of_it
+             if isinstance(step, parts.Tests) and not step.labels]
+    assert [(run.key_of(step), s.name) for step in steps for s in suites.chosen(known, step.names)
+            if s.name not in expected.get(run.key_of(step), {})] == []
+
+
+def test_what_nobody_has_timed_is_expected_to_take_what_its_kind_takes():
+    watch = suites.Watch(Screen(io.StringIO()), "ci", [suite("a_test", "unit"), suite("e2e_b", "e2e"), suite("e2e_c", "e2e")], 2,
+                         {"e2e_b": 79})
+    assert watch.left() == (1 + 79 + suites.UNKNOWN_S) / 2
+
+
+def test_a_long_run_is_not_taken_for_a_short_one():
+    keys = [run.key_of(step) for part in parts.PARTS for step in whole_tests(part.steps) if "e2e_promises" in step.names]
+    assert len(set(keys)) == 2, keys
+
+
 @pytest.mark.parametrize("preset,labels", [("asan", {"unit", "fuzz"}), ("tsan", {"unit", "integration"})])
 def test_both_sanitizers_run_what_their_builds_are_for(preset, labels):
     assert any(set(step.labels) == labels for part in parts.PARTS for step in whole_tests(part.steps) if step.preset == preset)
