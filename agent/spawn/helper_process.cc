@@ -15,11 +15,12 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <mutex>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -81,12 +82,12 @@ uint64_t Ns(const timeval& time) {
 class CpuAccount {
  public:
   void Started(pid_t pid) {
-    const std::lock_guard lock(mutex_);
+    MutexLock lock(&mutex_);
     running_[pid] = 0;
   }
   // Nothing: it is not reaped and counts as it was seen last.
   void Ended(pid_t pid, const rusage* used) {
-    const std::lock_guard lock(mutex_);
+    MutexLock lock(&mutex_);
     const auto it = running_.find(pid);
     if (it == running_.end()) return;
     ended_ns_ +=
@@ -94,7 +95,7 @@ class CpuAccount {
     running_.erase(it);
   }
   uint64_t Total() {
-    const std::lock_guard lock(mutex_);
+    MutexLock lock(&mutex_);
     uint64_t total = ended_ns_;
     for (auto& [pid, seen_ns] : running_) {
       seen_ns = std::max(seen_ns, HelperCpuNs(pid));
@@ -104,9 +105,10 @@ class CpuAccount {
   }
 
  private:
-  std::mutex mutex_;
-  std::map<pid_t, uint64_t> running_;  // with what they had used when last looked at
-  uint64_t ended_ns_ = 0;
+  Mutex mutex_;
+  // With what they had used when last looked at.
+  std::map<pid_t, uint64_t> running_ ABSL_GUARDED_BY(mutex_);
+  uint64_t ended_ns_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 CpuAccount& Account() {

@@ -202,9 +202,17 @@ def lighter(loop, factor):
     """It has so much of its share; the rest of the time is spent outside of loops."""
     def edit(entry):
         [row] = [row for row in entry["loops"] if row["id"] == loop]
-        for key in ("share", "share_low", "share_high"):
-            row[key] *= factor
+        for key in ("share", "share_low", "share_high", "wall_share", "wall_share_low", "wall_share_high"):
+            row[key] = row[key] and row[key] * factor  # none where an agent was older
     return edit
+
+
+def without_wall_shares(entry):
+    """As an agent sent it that did not know them."""
+    entry = copy.deepcopy(entry)
+    for row in entry["loops"]:
+        row |= {key: None for key in ("wall_share", "wall_share_low", "wall_share_high")}
+    return entry
 
 
 def test_history_tells_which_loop_got_slower():
@@ -244,15 +252,17 @@ def test_history_tells_which_loop_got_slower():
         assert "p-000007" in days.history("--loop", loop[:8]), text
         print(line.strip())
 
-        # Without variants only shares are known, and a share is heavier, not slower.
+        # Without variants only shares are known, of elapsed time where agents send them; and a share is heavier, not slower.
         real["verdicts"] = []
-        shares = Series(c.dir / "shares", real)
-        for factor in (0.6, 0.6, 0.6, 1, 1, 1, 1):
-            shares.add(lighter(loop, factor))
-        [(name, change)] = shares.changes().items()
-        assert name == loop and change["verdict"] == "up" and change["quantity"] == "share", change
-        text = shares.history()
-        assert "heavier since p-000004 (2026-01-04)" in text and "slower" not in text, text
+        assert row["wall_share"], row
+        for quantity, entry in (("wall_share", real), ("share", without_wall_shares(real))):
+            shares = Series(c.dir / quantity, entry)
+            for factor in (0.6, 0.6, 0.6, 1, 1, 1, 1):
+                shares.add(lighter(loop, factor))
+            [(name, change)] = shares.changes().items()
+            assert name == loop and change["verdict"] == "up" and change["quantity"] == quantity, change
+            text = shares.history()
+            assert "heavier since p-000004 (2026-01-04)" in text and "slower" not in text, text
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Worse days: odd programs, missing rights, full disks, hostile peers, stopped and killed daemons."""
+import concurrent.futures
 import contextlib
 import ctypes
 import json
@@ -731,9 +732,11 @@ def test_names():
 
 def test_the_65th_profile():
     with Tidy() as c:
-        jobs = [c.spawn(f"job{i}", ["sleep", "60"]) for i in range(64)]
+        jobs = [c.spawn(f"job{i}", ["sleep", "300"]) for i in range(64)]
         c.agents["node1"].send_signal(signal.SIGSTOP)
-        profiles = [c.submit("--pid", job.pid, "--node", "node1", "--duration", "2s") for job in jobs]
+        # Side by side: a profile whose node does not answer fails after ten seconds, and all have to be active at once.
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            profiles = list(pool.map(lambda job: c.submit("--pid", job.pid, "--node", "node1", "--duration", "2s"), jobs))
         run = c.perfctl("submit", "--pid", jobs[0].pid, "--node", "node1", "--json")
         assert run.returncode == 1 and "64" in error_of(run) and "cancel" in error_of(run), run
         c.agents["node1"].send_signal(signal.SIGCONT)

@@ -104,8 +104,7 @@ PARTS = (
          every_build(HALF_OF_TRUTHS)),
     Part("builds-2", 35, "the other half", every_build(f"not ({HALF_OF_TRUTHS})")),
     Part("promises-long", 35, "200 kills, 50 stops, an agent that dies at every operation",
-         (CI, e2e("promises", env=LONG_RUN), Tests("ci", ("tracer_death_test", "*bad_days_test"), ("integration",),
-                                                    env=LONG_RUN))),
+         (CI, e2e("promises", env=LONG_RUN), Tests("ci", ("attach_hold_test", "rank_injector_test"), env=LONG_RUN))),
 )
 
 SMALL = (

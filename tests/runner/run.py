@@ -29,6 +29,12 @@ def shown(case):
     return f"{case.id}: {' '.join(case.reason.split())[:300]}"
 
 
+def key_of(step):
+    """Under which the durations of its tests are kept: those of a long run are others."""
+    words = (step.preset, step.pytest, *(f"{name}={value}" for name, value in step.env))
+    return " ".join(word for word in words if word)
+
+
 class Run:
     def __init__(self, screen, logs=state.LOGS):
         self.screen, self.logs = screen, logs
@@ -125,7 +131,7 @@ class Run:
     def call(self, step, build, group, jobs, **env):
         """One call of ctest: its cases, judged, and what it printed."""
         self.calls += 1
-        key = f"{step.preset} {step.pytest}".strip()
+        key = key_of(step)
         took = self.durations.values.setdefault(key, {})
         watch = suites.Watch(self.screen, step.preset, group, jobs, {**self.expected.get(key, {}), **took})
         folder = self.logs / f"results-{step.preset}-{self.calls}"

@@ -186,13 +186,53 @@ def whole_tests(steps):
     return [s for s in steps if isinstance(s, parts.Tests) and not s.pytest]
 
 
-def test_every_test_is_in_a_part_with_all_its_cases():
-    known = suites.known(BUILD) if (BUILD / "CTestTestfile.cmake").exists() else []
-    if not known:
+@pytest.fixture(scope="module", name="known")
+def known_tests():
+    found = suites.known(BUILD) if (BUILD / "CTestTestfile.cmake").exists() else []
+    if not found:
         pytest.skip(f"{BUILD} is not configured")
+    return found
+
+
+def test_every_test_is_in_a_part_with_all_its_cases(known):
     held = {s.name for part in parts.PARTS for step in whole_tests(part.steps) if step.preset == "ci"
             for s in suites.chosen(known, step.names, step.labels)}
     assert {s.name for s in known} - held == set()
+
+
+def test_what_a_part_names_is_there(known):
+    named = [(part.name, glob, step.labels) for part in parts.PARTS for step in part.steps
+             if isinstance(step, parts.Tests) and step.preset == "ci" for glob in step.names]
+    assert [(part, glob) for part, glob, labels in named if not suites.chosen(known, (glob,), labels)] == []
+
+
+def test_tests_may_take_as_long_as_their_part_says(known):
+    short = {}
+    for part in parts.PARTS:
+        tests = [step for step in part.steps if isinstance(step, parts.Tests) and step.preset == "ci"]
+        allowed = sum(s.timeout for step in tests for s in suites.chosen(known, step.names, step.labels))
+        if tests and allowed < 60 * part.minutes:
+            short[part.name] = (allowed / 60, part.minutes)
+    assert short == {}
+
+
+def test_a_first_run_knows_about_how_long_whole_systems_take(known):
+    expected = json.loads((ROOT / "tests/runner/expected.json").read_text())
+    steps = [step for all_of_it in (parts.SMALL, *(part.steps for part in parts.PARTS)) for step in all_of_it
+             if isinstance(step, parts.Tests) and not step.labels]
+    assert [(run.key_of(step), s.name) for step in steps for s in suites.chosen(known, step.names)
+            if s.name not in expected.get(run.key_of(step), {})] == []
+
+
+def test_what_nobody_has_timed_is_expected_to_take_what_its_kind_takes():
+    watch = suites.Watch(Screen(io.StringIO()), "ci", [suite("a_test", "unit"), suite("e2e_b", "e2e"), suite("e2e_c", "e2e")], 2,
+                         {"e2e_b": 79})
+    assert watch.left() == (1 + 79 + suites.UNKNOWN_S) / 2
+
+
+def test_a_long_run_is_not_taken_for_a_short_one():
+    keys = [run.key_of(step) for part in parts.PARTS for step in whole_tests(part.steps) if "e2e_promises" in step.names]
+    assert len(set(keys)) == 2, keys
 
 
 @pytest.mark.parametrize("preset,labels", [("asan", {"unit", "fuzz"}), ("tsan", {"unit", "integration"})])

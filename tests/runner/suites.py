@@ -16,6 +16,7 @@ MEASURED_ALONE = "cpus"  # the RESOURCE_LOCK of what measures
 WAITING = ("e2e_", "deploy_")  # whole programs, each in name spaces of its own; all other integration tests are by themselves
 SIDE_BY_SIDE = 3         # of what mostly waits
 UNKNOWN_S = 20           # for a test that nobody has timed yet
+QUICK_S = {"unit": 1, "lint": 3, "fuzz": 4, "integration": 11}  # the same, by its label; expected.json has what takes longer
 LONGEST_S = 3600
 
 
@@ -60,11 +61,16 @@ def phases(suites, isolated=True):
     return [(jobs[kind], group) for kind, group in groups.items() if group]
 
 
+def usual(suite):
+    return max((seconds for label, seconds in QUICK_S.items() if label in suite.labels), default=UNKNOWN_S)
+
+
 class Watch:
     """Reads what `ctest --verbose` prints: says what has ended and what runs, and keeps the output of each test."""
 
     def __init__(self, screen, title, suites, jobs, expected, clock=time.monotonic):
-        self.screen, self.title, self.jobs, self.expected, self.clock = screen, title, jobs, expected, clock
+        self.screen, self.title, self.jobs, self.clock = screen, title, jobs, clock
+        self.expected = {suite.name: expected.get(suite.name, usual(suite)) for suite in suites}
         self.waiting = {suite.name for suite in suites}
         self.of, self.done = len(suites), 0
         self.running, self.names, self.case, self.took = {}, {}, {}, {}
