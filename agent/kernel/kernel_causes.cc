@@ -15,15 +15,20 @@ namespace {
 struct CallsOf {
   KernelCause cause;
   absl::string_view names;  // of system calls, as the kernel's functions have them
+  // Functions that those end in by a jump: then they are the outermost ones of a chain.
+  absl::string_view ends_in;
 };
 
 // What is in none of them is kOther.
 constexpr auto kCalls = std::to_array<CallsOf>({
-    {KernelCause::kMemoryReturn, "munmap madvise process_madvise brk shmdt"},
+    {KernelCause::kMemoryReturn, "munmap madvise process_madvise brk shmdt",
+     "__vm_munmap vm_munmap do_madvise ksys_shmdt"},
     {KernelCause::kMemoryMap,
      "mmap mremap mprotect pkey_mprotect mlock mlock2 mlockall munlock munlockall mbind "
      "set_mempolicy set_mempolicy_home_node migrate_pages move_pages remap_file_pages shmat "
-     "mincore"},
+     "mincore",
+     "ksys_mmap_pgoff vm_mmap_pgoff do_mprotect_pkey do_mremap do_mlock kernel_mbind "
+     "kernel_migrate_pages kernel_move_pages"},
     {KernelCause::kIo,
      "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 fsync fdatasync "
      "sync syncfs sync_file_range msync sendfile64 copy_file_range splice tee open openat openat2 "
@@ -31,18 +36,28 @@ constexpr auto kCalls = std::to_array<CallsOf>({
      "faccessat2 readlink readlinkat lseek truncate ftruncate fallocate getdents getdents64 unlink "
      "unlinkat rename renameat renameat2 mkdir mkdirat rmdir link linkat symlink symlinkat flock "
      "fadvise64 readahead sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg socket connect accept "
-     "accept4 shutdown io_uring_enter io_submit io_getevents io_pgetevents pipe pipe2"},
-    {KernelCause::kCopy, "process_vm_readv process_vm_writev vmsplice"},
+     "accept4 shutdown io_uring_enter io_submit io_getevents io_pgetevents pipe pipe2",
+     "ksys_read ksys_write ksys_pread64 ksys_pwrite64 ksys_lseek ksys_fallocate ksys_sync "
+     "ksys_sync_file_range ksys_readahead ksys_fadvise64_64 do_readv do_writev do_preadv "
+     "do_pwritev do_fsync do_sendfile do_sys_open do_sys_openat2 do_sys_truncate do_sys_ftruncate "
+     "do_unlinkat do_renameat2 do_mkdirat __sys_sendto __sys_recvfrom __sys_sendmsg __sys_recvmsg "
+     "__sys_sendmmsg __sys_recvmmsg"},
+    {KernelCause::kCopy, "process_vm_readv process_vm_writev vmsplice", "process_vm_rw"},
     {KernelCause::kWaiting,
      "futex futex_wait futex_wake futex_waitv futex_requeue nanosleep clock_nanosleep sched_yield "
      "poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 wait4 waitid pause "
-     "rt_sigtimedwait rt_sigsuspend semop semtimedop"},
+     "rt_sigtimedwait rt_sigsuspend semop semtimedop",
+     "do_futex hrtimer_nanosleep common_nsleep do_sched_yield do_sys_poll core_sys_select "
+     "kern_select do_pselect do_epoll_wait do_epoll_pwait kernel_wait4 kernel_waitid "
+     "do_semtimedop"},
 });
 
-absl::flat_hash_map<absl::string_view, KernelCause> CausesOfCalls() {
-  absl::flat_hash_map<absl::string_view, KernelCause> causes;
+using Causes = absl::flat_hash_map<absl::string_view, KernelCause>;
+
+Causes CausesOf(absl::string_view CallsOf::*names) {
+  Causes causes;
   for (const CallsOf& calls : kCalls) {
-    for (absl::string_view name : absl::StrSplit(calls.names, ' '))
+    for (absl::string_view name : absl::StrSplit(calls.*names, ' '))
       causes.emplace(name, calls.cause);
   }
   return causes;
@@ -56,15 +71,18 @@ bool BeginsWithAny(absl::string_view symbol, std::initializer_list<absl::string_
 }  // namespace
 
 KernelCauses::Range KernelCauses::Judge(uint64_t start, absl::string_view symbol) {
-  static const auto* const calls =
-      new absl::flat_hash_map<absl::string_view, KernelCause>(CausesOfCalls());
+  static const auto* const calls = new Causes(CausesOf(&CallsOf::names));
+  static const auto* const ends = new Causes(CausesOf(&CallsOf::ends_in));
   symbol = symbol.substr(0, symbol.find('.'));  // of its parts, too
   absl::string_view call = symbol;
   if (absl::ConsumePrefix(&call, "__x64_sys_") || absl::ConsumePrefix(&call, "__ia32_sys_") ||
-      absl::ConsumePrefix(&call, "__ia32_compat_sys_")) {
+      absl::ConsumePrefix(&call, "__ia32_compat_sys_") || absl::ConsumePrefix(&call, "__do_sys_") ||
+      absl::ConsumePrefix(&call, "__se_sys_")) {
     const auto known = calls->find(call);
     return {start, Says::kCause, known == calls->end() ? KernelCause::kOther : known->second};
   }
+  if (const auto end = ends->find(symbol); end != ends->end())
+    return {start, Says::kCause, end->second};
   if (symbol == "asm_exc_page_fault" || symbol == "exc_page_fault")
     return {start, Says::kCause, KernelCause::kPageFault};
   if (BeginsWithAny(symbol, {"asm_sysvec_", "asm_common_interrupt", "asm_spurious_interrupt",

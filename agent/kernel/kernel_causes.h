@@ -4,8 +4,9 @@
 // Units    run-time addresses of the kernel.
 // Errors   symbols that may not be seen are all 0: then nothing is known(), and everything kUnknown.
 // Threads  thread-compatible; const calls from any thread.
-// Source   arch/x86/entry: entry_64.S (asm_*), syscall_64.tbl; arch/x86/include/asm/syscall_wrapper.h (__x64_sys_NAME, __ia32_);
-//          kernel/kallsyms.c s_show, kptr_restrict. System calls by section 2 of the manual.
+// Source   arch/x86/entry: entry_64.S (asm_*), syscall_64.tbl; arch/x86/include/asm/syscall_wrapper.h (__x64_sys_NAME, __ia32_,
+//          which may jump to others, __do_sys_NAME for one, and are then not in the chain); kernel/kallsyms.c s_show,
+//          kptr_restrict. System calls by section 2 of the manual.
 #ifndef AGENT_KERNEL_KERNEL_CAUSES_H_
 #define AGENT_KERNEL_KERNEL_CAUSES_H_
 

@@ -11,16 +11,28 @@ namespace perfd::agent {
 namespace {
 
 // As Linux 6.18 has them; in the order of addresses, each 0x1000 long.
-constexpr absl::string_view kSymbols[] = {"entry_SYSCALL_64",     "entry_SYSCALL_64_after_hwframe",
-                                          "asm_exc_page_fault",   "asm_sysvec_apic_timer_interrupt",
-                                          "asm_exc_divide_error", "__x64_sys_munmap",
-                                          "__ia32_sys_brk",       "__x64_sys_pread64",
-                                          "__x64_sys_futex",      "__x64_sys_process_vm_readv",
-                                          "__x64_sys_mmap",       "__x64_sys_getpid",
-                                          "do_syscall_64",        "exc_page_fault",
-                                          "clear_page_erms",      "unmap_page_range",
-                                          "_copy_to_iter",        "schedule",
-                                          "__x64_sys_munmap.cold"};
+constexpr absl::string_view kSymbols[] = {"entry_SYSCALL_64",
+                                          "entry_SYSCALL_64_after_hwframe",
+                                          "asm_exc_page_fault",
+                                          "asm_sysvec_apic_timer_interrupt",
+                                          "asm_exc_divide_error",
+                                          "__x64_sys_munmap",
+                                          "__ia32_sys_brk",
+                                          "__x64_sys_pread64",
+                                          "__x64_sys_futex",
+                                          "__x64_sys_process_vm_readv",
+                                          "__x64_sys_mmap",
+                                          "__x64_sys_getpid",
+                                          "do_syscall_64",
+                                          "exc_page_fault",
+                                          "clear_page_erms",
+                                          "unmap_page_range",
+                                          "_copy_to_iter",
+                                          "schedule",
+                                          "__x64_sys_munmap.cold",
+                                          "__do_sys_brk",
+                                          "ksys_read",
+                                          "do_futex"};
 constexpr uint64_t kText = 0xffffffff81000000;
 
 class KernelCausesTest : public testing::Test {
@@ -75,6 +87,14 @@ TEST_F(KernelCausesTest, TheOutermostDecides) {
 TEST_F(KernelCausesTest, WhatIsOnTheWayInOnlyIsAnotherCall) {
   EXPECT_EQ(Of({"entry_SYSCALL_64"}), KernelCause::kOther);
   EXPECT_EQ(Of({"do_syscall_64", "entry_SYSCALL_64_after_hwframe"}), KernelCause::kOther);
+}
+
+// The functions of system calls end in others by a jump, and are then not among the callers.
+TEST_F(KernelCausesTest, WhatACallJumpsToTellsItsCause) {
+  const std::string call = "do_syscall_64", entry = "entry_SYSCALL_64_after_hwframe";
+  EXPECT_EQ(Of({"unmap_page_range", "__do_sys_brk", call, entry}), KernelCause::kMemoryReturn);
+  EXPECT_EQ(Of({"_copy_to_iter", "ksys_read", call, entry}), KernelCause::kIo);
+  EXPECT_EQ(Of({"schedule", "do_futex", call, entry}), KernelCause::kWaiting);
 }
 
 TEST_F(KernelCausesTest, NothingIsGuessed) {
