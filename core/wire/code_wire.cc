@@ -14,6 +14,21 @@ static_assert(static_cast<int>(Category::kUnknown) + 1 == v1::CATEGORY_UNKNOWN);
 static_assert(static_cast<int>(KernelCause::kOther) + 1 == v1::KERNEL_CAUSE_OTHER);
 static_assert(v1::KERNEL_CAUSE_OTHER == kKernelCauseCount);
 
+// Of nothing but the kernel.
+absl::Status ReadKernelEntry(const v1::CodeLocation& location, CodeLocation& out) {
+  RETURN_IF_ERROR(CheckText(location.kernel_caller(), "location.kernel_caller"));
+  const bool told = location.kernel_cause() != v1::KERNEL_CAUSE_UNSPECIFIED;
+  if (out.category != Category::kKernel)
+    return told || !location.kernel_caller().empty()
+               ? absl::InvalidArgumentError("location.kernel_cause: not of the kernel")
+               : absl::OkStatus();
+  out.kernel_caller = location.kernel_caller();
+  if (!told) return absl::OkStatus();
+  ASSIGN_OR_RETURN(out.kernel_cause, ModelEnum(location.kernel_cause(), KernelCause::kOther,
+                                               "location.kernel_cause"));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 v1::RankInfo ToProto(const RankInfo& rank) {
@@ -145,21 +160,6 @@ v1::CodeLocation ToProto(const CodeLocation& location) {
   out.set_kernel_cause(WireEnum<v1::KernelCause>(location.kernel_cause));
   out.set_kernel_caller(CleanText(location.kernel_caller));
   return out;
-}
-
-// Of nothing but the kernel.
-absl::Status ReadKernelEntry(const v1::CodeLocation& location, CodeLocation& out) {
-  RETURN_IF_ERROR(CheckText(location.kernel_caller(), "location.kernel_caller"));
-  const bool told = location.kernel_cause() != v1::KERNEL_CAUSE_UNSPECIFIED;
-  if (out.category != Category::kKernel)
-    return told || !location.kernel_caller().empty()
-               ? absl::InvalidArgumentError("location.kernel_cause: not of the kernel")
-               : absl::OkStatus();
-  out.kernel_caller = location.kernel_caller();
-  if (!told) return absl::OkStatus();
-  ASSIGN_OR_RETURN(out.kernel_cause, ModelEnum(location.kernel_cause(), KernelCause::kOther,
-                                               "location.kernel_cause"));
-  return absl::OkStatus();
 }
 
 absl::StatusOr<CodeLocation> FromProto(const v1::CodeLocation& location) {
