@@ -69,6 +69,10 @@ class ProcessCodeSource final : public CodeSource {
                                    absl::Duration timeout) override {
     return client_->Lookup(addresses, timeout);
   }
+  absl::StatusOr<bool> HasBytes(ElfAddress address, absl::string_view bytes,
+                                absl::Duration timeout) override {
+    return client_->HasBytes(address, bytes, timeout);
+  }
 
  private:
   std::unique_ptr<ReaderClient> client_;
@@ -138,6 +142,16 @@ std::function<absl::Status(int32_t)> Answers(const ProcFs& procfs) {
   };
 }
 
+AnonymousPorts PortsOf(const ProcFs& procfs, const Clock& clock) {
+  return {.read_memory =
+              [procfs](int32_t pid, RuntimeAddress at, size_t bytes) {
+                return MemoryOf(procfs, pid, {.offset = at.value(), .bytes = bytes});
+              },
+          .read_perf_map = [procfs, &clock](
+                               const ProcessId& process,
+                               uint32_t uid) { return ReadPerfMap(procfs, clock, process, uid); }};
+}
+
 SamplingOptions OptionsOf(const ProfileSpec& spec, const Discovery& discovery,
                           const ProcFs& procfs) {
   SamplingOptions options;
@@ -175,7 +189,8 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
   const AgentOptions& o = agent->options_;
   RETURN_IF_ERROR(agent->OpenJournals());
   agent->resolver_ =
-      std::make_unique<Resolver>(ReaderOpener({.reader_binary = o.reader_binary}), agent->clock_);
+      std::make_unique<Resolver>(ReaderOpener({.reader_binary = o.reader_binary}), agent->clock_,
+                                 PortsOf(agent->procfs_, agent->clock_));
   const AgentIdentity identity{
       .node = o.node,
       .sampling_event = UsableEvent(),

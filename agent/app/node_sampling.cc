@@ -2,14 +2,30 @@
 
 #include <utility>
 
+#include "agent/procfs/read_file.h"
 #include "agent/sample/perf_sample_source.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
 
-absl::StatusOr<OpenedSource> NodeSampling::Open(const SamplingOptions& options,
-                                                const ProcFs& procfs, const Clock* clock) {
+// Some 0.1 s of reading. Modules that are loaded later bring no way into the kernel.
+std::shared_ptr<const KernelCauses> NodeSampling::CausesOnce(const ProcFs& procfs) {
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  MutexLock lock(&mutex_);
+  if (causes_ != nullptr) return causes_;
+  const auto symbols = ReadWholeFile(procfs.root() + "/kallsyms", kMostBytes);
+  causes_ = std::make_shared<const KernelCauses>(KernelCauses::Parse(symbols.value_or("")));
+  if (!causes_->known())
+    LogInfo(
+        "kernel time is not told apart by cause: the kernel's symbols may not be seen "
+        "(kernel.kptr_restrict, CAP_SYSLOG)");
+  return causes_;
+}
+
+absl::StatusOr<OpenedSource> NodeSampling::Open(SamplingOptions options, const ProcFs& procfs,
+                                                const Clock* clock) {
+  options.kernel_causes = CausesOnce(procfs);
   OpenedSource opened;
   ASSIGN_OR_RETURN(auto source,
                    PerfSampleSource::Create(options, procfs, clock, &rings_, &opened.thinned));
@@ -26,6 +42,7 @@ absl::StatusOr<OpenedSource> NodeSampling::Open(const SamplingOptions& options,
 
 void NodeSampling::LearnUsualCosts(const SamplingOptions& usual, const ProcFs& procfs) {
   if (std::exchange(usual_costs_known_, true)) return;
+  CausesOnce(procfs);
   const auto event = PerfSampleSource::EventFor(usual, procfs);
   if (event.ok()) costs_.Of(*event);
 }

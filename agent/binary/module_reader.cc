@@ -1,6 +1,7 @@
 #include "agent/binary/module_reader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -188,6 +189,12 @@ const FunctionFacts* ModuleReader::FunctionAt(uint64_t address) {
   for (const CodeRange& range : PartsOf(facts)) entry_of_[range.low] = facts.low;
   const uint64_t low = facts.low;
   return &cache_.insert_or_assign(low, std::move(facts)).first->second;
+}
+
+bool ModuleReader::HasBytes(ElfAddress address, absl::string_view bytes) const {
+  const std::span<const std::byte> code = main_->Read(address, bytes.size());
+  return !code.empty() && code.size() == bytes.size() &&
+         std::memcmp(code.data(), bytes.data(), bytes.size()) == 0;
 }
 
 CodeFacts ModuleReader::FunctionsAt(std::span<const ElfAddress> addresses) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "agent/binary/debug_info.h"
 #include "agent/binary/elf_file.h"
 #include "agent/binary/flow/part_jumps.h"
@@ -38,6 +39,8 @@ class ModuleReader {
 
   const ModuleFacts& facts() const { return facts_; }
   CodeFacts FunctionsAt(std::span<const ElfAddress> addresses);
+  // The file has these bytes there, all in one segment.
+  bool HasBytes(ElfAddress address, absl::string_view bytes) const;
 
  private:
   ModuleReader(std::unique_ptr<ElfFile> main, std::unique_ptr<ElfFile> debug, ModuleDetail detail);

@@ -175,6 +175,7 @@ absl::StatusOr<LoopToInject> PrepareLoop(const LoopSite& place,
   ASSIGN_OR_RETURN(bytes.function, ReadText(place, memory));
   LoopToInject loop;
   loop.loop_id = place.target.loop_id;
+  loop.moved = place.moved;
   loop.variants = ParseAll(variants);
   ASSIGN_OR_RETURN(loop.code, DecodeLoop(bytes));
   loop.batch = PrepareBatch(place, loop.code, bytes.function);

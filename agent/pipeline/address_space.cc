@@ -41,6 +41,16 @@ const MapEntry* FileInWhosePlace(const std::vector<MapEntry>& maps, size_t i,
   return nullptr;
 }
 
+FileNeighbour NeighbourOf(const MapEntry& entry) {
+  return {.start = entry.start,
+          .end = entry.end,
+          .file_offset = entry.file_offset,
+          .device_major = entry.device_major,
+          .device_minor = entry.device_minor,
+          .inode = entry.inode,
+          .path = entry.path};
+}
+
 CodeMapping MappingOf(const MapEntry& entry) {
   return {.start = entry.start,
           .end = entry.end,
@@ -69,7 +79,10 @@ void AddressSpace::Replace(const std::vector<MapEntry>& maps, uint64_t read_ns) 
     CodeMapping mapping = MappingOf(maps[i]);
     const MapEntry* const file =
         mapping.path.empty() ? FileInWhosePlace(maps, i, executable) : nullptr;
-    if (file != nullptr) mapping.path = absl::StrCat(kMovedCode, file->path, "]");
+    if (file != nullptr) {
+      mapping.path = absl::StrCat(kMovedCode, file->path, "]");
+      mapping.beside = NeighbourOf(*file);
+    }
     Insert(std::move(mapping), exec_ns_);
   }
   bool changed = by_start_.size() != before.size();

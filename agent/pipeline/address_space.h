@@ -26,7 +26,7 @@ class AddressSpace {
   static constexpr uint64_t kNow = UINT64_MAX;
 
   // The executable entries of a whole maps file, read at that time; an anonymous one in the place of a file's code is
-  // called after the file (kMovedCode). What is not among them is no more. The new ones have been there since nobody
+  // called after the file (kMovedCode) and says what of it is beside. What is not among them is no more. The new ones have been there since nobody
   // knows when, but not since before an exec.
   void Replace(const std::vector<MapEntry>& maps, uint64_t read_ns);
   // A new mapping hides whatever lay below it, as mmap does.

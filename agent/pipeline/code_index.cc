@@ -225,6 +225,30 @@ std::shared_ptr<const ModuleCode> CodeIndex::Recall(const RawModule& module) con
   return nothing;
 }
 
+absl::Status CodeIndex::CheckMoved(const RawModule& file, LoadBias bias, const CodeRange& range,
+                                   absl::Duration timeout) {
+  const auto found = sources_.find(file.key);
+  if (found == sources_.end() || !found->second.known) return absl::NotFoundError("never read");
+  Source& source = found->second;
+  const std::string key = source.code_key;
+  const std::shared_ptr<const ModuleCode> code = code_.at(key);  // lives on, whatever is read anew
+  const int64_t end = clock_.MonotonicNs() + absl::ToInt64Nanoseconds(timeout);
+  const auto has_bytes = [&](ElfAddress at, absl::string_view bytes) -> absl::StatusOr<bool> {
+    if (timeout <= absl::ZeroDuration())
+      return absl::DeadlineExceededError("reading has taken too long already");
+    if (!Open(file, source)) return source.failure;
+    if (source.code_key != key) return absl::FailedPreconditionError("the file is another one now");
+    const int64_t asked = clock_.MonotonicNs();
+    auto same =
+        source.reader->HasBytes(at, bytes, absl::Nanoseconds(std::max<int64_t>(end - asked, 0)));
+    waited_ns_ += clock_.MonotonicNs() - asked;
+    if (!same.ok()) Fail(source, same.status(), asked);
+    source.reader_used_ns = clock_.MonotonicNs();
+    return same;
+  };
+  return moved_.Check(file.process, code->facts, bias, range, has_bytes);
+}
+
 size_t CodeIndex::reader_count() const {
   return static_cast<size_t>(std::count_if(sources_.begin(), sources_.end(), [](const auto& entry) {
     return entry.second.reader != nullptr;

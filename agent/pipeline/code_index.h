@@ -23,6 +23,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "agent/anonymous/moved_code.h"
+#include "agent/anonymous/perf_maps.h"
 #include "agent/pipeline/raw_window.h"
 #include "core/base/clock.h"
 #include "core/model/module.h"
@@ -36,6 +38,11 @@ class CodeSource {
   virtual const ModuleFacts& facts() const = 0;
   virtual absl::StatusOr<CodeFacts> Lookup(const std::vector<ElfAddress>& addresses,
                                            absl::Duration timeout) = 0;
+  // Whether the file's code has these bytes there.
+  virtual absl::StatusOr<bool> HasBytes(ElfAddress /*address*/, absl::string_view /*bytes*/,
+                                        absl::Duration /*timeout*/) {
+    return absl::UnimplementedError("this reader does not compare");
+  }
 };
 using OpenCodeSource =
     std::function<absl::StatusOr<std::unique_ptr<CodeSource>>(const RawModule&, ModuleDetail)>;
@@ -62,6 +69,12 @@ struct ModuleCode {
   const FunctionFacts* FunctionAt(ElfAddress address) const;
 };
 
+// What tells of code that is not mapped from a file. Empty: nothing does.
+struct AnonymousPorts {
+  MovedCode::ReadMemory read_memory;
+  PerfMaps::Read read_perf_map;
+};
+
 class CodeIndex {
  public:
   static constexpr size_t kMaxFunctions = 200'000;
@@ -71,8 +84,13 @@ class CodeIndex {
   static constexpr int64_t kMinRetryNs = 10 * kNsPerSecond;
   static constexpr int64_t kMaxRetryNs = 300 * kNsPerSecond;
 
-  CodeIndex(OpenCodeSource open, const Clock& clock, IsAlive is_alive = ProcessIsAlive)
-      : open_(std::move(open)), is_alive_(std::move(is_alive)), clock_(clock) {}
+  CodeIndex(OpenCodeSource open, const Clock& clock, IsAlive is_alive = ProcessIsAlive,
+            AnonymousPorts anonymous = {})
+      : open_(std::move(open)),
+        is_alive_(std::move(is_alive)),
+        clock_(clock),
+        moved_(std::move(anonymous.read_memory)),
+        perf_maps_(std::move(anonymous.read_perf_map), clock) {}
 
   // Shared, because a later Learn may evict the module while a window still needs it.
   std::shared_ptr<const ModuleCode> Learn(const RawModule& module,
@@ -83,6 +101,10 @@ class CodeIndex {
   bool Knows(const RawModule& module, const std::vector<FileOffset>& file_offsets) const;
   // What is known already, be it nothing.
   std::shared_ptr<const ModuleCode> Recall(const RawModule& module) const;
+  // Of a file that was learnt: whether its code in [range.low, range.high), ELF addresses, is what the process has there.
+  absl::Status CheckMoved(const RawModule& file, LoadBias bias, const CodeRange& range,
+                          absl::Duration timeout);
+  PerfMaps& perf_maps() { return perf_maps_; }
   // How long all calls of Learn have waited for readers, ns.
   int64_t waited_ns() const { return waited_ns_; }
   // Ends readers that were not asked for `idle_ns`; forgets failures that are that old and over.
@@ -121,6 +143,8 @@ class CodeIndex {
   IsAlive is_alive_;
   const Clock& clock_;
   int64_t waited_ns_ = 0;
+  MovedCode moved_;
+  PerfMaps perf_maps_;
   absl::flat_hash_map<ModuleKey, Source> sources_;
   absl::flat_hash_map<std::string, std::shared_ptr<ModuleCode>> code_;  // by CodeKey
 };

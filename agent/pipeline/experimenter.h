@@ -32,6 +32,7 @@ struct LoopSite {
   MeasureLoop target;
   LoadBias bias{};
   FunctionFacts function;
+  bool moved = false;   // in anonymous memory that has the file's bytes
   std::string refusal;  // not empty: it was not found there, and why
 };
 

@@ -14,14 +14,14 @@ ModuleKey KeyOf(const CodeMapping& mapping) {
   return {mapping.device_major, mapping.device_minor, mapping.inode, mapping.path};
 }
 
-RawModule ModuleOf(const ProcessImage& image, const CodeMapping& mapping) {
-  return {.key = KeyOf(mapping),
-          .kind = ClassifyModule(mapping.path, image.executable),
-          .pid = image.rank.pid,
-          .uid = image.rank.uid,
-          .gid = image.admission.rights.gids[0],
-          .map_start = mapping.start,
-          .map_end = mapping.end};
+RawModule ModuleIn(const ProcessImage& image, const CodeMapping& mapping) {
+  return ModuleOf({.pid = image.rank.pid,
+                   .uid = image.rank.uid,
+                   .gid = image.admission.rights.gids[0],
+                   .start_ticks = image.rank.start_ticks,
+                   .image = image.image,
+                   .executable = image.executable},
+                  mapping);
 }
 
 // All questions together wait no longer than they are given.
@@ -61,6 +61,64 @@ std::string FillFrom(const RawModule& module, const ModuleCode& known, LoopSite&
   return "";
 }
 
+// In anonymous memory: all of the function has to be the file's.
+std::string FillFromMoved(const CodeMapping& mapping, const RawModule& file,
+                          const ModuleCode& known, LoopSite& place, CodeIndex& index,
+                          const Patience& patience) {
+  const ElfAddress header = place.target.header;
+  const auto bias = BiasOfMoved(known.facts, mapping.start, mapping.end, *mapping.beside);
+  const std::optional<FileOffset> offset = ToFileOffset(known.facts, header);
+  if (!bias.has_value() || !offset.has_value())
+    return "the rank has put other memory in the place of its code";
+  const auto code = index.Learn(file, {*offset}, patience.Left());
+  const FunctionFacts* function = code->FunctionAt(header);
+  if (function == nullptr) return "its function is not known";
+  for (const CodeRange& part : PartsOf(*function)) {
+    const absl::Status same = index.CheckMoved(file, *bias, part, patience.Left());
+    if (!same.ok())
+      return absl::StrCat("the rank has moved its code, and it cannot be taken for the file's: ",
+                          same.message());
+  }
+  place.function = *function;
+  place.bias = *bias;
+  place.moved = true;
+  return "";
+}
+
+// The code that an anonymous mapping was copied from, as if the process had mapped it.
+CodeMapping FileBeside(const CodeMapping& mapping) {
+  const FileNeighbour& beside = *mapping.beside;
+  return {.start = beside.start,
+          .end = beside.end,
+          .file_offset = beside.file_offset,
+          .device_major = beside.device_major,
+          .device_minor = beside.device_minor,
+          .inode = beside.inode,
+          .path = beside.path};
+}
+
+// The mappings of a process, moved code as those of its file, after all that are the file's own.
+struct Candidate {
+  CodeMapping file;
+  const CodeMapping* moved = nullptr;
+};
+std::vector<Candidate> Candidates(const ProcessImage& image) {
+  std::vector<Candidate> candidates;
+  for (const CodeMapping& mapping : image.mappings) {
+    // Programs that make code as they run have many mappings without a file.
+    if (!mapping.path.empty() && !mapping.beside.has_value()) candidates.push_back({mapping});
+  }
+  for (const CodeMapping& mapping : image.mappings) {
+    if (mapping.beside.has_value()) candidates.push_back({FileBeside(mapping), &mapping});
+  }
+  return candidates;
+}
+
+bool HoldsHeader(const ModuleCode& code, const CodeMapping& moved, ElfAddress header) {
+  const auto bias = BiasOfMoved(code.facts, moved.start, moved.end, *moved.beside);
+  return bias.has_value() && header + *bias >= moved.start && header + *bias < moved.end;
+}
+
 // The build tells which file it is. Its path is only what was shown of it: files may be shown alike, may have been replaced
 // since they were mapped, and other ranks may have a copy of the file elsewhere.
 std::string Fill(LoopSite& place, const ProcessImage& image, CodeIndex& index,
@@ -68,22 +126,24 @@ std::string Fill(LoopSite& place, const ProcessImage& image, CodeIndex& index,
   const MeasureLoop& target = place.target;
   std::string refusal = absl::StrCat("the rank has not loaded ", target.module_path);
   absl::flat_hash_set<ModuleKey> tried;
-  for (const CodeMapping& mapping : image.mappings) {
-    // Programs that make code as they run have many mappings without a file.
-    if (mapping.path.empty() || !tried.insert(KeyOf(mapping)).second) continue;
-    const RawModule module = ModuleOf(image, mapping);
-    if (DisplayForm(mapping.path) != target.module_path &&
+  for (const Candidate& candidate : Candidates(image)) {
+    const RawModule module = ModuleIn(image, candidate.file);
+    if (candidate.moved == nullptr && !tried.insert(module.key).second) continue;
+    if (DisplayForm(candidate.file.path) != target.module_path &&
         DisplayForm(index.Recall(module)->id) != target.module_id)
       continue;
     if (module.kind == ModuleKind::kRuntime)
       return "it belongs to an MPI, OpenMP, thread or C runtime: those are never altered";
-    const auto code = index.Learn(module, {mapping.file_offset}, patience.Left());
+    const auto code = index.Learn(module, {candidate.file.file_offset}, patience.Left());
     if (!code->error.ok())
       refusal = absl::StrCat("its code cannot be read: ", code->error.message());
     else if (DisplayForm(code->id) != target.module_id)
       refusal = absl::StrCat("the rank runs another build of ", target.module_path);
-    else
-      return FillFrom(module, *code, place, image, index, patience);
+    else if (candidate.moved == nullptr)
+      refusal = FillFrom(module, *code, place, image, index, patience);
+    else if (HoldsHeader(*code, *candidate.moved, target.header))
+      return FillFromMoved(*candidate.moved, module, *code, place, index, patience);
+    if (refusal.empty()) return "";
   }
   return refusal;
 }

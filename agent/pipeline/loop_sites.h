@@ -25,6 +25,7 @@ struct ProcessImage {
   Admission admission;
   std::string executable;
   std::vector<CodeMapping> mappings;
+  uint32_t image = 0;  // counts its programs (exec)
 };
 
 RankLoops LocateLoops(const ProcessImage& image, const std::vector<MeasureLoop>& loops,

@@ -4,6 +4,23 @@
 
 namespace perfd::agent {
 
+RawModule ModuleOf(const ModuleOwner& owner, const CodeMapping& mapping) {
+  RawModule module{
+      .key = {mapping.device_major, mapping.device_minor, mapping.inode, mapping.path},
+      .kind = ClassifyModule(mapping.path, owner.executable),
+      .pid = owner.pid,
+      .uid = owner.uid,
+      .gid = owner.gid,
+      .map_start = mapping.start,
+      .map_end = mapping.end,
+      .process = {owner.pid, owner.start_ticks, owner.image},
+  };
+  if (module.IsAnonymous()) module.key.process = owner.pid;
+  if (mapping.beside.has_value())
+    module.moved = {*mapping.beside, ClassifyModule(mapping.beside->path, owner.executable)};
+  return module;
+}
+
 uint32_t WindowBuilder::Module(const RawModule& module) {
   auto [it, is_new] = module_index_.try_emplace(module.key, static_cast<uint32_t>(modules_.size()));
   if (is_new) modules_.push_back(module);

@@ -1,6 +1,6 @@
 // agent/pipeline/raw_window.h - the counts of one window before their addresses are understood.
 //
-// Shape    WindowBuilder counts samples by (thread, module, file offset); Drain() hands over a RawWindow and starts anew.
+// Shape    WindowBuilder counts samples by (thread, module, file offset or address); Drain() hands over a RawWindow and starts anew.
 // Units    file offsets in bytes; times in ns.
 // Threads  thread-compatible.
 // Loss     a window holds at most kMaxRawRows different (thread, place) pairs of kMaxRawThreads threads; samples of later
@@ -10,13 +10,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "agent/anonymous/process_id.h"
 #include "agent/pipeline/module_kind.h"
 #include "agent/wall/process_time.h"
 #include "agent/wall/wall_times.h"
+#include "core/model/stack.h"
 #include "core/model/window.h"
 
 namespace perfd::agent {
@@ -34,12 +37,19 @@ struct ModuleKey {
   uint32_t device_minor = 0;
   uint64_t inode = 0;
   std::string path;
+  int32_t process = 0;  // of code that is not mapped from a file: whose
 
   bool operator==(const ModuleKey&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const ModuleKey& k) {
-    return H::combine(std::move(h), k.device_major, k.device_minor, k.inode, k.path);
+    return H::combine(std::move(h), k.device_major, k.device_minor, k.inode, k.path, k.process);
   }
+};
+
+// The file whose code was moved.
+struct MovedFrom {
+  FileNeighbour beside;
+  ModuleKind kind = ModuleKind::kProgram;  // of the file
 };
 
 // A module of a raw window, with one process and mapping through which its bytes can be read.
@@ -51,7 +61,23 @@ struct RawModule {
   uint32_t gid = 0;
   RuntimeAddress map_start = 0;
   RuntimeAddress map_end = 0;
+  ProcessId process{};                            // of code that is not mapped from a file
+  std::optional<MovedFrom> moved = std::nullopt;  // with kMoved
+
+  // Its locations are run-time addresses, not offsets in a file.
+  bool IsAnonymous() const { return kind == ModuleKind::kAnonymous || kind == ModuleKind::kMoved; }
 };
+
+// Of whose address space a mapping is.
+struct ModuleOwner {
+  int32_t pid = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint64_t start_ticks = 0;
+  uint32_t image = 0;
+  absl::string_view executable;
+};
+RawModule ModuleOf(const ModuleOwner& owner, const CodeMapping& mapping);
 
 // Where an address is, as far as the maps tell.
 struct RawLocation {
@@ -62,13 +88,17 @@ struct RawLocation {
     kTruncated
   };  // the last: outermost in a stack
   Kind kind = Kind::kUnmapped;
+  KernelCause cause = KernelCause::kUnknown;  // with kKernel
+  bool has_caller = false;     // with kKernel: the next two are where the thread came from
   uint32_t module = 0;         // index, with kModule
-  FileOffset file_offset = 0;  // with kModule
+  FileOffset file_offset = 0;  // with kModule; of an anonymous one the run-time address
+
+  bool HasModule() const { return kind == Kind::kModule || (kind == Kind::kKernel && has_caller); }
 
   bool operator==(const RawLocation&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const RawLocation& p) {
-    return H::combine(std::move(h), p.kind, p.module, p.file_offset);
+    return H::combine(std::move(h), p.kind, p.cause, p.has_caller, p.module, p.file_offset);
   }
 };
 

@@ -4,7 +4,10 @@
 #include <numeric>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "agent/pipeline/ranks/wall_rows.h"
+#include "core/base/utf8.h"
 
 namespace perfd::agent {
 namespace {
@@ -13,7 +16,9 @@ constexpr char kOtherName[] = "(other)";
 
 constexpr char kMovedAway[] =
     "the program has put anonymous memory in the place of the file's code, as remappers to large "
-    "pages do, and nothing says that it is the same code; without the remapper it has names";
+    "pages do, and nothing says that it is the same code; without the remapper it has names (";
+
+constexpr char kMadeAtRunTime[] = "[code made at run time]";
 
 CodeLocation Named(Category category, std::string name) {
   CodeLocation location;
@@ -22,26 +27,25 @@ CodeLocation Named(Category category, std::string name) {
   return location;
 }
 
-// Where one address of a readable module is.
-CodeLocation LocateInModule(const RawModule& module, const ModuleCode& code,
-                            FileOffset file_offset) {
+// Where one address of a readable module is; `address`: none where the file has no segment.
+CodeLocation LocateInModule(const ModuleKind kind, const std::string& path, const ModuleCode& code,
+                            std::optional<ElfAddress> address) {
   CodeLocation location = Named(Category::kUnknown, "[no function]");
   location.module_id = code.id;
-  location.module_path = module.key.path;
+  location.module_path = path;
   if (!code.error.ok() && code.functions.empty()) {
     location.function = "[unreadable module]";
     return location;
   }
-  const auto address = ToElfAddress(code.facts, file_offset);
   const FunctionFacts* function = address.has_value() ? code.FunctionAt(*address) : nullptr;
   if (function == nullptr) return location;
   const LoopFacts* loop = InnermostLoop(*function, *address);
-  const bool runtime = module.kind == ModuleKind::kRuntime;
+  const bool runtime = kind == ModuleKind::kRuntime;
   location.function = function->name;
   location.function_low = function->low;
   location.openmp = function->openmp;
-  location.loop_kind = runtime && IsWaiting(module.key.path, function->name) ? LoopKind::kWaiting
-                                                                             : LoopKind::kCompute;
+  location.loop_kind =
+      runtime && IsWaiting(path, function->name) ? LoopKind::kWaiting : LoopKind::kCompute;
   location.source = loop != nullptr ? loop->source : function->declaration;
   if (loop != nullptr) location.loop = *loop;
   if (runtime)
@@ -49,8 +53,7 @@ CodeLocation LocateInModule(const RawModule& module, const ModuleCode& code,
   else if (loop != nullptr)
     location.category = Category::kLoop;
   else
-    location.category =
-        module.kind == ModuleKind::kProgram ? Category::kOutsideLoop : Category::kLibrary;
+    location.category = kind == ModuleKind::kProgram ? Category::kOutsideLoop : Category::kLibrary;
   return location;
 }
 
@@ -75,15 +78,85 @@ std::vector<ModuleDetail> Details(const RawWindow& raw) {
   return details;
 }
 
+// The file that moved code was copied from, as if the process had mapped it.
+RawModule FileOf(const RawModule& moved) {
+  const FileNeighbour& beside = moved.moved->beside;
+  RawModule file = moved;
+  file.key = {beside.device_major, beside.device_minor, beside.inode, beside.path};
+  file.kind = moved.moved->kind;
+  file.map_start = beside.start;
+  file.map_end = beside.end;
+  return file;
+}
+
+constexpr uint64_t kPage = 4096;
+
+// The code of one file in its own place, in anonymous memory: pages that hold the file's bytes are the file.
+class MovedModule {
+ public:
+  MovedModule(const RawModule& module, CodeIndex& index)
+      : file_(FileOf(module)), moved_(module), index_(index) {}
+
+  // Of these run-time addresses, those that can be named. OK: all of them.
+  absl::Status Learn(const std::vector<FileOffset>& addresses, absl::Duration timeout,
+                     ModuleDetail detail) {
+    const int64_t waited_ns = index_.waited_ns();
+    const auto left = [&] { return timeout - absl::Nanoseconds(index_.waited_ns() - waited_ns); };
+    LearnFile({}, timeout, detail);
+    if (!code_->error.ok()) return code_->error;
+    const auto bias =
+        BiasOfMoved(code_->facts, moved_.map_start, moved_.map_end, moved_.moved->beside);
+    if (!bias.has_value()) return absl::FailedPreconditionError("it is not where the code belongs");
+    bias_ = *bias;
+    absl::Status first;
+    std::vector<FileOffset> offsets;
+    absl::flat_hash_map<uint64_t, bool> pages;
+    for (FileOffset at : addresses) {
+      const ElfAddress address = RuntimeAddress(at.value()) - bias_;
+      auto [page, is_new] = pages.try_emplace(at.value() / kPage, false);
+      if (is_new) {
+        const CodeRange byte{address.value(), address.value() + 1};
+        const absl::Status same = index_.CheckMoved(file_, bias_, byte, left());
+        page->second = same.ok();
+        first.Update(same);
+      }
+      const auto offset = ToFileOffset(code_->facts, address);
+      if (!page->second || !offset.has_value()) continue;
+      same_.insert(at.value() / kPage);
+      offsets.push_back(*offset);
+    }
+    LearnFile(offsets, left(), detail);
+    first.Update(code_->error);
+    return first;
+  }
+
+  CodeLocation Locate(FileOffset at) const {
+    if (!same_.contains(at.value() / kPage)) return Named(Category::kUnknown, moved_.key.path);
+    return LocateInModule(file_.kind, file_.key.path, *code_, RuntimeAddress(at.value()) - bias_);
+  }
+
+ private:
+  void LearnFile(const std::vector<FileOffset>& offsets, absl::Duration left, ModuleDetail detail) {
+    const bool in_time = left > absl::ZeroDuration() || index_.Knows(file_, offsets);
+    code_ = in_time ? index_.Learn(file_, offsets, left, detail) : index_.Recall(file_);
+  }
+
+  const RawModule file_;
+  const RawModule& moved_;
+  CodeIndex& index_;
+  LoadBias bias_;
+  absl::flat_hash_set<uint64_t> same_;  // pages
+  std::shared_ptr<const ModuleCode> code_;
+};
+
 class Resolution {
  public:
   Resolution(const RawWindow& raw, CodeIndex& index, absl::Duration timeout,
              UnreadableModules* unreadable)
-      : raw_(raw) {
+      : raw_(raw), index_(index) {
     std::vector<std::vector<FileOffset>> offsets(raw.modules.size());
     auto note = [&](const RawLocation& location) {
-      if (location.kind == RawLocation::Kind::kModule)
-        offsets[location.module].push_back(location.file_offset);
+      if (location.HasModule()) offsets[location.module].push_back(location.file_offset);
     };
     for (const RawRow& row : raw.rows) note(row.location);
     for (const RawStack& stack : raw.stacks)
@@ -93,20 +166,21 @@ class Resolution {
     const int64_t waited_ns = index.waited_ns();
     for (size_t i = 0; i < raw.modules.size(); ++i) {
       const RawModule& module = raw.modules[i];
-      if (module.kind == ModuleKind::kVdso || module.kind == ModuleKind::kAnonymous) continue;
-      if (module.kind == ModuleKind::kMoved) {
-        unreadable->push_back({module.key.path, absl::FailedPreconditionError(kMovedAway)});
-        continue;
-      }
+      if (module.kind == ModuleKind::kVdso) continue;
       const absl::Duration left = timeout - absl::Nanoseconds(index.waited_ns() - waited_ns);
-      Learn(i, index, offsets[i], left, details[i], unreadable);
+      if (module.kind == ModuleKind::kAnonymous)
+        LearnMade(module, offsets[i]);
+      else if (module.kind == ModuleKind::kMoved)
+        LearnMoved(i, offsets[i], left, details[i], unreadable);
+      else
+        Learn(i, index, offsets[i], left, details[i], unreadable);
     }
   }
 
   CodeLocation Locate(const RawLocation& location) const {
     switch (location.kind) {
       case RawLocation::Kind::kKernel:
-        return Named(Category::kKernel, "[kernel]");
+        return LocateInKernel(location);
       case RawLocation::Kind::kUnmapped:
         return Named(Category::kUnknown, "[unmapped]");
       case RawLocation::Kind::kTruncated:
@@ -114,14 +188,35 @@ class Resolution {
       case RawLocation::Kind::kModule:
         break;
     }
-    const RawModule& module = raw_.modules[location.module];
-    if (module.kind == ModuleKind::kVdso) return Named(Category::kLibrary, "[vdso]");
-    if (module.kind == ModuleKind::kAnonymous) return Named(Category::kUnknown, "[anonymous code]");
-    if (module.kind == ModuleKind::kMoved) return Named(Category::kUnknown, module.key.path);
-    return LocateInModule(module, *code_[location.module], location.file_offset);
+    return LocateInUser(location);
   }
 
  private:
+  // The loop's lines tell more of a caller than those of its function.
+  CodeLocation LocateInKernel(const RawLocation& at) const {
+    CodeLocation location = Named(Category::kKernel, "[kernel]");
+    location.kernel_cause = at.cause;
+    if (!at.HasModule()) return location;
+    const CodeLocation caller = LocateInUser(at);
+    location.kernel_caller = caller.function;
+    location.source = caller.source;
+    return location;
+  }
+
+  CodeLocation LocateInUser(const RawLocation& location) const {
+    const RawModule& module = raw_.modules[location.module];
+    if (module.kind == ModuleKind::kVdso) return Named(Category::kLibrary, "[vdso]");
+    if (module.kind == ModuleKind::kAnonymous) return LocateMade(module, location.file_offset);
+    if (module.kind == ModuleKind::kMoved) {
+      const auto moved = moved_.find(location.module);
+      return moved == moved_.end() ? Named(Category::kUnknown, module.key.path)
+                                   : moved->second->Locate(location.file_offset);
+    }
+    const ModuleCode& code = *code_[location.module];
+    return LocateInModule(module.kind, module.key.path, code,
+                          ToElfAddress(code.facts, location.file_offset));
+  }
+
   void Learn(size_t i, CodeIndex& index, const std::vector<FileOffset>& offsets,
              absl::Duration left, ModuleDetail detail, UnreadableModules* unreadable) {
     const RawModule& module = raw_.modules[i];
@@ -139,8 +234,38 @@ class Resolution {
       unreadable->push_back({module.key.path, code_[i]->error, lines});
   }
 
+  void LearnMade(const RawModule& module, const std::vector<FileOffset>& offsets) {
+    std::vector<RuntimeAddress> addresses;
+    for (FileOffset offset : offsets) addresses.emplace_back(offset.value());
+    index_.perf_maps().Learn(module.process, module.uid, addresses);
+  }
+
+  // Its maker has told its functions, not its loops.
+  CodeLocation LocateMade(const RawModule& module, FileOffset at) const {
+    const PerfMap::Symbol* symbol = index_.perf_maps().At(module.process, at.value());
+    if (symbol == nullptr) return Named(Category::kUnknown, "[anonymous code]");
+    CodeLocation location = Named(Category::kUnknown, DisplayForm(symbol->name));
+    location.module_path = kMadeAtRunTime;
+    return location;
+  }
+
+  void LearnMoved(size_t i, const std::vector<FileOffset>& addresses, absl::Duration left,
+                  ModuleDetail detail, UnreadableModules* unreadable) {
+    const RawModule& module = raw_.modules[i];
+    absl::Status status = absl::FailedPreconditionError("nothing of the file is beside it");
+    if (module.moved.has_value()) {
+      auto& moved = moved_[i] = std::make_unique<MovedModule>(module, index_);
+      status = moved->Learn(addresses, left, detail);
+    }
+    if (!status.ok())
+      unreadable->push_back({module.key.path, absl::FailedPreconditionError(absl::StrCat(
+                                                  kMovedAway, status.message(), ")"))});
+  }
+
   const RawWindow& raw_;
-  std::vector<std::shared_ptr<const ModuleCode>> code_;  // null for vdso and anonymous code
+  CodeIndex& index_;
+  std::vector<std::shared_ptr<const ModuleCode>> code_;  // null where the module is no file
+  absl::flat_hash_map<size_t, std::unique_ptr<MovedModule>> moved_;
 };
 
 // Hands out indices for equal keys.
@@ -193,6 +318,12 @@ void AddStacks(const RawWindow& raw, const Resolution& resolution, Window& windo
     window.stacks.push_back({key.first, key.second, samples});
 }
 
+CodeLocation OthersOf(const CodeLocation& old) {
+  CodeLocation others = Named(old.category, kOtherName);
+  others.kernel_cause = old.kernel_cause;
+  return others;
+}
+
 }  // namespace
 
 void FoldLightLocations(Window& window, size_t limit) {
@@ -204,13 +335,14 @@ void FoldLightLocations(Window& window, size_t limit) {
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     return weight[a] != weight[b] ? weight[a] > weight[b] : a < b;
   });
-  const size_t keep = limit > kCategoryCount ? limit - kCategoryCount : 0;
+  constexpr size_t kOthers = kCategoryCount + kKernelCauseCount;
+  const size_t keep = limit > kOthers ? limit - kOthers : 0;
   LocationTable table;
   std::vector<CodeLocation> locations;
   std::vector<uint32_t> moved(window.locations.size());
   for (size_t i = 0; i < order.size(); ++i) {
     CodeLocation& old = window.locations[order[i]];
-    moved[order[i]] = table.Index(i < keep ? old : Named(old.category, kOtherName), locations);
+    moved[order[i]] = table.Index(i < keep ? old : OthersOf(old), locations);
   }
   window.locations = std::move(locations);
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, WindowRow> rows;

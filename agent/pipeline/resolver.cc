@@ -14,8 +14,9 @@ constexpr absl::Duration kLookupTimeout = absl::Seconds(30);
 
 }  // namespace
 
-Resolver::Resolver(OpenCodeSource open, const Clock& clock)
-    : index_(std::move(open), clock), thread_([this] { Run(); }) {
+Resolver::Resolver(OpenCodeSource open, const Clock& clock, AnonymousPorts anonymous)
+    : index_(std::move(open), clock, ProcessIsAlive, std::move(anonymous)),
+      thread_([this] { Run(); }) {
   pthread_setname_np(thread_.native_handle(), "perfd-resolve");
 }
 

@@ -24,7 +24,7 @@ class Resolver {
   static constexpr size_t kMaxQueued = 64;
   using Done = std::function<void(Window, UnreadableModules)>;
 
-  Resolver(OpenCodeSource open, const Clock& clock);
+  Resolver(OpenCodeSource open, const Clock& clock, AnonymousPorts anonymous = {});
   ~Resolver();  // finishes what is queued, with what is known by then
 
   // Work with what is known about code. False: no room.

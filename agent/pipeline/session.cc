@@ -180,8 +180,8 @@ void Session::FindLoops() {
   if (!experiment_.Waits()) return;
   std::vector<ProcessImage> images;
   for (const TrackedProcess* process : ranks_.LivingRanks())
-    images.push_back(
-        {process->info, process->admission, process->executable, process->space.Mappings()});
+    images.push_back({process->info, process->admission, process->executable,
+                      process->space.Mappings(), process->image});
   ExperimentRequest request;
   request.requester = UserText(request_.requester.uid);
   request.node = tools_.node;

@@ -124,7 +124,7 @@ class Session final : private SampleSink {
   void Finish();
   void Announce(NodeProgress::Phase phase);
   // Where an address was at that time.
-  RawLocation Place(TrackedProcess& process, RuntimeAddress ip, bool kernel, uint64_t time_ns);
+  RawLocation Place(TrackedProcess& process, RuntimeAddress ip, uint64_t time_ns);
   // A child that ends without a signal to its parent: one of our own.
   bool IsShadow(int32_t pid) const;
   void RecordCallPath(TrackedProcess& process, const perfd::agent::Sample& sample);

@@ -2,10 +2,19 @@
 #include "agent/pipeline/session.h"
 
 namespace perfd::agent {
+namespace {
 
-RawLocation Session::Place(TrackedProcess& process, RuntimeAddress ip, bool kernel,
-                           uint64_t time_ns) {
-  if (kernel) return {.kind = RawLocation::Kind::kKernel};
+RawLocation InKernel(KernelCause cause, const RawLocation& caller) {
+  return {.kind = RawLocation::Kind::kKernel,
+          .cause = cause,
+          .has_caller = caller.kind == RawLocation::Kind::kModule,
+          .module = caller.module,
+          .file_offset = caller.file_offset};
+}
+
+}  // namespace
+
+RawLocation Session::Place(TrackedProcess& process, RuntimeAddress ip, uint64_t time_ns) {
   // In a copy of a loop: the sample belongs to the loop.
   ip = experiment_.OriginalAddress(process.info.pid, ip).value_or(ip);
   const CodeMapping* mapping = process.space.Find(ip, time_ns);
@@ -16,18 +25,16 @@ RawLocation Session::Place(TrackedProcess& process, RuntimeAddress ip, bool kern
     mapping = process.space.Find(ip, time_ns);
   }
   if (mapping == nullptr) return {.kind = RawLocation::Kind::kUnmapped};
-  const RawModule module{
-      .key = {mapping->device_major, mapping->device_minor, mapping->inode, mapping->path},
-      .kind = ClassifyModule(mapping->path, TrackedRanks::ExecutableAt(process, time_ns)),
-      .pid = process.info.pid,
-      .uid = process.info.uid,
-      .gid = process.admission.rights.gids[0],
-      .map_start = mapping->start,
-      .map_end = mapping->end,
-  };
+  const RawModule module = ModuleOf({.pid = process.info.pid,
+                                     .uid = process.info.uid,
+                                     .gid = process.admission.rights.gids[0],
+                                     .start_ticks = process.info.start_ticks,
+                                     .image = process.image,
+                                     .executable = TrackedRanks::ExecutableAt(process, time_ns)},
+                                    *mapping);
   return {.kind = RawLocation::Kind::kModule,
           .module = windows_.builder().Module(module),
-          .file_offset = mapping->OffsetOf(ip)};
+          .file_offset = module.IsAnonymous() ? ip.value() : mapping->OffsetOf(ip)};
 }
 
 // Ordinary children have SIGCHLD; a shadow must not be noticed by its parent.
@@ -46,7 +53,11 @@ void Session::OnSample(const perfd::agent::Sample& sample) {
   }
   ++span_samples_;
   const WindowThread thread{process->info.rank, sample.pid, sample.tid};
-  const RawLocation leaf = Place(*process, sample.ip, sample.kernel, sample.time_ns);
+  // Of a kernel sample, where its thread came from.
+  const RuntimeAddress ip = sample.kernel ? sample.user_ip : sample.ip;
+  RawLocation leaf;
+  if (ip != RuntimeAddress(0)) leaf = Place(*process, ip, sample.time_ns);
+  if (sample.kernel) leaf = InKernel(sample.kernel_cause, leaf);
   const bool counted = windows_.builder().Count(thread, leaf, sample.period, sample.time_ns);
   if (!first_sample_announced_) {
     first_sample_announced_ = true;

@@ -88,8 +88,7 @@ void Session::CountPath(TrackedProcess& process, int32_t rank, bool kernel, uint
   std::vector<RawLocation> frames;
   frames.reserve(path.addresses.size() + 2);
   if (kernel) frames.push_back({.kind = RawLocation::Kind::kKernel});
-  for (RuntimeAddress address : path.addresses)
-    frames.push_back(Place(process, address, false, time_ns));
+  for (RuntimeAddress address : path.addresses) frames.push_back(Place(process, address, time_ns));
   if (!path.complete) {
     frames.push_back({.kind = RawLocation::Kind::kTruncated});
     ++windows_.accounting().stack_truncated;

@@ -78,7 +78,11 @@ absl::StatusOr<std::string> ProcFs::ReadFile(absl::string_view relative, size_t 
 
 absl::StatusOr<std::string> ProcFs::ReadSlowly(int32_t pid, absl::string_view file,
                                                SlowRead::What what, size_t limit) const {
-  const SlowRead read{what, limit, absl::StrCat(root_, "/", Under(pid, file))};
+  return Perform(
+      pid, {.what = what, .limit = limit, .path = absl::StrCat(root_, "/", Under(pid, file))});
+}
+
+absl::StatusOr<std::string> ProcFs::Perform(int32_t pid, const SlowRead& read) const {
   return slow_ == nullptr ? ReadSlowFile(read) : slow_->Read(pid, read);
 }
 
@@ -257,6 +261,43 @@ absl::StatusOr<int64_t> ProcFs::SysctlInt(absl::string_view name) const {
     return absl::InvalidArgumentError(absl::StrCat("sysctl ", name, " is not a number"));
   }
   return value;
+}
+
+absl::StatusOr<std::string> MemoryOf(const ProcFs& procfs, int32_t pid, const FilePart& part) {
+  return procfs.Perform(pid, {.what = SlowRead::What::kPart,
+                              .limit = part.bytes,
+                              .path = absl::StrCat(procfs.root(), "/", pid, "/mem"),
+                              .offset = part.offset});
+}
+
+absl::StatusOr<ForeignFile> FileOfUser(const ProcFs& procfs, int32_t pid, uint32_t uid,
+                                       const WholeFile& file) {
+  const std::string directory = absl::StrCat(procfs.root(), "/", pid, "/root");
+  ASSIGN_OR_RETURN(const std::string answer,
+                   procfs.Perform(pid, {.what = SlowRead::What::kForeign,
+                                        .limit = file.limit,
+                                        .path = absl::StrCat(directory, file.path),
+                                        .offset = directory.size(),
+                                        .owner_uid = uid}));
+  return DecodeForeign(answer);
+}
+
+absl::StatusOr<int32_t> InnerPid(const ProcFs& procfs, int32_t pid) {
+  ASSIGN_OR_RETURN(const std::string status,
+                   procfs.Perform(pid, {.what = SlowRead::What::kWhole,
+                                        .limit = kStatusLimit,
+                                        .path = absl::StrCat(procfs.root(), "/", pid, "/status")}));
+  constexpr absl::string_view kKey = "\nNSpid:";  // one number for each name space, its own last
+  const absl::string_view text = status;
+  const size_t at = text.find(kKey);
+  if (at == text.npos) return pid;
+  const absl::string_view rest = text.substr(at + kKey.size());
+  const std::vector<absl::string_view> pids =
+      absl::StrSplit(rest.substr(0, rest.find('\n')), absl::ByAnyChar(" \t"), absl::SkipEmpty());
+  int32_t inner = 0;
+  if (pids.empty() || !absl::SimpleAtoi(pids.back(), &inner))
+    return absl::InvalidArgumentError("status: cannot read NSpid");
+  return inner;
 }
 
 }  // namespace perfd::agent

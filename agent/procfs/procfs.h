@@ -5,7 +5,7 @@
 //          (contents that do not parse), kResourceExhausted (longer than any honest file of its kind).
 // Threads  thread-safe (const).
 // Safety   what may wait for the process that it is about goes through the SlowFiles, if there is one: Environment, CommandLine,
-//          Maps, ExecutableHead, ExecutableId. Nothing else waits.
+//          Maps, ExecutableHead, ExecutableId, Perform. Nothing else waits.
 // Source   proc(5).
 #ifndef AGENT_PROCFS_PROCFS_H_
 #define AGENT_PROCFS_PROCFS_H_
@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "agent/procfs/read_file.h"
 #include "agent/procfs/slow_files.h"
 
 namespace perfd::agent {
@@ -154,6 +155,8 @@ class ProcFs {
   absl::StatusOr<FileId> ExecutableId(int32_t pid) const;
   // A number in /proc/sys, e.g. SysctlInt("kernel/perf_event_paranoid").
   absl::StatusOr<int64_t> SysctlInt(absl::string_view name) const;
+  // Whatever else of a process; the path begins with root().
+  absl::StatusOr<std::string> Perform(int32_t pid, const SlowRead& read) const;
 
  private:
   absl::StatusOr<std::string> ReadFile(absl::string_view relative, size_t limit) const;
@@ -163,6 +166,14 @@ class ProcFs {
   std::string root_;
   std::shared_ptr<SlowFiles> slow_;
 };
+
+// Memory of a process, all of it or an error.
+absl::StatusOr<std::string> MemoryOf(const ProcFs& procfs, int32_t pid, const FilePart& part);
+// What its user has written, by its path as the process sees it.
+absl::StatusOr<ForeignFile> FileOfUser(const ProcFs& procfs, int32_t pid, uint32_t uid,
+                                       const WholeFile& file);
+// What a process is called in its own name space of pids.
+absl::StatusOr<int32_t> InnerPid(const ProcFs& procfs, int32_t pid);
 
 }  // namespace perfd::agent
 

@@ -20,8 +20,7 @@ namespace {
 
 constexpr size_t kChunkBytes = 16384;
 
-// Reads until the end or until one byte more than `limit` has arrived.
-absl::StatusOr<std::string> ReadUpTo(const std::string& path, size_t limit) {
+absl::StatusOr<UniqueFd> OpenRegular(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return FileError(errno, "open", path);
   struct stat facts {};
@@ -29,11 +28,16 @@ absl::StatusOr<std::string> ReadUpTo(const std::string& path, size_t limit) {
   if (!S_ISREG(facts.st_mode)) {
     return absl::FailedPreconditionError(absl::StrCat("read ", path, ": not a regular file"));
   }
+  return fd;
+}
+
+// Reads until the end or until one byte more than `limit` has arrived.
+absl::StatusOr<std::string> ReadUpTo(int fd, const std::string& path, size_t limit) {
   std::string contents;
   std::array<char, kChunkBytes> chunk;
   while (contents.size() <= limit) {
     const size_t want = std::min(kChunkBytes, limit + 1 - contents.size());
-    const ssize_t got = ::read(fd.get(), chunk.data(), want);
+    const ssize_t got = ::read(fd, chunk.data(), want);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return FileError(errno, "read", path);
     if (got == 0) break;
@@ -54,7 +58,12 @@ absl::Status FileError(int error, absl::string_view operation, absl::string_view
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t limit) {
-  ASSIGN_OR_RETURN(std::string contents, ReadUpTo(path, limit));
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegular(path));
+  return ReadWhole(fd.get(), path, limit);
+}
+
+absl::StatusOr<std::string> ReadWhole(int fd, const std::string& path, size_t limit) {
+  ASSIGN_OR_RETURN(std::string contents, ReadUpTo(fd, path, limit));
   if (contents.size() > limit) {
     return absl::ResourceExhaustedError(
         absl::StrCat("read ", path, ": longer than ", limit, " bytes"));
@@ -63,8 +72,24 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t limit)
 }
 
 absl::StatusOr<std::string> HeadOfFile(const std::string& path, size_t limit) {
-  ASSIGN_OR_RETURN(std::string contents, ReadUpTo(path, limit));
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegular(path));
+  ASSIGN_OR_RETURN(std::string contents, ReadUpTo(fd.get(), path, limit));
   contents.resize(std::min(contents.size(), limit));
+  return contents;
+}
+
+absl::StatusOr<std::string> PartOfFile(const std::string& path, const FilePart& part) {
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegular(path));
+  std::string contents(part.bytes, '\0');
+  size_t done = 0;
+  while (done < part.bytes) {
+    const ssize_t got = ::pread(fd.get(), contents.data() + done, part.bytes - done,
+                                static_cast<off_t>(part.offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FileError(errno, "read", path);
+    if (got == 0) return absl::NotFoundError(absl::StrCat("read ", path, ": it ends before"));
+    done += static_cast<size_t>(got);
+  }
   return contents;
 }
 

@@ -20,6 +20,18 @@ namespace perfd::agent {
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t limit);
 absl::StatusOr<std::string> HeadOfFile(const std::string& path, size_t limit);
+struct WholeFile {
+  std::string path;
+  size_t limit = 0;  // bytes
+};
+struct FilePart {
+  uint64_t offset = 0;
+  size_t bytes = 0;
+};
+// All of it, or an error.
+absl::StatusOr<std::string> PartOfFile(const std::string& path, const FilePart& part);
+// From an open descriptor, until its end.
+absl::StatusOr<std::string> ReadWhole(int fd, const std::string& path, size_t limit);
 // The number that is all of a small file; none for "max" and what cannot be read.
 std::optional<uint64_t> ReadNumber(const std::string& path);
 

@@ -48,4 +48,19 @@ absl::StatusOr<CodeFacts> ReaderClient::Lookup(const std::vector<ElfAddress>& ad
   return wire::CodeFactsFromProto(reply);
 }
 
+absl::StatusOr<bool> ReaderClient::HasBytes(ElfAddress address, absl::string_view bytes,
+                                            absl::Duration timeout) {
+  if (bytes.empty() || bytes.size() > kMaxAddresses)
+    return absl::InvalidArgumentError(
+        absl::StrCat(bytes.size(), " bytes: 1 to ", kMaxAddresses, " per request"));
+  const int64_t deadline_ns = DeadlineAfter(timeout);
+  v1::ReaderRequest request;
+  request.set_compared_address(address.value());
+  request.set_compared_bytes(std::string(bytes));
+  RETURN_IF_ERROR(process_->Send(request.SerializeAsString(), deadline_ns));
+  ASSIGN_OR_RETURN(const v1::ReaderReply reply, ReceiveReply(*process_, deadline_ns));
+  RETURN_IF_ERROR(wire::CodeFactsFromProto(reply).status());  // its error, if it has one
+  return reply.same_bytes();
+}
+
 }  // namespace perfd::agent

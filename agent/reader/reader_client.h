@@ -53,6 +53,9 @@ class ReaderClient {
   // Functions around `addresses` (ELF virtual addresses, at most 65536).
   absl::StatusOr<CodeFacts> Lookup(const std::vector<ElfAddress>& addresses,
                                    absl::Duration timeout);
+  // Whether the file's code has these bytes there; at most 65536.
+  absl::StatusOr<bool> HasBytes(ElfAddress address, absl::string_view bytes,
+                                absl::Duration timeout);
 
  private:
   explicit ReaderClient(std::unique_ptr<ReaderProcess> process) : process_(std::move(process)) {}

@@ -53,6 +53,13 @@ absl::Status Serve(int socket, const ReaderArguments& arguments) {
     v1::ReaderRequest request;
     if (!request.ParseFromString(message))
       return absl::InvalidArgumentError("reader: request does not parse");
+    if (!request.compared_bytes().empty()) {
+      v1::ReaderReply reply;
+      reply.set_same_bytes(
+          (*reader)->HasBytes(request.compared_address(), request.compared_bytes()));
+      RETURN_IF_ERROR(Reply(socket, reply));
+      continue;
+    }
     const std::vector<ElfAddress> addresses(request.addresses().begin(), request.addresses().end());
     RETURN_IF_ERROR(Reply(socket, wire::ToProto((*reader)->FunctionsAt(addresses))));
   }

@@ -22,8 +22,10 @@ bool IsMissing(int error) {
          error == EINVAL;
 }
 
-ChosenEvent Describe(const perf_event_attr& attr, const std::string& name) {
+ChosenEvent Describe(const perf_event_attr& attr, const std::string& name,
+                     const SamplingOptions& options) {
   ChosenEvent event;
+  event.kernel_causes = options.kernel_causes;
   event.attr = attr;
   event.kernel_included = attr.exclude_kernel == 0;
   event.name = name;
@@ -35,14 +37,15 @@ ChosenEvent Describe(const perf_event_attr& attr, const std::string& name) {
 }
 
 // Opens as asked for, or without the kernel where that is all that is allowed.
-int ProbeWithOrWithoutKernel(EventProbe probe, perf_event_attr* attr) {
+int ProbeWithOrWithoutKernel(EventProbe probe, const SamplingOptions& options,
+                             perf_event_attr* attr) {
   int error = probe(*attr);
   if (error == EINVAL && attr->read_format != 0) {
     attr->read_format = 0;  // before Linux 6.0: what is lost last of all stays uncounted
     error = probe(*attr);
   }
   if (IsForbidden(error) && attr->exclude_kernel == 0 && attr->exclude_user == 0) {
-    attr->exclude_kernel = 1;
+    LeaveKernelOut(options, attr);
     error = probe(*attr);
   }
   return error;
@@ -51,9 +54,9 @@ int ProbeWithOrWithoutKernel(EventProbe probe, perf_event_attr* attr) {
 absl::StatusOr<ChosenEvent> TryEncoding(const EventEncoding& encoding,
                                         const SamplingOptions& options, EventProbe probe) {
   perf_event_attr attr = MakeSamplingAttr(encoding, options);
-  const int error = ProbeWithOrWithoutKernel(probe, &attr);
+  const int error = ProbeWithOrWithoutKernel(probe, options, &attr);
   if (error != 0) return PerfOpenError(error, encoding.name, "this thread (a trial)");
-  return Describe(attr, encoding.name);
+  return Describe(attr, encoding.name, options);
 }
 
 }  // namespace
@@ -67,8 +70,8 @@ absl::StatusOr<ChosenEvent> ChooseEvent(const SamplingOptions& options, EventPro
   for (uint32_t precise = kHighestPrecision + 1; precise-- > 0;) {
     cycles.precise = precise;
     perf_event_attr attr = MakeSamplingAttr(cycles, options);
-    const int error = ProbeWithOrWithoutKernel(probe, &attr);
-    if (error == 0) return Describe(attr, cycles.name);
+    const int error = ProbeWithOrWithoutKernel(probe, options, &attr);
+    if (error == 0) return Describe(attr, cycles.name, options);
     if (!IsMissing(error)) break;
   }
   return TryEncoding(CpuClockEncoding(), options, probe);

@@ -9,10 +9,12 @@
 
 #include <linux/perf_event.h>
 
+#include <memory>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "agent/kernel/kernel_causes.h"
 #include "agent/sample/sampling_event.h"
 
 namespace perfd::agent {
@@ -21,6 +23,7 @@ struct ChosenEvent {
   perf_event_attr attr{};
   std::string name;  // "cpu-clock", "cycles:u (precise 2)"
   bool kernel_included = false;
+  std::shared_ptr<const KernelCauses> kernel_causes;  // null: samples of the kernel have no cause
 };
 
 // Tries to open an event and closes it again; 0 or errno. ProbePerfEvent outside tests.

@@ -102,10 +102,13 @@ std::optional<std::string> ReadText(ByteReader& body) {
 
 }  // namespace
 
-RecordDecoder::RecordDecoder(uint64_t sample_type, int64_t clock_offset_ns)
+RecordDecoder::RecordDecoder(uint64_t sample_type, int64_t clock_offset_ns, uint64_t register_mask,
+                             const KernelCauses* causes)
     : sample_type_(sample_type & kDecodableSampleType),
       clock_offset_ns_(clock_offset_ns),
-      trailer_bytes_(8 * static_cast<size_t>(std::popcount(sample_type_ & kTrailerBits))) {}
+      trailer_bytes_(8 * static_cast<size_t>(std::popcount(sample_type_ & kTrailerBits))),
+      register_mask_(register_mask),
+      causes_(causes) {}
 
 // Source: perf_event_open(2) "struct sample_id": pid and tid, then the time, then the rest.
 uint64_t RecordDecoder::TimeOf(std::span<const std::byte> trailer) const {
@@ -177,42 +180,53 @@ PerfRecord RecordDecoder::DecodeSample(ByteReader body, uint16_t misc) {
     body.Skip(4);
   }
   if (Has(PERF_SAMPLE_PERIOD)) sample.period = body.Read<uint64_t>();
-  if (!ReadCallchain(body) || !ReadRegisters(body) || !ReadStack(body, &sample)) {
+  if (!ReadCallchain(body) || !ReadRegisters(body, &sample) || !ReadStack(body, &sample)) {
     return MalformedRecord{};
   }
   // Every field is accounted for by the layout: bytes left over mean that it is not the layout we think.
   if (!body.ok() || body.remaining() != 0) return MalformedRecord{};
   sample.callchain = callchain_;
+  if (sample.kernel && causes_ != nullptr) sample.kernel_cause = causes_->Of(kernel_chain_);
   sample.user_registers = registers_;
   return sample;
 }
 
 bool RecordDecoder::ReadCallchain(ByteReader& body) {
   callchain_.clear();
+  kernel_chain_.clear();
   if (!Has(PERF_SAMPLE_CALLCHAIN)) return true;
   const auto count = body.Read<uint64_t>();
   if (!body.ok() || count > body.remaining() / sizeof(uint64_t)) return false;
-  bool user = true;  // what follows belongs to user space, until a marker says otherwise
+  // What follows belongs to user space, until a marker says otherwise.
+  std::vector<uint64_t>* chain = &callchain_;
   for (uint64_t i = 0; i < count; ++i) {
     const auto frame = body.Read<uint64_t>();
     // PERF_CONTEXT_* markers are the small negative numbers down to PERF_CONTEXT_MAX.
     if (frame >= static_cast<uint64_t>(PERF_CONTEXT_MAX)) {
-      user = frame == static_cast<uint64_t>(PERF_CONTEXT_USER);
-    } else if (user) {
-      callchain_.push_back(frame);
+      chain = frame == static_cast<uint64_t>(PERF_CONTEXT_USER)     ? &callchain_
+              : frame == static_cast<uint64_t>(PERF_CONTEXT_KERNEL) ? &kernel_chain_
+                                                                    : nullptr;
+    } else if (chain != nullptr) {
+      chain->push_back(frame);
     }
   }
   return true;
 }
 
-bool RecordDecoder::ReadRegisters(ByteReader& body) {
+bool RecordDecoder::ReadRegisters(ByteReader& body, Sample* sample) {
   registers_.clear();
   if (!Has(PERF_SAMPLE_REGS_USER)) return true;
   const auto abi = body.Read<uint64_t>();
   if (abi == PERF_SAMPLE_REGS_ABI_NONE) return body.ok();  // a kernel thread, or no user state
-  for (int i = 0; i < kUserRegisterCount; ++i) registers_.push_back(body.Read<uint64_t>());
-  if (abi != PERF_SAMPLE_REGS_ABI_64) registers_.clear();
-  return body.ok() && (abi == PERF_SAMPLE_REGS_ABI_64 || abi == PERF_SAMPLE_REGS_ABI_32);
+  const int count = std::popcount(register_mask_);
+  for (int i = 0; i < count; ++i) registers_.push_back(body.Read<uint64_t>());
+  const bool known = abi == PERF_SAMPLE_REGS_ABI_64 || abi == PERF_SAMPLE_REGS_ABI_32;
+  if (!body.ok() || !known) return false;
+  if (sample->kernel)
+    sample->user_ip =
+        registers_[static_cast<size_t>(std::popcount(register_mask_ & (kUserIpMask - 1)))];
+  if (register_mask_ != kUserRegisterMask || abi != PERF_SAMPLE_REGS_ABI_64) registers_.clear();
+  return true;
 }
 
 bool RecordDecoder::ReadStack(ByteReader& body, Sample* sample) const {

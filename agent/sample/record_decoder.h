@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/kernel/kernel_causes.h"
 #include "agent/sample/sample_source.h"
 #include "core/base/byte_reader.h"
 
@@ -25,6 +26,8 @@ namespace perfd::agent {
 // AX..IP and R8..R15: what an x86-64 unwinder needs. Bits: arch/x86/include/uapi/asm/perf_regs.h.
 inline constexpr uint64_t kUserRegisterMask = 0xff01ff;
 inline constexpr int kUserRegisterCount = 17;
+// Where a thread came into the kernel.
+inline constexpr uint64_t kUserIpMask = 1u << 8;
 
 // How the samples of one event are laid out. Only the fields below can be decoded.
 inline constexpr uint64_t kBaseSampleType = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP |
@@ -48,8 +51,11 @@ using PerfRecord = std::variant<MalformedRecord, IgnoredRecord, Sample, MappingE
 class RecordDecoder {
  public:
   // `sample_type`: bits of kDecodableSampleType, as in the attr, with sample_id_all set.
-  // `clock_offset_ns`: added to every time (perf_clock.h).
-  explicit RecordDecoder(uint64_t sample_type, int64_t clock_offset_ns = 0);
+  // `clock_offset_ns`: added to every time (perf_clock.h). `register_mask`: kUserRegisterMask or kUserIpMask, as in the attr.
+  // `causes`: null, or outlives this.
+  explicit RecordDecoder(uint64_t sample_type, int64_t clock_offset_ns = 0,
+                         uint64_t register_mask = kUserRegisterMask,
+                         const KernelCauses* causes = nullptr);
 
   PerfRecord Decode(std::span<const std::byte> record);
   // Mappings and task events: what must be known before the samples of the same time are understood.
@@ -58,7 +64,7 @@ class RecordDecoder {
  private:
   PerfRecord DecodeSample(ByteReader body, uint16_t misc);
   bool ReadCallchain(ByteReader& body);
-  bool ReadRegisters(ByteReader& body);
+  bool ReadRegisters(ByteReader& body, Sample* sample);
   bool ReadStack(ByteReader& body, Sample* sample) const;
   PerfRecord DecodeMapping(ByteReader body, uint16_t misc, uint64_t time_ns) const;
   uint64_t TimeOf(std::span<const std::byte> trailer) const;
@@ -71,7 +77,10 @@ class RecordDecoder {
   uint64_t sample_type_;
   int64_t clock_offset_ns_;
   size_t trailer_bytes_;  // sample_id at the end of every other record
+  uint64_t register_mask_;
+  const KernelCauses* causes_;
   std::vector<uint64_t> callchain_;
+  std::vector<uint64_t> kernel_chain_;
   std::vector<uint64_t> registers_;
 };
 

@@ -22,9 +22,9 @@ constexpr size_t kMaxReadings = size_t{1} << 21;
 constexpr size_t kUsualReadings = size_t{1} << 14;  // enough to know the usual gap
 constexpr size_t kMinSamples = 15;
 
-std::vector<int64_t> SampleTimes(RingBuffer& buffer, uint64_t sample_type) {
+std::vector<int64_t> SampleTimes(RingBuffer& buffer, const perf_event_attr& attr) {
   std::vector<int64_t> times;
-  RecordDecoder decoder(sample_type, PerfClockOffsetNs(ProcFs()));
+  RecordDecoder decoder(attr.sample_type, PerfClockOffsetNs(ProcFs()), attr.sample_regs_user);
   for (auto record = buffer.Next(); !record.empty(); record = buffer.Next()) {
     const PerfRecord decoded = decoder.Decode(record);
     const Sample* sample = std::get_if<Sample>(&decoded);
@@ -75,7 +75,7 @@ absl::StatusOr<uint64_t> MeasureOnce(const ChosenEvent& event) {
     readings.push_back(clock.MonotonicNs());
   } while (readings.back() < end && readings.size() < kMaxReadings);
   ring.Disable();
-  return CostFromGaps(readings, SampleTimes(ring.buffer(), attr.sample_type));
+  return CostFromGaps(readings, SampleTimes(ring.buffer(), attr));
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ struct Sample {
   uint64_t period =
       0;  // what it stands for, in the mean: more than the event's own where that rests
   bool kernel = false;
+  RuntimeAddress user_ip = 0;  // of a kernel sample: where its thread came from; 0: not recorded
+  KernelCause kernel_cause = KernelCause::kUnknown;
   std::span<const uint64_t> callchain;  // innermost first, user frames only; empty: not recorded
   std::span<const uint64_t>
       user_registers;  // with callpaths dwarf: AX BX CX DX SI DI BP SP IP R8 ... R15

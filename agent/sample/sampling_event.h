@@ -13,8 +13,10 @@
 #include <linux/perf_event.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "agent/kernel/kernel_causes.h"
 #include "agent/sample/event_names.h"
 #include "core/model/profile_spec.h"
 
@@ -29,6 +31,7 @@ struct SamplingOptions {
   std::string cgroup{};  // Discovery::cgroup; empty: one event per thread
   int threads =
       0;  // that are to be sampled at once, so that locked memory suffices for all; 0: nobody knows
+  std::shared_ptr<const KernelCauses> kernel_causes{};  // null: samples of the kernel have no cause
   uint64_t ring_bytes =
       0;  // per thread or CPU, rounded to a power of two of pages; 0: chosen by callpaths
 };
@@ -47,6 +50,9 @@ uint64_t RateValue(const perf_event_attr& attr, double hz);
 uint64_t StaggeredRate(const perf_event_attr& attr, uint64_t rate, int32_t id);
 
 perf_event_attr MakeSamplingAttr(const EventEncoding& encoding, const SamplingOptions& options);
+
+// For a node that may sample user code only.
+void LeaveKernelOut(const SamplingOptions& options, perf_event_attr* attr);
 
 uint64_t RingBytes(const SamplingOptions& options, uint64_t page_bytes);
 

@@ -63,8 +63,10 @@ bool ThreadRings::HasRing(int32_t tid) const {
 void ThreadRings::Add(PerfRing ring, int32_t pid, int32_t tid) {
   const int32_t id = tid != 0 ? tid : static_cast<int32_t>(rings_.size());
   rings_.push_back(std::make_unique<SampleRing>(
-      SampleRing{std::move(ring), RecordDecoder(event_.attr.sample_type, clock_offset_ns_), pid,
-                 tid, StaggeredRate(event_.attr, event_.attr.sample_freq, id)}));
+      SampleRing{std::move(ring),
+                 RecordDecoder(event_.attr.sample_type, clock_offset_ns_,
+                               event_.attr.sample_regs_user, event_.kernel_causes.get()),
+                 pid, tid, StaggeredRate(event_.attr, event_.attr.sample_freq, id)}));
   if (tid != 0) open_tids_.insert(tid);
 }
 

@@ -21,7 +21,7 @@ struct TextIdentity {
   uint64_t inode = 0;
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
-  uint64_t bias = 0;  // start - file offset
+  uint64_t bias = 0;  // start - file offset; 0 of anonymous memory
 
   bool operator==(const TextIdentity&) const = default;
 };

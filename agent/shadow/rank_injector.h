@@ -59,6 +59,8 @@ struct InjectorOptions {
 struct LoopToInject {
   std::string loop_id;
   LoopCode code;
+  // In private memory of the program's own, which was seen to be a file's code. Other code of no file is never altered.
+  bool moved = false;
   // Not OK: the loop is run one instance at a time.
   absl::StatusOr<BatchCode> batch =
       absl::UnimplementedError("the code around the loop was not decoded");

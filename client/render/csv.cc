@@ -15,7 +15,7 @@ constexpr char kHeader[] =
     "kind,id,share,share_low,share_high,inclusive_share,hot,samples,function,file,first_line,"
     "last_line,module,build_id,depth,innermost,openmp,rank_min_seconds,rank_median_seconds,"
     "rank_max_seconds,worst_rank,imbalance,threads,wall_share,wall_share_low,wall_share_high,"
-    "wall_inclusive_share\n";
+    "wall_inclusive_share,kernel_cause,kernel_caller\n";
 
 std::string Number(double value) {
   return absl::StrFormat("%.6g", value);
@@ -50,7 +50,9 @@ std::string Line(const char* kind, const ReportRow& row) {
       row.wall.has_value() ? Number(row.wall->share) : "",
       row.wall.has_value() ? Number(row.wall->interval.low) : "",
       row.wall.has_value() ? Number(row.wall->interval.high) : "",
-      row.wall.has_value() ? Number(row.wall->inclusive) : ""};
+      row.wall.has_value() ? Number(row.wall->inclusive) : "",
+      at.category == Category::kKernel ? KernelCauseName(at.kernel_cause) : "",
+      CsvField(at.kernel_caller)};
   return absl::StrCat(absl::StrJoin(fields, ","), "\n");
 }
 

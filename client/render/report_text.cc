@@ -191,6 +191,11 @@ std::string SourceText(const SourceRange& source) {
 }
 
 std::string LocationText(const ReportRow& row) {
+  if (row.location.kernel_cause != KernelCause::kUnknown) {
+    const std::string& caller = row.location.kernel_caller;
+    return absl::StrCat("[kernel] ", KernelCauseText(row.location.kernel_cause),
+                        caller.empty() ? "" : ", by ", caller);
+  }
   std::string text = row.location.function.empty() ? "?" : row.location.function;
   if (row.location.loop.has_value() && !row.location.loop->inlined_from.empty())
     absl::StrAppend(&text, " (inlined ", row.location.loop->inlined_from, ")");

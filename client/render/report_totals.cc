@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/render/notices/notice_text.h"
+#include "client/render/report_text.h"
 #include "client/render/saturation_text.h"
 #include "client/render/shares.h"
 #include "client/render/text_table.h"
@@ -125,6 +126,37 @@ std::vector<std::string> WallColumn(const Report& report) {
   return column;
 }
 
+constexpr size_t kCallersShown = 2;
+
+// Who came into the kernel for that, heaviest first; rows are.
+std::string CallersText(const Report& report, KernelCause cause) {
+  std::string text;
+  size_t shown = 0;
+  for (const ReportRow& row : report.functions) {
+    const CodeLocation& at = row.location;
+    if (at.category != Category::kKernel || at.kernel_cause != cause || at.kernel_caller.empty())
+      continue;
+    if (++shown > kCallersShown) break;
+    absl::StrAppend(&text, text.empty() ? "  by " : ", ", CutEnd(Clean(at.kernel_caller), 40));
+    if (!at.source.file.empty())
+      absl::StrAppend(&text, " (", CutEnd(Clean(SourceText(at.source)), 40), ")");
+  }
+  return text;
+}
+
+// Nothing where there is nothing to tell.
+std::string KernelLines(const Report& report) {
+  const std::vector<KernelShare>& causes = report.time.kernel;
+  if (causes.empty() || (causes.size() == 1 && causes[0].cause == KernelCause::kUnknown)) return "";
+  std::string text;
+  for (const KernelShare& share : causes)
+    absl::StrAppendFormat(&text, "    %-20s %6s  %6s %14d samples%s\n",
+                          KernelCauseText(share.cause),
+                          report.time.wall.has_value() ? Percent(share.wall_share) : "-",
+                          Percent(share.share), share.samples, CallersText(report, share.cause));
+  return text;
+}
+
 std::string WallLine(const Report& report) {
   if (!report.time.wall.has_value())
     return "  WALL -: some agent does not divide elapsed time; loops are in the order of CPU "
@@ -137,6 +169,30 @@ std::string WallLine(const Report& report) {
 }
 
 }  // namespace
+
+const char* KernelCauseText(KernelCause cause) {
+  switch (cause) {
+    case KernelCause::kUnknown:
+      return "cause not known";
+    case KernelCause::kPageFault:
+      return "page faults";
+    case KernelCause::kMemoryReturn:
+      return "return of memory";
+    case KernelCause::kMemoryMap:
+      return "mapping of memory";
+    case KernelCause::kIo:
+      return "files and sockets";
+    case KernelCause::kCopy:
+      return "copies of processes";
+    case KernelCause::kWaiting:
+      return "waits and wake-ups";
+    case KernelCause::kInterrupt:
+      return "interrupts";
+    case KernelCause::kOther:
+      return "other calls";
+  }
+  return "";
+}
 
 std::string RenderTotals(const Report& report, const TextStyle& style) {
   const std::vector<int> tenths = RoundToTenths(report.category_share);
@@ -155,6 +211,7 @@ std::string RenderTotals(const Report& report, const TextStyle& style) {
     if (category == Category::kLibrary && report.time.waiting_share > 0)
       absl::StrAppend(&text, "  (waiting loops ", Percent(report.time.waiting_share), " of CPU)");
     text += "\n";
+    if (category == Category::kKernel) text += KernelLines(report);
     sum += tenths[i];
     samples += report.category_samples[i];
   }

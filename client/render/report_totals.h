@@ -10,6 +10,8 @@
 
 namespace perfd::client {
 
+// "return of memory".
+const char* KernelCauseText(KernelCause cause);
 // Loops, outside loops, libraries, kernel, unknown: the shown figures add up to 100.0 %.
 std::string RenderTotals(const Report& report, const TextStyle& style);
 std::string RenderRanks(const Report& report);

@@ -89,12 +89,23 @@ Json WallToJson(const WallTotals& wall) {
   return json;
 }
 
+Json KernelToJson(const TimeTotals& time) {
+  Json list = Json::array();
+  for (const KernelShare& share : time.kernel)
+    list.push_back({{"cause", KernelCauseName(share.cause)},
+                    {"share", share.share},
+                    {"wall_share", time.wall.has_value() ? Json(share.wall_share) : Json(nullptr)},
+                    {"samples", share.samples}});
+  return list;
+}
+
 Json TotalsToJson(const Report& report) {
   Json totals = Json::object();
   for (size_t i = 0; i < kCategoryCount; ++i)
     totals[CategoryKey(static_cast<Category>(i))] = {{"share", report.category_share[i]},
                                                      {"samples", report.category_samples[i]}};
   totals["waiting_share"] = report.time.waiting_share;
+  totals["kernel_causes"] = KernelToJson(report.time);
   totals["wall"] = report.time.wall.has_value() ? WallToJson(*report.time.wall) : Json(nullptr);
   return totals;
 }
@@ -179,6 +190,7 @@ Json RowToJson(const ReportRow& row) {
                        {"share_of_thread", t.share_of_thread}});
   const bool walled = row.wall.has_value();
   const WallShare wall = row.wall.value_or(WallShare{});
+  const bool kernel = at.category == Category::kKernel;
   return {{"id", row.id},
           {"function", at.function},
           {"file", at.source.file},
@@ -190,6 +202,8 @@ Json RowToJson(const ReportRow& row) {
           {"waiting", at.loop_kind == LoopKind::kWaiting},
           {"openmp", at.openmp == OpenMpKind::kOutlined},
           {"loop", at.loop.has_value() ? LoopToJson(*at.loop) : Json(nullptr)},
+          {"kernel_cause", kernel ? Json(KernelCauseName(at.kernel_cause)) : Json(nullptr)},
+          {"kernel_caller", kernel ? Json(at.kernel_caller) : Json(nullptr)},
           {"samples", row.samples},
           {"share", row.share},
           {"share_low", row.share_interval.low},

@@ -23,6 +23,30 @@ const char* CategoryName(Category category) {
   return "unknown";
 }
 
+const char* KernelCauseName(KernelCause cause) {
+  switch (cause) {
+    case KernelCause::kUnknown:
+      return "unknown";
+    case KernelCause::kPageFault:
+      return "page_faults";
+    case KernelCause::kMemoryReturn:
+      return "memory_return";
+    case KernelCause::kMemoryMap:
+      return "memory_mapping";
+    case KernelCause::kIo:
+      return "io";
+    case KernelCause::kCopy:
+      return "copies";
+    case KernelCause::kWaiting:
+      return "waiting";
+    case KernelCause::kInterrupt:
+      return "interrupts";
+    case KernelCause::kOther:
+      return "other_calls";
+  }
+  return "unknown";
+}
+
 std::vector<CodeRange> PartsOf(const FunctionFacts& function) {
   std::vector<CodeRange> parts = function.further_parts;
   const CodeRange first{function.low, function.high};
@@ -48,6 +72,10 @@ std::string LocationKey(const CodeLocation& location) {
   } else {
     absl::StrAppend(&key, "N", location.function);
   }
+  if (location.kernel_cause != KernelCause::kUnknown)
+    absl::StrAppend(&key, "|C", static_cast<int>(location.kernel_cause));
+  if (!location.kernel_caller.empty())
+    absl::StrAppend(&key, "|", location.kernel_caller, "|", location.source.first_line);
   return key;
 }
 

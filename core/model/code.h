@@ -30,6 +30,23 @@ inline constexpr int kCategoryCount = 5;
 
 const char* CategoryName(Category category);
 
+// What the kernel did for a thread, by how the thread had come into it. The causes add up to kKernel.
+enum class KernelCause : uint8_t {
+  kUnknown,       // not told: an agent from before, or symbols of the kernel that may not be seen
+  kPageFault,     // memory that was touched for the first time, or was not there
+  kMemoryReturn,  // munmap, madvise, brk
+  kMemoryMap,     // mmap, mprotect, mremap and the like
+  kIo,            // files, sockets, pipes
+  kCopy,          // between processes: process_vm_readv and the like
+  kWaiting,       // on the way to sleep and out of it: futex, poll, sched_yield
+  kInterrupt,     // of devices and timers, and what the scheduler does then
+  kOther,         // other system calls
+};
+inline constexpr int kKernelCauseCount = 9;
+
+// A word for files and programs: "page_faults".
+const char* KernelCauseName(KernelCause cause);
+
 enum class LoopKind {
   kCompute,
   kWaiting,  // in an MPI, OpenMP, thread or C runtime: shown, never altered
@@ -119,6 +136,9 @@ struct CodeLocation {
   LoopKind loop_kind = LoopKind::kCompute;
   std::optional<LoopFacts> loop;  // set for every place inside a loop, waiting loops included
   SourceRange source;             // of the loop, else of the function
+  // With kKernel. source is then that of the caller.
+  KernelCause kernel_cause = KernelCause::kUnknown;
+  std::string kernel_caller;  // the function that came into the kernel; empty: not known
 
   bool operator==(const CodeLocation&) const = default;
 };

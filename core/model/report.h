@@ -48,10 +48,22 @@ struct WallTotals {
   bool operator==(const WallTotals&) const = default;
 };
 
+// Part of kKernel, by what the kernel did. These add up to the category's share.
+struct KernelShare {
+  KernelCause cause = KernelCause::kUnknown;
+  uint64_t samples = 0;
+  double share = 0;       // of CPU time
+  double wall_share = 0;  // of elapsed time, where that is divided
+
+  bool operator==(const KernelShare&) const = default;
+};
+
 // Shares of the whole job.
 struct TimeTotals {
   double waiting_share = 0;        // waiting loops, of CPU time; part of kLibrary
   std::optional<WallTotals> wall;  // none: some agent does not divide elapsed time
+  std::vector<KernelShare>
+      kernel;  // heaviest first; each cause once, those without samples not at all
 
   // Of the order of loops, the hot set and gains.
   ShareBasis basis() const { return wall.has_value() ? ShareBasis::kWall : ShareBasis::kCpu; }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,19 @@ inline constexpr size_t kInstructionPointerIndex = 8;
 inline constexpr size_t kMaxStackCopyBytes = size_t{64} << 10;  // one perf record is smaller
 inline constexpr size_t kMaxCallPathFrames = 512;
 
+// A mapping of a file that lies against anonymous code in the place of the file's own.
+struct FileNeighbour {
+  RuntimeAddress start = 0;
+  RuntimeAddress end = 0;  // exclusive
+  FileOffset file_offset = 0;
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  uint64_t inode = 0;
+  std::string path;
+
+  bool operator==(const FileNeighbour&) const = default;
+};
+
 // Executable part of an address space, as a line of /proc/PID/maps shows it.
 struct CodeMapping {
   RuntimeAddress start = 0;
@@ -30,7 +44,8 @@ struct CodeMapping {
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
   uint64_t inode = 0;
-  std::string path;  // "[vdso]" and the like; empty: anonymous
+  std::string path;                                    // "[vdso]" and the like; empty: anonymous
+  std::optional<FileNeighbour> beside = std::nullopt;  // of moved code; never leaves the agent
 
   FileOffset OffsetOf(RuntimeAddress address) const { return file_offset + (address - start); }
   bool operator==(const CodeMapping&) const = default;

@@ -11,6 +11,23 @@ namespace {
 static_assert(static_cast<int>(RankSource::kNone) == v1::RANK_SOURCE_UNSPECIFIED);
 static_assert(static_cast<int>(RankSource::kSlurm) == v1::RANK_SOURCE_SLURM);
 static_assert(static_cast<int>(Category::kUnknown) + 1 == v1::CATEGORY_UNKNOWN);
+static_assert(static_cast<int>(KernelCause::kOther) + 1 == v1::KERNEL_CAUSE_OTHER);
+static_assert(v1::KERNEL_CAUSE_OTHER == kKernelCauseCount);
+
+// Of nothing but the kernel.
+absl::Status ReadKernelEntry(const v1::CodeLocation& location, CodeLocation& out) {
+  RETURN_IF_ERROR(CheckText(location.kernel_caller(), "location.kernel_caller"));
+  const bool told = location.kernel_cause() != v1::KERNEL_CAUSE_UNSPECIFIED;
+  if (out.category != Category::kKernel)
+    return told || !location.kernel_caller().empty()
+               ? absl::InvalidArgumentError("location.kernel_cause: not of the kernel")
+               : absl::OkStatus();
+  out.kernel_caller = location.kernel_caller();
+  if (!told) return absl::OkStatus();
+  ASSIGN_OR_RETURN(out.kernel_cause, ModelEnum(location.kernel_cause(), KernelCause::kOther,
+                                               "location.kernel_cause"));
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -139,6 +156,9 @@ v1::CodeLocation ToProto(const CodeLocation& location) {
   out.set_waiting(location.loop_kind == LoopKind::kWaiting);
   if (location.loop.has_value()) *out.mutable_loop() = ToProto(*location.loop);
   *out.mutable_source() = ToProto(location.source);
+  if (location.category != Category::kKernel) return out;
+  out.set_kernel_cause(WireEnum<v1::KernelCause>(location.kernel_cause));
+  out.set_kernel_caller(CleanText(location.kernel_caller));
   return out;
 }
 
@@ -159,6 +179,7 @@ absl::StatusOr<CodeLocation> FromProto(const v1::CodeLocation& location) {
     ASSIGN_OR_RETURN(out.loop, FromProto(location.loop()));
   }
   ASSIGN_OR_RETURN(out.source, FromProto(location.source()));
+  RETURN_IF_ERROR(ReadKernelEntry(location, out));
   return out;
 }
 

@@ -65,6 +65,31 @@ absl::Status ReadWall(const v1::Report& report, Report& out) {
   return absl::OkStatus();
 }
 
+absl::Status ReadKernel(const v1::Report& report, Report& out) {
+  RETURN_IF_ERROR(CheckCount(report.kernel_size(), kKernelCauseCount, "report.kernel"));
+  for (const v1::KernelShare& share : report.kernel()) {
+    KernelShare& to = out.time.kernel.emplace_back();
+    ASSIGN_OR_RETURN(to.cause,
+                     ModelEnum(share.cause(), KernelCause::kOther, "report.kernel.cause"));
+    RETURN_IF_ERROR(CheckRatio(share.share(), "report.kernel.share"));
+    RETURN_IF_ERROR(CheckRatio(share.wall_share(), "report.kernel.wall_share"));
+    to.samples = share.samples();
+    to.share = share.share();
+    to.wall_share = share.wall_share();
+  }
+  return absl::OkStatus();
+}
+
+void FillKernel(const std::vector<KernelShare>& kernel, v1::Report& out) {
+  for (const KernelShare& share : kernel) {
+    v1::KernelShare* to = out.add_kernel();
+    to->set_cause(WireEnum<v1::KernelCause>(share.cause));
+    to->set_samples(share.samples);
+    to->set_share(share.share);
+    to->set_wall_share(share.wall_share);
+  }
+}
+
 void FillRank(const RankSummary& rank, v1::RankSummary& out) {
   *out.mutable_info() = ToProto(rank.info);
   out.set_samples(rank.samples);
@@ -185,6 +210,7 @@ v1::Report ToProto(const Report& report) {
   for (uint64_t samples : report.category_samples) out.add_category_samples(samples);
   out.set_waiting_share(report.time.waiting_share);
   if (report.time.wall.has_value()) FillWall(*report.time.wall, *out.mutable_wall());
+  FillKernel(report.time.kernel, out);
   for (const RankSummary& rank : report.ranks) FillRank(rank, *out.add_ranks());
   out.set_worst_rank(CleanText(report.worst_rank));
   out.set_imbalance(report.imbalance);
@@ -208,6 +234,7 @@ absl::StatusOr<Report> FromProto(const v1::Report& report) {
   RETURN_IF_ERROR(ReadRows(report.functions(), "report.functions", out.functions));
   RETURN_IF_ERROR(ReadCategories(report, out));
   RETURN_IF_ERROR(ReadWall(report, out));
+  RETURN_IF_ERROR(ReadKernel(report, out));
   RETURN_IF_ERROR(ReadRanks(report, out));
   RETURN_IF_ERROR(ReadNodes(report, out));
   RETURN_IF_ERROR(ReadStacks(report, out));

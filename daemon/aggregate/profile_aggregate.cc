@@ -10,9 +10,10 @@ namespace {
 
 constexpr char kOther[] = "(other)";
 
-CodeLocation OtherLocation(Category category) {
+CodeLocation OtherLocation(const CodeLocation& folded) {
   CodeLocation location;
-  location.category = category;
+  location.category = folded.category;
+  location.kernel_cause = folded.kernel_cause;
   location.function = kOther;
   return location;
 }
@@ -37,7 +38,7 @@ uint32_t ProfileAggregate::InternLocation(const CodeLocation& location) {
     return found->second;
   }
   if (locations_.size() >= limits_.locations) {
-    const CodeLocation other = OtherLocation(location.category);
+    const CodeLocation other = OtherLocation(location);
     if (key != LocationKey(other)) return InternLocation(other);
   }
   const uint32_t id = static_cast<uint32_t>(locations_.size());

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "core/analysis/hot_set.h"
@@ -134,6 +135,37 @@ void FillCategories(const ProfileAggregate& aggregate, Report& report) {
   report.time.waiting_share = ShareOf(waiting_ns, total);
 }
 
+// Causes add up to the category, whatever is lost in rounding.
+void FitTo(double whole, double KernelShare::*share, std::vector<KernelShare>& causes) {
+  double rest = whole;
+  for (const KernelShare& cause : causes) rest -= cause.*share;
+  if (!causes.empty()) causes.front().*share = std::max(0.0, causes.front().*share + rest);
+}
+
+void FillKernel(const ProfileAggregate& aggregate, Report& report) {
+  std::array<Counts, kKernelCauseCount> counts{};
+  for (const LocationTotals& location : aggregate.locations()) {
+    if (location.location.category == Category::kKernel)
+      counts[static_cast<size_t>(location.location.kernel_cause)] += location.counts;
+  }
+  const uint64_t wall_ns = aggregate.totals().wall.elapsed_ns;
+  std::vector<KernelShare>& causes = report.time.kernel;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i].samples == 0) continue;
+    const double wall = report.time.wall.has_value() ? ShareOf(counts[i].wall_ns, wall_ns) : 0;
+    causes.push_back({static_cast<KernelCause>(i), counts[i].samples,
+                      ShareOf(counts[i].cpu_ns, aggregate.totals().cpu_ns), wall});
+  }
+  std::sort(causes.begin(), causes.end(), [](const KernelShare& a, const KernelShare& b) {
+    return std::tuple(a.wall_share, a.share, a.samples) >
+           std::tuple(b.wall_share, b.share, b.samples);
+  });
+  constexpr auto kKernel = static_cast<size_t>(Category::kKernel);
+  FitTo(report.category_share[kKernel], &KernelShare::share, causes);
+  if (report.time.wall.has_value())
+    FitTo(report.time.wall->category_share[kKernel], &KernelShare::wall_share, causes);
+}
+
 void FillNodes(const ProfileAggregate& aggregate, Report& report) {
   for (const NodeTotals& node : aggregate.nodes()) {
     NodeCoverage coverage{node.node, node.windows, static_cast<int64_t>(node.covered_ns),
@@ -206,6 +238,7 @@ Report BuildReport(const ProfileStatus& status, const ProfileAggregate& aggregat
   MarkHotLoops(aggregate, rows.loop_ns, status.spec.hotspots, report);
   FillCategories(aggregate, report);
   FillWall(aggregate, report);
+  FillKernel(aggregate, report);
   ranks.FillReport(report);
   FillNodes(aggregate, report);
   report.stacks = HeaviestStacks(aggregate, limits.stacks);

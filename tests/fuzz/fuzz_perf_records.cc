@@ -32,7 +32,11 @@ uint64_t Touch(const perfd::agent::Sample& sample) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 3) return 0;
-  perfd::agent::RecordDecoder decoder(perfd::agent::kBaseSampleType | kLayouts[data[0] % 4]);
+  static const auto causes = perfd::agent::KernelCauses::Parse(
+      "1000 T __x64_sys_read\n2000 t do_syscall_64\n3000 T asm_exc_page_fault\n");
+  perfd::agent::RecordDecoder decoder(
+      perfd::agent::kBaseSampleType | kLayouts[data[0] % 4], 0,
+      data[0] < 128 ? perfd::agent::kUserRegisterMask : perfd::agent::kUserIpMask, &causes);
   const auto control = std::make_unique<perf_event_mmap_page>();
   const uint64_t start = (static_cast<uint64_t>(data[1]) << 8 | data[2]) * 8;
   const size_t length = std::min(size - 3, kRingBytes);

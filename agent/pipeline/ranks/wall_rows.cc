@@ -88,8 +88,10 @@ void FillWallTimes(const RawWindow& raw, const std::vector<uint32_t>& row_of, Wi
   wall.elapsed_ns.push_back(0);
   for (const WindowThread& thread : raw.threads) wall.threads.push_back(teams.ThreadOf(thread));
   std::vector<uint64_t> places;
+  // Whatever the kernel does, who computes beside it is the same question.
   for (const CodeLocation& location : window.locations)
-    places.push_back(absl::HashOf(LocationKey(location)));
+    places.push_back(location.category == Category::kKernel ? absl::HashOf(Category::kKernel)
+                                                            : absl::HashOf(LocationKey(location)));
   for (const WindowRow& row : window.rows) {
     wall.rows.push_back({row.thread, places[row.location],
                          ActivityOf(window.locations[row.location]), CpuNsOf(row, raw.setup)});

@@ -25,19 +25,21 @@ void EndWithAgent(int socket) {
 }  // namespace
 
 std::string EncodeRead(const SlowRead& read) {
-  return absl::StrCat(static_cast<int>(read.what), " ", read.limit, " ", read.path);
+  return absl::StrCat(static_cast<int>(read.what), " ", read.limit, " ", read.offset, " ",
+                      read.owner_uid, " ", read.path);
 }
 
 absl::StatusOr<SlowRead> DecodeRead(absl::string_view message) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(message, absl::MaxSplits(' ', 2));
+  const std::vector<absl::string_view> parts = absl::StrSplit(message, absl::MaxSplits(' ', 4));
   SlowRead read;
   int what = 0;
-  if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &what) || what < 0 ||
-      what > static_cast<int>(SlowRead::What::kIdentity) ||
-      !absl::SimpleAtoi(parts[1], &read.limit))
+  if (parts.size() != 5 || !absl::SimpleAtoi(parts[0], &what) || what < 0 ||
+      what > static_cast<int>(SlowRead::What::kForeign) ||
+      !absl::SimpleAtoi(parts[1], &read.limit) || !absl::SimpleAtoi(parts[2], &read.offset) ||
+      !absl::SimpleAtoi(parts[3], &read.owner_uid))
     return absl::InvalidArgumentError("not a request to read a file");
   read.what = static_cast<SlowRead::What>(what);
-  read.path = std::string(parts[2]);
+  read.path = std::string(parts[4]);
   return read;
 }
 

@@ -57,10 +57,11 @@ absl::StatusOr<CodeCache> FindRoom(const std::vector<MapEntry>& maps, const Reac
 }
 
 // Why a loop cannot be patched, by what is mapped where it stands.
-absl::Status JudgeText(const MapEntry* map) {
+absl::Status JudgeText(const MapEntry* map, bool moved) {
   if (map == nullptr || !map->executable)
     return absl::FailedPreconditionError("its text is not mapped");
-  if (map->shared || map->writable || map->inode == 0)
+  const bool known = map->inode != 0 || (moved && map->path.empty());
+  if (map->shared || map->writable || !known)
     return absl::FailedPreconditionError("its text is not that of a file (generated at run time?)");
   return absl::OkStatus();
 }
@@ -85,7 +86,7 @@ absl::Status LoopLayout::RefuseUnfit() {
           Overlap(site.body, rank_.code.sites[k].body))
         status = absl::FailedPreconditionError("it shares code with another loop that is measured");
     }
-    if (const absl::Status text = JudgeText(map); !text.ok()) {
+    if (const absl::Status text = JudgeText(map, loops_[i].moved); !text.ok()) {
       status = text;
     } else if (status.ok() && !Holds(rank_.memory, site.code)) {
       status = absl::FailedPreconditionError(

@@ -38,7 +38,22 @@ const baseName = (path) =>
     .split("/")
     .pop();
 
+// What the kernel did for a thread, by its key in the report.
+const CAUSES = {
+  unknown: "cause not known",
+  page_faults: "page faults",
+  memory_return: "return of memory",
+  memory_mapping: "mapping of memory",
+  io: "files and sockets",
+  copies: "copies between processes",
+  waiting: "waits and wake-ups",
+  interrupts: "interrupts",
+  other_calls: "other calls",
+};
+
 function place(row) {
+  if (row.kernel_cause && row.kernel_cause !== "unknown")
+    return `[kernel] ${CAUSES[row.kernel_cause] || clean(row.kernel_cause)}${row.kernel_caller ? `, by ${clean(row.kernel_caller)}` : ""}`;
   const inlined = row.loop && row.loop.inlined_from;
   return clean(row.function || "?") + (inlined ? ` (inlined ${clean(inlined)})` : "");
 }

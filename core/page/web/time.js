@@ -7,6 +7,36 @@ const CATEGORIES = [
   ["unknown", "unknown"],
 ];
 
+// Who came into the kernel for that; rows are heaviest first.
+const callersOf = (cause) =>
+  list(report.functions)
+    .filter((row) => row.category === "kernel" && row.kernel_cause === cause && row.kernel_caller)
+    .slice(0, 3)
+    .map((row) => `${clean(row.kernel_caller)}${row.file ? ` ${where(row)}` : ""}`)
+    .join(", ");
+
+// Nothing where no cause is known.
+function kernelTable() {
+  const causes = list((report.totals || {}).kernel_causes);
+  if (!causes.some((part) => part.cause !== "unknown")) return null;
+  return more(
+    "Kernel time by cause",
+    table(
+      [
+        {head: "cause", cell: (part) => CAUSES[part.cause] || clean(part.cause)},
+        ...(walled
+          ? [{head: "wall share", number: true, cell: (part) => percent(part.wall_share)}]
+          : []),
+        {head: walled ? "CPU share" : "share", number: true, cell: (part) => percent(part.share)},
+        {head: "called by", cell: (part) => callersOf(part.cause)},
+        {head: "samples", number: true, cell: (part) => count(part.samples)},
+      ],
+      causes,
+      "causes of kernel time",
+    ),
+  );
+}
+
 function categoryBar() {
   const totals = report.totals || {};
   const parts = CATEGORIES.map(([key, name]) => ({
@@ -72,6 +102,7 @@ section("time", "Where the time goes", ["sampled"], () => {
   const most = Math.max(0.1, ...heavy.map((row) => Math.max(shown(row), shownHigh(row) || 0)));
   return [
     categoryBar(),
+    kernelTable(),
     heavy.length > 0
       ? bars(
           walled

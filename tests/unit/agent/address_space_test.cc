@@ -92,6 +92,19 @@ TEST(AddressSpace, AnonymousCodeInThePlaceOfAFilesIsCalledAfterIt) {
   EXPECT_EQ(path({Entry(0x1000, 0x3000, true, 0), Entry(0x4000, 0x5000, false, 7)}, 0x2000), "");
 }
 
+TEST(AddressSpace, MovedCodeSaysWhatOfItsFileIsBesideIt) {
+  AddressSpace space;
+  space.Replace({Entry(0x1000, 0x2000, false, 7), Entry(0x2000, 0x4000, true, 0),
+                 Entry(0x4000, 0x5000, false, 7)},
+                0);
+  const CodeMapping* moved = space.Find(0x3000);
+  ASSERT_TRUE(moved != nullptr && moved->beside.has_value());
+  EXPECT_EQ(moved->beside->start, 0x1000u);
+  EXPECT_EQ(moved->beside->end, 0x2000u);
+  EXPECT_EQ(moved->beside->inode, 7u);
+  EXPECT_EQ(moved->beside->path, "/app/solver");
+}
+
 TEST(AddressSpace, ReplaceTakesOnlyExecutableEntries) {
   AddressSpace space;
   space.Add(Event(0x9000, 0x1000, 0, "/old"));

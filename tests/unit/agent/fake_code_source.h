@@ -36,6 +36,11 @@ class FakeCodeSource final : public CodeSource {
     facts_.file = file;
     facts_.has_symbols = has_symbols;
   }
+  // All of its code is of this byte.
+  static constexpr char kByte = '\x90';
+  absl::StatusOr<bool> HasBytes(ElfAddress, absl::string_view bytes, absl::Duration) override {
+    return bytes.find_first_not_of(kByte) == absl::string_view::npos;
+  }
   const ModuleFacts& facts() const override { return facts_; }
   absl::StatusOr<CodeFacts> Lookup(const std::vector<ElfAddress>& addresses,
                                    absl::Duration) override {
@@ -77,6 +82,20 @@ inline FunctionFacts LoopyFunction() {
   inner.source = {"kernel.c", 10, 12};
   function.loops = {outer, inner};
   function.spans = {{0x400120, 0x400140, 0}, {0x400140, 0x400160, 1}, {0x400160, 0x400170, 0}};
+  return function;
+}
+
+// The same 0x2000 further up, after which the file goes on.
+inline FunctionFacts FarFunction() {
+  constexpr uint64_t kFurther = 0x2000;
+  FunctionFacts function = LoopyFunction();
+  function.low += kFurther;
+  function.high += kFurther;
+  for (LoopFacts& loop : function.loops) loop.header += kFurther;
+  for (LoopSpan& span : function.spans) {
+    span.low += kFurther;
+    span.high += kFurther;
+  }
   return function;
 }
 

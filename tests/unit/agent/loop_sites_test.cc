@@ -13,15 +13,6 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kBase = 0x10000000;  // where /app's 0x400000 minus 0x400000 lies
 
-// LoopyFunction and the same 0x2000 further up, after which the file goes on.
-FunctionFacts FarFunction() {
-  FunctionFacts function = LoopyFunction();
-  function.low += 0x2000;
-  function.high += 0x2000;
-  for (LoopFacts& loop : function.loops) loop.header += 0x2000;
-  return function;
-}
-
 // Takes its time with every question.
 class SlowSource final : public CodeSource {
  public:
@@ -45,7 +36,11 @@ class SlowSource final : public CodeSource {
 class LoopPlacesTest : public ::testing::Test {
  protected:
   LoopPlacesTest()
-      : index_([this](const RawModule& module, ModuleDetail) { return Open(module); }, clock_) {
+      : index_([this](const RawModule& module, ModuleDetail) { return Open(module); }, clock_,
+               ProcessIsAlive,
+               {.read_memory = [this](int32_t, RuntimeAddress, size_t bytes)
+                    -> absl::StatusOr<std::string> { return std::string(bytes, memory_); },
+                .read_perf_map = nullptr}) {
     image_.rank.pid = 42;
     image_.rank.rank = 7;
     image_.rank.uid = 1000;
@@ -74,6 +69,18 @@ class LoopPlacesTest : public ::testing::Test {
             .header = header};
   }
 
+  // Its text beyond the first page lies in anonymous memory.
+  void MoveText() {
+    CodeMapping moved = Mapping(kBase + 0x401000, 0xff000, 0, "[moved code of /app]");
+    moved.inode = 0;
+    moved.beside.emplace();
+    moved.beside->start = kBase + 0x400000;
+    moved.beside->end = kBase + 0x401000;
+    moved.beside->inode = 5;
+    moved.beside->path = "/app";
+    image_.mappings = {moved};
+  }
+
   LoopSite Place(const MeasureLoop& loop) {
     return LocateLoops(image_, {loop}, index_, absl::Seconds(20)).loops.at(0);
   }
@@ -94,6 +101,7 @@ class LoopPlacesTest : public ::testing::Test {
   std::map<uint64_t, std::string> other_builds_;  // by inode
   absl::Status open_status_;
   bool slow_ = false;
+  char memory_ = FakeCodeSource::kByte;  // of the process
   std::vector<absl::Duration> timeouts_;
   std::vector<RawModule> opened_;
   int lookups_ = 0;
@@ -123,6 +131,32 @@ TEST_F(LoopPlacesTest, CodeInTwoMappingsHasTheBiasOfItsOwn) {
   EXPECT_EQ(far.refusal, "");
   EXPECT_EQ(far.bias, LoadBias(0x70010000, 0x402000));
   EXPECT_EQ(far.function.low, 0x402100u);
+}
+
+TEST_F(LoopPlacesTest, MovedCodeIsFoundWhereItBelongs) {
+  MoveText();
+  const LoopSite site = Place(Target(0x402140));
+  EXPECT_EQ(site.refusal, "");
+  EXPECT_TRUE(site.moved);
+  EXPECT_EQ(site.bias, LoadBias(kBase, 0));
+  EXPECT_EQ(site.function.low, 0x402100u);
+  EXPECT_EQ(opened_.at(0).key.path, "/app");
+  EXPECT_EQ(Place(Target()).refusal, "the rank has not loaded /app") << "that page is not moved";
+}
+
+TEST_F(LoopPlacesTest, MovedCodeThatIsNotTheFilesIsRefused) {
+  MoveText();
+  memory_ = 'x';
+  EXPECT_THAT(Place(Target(0x402140)).refusal, HasSubstr("its bytes are not those of the file"));
+}
+
+TEST_F(LoopPlacesTest, WhatIsStillMappedFromTheFileIsNotMoved) {
+  MoveText();
+  image_.mappings.push_back(Mapping(kBase + 0x400000, 0x1000, 0));
+  const LoopSite site = Place(Target());
+  EXPECT_EQ(site.refusal, "");
+  EXPECT_FALSE(site.moved);
+  EXPECT_TRUE(Place(Target(0x402140)).moved);
 }
 
 // The last byte of a mapping belongs to it, the next does not.

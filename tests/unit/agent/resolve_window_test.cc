@@ -20,19 +20,55 @@ class ResolveWindowTest : public testing::Test {
                    ModuleDetail detail) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
               if (module.key.path == "/gone") return absl::NotFoundError("no such file");
               details_[module.key.path] = detail;
-              auto source =
-                  std::make_unique<FakeCodeSource>(std::vector{LoopyFunction()}, &lookups_);
+              auto source = std::make_unique<FakeCodeSource>(functions_, &lookups_);
               source->SetLinesProblem(lines_problem_);
               return source;
             },
-            clock_) {}
+            clock_, ProcessIsAlive,
+            {.read_memory = [this](int32_t pid, RuntimeAddress at,
+                                   size_t bytes) -> absl::StatusOr<std::string> {
+               if (pid != kPid) return absl::NotFoundError("gone");
+               std::string memory(bytes, FakeCodeSource::kByte);
+               if (at == other_page_) memory[bytes / 2] = 'x';
+               return memory;
+             },
+             .read_perf_map = [this](const ProcessId&, uint32_t) -> absl::StatusOr<std::string> {
+               return perf_map_;
+             }}) {}
+
+  // One sample at a run-time address of anonymous code.
+  CodeLocation LocateAnonymous(RawModule module, uint64_t address) {
+    module.pid = kPid;
+    module.process = {kPid, 1, 0};
+    return LocateIn(module, address);
+  }
+
+  // /app is loaded at kLoaded (of 0x400000); its headers, which lie below, are still mapped.
+  static RawModule Moved(ModuleKind kind = ModuleKind::kProgram) {
+    RawModule module;
+    module.key.path = "[moved code of /app]";
+    module.key.process = kPid;
+    module.kind = ModuleKind::kMoved;
+    module.map_start = kLoaded + 0x1000;
+    module.map_end = kLoaded + 0x100000;
+    module.moved.emplace();
+    module.moved->kind = kind;
+    module.moved->beside.start = kLoaded;
+    module.moved->beside.end = kLoaded + 0x1000;
+    module.moved->beside.path = "/app";
+    return module;
+  }
 
   // One sample at a file offset of a module of this kind.
   CodeLocation Locate(ModuleKind kind, uint64_t file_offset, const char* path = "/app") {
-    RawWindow raw;
     RawModule module;
     module.key.path = path;
     module.kind = kind;
+    return LocateIn(module, file_offset);
+  }
+
+  CodeLocation LocateIn(const RawModule& module, uint64_t file_offset) {
+    RawWindow raw;
     raw.modules = {module};
     raw.threads = {{0, 1, 1}};
     raw.rows = {
@@ -44,7 +80,12 @@ class ResolveWindowTest : public testing::Test {
     return window.locations.at(window.rows[0].location);
   }
 
+  static constexpr int32_t kPid = 42;
+  static constexpr uint64_t kLoaded = 0x7000'0000'0000;
   FakeClock clock_;
+  std::vector<FunctionFacts> functions_{LoopyFunction()};
+  RuntimeAddress other_page_ = 0;  // whose bytes are not the file's
+  std::string perf_map_;
   std::map<std::string, ModuleDetail> details_;  // asked for, by path
   int lookups_ = 0;
   LinesProblem lines_problem_ = LinesProblem::kNone;
@@ -131,6 +172,80 @@ TEST_F(ResolveWindowTest, MovedCodeIsNamedAndSaysWhyItHasNoFunctions) {
   ASSERT_EQ(unreadable_.size(), 1u);
   EXPECT_EQ(unreadable_[0].path, moved);
   EXPECT_TRUE(absl::IsFailedPrecondition(unreadable_[0].status));
+}
+
+TEST_F(ResolveWindowTest, MovedCodeThatIsTheFilesHasItsFunctionsAndLoops) {
+  functions_ = {FarFunction()};
+  const CodeLocation location = LocateAnonymous(Moved(), kLoaded + 0x2144);
+  EXPECT_EQ(location.category, Category::kLoop);
+  EXPECT_EQ(location.function, "kernel");
+  EXPECT_EQ(location.module_path, "/app");
+  EXPECT_EQ(location.module_id, "abcd");
+  ASSERT_TRUE(location.loop.has_value());
+  EXPECT_EQ(location.loop->header, 0x402140u);
+  EXPECT_TRUE(unreadable_.empty());
+  EXPECT_EQ(LocateAnonymous(Moved(ModuleKind::kRuntime), kLoaded + 0x2144).loop_kind,
+            LoopKind::kWaiting);
+}
+
+TEST_F(ResolveWindowTest, MovedCodeWithOtherBytesIsNotTheFiles) {
+  functions_ = {FarFunction()};
+  other_page_ = kLoaded + 0x2000;
+  EXPECT_EQ(LocateAnonymous(Moved(), kLoaded + 0x2144).function, "[moved code of /app]");
+  ASSERT_EQ(unreadable_.size(), 1u);
+  EXPECT_THAT(unreadable_[0].status.message(),
+              testing::HasSubstr("its bytes are not those of the file"));
+  EXPECT_EQ(LocateAnonymous(Moved(), kLoaded + 0x3000).function, "[no function]")
+      << "another page, which is";
+}
+
+TEST_F(ResolveWindowTest, MovedCodeThatCannotBeComparedKeepsItsName) {
+  RawModule elsewhere = Moved();
+  elsewhere.map_end = kLoaded + 0x200000;  // more than the file has
+  EXPECT_EQ(LocateAnonymous(elsewhere, kLoaded + 0x2144).function, "[moved code of /app]");
+  RawModule gone = Moved();
+  gone.moved->beside.path = "/gone";
+  EXPECT_EQ(LocateAnonymous(gone, kLoaded + 0x2144).function, "[moved code of /app]");
+  EXPECT_EQ(unreadable_.size(), 2u);
+}
+
+TEST_F(ResolveWindowTest, CodeMadeAtRunTimeHasTheNamesOfItsMaker) {
+  RawModule made;
+  made.kind = ModuleKind::kAnonymous;
+  made.key.process = kPid;
+  perf_map_ = "5000 100 step\xff\n";
+  const CodeLocation named = LocateAnonymous(made, 0x5010);
+  EXPECT_EQ(named.function, "step?");
+  EXPECT_EQ(named.category, Category::kUnknown) << "its loops are";
+  EXPECT_FALSE(named.loop.has_value());
+  EXPECT_EQ(LocateAnonymous(made, 0x5100).function, "[anonymous code]");
+}
+
+TEST_F(ResolveWindowTest, KernelTimeKeepsItsCauseAndSaysWhoCameIn) {
+  RawWindow raw;
+  raw.threads = {{0, 1, 1}};
+  RawModule module;
+  module.key.path = "/app";
+  module.kind = ModuleKind::kProgram;
+  raw.modules = {module};
+  const RawLocation known{.kind = RawLocation::Kind::kKernel,
+                          .cause = KernelCause::kPageFault,
+                          .has_caller = true,
+                          .module = 0,
+                          .file_offset = 0x144};
+  raw.rows = {{0, known, 2, 20}, {0, {.kind = RawLocation::Kind::kKernel}, 1, 10}};
+  const Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
+  ASSERT_EQ(window.rows.size(), 2u);
+  const CodeLocation& fault = window.locations.at(window.rows[0].location);
+  EXPECT_EQ(fault.category, Category::kKernel);
+  EXPECT_EQ(fault.function, "[kernel]");
+  EXPECT_EQ(fault.kernel_cause, KernelCause::kPageFault);
+  EXPECT_EQ(fault.kernel_caller, "kernel");
+  EXPECT_EQ(fault.source.first_line, 10) << "of the caller's loop";
+  EXPECT_FALSE(fault.loop.has_value()) << "it is no time of the loop";
+  const CodeLocation& unknown = window.locations.at(window.rows[1].location);
+  EXPECT_EQ(unknown.kernel_cause, KernelCause::kUnknown);
+  EXPECT_EQ(unknown.kernel_caller, "");
 }
 
 TEST_F(ResolveWindowTest, AddressesOfOneLoopBecomeOneRow) {

@@ -34,10 +34,10 @@ TEST(CsvTest, OneLinePerRowWithAllColumns) {
   const std::vector<std::string> lines = absl::StrSplit(csv, '\n', absl::SkipEmpty());
   ASSERT_EQ(lines.size(), 5u);  // header, two loops, one waiting loop, one function
   for (const std::string& line : lines)
-    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 26) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 28) << line;
   EXPECT_EQ(lines[1],
             "loop,3fa9c2d100000001,0.5,0.48,0.52,0.5,1,500,compute_forces,/src/lulesh.cc,812,821,"
-            "/opt/lulesh2.0,abc123,2,1,1,1,1.25,1.5,rank 1 on node2,1.2,2,,,,");
+            "/opt/lulesh2.0,abc123,2,1,1,1,1.25,1.5,rank 1 on node2,1.2,2,,,,,,");
   EXPECT_EQ(lines[4].substr(0, 26), "function,cafe000000000004,");
   Report walled = SampleReport();
   walled.loops[0].wall = {0.8, {0.7, 0.9}, 0.85};

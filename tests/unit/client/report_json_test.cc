@@ -51,6 +51,24 @@ TEST(ReportJsonTest, CallPathsHaveSamplesAndTime) {
   EXPECT_EQ(report["stacks"][2]["seconds"], 0.0) << "of no rank that is known";
 }
 
+TEST(ReportJsonTest, KernelTimeHasItsCauses) {
+  Report sample = SampleReport();
+  sample.time.kernel = {{KernelCause::kPageFault, 30, 0.03, 0}, {KernelCause::kIo, 10, 0.01, 0}};
+  sample.functions.emplace_back().location.category = Category::kKernel;
+  sample.functions.back().location.kernel_cause = KernelCause::kPageFault;
+  sample.functions.back().location.kernel_caller = "Touch";
+  const json report = json::parse(JsonLine(ReportToJson(sample)));
+  const json& causes = report["totals"]["kernel_causes"];
+  ASSERT_EQ(causes.size(), 2u);
+  EXPECT_EQ(causes[0]["cause"], "page_faults");
+  EXPECT_DOUBLE_EQ(causes[0]["share"], 0.03);
+  EXPECT_EQ(causes[0]["samples"], 30);
+  EXPECT_TRUE(causes[0]["wall_share"].is_null()) << "it is not divided";
+  EXPECT_EQ(report["functions"][1]["kernel_cause"], "page_faults");
+  EXPECT_EQ(report["functions"][1]["kernel_caller"], "Touch");
+  EXPECT_TRUE(report["functions"][0]["kernel_cause"].is_null());
+}
+
 TEST(ReportJsonTest, TotalsAddToOne) {
   const json report = json::parse(JsonLine(ReportToJson(SampleReport())));
   double sum = 0;

@@ -76,6 +76,39 @@ TEST(ReportTextTest, ElapsedTimeComesFirstWhereItIsDivided) {
   EXPECT_THAT(text, HasSubstr("Threads waited 1.50 s for a CPU"));
 }
 
+ReportRow KernelRow(KernelCause cause, const char* caller, const char* file) {
+  ReportRow row;
+  row.location.category = Category::kKernel;
+  row.location.function = "[kernel]";
+  row.location.kernel_cause = cause;
+  row.location.kernel_caller = caller;
+  row.location.source = {file, 12, 14};
+  row.samples = 5;
+  return row;
+}
+
+TEST(ReportTextTest, KernelTimeIsToldApartByCauseAndCaller) {
+  Report report = SampleReport();
+  report.time.kernel = {{KernelCause::kMemoryReturn, 25, 0.025, 0},
+                        {KernelCause::kPageFault, 15, 0.015, 0}};
+  for (const char* caller : {"munmap", "brk", "madvise"})
+    report.functions.push_back(KernelRow(KernelCause::kMemoryReturn, caller, ""));
+  report.functions.push_back(KernelRow(KernelCause::kPageFault, "Touch", "/src/t\x1b.c"));
+  const std::string text = RenderReport(report, {});
+  EXPECT_THAT(text, HasSubstr("    return of memory          -    2.5%             25 samples  by "
+                              "munmap, brk\n"));
+  EXPECT_THAT(text, HasSubstr("    page faults               -    1.5%             15 samples  by "
+                              "Touch (t"));
+  EXPECT_THAT(text, HasSubstr("[kernel] return of memory, by munmap"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+TEST(ReportTextTest, KernelTimeOfUnknownCauseIsOneFigure) {
+  Report report = SampleReport();
+  report.time.kernel = {{KernelCause::kUnknown, 40, 0.04, 0}};
+  EXPECT_EQ(RenderReport(report, {}), kGolden);
+}
+
 TEST(ReportTextTest, TopCutsAndSaysSo) {
   ReportTextOptions options;
   options.top = 1;

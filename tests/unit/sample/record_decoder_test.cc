@@ -63,6 +63,30 @@ TEST(RecordDecoder, CallchainKeepsUserFramesOnly) {
   EXPECT_THAT(s.callchain, ElementsAre(0x401234, 0x402000, 0x403000));
 }
 
+TEST(RecordDecoder, KernelSamplesTellHowTheirThreadCameIn) {
+  const KernelCauses causes =
+      KernelCauses::Parse("ffffffff81000000 t clear_page\nffffffff81fffff0 T __x64_sys_munmap\n");
+  RecordDecoder decoder(kBaseSampleType | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER, 0,
+                        kUserIpMask, &causes);
+  const auto with = [](uint16_t misc, uint64_t abi) {
+    RecordBuilder b = BaseSample(misc);
+    b.U64(3).U64(static_cast<uint64_t>(PERF_CONTEXT_KERNEL)).U64(0xffffffff81000000);
+    b.U64(0xffffffff82000000).U64(abi);
+    if (abi != PERF_SAMPLE_REGS_ABI_NONE) b.U64(0x401000);
+    return b.Build();
+  };
+  const auto bytes = with(PERF_RECORD_MISC_KERNEL, PERF_SAMPLE_REGS_ABI_64);
+  const auto s = Expect<Sample>(decoder.Decode(bytes));
+  EXPECT_EQ(s.kernel_cause, KernelCause::kMemoryReturn);
+  EXPECT_TRUE(s.callchain.empty());
+  EXPECT_EQ(s.user_ip, 0x401000u);
+  EXPECT_TRUE(s.user_registers.empty()) << "one is not enough to unwind";
+  const auto none = with(PERF_RECORD_MISC_KERNEL, PERF_SAMPLE_REGS_ABI_NONE);
+  EXPECT_EQ(Expect<Sample>(decoder.Decode(none)).user_ip, 0u);
+  const auto user = with(PERF_RECORD_MISC_USER, PERF_SAMPLE_REGS_ABI_64);
+  EXPECT_EQ(Expect<Sample>(decoder.Decode(user)).user_ip, 0u);
+}
+
 TEST(RecordDecoder, RegistersAndStack) {
   RecordDecoder decoder(kBaseSampleType | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER);
   RecordBuilder b = BaseSample();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "agent/sample/record_decoder.h"
@@ -20,7 +21,11 @@ TEST(MakeSamplingAttr, AClockIsProgrammedByPeriod) {
   const perf_event_attr attr = MakeSamplingAttr(CpuClockEncoding(), {.frequency_hz = 250});
   EXPECT_EQ(attr.freq, 0u);
   EXPECT_EQ(attr.sample_period, 4'000'000u);
-  EXPECT_EQ(attr.sample_type, kBaseSampleType);
+  EXPECT_EQ(attr.sample_type, kBaseSampleType | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER)
+      << "how a thread came into the kernel";
+  EXPECT_EQ(attr.exclude_callchain_user, 1u);
+  EXPECT_EQ(attr.exclude_callchain_kernel, 0u);
+  EXPECT_EQ(attr.sample_regs_user, kUserIpMask);
   EXPECT_EQ(attr.sample_id_all, 1u);
   EXPECT_EQ(attr.inherit, 0u);
 }
@@ -57,13 +62,29 @@ TEST(RateValue, StaysInsideTheBounds) {
 TEST(MakeSamplingAttr, CallPaths) {
   const perf_event_attr fp =
       MakeSamplingAttr(CpuClockEncoding(), {.callpaths = CallPaths::kFramePointer});
-  EXPECT_EQ(fp.sample_type, kBaseSampleType | PERF_SAMPLE_CALLCHAIN);
-  EXPECT_EQ(fp.exclude_callchain_kernel, 1u);
+  EXPECT_EQ(fp.sample_type, kBaseSampleType | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER);
+  EXPECT_EQ(fp.exclude_callchain_kernel, 0u);
+  EXPECT_EQ(fp.exclude_callchain_user, 0u);
   const perf_event_attr dwarf = MakeSamplingAttr(
       CpuClockEncoding(), {.callpaths = CallPaths::kDwarf, .stack_bytes = 1'000'003});
   EXPECT_EQ(dwarf.sample_type & ~kDecodableSampleType, 0u);
   EXPECT_EQ(dwarf.sample_regs_user, kUserRegisterMask);
   EXPECT_EQ(dwarf.sample_stack_user, 32768u);
+}
+
+TEST(MakeSamplingAttr, WithoutTheKernelNothingIsRecordedOfIt) {
+  for (const CallPaths paths : {CallPaths::kOff, CallPaths::kFramePointer, CallPaths::kDwarf}) {
+    const SamplingOptions options{.callpaths = paths};
+    EventEncoding user = CpuClockEncoding();
+    user.exclude_kernel = true;
+    const perf_event_attr asked = MakeSamplingAttr(user, options);
+    perf_event_attr left = MakeSamplingAttr(CpuClockEncoding(), options);
+    LeaveKernelOut(options, &left);
+    EXPECT_EQ(std::memcmp(&asked, &left, sizeof asked), 0) << "whoever leaves it out";
+  }
+  EventEncoding user = CpuClockEncoding();
+  user.exclude_kernel = true;
+  EXPECT_EQ(MakeSamplingAttr(user, {}).sample_type, kBaseSampleType);
 }
 
 TEST(RingBytes, IsAPowerOfTwoOfPages) {

@@ -39,7 +39,7 @@ TEST(PayloadBlobTest, DoorsAreWhereTrampolinesCall) {
   std::span<const uint8_t> blob = PayloadBlob();
   ASSERT_GT(blob.size(), 1024u);
   ASSERT_LE(blob.size(), 32768u);
-  // lfence at the exit, pushfq at the entry.
+  // mov %rax, %gs:.. at the exit, pushfq at the entry.
   EXPECT_EQ(blob[kPayloadExitStub], 0x65);
   EXPECT_EQ(blob[kPayloadExitStub + 1], 0x48);
   EXPECT_EQ(blob[kPayloadExitStub + 2], 0x89);

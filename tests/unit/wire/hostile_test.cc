@@ -79,6 +79,13 @@ TEST(Hostile, WindowDictionariesAndRows) {
        {"threads.tid", [](W& w) { w.mutable_threads(0)->set_tid(-5); }},
        {"rank.source", [](W& w) { w.mutable_ranks(0)->set_source(v1::RankSource(99)); }},
        {"location.category", [](W& w) { w.mutable_locations(0)->set_category(v1::Category(0)); }},
+       {"location.kernel_cause",
+        [](W& w) { w.mutable_locations(0)->set_kernel_cause(v1::KERNEL_CAUSE_IO); }},
+       {"location.kernel_caller",
+        [](W& w) {
+          w.mutable_locations(0)->set_category(v1::CATEGORY_KERNEL);
+          w.mutable_locations(0)->set_kernel_caller("\xff");
+        }},
        {"loop.depth", [](W& w) { w.mutable_locations(0)->mutable_loop()->set_depth(0); }}});
 }
 

@@ -124,6 +124,9 @@ CodeLocation RandomModel::Location() {
   location.loop_kind = Enum(LoopKind::kWaiting);
   if (Coin()) location.loop = Loop();
   location.source = Source();
+  if (location.category != Category::kKernel) return location;
+  location.kernel_cause = Enum(KernelCause::kOther);
+  location.kernel_caller = Text();
   return location;
 }
 
@@ -234,6 +237,10 @@ Report RandomModel::OneReport() {
   if (Coin()) {
     report.time.wall = {{}, Ratio(), Ratio() * 1000, Ratio() * 1000};
     for (double& share : report.time.wall->category_share) share = Ratio();
+  }
+  if (Coin()) {
+    report.time.kernel = {{KernelCause::kPageFault, Big(), Ratio(), Ratio()},
+                          {KernelCause::kUnknown, Big(), Ratio(), 0}};
   }
   report.worst_rank = Text();
   report.imbalance = 1 + Ratio();

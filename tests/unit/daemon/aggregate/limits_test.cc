@@ -78,6 +78,29 @@ TEST(AggregateLimits, CellsPastTheLimitAreCounted) {
   EXPECT_EQ(cells.samples + aggregate.lost().cell_samples, aggregate.totals().samples);
 }
 
+TEST(AggregateLimits, FoldedKernelTimeKeepsItsCause) {
+  Window window = EmptyWindow("node0", 1);
+  for (int i = 0; i < 20; ++i) {
+    CodeLocation location;
+    location.category = Category::kKernel;
+    location.function = "[kernel]";
+    location.kernel_cause = i % 2 == 0 ? KernelCause::kPageFault : KernelCause::kIo;
+    location.kernel_caller = std::string(1, static_cast<char>('a' + i));
+    AddRow({0, 10, 10}, location, 1, window);
+  }
+  AggregateLimits limits;
+  limits.locations = 4;
+  ProfileAggregate aggregate(limits);
+  aggregate.Add(window);
+  uint64_t faults = 0;
+  for (const LocationTotals& location : aggregate.locations()) {
+    if (location.location.kernel_cause == KernelCause::kPageFault)
+      faults += location.counts.samples;
+  }
+  EXPECT_LE(aggregate.locations().size(), 6u);
+  EXPECT_EQ(faults, 10u);
+}
+
 TEST(AggregateLimits, StacksPastTheLimitBecomeOtherOfTheirRank) {
   AggregateLimits limits;
   limits.stacks = 2;

@@ -71,6 +71,44 @@ TEST(BuildReport, RowsSayWhenTheyWereSeen) {
   EXPECT_EQ(report.loops[1].seen.last_ns, 31'000'000'000);
 }
 
+CodeLocation Kernel(KernelCause cause, std::string caller = "") {
+  CodeLocation location;
+  location.category = Category::kKernel;
+  location.function = "[kernel]";
+  location.kernel_cause = cause;
+  location.kernel_caller = std::move(caller);
+  return location;
+}
+
+TEST(BuildReport, CausesOfKernelTimeAddUpToIt) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 50, window);
+  AddRow({0, 10, 10}, Kernel(KernelCause::kPageFault, "Touch"), 7, window);
+  AddRow({0, 10, 10}, Kernel(KernelCause::kPageFault, "memset"), 6, window);
+  AddRow({0, 10, 10}, Kernel(KernelCause::kMemoryReturn, "munmap"), 20, window);
+  AddRow({0, 10, 10}, Kernel(KernelCause::kUnknown), 3, window);
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const Report report = BuildReport({}, aggregate);
+  const std::vector<KernelShare>& causes = report.time.kernel;
+  ASSERT_EQ(causes.size(), 3u);
+  EXPECT_EQ(causes[0].cause, KernelCause::kMemoryReturn);
+  EXPECT_EQ(causes[0].samples, 20u);
+  EXPECT_NEAR(causes[0].share, 20.0 / 86, 1e-12);
+  EXPECT_EQ(causes[1].cause, KernelCause::kPageFault);
+  EXPECT_EQ(causes[1].samples, 13u);
+  EXPECT_EQ(causes[2].cause, KernelCause::kUnknown);
+  const double sum = causes[0].share + causes[1].share + causes[2].share;
+  EXPECT_NEAR(sum, report.category_share[static_cast<size_t>(Category::kKernel)], 1e-15);
+  EXPECT_EQ(causes[0].samples + causes[1].samples + causes[2].samples,
+            report.category_samples[static_cast<size_t>(Category::kKernel)]);
+  EXPECT_EQ(report.functions.size(), 4u) << "callers are told apart";
+}
+
+TEST(BuildReport, WithoutKernelTimeThereAreNoCauses) {
+  EXPECT_TRUE(BuildReport({}, SmallJob()).time.kernel.empty());
+}
+
 TEST(BuildReport, SharesAndTables) {
   const Report report = BuildReport({}, SmallJob());
   ASSERT_EQ(report.loops.size(), 1u);
