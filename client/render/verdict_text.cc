@@ -31,6 +31,7 @@ std::string Address(uint64_t address) {
 }
 
 std::string IntervalText(const Ratio& ratio) {
+  if (!ratio.has_interval()) return "-";
   return absl::StrFormat("[%.2f, %.2f]", ratio.low, ratio.high);
 }
 
@@ -69,6 +70,7 @@ std::string Variants(const LoopVerdict& loop) {
                    {"95% INTERVAL"},
                    {"MIN", true},
                    {"MAX", true},
+                   {"RANKS"},
                    {"RUNS", true},
                    {"INVALID", true},
                    {"INSTANCES", true},
@@ -76,7 +78,7 @@ std::string Variants(const LoopVerdict& loop) {
                    {"CHANGED", true}});
   for (const VariantSummary& v : loop.variants)
     table.Add({v.variant, v.base, Two(v.saturation.value), IntervalText(v.saturation),
-               Two(v.rank_min), Two(v.rank_max), absl::StrCat(v.valid_runs),
+               Two(v.rank_min), Two(v.rank_max), RanksText(v.ranks), absl::StrCat(v.valid_runs),
                absl::StrCat(v.invalid_runs), absl::StrCat(v.shadows),
                absl::StrFormat("%.0f", v.cycles), ChangedText(v)});
   return table.empty() ? "" : absl::StrCat("\n", table.Render());
@@ -130,7 +132,7 @@ std::string Threads(const LoopMeasurement& rank) {
                    {"INVALID", true}});
   for (const VariantFigures& f : rank.figures)
     table.Add({f.thread == kTeam ? "team" : absl::StrCat(f.thread), f.variant,
-               Two(f.saturation.value), IntervalText(f.saturation),
+               Two(f.saturation.value), IntervalText(ShownRatio(f)),
                absl::StrFormat("%.0f", f.cycles), absl::StrFormat("%.0f", f.cycles_min),
                absl::StrFormat("%.0f", f.iterations), Percent(f.stability),
                absl::StrCat(f.valid_runs), absl::StrCat(f.invalid_runs)});
@@ -149,9 +151,9 @@ std::string References(const LoopMeasurement& rank) {
 }
 
 std::string TripClasses(const LoopVerdict& loop, const TextStyle& style) {
-  if (loop.trip_classes.empty()) return "";
-  return absl::StrCat("\nInstances by trip count, of ", Clean(loop.trip_rank), "\n",
-                      RenderTripClasses(loop.trip_classes, loop.fidelity, style));
+  if (loop.trips.classes.empty()) return "";
+  return absl::StrCat("\nInstances by trip count, of ", Clean(loop.trips.rank), "\n",
+                      RenderTripClasses(loop.trips.classes, loop.trips.verdicts, style));
 }
 
 std::string OneRank(const RankVerdict& rank, const TextStyle& style) {
@@ -167,8 +169,8 @@ std::string OneRank(const RankVerdict& rank, const TextStyle& style) {
     for (double value : m.trips.decile) absl::StrAppendFormat(&text, " %.0f", value);
     text += "\n";
   }
-  return absl::StrCat(text, RenderTripClasses(m.trip_classes, m.fidelity, style), Threads(m),
-                      References(m));
+  return absl::StrCat(text, RenderTripClasses(m.trip_classes, ClassVerdictsOf(m), style),
+                      Threads(m), References(m));
 }
 
 absl::StatusOr<std::string> Listing(const LoopVerdict& loop, const VerdictTextOptions& options) {

@@ -30,6 +30,9 @@ struct LiveFindings {
   int64_t next_count_ns = kFirstEntryCountNs;  // how long the next entry count takes
   double cycles = 0;  // median instance of the slowest thread; 0: not timed
   std::vector<uint64_t> instances;
+  std::vector<uint32_t>
+      clusters;        // of `instances`, those that resemble each other; none: each for itself
+  uint64_t timed = 0;  // instances of the whole team behind them
 };
 
 // What the first shadows told: whether runs can follow each other, and what they touch.
@@ -136,6 +139,8 @@ const VariantName* IdlePartOf(const LoopKnowledge& known, size_t variant);
 
 bool IsProbed(const LoopKnowledge& known);
 int32_t TeamOf(const LoopKnowledge& known);  // at least 1
+// Of reading the clock, for one of the instances that a run goes on over.
+double ProbeCyclesOfRun(const LoopKnowledge& known);
 double InstanceNs(const LoopKnowledge& known);
 double InstancesNs(const LoopKnowledge& known);  // of all that one run goes on over
 int64_t EvictNs(Evict level);
