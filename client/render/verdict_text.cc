@@ -8,6 +8,7 @@
 #include "client/render/measured/trip_text.h"
 #include "client/render/saturation_text.h"
 #include "client/render/text_table.h"
+#include "core/analysis/trip_classes.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::client {
@@ -140,13 +141,20 @@ std::string Threads(const LoopMeasurement& rank) {
 }
 
 std::string References(const LoopMeasurement& rank) {
-  TextTable table(
-      {{"INSTRUCTION"}, {"GROUP", true}, {""}, {"BYTES", true}, {"FROM"}, {"TO"}, {"SPAN", true}});
+  TextTable table({{"INSTRUCTION"},
+                   {"GROUP", true},
+                   {""},
+                   {"BYTES", true},
+                   {"FROM"},
+                   {"TO"},
+                   {"SPAN", true},
+                   {"LINES"}});
   for (const TracedReference& r : rank.references)
     table.Add({Address(r.instruction), r.group < 0 ? "-" : absl::StrCat(r.group),
                absl::StrCat(r.reads ? "r" : "", r.writes ? "w" : ""), absl::StrCat(r.bytes),
                Address(r.lowest), Address(r.highest),
-               Bytes(r.highest > r.lowest ? r.highest - r.lowest : 0)});
+               Bytes(r.highest > r.lowest ? r.highest - r.lowest : 0),
+               r.shared ? "shared between threads" : ""});
   return table.empty() ? "" : absl::StrCat("\nMemory accesses of one instance\n", table.Render());
 }
 
@@ -163,6 +171,8 @@ std::string OneRank(const RankVerdict& rank, const TextStyle& style) {
       ", ", BoundText(rank.bound, true, rank.why), ", ", ProvenanceName(m.provenance), "\n");
   if (!m.reason.empty()) absl::StrAppend(&text, "  ", Clean(m.reason), "\n");
   if (!rank.outlier.empty()) absl::StrAppend(&text, "  differs: ", Clean(rank.outlier), "\n");
+  if (m.fidelity.value > 0)
+    absl::StrAppend(&text, "  fidelity ", FidelityText(m.fidelity, m.protocol, style), "\n");
   absl::StrAppend(&text, "  cost ", CostText(m.cost), "\n");
   if (m.trips.instances > 0) {
     absl::StrAppend(&text, "  trips of ", m.trips.instances, " instances, deciles:");

@@ -81,7 +81,8 @@ TEST(SaturationTextTest, WhatSomeRanksHaveSaysHowMany) {
   const std::string text = RenderSaturations(report, {}, 12);
   EXPECT_THAT(text, HasSubstr("perfect cache (DL1, measured on 1 of 2 ranks) of the job\n"));
   EXPECT_THAT(text, HasSubstr("also       5.0% no stores (1 of 2 ranks)\n"));
-  EXPECT_THAT(text, HasSubstr("DL1           0.40 +-0.02   ########  1 of 2 ranks  pinned"));
+  EXPECT_THAT(text,
+              HasSubstr("DL1           0.40 +-0.02   ########              1 of 2 ranks  pinned"));
   EXPECT_THAT(*RenderVerdict(loop, {}), HasSubstr("  1 of 2  "));
   const auto json = VerdictToJson(loop);
   EXPECT_EQ(json["gains"][0]["ranks"], 1);
