@@ -1,5 +1,6 @@
 #include "client/render/csv.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -15,13 +16,35 @@ constexpr char kHeader[] =
     "kind,id,share,share_low,share_high,inclusive_share,hot,samples,function,file,first_line,"
     "last_line,module,build_id,depth,innermost,openmp,rank_min_seconds,rank_median_seconds,"
     "rank_max_seconds,worst_rank,imbalance,threads,wall_share,wall_share_low,wall_share_high,"
-    "wall_inclusive_share,kernel_cause,kernel_caller\n";
+    "wall_inclusive_share,kernel_cause,kernel_caller,"
+    "bound,sure,gain,gain_low,gain_high,gain_variant,gain_ranks,"
+    "gain_ranks_asked\n";
 
 std::string Number(double value) {
   return absl::StrFormat("%.6g", value);
 }
 
-std::string Line(const char* kind, const ReportRow& row) {
+// What variants told of the loop; empty cells: they did not, or it has no name or no gain.
+std::vector<std::string> VerdictFields(const LoopVerdict* verdict) {
+  std::vector<std::string> fields(8);
+  if (verdict == nullptr) return fields;
+  if (verdict->bound != Bound::kUnknown) {
+    fields[0] = BoundName(verdict->bound);
+    fields[1] = verdict->sure ? "1" : "0";
+  }
+  if (verdict->gains.empty()) return fields;
+  const Gain& gain = verdict->gains.front();
+  fields[2] = Number(gain.of_job.value);
+  fields[3] = Number(gain.of_job.low);
+  fields[4] = Number(gain.of_job.high);
+  fields[5] = CsvField(gain.variant);
+  if (gain.ranks.asked == 0) return fields;
+  fields[6] = absl::StrCat(gain.ranks.measured);
+  fields[7] = absl::StrCat(gain.ranks.asked);
+  return fields;
+}
+
+std::string Line(const char* kind, const ReportRow& row, const LoopVerdict* verdict) {
   const CodeLocation& at = row.location;
   const std::vector<std::string> fields = {
       kind,
@@ -53,7 +76,15 @@ std::string Line(const char* kind, const ReportRow& row) {
       row.wall.has_value() ? Number(row.wall->inclusive) : "",
       at.category == Category::kKernel ? KernelCauseName(at.kernel_cause) : "",
       CsvField(at.kernel_caller)};
-  return absl::StrCat(absl::StrJoin(fields, ","), "\n");
+  return absl::StrCat(absl::StrJoin(fields, ","), ",", absl::StrJoin(VerdictFields(verdict), ","),
+                      "\n");
+}
+
+const LoopVerdict* VerdictOf(const Report& report, const ReportRow& row) {
+  const auto found =
+      std::find_if(report.verdicts.begin(), report.verdicts.end(),
+                   [&](const LoopVerdict& verdict) { return verdict.loop_id == row.id; });
+  return found == report.verdicts.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -73,9 +104,9 @@ std::string CsvField(absl::string_view unsafe) {
 
 std::string RenderCsv(const Report& report) {
   std::string text = kHeader;
-  for (const ReportRow& row : report.loops) text += Line("loop", row);
-  for (const ReportRow& row : report.waiting) text += Line("waiting", row);
-  for (const ReportRow& row : report.functions) text += Line("function", row);
+  for (const ReportRow& row : report.loops) text += Line("loop", row, VerdictOf(report, row));
+  for (const ReportRow& row : report.waiting) text += Line("waiting", row, nullptr);
+  for (const ReportRow& row : report.functions) text += Line("function", row, nullptr);
   return text;
 }
 

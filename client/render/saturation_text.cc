@@ -1,6 +1,7 @@
 #include "client/render/saturation_text.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,12 +15,17 @@ namespace {
 constexpr int kBarCells = 20;
 constexpr double kWidest =
     0.5;  // of the base's time, either way: whoever reads it may think anything
+constexpr double kFarFromLive = 0.1;  // of a fidelity: then its reason is told
 constexpr size_t kReasonsShown = 4;
 constexpr size_t kShortIdDigits = 8;
 constexpr char kIndent[] = "            ";
 
 double ToSeconds(int64_t ns) {
   return static_cast<double>(ns) / kNsPerSecond;
+}
+
+std::string Count(uint64_t count, const char* what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
 
 // A base without a ratio to itself has only its cycles.
@@ -33,10 +39,12 @@ bool IsShown(const VariantSummary& v) {
 
 std::string VariantLine(const VariantSummary& v, const TextStyle& style) {
   std::string line = absl::StrFormat("%s%-13s ", kIndent, Clean(v.variant));
-  if (v.ranks == 0) return absl::StrCat(line, "no valid run of ", v.invalid_runs, "\n");
+  if (v.ranks.measured == 0) return absl::StrCat(line, "no valid run of ", v.invalid_runs, "\n");
   absl::StrAppend(&line, PadRight(SaturationText(v.saturation, style), 13), " ",
                   Bar(style, v.saturation.value, kBarCells));
-  if (v.ranks > 1) absl::StrAppendFormat(&line, "  ranks %.2f..%.2f", v.rank_min, v.rank_max);
+  if (v.ranks.measured > 1)
+    absl::StrAppendFormat(&line, "  ranks %.2f..%.2f", v.rank_min, v.rank_max);
+  if (!v.ranks.all()) absl::StrAppend(&line, "  ", RanksText(v.ranks), " ranks");
   if (v.base != "REF") absl::StrAppend(&line, "  base ", Clean(v.base));
   if (v.edits.pinned < v.edits.accesses && v.variant == "DL1")
     absl::StrAppend(&line, "  pinned ", v.edits.pinned, " of ", v.edits.accesses);
@@ -70,8 +78,7 @@ std::string Quality(const LoopVerdict& loop, const TextStyle& style) {
   std::vector<std::string> parts;
   if (!loop.agreement.empty()) parts.push_back(loop.agreement);
   if (loop.fidelity.value > 0)
-    parts.push_back(absl::StrCat("fidelity ", SaturationText(loop.fidelity, style),
-                                 loop.protocol.empty() ? "" : ", ", Clean(loop.protocol)));
+    parts.push_back(absl::StrCat("fidelity ", FidelityText(loop.fidelity, loop.protocol, style)));
   if (loop.protocol == kInSituProtocol)
     parts.push_back("timed live in the ranks, not in shadows (recovery mode)");
   uint64_t most = 0;
@@ -127,7 +134,9 @@ std::string Gains(const LoopVerdict& loop, const TextStyle& style) {
   std::vector<std::string> rest;
   for (size_t i = 1; i < shown; ++i) {
     const Gain& gain = loop.gains[i];
-    rest.push_back(absl::StrCat(Percent(gain.of_job.value), " ", Clean(gain.name)));
+    rest.push_back(
+        absl::StrCat(Percent(gain.of_job.value), " ", Clean(gain.name),
+                     gain.ranks.all() ? "" : absl::StrCat(" (", RanksText(gain.ranks), " ranks)")));
   }
   if (!rest.empty())
     absl::StrAppend(&text, kIndent, "also       ", absl::StrJoin(rest, ", "), "\n");
@@ -137,14 +146,40 @@ std::string Gains(const LoopVerdict& loop, const TextStyle& style) {
 }  // namespace
 
 std::string SaturationText(const Ratio& ratio, const TextStyle& style) {
+  if (!ratio.has_interval()) return absl::StrFormat("%.2f", ratio.value);
   const double half = std::max(ratio.high - ratio.value, ratio.value - ratio.low);
   if (half > kWidest && half > ratio.value / 2) return absl::StrFormat("%.2f unsure", ratio.value);
   return absl::StrFormat("%.2f %s%.2f", ratio.value, style.utf8 ? "±" : "+-", half);
 }
 
+std::string RanksText(const MeasuredRanks& ranks) {
+  if (ranks.all()) return absl::StrCat(ranks.measured);
+  return absl::StrCat(ranks.measured, " of ", ranks.asked);
+}
+
 std::string GainText(const Gain& gain) {
-  return absl::StrFormat("%s %s %s (%s)", Percent(gain.of_job.value),
-                         Interval95(gain.of_job.low, gain.of_job.high), gain.name, gain.variant);
+  const std::string some =
+      gain.ranks.all() ? "" : absl::StrCat(", measured on ", RanksText(gain.ranks), " ranks");
+  return absl::StrFormat("%s %s %s (%s%s)", Percent(gain.of_job.value),
+                         Interval95(gain.of_job.low, gain.of_job.high), gain.name, gain.variant,
+                         some);
+}
+
+std::string FidelityText(const Fidelity& fidelity, absl::string_view protocol,
+                         const TextStyle& style) {
+  std::vector<std::string> of;
+  if (!protocol.empty()) of.push_back(Clean(protocol));
+  if (fidelity.runs > 0)
+    of.push_back(
+        absl::StrCat(Count(fidelity.runs, "run"), " in ", Count(fidelity.shadows, "shadow")));
+  if (fidelity.live_instances > 0)
+    of.push_back(absl::StrCat("against ", Count(fidelity.live_instances, "live instance")));
+  std::string text = SaturationText(fidelity.ratio(), style);
+  if (!of.empty()) absl::StrAppend(&text, " (", absl::StrJoin(of, ", "), ")");
+  const bool off = std::abs(fidelity.value - 1) > kFarFromLive;
+  if (off && fidelity.reason != FidelityReason::kUnknown)
+    absl::StrAppend(&text, ": ", FidelityReasonName(fidelity.reason));
+  return text;
 }
 
 std::string RefusalText(const Refusal& refusal) {

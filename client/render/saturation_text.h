@@ -9,6 +9,7 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "client/render/text_style.h"
 #include "core/model/report.h"
 
@@ -21,9 +22,15 @@ std::string RenderSaturations(const Report& report, const TextStyle& style, int 
 std::string RenderInjection(const Report& report);
 
 // Pieces shared with the drill-down.
-std::string SaturationText(const Ratio& ratio,
-                           const TextStyle& style);  // "0.97 +-0.01"; "0.97 unsure"
-std::string GainText(const Gain& gain);              // "35.0% [30.1, 40.2] perfect cache (DL1)"
+// "0.97 +-0.01"; "0.97 unsure"; "0.97" alone where there is no interval
+std::string SaturationText(const Ratio& ratio, const TextStyle& style);
+// "35.0% [30.1, 40.2] perfect cache (DL1)"; "... (DL1, measured on 1 of 2 ranks)"
+std::string GainText(const Gain& gain);
+// "1 of 2"; "2" where all were or it is not told
+std::string RanksText(const MeasuredRanks& ranks);
+// "0.62 +-0.05 (warm, 45 runs in 3 shadows, against 15 live instances)", and why it is not 1.
+std::string FidelityText(const Fidelity& fidelity, absl::string_view protocol,
+                         const TextStyle& style);
 std::string RefusalText(const Refusal& refusal);
 // "memory bound", "memory bound (unsure)", "unknown: too noisy"
 std::string BoundText(Bound bound, bool sure, Silence why);

@@ -8,6 +8,7 @@
 #include "client/render/measured/trip_text.h"
 #include "client/render/saturation_text.h"
 #include "client/render/text_table.h"
+#include "core/analysis/trip_classes.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::client {
@@ -31,6 +32,7 @@ std::string Address(uint64_t address) {
 }
 
 std::string IntervalText(const Ratio& ratio) {
+  if (!ratio.has_interval()) return "-";
   return absl::StrFormat("[%.2f, %.2f]", ratio.low, ratio.high);
 }
 
@@ -69,6 +71,7 @@ std::string Variants(const LoopVerdict& loop) {
                    {"95% INTERVAL"},
                    {"MIN", true},
                    {"MAX", true},
+                   {"RANKS"},
                    {"RUNS", true},
                    {"INVALID", true},
                    {"INSTANCES", true},
@@ -76,7 +79,7 @@ std::string Variants(const LoopVerdict& loop) {
                    {"CHANGED", true}});
   for (const VariantSummary& v : loop.variants)
     table.Add({v.variant, v.base, Two(v.saturation.value), IntervalText(v.saturation),
-               Two(v.rank_min), Two(v.rank_max), absl::StrCat(v.valid_runs),
+               Two(v.rank_min), Two(v.rank_max), RanksText(v.ranks), absl::StrCat(v.valid_runs),
                absl::StrCat(v.invalid_runs), absl::StrCat(v.shadows),
                absl::StrFormat("%.0f", v.cycles), ChangedText(v)});
   return table.empty() ? "" : absl::StrCat("\n", table.Render());
@@ -130,7 +133,7 @@ std::string Threads(const LoopMeasurement& rank) {
                    {"INVALID", true}});
   for (const VariantFigures& f : rank.figures)
     table.Add({f.thread == kTeam ? "team" : absl::StrCat(f.thread), f.variant,
-               Two(f.saturation.value), IntervalText(f.saturation),
+               Two(f.saturation.value), IntervalText(ShownRatio(f)),
                absl::StrFormat("%.0f", f.cycles), absl::StrFormat("%.0f", f.cycles_min),
                absl::StrFormat("%.0f", f.iterations), Percent(f.stability),
                absl::StrCat(f.valid_runs), absl::StrCat(f.invalid_runs)});
@@ -138,20 +141,27 @@ std::string Threads(const LoopMeasurement& rank) {
 }
 
 std::string References(const LoopMeasurement& rank) {
-  TextTable table(
-      {{"INSTRUCTION"}, {"GROUP", true}, {""}, {"BYTES", true}, {"FROM"}, {"TO"}, {"SPAN", true}});
+  TextTable table({{"INSTRUCTION"},
+                   {"GROUP", true},
+                   {""},
+                   {"BYTES", true},
+                   {"FROM"},
+                   {"TO"},
+                   {"SPAN", true},
+                   {"LINES"}});
   for (const TracedReference& r : rank.references)
     table.Add({Address(r.instruction), r.group < 0 ? "-" : absl::StrCat(r.group),
                absl::StrCat(r.reads ? "r" : "", r.writes ? "w" : ""), absl::StrCat(r.bytes),
                Address(r.lowest), Address(r.highest),
-               Bytes(r.highest > r.lowest ? r.highest - r.lowest : 0)});
+               Bytes(r.highest > r.lowest ? r.highest - r.lowest : 0),
+               r.shared ? "shared between threads" : ""});
   return table.empty() ? "" : absl::StrCat("\nMemory accesses of one instance\n", table.Render());
 }
 
 std::string TripClasses(const LoopVerdict& loop, const TextStyle& style) {
-  if (loop.trip_classes.empty()) return "";
-  return absl::StrCat("\nInstances by trip count, of ", Clean(loop.trip_rank), "\n",
-                      RenderTripClasses(loop.trip_classes, loop.fidelity, style));
+  if (loop.trips.classes.empty()) return "";
+  return absl::StrCat("\nInstances by trip count, of ", Clean(loop.trips.rank), "\n",
+                      RenderTripClasses(loop.trips.classes, loop.trips.verdicts, style));
 }
 
 std::string OneRank(const RankVerdict& rank, const TextStyle& style) {
@@ -161,14 +171,16 @@ std::string OneRank(const RankVerdict& rank, const TextStyle& style) {
       ", ", BoundText(rank.bound, true, rank.why), ", ", ProvenanceName(m.provenance), "\n");
   if (!m.reason.empty()) absl::StrAppend(&text, "  ", Clean(m.reason), "\n");
   if (!rank.outlier.empty()) absl::StrAppend(&text, "  differs: ", Clean(rank.outlier), "\n");
+  if (m.fidelity.value > 0)
+    absl::StrAppend(&text, "  fidelity ", FidelityText(m.fidelity, m.protocol, style), "\n");
   absl::StrAppend(&text, "  cost ", CostText(m.cost), "\n");
   if (m.trips.instances > 0) {
     absl::StrAppend(&text, "  trips of ", m.trips.instances, " instances, deciles:");
     for (double value : m.trips.decile) absl::StrAppendFormat(&text, " %.0f", value);
     text += "\n";
   }
-  return absl::StrCat(text, RenderTripClasses(m.trip_classes, m.fidelity, style), Threads(m),
-                      References(m));
+  return absl::StrCat(text, RenderTripClasses(m.trip_classes, ClassVerdictsOf(m), style),
+                      Threads(m), References(m));
 }
 
 absl::StatusOr<std::string> Listing(const LoopVerdict& loop, const VerdictTextOptions& options) {

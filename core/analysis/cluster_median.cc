@@ -95,6 +95,21 @@ Ratio OfOneCluster(double value, double lowest, double highest) {
   return {value, std::max(0.0, std::min(lowest, value - width)), std::max(highest, value + width)};
 }
 
+struct Squares {
+  double mean = 0;
+  double sum = 0;        // of squared differences from the mean
+  uint64_t degrees = 0;  // of freedom
+};
+
+Squares SquaresOf(std::span<const double> values) {
+  Squares squares;
+  if (values.empty()) return squares;
+  for (const double value : values) squares.mean += value / static_cast<double>(values.size());
+  for (const double value : values) squares.sum += (value - squares.mean) * (value - squares.mean);
+  squares.degrees = values.size() - 1;
+  return squares;
+}
+
 }  // namespace
 
 Ratio ClusterMedian(std::span<const ClusterValue> values, uint64_t seed) {
@@ -128,6 +143,23 @@ Ratio MedianQuotient(std::span<const ClusterValue> a, std::span<const ClusterVal
     draws.push_back(drawn / under.Draw(random));
   }
   return Widened(value, std::move(draws), fewest);
+}
+
+Ratio OfAnotherRank(const Ratio& own, std::span<const double> measured,
+                    std::span<const double> seconds) {
+  const Squares between = SquaresOf(measured), times = SquaresOf(seconds);
+  const bool timed = times.mean > 0;
+  const uint64_t degrees = between.degrees + (timed ? times.degrees : 0);
+  if (degrees == 0) return {own.value, 0, std::max(1.0, own.high)};
+  const double scale = timed ? own.value / times.mean : 0;
+  const double pooled = (between.sum + scale * scale * times.sum) / static_cast<double>(degrees);
+  const double own_variance =
+      between.degrees > 0 ? between.sum / static_cast<double>(between.degrees) : 0;
+  const double ranks = static_cast<double>(measured.size());
+  const double away =
+      StudentQuantile(degrees) * std::sqrt(std::max(pooled, own_variance) * (1 + 1 / ranks));
+  return {own.value, std::max(0.0, own.value - std::hypot(own.value - own.low, away)),
+          own.value + std::hypot(own.high - own.value, away)};
 }
 
 double Median(std::span<const double> values) {

@@ -7,7 +7,8 @@
 // Limits   at most kMaxValues values (the first ones) and kResamples draws: bounded time. Deterministic: no clock, no
 //          random device, no distribution of the library.
 // Source   Davison and Hinkley, Bootstrap Methods and their Application (1997), 3.8 (hierarchical data); the correction
-//          by t: Hesterberg, "What Teachers Should Know About the Bootstrap", Am. Stat. 69 (2015), 5.3.
+//          by t: Hesterberg, "What Teachers Should Know About the Bootstrap", Am. Stat. 69 (2015), 5.3. One rank more:
+//          Hahn and Meeker, Statistical Intervals (1991), 4.7; docs/adr/0035-some-ranks-and-shared-lines.md.
 #ifndef CORE_ANALYSIS_CLUSTER_MEDIAN_H_
 #define CORE_ANALYSIS_CLUSTER_MEDIAN_H_
 
@@ -35,6 +36,12 @@ Ratio ClusterMedian(std::span<const ClusterValue> values, uint64_t seed = 1);
 // The median of `a` over the median of `b`, which are independent of each other (shadow against live).
 Ratio MedianQuotient(std::span<const ClusterValue> a, std::span<const ClusterValue> b,
                      uint64_t seed = 1);
+
+// `own`, one measured rank's figure with its interval, as wide as that of a rank which was not measured: such ranks may differ as
+// much as those that were (`measured`, not empty), or, relatively, as the ranks' times in the loop do (`seconds`). Where neither tells
+// anything, it is between nothing and all of the time.
+Ratio OfAnotherRank(const Ratio& own, std::span<const double> measured,
+                    std::span<const double> seconds);
 
 // Of an even number: the mean of the middle two; 0 for none.
 double Median(std::span<const double> values);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/analysis/cluster_median.h"
 #include "core/analysis/injection_forecast.h"
 #include "core/analysis/injection_total.h"
 #include "core/analysis/trip_classes.h"
@@ -55,7 +58,24 @@ const RankFigure& MedianRank(const std::vector<RankFigure>& sorted) {
   return sorted[(sorted.size() - 1) / 2];
 }
 
-VariantSummary Summary(const Ranks& ranks, const std::string& variant) {
+// Ranks that were asked, but for those where no thread came by.
+uint32_t Asked(const Ranks& ranks) {
+  return static_cast<uint32_t>(
+      std::count_if(ranks.begin(), ranks.end(), [](const LoopMeasurement* rank) {
+        return rank->state != MeasureState::kNeverEntered || !rank->figures.empty();
+      }));
+}
+
+// Of the median of some ranks; where there are others, it is as wide as one of them may be away.
+Ratio OfRanks(const std::vector<RankFigure>& sorted, uint32_t asked, const LoopTime& time) {
+  const Ratio own = ShownRatio(*MedianRank(sorted).figures);
+  if (sorted.size() >= asked || !own.has_interval()) return own;
+  std::vector<double> measured;
+  for (const RankFigure& rank : sorted) measured.push_back(rank.figures->saturation.value);
+  return OfAnotherRank(own, measured, time.rank_times);
+}
+
+VariantSummary Summary(const Ranks& ranks, const std::string& variant, const LoopTime& time) {
   VariantSummary summary;
   summary.variant = variant;
   for (const LoopMeasurement* rank : ranks) {
@@ -68,10 +88,10 @@ VariantSummary Summary(const Ranks& ranks, const std::string& variant) {
     }
   }
   const std::vector<RankFigure> sorted = FiguresOf(ranks, variant);
-  summary.ranks = static_cast<uint32_t>(sorted.size());
+  summary.ranks = {static_cast<uint32_t>(sorted.size()), Asked(ranks)};
   if (sorted.empty()) return summary;
   const VariantFigures& median = *MedianRank(sorted).figures;
-  summary.saturation = median.saturation;
+  summary.saturation = OfRanks(sorted, summary.ranks.asked, time);
   summary.cycles = median.cycles;
   summary.edits = median.edits;
   summary.rank_min = sorted.front().figures->saturation.value;
@@ -89,24 +109,35 @@ struct RankLine {
   Silence why;
 };
 
+// The figures of all instances together, unless those that take most of the time say otherwise.
+ClassVerdict VerdictOfRank(const LoopMeasurement& rank, const VerdictEdges& edges) {
+  const ClassVerdict verdict = VerdictOf(rank, kTeam, edges);
+  if (!ClassesContradict(rank, verdict.bound, edges)) return verdict;
+  return {Bound::kUnknown, false, Silence::kContradictory};
+}
+
 std::array<uint32_t, kBoundCount> CountBounds(const std::vector<RankLine>& lines) {
   std::array<uint32_t, kBoundCount> counts{};
   for (const RankLine& line : lines) ++counts[static_cast<size_t>(line.bound)];
   return counts;
 }
 
-// Of the ranks that have a verdict; the first of equals. A weaker one counts where no rank has a full one.
-Bound MostFrequent(const std::array<uint32_t, kBoundCount>& counts) {
-  Bound most =
-      counts[static_cast<size_t>(Bound::kWithinL1)] > 0 ? Bound::kWithinL1 : Bound::kUnknown;
-  uint32_t votes = 0;
+// Of the ranks that have a verdict, if more than half of them have it: else they differ, and no name is that of the loop. A
+// weaker one counts where no rank has a full one.
+ClassVerdict MostFrequent(const std::array<uint32_t, kBoundCount>& counts) {
+  const bool weaker = counts[static_cast<size_t>(Bound::kWithinL1)] > 0;
+  Bound most = weaker ? Bound::kWithinL1 : Bound::kUnknown;
+  uint32_t votes = 0, all = 0;
   for (size_t i = 0; i < counts.size(); ++i) {
     const auto bound = static_cast<Bound>(i);
-    if (!IsDefinite(bound) || counts[i] <= votes) continue;
+    if (!IsDefinite(bound)) continue;
+    all += counts[i];
+    if (counts[i] <= votes) continue;
     most = bound;
     votes = counts[i];
   }
-  return most;
+  if (all > 0 && 2 * votes <= all) return {Bound::kUnknown, false, Silence::kRanksDiffer};
+  return {most, true, Silence::kNone};
 }
 
 std::string Agreement(const std::array<uint32_t, kBoundCount>& counts) {
@@ -133,7 +164,7 @@ std::string WhyOutlier(const RankLine& rank, const LoopVerdict& loop, const Verd
     return absl::StrCat(BoundName(rank.bound), " where most are ", BoundName(loop.bound));
   for (const VariantSummary& summary : loop.variants) {
     const VariantFigures* f = FindFigures(*rank.rank, summary.variant);
-    if (f == nullptr || summary.ranks < 3) continue;
+    if (f == nullptr || summary.ranks.measured < 3) continue;
     const double median = summary.saturation.value;
     const bool excluded = median < f->saturation.low || median > f->saturation.high;
     if (!excluded || std::abs(f->saturation.value - median) <= edges.much_difference) continue;
@@ -184,18 +215,26 @@ void MoveListings(const LoopMeasurement& rank, std::vector<VariantListing>& list
   }
 }
 
-void FillFidelity(const Ranks& ranks, LoopVerdict& loop) {
-  std::vector<const LoopMeasurement*> known;
+// Of the ranks that have the loop's name; where it has none, of those whose figures price a fix; else of all.
+void FillFidelity(const Ranks& ranks, const VerdictEdges& edges, LoopVerdict& loop) {
+  std::array<std::vector<const LoopMeasurement*>, 3> known;
   for (const LoopMeasurement* rank : ranks) {
-    if (rank->fidelity.value > 0) known.push_back(rank);
+    if (rank->fidelity.value <= 0) continue;
+    const bool named =
+        loop.bound != Bound::kUnknown && VerdictOfRank(*rank, edges).bound == loop.bound;
+    const bool priced = !rank->figures.empty() && MayPrice(rank->fidelity, edges);
+    known[named ? 0 : priced ? 1 : 2].push_back(rank);
   }
-  if (known.empty()) return;
-  std::stable_sort(known.begin(), known.end(), [](const auto* a, const auto* b) {
-    return a->fidelity.value < b->fidelity.value;
-  });
-  const LoopMeasurement& median = *known[(known.size() - 1) / 2];
-  loop.fidelity = median.fidelity;
-  loop.protocol = median.protocol;
+  for (auto& group : known) {
+    if (group.empty()) continue;
+    std::stable_sort(group.begin(), group.end(), [](const auto* a, const auto* b) {
+      return a->fidelity.value < b->fidelity.value;
+    });
+    const LoopMeasurement& median = *group[(group.size() - 1) / 2];
+    loop.fidelity = median.fidelity;
+    loop.protocol = median.protocol;
+    return;
+  }
 }
 
 // How many ranks have threads that do not share the team's verdict.
@@ -213,13 +252,14 @@ uint32_t RanksWithUnevenThreads(const Ranks& ranks, const VerdictEdges& edges) {
   return uneven;
 }
 
+bool IsSlowest(const LoopMeasurement& rank, const LoopTime& time) {
+  return rank.node == time.slowest_node && rank.pid == time.slowest_pid;
+}
+
 // The rank the job waits for, if it was measured; else the median rank by LS, else the first with figures.
 const LoopMeasurement& Decisive(const Ranks& ranks, const LoopTime& time) {
   for (const LoopMeasurement* rank : ranks) {
-    if (rank->node == time.slowest_node && rank->pid == time.slowest_pid &&
-        rank->state != MeasureState::kRefused) {
-      return *rank;
-    }
+    if (IsSlowest(*rank, time) && rank->state != MeasureState::kRefused) return *rank;
   }
   const std::vector<RankFigure> by_ls = FiguresOf(ranks, "LS");
   if (!by_ls.empty()) return *MedianRank(by_ls).rank;
@@ -229,16 +269,43 @@ const LoopMeasurement& Decisive(const Ranks& ranks, const LoopTime& time) {
   return *ranks.front();
 }
 
+// Of the slowest rank, which all wait for, where the variant was measured there; else of the median of those ranks that have
+// it.
+std::optional<Gain> GainOfRanks(const Ranks& may_price, uint32_t asked, const std::string& variant,
+                                const LoopTime& time, const Ratio& share) {
+  std::vector<RankFigure> priced = FiguresOf(may_price, variant);
+  std::erase_if(priced, [](const RankFigure& rank) { return !PricesFix(*rank.figures); });
+  if (priced.empty()) return std::nullopt;
+  const MeasuredRanks measured = {static_cast<uint32_t>(priced.size()), asked};
+  const auto slowest = std::find_if(priced.begin(), priced.end(), [&](const RankFigure& rank) {
+    return IsSlowest(*rank.rank, time);
+  });
+  const Ratio saturation =
+      slowest != priced.end() ? slowest->figures->saturation : OfRanks(priced, asked, time);
+  std::optional<Gain> gain = GainOf(variant, saturation, share);
+  if (gain.has_value()) gain->ranks = measured;
+  return gain;
+}
+
 void FillGains(const Ranks& ranks, const LoopTime& time, const JudgeOptions& options,
                LoopVerdict& loop) {
-  const LoopMeasurement& decisive = Decisive(ranks, time);
   // The share of one rank has no interval of its own: as wide, relatively, as that of the whole job.
   Ratio share{time.slowest_share, time.slowest_share, time.slowest_share};
   if (time.share > 0) {
     share.low *= time.share_low / time.share;
     share.high = std::min(1.0, share.high * time.share_high / time.share);
   }
-  loop.gains = GainsOf(decisive, share, options.edges);
+  Ranks may_price;
+  std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(may_price),
+               [&](const LoopMeasurement* rank) { return MayPrice(*rank, options.edges); });
+  const uint32_t asked = Asked(ranks);
+  for (const VariantSummary& variant : loop.variants) {
+    if (auto gain = GainOfRanks(may_price, asked, variant.variant, time, share))
+      loop.gains.push_back(*std::move(gain));
+  }
+  std::stable_sort(loop.gains.begin(), loop.gains.end(),
+                   [](const Gain& a, const Gain& b) { return a.of_job.value > b.of_job.value; });
+  const LoopMeasurement& decisive = Decisive(ranks, time);
   loop.remarks = RemarksOf(decisive, options.edges);
   loop.level = LevelOf(decisive, options.edges);
 }
@@ -246,7 +313,7 @@ void FillGains(const Ranks& ranks, const LoopTime& time, const JudgeOptions& opt
 // What is true of the rank that decides the gains need not be of the others, who gave the loop its verdict.
 void NameRank(const LoopMeasurement& decisive, const VerdictEdges& edges, size_t remarks,
               LoopVerdict& loop) {
-  if (VerdictOf(decisive, kTeam, edges).bound == loop.bound) return;
+  if (VerdictOfRank(decisive, edges).bound == loop.bound) return;
   for (size_t i = 0; i < remarks; ++i)
     loop.remarks[i] = absl::StrCat(RankName(decisive), ": ", loop.remarks[i]);
 }
@@ -259,9 +326,8 @@ void FillTripClasses(const Ranks& ranks, const LoopTime& time, const JudgeOption
     if (shown->trip_classes.empty()) shown = rank;
   }
   if (shown->trip_classes.empty()) return;
-  loop.trip_classes = shown->trip_classes;
-  loop.trip_rank = RankName(*shown);
-  std::string remark = TripRemark(loop.trip_classes, shown->fidelity, options.edges);
+  loop.trips = {shown->trip_classes, ClassVerdictsOf(*shown, options.edges), RankName(*shown)};
+  std::string remark = TripRemark(*shown, options.edges);
   if (!remark.empty()) loop.remarks.push_back(std::move(remark));
 }
 
@@ -318,16 +384,18 @@ void FillRanks(const Ranks& ranks, const JudgeOptions& options, LoopVerdict& loo
   std::vector<RankLine> lines;
   bool sure = true;
   for (const LoopMeasurement* rank : ranks) {
-    const BoundVerdict verdict = VerdictOf(*rank, kTeam, options.edges);
+    const ClassVerdict verdict = VerdictOfRank(*rank, options.edges);
     lines.push_back({rank, verdict.bound, "", verdict.why});
     sure = sure && (verdict.bound == Bound::kUnknown || verdict.sure);
     loop.ranks_measured += verdict.bound != Bound::kUnknown;
   }
   const auto counts = CountBounds(lines);
-  loop.bound = MostFrequent(counts);
+  const ClassVerdict most = MostFrequent(counts);
+  loop.bound = most.bound;
   loop.sure = sure && loop.bound != Bound::kUnknown;
   loop.agreement = Agreement(counts);
-  if (loop.bound == Bound::kUnknown) loop.why = FirstWhy(lines);
+  if (loop.bound == Bound::kUnknown)
+    loop.why = most.why == Silence::kNone ? FirstWhy(lines) : most.why;
   uint32_t outliers = 0;
   for (RankLine& line : lines) {
     line.outlier = WhyOutlier(line, loop, options.edges);
@@ -358,13 +426,13 @@ LoopVerdict JudgeLoop(Ranks ranks, const LoopTime& time, const JudgeOptions& opt
   loop.slowest_rank = time.slowest_rank;
   loop.ranks_total = static_cast<uint32_t>(ranks.size());
   for (const std::string& variant : VariantsOf(ranks))
-    loop.variants.push_back(Summary(ranks, variant));
+    loop.variants.push_back(Summary(ranks, variant, time));
   FillGains(ranks, time, options, loop);
   const size_t of_decisive = loop.remarks.size();
   FillTripClasses(ranks, time, options, loop);
   FillRanks(ranks, options, loop);
   NameRank(Decisive(ranks, time), options.edges, of_decisive, loop);
-  FillFidelity(ranks, loop);
+  FillFidelity(ranks, options.edges, loop);
   if (const uint32_t uneven = RanksWithUnevenThreads(ranks, options.edges); uneven > 0) {
     loop.remarks.push_back(
         absl::StrCat("in ", uneven, uneven == 1 ? " rank" : " ranks",

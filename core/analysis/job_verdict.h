@@ -1,7 +1,8 @@
 // core/analysis/job_verdict.h - one loop over all ranks: the distribution is shown, never averaged away.
 //
-// Shape    JudgeLoop(measurements of one loop, its time) -> LoopVerdict: verdict of most ranks and how many agree; for each
-//          variant minimum, median rank and maximum; the ranks that differ, with what they differ in.
+// Shape    JudgeLoop(measurements of one loop, its time) -> LoopVerdict: verdict of most ranks and how many agree, none where no
+//          name has more than half of them; for each variant minimum, median rank and maximum; the ranks that differ, with what
+//          they differ in. What some ranks have counts: with how many, and an interval that is that of another rank.
 // Units    see core/model/loop_verdict.h.
 // Threads  thread-safe (pure); equal inputs in any order give equal verdicts.
 // Source   a rank differs when its interval excludes the median rank's value and it is further from it than the edge of
@@ -28,6 +29,7 @@ struct LoopTime {
   std::string slowest_node;  // that rank
   int32_t slowest_pid = 0;
   std::string slowest_rank;  // its name
+  std::vector<double> rank_times = {};  // in the loop, of each rank that has any; in any unit
 };
 
 struct JudgeOptions {

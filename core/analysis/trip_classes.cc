@@ -129,19 +129,25 @@ bool TripsVary(std::span<const uint64_t> trips) {
   return *most / kTripSpread >= std::max<uint64_t>(*least, 1);
 }
 
-BoundVerdict VerdictOf(const TripClass& trips, const Ratio& fidelity, const VerdictEdges& edges) {
-  LoopMeasurement alone;
-  alone.fidelity = fidelity;
-  alone.figures = trips.figures;
-  return VerdictOf(alone, kTeam, edges);
+std::vector<ClassVerdict> ClassVerdictsOf(const LoopMeasurement& of, const VerdictEdges& edges) {
+  std::vector<ClassVerdict> verdicts;
+  LoopMeasurement one;  // what the whole loop touches says nothing of an instance
+  one.fidelity = of.fidelity;
+  if (SharesLines(of)) one.fidelity.reason = FidelityReason::kSharedLines;
+  for (const TripClass& trips : of.trip_classes) {
+    one.figures = trips.figures;
+    verdicts.push_back(VerdictOf(one, kTeam, edges));
+  }
+  return verdicts;
 }
 
-std::string TripRemark(std::span<const TripClass> classes, const Ratio& fidelity,
-                       const VerdictEdges& edges) {
+std::string TripRemark(const LoopMeasurement& of, const VerdictEdges& edges) {
   std::vector<Stretch> stretches;
   std::set<Bound> bounds;
-  for (const TripClass& trips : classes) {
-    const BoundVerdict verdict = VerdictOf(trips, fidelity, edges);
+  const std::vector<ClassVerdict> verdicts = ClassVerdictsOf(of, edges);
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    const TripClass& trips = of.trip_classes[i];
+    const ClassVerdict& verdict = verdicts[i];
     if (!verdict.sure || !IsDefinite(verdict.bound)) continue;
     bounds.insert(verdict.bound);
     if (stretches.empty() || stretches.back().bound != verdict.bound)
@@ -153,6 +159,18 @@ std::string TripRemark(std::span<const TripClass> classes, const Ratio& fidelity
                       absl::StrJoin(stretches, ", ", [](std::string* out, const Stretch& stretch) {
                         absl::StrAppend(out, StretchText(stretch));
                       }));
+}
+
+bool ClassesContradict(const LoopMeasurement& of, Bound bound, const VerdictEdges& edges) {
+  if (!IsDefinite(bound)) return false;
+  const std::vector<ClassVerdict> verdicts = ClassVerdictsOf(of, edges);
+  const std::vector<double> times = TimeOfClasses(of.trip_classes);
+  double others = 0;
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    const bool other = IsDefinite(verdicts[i].bound) && verdicts[i].bound != bound;
+    if (other && verdicts[i].sure) others += times[i];
+  }
+  return others > 0.5;
 }
 
 std::vector<double> TimeOfClasses(const std::vector<TripClass>& classes) {

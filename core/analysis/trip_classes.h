@@ -37,13 +37,16 @@ bool TripsVary(std::span<const uint64_t> trips);
 // counting entries, so each class has them as often as the loop has.
 std::vector<double> TimeOfClasses(const std::vector<TripClass>& classes);
 
-BoundVerdict VerdictOf(const TripClass& trips, const Ratio& fidelity,
-                       const VerdictEdges& edges = {});
+// One for each class of `of`, with what is known of that rank: its fidelity, and whether its threads share lines.
+std::vector<ClassVerdict> ClassVerdictsOf(const LoopMeasurement& of,
+                                          const VerdictEdges& edges = {});
 
 // "the verdict depends on the trip count: overhead bound from 3 to 12 trips, memory bound from 800 to 40000"; empty unless
 // two classes have different verdicts that are sure.
-std::string TripRemark(std::span<const TripClass> classes, const Ratio& fidelity,
-                       const VerdictEdges& edges = {});
+std::string TripRemark(const LoopMeasurement& of, const VerdictEdges& edges = {});
+
+// The classes that have most of the time are sure of other names than this one, which is that of the median instance.
+bool ClassesContradict(const LoopMeasurement& of, Bound bound, const VerdictEdges& edges = {});
 
 }  // namespace perfd
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,8 +11,6 @@
 
 namespace perfd {
 namespace {
-
-constexpr double kDoubtfulFidelity = 0.1;  // the shadow's time is further than this from live
 
 // {change, what a fix that removes its cost is called}.
 constexpr std::array<std::pair<Change, const char*>, 8> kFixes = {{
@@ -184,6 +181,62 @@ uint64_t TracedBytes(const LoopMeasurement& loop) {
   return bytes;
 }
 
+// All that the loop touches was seen, fits the first level of any processor, and was there before each run.
+bool FitsL1(const LoopMeasurement& loop, const VariantFigures& dl1, const VerdictEdges& edges) {
+  const bool seen =
+      dl1.edits.accesses > 0 && loop.references.size() >= static_cast<size_t>(dl1.edits.accesses);
+  return seen && loop.fidelity.caches == CachesBefore::kWarm && loop.instances == 0 &&
+         TracedBytes(loop) <= edges.caches.smallest_l1;
+}
+
+// Takes away all that `part` takes away, and more.
+bool IsPartOf(const VariantName& part, Change whole) {
+  return std::all_of(part.parts.begin(), part.parts.end(), [whole](const VariantPart& p) {
+    const bool arithmetic =
+        p.change == Change::kNoDiv || p.change == Change::kNoSqrt || p.change == Change::kNoRed;
+    return (whole == Change::kLs && arithmetic) ||
+           (whole == Change::kFp && p.change == Change::kNoStore) ||
+           (whole == Change::kCtrl && (p.change == Change::kLs || p.change == Change::kFp ||
+                                       p.change == Change::kNoStore || arithmetic));
+  });
+}
+
+// Whoever takes away more cannot be left with far more time.
+bool LessIsMore(const LoopMeasurement& loop, int32_t thread, const VerdictEdges& edges) {
+  constexpr std::array<std::pair<const char*, Change>, 3> kWholes = {
+      {{"LS", Change::kLs}, {"FP", Change::kFp}, {"CTRL", Change::kCtrl}}};
+  for (const auto& [variant, whole] : kWholes) {
+    const VariantFigures* all = FindFigures(loop, variant, thread);
+    if (all == nullptr || all->edits.kept > 0 || !HasInterval(*all, edges)) continue;
+    for (const VariantFigures& part : loop.figures) {
+      const bool counts =
+          part.thread == thread && HasInterval(part, edges) && part.saturation.value > 0;
+      if (!counts || all->saturation.low <= part.saturation.high + edges.much_difference) continue;
+      const auto name = ParseVariantName(part.variant);
+      if (name.ok() && IsPartOf(*name, whole)) return true;
+    }
+  }
+  return false;
+}
+
+// No loop has such figures, whatever name they give.
+bool Contradict(const LoopMeasurement& loop, Bound bound, int32_t thread,
+                const VerdictEdges& edges) {
+  for (const char* variant : {"LS", "FP", "DL1"}) {
+    const VariantFigures* figures = FindFigures(loop, variant, thread);
+    if (figures != nullptr && IsSlower(*figures, edges)) return true;
+  }
+  const VariantFigures* dl1 = FindFigures(loop, "DL1", thread);
+  const bool far_away = bound == Bound::kMemory && dl1 != nullptr && IsWhole(*dl1);
+  return (far_away && FitsL1(loop, *dl1, edges)) || LessIsMore(loop, thread, edges);
+}
+
+// Whether figures of this loop may price a fix or tell where data are, whatever its name.
+bool MayBelieve(const LoopMeasurement& loop, int32_t thread, const VerdictEdges& edges) {
+  return !SharesLines(loop) && VerdictOf(loop, thread, edges).why != Silence::kContradictory &&
+         !Contradict(loop, Bound::kUnknown, thread, edges);
+}
+
 // "S2L is 0.42 [0.40, 0.44]".
 std::string Figure(const VariantFigures& f) {
   return absl::StrFormat("%s %.2f [%.2f, %.2f]", f.variant, f.saturation.value, f.saturation.low,
@@ -248,8 +301,8 @@ void AddStores(const LoopMeasurement& loop, const VerdictEdges& edges,
   const VariantFigures* s2l = FindFigures(loop, "S2L");
   const VariantFigures* none = FindFigures(loop, "NO_STORE");
   for (const VariantFigures** figures : {&s2l, &none}) {
-    const bool says = *figures != nullptr && HasInterval(**figures, edges) &&
-                      !IsTheLoopItself(**figures) && MayName(loop.fidelity, edges);
+    const bool says = *figures != nullptr && MayName(loop.fidelity, edges) &&
+                      MayPrice(loop, edges) && PricesFix(**figures, edges);
     if (!says) *figures = nullptr;
   }
   if (s2l != nullptr) {
@@ -273,7 +326,9 @@ void AddInteraction(const LoopMeasurement& loop, const VerdictEdges& edges,
   const std::string both = VariantName{{{Change::kNoDiv}, {Change::kNoRed}}}.Text();
   const VariantFigures* joint = FindFigures(loop, both);
   const VariantFigures* div = FindFigures(loop, "NO_DIV");
-  if (joint == nullptr || div == nullptr || !MayName(loop.fidelity, edges)) return;
+  if (joint == nullptr || div == nullptr || !MayName(loop.fidelity, edges) ||
+      !MayBelieve(loop, kTeam, edges))
+    return;
   if (!HasInterval(*joint, edges) || !HasInterval(*div, edges)) return;
   const double noise = std::max(NoiseWithin(*joint, edges), NoiseWithin(*div, edges));
   const double rest = joint->saturation.value / div->saturation.value;
@@ -313,12 +368,12 @@ Bound BoundOf(double ls, double fp, double ls_noise, double fp_noise, const Verd
   return perhaps_full ? Bound::kUnknown : Bound::kUnsaturated;
 }
 
-bool MayName(const Ratio& fidelity, const VerdictEdges& edges) {
+bool MayName(const Fidelity& fidelity, const VerdictEdges& edges) {
   return fidelity.value <= 0 ||
          (fidelity.value >= edges.fidelity.named_from && fidelity.value <= edges.fidelity.named_to);
 }
 
-bool MayPrice(const Ratio& fidelity, const VerdictEdges& edges) {
+bool MayPrice(const Fidelity& fidelity, const VerdictEdges& edges) {
   return fidelity.value <= 0 || (fidelity.value >= edges.fidelity.priced_from &&
                                  fidelity.value <= edges.fidelity.priced_to);
 }
@@ -326,13 +381,15 @@ bool MayPrice(const Ratio& fidelity, const VerdictEdges& edges) {
 BoundVerdict VerdictOf(const LoopMeasurement& loop, int32_t thread, const VerdictEdges& edges) {
   const BoundVerdict verdict = HeldAgainstDl1(ByFigures(loop, thread, edges), loop, thread, edges);
   if (verdict.bound == Bound::kUnknown) return verdict;
+  if (SharesLines(loop)) return {Bound::kUnknown, false, Silence::kSharedLines};
   if (!MayName(loop.fidelity, edges)) return {Bound::kUnknown, false, Silence::kFidelity};
   for (const char* variant : {"LS", "FP", "DL1"}) {
     const VariantFigures* figures = FindFigures(loop, variant, thread);
-    if (figures == nullptr) continue;
-    if (!HasInterval(*figures, edges)) return {Bound::kUnknown, false, Silence::kFewRuns};
-    if (IsSlower(*figures, edges)) return {Bound::kUnknown, false, Silence::kContradictory};
+    if (figures != nullptr && !HasInterval(*figures, edges))
+      return {Bound::kUnknown, false, Silence::kFewRuns};
   }
+  if (Contradict(loop, verdict.bound, thread, edges))
+    return {Bound::kUnknown, false, Silence::kContradictory};
   return verdict;
 }
 
@@ -340,15 +397,16 @@ DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges, int32_
   const VariantFigures* dl1 = FindFigures(loop, "DL1", thread);
   // With accesses left unpinned, DL1 says nothing of where their data are.
   if (dl1 == nullptr || !IsWhole(*dl1) || !HasInterval(*dl1, edges) ||
-      !MayName(loop.fidelity, edges))
+      !MayName(loop.fidelity, edges) || !MayBelieve(loop, thread, edges))
     return DataLevel::kUnknown;
   const double value = dl1->saturation.value;
   if (value > 1 + NoiseWithin(*dl1, edges)) return DataLevel::kUnknown;
   // More than fits there is fetched in time all the same: where from, DL1 does not tell.
   if (IsFull(*dl1, edges))
-    return TracedBytes(loop) > edges.largest_l1 ? DataLevel::kUnknown : DataLevel::kL1;
+    return TracedBytes(loop) > edges.caches.largest_l1 ? DataLevel::kUnknown : DataLevel::kL1;
   if (value >= 1 - NoiseOf(dl1->stability, edges.noise)) return DataLevel::kUnknown;  // too noisy
-  const bool fits_l2 = TracedBytes(loop) <= edges.largest_l2;
+  if (FitsL1(loop, *dl1, edges)) return DataLevel::kUnknown;
+  const bool fits_l2 = TracedBytes(loop) <= edges.caches.largest_l2;
   return value > edges.level_l2 && fits_l2 ? DataLevel::kL2 : DataLevel::kBeyondL2;
 }
 
@@ -364,20 +422,33 @@ std::string FixName(absl::string_view variant) {
   return text;
 }
 
+bool MayPrice(const LoopMeasurement& loop, const VerdictEdges& edges) {
+  return MayPrice(loop.fidelity, edges) && MayBelieve(loop, kTeam, edges);
+}
+
+bool PricesFix(const VariantFigures& figures, const VerdictEdges& edges) {
+  return HasInterval(figures, edges) && !IsTheLoopItself(figures) && figures.saturation.value > 0;
+}
+
+std::optional<Gain> GainOf(absl::string_view variant, const Ratio& saturation, const Ratio& share) {
+  const Ratio& s = saturation;
+  std::string name = FixName(variant);
+  if (name.empty() || !(s.value > 0) || s.value >= 1) return std::nullopt;
+  return Gain{std::string(variant),
+              std::move(name),
+              {share.value * (1 - s.value), share.low * std::max(0.0, 1 - s.high),
+               share.high * std::max(0.0, 1 - s.low)},
+              {}};
+}
+
 std::vector<Gain> GainsOf(const LoopMeasurement& loop, const Ratio& share,
                           const VerdictEdges& edges) {
   std::vector<Gain> gains;
-  if (!MayPrice(loop.fidelity, edges)) return gains;
+  if (!MayPrice(loop, edges)) return gains;
   for (const VariantFigures& figures : loop.figures) {
-    if (figures.thread != kTeam || !HasInterval(figures, edges) || IsTheLoopItself(figures))
-      continue;
-    const Ratio& s = figures.saturation;
-    std::string name = FixName(figures.variant);
-    if (name.empty() || !(s.value > 0) || s.value >= 1) continue;
-    gains.push_back({figures.variant,
-                     std::move(name),
-                     {share.value * (1 - s.value), share.low * std::max(0.0, 1 - s.high),
-                      share.high * std::max(0.0, 1 - s.low)}});
+    if (figures.thread != kTeam || !PricesFix(figures, edges)) continue;
+    if (auto gain = GainOf(figures.variant, figures.saturation, share))
+      gains.push_back(*std::move(gain));
   }
   std::stable_sort(gains.begin(), gains.end(),
                    [](const Gain& a, const Gain& b) { return a.of_job.value > b.of_job.value; });
@@ -404,11 +475,6 @@ std::vector<std::string> RemarksOf(const LoopMeasurement& loop, const VerdictEdg
     remarks.push_back(absl::StrCat("an instance is too short to be timed alone: runs go on over ",
                                    loop.instances,
                                    " of them, with what lies between; saturations are of both"));
-  }
-  if (loop.fidelity.value > 0 && std::abs(loop.fidelity.value - 1) > kDoubtfulFidelity) {
-    remarks.push_back(absl::StrFormat(
-        "the loop took %.2f of its live time in the shadow (%s): read the saturations with care",
-        loop.fidelity.value, loop.protocol));
   }
   return remarks;
 }

@@ -11,6 +11,7 @@
 #define CORE_ANALYSIS_VERDICT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,13 @@ struct FidelityEdges {
   double priced_from = 0.5, priced_to = 2;
 };
 
+// Bytes: no x86 processor has larger caches of these levels for one core, and none that runs such jobs a smaller first level.
+struct CacheEdges {
+  uint64_t smallest_l1 = 24 << 10;
+  uint64_t largest_l1 = 64 << 10;
+  uint64_t largest_l2 = 4 << 20;
+};
+
 struct VerdictEdges {
   double noise = 0.05;             // a saturation is "1" within max(2 x stability, this) ...
   double most_noise = kMostNoise;  // ... but never within more than this
@@ -37,21 +45,17 @@ struct VerdictEdges {
   // 2 x much_difference. Of two values near each other, one whose interval reaches this far up and down may be far above the
   // other, or far below it: what is not sure is then not known at all.
   double most_reach = 0.3;
-  uint32_t least_runs = 3;  // of a figure, to have an interval that means something
+  uint32_t least_runs = kLeastRuns;
   FidelityEdges fidelity = {};
-  // Bytes: no x86 processor has larger caches of these levels for one core.
-  uint64_t largest_l1 = 64 << 10, largest_l2 = 4 << 20;
+  CacheEdges caches = {};
 };
 
-struct BoundVerdict {
-  Bound bound = Bound::kUnknown;
-  bool sure = false;             // the corners of the intervals give the same verdict
-  Silence why = Silence::kNone;  // of kUnknown
-};
+// `sure`: the corners of the intervals give the same verdict.
+using BoundVerdict = ClassVerdict;
 
 // Whether what the shadow told may be said of the program. A fidelity that was not measured forbids nothing.
-bool MayName(const Ratio& fidelity, const VerdictEdges& edges = {});
-bool MayPrice(const Ratio& fidelity, const VerdictEdges& edges = {});
+bool MayName(const Fidelity& fidelity, const VerdictEdges& edges = {});
+bool MayPrice(const Fidelity& fidelity, const VerdictEdges& edges = {});
 
 // The figures of `variant`, or null when there are none that count.
 const VariantFigures* FindFigures(const LoopMeasurement& loop, absl::string_view variant,
@@ -63,7 +67,7 @@ Bound BoundOf(double ls, double fp, double ls_noise, double fp_noise,
 // Of the team, or of one thread. Where LS or FP was tried and does not count, DL1 may still show that no memory beyond L1
 // limits the loop (kWithinL1). Where FP is the loop itself, because every address comes from loads, LS and DL1 decide. Where the
 // control alone takes as long as the loop, it is kOverhead, not kBalanced. No name from few runs, from a shadow at another speed,
-// from what a variant had to keep, or from figures that contradict each other.
+// from what a variant had to keep, from figures that contradict each other, or where threads share lines.
 BoundVerdict VerdictOf(const LoopMeasurement& loop, int32_t thread = kTeam,
                        const VerdictEdges& edges = {});
 DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges = {},
@@ -71,12 +75,19 @@ DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges = {},
 
 // "perfect cache", "no division"; empty for variants that no fix could reach (LS, FP, CTRL, PREFETCH, bases).
 std::string FixName(absl::string_view variant);
+// Whether figures of the loop may price a fix, though it may have no name: of a shadow that ran at about the program's speed, and not
+// where figures contradict each other or threads share lines.
+bool MayPrice(const LoopMeasurement& loop, const VerdictEdges& edges = {});
+// Such figures do: they have an interval, and something was changed.
+bool PricesFix(const VariantFigures& figures, const VerdictEdges& edges = {});
+// Nothing is gained: no name, or the saturation is not below 1.
+std::optional<Gain> GainOf(absl::string_view variant, const Ratio& saturation, const Ratio& share);
 // Largest first; `share` is the loop's part of the time that decides. No gain below zero.
 std::vector<Gain> GainsOf(const LoopMeasurement& loop, const Ratio& share,
                           const VerdictEdges& edges = {});
 
 // Sentences: what a weaker or missing verdict rests on, stores and coherence, interaction of reductions and divisions,
-// accesses not pinned, doubtful fidelity.
+// accesses not pinned.
 std::vector<std::string> RemarksOf(const LoopMeasurement& loop, const VerdictEdges& edges = {});
 
 }  // namespace perfd

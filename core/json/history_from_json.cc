@@ -106,8 +106,11 @@ void AddVerdict(const Json& verdict, HistoryLoop& loop) {
   loop.bound = BoundOf(TextOf(verdict, "bound"));
   loop.sure = Member(verdict, "sure") == true;
   const Json& gains = Member(verdict, "gains");
-  if (gains.is_array() && !gains.empty())
-    loop.gain = NumberOf(Member(gains[0], "of_job"), "value", 1);
+  if (gains.is_array() && !gains.empty()) {
+    loop.gain = {NumberOf(Member(gains[0], "of_job"), "value", 1),
+                 {static_cast<uint32_t>(CountOf(gains[0], "ranks")),
+                  static_cast<uint32_t>(CountOf(gains[0], "ranks_asked"))}};
+  }
   AddCycles(verdict, loop);
 }
 

@@ -28,7 +28,9 @@ Json PointToJson(const HistoryProfile& profile, const HistoryLoop* loop) {
           {"iterations_per_entry", loop->iterations},
           {"bound", Key(BoundName(loop->bound))},
           {"sure", loop->sure},
-          {"gain", loop->gain}};
+          {"gain", loop->gain.value},
+          {"gain_ranks", loop->gain.ranks.measured},
+          {"gain_ranks_asked", loop->gain.ranks.asked}};
 }
 
 Json ProfileToJson(const HistoryProfile& profile) {

@@ -26,6 +26,35 @@ Json RatioToJson(const Ratio& ratio) {
   return {{"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
 }
 
+// "" where it is not known.
+const char* CachesKey(CachesBefore caches) {
+  switch (caches) {
+    case CachesBefore::kUnknown:
+      return "";
+    case CachesBefore::kWarm:
+      return "warm";
+    case CachesBefore::kL1Evicted:
+      return "L1_evicted";
+    case CachesBefore::kL2Evicted:
+      return "L2_evicted";
+    case CachesBefore::kCold:
+      return "cold";
+  }
+  return "";
+}
+
+Json FidelityToJson(const Fidelity& fidelity) {
+  return {{"value", fidelity.value},
+          {"low", fidelity.low},
+          {"high", fidelity.high},
+          {"live_instances", fidelity.live_instances},
+          {"runs", fidelity.runs},
+          {"shadows", fidelity.shadows},
+          {"caches", CachesKey(fidelity.caches)},
+          {"reason", FidelityReasonKey(fidelity.reason)},
+          {"why", FidelityReasonName(fidelity.reason)}};
+}
+
 Json CostToJson(const InjectionCost& cost) {
   return {{"stops", cost.stops},
           {"stop_ns", cost.stop_ns},
@@ -65,7 +94,7 @@ Json FiguresToJson(const std::vector<VariantFigures>& figures) {
     list.push_back({{"variant", f.variant},
                     {"base", f.base},
                     {"thread", f.thread == kTeam ? Json("team") : Json(f.thread)},
-                    {"saturation", RatioToJson(f.saturation)},
+                    {"saturation", RatioToJson(ShownRatio(f))},
                     {"cycles", f.cycles},
                     {"cycles_min", f.cycles_min},
                     {"iterations", f.iterations},
@@ -73,6 +102,7 @@ Json FiguresToJson(const std::vector<VariantFigures>& figures) {
                     {"valid_runs", f.valid_runs},
                     {"invalid_runs", f.invalid_runs},
                     {"shadows", f.shadows},
+                    {"has_interval", ShownRatio(f).has_interval()},
                     {"changed", f.edits.changed},
                     {"kept", f.edits.kept},
                     {"pinned", f.edits.pinned},
@@ -80,11 +110,12 @@ Json FiguresToJson(const std::vector<VariantFigures>& figures) {
   return list;
 }
 
-Json TripClassesToJson(const std::vector<TripClass>& classes, const Ratio& fidelity) {
+Json TripClassesToJson(const std::vector<TripClass>& classes,
+                       const std::vector<ClassVerdict>& verdicts) {
   Json list = Json::array();
   const std::vector<double> times = TimeOfClasses(classes);
   for (size_t i = 0; i < classes.size(); ++i) {
-    const BoundVerdict verdict = VerdictOf(classes[i], fidelity);
+    const ClassVerdict verdict = i < verdicts.size() ? verdicts[i] : ClassVerdict{};
     list.push_back({{"shortest", classes[i].shortest},
                     {"longest", classes[i].longest},
                     {"instances", classes[i].instances},
@@ -106,7 +137,8 @@ Json ReferencesToJson(const std::vector<TracedReference>& references) {
                     {"group", r.group},
                     {"bytes", r.bytes},
                     {"lowest", Address(r.lowest)},
-                    {"highest", Address(r.highest)}});
+                    {"highest", Address(r.highest)},
+                    {"shared", r.shared}});
   return list;
 }
 
@@ -124,12 +156,12 @@ Json RankToJson(const RankVerdict& rank) {
           {"state", Key(MeasureStateName(m.state))},
           {"reason", m.reason},
           {"team", m.team},
-          {"fidelity", RatioToJson(m.fidelity)},
+          {"fidelity", FidelityToJson(m.fidelity)},
           {"protocol", m.protocol},
           {"instances_in_a_row", m.instances},
           {"instances", m.trips.instances},
           {"trip_deciles", deciles},
-          {"trip_classes", TripClassesToJson(m.trip_classes, m.fidelity)},
+          {"trip_classes", TripClassesToJson(m.trip_classes, ClassVerdictsOf(m))},
           {"figures", FiguresToJson(m.figures)},
           {"refusals", RefusalsToJson(m.refusals)},
           {"open", m.open},
@@ -149,10 +181,12 @@ Json SummariesToJson(const std::vector<VariantSummary>& variants) {
                     {"rank_max", v.rank_max},
                     {"min_rank", v.min_rank},
                     {"max_rank", v.max_rank},
-                    {"ranks", v.ranks},
+                    {"ranks", v.ranks.measured},
+                    {"ranks_asked", v.ranks.asked},
                     {"valid_runs", v.valid_runs},
                     {"invalid_runs", v.invalid_runs},
                     {"shadows", v.shadows},
+                    {"has_interval", v.saturation.has_interval()},
                     {"cycles", v.cycles},
                     {"changed", v.edits.changed},
                     {"kept", v.edits.kept},
@@ -177,8 +211,11 @@ Json ListingsToJson(const std::vector<VariantListing>& listings) {
 Json GainsToJson(const std::vector<Gain>& gains) {
   Json list = Json::array();
   for (const Gain& gain : gains)
-    list.push_back(
-        {{"variant", gain.variant}, {"name", gain.name}, {"of_job", RatioToJson(gain.of_job)}});
+    list.push_back({{"variant", gain.variant},
+                    {"name", gain.name},
+                    {"of_job", RatioToJson(gain.of_job)},
+                    {"ranks", gain.ranks.measured},
+                    {"ranks_asked", gain.ranks.asked}});
   return list;
 }
 
@@ -204,7 +241,7 @@ Json VerdictToJson(const LoopVerdict& loop) {
           {"gains", GainsToJson(loop.gains)},
           {"gain_provenance", ProvenanceName(Provenance::kEstimated)},
           {"remarks", loop.remarks},
-          {"fidelity", RatioToJson(loop.fidelity)},
+          {"fidelity", FidelityToJson(loop.fidelity)},
           {"protocol", loop.protocol},
           {"refusals", RefusalsToJson(loop.refusals)},
           {"open", loop.open},
@@ -213,8 +250,8 @@ Json VerdictToJson(const LoopVerdict& loop) {
           {"listings", ListingsToJson(loop.listings)},
           {"ranks", ranks},
           {"ranks_left_out", loop.ranks_left_out},
-          {"trip_classes", TripClassesToJson(loop.trip_classes, loop.fidelity)},
-          {"trip_rank", loop.trip_rank},
+          {"trip_classes", TripClassesToJson(loop.trips.classes, loop.trips.verdicts)},
+          {"trip_rank", loop.trips.rank},
           {"provenance", ProvenanceName(Provenance::kShadow)}};
 }
 

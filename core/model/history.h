@@ -27,6 +27,13 @@ struct HistoryShare {
   bool operator==(const HistoryShare&) const = default;
 };
 
+struct HistoryGain {
+  double value = 0;     // of the job's time, at most
+  MeasuredRanks ranks;  // that it rests on
+
+  bool operator==(const HistoryGain&) const = default;
+};
+
 struct HistoryLoop {
   std::string id;  // LocationId
   std::string function;
@@ -42,7 +49,7 @@ struct HistoryLoop {
   double iterations = 0;             // of that entry; 0: unknown
   Bound bound = Bound::kUnknown;
   bool sure = false;
-  double gain = 0;  // the best
+  HistoryGain gain;  // the best
 
   bool operator==(const HistoryLoop&) const = default;
 };

@@ -17,13 +17,53 @@
 
 namespace perfd {
 
-// A ratio with its 95 % interval; value 0 with low == high == 0: not measured.
+// A ratio with its 95 % interval; value 0 with low == high == 0: not measured. A value with low == high == 0 has no interval.
 struct Ratio {
   double value = 0;
   double low = 0;
   double high = 0;
 
+  bool has_interval() const { return high > 0; }
+
   bool operator==(const Ratio&) const = default;
+};
+
+// What the caches held before each run of a shadow.
+enum class CachesBefore : uint8_t {
+  kUnknown,
+  kWarm,       // what the run before it left there
+  kL1Evicted,  // the first level was emptied
+  kL2Evicted,  // the second as well
+  kCold,       // all were
+};
+inline constexpr int kCachesBeforeCount = 5;
+
+// Why the loop takes another time in shadows than in the rank itself, as far as that is known.
+enum class FidelityReason : uint8_t {
+  kUnknown,
+  kWarmerCaches,  // more than the first level holds, and runs in place find it nearer than the program does
+  kColderCaches,  // warm runs are faster than the program, and those after emptying caches are slower
+  kBetween,       // runs over many instances hold what lies between them
+  kSharedLines,  // lines are shared between threads, and what they cost depends on who comes when
+};
+inline constexpr int kFidelityReasonCount = 5;
+const char* FidelityReasonKey(FidelityReason reason);   // "warmer_caches"; "" of kUnknown
+const char* FidelityReasonName(FidelityReason reason);  // for people; "" of kUnknown
+
+// T(REF, shadow) / T(REF, live) with its 95 % interval, drawn from live instances and from runs in shadows; and what it is of.
+// Value 0: not measured.
+struct Fidelity {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+  uint64_t live_instances = 0;  // that were timed in the rank itself; 0: not told
+  uint32_t runs = 0;            // of REF in shadows
+  uint32_t shadows = 0;
+  CachesBefore caches = CachesBefore::kUnknown;
+  FidelityReason reason = FidelityReason::kUnknown;
+
+  Ratio ratio() const { return {value, low, high}; }
+  bool operator==(const Fidelity&) const = default;
 };
 
 // What is known of a refusal besides its text.
@@ -54,6 +94,9 @@ struct EditCounts {
   bool operator==(const EditCounts&) const = default;
 };
 
+// Of a figure, to have an interval that means something.
+inline constexpr uint32_t kLeastRuns = 3;
+
 inline constexpr int32_t kTeam = -1;  // the slowest thread of each instance
 
 struct VariantFigures {
@@ -72,6 +115,9 @@ struct VariantFigures {
 
   bool operator==(const VariantFigures&) const = default;
 };
+
+// With its interval where there are runs enough for one.
+Ratio ShownRatio(const VariantFigures& figures);
 
 // Trip counts of the instances seen, in ten equal shares from short to long.
 struct TripCounts {
@@ -101,6 +147,8 @@ struct TracedReference {
   int32_t bytes = 0;     // per access
   uint64_t lowest = 0;   // run-time addresses
   uint64_t highest = 0;  // one past the last byte
+  // Of lines that one thread writes and another touches, often enough to matter. False: not, or not known.
+  bool shared = false;
   bool operator==(const TracedReference&) const = default;
 };
 
@@ -155,6 +203,15 @@ enum class MeasureState { kOpen, kMeasured, kRefused, kNeverEntered };
 
 const char* MeasureStateName(MeasureState state);
 
+// How many ranks a figure was measured on, of those that were asked and enter the loop. All 0: not told.
+struct MeasuredRanks {
+  uint32_t measured = 0;
+  uint32_t asked = 0;
+
+  bool all() const { return measured >= asked; }
+  bool operator==(const MeasuredRanks&) const = default;
+};
+
 struct LoopMeasurement {
   std::string profile_id;
   std::string node;
@@ -166,7 +223,7 @@ struct LoopMeasurement {
   MeasureState state = MeasureState::kOpen;
   std::string reason;  // of kRefused, kNeverEntered, and what is still open in kOpen
   int32_t team = 0;    // threads that meet at the loop
-  Ratio fidelity;      // T(REF, shadow) / T(REF, live)
+  Fidelity fidelity;
   // What the caches held before each run: "warm", "L1 evicted", "L2 evicted", "cold"; "successive instances": what the program
   // left in them; "recovery": runs in the rank itself.
   // ", branches as new": no run stood where the same copy ran before.
@@ -187,6 +244,9 @@ struct LoopMeasurement {
 
   bool operator==(const LoopMeasurement&) const = default;
 };
+
+// Some of its accesses are to lines that threads take away from each other.
+bool SharesLines(const LoopMeasurement& loop);
 
 // The actions of the audit log; whatever else an agent says counts as the last.
 inline constexpr std::array<const char*, 8> kAuditActions = {

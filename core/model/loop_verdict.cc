@@ -42,6 +42,10 @@ const char* SilenceName(Silence silence) {
       return "the shadow ran at another speed than the program";
     case Silence::kContradictory:
       return "the figures contradict each other";
+    case Silence::kSharedLines:
+      return "threads share lines, which cost another time in a shadow than live";
+    case Silence::kRanksDiffer:
+      return "the ranks differ";
   }
   return "";
 }

@@ -45,19 +45,22 @@ enum class Silence {
   kPartlyChanged,     // what a variant had to keep could turn the verdict
   kFidelity,          // the shadow ran at another speed than the loop does in the program
   kContradictory,     // no loop has such figures
+  kSharedLines,       // threads share lines, which cost another time in a shadow than live
+  kRanksDiffer,       // no name has most of the ranks
 };
-inline constexpr int kSilenceCount = 9;
+inline constexpr int kSilenceCount = 11;
 const char* SilenceName(Silence silence);  // "" of kNone
 
 struct VariantSummary {
   std::string variant;
   std::string base;
-  Ratio saturation;  // of the median rank, with its own interval
+  // Of the median rank, with its own interval; where some ranks have no figure, with that of a rank that was not measured.
+  Ratio saturation;
   double rank_min = 0;
   double rank_max = 0;
   std::string min_rank;  // "rank 3 on node17"
   std::string max_rank;
-  uint32_t ranks = 0;  // that have a valid figure
+  MeasuredRanks ranks;  // that have a valid figure
   uint64_t valid_runs = 0;
   uint64_t invalid_runs = 0;
   uint64_t shadows = 0;
@@ -72,8 +75,27 @@ struct Gain {
   std::string variant;
   std::string name;  // "perfect cache", "no division", ...
   Ratio of_job;      // share of the slowest rank's time x (1 - Sat)
+  MeasuredRanks ranks = {};
 
   bool operator==(const Gain&) const = default;
+};
+
+// What is said of instances of like length.
+struct ClassVerdict {
+  Bound bound = Bound::kUnknown;
+  bool sure = false;
+  Silence why = Silence::kNone;  // of an unknown bound
+
+  bool operator==(const ClassVerdict&) const = default;
+};
+
+// Short and long instances of one rank, each judged with what is known of that rank.
+struct TripVerdicts {
+  std::vector<TripClass> classes;
+  std::vector<ClassVerdict> verdicts;  // as many; none: of a perfd that does not tell
+  std::string rank;                    // which one
+
+  bool operator==(const TripVerdicts&) const = default;
 };
 
 // One rank in the drill-down. The listings of its measurement are in LoopVerdict::listings.
@@ -103,9 +125,8 @@ struct LoopVerdict {
   std::vector<VariantSummary> variants;
   std::vector<Gain> gains;              // largest first
   std::vector<std::string> remarks;     // coherence, interactions, outliers, in sentences
-  std::vector<TripClass> trip_classes;  // of one rank: the one that gains refer to, if it has any
-  std::string trip_rank;                // which one
-  Ratio fidelity;                       // of the median rank
+  TripVerdicts trips;                   // of one rank: the one that gains refer to, if it has any
+  Fidelity fidelity;                    // of the median rank
   std::string protocol;
   std::vector<Refusal> refusals;  // merged over ranks; count: runs
   std::vector<std::string> open;  // variants that some rank still lacks

@@ -31,7 +31,9 @@ void Fill(const HistoryLoop& loop, v1::HistoryLoop& out) {
   out.set_iterations(loop.iterations);
   out.set_bound(WireEnum<v1::Bound>(loop.bound));
   out.set_sure(loop.sure);
-  out.set_gain(loop.gain);
+  out.set_gain(loop.gain.value);
+  out.set_gain_ranks(loop.gain.ranks.measured);
+  out.set_gain_ranks_asked(loop.gain.ranks.asked);
 }
 
 absl::Status CheckLoop(const v1::HistoryLoop& loop) {
@@ -72,7 +74,7 @@ absl::StatusOr<HistoryLoop> LoopFrom(const v1::HistoryLoop& loop) {
   out.iterations = loop.iterations();
   ASSIGN_OR_RETURN(out.bound, ModelEnum(loop.bound(), Bound::kWithinL1, "history.loops.bound"));
   out.sure = loop.sure();
-  out.gain = loop.gain();
+  out.gain = {loop.gain(), {loop.gain_ranks(), loop.gain_ranks_asked()}};
   return out;
 }
 

@@ -96,6 +96,7 @@ void FillReference(const TracedReference& reference, v1::TracedReference& out) {
   out.set_bytes(reference.bytes);
   out.set_lowest(reference.lowest);
   out.set_highest(reference.highest);
+  out.set_shared(reference.shared);
 }
 
 absl::Status ReadReferences(const v1::LoopMeasurement& loop, LoopMeasurement& out) {
@@ -103,8 +104,8 @@ absl::Status ReadReferences(const v1::LoopMeasurement& loop, LoopMeasurement& ou
   for (const v1::TracedReference& r : loop.references()) {
     RETURN_IF_ERROR(CheckRange(r.group(), -1, INT32_MAX, "measurement.references.group"));
     RETURN_IF_ERROR(CheckRange(r.bytes(), 0, INT32_MAX, "measurement.references.bytes"));
-    out.references.push_back(
-        {r.instruction(), r.reads(), r.writes(), r.group(), r.bytes(), r.lowest(), r.highest()});
+    out.references.push_back({r.instruction(), r.reads(), r.writes(), r.group(), r.bytes(),
+                              r.lowest(), r.highest(), r.shared()});
   }
   return absl::OkStatus();
 }
@@ -324,6 +325,31 @@ absl::StatusOr<TripClass> FromProto(const v1::TripClass& trips) {
   return out;
 }
 
+v1::FidelityBasis BasisToProto(const Fidelity& fidelity) {
+  v1::FidelityBasis out;
+  out.set_live_instances(fidelity.live_instances);
+  out.set_runs(fidelity.runs);
+  out.set_shadows(fidelity.shadows);
+  out.set_caches(WireEnum<v1::CachesBefore>(fidelity.caches));
+  out.set_reason(WireEnum<v1::FidelityReason>(fidelity.reason));
+  return out;
+}
+
+absl::StatusOr<Fidelity> FromProto(const v1::Ratio& ratio, const v1::FidelityBasis& basis) {
+  ASSIGN_OR_RETURN(const Ratio read, FromProto(ratio));
+  Fidelity out{read.value,   read.low,       read.high, basis.live_instances(),
+               basis.runs(), basis.shadows()};
+  if (basis.caches() != v1::CACHES_BEFORE_UNSPECIFIED) {
+    ASSIGN_OR_RETURN(out.caches,
+                     ModelEnum(basis.caches(), CachesBefore::kCold, "fidelity_basis.caches"));
+  }
+  if (basis.reason() != v1::FIDELITY_REASON_UNSPECIFIED) {
+    ASSIGN_OR_RETURN(out.reason, ModelEnum(basis.reason(), FidelityReason::kSharedLines,
+                                           "fidelity_basis.reason"));
+  }
+  return out;
+}
+
 v1::LoopMeasurement ToProto(const LoopMeasurement& loop) {
   v1::LoopMeasurement out;
   out.set_profile_id(CleanText(loop.profile_id));
@@ -336,7 +362,8 @@ v1::LoopMeasurement ToProto(const LoopMeasurement& loop) {
   out.set_state(WireEnum<v1::MeasureState>(loop.state));
   out.set_reason(CleanText(loop.reason));
   out.set_team(loop.team);
-  *out.mutable_fidelity() = ToProto(loop.fidelity);
+  *out.mutable_fidelity() = ToProto(loop.fidelity.ratio());
+  *out.mutable_fidelity_basis() = BasisToProto(loop.fidelity);
   out.set_protocol(CleanText(loop.protocol));
   out.set_instances(loop.instances);
   FillTrips(loop.trips, *out.mutable_trips());
@@ -369,7 +396,7 @@ absl::StatusOr<LoopMeasurement> FromProto(const v1::LoopMeasurement& loop) {
   out.protocol = loop.protocol();
   out.instances = loop.instances();
   out.team = loop.team();
-  ASSIGN_OR_RETURN(out.fidelity, FromProto(loop.fidelity()));
+  ASSIGN_OR_RETURN(out.fidelity, FromProto(loop.fidelity(), loop.fidelity_basis()));
   RETURN_IF_ERROR(ReadTrips(loop.trips(), out.trips));
   RETURN_IF_ERROR(ReadLists(loop, out));
   ASSIGN_OR_RETURN(out.cost, FromProto(loop.cost()));

@@ -34,6 +34,10 @@ absl::StatusOr<PredictedCost> FromProto(const v1::PredictedCost& cost);
 v1::TripClass ToProto(const TripClass& trips);
 absl::StatusOr<TripClass> FromProto(const v1::TripClass& trips);
 
+// The ratio is a message of its own, of before the basis was told.
+v1::FidelityBasis BasisToProto(const Fidelity& fidelity);
+absl::StatusOr<Fidelity> FromProto(const v1::Ratio& ratio, const v1::FidelityBasis& basis);
+
 v1::LoopMeasurement ToProto(const LoopMeasurement& loop);
 absl::StatusOr<LoopMeasurement> FromProto(const v1::LoopMeasurement& loop);
 

@@ -19,7 +19,8 @@ v1::VariantSummary ToProto(const VariantSummary& summary) {
   out.set_rank_max(summary.rank_max);
   out.set_min_rank(CleanText(summary.min_rank));
   out.set_max_rank(CleanText(summary.max_rank));
-  out.set_ranks(summary.ranks);
+  out.set_ranks(summary.ranks.measured);
+  out.set_ranks_asked(summary.ranks.asked);
   out.set_valid_runs(summary.valid_runs);
   out.set_invalid_runs(summary.invalid_runs);
   out.set_shadows(summary.shadows);
@@ -49,7 +50,7 @@ absl::StatusOr<VariantSummary> FromProto(const v1::VariantSummary& s) {
   out.rank_max = s.rank_max();
   out.min_rank = s.min_rank();
   out.max_rank = s.max_rank();
-  out.ranks = s.ranks();
+  out.ranks = {s.ranks(), s.ranks_asked()};
   out.valid_runs = s.valid_runs();
   out.invalid_runs = s.invalid_runs();
   out.shadows = s.shadows();
@@ -64,7 +65,15 @@ absl::StatusOr<VariantSummary> FromProto(const v1::VariantSummary& s) {
 // A perfd of before the reasons had numbers sends none.
 absl::StatusOr<Silence> ReadSilence(v1::Silence silence, const char* field) {
   if (silence == v1::SILENCE_UNSPECIFIED) return Silence::kNone;
-  return ModelEnum(silence, Silence::kContradictory, field);
+  return ModelEnum(silence, Silence::kRanksDiffer, field);
+}
+
+absl::StatusOr<ClassVerdict> FromProto(const v1::ClassVerdict& verdict) {
+  ASSIGN_OR_RETURN(const Bound bound,
+                   ModelEnum(verdict.bound(), Bound::kWithinL1, "verdict.trip_verdicts.bound"));
+  ASSIGN_OR_RETURN(const Silence why,
+                   ReadSilence(verdict.silence(), "verdict.trip_verdicts.silence"));
+  return ClassVerdict{bound, verdict.sure(), why};
 }
 
 void FillLists(const LoopVerdict& loop, v1::LoopVerdict& out) {
@@ -74,9 +83,17 @@ void FillLists(const LoopVerdict& loop, v1::LoopVerdict& out) {
     to->set_variant(CleanText(gain.variant));
     to->set_name(CleanText(gain.name));
     *to->mutable_of_job() = wire::ToProto(gain.of_job);
+    to->set_ranks(gain.ranks.measured);
+    to->set_ranks_asked(gain.ranks.asked);
   }
   for (const std::string& remark : loop.remarks) out.add_remarks(CleanText(remark));
-  for (const TripClass& trips : loop.trip_classes) *out.add_trip_classes() = wire::ToProto(trips);
+  for (const TripClass& trips : loop.trips.classes) *out.add_trip_classes() = wire::ToProto(trips);
+  for (const ClassVerdict& verdict : loop.trips.verdicts) {
+    v1::ClassVerdict* to = out.add_trip_verdicts();
+    to->set_bound(WireEnum<v1::Bound>(verdict.bound));
+    to->set_sure(verdict.sure);
+    to->set_silence(WireEnum<v1::Silence>(verdict.why));
+  }
   for (const Refusal& refusal : loop.refusals) *out.add_refusals() = wire::ToProto(refusal);
   for (const std::string& variant : loop.open) out.add_open(CleanText(variant));
   for (const VariantListing& listing : loop.listings) *out.add_listings() = wire::ToProto(listing);
@@ -97,6 +114,7 @@ absl::Status CheckCounts(const v1::LoopVerdict& loop) {
   RETURN_IF_ERROR(CheckCount(loop.open_size(), kMaxVariants, "verdict.open"));
   RETURN_IF_ERROR(CheckCount(loop.listings_size(), kMaxVariants, "verdict.listings"));
   RETURN_IF_ERROR(CheckCount(loop.trip_classes_size(), kMaxTripClasses, "verdict.trip_classes"));
+  RETURN_IF_ERROR(CheckCount(loop.trip_verdicts_size(), kMaxTripClasses, "verdict.trip_verdicts"));
   return CheckCount(loop.ranks_size(), kMaxReportRanks, "verdict.ranks");
 }
 
@@ -113,7 +131,7 @@ absl::Status ReadTexts(const v1::LoopVerdict& loop, LoopVerdict& out) {
     RETURN_IF_ERROR(CheckText(gain.variant(), "verdict.gains.variant"));
     RETURN_IF_ERROR(CheckText(gain.name(), "verdict.gains.name"));
     ASSIGN_OR_RETURN(const Ratio of_job, wire::FromProto(gain.of_job()));
-    out.gains.push_back({gain.variant(), gain.name(), of_job});
+    out.gains.push_back({gain.variant(), gain.name(), of_job, {gain.ranks(), gain.ranks_asked()}});
   }
   return absl::OkStatus();
 }
@@ -135,7 +153,11 @@ absl::Status ReadLists(const v1::LoopVerdict& loop, LoopVerdict& out) {
   }
   for (const v1::TripClass& trips : loop.trip_classes()) {
     ASSIGN_OR_RETURN(TripClass read, wire::FromProto(trips));
-    out.trip_classes.push_back(std::move(read));
+    out.trips.classes.push_back(std::move(read));
+  }
+  for (const v1::ClassVerdict& verdict : loop.trip_verdicts()) {
+    ASSIGN_OR_RETURN(const ClassVerdict read, FromProto(verdict));
+    out.trips.verdicts.push_back(read);
   }
   for (const v1::RankVerdict& rank : loop.ranks()) {
     RETURN_IF_ERROR(CheckText(rank.outlier(), "verdict.ranks.outlier"));
@@ -163,7 +185,7 @@ absl::Status ReadVerdict(const v1::LoopVerdict& loop, LoopVerdict& out) {
   out.location_key = loop.location_key();
   out.sure = loop.sure();
   ASSIGN_OR_RETURN(out.why, ReadSilence(loop.silence(), "verdict.silence"));
-  out.trip_rank = loop.trip_rank();
+  out.trips.rank = loop.trip_rank();
   out.agreement = loop.agreement();
   out.share = loop.share();
   out.slowest_share = loop.slowest_share();
@@ -185,7 +207,7 @@ v1::LoopVerdict ToProto(const LoopVerdict& loop) {
   out.set_bound(WireEnum<v1::Bound>(loop.bound));
   out.set_sure(loop.sure);
   out.set_silence(WireEnum<v1::Silence>(loop.why));
-  out.set_trip_rank(CleanText(loop.trip_rank));
+  out.set_trip_rank(CleanText(loop.trips.rank));
   out.set_level(WireEnum<v1::DataLevel>(loop.level));
   out.set_agreement(CleanText(loop.agreement));
   out.set_share(loop.share);
@@ -194,7 +216,8 @@ v1::LoopVerdict ToProto(const LoopVerdict& loop) {
   out.set_ranks_measured(loop.ranks_measured);
   out.set_ranks_total(loop.ranks_total);
   FillLists(loop, out);
-  *out.mutable_fidelity() = ToProto(loop.fidelity);
+  *out.mutable_fidelity() = ToProto(loop.fidelity.ratio());
+  *out.mutable_fidelity_basis() = BasisToProto(loop.fidelity);
   out.set_protocol(CleanText(loop.protocol));
   *out.mutable_cost() = ToProto(loop.cost);
   out.set_ranks_left_out(loop.ranks_left_out);
@@ -206,7 +229,7 @@ absl::StatusOr<LoopVerdict> FromProto(const v1::LoopVerdict& loop) {
   LoopVerdict out;
   RETURN_IF_ERROR(ReadVerdict(loop, out));
   RETURN_IF_ERROR(ReadLists(loop, out));
-  ASSIGN_OR_RETURN(out.fidelity, FromProto(loop.fidelity()));
+  ASSIGN_OR_RETURN(out.fidelity, FromProto(loop.fidelity(), loop.fidelity_basis()));
   ASSIGN_OR_RETURN(out.cost, FromProto(loop.cost()));
   ASSIGN_OR_RETURN(out.predicted, FromProto(loop.predicted()));
   return out;

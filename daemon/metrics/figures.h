@@ -42,8 +42,9 @@ struct SaturationFigure {
 // A loop measured by variants.
 struct MeasuredFigure {
   std::string loop;       // LocationId
-  double gain_ratio = 0;  // the best
-  std::vector<SaturationFigure> saturations;
+  std::optional<double> gain_ratio;  // the best; none is known of a loop without one
+  double gain_ranks_ratio = 1;       // of the ranks that were asked, those that it was measured on
+  std::vector<SaturationFigure> saturations = {};
   std::string bound = {};  // BoundName
   std::string level = {};  // DataLevelName
 };

@@ -191,6 +191,9 @@ void ExposeMeasured(const std::vector<ProfileFigure>& profiles, std::vector<Metr
   MetricFamily gains =
       NewFamily("perfd_loop_gain_ratio",
                 "Share of the job's time that the best fix of the loop would save.", kGauge);
+  MetricFamily gain_ranks = NewFamily(
+      "perfd_loop_gain_ranks_ratio",
+      "Part of the ranks that were asked on which the best fix of the loop was measured.", kGauge);
   MetricFamily verdicts =
       NewFamily("perfd_loop_verdict_info",
                 "What the loop is bound by, and where its data are; always 1.", kGauge);
@@ -202,7 +205,10 @@ void ExposeMeasured(const std::vector<ProfileFigure>& profiles, std::vector<Metr
     }
     for (const MeasuredFigure& loop : profile.measured) {
       const MetricLabels labels = {{"profile", profile.id}, {"loop", loop.loop}};
-      AddSeries(gains, loop.gain_ratio, labels);
+      if (loop.gain_ratio.has_value()) {
+        AddSeries(gains, *loop.gain_ratio, labels);
+        AddSeries(gain_ranks, loop.gain_ranks_ratio, labels);
+      }
       MetricLabels verdict = labels;
       verdict.push_back({"bound", loop.bound});
       verdict.push_back({"level", loop.level});
@@ -216,6 +222,7 @@ void ExposeMeasured(const std::vector<ProfileFigure>& profiles, std::vector<Metr
   }
   out.push_back(std::move(saturations));
   out.push_back(std::move(gains));
+  out.push_back(std::move(gain_ranks));
   out.push_back(std::move(verdicts));
   out.push_back(std::move(states));
 }

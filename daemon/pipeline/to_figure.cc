@@ -56,6 +56,12 @@ double ThreadImbalance(const ReportRow& row) {
   return SpreadOf(samples).imbalance;
 }
 
+void AddGain(const Gain& gain, MeasuredFigure& measured) {
+  measured.gain_ratio = gain.of_job.value;
+  if (gain.ranks.asked > 0)
+    measured.gain_ranks_ratio = static_cast<double>(gain.ranks.measured) / gain.ranks.asked;
+}
+
 }  // namespace
 
 ProfileFigure ToFigure(const ProfileStatus& status, const std::vector<ReportRow>& loops,
@@ -83,14 +89,15 @@ void AddVerdicts(const std::vector<LoopVerdict>& verdicts, size_t count, Profile
   for (const LoopVerdict& loop : verdicts) {
     ++states[static_cast<size_t>(loop.state)];
     if (figure.measured.size() == count || loop.variants.empty()) continue;
-    MeasuredFigure measured{.loop = loop.loop_id, .gain_ratio = 0, .saturations = {}};
+    MeasuredFigure measured{.loop = loop.loop_id, .gain_ratio = {}};
     measured.bound = BoundName(loop.bound);
     measured.level = DataLevelName(loop.level);
-    if (!loop.gains.empty()) measured.gain_ratio = loop.gains.front().of_job.value;
+    if (!loop.gains.empty()) AddGain(loop.gains.front(), measured);
     for (const VariantSummary& v : loop.variants) {
       const bool known = std::find(kShownVariants.begin(), kShownVariants.end(), v.variant) !=
                          kShownVariants.end();
-      if (known && v.ranks > 0) measured.saturations.push_back({v.variant, v.saturation.value});
+      if (known && v.ranks.measured > 0)
+        measured.saturations.push_back({v.variant, v.saturation.value});
     }
     figure.measured.push_back(std::move(measured));
   }

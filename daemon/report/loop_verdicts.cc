@@ -36,6 +36,10 @@ LoopTime TimeOf(const ReportRow& row, const RankSummary* slowest) {
   time.share_low = interval.low;
   time.share_high = interval.high;
   time.slowest_share = time.share;  // until a rank is known
+  for (const RankShare& rank : row.ranks) {
+    const double in_loop = row.wall.has_value() ? rank.wall_share_of_rank : rank.seconds;
+    if (in_loop > 0) time.rank_times.push_back(in_loop);
+  }
   if (slowest == nullptr) return time;
   time.slowest_node = slowest->info.node;
   time.slowest_pid = slowest->info.pid;

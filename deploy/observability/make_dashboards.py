@@ -331,8 +331,10 @@ def loops():
         rows_of(of_job(named(f"max by (cluster, profile, loop) ({mine})"), "user, command"), "A"),
         rows_of(f"max by (cluster, profile, loop) ({last('perfd_loop_share_ratio{' + OURS + '}')})", "B"),
         rows_of(f"max by (cluster, profile, loop, bound, level) ({VERDICTS})", "C"),
+        rows_of(f"max by (cluster, profile, loop) ({last('perfd_loop_gain_ranks_ratio{' + OURS + '}')})", "D"),
     ], {"profile": ("Job", None), "command": ("Program", None), "user": ("User", None), "function": ("Function", None),
         "file": ("File", None), "line": ("Line", None), "Value #B": ("Share", RATIO), "Value #A": ("Gain if fixed", RATIO),
+        "Value #D": ("on ranks", RATIO),
         "bound": ("Bound by", None), "level": ("Data in", None)},
         "Ordered by what a fix would be worth, not by time.", "Value #A")
     every["transformations"][-1]["options"]["excludeByName"]["Value #C"] = True

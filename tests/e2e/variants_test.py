@@ -193,6 +193,10 @@ class Measured:
         """The figures of a variant that was measured; None when nothing of it counts."""
         return next((v for v in self.loop["variants"] if v["variant"] == variant and v["valid_runs"] > 0), None)
 
+    def shares_lines(self):
+        """Whether an access is marked as one to lines that threads take from each other."""
+        return any(r["shared"] for rank in self.loop["ranks"] for r in rank["references"])
+
     def sat(self, variant):
         found = self.find(variant)
         if found is None:
@@ -295,6 +299,9 @@ def test_false_sharing_is_priced_by_s2l():
         # Without stores no line is taken away. Threads of a shadow begin at once, those of the program one after the other.
         assert native / 3 < shared.sat("S2L") < native + 0.15, native
         assert native > 0.67 or shared.sat("S2L") < 0.7, native
+        # Figures they are, and no more: what such a line costs depends on who comes when.
+        assert shared.shares_lines() and not padded.shares_lines()
+        assert shared.loop["bound"] == "unknown" and shared.loop["level"] == "unknown" and not shared.loop["gains"], shared.loop
     in_builds("count", check, teams=(2,))
 
 

@@ -1,12 +1,12 @@
 #include "agent/experiment/loop/figures.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/experiment/loop/in_situ.h"
+#include "agent/experiment/loop/protocol.h"
 #include "agent/experiment/plan/listing.h"
 #include "agent/experiment/plan/next_stage.h"
 #include "core/analysis/trip_classes.h"
@@ -44,18 +44,6 @@ const char* ProtocolName(Evict evict) {
       return "cold";
   }
   return "";
-}
-
-Ratio FidelityOf(const LoopKnowledge& known) {
-  if (known.live.cycles <= 0 || known.runs.cycles <= 0 || known.runs.reduction.figures.empty())
-    return {};
-  std::vector<uint64_t> live = known.live.instances;
-  std::sort(live.begin(), live.end());
-  const auto at = [&](double q) {
-    return static_cast<double>(live[static_cast<size_t>(q * static_cast<double>(live.size() - 1))]);
-  };
-  const double cycles = known.runs.cycles;
-  return {cycles / known.live.cycles, cycles / at(0.75), cycles / at(0.25)};
 }
 
 void DescribeCopies(const LoopKnowledge& known, std::vector<VariantFigures>& all) {
@@ -197,8 +185,7 @@ void RecordRuns(LoopKnowledge& known, const ShadowAnswer& answer, const std::vec
 
 void Reduce(LoopKnowledge& known) {
   ReduceOptions options;
-  options.probe_cycles = known.shadows.probe_cycles /
-                         static_cast<double>(std::max<uint64_t>(1, known.batch.instances));
+  options.probe_cycles = ProbeCyclesOfRun(known);
   for (size_t i = 0; i < known.installed.names.size(); ++i)
     options.base_of[known.installed.names[i].Text()] = CopyOf(known, i).base.Text();
   known.runs.reduction = ReduceRuns(known.runs.samples, options);

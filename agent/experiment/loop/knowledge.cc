@@ -93,6 +93,11 @@ int32_t TeamOf(const LoopKnowledge& known) {
   return std::max(1, known.live.entries.team);
 }
 
+double ProbeCyclesOfRun(const LoopKnowledge& known) {
+  return known.shadows.probe_cycles /
+         static_cast<double>(std::max<uint64_t>(1, known.batch.instances));
+}
+
 double InstanceNs(const LoopKnowledge& known) {
   const double cycles = std::max(known.runs.cycles, known.live.cycles);
   return known.setup.ticks_per_ns > 0 ? cycles / known.setup.ticks_per_ns : cycles;

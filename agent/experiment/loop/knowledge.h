@@ -32,6 +32,9 @@ struct LiveFindings {
   // Instances of a batch overlap; timed alone, as live ones are, they do not. Learnt in a shadow, and applied to the two here.
   double overlap = 1;
   std::vector<uint64_t> instances;
+  std::vector<uint32_t>
+      clusters;        // of `instances`, those that resemble each other; none: each for itself
+  uint64_t timed = 0;  // instances of the whole team behind them
 };
 // Its times are those of instances that overlap so much.
 void SetOverlap(LiveFindings& live, double overlap);
@@ -144,6 +147,8 @@ const VariantName* IdlePartOf(const LoopKnowledge& known, size_t variant);
 
 bool IsProbed(const LoopKnowledge& known);
 int32_t TeamOf(const LoopKnowledge& known);  // at least 1
+// Of reading the clock, for one of the instances that a run goes on over.
+double ProbeCyclesOfRun(const LoopKnowledge& known);
 double InstanceNs(const LoopKnowledge& known);
 double InstancesNs(const LoopKnowledge& known);  // of all that one run goes on over
 int64_t EvictNs(Evict level);

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "agent/experiment/plan/run_schedule.h"
+#include "core/analysis/cluster_median.h"
 
 namespace perfd::agent {
 namespace {
@@ -41,6 +44,71 @@ uint64_t SweptBytes(const LoopKnowledge& known) {
 std::vector<RunSpec> LearningRun(const LoopKnowledge& known) {
   if (!LearnsWrites(known)) return {};
   return {{.variant = kRefIndex, .restore = known.probe.trace.in_situ, .learn = true}};
+}
+
+constexpr double kFar = 0.1;  // from 1, with the whole interval on that side: worth a reason
+
+CachesBefore CachesOf(Evict evict) {
+  switch (evict) {
+    case Evict::kNothing:
+      return CachesBefore::kWarm;
+    case Evict::kFirst:
+      return CachesBefore::kL1Evicted;
+    case Evict::kSecond:
+      return CachesBefore::kL2Evicted;
+    case Evict::kAll:
+      return CachesBefore::kCold;
+  }
+  return CachesBefore::kUnknown;
+}
+
+// Of each run the thread in the middle, as live instances are of any thread.
+std::vector<ClusterValue> ShadowCycles(const LoopKnowledge& known, absl::string_view base) {
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<double>> runs;  // by shadow and order
+  for (const RunSample& run : known.runs.samples) {
+    const double cycles = run.cycles - ProbeCyclesOfRun(known);
+    if (run.variant == base && run.status == RunOutcome::kOk && cycles > 0)
+      runs[{run.shadow, run.order}].push_back(cycles);
+  }
+  std::vector<ClusterValue> values;
+  for (auto& [at, threads] : runs) {
+    std::sort(threads.begin(), threads.end());
+    values.push_back({at.first, threads[threads.size() / 2]});
+  }
+  return values;
+}
+
+std::vector<ClusterValue> LiveCycles(const LiveFindings& live) {
+  std::vector<ClusterValue> values;
+  const bool grouped = live.clusters.size() == live.instances.size();
+  for (size_t i = 0; i < live.instances.size(); ++i)
+    values.push_back({grouped ? live.clusters[i] : static_cast<uint32_t>(i),
+                      static_cast<double>(live.instances[i])});
+  return values;
+}
+
+// One thread goes over more than its first level holds, as far as it was seen.
+bool IsBeyondL1(const LoopKnowledge& known) {
+  const uint64_t first = known.setup.evict_bytes[static_cast<size_t>(Evict::kFirst)];
+  return first > 0 && SweptBytes(known) > first;
+}
+
+FidelityReason ReasonOf(const LoopKnowledge& known, const Fidelity& fidelity) {
+  const bool faster = fidelity.high < 1 && fidelity.value < 1 - kFar;
+  const bool slower = fidelity.low > 1 && fidelity.value > 1 + kFar;
+  const bool evicts = known.protocol.evict != Evict::kNothing;
+  if (known.in_situ.on) return FidelityReason::kUnknown;
+  if (slower && known.batch.instances > 0) return FidelityReason::kBetween;
+  if (slower && evicts) return FidelityReason::kColderCaches;
+  // What was emptied did not bring it nearer to live, or would not have been found in these caches anyway.
+  const bool compared = known.protocol.evict_chosen || EvictionLevels(known).size() == 1;
+  if (faster && !evicts && compared && IsBeyondL1(known)) return FidelityReason::kWarmerCaches;
+  return FidelityReason::kUnknown;
+}
+
+bool SharesLines(const TraceSummary& trace) {
+  return std::any_of(trace.references.begin(), trace.references.end(),
+                     [](const TracedReference& reference) { return reference.shared; });
 }
 
 }  // namespace
@@ -103,6 +171,29 @@ std::vector<RunSpec> EvictionRuns(const LoopKnowledge& known) {
       runs.push_back({.variant = kRefIndex, .evict = level, .restore = restore});
   }
   return runs;
+}
+
+Fidelity FidelityOf(const LoopKnowledge& known) {
+  Fidelity fidelity;
+  if (SharesLines(known.probe.trace)) fidelity.reason = FidelityReason::kSharedLines;
+  if (known.live.cycles <= 0 || known.runs.cycles <= 0 || known.runs.reduction.figures.empty())
+    return fidelity;
+  fidelity.value = known.runs.cycles / known.live.cycles;
+  std::vector<ClusterValue> shadow = ShadowCycles(known, "REF");
+  if (shadow.empty()) shadow = ShadowCycles(known, "REF_FTZ");
+  const Ratio drawn = MedianQuotient(shadow, LiveCycles(known.live));
+  // The medians of threads and of runs differ a little: the interval is laid around the value that decides.
+  const double scale = drawn.value > 0 ? fidelity.value / drawn.value : 0;
+  fidelity.low = scale * drawn.low;
+  fidelity.high = scale * drawn.high;
+  fidelity.live_instances = known.live.timed;
+  fidelity.runs = static_cast<uint32_t>(shadow.size());
+  std::set<uint32_t> shadows;
+  for (const ClusterValue& run : shadow) shadows.insert(run.cluster);
+  fidelity.shadows = static_cast<uint32_t>(shadows.size());
+  if (!known.in_situ.on) fidelity.caches = CachesOf(known.protocol.evict);
+  if (fidelity.reason == FidelityReason::kUnknown) fidelity.reason = ReasonOf(known, fidelity);
+  return fidelity;
 }
 
 }  // namespace perfd::agent

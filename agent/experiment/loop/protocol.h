@@ -1,8 +1,12 @@
-// agent/experiment/loop/protocol.h - what caches and branch predictors hold before each run: which ways are compared with live.
+// agent/experiment/loop/protocol.h - what caches and branch predictors hold before each run: which ways are compared with live, and
+// how far from live the loop stays.
 //
 // Shape    warm first: back to back, everything is where the run before left it. Where the loop takes longer in the rank itself, one
 //          shadow runs REF after each way of emptying caches. Where it takes less time there, its branches may be known to the rank, too.
+//          Fidelity: REF's median over the live median, as the protocol was chosen by; its interval: both medians drawn again, with
+//          shadows and live instances as clusters. A reason is given only where what is known shows it.
 // Threads  thread-safe (pure).
+// Source   intervals: core/analysis/cluster_median.h; reasons: docs/adr/0035-some-ranks-and-shared-lines.md.
 #ifndef AGENT_EXPERIMENT_LOOP_PROTOCOL_H_
 #define AGENT_EXPERIMENT_LOOP_PROTOCOL_H_
 
@@ -26,6 +30,8 @@ bool NeedsEviction(const LoopKnowledge& known);
 // kNothing first, then what empties more and more and may be like live.
 std::vector<Evict> EvictionLevels(const LoopKnowledge& known);
 std::vector<RunSpec> EvictionRuns(const LoopKnowledge& known);
+
+Fidelity FidelityOf(const LoopKnowledge& known);
 
 }  // namespace perfd::agent
 

@@ -4,6 +4,8 @@
 #include <limits>
 #include <optional>
 
+#include "agent/experiment/plan/shared_lines.h"
+
 namespace perfd::agent {
 namespace {
 
@@ -81,6 +83,7 @@ TraceSummary SummarizeTrace(std::span<const Reference> references,
                             std::span<const ThreadTrace> threads, LoadBias bias) {
   TraceSummary summary;
   std::vector<Range> read, written;
+  const std::vector<bool> shared = SharedReferences(references, threads);
   for (size_t i = 0; i < references.size(); ++i) {
     const Reference& reference = references[i];
     summary.blind |= !reference.traced || i >= kTraceCount;
@@ -89,7 +92,8 @@ TraceSummary SummarizeTrace(std::span<const Reference> references,
                            .reads = reference.reads,
                            .writes = reference.writes,
                            .group = reference.group,
-                           .bytes = reference.bytes};
+                           .bytes = reference.bytes,
+                           .shared = shared[i]};
     for (const ThreadTrace& thread : threads) {
       summary.partial |= thread.whole_iterations > thread.traced_iterations;
       if (i >= thread.records.size()) continue;

@@ -62,6 +62,8 @@ void RecordInSitu(LoopKnowledge& known, const RecoveryAnswer& answer,
 void CompareWithLive(LoopKnowledge& known) {
   if (known.in_situ.likeness.empty() || known.runs.cycles <= 0) return;
   known.live.instances.clear();
+  known.live.clusters.clear();
+  known.live.timed = known.in_situ.likeness.size();
   for (const double likeness : known.in_situ.likeness)
     known.live.instances.push_back(static_cast<uint64_t>(known.runs.cycles / likeness));
   known.live.cycles = static_cast<double>(Median(known.live.instances));

@@ -37,10 +37,25 @@ double Mean(const std::vector<uint64_t>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
+uint64_t InstancesOfTeam(const LoopKnowledge& known, uint64_t timings) {
+  const auto team = static_cast<uint64_t>(TeamOf(known));
+  return (timings + team - 1) / team;
+}
+
+// Threads of a team are timed side by side, so that neighbours are mostly of one instance of it.
+void AddLong(const LoopKnowledge& known, const std::vector<uint64_t>& ticks, LiveFindings& live) {
+  live.clusters.resize(live.instances.size());
+  const uint32_t next = live.clusters.empty() ? 0 : live.clusters.back() + 1;
+  for (size_t i = 0; i < ticks.size(); ++i) {
+    live.instances.push_back(ticks[i]);
+    live.clusters.push_back(next + static_cast<uint32_t>(i) / static_cast<uint32_t>(TeamOf(known)));
+  }
+  live.timed = InstancesOfTeam(known, live.instances.size());
+}
+
 // In several bursts, since the job may be in another phase in each. Where calls are left out, a phase that calls in every pass
 // has many entries and little to show: bursts of instances that are less than half as long as others do not count.
-std::vector<uint64_t> TimeShort(const LoopKnowledge& known, RankInjector& injector,
-                                const StepRoom& room) {
+LiveFindings TimeShort(const LoopKnowledge& known, RankInjector& injector, const StepRoom& room) {
   std::vector<std::vector<uint64_t>> bursts;
   double longest = 0;
   for (int i = 0; i < kBursts; ++i) {
@@ -52,11 +67,14 @@ std::vector<uint64_t> TimeShort(const LoopKnowledge& known, RankInjector& inject
     bursts.push_back(SecondHalf(*ticks));
     longest = std::max(longest, Mean(bursts.back()));
   }
-  std::vector<uint64_t> live;
-  for (const std::vector<uint64_t>& burst : bursts) {
-    if (known.installed.excluded_paths.empty() || 2 * Mean(burst) >= longest)
-      live.insert(live.end(), burst.begin(), burst.end());
+  LiveFindings live;
+  for (size_t i = 0; i < bursts.size(); ++i) {
+    const std::vector<uint64_t>& burst = bursts[i];
+    if (!known.installed.excluded_paths.empty() && 2 * Mean(burst) < longest) continue;
+    live.instances.insert(live.instances.end(), burst.begin(), burst.end());
+    live.clusters.insert(live.clusters.end(), burst.size(), static_cast<uint32_t>(i));
   }
+  live.timed = InstancesOfTeam(known, kGroup * live.instances.size());
   return live;
 }
 
@@ -87,11 +105,15 @@ StepOutcome TimeLive(LoopKnowledge& known, RankInjector& injector, const StepRoo
   auto ticks = injector.TimeLive(known.setup.loop_to_inject, kLiveInstances * TeamOf(known),
                                  room.timeout_ns);
   if (!ticks.ok()) return Failed(ticks.status());
-  live.instances.insert(live.instances.end(), ticks->begin(), ticks->end());
+  AddLong(known, *ticks, live);
   const double median = static_cast<double>(Median(live.instances));
   if (median < kMaybeShort * kShortNs * known.setup.ticks_per_ns) {
-    std::vector<uint64_t> short_ones = TimeShort(known, injector, room);
-    if (!short_ones.empty()) live.instances = std::move(short_ones);
+    LiveFindings short_ones = TimeShort(known, injector, room);
+    if (!short_ones.instances.empty()) {
+      live.instances = std::move(short_ones.instances);
+      live.clusters = std::move(short_ones.clusters);
+      live.timed = short_ones.timed;
+    }
   }
   if (static_cast<int32_t>(live.instances.size()) < kLeastLive)
     return Failed(absl::UnavailableError("the loop is entered too rarely to be timed"));

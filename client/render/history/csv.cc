@@ -12,10 +12,14 @@ namespace {
 constexpr char kHeader[] =
     "loop,profile,started_unix_ns,job,user,ranks,nodes,build,id,function,file,first_line,share,"
     "share_low,share_high,cycles_per_entry,iterations_per_entry,bound,sure,gain,wall_share,"
-    "wall_share_low,wall_share_high\n";
+    "wall_share_low,wall_share_high,gain_ranks,gain_ranks_asked\n";
 
 std::string Number(double value) {
   return absl::StrFormat("%.6g", value);
+}
+
+std::string RankCell(uint32_t count, const MeasuredRanks& told) {
+  return told.asked > 0 ? absl::StrCat(count) : "";
 }
 
 std::string Line(const std::string& id, const HistoryProfile& profile, const HistoryLoop& loop) {
@@ -40,10 +44,12 @@ std::string Line(const std::string& id, const HistoryProfile& profile, const His
                                            timed ? Number(loop.iterations) : "",
                                            BoundName(loop.bound),
                                            loop.sure ? "1" : "0",
-                                           Number(loop.gain),
+                                           Number(loop.gain.value),
                                            walled ? Number(loop.wall->share) : "",
                                            walled ? Number(loop.wall->interval.low) : "",
-                                           walled ? Number(loop.wall->interval.high) : ""};
+                                           walled ? Number(loop.wall->interval.high) : "",
+                                           RankCell(loop.gain.ranks.measured, loop.gain.ranks),
+                                           RankCell(loop.gain.ranks.asked, loop.gain.ranks)};
   return absl::StrCat(absl::StrJoin(fields, ","), "\n");
 }
 

@@ -32,7 +32,7 @@ std::string SaturationOf(const TripClass& trips, const std::string& variant,
                          const TextStyle& style) {
   for (const VariantFigures& figures : trips.figures) {
     if (figures.variant == variant && IsShown(figures) && figures.valid_runs > 0)
-      return SaturationText(figures.saturation, style);
+      return SaturationText(ShownRatio(figures), style);
   }
   return "-";
 }
@@ -44,8 +44,8 @@ std::string RangeText(const TripClass& trips) {
 
 }  // namespace
 
-std::string RenderTripClasses(const std::vector<TripClass>& classes, const Ratio& fidelity,
-                              const TextStyle& style) {
+std::string RenderTripClasses(const std::vector<TripClass>& classes,
+                              const std::vector<ClassVerdict>& verdicts, const TextStyle& style) {
   if (classes.empty()) return "";
   const std::vector<std::string> variants = VariantsOf(classes);
   std::vector<TextTable::Column> columns = {
@@ -54,7 +54,7 @@ std::string RenderTripClasses(const std::vector<TripClass>& classes, const Ratio
   TextTable table(columns);
   const std::vector<double> times = TimeOfClasses(classes);
   for (size_t i = 0; i < classes.size(); ++i) {
-    const BoundVerdict verdict = VerdictOf(classes[i], fidelity);
+    const ClassVerdict verdict = i < verdicts.size() ? verdicts[i] : ClassVerdict{};
     std::vector<std::string> cells = {RangeText(classes[i]), absl::StrCat(classes[i].instances),
                                       Percent(times[i]),
                                       BoundText(verdict.bound, verdict.sure, verdict.why)};

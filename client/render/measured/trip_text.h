@@ -15,8 +15,8 @@
 
 namespace perfd::client {
 
-std::string RenderTripClasses(const std::vector<TripClass>& classes, const Ratio& fidelity,
-                              const TextStyle& style);
+std::string RenderTripClasses(const std::vector<TripClass>& classes,
+                              const std::vector<ClassVerdict>& verdicts, const TextStyle& style);
 
 }  // namespace perfd::client
 

@@ -54,7 +54,8 @@ double TripsOf(const LoopMeasurement& measurement, const VariantFigures& figures
 void AddVerdict(const LoopVerdict& verdict, HistoryLoop& loop) {
   loop.bound = verdict.bound;
   loop.sure = verdict.sure;
-  if (!verdict.gains.empty()) loop.gain = verdict.gains.front().of_job.value;
+  if (!verdict.gains.empty())
+    loop.gain = {verdict.gains.front().of_job.value, verdict.gains.front().ranks};
   for (const VariantSummary& summary : verdict.variants) {
     if (summary.variant != "REF" || !(summary.cycles > 0)) continue;
     const LoopMeasurement* rank = MedianRank(verdict, summary.cycles);

@@ -69,10 +69,16 @@ std::string SaturationText(const LoopVerdict& verdict) {
                         : verdict.bound == Bound::kArithmetic ? "FP"
                                                               : "";
   for (const VariantSummary& summary : verdict.variants) {
-    if (summary.variant == variant && summary.ranks > 0)
+    if (summary.variant == variant && summary.ranks.measured > 0)
       return absl::StrFormat(" %.2f", summary.saturation.value);
   }
   return "";
+}
+
+std::string GainText(const Gain& gain) {
+  const std::string text = absl::StrCat("gain ", Percent(gain.of_job.value));
+  if (gain.ranks.all()) return text;
+  return absl::StrCat(text, " by ", gain.ranks.measured, " of ", gain.ranks.asked, " ranks");
 }
 
 // Verdicts come with the largest gain first.
@@ -82,8 +88,7 @@ std::string VerdictText(const Report& report) {
     if (row == nullptr || verdict.bound == Bound::kUnknown) continue;
     std::string text =
         absl::StrCat(Place(row->location), " ", BoundName(verdict.bound), SaturationText(verdict));
-    if (!verdict.gains.empty())
-      absl::StrAppend(&text, " (gain ", Percent(verdict.gains.front().of_job.value), ")");
+    if (!verdict.gains.empty()) absl::StrAppend(&text, " (", GainText(verdict.gains.front()), ")");
     return text;
   }
   if (report.loops.empty()) return "";

@@ -3,7 +3,7 @@
 // Shape    perfd p-000042: 83% in 4 loops; triad.c:12 memory bound 0.97 (gain 31%); cost 0.6%
 //          share of the hot loops (of elapsed time where it is divided, else of CPU time); the loop whose best fix would save most, its verdict, the saturation behind it (LS of a
 //          memory bound loop, FP of an arithmetic bound one), what the fix would save at most; added wall time. Where
-//          nothing was measured: the heaviest loop and its share. "failed: ..." with the reason where there is no result.
+//          nothing was measured or has a name: the heaviest loop and its share. A gain that not all ranks have says how many do. "failed: ..." with the reason where there is no result.
 // Limits   at most kMaxJobLine letters of A-Z a-z 0-9 blank . , : ; % ( ) + - / _ : nothing that a shell, sacct's '|' or a
 //          quoted string gives a meaning to; all others become '_'.
 // Threads  thread-safe (pure).

@@ -27,7 +27,8 @@ function tripClasses(loop) {
   ];
   const value = (one, name) => {
     const found = list(one.figures).find((f) => f.variant === name && f.valid_runs > 0);
-    return found ? twos(found.saturation) : "–";
+    if (!found) return "–";
+    return hasInterval(found) ? twos(found.saturation) : two(found.saturation.value);
   };
   return [
     spread,
@@ -73,6 +74,7 @@ function references(loop) {
           {head: "bytes", number: true, cell: (r) => count(r.bytes)},
           {head: "from", cell: (r) => h("code", null, r.lowest)},
           {head: "over", number: true, cell: span},
+          {head: "lines", cell: (r) => (r.shared ? "shared between threads" : "")},
         ],
         some,
         "memory accesses",
@@ -86,7 +88,10 @@ function quality(loop) {
   if (loop.agreement) parts.push(clean(loop.agreement));
   if (loop.fidelity && loop.fidelity.value > 0)
     parts.push(
-      `the copy takes ${twos(loop.fidelity)} of the live time (${clean(loop.protocol || "?")})`,
+      `the copy takes ${twos(loop.fidelity)} of the live time (${fidelityOf(loop.fidelity, loop.protocol)})` +
+        (loop.fidelity.why && Math.abs(loop.fidelity.value - 1) > 0.1
+          ? `: ${clean(loop.fidelity.why)}`
+          : ""),
     );
   if (loop.protocol === "recovery") parts.push("timed in the ranks themselves, not in shadows");
   if (loop.ranks_total > 0)
@@ -154,6 +159,7 @@ function card(loop) {
               null,
               h("b", null, percent(gain.of_job.value)),
               ` ${percents(gain.of_job.low, gain.of_job.high)} ${clean(gain.name)}`,
+              someRanks(gain) && `, measured on ${someRanks(gain)}`,
             ),
           ),
       ),

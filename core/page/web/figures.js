@@ -3,11 +3,11 @@ function saturationBars(figures) {
   const rows = figures.map((f) => {
     const s = f.saturation || {};
     return {
-      label: variantLabel(f.variant),
-      figure: twos(s),
+      label: [variantLabel(f.variant), someRanks(f)].filter(Boolean).join(", "),
+      figure: hasInterval(f) ? twos(s) : two(s.value),
       value: s.value,
-      low: s.low,
-      high: s.high,
+      low: hasInterval(f) ? s.low : undefined,
+      high: hasInterval(f) ? s.high : undefined,
       kind: variantKind(f.variant),
       from: f.ranks > 1 ? f.rank_min : undefined,
       to: f.rank_max,
@@ -16,6 +16,7 @@ function saturationBars(figures) {
         `${count(f.valid_runs)} runs in ${count(f.shadows)} instances`,
         f.invalid_runs ? `${f.invalid_runs} runs did not count` : "",
         f.ranks > 1 ? `ranks ${two(f.rank_min)} to ${two(f.rank_max)}` : "",
+        someRanks(f) && `measured on ${someRanks(f)}`,
         f.pinned > 0 && f.pinned < f.accesses ? `pinned ${f.pinned} of ${f.accesses} accesses` : "",
       ]
         .filter(Boolean)
@@ -119,7 +120,7 @@ function figureTable(loop) {
         {
           head: "95 % interval",
           cell: (v) =>
-            v.saturation ? `[${two(v.saturation.low)}, ${two(v.saturation.high)}]` : "–",
+            v.saturation && hasInterval(v) ? `[${two(v.saturation.low)}, ${two(v.saturation.high)}]` : "–",
         },
         {
           head: "ranks",
@@ -128,6 +129,7 @@ function figureTable(loop) {
               ? `${two(v.rank_min)} (${clean(v.min_rank)}) to ${two(v.rank_max)} (${clean(v.max_rank)})`
               : count(v.ranks),
         },
+        {head: "measured on", cell: (v) => someRanks(v) || (v.ranks ? plural(v.ranks, "rank") : "–")},
         {head: "runs", number: true, cell: (v) => count(v.valid_runs)},
         {head: "did not count", number: true, cell: (v) => count(v.invalid_runs)},
         {head: "instances", number: true, cell: (v) => count(v.shadows)},
@@ -158,9 +160,12 @@ function rankTable(loop) {
           {
             head: "copy / live",
             number: true,
-            cell: (r) => (r.fidelity && r.fidelity.value > 0 ? two(r.fidelity.value) : "–"),
+            cell: (r) => (r.fidelity && r.fidelity.value > 0 ? twos(r.fidelity) : "–"),
           },
-          {head: "protocol", cell: (r) => r.protocol},
+          {
+            head: "protocol, runs and live instances",
+            cell: (r) => (r.fidelity && r.fidelity.value > 0 ? fidelityOf(r.fidelity, r.protocol) : r.protocol),
+          },
           {head: "differs, or why not", cell: (r) => r.outlier || r.reason},
         ],
         some,

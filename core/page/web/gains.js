@@ -14,13 +14,20 @@ function gainBars() {
     const rows = some.map((loop) => {
       const {of_job: gain, name} = loop.gains[0];
       return {
-        label: `${loopName(loop.loop_id)}: ${clean(name)}`,
+        label: [`${loopName(loop.loop_id)}: ${clean(name)}`, someRanks(loop.gains[0])]
+          .filter(Boolean)
+          .join(", "),
         figure: `${percent(gain.value)} ${percents(gain.low, gain.high)}`,
         value: gain.value,
         low: gain.low,
         high: gain.high,
         kind: boundKind(loop.bound),
-        note: `${boundText(loop)}; of the time of ${clean(loop.slowest_rank || "the job")}`,
+        note: [
+          `${boundText(loop)}; of the time of ${clean(loop.slowest_rank || "the job")}`,
+          someRanks(loop.gains[0]) && `measured on ${someRanks(loop.gains[0])}`,
+        ]
+          .filter(Boolean)
+          .join("; "),
       };
     });
     const used = KINDS.filter(([kind]) => rows.some((row) => row.kind === kind));
@@ -46,6 +53,7 @@ function gainTable() {
           {head: "variant", cell: ({gain}) => gain.variant},
           {head: "gain", number: true, cell: ({gain}) => percent(gain.of_job.value)},
           {head: "95 % interval", cell: ({gain}) => percents(gain.of_job.low, gain.of_job.high)},
+          {head: "measured on", cell: ({gain}) => someRanks(gain) || (gain.ranks ? plural(gain.ranks, "rank") : "–")},
           {head: "of the time of", cell: ({loop}) => loop.slowest_rank || "the job"},
         ],
         some,

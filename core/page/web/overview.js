@@ -27,6 +27,7 @@ function gainSentence() {
     h("strong", null, gain.name),
     " in ",
     h("a", {href: `#${cardId(best)}`}, loopName(best.loop_id)),
+    someRanks(gain) && ` (measured on ${someRanks(gain)})`,
     ".",
   ];
 }

@@ -48,6 +48,27 @@ const boundText = (of) => {
     : "unknown" + (of.why ? `: ${of.why}` : "");
 };
 
+// "1 of 2 ranks" where not all that were asked have the figure; empty else, also of a perfd that does not tell.
+const someRanks = (of) =>
+  of.ranks_asked > of.ranks ? `${count(of.ranks)} of ${plural(of.ranks_asked, "rank")}` : "";
+// Of a perfd of before, every ratio has its interval.
+const hasInterval = (f) => f.has_interval !== false;
+
+// What the fidelity of a loop is of: protocol, runs, live instances.
+function fidelityOf(fidelity, protocol) {
+  return [
+    clean(protocol || "?"),
+    fidelity.runs > 0
+      ? `${plural(fidelity.runs, "run")} in ${plural(fidelity.shadows, "shadow")}`
+      : "",
+    fidelity.live_instances > 0
+      ? `against ${plural(fidelity.live_instances, "live instance")}`
+      : "",
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
 // What is left of the loop in each variant. GROUP(2), PREFETCH(50): by the word before the bracket.
 const VARIANTS = {
   LS: ["only its loads and stores", "memory"],

@@ -42,7 +42,7 @@ inline ProgramHistory SampleHistory() {
     timed.cycles_min = timed.cycles - 1;
     timed.iterations = 100;
     timed.bound = Bound::kMemory;
-    timed.gain = 0.1;
+    timed.gain = {0.1, {1, 2}};
     profile.loops = {timed,
                      HistoryLoopOf(absl::StrFormat("bb%014d", i), "update", 30, i < 5 ? 0.3 : 0.2),
                      HistoryLoopOf(absl::StrFormat("cc%014d", i), "reduce", 50, 0.15)};

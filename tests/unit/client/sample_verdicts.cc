@@ -31,7 +31,7 @@ VariantSummary Summary(const char* variant, double value, double low, double hig
   v.rank_max = high;
   v.min_rank = "rank 1 on node2";
   v.max_rank = "rank 0 on node1";
-  v.ranks = 2;
+  v.ranks = {2, 2};
   v.valid_runs = 62;
   v.invalid_runs = 2;
   v.shadows = 12;
@@ -51,7 +51,7 @@ RankVerdict Rank(int32_t rank, const char* node, Bound bound, double ls, double 
   m.loop_id = "3fa9c2d100000001";
   m.state = MeasureState::kMeasured;
   m.team = 2;
-  m.fidelity = {1.02, 1.01, 1.03};
+  m.fidelity = {1.02, 1.01, 1.03, 15, 40, 4, CachesBefore::kWarm};
   m.protocol = "warm";
   m.figures = {Figures("LS", ls), Figures("LS", ls, 0), Figures("FP", fp)};
   m.trips.instances = 9;
@@ -77,10 +77,10 @@ LoopVerdict Measured() {
                    Summary("FP", 0.2, 0.2, 0.96), Summary("DL1", 0.4, 0.4, 0.9)};
   loop.variants[3].edits.accesses = 3;
   loop.variants[3].edits.pinned = 2;
-  loop.gains = {{"DL1", "perfect cache", {0.36, 0.3, 0.42}},
-                {"NO_STORE", "no stores", {0.05, 0.01, 0.1}}};
+  loop.gains = {{"DL1", "perfect cache", {0.36, 0.3, 0.42}, {2, 2}},
+                {"NO_STORE", "no stores", {0.05, 0.01, 0.1}, {2, 2}}};
   loop.remarks = {"1 rank differs from the others: see `loops --loop`"};
-  loop.fidelity = {1.02, 1.01, 1.03};
+  loop.fidelity = {1.02, 1.01, 1.03, 15, 40, 4, CachesBefore::kWarm};
   loop.protocol = "warm";
   loop.refusals = {{"NO_SQRT", 0x401020, "no square root in the loop", 2}};
   loop.open = {"S2L"};

@@ -7,6 +7,7 @@
 
 #include "client/render/report_text.h"
 #include "client/render/verdict_text.h"
+#include "core/analysis/trip_classes.h"
 #include "core/json/report_json.h"
 #include "core/json/verdict_json.h"
 #include "tests/unit/client/sample_report.h"
@@ -27,7 +28,7 @@ constexpr char kGolden[] =
             LS            0.97 +-0.02   ###################   ranks 0.30..0.97
             FP            0.20 +-0.02   ####                  ranks 0.20..0.96
             DL1           0.40 +-0.02   ########              ranks 0.40..0.90  pinned 2 of 3
-            1 of 2 ranks memory bound, 1 arithmetic bound; fidelity 1.02 +-0.01, warm; up to 62 runs in 12 instances
+            1 of 2 ranks memory bound, 1 arithmetic bound; fidelity 1.02 +-0.01 (warm, 40 runs in 4 shadows, against 15 live instances); up to 62 runs in 12 instances
             open: S2L
             not NO_SQRT at 0x401020: no square root in the loop (2 times)
             1 rank differs from the others: see `loops --loop`
@@ -53,6 +54,62 @@ TEST(SaturationTextTest, AnIntervalThatSaysNothingIsNotShownAsOne) {
   EXPECT_EQ(SaturationText({0.82, 0.31, 1.00}, {}), "0.82 unsure");
   EXPECT_EQ(SaturationText({0.82, 0.70, 28.58}, {}), "0.82 unsure");
   EXPECT_EQ(SaturationText({2.00, 1.30, 2.20}, {}), "2.00 +-0.70") << "a third of what it is";
+}
+
+TEST(SaturationTextTest, OneRunHasNoInterval) {
+  EXPECT_EQ(SaturationText({0.82, 0, 0}, {}), "0.82");
+  Report report = MeasuredReport();
+  report.verdicts[0].variants[1].saturation = {0.97, 0, 0};
+  EXPECT_THAT(RenderSaturations(report, {}, 12), HasSubstr("  LS            0.97          ###"));
+  EXPECT_THAT(*RenderVerdict(report.verdicts[0], {}), HasSubstr("  LS       REF   0.97  -   "));
+  const auto json = VerdictToJson(report.verdicts[0]);
+  EXPECT_EQ(json["variants"][1]["has_interval"], false);
+  EXPECT_EQ(json["variants"][2]["has_interval"], true);
+  report.verdicts[0].ranks[0].measurement.figures[0].valid_runs = 2;
+  EXPECT_EQ(VerdictToJson(report.verdicts[0])["ranks"][0]["figures"][0]["saturation"]["high"], 0);
+  VerdictTextOptions options;
+  options.rank = 0;
+  EXPECT_THAT(*RenderVerdict(report.verdicts[0], options), HasSubstr("LS       0.97  -   "));
+}
+
+TEST(SaturationTextTest, WhatSomeRanksHaveSaysHowMany) {
+  Report report = MeasuredReport();
+  LoopVerdict& loop = report.verdicts[0];
+  loop.gains[0].ranks = {1, 2};
+  loop.gains[1].ranks = {1, 2};
+  loop.variants[3].ranks = {1, 2};
+  const std::string text = RenderSaturations(report, {}, 12);
+  EXPECT_THAT(text, HasSubstr("perfect cache (DL1, measured on 1 of 2 ranks) of the job\n"));
+  EXPECT_THAT(text, HasSubstr("also       5.0% no stores (1 of 2 ranks)\n"));
+  EXPECT_THAT(text,
+              HasSubstr("DL1           0.40 +-0.02   ########              1 of 2 ranks  pinned"));
+  EXPECT_THAT(*RenderVerdict(loop, {}), HasSubstr("  1 of 2  "));
+  const auto json = VerdictToJson(loop);
+  EXPECT_EQ(json["gains"][0]["ranks"], 1);
+  EXPECT_EQ(json["gains"][0]["ranks_asked"], 2);
+  EXPECT_EQ(json["variants"][3]["ranks_asked"], 2);
+  loop.gains[0].ranks = {};  // of a perfd that does not tell
+  EXPECT_THAT(RenderSaturations(report, {}, 12), HasSubstr("perfect cache (DL1) of the job\n"));
+}
+
+TEST(SaturationTextTest, AFidelitySaysWhatItIsOfAndWhyItIsNotOne) {
+  Fidelity fidelity{0.62, 0.57, 0.67, 15, 1, 1, CachesBefore::kWarm};
+  EXPECT_EQ(FidelityText(fidelity, "warm", {}),
+            "0.62 +-0.05 (warm, 1 run in 1 shadow, against 15 live instances)");
+  fidelity.reason = FidelityReason::kWarmerCaches;
+  EXPECT_THAT(FidelityText(fidelity, "warm", {}),
+              HasSubstr("): runs repeated in place meet caches that the program does not"));
+  fidelity.value = 0.95;
+  EXPECT_THAT(FidelityText(fidelity, "warm", {}), Not(HasSubstr("caches that"))) << "near enough";
+  EXPECT_EQ(FidelityText({0.62, 0.57, 0.67}, "", {}), "0.62 +-0.05") << "of an older perfd";
+  Report report = MeasuredReport();
+  report.verdicts[0].fidelity.reason = FidelityReason::kColderCaches;
+  const auto json = VerdictToJson(report.verdicts[0])["fidelity"];
+  EXPECT_EQ(json["live_instances"], 15);
+  EXPECT_EQ(json["runs"], 40);
+  EXPECT_EQ(json["shadows"], 4);
+  EXPECT_EQ(json["caches"], "warm");
+  EXPECT_EQ(json["reason"], "colder_caches");
 }
 
 TEST(SaturationTextTest, CpuTimeOfShadowsSaysWhereItIsCounted) {
@@ -153,11 +210,12 @@ Report WithTripClasses() {
   VariantFigures longer = Sat("REF", 1);
   longer.cycles = 1900;
   LoopVerdict& loop = report.verdicts[0];
-  loop.trip_rank = "rank 1 on node2";
-  loop.trip_classes = {
+  loop.trips.rank = "rank 1 on node2";
+  loop.trips.classes = {
       {3, 12, 5, {Sat("REF", 1), Sat("LS", 0.98), Sat("FP", 0.99), Sat("CTRL", 0.97)}},
       {800, 800, 5, {longer, Sat("LS", 0.97), Sat("FP", 0.2), Sat("DL1", 0.4, 0)}}};
-  loop.ranks[1].measurement.trip_classes = loop.trip_classes;
+  loop.ranks[1].measurement.trip_classes = loop.trips.classes;
+  loop.trips.verdicts = ClassVerdictsOf(loop.ranks[1].measurement);
   return report;
 }
 

@@ -312,11 +312,15 @@ TEST_F(LoopExperimentTest, FidelityComparesOneThreadWithOneThread) {
 
 TEST_F(LoopExperimentTest, FidelityHasTheSpreadOfLiveInstances) {
   FakeTruth truth;
-  truth.live_spread = 0.4;  // the middle half within 10 %
+  const LoopMeasurement calm = Run(truth, {"LS"});
+  truth.live_spread = 0.4;
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_NEAR(loop.fidelity.value, 1, 0.02);
-  EXPECT_NEAR(loop.fidelity.low, 1 / 1.1, 0.02);
-  EXPECT_NEAR(loop.fidelity.high, 1 / 0.9, 0.02);
+  EXPECT_GT(loop.fidelity.high - loop.fidelity.low, calm.fidelity.high - calm.fidelity.low + 0.05);
+  EXPECT_EQ(loop.fidelity.live_instances, 15u) << "of the team, not of each thread";
+  EXPECT_EQ(loop.fidelity.shadows, Team(loop, "REF").shadows);
+  EXPECT_GE(loop.fidelity.runs, Team(loop, "REF").valid_runs);
+  EXPECT_EQ(loop.fidelity.caches, CachesBefore::kWarm);
 }
 
 TEST_F(LoopExperimentTest, TheBaseBeforeTheFirstVariantCountsTheWarmUpBeforeItDoesNot) {

@@ -15,6 +15,7 @@
 #include "core/page/page_cut.h"
 #include "core/page/page_template.h"
 #include "tests/unit/client/sample_report.h"
+#include "tests/unit/core/analysis/silent_loops.h"
 
 namespace perfd {
 namespace {
@@ -111,6 +112,20 @@ TEST(RenderHtmlTest, TellsWhatItLeavesOut) {
   const Json data = Json::parse(DataOf(RenderHtml(report)));
   EXPECT_EQ(data["ranks"].size(), 4096u);
   EXPECT_EQ(data["left_out"]["ranks"], 904);
+}
+
+TEST(RenderHtmlTest, SilentLoopsHaveNoNameAndNoGain) {
+  Report report = SampleReport();
+  report.verdicts = {JudgedAs({MeasuredLoop()}, report.loops[0].id)};
+  EXPECT_THAT(DataOf(RenderHtml(report)), HasSubstr("memory_bound"));
+  for (const SilentLoop& loop : SilentLoops(report.loops[0].id)) {
+    report.verdicts = {loop.verdict};
+    const std::string data = DataOf(RenderHtml(report));
+    EXPECT_EQ(Json::parse(data)["verdicts"][0]["gains"].empty(), !loop.priced) << loop.what;
+    EXPECT_EQ(Json::parse(data)["verdicts"][0]["bound"], "unknown") << loop.what;
+    if (loop.why == Silence::kRanksDiffer) continue;
+    EXPECT_THAT(data, Not(HasSubstr("_bound\""))) << loop.what;
+  }
 }
 
 // "memory bound" is the key memory_bound in JSON, and so in the page's table of words.

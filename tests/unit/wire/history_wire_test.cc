@@ -23,7 +23,7 @@ ProgramHistory Sample() {
                    .iterations = 128,
                    .bound = Bound::kWithinL1,
                    .sure = true,
-                   .gain = 0.25};
+                   .gain = {0.25, {1, 2}}};
   HistoryProfile profile{.id = "p-000042",
                          .command = "app",
                          .user = "alice",

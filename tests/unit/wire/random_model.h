@@ -50,6 +50,8 @@ class RandomModel {
   std::string Hex() { return Coin() ? "0f1f4000" : ""; }
   VariantFigures Figures();
   TripClass Trips();
+  MeasuredRanks Ranks();
+  Fidelity FidelityOfTimes();
   InjectionCost Cost();
   PredictedCost Predicted();
   VariantListing Listing();

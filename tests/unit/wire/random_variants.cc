@@ -44,6 +44,22 @@ VariantListing RandomModel::Listing() {
   return listing;
 }
 
+MeasuredRanks RandomModel::Ranks() {
+  return {static_cast<uint32_t>(Positive()), static_cast<uint32_t>(Positive())};
+}
+
+Fidelity RandomModel::FidelityOfTimes() {
+  const auto ratio = RatioOfTimes();
+  return {ratio.value,
+          ratio.low,
+          ratio.high,
+          random_(),
+          static_cast<uint32_t>(Positive()),
+          static_cast<uint32_t>(Positive()),
+          Enum(CachesBefore::kCold),
+          Enum(FidelityReason::kSharedLines)};
+}
+
 TripClass RandomModel::Trips() {
   TripClass trips;
   trips.shortest = Big() >> 1;
@@ -65,7 +81,7 @@ LoopMeasurement RandomModel::Measurement() {
   loop.state = Enum(MeasureState::kNeverEntered);
   loop.reason = Text();
   loop.team = Positive();
-  loop.fidelity = RatioOfTimes();
+  loop.fidelity = FidelityOfTimes();
   loop.protocol = Text();
   loop.instances = random_();
   loop.trips.instances = Below(3);
@@ -78,8 +94,8 @@ LoopMeasurement RandomModel::Measurement() {
     loop.refusals.push_back({Text(), random_(), Text(), Big() >> 20, RefusalKind::kMachineChanged});
     loop.open.push_back(Text());
     loop.excluded_paths.push_back(Text());
-    loop.references.push_back(
-        {random_(), Coin(), Coin(), Coin() ? -1 : Positive(), Positive(), random_(), random_()});
+    loop.references.push_back({random_(), Coin(), Coin(), Coin() ? -1 : Positive(), Positive(),
+                               random_(), random_(), Coin()});
     loop.listings.push_back(Listing());
   }
   loop.cost = Cost();
@@ -110,8 +126,8 @@ LoopVerdict RandomModel::Verdict() {
   loop.state = Enum(MeasureState::kNeverEntered);
   loop.bound = Enum(Bound::kWithinL1);
   loop.sure = Coin();
-  loop.why = Enum(Silence::kContradictory);
-  loop.trip_rank = Text();
+  loop.why = Enum(Silence::kRanksDiffer);
+  loop.trips.rank = Text();
   loop.level = Enum(DataLevel::kBeyondL2);
   loop.agreement = Text();
   loop.share = Ratio();
@@ -120,19 +136,30 @@ LoopVerdict RandomModel::Verdict() {
   loop.ranks_measured = static_cast<uint32_t>(Positive());
   loop.ranks_total = static_cast<uint32_t>(Positive());
   for (uint64_t n = Below(3); n > 0; --n) {
-    loop.variants.push_back({Text(), Text(), RatioOfTimes(), Ratio(), Ratio(), Text(), Text(),
-                             static_cast<uint32_t>(Positive()), Big(), Big(), Big(), Ratio() * 1e6,
+    loop.variants.push_back({Text(),
+                             Text(),
+                             RatioOfTimes(),
+                             Ratio(),
+                             Ratio(),
+                             Text(),
+                             Text(),
+                             Ranks(),
+                             Big(),
+                             Big(),
+                             Big(),
+                             Ratio() * 1e6,
                              {Positive(), 3, 1, 2}});
-    loop.gains.push_back({Text(), Text(), RatioOfTimes()});
+    loop.gains.push_back({Text(), Text(), RatioOfTimes(), Ranks()});
     loop.remarks.push_back(Text());
     loop.refusals.push_back({Text(), random_(), Text(), Below(1000), RefusalKind::kMachineChanged});
     loop.open.push_back(Text());
     loop.listings.push_back(Listing());
-    loop.trip_classes.push_back(Trips());
+    loop.trips.classes.push_back(Trips());
+    loop.trips.verdicts.push_back({Enum(Bound::kWithinL1), Coin(), Enum(Silence::kRanksDiffer)});
     loop.ranks.push_back(
-        {Enum(Bound::kWithinL1), Text(), Enum(Silence::kContradictory), Measurement()});
+        {Enum(Bound::kWithinL1), Text(), Enum(Silence::kRanksDiffer), Measurement()});
   }
-  loop.fidelity = RatioOfTimes();
+  loop.fidelity = FidelityOfTimes();
   loop.protocol = Text();
   loop.cost = Cost();
   if (Coin()) loop.predicted = Predicted();

@@ -74,6 +74,130 @@ TEST(JudgeLoop, GainsUseTheSlowestRank) {
   EXPECT_EQ(loop.level, DataLevel::kL1);
 }
 
+// The loop of a job of two ranks: divisions were measured on one of them, and not on the one that all wait for.
+TEST(JudgeLoop, GainsUseWhatSomeRanksHave) {
+  LoopMeasurement slowest = Arithmetic(0), other = Arithmetic(1);
+  other.figures.push_back(Figures("NO_DIV", 0.55));
+  LoopTime time{.share = 0.9,
+                .share_low = 0.9,
+                .share_high = 0.9,
+                .slowest_share = 0.9,
+                .slowest_node = "n1",
+                .slowest_pid = 100,
+                .slowest_rank = "rank 0 on n1",
+                .rank_times = {10, 9}};
+  LoopVerdict loop = Judge({slowest, other}, time);
+  ASSERT_EQ(loop.gains.size(), 2u);
+  EXPECT_EQ(loop.gains[0].variant, "NO_DIV");
+  EXPECT_EQ(loop.gains[0].ranks, (MeasuredRanks{1, 2}));
+  EXPECT_NEAR(loop.gains[0].of_job.value, 0.9 * 0.45, 1e-12);
+  EXPECT_LT(loop.gains[0].of_job.low, 0.9 * 0.44 - 0.05) << "the other rank may differ";
+  EXPECT_GT(loop.gains[0].of_job.high, 0.9 * 0.46 + 0.05);
+  EXPECT_LE(loop.gains[0].of_job.high, 0.9);
+  EXPECT_EQ(loop.gains[1].ranks, (MeasuredRanks{2, 2}));
+  EXPECT_NEAR(loop.gains[1].of_job.low, 0.9 * 0.04, 1e-12) << "all have it: as it was measured";
+  ASSERT_EQ(loop.variants.back().variant, "NO_DIV");
+  EXPECT_EQ(loop.variants.back().ranks, (MeasuredRanks{1, 2}));
+  EXPECT_LT(loop.variants.back().saturation.low, 0.5);
+  EXPECT_EQ(loop.variants.front().saturation, slowest.figures.front().saturation);
+  time.slowest_pid = 101;  // it is the one that has it
+  loop = Judge({slowest, other}, time);
+  EXPECT_EQ(loop.gains[0].ranks, (MeasuredRanks{1, 2}));
+  EXPECT_NEAR(loop.gains[0].of_job.low, 0.9 * 0.44, 1e-12) << "nobody waits for the others";
+  time.rank_times.clear();
+  time.slowest_pid = 100;
+  EXPECT_EQ(Judge({slowest, other}, time).gains[0].of_job.low, 0) << "nothing says how far";
+}
+
+TEST(JudgeLoop, RanksThatNeverEnteredTheLoopAreNotMissed) {
+  LoopMeasurement never = Loop({}, 1);
+  never.state = MeasureState::kNeverEntered;
+  const LoopVerdict loop = Judge({Memory(0), never});
+  EXPECT_EQ(loop.variants[0].ranks, (MeasuredRanks{1, 1}));
+  EXPECT_EQ(loop.variants[0].saturation, Memory(0).figures[0].saturation);
+  LoopMeasurement refused = never;
+  refused.state = MeasureState::kRefused;
+  EXPECT_EQ(Judge({Memory(0), refused}).variants[0].ranks, (MeasuredRanks{1, 2}));
+}
+
+TEST(JudgeLoop, OnlyFiguresThatMayBePricedCountForAGain) {
+  LoopMeasurement far = Memory(0), near = Memory(1);
+  far.fidelity = {3, 2.9, 3.1};
+  near.fidelity = {1, 0.9, 1.1};
+  LoopTime time{.share = 0.5,
+                .slowest_share = 0.5,
+                .slowest_node = "n1",
+                .slowest_pid = 100,
+                .slowest_rank = "",
+                .rank_times = {1, 1}};
+  const LoopVerdict loop = Judge({far, near}, time);
+  ASSERT_EQ(loop.gains.size(), 1u);
+  EXPECT_EQ(loop.gains[0].ranks, (MeasuredRanks{1, 2}));
+  EXPECT_EQ(loop.bound, Bound::kMemory);
+  EXPECT_EQ(loop.fidelity, near.fidelity) << "of the rank that has the name";
+  near.fidelity = far.fidelity;
+  EXPECT_TRUE(Judge({far, near}, time).gains.empty());
+}
+
+// One of two is not most of them.
+TEST(JudgeLoop, NoNameWithoutAMajority) {
+  LoopVerdict loop = Judge({Memory(0), Arithmetic(1)});
+  EXPECT_EQ(loop.bound, Bound::kUnknown);
+  EXPECT_EQ(loop.why, Silence::kRanksDiffer);
+  EXPECT_FALSE(loop.sure);
+  EXPECT_EQ(loop.agreement, "1 of 2 ranks memory bound, 1 arithmetic bound");
+  EXPECT_EQ(Judge({Memory(0), Arithmetic(1), Memory(2)}).bound, Bound::kMemory);
+  const LoopMeasurement both = Loop({Figures("LS", 0.99), Figures("FP", 0.99)}, 3);
+  EXPECT_EQ(Judge({Memory(0), Arithmetic(1), Memory(2), both}).why, Silence::kRanksDiffer);
+}
+
+TEST(JudgeLoop, OneRunHasNoInterval) {
+  LoopMeasurement loop = Memory(0);
+  loop.figures[0].valid_runs = 2;
+  EXPECT_FALSE(Judge({loop}).variants[0].saturation.has_interval());
+  loop.figures[0].valid_runs = 3;
+  EXPECT_TRUE(Judge({loop}).variants[0].saturation.has_interval());
+  LoopMeasurement open = Loop({}, 1);
+  loop.figures[0].valid_runs = 2;
+  EXPECT_FALSE(Judge({loop, open}).variants[0].saturation.has_interval());
+}
+
+// Figures of all instances are those of the median one: most are short here, and most of the time is in the long ones.
+TEST(JudgeLoop, NoNameThatTheInstancesWithMostOfTheTimeDoNotHave) {
+  const auto base = [](double cycles) {
+    VariantFigures ref = Figures("REF", 1);
+    ref.cycles = cycles;
+    return ref;
+  };
+  LoopMeasurement loop = Arithmetic(0);
+  loop.trip_classes = {{3, 4, 20, {base(10), Figures("LS", 0.2), Figures("FP", 0.99)}},
+                       {70, 90, 5, {base(1000), Figures("LS", 0.99), Figures("FP", 0.2)}}};
+  EXPECT_EQ(Judge({loop}).why, Silence::kContradictory);
+  EXPECT_EQ(Judge({loop}).trips.verdicts[1].bound, Bound::kMemory);
+  loop.trip_classes[1].figures[0].cycles = 10;
+  EXPECT_EQ(Judge({loop}).bound, Bound::kArithmetic);
+}
+
+TEST(JudgeLoop, ClassesAreAsSilentAsTheirRank) {
+  LoopMeasurement loop = Memory(0);
+  loop.trip_classes = {{3, 4, 4, {Figures("LS", 0.2), Figures("FP", 0.99)}},
+                       {70, 90, 5, {Figures("LS", 0.99), Figures("FP", 0.2)}}};
+  loop.fidelity = {3, 2.9, 3.1};
+  LoopMeasurement median = Memory(1);
+  median.fidelity = {1, 0.9, 1.1};  // is shown, and is not that of the classes
+  LoopVerdict judged = Judge({loop, median});
+  ASSERT_EQ(judged.trips.verdicts.size(), 2u);
+  for (const ClassVerdict& verdict : judged.trips.verdicts)
+    EXPECT_EQ(verdict.why, Silence::kFidelity);
+  EXPECT_EQ(Joined(judged.remarks).find("trip count"), std::string::npos);
+  loop.fidelity = {};
+  loop.references = {{.instruction = 1, .writes = true, .highest = 8, .shared = true}};
+  judged = Judge({loop});
+  for (const ClassVerdict& verdict : judged.trips.verdicts)
+    EXPECT_EQ(verdict.why, Silence::kSharedLines);
+  EXPECT_EQ(Joined(judged.remarks).find("trip count"), std::string::npos);
+}
+
 TEST(JudgeLoop, KeepsRefusalsOpenVariantsAndCosts) {
   LoopMeasurement refused = Loop({}, 0);
   refused.state = MeasureState::kRefused;
@@ -107,7 +231,7 @@ TEST(JudgeLoop, CutsRanksButKeepsOutliersAndTheWholeDistribution) {
   ASSERT_EQ(loop.ranks.size(), 2u);
   EXPECT_EQ(loop.ranks_left_out, 8u);
   EXPECT_EQ(loop.ranks[0].measurement.rank, 9);
-  EXPECT_EQ(loop.variants[0].ranks, 10u);
+  EXPECT_EQ(loop.variants[0].ranks, (MeasuredRanks{10, 10}));
 }
 
 TEST(JudgeLoop, SaysWhenThreadsDiffer) {
@@ -226,16 +350,16 @@ TEST(JudgeLoop, ShowsTheTripClassesOfTheRankThatGainsReferTo) {
   const LoopTime time{
       .slowest_share = 0.5, .slowest_node = "n1", .slowest_pid = 101, .slowest_rank = ""};
   LoopVerdict loop = Judge({first, second}, time);
-  EXPECT_EQ(loop.trip_classes, second.trip_classes);
-  EXPECT_EQ(loop.trip_rank, "rank 1 on n1");
+  EXPECT_EQ(loop.trips.classes, second.trip_classes);
+  EXPECT_EQ(loop.trips.rank, "rank 1 on n1");
   EXPECT_NE(Joined(loop.remarks)
                 .find("the verdict depends on the trip count: arithmetic bound from "
                       "3 to 4 trips, memory bound from 70 to 90 trips"),
             std::string::npos);
   second.trip_classes.clear();
   loop = Judge({first, second}, time);
-  EXPECT_EQ(loop.trip_rank, "rank 0 on n1") << "the slowest has none";
-  EXPECT_TRUE(Judge({second}, time).trip_classes.empty());
+  EXPECT_EQ(loop.trips.rank, "rank 0 on n1") << "the slowest has none";
+  EXPECT_TRUE(Judge({second}, time).trips.classes.empty());
 }
 
 TEST(JudgeLoop, ShowsEachListingOnce) {

@@ -331,6 +331,34 @@ TEST(ClusterMedian, OtherSeedsDrawOtherClusters) {
   EXPECT_NE(ClusterMedian(values, 1), ClusterMedian(values, 2));
 }
 
+TEST(OfAnotherRank, IsAsFarAwayAsThoseThatWereMeasured) {
+  const Ratio own{0.5, 0.49, 0.51};
+  // Three ranks, 0.1 apart: t(2) = 4.303, s = 0.1, sqrt(1 + 1/3).
+  const double away = 4.303 * 0.1 * std::sqrt(4.0 / 3);
+  const Ratio some = OfAnotherRank(own, std::vector{0.4, 0.5, 0.6}, {});
+  EXPECT_EQ(some.value, 0.5);
+  EXPECT_NEAR(some.high, 0.5 + std::hypot(0.01, away), 1e-3);
+  EXPECT_NEAR(some.low, std::max(0.0, 0.5 - std::hypot(0.01, away)), 1e-3);
+  // Others that agree to the last digit need not: their times pool with them, but never below their own spread.
+  const Ratio timed = OfAnotherRank(own, std::vector{0.4, 0.5, 0.6}, std::vector{9.0, 10.0, 11.0});
+  EXPECT_LT(timed.high, some.high) << "four degrees of freedom";
+  EXPECT_GE(timed.high, 0.5 + 2.776 * 0.1 * std::sqrt(4.0 / 3));
+}
+
+TEST(OfAnotherRank, OneRankIsAsFarAwayAsTheTimesOfAll) {
+  const Ratio own{0.5, 0.49, 0.51};
+  // 9 and 11 seconds: 14 % of their mean; t(1) = 12.706.
+  const double away = 12.706 * 0.5 * std::sqrt(2.0) / 10 * std::sqrt(2.0);
+  const Ratio one = OfAnotherRank(own, std::vector{0.5}, std::vector{9.0, 11.0});
+  EXPECT_NEAR(one.high, 0.5 + std::hypot(0.01, away), 1e-3);
+  EXPECT_EQ(one.low, 0);
+  const Ratio alike = OfAnotherRank(own, std::vector{0.5}, std::vector{10.0, 10.0, 10.0});
+  EXPECT_EQ(alike, own) << "nothing says that they differ";
+  EXPECT_EQ(OfAnotherRank(own, std::vector{0.5}, {}), (Ratio{0.5, 0, 1}));
+  EXPECT_EQ(OfAnotherRank(own, std::vector{0.5}, std::vector{3.0}), (Ratio{0.5, 0, 1}));
+  EXPECT_EQ(OfAnotherRank({1.2, 1.1, 1.3}, std::vector{1.2}, {}), (Ratio{1.2, 0, 1.3}));
+}
+
 TEST(MedianQuotient, DividesTheMedians) {
   const std::vector<ClusterValue> shadow = {{1, 102}, {2, 104}, {3, 106}};
   const std::vector<ClusterValue> live = {{1, 100}, {2, 100}, {3, 100}};

@@ -136,26 +136,31 @@ TripClass Class(uint64_t shortest, uint64_t longest, double ls, double fp, doubl
   return {shortest, longest, 4, {Figures("LS", ls, half), Figures("FP", fp, half)}};
 }
 
+LoopMeasurement With(std::vector<TripClass> classes) {
+  LoopMeasurement loop;
+  loop.trip_classes = std::move(classes);
+  return loop;
+}
+
 TEST(TripRemark, SaysWhereTheVerdictChanges) {
   TripClass shortest = Class(3, 12, 0.99, 0.98);
   shortest.figures.push_back(Figures("CTRL", 0.97));
   const std::vector<TripClass> classes = {shortest, Class(40, 90, 0.98, 0.3),
                                           Class(800, 40000, 0.99, 0.2)};
   EXPECT_EQ(
-      TripRemark(classes, {}),
+      TripRemark(With(classes)),
       "the verdict depends on the trip count: overhead bound from 3 to 12 trips, memory bound "
       "from 40 to 40000 trips");
   EXPECT_EQ(
-      TripRemark(std::vector<TripClass>{Class(5, 5, 0.2, 0.99), Class(9, 20, 0.99, 0.2)}, {}),
+      TripRemark(With({Class(5, 5, 0.2, 0.99), Class(9, 20, 0.99, 0.2)})),
       "the verdict depends on the trip count: arithmetic bound at 5 trips, memory bound from 9 "
       "to 20 trips");
 }
 
 TEST(TripRemark, SaysNothingWhereClassesAgreeOrAreNotSure) {
-  EXPECT_EQ(TripRemark(std::vector<TripClass>{Class(1, 2, 0.99, 0.3), Class(5, 9, 0.9, 0.2)}, {}), "");
-  EXPECT_EQ(TripRemark(std::vector<TripClass>{Class(1, 2, 0.8, 0.6, 0.2), Class(5, 9, 0.2, 0.9)}, {}),
-            "");
-  EXPECT_EQ(TripRemark({}, {}), "");
+  EXPECT_EQ(TripRemark(With({Class(1, 2, 0.99, 0.3), Class(5, 9, 0.9, 0.2)})), "");
+  EXPECT_EQ(TripRemark(With({Class(1, 2, 0.8, 0.6, 0.2), Class(5, 9, 0.2, 0.9)})), "");
+  EXPECT_EQ(TripRemark({}), "");
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ DaemonFigures Sample() {
                   .loops = {{"0123456789abcdef", "kernel(int)", "a.c", 10, "/bin/app", 0.5}}}};
   figures.hot[0].measured = {{.loop = "0123456789abcdef",
                               .gain_ratio = 0.25,
+                              .gain_ranks_ratio = 0.5,
                               .saturations = {{"LS", 0.97}},
                               .bound = "memory bound",
                               .level = "L2"}};
@@ -141,6 +142,8 @@ TEST(Exposition, HasTheFigures) {
                               "\"0123456789abcdef\",variant=\"LS\"} 0.97"));
   EXPECT_THAT(text, HasSubstr("perfd_loop_gain_ratio{profile=\"p-000001\",loop="
                               "\"0123456789abcdef\"} 0.25"));
+  EXPECT_THAT(text, HasSubstr("perfd_loop_gain_ranks_ratio{profile=\"p-000001\",loop="
+                              "\"0123456789abcdef\"} 0.5"));
   EXPECT_THAT(text, HasSubstr("perfd_profile_loops{profile=\"p-000001\",state=\"refused\"} 2"));
   EXPECT_THAT(text, HasSubstr("perfd_injections_total{action=\"shadow\"} 5"));
   EXPECT_THAT(text, HasSubstr("perfd_injection_pause_seconds_total 0.5"));
@@ -209,7 +212,7 @@ TEST(Exposition, ShowsTheOutcomeOfAProfile) {
 TEST(Exposition, StaysBelowTenThousandSeries) {
   size_t series = 39;  // histograms, times of the page
   for (const auto& family : Expose(Fullest(), ReadProcessFigures())) series += family.metric.size();
-  EXPECT_LT(series, 9'050u);  // docs/metrics.md says 9,000
+  EXPECT_LT(series, 9'290u);  // docs/metrics.md says 9,200
   EXPECT_GT(series, 8'900u);
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "tests/unit/core/analysis/silent_loops.h"
 #include "tests/unit/daemon/pipeline/pipeline_fixture.h"
 
 namespace perfd::daemon {
@@ -126,7 +127,7 @@ TEST(ToFigure, AVerdictNamesWhatBindsTheLoop) {
   verdict.level = DataLevel::kL2;
   verdict.variants.resize(1);
   verdict.variants[0].variant = "LS";
-  verdict.variants[0].ranks = 1;
+  verdict.variants[0].ranks = {1, 2};
   verdict.variants[0].saturation.value = 0.9;
   ProfileFigure figure;
   AddVerdicts({verdict}, 1, figure);
@@ -134,6 +135,37 @@ TEST(ToFigure, AVerdictNamesWhatBindsTheLoop) {
   EXPECT_EQ(figure.measured[0].bound, BoundName(Bound::kMemory));
   EXPECT_EQ(figure.measured[0].level, DataLevelName(DataLevel::kL2));
   EXPECT_EQ(figure.measured[0].saturations[0].ratio, 0.9);
+  EXPECT_FALSE(figure.measured[0].gain_ratio.has_value()) << "none is known";
+}
+
+TEST(ToFigure, AGainSaysHowManyRanksHaveIt) {
+  LoopVerdict verdict = JudgedAs({MeasuredLoop()}, "x");
+  verdict.gains[0].ranks = {1, 4};
+  ProfileFigure figure;
+  AddVerdicts({verdict}, 1, figure);
+  EXPECT_EQ(figure.measured[0].gain_ratio, verdict.gains[0].of_job.value);
+  EXPECT_EQ(figure.measured[0].gain_ranks_ratio, 0.25);
+  verdict.gains[0].ranks = {};
+  figure.measured.clear();
+  AddVerdicts({verdict}, 1, figure);
+  EXPECT_EQ(figure.measured[0].gain_ranks_ratio, 1);
+}
+
+TEST(ToFigure, SilentLoopsHaveNoNameAndNoGain) {
+  ProfileFigure named;
+  AddVerdicts({JudgedAs({MeasuredLoop()}, "x")}, 1, named);
+  EXPECT_EQ(named.measured[0].bound, BoundName(Bound::kMemory));
+  EXPECT_TRUE(named.measured[0].gain_ratio.has_value());
+  for (const SilentLoop& loop : SilentLoops("x")) {
+    ProfileFigure figure;
+    AddVerdicts({loop.verdict}, 1, figure);
+    ASSERT_EQ(figure.measured.size(), 1u) << loop.what;
+    EXPECT_EQ(figure.measured[0].bound, BoundName(Bound::kUnknown)) << loop.what;
+    EXPECT_EQ(figure.measured[0].gain_ratio.has_value(), loop.priced) << loop.what;
+    if (loop.why != Silence::kRanksDiffer) {
+      EXPECT_EQ(figure.measured[0].level, DataLevelName(DataLevel::kUnknown)) << loop.what;
+    }
+  }
 }
 
 class FiguresTest : public PipelineFixture {};

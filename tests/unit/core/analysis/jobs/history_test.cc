@@ -68,7 +68,7 @@ TEST(HistoryTest, AReportCutDown) {
   EXPECT_EQ(loop.module, "lulesh2.0");
   EXPECT_EQ(loop.cpu.share, 0.5);
   EXPECT_EQ(loop.bound, Bound::kMemory);
-  EXPECT_EQ(loop.gain, 0.36);
+  EXPECT_EQ(loop.gain.value, 0.36);
   EXPECT_EQ(loop.cycles, 1100);  // the rank nearest to the summary's 1000
   EXPECT_EQ(loop.cycles_min, 1090);
   EXPECT_EQ(loop.iterations, 64);         // of its median instance
