@@ -310,12 +310,8 @@ TEST_F(RankInjectorTest, HungAgentsStopNobody) {
     // A shadow that waits for the agent gives up; the heartbeat grows stale; the rank's CPU time goes on.
     Sleep(300000);
     const uint64_t before = ProcFs().CpuNs(puppet.pid(), 0).value();
-    bool goes_on = false;  // a busy host gives it some of a second only
-    for (int look = 0; look < 50 && !goes_on; ++look) {
-      Sleep(20000);
-      goes_on = ProcFs().CpuNs(puppet.pid(), 0).value() - before > 20u * kMs;
-    }
-    EXPECT_TRUE(goes_on);
+    Sleep(200000);
+    EXPECT_GT(ProcFs().CpuNs(puppet.pid(), 0).value() - before, 20u * kMs);
     kill(agent, SIGKILL);
     waitpid(agent, nullptr, 0);
     Sleep(1000);
