@@ -44,7 +44,7 @@ struct CallOp {
   int64_t call = 0;  // SYS_...
   std::array<OpValue, 6> arguments{};
   Expect expect = Expect::kNoError;
-  uint64_t expected = 0;  // of kEqual
+  uint64_t expected = 0;  // of kEqual; may be an error
 };
 
 // Works on read-only private mappings too. Value: number of bytes.

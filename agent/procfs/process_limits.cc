@@ -18,6 +18,8 @@ namespace perfd::agent {
 namespace {
 
 constexpr size_t kLimitsBytes = 65536;
+constexpr uint64_t kLeastMappings = 64;
+constexpr uint64_t kPartOfMappings = 64;  // of all it may have: 1023 of 65530
 
 std::string Megabytes(uint64_t bytes) {
   return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / (1 << 20));
@@ -57,7 +59,8 @@ absl::StatusOr<ProcessLimits> ReadProcessLimits(const ProcFs& procfs, int32_t pi
   limits.address_space = {SoftLimit(text, "Max address space"), status.memory.address_space_bytes};
   limits.data = {SoftLimit(text, "Max data size"), status.memory.data_bytes};
   const bool locks_at_will = (status.capabilities.effective >> CAP_IPC_LOCK & 1) != 0;
-  if (status.memory.locked_bytes > 0 && !locks_at_will)
+  limits.locks = status.memory.locked_bytes > 0;
+  if (!locks_at_will)
     limits.locked = {SoftLimit(text, "Max locked memory"), status.memory.locked_bytes};
   return limits;
 }
@@ -65,8 +68,20 @@ absl::StatusOr<ProcessLimits> ReadProcessLimits(const ProcFs& procfs, int32_t pi
 absl::Status CheckRoom(const ProcessLimits& limits, uint64_t bytes) {
   RETURN_IF_ERROR(CheckOne(limits.address_space, bytes, "address space", "ulimit -v, RLIMIT_AS"));
   RETURN_IF_ERROR(CheckOne(limits.data, bytes, "data", "ulimit -d, RLIMIT_DATA"));
+  if (!limits.locks) return absl::OkStatus();
   return CheckOne(limits.locked, bytes, "locked memory",
                   "ulimit -l, RLIMIT_MEMLOCK; it locks what it maps");
+}
+
+absl::Status CheckMappingRoom(const ProcFs& procfs, size_t used, size_t more) {
+  ASSIGN_OR_RETURN(const int64_t read, procfs.SysctlInt("vm/max_map_count"));
+  const auto limit = static_cast<uint64_t>(std::max<int64_t>(0, read));
+  const uint64_t reserve = std::max(kLeastMappings, limit / kPartOfMappings);
+  if (used + more + reserve <= limit) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("it has ", used, " mappings of the ", limit,
+                   " that it may have (vm.max_map_count); measuring takes ", more,
+                   " and leaves the program at least ", reserve));
 }
 
 }  // namespace perfd::agent

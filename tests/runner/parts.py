@@ -58,7 +58,7 @@ def asan(seconds, *targets):
     return Build("asan", targets, (f"-DPERFD_FUZZ_SECONDS={seconds}",))
 
 
-PROMISES = ("promises", "altered_ranks", "admission", "locked_memory", "injection_days", "slurm_hangs")
+PROMISES = ("promises", "altered_ranks", "admission", "locked_memory", "tight_limits", "injection_days", "slurm_hangs")
 LONG_RUN = (("PERFD_KILLS", "200"), ("PERFD_STOPS", "50"), ("PERFD_PROFILES", "20"), ("PERFD_EVERY_OPERATION", "1"))
 HALF_OF_TRUTHS = "triad or division or square or accumulator or svdcmp or false"  # of variants_test.py
 TIDY_CHUNKS = 2

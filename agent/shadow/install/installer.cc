@@ -1,8 +1,5 @@
 #include "agent/shadow/install/installer.h"
 
-#include <sys/mman.h>
-#include <sys/syscall.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -12,6 +9,7 @@
 #include "agent/shadow/install/fill_region.h"
 #include "agent/shadow/install/jumps.h"
 #include "agent/shadow/install/loop_layout.h"
+#include "agent/shadow/install/map_memory.h"
 #include "agent/shadow/install/own_rights.h"
 #include "agent/shadow/region_injection.h"
 #include "agent/shadow/restore.h"
@@ -20,17 +18,6 @@
 
 namespace perfd::agent {
 namespace {
-
-CallOp MapCall(uint64_t address, uint64_t bytes, uint64_t protection, uint64_t flags) {
-  CallOp call;
-  call.call = SYS_mmap;
-  call.arguments = {OpValue{address},      OpValue{bytes},
-                    OpValue{protection},   OpValue{flags | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE},
-                    OpValue{~uint64_t{0}}, OpValue{0}};
-  call.expect = CallOp::Expect::kEqual;
-  call.expected = address;
-  return call;
-}
 
 // For the audit log: nothing was written where there was nothing to write to.
 absl::Status OfRestoring(const RestoreResult& result, const absl::Status& status) {
@@ -41,19 +28,7 @@ absl::Status OfRestoring(const RestoreResult& result, const absl::Status& status
 }  // namespace
 
 absl::Status Installer::Map(size_t first_cache) {
-  std::vector<HoldOp> ops;
-  for (size_t i = first_cache; i < rank_.code.caches.size(); ++i) {
-    ops.push_back(MapCall(rank_.code.caches[i].address, rank_.code.caches[i].bound,
-                          PROT_READ | PROT_WRITE, MAP_PRIVATE));
-  }
-  const PcRange& region = rank_.code.injection.region;
-  if (first_cache == 0) {
-    ops.push_back(
-        MapCall(region.start, region.end - region.start, PROT_READ | PROT_WRITE, MAP_SHARED));
-    // Where pairs of addresses come later. The region begins with zeros until it is filled: by them it is known if this fails.
-    for (HoldOp& op : OwnRightsOps(rank_.region->MapAddress())) ops.push_back(std::move(op));
-  }
-  ASSIGN_OR_RETURN(const HoldReply reply, rank_.hold.Stop(std::move(ops)));
+  ASSIGN_OR_RETURN(const HoldReply reply, MapMemory(rank_, first_cache));
   if (first_cache > 0) return absl::OkStatus();
   return rank_.region->Write(rank_.region->address() + offsetof(RegionHeader, rights),
                              OwnRightsOf(reply));

@@ -116,6 +116,7 @@ std::vector<const LoopToInject*> LoopLayout::Within(const Reach& reach) {
 // Addresses of everything, so that all code can be made before anything is mapped.
 absl::Status LoopLayout::Reserve() {
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(rank_.info.pid));
+  const size_t there = maps.size();
   ASSIGN_OR_RETURN(std::vector<int32_t> threads, ProcFs().Threads(rank_.info.pid));
   const auto blocks =
       std::min<uint32_t>(kMaxTeam, static_cast<uint32_t>(threads.size()) + kSpareBlocks);
@@ -144,7 +145,7 @@ absl::Status LoopLayout::Reserve() {
     }
     rank_.code.caches.push_back(std::move(cache));
   }
-  return absl::OkStatus();
+  return CheckMappingRoom(ProcFs(), there, groups.size() + 1);
 }
 
 absl::Status LoopLayout::Build() {

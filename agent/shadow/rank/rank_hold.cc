@@ -35,6 +35,12 @@ absl::Status RankHold::MayAlter() const {
 }
 
 absl::StatusOr<HoldReply> RankHold::Stop(std::vector<HoldOp> ops, StopPurpose purpose) {
+  auto reply = TryStop(std::move(ops), purpose);
+  if (reply.ok() && !reply->status.ok()) return reply->status;
+  return reply;
+}
+
+absl::StatusOr<HoldReply> RankHold::TryStop(std::vector<HoldOp> ops, StopPurpose purpose) {
   std::vector<int64_t> stops;
   HoldRequest request{rank_.pid, rank_.start_ticks, options_.max_stop_ns, std::move(ops)};
   if (purpose == StopPurpose::kAlters) request.admitted = options_.admitted;
@@ -42,8 +48,6 @@ absl::StatusOr<HoldReply> RankHold::Stop(std::vector<HoldOp> ops, StopPurpose pu
   auto reply = HoldPatiently(*options_.tracer, request, begin + kPatienceNs, &stops);
   ChargeStops(stops, cost_);
   if (!reply.ok() || CallMayBeLost(*reply)) tracer_died_ = true;
-  RETURN_IF_ERROR(reply.status());
-  RETURN_IF_ERROR(reply->status);
   return reply;
 }
 

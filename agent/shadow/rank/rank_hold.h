@@ -36,6 +36,9 @@ class RankHold {
 
   absl::StatusOr<HoldReply> Stop(std::vector<HoldOp> ops,
                                  StopPurpose purpose = StopPurpose::kAlters);
+  // As Stop, but why the list ended early is in the reply, beside the results so far.
+  absl::StatusOr<HoldReply> TryStop(std::vector<HoldOp> ops,
+                                    StopPurpose purpose = StopPurpose::kAlters);
   absl::Status StopToRestore(const Injection& injection, RestoreResult* result);
   // It, or a call that it gave up, may yet do something in the rank.
   bool tracer_died() const { return tracer_died_; }

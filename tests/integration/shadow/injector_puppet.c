@@ -2,7 +2,7 @@
 // lab_puppet THREADS N PASSES [MODE]; PASSES 0: until SIGTERM; else the same figures are computed without threads. Prints where the loop is, at the end passes and a checksum.
 // MODE: shared (a lies in a MAP_SHARED mapping), dontfork (a is kept out of forks), direct FILE (a file is open with O_DIRECT), two (a second loop updates c in
 // place), forks (children are made and waited for), big (forks, with 256 MB that every child must find as it is), churn (threads come, run the loop and go), waits (a thread sleeps
-// in waitpid for any child with __WALL), polls (it asks for one all the time; exit status 7: it got more than one). Exit status 9: a child was
+// in waitpid for any child with __WALL), locks (as two, and what it maps from now on is locked), polls (it asks for one all the time; exit status 7: it got more than one). Exit status 9: a child was
 // not seen as it must be. SIGUSR1: becomes another program. late FILE, SIGUSR2: opens it with O_DIRECT.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
   struct sigaction action = {.sa_handler = on_term};
   sigaction(SIGTERM, &action, 0);
   if (!strcmp(mode, "direct") && open(argv[5], O_RDWR | O_CREAT | O_DIRECT, 0600) < 0) return 3;
-  two = !strcmp(mode, "two");
+  two = !strcmp(mode, "two") || !strcmp(mode, "locks");
   if (!strcmp(mode, "big")) {
     ballast = mmap(0, BALLAST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (ballast == MAP_FAILED) return 4;
@@ -232,6 +232,7 @@ int main(int argc, char** argv) {
     printf("%ld %016lx\n", passes_done, checksum());
     return 0;
   }
+  if (!strcmp(mode, "locks") && mlockall(MCL_FUTURE) != 0) return 5;
   polls = !strcmp(mode, "polls");
   pthread_t supervisor;
   if (polls || !strcmp(mode, "waits")) pthread_create(&supervisor, 0, supervise, 0);

@@ -193,6 +193,47 @@ TEST_F(RankInjectorTest, MemoryIsNeverWritableAndExecutable) {
   EXPECT_THAT(puppet.Maps(), neither);
 }
 
+uint64_t LockedBytes(int32_t pid) {
+  return ProcFs().Status(pid)->memory.locked_bytes;
+}
+
+// Nothing of it is locked yet, and nothing tells that what we map would be. It may be near its limit.
+TEST_F(RankInjectorTest, WhoLocksWhatItMapsIsGivenNothingWhereThatIsLimited) {
+  PuppetRank puppet = PuppetRank::OfAnotherUser({"1", "2000", "0", "locks"});
+  std::this_thread::sleep_for(milliseconds(50));  // until it has said so
+  ASSERT_EQ(LockedBytes(puppet.pid()), 0u);
+  rlimit limit{};  // it has ours
+  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+  if (limit.rlim_cur > (60u << 20)) GTEST_SKIP() << "SKIPPED: it may lock as much as it likes";
+  const std::vector<std::string> maps = puppet.Maps();
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  const absl::Status refused = (*injector)->Install({puppet.MakeLoop({})}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("RLIMIT_MEMLOCK"));
+  EXPECT_EQ(LockedBytes(puppet.pid()), 0u);
+  EXPECT_EQ(puppet.Maps(), maps);
+  EXPECT_EQ(Journals(), 0u);
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(1, 2000, end.passes, "two"));
+}
+
+// With the right to lock at will it has no limit; nothing is asked.
+TEST_F(RankInjectorTest, WhoMayLockAtWillIsMeasured) {
+  if (geteuid() != 0) GTEST_SKIP() << "SKIPPED: needs the right to lock memory";
+  PuppetRank puppet({"1", "2000", "0", "locks"});
+  std::this_thread::sleep_for(milliseconds(50));
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
+  EXPECT_GT(LockedBytes(puppet.pid()), 0u) << "else the test above sees nothing";
+  ASSERT_TRUE(Shadow(**injector, Request({{.variant = 0}}, 1)).ok());
+  ASSERT_TRUE((*injector)->Uninstall().ok());
+  EXPECT_EQ(LockedBytes(puppet.pid()), 0u);
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(1, 2000, end.passes, "two"));
+}
+
 class ForkMarksTest : public RankInjectorTest,
                       public ::testing::WithParamInterface<std::pair<const char*, const char*>> {};
 

@@ -36,7 +36,9 @@ TEST(ProcessLimitsTest, OnlyWhatIsLockedCountsAgainstTheLimitOfLockedMemory) {
     return *ReadProcessLimits(ProcFs(proc.root()), 7);
   };
   EXPECT_EQ(read("").address_space.used, 100 * kMb);
-  EXPECT_EQ(read("VmLck:\t0 kB\n").locked.limit, kNoLimit);
+  EXPECT_FALSE(read("VmLck:\t0 kB\n").locks);
+  EXPECT_EQ(read("VmLck:\t0 kB\n").locked.limit, 8 * kMb);
+  EXPECT_TRUE(read("VmLck:\t64 kB\n").locks);
   EXPECT_EQ(read("VmLck:\t64 kB\n").locked.limit, 8 * kMb);
   EXPECT_EQ(read("VmLck:\t64 kB\n").locked.used, kMb / 16);
   EXPECT_EQ(read("VmLck:\t64 kB\nCapEff:\t4000\n").locked.limit, kNoLimit);
@@ -58,10 +60,28 @@ TEST(ProcessLimitsTest, RoomIsForUsAndForWhatTheProgramAsksNext) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("raise the limit by 65.0 MB"));
   ProcessLimits locked, data;
   locked.locked = {8 * kMb, 7 * kMb};
+  EXPECT_TRUE(CheckRoom(locked, kMb).ok()) << "nothing of it is locked";
+  locked.locks = true;
   data.data = {8 * kMb, 9 * kMb};
   EXPECT_THAT(std::string(CheckRoom(locked, kMb).message()), HasSubstr("RLIMIT_MEMLOCK"));
   EXPECT_THAT(std::string(CheckRoom(data, kMb).message()), HasSubstr("leaves it 0.0 MB"));
   EXPECT_TRUE(CheckRoom({}, 1000 * kMb).ok());
+}
+
+TEST(ProcessLimitsTest, MappingsAreLeftForTheProgram) {
+  FakeProc proc;
+  const ProcFs procfs(proc.root());
+  EXPECT_FALSE(CheckMappingRoom(procfs, 1, 1).ok()) << "unknown";
+  proc.Write("sys/vm/max_map_count", "65530\n");
+  EXPECT_TRUE(CheckMappingRoom(procfs, 64504, 3).ok());
+  const absl::Status refused = CheckMappingRoom(procfs, 64505, 3);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("it has 64505 mappings of the 65530"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("takes 3"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("at least 1023"));
+  proc.Write("sys/vm/max_map_count", "200\n");
+  EXPECT_TRUE(CheckMappingRoom(procfs, 133, 3).ok());
+  EXPECT_FALSE(CheckMappingRoom(procfs, 134, 3).ok());
 }
 
 // As the kernel tells it.
