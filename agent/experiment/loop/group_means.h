@@ -5,11 +5,14 @@
 #ifndef AGENT_EXPERIMENT_LOOP_GROUP_MEANS_H_
 #define AGENT_EXPERIMENT_LOOP_GROUP_MEANS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace perfd::agent {
+
+inline constexpr size_t kGroupInstances = 10;  // whose mean is taken, as that of a batch is
 
 std::vector<uint64_t> GroupMeans(std::span<const uint64_t> cycles);
 

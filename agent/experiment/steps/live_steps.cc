@@ -74,7 +74,7 @@ LiveFindings TimeShort(const LoopKnowledge& known, RankInjector& injector, const
     live.instances.insert(live.instances.end(), burst.begin(), burst.end());
     live.clusters.insert(live.clusters.end(), burst.size(), static_cast<uint32_t>(i));
   }
-  live.timed = InstancesOfTeam(known, kGroup * live.instances.size());
+  live.timed = InstancesOfTeam(known, kGroupInstances * live.instances.size());
   return live;
 }
 
