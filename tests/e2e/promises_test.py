@@ -123,7 +123,7 @@ class Job:
         ended_well(self.process, 60, lambda: self.c.log("job"))
         shown = json.loads(self.c.log("job").splitlines()[-1])
         kernel, n, _, threads = self.arguments
-        # Not bound to CPUs, as the job was not: where others want one of them, every step waits for the thread that is bound to it.
+        # Not bound to CPUs, as the job was not: where others want one, every step waits for the thread that is bound to it.
         alone = plain(KERNEL, kernel, n, shown["steps"], threads, seconds=60 + 3 * shown["seconds"],
                       env={"OMP_PROC_BIND": "false"})
         promised(shown["checksum"] == alone["checksum"], shown)
