@@ -123,7 +123,9 @@ class Job:
         ended_well(self.process, 60, lambda: self.c.log("job"))
         shown = json.loads(self.c.log("job").splitlines()[-1])
         kernel, n, _, threads = self.arguments
-        alone = plain(KERNEL, kernel, n, shown["steps"], threads, seconds=60 + 3 * shown["seconds"])
+        # Not bound to CPUs, as the job was not: where others want one, every step waits for the thread that is bound to it.
+        alone = plain(KERNEL, kernel, n, shown["steps"], threads, seconds=60 + 3 * shown["seconds"],
+                      env={"OMP_PROC_BIND": "false"})
         promised(shown["checksum"] == alone["checksum"], shown)
 
     def cpu(self, first=11):
@@ -242,9 +244,11 @@ def test_agents_that_are_killed_at_any_instant():
     held = altered = 0
     with Cluster() as c:
         job = Job(c)
-        for number in range(KILLS):
+        number = 0
+        while number < KILLS or (altered == 0 and number < 5 * KILLS):  # on a busy host the jump comes late
+            number += 1
             profile = submit(c, job, "3s")
-            held += instant(job, chance, number, 2.3) != 0
+            held += instant(job, chance, number - 1, 2.3) != 0
             agent = c.agents["node1"]
             agent.kill()  # its tracer dies with it
             agent.wait(10)
@@ -255,7 +259,7 @@ def test_agents_that_are_killed_at_any_instant():
             promised_within(job.as_before, 30, "the next agent has healed the rank", 0.05)
             c.wait_over(profile, 30)
             c.wait_connected(1)
-        print(f"   {KILLS} kills: {held} while the rank was held, {altered} with the jump in its text")
+        print(f"   {number} kills: {held} while the rank was held, {altered} with the jump in its text")
         assert altered > 0, "no kill came between installing and restoring"
         assert "nothing was injected" in heal(c, "--all").stdout
         job.ends_right()

@@ -136,9 +136,9 @@ def puppet_env(passes):
     return {"OMP_WAIT_POLICY": "passive", "OMP_PROC_BIND": "true", "PUPPET_PASSES": str(passes)}
 
 
-def plain(program, kernel, n, steps, threads, passes=1, seconds=120):
+def plain(program, kernel, n, steps, threads, passes=1, seconds=120, env=None):
     run = subprocess.run([program, kernel, str(n), str(steps), str(threads)], capture_output=True, text=True, timeout=seconds,
-                         env={**os.environ, **puppet_env(passes)}, check=True)
+                         env={**os.environ, **puppet_env(passes), **(env or {})}, check=True)
     return json.loads(run.stdout)
 
 
