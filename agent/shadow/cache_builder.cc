@@ -316,7 +316,7 @@ void CacheBuilder::Repeat(CodeCopy* copy) {
     const uint64_t shift = (end - copy->address + kLine - 1) / kLine * kLine;
     const absl::StatusOr<std::vector<uint8_t>> moved = MovedBytes(*copy, shift);
     if (!moved.ok() || !Write(copy->address + shift, *moved).ok()) return;
-    copy->shifts.push_back(shift);
+    copy->places.shifts.push_back(shift);
   }
 }
 

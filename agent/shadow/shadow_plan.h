@@ -161,6 +161,14 @@ enum SetupStep : uint32_t {
   kStepPlan = 6
 };
 
+// What runs were seen to change of what was put aside.
+struct LearntLines {
+  uint64_t lines;     // RestoreLine x kMaxLines; 0: no run learns
+  uint64_t known;     // a byte per line of the ranges: noted already
+  uint32_t count;     // atomic
+  uint32_t overflow;  // atomic: there were more; whole ranges are restored
+};
+
 struct alignas(64) ChildControl {
   uint32_t done;  // atomic futex: ChildDone
   uint32_t error_step;
@@ -184,10 +192,7 @@ struct alignas(64) ChildControl {
   uint64_t ready_tsc;              // the team is rebuilt
   uint64_t end_tsc;
   uint64_t restore_buffer;
-  uint64_t lines;              // RestoreLine x kMaxLines; 0: no run learns
-  uint64_t line_known;         // a byte per line of the ranges: noted already
-  uint32_t line_count;         // atomic
-  uint32_t lines_overflow;     // atomic: there were more; whole ranges are restored
+  LearntLines learnt;
   uint32_t tids[kMaxTeam];     // of the rank's threads, by place in the team
   uint16_t records[kMaxTeam];  // index of the record and block
 };

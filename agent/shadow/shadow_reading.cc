@@ -89,8 +89,8 @@ std::optional<uint64_t> WithoutShift(const CodeCopy& copy, uint64_t pc) {
     return pc >= copy.address + shift && pc - copy.address - shift < copy.bytes.size();
   };
   if (holds(0)) return pc;
-  const auto shift = std::find_if(copy.shifts.begin(), copy.shifts.end(), holds);
-  return shift == copy.shifts.end() ? std::nullopt : std::optional(pc - *shift);
+  const auto shift = std::find_if(copy.places.shifts.begin(), copy.places.shifts.end(), holds);
+  return shift == copy.places.shifts.end() ? std::nullopt : std::optional(pc - *shift);
 }
 
 // The original instruction behind an address in one of the copies.

@@ -145,7 +145,7 @@ absl::StatusOr<CodeCopy> MakeBatchCopy(const BatchCode& batch, const VariantName
   Regroup(batch.loop, &copy.references);
   const auto pair = std::find_if(copy.address_map.begin(), copy.address_map.end(),
                                  [turn](const AddressPair& p) { return p.original == turn; });
-  if (pair != copy.address_map.end()) copy.turn = pair->copy;
+  if (pair != copy.address_map.end()) copy.places.turn = pair->copy;
   return copy;
 }
 

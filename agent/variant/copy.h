@@ -61,6 +61,12 @@ struct SelfPointer {
   int64_t value = 0;
 };
 
+// Where else it may be entered.
+struct CopyPlaces {
+  std::vector<uint64_t> shifts;  // the same code stands again so many bytes above (moved.h)
+  uint64_t turn = 0;             // of a batch: where it counts the next instance; 0: none
+};
+
 struct CodeCopy {
   uint64_t address = 0;  // of bytes[0]
   uint64_t entry =
@@ -78,9 +84,7 @@ struct CodeCopy {
   std::vector<SelfPointer> self_pointers;
   std::vector<AccessPair> taken_apart;  // it is wrong where one of these touches the same bytes
   VariantName base;                     // REF, REF_FTZ or REF_CTL: what its time is compared with
-  std::vector<uint64_t> shifts;         // the same code stands again so many bytes above (moved.h)
-  uint64_t turn =
-      0;  // of a batch: where it counts the next instance, and may be entered again; 0: none
+  CopyPlaces places;
 };
 
 absl::StatusOr<CodeCopy> MakeCopy(const LoopCode& loop, const VariantName& name,

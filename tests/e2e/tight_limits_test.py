@@ -79,6 +79,7 @@ def run(c, asked):
 
 
 @pytest.mark.promise
+@pytest.mark.small
 def test_ranks_near_their_limits_do_not_notice(c):
     chance = random.Random(23)
     found = run(c, [(KINDS[i % len(KINDS)], chance.randrange(NEAR_KB + 1)) for i in range(TRIES)])

@@ -58,7 +58,7 @@ def asan(seconds, *targets):
     return Build("asan", targets, (f"-DPERFD_FUZZ_SECONDS={seconds}",))
 
 
-PROMISES = ("promises", "altered_ranks", "admission", "locked_memory", "tight_limits", "injection_days", "slurm_hangs")
+PROMISES = ("promises", "altered_ranks", "admission", "locked_memory", "injection_days", "slurm_hangs")
 LONG_RUN = (("PERFD_KILLS", "200"), ("PERFD_STOPS", "50"), ("PERFD_PROFILES", "20"), ("PERFD_EVERY_OPERATION", "1"))
 HALF_OF_TRUTHS = "triad or division or square or accumulator or svdcmp or false"  # of variants_test.py
 TIDY_CHUNKS = 2
@@ -84,7 +84,7 @@ PARTS = (
          (CI, Tests("ci", labels=("integration",)))),
     Part("promises", 12, "the promises to the owner of a job", (CI, e2e(*PROMISES))),
     Part("e2e-days", 20, "bad days: full disks, hostile peers, kills, lost networks",
-         (CI, e2e("bad_days", "worse_days", "fleet_bad_days"))),
+         (CI, e2e("bad_days", "worse_days", "fleet_bad_days", "tight_limits"))),
     Part("e2e-truth", 35, "shares and saturations of programs whose truth is known, hpcc, call paths, dry runs",
          (CI, e2e("known_truth", "variants", "hpcc", "detours", "phases", "callpaths", "dry_run", "kernel_time", "odd_code"))),
     Part("e2e-fleet", 15, "several nodes: leases, clocks, jobs of a scheduler", (

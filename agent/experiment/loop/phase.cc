@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/experiment/loop/protocol.h"
-#include "agent/experiment/loop/succession.h"
 
 namespace perfd::agent {
 namespace {

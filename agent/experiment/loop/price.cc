@@ -5,7 +5,6 @@
 #include "agent/experiment/loop/apart.h"
 #include "agent/experiment/loop/in_situ.h"
 #include "agent/experiment/loop/protocol.h"
-#include "agent/experiment/loop/succession.h"
 #include "agent/experiment/loop/trip_checks.h"
 #include "agent/experiment/plan/run_schedule.h"
 

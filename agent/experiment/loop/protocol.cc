@@ -26,6 +26,9 @@ constexpr double kUnlike = 0.69;       // ... unless warm is half of live (ln 2)
 constexpr double kLineBytes = 64;
 constexpr int kRunsEach = 2;  // the first one also brings the buffer in: the last one counts
 
+constexpr double kNearBatch =
+    0.10;  // repeated instances that are no farther from live are like live
+
 bool IsTimed(const LoopKnowledge& known) {
   return known.live.cycles > 0 && known.runs.cycles > 0 && !known.runs.samples.empty();
 }
@@ -114,7 +117,7 @@ bool SharesLines(const TraceSummary& trace) {
 }  // namespace
 
 bool MayUseNewPlacements(const LoopKnowledge& known) {
-  return InstancesNs(known) >= kLeastNs && !CopyOf(known, kRefIndex).shifts.empty();
+  return InstancesNs(known) >= kLeastNs && !CopyOf(known, kRefIndex).places.shifts.empty();
 }
 
 void Place(const LoopKnowledge& known, std::vector<RunSpec>& runs) {
@@ -194,6 +197,30 @@ Fidelity FidelityOf(const LoopKnowledge& known) {
   if (!known.in_situ.on) fidelity.caches = CachesOf(known.protocol.evict);
   if (fidelity.reason == FidelityReason::kUnknown) fidelity.reason = ReasonOf(known, fidelity);
   return fidelity;
+}
+
+bool NeedsSuccession(const LoopKnowledge& known) {
+  const bool possible = known.batch.instances > 0 && IsProbed(known) &&
+                        !known.probe.trace.in_situ && !known.probe.trace.blind &&
+                        CopyOf(known, kRefIndex).places.turn != 0;
+  if (!possible || known.protocol.succession_compared) return false;
+  return known.live.cycles > 0 && known.runs.cycles > 0 &&
+         std::abs(std::log(known.runs.cycles / known.live.cycles)) > kNearBatch;
+}
+
+std::vector<RunSpec> LookingAhead() {
+  return {2, {.variant = kTraceIndex, .successive = true}};
+}
+
+std::vector<RunSpec> SuccessionRuns(const LoopKnowledge& known) {
+  std::vector<RunSpec> runs = LookingAhead();
+  for (int i = 0; i < kRepeatedRuns; ++i)
+    runs.push_back({.variant = kRefIndex, .place = known.protocol.new_placements ? i : 0});
+  // What was traced has been met already; a repeated run has sent them back to the entry.
+  for (int i = 0; i < kSuccessiveWarmUps + kSuccessiveRuns; ++i)
+    runs.push_back({.variant = kRefIndex, .successive = true});
+  runs.insert(runs.end(), kAloneRuns, {.variant = kRefIndex, .successive = true, .instances = 1});
+  return runs;
 }
 
 }  // namespace perfd::agent

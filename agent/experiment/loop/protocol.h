@@ -33,6 +33,19 @@ std::vector<RunSpec> EvictionRuns(const LoopKnowledge& known);
 
 Fidelity FidelityOf(const LoopKnowledge& known);
 
+// Instances of a batch repeated, or each run on the next ones: what is repeated meets caches that hold its data, and predictors that know
+// its branches; the next instances meet what the program has left there (docs/adr/0036-successive-instances.md).
+inline constexpr int kSuccessiveWarmUps =
+    12;  // a fork leaves little of the rank in the first levels
+inline constexpr int kRepeatedRuns = 6, kSuccessiveRuns = 16;  // that compare the two
+inline constexpr int kAloneRuns =
+    60;  // successive instances that are timed one by one, as live ones are
+bool NeedsSuccession(const LoopKnowledge& known);
+// The traced runs that successive ones begin with.
+std::vector<RunSpec> LookingAhead();
+// REF as it is repeated now, then going on, then one by one.
+std::vector<RunSpec> SuccessionRuns(const LoopKnowledge& known);
+
 }  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_LOOP_PROTOCOL_H_

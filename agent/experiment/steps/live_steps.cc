@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "agent/experiment/loop/group_means.h"
 #include "agent/experiment/loop/in_situ.h"
+#include "agent/experiment/plan/group_means.h"
 #include "agent/experiment/steps/batch_step.h"
 #include "core/analysis/cluster_median.h"
 

@@ -9,7 +9,6 @@
 #include "agent/experiment/loop/in_situ.h"
 #include "agent/experiment/loop/price.h"
 #include "agent/experiment/loop/protocol.h"
-#include "agent/experiment/loop/succession.h"
 #include "agent/experiment/loop/trim.h"
 #include "agent/experiment/steps/batch_step.h"
 #include "agent/experiment/steps/comparing_steps.h"
@@ -18,6 +17,7 @@
 #include "agent/experiment/steps/measure_step.h"
 #include "agent/experiment/steps/probe_step.h"
 #include "agent/experiment/steps/shadow.h"
+#include "agent/experiment/steps/succession_step.h"
 
 namespace perfd::agent {
 namespace {

@@ -7,10 +7,10 @@
 #include "agent/experiment/loop/figures.h"
 #include "agent/experiment/loop/price.h"
 #include "agent/experiment/loop/protocol.h"
-#include "agent/experiment/loop/succession.h"
 #include "agent/experiment/loop/trip_checks.h"
 #include "agent/experiment/plan/run_schedule.h"
 #include "agent/experiment/steps/batch_step.h"
+#include "agent/experiment/steps/succession_step.h"
 
 namespace perfd::agent {
 namespace {

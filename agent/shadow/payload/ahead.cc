@@ -116,7 +116,8 @@ void TouchAll(const LookAhead& ahead, const Traces& traces) {
 }
 
 Traces TracesOf(uint64_t block) {
-  return {At<const TraceRecord>(StateOf(block)->ahead), At<const TraceRecord>(block + kBlockTrace)};
+  return {At<const TraceRecord>(StateOf(block)->succession.ahead),
+          At<const TraceRecord>(block + kBlockTrace)};
 }
 
 }  // namespace
@@ -124,9 +125,9 @@ Traces TracesOf(uint64_t block) {
 // Every thread has made its run, and none begins the next one before all have been here.
 void LearnAhead(RegionHeader* region, ChildControl* child, BlockState* state, uint64_t block) {
   constexpr uint64_t kBytes = sizeof(TraceRecord) * kTraceCount;
-  if (state->ahead == 0) {
-    state->ahead = MapBuffer(child, kBytes);
-    CopyBytes(state->ahead, block + kBlockTrace, kBytes);
+  if (state->succession.ahead == 0) {
+    state->succession.ahead = MapBuffer(child, kBytes);
+    CopyBytes(state->succession.ahead, block + kBlockTrace, kBytes);
     return;
   }
   const LookAhead& ahead = PlanOf(region)->tables.ahead;

@@ -14,6 +14,22 @@
 
 namespace perfd::agent {
 
+struct EvictBuffer {
+  uint64_t address;
+  uint64_t bytes;
+};
+
+// Of runs that go on from each other.
+struct Succession {
+  SavedRegisters
+      left;  // with what a copy came to its exit; flags and return_address are not written
+  SavedRegisters entry;  // of the loop, as kBlockXsaveEntry
+  uint32_t
+      goes_on;     // BlockState::registers and the vector state are those of the last run's end ...
+  uint32_t moved;  // ... or at least not those of the loop's entry
+  uint64_t ahead;  // address of what the first traced run told (ahead.cc); 0: nothing yet
+};
+
 struct BlockState {
   uint64_t self;           // address of the block
   uint64_t stack_pointer;  // of the payload, while a copy runs
@@ -25,20 +41,13 @@ struct BlockState {
   uint64_t xsave_mask;
   uint64_t region;
   SavedRegisters registers;
-  SavedRegisters
-      left;        // with what a copy came to its exit; flags and return_address are not written
+  Succession succession;
   uint32_t index;  // place in the team
   uint32_t faulted;
   uint32_t team;
   uint32_t mxcsr;  // the thread's own, exceptions masked
   uint64_t fs_base;
-  uint64_t evict;  // address of the eviction buffer
-  uint64_t evict_bytes;
-  // Of runs that go on from each other.
-  SavedRegisters entry;  // of the loop, as kBlockXsaveEntry
-  uint32_t goes_on;      // `registers` and the vector state are those of the last run's end ...
-  uint32_t moved;        // ... or at least not those of the loop's entry
-  uint64_t ahead;        // address of what the first traced run told (ahead.cc); 0: nothing yet
+  EvictBuffer evict;
   // In recovery mode.
   uint64_t began;  // ticks
   uint64_t site;
@@ -71,7 +80,8 @@ static_assert(kBlockPayload + offsetof(BlockState, end) == BLOCK_END);
 static_assert(kBlockPayload + offsetof(BlockState, end_cpu) == BLOCK_END_CPU);
 static_assert(kBlockPayload + offsetof(BlockState, xsave_mask) == BLOCK_XSAVE_MASK);
 static_assert(kBlockPayload + offsetof(BlockState, registers) == BLOCK_REGISTERS);
-static_assert(kBlockPayload + offsetof(BlockState, left) == BLOCK_LEFT);
+static_assert(kBlockPayload + offsetof(BlockState, succession) + offsetof(Succession, left) ==
+              BLOCK_LEFT);
 static_assert(kBlockXsave == BLOCK_XSAVE && sizeof(BlockState) <= kBlockLeftOut - kBlockPayload);
 static_assert(kBlockLeftOut + sizeof(TrimmedOut) <= kBlockStrata);
 static_assert(kBlockStrata + sizeof(Strata) <= kBlockPayload + kBlockPayloadBytes);

@@ -165,8 +165,8 @@ void PrepareBlock(RegionHeader* region, ChildControl* child, uint32_t place) {
   CopyBytes(AddressOf(&state->registers), AddressOf(&record->registers), sizeof(SavedRegisters));
   constexpr uint64_t kTrapFlag = 0x100;
   state->registers.flags &= ~kTrapFlag;
-  state->evict_bytes = EvictBytes(PlanOf(region));
-  if (state->evict_bytes != 0) state->evict = MapBuffer(child, state->evict_bytes);
+  state->evict.bytes = EvictBytes(PlanOf(region));
+  if (state->evict.bytes != 0) state->evict.address = MapBuffer(child, state->evict.bytes);
 }
 
 void RebuildTeam(RegionHeader* region, ChildControl* child, uint64_t own_block) {

@@ -85,9 +85,9 @@ void Restore(ChildControl* child, ShadowPlan* plan, BlockState* state) {
 
 void Evict(ShadowPlan* plan, const RunEntry& run, BlockState* state) {
   uint64_t bytes = plan->evict_bytes[run.flags >> kRunEvictShift & kRunEvictMask];
-  if (bytes > state->evict_bytes) bytes = state->evict_bytes;
+  if (bytes > state->evict.bytes) bytes = state->evict.bytes;
   for (uint64_t at = 0; at < bytes; at += kCacheLine) {
-    auto* word = At<volatile uint64_t>(state->evict + at);
+    auto* word = At<volatile uint64_t>(state->evict.address + at);
     *word = *word + 1;
   }
 }
@@ -160,23 +160,25 @@ uint64_t InstancesOf(const RunEntry& run, uint64_t block) {
 
 // The state at the loop's entry is put aside once; runs that go on from each other have their own instead.
 void KeepEntry(BlockState* state, uint64_t block) {
-  CopyBytes(AddressOf(&state->entry), AddressOf(&state->registers), sizeof(SavedRegisters));
+  CopyBytes(AddressOf(&state->succession.entry), AddressOf(&state->registers),
+            sizeof(SavedRegisters));
   CopyBytes(block + kBlockXsaveEntry, block + kBlockXsave, kBlockXsaveBytes);
 }
 
 // Every other run starts from the loop's entry.
 void ChooseStart(ChildControl* child, const RunEntry& run, BlockState* state, uint64_t block) {
   const bool goes_on = run.flags & kRunSuccessive && Load(child->must_start_anew) == 0;
-  state->goes_on = state->goes_on && goes_on;
-  if (state->goes_on || !state->moved) return;
-  CopyBytes(AddressOf(&state->registers), AddressOf(&state->entry), sizeof(SavedRegisters));
+  state->succession.goes_on = state->succession.goes_on && goes_on;
+  if (state->succession.goes_on || !state->succession.moved) return;
+  CopyBytes(AddressOf(&state->registers), AddressOf(&state->succession.entry),
+            sizeof(SavedRegisters));
   CopyBytes(block + kBlockXsave, block + kBlockXsaveEntry, kBlockXsaveBytes);
-  state->moved = 0;
+  state->succession.moved = 0;
 }
 
 // The copy counts before each instance; at the loop's entry one of them has already begun.
 void EnterAgain(const RunEntry& run, BlockState* state, uint64_t block) {
-  if (!state->goes_on) return;
+  if (!state->succession.goes_on) return;
   state->target = run.turn;
   *At<int64_t>(block + kBlockInstancesLeft) = static_cast<int64_t>(run.instances);
 }
@@ -186,14 +188,15 @@ void KeepEnd(ChildControl* child, const RunEntry& run, BlockState* state, uint64
              RunResult* result) {
   if ((run.flags & kRunSuccessive) == 0) return;
   const bool counted_out = *At<int64_t>(block + kBlockInstancesLeft) < 0;
-  state->goes_on = counted_out && !state->faulted && Load(child->must_start_anew) == 0;
-  state->moved = 1;
-  if (!state->goes_on) {
+  state->succession.goes_on = counted_out && !state->faulted && Load(child->must_start_anew) == 0;
+  state->succession.moved = 1;
+  if (!state->succession.goes_on) {
     if (!state->faulted) result->status = kRunCutShort;
     return;
   }
   const uint64_t flags = state->registers.flags;
-  CopyBytes(AddressOf(&state->registers), AddressOf(&state->left), sizeof(SavedRegisters));
+  CopyBytes(AddressOf(&state->registers), AddressOf(&state->succession.left),
+            sizeof(SavedRegisters));
   state->registers.flags = flags;
   const uint64_t mask = state->xsave_mask;
   asm volatile("xsave64 (%0)" ::"r"(block + kBlockXsave), "a"(static_cast<uint32_t>(mask)),

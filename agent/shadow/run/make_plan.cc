@@ -18,14 +18,14 @@ constexpr uint64_t kAgentWaitNs = 50'000'000;
 
 // How far a place, counted round, lies above the copy.
 uint64_t ShiftOf(const CodeCopy& copy, int32_t place) {
-  const size_t at = static_cast<size_t>(std::max(0, place)) % (copy.shifts.size() + 1);
-  return at == 0 ? 0 : copy.shifts[at - 1];
+  const size_t at = static_cast<size_t>(std::max(0, place)) % (copy.places.shifts.size() + 1);
+  return at == 0 ? 0 : copy.places.shifts[at - 1];
 }
 
 bool IsEntryOf(const CodeCopy& copy, uint64_t address) {
   const uint64_t shift = address - copy.entry;
-  return shift == 0 ||
-         std::find(copy.shifts.begin(), copy.shifts.end(), shift) != copy.shifts.end();
+  return shift == 0 || std::find(copy.places.shifts.begin(), copy.places.shifts.end(), shift) !=
+                           copy.places.shifts.end();
 }
 
 absl::Status AddTraceCheck(const CodeCopy& copy, ShadowPlan* plan, RunEntry* run) {
@@ -121,8 +121,9 @@ absl::Status AddRun(const PatchSite& site, const RunSpec& request, ShadowPlan* p
   run.instances = request.instances;
   run.flags |= static_cast<uint32_t>(request.evict) << kRunEvictShift;
   if (request.successive) {
-    if (copy.turn == 0) return absl::InvalidArgumentError("only batches go on from run to run");
-    run.turn = copy.turn + ShiftOf(copy, request.place);
+    if (copy.places.turn == 0)
+      return absl::InvalidArgumentError("only batches go on from run to run");
+    run.turn = copy.places.turn + ShiftOf(copy, request.place);
     run.flags |= kRunSuccessive;
     plan->flags |= kPlanSuccessive;
     LookAhead& ahead = plan->tables.ahead;

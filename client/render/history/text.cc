@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/render/report_text.h"
+#include "client/render/saturation_text.h"
 #include "client/render/text_table.h"
 
 namespace perfd::client {
@@ -51,6 +52,12 @@ const char* Word(const LoopSeries& series) {
 
 std::string Place(const HistoryLoop& loop) {
   return SourceText({loop.file, loop.first_line, loop.last_line});
+}
+
+std::string GainCell(const HistoryGain& gain) {
+  if (gain.value <= 0) return "-";
+  const std::string some = gain.ranks.all() ? "" : absl::StrCat(" (", RanksText(gain.ranks), ")");
+  return absl::StrCat(Percent(gain.value), some);
 }
 
 std::string VerdictCell(const HistoryLoop& loop) {
@@ -210,7 +217,7 @@ std::string RenderLoopHistory(const ProgramHistory& history, const LoopSeries& s
       cells.push_back(timed ? absl::StrFormat("%.0f", loop->cycles) : "-");
       cells.push_back(timed ? absl::StrFormat("%.0f", loop->iterations) : "-");
       cells.push_back(VerdictCell(*loop));
-      cells.push_back(loop->gain > 0 ? Percent(loop->gain) : "-");
+      cells.push_back(GainCell(loop->gain));
     } else {
       cells.insert(cells.end(), {"-", "-", "-", "-", "-"});
     }

@@ -43,7 +43,7 @@ TEST(CsvTest, OneLinePerRowWithAllColumns) {
   Report walled = SampleReport();
   walled.loops[0].wall = {0.8, {0.7, 0.9}, 0.85};
   const std::vector<std::string> with_wall = absl::StrSplit(RenderCsv(walled), '\n');
-  EXPECT_TRUE(absl::EndsWith(with_wall[1], ",2,0.8,0.7,0.9,0.85,,,,,,,,")) << with_wall[1];
+  EXPECT_TRUE(absl::EndsWith(with_wall[1], ",2,0.8,0.7,0.9,0.85,,,,,,,,,,")) << with_wall[1];
 }
 
 TEST(CsvTest, VerdictsStandBehind) {

@@ -112,7 +112,7 @@ TEST(HistoryCsvTest, ALineForEachLoopInEachProfile) {
   EXPECT_EQ(lines[0].rfind("loop,profile,started_unix_ns,job,", 0), 0u);
   EXPECT_EQ(lines[1],
             "aa00000000000008,p-000001,1700000000000000000,,alice,4,1,build1,aa00000000000001,"
-            "kernel,/src/app.c,10,0.5,0.49,0.51,1000,100,memory bound,0,0.1,,,");
+            "kernel,/src/app.c,10,0.5,0.49,0.51,1000,100,memory bound,0,0.1,,,,1,2");
 }
 
 TEST(HistoryJsonTest, HasEveryFigure) {

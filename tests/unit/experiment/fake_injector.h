@@ -291,7 +291,7 @@ inline std::vector<InstalledLoop> FakeInjector::Make(const std::vector<LoopToInj
       CodeCopy copy;
       copy.base = BaseOf(out.names[i]);
       for (int32_t place = 1; truth_.places && place < kPlacements; ++place)
-        copy.shifts.push_back(64 * static_cast<uint64_t>(place));
+        copy.places.shifts.push_back(64 * static_cast<uint64_t>(place));
       const std::string name = out.names[i].Text();
       const bool idle =
           std::find(truth_.idle.begin(), truth_.idle.end(), name) != truth_.idle.end();
@@ -330,7 +330,7 @@ inline void FakeInjector::MakeBatches(InstalledLoop* out) {
       out->batched.push_back(absl::FailedPreconditionError("it prepares each instance"));
     else
       out->batched.push_back(out->copies[i]);
-    if (truth_.turns && out->batched.back().ok()) out->batched.back()->turn = 1;
+    if (truth_.turns && out->batched.back().ok()) out->batched.back()->places.turn = 1;
   }
 }
 

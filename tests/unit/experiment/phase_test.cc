@@ -87,7 +87,7 @@ TEST(PhaseTest, WhatIsKnownSaysWhatComesNext) {
          k.live.cycles = 300'000;
          k.batch.instances = 100;
          k.installed.batched.assign(4, k.installed.copies[0]);
-         k.installed.batched[0]->turn = 1;
+         k.installed.batched[0]->places.turn = 1;
        },
        Phase::kSuccession},
       {"the same, and both ways were compared", Probed,
@@ -95,7 +95,7 @@ TEST(PhaseTest, WhatIsKnownSaysWhatComesNext) {
          k.live.cycles = 300'000;
          k.batch.instances = 100;
          k.installed.batched.assign(4, k.installed.copies[0]);
-         k.installed.batched[0]->turn = 1;
+         k.installed.batched[0]->places.turn = 1;
          k.protocol.succession_compared = true;
        },
        Phase::kMeasure},

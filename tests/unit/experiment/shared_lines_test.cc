@@ -90,7 +90,7 @@ TEST(SharedReferences, TellsBothSides) {
 }
 
 TEST(SharedReferences, RareOnesCostLittle) {
-  const auto often = [](uint64_t writes, uint64_t reads) {
+  const auto often = [](uint64_t writes, uint64_t reads) -> bool {
     const std::vector<Reference> references = {Writes(), Reads()};
     const TraceRecord none = Record({});
     return SharedReferences(references, std::vector{Thread({Fixed(4096, writes), none}),

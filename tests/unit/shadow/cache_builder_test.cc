@@ -98,9 +98,9 @@ TEST(CacheBuilderTest, TheLoopAroundIsInAllChainsAndInNoLiveCopy) {
     EXPECT_EQ(installed.batched[i]->base, installed.copies[i].base);
     // How often each instance goes round is a branch, too; alone, the sum has none but its own.
     const bool timed = !Counts(installed.names[i]);
-    EXPECT_EQ(installed.batched[i]->shifts.size(), timed ? size_t{kPlacements - 1} : 0);
-    EXPECT_TRUE(installed.copies[i].shifts.empty());
-    for (const uint64_t shift : installed.batched[i]->shifts)
+    EXPECT_EQ(installed.batched[i]->places.shifts.size(), timed ? size_t{kPlacements - 1} : 0);
+    EXPECT_TRUE(installed.copies[i].places.shifts.empty());
+    for (const uint64_t shift : installed.batched[i]->places.shifts)
       EXPECT_TRUE(StandsAt(builder, *installed.batched[i], shift)) << installed.names[i].Text();
   }
   EXPECT_FALSE(holds(built.live, kText));
@@ -131,24 +131,24 @@ TEST(CacheBuilderTest, WhatDecidesByDataStandsAtSeveralPlaces) {
     const VariantName& name = built.installed.names[i];
     const CodeCopy& copy = built.installed.copies[i];
     if (name.Has(Change::kCount) || name.Has(Change::kTrace)) {
-      EXPECT_TRUE(copy.shifts.empty()) << name.Text() << " is not timed";
+      EXPECT_TRUE(copy.places.shifts.empty()) << name.Text() << " is not timed";
       continue;
     }
-    ASSERT_EQ(copy.shifts.size(), size_t{kPlacements - 1}) << name.Text();
-    std::set<uint64_t> places(copy.shifts.begin(), copy.shifts.end());
-    EXPECT_EQ(places.size(), copy.shifts.size());
-    for (const uint64_t shift : copy.shifts)
+    ASSERT_EQ(copy.places.shifts.size(), size_t{kPlacements - 1}) << name.Text();
+    std::set<uint64_t> places(copy.places.shifts.begin(), copy.places.shifts.end());
+    EXPECT_EQ(places.size(), copy.places.shifts.size());
+    for (const uint64_t shift : copy.places.shifts)
       EXPECT_TRUE(StandsAt(builder, copy, shift)) << name.Text();
   }
-  EXPECT_TRUE(built.live.shifts.empty());
+  EXPECT_TRUE(built.live.places.shifts.empty());
   CacheBuilder trim(kCache, CacheBound({&loop}, 1), 1);
   const BuiltLoop alone = trim.Build(loop, kSite);
   ASSERT_TRUE(alone.installed.status.ok()) << alone.installed.status;
   EXPECT_LE(trim.bytes().size(), CacheBound({&loop}, 1));
-  EXPECT_TRUE(alone.installed.copies[0].shifts.empty());
+  EXPECT_TRUE(alone.installed.copies[0].places.shifts.empty());
   LoopToInject plain = SumLoop();
   CacheBuilder other(kCache, CacheBound({&plain}));
-  EXPECT_TRUE(other.Build(plain, kSite).installed.copies[0].shifts.empty());
+  EXPECT_TRUE(other.Build(plain, kSite).installed.copies[0].places.shifts.empty());
 }
 
 TEST(CacheBuilderTest, RefusedLoopLeavesNoTrace) {

@@ -93,7 +93,7 @@ TEST_F(ShadowReadingTest, FaultsNameTheInstruction) {
 
 TEST_F(ShadowReadingTest, FaultsNameTheInstructionWhereverTheCopyStood) {
   reading_.results[2].status = kRunFaulted;
-  copies_[0].shifts = {0x40, 0x1040};
+  copies_[0].places.shifts = {0x40, 0x1040};
   reading_.child.fault = {SIGSEGV, 0, 0x10, 0x2041, 1, 0, 0};
   reading_.child.fault_count = 1;
   EXPECT_EQ(ReadAnswer(reading_)->runs[0].failure, "SIGSEGV at 0x10 (instruction 0x400000)");

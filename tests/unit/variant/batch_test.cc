@@ -61,9 +61,9 @@ class BatchTest : public testing::TestWithParam<const char*> {
     EXPECT_TRUE(ref->changed.empty());
     // decq %gs:kBlockInstancesLeft
     const std::vector<uint8_t> count = {0x65, 0x48, 0xff, 0x0c, 0x25, kBlockInstancesLeft, 0, 0, 0};
-    ASSERT_GE(ref->turn, ref->address);
-    ASSERT_LE(ref->turn + count.size(), ref->address + ref->bytes.size());
-    const auto turn = ref->bytes.begin() + static_cast<int64_t>(ref->turn - ref->address);
+    ASSERT_GE(ref->places.turn, ref->address);
+    ASSERT_LE(ref->places.turn + count.size(), ref->address + ref->bytes.size());
+    const auto turn = ref->bytes.begin() + static_cast<int64_t>(ref->places.turn - ref->address);
     EXPECT_TRUE(std::equal(count.begin(), count.end(), turn));
     if (!runs_) return;
     const Result original = RunKernel(kernel);

@@ -84,7 +84,7 @@ TEST(Hostile, WindowDictionariesAndRows) {
        {"location.kernel_caller",
         [](W& w) {
           w.mutable_locations(0)->set_category(v1::CATEGORY_KERNEL);
-          w.mutable_locations(0)->set_kernel_caller("\xff");
+          w.mutable_locations(0)->set_kernel_caller(std::string(wire::kMaxTextBytes + 1, 'x'));
         }},
        {"loop.depth", [](W& w) { w.mutable_locations(0)->mutable_loop()->set_depth(0); }}});
 }

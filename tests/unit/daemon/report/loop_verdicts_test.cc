@@ -150,7 +150,8 @@ TEST(TopVerdicts, AreBoundedAndWithoutRanks) {
   const Report report = BuildReport({}, aggregate);
   const auto top = TopVerdicts(aggregate, report.loops, 1);
   ASSERT_EQ(top.size(), 1u);
-  EXPECT_EQ(top[0].loop_id, LocationId(LoopAt(0x2000)));
+  // Without ranks nobody knows the slowest: 0.7 x 0.5 of the median rank before 0.3 x 0.9.
+  EXPECT_EQ(top[0].loop_id, LocationId(LoopAt(0x1000)));
   EXPECT_TRUE(top[0].ranks.empty());
   EXPECT_TRUE(top[0].listings.empty());
 }

@@ -29,7 +29,7 @@ class MakePlanTest : public ::testing::Test {
     loop.names = {SingleVariant(Change::kRef), SingleVariant(Change::kTrace)};
     loop.copies.resize(2);
     loop.copies[0].entry = 0x1000;
-    loop.copies[0].shifts = {0x100, 0x200};
+    loop.copies[0].places.shifts = {0x100, 0x200};
     loop.copies[1].entry = 0x2000;
     loop.batches = absl::NotFoundError("no batch");
     request_.team = 2;

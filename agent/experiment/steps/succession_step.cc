@@ -1,20 +1,17 @@
-#include "agent/experiment/loop/succession.h"
+#include "agent/experiment/steps/succession_step.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "agent/experiment/loop/group_means.h"
+#include "agent/experiment/loop/protocol.h"
+#include "agent/experiment/plan/group_means.h"
 #include "agent/experiment/plan/run_schedule.h"
 #include "core/analysis/cluster_median.h"
 
 namespace perfd::agent {
 namespace {
 
-constexpr int kRepeated = 6;
-constexpr int kSuccessive = 16;         // that count
-constexpr int kAlone = 60;              // successive instances that are timed one by one
-constexpr double kDistant = 0.10;       // from live: nearer is near enough
 constexpr double kWorthGoingOn = 0.05;  // nearer than repeating, or it is not worth what it needs
 constexpr int32_t kMostCutShort = 2;
 
@@ -68,36 +65,13 @@ double Distance(double cycles, double live) {
 
 }  // namespace
 
-bool NeedsSuccession(const LoopKnowledge& known) {
-  const bool possible = known.batch.instances > 0 && IsProbed(known) &&
-                        !known.probe.trace.in_situ && !known.probe.trace.blind &&
-                        CopyOf(known, kRefIndex).turn != 0;
-  if (!possible || known.protocol.succession_compared) return false;
-  return known.live.cycles > 0 && known.runs.cycles > 0 &&
-         Distance(known.runs.cycles, known.live.cycles) > kDistant;
-}
-
-std::vector<RunSpec> LookingAhead() {
-  return {2, {.variant = kTraceIndex, .successive = true}};
-}
-
-std::vector<RunSpec> SuccessionRuns(const LoopKnowledge& known) {
-  std::vector<RunSpec> runs = LookingAhead();
-  for (int i = 0; i < kRepeated; ++i)
-    runs.push_back({.variant = kRefIndex, .place = known.protocol.new_placements ? i : 0});
-  // What was traced has been met already; a repeated run has sent them back to the entry.
-  for (int i = 0; i < kSuccessiveWarmUps + kSuccessive; ++i)
-    runs.push_back({.variant = kRefIndex, .successive = true});
-  runs.insert(runs.end(), kAlone, {.variant = kRefIndex, .successive = true, .instances = 1});
-  return runs;
-}
-
 void LearnSuccession(LoopKnowledge& known, const ShadowAnswer& answer,
                      const std::vector<RunSpec>& runs) {
   known.protocol.succession_compared = true;
   const int first = static_cast<int>(LookingAhead().size());
   const double repeated = UsualCycles(answer, runs, false, first + kWarmUps);
-  const double going_on = UsualCycles(answer, runs, true, first + kRepeated + kSuccessiveWarmUps);
+  const double going_on =
+      UsualCycles(answer, runs, true, first + kRepeatedRuns + kSuccessiveWarmUps);
   if (repeated <= 0 || going_on <= 0) return;
   LearnOverlap(known, going_on, AloneCycles(answer, runs));
   const double live = known.live.cycles;

@@ -1,4 +1,4 @@
-#include "agent/experiment/loop/group_means.h"
+#include "agent/experiment/plan/group_means.h"
 
 #include <algorithm>
 #include <numeric>
