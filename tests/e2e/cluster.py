@@ -14,6 +14,7 @@ import time
 BUILD = pathlib.Path(os.environ.get("PERFD_BUILD_DIR", pathlib.Path(__file__).resolve().parents[2] / "build/ci"))
 BIN = BUILD / "bin"
 PUPPETS = BUILD / "puppets"
+SOURCES = pathlib.Path(__file__).resolve().parents[1] / "puppets"  # of the puppets
 OVER = ("DONE", "PARTIAL", "FAILED", "CANCELLED")  # states of a profile that do not change any more
 OPEN = []  # clusters that are up: what they wrote is shown when a test fails
 

@@ -62,7 +62,8 @@ def test_moved_code_is_the_files_and_is_measured(c):
     assert report["loops"][0]["function"] == "Heavy", report["loops"][:2]
     assert not any("moved code" in row["function"] for row in report["functions"]), report["functions"]
     assert "anonymous memory in the place" not in notices(report), notices(report)
-    verdicts = {v["function"]: v for v in report["verdicts"]}
+    functions = {row["id"]: row["function"] for row in report["loops"]}
+    verdicts = {functions.get(v["loop_id"]): v for v in report["verdicts"]}
     print("  ", {k: (v["state"], v.get("refusals")) for k, v in verdicts.items()})
     # On a busy host what was put in may stay open; refused it is not.
     assert verdicts["Heavy"]["state"] in ("measured", "open"), verdicts["Heavy"]
