@@ -194,7 +194,9 @@ Fidelity FidelityOf(const LoopKnowledge& known) {
   std::set<uint32_t> shadows;
   for (const ClusterValue& run : shadow) shadows.insert(run.cluster);
   fidelity.shadows = static_cast<uint32_t>(shadows.size());
-  if (!known.in_situ.on) fidelity.caches = CachesOf(known.protocol.evict);
+  // Successive runs find what the program has left in the caches, which has no name.
+  if (!known.in_situ.on && !known.protocol.successive)
+    fidelity.caches = CachesOf(known.protocol.evict);
   if (fidelity.reason == FidelityReason::kUnknown) fidelity.reason = ReasonOf(known, fidelity);
   return fidelity;
 }
