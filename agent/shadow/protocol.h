@@ -18,7 +18,7 @@
 namespace perfd::agent {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
-inline constexpr uint32_t kShadowLayoutVersion = 13;
+inline constexpr uint32_t kShadowLayoutVersion = 14;
 inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
@@ -38,8 +38,9 @@ inline constexpr uint32_t kMaxCaches =
 inline constexpr uint32_t kMaxStolenBytes = 16;
 inline constexpr uint32_t kAffinityWords = 16;  // 1024 CPUs
 
-// Offsets of the two doors of the payload blob.
+// Offsets of the doors of the payload blob. The second is the only one to the kernel.
 inline constexpr uint32_t kPayloadExitStub = 0x00;
+inline constexpr uint32_t kPayloadSystemCall = 0x48;
 inline constexpr uint32_t kPayloadSlowEntry = 0x80;
 
 // Site::mode. Anything else passes through. Trampolines look at the low byte only: recovery is timed as live entries are.
@@ -69,6 +70,7 @@ enum Outcome : uint32_t {
       10,  // the fork was to leave memory out, and could not; TrimStep in last_error
   kOutcomeRightsChanged = 11,  // the thread that was to fork has not the rights of the admission
   kOutcomeTaken = 12,          // a thread of the program waited for any clone and reaped a shadow
+  kOutcomeTrapped = 13,        // it made a system call that no shadow may; ChildControl::trap
 };
 
 enum : uint32_t {

@@ -128,12 +128,33 @@ struct FaultRecord {
   uint32_t reserved;
 };
 
+// A system call that a shadow may not make; it ended by it.
+struct TrapRecord {
+  uint32_t count;  // atomic: threads that came; the rest is of the first
+  uint32_t call;
+  uint64_t place;           // behind the instruction that called
+  uint64_t return_address;  // of the call that the copy itself made last, if it made one
+  uint64_t argument;        // the first
+  uint16_t run;
+  uint16_t thread;
+  uint32_t reserved;
+};
+
+// What runs were seen to change of the ranges to restore.
+struct LearntLines {
+  uint64_t table;     // RestoreLine x kMaxLines; 0: no run learns
+  uint64_t known;     // a byte per line of the ranges: noted already
+  uint32_t count;     // atomic
+  uint32_t overflow;  // atomic: there were more; whole ranges are restored
+};
+
 enum ChildDone : uint32_t {
   kChildRunning = 0,
   kChildFinished = 1,
   kChildSetupFailed = 2,
   kChildWatchdog = 3,
-  kChildFaulted = 4
+  kChildFaulted = 4,
+  kChildTrapped = 5
 };
 enum SetupStep : uint32_t {
   kStepNone = 0,
@@ -142,7 +163,8 @@ enum SetupStep : uint32_t {
   kStepBuffer = 3,
   kStepClone = 4,
   kStepAgent = 5,
-  kStepPlan = 6
+  kStepPlan = 6,
+  kStepFilter = 7
 };
 
 struct alignas(64) ChildControl {
@@ -157,6 +179,7 @@ struct alignas(64) ChildControl {
   uint32_t fault_count;
   uint32_t team;
   FaultRecord fault;
+  TrapRecord trap;
   alignas(64) uint32_t barrier_count;
   uint32_t barrier_turn;           // atomic futex
   uint32_t stop;                   // no further run
@@ -166,10 +189,7 @@ struct alignas(64) ChildControl {
   uint64_t ready_tsc;              // the team is rebuilt
   uint64_t end_tsc;
   uint64_t restore_buffer;
-  uint64_t lines;              // RestoreLine x kMaxLines; 0: no run learns
-  uint64_t line_known;         // a byte per line of the ranges: noted already
-  uint32_t line_count;         // atomic
-  uint32_t lines_overflow;     // atomic: there were more; whole ranges are restored
+  LearntLines lines;
   uint32_t tids[kMaxTeam];     // of the rank's threads, by place in the team
   uint16_t records[kMaxTeam];  // index of the record and block
 };
@@ -187,7 +207,7 @@ struct RunResult {
 };
 
 static_assert(sizeof(RunEntry) == 32 && sizeof(RestoreRange) == 24 && sizeof(ProtectRange) == 24);
-static_assert(sizeof(RunResult) == 40 && sizeof(FaultRecord) == 32);
+static_assert(sizeof(RunResult) == 40 && sizeof(FaultRecord) == 32 && sizeof(TrapRecord) == 40);
 
 }  // namespace perfd::agent
 

@@ -5,76 +5,7 @@
 namespace perfd::agent {
 namespace {
 
-enum : uint64_t { kSignals = 64, kMaskBytes = 8, kSetMask = 2 };
-enum : uint64_t {
-  kIll = 4,
-  kTrap = 5,
-  kBus = 7,
-  kFpe = 8,
-  kKill = 9,
-  kSegv = 11,
-  kAlarm = 14,
-  kStop = 19
-};
 enum : uint64_t { kPrSetDeathSignal = 1, kPrSetDumpable = 4, kRlimitCore = 4 };
-inline constexpr uint64_t kMaxFaults = 8;
-
-struct KernelAction {  // struct sigaction of the system call
-  uint64_t handler;
-  uint64_t flags;
-  uint64_t restorer;
-  uint64_t mask;
-};
-
-// The parts of siginfo_t and ucontext_t that are read: arch/x86/include/uapi/asm/sigcontext.h.
-struct SignalInfo {
-  int32_t signal, error, code, pad;
-  uint64_t address;
-};
-inline constexpr uint64_t kContextRip = 40 + 16 * 8;
-
-BlockState* OwnState() {
-  uint64_t block;
-  asm volatile("mov %%gs:%c1, %0" : "=r"(block) : "i"(BLOCK_SELF));
-  return StateOf(block);
-}
-
-// In any thread of the shadow, on its alternative stack. The first fault is kept; a fault inside a copy ends that run only.
-void OnSignal(uint64_t signal, SignalInfo* info, uint64_t context) {
-  BlockState* state = OwnState();
-  auto* child = ChildOf(At<RegionHeader>(state->region));
-  if (signal == kAlarm) EndShadow(child, kChildWatchdog);
-  uint64_t* rip = At<uint64_t>(context + kContextRip);
-  uint32_t before = FetchAdd(child->fault_count, 1);
-  if (before == 0) {
-    child->fault = {static_cast<uint32_t>(signal),
-                    info->code,
-                    info->address,
-                    *rip,
-                    static_cast<uint16_t>(child->current_run),
-                    static_cast<uint16_t>(state->index),
-                    0};
-  }
-  if (state->in_run == 0 || before + 1 >= kMaxFaults) EndShadow(child, kChildFaulted);
-  state->faulted = 1;
-  *rip = AddressOf(&payload_exit_stub);
-}
-
-void SetSignals() {
-  KernelAction action{0, 0, 0, 0};
-  for (uint64_t signal = 1; signal <= kSignals; ++signal) {
-    if (signal != kKill && signal != kStop)
-      SysCall(kSysSigaction, signal, AddressOf(&action), 0, kMaskBytes);
-  }
-  constexpr uint64_t kSigInfo = 4, kOnStack = 0x08000000, kRestorer = 0x04000000;
-  action = {AddressOf(&OnSignal), kSigInfo | kOnStack | kRestorer, AddressOf(&payload_restorer),
-            ~uint64_t{0}};
-  constexpr uint64_t kMine =
-      1 << kSegv | 1 << kBus | 1 << kIll | 1 << kTrap | 1 << kFpe | 1 << kAlarm;
-  for (uint64_t signal = 1; signal <= kAlarm; ++signal) {
-    if (kMine >> signal & 1) SysCall(kSysSigaction, signal, AddressOf(&action), 0, kMaskBytes);
-  }
-}
 
 // A little before the rank's own limit, so that an endless run is named rather than killed.
 void StartWatchdog(uint64_t shadow_ns) {
@@ -84,10 +15,11 @@ void StartWatchdog(uint64_t shadow_ns) {
 }
 
 void BeAlone(ChildControl* child) {
+  constexpr uint64_t kKill = 9;
   SysCall(kSysPrctl, kPrSetDeathSignal, kKill);
   uint64_t none[2] = {0, 0};
   SysCall(kSysPrlimit, 0, kRlimitCore, AddressOf(none), 0);
-  SetSignals();
+  HandleSignals();
   uint64_t now = MonotonicNs(), end = child->deadline_ns;
   StartWatchdog(end > now ? end - now : 0);
 }
@@ -179,7 +111,6 @@ void RebuildTeam(RegionHeader* region, ChildControl* child, uint64_t own_block) 
     kSem = 0x40000
   };
   constexpr uint64_t kSetTls = 0x80000;
-  for (uint32_t i = 0; i < child->team; ++i) PrepareBlock(region, child, i);
   for (uint32_t i = 0; i < child->team; ++i) {
     uint64_t block = BlockOf(region, child->records[i]);
     if (block == own_block) continue;
@@ -227,6 +158,8 @@ void ShadowMain(uint64_t block) {
   BeUndumpable();
   Protect(region, child, plan);
   SaveRestores(child, plan);
+  for (uint32_t i = 0; i < child->team; ++i) PrepareBlock(region, child, i);
+  LoadFilter(child, block + kBlockTrace);
   RebuildTeam(region, child, block);
   ThreadMain(block);
 }

@@ -102,6 +102,8 @@ Outcome WaitForWord(ChildControl* child, int64_t pid, uint64_t deadline, Reaped*
         return kOutcomeSetupFailed;
       case kChildWatchdog:
         return kOutcomeWatchdog;
+      case kChildTrapped:
+        return kOutcomeTrapped;
       default:
         return kOutcomeFaulted;
     }

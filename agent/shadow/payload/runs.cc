@@ -40,12 +40,7 @@ void EnterPlacement(ChildControl* child, ThreadRecord* record, uint64_t block) {
     uint64_t bytes;
   } stack = {block + kBlockStack, 0, 0, kAltStackBytes};
   SysCall(kSysSigaltstack, AddressOf(&stack), 0);
-  constexpr uint64_t kSetMask = 2, kMaskBytes = 8;
-  constexpr uint64_t kIll = 4, kTrap = 5, kBus = 7, kFpe = 8, kSegv = 11, kAlarm = 14;
-  constexpr uint64_t kOpen = uint64_t{1} << (kIll - 1) | 1 << (kTrap - 1) | 1 << (kBus - 1) |
-                             1 << (kFpe - 1) | 1 << (kSegv - 1) | 1 << (kAlarm - 1);
-  uint64_t blocked = ~kOpen;
-  SysCall(kSysSigprocmask, kSetMask, AddressOf(&blocked), 0, kMaskBytes);
+  OpenSignals();
 }
 
 }  // namespace

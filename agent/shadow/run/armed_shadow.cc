@@ -262,7 +262,14 @@ absl::StatusOr<ShadowAnswer> ArmedShadow::Collect() const {
   RETURN_IF_ERROR(ReadTraces(&reading));
   if (reading.child.fault_count > 0) {
     const auto maps = ProcFs().Maps(rank_.info.pid);
-    reading.fault_in_rank = maps.ok() && FindMapping(*maps, reading.child.fault.address) != nullptr;
+    reading.early_end.fault_in_rank =
+        maps.ok() && FindMapping(*maps, reading.child.fault.address) != nullptr;
+  }
+  if (reading.site.last_outcome == kOutcomeTrapped) {
+    const auto maps = ProcFs().Maps(rank_.info.pid);
+    const TrapRecord& trap = reading.child.trap;
+    reading.early_end.trapped =
+        LocateCall(trap.call, trap.place, maps.ok() ? *maps : std::vector<MapEntry>());
   }
   reading.team = plan_.team;
   reading.runs = request_.runs.size();

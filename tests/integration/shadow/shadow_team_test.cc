@@ -1,6 +1,7 @@
 // The payload with teams of threads that run the loop between barriers, as an OpenMP program does.
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/integration/shadow/self_hosted.h"
+#include "tests/integration/shadow/system_call_code.h"
 
 namespace perfd::agent {
 namespace {
@@ -340,6 +342,33 @@ TEST(TeamTest, FaultOfOneMemberLeavesTheOthersRuns) {
     EXPECT_EQ(injector.result(1, place).iterations, 1000u);
   }
   EXPECT_EQ(injector.child().fault_count, 2u);
+  EXPECT_TRUE(team.StopAndCheck());
+}
+
+// The one that forked, and the one that was made in the shadow.
+TEST(TeamTest, CallsOfEveryMemberAreFiltered) {
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
+  uint64_t ref = injector.Ref(kUpdate);
+  Team team(2, 1000);
+  for (int which = 0; which < 2; ++which) {
+    const std::vector<uint8_t> call = SystemCall({SYS_tgkill});
+    CodeBytes code;
+    code.Add({0x48, 0xb8});  // movabs, rax; cmp %rdi,%rax; jne behind the call
+    code.AddWord(AddressOf(team.member(which).values.data()));
+    code.Add({0x48, 0x39, 0xf8, 0x75, static_cast<uint8_t>(call.size())});
+    std::vector<uint8_t> bytes = code.bytes();
+    bytes.insert(bytes.end(), call.begin(), call.end());
+    injector.Plan(site, 2, {{ref, 0, 0, 0, 0}, {injector.Raw(bytes), 0, 0, 0, 0}});
+    ASSERT_TRUE(Answered(injector, site));
+    EXPECT_EQ(injector.site(site).last_outcome, kOutcomeTrapped);
+    const TrapRecord& trap = injector.child().trap;
+    EXPECT_EQ(trap.call, uint32_t{SYS_tgkill});
+    EXPECT_EQ(trap.count, 1u);
+    EXPECT_EQ(static_cast<pid_t>(injector.child().tids[trap.thread]), team.member(which).tid);
+    EXPECT_EQ(injector.result(0, 0).status, uint32_t{kRunOk});
+    EXPECT_EQ(injector.result(0, 1).status, uint32_t{kRunOk});
+  }
   EXPECT_TRUE(team.StopAndCheck());
 }
 
