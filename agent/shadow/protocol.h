@@ -71,7 +71,13 @@ enum Outcome : uint32_t {
   kOutcomeRightsChanged = 11,  // the thread that was to fork has not the rights of the admission
   kOutcomeTaken = 12,          // a thread of the program waited for any clone and reaped a shadow
   kOutcomeTrapped = 13,        // it made a system call that no shadow may; ChildControl::trap
+  kOutcomeLocked = 14,  // its threads waited for what nobody in it can give; ChildControl::trap
 };
+
+// ChildControl::trap says by which call.
+constexpr bool EndedByCall(uint32_t outcome) {
+  return outcome == kOutcomeTrapped || outcome == kOutcomeLocked;
+}
 
 enum : uint32_t {
   kRegionHasFsgsbase = 1,

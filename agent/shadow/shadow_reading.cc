@@ -58,6 +58,7 @@ absl::Status Judge(const ShadowReading& r) {
     case kOutcomeWatchdog:
     case kOutcomeFaulted:
     case kOutcomeTrapped:
+    case kOutcomeLocked:
       return absl::OkStatus();
     case kOutcomeGatherTimeout:
     case kOutcomeTeamLost:
@@ -151,11 +152,18 @@ std::string FaultText(const ShadowReading& r) {
                       " at 0x", absl::Hex(fault.address), InstructionText(r, fault.pc));
 }
 
-// With the instruction of the loop that led there, if that was a call.
-std::string TrapText(const ShadowReading& r) {
+std::string CallText(const ShadowReading& r) {
   const std::string text = r.early_end.trapped
                                ? TextOf(*r.early_end.trapped)
                                : absl::StrCat("makes system call ", r.child.trap.call);
+  if (r.site.last_outcome != kOutcomeLocked) return text;
+  return absl::StrCat("waits for what a thread outside the shadow holds, at 0x",
+                      absl::Hex(r.child.trap.argument), ": ", text);
+}
+
+// With the instruction of the loop that led there, if that was a call.
+std::string TrapText(const ShadowReading& r) {
+  const std::string text = CallText(r);
   const uint64_t back = r.child.trap.return_address;
   const bool from_copy =
       std::any_of(r.copies.begin(), r.copies.end(), [back](const CodeCopy* copy) {
@@ -176,6 +184,8 @@ std::string OutcomeText(const ShadowReading& r) {
       return "overdue, ended by its own timer";
     case kOutcomeTrapped:
       return absl::StrCat("ended by a system call: it ", TrapText(r));
+    case kOutcomeLocked:
+      return absl::StrCat("ended by a lock: it ", TrapText(r));
     default:
       return absl::StrCat("ended by faults, first ", FaultText(r));
   }
@@ -186,7 +196,7 @@ RunOutcome OutcomeOf(const ShadowReading& r, const RunResult& result, size_t run
   if (result.status == kRunFaulted) return RunOutcome::kFault;
   const size_t planned = run + 1;  // a probe comes first
   const bool under_way = r.site.last_outcome != kOutcomeDone && r.child.current_run == planned;
-  if (under_way && r.site.last_outcome == kOutcomeTrapped) return RunOutcome::kFault;
+  if (under_way && EndedByCall(r.site.last_outcome)) return RunOutcome::kFault;
   return under_way ? RunOutcome::kTimeout : RunOutcome::kNotRun;
 }
 
@@ -195,7 +205,7 @@ std::string FailureText(const ShadowReading& r, RunOutcome outcome, size_t run) 
     case RunOutcome::kOk:
       return "";
     case RunOutcome::kFault:
-      if (r.site.last_outcome == kOutcomeTrapped && r.child.trap.run == run + 1) return TrapText(r);
+      if (EndedByCall(r.site.last_outcome) && r.child.trap.run == run + 1) return TrapText(r);
       // Only the first fault is kept in full.
       return r.child.fault.run == run + 1
                  ? FaultText(r)

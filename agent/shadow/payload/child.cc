@@ -63,8 +63,8 @@ void SaveRestores(ChildControl* child, ShadowPlan* plan) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < count; ++i) total += plan->restores[i].bytes;
   if (total == 0) return;
-  child->restore_buffer = MapBuffer(child, total);
-  uint64_t at = child->restore_buffer;
+  child->buffers.restores = MapBuffer(child, total);
+  uint64_t at = child->buffers.restores;
   MapLines(child, plan, total);
   for (uint32_t i = 0; i < count; ++i) {
     CopyBytes(at, plan->restores[i].address, plan->restores[i].bytes);
@@ -77,7 +77,8 @@ uint64_t EvictBytes(ShadowPlan* plan) {
   uint32_t count = plan->run_count < kMaxRuns ? plan->run_count : kMaxRuns;
   uint64_t most = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    uint64_t bytes = plan->evict_bytes[plan->runs[i].flags >> kRunEvictShift & kRunEvictMask];
+    uint64_t bytes =
+        plan->memory.evict_bytes[plan->runs[i].flags >> kRunEvictShift & kRunEvictMask];
     if (bytes > most) most = bytes;
   }
   return most;
@@ -99,6 +100,19 @@ void PrepareBlock(RegionHeader* region, ChildControl* child, uint32_t place) {
   state->registers.flags &= ~kTrapFlag;
   state->evict_bytes = EvictBytes(PlanOf(region));
   if (state->evict_bytes != 0) state->evict = MapBuffer(child, state->evict_bytes);
+}
+
+// What allocates without end is told that there is no more, before the node runs out of it.
+void BoundMemory(ChildControl* child, ShadowPlan* plan) {
+  constexpr uint64_t kRlimitAddressSpace = 9;
+  if (plan->memory.mapped_bytes == 0) return;
+  uint64_t now[2] = {0, 0};
+  SysCall(kSysPrlimit, 0, kRlimitAddressSpace, 0, AddressOf(now));
+  const uint64_t most = plan->memory.mapped_bytes + child->buffers.bytes + kShadowRoomBytes;
+  if (now[0] <= most) return;
+  uint64_t bound[2] = {most, most};
+  int64_t error = SysCall(kSysPrlimit, 0, kRlimitAddressSpace, AddressOf(bound), 0);
+  if (error < 0) FailShadow(child, kStepBuffer, error);
 }
 
 void RebuildTeam(RegionHeader* region, ChildControl* child, uint64_t own_block) {
@@ -127,6 +141,7 @@ uint64_t MapBuffer(ChildControl* child, uint64_t bytes) {
   constexpr uint64_t kReadWrite = 3, kPrivateAnonymous = 0x22, kNoFile = ~uint64_t{0};
   int64_t address = SysCall(kSysMmap, 0, bytes, kReadWrite, kPrivateAnonymous, kNoFile, 0);
   if (address < 0 && address > -4096) FailShadow(child, kStepBuffer, address);
+  child->buffers.bytes += bytes + 4096;
   return static_cast<uint64_t>(address);
 }
 
@@ -159,6 +174,7 @@ void ShadowMain(uint64_t block) {
   Protect(region, child, plan);
   SaveRestores(child, plan);
   for (uint32_t i = 0; i < child->team; ++i) PrepareBlock(region, child, i);
+  BoundMemory(child, plan);
   LoadFilter(child, block + kBlockTrace);
   RebuildTeam(region, child, block);
   ThreadMain(block);

@@ -104,6 +104,8 @@ Outcome WaitForWord(ChildControl* child, int64_t pid, uint64_t deadline, Reaped*
         return kOutcomeWatchdog;
       case kChildTrapped:
         return kOutcomeTrapped;
+      case kChildLocked:
+        return kOutcomeLocked;
       default:
         return kOutcomeFaulted;
     }

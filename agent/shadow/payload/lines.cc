@@ -64,7 +64,7 @@ Share ShareOf(const ChildControl* child, const RestoreRange& range, uint32_t ind
 }
 
 void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index) {
-  uint64_t from = child->restore_buffer;
+  uint64_t from = child->buffers.restores;
   if (from == 0 || child->lines.table == 0) return;
   uint32_t count = plan->restore_count < kMaxRestores ? plan->restore_count : kMaxRestores;
   uint64_t first = 0;  // number of the range's first line

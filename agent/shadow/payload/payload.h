@@ -137,6 +137,14 @@ uint64_t MapBuffer(ChildControl* child, uint64_t bytes);
 // filter.cc, in the shadow
 void LoadFilter(ChildControl* child, uint64_t scratch);
 
+// calls.cc: a call of the program's own code, in the shadow. kMade: as far as the program can tell.
+enum class Call { kMade, kForbidden, kNeverEnds };
+struct CallArguments {
+  int64_t number;
+  uint64_t of[6];
+};
+Call MakeCall(RegionHeader* region, uint32_t place, const CallArguments& call, int64_t* result);
+
 // signals.cc, in the shadow: once, and in each of its threads
 void HandleSignals();
 void OpenSignals();

@@ -1,4 +1,4 @@
-// Signals of a shadow: faults of a copy end its run, system calls that it must not make end the shadow, time ends it, too.
+// Signals of a shadow: faults of a copy end its run; system calls are made for it or end the shadow; time ends it, too.
 #include "agent/shadow/payload/payload.h"
 
 namespace perfd::agent {
@@ -34,7 +34,7 @@ struct SignalInfo {
 };
 inline constexpr int32_t kOfFilter = 1;  // SYS_SECCOMP
 inline constexpr uint64_t kContextRegisters = 40;
-inline constexpr uint64_t kContextRdi = kContextRegisters + 8 * 8;
+inline constexpr uint64_t kContextRax = kContextRegisters + 13 * 8;
 inline constexpr uint64_t kContextRip = kContextRegisters + 16 * 8;
 
 BlockState* OwnState() {
@@ -48,19 +48,42 @@ uint64_t ReturnAddress(const BlockState* state) {
   return state->in_run == 0 ? 0 : *At<uint64_t>(state->registers.rsp - 8);
 }
 
+// Of the registers of a call. Source: arch/x86/include/uapi/asm/sigcontext.h: r8, r9, r10, r11, r12-r15, rdi, rsi, rbp, rbx, rdx, rax.
+CallArguments ArgumentsOf(const SignalInfo* info, uint64_t context) {
+  const uint64_t* registers = At<uint64_t>(context + kContextRegisters);
+  return {info->call,
+          {registers[8], registers[9], registers[12], registers[2], registers[0], registers[1]}};
+}
+
 // Others that come as well wait for the end.
 [[noreturn]] void EndByCall(ChildControl* child, const BlockState* state, const SignalInfo* info,
-                            uint64_t context) {
+                            const CallArguments& call, ChildDone how) {
   if (FetchAdd(child->trap.count, 1) != 0) {
     for (;;) Pause();
   }
-  child->trap.call = static_cast<uint32_t>(info->call);
+  child->trap.call = static_cast<uint32_t>(call.number);
   child->trap.place = info->address;
   child->trap.return_address = ReturnAddress(state);
-  child->trap.argument = *At<uint64_t>(context + kContextRdi);
+  child->trap.argument = call.of[0];
   child->trap.run = static_cast<uint16_t>(child->current_run);
   child->trap.thread = static_cast<uint16_t>(state->index);
-  EndShadow(child, kChildTrapped);
+  EndShadow(child, how);
+}
+
+// The kernel has changed nothing but RCX and R11, as for any call, and goes on behind the instruction.
+void OnCall(ChildControl* child, const BlockState* state, const SignalInfo* info,
+            uint64_t context) {
+  const CallArguments call = ArgumentsOf(info, context);
+  int64_t result = 0;
+  switch (MakeCall(At<RegionHeader>(state->region), state->index, call, &result)) {
+    case Call::kMade:
+      *At<int64_t>(context + kContextRax) = result;
+      return;
+    case Call::kForbidden:
+      EndByCall(child, state, info, call, kChildTrapped);
+    case Call::kNeverEnds:
+      EndByCall(child, state, info, call, kChildLocked);
+  }
 }
 
 // In any thread of the shadow, on its alternative stack. The first fault is kept; a fault inside a copy ends that run only.
@@ -68,7 +91,7 @@ void OnSignal(uint64_t signal, SignalInfo* info, uint64_t context) {
   BlockState* state = OwnState();
   auto* child = ChildOf(At<RegionHeader>(state->region));
   if (signal == kAlarm) EndShadow(child, kChildWatchdog);
-  if (signal == kSys && info->code == kOfFilter) EndByCall(child, state, info, context);
+  if (signal == kSys && info->code == kOfFilter) return OnCall(child, state, info, context);
   uint64_t* rip = At<uint64_t>(context + kContextRip);
   uint32_t before = FetchAdd(child->fault_count, 1);
   if (before == 0) {
@@ -97,6 +120,9 @@ void HandleSignals() {
   action = {AddressOf(&OnSignal), kSigInfo | kOnStack | kRestorer, AddressOf(&payload_restorer),
             ~uint64_t{0}};
   for (uint64_t signal : kMine) SysCall(kSysSigaction, signal, AddressOf(&action), 0, kMaskBytes);
+  // A call that is made for the program may wait, and all threads may be in one: time must end it.
+  action.mask &= ~(uint64_t{1} << (kAlarm - 1));
+  SysCall(kSysSigaction, kSys, AddressOf(&action), 0, kMaskBytes);
 }
 
 // A blocked SIGSYS would kill the shadow without a word.

@@ -149,6 +149,8 @@ absl::Status ArmedShadow::WriteRanges(const std::vector<MapEntry>& maps) {
   RETURN_IF_ERROR(region.WriteMany(plan_at + offsetof(ShadowPlan, restores), restores));
   RETURN_IF_ERROR(region.Write(plan_at + offsetof(ShadowPlan, restore_count),
                                static_cast<uint32_t>(restores.size())));
+  RETURN_IF_ERROR(
+      region.Write(plan_at + offsetof(ShadowPlan, memory.mapped_bytes), MappedBytes(maps)));
   protects_ = std::move(ranges);
   return absl::OkStatus();
 }
@@ -265,7 +267,7 @@ absl::StatusOr<ShadowAnswer> ArmedShadow::Collect() const {
     reading.early_end.fault_in_rank =
         maps.ok() && FindMapping(*maps, reading.child.fault.address) != nullptr;
   }
-  if (reading.site.last_outcome == kOutcomeTrapped) {
+  if (EndedByCall(reading.site.last_outcome)) {
     const auto maps = ProcFs().Maps(rank_.info.pid);
     const TrapRecord& trap = reading.child.trap;
     reading.early_end.trapped =

@@ -305,7 +305,7 @@ TEST_F(PayloadTest, TwoHundredShadowsInARow) {
   uint64_t ref = injector.Ref(kUpdate), count = injector.Count(kUpdate);
   for (int i = 0; i < 200; ++i) {
     injector.Plan(site, 1, {{ref, 0, 0, 0, 0}, {count, 0, 1 << kRunEvictShift, 0, 0}})
-        .evict_bytes[1] = 65536;
+        .memory.evict_bytes[1] = 65536;
     injector.Arm(site);
     loop_update(v.data(), 64);
     ASSERT_EQ(injector.site(site).last_outcome, kOutcomeDone) << i;

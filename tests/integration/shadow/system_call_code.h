@@ -1,4 +1,4 @@
-// tests/integration/shadow/system_call_code.h - machine code that makes one system call, as a copy of a loop may have it.
+// tests/integration/shadow/system_call_code.h - machine code that makes one system call or calls one function, as a copy of a loop may.
 //
 // Shape    the result of the call is told as the run's number of iterations. Only registers that a call changes are used.
 #ifndef TESTS_INTEGRATION_SHADOW_SYSTEM_CALL_CODE_H_
@@ -59,6 +59,22 @@ inline std::vector<uint8_t> SystemCall(const CallToMake& call, uint64_t door = 0
 
 // Where the instruction of the above ends.
 inline constexpr uint64_t kSystemCallBytes = 7 * 10 + 2;
+
+using Callee = uint64_t (*)(uint64_t argument);
+
+// Calls a function as the loop itself might; what it returns is told like the result of a system call.
+inline std::vector<uint8_t> FunctionCall(Callee callee, uint64_t argument) {
+  CodeBytes code;
+  // push %rbp; mov %rsp,%rbp; and $-16,%rsp; movabs into rdi and rax; call *%rax
+  code.Add({0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xf0, 0x48, 0xbf});
+  code.AddWord(argument);
+  code.Add({0x48, 0xb8});
+  code.AddWord(reinterpret_cast<uint64_t>(callee));
+  code.Add({0xff, 0xd0});
+  // mov %rax, %gs:kBlockIterations; mov %rbp,%rsp; pop %rbp
+  code.Add({0x65, 0x48, 0x89, 0x04, 0x25, 0, 0, 0, 0, 0x48, 0x89, 0xec, 0x5d});
+  return code.bytes();
+}
 
 }  // namespace perfd::agent
 

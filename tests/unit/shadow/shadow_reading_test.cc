@@ -114,6 +114,12 @@ TEST_F(ShadowReadingTest, ASystemCallThatEndedTheShadowIsNamed) {
   EXPECT_EQ(answer->runs[0].failure, "calls write() from libc.so.6+0x10 (instruction 0x400000)");
   EXPECT_EQ(answer->runs[2].outcome, RunOutcome::kNotRun);
   EXPECT_THAT(answer->runs[2].failure, HasSubstr("ended by a system call: it calls write()"));
+  reading_.site.last_outcome = kOutcomeLocked;
+  reading_.child.trap.argument = 0x600010;
+  EXPECT_EQ(ReadAnswer(reading_)->runs[0].failure,
+            "waits for what a thread outside the shadow holds, at 0x600010: calls write() from "
+            "libc.so.6+0x10 (instruction 0x400000)");
+  reading_.site.last_outcome = kOutcomeTrapped;
   // What lies there is no return address into a copy.
   reading_.child.trap.return_address = 0x55;
   EXPECT_EQ(ReadAnswer(reading_)->runs[0].failure, "calls write() from libc.so.6+0x10");
