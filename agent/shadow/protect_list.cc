@@ -49,4 +49,13 @@ std::vector<RestoreRange> ClipRestores(const std::vector<MapEntry>& maps,
   return clipped;
 }
 
+// The page for old system calls lies above all that a process can map.
+uint64_t MappedBytes(const std::vector<MapEntry>& maps) {
+  uint64_t bytes = 0;
+  for (const MapEntry& map : maps) {
+    if (static_cast<int64_t>(map.end) > 0) bytes += map.end - map.start;
+  }
+  return bytes;
+}
+
 }  // namespace perfd::agent

@@ -26,6 +26,9 @@ absl::StatusOr<std::vector<ProtectRange>> ProtectList(
 std::vector<RestoreRange> ClipRestores(const std::vector<MapEntry>& maps,
                                        const std::vector<RestoreRange>& ranges);
 
+// Of the process: what RLIMIT_AS counts.
+uint64_t MappedBytes(const std::vector<MapEntry>& maps);
+
 }  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_PROTECT_LIST_H_

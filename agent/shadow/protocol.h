@@ -38,8 +38,9 @@ inline constexpr uint32_t kMaxCaches =
 inline constexpr uint32_t kMaxStolenBytes = 16;
 inline constexpr uint32_t kAffinityWords = 16;  // 1024 CPUs
 
-// Offsets of the two doors of the payload blob.
+// Offsets of the doors of the payload blob. The second is the only one to the kernel.
 inline constexpr uint32_t kPayloadExitStub = 0x00;
+inline constexpr uint32_t kPayloadSystemCall = 0x48;
 inline constexpr uint32_t kPayloadSlowEntry = 0x80;
 
 // Site::mode. Anything else passes through. Trampolines look at the low byte only: recovery is timed as live entries are.
@@ -69,7 +70,14 @@ enum Outcome : uint32_t {
       10,  // the fork was to leave memory out, and could not; TrimStep in last_error
   kOutcomeRightsChanged = 11,  // the thread that was to fork has not the rights of the admission
   kOutcomeTaken = 12,          // a thread of the program waited for any clone and reaped a shadow
+  kOutcomeTrapped = 13,        // it made a system call that no shadow may; ChildControl::trap
+  kOutcomeLocked = 14,  // its threads waited for what nobody in it can give; ChildControl::trap
 };
+
+// ChildControl::trap says by which call.
+constexpr bool EndedByCall(uint32_t outcome) {
+  return outcome == kOutcomeTrapped || outcome == kOutcomeLocked;
+}
 
 enum : uint32_t {
   kRegionHasFsgsbase = 1,

@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "agent/attach/tracer.h"
 #include "agent/procfs/admission.h"
+#include "agent/shadow/calls/trapped_call.h"
 #include "agent/shadow/cpu_state.h"
 #include "agent/shadow/forking/trimmed_fork.h"
 #include "agent/shadow/journal.h"
@@ -163,8 +164,9 @@ struct ShadowAnswer {
   int64_t fork_ns = 0;
   int64_t later_fault_ns = 0;  // to be expected in the rank, of what was forked
   int32_t failed_gathers = 0;
-  std::string outcome;         // "done", or what ended it early
-  bool missed_memory = false;  // the first fault was at memory that had been left out
+  std::string outcome;                 // "done", or what ended it early
+  std::optional<TrappedCall> trapped;  // the system call that ended it
+  bool missed_memory = false;          // the first fault was at memory that had been left out
 };
 
 // What the next shadow of this rank would cost by /proc/PID/smaps_rollup and the rates measured so far.

@@ -112,6 +112,11 @@ struct ProtectRange {
   uint32_t why;         // WhyProtected; the shadow does not look
 };
 
+struct MemoryPlan {
+  uint64_t evict_bytes[4];  // walked through by each thread
+  uint64_t mapped_bytes;    // of the shadow when the agent looked; 0: its memory has no bound
+};
+
 struct ShadowPlan {
   uint32_t site;
   uint32_t generation;
@@ -125,7 +130,7 @@ struct ShadowPlan {
   uint64_t shadow_ns;   // hard: the watchdog, and the rank's own kill
   uint64_t soft_ticks;  // no run starts later than this after the team has met
   uint64_t agent_wait_ns;
-  uint64_t evict_bytes[4];  // walked through by each thread
+  MemoryPlan memory;
   RecoveryPlan recovery;
   RunEntry runs[kMaxRuns];
   RunTables tables;
@@ -144,12 +149,57 @@ struct FaultRecord {
   uint32_t reserved;
 };
 
+// What may be mapped in a shadow beside what was there and what the payload needs: more is refused to whoever asks.
+inline constexpr uint64_t kShadowRoomBytes = 64 << 20;
+
+// A system call that a shadow may not make, or a wait that nobody can end; it ended by it.
+struct TrapRecord {
+  uint32_t count;  // atomic: threads that came; the rest is of the first
+  uint32_t call;
+  uint64_t place;           // behind the instruction that called
+  uint64_t return_address;  // of the call that the copy itself made last, if it made one
+  uint64_t argument;        // the first; of a wait: the word
+  uint16_t run;
+  uint16_t thread;
+  uint32_t reserved;
+};
+
+// What runs were seen to change of the ranges to restore.
+struct LearntLines {
+  uint64_t table;     // RestoreLine x kMaxLines; 0: no run learns
+  uint64_t known;     // a byte per line of the ranges: noted already
+  uint32_t count;     // atomic
+  uint32_t overflow;  // atomic: there were more; whole ranges are restored
+};
+
+struct TeamBarrier {
+  uint32_t count;
+  uint32_t turn;  // atomic futex
+};
+
+// What the code of the program waits for inside a shadow, without an end of its own.
+struct TeamWaits {
+  uint32_t ended;  // atomic
+  uint32_t reserved;
+  struct {
+    uint64_t word;   // atomic: address; 0: it does not wait
+    uint64_t value;  // that keeps it waiting
+  } of[kMaxTeam];    // by place in the team
+};
+
+struct OwnBuffers {
+  uint64_t restores;  // address of what was put aside
+  uint64_t bytes;     // of all that the payload has mapped
+};
+
 enum ChildDone : uint32_t {
   kChildRunning = 0,
   kChildFinished = 1,
   kChildSetupFailed = 2,
   kChildWatchdog = 3,
-  kChildFaulted = 4
+  kChildFaulted = 4,
+  kChildTrapped = 5,
+  kChildLocked = 6
 };
 enum SetupStep : uint32_t {
   kStepNone = 0,
@@ -158,15 +208,8 @@ enum SetupStep : uint32_t {
   kStepBuffer = 3,
   kStepClone = 4,
   kStepAgent = 5,
-  kStepPlan = 6
-};
-
-// What runs were seen to change of what was put aside.
-struct LearntLines {
-  uint64_t lines;     // RestoreLine x kMaxLines; 0: no run learns
-  uint64_t known;     // a byte per line of the ranges: noted already
-  uint32_t count;     // atomic
-  uint32_t overflow;  // atomic: there were more; whole ranges are restored
+  kStepPlan = 6,
+  kStepFilter = 7
 };
 
 struct alignas(64) ChildControl {
@@ -181,18 +224,19 @@ struct alignas(64) ChildControl {
   uint32_t fault_count;
   uint32_t team;
   FaultRecord fault;
-  alignas(64) uint32_t barrier_count;
-  uint32_t barrier_turn;           // atomic futex
-  uint32_t stop;                   // no further run
-  uint32_t pin;                    // every member goes to the CPU it arrived on
+  TrapRecord trap;
+  alignas(64) TeamBarrier barrier;
+  uint32_t stop;  // no further run
+  uint32_t pin;   // every member goes to the CPU it arrived on
+  TeamWaits waits;
   uint32_t
       must_start_anew;  // what kRunSuccessive write may be read by later ones: none of them counts
   alignas(64) uint64_t begin_tsc;  // the team has met: soft_ticks count from here, before the fork
   uint64_t deadline_ns;            // shadow_ns later
   uint64_t ready_tsc;              // the team is rebuilt
   uint64_t end_tsc;
-  uint64_t restore_buffer;
-  LearntLines learnt;
+  OwnBuffers buffers;
+  LearntLines lines;
   uint32_t tids[kMaxTeam];     // of the rank's threads, by place in the team
   uint16_t records[kMaxTeam];  // index of the record and block
 };
@@ -210,7 +254,7 @@ struct RunResult {
 };
 
 static_assert(sizeof(RunEntry) == 40 && sizeof(RestoreRange) == 24 && sizeof(ProtectRange) == 24);
-static_assert(sizeof(RunResult) == 40 && sizeof(FaultRecord) == 32);
+static_assert(sizeof(RunResult) == 40 && sizeof(FaultRecord) == 32 && sizeof(TrapRecord) == 40);
 
 }  // namespace perfd::agent
 

@@ -29,6 +29,8 @@ const char* StepText(uint32_t step) {
       return "the agent did not look at it in time";
     case kStepPlan:
       return "its plan is broken";
+    case kStepFilter:
+      return "its system calls could not be filtered";
     default:
       return "it could not be set up";
   }
@@ -55,6 +57,8 @@ absl::Status Judge(const ShadowReading& r) {
     case kOutcomeDied:
     case kOutcomeWatchdog:
     case kOutcomeFaulted:
+    case kOutcomeTrapped:
+    case kOutcomeLocked:
       return absl::OkStatus();
     case kOutcomeGatherTimeout:
     case kOutcomeTeamLost:
@@ -141,11 +145,31 @@ std::string FaultText(const ShadowReading& r) {
   // Source: sigaction(2), si_code SEGV_MAPERR: nothing is mapped there.
   const bool unmapped = fault.signal == SIGSEGV && fault.code == SEGV_MAPERR;
   const char* missed = MissedMemory(r) ? "touches memory that was left out: "
-                       : unmapped && r.fault_in_rank
+                       : unmapped && r.early_end.fault_in_rank
                            ? "touches memory that the program keeps out of forks (MADV_DONTFORK): "
                            : "";
   return absl::StrCat(missed, ProtectedText(r, fault.address), "SIG", name != nullptr ? name : "?",
                       " at 0x", absl::Hex(fault.address), InstructionText(r, fault.pc));
+}
+
+std::string CallText(const ShadowReading& r) {
+  const std::string text = r.early_end.trapped
+                               ? TextOf(*r.early_end.trapped)
+                               : absl::StrCat("makes system call ", r.child.trap.call);
+  if (r.site.last_outcome != kOutcomeLocked) return text;
+  return absl::StrCat("waits for what a thread outside the shadow holds, at 0x",
+                      absl::Hex(r.child.trap.argument), ": ", text);
+}
+
+// With the instruction of the loop that led there, if that was a call.
+std::string TrapText(const ShadowReading& r) {
+  const std::string text = CallText(r);
+  const uint64_t back = r.child.trap.return_address;
+  const bool from_copy =
+      std::any_of(r.copies.begin(), r.copies.end(), [back](const CodeCopy* copy) {
+        return back != 0 && WithoutShift(*copy, back - 1).has_value();
+      });
+  return from_copy ? absl::StrCat(text, InstructionText(r, back - 1)) : text;
 }
 
 std::string OutcomeText(const ShadowReading& r) {
@@ -158,6 +182,10 @@ std::string OutcomeText(const ShadowReading& r) {
       return absl::StrCat("died, wait status ", r.site.last_error);
     case kOutcomeWatchdog:
       return "overdue, ended by its own timer";
+    case kOutcomeTrapped:
+      return absl::StrCat("ended by a system call: it ", TrapText(r));
+    case kOutcomeLocked:
+      return absl::StrCat("ended by a lock: it ", TrapText(r));
     default:
       return absl::StrCat("ended by faults, first ", FaultText(r));
   }
@@ -169,6 +197,7 @@ RunOutcome OutcomeOf(const ShadowReading& r, const RunResult& result, size_t run
   if (result.status == kRunCutShort) return RunOutcome::kCutShort;
   const size_t planned = run + 1;  // a probe comes first
   const bool under_way = r.site.last_outcome != kOutcomeDone && r.child.current_run == planned;
+  if (under_way && EndedByCall(r.site.last_outcome)) return RunOutcome::kFault;
   return under_way ? RunOutcome::kTimeout : RunOutcome::kNotRun;
 }
 
@@ -177,6 +206,7 @@ std::string FailureText(const ShadowReading& r, RunOutcome outcome, size_t run) 
     case RunOutcome::kOk:
       return "";
     case RunOutcome::kFault:
+      if (EndedByCall(r.site.last_outcome) && r.child.trap.run == run + 1) return TrapText(r);
       // Only the first fault is kept in full.
       return r.child.fault.run == run + 1
                  ? FaultText(r)
@@ -221,6 +251,7 @@ absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& r) {
     return absl::InternalError("the shadow's results have the wrong size");
   ShadowAnswer answer;
   answer.outcome = OutcomeText(r);
+  answer.trapped = r.early_end.trapped;
   answer.probe_cycles = ProbeCycles(r);
   answer.missed_memory = MissedMemory(r);
   answer.failed_gathers = static_cast<int32_t>(std::min<uint32_t>(r.site.failures, 1000));

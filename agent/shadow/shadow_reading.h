@@ -6,15 +6,23 @@
 #define AGENT_SHADOW_SHADOW_READING_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/shadow/calls/trapped_call.h"
 #include "agent/shadow/rank_injector.h"
 #include "agent/shadow/shadow_plan.h"
 
 namespace perfd::agent {
 
 inline constexpr size_t kProbeRuns = 3;  // of an empty copy: one before and two after the others
+
+// What the region alone does not tell of a shadow that did not come to its end.
+struct EarlyEnd {
+  bool fault_in_rank = false;  // the first fault was at an address that the rank itself has mapped
+  std::optional<TrappedCall> trapped;  // what ChildControl::trap is about
+};
 
 struct ShadowReading {
   Site site{};
@@ -29,7 +37,7 @@ struct ShadowReading {
   std::vector<const CodeCopy*> copies;
   std::vector<ProtectRange> protects;  // what the shadow was kept away from
   std::vector<PcRange> trimmed_out;    // what it had not at all
-  bool fault_in_rank = false;  // the first fault was at an address that the rank itself has mapped
+  EarlyEnd early_end;
 };
 
 absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& reading);

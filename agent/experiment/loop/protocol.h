@@ -34,7 +34,7 @@ std::vector<RunSpec> EvictionRuns(const LoopKnowledge& known);
 Fidelity FidelityOf(const LoopKnowledge& known);
 
 // Instances of a batch repeated, or each run on the next ones: what is repeated meets caches that hold its data, and predictors that know
-// its branches; the next instances meet what the program has left there (docs/adr/0036-successive-instances.md).
+// its branches; the next instances meet what the program has left there (docs/adr/0034-successive-instances.md).
 inline constexpr int kSuccessiveWarmUps =
     12;  // a fork leaves little of the rank in the first levels
 inline constexpr int kRepeatedRuns = 6, kSuccessiveRuns = 16;  // that compare the two

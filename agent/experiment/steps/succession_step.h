@@ -1,7 +1,7 @@
 // agent/experiment/steps/succession_step.h - whether runs of a batch go on from each other, and how much instances overlap.
 //
 // Threads  thread-compatible.
-// Source   docs/adr/0036-successive-instances.md.
+// Source   docs/adr/0034-successive-instances.md.
 #ifndef AGENT_EXPERIMENT_STEPS_SUCCESSION_STEP_H_
 #define AGENT_EXPERIMENT_STEPS_SUCCESSION_STEP_H_
 

@@ -5,76 +5,7 @@
 namespace perfd::agent {
 namespace {
 
-enum : uint64_t { kSignals = 64, kMaskBytes = 8, kSetMask = 2 };
-enum : uint64_t {
-  kIll = 4,
-  kTrap = 5,
-  kBus = 7,
-  kFpe = 8,
-  kKill = 9,
-  kSegv = 11,
-  kAlarm = 14,
-  kStop = 19
-};
 enum : uint64_t { kPrSetDeathSignal = 1, kPrSetDumpable = 4, kRlimitCore = 4 };
-inline constexpr uint64_t kMaxFaults = 8;
-
-struct KernelAction {  // struct sigaction of the system call
-  uint64_t handler;
-  uint64_t flags;
-  uint64_t restorer;
-  uint64_t mask;
-};
-
-// The parts of siginfo_t and ucontext_t that are read: arch/x86/include/uapi/asm/sigcontext.h.
-struct SignalInfo {
-  int32_t signal, error, code, pad;
-  uint64_t address;
-};
-inline constexpr uint64_t kContextRip = 40 + 16 * 8;
-
-BlockState* OwnState() {
-  uint64_t block;
-  asm volatile("mov %%gs:%c1, %0" : "=r"(block) : "i"(BLOCK_SELF));
-  return StateOf(block);
-}
-
-// In any thread of the shadow, on its alternative stack. The first fault is kept; a fault inside a copy ends that run only.
-void OnSignal(uint64_t signal, SignalInfo* info, uint64_t context) {
-  BlockState* state = OwnState();
-  auto* child = ChildOf(At<RegionHeader>(state->region));
-  if (signal == kAlarm) EndShadow(child, kChildWatchdog);
-  uint64_t* rip = At<uint64_t>(context + kContextRip);
-  uint32_t before = FetchAdd(child->fault_count, 1);
-  if (before == 0) {
-    child->fault = {static_cast<uint32_t>(signal),
-                    info->code,
-                    info->address,
-                    *rip,
-                    static_cast<uint16_t>(child->current_run),
-                    static_cast<uint16_t>(state->index),
-                    0};
-  }
-  if (state->in_run == 0 || before + 1 >= kMaxFaults) EndShadow(child, kChildFaulted);
-  state->faulted = 1;
-  *rip = AddressOf(&payload_exit_stub);
-}
-
-void SetSignals() {
-  KernelAction action{0, 0, 0, 0};
-  for (uint64_t signal = 1; signal <= kSignals; ++signal) {
-    if (signal != kKill && signal != kStop)
-      SysCall(kSysSigaction, signal, AddressOf(&action), 0, kMaskBytes);
-  }
-  constexpr uint64_t kSigInfo = 4, kOnStack = 0x08000000, kRestorer = 0x04000000;
-  action = {AddressOf(&OnSignal), kSigInfo | kOnStack | kRestorer, AddressOf(&payload_restorer),
-            ~uint64_t{0}};
-  constexpr uint64_t kMine =
-      1 << kSegv | 1 << kBus | 1 << kIll | 1 << kTrap | 1 << kFpe | 1 << kAlarm;
-  for (uint64_t signal = 1; signal <= kAlarm; ++signal) {
-    if (kMine >> signal & 1) SysCall(kSysSigaction, signal, AddressOf(&action), 0, kMaskBytes);
-  }
-}
 
 // A little before the rank's own limit, so that an endless run is named rather than killed.
 void StartWatchdog(uint64_t shadow_ns) {
@@ -84,10 +15,11 @@ void StartWatchdog(uint64_t shadow_ns) {
 }
 
 void BeAlone(ChildControl* child) {
+  constexpr uint64_t kKill = 9;
   SysCall(kSysPrctl, kPrSetDeathSignal, kKill);
   uint64_t none[2] = {0, 0};
   SysCall(kSysPrlimit, 0, kRlimitCore, AddressOf(none), 0);
-  SetSignals();
+  HandleSignals();
   uint64_t now = MonotonicNs(), end = child->deadline_ns;
   StartWatchdog(end > now ? end - now : 0);
 }
@@ -131,8 +63,8 @@ void SaveRestores(ChildControl* child, ShadowPlan* plan) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < count; ++i) total += plan->restores[i].bytes;
   if (total == 0) return;
-  child->restore_buffer = MapBuffer(child, total);
-  uint64_t at = child->restore_buffer;
+  child->buffers.restores = MapBuffer(child, total);
+  uint64_t at = child->buffers.restores;
   MapLines(child, plan, total);
   for (uint32_t i = 0; i < count; ++i) {
     CopyBytes(at, plan->restores[i].address, plan->restores[i].bytes);
@@ -145,7 +77,8 @@ uint64_t EvictBytes(ShadowPlan* plan) {
   uint32_t count = plan->run_count < kMaxRuns ? plan->run_count : kMaxRuns;
   uint64_t most = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    uint64_t bytes = plan->evict_bytes[plan->runs[i].flags >> kRunEvictShift & kRunEvictMask];
+    uint64_t bytes =
+        plan->memory.evict_bytes[plan->runs[i].flags >> kRunEvictShift & kRunEvictMask];
     if (bytes > most) most = bytes;
   }
   return most;
@@ -169,6 +102,19 @@ void PrepareBlock(RegionHeader* region, ChildControl* child, uint32_t place) {
   if (state->evict.bytes != 0) state->evict.address = MapBuffer(child, state->evict.bytes);
 }
 
+// What allocates without end is told that there is no more, before the node runs out of it.
+void BoundMemory(ChildControl* child, ShadowPlan* plan) {
+  constexpr uint64_t kRlimitAddressSpace = 9;
+  if (plan->memory.mapped_bytes == 0) return;
+  uint64_t now[2] = {0, 0};
+  SysCall(kSysPrlimit, 0, kRlimitAddressSpace, 0, AddressOf(now));
+  const uint64_t most = plan->memory.mapped_bytes + child->buffers.bytes + kShadowRoomBytes;
+  if (now[0] <= most) return;
+  uint64_t bound[2] = {most, most};
+  int64_t error = SysCall(kSysPrlimit, 0, kRlimitAddressSpace, AddressOf(bound), 0);
+  if (error < 0) FailShadow(child, kStepBuffer, error);
+}
+
 void RebuildTeam(RegionHeader* region, ChildControl* child, uint64_t own_block) {
   enum : uint64_t {
     kVm = 0x100,
@@ -179,7 +125,6 @@ void RebuildTeam(RegionHeader* region, ChildControl* child, uint64_t own_block) 
     kSem = 0x40000
   };
   constexpr uint64_t kSetTls = 0x80000;
-  for (uint32_t i = 0; i < child->team; ++i) PrepareBlock(region, child, i);
   for (uint32_t i = 0; i < child->team; ++i) {
     uint64_t block = BlockOf(region, child->records[i]);
     if (block == own_block) continue;
@@ -196,6 +141,7 @@ uint64_t MapBuffer(ChildControl* child, uint64_t bytes) {
   constexpr uint64_t kReadWrite = 3, kPrivateAnonymous = 0x22, kNoFile = ~uint64_t{0};
   int64_t address = SysCall(kSysMmap, 0, bytes, kReadWrite, kPrivateAnonymous, kNoFile, 0);
   if (address < 0 && address > -4096) FailShadow(child, kStepBuffer, address);
+  child->buffers.bytes += bytes + 4096;
   return static_cast<uint64_t>(address);
 }
 
@@ -227,6 +173,9 @@ void ShadowMain(uint64_t block) {
   BeUndumpable();
   Protect(region, child, plan);
   SaveRestores(child, plan);
+  for (uint32_t i = 0; i < child->team; ++i) PrepareBlock(region, child, i);
+  BoundMemory(child, plan);
+  LoadFilter(child, block + kBlockTrace);
   RebuildTeam(region, child, block);
   ThreadMain(block);
 }

@@ -1,6 +1,8 @@
-# cmake -DREADELF=.. -DOBJECTS=a;b -DBLOB=payload.bin -DOUTPUT=payload_blob.cc -P embed.cmake
-# Refuses objects that need more than relative relocations, then writes the blob as a C++ array.
+# cmake -DREADELF=.. -DOBJDUMP=.. -DOBJECTS=a;b -DBLOB=payload.bin -DOUTPUT=payload_blob.cc -P embed.cmake
+# Refuses objects that need more than relative relocations, and more than one place that asks the kernel (entry.S); then writes
+# the blob as a C++ array.
 string(REPLACE "|" ";" OBJECTS "${OBJECTS}")
+set(places 0)
 foreach(object IN LISTS OBJECTS)
   execute_process(COMMAND ${READELF} -rW ${object} OUTPUT_VARIABLE text RESULT_VARIABLE failed)
   if(failed)
@@ -12,7 +14,17 @@ foreach(object IN LISTS OBJECTS)
       message(FATAL_ERROR "${object} needs ${kind}: the payload would not run where it is put")
     endif()
   endforeach()
+  execute_process(COMMAND ${OBJDUMP} -d --no-show-raw-insn ${object} OUTPUT_VARIABLE text RESULT_VARIABLE failed)
+  string(REGEX MATCHALL "\t(syscall|sysenter|int +[^3\n])" calls "${text}")
+  list(LENGTH calls count)
+  math(EXPR places "${places} + ${count}")
+  if(failed)
+    message(FATAL_ERROR "objdump ${object}: ${failed}")
+  endif()
 endforeach()
+if(NOT places EQUAL 1)
+  message(FATAL_ERROR "the payload asks the kernel in ${places} places, its filter knows one")
+endif()
 file(READ ${BLOB} hex HEX)
 string(LENGTH "${hex}" digits)
 math(EXPR bytes "${digits} / 2")

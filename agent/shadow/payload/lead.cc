@@ -102,6 +102,10 @@ Outcome WaitForWord(ChildControl* child, int64_t pid, uint64_t deadline, Reaped*
         return kOutcomeSetupFailed;
       case kChildWatchdog:
         return kOutcomeWatchdog;
+      case kChildTrapped:
+        return kOutcomeTrapped;
+      case kChildLocked:
+        return kOutcomeLocked;
       default:
         return kOutcomeFaulted;
     }

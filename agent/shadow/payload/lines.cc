@@ -35,12 +35,12 @@ void Record(ChildControl* child, const RestoreLine& line, RestoreLine** last) {
     (*last)->bytes += line.bytes;
     return;
   }
-  uint32_t place = FetchAdd(child->learnt.count, 1);
+  uint32_t place = FetchAdd(child->lines.count, 1);
   if (place >= kMaxLines) {
-    Store(child->learnt.overflow, 1);
+    Store(child->lines.overflow, 1);
     return;
   }
-  *last = At<RestoreLine>(child->learnt.lines) + place;
+  *last = At<RestoreLine>(child->lines.table) + place;
   **last = line;
 }
 
@@ -64,8 +64,8 @@ Share ShareOf(const ChildControl* child, const RestoreRange& range, uint32_t ind
 }
 
 void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index) {
-  uint64_t from = child->restore_buffer;
-  if (from == 0 || child->learnt.lines == 0) return;
+  uint64_t from = child->buffers.restores;
+  if (from == 0 || child->lines.table == 0) return;
   uint32_t count = plan->restore_count < kMaxRestores ? plan->restore_count : kMaxRestores;
   uint64_t first = 0;  // number of the range's first line
   uint32_t noted = 0;  // lines; beyond kMaxLines bringing back whole ranges is faster
@@ -77,11 +77,11 @@ void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index) {
       uint64_t size = share.high - at < kLine ? share.high - at : kLine;
       if (!Differs(range.address + at, from + at, size)) continue;
       CopyLine(range.address + at, from + at, size);
-      uint8_t* known = At<uint8_t>(child->learnt.known + first + at / kLine);
+      uint8_t* known = At<uint8_t>(child->lines.known + first + at / kLine);
       if (*known) continue;
       *known = 1;
       Record(child, {range.address + at, from + at, static_cast<uint32_t>(size), index}, &last);
-      if (++noted > kMaxLines) Store(child->learnt.overflow, 1);
+      if (++noted > kMaxLines) Store(child->lines.overflow, 1);
     }
     from += range.bytes;
     first += (range.bytes + kLine - 1) / kLine;
@@ -89,10 +89,10 @@ void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index) {
 }
 
 bool RestoreLines(ChildControl* child, uint32_t index) {
-  if (child->learnt.lines == 0 || Load(child->learnt.overflow) || Load(child->learnt.count) == 0)
+  if (child->lines.table == 0 || Load(child->lines.overflow) || Load(child->lines.count) == 0)
     return false;
-  uint32_t count = Load(child->learnt.count);
-  const RestoreLine* lines = At<RestoreLine>(child->learnt.lines);
+  uint32_t count = Load(child->lines.count);
+  const RestoreLine* lines = At<RestoreLine>(child->lines.table);
   for (uint32_t i = 0; i < count; ++i) {
     if (lines[i].owner == index) CopyLine(lines[i].address, lines[i].from, lines[i].bytes);
   }
@@ -107,8 +107,8 @@ void MapLines(ChildControl* child, ShadowPlan* plan, uint64_t total) {
   bool learns = false;
   for (uint32_t i = 0; i < runs; ++i) learns = learns || (plan->runs[i].flags & kRunLearn) != 0;
   if (!learns) return;
-  child->learnt.lines = MapBuffer(child, kMaxLines * sizeof(RestoreLine));
-  child->learnt.known = MapBuffer(child, total / kLine + kMaxRestores);
+  child->lines.table = MapBuffer(child, kMaxLines * sizeof(RestoreLine));
+  child->lines.known = MapBuffer(child, total / kLine + kMaxRestores);
 }
 
 }  // namespace perfd::agent

@@ -1,7 +1,7 @@
 // agent/shadow/payload/payload.h - the pieces of the payload: code that lives in the rank, without libc, without writable globals.
 //
 // Shape    a trampoline calls payload_slow_entry (entry.S), which calls payload_enter: count, or join a rendezvous (meet.cc); the
-//          last to join forks (lead.cc); the copy rebuilds the team and runs the plan (child.cc, runs.cc).
+//          last to join forks (lead.cc); the copy rebuilds the team (child.cc, filter.cc, signals.cc) and runs the plan (runs.cc).
 // Threads  anything here runs in any thread of the rank, at any loop entry. It uses at most about 1 KB of the thread's stack.
 // Errors   on any doubt a thread passes through: it runs the original loop.
 #ifndef AGENT_SHADOW_PAYLOAD_PAYLOAD_H_
@@ -26,6 +26,7 @@ uint64_t payload_resume(uint64_t block, perfd::agent::SavedRegisters* frame);
 int64_t payload_clone(uint64_t flags, uint64_t stack_top, uint64_t tls, void (*function)(uint64_t),
                       uint64_t argument);
 void payload_exit_stub();
+void payload_system_call();
 void payload_restorer();
 }
 
@@ -132,6 +133,21 @@ void ShadowMain(uint64_t block);
 [[noreturn]] void EndShadow(ChildControl* child, ChildDone how);
 [[noreturn]] void FailShadow(ChildControl* child, SetupStep step, int64_t error);
 uint64_t MapBuffer(ChildControl* child, uint64_t bytes);
+
+// filter.cc, in the shadow
+void LoadFilter(ChildControl* child, uint64_t scratch);
+
+// calls.cc: a call of the program's own code, in the shadow. kMade: as far as the program can tell.
+enum class Call { kMade, kForbidden, kNeverEnds };
+struct CallArguments {
+  int64_t number;
+  uint64_t of[6];
+};
+Call MakeCall(RegionHeader* region, uint32_t place, const CallArguments& call, int64_t* result);
+
+// signals.cc, in the shadow: once, and in each of its threads
+void HandleSignals();
+void OpenSignals();
 
 // lines.cc; `index`: place in the team, which shares the work
 void MapLines(ChildControl* child, ShadowPlan* plan, uint64_t total);

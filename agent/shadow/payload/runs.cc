@@ -8,19 +8,19 @@ inline constexpr uint64_t kCacheLine = 64;
 
 // Threads spin briefly, then sleep: there may be fewer CPUs than threads.
 void Barrier(ChildControl* child) {
-  uint32_t turn = Load(child->barrier_turn);
-  if (FetchAdd(child->barrier_count, 1) + 1 == child->team) {
-    Store(child->barrier_count, 0);
-    FetchAdd(child->barrier_turn, 1);
-    if (child->team > 1) FutexWakeAll(&child->barrier_turn);
+  uint32_t turn = Load(child->barrier.turn);
+  if (FetchAdd(child->barrier.count, 1) + 1 == child->team) {
+    Store(child->barrier.count, 0);
+    FetchAdd(child->barrier.turn, 1);
+    if (child->team > 1) FutexWakeAll(&child->barrier.turn);
     return;
   }
   for (int spins = 0; spins < 2000; ++spins) {
-    if (Load(child->barrier_turn) != turn) return;
+    if (Load(child->barrier.turn) != turn) return;
     Pause();
   }
-  while (Load(child->barrier_turn) == turn)
-    FutexWait(&child->barrier_turn, turn, MonotonicNs() + 100000000);
+  while (Load(child->barrier.turn) == turn)
+    FutexWait(&child->barrier.turn, turn, MonotonicNs() + 100000000);
 }
 
 void EnterPlacement(ChildControl* child, ThreadRecord* record, uint64_t block) {
@@ -40,12 +40,7 @@ void EnterPlacement(ChildControl* child, ThreadRecord* record, uint64_t block) {
     uint64_t bytes;
   } stack = {block + kBlockStack, 0, 0, kAltStackBytes};
   SysCall(kSysSigaltstack, AddressOf(&stack), 0);
-  constexpr uint64_t kSetMask = 2, kMaskBytes = 8;
-  constexpr uint64_t kIll = 4, kTrap = 5, kBus = 7, kFpe = 8, kSegv = 11, kAlarm = 14;
-  constexpr uint64_t kOpen = uint64_t{1} << (kIll - 1) | 1 << (kTrap - 1) | 1 << (kBus - 1) |
-                             1 << (kFpe - 1) | 1 << (kSegv - 1) | 1 << (kAlarm - 1);
-  uint64_t blocked = ~kOpen;
-  SysCall(kSysSigprocmask, kSetMask, AddressOf(&blocked), 0, kMaskBytes);
+  OpenSignals();
 }
 
 }  // namespace
@@ -71,7 +66,7 @@ namespace {
 
 // This thread's share of the bytes that runs may have changed.
 void Restore(ChildControl* child, ShadowPlan* plan, BlockState* state) {
-  uint64_t from = child->restore_buffer;
+  uint64_t from = child->buffers.restores;
   uint32_t count = plan->restore_count < kMaxRestores ? plan->restore_count : kMaxRestores;
   if (from == 0) return;
   for (uint32_t i = 0; i < count; ++i) {
@@ -84,7 +79,7 @@ void Restore(ChildControl* child, ShadowPlan* plan, BlockState* state) {
 }
 
 void Evict(ShadowPlan* plan, const RunEntry& run, BlockState* state) {
-  uint64_t bytes = plan->evict_bytes[run.flags >> kRunEvictShift & kRunEvictMask];
+  uint64_t bytes = plan->memory.evict_bytes[run.flags >> kRunEvictShift & kRunEvictMask];
   if (bytes > state->evict.bytes) bytes = state->evict.bytes;
   for (uint64_t at = 0; at < bytes; at += kCacheLine) {
     auto* word = At<volatile uint64_t>(state->evict.address + at);

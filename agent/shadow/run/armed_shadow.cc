@@ -149,6 +149,8 @@ absl::Status ArmedShadow::WriteRanges(const std::vector<MapEntry>& maps) {
   RETURN_IF_ERROR(region.WriteMany(plan_at + offsetof(ShadowPlan, restores), restores));
   RETURN_IF_ERROR(region.Write(plan_at + offsetof(ShadowPlan, restore_count),
                                static_cast<uint32_t>(restores.size())));
+  RETURN_IF_ERROR(
+      region.Write(plan_at + offsetof(ShadowPlan, memory.mapped_bytes), MappedBytes(maps)));
   protects_ = std::move(ranges);
   return absl::OkStatus();
 }
@@ -262,7 +264,14 @@ absl::StatusOr<ShadowAnswer> ArmedShadow::Collect() const {
   RETURN_IF_ERROR(ReadTraces(&reading));
   if (reading.child.fault_count > 0) {
     const auto maps = ProcFs().Maps(rank_.info.pid);
-    reading.fault_in_rank = maps.ok() && FindMapping(*maps, reading.child.fault.address) != nullptr;
+    reading.early_end.fault_in_rank =
+        maps.ok() && FindMapping(*maps, reading.child.fault.address) != nullptr;
+  }
+  if (EndedByCall(reading.site.last_outcome)) {
+    const auto maps = ProcFs().Maps(rank_.info.pid);
+    const TrapRecord& trap = reading.child.trap;
+    reading.early_end.trapped =
+        LocateCall(trap.call, trap.place, maps.ok() ? *maps : std::vector<MapEntry>());
   }
   reading.team = plan_.team;
   reading.runs = request_.runs.size();

@@ -168,7 +168,7 @@ absl::StatusOr<ShadowPlan> MakePlan(const PatchSite& site, const ShadowRequest& 
   plan.soft_ticks = ticks.ToTicks(static_cast<int64_t>(kSoftShare * static_cast<double>(longest)));
   plan.agent_wait_ns = std::min(kAgentWaitNs, plan.shadow_ns / 2);
   for (size_t level = 0; level < kEvictLevels; ++level)
-    plan.evict_bytes[level] = EvictBytesOfThisCpu(static_cast<Evict>(level));
+    plan.memory.evict_bytes[level] = EvictBytesOfThisCpu(static_cast<Evict>(level));
   uint32_t selves = 0;
   plan.runs[plan.run_count++].copy = site.empty_copy;
   for (const RunSpec& run : request.runs) RETURN_IF_ERROR(AddRun(site, run, &plan, &selves));

@@ -46,6 +46,9 @@ class SelfHosted {
           text);  // REF + a counter of passes in the thread block; the loop's flags are dead at its header
   uint64_t Raw(std::vector<uint8_t> bytes);  // anything, then a jump to the exit stub
 
+  // From where the payload itself asks the kernel: copies may call it like a function.
+  uint64_t kernel_door() const { return reinterpret_cast<uint64_t>(cache_) + kPayloadSystemCall; }
+
   void SetMode(uint32_t site, uint32_t mode);
   // Fills the plan with defaults; the caller may change it before Arm.
   ShadowPlan& Plan(uint32_t site, uint32_t team, const std::vector<RunEntry>& runs);

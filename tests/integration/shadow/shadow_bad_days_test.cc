@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 
 #include "gmock/gmock.h"
 #include "tests/integration/shadow/payload_fixture.h"
+#include "tests/integration/shadow/system_call_code.h"
 
 namespace perfd::agent {
 namespace {
@@ -69,10 +71,12 @@ TEST_F(PayloadTest, DeafShadowIsKilledByTheRank) {
   std::vector<double> v = Ramp(10);
   SelfHosted injector;
   uint32_t site = injector.Install(kSum);
-  // rt_sigprocmask(SIG_SETMASK, &~0, 0, 8): push $-1; mov %rsp,%rsi; mov $2,%edi; xor %edx,%edx; mov $8,%r10d; mov $14,%eax; syscall
-  uint64_t deaf =
-      injector.Raw({0x6a, 0xff, 0x48, 0x89, 0xe6, 0xbf, 2, 0, 0, 0,    0x31, 0xd2, 0x41, 0xba,
-                    8,    0,    0,    0,    0xb8, 14,   0, 0, 0, 0x0f, 0x05, 0xeb, 0xfe});
+  const uint64_t all = ~uint64_t{0};
+  constexpr uint64_t kMaskBytes = 8;
+  std::vector<uint8_t> code = SystemCall(
+      {SYS_rt_sigprocmask, {SIG_SETMASK, AddressOf(&all), 0, kMaskBytes}}, injector.kernel_door());
+  code.insert(code.end(), {0xeb, 0xfe});
+  uint64_t deaf = injector.Raw(code);
   injector.Plan(site, 1, {{deaf, 0, 0, 0, 0}}).shadow_ns = 100000000;
   injector.Arm(site);
   EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
@@ -85,8 +89,7 @@ TEST_F(PayloadTest, ShadowThatIsGoneIsNoticed) {
   std::vector<double> v = Ramp(10);
   SelfHosted injector;
   uint32_t site = injector.Install(kSum);
-  uint64_t leave =
-      injector.Raw({0xbf, 7, 0, 0, 0, 0xb8, 231, 0, 0, 0, 0x0f, 0x05});  // exit_group(7)
+  uint64_t leave = injector.Raw(SystemCall({SYS_exit_group, {7}}, injector.kernel_door()));
   injector.Plan(site, 1, {{leave, 0, 0, 0, 0}});
   injector.Arm(site);
   EXPECT_EQ(loop_sum(v.data(), 10), 55.0);
@@ -126,8 +129,8 @@ TEST_F(PayloadTest, ShadowThatTheProgramReapsIsTheLastOne) {
   std::vector<double> v = Ramp(10);
   SelfHosted injector;
   uint32_t site = injector.Install(kSum);
-  // exit_group(7): the rank looks after its shadow only after some milliseconds then.
-  uint64_t leave = injector.Raw({0xbf, 7, 0, 0, 0, 0xb8, 231, 0, 0, 0, 0x0f, 0x05});
+  // The rank looks after its shadow only after some milliseconds then.
+  uint64_t leave = injector.Raw(SystemCall({SYS_exit_group, {7}}, injector.kernel_door()));
   std::atomic<bool> over = false;
   std::atomic<int> reaped = 0;
   std::thread supervisor([&] {
@@ -302,7 +305,7 @@ TEST_F(PayloadTest, TwoHundredShadowsInARow) {
   uint64_t ref = injector.Ref(kUpdate), count = injector.Count(kUpdate);
   for (int i = 0; i < 200; ++i) {
     injector.Plan(site, 1, {{ref, 0, 0, 0, 0}, {count, 0, 1 << kRunEvictShift, 0, 0}})
-        .evict_bytes[1] = 65536;
+        .memory.evict_bytes[1] = 65536;
     injector.Arm(site);
     loop_update(v.data(), 64);
     ASSERT_EQ(injector.site(site).last_outcome, kOutcomeDone) << i;

@@ -239,7 +239,7 @@ TEST_F(PayloadTest, LinesSideBySideAreNotedAsOne) {
   plan.restores[0] = {reinterpret_cast<uint64_t>(v.data()), v.size() * 8, 0, 0};
   injector.Arm(site);
   loop_update(v.data(), 24);
-  EXPECT_EQ(injector.child().learnt.count, 2u);
+  EXPECT_EQ(injector.child().lines.count, 2u);
   for (uint32_t run = 3; run < 7; ++run) EXPECT_EQ(injector.result(run, 0).iterations, 5u) << run;
 }
 

@@ -1,6 +1,7 @@
 // The payload with teams of threads that run the loop between barriers, as an OpenMP program does.
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/integration/shadow/self_hosted.h"
+#include "tests/integration/shadow/system_call_code.h"
 
 namespace perfd::agent {
 namespace {
@@ -340,6 +342,90 @@ TEST(TeamTest, FaultOfOneMemberLeavesTheOthersRuns) {
     EXPECT_EQ(injector.result(1, place).iterations, 1000u);
   }
   EXPECT_EQ(injector.child().fault_count, 2u);
+  EXPECT_TRUE(team.StopAndCheck());
+}
+
+// The one that forked, and the one that was made in the shadow.
+TEST(TeamTest, CallsOfEveryMemberAreFiltered) {
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
+  uint64_t ref = injector.Ref(kUpdate);
+  Team team(2, 1000);
+  for (int which = 0; which < 2; ++which) {
+    const std::vector<uint8_t> call = SystemCall({SYS_tgkill});
+    CodeBytes code;
+    code.Add({0x48, 0xb8});  // movabs, rax; cmp %rdi,%rax; jne behind the call
+    code.AddWord(AddressOf(team.member(which).values.data()));
+    code.Add({0x48, 0x39, 0xf8, 0x75, static_cast<uint8_t>(call.size())});
+    std::vector<uint8_t> bytes = code.bytes();
+    bytes.insert(bytes.end(), call.begin(), call.end());
+    injector.Plan(site, 2, {{ref, 0, 0, 0, 0}, {injector.Raw(bytes), 0, 0, 0, 0}});
+    ASSERT_TRUE(Answered(injector, site));
+    EXPECT_EQ(injector.site(site).last_outcome, kOutcomeTrapped);
+    const TrapRecord& trap = injector.child().trap;
+    EXPECT_EQ(trap.call, uint32_t{SYS_tgkill});
+    EXPECT_EQ(trap.count, 1u);
+    EXPECT_EQ(static_cast<pid_t>(injector.child().tids[trap.thread]), team.member(which).tid);
+    EXPECT_EQ(injector.result(0, 0).status, uint32_t{kRunOk});
+    EXPECT_EQ(injector.result(0, 1).status, uint32_t{kRunOk});
+  }
+  EXPECT_TRUE(team.StopAndCheck());
+}
+
+pthread_mutex_t g_contended = PTHREAD_MUTEX_INITIALIZER;
+uint64_t g_taken = 0;
+uint64_t TakeOften(uint64_t times) {
+  for (uint64_t i = 0; i < times; ++i) {
+    pthread_mutex_lock(&g_contended);
+    g_taken = g_taken + 1;
+    pthread_mutex_unlock(&g_contended);
+  }
+  return times;
+}
+
+// Members that wait for each other are no deadlock, however late the one that was woken gets a CPU.
+TEST(TeamTest, LocksThatMembersPassToEachOtherAreNoDeadlock) {
+  constexpr uint64_t kTimes = 5000;
+  for (int size : {2, 4}) {
+    SelfHosted injector;
+    uint32_t site = injector.Install(kUpdate);
+    const uint64_t copy = injector.Raw(FunctionCall(TakeOften, kTimes));
+    Team team(size, 1000);
+    for (int i = 0; i < 10; ++i) {
+      injector.Plan(site, static_cast<uint32_t>(size), {{copy, 0, 0, 0, 0}});
+      ASSERT_TRUE(Answered(injector, site));
+      ASSERT_EQ(injector.site(site).last_outcome, kOutcomeDone) << injector.child().trap.call;
+      for (uint32_t place = 0; place < static_cast<uint32_t>(size); ++place)
+        EXPECT_EQ(injector.result(0, place).iterations, kTimes);
+    }
+    EXPECT_EQ(g_taken, 0u);
+    EXPECT_TRUE(team.StopAndCheck());
+  }
+}
+
+pthread_mutex_t g_held = PTHREAD_MUTEX_INITIALIZER;
+uint64_t TakeHeld(uint64_t) {
+  return static_cast<uint64_t>(pthread_mutex_lock(&g_held));
+}
+
+// The other one has come to the end of the run by then, and waits there.
+TEST(TeamTest, OneMemberThatWaitsForALockOutsideIsEnough) {
+  SelfHosted injector;
+  uint32_t site = injector.Install(kUpdate);
+  Team team(2, 1000);
+  pthread_mutex_lock(&g_held);
+  const std::vector<uint8_t> call = FunctionCall(TakeHeld, 0);
+  CodeBytes code;
+  code.Add({0x48, 0xb8});  // movabs, rax; cmp %rdi,%rax; jne behind the call
+  code.AddWord(AddressOf(team.member(1).values.data()));
+  code.Add({0x48, 0x39, 0xf8, 0x75, static_cast<uint8_t>(call.size())});
+  std::vector<uint8_t> bytes = code.bytes();
+  bytes.insert(bytes.end(), call.begin(), call.end());
+  injector.Plan(site, 2, {{injector.Raw(bytes), 0, 0, 0, 0}});
+  ASSERT_TRUE(Answered(injector, site));
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeLocked);
+  EXPECT_EQ(injector.child().trap.argument, AddressOf(&g_held));
+  pthread_mutex_unlock(&g_held);
   EXPECT_TRUE(team.StopAndCheck());
 }
 

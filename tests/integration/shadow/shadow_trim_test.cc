@@ -103,7 +103,7 @@ TEST_F(TrimTest, WhatIsLeftOutStaysEmpty) {
   for (uint64_t mb : {1, 3, 6, 9, 12, 15, 18, 21})
     plan.runs[plan.run_count++] = {Probe(injector, ballast.At(mb)), 0,
                                    3 << kRunEvictShift | kRunRestore | kRunLearn, 0, 0};
-  plan.evict_bytes[3] = 8 * kMb;
+  plan.memory.evict_bytes[3] = 8 * kMb;
   plan.restores[plan.restore_count++] = {ballast.At(24), 8 * kMb, kSharedOut, 0};
   Run(injector, site);
   EXPECT_EQ(injector.result(0, 0).status, uint32_t{kRunOk});

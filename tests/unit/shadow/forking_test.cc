@@ -356,6 +356,12 @@ TEST(ProtectListTest, OnlyPrivateWritableMemoryIsRestored) {
   EXPECT_EQ(clipped[1].bytes, 0x100u);
 }
 
+TEST(ProtectListTest, AllThatIsMappedCountsButThePageForOldCalls) {
+  EXPECT_EQ(MappedBytes({Map(0x1000, 0x3000, true, false, ""), Map(0x4000, 0x5000, false, true, ""),
+                         Map(0xffffffffff600000, 0xffffffffff601000, false, false, "[vsyscall]")}),
+            0x3000u);
+}
+
 TEST(ProtectListTest, AsManyAsAPlanHolds) {
   std::vector<MapEntry> maps;
   for (uint64_t i = 0; i < kMaxProtects; ++i)

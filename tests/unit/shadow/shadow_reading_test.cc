@@ -60,7 +60,7 @@ TEST_F(ShadowReadingTest, MemoryThatTheProgramKeepsOutOfForksIsNamed) {
   reading_.child.fault = {SIGSEGV, SEGV_MAPERR, 0x10, 0x1005, 1, 0, 0};
   reading_.child.fault_count = 1;
   EXPECT_EQ(ReadAnswer(reading_)->runs[0].failure, "SIGSEGV at 0x10 (instruction 0x400004)");
-  reading_.fault_in_rank = true;
+  reading_.early_end.fault_in_rank = true;
   EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, HasSubstr("MADV_DONTFORK"));
   reading_.child.fault.code = SEGV_ACCERR;
   EXPECT_THAT(ReadAnswer(reading_)->runs[0].failure, Not(HasSubstr("MADV_DONTFORK")));
@@ -99,6 +99,30 @@ TEST_F(ShadowReadingTest, FaultsNameTheInstructionWhereverTheCopyStood) {
   EXPECT_EQ(ReadAnswer(reading_)->runs[0].failure, "SIGSEGV at 0x10 (instruction 0x400000)");
   reading_.child.fault.pc = 0x2050;  // behind the last place
   EXPECT_EQ(ReadAnswer(reading_)->runs[0].failure, "SIGSEGV at 0x10 (at 0x2050)");
+}
+
+TEST_F(ShadowReadingTest, ASystemCallThatEndedTheShadowIsNamed) {
+  for (size_t place = 2; place < 6; ++place) reading_.results[place].status = kRunNotRun;
+  reading_.site.last_outcome = kOutcomeTrapped;
+  reading_.child.current_run = 1;
+  reading_.child.trap = {1, 1, 0x7f0010, 0x1004, 0, 1, 0, 0};
+  reading_.early_end.trapped = TrappedCall{1, 0x7f0010, "libc.so.6", 0x10};
+  auto answer = ReadAnswer(reading_);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->trapped, reading_.early_end.trapped);
+  EXPECT_EQ(answer->runs[0].outcome, RunOutcome::kFault);
+  EXPECT_EQ(answer->runs[0].failure, "calls write() from libc.so.6+0x10 (instruction 0x400000)");
+  EXPECT_EQ(answer->runs[2].outcome, RunOutcome::kNotRun);
+  EXPECT_THAT(answer->runs[2].failure, HasSubstr("ended by a system call: it calls write()"));
+  reading_.site.last_outcome = kOutcomeLocked;
+  reading_.child.trap.argument = 0x600010;
+  EXPECT_EQ(ReadAnswer(reading_)->runs[0].failure,
+            "waits for what a thread outside the shadow holds, at 0x600010: calls write() from "
+            "libc.so.6+0x10 (instruction 0x400000)");
+  reading_.site.last_outcome = kOutcomeTrapped;
+  // What lies there is no return address into a copy.
+  reading_.child.trap.return_address = 0x55;
+  EXPECT_EQ(ReadAnswer(reading_)->runs[0].failure, "calls write() from libc.so.6+0x10");
 }
 
 TEST_F(ShadowReadingTest, RunsThatDidNotHappenSayWhy) {
