@@ -165,11 +165,13 @@ absl::Status ReadIdentity(const v1::LoopMeasurement& loop, LoopMeasurement& out)
 
 }  // namespace
 
+// A value without an interval could be anywhere: readers of before take it as such.
 v1::Ratio ToProto(const Ratio& ratio) {
+  const bool anywhere = ratio.value > 0 && !ratio.has_interval();
   v1::Ratio out;
   out.set_value(ratio.value);
   out.set_low(ratio.low);
-  out.set_high(ratio.high);
+  out.set_high(anywhere ? kMaxRatio : ratio.high);
   return out;
 }
 
@@ -177,7 +179,8 @@ absl::StatusOr<Ratio> FromProto(const v1::Ratio& ratio) {
   RETURN_IF_ERROR(CheckNumber(ratio.value(), 0, kMaxRatio, "ratio.value"));
   RETURN_IF_ERROR(CheckNumber(ratio.low(), 0, ratio.value(), "ratio.low"));
   RETURN_IF_ERROR(CheckNumber(ratio.high(), ratio.value(), kMaxRatio, "ratio.high"));
-  return Ratio{ratio.value(), ratio.low(), ratio.high()};
+  const bool anywhere = ratio.low() == 0 && ratio.high() >= kMaxRatio;
+  return Ratio{ratio.value(), ratio.low(), anywhere ? 0 : ratio.high()};
 }
 
 namespace {

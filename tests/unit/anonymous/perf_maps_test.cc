@@ -80,8 +80,8 @@ class ReadPerfMapTest : public testing::Test {
   }
   void Write(const std::string& path) { std::ofstream(path) << "1000 10 f\n"; }
 
-  const SystemClock clock_;
-  const ProcFs procfs_;
+  const SystemClock clock_{};
+  const ProcFs procfs_{};
   const std::string path_ = absl::StrCat("/tmp/perf-", ::getpid(), ".map");
 };
 

@@ -5,6 +5,7 @@ namespace perfd {
 
 Ratio RandomModel::RatioOfTimes() {
   const double value = Ratio();
+  if (Below(4) == 0) return {value, 0, 0};  // without an interval
   return {value, value / 2, value * 2};
 }
 
