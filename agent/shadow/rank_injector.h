@@ -118,7 +118,8 @@ struct RunSpec {
   bool successive = false;
   bool baseline = false;  // TRACE: those of kApartTraced after it are held against what it says
   uint64_t iteration_limit = 0;  // of what counts or traces only; 0: none
-  uint64_t instances = 0;        // in a chain, at most so many; 0: this one, and no chain (a step fills in the loop's)
+  uint64_t instances =
+      0;  // in a chain, at most so many; 0: this one, and no chain (a step fills in the loop's)
 };
 
 // Runs that one shadow of such a team may have, RunSpec::learn and all; the injector's own come on top.

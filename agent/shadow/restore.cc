@@ -30,7 +30,8 @@ constexpr int kMostTracerDeaths = 3;
 constexpr int64_t kShadowPatienceNs = 3 * kNsPerSecond;
 constexpr int64_t kInsidePatienceNs = 200 * kNsPerMs;
 
-constexpr uint32_t kSameRecords = 14;  // layout since which ThreadRecord is, and lies where, it does now
+constexpr uint32_t kSameRecords =
+    14;  // layout since which ThreadRecord is, and lies where, it does now
 
 int64_t Now() {
   return SystemClock().MonotonicNs();

@@ -212,6 +212,11 @@ enum SetupStep : uint32_t {
   kStepFilter = 7
 };
 
+struct RunOrders {
+  uint32_t stop;             // no further run
+  uint32_t must_start_anew;  // what kRunSuccessive write may be read by later ones: none counts
+};
+
 struct alignas(64) ChildControl {
   uint32_t done;  // atomic futex: ChildDone
   uint32_t error_step;
@@ -226,11 +231,9 @@ struct alignas(64) ChildControl {
   FaultRecord fault;
   TrapRecord trap;
   alignas(64) TeamBarrier barrier;
-  uint32_t stop;  // no further run
-  uint32_t pin;   // every member goes to the CPU it arrived on
+  RunOrders orders;
+  uint32_t pin;  // every member goes to the CPU it arrived on
   TeamWaits waits;
-  uint32_t
-      must_start_anew;  // what kRunSuccessive write may be read by later ones: none of them counts
   alignas(64) uint64_t begin_tsc;  // the team has met: soft_ticks count from here, before the fork
   uint64_t deadline_ns;            // shadow_ns later
   uint64_t ready_tsc;              // the team is rebuilt

@@ -134,9 +134,9 @@ void LearnAhead(RegionHeader* region, ChildControl* child, BlockState* state, ui
   const Traces own = TracesOf(block);
   for (uint32_t i = 0; i < child->team; ++i) {
     if (!AreApart(ahead, own, TracesOf(BlockOf(region, child->records[i]))))
-      Store(child->must_start_anew, 1);
+      Store(child->orders.must_start_anew, 1);
   }
-  if (Load(child->must_start_anew) == 0) TouchAll(ahead, own);
+  if (Load(child->orders.must_start_anew) == 0) TouchAll(ahead, own);
 }
 
 }  // namespace perfd::agent

@@ -162,7 +162,7 @@ void KeepEntry(BlockState* state, uint64_t block) {
 
 // Every other run starts from the loop's entry.
 void ChooseStart(ChildControl* child, const RunEntry& run, BlockState* state, uint64_t block) {
-  const bool goes_on = run.flags & kRunSuccessive && Load(child->must_start_anew) == 0;
+  const bool goes_on = run.flags & kRunSuccessive && Load(child->orders.must_start_anew) == 0;
   state->succession.goes_on = state->succession.goes_on && goes_on;
   if (state->succession.goes_on || !state->succession.moved) return;
   CopyBytes(AddressOf(&state->registers), AddressOf(&state->succession.entry),
@@ -183,7 +183,8 @@ void KeepEnd(ChildControl* child, const RunEntry& run, BlockState* state, uint64
              RunResult* result) {
   if ((run.flags & kRunSuccessive) == 0) return;
   const bool counted_out = *At<int64_t>(block + kBlockInstancesLeft) < 0;
-  state->succession.goes_on = counted_out && !state->faulted && Load(child->must_start_anew) == 0;
+  state->succession.goes_on =
+      counted_out && !state->faulted && Load(child->orders.must_start_anew) == 0;
   state->succession.moved = 1;
   if (!state->succession.goes_on) {
     if (!state->faulted) result->status = kRunCutShort;
@@ -222,10 +223,10 @@ void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint6
     RunEntry run = plan->runs[i];
     if (state->index == 0) {
       child->current_run = i;
-      if (Ticks() - child->begin_tsc > plan->soft_ticks) child->stop = 1;
+      if (Ticks() - child->begin_tsc > plan->soft_ticks) child->orders.stop = 1;
     }
     Barrier(child);
-    if (Load(child->stop)) return;
+    if (Load(child->orders.stop)) return;
     if (run.flags & kRunRestore && !RestoreLines(child, state->index)) Restore(child, plan, state);
     Barrier(child);
     ChooseStart(child, run, state, block);
