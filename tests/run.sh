@@ -5,7 +5,11 @@
 # Ends with one line: "N passed, N failed, N skipped". All of it is explained in tests/runner/main.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PROGRESS_STEP="packages: " deploy/install-packages.sh bqt
+# Whoever only asks for something to read gets it at once.
+case "${1:-}" in
+  -h | --help | list | times | slowest) ;;
+  *) PROGRESS_STEP="packages: " deploy/install-packages.sh bqt ;;
+esac
 # Debian's own: another python3 in the PATH does not have Debian's pytest.
 python=/usr/bin/python3
 [ -x "$python" ] || python=python3

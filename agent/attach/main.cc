@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "agent/attach/tracer_server.h"
 #include "agent/spawn/helper_process.h"
+#include "agent/spawn/page_costs.h"
 #include "core/base/log.h"
 #include "core/base/version.h"
 
@@ -33,6 +34,8 @@ int main(int argc, char** argv) {
     std::printf("perf-agent-tracer %s\n", perfd::kVersion);
     return 0;
   }
+  if (argc == 2 && std::string_view(argv[1]) == perfd::agent::kPageCostsMode)
+    return perfd::agent::TellPageCosts(perfd::agent::kHelperSocket) ? 0 : 1;
   perfd::agent::TestTrap trap;
   if (!perfd::agent::ParseArguments(std::vector<std::string>(argv + 1, argv + argc), &trap)) {
     perfd::LogError("usage: perf-agent-tracer (started by perf-agent, socket on descriptor 3)");

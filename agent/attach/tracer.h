@@ -38,6 +38,7 @@ class Tracer {
   absl::StatusOr<HoldReply> Run(const HoldRequest& request);
   // Of a Run that failed: from when the tracer was about to stop the first thread until it was no more; 0: nothing was stopped.
   int64_t unanswered_stop_ns() const { return unanswered_stop_ns_; }
+  const std::string& program() const { return options_.program; }
   pid_t pid() const { return pid_; }  // 0: has ended, the next Run starts another
 
  private:

@@ -200,7 +200,7 @@ std::optional<ShadowPrediction> RankExperiments::Trimmed(size_t loop,
     return std::nullopt;
   const std::optional<Footprint> footprint = experiment.footprint();
   if (!footprint) return std::nullopt;
-  ShadowPrediction trimmed = injector_->PredictTrimmed(*footprint, experiment.entry_count().team);
+  ShadowPrediction trimmed = injector_->PredictTrimmed(*footprint, experiment.shadow_team());
   if (!trimmed.status.ok()) {
     experiment.RecordTrim(trimmed.status);
     return std::nullopt;

@@ -18,7 +18,7 @@
 namespace perfd::agent {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
-inline constexpr uint32_t kShadowLayoutVersion = 14;
+inline constexpr uint32_t kShadowLayoutVersion = 15;
 inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
@@ -49,6 +49,7 @@ enum : uint32_t {
   kModeEntryCount = 1,
   kModeArmed = 2,
   kModeLive = 3,
+  kModeArrival = 5,      // only in a shadow, which has its own copy of this: payload/natural.cc
   kModeRecovery = 0x103  // outside P1: recovery_plan.h
 };
 

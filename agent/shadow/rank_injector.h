@@ -5,7 +5,8 @@
 // Units    ns of CLOCK_MONOTONIC; cycles are TSC ticks, the cost of the probes included (see ShadowAnswer::probe_cycles).
 // Errors   kFailedPrecondition: unsafe, the reason is in the message (P6); kUnavailable: not at this moment, try again;
 //          kNotFound: the rank is gone; kDeadlineExceeded: the loop was not entered or the team did not meet in time;
-//          kAborted: memory could not be left out of a shadow, a whole one may still do.
+//          kOutOfRange: the team did not meet, though its threads came; kAborted: memory could not be left out of a shadow,
+//          a whole one may still do.
 // Threads  thread-compatible; OriginalAddress is thread-safe. The Tracer is called from the thread that calls the injector.
 // Source   design section 6; hazards.
 #ifndef AGENT_SHADOW_RANK_INJECTOR_H_
@@ -116,6 +117,8 @@ struct RunSpec {
   bool learn = false;     // afterwards, note what it changed of them: later runs restore only that
   // Of a batch: goes on with the instances after those of the last such run, which nothing has touched yet.
   bool successive = false;
+  // Made when the team, which goes on through the program's own code in the shadow, comes to the loop again.
+  bool natural = false;
   bool baseline = false;  // TRACE: those of kApartTraced after it are held against what it says
   uint64_t iteration_limit = 0;  // of what counts or traces only; 0: none
   uint64_t instances =
@@ -134,8 +137,11 @@ struct ShadowRequest {
   // CLOCK_MONOTONIC: it is armed no earlier and disarmed by then (core/model/pause_lease.h); 0: at once, for timeout_ns.
   int64_t arm_from_ns = 0, arm_until_ns = 0;
   std::vector<RunSpec> runs;
+  int64_t stretch_ns = 0;  // of natural runs: most that may pass from one to the next
   uint64_t written_bytes = 0;  // that the runs write at most: a copy is made of each
   std::vector<std::pair<uint64_t, uint64_t>> restores;  // address, bytes
+  // Also written by the runs, and not to be brought back: copied before they begin.
+  std::vector<std::pair<uint64_t, uint64_t>> written;
   std::vector<int32_t> writers;  // of restores: the only thread that does; -1, or none: unknown
   std::optional<Footprint> footprint;  // set: large memory outside it is left out of the shadow
 };

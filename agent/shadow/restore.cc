@@ -31,7 +31,7 @@ constexpr int64_t kShadowPatienceNs = 3 * kNsPerSecond;
 constexpr int64_t kInsidePatienceNs = 200 * kNsPerMs;
 
 constexpr uint32_t kSameRecords =
-    14;  // layout since which ThreadRecord is, and lies where, it does now
+    15;  // layout since which ThreadRecord is, and lies where, it does now
 
 int64_t Now() {
   return SystemClock().MonotonicNs();

@@ -29,12 +29,13 @@ enum : uint32_t {
       1,  // of a batch: goes on where the last such run was left, unless that was cut short
   kRunLookAhead =
       2048,  // of a traced kRunSuccessive: two of them tell what the later ones will meet (payload/ahead.cc)
-  kRunRestore = 2,  // copy the restore ranges back before
+  kRunRestore = 2,  // copy the restore ranges back before; of kRunNatural: after, with what the program had there at the fork
   kRunFtz = 4,      // flush denormal results
   kRunDaz = 8,      // denormal operands are zero
   kRunTrace = 16,   // reset the trace records before
   kRunLearn = 64,   // afterwards, note and bring back the lines that differ from what was put aside
   kRunInSitu = 128,     // may run in the rank itself; plans for shadows never say so
+  kRunNatural = 4096,   // before, the team goes on through the program until it comes to the loop again
   kRunBaseline = 1024,  // afterwards, keep what the trace says: others are held against it
   kRunPinned = 32,      // zero the slots of pinned operands before, which also brings them into L1
 };
@@ -50,6 +51,7 @@ enum : uint32_t {
   kPlanWaitForAgent = 2,  // the shadow waits for ChildControl::go before it protects and runs
   kPlanTrim = 4,          // the leader asks for ranges to leave out before it forks
   kPlanSuccessive = 8,    // there are kRunSuccessive
+  kPlanNatural = 16,      // there are kRunNatural
 };
 struct RunEntry {
   uint64_t copy;
@@ -103,6 +105,7 @@ struct RunTables {
   SelfWord selves[kMaxSelfWords];
   TraceCheck trace_checks[kMaxTraceChecks];
   LookAhead ahead;
+  uint64_t references;  // of the copy that has most: no record beyond is looked at
 };
 
 struct ProtectRange {
@@ -125,11 +128,14 @@ struct ShadowPlan {
   uint32_t flags;
   uint32_t run_count;
   uint32_t restore_count;
+  uint32_t written_count;  // of restores, behind the first restore_count: only known to be written
   uint32_t protect_count;
+  uint32_t reserved;
   uint64_t gather_ns;
   uint64_t shadow_ns;   // hard: the watchdog, and the rank's own kill
   uint64_t soft_ticks;  // no run starts later than this after the team has met
   uint64_t agent_wait_ns;
+  uint64_t stretch_ns;  // most that may pass until the team comes to the loop again
   MemoryPlan memory;
   RecoveryPlan recovery;
   RunEntry runs[kMaxRuns];
@@ -187,6 +193,12 @@ struct TeamWaits {
   } of[kMaxTeam];    // by place in the team
 };
 
+// The way of the team through the program, from one arrival at the loop to the next.
+struct Stretches {
+  uint64_t left_ticks;
+  uint64_t longest_ticks;
+};
+
 struct OwnBuffers {
   uint64_t restores;  // address of what was put aside
   uint64_t bytes;     // of all that the payload has mapped
@@ -232,6 +244,7 @@ struct alignas(64) ChildControl {
   TrapRecord trap;
   alignas(64) TeamBarrier barrier;
   RunOrders orders;
+  Stretches stretches;
   uint32_t pin;  // every member goes to the CPU it arrived on
   TeamWaits waits;
   alignas(64) uint64_t begin_tsc;  // the team has met: soft_ticks count from here, before the fork

@@ -61,8 +61,9 @@ absl::Status Judge(const ShadowReading& r) {
     case kOutcomeLocked:
       return absl::OkStatus();
     case kOutcomeGatherTimeout:
+      return absl::OutOfRangeError("the team did not meet at the loop within a millisecond");
     case kOutcomeTeamLost:
-      return absl::UnavailableError("the team did not meet at the loop within a millisecond");
+      return absl::UnavailableError("a thread that had come to the loop was not there any more");
     case kOutcomeForkFailed:
       return absl::FailedPreconditionError(
           absl::StrCat("the rank could not fork", ErrnoText(r.site.last_error)));

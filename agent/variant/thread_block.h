@@ -12,7 +12,7 @@
 
 namespace perfd::agent {
 
-inline constexpr uint32_t kThreadBlockBytes = 0x10000;
+inline constexpr uint32_t kThreadBlockBytes = 0x20000;
 
 // Written by COUNT and TRACE copies.
 inline constexpr uint32_t kBlockIterations = 0x000;  // u64: passes through the header
@@ -69,18 +69,18 @@ struct TraceRecord {
   uint64_t count;
   uint64_t sum = 0;
 };
-inline constexpr uint32_t kTraceCount = 256;
+inline constexpr uint32_t kTraceCount = 1024;
 
 // One u64 per reference: what the loop itself accessed there, as traces of its variants are held against it (TraceDigest).
-inline constexpr uint32_t kBlockTraceBaseline = 0x6800;
+inline constexpr uint32_t kBlockTraceBaseline = 0xe000;
 
 // Saved vector state, and a stack for the code around the copies.
-inline constexpr uint32_t kBlockXsave = 0x7000;
+inline constexpr uint32_t kBlockXsave = 0x10000;
 inline constexpr uint32_t kBlockXsaveBytes = 0x2000;
 // The vector state of the thread at the loop's entry, while runs that go on from each other change the one above.
 inline constexpr uint32_t kBlockXsaveEntry = kBlockXsave + kBlockXsaveBytes;
-inline constexpr uint32_t kBlockStack = 0xb000;
-inline constexpr uint32_t kBlockStackBytes = 0x5000;
+inline constexpr uint32_t kBlockStack = 0x14000;
+inline constexpr uint32_t kBlockStackBytes = 0xc000;
 
 // Differs where accesses do: in how many there are, where the first one, the lowest and the highest are, or in their sum.
 constexpr uint64_t TraceDigest(const TraceRecord& record) {

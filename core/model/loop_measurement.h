@@ -198,6 +198,7 @@ struct PredictedCost {
 inline constexpr char kInSituProtocol[] = "recovery";
 // LoopMeasurement::protocol of runs that go on from each other, over instances that nothing has touched before.
 inline constexpr char kSuccessiveProtocol[] = "successive instances";
+inline constexpr char kNaturalProtocol[] = "natural arrivals";
 
 enum class MeasureState { kOpen, kMeasured, kRefused, kNeverEntered };
 

@@ -117,7 +117,7 @@ std::vector<RunSpec> AddressChecks(const LoopKnowledge& known,
 
 bool CheckAddresses(LoopKnowledge& known, const ShadowAnswer& answer,
                     const std::vector<RunSpec>& runs) {
-  const int32_t team = known.live.entries.team;
+  const int32_t team = ShadowTeam(known);
   std::optional<uint64_t> expected;
   for (size_t i = 0; i < runs.size(); ++i) {
     if (runs[i].baseline) expected = PassesOf(answer, i, team);

@@ -76,16 +76,22 @@ void RefuseWhatIsIdle(const LoopKnowledge& known, LoopMeasurement& out) {
   }
 }
 
+std::string ProtocolText(const LoopKnowledge& known) {
+  const Protocol& protocol = known.protocol;
+  const std::string repeated = absl::StrCat(ProtocolName(protocol.evict),
+                                            protocol.new_placements ? ", branches as new" : "");
+  return absl::StrCat(protocol.successive ? kSuccessiveProtocol
+                      : protocol.natural  ? kNaturalProtocol
+                                          : repeated,
+                      known.live.lone ? ", one thread at a time" : "");
+}
+
 // What verdicts rest on. The rest of a measurement is only needed where it is sent.
 LoopMeasurement Evidence(const LoopKnowledge& known) {
   LoopMeasurement out;
   out.team = known.live.entries.team;
   out.fidelity = FidelityOf(known);
-  if (known.shadows.count > 0)
-    out.protocol = known.protocol.successive
-                       ? kSuccessiveProtocol
-                       : absl::StrCat(ProtocolName(known.protocol.evict),
-                                      known.protocol.new_placements ? ", branches as new" : "");
+  if (known.shadows.count > 0) out.protocol = ProtocolText(known);
   out.trips = TripDeciles(known.trips.counts);
   out.figures = known.runs.reduction.figures;
   DescribeCopies(known, out.figures);

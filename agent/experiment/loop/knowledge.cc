@@ -93,6 +93,14 @@ int32_t TeamOf(const LoopKnowledge& known) {
   return std::max(1, known.live.entries.team);
 }
 
+int32_t ShadowTeam(const LoopKnowledge& known) {
+  return known.live.lone ? 1 : TeamOf(known);
+}
+
+bool MayBeLone(const LoopKnowledge& known) {
+  return !known.live.lone && TeamOf(known) > 1 && known.shadows.count == 0;
+}
+
 double ProbeCyclesOfRun(const LoopKnowledge& known) {
   return known.shadows.probe_cycles /
          static_cast<double>(std::max<uint64_t>(1, known.batch.instances));
@@ -101,6 +109,11 @@ double ProbeCyclesOfRun(const LoopKnowledge& known) {
 double InstanceNs(const LoopKnowledge& known) {
   const double cycles = std::max(known.runs.cycles, known.live.cycles);
   return known.setup.ticks_per_ns > 0 ? cycles / known.setup.ticks_per_ns : cycles;
+}
+
+int64_t PeriodNs(const LoopKnowledge& known) {
+  const EntryCount& entries = known.live.entries;
+  return static_cast<int64_t>(1e9 * TeamOf(known) / std::max(1e-3, entries.entries_per_second));
 }
 
 double InstancesNs(const LoopKnowledge& known) {
@@ -124,7 +137,7 @@ int64_t RunNs(const LoopKnowledge& known) {
 }
 
 bool LearnsWrites(const LoopKnowledge& known) {
-  return known.probe.trace.in_situ &&
+  return !known.protocol.natural && known.probe.trace.in_situ &&
          static_cast<double>(RestoreNs(known)) > kMostRestoring * InstancesNs(known);
 }
 

@@ -35,6 +35,9 @@ struct LiveFindings {
   std::vector<uint32_t>
       clusters;        // of `instances`, those that resemble each other; none: each for itself
   uint64_t timed = 0;  // instances of the whole team behind them
+  // Its threads come to the loop each in its own time: a shadow has one of them, and the others go on.
+  bool lone = false;
+  int32_t missed_gatherings = 0;  // armings in which they did not meet, while none has yet
 };
 // Its times are those of instances that overlap so much.
 void SetOverlap(LiveFindings& live, double overlap);
@@ -56,6 +59,9 @@ struct Protocol {
   // Each run goes on with the instances after those of the last one, as the program does (loop/succession.h).
   bool successive = false;
   bool succession_compared = false;
+  // Each run waits until the program comes to the loop by itself (docs/adr/0040-natural-arrivals.md).
+  bool natural = false;
+  bool natural_compared = false;
   int32_t cut_short = 0;  // shadows one after another in which no such run counted
 };
 
@@ -146,13 +152,18 @@ bool CountsEntries(const LoopKnowledge& known, const RunSpec& run);
 const VariantName* IdlePartOf(const LoopKnowledge& known, size_t variant);
 
 bool IsProbed(const LoopKnowledge& known);
-int32_t TeamOf(const LoopKnowledge& known);  // at least 1
+int32_t TeamOf(const LoopKnowledge& known);      // threads that enter it; at least 1
+int32_t ShadowTeam(const LoopKnowledge& known);  // those that a shadow has; at least 1
+// Nothing says that its threads ever meet: they may be looked at one at a time (docs/adr/0039-lone-threads.md).
+bool MayBeLone(const LoopKnowledge& known);
 // Of reading the clock, for one of the instances that a run goes on over.
 double ProbeCyclesOfRun(const LoopKnowledge& known);
 double InstanceNs(const LoopKnowledge& known);
 double InstancesNs(const LoopKnowledge& known);  // of all that one run goes on over
 int64_t EvictNs(Evict level);
 int64_t RestoreNs(const LoopKnowledge& known);
+// Of a thread, from one entry of the loop to the next.
+int64_t PeriodNs(const LoopKnowledge& known);
 // Of one run; what is known of it so far.
 int64_t RunNs(const LoopKnowledge& known);
 // Whether runs learn what to bring back: whole ranges are copied only where that takes little of an instance's time.

@@ -54,6 +54,7 @@ Stage StageOf(Phase phase) {
     case Phase::kSuccession:
     case Phase::kPlacement:
     case Phase::kEviction:
+    case Phase::kNatural:
     case Phase::kMeasure:
     case Phase::kInSitu:
       return Stage::kMeasure;
@@ -79,6 +80,7 @@ Phase PhaseOf(const LoopKnowledge& known) {
   if (NeedsSuccession(known)) return Phase::kSuccession;
   if (NeedsPlacements(known)) return Phase::kPlacement;
   if (NeedsEviction(known)) return Phase::kEviction;
+  if (NeedsNatural(known)) return Phase::kNatural;
   const bool all = known.runs.missing.empty() && known.runs.missing_instances.empty();
   return all ? Phase::kDone : Phase::kMeasure;
 }

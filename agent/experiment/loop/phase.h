@@ -22,6 +22,7 @@ enum class Phase : uint8_t {
   kSuccession,  // instances of a batch repeated, or each run on others
   kPlacement,   // copies at one place, or at others each time
   kEviction,    // caches as the run before left them, or emptied
+  kNatural,     // caches as the program itself leaves them
   kMeasure,     // variants, in shadows
   kInSitu,      // variants, in the rank itself
   kDone,

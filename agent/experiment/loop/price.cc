@@ -17,6 +17,11 @@ constexpr double kMostWrittenPerNs =
 constexpr double kUsualSuccession = 40;  // runs of a shadow, each of which writes elsewhere
 constexpr int64_t kLeastRuns = 6;  // one variant between two runs of REF, warmed up and counted
 
+// Of one run of a round, and of the way to it.
+int64_t RoundNs(const LoopKnowledge& known) {
+  return RunNs(known) + (known.protocol.natural ? PeriodNs(known) : 0);
+}
+
 }  // namespace
 
 int64_t FixedCost(const LoopKnowledge& known, const ShadowPrediction& prediction) {
@@ -30,7 +35,8 @@ int64_t FixedCost(const LoopKnowledge& known, const ShadowPrediction& prediction
 
 int64_t ComparingNs(const LoopKnowledge& known, const std::vector<RunSpec>& runs) {
   int64_t ns = LearnsWrites(known) ? 2 * RestoreNs(known) : 0;
-  for (const RunSpec& run : runs) ns += RunNs(known) + EvictNs(run.evict);
+  for (const RunSpec& run : runs)
+    ns += RunNs(known) + EvictNs(run.evict) + (run.natural ? PeriodNs(known) : 0);
   return ns;
 }
 
@@ -40,6 +46,8 @@ int64_t LookingAheadNs(const LoopKnowledge& known) {
 
 // What an instance writes is traced; before that, no more than its time allows it to.
 uint64_t MostWritten(const LoopKnowledge& known) {
+  // The code around may write anything.
+  if (known.protocol.natural || NeedsNatural(known)) return ~uint64_t{0};
   const bool elsewhere = known.protocol.successive || NeedsSuccession(known);
   if (IsProbed(known))
     return known.probe.trace.written_bytes * static_cast<uint64_t>(elsewhere ? kMostScheduled : 1);
@@ -47,7 +55,7 @@ uint64_t MostWritten(const LoopKnowledge& known) {
   if (std::none_of(references.begin(), references.end(), [](const auto& r) { return r.writes; }))
     return 0;
   const double ns = std::min(InstancesNs(known), static_cast<double>(known.setup.shadow_ns));
-  return static_cast<uint64_t>(std::max(0.0, ns) * kMostWrittenPerNs * TeamOf(known));
+  return static_cast<uint64_t>(std::max(0.0, ns) * kMostWrittenPerNs * ShadowTeam(known));
 }
 
 int64_t LeastCost(const LoopKnowledge& known, Phase phase, const ShadowPrediction& prediction) {
@@ -62,6 +70,8 @@ int64_t LeastCost(const LoopKnowledge& known, Phase phase, const ShadowPredictio
       return FixedCost(known, prediction) + ComparingNs(known, PlacementRuns(known));
     case Phase::kEviction:
       return FixedCost(known, prediction) + ComparingNs(known, EvictionRuns(known));
+    case Phase::kNatural:
+      return FixedCost(known, prediction) + ComparingNs(known, NaturalRuns(known));
     case Phase::kSuccession:
       return FixedCost(known, prediction) + ComparingNs(known, SuccessionRuns(known)) +
              LookingAheadNs(known);
@@ -69,7 +79,7 @@ int64_t LeastCost(const LoopKnowledge& known, Phase phase, const ShadowPredictio
       return FixedCost(known, prediction) + kProbeRuns * RunNs(known);
     case Phase::kBatch:
     case Phase::kMeasure:
-      return FixedCost(known, prediction) + kLeastRuns * RunNs(known);
+      return FixedCost(known, prediction) + kLeastRuns * RoundNs(known);
   }
   return 0;
 }
@@ -87,6 +97,7 @@ int64_t RoundCost(const LoopKnowledge& known, Phase phase, const ShadowPredictio
   int64_t all = (runs + kCountedRuns * static_cast<int64_t>(checks) +
                  kTracedRuns * static_cast<int64_t>(traced)) *
                 RunNs(known);
+  if (known.protocol.natural) all += runs * PeriodNs(known);
   if (known.protocol.successive) all += LookingAheadNs(known);
   if (LearnsWrites(known))
     all += static_cast<int64_t>(2 * variants.size()) * (RunNs(known) + 2 * RestoreNs(known));

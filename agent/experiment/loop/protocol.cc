@@ -8,6 +8,7 @@
 
 #include "agent/experiment/plan/run_schedule.h"
 #include "core/analysis/cluster_median.h"
+#include "core/analysis/trip_classes.h"
 
 namespace perfd::agent {
 namespace {
@@ -40,7 +41,7 @@ uint64_t SweptBytes(const LoopKnowledge& known) {
   for (const auto& [address, bytes] : known.probe.trace.touched) touched += bytes;
   const double lines = static_cast<double>(known.trips.counts.back()) *
                        static_cast<double>(known.probe.trace.references.size());
-  const double each = static_cast<double>(touched) / TeamOf(known);
+  const double each = static_cast<double>(touched) / ShadowTeam(known);
   return static_cast<uint64_t>(std::min(each, lines * kLineBytes));
 }
 
@@ -104,7 +105,8 @@ FidelityReason ReasonOf(const LoopKnowledge& known, const Fidelity& fidelity) {
   if (slower && known.batch.instances > 0) return FidelityReason::kBetween;
   if (slower && evicts) return FidelityReason::kColderCaches;
   // What was emptied did not bring it nearer to live, or would not have been found in these caches anyway.
-  const bool compared = known.protocol.evict_chosen || EvictionLevels(known).size() == 1;
+  const bool compared = !known.protocol.natural &&
+                        (known.protocol.evict_chosen || EvictionLevels(known).size() == 1);
   if (faster && !evicts && compared && IsBeyondL1(known)) return FidelityReason::kWarmerCaches;
   return FidelityReason::kUnknown;
 }
@@ -195,10 +197,30 @@ Fidelity FidelityOf(const LoopKnowledge& known) {
   for (const ClusterValue& run : shadow) shadows.insert(run.cluster);
   fidelity.shadows = static_cast<uint32_t>(shadows.size());
   // Successive runs find what the program has left in the caches, which has no name.
-  if (!known.in_situ.on && !known.protocol.successive)
+  if (!known.in_situ.on && !known.protocol.successive && !known.protocol.natural)
     fidelity.caches = CachesOf(known.protocol.evict);
   if (fidelity.reason == FidelityReason::kUnknown) fidelity.reason = ReasonOf(known, fidelity);
   return fidelity;
+}
+
+bool NeedsNatural(const LoopKnowledge& known) {
+  const TraceSummary& trace = known.probe.trace;
+  const bool possible = known.batch.instances == 0 && !known.protocol.natural_compared &&
+                        IsTimed(known) && !trace.blind && !TripsVary(known.trips.counts);
+  if (!possible || NeedsPlacements(known) || NeedsEviction(known)) return false;
+  const int64_t least = (kNaturalWarmUps + kNaturalRuns + 1) * (PeriodNs(known) + RunNs(known));
+  return least < LongestShadowNs(known) &&
+         std::abs(std::log(known.runs.cycles / known.live.cycles)) > kDistantFidelity;
+}
+
+std::vector<RunSpec> NaturalRuns(const LoopKnowledge& known) {
+  const RunSpec run{.variant = kRefIndex, .restore = known.probe.trace.in_situ, .natural = true};
+  return std::vector<RunSpec>(kNaturalWarmUps + kNaturalRuns, run);
+}
+
+int64_t StretchNs(const LoopKnowledge& known) {
+  constexpr int64_t kPeriods = 8, kLeastNs = 20'000'000;
+  return kLeastNs + kPeriods * PeriodNs(known);
 }
 
 bool NeedsSuccession(const LoopKnowledge& known) {

@@ -46,6 +46,14 @@ std::vector<RunSpec> LookingAhead();
 // REF as it is repeated now, then going on, then one by one.
 std::vector<RunSpec> SuccessionRuns(const LoopKnowledge& known);
 
+// Runs where the program itself comes to the loop, in a shadow that goes on through the code around it: there the caches are as they are
+// live. Only of loops all of whose instances are alike.
+inline constexpr int kNaturalWarmUps = 2;  // arrivals at which the shadow still copies pages
+inline constexpr int kNaturalRuns = 6;     // that are compared with live
+bool NeedsNatural(const LoopKnowledge& known);
+std::vector<RunSpec> NaturalRuns(const LoopKnowledge& known);
+int64_t StretchNs(const LoopKnowledge& known);  // most that the way to the loop may take
+
 }  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_LOOP_PROTOCOL_H_

@@ -44,7 +44,7 @@ std::vector<int32_t> TripChecks(const LoopKnowledge& known, const std::vector<in
 
 void CheckTrips(LoopKnowledge& known, const ShadowAnswer& answer,
                 const std::vector<RunSpec>& runs) {
-  const int32_t team = known.live.entries.team;
+  const int32_t team = ShadowTeam(known);
   const auto counted = std::find_if(runs.begin(), runs.end(),
                                     [](const RunSpec& run) { return run.variant == kCountIndex; });
   const std::optional<uint64_t> expected =

@@ -17,7 +17,8 @@ class Writer {
                      .evict = request_.evict,
                      .restore = request_.restore,
                      .learn = learn,
-                     .successive = request_.successive});
+                     .successive = request_.successive,
+                     .natural = request_.natural});
   }
   // Unless the last run was one already.
   void Base(int32_t base) {

@@ -35,6 +35,7 @@ struct ScheduleInput {
   Evict evict = Evict::kNothing;
   bool restore = false;
   bool successive = false;  // each run goes on with the instances after those of the last one
+  bool natural = false;     // each run waits until the program comes to the loop by itself
   int32_t warm_ups = kWarmUps;
   uint64_t seed = 1;
 };

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kWorthEvicting =
     0.05;  // nearer than what evicts less, or it is not worth its time
+constexpr double kWorthArriving = 0.05;  // nearer than repeating, or it is not worth the way
 
 // The best run of each thread, and of these the slowest: a machine that does other things makes runs longer, none shorter.
 // 0: there is none.
@@ -80,6 +81,29 @@ StepOutcome LearnEviction(LoopKnowledge& known, const ShadowAnswer& answer,
   if (best == Evict::kNothing) return Learned();
   known.protocol.evict = best;
   known.runs.cycles *= factor;
+  ForgetRuns(known);
+  return Learned();
+}
+
+StepOutcome LearnNatural(LoopKnowledge& known, const ShadowAnswer& answer,
+                         const std::vector<RunSpec>& runs) {
+  constexpr size_t kLeastArrivals = 3;
+  known.protocol.natural_compared = true;
+  std::vector<double> arrivals;
+  for (size_t run = kNaturalWarmUps; run < runs.size(); ++run) {
+    const double cycles = MiddleCycles(answer, run) - known.shadows.probe_cycles;
+    if (cycles > 0) arrivals.push_back(cycles);
+  }
+  if (arrivals.size() < kLeastArrivals) return Learned();
+  std::sort(arrivals.begin(), arrivals.end());
+  const double cycles = arrivals[arrivals.size() / 2], live = known.live.cycles;
+  const double gap = std::abs(std::log(cycles / live));
+  if (gap > std::abs(std::log(known.runs.cycles / live)) - kWorthArriving) return Learned();
+  known.protocol.natural = true;
+  known.protocol.evict_chosen = true;
+  known.protocol.evict = Evict::kNothing;
+  known.protocol.new_placements = false;
+  known.runs.cycles = cycles;
   ForgetRuns(known);
   return Learned();
 }

@@ -19,6 +19,10 @@ StepOutcome LearnPlacements(LoopKnowledge& known, const ShadowAnswer& answer,
 StepOutcome LearnEviction(LoopKnowledge& known, const ShadowAnswer& answer,
                           const std::vector<RunSpec>& runs);
 
+// Where the program itself comes to the loop, against the way that has been nearest to live so far.
+StepOutcome LearnNatural(LoopKnowledge& known, const ShadowAnswer& answer,
+                         const std::vector<RunSpec>& runs);
+
 }  // namespace perfd::agent
 
 #endif  // AGENT_EXPERIMENT_STEPS_COMPARING_STEPS_H_

@@ -23,9 +23,10 @@ namespace perfd::agent {
 namespace {
 
 // Where memory can be left out it is worth it (RankExperiments asks): what is saved buys further shadows.
-StepRoom Trimmed(const StepRoom& room) {
+// The code around a loop may touch anything.
+StepRoom Trimmed(const StepRoom& room, bool goes_on) {
   StepRoom used = room;
-  if (!room.trimmed) return used;
+  if (!room.trimmed || goes_on) return used;
   used.prediction = *room.trimmed;
   used.trim = true;
   return used;
@@ -59,13 +60,17 @@ ShadowStep StepOf(const LoopKnowledge& known, Phase phase, const StepRoom& room)
       step.scheduled.runs = EvictionRuns(known);
       Place(known, step.scheduled.runs);
       break;
+    case Phase::kNatural:
+      step.scheduled.runs = NaturalRuns(known);
+      break;
     default:
       step.scheduled = ScheduleMissing(known, room);
       break;
   }
   const std::vector<RunSpec>& runs = step.scheduled.runs;
   const bool comparing =
-      phase == Phase::kSuccession || phase == Phase::kPlacement || phase == Phase::kEviction;
+      phase == Phase::kSuccession || phase == Phase::kPlacement || phase == Phase::kEviction ||
+      phase == Phase::kNatural;
   step.runs_ns =
       comparing ? ComparingNs(known, runs) : static_cast<int64_t>(runs.size()) * RunNs(known);
   return step;
@@ -83,6 +88,8 @@ StepOutcome Learn(LoopKnowledge& known, Phase phase, const ShadowAnswer& answer,
       return LearnPlacements(known, answer, scheduled.runs);
     case Phase::kEviction:
       return LearnEviction(known, answer, scheduled.runs);
+    case Phase::kNatural:
+      return LearnNatural(known, answer, scheduled.runs);
     default:
       return LearnRuns(known, answer, scheduled);
   }
@@ -131,8 +138,11 @@ StepOutcome LoopExperiment::Advance(RankInjector& injector, const StepRoom& room
     case Phase::kSuccession:
     case Phase::kPlacement:
     case Phase::kEviction:
+    case Phase::kNatural:
     case Phase::kMeasure:
-      return AdvanceByShadow(injector, Trimmed(room), cost);
+      return AdvanceByShadow(
+          injector, Trimmed(room, position_.phase == Phase::kNatural || known_.protocol.natural),
+          cost);
   }
   return {};
 }

@@ -44,6 +44,7 @@ class LoopExperiment {
   // Of a dry run: whether short instances would be run in the rank itself, and why not.
   void PredictMode(LoopMeasurement& out) const;
   const EntryCount& entry_count() const { return known_.live.entries; }
+  int32_t shadow_team() const { return ShadowTeam(known_); }
   // What shadows need of the rank's memory. None: not known yet, or it did not suffice.
   std::optional<Footprint> footprint() const;
   // Why memory cannot be left out of shadows.

@@ -33,7 +33,7 @@ Checks SetAside(const LoopKnowledge& known, int64_t room_ns, ScheduleInput& inpu
   input.room_ns =
       room_ns - (trips * kCountedRuns + (addresses + ahead) * kTracedRuns) * input.run_ns;
   const int64_t most =
-      MostRuns(known.live.entries.team) - trips - addresses - ahead - 1;  // and COUNT
+      MostRuns(ShadowTeam(known)) - trips - addresses - ahead - 1;  // and COUNT
   input.most = static_cast<int32_t>(most);
   return checks;
 }
@@ -57,6 +57,12 @@ ScheduleInput InputOf(const LoopKnowledge& known) {
   if (instances) input.rounds = std::min(input.rounds, kInstanceRounds);
   input.evict = known.protocol.evict;
   input.successive = known.protocol.successive;
+  input.natural = known.protocol.natural;
+  if (input.natural) {
+    input.run_ns += PeriodNs(known);
+    input.learn_ns = 0;
+    input.warm_ups = kNaturalWarmUps;
+  }
   if (input.successive) input.warm_ups = kSuccessiveWarmUps;
   input.restore = known.probe.trace.in_situ;
   input.seed = known.shadows.count + 1;
@@ -88,9 +94,17 @@ MeasureRuns ScheduleMissing(const LoopKnowledge& known, const StepRoom& room) {
     first.insert(first.end(), ahead.begin(), ahead.end());
     before = 0;
   }
-  schedule.runs.insert(schedule.runs.begin() + before, first.begin(), first.end());
+  std::vector<RunSpec> counted;
   for (const int32_t check : checks.trips)
-    schedule.runs.push_back({.variant = check, .restore = input.restore});
+    counted.push_back({.variant = check, .restore = input.restore});
+  // Of one instance, which natural runs leave behind.
+  if (input.natural) {
+    before = 0;
+    first.insert(first.end(), counted.begin(), counted.end());
+    counted.clear();
+  }
+  schedule.runs.insert(schedule.runs.begin() + before, first.begin(), first.end());
+  schedule.runs.insert(schedule.runs.end(), counted.begin(), counted.end());
   Place(known, schedule.runs);
   return {std::move(schedule.runs), schedule.warm_ups + static_cast<int32_t>(first.size())};
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/experiment/loop/price.h"
+#include "agent/experiment/loop/protocol.h"
 #include "agent/experiment/loop/trim.h"
 #include "core/analysis/cluster_median.h"
 
@@ -14,7 +15,7 @@ ShadowRequest RequestOf(const LoopKnowledge& known, const StepRoom& room, std::v
                         bool restore) {
   ShadowRequest request;
   request.loop = known.setup.loop_to_inject;
-  request.team = known.live.entries.team;
+  request.team = ShadowTeam(known);
   // By number of entries, not by time: entries after long gaps must not be chosen more often.
   const uint64_t draw = room.generation > 0 ? room.generation : known.shadows.count;
   const auto most = static_cast<uint64_t>(std::max<int64_t>(1, room.most_countdown));
@@ -23,12 +24,14 @@ ShadowRequest RequestOf(const LoopKnowledge& known, const StepRoom& room, std::v
   request.arm_until_ns = room.arm_until_ns;
   request.shadow_ns = known.setup.shadow_ns;
   request.timeout_ns = room.timeout_ns;
+  request.stretch_ns = StretchNs(known);
   request.written_bytes = MostWritten(known);
   request.runs = std::move(runs);
   for (RunSpec& run : request.runs) {
     if (run.instances == 0) run.instances = known.batch.instances;
     if (run.form == CopyForm::kUsual) run.form = FormOf(known, run.variant);
   }
+  if (!restore) request.written = known.probe.trace.written;
   if (restore) {
     request.restores = known.probe.trace.written;
     request.writers = known.probe.trace.writers;
@@ -38,11 +41,25 @@ ShadowRequest RequestOf(const LoopKnowledge& known, const StepRoom& room, std::v
   return request;
 }
 
-// Aborted is what injectors say when they could not leave memory out.
+constexpr int32_t kMostMissedGatherings = 2;
+
+// Threads that were never seen to meet need not: each is measured in its own time, and no other one waits for it.
+StepOutcome AfterMissedGathering(LoopKnowledge& known, const absl::Status& status) {
+  if (MayBeLone(known) && ++known.live.missed_gatherings >= kMostMissedGatherings) {
+    known.live.lone = true;
+    return Learned();
+  }
+  return Failed(absl::UnavailableError(status.message()));
+}
+
+// Aborted is what injectors say when they could not leave memory out, OutOfRange when a team did not meet.
 StepOutcome AfterFailure(LoopKnowledge& known, const absl::Status& status) {
   if (absl::IsCancelled(status)) return {};  // nothing was armed: the next window will do
-  const bool passing = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  const bool missed = absl::IsOutOfRange(status);
+  const bool passing =
+      absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || missed;
   if (passing) ++known.shadows.cost.failed_arms;
+  if (missed) return AfterMissedGathering(known, status);
   if (absl::IsAborted(status)) {
     LearnTrimFailure(known, status);
     return {};

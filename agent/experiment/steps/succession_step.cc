@@ -86,10 +86,10 @@ void LearnSuccession(LoopKnowledge& known, const ShadowAnswer& answer,
 
 void CheckSuccession(LoopKnowledge& known, const ShadowAnswer& answer,
                      const std::vector<RunSpec>& runs) {
-  if (!known.protocol.successive) return;
+  if (!known.protocol.successive && !known.protocol.natural) return;
   const bool counts = std::any_of(answer.runs.begin(), answer.runs.end(), [&](const ShadowRun& r) {
     const auto index = static_cast<size_t>(r.run);
-    return r.ok && index < runs.size() && runs[index].successive &&
+    return r.ok && index < runs.size() && (runs[index].successive || runs[index].natural) &&
            runs[index].variant != kTraceIndex;
   });
   if (counts) {
@@ -98,6 +98,7 @@ void CheckSuccession(LoopKnowledge& known, const ShadowAnswer& answer,
   }
   if (++known.protocol.cut_short < kMostCutShort) return;
   known.protocol.successive = false;
+  known.protocol.natural = false;
   known.protocol.evict_chosen = false;
   ForgetRuns(known);
 }

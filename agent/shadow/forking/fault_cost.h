@@ -1,22 +1,23 @@
-// agent/shadow/forking/fault_cost.h - what it costs this machine, now, to copy a page that two mappings share when it is written to.
+// agent/shadow/forking/fault_cost.h - what it costs this machine, now, to write to pages after a fork; asked for once a minute.
 //
-// Shape    MeasureCopyFaultNs() does it with some hundred pages of its own; CopyFaultNs() keeps the answer for a minute.
-// Units    ns per page of 4 KiB, of a process whose other threads rest.
-// Errors   without memory: what is usual.
+// Units    ns per page of 4 KiB.
+// Errors   without an answer: what is usual.
 // Threads  thread-safe.
-// Source   a private mapping of a file that was read is copied on the first write as a page after a fork is: within a third of
-//          each other (injection_bench --part faults). 0.6 us on a quiet machine, 3 us on a busy one.
+// Source   agent/spawn/page_costs.h; docs/benchmarks/constants.md#kusualfaultns.
 #ifndef AGENT_SHADOW_FORKING_FAULT_COST_H_
 #define AGENT_SHADOW_FORKING_FAULT_COST_H_
 
-#include <optional>
+#include <string>
+
+#include "agent/spawn/page_costs.h"
 
 namespace perfd::agent {
 
 inline constexpr double kUsualFaultNs = 2700;  // docs/benchmarks/constants.md#kusualfaultns
+inline constexpr PageCosts kUsualCosts{kUsualFaultNs, kUsualFaultNs};
 
-std::optional<double> MeasureCopyFaultNs();
-double CopyFaultNs();
+// program: perf-agent-tracer; empty: what is usual.
+PageCosts CurrentPageCosts(const std::string& program);
 
 }  // namespace perfd::agent
 

@@ -13,8 +13,6 @@ constexpr double kForkFirstNsPerMb = 11.5e3;  // more, of the first kFirstMb
 constexpr double kFirstMb = 64;
 constexpr double kForkHugeNsPerMb = 600;
 constexpr double kPinnedNsPerMb = 250e3;  // copied inside the fork, on kernels that do
-constexpr double kCompanyFactor =
-    2;  // two running threads against one: docs/benchmarks/constants.md#kcompanyfactor
 constexpr double kWeight = 0.5;  // of the newest observation
 
 double Mb(uint64_t bytes) {
@@ -40,9 +38,14 @@ int64_t ShadowCost::ForkNs(const MemoryFacts& facts) const {
   return static_cast<int64_t>(PlainForkNs(facts) * fork_factor_);
 }
 
+// Nothing is copied: when the rank goes on, its copy is gone. So no other CPU is interrupted either.
 int64_t ShadowCost::LaterFaultNs(const MemoryFacts& facts) const {
-  const double each_ns = fault_ns_ * (company_ ? kCompanyFactor : 1);
-  return static_cast<int64_t>(SmallPages(facts) * later_share_ * each_ns);
+  return static_cast<int64_t>(SmallPages(facts) * later_share_ * costs_.rewrite_ns);
+}
+
+int64_t ShadowCost::CopyNsPerMb() const {
+  constexpr double kPagesPerMb = 256;
+  return static_cast<int64_t>(kPagesPerMb * costs_.copy_ns);
 }
 
 void ShadowCost::LearnFork(const MemoryFacts& facts, int64_t fork_ns) {

@@ -68,7 +68,6 @@ absl::StatusOr<std::vector<InstalledLoop>> ProcessInjector::Rehearse(
 absl::StatusOr<EntryCount> ProcessInjector::CountEntries(int32_t loop, int64_t ns) {
   ASSIGN_OR_RETURN(const PatchSite* site, rank_.PatchedSiteOf(loop));
   ASSIGN_OR_RETURN(const EntryCount entry_count, agent::CountEntries(rank_, *site, ns));
-  forecast_.SawTeam(entry_count.team);
   return entry_count;
 }
 

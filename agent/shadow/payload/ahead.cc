@@ -60,11 +60,12 @@ struct Traces {
 };
 
 // Whether nothing that this thread writes is anything that `reader`, perhaps another one, reads.
-bool AreApart(const LookAhead& ahead, const Traces& writer, const Traces& reader) {
-  for (uint32_t w = 0; w < kTraceCount; ++w) {
+bool AreApart(const ShadowPlan* plan, const Traces& writer, const Traces& reader) {
+  const LookAhead& ahead = plan->tables.ahead;
+  for (uint32_t w = 0; w < ReferencesOf(plan); ++w) {
     if (!Bit(ahead.writes, w)) continue;
     const Reach written = writer.Of(w, ahead.runs);
-    for (uint32_t r = 0; r < kTraceCount && !written.IsEmpty(); ++r) {
+    for (uint32_t r = 0; r < ReferencesOf(plan) && !written.IsEmpty(); ++r) {
       const Reach read = Bit(ahead.reads, r) ? reader.Of(r, ahead.runs) : Reach{};
       if (!read.IsEmpty() && read.Meets(written)) return false;
     }
@@ -102,9 +103,10 @@ uint64_t Touch(const Reach& reach, const TraceRecord& from, bool writes, uint64_
   return touched;
 }
 
-void TouchAll(const LookAhead& ahead, const Traces& traces) {
+void TouchAll(const ShadowPlan* plan, const Traces& traces) {
+  const LookAhead& ahead = plan->tables.ahead;
   uint64_t room = kMostTouched;
-  for (uint32_t i = 0; i < kTraceCount && room > 0; ++i) {
+  for (uint32_t i = 0; i < ReferencesOf(plan) && room > 0; ++i) {
     const bool writes = Bit(ahead.writes, i);
     if (!writes && !Bit(ahead.reads, i)) continue;
     const Reach reach = traces.Of(i, ahead.runs);
@@ -124,19 +126,19 @@ Traces TracesOf(uint64_t block) {
 
 // Every thread has made its run, and none begins the next one before all have been here.
 void LearnAhead(RegionHeader* region, ChildControl* child, BlockState* state, uint64_t block) {
-  constexpr uint64_t kBytes = sizeof(TraceRecord) * kTraceCount;
+  const ShadowPlan* plan = PlanOf(region);
+  const uint64_t bytes = sizeof(TraceRecord) * (uint64_t{ReferencesOf(plan)} + 1);  // never nothing
   if (state->succession.ahead == 0) {
-    state->succession.ahead = MapBuffer(child, kBytes);
-    CopyBytes(state->succession.ahead, block + kBlockTrace, kBytes);
+    state->succession.ahead = MapBuffer(child, bytes);
+    CopyBytes(state->succession.ahead, block + kBlockTrace, bytes);
     return;
   }
-  const LookAhead& ahead = PlanOf(region)->tables.ahead;
   const Traces own = TracesOf(block);
   for (uint32_t i = 0; i < child->team; ++i) {
-    if (!AreApart(ahead, own, TracesOf(BlockOf(region, child->records[i]))))
+    if (!AreApart(plan, own, TracesOf(BlockOf(region, child->records[i]))))
       Store(child->orders.must_start_anew, 1);
   }
-  if (Load(child->orders.must_start_anew) == 0) TouchAll(ahead, own);
+  if (Load(child->orders.must_start_anew) == 0) TouchAll(plan, own);
 }
 
 }  // namespace perfd::agent

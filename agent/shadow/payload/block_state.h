@@ -42,7 +42,9 @@ struct BlockState {
   uint64_t region;
   SavedRegisters registers;
   Succession succession;
-  uint32_t index;  // place in the team
+  uint32_t next_run;
+  uint32_t arrived;  // came to the loop by itself, and no kRunNatural has been made since
+  uint32_t index;    // place in the team
   uint32_t faulted;
   uint32_t team;
   uint32_t mxcsr;  // the thread's own, exceptions masked

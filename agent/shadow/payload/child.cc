@@ -7,13 +7,6 @@ namespace {
 
 enum : uint64_t { kPrSetDeathSignal = 1, kPrSetDumpable = 4, kRlimitCore = 4 };
 
-// A little before the rank's own limit, so that an endless run is named rather than killed.
-void StartWatchdog(uint64_t shadow_ns) {
-  uint64_t us = shadow_ns / 1000 * 7 / 8 + 1;
-  uint64_t timer[4] = {0, 0, us / 1000000, us % 1000000};
-  SysCall(kSysSetitimer, 0, AddressOf(timer));
-}
-
 void BeAlone(ChildControl* child) {
   constexpr uint64_t kKill = 9;
   SysCall(kSysPrctl, kPrSetDeathSignal, kKill);
@@ -51,9 +44,23 @@ void Protect(RegionHeader* region, ChildControl* child, ShadowPlan* plan) {
     constexpr int64_t kNotMapped = -12;  // gone since the list was made
     if (error < 0 && error != kNotMapped) FailShadow(child, kStepProtect, error);
   }
+  if (plan->flags & kPlanNatural) return TakeControl(region, child, plan);
   constexpr uint64_t kRead = 1;
   int64_t error = SysCall(kSysMprotect, AddressOf(region), ChildOffset(BlockCount(region)), kRead);
   if (error < 0) FailShadow(child, kStepProtect, error);
+}
+
+// Copied all at once and before there is a second thread, which each later copy would interrupt. Kernels before 5.14 do not know
+// the advice: then pages are copied one by one, when they are written to.
+void CopyWritten(ShadowPlan* plan) {
+  constexpr uint64_t kPopulateWrite = 23, kPageBytes = 4096;
+  const uint64_t count = uint64_t{plan->restore_count} + plan->written_count;
+  for (uint64_t i = 0; i < count && i < kMaxRestores; ++i) {
+    const RestoreRange& range = plan->restores[i];
+    const uint64_t low = range.address & ~(kPageBytes - 1);
+    const uint64_t high = (range.address + range.bytes + kPageBytes - 1) & ~(kPageBytes - 1);
+    SysCall(kSysMadvise, low, high - low, kPopulateWrite);
+  }
 }
 
 // What the runs may change is put aside once; runs that ask for it get it back.
@@ -145,6 +152,13 @@ uint64_t MapBuffer(ChildControl* child, uint64_t bytes) {
   return static_cast<uint64_t>(address);
 }
 
+// A little before the rank's own limit, so that an endless run is named rather than killed.
+void StartWatchdog(uint64_t ns) {
+  uint64_t us = ns / 1000 * 7 / 8 + 1;
+  uint64_t timer[4] = {0, 0, us / 1000000, us % 1000000};
+  SysCall(kSysSetitimer, 0, AddressOf(timer));
+}
+
 void EndShadow(ChildControl* child, ChildDone how) {
   child->end_tsc = Ticks();
   Exchange(child->done, uint32_t{kChildRunning}, uint32_t{how});
@@ -172,6 +186,7 @@ void ShadowMain(uint64_t block) {
   WaitForAgent(region, child, plan);
   BeUndumpable();
   Protect(region, child, plan);
+  CopyWritten(plan);
   SaveRestores(child, plan);
   for (uint32_t i = 0; i < child->team; ++i) PrepareBlock(region, child, i);
   BoundMemory(child, plan);

@@ -65,8 +65,8 @@ payload_slow_entry:
         mov %rsp, %rbx
         and $-16, %rsp
         call payload_enter
-        test $1, %al
-        jnz payload_recovery
+        test $3, %al
+        jnz payload_elsewhere
 payload_leave:
         mov %rbx, %rsp
         // Leave no return address into this code behind: whoever wants to unmap it looks for them on the stacks.
@@ -98,6 +98,15 @@ payload_leave:
         pop %rax
         popfq
         ret
+
+// rax = block + 2: the thread of a shadow, which goes on from what was saved of it. Its own stack belongs to the copies.
+payload_elsewhere:
+        test $1, %al
+        jnz payload_recovery
+        lea -2(%rax), %rdi
+        lea BLOCK_STACK_TOP(%rdi), %rsp
+        call payload_arrive
+        ud2
 
 // rax = block + 1, rbx = the saved registers: a copy is run first. It has the thread's own stack pointer, and a handler of the
 // program may come in between: nothing that is still needed may lie below it, so this goes on on the block's stack.

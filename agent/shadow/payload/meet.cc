@@ -240,6 +240,7 @@ extern "C" uint64_t payload_enter(uint64_t tagged_site, SavedRegisters* frame, u
   uint64_t tag = tagged_site & kTagMask;
   auto* region = At<RegionHeader>(site->region);
   if (region->magic != kShadowMagic) return 0;
+  if (Load(site->mode) == kModeArrival) return Arrive(region, frame);
   bool foreign = static_cast<uint32_t>(SysCall(kSysGetpid)) != region->pid;
   if (foreign) FetchAdd(region->foreign_entries, 1);
   uint32_t mode = Load(site->mode);

@@ -22,6 +22,7 @@ extern "C" {
 uint64_t payload_enter(uint64_t tagged_site, perfd::agent::SavedRegisters* frame, uint64_t ticks);
 void payload_run(uint64_t block);
 void payload_recover(uint64_t block);
+[[noreturn]] void payload_arrive(uint64_t block);
 uint64_t payload_resume(uint64_t block, perfd::agent::SavedRegisters* frame);
 int64_t payload_clone(uint64_t flags, uint64_t stack_top, uint64_t tls, void (*function)(uint64_t),
                       uint64_t argument);
@@ -75,7 +76,7 @@ inline void NotifyAgent(RegionHeader* region) {
 }
 
 // recover.cc: an entry in recovery mode. What payload_enter returns: block | kRecoverTag, or 0: no run at this entry.
-inline constexpr uint64_t kRecoverTag = 1;
+inline constexpr uint64_t kRecoverTag = 1, kArriveTag = 2;
 struct Entry {
   RegionHeader* region;
   Site* site;
@@ -134,6 +135,16 @@ void ShadowMain(uint64_t block);
 [[noreturn]] void FailShadow(ChildControl* child, SetupStep step, int64_t error);
 uint64_t MapBuffer(ChildControl* child, uint64_t bytes);
 
+void StartWatchdog(uint64_t ns);  // of what may still pass until the rank would end it all
+
+// natural.cc, in the shadow: the team goes on by itself, through the program's own code, and is caught where it comes to the loop again.
+void TakeControl(RegionHeader* region, ChildControl* child, ShadowPlan* plan);
+[[noreturn]] void GoOn(RegionHeader* region, ChildControl* child, BlockState* state,
+                       uint64_t block);
+uint64_t Arrive(RegionHeader* region, SavedRegisters* frame);
+// No run may begin that has no time to be followed by another arrival. Asked by the first thread, after an arrival.
+bool IsLate(const ShadowPlan* plan, ChildControl* child);
+
 // filter.cc, in the shadow
 void LoadFilter(ChildControl* child, uint64_t scratch);
 
@@ -158,11 +169,19 @@ Share ShareOf(const ChildControl* child, const RestoreRange& range, uint32_t ind
 void LearnLines(ChildControl* child, ShadowPlan* plan, uint32_t index);
 bool RestoreLines(ChildControl* child, uint32_t index);
 
+// Records of a trace that are in use.
+inline uint32_t ReferencesOf(const ShadowPlan* plan) {
+  const uint64_t references = plan->tables.references;
+  return references < kTraceCount ? static_cast<uint32_t>(references) : kTraceCount;
+}
+
 // ahead.cc, after each traced run that later ones go on from
 void LearnAhead(RegionHeader* region, ChildControl* child, BlockState* state, uint64_t block);
 
 // runs.cc, in every thread of the shadow
 void ThreadMain(uint64_t block);
+[[noreturn]] void RunOn(RegionHeader* region, ChildControl* child, BlockState* state,
+                        uint64_t block);  // what is left of the plan, and the end
 
 }  // namespace perfd::agent
 

@@ -87,24 +87,24 @@ void Evict(ShadowPlan* plan, const RunEntry& run, BlockState* state) {
   }
 }
 
-void ResetTrace(uint64_t block) {
+void ResetTrace(const ShadowPlan* plan, uint64_t block) {
   auto* record = At<TraceRecord>(block + kBlockTrace);
-  for (uint32_t i = 0; i < kTraceCount; ++i) record[i] = {~uint64_t{0}, 0, 0, 0};
+  for (uint32_t i = 0; i < ReferencesOf(plan); ++i) record[i] = {~uint64_t{0}, 0, 0, 0};
   *At<uint64_t>(block + kBlockPath) = 0;
 }
 
-void KeepBaseline(uint64_t block) {
+void KeepBaseline(const ShadowPlan* plan, uint64_t block) {
   const auto* record = At<TraceRecord>(block + kBlockTrace);
   auto* baseline = At<uint64_t>(block + kBlockTraceBaseline);
-  for (uint32_t i = 0; i < kTraceCount; ++i) baseline[i] = TraceDigest(record[i]);
+  for (uint32_t i = 0; i < ReferencesOf(plan); ++i) baseline[i] = TraceDigest(record[i]);
   *At<uint64_t>(block + kBlockPathBaseline) = *At<uint64_t>(block + kBlockPath);
 }
 
 // RunResult::differing.
-uint16_t CheckTrace(const TraceCheck& check, uint64_t block) {
+uint16_t CheckTrace(const ShadowPlan* plan, const TraceCheck& check, uint64_t block) {
   const auto* record = At<TraceRecord>(block + kBlockTrace);
   const auto* baseline = At<uint64_t>(block + kBlockTraceBaseline);
-  for (uint32_t i = 0; i < kTraceCount; ++i) {
+  for (uint32_t i = 0; i < ReferencesOf(plan); ++i) {
     const bool kept = (check.kept[i / 64] >> i % 64 & 1) != 0;
     if (kept && TraceDigest(record[i]) != baseline[i]) return static_cast<uint16_t>(i + 1);
   }
@@ -135,7 +135,7 @@ void PrepareRun(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64
   if (run.flags & kRunFtz) mxcsr |= 0x8000;
   if (run.flags & kRunDaz) mxcsr |= 0x40;
   *At<uint32_t>(block + kBlockXsave + 24) = mxcsr;
-  if (run.flags & kRunTrace) ResetTrace(block);
+  if (run.flags & kRunTrace) ResetTrace(plan, block);
   state->target = run.copy;
   state->faulted = 0;
   Evict(plan, run, state);
@@ -219,28 +219,38 @@ void RunOne(ChildControl* child, const RunEntry& run, BlockState* state, uint64_
 void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint64_t block) {
   ShadowPlan* plan = PlanOf(region);
   uint32_t count = plan->run_count < kMaxRuns ? plan->run_count : kMaxRuns;
-  for (uint32_t i = 0; i < count; ++i) {
+  for (; state->next_run < count; ++state->next_run) {
+    const uint32_t i = state->next_run;
     RunEntry run = plan->runs[i];
+    const bool natural = run.flags & kRunNatural;
+    if (natural && !state->arrived) GoOn(region, child, state, block);
     if (state->index == 0) {
       child->current_run = i;
-      if (Ticks() - child->begin_tsc > plan->soft_ticks) child->orders.stop = 1;
+      const bool late = natural && IsLate(plan, child);
+      if (late || Ticks() - child->begin_tsc > plan->soft_ticks) child->orders.stop = 1;
     }
+    if (natural) state->arrived = 0;
     Barrier(child);
     if (Load(child->orders.stop)) return;
-    if (run.flags & kRunRestore && !RestoreLines(child, state->index)) Restore(child, plan, state);
+    if (run.flags & kRunRestore && !natural && !RestoreLines(child, state->index)) Restore(child, plan, state);
     Barrier(child);
     ChooseStart(child, run, state, block);
     PrepareRun(plan, run, state, block);
     EnterAgain(run, state, block);
     RunResult* result = ResultsOf(region) + uint64_t{i} * child->team + state->index;
     RunOne(child, run, state, block, result);
-    if (run.flags & kRunBaseline) KeepBaseline(block);
+    if (run.flags & kRunBaseline) KeepBaseline(plan, block);
     const uint32_t check = run.flags >> kRunCheckShift & kRunCheckMask;
     if (check != 0 && check <= kMaxTraceChecks)
-      result->differing = CheckTrace(plan->tables.trace_checks[check - 1], block);
+      result->differing = CheckTrace(plan, plan->tables.trace_checks[check - 1], block);
     Barrier(child);
     if (run.flags & kRunLearn) LearnLines(child, plan, state->index);
     if (run.flags & kRunLookAhead) LearnAhead(region, child, state, block);
+    // What a changed instance has left is not what the program goes on from: older values are.
+    if (natural && run.flags & kRunRestore) {
+      Restore(child, plan, state);
+      Barrier(child);
+    }
     if (state->index == 0) child->runs_done = i + 1;
   }
 }
@@ -257,6 +267,10 @@ void ThreadMain(uint64_t block) {
   FillControl(block);
   Barrier(child);
   if (state->index == 0) child->ready_tsc = Ticks();
+  RunOn(region, child, state, block);
+}
+
+void RunOn(RegionHeader* region, ChildControl* child, BlockState* state, uint64_t block) {
   RunPlan(region, child, state, block);
   Barrier(child);
   if (state->index == 0) EndShadow(child, kChildFinished);

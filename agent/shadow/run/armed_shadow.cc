@@ -56,6 +56,12 @@ absl::StatusOr<int64_t> AwaitMoment(const ShadowRequest& request) {
   return std::min(left, request.timeout_ns);
 }
 
+std::vector<RestoreRange> WrittenRanges(const ShadowRequest& request) {
+  std::vector<RestoreRange> ranges;
+  for (const auto& [address, bytes] : request.written) ranges.push_back({address, bytes, kSharedOut, 0});
+  return ranges;
+}
+
 absl::Status SetOomScore(int32_t pid) {
   const std::string path = absl::StrCat("/proc/", pid, "/oom_score_adj");
   const UniqueFd file = OpenAsOwner(path, O_WRONLY | O_CLOEXEC);
@@ -146,7 +152,13 @@ absl::Status ArmedShadow::WriteRanges(const std::vector<MapEntry>& maps) {
   const std::vector<RestoreRange> restores = ClipRestores(maps, requested);
   if (restores.size() > kMaxRestores)
     return absl::ResourceExhaustedError("too many ranges to restore");
-  RETURN_IF_ERROR(region.WriteMany(plan_at + offsetof(ShadowPlan, restores), restores));
+  std::vector<RestoreRange> ranges_written = restores;
+  for (const RestoreRange& range : ClipRestores(maps, WrittenRanges(request_))) {
+    if (ranges_written.size() < kMaxRestores) ranges_written.push_back(range);
+  }
+  RETURN_IF_ERROR(region.WriteMany(plan_at + offsetof(ShadowPlan, restores), ranges_written));
+  RETURN_IF_ERROR(region.Write(plan_at + offsetof(ShadowPlan, written_count),
+                               static_cast<uint32_t>(ranges_written.size() - restores.size())));
   RETURN_IF_ERROR(region.Write(plan_at + offsetof(ShadowPlan, restore_count),
                                static_cast<uint32_t>(restores.size())));
   RETURN_IF_ERROR(

@@ -117,6 +117,7 @@ absl::Status AddRun(const PatchSite& site, const RunSpec& request, ShadowPlan* p
   const CodeCopy& copy = *chosen;
   RunEntry& run = plan->runs[plan->run_count++];
   run.copy = copy.entry + ShiftOf(copy, request.place);
+  plan->tables.references = std::max<uint64_t>(plan->tables.references, copy.references.size());
   run.iteration_limit = request.iteration_limit;
   run.instances = request.instances;
   run.flags |= static_cast<uint32_t>(request.evict) << kRunEvictShift;
@@ -129,6 +130,10 @@ absl::Status AddRun(const PatchSite& site, const RunSpec& request, ShadowPlan* p
     LookAhead& ahead = plan->tables.ahead;
     const bool traced = installed.names[variant].Has(Change::kTrace);
     traced ? LookAheadBy(copy, plan, &run) : void(++ahead.runs);
+  }
+  if (request.natural) {
+    run.flags |= kRunNatural;
+    plan->flags |= kPlanNatural;
   }
   if (request.restore) run.flags |= kRunRestore;
   if (request.learn) run.flags |= kRunLearn;
@@ -169,6 +174,7 @@ absl::StatusOr<ShadowPlan> MakePlan(const PatchSite& site, const ShadowRequest& 
   plan.agent_wait_ns = std::min(kAgentWaitNs, plan.shadow_ns / 2);
   for (size_t level = 0; level < kEvictLevels; ++level)
     plan.memory.evict_bytes[level] = EvictBytesOfThisCpu(static_cast<Evict>(level));
+  plan.stretch_ns = static_cast<uint64_t>(std::clamp<int64_t>(request.stretch_ns, 0, longest));
   uint32_t selves = 0;
   plan.runs[plan.run_count++].copy = site.empty_copy;
   for (const RunSpec& run : request.runs) RETURN_IF_ERROR(AddRun(site, run, &plan, &selves));

@@ -36,7 +36,6 @@ class ShadowForecast {
   // Of the last walk.
   const std::vector<ForkedDifferently>& differs_in_fork() const { return walk_.differs_in_fork(); }
 
-  void SawTeam(int32_t team) { cost_.SawTeam(team); }
   // Of a shadow that has just ended; `whole`: nothing was left out of its fork. The faults to be expected in the rank.
   int64_t LearnShadow(const MemoryFacts& forked, int64_t fork_ns, bool whole);
   void LearnLaterFaults();

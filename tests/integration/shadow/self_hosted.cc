@@ -110,6 +110,7 @@ uint32_t SelfHosted::Install(LoopText text) {
   put(entry_at, EmitTrampoline({entry_at, site_address, slow, live_at, timed_at}));
   s.index = index;
   s.region = reinterpret_cast<uint64_t>(region_);
+  s.live_copy = live_at;
   patched_.emplace_back(text.header, Peek(text.header, text.header + 5));
   Poke(text.header, *EmitJump(text.header, entry_at));
   return index;

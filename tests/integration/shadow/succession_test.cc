@@ -96,6 +96,7 @@ std::vector<uint32_t> StatusAfterLooking(uint32_t distance, uint64_t runs) {
   ShadowPlan& plan = injector.Plan(site, 1, entries);
   plan.flags |= kPlanSuccessive;
   plan.tables.ahead = {{1}, {2}, runs};
+  plan.tables.references = 2;
   injector.Arm(site);
   loop_sum(v.data(), 64);
   EXPECT_EQ(injector.site(site).last_outcome, kOutcomeDone);

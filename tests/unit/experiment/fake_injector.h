@@ -34,6 +34,8 @@ struct FakeTruth {
   double first_factor = 1;               // the same with the first level emptied
   double second_factor = 1;              // and with the second
   double last_thread_factor = 1;         // of the last thread of the team
+  double natural_factor = 1;             // where the program itself comes to the loop / warm
+  int arrives_until = 1 << 20;           // shadow after which it does not any more
   double first_run_factor = 1;           // of a shadow: it copies what the loop writes
   int64_t copy_ns_per_mb = 0;
   double pause_factor = 1;  // of what the runs predict
@@ -129,6 +131,7 @@ struct FakeLog {
   int restored_runs = 0;
   std::array<int, kEvictLevels> evicting_runs{};  // by Evict
   int successive_runs = 0;
+  int natural_runs = 0;
   int learning_runs = 0;
   std::array<int, 3> forms{};                        // runs of one thread, by CopyForm
   uint64_t longest_batch = 0;                        // instances asked for
@@ -377,6 +380,11 @@ inline ShadowRun FakeInjector::Answer(const ShadowRequest& shadow, int32_t run, 
     cycles *= truth_.successive_factor * (request.instances == 1 ? truth_.alone_factor : 1);
     if (thread == 0) ++log_->successive_runs;
     if (log_->shadows > truth_.cut_short_from) out.ok = false, out.outcome = RunOutcome::kCutShort;
+  }
+  if (request.natural) {
+    cycles *= truth_.natural_factor;
+    if (thread == 0) ++log_->natural_runs;
+    if (log_->shadows > truth_.arrives_until) out.ok = false, out.outcome = RunOutcome::kNotRun;
   }
   if (thread + 1 == shadow.team) cycles *= truth_.last_thread_factor;
   if (run == 0) cycles *= truth_.first_run_factor;

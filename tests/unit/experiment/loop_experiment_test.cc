@@ -234,6 +234,41 @@ TEST_F(LoopExperimentTest, TheLevelWhoseEvictionIsNearestToLiveIsKept) {
   EXPECT_EQ(Run(truth, {"LS"}).protocol, "L1 evicted");
 }
 
+TEST_F(LoopExperimentTest, WhatNoEvictionBringsAboutIsMeasuredWhereTheProgramComesByItself) {
+  FakeTruth truth;
+  truth.live_factor = 3;
+  truth.cold_factor = 6;
+  truth.natural_factor = 2.9;
+  truth.saturation = {{"LS", 0.9}};
+  const LoopMeasurement loop = Run(truth, {"LS", "FP", "DL1"});
+  EXPECT_EQ(loop.protocol, kNaturalProtocol);
+  EXPECT_NEAR(loop.fidelity.value, 2.9 / 3, 0.02);
+  EXPECT_EQ(loop.fidelity.caches, CachesBefore::kUnknown);
+  EXPECT_NEAR(Saturation(loop, "LS"), 0.9, 0.02);
+  EXPECT_GT(log_.natural_runs, 30);
+}
+
+TEST_F(LoopExperimentTest, NaturalArrivalsThatAreNoNearerToLiveAreComparedOnce) {
+  FakeTruth truth;
+  truth.live_factor = 3;
+  truth.cold_factor = 2.5;
+  truth.natural_factor = 2.45;
+  const LoopMeasurement loop = Run(truth, {"LS", "FP", "DL1"});
+  EXPECT_EQ(loop.protocol, "cold");
+  EXPECT_EQ(log_.natural_runs, 8);
+}
+
+TEST_F(LoopExperimentTest, AProgramThatDoesNotComeByAnyMoreIsRepeatedAgain) {
+  FakeTruth truth;
+  truth.live_factor = 3;
+  truth.cold_factor = 5;
+  truth.natural_factor = 2.9;
+  truth.arrives_until = 5;
+  const LoopMeasurement loop = Run(truth, {"LS", "FP", "DL1"});
+  EXPECT_NE(loop.protocol, kNaturalProtocol);
+  EXPECT_EQ(loop.state, MeasureState::kMeasured);
+}
+
 TEST_F(LoopExperimentTest, ShortInstancesEmptyAllCachesOnlyIfWarmOnesAreNothingLikeLive) {
   FakeTruth truth;
   truth.live_factor = 1.5;
@@ -465,11 +500,33 @@ TEST_F(LoopExperimentTest, AnUnsafeRankIsNotTriedAgain) {
 
 TEST_F(LoopExperimentTest, ATeamThatNeverMeetsLeavesTheLoopOpen) {
   FakeTruth truth;
-  truth.shadow_status = absl::UnavailableError("the team did not meet");
+  truth.shadow_status = absl::OutOfRangeError("the team did not meet");
   const LoopMeasurement loop = Run(truth, {"LS"});
   EXPECT_EQ(loop.state, MeasureState::kOpen);
   EXPECT_THAT(loop.open, ElementsAre("LS"));
-  EXPECT_EQ(loop.cost.failed_arms, 4u);
+}
+
+TEST_F(LoopExperimentTest, ThreadsThatNeverMeetAreMeasuredOneAtATime) {
+  FakeTruth truth;
+  truth.on_shadow = [](const ShadowRequest& request, const ShadowAnswer&) {
+    return request.team == 1 ? absl::OkStatus() : absl::OutOfRangeError("they did not meet");
+  };
+  const LoopMeasurement loop = Run(truth, {"LS"});
+  EXPECT_EQ(loop.state, MeasureState::kMeasured);
+  EXPECT_EQ(loop.team, 2);
+  EXPECT_EQ(loop.cost.failed_arms, 2u);
+  EXPECT_THAT(loop.protocol, HasSubstr("one thread at a time"));
+}
+
+TEST_F(LoopExperimentTest, ATeamThatHasMetIsNotTakenForLoneThreads) {
+  FakeTruth truth;
+  truth.on_shadow = [met = 0](const ShadowRequest& request, const ShadowAnswer&) mutable {
+    return request.team == 1 || ++met <= 2 ? absl::OkStatus()
+                                           : absl::OutOfRangeError("they did not meet");
+  };
+  const LoopMeasurement loop = Run(truth, {"LS", "FP", "DL1"});
+  EXPECT_EQ(loop.state, MeasureState::kOpen);
+  EXPECT_THAT(loop.protocol, Not(HasSubstr("one thread at a time")));
 }
 
 TEST_F(LoopExperimentTest, LittleCreditBuysFewVariantsAtATimeButAllInTheEnd) {

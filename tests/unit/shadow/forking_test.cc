@@ -1,6 +1,7 @@
 // May a rank be forked, at what cost, and what must its shadow not touch.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include "agent/shadow/forking/fault_cost.h"
 #include "agent/shadow/forking/memory_walk.h"
@@ -162,25 +163,33 @@ TEST(PreconditionsTest, RealProcessIsRead) {
   munmap(memory, untouched);
 }
 
-TEST(FaultCostTest, IsMeasuredHere) {
-  const std::optional<double> measured = MeasureCopyFaultNs();
-  ASSERT_TRUE(measured.has_value());
-  EXPECT_GE(*measured, 200) << "a page of 4 KB is copied";
-  EXPECT_LT(*measured, 200'000) << "54 us on the slowest machine so far";
-  EXPECT_EQ(CopyFaultNs(), CopyFaultNs()) << "kept for a while";
+TEST(PageCostsTest, AreMeasuredHere) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  ASSERT_TRUE(TellPageCosts(ends[1]));
+  PageCosts costs;
+  ASSERT_EQ(recv(ends[0], &costs, sizeof(costs), MSG_DONTWAIT), ssize_t{sizeof(costs)});
+  EXPECT_GE(costs.rewrite_ns, 20);
+  EXPECT_LT(costs.rewrite_ns, 200'000) << "15 us on the slowest machine so far";
+  EXPECT_GE(costs.copy_ns, 100) << "a page of 4 KB is copied";
+  close(ends[0]);
+  close(ends[1]);
 }
 
-TEST(ShadowCostTest, LaterFaultsCostWhatTheyCostHereAndMoreInCompany) {
+TEST(PageCostsTest, WithoutAnAnswerTheyAreWhatIsUsual) {
+  EXPECT_FALSE(AskPageCosts("/nonexistent/program").has_value());
+  EXPECT_FALSE(AskPageCosts("/bin/true").has_value());
+  EXPECT_EQ(CurrentPageCosts("").rewrite_ns, kUsualFaultNs);
+}
+
+TEST(ShadowCostTest, PagesCostWhatTheyCostHere) {
   MemoryFacts facts;
   facts.anonymous = 400 * kMb;
-  EXPECT_EQ(ShadowCost(600).LaterFaultNs(facts) * 5, ShadowCost(3000).LaterFaultNs(facts));
-  ShadowCost cost(600);
-  const int64_t alone = cost.LaterFaultNs(facts);
-  cost.SawTeam(1);
-  EXPECT_EQ(cost.LaterFaultNs(facts), alone);
-  cost.SawTeam(4);
-  cost.SawTeam(1);
-  EXPECT_EQ(cost.LaterFaultNs(facts), 2 * alone);
+  const ShadowCost cheap({.rewrite_ns = 600, .copy_ns = 1000});
+  const ShadowCost dear({.rewrite_ns = 3000, .copy_ns = 4000});
+  EXPECT_EQ(cheap.LaterFaultNs(facts) * 5, dear.LaterFaultNs(facts));
+  EXPECT_EQ(cheap.CopyNsPerMb(), 256'000);
+  EXPECT_EQ(dear.CopyNsPerMb(), 4 * 256'000);
 }
 
 TEST(MemoryWalkTest, LittleIsNoChangeAndIsCorrected) {

@@ -139,6 +139,8 @@ TEST_F(ShadowReadingTest, RunsThatDidNotHappenSayWhy) {
 
 TEST_F(ShadowReadingTest, ShadowsThatDidNotStart) {
   reading_.site.last_outcome = kOutcomeGatherTimeout;
+  EXPECT_EQ(ReadAnswer(reading_).status().code(), absl::StatusCode::kOutOfRange);
+  reading_.site.last_outcome = kOutcomeTeamLost;
   EXPECT_EQ(ReadAnswer(reading_).status().code(), absl::StatusCode::kUnavailable);
   reading_.site.last_outcome = kOutcomeForkFailed;
   reading_.site.last_error = 12;

@@ -1,0 +1,148 @@
+// A shadow that goes on: runs are made where the program itself comes to the loop, and nothing of it is seen in the process.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <thread>
+
+#include "tests/integration/shadow/payload_fixture.h"
+
+namespace perfd::agent {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+
+// The first run where the shadow was forked, the others where it comes by.
+std::vector<RunEntry> Arrivals(uint64_t copy, size_t natural, uint32_t flags = 0) {
+  std::vector<RunEntry> runs(natural + 1, {copy, 0, kRunNatural | flags, 0, 0});
+  runs.front().flags = 0;
+  return runs;
+}
+
+ShadowPlan& GoingOn(SelfHosted& injector, uint32_t site, uint32_t team,
+                    const std::vector<RunEntry>& runs) {
+  ShadowPlan& plan = injector.Plan(site, team, runs);
+  plan.flags |= kPlanNatural;
+  plan.stretch_ns = 500 * kMs;
+  return plan;
+}
+
+TEST_F(PayloadTest, NaturalRunsAreOfTheInstancesThatTheProgramComesTo) {
+  const std::vector<double> v = Ramp(16);
+  SelfHosted injector;
+  const uint32_t site = injector.Install(kSum);
+  GoingOn(injector, site, 1, Arrivals(injector.Count(kSum), 4));
+  injector.Arm(site);
+  std::array<double, 6> sums{};
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] = loop_sum(v.data(), 3 + int64_t(i));
+  ASSERT_EQ(injector.site(site).last_outcome, kOutcomeDone);
+  for (uint32_t run = 0; run <= 4; ++run) {
+    EXPECT_EQ(injector.result(run, 0).status, uint32_t{kRunOk}) << run;
+    EXPECT_EQ(injector.result(run, 0).iterations, 3u + run) << run;
+  }
+  EXPECT_EQ(sums, (std::array<double, 6>{6, 10, 15, 21, 28, 36}));
+  EXPECT_EQ(injector.site(site).mode, uint32_t{kModeIdle});
+  EXPECT_EQ(injector.region().foreign_entries, 0u);
+}
+
+TEST_F(PayloadTest, AShadowThatGoesOnEndsWhereTheProgramAsksForMore) {
+  const std::vector<double> v = Ramp(16);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  SelfHosted injector;
+  const uint32_t site = injector.Install(kSum);
+  GoingOn(injector, site, 1, Arrivals(injector.Count(kSum), 4));
+  injector.Arm(site);
+  ssize_t written = 0;
+  double sum = 0;
+  for (int64_t i = 0; i < 5; ++i) {
+    sum += loop_sum(v.data(), 3 + i);
+    if (i == 2) written += write(ends[1], "x", 1);
+  }
+  EXPECT_EQ(sum, 6 + 10 + 15 + 21 + 28);
+  EXPECT_EQ(written, 1);
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeTrapped);
+  EXPECT_EQ(injector.child().trap.call, 1u);
+  EXPECT_EQ(injector.result(2, 0).status, uint32_t{kRunOk});
+  EXPECT_EQ(injector.result(3, 0).status, uint32_t{kRunNotRun});
+  EXPECT_EQ(injector.child().current_run, 2u) << "no run is to blame";
+  char read_back[4];
+  EXPECT_EQ(read(ends[0], read_back, sizeof(read_back)), 1) << "only the rank has written";
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST_F(PayloadTest, ALoopThatUpdatesInPlaceGoesOnFromSaneValues) {
+  std::vector<int64_t> v(8, 1);
+  SelfHosted injector;
+  const uint32_t site = injector.Install(kUpdate);
+  // movq $-1,(%rdi): a variant that leaves garbage
+  const uint64_t garbage = injector.Raw({0x48, 0xc7, 0x07, 0xff, 0xff, 0xff, 0xff});
+  std::vector<RunEntry> runs = Arrivals(garbage, 3, kRunRestore);
+  ShadowPlan& plan = GoingOn(injector, site, 1, runs);
+  plan.restore_count = 1;
+  plan.restores[0] = {reinterpret_cast<uint64_t>(v.data()), 64, kSharedOut, 0};
+  injector.Arm(site);
+  bool sane = true;
+  for (int i = 0; i < 5; ++i) {
+    loop_update(v.data(), 8);
+    sane = sane && v[0] > 0;
+    // In the shadow only: nobody comes to the loop any more, and its timer ends it.
+    while (!sane) asm volatile("pause");
+  }
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeDone);
+  EXPECT_EQ(v, std::vector<int64_t>(8, 16));
+}
+
+TEST_F(PayloadTest, AStretchHasABound) {
+  const std::vector<double> v = Ramp(16);
+  SelfHosted injector;
+  const uint32_t site = injector.Install(kSum);
+  GoingOn(injector, site, 1, Arrivals(injector.Ref(kSum), 4)).stretch_ns = 40 * kMs;
+  injector.Arm(site);
+  const pid_t own = getpid();
+  double sum = loop_sum(v.data(), 3);
+  const uint64_t begin = ReadTicks();
+  // The shadow is another process, and cannot be told so: it asks.
+  while (getpid() != own && ReadTicks() - begin < uint64_t{1} << 36) asm volatile("pause");
+  sum += loop_sum(v.data(), 4);
+  EXPECT_EQ(sum, 16);
+  EXPECT_EQ(injector.site(site).last_outcome, kOutcomeWatchdog);
+  EXPECT_EQ(injector.result(0, 0).status, uint32_t{kRunOk});
+  EXPECT_EQ(injector.result(1, 0).status, uint32_t{kRunNotRun});
+}
+
+TEST_F(PayloadTest, ATeamComesToTheLoopThroughItsOwnBarriers) {
+  const std::vector<double> v = Ramp(4096);
+  SelfHosted injector;
+  const uint32_t site = injector.Install(kSum);
+  GoingOn(injector, site, 2, Arrivals(injector.Count(kSum), 5)).gather_ns = 200 * kMs;
+  pthread_barrier_t barrier;
+  pthread_barrier_init(&barrier, nullptr, 2);
+  injector.Arm(site);
+  std::array<double, 2> sums{};
+  auto work = [&](size_t member) {
+    for (int64_t i = 0; i < 8; ++i) {
+      sums[member] += loop_sum(v.data() + 2048 * member, 1000 + i);
+      pthread_barrier_wait(&barrier);
+    }
+  };
+  std::thread other(work, 1);
+  work(0);
+  other.join();
+  pthread_barrier_destroy(&barrier);
+  ASSERT_EQ(injector.site(site).last_outcome, kOutcomeDone);
+  for (uint32_t run = 0; run <= 5; ++run) {
+    for (uint32_t member : {0u, 1u}) {
+      EXPECT_EQ(injector.result(run, member).status, uint32_t{kRunOk}) << run;
+      EXPECT_EQ(injector.result(run, member).iterations, 1000u + run) << run;
+    }
+  }
+  double expected = 0;
+  for (int64_t i = 0; i < 8; ++i)
+    for (int64_t k = 0; k < 1000 + i; ++k) expected += double(1 + k);
+  EXPECT_EQ(sums[0], expected);
+}
+
+}  // namespace
+}  // namespace perfd::agent
