@@ -111,6 +111,11 @@ FidelityReason ReasonOf(const LoopKnowledge& known, const Fidelity& fidelity) {
   return FidelityReason::kUnknown;
 }
 
+bool WaitsForPlacements(const LoopKnowledge& known) {
+  return known.protocol.new_placements && !known.protocol.placements_compared && IsTimed(known) &&
+         std::log(known.runs.cycles / known.live.cycles) > kTooSlow;
+}
+
 bool SharesLines(const TraceSummary& trace) {
   return std::any_of(trace.references.begin(), trace.references.end(),
                      [](const TracedReference& reference) { return reference.shared; });
@@ -138,10 +143,8 @@ std::vector<RunSpec> PlacementRuns(const LoopKnowledge& known) {
 
 // Where the same data come every time, the rank's branches are learnt as well, and runs at new places take longer than live.
 bool NeedsPlacements(const LoopKnowledge& known) {
-  if (!known.protocol.new_placements || known.protocol.placements_compared || !IsTimed(known))
-    return false;
-  if (known.shadows.count < known.runs.samples.front().shadow + kFirstShadows - 1) return false;
-  return std::log(known.runs.cycles / known.live.cycles) > kTooSlow;
+  return WaitsForPlacements(known) &&
+         known.shadows.count >= known.runs.samples.front().shadow + kFirstShadows - 1;
 }
 
 bool NeedsEviction(const LoopKnowledge& known) {
@@ -207,7 +210,7 @@ bool NeedsNatural(const LoopKnowledge& known) {
   const TraceSummary& trace = known.probe.trace;
   const bool possible = known.batch.instances == 0 && !known.protocol.natural_compared &&
                         IsTimed(known) && !trace.blind && !TripsVary(known.trips.counts);
-  if (!possible || NeedsPlacements(known) || NeedsEviction(known)) return false;
+  if (!possible || WaitsForPlacements(known) || NeedsEviction(known)) return false;
   const int64_t least = (kNaturalWarmUps + kNaturalRuns + 1) * (PeriodNs(known) + RunNs(known));
   return least < LongestShadowNs(known) &&
          std::abs(std::log(known.runs.cycles / known.live.cycles)) > kDistantFidelity;

@@ -56,7 +56,10 @@ void ShadowCost::LearnFork(const MemoryFacts& facts, int64_t fork_ns) {
 void ShadowCost::LearnLaterFaults(const MemoryFacts& facts, uint64_t faults) {
   if (SmallPages(facts) < 1) return;
   double share = std::clamp(static_cast<double>(faults) / SmallPages(facts), 0.0, 1.0);
-  later_share_ = (1 - kWeight) * later_share_ + kWeight * share;
+  // What no shadow has told is a guess: the first answer takes its place.
+  const double weight = later_learnt_ ? kWeight : 1;
+  later_share_ = (1 - weight) * later_share_ + weight * share;
+  later_learnt_ = true;
 }
 
 }  // namespace perfd::agent

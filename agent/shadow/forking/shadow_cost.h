@@ -32,6 +32,7 @@ class ShadowCost {
   PageCosts costs_;
   double fork_factor_ = 1;
   double later_share_ = 0.25;  // of the private dirty pages, written to again soon
+  bool later_learnt_ = false;
 };
 
 }  // namespace perfd::agent

@@ -23,26 +23,23 @@ ShadowForecast::ShadowForecast(const InjectedRank& rank, MemoryWalk walk)
 
 int64_t ShadowForecast::LearnShadow(const MemoryFacts& forked, int64_t fork_ns, bool whole) {
   const int64_t later_fault_ns = cost_.LaterFaultNs(forked);
-  last_.reset();
+  watch_.Forget();
   // What is left of a trimmed fork is mostly the same for all, and what the loop writes again anyway: neither what it cost nor
   // its later faults say anything about the rest.
   if (!whole) return later_fault_ns;
   cost_.LearnFork(forked, fork_ns);
+  forked_ = forked;
   if (const auto faults = ReadMinorFaults(rank_.info.pid); faults.ok())
-    last_ = LastShadow{forked, *faults, Now()};
+    watch_.ShadowEnded(Now(), *faults);
   return later_fault_ns;
 }
 
-// The rank needs some time to write again to what the fork protected; after much more its own faults would be counted, too.
 void ShadowForecast::LearnLaterFaults() {
-  constexpr int64_t kSoonestNs = 100 * kNsPerMs, kLatestNs = 2 * kNsPerSecond;
-  if (!last_) return;
-  const int64_t elapsed = Now() - last_->end_ns;
-  if (elapsed < kSoonestNs) return;
   const auto faults = ReadMinorFaults(rank_.info.pid);
-  if (elapsed <= kLatestNs && faults.ok() && *faults >= last_->faults)
-    cost_.LearnLaterFaults(last_->forked, *faults - last_->faults);
-  last_.reset();
+  if (!faults.ok()) return;
+  if (const auto later = watch_.LaterFaults(Now(), *faults); later)
+    cost_.LearnLaterFaults(forked_, *later);
+  watch_.Observe(Now(), *faults);
 }
 
 absl::StatusOr<RankHazards> ShadowForecast::CheckHazards() {

@@ -19,6 +19,7 @@
 #include "agent/shadow/forking/shadow_cost.h"
 #include "agent/shadow/rank/injected_rank.h"
 #include "agent/shadow/rank_injector.h"
+#include "agent/shadow/run/fault_watch.h"
 
 namespace perfd::agent {
 
@@ -41,12 +42,6 @@ class ShadowForecast {
   void LearnLaterFaults();
 
  private:
-  struct LastShadow {
-    MemoryFacts forked;
-    uint64_t faults = 0;  // of the rank, when it ended
-    int64_t end_ns = 0;
-  };
-
   absl::Status ReadMemoryCached();
 
   const InjectedRank& rank_;
@@ -54,7 +49,8 @@ class ShadowForecast {
   ShadowCost cost_;
   std::optional<MemoryCache> memory_;
   int64_t memory_until_ns_ = 0;
-  std::optional<LastShadow> last_;  // none: its faults are counted already, or say nothing
+  FaultWatch watch_;
+  MemoryFacts forked_;  // by the shadow that is watched
 };
 
 }  // namespace perfd::agent

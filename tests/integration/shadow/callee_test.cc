@@ -59,7 +59,7 @@ class CalleeTest : public PayloadTest {
   uint32_t Call(Callee callee, uint64_t argument = 0) {
     const std::vector<uint8_t> code = FunctionCall(callee, argument);
     ShadowPlan& plan = injector_.Plan(site_, 1, {{injector_.Raw(code), 0, 0, 0, 0}});
-    plan.shadow_ns = 400'000'000;
+    plan.shadow_ns = 3'000'000'000;
     plan.memory.mapped_bytes = mapped_bytes_;
     plan.protect_count = 1;
     plan.protects[0] = {AddressOf(shared_), kPage, PROT_READ, 0};

@@ -173,9 +173,27 @@ TEST_F(FilterTest, ArgumentsThatReachFurtherEndTheShadow) {
   munmap(shared, kPage);
 }
 
+// Some kernels and hypervisors have no such entry: it faults.
+bool TakesCallsOf32BitCode() {
+  const pid_t child = fork();
+  if (child == 0) {
+    int64_t result = 20;
+    asm volatile("int $0x80" : "+a"(result) : : "r8", "r9", "r10", "r11", "memory");
+    _exit(result == getpid() ? 0 : 1);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
 // Numbers of the 32-bit table mean other calls: 20 is getpid there and writev here.
 TEST_F(FilterTest, CallsOf32BitCodeKillTheShadow) {
+  const bool taken = TakesCallsOf32BitCode();
+  g_child_signals = 0;  // of the child that tried
   Run({{injector_.Raw({0xb8, 20, 0, 0, 0, 0xcd, 0x80}), 0, 0, 0, 0}});  // mov $20,%eax; int $0x80
+  if (!taken) {
+    EXPECT_EQ(injector_.result(0, 0).status, uint32_t{kRunFaulted});
+    return;
+  }
   EXPECT_EQ(outcome(), kOutcomeDied);
   EXPECT_EQ(injector_.site(site_).last_error & 0x7f, SIGSYS);
 }

@@ -192,6 +192,16 @@ TEST(ShadowCostTest, PagesCostWhatTheyCostHere) {
   EXPECT_EQ(dear.CopyNsPerMb(), 4 * 256'000);
 }
 
+TEST(ShadowCostTest, WhatTheFirstShadowTellsOfLaterFaultsTakesThePlaceOfTheGuess) {
+  MemoryFacts facts;
+  facts.anonymous = 1024 * kMb;
+  ShadowCost cost({.rewrite_ns = 1000, .copy_ns = 1000});
+  cost.LearnLaterFaults(facts, 4096);
+  EXPECT_NEAR(static_cast<double>(cost.LaterFaultNs(facts)), 4096e3, 10e3);
+  cost.LearnLaterFaults(facts, 8192);
+  EXPECT_NEAR(static_cast<double>(cost.LaterFaultNs(facts)), 6144e3, 10e3);
+}
+
 TEST(MemoryWalkTest, LittleIsNoChangeAndIsCorrected) {
   const MemoryCounts then{
       .anonymous = 1000 * kMb, .hugetlb = 2 * kMb, .page_tables = 1, .pinned = 2};
