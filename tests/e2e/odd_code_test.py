@@ -47,7 +47,7 @@ def test_moved_code_is_the_files_and_is_measured(c):
     job = moved(c, "moved", 40)
     before = text_of(job.pid)
     assert before, "its code is anonymous"
-    profile = c.submit("--pid", job.pid, "--duration", "15s", "--overhead", "10%")
+    profile = c.submit("--pid", job.pid, "--duration", "15s", "--variants", "LS", "--overhead", "10%")
     c.wait_over(profile)
     report = c.json("report", profile)
     assert text_of(job.pid) == before, "its code is what it was"
