@@ -22,6 +22,7 @@ constexpr double kMostPassThrough =
     0.002;  // of wall time, all loops together; a loop above its part keeps the jump only while it is needed
 constexpr int64_t kWorthTrimmingNs =
     5 * kNsPerMs;  // a fork and its faults; less is hardly made less
+constexpr double kWorthTrimmingTo = 0.75;  // of what the whole one costs
 constexpr int kRestoreAttempts = 5;
 constexpr int kInstallAttempts = 5;
 constexpr int kTakeOutAttempts = 5;  // of one jump; then it is left to the end
@@ -205,7 +206,8 @@ std::optional<ShadowPrediction> RankExperiments::Trimmed(size_t loop,
     experiment.RecordTrim(trimmed.status);
     return std::nullopt;
   }
-  if (2 * (trimmed.fork_ns + trimmed.later_fault_ns) > whole.fork_ns + whole.later_fault_ns)
+  const auto trimmed_ns = static_cast<double>(trimmed.fork_ns + trimmed.later_fault_ns);
+  if (trimmed_ns > kWorthTrimmingTo * static_cast<double>(whole.fork_ns + whole.later_fault_ns))
     return std::nullopt;
   return trimmed;
 }

@@ -14,6 +14,7 @@
 #include "agent/procfs/read_file.h"
 #include "agent/shadow/forking/preconditions.h"
 #include "agent/shadow/forking/process_files.h"
+#include "agent/shadow/injection.h"
 #include "agent/shadow/protect_list.h"
 #include "agent/shadow/rank/shadow_charges.h"
 #include "agent/shadow/run/in_situ_threads.h"
@@ -167,6 +168,26 @@ absl::Status ArmedShadow::WriteRanges(const std::vector<MapEntry>& maps) {
   return absl::OkStatus();
 }
 
+// The kernel itself writes to a thread's own data (restartable sequences), and to its stack for signals: what is read-only there ends
+// the shadow without a word.
+absl::Status ArmedShadow::CheckThreads(const std::vector<MapEntry>& maps) const {
+  const LiveRegion& region = *rank_.region;
+  ASSIGN_OR_RETURN(const ChildControl child, region.Read<ChildControl>(region.ChildAddress()));
+  ASSIGN_OR_RETURN(const std::vector<ThreadRecord> records, region.Records());
+  for (uint32_t place = 0; place < std::min(plan_.team, kMaxTeam); ++place) {
+    if (child.records[place] >= records.size()) continue;
+    const ThreadRecord& record = records[child.records[place]];
+    for (const uint64_t address : {record.fs_base, record.registers.rsp}) {
+      const MapEntry* const map = FindMapping(maps, address);
+      if (map != nullptr && map->shared)
+        return absl::FailedPreconditionError(absl::StrCat(
+            "thread ", record.tid,
+            " has its stack or its own data in shared memory, which no shadow may write to"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ArmedShadow::Serve() {
   struct Head {
     uint32_t done, error_step;
@@ -183,6 +204,7 @@ absl::Status ArmedShadow::Serve() {
   if (inner == 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(int32_t child, FindChild(rank_.info.pid, static_cast<int32_t>(inner)));
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(child));
+  RETURN_IF_ERROR(CheckThreads(maps));
   RETURN_IF_ERROR(WriteRanges(maps));
   RETURN_IF_ERROR(SetOomScore(child));
   served_ = true;

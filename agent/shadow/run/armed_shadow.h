@@ -41,6 +41,7 @@ class ArmedShadow {
   absl::Status Await(int64_t timeout_ns);
   absl::Status Answer(uint32_t phase);
   absl::Status Serve();
+  absl::Status CheckThreads(const std::vector<MapEntry>& maps) const;
   absl::Status WriteRanges(const std::vector<MapEntry>& maps);
   absl::StatusOr<ShadowAnswer> End(const absl::Status& ended);
   absl::StatusOr<ShadowAnswer> Collect() const;

@@ -2,7 +2,7 @@
 // lab_puppet THREADS N PASSES [MODE]; PASSES 0: until SIGTERM; else the same figures are computed without threads. Prints where the loop is, at the end passes and a checksum.
 // MODE: shared (a lies in a MAP_SHARED mapping), dontfork (a is kept out of forks), direct FILE (a file is open with O_DIRECT), two (a second loop updates c in
 // place), forks (children are made and waited for), big (forks, with 256 MB that every child must find as it is), churn (threads come, run the loop and go), waits (a thread sleeps
-// in waitpid for any child with __WALL), locks (as two, and what it maps from now on is locked), polls (it asks for one all the time; exit status 7: it got more than one). Exit status 9: a child was
+// in waitpid for any child with __WALL), locks (as two, and what it maps from now on is locked), stack (of two threads the second one's stack is MAP_SHARED), polls (it asks for one all the time; exit status 7: it got more than one). Exit status 9: a child was
 // not seen as it must be. SIGUSR1: becomes another program. late FILE, SIGUSR2: opens it with O_DIRECT.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -237,7 +237,13 @@ int main(int argc, char** argv) {
   pthread_t supervisor;
   if (polls || !strcmp(mode, "waits")) pthread_create(&supervisor, 0, supervise, 0);
   pthread_t other[64];
-  for (long t = 1; t < threads; ++t) pthread_create(&other[t], 0, run, (void*)t);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  if (!strcmp(mode, "stack")) {
+    enum { STACK = 1 << 20 };
+    pthread_attr_setstack(&attributes, mmap(0, STACK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), STACK);
+  }
+  for (long t = 1; t < threads; ++t) pthread_create(&other[t], &attributes, run, (void*)t);
   run(0);
   for (int t = 1; t < threads; ++t) pthread_join(other[t], 0);
   if (polls) {

@@ -172,6 +172,13 @@ TEST(VerdictOf, WhereFpIsTheLoopItselfDl1Decides) {
   EXPECT_TRUE(of(1, 0.03).sure);
   EXPECT_FALSE(of(1, 0.9, 0.2).sure);
   EXPECT_EQ(of(1, 1).bound, Bound::kWithinL1);
+  EXPECT_TRUE(of(1, 0.99).sure);
+  EXPECT_FALSE(of(1, 0.96, 0.03).sure) << "the interval leaves the 5 % around 1";
+  VariantFigures noisy = Figures("DL1", 0.8);
+  noisy.stability = 0.3;  // 1 within its noise, not within the cap on noise
+  EXPECT_EQ(VerdictOf(Loop({Figures("LS", 1), Unchanged("FP", 1), noisy})).bound, Bound::kUnknown);
+  noisy.saturation = {0.6, 0.59, 0.61};
+  EXPECT_EQ(VerdictOf(Loop({Figures("LS", 1), Unchanged("FP", 1), noisy})).bound, Bound::kMemory);
   EXPECT_EQ(of(0.4, 0.03).bound, Bound::kArithmetic) << "LS found what takes the time";
   VariantFigures partly = Figures("DL1", 1);
   partly.edits.pinned = 1, partly.edits.accesses = 2;
@@ -312,6 +319,10 @@ TEST(VerdictOf, FiguresThatContradictEachOtherNameNothing) {
   };
   EXPECT_EQ(of(0.98, 0.3, 1.32).why, Silence::kContradictory) << "no cache is worse than memory";
   EXPECT_EQ(of(0.98, 0.3, 1.01).bound, Bound::kWithinL1) << "nor is it memory beyond L1 then";
+  EXPECT_TRUE(of(0.98, 0.3, 1.01).sure);
+  LoopMeasurement wide = Loop({Figures("LS", 0.98), Figures("FP", 0.3), Figures("DL1", 0.96, 0.03)});
+  EXPECT_EQ(VerdictOf(wide).bound, Bound::kWithinL1);
+  EXPECT_FALSE(VerdictOf(wide).sure);
   EXPECT_EQ(of(0.98, 0.3, 0.9).bound, Bound::kMemory);
   EXPECT_EQ(of(1.3, 0.3, 0.4).why, Silence::kContradictory) << "less arithmetic, more time";
   EXPECT_EQ(of(0.3, 1.3, 1).why, Silence::kContradictory);
