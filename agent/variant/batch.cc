@@ -11,6 +11,7 @@
 #include "agent/variant/flow/dataflow.h"
 #include "agent/variant/flow/edges.h"
 #include "agent/variant/flow/excluded_path.h"
+#include "agent/variant/flow/nest.h"
 #include "agent/variant/roles.h"
 #include "agent/variant/symbolic.h"
 #include "agent/variant/work.h"
@@ -95,18 +96,19 @@ absl::StatusOr<BatchCode> DecodeBatch(const LoopCode& loop, const LoopBytes& byt
   if (turn < 0) return CannotGoOn(around);
   batch.turn = static_cast<uint32_t>(turn);
   ASSIGN_OR_RETURN(const std::vector<uint32_t> places, SitesOf(loop, around));
-  RETURN_IF_ERROR(BuildEdges(&around, Inside::kLoops));
+  RETURN_IF_ERROR(BuildEdges(&around));
+  around.inner = InnerLoops(around);
   if (batch.turn == around.entry || !around.calls.empty()) return CannotGoOn(around);
   around.roles.resize(around.instructions.size());
   AssignGroups(&around);
   AssignRoles(&around);
-  around.live_at_entry = LiveBefore(around, Effects(around), ~RegisterSet{0})[around.entry];
+  around.live.at_entry = LiveBefore(around, Effects(around), ~RegisterSet{0})[around.entry];
   const std::vector<RegisterSet> live = LiveBefore(around, Effects(around), 0);
   if ((live[batch.turn] & kStatusFlags) != 0)
     return Refuse(around.instructions[batch.turn], "flags are in use where instances are counted");
-  batch.loop.live_beyond.assign(places.size(), 0);
+  batch.loop.live.beyond.assign(places.size(), 0);
   for (size_t n = 0; n < places.size(); ++n) {
-    for (uint32_t to : around.next[places[n]]) batch.loop.live_beyond[n] |= live[to];
+    for (uint32_t to : around.next[places[n]]) batch.loop.live.beyond[n] |= live[to];
   }
   ExtendBlackList(around, places, &batch.loop);
   return batch;

@@ -206,7 +206,9 @@ uint64_t CopyBound(const LoopCode& loop, const VariantName& name) {
   // instructions; a pad.
   constexpr uint64_t kTraced = 256;
   constexpr uint64_t kTracedVector = 3072;
-  uint64_t bound = 256;
+  // What counts the passes of a loop inside.
+  constexpr uint64_t kInnerCount = 64;
+  uint64_t bound = 256 + kInnerCount * loop.inner.size();
   for (const LoopInstruction& i : loop.instructions) {
     const bool vector = i.memory && i.memory->vector_index;
     bound += !name.Has(Change::kTrace) ? 64 : vector ? kTracedVector : kTraced;

@@ -61,6 +61,15 @@ Piece MarkPath(uint32_t mark) {
   return PieceOf(code.Release());
 }
 
+// One more in the word, without touching a flag.
+Piece CountInnerPass() {
+  GsCode code;
+  code.Store(kRcx, kSavedRcx).Load(kRcx, kBlockInnerPasses);
+  code.Raw({0x48, 0x8d, 0x49, 0x01});  // lea 1(%rcx), %rcx
+  code.Store(kRcx, kBlockInnerPasses).Load(kRcx, kSavedRcx);
+  return PieceOf(code.Release());
+}
+
 // Where the way through the loop may part or meet.
 std::vector<bool> BlockHeads(const LoopCode& loop) {
   std::vector<bool> heads(loop.instructions.size());
@@ -218,7 +227,7 @@ void CountEntered(GsCode* code) {
 }  // namespace
 
 void AddCounting(const LoopCode& loop, const CopyTarget& target, bool batch, Draft* draft) {
-  const bool flags = (loop.live_at_entry & kStatusFlags) != 0;
+  const bool flags = (loop.live.at_entry & kStatusFlags) != 0;
   std::vector<Piece> pieces;
   GsCode head;
   head.Store(kRax, kSavedRax);
@@ -243,6 +252,10 @@ void AddCounting(const LoopCode& loop, const CopyTarget& target, bool batch, Dra
   pieces.push_back(PieceOf(tail.Release()));
   std::vector<Piece>& before = draft->slots[loop.entry].before;
   before.insert(before.begin(), pieces.begin(), pieces.end());
+  for (const InnerLoop& inner : loop.inner) {
+    std::vector<Piece>& header = draft->slots[inner.header].before;
+    header.insert(header.begin(), CountInnerPass());
+  }
 }
 
 // decq gs:kBlockInstancesLeft; js

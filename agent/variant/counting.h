@@ -10,7 +10,8 @@
 
 namespace perfd::agent {
 
-// Counts passes; with an exit stub it leaves the copy when the limit is reached, and notes whether it left through a path
+// Counts passes, and those of loops inside (kBlockInnerPasses); with an exit stub it leaves the copy when the limit is reached, before
+// a pass of the loop itself, and notes whether it left through a path
 // that was cut out of the loop.
 // `chain`: also how many instances were entered, which is not every turn of the loop around.
 void AddCounting(const LoopCode& loop, const CopyTarget& target, bool batch, Draft* draft);

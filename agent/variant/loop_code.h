@@ -1,10 +1,11 @@
-// agent/variant/loop_code.h - the machine code of one innermost loop, understood well enough to be copied and changed.
+// agent/variant/loop_code.h - the machine code of one loop, understood well enough to be copied and changed.
 //
 // Shape    LoopCode: instructions in address order, their edges, and what each one is for (subsets). Entered only at the
-//          header; may have several blocks and exits; paths that cannot be copied are cut (flow/excluded_path.h). A plain value.
+//          header; may have several blocks, exits and loops inside it (docs/adr/0037-outer-loops.md); paths that cannot be copied
+//          are cut (flow/excluded_path.h). A plain value.
 // Units    run-time addresses.
 // Errors   FailedPrecondition names instruction and reason: indirect jump, GS operand, stack pointer changed, second entry,
-//          system call, inner loop, no exit. InvalidArgument: ranges outside the bytes, parts that overlap.
+//          system call, an inner loop with several entries, no exit. InvalidArgument: ranges outside the bytes, parts that overlap.
 // Source   design, section 7; Bendifallah 2015, 3.1-3.4 (subsets), 4.1 (grouping).
 #ifndef AGENT_VARIANT_LOOP_CODE_H_
 #define AGENT_VARIANT_LOOP_CODE_H_
@@ -50,15 +51,17 @@ struct AccessPair {
 };
 
 inline constexpr int kMaxLoopInstructions = 2048;
-inline constexpr int kJumpBytes = 5;  // at the header: E9 rel32
+inline constexpr int kMaxInnerLoops = 32;  // each is looked at for every variant
+inline constexpr int kJumpBytes = 5;       // at the header: E9 rel32
 
 // What an instruction is for in its loop.
 struct Role {
-  bool control = false;    // decides a branch: in its slice through registers, flags and memory
-  bool address = false;    // feeds the address of a memory operand
-  bool reduction = false;  // carries a value round the loop through accumulating operations only
-  int32_t group = -1;      // static group of its memory operand; -1: no memory operand
-  uint64_t offset = 0;     // of the operand within its group, modulo 2^64
+  bool control = false;  // decides a branch: in its slice through registers, flags and memory
+  bool address = false;  // feeds the address of a memory operand
+  bool reduction =
+      false;  // carries a value round the loop, or one inside it, through accumulating operations only
+  int32_t group = -1;   // static group of its memory operand; -1: no memory operand
+  uint64_t offset = 0;  // of the operand within its group, modulo 2^64
 
   // The black list: no variant touches these.
   bool fixed() const { return control || address; }
@@ -70,6 +73,19 @@ struct ExcludedPaths {
   std::vector<std::string> texts;  // the first few instructions for which they were left out
 };
 
+// A loop inside the loop: its code is the loop's own, its passes are not.
+struct InnerLoop {
+  uint32_t header = 0;   // index of an instruction
+  std::vector<bool> in;  // by instruction: header and body, with the loops in it
+};
+
+struct Liveness {
+  // Registers and flags read before they are written, and all that an exit may need.
+  RegisterSet at_entry = 0;
+  // By instruction, what is read after it before a batch comes back to the loop (batch.h); empty: nothing.
+  std::vector<RegisterSet> beyond = {};
+};
+
 struct LoopCode {
   uint64_t header = 0;
   LoadBias bias{};
@@ -78,15 +94,13 @@ struct LoopCode {
   std::vector<Role> roles;                    // one per instruction
   std::vector<std::vector<uint32_t>> next;    // edges inside the loop
   std::vector<std::vector<uint64_t>> exits;   // addresses outside that an instruction may go to
+  std::vector<InnerLoop> inner;               // loops inside it, outer ones first (flow/nest.h)
   std::vector<uint32_t> calls;  // instructions that call: only NO_CALL copies are made
   int32_t groups = 0;
-  RegisterSet live_at_entry =
-      0;  // registers and flags read before they are written, and all that an exit may need
+  Liveness live;
   std::vector<CodeRange> body;  // sorted, merged
   ExcludedPaths excluded;
   std::vector<CodeRange> function;  // all parts, sorted: they were searched for other entries
-  // Registers that are read after each instruction before a batch comes back to the loop (batch.h); empty: nothing reads them.
-  std::vector<RegisterSet> live_beyond;
   // Aliasing::kExcluded: accesses that never touch the same bytes, or the roles are wrong; sorted. None: kPossible.
   std::optional<std::vector<AccessPair>> taken_apart;
   // Branches outside the function that lead under the jump (flow/far_branches.h); none: nobody has looked.

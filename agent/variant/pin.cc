@@ -152,11 +152,12 @@ class Pinner {
     return batch != kNoRegister && batch != kStackPointer && (FollowsPointer(i) || FollowsIndex(i));
   }
 
-  // Loads that feed their own address either chase a pointer or an index in the simplest way or stay as they are.
+  // Loads that feed their own address either chase a pointer or an index in the simplest way or stay as they are. A chase in a loop
+  // inside begins anew in each pass around it, and the preparation runs once.
   void ChooseChases() {
     for (uint32_t i = 0; i < pinned_.size(); ++i) {
       if (!pinned_[i] || !loop_.roles[i].address || !FeedsItself(i)) continue;
-      chases_[i] = CouldChase(i);
+      chases_[i] = loop_.inner.empty() && CouldChase(i);
       pinned_[i] = chases_[i];
     }
   }

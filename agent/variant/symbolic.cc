@@ -49,6 +49,24 @@ void Join(const SymbolicState& incoming, uint32_t at, SymbolicState* state) {
   }
 }
 
+// By header of an inner loop, the general registers that it writes: in each of its passes they may hold something else.
+std::map<uint32_t, RegisterSet> ChangingInside(const LoopCode& loop) {
+  std::map<uint32_t, RegisterSet> changing;
+  for (const InnerLoop& inner : loop.inner) {
+    RegisterSet& written = changing[inner.header];
+    for (size_t n = 0; n < inner.in.size(); ++n)
+      if (inner.in[n]) written |= loop.instructions[n].writes & kAllGeneral;
+  }
+  return changing;
+}
+
+void Forget(RegisterSet set, uint32_t at, SymbolicState* state) {
+  for (; set != 0; set &= set - 1) {
+    const int reg = std::countr_zero(set);
+    (*state)[static_cast<size_t>(reg)] = {JoinRoot(at, reg), 0};
+  }
+}
+
 struct GroupKey {
   uint32_t base = 0;   // root + 1; 0: none
   uint32_t index = 0;  // general: root + 1; vector: 1 + 2^31 + number
@@ -141,12 +159,17 @@ bool OnStack(const MemoryOperand& m) {
 std::vector<SymbolicState> SymbolicStates(const LoopCode& loop) {
   std::vector<SymbolicState> before(loop.instructions.size(), Header());
   std::vector<bool> reached(loop.instructions.size());
+  std::vector<bool> done(loop.instructions.size());
+  const std::map<uint32_t, RegisterSet> changing = ChangingInside(loop);
   reached[loop.entry] = true;
   for (uint32_t at : ForwardOrder(loop)) {
+    if (const auto header = changing.find(at); header != changing.end())
+      Forget(header->second, at, &before[at]);
     SymbolicState state = before[at];
     Step(loop.instructions[at], at, &state);
+    done[at] = true;
     for (uint32_t to : loop.next[at]) {
-      if (to == loop.entry) continue;
+      if (to == loop.entry || done[to]) continue;  // another pass begins
       if (reached[to]) {
         Join(state, to, &before[to]);
       } else {

@@ -1,7 +1,8 @@
 // agent/variant/symbolic.h - symbolic values of general registers within one pass through a loop; grouping of accesses.
 //
 // Shape    a value is a root (what a register held at the header, or what an instruction or a join made) plus an offset.
-//          Accesses whose base, index and scale have the same roots belong to one group and differ by a constant.
+//          Accesses whose base, index and scale have the same roots belong to one group and differ by a constant. What a loop
+//          inside changes has another root at its header: within it, and after it, groups are those of its last pass.
 // Source   Bendifallah 2015, 4.1 (GR subset, table 4.2).
 #ifndef AGENT_VARIANT_SYMBOLIC_H_
 #define AGENT_VARIANT_SYMBOLIC_H_

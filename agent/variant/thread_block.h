@@ -55,6 +55,9 @@ inline constexpr uint32_t kBlockInstancesEntered = 0x3f08;
 // u64: kBlockPath of the loop itself, as kBlockTraceBaseline.
 inline constexpr uint32_t kBlockPathBaseline = 0x3f10;
 
+// u64: passes through the headers of all loops inside the loop. Written by copies that count, where there are such loops.
+inline constexpr uint32_t kBlockInnerPasses = 0x3f18;
+
 // Where TRACE spills the indices of a gather or scatter, and its mask: 64 bytes each.
 inline constexpr uint32_t kBlockIndices = 0x3f40;
 inline constexpr uint32_t kBlockLaneMask = 0x3f80;
@@ -93,7 +96,9 @@ constexpr uint64_t TraceDigest(const TraceRecord& record) {
 
 static_assert(kBlockSlots + kSlotBytes * kSlotCount <= kBlockControl);
 static_assert(kControlDivisorF32 + 0x40 <= kBlockInstanceSeen);
-static_assert(kBlockPathBaseline + 8 <= kBlockIndices && kBlockLaneMask + 64 <= kBlockTrace);
+static_assert(kBlockPathBaseline + 8 <= kBlockInnerPasses &&
+              kBlockInnerPasses + 8 <= kBlockIndices);
+static_assert(kBlockLaneMask + 64 <= kBlockTrace);
 static_assert(kBlockTrace + sizeof(TraceRecord) * kTraceCount <= kBlockTraceBaseline);
 static_assert(kBlockTraceBaseline + sizeof(uint64_t) * kTraceCount <= kBlockXsave);
 static_assert(kBlockXsaveEntry + kBlockXsaveBytes <= kBlockStack);

@@ -35,7 +35,7 @@ Work StartWork(const LoopCode& loop, const VariantName& name, const CopyTarget& 
   work.live_after.assign(live.size(), 0);
   for (size_t i = 0; i < live.size(); ++i)
     for (uint32_t to : loop.next[i]) work.live_after[i] |= live[to];
-  for (size_t i = 0; i < loop.live_beyond.size(); ++i) work.live_after[i] |= loop.live_beyond[i];
+  for (size_t i = 0; i < loop.live.beyond.size(); ++i) work.live_after[i] |= loop.live.beyond[i];
   for (const Effect& e : work.effects) work.written |= e.writes;
   work.draft.slots.resize(loop.instructions.size());
   work.controlled.assign(loop.instructions.size(), false);

@@ -16,6 +16,41 @@ std::vector<std::vector<uint32_t>> Previous(const LoopCode& loop) {
   return previous;
 }
 
+// Registers that may still hold, before an instruction, what they held at the header of `part`.
+std::vector<RegisterSet> UntouchedSince(const LoopCode& loop, std::span<const Effect> effects,
+                                        const std::vector<uint32_t>& order, const InnerLoop& part) {
+  std::vector<RegisterSet> untouched(effects.size(), 0);
+  untouched[part.header] = ~RegisterSet{0};
+  bool again = true;
+  while (again) {
+    again = false;
+    for (const uint32_t i : order) {
+      if (!part.in[i]) continue;
+      const RegisterSet passed = untouched[i] & ~effects[i].kills;
+      for (const uint32_t to : loop.next[i]) {
+        const bool stays = to != part.header && to != loop.entry && part.in[to];
+        if (!stays || (passed & ~untouched[to]) == 0) continue;
+        untouched[to] |= passed;
+        again = true;
+      }
+    }
+  }
+  return untouched;
+}
+
+void AddCarriedUses(const LoopCode& loop, std::span<const Effect> effects,
+                    const std::vector<uint32_t>& order, const InnerLoop& part,
+                    std::vector<CarriedUse>* uses) {
+  const std::vector<RegisterSet> untouched = UntouchedSince(loop, effects, order, part);
+  RegisterSet written = 0;
+  for (const uint32_t i : order)
+    if (part.in[i]) written |= effects[i].writes;
+  for (uint32_t i = 0; i < effects.size(); ++i) {
+    RegisterSet set = effects[i].reads & untouched[i] & written;
+    for (; set != 0; set &= set - 1) uses->push_back({i, std::countr_zero(set), part.header});
+  }
+}
+
 }  // namespace
 
 Effect EffectOf(const LoopInstruction& i) {
@@ -78,20 +113,12 @@ Definitions::Reach Definitions::Of(uint32_t at, int number) const {
 }
 
 std::vector<CarriedUse> CarriedUses(const LoopCode& loop, std::span<const Effect> effects) {
-  // Registers that may still hold, before an instruction, what they held at the header.
-  std::vector<RegisterSet> untouched(effects.size(), 0);
-  RegisterSet written = 0;
-  for (uint32_t i : ForwardOrder(loop)) {
-    if (i == loop.entry) untouched[i] = ~RegisterSet{0};
-    written |= effects[i].writes;
-    for (uint32_t to : loop.next[i])
-      if (to != loop.entry) untouched[to] |= untouched[i] & ~effects[i].kills;
-  }
+  const std::vector<uint32_t> order = ForwardOrder(loop);
   std::vector<CarriedUse> uses;
-  for (uint32_t i = 0; i < effects.size(); ++i) {
-    RegisterSet set = effects[i].reads & untouched[i] & written;
-    for (; set != 0; set &= set - 1) uses.push_back({i, std::countr_zero(set)});
-  }
+  const InnerLoop whole{loop.entry, std::vector<bool>(effects.size(), true)};
+  AddCarriedUses(loop, effects, order, whole, &uses);
+  for (const InnerLoop& inner : loop.inner) AddCarriedUses(loop, effects, order, inner, &uses);
+  std::sort(uses.begin(), uses.end());
   return uses;
 }
 

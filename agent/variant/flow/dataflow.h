@@ -46,10 +46,11 @@ class Definitions {
   std::vector<std::vector<uint32_t>> previous_;
 };
 
-// A use of a register whose value may come from the iteration before.
+// A use of a register whose value may come from the iteration before, of the loop or of one inside it.
 struct CarriedUse {
   uint32_t instruction = 0;
   int number = 0;
+  uint32_t header = 0;  // of that loop
 
   auto operator<=>(const CarriedUse&) const = default;
 };

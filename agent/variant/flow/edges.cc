@@ -50,28 +50,6 @@ absl::Status CheckShape(const LoopCode& loop) {
   return absl::OkStatus();
 }
 
-// Depth-first over the edges that do not lead to the header; a cycle among them is an inner loop.
-absl::Status CheckInnermost(const LoopCode& loop) {
-  enum : uint8_t { kNew, kOpen, kDone };
-  std::vector<uint8_t> state(loop.next.size(), kNew);
-  std::vector<std::pair<uint32_t, size_t>> stack = {{loop.entry, 0}};
-  state[loop.entry] = kOpen;
-  while (!stack.empty()) {
-    auto& [at, edge] = stack.back();
-    if (edge == loop.next[at].size()) {
-      state[at] = kDone;
-      stack.pop_back();
-      continue;
-    }
-    const uint32_t to = loop.next[at][edge++];
-    if (to == loop.entry || state[to] == kDone) continue;
-    if (state[to] == kOpen) return Refuse(loop.instructions[to], "heads an inner loop");
-    state[to] = kOpen;
-    stack.emplace_back(to, 0);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status SecondEntry(const LoopCode& loop, uint64_t from, uint64_t to) {
   return absl::FailedPreconditionError(absl::StrCat(
       "the loop has a second entry: 0x", absl::Hex((RuntimeAddress(from) - loop.bias).value()),
@@ -172,7 +150,7 @@ int InstructionAt(const LoopCode& loop, uint64_t address) {
   return static_cast<int>(at - loop.instructions.begin());
 }
 
-absl::Status BuildEdges(LoopCode* loop, Inside inside) {
+absl::Status BuildEdges(LoopCode* loop) {
   const size_t count = loop->instructions.size();
   const int entry = InstructionAt(*loop, loop->header);
   if (entry < 0) {
@@ -184,8 +162,7 @@ absl::Status BuildEdges(LoopCode* loop, Inside inside) {
   loop->exits.assign(count, {});
   loop->calls.clear();
   for (uint32_t i = 0; i < count; ++i) RETURN_IF_ERROR(AddEdges(i, loop));
-  RETURN_IF_ERROR(CheckShape(*loop));
-  return inside == Inside::kLoops ? absl::OkStatus() : CheckInnermost(*loop);
+  return CheckShape(*loop);
 }
 
 absl::Status CheckEntries(const LoopBytes& bytes, const LoopCode& loop) {

@@ -11,17 +11,15 @@
 
 namespace perfd::agent {
 
-// What the body may hold: no cycle but through the header, or other loops as well (the loop around one, batch.h).
-enum class Inside { kNoLoops, kLoops };
-
 // Fills next, exits, entry and calls from the instructions.
-absl::Status BuildEdges(LoopCode* loop, Inside inside);
+absl::Status BuildEdges(LoopCode* loop);
 
 // Nothing in the rest of the function leads into the body but to its header; the loop's own detours may, but not under the
 // jump there.
 absl::Status CheckEntries(const LoopBytes& bytes, const LoopCode& loop);
 
-// Instructions in an order in which every edge but those to the header leads forward; unreachable ones are missing.
+// Instructions in an order in which every edge leads forward, but for those to the header and those that close loops inside; unreachable
+// ones are missing.
 std::vector<uint32_t> ForwardOrder(const LoopCode& loop);
 
 bool InBody(const LoopCode& loop, uint64_t address);

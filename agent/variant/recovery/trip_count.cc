@@ -270,6 +270,9 @@ absl::StatusOr<TripCount> ProveEnds(const LoopCode& loop) {
   if (!loop.excluded.ranges.empty()) {
     return absl::FailedPreconditionError("it has paths that no copy can hold");
   }
+  if (!loop.inner.empty())
+    return Refuse(loop.instructions[loop.inner.front().header],
+                  "heads a loop inside it, which is not proven to end");
   for (size_t i = 0; i < loop.instructions.size(); ++i)
     RETURN_IF_ERROR(CheckInstruction(loop.instructions[i], loop.roles[i]));
   const Prover prover(loop);

@@ -1,6 +1,6 @@
 // agent/variant/recovery/trip_count.h - proof that a loop ends, stores nothing and cannot fault where it would not have.
 //
-// Shape    ProveEnds accepts counted loops only: one register steps by the same constant in every pass, and a branch that
+// Shape    ProveEnds accepts counted loops without loops inside only: one register steps by the same constant in every pass, and a branch that
 //          every pass goes over leaves when it meets, or crosses, something that does not change. Neither a branch nor an
 //          address may depend on anything that is read from memory: so a copy that leaves branches and addresses alone makes
 //          the same passes and touches the same bytes, whatever other threads write meanwhile.

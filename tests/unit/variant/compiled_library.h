@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <link.h>
+#include <setjmp.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,10 +32,10 @@
 namespace perfd::agent {
 
 inline constexpr const char* kKernels[] = {
-    "triad",      "sum",     "dot",       "svdcmp", "roots",    "stencil", "scale",
-    "gather",     "scatter", "histogram", "choose", "search",   "prefix",  "horner",
-    "chase",      "hops",    "list",      "widen",  "integers", "maximum", "strided",
-    "remainders", "matrix",  "rows",      "pairs",  "walk",     "last"};
+    "triad",   "sum",       "dot",      "svdcmp",  "roots",   "stencil",    "scale",  "gather",
+    "scatter", "histogram", "choose",   "search",  "prefix",  "horner",     "chase",  "hops",
+    "list",    "widen",     "integers", "maximum", "strided", "remainders", "matrix", "rows",
+    "pairs",   "walk",      "last",     "lookup",  "small",   "ends",       "blocks"};
 
 inline constexpr const char* kVariants[] = {
     "LS",       "FP",       "DL1",          "NO_DIV", "NO_SQRT", "NO_RED",  "S2L",
@@ -71,6 +72,32 @@ class Block {
 
  private:
   void* at_;
+};
+
+// Where copies go that, as in a shadow, have nobody behind their exits: registers that are dead there may hold anything.
+class ExitStub {
+ public:
+  explicit ExitStub(uint64_t at) : at_(at) {
+    // and $-16, %rsp; call *2(%rip); ud2
+    constexpr uint8_t kCode[] = {0x48, 0x83, 0xe4, 0xf0, 0xff, 0x15, 2, 0, 0, 0, 0x0f, 0x0b};
+    const auto leave = reinterpret_cast<uint64_t>(&Leave);
+    std::memcpy(Bytes(at), kCode, sizeof(kCode));
+    std::memcpy(Bytes(at + sizeof(kCode)), &leave, sizeof(leave));
+  }
+  uint64_t address() const { return at_; }
+
+  // Until the kernel returns, or a copy leaves.
+  static void Run(Kernel kernel) {
+    Content content = Content::Make();
+    Arrays arrays = content.Pointers();
+    if (setjmp(back_) == 0) kernel(&arrays, kTrips);
+  }
+
+ private:
+  [[noreturn]] static void Leave() { longjmp(back_, 1); }
+
+  static inline jmp_buf back_;
+  uint64_t at_;
 };
 
 // A jump over the header for as long as it lives.
@@ -110,6 +137,8 @@ class Library {
     return reinterpret_cast<Kernel>(symbol);
   }
   uint64_t cache() const { return reinterpret_cast<uint64_t>(cache_); }
+  // Behind all copies.
+  uint64_t stub() const { return cache() + (1 << 19); }
 
   struct Nest {
     LoopBytes inner, around;
@@ -121,17 +150,19 @@ class Library {
     for (Nest& nest : Nests(kernel)) loops.push_back(std::move(nest.inner));
     return loops;
   }
+  // Those that hold others, with all that lies in them.
+  std::vector<LoopBytes> Outers(Kernel kernel) {
+    std::vector<LoopBytes> loops;
+    for (const FunctionFacts& f : Functions(kernel)) {
+      for (uint32_t n = 0; n < f.loops.size(); ++n)
+        if (!f.loops[n].innermost) loops.push_back(WholeOf(f, n));
+    }
+    return loops;
+  }
   // The same with the loop around each of them; without a function where there is none.
   std::vector<Nest> Nests(Kernel kernel) {
-    if (kernel == nullptr) return {};
-    const ElfAddress address = reinterpret_cast<uint64_t>(kernel) - bias_;
-    const CodeFacts facts = reader_->FunctionsAt(std::span(&address, 1));
     std::vector<Nest> loops;
-    for (const FunctionFacts& f : facts.functions) {
-      for (const CodeRange& part : PartsOf(f)) {
-        const uint64_t low = (part.low + bias_) & ~uint64_t{4095};
-        mprotect(Bytes(low), part.high + bias_ - low, PROT_READ | PROT_WRITE | PROT_EXEC);
-      }
+    for (const FunctionFacts& f : Functions(kernel)) {
       for (uint32_t n = 0; n < f.loops.size(); ++n)
         if (f.loops[n].innermost) loops.push_back({LoopOf(f, n), AroundOf(f, n)});
     }
@@ -139,6 +170,39 @@ class Library {
   }
 
  private:
+  std::vector<FunctionFacts> Functions(Kernel kernel) const {
+    if (kernel == nullptr) return {};
+    const ElfAddress address = reinterpret_cast<uint64_t>(kernel) - bias_;
+    const CodeFacts facts = reader_->FunctionsAt(std::span(&address, 1));
+    for (const FunctionFacts& f : facts.functions) {
+      for (const CodeRange& part : PartsOf(f)) {
+        const uint64_t low = (part.low + bias_) & ~uint64_t{4095};
+        mprotect(Bytes(low), part.high + bias_ - low, PROT_READ | PROT_WRITE | PROT_EXEC);
+      }
+    }
+    return facts.functions;
+  }
+
+  static bool LiesIn(const FunctionFacts& f, uint32_t m, uint32_t n) {
+    for (size_t levels = 0; levels <= f.loops.size(); ++levels) {
+      if (m == n) return true;
+      const auto parent = std::find_if(f.loops.begin(), f.loops.end(), [&](const LoopFacts& loop) {
+        return loop.header == f.loops[m].parent_header;
+      });
+      if (f.loops[m].parent_header == 0 || parent == f.loops.end()) return false;
+      m = static_cast<uint32_t>(parent - f.loops.begin());
+    }
+    return false;
+  }
+
+  LoopBytes WholeOf(const FunctionFacts& f, uint32_t n) const {
+    LoopBytes whole = LoopOf(f, n);
+    for (const LoopSpan& s : f.spans)
+      if (s.loop != n && s.loop < f.loops.size() && LiesIn(f, s.loop, n))
+        whole.body.push_back({s.low + bias_, s.high + bias_});
+    return whole;
+  }
+
   // Of two levels: what lies within the loop around is the inner loop, a neighbour of it, or belongs to neither.
   LoopBytes AroundOf(const FunctionFacts& f, uint32_t n) const {
     LoopBytes around;

@@ -112,8 +112,13 @@ class CopyCheck {
           return (leads && from.target == i.address) || (parts && from.end() == i.address);
         });
   }
+  bool HeadsInnerLoop(const LoopInstruction& i) const {
+    return std::any_of(loop_.inner.begin(), loop_.inner.end(), [&](const InnerLoop& inner) {
+      return loop_.instructions[inner.header].address == i.address;
+    });
+  }
   bool HasCodeBefore(const LoopInstruction& i) const {
-    return (Counts() && i.address == loop_.header) || IsTurn(i) ||
+    return (Counts() && (i.address == loop_.header || HeadsInnerLoop(i))) || IsTurn(i) ||
            (made_.name.Has(Change::kTrace) && (i.Accesses() || NotesTheWay(i)));
   }
 

@@ -24,6 +24,7 @@ struct Outcome {
   std::vector<uint8_t> memory;
   uint32_t exit = 0;
   uint64_t passes = 0;  // of copies that count
+  uint64_t inner_passes = 0;
 
   // Whatever the copy computes, these are the loop's own: exit, index and counter.
   bool SamePath(const Outcome& other) const {
@@ -64,8 +65,8 @@ class GeneratedRun : public testing::Test {
     if (!HasAvx2()) GTEST_SKIP() << "the generated loops need AVX2";
   }
 
-  void Next(Floats floats = Floats::kNone) {
-    loop_ = GenerateLoop(arena_, &random_, floats);
+  void Next(Floats floats = Floats::kNone, Nest nest = Nest::kNone) {
+    loop_ = GenerateLoop(arena_, &random_, floats, nest);
     start_ = GenerateState(arena_, loop_, &random_, floats);
     const auto bytes = arena_.Bytes(arena_.data(), Arena::kDataBytes);
     memory_.assign(bytes.begin(), bytes.end());
@@ -79,6 +80,7 @@ class GeneratedRun : public testing::Test {
     arena_.At<uint32_t>(arena_.exit_id()) = 0;
     arena_.At<uint64_t>(arena_.block() + kBlockIterations) = 0;
     arena_.At<uint64_t>(arena_.block() + kBlockPath) = 0;
+    arena_.At<uint64_t>(arena_.block() + kBlockInnerPasses) = 0;
     arena_.At<uint64_t>(arena_.block() + kBlockIterationLimit) = limit;
     Outcome outcome;
     outcome.state = start_;
@@ -91,6 +93,7 @@ class GeneratedRun : public testing::Test {
     outcome.memory.assign(bytes.begin(), bytes.end());
     outcome.exit = arena_.At<uint32_t>(arena_.exit_id());
     outcome.passes = arena_.At<uint64_t>(arena_.block() + kBlockIterations);
+    outcome.inner_passes = arena_.At<uint64_t>(arena_.block() + kBlockInnerPasses);
     return outcome;
   }
 

@@ -230,3 +230,84 @@ double kernel_last(struct data* d, long n) {
   }
   return s;
 }
+
+/* The work is around a short binary search, whose way depends on what it reads. */
+double kernel_lookup(struct data* d, long n) {
+  double sum = 0;
+  unsigned seed = 7;
+  for (long j = 0; j < n; j++) {
+    const long table = d->index[(j + seed) & 63] & 7;
+    seed = seed * 1664525u + 1013904223u;
+    const double e = seed * 0x1p-32;
+    int low = 0, high = 63;
+    while (high - low > 1) {
+      const int mid = (low + high) / 2;
+      if (d->a[mid] <= e)
+        low = mid;
+      else
+        high = mid;
+    }
+    const double* row = d->b + table * 100 + (seed >> 26);
+    const double f = (e - d->a[low]) * 64;
+    sum += row[0] * f + row[1] * (1 - f);
+    sum += row[2] * f;
+    sum -= row[3] * f * f;
+    sum += row[4] / (f + 2.0);
+  }
+  return sum;
+}
+
+/* Loops of three passes that stay loops, and stores of the one around them. */
+double kernel_small(struct data* d, long n) {
+  double sum = 0;
+  for (long i = 0; i < n; i++) {
+    double r = 0;
+#ifdef __clang__
+#pragma clang loop unroll(disable)
+#else
+#pragma GCC unroll 1
+#endif
+    for (int k = 0; k < 3; k++) {
+      const double x = d->b[i + 256 * k] - d->a[i];
+      r += x * x;
+      __asm__ volatile("" : "+x"(r));
+    }
+    d->c[i] = r;
+    sum += 1 / (r + 1);
+  }
+  return sum;
+}
+
+/* Lists of neighbours: the ends of the loop inside are read, and it updates what others read later. */
+double kernel_ends(struct data* d, long n) {
+  double energy = 0;
+  for (long i = 1; i < n; i++) {
+    const double x = d->a[i];
+    double force = 0;
+    for (long k = d->small[i - 1]; k < d->small[i] + 4; k++) {
+      const long j = d->index[(4 * i + k) & 1023] & 511;
+      const double r = x - d->b[j];
+      if (r * r > 0.4) continue;
+      force += r / (0.1 + r * r);
+      d->c[j] -= force;
+    }
+    d->c[i] += force;
+    energy += force * force;
+  }
+  return energy;
+}
+
+/* Three levels, and an end that is found early. */
+double kernel_blocks(struct data* d, long n) {
+  double sum = 0;
+  for (long i = 0; i + 8 <= n; i += 8) {
+    for (long j = 0; j < 4; j++) {
+      double row = d->b[i + j];
+      for (long k = 0; k < 1 + (d->small[i + j] & 7); k++) row += d->a[(i * 3 + j * 5 + k) & 1023];
+      d->c[i + j] = row;
+      if (d->small[i + j] > 10) break;
+      sum += row;
+    }
+  }
+  return sum;
+}

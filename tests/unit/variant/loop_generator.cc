@@ -20,8 +20,8 @@ struct Branch {
 
 class Writer {
  public:
-  Writer(const Arena& arena, std::mt19937* random, Floats floats)
-      : arena_(arena), random_(*random), floats_(floats), at_(arena.text()) {}
+  Writer(const Arena& arena, std::mt19937* random, Floats floats, Nest nest)
+      : arena_(arena), random_(*random), floats_(floats), nest_(nest), at_(arena.text()) {}
 
   int Pick(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
   uint64_t here() const { return at_ + bytes_.size(); }
@@ -69,9 +69,11 @@ class Writer {
 
   int FreeRegister() {
     int r = kFree[Pick(12)];
-    while (floats_ != Floats::kNone && r == kFloatPointer) r = kFree[Pick(12)];
+    while (IsTaken(r)) r = kFree[Pick(12)];
     return r;
   }
+  bool nests() const { return nest_ == Nest::kLoops; }
+  int NewLabel() { return next_label_++; }
   // Floating-point instructions are long: few short branches would reach.
   bool Near(int one_in) { return floats_ == Floats::kNone ? Pick(one_in) == 0 : Pick(3) != 0; }
   // ModRM and the rest for `reg` with a random memory operand; rex/vex bits are for low registers only.
@@ -99,6 +101,10 @@ class Writer {
   }
 
  private:
+  bool IsTaken(int r) const {
+    const bool counts = r == kInnerCounters[0] || r == kInnerCounters[1];
+    return (floats_ != Floats::kNone && r == kFloatPointer) || (nests() && counts);
+  }
   void Displacement(int label, bool near) {
     branches_.push_back({bytes_.size(), near ? 4 : 1, label});
     bytes_.resize(bytes_.size() + (near ? 4 : 1));
@@ -107,11 +113,13 @@ class Writer {
   const Arena& arena_;
   std::mt19937& random_;
   const Floats floats_;
+  const Nest nest_;
   uint64_t at_;
   std::vector<uint8_t> bytes_;
   std::map<int, size_t> labels_;
   std::vector<Branch> branches_;
   uint64_t tail_ = 0;  // immediate bytes behind a displacement
+  int next_label_ = 1000;
 };
 
 void Writer::Integer() {
@@ -178,17 +186,69 @@ void Writer::Vector() {
 
 constexpr int kHeader = 0, kBottom = 1, kSecond = 2, kExit = 10, kBlock = 20;
 
+// test $imm32, of a register that is free.
+void Test(Writer* w, uint64_t mask) {
+  const int r = w->FreeRegister();
+  w->Raw({0x49 - (r < 8), 0xf7, 0xc0 | (r & 7)});
+  w->Word(mask);
+}
+
+// Sets the counter of a loop inside to a number from 0 to 3.
+void StartInner(Writer* w, int counter) {
+  const int low = counter & 7;
+  switch (w->Pick(4)) {
+    case 0:  // the loop's own index
+      w->Raw({0x49, 0x89, 0xc0 | kIndex << 3 | low});
+      break;
+    case 1: {  // whatever was computed
+      const int r = w->FreeRegister();
+      w->Raw({0x49 | (r >> 3) << 2, 0x89, 0xc0 | (r & 7) << 3 | low});
+      break;
+    }
+    default:
+      w->Raw({0x41, 0xb8 | low});
+      return w->Word(static_cast<uint64_t>(w->Pick(4)));
+  }
+  w->Raw({0x49, 0x83, 0xe0 | low, 3});  // and $3
+}
+
+void Inner(Writer* w, int depth, int exits) {
+  const int counter = kInnerCounters[depth];
+  const int header = w->NewLabel(), bottom = w->NewLabel(), after = w->NewLabel();
+  const bool tests_first = w->Pick(2) == 0;
+  StartInner(w, counter);
+  w->Bind(header);
+  if (tests_first) {
+    w->Raw({0x4d, 0x85, 0xc0 | (counter & 7) << 3 | (counter & 7)});  // test
+    w->JumpIf(4, after, w->Near(2));
+  }
+  for (int n = w->Pick(4); n >= 0; --n) w->Any();
+  if (w->Pick(3) == 0) w->JumpIf(w->Pick(16), bottom, true);  // the next pass
+  if (depth == 0 && w->Pick(3) == 0) Inner(w, 1, exits);
+  for (int n = w->Pick(3); n > 0; --n) w->Any();
+  if (w->Pick(4) == 0) {
+    Test(w, 0x3000);
+    w->JumpIf(4, w->Pick(3) == 0 ? kExit + w->Pick(exits) : after, true);
+  }
+  w->Bind(bottom);
+  w->Raw({0x49, 0x83, 0xe8 | (counter & 7), 1});  // sub $1
+  if (tests_first)
+    w->Jump(header, w->Near(2));
+  else
+    w->JumpIf(9, header, w->Near(2));  // jns
+  w->Bind(after);
+}
+
 void Blocks(Writer* w, int first, int last, int exits) {
   for (int block = first; block < last; ++block) {
     w->Bind(kBlock + block);
     for (int n = w->Pick(6); n >= 0; --n) w->Any();
+    if (w->nests() && w->Pick(2) == 0) Inner(w, 0, exits);
     const int later = block + 1 + w->Pick(last - block);
     if (later < last && w->Pick(2) == 0) w->JumpIf(w->Pick(16), kBlock + later, w->Near(3));
     w->MaybeCompare(later < last ? kBlock + later : kExit);
     if (w->Pick(3) == 0) {
-      const int r = w->FreeRegister();
-      w->Raw({0x49 - (r < 8), 0xf7, 0xc0 | (r & 7)});  // test $imm32
-      w->Word(0xf000);
+      Test(w, 0xf000);
       w->JumpIf(4, kExit + w->Pick(exits), w->Near(3));
     }
   }
@@ -249,9 +309,9 @@ std::vector<CodeText> PartsOf(const LoopBytes& loop, uint64_t text,
 
 }  // namespace
 
-GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random, Floats floats) {
+GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random, Floats floats, Nest nest) {
   while (true) {
-    Writer w(arena, random, floats);
+    Writer w(arena, random, floats, nest);
     GeneratedLoop loop;
     if (!Write(&w, &loop)) continue;
     loop.bytes.function = PartsOf(loop.bytes, arena.text(), w.bytes());
@@ -262,7 +322,8 @@ GeneratedLoop GenerateLoop(const Arena& arena, std::mt19937* random, Floats floa
     uint64_t distance = 0;
     for (size_t i = 0; i < 4; ++i) distance |= uint64_t{w.bytes()[jump + 1 + i]} << (8 * i);
     loop.bytes.header = arena.text() + jump + 5 + distance;
-    loop.trips = 1 + static_cast<int>((*random)() % 40);
+    // Nests do the work of forty passes in fewer: floating-point values must stay far from the ends of their range.
+    loop.trips = 1 + static_cast<int>((*random)() % (nest == Nest::kNone ? 40 : 8));
     return loop;
   }
 }

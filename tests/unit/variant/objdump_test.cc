@@ -38,6 +38,22 @@ TEST_P(ObjdumpTest, EveryCopyIsWhatWasMeant) {
   }
 }
 
+TEST_P(ObjdumpTest, EveryCopyOfALoopThatHoldsOthersIsWhatWasMeant) {
+  Library library(PathOf(GetParam()));
+  CopySheet sheet(library.cache());
+  for (const char* kernel : kKernels) {
+    for (const LoopBytes& bytes : library.Outers(library.Find(kernel))) {
+      const auto code = DecodeLoop(bytes);
+      if (code.ok()) sheet.AddLoop(*code, kernel);
+    }
+  }
+  sheet.Check();
+  if (absl::StrContains(GetParam(), "fortran")) return;
+  EXPECT_GE(sheet.loops(), 5u);
+  for (const char* name : {"REF", "COUNT", "TRACE", "LS", "FP", "DL1", "S2L", "COUNT+LS"})
+    EXPECT_GE(sheet.made_by_name().at(name), 5) << name;
+}
+
 TEST_P(ObjdumpTest, EveryChainIsWhatWasMeant) {
   Library library(PathOf(GetParam()));
   CopySheet sheet(library.cache());

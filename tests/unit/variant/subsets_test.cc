@@ -84,7 +84,7 @@ TEST(SubsetsTest, RegistersLiveAtTheHeader) {
   for (int r : {0, 1, 2, 12, 15, kVectorRegisters}) EXPECT_NE(used & Bit(r), 0u) << r;
   EXPECT_EQ(used & Bit(kVectorRegisters + 4), 0u) << "YMM4 is loaded before it is used";
   EXPECT_EQ(used & kStatusFlags, 0u);
-  EXPECT_EQ(loop.live_at_entry & kStatusFlags, 0u) << "cmp writes all flags before any exit";
+  EXPECT_EQ(loop.live.at_entry & kStatusFlags, 0u) << "cmp writes all flags before any exit";
 }
 
 TEST(RefusalTest, NamesTheInstructionAndTheReason) {
@@ -104,7 +104,7 @@ TEST(RefusalTest, NamesTheInstructionAndTheReason) {
       {"9090", "leads back"},
       {"0675fd", "no known instruction"},
       {"48ffc975fc", "middle of an instruction"},
-      {"48ffc048ffc975fb48ffca75f3", "inner loop"},
+      {"4885c0740348ffc048ffc975f848ffca75ee", "entered elsewhere"},
   };
   for (const Row& row : rows) {
     const auto loop = DecodeLoop(FixtureBytes(row.hex));

@@ -63,7 +63,8 @@ class TakenApartTest : public GeneratedRun {
 TEST_F(TakenApartTest, EveryWrongAssumptionIsCaughtByTheTracedRun) {
   std::map<std::string, int> count;
   for (int n = 0; n < kLoops; ++n) {
-    ASSERT_NO_FATAL_FAILURE(Next(n % 4 == 0 ? Floats::kVex : Floats::kNone));
+    ASSERT_NO_FATAL_FAILURE(
+        Next(n % 4 == 0 ? Floats::kVex : Floats::kNone, n % 3 == 0 ? Nest::kLoops : Nest::kNone));
     const std::optional<LoopCode> apart = TakeApart(code_);
     if (!apart) continue;
     ++count["loops"];
