@@ -148,6 +148,17 @@ absl::StatusOr<BatchCode> PrepareBatch(const LoopSite& place, const LoopCode& co
   return DecodeBatch(code, bytes);
 }
 
+// A loop with loops inside stands in their way: what is installed of it leaves them none of their own. So it is refused before,
+// rather than when its copies are made.
+absl::Status CheckCopies(const LoopCode& loop) {
+  RETURN_IF_ERROR(PlanPatch(loop).status());
+  constexpr uint64_t kNear = 64u << 20;
+  const CopyTarget target{loop.header + kNear, Exits::kStub, loop.header + kNear};
+  for (const Change change : {Change::kRef, Change::kCount, Change::kTrace})
+    RETURN_IF_ERROR(MakeCopy(loop, SingleVariant(change), target).status());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<LoopBytes> LocateLoop(const LoopSite& place) {
@@ -155,9 +166,6 @@ absl::StatusOr<LoopBytes> LocateLoop(const LoopSite& place) {
   const LoopFacts* loop = LoopAt(function, place.target.header);
   if (loop == nullptr)
     return absl::InvalidArgumentError(absl::StrCat("the loop is not in function ", function.name));
-  if (!loop->innermost)
-    return absl::FailedPreconditionError(
-        "its body holds other loops: only innermost loops are altered");
   if (loop->irreducible)
     return absl::FailedPreconditionError(
         "the loop can be entered at more than one place (irreducible)");
@@ -185,6 +193,7 @@ absl::StatusOr<LoopToInject> PrepareLoop(const LoopSite& place,
   if (NeedsFarBranches(loop.code)) {
     ASSIGN_OR_RETURN(loop.code.far_branches, FindFarBranches(loop.code, memory));
   }
+  if (!loop.code.inner.empty()) RETURN_IF_ERROR(CheckCopies(loop.code));
   return loop;
 }
 

@@ -55,60 +55,114 @@ LoopSetup SetupOf(const LoopSite& place, const RankInfo& rank, const ExperimentR
   return setup;
 }
 
+// A busy node may not let all threads come to rest within the time of one stop: not now does not mean never.
+absl::StatusOr<std::vector<InstalledLoop>> TryInstall(RankInjector& injector,
+                                                      const std::vector<LoopToInject>& loops,
+                                                      bool first, bool dry_run) {
+  if (dry_run) return injector.Rehearse(loops);
+  absl::StatusOr<std::vector<InstalledLoop>> result = absl::UnavailableError("not tried");
+  for (int i = 0; i < kInstallAttempts; ++i) {
+    if (i > 0) absl::SleepFor(kInstallPause);
+    result = first ? injector.Install(loops) : injector.Add(loops);
+    if (!absl::IsUnavailable(result.status()) && !absl::IsDeadlineExceeded(result.status())) break;
+  }
+  return result;
+}
+
 }  // namespace
 
 void RankExperiments::Install(const RankLoops& places, const ExperimentRequest& request,
                               double ticks_per_ns) {
   dry_run_.on = request.plan.dry_run;
-  AddLoops(places.loops, request, ticks_per_ns);
+  Add(places.loops, request, ticks_per_ns);
   if (dry_run_.on) Predict(request.plan.budget.shadow_ns);
 }
 
-void RankExperiments::Add(const std::vector<LoopSite>& places, const ExperimentRequest& request,
-                          double ticks_per_ns) {
-  AddLoops(places, request, ticks_per_ns);
-}
-
-void RankExperiments::AddLoops(const std::vector<LoopSite>& places,
-                               const ExperimentRequest& request, double ticks_per_ns) {
+// `numbers`: of the injector; -1: it was not asked.
+std::vector<InstalledLoop> RankExperiments::InstallAll(const std::vector<LoopSite>& places,
+                                                       const std::vector<std::string>& variants,
+                                                       std::vector<int32_t>* numbers) {
   std::vector<InstalledLoop> installed(places.size());
-  std::vector<int32_t> loop_to_inject(places.size(), 0);
+  numbers->assign(places.size(), -1);
   std::vector<LoopToInject> wanted;
   auto memory = Memory::Open(rank_.pid, rank_.start_ticks);
   // What is open is this address space for good: if it is the admitted one's now, all that is read of it is.
   const absl::Status same = injector_->StillAdmitted();
   if (memory.ok() && !same.ok()) memory = same;
   for (size_t i = 0; i < places.size(); ++i) {
-    auto loop = memory.ok() ? PrepareLoop(places[i], request.plan.variants, *memory)
+    auto loop = memory.ok() ? PrepareLoop(places[i], variants, *memory)
                             : absl::StatusOr<LoopToInject>(memory.status());
     installed[i].status = loop.status();
     if (!loop.ok()) continue;
-    loop_to_inject[i] = loops_to_inject_ + static_cast<int32_t>(wanted.size());
+    (*numbers)[i] = loops_to_inject_ + static_cast<int32_t>(wanted.size());
     wanted.push_back(*std::move(loop));
   }
-  const bool first = loops_to_inject_ == 0;  // its jumps are put in by the injector
-  if (!wanted.empty()) {
-    if (!dry_run_.on) checked_ns_ = 0;
-    const auto result = dry_run_.on ? injector_->Rehearse(wanted) : TryInstall(wanted);
-    for (size_t i = 0; i < installed.size(); ++i) {
-      if (!installed[i].status.ok()) continue;
-      const auto k = static_cast<size_t>(loop_to_inject[i] - loops_to_inject_);
-      if (!result.ok())
-        installed[i].status = result.status();
-      else if (k < result->size())
-        installed[i] = (*result)[k];
-      else
-        installed[i].status = absl::InternalError("the injector has no answer for this loop");
-    }
-    if (result.ok()) loops_to_inject_ += static_cast<int32_t>(wanted.size());
+  if (wanted.empty()) return installed;
+  if (!dry_run_.on) checked_ns_ = 0;
+  const auto result = TryInstall(*injector_, wanted, loops_to_inject_ == 0, dry_run_.on);
+  for (size_t i = 0; i < installed.size(); ++i) {
+    if (!installed[i].status.ok()) continue;
+    const auto k = static_cast<size_t>((*numbers)[i] - loops_to_inject_);
+    if (!result.ok())
+      installed[i].status = result.status();
+    else if (k < result->size())
+      installed[i] = (*result)[k];
+    else
+      installed[i].status = absl::InternalError("the injector has no answer for this loop");
   }
+  if (result.ok()) loops_to_inject_ += static_cast<int32_t>(wanted.size());
+  return installed;
+}
+
+void RankExperiments::Add(const std::vector<LoopSite>& places, const ExperimentRequest& request,
+                          double ticks_per_ns) {
+  const bool first = loops_to_inject_ == 0;  // its jumps are put in by the injector
+  std::vector<int32_t> numbers;
+  std::vector<InstalledLoop> installed = InstallAll(places, request.plan.variants, &numbers);
+  const size_t known = loops_.size();
   for (size_t i = 0; i < places.size(); ++i) {
     LoopSetup setup = SetupOf(places[i], rank_, request);
-    setup.loop_to_inject = loop_to_inject[i];
+    setup.loop_to_inject = numbers[i];
     setup.ticks_per_ns = ticks_per_ns;
     const bool patched = first && installed[i].status.ok() && !dry_run_.on;
-    loops_.push_back({LoopExperiment(std::move(setup), std::move(installed[i])), loop_to_inject[i],
-                      0, patched, MonotonicNs(), 0});
+    std::optional<Blocked> blocked;
+    if (const auto by = injector_->BlockedBy(numbers[i])) blocked = Blocked{places[i], setup, *by};
+    loops_.push_back({.experiment = LoopExperiment(std::move(setup), std::move(installed[i])),
+                      .loop_to_inject = numbers[i],
+                      .patched = patched,
+                      .since_ns = MonotonicNs(),
+                      .blocked = std::move(blocked)});
+  }
+  for (size_t loop = known; loop < loops_.size(); ++loop) {
+    if (loops_[loop].experiment.IsRefused()) AddBlockedBy(loop);
+  }
+}
+
+// The loop cannot be measured: those that were refused for the code they share with it are put in instead.
+void RankExperiments::AddBlockedBy(size_t loop) {
+  const int32_t number = loops_[loop].loop_to_inject;
+  std::vector<size_t> blocked;
+  std::vector<LoopSite> places;
+  for (size_t i = 0; i < loops_.size(); ++i) {
+    if (!loops_[i].blocked || loops_[i].blocked->by != number) continue;
+    blocked.push_back(i);
+    places.push_back(loops_[i].blocked->place);
+  }
+  if (blocked.empty() || dry_run_.on) return;
+  SetPatched(loops_[loop], false);
+  if (loops_[loop].patched || !injector_->Release(number).ok()) return;
+  std::vector<int32_t> numbers;
+  const std::vector<std::string> variants = loops_[blocked.front()].blocked->setup.asked;
+  std::vector<InstalledLoop> installed = InstallAll(places, variants, &numbers);
+  for (size_t i = 0; i < blocked.size(); ++i) {
+    Loop& it = loops_[blocked[i]];
+    LoopSetup setup = it.blocked->setup;
+    setup.loop_to_inject = it.loop_to_inject = numbers[i];
+    it.experiment = LoopExperiment(std::move(setup), std::move(installed[i]));
+    if (const auto by = injector_->BlockedBy(numbers[i]))
+      it.blocked->by = *by;
+    else
+      it.blocked.reset();
   }
 }
 
@@ -137,18 +191,6 @@ void RankExperiments::Predict(int64_t shadow_ns) {
   const auto room = static_cast<int64_t>(kShadowShare * static_cast<double>(shadow_ns));
   dry_run_.predicted.most_run_ns =
       std::max<int64_t>(0, room - prediction.fork_ns - prediction.later_fault_ns);
-}
-
-// A busy node may not let all threads come to rest within the time of one stop: not now does not mean never.
-absl::StatusOr<std::vector<InstalledLoop>> RankExperiments::TryInstall(
-    const std::vector<LoopToInject>& loops) {
-  absl::StatusOr<std::vector<InstalledLoop>> result = absl::UnavailableError("not tried");
-  for (int i = 0; i < kInstallAttempts; ++i) {
-    if (i > 0) absl::SleepFor(kInstallPause);
-    result = loops_to_inject_ == 0 ? injector_->Install(loops) : injector_->Add(loops);
-    if (!absl::IsUnavailable(result.status()) && !absl::IsDeadlineExceeded(result.status())) break;
-  }
-  return result;
 }
 
 void RankExperiments::SetPatched(Loop& loop, bool patched) {
@@ -242,6 +284,7 @@ void RankExperiments::Settle(size_t loop) {
                                     [](const Loop& other) { return !other.given_up; });
   const double most = kMostPassThrough / static_cast<double>(std::max<std::ptrdiff_t>(1, active));
   if (over || PassThroughShare(it.experiment.entry_count()) > most) SetPatched(it, false);
+  if (over && it.experiment.IsRefused()) AddBlockedBy(loop);
 }
 
 int64_t RankExperiments::DrainHeldNs() {

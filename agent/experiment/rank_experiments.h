@@ -1,7 +1,8 @@
 // agent/experiment/rank_experiments.h - one rank with its injector and the experiments on its loops.
 //
 // Shape    Install once, Add for loops that become hot later; Prepare / Step / Settle for one loop at a time; GiveUp when a
-//          loop is hot no more, TakeUp when it is again; Restore at the end. Loops keep their numbers. After the Install of
+//          loop is hot no more, TakeUp when it is again; Restore at the end. Loops keep their numbers. A loop that was refused for the
+//          code that it shares with one around or inside it has its turn when that one is refused. After the Install of
 //          a dry run only Measurement: the rank was read, nothing of it was touched.
 // Threads  Step may run on another thread than the rest, one at a time; OriginalAddress is thread-safe.
 #ifndef AGENT_EXPERIMENT_RANK_EXPERIMENTS_H_
@@ -70,24 +71,32 @@ class RankExperiments {
   }
 
  private:
+  // A loop that was refused for the code that it shares with another, and what its own turn needs.
+  struct Blocked {
+    LoopSite place;
+    LoopSetup setup;
+    int32_t by = 0;  // number of the injector
+  };
   struct Loop {
     LoopExperiment experiment;
-    int32_t loop_to_inject = 0;
+    int32_t loop_to_inject = -1;  // -1: the injector does not know it
     int steps = 0;
     bool patched = false;
     int64_t since_ns = 0;    // patched since
     int64_t patched_ns = 0;  // before that
     bool given_up = false;
     int take_outs = 0;  // attempts to take the jump out since it was given up
+    std::optional<Blocked> blocked = std::nullopt;
   };
   struct DryRun {
     bool on = false;
     absl::Status may_fork;
     PredictedCost predicted;
   };
-  void AddLoops(const std::vector<LoopSite>& places, const ExperimentRequest& request,
-                double ticks_per_ns);
-  absl::StatusOr<std::vector<InstalledLoop>> TryInstall(const std::vector<LoopToInject>& loops);
+  std::vector<InstalledLoop> InstallAll(const std::vector<LoopSite>& places,
+                                        const std::vector<std::string>& variants,
+                                        std::vector<int32_t>* numbers);
+  void AddBlockedBy(size_t loop);
   using CostOfStep = int64_t (LoopExperiment::*)(const ShadowPrediction&) const;
   int64_t Cost(size_t loop, CostOfStep cost);
   std::optional<ShadowPrediction> Trimmed(size_t loop, const ShadowPrediction& whole);

@@ -114,7 +114,7 @@ struct RunSpec {
   int32_t place = 0;              // counted round: 0 is CodeCopy::entry, others follow its shifts
   Evict evict = Evict::kNothing;  // before
   bool restore = false;           // copy ShadowRequest::restores back before
-  bool learn = false;     // afterwards, note what it changed of them: later runs restore only that
+  bool learn = false;  // afterwards, note what it changed of them: later runs restore only that
   // Of a batch: goes on with the instances after those of the last such run, which nothing has touched yet.
   bool successive = false;
   // Made when the team, which goes on through the program's own code in the shadow, comes to the loop again.
@@ -137,7 +137,7 @@ struct ShadowRequest {
   // CLOCK_MONOTONIC: it is armed no earlier and disarmed by then (core/model/pause_lease.h); 0: at once, for timeout_ns.
   int64_t arm_from_ns = 0, arm_until_ns = 0;
   std::vector<RunSpec> runs;
-  int64_t stretch_ns = 0;  // of natural runs: most that may pass from one to the next
+  int64_t stretch_ns = 0;      // of natural runs: most that may pass from one to the next
   uint64_t written_bytes = 0;  // that the runs write at most: a copy is made of each
   std::vector<std::pair<uint64_t, uint64_t>> restores;  // address, bytes
   // Also written by the runs, and not to be brought back: copied before they begin.
@@ -150,8 +150,9 @@ struct ShadowRun {
   int32_t run = 0;     // index into ShadowRequest::runs
   int32_t thread = 0;  // place in the team
   uint64_t cycles = 0;
-  uint64_t iterations = 0;  // 0 where the copy does not count
-  uint64_t instances = 1;   // that were run; of a chain the first one is what was left of it
+  uint64_t iterations = 0;    // 0 where the copy does not count
+  uint64_t inner_passes = 0;  // likewise, of all loops inside the loop
+  uint64_t instances = 1;     // that were run; of a chain the first one is what was left of it
   // Of kApartTraced: the variant did not access the same as the loop, or went another way.
   bool differs = false;
   bool ok = false;
@@ -223,6 +224,12 @@ class RankInjector {
   }
   // Takes the jump of one loop out of the text (retreat rule); puts it back with `patched`.
   virtual absl::Status SetPatched(int32_t loop, bool patched) = 0;
+  // The loop whose code a refused one shares; none: it was refused for something else.
+  virtual std::optional<int32_t> BlockedBy(int32_t /*loop*/) const { return std::nullopt; }
+  // Takes the jump of one loop out for good: loops that share its code may be added.
+  virtual absl::Status Release(int32_t /*loop*/) {
+    return absl::UnimplementedError("this injector lets go of no loop");
+  }
   // Restores every byte, checks it, unmaps. Repeats for a few seconds while threads are in the way.
   virtual absl::Status Uninstall() = 0;
   // The original instruction for an address in the code cache: samples there belong to the loop.

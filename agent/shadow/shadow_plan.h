@@ -29,13 +29,15 @@ enum : uint32_t {
       1,  // of a batch: goes on where the last such run was left, unless that was cut short
   kRunLookAhead =
       2048,  // of a traced kRunSuccessive: two of them tell what the later ones will meet (payload/ahead.cc)
-  kRunRestore = 2,  // copy the restore ranges back before; of kRunNatural: after, with what the program had there at the fork
-  kRunFtz = 4,      // flush denormal results
-  kRunDaz = 8,      // denormal operands are zero
-  kRunTrace = 16,   // reset the trace records before
-  kRunLearn = 64,   // afterwards, note and bring back the lines that differ from what was put aside
-  kRunInSitu = 128,     // may run in the rank itself; plans for shadows never say so
-  kRunNatural = 4096,   // before, the team goes on through the program until it comes to the loop again
+  kRunRestore =
+      2,  // copy the restore ranges back before; of kRunNatural: after, with what the program had there at the fork
+  kRunFtz = 4,     // flush denormal results
+  kRunDaz = 8,     // denormal operands are zero
+  kRunTrace = 16,  // reset the trace records before
+  kRunLearn = 64,  // afterwards, note and bring back the lines that differ from what was put aside
+  kRunInSitu = 128,  // may run in the rank itself; plans for shadows never say so
+  kRunNatural =
+      4096,  // before, the team goes on through the program until it comes to the loop again
   kRunBaseline = 1024,  // afterwards, keep what the trace says: others are held against it
   kRunPinned = 32,      // zero the slots of pinned operands before, which also brings them into L1
 };
@@ -266,11 +268,12 @@ struct RunResult {
   // Of a checked trace: 1 + the first reference that differs from the baseline, kPathDiffers where only the way does; 0: none.
   uint16_t differing;
   uint32_t status;
-  uint64_t instances = 0;  // of a chain, begun; 0: it is none
+  uint64_t instances = 0;     // of a chain, begun; 0: it is none
+  uint64_t inner_passes = 0;  // of copies that count: passes of all loops inside the loop
 };
 
 static_assert(sizeof(RunEntry) == 40 && sizeof(RestoreRange) == 24 && sizeof(ProtectRange) == 24);
-static_assert(sizeof(RunResult) == 40 && sizeof(FaultRecord) == 32 && sizeof(TrapRecord) == 40);
+static_assert(sizeof(RunResult) == 48 && sizeof(FaultRecord) == 32 && sizeof(TrapRecord) == 40);
 
 }  // namespace perfd::agent
 

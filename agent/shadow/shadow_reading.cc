@@ -264,6 +264,7 @@ absl::StatusOr<ShadowAnswer> ReadAnswer(const ShadowReading& r) {
       out.thread = static_cast<int32_t>(place);
       out.cycles = result.cycles;
       out.iterations = result.iterations;
+      out.inner_passes = result.inner_passes;
       out.instances = std::max<uint64_t>(1, result.instances);
       out.ok = result.status == kRunOk;
       out.differs = result.differing != 0;

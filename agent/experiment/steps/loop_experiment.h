@@ -40,6 +40,7 @@ class LoopExperiment {
   void ShowListings() { with_listings_ = true; }
   bool Lists() const { return with_listings_ && HasFigures(); }
   bool HasFigures() const;
+  bool IsRefused() const { return position_.state == MeasureState::kRefused; }
   LoopMeasurement Measurement(uint64_t revision) const;
   // Of a dry run: whether short instances would be run in the rank itself, and why not.
   void PredictMode(LoopMeasurement& out) const;

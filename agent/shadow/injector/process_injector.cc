@@ -100,6 +100,22 @@ absl::Status ProcessInjector::SetPatched(int32_t loop, bool patched) {
   return agent::SetPatched(rank_, *site, patched);
 }
 
+std::optional<int32_t> ProcessInjector::BlockedBy(int32_t loop) const {
+  const std::vector<PatchSite>& sites = rank_.code.sites;
+  const bool known = loop >= 0 && static_cast<size_t>(loop) < sites.size();
+  return known ? sites[static_cast<size_t>(loop)].blocked_by : std::nullopt;
+}
+
+absl::Status ProcessInjector::Release(int32_t loop) {
+  const std::vector<PatchSite>& sites = rank_.code.sites;
+  const bool known = loop >= 0 && static_cast<size_t>(loop) < sites.size();
+  if (known && !sites[static_cast<size_t>(loop)].accepted()) return absl::OkStatus();  // never in
+  ASSIGN_OR_RETURN(PatchSite * site, rank_.SiteOf(loop));
+  RETURN_IF_ERROR(agent::SetPatched(rank_, *site, false));
+  site->released = true;
+  return absl::OkStatus();
+}
+
 absl::Status ProcessInjector::Uninstall() {
   return Installer(rank_).Uninstall();
 }

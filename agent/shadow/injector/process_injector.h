@@ -37,6 +37,8 @@ class ProcessInjector final : public RankInjector {
                                                  int64_t timeout_ns) override;
   absl::StatusOr<RecoveryAnswer> Recover(const RecoveryRequest& request) override;
   absl::Status SetPatched(int32_t loop, bool patched) override;
+  std::optional<int32_t> BlockedBy(int32_t loop) const override;
+  absl::Status Release(int32_t loop) override;
   absl::Status Uninstall() override;
   std::optional<RuntimeAddress> OriginalAddress(RuntimeAddress address) const override;
   absl::Status StillAdmitted() const override;

@@ -113,6 +113,8 @@ absl::Status WriteJumps(InjectedRank& rank) {
 
 absl::Status SetPatched(InjectedRank& rank, PatchSite& site, bool patched) {
   if (site.patched == patched) return absl::OkStatus();
+  if (patched && site.released)
+    return absl::FailedPreconditionError("it was released, and its code may be another loop's");
   if (patched) RETURN_IF_ERROR(rank.hold.MayAlter());
   const PatchPlan& patch = site.built.patch;
   const std::vector<uint8_t> original(patch.original.begin(), patch.original.end());

@@ -82,9 +82,11 @@ absl::Status LoopLayout::RefuseUnfit() {
     absl::Status& status = site.built.installed.status;
     const MapEntry* map = FindMapping(maps, loops_[i].code.header);
     for (size_t k = 0; k < first_.site + i; ++k) {
-      if (rank_.code.sites[k].built.installed.status.ok() &&
-          Overlap(site.body, rank_.code.sites[k].body))
-        status = absl::FailedPreconditionError("it shares code with another loop that is measured");
+      const PatchSite& other = rank_.code.sites[k];
+      if (other.released || !other.built.installed.status.ok() || !Overlap(site.body, other.body))
+        continue;
+      status = absl::FailedPreconditionError("it shares code with another loop that is measured");
+      site.blocked_by = static_cast<int32_t>(k);
     }
     if (const absl::Status text = JudgeText(map, loops_[i].moved); !text.ok()) {
       status = text;

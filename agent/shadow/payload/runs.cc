@@ -126,6 +126,7 @@ void SetSelves(ShadowPlan* plan, const RunEntry& run, uint64_t block) {
 
 void PrepareRun(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64_t block) {
   *At<uint64_t>(block + kBlockIterations) = 0;
+  *At<uint64_t>(block + kBlockInnerPasses) = 0;
   *At<uint64_t>(block + kBlockIterationLimit) =
       run.iteration_limit ? run.iteration_limit : ~uint64_t{0};
   *At<int64_t>(block + kBlockInstancesLeft) = static_cast<int64_t>(run.instances) - 1;
@@ -208,6 +209,7 @@ void RunOne(ChildControl* child, const RunEntry& run, BlockState* state, uint64_
   state->in_run = 0;
   result->cycles = state->end - state->start;
   result->iterations = *At<uint64_t>(block + kBlockIterations);
+  result->inner_passes = *At<uint64_t>(block + kBlockInnerPasses);
   result->instances = run.instances == 0 ? 0 : InstancesOf(run, block);
   result->start = state->start;
   result->cpu = static_cast<uint16_t>(state->end_cpu & 0xfff);
@@ -232,7 +234,8 @@ void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint6
     if (natural) state->arrived = 0;
     Barrier(child);
     if (Load(child->orders.stop)) return;
-    if (run.flags & kRunRestore && !natural && !RestoreLines(child, state->index)) Restore(child, plan, state);
+    if (run.flags & kRunRestore && !natural && !RestoreLines(child, state->index))
+      Restore(child, plan, state);
     Barrier(child);
     ChooseStart(child, run, state, block);
     PrepareRun(plan, run, state, block);

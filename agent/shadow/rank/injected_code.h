@@ -5,6 +5,7 @@
 #define AGENT_SHADOW_RANK_INJECTED_CODE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,10 @@ struct PatchSite {
   std::vector<CodeRange> body;
   std::vector<ExpectBytesOp> code;  // as it was decoded
   bool patched = false;
-  uint64_t charged_timeouts = 0;  // gatherings that did not complete and were charged
-  uint64_t charged_cpu_us = 0;    // of its shadows
+  bool released = false;              // it will not be patched again
+  std::optional<int32_t> blocked_by;  // refused for the code that it shares with this one
+  uint64_t charged_timeouts = 0;      // gatherings that did not complete and were charged
+  uint64_t charged_cpu_us = 0;        // of its shadows
 };
 
 struct CodeCache {

@@ -85,9 +85,10 @@ struct FakeTruth {
   int32_t ends_by_excluded_path = 1;  // each so many-th instance of a loop with detours; 0: none
   absl::Status shadow_status;         // of every RunShadow
   absl::Status install_status;        // of every loop
-  absl::Status entry_count_status;    // of every CountEntries
-  absl::Status live_status;           // of every TimeLive
-  absl::Status patch_status;          // of every SetPatched
+  bool shares_code = false;  // every loop with every other: the first that is not released wins
+  absl::Status entry_count_status;  // of every CountEntries
+  absl::Status live_status;         // of every TimeLive
+  absl::Status patch_status;        // of every SetPatched
   // What the next calls answer as a whole, one each; then OK.
   std::vector<absl::Status> install_answers;
   std::vector<absl::Status> add_answers;
@@ -141,6 +142,7 @@ struct FakeLog {
   std::vector<std::string> calls;
   std::vector<LoopToInject> asked;  // to be installed
   std::vector<std::string> added;   // later
+  std::set<int32_t> released;
   std::vector<int64_t> waits_ns;  // how long each entry count, timing and shadow might have waited
   std::set<int32_t> jumps;        // loops whose jump is in the text
   bool installed = false;         // something of ours is in the rank
@@ -191,6 +193,15 @@ class FakeInjector final : public RankInjector {
       log_->jumps.erase(loop);
     return absl::OkStatus();
   }
+  std::optional<int32_t> BlockedBy(int32_t loop) const override {
+    const auto by = blocked_.find(loop);
+    return by == blocked_.end() ? std::nullopt : std::optional(by->second);
+  }
+  absl::Status Release(int32_t loop) override {
+    if (absl::Status status = SetPatched(loop, false); !status.ok()) return status;
+    log_->released.insert(loop);
+    return absl::OkStatus();
+  }
   absl::Status Uninstall() override;
   std::optional<RuntimeAddress> OriginalAddress(RuntimeAddress address) const override {
     return address - 1;
@@ -206,11 +217,14 @@ class FakeInjector final : public RankInjector {
   VariantName BaseOf(const VariantName& name) const;
   ShadowRun Answer(const ShadowRequest& request, int32_t run, int32_t thread);
   void MakeBatches(InstalledLoop* out);
+  void ShareCode(InstalledLoop* out);
   static void MakeApart(const LoopToInject& loop, InstalledLoop* out);
 
   FakeTruth truth_;
   FakeLog* const log_;
   std::vector<std::vector<VariantName>> names_;
+  std::set<int32_t> accepted_;          // where loops share code
+  std::map<int32_t, int32_t> blocked_;  // the others, by which
   uint64_t noise_ = 1;
   uint64_t trips_ = 0;  // of the instance that runs
 };
@@ -274,6 +288,7 @@ inline std::vector<InstalledLoop> FakeInjector::Make(const std::vector<LoopToInj
   for (const LoopToInject& loop : loops) {
     InstalledLoop out;
     out.status = truth_.install_status;
+    if (truth_.shares_code) ShareCode(&out);
     out.excluded_paths = truth_.excluded_paths;
     out.names = {SingleVariant(Change::kRef), SingleVariant(Change::kCount),
                  SingleVariant(Change::kTrace)};
@@ -321,6 +336,16 @@ inline std::vector<InstalledLoop> FakeInjector::Make(const std::vector<LoopToInj
     installed.push_back(std::move(out));
   }
   return installed;
+}
+
+inline void FakeInjector::ShareCode(InstalledLoop* out) {
+  for (const int32_t other : accepted_) {
+    if (log_->released.count(other) > 0) continue;
+    out->status = absl::FailedPreconditionError("it shares code with another loop");
+    blocked_[static_cast<int32_t>(names_.size())] = other;
+    return;
+  }
+  accepted_.insert(static_cast<int32_t>(names_.size()));
 }
 
 inline void FakeInjector::MakeBatches(InstalledLoop* out) {

@@ -66,7 +66,7 @@ TEST_F(RankExperimentsTest, InstallsTheCodeThatRunsAtItsRunTimeAddress) {
 }
 
 TEST_F(RankExperimentsTest, RefusedLoopsKeepTheirReasonsAndTheOthersTheirPlaces) {
-  LoopSite outer = OwnPlace(2);
+  LoopSite outer = OwnPlace(2);  // a loop that holds others is one like any other
   outer.function.loops[0].innermost = false;
   LoopSite irreducible = OwnPlace(3);
   irreducible.function.loops[0].irreducible = true;
@@ -75,12 +75,13 @@ TEST_F(RankExperimentsTest, RefusedLoopsKeepTheirReasonsAndTheOthersTheirPlaces)
   places_.loops = {
       RefusedSite(0, "another build"), OwnPlace(1), outer, irreducible, unknown, OwnPlace(5)};
   Install();
-  ASSERT_EQ(log_.asked.size(), size_t{2});
-  EXPECT_EQ(log_.asked[1].loop_id, "loop5");
+  ASSERT_EQ(log_.asked.size(), size_t{3});
+  EXPECT_EQ(log_.asked[1].loop_id, "loop2");
+  EXPECT_EQ(log_.asked[2].loop_id, "loop5");
   ASSERT_EQ(experiments_->loops(), size_t{6});
   EXPECT_EQ(Measured(0).reason, "another build");
   EXPECT_EQ(Measured(0).state, MeasureState::kRefused);
-  EXPECT_THAT(Measured(2).reason, HasSubstr("innermost"));
+  EXPECT_EQ(experiments_->stage(2), Stage::kEntryCount);
   EXPECT_THAT(Measured(3).reason, HasSubstr("irreducible"));
   EXPECT_THAT(Measured(4).reason, HasSubstr("not in function kernel"));
   EXPECT_EQ(experiments_->stage(1), Stage::kEntryCount);
@@ -89,10 +90,39 @@ TEST_F(RankExperimentsTest, RefusedLoopsKeepTheirReasonsAndTheOthersTheirPlaces)
   EXPECT_EQ(Measured(5).profile_id, "p1");
   EXPECT_EQ(Measured(5).node, "n1");
   EXPECT_EQ(Measured(5).rank, 3);
-  // The second loop of the injector is the sixth of the order.
+  // The third loop of the injector is the sixth of the order.
   experiments_->Close(5, "enough");
   experiments_->Settle(5);
-  EXPECT_THAT(log_.patches, ElementsAre(Pair(1, false)));
+  EXPECT_THAT(log_.patches, ElementsAre(Pair(2, false)));
+}
+
+// An outer loop stands in the way of the loops inside it. Where it turns out that it cannot be measured, they can.
+TEST_F(RankExperimentsTest, ALoopThatIsRefusedMakesWayForThoseThatShareItsCode) {
+  places_.loops = {OwnPlace(0), OwnPlace(1), OwnPlace(2)};
+  truth_.shares_code = true;
+  truth_.ref_cycles = 1e12;  // one instance is too long for a shadow
+  Install();
+  EXPECT_EQ(Measured(1).state, MeasureState::kRefused);
+  EXPECT_THAT(Measured(1).reason, HasSubstr("shares code"));
+  for (int i = 0; i < 4 && experiments_->stage(0) != Stage::kDone; ++i) StepOnce(0);
+  ASSERT_EQ(Measured(0).state, MeasureState::kRefused);
+  EXPECT_THAT(log_.released, ElementsAre(0));
+  EXPECT_THAT(log_.added, ElementsAre("loop1", "loop2"));
+  EXPECT_EQ(experiments_->stage(1), Stage::kEntryCount);
+  EXPECT_EQ(Measured(1).loop_id, "loop1");
+  EXPECT_THAT(Measured(2).reason, HasSubstr("shares code")) << "now with the second";
+  // Numbers of the injector go on.
+  StepOnce(1);
+  EXPECT_THAT(log_.patches, testing::Contains(Pair(3, true)));
+}
+
+TEST_F(RankExperimentsTest, ALoopThatIsMeasuredKeepsItsCode) {
+  places_.loops = {OwnPlace(0), OwnPlace(1)};
+  truth_.shares_code = true;
+  Install();
+  for (int i = 0; i < 40 && experiments_->stage(0) != Stage::kDone; ++i) StepOnce(0);
+  EXPECT_THAT(log_.released, IsEmpty());
+  EXPECT_EQ(experiments_->stage(1), Stage::kDone);
 }
 
 TEST_F(RankExperimentsTest, AnotherProcessUnderThisPidIsNotTouched) {
