@@ -72,7 +72,7 @@ class Decision {
 
   std::vector<size_t> HotBy(uint64_t LoopHeat::*ns) const {
     std::vector<LoopWeight> weights;
-    for (const LoopHeat& loop : heat_) weights.push_back({loop.*ns, loop.innermost});
+    for (const LoopHeat& loop : heat_) weights.push_back({loop.*ns});
     return HotSet(weights, limits_.coverage_ratio, limits_.max_loops);
   }
 

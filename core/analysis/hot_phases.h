@@ -39,7 +39,6 @@ struct LoopHeat {
   uint64_t whole_ns = 0;        // since the profile began
   uint64_t recent_ns = 0;       // in the last kRecentNs
   uint64_t recent_samples = 0;  // seen then
-  bool innermost = true;        // others are not taken later on: there is nothing to measure yet
   bool settled =
       false;  // measured or refused wherever it was asked for: it needs no place any more
 };

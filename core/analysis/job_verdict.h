@@ -19,7 +19,7 @@
 
 namespace perfd {
 
-// How much of the time is in the loop, from the samples.
+// How much of the time is in the loop and the loops inside it, from the samples.
 struct LoopTime {
   double share =
       0;  // of the job's time, with its interval: elapsed time, or CPU time where that is not known
@@ -28,7 +28,7 @@ struct LoopTime {
   double slowest_share = 0;  // of the time of the rank that the job waits for
   std::string slowest_node;  // that rank
   int32_t slowest_pid = 0;
-  std::string slowest_rank;  // its name
+  std::string slowest_rank;             // its name
   std::vector<double> rank_times = {};  // in the loop, of each rank that has any; in any unit
 };
 

@@ -117,16 +117,16 @@ struct LoopVerdict {
   Silence why = Silence::kNone;   // of an unknown bound
   DataLevel level = DataLevel::kUnknown;
   std::string agreement;     // "all 8 ranks agree", "5 of 8 ranks memory bound"
-  double share = 0;          // of the job's samples
-  double slowest_share = 0;  // of the slowest rank's own time
+  double share = 0;          // of the job's time, with the loops inside, which copies hold as well
+  double slowest_share = 0;  // of the slowest rank's own time, likewise
   std::string slowest_rank;  // the rank that gains refer to
   uint32_t ranks_measured = 0;
   uint32_t ranks_total = 0;  // that were asked
   std::vector<VariantSummary> variants;
-  std::vector<Gain> gains;              // largest first
-  std::vector<std::string> remarks;     // coherence, interactions, outliers, in sentences
-  TripVerdicts trips;                   // of one rank: the one that gains refer to, if it has any
-  Fidelity fidelity;                    // of the median rank
+  std::vector<Gain> gains;           // largest first
+  std::vector<std::string> remarks;  // coherence, interactions, outliers, in sentences
+  TripVerdicts trips;                // of one rank: the one that gains refer to, if it has any
+  Fidelity fidelity;                 // of the median rank
   std::string protocol;
   std::vector<Refusal> refusals;  // merged over ranks; count: runs
   std::vector<std::string> open;  // variants that some rank still lacks

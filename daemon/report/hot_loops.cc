@@ -61,7 +61,6 @@ std::vector<HeatedLoop> HeatOfLoops(const ProfileAggregate& aggregate,
       out.heat.recent_ns = basis == ShareBasis::kWall ? it->second.wall_ns : it->second.cpu_ns;
       out.heat.recent_samples = it->second.samples;
     }
-    out.heat.innermost = location.location.loop->innermost;
     if (const auto it = settled.find(out.heat.id); it != settled.end())
       out.heat.settled = it->second;
   }

@@ -29,7 +29,15 @@ const RankSummary* SlowestRank(const std::vector<RankSummary>& ranks, ShareBasis
   return slowest == ranks.end() ? nullptr : &*slowest;
 }
 
-LoopTime TimeOf(const ReportRow& row, const RankSummary* slowest) {
+// Copies of a loop hold the loops inside it, and saturations are of their time as well. Each rank's is taken to be divided among
+// them as the job's.
+double WithInnerLoops(const ReportRow& row) {
+  const double own = row.wall.has_value() ? row.wall->share : row.share;
+  const double all = row.wall.has_value() ? row.wall->inclusive : row.inclusive_share;
+  return own > 0 ? std::max(1.0, all / own) : 1;
+}
+
+LoopTime OwnTimeOf(const ReportRow& row, const RankSummary* slowest) {
   LoopTime time;
   const Interval& interval = row.wall.has_value() ? row.wall->interval : row.share_interval;
   time.share = row.wall.has_value() ? row.wall->share : row.share;
@@ -49,6 +57,13 @@ LoopTime TimeOf(const ReportRow& row, const RankSummary* slowest) {
     if (share.node == slowest->info.node && share.rank == slowest->info.rank)
       time.slowest_share = row.wall.has_value() ? share.wall_share_of_rank : share.share_of_rank;
   }
+  return time;
+}
+
+LoopTime TimeOf(const ReportRow& row, const RankSummary* slowest) {
+  LoopTime time = OwnTimeOf(row, slowest);
+  for (double* share : {&time.share, &time.share_low, &time.share_high, &time.slowest_share})
+    *share = std::min(1.0, *share * WithInnerLoops(row));
   return time;
 }
 

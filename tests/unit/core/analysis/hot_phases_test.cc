@@ -153,13 +153,6 @@ TEST(HotPhases, TimeDecidesOnceThereAreEnoughSamples) {
   EXPECT_THAT(own.Ask({loop("a", 1000, kEach), loop("b", 9, 200 * kEach)}).taken, IsEmpty());
 }
 
-TEST(HotPhases, LoopsThatHoldOthersAreNotTaken) {
-  Profile profile(Active({"a"}));
-  LoopHeat outer = Heat("outer", 500);
-  outer.innermost = false;
-  EXPECT_THAT(profile.Ask({Heat("a", 500), outer}).taken, IsEmpty());
-}
-
 TEST(HotPhases, NeverMoreThanMaxLoopsAtATime) {
   Profile profile(Active({"a", "b"}), 2);
   const std::vector<LoopHeat> all = {Heat("a", 300), Heat("b", 300), Heat("c", 400)};

@@ -103,13 +103,13 @@ TEST_F(PhasesTest, ANodeThatComesBackIsToldTheLatestOrder) {
 
 TEST_F(PhasesTest, AllLoopsMayBeGivenUpAndTheFirstLookIsNotRepeated) {
   const std::string id = Begin();
-  HeatedLoop outer = Heated("outer", 1000);
-  outer.heat.innermost = false;
-  Live(id, 20, {Heated("a", 0), outer});
+  HeatedLoop settled = Heated("settled", 1000);
+  settled.heat.settled = true;
+  Live(id, 20, {Heated("a", 0), settled});
   ASSERT_EQ(All<MeasureNode>().size(), size_t{2});
   EXPECT_TRUE(All<MeasureNode>()[1].order.loops.empty());
   EXPECT_TRUE(table_.WantingLoops(now()).empty());
-  Live(id, 2, {Heated("a", 500), outer});
+  Live(id, 2, {Heated("a", 500), settled});
   EXPECT_EQ(Ids(All<MeasureNode>().back()), (Names{"a"}));
 }
 

@@ -47,7 +47,6 @@ TEST(HeatOfLoops, HasEveryComputeLoopWithWhatIsKnownOfIt) {
   EXPECT_EQ(first.heat.id, first.loop.loop_id);
   EXPECT_EQ(first.heat.whole_ns, 70 * 10'000'000u);
   EXPECT_EQ(first.heat.recent_ns, 0u);
-  EXPECT_TRUE(first.heat.innermost);
   EXPECT_FALSE(first.heat.settled);
   EXPECT_EQ(first.loop.header, LoopAt(0x1000).loop->header);
   EXPECT_EQ(first.loop.location_key, LocationKey(LoopAt(0x1000)));

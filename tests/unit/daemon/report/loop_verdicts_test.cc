@@ -69,6 +69,26 @@ TEST(FillVerdicts, OrdersByGainOfTheSlowestRank) {
   EXPECT_EQ(first.listings[0].lines[0].changed, "nop");
 }
 
+// Its copies hold the loop inside, and so do the times that its saturations are of.
+TEST(FillVerdicts, ALoopWithLoopsInsideHasTheirTimeAsWell) {
+  CodeLocation outer = LoopAt(0x1000), inner = LoopAt(0x1100);
+  outer.loop->innermost = false;
+  outer.loop->depth = 1;
+  inner.loop->depth = 2;
+  inner.loop->parent_header = 0x1000;
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, outer, 60, window);
+  AddRow({0, 10, 10}, inner, 20, window);
+  AddRow({0, 10, 10}, LoopAt(0x2000), 20, window);
+  window.measurements = {Measured(outer, 10, 0, 0.5)};
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const Report report = BuildReport({}, aggregate);
+  ASSERT_EQ(report.verdicts.size(), 1u);
+  EXPECT_DOUBLE_EQ(report.verdicts[0].share, 0.8);
+  EXPECT_NEAR(report.verdicts[0].gains[0].of_job.value, 0.8 * 0.5, 1e-12);
+}
+
 // The other thread spins: half of the CPU time, most of the elapsed time.
 TEST(FillVerdicts, GainsAreOfElapsedTimeWhereItIsDivided) {
   Window window = EmptyWindow("node0", 1);
