@@ -128,6 +128,13 @@ struct RunSpec {
 // Runs that one shadow of such a team may have, RunSpec::learn and all; the injector's own come on top.
 int32_t MostRuns(int32_t team);
 
+// What the runs of a shadow write, each page of which becomes a copy.
+struct WrittenMemory {
+  uint64_t most_bytes = 0;
+  std::vector<std::pair<uint64_t, uint64_t>>
+      ranges;  // that are known and not brought back: address, bytes
+};
+
 struct ShadowRequest {
   int32_t loop = 0;
   int32_t team = 1;
@@ -137,11 +144,8 @@ struct ShadowRequest {
   // CLOCK_MONOTONIC: it is armed no earlier and disarmed by then (core/model/pause_lease.h); 0: at once, for timeout_ns.
   int64_t arm_from_ns = 0, arm_until_ns = 0;
   std::vector<RunSpec> runs;
-  int64_t stretch_ns = 0;      // of natural runs: most that may pass from one to the next
-  uint64_t written_bytes = 0;  // that the runs write at most: a copy is made of each
+  WrittenMemory written;
   std::vector<std::pair<uint64_t, uint64_t>> restores;  // address, bytes
-  // Also written by the runs, and not to be brought back: copied before they begin.
-  std::vector<std::pair<uint64_t, uint64_t>> written;
   std::vector<int32_t> writers;  // of restores: the only thread that does; -1, or none: unknown
   std::optional<Footprint> footprint;  // set: large memory outside it is left out of the shadow
 };

@@ -107,6 +107,7 @@ struct RunTables {
   SelfWord selves[kMaxSelfWords];
   TraceCheck trace_checks[kMaxTraceChecks];
   LookAhead ahead;
+  uint64_t stretch_ns;  // of kRunNatural: most that may pass until the team comes to the loop again
   uint64_t references;  // of the copy that has most: no record beyond is looked at
 };
 
@@ -119,6 +120,7 @@ struct ProtectRange {
 
 struct MemoryPlan {
   uint64_t evict_bytes[4];  // walked through by each thread
+  uint64_t written_count;   // of restores, behind the first restore_count: only known to be written
   uint64_t mapped_bytes;    // of the shadow when the agent looked; 0: its memory has no bound
 };
 
@@ -130,14 +132,11 @@ struct ShadowPlan {
   uint32_t flags;
   uint32_t run_count;
   uint32_t restore_count;
-  uint32_t written_count;  // of restores, behind the first restore_count: only known to be written
   uint32_t protect_count;
-  uint32_t reserved;
   uint64_t gather_ns;
   uint64_t shadow_ns;   // hard: the watchdog, and the rank's own kill
   uint64_t soft_ticks;  // no run starts later than this after the team has met
   uint64_t agent_wait_ns;
-  uint64_t stretch_ns;  // most that may pass until the team comes to the loop again
   MemoryPlan memory;
   RecoveryPlan recovery;
   RunEntry runs[kMaxRuns];
@@ -195,12 +194,6 @@ struct TeamWaits {
   } of[kMaxTeam];    // by place in the team
 };
 
-// The way of the team through the program, from one arrival at the loop to the next.
-struct Stretches {
-  uint64_t left_ticks;
-  uint64_t longest_ticks;
-};
-
 struct OwnBuffers {
   uint64_t restores;  // address of what was put aside
   uint64_t bytes;     // of all that the payload has mapped
@@ -226,9 +219,16 @@ enum SetupStep : uint32_t {
   kStepFilter = 7
 };
 
+// The way of the team through the program, from one arrival at the loop to the next.
+struct Stretches {
+  uint64_t left_ticks;
+  uint64_t longest_ticks;
+};
+
 struct RunOrders {
   uint32_t stop;             // no further run
   uint32_t must_start_anew;  // what kRunSuccessive write may be read by later ones: none counts
+  Stretches stretches;       // may end it all
 };
 
 struct alignas(64) ChildControl {
@@ -246,7 +246,6 @@ struct alignas(64) ChildControl {
   TrapRecord trap;
   alignas(64) TeamBarrier barrier;
   RunOrders orders;
-  Stretches stretches;
   uint32_t pin;  // every member goes to the CPU it arrived on
   TeamWaits waits;
   alignas(64) uint64_t begin_tsc;  // the team has met: soft_ticks count from here, before the fork

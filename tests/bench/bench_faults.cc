@@ -58,7 +58,8 @@ absl::Status BenchFaults(const BenchSetup& setup) {
       std::vector<double> forked, measured;
       for (int i = 0; i < (setup.quick ? 3 : kForks); ++i) {
         forked.push_back(AfterFork(pages));
-        measured.push_back(AskPageCosts(setup.tracer->program()).value_or(PageCosts{-1, -1}).rewrite_ns);
+        measured.push_back(
+            AskPageCosts(setup.tracer->program()).value_or(PageCosts{-1, -1}).rewrite_ns);
       }
       table.Row({int64_t{threads}, static_cast<int64_t>(pages), Median(forked), Median(measured)});
     }

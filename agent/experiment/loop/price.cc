@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kProbeRuns = 4;  // REF, COUNT, and a TRACE that is cut short
 constexpr double kMostWrittenPerNs =
-    4;                             // bytes of a thread, into pages that it has not yet touched
+    4;  // bytes of a thread, into pages that it has not yet touched
 constexpr double kUsualSuccession = 40;  // runs of a shadow, each of which writes elsewhere
 constexpr int64_t kLeastRuns = 6;  // one variant between two runs of REF, warmed up and counted
 

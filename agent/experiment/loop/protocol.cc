@@ -105,8 +105,8 @@ FidelityReason ReasonOf(const LoopKnowledge& known, const Fidelity& fidelity) {
   if (slower && known.batch.instances > 0) return FidelityReason::kBetween;
   if (slower && evicts) return FidelityReason::kColderCaches;
   // What was emptied did not bring it nearer to live, or would not have been found in these caches anyway.
-  const bool compared = !known.protocol.natural &&
-                        (known.protocol.evict_chosen || EvictionLevels(known).size() == 1);
+  const bool compared =
+      !known.protocol.natural && (known.protocol.evict_chosen || EvictionLevels(known).size() == 1);
   if (faster && !evicts && compared && IsBeyondL1(known)) return FidelityReason::kWarmerCaches;
   return FidelityReason::kUnknown;
 }
@@ -219,11 +219,6 @@ bool NeedsNatural(const LoopKnowledge& known) {
 std::vector<RunSpec> NaturalRuns(const LoopKnowledge& known) {
   const RunSpec run{.variant = kRefIndex, .restore = known.probe.trace.in_situ, .natural = true};
   return std::vector<RunSpec>(kNaturalWarmUps + kNaturalRuns, run);
-}
-
-int64_t StretchNs(const LoopKnowledge& known) {
-  constexpr int64_t kPeriods = 8, kLeastNs = 20'000'000;
-  return kLeastNs + kPeriods * PeriodNs(known);
 }
 
 bool NeedsSuccession(const LoopKnowledge& known) {

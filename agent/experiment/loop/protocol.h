@@ -52,7 +52,6 @@ inline constexpr int kNaturalWarmUps = 2;  // arrivals at which the shadow still
 inline constexpr int kNaturalRuns = 6;     // that are compared with live
 bool NeedsNatural(const LoopKnowledge& known);
 std::vector<RunSpec> NaturalRuns(const LoopKnowledge& known);
-int64_t StretchNs(const LoopKnowledge& known);  // most that the way to the loop may take
 
 }  // namespace perfd::agent
 

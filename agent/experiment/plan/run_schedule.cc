@@ -17,8 +17,8 @@ class Writer {
                      .evict = request_.evict,
                      .restore = request_.restore,
                      .learn = learn,
-                     .successive = request_.successive,
-                     .natural = request_.natural});
+                     .successive = request_.at == RunsAt::kNextInstances,
+                     .natural = request_.at == RunsAt::kArrivals});
   }
   // Unless the last run was one already.
   void Base(int32_t base) {

@@ -23,6 +23,9 @@ inline constexpr uint64_t kTraceIterations = 20'000;
 inline constexpr int64_t kTracedRuns = 8;   // what a traced run is taken for, in runs
 inline constexpr int kMostScheduled = 256;  // runs of one shadow
 
+// Which instances runs are of: the same again, each time those after the last ones, or where the program comes to the loop by itself.
+enum class RunsAt : uint8_t { kPlace, kNextInstances, kArrivals };
+
 struct ScheduleInput {
   std::vector<int32_t> variants;  // to be measured
   std::vector<int32_t> bases;     // of each of them
@@ -34,8 +37,7 @@ struct ScheduleInput {
   int32_t rounds = 1;             // wanted
   Evict evict = Evict::kNothing;
   bool restore = false;
-  bool successive = false;  // each run goes on with the instances after those of the last one
-  bool natural = false;     // each run waits until the program comes to the loop by itself
+  RunsAt at = RunsAt::kPlace;
   int32_t warm_ups = kWarmUps;
   uint64_t seed = 1;
 };

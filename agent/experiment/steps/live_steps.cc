@@ -24,7 +24,7 @@ constexpr int32_t kBurstInstances = 120;
 constexpr absl::Duration kBetweenBursts = absl::Milliseconds(20);
 constexpr int32_t kMostBurst = 400;        // of all threads of a team
 constexpr int64_t kBurstNs = 200'000'000;  // for one of them
-constexpr int64_t kLeastRuns = 3;  // that a shadow must have room for
+constexpr int64_t kLeastRuns = 3;          // that a shadow must have room for
 
 // Of the second half: while the branches of the copy that is timed are still unknown, a short instance takes several times as
 // long as it does.

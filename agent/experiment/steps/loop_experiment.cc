@@ -68,9 +68,8 @@ ShadowStep StepOf(const LoopKnowledge& known, Phase phase, const StepRoom& room)
       break;
   }
   const std::vector<RunSpec>& runs = step.scheduled.runs;
-  const bool comparing =
-      phase == Phase::kSuccession || phase == Phase::kPlacement || phase == Phase::kEviction ||
-      phase == Phase::kNatural;
+  const bool comparing = phase == Phase::kSuccession || phase == Phase::kPlacement ||
+                         phase == Phase::kEviction || phase == Phase::kNatural;
   step.runs_ns =
       comparing ? ComparingNs(known, runs) : static_cast<int64_t>(runs.size()) * RunNs(known);
   return step;

@@ -29,11 +29,11 @@ Checks SetAside(const LoopKnowledge& known, int64_t room_ns, ScheduleInput& inpu
   Checks checks{TripChecks(known, input.variants), AddressChecks(known, input.variants)};
   const auto trips = static_cast<int64_t>(checks.trips.size());
   const auto addresses = static_cast<int64_t>(checks.addresses.size());
-  const auto ahead = static_cast<int64_t>(input.successive ? LookingAhead().size() : 0);
+  const auto ahead =
+      static_cast<int64_t>(input.at == RunsAt::kNextInstances ? LookingAhead().size() : 0);
   input.room_ns =
       room_ns - (trips * kCountedRuns + (addresses + ahead) * kTracedRuns) * input.run_ns;
-  const int64_t most =
-      MostRuns(ShadowTeam(known)) - trips - addresses - ahead - 1;  // and COUNT
+  const int64_t most = MostRuns(ShadowTeam(known)) - trips - addresses - ahead - 1;  // and COUNT
   input.most = static_cast<int32_t>(most);
   return checks;
 }
@@ -56,14 +56,14 @@ ScheduleInput InputOf(const LoopKnowledge& known) {
   input.rounds = std::max<int32_t>(1, (known.setup.repetitions + shadows - 1) / shadows);
   if (instances) input.rounds = std::min(input.rounds, kInstanceRounds);
   input.evict = known.protocol.evict;
-  input.successive = known.protocol.successive;
-  input.natural = known.protocol.natural;
-  if (input.natural) {
+  if (known.protocol.successive) input.at = RunsAt::kNextInstances;
+  if (known.protocol.natural) {
+    input.at = RunsAt::kArrivals;
     input.run_ns += PeriodNs(known);
     input.learn_ns = 0;
     input.warm_ups = kNaturalWarmUps;
   }
-  if (input.successive) input.warm_ups = kSuccessiveWarmUps;
+  if (input.at == RunsAt::kNextInstances) input.warm_ups = kSuccessiveWarmUps;
   input.restore = known.probe.trace.in_situ;
   input.seed = known.shadows.count + 1;
   return input;
@@ -89,7 +89,7 @@ MeasureRuns ScheduleMissing(const LoopKnowledge& known, const StepRoom& room) {
   first.push_back({.variant = kCountIndex, .evict = input.evict, .restore = input.restore});
   // Runs that go on from each other must follow each other.
   int32_t before = schedule.warm_ups - 1;
-  if (input.successive) {
+  if (input.at == RunsAt::kNextInstances) {
     const std::vector<RunSpec> ahead = LookingAhead();
     first.insert(first.end(), ahead.begin(), ahead.end());
     before = 0;
@@ -98,7 +98,7 @@ MeasureRuns ScheduleMissing(const LoopKnowledge& known, const StepRoom& room) {
   for (const int32_t check : checks.trips)
     counted.push_back({.variant = check, .restore = input.restore});
   // Of one instance, which natural runs leave behind.
-  if (input.natural) {
+  if (input.at == RunsAt::kArrivals) {
     before = 0;
     first.insert(first.end(), counted.begin(), counted.end());
     counted.clear();

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "agent/experiment/loop/price.h"
-#include "agent/experiment/loop/protocol.h"
 #include "agent/experiment/loop/trim.h"
 #include "core/analysis/cluster_median.h"
 
@@ -24,14 +23,13 @@ ShadowRequest RequestOf(const LoopKnowledge& known, const StepRoom& room, std::v
   request.arm_until_ns = room.arm_until_ns;
   request.shadow_ns = known.setup.shadow_ns;
   request.timeout_ns = room.timeout_ns;
-  request.stretch_ns = StretchNs(known);
-  request.written_bytes = MostWritten(known);
+  request.written.most_bytes = MostWritten(known);
   request.runs = std::move(runs);
   for (RunSpec& run : request.runs) {
     if (run.instances == 0) run.instances = known.batch.instances;
     if (run.form == CopyForm::kUsual) run.form = FormOf(known, run.variant);
   }
-  if (!restore) request.written = known.probe.trace.written;
+  if (!restore) request.written.ranges = known.probe.trace.written;
   if (restore) {
     request.restores = known.probe.trace.written;
     request.writers = known.probe.trace.writers;
@@ -56,8 +54,7 @@ StepOutcome AfterMissedGathering(LoopKnowledge& known, const absl::Status& statu
 StepOutcome AfterFailure(LoopKnowledge& known, const absl::Status& status) {
   if (absl::IsCancelled(status)) return {};  // nothing was armed: the next window will do
   const bool missed = absl::IsOutOfRange(status);
-  const bool passing =
-      absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || missed;
+  const bool passing = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || missed;
   if (passing) ++known.shadows.cost.failed_arms;
   if (missed) return AfterMissedGathering(known, status);
   if (absl::IsAborted(status)) {

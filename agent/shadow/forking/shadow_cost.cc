@@ -13,7 +13,7 @@ constexpr double kForkFirstNsPerMb = 11.5e3;  // more, of the first kFirstMb
 constexpr double kFirstMb = 64;
 constexpr double kForkHugeNsPerMb = 600;
 constexpr double kPinnedNsPerMb = 250e3;  // copied inside the fork, on kernels that do
-constexpr double kWeight = 0.5;  // of the newest observation
+constexpr double kWeight = 0.5;           // of the newest observation
 
 double Mb(uint64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);

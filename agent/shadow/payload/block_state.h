@@ -30,6 +30,13 @@ struct Succession {
   uint64_t ahead;  // address of what the first traced run told (ahead.cc); 0: nothing yet
 };
 
+// Of the plan.
+struct Progress {
+  uint32_t next_run;
+  uint32_t arrived;  // came to the loop by itself, and no kRunNatural has been made since
+  uint32_t faulted;  // the run under way, or the last one
+};
+
 struct BlockState {
   uint64_t self;           // address of the block
   uint64_t stack_pointer;  // of the payload, while a copy runs
@@ -42,10 +49,8 @@ struct BlockState {
   uint64_t region;
   SavedRegisters registers;
   Succession succession;
-  uint32_t next_run;
-  uint32_t arrived;  // came to the loop by itself, and no kRunNatural has been made since
-  uint32_t index;    // place in the team
-  uint32_t faulted;
+  Progress progress;
+  uint32_t index;  // place in the team
   uint32_t team;
   uint32_t mxcsr;  // the thread's own, exceptions masked
   uint64_t fs_base;

@@ -54,7 +54,7 @@ void Protect(RegionHeader* region, ChildControl* child, ShadowPlan* plan) {
 // the advice: then pages are copied one by one, when they are written to.
 void CopyWritten(ShadowPlan* plan) {
   constexpr uint64_t kPopulateWrite = 23, kPageBytes = 4096;
-  const uint64_t count = uint64_t{plan->restore_count} + plan->written_count;
+  const uint64_t count = uint64_t{plan->restore_count} + plan->memory.written_count;
   for (uint64_t i = 0; i < count && i < kMaxRestores; ++i) {
     const RestoreRange& range = plan->restores[i];
     const uint64_t low = range.address & ~(kPageBytes - 1);

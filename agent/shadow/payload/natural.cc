@@ -27,8 +27,7 @@ void TakeControl(RegionHeader* region, ChildControl* child, ShadowPlan* plan) {
   const uint64_t copy = MapBuffer(child, bytes);
   CopyBytes(copy, AddressOf(region), bytes);
   constexpr uint64_t kMayMoveFixed = 3;
-  const int64_t moved =
-      SysCall(kSysMremap, copy, bytes, bytes, kMayMoveFixed, AddressOf(region));
+  const int64_t moved = SysCall(kSysMremap, copy, bytes, bytes, kMayMoveFixed, AddressOf(region));
   if (moved < 0 && moved > -4096) FailShadow(child, kStepProtect, moved);
   for (uint32_t i = 0; i < kMaxSites; ++i) SiteOf(region, i)->mode = kModeIdle;
   SiteOf(region, plan->site)->mode = kModeArrival;
@@ -38,9 +37,9 @@ void TakeControl(RegionHeader* region, ChildControl* child, ShadowPlan* plan) {
 void GoOn(RegionHeader* region, ChildControl* child, BlockState* state, uint64_t block) {
   const ShadowPlan* plan = PlanOf(region);
   if (state->index == 0) {
-    child->stretches.left_ticks = Ticks();
-    const uint64_t left = LeftNs(child);
-    StartWatchdog(plan->stretch_ns < left ? plan->stretch_ns : left);
+    child->orders.stretches.left_ticks = Ticks();
+    const uint64_t left = LeftNs(child), most = plan->tables.stretch_ns;
+    StartWatchdog(most < left ? most : left);
   }
   state->target = SiteOf(region, plan->site)->live_copy;
   payload_run(block);
@@ -64,17 +63,18 @@ uint64_t Arrive(RegionHeader* region, SavedRegisters* frame) {
 }
 
 bool IsLate(const ShadowPlan* plan, ChildControl* child) {
-  const uint64_t now = Ticks(), stretch = now - child->stretches.left_ticks;
-  if (stretch > child->stretches.longest_ticks) child->stretches.longest_ticks = stretch;
+  const uint64_t now = Ticks(), stretch = now - child->orders.stretches.left_ticks;
+  if (stretch > child->orders.stretches.longest_ticks)
+    child->orders.stretches.longest_ticks = stretch;
   StartWatchdog(LeftNs(child));
-  return now - child->begin_tsc + child->stretches.longest_ticks > plan->soft_ticks;
+  return now - child->begin_tsc + child->orders.stretches.longest_ticks > plan->soft_ticks;
 }
 
 extern "C" void payload_arrive(uint64_t block) {
   BlockState* state = StateOf(block);
   auto* region = At<RegionHeader>(state->region);
   MaskExceptions(state, block);
-  state->arrived = 1;
+  state->progress.arrived = 1;
   RunOn(region, ChildOf(region), state, block);
 }
 

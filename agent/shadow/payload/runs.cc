@@ -138,7 +138,7 @@ void PrepareRun(ShadowPlan* plan, const RunEntry& run, BlockState* state, uint64
   *At<uint32_t>(block + kBlockXsave + 24) = mxcsr;
   if (run.flags & kRunTrace) ResetTrace(plan, block);
   state->target = run.copy;
-  state->faulted = 0;
+  state->progress.faulted = 0;
   Evict(plan, run, state);
   if (run.flags & kRunPinned) ZeroBytes(block + kBlockSlots, kSlotBytes * kSlotCount);
   SetSelves(plan, run, block);
@@ -185,10 +185,10 @@ void KeepEnd(ChildControl* child, const RunEntry& run, BlockState* state, uint64
   if ((run.flags & kRunSuccessive) == 0) return;
   const bool counted_out = *At<int64_t>(block + kBlockInstancesLeft) < 0;
   state->succession.goes_on =
-      counted_out && !state->faulted && Load(child->orders.must_start_anew) == 0;
+      counted_out && !state->progress.faulted && Load(child->orders.must_start_anew) == 0;
   state->succession.moved = 1;
   if (!state->succession.goes_on) {
-    if (!state->faulted) result->status = kRunCutShort;
+    if (!state->progress.faulted) result->status = kRunCutShort;
     return;
   }
   const uint64_t flags = state->registers.flags;
@@ -214,24 +214,24 @@ void RunOne(ChildControl* child, const RunEntry& run, BlockState* state, uint64_
   result->start = state->start;
   result->cpu = static_cast<uint16_t>(state->end_cpu & 0xfff);
   result->differing = 0;
-  result->status = state->faulted ? kRunFaulted : kRunOk;
+  result->status = state->progress.faulted ? kRunFaulted : kRunOk;
   KeepEnd(child, run, state, block, result);
 }
 
 void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint64_t block) {
   ShadowPlan* plan = PlanOf(region);
   uint32_t count = plan->run_count < kMaxRuns ? plan->run_count : kMaxRuns;
-  for (; state->next_run < count; ++state->next_run) {
-    const uint32_t i = state->next_run;
+  for (; state->progress.next_run < count; ++state->progress.next_run) {
+    const uint32_t i = state->progress.next_run;
     RunEntry run = plan->runs[i];
     const bool natural = run.flags & kRunNatural;
-    if (natural && !state->arrived) GoOn(region, child, state, block);
+    if (natural && !state->progress.arrived) GoOn(region, child, state, block);
     if (state->index == 0) {
       child->current_run = i;
       const bool late = natural && IsLate(plan, child);
       if (late || Ticks() - child->begin_tsc > plan->soft_ticks) child->orders.stop = 1;
     }
-    if (natural) state->arrived = 0;
+    if (natural) state->progress.arrived = 0;
     Barrier(child);
     if (Load(child->orders.stop)) return;
     if (run.flags & kRunRestore && !natural && !RestoreLines(child, state->index))

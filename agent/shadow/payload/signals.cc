@@ -104,7 +104,7 @@ void OnSignal(uint64_t signal, SignalInfo* info, uint64_t context) {
                     0};
   }
   if (state->in_run == 0 || before + 1 >= kMaxFaults) EndShadow(child, kChildFaulted);
-  state->faulted = 1;
+  state->progress.faulted = 1;
   *rip = AddressOf(&payload_exit_stub);
 }
 

@@ -59,7 +59,8 @@ absl::StatusOr<int64_t> AwaitMoment(const ShadowRequest& request) {
 
 std::vector<RestoreRange> WrittenRanges(const ShadowRequest& request) {
   std::vector<RestoreRange> ranges;
-  for (const auto& [address, bytes] : request.written) ranges.push_back({address, bytes, kSharedOut, 0});
+  for (const auto& [address, bytes] : request.written.ranges)
+    ranges.push_back({address, bytes, kSharedOut, 0});
   return ranges;
 }
 
@@ -158,8 +159,8 @@ absl::Status ArmedShadow::WriteRanges(const std::vector<MapEntry>& maps) {
     if (ranges_written.size() < kMaxRestores) ranges_written.push_back(range);
   }
   RETURN_IF_ERROR(region.WriteMany(plan_at + offsetof(ShadowPlan, restores), ranges_written));
-  RETURN_IF_ERROR(region.Write(plan_at + offsetof(ShadowPlan, written_count),
-                               static_cast<uint32_t>(ranges_written.size() - restores.size())));
+  RETURN_IF_ERROR(region.Write(plan_at + offsetof(ShadowPlan, memory.written_count),
+                               uint64_t{ranges_written.size() - restores.size()}));
   RETURN_IF_ERROR(region.Write(plan_at + offsetof(ShadowPlan, restore_count),
                                static_cast<uint32_t>(restores.size())));
   RETURN_IF_ERROR(

@@ -13,7 +13,8 @@ namespace {
 
 constexpr uint64_t kGatherNs = 1'000'000;
 constexpr uint32_t kRetries = 8;
-constexpr double kSoftShare = 0.85;  // of the hard limit: no run begins later
+constexpr double kSoftShare = 0.85;      // of the hard limit: no run begins later
+constexpr uint64_t kLongestStretch = 4;  // of the hard limit, that part
 constexpr uint64_t kAgentWaitNs = 50'000'000;
 
 // How far a place, counted round, lies above the copy.
@@ -67,7 +68,7 @@ absl::Status CheckSize(const ShadowRequest& request, uint32_t blocks) {
 }  // namespace
 
 uint64_t BytesWritten(const ShadowRequest& request, const MemoryFacts& memory) {
-  uint64_t bytes = std::min(request.written_bytes, memory.anonymous);
+  uint64_t bytes = std::min(request.written.most_bytes, memory.anonymous);
   for (const auto& range : request.restores) bytes += std::min(range.second, uint64_t{1} << 40);
   Evict most = Evict::kNothing;
   for (const RunSpec& run : request.runs) most = std::max(most, run.evict);
@@ -174,7 +175,7 @@ absl::StatusOr<ShadowPlan> MakePlan(const PatchSite& site, const ShadowRequest& 
   plan.agent_wait_ns = std::min(kAgentWaitNs, plan.shadow_ns / 2);
   for (size_t level = 0; level < kEvictLevels; ++level)
     plan.memory.evict_bytes[level] = EvictBytesOfThisCpu(static_cast<Evict>(level));
-  plan.stretch_ns = static_cast<uint64_t>(std::clamp<int64_t>(request.stretch_ns, 0, longest));
+  plan.tables.stretch_ns = plan.shadow_ns / kLongestStretch;
   uint32_t selves = 0;
   plan.runs[plan.run_count++].copy = site.empty_copy;
   for (const RunSpec& run : request.runs) RETURN_IF_ERROR(AddRun(site, run, &plan, &selves));

@@ -18,8 +18,10 @@ int64_t Now() {
 }  // namespace
 
 ShadowForecast::ShadowForecast(const InjectedRank& rank, MemoryWalk walk)
-    : rank_(rank), walk_(std::move(walk)), cost_(CurrentPageCosts(
-          rank.options.tracer == nullptr ? "" : rank.options.tracer->program())) {}
+    : rank_(rank),
+      walk_(std::move(walk)),
+      cost_(
+          CurrentPageCosts(rank.options.tracer == nullptr ? "" : rank.options.tracer->program())) {}
 
 int64_t ShadowForecast::LearnShadow(const MemoryFacts& forked, int64_t fork_ns, bool whole) {
   const int64_t later_fault_ns = cost_.LaterFaultNs(forked);

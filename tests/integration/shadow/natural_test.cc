@@ -23,7 +23,7 @@ ShadowPlan& GoingOn(SelfHosted& injector, uint32_t site, uint32_t team,
                     const std::vector<RunEntry>& runs) {
   ShadowPlan& plan = injector.Plan(site, team, runs);
   plan.flags |= kPlanNatural;
-  plan.stretch_ns = 500 * kMs;
+  plan.tables.stretch_ns = 500 * kMs;
   return plan;
 }
 
@@ -98,7 +98,7 @@ TEST_F(PayloadTest, AStretchHasABound) {
   const std::vector<double> v = Ramp(16);
   SelfHosted injector;
   const uint32_t site = injector.Install(kSum);
-  GoingOn(injector, site, 1, Arrivals(injector.Ref(kSum), 4)).stretch_ns = 40 * kMs;
+  GoingOn(injector, site, 1, Arrivals(injector.Ref(kSum), 4)).tables.stretch_ns = 40 * kMs;
   injector.Arm(site);
   const pid_t own = getpid();
   double sum = loop_sum(v.data(), 3);

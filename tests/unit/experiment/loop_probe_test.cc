@@ -73,7 +73,7 @@ TEST_F(LoopProbeTest, AShadowIsAskedForWithWhatItsRunsMayWrite) {
   truth.ref_cycles = 2e6;  // 1 ms
   std::vector<uint64_t> written;
   truth.on_shadow = [&](const ShadowRequest& request, ShadowAnswer&) {
-    written.push_back(request.written_bytes);
+    written.push_back(request.written.most_bytes);
     return absl::OkStatus();
   };
   Run(truth, {"LS"});

@@ -320,7 +320,8 @@ TEST(VerdictOf, FiguresThatContradictEachOtherNameNothing) {
   EXPECT_EQ(of(0.98, 0.3, 1.32).why, Silence::kContradictory) << "no cache is worse than memory";
   EXPECT_EQ(of(0.98, 0.3, 1.01).bound, Bound::kWithinL1) << "nor is it memory beyond L1 then";
   EXPECT_TRUE(of(0.98, 0.3, 1.01).sure);
-  LoopMeasurement wide = Loop({Figures("LS", 0.98), Figures("FP", 0.3), Figures("DL1", 0.96, 0.03)});
+  LoopMeasurement wide =
+      Loop({Figures("LS", 0.98), Figures("FP", 0.3), Figures("DL1", 0.96, 0.03)});
   EXPECT_EQ(VerdictOf(wide).bound, Bound::kWithinL1);
   EXPECT_FALSE(VerdictOf(wide).sure);
   EXPECT_EQ(of(0.98, 0.3, 0.9).bound, Bound::kMemory);

@@ -154,7 +154,7 @@ TEST_F(MakePlanTest, NoShadowIsLongerThanTheLimit) {
 TEST_F(MakePlanTest, NoMoreIsWrittenThanThereIs) {
   MemoryFacts memory;
   memory.anonymous = 1000;
-  request_.written_bytes = 5000;
+  request_.written.most_bytes = 5000;
   EXPECT_EQ(BytesWritten(request_, memory), 1000u);
   request_.restores = {{0x100, 24}};
   EXPECT_EQ(BytesWritten(request_, memory), 1024u);
