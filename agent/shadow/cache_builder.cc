@@ -9,6 +9,7 @@
 #include "agent/shadow/region_layout.h"
 #include "agent/shadow/trampoline.h"
 #include "agent/variant/decode.h"
+#include "agent/variant/flow/leaf_calls.h"
 #include "agent/variant/moved.h"
 #include "agent/variant/recovery/in_situ.h"
 #include "core/base/status_macros.h"
@@ -23,6 +24,12 @@ std::vector<uint64_t> ExitTargets(const LoopCode& loop) {
   std::set<uint64_t> targets;
   for (const std::vector<uint64_t>& exits : loop.exits) targets.insert(exits.begin(), exits.end());
   return {targets.begin(), targets.end()};
+}
+
+// In the code of a leaf nothing on the stack says where it was called from: such a thread is waited for.
+void AddPairs(const LoopCode& loop, const CodeCopy& copy, std::vector<AddressPair>* pairs) {
+  for (const AddressPair& pair : copy.address_map)
+    if (!InLeaf(loop, pair.original)) pairs->push_back(pair);
 }
 
 // A branch besides the one that closes the loop: data may decide it.
@@ -163,6 +170,8 @@ absl::Status CacheBuilder::BuildLive(const LoopToInject& loop, uint64_t site, Bu
     built->timed.reset();
     built->untimed = std::string(timed.message());
   }
+  AddPairs(loop.code, built->live, &built->pairs);
+  if (built->timed) AddPairs(loop.code, *built->timed, &built->pairs);
   const uint64_t timed = built->timed ? built->timed->entry : built->live.entry;
   ASSIGN_OR_RETURN(std::vector<uint8_t> code,
                    EmitTrampoline({built->trampoline, site, address_ + kPayloadSlowEntry,
@@ -330,6 +339,10 @@ void CacheBuilder::JudgeInSitu(const LoopToInject& loop, bool recovery, BuiltLoo
   }
   if (!built->timed) {
     out.in_situ = absl::FailedPreconditionError(built->untimed);
+    return;
+  }
+  if (!loop.code.leaves.empty()) {
+    out.in_situ = absl::FailedPreconditionError("it calls a function");
     return;
   }
   const absl::StatusOr<TripCount> trips = ProveEnds(loop.code);

@@ -28,6 +28,7 @@ struct BuiltLoop {
   uint64_t trampoline = 0;
   CodeCopy live;
   std::optional<CodeCopy> timed;  // none: this loop cannot be timed in the rank
+  std::vector<AddressPair> pairs;  // of both, where a thread in the copy may be sent to the original
   std::string untimed;            // why
   TripCount trips;                // where installed.in_situ is OK
 };

@@ -6,6 +6,7 @@
 #include "agent/variant/flow/dataflow.h"
 #include "agent/variant/flow/edges.h"
 #include "agent/variant/flow/excluded_path.h"
+#include "agent/variant/flow/leaf_calls.h"
 #include "agent/variant/flow/nest.h"
 #include "agent/variant/roles.h"
 #include "agent/variant/symbolic.h"
@@ -26,6 +27,8 @@ absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& bytes) {
   loop.header = bytes.header;
   RETURN_IF_ERROR(ReadBody(bytes, &loop));
   ExcludePaths(&loop);
+  // Without these calls it may go round where it did not before.
+  if (TakeInLeaves(bytes, &loop)) ExcludePaths(&loop);
   RETURN_IF_ERROR(BuildEdges(&loop));
   loop.inner = InnerLoops(loop);
   RETURN_IF_ERROR(CheckNest(loop));

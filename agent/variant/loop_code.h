@@ -36,6 +36,8 @@ struct LoopBytes {
   uint64_t header = 0;
   std::vector<CodeRange>
       body;  // whole blocks of the loop: spans of core/model/code.h plus the load bias
+  std::vector<CodeText> called =
+      {};  // from where the body's direct calls lead on, as far as it is read
 };
 
 // Whether what a load reads may have been stored in the loop where code alone does not tell: it is taken for possible, or for
@@ -95,10 +97,11 @@ struct LoopCode {
   std::vector<std::vector<uint32_t>> next;    // edges inside the loop
   std::vector<std::vector<uint64_t>> exits;   // addresses outside that an instruction may go to
   std::vector<InnerLoop> inner;               // loops inside it, outer ones first (flow/nest.h)
-  std::vector<uint32_t> calls;  // instructions that call: only NO_CALL copies are made
+  std::vector<uint32_t> calls;                // instructions that call what is not in the copies
   int32_t groups = 0;
   Liveness live;
   std::vector<CodeRange> body;  // sorted, merged
+  std::vector<CodeRange> leaves;  // called functions whose instructions are in (flow/leaf_calls.h)
   ExcludedPaths excluded;
   std::vector<CodeRange> function;  // all parts, sorted: they were searched for other entries
   // Aliasing::kExcluded: accesses that never touch the same bytes, or the roles are wrong; sorted. None: kPossible.

@@ -19,10 +19,7 @@ constexpr int64_t kStaleNs = kNsPerSecond;
 
 std::vector<InstructionPair> PairsOf(const BuiltLoop& built) {
   std::vector<InstructionPair> pairs;
-  for (const CodeCopy* copy : {&built.live, built.timed ? &*built.timed : nullptr}) {
-    for (size_t i = 0; copy != nullptr && i < copy->address_map.size(); ++i)
-      pairs.push_back({copy->address_map[i].original, copy->address_map[i].copy});
-  }
+  for (const AddressPair& pair : built.pairs) pairs.push_back({pair.original, pair.copy});
   return pairs;
 }
 

@@ -81,6 +81,9 @@ absl::Status LoopLayout::RefuseUnfit() {
     PatchSite& site = SiteOf(i);
     absl::Status& status = site.built.installed.status;
     const MapEntry* map = FindMapping(maps, loops_[i].code.header);
+    for (const CodeRange& leaf : loops_[i].code.leaves) {
+      if (status.ok()) status = JudgeText(FindMapping(maps, leaf.low), loops_[i].moved);
+    }
     for (size_t k = 0; k < first_.site + i; ++k) {
       const PatchSite& other = rank_.code.sites[k];
       if (other.released || !other.built.installed.status.ok() || !Overlap(site.body, other.body))
@@ -202,11 +205,7 @@ void RecordSites(size_t first_site, InjectedCode* code) {
     noted.original.assign(site.built.patch.original.begin(), site.built.patch.original.end());
     noted.written.assign(site.built.jump.begin(), site.built.jump.end());
     noted.text = site.text;
-    noted.pairs = site.built.live.address_map;
-    if (site.built.timed) {
-      noted.pairs.insert(noted.pairs.end(), site.built.timed->address_map.begin(),
-                         site.built.timed->address_map.end());
-    }
+    noted.pairs = site.built.pairs;
     code->injection.sites.push_back(std::move(noted));
   }
 }

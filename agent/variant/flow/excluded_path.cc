@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/variant/flow/edges.h"
+#include "agent/variant/flow/leaf_calls.h"
 
 namespace perfd::agent {
 namespace {
@@ -81,7 +82,8 @@ void Retain(const std::vector<bool>& kept, LoopCode* loop) {
   loop->body.clear();
   for (size_t n = 0; n < all.size(); ++n) {
     if (!kept[n]) NameExcludedPath(all[n], loop);
-    AddRange(all[n], kept[n] ? &loop->body : &loop->excluded.ranges);
+    if (!InLeaf(*loop, all[n].address))
+      AddRange(all[n], kept[n] ? &loop->body : &loop->excluded.ranges);
     if (kept[n]) loop->instructions.push_back(std::move(all[n]));
   }
 }
