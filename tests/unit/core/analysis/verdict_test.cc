@@ -175,7 +175,7 @@ TEST(VerdictOf, WhereFpIsTheLoopItselfDl1Decides) {
   EXPECT_TRUE(of(1, 0.99).sure);
   EXPECT_FALSE(of(1, 0.96, 0.03).sure) << "the interval leaves the 5 % around 1";
   VariantFigures noisy = Figures("DL1", 0.8);
-  noisy.stability = 0.3;  // 1 within its noise, not within the cap on noise
+  noisy.stability = 0.15;  // 1 within its noise, not within the cap on noise
   EXPECT_EQ(VerdictOf(Loop({Figures("LS", 1), Unchanged("FP", 1), noisy})).bound, Bound::kUnknown);
   noisy.saturation = {0.6, 0.59, 0.61};
   EXPECT_EQ(VerdictOf(Loop({Figures("LS", 1), Unchanged("FP", 1), noisy})).bound, Bound::kMemory);

@@ -17,7 +17,7 @@ TEST(LoopLayoutTest, TheJournalNamesWhatIsWritten) {
   code.sites[0].index = 0;
   code.sites[0].loop_id = "inner";
   code.sites[0].built.patch.address = 0x400000;
-  code.sites[0].built.live.address_map = {{0x400000, 0x1100}, {0x400005, 0x1108}};
+  code.sites[0].built.pairs = {{0x400000, 0x1100}, {0x400005, 0x1108}};
   code.sites[1].index = 1;
   code.sites[1].built.installed.status = absl::FailedPreconditionError("a call");
   RecordSites(0, &code);
@@ -26,7 +26,7 @@ TEST(LoopLayoutTest, TheJournalNamesWhatIsWritten) {
   EXPECT_EQ(code.injection.sites[0].header, 0x400000u);
   EXPECT_THAT(code.injection.sites[0].pairs, SizeIs(2));
   EXPECT_THAT(code.injection.sites[0].original, SizeIs(kJumpBytes));
-  code.sites[0].built.timed.emplace().address_map = {{0x400000, 0x1300}};
+  code.sites[0].built.pairs.push_back({0x400000, 0x1300});
   RecordSites(0, &code);
   EXPECT_THAT(code.injection.sites[1].pairs, SizeIs(3));
   RecordSites(1, &code);
