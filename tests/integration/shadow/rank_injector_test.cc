@@ -102,23 +102,30 @@ TEST_F(RankInjectorTest, MeasuresALoopAndLeavesNothing) {
   EXPECT_EQ(end.checksum, ChecksumOf(2, kN, end.passes));
 }
 
+// The mean, since clocks move in steps; without interrupts.
+double MeanTicks(std::vector<uint64_t> live) {
+  std::sort(live.begin(), live.end());
+  const auto most = live.begin() + static_cast<std::ptrdiff_t>(live.size() * 9 / 10);
+  return static_cast<double>(std::accumulate(live.begin(), most, uint64_t{0})) /
+         static_cast<double>(std::distance(live.begin(), most));
+}
+
 TEST_F(RankInjectorTest, ReadingTheClockIsNoPartOfALiveInstance) {
   PuppetRank puppet({"1", "1", "0"});  // one pass
   auto injector = RankInjector::Open(puppet.rank(), options_);
   ASSERT_TRUE(injector.ok()) << injector.status();
   ASSERT_TRUE((*injector)->Install({puppet.MakeLoop({})}).ok());
-  auto live = (*injector)->TimeLive(0, 400, 5000 * kMs);
-  ASSERT_TRUE(live.ok()) << live.status();
-  ASSERT_GE(live->size(), 100u);
-  std::sort(live->begin(), live->end());
-  // The mean, since clocks move in steps; without interrupts.
-  const auto most = live->begin() + static_cast<std::ptrdiff_t>(live->size() * 9 / 10);
-  const double mean = static_cast<double>(std::accumulate(live->begin(), most, uint64_t{0})) /
-                      static_cast<double>(std::distance(live->begin(), most));
-  printf("one pass %.1f ticks, reading the clock %lu\n", mean, LiveReadingTicks());
+  double least = HUGE_VAL;  // other things only make it longer
+  for (int round = 0; round < 8; ++round) {
+    auto live = (*injector)->TimeLive(0, 400, 5000 * kMs);
+    ASSERT_TRUE(live.ok()) << live.status();
+    ASSERT_GE(live->size(), 100u);
+    least = std::min(least, MeanTicks(*std::move(live)));
+  }
+  printf("one pass %.1f ticks, reading the clock %lu\n", least, LiveReadingTicks());
   EXPECT_GT(LiveReadingTicks(), 10u);
   // Less than the reading on most machines. In guests of a hypervisor that shadows page tables the pass itself takes two readings.
-  EXPECT_LT(mean, 2.75 * static_cast<double>(LiveReadingTicks()));
+  EXPECT_LT(least, 2.75 * static_cast<double>(LiveReadingTicks()));
   ASSERT_TRUE((*injector)->Uninstall().ok());
 }
 
