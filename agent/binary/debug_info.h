@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/binary/eh_frame.h"
+#include "agent/binary/frames/eh_frame.h"
 #include "agent/binary/elf_file.h"
 #include "agent/binary/function_lines.h"
 #include "core/model/module.h"

@@ -6,16 +6,15 @@
 namespace perfd::agent {
 namespace {
 
-std::vector<CodeRange> ReadEntries(const ElfFile& file) {
+EhFrame ReadFrames(const ElfFile& file) {
   const ElfSection* section = file.FindSection(".eh_frame");
   if (section != nullptr && !section->bytes.empty())
-    return ParseEhFrame(section->bytes, section->address.value()).functions;
+    return ParseEhFrame(section->bytes, section->address.value());
   // Without section headers: through the program header, which tells the start but not the end; a terminator follows.
   const uint64_t header = file.eh_frame_header();
   if (header == 0) return {};
   const uint64_t address = EhFrameAddress(file.ReadToEnd(header), header);
-  return address == 0 ? std::vector<CodeRange>()
-                      : ParseEhFrame(file.ReadToEnd(address), address).functions;
+  return address == 0 ? EhFrame() : ParseEhFrame(file.ReadToEnd(address), address);
 }
 
 template <typename T>
@@ -43,15 +42,32 @@ FunctionIndex::FunctionIndex(const ElfFile& main, const ElfFile* debug)
   symbols_ = SymbolTable(std::move(symbols));
 }
 
-const std::vector<CodeRange>& FunctionIndex::Entries() {
-  if (!entries_) {
-    entries_ = ReadEntries(main_);
-    std::erase_if(*entries_, [this](const CodeRange& range) {
+const EhFrame& FunctionIndex::Frames() {
+  if (!frames_) {
+    frames_ = ReadFrames(main_);
+    const auto is_no_code = [this](const CodeRange& range) {
       const ModuleSegment* segment = main_.SegmentAt(range.low);
       return segment == nullptr || !segment->executable || range.high > segment->virtual_end();
-    });
+    };
+    std::erase_if(frames_->functions, is_no_code);
+    std::erase_if(frames_->tables,
+                  [&](const ExceptionTableAt& table) { return is_no_code(table.function); });
   }
-  return *entries_;
+  return *frames_;
+}
+
+std::vector<LandingPad> FunctionIndex::LandingPadsIn(const CodeRange& part) {
+  std::vector<LandingPad> pads;
+  const auto& tables = Frames().tables;
+  auto at = std::lower_bound(
+      tables.begin(), tables.end(), part.low,
+      [](const ExceptionTableAt& table, uint64_t low) { return table.function.high <= low; });
+  for (; at != tables.end() && at->function.low < part.high; ++at) {
+    const std::vector<LandingPad> more =
+        ReadLandingPads(main_.ReadToEnd(at->address), at->address, at->function.low);
+    pads.insert(pads.end(), more.begin(), more.end());
+  }
+  return pads;
 }
 
 const PltStub* FunctionIndex::StubAt(uint64_t address) const {
@@ -60,7 +76,7 @@ const PltStub* FunctionIndex::StubAt(uint64_t address) const {
 }
 
 const CodeRange* FunctionIndex::EntryBefore(uint64_t address) {
-  return LastBefore(Entries(), address);
+  return LastBefore(Frames().functions, address);
 }
 
 absl::string_view FunctionIndex::NameAt(uint64_t address) const {
@@ -120,7 +136,7 @@ std::optional<FunctionBounds> FunctionIndex::Guess(uint64_t address) {
   if (const FunctionSymbol* symbol = symbols_.After(address))
     bounds.high = std::min(bounds.high, symbol->low);
   if (const CodeRange* entry = EntryBefore(address)) bounds.low = std::max(bounds.low, entry->high);
-  const auto& entries = Entries();
+  const auto& entries = Frames().functions;
   const auto next =
       std::upper_bound(entries.begin(), entries.end(), address,
                        [](uint64_t a, const CodeRange& range) { return a < range.low; });

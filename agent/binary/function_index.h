@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "agent/binary/eh_frame.h"
+#include "agent/binary/frames/eh_frame.h"
+#include "agent/binary/frames/exception_table.h"
 #include "agent/binary/elf_file.h"
 #include "agent/binary/plt.h"
 #include "agent/binary/symbol_table.h"
@@ -40,19 +41,21 @@ class FunctionIndex {
   bool has_local_symbols() const { return has_local_symbols_; }
   // Name of the function that starts here, PLT stubs included; empty: unknown.
   absl::string_view NameAt(uint64_t address) const;
+  // Where exceptions that come out of its calls go on; sorted.
+  std::vector<LandingPad> LandingPadsIn(const CodeRange& part);
 
  private:
   const PltStub* StubAt(uint64_t address) const;
   std::optional<FunctionBounds> FindUnsized(uint64_t address);
   const CodeRange* EntryBefore(uint64_t address);
-  const std::vector<CodeRange>& Entries();
+  const EhFrame& Frames();
 
   const ElfFile& main_;
   NamedParts named_parts_;
   bool has_local_symbols_ = false;
   SymbolTable symbols_;
   std::vector<PltStub> stubs_;
-  std::optional<std::vector<CodeRange>> entries_;  // sorted by low
+  std::optional<EhFrame> frames_;
 };
 
 }  // namespace perfd::agent

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/binary/eh_frame.h"
+#include "agent/binary/frames/eh_frame.h"
 #include "core/model/code.h"
 
 namespace perfd::agent {

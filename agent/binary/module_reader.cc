@@ -169,6 +169,8 @@ FunctionFacts ModuleReader::Analyse(const Found& found, std::vector<CodeRange> f
   for (const CodeRange& part : PartsOf(facts)) {
     code.parts.push_back({part.low, main_->Read(part.low, part.high - part.low)});
     unread = unread || code.parts.back().bytes.empty();
+    const std::vector<LandingPad> pads = index_.LandingPadsIn(part);
+    code.landing_pads.insert(code.landing_pads.end(), pads.begin(), pads.end());
   }
   code.read = [this](uint64_t address, size_t size) { return main_->Read(address, size); };
   code.never_returns = [this](uint64_t callee) { return returns_.NeverReturns(callee); };

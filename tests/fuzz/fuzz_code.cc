@@ -52,6 +52,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return bytes.subspan(address - low, count);
   };
   code.never_returns = [](uint64_t callee) { return (callee & 7) == 3; };
+  code.landing_pads = {{{kLow, kLow + 8}, kLow + size / 3},
+                       {{kLow + 8, kLow + size}, code.entry + size / 4}};
   perfd::agent::FunctionLines lines;
   lines.files = {"", "a.c"};
   lines.frames.push_back({"f", 0, 0, 0, 1, {{kLow, kLow + size + gap}}});

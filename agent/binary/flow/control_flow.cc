@@ -38,8 +38,8 @@ class BlockBuilder {
 
   bool GoesOn(const Step& step) const { return FallsThrough(step.instruction) && !step.ends; }
 
-  // Leaders: roots, targets, the first bytes of parts (no block lies in two), what follows a branch, and what two instructions fall into (overlapping code, such as a
-  // jump past a lock prefix).
+  // Leaders: roots, targets, the first bytes of parts (no block lies in two), what follows a branch or a call with a landing pad, and what two
+  // instructions fall into (overlapping code, such as a jump past a lock prefix).
   void MarkLeaders() {
     std::vector<uint8_t> arrivals(found_.steps.size(), 0);
     for (const uint32_t root : found_.roots) leader_[root] = true;
@@ -49,7 +49,8 @@ class BlockBuilder {
     for (const Step& step : found_.steps) {
       const Instruction& at = step.instruction;
       if (HasTargetInCode(at)) MarkLeader(at.target);
-      if (at.flow == Flow::kConditional) MarkLeader(at.end());
+      if (step.landing_pad != 0) MarkLeader(step.landing_pad);
+      if (at.flow == Flow::kConditional || step.landing_pad != 0) MarkLeader(at.end());
       const uint32_t next = GoesOn(step) ? StepAt(at.end()) : kNoStep;
       if (next != kNoStep && ++arrivals[next] > 1) leader_[next] = true;
     }
@@ -91,6 +92,7 @@ class BlockBuilder {
     const Instruction& last = found_.steps[step].instruction;
     if (GoesOn(found_.steps[step])) AddEdge(block, step, last.end());
     if (HasTargetInCode(last)) AddEdge(block, step, last.target);
+    if (found_.steps[step].landing_pad != 0) AddEdge(block, step, found_.steps[step].landing_pad);
     if (last.flow != Flow::kIndirectJump) return;
     const auto table = table_of_.find(step);
     if (table == table_of_.end()) return;

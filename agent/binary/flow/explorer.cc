@@ -67,6 +67,7 @@ class Explorer {
       }
       const uint32_t step = Record(*instruction, *position, lead.from);
       if (HasTargetInCode(*instruction)) leads_.push_back({instruction->target, step});
+      if (out_.steps[step].landing_pad != 0) leads_.push_back({out_.steps[step].landing_pad, step});
       if (instruction->flow == Flow::kIndirectJump) ResolveTable(step);
       if (!FallsThrough(*instruction) || out_.steps[step].ends) return;
       lead = {instruction->end(), step};
@@ -77,9 +78,13 @@ class Explorer {
     const uint32_t step = static_cast<uint32_t>(out_.steps.size());
     out_.step_at[position] = step;
     for (size_t i = 0; i < instruction.length; ++i) covered_[position + i] = true;
-    const bool ends = instruction.flow == Flow::kCall && code_.never_returns &&
-                      code_.never_returns(instruction.target);
-    out_.steps.push_back({instruction, from, phase_, ends});
+    out_.steps.push_back({instruction, from, phase_});
+    const bool direct = instruction.flow == Flow::kCall;
+    if (!direct && instruction.flow != Flow::kIndirectCall) return step;
+    out_.steps.back().ends =
+        direct && code_.never_returns && code_.never_returns(instruction.target);
+    if (const LandingPad* pad = LandingPadOf(code_.landing_pads, instruction.address))
+      out_.steps.back().landing_pad = pad->address;
     return step;
   }
 

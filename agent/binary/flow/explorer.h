@@ -1,7 +1,7 @@
 // agent/binary/flow/explorer.h - every instruction of a function, in all its parts, found by following its control flow.
 //
 // Shape    Explore(code) -> steps. Phase 0 is what the entry reaches; each later phase starts at bytes that nothing
-//          reached before (landing pads, targets of unresolved jumps).
+//          reached before (targets of unresolved jumps, what is never run).
 // Errors   none: what could not be followed is counted.
 // Threads  thread-safe (pure).
 #ifndef AGENT_BINARY_FLOW_EXPLORER_H_
@@ -16,6 +16,7 @@
 #include "agent/binary/flow/instruction.h"
 #include "agent/binary/flow/jump_table.h"
 #include "agent/binary/flow/part_map.h"
+#include "agent/binary/frames/exception_table.h"
 
 namespace perfd::agent {
 
@@ -25,6 +26,7 @@ struct FunctionCode {
   std::vector<CodePart> parts;                         // sorted, disjoint
   ReadMemory read;                                     // may be empty
   std::function<bool(uint64_t callee)> never_returns;  // may be empty
+  std::vector<LandingPad> landing_pads = {};           // sorted
 };
 
 inline constexpr uint32_t kNoStep = UINT32_MAX;
@@ -36,6 +38,8 @@ struct Step {
   uint32_t previous = kNoStep;  // the step that led here first
   uint32_t phase = 0;
   bool ends = false;  // a call that never returns
+  uint64_t landing_pad =
+      0;  // where an exception out of this call goes on; 0: nowhere in the function
 };
 
 struct TableJump {

@@ -1,4 +1,4 @@
-#include "agent/binary/eh_frame.h"
+#include "agent/binary/frames/eh_frame.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
