@@ -80,7 +80,7 @@ class RogueSendersTest : public PipelineFixture {
   }
 
   // What a sender may bring, by the words of docs/security.md.
-  bool IsRight(const Rogue& sender, const class Window& window) const {
+  bool IsRight(const Rogue& sender, const perfd::Window& window) const {
     const auto profile = asked_.find(window.profile_id);
     if (profile == asked_.end() || window.node != sender.node) return false;
     const auto own = [&](const auto& part) {
@@ -105,7 +105,7 @@ class RogueSendersTest : public PipelineFixture {
     };
     IncomingWindow incoming =
         PipelineFixture::Window(AnyProfile(), mostly(sender.node, AnyNode()), 1 + Below(1 << 20));
-    class Window& window = incoming.window;
+    perfd::Window& window = incoming.window;
     window.stream_id = mostly("stream-" + sender.node, "stream-" + AnyNode());
     for (size_t i = Below(3); i > 0; --i) {
       AuditEntry entry;
