@@ -101,7 +101,7 @@ absl::StatusOr<Retreat> WatchRetreat(const BenchSetup& setup, const BenchRank& r
   bench.Install(rank.Places(), request, setup.ticks_per_ns);
   const int64_t begin = SystemClock().MonotonicNs();
   for (int i = 0; i < kEntryCountAttempts; ++i) {
-    if (bench.stage(0) != LoopExperiment::Stage::kEntryCount) break;
+    if (bench.stage(0) != Stage::kEntryCount) break;
     const StepRoom room = bench.Prepare(0, kNsPerSecond);
     bench.Step(0, room);
     bench.Settle(0);
