@@ -124,8 +124,9 @@ TEST_F(RankInjectorTest, ReadingTheClockIsNoPartOfALiveInstance) {
   }
   printf("one pass %.1f ticks, reading the clock %lu\n", least, LiveReadingTicks());
   EXPECT_GT(LiveReadingTicks(), 10u);
-  // Less than the reading on most machines. In guests of a hypervisor that shadows page tables the pass itself takes two readings.
-  EXPECT_LT(least, 2.75 * static_cast<double>(LiveReadingTicks()));
+  // Less than the reading on most machines. In guests of a hypervisor that shadows page tables one pass takes 1.8 to 2.5 readings, the
+  // same in every pass of a process, and nobody knows why; a call of the kernel between the readings would be tens of them.
+  EXPECT_LT(least, 4 * static_cast<double>(LiveReadingTicks()));
   ASSERT_TRUE((*injector)->Uninstall().ok());
 }
 
