@@ -56,18 +56,13 @@ const EhFrame& FunctionIndex::Frames() {
   return *frames_;
 }
 
-std::vector<LandingPad> FunctionIndex::LandingPadsIn(const CodeRange& part) {
-  std::vector<LandingPad> pads;
+std::vector<LandingPad> FunctionIndex::LandingPadsOf(uint64_t low) {
   const auto& tables = Frames().tables;
-  auto at = std::lower_bound(
-      tables.begin(), tables.end(), part.low,
-      [](const ExceptionTableAt& table, uint64_t low) { return table.function.high <= low; });
-  for (; at != tables.end() && at->function.low < part.high; ++at) {
-    const std::vector<LandingPad> more =
-        ReadLandingPads(main_.ReadToEnd(at->address), at->address, at->function.low);
-    pads.insert(pads.end(), more.begin(), more.end());
-  }
-  return pads;
+  const auto at = std::lower_bound(
+      tables.begin(), tables.end(), low,
+      [](const ExceptionTableAt& table, uint64_t address) { return table.function.low < address; });
+  if (at == tables.end() || at->function.low != low) return {};
+  return ReadLandingPads(main_.ReadToEnd(at->address), at->address, low);
 }
 
 const PltStub* FunctionIndex::StubAt(uint64_t address) const {

@@ -2,7 +2,7 @@
 //
 // Shape    Find: PLT stub, sized symbol, symbol without size (to the end of its unwind entry, else to the next symbol),
 //          unwind entry. Guess: the gap between two known functions.
-// Threads  thread-bound (call frame information is read at the first address that no symbol holds).
+// Threads  thread-bound (call frame information is read when it is first needed).
 #ifndef AGENT_BINARY_FUNCTION_INDEX_H_
 #define AGENT_BINARY_FUNCTION_INDEX_H_
 
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "agent/binary/elf_file.h"
 #include "agent/binary/frames/eh_frame.h"
 #include "agent/binary/frames/exception_table.h"
-#include "agent/binary/elf_file.h"
 #include "agent/binary/plt.h"
 #include "agent/binary/symbol_table.h"
 #include "core/model/code.h"
@@ -41,8 +41,8 @@ class FunctionIndex {
   bool has_local_symbols() const { return has_local_symbols_; }
   // Name of the function that starts here, PLT stubs included; empty: unknown.
   absl::string_view NameAt(uint64_t address) const;
-  // Where exceptions that come out of its calls go on; sorted.
-  std::vector<LandingPad> LandingPadsIn(const CodeRange& part);
+  // Where exceptions that come out of the calls of the part that starts here go on; sorted.
+  std::vector<LandingPad> LandingPadsOf(uint64_t low);
 
  private:
   const PltStub* StubAt(uint64_t address) const;

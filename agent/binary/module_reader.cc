@@ -169,7 +169,7 @@ FunctionFacts ModuleReader::Analyse(const Found& found, std::vector<CodeRange> f
   for (const CodeRange& part : PartsOf(facts)) {
     code.parts.push_back({part.low, main_->Read(part.low, part.high - part.low)});
     unread = unread || code.parts.back().bytes.empty();
-    const std::vector<LandingPad> pads = index_.LandingPadsIn(part);
+    const std::vector<LandingPad> pads = index_.LandingPadsOf(part.low);
     code.landing_pads.insert(code.landing_pads.end(), pads.begin(), pads.end());
   }
   code.read = [this](uint64_t address, size_t size) { return main_->Read(address, size); };

@@ -25,12 +25,11 @@ absl::string_view ReadText(ByteReader& reader, std::span<const std::byte> entry)
 struct FdeFormat {
   uint8_t code = kAbsolute;
   uint8_t table = kOmit;
-  bool augmented = false;
 };
 
 // The letters of an augmentation and what stands for each.
 std::optional<FdeFormat> ReadAugmentation(absl::string_view letters, ByteReader& reader) {
-  FdeFormat format{.augmented = true};
+  FdeFormat format;
   ReadULeb(reader);  // length of the augmentation
   for (const char letter : letters) {
     if (letter == 'R') format.code = reader.Read<uint8_t>();
@@ -111,18 +110,18 @@ class EhFrameParser {
     const auto size = ReadFormat(body, format.code & kFormatMask);
     if (!size || !body.ok() || *low == 0 || *size == 0 || *low + *size < *low) return false;
     out_.functions.push_back({*low, *low + *size});
-    AddTable(body, format, id_at);
+    AddTable(body, format.table, id_at);
     return true;
   }
 
-  void AddTable(ByteReader& body, const FdeFormat& format, size_t id_at) {
-    if (!format.augmented || format.table == kOmit) return;
+  void AddTable(ByteReader& body, uint8_t encoding, size_t id_at) {
+    if (encoding == kOmit) return;
     ReadULeb(body);  // length of the augmentation
-    const size_t at = body.offset();
-    ByteReader raw = body;  // zero stands for none, whatever it is relative to
-    const auto value = ReadFormat(raw, format.table);
-    const auto table = ReadPointer(body, format.table, address_ + id_at + at);
-    if (table && value && *value != 0) out_.tables.push_back({out_.functions.back(), *table});
+    const uint64_t place = address_ + id_at + body.offset();
+    const auto table = ReadPointer(body, encoding, place);
+    // A value of zero stands for none, whatever it is relative to.
+    if (table && *table != 0 && *table != place)
+      out_.tables.push_back({out_.functions.back(), *table});
   }
 
   std::span<const std::byte> bytes_;
