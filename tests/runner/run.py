@@ -174,12 +174,10 @@ class Run:
     # The end.
 
     def close(self, name, wall):
-        """Skips and failures, the slowest, where the time went, and the closing line."""
+        """Skips, the slowest, where the time went, and failures by the closing line: who reads only the end has them."""
         for case in self.cases:
             if case.outcome == cases.SKIPPED:
                 self.screen.line(f"skipped {shown(case)}")
-        for case in self.failed():
-            self.screen.line(f"FAILED {shown(case)}")
         slowest = [f"{seconds:8.1f} s  {what}" for seconds, what in sorted(self.slow, reverse=True)[:20]]
         if slowest:
             (self.logs / "slowest.txt").write_text("\n".join(slowest) + "\n")
@@ -188,6 +186,8 @@ class Run:
         times.values = {"run": name, "wall_s": round(wall, 1), "cpus": os.cpu_count(), "steps": self.steps}
         times.save()
         self.screen.line(table(times.values))
+        for case in self.failed():
+            self.screen.line(f"FAILED {shown(case)}")
         self.screen.line(cases.closing_line(self.cases))
 
 
