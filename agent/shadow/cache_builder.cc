@@ -1,6 +1,7 @@
 #include "agent/shadow/cache_builder.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,13 @@ std::vector<uint64_t> ExitTargets(const LoopCode& loop) {
   std::set<uint64_t> targets;
   for (const std::vector<uint64_t>& exits : loop.exits) targets.insert(exits.begin(), exits.end());
   return {targets.begin(), targets.end()};
+}
+
+// And where it is left at its count.
+std::vector<uint64_t> BatchExits(const BatchCode& batch) {
+  std::vector<uint64_t> targets = ExitTargets(batch.around);
+  targets.push_back(batch.around.instructions[batch.turn].address);
+  return targets;
 }
 
 // In the code of a leaf nothing on the stack says where it was called from: such a thread is waited for.
@@ -60,6 +68,10 @@ uint64_t ApartBound(const LoopToInject& loop, const LoopCode& code, uint64_t pla
 uint64_t LoopBound(const LoopToInject& loop, uint64_t places) {
   const VariantName ref = SingleVariant(Change::kRef);
   uint64_t bound = kTrampolineBytes * (1 + ExitTargets(loop.code).size());
+  if (loop.batch.ok()) {
+    bound += kTrampolineBytes * BatchExits(*loop.batch).size() +
+             CopyBound(loop.batch->around, ref) + kSlack;
+  }
   bound += 2 * (CopyBound(loop.code, ref) + kSlack) +
            VariantsBound(loop, loop.code, Decides(loop.code) ? places : 1);
   if (loop.apart) bound += ApartBound(loop, *loop.apart, Decides(loop.code) ? places : 1);
@@ -170,30 +182,53 @@ absl::Status CacheBuilder::BuildLive(const LoopToInject& loop, uint64_t site, Bu
     built->timed.reset();
     built->untimed = std::string(timed.message());
   }
+  if (!BuildTimedBatch(loop, site, built).ok()) built->timed_batch.reset();
   AddPairs(loop.code, built->live, &built->pairs);
   if (built->timed) AddPairs(loop.code, *built->timed, &built->pairs);
+  if (built->timed_batch) AddPairs(loop.batch->around, *built->timed_batch, &built->pairs);
   const uint64_t timed = built->timed ? built->timed->entry : built->live.entry;
+  const uint64_t batch = built->timed_batch ? built->timed_batch->entry : built->live.entry;
   ASSIGN_OR_RETURN(std::vector<uint8_t> code,
                    EmitTrampoline({built->trampoline, site, address_ + kPayloadSlowEntry,
-                                   built->live.entry, timed}));
+                                   built->live.entry, timed, batch}));
   RETURN_IF_ERROR(Write(built->trampoline, code));
   ASSIGN_OR_RETURN(built->jump, built->patch.Jump(built->trampoline));
   return absl::OkStatus();
 }
 
-absl::Status CacheBuilder::BuildTimed(const LoopToInject& loop, uint64_t site, BuiltLoop* built) {
+absl::StatusOr<std::vector<ExitAddress>> CacheBuilder::TimedExits(
+    const std::vector<uint64_t>& targets, uint64_t site) {
   std::vector<ExitAddress> places;
-  for (uint64_t target : ExitTargets(loop.code)) {
+  for (uint64_t target : targets) {
     const uint64_t at = Reserve(kTrampolineBytes);
     ASSIGN_OR_RETURN(std::vector<uint8_t> code,
                      EmitTimedExit({at, site, address_ + kPayloadSlowEntry, target}));
     RETURN_IF_ERROR(Write(at, code));
     places.push_back({target, at});
   }
+  return places;
+}
+
+absl::Status CacheBuilder::BuildTimed(const LoopToInject& loop, uint64_t site, BuiltLoop* built) {
+  ASSIGN_OR_RETURN(const std::vector<ExitAddress> places, TimedExits(ExitTargets(loop.code), site));
   ASSIGN_OR_RETURN(built->timed,
                    Copy(loop.code, SingleVariant(Change::kRef), Exits::kOriginalText));
   RETURN_IF_ERROR(RedirectExits(&*built->timed, places));
   return Write(built->timed->address, built->timed->bytes);
+}
+
+// Where the word that counts its turns is out of reach, there is none.
+absl::Status CacheBuilder::BuildTimedBatch(const LoopToInject& loop, uint64_t site,
+                                           BuiltLoop* built) {
+  RETURN_IF_ERROR(loop.batch.status());
+  ASSIGN_OR_RETURN(const std::vector<ExitAddress> places,
+                   TimedExits(BatchExits(*loop.batch), site));
+  CopyTarget target = PlaceOfNext(Exits::kOriginalText);
+  target.counter = site + offsetof(Site, batch) + offsetof(LiveTurns, left);
+  ASSIGN_OR_RETURN(built->timed_batch,
+                   MakeBatchCopy(*loop.batch, SingleVariant(Change::kRef), target));
+  RETURN_IF_ERROR(RedirectExits(&*built->timed_batch, places));
+  return Write(built->timed_batch->address, built->timed_batch->bytes);
 }
 
 absl::Status CacheBuilder::BuildVariants(const LoopToInject& loop, BuiltLoop* built) {

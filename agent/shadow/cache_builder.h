@@ -27,10 +27,12 @@ struct BuiltLoop {
   std::array<uint8_t, kJumpBytes> jump{};
   uint64_t trampoline = 0;
   CodeCopy live;
-  std::optional<CodeCopy> timed;  // none: this loop cannot be timed in the rank
-  std::vector<AddressPair> pairs;  // of both, where a thread in the copy may be sent to the original
-  std::string untimed;            // why
-  TripCount trips;                // where installed.in_situ is OK
+  std::optional<CodeCopy> timed;        // none: this loop cannot be timed in the rank
+  std::optional<CodeCopy> timed_batch;  // none: instances of it are timed one by one
+  std::vector<AddressPair>
+      pairs;            // of all three, where a thread in the copy may be sent to the original
+  std::string untimed;  // why
+  TripCount trips;      // where installed.in_situ is OK
 };
 
 // REF, COUNT and TRACE, then the wanted ones, each once.
@@ -46,6 +48,13 @@ inline constexpr int32_t kPlacements = 16;
 // No cache of these loops, with so many places, is larger.
 uint64_t CacheBound(const std::vector<const LoopToInject*>& loops, int32_t places = kPlacements);
 
+// Leads every branch that leaves `copy` to where `places` says. Errors: a branch that cannot be led elsewhere.
+struct ExitAddress {
+  uint64_t target = 0;
+  uint64_t place = 0;
+};
+absl::Status RedirectExits(CodeCopy* copy, const std::vector<ExitAddress>& places);
+
 class CacheBuilder {
  public:
   CacheBuilder(uint64_t address, uint64_t bound, int32_t places = kPlacements);
@@ -60,6 +69,9 @@ class CacheBuilder {
  private:
   absl::Status BuildLive(const LoopToInject& loop, uint64_t site, BuiltLoop* built);
   absl::Status BuildTimed(const LoopToInject& loop, uint64_t site, BuiltLoop* built);
+  absl::Status BuildTimedBatch(const LoopToInject& loop, uint64_t site, BuiltLoop* built);
+  absl::StatusOr<std::vector<ExitAddress>> TimedExits(const std::vector<uint64_t>& targets,
+                                                      uint64_t site);
   absl::Status BuildVariants(const LoopToInject& loop, BuiltLoop* built);
   void BuildCounted(const LoopToInject& loop, size_t first, InstalledLoop* out);
   void BuildBatched(const LoopToInject& loop, size_t needed, InstalledLoop* out);
@@ -81,13 +93,6 @@ class CacheBuilder {
   uint64_t empty_copy_ = 0;
   std::vector<uint8_t> bytes_;
 };
-
-// Leads every branch that leaves `copy` to where `places` says. Errors: a branch that cannot be led elsewhere.
-struct ExitAddress {
-  uint64_t target = 0;
-  uint64_t place = 0;
-};
-absl::Status RedirectExits(CodeCopy* copy, const std::vector<ExitAddress>& places);
 
 }  // namespace perfd::agent
 

@@ -18,7 +18,7 @@
 namespace perfd::agent {
 
 inline constexpr uint64_t kShadowMagic = 0x30776f6461685370;  // "pShadow0"
-inline constexpr uint32_t kShadowLayoutVersion = 16;
+inline constexpr uint32_t kShadowLayoutVersion = 17;
 inline constexpr uint32_t kMaxSites = 32;
 inline constexpr uint32_t kMaxTeam = 256;  // thread records and blocks a region may have
 inline constexpr uint32_t kMaxRuns = 512;
@@ -49,6 +49,7 @@ enum : uint32_t {
   kModeEntryCount = 1,
   kModeArmed = 2,
   kModeLive = 3,
+  kModeLiveBatch = 4,    // a thread at a time runs the timed batch; while it does, the site is idle
   kModeArrival = 5,      // only in a shadow, which has its own copy of this: payload/natural.cc
   kModeRecovery = 0x103  // outside P1: recovery_plan.h
 };
@@ -133,6 +134,14 @@ struct LiveRecord {
   uint32_t site;
   uint32_t cpu;       // at the end
   uint32_t sequence;  // written last: live_next at this record + 1
+  uint64_t turns;     // of a batch; 0: one instance
+};
+
+// Of the batch that a thread of the rank runs. Away from what every entry reads.
+struct alignas(64) LiveTurns {
+  int64_t left;  // how many more it may begin (thread_block.h kBlockInstancesLeft)
+  uint64_t wanted;
+  uint32_t thread;  // atomic; 0: nobody is in one
 };
 
 struct alignas(64) Site {
@@ -159,7 +168,6 @@ struct alignas(64) Site {
   uint64_t header_address;
   uint64_t trampoline;
   uint64_t live_copy;
-  uint64_t timed_copy;
   uint64_t body_low, body_high;
   uint32_t stolen_bytes;
   uint32_t map_first, map_count;
@@ -169,6 +177,7 @@ struct alignas(64) Site {
   uint32_t recoveries;      // atomic: runs begun, or refused because there were enough
   uint32_t recovery_skips;  // atomic: entries in recovery mode without a run
   uint64_t recovery_ticks;  // atomic: added by runs
+  LiveTurns batch;
 };
 
 // In the order of the pushes of the slow entry, from the lowest address.
@@ -203,7 +212,7 @@ struct InstructionPair {  // an instruction boundary of the original text and of
   uint64_t copy;
 };
 
-static_assert(sizeof(RegionHeader) == 440 && sizeof(LiveRecord) == 32 && sizeof(Site) == 256);
+static_assert(sizeof(RegionHeader) == 440 && sizeof(LiveRecord) == 40 && sizeof(Site) == 320);
 static_assert(sizeof(ThreadRecord) == 640 && sizeof(InstructionPair) == 16);
 static_assert(sizeof(SavedRegisters) == 144 && sizeof(RunInSitu) == 48);
 

@@ -108,6 +108,12 @@ struct EntryCount {
   double entries_per_second = 0;  // of the whole rank
 };
 
+// Instances that a thread of the rank ran through, one after the other.
+struct LiveBatch {
+  uint64_t ticks = 0;  // without what reading them costs
+  uint64_t turns = 0;  // of the loop around (agent/variant/batch.h)
+};
+
 struct RunSpec {
   int32_t variant = 0;
   CopyForm form = CopyForm::kUsual;
@@ -222,6 +228,14 @@ class RankInjector {
   // Ticks of the next `count` instances of the unchanged loop in the rank itself, without what reading them costs.
   virtual absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t loop, int32_t count,
                                                          int64_t timeout_ns) = 0;
+  // The same over batches of `turns` turns, of which threads make one at a time. kFailedPrecondition: this loop has none that can run in the
+  // rank.
+  virtual absl::StatusOr<std::vector<LiveBatch>> TimeLiveBatches(int32_t /*loop*/,
+                                                                 int32_t /*count*/,
+                                                                 uint64_t /*turns*/,
+                                                                 int64_t /*timeout_ns*/) {
+    return absl::UnimplementedError("this injector times no batches in the rank");
+  }
   // Only for loops and copies whose InstalledLoop::in_situ says so. Outside P1. Nothing is forked and no thread waits for another.
   virtual absl::StatusOr<RecoveryAnswer> Recover(const RecoveryRequest& /*request*/) {
     return absl::UnimplementedError("this injector has no recovery mode");

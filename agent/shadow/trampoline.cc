@@ -9,7 +9,7 @@ namespace perfd::agent {
 namespace {
 
 // The kind of entry rides in the low bits of the site's address (agent/shadow/payload/meet.cc).
-constexpr uint64_t kTagExit = 1, kTagTimed = 2;
+constexpr uint64_t kTagExit = 1, kTagTimed = 2, kTagBatch = 4;
 
 class Code {
  public:
@@ -49,14 +49,23 @@ class Code {
   }
   void Land(size_t from) { bytes_[from - 1] = static_cast<uint8_t>(bytes_.size() - from); }
 
-  // Repeated in timing/live_reading.cc: what it takes is no part of a live instance.
-  absl::Status Slow(uint64_t tagged_site, uint64_t slow_entry, uint64_t target) {
+  absl::Status CallPayload(uint64_t tagged_site, uint64_t slow_entry) {
     MoveRcx(tagged_site);
-    RETURN_IF_ERROR(Branch(0xe8, slow_entry));
+    return Branch(0xe8, slow_entry);
+  }
+
+  // After the call.
+  absl::Status GoOn(uint64_t target) {
     // movq $0,-8(%rsp): the return address must not stay on the stack, see entry.S.
     Bytes({0x48, 0xc7, 0x44, 0x24, 0xf8, 0, 0, 0, 0});
     RestoreStack();
     return Branch(0xe9, target);
+  }
+
+  // Repeated in timing/live_reading.cc: what it takes is no part of a live instance.
+  absl::Status Slow(uint64_t tagged_site, uint64_t slow_entry, uint64_t target) {
+    RETURN_IF_ERROR(CallPayload(tagged_site, slow_entry));
+    return GoOn(target);
   }
 
   std::vector<uint8_t> Release() { return std::move(bytes_); }
@@ -82,9 +91,17 @@ absl::StatusOr<std::vector<uint8_t>> EmitTrampoline(const TrampolineAddresses& p
   code.Land(busy);
   code.Bytes({0x8d, 0x49, 0xfd});  // lea -kModeLive(%rcx),%ecx
   size_t timed = code.ShortBranch(kJrcxz);
+  code.Bytes({0x8d, 0x49, 0xff});  // lea -1(%rcx),%ecx: kModeLiveBatch
+  size_t batch = code.ShortBranch(kJrcxz);
   RETURN_IF_ERROR(code.Slow(place.site, place.slow_entry, place.live_copy));
   code.Land(timed);
   RETURN_IF_ERROR(code.Slow(place.site | kTagTimed, place.slow_entry, place.timed_copy));
+  code.Land(batch);
+  RETURN_IF_ERROR(code.CallPayload(place.site | kTagBatch, place.slow_entry));
+  size_t others = code.ShortBranch(kJrcxz);  // rcx is what payload_enter returned
+  RETURN_IF_ERROR(code.GoOn(place.timed_batch));
+  code.Land(others);
+  RETURN_IF_ERROR(code.GoOn(place.live_copy));
   return code.Release();
 }
 

@@ -2,7 +2,8 @@
 //
 // Shape    an instance of some hundred cycles cannot be timed alone, and repeated it is learnt by the branch predictor. A chain
 //          enters at the loop's header like any copy, goes on through a copy of the loop around it, and leaves after as many
-//          instances as the thread block says, or where the loop around ends. Only the loop itself is ever changed. For shadows.
+//          instances as the thread block says, or where the loop around ends. Only the loop itself is ever changed. For shadows; REF is
+//          also timed in the rank, by one thread at a time (CopyTarget::counter).
 //          Left at its count, it may be entered again at CopyPlaces::turn with the registers that it was left with.
 // Units    run-time addresses.
 // Errors   FailedPrecondition: what stands between two instances cannot be copied (it calls, moves the stack pointer, ...).

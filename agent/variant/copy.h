@@ -30,6 +30,8 @@ struct CopyTarget {
   uint64_t address = 0;  // the copy is placed at the first fitting address at or above
   Exits exits = Exits::kOriginalText;
   uint64_t exit_stub = 0;
+  // Of a batch: u64 that counts as kBlockInstancesLeft does, for copies that run in the rank, where GS is the program's. 0: the block.
+  uint64_t counter = 0;
 };
 
 struct AddressPair {

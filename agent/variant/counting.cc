@@ -260,15 +260,21 @@ void AddCounting(const LoopCode& loop, const CopyTarget& target, bool batch, Dra
 
 // decq gs:kBlockInstancesLeft; js
 void CountInstances(uint32_t at, uint64_t original, const CopyTarget& target, Draft* draft) {
-  GsCode count;
-  count.Raw({0x65, 0x48, 0xff, 0x0c, 0x25}).Word(kBlockInstancesLeft);
+  Piece count;
+  if (target.counter != 0) {
+    count.code = {{0x48, 0xff, 0x0d, 0, 0, 0, 0}, 3, target.counter};  // decq counter(%rip)
+  } else {
+    GsCode in_block;
+    in_block.Raw({0x65, 0x48, 0xff, 0x0c, 0x25}).Word(kBlockInstancesLeft);
+    count = PieceOf(in_block.Release());
+  }
   Piece leave;
   leave.jump = Jump::kConditional;
   leave.condition = 0x8;
   leave.outside = true;
   leave.to = target.exits == Exits::kStub ? target.exit_stub : original;
   std::vector<Piece>& before = draft->slots[at].before;
-  before.insert(before.begin(), {PieceOf(count.Release()), leave});
+  before.insert(before.begin(), {count, leave});
 }
 
 std::vector<Reference> References(const LoopCode& loop) {

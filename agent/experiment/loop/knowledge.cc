@@ -107,7 +107,7 @@ double ProbeCyclesOfRun(const LoopKnowledge& known) {
 }
 
 double InstanceNs(const LoopKnowledge& known) {
-  const double cycles = std::max(known.runs.cycles, known.live.cycles);
+  const double cycles = std::max(known.runs.cycles, known.live.times.cycles);
   return known.setup.ticks_per_ns > 0 ? cycles / known.setup.ticks_per_ns : cycles;
 }
 
@@ -145,12 +145,19 @@ int64_t LongestShadowNs(const LoopKnowledge& known) {
   return static_cast<int64_t>(kShadowShare * static_cast<double>(known.setup.shadow_ns));
 }
 
-void SetOverlap(LiveFindings& live, double overlap) {
-  const double factor = overlap / live.overlap;
-  live.overlap = overlap;
-  live.cycles *= factor;
-  for (uint64_t& cycles : live.instances)
-    cycles = static_cast<uint64_t>(std::llround(static_cast<double>(cycles) * factor));
+void SetFactor(LiveFindings& live, double factor) {
+  const double change = factor / live.factor;
+  live.factor = factor;
+  live.times.cycles *= change;
+  for (uint64_t& cycles : live.times.instances)
+    cycles = static_cast<uint64_t>(std::llround(static_cast<double>(cycles) * change));
+}
+
+void ForgetLiveBatches(LiveFindings& live) {
+  SetFactor(live, 1);
+  if (!live.alone) return;
+  live.times = *std::move(live.alone);
+  live.alone.reset();
 }
 
 void ForgetRuns(LoopKnowledge& known) {
@@ -165,13 +172,13 @@ void SetAlone(LoopKnowledge& known, const std::string& why) {
       {kInABatch, 0,
        absl::StrFormat("an instance of %.2f us is too short to be repeated as it runs live, and "
                        "many cannot be run in a row: %s",
-                       known.live.cycles / known.setup.ticks_per_ns / 1e3, why),
+                       known.live.times.cycles / known.setup.ticks_per_ns / 1e3, why),
        1}};
 }
 
 void ForgetBatch(LoopKnowledge& known, const std::string& why) {
   SetAlone(known, why);
-  SetOverlap(known.live, 1);
+  ForgetLiveBatches(known.live);
   known.probe.trace = {};
   known.probe.trace_alone = false;
   known.protocol = {};

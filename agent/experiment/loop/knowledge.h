@@ -9,6 +9,7 @@
 #define AGENT_EXPERIMENT_LOOP_KNOWLEDGE_H_
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,23 +25,32 @@ namespace perfd::agent {
 inline constexpr int32_t kRefIndex = 0, kCountIndex = 1, kTraceIndex = 2;  // of every loop's copies
 inline constexpr int64_t kFirstEntryCountNs = 50'000'000;
 
-// Of the rank's own run.
-struct LiveFindings {
-  EntryCount entries;
-  int64_t next_count_ns = kFirstEntryCountNs;  // how long the next entry count takes
+struct LiveTimes {
   double cycles = 0;  // median instance of the slowest thread; 0: not timed
-  // Instances of a batch overlap; timed alone, as live ones are, they do not. Learnt in a shadow, and applied to the two here.
-  double overlap = 1;
   std::vector<uint64_t> instances;
   std::vector<uint32_t>
       clusters;        // of `instances`, those that resemble each other; none: each for itself
   uint64_t timed = 0;  // instances of the whole team behind them
+};
+
+// Of the rank's own run.
+struct LiveFindings {
+  EntryCount entries;
+  int64_t next_count_ns = kFirstEntryCountNs;  // how long the next entry count takes
+  LiveTimes times;
+  // Where `times` are of batches in the rank, each divided by its turns: those of instances timed one by one. These cannot overlap with
+  // their neighbours, as they do in a batch and in the program.
+  std::optional<LiveTimes> alone;
+  // That `times` were multiplied with, as a shadow has shown: turns that an instance takes, or, of instances timed one by one, what is
+  // left where they overlap.
+  double factor = 1;
   // Its threads come to the loop each in its own time: a shadow has one of them, and the others go on.
   bool lone = false;
   int32_t missed_gatherings = 0;  // armings in which they did not meet, while none has yet
 };
-// Its times are those of instances that overlap so much.
-void SetOverlap(LiveFindings& live, double overlap);
+void SetFactor(LiveFindings& live, double factor);
+// Of instances one by one, as timed.
+void ForgetLiveBatches(LiveFindings& live);
 
 // What the first shadows told: whether runs can follow each other, and what they touch.
 struct ProbeFindings {

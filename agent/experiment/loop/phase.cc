@@ -72,7 +72,7 @@ StepOutcome RefusedHere(LoopKnowledge& known, const std::string& why) {
 
 Phase PhaseOf(const LoopKnowledge& known) {
   if (known.live.entries.team == 0) return Phase::kEntryCount;
-  if (known.live.cycles == 0) return Phase::kLive;
+  if (known.live.times.cycles == 0) return Phase::kLive;
   if (known.in_situ.on) return EnoughInSitu(known) ? Phase::kDone : Phase::kInSitu;
   if (!IsProbed(known)) return Phase::kProbe;
   if (known.shadows.count >= kMostShadows) return Phase::kDone;

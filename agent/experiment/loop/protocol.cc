@@ -31,7 +31,7 @@ constexpr double kNearBatch =
     0.10;  // repeated instances that are no farther from live are like live
 
 bool IsTimed(const LoopKnowledge& known) {
-  return known.live.cycles > 0 && known.runs.cycles > 0 && !known.runs.samples.empty();
+  return known.live.times.cycles > 0 && known.runs.cycles > 0 && !known.runs.samples.empty();
 }
 
 // What one run of a thread reads and writes at most, in lines of the caches; 0: not known.
@@ -84,10 +84,10 @@ std::vector<ClusterValue> ShadowCycles(const LoopKnowledge& known, absl::string_
 
 std::vector<ClusterValue> LiveCycles(const LiveFindings& live) {
   std::vector<ClusterValue> values;
-  const bool grouped = live.clusters.size() == live.instances.size();
-  for (size_t i = 0; i < live.instances.size(); ++i)
-    values.push_back({grouped ? live.clusters[i] : static_cast<uint32_t>(i),
-                      static_cast<double>(live.instances[i])});
+  const bool grouped = live.times.clusters.size() == live.times.instances.size();
+  for (size_t i = 0; i < live.times.instances.size(); ++i)
+    values.push_back({grouped ? live.times.clusters[i] : static_cast<uint32_t>(i),
+                      static_cast<double>(live.times.instances[i])});
   return values;
 }
 
@@ -113,7 +113,7 @@ FidelityReason ReasonOf(const LoopKnowledge& known, const Fidelity& fidelity) {
 
 bool WaitsForPlacements(const LoopKnowledge& known) {
   return known.protocol.new_placements && !known.protocol.placements_compared && IsTimed(known) &&
-         std::log(known.runs.cycles / known.live.cycles) > kTooSlow;
+         std::log(known.runs.cycles / known.live.times.cycles) > kTooSlow;
 }
 
 bool SharesLines(const TraceSummary& trace) {
@@ -150,14 +150,14 @@ bool NeedsPlacements(const LoopKnowledge& known) {
 bool NeedsEviction(const LoopKnowledge& known) {
   if (known.protocol.evict_chosen || !IsTimed(known)) return false;
   const double distant = known.batch.instances > 0 ? kDistantBatch : kDistantFidelity;
-  return std::log(known.live.cycles / known.runs.cycles) > distant &&
+  return std::log(known.live.times.cycles / known.runs.cycles) > distant &&
          EvictionLevels(known).size() > 1;
 }
 
 // Emptying all caches takes far longer than a short instance: only where nothing less can be like live. A run that goes over
 // more than emptying a level does leaves that level without anything of before by itself.
 std::vector<Evict> EvictionLevels(const LoopKnowledge& known) {
-  const bool unlike = std::log(known.live.cycles / known.runs.cycles) >= kUnlike;
+  const bool unlike = std::log(known.live.times.cycles / known.runs.cycles) >= kUnlike;
   const uint64_t swept = SweptBytes(known);
   std::vector<Evict> levels = {Evict::kNothing};
   for (const Evict level : {Evict::kFirst, Evict::kSecond, Evict::kAll}) {
@@ -184,9 +184,10 @@ std::vector<RunSpec> EvictionRuns(const LoopKnowledge& known) {
 Fidelity FidelityOf(const LoopKnowledge& known) {
   Fidelity fidelity;
   if (SharesLines(known.probe.trace)) fidelity.reason = FidelityReason::kSharedLines;
-  if (known.live.cycles <= 0 || known.runs.cycles <= 0 || known.runs.reduction.figures.empty())
+  if (known.live.times.cycles <= 0 || known.runs.cycles <= 0 ||
+      known.runs.reduction.figures.empty())
     return fidelity;
-  fidelity.value = known.runs.cycles / known.live.cycles;
+  fidelity.value = known.runs.cycles / known.live.times.cycles;
   std::vector<ClusterValue> shadow = ShadowCycles(known, "REF");
   if (shadow.empty()) shadow = ShadowCycles(known, "REF_FTZ");
   const Ratio drawn = MedianQuotient(shadow, LiveCycles(known.live));
@@ -194,7 +195,7 @@ Fidelity FidelityOf(const LoopKnowledge& known) {
   const double scale = drawn.value > 0 ? fidelity.value / drawn.value : 0;
   fidelity.low = scale * drawn.low;
   fidelity.high = scale * drawn.high;
-  fidelity.live_instances = known.live.timed;
+  fidelity.live_instances = known.live.times.timed;
   fidelity.runs = static_cast<uint32_t>(shadow.size());
   std::set<uint32_t> shadows;
   for (const ClusterValue& run : shadow) shadows.insert(run.cluster);
@@ -213,7 +214,7 @@ bool NeedsNatural(const LoopKnowledge& known) {
   if (!possible || WaitsForPlacements(known) || NeedsEviction(known)) return false;
   const int64_t least = (kNaturalWarmUps + kNaturalRuns + 1) * (PeriodNs(known) + RunNs(known));
   return least < LongestShadowNs(known) &&
-         std::abs(std::log(known.runs.cycles / known.live.cycles)) > kDistantFidelity;
+         std::abs(std::log(known.runs.cycles / known.live.times.cycles)) > kDistantFidelity;
 }
 
 std::vector<RunSpec> NaturalRuns(const LoopKnowledge& known) {
@@ -226,8 +227,8 @@ bool NeedsSuccession(const LoopKnowledge& known) {
                         !known.probe.trace.in_situ && !known.probe.trace.blind &&
                         CopyOf(known, kRefIndex).places.turn != 0;
   if (!possible || known.protocol.succession_compared) return false;
-  return known.live.cycles > 0 && known.runs.cycles > 0 &&
-         std::abs(std::log(known.runs.cycles / known.live.cycles)) > kNearBatch;
+  return known.live.times.cycles > 0 && known.runs.cycles > 0 &&
+         std::abs(std::log(known.runs.cycles / known.live.times.cycles)) > kNearBatch;
 }
 
 std::vector<RunSpec> LookingAhead() {

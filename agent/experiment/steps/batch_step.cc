@@ -67,6 +67,24 @@ Turns TurnsOf(const LoopKnowledge& known, const ShadowAnswer& answer,
   return turns;
 }
 
+// Live batches count turns of the loop around.
+void LearnTurns(LoopKnowledge& known, const ShadowAnswer& answer,
+                const std::vector<RunSpec>& runs) {
+  if (!known.live.alone) return;
+  double entered = 0, turns = 0;
+  std::map<int32_t, double> turns_of_threads;
+  for (const ShadowRun& run : answer.runs) {
+    const bool counts = CountsEntries(known, runs[static_cast<size_t>(run.run)]);
+    if (run.ok && !counts) turns_of_threads[run.thread] = static_cast<double>(run.instances);
+  }
+  for (const ShadowRun& run : answer.runs) {
+    if (!run.ok || !CountsEntries(known, runs[static_cast<size_t>(run.run)])) continue;
+    entered += static_cast<double>(run.instances);
+    turns += turns_of_threads[run.thread];
+  }
+  if (entered > 0 && turns > 0) SetFactor(known.live, turns / entered);
+}
+
 }  // namespace
 
 void ChooseBatch(LoopKnowledge& known) {
@@ -83,9 +101,11 @@ void ChooseBatch(LoopKnowledge& known) {
 }
 
 void CheckBatch(LoopKnowledge& known) {
-  if (known.batch.instances == 0 || known.runs.cycles <= kMostAround * known.live.cycles) return;
+  const LiveFindings& live = known.live;
+  const double alone = live.alone ? live.alone->cycles : live.times.cycles;
+  if (known.batch.instances == 0 || known.runs.cycles <= kMostAround * alone) return;
   ForgetBatch(known, absl::StrFormat("with what lies between, one takes %.1f times as long",
-                                     known.runs.cycles / known.live.cycles));
+                                     known.runs.cycles / alone));
 }
 
 void ShortenBatch(LoopKnowledge& known, uint64_t passes, uint64_t most) {
@@ -118,6 +138,7 @@ std::vector<RunSpec> BatchRuns(const LoopKnowledge& known) {
 
 StepOutcome LearnBatch(LoopKnowledge& known, const ShadowAnswer& answer,
                        const std::vector<RunSpec>& runs) {
+  LearnTurns(known, answer, runs);
   std::map<int32_t, double> instances = InstancesOf(answer, runs);
   // Of each thread the best: a machine that does other things makes runs longer, none shorter.
   std::map<int32_t, double> best;

@@ -49,7 +49,7 @@ StepOutcome LearnPlacements(LoopKnowledge& known, const ShadowAnswer& answer,
                             const std::vector<RunSpec>& runs) {
   known.protocol.placements_compared = true;
   const double one = BestCycles(answer, runs, false), others = BestCycles(answer, runs, true);
-  const double live = known.live.cycles;
+  const double live = known.live.times.cycles;
   if (one <= 0 || others <= 0 || live <= 0) return Learned();
   const double factor = one / others;
   const double gap = std::log(known.runs.cycles / live);
@@ -72,7 +72,8 @@ StepOutcome LearnEviction(LoopKnowledge& known, const ShadowAnswer& answer,
     if (cycles <= 0) continue;
     if (runs[run].evict == Evict::kNothing) warm = cycles;
     if (warm <= 0) return Learned();
-    const double gap = std::abs(std::log(known.runs.cycles * cycles / warm / known.live.cycles));
+    const double gap =
+        std::abs(std::log(known.runs.cycles * cycles / warm / known.live.times.cycles));
     if (runs[run].evict != Evict::kNothing && gap > nearest - kWorthEvicting) continue;
     nearest = gap;
     factor = cycles / warm;
@@ -96,7 +97,7 @@ StepOutcome LearnNatural(LoopKnowledge& known, const ShadowAnswer& answer,
   }
   if (arrivals.size() < kLeastArrivals) return Learned();
   std::sort(arrivals.begin(), arrivals.end());
-  const double cycles = arrivals[arrivals.size() / 2], live = known.live.cycles;
+  const double cycles = arrivals[arrivals.size() / 2], live = known.live.times.cycles;
   const double gap = std::abs(std::log(cycles / live));
   if (gap > std::abs(std::log(known.runs.cycles / live)) - kWorthArriving) return Learned();
   known.protocol.natural = true;

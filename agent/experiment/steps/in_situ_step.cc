@@ -61,12 +61,12 @@ void RecordInSitu(LoopKnowledge& known, const RecoveryAnswer& answer,
 // In units of REF's own time, so that fidelity is what was found for instances of equal length.
 void CompareWithLive(LoopKnowledge& known) {
   if (known.in_situ.likeness.empty() || known.runs.cycles <= 0) return;
-  known.live.instances.clear();
-  known.live.clusters.clear();
-  known.live.timed = known.in_situ.likeness.size();
+  known.live.times.instances.clear();
+  known.live.times.clusters.clear();
+  known.live.times.timed = known.in_situ.likeness.size();
   for (const double likeness : known.in_situ.likeness)
-    known.live.instances.push_back(static_cast<uint64_t>(known.runs.cycles / likeness));
-  known.live.cycles = static_cast<double>(Median(known.live.instances));
+    known.live.times.instances.push_back(static_cast<uint64_t>(known.runs.cycles / likeness));
+  known.live.times.cycles = static_cast<double>(Median(known.live.times.instances));
 }
 
 RecoveryRequest RequestOf(const LoopKnowledge& known, const StepRoom& room) {

@@ -22,6 +22,8 @@ constexpr double kMaybeShort = 4;  // first timings are too long
 constexpr int32_t kBursts = 4;     // of live instances
 constexpr int32_t kBurstInstances = 120;
 constexpr absl::Duration kBetweenBursts = absl::Milliseconds(20);
+constexpr int32_t kBurstBatches = 15;
+constexpr uint64_t kLeastTurns = 4;
 constexpr int32_t kMostBurst = 400;        // of all threads of a team
 constexpr int64_t kBurstNs = 200'000'000;  // for one of them
 constexpr int64_t kLeastRuns = 3;          // that a shadow must have room for
@@ -44,18 +46,19 @@ uint64_t InstancesOfTeam(const LoopKnowledge& known, uint64_t timings) {
 
 // Threads of a team are timed side by side, so that neighbours are mostly of one instance of it.
 void AddLong(const LoopKnowledge& known, const std::vector<uint64_t>& ticks, LiveFindings& live) {
-  live.clusters.resize(live.instances.size());
-  const uint32_t next = live.clusters.empty() ? 0 : live.clusters.back() + 1;
+  live.times.clusters.resize(live.times.instances.size());
+  const uint32_t next = live.times.clusters.empty() ? 0 : live.times.clusters.back() + 1;
   for (size_t i = 0; i < ticks.size(); ++i) {
-    live.instances.push_back(ticks[i]);
-    live.clusters.push_back(next + static_cast<uint32_t>(i) / static_cast<uint32_t>(TeamOf(known)));
+    live.times.instances.push_back(ticks[i]);
+    live.times.clusters.push_back(next +
+                                  static_cast<uint32_t>(i) / static_cast<uint32_t>(TeamOf(known)));
   }
-  live.timed = InstancesOfTeam(known, live.instances.size());
+  live.times.timed = InstancesOfTeam(known, live.times.instances.size());
 }
 
 // In several bursts, since the job may be in another phase in each. Where calls are left out, a phase that calls in every pass
 // has many entries and little to show: bursts of instances that are less than half as long as others do not count.
-LiveFindings TimeShort(const LoopKnowledge& known, RankInjector& injector, const StepRoom& room) {
+LiveTimes TimeShort(const LoopKnowledge& known, RankInjector& injector, const StepRoom& room) {
   std::vector<std::vector<uint64_t>> bursts;
   double longest = 0;
   for (int i = 0; i < kBursts; ++i) {
@@ -67,15 +70,38 @@ LiveFindings TimeShort(const LoopKnowledge& known, RankInjector& injector, const
     bursts.push_back(SecondHalf(*ticks));
     longest = std::max(longest, Mean(bursts.back()));
   }
-  LiveFindings live;
+  LiveTimes times;
   for (size_t i = 0; i < bursts.size(); ++i) {
     const std::vector<uint64_t>& burst = bursts[i];
     if (!known.installed.excluded_paths.empty() && 2 * Mean(burst) < longest) continue;
-    live.instances.insert(live.instances.end(), burst.begin(), burst.end());
-    live.clusters.insert(live.clusters.end(), burst.size(), static_cast<uint32_t>(i));
+    times.instances.insert(times.instances.end(), burst.begin(), burst.end());
+    times.clusters.insert(times.clusters.end(), burst.size(), static_cast<uint32_t>(i));
   }
-  live.timed = InstancesOfTeam(known, kGroupInstances * live.instances.size());
-  return live;
+  times.timed = InstancesOfTeam(known, kGroupInstances * times.instances.size());
+  return times;
+}
+
+// As the shadow's batches are. None: the rank has no batch that can be timed, or too few of them.
+LiveTimes TimeBatches(const LoopKnowledge& known, RankInjector& injector, const StepRoom& room) {
+  LiveTimes times;
+  uint64_t turns = 0;
+  for (int i = 0; i < kBursts; ++i) {
+    if (i > 0) absl::SleepFor(kBetweenBursts);
+    const auto batches =
+        injector.TimeLiveBatches(known.setup.loop_to_inject, kBurstBatches, known.batch.instances,
+                                 std::min(room.timeout_ns, kBurstNs));
+    if (!batches.ok()) return {};
+    for (const LiveBatch& batch : *batches) {
+      if (batch.turns < kLeastTurns) continue;  // begun where the loop around ends
+      times.instances.push_back((batch.ticks + batch.turns / 2) / batch.turns);
+      times.clusters.push_back(static_cast<uint32_t>(i));
+      turns += batch.turns;
+    }
+  }
+  if (static_cast<int32_t>(times.instances.size()) < kLeastLive) return {};
+  times.cycles = static_cast<double>(Median(times.instances));
+  times.timed = InstancesOfTeam(known, turns);
+  return times;
 }
 
 StepOutcome RefuseTooLong(const LoopKnowledge& known) {
@@ -106,21 +132,21 @@ StepOutcome TimeLive(LoopKnowledge& known, RankInjector& injector, const StepRoo
                                  room.timeout_ns);
   if (!ticks.ok()) return Failed(ticks.status());
   AddLong(known, *ticks, live);
-  const double median = static_cast<double>(Median(live.instances));
+  const double median = static_cast<double>(Median(live.times.instances));
   if (median < kMaybeShort * kShortNs * known.setup.ticks_per_ns) {
-    LiveFindings short_ones = TimeShort(known, injector, room);
-    if (!short_ones.instances.empty()) {
-      live.instances = std::move(short_ones.instances);
-      live.clusters = std::move(short_ones.clusters);
-      live.timed = short_ones.timed;
-    }
+    LiveTimes short_ones = TimeShort(known, injector, room);
+    if (!short_ones.instances.empty()) live.times = std::move(short_ones);
   }
-  if (static_cast<int32_t>(live.instances.size()) < kLeastLive)
+  if (static_cast<int32_t>(live.times.instances.size()) < kLeastLive)
     return Failed(absl::UnavailableError("the loop is entered too rarely to be timed"));
-  live.cycles = static_cast<double>(Median(live.instances));
+  live.times.cycles = static_cast<double>(Median(live.times.instances));
   if (kLeastRuns * RunNs(known) > LongestShadowNs(known)) return RefuseTooLong(known);
   ChooseMode(known);
   ChooseBatch(known);
+  if (known.batch.instances > 0) {
+    LiveTimes batches = TimeBatches(known, injector, room);
+    if (batches.cycles > 0) live.alone = std::exchange(live.times, std::move(batches));
+  }
   return Learned();
 }
 

@@ -117,7 +117,8 @@ int64_t LoopExperiment::RoundCost(const ShadowPrediction& prediction) const {
 StepCost LoopExperiment::Step(RankInjector& injector, const StepRoom& room) {
   StepCost cost;
   const StepOutcome outcome = Advance(injector, room, &cost);
-  if (outcome.kind == StepOutcome::Kind::kLearned && known_.live.cycles > 0) UpdateMissing(known_);
+  if (outcome.kind == StepOutcome::Kind::kLearned && known_.live.times.cycles > 0)
+    UpdateMissing(known_);
   position_ = Next(known_, position_, outcome);
   return cost;
 }

@@ -53,10 +53,10 @@ double AloneCycles(const ShadowAnswer& answer, const std::vector<RunSpec>& runs)
   return static_cast<double>(Median(means));
 }
 
-// What is left of an instance's time where it overlaps with its neighbours: live ones, which are timed alone, have less then as well.
+// What is left of an instance's time where it overlaps with its neighbours: live ones that are timed alone have less then as well.
 void LearnOverlap(LoopKnowledge& known, double in_a_batch, double alone) {
-  if (alone <= 0 || in_a_batch >= alone) return;
-  SetOverlap(known.live, in_a_batch / alone);
+  if (known.live.alone || alone <= 0 || in_a_batch >= alone) return;
+  SetFactor(known.live, in_a_batch / alone);
 }
 
 double Distance(double cycles, double live) {
@@ -74,7 +74,7 @@ void LearnSuccession(LoopKnowledge& known, const ShadowAnswer& answer,
       UsualCycles(answer, runs, true, first + kRepeatedRuns + kSuccessiveWarmUps);
   if (repeated <= 0 || going_on <= 0) return;
   LearnOverlap(known, going_on, AloneCycles(answer, runs));
-  const double live = known.live.cycles;
+  const double live = known.live.times.cycles;
   const double cycles = known.runs.cycles * going_on / repeated;
   if (Distance(cycles, live) > Distance(known.runs.cycles, live) - kWorthGoingOn) return;
   known.protocol.successive = true;

@@ -90,6 +90,13 @@ absl::StatusOr<std::vector<uint64_t>> ProcessInjector::TimeLive(int32_t loop, in
   return agent::TimeLive(rank_, *site, count, timeout_ns);
 }
 
+absl::StatusOr<std::vector<LiveBatch>> ProcessInjector::TimeLiveBatches(int32_t loop, int32_t count,
+                                                                        uint64_t turns,
+                                                                        int64_t timeout_ns) {
+  ASSIGN_OR_RETURN(const PatchSite* site, rank_.PatchedSiteOf(loop));
+  return agent::TimeLiveBatches(rank_, *site, count, turns, timeout_ns);
+}
+
 absl::StatusOr<RecoveryAnswer> ProcessInjector::Recover(const RecoveryRequest& request) {
   ASSIGN_OR_RETURN(const PatchSite* site, rank_.PatchedSiteOf(request.loop));
   return InSituRun(rank_, forecast_, *site, request).Run();

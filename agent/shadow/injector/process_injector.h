@@ -35,6 +35,9 @@ class ProcessInjector final : public RankInjector {
   absl::StatusOr<ShadowAnswer> RunShadow(const ShadowRequest& request) override;
   absl::StatusOr<std::vector<uint64_t>> TimeLive(int32_t loop, int32_t count,
                                                  int64_t timeout_ns) override;
+  absl::StatusOr<std::vector<LiveBatch>> TimeLiveBatches(int32_t loop, int32_t count,
+                                                         uint64_t turns,
+                                                         int64_t timeout_ns) override;
   absl::StatusOr<RecoveryAnswer> Recover(const RecoveryRequest& request) override;
   absl::Status SetPatched(int32_t loop, bool patched) override;
   std::optional<int32_t> BlockedBy(int32_t loop) const override;

@@ -31,7 +31,6 @@ Site SiteFor(const PatchSite& patch_site, uint64_t region) {
   site.header_address = built.patch.address;
   site.trampoline = built.trampoline;
   site.live_copy = built.live.entry;
-  site.timed_copy = built.timed ? built.timed->entry : 0;
   site.stolen_bytes = kJumpBytes;
   std::copy(built.patch.original.begin(), built.patch.original.end(), site.original);
   std::copy(built.jump.begin(), built.jump.end(), site.written);

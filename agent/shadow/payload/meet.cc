@@ -4,7 +4,7 @@
 namespace perfd::agent {
 namespace {
 
-enum : uint64_t { kTagExit = 1, kTagTimed = 2, kTagMask = 63 };
+enum : uint64_t { kTagExit = 1, kTagTimed = 2, kTagBatch = 4, kTagMask = 63 };
 
 // TSCs of different sockets may differ a little: a heartbeat from the future is fresh.
 bool IsStale(RegionHeader* region) {
@@ -27,10 +27,28 @@ ThreadRecord* FindRecord(RegionHeader* region, uint32_t tid, uint32_t* index) {
   return nullptr;
 }
 
+// One thread at a time: turns are counted in one word. The others run on as if nothing were timed. A thread that a handler takes out
+// of its batch for good keeps it, and nobody gets another one.
+bool BeginBatch(Site* site, uint32_t tid) {
+  bool begins = Exchange(site->batch.thread, 0U, tid);
+  Exchange(site->mode, uint32_t{kModeLiveBatch}, uint32_t{kModeIdle});
+  if (begins) site->batch.left = static_cast<int64_t>(site->batch.wanted) - 1;
+  return begins;
+}
+
+uint64_t EndBatch(Site* site, uint32_t tid) {
+  if (Load(site->batch.thread) != tid) return 0;
+  int64_t left = site->batch.left;
+  uint64_t turns = site->batch.wanted - static_cast<uint64_t>(left < 0 ? 0 : left);
+  Store(site->batch.thread, 0U);
+  return turns;
+}
+
 void RecordLive(RegionHeader* region, Site* site, ThreadRecord* record, uint64_t ticks) {
   uint64_t start = record->live_start;
   if (start == 0 || record->live_site != site->index + 1) return;
   record->live_start = 0;
+  uint64_t turns = EndBatch(site, record->tid);
   uint32_t number = FetchAdd(region->live_next, 1);
   LiveRecord* live = At<LiveRecord>(AddressOf(region) + kLiveOffset) + number % kLiveSlots;
   Store(live->sequence, 0);
@@ -39,8 +57,12 @@ void RecordLive(RegionHeader* region, Site* site, ThreadRecord* record, uint64_t
   live->tid = record->tid;
   live->site = site->index;
   live->cpu = CurrentCpu();
+  live->turns = turns;
   Store(live->sequence, number + 1);
-  if (number + 1 < region->live_limit) return;
+  if (number + 1 < region->live_limit) {
+    if (turns != 0) Exchange(site->mode, uint32_t{kModeIdle}, uint32_t{kModeLiveBatch});
+    return;
+  }
   Exchange(site->mode, uint32_t{kModeLive}, uint32_t{kModeIdle});
   if (number + 1 == region->live_limit) NotifyAgent(region);
 }
@@ -272,6 +294,10 @@ extern "C" uint64_t payload_enter(uint64_t tagged_site, SavedRegisters* frame, u
     record->live_site = site->index + 1;
     if (mode == kModeRecovery) return BeginRecovery({region, site, record, index, frame, ticks});
     return mode == kModeLive ? AddressOf(&record->live_start) : 0;
+  }
+  if (tag == kTagBatch && mode == kModeLiveBatch && BeginBatch(site, record->tid)) {
+    record->live_site = site->index + 1;
+    return AddressOf(&record->live_start);
   }
   if (mode == kModeArmed) Meet(region, site, record, frame);
   return 0;

@@ -18,6 +18,12 @@ namespace perfd::agent {
 absl::StatusOr<std::vector<uint64_t>> TimeLive(InjectedRank& rank, const PatchSite& site,
                                                int32_t count, int64_t timeout_ns);
 
+// Of the next `count` batches of `turns` turns of the loop around, as the shadow's batches are: a thread at a time runs one, reading the
+// clock at its ends only, and the others run on.
+absl::StatusOr<std::vector<LiveBatch>> TimeLiveBatches(InjectedRank& rank, const PatchSite& site,
+                                                       int32_t count, uint64_t turns,
+                                                       int64_t timeout_ns);
+
 }  // namespace perfd::agent
 
 #endif  // AGENT_SHADOW_WATCH_LIVE_TIMING_H_

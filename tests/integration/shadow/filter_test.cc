@@ -188,7 +188,7 @@ bool TakesCallsOf32BitCode() {
 // Numbers of the 32-bit table mean other calls: 20 is getpid there and writev here.
 TEST_F(FilterTest, CallsOf32BitCodeKillTheShadow) {
   const bool taken = TakesCallsOf32BitCode();
-  g_child_signals = 0;  // of the child that tried
+  g_child_signals = 0;                                                  // of the child that tried
   Run({{injector_.Raw({0xb8, 20, 0, 0, 0, 0xcd, 0x80}), 0, 0, 0, 0}});  // mov $20,%eax; int $0x80
   if (!taken) {
     EXPECT_EQ(injector_.result(0, 0).status, uint32_t{kRunFaulted});

@@ -81,15 +81,19 @@ RankInfo PuppetRank::rank() const {
   return rank;
 }
 
+LoopBytes PuppetRank::BytesOf(int which) const {
+  const Place& place = loops_[which];
+  auto memory = Memory::Open(pid_, rank().start_ticks);
+  return {.function = {{place.low, memory->Read(place.low, place.high - place.low).value()}},
+          .header = place.header,
+          .body = {{place.header, place.exit}}};
+}
+
 LoopToInject PuppetRank::MakeLoop(const std::vector<std::string>& variants, int which) const {
   LoopToInject loop;
   loop.loop_id = which == 0 ? "triad" : "bump";
-  const Place& place = loops_[which];
+  LoopBytes bytes = BytesOf(which);
   auto memory = Memory::Open(pid_, rank().start_ticks);
-  LoopBytes bytes{
-      .function = {{place.low, memory->Read(place.low, place.high - place.low).value()}},
-      .header = place.header,
-      .body = {{place.header, place.exit}}};
   for (const uint64_t called : CalledBy(bytes)) {
     std::vector<uint8_t> text(256);
     text.resize(memory->ReadSome(called, text));
@@ -143,7 +147,7 @@ PuppetEnd PuppetRank::Stop() {
   kill(pid_, SIGTERM);
   const std::string line = ReadLine(out_);
   char sum[64] = "";
-  if (sscanf(line.c_str(), "%ld %63s", &end.passes, sum) == 2) end.checksum = sum;
+  if (sscanf(line.c_str(), "%ld %63s %lf", &end.passes, sum, &end.figure) >= 2) end.checksum = sum;
   waitpid(pid_, &end.status, 0);
   pid_ = 0;
   return end;

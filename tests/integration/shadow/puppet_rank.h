@@ -18,6 +18,7 @@ struct PuppetEnd {
   int64_t passes = 0;
   std::string checksum;
   int status = -1;  // of wait
+  double figure = 0;  // what else it says
 };
 
 class PuppetRank {
@@ -32,6 +33,7 @@ class PuppetRank {
   RankInfo rank() const;
   // which: 0 triad, 1 bump.
   LoopToInject MakeLoop(const std::vector<std::string>& variants, int which = 0) const;
+  LoopBytes BytesOf(int which) const;
   std::vector<uint8_t> Text() const;      // of the two functions
   std::vector<std::string> Maps() const;  // lines without those of stacks and heap sizes
   int Descriptors() const;

@@ -101,7 +101,8 @@ TEST_F(InjectorRecoveryTest, ShadowsAndRecoveriesTakeTurns) {
   for (int i = 0; i < 5; ++i) {
     auto recovered = (*injector)->Recover(Request({kNoCopy, 0, 3}, 500));
     ASSERT_TRUE(recovered.ok()) << recovered.status();
-    auto answer = Shadow(**injector, RankInjectorTest::Request({{.variant = 0}, {.variant = 1}}, 1));
+    auto answer =
+        Shadow(**injector, RankInjectorTest::Request({{.variant = 0}, {.variant = 1}}, 1));
     ASSERT_TRUE(answer.ok()) << answer.status();
     EXPECT_EQ(answer->runs.at(1).iterations, static_cast<uint64_t>(kN));
     EXPECT_TRUE((*injector)->TimeLive(0, 10, 1000 * kMs).ok());

@@ -90,6 +90,14 @@ uint64_t SelfHosted::Place(const std::vector<uint8_t>& bytes, uint64_t align_lik
 }
 
 uint32_t SelfHosted::Install(LoopText text) {
+  return InstallSite(text, false);
+}
+
+uint32_t SelfHosted::InstallBatches(LoopText text) {
+  return InstallSite(text, true);
+}
+
+uint32_t SelfHosted::InstallSite(LoopText text, bool batches) {
   uint32_t index = region_->site_count++;
   Site& s = site(index);
   uint64_t blob = reinterpret_cast<uint64_t>(cache_);
@@ -107,13 +115,46 @@ uint32_t SelfHosted::Install(LoopText text) {
   put(live_at + body.size(), EmitJump(live_at + body.size(), text.exit));
   put(timed_at + body.size(), EmitJump(timed_at + body.size(), exit_at));
   put(exit_at, EmitTimedExit({exit_at, site_address, slow, text.exit}));
-  put(entry_at, EmitTrampoline({entry_at, site_address, slow, live_at, timed_at}));
+  const uint64_t batch_at = batches ? PlaceBatch(text, index) : live_at;
+  put(entry_at, EmitTrampoline({entry_at, site_address, slow, live_at, timed_at, batch_at}));
   s.index = index;
   s.region = reinterpret_cast<uint64_t>(region_);
   s.live_copy = live_at;
   patched_.emplace_back(text.header, Peek(text.header, text.header + 5));
   Poke(text.header, *EmitJump(text.header, entry_at));
   return index;
+}
+
+// movabs $Site::batch.left,%r10; decq (%r10), for the region is out of reach; js to the header in the text; from here on: the body, whose last instruction is a short `jne header`; the end of the loop.
+uint64_t SelfHosted::PlaceBatch(LoopText text, uint32_t index) {
+  const uint64_t site_address = reinterpret_cast<uint64_t>(&site(index));
+  const uint64_t slow = reinterpret_cast<uint64_t>(cache_) + kPayloadSlowEntry;
+  const std::vector<uint8_t> body = Peek(text.header, text.exit);
+  constexpr uint32_t kCount = 13, kBranch = 6;
+  uint64_t ways_out[2];
+  for (int i = 0; i < 2; ++i) {
+    ways_out[i] = Place(std::vector<uint8_t>(kTrampolineBytes), 0);
+    const auto code =
+        EmitTimedExit({ways_out[i], site_address, slow, i == 0 ? text.header : text.exit});
+    memcpy(reinterpret_cast<void*>(ways_out[i]), code->data(), code->size());
+  }
+  const uint64_t at = Place(std::vector<uint8_t>(kCount + kBranch + body.size() + 5), 0);
+  std::vector<uint8_t> code = {0x49, 0xba};
+  const uint64_t left = site_address + offsetof(Site, batch) + offsetof(LiveTurns, left);
+  for (int i = 0; i < 8; ++i) code.push_back(static_cast<uint8_t>(left >> 8 * i));
+  code.insert(code.end(), {0x49, 0xff, 0x0a});
+  const auto word = [&](uint64_t target) {
+    const auto distance = static_cast<uint32_t>(target - (at + code.size() + 4));
+    for (int i = 0; i < 4; ++i) code.push_back(static_cast<uint8_t>(distance >> 8 * i));
+  };
+  code.insert(code.end(), {0x0f, 0x88});
+  word(ways_out[0]);
+  code.insert(code.end(), body.begin(), body.end());
+  code.back() = static_cast<uint8_t>(code.back() - kCount - kBranch);
+  code.push_back(0xe9);
+  word(ways_out[1]);
+  memcpy(reinterpret_cast<void*>(at), code.data(), code.size());
+  return at + kCount + kBranch;
 }
 
 uint64_t SelfHosted::Raw(std::vector<uint8_t> bytes) {

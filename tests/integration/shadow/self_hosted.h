@@ -39,6 +39,8 @@ class SelfHosted {
   SelfHosted& operator=(const SelfHosted&) = delete;
 
   uint32_t Install(LoopText text);  // index of the site
+  // The same; each pass is a turn of its timed batch, which is left for the header in the text.
+  uint32_t InstallBatches(LoopText text);
   // Copies for shadows; all leave through the payload's exit stub.
   uint64_t Ref(LoopText text);
   uint64_t Count(
@@ -70,6 +72,8 @@ class SelfHosted {
   T* At(uint64_t offset) {
     return reinterpret_cast<T*>(reinterpret_cast<uint64_t>(region_) + offset);
   }
+  uint32_t InstallSite(LoopText text, bool batches);
+  uint64_t PlaceBatch(LoopText text, uint32_t index);
   uint64_t Place(const std::vector<uint8_t>& bytes, uint64_t align_like);
 
   uint32_t blocks_;

@@ -68,6 +68,8 @@ struct FakeTruth {
   absl::Status batches = absl::NotFoundError("no loop is around it");
   uint64_t most_instances = 1 << 20;
   double around_factor = 1;
+  double live_batch_factor =
+      0;  // cycles of a turn in the rank / of an instance in a shadow; 0: the rank has no such batches
   std::vector<std::string> not_batched;
   // Whether they may go on from each other, what such runs take of repeated ones' time, and which shadows' are all cut short.
   bool turns = false;
@@ -183,6 +185,16 @@ class FakeInjector final : public RankInjector {
           static_cast<uint64_t>(truth_.ref_cycles * factor * (1 + place * truth_.live_spread)));
     }
     return ticks;
+  }
+  absl::StatusOr<std::vector<LiveBatch>> TimeLiveBatches(int32_t, int32_t count, uint64_t turns,
+                                                         int64_t timeout_ns) override {
+    log_->waits_ns.push_back(timeout_ns);
+    if (absl::Status status = Enter("live batches", truth_.live_status); !status.ok())
+      return status;
+    if (truth_.live_batch_factor <= 0) return absl::FailedPreconditionError("it has none");
+    const double ticks = truth_.ref_cycles * truth_.live_batch_factor * static_cast<double>(turns);
+    return std::vector<LiveBatch>(static_cast<size_t>(count),
+                                  {static_cast<uint64_t>(ticks), turns});
   }
   absl::Status SetPatched(int32_t loop, bool patched) override {
     if (absl::Status status = Enter("patch", truth_.patch_status); !status.ok()) return status;

@@ -17,10 +17,10 @@ LoopKnowledge Timed(double shadow, double live, uint32_t shadows = 4) {
                            SingleVariant(Change::kTrace)};
   known.installed.copies.resize(3);
   known.live.entries.team = 1;
-  known.live.cycles = live;
+  known.live.times.cycles = live;
   for (int i = -7; i <= 7; ++i)
-    known.live.instances.push_back(static_cast<uint64_t>(live * (1 + 0.01 * i)));
-  known.live.timed = 15;
+    known.live.times.instances.push_back(static_cast<uint64_t>(live * (1 + 0.01 * i)));
+  known.live.times.timed = 15;
   for (uint32_t at = 1; at <= shadows; ++at) {
     for (uint32_t order = 0; order < 2; ++order)
       known.runs.samples.push_back({.shadow = at,
@@ -61,7 +61,8 @@ TEST(FidelityOf, ItsIntervalIsOfBothSides) {
   };
   const LoopKnowledge calm = Timed(100'000, 100'000);
   LoopKnowledge live = calm, shadow = calm, few = calm, together = calm;
-  for (size_t i = 0; i < live.live.instances.size(); i += 2) live.live.instances[i] *= 2;
+  for (size_t i = 0; i < live.live.times.instances.size(); i += 2)
+    live.live.times.instances[i] *= 2;
   EXPECT_GT(width(live), 2 * width(calm));
   for (size_t i = 0; i < shadow.runs.samples.size(); i += 4) {
     shadow.runs.samples[i].cycles *= 2;
@@ -71,7 +72,7 @@ TEST(FidelityOf, ItsIntervalIsOfBothSides) {
   few.runs.samples.resize(4);  // of two shadows
   EXPECT_GT(width(few), width(calm));
   // Fifteen timings in three clumps tell less than fifteen apart.
-  for (uint32_t i = 0; i < 15; ++i) together.live.clusters.push_back(i / 5);
+  for (uint32_t i = 0; i < 15; ++i) together.live.times.clusters.push_back(i / 5);
   EXPECT_GT(width(together), width(calm));
 }
 
@@ -129,7 +130,8 @@ TEST(FidelityOf, AReasonIsGivenOnlyWhereWhatIsKnownShowsIt) {
        FidelityReason::kSharedLines},
       {"the interval holds 1", 0.6,
        [](auto& k) {
-         for (size_t i = 1; i < k.live.instances.size(); i += 2) k.live.instances[i] /= 4;
+         for (size_t i = 1; i < k.live.times.instances.size(); i += 2)
+           k.live.times.instances[i] /= 4;
        },
        FidelityReason::kUnknown},
   };

@@ -41,6 +41,47 @@ TEST_F(LoopBatchTest, ShortInstancesAreRunInARowAndToldOneByOne) {
   EXPECT_EQ(loop.protocol, "warm");
 }
 
+// One by one they cannot overlap with their neighbours: what is compared with live is what runs as live does.
+TEST_F(LoopBatchTest, BatchesAreComparedWithBatchesInTheRank) {
+  truth_.live_factor = 3;
+  truth_.around_factor = 1.1;
+  truth_.live_batch_factor = 1.05;
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_NEAR(loop.fidelity.value, 1.1 / 1.05, 0.03);
+  EXPECT_GT(loop.fidelity.live_instances, 1000u);
+}
+
+// The loop around may pass the loop by, or come to it several times in a turn.
+TEST_F(LoopBatchTest, TurnsOfBatchesInTheRankAreToldByInstance) {
+  for (const double instances_in_a_turn : {0.5, 2.0}) {
+    truth_.live_factor = 3;
+    truth_.live_batch_factor = instances_in_a_turn;
+    truth_.on_shadow = [&](const ShadowRequest& request, ShadowAnswer& answer) {
+      for (ShadowRun& run : answer.runs) {
+        if (run.ok && request.runs[static_cast<size_t>(run.run)].variant == 1)
+          run.instances =
+              static_cast<uint64_t>(instances_in_a_turn * static_cast<double>(run.instances));
+        if (run.ok)
+          run.cycles = static_cast<uint64_t>(instances_in_a_turn * static_cast<double>(run.cycles));
+      }
+      return absl::OkStatus();
+    };
+    const LoopMeasurement loop = Run();
+    EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+    EXPECT_NEAR(loop.fidelity.value, 1, 0.03) << instances_in_a_turn;
+  }
+}
+
+TEST_F(LoopBatchTest, WhereBatchesAreGivenUpInstancesAreComparedOneByOne) {
+  truth_.live_factor = 2;
+  truth_.live_batch_factor = 1.2;
+  truth_.most_instances = 2;
+  const LoopMeasurement loop = Run();
+  EXPECT_EQ(loop.instances, 0u);
+  EXPECT_NEAR(loop.fidelity.value, 0.5, 0.02);
+}
+
 TEST_F(LoopBatchTest, LongInstancesAreNot) {
   truth_.ref_cycles = 10'000;
   const LoopMeasurement loop = Run();

@@ -33,8 +33,8 @@ LoopKnowledge Counted() {
 
 LoopKnowledge Timed() {
   LoopKnowledge known = Counted();
-  known.live.cycles = 100'000;
-  known.live.instances = {100'000};
+  known.live.times.cycles = 100'000;
+  known.live.times.instances = {100'000};
   known.runs.missing = {"LS"};
   return known;
 }
@@ -84,7 +84,7 @@ TEST(PhaseTest, WhatIsKnownSaysWhatComesNext) {
        Phase::kBatch},
       {"a batch that is unlike live", Probed,
        [](auto& k) {
-         k.live.cycles = 300'000;
+         k.live.times.cycles = 300'000;
          k.batch.instances = 100;
          k.installed.batched.assign(4, k.installed.copies[0]);
          k.installed.batched[0]->places.turn = 1;
@@ -92,44 +92,45 @@ TEST(PhaseTest, WhatIsKnownSaysWhatComesNext) {
        Phase::kSuccession},
       {"the same, and both ways were compared", Probed,
        [](auto& k) {
-         k.live.cycles = 300'000;
+         k.live.times.cycles = 300'000;
          k.batch.instances = 100;
          k.installed.batched.assign(4, k.installed.copies[0]);
          k.installed.batched[0]->places.turn = 1;
          k.protocol.succession_compared = true;
        },
        Phase::kMeasure},
-      {"live is slower", Measured, [](auto& k) { k.live.cycles = 130'000; }, Phase::kEviction},
-      {"live is slower, before any run", Probed, [](auto& k) { k.live.cycles = 130'000; },
+      {"live is slower", Measured, [](auto& k) { k.live.times.cycles = 130'000; },
+       Phase::kEviction},
+      {"live is slower, before any run", Probed, [](auto& k) { k.live.times.cycles = 130'000; },
        Phase::kMeasure},
       {"live is slower, whatever is emptied", Measured,
        [](auto& k) {
-         k.live.cycles = 130'000;
+         k.live.times.cycles = 130'000;
          k.protocol.evict_chosen = true;
        },
        Phase::kMeasure},
       {"a batch scatters more", Measured,
        [](auto& k) {
-         k.live.cycles = 115'000;
+         k.live.times.cycles = 115'000;
          k.batch.instances = 100;
        },
        Phase::kMeasure},
       {"live is faster at new places", Measured,
        [](auto& k) {
-         k.live.cycles = 80'000;
+         k.live.times.cycles = 80'000;
          k.protocol.new_placements = true;
        },
        Phase::kPlacement},
-      {"live is faster", Measured, [](auto& k) { k.live.cycles = 80'000; }, Phase::kMeasure},
+      {"live is faster", Measured, [](auto& k) { k.live.times.cycles = 80'000; }, Phase::kMeasure},
       {"both were compared", Measured,
        [](auto& k) {
-         k.live.cycles = 80'000;
+         k.live.times.cycles = 80'000;
          k.protocol.new_placements = k.protocol.placements_compared = true;
        },
        Phase::kMeasure},
       {"two shadows are too few to compare", Measured,
        [](auto& k) {
-         k.live.cycles = 80'000;
+         k.live.times.cycles = 80'000;
          k.protocol.new_placements = true;
          k.shadows.count = 3;
        },

@@ -10,7 +10,7 @@ namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kAt = 0x555000000000, kSite = 0x7fff00000040, kSlow = kAt - 0x10000,
-                   kLive = kAt + 0x1000, kTimed = kAt + 0x2000;
+                   kLive = kAt + 0x1000, kTimed = kAt + 0x2000, kBatch = kAt + 0x3000;
 
 uint64_t BranchTarget(const std::vector<uint8_t>& code, size_t at, uint64_t address) {
   int32_t distance;
@@ -25,7 +25,7 @@ uint64_t Immediate(const std::vector<uint8_t>& code, size_t at) {
 }
 
 TEST(TrampolineTest, EveryWayLeadsToItsCopy) {
-  absl::StatusOr<std::vector<uint8_t>> code = EmitTrampoline({kAt, kSite, kSlow, kLive, kTimed});
+  absl::StatusOr<std::vector<uint8_t>> code = EmitTrampoline({kAt, kSite, kSlow, kLive, kTimed, kBatch});
   ASSERT_TRUE(code.ok());
   ASSERT_LE(code->size(), kTrampolineBytes);
   const std::vector<uint8_t>& c = *code;
@@ -39,16 +39,27 @@ TEST(TrampolineTest, EveryWayLeadsToItsCopy) {
   EXPECT_EQ(c[32], 0xe9);
   EXPECT_EQ(BranchTarget(c, 32, kAt), kLive);
   EXPECT_EQ(23u + c[22], 37u);
-  // lea -3(%rcx),%ecx; jrcxz timed; movabs; call slow; pop; lea; jmp live
+  // lea -3(%rcx),%ecx; jrcxz timed; lea -1(%rcx),%ecx; jrcxz batch; movabs; call slow; pop; lea; jmp live
   EXPECT_EQ(c[40], 0xe3);
-  EXPECT_EQ(Immediate(c, 42), kSite);
-  EXPECT_EQ(BranchTarget(c, 52, kAt), kSlow);
-  EXPECT_EQ(BranchTarget(c, 75, kAt), kLive);
+  EXPECT_EQ(c[45], 0xe3);
+  EXPECT_EQ(Immediate(c, 47), kSite);
+  EXPECT_EQ(BranchTarget(c, 57, kAt), kSlow);
+  EXPECT_EQ(BranchTarget(c, 80, kAt), kLive);
   size_t timed = 42 + c[41];
-  EXPECT_EQ(timed, 80u);
+  EXPECT_EQ(timed, 85u);
   EXPECT_EQ(Immediate(c, timed), kSite | 2);
   EXPECT_EQ(BranchTarget(c, timed + 10, kAt), kSlow);
   EXPECT_EQ(BranchTarget(c, timed + 33, kAt), kTimed);
+  // movabs; call slow; jrcxz others; movq; pop; lea; jmp batch; others: movq; pop; lea; jmp live
+  size_t batch = 47 + c[46];
+  EXPECT_EQ(batch, timed + 38);
+  EXPECT_EQ(Immediate(c, batch), kSite | 4);
+  EXPECT_EQ(BranchTarget(c, batch + 10, kAt), kSlow);
+  EXPECT_EQ(c[batch + 15], 0xe3);
+  EXPECT_EQ(BranchTarget(c, batch + 35, kAt), kBatch);
+  size_t others = batch + 17 + c[batch + 16];
+  EXPECT_EQ(others, batch + 40);
+  EXPECT_EQ(BranchTarget(c, others + 18, kAt), kLive);
 }
 
 // Recovery is timed as a live entry is; idle is idle whatever the rest of the word says of the trampoline.
@@ -70,7 +81,7 @@ TEST(TrampolineTest, ReachEndsAtTwoGigabytes) {
   EXPECT_TRUE(EmitJump(kAt, kAt + 5 - 0x80000000).ok());
   EXPECT_EQ(EmitJump(kAt, kAt + 5 + 0x80000000).status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(EmitJump(kAt, kAt + 5 - 0x80000001).status().code(), absl::StatusCode::kOutOfRange);
-  EXPECT_FALSE(EmitTrampoline({kAt, kSite, kAt + 0x100000000, kLive, kTimed}).ok());
+  EXPECT_FALSE(EmitTrampoline({kAt, kSite, kAt + 0x100000000, kLive, kTimed, kBatch}).ok());
 }
 
 }  // namespace
