@@ -53,6 +53,8 @@ std::string CallText(int64_t call, int error) {
   return absl::StrCat("system call ", call, " in the process: ", text);
 }
 
+constexpr int64_t kShareOfRelease = 10;  // a tenth of the longest stop is kept for giving all back
+
 // Runs the ops of one hold. Each Do fills in `result` and tells how the op ended.
 class OpRun {
  public:
@@ -188,7 +190,7 @@ absl::StatusOr<HoldRunner::Target> HoldRunner::Prepare(const HoldRequest& reques
 void HoldRunner::HoldAndRun(const HoldRequest& request, const Target& target, HoldReply& reply) {
   const int64_t start_ns = SystemClock().MonotonicNs();
   CallSite place{request.pid, &target.memory, target.gadgets, layout_,
-                 start_ns + request.max_stop_ns};
+                 start_ns + request.max_stop_ns - request.max_stop_ns / kShareOfRelease};
   HeldThreads held(operations_, request.pid);
   reply.status = held.Stop(target.identity, place.deadline_ns);
   reply.threads = static_cast<int32_t>(held.threads().size());
