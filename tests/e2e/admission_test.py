@@ -3,8 +3,11 @@
 may not be dumped any more - is let alone from that instant on: no byte of ours is in it afterwards, no shadow is made of it."""
 import json
 import os
+import pathlib
 import random
+import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -131,6 +134,11 @@ def test_a_rank_that_changes_is_let_alone(kind):
     print(f"   {between} of {TRIES} changed with our jump in")
 
 
+def catches(pid, number):
+    caught = re.search(r"^SigCgt:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)
+    return int(caught[1], 16) >> (number - 1) & 1
+
+
 def test_who_may_not_look_into_a_program_may_not_profile_it():
     with Cluster() as c:
         program = capable_program(c.dir)
@@ -139,7 +147,8 @@ def test_who_may_not_look_into_a_program_may_not_profile_it():
             process = c.spawn("job", command)
             wait_until(lambda: program_of(process.pid) in (str(program), str(RESTLESS)), 10, "it runs", 0.01)
             if "undumpable" in command:
-                process.send_signal(10)
+                wait_until(lambda: catches(process.pid, signal.SIGUSR1), 10, "it waits for the signal", 0.01)
+                process.send_signal(signal.SIGUSR1)
             time.sleep(0.3)
             environment = {"PERFD_ADDRESS": f"unix:{c.socket}", "PATH": os.environ["PATH"], "HOME": "/"}
             run = subprocess.run(as_user(ALICE, cluster.BIN / "perfctl", "submit", "--pid", process.pid, "--duration", "2s",
