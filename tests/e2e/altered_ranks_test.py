@@ -16,8 +16,8 @@ import time
 import pytest
 
 import cluster
-from cluster import Cluster, PUPPETS, ended_well, promised, promised_within, wait_until
-from promises_test import Job, Rank, heal, program_of, shadows_of, submit, submit_slow, told, unaltered
+from cluster import Cluster, PUPPETS, ended_well, promised, promised_within, shadows_of, wait_until
+from promises_test import Job, Rank, heal, profile_with_shadows, program_of, submit, submit_slow, told, unaltered
 
 RESTLESS = PUPPETS / "restless"
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -234,9 +234,7 @@ def test_a_rank_in_a_debugger(c):
         says(report, f"traced by process {os.getpid()}", f"process {os.getpid()} traces it")
         promised(not job.altered(), "the text")
         promised(shadows_of(report) == 0, report["verdicts"])
-    profile = submit(c, job, "3s")
-    c.wait_over(profile, 60)
-    assert shadows_of(c.json("report", profile)) > 0, "without the debugger it is measured"
+    profile_with_shadows(c, job, "3s")  # without the debugger it is measured
     job.must_be_as_before()
     job.ends_right()
 

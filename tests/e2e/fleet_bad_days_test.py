@@ -94,16 +94,21 @@ class WrongWallClocks(Fleet):
 def test_nodes_whose_wall_clocks_are_an_hour_off():
     with WrongWallClocks(HOUR_S, -HOUR_S) as f:
         job = FleetJob(f, slow=9)
-        stored, begin_ns = StoredWindows(f), time.time_ns()
-        profile = f.submit("--command", "fleet", "--duration", "10s", "--variants", "LS,NO_DIV", "--overhead", "20%")
-        status = f.wait_over(profile, 60)
-        windows, end_ns = stored.end(), time.time_ns()
-        report, said = f.json("report", profile), notices(f, profile)
-        assert status["state"] == "DONE", (status["state"], said)
+
+        def profile():
+            stored, begin_ns = StoredWindows(f), time.time_ns()
+            made = f.submit("--command", "fleet", "--duration", "10s", "--variants", "LS,NO_DIV", "--overhead", "20%")
+            status = f.wait_over(made, 60)
+            windows, end_ns = [w for w in stored.end() if w.profile == made], time.time_ns()
+            assert status["state"] == "DONE", (status["state"], notices(f, made))
+            report = f.json("report", made)
+            check_times(f, made, report, [w.start_ns for w in windows], begin_ns, end_ns)
+            return report, windows
+        report, windows = cluster.profile_again(profile, lambda made: made[0]["injection"]["cost"]["shadows"] > 0)
+        said = notices(f, report["status"]["id"])
         for name, words in (("node1", f"{HOUR_S} s ahead of perfd's"), ("node2", f"{HOUR_S} s behind perfd's")):
             assert f"clock differs from the daemon's by {'-' if 'behind' in words else ''}3" in f.log(f"agent-{name}"), name
             assert f"the clock of node {name} is {words}" in said, said
-        check_times(f, profile, report, [w.start_ns for w in windows], begin_ns, end_ns)
         check_sums(report)
         assert {w.node for w in windows} == set(f.fleet) and all(samples_of(report, name) > 100 for name in f.fleet)
         assert report["totals"]["unknown"]["share"] < 0.05 and loop_row(report)["share"] > 0.3, report["totals"]
@@ -111,7 +116,6 @@ def test_nodes_whose_wall_clocks_are_an_hour_off():
         print(f"   loop {loop_row(report)['share']:.2f}, covered {[round(s, 2) for s in covered]} s, "
               f"{report['injection']['cost']['shadows']} shadows, {report['injection']['shared_ns'] / 1e6:.0f} ms overlapped")
         assert len(covered) == 2 and all(9.5 < seconds < 11.5 for seconds in covered), covered
-        assert report["injection"]["cost"]["shadows"] > 0, report["injection"]
         job.ends()
 
 

@@ -20,7 +20,7 @@ import time
 import pytest
 
 import cluster
-from cluster import BIN, Cluster, PUPPETS, ended_well, promised, promised_within, wait_until
+from cluster import BIN, Cluster, PUPPETS, ended_well, promised, promised_within, shadows_of, wait_until
 from variants_test import plain
 
 KERNEL = PUPPETS / "kernels_gcc_O2"
@@ -202,10 +202,6 @@ def profile_with_shadows(c, job, duration, overhead=(), holds=lambda report: Non
             break
     must_have_shadows(report)
     return profile, report
-
-
-def shadows_of(report):
-    return sum(v["cost"]["shadows"] for v in report["verdicts"])
 
 
 def instant(job, chance, number, longest):
