@@ -1,6 +1,7 @@
 #include "agent/experiment/loop/apart.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "agent/experiment/loop/figures.h"
@@ -17,6 +18,38 @@ const TracedReference* Find(const TraceSummary& trace, uint64_t instruction, Loa
       std::find_if(trace.references.begin(), trace.references.end(),
                    [listed](const TracedReference& r) { return r.instruction == listed; });
   return found == trace.references.end() ? nullptr : &*found;
+}
+
+bool IsNotExecuted(const TraceSummary& trace, uint64_t instruction, LoadBias bias) {
+  const uint64_t listed = (RuntimeAddress(instruction) - bias).value();
+  return std::find(trace.not_executed.begin(), trace.not_executed.end(), listed) !=
+         trace.not_executed.end();
+}
+
+// The last trace, of the loop itself, has as many passes as the counted run: all runs of the shadow make the same ones.
+bool IsTracedWhole(const LoopKnowledge& known, const ShadowAnswer& answer,
+                   const std::vector<RunSpec>& runs) {
+  std::map<int32_t, uint64_t> counted, traced;  // by thread
+  for (const ShadowRun& result : answer.runs) {
+    const RunSpec& spec = runs[static_cast<size_t>(result.run)];
+    if (!result.ok) continue;
+    if (spec.variant == kCountIndex) counted[result.thread] = result.iterations;
+    if (spec.variant == kTraceIndex && !spec.baseline) traced[result.thread] = result.iterations;
+  }
+  return traced == counted && traced.size() == static_cast<size_t>(ShadowTeam(known));
+}
+
+// Of accesses that the probe's instances did not execute.
+bool TakesOtherPaths(const LoopKnowledge& known, const ShadowAnswer& answer) {
+  const std::vector<Reference>& references = CopyOf(known, kTraceIndex).references;
+  for (const std::vector<TraceRecord>& records : answer.traces) {
+    for (size_t i = 0; i < std::min(records.size(), references.size()); ++i) {
+      if (records[i].count != 0 &&
+          IsNotExecuted(known.probe.trace, references[i].instruction, known.setup.bias))
+        return true;
+    }
+  }
+  return answer.traces.size() < static_cast<size_t>(ShadowTeam(known));
 }
 
 // Passes of the loop's own trace, over all threads; none: it did not come to its end.
@@ -46,13 +79,9 @@ bool Failed(const ShadowAnswer& answer, size_t run) {
   });
 }
 
-void Withdraw(LoopKnowledge& known, const std::string& variant) {
+void Withdraw(LoopKnowledge& known, const std::string& why) {
   known.apart = {};
-  known.apart.refusals = {{kApart, 0,
-                           variant +
-                               " takes away what does reach a branch or an address of the loop: "
-                               "all variants keep whatever might",
-                           1}};
+  known.apart.refusals = {{kApart, 0, why + ": all variants keep whatever might", 1}};
   known.trips.checked.clear();
   known.trips.refusals.clear();
   ForgetRuns(known);
@@ -60,13 +89,19 @@ void Withdraw(LoopKnowledge& known, const std::string& variant) {
 
 }  // namespace
 
-bool ShownApart(const TraceSummary& trace, std::span<const AccessPair> pairs, LoadBias bias) {
-  return std::all_of(pairs.begin(), pairs.end(), [&](const AccessPair& pair) {
+Apartness ShownApart(const TraceSummary& trace, std::span<const AccessPair> pairs, LoadBias bias) {
+  Apartness all = Apartness::kApart;
+  for (const AccessPair& pair : pairs) {
     const TracedReference* const store = Find(trace, pair.store, bias);
     const TracedReference* const load = Find(trace, pair.load, bias);
-    return store != nullptr && load != nullptr &&
-           (store->highest <= load->lowest || load->highest <= store->lowest);
-  });
+    if (IsNotExecuted(trace, pair.store, bias) || IsNotExecuted(trace, pair.load, bias)) {
+      all = Apartness::kUnlessTaken;
+    } else if (store == nullptr || load == nullptr ||
+               (store->highest > load->lowest && load->highest > store->lowest)) {
+      return Apartness::kMayMeet;
+    }
+  }
+  return all;
 }
 
 void ChooseApart(LoopKnowledge& known) {
@@ -74,11 +109,13 @@ void ChooseApart(LoopKnowledge& known) {
   if (!set || !known.apart.refusals.empty()) return;
   const std::vector<VariantName>& names = known.installed.names;
   std::vector<bool> usable(names.size());
+  std::vector<Apartness> shown(names.size(), Apartness::kMayMeet);
   for (size_t i = static_cast<size_t>(kTraceIndex) + 1; i < names.size(); ++i) {
     const absl::StatusOr<CodeCopy>& copy = set->copies[i];
     const bool can_check = Counts(names[i]) || set->traced[i].ok();
-    usable[i] = copy.ok() && can_check &&
-                ShownApart(known.probe.trace, copy->taken_apart, known.setup.bias);
+    if (!copy.ok() || !can_check) continue;
+    shown[i] = ShownApart(known.probe.trace, copy->taken_apart, known.setup.bias);
+    usable[i] = shown[i] != Apartness::kMayMeet;
   }
   // A variant is compared with a base of its own form, and counted in it.
   for (size_t i = static_cast<size_t>(kTraceIndex) + 1; i < names.size(); ++i) {
@@ -91,17 +128,19 @@ void ChooseApart(LoopKnowledge& known) {
     usable[i] = base >= 0 && stands(base) && (Counts(names[i]) || stands(counted));
   }
   if (std::find(usable.begin(), usable.end(), true) == usable.end()) return;
+  for (size_t i = 0; i < usable.size(); ++i)
+    known.apart.rests_on_paths |= usable[i] && shown[i] == Apartness::kUnlessTaken;
   known.apart.usable = std::move(usable);
 }
 
 std::vector<RunSpec> AddressChecks(const LoopKnowledge& known,
                                    const std::vector<int32_t>& variants) {
   const bool restore = known.probe.trace.in_situ;
+  const auto is_apart = [&](int32_t variant) { return FormOf(known, variant) != CopyForm::kUsual; };
   std::vector<RunSpec> runs;
   for (const int32_t variant : variants) {
     const VariantName& name = known.installed.names[static_cast<size_t>(variant)];
-    if (FormOf(known, variant) == CopyForm::kUsual || known.apart.checked.contains(name.Text()))
-      continue;
+    if (!is_apart(variant) || known.apart.checked.contains(name.Text())) continue;
     if (runs.empty())
       runs.push_back({.variant = kTraceIndex,
                       .restore = restore,
@@ -112,7 +151,27 @@ std::vector<RunSpec> AddressChecks(const LoopKnowledge& known,
                     .restore = restore,
                     .iteration_limit = kTraceIterations});
   }
+  // Last, so that its trace is what the shadow answers.
+  if (known.apart.rests_on_paths && std::any_of(variants.begin(), variants.end(), is_apart))
+    runs.push_back(
+        {.variant = kTraceIndex, .restore = restore, .iteration_limit = kTraceIterations});
   return runs;
+}
+
+bool CheckPaths(LoopKnowledge& known, const ShadowAnswer& answer,
+                const std::vector<RunSpec>& runs) {
+  const bool concerned = std::any_of(runs.begin(), runs.end(), [&](const RunSpec& run) {
+    return FormOf(known, run.variant) == CopyForm::kApart;
+  });
+  if (!concerned || !known.apart.rests_on_paths) return true;
+  if (IsTracedWhole(known, answer, runs) && !TakesOtherPaths(known, answer)) {
+    known.apart.other_paths = 0;
+    return true;
+  }
+  constexpr int32_t kMostOtherPaths = 3;
+  if (++known.apart.other_paths >= kMostOtherPaths)
+    Withdraw(known, "what a path that is seldom taken reads may reach a branch or an address");
+  return false;
 }
 
 bool CheckAddresses(LoopKnowledge& known, const ShadowAnswer& answer,
@@ -130,7 +189,7 @@ bool CheckAddresses(LoopKnowledge& known, const ShadowAnswer& answer,
       continue;
     }
     if (compared || (expected && Failed(answer, i))) {
-      Withdraw(known, name);
+      Withdraw(known, name + " takes away what does reach a branch or an address of the loop");
       return false;
     }
     // What could not be held against the loop does not count.

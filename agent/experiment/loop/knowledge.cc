@@ -38,8 +38,10 @@ int32_t BaseOf(const LoopKnowledge& known, int32_t variant) {
 
 CopyForm FormOf(const LoopKnowledge& known, int32_t variant) {
   const auto at = static_cast<size_t>(variant);
-  const bool apart =
-      variant > kTraceIndex && at < known.apart.usable.size() && known.apart.usable[at];
+  // Runs of other instances than the traced one may take other paths.
+  const bool other_instances = known.protocol.successive || known.protocol.natural;
+  const bool apart = variant > kTraceIndex && at < known.apart.usable.size() &&
+                     known.apart.usable[at] && !(known.apart.rests_on_paths && other_instances);
   return apart ? CopyForm::kApart : CopyForm::kUsual;
 }
 

@@ -85,7 +85,10 @@ struct BatchState {
 
 // Which variants run as copies that rest on accesses being apart (loop/apart.h).
 struct ApartState {
-  std::vector<bool> usable;       // by variant; empty: none
+  std::vector<bool> usable;  // by variant; empty: none
+  // One of the accesses was on a path that no thread took. Each shadow shows that its instances do not take it, either.
+  bool rests_on_paths = false;
+  int32_t other_paths = 0;        // shadows one after another that did, or could not show it
   std::set<std::string> checked;  // variants whose accesses were held against the loop's
   std::vector<Refusal> refusals;  // why none, after all
 };

@@ -104,7 +104,10 @@ TraceSummary SummarizeTrace(std::span<const Reference> references,
       if (reference.reads) read.push_back(*range);
       if (reference.writes) written.push_back(*range);
     }
-    if (traced.highest > 0) summary.references.push_back(traced);
+    if (traced.highest > 0)
+      summary.references.push_back(traced);
+    else if (reference.traced && i < kTraceCount)
+      summary.not_executed.push_back(traced.instruction);
   }
   read = Merge(std::move(read));
   written = Merge(std::move(written));

@@ -21,6 +21,8 @@ namespace perfd::agent {
 
 struct TraceSummary {
   std::vector<TracedReference> references;  // over all threads; one per reference that was executed
+  std::vector<uint64_t>
+      not_executed;  // instructions of the others whose addresses a trace could tell
   std::vector<std::pair<uint64_t, uint64_t>> written;  // address, bytes; disjoint, sorted
   std::vector<int32_t> writers;  // of each of them: the only thread that writes there, or -1
   uint64_t written_bytes = 0;

@@ -111,6 +111,7 @@ MeasureRuns ScheduleMissing(const LoopKnowledge& known, const StepRoom& room) {
 
 StepOutcome LearnRuns(LoopKnowledge& known, const ShadowAnswer& answer,
                       const MeasureRuns& scheduled) {
+  if (!CheckPaths(known, answer, scheduled.runs)) return Learned();
   RecordRuns(known, answer, scheduled.runs, scheduled.skip);
   CheckSuccession(known, answer, scheduled.runs);
   if (!CheckAddresses(known, answer, scheduled.runs)) return Learned();

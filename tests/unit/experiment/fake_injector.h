@@ -59,6 +59,7 @@ struct FakeTruth {
   // Copies that rest on the loop's stores being apart from its load; and the variant whose traced run shows that they are not.
   bool apart = false;
   std::string differing;
+  int load_from = 0;                              // shadow from which on its load is executed
   bool counts_variants = true;                    // the injector can make Counted copies
   std::map<std::string, uint64_t> variant_trips;  // by variant; others: as the loop
   // Trips of the instances in turn, instead; times are in proportion. And what is different in shorter ones.
@@ -478,6 +479,9 @@ inline absl::StatusOr<ShadowAnswer> FakeInjector::RunShadow(const ShadowRequest&
       trace.push_back({begin, begin + 0x800, begin, 257});
     }
     written += (truth_.stores - 1) * 0x2000;
+  }
+  if (log_->shadows < truth_.load_from) {
+    for (std::vector<TraceRecord>& trace : answer.traces) trace.front() = {~uint64_t{0}, 0, 0, 0};
   }
   if (truth_.on_shadow) {
     if (absl::Status status = truth_.on_shadow(request, answer); !status.ok()) return status;

@@ -82,20 +82,74 @@ TEST_F(LoopApartTest, WhatWasNotHeldAgainstTheLoopDoesNotCount) {
   EXPECT_GT(Runs(CopyForm::kApartTraced), 2) << "it is tried again";
 }
 
+constexpr int kNever = 1 << 20;
+
+// The path may be taken in other instances: each shadow looks again, at the instance that its runs repeat.
+TEST_F(LoopApartTest, WhatWasNotExecutedIsApartAsLongAsItIsNot) {
+  truth_.load_from = kNever;
+  const LoopMeasurement loop = Run(truth_, {"LS", "FP"});
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_GT(Team(loop, "LS").edits.pinned, 100);
+  EXPECT_NEAR(Team(loop, "FP").saturation.value, 0.2, 0.01);
+}
+
+TEST_F(LoopApartTest, AShadowThatTakesAnotherPathTellsNothing) {
+  truth_.load_from = kNever;
+  int shadows = 0, taken = 0;
+  truth_.on_shadow = [&](const ShadowRequest& request, ShadowAnswer& answer) {
+    const bool apart = std::any_of(request.runs.begin(), request.runs.end(),
+                                   [](const auto& run) { return run.form == CopyForm::kApart; });
+    if (!apart || ++shadows % 2 != 0) return absl::OkStatus();
+    ++taken;
+    for (std::vector<TraceRecord>& trace : answer.traces) trace.front().count = 1;
+    for (ShadowRun& run : answer.runs) run.cycles *= 7;  // were they looked at, it would be seen
+    return absl::OkStatus();
+  };
+  const LoopMeasurement loop = Run(truth_, {"FP"});
+  EXPECT_GT(taken, 0);
+  EXPECT_GT(Team(loop, "FP").edits.pinned, 100);
+  EXPECT_LT(Team(loop, "REF").cycles, 2 * truth_.ref_cycles);
+}
+
+TEST_F(LoopApartTest, APathThatIsTakenAgainAndAgainWithdrawsIt) {
+  truth_.load_from = 4;
+  const LoopMeasurement loop = Run(truth_, {"LS", "FP"});
+  EXPECT_EQ(loop.state, MeasureState::kMeasured) << loop.reason;
+  EXPECT_LT(Team(loop, "LS").edits.pinned, 100);
+  const auto told = std::find_if(loop.refusals.begin(), loop.refusals.end(),
+                                 [](const Refusal& refusal) { return refusal.variant == "apart"; });
+  ASSERT_NE(told, loop.refusals.end());
+  EXPECT_THAT(told->reason, HasSubstr("a path that is seldom taken"));
+}
+
+// More passes than a trace has: what the last of them do is not known.
+TEST_F(LoopApartTest, ATraceThatIsCutShortShowsNoPath) {
+  truth_.load_from = kNever;
+  truth_.iterations = 30'000;
+  const LoopMeasurement loop = Run(truth_, {"LS", "FP"});
+  EXPECT_LT(Team(loop, "LS").edits.pinned, 100);
+}
+
 TEST(ShownApartTest, OnlyWhatWasSeenAndDoesNotMeetIsApart) {
+  using enum Apartness;
   TraceSummary trace;
   trace.references = {
       {.instruction = 0x10, .reads = false, .writes = true, .lowest = 100, .highest = 200},
       {.instruction = 0x14, .reads = true, .writes = false, .lowest = 200, .highest = 300},
       {.instruction = 0x18, .reads = true, .writes = false, .lowest = 199, .highest = 207}};
+  trace.not_executed = {0x20};
   const auto shown = [&](std::vector<AccessPair> pairs) { return ShownApart(trace, pairs, {}); };
-  EXPECT_TRUE(shown({}));
-  EXPECT_TRUE(shown({{0x10, 0x14}})) << "one past the last byte";
-  EXPECT_FALSE(shown({{0x10, 0x18}}));
-  EXPECT_FALSE(shown({{0x10, 0x14}, {0x10, 0x18}})) << "all of them";
-  EXPECT_FALSE(shown({{0x10, 0x1c}})) << "it was not executed";
+  EXPECT_EQ(shown({}), kApart);
+  EXPECT_EQ(shown({{0x10, 0x14}}), kApart) << "one past the last byte";
+  EXPECT_EQ(shown({{0x10, 0x18}}), kMayMeet);
+  EXPECT_EQ(shown({{0x10, 0x14}, {0x10, 0x18}}), kMayMeet) << "all of them";
+  EXPECT_EQ(shown({{0x10, 0x1c}}), kMayMeet) << "no trace could tell it";
+  EXPECT_EQ(shown({{0x10, 0x14}, {0x10, 0x20}}), kUnlessTaken);
+  EXPECT_EQ(shown({{0x20, 0x18}}), kUnlessTaken);
+  EXPECT_EQ(shown({{0x10, 0x20}, {0x10, 0x18}}), kMayMeet);
   const LoadBias bias(0x1010, 0x10);
-  EXPECT_TRUE(ShownApart(trace, std::vector<AccessPair>{{0x1010, 0x1014}}, bias));
+  EXPECT_EQ(ShownApart(trace, std::vector<AccessPair>{{0x1010, 0x1014}}, bias), kApart);
+  EXPECT_EQ(ShownApart(trace, std::vector<AccessPair>{{0x1010, 0x1020}}, bias), kUnlessTaken);
 }
 
 }  // namespace

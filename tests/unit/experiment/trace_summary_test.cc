@@ -128,12 +128,16 @@ TEST(TraceSummaryTest, FindsTheOneOverlapAmongManyRanges) {
   EXPECT_TRUE(in_situ(between, low));
 }
 
-TEST(TraceSummaryTest, WhatWasNotExecutedIsNotTold) {
-  const std::vector<Reference> references = {Access(false), Access(true)};
+TEST(TraceSummaryTest, WhatWasNotExecutedHasNoRange) {
+  std::vector<Reference> references = {Access(false), Access(true)};
+  references[1].instruction = 0x401004;
   const std::vector<ThreadTrace> threads = {Whole({{1000, 1000, 1000, 1}, kNever})};
   const TraceSummary summary = SummarizeTrace(references, threads, {});
   ASSERT_EQ(summary.references.size(), size_t{1});
   EXPECT_TRUE(summary.references[0].reads);
+  EXPECT_EQ(summary.not_executed, std::vector<uint64_t>{0x401004});
+  references[1].traced = false;
+  EXPECT_TRUE(SummarizeTrace(references, threads, {}).not_executed.empty());
 }
 
 TEST(TraceSummaryTest, WritesBeyondTheRecordsAreNotTraced) {
