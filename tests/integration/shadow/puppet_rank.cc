@@ -16,8 +16,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/attach/memory.h"
+#include "agent/experiment/text_scan.h"
 #include "agent/procfs/procfs.h"
-#include "agent/variant/flow/leaf_calls.h"
 
 extern char** environ;
 
@@ -90,11 +90,7 @@ LoopToInject PuppetRank::MakeLoop(const std::vector<std::string>& variants, int 
       .function = {{place.low, memory->Read(place.low, place.high - place.low).value()}},
       .header = place.header,
       .body = {{place.header, place.exit}}};
-  for (const uint64_t called : CalledBy(bytes)) {
-    std::vector<uint8_t> text(256);
-    text.resize(memory->ReadSome(called, text));
-    bytes.called.push_back({called, text});
-  }
+  ReadCalledCode(*memory, &bytes);
   auto code = DecodeLoop(bytes);
   if (!code.ok()) fprintf(stderr, "%s\n", code.status().ToString().c_str());
   loop.code = code.value();

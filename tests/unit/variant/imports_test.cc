@@ -1,0 +1,255 @@
+// Loops of a compiled library that call into others: copies with the callees' code give the same bits, also where they leave it, and
+// also its errno.
+#include <gmock/gmock.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "agent/attach/memory.h"
+#include "agent/experiment/text_scan.h"
+#include "agent/procfs/procfs.h"
+#include "agent/shadow/install/jumps.h"
+#include "agent/variant/flow/leaf_calls.h"
+#include "agent/variant/flow/leaf_pool.h"
+#include "tests/unit/variant/compiled_library.h"
+#include "tests/unit/variant/fixtures.h"
+
+namespace perfd::agent {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using Loop = void (*)(double* q, const double* p, long n);
+
+constexpr const char* kMath[] = {"log", "log2", "logf", "expf", "powf", "two"};
+
+// Of all kinds that a mathematical function tells apart.
+std::vector<double> Usual() {
+  std::vector<double> values;
+  for (int i = 0; i < 200; ++i) values.push_back(0.01 + i * 0.0173);
+  return values;
+}
+
+std::vector<double> Rare() {
+  const double infinity = std::numeric_limits<double>::infinity();
+  return {-1,  0,    -0.0, infinity, -infinity, std::nan(""), 5e-324, 1e-310,
+          1.0, 1e30, -50,  1e308,    3.5,       1e-45,        -104,   2};
+}
+
+struct Outcome {
+  std::vector<uint64_t> bits;
+  int error = 0;
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome RunLoop(Loop loop, const std::vector<double>& values) {
+  std::vector<double> sums(values.size(), 0.25);
+  errno = 0;
+  loop(sums.data(), values.data(), static_cast<long>(values.size()));
+  Outcome outcome{std::vector<uint64_t>(values.size()), errno};
+  std::memcpy(outcome.bits.data(), sums.data(), 8 * sums.size());
+  return outcome;
+}
+
+class ImportsTest : public testing::TestWithParam<const char*> {
+ protected:
+  ImportsTest() : library_(PathOf(GetParam())), memory_(OwnMemory()) {}
+
+  static Memory OwnMemory() {
+    return Memory::Open(getpid(), *ProcFs().StartTicks(getpid())).value();
+  }
+  Loop Find(const std::string& name) const {
+    return reinterpret_cast<Loop>(library_.Symbol(absl::StrCat("loop_", name)));
+  }
+  LoopBytes BytesOf(const std::string& name) {
+    std::vector<LoopBytes> loops =
+        library_.Loops(reinterpret_cast<Kernel>(library_.Symbol(absl::StrCat("loop_", name))));
+    EXPECT_THAT(loops, SizeIs(1)) << name;
+    return loops.at(0);
+  }
+  absl::StatusOr<LoopCode> Decode(const std::string& name) {
+    LoopBytes bytes = BytesOf(name);
+    ReadCalledCode(memory_, &bytes);
+    EXPECT_TRUE(WantedBy(bytes).empty());
+    return DecodeLoop(bytes);
+  }
+  // Its copies may be made from here on.
+  uint64_t Prepare(LoopCode* code) const {
+    const std::vector<uint8_t> pool = UseLeafPool(library_.cache(), code);
+    std::copy(pool.begin(), pool.end(), Bytes(library_.cache()));
+    return library_.cache() + pool.size();
+  }
+  // The original and a copy of it that must keep results, on the same values.
+  void Compare(const std::string& name, Change change, const std::vector<double>& values) {
+    absl::StatusOr<LoopCode> code = Decode(name);
+    ASSERT_TRUE(code.ok()) << name << ": " << code.status();
+    const uint64_t at = Prepare(&*code);
+    const Block block;
+    const auto copy = MakeCopy(*code, SingleVariant(change), {at, Exits::kOriginalText, 0});
+    ASSERT_TRUE(copy.ok()) << name << ": " << copy.status();
+    block.Prepare(*copy);
+    block.Word(kBlockIterationLimit) = ~uint64_t{0};
+    const Outcome original = RunLoop(Find(name), values);
+    std::copy(copy->bytes.begin(), copy->bytes.end(), Bytes(copy->address));
+    const absl::StatusOr<PatchPlan> plan = PlanPatch(*code);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const Installed installed(*plan, copy->entry);
+    EXPECT_EQ(RunLoop(Find(name), values), original) << name << " " << ChangeName(change);
+  }
+  // Functions of libm are what its makers made them: where one is no leaf, there is nothing to compare.
+  bool IsTakenIn(const std::string& name) {
+    const absl::StatusOr<LoopCode> code = Decode(name);
+    return code.ok() && code->calls.empty();
+  }
+  int64_t& Word(const char* name) const { return *static_cast<int64_t*>(library_.Symbol(name)); }
+
+  Library library_;
+  Memory memory_;
+};
+
+TEST_P(ImportsTest, AFunctionOfAnotherModuleBecomesPartOfTheLoop) {
+  for (const char* name : {"far_leaf", "far_chain"}) {
+    const absl::StatusOr<LoopCode> code = Decode(name);
+    ASSERT_TRUE(code.ok()) << code.status();
+    EXPECT_THAT(code->calls, IsEmpty()) << name;
+    EXPECT_FALSE(code->leaves.far.empty());
+    EXPECT_THAT(code->leaves.exits, SizeIs(1));
+    EXPECT_THAT(code->excluded.texts, testing::ElementsAre(HasSubstr(" of imports_callee.so")));
+    EXPECT_EQ(code->leaves.slots.size(), name == std::string("far_leaf") ? 1u : 2u);
+  }
+}
+
+// Otherwise the comparisons below compare nothing.
+TEST_P(ImportsTest, FunctionsOfLibmAreTakenIn) {
+  EXPECT_TRUE(IsTakenIn("log")) << Decode("log")->leaves.refusals.at(0).second;
+  EXPECT_TRUE(IsTakenIn("expf"));
+  EXPECT_TRUE(IsTakenIn("logf"));
+  for (const char* name : kMath)
+    if (!IsTakenIn(name)) printf("%s stays a call\n", name);
+  const absl::StatusOr<LoopCode> exp = Decode("exp");
+  ASSERT_TRUE(exp.ok()) << exp.status();
+  if (!exp->calls.empty()) printf("exp: %s\n", exp->leaves.refusals.at(0).second.c_str());
+}
+
+TEST_P(ImportsTest, WhatMayChangeOrIsPushedStaysACall) {
+  const auto reason = [this](const char* name) {
+    const absl::StatusOr<LoopCode> code = Decode(name);
+    EXPECT_TRUE(code.ok()) << code.status();
+    EXPECT_THAT(code->calls, SizeIs(1)) << name;
+    const auto copy = MakeCopy(*code, SingleVariant(Change::kRef), FixturePlace());
+    return std::string(copy.status().message());
+  };
+  EXPECT_THAT(reason("far_writable"), HasSubstr("stays a call: 0x"));
+  EXPECT_THAT(reason("far_writable"), HasSubstr("`mulsd"));
+  EXPECT_THAT(reason("far_pushes"), HasSubstr("`push"));
+}
+
+TEST_P(ImportsTest, ASlotThatIsNotBoundLeadsNowhere) {
+  LoopBytes bytes = BytesOf("far_leaf");
+  ReadCalledCode(memory_, &bytes);
+  ASSERT_FALSE(bytes.called.slots.empty());
+  const uint64_t address = bytes.called.slots[0].address;
+  uint64_t* const slot = reinterpret_cast<uint64_t*>(address);
+  const uint64_t page = address & ~uint64_t{4095};
+  ASSERT_EQ(mprotect(Bytes(page), 4096, PROT_READ | PROT_WRITE), 0);
+  const uint64_t bound = *slot;
+  for (const uint64_t elsewhere : {library_.cache(), address, uint64_t{0}, uint64_t{1} << 40}) {
+    *slot = elsewhere;
+    const absl::StatusOr<LoopCode> code = Decode("far_leaf");
+    EXPECT_TRUE(code.ok()) << code.status();
+    EXPECT_THAT(code->calls, SizeIs(1)) << elsewhere;
+  }
+  *slot = bound;
+  EXPECT_THAT(Decode("far_leaf")->calls, IsEmpty());
+}
+
+TEST_P(ImportsTest, WhatThePartsWereIsLookedAtAgain) {
+  const absl::StatusOr<LoopCode> code = Decode("far_leaf");
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_TRUE(Holds(memory_, CodeOf(*code)));
+  const uint64_t address = code->leaves.slots.at(0).address;
+  ASSERT_EQ(mprotect(Bytes(address & ~uint64_t{4095}), 4096, PROT_READ | PROT_WRITE), 0);
+  uint64_t* const slot = reinterpret_cast<uint64_t*>(address);
+  *slot += 1;
+  EXPECT_FALSE(Holds(memory_, CodeOf(*code))) << "another function, since it was decoded";
+  *slot -= 1;
+  EXPECT_TRUE(Holds(memory_, CodeOf(*code)));
+  const uint64_t constant = code->leaves.constants.at(0).range.low;
+  const uint64_t page = constant & ~uint64_t{4095};
+  ASSERT_EQ(mprotect(Bytes(page), 4096, PROT_READ | PROT_WRITE), 0);
+  *Bytes(constant) ^= 1;
+  EXPECT_FALSE(Holds(memory_, CodeOf(*code))) << "another constant";
+  *Bytes(constant) ^= 1;
+  mprotect(Bytes(page), 4096, PROT_READ);
+}
+
+TEST_P(ImportsTest, CopiesGiveTheSameBits) {
+  for (const Change change : {Change::kRef, Change::kCount, Change::kTrace}) {
+    for (const char* name : {"far_leaf", "far_chain"}) Compare(name, change, Usual());
+    for (const char* name : kMath)
+      if (IsTakenIn(name)) Compare(name, change, Usual());
+  }
+}
+
+TEST_P(ImportsTest, RarePathsGiveTheSameBitsAndErrors) {
+  for (const char* name : {"far_leaf", "far_chain"}) Compare(name, Change::kRef, Rare());
+  for (const char* name : kMath)
+    if (IsTakenIn(name)) Compare(name, Change::kRef, Rare());
+}
+
+// One value at a time, so that no error hides another.
+TEST_P(ImportsTest, EachRareValueAlone) {
+  for (const char* name : kMath) {
+    if (!IsTakenIn(name)) continue;
+    for (const double value : Rare()) Compare(name, Change::kRef, {2.5, value, 2.5});
+  }
+}
+
+TEST_P(ImportsTest, WhoLeavesIsSeenToHaveBeenCalledByTheLoop) {
+  absl::StatusOr<LoopCode> code = Decode("far_leaf");
+  ASSERT_TRUE(code.ok()) << code.status();
+  const uint64_t back = code->leaves.exits.at(0).back;
+  const uint64_t at = Prepare(&*code);
+  const auto copy = MakeCopy(*code, SingleVariant(Change::kRef), {at, Exits::kOriginalText, 0});
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  std::copy(copy->bytes.begin(), copy->bytes.end(), Bytes(copy->address));
+  const Installed installed(*PlanPatch(*code), copy->entry);
+  Word("far_left") = Word("far_back") = 0;
+  RunLoop(Find("far_leaf"), {1, 2, 9, 3, -7});
+  EXPECT_EQ(Word("far_left"), 1);
+  EXPECT_EQ(static_cast<uint64_t>(Word("far_back")), back);
+}
+
+// Passes are those of the loop, and shadows note that a leaf was left.
+TEST_P(ImportsTest, VariantsMakeAsManyPasses) {
+  std::vector<std::string> names = {"far_leaf", "far_chain"};
+  for (const char* name : kMath)
+    if (IsTakenIn(name)) names.emplace_back(name);
+  for (const std::string& name : names) {
+    absl::StatusOr<LoopCode> code = Decode(name);
+    ASSERT_TRUE(code.ok()) << code.status();
+    const uint64_t at = Prepare(&*code);
+    const Block block;
+    for (const char* text : kVariants) {
+      VariantName variant = *ParseVariantName(text);
+      variant.parts.push_back({Change::kCount});
+      const auto copy = MakeCopy(*code, variant, {at, Exits::kOriginalText, 0});
+      if (!copy.ok()) continue;
+      block.Prepare(*copy);
+      block.Word(kBlockIterationLimit) = ~uint64_t{0};
+      std::copy(copy->bytes.begin(), copy->bytes.end(), Bytes(copy->address));
+      const Installed installed(*PlanPatch(*code), copy->entry);
+      RunLoop(Find(name), Usual());
+      EXPECT_EQ(block.Word(kBlockIterations), Usual().size()) << name << " " << text;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Compilers, ImportsTest, testing::ValuesIn({PERFD_IMPORTS_LIBRARIES}),
+                         LibraryTestName);
+
+}  // namespace
+}  // namespace perfd::agent
