@@ -136,6 +136,10 @@ bool InFarLeaf(const LoopCode& loop, uint64_t address) {
   return Holds(loop.leaves.far, address);
 }
 
+bool ReadsConstant(const LoopCode& loop, const LoopInstruction& i) {
+  return i.Accesses() && i.memory->base == kInstructionPointer && InFarLeaf(loop, i.address);
+}
+
 bool LeavesLeaf(const LoopCode& loop, uint64_t target) {
   return std::any_of(loop.leaves.exits.begin(), loop.leaves.exits.end(),
                      [target](const LeafExit& exit) { return exit.exit == target; });

@@ -23,6 +23,8 @@ bool InLeaf(const LoopCode& loop, uint64_t address);
 // Of another module: what it reads beside itself cannot be reached from a copy.
 bool InFarLeaf(const LoopCode& loop, uint64_t address);
 
+// Of memory that nobody writes to.
+bool ReadsConstant(const LoopCode& loop, const LoopInstruction& i);
 // Whether a target stands for a way out of a leaf.
 bool LeavesLeaf(const LoopCode& loop, uint64_t target);
 

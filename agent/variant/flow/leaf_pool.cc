@@ -39,8 +39,7 @@ void PutWord(uint64_t value, uint8_t* at) {
 
 void MoveOperands(const std::vector<uint64_t>& lines, uint64_t pool, LoopCode* loop) {
   for (LoopInstruction& i : loop->instructions) {
-    if (i.Accesses() && i.memory->base == kInstructionPointer && InFarLeaf(*loop, i.address))
-      i.memory->target = pool + OffsetOf(lines, i.memory->target);
+    if (ReadsConstant(*loop, i)) i.memory->target = pool + OffsetOf(lines, i.memory->target);
   }
 }
 

@@ -52,6 +52,11 @@ bool ReadsNearby(const LoopInstruction& i) {
   return i.memory && i.memory->base == kInstructionPointer;
 }
 
+// What functions of libraries write in thread-local memory is errno: a rare path, which no trace would show to be apart from the loop.
+bool SetsError(const LoopInstruction& i) {
+  return i.memory && i.memory->writes && i.memory->thread_local_segment;
+}
+
 std::vector<uint64_t> After(const LoopInstruction& i) {
   std::vector<uint64_t> next;
   if (i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump) next.push_back(i.target);
@@ -193,7 +198,7 @@ class LeafReader {
         i.flow == LoopFlow::kPlain || i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump;
     const RegisterSet stack = (i.reads | i.writes | i.address_reads) & Bit(kStackPointer);
     if (!moves || !i.refusal.empty() || stack != 0) return false;
-    return step.module == nullptr || !ReadsNearby(i) || MayBeMoved(i);
+    return step.module == nullptr || (!SetsError(i) && (!ReadsNearby(i) || MayBeMoved(i)));
   }
 
   // Of a far function: an address becomes a number, and what is read a copy of it.

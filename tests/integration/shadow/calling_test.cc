@@ -38,11 +38,14 @@ class CallingTest : public RankInjectorTest {
   PuppetRank puppet_;
 };
 
-TEST_F(CallingTest, ALoopThatCallsALeafIsMeasuredAndTheRankIsUnharmed) {
+// Of its own module, and of libm, from whose rare paths it comes back into the original text.
+class CalleesTest : public CallingTest, public testing::WithParamInterface<int> {};
+
+TEST_P(CalleesTest, ALoopThatCallsALeafIsMeasuredAndTheRankIsUnharmed) {
   const std::vector<uint8_t> text = puppet_.Text();
   auto injector = RankInjector::Open(puppet_.rank(), options_);
   ASSERT_TRUE(injector.ok()) << injector.status();
-  auto installed = (*injector)->Install({puppet_.MakeLoop({"LS", "FP", "DL1"})});
+  auto installed = (*injector)->Install({puppet_.MakeLoop({"LS", "FP", "DL1"}, GetParam())});
   ASSERT_TRUE(installed.ok()) << installed.status();
   const InstalledLoop& loop = installed->at(0);
   ASSERT_TRUE(loop.status.ok()) << loop.status;
@@ -75,12 +78,12 @@ TEST_F(CallingTest, ALoopThatCallsALeafIsMeasuredAndTheRankIsUnharmed) {
 }
 
 // Wherever a thread is when the jump comes and goes: in the loop, in the leaf, in the copy of either.
-TEST_F(CallingTest, JumpsComeAndGoWhereverTheThreadIs) {
+TEST_P(CalleesTest, JumpsComeAndGoWhereverTheThreadIs) {
   const std::vector<uint8_t> text = puppet_.Text();
   for (int i = 0; i < 10; ++i) {
     auto injector = RankInjector::Open(puppet_.rank(), options_);
     ASSERT_TRUE(injector.ok()) << injector.status();
-    auto installed = (*injector)->Install({puppet_.MakeLoop({"LS"})});
+    auto installed = (*injector)->Install({puppet_.MakeLoop({"LS"}, GetParam())});
     ASSERT_TRUE(installed.ok()) << installed.status();
     ASSERT_TRUE(installed->at(0).status.ok()) << installed->at(0).status;
     usleep(3000);
@@ -91,6 +94,24 @@ TEST_F(CallingTest, JumpsComeAndGoWhereverTheThreadIs) {
   const PuppetEnd end = puppet_.Stop();
   EXPECT_EQ(end.status, 0);
   EXPECT_EQ(end.checksum, UndisturbedChecksum(end.passes));
+}
+
+INSTANTIATE_TEST_SUITE_P(Modules, CalleesTest, testing::Values(0, 1));
+
+// The linker's word says something else when the jump is to be written.
+TEST_F(CallingTest, ASlotThatHasChangedKeepsTheJumpOut) {
+  const std::vector<uint8_t> text = puppet_.Text();
+  LoopToInject loop = puppet_.MakeLoop({"LS"}, 1);
+  ASSERT_FALSE(loop.code.leaves.slots.empty());
+  loop.code.leaves.slots[0].value += 16;
+  auto injector = RankInjector::Open(puppet_.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  auto installed = (*injector)->Install({loop});
+  ASSERT_TRUE(installed.ok()) << installed.status();
+  EXPECT_EQ(installed->at(0).status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(puppet_.Text(), text);
+  EXPECT_TRUE((*injector)->Uninstall().ok());
+  EXPECT_EQ(puppet_.Stop().status, 0);
 }
 
 }  // namespace

@@ -223,6 +223,21 @@ TEST_P(ImportsTest, WhoLeavesIsSeenToHaveBeenCalledByTheLoop) {
   EXPECT_EQ(static_cast<uint64_t>(Word("far_back")), back);
 }
 
+// What the function writes on a rare path, errno, no trace would show to be apart from what the loop reads: it is left there. And
+// nothing that the loop stores is a constant of another module.
+TEST_P(ImportsTest, ArithmeticOfAFunctionIsFreeOnceAccessesAreApart) {
+  const absl::StatusOr<LoopCode> code = Decode("log");
+  ASSERT_TRUE(code.ok()) << code.status();
+  const std::optional<LoopCode> apart = TakeApart(*code);
+  ASSERT_TRUE(apart.has_value());
+  EXPECT_THAT(*apart->taken_apart, SizeIs(1)) << "the loop's own store and load";
+  for (size_t n = 0; n < apart->roles.size(); ++n) {
+    const LoopInstruction& i = apart->instructions[n];
+    const bool fused = i.Is(kFloating) && i.mnemonic.find("fm") != std::string::npos;
+    EXPECT_FALSE(fused && apart->roles[n].fixed()) << i.text;
+  }
+}
+
 // Passes are those of the loop, and shadows note that a leaf was left.
 TEST_P(ImportsTest, VariantsMakeAsManyPasses) {
   std::vector<std::string> names = {"far_leaf", "far_chain"};
