@@ -82,8 +82,10 @@ class Assembler {
     for (size_t i = 0; i < pieces_.size(); ++i)
       if (pieces_[i].original != 0)
         copy.address_map.push_back({pieces_[i].original, layout.address + layout.offsets[i]});
+    // A way out of a leaf stands for no address of the original: nobody is ever sent there.
     for (const Layout::Pad& pad : layout.pads)
-      copy.address_map.push_back({pad.leads_to, layout.address + pad.offset});
+      if (!LeavesLeaf(loop_, pad.leads_to))
+        copy.address_map.push_back({pad.leads_to, layout.address + pad.offset});
     std::sort(copy.address_map.begin(), copy.address_map.end(),
               [](const AddressPair& a, const AddressPair& b) { return a.copy < b.copy; });
     return copy;

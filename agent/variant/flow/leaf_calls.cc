@@ -112,12 +112,15 @@ bool TakeInLeaves(const LoopBytes& bytes, LoopCode* loop) {
 }
 
 WantedCode WantedBy(const LoopBytes& bytes) {
+  constexpr int kMostCalls =
+      64;  // each may be read many times; a loop with more is hardly one to copy
   WantedCode wanted;
+  int calls = 0;
   for (const CodeRange& range : bytes.body) {
     for (uint64_t at = range.low; at < range.high;) {
       const std::optional<FlowStep> step = DecodeFlow(BytesAt(bytes, at), at);
       if (!step || step->length == 0) break;
-      if (step->flow == LoopFlow::kCall)
+      if (step->flow == LoopFlow::kCall && calls++ < kMostCalls)
         AddWanted(bytes, *DecodeLoopInstruction(BytesAt(bytes, at), at, bytes.bias), &wanted);
       at += step->length;
     }

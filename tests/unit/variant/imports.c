@@ -3,6 +3,7 @@
 
 double far_leaf(double x);
 double far_chain(double x);
+double far_branch(double x);
 double far_writable(double x);
 double far_pushes(double x);
 
@@ -13,6 +14,7 @@ double far_pushes(double x);
 
 LOOP(far_leaf, far_leaf(p[i]))
 LOOP(far_chain, far_chain(p[i]))
+LOOP(far_branch, far_branch(p[i]))
 LOOP(far_writable, far_writable(p[i]))
 LOOP(far_pushes, far_pushes(p[i]))
 LOOP(log, log(p[i]))

@@ -28,6 +28,13 @@ function far_chain
     jmp far_leaf@PLT
     .size far_chain, .-far_chain
 
+function far_branch
+    ucomisd limit(%rip), %xmm0
+    ja rare_branch
+    addsd limit(%rip), %xmm0
+    ret
+    .size far_branch, .-far_branch
+
 function far_writable
     mulsd changing(%rip), %xmm0
     ret
@@ -44,6 +51,8 @@ function far_pushes
 
 # What is on the stack when it comes is where it was called from.
     .fill 8192, 1, 0xcc
+rare_branch:
+    mov $5, %edi
     .type rare, @function
 rare:
     push %rbx

@@ -24,6 +24,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using Loop = void (*)(double* q, const double* p, long n);
 
+constexpr const char* kFar[] = {"far_leaf", "far_chain", "far_branch"};
 constexpr const char* kMath[] = {"log", "log2", "logf", "expf", "powf", "two"};
 
 // Of all kinds that a mathematical function tells apart.
@@ -106,19 +107,21 @@ class ImportsTest : public testing::TestWithParam<const char*> {
   }
   int64_t& Word(const char* name) const { return *static_cast<int64_t*>(library_.Symbol(name)); }
 
+  static inline Loop stopped_ = nullptr;
+
   Library library_;
   Memory memory_;
 };
 
 TEST_P(ImportsTest, AFunctionOfAnotherModuleBecomesPartOfTheLoop) {
-  for (const char* name : {"far_leaf", "far_chain"}) {
+  for (const char* name : kFar) {
     const absl::StatusOr<LoopCode> code = Decode(name);
     ASSERT_TRUE(code.ok()) << code.status();
     EXPECT_THAT(code->calls, IsEmpty()) << name;
     EXPECT_FALSE(code->leaves.far.empty());
     EXPECT_THAT(code->leaves.exits, SizeIs(1));
     EXPECT_THAT(code->excluded.texts, testing::ElementsAre(HasSubstr(" of imports_callee.so")));
-    EXPECT_EQ(code->leaves.slots.size(), name == std::string("far_leaf") ? 1u : 2u);
+    EXPECT_EQ(code->leaves.slots.size(), name == std::string("far_chain") ? 2u : 1u);
   }
 }
 
@@ -188,14 +191,14 @@ TEST_P(ImportsTest, WhatThePartsWereIsLookedAtAgain) {
 
 TEST_P(ImportsTest, CopiesGiveTheSameBits) {
   for (const Change change : {Change::kRef, Change::kCount, Change::kTrace}) {
-    for (const char* name : {"far_leaf", "far_chain"}) Compare(name, change, Usual());
+    for (const char* name : kFar) Compare(name, change, Usual());
     for (const char* name : kMath)
       if (IsTakenIn(name)) Compare(name, change, Usual());
   }
 }
 
 TEST_P(ImportsTest, RarePathsGiveTheSameBitsAndErrors) {
-  for (const char* name : {"far_leaf", "far_chain"}) Compare(name, Change::kRef, Rare());
+  for (const char* name : kFar) Compare(name, Change::kRef, Rare());
   for (const char* name : kMath)
     if (IsTakenIn(name)) Compare(name, Change::kRef, Rare());
 }
@@ -209,18 +212,50 @@ TEST_P(ImportsTest, EachRareValueAlone) {
 }
 
 TEST_P(ImportsTest, WhoLeavesIsSeenToHaveBeenCalledByTheLoop) {
-  absl::StatusOr<LoopCode> code = Decode("far_leaf");
-  ASSERT_TRUE(code.ok()) << code.status();
-  const uint64_t back = code->leaves.exits.at(0).back;
-  const uint64_t at = Prepare(&*code);
-  const auto copy = MakeCopy(*code, SingleVariant(Change::kRef), {at, Exits::kOriginalText, 0});
-  ASSERT_TRUE(copy.ok()) << copy.status();
-  std::copy(copy->bytes.begin(), copy->bytes.end(), Bytes(copy->address));
-  const Installed installed(*PlanPatch(*code), copy->entry);
-  Word("far_left") = Word("far_back") = 0;
-  RunLoop(Find("far_leaf"), {1, 2, 9, 3, -7});
-  EXPECT_EQ(Word("far_left"), 1);
-  EXPECT_EQ(static_cast<uint64_t>(Word("far_back")), back);
+  for (const char* name : kFar) {
+    absl::StatusOr<LoopCode> code = Decode(name);
+    ASSERT_TRUE(code.ok()) << code.status();
+    const uint64_t back = code->leaves.exits.at(0).back;
+    const uint64_t at = Prepare(&*code);
+    const auto copy = MakeCopy(*code, SingleVariant(Change::kRef), {at, Exits::kOriginalText, 0});
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    std::copy(copy->bytes.begin(), copy->bytes.end(), Bytes(copy->address));
+    for (const AddressPair& pair : copy->address_map)
+      EXPECT_FALSE(pair.original >= library_.cache() && pair.original < at)
+          << "nobody is sent there";
+    const Installed installed(*PlanPatch(*code), copy->entry);
+    Word("far_left") = Word("far_back") = 0;
+    RunLoop(Find(name), {1, 2, 9, 3, 7.5, -7});
+    EXPECT_EQ(Word("far_left"), 2) << name;
+    EXPECT_EQ(static_cast<uint64_t>(Word("far_back")), back);
+  }
+}
+
+// In a shadow it ends the run, and is noted.
+TEST_P(ImportsTest, ShadowsEndWhereALeafIsLeft) {
+  for (const char* name : kFar) {
+    absl::StatusOr<LoopCode> code = Decode(name);
+    ASSERT_TRUE(code.ok()) << code.status();
+    const uint64_t at = Prepare(&*code);
+    const Block block;
+    const ExitStub stub(library_.stub());
+    const auto count =
+        MakeCopy(*code, SingleVariant(Change::kCount), {at, Exits::kStub, stub.address()});
+    ASSERT_TRUE(count.ok()) << count.status();
+    block.Prepare(*count);
+    block.Word(kBlockIterationLimit) = ~uint64_t{0};
+    std::copy(count->bytes.begin(), count->bytes.end(), Bytes(count->address));
+    const Installed installed(*PlanPatch(*code), count->entry);
+    Word("far_left") = 0;
+    stopped_ = Find(name);
+    ExitStub::Run([](Arrays* /*arrays*/, long /*trips*/) -> double {
+      RunLoop(stopped_, {1, 2, 9, 3});
+      return 0;
+    });
+    EXPECT_EQ(block.Word(kBlockIterations), 3u) << name;
+    EXPECT_EQ(block.Word(kBlockExcludedPath), 1u);
+    EXPECT_EQ(Word("far_left"), 0);
+  }
 }
 
 // What the function writes on a rare path, errno, no trace would show to be apart from what the loop reads: it is left there. And
@@ -240,7 +275,7 @@ TEST_P(ImportsTest, ArithmeticOfAFunctionIsFreeOnceAccessesAreApart) {
 
 // Passes are those of the loop, and shadows note that a leaf was left.
 TEST_P(ImportsTest, VariantsMakeAsManyPasses) {
-  std::vector<std::string> names = {"far_leaf", "far_chain"};
+  std::vector<std::string> names(std::begin(kFar), std::end(kFar));
   for (const char* name : kMath)
     if (IsTakenIn(name)) names.emplace_back(name);
   for (const std::string& name : names) {
