@@ -1,8 +1,12 @@
 #include "agent/experiment/text_scan.h"
 
+#include <elf.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,20 +26,86 @@ bool IsFixed(const MapEntry* map) {
   return map != nullptr && map->readable && !map->writable && !map->shared && map->inode != 0;
 }
 
+// Where the module begins that a mapping is part of: a program may have mapped the file somewhere else too, to read it.
+const MapEntry* FirstOf(const MapEntry& part, const std::vector<MapEntry>& maps) {
+  const MapEntry* first = nullptr;
+  for (const MapEntry& map : maps) {
+    const bool same = map.path == part.path && map.inode == part.inode && map.file_offset == 0;
+    if (same && map.start <= part.start) first = &map;
+  }
+  return first;
+}
+
+// A table of at most `most` bytes; empty: it cannot be read.
+template <typename T>
+std::vector<T> ReadTable(uint64_t address, uint64_t bytes, uint64_t most, const Memory& memory) {
+  if (bytes > most) return {};
+  std::vector<T> table(bytes / sizeof(T));
+  const std::span<uint8_t> out(reinterpret_cast<uint8_t*>(table.data()), table.size() * sizeof(T));
+  return memory.Read(address, out).ok() ? table : std::vector<T>();
+}
+
+// What a module's program headers say, as it is mapped.
+struct LoadedModule {
+  uint64_t base = 0;
+  uint64_t bias = 0;
+  std::vector<Elf64_Dyn> dynamic;
+};
+
+std::optional<LoadedModule> ReadModule(const MapEntry& first, const Memory& memory) {
+  constexpr uint64_t kMostHeaders = 64 * sizeof(Elf64_Phdr), kMostDynamic = 1u << 16;
+  const auto head = ReadTable<Elf64_Ehdr>(first.start, sizeof(Elf64_Ehdr), 4096, memory);
+  if (head.empty() || memcmp(head[0].e_ident, ELFMAG, SELFMAG) != 0) return std::nullopt;
+  const auto headers = ReadTable<Elf64_Phdr>(
+      first.start + head[0].e_phoff, head[0].e_phnum * sizeof(Elf64_Phdr), kMostHeaders, memory);
+  LoadedModule module{first.start, 0, {}};
+  for (const Elf64_Phdr& header : headers)
+    if (header.p_type == PT_LOAD && header.p_offset == 0)
+      module.bias = first.start - header.p_vaddr;
+  for (const Elf64_Phdr& header : headers) {
+    if (header.p_type == PT_DYNAMIC)
+      module.dynamic =
+          ReadTable<Elf64_Dyn>(module.bias + header.p_vaddr, header.p_memsz, kMostDynamic, memory);
+  }
+  return module;
+}
+
+// Whether the linker fills a word for the linkage table of its module. A pointer of the program's own may change whenever it likes.
+// Source: System V gABI, Dynamic Section (DT_JMPREL); glibc elf/get-dynamic-info.h (addresses there may have been relocated).
+bool IsLinkageWord(uint64_t address, const MapEntry& map, const std::vector<MapEntry>& maps,
+                   const Memory& memory) {
+  constexpr uint64_t kMostRelocations = 4u << 20;
+  const MapEntry* first = FirstOf(map, maps);
+  const auto module = first == nullptr ? std::nullopt : ReadModule(*first, memory);
+  if (!module) return false;
+  uint64_t table = 0, size = 0;
+  for (const Elf64_Dyn& entry : module->dynamic) {
+    if (entry.d_tag == DT_JMPREL) table = entry.d_un.d_ptr;
+    if (entry.d_tag == DT_PLTRELSZ) size = entry.d_un.d_val;
+    if (entry.d_tag == DT_PLTREL && entry.d_un.d_val != DT_RELA) return false;
+  }
+  if (table != 0 && table < module->base) table += module->bias;
+  const auto relocations = ReadTable<Elf64_Rela>(table, size, kMostRelocations, memory);
+  return std::any_of(relocations.begin(), relocations.end(), [&](const Elf64_Rela& relocation) {
+    return relocation.r_offset + module->bias == address;
+  });
+}
+
 // Where a word of the linker's leads, if that is the code of a file. One that is not bound yet leads back to what binds it.
 ImportSlot ReadSlot(uint64_t address, const Memory& memory, const std::vector<MapEntry>& maps) {
   ImportSlot slot{.address = address, .module = ""};
   std::array<uint8_t, sizeof(slot.value)> word{};
   uint64_t value = 0;
+  const MapEntry* own = FindMapping(maps, address);
+  if (own == nullptr || own->shared || own->inode == 0) return slot;
+  if (own->writable && !IsLinkageWord(address, *own, maps, memory)) return slot;
   if (!memory.Read(address, word).ok()) return slot;
   memcpy(&value, word.data(), word.size());
   const MapEntry* map = FindMapping(maps, value);
   if (!IsFixed(map) || !map->executable) return slot;
-  const auto first = std::find_if(maps.begin(), maps.end(), [map](const MapEntry& other) {
-    return other.path == map->path && other.inode == map->inode && other.file_offset == 0;
-  });
+  const MapEntry* first = FirstOf(*map, maps);
   slot.value = value;
-  if (first != maps.end()) slot.bias = LoadBias(first->start, 0);
+  if (first != nullptr) slot.bias = LoadBias(first->start, 0);
   slot.module = map->path.substr(map->path.rfind('/') + 1);
   return slot;
 }

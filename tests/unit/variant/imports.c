@@ -12,6 +12,12 @@ double far_pushes(double x);
     for (long i = 0; i < n; ++i) q[i] += call;                         \
   }
 
+// A pointer of the program's own, which it may change between two instances of the loop.
+__attribute__((visibility("hidden"))) double (*chosen)(double) = far_leaf;
+__attribute__((noinline)) double through_chosen(double x) { return chosen(x); }
+
+LOOP(chosen, chosen(p[i]))
+LOOP(through_chosen, through_chosen(p[i]))
 LOOP(far_leaf, far_leaf(p[i]))
 LOOP(far_chain, far_chain(p[i]))
 LOOP(far_branch, far_branch(p[i]))

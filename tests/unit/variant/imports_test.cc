@@ -105,6 +105,12 @@ class ImportsTest : public testing::TestWithParam<const char*> {
     const absl::StatusOr<LoopCode> code = Decode(name);
     return code.ok() && code->calls.empty();
   }
+  // Whether or not the page may be written.
+  void Put(uint64_t address, uint64_t value) const {
+    std::vector<uint8_t> bytes(sizeof(value));
+    std::memcpy(bytes.data(), &value, sizeof(value));
+    EXPECT_TRUE(memory_.Write(address, bytes).ok());
+  }
   int64_t& Word(const char* name) const { return *static_cast<int64_t*>(library_.Symbol(name)); }
 
   static inline Loop stopped_ = nullptr;
@@ -155,17 +161,14 @@ TEST_P(ImportsTest, ASlotThatIsNotBoundLeadsNowhere) {
   ReadCalledCode(memory_, &bytes);
   ASSERT_FALSE(bytes.called.slots.empty());
   const uint64_t address = bytes.called.slots[0].address;
-  uint64_t* const slot = reinterpret_cast<uint64_t*>(address);
-  const uint64_t page = address & ~uint64_t{4095};
-  ASSERT_EQ(mprotect(Bytes(page), 4096, PROT_READ | PROT_WRITE), 0);
-  const uint64_t bound = *slot;
+  const uint64_t bound = bytes.called.slots[0].value;
   for (const uint64_t elsewhere : {library_.cache(), address, uint64_t{0}, uint64_t{1} << 40}) {
-    *slot = elsewhere;
+    Put(address, elsewhere);
     const absl::StatusOr<LoopCode> code = Decode("far_leaf");
     EXPECT_TRUE(code.ok()) << code.status();
     EXPECT_THAT(code->calls, SizeIs(1)) << elsewhere;
   }
-  *slot = bound;
+  Put(address, bound);
   EXPECT_THAT(Decode("far_leaf")->calls, IsEmpty());
 }
 
@@ -173,20 +176,27 @@ TEST_P(ImportsTest, WhatThePartsWereIsLookedAtAgain) {
   const absl::StatusOr<LoopCode> code = Decode("far_leaf");
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_TRUE(Holds(memory_, CodeOf(*code)));
-  const uint64_t address = code->leaves.slots.at(0).address;
-  ASSERT_EQ(mprotect(Bytes(address & ~uint64_t{4095}), 4096, PROT_READ | PROT_WRITE), 0);
-  uint64_t* const slot = reinterpret_cast<uint64_t*>(address);
-  *slot += 1;
+  const ImportSlot slot = code->leaves.slots.at(0);
+  Put(slot.address, slot.value + 1);
   EXPECT_FALSE(Holds(memory_, CodeOf(*code))) << "another function, since it was decoded";
-  *slot -= 1;
+  Put(slot.address, slot.value);
   EXPECT_TRUE(Holds(memory_, CodeOf(*code)));
-  const uint64_t constant = code->leaves.constants.at(0).range.low;
-  const uint64_t page = constant & ~uint64_t{4095};
-  ASSERT_EQ(mprotect(Bytes(page), 4096, PROT_READ | PROT_WRITE), 0);
-  *Bytes(constant) ^= 1;
+  const Constant constant = code->leaves.constants.at(0);
+  std::vector<uint8_t> other = constant.bytes;
+  other.back() ^= 1;
+  ASSERT_TRUE(memory_.Write(constant.range.low, other).ok());
   EXPECT_FALSE(Holds(memory_, CodeOf(*code))) << "another constant";
-  *Bytes(constant) ^= 1;
-  mprotect(Bytes(page), 4096, PROT_READ);
+  ASSERT_TRUE(memory_.Write(constant.range.low, constant.bytes).ok());
+}
+
+// It may lead elsewhere the next time that the loop is entered.
+TEST_P(ImportsTest, APointerOfTheProgramIsNoWordOfTheLinkers) {
+  for (const char* name : {"chosen", "through_chosen"}) {
+    const absl::StatusOr<LoopCode> code = Decode(name);
+    ASSERT_TRUE(code.ok()) << code.status();
+    EXPECT_THAT(code->calls, SizeIs(1)) << name;
+    EXPECT_THAT(code->leaves.slots, IsEmpty());
+  }
 }
 
 TEST_P(ImportsTest, CopiesGiveTheSameBits) {
