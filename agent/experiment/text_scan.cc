@@ -26,16 +26,6 @@ bool IsFixed(const MapEntry* map) {
   return map != nullptr && map->readable && !map->writable && !map->shared && map->inode != 0;
 }
 
-// Where the module begins that a mapping is part of: a program may have mapped the file somewhere else too, to read it.
-const MapEntry* FirstOf(const MapEntry& part, const std::vector<MapEntry>& maps) {
-  const MapEntry* first = nullptr;
-  for (const MapEntry& map : maps) {
-    const bool same = map.path == part.path && map.inode == part.inode && map.file_offset == 0;
-    if (same && map.start <= part.start) first = &map;
-  }
-  return first;
-}
-
 // A table of at most `most` bytes; empty: it cannot be read.
 template <typename T>
 std::vector<T> ReadTable(uint64_t address, uint64_t bytes, uint64_t most, const Memory& memory) {
@@ -49,45 +39,67 @@ std::vector<T> ReadTable(uint64_t address, uint64_t bytes, uint64_t most, const 
 struct LoadedModule {
   uint64_t base = 0;
   uint64_t bias = 0;
+  std::vector<CodeRange> segments;
   std::vector<Elf64_Dyn> dynamic;
 };
 
-std::optional<LoadedModule> ReadModule(const MapEntry& first, const Memory& memory) {
+std::optional<LoadedModule> ReadModule(uint64_t base, const Memory& memory) {
   constexpr uint64_t kMostHeaders = 64 * sizeof(Elf64_Phdr), kMostDynamic = 1u << 16;
-  const auto head = ReadTable<Elf64_Ehdr>(first.start, sizeof(Elf64_Ehdr), 4096, memory);
+  const auto head = ReadTable<Elf64_Ehdr>(base, sizeof(Elf64_Ehdr), 4096, memory);
   if (head.empty() || memcmp(head[0].e_ident, ELFMAG, SELFMAG) != 0) return std::nullopt;
   const auto headers = ReadTable<Elf64_Phdr>(
-      first.start + head[0].e_phoff, head[0].e_phnum * sizeof(Elf64_Phdr), kMostHeaders, memory);
-  LoadedModule module{first.start, 0, {}};
+      base + head[0].e_phoff, head[0].e_phnum * sizeof(Elf64_Phdr), kMostHeaders, memory);
+  LoadedModule module{base, 0, {}, {}};
   for (const Elf64_Phdr& header : headers)
-    if (header.p_type == PT_LOAD && header.p_offset == 0)
-      module.bias = first.start - header.p_vaddr;
+    if (header.p_type == PT_LOAD && header.p_offset == 0) module.bias = base - header.p_vaddr;
   for (const Elf64_Phdr& header : headers) {
+    const uint64_t at = module.bias + header.p_vaddr;
+    if (header.p_type == PT_LOAD) module.segments.push_back({at, at + header.p_memsz});
     if (header.p_type == PT_DYNAMIC)
-      module.dynamic =
-          ReadTable<Elf64_Dyn>(module.bias + header.p_vaddr, header.p_memsz, kMostDynamic, memory);
+      module.dynamic = ReadTable<Elf64_Dyn>(at, header.p_memsz, kMostDynamic, memory);
   }
   return module;
 }
 
-// Whether the linker fills a word for the linkage table of its module. A pointer of the program's own may change whenever it likes.
+// Modules that may hold an address in `part`, by where their file's begin is mapped: that may be at several places, if the program
+// reads the file too, or segments share a page of it.
+std::vector<LoadedModule> ModulesAt(uint64_t address, const MapEntry& part,
+                                    const std::vector<MapEntry>& maps, const Memory& memory) {
+  std::vector<LoadedModule> modules;
+  for (const MapEntry& map : maps) {
+    const bool same = map.path == part.path && map.inode == part.inode && map.file_offset == 0;
+    if (!same || map.start > part.start) continue;
+    const auto module = ReadModule(map.start, memory);
+    const auto holds = [address](const CodeRange& range) { return range.Contains(address); };
+    if (module && std::any_of(module->segments.begin(), module->segments.end(), holds))
+      modules.push_back(*module);
+  }
+  return modules;
+}
+
 // Source: System V gABI, Dynamic Section (DT_JMPREL); glibc elf/get-dynamic-info.h (addresses there may have been relocated).
-bool IsLinkageWord(uint64_t address, const MapEntry& map, const std::vector<MapEntry>& maps,
-                   const Memory& memory) {
+bool FillsWord(const LoadedModule& module, uint64_t address, const Memory& memory) {
   constexpr uint64_t kMostRelocations = 4u << 20;
-  const MapEntry* first = FirstOf(map, maps);
-  const auto module = first == nullptr ? std::nullopt : ReadModule(*first, memory);
-  if (!module) return false;
   uint64_t table = 0, size = 0;
-  for (const Elf64_Dyn& entry : module->dynamic) {
+  for (const Elf64_Dyn& entry : module.dynamic) {
+    if (entry.d_tag == DT_NULL) break;
     if (entry.d_tag == DT_JMPREL) table = entry.d_un.d_ptr;
     if (entry.d_tag == DT_PLTRELSZ) size = entry.d_un.d_val;
     if (entry.d_tag == DT_PLTREL && entry.d_un.d_val != DT_RELA) return false;
   }
-  if (table != 0 && table < module->base) table += module->bias;
+  if (table != 0 && table < module.base) table += module.bias;
   const auto relocations = ReadTable<Elf64_Rela>(table, size, kMostRelocations, memory);
   return std::any_of(relocations.begin(), relocations.end(), [&](const Elf64_Rela& relocation) {
-    return relocation.r_offset + module->bias == address;
+    return relocation.r_offset + module.bias == address;
+  });
+}
+
+// Whether the linker fills a word for the linkage table of its module. A pointer of the program's own may change whenever it likes.
+bool IsLinkageWord(uint64_t address, const MapEntry& map, const std::vector<MapEntry>& maps,
+                   const Memory& memory) {
+  const std::vector<LoadedModule> modules = ModulesAt(address, map, maps, memory);
+  return std::any_of(modules.begin(), modules.end(), [&](const LoadedModule& module) {
+    return FillsWord(module, address, memory);
   });
 }
 
@@ -103,9 +115,9 @@ ImportSlot ReadSlot(uint64_t address, const Memory& memory, const std::vector<Ma
   memcpy(&value, word.data(), word.size());
   const MapEntry* map = FindMapping(maps, value);
   if (!IsFixed(map) || !map->executable) return slot;
-  const MapEntry* first = FirstOf(*map, maps);
+  const std::vector<LoadedModule> modules = ModulesAt(value, *map, maps, memory);
   slot.value = value;
-  if (first != nullptr) slot.bias = LoadBias(first->start, 0);
+  if (!modules.empty()) slot.bias = LoadBias(modules[0].bias, 0);
   slot.module = map->path.substr(map->path.rfind('/') + 1);
   return slot;
 }

@@ -106,7 +106,7 @@ class ImportsTest : public testing::TestWithParam<const char*> {
     return code.ok() && code->calls.empty();
   }
   // Whether or not the page may be written.
-  void Put(uint64_t address, uint64_t value) const {
+  void WriteWord(uint64_t address, uint64_t value) const {
     std::vector<uint8_t> bytes(sizeof(value));
     std::memcpy(bytes.data(), &value, sizeof(value));
     EXPECT_TRUE(memory_.Write(address, bytes).ok());
@@ -163,12 +163,12 @@ TEST_P(ImportsTest, ASlotThatIsNotBoundLeadsNowhere) {
   const uint64_t address = bytes.called.slots[0].address;
   const uint64_t bound = bytes.called.slots[0].value;
   for (const uint64_t elsewhere : {library_.cache(), address, uint64_t{0}, uint64_t{1} << 40}) {
-    Put(address, elsewhere);
+    WriteWord(address, elsewhere);
     const absl::StatusOr<LoopCode> code = Decode("far_leaf");
     EXPECT_TRUE(code.ok()) << code.status();
     EXPECT_THAT(code->calls, SizeIs(1)) << elsewhere;
   }
-  Put(address, bound);
+  WriteWord(address, bound);
   EXPECT_THAT(Decode("far_leaf")->calls, IsEmpty());
 }
 
@@ -177,9 +177,9 @@ TEST_P(ImportsTest, WhatThePartsWereIsLookedAtAgain) {
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_TRUE(Holds(memory_, CodeOf(*code)));
   const ImportSlot slot = code->leaves.slots.at(0);
-  Put(slot.address, slot.value + 1);
+  WriteWord(slot.address, slot.value + 1);
   EXPECT_FALSE(Holds(memory_, CodeOf(*code))) << "another function, since it was decoded";
-  Put(slot.address, slot.value);
+  WriteWord(slot.address, slot.value);
   EXPECT_TRUE(Holds(memory_, CodeOf(*code)));
   const Constant constant = code->leaves.constants.at(0);
   std::vector<uint8_t> other = constant.bytes;
