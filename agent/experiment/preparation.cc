@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "agent/experiment/plan/next_stage.h"
 #include "agent/experiment/text_scan.h"
-#include "agent/variant/flow/leaf_calls.h"
+#include "agent/variant/flow/leaf_pool.h"
 #include "agent/variant/patch_plan.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
@@ -134,18 +134,6 @@ LoopBytes BytesOf(const FunctionFacts& function, const LoopFacts& loop, LoadBias
   return bytes;
 }
 
-// Of functions that the body calls, as far as it may be of use.
-std::vector<CodeText> ReadCalled(const LoopBytes& bytes, const Memory& memory) {
-  constexpr size_t kMostBytes = 4096;
-  std::vector<CodeText> called;
-  for (const uint64_t address : CalledBy(bytes)) {
-    std::vector<uint8_t> text(kMostBytes);
-    text.resize(memory.ReadSome(address, text));
-    if (!text.empty()) called.push_back({address, std::move(text)});
-  }
-  return called;
-}
-
 // What lies between two instances of the loop, if copies can hold it. `text`: of the whole function.
 absl::StatusOr<BatchCode> PrepareBatch(const LoopSite& place, const LoopCode& code,
                                        const std::vector<CodeText>& text) {
@@ -163,10 +151,12 @@ absl::StatusOr<BatchCode> PrepareBatch(const LoopSite& place, const LoopCode& co
 
 // A loop with loops inside stands in their way: what is installed of it leaves them none of their own. So it is refused before,
 // rather than when its copies are made.
-absl::Status CheckCopies(const LoopCode& loop) {
+absl::Status CheckCopies(LoopCode loop) {
   RETURN_IF_ERROR(PlanPatch(loop).status());
   constexpr uint64_t kNear = 64u << 20;
+  constexpr uint64_t kCacheLine = 64;
   const CopyTarget target{loop.header + kNear, Exits::kStub, loop.header + kNear};
+  UseLeafPool(kNear + loop.header / kCacheLine * kCacheLine, &loop);
   for (const Change change : {Change::kRef, Change::kCount, Change::kTrace})
     RETURN_IF_ERROR(MakeCopy(loop, SingleVariant(change), target).status());
   return absl::OkStatus();
@@ -194,7 +184,7 @@ absl::StatusOr<LoopToInject> PrepareLoop(const LoopSite& place,
   if (!place.refusal.empty()) return absl::FailedPreconditionError(place.refusal);
   ASSIGN_OR_RETURN(LoopBytes bytes, LocateLoop(place));
   ASSIGN_OR_RETURN(bytes.function, ReadText(place, memory));
-  bytes.called = ReadCalled(bytes, memory);
+  ReadCalledCode(memory, &bytes);
   LoopToInject loop;
   loop.loop_id = place.target.loop_id;
   loop.moved = place.moved;

@@ -1,6 +1,7 @@
-// agent/experiment/text_scan.h - looks through the text of a module for branches that lead under a loop's jump.
+// agent/experiment/text_scan.h - reads code around a loop: what its module's text may lead to, and what it calls.
 //
-// Shape    reads the mapping that holds the loop, in pieces; some milliseconds for each 10 MB, in the agent, stopping nobody.
+// Shape    FindFarBranches reads the mapping that holds the loop, in pieces; some milliseconds for each 10 MB, in the agent, stopping
+//          nobody. ReadCalledCode reads some pages, also of other modules, through the words that the linker has filled.
 // Units    run-time addresses.
 // Errors   kNotFound: the process or its mapping is gone; kResourceExhausted: the text is longer than 1 GiB.
 // Threads  thread-safe.
@@ -18,6 +19,9 @@ namespace perfd::agent {
 
 // Of branches outside the loop's function.
 absl::StatusOr<std::vector<uint64_t>> FindFarBranches(const LoopCode& loop, const Memory& memory);
+
+// Of functions that the body calls, as far as it may be of use: text and constants of files that the program cannot write to.
+void ReadCalledCode(const Memory& memory, LoopBytes* bytes);
 
 }  // namespace perfd::agent
 

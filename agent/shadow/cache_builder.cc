@@ -11,6 +11,7 @@
 #include "agent/shadow/trampoline.h"
 #include "agent/variant/decode.h"
 #include "agent/variant/flow/leaf_calls.h"
+#include "agent/variant/flow/leaf_pool.h"
 #include "agent/variant/moved.h"
 #include "agent/variant/recovery/in_situ.h"
 #include "core/base/status_macros.h"
@@ -67,7 +68,8 @@ uint64_t ApartBound(const LoopToInject& loop, const LoopCode& code, uint64_t pla
 
 uint64_t LoopBound(const LoopToInject& loop, uint64_t places) {
   const VariantName ref = SingleVariant(Change::kRef);
-  uint64_t bound = kTrampolineBytes * (1 + ExitTargets(loop.code).size());
+  uint64_t bound =
+      kTrampolineBytes * (1 + ExitTargets(loop.code).size()) + LeafPoolBytes(loop.code) + kSlack;
   if (loop.batch.ok()) {
     bound += kTrampolineBytes * BatchExits(*loop.batch).size() +
              CopyBound(loop.batch->around, ref) + kSlack;
@@ -376,7 +378,7 @@ void CacheBuilder::JudgeInSitu(const LoopToInject& loop, bool recovery, BuiltLoo
     out.in_situ = absl::FailedPreconditionError(built->untimed);
     return;
   }
-  if (!loop.code.leaves.empty()) {
+  if (!loop.code.leaves.ranges.empty()) {
     out.in_situ = absl::FailedPreconditionError("it calls a function");
     return;
   }
@@ -391,10 +393,19 @@ void CacheBuilder::JudgeInSitu(const LoopToInject& loop, bool recovery, BuiltLoo
     out.in_situ = CheckInSitu(loop.code, out.copies.front(), address_ + kPayloadExitStub);
 }
 
-BuiltLoop CacheBuilder::Build(const LoopToInject& loop, uint64_t site, bool recovery) {
+absl::Status CacheBuilder::BuildPool(LoopToInject* loop) {
+  const uint64_t size = LeafPoolBytes(loop->code);
+  if (size == 0) return absl::OkStatus();
+  const uint64_t at = Reserve(size);
+  if (loop->apart) UseLeafPool(at, &*loop->apart);
+  return Write(at, UseLeafPool(at, &loop->code));
+}
+
+BuiltLoop CacheBuilder::Build(LoopToInject loop, uint64_t site, bool recovery) {
   BuiltLoop built;
   const std::vector<uint8_t> before = bytes_;
-  built.installed.status = BuildLive(loop, site, &built);
+  built.installed.status = BuildPool(&loop);
+  if (built.installed.status.ok()) built.installed.status = BuildLive(loop, site, &built);
   if (built.installed.status.ok()) built.installed.status = BuildVariants(loop, &built);
   if (!built.installed.status.ok()) bytes_ = before;
   if (built.installed.status.ok()) JudgeInSitu(loop, recovery, &built);

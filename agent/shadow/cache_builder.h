@@ -60,13 +60,14 @@ class CacheBuilder {
   CacheBuilder(uint64_t address, uint64_t bound, int32_t places = kPlacements);
 
   // site: address of the loop's Site. recovery: find out which copies may run in the rank itself.
-  BuiltLoop Build(const LoopToInject& loop, uint64_t site, bool recovery = false);
+  BuiltLoop Build(LoopToInject loop, uint64_t site, bool recovery = false);
 
   uint64_t address() const { return address_; }
   uint64_t empty_copy() const { return empty_copy_; }
   const std::vector<uint8_t>& bytes() const { return bytes_; }
 
  private:
+  absl::Status BuildPool(LoopToInject* loop);
   absl::Status BuildLive(const LoopToInject& loop, uint64_t site, BuiltLoop* built);
   absl::Status BuildTimed(const LoopToInject& loop, uint64_t site, BuiltLoop* built);
   absl::Status BuildTimedBatch(const LoopToInject& loop, uint64_t site, BuiltLoop* built);

@@ -36,13 +36,21 @@ bool ComputesFloats(const LoopCode& loop) {
                      [](const LoopInstruction& i) { return i.Is(kFloating | kX87); });
 }
 
+std::string WhyNoLeaf(const LoopCode& loop, uint64_t call) {
+  for (const auto& [at, reason] : loop.leaves.refusals)
+    if (at == call) return absl::StrCat(", which stays a call: ", reason);
+  return "";
+}
+
 absl::Status CheckCalls(const LoopCode& loop, const VariantName& name) {
   for (uint32_t at : loop.calls) {
     const LoopInstruction& call = loop.instructions[at];
     if (!name.Has(Change::kNoCall)) {
-      return Refuse(call, call.target == 0
-                              ? "calls through a pointer"
-                              : absl::StrCat("calls 0x", absl::Hex(call.Listed(call.target))));
+      return Refuse(
+          call, absl::StrCat(call.target == 0
+                                 ? "calls through a pointer"
+                                 : absl::StrCat("calls 0x", absl::Hex(call.Listed(call.target))),
+                             WhyNoLeaf(loop, call.address)));
     }
     if (loop.roles[at].fixed()) return Refuse(call, "decides a branch or an address of the loop");
   }

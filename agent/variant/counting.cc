@@ -241,7 +241,8 @@ void AddCounting(const LoopCode& loop, const CopyTarget& target, bool batch, Dra
     pieces.push_back(PieceOf(head.Release()));
   }
   GsCode tail;
-  if (target.exits == Exits::kStub && !loop.excluded.ranges.empty()) {
+  const bool cut = !loop.excluded.ranges.empty() || !loop.leaves.exits.empty();
+  if (target.exits == Exits::kStub && cut) {
     StoreExcludedPath(0, &tail);
     draft->excluded_path = LeaveByExcludedPath(target);
   }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,14 +31,34 @@ struct CodeText {
   uint64_t end() const { return address + bytes.size(); }
 };
 
+// A word that the dynamic linker has filled with the address of a function, and the module that this lies in.
+struct ImportSlot {
+  uint64_t address = 0;
+  uint64_t value = 0;  // 0: nothing that may be taken in
+  LoadBias bias{};     // of that module, for people
+  std::string module;
+};
+
+// What operands near a called function read; no bytes: the program may change them.
+struct Constant {
+  CodeRange range;
+  std::vector<uint8_t> bytes;
+};
+
+// Code that the loop calls, as far as it is read (flow/leaf_reader.h says what is missing).
+struct CalledCode {
+  std::vector<CodeText> text;
+  std::vector<ImportSlot> slots;
+  std::vector<Constant> constants;
+};
+
 struct LoopBytes {
   std::vector<CodeText> function;  // all its parts, sorted and disjoint
   LoadBias bias{};                 // people are told ELF addresses
   uint64_t header = 0;
   std::vector<CodeRange>
       body;  // whole blocks of the loop: spans of core/model/code.h plus the load bias
-  std::vector<CodeText> called =
-      {};  // from where the body's direct calls lead on, as far as it is read
+  CalledCode called = {};
 };
 
 // Whether what a load reads may have been stored in the loop where code alone does not tell: it is taken for possible, or for
@@ -75,6 +96,24 @@ struct ExcludedPaths {
   std::vector<std::string> texts;  // the first few instructions for which they were left out
 };
 
+// Where a leaf is left for its own text: at what no copy can hold. `exit` stands for it in targets of branches; it is no address
+// before the leaves have a pool (flow/leaf_pool.h), and then that of the code which goes on at `to` as if called from before `back`.
+struct LeafExit {
+  uint64_t exit = 0;
+  uint64_t to = 0;
+  uint64_t back = 0;
+};
+
+// Called functions whose instructions are in the loop (flow/leaf_calls.h).
+struct Leaves {
+  std::vector<CodeRange> ranges;
+  std::vector<CodeRange> far;       // those of them that copies cannot reach: of other modules
+  std::vector<ImportSlot> slots;    // that must still say what they said
+  std::vector<Constant> constants;  // that far ones read beside them
+  std::vector<LeafExit> exits;
+  std::vector<std::pair<uint64_t, std::string>> refusals;  // by call, why it is none
+};
+
 // A loop inside the loop: its code is the loop's own, its passes are not.
 struct InnerLoop {
   uint32_t header = 0;   // index of an instruction
@@ -101,7 +140,7 @@ struct LoopCode {
   int32_t groups = 0;
   Liveness live;
   std::vector<CodeRange> body;  // sorted, merged
-  std::vector<CodeRange> leaves;  // called functions whose instructions are in (flow/leaf_calls.h)
+  Leaves leaves;
   ExcludedPaths excluded;
   std::vector<CodeRange> function;  // all parts, sorted: they were searched for other entries
   // Aliasing::kExcluded: accesses that never touch the same bytes, or the roles are wrong; sorted. None: kPossible.

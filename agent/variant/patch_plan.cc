@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/variant/flow/edges.h"
+#include "agent/variant/flow/leaf_calls.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -26,10 +27,11 @@ bool InFunction(const LoopCode& loop, uint64_t address) {
   });
 }
 
+// A leaf that is left returns behind its call.
 bool LeavesFunction(const LoopCode& loop) {
   for (const std::vector<uint64_t>& exits : loop.exits) {
     for (uint64_t exit : exits)
-      if (!InFunction(loop, exit)) return true;
+      if (!InFunction(loop, exit) && !LeavesLeaf(loop, exit)) return true;
   }
   return false;
 }

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "agent/variant/decode.h"
 #include "agent/variant/flow/edges.h"
+#include "agent/variant/flow/excluded_path.h"
+#include "agent/variant/flow/leaf_calls.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -35,6 +37,16 @@ size_t Stretch(const LoopInstruction& i, size_t bytes, Encoded* code) {
   const size_t taken = std::min({bytes, kMostPrefixes, kMostBytes - code->bytes.size()});
   code->bytes.insert(code->bytes.begin(), taken, kNoMeaning);
   return bytes - taken;
+}
+
+// `lea target(%rip), %reg` of what no copy can reach: `movabs $target, %reg`. Source: Intel SDM vol. 2, MOV (REX.W + B8+rd io).
+Encoded NumberOf(const LoopInstruction& lea) {
+  const auto reg = static_cast<uint8_t>(lea.destination);
+  Encoded code;
+  code.bytes = {static_cast<uint8_t>(0x48 | reg >> 3), static_cast<uint8_t>(0xb8 | (reg & 7))};
+  for (int n = 0; n < 8; ++n)
+    code.bytes.push_back(static_cast<uint8_t>(lea.memory->target >> (8 * n)));
+  return code;
 }
 
 bool SameBytes(const LoopInstruction& old, const std::vector<Encoded>& codes) {
@@ -70,8 +82,10 @@ class Assembler {
     for (size_t i = 0; i < pieces_.size(); ++i)
       if (pieces_[i].original != 0)
         copy.address_map.push_back({pieces_[i].original, layout.address + layout.offsets[i]});
+    // A way out of a leaf stands for no address of the original: nobody is ever sent there.
     for (const Layout::Pad& pad : layout.pads)
-      copy.address_map.push_back({pad.leads_to, layout.address + pad.offset});
+      if (!LeavesLeaf(loop_, pad.leads_to))
+        copy.address_map.push_back({pad.leads_to, layout.address + pad.offset});
     std::sort(copy.address_map.begin(), copy.address_map.end(),
               [](const AddressPair& a, const AddressPair& b) { return a.copy < b.copy; });
     return copy;
@@ -90,10 +104,11 @@ class Assembler {
                         : (place_.exits == Exits::kStub ? place_.exit_stub : target);
   }
 
-  bool IsCut(uint64_t address) const {
-    return std::any_of(
-        loop_.excluded.ranges.begin(), loop_.excluded.ranges.end(),
-        [address](const CodeRange& range) { return range.low <= address && address < range.high; });
+  bool IsCut(uint64_t address) const { return InCut(loop_, address) || LeavesLeaf(loop_, address); }
+
+  Encoded PlainCodeOf(const LoopInstruction& i) const {
+    const bool number = i.mnemonic == "lea" && i.memory && i.memory->base == kInstructionPointer;
+    return number && InFarLeaf(loop_, i.address) ? NumberOf(i) : CodeOf(i);
   }
 
   void AddJump(uint64_t target, uint64_t original) {
@@ -143,7 +158,7 @@ class Assembler {
       AddBranch(i);
       pieces_.back().original = std::exchange(original, 0);
     } else {
-      AddCodes({CodeOf(i)}, &original);
+      AddCodes({PlainCodeOf(i)}, &original);
     }
     AddPieces(slot.after, &original);
     const bool falls = i.flow != LoopFlow::kJump && i.flow != LoopFlow::kEnd;

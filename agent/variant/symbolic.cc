@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "agent/variant/flow/edges.h"
+#include "agent/variant/flow/leaf_calls.h"
 
 namespace perfd::agent {
 namespace {
@@ -210,6 +211,7 @@ bool SameOperand(const LoopCode& loop, uint32_t store, uint32_t load) {
 bool MayAlias(const LoopCode& loop, uint32_t store, uint32_t load) {
   const LoopInstruction& s = loop.instructions[store];
   const LoopInstruction& l = loop.instructions[load];
+  if (ReadsConstant(loop, l)) return false;
   // x87 and MMX instructions without a memory operand that writes store nothing.
   if (s.Is(kX87) && !s.Is(kStores | kStringOp)) return false;
   // What a callee may write is not the frame of its caller.

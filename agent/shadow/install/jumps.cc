@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <utility>
@@ -67,6 +68,23 @@ std::optional<bool> JumpIsIn(const Memory& memory, const PatchSite& site) {
   return std::nullopt;
 }
 
+// Neighbours in one piece; each costs a little in a stop.
+void AddConstants(std::vector<Constant> constants, std::vector<ExpectBytesOp>* pieces) {
+  std::sort(constants.begin(), constants.end(),
+            [](const Constant& a, const Constant& b) { return a.range < b.range; });
+  uint64_t end = 0;
+  for (const Constant& constant : constants) {
+    const CodeRange& range = constant.range;
+    if (range.high <= end) continue;
+    if (range.low > end || end == 0) pieces->push_back({{range.low}, {}});
+    const uint64_t known = end > range.low ? end - range.low : 0;
+    std::vector<uint8_t>& bytes = pieces->back().bytes;
+    bytes.insert(bytes.end(), constant.bytes.begin() + static_cast<std::ptrdiff_t>(known),
+                 constant.bytes.end());
+    end = range.high;
+  }
+}
+
 }  // namespace
 
 std::vector<ExpectBytesOp> CodeOf(const LoopCode& loop) {
@@ -78,6 +96,11 @@ std::vector<ExpectBytesOp> CodeOf(const LoopCode& loop) {
     pieces.back().bytes.insert(pieces.back().bytes.end(), code.begin(), code.end());
     end = i.end();
   }
+  for (const ImportSlot& slot : loop.leaves.slots) {
+    pieces.push_back({{slot.address}, std::vector<uint8_t>(sizeof(slot.value))});
+    memcpy(pieces.back().bytes.data(), &slot.value, sizeof(slot.value));
+  }
+  AddConstants(loop.leaves.constants, &pieces);
   return pieces;
 }
 

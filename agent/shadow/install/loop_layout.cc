@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/procfs/process_limits.h"
 #include "agent/shadow/install/jumps.h"
+#include "agent/variant/flow/leaf_calls.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -30,13 +31,16 @@ Reach SpanOf(const LoopCode& loop) {
     reach.high = std::max(reach.high, address);
   };
   for (const LoopInstruction& instruction : loop.instructions) {
+    // What a copy needs of these lies beside it.
+    if (InFarLeaf(loop, instruction.address)) continue;
     extend(instruction.address);
     extend(instruction.end());
     if (instruction.memory && instruction.memory->base == kInstructionPointer)
       extend(instruction.memory->target);
   }
   for (const auto& exits : loop.exits) {
-    for (uint64_t exit : exits) extend(exit);
+    for (uint64_t exit : exits)
+      if (!LeavesLeaf(loop, exit)) extend(exit);
   }
   return reach;
 }
@@ -81,7 +85,7 @@ absl::Status LoopLayout::RefuseUnfit() {
     PatchSite& site = SiteOf(i);
     absl::Status& status = site.built.installed.status;
     const MapEntry* map = FindMapping(maps, loops_[i].code.header);
-    for (const CodeRange& leaf : loops_[i].code.leaves) {
+    for (const CodeRange& leaf : loops_[i].code.leaves.ranges) {
       if (status.ok()) status = JudgeText(FindMapping(maps, leaf.low), loops_[i].moved);
     }
     for (size_t k = 0; k < first_.site + i; ++k) {

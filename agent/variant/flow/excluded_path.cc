@@ -72,9 +72,10 @@ void AddRange(const LoopInstruction& i, std::vector<CodeRange>* ranges) {
 }
 
 void NameExcludedPath(const LoopInstruction& i, LoopCode* loop) {
-  if (!CannotBeCopied(i) || loop->excluded.texts.size() >= kMostExcludedPaths) return;
-  loop->excluded.texts.push_back(absl::StrCat("0x", absl::Hex(i.listed.value()), " `", i.text, "`",
-                                              i.refusal.empty() ? "" : ": ", i.refusal));
+  if (!CannotBeCopied(i)) return;
+  NameExcludedPath(absl::StrCat("0x", absl::Hex(i.listed.value()), " `", i.text, "`",
+                                i.refusal.empty() ? "" : ": ", i.refusal),
+                   loop);
 }
 
 void Retain(const std::vector<bool>& kept, LoopCode* loop) {
@@ -101,10 +102,16 @@ void ExcludePaths(LoopCode* loop) {
   std::vector<bool> kept = ReachedFrom(start, next);
   const Graph previous = Reversed(next);
   const std::vector<bool> returning = ReachedFrom(start, previous);
-  for (size_t n = 0; n < kept.size(); ++n) kept[n] = kept[n] && returning[n];
+  // A leaf's way out needs what leads to it.
+  for (size_t n = 0; n < kept.size(); ++n)
+    kept[n] = kept[n] && (returning[n] || InLeaf(*loop, all[n].address));
   const bool goes_round = std::any_of(previous[start].begin(), previous[start].end(),
                                       [&kept](uint32_t n) { return kept[n]; });
   if (goes_round) Retain(kept, loop);
+}
+
+void NameExcludedPath(const std::string& text, LoopCode* loop) {
+  if (loop->excluded.texts.size() < kMostExcludedPaths) loop->excluded.texts.push_back(text);
 }
 
 bool InCut(const LoopCode& loop, uint64_t address) {

@@ -9,12 +9,17 @@
 #ifndef AGENT_VARIANT_FLOW_EXCLUDED_PATH_H_
 #define AGENT_VARIANT_FLOW_EXCLUDED_PATH_H_
 
+#include <string>
+
 #include "agent/variant/loop_code.h"
 
 namespace perfd::agent {
 
 // Before BuildEdges. Changes instructions and body; fills `cut` and `detours`.
 void ExcludePaths(LoopCode* loop);
+
+// Named to people, if it is among the first.
+void NameExcludedPath(const std::string& text, LoopCode* loop);
 
 bool InCut(const LoopCode& loop, uint64_t address);
 

@@ -1,124 +1,19 @@
 #include "agent/variant/flow/leaf_calls.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "agent/variant/decode.h"
 #include "agent/variant/flow/body.h"
 #include "agent/variant/flow/edges.h"
+#include "agent/variant/flow/excluded_path.h"
 
 namespace perfd::agent {
 namespace {
 
-using Code = std::map<uint64_t, LoopInstruction>;
-
 bool IsCall(const LoopInstruction& i) {
-  return i.flow == LoopFlow::kCall;
-}
-
-bool IsReturn(const LoopInstruction& i) {
-  constexpr uint8_t kNear = 0xc3;  // the others take more than an address off the stack
-  return i.flow == LoopFlow::kEnd && i.mnemonic == "ret" && i.bytes[i.length - 1u] == kNear;
-}
-
-// An instruction that only moves control.
-void MakeJump(uint64_t target, LoopInstruction* i) {
-  i->flow = LoopFlow::kJump;
-  i->target = target;
-  i->branch_at = 1;
-  i->traits = 0;
-  i->reads = i->writes = i->kills = i->address_reads = 0;
-  i->memory.reset();
-  i->refusal.clear();
-}
-
-// Source: Intel SDM vol. 2, ENDBR64: where an indirect call may arrive; does nothing.
-void ForgetMark(LoopInstruction* i) {
-  if (i->mnemonic != "endbr64") return;
-  i->traits = kNopTrait;
-  i->reads = i->writes = i->kills = 0;
-  i->refusal.clear();
-}
-
-// Text where a called function begins; empty: it is not known.
-std::span<const uint8_t> TextAt(const LoopBytes& bytes, uint64_t address) {
-  for (const CodeText& text : bytes.called) {
-    if (address >= text.address && address < text.end())
-      return std::span(text.bytes).subspan(address - text.address);
-  }
-  return {};
-}
-
-bool MayStandIn(const LoopInstruction& i) {
-  if (IsReturn(i)) return true;
-  const bool moves =
-      i.flow == LoopFlow::kPlain || i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump;
-  const RegisterSet stack = (i.reads | i.writes | i.address_reads) & Bit(kStackPointer);
-  return moves && i.refusal.empty() && stack == 0;
-}
-
-std::vector<uint64_t> After(const LoopInstruction& i) {
-  std::vector<uint64_t> next;
-  if (i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump) next.push_back(i.target);
-  if (i.flow == LoopFlow::kPlain || i.flow == LoopFlow::kBranch) next.push_back(i.end());
-  return next;
-}
-
-// Instructions overlap where something jumps into the middle of one.
-bool Overlap(const Code& code) {
-  uint64_t end = 0;
-  for (const auto& [address, i] : code) {
-    if (address < end) return true;
-    end = i.end();
-  }
-  return false;
-}
-
-bool GoesRound(const Code& code, uint64_t at, std::map<uint64_t, bool>* open) {
-  const auto [seen, first] = open->try_emplace(at, true);
-  if (!first) return seen->second;
-  for (const uint64_t to : After(code.at(at))) {
-    if (GoesRound(code, to, open)) return true;
-  }
-  (*open)[at] = false;
-  return false;
-}
-
-// All that is reached from its entry; none: it is no leaf.
-std::optional<Code> ReadLeaf(const LoopBytes& bytes, uint64_t entry) {
-  Code code;
-  std::vector<uint64_t> work = {entry};
-  bool returns = false;
-  while (!work.empty()) {
-    const uint64_t at = work.back();
-    work.pop_back();
-    if (code.contains(at)) continue;
-    std::optional<LoopInstruction> i = DecodeLoopInstruction(TextAt(bytes, at), at, bytes.bias);
-    if (!i || code.size() >= kMostLeafInstructions) return std::nullopt;
-    ForgetMark(&*i);
-    if (!MayStandIn(*i)) return std::nullopt;
-    returns = returns || IsReturn(*i);
-    for (const uint64_t to : After(*i)) work.push_back(to);
-    code.emplace(at, *std::move(i));
-  }
-  std::map<uint64_t, bool> open;
-  if (!returns || Overlap(code) || GoesRound(code, entry, &open)) return std::nullopt;
-  return code;
-}
-
-std::vector<CodeRange> RangesOf(const Code& code) {
-  std::vector<CodeRange> ranges;
-  for (const auto& [address, i] : code) {
-    if (!ranges.empty() && ranges.back().high == address)
-      ranges.back().high = i.end();
-    else
-      ranges.push_back({address, i.end()});
-  }
-  return ranges;
+  return i.flow == LoopFlow::kCall && i.refusal.empty();
 }
 
 // Nothing of it is in the loop already, or in the function around.
@@ -129,36 +24,74 @@ bool StandsApart(const LoopCode& loop, const std::vector<CodeRange>& ranges) {
     });
   };
   return std::none_of(loop.function.begin(), loop.function.end(), meets) &&
-         std::none_of(loop.leaves.begin(), loop.leaves.end(), meets);
+         std::none_of(loop.leaves.ranges.begin(), loop.leaves.ranges.end(), meets);
 }
 
-bool CalledOnce(const LoopCode& loop, uint64_t entry) {
-  return std::count_if(
-             loop.instructions.begin(), loop.instructions.end(),
-             [entry](const LoopInstruction& i) { return IsCall(i) && i.target == entry; }) == 1;
+bool CalledOnce(const LoopBytes& bytes, const LoopCode& loop, uint64_t entry) {
+  return std::count_if(loop.instructions.begin(), loop.instructions.end(),
+                       [&](const LoopInstruction& i) {
+                         return IsCall(i) && EntryOf(bytes, i) == entry;
+                       }) == 1;
 }
 
-bool TakeIn(const LoopBytes& bytes, uint64_t call, LoopCode* loop) {
-  const auto at = static_cast<size_t>(InstructionAt(*loop, call));
-  const uint64_t entry = loop->instructions[at].target;
-  const uint64_t back = loop->instructions[at].end();
-  if (InstructionAt(*loop, back) < 0 || !CalledOnce(*loop, entry)) return false;
-  std::optional<Code> leaf = ReadLeaf(bytes, entry);
-  if (!leaf) return false;
-  const std::vector<CodeRange> ranges = RangesOf(*leaf);
-  if (!StandsApart(*loop, ranges)) return false;
-  if (loop->instructions.size() + leaf->size() > static_cast<size_t>(kMaxLoopInstructions))
-    return false;
-  MakeJump(entry, &loop->instructions[at]);
-  for (auto& [address, i] : *leaf) {
-    if (IsReturn(i)) MakeJump(back, &i);
-    loop->instructions.push_back(std::move(i));
-  }
+LeafCall CallAt(const LoopBytes& bytes, const LoopInstruction& i) {
+  const std::optional<uint64_t> slot = i.target == 0 ? SlotOf(i) : std::nullopt;
+  return {EntryOf(bytes, i).value_or(0), i.end(), 0, slot ? SlotAt(bytes, *slot) : nullptr};
+}
+
+template <typename T>
+void Append(const std::vector<T>& from, std::vector<T>* to) {
+  to->insert(to->end(), from.begin(), from.end());
+}
+
+void Append(const Leaf& leaf, LoopCode* loop) {
+  Append(leaf.parts.ranges, &loop->leaves.ranges);
+  Append(leaf.parts.far, &loop->leaves.far);
+  Append(leaf.parts.slots, &loop->leaves.slots);
+  Append(leaf.parts.constants, &loop->leaves.constants);
+  Append(leaf.parts.exits, &loop->leaves.exits);
+  for (const std::string& text : leaf.texts) NameExcludedPath(text, loop);
+}
+
+absl::Status TakeIn(const LoopBytes& bytes, uint64_t address, LoopCode* loop) {
+  const auto at = static_cast<size_t>(InstructionAt(*loop, address));
+  LeafCall call = CallAt(bytes, loop->instructions[at]);
+  call.first_exit = loop->leaves.exits.size();
+  if (call.entry == 0) return absl::FailedPreconditionError("where it leads is not known");
+  if (InstructionAt(*loop, call.back) < 0 || !CalledOnce(bytes, *loop, call.entry))
+    return absl::FailedPreconditionError("it is called at several places");
+  WantedCode wanted;
+  absl::StatusOr<Leaf> leaf = ReadLeaf(bytes, call, &wanted);
+  if (!leaf.ok()) return leaf.status();
+  if (!StandsApart(*loop, leaf->parts.ranges))
+    return absl::FailedPreconditionError("it shares code with the loop's function");
+  if (loop->instructions.size() + leaf->code.size() > static_cast<size_t>(kMaxLoopInstructions))
+    return absl::FailedPreconditionError("it is long");
+  MakeJump(call.entry, &loop->instructions[at]);
+  for (auto& [where, i] : leaf->code) loop->instructions.push_back(i);
   std::sort(
       loop->instructions.begin(), loop->instructions.end(),
       [](const LoopInstruction& a, const LoopInstruction& b) { return a.address < b.address; });
-  loop->leaves.insert(loop->leaves.end(), ranges.begin(), ranges.end());
-  return true;
+  Append(*leaf, loop);
+  return absl::OkStatus();
+}
+
+bool Holds(const std::vector<CodeRange>& ranges, uint64_t address) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [address](const CodeRange& range) { return range.Contains(address); });
+}
+
+template <typename T>
+void Unique(std::vector<T>* values) {
+  std::sort(values->begin(), values->end());
+  values->erase(std::unique(values->begin(), values->end()), values->end());
+}
+
+void AddWanted(const LoopBytes& bytes, const LoopInstruction& i, WantedCode* wanted) {
+  const std::optional<uint64_t> slot = i.target == 0 ? SlotOf(i) : std::nullopt;
+  if (slot && SlotAt(bytes, *slot) == nullptr) wanted->slots.push_back(*slot);
+  const LeafCall call = CallAt(bytes, i);
+  if (call.entry != 0) (void)ReadLeaf(bytes, call, wanted);
 }
 
 }  // namespace
@@ -166,33 +99,53 @@ bool TakeIn(const LoopBytes& bytes, uint64_t call, LoopCode* loop) {
 bool TakeInLeaves(const LoopBytes& bytes, LoopCode* loop) {
   std::vector<uint64_t> calls;
   for (const LoopInstruction& i : loop->instructions) {
-    // Five bytes: the jump that stands for it has as many.
-    if (IsCall(i) && i.target != 0 && i.branch_at == 1 && i.refusal.empty())
-      calls.push_back(i.address);
+    // Five bytes, or six through a word: the jump that stands for it has no more.
+    if (IsCall(i) && (i.branch_at == 1 || SlotOf(i))) calls.push_back(i.address);
   }
   bool any = false;
-  for (const uint64_t call : calls) any = TakeIn(bytes, call, loop) || any;
+  for (const uint64_t call : calls) {
+    const absl::Status taken = TakeIn(bytes, call, loop);
+    any = any || taken.ok();
+    if (!taken.ok()) loop->leaves.refusals.emplace_back(call, taken.message());
+  }
   return any;
 }
 
-std::vector<uint64_t> CalledBy(const LoopBytes& bytes) {
-  std::vector<uint64_t> targets;
+WantedCode WantedBy(const LoopBytes& bytes) {
+  constexpr int kMostCalls =
+      64;  // each may be read many times; a loop with more is hardly one to copy
+  WantedCode wanted;
+  int calls = 0;
   for (const CodeRange& range : bytes.body) {
     for (uint64_t at = range.low; at < range.high;) {
       const std::optional<FlowStep> step = DecodeFlow(BytesAt(bytes, at), at);
       if (!step || step->length == 0) break;
-      if (step->flow == LoopFlow::kCall && step->target != 0) targets.push_back(step->target);
+      if (step->flow == LoopFlow::kCall && calls++ < kMostCalls)
+        AddWanted(bytes, *DecodeLoopInstruction(BytesAt(bytes, at), at, bytes.bias), &wanted);
       at += step->length;
     }
   }
-  std::sort(targets.begin(), targets.end());
-  targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
-  return targets;
+  Unique(&wanted.text);
+  Unique(&wanted.slots);
+  Unique(&wanted.constants);
+  return wanted;
 }
 
 bool InLeaf(const LoopCode& loop, uint64_t address) {
-  return std::any_of(loop.leaves.begin(), loop.leaves.end(),
-                     [address](const CodeRange& range) { return range.Contains(address); });
+  return Holds(loop.leaves.ranges, address);
+}
+
+bool InFarLeaf(const LoopCode& loop, uint64_t address) {
+  return Holds(loop.leaves.far, address);
+}
+
+bool ReadsConstant(const LoopCode& loop, const LoopInstruction& i) {
+  return i.Accesses() && i.memory->base == kInstructionPointer && InFarLeaf(loop, i.address);
+}
+
+bool LeavesLeaf(const LoopCode& loop, uint64_t target) {
+  return std::any_of(loop.leaves.exits.begin(), loop.leaves.exits.end(),
+                     [target](const LeafExit& exit) { return exit.exit == target; });
 }
 
 }  // namespace perfd::agent

@@ -16,8 +16,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/attach/memory.h"
+#include "agent/experiment/text_scan.h"
 #include "agent/procfs/procfs.h"
-#include "agent/variant/flow/leaf_calls.h"
 
 extern char** environ;
 
@@ -94,11 +94,7 @@ LoopToInject PuppetRank::MakeLoop(const std::vector<std::string>& variants, int 
   loop.loop_id = which == 0 ? "triad" : "bump";
   LoopBytes bytes = BytesOf(which);
   auto memory = Memory::Open(pid_, rank().start_ticks);
-  for (const uint64_t called : CalledBy(bytes)) {
-    std::vector<uint8_t> text(256);
-    text.resize(memory->ReadSome(called, text));
-    bytes.called.push_back({called, text});
-  }
+  ReadCalledCode(*memory, &bytes);
   auto code = DecodeLoop(bytes);
   if (!code.ok()) fprintf(stderr, "%s\n", code.status().ToString().c_str());
   loop.code = code.value();

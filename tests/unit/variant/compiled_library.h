@@ -132,9 +132,9 @@ class Library {
     dlclose(handle_);
   }
 
+  void* Symbol(const std::string& name) const { return dlsym(handle_, name.c_str()); }
   Kernel Find(const char* name) const {
-    void* symbol = dlsym(handle_, absl::StrCat("kernel_", name).c_str());
-    return reinterpret_cast<Kernel>(symbol);
+    return reinterpret_cast<Kernel>(Symbol(absl::StrCat("kernel_", name)));
   }
   uint64_t cache() const { return reinterpret_cast<uint64_t>(cache_); }
   // Behind all copies.

@@ -1,0 +1,275 @@
+#include "agent/variant/flow/leaf_reader.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/variant/decode.h"
+
+namespace perfd::agent {
+namespace {
+
+using Code = std::map<uint64_t, LoopInstruction>;
+
+// Not canonical: no code is ever there.
+constexpr uint64_t kExits = uint64_t{1} << 63;
+
+absl::Status NoLeaf(absl::string_view reason) {
+  return absl::FailedPreconditionError(reason);
+}
+
+bool IsReturn(const LoopInstruction& i) {
+  constexpr uint8_t kNear = 0xc3;  // the others take more than an address off the stack
+  return i.flow == LoopFlow::kEnd && i.mnemonic == "ret" && i.bytes[i.length - 1u] == kNear;
+}
+
+// Source: Intel SDM vol. 2, ENDBR64: where an indirect call may arrive; does nothing.
+void ForgetMark(LoopInstruction* i) {
+  if (i->mnemonic != "endbr64") return;
+  i->traits = kNopTrait;
+  i->reads = i->writes = i->kills = 0;
+  i->refusal.clear();
+}
+
+// Text from an address on, the longest that is held; empty: none is.
+std::span<const uint8_t> TextAt(const LoopBytes& bytes, uint64_t address) {
+  std::span<const uint8_t> longest;
+  for (const CodeText& text : bytes.called.text) {
+    if (address < text.address || address >= text.end()) continue;
+    const auto rest = std::span(text.bytes).subspan(address - text.address);
+    if (rest.size() > longest.size()) longest = rest;
+  }
+  return longest;
+}
+
+bool WasAsked(const LoopBytes& bytes, uint64_t address) {
+  return std::any_of(bytes.called.text.begin(), bytes.called.text.end(),
+                     [address](const CodeText& text) { return text.address == address; });
+}
+
+bool ReadsNearby(const LoopInstruction& i) {
+  return i.memory && i.memory->base == kInstructionPointer;
+}
+
+// What functions of libraries write in thread-local memory is errno: a rare path, which no trace would show to be apart from the loop.
+bool SetsError(const LoopInstruction& i) {
+  return i.memory && i.memory->writes && i.memory->thread_local_segment;
+}
+
+std::vector<uint64_t> After(const LoopInstruction& i) {
+  std::vector<uint64_t> next;
+  if (i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump) next.push_back(i.target);
+  if (i.flow == LoopFlow::kPlain || i.flow == LoopFlow::kBranch) next.push_back(i.end());
+  return next;
+}
+
+// Instructions overlap where something jumps into the middle of one.
+bool Overlap(const Code& code) {
+  uint64_t end = 0;
+  for (const auto& [address, i] : code) {
+    if (address < end) return true;
+    end = i.end();
+  }
+  return false;
+}
+
+bool GoesRound(const Code& code, uint64_t at, std::map<uint64_t, bool>* open) {
+  const auto instruction = code.find(at);
+  if (instruction == code.end()) return false;  // it is left there
+  const auto [seen, first] = open->try_emplace(at, true);
+  if (!first) return seen->second;
+  for (const uint64_t to : After(instruction->second)) {
+    if (GoesRound(code, to, open)) return true;
+  }
+  (*open)[at] = false;
+  return false;
+}
+
+void AddRange(const LoopInstruction& i, std::vector<CodeRange>* ranges) {
+  if (!ranges->empty() && ranges->back().high == i.address)
+    ranges->back().high = i.end();
+  else
+    ranges->push_back({i.address, i.end()});
+}
+
+class LeafReader {
+ public:
+  LeafReader(const LoopBytes& bytes, const LeafCall& call, WantedCode* wanted)
+      : bytes_(bytes), call_(call), wanted_(*wanted) {}
+
+  absl::StatusOr<Leaf> Run(const ImportSlot* through) {
+    work_.push_back({call_.entry, through});
+    if (through != nullptr) leaf_.parts.slots.push_back(*through);
+    while (!work_.empty()) {
+      const Step step = work_.back();
+      work_.pop_back();
+      if (leaf_.code.contains(step.at)) continue;
+      if (absl::Status read = ReadOne(step); !read.ok()) return read;
+    }
+    if (!returns_) {
+      wanted_.text.insert(wanted_.text.end(), tails_.begin(), tails_.end());
+      return NoLeaf(left_at_.empty() ? "it never returns" : left_at_);
+    }
+    std::map<uint64_t, bool> open;
+    if (!complete_) return NoLeaf("what it reads is not known");
+    if (Overlap(leaf_.code)) return NoLeaf("its instructions overlap");
+    if (GoesRound(leaf_.code, call_.entry, &open)) return NoLeaf("it has a loop");
+    for (const auto& [address, i] : leaf_.code) {
+      AddRange(i, &leaf_.parts.ranges);
+      if (far_.contains(address)) AddRange(i, &leaf_.parts.far);
+    }
+    return std::move(leaf_);
+  }
+
+ private:
+  struct Step {
+    uint64_t at = 0;
+    const ImportSlot* module = nullptr;  // that of the loop: null
+  };
+
+  absl::Status ReadOne(const Step& step) {
+    const std::span<const uint8_t> text = TextAt(bytes_, step.at);
+    std::optional<LoopInstruction> i = DecodeLoopInstruction(text, step.at, bytes_.bias);
+    if (!i && !WasAsked(bytes_, step.at)) wanted_.text.push_back(step.at);
+    if (!i) return NoLeaf("its code is not known");
+    if (leaf_.code.size() >= kMostLeafInstructions) return NoLeaf("it is long");
+    ForgetMark(&*i);
+    if (IsReturn(*i)) {
+      returns_ = true;
+      MakeJump(call_.back, &*i);
+    } else {
+      FollowOrLeave(step, &*i);
+    }
+    if (step.module != nullptr) far_.emplace(step.at, true);
+    leaf_.code.emplace(step.at, *std::move(i));
+    return absl::OkStatus();
+  }
+
+  void FollowOrLeave(const Step& step, LoopInstruction* i) {
+    if (const std::optional<uint64_t> slot = SlotOf(*i); slot && i->flow == LoopFlow::kEnd) {
+      if (FollowSlot(*slot, i)) return;
+    } else if (MayStandIn(step, *i)) {
+      Follow(step, i);
+      return;
+    }
+    Leave(step, i->address, *i);
+    MakeJump(leaf_.parts.exits.back().exit, i);
+  }
+
+  bool FollowSlot(uint64_t address, LoopInstruction* i) {
+    const ImportSlot* slot = SlotAt(bytes_, address);
+    if (slot == nullptr) wanted_.slots.push_back(address);
+    if (slot == nullptr || slot->value == 0) return false;
+    leaf_.parts.slots.push_back(*slot);
+    MakeJump(slot->value, i);
+    work_.push_back({slot->value, slot});
+    return true;
+  }
+
+  // A way into text that is not held is a way out: another function, or the rarely executed part of this one.
+  void Follow(const Step& step, LoopInstruction* i) {
+    const bool jumps = i->flow == LoopFlow::kBranch || i->flow == LoopFlow::kJump;
+    if (jumps && TextAt(bytes_, i->target).empty()) {
+      if (i->flow == LoopFlow::kJump && !WasAsked(bytes_, i->target)) tails_.push_back(i->target);
+      Leave(step, i->target, *i);
+      i->target = leaf_.parts.exits.back().exit;
+    } else if (jumps) {
+      work_.push_back({i->target, step.module});
+    }
+    if (i->flow == LoopFlow::kPlain || i->flow == LoopFlow::kBranch)
+      work_.push_back({i->end(), step.module});
+  }
+
+  void Leave(const Step& step, uint64_t to, const LoopInstruction& i) {
+    const uint64_t number = call_.first_exit + leaf_.parts.exits.size();
+    leaf_.parts.exits.push_back({kExits + number, to, call_.back});
+    const LoadBias bias = step.module == nullptr ? bytes_.bias : step.module->bias;
+    const std::optional<LoopInstruction> named = DecodeLoopInstruction(i.code(), i.address, bias);
+    std::string text = absl::StrCat("0x", absl::Hex(named->listed.value()), " `", named->text, "`",
+                                    step.module == nullptr ? "" : " of ",
+                                    step.module == nullptr ? "" : step.module->module);
+    if (left_at_.empty()) left_at_ = text;
+    leaf_.texts.push_back(std::move(text));
+  }
+
+  bool MayStandIn(const Step& step, const LoopInstruction& i) {
+    const bool moves =
+        i.flow == LoopFlow::kPlain || i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump;
+    const RegisterSet stack = (i.reads | i.writes | i.address_reads) & Bit(kStackPointer);
+    if (!moves || !i.refusal.empty() || stack != 0) return false;
+    return step.module == nullptr || (!SetsError(i) && (!ReadsNearby(i) || MayBeMoved(i)));
+  }
+
+  // Of a far function: an address becomes a number, and what is read a copy of it.
+  bool MayBeMoved(const LoopInstruction& i) {
+    if (i.mnemonic == "lea") return i.destination_bytes == 8;
+    if (!i.Accesses() || i.memory->writes || i.memory->bytes == 0) return false;
+    const CodeRange range{i.memory->target, i.memory->target + i.memory->bytes};
+    const auto& all = bytes_.called.constants;
+    const auto constant = std::find_if(all.begin(), all.end(),
+                                       [&range](const Constant& c) { return c.range == range; });
+    if (constant == all.end()) {
+      // What comes behind it is looked at all the same: all that is wanted is told at once.
+      wanted_.constants.push_back(range);
+      complete_ = false;
+      return true;
+    }
+    if (constant->bytes.empty()) return false;
+    leaf_.parts.constants.push_back(*constant);
+    return true;
+  }
+
+  const LoopBytes& bytes_;
+  const LeafCall& call_;
+  WantedCode& wanted_;
+  std::vector<Step> work_;
+  std::vector<uint64_t> tails_;
+  std::map<uint64_t, bool> far_;
+  std::string left_at_;
+  Leaf leaf_;
+  bool returns_ = false;
+  bool complete_ = true;
+};
+
+}  // namespace
+
+void MakeJump(uint64_t target, LoopInstruction* i) {
+  i->flow = LoopFlow::kJump;
+  i->target = target;
+  i->branch_at = 1;
+  i->displacement_at = 0;
+  i->traits = 0;
+  i->reads = i->writes = i->kills = i->address_reads = 0;
+  i->memory.reset();
+  i->destination = kNoRegister;
+  i->step_source = kNoRegister;
+  i->refusal.clear();
+}
+
+std::optional<uint64_t> SlotOf(const LoopInstruction& i) {
+  const bool indirect = i.mnemonic == "jmp" || i.flow == LoopFlow::kCall;
+  if (!indirect || i.target != 0 || !ReadsNearby(i)) return std::nullopt;
+  return i.memory->target;
+}
+
+const ImportSlot* SlotAt(const LoopBytes& bytes, uint64_t address) {
+  const auto& slots = bytes.called.slots;
+  const auto slot = std::find_if(slots.begin(), slots.end(),
+                                 [address](const ImportSlot& s) { return s.address == address; });
+  return slot == slots.end() ? nullptr : &*slot;
+}
+
+std::optional<uint64_t> EntryOf(const LoopBytes& bytes, const LoopInstruction& call) {
+  if (call.target != 0) return call.target;
+  const std::optional<uint64_t> slot = SlotOf(call);
+  const ImportSlot* import = slot ? SlotAt(bytes, *slot) : nullptr;
+  if (import == nullptr || import->value == 0) return std::nullopt;
+  return import->value;
+}
+
+absl::StatusOr<Leaf> ReadLeaf(const LoopBytes& bytes, const LeafCall& call, WantedCode* wanted) {
+  return LeafReader(bytes, call, wanted).Run(call.through);
+}
+
+}  // namespace perfd::agent
