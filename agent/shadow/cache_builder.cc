@@ -172,7 +172,8 @@ CopyTarget CacheBuilder::PlaceOfNext(Exits exits) const {
   return {at, exits, address_ + kPayloadExitStub};
 }
 
-absl::Status CacheBuilder::BuildLive(const LoopToInject& loop, uint64_t site, BuiltLoop* built) {
+absl::Status CacheBuilder::BuildLive(const LoopToInject& loop, const SiteAddresses& site,
+                                     BuiltLoop* built) {
   ASSIGN_OR_RETURN(built->patch, PlanPatch(loop.code));
   const uint64_t last = built->patch.address + kJumpBytes - 1;
   if (built->patch.address / kRegionPage != last / kRegionPage)
@@ -180,18 +181,18 @@ absl::Status CacheBuilder::BuildLive(const LoopToInject& loop, uint64_t site, Bu
         "the jump at its entry would cross a page and could not be written at once");
   built->trampoline = Reserve(kTrampolineBytes);
   ASSIGN_OR_RETURN(built->live, Copy(loop.code, SingleVariant(Change::kRef), Exits::kOriginalText));
-  if (absl::Status timed = BuildTimed(loop, site, built); !timed.ok()) {
+  if (absl::Status timed = BuildTimed(loop, site.site, built); !timed.ok()) {
     built->timed.reset();
     built->untimed = std::string(timed.message());
   }
   if (!BuildTimedBatch(loop, site, built).ok()) built->timed_batch.reset();
   AddPairs(loop.code, built->live, &built->pairs);
   if (built->timed) AddPairs(loop.code, *built->timed, &built->pairs);
-  if (built->timed_batch) AddPairs(loop.batch->around, *built->timed_batch, &built->pairs);
+  if (built->timed_batch) AddPairs(loop.batch->around, built->timed_batch->copy, &built->pairs);
   const uint64_t timed = built->timed ? built->timed->entry : built->live.entry;
-  const uint64_t batch = built->timed_batch ? built->timed_batch->entry : built->live.entry;
+  const uint64_t batch = built->timed_batch ? built->timed_batch->copy.entry : built->live.entry;
   ASSIGN_OR_RETURN(std::vector<uint8_t> code,
-                   EmitTrampoline({built->trampoline, site, address_ + kPayloadSlowEntry,
+                   EmitTrampoline({built->trampoline, site.site, address_ + kPayloadSlowEntry,
                                    built->live.entry, timed, batch}));
   RETURN_IF_ERROR(Write(built->trampoline, code));
   ASSIGN_OR_RETURN(built->jump, built->patch.Jump(built->trampoline));
@@ -220,17 +221,21 @@ absl::Status CacheBuilder::BuildTimed(const LoopToInject& loop, uint64_t site, B
 }
 
 // Where the word that counts its turns is out of reach, there is none.
-absl::Status CacheBuilder::BuildTimedBatch(const LoopToInject& loop, uint64_t site,
+absl::Status CacheBuilder::BuildTimedBatch(const LoopToInject& loop, const SiteAddresses& site,
                                            BuiltLoop* built) {
   RETURN_IF_ERROR(loop.batch.status());
+  if (site.turns == 0 || !loop.batch->may_run_live)
+    return absl::FailedPreconditionError("its turns cannot be counted in the rank");
   ASSIGN_OR_RETURN(const std::vector<ExitAddress> places,
-                   TimedExits(BatchExits(*loop.batch), site));
+                   TimedExits(BatchExits(*loop.batch), site.site));
   CopyTarget target = PlaceOfNext(Exits::kOriginalText);
-  target.counter = site + offsetof(Site, batch) + offsetof(LiveTurns, left);
-  ASSIGN_OR_RETURN(built->timed_batch,
-                   MakeBatchCopy(*loop.batch, SingleVariant(Change::kRef), target));
-  RETURN_IF_ERROR(RedirectExits(&*built->timed_batch, places));
-  return Write(built->timed_batch->address, built->timed_batch->bytes);
+  target.counter = site.turns + offsetof(LiveTurns, left);
+  TimedBatch& batch = built->timed_batch.emplace();
+  ASSIGN_OR_RETURN(batch.copy, MakeBatchCopy(*loop.batch, SingleVariant(Change::kRef), target));
+  for (const LoopInstruction& i : loop.batch->around.instructions)
+    batch.text.push_back({i.address, {i.code().begin(), i.code().end()}});
+  RETURN_IF_ERROR(RedirectExits(&batch.copy, places));
+  return Write(batch.copy.address, batch.copy.bytes);
 }
 
 absl::Status CacheBuilder::BuildVariants(const LoopToInject& loop, BuiltLoop* built) {
@@ -401,7 +406,7 @@ absl::Status CacheBuilder::BuildPool(LoopToInject* loop) {
   return Write(at, UseLeafPool(at, &loop->code));
 }
 
-BuiltLoop CacheBuilder::Build(LoopToInject loop, uint64_t site, bool recovery) {
+BuiltLoop CacheBuilder::Build(LoopToInject loop, const SiteAddresses& site, bool recovery) {
   BuiltLoop built;
   const std::vector<uint8_t> before = bytes_;
   built.installed.status = BuildPool(&loop);

@@ -21,14 +21,25 @@
 
 namespace perfd::agent {
 
+// Of one loop in the shared region.
+struct SiteAddresses {
+  uint64_t site = 0;   // its Site
+  uint64_t turns = 0;  // its LiveTurns; 0: none, and no timed batch
+};
+
+struct TimedBatch {
+  CodeCopy copy;
+  std::vector<CodeText> text;  // that it was made of
+};
+
 struct BuiltLoop {
   InstalledLoop installed;
   PatchPlan patch;
   std::array<uint8_t, kJumpBytes> jump{};
   uint64_t trampoline = 0;
   CodeCopy live;
-  std::optional<CodeCopy> timed;        // none: this loop cannot be timed in the rank
-  std::optional<CodeCopy> timed_batch;  // none: instances of it are timed one by one
+  std::optional<CodeCopy> timed;          // none: this loop cannot be timed in the rank
+  std::optional<TimedBatch> timed_batch;  // none: instances of it are timed one by one
   std::vector<AddressPair>
       pairs;            // of all three, where a thread in the copy may be sent to the original
   std::string untimed;  // why
@@ -59,8 +70,8 @@ class CacheBuilder {
  public:
   CacheBuilder(uint64_t address, uint64_t bound, int32_t places = kPlacements);
 
-  // site: address of the loop's Site. recovery: find out which copies may run in the rank itself.
-  BuiltLoop Build(LoopToInject loop, uint64_t site, bool recovery = false);
+  // recovery: find out which copies may run in the rank itself.
+  BuiltLoop Build(LoopToInject loop, const SiteAddresses& site, bool recovery = false);
 
   uint64_t address() const { return address_; }
   uint64_t empty_copy() const { return empty_copy_; }
@@ -68,9 +79,10 @@ class CacheBuilder {
 
  private:
   absl::Status BuildPool(LoopToInject* loop);
-  absl::Status BuildLive(const LoopToInject& loop, uint64_t site, BuiltLoop* built);
+  absl::Status BuildLive(const LoopToInject& loop, const SiteAddresses& site, BuiltLoop* built);
   absl::Status BuildTimed(const LoopToInject& loop, uint64_t site, BuiltLoop* built);
-  absl::Status BuildTimedBatch(const LoopToInject& loop, uint64_t site, BuiltLoop* built);
+  absl::Status BuildTimedBatch(const LoopToInject& loop, const SiteAddresses& site,
+                               BuiltLoop* built);
   absl::StatusOr<std::vector<ExitAddress>> TimedExits(const std::vector<uint64_t>& targets,
                                                       uint64_t site);
   absl::Status BuildVariants(const LoopToInject& loop, BuiltLoop* built);

@@ -1,6 +1,6 @@
 // agent/shadow/protocol.h - the memory that an agent and the code it put into a rank share.
 //
-// Shape    [RegionHeader][Site x kMaxSites][ShadowPlan][ThreadRecord x blocks][InstructionPair x kMaxMapEntries]  "control": the rank and
+// Shape    [RegionHeader][Site x kMaxSites][LiveRecord x kLiveSlots][LiveTurns x kMaxSites][ShadowPlan][ThreadRecord x blocks][InstructionPair x kMaxMapEntries]  "control": the rank and
 //          the agent write it, a shadow sees it read-only;  [ChildControl][RunResult x kResultSlots][block x blocks]: shadows write.
 //          Plain C++ without any library: the code that lives in the rank includes it too (freestanding).
 // Units    ticks are TSC ticks, ns are CLOCK_MONOTONIC; addresses are those of the rank.
@@ -132,15 +132,15 @@ struct LiveRecord {
   uint64_t end;
   uint32_t tid;
   uint32_t site;
-  uint32_t cpu;       // at the end
+  uint32_t turns;     // of a batch; 0: one instance
   uint32_t sequence;  // written last: live_next at this record + 1
-  uint64_t turns;     // of a batch; 0: one instance
 };
 
-// Of the batch that a thread of the rank runs. Away from what every entry reads.
+// Batches in the rank, of one site. In lines of their own, for its thread writes them with every turn.
 struct alignas(64) LiveTurns {
-  int64_t left;  // how many more it may begin (thread_block.h kBlockInstancesLeft)
-  uint64_t wanted;
+  int64_t left;     // how many more its thread may begin (thread_block.h kBlockInstancesLeft)
+  uint32_t begun;   // how many it was to make
+  uint32_t wanted;  // of the next one; 0: none is
   uint32_t thread;  // atomic; 0: nobody is in one
 };
 
@@ -168,6 +168,7 @@ struct alignas(64) Site {
   uint64_t header_address;
   uint64_t trampoline;
   uint64_t live_copy;
+  uint64_t timed_copy;
   uint64_t body_low, body_high;
   uint32_t stolen_bytes;
   uint32_t map_first, map_count;
@@ -177,7 +178,6 @@ struct alignas(64) Site {
   uint32_t recoveries;      // atomic: runs begun, or refused because there were enough
   uint32_t recovery_skips;  // atomic: entries in recovery mode without a run
   uint64_t recovery_ticks;  // atomic: added by runs
-  LiveTurns batch;
 };
 
 // In the order of the pushes of the slow entry, from the lowest address.
@@ -212,7 +212,7 @@ struct InstructionPair {  // an instruction boundary of the original text and of
   uint64_t copy;
 };
 
-static_assert(sizeof(RegionHeader) == 440 && sizeof(LiveRecord) == 40 && sizeof(Site) == 320);
+static_assert(sizeof(RegionHeader) == 440 && sizeof(LiveRecord) == 32 && sizeof(Site) == 256);
 static_assert(sizeof(ThreadRecord) == 640 && sizeof(InstructionPair) == 16);
 static_assert(sizeof(SavedRegisters) == 144 && sizeof(RunInSitu) == 48);
 

@@ -31,6 +31,9 @@ class RegionAccess {
   uint64_t RecordAddress(uint32_t index) const {
     return address_ + kRecordsOffset + index * sizeof(ThreadRecord);
   }
+  uint64_t TurnsAddress(uint32_t site) const {
+    return address_ + kTurnsOffset + site * sizeof(LiveTurns);
+  }
   uint64_t LiveAddress(uint32_t index) const {
     return address_ + kLiveOffset + index * sizeof(LiveRecord);
   }

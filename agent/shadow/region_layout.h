@@ -22,9 +22,14 @@ constexpr uint64_t RoundToPage(uint64_t bytes) {
 
 inline constexpr uint64_t kSitesOffset = 1024;
 inline constexpr uint64_t kLiveOffset = kSitesOffset + kMaxSites * sizeof(Site);
+inline constexpr uint64_t kTurnsOffset = kLiveOffset + kLiveSlots * sizeof(LiveRecord);
 inline constexpr uint64_t kPlanOffset = RoundToPage(kLiveOffset + kLiveSlots * sizeof(LiveRecord));
 inline constexpr uint64_t kRecordsOffset = RoundToPage(kPlanOffset + sizeof(ShadowPlan));
 static_assert(sizeof(RegionHeader) <= kSitesOffset);
+static_assert(kTurnsOffset % alignof(LiveTurns) == 0 &&
+              kTurnsOffset + kMaxSites * sizeof(LiveTurns) <= kPlanOffset);
+// Whoever restores a rank finds sites and records of earlier layouts there (restore.cc); another place needs another kSameRecords.
+static_assert(kSitesOffset == 1024 && sizeof(Site) == 256 && kRecordsOffset == 102400);
 
 constexpr uint64_t MapOffset(uint32_t blocks) {
   return RoundToPage(kRecordsOffset + blocks * sizeof(ThreadRecord));

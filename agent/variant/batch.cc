@@ -106,6 +106,9 @@ absl::StatusOr<BatchCode> DecodeBatch(const LoopCode& loop, const LoopBytes& byt
   const std::vector<RegisterSet> live = LiveBefore(around, Effects(around), 0);
   if ((live[batch.turn] & kStatusFlags) != 0)
     return Refuse(around.instructions[batch.turn], "flags are in use where instances are counted");
+  // Of a shadow nothing follows the loop around; and DEC leaves the carry flag alone (Intel SDM vol. 2, DEC).
+  constexpr RegisterSet kChanged = kStatusFlags & ~(RegisterSet{1} << kCarryFlag);
+  batch.may_run_live = (LiveBefore(around, Effects(around), kChanged)[batch.turn] & kChanged) == 0;
   batch.loop.live.beyond.assign(places.size(), 0);
   for (size_t n = 0; n < places.size(); ++n) {
     for (uint32_t to : around.next[places[n]]) batch.loop.live.beyond[n] |= live[to];

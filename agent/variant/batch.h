@@ -24,6 +24,8 @@ struct BatchCode {
   LoopCode
       loop;  // as decoded alone; its black list and liveness know what the code around it needs
   LoopCode around;  // all that a copy holds; header and entry are the loop's
+  // Counting turns changes no flag that may be in use, whatever follows: REF may run in the rank itself.
+  bool may_run_live = false;
   uint32_t turn =
       0;  // instruction of `around` that lies before every further instance: the header of the loop around
 };

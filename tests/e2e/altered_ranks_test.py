@@ -234,7 +234,7 @@ def test_a_rank_in_a_debugger(c):
         says(report, f"traced by process {os.getpid()}", f"process {os.getpid()} traces it")
         promised(not job.altered(), "the text")
         promised(shadows_of(report) == 0, report["verdicts"])
-    profile_with_shadows(c, job, "3s")  # without the debugger it is measured
+    profile_with_shadows(c, job, "8s")  # without the debugger it is measured
     job.must_be_as_before()
     job.ends_right()
 

@@ -115,7 +115,9 @@ void ChooseApart(LoopKnowledge& known) {
     const bool can_check = Counts(names[i]) || set->traced[i].ok();
     if (!copy.ok() || !can_check) continue;
     shown[i] = ShownApart(known.probe.trace, copy->taken_apart, known.setup.bias);
-    usable[i] = shown[i] != Apartness::kMayMeet;
+    // What is cut short does not show that a path is not taken.
+    usable[i] = shown[i] == Apartness::kApart ||
+                (shown[i] == Apartness::kUnlessTaken && !known.probe.trace.partial);
   }
   // A variant is compared with a base of its own form, and counted in it.
   for (size_t i = static_cast<size_t>(kTraceIndex) + 1; i < names.size(); ++i) {
@@ -126,6 +128,11 @@ void ChooseApart(LoopKnowledge& known) {
       return at <= kTraceIndex || usable[static_cast<size_t>(at)];
     };
     usable[i] = base >= 0 && stands(base) && (Counts(names[i]) || stands(counted));
+  }
+  // A counted copy stands for the variant that is timed.
+  for (size_t i = static_cast<size_t>(kTraceIndex) + 1; i < names.size(); ++i) {
+    const int32_t counted = IndexOf(known, Counted(names[i]).Text());
+    if (counted >= 0 && !usable[i]) usable[static_cast<size_t>(counted)] = false;
   }
   if (std::find(usable.begin(), usable.end(), true) == usable.end()) return;
   for (size_t i = 0; i < usable.size(); ++i)
@@ -152,7 +159,10 @@ std::vector<RunSpec> AddressChecks(const LoopKnowledge& known,
                     .iteration_limit = kTraceIterations});
   }
   // Last, so that its trace is what the shadow answers.
-  if (known.apart.rests_on_paths && std::any_of(variants.begin(), variants.end(), is_apart))
+  const bool concerned = std::any_of(variants.begin(), variants.end(), [&](int32_t variant) {
+    return is_apart(variant) || is_apart(BaseOf(known, variant));
+  });
+  if (known.apart.rests_on_paths && concerned)
     runs.push_back(
         {.variant = kTraceIndex, .restore = restore, .iteration_limit = kTraceIterations});
   return runs;
@@ -168,6 +178,9 @@ bool CheckPaths(LoopKnowledge& known, const ShadowAnswer& answer,
     known.apart.other_paths = 0;
     return true;
   }
+  const std::string why = "an instance took a path that the probe's did not: its runs do not count";
+  if (known.apart.refusals.empty()) known.apart.refusals.push_back({kApart, 0, why, 0});
+  ++known.apart.refusals.front().count;
   constexpr int32_t kMostOtherPaths = 3;
   if (++known.apart.other_paths >= kMostOtherPaths)
     Withdraw(known, "what a path that is seldom taken reads may reach a branch or an address");

@@ -166,8 +166,12 @@ void ForgetRuns(LoopKnowledge& known) {
   known.runs.samples.clear();
   known.runs.reduction = {};
   known.runs.trip_classes.clear();
-  // Under another protocol other copies may run (FormOf), whose passes nobody has counted yet.
-  if (known.apart.rests_on_paths) known.trips.checked.clear();
+}
+
+void ForgetPasses(LoopKnowledge& known) {
+  if (!known.apart.rests_on_paths) return;
+  known.trips.checked.clear();
+  known.trips.refusals.clear();
 }
 
 void SetAlone(LoopKnowledge& known, const std::string& why) {

@@ -185,6 +185,8 @@ int64_t LongestShadowNs(const LoopKnowledge& known);  // as it is planned
 
 // Times of another protocol must not be put together with those that come.
 void ForgetRuns(LoopKnowledge& known);
+// Where runs are of other instances from now on, or of one again: other copies may run (FormOf), whose passes nobody has counted.
+void ForgetPasses(LoopKnowledge& known);
 // Instances are looked at alone from now on, for this reason: all that was learnt of batches is forgotten.
 void ForgetBatch(LoopKnowledge& known, const std::string& why);
 void SetAlone(LoopKnowledge& known, const std::string& why);

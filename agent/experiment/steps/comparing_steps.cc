@@ -106,6 +106,7 @@ StepOutcome LearnNatural(LoopKnowledge& known, const ShadowAnswer& answer,
   known.protocol.new_placements = false;
   known.runs.cycles = cycles;
   ForgetRuns(known);
+  ForgetPasses(known);
   return Learned();
 }
 

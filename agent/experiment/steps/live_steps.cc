@@ -81,9 +81,10 @@ LiveTimes TimeShort(const LoopKnowledge& known, RankInjector& injector, const St
   return times;
 }
 
-// As the shadow's batches are. None: the rank has no batch that can be timed, or too few of them.
+// As the shadow's batches are. None: the rank has no batch that can be timed, or a burst of them found nobody.
 LiveTimes TimeBatches(const LoopKnowledge& known, RankInjector& injector, const StepRoom& room) {
   LiveTimes times;
+  std::vector<double> exact;  // a turn may take few ticks
   uint64_t turns = 0;
   for (int i = 0; i < kBursts; ++i) {
     if (i > 0) absl::SleepFor(kBetweenBursts);
@@ -94,12 +95,13 @@ LiveTimes TimeBatches(const LoopKnowledge& known, RankInjector& injector, const 
     for (const LiveBatch& batch : *batches) {
       if (batch.turns < kLeastTurns) continue;  // begun where the loop around ends
       times.instances.push_back((batch.ticks + batch.turns / 2) / batch.turns);
+      exact.push_back(static_cast<double>(batch.ticks) / static_cast<double>(batch.turns));
       times.clusters.push_back(static_cast<uint32_t>(i));
       turns += batch.turns;
     }
   }
   if (static_cast<int32_t>(times.instances.size()) < kLeastLive) return {};
-  times.cycles = static_cast<double>(Median(times.instances));
+  times.cycles = Median(exact);
   times.timed = InstancesOfTeam(known, turns);
   return times;
 }

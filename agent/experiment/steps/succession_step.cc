@@ -82,6 +82,7 @@ void LearnSuccession(LoopKnowledge& known, const ShadowAnswer& answer,
   known.protocol.evict_chosen = true;
   known.runs.cycles = cycles;
   ForgetRuns(known);
+  ForgetPasses(known);
 }
 
 void CheckSuccession(LoopKnowledge& known, const ShadowAnswer& answer,
@@ -101,6 +102,7 @@ void CheckSuccession(LoopKnowledge& known, const ShadowAnswer& answer,
   known.protocol.natural = false;
   known.protocol.evict_chosen = false;
   ForgetRuns(known);
+  ForgetPasses(known);
 }
 
 }  // namespace perfd::agent

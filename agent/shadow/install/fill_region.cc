@@ -31,6 +31,7 @@ Site SiteFor(const PatchSite& patch_site, uint64_t region) {
   site.header_address = built.patch.address;
   site.trampoline = built.trampoline;
   site.live_copy = built.live.entry;
+  site.timed_copy = built.timed ? built.timed->entry : 0;
   site.stolen_bytes = kJumpBytes;
   std::copy(built.patch.original.begin(), built.patch.original.end(), site.original);
   std::copy(built.jump.begin(), built.jump.end(), site.written);
@@ -44,7 +45,10 @@ absl::StatusOr<uint32_t> FillSites(const InjectedRank& rank, size_t first_site, 
   for (size_t k = first_site; k < rank.code.sites.size(); ++k) {
     if (!rank.code.sites[k].accepted()) continue;
     Site site = SiteFor(rank.code.sites[k], rank.code.injection.region.start);
-    const std::vector<InstructionPair> pairs = PairsOf(rank.code.sites[k].built);
+    std::vector<InstructionPair> pairs = PairsOf(rank.code.sites[k].built);
+    // Those of the batch come last, and give way first.
+    if (used + pairs.size() > kMaxMapEntries && rank.code.sites[k].built.timed_batch)
+      pairs.resize(pairs.size() - rank.code.sites[k].built.timed_batch->copy.address_map.size());
     if (used + pairs.size() <= kMaxMapEntries) {
       site.map_first = used;
       site.map_count = static_cast<uint32_t>(pairs.size());

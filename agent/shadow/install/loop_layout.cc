@@ -165,8 +165,9 @@ absl::Status LoopLayout::Build() {
       PatchSite& site = SiteOf(i);
       const uint64_t header = loops_[i].code.header;
       if (site.index < 0 || header < cache.reach.low || header > cache.reach.high) continue;
-      site.built = builder.Build(loops_[i], rank_.region->SiteAddress(site.number()),
-                                 rank_.options.recovery);
+      const SiteAddresses addresses{rank_.region->SiteAddress(site.number()),
+                                    rank_.region->TurnsAddress(site.number())};
+      site.built = builder.Build(loops_[i], addresses, rank_.options.recovery);
       site.empty_copy = builder.empty_copy();
     }
     cache.bytes = builder.bytes();

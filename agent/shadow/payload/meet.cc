@@ -29,26 +29,31 @@ ThreadRecord* FindRecord(RegionHeader* region, uint32_t tid, uint32_t* index) {
 
 // One thread at a time: turns are counted in one word. The others run on as if nothing were timed. A thread that a handler takes out
 // of its batch for good keeps it, and nobody gets another one.
-bool BeginBatch(Site* site, uint32_t tid) {
-  bool begins = Exchange(site->batch.thread, 0U, tid);
+bool BeginBatch(LiveTurns* turns, Site* site, uint32_t tid) {
+  uint32_t wanted = Load(turns->wanted);
+  bool begins = wanted != 0 && Exchange(turns->thread, 0U, tid);
   Exchange(site->mode, uint32_t{kModeLiveBatch}, uint32_t{kModeIdle});
-  if (begins) site->batch.left = static_cast<int64_t>(site->batch.wanted) - 1;
-  return begins;
+  if (!begins) return false;
+  turns->begun = wanted;
+  turns->left = static_cast<int64_t>(wanted) - 1;
+  return true;
 }
 
-uint64_t EndBatch(Site* site, uint32_t tid) {
-  if (Load(site->batch.thread) != tid) return 0;
-  int64_t left = site->batch.left;
-  uint64_t turns = site->batch.wanted - static_cast<uint64_t>(left < 0 ? 0 : left);
-  Store(site->batch.thread, 0U);
-  return turns;
+// Of the thread's batch; 0: it was in none.
+uint32_t EndBatch(LiveTurns* turns, uint32_t tid) {
+  if (Load(turns->thread) != tid) return 0;
+  int64_t left = turns->left;
+  uint32_t made = turns->begun - static_cast<uint32_t>(left < 0 ? 0 : left);
+  Store(turns->thread, 0U);
+  return made;
 }
 
 void RecordLive(RegionHeader* region, Site* site, ThreadRecord* record, uint64_t ticks) {
+  LiveTurns* batches = TurnsOf(region, site->index);
+  uint32_t turns = EndBatch(batches, record->tid);
   uint64_t start = record->live_start;
   if (start == 0 || record->live_site != site->index + 1) return;
   record->live_start = 0;
-  uint64_t turns = EndBatch(site, record->tid);
   uint32_t number = FetchAdd(region->live_next, 1);
   LiveRecord* live = At<LiveRecord>(AddressOf(region) + kLiveOffset) + number % kLiveSlots;
   Store(live->sequence, 0);
@@ -56,11 +61,11 @@ void RecordLive(RegionHeader* region, Site* site, ThreadRecord* record, uint64_t
   live->end = ticks;
   live->tid = record->tid;
   live->site = site->index;
-  live->cpu = CurrentCpu();
   live->turns = turns;
   Store(live->sequence, number + 1);
   if (number + 1 < region->live_limit) {
-    if (turns != 0) Exchange(site->mode, uint32_t{kModeIdle}, uint32_t{kModeLiveBatch});
+    if (turns != 0 && Load(batches->wanted) != 0)
+      Exchange(site->mode, uint32_t{kModeIdle}, uint32_t{kModeLiveBatch});
     return;
   }
   Exchange(site->mode, uint32_t{kModeLive}, uint32_t{kModeIdle});
@@ -295,7 +300,8 @@ extern "C" uint64_t payload_enter(uint64_t tagged_site, SavedRegisters* frame, u
     if (mode == kModeRecovery) return BeginRecovery({region, site, record, index, frame, ticks});
     return mode == kModeLive ? AddressOf(&record->live_start) : 0;
   }
-  if (tag == kTagBatch && mode == kModeLiveBatch && BeginBatch(site, record->tid)) {
+  if (tag == kTagBatch && mode == kModeLiveBatch &&
+      BeginBatch(TurnsOf(region, site->index), site, record->tid)) {
     record->live_site = site->index + 1;
     return AddressOf(&record->live_start);
   }

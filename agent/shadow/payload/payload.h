@@ -46,6 +46,9 @@ inline ShadowPlan* PlanOf(RegionHeader* region) {
 inline Site* SiteOf(RegionHeader* region, uint32_t index) {
   return At<Site>(AddressOf(region) + kSitesOffset) + (index < kMaxSites ? index : 0);
 }
+inline LiveTurns* TurnsOf(RegionHeader* region, uint32_t site) {
+  return At<LiveTurns>(AddressOf(region) + kTurnsOffset) + (site < kMaxSites ? site : 0);
+}
 inline ThreadRecord* RecordOf(RegionHeader* region, uint32_t index) {
   return At<ThreadRecord>(AddressOf(region) + kRecordsOffset) + index;
 }

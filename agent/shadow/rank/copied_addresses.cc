@@ -16,7 +16,7 @@ void CopiedAddresses::Publish(const InjectedCode& code) {
     addresses.push_back({site.built.patch.address, site.built.trampoline});
     add(site.built.live);
     if (site.built.timed) add(*site.built.timed);
-    if (site.built.timed_batch) add(*site.built.timed_batch);
+    if (site.built.timed_batch) add(site.built.timed_batch->copy);
     for (const CodeCopy& copy : site.built.installed.copies) add(copy);
   }
   std::sort(addresses.begin(), addresses.end(),

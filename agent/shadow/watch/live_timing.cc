@@ -65,7 +65,6 @@ absl::StatusOr<std::vector<LiveRecord>> Record(InjectedRank& rank, const PatchSi
   ASSIGN_OR_RETURN(uint32_t doorbell, rank.region->doorbell().Count());
   RETURN_IF_ERROR(rank.region->SetMode(site.number(), mode));
   const absl::Status waited = AwaitRecords(rank, limit, timeout_ns, doorbell);
-  // The limit first: whoever ends a batch now opens no other one.
   RETURN_IF_ERROR(rank.region->Write(limit_address, uint32_t{0}));
   RETURN_IF_ERROR(rank.region->SetMode(site.number(), kModeIdle));
   RETURN_IF_ERROR(waited);
@@ -81,6 +80,25 @@ absl::StatusOr<std::vector<LiveRecord>> Record(InjectedRank& rank, const PatchSi
 uint32_t LimitOf(const InjectedRank& rank, int32_t count) {
   return static_cast<uint32_t>(
       std::clamp<int64_t>(int64_t{count} + rank.region->blocks(), 1, kLiveSlots));
+}
+
+bool IsOurJump(const InjectedRank& rank, uint64_t address) {
+  return std::any_of(rank.code.sites.begin(), rank.code.sites.end(), [&](const PatchSite& site) {
+    const uint64_t jump = site.built.patch.address;
+    return site.accepted() && address >= jump && address < jump + kJumpBytes;
+  });
+}
+
+// But for our own jumps. A library may have been closed, and another one loaded in its place.
+bool IsAsDecoded(const InjectedRank& rank, const std::vector<CodeText>& text) {
+  return std::all_of(text.begin(), text.end(), [&](const CodeText& piece) {
+    const auto bytes = rank.memory.Read(piece.address, piece.bytes.size());
+    if (!bytes.ok()) return false;
+    for (size_t i = 0; i < bytes->size(); ++i) {
+      if ((*bytes)[i] != piece.bytes[i] && !IsOurJump(rank, piece.address + i)) return false;
+    }
+    return true;
+  });
 }
 
 absl::Status NobodyCame(InjectedRank& rank) {
@@ -109,19 +127,22 @@ absl::StatusOr<std::vector<LiveBatch>> TimeLiveBatches(InjectedRank& rank, const
                                                        int64_t timeout_ns) {
   if (!site.built.timed_batch)
     return absl::FailedPreconditionError("no batch of it can run in the rank");
-  const uint64_t at = rank.region->SiteAddress(site.number());
-  ASSIGN_OR_RETURN(const uint32_t thread, rank.region->Read<uint32_t>(at + offsetof(Site, batch) +
-                                                                      offsetof(LiveTurns, thread)));
+  if (!IsAsDecoded(rank, site.built.timed_batch->text))
+    return absl::FailedPreconditionError("the code around it is not the one that was decoded");
+  const uint64_t at = rank.region->TurnsAddress(site.number());
+  ASSIGN_OR_RETURN(const uint32_t thread,
+                   rank.region->Read<uint32_t>(at + offsetof(LiveTurns, thread)));
   if (thread != 0) return absl::UnavailableError("a thread has not ended its batch");
-  RETURN_IF_ERROR(
-      rank.region->Write(at + offsetof(Site, batch) + offsetof(LiveTurns, wanted), turns));
-  ASSIGN_OR_RETURN(const std::vector<LiveRecord> ring,
-                   Record(rank, site, kModeLiveBatch, LimitOf(rank, count), timeout_ns));
+  const auto wanted = static_cast<uint32_t>(std::min<uint64_t>(turns, ~uint32_t{0}));
+  RETURN_IF_ERROR(rank.region->Write(at + offsetof(LiveTurns, wanted), wanted));
+  const auto ring = Record(rank, site, kModeLiveBatch, LimitOf(rank, count), timeout_ns);
+  // A batch that is still under way opens no other one.
+  RETURN_IF_ERROR(rank.region->Write(at + offsetof(LiveTurns, wanted), uint32_t{0}));
+  RETURN_IF_ERROR(ring.status());
   const uint64_t reading = LiveReadingTicks();
   std::vector<LiveBatch> batches;
-  for (const LiveRecord& record : RecordsOf(ring, site.number(), true)) {
-    batches.push_back({TicksOf(record, reading), std::min(record.turns, turns)});
-  }
+  for (const LiveRecord& record : RecordsOf(*ring, site.number(), true))
+    batches.push_back({TicksOf(record, reading), record.turns});
   if (batches.empty()) return NobodyCame(rank);
   return batches;
 }

@@ -17,7 +17,7 @@ constexpr double kSumOfRamp = 50'005'000.0;
 class LivePayloadTest : public PayloadTest {
  protected:
   LivePayloadTest() : site_(injector_.InstallBatches(kSum)) {
-    injector_.site(site_).batch.wanted = kTurns;
+    injector_.turns(site_).wanted = kTurns;
   }
 
   void Enter(int times) {
@@ -40,11 +40,11 @@ TEST_F(LivePayloadTest, ABatchIsLeftAtItsCountAndTheNextOneBegins) {
     EXPECT_GT(injector_.live(i).end - injector_.live(i).start, kTurns / 2);
   }
   EXPECT_EQ(injector_.site(site_).mode, uint32_t{kModeLiveBatch});
-  EXPECT_EQ(injector_.site(site_).batch.thread, 0u);
+  EXPECT_EQ(injector_.turns(site_).thread, 0u);
 }
 
 TEST_F(LivePayloadTest, ABatchThatTheLoopEndsHasFewerTurns) {
-  injector_.site(site_).batch.wanted = 2 * kPasses;
+  injector_.turns(site_).wanted = 2 * kPasses;
   injector_.SetMode(site_, kModeLiveBatch);
   Enter(3);
   ASSERT_EQ(injector_.region().live_next, 3u);
@@ -62,7 +62,14 @@ TEST_F(LivePayloadTest, ThreadsTakeTurns) {
   injector_.region().live_limit = 500;
   injector_.SetMode(site_, kModeLiveBatch);
   std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t) threads.emplace_back([this] { Enter(60); });
+  const auto enough = [this] {
+    return __atomic_load_n(&injector_.region().live_next, __ATOMIC_SEQ_CST) >= 500;
+  };
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20'000 && !enough(); ++i) Enter(1);
+    });
+  }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(injector_.region().live_next, 500u);
   uint64_t last = 0;
@@ -73,7 +80,7 @@ TEST_F(LivePayloadTest, ThreadsTakeTurns) {
     EXPECT_GE(record.start, last) << "no two at a time";
     last = record.end;
   }
-  EXPECT_EQ(injector_.site(site_).batch.thread, 0u);
+  EXPECT_EQ(injector_.turns(site_).thread, 0u);
 }
 
 // A thread that was sent to the batch when single instances were asked for goes through the live copy, and the other way round.
@@ -116,7 +123,7 @@ TEST_F(LivePayloadTest, AHandlerThatRunsTheLoopIsNotCounted) {
   g_values = &values_;
   g_handled = 0;
   injector_.region().live_limit = 400;
-  injector_.site(site_).batch.wanted = uint64_t{1} << 40;
+  injector_.turns(site_).wanted = 1u << 31;
   injector_.SetMode(site_, kModeLiveBatch);
   AlarmAfter(300, SumInHandler);
   while (g_handled == 0) Enter(1);
@@ -124,13 +131,13 @@ TEST_F(LivePayloadTest, AHandlerThatRunsTheLoopIsNotCounted) {
   EXPECT_EQ(g_sum, kSumOfRamp);
   for (uint32_t i = 0; i < std::min(injector_.region().live_next, 400u); ++i)
     EXPECT_EQ(injector_.live(i).turns, uint64_t{kPasses}) << i;
-  EXPECT_EQ(injector_.site(site_).batch.thread, 0u);
+  EXPECT_EQ(injector_.turns(site_).thread, 0u);
 }
 
 // Its batch is never ended: nobody else gets one, and the loop runs on.
 TEST_F(LivePayloadTest, AHandlerThatJumpsAwayEndsTheTiming) {
-  for (int i = 0; i < 20 && injector_.site(site_).batch.thread == 0; ++i) {
-    injector_.site(site_).batch.wanted = uint64_t{1} << 40;
+  for (int i = 0; i < 20 && injector_.turns(site_).thread == 0; ++i) {
+    injector_.turns(site_).wanted = 1u << 31;
     injector_.region().live_next = 0;
     injector_.SetMode(site_, kModeLiveBatch);
     if (sigsetjmp(g_back, 1) == 0) {
@@ -138,7 +145,7 @@ TEST_F(LivePayloadTest, AHandlerThatJumpsAwayEndsTheTiming) {
       for (;;) Enter(1);
     }
   }
-  ASSERT_EQ(injector_.site(site_).batch.thread, static_cast<uint32_t>(gettid()));
+  ASSERT_EQ(injector_.turns(site_).thread, static_cast<uint32_t>(gettid()));
   injector_.region().live_next = 0;
   injector_.SetMode(site_, kModeLiveBatch);
   std::thread([this] { Enter(5); }).join();

@@ -125,7 +125,7 @@ uint32_t SelfHosted::InstallSite(LoopText text, bool batches) {
   return index;
 }
 
-// movabs $Site::batch.left,%r10; decq (%r10), for the region is out of reach; js to the header in the text; from here on: the body, whose last instruction is a short `jne header`; the end of the loop.
+// movabs $LiveTurns::left,%r10; decq (%r10), for the region is out of reach; js to the header in the text; from here on: the body, whose last instruction is a short `jne header`; the end of the loop.
 uint64_t SelfHosted::PlaceBatch(LoopText text, uint32_t index) {
   const uint64_t site_address = reinterpret_cast<uint64_t>(&site(index));
   const uint64_t slow = reinterpret_cast<uint64_t>(cache_) + kPayloadSlowEntry;
@@ -140,7 +140,7 @@ uint64_t SelfHosted::PlaceBatch(LoopText text, uint32_t index) {
   }
   const uint64_t at = Place(std::vector<uint8_t>(kCount + kBranch + body.size() + 5), 0);
   std::vector<uint8_t> code = {0x49, 0xba};
-  const uint64_t left = site_address + offsetof(Site, batch) + offsetof(LiveTurns, left);
+  const uint64_t left = reinterpret_cast<uint64_t>(&turns(index).left);
   for (int i = 0; i < 8; ++i) code.push_back(static_cast<uint8_t>(left >> 8 * i));
   code.insert(code.end(), {0x49, 0xff, 0x0a});
   const auto word = [&](uint64_t target) {

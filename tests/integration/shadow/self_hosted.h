@@ -60,6 +60,7 @@ class SelfHosted {
   Site& site(uint32_t index) { return At<Site>(kSitesOffset)[index]; }
   ShadowPlan& plan() { return *At<ShadowPlan>(kPlanOffset); }
   ThreadRecord& record(uint32_t index) { return At<ThreadRecord>(kRecordsOffset)[index]; }
+  LiveTurns& turns(uint32_t index) { return At<LiveTurns>(kTurnsOffset)[index]; }
   LiveRecord& live(uint32_t index) { return At<LiveRecord>(kLiveOffset)[index]; }
   ChildControl& child() { return *At<ChildControl>(ChildOffset(blocks_)); }
   RunResult& result(uint32_t run, uint32_t member) {

@@ -54,7 +54,7 @@ TEST(CacheBuilderTest, BeginsWithThePayloadAndAnEmptyCopy) {
 TEST(CacheBuilderTest, LoopHasTrampolineLiveAndTimedCopyAndVariants) {
   LoopToInject loop = SumLoop();
   CacheBuilder builder(kCache, CacheBound({&loop}));
-  BuiltLoop built = builder.Build(loop, kSite);
+  BuiltLoop built = builder.Build(loop, {kSite, kSite + 0x1000});
   ASSERT_TRUE(built.installed.status.ok()) << built.installed.status;
   EXPECT_EQ(built.installed.names.size(), 3u);
   EXPECT_EQ(built.installed.names[1].Text(), "COUNT");
@@ -82,7 +82,7 @@ TEST(CacheBuilderTest, TheLoopAroundIsInAllChainsAndInNoLiveCopy) {
       loop.code, {.function = {{kText, text}}, .header = kText, .body = {{kText, kText + 30}}});
   ASSERT_TRUE(loop.batch.ok()) << loop.batch.status();
   CacheBuilder builder(kCache, CacheBound({&loop}));
-  const BuiltLoop built = builder.Build(loop, kSite);
+  const BuiltLoop built = builder.Build(loop, {kSite, kSite + 0x1000});
   const InstalledLoop& installed = built.installed;
   ASSERT_TRUE(installed.status.ok() && installed.batches.ok());
   ASSERT_EQ(installed.batched.size(), installed.names.size());
@@ -105,6 +105,13 @@ TEST(CacheBuilderTest, TheLoopAroundIsInAllChainsAndInNoLiveCopy) {
   }
   EXPECT_FALSE(holds(built.live, kText));
   EXPECT_FALSE(holds(*built.timed, kText));
+  ASSERT_TRUE(built.timed_batch.has_value());
+  EXPECT_TRUE(holds(built.timed_batch->copy, kText));
+  // Where its turns cannot be counted there is none.
+  for (const uint64_t turns : {uint64_t{0}, kSite + (uint64_t{1} << 32)}) {
+    CacheBuilder other(kCache, CacheBound({&loop}));
+    EXPECT_FALSE(other.Build(loop, {kSite, turns}).timed_batch.has_value()) << turns;
+  }
 }
 
 TEST(CacheBuilderTest, ChainsNeedAHeaderThatEveryInstanceComesBy) {
@@ -124,7 +131,7 @@ TEST(CacheBuilderTest, WhatDecidesByDataStandsAtSeveralPlaces) {
   loop.code =
       *DecodeLoop({.function = {{kText, text}}, .header = kText, .body = {{kText, kText + 19}}});
   CacheBuilder builder(kCache, CacheBound({&loop}));
-  const BuiltLoop built = builder.Build(loop, kSite);
+  const BuiltLoop built = builder.Build(loop, {kSite, kSite + 0x1000});
   ASSERT_TRUE(built.installed.status.ok()) << built.installed.status;
   EXPECT_LE(builder.bytes().size(), CacheBound({&loop}));
   for (size_t i = 0; i < built.installed.names.size(); ++i) {
@@ -142,13 +149,14 @@ TEST(CacheBuilderTest, WhatDecidesByDataStandsAtSeveralPlaces) {
   }
   EXPECT_TRUE(built.live.places.shifts.empty());
   CacheBuilder trim(kCache, CacheBound({&loop}, 1), 1);
-  const BuiltLoop alone = trim.Build(loop, kSite);
+  const BuiltLoop alone = trim.Build(loop, {kSite, kSite + 0x1000});
   ASSERT_TRUE(alone.installed.status.ok()) << alone.installed.status;
   EXPECT_LE(trim.bytes().size(), CacheBound({&loop}, 1));
   EXPECT_TRUE(alone.installed.copies[0].places.shifts.empty());
   LoopToInject plain = SumLoop();
   CacheBuilder other(kCache, CacheBound({&plain}));
-  EXPECT_TRUE(other.Build(plain, kSite).installed.copies[0].places.shifts.empty());
+  EXPECT_TRUE(
+      other.Build(plain, {kSite, kSite + 0x1000}).installed.copies[0].places.shifts.empty());
 }
 
 TEST(CacheBuilderTest, RefusedLoopLeavesNoTrace) {
@@ -156,7 +164,7 @@ TEST(CacheBuilderTest, RefusedLoopLeavesNoTrace) {
   loop.code.instructions.resize(1);  // shorter than a jump
   CacheBuilder builder(kCache, 1 << 20);
   const std::vector<uint8_t> before = builder.bytes();
-  EXPECT_FALSE(builder.Build(loop, kSite).installed.status.ok());
+  EXPECT_FALSE(builder.Build(loop, {kSite, kSite + 0x1000}).installed.status.ok());
   EXPECT_EQ(builder.bytes(), before);
 }
 
