@@ -175,14 +175,18 @@ def heal(c, *arguments):
                           capture_output=True, text=True, timeout=60)
 
 
-def submit(c, job, duration, overhead=("--overhead", "30%")):
+GENEROUS = ("--overhead", "30%")  # a loop has its turn within a second or two
+DEFAULT = ()
+
+
+def submit(c, job, duration, overhead=GENEROUS):
     return c.submit("--pid", job.process.pid, "--node", "node1", "--duration", duration, "--variants", "LS,FP,DL1",
                     *overhead)
 
 
 def submit_slow(c, job, duration):
     """With the default budget: a loop of some MB is measured for seconds, its jump in the text."""
-    return submit(c, job, duration, overhead=())
+    return submit(c, job, duration, DEFAULT)
 
 
 def must_have_shadows(report):
@@ -190,7 +194,7 @@ def must_have_shadows(report):
     assert shadows_of(report) > 0, report["injection"]
 
 
-def profile_with_shadows(c, job, duration, overhead=(), holds=lambda report: None):
+def profile_with_shadows(c, job, duration, overhead=GENEROUS, holds=lambda report: None):
     """(profile, report) of the first of four that has a shadow: on a busy host a team may not meet in time. What is promised
     holds for each of them."""
     for _ in range(4):
@@ -346,7 +350,7 @@ def test_the_disable_file_stops_everything():
         promised(shadows_of(report) == 0, report["verdicts"])
         assert "no-injection" in json.dumps(report["status"]["notices"]), report["status"]
         switch.unlink()
-        profile_with_shadows(c, job, "3s", ("--overhead", "30%"))
+        profile_with_shadows(c, job, "3s")
         job.ends_right()
 
 
@@ -536,7 +540,7 @@ def test_stops_and_pauses_stay_within_the_default_budget(c):
         check_longest(report)
         reports.append(report)
 
-    profile, report = profile_with_shadows(c, job, "15s", holds=holds)
+    profile, report = profile_with_shadows(c, job, "15s", DEFAULT, holds)
     # Each shadow was a child of the job's process, which has no others: what the kernel counts is what reports say.
     told, counted = sum(r["injection"]["cost"]["shadow_cpu_ns"] for r in reports) / 1e9, job.cpu_of_children()
     print(f"   CPU time of shadows: {told:.3f} s in the report, {counted:.2f} s by the kernel")
