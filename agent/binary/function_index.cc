@@ -1,6 +1,7 @@
 #include "agent/binary/function_index.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace perfd::agent {
@@ -63,6 +64,19 @@ std::vector<LandingPad> FunctionIndex::LandingPadsOf(uint64_t low) {
       [](const ExceptionTableAt& table, uint64_t address) { return table.function.low < address; });
   if (at == tables.end() || at->function.low != low) return {};
   return ReadLandingPads(main_.ReadToEnd(at->address), at->address, low);
+}
+
+std::optional<uint64_t> FunctionIndex::LandingPadAt(uint64_t call) {
+  const auto& tables = Frames().tables;
+  const auto behind = std::upper_bound(
+      tables.begin(), tables.end(), call,
+      [](uint64_t address, const ExceptionTableAt& table) { return address < table.function.low; });
+  if (behind == tables.begin()) return std::nullopt;
+  const CodeRange& function = std::prev(behind)->function;
+  if (call >= function.high) return std::nullopt;
+  const std::vector<LandingPad> pads = LandingPadsOf(function.low);
+  const LandingPad* pad = LandingPadOf(pads, call);
+  return pad == nullptr ? std::nullopt : std::optional(pad->address);
 }
 
 const PltStub* FunctionIndex::StubAt(uint64_t address) const {

@@ -43,6 +43,8 @@ class FunctionIndex {
   absl::string_view NameAt(uint64_t address) const;
   // Where exceptions that come out of the calls of the part that starts here go on; sorted.
   std::vector<LandingPad> LandingPadsOf(uint64_t low);
+  // Where an exception that comes out of the call at this address goes on.
+  std::optional<uint64_t> LandingPadAt(uint64_t call);
 
  private:
   const PltStub* StubAt(uint64_t address) const;

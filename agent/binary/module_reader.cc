@@ -57,7 +57,8 @@ ModuleReader::ModuleReader(std::unique_ptr<ElfFile> main, std::unique_ptr<ElfFil
       debug_(std::move(debug)),
       index_(*main_, debug_.get()),
       returns_([this](uint64_t address) { return ReadCode(*main_, address); },
-               [this](uint64_t address) { return index_.NameAt(address); }),
+               [this](uint64_t address) { return index_.NameAt(address); },
+               [this](uint64_t call) { return index_.LandingPadAt(call); }),
       jumps_([this](uint64_t address) { return PieceAt(address); },
              [this](const CodeRange& r) { return main_->Read(r.low, r.high - r.low); }) {
   const ElfFile* with_lines = WithLines(*main_, debug_.get(), detail);

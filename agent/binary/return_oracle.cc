@@ -1,5 +1,6 @@
 #include "agent/binary/return_oracle.h"
 
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -38,7 +39,10 @@ bool ReturnOracle::Follow(uint64_t callee, int depth) {
       if (HasTargetInCode(*instruction)) todo.push_back(instruction->target);
       if (instruction->flow == Flow::kTrap || instruction->flow == Flow::kJump) break;
       if (!FallsThrough(*instruction)) return false;  // a return, or a jump to who knows where
-      if (instruction->flow == Flow::kCall && Ask(instruction->target, depth + 1)) break;
+      if (instruction->flow == Flow::kCall) {
+        if (const auto pad = pad_(at)) todo.push_back(*pad);
+        if (Ask(instruction->target, depth + 1)) break;
+      }
       at = instruction->end();
     }
   }

@@ -61,6 +61,15 @@ uint64_t HandlerIn(const std::string& path, const std::string& function) {
   return 0;
 }
 
+// By objdump: where a function is called. A compiler may have put that into a part of its caller.
+uint64_t CallOf(const std::string& path, const std::string& function) {
+  for (const std::string& line : OutputOf("objdump -d --no-show-raw-insn " + path)) {
+    if (line.find("call") != std::string::npos && line.ends_with('<' + function + '>'))
+      return std::stoull(line, nullptr, 16);
+  }
+  return 0;
+}
+
 class CatchesTest : public ::testing::TestWithParam<const char*> {
  protected:
   // Where the names are, and the file that is read.
@@ -69,7 +78,11 @@ class CatchesTest : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<ModuleReader> reader_ = *ModuleReader::Open(OpenFile(Fixture(GetParam())));
 
   FunctionFacts Function(const std::string& name) {
-    const std::vector<ElfAddress> at = {ElfAddress(SymbolAddress(named_, name))};
+    return FunctionAt(SymbolAddress(named_, name));
+  }
+
+  FunctionFacts FunctionAt(uint64_t address) {
+    const std::vector<ElfAddress> at = {ElfAddress(address)};
     const CodeFacts facts = reader_->FunctionsAt(at);
     return facts.functions.empty() ? FunctionFacts{} : facts.functions[0];
   }
@@ -90,6 +103,12 @@ TEST_P(CatchesTest, AHandlerBehindTheLoopIsNot) {
   const uint64_t handler = HandlerIn(named_, "Leaves");
   ASSERT_NE(handler, 0U);
   EXPECT_EQ(InnermostLoop(function, ElfAddress(handler)), nullptr);
+}
+
+TEST_P(CatchesTest, AFunctionThatComesBackThroughItsHandlerOnlyReturns) {
+  const uint64_t call = CallOf(named_, "Attempt");
+  ASSERT_NE(call, 0U);
+  EXPECT_THAT(FunctionAt(call).loops, SizeIs(1));
 }
 
 INSTANTIATE_TEST_SUITE_P(Compilers, CatchesTest,

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace perfd::agent {
@@ -19,11 +24,16 @@ class ReturnOracleTest : public ::testing::Test {
           if (address < kBase || address - kBase >= bytes_.size()) return {};
           return std::span(bytes_).subspan(address - kBase);
         },
-        [](uint64_t address) { return address == 0x9000 ? "abort" : ""; });
+        [](uint64_t address) { return address == 0x9000 ? "abort" : ""; },
+        [this](uint64_t call) {
+          const auto found = pads_.find(call);
+          return found == pads_.end() ? std::nullopt : std::optional(found->second);
+        });
     return oracle.NeverReturns(callee);
   }
 
   std::vector<std::byte> bytes_;
+  std::map<uint64_t, uint64_t> pads_;  // by call
 };
 
 TEST_F(ReturnOracleTest, Ends) {
@@ -41,6 +51,16 @@ TEST_F(ReturnOracleTest, Calls) {
   EXPECT_TRUE(NeverReturns({0xE8, 0xFB, 0x7F, 0, 0, 0xC3}));   // call 0x9000; ret
   EXPECT_FALSE(NeverReturns({0xE8, 1, 0, 0, 0, 0xC3, 0xC3}));  // call of a function that returns
   EXPECT_FALSE(NeverReturns({0xE8, 0xFB, 0xFF, 0xFF, 0xFF, 0xC3}));  // calls itself, then returns
+}
+
+TEST_F(ReturnOracleTest, WhatCatchesIsAPath) {
+  const std::vector<int> throws_then_ret = {0xE8, 0xFB, 0x7F, 0, 0, 0xC3};
+  pads_ = {{kBase, kBase + 5}};
+  EXPECT_FALSE(NeverReturns(throws_then_ret));
+  pads_ = {{kBase + 5, kBase + 5}};  // of nothing that is called
+  EXPECT_TRUE(NeverReturns(throws_then_ret));
+  pads_ = {{kBase, kBase + 5}};  // a handler that throws again
+  EXPECT_TRUE(NeverReturns({0xE8, 0xFB, 0x7F, 0, 0, 0xE8, 0xF6, 0x7F, 0, 0}));
 }
 
 TEST_F(ReturnOracleTest, LongFunctionsAreTakenToReturn) {
