@@ -1,10 +1,18 @@
 #include "agent/pipeline/resolve_window.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "agent/pipeline/ranks/wall_rows.h"
 #include "core/base/utf8.h"
@@ -283,8 +291,8 @@ class LocationTable {
 };
 
 // Returns which row of the window each of the raw rows went into.
-std::vector<uint32_t> AddRows(const RawWindow& raw, const Resolution& resolution, Window& window) {
-  LocationTable table;
+std::vector<uint32_t> AddRows(const RawWindow& raw, const Resolution& resolution,
+                              LocationTable& table, Window& window) {
   absl::flat_hash_map<RawLocation, uint32_t> known;
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, size_t> row_index;
   std::vector<uint32_t> row_of;
@@ -308,14 +316,77 @@ void AddStacks(const RawWindow& raw, const Resolution& resolution, Window& windo
     for (auto it = stack.frames.rbegin(); it != stack.frames.rend(); ++it) {
       const std::string name = resolution.Locate(*it).function;
       auto [entry, is_new] =
-          names.try_emplace(name, static_cast<uint32_t>(window.frame_names.size()));
-      if (is_new) window.frame_names.push_back(name);
+          names.try_emplace(name, static_cast<uint32_t>(window.paths.frame_names.size()));
+      if (is_new) window.paths.frame_names.push_back(name);
       frames.push_back(entry->second);
     }
     merged[{stack.rank, std::move(frames)}] += stack.samples;
   }
   for (const auto& [key, samples] : merged)
-    window.stacks.push_back({key.first, key.second, samples});
+    window.paths.stacks.push_back({key.first, key.second, samples});
+}
+
+bool IsComputeLoop(const CodeLocation& at) {
+  return at.category == Category::kLoop && at.loop.has_value() &&
+         at.loop_kind == LoopKind::kCompute;
+}
+
+// Time in the loop itself has no need of a path, and what waits is nobody's work. Of the kernel a path does not tell the cause,
+// which its rows have.
+bool MayBeCalled(const CodeLocation& at) {
+  return (at.category == Category::kOutsideLoop || at.category == Category::kLibrary) &&
+         at.loop_kind != LoopKind::kWaiting;
+}
+
+// Which loops had called what ran outside of loops.
+class CallCounter {
+ public:
+  CallCounter(const Resolution& resolution, LocationTable& table, Window& window)
+      : resolution_(resolution), table_(table), window_(window) {}
+
+  void Count(const RawStack& stack) {
+    if (stack.frames.empty() || !MayBeCalled(At(stack.frames[0]))) return;
+    std::optional<uint32_t> loop;
+    for (size_t i = 1; i < stack.frames.size() && !loop.has_value(); ++i) {
+      const RawLocation& frame = stack.frames[i];
+      if (frame.kind != RawLocation::Kind::kModule) return;  // nobody knows what had called it
+      if (IsComputeLoop(At(frame))) loop = table_.Index(At(frame), window_.locations);
+    }
+    const uint32_t from = table_.Index(At(stack.frames[0]), window_.locations);
+    paths_[{from, loop}] += stack.samples;
+  }
+
+  void Fill() const {
+    for (const auto& [key, paths] : paths_)
+      window_.paths.calls.push_back({key.first, key.second, paths});
+  }
+
+ private:
+  const CodeLocation& At(const RawLocation& frame) {
+    auto [it, is_new] = known_.try_emplace(frame);
+    if (is_new) it->second = resolution_.Locate(frame);
+    return it->second;
+  }
+
+  const Resolution& resolution_;
+  LocationTable& table_;
+  Window& window_;
+  std::unordered_map<RawLocation, CodeLocation, absl::Hash<RawLocation>> known_;
+  std::map<std::pair<uint32_t, std::optional<uint32_t>>, uint64_t> paths_;
+};
+
+// The loops and functions of calls in their new places; those of loops that were folded are left out: nobody can tell them apart.
+void FoldCalls(const std::vector<uint32_t>& moved, Window& window) {
+  std::map<std::pair<uint32_t, std::optional<uint32_t>>, uint64_t> paths;
+  for (const WindowCall& call : window.paths.calls) {
+    std::optional<uint32_t> loop;
+    if (call.loop.has_value()) loop = moved[*call.loop];
+    if (loop.has_value() && !window.locations[*loop].loop.has_value()) continue;
+    paths[{moved[call.location], loop}] += call.paths;
+  }
+  window.paths.calls.clear();
+  for (const auto& [key, count] : paths)
+    window.paths.calls.push_back({key.first, key.second, count});
 }
 
 CodeLocation OthersOf(const CodeLocation& old) {
@@ -330,6 +401,9 @@ void FoldLightLocations(Window& window, size_t limit) {
   if (window.locations.size() <= limit) return;
   std::vector<uint64_t> weight(window.locations.size());
   for (const WindowRow& row : window.rows) weight[row.location] += row.samples;
+  for (const WindowCall& call : window.paths.calls) {
+    if (call.loop.has_value()) weight[*call.loop] += call.paths;
+  }
   std::vector<uint32_t> order(window.locations.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
@@ -356,15 +430,20 @@ void FoldLightLocations(Window& window, size_t limit) {
   }
   window.rows.clear();
   for (const auto& [key, row] : rows) window.rows.push_back(row);
+  FoldCalls(moved, window);
 }
 
 Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout,
                      UnreadableModules* unreadable) {
   Window window;
   const Resolution resolution(raw, index, timeout, unreadable);
-  const std::vector<uint32_t> row_of = AddRows(raw, resolution, window);
+  LocationTable table;
+  const std::vector<uint32_t> row_of = AddRows(raw, resolution, table, window);
   FillWallTimes(raw, row_of, window);
   AddStacks(raw, resolution, window);
+  CallCounter calls(resolution, table, window);
+  for (const RawStack& stack : raw.stacks) calls.Count(stack);
+  calls.Fill();
   window.start_unix_ns = raw.start_unix_ns;
   window.duration_ns = raw.duration_ns;
   window.setup = std::move(raw.setup);

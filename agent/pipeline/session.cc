@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "agent/pipeline/own_cpu.h"
 #include "agent/procfs/process_rights.h"
+#include "agent/sample/sampling_event.h"
 #include "core/base/cpu_time.h"
 #include "core/base/log.h"
 
@@ -26,6 +27,8 @@ constexpr absl::Duration kSuspendTimeout = absl::Seconds(4);
 // Some 50 us each, agent and reader together: a quarter of a percent of one CPU, whatever the
 // frequency and the number of threads.
 constexpr double kStacksPerSecond = 50;
+constexpr double kAutoStacksPerSecond = 20;
+constexpr size_t kAutoStackSources = 8;  // 9 MiB each
 // Of the budget, where loops are altered too; what sampling really takes is charged to the
 // altering.
 constexpr double kSamplingPart = 0.35;
@@ -50,11 +53,12 @@ Session::Session(SessionRequest request, SessionTools tools)
       scan_(*tools_.clock, request_.ranks_change()),
       ranks_(*tools_.procfs, request_.requester.privileged),
       delivery_(std::make_shared<WindowDelivery>(tools_.output, request_.profile_id, tools_.node)),
-      windows_(tools_.resolver, *tools_.clock, delivery_),
+      windows_(tools_.resolver, *tools_.clock, delivery_,
+               request_.spec.hotspots.callpaths != CallPaths::kAuto),
       notices_(tools_.node),
       changes_(request_.ranks_change(), &notices_),
       experiment_(tools_.make_experimenter, tools_.resolver),
-      stack_choice_(kStacksPerSecond) {}
+      stack_choice_(windows_.keeps_paths() ? kStacksPerSecond : kAutoStacksPerSecond) {}
 
 void Session::Suspend() {
   suspended_ = true;
@@ -123,8 +127,10 @@ void Session::Sample() {
   windows_.Begin();
   span_own_cpu_ns_ = CpuNs();
   span_agent_cpu_ns_ = windows_.agent_cpu_ns();
-  if (request_.spec.hotspots.callpaths == CallPaths::kDwarf && tools_.open_stacks != nullptr)
-    stacks_ = std::make_unique<StackWorker>(tools_.open_stacks, *tools_.clock);
+  if (CopiesStacks(request_.spec.hotspots.callpaths) && tools_.open_stacks != nullptr)
+    stacks_ = std::make_unique<StackWorker>(
+        tools_.open_stacks, *tools_.clock,
+        windows_.keeps_paths() ? StackWorker::kMaxSources : kAutoStackSources);
   Announce(NodeProgress::Phase::kSampling);
   const int64_t end_ns = started_ns_ + request_.remaining_ns;
   while (!stop_) {

@@ -33,23 +33,23 @@ StackTarget Describe(const TrackedProcess& process) {
 
 void Session::RecordCallPath(TrackedProcess& process, const perfd::agent::Sample& sample) {
   if (request_.spec.hotspots.callpaths == CallPaths::kOff) return;
+  if (!windows_.keeps_paths() && sample.kernel) return;  // it tells nothing of loops
   if (stacks_ != nullptr && sample.user_registers.size() == kStackRegisters) {
     if (sample.time_ns >= process.space.exec_ns())
       ChooseStack(process, sample);
     else
-      ++windows_.accounting().stack_skipped;  // the files of that program are no longer mapped
+      windows_.SkipPaths(1);  // the files of that program are no longer mapped
   } else if (!sample.callchain.empty()) {
     CountPath(process, process.info.rank, sample.kernel, sample.time_ns,
               PathOfBatch(sample.callchain));
   } else {
-    ++windows_.accounting().stack_skipped;
+    windows_.SkipPaths(1);
   }
 }
 
 void Session::ChooseStack(TrackedProcess& process, const perfd::agent::Sample& sample) {
   const auto location = stack_choice_.Next();
-  if (!location.has_value() || *location < chosen_stacks_.size())
-    ++windows_.accounting().stack_skipped;
+  if (!location.has_value() || *location < chosen_stacks_.size()) windows_.SkipPaths(1);
   if (!location.has_value()) return;
   if (*location >= chosen_stacks_.size()) chosen_stacks_.emplace_back();
   const bool current = process.stack_target != nullptr &&
@@ -69,7 +69,7 @@ void Session::ChooseStack(TrackedProcess& process, const perfd::agent::Sample& s
 void Session::ExchangeStacks() {
   if (stacks_ == nullptr) return;
   for (StackTask& task : chosen_stacks_) {
-    if (!stacks_->Submit(task)) ++windows_.accounting().stack_skipped;
+    if (!stacks_->Submit(task)) windows_.SkipPaths(1);
   }
   chosen_stacks_.clear();
   for (const StackResult& result : stacks_->Drain()) {
@@ -79,7 +79,7 @@ void Session::ExchangeStacks() {
     if (same && result.path.has_value() && !result.path->addresses.empty())
       CountPath(*process, result.rank, result.kernel, result.time_ns, *result.path);
     else
-      ++windows_.accounting().stack_skipped;
+      windows_.SkipPaths(1);
   }
 }
 
@@ -91,7 +91,7 @@ void Session::CountPath(TrackedProcess& process, int32_t rank, bool kernel, uint
   for (RuntimeAddress address : path.addresses) frames.push_back(Place(process, address, time_ns));
   if (!path.complete) {
     frames.push_back({.kind = RawLocation::Kind::kTruncated});
-    ++windows_.accounting().stack_truncated;
+    windows_.CutPath();
   }
   windows_.builder().CountStack(rank, std::move(frames));
 }
@@ -99,6 +99,7 @@ void Session::CountPath(TrackedProcess& process, int32_t rank, bool kernel, uint
 void Session::RecordStackTroubles() {
   if (stacks_ == nullptr) return;
   for (const auto& [pid, status] : stacks_->DrainTroubles()) {
+    if (!windows_.keeps_paths()) continue;  // nobody asked for them
     notices_.Warning(absl::Status(status.code(), absl::StrCat("call paths of pid ", pid,
                                                               " are missing: ", status.message())),
                      pid);
@@ -108,14 +109,14 @@ void Session::RecordStackTroubles() {
 // The last stacks are still with the worker when sampling ends.
 void Session::AwaitStacks() {
   if (stacks_ == nullptr) return;
-  const int64_t wait_ns = suspended_ ? kSuspendStacksNs : kAwaitStacksNs;
+  const int64_t wait_ns = suspended_ || !windows_.keeps_paths() ? kSuspendStacksNs : kAwaitStacksNs;
   const int64_t end_ns = tools_.clock->MonotonicNs() + wait_ns;
   while (stacks_->outstanding() > 0 && tools_.clock->MonotonicNs() < end_ns) {
     absl::SleepFor(absl::Milliseconds(5));
     ExchangeStacks();
   }
   ExchangeStacks();
-  windows_.accounting().stack_skipped += stacks_->outstanding();
+  windows_.SkipPaths(stacks_->outstanding());
   RecordStackTroubles();
 }
 

@@ -13,13 +13,22 @@ int64_t WindowLengthNs(int64_t duration_ns, int windows_sent) {
 }
 
 SessionWindows::SessionWindows(Resolver* resolver, const Clock& clock,
-                               std::shared_ptr<WindowDelivery> delivery)
+                               std::shared_ptr<WindowDelivery> delivery, bool keeps_paths)
     : resolver_(resolver),
       clock_(clock),
       delivery_(std::move(delivery)),
       budget_(std::make_shared<ReadBudget>(clock)),
-      wall_times_(std::make_shared<WallTimes>()) {
+      wall_times_(std::make_shared<WallTimes>()),
+      keeps_paths_(keeps_paths) {
   CountAgent();
+}
+
+void SessionWindows::SkipPaths(uint64_t samples) {
+  if (keeps_paths_) accounting().stack_skipped += samples;
+}
+
+void SessionWindows::CutPath() {
+  if (keeps_paths_) ++accounting().stack_truncated;
 }
 
 void SessionWindows::CountAgent() {
@@ -65,11 +74,13 @@ void SessionWindows::Close(WindowFacts facts) {
 void SessionWindows::Submit() {
   while (!pending_.empty()) {
     delivery_->Expect();
-    const bool taken = resolver_->Submit(
-        pending_.front(), budget_,
-        [delivery = delivery_](Window window, const UnreadableModules& unreadable) {
-          delivery->Deliver(std::move(window), unreadable);
-        });
+    const bool taken = resolver_->Submit(pending_.front(), budget_,
+                                         [delivery = delivery_, keeps_paths = keeps_paths_](
+                                             Window window, const UnreadableModules& unreadable) {
+                                           if (!keeps_paths)
+                                             window.paths = {{}, {}, std::move(window.paths.calls)};
+                                           delivery->Deliver(std::move(window), unreadable);
+                                         });
     if (!taken) {
       delivery_->Unexpect();
       break;

@@ -40,10 +40,15 @@ class SessionWindows {
  public:
   static constexpr size_t kMaxPending = 64;
 
-  SessionWindows(Resolver* resolver, const Clock& clock, std::shared_ptr<WindowDelivery> delivery);
+  // `keeps_paths`: windows carry call paths, and say how many are missing or cut off.
+  SessionWindows(Resolver* resolver, const Clock& clock, std::shared_ptr<WindowDelivery> delivery,
+                 bool keeps_paths);
 
   WindowBuilder& builder() { return builder_; }
   Accounting& accounting() { return builder_.accounting(); }
+  bool keeps_paths() const { return keeps_paths_; }
+  void SkipPaths(uint64_t samples);
+  void CutPath();
   // What the agent uses counts from here on; without, since this was made.
   void CountAgent();
   uint64_t agent_cpu_ns() const {
@@ -63,6 +68,7 @@ class SessionWindows {
   const std::shared_ptr<WindowDelivery> delivery_;  // also held by the resolver's callbacks
   const std::shared_ptr<ReadBudget> budget_;        // also held by the resolver
   const std::shared_ptr<WallTimes> wall_times_;     // the same
+  const bool keeps_paths_;
   WindowBuilder builder_;
   std::vector<std::unique_ptr<RawWindow>> pending_;  // the resolver's queue was full
   int64_t started_ns_ = 0;

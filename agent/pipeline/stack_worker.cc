@@ -21,13 +21,12 @@ bool Maps(const StackTarget& target, RuntimeAddress address) {
 
 }  // namespace
 
-StackWorker::StackWorker(OpenStackSource open, const Clock& clock)
-    : open_(std::move(open)), clock_(clock), thread_([this] { Run(); }) {
+StackWorker::StackWorker(OpenStackSource open, const Clock& clock, size_t max_sources)
+    : open_(std::move(open)), clock_(clock), max_sources_(max_sources), thread_([this] { Run(); }) {
   pthread_setname_np(thread_.native_handle(), "perfd-unwind");
 }
 
 StackWorker::~StackWorker() {
-  ending_ = true;
   queue_.Close();
   thread_.join();
 }
@@ -60,7 +59,7 @@ void StackWorker::Trouble(int32_t pid, const absl::Status& status) {
 }
 
 void StackWorker::Run() {
-  while (!ending_) {
+  while (!queue_.closed()) {
     auto task = queue_.Pop(kIdle);
     if (!task.has_value()) continue;
     StackResult result{task->target, task->rank, task->kernel, Unwind(*task), task->time_ns};
@@ -74,7 +73,7 @@ void StackWorker::Run() {
 StackWorker::Slot* StackWorker::SlotOf(const StackTarget& target) {
   auto it = slots_.find(target.pid);
   if (it != slots_.end()) return &it->second;
-  if (slots_.size() >= kMaxSources) {
+  if (slots_.size() >= max_sources_) {
     auto oldest = std::min_element(slots_.begin(), slots_.end(), [](const auto& a, const auto& b) {
       return a.second.opened_ns < b.second.opened_ns;
     });

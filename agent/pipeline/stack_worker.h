@@ -50,7 +50,7 @@ class StackWorker {
   static constexpr int64_t kReopenNs = 2 * kNsPerSecond;
   static constexpr int64_t kRetryNs = 10 * kNsPerSecond;
 
-  StackWorker(OpenStackSource open, const Clock& clock);
+  StackWorker(OpenStackSource open, const Clock& clock, size_t max_sources = kMaxSources);
   ~StackWorker();  // forgets what is queued; waits for the path under way
 
   // `task` is consumed only on success.
@@ -80,11 +80,11 @@ class StackWorker {
 
   const OpenStackSource open_;
   const Clock& clock_;
+  const size_t max_sources_;
   absl::flat_hash_map<int32_t, Slot> slots_;  // by pid; the thread's own
   BoundedQueue<StackTask> queue_{kMaxQueued};
   std::atomic<size_t> outstanding_ = 0;
   std::atomic<uint64_t> unwind_cpu_ns_ = 0;
-  std::atomic<bool> ending_ = false;
   Mutex mutex_;
   std::vector<StackResult> results_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<int32_t> troubled_ ABSL_GUARDED_BY(mutex_);

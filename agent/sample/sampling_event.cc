@@ -14,6 +14,8 @@ constexpr double kNsPerS = 1e9;
 constexpr uint32_t kMaxStackBytes = 32u << 10;   // the whole record must stay below 64 KiB
 constexpr uint64_t kPlainRingBytes = 64u << 10;  // 199 Hz x 104 B: some 3 s without a Drain
 constexpr uint64_t kStackRingBytes = 512u << 10;
+constexpr uint32_t kAutoStackBytes = 1024;       // a few frames: up to the loop that called
+constexpr uint64_t kAutoRingBytes = 256u << 10;  // 199 Hz x 1.3 KiB: 1 s without a Drain
 constexpr uint64_t kMaxRingBytes = 64u << 20;
 
 // How a thread came into the kernel: its chain there, and where it came from. Of a sample of user code, next to nothing.
@@ -28,14 +30,20 @@ void AddCallPaths(const SamplingOptions& options, perf_event_attr* attr) {
     attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
     attr->exclude_callchain_user = 0;
     attr->exclude_callchain_kernel = attr->exclude_kernel;
-  } else if (options.callpaths == CallPaths::kDwarf) {
+  } else if (CopiesStacks(options.callpaths)) {
+    const bool automatic = options.callpaths == CallPaths::kAuto;
+    const uint32_t bytes = automatic ? kAutoStackBytes : options.stack_bytes;
     attr->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
     attr->sample_regs_user = kUserRegisterMask;
-    attr->sample_stack_user = std::clamp<uint32_t>(options.stack_bytes & ~7u, 8, kMaxStackBytes);
+    attr->sample_stack_user = std::clamp<uint32_t>(bytes & ~7u, 8, kMaxStackBytes);
   }
 }
 
 }  // namespace
+
+bool CopiesStacks(CallPaths callpaths) {
+  return callpaths == CallPaths::kDwarf || callpaths == CallPaths::kAuto;
+}
 
 bool IsClockEvent(const perf_event_attr& attr) {
   return attr.type == PERF_TYPE_SOFTWARE &&
@@ -97,7 +105,9 @@ void LeaveKernelOut(const SamplingOptions& options, perf_event_attr* attr) {
 uint64_t RingBytes(const SamplingOptions& options, uint64_t page_bytes) {
   uint64_t bytes = options.ring_bytes;
   if (bytes == 0) {
-    bytes = options.callpaths == CallPaths::kDwarf ? kStackRingBytes : kPlainRingBytes;
+    bytes = options.callpaths == CallPaths::kDwarf  ? kStackRingBytes
+            : options.callpaths == CallPaths::kAuto ? kAutoRingBytes
+                                                    : kPlainRingBytes;
   }
   return std::clamp(std::bit_ceil(std::min(bytes, kMaxRingBytes)), page_bytes, kMaxRingBytes);
 }

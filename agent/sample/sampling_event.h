@@ -36,6 +36,9 @@ struct SamplingOptions {
       0;  // per thread or CPU, rounded to a power of two of pages; 0: chosen by callpaths
 };
 
+// Samples carry a copy of the stack.
+bool CopiesStacks(CallPaths callpaths);
+
 inline constexpr double kMinFrequencyHz = 1;
 inline constexpr double kMaxFrequencyHz = 10'000;
 

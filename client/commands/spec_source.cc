@@ -24,11 +24,12 @@ absl::Status Contradiction(absl::string_view text) {
 }
 
 absl::StatusOr<CallPaths> ParseCallPaths(const std::string& text) {
+  if (text == "auto") return CallPaths::kAuto;
   if (text == "off") return CallPaths::kOff;
   if (text == "fp") return CallPaths::kFramePointer;
   if (text == "dwarf") return CallPaths::kDwarf;
   return absl::InvalidArgumentError(
-      absl::StrCat("--callpaths: '", text, "' is not one of off, fp, dwarf"));
+      absl::StrCat("--callpaths: '", text, "' is not one of auto, off, fp, dwarf"));
 }
 
 absl::Status Named(absl::string_view flag, const absl::Status& status) {

@@ -95,7 +95,7 @@ CommandRun DefineSubmit(CLI::App& app) {
   app.add_option("--duration", spec.duration, "How long to sample, e.g. 30s (default 60s)");
   app.add_option("--frequency", spec.frequency, "Samples per second and thread (default 199Hz)");
   app.add_option("--event", spec.event, "auto, cpu-clock or a libpfm4 event (default auto)");
-  app.add_option("--callpaths", spec.callpaths, "off, fp or dwarf (default off)");
+  app.add_option("--callpaths", spec.callpaths, "auto, off, fp or dwarf (default auto)");
   app.add_option("--variants", spec.variants,
                  "Altered copies of the hot loops to time in shadows, e.g. LS,FP,NO_RED+NO_DIV; "
                  "none: alter nothing")

@@ -18,7 +18,7 @@ constexpr char kHeader[] =
     "rank_max_seconds,worst_rank,imbalance,threads,wall_share,wall_share_low,wall_share_high,"
     "wall_inclusive_share,kernel_cause,kernel_caller,"
     "bound,sure,gain,gain_low,gain_high,gain_variant,gain_ranks,"
-    "gain_ranks_asked\n";
+    "gain_ranks_asked,called_share,wall_called_share\n";
 
 std::string Number(double value) {
   return absl::StrFormat("%.6g", value);
@@ -64,9 +64,9 @@ std::string Line(const char* kind, const ReportRow& row, const LoopVerdict* verd
       at.loop.has_value() ? absl::StrCat(at.loop->depth) : "",
       at.loop.has_value() ? (at.loop->innermost ? "1" : "0") : "",
       at.openmp == OpenMpKind::kOutlined ? "1" : "0",
-      Number(row.rank_min_seconds),
-      Number(row.rank_median_seconds),
-      Number(row.rank_max_seconds),
+      Number(row.rank_seconds.min),
+      Number(row.rank_seconds.median),
+      Number(row.rank_seconds.max),
       CsvField(row.worst_rank),
       Number(row.imbalance),
       absl::StrCat(row.thread_count),
@@ -76,8 +76,10 @@ std::string Line(const char* kind, const ReportRow& row, const LoopVerdict* verd
       row.wall.has_value() ? Number(row.wall->inclusive) : "",
       at.category == Category::kKernel ? KernelCauseName(at.kernel_cause) : "",
       CsvField(at.kernel_caller)};
+  const std::vector<std::string> called = {
+      Number(row.called.share), row.wall.has_value() ? Number(row.wall->called.share) : ""};
   return absl::StrCat(absl::StrJoin(fields, ","), ",", absl::StrJoin(VerdictFields(verdict), ","),
-                      "\n");
+                      ",", absl::StrJoin(called, ","), "\n");
 }
 
 const LoopVerdict* VerdictOf(const Report& report, const ReportRow& row) {

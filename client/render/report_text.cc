@@ -21,6 +21,7 @@ constexpr size_t kShortIdDigits = 8;
 // A loop that is there all the time is seen over less than this part of it once in thousands of reports.
 constexpr uint64_t kLeastSamples = 50;
 constexpr double kNearlyAll = 0.8;
+constexpr double kLeastCalled = 0.001;
 
 size_t Shown(size_t have, int top) {
   return top <= 0 ? have : std::min(have, static_cast<size_t>(top));
@@ -30,17 +31,29 @@ std::string WallText(const ReportRow& row) {
   return row.wall.has_value() ? Percent(row.wall->share) : "-";
 }
 
+double WithCalled(const WallShare& share) {
+  return share.share + share.called.share;
+}
+
+// Empty for a loop that calls next to nothing.
+std::string CalledText(const CalledShare& called) {
+  if (called.share < kLeastCalled) return "";
+  return absl::StrCat("and ", Percent(called.share), " ",
+                      Interval95(called.interval.low, called.interval.high),
+                      " in functions that it calls");
+}
+
 std::string LoopBlock(const Report& report, const std::vector<LoopPart>& parts, size_t index,
                       const ReportTextOptions& options) {
   const ReportRow& row = report.loops[index];
-  const double heaviest = ShownShare(report.loops.front()).share;
+  const double heaviest = WithCalled(ShownShare(report.loops.front()));
   const TextStyle& style = options.style;
   const size_t room = static_cast<size_t>(std::max(style.width - 66, 20));
   const WallShare share = ShownShare(row);
   const std::string head = absl::StrFormat(
       "%c %-8s  %6s  %-14s %6s  %6s  %s  %s\n", row.hot ? '*' : ' ', ShortId(row), WallText(row),
       Interval95(share.interval.low, share.interval.high), Percent(share.inclusive),
-      Percent(row.share), Bar(style, heaviest > 0 ? share.share / heaviest : 0, kBarCells),
+      Percent(row.share), Bar(style, heaviest > 0 ? WithCalled(share) / heaviest : 0, kBarCells),
       Painted(style, Paint::kBold, CutEnd(Clean(LocationText(row)), room)));
   std::string where = absl::StrCat(
       PadRight(absl::StrCat("  #", index + 1), 12), Clean(SourceText(row.location.source)), "  ",
@@ -48,12 +61,14 @@ std::string LoopBlock(const Report& report, const std::vector<LoopPart>& parts, 
   const std::string part = LoopPartText(parts, index);
   absl::StrAppend(&where, part.empty() ? "" : ", ", part, "\n");
   std::string ranks =
-      absl::StrCat("            rank min/median/max ", Seconds(row.rank_min_seconds), "/",
-                   Seconds(row.rank_median_seconds), "/", Seconds(row.rank_max_seconds), " s");
+      absl::StrCat("            rank min/median/max ", Seconds(row.rank_seconds.min), "/",
+                   Seconds(row.rank_seconds.median), "/", Seconds(row.rank_seconds.max), " s");
   if (!row.worst_rank.empty()) absl::StrAppend(&ranks, "  worst ", Clean(row.worst_rank));
   absl::StrAppendFormat(&ranks, "  imbalance %.2f  threads %d", row.imbalance, row.thread_count);
   const std::string phase = PhaseText(report, row);
   if (!phase.empty()) absl::StrAppend(&ranks, "  ", phase);
+  const std::string called = CalledText(share.called);
+  if (!called.empty()) absl::StrAppend(&ranks, "\n            ", called);
   return absl::StrCat(head, where, ranks, "\n");
 }
 
@@ -175,7 +190,8 @@ std::string PhaseText(const Report& report, const ReportRow& row) {
 }
 
 WallShare ShownShare(const ReportRow& row) {
-  return row.wall.value_or(WallShare{row.share, row.share_interval, row.inclusive_share});
+  return row.wall.value_or(
+      WallShare{row.share, row.share_interval, row.inclusive_share, row.called});
 }
 
 std::string ShortId(const ReportRow& row) {

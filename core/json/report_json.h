@@ -8,8 +8,8 @@
 //          overhead_ratio, missing_ratio, provenance, verdicts[], injection{} (verdict_json.h)
 //   row    id, function, file, first_line, last_line, module, module_id, category, waiting, openmp, loop{header,
 //          parent_header, depth, innermost, irreducible, blocks, instructions, inlined_from} or null, kernel_cause, kernel_caller (null but for the kernel; lines: the caller's), samples, share,
-//          share_low, share_high, inclusive_share, wall_share, wall_share_low, wall_share_high, wall_inclusive_share (null:
-//          some agent does not divide elapsed time), hot, rank_{min,median,max}_seconds, worst_rank, imbalance,
+//          share_low, share_high, inclusive_share, called_share, wall_share, wall_share_low, wall_share_high, wall_inclusive_share, wall_called_share (wall: null:
+//          some agent does not divide elapsed time; called: functions that the loop calls, as far as call paths tell), hot, rank_{min,median,max}_seconds, worst_rank, imbalance,
 //          thread_count, first_seen_ns, last_seen_ns (both 0: not known), ranks[], threads[]; loops[] also loops_of_lines,
 //          main_of_lines (id): core/analysis/loop_parts.h
 // Units    shares, of CPU time (wall_*: of elapsed time), and ratios 0..1; samples are counts; *_ns, *_seconds; addresses as "0x..." text.

@@ -39,14 +39,19 @@ struct BudgetSpec {
   bool operator==(const BudgetSpec&) const = default;
 };
 
-enum class CallPaths { kOff, kFramePointer, kDwarf };
+enum class CallPaths {
+  kOff,
+  kFramePointer,
+  kDwarf,
+  kAuto,  // a few, and short ones: they tell which loops call what, and are not kept
+};
 
 struct HotspotSpec {
   std::string event = "auto";  // auto, cpu-clock, or any event name libpfm4 knows
   int32_t frequency_hz = 199;  // per thread, 1..10000
   double coverage_ratio = 0.8;
   int32_t max_loops = 12;
-  CallPaths callpaths = CallPaths::kOff;
+  CallPaths callpaths = CallPaths::kAuto;
 
   bool operator==(const HotspotSpec&) const = default;
 };

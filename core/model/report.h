@@ -30,10 +30,19 @@ struct Interval {
 // What shares are of. Of elapsed time each moment of a rank is divided equally among its threads that compute.
 enum class ShareBasis { kCpu, kWall };
 
+// Of functions that a loop calls, without the loops inside these, as far as call paths tell.
+struct CalledShare {
+  double share = 0;
+  Interval interval;
+
+  bool operator==(const CalledShare&) const = default;
+};
+
 struct WallShare {
   double share = 0;
   Interval interval;
-  double inclusive = 0;  // with the loops inside it
+  double inclusive = 0;  // with the loops inside it, and what they call
+  CalledShare called = {};
 
   bool operator==(const WallShare&) const = default;
 };
@@ -98,6 +107,15 @@ struct ThreadShare {
   bool operator==(const ThreadShare&) const = default;
 };
 
+// CPU seconds in one place.
+struct RankSeconds {
+  double min = 0;
+  double median = 0;
+  double max = 0;
+
+  bool operator==(const RankSeconds&) const = default;
+};
+
 // One loop, or one function outside loops.
 struct ReportRow {
   std::string id;  // LocationId
@@ -106,11 +124,10 @@ struct ReportRow {
   double share = 0;  // of CPU time
   Interval share_interval;
   std::optional<WallShare> wall;  // of elapsed time
-  double inclusive_share = 0;     // with the loops inside it; equals share for innermost loops
+  double inclusive_share = 0;     // with the loops inside it, and what they call
+  CalledShare called;             // of CPU time
   bool hot = false;  // member of the hot set (innermost, heaviest first, until `coverage`)
-  double rank_min_seconds = 0;
-  double rank_median_seconds = 0;
-  double rank_max_seconds = 0;
+  RankSeconds rank_seconds;
   std::string worst_rank;  // "rank 3 on node17"; empty with one rank
   double imbalance = 1;    // max / mean over the ranks' seconds
   int32_t thread_count = 0;

@@ -7,6 +7,7 @@
 #define CORE_MODEL_WINDOW_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,10 +52,27 @@ struct RankTime {
 // One call path, outermost frame first, with the rank it was seen in.
 struct WindowStack {
   int32_t rank = 0;
-  std::vector<uint32_t> frames;  // indices into Window::frame_names
+  std::vector<uint32_t> frames;  // indices into WindowPaths::frame_names
   uint64_t samples = 0;
 
   bool operator==(const WindowStack&) const = default;
+};
+
+// Call paths that began in one place outside compute loops, by the innermost compute loop that had called it.
+struct WindowCall {
+  uint32_t location = 0;         // where they began; index into Window::locations
+  std::optional<uint32_t> loop;  // index into Window::locations; none: called by no loop
+  uint64_t paths = 0;
+
+  bool operator==(const WindowCall&) const = default;
+};
+
+struct WindowPaths {
+  std::vector<std::string> frame_names;
+  std::vector<WindowStack> stacks;
+  std::vector<WindowCall> calls;  // of paths that are known up to a loop, or to their end
+
+  bool operator==(const WindowPaths&) const = default;
 };
 
 // The samples were taken with this.
@@ -80,8 +98,7 @@ struct Window {
   std::vector<WindowThread> threads;
   std::vector<CodeLocation> locations;
   std::vector<WindowRow> rows;
-  std::vector<std::string> frame_names;
-  std::vector<WindowStack> stacks;
+  WindowPaths paths;
   std::vector<LoopMeasurement> measurements;  // those that changed in this window, each complete
   std::vector<AuditEntry> audit;              // injections of this window
   LeasedPauses leased;                        // pauses within windows of the profile's lease

@@ -28,8 +28,11 @@ struct Overloaded : F... {
 template <typename... F>
 Overloaded(F...) -> Overloaded<F...>;
 
-constexpr std::array<std::pair<CallPaths, absl::string_view>, 3> kCallPaths = {
-    {{CallPaths::kOff, "off"}, {CallPaths::kFramePointer, "fp"}, {CallPaths::kDwarf, "dwarf"}}};
+constexpr std::array<std::pair<CallPaths, absl::string_view>, 4> kCallPaths = {
+    {{CallPaths::kAuto, "auto"},
+     {CallPaths::kOff, "off"},
+     {CallPaths::kFramePointer, "fp"},
+     {CallPaths::kDwarf, "dwarf"}}};
 
 std::vector<std::string> Choices(const SpecKey& key) {
   return absl::StrSplit(key.choices, '|', absl::SkipEmpty());

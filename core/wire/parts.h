@@ -6,6 +6,8 @@
 #ifndef CORE_WIRE_PARTS_H_
 #define CORE_WIRE_PARTS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,6 +35,11 @@ absl::StatusOr<LoopFacts> FromProto(const v1::LoopFacts& loop);
 
 v1::SamplingSetup ToProto(const SamplingSetup& setup);
 absl::StatusOr<SamplingSetup> FromProto(const v1::SamplingSetup& setup);
+
+v1::WindowCalls ToProto(const std::vector<WindowCall>& calls);
+// Indices below `location_count`.
+absl::StatusOr<std::vector<WindowCall>> FromProto(const v1::WindowCalls& calls,
+                                                  size_t location_count);
 
 v1::Accounting ToProto(const Accounting& accounting);
 // Each count up to `limit`.

@@ -116,4 +116,32 @@ absl::StatusOr<OverheadFigures> FromProto(const v1::Overhead& overhead, uint64_t
   return out;
 }
 
+v1::WindowCalls ToProto(const std::vector<WindowCall>& calls) {
+  v1::WindowCalls out;
+  for (const WindowCall& call : calls) {
+    out.add_location(call.location);
+    out.add_loop(call.loop.has_value() ? *call.loop + 1 : 0);
+    out.add_paths(call.paths);
+  }
+  return out;
+}
+
+absl::StatusOr<std::vector<WindowCall>> FromProto(const v1::WindowCalls& calls,
+                                                  size_t location_count) {
+  std::vector<WindowCall> out;
+  const int count = calls.location_size();
+  RETURN_IF_ERROR(CheckCount(count, kMaxRows, "calls"));
+  if (calls.loop_size() != count || calls.paths_size() != count)
+    return absl::InvalidArgumentError("calls: columns of different length");
+  for (int i = 0; i < count; ++i) {
+    const uint32_t loop = calls.loop(i);
+    if (calls.location(i) >= location_count || loop > location_count)
+      return absl::InvalidArgumentError("calls: outside the dictionary");
+    if (calls.paths(i) == 0) return absl::InvalidArgumentError("calls.paths: zero");
+    out.push_back(
+        {calls.location(i), loop == 0 ? std::nullopt : std::optional(loop - 1), calls.paths(i)});
+  }
+  return out;
+}
+
 }  // namespace perfd::wire

@@ -60,6 +60,22 @@ absl::Status ReadTables(const v1::ReportRow& row, ReportRow& out) {
   return absl::OkStatus();
 }
 
+absl::Status ReadCalled(const v1::CalledShare& called, const std::string& field, CalledShare& out) {
+  RETURN_IF_ERROR(CheckRatio(called.share(), field + ".share"));
+  RETURN_IF_ERROR(CheckRatio(called.interval().low(), field + ".interval.low"));
+  RETURN_IF_ERROR(CheckRatio(called.interval().high(), field + ".interval.high"));
+  if (called.interval().low() > called.interval().high())
+    return absl::InvalidArgumentError(field + ".interval: low is above high");
+  out = {called.share(), {called.interval().low(), called.interval().high()}};
+  return absl::OkStatus();
+}
+
+void FillCalled(const CalledShare& called, v1::CalledShare& out) {
+  out.set_share(called.share);
+  out.mutable_interval()->set_low(called.interval.low);
+  out.mutable_interval()->set_high(called.interval.high);
+}
+
 absl::Status ReadShares(const v1::ReportRow& row, ReportRow& out) {
   RETURN_IF_ERROR(CheckRatio(row.share(), "row.share"));
   RETURN_IF_ERROR(CheckRatio(row.share_interval().low(), "row.share_interval.low"));
@@ -70,7 +86,7 @@ absl::Status ReadShares(const v1::ReportRow& row, ReportRow& out) {
   out.share = row.share();
   out.share_interval = {row.share_interval().low(), row.share_interval().high()};
   out.inclusive_share = row.inclusive_share();
-  return absl::OkStatus();
+  return row.has_called() ? ReadCalled(row.called(), "row.called", out.called) : absl::OkStatus();
 }
 
 absl::Status ReadWall(const v1::ReportRow& row, ReportRow& out) {
@@ -83,8 +99,9 @@ absl::Status ReadWall(const v1::ReportRow& row, ReportRow& out) {
   if (wall.interval().low() > wall.interval().high())
     return absl::InvalidArgumentError("row.wall.interval: low is above high");
   out.wall = {
-      wall.share(), {wall.interval().low(), wall.interval().high()}, wall.inclusive_share()};
-  return absl::OkStatus();
+      wall.share(), {wall.interval().low(), wall.interval().high()}, wall.inclusive_share(), {}};
+  return wall.has_called() ? ReadCalled(wall.called(), "row.wall.called", out.wall->called)
+                           : absl::OkStatus();
 }
 
 absl::Status ReadSpread(const v1::ReportRow& row, ReportRow& out) {
@@ -95,9 +112,9 @@ absl::Status ReadSpread(const v1::ReportRow& row, ReportRow& out) {
   RETURN_IF_ERROR(CheckNumber(row.imbalance(), 0, kMaxSeconds, "row.imbalance"));
   RETURN_IF_ERROR(CheckText(row.worst_rank(), "row.worst_rank"));
   RETURN_IF_ERROR(CheckRange(row.thread_count(), 0, INT32_MAX, "row.thread_count"));
-  out.rank_min_seconds = row.rank_min_seconds();
-  out.rank_median_seconds = row.rank_median_seconds();
-  out.rank_max_seconds = row.rank_max_seconds();
+  out.rank_seconds.min = row.rank_min_seconds();
+  out.rank_seconds.median = row.rank_median_seconds();
+  out.rank_seconds.max = row.rank_max_seconds();
   out.worst_rank = row.worst_rank();
   out.imbalance = row.imbalance();
   out.thread_count = row.thread_count();
@@ -125,16 +142,19 @@ v1::ReportRow ToProto(const ReportRow& row) {
   out.mutable_share_interval()->set_low(row.share_interval.low);
   out.mutable_share_interval()->set_high(row.share_interval.high);
   out.set_inclusive_share(row.inclusive_share);
+  if (row.called != CalledShare{}) FillCalled(row.called, *out.mutable_called());
   if (row.wall.has_value()) {
     out.mutable_wall()->set_share(row.wall->share);
     out.mutable_wall()->mutable_interval()->set_low(row.wall->interval.low);
     out.mutable_wall()->mutable_interval()->set_high(row.wall->interval.high);
     out.mutable_wall()->set_inclusive_share(row.wall->inclusive);
+    if (row.wall->called != CalledShare{})
+      FillCalled(row.wall->called, *out.mutable_wall()->mutable_called());
   }
   out.set_hot(row.hot);
-  out.set_rank_min_seconds(row.rank_min_seconds);
-  out.set_rank_median_seconds(row.rank_median_seconds);
-  out.set_rank_max_seconds(row.rank_max_seconds);
+  out.set_rank_min_seconds(row.rank_seconds.min);
+  out.set_rank_median_seconds(row.rank_seconds.median);
+  out.set_rank_max_seconds(row.rank_seconds.max);
   out.set_worst_rank(CleanText(row.worst_rank));
   out.set_imbalance(row.imbalance);
   out.set_thread_count(row.thread_count);

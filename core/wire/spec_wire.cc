@@ -96,6 +96,8 @@ absl::Status ReadHotspots(const v1::Hotspots& hotspots, HotspotSpec& out) {
   out.max_loops = hotspots.max_loops();
   ASSIGN_OR_RETURN(out.callpaths,
                    ModelEnum(hotspots.callpaths(), CallPaths::kDwarf, "hotspots.callpaths"));
+  if (out.callpaths == CallPaths::kOff && hotspots.callpaths_auto())
+    out.callpaths = CallPaths::kAuto;
   return absl::OkStatus();
 }
 
@@ -143,7 +145,10 @@ v1::ProfileSpec ToProto(const ProfileSpec& spec) {
   hotspots->set_frequency_hz(spec.hotspots.frequency_hz);
   hotspots->set_coverage_ratio(spec.hotspots.coverage_ratio);
   hotspots->set_max_loops(spec.hotspots.max_loops);
-  hotspots->set_callpaths(WireEnum<v1::CallPaths>(spec.hotspots.callpaths));
+  const bool automatic = spec.hotspots.callpaths == CallPaths::kAuto;
+  hotspots->set_callpaths(
+      WireEnum<v1::CallPaths>(automatic ? CallPaths::kOff : spec.hotspots.callpaths));
+  hotspots->set_callpaths_auto(automatic);
   for (const std::string& name : spec.variants.set)
     out.mutable_variants()->add_set(CleanText(name));
   out.mutable_variants()->set_repetitions(spec.variants.repetitions);

@@ -25,8 +25,8 @@ void FillRows(const Window& window, v1::WindowRows& out) {
 }
 
 void FillStacks(const Window& window, v1::Window& out) {
-  for (const std::string& name : window.frame_names) out.add_frame_names(CleanText(name));
-  for (const WindowStack& stack : window.stacks) {
+  for (const std::string& name : window.paths.frame_names) out.add_frame_names(CleanText(name));
+  for (const WindowStack& stack : window.paths.stacks) {
     v1::WindowStack* to = out.add_stacks();
     to->set_rank(stack.rank);
     to->mutable_frames()->Add(stack.frames.begin(), stack.frames.end());
@@ -137,10 +137,10 @@ absl::Status ReadStack(const v1::WindowStack& stack, Window& out) {
   RETURN_IF_ERROR(CheckRange(stack.rank(), 0, INT32_MAX, "window.stacks.rank"));
   RETURN_IF_ERROR(CheckCount(stack.frames_size(), kMaxStackFrames, "window.stacks.frames"));
   for (uint32_t frame : stack.frames()) {
-    if (frame >= out.frame_names.size())
+    if (frame >= out.paths.frame_names.size())
       return absl::InvalidArgumentError("window.stacks.frames: outside the dictionary");
   }
-  out.stacks.push_back(
+  out.paths.stacks.push_back(
       {stack.rank(), {stack.frames().begin(), stack.frames().end()}, stack.samples()});
   return absl::OkStatus();
 }
@@ -150,13 +150,25 @@ absl::Status ReadStacks(const v1::Window& window, Window& out) {
   RETURN_IF_ERROR(CheckCount(window.stacks_size(), kMaxStacks, "window.stacks"));
   for (const std::string& name : window.frame_names()) {
     RETURN_IF_ERROR(CheckText(name, "window.frame_names"));
-    out.frame_names.push_back(name);
+    out.paths.frame_names.push_back(name);
   }
   uint64_t samples = 0;
   for (const v1::WindowStack& stack : window.stacks()) {
     if (!AddWithin(stack.samples(), kMaxSampleTotal, samples))
       return absl::InvalidArgumentError("window.stacks: the sum is too large");
     RETURN_IF_ERROR(ReadStack(stack, out));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadCallsOf(const v1::Window& window, Window& out) {
+  ASSIGN_OR_RETURN(out.paths.calls, FromProto(window.calls(), out.locations.size()));
+  uint64_t paths = 0;
+  for (const WindowCall& call : out.paths.calls) {
+    if (!AddWithin(call.paths, kMaxSampleTotal, paths))
+      return absl::InvalidArgumentError("window.calls: the sum is too large");
+    if (call.loop.has_value() && !out.locations[*call.loop].loop.has_value())
+      return absl::InvalidArgumentError("window.calls.loop: no loop");
   }
   return absl::OkStatus();
 }
@@ -217,6 +229,7 @@ v1::Window ToProto(const Window& window) {
   for (const CodeLocation& location : window.locations) *out.add_locations() = ToProto(location);
   FillRows(window, *out.mutable_rows());
   FillStacks(window, out);
+  if (!window.paths.calls.empty()) *out.mutable_calls() = ToProto(window.paths.calls);
   *out.mutable_accounting() = ToProto(window.accounting);
   *out.mutable_overhead() = ToProto(window.overhead);
   for (const LoopMeasurement& loop : window.measurements) *out.add_measurements() = ToProto(loop);
@@ -241,6 +254,7 @@ absl::StatusOr<Window> FromProto(const v1::Window& window) {
   RETURN_IF_ERROR(ReadRankTimes(window, out));
   RETURN_IF_ERROR(ReadRows(window.rows(), out));
   RETURN_IF_ERROR(ReadStacks(window, out));
+  RETURN_IF_ERROR(ReadCallsOf(window, out));
   ASSIGN_OR_RETURN(out.accounting, FromProto(window.accounting(), kMaxTotal));
   ASSIGN_OR_RETURN(out.overhead, FromProto(window.overhead(), kMaxTotal));
   RETURN_IF_ERROR(ReadMeasurements(window, out));

@@ -57,37 +57,10 @@ AggregateState ProfileAggregate::State() const {
   state.nodes = nodes_;
   std::sort(state.nodes.begin(), state.nodes.end(),
             [](const NodeTotals& a, const NodeTotals& b) { return a.node < b.node; });
-  const std::vector<uint32_t> frame_order = SortedOrder(frame_names_);
-  const std::vector<uint32_t> new_frame = Inverse(frame_order);
-  for (uint32_t i : frame_order) state.frame_names.push_back(frame_names_[i]);
-  for (const auto& [key, samples] : stacks_) {
-    WindowStack stack{key.first, {}, samples};
-    for (uint32_t frame : key.second) stack.frames.push_back(new_frame[frame]);
-    state.stacks.push_back(std::move(stack));
-  }
-  std::sort(state.stacks.begin(), state.stacks.end(),
-            [](const WindowStack& a, const WindowStack& b) {
-              return std::tie(a.rank, a.frames) < std::tie(b.rank, b.frames);
-            });
-  for (const auto& [rank, samples] : other_stacks_) state.other_stacks.push_back({rank, samples});
-  std::sort(state.other_stacks.begin(), state.other_stacks.end(),
-            [](const OtherStacks& a, const OtherStacks& b) { return a.rank < b.rank; });
+  state.paths = paths_.State(new_location);
   state.totals = totals_;
   state.measured = measured_.State();
   return state;
-}
-
-void ProfileAggregate::AbsorbStacks(const AggregateState& state) {
-  std::vector<const std::string*> frames;
-  for (const WindowStack& stack : state.stacks) {
-    frames.clear();
-    for (uint32_t frame : stack.frames) frames.push_back(&state.frame_names[frame]);
-    AddStack(stack.rank, frames, stack.samples);
-  }
-  for (const OtherStacks& other : state.other_stacks) {
-    AddOtherStack(other.rank, other.samples);
-    totals_.lost.stack_samples -= other.samples;  // already in the other's own count
-  }
 }
 
 void ProfileAggregate::Absorb(const AggregateState& state) {
@@ -117,7 +90,12 @@ void ProfileAggregate::Absorb(const AggregateState& state) {
   }
   for (const Cell& cell : state.cells)
     AddCell(thread[cell.thread], location[cell.location], cell.counts);
-  AbsorbStacks(state);
+  totals_.lost.stack_samples += paths_.AbsorbStacks(state.paths);
+  for (const WindowCall& call : state.paths.calls) {
+    const CodeLocation* loop =
+        call.loop.has_value() ? &state.locations[*call.loop].location : nullptr;
+    AddCall(call, state.locations[call.location].location, loop, location);
+  }
   totals_ += state.totals;
   measured_.Absorb(state.measured);
 }

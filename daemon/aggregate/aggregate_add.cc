@@ -179,6 +179,25 @@ void ProfileAggregate::AddNode(const Window& window, uint32_t node) {
   nodes_[node] += totals;
 }
 
+void ProfileAggregate::AddPaths(const Window& window) {
+  std::vector<const std::string*> frames;
+  for (const WindowStack& stack : window.paths.stacks) {
+    frames.clear();
+    for (uint32_t frame : stack.frames) frames.push_back(&window.paths.frame_names[frame]);
+    totals_.lost.stack_samples += paths_.AddStack(stack.rank, frames, stack.samples);
+  }
+  std::vector<uint32_t> locations(window.locations.size(), kNone);
+  const auto intern = [&](uint32_t index) {
+    if (locations[index] == kNone) locations[index] = InternLocation(window.locations[index]);
+  };
+  for (const WindowCall& call : window.paths.calls) {
+    intern(call.location);
+    if (call.loop.has_value()) intern(*call.loop);
+    AddCall(call, window.locations[call.location],
+            call.loop.has_value() ? &window.locations[*call.loop] : nullptr, locations);
+  }
+}
+
 void ProfileAggregate::Add(const Window& window) {
   const uint32_t node = InternNode(window.node);
   AddNode(window, node);
@@ -188,12 +207,7 @@ void ProfileAggregate::Add(const Window& window) {
     totals_.wall.cpu_wait_ns += time.cpu_wait_ns;
   }
   AddRows(window, node);
-  std::vector<const std::string*> frames;
-  for (const WindowStack& stack : window.stacks) {
-    frames.clear();
-    for (uint32_t frame : stack.frames) frames.push_back(&window.frame_names[frame]);
-    AddStack(stack.rank, frames, stack.samples);
-  }
+  AddPaths(window);
   totals_.accounting += window.accounting;
   totals_.overhead += window.overhead;
   for (const LoopMeasurement& loop : window.measurements) measured_.Add(loop);

@@ -156,29 +156,32 @@ absl::Status ReadNodes(const v1::Aggregate& from, AggregateState& state) {
   return absl::OkStatus();
 }
 
-void FillStacks(const AggregateState& state, v1::Aggregate& out) {
-  for (const std::string& name : state.frame_names) out.add_frame_names(CleanText(name));
-  for (const WindowStack& stack : state.stacks) {
+void FillPaths(const AggregateState& state, v1::Aggregate& out) {
+  for (const std::string& name : state.paths.frame_names) out.add_frame_names(CleanText(name));
+  for (const WindowStack& stack : state.paths.stacks) {
     v1::WindowStack* to = out.add_stacks();
     to->set_rank(stack.rank);
     to->mutable_frames()->Add(stack.frames.begin(), stack.frames.end());
     to->set_samples(stack.samples);
   }
-  for (const OtherStacks& other : state.other_stacks) {
+  for (const OtherStacks& other : state.paths.other_stacks) {
     v1::AggregateOtherStacks* to = out.add_other_stacks();
     to->set_rank(other.rank);
     to->set_samples(other.samples);
   }
+  if (!state.paths.calls.empty()) *out.mutable_calls() = wire::ToProto(state.paths.calls);
 }
 
-void ReadStacks(const v1::Aggregate& from, AggregateState& state) {
-  state.frame_names.assign(from.frame_names().begin(), from.frame_names().end());
+absl::Status ReadPaths(const v1::Aggregate& from, AggregateState& state) {
+  state.paths.frame_names.assign(from.frame_names().begin(), from.frame_names().end());
   for (const v1::WindowStack& stack : from.stacks()) {
-    state.stacks.push_back(
+    state.paths.stacks.push_back(
         {stack.rank(), {stack.frames().begin(), stack.frames().end()}, stack.samples()});
   }
   for (const v1::AggregateOtherStacks& other : from.other_stacks())
-    state.other_stacks.push_back({other.rank(), other.samples()});
+    state.paths.other_stacks.push_back({other.rank(), other.samples()});
+  ASSIGN_OR_RETURN(state.paths.calls, wire::FromProto(from.calls(), state.locations.size()));
+  return absl::OkStatus();
 }
 
 void Fill(const WallSums& wall, v1::AggregateWall& out) {
@@ -235,7 +238,7 @@ absl::StatusOr<AggregateState> ReadState(const v1::Aggregate& from) {
   RETURN_IF_ERROR(ReadLocations(from, state));
   RETURN_IF_ERROR(ReadThreads(from, state));
   RETURN_IF_ERROR(ReadNodes(from, state));
-  ReadStacks(from, state);
+  RETURN_IF_ERROR(ReadPaths(from, state));
   RETURN_IF_ERROR(ReadTotals(from, state.totals));
   ASSIGN_OR_RETURN(state.measured, FromProto(from.measured()));
   if (from.version() == 1) RETURN_IF_ERROR(ConvertVersion1(state));
@@ -251,7 +254,7 @@ std::string SerializeAggregate(const ProfileAggregate& aggregate) {
   FillSites(state, out);
   FillThreads(state, out);
   FillNodes(state, out);
-  FillStacks(state, out);
+  FillPaths(state, out);
   FillTotals(state.totals, out);
   *out.mutable_measured() = ToProto(state.measured);
   return out.SerializeAsString();

@@ -92,9 +92,15 @@ absl::Status CheckState(const AggregateState& state) {
     if (cell.thread >= state.threads.size() || cell.location >= state.locations.size())
       return absl::DataLossError("stored aggregate: a cell is outside its dictionary");
   }
-  for (const WindowStack& stack : state.stacks) {
+  for (const WindowCall& call : state.paths.calls) {
+    if (call.location >= state.locations.size() ||
+        call.loop.value_or(0) >= state.locations.size()) {
+      return absl::DataLossError("stored aggregate: a call is outside its dictionary");
+    }
+  }
+  for (const WindowStack& stack : state.paths.stacks) {
     for (uint32_t frame : stack.frames) {
-      if (frame >= state.frame_names.size())
+      if (frame >= state.paths.frame_names.size())
         return absl::DataLossError("stored aggregate: a frame is outside its dictionary");
     }
   }

@@ -16,6 +16,7 @@
 #include "core/model/accounting.h"
 #include "core/model/window.h"
 #include "daemon/aggregate/measured_loops.h"
+#include "daemon/aggregate/paths/path_table.h"
 
 namespace perfd::daemon {
 
@@ -96,13 +97,6 @@ struct NodeTotals {
   bool operator==(const NodeTotals&) const = default;
 };
 
-struct OtherStacks {
-  int32_t rank = 0;
-  uint64_t samples = 0;
-
-  bool operator==(const OtherStacks&) const = default;
-};
-
 // Detail that the limits did not let in, in samples (ranks: in windows). The totals hold it all.
 struct LostDetail {
   uint64_t location_samples = 0;
@@ -153,9 +147,7 @@ struct AggregateState {
   std::vector<Cell> cells;                // by thread, place
   std::vector<RankTotals> ranks;          // by node, rank, pid
   std::vector<NodeTotals> nodes;          // by name
-  std::vector<std::string> frame_names;   // sorted
-  std::vector<WindowStack> stacks;        // by rank, frames
-  std::vector<OtherStacks> other_stacks;  // by rank
+  PathState paths;                        // of its calls, places are indices into `locations`
   JobTotals totals;
   MeasuredState measured;
 

@@ -2,6 +2,7 @@
 #include "daemon/aggregate/profile_aggregate.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "daemon/aggregate/richer.h"
 
@@ -94,33 +95,14 @@ void ProfileAggregate::AddRank(RankTotals rank, uint32_t node) {
   }
 }
 
-void ProfileAggregate::AddOtherStack(int32_t rank, uint64_t samples) {
-  totals_.lost.stack_samples += samples;
-  if (other_stacks_.size() < limits_.ranks || other_stacks_.contains(rank))
-    other_stacks_[rank] += samples;
-}
-
-void ProfileAggregate::AddStack(int32_t rank, const std::vector<const std::string*>& frames,
-                                uint64_t samples) {
-  StackKey key{rank, {}};
-  key.second.reserve(frames.size());
-  for (const std::string* frame : frames) {
-    auto found = frame_index_.find(*frame);
-    if (found == frame_index_.end()) {
-      if (frame_names_.size() >= limits_.frame_names || stacks_.size() >= limits_.stacks)
-        return AddOtherStack(rank, samples);
-      found = frame_index_.emplace(*frame, static_cast<uint32_t>(frame_names_.size())).first;
-      frame_names_.push_back(*frame);
-    }
-    key.second.push_back(found->second);
-  }
-  if (auto found = stacks_.find(key); found != stacks_.end()) {
-    found->second += samples;
-  } else if (stacks_.size() < limits_.stacks) {
-    stacks_.emplace(std::move(key), samples);
-  } else {
-    AddOtherStack(rank, samples);
-  }
+// What was folded is told apart from nothing else.
+void ProfileAggregate::AddCall(const WindowCall& call, const CodeLocation& from,
+                               const CodeLocation* loop, const std::vector<uint32_t>& ours) {
+  WindowCall own{ours[call.location], std::nullopt, call.paths};
+  if (loop != nullptr) own.loop = ours[*call.loop];
+  const bool folded =
+      LocationFolded(from, own.location) || (loop != nullptr && LocationFolded(*loop, *own.loop));
+  totals_.lost.stack_samples += folded ? call.paths : paths_.AddCall(own);
 }
 
 ThreadTotals ProfileAggregate::thread(size_t index) const {
@@ -134,18 +116,6 @@ std::vector<RankTotals> ProfileAggregate::ranks() const {
   ranks.reserve(ranks_.size());
   for (const auto& [key, rank] : ranks_) ranks.push_back(rank);
   return ranks;
-}
-
-std::vector<ReportStack> ProfileAggregate::stacks() const {
-  std::vector<ReportStack> stacks;
-  stacks.reserve(stacks_.size() + other_stacks_.size());
-  for (const auto& [key, samples] : stacks_) {
-    ReportStack stack{key.first, {}, samples};
-    for (uint32_t frame : key.second) stack.frames.push_back(frame_names_[frame]);
-    stacks.push_back(std::move(stack));
-  }
-  for (const auto& [rank, samples] : other_stacks_) stacks.push_back({rank, {kOther}, samples});
-  return stacks;
 }
 
 ClusterSums ProfileAggregate::SumsOf(const LocationTotals& location, ShareBasis basis) const {

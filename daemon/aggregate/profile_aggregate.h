@@ -35,13 +35,16 @@ struct AggregateLimits {
   size_t nodes = 65'536;
   size_t stacks = 100'000;
   size_t frame_names = 100'000;
+  size_t calls = 100'000;
   MeasureLimits measured = {};
 };
 
 class ProfileAggregate {
  public:
   explicit ProfileAggregate(AggregateLimits limits = {})
-      : limits_(limits), measured_(limits.measured) {}
+      : limits_(limits),
+        paths_({limits.stacks, limits.frame_names, limits.ranks, limits.calls}),
+        measured_(limits.measured) {}
 
   void Add(const Window& window);
   void Merge(const ProfileAggregate& other) { Absorb(other.State()); }
@@ -66,7 +69,7 @@ class ProfileAggregate {
   }
   std::vector<RankTotals> ranks() const;
   const std::vector<NodeTotals>& nodes() const { return nodes_; }
-  std::vector<ReportStack> stacks() const;
+  const PathTable& paths() const { return paths_; }
   const JobTotals& totals() const { return totals_; }
   const LostDetail& lost() const { return totals_.lost; }
   const MeasuredLoops& measured() const { return measured_; }
@@ -91,10 +94,8 @@ class ProfileAggregate {
     Counts counts;
   };
   struct WindowIds;  // of one Add
-  using StackKey = std::pair<int32_t, std::vector<uint32_t>>;
 
   void Absorb(const AggregateState& state);
-  void AbsorbStacks(const AggregateState& state);
 
   uint32_t InternNode(const std::string& name);
   uint32_t InternLocation(const CodeLocation& location);
@@ -105,8 +106,10 @@ class ProfileAggregate {
   }
   void AddCell(uint32_t thread, uint32_t location, const Counts& counts);
   void AddRank(RankTotals rank, uint32_t node);
-  void AddStack(int32_t rank, const std::vector<const std::string*>& frames, uint64_t samples);
-  void AddOtherStack(int32_t rank, uint64_t samples);
+  // A call of somebody else's: its places, and ours for each of his indices.
+  void AddCall(const WindowCall& call, const CodeLocation& from, const CodeLocation* loop,
+               const std::vector<uint32_t>& ours);
+  void AddPaths(const Window& window);
   void AddRows(const Window& window, uint32_t node);
   void AddClusters(WindowIds& ids);
   void AddNode(const Window& window, uint32_t node);
@@ -120,10 +123,7 @@ class ProfileAggregate {
   absl::flat_hash_map<ShortThread, uint32_t> thread_index_;
   absl::flat_hash_map<uint64_t, Counts> cells_;         // thread << 32 | place
   absl::flat_hash_map<ShortThread, RankTotals> ranks_;  // tid 0
-  std::vector<std::string> frame_names_;
-  absl::flat_hash_map<std::string, uint32_t> frame_index_;
-  absl::flat_hash_map<StackKey, uint64_t> stacks_;
-  absl::flat_hash_map<int32_t, uint64_t> other_stacks_;  // by rank
+  PathTable paths_;
   JobTotals totals_;
   MeasuredLoops measured_;
 };

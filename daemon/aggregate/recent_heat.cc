@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "daemon/aggregate/paths/called_parts.h"
 #include "daemon/aggregate/row_time.h"
 
 namespace perfd::daemon {
@@ -28,6 +29,11 @@ void RecentHeat::Add(const Window& window) {
   for (const WindowRow& row : window.rows) {
     const Heat of_row{row.samples, time.TimeOf(row), row.wall_ns};
     if (row.location < heat.size()) heat[row.location] += of_row;
+  }
+  const std::vector<Heat> own = heat;
+  for (const CalledPart& part : CalledParts(window.paths.calls)) {
+    const Heat& of = own[part.location];
+    heat[part.loop] += {part.Of(of.samples), part.Of(of.cpu_ns), part.Of(of.wall_ns)};
   }
   const int64_t second = EndSecond(window);
   ById& slot = slots_[second];

@@ -1,4 +1,4 @@
-// daemon/aggregate/recent_heat.h - what each loop got in the last seconds, over the whole job.
+// daemon/aggregate/recent_heat.h - what each loop, with what it calls, got in the last seconds, over the whole job.
 //
 // Shape    Add(window) in any order; Recent(now, span): by LocationId, of the windows that ended within the span before now,
 //          or within a span after it (clocks differ). Whatever is farther away is forgotten then.

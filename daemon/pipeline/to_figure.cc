@@ -121,9 +121,9 @@ void AddOutcome(const Report& report, ProfileFigure& figure) {
   figure.outcome = std::move(outcome);
   for (size_t i = 0; i < figure.loops.size() && i < report.loops.size(); ++i) {
     const ReportRow& row = report.loops[i];  // in the same order
-    figure.loops[i].spread = SpreadFigure{.rank_min_seconds = row.rank_min_seconds,
-                                          .rank_median_seconds = row.rank_median_seconds,
-                                          .rank_max_seconds = row.rank_max_seconds,
+    figure.loops[i].spread = SpreadFigure{.rank_min_seconds = row.rank_seconds.min,
+                                          .rank_median_seconds = row.rank_seconds.median,
+                                          .rank_max_seconds = row.rank_seconds.max,
                                           .rank_imbalance_ratio = row.imbalance,
                                           .thread_imbalance_ratio = ThreadImbalance(row)};
   }

@@ -33,12 +33,14 @@ std::map<std::string, bool> Settled(const MeasuredLoops& measured) {
 }  // namespace
 
 std::vector<MeasureLoop> HotLoops(const ProfileAggregate& aggregate, const HotspotSpec& spec) {
+  const PlaceTimes times(aggregate);
   std::vector<const CodeLocation*> locations;
   std::vector<LoopWeight> weights;
-  for (const LocationTotals& location : aggregate.locations()) {
+  for (size_t i = 0; i < aggregate.locations().size(); ++i) {
+    const LocationTotals& location = aggregate.locations()[i];
     if (!IsLoop(location)) continue;
     locations.push_back(&location.location);
-    weights.push_back({TimeOf(location.counts, BasisOf(aggregate))});
+    weights.push_back({times.OwnAndCalled(i, BasisOf(aggregate))});
   }
   std::vector<MeasureLoop> loops;
   for (const size_t i : HotSet(weights, spec.coverage_ratio, spec.max_loops))
@@ -50,13 +52,15 @@ std::vector<HeatedLoop> HeatOfLoops(const ProfileAggregate& aggregate,
                                     const RecentHeat::ById& recent) {
   const std::map<std::string, bool> settled = Settled(aggregate.measured());
   const ShareBasis basis = BasisOf(aggregate);
+  const PlaceTimes times(aggregate);
   std::vector<HeatedLoop> loops;
-  for (const LocationTotals& location : aggregate.locations()) {
+  for (size_t i = 0; i < aggregate.locations().size(); ++i) {
+    const LocationTotals& location = aggregate.locations()[i];
     if (!IsLoop(location)) continue;
     HeatedLoop& out = loops.emplace_back();
     out.loop = LoopAt(location.location);
     out.heat.id = out.loop.loop_id;
-    out.heat.whole_ns = TimeOf(location.counts, basis);
+    out.heat.whole_ns = times.OwnAndCalled(i, basis);
     if (const auto it = recent.find(out.heat.id); it != recent.end()) {
       out.heat.recent_ns = basis == ShareBasis::kWall ? it->second.wall_ns : it->second.cpu_ns;
       out.heat.recent_samples = it->second.samples;

@@ -53,11 +53,17 @@ size_t FindParent(const std::vector<LocationTotals>& locations, const std::vecto
 
 }  // namespace
 
-std::vector<InclusiveTime> InclusiveTimes(const std::vector<LocationTotals>& locations) {
-  std::vector<InclusiveTime> inclusive;
+std::vector<InclusiveTime> InclusiveTimes(const std::vector<LocationTotals>& locations,
+                                          const std::vector<InclusiveTime>& called) {
+  std::vector<InclusiveTime> own;
   absl::flat_hash_map<std::string, std::vector<size_t>> functions;
   for (size_t i = 0; i < locations.size(); ++i) {
-    inclusive.push_back({locations[i].counts.cpu_ns, locations[i].counts.wall_ns});
+    own.push_back({locations[i].counts.cpu_ns, locations[i].counts.wall_ns});
+    if (called.empty()) continue;
+    own[i].cpu_ns += called[i].cpu_ns;
+    own[i].wall_ns += called[i].wall_ns;
+  }
+  for (size_t i = 0; i < locations.size(); ++i) {
     if (locations[i].location.loop.has_value())
       functions[FunctionKey(locations[i].location)].push_back(i);
   }
@@ -65,10 +71,11 @@ std::vector<InclusiveTime> InclusiveTimes(const std::vector<LocationTotals>& loc
   for (const auto& [key, loops] : functions) {
     for (size_t i : loops) parent[i] = FindParent(locations, loops, *locations[i].location.loop);
   }
+  std::vector<InclusiveTime> inclusive = own;
   for (size_t i = 0; i < locations.size(); ++i) {
     for (size_t p = parent[i]; p != kNone; p = parent[p]) {
-      inclusive[p].cpu_ns += locations[i].counts.cpu_ns;
-      inclusive[p].wall_ns += locations[i].counts.wall_ns;
+      inclusive[p].cpu_ns += own[i].cpu_ns;
+      inclusive[p].wall_ns += own[i].wall_ns;
     }
   }
   return inclusive;

@@ -1,6 +1,7 @@
-// daemon/report/inclusive.h - the time of loops together with the loops inside them.
+// daemon/report/inclusive.h - the time of loops together with the loops inside them, and what these call.
 //
-// Shape    one sum per place; for a place that is no loop, its own time.
+// Shape    one sum per place; for a place that is no loop, its own time. `called`: what each place calls (called_times.h), as
+//          many as places, or none.
 // Units    ns of CPU time and of elapsed time.
 // Threads  thread-safe (pure).
 // Source   a loop's parent is LoopFacts::parent_header in the same function; when that loop itself has
@@ -22,7 +23,8 @@ struct InclusiveTime {
   bool operator==(const InclusiveTime&) const = default;
 };
 
-std::vector<InclusiveTime> InclusiveTimes(const std::vector<LocationTotals>& locations);
+std::vector<InclusiveTime> InclusiveTimes(const std::vector<LocationTotals>& locations,
+                                          const std::vector<InclusiveTime>& called = {});
 
 }  // namespace perfd::daemon
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/report/share_of.h"
+
 namespace perfd::daemon {
 
 bool IsWaitingLoop(const CodeLocation& location) {
@@ -13,14 +15,6 @@ bool IsComputeLoop(const CodeLocation& location) {
   return location.category == Category::kLoop && !IsWaitingLoop(location);
 }
 
-double RatioOf(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-double ShareOf(uint64_t part, uint64_t whole) {
-  return std::min(1.0, RatioOf(part, whole));
-}
-
 ShareBasis BasisOf(const ProfileAggregate& aggregate) {
   return aggregate.totals().wall.Known() ? ShareBasis::kWall : ShareBasis::kCpu;
 }
@@ -29,36 +23,53 @@ uint64_t TimeOf(const Counts& counts, ShareBasis basis) {
   return basis == ShareBasis::kWall ? counts.wall_ns : counts.cpu_ns;
 }
 
-ReportRow LocationRow(const ProfileAggregate& aggregate, const LocationTotals& location,
-                      const InclusiveTime& inclusive) {
-  const JobTotals& totals = aggregate.totals();
+PlaceTimes::PlaceTimes(const ProfileAggregate& aggregate)
+    : aggregate_(aggregate), called_(CalledTimes(aggregate)) {
+  std::vector<InclusiveTime> called;
+  called.reserve(called_.size());
+  for (const CalledTime& of_place : called_) called.push_back(of_place.time);
+  inclusive_ = InclusiveTimes(aggregate.locations(), called);
+}
+
+uint64_t PlaceTimes::OwnAndCalled(size_t place, ShareBasis basis) const {
+  const InclusiveTime& called = called_[place].time;
+  return TimeOf(aggregate_.locations()[place].counts, basis) +
+         (basis == ShareBasis::kWall ? called.wall_ns : called.cpu_ns);
+}
+
+ReportRow PlaceTimes::Row(size_t place) const {
+  const LocationTotals& location = aggregate_.locations()[place];
+  const InclusiveTime& inclusive = inclusive_[place];
+  const JobTotals& totals = aggregate_.totals();
   ReportRow row;
   row.id = LocationId(location.location);
   row.location = location.location;
   row.samples = location.counts.samples;
   row.share = ShareOf(location.counts.cpu_ns, totals.cpu_ns);
-  row.share_interval = ShareInterval(aggregate.SumsOf(location));
+  row.share_interval = ShareInterval(aggregate_.SumsOf(location));
   row.inclusive_share = ShareOf(inclusive.cpu_ns, totals.cpu_ns);
-  if (BasisOf(aggregate) == ShareBasis::kWall) {
+  row.called = called_[place].cpu;
+  if (BasisOf(aggregate_) == ShareBasis::kWall) {
     row.wall = {ShareOf(location.counts.wall_ns, totals.wall.elapsed_ns),
-                ShareInterval(aggregate.SumsOf(location, ShareBasis::kWall)),
-                ShareOf(inclusive.wall_ns, totals.wall.elapsed_ns)};
+                ShareInterval(aggregate_.SumsOf(location, ShareBasis::kWall)),
+                ShareOf(inclusive.wall_ns, totals.wall.elapsed_ns), called_[place].wall};
   }
   return row;
 }
 
-std::vector<uint32_t> HeaviestFirst(const ProfileAggregate& aggregate) {
+std::vector<uint32_t> HeaviestFirst(const ProfileAggregate& aggregate, const PlaceTimes& times) {
   const std::vector<LocationTotals>& locations = aggregate.locations();
   const ShareBasis basis = BasisOf(aggregate);
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < locations.size(); ++i) {
-    if (locations[i].counts.samples > 0) order.push_back(i);
+    if (locations[i].counts.samples > 0 || times.OwnAndCalled(i, ShareBasis::kCpu) > 0)
+      order.push_back(i);
   }
-  const auto times = [&](uint32_t i) {
-    return std::pair(TimeOf(locations[i].counts, basis), locations[i].counts.cpu_ns);
+  const auto time = [&](uint32_t i) {
+    return std::pair(times.OwnAndCalled(i, basis), times.OwnAndCalled(i, ShareBasis::kCpu));
   };
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    if (times(a) != times(b)) return times(a) > times(b);
+    if (time(a) != time(b)) return time(a) > time(b);
     return LocationKey(locations[a].location) < LocationKey(locations[b].location);
   });
   return order;

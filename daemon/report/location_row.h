@@ -10,6 +10,7 @@
 
 #include "core/model/report.h"
 #include "daemon/aggregate/profile_aggregate.h"
+#include "daemon/report/called_times.h"
 #include "daemon/report/inclusive.h"
 
 namespace perfd::daemon {
@@ -22,16 +23,25 @@ bool IsComputeLoop(const CodeLocation& location);
 ShareBasis BasisOf(const ProfileAggregate& aggregate);
 uint64_t TimeOf(const Counts& counts, ShareBasis basis);
 
-// id, location, samples, shares and intervals.
-ReportRow LocationRow(const ProfileAggregate& aggregate, const LocationTotals& location,
-                      const InclusiveTime& inclusive);
+// What the aggregate tells of each place, by index.
+class PlaceTimes {
+ public:
+  explicit PlaceTimes(const ProfileAggregate& aggregate);
 
-// Places with samples, heaviest first (waiting has no elapsed time of its own: by CPU time), then by key: the same order for
+  // Its own, and of what it calls.
+  uint64_t OwnAndCalled(size_t place, ShareBasis basis) const;
+  // id, location, samples, shares and intervals.
+  ReportRow Row(size_t place) const;
+
+ private:
+  const ProfileAggregate& aggregate_;
+  std::vector<CalledTime> called_;
+  std::vector<InclusiveTime> inclusive_;
+};
+
+// Places with samples, or with functions that they call, heaviest first (waiting has no elapsed time of its own: by CPU time), then by key: the same order for
 // equal aggregates.
-std::vector<uint32_t> HeaviestFirst(const ProfileAggregate& aggregate);
-
-double RatioOf(uint64_t part, uint64_t whole);  // 0 of nothing is 0
-double ShareOf(uint64_t part, uint64_t whole);  // at most 1, whatever foreign sums say
+std::vector<uint32_t> HeaviestFirst(const ProfileAggregate& aggregate, const PlaceTimes& times);
 
 }  // namespace perfd::daemon
 

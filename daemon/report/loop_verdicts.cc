@@ -29,20 +29,26 @@ const RankSummary* SlowestRank(const std::vector<RankSummary>& ranks, ShareBasis
   return slowest == ranks.end() ? nullptr : &*slowest;
 }
 
-// Copies of a loop hold the loops inside it, and saturations are of their time as well. Each rank's is taken to be divided among
-// them as the job's.
-double WithInnerLoops(const ReportRow& row) {
-  const double own = row.wall.has_value() ? row.wall->share : row.share;
-  const double all = row.wall.has_value() ? row.wall->inclusive : row.inclusive_share;
-  return own > 0 ? std::max(1.0, all / own) : 1;
+// Shares of one row, by the time that decides.
+struct RowShares {
+  double own = 0;
+  Interval own_interval;
+  double inclusive = 0;
+  CalledShare called;
+};
+
+RowShares SharesOf(const ReportRow& row) {
+  if (!row.wall.has_value())
+    return {row.share, row.share_interval, row.inclusive_share, row.called};
+  return {row.wall->share, row.wall->interval, row.wall->inclusive, row.wall->called};
 }
 
 LoopTime OwnTimeOf(const ReportRow& row, const RankSummary* slowest) {
   LoopTime time;
-  const Interval& interval = row.wall.has_value() ? row.wall->interval : row.share_interval;
-  time.share = row.wall.has_value() ? row.wall->share : row.share;
-  time.share_low = interval.low;
-  time.share_high = interval.high;
+  const RowShares shares = SharesOf(row);
+  time.share = shares.own;
+  time.share_low = shares.own_interval.low;
+  time.share_high = shares.own_interval.high;
   time.slowest_share = time.share;  // until a rank is known
   for (const RankShare& rank : row.ranks) {
     const double in_loop = row.wall.has_value() ? rank.wall_share_of_rank : rank.seconds;
@@ -60,10 +66,18 @@ LoopTime OwnTimeOf(const ReportRow& row, const RankSummary* slowest) {
   return time;
 }
 
+// Copies of a loop hold the loops inside it and what it calls, and saturations are of their time as well. Each rank's is taken to
+// be divided among these as the job's.
 LoopTime TimeOf(const ReportRow& row, const RankSummary* slowest) {
   LoopTime time = OwnTimeOf(row, slowest);
-  for (double* share : {&time.share, &time.share_low, &time.share_high, &time.slowest_share})
-    *share = std::min(1.0, *share * WithInnerLoops(row));
+  const RowShares shares = SharesOf(row);
+  const double inner = shares.inclusive - shares.called.share;
+  const double scale = shares.own > 0 ? std::max(1.0, inner / shares.own) : 1;
+  const auto with = [&](double own, double called) { return std::min(1.0, own * scale + called); };
+  time.share = with(time.share, shares.called.share);
+  time.share_low = with(time.share_low, shares.called.interval.low);
+  time.share_high = with(time.share_high, shares.called.interval.high);
+  time.slowest_share = with(time.slowest_share, shares.called.share);
   return time;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/analysis/imbalance.h"
 #include "daemon/report/location_row.h"
+#include "daemon/report/share_of.h"
 
 namespace perfd::daemon {
 namespace {
@@ -188,9 +189,9 @@ void RankTable::FillRanks(uint32_t location, size_t limit, ReportRow& row) const
                          divided_ ? ShareOf(counts.wall_ns, elapsed_ns_[rank]) : 0});
   }
   const Spread spread = SpreadOf(seconds, ranks_.size() - seconds.size());
-  row.rank_min_seconds = spread.min;
-  row.rank_median_seconds = spread.median;
-  row.rank_max_seconds = spread.max;
+  row.rank_seconds.min = spread.min;
+  row.rank_seconds.median = spread.median;
+  row.rank_seconds.max = spread.max;
   row.imbalance = spread.imbalance;
   if (!seconds.empty()) row.worst_rank = Name(index[spread.worst]);
   RetainHeaviest(limit, cpu_ns, row.ranks);

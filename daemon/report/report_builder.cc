@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/analysis/hot_set.h"
 #include "core/base/clock.h"
-#include "daemon/report/inclusive.h"
 #include "daemon/report/location_row.h"
 #include "daemon/report/loop_verdicts.h"
 #include "daemon/report/rank_table.h"
 #include "daemon/report/report_stacks.h"
+#include "daemon/report/share_of.h"
 
 namespace perfd::daemon {
 namespace {
@@ -40,44 +40,39 @@ void FillSpan(const LocationTotals& location, int64_t first_sample_ns, ReportRow
 
 struct FilledRows {
   size_t left_out = 0;            // rows that did not fit
-  std::vector<uint64_t> loop_ns;  // of each of the report's loops
+  std::vector<uint64_t> loop_ns;  // of each of the report's loops, with what it calls
+  uint64_t unlisted_loop_ns = 0;
 };
 
 FilledRows FillRows(const ProfileAggregate& aggregate, const RankTable& ranks,
                     const ReportLimits& limits, Report& report) {
   const std::vector<LocationTotals>& locations = aggregate.locations();
-  const std::vector<InclusiveTime> inclusive = InclusiveTimes(locations);
+  const PlaceTimes times(aggregate);
   const ShareBasis basis = BasisOf(aggregate);
   const int64_t first_sample_ns = FirstSampleNs(locations);
   FilledRows filled;
-  for (uint32_t i : HeaviestFirst(aggregate)) {
+  for (uint32_t i : HeaviestFirst(aggregate, times)) {
     std::vector<ReportRow>& table = TableOf(locations[i].location, report);
     if (table.size() >= limits.rows) {
       ++filled.left_out;
+      if (&table == &report.loops) filled.unlisted_loop_ns += times.OwnAndCalled(i, basis);
       continue;
     }
-    table.push_back(LocationRow(aggregate, locations[i], inclusive[i]));
+    table.push_back(times.Row(i));
     FillSpan(locations[i], first_sample_ns, table.back());
     ranks.FillRow(i, limits, table.back());
-    if (&table == &report.loops) filled.loop_ns.push_back(TimeOf(locations[i].counts, basis));
+    if (&table == &report.loops) filled.loop_ns.push_back(times.OwnAndCalled(i, basis));
   }
   return filled;
 }
 
-void MarkHotLoops(const ProfileAggregate& aggregate, const std::vector<uint64_t>& loop_ns,
-                  const HotspotSpec& spec, Report& report) {
+void MarkHotLoops(const FilledRows& rows, const HotspotSpec& spec, Report& report) {
   std::vector<LoopWeight> weights;
   for (size_t i = 0; i < report.loops.size(); ++i) {
-    weights.push_back({loop_ns[i], report.loops[i].location.loop.has_value()});
+    weights.push_back({rows.loop_ns[i], report.loops[i].location.loop.has_value()});
   }
   // Rows past the limit still are loop time.
-  uint64_t shown = 0;
-  uint64_t all = 0;
-  for (const LoopWeight& weight : weights) shown += weight.weight;
-  for (const LocationTotals& location : aggregate.locations()) {
-    if (IsComputeLoop(location.location)) all += TimeOf(location.counts, BasisOf(aggregate));
-  }
-  weights.push_back({all - shown, false});
+  weights.push_back({rows.unlisted_loop_ns, false});
   for (size_t i : HotSet(weights, spec.coverage_ratio, spec.max_loops)) report.loops[i].hot = true;
 }
 
@@ -235,7 +230,7 @@ Report BuildReport(const ProfileStatus& status, const ProfileAggregate& aggregat
   report.status = status;
   const RankTable ranks(aggregate);
   const FilledRows rows = FillRows(aggregate, ranks, limits, report);
-  MarkHotLoops(aggregate, rows.loop_ns, status.spec.hotspots, report);
+  MarkHotLoops(rows, status.spec.hotspots, report);
   FillCategories(aggregate, report);
   FillWall(aggregate, report);
   FillKernel(aggregate, report);

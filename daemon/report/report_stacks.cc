@@ -18,7 +18,7 @@ bool IsOther(const ReportStack& stack) {
 }  // namespace
 
 std::vector<ReportStack> HeaviestStacks(const ProfileAggregate& aggregate, size_t limit) {
-  std::vector<ReportStack> all = aggregate.stacks();
+  std::vector<ReportStack> all = aggregate.paths().stacks();
   std::sort(all.begin(), all.end(), Before);
   std::vector<ReportStack> kept;
   std::map<int32_t, uint64_t> other;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Call paths of programs whose call structure is known: by frame pointers and by unwinding copies of stacks."""
+import json
 import os
 import pathlib
 import signal
@@ -10,6 +11,7 @@ import cluster
 from cluster import Cluster, PUPPETS
 
 SECONDS = 6
+SOURCES = pathlib.Path(__file__).resolve().parent.parent / "puppets"
 NEARLY_ALL = 0.95
 
 pytestmark = pytest.mark.skipif(not (PUPPETS / "callpaths_omit").exists(), reason="the puppets are not built (mpicc is missing)")
@@ -133,6 +135,44 @@ def test_stacks_deeper_than_the_copy_are_counted_as_truncated():
     assert truncated > NEARLY_ALL, truncated
     inner = share(stacks, lambda f: contains(f, ["path_deep"] * 10 + ["path_leaf"]))
     assert inner > NEARLY_ALL, inner
+
+
+def with_called(report, name):
+    """(own share, share of what it calls, row) of the loop, of elapsed time."""
+    (line,) = [n for n, text in enumerate((SOURCES / "calling.c").read_text().splitlines(), 1) if f"// LOOP {name}" in text]
+    rows = [r for r in report["loops"] if r["file"].endswith("calling.c") and r["first_line"] == line]
+    assert len(rows) == 1, [(r["function"], r["first_line"]) for r in report["loops"]]
+    return rows[0]["wall_share"], rows[0]["wall_called_share"], rows[0]
+
+
+@pytest.mark.small
+def test_without_being_asked_loops_have_the_time_of_what_they_call():
+    with Cluster() as c:
+        job = c.spawn("job", [PUPPETS / "calling", 12])
+        cluster.wait_until(lambda: cluster.ranks_of("calling"), 10, "the puppet runs")
+        id_ = c.submit("--pid", job.pid, "--duration", "8s", "--variants", "LS,FP", "--overhead", "10%")
+        c.wait_over(id_, 60)
+        report = c.json("report", id_)
+        text = c.perfctl("report", id_).stdout
+        assert job.wait(30) == 0
+        truth = json.loads(c.log("job").splitlines()[-1])["shares"]
+    found = {name: with_called(report, name) for name in truth}
+    print("  ", {name: (truth[name], round(own, 3), round(called, 3)) for name, (own, called, _) in found.items()})
+    for name, (own, called, row) in found.items():
+        # Some 110 paths of the function: three times the deviation of a part of so many is 0.12 of its time.
+        assert abs(own + called - truth[name]) < 0.1, (name, own, called, truth[name])
+        assert abs(row["wall_inclusive_share"] - own - called) < 1e-9, row
+    both = sum(found[name][0] + found[name][1] for name in ("often", "seldom"))
+    assert abs(both - truth["often"] - truth["seldom"]) < 0.05, found
+    assert found["own"][1] == 0, "it calls nothing"
+    assert found["often"][1] > found["often"][0], "it is the function's time"
+    assert found["often"][2]["hot"] and report["loops"][0]["id"] == found["often"][2]["id"]
+    assert "in functions that it calls" in text, text
+    assert report["stacks"] == [] and report["accounting"]["stack_skipped"] == 0, "nobody asked for paths"
+    (bend,) = [r for r in report["functions"] if r["function"] == "bend"]
+    assert bend["wall_share"] > 0.3, "the function's own time stays where it was"
+    verdicts = {v["loop_id"]: v for v in report["verdicts"]}
+    assert found["often"][2]["id"] in verdicts, "the loop that calls is looked at"
 
 
 def unwinder_of(pid):

@@ -74,6 +74,9 @@ function categoryBar() {
   ];
 }
 
+const calledShare = (row) => (walled ? row.wall_called_share : row.called_share) || 0;
+const called = list(report.loops).some((row) => calledShare(row) > 0);
+
 const rowColumns = (numbered) => [
   ...(numbered
     ? [{head: "#", number: true, cell: (row) => `${numberById.get(row.id) || ""}`}]
@@ -85,7 +88,8 @@ const rowColumns = (numbered) => [
   {head: "95 % interval", cell: (row) => percents(shownLow(row), shownHigh(row))},
   ...(numbered
     ? [
-        {head: "with inner loops", number: true, cell: (row) => percent(walled ? row.wall_inclusive_share : row.inclusive_share)},
+        {head: "with inner loops and calls", number: true, cell: (row) => percent(walled ? row.wall_inclusive_share : row.inclusive_share)},
+        ...(called ? [{head: "of that called", number: true, cell: (row) => percent(calledShare(row))}] : []),
         {head: "hot", cell: (row) => (row.hot ? "hot" : "")},
         {head: "kind", cell: facts},
       ]

@@ -96,5 +96,25 @@ TEST_F(RingMemoryTest, StacksAreNotCopiedOfMoreThanAThousandThreads) {
               HasSubstr("call paths are left out: 1025 threads, and stacks are copied of 1024"));
 }
 
+TEST_F(RingMemoryTest, PathsThatNobodyAskedForTakeNoRoomFromSamples) {
+  auto few = Source(CallPaths::kAuto, 1);
+  if (absl::IsPermissionDenied(few.status())) GTEST_SKIP() << few.status();
+  const auto copies = [](const auto& source) {
+    return ((*source)->event().attr.sample_type & PERF_SAMPLE_STACK_USER) != 0;
+  };
+  ASSERT_TRUE(few.ok());
+  EXPECT_TRUE(copies(few));
+  (*few).reset();
+  auto many = Source(CallPaths::kAuto, 129);
+  ASSERT_TRUE(many.ok());
+  EXPECT_FALSE(copies(many));
+  (*many).reset();
+  auto crowded = Source(CallPaths::kAuto, 100);  // rings of 256 KiB would be 25 of 6 MiB
+  ASSERT_TRUE(crowded.ok());
+  EXPECT_FALSE(copies(crowded));
+  for (const Notice& notice : thinned_)
+    EXPECT_THAT(notice.text, HasSubstr("instead of 64")) << "nothing is said of paths";
+}
+
 }  // namespace
 }  // namespace perfd::agent

@@ -275,11 +275,67 @@ TEST_F(ResolveWindowTest, StacksBecomeNamesOutermostFirst) {
                   {.kind = RawLocation::Kind::kModule, .file_offset = 0x144}},
                  5}};
   const Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
-  ASSERT_EQ(window.stacks.size(), 1u);
-  ASSERT_EQ(window.stacks[0].frames.size(), 2u);
-  EXPECT_EQ(window.frame_names[window.stacks[0].frames[0]], "kernel");
-  EXPECT_EQ(window.frame_names[window.stacks[0].frames[1]], "[kernel]");
-  EXPECT_EQ(window.stacks[0].samples, 5u);
+  ASSERT_EQ(window.paths.stacks.size(), 1u);
+  ASSERT_EQ(window.paths.stacks[0].frames.size(), 2u);
+  EXPECT_EQ(window.paths.frame_names[window.paths.stacks[0].frames[0]], "kernel");
+  EXPECT_EQ(window.paths.frame_names[window.paths.stacks[0].frames[1]], "[kernel]");
+  EXPECT_EQ(window.paths.stacks[0].samples, 5u);
+}
+
+TEST_F(ResolveWindowTest, WhatRunsOutsideLoopsIsGivenToTheLoopThatCalledIt) {
+  RawWindow raw;
+  RawModule module;
+  module.key.path = "/app";
+  module.kind = ModuleKind::kProgram;
+  raw.modules = {module};
+  const auto at = [](uint64_t offset) {
+    return RawLocation{.kind = RawLocation::Kind::kModule, .module = 0, .file_offset = offset};
+  };
+  const RawLocation within = at(0x144), outside = at(0x110);
+  const RawLocation truncated{.kind = RawLocation::Kind::kTruncated};
+  const RawLocation kernel{.kind = RawLocation::Kind::kKernel};
+  raw.stacks = {{0, {outside, outside, within, outside}, 5},
+                {1, {outside, within}, 2},
+                {0, {outside, outside}, 3},    // nobody's loop
+                {0, {outside, truncated}, 7},  // nobody knows
+                {0, {within, within}, 11},     // the loop's own
+                {0, {kernel, within}, 13}};
+  const Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
+  ASSERT_EQ(window.paths.calls.size(), 2u);
+  const WindowCall& none = window.paths.calls[0];
+  const WindowCall& called = window.paths.calls[1];
+  EXPECT_FALSE(none.loop.has_value());
+  EXPECT_EQ(none.paths, 3u);
+  ASSERT_TRUE(called.loop.has_value());
+  EXPECT_EQ(called.paths, 7u);
+  EXPECT_TRUE(window.locations.at(*called.loop).loop.has_value());
+  EXPECT_EQ(called.location, none.location);
+  EXPECT_EQ(window.locations.at(called.location).category, Category::kOutsideLoop);
+}
+
+TEST(FoldLightLocations, KeepsLoopsThatCall) {
+  Window window;
+  const auto function = [](int i) {
+    CodeLocation location;
+    location.category = Category::kOutsideLoop;
+    location.module_id = "m";
+    location.function = "f" + std::to_string(i);
+    return location;
+  };
+  for (int i = 0; i < 40; ++i) window.locations.push_back(function(i));
+  CodeLocation loop = function(40);
+  loop.category = Category::kLoop;
+  loop.loop.emplace().header = 0x1000;
+  window.locations.push_back(loop);
+  loop.loop->header = 0x2000;
+  window.locations.push_back(loop);
+  for (uint32_t i = 0; i < 40; ++i) window.rows.push_back({0, i, 2, 2});
+  window.paths.calls = {{0, 40, 50}, {0, 41, 1}, {0, std::nullopt, 9}};
+  FoldLightLocations(window, 20);
+  ASSERT_EQ(window.paths.calls.size(), 2u) << "the light loop is told apart from no other";
+  EXPECT_EQ(window.paths.calls[0].paths, 9u);
+  EXPECT_EQ(window.paths.calls[1].paths, 50u);
+  EXPECT_EQ(window.locations.at(*window.paths.calls[1].loop).loop->header, 0x1000u);
 }
 
 // One that takes long must not make all the others wait for their own timeouts: the time is for all together.

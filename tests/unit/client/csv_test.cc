@@ -35,24 +35,27 @@ TEST(CsvTest, OneLinePerRowWithAllColumns) {
   const std::vector<std::string> lines = absl::StrSplit(csv, '\n', absl::SkipEmpty());
   ASSERT_EQ(lines.size(), 5u);  // header, two loops, one waiting loop, one function
   for (const std::string& line : lines)
-    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 36) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 38) << line;
   EXPECT_EQ(lines[1],
             "loop,3fa9c2d100000001,0.5,0.48,0.52,0.5,1,500,compute_forces,/src/lulesh.cc,812,821,"
-            "/opt/lulesh2.0,abc123,2,1,1,1,1.25,1.5,rank 1 on node2,1.2,2,,,,,,,,,,,,,,");
+            "/opt/lulesh2.0,abc123,2,1,1,1,1.25,1.5,rank 1 on node2,1.2,2,,,,,,,,,,,,,,,0,");
   EXPECT_EQ(lines[4].substr(0, 26), "function,cafe000000000004,");
   Report walled = SampleReport();
-  walled.loops[0].wall = {0.8, {0.7, 0.9}, 0.85};
+  walled.loops[0].called.share = 0.125;
+  walled.loops[0].wall = {0.8, {0.7, 0.9}, 0.85, {0.25, {0.2, 0.3}}};
   const std::vector<std::string> with_wall = absl::StrSplit(RenderCsv(walled), '\n');
-  EXPECT_TRUE(absl::EndsWith(with_wall[1], ",2,0.8,0.7,0.9,0.85,,,,,,,,,,")) << with_wall[1];
+  EXPECT_TRUE(absl::EndsWith(with_wall[1], ",2,0.8,0.7,0.9,0.85,,,,,,,,,,,0.125,0.25"))
+      << with_wall[1];
 }
 
 TEST(CsvTest, VerdictsStandBehind) {
   const std::vector<std::string> lines = absl::StrSplit(RenderCsv(MeasuredReport()), '\n');
-  EXPECT_TRUE(absl::EndsWith(lines[1], ",memory bound,0,0.36,0.3,0.42,DL1,2,2")) << lines[1];
-  EXPECT_TRUE(absl::EndsWith(lines[2], ",,,,,,,,")) << "refused: " << lines[2];
+  EXPECT_TRUE(absl::EndsWith(lines[1], ",memory bound,0,0.36,0.3,0.42,DL1,2,2,0,")) << lines[1];
+  EXPECT_TRUE(absl::EndsWith(lines[2], ",,,,,,,,,0,")) << "refused: " << lines[2];
   Report report = MeasuredReport();
   report.verdicts[0].gains[0].ranks = {};
-  EXPECT_TRUE(absl::StrContains(RenderCsv(report), ",DL1,,\n")) << "of a perfd that does not tell";
+  EXPECT_TRUE(absl::StrContains(RenderCsv(report), ",DL1,,,0,\n"))
+      << "of a perfd that does not tell";
 }
 
 }  // namespace

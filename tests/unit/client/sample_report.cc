@@ -19,9 +19,9 @@ ReportRow SampleLoop(const std::string& id, const std::string& function, int lin
   row.ranks = {{"node1", 0, row.samples / 2, share * 2, share},
                {"node2", 1, row.samples / 2, share * 3, share}};
   row.threads = {{{"node1", 0, 100, 101}, row.samples, share}};
-  row.rank_min_seconds = share * 2;
-  row.rank_median_seconds = share * 2.5;
-  row.rank_max_seconds = share * 3;
+  row.rank_seconds.min = share * 2;
+  row.rank_seconds.median = share * 2.5;
+  row.rank_seconds.max = share * 3;
   row.worst_rank = "rank 1 on node2";
   row.imbalance = 1.2;
   row.thread_count = 2;

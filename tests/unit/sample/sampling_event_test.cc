@@ -70,10 +70,15 @@ TEST(MakeSamplingAttr, CallPaths) {
   EXPECT_EQ(dwarf.sample_type & ~kDecodableSampleType, 0u);
   EXPECT_EQ(dwarf.sample_regs_user, kUserRegisterMask);
   EXPECT_EQ(dwarf.sample_stack_user, 32768u);
+  const perf_event_attr automatic =
+      MakeSamplingAttr(CpuClockEncoding(), {.callpaths = CallPaths::kAuto});
+  EXPECT_EQ(automatic.sample_type, dwarf.sample_type);
+  EXPECT_EQ(automatic.sample_stack_user, 1024u);
 }
 
 TEST(MakeSamplingAttr, WithoutTheKernelNothingIsRecordedOfIt) {
-  for (const CallPaths paths : {CallPaths::kOff, CallPaths::kFramePointer, CallPaths::kDwarf}) {
+  for (const CallPaths paths :
+       {CallPaths::kOff, CallPaths::kFramePointer, CallPaths::kDwarf, CallPaths::kAuto}) {
     const SamplingOptions options{.callpaths = paths};
     EventEncoding user = CpuClockEncoding();
     user.exclude_kernel = true;
@@ -92,6 +97,7 @@ TEST(RingBytes, IsAPowerOfTwoOfPages) {
   EXPECT_EQ(RingBytes({.ring_bytes = 4097}, 4096), 8192u);
   EXPECT_EQ(RingBytes({.ring_bytes = UINT64_MAX}, 4096), 64u << 20);
   EXPECT_EQ(RingBytes({}, 4096), 65536u);
+  EXPECT_EQ(RingBytes({.callpaths = CallPaths::kAuto}, 4096), 4 * 65536u);
 }
 
 TEST(FairRingBytes, GivesEveryThreadARingOfTheSameSize) {

@@ -22,7 +22,7 @@ TEST(ExplainTest, EveryKeyIsExplained) {
 }
 
 TEST(ExplainTest, FindsKeysByLeafAndSuggests) {
-  EXPECT_THAT(*ExplainKey("callpaths"), HasSubstr("one of off fp dwarf"));
+  EXPECT_THAT(*ExplainKey("callpaths"), HasSubstr("one of auto off fp dwarf"));
   EXPECT_THAT(*ExplainKey("budget"), HasSubstr("shadow:"));
   const auto missing = ExplainKey("hotspots.frequncy");
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);

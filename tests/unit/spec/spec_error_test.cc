@@ -87,7 +87,7 @@ TEST(SpecErrorTest, NullValues) {
 
 TEST(SpecErrorTest, Choices) {
   EXPECT_THAT(ErrorOf("hotspots: {callpaths: dwraf}\n"),
-              HasSubstr("'dwraf' is not one of off, fp, dwarf; did you mean 'dwarf'?"));
+              HasSubstr("'dwraf' is not one of auto, off, fp, dwarf; did you mean 'dwarf'?"));
   EXPECT_THAT(ErrorOf("variants: {set: [LS, NODIV]}\n"), HasSubstr("did you mean 'NO_DIV'?"));
   EXPECT_THAT(ErrorOf("variants: {set: [LS, LS]}\n"), HasSubstr("twice"));
   EXPECT_EQ(ErrorOf("variants: {set: [NO_RED+NO_DIV, GROUP(0), GROUP(63), PREFETCH(100)]}\n"), "");

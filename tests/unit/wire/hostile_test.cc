@@ -40,8 +40,9 @@ v1::Window ValidWindow() {
   window.threads = {{0, 10, 11}};
   window.locations.resize(1);
   window.rows = {{0, 0, 5, 50}};
-  window.frame_names = {"main"};
-  window.stacks = {{0, {0}, 5}};
+  window.paths.frame_names = {"main"};
+  window.paths.stacks = {{0, {0}, 5}};
+  window.paths.calls = {{0, std::nullopt, 5}};
   window.ranks.resize(1);
   return wire::ToProto(window);
 }
@@ -76,6 +77,12 @@ TEST(Hostile, WindowDictionariesAndRows) {
        {"stacks.frames", [](W& w) { w.mutable_stacks(0)->set_frames(0, 1); }},
        {"stacks.rank", [](W& w) { w.mutable_stacks(0)->set_rank(-1); }},
        {"stacks", [](W& w) { w.mutable_stacks(0)->set_samples(UINT64_MAX); }},
+       {"calls", [](W& w) { w.mutable_calls()->set_location(0, 1); }},
+       {"calls", [](W& w) { w.mutable_calls()->set_loop(0, 2); }},
+       {"calls.loop", [](W& w) { w.mutable_calls()->set_loop(0, 1); }},  // the place is no loop
+       {"calls", [](W& w) { w.mutable_calls()->add_paths(1); }},
+       {"calls.paths", [](W& w) { w.mutable_calls()->set_paths(0, 0); }},
+       {"calls", [](W& w) { w.mutable_calls()->set_paths(0, UINT64_MAX); }},
        {"threads.tid", [](W& w) { w.mutable_threads(0)->set_tid(-5); }},
        {"rank.source", [](W& w) { w.mutable_ranks(0)->set_source(v1::RankSource(99)); }},
        {"location.category", [](W& w) { w.mutable_locations(0)->set_category(v1::Category(0)); }},

@@ -34,7 +34,7 @@ ProfileSpec RandomModel::Spec() {
   spec.hotspots.frequency_hz = static_cast<int32_t>(1 + Below(10'000));
   spec.hotspots.coverage_ratio = Ratio();
   spec.hotspots.max_loops = static_cast<int32_t>(1 + Below(1000));
-  spec.hotspots.callpaths = Enum(CallPaths::kDwarf);
+  spec.hotspots.callpaths = Enum(CallPaths::kAuto);
   spec.variants.set.resize(Below(9), "FP");
   spec.variants.repetitions = static_cast<int32_t>(3 + Below(998));
   spec.variants.mode = Coin() ? "shadow" : "recovery";
@@ -172,12 +172,18 @@ Window RandomModel::OneWindow() {
                            static_cast<uint32_t>(Below(window.locations.size())), 1 + Below(1000),
                            Big(), window.rank_times.empty() ? 0 : Below(1 << 30)});
   }
-  for (uint64_t n = 1 + Below(4); n > 0; --n) window.frame_names.push_back(Text());
+  for (uint64_t n = 1 + Below(4); n > 0; --n) window.paths.frame_names.push_back(Text());
   for (uint64_t n = Below(4); n > 0; --n) {
     WindowStack stack{Positive(), {}, Below(1000)};
     for (uint64_t f = Below(5); f > 0; --f)
-      stack.frames.push_back(static_cast<uint32_t>(Below(window.frame_names.size())));
-    window.stacks.push_back(stack);
+      stack.frames.push_back(static_cast<uint32_t>(Below(window.paths.frame_names.size())));
+    window.paths.stacks.push_back(stack);
+  }
+  const auto location = [&] { return static_cast<uint32_t>(Below(window.locations.size())); };
+  for (uint64_t n = Below(4); n > 0; --n) {
+    WindowCall call{location(), location(), 1 + Below(1000)};
+    if (!window.locations[*call.loop].loop.has_value()) call.loop.reset();
+    window.paths.calls.push_back(call);
   }
   window.accounting = Counts();
   window.overhead = Overhead();
@@ -202,11 +208,14 @@ ReportRow RandomModel::Row() {
   row.share = Ratio();
   row.share_interval = {row.share / 2, row.share};
   row.inclusive_share = Ratio();
-  if (Coin()) row.wall = {row.share / 2, {row.share / 3, row.share}, Ratio()};
+  if (Coin()) row.called = {row.share / 4, {0, row.share}};
+  if (Coin())
+    row.wall = {
+        row.share / 2, {row.share / 3, row.share}, Ratio(), {row.share / 5, {0, row.share}}};
   row.hot = Coin();
-  row.rank_min_seconds = Ratio();
-  row.rank_median_seconds = Ratio() * 100;
-  row.rank_max_seconds = Ratio() * 1000;
+  row.rank_seconds.min = Ratio();
+  row.rank_seconds.median = Ratio() * 100;
+  row.rank_seconds.max = Ratio() * 1000;
   row.worst_rank = Text();
   row.imbalance = 1 + Ratio();
   row.thread_count = Positive();

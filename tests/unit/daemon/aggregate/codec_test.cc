@@ -60,9 +60,16 @@ TEST(AggregateState, IndicesAreChecked) {
   state.cells.resize(1);
   EXPECT_EQ(ProfileAggregate::FromState(state).status().code(), absl::StatusCode::kDataLoss);
   state.cells.clear();
-  state.stacks = {{0, {0}, 1}};
+  state.paths.stacks = {{0, {0}, 1}};
   EXPECT_EQ(ProfileAggregate::FromState(state).status().code(), absl::StatusCode::kDataLoss);
-  state.frame_names = {"main"};
+  state.paths.frame_names = {"main"};
+  EXPECT_TRUE(ProfileAggregate::FromState(state).ok());
+  state.locations.resize(1);
+  state.paths.calls = {{0, 1, 1}};
+  EXPECT_EQ(ProfileAggregate::FromState(state).status().code(), absl::StatusCode::kDataLoss);
+  state.paths.calls = {{1, std::nullopt, 1}};
+  EXPECT_EQ(ProfileAggregate::FromState(state).status().code(), absl::StatusCode::kDataLoss);
+  state.paths.calls = {{0, 0, 1}};
   EXPECT_TRUE(ProfileAggregate::FromState(state).ok());
 }
 

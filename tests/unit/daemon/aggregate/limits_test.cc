@@ -106,20 +106,59 @@ TEST(AggregateLimits, StacksPastTheLimitBecomeOtherOfTheirRank) {
   limits.stacks = 2;
   ProfileAggregate aggregate(limits);
   Window window = EmptyWindow("node0", 1);
-  window.frame_names = {"a", "b", "c"};
-  window.stacks = {{3, {0}, 1}, {3, {0, 1}, 2}};
+  window.paths.frame_names = {"a", "b", "c"};
+  window.paths.stacks = {{3, {0}, 1}, {3, {0, 1}, 2}};
   aggregate.Add(window);
   EXPECT_FALSE(aggregate.lost().Any());
-  window.stacks.push_back({3, {2}, 5});
+  window.paths.stacks.push_back({3, {2}, 5});
   aggregate.Add(window);
   EXPECT_EQ(aggregate.lost().stack_samples, 5u);
   uint64_t samples = 0;
-  for (const ReportStack& stack : aggregate.stacks()) samples += stack.samples;
+  for (const ReportStack& stack : aggregate.paths().stacks()) samples += stack.samples;
   EXPECT_EQ(samples, 11u);
 
   ProfileAggregate copy(limits);
   copy.Merge(aggregate);
   EXPECT_EQ(copy.lost().stack_samples, 5u) << "a loss is counted once";
+}
+
+CodeLocation Callee(const char* name) {
+  CodeLocation location;
+  location.category = Category::kOutsideLoop;
+  location.module_id = "aa";
+  location.function = name;
+  return location;
+}
+
+TEST(AggregateLimits, CallsPastTheLimitAreCounted) {
+  AggregateLimits limits;
+  limits.calls = 1;
+  ProfileAggregate aggregate(limits);
+  Window window = EmptyWindow("node0", 1);
+  window.locations = {Callee("f"), LoopAt(0x1000)};
+  window.paths.calls = {{0, 1, 3}};
+  aggregate.Add(window);
+  EXPECT_FALSE(aggregate.lost().Any());
+  window.paths.calls.push_back({0, std::nullopt, 2});
+  aggregate.Add(window);
+  EXPECT_EQ(aggregate.lost().stack_samples, 2u);
+  EXPECT_EQ(aggregate.paths().calls(), (std::vector<WindowCall>{{0, 1, 6}}));
+
+  ProfileAggregate copy(limits);
+  copy.Merge(aggregate);
+  EXPECT_EQ(copy.lost().stack_samples, 2u) << "a loss is counted once";
+}
+
+TEST(AggregateLimits, CallsOfPlacesThatAreNotToldApartAreLeftOut) {
+  AggregateLimits limits;
+  limits.locations = 2;
+  ProfileAggregate aggregate(limits);
+  Window window = EmptyWindow("node0", 1);
+  window.locations = {Callee("f"), LoopAt(0x1000), LoopAt(0x2000), Callee("g")};
+  window.paths.calls = {{0, 1, 3}, {0, 2, 4}, {3, 1, 5}};
+  aggregate.Add(window);
+  EXPECT_EQ(aggregate.paths().calls(), (std::vector<WindowCall>{{0, 1, 3}}));
+  EXPECT_EQ(aggregate.lost().stack_samples, 9u);
 }
 
 TEST(AggregateLimits, RanksAndNodes) {

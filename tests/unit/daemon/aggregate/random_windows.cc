@@ -90,13 +90,19 @@ class Maker {
   }
 
   void AddStacks(Window& window) {
-    window.frame_names = {"main", "solve", "unused"};
-    if (Below(2) == 0) std::swap(window.frame_names[0], window.frame_names[1]);
+    window.paths.frame_names = {"main", "solve", "unused"};
+    if (Below(2) == 0) std::swap(window.paths.frame_names[0], window.paths.frame_names[1]);
     for (uint64_t n = Below(4); n > 0; --n) {
       WindowStack stack{Int(3), {}, 1 + Below(9)};
       for (uint64_t f = Below(4); f > 0; --f)
         stack.frames.push_back(static_cast<uint32_t>(Below(2)));
-      window.stacks.push_back(stack);
+      window.paths.stacks.push_back(stack);
+    }
+    for (uint64_t n = window.locations.empty() ? 0 : Below(4); n > 0; --n) {
+      const auto location = [&] { return static_cast<uint32_t>(Below(window.locations.size())); };
+      WindowCall call{location(), location(), 1 + Below(9)};
+      if (!window.locations[*call.loop].loop.has_value()) call.loop.reset();
+      window.paths.calls.push_back(call);
     }
   }
 

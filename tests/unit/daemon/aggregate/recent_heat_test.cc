@@ -57,6 +57,16 @@ TEST(RecentHeat, KnowsTheTimeThatSamplesStandFor) {
   EXPECT_EQ(sums.at(Id(1)).cpu_ns, 10 * 5'000'000u + 10 * 100'000'000u);
 }
 
+TEST(RecentHeat, TimeOfFunctionsIsThatOfTheLoopsThatCalledThem) {
+  Window window = At(kNow, 1, 10);
+  window.locations.push_back({});  // a function: 100 samples, of whose 8 paths 6 come from the loop
+  window.rows.push_back({0, 1, 100, 0});
+  window.paths.calls = {{1, 0, 6}, {1, std::nullopt, 2}};
+  RecentHeat heat;
+  heat.Add(window);
+  EXPECT_EQ(heat.Recent(kNow, kSpan).at(Id(1)).samples, 10u + 75);
+}
+
 TEST(RecentHeat, WhatIsOlderIsForgotten) {
   RecentHeat heat;
   heat.Add(At(kNow - kSpan, 1, 5));

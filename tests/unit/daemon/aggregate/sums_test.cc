@@ -21,7 +21,7 @@ TEST(AggregateSums, TotalsEqualTheSumsOfTheWindows) {
       samples += row.samples;
       weight += row.weight;
     }
-    for (const WindowStack& stack : window.stacks) stack_samples += stack.samples;
+    for (const WindowStack& stack : window.paths.stacks) stack_samples += stack.samples;
     accounting += window.accounting;
     overhead += window.overhead;
   }
@@ -43,7 +43,7 @@ TEST(AggregateSums, TotalsEqualTheSumsOfTheWindows) {
   for (const LocationTotals& location : aggregate.locations()) squares += location.ww;
   EXPECT_EQ(squares, aggregate.totals().ww);
   uint64_t kept_stacks = 0;
-  for (const ReportStack& stack : aggregate.stacks()) kept_stacks += stack.samples;
+  for (const ReportStack& stack : aggregate.paths().stacks()) kept_stacks += stack.samples;
   EXPECT_EQ(kept_stacks, stack_samples);
 }
 

@@ -46,9 +46,9 @@ Report Sample() {
   report.category_share = {0.5, 0.25, 0.125, 0.125, 0};
   report.loops = {Row("x", 0.4), Row("y", 0.1)};
   ReportRow& row = report.loops[0];
-  row.rank_min_seconds = 1;
-  row.rank_median_seconds = 2;
-  row.rank_max_seconds = 6;
+  row.rank_seconds.min = 1;
+  row.rank_seconds.median = 2;
+  row.rank_seconds.max = 6;
   row.imbalance = 2;
   row.ranks = {{"a", 0, 0, 1, 0}, {"a", 1, 0, 6, 0}};
   row.threads = {OfThread(0, 1, 1), OfThread(0, 2, 1000), OfThread(1, 3, 10), OfThread(1, 4, 30)};

@@ -54,6 +54,25 @@ TEST(HeatOfLoops, HasEveryComputeLoopWithWhatIsKnownOfIt) {
   EXPECT_EQ(Find(loops, LoopAt(0x2000)).heat.recent_ns, 70u);
 }
 
+TEST(HotLoops, AreThoseThatCallTheTimeAsWell) {
+  Window window = EmptyWindow("node0", 1);
+  CodeLocation callee = LoopAt(0x3000);
+  callee.category = Category::kOutsideLoop;
+  callee.loop.reset();
+  AddRow({0, 10, 10}, LoopAt(0x2000), 20, window);
+  AddRow({0, 10, 10}, callee, 80, window);
+  window.locations.push_back(LoopAt(0x1000));  // no sample is in it
+  window.paths.calls = {{1, 2, 30}};
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  HotspotSpec spec;
+  spec.coverage_ratio = 0.7;
+  const auto loops = HotLoops(aggregate, spec);
+  ASSERT_EQ(loops.size(), 1u);
+  EXPECT_EQ(loops[0].header, 0x1000u);
+  EXPECT_EQ(Find(HeatOfLoops(aggregate, {}), LoopAt(0x1000)).heat.whole_ns, 80 * 10'000'000u);
+}
+
 TEST(HeatOfLoops, ALoopIsSettledWhenNoRankHasMoreToSay) {
   const auto settled = [](std::vector<MeasureState> states) {
     Window window = EmptyWindow("node0", 1);

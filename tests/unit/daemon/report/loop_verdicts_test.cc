@@ -89,6 +89,26 @@ TEST(FillVerdicts, ALoopWithLoopsInsideHasTheirTimeAsWell) {
   EXPECT_NEAR(report.verdicts[0].gains[0].of_job.value, 0.8 * 0.5, 1e-12);
 }
 
+// What it calls is part of its copies, too.
+TEST(FillVerdicts, ALoopThatCallsHasTheTimeOfWhatItCalls) {
+  Window window = EmptyWindow("node0", 1);
+  CodeLocation callee = LoopAt(0x3000);
+  callee.category = Category::kOutsideLoop;
+  callee.loop.reset();
+  AddRow({0, 10, 10}, LoopAt(0x1000), 10, window);
+  AddRow({0, 10, 10}, callee, 60, window);
+  AddRow({0, 10, 10}, LoopAt(0x2000), 30, window);
+  window.paths.calls = {{1, 0, 400}};
+  window.measurements = {Measured(LoopAt(0x1000), 10, 0, 0.5)};
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const LoopVerdict verdict = BuildReport({}, aggregate).verdicts.at(0);
+  EXPECT_NEAR(verdict.share, 0.7, 1e-12);
+  EXPECT_NEAR(verdict.slowest_share, 0.7, 1e-12);
+  EXPECT_NEAR(verdict.gains.at(0).of_job.value, 0.7 * 0.5, 1e-12);
+  EXPECT_LT(verdict.gains[0].of_job.low, verdict.gains[0].of_job.value);
+}
+
 // The other thread spins: half of the CPU time, most of the elapsed time.
 TEST(FillVerdicts, GainsAreOfElapsedTimeWhereItIsDivided) {
   Window window = EmptyWindow("node0", 1);

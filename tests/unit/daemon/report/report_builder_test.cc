@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "daemon/aggregate/paths/called_parts.h"
 #include "daemon/report/top_loops.h"
 #include "tests/unit/daemon/aggregate/random_windows.h"
 
@@ -103,6 +104,59 @@ TEST(BuildReport, CausesOfKernelTimeAddUpToIt) {
   EXPECT_EQ(causes[0].samples + causes[1].samples + causes[2].samples,
             report.category_samples[static_cast<size_t>(Category::kKernel)]);
   EXPECT_EQ(report.functions.size(), 4u) << "callers are told apart";
+}
+
+// 10 of the loop itself, 60 in `f`, of whose 20 paths 15 come from the loop; 30 elsewhere.
+ProfileAggregate JobThatCalls() {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 10, window);
+  AddRow({0, 10, 10}, Function("f", Category::kOutsideLoop), 60, window);
+  AddRow({0, 10, 10}, LoopAt(0x2000), 30, window);
+  window.paths.calls = {{1, 0, 15}, {1, std::nullopt, 5}};
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  return aggregate;
+}
+
+TEST(BuildReport, LoopsHaveTheTimeOfWhatTheyCall) {
+  const Report report = BuildReport({}, JobThatCalls());
+  ASSERT_EQ(report.loops.size(), 2u);
+  const ReportRow& caller = report.loops[0];
+  EXPECT_EQ(caller.location.loop->header, 0x1000u) << "with what it calls it is the heavier one";
+  EXPECT_NEAR(caller.share, 0.1, 1e-12);
+  EXPECT_NEAR(caller.called.share, 0.45, 1e-12);
+  EXPECT_LT(caller.called.interval.low, 0.45);
+  EXPECT_GT(caller.called.interval.high, 0.45);
+  EXPECT_NEAR(caller.inclusive_share, 0.55, 1e-12);
+  EXPECT_TRUE(caller.hot);
+  EXPECT_EQ(report.loops[1].called, CalledShare{});
+  EXPECT_NEAR(report.loops[1].inclusive_share, 0.3, 1e-12);
+  EXPECT_NEAR(report.functions[0].share, 0.6, 1e-12) << "its own time stays its own";
+}
+
+TEST(BuildReport, ALoopWithoutSamplesIsThereForWhatItCalls) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, Function("f", Category::kOutsideLoop), 60, window);
+  window.locations.push_back(LoopAt(0x1000));
+  window.paths.calls = {{0, 1, 15}};
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const Report report = BuildReport({}, aggregate);
+  ASSERT_EQ(report.loops.size(), 1u);
+  EXPECT_EQ(report.loops[0].samples, 0u);
+  EXPECT_NEAR(report.loops[0].called.share, 1, 1e-12);
+  EXPECT_TRUE(report.loops[0].hot);
+  EXPECT_EQ(TopLoops(aggregate, 5).size(), 1u);
+}
+
+TEST(BuildReport, AFewPathsAreNoEvidence) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 10, window);
+  AddRow({0, 10, 10}, Function("f", Category::kOutsideLoop), 60, window);
+  window.paths.calls = {{1, 0, kLeastPaths - 1}};
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  EXPECT_EQ(BuildReport({}, aggregate).loops[0].called, CalledShare{});
 }
 
 TEST(BuildReport, WithoutKernelTimeThereAreNoCauses) {
@@ -251,9 +305,9 @@ TEST(BuildReport, RepeatedRankNumbersAreToldApartByPid) {
 
 TEST(BuildReport, RanksWithoutASampleCountAsZero) {
   const ReportRow loop = BuildReport({}, SmallJob()).loops[0];
-  EXPECT_DOUBLE_EQ(loop.rank_min_seconds, 0);
-  EXPECT_DOUBLE_EQ(loop.rank_median_seconds, 0.2);
-  EXPECT_DOUBLE_EQ(loop.rank_max_seconds, 0.6);
+  EXPECT_DOUBLE_EQ(loop.rank_seconds.min, 0);
+  EXPECT_DOUBLE_EQ(loop.rank_seconds.median, 0.2);
+  EXPECT_DOUBLE_EQ(loop.rank_seconds.max, 0.6);
   EXPECT_DOUBLE_EQ(loop.imbalance, 0.6 / (0.8 / 3));
   EXPECT_EQ(loop.worst_rank, "rank 0 on node0");
   EXPECT_EQ(loop.thread_count, 3);
@@ -344,13 +398,13 @@ TEST(BuildReport, LimitsAreSaidAndTotalsStay) {
   EXPECT_EQ(report.loops[0].ranks[0].rank, 0);
   EXPECT_EQ(report.loops[0].threads.size(), 2u);
   EXPECT_EQ(report.loops[0].thread_count, 3);
-  EXPECT_DOUBLE_EQ(report.loops[0].rank_max_seconds, 0.6);
+  EXPECT_DOUBLE_EQ(report.loops[0].rank_seconds.max, 0.6);
 }
 
 TEST(BuildReport, StacksPastTheLimitKeepTheRanksSum) {
   Window window = EmptyWindow("node0", 1);
-  window.frame_names = {"main", "a", "b"};
-  window.stacks = {{0, {0, 1}, 5}, {0, {0, 2}, 3}, {1, {0}, 2}, {0, {0}, 1}};
+  window.paths.frame_names = {"main", "a", "b"};
+  window.paths.stacks = {{0, {0, 1}, 5}, {0, {0, 2}, 3}, {1, {0}, 2}, {0, {0}, 1}};
   ProfileAggregate aggregate;
   aggregate.Add(window);
   ReportLimits limits;
