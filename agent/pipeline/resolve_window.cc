@@ -338,7 +338,10 @@ bool MayBeCalled(const CodeLocation& at) {
          at.loop_kind != LoopKind::kWaiting;
 }
 
-// Which loops had called what ran outside of loops.
+// Which loops had called what ran outside of loops: the innermost one on the way out. Where the way is cut off before a loop was
+// found, or goes through a runtime that waits or through code that cannot be read, none is: a loop farther out is found less
+// often than a near one, and to leave such paths out would give a near one their part. So the part of a loop is at least what
+// is said. A path that is cut off at once is left out, for that is the same whoever had called.
 class CallCounter {
  public:
   CallCounter(const Resolution& resolution, LocationTable& table, Window& window)
@@ -348,9 +351,10 @@ class CallCounter {
     if (stack.frames.empty() || !MayBeCalled(At(stack.frames[0]))) return;
     std::optional<uint32_t> loop;
     for (size_t i = 1; i < stack.frames.size() && !loop.has_value(); ++i) {
-      const RawLocation& frame = stack.frames[i];
-      if (frame.kind != RawLocation::Kind::kModule) return;  // nobody knows what had called it
-      if (IsComputeLoop(At(frame))) loop = table_.Index(At(frame), window_.locations);
+      const CodeLocation& at = At(stack.frames[i]);
+      if (at.category == Category::kUnknown && i == 1) return;
+      if (at.category == Category::kUnknown || at.loop_kind == LoopKind::kWaiting) break;
+      if (IsComputeLoop(at)) loop = table_.Index(at, window_.locations);
     }
     const uint32_t from = table_.Index(At(stack.frames[0]), window_.locations);
     paths_[{from, loop}] += stack.samples;
@@ -375,13 +379,13 @@ class CallCounter {
   std::map<std::pair<uint32_t, std::optional<uint32_t>>, uint64_t> paths_;
 };
 
-// The loops and functions of calls in their new places; those of loops that were folded are left out: nobody can tell them apart.
+// The loops and functions of calls in their new places. A loop that was folded is told apart from no other: no loop.
 void FoldCalls(const std::vector<uint32_t>& moved, Window& window) {
   std::map<std::pair<uint32_t, std::optional<uint32_t>>, uint64_t> paths;
   for (const WindowCall& call : window.paths.calls) {
     std::optional<uint32_t> loop;
     if (call.loop.has_value()) loop = moved[*call.loop];
-    if (loop.has_value() && !window.locations[*loop].loop.has_value()) continue;
+    if (loop.has_value() && !window.locations[*loop].loop.has_value()) loop.reset();
     paths[{moved[call.location], loop}] += call.paths;
   }
   window.paths.calls.clear();

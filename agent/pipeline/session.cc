@@ -28,7 +28,7 @@ constexpr absl::Duration kSuspendTimeout = absl::Seconds(4);
 // frequency and the number of threads.
 constexpr double kStacksPerSecond = 50;
 constexpr double kAutoStacksPerSecond = 20;
-constexpr size_t kAutoStackSources = 8;  // 9 MiB each
+constexpr size_t kAutoStackSources = 4;  // 9 MiB each
 // Of the budget, where loops are altered too; what sampling really takes is charged to the
 // altering.
 constexpr double kSamplingPart = 0.35;
@@ -53,8 +53,7 @@ Session::Session(SessionRequest request, SessionTools tools)
       scan_(*tools_.clock, request_.ranks_change()),
       ranks_(*tools_.procfs, request_.requester.privileged),
       delivery_(std::make_shared<WindowDelivery>(tools_.output, request_.profile_id, tools_.node)),
-      windows_(tools_.resolver, *tools_.clock, delivery_,
-               request_.spec.hotspots.callpaths != CallPaths::kAuto),
+      windows_(tools_.resolver, *tools_.clock, delivery_, request_.spec.hotspots.callpaths),
       notices_(tools_.node),
       changes_(request_.ranks_change(), &notices_),
       experiment_(tools_.make_experimenter, tools_.resolver),

@@ -7,28 +7,38 @@
 
 namespace perfd::agent {
 
+namespace {
+
+// By frame pointers the caller of a function without a frame is passed over: its loop would be taken for another one.
+void KeepPaths(CallPaths callpaths, WindowPaths& paths) {
+  if (callpaths == CallPaths::kAuto) paths = {{}, {}, std::move(paths.calls)};
+  if (callpaths == CallPaths::kFramePointer) paths.calls.clear();
+}
+
+}  // namespace
+
 int64_t WindowLengthNs(int64_t duration_ns, int windows_sent) {
   if (windows_sent == 0) return std::min(duration_ns, 500 * kNsPerMs);
   return std::clamp(duration_ns / 12, kNsPerSecond, 5 * kNsPerSecond);
 }
 
 SessionWindows::SessionWindows(Resolver* resolver, const Clock& clock,
-                               std::shared_ptr<WindowDelivery> delivery, bool keeps_paths)
+                               std::shared_ptr<WindowDelivery> delivery, CallPaths callpaths)
     : resolver_(resolver),
       clock_(clock),
       delivery_(std::move(delivery)),
       budget_(std::make_shared<ReadBudget>(clock)),
       wall_times_(std::make_shared<WallTimes>()),
-      keeps_paths_(keeps_paths) {
+      callpaths_(callpaths) {
   CountAgent();
 }
 
 void SessionWindows::SkipPaths(uint64_t samples) {
-  if (keeps_paths_) accounting().stack_skipped += samples;
+  if (keeps_paths()) accounting().stack_skipped += samples;
 }
 
 void SessionWindows::CutPath() {
-  if (keeps_paths_) ++accounting().stack_truncated;
+  if (keeps_paths()) ++accounting().stack_truncated;
 }
 
 void SessionWindows::CountAgent() {
@@ -75,10 +85,9 @@ void SessionWindows::Submit() {
   while (!pending_.empty()) {
     delivery_->Expect();
     const bool taken = resolver_->Submit(pending_.front(), budget_,
-                                         [delivery = delivery_, keeps_paths = keeps_paths_](
+                                         [delivery = delivery_, callpaths = callpaths_](
                                              Window window, const UnreadableModules& unreadable) {
-                                           if (!keeps_paths)
-                                             window.paths = {{}, {}, std::move(window.paths.calls)};
+                                           KeepPaths(callpaths, window.paths);
                                            delivery->Deliver(std::move(window), unreadable);
                                          });
     if (!taken) {

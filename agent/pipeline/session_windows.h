@@ -16,6 +16,7 @@
 #include "agent/pipeline/resolver.h"
 #include "agent/pipeline/window_delivery.h"
 #include "core/base/clock.h"
+#include "core/model/profile_spec.h"
 
 namespace perfd::agent {
 
@@ -40,13 +41,13 @@ class SessionWindows {
  public:
   static constexpr size_t kMaxPending = 64;
 
-  // `keeps_paths`: windows carry call paths, and say how many are missing or cut off.
   SessionWindows(Resolver* resolver, const Clock& clock, std::shared_ptr<WindowDelivery> delivery,
-                 bool keeps_paths);
+                 CallPaths callpaths);
 
   WindowBuilder& builder() { return builder_; }
   Accounting& accounting() { return builder_.accounting(); }
-  bool keeps_paths() const { return keeps_paths_; }
+  // Windows carry call paths, and say how many are missing or cut off.
+  bool keeps_paths() const { return callpaths_ != CallPaths::kAuto; }
   void SkipPaths(uint64_t samples);
   void CutPath();
   // What the agent uses counts from here on; without, since this was made.
@@ -68,7 +69,7 @@ class SessionWindows {
   const std::shared_ptr<WindowDelivery> delivery_;  // also held by the resolver's callbacks
   const std::shared_ptr<ReadBudget> budget_;        // also held by the resolver
   const std::shared_ptr<WallTimes> wall_times_;     // the same
-  const bool keeps_paths_;
+  const CallPaths callpaths_;
   WindowBuilder builder_;
   std::vector<std::unique_ptr<RawWindow>> pending_;  // the resolver's queue was full
   int64_t started_ns_ = 0;

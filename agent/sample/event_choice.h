@@ -24,6 +24,7 @@ struct ChosenEvent {
   std::string name;  // "cpu-clock", "cycles:u (precise 2)"
   bool kernel_included = false;
   std::shared_ptr<const KernelCauses> kernel_causes;  // null: samples of the kernel have no cause
+  int stack_rings = 0;  // in so many rings samples carry a piece of the stack besides
 };
 
 // Tries to open an event and closes it again; 0 or errno. ProbePerfEvent outside tests.

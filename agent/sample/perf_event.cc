@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/sample/sampling_event.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -204,6 +205,16 @@ bool RingMaker::Halve() {
   if (ring_bytes_ <= PageBytes()) return false;
   ring_bytes_ /= 2;
   return true;
+}
+
+absl::StatusOr<PerfRing> RingMaker::MakeExactly(UniqueFd fd, uint64_t bytes) {
+  if (ring_bytes_ < kPlainRingBytes) return absl::ResourceExhaustedError("rings are small");
+  const uint64_t page = PageBytes();
+  ASSIGN_OR_RETURN(RingLease lease, share_.Acquire(bytes + page));
+  ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Create(std::move(fd), bytes));
+  if (ring.data_bytes() < bytes) return absl::ResourceExhaustedError("little may be locked");
+  ring.Charge(std::move(lease));
+  return ring;
 }
 
 absl::StatusOr<PerfRing> RingMaker::Make(UniqueFd fd) {

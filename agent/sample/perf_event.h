@@ -101,6 +101,8 @@ class RingMaker {
   bool Halve();
   // As large as the share and the kernel allow, down to one page.
   absl::StatusOr<PerfRing> Make(UniqueFd fd);
+  // Exactly as large, or not at all; not while other rings are smaller than they ought to be.
+  absl::StatusOr<PerfRing> MakeExactly(UniqueFd fd, uint64_t bytes);
 
  private:
   uint64_t ring_bytes_;

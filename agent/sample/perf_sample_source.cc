@@ -22,7 +22,6 @@ constexpr int64_t kSlotNs = 100 * kNsPerMs;
 constexpr int64_t kHeldUpNs = 5 * kSlotNs;
 constexpr size_t kMostOpened = 64;  // by one Drain
 constexpr int kMostStackThreads = 1024;
-constexpr int kMostAutoThreads = 128;
 
 // `lost`: of this ring since its begin, as its records or its counter say; they tell of the same losses.
 void RecordLost(uint64_t lost, SampleRing& ring, SampleSink& sink) {
@@ -59,8 +58,6 @@ void AddNotice(Notice::Severity severity, std::string text, std::vector<Notice>*
 
 // A copy of the stack needs a ring eight times as large, for every thread.
 void LeaveStacksOut(SamplingOptions* options, std::vector<Notice>* thinned) {
-  if (options->callpaths == CallPaths::kAuto && options->threads > kMostAutoThreads)
-    options->callpaths = CallPaths::kOff;
   if (options->callpaths != CallPaths::kDwarf || options->threads <= kMostStackThreads) return;
   options->callpaths = CallPaths::kOff;
   AddNotice(Notice::Severity::kWarning,
@@ -95,6 +92,7 @@ absl::StatusOr<std::unique_ptr<PerfSampleSource>> PerfSampleSource::Create(
   SamplingOptions chosen = Clamped(options, procfs);
   const auto make = [&](std::optional<ThreadRings>* rings) -> absl::Status {
     ASSIGN_OR_RETURN(ChosenEvent event, ChooseEvent(chosen, ProbePerfEvent));
+    event.stack_rings = StackRings(chosen, LockableBytes(procfs));
     rings->emplace(procfs, std::move(event), RingBytes(chosen, PageBytes()), budget);
     return absl::OkStatus();
   };
@@ -108,14 +106,6 @@ absl::StatusOr<std::unique_ptr<PerfSampleSource>> PerfSampleSource::Create(
   if (!by_cgroup.ok()) {
     LeaveStacksOut(&chosen, thinned);
     rings.reset();  // gives back what it holds
-    RETURN_IF_ERROR(make(&rings));
-    rings->maker().LimitRings(chosen.threads, LockableBytes(procfs));
-  }
-  // Samples count more than paths that nobody asked for.
-  if (chosen.callpaths == CallPaths::kAuto && !by_cgroup.ok() &&
-      rings->maker().ring_bytes() < RingBytes(chosen, PageBytes())) {
-    chosen.callpaths = CallPaths::kOff;
-    rings.reset();
     RETURN_IF_ERROR(make(&rings));
     rings->maker().LimitRings(chosen.threads, LockableBytes(procfs));
   }

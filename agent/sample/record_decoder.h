@@ -58,6 +58,8 @@ class RecordDecoder {
                          const KernelCauses* causes = nullptr);
 
   PerfRecord Decode(std::span<const std::byte> record);
+  // Samples carry a copy of the stack.
+  bool has_stacks() const { return Has(PERF_SAMPLE_STACK_USER); }
   // Mappings and task events: what must be known before the samples of the same time are understood.
   static bool ExplainsSamples(std::span<const std::byte> record);
 

@@ -11,11 +11,12 @@ namespace perfd::agent {
 namespace {
 
 constexpr double kNsPerS = 1e9;
-constexpr uint32_t kMaxStackBytes = 32u << 10;   // the whole record must stay below 64 KiB
-constexpr uint64_t kPlainRingBytes = 64u << 10;  // 199 Hz x 104 B: some 3 s without a Drain
+constexpr uint32_t kMaxStackBytes = 32u << 10;  // the whole record must stay below 64 KiB
 constexpr uint64_t kStackRingBytes = 512u << 10;
-constexpr uint32_t kAutoStackBytes = 1024;       // a few frames: up to the loop that called
-constexpr uint64_t kAutoRingBytes = 256u << 10;  // 199 Hz x 1.3 KiB: 1 s without a Drain
+constexpr uint32_t kPieceBytes = 1024;  // a few frames: up to the loop that called
+constexpr int kMostStackRings = 16;     // 4 MiB a session
+constexpr double kMostStackedHz = 400;  // 1.3 KiB each: half a second without a Drain
+constexpr uint64_t kLockedPart = 8;     // of what may be locked
 constexpr uint64_t kMaxRingBytes = 64u << 20;
 
 // How a thread came into the kernel: its chain there, and where it came from. Of a sample of user code, next to nothing.
@@ -30,12 +31,10 @@ void AddCallPaths(const SamplingOptions& options, perf_event_attr* attr) {
     attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
     attr->exclude_callchain_user = 0;
     attr->exclude_callchain_kernel = attr->exclude_kernel;
-  } else if (CopiesStacks(options.callpaths)) {
-    const bool automatic = options.callpaths == CallPaths::kAuto;
-    const uint32_t bytes = automatic ? kAutoStackBytes : options.stack_bytes;
+  } else if (options.callpaths == CallPaths::kDwarf) {
     attr->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
     attr->sample_regs_user = kUserRegisterMask;
-    attr->sample_stack_user = std::clamp<uint32_t>(bytes & ~7u, 8, kMaxStackBytes);
+    attr->sample_stack_user = std::clamp<uint32_t>(options.stack_bytes & ~7u, 8, kMaxStackBytes);
   }
 }
 
@@ -43,6 +42,19 @@ void AddCallPaths(const SamplingOptions& options, perf_event_attr* attr) {
 
 bool CopiesStacks(CallPaths callpaths) {
   return callpaths == CallPaths::kDwarf || callpaths == CallPaths::kAuto;
+}
+
+int StackRings(const SamplingOptions& options, uint64_t lockable_bytes) {
+  if (options.callpaths != CallPaths::kAuto || options.frequency_hz > kMostStackedHz) return 0;
+  const uint64_t fit = lockable_bytes / kLockedPart / kPieceRingBytes;
+  return static_cast<int>(std::min<uint64_t>(fit, kMostStackRings));
+}
+
+perf_event_attr WithPieceOfStack(perf_event_attr attr) {
+  attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  attr.sample_regs_user = kUserRegisterMask;
+  attr.sample_stack_user = kPieceBytes;
+  return attr;
 }
 
 bool IsClockEvent(const perf_event_attr& attr) {
@@ -105,9 +117,7 @@ void LeaveKernelOut(const SamplingOptions& options, perf_event_attr* attr) {
 uint64_t RingBytes(const SamplingOptions& options, uint64_t page_bytes) {
   uint64_t bytes = options.ring_bytes;
   if (bytes == 0) {
-    bytes = options.callpaths == CallPaths::kDwarf  ? kStackRingBytes
-            : options.callpaths == CallPaths::kAuto ? kAutoRingBytes
-                                                    : kPlainRingBytes;
+    bytes = options.callpaths == CallPaths::kDwarf ? kStackRingBytes : kPlainRingBytes;
   }
   return std::clamp(std::bit_ceil(std::min(bytes, kMaxRingBytes)), page_bytes, kMaxRingBytes);
 }

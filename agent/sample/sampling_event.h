@@ -36,8 +36,15 @@ struct SamplingOptions {
       0;  // per thread or CPU, rounded to a power of two of pages; 0: chosen by callpaths
 };
 
-// Samples carry a copy of the stack.
+inline constexpr uint64_t kPlainRingBytes = 64u << 10;   // 199 Hz x 104 B: some 3 s without a Drain
+inline constexpr uint64_t kPieceRingBytes = 256u << 10;  // 199 Hz x 1.3 KiB: 1 s without a Drain
+
+// Samples, or some of them, carry a copy of the stack.
 bool CopiesStacks(CallPaths callpaths);
+// With callpaths auto: in so many rings samples carry a piece of the stack (WithPieceOfStack), as the first threads are
+// much like the others; in all others they are as without.
+int StackRings(const SamplingOptions& options, uint64_t lockable_bytes);
+perf_event_attr WithPieceOfStack(perf_event_attr attr);
 
 inline constexpr double kMinFrequencyHz = 1;
 inline constexpr double kMaxFrequencyHz = 10'000;

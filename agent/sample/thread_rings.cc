@@ -33,6 +33,34 @@ perf_event_attr Staggered(perf_event_attr attr, int32_t id) {
   return attr;
 }
 
+int StackRingsOf(const std::vector<std::unique_ptr<SampleRing>>& rings) {
+  return static_cast<int>(std::count_if(
+      rings.begin(), rings.end(), [](const auto& ring) { return ring->decoder.has_stacks(); }));
+}
+
+struct OpenedRing {
+  PerfRing ring;
+  perf_event_attr attr;  // its event's
+};
+
+// `stacks`: its samples carry a piece of the stack, where there is all the room for it: samples come first.
+absl::StatusOr<OpenedRing> OpenRing(const perf_event_attr& attr, const PerfTarget& target,
+                                    bool stacks, RingMaker& maker, absl::string_view event,
+                                    const std::string& subject) {
+  if (stacks) {
+    const perf_event_attr stacked = WithPieceOfStack(attr);
+    PerfOpenResult opened = OpenPerfEvent(stacked, target);
+    if (opened.fd.valid()) {
+      auto ring = maker.MakeExactly(std::move(opened.fd), kPieceRingBytes);
+      if (ring.ok()) return OpenedRing{*std::move(ring), stacked};
+    }
+  }
+  PerfOpenResult opened = OpenPerfEvent(attr, target);
+  if (!opened.fd.valid()) return PerfOpenError(opened.error, event, subject);
+  ASSIGN_OR_RETURN(PerfRing ring, maker.Make(std::move(opened.fd)));
+  return OpenedRing{std::move(ring), attr};
+}
+
 }  // namespace
 
 std::vector<int32_t> ParseCpuList(absl::string_view text) {
@@ -60,26 +88,25 @@ bool ThreadRings::HasRing(int32_t tid) const {
   return open_tids_.contains(tid);
 }
 
-void ThreadRings::Add(PerfRing ring, int32_t pid, int32_t tid) {
+void ThreadRings::Add(PerfRing ring, const perf_event_attr& attr, int32_t pid, int32_t tid) {
   const int32_t id = tid != 0 ? tid : static_cast<int32_t>(rings_.size());
   rings_.push_back(std::make_unique<SampleRing>(
       SampleRing{std::move(ring),
-                 RecordDecoder(event_.attr.sample_type, clock_offset_ns_,
-                               event_.attr.sample_regs_user, event_.kernel_causes.get()),
+                 RecordDecoder(attr.sample_type, clock_offset_ns_, attr.sample_regs_user,
+                               event_.kernel_causes.get()),
                  pid, tid, StaggeredRate(event_.attr, event_.attr.sample_freq, id)}));
   if (tid != 0) open_tids_.insert(tid);
 }
 
 absl::Status ThreadRings::Open(int32_t pid, int32_t tid) {
-  PerfOpenResult opened = OpenPerfEvent(Staggered(event_.attr, tid), {.id = tid});
-  if (!opened.fd.valid()) {
-    return PerfOpenError(opened.error, event_.name,
-                         absl::StrCat("thread ", tid, " of process ", pid));
-  }
-  ASSIGN_OR_RETURN(PerfRing ring, maker_->Make(std::move(opened.fd)));
+  const PerfTarget target{.id = tid};
+  ASSIGN_OR_RETURN(
+      OpenedRing opened,
+      OpenRing(Staggered(event_.attr, tid), target, StackRingsOf(rings_) < event_.stack_rings,
+               *maker_, event_.name, absl::StrCat("thread ", tid, " of process ", pid)));
   // Short threads must not be seen more often than long ones; without a sideband it rests from the next slot on, or never.
-  if (rests_ && ring.AddSideband(event_.attr, {.id = tid}).ok()) ring.Rest();
-  Add(std::move(ring), pid, tid);
+  if (rests_ && opened.ring.AddSideband(opened.attr, target).ok()) opened.ring.Rest();
+  Add(std::move(opened.ring), opened.attr, pid, tid);
   return absl::OkStatus();
 }
 
@@ -163,20 +190,17 @@ absl::Status ThreadRings::AddCgroup(const std::string& directory) {
   if (cpus.empty()) return absl::InternalError(absl::StrCat(kOnlineCpus, " does not parse"));
   maker_->LimitRings(static_cast<int>(cpus.size()), kUnlimitedBytes);
   for (const int32_t cpu : cpus) {
-    PerfOpenResult opened =
-        OpenPerfEvent(Staggered(event_.attr, static_cast<int32_t>(rings_.size())),
-                      {.id = fd.get(), .cpu = cpu, .cgroup = true});
-    absl::StatusOr<PerfRing> ring =
-        opened.fd.valid() ? maker_->Make(std::move(opened.fd))
-                          : PerfOpenError(opened.error, event_.name,
-                                          absl::StrCat("cgroup ", directory, " on CPU ", cpu));
-    if (!ring.ok()) {
+    const PerfTarget target{.id = fd.get(), .cpu = cpu, .cgroup = true};
+    auto opened = OpenRing(Staggered(event_.attr, static_cast<int32_t>(rings_.size())), target,
+                           StackRingsOf(rings_) < event_.stack_rings, *maker_, event_.name,
+                           absl::StrCat("cgroup ", directory, " on CPU ", cpu));
+    if (!opened.ok()) {
       rings_.clear();
-      return ring.status();
+      return opened.status();
     }
     // Later the cgroup may be gone.
-    ring->AddSideband(event_.attr, {.id = fd.get(), .cpu = cpu, .cgroup = true}).IgnoreError();
-    Add(*std::move(ring), 0, 0);
+    opened->ring.AddSideband(opened->attr, target).IgnoreError();
+    Add(std::move(opened->ring), opened->attr, 0, 0);
   }
   return absl::OkStatus();
 }

@@ -120,7 +120,8 @@ class ThreadRings {
   void RescanProcess(int32_t pid);
   bool HasRing(int32_t tid) const;
   bool HasEnded(int32_t pid) const;
-  void Add(PerfRing ring, int32_t pid, int32_t tid);
+  // `attr`: of its event.
+  void Add(PerfRing ring, const perf_event_attr& attr, int32_t pid, int32_t tid);
   absl::Status MayRest(SampleRing& ring);
   absl::Status SetRate(SampleRing& ring, uint64_t value) const;
 

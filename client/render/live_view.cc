@@ -31,7 +31,7 @@ std::string NodeLine(const NodeProgress& node) {
 }
 
 std::string LoopLine(const ReportRow& row, double heaviest, const TextStyle& style) {
-  const double share = ShownShare(row).share;
+  const double share = WithCalled(ShownShare(row));
   return absl::StrFormat("  %6s %s  %s  %s", Percent(share),
                          Bar(style, heaviest > 0 ? share / heaviest : 0, 10),
                          Clean(LocationText(row)), Clean(SourceText(row.location.source)));
@@ -51,7 +51,8 @@ std::vector<std::string> RenderLive(const ProfileStatus& status,
     lines.push_back(absl::StrCat("  ... and ", status.nodes.size() - nodes, " more nodes"));
   const size_t shown = std::min(loops.size(), kMaxLoopsShown);
   for (size_t i = 0; i < shown; ++i)
-    lines.push_back(CutEnd(LoopLine(loops[i], ShownShare(loops.front()).share, style), width));
+    lines.push_back(
+        CutEnd(LoopLine(loops[i], WithCalled(ShownShare(loops.front())), style), width));
   return lines;
 }
 
@@ -68,7 +69,7 @@ std::string RenderLogLine(const ProfileStatus& status, const std::vector<ReportR
                                   status.spec.dry_run ? " (dry run) " : " ",
                                   Percent(status.progress_ratio), " ", status.samples, " samples");
   if (!loops.empty())
-    absl::StrAppend(&line, ", heaviest loop ", Percent(loops.front().share), " ",
+    absl::StrAppend(&line, ", heaviest loop ", Percent(WithCalled(ShownShare(loops.front()))), " ",
                     Clean(LocationText(loops.front())), " ",
                     Clean(SourceText(loops.front().location.source)));
   return line + "\n";

@@ -74,13 +74,13 @@ std::string RenderLoop(const ReportRow& row, const TextStyle& style) {
   }
   const std::string wall =
       row.wall.has_value()
-          ? absl::StrFormat("%s %s, with inner loops %s", Percent(row.wall->share),
+          ? absl::StrFormat("%s %s, with inner loops and calls %s", Percent(row.wall->share),
                             Interval95(row.wall->interval.low, row.wall->interval.high),
                             Percent(row.wall->inclusive))
           : "-";
   absl::StrAppendFormat(
-      &text, "  wall share %s\n  CPU share  %s %s, with inner loops %s, %d samples\n", wall,
-      Percent(row.share), Interval95(row.share_interval.low, row.share_interval.high),
+      &text, "  wall share %s\n  CPU share  %s %s, with inner loops and calls %s, %d samples\n",
+      wall, Percent(row.share), Interval95(row.share_interval.low, row.share_interval.high),
       Percent(row.inclusive_share), row.samples);
   absl::StrAppendFormat(&text, "  imbalance  %.2f (max / mean)%s%s\n\n", row.imbalance,
                         row.worst_rank.empty() ? "" : ", worst ", Clean(row.worst_rank));
@@ -108,6 +108,7 @@ std::string RenderLoopList(const Report& report, const TextStyle& style) {
                    {"WALL", true},
                    {"CPU", true},
                    {"95% INTERVAL"},
+                   {"CALLED", true},
                    {"IMBAL", true},
                    {"FUNCTION"},
                    {"SOURCE"},
@@ -118,7 +119,8 @@ std::string RenderLoopList(const Report& report, const TextStyle& style) {
     table.Add({absl::StrCat(++number), ShortId(row),
                row.wall.has_value() ? Percent(row.wall->share) : "-", Percent(row.share),
                Interval95(ShownShare(row).interval.low, ShownShare(row).interval.high),
-               absl::StrFormat("%.2f", row.imbalance), CutEnd(Clean(LocationText(row)), room),
+               Percent(ShownShare(row).called.share), absl::StrFormat("%.2f", row.imbalance),
+               CutEnd(Clean(LocationText(row)), room),
                CutFront(SourceText(row.location.source), room), LoopFactsText(row)});
   return table.Render();
 }

@@ -31,10 +31,6 @@ std::string WallText(const ReportRow& row) {
   return row.wall.has_value() ? Percent(row.wall->share) : "-";
 }
 
-double WithCalled(const WallShare& share) {
-  return share.share + share.called.share;
-}
-
 // Empty for a loop that calls next to nothing.
 std::string CalledText(const CalledShare& called) {
   if (called.share < kLeastCalled) return "";
@@ -192,6 +188,10 @@ std::string PhaseText(const Report& report, const ReportRow& row) {
 WallShare ShownShare(const ReportRow& row) {
   return row.wall.value_or(
       WallShare{row.share, row.share_interval, row.inclusive_share, row.called});
+}
+
+double WithCalled(const WallShare& share) {
+  return std::min(1.0, share.share + share.called.share);
 }
 
 std::string ShortId(const ReportRow& row) {

@@ -29,6 +29,8 @@ std::string LocationText(const ReportRow& row);     // function, marked when it 
 std::string LoopFactsText(const ReportRow& row);    // "depth 2, innermost, OpenMP"
 // What the order of loops is of: elapsed time where it is divided, else CPU time.
 WallShare ShownShare(const ReportRow& row);
+// Its own share, and of the functions that it calls: what decides the order of loops.
+double WithCalled(const WallShare& share);
 // "seen from 12 s to 40 s of 60 s"; empty for what was there nearly all the time, or when nobody knows.
 std::string PhaseText(const Report& report, const ReportRow& row);
 

@@ -70,7 +70,7 @@ struct WindowCall {
 struct WindowPaths {
   std::vector<std::string> frame_names;
   std::vector<WindowStack> stacks;
-  std::vector<WindowCall> calls;  // of paths that are known up to a loop, or to their end
+  std::vector<WindowCall> calls;  // a path that ends before a loop was found is of none
 
   bool operator==(const WindowPaths&) const = default;
 };

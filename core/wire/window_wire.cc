@@ -167,8 +167,11 @@ absl::Status ReadCallsOf(const v1::Window& window, Window& out) {
   for (const WindowCall& call : out.paths.calls) {
     if (!AddWithin(call.paths, kMaxSampleTotal, paths))
       return absl::InvalidArgumentError("window.calls: the sum is too large");
-    if (call.loop.has_value() && !out.locations[*call.loop].loop.has_value())
-      return absl::InvalidArgumentError("window.calls.loop: no loop");
+    const CodeLocation& from = out.locations[call.location];
+    if (from.category != Category::kOutsideLoop && from.category != Category::kLibrary)
+      return absl::InvalidArgumentError("window.calls.location: not outside loops");
+    if (call.loop.has_value() && out.locations[*call.loop].category != Category::kLoop)
+      return absl::InvalidArgumentError("window.calls.loop: no compute loop");
   }
   return absl::OkStatus();
 }

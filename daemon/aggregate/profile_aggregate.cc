@@ -95,13 +95,12 @@ void ProfileAggregate::AddRank(RankTotals rank, uint32_t node) {
   }
 }
 
-// What was folded is told apart from nothing else.
+// A loop that was folded is told apart from no other: no loop. A place that was has no parts.
 void ProfileAggregate::AddCall(const WindowCall& call, const CodeLocation& from,
                                const CodeLocation* loop, const std::vector<uint32_t>& ours) {
   WindowCall own{ours[call.location], std::nullopt, call.paths};
-  if (loop != nullptr) own.loop = ours[*call.loop];
-  const bool folded =
-      LocationFolded(from, own.location) || (loop != nullptr && LocationFolded(*loop, *own.loop));
+  if (loop != nullptr && !LocationFolded(*loop, ours[*call.loop])) own.loop = ours[*call.loop];
+  const bool folded = LocationFolded(from, own.location);
   totals_.lost.stack_samples += folded ? call.paths : paths_.AddCall(own);
 }
 

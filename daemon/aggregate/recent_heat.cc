@@ -31,7 +31,8 @@ void RecentHeat::Add(const Window& window) {
     if (row.location < heat.size()) heat[row.location] += of_row;
   }
   const std::vector<Heat> own = heat;
-  for (const CalledPart& part : CalledParts(window.paths.calls)) {
+  // A few paths are no evidence of one window, and many windows even out.
+  for (const CalledPart& part : CalledParts(window.paths.calls, 1)) {
     const Heat& of = own[part.location];
     heat[part.loop] += {part.Of(of.samples), part.Of(of.cpu_ns), part.Of(of.wall_ns)};
   }

@@ -53,4 +53,26 @@ std::vector<CalledTime> CalledTimes(const ProfileAggregate& aggregate) {
   return called;
 }
 
+absl::flat_hash_map<std::string, InclusiveTime> CalledTimesOf(const ProfileAggregate& aggregate,
+                                                              const RankInfo& rank) {
+  const std::vector<CalledPart> parts = CalledParts(aggregate.paths().calls());
+  if (parts.empty()) return {};
+  std::vector<Counts> own(aggregate.locations().size());
+  std::vector<bool> is_rank(aggregate.thread_count());
+  for (size_t i = 0; i < is_rank.size(); ++i) {
+    const ThreadKey key = aggregate.thread(i).key;
+    is_rank[i] = key.node == rank.node && key.rank == rank.rank && key.pid == rank.pid;
+  }
+  aggregate.ForEachCell([&](uint32_t thread, uint32_t location, const Counts& counts) {
+    if (is_rank[thread]) own[location] += counts;
+  });
+  absl::flat_hash_map<std::string, InclusiveTime> called;
+  for (const CalledPart& part : parts) {
+    InclusiveTime& sum = called[LocationId(aggregate.locations()[part.loop].location)];
+    sum.cpu_ns += part.Of(own[part.location].cpu_ns);
+    sum.wall_ns += part.Of(own[part.location].wall_ns);
+  }
+  return called;
+}
+
 }  // namespace perfd::daemon

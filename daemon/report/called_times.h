@@ -9,8 +9,10 @@
 #ifndef DAEMON_REPORT_CALLED_TIMES_H_
 #define DAEMON_REPORT_CALLED_TIMES_H_
 
+#include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "core/model/report.h"
 #include "daemon/aggregate/profile_aggregate.h"
 #include "daemon/report/inclusive.h"
@@ -24,6 +26,10 @@ struct CalledTime {
 };
 
 std::vector<CalledTime> CalledTimes(const ProfileAggregate& aggregate);
+
+// The same of one rank, by LocationId of the loop: its own time in each place, divided as that of the job.
+absl::flat_hash_map<std::string, InclusiveTime> CalledTimesOf(const ProfileAggregate& aggregate,
+                                                              const RankInfo& rank);
 
 }  // namespace perfd::daemon
 

@@ -4,9 +4,12 @@
 #include <map>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/analysis/injection_total.h"
 #include "core/analysis/job_verdict.h"
+#include "core/base/clock.h"
+#include "daemon/report/called_times.h"
 
 namespace perfd::daemon {
 namespace {
@@ -67,19 +70,52 @@ LoopTime OwnTimeOf(const ReportRow& row, const RankSummary* slowest) {
 }
 
 // Copies of a loop hold the loops inside it and what it calls, and saturations are of their time as well. Each rank's is taken to
-// be divided among these as the job's.
-LoopTime TimeOf(const ReportRow& row, const RankSummary* slowest) {
+// be divided among a loop and those inside it as the job's. What is called on a path that was left out is in no copy: then it
+// may be that nothing of it is.
+LoopTime TimeOf(const ReportRow& row, const RankSummary* slowest, double called_by_slowest,
+                bool left_out) {
   LoopTime time = OwnTimeOf(row, slowest);
   const RowShares shares = SharesOf(row);
   const double inner = shares.inclusive - shares.called.share;
-  const double scale = shares.own > 0 ? std::max(1.0, inner / shares.own) : 1;
-  const auto with = [&](double own, double called) { return std::min(1.0, own * scale + called); };
+  const auto with = [&](double own, double called) {
+    const double all = shares.own > 0 ? own * std::max(1.0, inner / shares.own) : inner;
+    return std::min(1.0, all + called);
+  };
   time.share = with(time.share, shares.called.share);
-  time.share_low = with(time.share_low, shares.called.interval.low);
+  time.share_low = with(time.share_low, left_out ? 0 : shares.called.interval.low);
   time.share_high = with(time.share_high, shares.called.interval.high);
-  time.slowest_share = with(time.slowest_share, shares.called.share);
+  time.slowest_share =
+      with(time.slowest_share, slowest == nullptr ? shares.called.share : called_by_slowest);
   return time;
 }
+
+bool LeavesOut(const std::vector<const LoopMeasurement*>& ranks) {
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [](const LoopMeasurement* loop) { return !loop->excluded_paths.empty(); });
+}
+
+// What part of the rank's time its loops call, by LocationId.
+class CalledByRank {
+ public:
+  CalledByRank(const ProfileAggregate& aggregate, const RankSummary* rank, ShareBasis basis)
+      : basis_(basis) {
+    if (rank == nullptr) return;
+    called_ = CalledTimesOf(aggregate, rank->info);
+    seconds_ = basis == ShareBasis::kWall ? rank->elapsed_seconds : rank->seconds;
+  }
+
+  double Of(const std::string& loop_id) const {
+    const auto found = called_.find(loop_id);
+    if (found == called_.end() || seconds_ <= 0) return 0;
+    const uint64_t ns = basis_ == ShareBasis::kWall ? found->second.wall_ns : found->second.cpu_ns;
+    return std::min(1.0, static_cast<double>(ns) / kNsPerSecond / seconds_);
+  }
+
+ private:
+  const ShareBasis basis_;
+  double seconds_ = 0;
+  absl::flat_hash_map<std::string, InclusiveTime> called_;
+};
 
 double BestGain(const LoopVerdict& loop) {
   return loop.gains.empty() ? 0 : loop.gains.front().of_job.value;
@@ -110,9 +146,11 @@ int64_t ElapsedNs(const Report& report) {
 void FillVerdicts(const ProfileAggregate& aggregate, size_t ranks, Report& report) {
   const MeasuredLoops& measured = aggregate.measured();
   const RankSummary* slowest = SlowestRank(report.ranks, report.time.basis());
+  const CalledByRank called(aggregate, slowest, report.time.basis());
   for (auto& [id, of_loop] : Group(measured)) {
     const ReportRow* row = FindLoop(report.loops, id);
-    const LoopTime time = row == nullptr ? LoopTime{} : TimeOf(*row, slowest);
+    const LoopTime time =
+        row == nullptr ? LoopTime{} : TimeOf(*row, slowest, called.Of(id), LeavesOut(of_loop));
     report.verdicts.push_back(JudgeLoop(of_loop, time, {.ranks = ranks}));
     for (const auto& [key, listing] : measured.listings()) {
       if (key.first == id) report.verdicts.back().listings.push_back(listing);
@@ -131,7 +169,8 @@ std::vector<LoopVerdict> TopVerdicts(const ProfileAggregate& aggregate,
   for (auto& [id, of_loop] : Group(aggregate.measured())) {
     const ReportRow* row = FindLoop(rows, id);
     if (row == nullptr) continue;
-    verdicts.push_back(JudgeLoop(of_loop, TimeOf(*row, nullptr), {.ranks = 0}));
+    verdicts.push_back(
+        JudgeLoop(of_loop, TimeOf(*row, nullptr, 0, LeavesOut(of_loop)), {.ranks = 0}));
   }
   SortByGain(verdicts);
   if (verdicts.size() > count) verdicts.resize(count);

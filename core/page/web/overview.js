@@ -50,7 +50,7 @@ function timeSentence() {
     `${percent(walled ? totals.wall.loops : totals.loops.share)} of the ${walled ? "elapsed" : "CPU"} time is in ${plural(loops.length, "loop")}`,
   ];
   if (loops.length > 0)
-    parts.push(`, ${percent(shown(loops[0]))} in the heaviest, ${loopName(loops[0].id)}`);
+    parts.push(`, ${percent(shown(loops[0]) + ((walled ? loops[0].wall_called_share : loops[0].called_share) || 0))} in the heaviest, ${loopName(loops[0].id)}`);
   if (walled && totals.wall.waiting_or_idle >= 0.03)
     parts.push(`; for ${percent(totals.wall.waiting_or_idle)} of it nothing computes`);
   if (!walled && totals.waiting_share >= 0.03)

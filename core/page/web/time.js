@@ -102,7 +102,7 @@ const rowTable = (rows, name, numbered) =>
 
 section("time", "Where the time goes", ["sampled"], () => {
   if (loops.length + list(report.functions).length + list(report.waiting).length === 0) return null;
-  const heavy = loops.filter((row) => shown(row) >= 0.002).slice(0, 12);
+  const heavy = loops.filter((row) => shown(row) + calledShare(row) >= 0.002).slice(0, 12);
   const most = Math.max(0.1, ...heavy.map((row) => Math.max(shown(row), shownHigh(row) || 0)));
   return [
     categoryBar(),

@@ -1,8 +1,9 @@
 // daemon/aggregate/paths/called_parts.h - which part of the time of a function belongs to the loops that had called it.
 //
 // Shape    CalledParts(calls) -> of each place, for each loop that had called it: how many of its paths go through that loop.
-//          Every path weighs alike, since all samples of a place are drawn with the same chance.
-// Units    paths. A place with less than kLeastPaths has no parts: it would be a guess.
+//          Every path weighs alike, as all samples of a place in one session are drawn with the same chance. (Not those of
+//          sessions whose threads differ in number: each has the same number of paths a second.)
+// Units    paths. A place with less than `least_paths` has no parts: it would be a guess.
 // Threads  thread-safe (pure).
 #ifndef DAEMON_AGGREGATE_PATHS_CALLED_PARTS_H_
 #define DAEMON_AGGREGATE_PATHS_CALLED_PARTS_H_
@@ -25,7 +26,8 @@ struct CalledPart {
   uint64_t Of(uint64_t time) const;  // rounded down
 };
 
-std::vector<CalledPart> CalledParts(const std::vector<WindowCall>& calls);
+std::vector<CalledPart> CalledParts(const std::vector<WindowCall>& calls,
+                                    uint64_t least_paths = kLeastPaths);
 
 }  // namespace perfd::daemon
 

@@ -296,16 +296,17 @@ TEST_F(ResolveWindowTest, WhatRunsOutsideLoopsIsGivenToTheLoopThatCalledIt) {
   const RawLocation kernel{.kind = RawLocation::Kind::kKernel};
   raw.stacks = {{0, {outside, outside, within, outside}, 5},
                 {1, {outside, within}, 2},
-                {0, {outside, outside}, 3},    // nobody's loop
-                {0, {outside, truncated}, 7},  // nobody knows
-                {0, {within, within}, 11},     // the loop's own
+                {0, {outside, outside}, 3},             // nobody's loop
+                {0, {outside, truncated}, 7},           // nobody knows
+                {0, {outside, outside, truncated}, 4},  // a loop farther out, or none
+                {0, {within, within}, 11},              // the loop's own
                 {0, {kernel, within}, 13}};
   const Window window = ResolveWindow(std::move(raw), index_, absl::Seconds(1), &unreadable_);
   ASSERT_EQ(window.paths.calls.size(), 2u);
   const WindowCall& none = window.paths.calls[0];
   const WindowCall& called = window.paths.calls[1];
   EXPECT_FALSE(none.loop.has_value());
-  EXPECT_EQ(none.paths, 3u);
+  EXPECT_EQ(none.paths, 3u + 4);
   ASSERT_TRUE(called.loop.has_value());
   EXPECT_EQ(called.paths, 7u);
   EXPECT_TRUE(window.locations.at(*called.loop).loop.has_value());
@@ -333,7 +334,7 @@ TEST(FoldLightLocations, KeepsLoopsThatCall) {
   window.paths.calls = {{0, 40, 50}, {0, 41, 1}, {0, std::nullopt, 9}};
   FoldLightLocations(window, 20);
   ASSERT_EQ(window.paths.calls.size(), 2u) << "the light loop is told apart from no other";
-  EXPECT_EQ(window.paths.calls[0].paths, 9u);
+  EXPECT_EQ(window.paths.calls[0].paths, 9u + 1);
   EXPECT_EQ(window.paths.calls[1].paths, 50u);
   EXPECT_EQ(window.locations.at(*window.paths.calls[1].loop).loop->header, 0x1000u);
 }

@@ -70,10 +70,13 @@ TEST(MakeSamplingAttr, CallPaths) {
   EXPECT_EQ(dwarf.sample_type & ~kDecodableSampleType, 0u);
   EXPECT_EQ(dwarf.sample_regs_user, kUserRegisterMask);
   EXPECT_EQ(dwarf.sample_stack_user, 32768u);
+  const perf_event_attr off = MakeSamplingAttr(CpuClockEncoding(), {});
   const perf_event_attr automatic =
       MakeSamplingAttr(CpuClockEncoding(), {.callpaths = CallPaths::kAuto});
-  EXPECT_EQ(automatic.sample_type, dwarf.sample_type);
-  EXPECT_EQ(automatic.sample_stack_user, 1024u);
+  EXPECT_EQ(std::memcmp(&off, &automatic, sizeof off), 0) << "but for a few rings";
+  const perf_event_attr piece = WithPieceOfStack(automatic);
+  EXPECT_EQ(piece.sample_type, dwarf.sample_type);
+  EXPECT_EQ(piece.sample_stack_user, 1024u);
 }
 
 TEST(MakeSamplingAttr, WithoutTheKernelNothingIsRecordedOfIt) {
@@ -97,7 +100,16 @@ TEST(RingBytes, IsAPowerOfTwoOfPages) {
   EXPECT_EQ(RingBytes({.ring_bytes = 4097}, 4096), 8192u);
   EXPECT_EQ(RingBytes({.ring_bytes = UINT64_MAX}, 4096), 64u << 20);
   EXPECT_EQ(RingBytes({}, 4096), 65536u);
-  EXPECT_EQ(RingBytes({.callpaths = CallPaths::kAuto}, 4096), 4 * 65536u);
+  EXPECT_EQ(RingBytes({.callpaths = CallPaths::kAuto}, 4096), 65536u);
+}
+
+TEST(StackRings, TakeAnEighthOfWhatMayBeLocked) {
+  const SamplingOptions usual{.callpaths = CallPaths::kAuto};
+  EXPECT_EQ(StackRings(usual, UINT64_MAX), 16);
+  EXPECT_EQ(StackRings(usual, 8u << 20), 4);
+  EXPECT_EQ(StackRings(usual, 1u << 20), 0);
+  EXPECT_EQ(StackRings({.frequency_hz = 401, .callpaths = CallPaths::kAuto}, UINT64_MAX), 0);
+  EXPECT_EQ(StackRings({.callpaths = CallPaths::kDwarf}, UINT64_MAX), 0) << "all of them do";
 }
 
 TEST(FairRingBytes, GivesEveryThreadARingOfTheSameSize) {

@@ -39,6 +39,7 @@ v1::Window ValidWindow() {
   window.sequence = 1;
   window.threads = {{0, 10, 11}};
   window.locations.resize(1);
+  window.locations[0].category = Category::kOutsideLoop;
   window.rows = {{0, 0, 5, 50}};
   window.paths.frame_names = {"main"};
   window.paths.stacks = {{0, {0}, 5}};
@@ -80,6 +81,7 @@ TEST(Hostile, WindowDictionariesAndRows) {
        {"calls", [](W& w) { w.mutable_calls()->set_location(0, 1); }},
        {"calls", [](W& w) { w.mutable_calls()->set_loop(0, 2); }},
        {"calls.loop", [](W& w) { w.mutable_calls()->set_loop(0, 1); }},  // the place is no loop
+       {"calls.location", [](W& w) { w.mutable_locations(0)->set_category(v1::CATEGORY_KERNEL); }},
        {"calls", [](W& w) { w.mutable_calls()->add_paths(1); }},
        {"calls.paths", [](W& w) { w.mutable_calls()->set_paths(0, 0); }},
        {"calls", [](W& w) { w.mutable_calls()->set_paths(0, UINT64_MAX); }},

@@ -182,8 +182,10 @@ Window RandomModel::OneWindow() {
   const auto location = [&] { return static_cast<uint32_t>(Below(window.locations.size())); };
   for (uint64_t n = Below(4); n > 0; --n) {
     WindowCall call{location(), location(), 1 + Below(1000)};
-    if (!window.locations[*call.loop].loop.has_value()) call.loop.reset();
-    window.paths.calls.push_back(call);
+    if (window.locations[*call.loop].category != Category::kLoop) call.loop.reset();
+    const Category from = window.locations[call.location].category;
+    if (from == Category::kOutsideLoop || from == Category::kLibrary)
+      window.paths.calls.push_back(call);
   }
   window.accounting = Counts();
   window.overhead = Overhead();

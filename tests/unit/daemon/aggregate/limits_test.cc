@@ -149,7 +149,7 @@ TEST(AggregateLimits, CallsPastTheLimitAreCounted) {
   EXPECT_EQ(copy.lost().stack_samples, 2u) << "a loss is counted once";
 }
 
-TEST(AggregateLimits, CallsOfPlacesThatAreNotToldApartAreLeftOut) {
+TEST(AggregateLimits, LoopsThatAreNotToldApartAreNone) {
   AggregateLimits limits;
   limits.locations = 2;
   ProfileAggregate aggregate(limits);
@@ -157,8 +157,8 @@ TEST(AggregateLimits, CallsOfPlacesThatAreNotToldApartAreLeftOut) {
   window.locations = {Callee("f"), LoopAt(0x1000), LoopAt(0x2000), Callee("g")};
   window.paths.calls = {{0, 1, 3}, {0, 2, 4}, {3, 1, 5}};
   aggregate.Add(window);
-  EXPECT_EQ(aggregate.paths().calls(), (std::vector<WindowCall>{{0, 1, 3}}));
-  EXPECT_EQ(aggregate.lost().stack_samples, 9u);
+  EXPECT_EQ(aggregate.paths().calls(), (std::vector<WindowCall>{{0, std::nullopt, 4}, {0, 1, 3}}));
+  EXPECT_EQ(aggregate.lost().stack_samples, 5u) << "of a place that is not told apart";
 }
 
 TEST(AggregateLimits, RanksAndNodes) {

@@ -109,6 +109,64 @@ TEST(FillVerdicts, ALoopThatCallsHasTheTimeOfWhatItCalls) {
   EXPECT_LT(verdict.gains[0].of_job.low, verdict.gains[0].of_job.value);
 }
 
+// Rank 0 is the slowest, and runs something else.
+TEST(FillVerdicts, WhatOtherRanksCallIsNoGainOfTheSlowest) {
+  Window window = EmptyWindow("node0", 1);
+  CodeLocation callee = LoopAt(0x3000);
+  callee.category = Category::kOutsideLoop;
+  callee.loop.reset();
+  AddRow({0, 10, 10}, LoopAt(0x2000), 100, window);
+  AddRow({1, 11, 11}, LoopAt(0x1000), 10, window);
+  AddRow({1, 11, 11}, callee, 60, window);
+  window.paths.calls = {{2, 1, 400}};
+  window.measurements = {Measured(LoopAt(0x1000), 11, 1, 0.5)};
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const LoopVerdict verdict = BuildReport({}, aggregate).verdicts.at(0);
+  EXPECT_NEAR(verdict.share, 70.0 / 170, 1e-12);
+  EXPECT_EQ(verdict.slowest_share, 0);
+}
+
+// A loop that is there for the loops inside it alone, and for what it calls.
+TEST(FillVerdicts, ALoopWithoutSamplesHasTheTimeOfLoopsInsideAndOfCalls) {
+  CodeLocation outer = LoopAt(0x1000), inner = LoopAt(0x1100), callee = LoopAt(0x3000);
+  outer.loop->innermost = false;
+  outer.loop->depth = 1;
+  inner.loop->depth = 2;
+  inner.loop->parent_header = 0x1000;
+  callee.category = Category::kOutsideLoop;
+  callee.loop.reset();
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, inner, 50, window);
+  AddRow({0, 10, 10}, callee, 10, window);
+  AddRow({0, 10, 10}, LoopAt(0x2000), 40, window);
+  window.locations.push_back(outer);
+  window.paths.calls = {{1, 3, 400}};
+  window.measurements = {Measured(outer, 10, 0, 0.5)};
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  EXPECT_NEAR(BuildReport({}, aggregate).verdicts.at(0).share, 0.6, 1e-12);
+}
+
+TEST(FillVerdicts, WhatIsCalledOnAPathThatWasLeftOutMayBeNoneOfTheGain) {
+  Window window = EmptyWindow("node0", 1);
+  CodeLocation callee = LoopAt(0x3000);
+  callee.category = Category::kOutsideLoop;
+  callee.loop.reset();
+  AddRow({0, 10, 10}, LoopAt(0x1000), 50, window);
+  AddRow({0, 10, 10}, callee, 50, window);
+  window.paths.calls = {{1, 0, 400}};
+  window.measurements = {Measured(LoopAt(0x1000), 10, 0, 0.5)};
+  const auto low = [&window] {
+    ProfileAggregate aggregate;
+    aggregate.Add(window);
+    return BuildReport({}, aggregate).verdicts.at(0).gains.at(0).of_job.low;
+  };
+  const double whole = low();
+  window.measurements[0].excluded_paths.resize(1);
+  EXPECT_LT(low(), whole / 1.5);
+}
+
 // The other thread spins: half of the CPU time, most of the elapsed time.
 TEST(FillVerdicts, GainsAreOfElapsedTimeWhereItIsDivided) {
   Window window = EmptyWindow("node0", 1);
