@@ -10,7 +10,6 @@
 #include "absl/time/clock.h"
 #include "agent/pipeline/own_cpu.h"
 #include "agent/procfs/process_rights.h"
-#include "agent/sample/sampling_event.h"
 #include "core/base/cpu_time.h"
 #include "core/base/log.h"
 
@@ -28,7 +27,6 @@ constexpr absl::Duration kSuspendTimeout = absl::Seconds(4);
 // frequency and the number of threads.
 constexpr double kStacksPerSecond = 50;
 constexpr double kAutoStacksPerSecond = 20;
-constexpr size_t kAutoStackSources = 4;  // 9 MiB each
 // Of the budget, where loops are altered too; what sampling really takes is charged to the
 // altering.
 constexpr double kSamplingPart = 0.35;
@@ -57,7 +55,7 @@ Session::Session(SessionRequest request, SessionTools tools)
       notices_(tools_.node),
       changes_(request_.ranks_change(), &notices_),
       experiment_(tools_.make_experimenter, tools_.resolver),
-      stack_choice_(windows_.keeps_paths() ? kStacksPerSecond : kAutoStacksPerSecond) {}
+      stack_choice_(windows_.paths().kept() ? kStacksPerSecond : kAutoStacksPerSecond) {}
 
 void Session::Suspend() {
   suspended_ = true;
@@ -126,10 +124,6 @@ void Session::Sample() {
   windows_.Begin();
   span_own_cpu_ns_ = CpuNs();
   span_agent_cpu_ns_ = windows_.agent_cpu_ns();
-  if (CopiesStacks(request_.spec.hotspots.callpaths) && tools_.open_stacks != nullptr)
-    stacks_ = std::make_unique<StackWorker>(
-        tools_.open_stacks, *tools_.clock,
-        windows_.keeps_paths() ? StackWorker::kMaxSources : kAutoStackSources);
   Announce(NodeProgress::Phase::kSampling);
   const int64_t end_ns = started_ns_ + request_.remaining_ns;
   while (!stop_) {

@@ -1,15 +1,18 @@
 // How samples get their call paths: from the kernel's chain, or from a copy of the stack by way of the stack worker.
 #include <algorithm>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "agent/pipeline/session.h"
+#include "agent/sample/sampling_event.h"
 
 namespace perfd::agent {
 namespace {
 
 constexpr int64_t kAwaitStacksNs = 3 * kNsPerSecond;
 constexpr int64_t kSuspendStacksNs = kNsPerSecond / 2;
+constexpr size_t kAutoStackSources = 4;  // 9 MiB each
 
 // The kernel's chain holds return addresses, which may already belong to the next function: the call is before them.
 CallPath PathOfBatch(std::span<const uint64_t> chain) {
@@ -32,8 +35,13 @@ StackTarget Describe(const TrackedProcess& process) {
 }  // namespace
 
 void Session::RecordCallPath(TrackedProcess& process, const perfd::agent::Sample& sample) {
-  if (request_.spec.hotspots.callpaths == CallPaths::kOff) return;
-  if (!windows_.keeps_paths() && sample.kernel) return;  // it tells nothing of loops
+  const CallPaths callpaths = request_.spec.hotspots.callpaths;
+  const bool kept = windows_.paths().kept();
+  if (!windows_.paths().wanted()) return;
+  if (!kept && sample.kernel) return;  // it tells nothing of loops
+  if (stacks_ == nullptr && CopiesStacks(callpaths) && tools_.open_stacks != nullptr)
+    stacks_ = std::make_unique<StackWorker>(tools_.open_stacks, *tools_.clock,
+                                            kept ? StackWorker::kMaxSources : kAutoStackSources);
   if (stacks_ != nullptr && sample.user_registers.size() == kStackRegisters) {
     if (sample.time_ns >= process.space.exec_ns())
       ChooseStack(process, sample);
@@ -99,7 +107,7 @@ void Session::CountPath(TrackedProcess& process, int32_t rank, bool kernel, uint
 void Session::RecordStackTroubles() {
   if (stacks_ == nullptr) return;
   for (const auto& [pid, status] : stacks_->DrainTroubles()) {
-    if (!windows_.keeps_paths()) continue;  // nobody asked for them
+    if (!windows_.paths().kept()) continue;  // nobody asked for them
     notices_.Warning(absl::Status(status.code(), absl::StrCat("call paths of pid ", pid,
                                                               " are missing: ", status.message())),
                      pid);
@@ -109,7 +117,8 @@ void Session::RecordStackTroubles() {
 // The last stacks are still with the worker when sampling ends.
 void Session::AwaitStacks() {
   if (stacks_ == nullptr) return;
-  const int64_t wait_ns = suspended_ || !windows_.keeps_paths() ? kSuspendStacksNs : kAwaitStacksNs;
+  const int64_t wait_ns =
+      suspended_ || !windows_.paths().kept() ? kSuspendStacksNs : kAwaitStacksNs;
   const int64_t end_ns = tools_.clock->MonotonicNs() + wait_ns;
   while (stacks_->outstanding() > 0 && tools_.clock->MonotonicNs() < end_ns) {
     absl::SleepFor(absl::Milliseconds(5));

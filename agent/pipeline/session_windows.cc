@@ -9,13 +9,28 @@ namespace perfd::agent {
 
 namespace {
 
-// By frame pointers the caller of a function without a frame is passed over: its loop would be taken for another one.
-void KeepPaths(CallPaths callpaths, WindowPaths& paths) {
-  if (callpaths == CallPaths::kAuto) paths = {{}, {}, std::move(paths.calls)};
-  if (callpaths == CallPaths::kFramePointer) paths.calls.clear();
+bool MayBeCalled(const CodeLocation& at) {
+  return (at.category == Category::kOutsideLoop || at.category == Category::kLibrary) &&
+         at.loop_kind != LoopKind::kWaiting;
 }
 
 }  // namespace
+
+void PathPolicy::Learn(const Window& window) {
+  if (callpaths_ != CallPaths::kAuto) return;
+  for (const WindowRow& row : window.rows) {
+    samples_ += row.samples;
+    if (MayBeCalled(window.locations[row.location])) outside_ += row.samples;
+  }
+  if (samples_ >= kLeastSamples)
+    tell_something_ = static_cast<double>(outside_) >= kLeastShare * static_cast<double>(samples_);
+}
+
+// By frame pointers the caller of a function without a frame is passed over: its loop would be taken for another one.
+void PathPolicy::Strip(WindowPaths& paths) const {
+  if (callpaths_ == CallPaths::kAuto) paths = {{}, {}, std::move(paths.calls)};
+  if (callpaths_ == CallPaths::kFramePointer) paths.calls.clear();
+}
 
 int64_t WindowLengthNs(int64_t duration_ns, int windows_sent) {
   if (windows_sent == 0) return std::min(duration_ns, 500 * kNsPerMs);
@@ -29,16 +44,16 @@ SessionWindows::SessionWindows(Resolver* resolver, const Clock& clock,
       delivery_(std::move(delivery)),
       budget_(std::make_shared<ReadBudget>(clock)),
       wall_times_(std::make_shared<WallTimes>()),
-      callpaths_(callpaths) {
+      paths_(std::make_shared<PathPolicy>(callpaths)) {
   CountAgent();
 }
 
 void SessionWindows::SkipPaths(uint64_t samples) {
-  if (keeps_paths()) accounting().stack_skipped += samples;
+  if (paths_->kept()) accounting().stack_skipped += samples;
 }
 
 void SessionWindows::CutPath() {
-  if (keeps_paths()) ++accounting().stack_truncated;
+  if (paths_->kept()) ++accounting().stack_truncated;
 }
 
 void SessionWindows::CountAgent() {
@@ -84,12 +99,13 @@ void SessionWindows::Close(WindowFacts facts) {
 void SessionWindows::Submit() {
   while (!pending_.empty()) {
     delivery_->Expect();
-    const bool taken = resolver_->Submit(pending_.front(), budget_,
-                                         [delivery = delivery_, callpaths = callpaths_](
-                                             Window window, const UnreadableModules& unreadable) {
-                                           KeepPaths(callpaths, window.paths);
-                                           delivery->Deliver(std::move(window), unreadable);
-                                         });
+    const bool taken = resolver_->Submit(
+        pending_.front(), budget_,
+        [delivery = delivery_, paths = paths_](Window window, const UnreadableModules& unreadable) {
+          paths->Learn(window);
+          paths->Strip(window.paths);
+          delivery->Deliver(std::move(window), unreadable);
+        });
     if (!taken) {
       delivery_->Unexpect();
       break;

@@ -7,6 +7,8 @@
 #ifndef AGENT_PIPELINE_SESSION_WINDOWS_H_
 #define AGENT_PIPELINE_SESSION_WINDOWS_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "agent/pipeline/window_delivery.h"
 #include "core/base/clock.h"
 #include "core/model/profile_spec.h"
+#include "core/model/window.h"
 
 namespace perfd::agent {
 
@@ -37,6 +40,31 @@ struct WindowFacts {
   ExperimentUpdate experiment;
 };
 
+// Whether samples are to have call paths, and which of them windows carry. Unless somebody asked for them, only where they can
+// tell something: as long as next to nothing runs outside of loops, no path is looked for. Thread-safe.
+class PathPolicy {
+ public:
+  static constexpr uint64_t kLeastSamples = 50;
+  static constexpr double kLeastShare = 0.05;
+
+  explicit PathPolicy(CallPaths callpaths) : callpaths_(callpaths) {}
+
+  // Windows carry call paths, and say how many are missing or cut off.
+  bool kept() const {
+    return callpaths_ == CallPaths::kFramePointer || callpaths_ == CallPaths::kDwarf;
+  }
+  bool wanted() const { return kept() || tell_something_; }
+  // How much of a window could have been called by loops.
+  void Learn(const Window& window);
+  void Strip(WindowPaths& paths) const;
+
+ private:
+  const CallPaths callpaths_;
+  std::atomic<uint64_t> samples_ = 0;
+  std::atomic<uint64_t> outside_ = 0;
+  std::atomic<bool> tell_something_ = false;
+};
+
 class SessionWindows {
  public:
   static constexpr size_t kMaxPending = 64;
@@ -46,8 +74,7 @@ class SessionWindows {
 
   WindowBuilder& builder() { return builder_; }
   Accounting& accounting() { return builder_.accounting(); }
-  // Windows carry call paths, and say how many are missing or cut off.
-  bool keeps_paths() const { return callpaths_ != CallPaths::kAuto; }
+  const PathPolicy& paths() const { return *paths_; }
   void SkipPaths(uint64_t samples);
   void CutPath();
   // What the agent uses counts from here on; without, since this was made.
@@ -69,7 +96,7 @@ class SessionWindows {
   const std::shared_ptr<WindowDelivery> delivery_;  // also held by the resolver's callbacks
   const std::shared_ptr<ReadBudget> budget_;        // also held by the resolver
   const std::shared_ptr<WallTimes> wall_times_;     // the same
-  const CallPaths callpaths_;
+  const std::shared_ptr<PathPolicy> paths_;         // the same
   WindowBuilder builder_;
   std::vector<std::unique_ptr<RawWindow>> pending_;  // the resolver's queue was full
   int64_t started_ns_ = 0;
