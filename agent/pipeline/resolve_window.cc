@@ -331,11 +331,13 @@ bool IsComputeLoop(const CodeLocation& at) {
          at.loop_kind == LoopKind::kCompute;
 }
 
-// Time in the loop itself has no need of a path, and what waits is nobody's work. Of the kernel a path does not tell the cause,
-// which its rows have.
-bool MayBeCalled(const CodeLocation& at) {
-  return (at.category == Category::kOutsideLoop || at.category == Category::kLibrary) &&
-         at.loop_kind != LoopKind::kWaiting;
+// Paths by where they began and by the loop that had called it.
+using PathsByCall = std::map<std::pair<uint32_t, std::optional<uint32_t>>, uint64_t>;
+
+std::vector<WindowCall> CallsOf(const PathsByCall& paths) {
+  std::vector<WindowCall> calls;
+  for (const auto& [key, count] : paths) calls.push_back({key.first, key.second, count});
+  return calls;
 }
 
 // Which loops had called what ran outside of loops: the innermost one on the way out. Where the way is cut off before a loop was
@@ -360,10 +362,7 @@ class CallCounter {
     paths_[{from, loop}] += stack.samples;
   }
 
-  void Fill() const {
-    for (const auto& [key, paths] : paths_)
-      window_.paths.calls.push_back({key.first, key.second, paths});
-  }
+  std::vector<WindowCall> Calls() const { return CallsOf(paths_); }
 
  private:
   const CodeLocation& At(const RawLocation& frame) {
@@ -376,21 +375,19 @@ class CallCounter {
   LocationTable& table_;
   Window& window_;
   std::unordered_map<RawLocation, CodeLocation, absl::Hash<RawLocation>> known_;
-  std::map<std::pair<uint32_t, std::optional<uint32_t>>, uint64_t> paths_;
+  PathsByCall paths_;
 };
 
 // The loops and functions of calls in their new places. A loop that was folded is told apart from no other: no loop.
 void FoldCalls(const std::vector<uint32_t>& moved, Window& window) {
-  std::map<std::pair<uint32_t, std::optional<uint32_t>>, uint64_t> paths;
+  PathsByCall paths;
   for (const WindowCall& call : window.paths.calls) {
     std::optional<uint32_t> loop;
     if (call.loop.has_value()) loop = moved[*call.loop];
     if (loop.has_value() && !window.locations[*loop].loop.has_value()) loop.reset();
     paths[{moved[call.location], loop}] += call.paths;
   }
-  window.paths.calls.clear();
-  for (const auto& [key, count] : paths)
-    window.paths.calls.push_back({key.first, key.second, count});
+  window.paths.calls = CallsOf(paths);
 }
 
 CodeLocation OthersOf(const CodeLocation& old) {
@@ -400,6 +397,11 @@ CodeLocation OthersOf(const CodeLocation& old) {
 }
 
 }  // namespace
+
+bool MayBeCalled(const CodeLocation& at) {
+  return (at.category == Category::kOutsideLoop || at.category == Category::kLibrary) &&
+         at.loop_kind != LoopKind::kWaiting;
+}
 
 void FoldLightLocations(Window& window, size_t limit) {
   if (window.locations.size() <= limit) return;
@@ -447,7 +449,7 @@ Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout,
   AddStacks(raw, resolution, window);
   CallCounter calls(resolution, table, window);
   for (const RawStack& stack : raw.stacks) calls.Count(stack);
-  calls.Fill();
+  window.paths.calls = calls.Calls();
   window.start_unix_ns = raw.start_unix_ns;
   window.duration_ns = raw.duration_ns;
   window.setup = std::move(raw.setup);

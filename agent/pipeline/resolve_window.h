@@ -32,6 +32,10 @@ using UnreadableModules = std::vector<UnreadableModule>;
 Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout,
                      UnreadableModules* unreadable);
 
+// Time here may be of a loop that called it. Time in a loop is its own, what waits is nobody's work, and of the kernel a path does
+// not tell the cause, which its rows have.
+bool MayBeCalled(const CodeLocation& at);
+
 // Folds the lightest locations into "(other)" until at most `limit` are left. Totals per category and thread stay.
 void FoldLightLocations(Window& window, size_t limit);
 

@@ -4,17 +4,9 @@
 #include <utility>
 
 #include "agent/pipeline/own_cpu.h"
+#include "agent/pipeline/resolve_window.h"
 
 namespace perfd::agent {
-
-namespace {
-
-bool MayBeCalled(const CodeLocation& at) {
-  return (at.category == Category::kOutsideLoop || at.category == Category::kLibrary) &&
-         at.loop_kind != LoopKind::kWaiting;
-}
-
-}  // namespace
 
 void PathPolicy::Learn(const Window& window) {
   if (callpaths_ != CallPaths::kAuto) return;

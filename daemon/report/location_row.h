@@ -39,8 +39,8 @@ class PlaceTimes {
   std::vector<InclusiveTime> inclusive_;
 };
 
-// Places with samples, or with functions that they call, heaviest first (waiting has no elapsed time of its own: by CPU time), then by key: the same order for
-// equal aggregates.
+// Places with samples, or with functions that they call, heaviest first (waiting has no elapsed time of its own: by CPU time),
+// then by key: the same order for equal aggregates.
 std::vector<uint32_t> HeaviestFirst(const ProfileAggregate& aggregate, const PlaceTimes& times);
 
 }  // namespace perfd::daemon

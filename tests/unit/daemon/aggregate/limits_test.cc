@@ -122,20 +122,12 @@ TEST(AggregateLimits, StacksPastTheLimitBecomeOtherOfTheirRank) {
   EXPECT_EQ(copy.lost().stack_samples, 5u) << "a loss is counted once";
 }
 
-CodeLocation Callee(const char* name) {
-  CodeLocation location;
-  location.category = Category::kOutsideLoop;
-  location.module_id = "aa";
-  location.function = name;
-  return location;
-}
-
 TEST(AggregateLimits, CallsPastTheLimitAreCounted) {
   AggregateLimits limits;
   limits.calls = 1;
   ProfileAggregate aggregate(limits);
   Window window = EmptyWindow("node0", 1);
-  window.locations = {Callee("f"), LoopAt(0x1000)};
+  window.locations = {FunctionAt(0x3000), LoopAt(0x1000)};
   window.paths.calls = {{0, 1, 3}};
   aggregate.Add(window);
   EXPECT_FALSE(aggregate.lost().Any());
@@ -154,7 +146,7 @@ TEST(AggregateLimits, LoopsThatAreNotToldApartAreNone) {
   limits.locations = 2;
   ProfileAggregate aggregate(limits);
   Window window = EmptyWindow("node0", 1);
-  window.locations = {Callee("f"), LoopAt(0x1000), LoopAt(0x2000), Callee("g")};
+  window.locations = {FunctionAt(0x3000), LoopAt(0x1000), LoopAt(0x2000), FunctionAt(0x4000)};
   window.paths.calls = {{0, 1, 3}, {0, 2, 4}, {3, 1, 5}};
   aggregate.Add(window);
   EXPECT_EQ(aggregate.paths().calls(), (std::vector<WindowCall>{{0, std::nullopt, 4}, {0, 1, 3}}));

@@ -118,6 +118,16 @@ uint32_t IndexOf(const T& value, std::vector<T>& list) {
 
 }  // namespace
 
+CodeLocation FunctionAt(uint64_t low) {
+  CodeLocation location;
+  location.category = Category::kOutsideLoop;
+  location.module_id = "aa";
+  location.module_path = "/app";
+  location.function = "callee";
+  location.function_low = low;
+  return location;
+}
+
 CodeLocation LoopAt(uint64_t header, bool rich) {
   CodeLocation location;
   location.category = Category::kLoop;

@@ -12,6 +12,9 @@ namespace perfd::daemon {
 // A loop of the program; the richer kind has source lines.
 CodeLocation LoopAt(uint64_t header, bool rich = true);
 
+// A function of the program that starts here, outside of its loops.
+CodeLocation FunctionAt(uint64_t low);
+
 std::vector<Window> RandomWindows(uint64_t seed, int count);
 
 // A window with nothing in it but its identity and setup (cpu-clock at 100 Hz, 1 s).

@@ -56,9 +56,7 @@ TEST(HeatOfLoops, HasEveryComputeLoopWithWhatIsKnownOfIt) {
 
 TEST(HotLoops, AreThoseThatCallTheTimeAsWell) {
   Window window = EmptyWindow("node0", 1);
-  CodeLocation callee = LoopAt(0x3000);
-  callee.category = Category::kOutsideLoop;
-  callee.loop.reset();
+  const CodeLocation callee = FunctionAt(0x3000);
   AddRow({0, 10, 10}, LoopAt(0x2000), 20, window);
   AddRow({0, 10, 10}, callee, 80, window);
   window.locations.push_back(LoopAt(0x1000));  // no sample is in it

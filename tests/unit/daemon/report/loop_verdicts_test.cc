@@ -92,9 +92,7 @@ TEST(FillVerdicts, ALoopWithLoopsInsideHasTheirTimeAsWell) {
 // What it calls is part of its copies, too.
 TEST(FillVerdicts, ALoopThatCallsHasTheTimeOfWhatItCalls) {
   Window window = EmptyWindow("node0", 1);
-  CodeLocation callee = LoopAt(0x3000);
-  callee.category = Category::kOutsideLoop;
-  callee.loop.reset();
+  const CodeLocation callee = FunctionAt(0x3000);
   AddRow({0, 10, 10}, LoopAt(0x1000), 10, window);
   AddRow({0, 10, 10}, callee, 60, window);
   AddRow({0, 10, 10}, LoopAt(0x2000), 30, window);
@@ -112,9 +110,7 @@ TEST(FillVerdicts, ALoopThatCallsHasTheTimeOfWhatItCalls) {
 // Rank 0 is the slowest, and runs something else.
 TEST(FillVerdicts, WhatOtherRanksCallIsNoGainOfTheSlowest) {
   Window window = EmptyWindow("node0", 1);
-  CodeLocation callee = LoopAt(0x3000);
-  callee.category = Category::kOutsideLoop;
-  callee.loop.reset();
+  const CodeLocation callee = FunctionAt(0x3000);
   AddRow({0, 10, 10}, LoopAt(0x2000), 100, window);
   AddRow({1, 11, 11}, LoopAt(0x1000), 10, window);
   AddRow({1, 11, 11}, callee, 60, window);
@@ -129,13 +125,12 @@ TEST(FillVerdicts, WhatOtherRanksCallIsNoGainOfTheSlowest) {
 
 // A loop that is there for the loops inside it alone, and for what it calls.
 TEST(FillVerdicts, ALoopWithoutSamplesHasTheTimeOfLoopsInsideAndOfCalls) {
-  CodeLocation outer = LoopAt(0x1000), inner = LoopAt(0x1100), callee = LoopAt(0x3000);
+  CodeLocation outer = LoopAt(0x1000), inner = LoopAt(0x1100);
   outer.loop->innermost = false;
   outer.loop->depth = 1;
   inner.loop->depth = 2;
   inner.loop->parent_header = 0x1000;
-  callee.category = Category::kOutsideLoop;
-  callee.loop.reset();
+  const CodeLocation callee = FunctionAt(0x3000);
   Window window = EmptyWindow("node0", 1);
   AddRow({0, 10, 10}, inner, 50, window);
   AddRow({0, 10, 10}, callee, 10, window);
@@ -150,9 +145,7 @@ TEST(FillVerdicts, ALoopWithoutSamplesHasTheTimeOfLoopsInsideAndOfCalls) {
 
 TEST(FillVerdicts, WhatIsCalledOnAPathThatWasLeftOutMayBeNoneOfTheGain) {
   Window window = EmptyWindow("node0", 1);
-  CodeLocation callee = LoopAt(0x3000);
-  callee.category = Category::kOutsideLoop;
-  callee.loop.reset();
+  const CodeLocation callee = FunctionAt(0x3000);
   AddRow({0, 10, 10}, LoopAt(0x1000), 50, window);
   AddRow({0, 10, 10}, callee, 50, window);
   window.paths.calls = {{1, 0, 400}};
