@@ -244,6 +244,7 @@ class Resolution {
 
   void LearnMade(const RawModule& module, const std::vector<FileOffset>& offsets) {
     std::vector<RuntimeAddress> addresses;
+    addresses.reserve(offsets.size());
     for (FileOffset offset : offsets) addresses.emplace_back(offset.value());
     index_.perf_maps().Learn(module.process, module.uid, addresses);
   }
