@@ -145,17 +145,16 @@ def with_called(report, name):
     return rows[0]["wall_share"], rows[0]["wall_called_share"], rows[0]
 
 
-@pytest.mark.small
-def test_without_being_asked_loops_have_the_time_of_what_they_call():
-    with Cluster() as c:
-        job = c.spawn("job", [PUPPETS / "calling", 12])
-        cluster.wait_until(lambda: cluster.ranks_of("calling"), 10, "the puppet runs")
-        id_ = c.submit("--pid", job.pid, "--duration", "8s", "--variants", "LS,FP", "--overhead", "10%")
-        c.wait_over(id_, 60)
-        report = c.json("report", id_)
-        text = c.perfctl("report", id_).stdout
-        assert job.wait(30) == 0
-        truth = json.loads(c.log("job").splitlines()[-1])["shares"]
+def profile_of_calling(c):
+    """Of a job of its own, what holds of any such profile checked."""
+    job = c.spawn("job", [PUPPETS / "calling", 12])
+    cluster.wait_until(lambda: cluster.ranks_of("calling"), 10, "the puppet runs")
+    id_ = c.submit("--pid", job.pid, "--duration", "8s", "--variants", "LS,FP", "--overhead", "10%")
+    c.wait_over(id_, 60)
+    report = c.json("report", id_)
+    text = c.perfctl("report", id_).stdout
+    assert job.wait(30) == 0
+    truth = json.loads(c.log("job").splitlines()[-1])["shares"]
     found = {name: with_called(report, name) for name in truth}
     print("  ", {name: (truth[name], round(own, 3), round(called, 3)) for name, (own, called, _) in found.items()})
     for name, (own, called, row) in found.items():
@@ -171,8 +170,14 @@ def test_without_being_asked_loops_have_the_time_of_what_they_call():
     assert report["stacks"] == [] and report["accounting"]["stack_skipped"] == 0, "nobody asked for paths"
     (bend,) = [r for r in report["functions"] if r["function"] == "bend"]
     assert bend["wall_share"] > 0.3, "the function's own time stays where it was"
-    verdicts = {v["loop_id"]: v for v in report["verdicts"]}
-    assert found["often"][2]["id"] in verdicts, "the loop that calls is looked at"
+    return {v["loop_id"] for v in report["verdicts"]}, found["often"][2]["id"]
+
+
+@pytest.mark.small
+def test_without_being_asked_loops_have_the_time_of_what_they_call():
+    with Cluster() as c:
+        # That the loop is looked at, in so short a profile, takes a host that is not busy.
+        cluster.profile_again(lambda: profile_of_calling(c), lambda made: made[1] in made[0])
 
 
 def unwinder_of(pid):

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import time
+import typing
 
 from cluster import BIN, BUILD, Cluster, PUPPETS, wait_until
 
@@ -97,14 +98,29 @@ PartitionName=never Nodes={node} MaxTime=5 State=UP
 # that only says its version: so long does starting these programs take on this machine, now. It has no PATH.
 TIMED = """#!/bin/bash
 /usr/bin/env -0 >{dir}/hooks/{name}.env.$SLURM_JOB_ID
+waited() {{ cat /proc/pressure/cpu 2>/dev/null || echo "some total=0"; }}
+before=$(waited)
 begin=$EPOCHREALTIME
 {dir}/hooks/{name}.sh 2>>{dir}/hooks.log
 code=$?
 end=$EPOCHREALTIME
+after=$(waited)
+again=$EPOCHREALTIME
 {dir}/hooks/{name}_start.sh
-echo "$SLURM_JOB_ID $code $begin $end $EPOCHREALTIME" >>{dir}/hooks/{name}.times
+started=$EPOCHREALTIME
+total() {{ echo "$1" | sed -n 's/^some.*total=//p'; }}
+echo "$SLURM_JOB_ID $code $begin $end $again $started $(total "$before") $(total "$after")" >>{dir}/hooks/{name}.times
 exit $code
 """
+
+
+class Call(typing.NamedTuple):
+    """One Prolog or Epilog."""
+    job: int
+    code: int
+    seconds: float
+    start_seconds: float  # of starting the same programs for nothing, right after it
+    starved_seconds: float  # while it ran, somebody on this machine was ready to run and had no CPU (pressure stall information)
 
 
 class SlurmCluster(Cluster):
@@ -245,14 +261,14 @@ class SlurmCluster(Cluster):
     # What Prolog and Epilog did.
 
     def calls(self, name):
-        """[(job, exit code, seconds, seconds of a mere start)] in the order in which they ended."""
+        """[Call] in the order in which they ended."""
         path = self.dir / f"hooks/{name}.times"
         lines = path.read_text().splitlines() if path.exists() else []
-        return [(int(job), int(code), float(end) - float(begin), float(started) - float(end))
-                for job, code, begin, end, started in map(str.split, lines)]
+        return [Call(int(job), int(code), float(end) - float(begin), float(started) - float(again), 1e-6 * (int(after) - int(before)))
+                for job, code, begin, end, again, started, before, after in map(str.split, lines)]
 
     def called(self, name):
-        return {job for job, *_ in self.calls(name)}
+        return {call.job for call in self.calls(name)}
 
     def hook_environment(self, name, job):
         text = (self.dir / f"hooks/{name}.env.{job}").read_text()
