@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/notify/on_done.h"
 #include "client/render/live_view.h"
 #include "client/render/notices/notice_text.h"
 #include "client/render/report_text.h"
@@ -60,10 +61,12 @@ class ProgressView {
  private:
   void Log(const WatchEvent& event) {
     const bool fresh = !logged_state_.has_value() || *logged_state_ != event.status.state ||
-                       event.status.progress_ratio >= logged_progress_ + kLogStep;
+                       event.status.course.progress_ratio >= logged_progress_ + kLogStep ||
+                       event.status.course.loops.known != logged_known_;
     if (!fresh) return;
     logged_state_ = event.status.state;
-    logged_progress_ = event.status.progress_ratio;
+    logged_progress_ = event.status.course.progress_ratio;
+    logged_known_ = event.status.course.loops.known;
     stream_ << RenderLogLine(event.status, event.top_loops) << std::flush;
   }
 
@@ -75,6 +78,7 @@ class ProgressView {
   std::optional<ProfileStatus> last_;
   std::optional<ProfileState> logged_state_;
   double logged_progress_ = 0;
+  int32_t logged_known_ = 0;
 };
 
 absl::Status PrintReport(Terminal& terminal, DaemonClient& daemon, const std::string& id) {
@@ -128,7 +132,13 @@ absl::StatusOr<ProfileStatus> Ask(DaemonClient& daemon, const ProfileSpec& spec)
         "are named: profile ",
         status.id, " is cancelled again"));
   }
-  return status;
+  if (!spec.until_known || status.spec.until_known) return status;
+  // An older perfd, which would measure for the longest time.
+  daemon.Cancel(status.id).IgnoreError();
+  ProfileSpec fixed = spec;
+  fixed.until_known = false;
+  fixed.duration_ns = std::min(spec.duration_ns, kFixedDurationNs);
+  return daemon.Submit(fixed);
 }
 
 std::optional<ProfileStatus> AwaitRefusal(DaemonClient& daemon, const ProfileStatus& submitted) {
@@ -172,7 +182,13 @@ absl::StatusOr<ExitCode> Follow(Terminal& terminal, DaemonClient& daemon,
     return ExitCode::kFailure;  // to a script this is not a complete profile
   }
   RETURN_IF_ERROR(status);
-  return Finish(terminal, daemon, options, *last);
+  const absl::StatusOr<ExitCode> finished = Finish(terminal, daemon, options, *last);
+  if (!options.on_done.empty()) {
+    terminal.out << std::flush;
+    if (const absl::Status run = RunOnDone(options.on_done, *last); !run.ok())
+      Remark(terminal, absl::StrCat("--on-done: ", run.message()));
+  }
+  return finished;
 }
 
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text) {

@@ -15,17 +15,23 @@
 
 namespace perfd::client {
 
+// A perfd that cannot measure until it knows is asked for a fixed time: the answer's spec tells.
 absl::StatusOr<ProfileStatus> Ask(DaemonClient& daemon, const ProfileSpec& spec);
 
 // Waits until the agent knows the processes that were named by pid. The status that refuses launchers, or nothing.
 std::optional<ProfileStatus> AwaitRefusal(DaemonClient& daemon, const ProfileStatus& submitted);
 
+inline constexpr char kOnDoneHelp[] =
+    "A shell command that is run when the profile is over, with PERFD_PROFILE, PERFD_STATE and "
+    "PERFD_END in its environment";
+
 struct FollowOptions {
   std::string id;
   absl::Duration timeout = absl::InfiniteDuration();
   int top = 10;
-  bool report = false;  // print the report at the end
-  bool to_err = false;  // progress goes to `err`: `out` carries other data
+  bool report = false;       // print the report at the end
+  bool to_err = false;       // progress goes to `err`: `out` carries other data
+  std::string on_done = {};  // a shell command for the end; empty: none
 };
 
 // Shows the progress (not with --json when `to_err`) until the profile is over; its last status. kCancelled after an

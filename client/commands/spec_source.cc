@@ -38,8 +38,20 @@ absl::Status Named(absl::string_view flag, const absl::Status& status) {
 
 absl::Status ApplyQuantities(const SpecFlags& flags, ProfileSpec* spec) {
   if (!flags.duration.empty()) {
-    const auto duration = ParseDuration(flags.duration);
-    if (!duration.ok()) return Named("--duration", duration.status());
+    const bool was_fixed = !spec->until_known;
+    spec->until_known = flags.duration == "auto";
+    if (spec->until_known && was_fixed) spec->duration_ns = kLongestUntilKnownNs;
+    if (!spec->until_known) {
+      const auto duration = ParseDuration(flags.duration);
+      if (!duration.ok()) return Named("--duration", duration.status());
+      spec->duration_ns = *duration;
+    }
+  }
+  if (!flags.max_duration.empty()) {
+    if (!spec->until_known)
+      return Contradiction("--max-duration can only stand with --duration auto");
+    const auto duration = ParseDuration(flags.max_duration);
+    if (!duration.ok()) return Named("--max-duration", duration.status());
     spec->duration_ns = *duration;
   }
   if (!flags.frequency.empty()) {

@@ -15,7 +15,8 @@ struct SpecFlags {
   std::string file;  // empty: none; "-": standard input
   TargetSpec target;
   std::string ranks;
-  std::string duration;
+  std::string duration;      // "auto": until the hot loops are known
+  std::string max_duration;  // with that
   std::string frequency;
   std::string event;
   std::string callpaths;

@@ -14,6 +14,7 @@
 #include "core/base/status_macros.h"
 #include "core/json/status_json.h"
 #include "core/spec/spec.h"
+#include "core/spec/units.h"
 
 namespace perfd::client {
 namespace {
@@ -23,6 +24,7 @@ struct SubmitOptions {
   bool watch = false;
   bool dry_run = false;
   std::string timeout;
+  std::string on_done;
 };
 
 void ShowUnmeasured(Terminal& terminal, const ProfileSpec& spec) {
@@ -45,6 +47,10 @@ absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon,
   ASSIGN_OR_RETURN(const absl::Duration timeout, ParseTimeout(options.timeout));
   const auto status = Ask(daemon, spec);
   if (!status.ok()) return Fail(terminal, status.status(), SubmitExitCodeOf(status.status()));
+  if (spec.until_known && !status->spec.until_known)
+    Remark(terminal,
+           absl::StrCat("note: this perfd cannot measure until it knows: the profile lasts ",
+                        FormatDuration(status->spec.duration_ns)));
   if (!terminal.json) {
     terminal.out << Clean(status->id) << "\n" << std::flush;
   } else if (!options.watch) {
@@ -52,7 +58,11 @@ absl::StatusOr<ExitCode> Submit(Terminal& terminal, DaemonClient& daemon,
   }
   if (options.watch)
     return Follow(terminal, daemon,
-                  {.id = status->id, .timeout = timeout, .report = true, .to_err = true});
+                  {.id = status->id,
+                   .timeout = timeout,
+                   .report = true,
+                   .to_err = true,
+                   .on_done = options.on_done});
   if (const auto refused = AwaitRefusal(daemon, *status); refused.has_value()) {
     PrintFailure(terminal, *refused, ExitCode::kUnsafeTarget);
     return ExitCode::kUnsafeTarget;
@@ -68,6 +78,9 @@ ExitCode Run(Terminal& terminal, const SubmitOptions& options) {
   if (!spec.ok())
     return Fail(terminal, spec.status(),
                 absl::IsInvalidArgument(spec.status()) ? ExitCode::kInvalidSpec : ExitCode::kUsage);
+  if (!options.on_done.empty() && !options.watch)
+    return Fail(terminal, absl::InvalidArgumentError("--on-done goes with --watch"),
+                ExitCode::kUsage);
   if (const auto timeout = ParseTimeout(options.timeout); !timeout.ok())
     return Fail(terminal, timeout.status());
   ShowUnmeasured(terminal, *spec);
@@ -92,7 +105,11 @@ CommandRun DefineSubmit(CLI::App& app) {
   app.add_option("--user", target.user, "With --command: only processes of this user");
   app.add_option("--node", target.node, "Only this node");
   app.add_option("--ranks", spec.ranks, "Only these ranks, e.g. 0-7,9");
-  app.add_option("--duration", spec.duration, "How long to sample, e.g. 30s (default 60s)");
+  app.add_option("--duration", spec.duration,
+                 "How long to sample, e.g. 30s; auto: until every hot loop is known, or "
+                 "nothing more is learnt (default auto)");
+  app.add_option("--max-duration", spec.max_duration,
+                 "With --duration auto: at most so long (default 10m)");
   app.add_option("--frequency", spec.frequency, "Samples per second and thread (default 199Hz)");
   app.add_option("--event", spec.event, "auto, cpu-clock or a libpfm4 event (default auto)");
   app.add_option("--callpaths", spec.callpaths, "auto, off, fp or dwarf (default auto)");
@@ -110,6 +127,7 @@ CommandRun DefineSubmit(CLI::App& app) {
   app.add_flag("--watch,-w", options->watch, "Follow the profile and print its report");
   app.add_option("--timeout", options->timeout,
                  "With --watch or --dry-run: give up following after, e.g. 5m");
+  app.add_option("--on-done", options->on_done, kOnDoneHelp);
   app.add_flag("--dry-run", options->dry_run,
                "Look at the job for some seconds and say which loops would be altered, which not "
                "and why, and what it would cost; nothing is altered");
@@ -127,6 +145,7 @@ Options given beside a job file replace what the file says.
 
 EXAMPLES
   perfctl submit job.yaml --watch
+  perfctl submit --pid 4711 --watch             # until every hot loop is known
   perfctl submit --pid 4711 --duration 30s --watch
   perfctl submit --command lulesh2.0 --callpaths fp
   perfctl submit --pid 4711 --tree --watch      # 4711 is a shell, timeout, mpirun ...

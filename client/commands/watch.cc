@@ -28,6 +28,7 @@ CommandRun DefineWatch(CLI::App& app) {
   app.add_option("--timeout", options->timeout, "Give up following after, e.g. 5m");
   app.add_option("--top", options->follow.top, "Loops shown (default 10)")
       ->check(CLI::Range(0, 100));
+  app.add_option("--on-done", options->follow.on_done, kOnDoneHelp);
   app.add_flag("--report", options->follow.report, "Print the report at the end");
   return [options](Terminal& terminal) { return Run(terminal, *options); };
 }
@@ -42,6 +43,7 @@ restarts is waited for, 30 s at most. An interrupt (Ctrl-C) leaves the profile r
 EXAMPLES
   perfctl watch last
   perfctl watch p-000042 --timeout 5m --report
+  perfctl watch last --on-done 'mail -s "$PERFD_PROFILE is $PERFD_STATE" me </dev/null'
 
 EXIT CODES
   0 complete   3 no such profile or process   4 not permitted   8 partial or cancelled

@@ -21,8 +21,8 @@ size_t Width(const TextStyle& style) {
 std::string HeadLine(const ProfileStatus& status, const TextStyle& style) {
   return absl::StrCat(Clean(status.id), "  ", StateText(status.state, style),
                       status.spec.dry_run ? " (dry run)" : "", "  |",
-                      Bar(style, status.progress_ratio, kProgressCells), "| ",
-                      Percent(status.progress_ratio), "  ", status.samples, " samples");
+                      Bar(style, status.course.progress_ratio, kProgressCells), "| ",
+                      Percent(status.course.progress_ratio), "  ", status.samples, " samples");
 }
 
 std::string NodeLine(const NodeProgress& node) {
@@ -45,6 +45,8 @@ std::vector<std::string> RenderLive(const ProfileStatus& status,
   std::vector<std::string> lines;
   // The head holds colour codes, which take no columns: it is short enough without a cut at 80 columns.
   lines.push_back(style.color ? HeadLine(status, style) : CutEnd(HeadLine(status, style), width));
+  if (const std::string known = KnownText(status); !known.empty())
+    lines.push_back(CutEnd("  " + known, width));
   const size_t nodes = std::min(status.nodes.size(), kMaxNodesShown);
   for (size_t i = 0; i < nodes; ++i) lines.push_back(CutEnd(NodeLine(status.nodes[i]), width));
   if (nodes < status.nodes.size())
@@ -65,9 +67,12 @@ std::string Redraw(size_t lines_before, const std::vector<std::string>& lines) {
 }
 
 std::string RenderLogLine(const ProfileStatus& status, const std::vector<ReportRow>& loops) {
-  std::string line = absl::StrCat(Clean(status.id), " ", ProfileStateName(status.state),
-                                  status.spec.dry_run ? " (dry run) " : " ",
-                                  Percent(status.progress_ratio), " ", status.samples, " samples");
+  std::string line =
+      absl::StrCat(Clean(status.id), " ", ProfileStateName(status.state),
+                   status.spec.dry_run ? " (dry run) " : " ", Percent(status.course.progress_ratio),
+                   " ", status.samples, " samples");
+  if (const std::string known = KnownText(status); !known.empty())
+    absl::StrAppend(&line, ", ", known);
   if (!loops.empty())
     absl::StrAppend(&line, ", heaviest loop ", Percent(WithCalled(ShownShare(loops.front()))), " ",
                     Clean(LocationText(loops.front())), " ",

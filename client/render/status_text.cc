@@ -33,6 +33,12 @@ std::string NodeTable(const std::vector<NodeProgress>& nodes) {
   return table.empty() ? "" : "\n" + table.Render();
 }
 
+std::string LengthText(const ProfileSpec& spec) {
+  if (!spec.until_known) return FormatDuration(spec.duration_ns);
+  return absl::StrCat("the time until the hot loops are known (at most ",
+                      FormatDuration(spec.duration_ns), ")");
+}
+
 }  // namespace
 
 std::string TargetText(const TargetSpec& target) {
@@ -55,6 +61,44 @@ std::string StateText(ProfileState state, const TextStyle& style) {
   return name;
 }
 
+std::string AboutText(int64_t ns) {
+  constexpr int64_t kMinute = 60 * kNsPerSecond;
+  constexpr int64_t kStep = 5 * kNsPerSecond;
+  if (ns >= kMinute + kMinute / 2) return absl::StrCat((ns + kMinute / 2) / kMinute, " min");
+  return absl::StrCat((ns + kStep - 1) / kStep * 5, " s");
+}
+
+std::string KnownText(const ProfileStatus& s) {
+  const LoopProgress& loops = s.course.loops;
+  if (loops.hot <= 0) return "";
+  std::string text = absl::StrCat(loops.known, " of ", loops.hot, " hot loops known");
+  if (s.spec.until_known && loops.left_ns > 0 && !IsFinal(s.state))
+    absl::StrAppend(&text, ", about ", AboutText(loops.left_ns), " to go");
+  return text;
+}
+
+std::string EndText(EndReason end) {
+  switch (end) {
+    case EndReason::kNone:
+      return "";
+    case EndReason::kTime:
+      return "its time was over";
+    case EndReason::kKnown:
+      return "every hot loop is known";
+    case EndReason::kNothingLearnt:
+      return "nothing more was learnt for two minutes";
+    case EndReason::kRanksEnded:
+      return "the processes ended";
+    case EndReason::kJobEnded:
+      return "the scheduler's job ended";
+    case EndReason::kCancelled:
+      return "it was cancelled";
+    case EndReason::kNodesLost:
+      return "no agent was left";
+  }
+  return "";
+}
+
 std::string RenderStatus(const ProfileStatus& s, const TextStyle& style) {
   std::string text = Painted(style, Paint::kBold, absl::StrCat("Profile ", Clean(s.id))) + "  ";
   absl::StrAppend(&text, StateText(s.state, style),
@@ -69,9 +113,12 @@ std::string RenderStatus(const ProfileStatus& s, const TextStyle& style) {
                     Seconds(static_cast<double>(s.submit_to_first_sample_ns) / kNsPerSecond),
                     " s)");
   absl::StrAppend(&text, "\n  finished   ", UtcTime(s.finished_unix_ns), "\n  progress   ",
-                  Percent(s.progress_ratio), " of ",
-                  s.spec.dry_run ? "the look" : FormatDuration(s.spec.duration_ns), ", ", s.samples,
-                  " samples\n");
+                  Percent(s.course.progress_ratio), " of ",
+                  s.spec.dry_run ? "the look" : LengthText(s.spec), ", ", s.samples, " samples\n");
+  if (const std::string known = KnownText(s); !known.empty())
+    absl::StrAppend(&text, "  loops      ", known, "\n");
+  if (const std::string end = EndText(s.course.end); !end.empty())
+    absl::StrAppend(&text, "  ended      ", end, "\n");
   return absl::StrCat(text, NodeTable(s.nodes), RenderNotices(s.notices, style));
 }
 
@@ -87,7 +134,7 @@ std::string RenderProfileList(const std::vector<ProfileStatus>& profiles, const 
                    {"NAME"}});
   for (const ProfileStatus& s : profiles)
     table.Add({s.id, absl::StrCat(ProfileStateName(s.state), s.spec.dry_run ? " (dry run)" : ""),
-               Percent(s.progress_ratio), absl::StrCat(s.samples), s.requester.name,
+               Percent(s.course.progress_ratio), absl::StrCat(s.samples), s.requester.name,
                UtcTime(s.submitted_unix_ns), CutEnd(TargetText(s.spec.target), 32),
                CutEnd(Clean(s.name), 32)});
   return table.Render();

@@ -16,6 +16,13 @@ std::string RenderProfileList(const std::vector<ProfileStatus>& profiles, const 
 // "command lulesh2.0", "pids 1, 2 on node17", "job 4711".
 std::string TargetText(const TargetSpec& target);
 
+// "5 of 12 hot loops known, about 2 min to go"; empty: no loop was chosen yet.
+std::string KnownText(const ProfileStatus& status);
+// Why it ended; empty: it has not, or nobody told.
+std::string EndText(EndReason end);
+// "2 min" from 90 s, else in seconds.
+std::string AboutText(int64_t ns);
+
 std::string StateText(ProfileState state, const TextStyle& style);
 
 }  // namespace perfd::client

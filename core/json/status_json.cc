@@ -29,6 +29,19 @@ Json ProgressToJson(const NodeProgress& node) {
       {"threads", node.threads}, {"covered_ns", node.covered_ns},      {"windows", node.windows}};
 }
 
+Json LoopsToJson(const LoopProgress& loops) {
+  return {{"hot", loops.hot},
+          {"known", loops.known},
+          {"done_ratio", loops.done_ratio},
+          {"left_ns", loops.left_ns}};
+}
+
+// From the first sample to the end; 0: not over, or none was taken.
+int64_t UsedNs(const ProfileStatus& s) {
+  if (s.started_unix_ns == 0 || s.finished_unix_ns == 0) return 0;
+  return std::max<int64_t>(0, s.finished_unix_ns - s.started_unix_ns);
+}
+
 Json ProcessesToJson(const std::vector<NamedProcess>& processes) {
   Json list = Json::array();
   for (const NamedProcess& process : processes)
@@ -108,7 +121,12 @@ Json StatusToJson(const ProfileStatus& s) {
           {"started_unix_ns", s.started_unix_ns},
           {"finished_unix_ns", s.finished_unix_ns},
           {"submit_to_first_sample_ns", s.submit_to_first_sample_ns},
-          {"progress_ratio", s.progress_ratio},
+          {"progress_ratio", s.course.progress_ratio},
+          {"loops", LoopsToJson(s.course.loops)},
+          {"until_known", s.spec.until_known},
+          {"asked_ns", s.spec.duration_ns},
+          {"used_ns", UsedNs(s)},
+          {"end", EndReasonKey(s.course.end)},
           {"samples", s.samples},
           {"dry_run", s.spec.dry_run},
           {"tree", s.spec.target.tree},

@@ -2,7 +2,9 @@
 //
 // Shape    snake_case keys that are only ever added to. Times in ns since the epoch (*_unix_ns), ratios 0..1.
 //   status  id, name, state, requester{uid,name,privileged}, submitted_unix_ns, started_unix_ns, finished_unix_ns,
-//           submit_to_first_sample_ns, progress_ratio, samples, dry_run, tree, spec (YAML text), nodes[], notices[]
+//           submit_to_first_sample_ns, progress_ratio, loops{hot, known, done_ratio, left_ns (0: not known)}, until_known, asked_ns (the
+//           longest when until_known), used_ns (0: not over), end ("": not over, or not told; time, known, nothing_learnt, ranks_ended,
+//           job_ended, cancelled, nodes_lost), samples, dry_run, tree, spec (YAML text), nodes[], notices[]
 //   node    node, phase, ranks, threads, covered_ns, windows     notice  severity, code, node, pid, text, and of one
 //           about launchers: launchers{disposition (refused, left_out), waiting[], working[] of {pid, command}, their _counts}
 //   error   {"error": {"code", "message", "exit_code"}}

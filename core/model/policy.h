@@ -48,7 +48,7 @@ struct Policy {
   bool users_opt_out = true;
   int64_t wait_ns = 1'800'000'000'000;  // for the first rank of a job
   std::string preset = "default";
-  std::map<std::string, ProfileSpec> presets = {{"default", {}}};  // without targets
+  std::map<std::string, ProfileSpec> presets = {{"default", FixedLengthSpec()}};  // without targets
   std::vector<PolicyRule> rules;
 
   bool operator==(const Policy&) const = default;

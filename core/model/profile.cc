@@ -26,6 +26,28 @@ const char* ProfileStateName(ProfileState state) {
   return "UNKNOWN";
 }
 
+const char* EndReasonKey(EndReason reason) {
+  switch (reason) {
+    case EndReason::kNone:
+      return "";
+    case EndReason::kTime:
+      return "time";
+    case EndReason::kKnown:
+      return "known";
+    case EndReason::kNothingLearnt:
+      return "nothing_learnt";
+    case EndReason::kRanksEnded:
+      return "ranks_ended";
+    case EndReason::kJobEnded:
+      return "job_ended";
+    case EndReason::kCancelled:
+      return "cancelled";
+    case EndReason::kNodesLost:
+      return "nodes_lost";
+  }
+  return "";
+}
+
 bool IsFinal(ProfileState state) {
   return state >= ProfileState::kDone;
 }

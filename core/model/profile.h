@@ -91,6 +91,43 @@ struct NodeProgress {
 
 const char* NodePhaseName(NodeProgress::Phase phase);
 
+// Why a profile has ended.
+enum class EndReason {
+  kNone,           // it has not, or it was not told
+  kTime,           // its duration is over
+  kKnown,          // every hot loop is known
+  kNothingLearnt,  // some are not, and nothing was learnt of them for long
+  kRanksEnded,     // the processes ended
+  kJobEnded,       // the scheduler said so
+  kCancelled,
+  kNodesLost,  // no agent was left
+};
+inline constexpr int kEndReasonCount = 8;
+// perfd ended it itself, since no more was to be learnt.
+inline bool KnowsEnough(EndReason reason) {
+  return reason == EndReason::kKnown || reason == EndReason::kNothingLearnt;
+}
+const char* EndReasonKey(EndReason reason);  // "time"; "" of kNone
+
+// How far a profile is with the loops that it measures.
+struct LoopProgress {
+  int32_t hot = 0;        // loops measured now; 0: none was chosen yet
+  int32_t known = 0;      // of those: measured, or refused with a reason
+  double done_ratio = 0;  // of what is to be learnt of them, 0..1
+  int64_t left_ns = 0;    // estimated, until all are known; 0: not known
+
+  bool operator==(const LoopProgress&) const = default;
+};
+
+// Where a profile stands between its beginning and its end.
+struct ProfileCourse {
+  double progress_ratio = 0;  // 0..1 of the sampling time
+  LoopProgress loops;
+  EndReason end = EndReason::kNone;
+
+  bool operator==(const ProfileCourse&) const = default;
+};
+
 struct ProfileStatus {
   std::string id;  // "p-000042"
   std::string name;
@@ -101,7 +138,7 @@ struct ProfileStatus {
   int64_t started_unix_ns = 0;            // first sample; 0: none yet
   int64_t finished_unix_ns = 0;           // 0: not yet
   int64_t submit_to_first_sample_ns = 0;  // 0: none yet
-  double progress_ratio = 0;              // 0..1 of the sampling time
+  ProfileCourse course;
   uint64_t samples = 0;
   std::vector<NodeProgress> nodes;
   std::vector<Notice> notices;

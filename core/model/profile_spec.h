@@ -82,11 +82,18 @@ struct PagesSpec {
   bool operator==(const PagesSpec&) const = default;
 };
 
+inline constexpr int64_t kLongestUntilKnownNs = 600'000'000'000;
+// Where a profile has to have a fixed length, and none is given: presets of a hook, a perfd that knows no other.
+inline constexpr int64_t kFixedDurationNs = 60'000'000'000;
+
 struct ProfileSpec {
   std::string name;
   TargetSpec target;
   std::vector<RankRange> ranks;  // empty: all
-  int64_t duration_ns = 60'000'000'000;
+  // How long to sample: at most so long when `until_known`.
+  int64_t duration_ns = kLongestUntilKnownNs;
+  // perfd ends the profile as soon as every hot loop is known (core/analysis/hot/until_known.h).
+  bool until_known = true;
   BudgetSpec budget;
   HotspotSpec hotspots;
   VariantSpec variants;
@@ -99,6 +106,14 @@ struct ProfileSpec {
 
   bool operator==(const ProfileSpec&) const = default;
 };
+
+// What a hook asks for unless its policy says more: a job is not to be measured for as long as it takes.
+inline ProfileSpec FixedLengthSpec() {
+  ProfileSpec spec;
+  spec.duration_ns = kFixedDurationNs;
+  spec.until_known = false;
+  return spec;
+}
 
 // True when `rank` is selected by `ranks` (empty selects all).
 inline bool SelectsRank(const std::vector<RankRange>& ranks, int32_t rank) {

@@ -30,6 +30,10 @@ const char* TypeName(KeyType type) {
       return "whole number";
     case KeyType::kDuration:
       return "duration";
+    case KeyType::kSpan:
+      return "duration or auto";
+    case KeyType::kLongestSpan:
+      return "duration";
     case KeyType::kPercent:
       return "percentage";
     case KeyType::kFrequency:
@@ -109,7 +113,10 @@ Json ValueSchema(const SpecKey& key) {
       return {{"type", "integer"},
               {"minimum", static_cast<int64_t>(key.low)},
               {"maximum", static_cast<int64_t>(key.high)}};
+    case KeyType::kSpan:
+      return {{"type", "string"}, {"pattern", "^(auto|([0-9]+(\\.[0-9]+)?(ns|us|ms|s|m|h|d))+)$"}};
     case KeyType::kDuration:
+    case KeyType::kLongestSpan:
       return {{"type", "string"}, {"pattern", "^([0-9]+(\\.[0-9]+)?(ns|us|ms|s|m|h|d))+$"}};
     case KeyType::kPercent:
       return {{"type", "string"}, {"pattern", "^[0-9]+(\\.[0-9]+)?%$"}};

@@ -77,6 +77,15 @@ class FieldReader {
     *field = static_cast<int32_t>(std::clamp<int64_t>(value, INT32_MIN, INT32_MAX));
   }
   void operator()(int64_t* field) { Quantity(ParseDuration, field); }
+  void operator()(ProfileSpec* spec) {
+    const bool span = key_.type == KeyType::kSpan;
+    if (span && node_.kind == YamlNode::Kind::kScalar && node_.text == "auto") {
+      spec->until_known = true;
+      return;
+    }
+    if (span) spec->until_known = false;
+    Quantity(ParseDuration, &spec->duration_ns);
+  }
   void operator()(double* field) { Quantity(ParsePercent, field); }
   void operator()(std::vector<RankRange>* field) { Quantity(ParseRanks, field); }
   void operator()(bool* field) {
@@ -176,6 +185,8 @@ std::string Quoted(absl::string_view text) {
 std::string FormatNumber(const SpecKey& key, double value) {
   switch (key.type) {
     case KeyType::kDuration:
+    case KeyType::kSpan:
+    case KeyType::kLongestSpan:
       return FormatDuration(static_cast<int64_t>(value));
     case KeyType::kPercent:
       return FormatPercent(value);
@@ -275,6 +286,8 @@ std::string FormatRange(const SpecKey& key) {
   switch (key.type) {
     case KeyType::kInteger:
     case KeyType::kDuration:
+    case KeyType::kSpan:
+    case KeyType::kLongestSpan:
     case KeyType::kPercent:
     case KeyType::kFrequency:
     case KeyType::kRanks:
@@ -322,7 +335,12 @@ std::optional<std::string> FormatField(const SpecKey& key, const ProfileSpec& sp
                  [](std::vector<std::string>* field) -> Text {
                    return absl::StrCat("[", absl::StrJoin(*field, ", "), "]");
                  },
-                 [](std::vector<RankRange>* field) -> Text { return Quoted(FormatRanks(*field)); }},
+                 [](std::vector<RankRange>* field) -> Text { return Quoted(FormatRanks(*field)); },
+                 [&](ProfileSpec* all) -> Text {
+                   if (key.type == KeyType::kSpan && all->until_known) return Text("auto");
+                   if (key.type == KeyType::kLongestSpan && !all->until_known) return Text();
+                   return FormatDuration(all->duration_ns);
+                 }},
       FieldOf(key, spec));
 }
 
@@ -346,7 +364,11 @@ std::string CheckField(const SpecKey& key, const ProfileSpec& spec) {
                    return positive ? CheckList(key, *field) : "has a process id below 1";
                  },
                  [&](std::vector<std::string>* field) { return CheckVariants(key, *field); },
-                 [&](std::vector<RankRange>* field) { return CheckRanks(key, *field); }},
+                 [&](std::vector<RankRange>* field) { return CheckRanks(key, *field); },
+                 [&](ProfileSpec* all) {
+                   const bool meant = all->until_known == (key.type == KeyType::kLongestSpan);
+                   return meant ? OutOfRange(key, static_cast<double>(all->duration_ns)) : "";
+                 }},
       FieldOf(key, spec));
 }
 

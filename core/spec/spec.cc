@@ -42,6 +42,7 @@ class SpecParser {
       return absl::InvalidArgumentError(
           absl::StrCat(Position(root.line, root.column), "expected keys such as `target:`"));
     ReadMap(root, "");
+    CheckSpan();
     CheckRanges();
     for (const RuleError& error : CheckRules(spec_)) AddAt(error.path, error.text);
     if (!errors_.empty()) return absl::InvalidArgumentError(errors_.Join());
@@ -49,12 +50,16 @@ class SpecParser {
   }
 
   ProfileSpec ParsePreset(const YamlNode& node) {
-    if (node.kind == YamlNode::Kind::kNull) return {};
+    spec_ = FixedLengthSpec();
+    if (node.kind == YamlNode::Kind::kNull) return std::move(spec_);
     if (node.kind != YamlNode::Kind::kMap) {
       errors_.Add(node.line, node.column, "expected keys of a profile such as `duration: 60s`");
-      return {};
+      return std::move(spec_);
     }
     ReadMap(node, "");
+    CheckSpan();
+    if (spec_.until_known && !seen_.contains("max_duration"))
+      spec_.duration_ns = kLongestUntilKnownNs;
     CheckRanges();
     for (const RuleError& error : CheckRules(spec_)) {
       if (error.path != "target") AddAt(error.path, error.text);
@@ -99,6 +104,11 @@ class SpecParser {
       const std::string error = CheckField(*FindSpecKey(path), spec_);
       if (!error.empty()) errors_.Add(node->line, node->column, absl::StrCat(path, " ", error));
     }
+  }
+
+  void CheckSpan() {
+    if (seen_.contains("max_duration") && !spec_.until_known)
+      AddAt("max_duration", "max_duration can only stand with duration: auto");
   }
 
   void AddAt(const std::string& path, const std::string& text) {

@@ -26,6 +26,8 @@ enum class KeyType {
   kChoice,  // one of `choices`, separated by '|'
   kInteger,
   kDuration,
+  kSpan,         // a duration, or auto
+  kLongestSpan,  // a duration that goes with auto
   kPercent,
   kFrequency,
   kBoolean,
@@ -38,7 +40,8 @@ enum class KeyType {
 using SpecField =
     std::variant<std::monostate, std::string*, std::optional<std::string>*,
                  std::optional<uint32_t>*, int32_t*, int64_t*, double*, bool*, CallPaths*,
-                 std::vector<int32_t>*, std::vector<std::string>*, std::vector<RankRange>*>;
+                 std::vector<int32_t>*, std::vector<std::string>*, std::vector<RankRange>*,
+                 ProfileSpec*>;  // of a key that stands for more than one member
 
 struct SpecKey {
   absl::string_view path;  // "hotspots.frequency"

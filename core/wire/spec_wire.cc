@@ -161,6 +161,7 @@ v1::ProfileSpec ToProto(const ProfileSpec& spec) {
   out.mutable_pages()->set_enabled(spec.pages.enabled);
   out.mutable_pages()->set_apply(spec.pages.apply);
   out.set_dry_run(spec.dry_run);
+  out.set_until_known(spec.until_known);
   return out;
 }
 
@@ -179,6 +180,7 @@ absl::StatusOr<ProfileSpec> SpecFromProto(const v1::ProfileSpec& spec, bool need
   out.coherence_enabled = spec.coherence_enabled();
   out.pages = {spec.pages().enabled(), spec.pages().apply()};
   out.dry_run = spec.dry_run();
+  out.until_known = spec.until_known();
   return out;
 }
 

@@ -10,6 +10,7 @@ namespace {
 using Phase = NodeProgress::Phase;
 using Severity = Notice::Severity;
 
+static_assert(static_cast<int>(EndReason::kNodesLost) == v1::END_REASON_NODES_LOST);
 static_assert(static_cast<int>(Severity::kError) + 1 == v1::SEVERITY_ERROR);
 static_assert(static_cast<int>(LauncherNote::Disposition::kLeftOut) + 1 ==
               v1::LAUNCHER_DISPOSITION_LEFT_OUT);
@@ -86,6 +87,20 @@ absl::StatusOr<LauncherNote> ReadLaunchers(const v1::LauncherNote& note) {
   return out;
 }
 
+absl::StatusOr<LoopProgress> ReadLoops(const v1::LoopProgress& loops) {
+  RETURN_IF_ERROR(CheckRange(loops.hot(), 0, INT32_MAX, "loops.hot"));
+  RETURN_IF_ERROR(CheckRange(loops.known(), 0, loops.hot(), "loops.known"));
+  RETURN_IF_ERROR(CheckRatio(loops.done_ratio(), "loops.done_ratio"));
+  RETURN_IF_ERROR(CheckRange(loops.left_ns(), 0, INT64_MAX, "loops.left_ns"));
+  return LoopProgress{loops.hot(), loops.known(), loops.done_ratio(), loops.left_ns()};
+}
+
+// One that only a newer perfd knows is none that could be told.
+EndReason ReadEnd(v1::EndReason end) {
+  const int number = static_cast<int>(end);
+  return number > 0 && number < kEndReasonCount ? static_cast<EndReason>(number) : EndReason::kNone;
+}
+
 absl::Status ReadLists(const v1::ProfileStatus& status, ProfileStatus& out) {
   RETURN_IF_ERROR(CheckCount(status.nodes_size(), kMaxNodes, "nodes"));
   RETURN_IF_ERROR(CheckCount(status.notices_size(), kMaxNotices, "notices"));
@@ -150,8 +165,14 @@ v1::ProfileStatus ToProto(const ProfileStatus& status) {
   out.set_started_unix_ns(status.started_unix_ns);
   out.set_finished_unix_ns(status.finished_unix_ns);
   out.set_submit_to_first_sample_ns(status.submit_to_first_sample_ns);
-  out.set_progress_ratio(status.progress_ratio);
+  out.set_progress_ratio(status.course.progress_ratio);
   out.set_samples(status.samples);
+  const LoopProgress& loops = status.course.loops;
+  out.mutable_loops()->set_hot(loops.hot);
+  out.mutable_loops()->set_known(loops.known);
+  out.mutable_loops()->set_done_ratio(loops.done_ratio);
+  out.mutable_loops()->set_left_ns(loops.left_ns);
+  out.set_end(static_cast<v1::EndReason>(status.course.end));
   for (const NodeProgress& node : status.nodes) FillNode(node, *out.add_nodes());
   for (const Notice& notice : status.notices) *out.add_notices() = ToProto(notice);
   return out;
@@ -176,7 +197,9 @@ absl::StatusOr<ProfileStatus> FromProto(const v1::ProfileStatus& status) {
   out.started_unix_ns = status.started_unix_ns();
   out.finished_unix_ns = status.finished_unix_ns();
   out.submit_to_first_sample_ns = status.submit_to_first_sample_ns();
-  out.progress_ratio = status.progress_ratio();
+  out.course.progress_ratio = status.progress_ratio();
+  ASSIGN_OR_RETURN(out.course.loops, ReadLoops(status.loops()));
+  out.course.end = ReadEnd(status.end());
   out.samples = status.samples();
   RETURN_IF_ERROR(ReadLists(status, out));
   return out;

@@ -5,16 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/variant_name.h"
+#include "daemon/control/target_text.h"
 
 namespace perfd::daemon {
 
 using Phase = NodeProgress::Phase;
-
-namespace {
-
-constexpr int64_t kAskLoopsAgainNs = 2 * kNsPerSecond;
-
-}  // namespace
 
 ProfileSession::ProfileSession(ProfileStatus status, const ControlLimits& limits, Moment now)
     : status_(std::move(status)), limits_(limits), begin_ns_(now.monotonic_ns) {
@@ -49,6 +44,7 @@ void ProfileSession::Restore(Moment now) {
   for (NodeSession& node : nodes_) {
     // The stored phase tells whether the node had ended, but not whether its last windows came: the agent knows.
     node.ended_before = node.progress.phase == Phase::kFinished;
+    node.job_over = KnowsEnough(status_.course.end);
     if (node.progress.phase != Phase::kFailed) node.progress.phase = Phase::kAsked;
     node.Disconnect(now.monotonic_ns);
   }
@@ -95,11 +91,12 @@ Decisions ProfileSession::Connected(const AgentFacts& facts, Moment now) {
     // Nothing is left to ask for: the agent's own news or last windows tell the rest, or its silence does.
     node->progress.phase = Phase::kAsked;
     node->asked_ns = now.monotonic_ns;
-    if (node->job_over) out.push_back(StopNode{facts.node, status_.id, "the job has ended"});
+    if (node->job_over)
+      out.push_back(StopNode{facts.node, status_.id, StopText(status_.course.end)});
   } else if (!node->ended) {
     node->lost = false;
     out.push_back(Ask(*node, now));
-    if (order_revision_ != 0) out.push_back(Order(*node));
+    if (choice_.ordered()) out.push_back(Order(*node));
     if (node->leased && charge_ > 0) out.push_back(ChargeNode{facts.node, status_.id, charge_});
   }
   Evaluate(now, out);
@@ -169,20 +166,20 @@ void ProfileSession::RecordFirstSample(Moment now, int64_t started_unix_ns, Deci
 }
 
 bool ProfileSession::WantsLoops(Moment now) const {
-  if (status_.spec.variants.set.empty() || order_revision_ != 0 || first_sample_ns_ == 0)
-    return false;
+  if (status_.spec.variants.set.empty() || choice_.ordered() || first_sample_ns_ == 0) return false;
   if (outcome_.has_value() || cancelled_ns_.has_value() || status_.state > ProfileState::kInjecting)
     return false;
   if (!KnowsItsNodes(now)) return false;
-  return now.monotonic_ns >= std::max(first_sample_ns_ + DiscoveryNs(), ask_loops_ns_);
+  return now.monotonic_ns >= std::max(first_sample_ns_ + DiscoveryNs(), choice_.first_ns());
 }
 
 Decisions ProfileSession::HotLoops(std::vector<MeasureLoop> loops, Moment now) {
   Decisions out;
-  ask_loops_ns_ = now.monotonic_ns + kAskLoopsAgainNs;
-  if (loops.empty() || !WantsLoops({now.monotonic_ns + kAskLoopsAgainNs, now.unix_ns})) return out;
-  hot_loops_ = std::move(loops);
-  BeginPhases(now);
+  const bool wanted = WantsLoops(now);
+  choice_.AskLater(now);
+  if (loops.empty() || !wanted) return out;
+  choice_.Begin(std::move(loops), now);
+  known_.ChangeLoops(now.monotonic_ns);
   GiveLeases(now);
   if (!status_.spec.dry_run) Go(ProfileState::kInjecting, out);
   for (Decision& order : OrderAll()) out.push_back(std::move(order));
@@ -192,8 +189,8 @@ Decisions ProfileSession::HotLoops(std::vector<MeasureLoop> loops, Moment now) {
 MeasureNode ProfileSession::Order(const NodeSession& node) const {
   MeasureNode out{node.progress.node, {}};
   out.order.profile_id = status_.id;
-  out.order.revision = order_revision_;
-  out.order.loops = hot_loops_;
+  out.order.revision = choice_.revision();
+  out.order.loops = choice_.loops();
   for (const std::string& text : status_.spec.variants.set) {
     const absl::StatusOr<VariantName> name = ParseVariantName(text);
     if (name.ok()) out.order.variants.push_back(name->Text());
@@ -239,6 +236,7 @@ Decisions ProfileSession::Tick(Moment now) {
     return out;
   }
   CheckDeadlines(now, out);
+  CheckKnown(now, out);
   Evaluate(now, out);
   ReportCharge(now, out);
   for (Decision& decision : Save(now)) out.push_back(std::move(decision));
@@ -270,7 +268,8 @@ ProfileStatus ProfileSession::Status(Moment now) const {
   ProfileStatus status = status_;
   if (!final()) {
     CopyNodes(status);
-    status.progress_ratio = Progress(now);
+    status.course.progress_ratio = Progress(now);
+    status.course.loops = known_.progress();
   }
   return status;
 }

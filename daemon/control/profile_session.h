@@ -11,11 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "core/analysis/hot_phases.h"
+#include "core/analysis/hot/hot_phases.h"
 #include "core/analysis/job_pauses.h"
 #include "core/base/clock.h"
 #include "daemon/control/decisions.h"
 #include "daemon/control/events.h"
+#include "daemon/control/loop_choice.h"
 #include "daemon/control/node_session.h"
 
 namespace perfd::daemon {
@@ -65,10 +66,11 @@ class ProfileSession {
   bool WantsLoops(Moment now) const;
   // The hot loops of the whole job: every node measures them. None: asked again a while later.
   Decisions HotLoops(std::vector<MeasureLoop> loops, Moment now);
-  // True when the hot loops are to be chosen again: variants are being measured, and there is time to measure others.
+  // True when it is to be said again what is hot: variants are being measured, and there is time to measure others; or nothing but
+  // samples is asked for, until they tell enough.
   bool WantsHeat(Moment now) const;
-  // Every compute loop of the job. Nodes are told when another set is to be measured from now on.
-  Decisions Heat(const std::vector<HeatedLoop>& loops, Moment now);
+  // Nodes are told when another set of loops is to be measured from now on.
+  Decisions Heat(const HeatNow& heat, Moment now);
   // The report is stored (or could not be: it is tried again).
   Decisions Finalised(bool ok, Moment now);
 
@@ -93,12 +95,14 @@ class ProfileSession {
   void RecordLeases(const StoredWindow& window);
   void ReportCharge(Moment now, Decisions& out);
   Decisions OrderAll() const;
-  void BeginPhases(Moment now);
   void Go(ProfileState state, Decisions& out);
   void RecordFirstSample(Moment now, int64_t started_unix_ns, Decisions& out);
   void GiveUp(NodeSession& node, absl::StatusCode code, const std::string& why, Decisions& out);
   void CheckDeadlines(Moment now, Decisions& out);
   void CheckDiscovery(NodeSession& node, Moment now, Decisions& out);
+  int64_t MostLeftNs(Moment now) const;
+  // Ends a profile that lasts until it knows.
+  void CheckKnown(Moment now, Decisions& out);
   void Evaluate(Moment now, Decisions& out);
   void Finish(ProfileState outcome, Moment now, Decisions& out);
   ProfileState Outcome();
@@ -107,7 +111,6 @@ class ProfileSession {
   void RecordNothingFound();
   std::string NothingFoundText() const;
   bool StillWaits(const NodeSession& node, Moment now) const;
-  bool MeansMissing(const Notice& notice) const;
   void CopyNodes(ProfileStatus& status) const;
   double Progress(Moment now) const;
   Decisions Save(Moment now);
@@ -122,15 +125,12 @@ class ProfileSession {
   std::optional<int64_t> restored_ns_;  // monotonic: the daemon came back
   // Monotonic: ranks of the job that is followed are waited for until then; nothing: no job is followed.
   std::optional<int64_t> wait_until_ns_;
-  int64_t join_wait_ns_ = 0;            // how long on a node that joins later
-  std::string job_name_;                // of that job, for people
-  std::vector<MeasureLoop> hot_loops_;  // of the last order
-  uint64_t order_revision_ = 0;         // of the last order; 0: there was none
-  std::vector<PhaseLoop> phases_;       // every loop that was ever ordered
-  int64_t heat_ns_ = 0;                 // the heat is not asked for before
-  int64_t ask_loops_ns_ = 0;            // not before
-  int32_t sharers_ = 1;                 // nodes that were at work when the first order went out
-  int32_t leases_ = 0;                  // of those, how many hold a lease
+  int64_t join_wait_ns_ = 0;  // how long on a node that joins later
+  std::string job_name_;      // of that job, for people
+  LoopChoice choice_;
+  UntilKnown known_;
+  int32_t sharers_ = 1;  // nodes that were at work when the first order went out
+  int32_t leases_ = 0;   // of those, how many hold a lease
   LeaseLedger ledger_;
   double charge_ = 0;      // told; 0: nothing yet
   int64_t charge_ns_ = 0;  // reckoned last

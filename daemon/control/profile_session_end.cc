@@ -17,6 +17,9 @@ constexpr int64_t kProgressSlackNs = 10 * kNsPerSecond;  // two windows may be u
 
 constexpr size_t kMaxNamed = 8;
 
+// Of its duration; nodes that joined late have less.
+constexpr double kWholeTime = 0.95;
+
 int64_t Seconds(int64_t ns) {
   return ns / kNsPerSecond;
 }
@@ -30,8 +33,35 @@ std::string JoinSome(std::vector<std::string> parts, absl::string_view separator
   return absl::StrJoin(parts, separator);
 }
 
+// Of so long, by what has come in.
+double CoveredRatio(const std::vector<NodeSession>& nodes, int64_t whole_ns, int64_t elapsed_ns) {
+  if (whole_ns <= 0) return 0;
+  int64_t covered = 0;
+  int64_t measuring = 0;
+  for (const NodeSession& node : nodes) {
+    if (node.progress.ranks == 0 && node.progress.windows == 0) continue;
+    covered += node.progress.covered_ns;
+    ++measuring;
+  }
+  if (measuring == 0) return 0;
+  const int64_t mean = covered / measuring;
+  const int64_t done = std::max(mean, std::min(elapsed_ns, mean + kProgressSlackNs));
+  return std::clamp(static_cast<double>(done) / static_cast<double>(whole_ns), 0.0, 1.0);
+}
+
+// Of a profile that nobody ended.
+EndReason EndByItself(const ProfileStatus& status, const std::vector<NodeSession>& nodes,
+                      ProfileState outcome) {
+  const bool lost = std::all_of(nodes.begin(), nodes.end(),
+                                [](const NodeSession& node) { return node.Failed(); });
+  if (lost) return EndReason::kNodesLost;
+  if (outcome == ProfileState::kFailed || status.spec.dry_run) return EndReason::kNone;
+  return CoveredRatio(nodes, status.spec.duration_ns, 0) >= kWholeTime ? EndReason::kTime
+                                                                       : EndReason::kRanksEnded;
+}
+
 // A process or a node that was asked for and is not (wholly) in the result.
-bool MeansMissingAlways(const Notice& notice) {
+bool MeansMissing(const Notice& notice) {
   if (notice.severity == Notice::Severity::kInfo) return false;
   // A node without a matching process is normal unless the process itself was named.
   if (notice.code == absl::StatusCode::kNotFound && notice.pid == 0) return false;
@@ -50,12 +80,6 @@ bool MeansMissingAlways(const Notice& notice) {
 }
 
 }  // namespace
-
-// Processes of a job come and go: who follows it misses nothing when one has ended.
-bool ProfileSession::MeansMissing(const Notice& notice) const {
-  if (wait_until_ns_.has_value() && notice.code == absl::StatusCode::kNotFound) return false;
-  return MeansMissingAlways(notice);
-}
 
 void ProfileSession::GiveUp(NodeSession& node, absl::StatusCode code, const std::string& why,
                             Decisions& out) {
@@ -151,15 +175,24 @@ void ProfileSession::Finish(ProfileState outcome, Moment now, Decisions& out) {
   outcome_ = status_;
   outcome_->state = outcome;
   outcome_->finished_unix_ns = now.unix_ns;
-  outcome_->progress_ratio = measured ? 1 : Progress(now);
+  outcome_->course.loops = known_.progress();
+  outcome_->course.loops.left_ns = 0;
+  EndReason& end = outcome_->course.end;
+  if (outcome == ProfileState::kCancelled) end = EndReason::kCancelled;
+  if (end == EndReason::kNone) end = EndByItself(status_, nodes_, outcome);
+  outcome_->course.progress_ratio = measured ? 1 : Progress(now);
   out.push_back(FinaliseProfile{*outcome_});
 }
 
 bool ProfileSession::LooksPartial() const {
   return std::any_of(nodes_.begin(), nodes_.end(),
                      [](const NodeSession& node) { return node.Failed(); }) ||
-         std::any_of(status_.notices.begin(), status_.notices.end(),
-                     [this](const Notice& notice) { return MeansMissing(notice); });
+         std::any_of(status_.notices.begin(), status_.notices.end(), [this](const Notice& notice) {
+           // Processes of a job come and go: who follows it misses nothing when one has ended.
+           if (wait_until_ns_.has_value() && notice.code == absl::StatusCode::kNotFound)
+             return false;
+           return MeansMissing(notice);
+         });
 }
 
 void ProfileSession::RecordMissingWindows() {
@@ -210,22 +243,18 @@ std::string ProfileSession::NothingFoundText() const {
   return text;
 }
 
+int64_t ProfileSession::MostLeftNs(Moment now) const {
+  if (first_sample_ns_ == 0) return SpanNs();
+  return std::max<int64_t>(0, first_sample_ns_ + SpanNs() - now.monotonic_ns);
+}
+
 double ProfileSession::Progress(Moment now) const {
   // What a dry run does after the look takes no time that could be told beforehand.
   const int64_t whole = status_.spec.dry_run ? DiscoveryNs() : status_.spec.duration_ns;
-  if (whole <= 0) return 0;
-  int64_t covered = 0;
-  int64_t measuring = 0;
-  for (const NodeSession& node : nodes_) {
-    if (node.progress.ranks == 0 && node.progress.windows == 0) continue;
-    covered += node.progress.covered_ns;
-    ++measuring;
-  }
-  if (measuring == 0) return 0;
-  const int64_t mean = covered / measuring;
   const int64_t elapsed = first_sample_ns_ == 0 ? 0 : now.monotonic_ns - first_sample_ns_;
-  const int64_t done = std::max(mean, std::min(elapsed, mean + kProgressSlackNs));
-  return std::clamp(static_cast<double>(done) / static_cast<double>(whole), 0.0, 1.0);
+  const double covered = CoveredRatio(nodes_, whole, elapsed);
+  if (!status_.spec.until_known || status_.spec.dry_run) return covered;
+  return std::max(covered, std::clamp(known_.DoneRatio(now.monotonic_ns), 0.0, 1.0));
 }
 
 }  // namespace perfd::daemon

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "daemon/control/profile_session.h"
+#include "daemon/control/target_text.h"
 
 namespace perfd::daemon {
 namespace {
@@ -29,6 +30,7 @@ bool ProfileSession::StillWaits(const NodeSession& node, Moment now) const {
 Decisions ProfileSession::Join(const std::string& name, const AgentFacts* agent, Moment now) {
   Decisions out;
   if (HasNode(name) || final() || outcome_.has_value() || cancelled_ns_.has_value()) return out;
+  if (KnowsEnough(status_.course.end)) return out;
   NodeSession& node = nodes_.emplace_back();
   node.progress.node = name;
   // Its prolog may come when the others have long been measured.
@@ -42,7 +44,7 @@ Decisions ProfileSession::Join(const std::string& name, const AgentFacts* agent,
   } else {
     node.Connect(*agent);
     out.push_back(Ask(node, now));
-    if (order_revision_ != 0) out.push_back(Order(node));
+    if (choice_.ordered()) out.push_back(Order(node));
   }
   // At once: a daemon that is restarted must know whom it asked.
   CopyNodes(status_);
@@ -65,10 +67,12 @@ Decisions ProfileSession::JobEnded(const std::string& name, Moment now) {
     if (node.progress.phase == NodeProgress::Phase::kDiscovering)
       node.asked_ns = now.monotonic_ns;  // its answer is awaited from now on
     if (node.connected)
-      out.push_back(StopNode{node.progress.node, status_.id, "the job has ended"});
+      out.push_back(StopNode{node.progress.node, status_.id, StopText(status_.course.end)});
   }
   const bool everywhere = std::all_of(nodes_.begin(), nodes_.end(),
                                       [](const NodeSession& node) { return node.job_over; });
+  if (everywhere && status_.course.end == EndReason::kNone)
+    status_.course.end = EndReason::kJobEnded;
   if (everywhere)
     deadline_ns_ = std::min(deadline_ns_, now.monotonic_ns + limits_.overrun_ns + limits_.away_ns);
   Evaluate(now, out);

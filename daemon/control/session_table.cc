@@ -268,10 +268,9 @@ std::vector<ProfileStatus> SessionTable::WantingHeat(Moment now) const {
   return wanting;
 }
 
-Decisions SessionTable::Heat(const std::string& profile_id, const std::vector<HeatedLoop>& loops,
-                             Moment now) {
+Decisions SessionTable::Heat(const std::string& profile_id, const HeatNow& heat, Moment now) {
   const auto it = sessions_.find(profile_id);
-  return it == sessions_.end() ? Decisions{} : it->second.Heat(loops, now);
+  return it == sessions_.end() ? Decisions{} : it->second.Heat(heat, now);
 }
 
 Decisions SessionTable::Tick(Moment now) {

@@ -55,7 +55,7 @@ class SessionTable {
   Decisions HotLoops(const std::string& profile_id, std::vector<MeasureLoop> loops, Moment now);
   // Profiles whose hot loops are to be chosen again now; answered with Heat.
   std::vector<ProfileStatus> WantingHeat(Moment now) const;
-  Decisions Heat(const std::string& profile_id, const std::vector<HeatedLoop>& loops, Moment now);
+  Decisions Heat(const std::string& profile_id, const HeatNow& heat, Moment now);
   // The profile leaves the table when `ok`.
   Decisions Finalised(const std::string& profile_id, bool ok, Moment now);
 

@@ -33,4 +33,10 @@ std::string TargetText(const ProfileSpec& spec, const Requester& requester,
   return absl::StrCat(text, ", ranks ", absl::StrJoin(ranges, ","));
 }
 
+std::string StopText(EndReason end) {
+  if (end == EndReason::kKnown) return "every hot loop is known";
+  if (end == EndReason::kNothingLearnt) return "nothing more was learnt for long";
+  return "the job has ended";
+}
+
 }  // namespace perfd::daemon

@@ -146,12 +146,11 @@ void Pipeline::ChooseLoops(const ProfileStatus& status) {
 }
 
 void Pipeline::ChooseAgain(const ProfileStatus& status) {
-  const absl::StatusOr<std::vector<HeatedLoop>> loops = results_.Heat(status.id, clock_.UnixNs());
-  if (!loops.ok())
-    LogWarning("{}: its hot loops are not known: {}", status.id, Text(loops.status()));
+  const absl::StatusOr<HeatNow> heat = results_.Heat(status, clock_.UnixNs());
+  if (!heat.ok()) LogWarning("{}: its hot loops are not known: {}", status.id, Text(heat.status()));
   MutexLock lock(&mutex_);
   // Without heat nothing changes, and it is asked for again a while later.
-  Execute(table_.Heat(status.id, loops.ok() ? *loops : std::vector<HeatedLoop>(), Now()));
+  Execute(table_.Heat(status.id, heat.ok() ? *heat : HeatNow(), Now()));
 }
 
 void Pipeline::Maintain() {

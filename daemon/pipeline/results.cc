@@ -157,11 +157,12 @@ absl::StatusOr<std::vector<MeasureLoop>> Results::HotLoops(const ProfileStatus& 
   return perfd::daemon::HotLoops(live->aggregate, status.spec.hotspots);
 }
 
-absl::StatusOr<std::vector<HeatedLoop>> Results::Heat(const std::string& profile_id,
-                                                      int64_t now_unix_ns) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(profile_id));
+absl::StatusOr<HeatNow> Results::Heat(const ProfileStatus& status, int64_t now_unix_ns) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Live> live, Get(status.id));
   MutexLock lock(&live->mutex);
-  return HeatOfLoops(live->aggregate, live->heat.Recent(now_unix_ns, kRecentNs));
+  if (status.spec.variants.set.empty())
+    return HeatNow{.shares = SharesOfHot(live->aggregate, status.spec.hotspots)};
+  return HeatNow{.loops = HeatOfLoops(live->aggregate, live->heat.Recent(now_unix_ns, kRecentNs))};
 }
 
 absl::StatusOr<Report> Results::Finalise(ProfileStatus status) {

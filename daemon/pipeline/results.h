@@ -15,13 +15,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/analysis/hot_phases.h"
 #include "core/base/mutex.h"
 #include "core/model/measure_order.h"
 #include "core/model/report.h"
 #include "core/model/window.h"
 #include "daemon/aggregate/profile_aggregate.h"
 #include "daemon/aggregate/recent_heat.h"
+#include "daemon/control/loop_choice.h"
 #include "daemon/store/sqlite_store.h"
 
 namespace perfd::daemon {
@@ -44,8 +44,8 @@ class Results {
                                                     const std::vector<ReportRow>& rows);
   // What to measure by variants.
   absl::StatusOr<std::vector<MeasureLoop>> HotLoops(const ProfileStatus& status);
-  // Every compute loop, with what it had in the seconds before now.
-  absl::StatusOr<std::vector<HeatedLoop>> Heat(const std::string& profile_id, int64_t now_unix_ns);
+  // What is hot, with what it had in the seconds before now.
+  absl::StatusOr<HeatNow> Heat(const ProfileStatus& status, int64_t now_unix_ns);
   // Stores report, aggregate and final status in one transaction.
   absl::StatusOr<Report> Finalise(ProfileStatus status);
   void Forget(const std::string& profile_id);

@@ -35,7 +35,7 @@ ProgressFigure ToProgress(const ProfileStatus& status) {
     progress.ranks += static_cast<uint64_t>(std::max(node.ranks, 0));
     progress.threads += static_cast<uint64_t>(std::max(node.threads, 0));
   }
-  progress.progress_ratio = status.progress_ratio;
+  progress.progress_ratio = status.course.progress_ratio;
   progress.budget_ratio = status.spec.budget.overhead_ratio;
   progress.submitted_seconds = Seconds(status.submitted_unix_ns);
   progress.finished_seconds = Seconds(status.finished_unix_ns);

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "core/analysis/hot_set.h"
+#include "core/analysis/hot/hot_set.h"
 #include "core/base/clock.h"
 #include "daemon/report/location_row.h"
 #include "daemon/report/loop_verdicts.h"

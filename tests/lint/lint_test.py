@@ -48,7 +48,7 @@ WORDS = {"tests/lint/words.txt": "# Comment\nLab -> Injector\n*Desk -> *Admissio
 # The check, what is planted, and what the finding says.
 IN_COPY = [
     ("layers", {"core/base/planted.cc": '#include "daemon/store/database.h"\n'}, "planted.cc: core/base may not"),
-    ("cycles", {"core/model/planted.cc": '#include "core/analysis/hot_set.h"\n'}, "include cycle"),
+    ("cycles", {"core/model/planted.cc": '#include "core/analysis/hot/hot_set.h"\n'}, "include cycle"),
     ("doors", {"core/base/planted.cc": "long f() { return ptrace(0); }\n"}, "planted.cc:1"),
     ("headers", {"core/base/planted.h": "int x;\n"}, "planted.h: does not open"),
     ("protos", {"proto/perfd/v1/planted.proto": "message Bare {\n}\n"}, "planted.proto:1"),

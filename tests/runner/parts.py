@@ -86,7 +86,7 @@ PARTS = (
     Part("e2e-days", 20, "bad days: full disks, hostile peers, kills, lost networks",
          (CI, e2e("bad_days", "worse_days", "fleet_bad_days", "tight_limits"))),
     Part("e2e-truth", 35, "shares and saturations of programs whose truth is known, hpcc, call paths, dry runs",
-         (CI, e2e("known_truth", "variants", "hpcc", "detours", "phases", "callpaths", "dry_run", "kernel_time", "odd_code"))),
+         (CI, e2e("known_truth", "variants", "hpcc", "detours", "phases", "callpaths", "until_known", "dry_run", "kernel_time", "odd_code"))),
     Part("e2e-fleet", 15, "several nodes: leases, clocks, jobs of a scheduler", (
         CI, e2e("fleet", "fleet_hook", "user_mode_nodes"))),
     Part("e2e-site", 15, "Slurm, hook, user mode, launchers, archive, page, Prometheus, dashboards",

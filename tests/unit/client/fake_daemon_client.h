@@ -30,6 +30,7 @@ struct FakeDaemon {
   std::optional<ProfileSpec> submitted;
   std::vector<std::string> ids;  // asked for, in order
   std::vector<std::string> cancelled;
+  bool knows_auto = true;  // duration: auto
   absl::Duration watch_timeout;
   HookAnswer hook_answer;
   HookOverview hook_overview;
@@ -45,7 +46,10 @@ class FakeDaemonClient final : public DaemonClient {
 
   absl::StatusOr<ProfileStatus> Submit(const ProfileSpec& spec) override {
     fake_.submitted = spec;
-    return Answer(fake_.report.status);
+    ProfileStatus status = fake_.report.status;
+    status.spec.until_known = spec.until_known && fake_.knows_auto;
+    status.spec.duration_ns = spec.duration_ns;
+    return Answer(status);
   }
   absl::StatusOr<ProfileStatus> GetProfile(absl::string_view id) override {
     fake_.ids.emplace_back(id);

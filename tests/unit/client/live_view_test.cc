@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 TEST(LiveViewTest, ShowsProgressNodesAndLoops) {
   Report report = SampleReport();
   report.status.state = ProfileState::kSampling;
-  report.status.progress_ratio = 0.5;
+  report.status.course.progress_ratio = 0.5;
   const auto lines = RenderLive(report.status, report.loops, {});
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0], "p-000042  SAMPLING  |###############               | 50.0%  1000 samples");

@@ -41,7 +41,7 @@ ProfileStatus SampleStatus() {
   status.started_unix_ns = 1'700'000'001'000'000'000;
   status.finished_unix_ns = 1'700'000'061'000'000'000;
   status.submit_to_first_sample_ns = 800'000'000;
-  status.progress_ratio = 1;
+  status.course.progress_ratio = 1;
   status.samples = 1000;
   status.nodes = {{"node1", NodeProgress::Phase::kFinished, 1, 2, 60'000'000'000, 12}};
   status.notices = {

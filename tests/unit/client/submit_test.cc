@@ -38,6 +38,36 @@ TEST(SubmitTest, ReadsStandardInputAndFlagsWin) {
   EXPECT_EQ(perfctl.daemon.submitted->duration_ns, 5'000'000'000);
 }
 
+TEST(SubmitTest, LastsUntilItKnowsUnlessATimeIsGiven) {
+  CommandRunner perfctl;
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "1"}), 0) << perfctl.err;
+  EXPECT_TRUE(perfctl.daemon.submitted->until_known);
+  EXPECT_EQ(perfctl.daemon.submitted->duration_ns, 600'000'000'000);
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "1", "--max-duration", "3m"}), 0) << perfctl.err;
+  EXPECT_TRUE(perfctl.daemon.submitted->until_known);
+  EXPECT_EQ(perfctl.daemon.submitted->duration_ns, 180'000'000'000);
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "1", "--duration", "3m"}), 0) << perfctl.err;
+  EXPECT_FALSE(perfctl.daemon.submitted->until_known);
+  perfctl.input = "target: {pids: [1]}\nduration: 90s\n";
+  EXPECT_EQ(perfctl.Run({"submit", "-", "--duration", "auto"}), 0) << perfctl.err;
+  EXPECT_TRUE(perfctl.daemon.submitted->until_known);
+  EXPECT_EQ(perfctl.daemon.submitted->duration_ns, 600'000'000'000);
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "1", "--duration", "3m", "--max-duration", "5m"}), 2);
+  EXPECT_THAT(perfctl.err, HasSubstr("--max-duration can only stand with --duration auto"));
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "1", "--on-done", "true"}), 2);
+  EXPECT_THAT(perfctl.err, HasSubstr("--on-done goes with --watch"));
+}
+
+TEST(SubmitTest, AnOlderPerfdIsAskedForAFixedTime) {
+  CommandRunner perfctl;
+  perfctl.daemon.knows_auto = false;
+  EXPECT_EQ(perfctl.Run({"submit", "--pid", "1"}), 0) << perfctl.err;
+  EXPECT_EQ(perfctl.daemon.cancelled, (std::vector<std::string>{"p-000042"}));
+  EXPECT_FALSE(perfctl.daemon.submitted->until_known);
+  EXPECT_EQ(perfctl.daemon.submitted->duration_ns, 60'000'000'000);
+  EXPECT_THAT(perfctl.err, HasSubstr("the profile lasts 1m"));
+}
+
 TEST(SubmitTest, SaysWhatIsNotMeasured) {
   CommandRunner perfctl;
   perfctl.Run({"submit", "--pid", "1"});

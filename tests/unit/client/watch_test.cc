@@ -15,7 +15,7 @@ using ::testing::Not;
 WatchEvent Event(ProfileState state, double progress) {
   WatchEvent event{SampleReport().status, SampleReport().loops};
   event.status.state = state;
-  event.status.progress_ratio = progress;
+  event.status.course.progress_ratio = progress;
   return event;
 }
 

@@ -45,6 +45,22 @@ rules:
     profile: true
 )";
 
+TEST(PolicyTest, PresetsHaveAFixedLengthUnlessTheySayAuto) {
+  const Policy policy = Read(
+      "presets:\n  none: {}\n  quick: {budget: {overhead: 1%}}\n  known: {duration: auto}\n"
+      "  soon: {max_duration: 4m, duration: auto}\n");
+  for (const char* name : {"default", "none", "quick"}) {
+    EXPECT_FALSE(policy.presets.at(name).until_known) << name;
+    EXPECT_EQ(policy.presets.at(name).duration_ns, kFixedDurationNs) << name;
+  }
+  EXPECT_TRUE(policy.presets.at("known").until_known);
+  EXPECT_EQ(policy.presets.at("known").duration_ns, kLongestUntilKnownNs);
+  EXPECT_TRUE(policy.presets.at("soon").until_known);
+  EXPECT_EQ(policy.presets.at("soon").duration_ns, 240'000'000'000);
+  EXPECT_THAT(ErrorOf("presets:\n  a: {max_duration: 4m}\n"),
+              HasSubstr("max_duration can only stand with duration: auto"));
+}
+
 TEST(PolicyTest, EveryKey) {
   const Policy policy = Read(kWhole);
   EXPECT_EQ(policy.every, 3);
@@ -57,6 +73,8 @@ TEST(PolicyTest, EveryKey) {
   EXPECT_EQ(policy.preset, "light");
   ASSERT_EQ(policy.presets.size(), 3u);  // and the default
   EXPECT_EQ(policy.presets.at("light").duration_ns, 30'000'000'000);
+  EXPECT_FALSE(policy.presets.at("light").until_known);
+  EXPECT_EQ(policy.presets.at("default"), FixedLengthSpec());
   EXPECT_TRUE(policy.presets.at("light").variants.set.empty());
   EXPECT_DOUBLE_EQ(policy.presets.at("deep").budget.overhead_ratio, 0.01);
   ASSERT_EQ(policy.rules.size(), 3u);

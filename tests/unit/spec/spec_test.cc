@@ -104,6 +104,34 @@ TEST(SpecTest, VariantsRunInShadowsUnlessRecoveryIsAskedFor) {
   EXPECT_FALSE(ValidateProfileSpec(spec).ok());
 }
 
+TEST(SpecTest, DurationIsATimeOrAuto) {
+  const std::string target = "target: {pids: [1]}\n";
+  const ProfileSpec none = *ParseProfileSpec(target);
+  EXPECT_TRUE(none.until_known);
+  EXPECT_EQ(none.duration_ns, kLongestUntilKnownNs);
+  const ProfileSpec fixed = *ParseProfileSpec(target + "duration: 90s\n");
+  EXPECT_FALSE(fixed.until_known);
+  EXPECT_EQ(fixed.duration_ns, 90'000'000'000);
+  for (const char* text : {"duration: auto\nmax_duration: 3m\n",
+                           "max_duration: 3m\nduration: auto\n", "max_duration: 3m\n"}) {
+    const ProfileSpec known = *ParseProfileSpec(target + text);
+    EXPECT_TRUE(known.until_known) << text;
+    EXPECT_EQ(known.duration_ns, 180'000'000'000) << text;
+    EXPECT_EQ(*ParseProfileSpec(FormatProfileSpec(known)), known);
+  }
+  EXPECT_EQ(*ParseProfileSpec(FormatProfileSpec(fixed)), fixed);
+  EXPECT_THAT(FormatProfileSpec(fixed), testing::Not(HasSubstr("max_duration")));
+  for (const char* text :
+       {"duration: 90s\nmax_duration: 3m\n", "max_duration: 3m\nduration: 90s\n"}) {
+    EXPECT_THAT(std::string(ParseProfileSpec(target + text).status().message()),
+                HasSubstr("max_duration can only stand with duration: auto"));
+  }
+  EXPECT_THAT(std::string(ParseProfileSpec(target + "max_duration: 8d\n").status().message()),
+              HasSubstr("max_duration is out of range 1s..7d"));
+  EXPECT_FALSE(ParseProfileSpec(target + "duration: automatic\n").ok());
+  EXPECT_FALSE(ParseProfileSpec(target + "max_duration: auto\n").ok());
+}
+
 TEST(SpecTest, ValidateChecksRangesOfADecodedSpec) {
   ProfileSpec spec;
   spec.target.pids = {1};

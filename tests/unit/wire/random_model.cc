@@ -42,6 +42,7 @@ ProfileSpec RandomModel::Spec() {
   spec.coherence_enabled = Coin();
   spec.pages = {Coin(), Coin()};
   spec.dry_run = Coin();
+  spec.until_known = Coin();
   return spec;
 }
 
@@ -69,7 +70,9 @@ ProfileStatus RandomModel::Status() {
   status.started_unix_ns = static_cast<int64_t>(Big());
   status.finished_unix_ns = static_cast<int64_t>(Big());
   status.submit_to_first_sample_ns = static_cast<int64_t>(Big());
-  status.progress_ratio = Ratio();
+  const int32_t hot = Positive();
+  status.course = {
+      Ratio(), {hot, hot / 2, Ratio(), static_cast<int64_t>(Big())}, Enum(EndReason::kNodesLost)};
   status.samples = random_();
   for (uint64_t n = Below(3); n > 0; --n) {
     status.nodes.push_back({Text(), Enum(NodeProgress::Phase::kDisconnected), Positive(),

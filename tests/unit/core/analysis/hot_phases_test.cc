@@ -1,4 +1,4 @@
-#include "core/analysis/hot_phases.h"
+#include "core/analysis/hot/hot_phases.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "core/analysis/hot_set.h"
+#include "core/analysis/hot/hot_set.h"
 
 #include <gtest/gtest.h>
 

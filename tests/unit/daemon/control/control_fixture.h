@@ -27,6 +27,7 @@ inline ProfileSpec CommandSpec() {
   spec.name = "test";
   spec.target.command = "lulesh";
   spec.duration_ns = 60 * kSecond;
+  spec.until_known = false;
   return spec;
 }
 

@@ -138,9 +138,9 @@ TEST_F(HotLoopsTest, ADryRunSamplesForItsLookNotForTheDuration) {
   Report("a", id, Phase::kSampling, 1);
   Window("a", id, 1);
   Pass(5 * kSecond);
-  EXPECT_DOUBLE_EQ(table_.Status(id, now())->progress_ratio, 0.5);
+  EXPECT_DOUBLE_EQ(table_.Status(id, now())->course.progress_ratio, 0.5);
   Pass(60 * kSecond);
-  EXPECT_DOUBLE_EQ(table_.Status(id, now())->progress_ratio, 1);
+  EXPECT_DOUBLE_EQ(table_.Status(id, now())->course.progress_ratio, 1);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ class JobTest : public ControlTest {
     spec.name = "job 4711";
     spec.target.slurm_job = 4711;
     spec.duration_ns = kMinute;
+    spec.until_known = false;
     auto status = table_.Plan({spec, kAlice, "", std::move(nodes)}, now());
     EXPECT_TRUE(status.ok()) << status.status();
     if (!status.ok()) return "";
@@ -289,6 +290,7 @@ TEST_F(JobTest, AnAgentOfAnotherUserIsNotAsked) {
   ProfileSpec spec;
   spec.target.slurm_job = 4711;
   spec.duration_ns = kMinute;
+  spec.until_known = false;
   auto status = table_.Plan({spec, kAlice, "", {"n1"}, true}, now());
   ASSERT_TRUE(status.ok()) << status.status();
   status->id = "p-000400";
@@ -332,6 +334,7 @@ TEST_F(JobTest, ARestartedDaemonGoesOnWaiting) {
   status.requester = kAlice;
   status.spec.target.slurm_job = 4711;
   status.spec.duration_ns = kMinute;
+  status.spec.until_known = false;
   status.submitted_unix_ns = now().unix_ns - 20 * kMinute;
   NodeProgress node;
   node.node = "n1";
@@ -357,6 +360,7 @@ TEST_F(JobTest, ARestartedDaemonGivesWhoJoinsTheWholeTime) {
   status.requester = kAlice;
   status.spec.target.slurm_job = 4711;
   status.spec.duration_ns = kMinute;
+  status.spec.until_known = false;
   status.submitted_unix_ns = now().unix_ns - 20 * kMinute;
   table_.Restore(status, now(), FollowedJob{"job 4711", 0, 10 * kMinute});
   Connect("n1");

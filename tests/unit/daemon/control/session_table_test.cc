@@ -131,7 +131,7 @@ TEST_F(ControlTest, WholeLife) {
     Pass(5 * kSecond);
     Window("a", id, i);
   }
-  EXPECT_NEAR(table_.Status(id, now())->progress_ratio, 55.0 / 60, 0.01);
+  EXPECT_NEAR(table_.Status(id, now())->course.progress_ratio, 55.0 / 60, 0.01);
   Report("a", id, Phase::kFinished, 2, 12);
   EXPECT_EQ(State(id), ProfileState::kAnalyzing);
   EXPECT_FALSE(Finalising().has_value());  // the last window is not stored yet

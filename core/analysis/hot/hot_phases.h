@@ -1,4 +1,4 @@
-// core/analysis/hot_phases.h - which loops a profile measures from now on, when the program goes from phase to phase.
+// core/analysis/hot/hot_phases.h - which loops a profile measures from now on, when the program goes from phase to phase.
 //
 // Shape    NextPhase(heat now, what was decided before) -> what is decided now. The first set is that of hot_set.h. A loop
 //          is taken up when it is among the hot ones of the last kRecentNs, or still warm and among those of the whole
@@ -9,14 +9,15 @@
 // Threads  thread-safe (pure).
 // Source   our choice. The share to come in is far above the share to go out, and going out takes time: a loop whose share
 //          wavers around either edge changes its place once. kRecentNs holds two windows of the longest kind (5 s).
-#ifndef CORE_ANALYSIS_HOT_PHASES_H_
-#define CORE_ANALYSIS_HOT_PHASES_H_
+#ifndef CORE_ANALYSIS_HOT_HOT_PHASES_H_
+#define CORE_ANALYSIS_HOT_HOT_PHASES_H_
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/analysis/hot/until_known.h"
 #include "core/model/measure_order.h"
 
 namespace perfd {
@@ -46,6 +47,7 @@ struct LoopHeat {
 struct HeatedLoop {
   MeasureLoop loop;  // what an agent needs to find it
   LoopHeat heat;
+  LoopKnowledge knowledge = {};
 };
 
 // A loop that is, or was, measured.
@@ -78,4 +80,4 @@ PhaseStep NextPhase(std::span<const LoopHeat> heat, std::vector<PhaseLoop> befor
 
 }  // namespace perfd
 
-#endif  // CORE_ANALYSIS_HOT_PHASES_H_
+#endif  // CORE_ANALYSIS_HOT_HOT_PHASES_H_

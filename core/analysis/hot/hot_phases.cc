@@ -1,9 +1,9 @@
-#include "core/analysis/hot_phases.h"
+#include "core/analysis/hot/hot_phases.h"
 
 #include <algorithm>
 #include <map>
 
-#include "core/analysis/hot_set.h"
+#include "core/analysis/hot/hot_set.h"
 
 namespace perfd {
 namespace {

@@ -1,12 +1,12 @@
-// core/analysis/hot_set.h - the few loops worth looking at.
+// core/analysis/hot/hot_set.h - the few loops worth looking at.
 //
 // Shape    compute loops by their own time, without that of the loops in their bodies, heaviest first, until their sum exceeds
 //          `coverage` of the loop time; a sum that only equals it takes one loop more.
 // Units    of the weights: any, the same for all (ns of CPU time).
 // Threads  thread-safe (pure).
 // Source   design: hot set.
-#ifndef CORE_ANALYSIS_HOT_SET_H_
-#define CORE_ANALYSIS_HOT_SET_H_
+#ifndef CORE_ANALYSIS_HOT_HOT_SET_H_
+#define CORE_ANALYSIS_HOT_HOT_SET_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -27,4 +27,4 @@ std::vector<size_t> HotSet(std::span<const LoopWeight> loops, double coverage_ra
 
 }  // namespace perfd
 
-#endif  // CORE_ANALYSIS_HOT_SET_H_
+#endif  // CORE_ANALYSIS_HOT_HOT_SET_H_
