@@ -9,6 +9,7 @@
 #include "client/render/dry_run/dry_run.h"
 #include "client/render/report_totals.h"
 #include "client/render/saturation_text.h"
+#include "client/render/status_text.h"
 #include "client/render/text_table.h"
 #include "core/analysis/loop_parts.h"
 #include "core/base/clock.h"
@@ -168,7 +169,11 @@ std::string Title(const Report& report, const TextStyle& style) {
   absl::StrAppend(&text, "  ", ProfileStateName(status.state));
   absl::StrAppend(&text, "  ", report.ranks.size(), report.ranks.size() == 1 ? " rank" : " ranks",
                   " on ", report.nodes.size(), report.nodes.size() == 1 ? " node" : " nodes");
-  return Painted(style, Paint::kBold, text) + "\n";
+  text = Painted(style, Paint::kBold, text) + "\n";
+  if (!status.spec.until_known || status.course.end == EndReason::kNone) return text;
+  const int64_t lasted_ns = status.finished_unix_ns - status.started_unix_ns;
+  return absl::StrCat(text, "Ended after about ", AboutText(lasted_ns), ": ",
+                      EndText(status.course.end), "\n");
 }
 
 }  // namespace

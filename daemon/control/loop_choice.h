@@ -19,7 +19,7 @@ namespace perfd::daemon {
 
 // What is hot, as far as it is told: of a profile with variants every compute loop of the job; without, what samples tell of the hot ones.
 struct HeatNow {
-  std::vector<HeatedLoop> loops;
+  std::vector<HeatedLoop> loops = {};
   ShareKnowledge shares = {};
 };
 

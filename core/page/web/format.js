@@ -38,6 +38,16 @@ const baseName = (path) =>
     .split("/")
     .pop();
 
+// Why a profile ended, by its key in the report; that its time was over goes without saying.
+const ENDS = {
+  known: "every hot loop was known",
+  nothing_learnt: "nothing more was learnt for two minutes",
+  ranks_ended: "the processes ended",
+  job_ended: "the scheduler's job ended",
+  cancelled: "it was cancelled",
+  nodes_lost: "no agent was left",
+};
+
 // What the kernel did for a thread, by its key in the report.
 const CAUSES = {
   unknown: "cause not known",

@@ -127,6 +127,7 @@ function overview() {
   const begun = status.started_unix_ns || status.submitted_unix_ns;
   const lasted =
     status.finished_unix_ns && begun ? `, ${time(status.finished_unix_ns - begun)}` : "";
+  const ended = ENDS[status.end] ? `, until ${ENDS[status.end]}` : "";
   const who = status.requester
     ? `, asked for by ${clean(status.requester.name || status.requester.uid)}`
     : "";
@@ -148,7 +149,7 @@ function overview() {
       ),
     ),
     h("h1", null, headline()),
-    h("p", {class: "quiet"}, `${utc(begun)}${lasted}${who}`),
+    h("p", {class: "quiet"}, `${utc(begun)}${lasted}${ended}${who}`),
     [gainSentence(), timeSentence(), rankSentence()]
       .filter(Boolean)
       .map((text) => h("p", {class: "answer"}, text)),

@@ -21,6 +21,20 @@ TEST(LiveViewTest, ShowsProgressNodesAndLoops) {
   EXPECT_EQ(lines[2], "   50.0% ##########  compute_forces  lulesh.cc:812-821");
 }
 
+TEST(LiveViewTest, SaysHowManyLoopsAreKnownAndAboutWhenAllWillBe) {
+  Report report = SampleReport();
+  ProfileStatus& status = report.status;
+  status.state = ProfileState::kInjecting;
+  status.spec.until_known = true;
+  status.course.loops = {.hot = 12, .known = 7, .done_ratio = 0.6, .left_ns = 118'000'000'000};
+  EXPECT_EQ(RenderLive(status, {}, {})[1], "  7 of 12 hot loops known, about 2 min to go");
+  EXPECT_THAT(RenderLogLine(status, {}), HasSubstr(", 7 of 12 hot loops known, about 2 min to go"));
+  status.course.loops.left_ns = 41'000'000'000;
+  EXPECT_EQ(RenderLive(status, {}, {})[1], "  7 of 12 hot loops known, about 45 s to go");
+  status.spec.until_known = false;
+  EXPECT_EQ(RenderLive(status, {}, {})[1], "  7 of 12 hot loops known");
+}
+
 TEST(LiveViewTest, NoLineIsWiderThanTheTerminal) {
   Report report = SampleReport();
   report.loops[0].location.function = std::string(500, 'x');

@@ -36,6 +36,7 @@ ProfileStatus SampleStatus() {
   status.name = "demo";
   status.state = ProfileState::kDone;
   status.requester = {1000, "alice", false};
+  status.spec = FixedLengthSpec();
   status.spec.target.command = "lulesh2.0";
   status.submitted_unix_ns = 1'700'000'000'000'000'000;
   status.started_unix_ns = 1'700'000'001'000'000'000;

@@ -91,7 +91,7 @@ TEST(PolicyTest, WhatIsNotGivenHasItsDefault) {
   const Policy policy = Read("every: 3\n");
   EXPECT_EQ(policy.quota_active, 4);
   EXPECT_EQ(policy.wait_ns, 1'800'000'000'000);
-  EXPECT_EQ(policy.presets.at("default"), ProfileSpec());
+  EXPECT_EQ(policy.presets.at("default"), FixedLengthSpec());
   EXPECT_EQ(Read("presets: {default: {duration: 10s}}\n").presets.at("default").duration_ns,
             10'000'000'000);
 }

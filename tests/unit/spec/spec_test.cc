@@ -37,6 +37,7 @@ TEST(SpecTest, ReadsEveryKey) {
   want.target.slurm_job = 4711;
   want.ranks = {{0, 7}, {9, 9}};
   want.duration_ns = 120'000'000'000;
+  want.until_known = false;
   want.budget = {0.01, 10'000'000, 250'000'000};
   want.hotspots = {"cpu-clock", 99, 0.9, 5, CallPaths::kDwarf};
   want.variants = {{"LS", "CTRL"}, 11};

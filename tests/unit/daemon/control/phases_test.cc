@@ -28,7 +28,7 @@ class PhasesTest : public ControlTest {
   void Live(const std::string& id, int64_t seconds, const std::vector<HeatedLoop>& heat) {
     for (int64_t i = 0; i < seconds; ++i) {
       Pass(kSecond);
-      if (!table_.WantingHeat(now()).empty()) Record(table_.Heat(id, heat, now()));
+      if (!table_.WantingHeat(now()).empty()) Record(table_.Heat(id, {.loops = heat}, now()));
     }
   }
   static std::vector<std::string> Ids(const MeasureNode& node) {
@@ -85,7 +85,7 @@ TEST_F(PhasesTest, NothingIsTakenUpShortlyBeforeTheEnd) {
   EXPECT_EQ(table_.WantingHeat(now()).size(), size_t{1});
   Pass(1);
   EXPECT_TRUE(table_.WantingHeat(now()).empty());
-  Record(table_.Heat(id, {Heated("b", 1000)}, now()));
+  Record(table_.Heat(id, {.loops = {Heated("b", 1000)}}, now()));
   EXPECT_EQ(All<MeasureNode>().size(), size_t{1});
 }
 

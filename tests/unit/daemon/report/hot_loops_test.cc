@@ -89,6 +89,40 @@ TEST(HeatOfLoops, ALoopIsSettledWhenNoRankHasMoreToSay) {
   EXPECT_FALSE(settled({kNeverEntered}));  // it may yet be entered
 }
 
+TEST(HeatOfLoops, WhatIsKnownOfALoopIsOfTheRankThatKnowsLeast) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 60, window);
+  const auto figures = [](const char* variant, uint32_t runs) {
+    VariantFigures out;
+    out.variant = variant;
+    out.valid_runs = runs;
+    return out;
+  };
+  LoopMeasurement measured = Said(LoopAt(0x1000), 10, MeasureState::kMeasured);
+  measured.figures = {figures("LS", 31), figures("FP", 31)};
+  LoopMeasurement open = Said(LoopAt(0x1000), 11, MeasureState::kOpen);
+  open.figures = {figures("LS", 5), figures("FP", 0)};
+  open.open = {"FP", "DL1", "CTRL"};
+  window.measurements = {measured, open};
+  ProfileAggregate aggregate;
+  aggregate.Add(window);
+  const LoopKnowledge known = HeatOfLoops(aggregate, {})[0].knowledge;
+  EXPECT_FALSE(known.settled);
+  EXPECT_DOUBLE_EQ(known.open_ratio, 0.75);
+  EXPECT_EQ(known.learnt, 67u);
+}
+
+TEST(SharesOfHot, AreKnownOnceTheyHaveIntervals) {
+  ProfileAggregate aggregate;
+  EXPECT_EQ(SharesOfHot(aggregate, {}).hot, 0);
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 60, window);
+  window.accounting.seen = window.accounting.kept = 60;
+  aggregate.Add(window);
+  EXPECT_EQ(SharesOfHot(aggregate, {}).hot, 1);
+  EXPECT_EQ(SharesOfHot(aggregate, {}).samples, 60u);
+}
+
 // The second thread spins: by CPU time the parallel loop is heavier, by elapsed time the serial one.
 TEST(HotLoops, ElapsedTimeDecidesWhereItIsDivided) {
   Window window = EmptyWindow("node0", 1);
