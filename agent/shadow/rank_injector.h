@@ -125,6 +125,7 @@ struct RunSpec {
   bool successive = false;
   // Made when the team, which goes on through the program's own code in the shadow, comes to the loop again.
   bool natural = false;
+  int64_t warm_ns = 0;    // of the first such run: arrivals pass for so long before
   bool baseline = false;  // TRACE: those of kApartTraced after it are held against what it says
   uint64_t iteration_limit = 0;  // of what counts or traces only; 0: none
   uint64_t instances =
@@ -134,11 +135,13 @@ struct RunSpec {
 // Runs that one shadow of such a team may have, RunSpec::learn and all; the injector's own come on top.
 int32_t MostRuns(int32_t team);
 
-// What the runs of a shadow write, each page of which becomes a copy.
+// What the runs of a shadow write, each page of which becomes a copy; and what they read.
 struct WrittenMemory {
   uint64_t most_bytes = 0;
   std::vector<std::pair<uint64_t, uint64_t>>
       ranges;  // that are known and not brought back: address, bytes
+  // Each page of these is read once before the runs, for it is as the fork left it.
+  std::vector<std::pair<uint64_t, uint64_t>> read_once;
 };
 
 struct ShadowRequest {

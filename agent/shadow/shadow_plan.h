@@ -107,6 +107,7 @@ struct RunTables {
   SelfWord selves[kMaxSelfWords];
   TraceCheck trace_checks[kMaxTraceChecks];
   LookAhead ahead;
+  uint64_t warm_ticks;  // of kRunNatural: arrivals pass for so long before the first run
   uint64_t stretch_ns;  // of kRunNatural: most that may pass until the team comes to the loop again
   uint64_t references;  // of the copy that has most: no record beyond is looked at
 };
@@ -121,6 +122,7 @@ struct ProtectRange {
 struct MemoryPlan {
   uint64_t evict_bytes[4];  // walked through by each thread
   uint64_t written_count;   // of restores, behind the first restore_count: only known to be written
+  uint64_t read_count;      // of restores, behind both: each page is read once before the runs
   uint64_t mapped_bytes;    // of the shadow when the agent looked; 0: its memory has no bound
 };
 
@@ -228,7 +230,9 @@ struct Stretches {
 struct RunOrders {
   uint32_t stop;             // no further run
   uint32_t must_start_anew;  // what kRunSuccessive write may be read by later ones: none counts
-  Stretches stretches;       // may end it all
+  uint32_t first_arrival;    // atomic: of each thread, the first that counts; 0: all pass as yet
+  uint32_t reserved;
+  Stretches stretches;  // may end it all
 };
 
 struct alignas(64) ChildControl {

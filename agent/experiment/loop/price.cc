@@ -22,6 +22,13 @@ int64_t RoundNs(const LoopKnowledge& known) {
   return RunNs(known) + (known.protocol.natural ? PeriodNs(known) : 0);
 }
 
+// Of a shadow under the protocol that was chosen.
+std::vector<RunSpec> UsualRuns(const LoopKnowledge& known) {
+  const auto runs = static_cast<size_t>(known.protocol.successive ? kUsualSuccession : 1);
+  return std::vector<RunSpec>(
+      runs, {.successive = known.protocol.successive, .natural = known.protocol.natural});
+}
+
 }  // namespace
 
 int64_t FixedCost(const LoopKnowledge& known, const ShadowPrediction& prediction) {
@@ -30,11 +37,13 @@ int64_t FixedCost(const LoopKnowledge& known, const ShadowPrediction& prediction
                     (known.protocol.successive ? kUsualSuccession : 1);
   const double copies =
       mb * static_cast<double>(prediction.copy_ns_per_mb) * (trace.in_situ ? 2 : 1);
-  return prediction.fork_ns + prediction.later_fault_ns + static_cast<int64_t>(copies);
+  return prediction.fork_ns + prediction.later_fault_ns + static_cast<int64_t>(copies) +
+         ReadOnceNs(known, UsualRuns(known));
 }
 
 int64_t ComparingNs(const LoopKnowledge& known, const std::vector<RunSpec>& runs) {
   int64_t ns = LearnsWrites(known) ? 2 * RestoreNs(known) : 0;
+  ns += ReadOnceNs(known, runs);
   for (const RunSpec& run : runs)
     ns += RunNs(known) + EvictNs(run.evict) + (run.natural ? PeriodNs(known) : 0);
   return ns;

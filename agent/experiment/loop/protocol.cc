@@ -212,7 +212,9 @@ bool NeedsNatural(const LoopKnowledge& known) {
   const bool possible = known.batch.instances == 0 && !known.protocol.natural_compared &&
                         IsTimed(known) && !trace.blind && !TripsVary(known.trips.counts);
   if (!possible || WaitsForPlacements(known) || NeedsEviction(known)) return false;
-  const int64_t least = (kNaturalWarmUps + kNaturalRuns + 1) * (PeriodNs(known) + RunNs(known));
+  const std::vector<RunSpec> runs = NaturalRuns(known);
+  const int64_t least = (static_cast<int64_t>(runs.size()) + 1) * (PeriodNs(known) + RunNs(known)) +
+                        ReadOnceNs(known, runs);
   return least < LongestShadowNs(known) &&
          std::abs(std::log(known.runs.cycles / known.live.times.cycles)) > kDistantFidelity;
 }
@@ -220,6 +222,44 @@ bool NeedsNatural(const LoopKnowledge& known) {
 std::vector<RunSpec> NaturalRuns(const LoopKnowledge& known) {
   const RunSpec run{.variant = kRefIndex, .restore = known.probe.trace.in_situ, .natural = true};
   return std::vector<RunSpec>(kNaturalWarmUps + kNaturalRuns, run);
+}
+
+int64_t NaturalWarmNs(const LoopKnowledge& known) {
+  constexpr int64_t kWarmNs = 2'000'000, kManyArrivals = 8;
+  return PeriodNs(known) <= kWarmNs / kManyArrivals ? kWarmNs : 0;
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> ReadOnce(const LoopKnowledge& known,
+                                                    const std::vector<RunSpec>& runs) {
+  const auto natural =
+      std::count_if(runs.begin(), runs.end(), [](const RunSpec& run) { return run.natural; });
+  const auto successive =
+      std::count_if(runs.begin(), runs.end(), [](const RunSpec& run) { return run.successive; });
+  if (natural == 0 && successive == 0) return {};
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const auto& [address, bytes] : known.probe.trace.touched) {
+    // No array of a process is larger: what follows may be anything.
+    constexpr uint64_t kMost = uint64_t{1} << 40;
+    const uint64_t all = std::min(bytes, kMost) * (1 + static_cast<uint64_t>(successive));
+    const uint64_t end = std::min(address + std::min(all, kMost), ~uint64_t{0} >> 1);
+    if (!ranges.empty() && address <= ranges.back().first + ranges.back().second) {
+      ranges.back().second = std::max(ranges.back().second, end - ranges.back().first);
+    } else {
+      ranges.emplace_back(address, end - address);
+    }
+  }
+  return ranges;
+}
+
+int64_t ReadOnceNs(const LoopKnowledge& known, const std::vector<RunSpec>& runs) {
+  constexpr uint64_t kPageBytes = 4096, kPageNs = 250;
+  constexpr int64_t kLongestPart = 8;  // of a shadow's time (agent/shadow/payload/child.cc)
+  uint64_t pages = 0;
+  for (const auto& [address, bytes] : ReadOnce(known, runs)) pages += bytes / kPageBytes + 1;
+  const bool natural =
+      std::any_of(runs.begin(), runs.end(), [](const RunSpec& run) { return run.natural; });
+  return std::min(static_cast<int64_t>(pages * kPageNs), known.setup.shadow_ns / kLongestPart) +
+         (natural ? NaturalWarmNs(known) : 0);
 }
 
 bool NeedsSuccession(const LoopKnowledge& known) {

@@ -52,6 +52,15 @@ inline constexpr int kNaturalWarmUps = 2;  // arrivals at which the shadow still
 inline constexpr int kNaturalRuns = 6;     // that are compared with live
 bool NeedsNatural(const LoopKnowledge& known);
 std::vector<RunSpec> NaturalRuns(const LoopKnowledge& known);
+// Until walks through page tables are as live; 0 where the program comes to the loop so seldom that they are.
+int64_t NaturalWarmNs(const LoopKnowledge& known);
+
+// Runs that nothing has prepared meet pages that the fork has left as if they had never been used, and the first use of each costs more than
+// the program's own (running-on: a quarter of a microsecond). Address, bytes of what such runs will touch, as far as it was traced: those that go on
+// from each other touch as much again each time. None: runs are repeated.
+std::vector<std::pair<uint64_t, uint64_t>> ReadOnce(const LoopKnowledge& known,
+                                                    const std::vector<RunSpec>& runs);
+int64_t ReadOnceNs(const LoopKnowledge& known, const std::vector<RunSpec>& runs);
 
 }  // namespace perfd::agent
 

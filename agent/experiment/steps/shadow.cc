@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/experiment/loop/price.h"
+#include "agent/experiment/loop/protocol.h"
 #include "agent/experiment/loop/trim.h"
 #include "core/analysis/cluster_median.h"
 
@@ -28,7 +29,9 @@ ShadowRequest RequestOf(const LoopKnowledge& known, const StepRoom& room, std::v
   for (RunSpec& run : request.runs) {
     if (run.instances == 0) run.instances = known.batch.instances;
     if (run.form == CopyForm::kUsual) run.form = FormOf(known, run.variant);
+    if (run.natural) run.warm_ns = NaturalWarmNs(known);
   }
+  request.written.read_once = ReadOnce(known, request.runs);
   if (!restore) request.written.ranges = known.probe.trace.written;
   if (restore) {
     request.restores = known.probe.trace.written;

@@ -225,7 +225,8 @@ void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint6
     const uint32_t i = state->progress.next_run;
     RunEntry run = plan->runs[i];
     const bool natural = run.flags & kRunNatural;
-    if (natural && !state->progress.arrived) GoOn(region, child, state, block);
+    if (natural && (!state->progress.arrived || PassesArrival(plan, child, state)))
+      GoOn(region, child, state, block);
     if (state->index == 0) {
       child->current_run = i;
       const bool late = natural && IsLate(plan, child);
@@ -268,8 +269,8 @@ void ThreadMain(uint64_t block) {
   MaskExceptions(state, block);
   if (PlanOf(region)->flags & kPlanSuccessive) KeepEntry(state, block);
   FillControl(block);
-  Barrier(child);
   if (state->index == 0) child->ready_tsc = Ticks();
+  Barrier(child);
   RunOn(region, child, state, block);
 }
 

@@ -57,10 +57,9 @@ absl::StatusOr<int64_t> AwaitMoment(const ShadowRequest& request) {
   return std::min(left, request.timeout_ns);
 }
 
-std::vector<RestoreRange> WrittenRanges(const ShadowRequest& request) {
+std::vector<RestoreRange> NobodysRanges(const std::vector<std::pair<uint64_t, uint64_t>>& memory) {
   std::vector<RestoreRange> ranges;
-  for (const auto& [address, bytes] : request.written.ranges)
-    ranges.push_back({address, bytes, kSharedOut, 0});
+  for (const auto& [address, bytes] : memory) ranges.push_back({address, bytes, kSharedOut, 0});
   return ranges;
 }
 
@@ -154,13 +153,18 @@ absl::Status ArmedShadow::WriteRanges(const std::vector<MapEntry>& maps) {
   const std::vector<RestoreRange> restores = ClipRestores(maps, requested);
   if (restores.size() > kMaxRestores)
     return absl::ResourceExhaustedError("too many ranges to restore");
-  std::vector<RestoreRange> ranges_written = restores;
-  for (const RestoreRange& range : ClipRestores(maps, WrittenRanges(request_))) {
-    if (ranges_written.size() < kMaxRestores) ranges_written.push_back(range);
-  }
-  RETURN_IF_ERROR(region.WriteMany(plan_at + offsetof(ShadowPlan, restores), ranges_written));
-  RETURN_IF_ERROR(region.Write(plan_at + offsetof(ShadowPlan, memory.written_count),
-                               uint64_t{ranges_written.size() - restores.size()}));
+  std::vector<RestoreRange> all = restores;
+  const auto add = [&](const std::vector<std::pair<uint64_t, uint64_t>>& memory) {
+    const size_t before = all.size();
+    for (const RestoreRange& range : ClipRestores(maps, NobodysRanges(memory))) {
+      if (all.size() < kMaxRestores) all.push_back(range);
+    }
+    return uint64_t{all.size() - before};
+  };
+  const uint64_t written = add(request_.written.ranges), read = add(request_.written.read_once);
+  RETURN_IF_ERROR(region.WriteMany(plan_at + offsetof(ShadowPlan, restores), all));
+  RETURN_IF_ERROR(region.Write(plan_at + offsetof(ShadowPlan, memory.written_count), written));
+  RETURN_IF_ERROR(region.Write(plan_at + offsetof(ShadowPlan, memory.read_count), read));
   RETURN_IF_ERROR(region.Write(plan_at + offsetof(ShadowPlan, restore_count),
                                static_cast<uint32_t>(restores.size())));
   RETURN_IF_ERROR(

@@ -15,6 +15,7 @@ constexpr uint64_t kGatherNs = 1'000'000;
 constexpr uint32_t kRetries = 8;
 constexpr double kSoftShare = 0.85;      // of the hard limit: no run begins later
 constexpr uint64_t kLongestStretch = 4;  // of the hard limit, that part
+constexpr int64_t kLongestWarmUp = 16;   // likewise
 constexpr uint64_t kAgentWaitNs = 50'000'000;
 
 // How far a place, counted round, lies above the copy.
@@ -175,6 +176,9 @@ absl::StatusOr<ShadowPlan> MakePlan(const PatchSite& site, const ShadowRequest& 
   plan.agent_wait_ns = std::min(kAgentWaitNs, plan.shadow_ns / 2);
   for (size_t level = 0; level < kEvictLevels; ++level)
     plan.memory.evict_bytes[level] = EvictBytesOfThisCpu(static_cast<Evict>(level));
+  int64_t warm_ns = 0;
+  for (const RunSpec& run : request.runs) warm_ns = std::max(warm_ns, run.warm_ns);
+  plan.tables.warm_ticks = ticks.ToTicks(std::min(warm_ns, longest / kLongestWarmUp));
   plan.tables.stretch_ns = plan.shadow_ns / kLongestStretch;
   uint32_t selves = 0;
   plan.runs[plan.run_count++].copy = site.empty_copy;

@@ -1,5 +1,6 @@
 // A shadow that goes on: runs are made where the program itself comes to the loop, and nothing of it is seen in the process.
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
@@ -142,6 +143,83 @@ TEST_F(PayloadTest, ATeamComesToTheLoopThroughItsOwnBarriers) {
   for (int64_t i = 0; i < 8; ++i)
     for (int64_t k = 0; k < 1000 + i; ++k) expected += double(1 + k);
   EXPECT_EQ(sums[0], expected);
+}
+
+TEST_F(PayloadTest, ArrivalsPassUntilTheShadowIsWarm) {
+  const std::vector<double> v = Ramp(16);
+  for (const uint64_t warm_ticks : {uint64_t{1}, uint64_t{40'000}}) {
+    SelfHosted injector;
+    const uint32_t site = injector.Install(kSum);
+    GoingOn(injector, site, 1, Arrivals(injector.Count(kSum), 3)).tables.warm_ticks = warm_ticks;
+    injector.Arm(site);
+    double sum = 0, expected = 0;
+    for (int64_t i = 0; i < 100'000; ++i) {
+      sum += loop_sum(v.data(), 1 + i % 13);
+      expected += double((1 + i % 13) * (2 + i % 13)) / 2;
+    }
+    ASSERT_EQ(injector.site(site).last_outcome, kOutcomeDone);
+    EXPECT_EQ(sum, expected);
+    EXPECT_EQ(injector.result(0, 0).iterations, 1u) << "the fork's own instance";
+    const uint64_t first = injector.result(1, 0).iterations;
+    if (warm_ticks == 1) {
+      EXPECT_EQ(first, 3u) << "the first arrival has passed";
+    }
+    for (uint32_t run = 2; run <= 3; ++run)
+      EXPECT_EQ(injector.result(run, 0).iterations, (first + run - 2) % 13 + 1)
+          << "one after another";
+  }
+}
+
+TEST_F(PayloadTest, ATeamInStepBeginsAtTheSameArrival) {
+  const std::vector<double> v = Ramp(4096);
+  SelfHosted injector;
+  const uint32_t site = injector.Install(kSum);
+  ShadowPlan& plan = GoingOn(injector, site, 2, Arrivals(injector.Count(kSum), 3));
+  plan.gather_ns = 200 * kMs;
+  plan.tables.warm_ticks = 200'000;
+  pthread_barrier_t barrier;
+  pthread_barrier_init(&barrier, nullptr, 2);
+  injector.Arm(site);
+  auto work = [&](size_t member) {
+    for (int64_t i = 0; i < 3000; ++i) {
+      loop_sum(v.data() + 2048 * member, 1 + i % 1000);
+      pthread_barrier_wait(&barrier);
+    }
+  };
+  std::thread other(work, 1);
+  work(0);
+  other.join();
+  pthread_barrier_destroy(&barrier);
+  ASSERT_EQ(injector.site(site).last_outcome, kOutcomeDone);
+  for (uint32_t run = 1; run <= 3; ++run) {
+    EXPECT_EQ(injector.result(run, 0).status, uint32_t{kRunOk}) << run;
+    EXPECT_EQ(injector.result(run, 0).iterations, injector.result(run, 1).iterations) << run;
+  }
+  EXPECT_GT(injector.result(1, 0).iterations, 2u);
+}
+
+// Whether a page was read cannot be asked; that it may not be read is noticed.
+TEST_F(PayloadTest, EachPageIsReadOnceBeforeTheRuns) {
+  const std::vector<double> v = Ramp(16);
+  constexpr uint64_t kPages = 3000, kBytes = kPages * 4096;
+  for (const bool all : {true, false}) {
+    void* const memory =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    const auto address = reinterpret_cast<uint64_t>(memory);
+    if (!all) {
+      ASSERT_EQ(mprotect(static_cast<char*>(memory) + kBytes - 4096, 4096, PROT_NONE), 0);
+    }
+    SelfHosted injector;
+    const uint32_t site = injector.Install(kSum);
+    ShadowPlan& plan = injector.Plan(site, 1, {{injector.Count(kSum), 0, 0, 0, 0}});
+    plan.restores[0] = {address, kBytes, kSharedOut, 0};
+    plan.memory.read_count = 1;
+    injector.Arm(site);
+    EXPECT_EQ(loop_sum(v.data(), 3), 6);
+    EXPECT_EQ(injector.site(site).last_outcome == kOutcomeDone, all);
+    EXPECT_EQ(munmap(memory, kBytes), 0);
+  }
 }
 
 }  // namespace
