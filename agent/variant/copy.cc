@@ -145,15 +145,19 @@ std::vector<std::pair<uint64_t, uint64_t>> Offsets(const LoopCode& loop, const C
 }
 
 void ListChanges(const Work& work, const std::vector<Changed>& notes, CodeCopy* copy) {
+  std::vector<bool> all_changed(work.loop.instructions.size());
   for (uint32_t at = 0; at < work.loop.instructions.size(); ++at) {
     const LoopInstruction& i = work.loop.instructions[at];
     const std::optional<Replacement>& r = work.draft.slots[at].replacement;
     const bool changed = r && r->text != i.text;
+    all_changed[at] = changed;
     if (changed) copy->changed.push_back({i.address, i.text, r->text});
     copy->edits.kept += !changed && IsOfItsClass(work.loop, work.name, at);
   }
   copy->changed.insert(copy->changed.end(), notes.begin(), notes.end());
   copy->edits.changed = static_cast<int32_t>(copy->changed.size());
+  const bool asked = work.name.Has(Change::kLs) || work.name.Has(Change::kFp);
+  copy->edits.unchained = asked && !CutsChain(work.loop, all_changed);
 }
 
 }  // namespace

@@ -55,7 +55,54 @@ class Slicer {
     return makers;
   }
 
+  // Of each instruction there are two nodes: what it does, and, behind all of these, what it loads. A load waits for its address and for
+  // what may store what it reads, not for the other operands.
+  bool CutsChain(const std::vector<bool>& changed) const {
+    const auto count = static_cast<uint32_t>(changed.size());
+    Graph sources(2 * size_t{count}), users(2 * size_t{count});
+    for (uint32_t at = 0; at < count; ++at) {
+      const LoopInstruction& i = loop_.instructions[at];
+      sources[at] = MakersOf(at, effects_[at].reads);
+      if (!i.Is(kLoads | kStringOp)) continue;
+      sources[at].push_back(count + at);
+      sources[count + at] = MakersOf(at, i.address_reads);
+      for (uint32_t s = 0; s < count; ++s) {
+        if (MayStoreFor(s, at)) sources[count + at].push_back(s);
+      }
+    }
+    for (uint32_t at = 0; at < 2 * count; ++at) {
+      for (const uint32_t source : sources[at]) users[source].push_back(at);
+    }
+    for (uint32_t load = count; load < 2 * count; ++load) {
+      if (sources[load].empty()) continue;
+      const std::vector<bool> before = ReachedFrom(sources, load), after = ReachedFrom(users, load);
+      if (!before[load]) continue;
+      for (uint32_t at = 0; at < 2 * count; ++at) {
+        if (before[at] && after[at] && changed[at % count]) return true;
+      }
+    }
+    return false;
+  }
+
  private:
+  using Graph = std::vector<std::vector<uint32_t>>;
+
+  // Over at least one edge.
+  static std::vector<bool> ReachedFrom(const Graph& edges, uint32_t start) {
+    std::vector<bool> reached(edges.size());
+    std::vector<uint32_t> work = {start};
+    while (!work.empty()) {
+      const uint32_t at = work.back();
+      work.pop_back();
+      for (const uint32_t next : edges[at]) {
+        if (reached[next]) continue;
+        reached[next] = true;
+        work.push_back(next);
+      }
+    }
+    return reached;
+  }
+
   std::vector<uint32_t> SourcesOf(uint32_t at) const {
     std::vector<uint32_t> sources = MakersOf(at, effects_[at].reads);
     const LoopInstruction& i = loop_.instructions[at];
@@ -163,6 +210,10 @@ void AssignReductions(const Slicer& slicer, LoopCode* loop) {
 }
 
 }  // namespace
+
+bool CutsChain(const LoopCode& loop, const std::vector<bool>& changed) {
+  return Slicer(loop).CutsChain(changed);
+}
 
 Slice BackwardSlice(const LoopCode& loop, const std::vector<uint32_t>& seeds) {
   return Slicer(loop).From(seeds);

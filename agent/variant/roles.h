@@ -23,6 +23,10 @@ struct Slice {
   std::vector<bool> in;
   std::vector<AccessPair> taken_apart;
 };
+// Whether one of the instructions `changed` may lie on a chain of dependences on which a value that an access gives comes back to an
+// address, or through memory to an access.
+bool CutsChain(const LoopCode& loop, const std::vector<bool>& changed);
+
 Slice BackwardSlice(const LoopCode& loop, const std::vector<uint32_t>& seeds);
 
 // Sorted, each once.

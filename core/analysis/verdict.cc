@@ -63,10 +63,22 @@ bool HasInterval(const VariantFigures& figures, const VerdictEdges& edges) {
   return figures.valid_runs >= edges.least_runs;
 }
 
-// How far it could be from the value that the whole change would have. What had to stay may have kept all of the time.
-std::array<double, 4> Corners(const VariantFigures& figures) {
+// How low the whole change could be. What had to stay may have kept all of the time; where neither of the two has cut a chain of
+// dependences, no more than `other` takes, which keeps it as well.
+double LeastOf(const VariantFigures& figures, const VariantFigures& other,
+               const VerdictEdges& edges) {
+  const double low = figures.saturation.low;
+  if (figures.edits.kept == 0) return low;
+  const bool unchained = figures.edits.unchained && other.edits.unchained;
+  if (!unchained || !HasInterval(other, edges)) return 0;
+  return std::max(0.0, low - edges.base_slack * other.saturation.high);
+}
+
+// How far it could be from the value that the whole change would have.
+std::array<double, 4> Corners(const VariantFigures& figures, const VariantFigures& other,
+                              const VerdictEdges& edges) {
   const Ratio& s = figures.saturation;
-  return {figures.edits.kept > 0 ? 0 : s.low, s.low, s.value, s.high};
+  return {LeastOf(figures, other, edges), s.low, s.value, s.high};
 }
 
 // A removal that takes clearly longer than the loop has made another stream of it.
@@ -97,8 +109,8 @@ BoundVerdict BothOf(const VariantFigures& ls, const VariantFigures& fp, const Ve
   BoundVerdict verdict{at(l.value, f.value), trusted};
   if (verdict.bound == Bound::kUnknown) return {Bound::kUnknown, false, Silence::kTooNoisy};
   bool partly_same = true;
-  for (const double ls_value : Corners(ls)) {
-    for (const double fp_value : Corners(fp)) {
+  for (const double ls_value : Corners(ls, fp, edges)) {
+    for (const double fp_value : Corners(fp, ls, edges)) {
       const bool same = at(ls_value, fp_value) == verdict.bound;
       verdict.sure = verdict.sure && same;
       const bool kept = ls_value < l.low || fp_value < f.low;

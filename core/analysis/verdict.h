@@ -45,6 +45,7 @@ struct VerdictEdges {
   // 2 x much_difference. Of two values near each other, one whose interval reaches this far up and down may be far above the
   // other, or far below it: what is not sure is then not known at all.
   double most_reach = 0.3;
+  double base_slack = 1.1;  // of saturations by different bases, which are nearly alike
   uint32_t least_runs = kLeastRuns;
   FidelityEdges fidelity = {};
   CacheEdges caches = {};

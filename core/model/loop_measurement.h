@@ -90,6 +90,9 @@ struct EditCounts {
   int32_t kept = 0;      // of the variant's class, that had to stay as they are
   int32_t pinned = 0;    // DL1: accesses
   int32_t accesses = 0;  // memory accesses of the loop body
+  // Nothing that was changed lies on a chain of dependences on which the value of an access comes back to an address, or through memory to
+  // an access. False: it may, or it is not known.
+  bool unchained = false;
 
   bool operator==(const EditCounts&) const = default;
 };

@@ -31,6 +31,7 @@ v1::VariantFigures ToProto(const VariantFigures& figures) {
   out.set_pinned(figures.edits.pinned);
   out.set_accesses(figures.edits.accesses);
   out.set_kept(figures.edits.kept);
+  out.set_unchained(figures.edits.unchained);
   return out;
 }
 
@@ -66,6 +67,7 @@ absl::StatusOr<VariantFigures> FromProto(const v1::VariantFigures& f) {
   out.edits.pinned = f.pinned();
   out.edits.accesses = f.accesses();
   out.edits.kept = f.kept();
+  out.edits.unchained = f.unchained();
   return out;
 }
 

@@ -29,6 +29,7 @@ v1::VariantSummary ToProto(const VariantSummary& summary) {
   out.set_pinned(summary.edits.pinned);
   out.set_accesses(summary.edits.accesses);
   out.set_kept(summary.edits.kept);
+  out.set_unchained(summary.edits.unchained);
   return out;
 }
 
@@ -59,6 +60,7 @@ absl::StatusOr<VariantSummary> FromProto(const v1::VariantSummary& s) {
   out.edits.pinned = s.pinned();
   out.edits.accesses = s.accesses();
   out.edits.kept = s.kept();
+  out.edits.unchained = s.unchained();
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/variant/decode.h"
+#include "agent/variant/roles.h"
 #include "tests/unit/variant/fixtures.h"
 
 namespace perfd::agent {
@@ -98,6 +99,39 @@ TEST(DecodeTest, AMaskOfAMemoryOperandIsPartOfItsAddress) {
   EXPECT_EQ(Decode("62f1fd49110b").address_reads,
             8 | Bit(kMaskRegisters + 1));  // zmm1 -> (rbx){k1}
   EXPECT_EQ(Decode("c4e2752d13").address_reads, 8 | Bit(kVectorRegisters + 1));  // vmaskmovpd
+}
+
+// movslq (%rsi,%rcx,4), %rdx; addsd (%rdi,%rdx,8), %xmm0; inc %rcx; cmp %r14, %rcx; jb
+constexpr char kGather[] = "4863148ef20f5804d748ffc14c39f172ef";
+
+bool Cuts(absl::string_view hex, const std::vector<size_t>& changed) {
+  const LoopCode loop = *DecodeLoop(FixtureBytes(hex));
+  std::vector<bool> flags(loop.instructions.size());
+  for (const size_t at : changed) flags[at] = true;
+  return CutsChain(loop, flags);
+}
+
+TEST(CutsChainTest, OnlyWhereAValueComesBackToAnAddressOrToAnAccess) {
+  EXPECT_FALSE(Cuts(kGather, {0, 1, 2})) << "an index is loaded; what it leads to is only added up";
+  EXPECT_TRUE(Cuts(kChase, {2}));
+  EXPECT_FALSE(Cuts(kChase, {0, 1})) << "what is added up beside the chase";
+  EXPECT_TRUE(Cuts(kHops, {1}));
+  EXPECT_FALSE(Cuts(kHops, {0}));
+  EXPECT_TRUE(Cuts(kIndexed, {2})) << "what is stored may be loaded later";
+  // movsd (%rdi), %xmm0; addsd (%rsi,%rcx,8), %xmm0; movsd %xmm0, (%rdi); inc %rcx; cmp %r14, %rcx; jb
+  EXPECT_TRUE(Cuts("f20f1007f20f5804cef20f110748ffc14c39f172eb", {1})) << "a sum in memory";
+}
+
+TEST(CutsChainTest, CopiesSayIt) {
+  const auto unchained = [](absl::string_view hex, Change change) {
+    const auto copy =
+        MakeCopy(*DecodeLoop(FixtureBytes(hex)), SingleVariant(change), FixturePlace());
+    return copy.ok() && copy->edits.unchained;
+  };
+  EXPECT_TRUE(unchained(kGather, Change::kFp));
+  EXPECT_TRUE(unchained(kGather, Change::kLs));
+  EXPECT_FALSE(unchained(kIndexed, Change::kLs));
+  EXPECT_FALSE(unchained(kGather, Change::kDl1)) << "nobody asks";
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ VariantFigures RandomModel::Figures() {
   figures.edits.pinned = static_cast<int32_t>(Below(5));
   figures.edits.accesses = figures.edits.pinned + static_cast<int32_t>(Below(5));
   figures.edits.kept = static_cast<int32_t>(Below(9));
+  figures.edits.unchained = Coin();
   return figures;
 }
 

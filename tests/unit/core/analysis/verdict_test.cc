@@ -313,6 +313,25 @@ TEST(VerdictOf, WhatCouldNotBeChangedDecidesNothing) {
   EXPECT_EQ(of(0.98, 0, 0.99, 1).why, Silence::kPartlyChanged);
 }
 
+// What stayed in LS stays in FP, which shows how long it takes at most; unless values go round through memory.
+TEST(VerdictOf, WhatStayedTakesNoLongerThanWhereTheRestIsGone) {
+  const auto of = [](double ls, int ls_kept, double fp, int fp_kept, bool unchained = true) {
+    LoopMeasurement loop = Loop({Figures("LS", ls), Figures("FP", fp)});
+    loop.figures[0].edits.kept = ls_kept;
+    loop.figures[1].edits.kept = fp_kept;
+    for (VariantFigures& figures : loop.figures) figures.edits.unchained = unchained;
+    return VerdictOf(loop);
+  };
+  EXPECT_EQ(of(1, 3, 0.15, 2).bound, Bound::kMemory);
+  EXPECT_TRUE(of(1, 3, 0.15, 2).sure);
+  EXPECT_EQ(of(1, 3, 0.15, 2, false).why, Silence::kPartlyChanged);
+  EXPECT_EQ(of(1, 3, 0.45, 0).why, Silence::kPartlyChanged) << "1 - 0.45 is not far above 0.45";
+  EXPECT_EQ(of(0.15, 2, 1, 3).bound, Bound::kArithmetic);
+  EXPECT_EQ(of(0.15, 2, 1, 3, false).why, Silence::kPartlyChanged);
+  EXPECT_EQ(of(1, 1, 1, 0).why, Silence::kPartlyChanged);
+  EXPECT_EQ(of(1, 1, 1, 1).why, Silence::kPartlyChanged);
+}
+
 TEST(VerdictOf, FiguresThatContradictEachOtherNameNothing) {
   const auto of = [](double ls, double fp, double dl1) {
     return VerdictOf(Loop({Figures("LS", ls), Figures("FP", fp), Figures("DL1", dl1)}));
