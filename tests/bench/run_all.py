@@ -282,8 +282,8 @@ BENCHES = (
     Bench("cost_triad", "tests/bench/variants.py cost", 1200, parse_cost),
     Bench("cost_divide", "tests/bench/variants.py cost divide 10%", 1200, parse_cost),
     Bench("verdict", "tests/bench/variants.py verdict", 1200, parse_verdict),
-    Bench("hpcc", "tests/bench/real_programs.py hpcc", 2400, parse_programs, "release build with tests, hpcc"),
-    Bench("lammps", "tests/bench/real_programs.py lammps", 2400, parse_programs, "release build with tests, lammps"),
+    Bench("hpcc", "tests/bench/gauntlet.py hpcc", 2400, parse_programs, "release build with tests, hpcc"),
+    Bench("lammps", "tests/bench/gauntlet.py lammps", 2400, parse_programs, "release build with tests, lammps"),
     Bench("sampling", "{build}/bin/sampling_bench {pid} 14", 180, parse_sampling, "root; ninja sampling_bench",
           "{build}/puppets/kernels_gcc_avx2 triad 200000 0 2", (("OMP_WAIT_POLICY", "passive"), ("OMP_PROC_BIND", "true"))),
 )
