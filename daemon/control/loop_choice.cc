@@ -60,13 +60,13 @@ bool LoopChoice::ChooseAgain(const std::vector<HeatedLoop>& loops, const Hotspot
   return true;
 }
 
-std::vector<LoopKnowledge> LoopChoice::KnowledgeOf(const std::vector<HeatedLoop>& loops) const {
-  std::map<std::string, const LoopKnowledge*> by_id;
+std::vector<LoopLearning> LoopChoice::KnowledgeOf(const std::vector<HeatedLoop>& loops) const {
+  std::map<std::string, const LoopLearning*> by_id;
   for (const HeatedLoop& loop : loops) by_id[loop.heat.id] = &loop.knowledge;
-  std::vector<LoopKnowledge> known;
+  std::vector<LoopLearning> known;
   for (const MeasureLoop& loop : loops_) {
     const auto it = by_id.find(loop.loop_id);
-    known.push_back(it == by_id.end() ? LoopKnowledge() : *it->second);
+    known.push_back(it == by_id.end() ? LoopLearning() : *it->second);
   }
   return known;
 }

@@ -38,7 +38,7 @@ class LoopChoice {
   // Every compute loop of the job. True: another set is to be measured from now on.
   bool ChooseAgain(const std::vector<HeatedLoop>& loops, const HotspotSpec& spec, Moment now);
   // Of those that are measured now, out of every compute loop.
-  std::vector<LoopKnowledge> KnowledgeOf(const std::vector<HeatedLoop>& loops) const;
+  std::vector<LoopLearning> KnowledgeOf(const std::vector<HeatedLoop>& loops) const;
 
  private:
   std::vector<MeasureLoop> loops_;

@@ -35,11 +35,11 @@ uint64_t LearntOf(const LoopMeasurement& loop) {
 }
 
 // By loop, of every rank that was asked about it.
-std::map<std::string, LoopKnowledge> KnowledgeOf(const MeasuredLoops& measured) {
-  std::map<std::string, LoopKnowledge> known;
+std::map<std::string, LoopLearning> KnowledgeOf(const MeasuredLoops& measured) {
+  std::map<std::string, LoopLearning> known;
   for (const auto& [key, loop] : measured.loops()) {
-    const LoopKnowledge none = {.settled = true, .open_ratio = 0};
-    LoopKnowledge& all = known.try_emplace(loop.loop_id, none).first->second;
+    const LoopLearning none = {.settled = true, .open_ratio = 0};
+    LoopLearning& all = known.try_emplace(loop.loop_id, none).first->second;
     const bool open =
         loop.state == MeasureState::kOpen || loop.state == MeasureState::kNeverEntered;
     all.settled = all.settled && !open;
@@ -89,7 +89,7 @@ ShareKnowledge SharesOfHot(const ProfileAggregate& aggregate, const HotspotSpec&
 
 std::vector<HeatedLoop> HeatOfLoops(const ProfileAggregate& aggregate,
                                     const RecentHeat::ById& recent) {
-  const std::map<std::string, LoopKnowledge> known = KnowledgeOf(aggregate.measured());
+  const std::map<std::string, LoopLearning> known = KnowledgeOf(aggregate.measured());
   const ShareBasis basis = BasisOf(aggregate);
   const PlaceTimes times(aggregate);
   std::vector<HeatedLoop> loops;

@@ -47,7 +47,7 @@ struct LoopHeat {
 struct HeatedLoop {
   MeasureLoop loop;  // what an agent needs to find it
   LoopHeat heat;
-  LoopKnowledge knowledge = {};
+  LoopLearning knowledge = {};
 };
 
 // A loop that is, or was, measured.

@@ -25,11 +25,11 @@ void UntilKnown::Learn(uint64_t learnt, int64_t now_ns) {
   learnt_ = learnt;
 }
 
-void UntilKnown::Know(std::span<const LoopKnowledge> hot, int64_t most_left_ns, int64_t now_ns) {
+void UntilKnown::Know(std::span<const LoopLearning> hot, int64_t most_left_ns, int64_t now_ns) {
   Begin(now_ns);
   progress_ = {};
   uint64_t learnt = 0;
-  for (const LoopKnowledge& loop : hot) {
+  for (const LoopLearning& loop : hot) {
     ++progress_.hot;
     if (loop.settled) ++progress_.known;
     progress_.done_ratio += loop.settled ? 1 : 1 - std::clamp(loop.open_ratio, 0.0, 1.0);

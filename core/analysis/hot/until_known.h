@@ -16,12 +16,12 @@
 namespace perfd {
 
 // What all ranks together have told of one loop.
-struct LoopKnowledge {
+struct LoopLearning {
   bool settled = false;   // measured or refused wherever it was asked for
   double open_ratio = 1;  // of its variants, those that some rank still lacks
   uint64_t learnt = 0;    // grows whenever something was learnt
 
-  bool operator==(const LoopKnowledge&) const = default;
+  bool operator==(const LoopLearning&) const = default;
 };
 
 // What samples alone have told of the hot loops.
@@ -48,7 +48,7 @@ class UntilKnown {
   // Loops are measured for the first time, or others than before.
   void ChangeLoops(int64_t now_ns);
   // `most_left_ns`: until the profile ends whatever is known.
-  void Know(std::span<const LoopKnowledge> hot, int64_t most_left_ns, int64_t now_ns);
+  void Know(std::span<const LoopLearning> hot, int64_t most_left_ns, int64_t now_ns);
   void KnowShares(const ShareKnowledge& shares, int64_t most_left_ns, int64_t now_ns);
 
   // kNone: it goes on.

@@ -7,9 +7,9 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kLongest = 600 * kSecond;
-const LoopKnowledge kSettled = {.settled = true, .open_ratio = 0, .learnt = 31};
+const LoopLearning kSettled = {.settled = true, .open_ratio = 0, .learnt = 31};
 
-LoopKnowledge HalfKnown(uint64_t learnt) {
+LoopLearning HalfKnown(uint64_t learnt) {
   return {.settled = false, .open_ratio = 0.5, .learnt = learnt};
 }
 
@@ -53,14 +53,14 @@ TEST(UntilKnownTest, AJobWithoutAHotLoopIsNotWaitedForLong) {
 TEST(UntilKnownTest, WhatIsLeftIsForetoldFromWhatWasLearnt) {
   UntilKnown known;
   known.ChangeLoops(100 * kSecond);
-  known.Know(std::vector{LoopKnowledge(), LoopKnowledge()}, kLongest, 140 * kSecond);
+  known.Know(std::vector{LoopLearning(), LoopLearning()}, kLongest, 140 * kSecond);
   EXPECT_EQ(known.progress().left_ns, 0) << "nothing is known yet";
   EXPECT_EQ(known.DoneRatio(140 * kSecond), 0);
   // A quarter of all in 40 s.
-  known.Know(std::vector{HalfKnown(1), LoopKnowledge()}, kLongest, 140 * kSecond);
+  known.Know(std::vector{HalfKnown(1), LoopLearning()}, kLongest, 140 * kSecond);
   EXPECT_EQ(known.progress().left_ns, 120 * kSecond);
   EXPECT_DOUBLE_EQ(known.DoneRatio(140 * kSecond), 0.25);
-  known.Know(std::vector{HalfKnown(1), LoopKnowledge()}, 70 * kSecond, 140 * kSecond);
+  known.Know(std::vector{HalfKnown(1), LoopLearning()}, 70 * kSecond, 140 * kSecond);
   EXPECT_EQ(known.progress().left_ns, 70 * kSecond) << "it ends before";
   known.ChangeLoops(141 * kSecond);
   known.Know(std::vector{kSettled, kSettled}, kLongest, 145 * kSecond);

@@ -16,7 +16,7 @@ class UntilKnownTest : public ControlTest {
   }
 
   // One node, a second after another: a window, and what is hot.
-  void Go(const std::string& id, int seconds, const LoopKnowledge& knowledge) {
+  void Go(const std::string& id, int seconds, const LoopLearning& knowledge) {
     for (int i = 0; i < seconds; ++i) {
       if (i % 5 == 0) Window("a", id, ++sequence_);
       Pass(kSecond);

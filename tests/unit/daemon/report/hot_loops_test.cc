@@ -106,7 +106,7 @@ TEST(HeatOfLoops, WhatIsKnownOfALoopIsOfTheRankThatKnowsLeast) {
   window.measurements = {measured, open};
   ProfileAggregate aggregate;
   aggregate.Add(window);
-  const LoopKnowledge known = HeatOfLoops(aggregate, {})[0].knowledge;
+  const LoopLearning known = HeatOfLoops(aggregate, {})[0].knowledge;
   EXPECT_FALSE(known.settled);
   EXPECT_DOUBLE_EQ(known.open_ratio, 0.75);
   EXPECT_EQ(known.learnt, 67u);
