@@ -34,7 +34,7 @@ double NodeExperimenter::ChargeOf(size_t loop, const RankExperiments& bench) con
 double NodeExperimenter::Price(size_t loop) const {
   int64_t run_ns = 0;
   for (const RankExperiments* bench : AllRankExperiments())
-    run_ns = std::max(run_ns, bench->experiment(loop).RunNs());
+    run_ns = std::max(run_ns, bench->experiment(loop).RoundNs());
   const std::vector<MeasureLoop>& order = newest_.empty() ? request_.plan.loops : newest_;
   const std::string& id = request_.plan.loops[loop].loop_id;
   const auto at = std::find_if(order.begin(), order.end(),

@@ -230,7 +230,7 @@ struct Stretches {
 struct RunOrders {
   uint32_t stop;             // no further run
   uint32_t must_start_anew;  // what kRunSuccessive write may be read by later ones: none counts
-  uint32_t first_arrival;    // atomic: of each thread, the first that counts; 0: all pass as yet
+  uint32_t warm;             // runs may be made from this arrival on
   uint32_t reserved;
   Stretches stretches;  // may end it all
 };

@@ -23,6 +23,7 @@ namespace {
 constexpr double kLogStep = 0.1;  // of the progress, between two lines of the plain log
 
 constexpr absl::Duration kMostWait = absl::Seconds(3);
+constexpr absl::Duration kMostCancel = absl::Seconds(15);
 constexpr absl::Duration kPause = absl::Milliseconds(50);
 
 bool KnowsItsProcesses(const ProfileStatus& status) {
@@ -134,7 +135,14 @@ absl::StatusOr<ProfileStatus> Ask(DaemonClient& daemon, const ProfileSpec& spec)
   }
   if (!spec.until_known || status.spec.until_known) return status;
   // An older perfd, which would measure for the longest time.
-  daemon.Cancel(status.id).IgnoreError();
+  RETURN_IF_ERROR(daemon.Cancel(status.id).status());
+  // Its agents let go of the processes first.
+  const absl::Time end = absl::Now() + kMostCancel;
+  while (absl::Now() < end) {
+    const auto first = daemon.GetProfile(status.id);
+    if (!first.ok() || IsFinal(first->state)) break;
+    absl::SleepFor(kPause);
+  }
   ProfileSpec fixed = spec;
   fixed.until_known = false;
   fixed.duration_ns = std::min(spec.duration_ns, kFixedDurationNs);

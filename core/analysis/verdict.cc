@@ -70,7 +70,9 @@ double LeastOf(const VariantFigures& figures, const VariantFigures& other,
   const double low = figures.saturation.low;
   if (figures.edits.kept == 0) return low;
   const bool unchained = figures.edits.unchained && other.edits.unchained;
-  if (!unchained || !HasInterval(other, edges)) return 0;
+  // Much that stayed would also keep the processor from looking as far ahead as it could without.
+  const bool little = 2 * figures.edits.kept <= other.edits.changed + other.edits.kept;
+  if (!unchained || !little || !HasInterval(other, edges)) return 0;
   return std::max(0.0, low - edges.base_slack * other.saturation.high);
 }
 
@@ -112,8 +114,8 @@ BoundVerdict BothOf(const VariantFigures& ls, const VariantFigures& fp, const Ve
   for (const double ls_value : Corners(ls, fp, edges)) {
     for (const double fp_value : Corners(fp, ls, edges)) {
       const bool same = at(ls_value, fp_value) == verdict.bound;
-      verdict.sure = verdict.sure && same;
       const bool kept = ls_value < l.low || fp_value < f.low;
+      verdict.sure = verdict.sure && same;
       partly_same = partly_same && (same || !kept);
     }
   }
@@ -122,6 +124,10 @@ BoundVerdict BothOf(const VariantFigures& ls, const VariantFigures& fp, const Ve
     return {Bound::kUnknown, false, Silence::kPartlyChanged};
   if (!verdict.sure && std::max(ReachOf(l), ReachOf(f)) > edges.most_reach)
     return {Bound::kUnknown, false, Silence::kTooNoisy};
+  // A bound of what stayed is no measurement.
+  const bool rests = (ls.edits.kept > 0 && at(0, f.value) != verdict.bound) ||
+                     (fp.edits.kept > 0 && at(l.value, 0) != verdict.bound);
+  verdict.sure = verdict.sure && (!rests || TakesNothingAway(fp));
   return verdict;
 }
 

@@ -12,7 +12,10 @@ namespace perfd::daemon {
 using Phase = NodeProgress::Phase;
 
 ProfileSession::ProfileSession(ProfileStatus status, const ControlLimits& limits, Moment now)
-    : status_(std::move(status)), limits_(limits), begin_ns_(now.monotonic_ns) {
+    : status_(std::move(status)),
+      limits_(limits),
+      begin_ns_(now.monotonic_ns),
+      known_(LimitsFor(status_.spec.budget)) {
   for (const NodeProgress& progress : status_.nodes) {
     NodeSession node;
     node.progress = progress;
@@ -44,7 +47,7 @@ void ProfileSession::Restore(Moment now) {
   for (NodeSession& node : nodes_) {
     // The stored phase tells whether the node had ended, but not whether its last windows came: the agent knows.
     node.ended_before = node.progress.phase == Phase::kFinished;
-    node.job_over = KnowsEnough(status_.course.end);
+    node.job_over = KnowsEnough(status_.course.end) || status_.course.end == EndReason::kJobEnded;
     if (node.progress.phase != Phase::kFailed) node.progress.phase = Phase::kAsked;
     node.Disconnect(now.monotonic_ns);
   }
@@ -95,6 +98,7 @@ Decisions ProfileSession::Connected(const AgentFacts& facts, Moment now) {
       out.push_back(StopNode{facts.node, status_.id, StopText(status_.course.end)});
   } else if (!node->ended) {
     node->lost = false;
+    known_.Restart(now.monotonic_ns);
     out.push_back(Ask(*node, now));
     if (choice_.ordered()) out.push_back(Order(*node));
     if (node->leased && charge_ > 0) out.push_back(ChargeNode{facts.node, status_.id, charge_});
@@ -269,7 +273,6 @@ ProfileStatus ProfileSession::Status(Moment now) const {
   if (!final()) {
     CopyNodes(status);
     status.course.progress_ratio = Progress(now);
-    status.course.loops = known_.progress();
   }
   return status;
 }

@@ -52,8 +52,8 @@ double CoveredRatio(const std::vector<NodeSession>& nodes, int64_t whole_ns, int
 // Of a profile that nobody ended.
 EndReason EndByItself(const ProfileStatus& status, const std::vector<NodeSession>& nodes,
                       ProfileState outcome) {
-  const bool lost = std::all_of(nodes.begin(), nodes.end(),
-                                [](const NodeSession& node) { return node.Failed(); });
+  const bool lost =
+      std::all_of(nodes.begin(), nodes.end(), [](const NodeSession& node) { return node.lost; });
   if (lost) return EndReason::kNodesLost;
   if (outcome == ProfileState::kFailed || status.spec.dry_run) return EndReason::kNone;
   return CoveredRatio(nodes, status.spec.duration_ns, 0) >= kWholeTime ? EndReason::kTime
@@ -175,7 +175,6 @@ void ProfileSession::Finish(ProfileState outcome, Moment now, Decisions& out) {
   outcome_ = status_;
   outcome_->state = outcome;
   outcome_->finished_unix_ns = now.unix_ns;
-  outcome_->course.loops = known_.progress();
   outcome_->course.loops.left_ns = 0;
   EndReason& end = outcome_->course.end;
   if (outcome == ProfileState::kCancelled) end = EndReason::kCancelled;

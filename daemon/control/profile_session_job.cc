@@ -1,6 +1,7 @@
 // A profile that follows a job of a scheduler: it waits for the job's ranks, and ends with the job.
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/control/profile_session.h"
 #include "daemon/control/target_text.h"
 
@@ -30,7 +31,14 @@ bool ProfileSession::StillWaits(const NodeSession& node, Moment now) const {
 Decisions ProfileSession::Join(const std::string& name, const AgentFacts* agent, Moment now) {
   Decisions out;
   if (HasNode(name) || final() || outcome_.has_value() || cancelled_ns_.has_value()) return out;
-  if (KnowsEnough(status_.course.end)) return out;
+  if (KnowsEnough(status_.course.end)) {
+    AddNotice({Notice::Severity::kWarning, absl::StatusCode::kUnavailable, name, 0,
+               absl::StrCat("node ", name, " came when the profile was about to end: ",
+                            StopText(status_.course.end))});
+    return out;
+  }
+  if (status_.course.end == EndReason::kJobEnded) status_.course.end = EndReason::kNone;
+  known_.Restart(now.monotonic_ns);
   NodeSession& node = nodes_.emplace_back();
   node.progress.node = name;
   // Its prolog may come when the others have long been measured.

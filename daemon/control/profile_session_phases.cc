@@ -16,6 +16,7 @@ bool ProfileSession::WantsHeat(Moment now) const {
   const ProfileSpec& spec = status_.spec;
   if (outcome_.has_value() || cancelled_ns_.has_value() || spec.dry_run || !choice_.IsDue(now))
     return false;
+  if (KnowsEnough(status_.course.end)) return false;
   if (spec.variants.set.empty())
     return spec.until_known && status_.state == ProfileState::kSampling;
   return choice_.ordered() && status_.state == ProfileState::kInjecting &&
@@ -27,11 +28,13 @@ Decisions ProfileSession::Heat(const HeatNow& heat, Moment now) {
   if (!choice_.ordered()) {
     choice_.Looked(now);
     known_.KnowShares(heat.shares, MostLeftNs(now), now.monotonic_ns);
+    status_.course.loops = known_.progress();
     return {};
   }
   const bool others = choice_.ChooseAgain(heat.loops, status_.spec.hotspots, now);
   if (others) known_.ChangeLoops(now.monotonic_ns);
   known_.Know(choice_.KnowledgeOf(heat.loops), MostLeftNs(now), now.monotonic_ns);
+  status_.course.loops = known_.progress();
   return others ? OrderAll() : Decisions();
 }
 
@@ -45,6 +48,11 @@ void ProfileSession::CheckKnown(Moment now, Decisions& out) {
   known_.Begin(now.monotonic_ns);
   const EndReason end = known_.End(now.monotonic_ns);
   if (end == EndReason::kNone) return;
+  // Of a node that is away, or whose ranks are to come yet, nobody knows.
+  const bool all_told = std::none_of(nodes_.begin(), nodes_.end(), [&](const NodeSession& node) {
+    return !node.Over() && !node.ended && (!node.connected || StillWaits(node, now));
+  });
+  if (end == EndReason::kKnown && !all_told) return;
   status_.course.end = end;
   dirty_ = true;
   for (Decision& decision : JobEnded("", now)) out.push_back(std::move(decision));

@@ -349,15 +349,24 @@ def measure(program, options):
         # A session of its own: what it starts is ended with it.
         job = c.spawn("job", [*launcher, *argv], start_new_session=True, env={"OMP_NUM_THREADS": str(program.threads), "OPENBLAS_NUM_THREADS": str(program.threads)},
                       cwd=folder)
-        program.await_start(c, folder)
-        length = ["--duration", options.duration] if options.duration else ["--max-duration", options.longest]
-        profile = c.submit("--pid", job.pid, "--tree", *length, "--variants", VARIANTS, "--overhead", options.overhead)
-        c.wait_over(profile, 1500)
-        report, table = c.json("report", profile), c.perfctl("report", profile).stdout
-        verified = program.verify(c, job, folder)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(job.pid, signal.SIGKILL)
-        return report, table, verified
+        try:
+            return profile_of(c, program, job, folder, options)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)
+
+
+def profile_of(c, program, job, folder, options):
+    program.await_start(c, folder)
+    length = ["--duration", options.duration] if options.duration else ["--max-duration", options.longest]
+    profile = c.submit("--pid", job.pid, "--tree", *length, "--variants", VARIANTS, "--overhead", options.overhead)
+    c.wait_over(profile, 600 + seconds_of(length[1]))
+    report, table = c.json("report", profile), c.perfctl("report", profile).stdout
+    return report, table, program.verify(c, job, folder)
+
+
+def seconds_of(text):
+    return sum(int(number) * {"s": 1, "m": 60, "h": 3600}[unit] for number, unit in re.findall(r"(\d+)([smh])", text))
 
 
 def row_of(name, commit, options, report, verified):
@@ -366,7 +375,7 @@ def row_of(name, commit, options, report, verified):
     judged = [row for row in rows if row["reason"] == "judged"]
     pauses = sum(row.get("pause_ms", 0) for row in rows)
     status, wall = report["status"], report["added_wall"]
-    return {"program": name, "commit": commit, "overhead": options.overhead, "state": status["state"], "end": status["end"],
+    return {"program": name, "commit": commit, "overhead": options.overhead, "length": options.duration or options.longest, "state": status["state"], "end": status["end"],
             "used_s": round(status["used_ns"] / 1e9, 1), "hot_loops": len(rows), "hot_share": round(total, 4),
             "with_verdict": round(reasons["judged"] / total, 4) if total else None,
             "rest": {key: round(value / total, 4) for key, value in reasons.most_common() if key != "judged"},
@@ -382,7 +391,7 @@ def done_before(results, commit, options):
     if results is None or options.again or not results.exists():
         return set()
     return {row["program"] for row in map(json.loads, results.read_text().splitlines())
-            if row["commit"] == commit and row["overhead"] == options.overhead}
+            if (row["commit"], row["overhead"], row["length"]) == (commit, options.overhead, options.duration or options.longest)}
 
 
 def main():
@@ -410,7 +419,11 @@ def main():
         if lacks := missing(program):
             print(f"SKIPPED: {name}: {', '.join(lacks)} is not installed", flush=True)
             continue
-        report, table, verified = measure(program, options)
+        try:
+            report, table, verified = measure(program, options)
+        except (AssertionError, OSError, subprocess.SubprocessError) as error:  # the next one may do better
+            print(f"FAILED: {name}: {error}", file=sys.stderr, flush=True)
+            continue
         line = json.dumps(row_of(name, commit, options, report, verified))
         print(f"{table}\n{line}" if options.text else line, flush=True)
         if options.results:

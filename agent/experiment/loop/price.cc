@@ -17,11 +17,6 @@ constexpr double kMostWrittenPerNs =
 constexpr double kUsualSuccession = 40;  // runs of a shadow, each of which writes elsewhere
 constexpr int64_t kLeastRuns = 6;  // one variant between two runs of REF, warmed up and counted
 
-// Of one run of a round, and of the way to it.
-int64_t RoundNs(const LoopKnowledge& known) {
-  return RunNs(known) + (known.protocol.natural ? PeriodNs(known) : 0);
-}
-
 // Of a shadow under the protocol that was chosen.
 std::vector<RunSpec> UsualRuns(const LoopKnowledge& known) {
   const auto runs = static_cast<size_t>(known.protocol.successive ? kUsualSuccession : 1);
@@ -30,6 +25,10 @@ std::vector<RunSpec> UsualRuns(const LoopKnowledge& known) {
 }
 
 }  // namespace
+
+int64_t RoundNs(const LoopKnowledge& known) {
+  return RunNs(known) + (known.protocol.natural ? PeriodNs(known) : 0);
+}
 
 int64_t FixedCost(const LoopKnowledge& known, const ShadowPrediction& prediction) {
   const TraceSummary& trace = known.probe.trace;

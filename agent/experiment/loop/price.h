@@ -12,6 +12,8 @@
 
 namespace perfd::agent {
 
+// Of one run of a round, and of the way to it.
+int64_t RoundNs(const LoopKnowledge& known);
 // Of a shadow without its runs: fork, the rank's faults afterwards, copies of what is written.
 int64_t FixedCost(const LoopKnowledge& known, const ShadowPrediction& prediction);
 // Of runs that compare protocols: each empties caches, or not, for itself.

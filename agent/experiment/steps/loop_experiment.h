@@ -15,6 +15,7 @@
 #include <string>
 
 #include "agent/experiment/loop/phase.h"
+#include "agent/experiment/loop/price.h"
 
 namespace perfd::agent {
 
@@ -30,7 +31,7 @@ class LoopExperiment {
   // Of a step that measures all that is missing, as far as one shadow can: several that measure less cost more.
   int64_t RoundCost(const ShadowPrediction& prediction) const;
   // Of one run; what is known of it so far.
-  int64_t RunNs() const { return perfd::agent::RunNs(known_); }
+  int64_t RoundNs() const { return perfd::agent::RoundNs(known_); }
   StepCost Step(RankInjector& injector, const StepRoom& room);
   // The caller asks no more: what is missing stays open for this reason.
   void Close(const std::string& reason);

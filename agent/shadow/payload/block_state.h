@@ -35,7 +35,7 @@ struct Progress {
   uint32_t next_run;
   uint32_t arrived;  // came to the loop by itself, and no kRunNatural has been made since
   uint32_t faulted;  // the run under way, or the last one
-  uint32_t arrivals;  // in all
+  uint32_t warm;     // no arrival passes any more
 };
 
 struct BlockState {

@@ -64,17 +64,22 @@ void CopyWritten(ShadowPlan* plan) {
 }
 
 // A fork leaves each page as if it had not been used for long, and the processor takes hundreds of cycles to note the first use: far more
-// than the program needs for it. Populating does not help; reading does.
+// than the program needs for it. Populating does not help alone; reading does.
 void ReadOnce(ShadowPlan* plan) {
-  constexpr uint64_t kPageBytes = 4096, kPagesBetweenLooks = 1024, kLongest = 8;
+  constexpr uint64_t kPopulateRead = 22, kPageBytes = 4096, kPieceBytes = 512 * kPageBytes,
+                     kLongest = 8;
   const uint64_t first = uint64_t{plan->restore_count} + plan->memory.written_count;
   const uint64_t end_ns = MonotonicNs() + plan->shadow_ns / kLongest;
-  uint64_t pages = 0;
   for (uint64_t i = first; i < first + plan->memory.read_count && i < kMaxRestores; ++i) {
     const RestoreRange& range = plan->restores[i];
-    for (uint64_t at = range.address; at < range.address + range.bytes; at += kPageBytes) {
-      (void)*At<volatile char>(at);
-      if (++pages % kPagesBetweenLooks == 0 && MonotonicNs() > end_ns) return;
+    const uint64_t end = range.address + range.bytes;
+    uint64_t piece = range.address & ~(kPageBytes - 1);
+    for (; piece < end && MonotonicNs() < end_ns; piece += kPieceBytes) {
+      const uint64_t left = end - piece < kPieceBytes ? end - piece : kPieceBytes;
+      const uint64_t bytes = (left + kPageBytes - 1) & ~(kPageBytes - 1);
+      // What may not be read, or is not there, is told so and not by a signal.
+      if (SysCall(kSysMadvise, piece, bytes, kPopulateRead) != 0) continue;
+      for (uint64_t at = piece; at < piece + bytes; at += kPageBytes) (void)*At<volatile char>(at);
     }
   }
 }

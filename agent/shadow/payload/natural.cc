@@ -63,18 +63,6 @@ uint64_t Arrive(RegionHeader* region, SavedRegisters* frame) {
   return block | kArriveTag;
 }
 
-// Until walks through page tables and caches are as the program has them. The first thread says from which arrival on runs are made: one
-// that lies ahead of every thread of a team that comes in step.
-bool PassesArrival(const ShadowPlan* plan, ChildControl* child, BlockState* state) {
-  if (plan->tables.warm_ticks == 0) return false;
-  const uint32_t arrival = state->progress.arrivals;
-  const bool warm = Ticks() - child->ready_tsc >= plan->tables.warm_ticks;
-  if (state->index == 0 && warm && Load(child->orders.first_arrival) == 0)
-    Store(child->orders.first_arrival, arrival + 1);
-  const uint32_t first = Load(child->orders.first_arrival);
-  return first == 0 || arrival < first;
-}
-
 bool IsLate(const ShadowPlan* plan, ChildControl* child) {
   const uint64_t now = Ticks(), stretch = now - child->orders.stretches.left_ticks;
   if (stretch > child->orders.stretches.longest_ticks)
@@ -88,7 +76,6 @@ extern "C" void payload_arrive(uint64_t block) {
   auto* region = At<RegionHeader>(state->region);
   MaskExceptions(state, block);
   state->progress.arrived = 1;
-  ++state->progress.arrivals;
   RunOn(region, ChildOf(region), state, block);
 }
 

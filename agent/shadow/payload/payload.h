@@ -146,7 +146,6 @@ void TakeControl(RegionHeader* region, ChildControl* child, ShadowPlan* plan);
                        uint64_t block);
 uint64_t Arrive(RegionHeader* region, SavedRegisters* frame);
 // No run may begin that has no time to be followed by another arrival. Asked by the first thread, after an arrival.
-bool PassesArrival(const ShadowPlan* plan, ChildControl* child, BlockState* state);
 bool IsLate(const ShadowPlan* plan, ChildControl* child);
 
 // filter.cc, in the shadow

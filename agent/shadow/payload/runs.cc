@@ -218,6 +218,17 @@ void RunOne(ChildControl* child, const RunEntry& run, BlockState* state, uint64_
   KeepEnd(child, run, state, block, result);
 }
 
+// Until walks through page tables and caches are as the program has them. The team meets at each arrival, as for runs: some may come to the
+// loop several times before the others do.
+bool PassesArrival(const ShadowPlan* plan, ChildControl* child, BlockState* state) {
+  if (plan->tables.warm_ticks == 0 || state->progress.warm) return false;
+  if (state->index == 0) child->orders.warm = Ticks() - child->ready_tsc >= plan->tables.warm_ticks;
+  Barrier(child);
+  state->progress.warm = Load(child->orders.warm);
+  Barrier(child);
+  return !state->progress.warm;
+}
+
 void RunPlan(RegionHeader* region, ChildControl* child, BlockState* state, uint64_t block) {
   ShadowPlan* plan = PlanOf(region);
   uint32_t count = plan->run_count < kMaxRuns ? plan->run_count : kMaxRuns;

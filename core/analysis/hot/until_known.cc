@@ -10,6 +10,21 @@ constexpr double kLeastDone = 0.05;  // before, the rest is not foretold
 
 }  // namespace
 
+UntilKnownLimits LimitsFor(const BudgetSpec& budget) {
+  constexpr double kShadows = 3;
+  UntilKnownLimits limits;
+  if (budget.overhead_ratio <= 0) return limits;
+  const double dear_ns = kShadows * static_cast<double>(budget.shadow_ns) / budget.overhead_ratio;
+  const auto longest_ns = static_cast<double>(kLongestUntilKnownNs);
+  limits.silent_ns =
+      std::max(limits.silent_ns, static_cast<int64_t>(std::min(dear_ns, longest_ns)));
+  return limits;
+}
+
+void UntilKnown::Restart(int64_t now_ns) {
+  if (begun_ns_ != 0) same_ns_ = learnt_ns_ = now_ns;
+}
+
 void UntilKnown::Begin(int64_t now_ns) {
   if (begun_ns_ == 0) begun_ns_ = same_ns_ = learnt_ns_ = now_ns;
 }
@@ -77,6 +92,7 @@ EndReason UntilKnown::End(int64_t now_ns) const {
 }
 
 double UntilKnown::DoneRatio(int64_t now_ns) const {
+  if (progress_.hot > 0 && progress_.known == progress_.hot && progress_.left_ns <= 0) return 1;
   if (begun_ns_ == 0 || progress_.left_ns <= 0) return 0;
   const double spent_ns = static_cast<double>(now_ns - begun_ns_);
   return spent_ns / (spent_ns + static_cast<double>(progress_.left_ns));

@@ -39,12 +39,17 @@ struct UntilKnownLimits {
   double share_reach = 0.03;  // of a share that is known: half of its interval
 };
 
+// A dear shadow may come so seldom that three of them take longer.
+UntilKnownLimits LimitsFor(const BudgetSpec& budget);
+
 class UntilKnown {
  public:
   explicit UntilKnown(const UntilKnownLimits& limits = {}) : limits_(limits) {}
 
   // Measuring began; later calls change nothing.
   void Begin(int64_t now_ns);
+  // A node has come, or is back: what it knows was not told yet. Nothing before Begin.
+  void Restart(int64_t now_ns);
   // Loops are measured for the first time, or others than before.
   void ChangeLoops(int64_t now_ns);
   // `most_left_ns`: until the profile ends whatever is known.

@@ -49,7 +49,7 @@ TEST_F(LoopProbeTest, TheFirstRunCopiesPagesTheNextShadowIsNotPricedByIt) {
 // One shadow that tells all against one that tells the least.
 TEST_F(LoopProbeTest, ARoundIsPricedByItsRunsAndFitsAShadow) {
   Looked loop{FakeTruth{}};
-  const int64_t run_ns = loop.experiment->RunNs();
+  const int64_t run_ns = loop.experiment->RoundNs();
   const ShadowPrediction prediction = loop.injector.PredictShadow();
   // Two warm-ups, LS between two of REF, COUNT and a counted LS, which take longer.
   EXPECT_EQ(loop.experiment->RoundCost(prediction) - loop.NextCost(), (2 + 3 + 1 + 2 - 6) * run_ns);

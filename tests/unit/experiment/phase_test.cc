@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/experiment/loop/price.h"
+#include "agent/experiment/loop/protocol.h"
+
 namespace perfd::agent {
 namespace {
 
@@ -232,6 +235,36 @@ TEST(PhaseTest, StagesAreTheOrderOfSchedules) {
   for (const Phase phase : {Phase::kPlacement, Phase::kEviction, Phase::kMeasure, Phase::kInSitu})
     EXPECT_EQ(StageOf(phase), StageOf(Phase::kBatch));
   EXPECT_LT(StageOf(Phase::kMeasure), StageOf(Phase::kDone));
+}
+
+TEST(RoundNs, ANaturalRunIsPricedWithTheWayToIt) {
+  LoopKnowledge known = Timed();
+  known.live.entries = {.team = 1, .entries_per_second = 100};
+  const int64_t alone = RoundNs(known);
+  EXPECT_LT(alone, 1'000'000);
+  known.protocol.natural = true;
+  EXPECT_EQ(RoundNs(known), alone + 10'000'000);
+}
+
+TEST(ReadOnce, WhatRunsTouchThatNothingHasPrepared) {
+  using Ranges = std::vector<std::pair<uint64_t, uint64_t>>;
+  LoopKnowledge known;
+  known.probe.trace.touched = {{0x10000, 0x1000}, {0x40000, 0x2000}};
+  EXPECT_EQ(ReadOnce(known, std::vector<RunSpec>(3)), Ranges()) << "repeated runs have been there";
+  RunSpec natural, successive;
+  natural.natural = true;
+  successive.successive = true;
+  EXPECT_EQ(ReadOnce(known, {natural, natural}), known.probe.trace.touched);
+  EXPECT_EQ(ReadOnce(known, {successive, successive}),
+            (Ranges{{0x10000, 0x3000}, {0x40000, 0x6000}}));
+  EXPECT_EQ(ReadOnce(known, std::vector<RunSpec>(63, successive)), (Ranges{{0x10000, 0xb0000}}))
+      << "they meet";
+  known.probe.trace.touched = {{uint64_t{1} << 62, uint64_t{1} << 63}};
+  const Ranges most = ReadOnce(known, {successive});
+  ASSERT_EQ(most.size(), size_t{1});
+  EXPECT_LE(most[0].second, uint64_t{1} << 40);
+  known.setup.shadow_ns = 80'000'000;
+  EXPECT_EQ(ReadOnceNs(known, {successive}), 10'000'000) << "it is given up after an eighth";
 }
 
 }  // namespace

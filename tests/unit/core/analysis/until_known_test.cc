@@ -67,6 +67,24 @@ TEST(UntilKnownTest, WhatIsLeftIsForetoldFromWhatWasLearnt) {
   EXPECT_EQ(known.progress().left_ns, 16 * kSecond) << "the loops must stay the same";
 }
 
+TEST(UntilKnownTest, SilenceIsLongerWhereShadowsAreDear) {
+  EXPECT_EQ(LimitsFor({}).silent_ns, 120 * kSecond);
+  EXPECT_EQ(LimitsFor({.overhead_ratio = 0.005}).silent_ns, 300 * kSecond);
+  EXPECT_EQ(LimitsFor({.overhead_ratio = 0.0001}).silent_ns, kLongestUntilKnownNs);
+  EXPECT_EQ(LimitsFor({.overhead_ratio = 0}).silent_ns, 120 * kSecond);
+}
+
+TEST(UntilKnownTest, ANodeThatComesIsWaitedFor) {
+  UntilKnown known;
+  known.Restart(50 * kSecond);
+  known.ChangeLoops(100 * kSecond);
+  known.Know(std::vector{kSettled}, kLongest, 130 * kSecond);
+  known.Restart(131 * kSecond);
+  EXPECT_EQ(known.End(132 * kSecond), EndReason::kNone);
+  EXPECT_EQ(known.End(151 * kSecond), EndReason::kKnown);
+  EXPECT_EQ(known.DoneRatio(151 * kSecond), 1);
+}
+
 TEST(UntilKnownTest, SharesAreKnownWithinThreePoints) {
   UntilKnown known;
   known.KnowShares({.hot = 3, .widest = 0.06, .samples = 100}, kLongest, 100 * kSecond);

@@ -65,7 +65,9 @@ bool FarAbove(double a, double b) {
 bool IsFarAboveWithoutTheRest(const VariantFigures& high, const VariantFigures& low) {
   if (high.edits.kept == 0) return true;
   const double least = high.saturation.low - 1.1 * low.saturation.high;
-  return high.edits.unchained && low.edits.unchained && FarAbove(least, low.saturation.high);
+  const bool little = 2 * high.edits.kept <= low.edits.changed + low.edits.kept;
+  return little && high.edits.unchained && low.edits.unchained &&
+         FarAbove(least, low.saturation.high);
 }
 
 bool HasShared(const LoopMeasurement& loop) {

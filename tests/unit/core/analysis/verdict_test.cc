@@ -319,11 +319,15 @@ TEST(VerdictOf, WhatStayedTakesNoLongerThanWhereTheRestIsGone) {
     LoopMeasurement loop = Loop({Figures("LS", ls), Figures("FP", fp)});
     loop.figures[0].edits.kept = ls_kept;
     loop.figures[1].edits.kept = fp_kept;
-    for (VariantFigures& figures : loop.figures) figures.edits.unchained = unchained;
+    for (VariantFigures& figures : loop.figures) {
+      figures.edits.unchained = unchained;
+      figures.edits.changed = 8;
+    }
     return VerdictOf(loop);
   };
   EXPECT_EQ(of(1, 3, 0.15, 2).bound, Bound::kMemory);
-  EXPECT_TRUE(of(1, 3, 0.15, 2).sure);
+  EXPECT_FALSE(of(1, 3, 0.15, 2).sure) << "a bound is no measurement";
+  EXPECT_EQ(of(1, 6, 0.15, 2).why, Silence::kPartlyChanged) << "much stayed: it narrows the window";
   EXPECT_EQ(of(1, 3, 0.15, 2, false).why, Silence::kPartlyChanged);
   EXPECT_EQ(of(1, 3, 0.45, 0).why, Silence::kPartlyChanged) << "1 - 0.45 is not far above 0.45";
   EXPECT_EQ(of(0.15, 2, 1, 3).bound, Bound::kArithmetic);

@@ -113,13 +113,30 @@ TEST_F(UntilKnownTest, WhoCancelsItIsWhoEndedIt) {
   EXPECT_EQ(Finalising()->course.end, EndReason::kCancelled);
 }
 
+TEST_F(UntilKnownTest, OfANodeThatIsAwayNobodyKnows) {
+  Connect("b");
+  const std::string id = Begin(Spec());
+  Report("b", id, Phase::kSampling, 1);
+  Window("b", id, 1);
+  Go(id, 20, {});
+  Record(table_.AgentGone("b", now()));
+  Go(id, 30, {.settled = true, .open_ratio = 0, .learnt = 31});
+  EXPECT_TRUE(All<StopNode>().empty());
+  Connect("b");
+  Report("b", id, Phase::kSampling, 1);
+  Go(id, 19, {.settled = true, .open_ratio = 0, .learnt = 31});
+  EXPECT_TRUE(All<StopNode>().empty()) << "it has told nothing yet";
+  Go(id, 3, {.settled = true, .open_ratio = 0, .learnt = 31});
+  EXPECT_EQ(All<StopNode>().size(), size_t{2});
+}
+
 TEST_F(UntilKnownTest, AnAgentThatComesBackAfterTheEndIsStopped) {
   const std::string id = Begin(Spec());
   Go(id, 20, {});
   Record(table_.AgentGone("a", now()));
-  Go(id, 0, {});
   Connect("a");
-  Go(id, 20, {.settled = true, .open_ratio = 0, .learnt = 31});
+  Report("a", id, Phase::kSampling, 1);
+  Go(id, 24, {.settled = true, .open_ratio = 0, .learnt = 31});
   ASSERT_EQ(All<StopNode>().size(), size_t{1});
   Record(table_.AgentGone("a", now()));
   Connect("a");
