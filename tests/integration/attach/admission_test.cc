@@ -98,7 +98,10 @@ class HoldOfTheAdmittedTest : public HoldTest {
     const auto maps = ProcFs().Maps(process.pid());
     const auto after = tracer_->Run(request);
     EXPECT_TRUE(after.ok()) << after.status();
-    EXPECT_EQ(maps->size(), ProcFs().Maps(process.pid())->size()) << "something was mapped";
+    // What is mapped may join a neighbour, or not.
+    if (!after->status.ok()) {
+      EXPECT_EQ(maps->size(), ProcFs().Maps(process.pid())->size()) << "something was mapped";
+    }
     return after->status;
   }
 };

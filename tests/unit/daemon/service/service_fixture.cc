@@ -186,7 +186,7 @@ std::unique_ptr<v1::Profiler::Stub> ServiceFixture::Person(std::optional<uint32_
 
 grpc::Status ServiceFixture::Submit(v1::Profiler::Stub& stub, std::string* id,
                                     const std::string& command) {
-  ProfileSpec spec;
+  ProfileSpec spec = FixedLengthSpec();
   spec.name = "test";
   spec.target.command = command;
   v1::SubmitRequest request;
