@@ -108,7 +108,6 @@ struct RunTables {
   TraceCheck trace_checks[kMaxTraceChecks];
   LookAhead ahead;
   uint64_t warm_ticks;  // of kRunNatural: arrivals pass for so long before the first run
-  uint64_t watch_ticks;  // the timer of a stretch is not set anew before
   uint64_t stretch_ns;  // of kRunNatural: most that may pass until the team comes to the loop again
   uint64_t references;  // of the copy that has most: no record beyond is looked at
 };
@@ -226,7 +225,6 @@ enum SetupStep : uint32_t {
 struct Stretches {
   uint64_t left_ticks;
   uint64_t longest_ticks;
-  uint64_t watched_ticks;  // the timer was set; 0: not yet
 };
 
 struct RunOrders {

@@ -225,7 +225,7 @@ std::vector<RunSpec> NaturalRuns(const LoopKnowledge& known) {
 }
 
 int64_t NaturalWarmNs(const LoopKnowledge& known) {
-  constexpr int64_t kWarmNs = 2'000'000, kManyArrivals = 8;
+  constexpr int64_t kWarmNs = 8'000'000, kManyArrivals = 32;
   return PeriodNs(known) <= kWarmNs / kManyArrivals ? kWarmNs : 0;
 }
 

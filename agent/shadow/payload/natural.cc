@@ -33,25 +33,14 @@ void TakeControl(RegionHeader* region, ChildControl* child, ShadowPlan* plan) {
   SiteOf(region, plan->site)->mode = kModeArrival;
 }
 
-// Of what follows: a way to the loop, or a run. To set the timer goes through the kernel, and in a guest through its host, which leaves
-// little in the caches of what the run is about to find there: so not at each arrival.
-void KeepWatch(const ShadowPlan* plan, ChildControl* child) {
-  const uint64_t now = Ticks();
-  Stretches& stretches = child->orders.stretches;
-  if (stretches.watched_ticks != 0 && now - stretches.watched_ticks < plan->tables.watch_ticks)
-    return;
-  stretches.watched_ticks = now;
-  const uint64_t left = LeftNs(child), most = plan->tables.stretch_ns;
-  StartWatchdog(most < left ? most : left);
-}
-
 // The instance of the last arrival, unchanged, and on through what follows it.
 void GoOn(RegionHeader* region, ChildControl* child, BlockState* state, uint64_t block) {
   const ShadowPlan* plan = PlanOf(region);
   state->progress.arrived = 0;
   if (state->index == 0) {
     child->orders.stretches.left_ticks = Ticks();
-    KeepWatch(plan, child);
+    const uint64_t left = LeftNs(child), most = plan->tables.stretch_ns;
+    StartWatchdog(most < left ? most : left);
   }
   state->target = SiteOf(region, plan->site)->live_copy;
   payload_run(block);
@@ -78,7 +67,7 @@ bool IsLate(const ShadowPlan* plan, ChildControl* child) {
   const uint64_t now = Ticks(), stretch = now - child->orders.stretches.left_ticks;
   if (stretch > child->orders.stretches.longest_ticks)
     child->orders.stretches.longest_ticks = stretch;
-  KeepWatch(plan, child);
+  StartWatchdog(LeftNs(child));
   return now - child->begin_tsc + child->orders.stretches.longest_ticks > plan->soft_ticks;
 }
 

@@ -15,7 +15,6 @@ constexpr uint64_t kGatherNs = 1'000'000;
 constexpr uint32_t kRetries = 8;
 constexpr double kSoftShare = 0.85;      // of the hard limit: no run begins later
 constexpr uint64_t kLongestStretch = 4;  // of the hard limit, that part
-constexpr uint64_t kWatchesInStretch = 4;
 constexpr int64_t kLongestWarmUp = 16;   // likewise
 constexpr uint64_t kAgentWaitNs = 50'000'000;
 
@@ -181,8 +180,6 @@ absl::StatusOr<ShadowPlan> MakePlan(const PatchSite& site, const ShadowRequest& 
   for (const RunSpec& run : request.runs) warm_ns = std::max(warm_ns, run.warm_ns);
   plan.tables.warm_ticks = ticks.ToTicks(std::min(warm_ns, longest / kLongestWarmUp));
   plan.tables.stretch_ns = plan.shadow_ns / kLongestStretch;
-  plan.tables.watch_ticks =
-      ticks.ToTicks(static_cast<int64_t>(plan.tables.stretch_ns / kWatchesInStretch));
   uint32_t selves = 0;
   plan.runs[plan.run_count++].copy = site.empty_copy;
   for (const RunSpec& run : request.runs) RETURN_IF_ERROR(AddRun(site, run, &plan, &selves));
