@@ -86,7 +86,7 @@ std::string EndText(EndReason end) {
     case EndReason::kKnown:
       return "every hot loop is known";
     case EndReason::kNothingLearnt:
-      return "nothing more was learnt for two minutes";
+      return "nothing more was learnt for long";
     case EndReason::kRanksEnded:
       return "the processes ended";
     case EndReason::kJobEnded:

@@ -56,7 +56,7 @@ std::vector<RunSpec> NaturalRuns(const LoopKnowledge& known);
 int64_t NaturalWarmNs(const LoopKnowledge& known);
 
 // Runs that nothing has prepared meet pages that the fork has left as if they had never been used, and the first use of each costs more than
-// the program's own (running-on: a quarter of a microsecond). Address, bytes of what such runs will touch, as far as it was traced: those that go on
+// the program's own (a quarter of a microsecond, docs/adr/0040-natural-arrivals.md). Address, bytes of what such runs will touch, as far as it was traced: those that go on
 // from each other touch as much again each time. None: runs are repeated.
 std::vector<std::pair<uint64_t, uint64_t>> ReadOnce(const LoopKnowledge& known,
                                                     const std::vector<RunSpec>& runs);

@@ -41,7 +41,7 @@ const baseName = (path) =>
 // Why a profile ended, by its key in the report; that its time was over goes without saying.
 const ENDS = {
   known: "every hot loop was known",
-  nothing_learnt: "nothing more was learnt for two minutes",
+  nothing_learnt: "nothing more was learnt for long",
   ranks_ended: "the processes ended",
   job_ended: "the scheduler's job ended",
   cancelled: "it was cancelled",
