@@ -70,6 +70,7 @@ struct AccessPair {
   uint64_t store = 0;
   uint64_t load = 0;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the operator for one of pointers
   auto operator<=>(const AccessPair&) const = default;
 };
 

@@ -31,6 +31,7 @@ std::vector<std::string> EnvironmentOf(const ProfileStatus& status) {
 
 std::vector<char*> Pointers(std::vector<std::string>& texts) {
   std::vector<char*> out;
+  out.reserve(texts.size() + 1);
   for (std::string& text : texts) out.push_back(text.data());
   out.push_back(nullptr);
   return out;
