@@ -171,9 +171,11 @@ std::string Title(const Report& report, const TextStyle& style) {
                   " on ", report.nodes.size(), report.nodes.size() == 1 ? " node" : " nodes");
   text = Painted(style, Paint::kBold, text) + "\n";
   if (!status.spec.until_known || status.course.end == EndReason::kNone) return text;
-  const int64_t lasted_ns = status.finished_unix_ns - status.started_unix_ns;
-  return absl::StrCat(text, "Ended after about ", AboutText(lasted_ns), ": ",
-                      EndText(status.course.end), "\n");
+  // Of a job without a sample there is no first one.
+  const int64_t begun_ns =
+      status.started_unix_ns != 0 ? status.started_unix_ns : status.submitted_unix_ns;
+  const int64_t lasted_s = (status.finished_unix_ns - begun_ns) / kNsPerSecond;
+  return absl::StrCat(text, "Ended after ", lasted_s, " s: ", EndText(status.course.end), "\n");
 }
 
 }  // namespace

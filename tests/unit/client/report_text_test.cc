@@ -62,6 +62,18 @@ TEST(ReportTextTest, Golden) {
   EXPECT_EQ(RenderReport(SampleReport(), {}), kGolden);
 }
 
+TEST(ReportTextTest, SaysWhyAProfileThatLastsUntilItKnowsHasEnded) {
+  Report report = SampleReport();
+  ProfileStatus& status = report.status;
+  EXPECT_THAT(RenderReport(report, {}), Not(HasSubstr("Ended after")));
+  status.spec.until_known = true;
+  status.course.end = EndReason::kKnown;
+  EXPECT_THAT(RenderReport(report, {}), HasSubstr("Ended after 60 s: every hot loop is known\n"));
+  status.started_unix_ns = 0;  // no sample was taken
+  status.course.end = EndReason::kNothingLearnt;
+  EXPECT_THAT(RenderReport(report, {}), HasSubstr("Ended after 61 s: nothing more was learnt"));
+}
+
 TEST(ReportTextTest, ElapsedTimeComesFirstWhereItIsDivided) {
   Report report = SampleReport();
   report.loops[0].wall = {0.8, {0.7, 0.9}, 0.8};
