@@ -108,6 +108,7 @@ TEST_F(PayloadTest, ALoopThatUpdatesInPlaceGoesOnFromSaneValues) {
     loop_update(v.data(), 8);
     sane = sane && v[0] > 0;
     // In the shadow only: nobody comes to the loop any more, and its timer ends it.
+    // NOLINTNEXTLINE(bugprone-infinite-loop): its timer ends the process
     while (!sane) asm volatile("pause");
   }
   EXPECT_EQ(injector.site(site).last_outcome, kOutcomeDone);
