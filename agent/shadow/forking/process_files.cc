@@ -126,6 +126,17 @@ absl::StatusOr<int32_t> FindChild(int32_t parent, int32_t inner) {
   return absl::NotFoundError(absl::StrCat("process ", parent, " has no child ", inner));
 }
 
+absl::Status CheckShadow(const Admission& rank, int32_t parent, int32_t child) {
+  const ProcFs procfs;
+  ASSIGN_OR_RETURN(const ProcessStatus status, procfs.Status(child));
+  ASSIGN_OR_RETURN(const ProcessStamp stamp, procfs.Stamp(child));
+  if (stamp.parent_pid == parent && stamp.exit_signal == 0 &&
+      stamp.stack_start == rank.stack_start && RightsOf(status) == rank.rights)
+    return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "process ", child, ", which the rank names as its shadow, is none: it is not looked into"));
+}
+
 absl::StatusOr<std::vector<OpenFile>> ReadOpenFiles(int32_t pid) {
   std::vector<OpenFile> files;
   std::error_code error;

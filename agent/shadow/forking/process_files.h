@@ -2,7 +2,7 @@
 //
 // Shape    parsers are pure (foreign bytes); Read* read once.
 // Units    bytes, unless the name says otherwise.
-// Errors   kNotFound: the process is gone.
+// Errors   kNotFound: the process is gone. CheckShadow: as it says.
 // Source   proc(5): fdinfo, status (NSpid), meminfo, stat (minflt); cgroup v2 memory.*;
 //          accounted: mm/mmap.c data_vm and stack_vm, kernel/fork.c dup_mmap (VM_ACCOUNT).
 #ifndef AGENT_SHADOW_FORKING_PROCESS_FILES_H_
@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "agent/procfs/admission.h"
 
 namespace perfd::agent {
 
@@ -64,6 +65,9 @@ absl::StatusOr<NamespacePid> ParseNamespacePid(absl::string_view status_text);
 absl::StatusOr<NamespacePid> ReadNamespacePid(int32_t pid);
 // The process of this node that the children of `parent` call `inner`; kNotFound when there is none.
 absl::StatusOr<int32_t> FindChild(int32_t parent, int32_t inner);
+// The number of a shadow is in memory that the rank may write to: a child that has executed another program, or runs with other rights,
+// is kPermissionDenied. What may execute meanwhile is checked again after it was read. An exec gives a child its exit signal back.
+absl::Status CheckShadow(const Admission& rank, int32_t parent, int32_t child);
 
 struct OpenFile {
   int32_t number = 0;

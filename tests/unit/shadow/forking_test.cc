@@ -1,8 +1,13 @@
 // May a rank be forked, at what cost, and what must its shadow not touch.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "absl/time/clock.h"
 #include "agent/shadow/forking/fault_cost.h"
 #include "agent/shadow/forking/memory_walk.h"
 #include "agent/shadow/forking/preconditions.h"
@@ -265,6 +270,57 @@ TEST(ProcessFilesTest, InnermostNumberOfNameSpaces) {
 }
 
 // docs/benchmarks/constants.md#kforkbasens: `injection_bench --part memory` on a quiet machine, 2026-11-21. Memory in MB, fork in ms.
+// A child of this test by a raw clone, as a shadow is; it waits for the end of the pipe.
+class ClonedChild {
+ public:
+  explicit ClonedChild(uint64_t exit_signal, const char* program = nullptr) {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, program == nullptr ? O_CLOEXEC : 0), 0);
+    pid_ = static_cast<int32_t>(syscall(SYS_clone, exit_signal, 0, 0, 0, 0));
+    if (pid_ == 0) {
+      close(ends[1]);
+      dup2(ends[0], STDIN_FILENO);
+      if (program != nullptr) execl(program, program, nullptr);
+      char byte = 0;
+      while (read(STDIN_FILENO, &byte, 1) < 0) {
+      }
+      _exit(0);
+    }
+    close(ends[0]);
+    write_end_ = ends[1];
+  }
+  ~ClonedChild() {
+    close(write_end_);
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, __WALL);
+  }
+  int32_t pid() const { return pid_; }
+
+ private:
+  int32_t pid_ = 0, write_end_ = -1;
+};
+
+TEST(ProcessFilesTest, OnlyAForkOfTheRankIsItsShadow) {
+  const auto rank = ReadAdmission(ProcFs(), getpid());
+  ASSERT_TRUE(rank.ok()) << rank.status();
+  const ClonedChild shadow(0), ordinary(SIGCHLD), program(0, "/bin/cat");
+  EXPECT_TRUE(CheckShadow(*rank, getpid(), shadow.pid()).ok());
+  EXPECT_EQ(CheckShadow(*rank, getpid(), ordinary.pid()).code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(CheckShadow(*rank, getppid(), shadow.pid()).code(),
+            absl::StatusCode::kPermissionDenied);
+  Admission other = *rank;
+  other.rights.capabilities ^= 1;
+  EXPECT_FALSE(CheckShadow(other, getpid(), shadow.pid()).ok());
+  // Between fork and exec it is one.
+  absl::Status executed;
+  for (int i = 0; i < 1000 && executed.ok(); ++i) {
+    absl::SleepFor(absl::Milliseconds(5));
+    executed = CheckShadow(*rank, getpid(), program.pid());
+  }
+  EXPECT_EQ(executed.code(), absl::StatusCode::kPermissionDenied) << executed;
+}
+
 TEST(ShadowCostTest, FirstForkIsNotUnderratedAndNotMuchOverrated) {
   struct Measured {
     uint64_t mb;
