@@ -1,6 +1,7 @@
 #include "agent/procfs/process_limits.h"
 
 #include <linux/capability.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/procfs/read_file.h"
+#include "core/base/clock.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -19,6 +21,7 @@ namespace {
 
 constexpr size_t kLimitsBytes = 65536;
 constexpr uint64_t kLeastMappings = 64;
+constexpr uint64_t kPartOfCpuTime = 20;
 constexpr uint64_t kPartOfMappings = 64;  // of all it may have: 1023 of 65530
 
 std::string Megabytes(uint64_t bytes) {
@@ -35,6 +38,14 @@ absl::Status CheckOne(const LimitedMemory& memory, uint64_t bytes, const char* w
       absl::StrCat("its limit of ", what, " (", how, ") leaves it ", Megabytes(left),
                    "; measuring takes ", Megabytes(bytes), " and leaves the program at least ",
                    Megabytes(reserve), ": raise the limit by ", Megabytes(bytes + reserve - left)));
+}
+
+bool HasRealTimeThread(const ProcFs& procfs, int32_t pid) {
+  const absl::StatusOr<std::vector<int32_t>> tids = procfs.Threads(pid);
+  return tids.ok() && std::any_of(tids->begin(), tids->end(), [](int32_t tid) {
+           const int policy = ::sched_getscheduler(tid) & ~SCHED_RESET_ON_FORK;
+           return policy == SCHED_FIFO || policy == SCHED_RR;
+         });
 }
 
 }  // namespace
@@ -62,7 +73,30 @@ absl::StatusOr<ProcessLimits> ReadProcessLimits(const ProcFs& procfs, int32_t pi
   limits.locks = status.memory.locked_bytes > 0;
   if (!locks_at_will)
     limits.locked = {SoftLimit(text, "Max locked memory"), status.memory.locked_bytes};
+  limits.cpu_limit_s = SoftLimit(text, "Max cpu time");
+  if (limits.cpu_limit_s != kNoLimit) {
+    ASSIGN_OR_RETURN(const uint64_t used_ns, procfs.CpuNs(pid, 0));
+    limits.cpu_used_s = used_ns / uint64_t{kNsPerSecond};
+  }
+  limits.bounds_real_time =
+      SoftLimit(text, "Max realtime timeout") != kNoLimit && HasRealTimeThread(procfs, pid);
   return limits;
+}
+
+absl::Status CheckCpuTime(const ProcessLimits& limits) {
+  if (limits.bounds_real_time)
+    return absl::FailedPreconditionError(
+        "a thread of a real-time class may compute only for a limited time without a pause "
+        "(RLIMIT_RTTIME), which measuring would lengthen");
+  if (limits.cpu_limit_s == kNoLimit) return absl::OkStatus();
+  const uint64_t left = limits.cpu_limit_s - std::min(limits.cpu_limit_s, limits.cpu_used_s);
+  const uint64_t reserve = std::max(kLeastCpuSeconds, limits.cpu_limit_s / kPartOfCpuTime);
+  if (left >= reserve) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("its limit of CPU time (ulimit -t, RLIMIT_CPU) leaves it ", left,
+                   " s, after which the kernel ends it; measuring takes some of them and leaves "
+                   "the program at least ",
+                   reserve, " s"));
 }
 
 absl::Status CheckRoom(const ProcessLimits& limits, uint64_t bytes) {

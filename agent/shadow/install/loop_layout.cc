@@ -196,6 +196,7 @@ absl::Status LoopLayout::Prepare() {
   RETURN_IF_ERROR(Reserve());
   // The program may be about to ask for the last that its limits leave it.
   ASSIGN_OR_RETURN(const ProcessLimits limits, ReadProcessLimits(ProcFs(), rank_.info.pid));
+  RETURN_IF_ERROR(CheckCpuTime(limits));
   RETURN_IF_ERROR(CheckRoom(limits, NewBytes()));
   return Build();
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "agent/procfs/process_limits.h"
 #include "agent/procfs/procfs.h"
 #include "agent/shadow/forking/fault_cost.h"
 #include "agent/shadow/forking/process_files.h"
@@ -46,6 +47,8 @@ void ShadowForecast::LearnLaterFaults() {
 
 absl::StatusOr<RankHazards> ShadowForecast::CheckHazards() {
   RETURN_IF_ERROR(CheckMappings(ProcFs(), rank_.info.pid, rank_.options.max_stop_ns));
+  ASSIGN_OR_RETURN(const ProcessLimits limits, ReadProcessLimits(ProcFs(), rank_.info.pid));
+  RETURN_IF_ERROR(CheckCpuTime(limits));
   ASSIGN_OR_RETURN(const MemoryFacts facts, walk_.Facts());
   ASSIGN_OR_RETURN(RankHazards hazards,
                    ReadHazards(rank_.info.pid, facts, rank_.options.ranks_at_once));

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -66,6 +67,52 @@ TEST(ProcessLimitsTest, RoomIsForUsAndForWhatTheProgramAsksNext) {
   EXPECT_THAT(std::string(CheckRoom(locked, kMb).message()), HasSubstr("RLIMIT_MEMLOCK"));
   EXPECT_THAT(std::string(CheckRoom(data, kMb).message()), HasSubstr("leaves it 0.0 MB"));
   EXPECT_TRUE(CheckRoom({}, 1000 * kMb).ok());
+}
+
+TEST(ProcessLimitsTest, CpuTimeIsLeftForTheProgram) {
+  FakeProc proc;
+  proc.AddProcess({.pid = 7});
+  proc.Write("7/limits",
+             "Max cpu time              100                  unlimited            seconds\n");
+  const auto limits = ReadProcessLimits(ProcFs(proc.root()), 7);
+  ASSERT_TRUE(limits.ok()) << limits.status();
+  EXPECT_EQ(limits->cpu_limit_s, 100u);
+  EXPECT_FALSE(limits->bounds_real_time);
+  const auto check = [](uint64_t limit, uint64_t used) {
+    ProcessLimits some;
+    some.cpu_limit_s = limit;
+    some.cpu_used_s = used;
+    return CheckCpuTime(some);
+  };
+  EXPECT_TRUE(CheckCpuTime({}).ok());
+  EXPECT_TRUE(check(100, 40).ok());
+  EXPECT_FALSE(check(100, 41).ok()) << "less than a minute is left";
+  EXPECT_TRUE(check(36'000, 34'200).ok());
+  const absl::Status refused = check(36'000, 34'201);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("RLIMIT_CPU) leaves it 1799 s"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("at least 1800 s"));
+  EXPECT_FALSE(check(10, 20).ok()) << "it is being told that its time is over";
+  ProcessLimits real_time;
+  real_time.bounds_real_time = true;
+  EXPECT_THAT(std::string(CheckCpuTime(real_time).message()), HasSubstr("RLIMIT_RTTIME"));
+}
+
+// A thread that must pause now and then, by a limit that only then counts.
+TEST(ProcessLimitsTest, RealTimeThreadsOfThisProcess) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_RTTIME, &before), 0);
+  rlimit limited = before;
+  limited.rlim_cur = 10'000'000;
+  ASSERT_EQ(::setrlimit(RLIMIT_RTTIME, &limited), 0);
+  EXPECT_FALSE(ReadProcessLimits(ProcFs(), ::getpid())->bounds_real_time);
+  const sched_param first{.sched_priority = 1};
+  if (::sched_setscheduler(0, SCHED_RR, &first) == 0) {
+    EXPECT_TRUE(ReadProcessLimits(ProcFs(), ::getpid())->bounds_real_time);
+    const sched_param usual{};
+    EXPECT_EQ(::sched_setscheduler(0, SCHED_OTHER, &usual), 0);
+  }
+  ::setrlimit(RLIMIT_RTTIME, &before);
 }
 
 TEST(ProcessLimitsTest, MappingsAreLeftForTheProgram) {
