@@ -89,9 +89,13 @@ absl::StatusOr<Peer> Identities::FromCertificate(
       return absl::UnavailableError(absl::StrCat("the daemon's host cannot look up user ", rest,
                                                  ": ", account.status().message()));
     }
-    peer.requester = {.uid = account->uid,
-                      .name = account->name,
-                      .privileged = Options().tls_admins.contains(account->name)};
+    const bool admin = Options().tls_admins.contains(account->name);
+    // The kernel vouches for root on its own host only; here, by name, it would have the processes of root on every node.
+    if (account->uid == 0 && !admin)
+      return absl::PermissionDeniedError(absl::StrCat(
+          "the certificate of ", rest,
+          " has uid 0: over the network it is an administrator's (--tls-admin), or nobody's"));
+    peer.requester = {.uid = account->uid, .name = account->name, .privileged = admin};
     return peer;
   }
   return absl::PermissionDeniedError(absl::StrCat("'", ours.front(), "' is not a perfd identity"));

@@ -271,7 +271,7 @@ class TlsSite:
 
     def __init__(self, folder):
         self.folder, self.certs, self.revoked = folder, folder / "certs", folder / "revoked"
-        self.make("server", "127.0.0.1", "agent", "n1", "user", "root", "daemon")
+        self.make("server", "127.0.0.1", "agent", "n1", "user", "bin", "daemon")
         self.revoke("# nobody yet\n")
         config = perfd_config(folder).replace("listen: {", 'listen: {tcp: "127.0.0.1:0", ') + (
             f"tls: {{{self.files('server')}, revoked: {self.revoked}}}\n")
@@ -314,13 +314,13 @@ def test_a_reload_revokes_certificates():
         agent = site.agent()
         try:
             wait_until(lambda: "connected to perfd" in agent.log(), 20, "the agent's connection")
-            assert site.perfctl("root", "list").returncode == 0
-            site.revoke(site.issued("user-root") + "\nname n1\n")
+            assert site.perfctl("bin", "list").returncode == 0
+            site.revoke(site.issued("user-bin") + "\nname n1\n")
             site.service.reload()
             wait_until(lambda: "is revoked by its name" in agent.log(), 20, "the end of the agent's stream")
             assert "stream ends: PERMISSION_DENIED: the certificate of perfd://agent/n1" in site.log(), site.log()
-            refused = site.perfctl("root", "list")
-            assert refused.returncode == 4 and "perfd://user/root" in refused.stderr, refused
+            refused = site.perfctl("bin", "list")
+            assert refused.returncode == 4 and "perfd://user/bin" in refused.stderr, refused
             assert "is revoked by its serial" in refused.stderr, refused
             assert site.perfctl("daemon", "list").returncode == 0
 
@@ -328,7 +328,7 @@ def test_a_reload_revokes_certificates():
             site.service.reload()
             assert "the list of revoked certificates stays as it was: " in site.log(), site.log()
             assert "line 2: 'nam' begins no entry" in site.log(), site.log()
-            assert site.perfctl("root", "list").returncode == 4
+            assert site.perfctl("bin", "list").returncode == 4
             assert site.perfctl("daemon", "list").returncode == 0
             doctor = json.loads(site.perfctl("daemon", "doctor", "--json").stdout)
             checks = {check["name"]: check for place in doctor["places"] for check in place["checks"]}

