@@ -37,7 +37,9 @@ struct Gist {
 class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEvent> {
  public:
   Stream(absl::StatusOr<Peer> peer, std::string id, int32_t top_loops)
-      : peer_(std::move(peer)), id_(std::move(id)), top_loops_(top_loops) {}
+      : peer_(std::move(peer)), id_(std::move(id)), top_loops_(top_loops) {
+    HandOver();
+  }
 
   void Hold(std::shared_ptr<Stream> self) {
     MutexLock lock(&mutex_);
@@ -71,17 +73,20 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
   }
 
   void OnWriteDone(bool ok) override {
+    TakeOver();
     MutexLock lock(&mutex_);
     writing_ = false;
     if (!ok) cancelled_ = true;
   }
 
   void OnCancel() override {
+    TakeOver();
     MutexLock lock(&mutex_);
     cancelled_ = true;
   }
 
   void OnDone() override {
+    TakeOver();
     std::shared_ptr<Stream> self;  // the list may have dropped it already
     MutexLock lock(&mutex_);
     self = std::move(self_);
