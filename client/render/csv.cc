@@ -94,7 +94,8 @@ const LoopVerdict* VerdictOf(const Report& report, const ReportRow& row) {
 // Names come from binaries of strangers: no cell is a formula, which spreadsheets compute, and none moves a cursor.
 std::string CsvField(absl::string_view unsafe) {
   std::string text = Clean(unsafe);
-  if (!text.empty() && absl::StrContains("=+-@", text.front())) text.insert(0, 1, '\'');
+  const size_t first = text.find_first_not_of(' ');  // some spreadsheets take spaces off
+  if (first != std::string::npos && absl::StrContains("=+-@", text[first])) text.insert(0, 1, '\'');
   if (text.find_first_of(",\"") == std::string::npos) return text;
   std::string field = "\"";
   for (const char c : text) {

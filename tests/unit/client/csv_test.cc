@@ -25,6 +25,8 @@ TEST(CsvTest, NoFormulasAndNoEscapeSequences) {
   EXPECT_EQ(CsvField("-1+1"), "'-1+1");
   EXPECT_EQ(CsvField("+1"), "'+1");
   EXPECT_EQ(CsvField("@SUM(1)"), "'@SUM(1)");
+  EXPECT_EQ(CsvField("  =1+1"), "'  =1+1");
+  EXPECT_EQ(CsvField(" "), " ");
   EXPECT_EQ(CsvField("\t=1"), "?=1");
   EXPECT_EQ(CsvField("\x1b]0;title\a"), "?]0;title?");
   EXPECT_EQ(CsvField("a\nb"), "a?b");
