@@ -20,6 +20,7 @@ from promises_test import Rank, program_of
 RESTLESS = PUPPETS / "restless"
 ALICE, BOB = 30002, 30003
 TRIES = int(os.environ.get("PERFD_TRIES", "3"))  # of each kind
+MANY = 20
 LATE_NS = 60_000_000  # until what was done is in the audit log
 
 pytestmark = [pytest.mark.skipif(not RESTLESS.exists(), reason="the puppet is not built"),
@@ -132,6 +133,8 @@ def test_a_rank_that_changes_is_let_alone(kind):
                     e["unix_ns"] > changed_ns + LATE_NS]
             promised(not late, (number, changed_ns, late))
     print(f"   {between} of {TRIES} changed with our jump in")
+    # A race that nobody loses proves nothing: of many tries a fair part is between install and restore.
+    assert TRIES < MANY or between >= TRIES // 5, f"only {between} of {TRIES} changed with our jump in"
 
 
 def catches(pid, number):

@@ -60,6 +60,7 @@ def asan(seconds, *targets):
 
 PROMISES = ("promises", "altered_ranks", "admission", "locked_memory", "injection_days", "slurm_hangs")
 LONG_RUN = (("PERFD_KILLS", "200"), ("PERFD_STOPS", "50"), ("PERFD_PROFILES", "20"), ("PERFD_EVERY_OPERATION", "1"))
+RACES, LIMITS = (("PERFD_TRIES", "50"),), (("PERFD_TRIES", "200"), ("PERFD_TOGETHER", "4"))
 HALF_OF_TRUTHS = "triad or division or square or accumulator or svdcmp or false"  # of variants_test.py
 TIDY_CHUNKS = 2
 
@@ -105,6 +106,8 @@ PARTS = (
     Part("builds-2", 35, "the other half", every_build(f"not ({HALF_OF_TRUTHS})")),
     Part("promises-long", 35, "200 kills, 50 stops, an agent that dies at every operation",
          (CI, e2e("promises", env=LONG_RUN), Tests("ci", ("attach_hold_test", "rank_injector_test"), env=LONG_RUN))),
+    Part("strangers-long", 35, "200 ranks that change what they are amid a profile, 200 near a limit of theirs",
+         (CI, e2e("admission", env=RACES), e2e("tight_limits", env=LIMITS))),
 )
 
 SMALL = (
