@@ -59,6 +59,7 @@ absl::StatusOr<int64_t> AwaitMoment(const ShadowRequest& request) {
 
 std::vector<RestoreRange> NobodysRanges(const std::vector<std::pair<uint64_t, uint64_t>>& memory) {
   std::vector<RestoreRange> ranges;
+  ranges.reserve(memory.size());
   for (const auto& [address, bytes] : memory) ranges.push_back({address, bytes, kSharedOut, 0});
   return ranges;
 }
