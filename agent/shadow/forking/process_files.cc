@@ -130,6 +130,8 @@ absl::Status CheckShadow(const Admission& rank, int32_t parent, int32_t child) {
   const ProcFs procfs;
   ASSIGN_OR_RETURN(const ProcessStatus status, procfs.Status(child));
   ASSIGN_OR_RETURN(const ProcessStamp stamp, procfs.Stamp(child));
+  if (stamp.state == 'Z' || stamp.state == 'X')
+    return absl::NotFoundError(absl::StrCat("the shadow ", child, " has ended"));
   if (stamp.parent_pid == parent && stamp.exit_signal == 0 &&
       stamp.stack_start == rank.stack_start && RightsOf(status) == rank.rights)
     return absl::OkStatus();

@@ -66,7 +66,7 @@ absl::StatusOr<NamespacePid> ReadNamespacePid(int32_t pid);
 // The process of this node that the children of `parent` call `inner`; kNotFound when there is none.
 absl::StatusOr<int32_t> FindChild(int32_t parent, int32_t inner);
 // The number of a shadow is in memory that the rank may write to: a child that has executed another program, or runs with other rights,
-// is kPermissionDenied. What may execute meanwhile is checked again after it was read. An exec gives a child its exit signal back.
+// is kPermissionDenied. Asked after whatever was read of it, for an exec gives a child its exit signal back for good.
 absl::Status CheckShadow(const Admission& rank, int32_t parent, int32_t child);
 
 struct OpenFile {

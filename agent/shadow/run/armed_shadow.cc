@@ -209,7 +209,6 @@ absl::Status ArmedShadow::Serve() {
                    region.Read<uint32_t>(SiteAddress() + offsetof(Site, child_pid)));
   if (inner == 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(int32_t child, FindChild(rank_.info.pid, static_cast<int32_t>(inner)));
-  RETURN_IF_ERROR(CheckShadow(*rank_.options.admitted, rank_.info.pid, child));
   ASSIGN_OR_RETURN(std::vector<MapEntry> maps, ProcFs().Maps(child));
   RETURN_IF_ERROR(CheckShadow(*rank_.options.admitted, rank_.info.pid, child));
   RETURN_IF_ERROR(CheckThreads(maps));
