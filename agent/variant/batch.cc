@@ -51,7 +51,7 @@ Slice AddressesAround(const LoopCode& around, const std::vector<uint32_t>& place
   for (uint32_t at = 0; at < inside.size(); ++at) {
     if (inside[at]) continue;
     for (RegisterSet set = around.instructions[at].address_reads; set != 0; set &= set - 1) {
-      const Definitions::Reach reach = definitions.Of(at, std::countr_zero(set));
+      const Definitions::Reach& reach = definitions.Of(at, std::countr_zero(set));
       seeds.insert(seeds.end(), reach.from.begin(), reach.from.end());
     }
   }

@@ -32,7 +32,7 @@ std::vector<bool> FedByLoads(const LoopCode& loop, const std::vector<bool>& take
   std::vector<std::vector<uint32_t>> makers(effects.size());
   for (uint32_t i = 0; i < effects.size(); ++i) {
     for (RegisterSet set = effects[i].reads; set != 0; set &= set - 1) {
-      const Definitions::Reach reach = definitions.Of(i, std::countr_zero(set));
+      const Definitions::Reach& reach = definitions.Of(i, std::countr_zero(set));
       makers[i].insert(makers[i].end(), reach.from.begin(), reach.from.end());
     }
   }

@@ -85,7 +85,7 @@ class Pinner {
     while (!work.empty()) {
       const auto [here, reg] = work.back();
       work.pop_back();
-      const Definitions::Reach reach = definitions_.Of(here, reg);
+      const Definitions::Reach& reach = definitions_.Of(here, reg);
       if (reach.from_outside) makers.outside |= Bit(reg);
       for (uint32_t maker : reach.from) {
         if (seen[maker]) continue;
@@ -270,7 +270,7 @@ class Pinner {
   Work& work_;
   const LoopCode& loop_;
   const std::vector<bool>& also_deletes_;
-  Definitions definitions_;
+  const Definitions definitions_;
   std::vector<bool> pinned_;
   std::vector<bool> chases_;
   RegisterSet chase_starts_ = 0;

@@ -25,7 +25,12 @@ std::vector<bool> Traced(const LoopCode& loop) {
 class Slicer {
  public:
   explicit Slicer(const LoopCode& loop)
-      : loop_(loop), effects_(Effects(loop)), definitions_(loop, effects_) {
+      : loop_(loop), effects_(Effects(loop)), definitions_(loop, effects_), aliases_(loop) {
+    for (uint32_t at = 0; at < loop.instructions.size(); ++at) {
+      const LoopInstruction& i = loop.instructions[at];
+      const bool stores = i.Is(kStores | kStringOp | kX87) || i.flow == LoopFlow::kCall;
+      if (stores) stores_.push_back({at, StoresFloats(at)});
+    }
     if (AliasingOf(loop) == Aliasing::kExcluded) traced_ = Traced(loop);
   }
 
@@ -49,7 +54,7 @@ class Slicer {
   std::vector<uint32_t> MakersOf(uint32_t at, RegisterSet set) const {
     std::vector<uint32_t> makers;
     for (; set != 0; set &= set - 1) {
-      const Definitions::Reach reach = definitions_.Of(at, std::countr_zero(set));
+      const Definitions::Reach& reach = definitions_.Of(at, std::countr_zero(set));
       makers.insert(makers.end(), reach.from.begin(), reach.from.end());
     }
     return makers;
@@ -66,8 +71,8 @@ class Slicer {
       if (!i.Is(kLoads | kStringOp)) continue;
       sources[at].push_back(count + at);
       sources[count + at] = MakersOf(at, i.address_reads);
-      for (uint32_t s = 0; s < count; ++s) {
-        if (MayStoreFor(s, at)) sources[count + at].push_back(s);
+      for (const Store& store : stores_) {
+        if (MayStoreFor(store, at)) sources[count + at].push_back(store.at);
       }
     }
     for (uint32_t at = 0; at < 2 * count; ++at) {
@@ -75,8 +80,9 @@ class Slicer {
     }
     for (uint32_t load = count; load < 2 * count; ++load) {
       if (sources[load].empty()) continue;
-      const std::vector<bool> before = ReachedFrom(sources, load), after = ReachedFrom(users, load);
+      const std::vector<bool> before = ReachedFrom(sources, load);
       if (!before[load]) continue;
+      const std::vector<bool> after = ReachedFrom(users, load);
       for (uint32_t at = 0; at < 2 * count; ++at) {
         if (before[at] && after[at] && changed[at % count]) return true;
       }
@@ -86,6 +92,10 @@ class Slicer {
 
  private:
   using Graph = std::vector<std::vector<uint32_t>>;
+  struct Store {
+    uint32_t at = 0;
+    bool floats = false;  // and nothing else
+  };
 
   // Over at least one edge.
   static std::vector<bool> ReachedFrom(const Graph& edges, uint32_t start) {
@@ -107,22 +117,20 @@ class Slicer {
     std::vector<uint32_t> sources = MakersOf(at, effects_[at].reads);
     const LoopInstruction& i = loop_.instructions[at];
     if (!i.Is(kLoads | kStringOp)) return sources;
-    for (uint32_t s = 0; s < loop_.instructions.size(); ++s) {
-      if (MayStoreFor(s, at) && !CanBeShownApart(s, at)) sources.push_back(s);
+    for (const Store& store : stores_) {
+      if (MayStoreFor(store, at) && !CanBeShownApart(store.at, at)) sources.push_back(store.at);
     }
     return sources;
   }
 
-  bool MayStoreFor(uint32_t s, uint32_t load) const {
-    const LoopInstruction& i = loop_.instructions[s];
-    const bool stores = i.Is(kStores | kStringOp | kX87) || i.flow == LoopFlow::kCall;
-    return stores && s != load && MayAlias(loop_, s, load) &&
-           !(IsInteger(loop_.instructions[load]) && StoresFloats(s));
+  bool MayStoreFor(const Store& store, uint32_t load) const {
+    return store.at != load && !(store.floats && IsInteger(loop_.instructions[load])) &&
+           aliases_.MayAlias(store.at, load);
   }
 
   // Addresses that code alone tells need no trace.
   bool CanBeShownApart(uint32_t s, uint32_t load) const {
-    return !traced_.empty() && traced_[s] && traced_[load] && !SameOperand(loop_, s, load);
+    return !traced_.empty() && traced_[s] && traced_[load] && !aliases_.SameOperand(s, load);
   }
 
   // A store outside the slice that might have been taken for what a load in it reads.
@@ -130,9 +138,9 @@ class Slicer {
     std::vector<AccessPair> pairs;
     for (uint32_t load = 0; load < in.size(); ++load) {
       if (!in[load] || !loop_.instructions[load].Is(kLoads | kStringOp)) continue;
-      for (uint32_t s = 0; s < in.size(); ++s) {
-        if (!in[s] && MayStoreFor(s, load))
-          pairs.push_back({loop_.instructions[s].address, loop_.instructions[load].address});
+      for (const Store& store : stores_) {
+        if (!in[store.at] && MayStoreFor(store, load))
+          pairs.push_back({loop_.instructions[store.at].address, loop_.instructions[load].address});
       }
     }
     return pairs;
@@ -148,7 +156,7 @@ class Slicer {
     const RegisterSet data = i.reads & kAllVector & ~i.address_reads;
     if (data == 0) return false;
     for (RegisterSet set = data; set != 0; set &= set - 1) {
-      const Definitions::Reach reach = definitions_.Of(at, std::countr_zero(set));
+      const Definitions::Reach& reach = definitions_.Of(at, std::countr_zero(set));
       if (reach.from_outside || reach.from.empty()) return false;
       bool computed = false;
       for (uint32_t maker : reach.from) {
@@ -171,6 +179,8 @@ class Slicer {
   const LoopCode& loop_;
   std::vector<Effect> effects_;
   Definitions definitions_;
+  Aliases aliases_;
+  std::vector<Store> stores_;
   std::vector<bool> traced_;  // empty: nothing is taken apart
 };
 

@@ -141,16 +141,6 @@ bool Overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
   return b - a < a_bytes || a - b < b_bytes;
 }
 
-// The operand names the same bytes in every pass.
-bool IsInvariant(const LoopCode& loop, const MemoryOperand& m) {
-  if (m.vector_index) return false;
-  RegisterSet used = 0;
-  if (m.base >= 0) used |= Bit(m.base);
-  if (m.index >= 0) used |= Bit(m.index);
-  return std::none_of(loop.instructions.begin(), loop.instructions.end(),
-                      [used](const LoopInstruction& i) { return (i.writes & used) != 0; });
-}
-
 bool OnStack(const MemoryOperand& m) {
   return m.base == kStackPointer && m.index == kNoRegister;
 }
@@ -200,18 +190,35 @@ void AssignGroups(LoopCode* loop) {
   loop->groups = static_cast<int32_t>(numbers.size());
 }
 
-bool SameOperand(const LoopCode& loop, uint32_t store, uint32_t load) {
-  const std::optional<MemoryOperand>& to = loop.instructions[store].memory;
-  const std::optional<MemoryOperand>& from = loop.instructions[load].memory;
-  return to && from && loop.roles[store].group == loop.roles[load].group &&
-         IsInvariant(loop, *to) && IsInvariant(loop, *from) &&
-         Overlap(loop.roles[store].offset, to->bytes, loop.roles[load].offset, from->bytes);
+Aliases::Aliases(const LoopCode& loop) : loop_(loop) {
+  for (const LoopInstruction& i : loop.instructions) written_ |= i.writes;
 }
 
-bool MayAlias(const LoopCode& loop, uint32_t store, uint32_t load) {
-  const LoopInstruction& s = loop.instructions[store];
-  const LoopInstruction& l = loop.instructions[load];
-  if (ReadsConstant(loop, l)) return false;
+// The operand names the same bytes in every pass.
+bool Aliases::IsInvariant(const MemoryOperand& m) const {
+  RegisterSet used = 0;
+  if (m.base >= 0) used |= Bit(m.base);
+  if (m.index >= 0) used |= Bit(m.index);
+  return !m.vector_index && (used & written_) == 0;
+}
+
+bool Aliases::AreApart(uint32_t store, uint32_t load) const {
+  const MemoryOperand& to = *loop_.instructions[store].memory;
+  const MemoryOperand& from = *loop_.instructions[load].memory;
+  return !Overlap(loop_.roles[store].offset, to.bytes, loop_.roles[load].offset, from.bytes);
+}
+
+bool Aliases::SameOperand(uint32_t store, uint32_t load) const {
+  const std::optional<MemoryOperand>& to = loop_.instructions[store].memory;
+  const std::optional<MemoryOperand>& from = loop_.instructions[load].memory;
+  return to && from && loop_.roles[store].group == loop_.roles[load].group && IsInvariant(*to) &&
+         IsInvariant(*from) && !AreApart(store, load);
+}
+
+bool Aliases::MayAlias(uint32_t store, uint32_t load) const {
+  const LoopInstruction& s = loop_.instructions[store];
+  const LoopInstruction& l = loop_.instructions[load];
+  if (ReadsConstant(loop_, l)) return false;
   // x87 and MMX instructions without a memory operand that writes store nothing.
   if (s.Is(kX87) && !s.Is(kStores | kStringOp)) return false;
   // What a callee may write is not the frame of its caller.
@@ -219,11 +226,10 @@ bool MayAlias(const LoopCode& loop, uint32_t store, uint32_t load) {
   if (!s.memory || !l.memory || s.Is(kStringOp) || l.Is(kStringOp)) return true;
   const MemoryOperand& to = *s.memory;
   const MemoryOperand& from = *l.memory;
-  if (!IsInvariant(loop, to) || !IsInvariant(loop, from)) return true;
+  if (!IsInvariant(to) || !IsInvariant(from)) return true;
   const bool both_named = to.base == kInstructionPointer && from.base == kInstructionPointer;
   if (both_named) return Overlap(to.target, to.bytes, from.target, from.bytes);
-  if (loop.roles[store].group == loop.roles[load].group)
-    return Overlap(loop.roles[store].offset, to.bytes, loop.roles[load].offset, from.bytes);
+  if (loop_.roles[store].group == loop_.roles[load].group) return !AreApart(store, load);
   const bool apart = (OnStack(to) && from.base == kInstructionPointer) ||
                      (OnStack(from) && to.base == kInstructionPointer);
   return !apart;

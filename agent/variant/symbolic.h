@@ -29,11 +29,23 @@ std::vector<SymbolicState> SymbolicStates(const LoopCode& loop);
 // Fills Role::group, Role::offset and LoopCode::groups.
 void AssignGroups(LoopCode* loop);
 
-// The two name the same bytes, or parts of them, in every pass.
-bool SameOperand(const LoopCode& loop, uint32_t store, uint32_t load);
+// What a store and a load of one loop, whose groups are assigned, may have to do with each other.
+class Aliases {
+ public:
+  explicit Aliases(const LoopCode& loop);
 
-// Whether what `store` writes may be what `load` reads, in this or another pass through the loop.
-bool MayAlias(const LoopCode& loop, uint32_t store, uint32_t load);
+  // The two name the same bytes, or parts of them, in every pass.
+  bool SameOperand(uint32_t store, uint32_t load) const;
+  // Whether what `store` writes may be what `load` reads, in this or another pass through the loop.
+  bool MayAlias(uint32_t store, uint32_t load) const;
+
+ private:
+  bool IsInvariant(const MemoryOperand& m) const;
+  bool AreApart(uint32_t store, uint32_t load) const;
+
+  const LoopCode& loop_;
+  RegisterSet written_ = 0;
+};
 
 }  // namespace perfd::agent
 

@@ -9,12 +9,50 @@
 namespace perfd::agent {
 namespace {
 
-std::vector<std::vector<uint32_t>> Previous(const LoopCode& loop) {
-  std::vector<std::vector<uint32_t>> previous(loop.next.size());
-  for (uint32_t i = 0; i < loop.next.size(); ++i)
-    for (uint32_t to : loop.next[i]) previous[to].push_back(i);
-  return previous;
-}
+// Carries registers from where they are written to the instructions that read them, as far as they are live: what that takes is the
+// length of their live ranges.
+class LiveRanges {
+ public:
+  LiveRanges(const LoopCode& loop, std::span<const Effect> effects)
+      : loop_(loop),
+        effects_(effects),
+        live_(LiveBefore(loop, effects, 0)),
+        reached_(effects.size()) {}
+
+  // Calls use(at, number) once for each instruction and register of `registers` that it may read as they are before `first`.
+  template <typename Use>
+  void Follow(std::span<const uint32_t> first, RegisterSet registers, Use use) {
+    Reach(first, registers, use);
+    while (!work_.empty()) {
+      const auto [at, passed] = work_.back();
+      work_.pop_back();
+      Reach(loop_.next[at], passed, use);
+    }
+    for (const uint32_t at : touched_) reached_[at] = 0;
+    touched_.clear();
+  }
+
+ private:
+  template <typename Use>
+  void Reach(std::span<const uint32_t> places, RegisterSet registers, Use use) {
+    for (const uint32_t at : places) {
+      const RegisterSet fresh = registers & live_[at] & ~reached_[at];
+      if (fresh == 0) continue;
+      if (reached_[at] == 0) touched_.push_back(at);
+      reached_[at] |= fresh;
+      for (RegisterSet set = fresh & effects_[at].reads; set != 0; set &= set - 1)
+        use(at, std::countr_zero(set));
+      work_.emplace_back(at, fresh & ~effects_[at].kills);
+    }
+  }
+
+  const LoopCode& loop_;
+  std::span<const Effect> effects_;
+  std::vector<RegisterSet> live_;
+  std::vector<RegisterSet> reached_;  // before each instruction, by what is followed now
+  std::vector<uint32_t> touched_;     // instructions that something has reached
+  std::vector<std::pair<uint32_t, RegisterSet>> work_;
+};
 
 // Registers that may still hold, before an instruction, what they held at the header of `part`.
 std::vector<RegisterSet> UntouchedSince(const LoopCode& loop, std::span<const Effect> effects,
@@ -91,25 +129,31 @@ std::vector<RegisterSet> LiveBefore(const LoopCode& loop, std::span<const Effect
 }
 
 Definitions::Definitions(const LoopCode& loop, std::span<const Effect> effects)
-    : entry_(loop.entry), effects_(effects), previous_(Previous(loop)) {}
-
-Definitions::Reach Definitions::Of(uint32_t at, int number) const {
-  const RegisterSet bit = Bit(number);
-  Reach reach;
-  std::vector<bool> seen(effects_.size());
-  std::vector<uint32_t> work = {at};
-  while (!work.empty()) {
-    const uint32_t here = work.back();
-    work.pop_back();
-    if (here == entry_) reach.from_outside = true;
-    for (uint32_t before : previous_[here]) {
-      if (seen[before]) continue;
-      seen[before] = true;
-      if ((effects_[before].writes & bit) != 0) reach.from.push_back(before);
-      if ((effects_[before].kills & bit) == 0) work.push_back(before);
-    }
+    : uses_(effects.size()) {
+  const auto count = static_cast<uint32_t>(effects.size());
+  for (uint32_t at = 0; at < count; ++at) {
+    const RegisterSet reads = effects[at].reads;
+    uses_[at] = {reads, std::vector<Reach>(static_cast<size_t>(std::popcount(reads)))};
   }
-  return reach;
+  const auto at_use = [this](uint32_t at, int number) -> Reach& {
+    return uses_[at].reach[Index(uses_[at], number)];
+  };
+  LiveRanges ranges(loop, effects);
+  ranges.Follow(std::span(&loop.entry, 1), ~RegisterSet{0},
+                [&](uint32_t at, int number) { at_use(at, number).from_outside = true; });
+  for (uint32_t from = 0; from < count; ++from) {
+    ranges.Follow(loop.next[from], effects[from].writes,
+                  [&](uint32_t at, int number) { at_use(at, number).from.push_back(from); });
+  }
+}
+
+size_t Definitions::Index(const Uses& uses, int number) {
+  return static_cast<size_t>(std::popcount(uses.reads & (Bit(number) - 1)));
+}
+
+const Definitions::Reach& Definitions::Of(uint32_t at, int number) const {
+  const Uses& uses = uses_[at];
+  return (uses.reads & Bit(number)) != 0 ? uses.reach[Index(uses, number)] : none_;
 }
 
 std::vector<CarriedUse> CarriedUses(const LoopCode& loop, std::span<const Effect> effects) {

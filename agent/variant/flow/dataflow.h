@@ -29,21 +29,28 @@ std::vector<Effect> Effects(const LoopCode& loop);
 std::vector<RegisterSet> LiveBefore(const LoopCode& loop, std::span<const Effect> effects,
                                     RegisterSet at_exit);
 
+// Use-definition chains, all of them found at once.
 class Definitions {
  public:
   Definitions(const LoopCode& loop, std::span<const Effect> effects);
 
   struct Reach {
-    std::vector<uint32_t> from;  // instructions whose value may be read
+    std::vector<uint32_t> from;  // instructions whose value may be read, in ascending order
     bool from_outside = false;   // or the value at the entry of the loop
   };
-  // The definitions of register `number` that instruction `at` may read.
-  Reach Of(uint32_t at, int number) const;
+  // The definitions of register `number` that instruction `at` may read; none where it does not read that register.
+  const Reach& Of(uint32_t at, int number) const;
 
  private:
-  uint32_t entry_;
-  std::span<const Effect> effects_;
-  std::vector<std::vector<uint32_t>> previous_;
+  struct Uses {
+    RegisterSet reads = 0;
+    std::vector<Reach> reach;  // of each of them, in ascending order
+  };
+
+  static size_t Index(const Uses& uses, int number);
+
+  std::vector<Uses> uses_;
+  const Reach none_;
 };
 
 // A use of a register whose value may come from the iteration before, of the loop or of one inside it.

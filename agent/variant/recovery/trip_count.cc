@@ -164,7 +164,7 @@ class Prover {
   absl::StatusOr<uint32_t> FlagMaker(uint32_t at) const {
     std::optional<uint32_t> maker;
     for (RegisterSet set = loop_.instructions[at].reads & kStatusFlags; set != 0; set &= set - 1) {
-      const Definitions::Reach reach = definitions_.Of(at, std::countr_zero(set));
+      const Definitions::Reach& reach = definitions_.Of(at, std::countr_zero(set));
       const bool one = !reach.from_outside && reach.from.size() == 1;
       if (!one || maker.value_or(reach.from.front()) != reach.from.front())
         return Refuse(loop_.instructions[at], "looks at flags of more than one instruction");

@@ -8,6 +8,19 @@ namespace {
 
 class CompiledTextTest : public testing::TestWithParam<const char*> {};
 
+// What addresses are made of is looked up among what the instruction reads (Definitions).
+TEST_P(CompiledTextTest, AddressesAreMadeOfWhatIsRead) {
+  Library library(PathOf(GetParam()));
+  for (const char* name : kKernels) {
+    for (const LoopBytes& bytes : library.Loops(library.Find(name))) {
+      const auto code = DecodeLoop(bytes);
+      if (!code.ok()) continue;
+      for (const LoopInstruction& i : code->instructions)
+        EXPECT_EQ(i.address_reads & ~i.reads, 0u) << name << ": " << i.mnemonic;
+    }
+  }
+}
+
 TEST_P(CompiledTextTest, NoVariantAddsARecurrence) {
   Library library(PathOf(GetParam()));
   for (const char* name : kKernels) {

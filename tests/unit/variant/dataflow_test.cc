@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
+#include "absl/algorithm/container.h"
 #include "agent/variant/decode.h"
 #include "agent/variant/roles.h"
 #include "tests/unit/variant/fixtures.h"
@@ -60,6 +63,77 @@ TEST(DataflowTest, DefinitionsReachRoundTheBackEdge) {
   const auto divided = definitions.Of(8, kVectorRegisters + 4);
   EXPECT_THAT(divided.from, ElementsAre(2));
   EXPECT_FALSE(divided.from_outside);
+}
+
+// By walking back from each use, one register at a time.
+Definitions::Reach WalkedBack(const LoopCode& loop, const std::vector<Effect>& effects, uint32_t at,
+                              int number) {
+  Definitions::Reach reach;
+  std::vector<bool> seen(effects.size());
+  std::vector<uint32_t> work = {at};
+  while (!work.empty()) {
+    const uint32_t here = work.back();
+    work.pop_back();
+    reach.from_outside = reach.from_outside || here == loop.entry;
+    for (uint32_t before = 0; before < effects.size(); ++before) {
+      const bool leads_here = absl::c_linear_search(loop.next[before], here);
+      if (!leads_here || seen[before]) continue;
+      seen[before] = true;
+      if ((effects[before].writes & Bit(number)) != 0) reach.from.push_back(before);
+      if ((effects[before].kills & Bit(number)) == 0) work.push_back(before);
+    }
+  }
+  absl::c_sort(reach.from);
+  return reach;
+}
+
+TEST(DataflowTest, DefinitionsAreThoseThatAWalkBackFinds) {
+  constexpr int kRegisters = 5;
+  std::mt19937 random(20251126);
+  const auto below = [&random](uint32_t bound) { return static_cast<uint32_t>(random() % bound); };
+  const auto half = [&random] { return RegisterSet{random()} << 32 | random(); };
+  int from_two = 0, from_outside = 0;
+  for (int graph = 0; graph < 2000; ++graph) {
+    const uint32_t count = 1 + below(24);
+    LoopCode loop;
+    loop.entry = below(count);
+    loop.next.resize(count);
+    loop.exits.resize(count);
+    std::vector<Effect> effects(count);
+    const int low = static_cast<int>(below(60));
+    for (uint32_t at = 0; at < count; ++at) {
+      loop.next[at] = {(at + 1) % count};
+      if (below(4) == 0) loop.next[at].push_back(below(count));
+      const RegisterSet writes = RegisterSet{below(32) & below(32)} << low;
+      effects[at] = {RegisterSet{below(32)} << low, writes, writes & half()};
+    }
+    const Definitions definitions(loop, effects);
+    for (uint32_t at = 0; at < count; ++at) {
+      for (int number = low; number < low + kRegisters; ++number) {
+        const Definitions::Reach& found = definitions.Of(at, number);
+        if ((effects[at].reads & Bit(number)) == 0) {
+          EXPECT_TRUE(found.from.empty() && !found.from_outside);
+          continue;
+        }
+        const Definitions::Reach expected = WalkedBack(loop, effects, at, number);
+        ASSERT_EQ(found.from, expected.from) << "graph " << graph << ", use at " << at;
+        ASSERT_EQ(found.from_outside, expected.from_outside) << "graph " << graph;
+        from_two += found.from.size() > 1 ? 1 : 0;
+        from_outside += found.from_outside ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(from_two, 1000);
+  EXPECT_GT(from_outside, 1000);
+}
+
+// Uses are looked up by what an instruction reads; what addresses are made of is asked for too.
+TEST(DataflowTest, AddressesAreMadeOfWhatIsRead) {
+  for (const char* hex : {kSvdcmp, kGroups, kDivide, kMerge, kChase, kHops, kWhile, kIndexed}) {
+    const LoopCode loop = *DecodeLoop(FixtureBytes(hex));
+    for (const LoopInstruction& i : loop.instructions)
+      EXPECT_EQ(i.address_reads & ~i.reads, 0u) << hex << ": " << i.mnemonic;
+  }
 }
 
 TEST(DecodeTest, RegistersReadAndWritten) {
