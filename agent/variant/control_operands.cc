@@ -1,9 +1,9 @@
 // Operand control: division and square root take a time that depends on their operands.
 // Source: Bendifallah 2015, 6.3 (REF(V2) and FP(V2) load the same constants).
-#include <algorithm>
 #include <bit>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "agent/variant/encode.h"
 #include "agent/variant/thread_block.h"
@@ -26,26 +26,31 @@ Operands OperandsOf(const LoopInstruction& i) {
 
 }  // namespace
 
-std::vector<bool> FedByLoads(const LoopCode& loop, const std::vector<bool>& taken_loads) {
+std::vector<bool> DivisionsFedBy(const LoopCode& loop, const std::vector<bool>& loads) {
+  const auto divides = [](const LoopInstruction& i) { return i.Is(kDivides | kSquareRoots); };
+  std::vector<bool> fed(loads.size());
+  if (absl::c_none_of(loop.instructions, divides)) return fed;
   const std::vector<Effect> effects = Effects(loop);
   const Definitions definitions(loop, effects);
-  std::vector<std::vector<uint32_t>> makers(effects.size());
+  std::vector<std::vector<uint32_t>> users(effects.size());
   for (uint32_t i = 0; i < effects.size(); ++i) {
-    for (RegisterSet set = effects[i].reads; set != 0; set &= set - 1) {
-      const Definitions::Reach& reach = definitions.Of(i, std::countr_zero(set));
-      makers[i].insert(makers[i].end(), reach.from.begin(), reach.from.end());
-    }
+    for (RegisterSet set = effects[i].reads; set != 0; set &= set - 1)
+      for (uint32_t maker : definitions.Of(i, std::countr_zero(set)).from)
+        users[maker].push_back(i);
   }
-  // Forward: everything made, through registers, of a taken load.
-  std::vector<bool> fed = taken_loads;
-  bool again = true;
-  while (again) {
-    again = false;
-    for (uint32_t i = 0; i < fed.size(); ++i) {
-      if (fed[i]) continue;
-      fed[i] = std::any_of(makers[i].begin(), makers[i].end(),
-                           [&fed](uint32_t maker) { return fed[maker]; });
-      again = again || fed[i];
+  // Forward: everything made, through registers, of one of the loads.
+  std::vector<bool> made = loads;
+  std::vector<uint32_t> work;
+  for (uint32_t i = 0; i < made.size(); ++i)
+    if (made[i]) work.push_back(i);
+  while (!work.empty()) {
+    const uint32_t at = work.back();
+    work.pop_back();
+    fed[at] = divides(loop.instructions[at]);
+    for (uint32_t user : users[at]) {
+      if (made[user]) continue;
+      made[user] = true;
+      work.push_back(user);
     }
   }
   return fed;

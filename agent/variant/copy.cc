@@ -94,7 +94,7 @@ absl::Status ApplyOne(const EditSet& edits, uint32_t at, Work* work) {
 
 absl::Status Apply(const EditSet& edits, Work* work) {
   const LoopCode& loop = work->loop;
-  const std::vector<bool> fed = FedByLoads(loop, TakenLoads(loop, edits));
+  const std::vector<bool> fed = DivisionsFedBy(loop, TakenLoads(loop, edits));
   RETURN_IF_ERROR(CheckDivisions(loop, edits, fed));
   const std::vector<bool> operations = ControlledOperations(loop);
   bool control = work->name.Has(Change::kRefCtl);

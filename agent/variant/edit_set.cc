@@ -107,11 +107,10 @@ std::vector<bool> ControlledOperations(const LoopCode& loop) {
     const LoopInstruction& i = loop.instructions[n];
     loads[n] = i.Accesses() && i.memory->reads && !loop.roles[n].fixed() && !Untouchable(i);
   }
-  std::vector<bool> operations = FedByLoads(loop, loads);
+  std::vector<bool> operations = DivisionsFedBy(loop, loads);
   for (size_t n = 0; n < loads.size(); ++n) {
     const LoopInstruction& i = loop.instructions[n];
-    operations[n] =
-        operations[n] && i.Is(kDivides | kSquareRoots) && i.Is(kFloating) && !loop.roles[n].fixed();
+    operations[n] = operations[n] && i.Is(kFloating) && !loop.roles[n].fixed();
   }
   return operations;
 }

@@ -53,8 +53,8 @@ absl::Status DeleteMemory(Work* work, uint32_t at);
 // pin.cc: DL1. `also_deletes`: instructions whose arithmetic is deleted as well.
 absl::Status PinAll(Work* work, const std::vector<bool>& also_deletes);
 
-// control_operands.cc: divisions and square roots fed by a load that some variant may take away.
-std::vector<bool> FedByLoads(const LoopCode& loop, const std::vector<bool>& taken_loads);
+// control_operands.cc: the divisions and square roots that compute, through registers, on what one of these loads reads.
+std::vector<bool> DivisionsFedBy(const LoopCode& loop, const std::vector<bool>& loads);
 // Its operands become those of the thread block. `keep_access`: its own memory operand is still read.
 absl::Status ControlOperands(Work* work, uint32_t at, bool keep_access,
                              std::optional<uint32_t> slot);
