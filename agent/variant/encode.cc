@@ -31,8 +31,8 @@ absl::StatusOr<Request> Open(const LoopInstruction& i) {
   Request r;
   ZydisDecoder decoder;
   ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-  if (!ZYAN_SUCCESS(
-          ZydisDecoderDecodeFull(&decoder, i.bytes.data(), i.length, &r.decoded, r.operands)) ||
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, i.code().data(), i.code().size(), &r.decoded,
+                                           r.operands)) ||
       !ZYAN_SUCCESS(ZydisEncoderDecodedInstructionToEncoderRequest(
           &r.decoded, r.operands, r.decoded.operand_count_visible, &r.request))) {
     return NoForm(i, "cannot be taken apart");
@@ -359,6 +359,34 @@ absl::StatusOr<Encoded> EncodeLea(const LoopInstruction& i, int number) {
   operand.mem.size = 8;
   return Close(i,
                Fresh(ZYDIS_MNEMONIC_LEA, {RegisterOperand(GeneralRegister(number, 8)), operand}));
+}
+
+absl::StatusOr<Encoded> EncodeInFrame(const LoopInstruction& i, int64_t depth) {
+  const bool push = i.mnemonic == "push";
+  ZydisEncoderOperand place{};
+  place.type = ZYDIS_OPERAND_TYPE_MEMORY;
+  place.mem.base = ZYDIS_REGISTER_RSP;
+  place.mem.displacement = -depth - (push ? 8 : 0);
+  place.mem.size = 8;
+  if (push || i.mnemonic == "pop") {
+    const ZydisEncoderOperand reg = RegisterOperand(GeneralRegister(i.destination, 8));
+    const auto operands = push ? std::pair(place, reg) : std::pair(reg, place);
+    return Close(i, Fresh(ZYDIS_MNEMONIC_MOV, {operands.first, operands.second}));
+  }
+  if (i.mnemonic == "mov" && i.step_source == kStackPointer && i.destination != kStackPointer)
+    return Close(
+        i, Fresh(ZYDIS_MNEMONIC_LEA, {RegisterOperand(GeneralRegister(i.destination, 8)), place}));
+  ASSIGN_OR_RETURN(Request r, Open(i));
+  const auto operands = std::span(r.request.operands).first(r.request.operand_count);
+  const bool as_value = std::any_of(operands.begin(), operands.end(), [](const auto& operand) {
+    return operand.type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, operand.reg.value) ==
+               ZYDIS_REGISTER_RSP;
+  });
+  if (as_value || r.memory < 0 || operands[r.memory].mem.base != ZYDIS_REGISTER_RSP)
+    return NoForm(i, "uses the stack pointer as a value");
+  operands[r.memory].mem.displacement -= depth;
+  return Close(i, r.request);
 }
 
 absl::StatusOr<Encoded> EncodeSpill(const LoopInstruction& i, int number, int bytes,

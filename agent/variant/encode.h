@@ -39,6 +39,9 @@ absl::StatusOr<Encoded> EncodeCompare(const LoopInstruction& instruction);  // c
 absl::StatusOr<Encoded> EncodeLea(const LoopInstruction& instruction,
                                   int number);  // without segment base
 
+// The same access, or address, by a stack pointer that is `depth` bytes higher; PUSH and POP of a register, which leave it, as moves.
+absl::StatusOr<Encoded> EncodeInFrame(const LoopInstruction& instruction, int64_t depth);
+
 // A vector register of `bytes` bytes stored to gs:[offset].
 absl::StatusOr<Encoded> EncodeSpill(const LoopInstruction& instruction, int number, int bytes,
                                     uint32_t offset);

@@ -86,6 +86,7 @@ struct LoopInstruction {
   ElfAddress listed = 0;  // for people; `text` has such addresses too
   uint8_t length = 0;
   std::array<uint8_t, 15> bytes{};
+  std::vector<uint8_t> in_copies;  // what copies hold in its place; empty: the same
   std::string text;
   std::string mnemonic;
   uint32_t traits = 0;
@@ -112,7 +113,8 @@ struct LoopInstruction {
   bool Accesses() const { return memory.has_value() && (memory->reads || memory->writes); }
   uint64_t end() const { return address + length; }
   uint64_t Listed(uint64_t run_time) const { return run_time - (address - listed.value()); }
-  std::span<const uint8_t> code() const { return std::span(bytes).first(length); }
+  std::span<const uint8_t> original() const { return std::span(bytes).first(length); }
+  std::span<const uint8_t> code() const { return in_copies.empty() ? original() : in_copies; }
 };
 
 }  // namespace perfd::agent

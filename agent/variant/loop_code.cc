@@ -37,7 +37,13 @@ absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& bytes) {
   AssignGroups(&loop);
   AssignRoles(&loop);
   const std::vector<Effect> effects = Effects(loop);
-  loop.live.at_entry = LiveBefore(loop, effects, ~RegisterSet{0})[loop.entry];
+  const std::vector<RegisterSet> live = LiveBefore(loop, effects, ~RegisterSet{0});
+  for (const uint64_t back : loop.leaves.without_flags) {
+    const auto at = static_cast<size_t>(InstructionAt(loop, back));
+    if ((live[at] & kStatusFlags) != 0)
+      return Refuse(loop.instructions[at], "looks at flags that a called function leaves");
+  }
+  loop.live.at_entry = live[loop.entry];
   return loop;
 }
 

@@ -97,12 +97,19 @@ struct ExcludedPaths {
   std::vector<std::string> texts;  // the first few instructions for which they were left out
 };
 
+// What a call would have pushed, so many bytes below the loop's stack pointer.
+struct ReturnAddress {
+  int64_t depth = 0;
+  uint64_t back = 0;  // behind the call
+};
+
 // Where a leaf is left for its own text: at what no copy can hold. `exit` stands for it in targets of branches; it is no address
-// before the leaves have a pool (flow/leaf_pool.h), and then that of the code which goes on at `to` as if called from before `back`.
+// before the leaves have a pool (flow/leaf_pool.h), and then that of the code which goes on at `to` with the stack that is due there.
 struct LeafExit {
   uint64_t exit = 0;
   uint64_t to = 0;
-  uint64_t back = 0;
+  int64_t depth = 0;                   // of the stack pointer there, below the loop's
+  std::vector<ReturnAddress> returns;  // outermost first
 };
 
 // Called functions whose instructions are in the loop (flow/leaf_calls.h).
@@ -112,6 +119,8 @@ struct Leaves {
   std::vector<ImportSlot> slots;    // that must still say what they said
   std::vector<Constant> constants;  // that far ones read beside them
   std::vector<LeafExit> exits;
+  std::vector<uint64_t>
+      without_flags;  // behind calls: there the copy has other flags than the loop
   std::vector<std::pair<uint64_t, std::string>> refusals;  // by call, why it is none
 };
 

@@ -204,7 +204,8 @@ absl::StatusOr<Replacement> Replace(const LoopInstruction& old, std::vector<Enco
   }
   r.codes = std::move(codes);
   if (SameBytes(old, r.codes)) r.text = old.text;
-  size_t missing = old.length - std::min<size_t>(length, old.length);
+  const size_t before = old.code().size();
+  size_t missing = before - std::min(length, before);
   for (size_t n = 0; n < r.codes.size() && missing > 0; ++n)
     missing = Stretch(r.effects[n], missing, &r.codes[n]);
   if (missing > 0) {
@@ -219,7 +220,7 @@ Replacement Delete(const LoopInstruction& old) {
   Replacement r;
   r.text = "deleted";
   Encoded filler;
-  AppendNops(old.length, &filler.bytes);
+  AppendNops(old.code().size(), &filler.bytes);
   r.codes.push_back(std::move(filler));
   return r;
 }

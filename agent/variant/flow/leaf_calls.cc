@@ -8,6 +8,7 @@
 #include "agent/variant/flow/body.h"
 #include "agent/variant/flow/edges.h"
 #include "agent/variant/flow/excluded_path.h"
+#include "agent/variant/flow/leaf_frame.h"
 
 namespace perfd::agent {
 namespace {
@@ -36,7 +37,9 @@ bool CalledOnce(const LoopBytes& bytes, const LoopCode& loop, uint64_t entry) {
 
 LeafCall CallAt(const LoopBytes& bytes, const LoopInstruction& i) {
   const std::optional<uint64_t> slot = i.target == 0 ? SlotOf(i) : std::nullopt;
-  return {EntryOf(bytes, i).value_or(0), i.end(), 0, slot ? SlotAt(bytes, *slot) : nullptr};
+  const ImportSlot* through = slot ? SlotAt(bytes, *slot) : nullptr;
+  const ReturnAddress back{kReturnAddressBytes, i.end()};
+  return {EntryOf(bytes, i).value_or(0), {back}, 0, through, through};
 }
 
 template <typename T>
@@ -50,6 +53,7 @@ void Append(const Leaf& leaf, LoopCode* loop) {
   Append(leaf.parts.slots, &loop->leaves.slots);
   Append(leaf.parts.constants, &loop->leaves.constants);
   Append(leaf.parts.exits, &loop->leaves.exits);
+  Append(leaf.parts.without_flags, &loop->leaves.without_flags);
   for (const std::string& text : leaf.texts) NameExcludedPath(text, loop);
 }
 
@@ -58,7 +62,7 @@ absl::Status TakeIn(const LoopBytes& bytes, uint64_t address, LoopCode* loop) {
   LeafCall call = CallAt(bytes, loop->instructions[at]);
   call.first_exit = loop->leaves.exits.size();
   if (call.entry == 0) return absl::FailedPreconditionError("where it leads is not known");
-  if (InstructionAt(*loop, call.back) < 0 || !CalledOnce(bytes, *loop, call.entry))
+  if (InstructionAt(*loop, call.returns[0].back) < 0 || !CalledOnce(bytes, *loop, call.entry))
     return absl::FailedPreconditionError("it is called at several places");
   WantedCode wanted;
   absl::StatusOr<Leaf> leaf = ReadLeaf(bytes, call, &wanted);

@@ -1,19 +1,16 @@
 #include "agent/variant/flow/leaf_pool.h"
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
+#include <utility>
 
 #include "agent/variant/flow/leaf_calls.h"
+#include "agent/variant/flow/leaf_frame.h"
 
 namespace perfd::agent {
 namespace {
 
 constexpr uint64_t kLine = 64;
-constexpr uint64_t kExitBytes = 32;
-// push 10(%rip); jmp *12(%rip); then the two words that they read.
-constexpr std::array<uint8_t, 16> kLeave = {0xff, 0x35, 10, 0, 0,    0,    0xff, 0x25,
-                                            12,   0,    0,  0, 0xcc, 0xcc, 0xcc, 0xcc};
-
 // Lines of memory that constants lie in, sorted.
 std::vector<uint64_t> LinesOf(const LoopCode& loop) {
   std::vector<uint64_t> lines;
@@ -33,8 +30,35 @@ uint64_t OffsetOf(const std::vector<uint64_t>& lines, uint64_t address) {
   return static_cast<uint64_t>(line - lines.begin()) * kLine + address % kLine;
 }
 
-void PutWord(uint64_t value, uint8_t* at) {
-  for (int n = 0; n < 8; ++n) at[n] = static_cast<uint8_t>(value >> (8 * n));
+void Append(std::initializer_list<uint8_t> bytes, std::vector<uint8_t>* code) {
+  code->insert(code->end(), bytes);
+}
+
+// lea -bytes(%rsp), %rsp: no flag changes.
+void Lower(int64_t bytes, std::vector<uint8_t>* code) {
+  if (bytes != 0) Append({0x48, 0x8d, 0x64, 0x24, static_cast<uint8_t>(-bytes)}, code);
+}
+
+// Pushes what the calls would have pushed, each at its place, and goes on in the leaf's text.
+std::vector<uint8_t> WayOut(const LeafExit& exit) {
+  std::vector<uint8_t> code;
+  std::vector<std::pair<size_t, uint64_t>> words;  // what the instruction that ends there reads
+  int64_t depth = 0;
+  for (const ReturnAddress& address : exit.returns) {
+    Lower(address.depth - kReturnAddressBytes - depth, &code);
+    Append({0xff, 0x35, 0, 0, 0, 0}, &code);  // push word(%rip)
+    words.emplace_back(code.size(), address.back);
+    depth = address.depth;
+  }
+  Lower(exit.depth - depth, &code);
+  Append({0xff, 0x25, 0, 0, 0, 0}, &code);  // jmp *word(%rip)
+  words.emplace_back(code.size(), exit.to);
+  code.resize((code.size() + 7) / 8 * 8, 0xcc);
+  for (const auto& [end, word] : words) {
+    code[end - 4] = static_cast<uint8_t>(code.size() - end);
+    for (int n = 0; n < 8; ++n) code.push_back(static_cast<uint8_t>(word >> (8 * n)));
+  }
+  return code;
 }
 
 void MoveOperands(const std::vector<uint64_t>& lines, uint64_t pool, LoopCode* loop) {
@@ -53,7 +77,9 @@ void MoveExit(uint64_t from, uint64_t to, LoopCode* loop) {
 }  // namespace
 
 uint64_t LeafPoolBytes(const LoopCode& loop) {
-  return LinesOf(loop).size() * kLine + loop.leaves.exits.size() * kExitBytes;
+  uint64_t bytes = LinesOf(loop).size() * kLine;
+  for (const LeafExit& exit : loop.leaves.exits) bytes += WayOut(exit).size();
+  return bytes;
 }
 
 std::vector<uint8_t> UseLeafPool(uint64_t address, LoopCode* loop) {
@@ -65,12 +91,11 @@ std::vector<uint8_t> UseLeafPool(uint64_t address, LoopCode* loop) {
   MoveOperands(lines, address, loop);
   uint64_t at = lines.size() * kLine;
   for (LeafExit& exit : loop->leaves.exits) {
-    std::copy(kLeave.begin(), kLeave.end(), &pool[at]);
-    PutWord(exit.back, &pool[at + 16]);
-    PutWord(exit.to, &pool[at + 24]);
+    const std::vector<uint8_t> code = WayOut(exit);
+    std::copy(code.begin(), code.end(), &pool[at]);
     MoveExit(exit.exit, address + at, loop);
     exit.exit = address + at;
-    at += kExitBytes;
+    at += code.size();
   }
   return pool;
 }

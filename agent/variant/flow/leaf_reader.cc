@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/variant/decode.h"
+#include "agent/variant/flow/leaf_frame.h"
+#include "core/base/status_macros.h"
 
 namespace perfd::agent {
 namespace {
@@ -93,19 +95,46 @@ void AddRange(const LoopInstruction& i, std::vector<CodeRange>* ranges) {
     ranges->push_back({i.address, i.end()});
 }
 
+template <typename T>
+void Append(const std::vector<T>& from, std::vector<T>* to) {
+  to->insert(to->end(), from.begin(), from.end());
+}
+
 class LeafReader {
  public:
-  LeafReader(const LoopBytes& bytes, const LeafCall& call, WantedCode* wanted)
-      : bytes_(bytes), call_(call), wanted_(*wanted) {}
+  // `left`: how many instructions may still be read, by it and those that it calls.
+  LeafReader(const LoopBytes& bytes, LeafCall call, int* left, WantedCode* wanted)
+      : bytes_(bytes), call_(std::move(call)), left_(*left), wanted_(*wanted) {}
 
-  absl::StatusOr<Leaf> Run(const ImportSlot* through) {
-    work_.push_back({call_.entry, through});
-    if (through != nullptr) leaf_.parts.slots.push_back(*through);
+  absl::StatusOr<Leaf> Run() {
+    RETURN_IF_ERROR(Read());
+    RETURN_IF_ERROR(CheckFlags());
+    for (const auto& [address, i] : leaf_.code) {
+      AddRange(i, &leaf_.parts.ranges);
+      if (far_.contains(address)) AddRange(i, &leaf_.parts.far);
+    }
+    return std::move(leaf_);
+  }
+
+ private:
+  static constexpr size_t kMostCallsDeep = 4;
+  static constexpr int64_t kElsewhere = -1;  // the depth of what a called function holds
+
+  struct Step {
+    uint64_t at = 0;
+    const ImportSlot* module = nullptr;  // that of the loop: null
+    int64_t depth = 0;                   // of the stack pointer before it, below the loop's
+  };
+
+  absl::Status Read() {
+    work_.push_back({call_.entry, call_.module, OwnDepth()});
+    if (call_.through != nullptr) leaf_.parts.slots.push_back(*call_.through);
     while (!work_.empty()) {
       const Step step = work_.back();
       work_.pop_back();
-      if (leaf_.code.contains(step.at)) continue;
-      if (absl::Status read = ReadOne(step); !read.ok()) return read;
+      const auto [depth, first] = depths_.try_emplace(step.at, step.depth);
+      if (!first && depth->second != step.depth) return NoLeaf("its stack pointer is not known");
+      if (first) RETURN_IF_ERROR(ReadOne(step));
     }
     if (!returns_) {
       wanted_.text.insert(wanted_.text.end(), tails_.begin(), tails_.end());
@@ -115,29 +144,22 @@ class LeafReader {
     if (!complete_) return NoLeaf("what it reads is not known");
     if (Overlap(leaf_.code)) return NoLeaf("its instructions overlap");
     if (GoesRound(leaf_.code, call_.entry, &open)) return NoLeaf("it has a loop");
-    for (const auto& [address, i] : leaf_.code) {
-      AddRange(i, &leaf_.parts.ranges);
-      if (far_.contains(address)) AddRange(i, &leaf_.parts.far);
-    }
-    return std::move(leaf_);
+    return absl::OkStatus();
   }
 
- private:
-  struct Step {
-    uint64_t at = 0;
-    const ImportSlot* module = nullptr;  // that of the loop: null
-  };
+  int64_t OwnDepth() const { return call_.returns.back().depth; }
 
   absl::Status ReadOne(const Step& step) {
     const std::span<const uint8_t> text = TextAt(bytes_, step.at);
     std::optional<LoopInstruction> i = DecodeLoopInstruction(text, step.at, bytes_.bias);
     if (!i && !WasAsked(bytes_, step.at)) wanted_.text.push_back(step.at);
     if (!i) return NoLeaf("its code is not known");
-    if (leaf_.code.size() >= kMostLeafInstructions) return NoLeaf("it is long");
+    if (leaf_.code.size() >= kMostLeafInstructions || left_-- <= 0) return NoLeaf("it is long");
     ForgetMark(&*i);
     if (IsReturn(*i)) {
+      if (step.depth != OwnDepth()) return NoLeaf("it returns with another stack pointer");
       returns_ = true;
-      MakeJump(call_.back, &*i);
+      MakeJump(call_.returns.back().back, &*i);
     } else {
       FollowOrLeave(step, &*i);
     }
@@ -147,45 +169,89 @@ class LeafReader {
   }
 
   void FollowOrLeave(const Step& step, LoopInstruction* i) {
+    const std::optional<int64_t> lowers = Lowers(*i);
+    const bool room =
+        lowers && step.depth + *lowers >= OwnDepth() && step.depth + *lowers <= kRedZone;
+    const auto framed = InFrame(*i, step.depth, call_.returns, bytes_.bias);
     if (const std::optional<uint64_t> slot = SlotOf(*i); slot && i->flow == LoopFlow::kEnd) {
-      if (FollowSlot(*slot, i)) return;
-    } else if (MayStandIn(step, *i)) {
-      Follow(step, i);
+      if (FollowSlot(*slot, step, i)) return;
+    } else if (i->flow == LoopFlow::kCall) {
+      if (TakeInCall(step, i)) return;
+    } else if (room && framed.ok() && MayStandIn(step, *framed)) {
+      // Flags of what moves the stack pointer: copies do not set them.
+      if ((i->writes & ~framed->writes & kStatusFlags) != 0) flagless_.push_back(i->address);
+      *i = *framed;
+      Follow(step, step.depth + *lowers, i);
       return;
     }
     Leave(step, i->address, *i);
     MakeJump(leaf_.parts.exits.back().exit, i);
   }
 
-  bool FollowSlot(uint64_t address, LoopInstruction* i) {
+  bool FollowSlot(uint64_t address, const Step& step, LoopInstruction* i) {
     const ImportSlot* slot = SlotAt(bytes_, address);
     if (slot == nullptr) wanted_.slots.push_back(address);
     if (slot == nullptr || slot->value == 0) return false;
     leaf_.parts.slots.push_back(*slot);
     MakeJump(slot->value, i);
-    work_.push_back({slot->value, slot});
+    work_.push_back({slot->value, slot, step.depth});
+    return true;
+  }
+
+  // What it calls is read like itself, one return address deeper.
+  bool TakeInCall(const Step& step, LoopInstruction* i) {
+    const std::optional<uint64_t> slot = i->target == 0 ? SlotOf(*i) : std::nullopt;
+    const ImportSlot* through = slot ? SlotAt(bytes_, *slot) : nullptr;
+    if (slot && through == nullptr) wanted_.slots.push_back(*slot);
+    const uint64_t entry = EntryOf(bytes_, *i).value_or(0);
+    const int64_t depth = step.depth + kReturnAddressBytes;
+    const bool readable = entry != 0 && (i->branch_at == 1 || slot) && i->refusal.empty();
+    if (!readable || depth > kRedZone || call_.returns.size() >= kMostCallsDeep) return false;
+    LeafCall call{entry, call_.returns, call_.first_exit + leaf_.parts.exits.size(), through,
+                  through == nullptr ? step.module : through};
+    call.returns.push_back({depth, i->end()});
+    LeafReader called(bytes_, std::move(call), &left_, &wanted_);
+    if (!called.Read().ok() || !Merge(&called)) return false;
+    MakeJump(entry, i);
+    work_.push_back({i->end(), step.module, step.depth});
+    return true;
+  }
+
+  // False: something of it is there already.
+  bool Merge(LeafReader* called) {
+    const auto meets = [this](const auto& place) { return depths_.contains(place.first); };
+    if (std::any_of(called->depths_.begin(), called->depths_.end(), meets)) return false;
+    for (const auto& [address, depth] : called->depths_) depths_.emplace(address, kElsewhere);
+    leaf_.code.merge(called->leaf_.code);
+    far_.merge(called->far_);
+    Append(called->leaf_.parts.slots, &leaf_.parts.slots);
+    Append(called->leaf_.parts.constants, &leaf_.parts.constants);
+    Append(called->leaf_.parts.exits, &leaf_.parts.exits);
+    Append(called->leaf_.texts, &leaf_.texts);
+    Append(called->flagless_, &flagless_);
     return true;
   }
 
   // A way into text that is not held is a way out: another function, or the rarely executed part of this one.
-  void Follow(const Step& step, LoopInstruction* i) {
+  void Follow(const Step& step, int64_t depth, LoopInstruction* i) {
     const bool jumps = i->flow == LoopFlow::kBranch || i->flow == LoopFlow::kJump;
     if (jumps && TextAt(bytes_, i->target).empty()) {
       if (i->flow == LoopFlow::kJump && !WasAsked(bytes_, i->target)) tails_.push_back(i->target);
       Leave(step, i->target, *i);
       i->target = leaf_.parts.exits.back().exit;
     } else if (jumps) {
-      work_.push_back({i->target, step.module});
+      work_.push_back({i->target, step.module, depth});
     }
     if (i->flow == LoopFlow::kPlain || i->flow == LoopFlow::kBranch)
-      work_.push_back({i->end(), step.module});
+      work_.push_back({i->end(), step.module, depth});
   }
 
   void Leave(const Step& step, uint64_t to, const LoopInstruction& i) {
     const uint64_t number = call_.first_exit + leaf_.parts.exits.size();
-    leaf_.parts.exits.push_back({kExits + number, to, call_.back});
+    leaf_.parts.exits.push_back({kExits + number, to, step.depth, call_.returns});
     const LoadBias bias = step.module == nullptr ? bytes_.bias : step.module->bias;
-    const std::optional<LoopInstruction> named = DecodeLoopInstruction(i.code(), i.address, bias);
+    const std::optional<LoopInstruction> named =
+        DecodeLoopInstruction(i.original(), i.address, bias);
     std::string text = absl::StrCat("0x", absl::Hex(named->listed.value()), " `", named->text, "`",
                                     step.module == nullptr ? "" : " of ",
                                     step.module == nullptr ? "" : step.module->module);
@@ -196,8 +262,7 @@ class LeafReader {
   bool MayStandIn(const Step& step, const LoopInstruction& i) {
     const bool moves =
         i.flow == LoopFlow::kPlain || i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump;
-    const RegisterSet stack = (i.reads | i.writes | i.address_reads) & Bit(kStackPointer);
-    if (!moves || !i.refusal.empty() || stack != 0) return false;
+    if (!moves || !i.refusal.empty()) return false;
     return step.module == nullptr || (!SetsError(i) && (!ReadsNearby(i) || MayBeMoved(i)));
   }
 
@@ -220,11 +285,53 @@ class LeafReader {
     return true;
   }
 
+  // Nobody may look at flags that copies do not set. Whoever calls and who is called never do; for the loop itself that is
+  // looked at once its edges are known.
+  absl::Status CheckFlags() {
+    for (const uint64_t from : flagless_) {
+      std::vector<std::pair<uint64_t, RegisterSet>> work = {
+          {leaf_.code.at(from).end(), kStatusFlags}};
+      std::map<uint64_t, RegisterSet> seen;
+      while (!work.empty()) {
+        const auto [at, flags] = work.back();
+        work.pop_back();
+        const RegisterSet fresh = flags & ~seen[at];
+        if (fresh == 0) continue;
+        seen[at] |= fresh;
+        const auto i = leaf_.code.find(at);
+        if (i == leaf_.code.end()) {
+          RETURN_IF_ERROR(CheckFlagsOutside(at));
+          continue;
+        }
+        if ((i->second.reads & fresh) != 0) return NoLeaf("it looks at flags of its stack pointer");
+        for (const uint64_t to : After(i->second)) work.emplace_back(to, fresh & ~i->second.kills);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckFlagsOutside(uint64_t at) {
+    if (at == call_.returns.front().back) {
+      leaf_.parts.without_flags = {at};
+      return absl::OkStatus();
+    }
+    const auto& exits = leaf_.parts.exits;
+    const auto exit =
+        std::find_if(exits.begin(), exits.end(), [at](const LeafExit& e) { return e.exit == at; });
+    const uint64_t to = exit == exits.end() ? at : exit->to;
+    const std::optional<FlowStep> step = DecodeFlow(TextAt(bytes_, to), to);
+    if (step && step->flow == LoopFlow::kCall) return absl::OkStatus();
+    return NoLeaf("flags of its stack pointer may be looked at where it is left");
+  }
+
   const LoopBytes& bytes_;
-  const LeafCall& call_;
+  const LeafCall call_;
+  int& left_;
   WantedCode& wanted_;
   std::vector<Step> work_;
+  std::map<uint64_t, int64_t> depths_;  // by instruction
   std::vector<uint64_t> tails_;
+  std::vector<uint64_t> flagless_;  // instructions whose flags copies do not set
   std::map<uint64_t, bool> far_;
   std::string left_at_;
   Leaf leaf_;
@@ -269,7 +376,9 @@ std::optional<uint64_t> EntryOf(const LoopBytes& bytes, const LoopInstruction& c
 }
 
 absl::StatusOr<Leaf> ReadLeaf(const LoopBytes& bytes, const LeafCall& call, WantedCode* wanted) {
-  return LeafReader(bytes, call, wanted).Run(call.through);
+  // A function may be read in vain, from several places.
+  int left = 4 * static_cast<int>(kMostLeafInstructions);
+  return LeafReader(bytes, call, &left, wanted).Run();
 }
 
 }  // namespace perfd::agent

@@ -1,7 +1,8 @@
 // agent/variant/flow/leaf_reader.h - the instructions of one small function that a loop calls, also of another module. Pure.
 //
-// Shape    from its entry on, through the words of procedure linkage tables too, whatever is reached. What no copy can hold (a call, a push,
-//          memory beside it that may change) becomes a way out of the copy, into the function's own text.
+// Shape    from its entry on, through the words of procedure linkage tables too, whatever is reached; so are the functions that it calls,
+//          to some depth. What no copy can hold (a function with a loop, a large frame, memory beside it that may change) becomes a way
+//          out of the copy, into the function's own text.
 // Errors   FailedPrecondition: it is no leaf (it never returns without leaving, has a loop), with the reason. `wanted`: what must be
 //          read before more can be said.
 // Source   System V ABI AMD64, 5.2 (procedure linkage table); docs/adr/0038-loops-that-call.md.
@@ -36,9 +37,10 @@ struct Leaf {
 
 struct LeafCall {
   uint64_t entry = 0;
-  uint64_t back = 0;  // behind the call
+  std::vector<ReturnAddress> returns;  // that of the call itself is the last
   size_t first_exit = 0;
   const ImportSlot* through = nullptr;  // what the call itself reads; null: it names the entry
+  const ImportSlot* module = nullptr;   // that led to the code's module; null: it is the loop's
 };
 
 absl::StatusOr<Leaf> ReadLeaf(const LoopBytes& bytes, const LeafCall& call, WantedCode* wanted);

@@ -101,8 +101,14 @@ TEST(LeafCallsTest, OtherFunctionsStayCalls) {
   const auto stays = testing::ElementsAre(HasSubstr("call"));
   EXPECT_THAT(CallsOf(WithLeaf("f20f59c0c3")), IsEmpty());
   EXPECT_THAT(CallsOf(WithLeaf("f20f59c0f3c3")), IsEmpty());    // rep ret
-  EXPECT_THAT(CallsOf(WithLeaf("53f20f59c05bc3")), stays);      // push %rbx
-  EXPECT_THAT(CallsOf(WithLeaf("f20f114424f8c3")), stays);      // movsd %xmm0, -8(%rsp)
+  EXPECT_THAT(CallsOf(WithLeaf("53f20f59c05bc3")), IsEmpty());  // push %rbx, pop %rbx
+  EXPECT_THAT(CallsOf(WithLeaf("f20f114424f8c3")), IsEmpty());  // movsd %xmm0, -8(%rsp)
+  EXPECT_THAT(CallsOf(WithLeaf("f20f11442488c3")), IsEmpty());  // movsd %xmm0, -120(%rsp)
+  EXPECT_THAT(CallsOf(WithLeaf("f20f11442487c3")), stays);      // movsd %xmm0, -121(%rsp)
+  EXPECT_THAT(CallsOf(WithLeaf("53f20f59c0c3")), stays);        // push %rbx; ret
+  EXPECT_THAT(CallsOf(WithLeaf("5b53c3")), stays);              // pops the return address
+  EXPECT_THAT(CallsOf(WithLeaf("4883e4f0c3")), stays);          // and $-16, %rsp
+  EXPECT_THAT(CallsOf(WithLeaf("545cc3")), stays);              // push %rsp; pop %rsp
   EXPECT_THAT(CallsOf(WithLeaf("e80000000090c3")), stays);      // it calls
   EXPECT_THAT(CallsOf(WithLeaf("ff25000000009090c3")), stays);  // jmp *0(%rip), as in a PLT
   EXPECT_THAT(CallsOf(WithLeaf("48ffc975fbc3")), stays);        // it holds a loop
