@@ -1,7 +1,7 @@
-// A rank whose loops call a leaf in every pass, one its own and one libm's log, and which looks at its stack in a timer's handler
-// meanwhile.
+// A rank whose loops call a leaf in every pass, one its own and one libm's log (or, with CALLEE_EXP, exp, which has a frame and calls), and
+// which looks at its stack in a timer's handler meanwhile.
 // calling_puppet N PASSES; PASSES 0: until SIGTERM. Prints where the loops are, at the end passes and a checksum. Exit status 9: a
-// thread that was interrupted in the leaf was not seen to have been called by the loop; 8: an error of log got lost.
+// thread that was interrupted in the leaf was not seen to have been called by the loop; 8: an error of libm got lost.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
@@ -12,6 +12,16 @@
 #include <string.h>
 #include <sys/time.h>
 #include <ucontext.h>
+
+#ifdef CALLEE_EXP
+#define CALLEE "exp"
+enum { kFirstError = ERANGE, kSecondError = ERANGE };
+static const double kFirstRare = 1000, kSecondRare = -1000;
+#else
+#define CALLEE "log"
+enum { kFirstError = EDOM, kSecondError = ERANGE };
+static const double kFirstRare = -1, kSecondRare = 0;
+#endif
 
 void apply(double* a, const double* b, const double* c, long n);
 void logs(double* a, const double* b, long n);
@@ -53,7 +63,7 @@ __asm__(
     "  lea (%rsi,%rdx,8),%r12\n"
     "logs_header:\n2:\n"
     "  movsd (%rbp),%xmm0\n"
-    "  call log@PLT\n"
+    "  call " CALLEE "@PLT\n"
     "  addsd (%rbx),%xmm0\n"
     "  movsd %xmm0,(%rbx)\n"
     "  add $8,%rbx\n"
@@ -118,10 +128,10 @@ int main(int argc, char** argv) {
     apply(a, b, c, n);
     // Rare values in few passes only: of those that are drawn for a shadow, most have none.
     const long kind = passes % 15;
-    d[17] = kind == 0 ? -1 : kind == 5 ? 0 : kind == 10 ? 5e-324 : 2;
+    d[17] = kind == 0 ? kFirstRare : kind == 5 ? kSecondRare : kind == 10 ? 5e-324 : 2;
     errno = 0;
     logs(a, d, n);
-    wrong += errno != (kind == 0 ? EDOM : kind == 5 ? ERANGE : 0);
+    wrong += errno != (kind == 0 ? kFirstError : kind == 5 ? kSecondError : 0);
     b[passes % n] = a[(passes * 7 + 1) % n] * 0.5 + 1;
   }
   printf("%ld %016lx\n", passes, checksum(a, b, n));

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kN = 20000;
 
-std::string UndisturbedChecksum(int64_t passes) {
-  const std::string command = absl::StrCat(PERFD_CALLING_PUPPET, " ", kN, " ", passes);
+std::string UndisturbedChecksum(const char* puppet, int64_t passes) {
+  const std::string command = absl::StrCat(puppet, " ", kN, " ", passes);
   FILE* out = popen(command.c_str(), "r");
   std::array<char, 256> line{};
   std::string checksum;
@@ -26,7 +26,8 @@ std::string UndisturbedChecksum(int64_t passes) {
 
 class CallingTest : public RankInjectorTest {
  protected:
-  CallingTest() : puppet_({absl::StrCat(kN), "0"}, PERFD_CALLING_PUPPET) {}
+  explicit CallingTest(const char* puppet = PERFD_CALLING_PUPPET)
+      : puppet_({absl::StrCat(kN), "0"}, puppet) {}
 
   int32_t IndexOf(const InstalledLoop& loop, const std::string& variant) {
     const auto found =
@@ -44,14 +45,22 @@ class CallingTest : public RankInjectorTest {
   PuppetRank puppet_;
 };
 
-// Of its own module, and of libm, from whose rare paths it comes back into the original text.
-class CalleesTest : public CallingTest, public testing::WithParamInterface<int> {};
+// Of its own module, and of libm, from whose rare paths it comes back into the original text: one without a frame, and one with a
+// frame that calls another.
+struct Callee {
+  const char* puppet;
+  int loop;
+};
+class CalleesTest : public CallingTest, public testing::WithParamInterface<Callee> {
+ protected:
+  CalleesTest() : CallingTest(GetParam().puppet) {}
+};
 
 TEST_P(CalleesTest, ALoopThatCallsALeafIsMeasuredAndTheRankIsUnharmed) {
   const std::vector<uint8_t> text = puppet_.Text();
   auto injector = RankInjector::Open(puppet_.rank(), options_);
   ASSERT_TRUE(injector.ok()) << injector.status();
-  auto installed = (*injector)->Install({puppet_.MakeLoop({"LS", "FP", "DL1"}, GetParam())});
+  auto installed = (*injector)->Install({puppet_.MakeLoop({"LS", "FP", "DL1"}, GetParam().loop)});
   ASSERT_TRUE(installed.ok()) << installed.status();
   const InstalledLoop& loop = installed->at(0);
   ASSERT_TRUE(loop.status.ok()) << loop.status;
@@ -83,7 +92,7 @@ TEST_P(CalleesTest, ALoopThatCallsALeafIsMeasuredAndTheRankIsUnharmed) {
   EXPECT_EQ(puppet_.Text(), text);
   const PuppetEnd end = puppet_.Stop();
   EXPECT_EQ(end.status, 0) << "handlers saw whole stacks";
-  EXPECT_EQ(end.checksum, UndisturbedChecksum(end.passes));
+  EXPECT_EQ(end.checksum, UndisturbedChecksum(GetParam().puppet, end.passes));
 }
 
 // Wherever a thread is when the jump comes and goes: in the loop, in the leaf, in the copy of either.
@@ -92,7 +101,7 @@ TEST_P(CalleesTest, JumpsComeAndGoWhereverTheThreadIs) {
   for (int i = 0; i < 10; ++i) {
     auto injector = RankInjector::Open(puppet_.rank(), options_);
     ASSERT_TRUE(injector.ok()) << injector.status();
-    auto installed = (*injector)->Install({puppet_.MakeLoop({"LS"}, GetParam())});
+    auto installed = (*injector)->Install({puppet_.MakeLoop({"LS"}, GetParam().loop)});
     ASSERT_TRUE(installed.ok()) << installed.status();
     ASSERT_TRUE(installed->at(0).status.ok()) << installed->at(0).status;
     usleep(3000);
@@ -102,10 +111,13 @@ TEST_P(CalleesTest, JumpsComeAndGoWhereverTheThreadIs) {
   EXPECT_EQ(puppet_.Text(), text);
   const PuppetEnd end = puppet_.Stop();
   EXPECT_EQ(end.status, 0);
-  EXPECT_EQ(end.checksum, UndisturbedChecksum(end.passes));
+  EXPECT_EQ(end.checksum, UndisturbedChecksum(GetParam().puppet, end.passes));
 }
 
-INSTANTIATE_TEST_SUITE_P(Modules, CalleesTest, testing::Values(0, 1));
+INSTANTIATE_TEST_SUITE_P(Modules, CalleesTest,
+                         testing::Values(Callee{PERFD_CALLING_PUPPET, 0},
+                                         Callee{PERFD_CALLING_PUPPET, 1},
+                                         Callee{PERFD_CALLING_EXP_PUPPET, 1}));
 
 // The linker's word says something else when the jump is to be written.
 TEST_F(CallingTest, ASlotThatHasChangedKeepsTheJumpOut) {
