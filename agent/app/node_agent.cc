@@ -276,6 +276,7 @@ SessionTools NodeAgent::Tools() {
                             .answers = Answers(procfs_),
                             .sleep = nullptr,
                             .open_injector = nullptr});
+    // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): what it makes is the caller's
   };
   tools.open_stacks = StackOpener({.reader_binary = options_.reader_binary});
   tools.open_source = [this](const ProfileSpec& spec, const Discovery& discovery) {

@@ -47,19 +47,26 @@ void Operations::Count() {
   if (++done_ == trap_.before_operation) ::kill(::getpid(), trap_.signal);
 }
 
+namespace {
+
+// The kernel's interface takes numbers where it takes pointers elsewhere.
+void* AsPointer(uint64_t number) {
+  return reinterpret_cast<void*>(number);  // NOLINT(performance-no-int-to-ptr)
+}
+
+}  // namespace
+
 absl::Status Operations::Request(const char* name, int request, int32_t tid, uint64_t address,
                                  void* data) {
   Count();
   // glibc declares the request as an enumeration in C++, without the newest members.
   const auto kind = static_cast<__ptrace_request>(request);
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's interface
-  if (::ptrace(kind, tid, reinterpret_cast<void*>(address), data) == 0) return absl::OkStatus();
+  if (::ptrace(kind, tid, AsPointer(address), data) == 0) return absl::OkStatus();
   return Error(errno, name, tid);
 }
 
 absl::Status Operations::Seize(int32_t tid) {
-  void* const options = reinterpret_cast<void*>(uintptr_t{PTRACE_O_TRACESYSGOOD});
-  return Request("seize", PTRACE_SEIZE, tid, 0, options);
+  return Request("seize", PTRACE_SEIZE, tid, 0, AsPointer(PTRACE_O_TRACESYSGOOD));
 }
 
 absl::Status Operations::Interrupt(int32_t tid) {
@@ -67,8 +74,7 @@ absl::Status Operations::Interrupt(int32_t tid) {
 }
 
 absl::Status Operations::Continue(int32_t tid, int signal) {
-  void* const data = reinterpret_cast<void*>(static_cast<uintptr_t>(signal));
-  return Request("continue", PTRACE_CONT, tid, 0, data);
+  return Request("continue", PTRACE_CONT, tid, 0, AsPointer(static_cast<uint64_t>(signal)));
 }
 
 absl::Status Operations::ContinueToCall(int32_t tid) {
@@ -76,8 +82,7 @@ absl::Status Operations::ContinueToCall(int32_t tid) {
 }
 
 absl::Status Operations::Detach(int32_t tid, int signal) {
-  void* const data = reinterpret_cast<void*>(static_cast<uintptr_t>(signal));
-  return Request("detach", PTRACE_DETACH, tid, 0, data);
+  return Request("detach", PTRACE_DETACH, tid, 0, AsPointer(static_cast<uint64_t>(signal)));
 }
 
 absl::StatusOr<user_regs_struct> Operations::Registers(int32_t tid) {
@@ -112,17 +117,16 @@ absl::Status Operations::SetSignalMask(int32_t tid, uint64_t mask) {
 // Nothing but this one register: the thread may be in a system call that starts again.
 absl::Status Operations::SetGsBase(int32_t tid, uint64_t base) {
   constexpr uint64_t kPlace = offsetof(struct user, regs) + offsetof(user_regs_struct, gs_base);
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's interface
-  return Request("set GS base of", PTRACE_POKEUSER, tid, kPlace, reinterpret_cast<void*>(base));
+  return Request("set GS base of", PTRACE_POKEUSER, tid, kPlace, AsPointer(base));
 }
 
 absl::StatusOr<RseqArea> Operations::Rseq(int32_t tid) {
   Count();
   __ptrace_rseq_configuration found{};
   const auto kind = static_cast<__ptrace_request>(PTRACE_GET_RSEQ_CONFIGURATION);
-  void* const size = reinterpret_cast<void*>(sizeof(found));
   // Returns the size of what it knows; an older kernel (< 5.13) does not know the request.
-  if (::ptrace(kind, tid, size, &found) < 0) return Error(errno, "rseq of", tid);
+  if (::ptrace(kind, tid, AsPointer(sizeof(found)), &found) < 0)
+    return Error(errno, "rseq of", tid);
   return RseqArea{found.rseq_abi_pointer, found.rseq_abi_size};
 }
 

@@ -29,7 +29,7 @@ bool Resolver::Submit(std::unique_ptr<RawWindow>& raw, std::shared_ptr<ReadBudge
                       Done done) {
   Task task{std::move(raw), std::move(budget), std::move(done), nullptr};
   if (queue_.TryPush(std::move(task))) return true;
-  raw = std::move(task.raw);
+  raw = std::move(task.raw);  // NOLINT(bugprone-use-after-move): TryPush moves only what it takes
   return false;
 }
 

@@ -202,6 +202,7 @@ absl::StatusOr<std::vector<absl::StatusOr<UniqueFd>>> OpenModules(
     const std::vector<ModuleFile>& files) {
   if (files.empty()) return absl::InvalidArgumentError("no module to open");
   std::vector<Mapping> mappings;
+  mappings.reserve(files.size());
   for (const ModuleFile& file : files)
     mappings.push_back(IsFile(file) ? OpenMapping(file) : Mapping{});
   RETURN_IF_ERROR(BecomeUser(files[0]));

@@ -130,6 +130,7 @@ absl::StatusOr<pid_t> StartHelper(const HelperProgram& program, int socket) {
   std::vector<std::string> words = {program.path};
   words.insert(words.end(), program.arguments.begin(), program.arguments.end());
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   char* no_environment[] = {nullptr};

@@ -209,29 +209,29 @@ void SetStep(const RawInstruction& raw, LoopInstruction* out) {
   switch (raw.instruction.mnemonic) {
     case ZYDIS_MNEMONIC_INC:
     case ZYDIS_MNEMONIC_DEC:
-      out->step = raw.instruction.mnemonic == ZYDIS_MNEMONIC_INC ? 1 : -1;
+      out->step.by = raw.instruction.mnemonic == ZYDIS_MNEMONIC_INC ? 1 : -1;
       break;
     case ZYDIS_MNEMONIC_ADD:
       if (!immediate) return;
-      out->step = visible[1].imm.value.s;
+      out->step.by = visible[1].imm.value.s;
       break;
     case ZYDIS_MNEMONIC_SUB:
       if (!immediate || visible[1].imm.value.s == INT64_MIN) return;
-      out->step = -visible[1].imm.value.s;
+      out->step.by = -visible[1].imm.value.s;
       break;
     case ZYDIS_MNEMONIC_MOV:
       if (visible[1].type != ZYDIS_OPERAND_TYPE_REGISTER) return;
-      out->step_source = RegisterNumber(visible[1].reg.value);
+      out->step.source = RegisterNumber(visible[1].reg.value);
       return;
     case ZYDIS_MNEMONIC_LEA:
       if (visible[1].mem.index != ZYDIS_REGISTER_NONE) return;
-      out->step_source = RegisterNumber(visible[1].mem.base);
-      out->step = visible[1].mem.disp.value;
+      out->step.source = RegisterNumber(visible[1].mem.base);
+      out->step.by = visible[1].mem.disp.value;
       return;
     default:
       return;
   }
-  out->step_source = destination;
+  out->step.source = destination;
 }
 
 void SetOperands(const RawInstruction& raw, LoopInstruction* out) {

@@ -373,7 +373,7 @@ absl::StatusOr<Encoded> EncodeInFrame(const LoopInstruction& i, int64_t depth) {
     const auto operands = push ? std::pair(place, reg) : std::pair(reg, place);
     return Close(i, Fresh(ZYDIS_MNEMONIC_MOV, {operands.first, operands.second}));
   }
-  if (i.mnemonic == "mov" && i.step_source == kStackPointer && i.destination != kStackPointer)
+  if (i.mnemonic == "mov" && i.step.source == kStackPointer && i.destination != kStackPointer)
     return Close(
         i, Fresh(ZYDIS_MNEMONIC_LEA, {RegisterOperand(GeneralRegister(i.destination, 8)), place}));
   ASSIGN_OR_RETURN(Request r, Open(i));

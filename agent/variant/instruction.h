@@ -81,6 +81,12 @@ struct MemoryOperand {
   bool writes = false;
 };
 
+// Where `source` is set: destination = this general register + by, 64 bits wide.
+struct RegisterStep {
+  int source = kNoRegister;
+  int64_t by = 0;
+};
+
 struct LoopInstruction {
   uint64_t address = 0;
   ElfAddress listed = 0;  // for people; `text` has such addresses too
@@ -102,8 +108,7 @@ struct LoopInstruction {
   uint16_t destination_bytes = 0;
   int mask = kNoRegister;            // EVEX: 1..7
   std::optional<int64_t> immediate;  // the second of two operands, the first a register
-  int step_source = kNoRegister;  // set: destination = this general register + step, 64 bits wide
-  int64_t step = 0;
+  RegisterStep step;
   uint8_t branch_at =
       0;  // offset of the displacement of a direct branch; it is the rest of the instruction
   std::string refusal;  // non-empty: no copy can hold this instruction
@@ -113,9 +118,16 @@ struct LoopInstruction {
   bool Accesses() const { return memory.has_value() && (memory->reads || memory->writes); }
   uint64_t end() const { return address + length; }
   uint64_t Listed(uint64_t run_time) const { return run_time - (address - listed.value()); }
-  std::span<const uint8_t> original() const { return std::span(bytes).first(length); }
-  std::span<const uint8_t> code() const { return in_copies.empty() ? original() : in_copies; }
+  // In a copy.
+  std::span<const uint8_t> code() const {
+    return in_copies.empty() ? std::span(bytes).first(length) : std::span(in_copies);
+  }
 };
+
+// What the program holds there.
+inline std::span<const uint8_t> OriginalCode(const LoopInstruction& i) {
+  return std::span(i.bytes).first(i.length);
+}
 
 }  // namespace perfd::agent
 

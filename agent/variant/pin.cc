@@ -26,7 +26,7 @@ struct Makers {
 };
 
 bool IsCopy(const LoopInstruction& i) {
-  return i.mnemonic == "mov" && i.step_source >= 0 && i.step == 0 && !i.memory;
+  return i.mnemonic == "mov" && i.step.source >= 0 && i.step.by == 0 && !i.memory;
 }
 
 // Neighbours lie at different places of their lines, as elements of arrays do: of loads at the same place of different lines
@@ -92,7 +92,7 @@ class Pinner {
         seen[maker] = true;
         const LoopInstruction& i = loop_.instructions[maker];
         if (IsCopy(i)) {
-          work.emplace_back(maker, i.step_source);
+          work.emplace_back(maker, i.step.source);
         } else {
           makers.instructions.push_back(maker);
         }

@@ -37,9 +37,9 @@ void Step(const LoopInstruction& i, uint32_t at, SymbolicState* state) {
     const int reg = std::countr_zero(set);
     (*state)[static_cast<size_t>(reg)] = {MadeRoot(at, reg), 0};
   }
-  if (i.step_source < 0 || i.step_source >= kVectorRegisters) return;
-  SymbolicValue value = before[static_cast<size_t>(i.step_source)];
-  value.offset += static_cast<uint64_t>(i.step);
+  if (i.step.source < 0 || i.step.source >= kVectorRegisters) return;
+  SymbolicValue value = before[static_cast<size_t>(i.step.source)];
+  value.offset += static_cast<uint64_t>(i.step.by);
   (*state)[static_cast<size_t>(i.destination)] = value;
 }
 
@@ -75,6 +75,7 @@ struct GroupKey {
   bool thread_local_segment = false;
   uint64_t target = 0;  // of static operands
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the operator for one of pointers
   auto operator<=>(const GroupKey&) const = default;
 };
 

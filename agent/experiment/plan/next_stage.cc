@@ -77,6 +77,7 @@ std::vector<std::string> Missing(const LoopMeasurement& loop, const StagePlan& p
   std::stable_sort(known.begin(), known.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> missing;
+  missing.reserve(known.size());
   for (auto& [runs, variant] : known) missing.push_back(std::move(variant));
   return missing;
 }

@@ -24,7 +24,7 @@ bool MovesWord(const LoopInstruction& i) {
 }
 
 bool OnlyMovesStackPointer(const LoopInstruction& i) {
-  return i.destination == kStackPointer && i.step_source == kStackPointer;
+  return i.destination == kStackPointer && i.step.source == kStackPointer;
 }
 
 absl::Status CheckPlace(const LoopInstruction& i, const std::vector<ReturnAddress>& returns) {
@@ -47,7 +47,7 @@ std::optional<int64_t> Lowers(const LoopInstruction& i) {
   if ((i.writes & Bit(kStackPointer)) == 0) return 0;
   if (i.mnemonic == "push" && MovesWord(i)) return kWord;
   if (i.mnemonic == "pop" && MovesWord(i)) return -kWord;
-  if (OnlyMovesStackPointer(i)) return -i.step;
+  if (OnlyMovesStackPointer(i)) return -i.step.by;
   return std::nullopt;
 }
 

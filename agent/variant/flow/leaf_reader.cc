@@ -111,7 +111,7 @@ class LeafReader {
     RETURN_IF_ERROR(CheckFlags());
     for (const auto& [address, i] : leaf_.code) {
       AddRange(i, &leaf_.parts.ranges);
-      if (far_.contains(address)) AddRange(i, &leaf_.parts.far);
+      if (places_.at(address).far) AddRange(i, &leaf_.parts.far);
     }
     return std::move(leaf_);
   }
@@ -125,6 +125,10 @@ class LeafReader {
     const ImportSlot* module = nullptr;  // that of the loop: null
     int64_t depth = 0;                   // of the stack pointer before it, below the loop's
   };
+  struct Place {
+    int64_t depth = 0;
+    bool far = false;  // of another module than the loop
+  };
 
   absl::Status Read() {
     work_.push_back({call_.entry, call_.module, OwnDepth()});
@@ -132,8 +136,10 @@ class LeafReader {
     while (!work_.empty()) {
       const Step step = work_.back();
       work_.pop_back();
-      const auto [depth, first] = depths_.try_emplace(step.at, step.depth);
-      if (!first && depth->second != step.depth) return NoLeaf("its stack pointer is not known");
+      const Place here{step.depth, step.module != nullptr};
+      const auto [place, first] = places_.try_emplace(step.at, here);
+      if (!first && place->second.depth != here.depth)
+        return NoLeaf("its stack pointer is not known");
       if (first) RETURN_IF_ERROR(ReadOne(step));
     }
     if (!returns_) {
@@ -163,7 +169,6 @@ class LeafReader {
     } else {
       FollowOrLeave(step, &*i);
     }
-    if (step.module != nullptr) far_.emplace(step.at, true);
     leaf_.code.emplace(step.at, *std::move(i));
     return absl::OkStatus();
   }
@@ -219,11 +224,11 @@ class LeafReader {
 
   // False: something of it is there already.
   bool Merge(LeafReader* called) {
-    const auto meets = [this](const auto& place) { return depths_.contains(place.first); };
-    if (std::any_of(called->depths_.begin(), called->depths_.end(), meets)) return false;
-    for (const auto& [address, depth] : called->depths_) depths_.emplace(address, kElsewhere);
+    const auto meets = [this](const auto& place) { return places_.contains(place.first); };
+    if (std::any_of(called->places_.begin(), called->places_.end(), meets)) return false;
+    for (const auto& [address, place] : called->places_)
+      places_.emplace(address, Place{kElsewhere, place.far});
     leaf_.code.merge(called->leaf_.code);
-    far_.merge(called->far_);
     Append(called->leaf_.parts.slots, &leaf_.parts.slots);
     Append(called->leaf_.parts.constants, &leaf_.parts.constants);
     Append(called->leaf_.parts.exits, &leaf_.parts.exits);
@@ -251,7 +256,7 @@ class LeafReader {
     leaf_.parts.exits.push_back({kExits + number, to, step.depth, call_.returns});
     const LoadBias bias = step.module == nullptr ? bytes_.bias : step.module->bias;
     const std::optional<LoopInstruction> named =
-        DecodeLoopInstruction(i.original(), i.address, bias);
+        DecodeLoopInstruction(OriginalCode(i), i.address, bias);
     std::string text = absl::StrCat("0x", absl::Hex(named->listed.value()), " `", named->text, "`",
                                     step.module == nullptr ? "" : " of ",
                                     step.module == nullptr ? "" : step.module->module);
@@ -329,10 +334,9 @@ class LeafReader {
   int& left_;
   WantedCode& wanted_;
   std::vector<Step> work_;
-  std::map<uint64_t, int64_t> depths_;  // by instruction
+  std::map<uint64_t, Place> places_;  // by instruction
   std::vector<uint64_t> tails_;
   std::vector<uint64_t> flagless_;  // instructions whose flags copies do not set
-  std::map<uint64_t, bool> far_;
   std::string left_at_;
   Leaf leaf_;
   bool returns_ = false;
@@ -350,7 +354,7 @@ void MakeJump(uint64_t target, LoopInstruction* i) {
   i->reads = i->writes = i->kills = i->address_reads = 0;
   i->memory.reset();
   i->destination = kNoRegister;
-  i->step_source = kNoRegister;
+  i->step.source = kNoRegister;
   i->refusal.clear();
 }
 

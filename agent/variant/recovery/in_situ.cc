@@ -125,6 +125,7 @@ absl::Status CheckInSitu(const LoopCode& loop, const CodeCopy& copy, uint64_t ex
   RETURN_IF_ERROR(CheckFixed(loop, copy));
   ASSIGN_OR_RETURN(const std::vector<LoopInstruction> all, DecodeAll(copy));
   std::vector<uint64_t> begins;
+  begins.reserve(all.size());
   for (const LoopInstruction& i : all) begins.push_back(i.address);
   for (const LoopInstruction& i : all) {
     RETURN_IF_ERROR(CheckFlow(begins, i, exit_stub));

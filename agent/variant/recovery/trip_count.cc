@@ -43,9 +43,9 @@ std::optional<int64_t> TrimStep(const LoopInstruction& i) {
 
 void Apply(const LoopInstruction& i, Values* values) {
   Value made;
-  if (i.step_source >= 0 && i.step_source < kVectorRegisters) {
-    made = (*values)[static_cast<size_t>(i.step_source)];
-    if (made) made->offset += static_cast<uint64_t>(i.step);
+  if (i.step.source >= 0 && i.step.source < kVectorRegisters) {
+    made = (*values)[static_cast<size_t>(i.step.source)];
+    if (made) made->offset += static_cast<uint64_t>(i.step.by);
     if (made && made->narrow) made.reset();
   } else if (const std::optional<int64_t> step = TrimStep(i);
              step && i.destination >= 0 && i.destination < kVectorRegisters) {
